@@ -122,7 +122,7 @@ static inline bool wire_pkey_match(u16 a, u16 b)
 #define WIRE_PSN_MASK 0xffffff
 #define WIRE_QPN_MASK 0xffffff
 
-/* MTU codes. IBTA table 146 (NeighborMTU). */
+/* MTU codes. IBTA 14.2.5.6, NeighborMTU. */
 enum wire_mtu {
 	WIRE_MTU_256 = 1,
 	WIRE_MTU_512 = 2,
@@ -145,7 +145,7 @@ static inline u8 wire_mtu_code(unsigned int bytes) /* largest code that fits in 
 	return code;
 }
 
-/* Static rate codes of paths, groups and address vectors. IBTA table 224 (PathRecord). */
+/* Static rate codes of paths, groups and address vectors. IBTA 15.2.5.16, Rate. */
 enum wire_rate {
 	WIRE_RATE_PORT = 0, /* verbs only: the port's own rate */
 	WIRE_RATE_2_5 = 2,
@@ -185,7 +185,7 @@ unsigned int wire_width_lanes(u8 width);
 
 /*
  * Link speeds in one enumeration, slowest first. PortInfo says the first three in LinkSpeed* and the others in
- * LinkSpeedExt* (IBTA table 146).
+ * LinkSpeedExt* (IBTA 14.2.5.6).
  */
 enum wire_speed {
 	WIRE_SPEED_NONE,
@@ -213,7 +213,7 @@ u8 wire_link_rate(enum wire_speed speed, unsigned int lanes);
 u32 wire_link_mbps(enum wire_speed speed, unsigned int lanes);
 
 /*
- * 5-bit time codes: 4.096 us * 2^code (ack timeout, packet life, subnet timeout, CM timeouts; IBTA 9.7.6.1.3, 13.4.6.2).
+ * 5-bit time codes: 4.096 us * 2^code (ack timeout, packet life, subnet timeout, CM timeouts).
  * Whether code 0 or codes over 19 mean "for ever" belongs to each field and is the caller's to know.
  */
 static inline u64 wire_timeout_ns(u8 code)
@@ -230,10 +230,10 @@ static inline u8 wire_timeout_code(u64 ns) /* smallest code whose time is at lea
 	return code;
 }
 
-/* RNR NAK timer code (5 bits) to nanoseconds. IBTA table 45. */
+/* RNR NAK timer code (5 bits) to nanoseconds. IBTA 9.7.5.2.8. */
 u64 wire_rnr_timer_ns(u8 code);
 
-/* AETH credit count code (5 bits) to credits; code 31 is no limit: ~0u. IBTA table 46 (end-to-end credits). */
+/* AETH credit count code (5 bits) to credits; code 31 is no limit: ~0u. IBTA 9.7.7.2. */
 u32 wire_aeth_credits(u8 code);
 
 /* The largest code whose credits do not exceed CREDITS. */

@@ -283,7 +283,7 @@ struct wire_aeth {
 } WIRE_HDR;
 static_assert(sizeof(struct wire_aeth) == 4, "AETH size");
 
-/* Syndrome: bit 7 reserved, bits 6:5 the type, bits 4:0 credits, timer or NAK code. IBTA tables 42-44. */
+/* Syndrome: bit 7 reserved, bits 6:5 the type, bits 4:0 credits, timer or NAK code. IBTA 9.3.5. */
 enum wire_aeth_type {
 	WIRE_AETH_ACK = 0x00,
 	WIRE_AETH_RNR_NAK = 0x20,
@@ -326,7 +326,7 @@ static inline u8 wire_aeth_value(u8 syndrome)
 	return syndrome & WIRE_AETH_VALUE_MASK;
 }
 
-/* Atomic ACK Extended Transport Header. IBTA 9.5.3. */
+/* Atomic ACK Extended Transport Header. IBTA 9.3.5. */
 struct wire_atomic_ack_eth {
 	__be64 orig;
 } WIRE_HDR;

@@ -8,11 +8,11 @@
 #define MAD_SIZE 256
 #define MAD_HDR_SIZE 24
 #define MAD_BASE_VERSION_1 1
-#define MAD_QKEY_WELL_KNOWN 0x80010000u /* QP1. IBTA 3.5.3 */
+#define MAD_QKEY_WELL_KNOWN 0x80010000u /* QP1, IBTA 15.4.2 */
 #define MAD_QPN_SMI 0
 #define MAD_QPN_GSI 1
 
-/* Common header. IBTA 13.4.2, table 112. Fields count from the start of the MAD. */
+/* Common header. IBTA 13.4.3. Fields count from the start of the MAD. */
 #define MAD_BASE_VERSION WIRE_FIELD(0, 8)
 #define MAD_CLASS WIRE_FIELD(8, 8)
 #define MAD_CLASS_VERSION WIRE_FIELD(16, 8)
@@ -47,7 +47,7 @@ struct wire_mad {
 };
 static_assert(sizeof(struct wire_mad) == MAD_SIZE, "MAD size");
 
-/* Management classes. IBTA 13.4.4, table 113. */
+/* Management classes. IBTA 13.4.4. */
 enum wire_mad_class {
 	MAD_CLASS_SUBN_LID = 0x01,
 	MAD_CLASS_SUBN_ADM = 0x03,
@@ -78,7 +78,7 @@ enum wire_mad_class {
 #define MAD_CLASS_VERSION_CM 2
 #define MAD_CLASS_VERSION_VENDOR 1
 
-/* Methods. IBTA 13.4.5, table 114; those of SA: 15.2.2. */
+/* Methods. IBTA 13.4.5; those of SA: 15.2.2. */
 enum wire_mad_method {
 	MAD_METHOD_GET = 0x01,
 	MAD_METHOD_SET = 0x02,
@@ -91,7 +91,7 @@ enum wire_mad_method {
 	MAD_METHOD_REPORT_RESP = 0x86,
 };
 
-/* Status. IBTA 13.4.7, table 115. The upper byte belongs to the class. */
+/* Status. IBTA 13.4.7. The upper byte belongs to the class. */
 enum wire_mad_status {
 	MAD_STATUS_OK = 0x0000,
 	MAD_STATUS_BUSY = 0x0001,
@@ -104,7 +104,7 @@ enum wire_mad_status {
 #define MAD_STATUS_INVALID_MASK 0x001c
 #define MAD_STATUS_CLASS_MASK 0xff00
 
-/* Attributes of every class. IBTA 13.4.8, table 116. */
+/* Attributes of every class. IBTA 13.4.8. */
 enum wire_mad_attr {
 	MAD_ATTR_CLASS_PORT_INFO = 0x0001,
 	MAD_ATTR_NOTICE = 0x0002,
@@ -140,7 +140,7 @@ static inline bool wire_mad_is_response(u8 method)
 	return (method & MAD_METHOD_RESP) || method == MAD_METHOD_TRAP_REPRESS;
 }
 
-/* RMPP header. IBTA 13.6.2, table 173. Fields count from the start of the MAD. */
+/* RMPP header. IBTA 13.6.2.1. Fields count from the start of the MAD. */
 #define RMPP_HDR_SIZE 12
 #define RMPP_VERSION WIRE_FIELD(192, 8)
 #define RMPP_TYPE WIRE_FIELD(200, 8)
@@ -170,7 +170,7 @@ enum wire_rmpp_flag {
 	RMPP_FLAG_LAST = 1 << 2,
 };
 
-/* IBTA table 174. */
+/* STOP and ABORT say why. IBTA 13.6.2.1. */
 enum wire_rmpp_status {
 	RMPP_STATUS_OK = 0,
 	RMPP_STATUS_RESX = 1, /* STOP: resources exhausted */
@@ -186,7 +186,7 @@ enum wire_rmpp_status {
 	RMPP_STATUS_UNSPEC = 127,
 };
 
-/* ClassPortInfo. IBTA 13.4.8.1, table 117. Fields count from the start of the attribute. */
+/* ClassPortInfo. IBTA 13.4.8.1. Fields count from the start of the attribute. */
 #define CPI_SIZE 72
 #define CPI_BASE_VERSION WIRE_FIELD(0, 8)
 #define CPI_CLASS_VERSION WIRE_FIELD(8, 8)
@@ -218,7 +218,7 @@ enum wire_cpi_cap {
 	CPI_CAP_HAS_CAP_MASK2 = 1 << 2,
 };
 
-/* Notice. IBTA 13.4.8.2, table 118. Fields count from the start of the attribute. */
+/* Notice. IBTA 13.4.8.2. Fields count from the start of the attribute. */
 #define NOTICE_SIZE 80 /* GMPs; an SMP holds the first 64 bytes, without the issuer's GID */
 #define NOTICE_SMP_SIZE 64
 #define NOTICE_IS_GENERIC WIRE_FIELD(0, 1)
@@ -249,7 +249,7 @@ enum wire_notice_producer {
 	NOTICE_PRODUCER_CLASS_MGR = 4,
 };
 
-/* Generic traps of subnet management and administration. IBTA 14.2.5.1, table 131. */
+/* Generic traps of subnet management and administration. IBTA 14.2.5.1. */
 enum wire_trap {
 	TRAP_GID_IN_SERVICE = 64,
 	TRAP_GID_OUT_OF_SERVICE = 65,
@@ -269,7 +269,7 @@ enum wire_trap {
 	TRAP_BAD_PKEY_SWITCH = 259,
 };
 
-/* DataDetails. IBTA 14.2.5.1, tables 132 - 139. Fields count from the start of the Notice, as the others do. */
+/* DataDetails. IBTA 14.2.5.1. Fields count from the start of the Notice, as the others do. */
 /* 64 - 67 */
 #define NOTICE_64_GID WIRE_FIELD(16 * 8, 128)
 /* 128 */
@@ -337,7 +337,7 @@ enum wire_notice_259_valid {
 	NOTICE_259_VALID_GID2 = 1 << 7,
 };
 
-/* InformInfo. IBTA 13.4.8.3, table 119. Fields count from the start of the attribute. */
+/* InformInfo. IBTA 13.4.8.3. Fields count from the start of the attribute. */
 #define INFORMINFO_SIZE 36
 #define INFORMINFO_GID WIRE_FIELD(0, 128)
 #define INFORMINFO_LID_BEGIN WIRE_FIELD(128, 16) /* 0xffff: all LIDs */

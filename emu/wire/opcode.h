@@ -5,7 +5,7 @@
 
 #include "emu/lib/types.h"
 
-/* The upper three bits of an opcode name the transport. IBTA 9.2.1, table 38; CNP: annex A17. */
+/* The upper three bits of an opcode name the transport. IBTA 9.2.1; CNP: annex A17. */
 enum wire_transport {
 	WIRE_TP_RC = 0x00,
 	WIRE_TP_UC = 0x20,

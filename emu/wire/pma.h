@@ -10,7 +10,7 @@
 #define PMA_DATA_SIZE MAD_GMP_DATA_SIZE
 #define PMA_PORT_ALL 255 /* PortSelect, with PMA_CAP_ALL_PORT_SELECT */
 
-/* IBTA 16.1.3, table 220. ClassPortInfo is in mad.h (CPI_*). */
+/* IBTA 16.1.3. ClassPortInfo is in mad.h (CPI_*). */
 enum wire_pma_attr {
 	PMA_ATTR_CLASS_PORT_INFO = 0x0001,
 	PMA_ATTR_PORT_SAMPLES_CONTROL = 0x0010,
@@ -57,7 +57,7 @@ enum wire_pma_cap2 {
 #define PMA_PORT_SELECT WIRE_FIELD(8, 8)
 #define PMA_COUNTER_SELECT WIRE_FIELD(16, 16)
 
-/* PortSamplesControl. IBTA 16.1.3.2, table 221. */
+/* PortSamplesControl. IBTA 16.1.3.2. */
 #define PORTSAMPLES_SIZE 192
 #define PORTSAMPLES_OPCODE WIRE_FIELD(0, 8)
 #define PORTSAMPLES_PORT_SELECT WIRE_FIELD(8, 8)
@@ -106,7 +106,7 @@ enum wire_pma_sample_counter {
 #define PORTSAMPLESRESULTEXT_WIDTH WIRE_FIELD(32, 2) /* 1: 48 bits, 2: 64 bits */
 #define PORTSAMPLESRESULTEXT_COUNTER(i) WIRE_FIELD(64 + 64 * (i), 64)
 
-/* PortCounters. IBTA 16.1.3.5, table 223. Data counters are in 4-byte words. */
+/* PortCounters. IBTA 16.1.3.5. Data counters are in 4-byte words. */
 #define PORTCOUNTERS_SIZE 44
 #define PORTCOUNTERS_PORT_SELECT WIRE_FIELD(8, 8)
 #define PORTCOUNTERS_SELECT WIRE_FIELD(16, 16)

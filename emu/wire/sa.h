@@ -15,7 +15,7 @@
 #define SA_DATA_SIZE 200
 #define SA_HDR_SIZE 20 /* SM_Key to component mask: part of every RMPP segment's payload length */
 
-/* IBTA 15.2.2, table 186. Get, Set, Report and the like are those of mad.h. */
+/* IBTA 15.2.2. Get, Set, Report and the like are those of mad.h. */
 enum wire_sa_method {
 	SA_METHOD_GET_TABLE = 0x12,
 	SA_METHOD_GET_TRACE_TABLE = 0x13,
@@ -27,7 +27,7 @@ enum wire_sa_method {
 	SA_METHOD_DELETE_RESP = 0x95,
 };
 
-/* Whole 16-bit MAD status values. IBTA 15.2.3, table 187. */
+/* Whole 16-bit MAD status values. IBTA 15.2.3. */
 enum wire_sa_status {
 	SA_STATUS_OK = 0x0000,
 	SA_STATUS_NO_RESOURCES = 0x0100,
@@ -40,7 +40,7 @@ enum wire_sa_status {
 	SA_STATUS_PRIORITY_SUGGESTED = 0x0800,
 };
 
-/* IBTA 15.2.5, table 188. */
+/* IBTA 15.2.5. */
 enum wire_sa_attr {
 	SA_ATTR_CLASS_PORT_INFO = 0x0001,
 	SA_ATTR_NOTICE = 0x0002,
@@ -70,7 +70,7 @@ enum wire_sa_attr {
 	SA_ATTR_INFORM_INFO_RECORD = 0x00f3,
 };
 
-/* ClassPortInfo's CapabilityMask. IBTA 15.2.5, table 189. */
+/* ClassPortInfo's CapabilityMask. IBTA 15.2.5. */
 enum wire_sa_cap {
 	SA_CAP_OPTIONAL_RECORDS = 1 << 8,
 	SA_CAP_UD_MULTICAST = 1 << 9,
@@ -361,7 +361,7 @@ enum wire_pkeyrec_comp {
 	PKEYREC_COMP_PORT = 2,
 };
 
-/* PathRecord. IBTA 15.2.5.16, table 205. */
+/* PathRecord. IBTA 15.2.5.16. */
 #define PATHREC_SIZE 64
 #define PATHREC_SERVICE_ID WIRE_FIELD(0, 64)
 #define PATHREC_DGID WIRE_FIELD(64, 128)
@@ -421,7 +421,7 @@ enum wire_vlarbrec_comp {
 	VLARBREC_COMP_BLOCK = 2,
 };
 
-/* MCMemberRecord. IBTA 15.2.5.17, table 210. */
+/* MCMemberRecord. IBTA 15.2.5.17. */
 #define MCMEMBER_SIZE 52
 #define MCMEMBER_MGID WIRE_FIELD(0, 128)
 #define MCMEMBER_PORT_GID WIRE_FIELD(128, 128)
@@ -474,7 +474,7 @@ enum wire_mgid_scope_value {
 	MGID_SCOPE_GLOBAL = 0xe,
 };
 
-/* MultiPathRecord. IBTA 15.2.5.19. The source GIDs, then the destination GIDs, follow from byte 24. */
+/* MultiPathRecord. IBTA 15.2.5. The source GIDs, then the destination GIDs, follow from byte 24. */
 #define MULTIPATHREC_HDR_SIZE 24
 #define MULTIPATHREC_GIDS_MAX 11 /* what one MAD holds */
 #define MULTIPATHREC_RAW_TRAFFIC WIRE_FIELD(0, 1)

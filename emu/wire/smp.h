@@ -13,7 +13,7 @@
 #define SMP_PATH_SIZE 64
 #define SMP_HOPS_MAX 63
 
-/* IBTA 14.2.1, tables 123 (LID routed) and 124 (directed route). Fields count from the start of the MAD. */
+/* IBTA 14.2.1 (LID routed) and 124 (directed route). Fields count from the start of the MAD. */
 #define SMP_MKEY WIRE_FIELD(192, 64)
 #define SMP_D WIRE_FIELD(32, 1) /* directed route: 0 outbound, 1 returning */
 #define SMP_DR_STATUS WIRE_FIELD(33, 15)
@@ -24,7 +24,7 @@
 #define SMP_INITIAL_PATH_PORT(i) WIRE_FIELD(1024 + 8 * (i), 8)
 #define SMP_RETURN_PATH_PORT(i) WIRE_FIELD(1536 + 8 * (i), 8)
 
-/* IBTA 14.2.5, table 126. */
+/* IBTA 14.2.5. */
 enum wire_smp_attr {
 	SMP_ATTR_NOTICE = 0x0002,
 	SMP_ATTR_NODE_DESC = 0x0010,
@@ -54,7 +54,7 @@ enum wire_smp_attr {
 #define NODEDESC_SIZE 64
 #define NODEDESC_STRING WIRE_FIELD(0, 512) /* UTF-8, padded with NUL */
 
-/* NodeInfo. IBTA 14.2.5.3, table 143. */
+/* NodeInfo. IBTA 14.2.5.3. */
 #define NODEINFO_SIZE 40
 #define NODEINFO_BASE_VERSION WIRE_FIELD(0, 8)
 #define NODEINFO_CLASS_VERSION WIRE_FIELD(8, 8)
@@ -75,7 +75,7 @@ enum wire_node_type {
 	NODE_TYPE_ROUTER = 3,
 };
 
-/* SwitchInfo. IBTA 14.2.5.4, table 144. */
+/* SwitchInfo. IBTA 14.2.5.4. */
 #define SWITCHINFO_SIZE 20
 #define SWITCHINFO_LFT_CAP WIRE_FIELD(0, 16)
 #define SWITCHINFO_RFT_CAP WIRE_FIELD(16, 16)
@@ -96,13 +96,15 @@ enum wire_node_type {
 #define SWITCHINFO_ENHANCED_PORT0 WIRE_FIELD(132, 1)
 #define SWITCHINFO_MFT_TOP WIRE_FIELD(144, 16)
 
-/* GUIDInfo. IBTA 14.2.5.5, table 145. The attribute modifier is the block. */
+/* GUIDInfo. IBTA 14.2.5.5. The attribute modifier is the block. */
 #define GUIDINFO_SIZE 64
 #define GUIDINFO_PER_BLOCK 8
 #define GUIDINFO_GUID(i) WIRE_FIELD(64 * (i), 64)
 
-/* PortInfo. IBTA 14.2.5.6, table 146. The attribute modifier's low byte is the port. */
+/* PortInfo. IBTA 14.2.5.6. Attribute modifier: PORTINFO_MOD_*. */
 #define PORTINFO_SIZE 64
+#define PORTINFO_MOD_PORT_MASK 0xff
+#define PORTINFO_MOD_EXT_SPEEDS 0x80000000u /* the SM knows LinkSpeedExt* */
 #define PORTINFO_MKEY WIRE_FIELD(0, 64)
 #define PORTINFO_GID_PREFIX WIRE_FIELD(64, 64)
 #define PORTINFO_LID WIRE_FIELD(128, 16)
@@ -158,7 +160,7 @@ enum wire_node_type {
 #define PORTINFO_SPEED_EXT_SUPPORTED WIRE_FIELD(500, 4)
 #define PORTINFO_SPEED_EXT_ENABLED WIRE_FIELD(507, 5)
 
-/* CapabilityMask. IBTA table 146; bit 0 is the least significant. */
+/* CapabilityMask. IBTA 14.2.5.6; bit 0 is the least significant. */
 enum wire_port_cap {
 	PORT_CAP_SM = 1u << 1,
 	PORT_CAP_NOTICE = 1u << 2,
@@ -200,9 +202,12 @@ enum wire_port_cap2 {
 	PORT_CAP2_SWITCH_PORT_STATE_TABLE = 1 << 3,
 	PORT_CAP2_LINK_WIDTH_2X = 1 << 4,
 	PORT_CAP2_LINK_SPEED_HDR = 1 << 5,
+	PORT_CAP2_MKEY_PROTECT_EXT = 1 << 6,
+	PORT_CAP2_ENHANCED_TRAP_128 = 1 << 7,
+	PORT_CAP2_PARTITION_TOP = 1 << 8,
+	PORT_CAP2_ENHANCED_QOS_ARBITER = 1 << 9,
 	PORT_CAP2_LINK_SPEED_NDR = 1 << 10,
 	PORT_CAP2_EXT_SPEEDS2 = 1 << 11,
-	PORT_CAP2_LINK_SPEED_XDR = 1 << 12,
 };
 
 /* Logical link states. IBTA 7.2.7. */
@@ -257,7 +262,7 @@ enum wire_link_speed_ext {
 	LINK_SPEED_EXT_ALL_SUPPORTED = 31,
 };
 
-/* M_KeyProtectBits. IBTA 14.2.4, table 122. */
+/* M_KeyProtectBits. IBTA 14.2.4. */
 enum wire_mkey_protect {
 	MKEY_PROTECT_NONE = 0, /* Get always succeeds and shows the M_Key */
 	MKEY_PROTECT_HIDE = 1, /* Get succeeds, PortInfo's M_Key reads 0 to who does not hold it */
@@ -317,7 +322,7 @@ enum wire_vlarb_block {
 #define MFT_POSITION_SHIFT 28
 #define MFT_PORT_MASK(i) WIRE_FIELD(16 * (i), 16) /* bit n: port 16 * position + n */
 
-/* SMInfo. IBTA 14.2.5.13, table 153. */
+/* SMInfo. IBTA 14.2.5.13. */
 #define SMINFO_SIZE 21
 #define SMINFO_GUID WIRE_FIELD(0, 64)
 #define SMINFO_SM_KEY WIRE_FIELD(64, 64)
@@ -333,7 +338,7 @@ enum wire_sm_state {
 	SM_STATE_NUM,
 };
 
-/* Attribute modifiers of SubnSet(SMInfo). IBTA 14.4.1, table 155. */
+/* Attribute modifiers of SubnSet(SMInfo). IBTA 14.4.1. */
 enum wire_sminfo_mod {
 	SMINFO_MOD_HANDOVER = 1,
 	SMINFO_MOD_ACKNOWLEDGE = 2,
