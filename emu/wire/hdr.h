@@ -82,7 +82,8 @@ static inline void wire_lrh_set_words(struct wire_lrh *h, unsigned int words)
 	h->pktlen = cpu_to_be16(words & 0x7ff);
 }
 
-static inline void wire_lrh_fill(struct wire_lrh *h, u8 vl, u8 sl, enum wire_lnh lnh, u16 dlid, u16 slid, unsigned int words)
+static inline void wire_lrh_fill(struct wire_lrh *h, u8 vl, u8 sl, enum wire_lnh lnh, u16 dlid, u16 slid,
+				 unsigned int words)
 {
 	h->vl_lver = vl << 4;
 	h->sl_lnh = sl << 4 | lnh;
@@ -211,7 +212,8 @@ static inline u32 wire_bth_psn(const struct wire_bth *h)
 	return be32_to_cpu(h->ack_psn) & WIRE_PSN_MASK;
 }
 
-static inline void wire_bth_fill(struct wire_bth *h, u8 opcode, bool se, u8 pad, u16 pkey, u32 qpn, bool ackreq, u32 psn)
+static inline void wire_bth_fill(struct wire_bth *h, u8 opcode, bool se, u8 pad, u16 pkey, u32 qpn, bool ackreq,
+				 u32 psn)
 {
 	h->opcode = opcode;
 	h->flags = (se ? WIRE_BTH_SE : 0) | (pad & 3) << 4;

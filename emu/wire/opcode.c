@@ -34,7 +34,7 @@ enum {
 	IETH = 1 << WIRE_ETH_IETH,
 };
 
-#define LEN_IF(set, eth, type) (((set)) >> (eth) & 1 ? (int)sizeof(struct type) : 0)
+#define LEN_IF(set, eth, type) ((set) >> (eth) & 1 ? (int)sizeof(struct type) : 0)
 
 /* Bytes from the start of the BTH to header ETH, or to the payload for WIRE_ETH_NUM. */
 #define BEFORE(set, eth) \
@@ -48,7 +48,7 @@ enum {
 	 ((eth) > WIRE_ETH_IMMDT ? LEN_IF(set, WIRE_ETH_IMMDT, wire_immdt) : 0) + \
 	 ((eth) > WIRE_ETH_IETH ? LEN_IF(set, WIRE_ETH_IETH, wire_ieth) : 0))
 
-#define OFFSET(set, eth) (((set)) >> (eth) & 1 ? BEFORE(set, eth) : 0)
+#define OFFSET(set, eth) ((set) >> (eth) & 1 ? BEFORE(set, eth) : 0)
 
 #define ROW(name_, value, flags_, set) \
 	[value] = { \

@@ -233,7 +233,7 @@ enum wire_phys_state {
 	PHYS_STATE_NUM,
 };
 
-/* LinkWidth*: bits of Supported and Enabled; Active has exactly one. In Enabled, 0 is "no change" and 255 "all supported". */
+/* LinkWidth*: bits of Supported and Enabled; Active has one. In Enabled, 0 is "no change", 255 "all supported". */
 enum wire_link_width {
 	LINK_WIDTH_1X = 1 << 0,
 	LINK_WIDTH_4X = 1 << 1,
