@@ -2,3 +2,4 @@
 # The wire room: what its tests need beyond its own library.
 
 emu/wire/layout_test_LIBS := -libmad
+$(eval $(call room,emu/wire,emu/lib))

@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The verbs objects of a software HCA as a front end (host mode's uverbs, a virtio device, an emulated adapter) uses
+ * them. The engine pulls work requests from the front end's queues and hands back completions; it never sees a ring.
+ * Enumerations have the values of the kernel's ib_verbs.h, so that front ends pass them through. Host byte order.
+ *
+ * Objects belong to a context (one opener) and are named by number. Every call checks that a number belongs to the
+ * calling context: -EINVAL otherwise, as an unknown one. -EBUSY: still used. -ENOMEM: limit or memory. -EOPNOTSUPP.
+ */
+#ifndef MUSLIN_HCA_HCA_H
+#define MUSLIN_HCA_HCA_H
+
+#include "emu/lib/loop.h"
+#include "emu/wire/port.h"
+
+struct hca;
+struct hca_ctx;
+
+#define HCA_MAX_SGE 32
+#define HCA_MAX_INLINE 1024
+
+enum hca_qp_type { HCA_QPT_SMI, HCA_QPT_GSI, HCA_QPT_RC, HCA_QPT_UC, HCA_QPT_UD };
+enum hca_qp_state { HCA_QPS_RESET, HCA_QPS_INIT, HCA_QPS_RTR, HCA_QPS_RTS, HCA_QPS_SQD, HCA_QPS_SQE, HCA_QPS_ERR };
+enum hca_mig_state { HCA_MIG_MIGRATED, HCA_MIG_REARM, HCA_MIG_ARMED };
+
+enum hca_access {
+	HCA_ACCESS_LOCAL_WRITE = 1 << 0,
+	HCA_ACCESS_REMOTE_WRITE = 1 << 1,
+	HCA_ACCESS_REMOTE_READ = 1 << 2,
+	HCA_ACCESS_REMOTE_ATOMIC = 1 << 3,
+	HCA_ACCESS_MW_BIND = 1 << 4,
+	HCA_ACCESS_ZERO_BASED = 1 << 5,
+	HCA_ACCESS_ON_DEMAND = 1 << 6,
+	HCA_ACCESS_HUGETLB = 1 << 7,
+	HCA_ACCESS_FLUSH_GLOBAL = 1 << 8,
+	HCA_ACCESS_FLUSH_PERSISTENT = 1 << 9,
+	HCA_ACCESS_RELAXED_ORDERING = 1 << 20, /* bits 20-29 are optional hints: accepted and ignored */
+};
+
+/* IB_WR_* */
+enum hca_wr_opcode {
+	HCA_WR_RDMA_WRITE, HCA_WR_RDMA_WRITE_WITH_IMM, HCA_WR_SEND, HCA_WR_SEND_WITH_IMM, HCA_WR_RDMA_READ,
+	HCA_WR_ATOMIC_CMP_AND_SWP, HCA_WR_ATOMIC_FETCH_AND_ADD, HCA_WR_LOCAL_INV = 7 /* user ABI value, see rxe */,
+	HCA_WR_BIND_MW = 8, HCA_WR_SEND_WITH_INV = 9,
+	HCA_WR_REG_MR = 32, HCA_WR_NOP = 33, /* ours: kernel users only */
+};
+enum hca_send_flags { HCA_SEND_FENCE = 1, HCA_SEND_SIGNALED = 2, HCA_SEND_SOLICITED = 4, HCA_SEND_INLINE = 8,
+	HCA_SEND_IP_CSUM = 16 };
+/* IB_WC_* status */
+enum hca_wc_status {
+	HCA_WC_SUCCESS, HCA_WC_LOC_LEN_ERR, HCA_WC_LOC_QP_OP_ERR, HCA_WC_LOC_EEC_OP_ERR, HCA_WC_LOC_PROT_ERR,
+	HCA_WC_WR_FLUSH_ERR, HCA_WC_MW_BIND_ERR, HCA_WC_BAD_RESP_ERR, HCA_WC_LOC_ACCESS_ERR, HCA_WC_REM_INV_REQ_ERR,
+	HCA_WC_REM_ACCESS_ERR, HCA_WC_REM_OP_ERR, HCA_WC_RETRY_EXC_ERR, HCA_WC_RNR_RETRY_EXC_ERR,
+	HCA_WC_LOC_RDD_VIOL_ERR, HCA_WC_REM_INV_RD_REQ_ERR, HCA_WC_REM_ABORT_ERR, HCA_WC_INV_EECN_ERR,
+	HCA_WC_INV_EEC_STATE_ERR, HCA_WC_FATAL_ERR, HCA_WC_RESP_TIMEOUT_ERR, HCA_WC_GENERAL_ERR, HCA_WC_STATUSES
+};
+/* IB_WC_* opcode (user ABI values) */
+enum hca_wc_opcode {
+	HCA_WC_SEND, HCA_WC_RDMA_WRITE, HCA_WC_RDMA_READ, HCA_WC_COMP_SWAP, HCA_WC_FETCH_ADD, HCA_WC_BIND_MW,
+	HCA_WC_LOCAL_INV, HCA_WC_REG_MR, HCA_WC_RECV = 128, HCA_WC_RECV_RDMA_WITH_IMM = 129,
+};
+enum hca_wc_flags { HCA_WC_GRH = 1, HCA_WC_WITH_IMM = 2, HCA_WC_WITH_INVALIDATE = 4, HCA_WC_IP_CSUM_OK = 8 };
+
+/* Address vector: the attributes of an address handle or of a connected QP's path. */
+struct hca_av {
+	u16 dlid;
+	u8 sl, src_path_bits, static_rate, port;
+	bool grh;
+	u8 sgid_index, hop_limit, traffic_class;
+	u32 flow_label;
+	struct wire_gid dgid;
+};
+
+struct hca_sge {
+	u64 addr;
+	u32 length, lkey;
+};
+
+/* A canonical send work request, decoded by the front end into memory of the engine. */
+struct hca_send_wr {
+	u64 token;	/* comes back in the completion (the application's wr_id) */
+	u8 opcode;	/* enum hca_wr_opcode */
+	u8 flags;	/* enum hca_send_flags */
+	u8 mw_type_reg; /* REG_MR: 0 page list, 1 list of key and range */
+	u32 imm;	/* immediate as a host-order number of the wire's 4 bytes, or the R_Key to invalidate */
+	u64 remote_addr;
+	u32 rkey;
+	u64 compare_add, swap;
+	/* UD */
+	struct hca_av av;
+	u32 remote_qpn, remote_qkey;
+	u16 pkey_index;
+	/* UD LSO: header bytes stand in inline_data; 0 mss: none */
+	u16 lso_mss, lso_hdr_len;
+	/* BIND_MW, LOCAL_INV (rkey), REG_MR */
+	u32 mw_rkey, mr_lkey, access;
+	u64 bind_addr, bind_len;
+	u32 reg_key;
+	const u64 *pages;
+	u32 npages, page_shift;
+	/* data */
+	u16 num_sge;
+	u32 inline_len; /* with HCA_SEND_INLINE: bytes in inline_data, no SGEs */
+	struct hca_sge sge[HCA_MAX_SGE];
+	u8 inline_data[HCA_MAX_INLINE];
+};
+
+struct hca_recv_wr {
+	u64 token;
+	u16 num_sge;
+	struct hca_sge sge[HCA_MAX_SGE];
+};
+
+struct hca_cqe {
+	u64 token;
+	u8 status, opcode; /* enum hca_wc_status, hca_wc_opcode */
+	u16 vendor_err;
+	u32 byte_len;
+	u32 imm; /* immediate (host-order number), or invalidated R_Key, by flags */
+	u32 qpn, src_qp;
+	u8 flags; /* enum hca_wc_flags */
+	u8 sl, dlid_path_bits, port;
+	u16 pkey_index, slid;
+	bool solicited;
+};
+
+/*
+ * The front end's queues. @fe is what was given at creation of the QP or SRQ. next_*() fill @wr and return 1; 0: nothing
+ * posted; -EINVAL: the entry is malformed (wr->token is set: the engine completes it with LOC_QP_OP_ERR, or for a
+ * receive with LOC_PROT_ERR, and the QP goes to the error state). An entry is pulled once; *_done() is called once for
+ * each pulled entry in order, when its slot may be reused. reset() on the transition to RESET drops what is posted.
+ */
+struct hca_wq_ops {
+	int (*next_send)(void *fe, struct hca_send_wr *wr);
+	void (*send_done)(void *fe);
+	int (*next_recv)(void *fe, struct hca_recv_wr *wr);
+	void (*recv_done)(void *fe);
+	void (*reset)(void *fe);
+};
+
+/* complete(): 0, or -ENOSPC: the ring is full (CQ overflow: the engine raises the error events). The front end
+ * owns the ring, arming and completion events. flush(): end of a burst of completions: wake whoever is armed. */
+struct hca_cq_ops {
+	int (*complete)(void *fe, const struct hca_cqe *cqe);
+	void (*flush)(void *fe);
+};
+
+enum hca_event_type { /* IB_EVENT_* */
+	HCA_EVENT_CQ_ERR, HCA_EVENT_QP_FATAL, HCA_EVENT_QP_REQ_ERR, HCA_EVENT_QP_ACCESS_ERR, HCA_EVENT_COMM_EST,
+	HCA_EVENT_SQ_DRAINED, HCA_EVENT_PATH_MIG, HCA_EVENT_PATH_MIG_ERR, HCA_EVENT_DEVICE_FATAL,
+	HCA_EVENT_PORT_ACTIVE, HCA_EVENT_PORT_ERR, HCA_EVENT_LID_CHANGE, HCA_EVENT_PKEY_CHANGE, HCA_EVENT_SM_CHANGE,
+	HCA_EVENT_SRQ_ERR, HCA_EVENT_SRQ_LIMIT_REACHED, HCA_EVENT_QP_LAST_WQE_REACHED, HCA_EVENT_CLIENT_REREGISTER,
+	HCA_EVENT_GID_CHANGE,
+};
+
+/* @fe: of the QP, CQ or SRQ concerned; NULL for port and device events, where @number is the port. */
+struct hca_event {
+	enum hca_event_type type;
+	u32 number;
+	void *fe;
+};
+
+/*
+ * Memory of a context. Addresses are the application's (or the guest's). read and write move @n segments between
+ * application memory and the linear @local buffers in as few calls as possible; 0 or -EFAULT (nothing is promised
+ * about what was moved). direct() may give a pointer that is valid until the next return to the loop, or NULL.
+ */
+struct hca_dma_seg {
+	u64 addr;
+	u32 len;
+	void *local;
+};
+struct hca_dma_ops {
+	int (*read)(void *dma, const struct hca_dma_seg *seg, u32 n);
+	int (*write)(void *dma, const struct hca_dma_seg *seg, u32 n);
+	void *(*direct)(void *dma, u64 addr, u32 len, bool write); /* may be NULL */
+	int (*check)(void *dma, u64 addr, u64 len, bool write);	   /* at registration: -EFAULT; may be NULL */
+};
+
+struct hca_caps {
+	u32 max_qp, max_qp_wr, max_sge, max_cq, max_cqe, max_mr, max_pd, max_srq, max_srq_wr, max_srq_sge, max_mw, max_ah;
+	u32 max_mcast_grp, max_mcast_qp_attach;
+	u8 max_qp_rd_atom, max_qp_init_rd_atom, local_ca_ack_delay;
+	u32 max_inline;
+	u64 max_mr_size;
+};
+
+struct hca_config {
+	const char *name; /* for messages; copied */
+	u64 node_guid, sys_image_guid;
+	u8 nports;
+	struct wire_port **ports; /* the HCA takes port->data of each */
+	u64 seed;		  /* first PSNs of nothing, but keys and QPNs start from it */
+};
+
+/* emu/hca/caps.c: what an HCA of ours can do. */
+extern const struct hca_caps hca_caps_default;
+
+struct hca *hca_create(struct loop *loop, const struct hca_config *cfg); /* NULL with errno */
+void hca_destroy(struct hca *hca);					 /* contexts must be gone */
+struct wire_port *hca_port(struct hca *hca, u8 num);			 /* NULL when there is none */
+const struct hca_caps *hca_caps(const struct hca *hca);
+u64 hca_node_guid(const struct hca *hca);
+/* Named counters for sysfs hw_counters: name of the nth (NULL past the end) and its value for a port. */
+const char *hca_counter_name(u32 n);
+u64 hca_counter(const struct hca *hca, u8 port, u32 n);
+
+struct hca_ctx *hca_ctx_create(struct hca *hca, const struct hca_dma_ops *dma, void *dma_ctx,
+			       void (*event)(void *fe, const struct hca_event *ev), void *fe);
+/* Destroys every object of the context; peers see what IBTA gives them. No callback comes after it returns. */
+void hca_ctx_destroy(struct hca_ctx *ctx);
+
+int hca_pd_alloc(struct hca_ctx *ctx, u32 *pdn);
+int hca_pd_free(struct hca_ctx *ctx, u32 pdn);
+
+/* @va: application address; @iova: address that work requests and remote peers use. rkey equals lkey or 0. */
+int hca_mr_reg(struct hca_ctx *ctx, u32 pdn, u64 va, u64 iova, u64 len, u32 access, u32 *lkey, u32 *rkey);
+int hca_mr_dereg(struct hca_ctx *ctx, u32 lkey); /* -EBUSY while windows are bound to it */
+int hca_mw_alloc(struct hca_ctx *ctx, u32 pdn, u8 type, u32 *rkey); /* type 1 or 2 */
+int hca_mw_free(struct hca_ctx *ctx, u32 rkey); /* by the handle part (upper 24 bits) of its R_Key */
+
+int hca_cq_create(struct hca_ctx *ctx, const struct hca_cq_ops *ops, void *fe, u32 *cqn);
+int hca_cq_destroy(struct hca_ctx *ctx, u32 cqn);
+
+struct hca_srq_attr {
+	u32 max_wr, max_sge, limit;
+};
+int hca_srq_create(struct hca_ctx *ctx, u32 pdn, const struct hca_srq_attr *attr, const struct hca_wq_ops *ops, void *fe,
+		   u32 *srqn);
+int hca_srq_set_limit(struct hca_ctx *ctx, u32 srqn, u32 limit); /* arms the limit event; the front end counts posts: */
+int hca_srq_query(struct hca_ctx *ctx, u32 srqn, struct hca_srq_attr *attr);
+/* Front end's answer to "how many receives are posted", for limit events. */
+void hca_srq_set_level(struct hca_ctx *ctx, u32 srqn, u32 (*posted)(void *fe));
+int hca_srq_destroy(struct hca_ctx *ctx, u32 srqn);
+
+struct hca_qp_init {
+	enum hca_qp_type type;
+	u32 pdn, send_cqn, recv_cqn;
+	u32 srqn; /* 0: none */
+	u32 max_send_wr, max_recv_wr, max_send_sge, max_recv_sge, max_inline;
+	bool sq_sig_all;
+	u8 port; /* special QPs */
+	u32 qpn; /* 0: the engine chooses */
+	u32 src_qpn; /* 0: own number; otherwise the SQPN that leaves in DETH */
+};
+int hca_qp_create(struct hca_ctx *ctx, const struct hca_qp_init *init, const struct hca_wq_ops *ops, void *fe, u32 *qpn);
+
+/* Bits of the mask of hca_qp_modify(): IB_QP_*. */
+enum hca_qp_attr_mask {
+	HCA_QP_STATE = 1 << 0, HCA_QP_CUR_STATE = 1 << 1, HCA_QP_EN_SQD_ASYNC_NOTIFY = 1 << 2,
+	HCA_QP_ACCESS_FLAGS = 1 << 3, HCA_QP_PKEY_INDEX = 1 << 4, HCA_QP_PORT = 1 << 5, HCA_QP_QKEY = 1 << 6,
+	HCA_QP_AV = 1 << 7, HCA_QP_PATH_MTU = 1 << 8, HCA_QP_TIMEOUT = 1 << 9, HCA_QP_RETRY_CNT = 1 << 10,
+	HCA_QP_RNR_RETRY = 1 << 11, HCA_QP_RQ_PSN = 1 << 12, HCA_QP_MAX_QP_RD_ATOMIC = 1 << 13,
+	HCA_QP_ALT_PATH = 1 << 14, HCA_QP_MIN_RNR_TIMER = 1 << 15, HCA_QP_SQ_PSN = 1 << 16,
+	HCA_QP_MAX_DEST_RD_ATOMIC = 1 << 17, HCA_QP_PATH_MIG_STATE = 1 << 18, HCA_QP_CAP = 1 << 19,
+	HCA_QP_DEST_QPN = 1 << 20, HCA_QP_RATE_LIMIT = 1 << 25,
+};
+
+struct hca_qp_attr {
+	u8 state, cur_state, path_mtu, path_mig_state; /* path_mtu: IBTA code */
+	u32 qkey, rq_psn, sq_psn, dest_qpn, access;
+	struct hca_av av, alt_av;
+	u16 pkey_index, alt_pkey_index;
+	bool en_sqd_async_notify, sq_draining;
+	u8 max_rd_atomic, max_dest_rd_atomic, min_rnr_timer, port, timeout, retry_cnt, rnr_retry, alt_port, alt_timeout;
+};
+/* The [from][to] table of required and optional attributes decides: -EINVAL. Values are checked, too. */
+int hca_qp_modify(struct hca_ctx *ctx, u32 qpn, const struct hca_qp_attr *attr, u32 mask);
+int hca_qp_query(struct hca_ctx *ctx, u32 qpn, struct hca_qp_attr *attr);
+int hca_qp_destroy(struct hca_ctx *ctx, u32 qpn); /* -EBUSY while attached to multicast groups */
+/* Work may have been posted to the send queue. Idempotent; an unknown number is ignored. */
+void hca_qp_doorbell(struct hca_ctx *ctx, u32 qpn);
+/*
+ * Receives may have been posted: for rings without a receive doorbell the front end calls it from its poller while
+ * hca_qp_wants_recv() says that the QP is in error or waits for a receive, and hca_ctx_wants_recv() that any does.
+ */
+void hca_qp_recv_doorbell(struct hca_ctx *ctx, u32 qpn);
+bool hca_ctx_wants_recv(const struct hca_ctx *ctx);
+/* Looks at the receive (and flushes the send) queues of all QPs of the context that want it; returns work found. */
+u32 hca_ctx_poll_recv(struct hca_ctx *ctx);
+
+/* Address handles: the number goes into UD work requests by the front end, which resolves it by hca_ah_av(). */
+int hca_ah_create(struct hca_ctx *ctx, u32 pdn, const struct hca_av *av, u32 *ahn);
+int hca_ah_destroy(struct hca_ctx *ctx, u32 ahn);
+/* 0; -EINVAL: unknown, or of another PD than the QP's. Fast: used per UD send. */
+int hca_ah_av(struct hca_ctx *ctx, u32 qpn, u32 ahn, struct hca_av *av);
+
+int hca_mcast_attach(struct hca_ctx *ctx, u32 qpn, const struct wire_gid *mgid, u16 mlid);
+int hca_mcast_detach(struct hca_ctx *ctx, u32 qpn, const struct wire_gid *mgid, u16 mlid);
+
+#endif

@@ -1,0 +1,1 @@
+$(eval $(call room,emu/lib,))

@@ -1,0 +1,397 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Event loop over epoll with a timer heap, a task queue and shared-memory pollers. */
+#include <errno.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "emu/lib/loop.h"
+
+#define LOOP_EVENTS 64
+#define LOOP_POLL_DEFAULT (50 * NSEC_PER_USEC)
+#define LOOP_SPINS_PER_EPOLL 16 /* iterations without a look at descriptors while pollers find work */
+
+struct loop {
+	int epfd;
+	bool is_virtual, stop;
+	struct now now;
+	u64 poll_ns, poll_until;
+	struct loop_fd **fds; /* slot -> watch; epoll data is the slot, so a deleted watch is never touched */
+	u32 nfds, *free_fds, nfree;
+	struct loop_timer **heap;
+	u32 ntimers, heap_cap;
+	struct list tasks, pollers;
+};
+
+static u64 clock_read(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (u64)ts.tv_sec * NSEC_PER_SEC + (u64)ts.tv_nsec;
+}
+
+struct loop *loop_create(void)
+{
+	struct loop *loop = calloc(1, sizeof(*loop));
+
+	if (!loop)
+		return NULL;
+	loop->epfd = epoll_create1(EPOLL_CLOEXEC);
+	if (loop->epfd < 0) {
+		free(loop);
+		return NULL;
+	}
+	list_init(&loop->tasks);
+	list_init(&loop->pollers);
+	loop->poll_ns = LOOP_POLL_DEFAULT;
+	loop->now.ns = clock_read();
+	return loop;
+}
+
+struct loop *loop_create_virtual(void)
+{
+	struct loop *loop = loop_create();
+
+	if (loop) {
+		loop->is_virtual = true;
+		loop->now.ns = NSEC_PER_SEC;
+	}
+	return loop;
+}
+
+void loop_destroy(struct loop *loop)
+{
+	close(loop->epfd);
+	free(loop->fds);
+	free(loop->free_fds);
+	free(loop->heap);
+	free(loop);
+}
+
+struct now loop_now(const struct loop *loop)
+{
+	return loop->now;
+}
+
+static void clock_update(struct loop *loop)
+{
+	if (!loop->is_virtual)
+		loop->now.ns = clock_read();
+}
+
+/* Descriptors */
+
+static int fd_slot(struct loop *loop, u32 *slot)
+{
+	u32 cap = loop->nfds ? loop->nfds * 2 : 64, i;
+	struct loop_fd **fds;
+	u32 *fr;
+
+	if (!loop->nfree) {
+		fr = realloc(loop->free_fds, cap * sizeof(*fr));
+		if (!fr)
+			return -ENOMEM;
+		loop->free_fds = fr;
+		fds = realloc(loop->fds, cap * sizeof(struct loop_fd *));
+		if (!fds)
+			return -ENOMEM;
+		loop->fds = fds;
+		for (i = cap; i-- > loop->nfds;) {
+			fds[i] = NULL;
+			fr[loop->nfree++] = i;
+		}
+		loop->nfds = cap;
+	}
+	*slot = loop->free_fds[--loop->nfree];
+	return 0;
+}
+
+int loop_fd_add(struct loop *loop, struct loop_fd *w, u32 events)
+{
+	struct epoll_event ev = { .events = events };
+	int err = fd_slot(loop, &w->slot);
+
+	if (err)
+		return err;
+	ev.data.u32 = w->slot;
+	if (epoll_ctl(loop->epfd, EPOLL_CTL_ADD, w->fd, &ev)) {
+		loop->free_fds[loop->nfree++] = w->slot;
+		return -errno;
+	}
+	loop->fds[w->slot] = w;
+	w->loop = loop;
+	return 0;
+}
+
+int loop_fd_mod(struct loop_fd *w, u32 events)
+{
+	struct epoll_event ev = { .events = events, .data.u32 = w->slot };
+
+	return epoll_ctl(w->loop->epfd, EPOLL_CTL_MOD, w->fd, &ev) ? -errno : 0;
+}
+
+void loop_fd_del(struct loop_fd *w)
+{
+	struct loop *loop = w->loop;
+
+	if (!loop)
+		return;
+	epoll_ctl(loop->epfd, EPOLL_CTL_DEL, w->fd, NULL);
+	loop->fds[w->slot] = NULL;
+	loop->free_fds[loop->nfree++] = w->slot;
+	w->loop = NULL;
+}
+
+/* Timers: a binary heap ordered by time. */
+
+static void heap_put(struct loop *loop, u32 i, struct loop_timer *t)
+{
+	loop->heap[i] = t;
+	t->slot = i;
+}
+
+static void heap_up(struct loop *loop, u32 i)
+{
+	struct loop_timer *t = loop->heap[i];
+
+	for (; i && loop->heap[(i - 1) / 2]->when > t->when; i = (i - 1) / 2)
+		heap_put(loop, i, loop->heap[(i - 1) / 2]);
+	heap_put(loop, i, t);
+}
+
+static void heap_down(struct loop *loop, u32 i)
+{
+	struct loop_timer *t = loop->heap[i];
+	u32 c;
+
+	while ((c = 2 * i + 1) < loop->ntimers) {
+		if (c + 1 < loop->ntimers && loop->heap[c + 1]->when < loop->heap[c]->when)
+			c++;
+		if (loop->heap[c]->when >= t->when)
+			break;
+		heap_put(loop, i, loop->heap[c]);
+		i = c;
+	}
+	heap_put(loop, i, t);
+}
+
+void loop_timer_set(struct loop *loop, struct loop_timer *t, u64 when_ns)
+{
+	if (!t->loop) {
+		if (loop->ntimers == loop->heap_cap) {
+			u32 cap = loop->heap_cap ? loop->heap_cap * 2 : 256;
+			struct loop_timer **heap = realloc(loop->heap, cap * sizeof(struct loop_timer *));
+
+			if (!heap)
+				abort(); /* a lost timer would hang a QP for ever */
+			loop->heap = heap;
+			loop->heap_cap = cap;
+		}
+		t->loop = loop;
+		heap_put(loop, loop->ntimers++, t);
+	}
+	t->when = when_ns;
+	heap_up(loop, t->slot);
+	heap_down(loop, t->slot);
+}
+
+void loop_timer_cancel(struct loop_timer *t)
+{
+	struct loop *loop = t->loop;
+	u32 i = t->slot;
+
+	if (!loop)
+		return;
+	t->loop = NULL;
+	if (i == --loop->ntimers)
+		return;
+	heap_put(loop, i, loop->heap[loop->ntimers]);
+	heap_up(loop, i);
+	heap_down(loop, loop->heap[i]->slot);
+}
+
+static u32 run_timers(struct loop *loop)
+{
+	u32 n = 0;
+
+	while (loop->ntimers && loop->heap[0]->when <= loop->now.ns) {
+		struct loop_timer *t = loop->heap[0];
+
+		loop_timer_cancel(t);
+		t->fn(t, loop->now);
+		n++;
+	}
+	return n;
+}
+
+/* Tasks */
+
+void loop_task_init(struct loop_task *t, void (*fn)(struct loop_task *t, struct now now))
+{
+	list_init(&t->link);
+	t->fn = fn;
+	t->queued = false;
+}
+
+void loop_task_queue(struct loop *loop, struct loop_task *t)
+{
+	if (t->queued)
+		return;
+	t->queued = true;
+	list_add(&loop->tasks, &t->link);
+}
+
+void loop_task_cancel(struct loop_task *t)
+{
+	if (!t->queued)
+		return;
+	list_del(&t->link);
+	t->queued = false;
+}
+
+/* Runs what is queued now; what these tasks queue waits for the next iteration. */
+static u32 run_tasks(struct loop *loop)
+{
+	struct list batch;
+	u32 n = 0;
+
+	list_init(&batch);
+	list_splice(&batch, &loop->tasks);
+	while (!list_empty(&batch)) {
+		struct loop_task *t = list_first(&batch, struct loop_task, link);
+
+		loop_task_cancel(t);
+		t->fn(t, loop->now);
+		n++;
+	}
+	return n;
+}
+
+/* Pollers */
+
+void loop_poller_add(struct loop *loop, struct loop_poller *p)
+{
+	list_add(&loop->pollers, &p->link);
+	loop->poll_until = 0;
+}
+
+/* A poller is removed only outside the walk or by itself; list_for_each_safe covers both. */
+void loop_poller_del(struct loop_poller *p)
+{
+	list_del(&p->link);
+}
+
+void loop_poll_time(struct loop *loop, u64 ns)
+{
+	loop->poll_ns = ns;
+}
+
+static u32 run_pollers(struct loop *loop)
+{
+	struct loop_poller *p, *tmp;
+	u32 n = 0;
+
+	list_for_each_safe(p, tmp, &loop->pollers, link)
+		n += p->poll(p, loop->now);
+	return n;
+}
+
+static bool pollers_sleep(struct loop *loop, bool asleep)
+{
+	struct loop_poller *p, *tmp;
+	bool busy = false;
+
+	list_for_each_safe(p, tmp, &loop->pollers, link) {
+		if (p->sleep && p->sleep(p, asleep))
+			busy = true;
+	}
+	return busy;
+}
+
+/* Running */
+
+static int run_fds(struct loop *loop, int timeout_ms, u32 *n)
+{
+	struct epoll_event ev[LOOP_EVENTS];
+	int i, got = epoll_wait(loop->epfd, ev, LOOP_EVENTS, timeout_ms);
+
+	if (got < 0)
+		return errno == EINTR ? 0 : -errno;
+	clock_update(loop);
+	for (i = 0; i < got; i++) {
+		struct loop_fd *w = loop->fds[ev[i].data.u32];
+
+		if (w)
+			w->fn(w, ev[i].events, loop->now);
+	}
+	*n += (u32)got;
+	return 0;
+}
+
+/* Milliseconds until the next timer, rounded down so that the last part is polled; -1 without timers. */
+static int sleep_time(const struct loop *loop)
+{
+	u64 d;
+
+	if (!loop->ntimers)
+		return -1;
+	if (loop->heap[0]->when <= loop->now.ns)
+		return 0;
+	d = (loop->heap[0]->when - loop->now.ns + NSEC_PER_MSEC - 1) / NSEC_PER_MSEC;
+	return d > 60000 ? 60000 : (int)d;
+}
+
+static int loop_sleep(struct loop *loop)
+{
+	bool busy = pollers_sleep(loop, true);
+	u32 n = 0;
+	int err = run_fds(loop, busy ? 0 : sleep_time(loop), &n);
+
+	pollers_sleep(loop, false);
+	return err;
+}
+
+int loop_run(struct loop *loop)
+{
+	u32 spins = 0;
+	int err = 0;
+
+	loop->stop = false;
+	while (!loop->stop && !err) {
+		u32 n = run_timers(loop) + run_tasks(loop), polled = run_pollers(loop);
+
+		if (polled)
+			loop->poll_until = loop->now.ns + loop->poll_ns;
+		if ((n || polled) && ++spins < LOOP_SPINS_PER_EPOLL) {
+			clock_update(loop);
+			continue;
+		}
+		spins = 0;
+		if (n || polled || !list_empty(&loop->tasks) || loop->now.ns < loop->poll_until)
+			err = run_fds(loop, 0, &n);
+		else
+			err = loop_sleep(loop);
+	}
+	return err;
+}
+
+void loop_stop(struct loop *loop)
+{
+	loop->stop = true;
+}
+
+void loop_run_idle(struct loop *loop, u64 until_ns)
+{
+	for (;;) {
+		u32 n = run_timers(loop) + run_tasks(loop) + run_pollers(loop);
+
+		if (run_fds(loop, 0, &n) || n || !list_empty(&loop->tasks))
+			continue;
+		if (!loop->is_virtual || !loop->ntimers || loop->heap[0]->when > until_ns)
+			break;
+		loop->now.ns = max(loop->now.ns, loop->heap[0]->when);
+	}
+	if (loop->is_virtual && loop->now.ns < until_ns)
+		loop->now.ns = until_ns;
+}

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* The daemon's single-threaded event loop: descriptors, timers, tasks and pollers. */
+#ifndef MUSLIN_LIB_LOOP_H
+#define MUSLIN_LIB_LOOP_H
+
+#include <sys/epoll.h>
+
+#include "emu/lib/list.h"
+
+struct loop;
+
+/*
+ * A watched descriptor, embedded in its owner. The callback gets EPOLL* bits. It may delete itself or any other
+ * watch; an event already harvested for a deleted watch is dropped.
+ */
+struct loop_fd {
+	int fd;
+	void (*fn)(struct loop_fd *w, u32 events, struct now now);
+	struct loop *loop; /* NULL while not added */
+	u32 slot;	   /* private */
+};
+
+/* A one-shot timer, embedded in its owner. Zeroed memory is a valid idle timer once fn is set. */
+struct loop_timer {
+	u64 when; /* absolute ns of the loop's clock */
+	void (*fn)(struct loop_timer *t, struct now now);
+	struct loop *loop; /* NULL while not armed */
+	u32 slot;	   /* private: heap index */
+};
+
+/* Work to be run once, later in this iteration or in the next one; embedded in its owner. */
+struct loop_task {
+	struct list link;
+	void (*fn)(struct loop_task *t, struct now now);
+	bool queued;
+};
+
+/*
+ * Something in shared memory to be looked at in every iteration while the loop is awake. poll() returns how much work
+ * it found (0: none). sleep(true) is called before the loop blocks: the owner publishes "write the eventfd from now
+ * on", and must then return true when work arrived meanwhile, which cancels the sleep; sleep(false) after waking.
+ */
+struct loop_poller {
+	struct list link;
+	u32 (*poll)(struct loop_poller *p, struct now now);
+	bool (*sleep)(struct loop_poller *p, bool asleep);
+};
+
+/* Returns NULL with errno. The virtual form has a clock that jumps to the next timer when nothing else is to do. */
+struct loop *loop_create(void);
+struct loop *loop_create_virtual(void);
+void loop_destroy(struct loop *loop); /* watches and timers still added are forgotten, not freed */
+
+struct now loop_now(const struct loop *loop); /* as read at the last wake-up */
+
+int loop_fd_add(struct loop *loop, struct loop_fd *w, u32 events);
+int loop_fd_mod(struct loop_fd *w, u32 events);
+void loop_fd_del(struct loop_fd *w); /* does not close w->fd; harmless when not added */
+
+void loop_timer_set(struct loop *loop, struct loop_timer *t, u64 when_ns); /* re-arms when armed */
+void loop_timer_cancel(struct loop_timer *t);				  /* harmless when idle */
+static inline bool loop_timer_armed(const struct loop_timer *t) { return t->loop != NULL; }
+
+void loop_task_init(struct loop_task *t, void (*fn)(struct loop_task *t, struct now now));
+void loop_task_queue(struct loop *loop, struct loop_task *t); /* harmless when queued already */
+void loop_task_cancel(struct loop_task *t);
+
+void loop_poller_add(struct loop *loop, struct loop_poller *p);
+void loop_poller_del(struct loop_poller *p);
+
+/* How long the loop goes on polling after the last work that a poller found, in ns (default 50 us). */
+void loop_poll_time(struct loop *loop, u64 ns);
+
+/* Runs until loop_stop(); returns 0, or -errno when epoll itself fails. */
+int loop_run(struct loop *loop);
+void loop_stop(struct loop *loop);
+/*
+ * For tests: runs iterations until nothing is runnable without waiting (tasks, ready descriptors; in a virtual loop
+ * also the timers due before @until_ns, advancing the clock). A real loop ignores @until_ns.
+ */
+void loop_run_idle(struct loop *loop, u64 until_ns);
+
+#endif

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Management datagrams of one CA port: QP0 and QP1 with agents, request/response matching, timeouts and RMPP, as the
+ * kernel's ib_mad gives them to umad users. Used by umad, the SM, the CM and the SA client.
+ */
+#ifndef MUSLIN_MAD_MAD_H
+#define MUSLIN_MAD_MAD_H
+
+#include "emu/lib/loop.h"
+#include "emu/wire/port.h"
+
+#define MAD_TIMED_OUT (-110) /* status of a request that nobody answered: -ETIMEDOUT */
+
+struct mad_port;
+struct mad_agent;
+
+/* Where a MAD goes to, or came from. Host order. */
+struct mad_addr {
+	u32 qpn;	/* remote QPN: 0, 1 or a redirected one */
+	u32 qkey;	/* on send, for QPs other than 0 */
+	u16 lid;	/* remote LID; 0xffff permissive (directed route) */
+	u16 pkey_index;
+	u8 sl;
+	u8 path_bits;	/* of the local LID */
+	bool grh;
+	u8 hop_limit, traffic_class, gid_index;
+	u32 flow_label;
+	struct wire_gid gid; /* remote GID (on receive: the source), when grh */
+};
+
+/* What an agent wants; class 0 means that it only sends and takes responses to its own requests. */
+struct mad_agent_reg {
+	u8 qpn;			/* 0 or 1 */
+	u8 mgmt_class, class_version;
+	u8 oui[3];		/* for vendor classes 0x30-0x4f */
+	u8 rmpp_version;	/* 1: the MAD layer does RMPP for this agent; 0: the agent sees single MADs */
+	u64 methods[2];		/* bit n: unsolicited MADs with method n */
+	void *ctx;
+	/*
+	 * A MAD for this agent: a response to its request (@cookie as given to mad_send) or an unsolicited one (cookie
+	 * NULL). With RMPP @data is the reassembled message: headers once, then all data; @len bytes in all. Borrowed.
+	 */
+	void (*recv)(void *ctx, const u8 *data, u32 len, const struct mad_addr *addr, void *cookie);
+	/* A request or RMPP message ended without a response: @status is MAD_TIMED_OUT or another -errno; @data is the
+	 * MAD as sent. Also called with 0 when a send without timeout has been sent. May be NULL. */
+	void (*sent)(void *ctx, const u8 *data, u32 len, int status, void *cookie);
+};
+
+/* Takes port->mad. @port must outlive it. NULL without memory. */
+struct mad_port *mad_port_create(struct loop *loop, struct wire_port *port);
+void mad_port_destroy(struct mad_port *mp);
+struct wire_port *mad_port_wire(const struct mad_port *mp);
+
+/* 0 and *agent; -EINVAL for a wrong class or method mask, -EBUSY when another agent has one of the methods. */
+int mad_agent_register(struct mad_port *mp, const struct mad_agent_reg *reg, struct mad_agent **agent);
+/* Forgets the agent's requests without calling sent(). */
+void mad_agent_unregister(struct mad_agent *agent);
+/* The upper 32 bits of the TIDs of this agent's requests: unique in the port. */
+u32 mad_agent_tid_high(const struct mad_agent *agent);
+
+/*
+ * Sends @data (host owns it; copied). Requests get the agent's upper TID bits. @len may exceed 256 when the agent does
+ * RMPP and the MAD is RMPP-active. @timeout_ms 0: no response is expected; otherwise the response or a timeout after
+ * @retries re-sendings is reported with @cookie. Returns 0 or -errno (-EINVAL, -ENOMEM, -ENETDOWN).
+ */
+int mad_send(struct mad_agent *agent, const u8 *data, u32 len, const struct mad_addr *to, u32 timeout_ms, u32 retries,
+	     void *cookie);
+
+#endif

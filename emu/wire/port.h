@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The seam between a channel adapter's transport and its link: one struct per CA port, in which the link layer (the
+ * fabric, or a UDP port) keeps what the SMA was told, and through which packets pass both ways. Neither side sees
+ * the other.
+ */
+#ifndef MUSLIN_WIRE_PORT_H
+#define MUSLIN_WIRE_PORT_H
+
+#include "emu/wire/gid.h"
+#include "emu/wire/packet.h"
+
+#define WIRE_PORT_GIDS 16
+#define WIRE_PORT_PKEYS 64
+
+struct wire_port;
+
+enum wire_link_layer { WIRE_LINK_IB, WIRE_LINK_ETHERNET };
+
+/* What subnet management has set (PortInfo, GUIDInfo, P_KeyTable). Written by the link layer only. */
+struct wire_port_attr {
+	enum wire_link_layer link_layer;
+	u8 state;      /* PortInfo:PortState, 1 Down ... 4 Active */
+	u8 phys_state; /* PortInfo:PortPhysicalState */
+	u16 lid;
+	u8 lmc;
+	u16 sm_lid;
+	u8 sm_sl;
+	u8 mtu_cap, mtu_active; /* IBTA codes 1..5 */
+	u8 max_vl;		/* VLCap code */
+	u8 width_active, width_supported, width_enabled;
+	u8 speed_active, speed_supported, speed_enabled;	     /* LinkSpeed codes (SDR 1, DDR 2, QDR 4) */
+	u8 speed_ext_active, speed_ext_supported, speed_ext_enabled; /* LinkSpeedExt codes (FDR 1, EDR 2, HDR 4, NDR 8) */
+	u32 cap_mask;
+	u16 cap_mask2;
+	u8 subnet_timeout;
+	u8 init_type_reply;
+	u16 pkey_violations, qkey_violations, mkey_violations;
+	struct wire_gid gid[WIRE_PORT_GIDS]; /* zero: empty */
+	u8 gids;			     /* entries in use by number: GUIDCap */
+	u16 pkey[WIRE_PORT_PKEYS];	     /* 0: empty */
+	u16 pkeys;			     /* entries: NodeInfo:PartitionCap */
+	u8 sl2vl[16];
+};
+
+enum wire_port_event { /* in the order of the kernel's asynchronous events, which the user raises from them */
+	WIRE_PORT_ACTIVE,
+	WIRE_PORT_ERR,
+	WIRE_PORT_LID_CHANGE,
+	WIRE_PORT_PKEY_CHANGE,
+	WIRE_PORT_SM_CHANGE,
+	WIRE_PORT_CLIENT_REREGISTER,
+	WIRE_PORT_GID_CHANGE,
+};
+
+/* A violation seen by the transport, which the link layer counts and reports by trap (10.2.4, 10.9.4, 13.4.9). */
+struct wire_port_violation {
+	bool qkey; /* false: P_Key (trap 257), true: Q_Key (trap 258) */
+	u32 key;
+	u8 sl;
+	u16 slid, dlid;
+	u32 sqp, dqp;
+	struct wire_gid sgid, dgid; /* zero where the packet had no GRH */
+};
+
+/* Implemented by the link layer. */
+struct wire_port_ops {
+	/*
+	 * Sends @p, with LRH complete but for VL, which the link layer derives from the SL. Takes the packet and returns 0,
+	 * also where it must be dropped (link down). -EAGAIN: no credits for this SL; the caller keeps the packet, and
+	 * every user's ready() is called when to try again.
+	 */
+	int (*send)(struct wire_port *port, struct wire_packet *p);
+	/* Sets and clears PortInfo:CapabilityMask bits that belong to software (IsSM, IsCommunicationManagement...). */
+	void (*set_cap)(struct wire_port *port, u32 set, u32 clear);
+	void (*violation)(struct wire_port *port, const struct wire_port_violation *v);
+};
+
+/* Implemented by whoever takes packets: the transport (QPN >= 2, multicast) and the MAD layer (QP0, QP1). */
+struct wire_port_user {
+	void *ctx;
+	/* A packet with a valid LRH..BTH. Ownership passes, unless -EAGAIN: the port keeps it, credits stay taken, and
+	 * wire_port_resume() must follow. */
+	int (*receive)(void *ctx, struct wire_packet *p);
+	void (*ready)(void *ctx);				/* credits came back; may be NULL */
+	void (*event)(void *ctx, enum wire_port_event event);	/* attr has changed; may be NULL */
+};
+
+struct wire_port {
+	const struct wire_port_ops *ops;
+	void (*resume)(struct wire_port *port); /* by the link layer: delivers what a user refused */
+	struct wire_port_attr attr;
+	u64 node_guid, port_guid;
+	char name[64]; /* host name of the fabric, for messages */
+	u8 num;	       /* port number of the CA, 1..n */
+	struct wire_port_user data, mad;
+};
+
+#define WIRE_PORT_CAP_IS_SM (1u << 1)
+
+static inline int wire_port_send(struct wire_port *port, struct wire_packet *p)
+{
+	return port->ops->send(port, p);
+}
+
+#endif
