@@ -5,7 +5,7 @@ O ?= build$(if $(filter 1,$(SAN)),-san)
 CC ?= gcc
 PKGS := jansson libisal
 CPPFLAGS += -I. -D_GNU_SOURCE
-CFLAGS += -std=gnu11 -O2 -g -Wall -Wextra -Werror -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Wvla \
+CFLAGS += -std=gnu11 -O2 -g -Wall -Wextra -Werror -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith \
 	-Wno-unused-parameter -fno-strict-aliasing -MMD -MP
 ifeq ($(SAN),1)
 CFLAGS += -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer

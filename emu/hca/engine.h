@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What a transport (rxe, later siw) sees of the verbs objects: queue pairs with their attributes, the pull of work
+ * requests, keys, completions, events. Included by emu/hca and by transports only.
+ */
+#ifndef MUSLIN_HCA_ENGINE_H
+#define MUSLIN_HCA_ENGINE_H
+
+#include "emu/hca/hca.h"
+
+struct hca_pd;
+struct hca_cq;
+struct hca_srq;
+
+struct hca_qp {
+	struct hca *hca;
+	struct hca_ctx *ctx;
+	struct hca_pd *pd;
+	struct hca_cq *send_cq, *recv_cq;
+	struct hca_srq *srq; /* NULL: own receive queue */
+	const struct hca_wq_ops *ops;
+	void *fe;
+	enum hca_qp_type type;
+	u32 qpn, src_qpn;
+	bool sq_sig_all;
+	u32 max_send_wr, max_recv_wr, max_send_sge, max_recv_sge, max_inline;
+	enum hca_qp_state state; /* the transport may move it to SQE or ERR by hca_qp_fail() only */
+	struct hca_qp_attr attr; /* as modified; live values (state, sq_psn, path_mig_state...) come by transport->query */
+	struct list wants_recv;	 /* on the context's list while in error or waiting for a receive: hca_qp_want_recv() */
+	void *transport;	 /* the transport's own part */
+};
+
+/* A transport, given to the HCA once at start. Calls come in the order of the QP's life. */
+struct hca_transport {
+	int (*create)(struct hca_qp *qp); /* allocates qp->transport; 0 or -ENOMEM */
+	void (*destroy)(struct hca_qp *qp);
+	/* After a valid modify: qp->attr holds the new values, @from the old state, @mask what changed. On RESET: forget
+	 * everything. On ERR: flush (hca_qp_flush does the queues not yet pulled). SQD: drain, then SQ_DRAINED. */
+	void (*modified)(struct hca_qp *qp, enum hca_qp_state from, u32 mask);
+	void (*query)(struct hca_qp *qp, struct hca_qp_attr *attr);
+	void (*doorbell)(struct hca_qp *qp);	  /* send work may be there */
+	void (*recv_doorbell)(struct hca_qp *qp); /* a receive may be there for a QP that wanted one */
+	/* A packet for QPN >= 2 or multicast from a port of this HCA; ownership passes. -EAGAIN as in wire/port.h. */
+	int (*receive)(struct hca *hca, u8 port, struct wire_packet *p);
+	void (*port_ready)(struct hca *hca, u8 port); /* credits came back */
+	int (*start)(struct hca *hca);	/* hca_set_transport_data() may be called; 0 or -errno */
+	void (*stop)(struct hca *hca);
+};
+
+/* Must be called before the first context. Calls start(). */
+int hca_set_transport(struct hca *hca, const struct hca_transport *t);
+void hca_set_transport_data(struct hca *hca, void *data);
+void *hca_transport_data(const struct hca *hca);
+struct loop *hca_loop(const struct hca *hca);
+
+struct hca_qp *hca_qp_lookup(struct hca *hca, u32 qpn); /* O(1); NULL when there is none */
+/* Calls fn for each QP attached to @mgid (by GID, 10.5.2) on this HCA and port; returns how many. */
+u32 hca_mcast_for_each(struct hca *hca, u8 port, const struct wire_gid *mgid, u16 mlid,
+		       void (*fn)(struct hca_qp *qp, void *arg), void *arg);
+
+/* Work requests. In a state that does not allow it they return 0. As hca_wq_ops, with the checks that need no transport:
+ * num_sge against the QP, opcode against the QP type, inline length, BIND_MW/LOCAL_INV rights. */
+int hca_next_send(struct hca_qp *qp, struct hca_send_wr *wr);
+void hca_send_done(struct hca_qp *qp);
+/* From the QP's own queue or its SRQ (and then counts toward the limit event). */
+int hca_next_recv(struct hca_qp *qp, struct hca_recv_wr *wr);
+void hca_recv_done(struct hca_qp *qp);
+/* Puts the QP on / off its context's list of QPs that wait for receives (rings without doorbells). */
+void hca_qp_want_recv(struct hca_qp *qp, bool want);
+
+/* Completions: @cqe's qpn and port are filled in. A full CQ raises CQ_ERR and fails the QPs of the CQ. The front end's
+ * flush comes from hca_flush(), which the transport calls at the end of a burst (and the HCA before the loop sleeps). */
+void hca_complete_send(struct hca_qp *qp, struct hca_cqe *cqe);
+void hca_complete_recv(struct hca_qp *qp, struct hca_cqe *cqe);
+void hca_flush(struct hca *hca);
+
+/* Moves the QP to ERR (or UD/UC send errors: SQE) after a fatal error; pulls and flushes what is still in its queues
+ * with WR_FLUSH_ERR. The transport has completed what it had pulled. @event: the affiliated event, or -1 for none. */
+void hca_qp_fail(struct hca_qp *qp, enum hca_qp_state to, int event);
+/* Flushes entries still in the front end's queues of a QP in ERR (or the send queue in SQE). */
+void hca_qp_flush(struct hca_qp *qp);
+void hca_qp_event(struct hca_qp *qp, enum hca_event_type type);
+
+/* Keys and memory. */
+enum hca_key_error { HCA_KEY_OK = 0, HCA_KEY_INVALID = -1, HCA_KEY_PD = -2, HCA_KEY_BOUNDS = -3, HCA_KEY_ACCESS = -4 };
+
+/* A span of application memory that a key gave: address in the DMA space of @ctx. */
+struct hca_span {
+	struct hca_ctx *ctx;
+	u64 addr;
+	u32 len;
+};
+/* Up to HCA_MAX_SPANS spans for indirect keys. Checks key, PD, range, state, rights (0: local read). A zero @len is
+ * checked with no key check (9.7.4.1, zero-length requests). Returns the number of spans or an hca_key_error. */
+#define HCA_MAX_SPANS 4
+int hca_key_local(struct hca_qp *qp, u32 lkey, u64 va, u32 len, u32 access, struct hca_span *span);
+int hca_key_remote(struct hca_qp *qp, u32 rkey, u64 va, u32 len, u32 access, struct hca_span *span);
+
+/* SEND_WITH_INV at the responder, LOCAL_INV and BIND_MW / REG_MR at the requester: 0 or an hca_key_error, with which the
+ * transport forms the NAK or completion. */
+int hca_key_invalidate(struct hca_qp *qp, u32 key, bool remote);
+int hca_mw_bind(struct hca_qp *qp, const struct hca_send_wr *wr);
+int hca_mr_fast_reg(struct hca_qp *qp, const struct hca_send_wr *wr);
+
+/*
+ * A batch of moves, merged where adjacent and run with as few calls as possible (one process_vm_writev for a burst).
+ * Reads fill @local at once on hca_batch_read_run(). Writes are deferred: @local must stay until hca_batch_write_run(),
+ * which must come before the completions and ACKs that speak of them. Errors are per owner: on -EFAULT the batch is
+ * re-run entry by entry and @failed(arg) is called for each that failed.
+ */
+struct hca_batch;
+struct hca_batch *hca_batch_create(void);
+void hca_batch_destroy(struct hca_batch *b);
+void hca_batch_read(struct hca_batch *b, const struct hca_span *span, void *local, void (*failed)(void *arg), void *arg);
+void hca_batch_write(struct hca_batch *b, const struct hca_span *span, const void *local, void (*failed)(void *arg),
+		     void *arg);
+void hca_batch_run(struct hca_batch *b);
+u32 hca_batch_pending(const struct hca_batch *b);
+/* Drops entries whose memory belongs to @ctx, because it goes away. */
+void hca_batch_forget(struct hca_batch *b, const struct hca_ctx *ctx);
+/* 8-byte atomic at one span; *old gets the value before. 0 or -EFAULT. */
+int hca_atomic(const struct hca_span *span, bool swap, u64 compare_add, u64 swap_value, u64 *old);
+
+/* Counters of the device (sysfs hw_counters); the names are those of rxe's and mlx5's hw_counters. */
+enum hca_counter {
+	HCA_CNT_SENT_PKTS, HCA_CNT_RCVD_PKTS, HCA_CNT_DUPLICATE_REQUEST, HCA_CNT_OUT_OF_SEQUENCE,
+	HCA_CNT_RCVD_RNR_ERR, HCA_CNT_SEND_RNR_ERR, HCA_CNT_RCVD_SEQ_ERR, HCA_CNT_ACK_DEFERRED,
+	HCA_CNT_RETRY_EXCEEDED, HCA_CNT_RNR_RETRY_EXCEEDED, HCA_CNT_LOCAL_ACK_TIMEOUT, HCA_CNT_COMPLETER_RETRY,
+	HCA_CNT_SEND_ERR, HCA_CNT_RDMA_SENDS, HCA_CNT_RDMA_RECVS, HCA_CNT_ICRC_ERR, HCA_CNT_BAD_PACKET,
+	HCA_CNT_WRONG_QP, HCA_CNT_REMOTE_ACCESS_ERR, HCA_CNT_REMOTE_INV_REQ_ERR, HCA_CNT_PKEY_MISMATCH,
+	HCA_CNT_QKEY_MISMATCH, HCA_CNT_UD_DROPPED, HCA_CNT_WQE_ERR, HCA_CNT_CQ_OVERFLOW, HCA_COUNTERS
+};
+void hca_count(struct hca *hca, u8 port, enum hca_counter c);
+
+#endif
