@@ -1,0 +1,7 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""Fabrics, and programs on their hosts, for tests."""
+
+from .fabric import Fabric, FabricError
+from .process import Process, ProcessFailed, wait_until
+
+__all__ = ["Fabric", "FabricError", "Process", "ProcessFailed", "wait_until"]

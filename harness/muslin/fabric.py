@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""One simulated fabric, driven through the muslin program as a user would."""
+
+import itertools
+import json
+import os
+import pathlib
+import re
+
+from .process import Process, wait_until
+
+
+class FabricError(AssertionError):
+    pass
+
+
+class Fabric:
+    """
+    A fabric under a name of its own. @programs: the folder with muslin and muslind; @folder: where logs, captures and the
+    run directory go; @user: a uid to run everything as (None: the caller's own).
+    """
+
+    def __init__(self, programs, folder, name, *, user=None, wrapper=()):
+        self.muslin = pathlib.Path(programs) / "muslin"
+        self.folder = pathlib.Path(folder)
+        self.name = name
+        self.user = user
+        self.wrapper = list(wrapper)
+        self.count = itertools.count()
+        self.processes = []
+        self.env = {k: v for k, v in os.environ.items() if not k.startswith(("MUSLIN_", "LD_PRELOAD", "XDG_RUNTIME"))}
+        self.env["MUSLIN_RUNDIR"] = str(self.folder / "run")
+        self.env["MUSLIN_NAME"] = name
+        self.env["HOME"] = str(self.folder)
+        self.env["LC_ALL"] = "C.UTF-8"
+
+    # Programs
+
+    def command(self, *args, timeout=60.0, status=0):
+        """Runs `muslin ARGS` to its end and returns what it printed."""
+        return self._start([self.muslin, *args]).wait(timeout, status)
+
+    def start(self, host, *argv):
+        """Starts a program on @host and returns its Process."""
+        return self._start([*self.wrapper, self.muslin, "run", host, "--", *argv])
+
+    def run(self, host, *argv, timeout=60.0, status=0):
+        """Runs a program on @host to its end and returns what it printed."""
+        return self.start(host, *argv).wait(timeout, status)
+
+    def pair(self, server, client, *, ready=None, timeout=60.0):
+        """
+        Runs @server = (host, argv...) and @client = (host, argv...) against each other: the client starts when the server has printed
+        @ready (None: tries again while the client cannot connect). Returns both outputs.
+        """
+        srv = self.start(*server)
+        if ready:
+            srv.expect(ready)
+            out = self.run(*client, timeout=timeout)
+        else:
+            out = self._retry(srv, client, timeout)
+        return srv.wait(timeout, status=None), out
+
+    def _retry(self, srv, client, timeout):
+        def attempt():
+            p = self.start(*client)
+            text = p.wait(timeout, status=None)
+            if p.popen.returncode == 0:
+                return text or " "
+            refused = re.search(r"ouldn't connect|refused|REJECTED|UNREACHABLE|ADDR_ERROR|status -?(8|111)|event 8", text, re.I)
+            if refused and srv.running():
+                return None
+            raise AssertionError(f"{p} ended with {p.popen.returncode}:\n{text}\nthe server {srv}:\n{srv.output}")
+
+        return wait_until(attempt, 20, f"a connection to {srv}", 0.2)
+
+    def _start(self, argv):
+        log = self.folder / f"{next(self.count):03}-{pathlib.Path(str(argv[-1])).name[:20] or 'x'}.log"
+        p = Process(argv, log, env=self.env, cwd=self.folder, user=self.user)
+        self.processes.append(p)
+        return p
+
+    # The fabric
+
+    def up(self, topology=None, *args, timeout=120.0):
+        """Brings it up; @topology is a path, or text (then it contains a newline)."""
+        argv = ["up"]
+        if topology is not None:
+            if "\n" in str(topology):
+                path = self.folder / "fabric.topo"
+                path.write_text(str(topology))
+                path.chmod(0o644)
+                topology = path
+            argv.append(topology)
+        self.command(*argv, *args, timeout=timeout)
+        return self
+
+    def down(self):
+        """Ends programs and daemon. Harmless when it is down."""
+        for p in self.processes:
+            p.kill()
+        self.command("down", status=None)
+
+    def show(self):
+        """The state of the fabric: what `muslin show --json` prints."""
+        return json.loads(self.command("show", "--json"))
+
+    def node(self, name):
+        for node in self.show()["nodes"]:
+            if node["name"] == name:
+                return node
+        raise FabricError(f"no node {name}")
+
+    def port(self, name, num=1):
+        for port in self.node(name)["ports"]:
+            if port["num"] == num:
+                return port
+        raise FabricError(f"no port {num} of {name}")
+
+    def ip(self, host):
+        """The host's first IPv4 address."""
+        return next(a.split("/")[0] for a in self.node(host)["ips"] if ":" not in a)
+
+    def wait_active(self, timeout=60.0):
+        """Until every port that has a link is Active."""
+
+        def settled():
+            ports = [(n["name"], p["num"], p["state"]) for n in self.show()["nodes"] for p in n["ports"]]
+            return not [p for p in ports if p[2].lower() in ("init", "initialize", "armed")]
+
+        wait_until(settled, timeout, "all ports Active", 0.3)
+
+    @property
+    def daemon_pid(self):
+        return int(next((self.folder / "run").glob(f"**/{self.name}/*pid")).read_text())
+
+    def daemon_log(self):
+        return self.command("log")

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""The pytest plugin: fixtures `fabric` (one of a test's own) and `shared_fabric` (the default one, for a module)."""
+
+import os
+import pathlib
+import pwd
+import shutil
+import subprocess
+import tempfile
+
+import pytest
+
+from .fabric import Fabric
+
+TREE = pathlib.Path(__file__).resolve().parents[2]
+
+
+def pytest_addoption(parser):
+    group = parser.getgroup("muslin")
+    group.addoption("--muslin-build", default=os.environ.get("MUSLIN_BUILD", str(TREE / "build")), help="build folder")
+    group.addoption("--muslin-artifacts", default=None, help="keep logs and captures of failed tests in this folder")
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item, call):
+    outcome = yield
+    if call.when == "call":
+        item.stash_failed = outcome.get_result().failed
+
+
+@pytest.fixture(scope="session")
+def muslin_user():
+    """Tests that root starts run as nobody: what muslin promises needs no privilege."""
+    return pwd.getpwnam("nobody").pw_uid if os.geteuid() == 0 else None
+
+
+@pytest.fixture(scope="session")
+def muslin_programs(request):
+    """The programs as `make install` lays them out, in a folder that any user may read."""
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="muslin-"))
+    folder.chmod(0o755)
+    build = request.config.getoption("--muslin-build")
+    subprocess.run(["make", "-s", "-C", TREE, "install", f"O={build}", "SAN=0", "DESTDIR=", f"prefix={folder}"], check=True)
+    yield folder / "bin"
+    shutil.rmtree(folder)
+
+
+@pytest.fixture(scope="session")
+def _make_fabric(request, muslin_programs, muslin_user):
+    """A maker of fabrics in folders of their own; each is put down by whoever made it."""
+
+    def make(label):
+        folder = pathlib.Path(tempfile.mkdtemp(prefix="muslin-t-"))
+        if muslin_user is not None:
+            os.chown(folder, muslin_user, muslin_user)
+        return Fabric(muslin_programs, folder, f"{label[:20]}-{os.getpid()}", user=muslin_user)
+
+    return make
+
+
+def _finish(fabric, request, failed):
+    try:
+        log = fabric.daemon_log() if failed else ""
+    except (AssertionError, OSError) as e:
+        log = str(e)
+    fabric.down()
+    keep = request.config.getoption("--muslin-artifacts")
+    if failed:
+        print(f"--- daemon log of {fabric.name}\n{log[-4000:]}")
+        if keep:
+            shutil.copytree(fabric.folder, pathlib.Path(keep) / fabric.name, dirs_exist_ok=True, ignore=shutil.ignore_patterns("*sock*"))
+    shutil.rmtree(fabric.folder, ignore_errors=True)
+
+
+@pytest.fixture
+def new_fabric(request, _make_fabric):
+    """A fabric that is not up yet."""
+    f = _make_fabric(request.node.name.split("[")[0].removeprefix("test_"))
+    yield f
+    _finish(f, request, getattr(request.node, "stash_failed", True))
+
+
+@pytest.fixture
+def fabric(new_fabric):
+    """The default fabric (two leafs, two spines, four hosts a leaf), for one test alone."""
+    return new_fabric.up()
+
+
+@pytest.fixture(scope="module")
+def shared_fabric(request, _make_fabric):
+    """The default fabric, shared by the tests of a module that do not change it."""
+    f = _make_fabric(request.module.__name__.rsplit(".", 1)[-1].removeprefix("test_"))
+    f.up()
+    before = request.session.testsfailed
+    yield f
+    _finish(f, request, request.session.testsfailed > before)

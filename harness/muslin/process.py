@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""A program under test: started, watched, and ended with everything that it started."""
+
+import os
+import pathlib
+import signal
+import subprocess
+import time
+
+
+class ProcessFailed(AssertionError):
+    """A program ended with another status than asked for; the message holds what it printed."""
+
+
+def wait_until(condition, timeout=20.0, what="the condition", interval=0.05):
+    """Polls @condition until it returns something true and returns that; AssertionError after @timeout seconds."""
+    end = time.monotonic() + timeout
+    while True:
+        value = condition()
+        if value:
+            return value
+        if time.monotonic() > end:
+            raise AssertionError(f"{what} did not come within {timeout:g} s (last: {value!r})")
+        time.sleep(interval)
+
+
+class Process:
+    """One program in a session of its own, its output (both streams) in a file that expect() reads."""
+
+    def __init__(self, argv, log, *, env=None, cwd=None, user=None, stdin=None):
+        self.argv = [str(a) for a in argv]
+        self.log = pathlib.Path(log)
+        who = {} if user is None else {"user": user, "group": user, "extra_groups": []}
+        with self.log.open("wb") as out:
+            self.popen = subprocess.Popen(
+                self.argv,
+                stdin=stdin or subprocess.DEVNULL,
+                stdout=out,
+                stderr=subprocess.STDOUT,
+                env=env,
+                cwd=cwd,
+                start_new_session=True,
+                **who,
+            )
+
+    @property
+    def output(self):
+        return self.log.read_text(errors="replace")
+
+    @property
+    def pid(self):
+        return self.popen.pid
+
+    def running(self):
+        return self.popen.poll() is None
+
+    def expect(self, text, timeout=20.0):
+        """Waits until @text stands in the output."""
+
+        def seen():
+            if text in self.output:
+                return True
+            if not self.running() and text not in self.output:
+                raise ProcessFailed(f"{self} ended before it printed {text!r}:\n{self.output}")
+            return False
+
+        wait_until(seen, timeout, f"{text!r} in the output of {self}:\n{self.output}\n")
+        return self
+
+    def wait(self, timeout=60.0, status=0):
+        """Waits for the end, checks the exit status (None: any) and returns the output."""
+        try:
+            got = self.popen.wait(timeout)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            raise ProcessFailed(f"{self} still ran after {timeout:g} s:\n{self.output}") from None
+        if status is not None and got != status:
+            raise ProcessFailed(f"{self} ended with {got}, not {status}:\n{self.output}")
+        return self.output
+
+    def signal(self, sig):
+        try:
+            os.killpg(self.pid, sig)
+        except ProcessLookupError:
+            pass
+
+    def kill(self):
+        """Ends the program and its children, and reaps it. Harmless when it has ended."""
+        self.signal(signal.SIGKILL)
+        self.popen.wait()
+
+    def __str__(self):
+        return f"`{' '.join(self.argv)}`"

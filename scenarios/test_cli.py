@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""The muslin command: what it prints, and what it says when something is wrong."""
+
+import json
+import subprocess
+
+import pytest
+
+from muslin import wait_until
+
+
+def test_show_json(shared_fabric):
+    shown = json.loads(shared_fabric.command("show", "--json"))
+    kinds = [n["type"] for n in shown["nodes"]]
+    assert kinds.count("ca") == 8 and kinds.count("switch") == 4
+    assert all(n["guid"] and n["ports"] for n in shown["nodes"])
+
+
+def test_show_names_hosts_and_addresses(shared_fabric):
+    out = shared_fabric.command("show")
+    assert "h1" in out and "leaf1" in out and shared_fabric.ip("h1") in out
+
+
+def test_unknown_host(shared_fabric):
+    p = shared_fabric._start([shared_fabric.muslin, "run", "h99", "--", "true"])
+    out = p.wait(status=None)
+    assert p.popen.returncode != 0 and "h99" in out
+
+
+def test_exit_status_is_the_programs(shared_fabric):
+    shared_fabric.run("h1", "sh", "-c", "exit 42", status=42)
+
+
+def test_second_up_is_refused(shared_fabric):
+    assert "running" in shared_fabric.command("up", status=1)
+
+
+def test_nothing_is_up(new_fabric):
+    out = new_fabric.command("show", status=1)
+    assert "muslin up" in out
+
+
+@pytest.mark.parametrize(
+    "text, line",
+    [
+        ("leafs two\n", 1),
+        ('vendid=0x2c9\nSwitch 4 "S-1" # "s" base port 0\n[9] "H-1"[1]\n', 3),
+        ("leafs 1 spines 1 hosts 2\nnonsense here\n", 2),
+    ],
+    ids=["number", "port", "word"],
+)
+def test_wrong_topology_names_the_line(new_fabric, text, line):
+    path = new_fabric.folder / "bad.topo"
+    path.write_text(text)
+    out = new_fabric.command("up", path, status=1)
+    assert f"bad.topo:{line}" in out
+
+
+def test_wrong_partitions_name_the_line(new_fabric):
+    path = new_fabric.folder / "partitions.conf"
+    path.write_text("Default=0x7fff, ipoib : ALL=full;\nBlue=0x8zz9 : ALL;\n")
+    out = new_fabric.command("up", "--partitions", path, status=1)
+    assert "partitions.conf:2" in out
+
+
+def test_trace_is_dissected(fabric):
+    """A capture at h1 holds the connection's packets, and tshark finds none malformed."""
+    capture = fabric.folder / "h1.pcapng"
+    trace = fabric._start([fabric.muslin, "trace", "h1", "-w", capture])
+    wait_until(capture.exists, 10, "the capture file")
+    ip = fabric.ip("h1")
+    srv = fabric.start("h1", "rping", "-s", "-C", "3")
+    fabric._retry(srv, ("h5", "rping", "-c", "-a", ip, "-C", "3"), 30)
+    srv.wait(10, status=None)
+    trace.popen.terminate()
+    trace.wait(10, status=None)
+    out = subprocess.run(
+        ["tshark", "-r", str(capture), "-T", "fields", "-e", "frame.protocols", "-e", "infiniband.bth.opcode", "-e", "_ws.malformed"],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    assert "infiniband" in out and "Malformed" not in out and "malformed" not in out
+    opcodes = {line.split("\t")[1] for line in out.splitlines()}
+    assert {"4", "17"} <= {o for op in opcodes for o in op.split(",")}, opcodes  # RC SEND Only, RC Acknowledge
+
+
+def test_down_leaves_nothing(new_fabric):
+    new_fabric.up()
+    pid = new_fabric.daemon_pid
+    new_fabric.command("down")
+    wait_until(lambda: subprocess.run(["kill", "-0", str(pid)], stderr=subprocess.DEVNULL).returncode != 0, 10, "the daemon's end")
+    assert not list((new_fabric.folder / "run").glob(f"{new_fabric.name}/*sock*"))

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""perftest between h1 and h5 on different leafs: every operation, transport and way of completion."""
+
+import re
+
+import pytest
+
+RESULT = re.compile(r"^\s*\d+\s+\d+(\s+[\d.]+)+\s*$", re.M)
+
+
+def perftest(fabric, tool, *args, iters="200", rdmacm=False):
+    """Runs server and client; returns the rows of figures that the client printed."""
+    common = [tool, "-n", iters, *args]
+    to = "localhost"
+    if rdmacm:
+        common.append("-R")
+        to = fabric.ip("h1")
+    _, out = fabric.pair(("h1", *common), ("h5", *common, to), timeout=120)
+    rows = RESULT.findall(out)
+    assert RESULT.search(out), out
+    assert "Failed" not in out and "Completion with error" not in out
+    return out, rows
+
+
+@pytest.mark.parametrize("conn", ["RC", "UC", "UD"])
+@pytest.mark.parametrize("kind", ["bw", "lat"])
+def test_send(shared_fabric, kind, conn):
+    perftest(shared_fabric, f"ib_send_{kind}", "-c", conn, "-s", "1024")
+
+
+@pytest.mark.parametrize("conn", ["RC", "UC"])
+@pytest.mark.parametrize("kind", ["bw", "lat"])
+def test_write(shared_fabric, kind, conn):
+    perftest(shared_fabric, f"ib_write_{kind}", "-c", conn, "-s", "4096")
+
+
+@pytest.mark.parametrize("kind", ["bw", "lat"])
+def test_read(shared_fabric, kind):
+    perftest(shared_fabric, f"ib_read_{kind}", "-s", "8192")
+
+
+@pytest.mark.parametrize("op", ["FETCH_AND_ADD", "CMP_AND_SWAP"])
+@pytest.mark.parametrize("kind", ["bw", "lat"])
+def test_atomic(shared_fabric, kind, op):
+    perftest(shared_fabric, f"ib_atomic_{kind}", "-A", op)
+
+
+@pytest.mark.parametrize("tool", ["ib_send_bw", "ib_write_bw", "ib_read_bw"])
+def test_all_sizes(shared_fabric, tool):
+    out, _ = perftest(shared_fabric, tool, "-a", iters="20")
+    assert len(re.findall(r"^\s*\d+\s+20\s", out, re.M)) >= 23
+
+
+@pytest.mark.parametrize("tool", ["ib_send_bw", "ib_write_bw"])
+def test_both_directions(shared_fabric, tool):
+    perftest(shared_fabric, tool, "-b", "-s", "65536")
+
+
+@pytest.mark.parametrize("tool", ["ib_send_bw", "ib_send_lat", "ib_read_bw"])
+def test_events(shared_fabric, tool):
+    perftest(shared_fabric, tool, "-e", "-s", "1024")
+
+
+@pytest.mark.parametrize("tool", ["ib_send_bw", "ib_write_bw", "ib_read_lat", "ib_send_lat"])
+def test_rdma_cm(shared_fabric, tool):
+    perftest(shared_fabric, tool, "-s", "1024", rdmacm=True)
