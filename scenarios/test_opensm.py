@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """OpenSM as the only subnet manager, beside ours, and ours on ibsim: neither side knows the other's code."""
 
-import re
 
 from muslin import wait_until
 
@@ -26,7 +25,7 @@ def test_opensm_alone_brings_the_subnet_up(new_fabric):
     fabric.command("link", "leaf1:" + str(uplink(fabric, "leaf1", "spine1")), "up")
     fabric.wait_active()
     fabric.pair(("h2", *args), ("h6", *args, "localhost"))
-    assert sm.running() and not re.search(r"ERR (?!.*(31|timeout))", "")
+    assert sm.running(), log.read_text(errors="replace")[-2000:]
 
 
 def uplink(fabric, leaf, spine):

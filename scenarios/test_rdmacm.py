@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """
-The connection manager under the distribution's programs: h1 on one leaf serves, h5 on the other connects to its IP address, which is
-resolved by ARP on the broadcast group, as IPoIB does it.
+The connection manager under the distribution's programs: h1 on one leaf serves, h5 on the other connects to its IP
+address, which is resolved by ARP on the broadcast group, as IPoIB does it.
 """
 
 import re

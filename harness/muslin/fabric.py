@@ -10,14 +10,17 @@ import re
 from .process import Process, wait_until
 
 
+REFUSED = re.compile(r"ouldn't connect|refused|REJECTED|UNREACHABLE|ADDR_ERROR|status -?(8|111)|event 8", re.I)
+
+
 class FabricError(AssertionError):
     pass
 
 
 class Fabric:
     """
-    A fabric under a name of its own. @programs: the folder with muslin and muslind; @folder: where logs, captures and the
-    run directory go; @user: a uid to run everything as (None: the caller's own).
+    A fabric under a name of its own. @programs: the folder with muslin and muslind; @folder: where logs, captures and
+    the run directory go; @user: a uid to run everything as (None: the caller's own).
     """
 
     def __init__(self, programs, folder, name, *, user=None, wrapper=()):
@@ -50,8 +53,8 @@ class Fabric:
 
     def pair(self, server, client, *, ready=None, timeout=60.0):
         """
-        Runs @server = (host, argv...) and @client = (host, argv...) against each other: the client starts when the server has printed
-        @ready (None: tries again while the client cannot connect). Returns both outputs.
+        Runs @server = (host, argv...) and @client = (host, argv...) against each other: the client starts when the
+        server has printed @ready (None: tries again while the client cannot connect). Returns both outputs.
         """
         srv = self.start(*server)
         if ready:
@@ -67,8 +70,7 @@ class Fabric:
             text = p.wait(timeout, status=None)
             if p.popen.returncode == 0:
                 return text or " "
-            refused = re.search(r"ouldn't connect|refused|REJECTED|UNREACHABLE|ADDR_ERROR|status -?(8|111)|event 8", text, re.I)
-            if refused and srv.running():
+            if REFUSED.search(text) and srv.running():
                 return None
             raise AssertionError(f"{p} ended with {p.popen.returncode}:\n{text}\nthe server {srv}:\n{srv.output}")
 

@@ -40,7 +40,8 @@ def muslin_programs(request):
     folder = pathlib.Path(tempfile.mkdtemp(prefix="muslin-"))
     folder.chmod(0o755)
     build = request.config.getoption("--muslin-build")
-    subprocess.run(["make", "-s", "-C", TREE, "install", f"O={build}", "SAN=0", "DESTDIR=", f"prefix={folder}"], check=True)
+    where = [f"O={build}", "DESTDIR=", f"prefix={folder}"]
+    subprocess.run(["make", "-s", "-C", TREE, "install", *where], check=True)
     yield folder / "bin"
     shutil.rmtree(folder)
 
@@ -68,7 +69,8 @@ def _finish(fabric, request, failed):
     if failed:
         print(f"--- daemon log of {fabric.name}\n{log[-4000:]}")
         if keep:
-            shutil.copytree(fabric.folder, pathlib.Path(keep) / fabric.name, dirs_exist_ok=True, ignore=shutil.ignore_patterns("*sock*"))
+            sockets = shutil.ignore_patterns("*sock*")
+            shutil.copytree(fabric.folder, pathlib.Path(keep) / fabric.name, dirs_exist_ok=True, ignore=sockets)
     shutil.rmtree(fabric.folder, ignore_errors=True)
 
 

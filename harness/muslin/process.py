@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """A program under test: started, watched, and ended with everything that it started."""
 
+import contextlib
 import os
 import pathlib
 import signal
@@ -79,10 +80,8 @@ class Process:
         return self.output
 
     def signal(self, sig):
-        try:
+        with contextlib.suppress(ProcessLookupError):
             os.killpg(self.pid, sig)
-        except ProcessLookupError:
-            pass
 
     def kill(self):
         """Ends the program and its children, and reaps it. Harmless when it has ended."""
