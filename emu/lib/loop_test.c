@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Rows of loop.c in virtual time: order of timers, tasks and descriptors, and what may vanish in a callback. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "emu/lib/loop.h"
+
+static u32 passed, failed;
+
+static void row(int n, const char *what, bool ok)
+{
+	if (ok) {
+		passed++;
+		return;
+	}
+	failed++;
+	printf("row %d: %s\n", n, what);
+}
+
+static struct loop *loop;
+static u64 fired[1024];
+static u32 nfired;
+
+static void on_timer(struct loop_timer *t, struct now now)
+{
+	fired[nfired++] = now.ns;
+}
+
+static void test_order(void)
+{
+	static struct loop_timer t[1024];
+	u64 start = loop_now(loop).ns;
+	bool sorted = true;
+	u32 i;
+
+	for (i = 0; i < 1024; i++) {
+		t[i].fn = on_timer;
+		loop_timer_set(loop, &t[i], start + (i * 7919u) % 100000);
+	}
+	for (i = 0; i < 1024; i += 2)
+		loop_timer_cancel(&t[i]);
+	for (i = 1; i < 1024; i += 4)
+		loop_timer_set(loop, &t[i], start + (i * 104729u) % 100000);
+	loop_run_idle(loop, start + 200000);
+	for (i = 1; i < nfired; i++)
+		sorted &= fired[i - 1] <= fired[i];
+	row(1, "those not cancelled fire once", nfired == 512);
+	row(2, "in the order of time", sorted);
+	row(3, "the clock stands where asked", loop_now(loop).ns == start + 200000);
+}
+
+static u32 runs;
+static struct loop_task again;
+
+static void on_again(struct loop_task *t, struct now now)
+{
+	if (++runs < 5)
+		loop_task_queue(loop, t);
+}
+
+static void test_tasks(void)
+{
+	loop_task_init(&again, on_again);
+	loop_task_queue(loop, &again);
+	loop_task_queue(loop, &again);
+	loop_run_idle(loop, 0);
+	row(4, "a task runs once for each queueing", runs == 5);
+	loop_task_queue(loop, &again);
+	loop_task_cancel(&again);
+	loop_run_idle(loop, 0);
+	row(5, "a cancelled task does not run", runs == 5);
+}
+
+static struct loop_fd pair[2];
+static u32 events;
+
+static void on_fd(struct loop_fd *w, u32 ev, struct now now)
+{
+	events++;
+	loop_fd_del(&pair[0]);
+	loop_fd_del(&pair[1]);
+}
+
+static void test_fds(void)
+{
+	int a[2], b[2];
+
+	if (pipe(a) || pipe(b))
+		exit(1);
+	pair[0] = (struct loop_fd){ .fd = a[0], .fn = on_fd };
+	pair[1] = (struct loop_fd){ .fd = b[0], .fn = on_fd };
+	row(6, "added", !loop_fd_add(loop, &pair[0], EPOLLIN) && !loop_fd_add(loop, &pair[1], EPOLLIN));
+	if (write(a[1], "x", 1) != 1 || write(b[1], "x", 1) != 1)
+		exit(1);
+	loop_run_idle(loop, 0);
+	row(7, "a watch deleted by another's callback is not called", events == 1);
+	close(a[0]), close(a[1]), close(b[0]), close(b[1]);
+}
+
+int main(void)
+{
+	loop = loop_create_virtual();
+	if (!loop)
+		return 1;
+	test_order();
+	test_tasks();
+	test_fds();
+	loop_destroy(loop);
+	printf("%u passed, %u failed\n", passed, failed);
+	return failed != 0;
+}
