@@ -1,0 +1,362 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Putting a topology together: nodes, names, GUIDs and links, each checked as it is entered. */
+#include <arpa/inet.h>
+#include <ctype.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stdlib.h>
+
+#include "emu/wire/smp.h"
+#include "fabric/build.h"
+
+#define NODES_MAX 48000 /* unicast LIDs end at 0xbfff */
+
+int fabric_build_error(struct fabric_build *b, const char *fmt, ...)
+{
+	va_list ap;
+	int n;
+
+	n = snprintf(b->err, b->err_len, "%s:%u: ", b->file, b->line);
+	if (n < 0 || (size_t)n >= b->err_len)
+		return -EINVAL;
+	va_start(ap, fmt);
+	vsnprintf(b->err + n, b->err_len - (size_t)n, fmt, ap);
+	va_end(ap);
+	return -EINVAL;
+}
+
+/* Index */
+
+static u64 hash_string(const char *s)
+{
+	u64 h = 0xcbf29ce484222325ull;
+
+	for (; *s; s++)
+		h = (h ^ (u8)*s) * 0x100000001b3ull;
+	return h;
+}
+
+static u64 hash_guid(u64 g)
+{
+	g ^= g >> 32;
+	g *= 0xd6e8feb86659fd93ull;
+	return g ^ g >> 32;
+}
+
+static int index_grow(struct fabric_index *x)
+{
+	struct fabric_index n = { .cap = x->cap ? x->cap * 2 : 64 };
+	u32 i, at;
+
+	n.hash = calloc(n.cap, sizeof(*n.hash));
+	n.node = calloc(n.cap, sizeof(*n.node));
+	if (!n.hash || !n.node) {
+		free(n.hash);
+		free(n.node);
+		return -ENOMEM;
+	}
+	for (i = 0; i < x->cap; i++) {
+		if (!x->node[i])
+			continue;
+		for (at = x->hash[i] & (n.cap - 1); n.node[at]; at = (at + 1) & (n.cap - 1))
+			;
+		n.hash[at] = x->hash[i];
+		n.node[at] = x->node[i];
+	}
+	n.used = x->used;
+	free(x->hash);
+	free(x->node);
+	*x = n;
+	return 0;
+}
+
+static int index_add(struct fabric_index *x, u64 hash, u32 node)
+{
+	u32 at;
+
+	if (x->used * 2 >= x->cap && index_grow(x))
+		return -ENOMEM;
+	for (at = hash & (x->cap - 1); x->node[at]; at = (at + 1) & (x->cap - 1))
+		;
+	x->hash[at] = hash;
+	x->node[at] = node + 1;
+	x->used++;
+	return 0;
+}
+
+/* The candidates under @hash one after the other; -1 at the end. *at is 0 at first. */
+static s64 index_next(const struct fabric_index *x, u64 hash, u32 *at)
+{
+	for (; x->cap && *at < x->cap; (*at)++) {
+		u32 i = (u32)(hash + *at) & (x->cap - 1);
+
+		if (!x->node[i])
+			return -1;
+		if (x->hash[i] == hash) {
+			(*at)++;
+			return x->node[i] - 1;
+		}
+	}
+	return -1;
+}
+
+s64 fabric_build_find_id(struct fabric_build *b, const char *id)
+{
+	u64 h = hash_string(id);
+	u32 at = 0;
+	s64 n;
+
+	while ((n = index_next(&b->ids, h, &at)) >= 0)
+		if (!strcmp(b->t->nodes[n].id, id))
+			return n;
+	return -1;
+}
+
+s64 fabric_build_find_name(struct fabric_build *b, const char *name)
+{
+	u64 h = hash_string(name);
+	u32 at = 0;
+	s64 n;
+
+	while ((n = index_next(&b->names, h, &at)) >= 0)
+		if (!strcmp(b->t->nodes[n].name, name))
+			return n;
+	return -1;
+}
+
+/* Nodes */
+
+static struct fabric_topology_node *node_alloc(struct fabric_topology *t)
+{
+	if (t->nnodes == t->cap) {
+		u32 cap = t->cap ? t->cap * 2 : 32;
+		struct fabric_topology_node *nodes = realloc(t->nodes, cap * sizeof(*nodes));
+
+		if (!nodes)
+			return NULL;
+		t->nodes = nodes;
+		t->cap = cap;
+	}
+	return memset(&t->nodes[t->nnodes], 0, sizeof(*t->nodes));
+}
+
+static int node_fill(struct fabric_topology_node *n, const char *id)
+{
+	u32 p;
+
+	n->ports = calloc(n->nports + 1u, sizeof(*n->ports));
+	if (n->type == NODE_TYPE_CA && n->ports)
+		n->ip = calloc(n->nports + 1u, sizeof(*n->ip));
+	if (!n->ports || (n->type == NODE_TYPE_CA && !n->ip))
+		return -ENOMEM;
+	for (p = 0; p <= n->nports; p++)
+		n->ports[p].peer = FABRIC_NO_PEER;
+	n->id = id ? strdup(id) : NULL;
+	return id && !n->id ? -ENOMEM : 0;
+}
+
+s64 fabric_build_node(struct fabric_build *b, u8 type, const char *id, u32 nports)
+{
+	u32 most = type == NODE_TYPE_CA ? FABRIC_CA_PORTS_MAX : FABRIC_SWITCH_PORTS_MAX;
+	struct fabric_topology_node *n;
+
+	if (!nports || nports > most)
+		return fabric_build_error(b, "a node of this type has 1 to %u ports, not %u", most, nports);
+	if (b->t->nnodes >= NODES_MAX)
+		return fabric_build_error(b, "more than %u nodes", NODES_MAX);
+	if (id && fabric_build_find_id(b, id) >= 0)
+		return fabric_build_error(b, "node \"%.60s\" is there already (line %u)", id,
+					  b->t->nodes[fabric_build_find_id(b, id)].line);
+	n = node_alloc(b->t);
+	if (!n)
+		return fabric_build_error(b, "out of memory");
+	n->type = type;
+	n->nports = nports;
+	n->line = b->line;
+	n->vendid = 0x0002c9;
+	n->devid = type == NODE_TYPE_CA ? 0x1017 : 0xcf08;
+	if (node_fill(n, id) || (id && index_add(&b->ids, hash_string(id), b->t->nnodes))) {
+		free(n->ports);
+		free(n->ip);
+		free(n->id);
+		return fabric_build_error(b, "out of memory");
+	}
+	return b->t->nnodes++;
+}
+
+/* A description that two nodes share names neither: the second is called by its id. */
+int fabric_build_name(struct fabric_build *b, u32 node, const char *name)
+{
+	struct fabric_topology_node *n = &b->t->nodes[node];
+
+	if (!name || !*name)
+		return fabric_build_error(b, "a node without a name");
+	if (fabric_build_find_name(b, name) >= 0) {
+		if (!n->id || fabric_build_find_name(b, n->id) >= 0)
+			return fabric_build_error(b, "the name \"%.60s\" is taken (line %u)", name,
+						  b->t->nodes[fabric_build_find_name(b, name)].line);
+		name = n->id;
+	}
+	snprintf(n->name, sizeof(n->name), "%s", name);
+	return index_add(&b->names, hash_string(n->name), node) ? fabric_build_error(b, "out of memory") : 0;
+}
+
+int fabric_build_guid(struct fabric_build *b, u32 node, u64 guid)
+{
+	u64 h = hash_guid(guid);
+	u32 at = 0;
+	s64 n;
+
+	if (!guid)
+		return fabric_build_error(b, "a GUID is not 0");
+	while ((n = index_next(&b->guids, h, &at)) >= 0)
+		if (b->t->nodes[n].guid == guid)
+			return fabric_build_error(b, "GUID 0x%016llx is that of \"%.60s\" already (line %u)",
+						  (unsigned long long)guid,
+						  b->t->nodes[n].id ? b->t->nodes[n].id : b->t->nodes[n].name,
+						  b->t->nodes[n].line);
+	b->t->nodes[node].guid = guid;
+	return index_add(&b->guids, h, node) ? fabric_build_error(b, "out of memory") : 0;
+}
+
+/* Links */
+
+static int link_end(struct fabric_build *b, u32 a, u32 ap, u32 z, u32 zp)
+{
+	struct fabric_topology_node *n = &b->t->nodes[a];
+	struct fabric_topology_port *p;
+
+	if (!ap || ap > n->nports)
+		return fabric_build_error(b, "\"%.60s\" has ports 1 to %u, not %u", n->id ? n->id : n->name, n->nports, ap);
+	p = &n->ports[ap];
+	if (p->peer != FABRIC_NO_PEER && (p->peer != z || p->peer_port != zp))
+		return fabric_build_error(b, "port %u of \"%.60s\" is wired already (line %u)", ap,
+					  n->id ? n->id : n->name, p->line);
+	if (p->peer == FABRIC_NO_PEER) {
+		p->line = b->line;
+		p->lanes = b->lanes;
+		p->speed = b->speed;
+	}
+	p->peer = z;
+	p->peer_port = zp;
+	return 0;
+}
+
+int fabric_build_link(struct fabric_build *b, u32 a, u32 ap, u32 z, u32 zp)
+{
+	int err = a == z && ap == zp ? fabric_build_error(b, "port %u is wired to itself", ap) : 0;
+
+	if (!err)
+		err = link_end(b, a, ap, z, zp);
+	return err ? err : link_end(b, z, zp, a, ap);
+}
+
+bool fabric_build_rate(const char *word, u8 *lanes, u8 *speed)
+{
+	char *end;
+	unsigned long n = strtoul(word, &end, 10);
+	char name[8];
+	size_t len = 0;
+
+	if (end == word || (*end != 'x' && *end != 'X'))
+		return false;
+	for (end++; *end && isalnum((u8)*end) && len < sizeof(name) - 1; end++)
+		name[len++] = *end;
+	name[len] = 0;
+	if (*end || (n != 1 && n != 2 && n != 4 && n != 8 && n != 12) || !wire_speed_from_name(name))
+		return false;
+	*lanes = n;
+	*speed = wire_speed_from_name(name);
+	return true;
+}
+
+/* Lines */
+
+bool fabric_line_next(const char **p, const char *end, struct fabric_line *l)
+{
+	const char *nl;
+
+	if (*p >= end)
+		return false;
+	nl = memchr(*p, '\n', (size_t)(end - *p));
+	l->p = *p;
+	l->end = nl ? nl : end;
+	*p = nl ? nl + 1 : end;
+	if (l->end > l->p && l->end[-1] == '\r')
+		l->end--;
+	return true;
+}
+
+bool fabric_line_word(struct fabric_line *l, char *word, size_t size)
+{
+	bool quoted;
+	size_t n = 0;
+
+	while (l->p < l->end && isspace((u8)*l->p))
+		l->p++;
+	if (l->p == l->end)
+		return false;
+	quoted = *l->p == '"';
+	l->p += quoted;
+	while (l->p < l->end && (quoted ? *l->p != '"' : !isspace((u8)*l->p))) {
+		if (n + 1 < size && *l->p)
+			word[n++] = *l->p;
+		l->p++;
+	}
+	if (quoted && l->p < l->end)
+		l->p++;
+	word[n] = 0;
+	return true;
+}
+
+/* Addresses */
+
+static bool parse_addr(const char *word, int af, void *addr, u8 *plen, u8 dflt)
+{
+	const char *slash = strchr(word, '/');
+	char buf[64], *end;
+	unsigned long len = dflt;
+
+	snprintf(buf, sizeof(buf), "%.*s", slash ? (int)min(slash - word, (ptrdiff_t)60) : 60, word);
+	if (slash) {
+		len = strtoul(slash + 1, &end, 10);
+		if (end == slash + 1 || *end || len < 1 || len > (af == AF_INET ? 32 : 128))
+			return false;
+	}
+	*plen = len;
+	return inet_pton(af, buf, addr) == 1;
+}
+
+int fabric_build_ip(struct fabric_build *b, struct fabric_line *l)
+{
+	char name[FABRIC_NAME_MAX + 8], word[80], *colon;
+	struct fabric_ip *ip;
+	unsigned long port = 1;
+	bool any = false;
+	__be32 v4;
+	s64 n;
+
+	if (!fabric_line_word(l, name, sizeof(name)))
+		return fabric_build_error(b, "ip needs a host and an address");
+	n = fabric_build_find_name(b, name);
+	colon = strrchr(name, ':');
+	if (n < 0 && colon) {
+		port = strtoul(colon + 1, NULL, 10);
+		*colon = 0;
+		n = fabric_build_find_name(b, name);
+	}
+	if (n < 0 || !b->t->nodes[n].ip)
+		return fabric_build_error(b, "no host is called \"%.60s\"", name);
+	if (!port || port > b->t->nodes[n].nports)
+		return fabric_build_error(b, "\"%.60s\" has ports 1 to %u", name, b->t->nodes[n].nports);
+	ip = &b->t->nodes[n].ip[port];
+	while (fabric_line_word(l, word, sizeof(word)) && word[0] != '#') {
+		any = true;
+		if (parse_addr(word, AF_INET, &v4, &ip->v4_len, 8))
+			ip->v4 = be32_to_cpu(v4);
+		else if (!parse_addr(word, AF_INET6, ip->v6, &ip->v6_len, 64))
+			return fabric_build_error(b, "\"%.60s\" is no IP address", word);
+		ip->fixed = true;
+	}
+	return any ? 0 : fabric_build_error(b, "ip needs an address");
+}

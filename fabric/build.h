@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Private to the fabric room: how the two dialects put a topology together. */
+#ifndef MUSLIN_FABRIC_BUILD_H
+#define MUSLIN_FABRIC_BUILD_H
+
+#include <stdio.h>
+
+#include "fabric/topology.h"
+
+/* Strings or GUIDs to node numbers. */
+struct fabric_index {
+	u64 *hash;
+	u32 *node;
+	u32 cap, used;
+};
+
+struct fabric_build {
+	struct fabric_topology *t;
+	struct fabric_index names, ids, guids;
+	const char *file;
+	char *err;
+	size_t err_len;
+	u32 line;
+	u8 lanes, speed; /* of links that do not say theirs */
+};
+
+/* cursor.c's one line at a time; tokens are words, or what stands between quotes. */
+struct fabric_line {
+	const char *p, *end;
+};
+
+/* build.c */
+int fabric_build_error(struct fabric_build *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* Adds a node; @name and @id may be NULL, one of them must not. Returns its number, or negative (reported). */
+s64 fabric_build_node(struct fabric_build *b, u8 type, const char *id, u32 nports);
+int fabric_build_name(struct fabric_build *b, u32 node, const char *name);
+int fabric_build_guid(struct fabric_build *b, u32 node, u64 guid);
+s64 fabric_build_find_id(struct fabric_build *b, const char *id);
+s64 fabric_build_find_name(struct fabric_build *b, const char *name);
+int fabric_build_link(struct fabric_build *b, u32 a, u32 ap, u32 z, u32 zp);
+/* "4xHDR" -> lanes and speed; false when it is none. */
+bool fabric_build_rate(const char *word, u8 *lanes, u8 *speed);
+/* ip NAME ADDR[/LEN] [ADDR6[/LEN]], the words after "ip". NAME may be "h1" or "h1:2". */
+int fabric_build_ip(struct fabric_build *b, struct fabric_line *l);
+/* Next word (or quoted string) of the line into @word; false at its end. */
+bool fabric_line_word(struct fabric_line *l, char *word, size_t size);
+bool fabric_line_next(const char **p, const char *end, struct fabric_line *l);
+
+/* shape.c, netfile.c: the dialects. 0, or negative with the error reported. */
+bool fabric_shape_match(const char *text, size_t len);
+int fabric_shape_parse(struct fabric_build *b, const char *text, size_t len);
+int fabric_netfile_parse(struct fabric_build *b, const char *text, size_t len);
+
+#endif

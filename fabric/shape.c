@@ -1,0 +1,336 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* The short form of a topology: a shape in a line, and options. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "emu/wire/smp.h"
+#include "fabric/build.h"
+
+enum shape { SHAPE_NONE, SHAPE_LEAFS, SHAPE_FATTREE, SHAPE_RING };
+
+struct shape_args {
+	enum shape shape;
+	u32 leafs, spines, hosts, k, levels, ring, ports, trunks;
+	u32 line;
+};
+
+static int add(struct fabric_build *b, u8 type, const char *stem, u32 num, u32 nports, u32 *node)
+{
+	static const u64 base[] = { [NODE_TYPE_CA] = 0x0002c90300000000ull, [NODE_TYPE_SWITCH] = 0x0002c90400000000ull };
+	s64 n = fabric_build_node(b, type, NULL, nports);
+	char name[32];
+	int err;
+
+	if (n < 0)
+		return (int)n;
+	*node = (u32)n;
+	snprintf(name, sizeof(name), "%s%u", stem, num);
+	err = fabric_build_name(b, *node, name);
+	return err ? err : fabric_build_guid(b, *node, base[type] + 0x10ull * (*node + 1));
+}
+
+static int add_hosts(struct fabric_build *b, const struct shape_args *a, u32 sw, u32 count, u32 *nhosts)
+{
+	u32 i, p, h;
+	int err;
+
+	for (i = 0; i < count; i++) {
+		err = add(b, NODE_TYPE_CA, "h", ++*nhosts, a->ports, &h);
+		for (p = 1; !err && p <= a->ports; p++)
+			err = fabric_build_link(b, h, p, sw, i * a->ports + p);
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+/* Each leaf has its hosts on its first ports and then one port to each spine. */
+static int build_leafs(struct fabric_build *b, const struct shape_args *a)
+{
+	u32 i, j, t, down = a->hosts * a->ports, up = a->spines * a->trunks, nhosts = 0, leaf, spine;
+	u32 first = b->t->nnodes;
+	int err = 0;
+
+	if (!a->leafs || !a->hosts || (a->leafs > 1 && !a->spines))
+		return fabric_build_error(b, "leafs, spines and hosts (of each leaf) are at least 1");
+	for (i = 0; i < a->leafs && !err; i++)
+		err = add(b, NODE_TYPE_SWITCH, "leaf", i + 1, down + up, &leaf);
+	for (i = 0; i < a->spines && !err; i++)
+		err = add(b, NODE_TYPE_SWITCH, "spine", i + 1, a->leafs * a->trunks, &spine);
+	for (i = 0; i < a->leafs && !err; i++)
+		err = add_hosts(b, a, first + i, a->hosts, &nhosts);
+	for (i = 0; i < a->leafs; i++)
+		for (j = 0; j < a->spines; j++)
+			for (t = 0; t < a->trunks && !err; t++)
+				err = fabric_build_link(b, first + i, down + j * a->trunks + t + 1,
+							first + a->leafs + j, i * a->trunks + t + 1);
+	return err;
+}
+
+/* Three levels: k pods of k/2 leafs and k/2 spines, (k/2)^2 cores. The first k/2 ports of a switch look down. */
+static int build_fattree3(struct fabric_build *b, const struct shape_args *a)
+{
+	u32 k = a->k, half = k / 2, leaf0 = b->t->nnodes, spine0 = leaf0 + k * half, core0 = spine0 + k * half;
+	u32 i, j, sw, nhosts = 0;
+	int err = 0;
+
+	for (i = 0; i < k * half && !err; i++)
+		err = add(b, NODE_TYPE_SWITCH, "leaf", i + 1, k, &sw);
+	for (i = 0; i < k * half && !err; i++)
+		err = add(b, NODE_TYPE_SWITCH, "spine", i + 1, k, &sw);
+	for (i = 0; i < half * half && !err; i++)
+		err = add(b, NODE_TYPE_SWITCH, "core", i + 1, k, &sw);
+	for (i = 0; i < k * half && !err; i++)
+		err = add_hosts(b, a, leaf0 + i, half, &nhosts);
+	for (i = 0; i < k * half; i++)
+		for (j = 0; j < half && !err; j++) {
+			err = fabric_build_link(b, leaf0 + i, half + j + 1, spine0 + i / half * half + j, i % half + 1);
+			if (!err)
+				err = fabric_build_link(b, spine0 + i, half + j + 1, core0 + i % half * half + j,
+							i / half + 1);
+		}
+	return err;
+}
+
+static int build_fattree(struct fabric_build *b, const struct shape_args *a)
+{
+	struct shape_args two = *a;
+
+	if (a->k < 2 || a->k % 2 || a->k > FABRIC_SWITCH_PORTS_MAX || (a->levels != 2 && a->levels != 3) || a->ports != 1)
+		return fabric_build_error(b, "a fat tree has an even k from 2 to 254, 2 or 3 levels, hosts of one port");
+	if (a->levels == 3)
+		return build_fattree3(b, a);
+	two.leafs = a->k;
+	two.spines = two.hosts = a->k / 2;
+	return build_leafs(b, &two);
+}
+
+static int build_ring(struct fabric_build *b, const struct shape_args *a)
+{
+	u32 hosts = a->hosts ? a->hosts : 1, down = hosts * a->ports, first = b->t->nnodes, i, sw, nhosts = 0;
+	int err = 0;
+
+	if (a->ring < 3)
+		return fabric_build_error(b, "a ring has at least 3 switches");
+	for (i = 0; i < a->ring && !err; i++)
+		err = add(b, NODE_TYPE_SWITCH, "sw", i + 1, down + 2, &sw);
+	for (i = 0; i < a->ring && !err; i++)
+		err = add_hosts(b, a, first + i, hosts, &nhosts);
+	for (i = 0; i < a->ring && !err; i++)
+		err = fabric_build_link(b, first + i, down + 2, first + (i + 1) % a->ring, down + 1);
+	return err;
+}
+
+static int build(struct fabric_build *b, const struct shape_args *a)
+{
+	b->line = a->line;
+	switch (a->shape) {
+	case SHAPE_LEAFS:
+		return build_leafs(b, a);
+	case SHAPE_FATTREE:
+		return build_fattree(b, a);
+	case SHAPE_RING:
+		return build_ring(b, a);
+	case SHAPE_NONE:
+		break;
+	}
+	return fabric_build_error(b, "no shape: say leafs N spines N hosts N, fattree k=N levels=N, or ring N");
+}
+
+/* Words with a number after them, "word 4" or "word=4". */
+static const struct {
+	const char *word;
+	u16 offset;
+	u8 shape;
+	u32 most;
+} numbers[] = {
+	{ "leafs", offsetof(struct shape_args, leafs), SHAPE_LEAFS, 4096 },
+	{ "leaves", offsetof(struct shape_args, leafs), SHAPE_LEAFS, 4096 },
+	{ "leaf", offsetof(struct shape_args, leafs), SHAPE_LEAFS, 4096 },
+	{ "spines", offsetof(struct shape_args, spines), SHAPE_LEAFS, 254 },
+	{ "spine", offsetof(struct shape_args, spines), SHAPE_LEAFS, 254 },
+	{ "hosts", offsetof(struct shape_args, hosts), SHAPE_NONE, 254 },
+	{ "links", offsetof(struct shape_args, trunks), SHAPE_NONE, 254 },
+	{ "k", offsetof(struct shape_args, k), SHAPE_FATTREE, 254 },
+	{ "levels", offsetof(struct shape_args, levels), SHAPE_FATTREE, 3 },
+	{ "ring", offsetof(struct shape_args, ring), SHAPE_RING, 4096 },
+	{ "ports", offsetof(struct shape_args, ports), SHAPE_NONE, FABRIC_CA_PORTS_MAX },
+};
+
+static bool value(struct fabric_line *l, char *word, char *val, size_t size)
+{
+	char *eq = strchr(word, '=');
+
+	if (eq) {
+		snprintf(val, size, "%s", eq + 1);
+		*eq = 0;
+		return *val;
+	}
+	return fabric_line_word(l, val, size);
+}
+
+static int number(struct fabric_build *b, struct shape_args *a, u32 i, const char *val)
+{
+	char *end;
+	unsigned long n = strtoul(val, &end, 10);
+
+	if (end == val || *end || n > numbers[i].most)
+		return fabric_build_error(b, "%s is a number up to %u, not \"%.40s\"", numbers[i].word, numbers[i].most, val);
+	if (numbers[i].shape) {
+		if (a->shape && a->shape != numbers[i].shape)
+			return fabric_build_error(b, "\"%s\" does not belong to the shape of line %u", numbers[i].word,
+						  a->line);
+		a->shape = numbers[i].shape;
+		a->line = b->line;
+	}
+	memcpy((u8 *)a + numbers[i].offset, &(u32){ (u32)n }, sizeof(u32));
+	return 0;
+}
+
+static int set_mtu(struct fabric_build *b, const char *val)
+{
+	unsigned long n = strtoul(val, NULL, 10);
+
+	b->t->mtu = n <= 4096 ? wire_mtu_code((u32)n) : 0;
+	if (!b->t->mtu || wire_mtu_bytes(b->t->mtu) != n)
+		return fabric_build_error(b, "mtu is 256, 512, 1024, 2048 or 4096, not \"%.40s\"", val);
+	return 0;
+}
+
+static int set_vls(struct fabric_build *b, const char *val)
+{
+	static const u8 count[] = { 0, 1, 2, 4, 8, 15 };
+	unsigned long n = strtoul(val, NULL, 10);
+	u8 code;
+
+	for (code = 1; code < ARRAY_SIZE(count); code++)
+		if (count[code] == n) {
+			b->t->vl_cap = code;
+			return 0;
+		}
+	return fabric_build_error(b, "vls is 1, 2, 4, 8 or 15, not \"%.40s\"", val);
+}
+
+static int set_speed(struct fabric_build *b, const char *val)
+{
+	return fabric_build_rate(val, &b->lanes, &b->speed) ?
+		       0 :
+		       fabric_build_error(b, "speed is like 4xHDR, not \"%.40s\"", val);
+}
+
+static int set_partitions(struct fabric_build *b, const char *val)
+{
+	free(b->t->partition_file);
+	b->t->partition_file = strdup(val);
+	return b->t->partition_file ? 0 : fabric_build_error(b, "out of memory");
+}
+
+static const struct {
+	const char *word;
+	int (*set)(struct fabric_build *b, const char *val);
+} options[] = {
+	{ "mtu", set_mtu },
+	{ "vls", set_vls },
+	{ "speed", set_speed },
+	{ "partition-file", set_partitions },
+	{ "partitions", set_partitions },
+};
+
+static int keyword(struct fabric_build *b, struct shape_args *a, struct fabric_line *l, char *word)
+{
+	char val[256];
+	u32 i;
+
+	if (!strcmp(word, "fattree")) {
+		a->shape = SHAPE_FATTREE;
+		a->line = b->line;
+		return 0;
+	}
+	if (!value(l, word, val, sizeof(val)))
+		return fabric_build_error(b, "\"%.40s\" wants a value, or is not known", word);
+	for (i = 0; i < ARRAY_SIZE(numbers); i++)
+		if (!strcmp(word, numbers[i].word))
+			return number(b, a, i, val);
+	for (i = 0; i < ARRAY_SIZE(options); i++)
+		if (!strcmp(word, options[i].word))
+			return options[i].set(b, val);
+	return fabric_build_error(b, "\"%.40s\" is not known", word);
+}
+
+/* host NAME ip ADDR..., ip NAME ADDR...: left for the second pass, when the hosts are there. */
+static bool is_host_line(const char *word)
+{
+	return !strcmp(word, "ip") || !strcmp(word, "host");
+}
+
+static int host_line(struct fabric_build *b, struct fabric_line l, const char *word)
+{
+	char name[FABRIC_NAME_MAX + 8], what[8], text[400];
+	struct fabric_line ip;
+	int n;
+
+	if (!strcmp(word, "ip"))
+		return fabric_build_ip(b, &l);
+	if (!fabric_line_word(&l, name, sizeof(name)) || !fabric_line_word(&l, what, sizeof(what)) || strcmp(what, "ip"))
+		return fabric_build_error(b, "say: host NAME ip ADDRESS");
+	n = snprintf(text, sizeof(text), "\"%s\" %.*s", name, (int)min(l.end - l.p, (ptrdiff_t)300), l.p);
+	ip = (struct fabric_line){ text, text + n };
+	return fabric_build_ip(b, &ip);
+}
+
+static int pass(struct fabric_build *b, struct shape_args *a, const char *text, size_t len, bool hosts)
+{
+	const char *p = text, *end = text + len;
+	struct fabric_line l;
+	char word[256];
+	int err = 0;
+
+	for (b->line = 1; !err && fabric_line_next(&p, end, &l); b->line++)
+		while (!err && fabric_line_word(&l, word, sizeof(word)) && word[0] != '#') {
+			bool host = is_host_line(word);
+
+			if (host && hosts)
+				err = host_line(b, l, word);
+			else if (!host && !hosts)
+				err = keyword(b, a, &l, word);
+			if (host)
+				break;
+		}
+	return err;
+}
+
+int fabric_shape_parse(struct fabric_build *b, const char *text, size_t len)
+{
+	struct shape_args a = { .levels = 3, .ports = 1, .trunks = 1, .line = 1 };
+	int err = pass(b, &a, text, len, false);
+
+	if (!err && (!a.ports || !a.trunks))
+		err = fabric_build_error(b, "ports and links are at least 1");
+	if (!err)
+		err = build(b, &a);
+	return err ? err : pass(b, &a, text, len, true);
+}
+
+bool fabric_shape_match(const char *text, size_t len)
+{
+	const char *p = text, *end = text + len;
+	struct fabric_line l;
+	char word[64], *eq;
+	u32 i;
+
+	while (fabric_line_next(&p, end, &l)) {
+		if (!fabric_line_word(&l, word, sizeof(word)) || word[0] == '#')
+			continue;
+		eq = strchr(word, '=');
+		if (eq)
+			*eq = 0;
+		for (i = 0; i < ARRAY_SIZE(numbers); i++)
+			if (!strcmp(word, numbers[i].word))
+				return true;
+		for (i = 0; i < ARRAY_SIZE(options); i++)
+			if (!strcmp(word, options[i].word))
+				return true;
+		return is_host_line(word) || !strcmp(word, "fattree");
+	}
+	return false;
+}

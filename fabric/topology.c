@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Topologies: loading, the choice of a dialect, and what is filled in after parsing. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "fabric/build.h"
+
+#define TOPOLOGY_FILE_MAX (256u << 20)
+
+/* Addresses for the ports that were given none: 10.0.0.1 on, and the same number under fd00::. */
+static void assign_ips(struct fabric_topology *t)
+{
+	u32 next = 1, i, p;
+
+	for (i = 0; i < t->nnodes; i++) {
+		struct fabric_topology_node *n = &t->nodes[i];
+
+		for (p = 1; n->ip && p <= n->nports; p++, next++) {
+			struct fabric_ip *ip = &n->ip[p];
+			u32 host = next + next / 255; /* skips 10.x.y.0 */
+
+			if (!ip->v4) {
+				ip->v4 = 0x0a000000u + host;
+				ip->v4_len = 8;
+			}
+			if (!ip->v6_len) {
+				ip->v6[0] = 0xfd;
+				ip->v6[12] = host >> 24;
+				ip->v6[13] = host >> 16;
+				ip->v6[14] = host >> 8;
+				ip->v6[15] = host;
+				ip->v6_len = 64;
+			}
+		}
+	}
+}
+
+/* GUIDs for the nodes that were given none; names for those without a description. */
+static int complete(struct fabric_build *b)
+{
+	struct fabric_topology *t = b->t;
+	u64 next = 0x0002c9fe00000000ull;
+	u32 i;
+	int err;
+
+	if (!t->nnodes)
+		return fabric_build_error(b, "no nodes");
+	for (i = 0; i < t->nnodes; i++) {
+		struct fabric_topology_node *n = &t->nodes[i];
+
+		b->line = n->line;
+		if (!n->guid) {
+			next += 0x10;
+			err = fabric_build_guid(b, i, next);
+			if (err)
+				return err;
+		}
+		if (!n->sysguid)
+			n->sysguid = n->guid;
+		if (!n->name[0]) {
+			err = fabric_build_name(b, i, n->id);
+			if (err)
+				return err;
+		}
+	}
+	assign_ips(t);
+	return 0;
+}
+
+static void index_fini(struct fabric_index *x)
+{
+	free(x->hash);
+	free(x->node);
+}
+
+struct fabric_topology *fabric_topology_parse(const char *text, size_t len, const char *file, char *err, size_t err_len)
+{
+	struct fabric_build b = { .file = file, .err = err, .err_len = err_len, .lanes = 4, .speed = WIRE_SPEED_HDR };
+	int rc;
+
+	if (err_len)
+		err[0] = 0;
+	b.t = calloc(1, sizeof(*b.t));
+	if (!b.t)
+		return NULL;
+	b.t->mtu = WIRE_MTU_4096;
+	b.t->vl_cap = 4;
+	rc = fabric_shape_match(text, len) ? fabric_shape_parse(&b, text, len) : fabric_netfile_parse(&b, text, len);
+	if (!rc)
+		rc = complete(&b);
+	index_fini(&b.names);
+	index_fini(&b.ids);
+	index_fini(&b.guids);
+	if (!rc)
+		return b.t;
+	fabric_topology_destroy(b.t);
+	return NULL;
+}
+
+static char *read_file(FILE *f, size_t *len)
+{
+	size_t cap = 1 << 16, n;
+	char *text = malloc(cap), *more;
+
+	*len = 0;
+	while (text && (n = fread(text + *len, 1, cap - *len, f)) > 0) {
+		*len += n;
+		if (*len < cap)
+			continue;
+		more = cap < TOPOLOGY_FILE_MAX ? realloc(text, cap *= 2) : NULL;
+		if (!more) {
+			free(text);
+			errno = EFBIG;
+			return NULL;
+		}
+		text = more;
+	}
+	if (text && ferror(f)) {
+		free(text);
+		return NULL;
+	}
+	return text;
+}
+
+struct fabric_topology *fabric_topology_load(const char *path, char *err, size_t err_len)
+{
+	struct fabric_topology *t;
+	FILE *f = fopen(path, "re");
+	char *text = NULL;
+	size_t len = 0;
+
+	if (f)
+		text = read_file(f, &len);
+	if (!text) {
+		snprintf(err, err_len, "%s:0: %s", path, strerror(errno));
+		if (f)
+			fclose(f);
+		return NULL;
+	}
+	fclose(f);
+	t = fabric_topology_parse(text, len, path, err, err_len);
+	free(text);
+	return t;
+}
+
+struct fabric_topology *fabric_topology_default(void)
+{
+	static const char text[] = "leafs 2 spines 2 hosts 4\n";
+	char err[80];
+
+	return fabric_topology_parse(text, sizeof(text) - 1, "default", err, sizeof(err));
+}
+
+void fabric_topology_destroy(struct fabric_topology *t)
+{
+	u32 i;
+
+	if (!t)
+		return;
+	for (i = 0; i < t->nnodes; i++) {
+		free(t->nodes[i].id);
+		free(t->nodes[i].ports);
+		free(t->nodes[i].ip);
+	}
+	free(t->nodes);
+	free(t->partition_file);
+	free(t);
+}
