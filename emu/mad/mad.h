@@ -59,11 +59,44 @@ void mad_agent_unregister(struct mad_agent *agent);
 u32 mad_agent_tid_high(const struct mad_agent *agent);
 
 /*
- * Sends @data (host owns it; copied). Requests get the agent's upper TID bits. @len may exceed 256 when the agent does
+ * Sends @data (host owns it; copied). Requests get the agent's upper TID bits, except those of the CM class, where
+ * all messages of a conversation share the TID that the caller wrote (12.6.5: REP carries the TID of REQ). @len may exceed 256 when the agent does
  * RMPP and the MAD is RMPP-active. @timeout_ms 0: no response is expected; otherwise the response or a timeout after
  * @retries re-sendings is reported with @cookie. Returns 0 or -errno (-EINVAL, -ENOMEM, -ENETDOWN).
  */
 int mad_send(struct mad_agent *agent, const u8 *data, u32 len, const struct mad_addr *to, u32 timeout_ms, u32 retries,
 	     void *cookie);
+/* Forgets every request and RMPP message of the agent that was sent with @cookie, without calling sent(). */
+void mad_cancel(struct mad_agent *agent, const void *cookie);
+
+/* What happened at this port, for counters and tests. */
+#define MAD_COUNTERS(C) \
+	C(SENT, "mads_sent") \
+	C(RECEIVED, "mads_received") \
+	C(MALFORMED, "malformed") /* not 256 bytes, wrong base version, class on the wrong QP */ \
+	C(PKEY_BAD, "pkey_violations") \
+	C(QKEY_BAD, "qkey_violations") \
+	C(NO_AGENT, "no_agent") \
+	C(UNSUPPORTED, "answered_unsupported") \
+	C(UNMATCHED, "unmatched_responses") \
+	C(TIMEOUTS, "timeouts") \
+	C(RESENT, "resent") \
+	C(TX_DROPPED, "send_queue_overflow") \
+	C(RMPP_ABORTED, "rmpp_aborted") \
+	C(RMPP_DUPLICATES, "rmpp_duplicates") \
+	C(RMPP_REFUSED, "rmpp_refused") /* too many or too long messages */
+#define MAD_COUNTER_ENUM(name, str) MAD_CTR_##name,
+enum mad_counter { MAD_COUNTERS(MAD_COUNTER_ENUM) MAD_CTR_NUM };
+#undef MAD_COUNTER_ENUM
+u64 mad_port_counter(const struct mad_port *mp, enum mad_counter c);
+const char *mad_counter_name(enum mad_counter c);
+
+/* Port events for whoever holds only the mad_port: fn is called after the port's attributes changed. */
+struct mad_watch {
+	struct list link;
+	void (*fn)(struct mad_watch *w, enum wire_port_event event);
+};
+void mad_port_watch(struct mad_port *mp, struct mad_watch *w);
+void mad_port_unwatch(struct mad_watch *w);
 
 #endif

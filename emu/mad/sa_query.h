@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Asynchronous queries to subnet administration from one CA port: paths, and membership of multicast groups. */
+#ifndef MUSLIN_MAD_SA_QUERY_H
+#define MUSLIN_MAD_SA_QUERY_H
+
+#include "emu/mad/mad.h"
+
+struct sa_client;
+struct sa_query;
+
+/* A PathRecord in host order. IBTA 15.2.5.16. The codes are IBTA's, selectors removed. */
+struct sa_path {
+	struct wire_gid dgid, sgid;
+	u16 dlid, slid;
+	bool reversible;
+	u32 flow_label;
+	u8 hop_limit, traffic_class;
+	u16 pkey;
+	u8 sl, mtu, rate, packet_life; /* packet_life: 4.096 us * 2^n */
+};
+
+/* An MCMemberRecord in host order. IBTA 15.2.5.17. */
+struct sa_mcmember {
+	struct wire_gid mgid, port_gid;
+	u32 qkey, flow_label;
+	u16 mlid, pkey;
+	u8 mtu, rate, packet_life;
+	u8 mtu_sel, rate_sel, life_sel; /* enum wire_sa_selector; of use only in a request */
+	u8 traffic_class, sl, hop_limit, scope, join_state;
+};
+
+/* @status: 0, MAD_TIMED_OUT, -ENETUNREACH (no SM known), -EINVAL (the SA refused: @sa_status is its MAD status), or
+ * -ENOENT (no such path or group). @path is valid when status is 0. The query is gone when this is called. */
+typedef void sa_path_fn(void *ctx, int status, u16 sa_status, const struct sa_path *path);
+typedef void sa_mcast_fn(void *ctx, int status, u16 sa_status, const struct sa_mcmember *rec);
+
+/* @mp must outlive the client. NULL without memory. */
+struct sa_client *sa_client_create(struct loop *loop, struct mad_port *mp);
+/* Queries that are under way end without a callback; groups are left with a message to the SA where possible. */
+void sa_client_destroy(struct sa_client *c);
+
+/*
+ * One reversible path from @sgid to @dgid in partition @pkey (0: any). @timeout_ms 0: 3 tries of 2000 ms; otherwise one
+ * third of it per try. The callback never runs before this returns. NULL without memory.
+ */
+struct sa_query *sa_path_get(struct sa_client *c, const struct wire_gid *sgid, const struct wire_gid *dgid, u16 pkey,
+			     u32 timeout_ms, sa_path_fn *cb, void *ctx);
+/* As sa_path_get(), with a traffic class or service ID in the query: @service_id 0, @traffic_class -1: wildcard. */
+struct sa_query *sa_path_get_service(struct sa_client *c, const struct wire_gid *sgid, const struct wire_gid *dgid,
+				     u16 pkey, u64 service_id, int traffic_class, u32 timeout_ms, sa_path_fn *cb,
+				     void *ctx);
+void sa_query_cancel(struct sa_query *q); /* no callback any more; q is gone */
+
+/*
+ * A membership of (this port, MGID). The first join of a group asks the SA; later ones share its answer; the last leave
+ * tells the SA. Lives until sa_mcast_leave(), also after a failed callback.
+ */
+struct sa_mcast;
+
+/*
+ * Joins @want->mgid with @want->join_state (1 full, 2 non-member, 4 send-only) from @want->port_gid. @comp: SA_COMP()
+ * bits of enum wire_mcmemberrec_comp for the further fields of @want that count (PKEY, QKEY, SL, MTU with MTU_SEL...);
+ * MGID, PORT_GID and JOIN_STATE are implied. With an MGID of zero the SA picks one. The callback comes once.
+ */
+struct sa_mcast *sa_mcast_join(struct sa_client *c, const struct sa_mcmember *want, u64 comp, sa_mcast_fn *cb,
+			       void *ctx);
+void sa_mcast_leave(struct sa_mcast *m); /* no callback any more; m is gone */
+/* Asks the SA for the record of a group without joining (Get). */
+struct sa_query *sa_mcast_get(struct sa_client *c, const struct wire_gid *mgid, u32 timeout_ms, sa_mcast_fn *cb,
+			      void *ctx);
+/* After WIRE_PORT_CLIENT_REREGISTER, WIRE_PORT_SM_CHANGE or WIRE_PORT_LID_CHANGE: joins every group again. Callbacks do
+ * not come a second time. */
+void sa_client_rejoin(struct sa_client *c);
+
+#endif
