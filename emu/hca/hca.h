@@ -93,6 +93,8 @@ struct hca_send_wr {
 	/* UD LSO: header bytes stand in inline_data; 0 mss: none */
 	u16 lso_mss, lso_hdr_len;
 	/* BIND_MW, LOCAL_INV (rkey), REG_MR */
+	/* BIND_MW: mw_rkey is the window's present R_Key, reg_key the one that it shall have (0: the next variant).
+	 * REG_MR: reg_key is the region's new key, access, bind_addr (iova), bind_len as wanted. */
 	u32 mw_rkey, mr_lkey, access;
 	u64 bind_addr, bind_len;
 	u32 reg_key;
@@ -201,6 +203,8 @@ void hca_destroy(struct hca *hca);					 /* contexts must be gone */
 struct wire_port *hca_port(struct hca *hca, u8 num);			 /* NULL when there is none */
 const struct hca_caps *hca_caps(const struct hca *hca);
 u64 hca_node_guid(const struct hca *hca);
+u64 hca_sys_image_guid(const struct hca *hca);
+u8 hca_nports(const struct hca *hca);
 /* Named counters for sysfs hw_counters: name of the nth (NULL past the end) and its value for a port. */
 const char *hca_counter_name(u32 n);
 u64 hca_counter(const struct hca *hca, u8 port, u32 n);
@@ -215,6 +219,8 @@ int hca_pd_free(struct hca_ctx *ctx, u32 pdn);
 
 /* @va: application address; @iova: address that work requests and remote peers use. rkey equals lkey or 0. */
 int hca_mr_reg(struct hca_ctx *ctx, u32 pdn, u64 va, u64 iova, u64 len, u32 access, u32 *lkey, u32 *rkey);
+/* A region for REG_MR work requests of up to @max_pages pages; unusable until the first. */
+int hca_mr_alloc(struct hca_ctx *ctx, u32 pdn, u32 max_pages, u32 *lkey);
 int hca_mr_dereg(struct hca_ctx *ctx, u32 lkey); /* -EBUSY while windows are bound to it */
 int hca_mw_alloc(struct hca_ctx *ctx, u32 pdn, u8 type, u32 *rkey); /* type 1 or 2 */
 int hca_mw_free(struct hca_ctx *ctx, u32 rkey); /* by the handle part (upper 24 bits) of its R_Key */

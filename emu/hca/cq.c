@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Completion queues: entries to the front end, one flush for a burst, and what follows an overflow. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "emu/hca/internal.h"
+
+struct hca_cq *hca_cq_get(struct hca_ctx *ctx, u32 cqn)
+{
+	struct hca_cq *cq = table_get(&ctx->hca->cqs, cqn);
+
+	return cq && cq->ctx == ctx ? cq : NULL;
+}
+
+int hca_cq_create(struct hca_ctx *ctx, const struct hca_cq_ops *ops, void *fe, u32 *cqn)
+{
+	struct hca_cq *cq = calloc(1, sizeof(*cq));
+
+	if (!cq)
+		return -ENOMEM;
+	cq->ctx = ctx;
+	cq->ops = ops;
+	cq->fe = fe;
+	list_init(&cq->dirty);
+	list_init(&cq->overflowed);
+	if (table_add(&ctx->hca->cqs, cq, &cq->cqn)) {
+		free(cq);
+		return -ENOMEM;
+	}
+	*cqn = cq->cqn;
+	return 0;
+}
+
+int hca_cq_destroy(struct hca_ctx *ctx, u32 cqn)
+{
+	struct hca_cq *cq = hca_cq_get(ctx, cqn);
+
+	if (!cq)
+		return -EINVAL;
+	if (cq->users)
+		return -EBUSY;
+	table_remove(&ctx->hca->cqs, cqn);
+	list_del(&cq->dirty);
+	list_del(&cq->overflowed);
+	free(cq);
+	return 0;
+}
+
+/* The event comes at once; the QPs fail from a task, because a transport is in the midst of one of them. */
+static void overflow(struct hca_cq *cq, u8 port)
+{
+	struct hca *hca = cq->ctx->hca;
+
+	hca_count(hca, port, HCA_CNT_CQ_OVERFLOW);
+	if (cq->error)
+		return;
+	cq->error = true;
+	list_add(&hca->overflowed, &cq->overflowed);
+	loop_task_queue(hca->loop, &hca->overflow_task);
+	hca_ctx_event(cq->ctx, HCA_EVENT_CQ_ERR, cq->cqn, cq->fe);
+}
+
+static void fail_users(struct hca *hca, const struct hca_cq *cq)
+{
+	struct hca_qp *qp;
+	u32 i;
+
+	table_for_each(&hca->qps, i, qp) {
+		if (qp->send_cq != cq && qp->recv_cq != cq)
+			continue;
+		if (qp->state == HCA_QPS_RESET || qp->state == HCA_QPS_ERR)
+			continue;
+		hca_qp_force_error(qp);
+		hca_qp_event(qp, HCA_EVENT_QP_FATAL);
+	}
+}
+
+void hca_cq_overflow_run(struct loop_task *t, struct now now)
+{
+	struct hca *hca = container_of(t, struct hca, overflow_task);
+
+	while (!list_empty(&hca->overflowed)) {
+		struct hca_cq *cq = list_first(&hca->overflowed, struct hca_cq, overflowed);
+
+		list_del(&cq->overflowed);
+		fail_users(hca, cq);
+	}
+}
+
+static void complete(struct hca_cq *cq, struct hca_qp *qp, struct hca_cqe *cqe)
+{
+	struct hca *hca = qp->hca;
+
+	cqe->qpn = qp->qpn;
+	cqe->port = qp->attr.port;
+	if (unlikely(cq->error || cq->ops->complete(cq->fe, cqe))) {
+		overflow(cq, qp->attr.port);
+		return;
+	}
+	if (!list_empty(&cq->dirty))
+		return;
+	if (list_empty(&hca->dirty))
+		loop_task_queue(hca->loop, &hca->flush_task);
+	list_add(&hca->dirty, &cq->dirty);
+}
+
+void hca_complete_send(struct hca_qp *qp, struct hca_cqe *cqe)
+{
+	complete(qp->send_cq, qp, cqe);
+}
+
+void hca_complete_recv(struct hca_qp *qp, struct hca_cqe *cqe)
+{
+	complete(qp->recv_cq, qp, cqe);
+}
+
+/* A flush may wake a user inside the daemon that posts and completes again: each CQ is flushed once, the task does
+ * what came up meanwhile. */
+void hca_flush(struct hca *hca)
+{
+	struct list now;
+
+	if (list_empty(&hca->dirty))
+		return;
+	list_init(&now);
+	list_splice(&now, &hca->dirty);
+	while (!list_empty(&now)) {
+		struct hca_cq *cq = list_first(&now, struct hca_cq, dirty);
+
+		list_del(&cq->dirty);
+		if (cq->ops->flush)
+			cq->ops->flush(cq->fe);
+	}
+}

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* The device: its ports, its transport and its contexts. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "emu/hca/internal.h"
+
+/* QPNs are handed out one after the other from a seeded start in this many, so that one comes back late. */
+#define QPN_RANGE (1u << 17)
+
+static int port_receive(void *ctx, struct wire_packet *p)
+{
+	struct hca_port_slot *ps = ctx;
+
+	if (likely(ps->hca->transport))
+		return ps->hca->transport->receive(ps->hca, ps->wire->num, p);
+	wire_packet_free(p);
+	return 0;
+}
+
+static void port_ready(void *ctx)
+{
+	struct hca_port_slot *ps = ctx;
+
+	if (ps->hca->transport)
+		ps->hca->transport->port_ready(ps->hca, ps->wire->num);
+}
+
+static void flush_run(struct loop_task *t, struct now now)
+{
+	hca_flush(container_of(t, struct hca, flush_task));
+}
+
+static void init_numbers(struct hca *hca)
+{
+	u32 qpn = 0x40 + (u32)(rng_next(&hca->rng) % (0xffffff - 2 * QPN_RANGE));
+
+	table_init(&hca->qps, qpn, qpn + QPN_RANGE - 1);
+	table_init(&hca->pds, 1, hca_caps_default.max_pd);
+	table_init(&hca->cqs, 1, hca_caps_default.max_cq);
+	table_init(&hca->srqs, 1, hca_caps_default.max_srq);
+	hca_key_space_init(&hca->keys, &hca->rng);
+}
+
+static void attach_port(struct hca *hca, u8 i, struct wire_port *wire)
+{
+	struct hca_port_slot *ps = &hca->port[i];
+
+	ps->hca = hca;
+	ps->wire = wire;
+	wire->data = (struct wire_port_user){
+		.ctx = ps,
+		.receive = port_receive,
+		.ready = port_ready,
+		.event = hca_port_event,
+	};
+}
+
+struct hca *hca_create(struct loop *loop, const struct hca_config *cfg)
+{
+	struct hca *hca;
+	u8 i;
+
+	if (!cfg->nports || !(hca = calloc(1, sizeof(*hca)))) {
+		errno = cfg->nports ? ENOMEM : EINVAL;
+		return NULL;
+	}
+	hca->port = calloc(cfg->nports, sizeof(*hca->port));
+	if (!hca->port) {
+		free(hca);
+		errno = ENOMEM;
+		return NULL;
+	}
+	hca->loop = loop;
+	snprintf(hca->name, sizeof(hca->name), "%s", cfg->name ? cfg->name : "");
+	hca->node_guid = cfg->node_guid;
+	hca->sys_image_guid = cfg->sys_image_guid;
+	hca->nports = cfg->nports;
+	hca->rng.state = cfg->seed ^ cfg->node_guid;
+	list_init(&hca->ctxs);
+	list_init(&hca->dirty);
+	list_init(&hca->overflowed);
+	loop_task_init(&hca->flush_task, flush_run);
+	loop_task_init(&hca->overflow_task, hca_cq_overflow_run);
+	init_numbers(hca);
+	for (i = 0; i < cfg->nports; i++)
+		attach_port(hca, i, cfg->ports[i]);
+	return hca;
+}
+
+void hca_destroy(struct hca *hca)
+{
+	u8 i;
+
+	if (!hca)
+		return;
+	while (!list_empty(&hca->ctxs))
+		hca_ctx_destroy(list_first(&hca->ctxs, struct hca_ctx, link));
+	if (hca->transport)
+		hca->transport->stop(hca);
+	for (i = 0; i < hca->nports; i++)
+		memset(&hca->port[i].wire->data, 0, sizeof(hca->port[i].wire->data));
+	loop_task_cancel(&hca->flush_task);
+	loop_task_cancel(&hca->overflow_task);
+	hca_mcast_fini(hca);
+	hca_key_space_fini(&hca->keys);
+	table_fini(&hca->qps);
+	table_fini(&hca->pds);
+	table_fini(&hca->cqs);
+	table_fini(&hca->srqs);
+	free(hca->port);
+	free(hca);
+}
+
+struct wire_port *hca_port(struct hca *hca, u8 num)
+{
+	return hca_port_valid(hca, num) ? hca->port[num - 1].wire : NULL;
+}
+
+const struct hca_caps *hca_caps(const struct hca *hca)
+{
+	return &hca_caps_default;
+}
+
+u64 hca_node_guid(const struct hca *hca)
+{
+	return hca->node_guid;
+}
+
+u64 hca_sys_image_guid(const struct hca *hca)
+{
+	return hca->sys_image_guid;
+}
+
+u8 hca_nports(const struct hca *hca)
+{
+	return hca->nports;
+}
+
+int hca_set_transport(struct hca *hca, const struct hca_transport *t)
+{
+	int err;
+
+	hca->transport = t;
+	err = t->start(hca);
+	if (err)
+		hca->transport = NULL;
+	return err;
+}
+
+void hca_set_transport_data(struct hca *hca, void *data)
+{
+	hca->transport_data = data;
+}
+
+void *hca_transport_data(const struct hca *hca)
+{
+	return hca->transport_data;
+}
+
+struct loop *hca_loop(const struct hca *hca)
+{
+	return hca->loop;
+}
+
+struct hca_ctx *hca_ctx_create(struct hca *hca, const struct hca_dma_ops *dma, void *dma_ctx,
+			       void (*event)(void *fe, const struct hca_event *ev), void *fe)
+{
+	struct hca_ctx *ctx = calloc(1, sizeof(*ctx));
+
+	if (!ctx)
+		return NULL;
+	ctx->hca = hca;
+	ctx->dma = dma;
+	ctx->dma_ctx = dma_ctx;
+	ctx->event = event;
+	ctx->fe = fe;
+	list_init(&ctx->keys);
+	list_init(&ctx->wants_recv);
+	table_init(&ctx->ahs, 1, hca_caps_default.max_ah);
+	list_add(&hca->ctxs, &ctx->link);
+	return ctx;
+}
+
+static void destroy_qps(struct hca_ctx *ctx)
+{
+	struct hca_qp *qp;
+	u32 i;
+
+	table_for_each(&ctx->hca->qps, i, qp)
+		if (qp->ctx == ctx)
+			hca_qp_free(qp);
+}
+
+static void destroy_keys(struct hca_ctx *ctx)
+{
+	struct hca_key *k, *tmp;
+
+	list_for_each_safe(k, tmp, &ctx->keys, link)
+		if (k->kind != HCA_KEY_MR)
+			hca_key_free(k);
+	while (!list_empty(&ctx->keys))
+		hca_key_free(list_first(&ctx->keys, struct hca_key, link));
+}
+
+/* The order in which objects use each other; nothing is in use any more when its turn comes. */
+void hca_ctx_destroy(struct hca_ctx *ctx)
+{
+	struct hca *hca = ctx->hca;
+	struct hca_srq *srq;
+	struct hca_cq *cq;
+	struct hca_pd *pd;
+	u32 i;
+
+	ctx->dying = true;
+	destroy_qps(ctx);
+	hca_batches_forget(ctx);
+	table_for_each(&hca->srqs, i, srq)
+		if (srq->ctx == ctx)
+			hca_srq_destroy(ctx, srq->srqn);
+	table_for_each(&hca->cqs, i, cq)
+		if (cq->ctx == ctx)
+			hca_cq_destroy(ctx, cq->cqn);
+	hca_ah_fini(ctx);
+	destroy_keys(ctx);
+	table_for_each(&hca->pds, i, pd)
+		if (pd->ctx == ctx)
+			hca_pd_free(ctx, pd->pdn);
+	list_del(&ctx->link);
+	free(ctx);
+}

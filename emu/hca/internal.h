@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* What the files of the HCA room share, grouped by the file that implements each part. */
+#ifndef MUSLIN_HCA_INTERNAL_H
+#define MUSLIN_HCA_INTERNAL_H
+
+#include "emu/hca/engine.h"
+#include "emu/lib/rng.h"
+#include "emu/lib/table.h"
+
+/* key.c: a slot of the key space. Slots are never moved or freed while the HCA lives, so that a stale key meets a
+ * slot with another variant. */
+enum hca_key_kind { HCA_KEY_FREE, HCA_KEY_MR, HCA_KEY_MW1, HCA_KEY_MW2 };
+
+struct hca_key {
+	u32 key; /* 24 bits of index, 8 bits of variant */
+	u8 kind; /* enum hca_key_kind */
+	bool valid; /* a MR that may be used, a window that is bound */
+	bool fast;  /* a MR for fast registration */
+	u32 access;
+	struct hca_ctx *ctx;
+	struct hca_pd *pd;
+	u64 base; /* address that users of the key give for its first byte */
+	u64 len;
+	u64 va;		      /* DMA address of the first byte; a window: address within @mr */
+	struct hca_key *mr;   /* of a bound window */
+	u32 windows;	      /* bound to this MR */
+	struct hca_qp *qp;    /* to which a type 2 window is bound */
+	struct list link;     /* the context's keys, or the free list */
+	u64 *pages;	      /* fast registration by pages, else NULL */
+	u32 max_pages, npages, page_shift;
+	struct hca_sge sge[HCA_MAX_SPANS]; /* fast registration of other keys' ranges */
+	u32 nsge;
+};
+
+struct hca_key_space {
+	struct hca_key **slot;
+	u32 first, cap, made; /* index of slot[0], slots allocated, slots ever used */
+	u32 mrs, mws;
+	struct list free;
+};
+
+void hca_key_space_init(struct hca_key_space *ks, struct rng *rng);
+void hca_key_space_fini(struct hca_key_space *ks);
+/* A slot with a fresh variant, entered in the context's list. NULL without memory. */
+struct hca_key *hca_key_alloc(struct hca_ctx *ctx, struct hca_pd *pd, enum hca_key_kind kind);
+void hca_key_free(struct hca_key *k);
+struct hca_key *hca_key_slot(struct hca *hca, u32 key); /* by index: the variant may be stale */
+struct hca_key *hca_key_find(struct hca *hca, u32 key); /* by index and variant */
+
+/* mw.c */
+void hca_mw_unbind(struct hca_key *k);
+void hca_mw_unbind_qp(struct hca_qp *qp); /* type 2 windows go with their QP's connection */
+
+/* hca.c */
+struct hca_port_slot {
+	struct hca *hca;
+	struct wire_port *wire;
+	u64 counter[HCA_COUNTERS];
+};
+
+struct hca {
+	struct loop *loop;
+	char name[64];
+	u64 node_guid, sys_image_guid;
+	u8 nports;
+	struct hca_port_slot *port; /* [0] is port 1 */
+	struct rng rng;
+	const struct hca_transport *transport;
+	void *transport_data;
+	struct list ctxs;
+	struct table qps, pds, cqs, srqs;
+	u32 qpn_next, qpns;
+	struct hca_key_space keys;
+	struct list dirty;	  /* CQs with completions since the last flush */
+	struct list overflowed;	  /* CQs whose QPs must fail */
+	struct loop_task flush_task, overflow_task;
+	struct list *mcast;	  /* hash of groups; NULL until the first */
+	u32 mcast_groups;
+};
+
+struct hca_ctx {
+	struct hca *hca;
+	struct list link;
+	const struct hca_dma_ops *dma;
+	void *dma_ctx;
+	void (*event)(void *fe, const struct hca_event *ev);
+	void *fe;
+	struct list keys;
+	struct list wants_recv;
+	struct table ahs;
+	u32 qps;
+	bool dying;
+	/* dma.c: where a batch keeps this context's open group */
+	struct hca_batch *batch;
+	u32 batch_serial, batch_group;
+};
+
+static inline const struct wire_port_attr *hca_port_attr(const struct hca *hca, u8 num)
+{
+	return &hca->port[num - 1].wire->attr;
+}
+
+static inline bool hca_port_valid(const struct hca *hca, u8 num)
+{
+	return num >= 1 && num <= hca->nports;
+}
+
+/* pd.c */
+struct hca_pd {
+	struct hca_ctx *ctx;
+	u32 pdn, users;
+};
+struct hca_pd *hca_pd_get(struct hca_ctx *ctx, u32 pdn); /* the context's own, or NULL */
+
+/* cq.c */
+struct hca_cq {
+	struct hca_ctx *ctx;
+	const struct hca_cq_ops *ops;
+	void *fe;
+	u32 cqn, users;
+	bool error;	   /* overflowed: nothing more is taken (11.6.3.1) */
+	struct list dirty; /* on the HCA's list */
+	struct list overflowed;
+};
+struct hca_cq *hca_cq_get(struct hca_ctx *ctx, u32 cqn);
+void hca_cq_overflow_run(struct loop_task *t, struct now now);
+
+/* srq.c */
+struct hca_srq {
+	struct hca_ctx *ctx;
+	struct hca_pd *pd;
+	const struct hca_wq_ops *ops;
+	void *fe;
+	u32 srqn, users;
+	struct hca_srq_attr attr;
+	u32 (*posted)(void *fe);
+};
+struct hca_srq *hca_srq_get(struct hca_ctx *ctx, u32 srqn);
+void hca_srq_check_limit(struct hca_srq *srq);
+
+/* qp.c */
+struct hca_qp_priv {
+	struct hca_qp qp;
+	u32 mcast_groups; /* attached to */
+	u32 windows;	  /* type 2 windows bound */
+	bool alt_loaded;  /* an alternate path was given since RESET */
+};
+
+static inline struct hca_qp_priv *hca_qp_priv(struct hca_qp *qp)
+{
+	return container_of(qp, struct hca_qp_priv, qp);
+}
+struct hca_qp *hca_qp_get(struct hca_ctx *ctx, u32 qpn);
+void hca_qp_free(struct hca_qp *qp); /* without checks: the context goes away */
+
+/* qp_state.c */
+bool hca_qp_transition_ok(enum hca_qp_type type, u8 from, u8 to, u32 mask);
+int hca_av_check(const struct hca *hca, const struct hca_av *av, bool multicast_ok);
+/* Moves the QP to ERR as a modify would, unless it is in RESET or ERR. */
+void hca_qp_force_error(struct hca_qp *qp);
+
+/* wq.c: hca_qp_flush() that says how many entries it found. */
+u32 hca_qp_flush_count(struct hca_qp *qp);
+
+/* ah.c */
+void hca_ah_fini(struct hca_ctx *ctx);
+
+/* mcast.c */
+void hca_mcast_forget(struct hca_qp *qp);
+void hca_mcast_fini(struct hca *hca);
+
+/* dma.c */
+void hca_batches_forget(const struct hca_ctx *ctx); /* in every batch */
+
+/* event.c */
+void hca_ctx_event(struct hca_ctx *ctx, enum hca_event_type type, u32 number, void *fe);
+void hca_port_event(void *port_slot, enum wire_port_event event);
+
+#endif

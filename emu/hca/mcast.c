@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Multicast attachments, hashed by MGID (10.5.2). */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "emu/hca/internal.h"
+
+#define BUCKETS 64
+
+struct attachment {
+	struct hca_qp *qp;
+	u16 mlid;
+};
+
+struct group {
+	struct list link;
+	struct wire_gid mgid;
+	u32 n, cap;
+	struct attachment *at;
+};
+
+static struct list *bucket(struct hca *hca, const struct wire_gid *mgid)
+{
+	u64 h = (wire_gid_guid(mgid) ^ wire_gid_prefix(mgid)) * 0x9e3779b97f4a7c15ull;
+
+	return &hca->mcast[h >> 58];
+}
+
+static struct group *find(struct hca *hca, const struct wire_gid *mgid)
+{
+	struct group *g;
+	struct list *b;
+
+	if (!hca->mcast)
+		return NULL;
+	b = bucket(hca, mgid);
+	list_for_each(g, b, link)
+		if (wire_gid_equal(&g->mgid, mgid))
+			return g;
+	return NULL;
+}
+
+static struct attachment *find_qp(struct group *g, const struct hca_qp *qp)
+{
+	u32 i;
+
+	for (i = 0; i < g->n; i++)
+		if (g->at[i].qp == qp)
+			return &g->at[i];
+	return NULL;
+}
+
+static struct group *make(struct hca *hca, const struct wire_gid *mgid)
+{
+	struct group *g;
+	u32 i;
+
+	if (hca->mcast_groups >= hca_caps_default.max_mcast_grp)
+		return NULL;
+	if (!hca->mcast) {
+		hca->mcast = calloc(BUCKETS, sizeof(*hca->mcast));
+		if (!hca->mcast)
+			return NULL;
+		for (i = 0; i < BUCKETS; i++)
+			list_init(&hca->mcast[i]);
+	}
+	g = calloc(1, sizeof(*g));
+	if (!g)
+		return NULL;
+	g->mgid = *mgid;
+	list_add(bucket(hca, mgid), &g->link);
+	hca->mcast_groups++;
+	return g;
+}
+
+static void drop_if_empty(struct hca *hca, struct group *g)
+{
+	if (g->n)
+		return;
+	list_del(&g->link);
+	hca->mcast_groups--;
+	free(g->at);
+	free(g);
+}
+
+static int append(struct group *g, struct hca_qp *qp, u16 mlid)
+{
+	if (g->n >= hca_caps_default.max_mcast_qp_attach)
+		return -ENOMEM;
+	if (g->n == g->cap) {
+		u32 cap = g->cap ? 2 * g->cap : 4;
+		struct attachment *at = realloc(g->at, cap * sizeof(*at));
+
+		if (!at)
+			return -ENOMEM;
+		g->at = at;
+		g->cap = cap;
+	}
+	g->at[g->n++] = (struct attachment){ .qp = qp, .mlid = mlid };
+	hca_qp_priv(qp)->mcast_groups++;
+	return 0;
+}
+
+static void take_out(struct hca *hca, struct group *g, struct attachment *at)
+{
+	hca_qp_priv(at->qp)->mcast_groups--;
+	memmove(at, at + 1, (size_t)(&g->at[g->n] - (at + 1)) * sizeof(*at));
+	g->n--;
+	drop_if_empty(hca, g);
+}
+
+/* Attaching again is harmless. -EINVAL: not a UD QP, not a multicast GID, or attached by another MLID. */
+int hca_mcast_attach(struct hca_ctx *ctx, u32 qpn, const struct wire_gid *mgid, u16 mlid)
+{
+	struct hca_qp *qp = hca_qp_get(ctx, qpn);
+	struct attachment *at;
+	struct group *g;
+	int err;
+
+	if (!qp || qp->type != HCA_QPT_UD || !wire_gid_is_multicast(mgid) || (mlid && !wire_lid_is_multicast(mlid)))
+		return -EINVAL;
+	g = find(ctx->hca, mgid);
+	at = g ? find_qp(g, qp) : NULL;
+	if (at)
+		return at->mlid == mlid ? 0 : -EINVAL;
+	if (!g)
+		g = make(ctx->hca, mgid);
+	if (!g)
+		return -ENOMEM;
+	err = append(g, qp, mlid);
+	if (err)
+		drop_if_empty(ctx->hca, g);
+	return err;
+}
+
+int hca_mcast_detach(struct hca_ctx *ctx, u32 qpn, const struct wire_gid *mgid, u16 mlid)
+{
+	struct hca_qp *qp = hca_qp_get(ctx, qpn);
+	struct group *g = qp ? find(ctx->hca, mgid) : NULL;
+	struct attachment *at = g ? find_qp(g, qp) : NULL;
+
+	if (!at || at->mlid != mlid)
+		return -EINVAL;
+	take_out(ctx->hca, g, at);
+	return 0;
+}
+
+void hca_mcast_forget(struct hca_qp *qp)
+{
+	struct group *g, *tmp;
+	u32 i;
+
+	for (i = 0; i < BUCKETS && hca_qp_priv(qp)->mcast_groups; i++)
+		list_for_each_safe(g, tmp, &qp->hca->mcast[i], link) {
+			struct attachment *at = find_qp(g, qp);
+
+			if (at)
+				take_out(qp->hca, g, at);
+		}
+}
+
+void hca_mcast_fini(struct hca *hca)
+{
+	free(hca->mcast);
+	hca->mcast = NULL;
+}
+
+/* The MGID alone decides; @mlid brought the packet here. */
+u32 hca_mcast_for_each(struct hca *hca, u8 port, const struct wire_gid *mgid, u16 mlid,
+		       void (*fn)(struct hca_qp *qp, void *arg), void *arg)
+{
+	struct group *g = find(hca, mgid);
+	u32 i, n = 0;
+
+	for (i = 0; g && i < g->n; i++)
+		if (g->at[i].qp->attr.port == port) {
+			fn(g->at[i].qp, arg);
+			n++;
+		}
+	return n;
+}

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Protection domains. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "emu/hca/internal.h"
+
+struct hca_pd *hca_pd_get(struct hca_ctx *ctx, u32 pdn)
+{
+	struct hca_pd *pd = table_get(&ctx->hca->pds, pdn);
+
+	return pd && pd->ctx == ctx ? pd : NULL;
+}
+
+int hca_pd_alloc(struct hca_ctx *ctx, u32 *pdn)
+{
+	struct hca_pd *pd = calloc(1, sizeof(*pd));
+
+	if (!pd)
+		return -ENOMEM;
+	pd->ctx = ctx;
+	if (table_add(&ctx->hca->pds, pd, &pd->pdn)) {
+		free(pd);
+		return -ENOMEM;
+	}
+	*pdn = pd->pdn;
+	return 0;
+}
+
+int hca_pd_free(struct hca_ctx *ctx, u32 pdn)
+{
+	struct hca_pd *pd = hca_pd_get(ctx, pdn);
+
+	if (!pd)
+		return -EINVAL;
+	if (pd->users)
+		return -EBUSY;
+	table_remove(&ctx->hca->pds, pdn);
+	free(pd);
+	return 0;
+}

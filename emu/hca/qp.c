@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Queue pairs: creation, lookup, doorbells, destruction. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "emu/hca/internal.h"
+
+struct hca_qp *hca_qp_lookup(struct hca *hca, u32 qpn)
+{
+	return table_get(&hca->qps, qpn);
+}
+
+struct hca_qp *hca_qp_get(struct hca_ctx *ctx, u32 qpn)
+{
+	struct hca_qp *qp = table_get(&ctx->hca->qps, qpn);
+
+	return qp && qp->ctx == ctx ? qp : NULL;
+}
+
+static bool caps_ok(const struct hca_caps *caps, const struct hca_qp_init *init)
+{
+	return init->max_send_wr <= caps->max_qp_wr && init->max_send_sge <= caps->max_sge &&
+	       init->max_inline <= caps->max_inline &&
+	       (init->srqn || (init->max_recv_wr <= caps->max_qp_wr && init->max_recv_sge <= caps->max_sge));
+}
+
+/* Resolves the objects that @init names; -EINVAL when one is not the context's. */
+static int bind_objects(struct hca_ctx *ctx, const struct hca_qp_init *init, struct hca_qp *qp)
+{
+	bool special = init->type == HCA_QPT_SMI || init->type == HCA_QPT_GSI;
+
+	if ((u32)init->type > HCA_QPT_UD || !caps_ok(&hca_caps_default, init))
+		return -EINVAL;
+	if (special && (init->srqn || !hca_port_valid(ctx->hca, init->port)))
+		return -EINVAL;
+	qp->pd = hca_pd_get(ctx, init->pdn);
+	qp->send_cq = hca_cq_get(ctx, init->send_cqn);
+	qp->recv_cq = hca_cq_get(ctx, init->recv_cqn);
+	qp->srq = init->srqn ? hca_srq_get(ctx, init->srqn) : NULL;
+	if (!qp->pd || !qp->send_cq || !qp->recv_cq || (init->srqn && !qp->srq))
+		return -EINVAL;
+	return 0;
+}
+
+static void use_objects(struct hca_qp *qp, int by)
+{
+	qp->pd->users += by;
+	qp->send_cq->users += by;
+	qp->recv_cq->users += by;
+	if (qp->srq)
+		qp->srq->users += by;
+	qp->ctx->qps += by;
+}
+
+/* The next number that is free, from where the last search ended. */
+static int choose_number(struct hca *hca, struct hca_qp *qp)
+{
+	struct table *t = &hca->qps;
+	u32 range = t->last - t->first + 1;
+	int err;
+
+	if (t->used >= hca_caps_default.max_qp)
+		return -ENOMEM;
+	do {
+		qp->qpn = t->first + hca->qpn_next++ % range;
+		err = table_add_at(t, qp, qp->qpn);
+	} while (err == -EEXIST);
+	return err;
+}
+
+static int enter(struct hca *hca, struct hca_qp *qp, u32 wanted)
+{
+	int err;
+
+	if (!wanted)
+		return choose_number(hca, qp);
+	qp->qpn = wanted;
+	err = table_add_at(&hca->qps, qp, wanted);
+	return err == -EEXIST ? -EBUSY : err;
+}
+
+static void fill(struct hca_qp *qp, const struct hca_qp_init *init)
+{
+	qp->type = init->type;
+	qp->sq_sig_all = init->sq_sig_all;
+	qp->max_send_wr = init->max_send_wr;
+	qp->max_recv_wr = init->max_recv_wr;
+	qp->max_send_sge = init->max_send_sge;
+	qp->max_recv_sge = init->max_recv_sge;
+	qp->max_inline = init->max_inline;
+	qp->attr.port = init->type <= HCA_QPT_GSI ? init->port : 0;
+	qp->state = HCA_QPS_RESET;
+	list_init(&qp->wants_recv);
+}
+
+/* On the wire the special QPs are 0 and 1 (3.9.4). */
+static u32 source_number(const struct hca_qp *qp, const struct hca_qp_init *init)
+{
+	if (init->type == HCA_QPT_SMI)
+		return 0;
+	if (init->type == HCA_QPT_GSI)
+		return 1;
+	return init->src_qpn ? init->src_qpn : qp->qpn;
+}
+
+int hca_qp_create(struct hca_ctx *ctx, const struct hca_qp_init *init, const struct hca_wq_ops *ops, void *fe, u32 *qpn)
+{
+	struct hca *hca = ctx->hca;
+	struct hca_qp_priv *priv = calloc(1, sizeof(*priv));
+	struct hca_qp *qp = &priv->qp;
+	int err = -ENOMEM;
+
+	if (!priv)
+		return err;
+	qp->hca = hca;
+	qp->ctx = ctx;
+	qp->ops = ops;
+	qp->fe = fe;
+	err = bind_objects(ctx, init, qp);
+	if (err)
+		goto err_free;
+	fill(qp, init);
+	err = enter(hca, qp, init->qpn);
+	if (err)
+		goto err_free;
+	qp->src_qpn = source_number(qp, init);
+	err = hca->transport ? hca->transport->create(qp) : 0;
+	if (err)
+		goto err_number;
+	use_objects(qp, 1);
+	*qpn = qp->qpn;
+	return 0;
+
+err_number:
+	table_remove(&hca->qps, qp->qpn);
+err_free:
+	free(priv);
+	return err;
+}
+
+/* The number goes first: what the transport still sends to itself finds nobody. */
+void hca_qp_free(struct hca_qp *qp)
+{
+	struct hca *hca = qp->hca;
+
+	hca_mcast_forget(qp);
+	hca_mw_unbind_qp(qp);
+	list_del(&qp->wants_recv);
+	table_remove(&hca->qps, qp->qpn);
+	if (hca->transport)
+		hca->transport->destroy(qp);
+	list_del(&qp->wants_recv);
+	use_objects(qp, -1);
+	free(hca_qp_priv(qp));
+}
+
+int hca_qp_destroy(struct hca_ctx *ctx, u32 qpn)
+{
+	struct hca_qp *qp = hca_qp_get(ctx, qpn);
+
+	if (!qp)
+		return -EINVAL;
+	if (hca_qp_priv(qp)->mcast_groups)
+		return -EBUSY;
+	hca_qp_free(qp);
+	return 0;
+}
+
+void hca_qp_doorbell(struct hca_ctx *ctx, u32 qpn)
+{
+	struct hca_qp *qp = hca_qp_get(ctx, qpn);
+
+	if (unlikely(!qp))
+		return;
+	if (unlikely(qp->state == HCA_QPS_ERR || qp->state == HCA_QPS_SQE))
+		hca_qp_flush(qp);
+	else if (likely(qp->hca->transport && qp->state >= HCA_QPS_RTS))
+		qp->hca->transport->doorbell(qp);
+}
+
+/* A receive may have come for a QP on the list. Returns what was done. */
+static u32 poll_recv(struct hca_qp *qp)
+{
+	if (qp->state == HCA_QPS_ERR)
+		return hca_qp_flush_count(qp);
+	if (!qp->hca->transport)
+		return 0;
+	qp->hca->transport->recv_doorbell(qp);
+	return 0;
+}
+
+void hca_qp_recv_doorbell(struct hca_ctx *ctx, u32 qpn)
+{
+	struct hca_qp *qp = hca_qp_get(ctx, qpn);
+
+	if (qp && !list_empty(&qp->wants_recv))
+		poll_recv(qp);
+}
+
+void hca_qp_want_recv(struct hca_qp *qp, bool want)
+{
+	if (want == !list_empty(&qp->wants_recv))
+		return;
+	if (want)
+		list_add(&qp->ctx->wants_recv, &qp->wants_recv);
+	else if (qp->state != HCA_QPS_ERR)
+		list_del(&qp->wants_recv);
+}
+
+bool hca_ctx_wants_recv(const struct hca_ctx *ctx)
+{
+	return !list_empty(&ctx->wants_recv);
+}
+
+u32 hca_ctx_poll_recv(struct hca_ctx *ctx)
+{
+	struct list todo;
+	u32 found = 0;
+
+	if (list_empty(&ctx->wants_recv))
+		return 0;
+	list_init(&todo);
+	list_splice(&todo, &ctx->wants_recv);
+	while (!list_empty(&todo)) {
+		struct hca_qp *qp = list_first(&todo, struct hca_qp, wants_recv);
+		u32 qpn = qp->qpn;
+
+		list_del(&qp->wants_recv);
+		list_add(&ctx->wants_recv, &qp->wants_recv);
+		found += poll_recv(qp);
+		/* Off the list: it had what it waited for. */
+		if (hca_qp_get(ctx, qpn) == qp && list_empty(&qp->wants_recv))
+			found++;
+	}
+	return found;
+}
