@@ -90,8 +90,9 @@ struct hca_span {
 	u64 addr;
 	u32 len;
 };
-/* Up to HCA_MAX_SPANS spans for indirect keys. Checks key, PD, range, state, rights (0: local read). A zero @len is
- * checked with no key check (9.7.4.1, zero-length requests). Returns the number of spans or an hca_key_error. */
+/* Up to HCA_MAX_SPANS spans for indirect keys; HCA_KEY_BOUNDS where a range has more pieces: ask for smaller ones.
+ * Checks key, PD, range, state, rights (0: local read). A zero @len needs no key (9.7.4.1) and has no span.
+ * Returns the number of spans or an hca_key_error. */
 #define HCA_MAX_SPANS 4
 int hca_key_local(struct hca_qp *qp, u32 lkey, u64 va, u32 len, u32 access, struct hca_span *span);
 int hca_key_remote(struct hca_qp *qp, u32 rkey, u64 va, u32 len, u32 access, struct hca_span *span);
@@ -118,7 +119,7 @@ void hca_batch_run(struct hca_batch *b);
 u32 hca_batch_pending(const struct hca_batch *b);
 /* Drops entries whose memory belongs to @ctx, because it goes away. */
 void hca_batch_forget(struct hca_batch *b, const struct hca_ctx *ctx);
-/* 8-byte atomic at one span; *old gets the value before. 0 or -EFAULT. */
+/* 8-byte atomic at one span, in host byte order; *old gets the value before. 0 or -EFAULT. */
 int hca_atomic(const struct hca_span *span, bool swap, u64 compare_add, u64 swap_value, u64 *old);
 
 /* Counters of the device (sysfs hw_counters); the names are those of rxe's and mlx5's hw_counters. */

@@ -179,6 +179,14 @@ struct hca_dma_ops {
 	int (*check)(void *dma, u64 addr, u64 len, bool write);	   /* at registration: -EFAULT; may be NULL */
 };
 
+/*
+ * For DMA by process_vm_readv/writev: turns up to @n segments into local and remote vectors, joined on each side on its
+ * own. Each vector holds 1024. Returns how many segments went in.
+ */
+struct iovec;
+u32 hca_dma_iov(const struct hca_dma_seg *seg, u32 n, struct iovec *local, u32 *nlocal, struct iovec *remote,
+		u32 *nremote);
+
 struct hca_caps {
 	u32 max_qp, max_qp_wr, max_sge, max_cq, max_cqe, max_mr, max_pd, max_srq, max_srq_wr, max_srq_sge, max_mw, max_ah;
 	u32 max_mcast_grp, max_mcast_qp_attach;

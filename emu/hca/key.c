@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * The key space of an HCA and the check of every access by key (10.6).
+ *
+ * A key is a slot's index in 24 bits and a variant in 8. Slots live as long as the HCA and go to the end of the free
+ * list; each use of a slot takes the next variant, from a seeded start. So a stale key meets a free slot or another
+ * variant until its slot has been used 255 times more.
+ */
+#include <stdlib.h>
+
+#include "emu/hca/internal.h"
+
+void hca_key_space_init(struct hca_key_space *ks, struct rng *rng)
+{
+	ks->first = 1 + (u32)(rng_next(rng) % 0x7fff00);
+	list_init(&ks->free);
+}
+
+void hca_key_space_fini(struct hca_key_space *ks)
+{
+	u32 i;
+
+	for (i = 0; i < ks->made; i++)
+		free(ks->slot[i]);
+	free(ks->slot);
+}
+
+static struct hca_key *make_slot(struct hca *hca)
+{
+	struct hca_key_space *ks = &hca->keys;
+	struct hca_key *k;
+
+	if (ks->made == ks->cap) {
+		u32 cap = ks->cap ? 2 * ks->cap : 16;
+		struct hca_key **slot = realloc(ks->slot, cap * sizeof(*slot));
+
+		if (!slot)
+			return NULL;
+		ks->slot = slot;
+		ks->cap = cap;
+	}
+	k = calloc(1, sizeof(*k));
+	if (!k)
+		return NULL;
+	k->key = (ks->first + ks->made) << 8 | (u8)rng_next(&hca->rng);
+	list_init(&k->link);
+	ks->slot[ks->made++] = k;
+	return k;
+}
+
+static bool room_for(const struct hca_key_space *ks, enum hca_key_kind kind)
+{
+	return kind == HCA_KEY_MR ? ks->mrs < hca_caps_default.max_mr : ks->mws < hca_caps_default.max_mw;
+}
+
+struct hca_key *hca_key_alloc(struct hca_ctx *ctx, struct hca_pd *pd, enum hca_key_kind kind)
+{
+	struct hca_key_space *ks = &ctx->hca->keys;
+	struct hca_key *k;
+	u32 key;
+
+	if (!room_for(ks, kind))
+		return NULL;
+	/* A few slots rest, so that even a lone region changes its index each time. */
+	if (ks->made < 16 || list_empty(&ks->free))
+		k = make_slot(ctx->hca);
+	else
+		k = list_first(&ks->free, struct hca_key, link);
+	if (!k)
+		return NULL;
+	list_del(&k->link);
+	key = (k->key & ~0xffu) | (u8)(k->key + 1);
+	*k = (struct hca_key){ .key = key, .kind = kind, .ctx = ctx, .pd = pd };
+	list_add(&ctx->keys, &k->link);
+	pd->users++;
+	*(kind == HCA_KEY_MR ? &ks->mrs : &ks->mws) += 1;
+	return k;
+}
+
+void hca_key_free(struct hca_key *k)
+{
+	struct hca_key_space *ks = &k->ctx->hca->keys;
+
+	hca_mw_unbind(k);
+	k->pd->users--;
+	*(k->kind == HCA_KEY_MR ? &ks->mrs : &ks->mws) -= 1;
+	k->kind = HCA_KEY_FREE;
+	k->valid = false;
+	free(k->pages);
+	k->pages = NULL;
+	list_del(&k->link);
+	list_add(&ks->free, &k->link);
+}
+
+struct hca_key *hca_key_slot(struct hca *hca, u32 key)
+{
+	u32 i = (key >> 8) - hca->keys.first;
+
+	return likely(i < hca->keys.made) ? hca->keys.slot[i] : NULL;
+}
+
+struct hca_key *hca_key_find(struct hca *hca, u32 key)
+{
+	struct hca_key *k = hca_key_slot(hca, key);
+
+	return likely(k && k->key == key && k->kind != HCA_KEY_FREE) ? k : NULL;
+}
+
+/* Also where va + len passes 2^64: nothing is added up. */
+static inline bool in_range(const struct hca_key *k, u64 va, u64 len)
+{
+	u64 off = va - k->base;
+
+	return va >= k->base && off <= k->len && len <= k->len - off;
+}
+
+/* Adds a span, joined to the one before where adjacent. The new count, or an error when there are too many. */
+static int add_span(struct hca_span *span, int n, struct hca_ctx *ctx, u64 addr, u32 len)
+{
+	if (n && span[n - 1].addr + span[n - 1].len == addr) {
+		span[n - 1].len += len;
+		return n;
+	}
+	if (n == HCA_MAX_SPANS)
+		return HCA_KEY_BOUNDS;
+	span[n] = (struct hca_span){ .ctx = ctx, .addr = addr, .len = len };
+	return n + 1;
+}
+
+static int translate_pages(const struct hca_key *k, u64 va, u32 len, struct hca_span *span)
+{
+	u64 size = 1ull << k->page_shift;
+	u64 off = (k->base & (size - 1)) + (va - k->base);
+	int n = 0;
+
+	while (len && n >= 0) {
+		u64 in = off & (size - 1), part = min(size - in, (u64)len);
+
+		n = add_span(span, n, k->ctx, k->pages[off >> k->page_shift] + in, (u32)part);
+		off += part;
+		len -= (u32)part;
+	}
+	return n;
+}
+
+static int translate(const struct hca_key *k, u64 va, u32 len, struct hca_span *span);
+
+/* The inner keys are looked up now: they may have been invalidated since. */
+static int translate_keys(const struct hca_key *k, u64 va, u32 len, struct hca_span *span)
+{
+	u64 off = va - k->base;
+	u32 i;
+	int n = 0;
+
+	for (i = 0; i < k->nsge && len; i++) {
+		const struct hca_sge *sge = &k->sge[i];
+		const struct hca_key *inner = hca_key_find(k->ctx->hca, sge->lkey);
+		struct hca_span part[HCA_MAX_SPANS];
+		u32 take;
+		int m, j;
+
+		if (off >= sge->length) {
+			off -= sge->length;
+			continue;
+		}
+		take = min((u32)(sge->length - off), len);
+		if (!inner || !inner->valid || inner->kind != HCA_KEY_MR || inner->nsge || inner->pd != k->pd)
+			return HCA_KEY_INVALID;
+		if (!in_range(inner, sge->addr + off, take))
+			return HCA_KEY_BOUNDS;
+		m = translate(inner, sge->addr + off, take, part);
+		for (j = 0; j < m && n >= 0; j++)
+			n = add_span(span, n, k->ctx, part[j].addr, part[j].len);
+		if (m < 0 || n < 0)
+			return m < 0 ? m : n;
+		len -= take;
+		off = 0;
+	}
+	return n;
+}
+
+/* @va and @len are within @k. */
+static int translate(const struct hca_key *k, u64 va, u32 len, struct hca_span *span)
+{
+	if (k->kind != HCA_KEY_MR) { /* a window names addresses of its region */
+		va = va - k->base + k->va;
+		k = k->mr;
+	}
+	if (unlikely(k->pages))
+		return translate_pages(k, va, len, span);
+	if (unlikely(k->nsge))
+		return translate_keys(k, va, len, span);
+	*span = (struct hca_span){ .ctx = k->ctx, .addr = k->va + (va - k->base), .len = len };
+	return 1;
+}
+
+int hca_key_local(struct hca_qp *qp, u32 lkey, u64 va, u32 len, u32 access, struct hca_span *span)
+{
+	const struct hca_key *k;
+
+	if (!len)
+		return 0;
+	k = hca_key_find(qp->hca, lkey);
+	if (unlikely(!k || !k->valid || k->kind != HCA_KEY_MR))
+		return HCA_KEY_INVALID;
+	/* Buffers of a shared receive queue belong to its PD (10.2.9.2). */
+	if (unlikely(k->pd != qp->pd && !(qp->srq && (access & HCA_ACCESS_LOCAL_WRITE) && k->pd == qp->srq->pd)))
+		return k->ctx == qp->ctx ? HCA_KEY_PD : HCA_KEY_INVALID;
+	if (unlikely(!in_range(k, va, len)))
+		return HCA_KEY_BOUNDS;
+	if (unlikely(access & ~k->access))
+		return HCA_KEY_ACCESS;
+	return translate(k, va, len, span);
+}
+
+/* Type 1 windows and regions go by PD, type 2B windows by PD and QP (10.6.7.2). */
+int hca_key_remote(struct hca_qp *qp, u32 rkey, u64 va, u32 len, u32 access, struct hca_span *span)
+{
+	const struct hca_key *k;
+
+	if (!len)
+		return 0;
+	k = hca_key_find(qp->hca, rkey);
+	if (unlikely(!k || !k->valid))
+		return HCA_KEY_INVALID;
+	if (unlikely(k->pd != qp->pd || (k->kind == HCA_KEY_MW2 && k->qp != qp)))
+		return HCA_KEY_PD;
+	if (unlikely(!in_range(k, va, len)))
+		return HCA_KEY_BOUNDS;
+	if (unlikely(access & ~k->access))
+		return HCA_KEY_ACCESS;
+	return translate(k, va, len, span);
+}

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Memory regions: registration by the application's address, and fast registration by work request (10.6.3). */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "emu/hca/internal.h"
+
+#define REMOTE (HCA_ACCESS_REMOTE_WRITE | HCA_ACCESS_REMOTE_READ | HCA_ACCESS_REMOTE_ATOMIC)
+#define OPTIONAL 0x3ff00000u
+#define MAX_PAGES (1u << 20)
+
+/* 10.6.3.2: what peers may write, the owner may write. */
+static int check_access(u32 access)
+{
+	const u32 known = HCA_ACCESS_LOCAL_WRITE | REMOTE | HCA_ACCESS_MW_BIND | HCA_ACCESS_ZERO_BASED |
+			  HCA_ACCESS_ON_DEMAND | HCA_ACCESS_HUGETLB;
+
+	if (access & (HCA_ACCESS_FLUSH_GLOBAL | HCA_ACCESS_FLUSH_PERSISTENT))
+		return -EOPNOTSUPP;
+	if (access & ~(known | OPTIONAL))
+		return -EINVAL;
+	if ((access & (HCA_ACCESS_REMOTE_WRITE | HCA_ACCESS_REMOTE_ATOMIC)) && !(access & HCA_ACCESS_LOCAL_WRITE))
+		return -EINVAL;
+	return 0;
+}
+
+static bool wraps(u64 start, u64 len)
+{
+	return len && start + len - 1 < start;
+}
+
+int hca_mr_reg(struct hca_ctx *ctx, u32 pdn, u64 va, u64 iova, u64 len, u32 access, u32 *lkey, u32 *rkey)
+{
+	struct hca_pd *pd = hca_pd_get(ctx, pdn);
+	u64 base = access & HCA_ACCESS_ZERO_BASED ? 0 : iova;
+	int err = check_access(access);
+	struct hca_key *k;
+
+	if (err)
+		return err;
+	if (!pd || !len || len > hca_caps_default.max_mr_size || wraps(va, len) || wraps(base, len))
+		return -EINVAL;
+	if (ctx->dma->check) {
+		err = ctx->dma->check(ctx->dma_ctx, va, len, access & HCA_ACCESS_LOCAL_WRITE);
+		if (err)
+			return err;
+	}
+	k = hca_key_alloc(ctx, pd, HCA_KEY_MR);
+	if (!k)
+		return -ENOMEM;
+	k->base = base;
+	k->va = va;
+	k->len = len;
+	k->access = access;
+	k->valid = true;
+	*lkey = k->key;
+	*rkey = access & REMOTE ? k->key : 0;
+	return 0;
+}
+
+int hca_mr_alloc(struct hca_ctx *ctx, u32 pdn, u32 max_pages, u32 *lkey)
+{
+	struct hca_pd *pd = hca_pd_get(ctx, pdn);
+	struct hca_key *k;
+
+	if (!pd || !max_pages || max_pages > MAX_PAGES)
+		return -EINVAL;
+	k = hca_key_alloc(ctx, pd, HCA_KEY_MR);
+	if (!k)
+		return -ENOMEM;
+	k->fast = true;
+	k->max_pages = max_pages;
+	*lkey = k->key;
+	return 0;
+}
+
+int hca_mr_dereg(struct hca_ctx *ctx, u32 lkey)
+{
+	struct hca_key *k = hca_key_slot(ctx->hca, lkey);
+
+	/* A fast-registered region is named by its slot: its variant is the consumer's. */
+	if (!k || k->kind != HCA_KEY_MR || k->ctx != ctx || (!k->fast && k->key != lkey))
+		return -EINVAL;
+	if (k->windows)
+		return -EBUSY;
+	hca_key_free(k);
+	return 0;
+}
+
+/* Copies the page list; the old one stays when there is no memory. */
+static int set_pages(struct hca_key *k, const struct hca_send_wr *wr)
+{
+	u64 size, *pages;
+
+	if (!wr->npages || wr->npages > k->max_pages || wr->page_shift < 6 || wr->page_shift > 31 || !wr->pages)
+		return HCA_KEY_BOUNDS;
+	size = 1ull << wr->page_shift;
+	if (wr->bind_len > wr->npages * size - (wr->bind_addr & (size - 1)))
+		return HCA_KEY_BOUNDS;
+	pages = malloc(wr->npages * sizeof(*pages));
+	if (!pages)
+		return HCA_KEY_INVALID;
+	memcpy(pages, wr->pages, wr->npages * sizeof(*pages));
+	free(k->pages);
+	k->pages = pages;
+	k->npages = wr->npages;
+	k->page_shift = wr->page_shift;
+	k->nsge = 0;
+	return 0;
+}
+
+static int set_keys(struct hca_key *k, const struct hca_send_wr *wr)
+{
+	u64 sum = 0;
+	u32 i;
+
+	if (!wr->num_sge || wr->num_sge > HCA_MAX_SPANS)
+		return HCA_KEY_BOUNDS;
+	for (i = 0; i < wr->num_sge; i++) {
+		const struct hca_key *inner = hca_key_find(k->ctx->hca, wr->sge[i].lkey);
+
+		if (!inner || inner->pd != k->pd || inner->kind != HCA_KEY_MR || inner == k)
+			return HCA_KEY_INVALID;
+		if (wr->access & (HCA_ACCESS_REMOTE_WRITE | HCA_ACCESS_REMOTE_ATOMIC | HCA_ACCESS_LOCAL_WRITE) &&
+		    !(inner->access & HCA_ACCESS_LOCAL_WRITE))
+			return HCA_KEY_ACCESS;
+		sum += wr->sge[i].length;
+	}
+	if (wr->bind_len > sum)
+		return HCA_KEY_BOUNDS;
+	memcpy(k->sge, wr->sge, wr->num_sge * sizeof(*wr->sge));
+	free(k->pages);
+	k->pages = NULL;
+	k->nsge = wr->num_sge;
+	return 0;
+}
+
+int hca_mr_fast_reg(struct hca_qp *qp, const struct hca_send_wr *wr)
+{
+	struct hca_key *k = hca_key_slot(qp->hca, wr->reg_key);
+	int err;
+
+	if (!k || k->kind != HCA_KEY_MR || !k->fast || k->valid)
+		return HCA_KEY_INVALID;
+	if (k->pd != qp->pd)
+		return HCA_KEY_PD;
+	if (check_access(wr->access))
+		return HCA_KEY_ACCESS;
+	if (!wr->bind_len || wraps(wr->bind_addr, wr->bind_len))
+		return HCA_KEY_BOUNDS;
+	err = wr->mw_type_reg ? set_keys(k, wr) : set_pages(k, wr);
+	if (err)
+		return err;
+	k->key = wr->reg_key;
+	k->base = wr->bind_addr;
+	k->len = wr->bind_len;
+	k->access = wr->access;
+	k->valid = true;
+	return 0;
+}
