@@ -8,17 +8,18 @@
 #define UC BIT(HCA_QPT_UC)
 #define DG (BIT(HCA_QPT_UD) | BIT(HCA_QPT_SMI) | BIT(HCA_QPT_GSI))
 
-/* Which service carries an operation (9.4, table 38), and what its completion is called. */
+/* Which service carries an operation (9.4, table 38), what its completion is called, whether data may be inline. */
 static const struct {
 	u8 types, completion;
+	bool no_inline;
 } operations[] = {
 	[HCA_WR_RDMA_WRITE] = { RC | UC, HCA_WC_RDMA_WRITE },
 	[HCA_WR_RDMA_WRITE_WITH_IMM] = { RC | UC, HCA_WC_RDMA_WRITE },
 	[HCA_WR_SEND] = { RC | UC | DG, HCA_WC_SEND },
 	[HCA_WR_SEND_WITH_IMM] = { RC | UC | DG, HCA_WC_SEND },
-	[HCA_WR_RDMA_READ] = { RC, HCA_WC_RDMA_READ },
-	[HCA_WR_ATOMIC_CMP_AND_SWP] = { RC, HCA_WC_COMP_SWAP },
-	[HCA_WR_ATOMIC_FETCH_AND_ADD] = { RC, HCA_WC_FETCH_ADD },
+	[HCA_WR_RDMA_READ] = { RC, HCA_WC_RDMA_READ, true },
+	[HCA_WR_ATOMIC_CMP_AND_SWP] = { RC, HCA_WC_COMP_SWAP, true },
+	[HCA_WR_ATOMIC_FETCH_AND_ADD] = { RC, HCA_WC_FETCH_ADD, true },
 	[HCA_WR_LOCAL_INV] = { RC | UC, HCA_WC_LOCAL_INV },
 	[HCA_WR_BIND_MW] = { RC | UC, HCA_WC_BIND_MW },
 	[HCA_WR_SEND_WITH_INV] = { RC, HCA_WC_SEND },
@@ -32,7 +33,7 @@ static bool send_ok(const struct hca_qp *qp, const struct hca_send_wr *wr)
 		return false;
 	if (wr->flags & HCA_SEND_INLINE)
 		return wr->inline_len <= qp->max_inline && wr->inline_len <= HCA_MAX_INLINE &&
-		       operations[wr->opcode].completion != HCA_WC_RDMA_READ;
+		       !operations[wr->opcode].no_inline;
 	return wr->num_sge <= qp->max_send_sge && wr->num_sge <= HCA_MAX_SGE;
 }
 

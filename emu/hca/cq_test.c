@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Rows of cq.c and wq.c: completions, bursts, overflow, the pull's checks and the flush. */
+#include "emu/hca/fixture.h"
+
+static u32 readies;
+static bool repost;
+static struct hca_soft_wq *reposted;
+
+static void ready(void *arg)
+{
+	struct hca_recv_wr wr = { .token = 99 };
+
+	readies++;
+	if (repost)
+		hca_soft_post_recv(reposted, &wr);
+}
+
+static int post_send(struct hca_soft_wq *wq, u64 token, u8 opcode, u8 flags, u16 num_sge, u32 inline_len)
+{
+	static struct hca_send_wr wr;
+
+	memset(&wr, 0, sizeof(wr));
+	wr.token = token;
+	wr.opcode = opcode;
+	wr.flags = flags;
+	wr.num_sge = num_sge;
+	wr.inline_len = inline_len;
+	return hca_soft_post_send(wq, &wr);
+}
+
+static int post_recv(struct hca_soft_wq *wq, u64 token, u16 num_sge)
+{
+	struct hca_recv_wr wr = { .token = token, .num_sge = num_sge };
+
+	return hca_soft_post_recv(wq, &wr);
+}
+
+static void check_bursts(struct fixture *f)
+{
+	struct hca_soft_cq *cq;
+	struct hca_soft_wq *wq;
+	struct hca_cqe cqe[8], out = { .token = 5, .status = HCA_WC_SUCCESS };
+	struct hca_qp *qp;
+
+	hca_soft_cq_create(f->ctx, 4, ready, NULL, &cq);
+	wq = fixture_qp(f, HCA_QPT_RC, cq, 0);
+	qp = hca_qp_lookup(f->hca, hca_soft_wq_number(wq));
+	fixture_move(f, wq, HCA_QPS_RTS);
+	hca_complete_send(qp, &out);
+	hca_complete_recv(qp, &out);
+	row(1, "nobody is woken within a burst", readies == 0);
+	hca_flush(f->hca);
+	row(2, "one wake-up for a burst", readies == 1);
+	hca_flush(f->hca);
+	row(3, "none without completions", readies == 1);
+	row(4, "QP and port are filled in", hca_soft_cq_poll(cq, cqe, 8) == 2 && cqe[0].qpn == qp->qpn &&
+						    cqe[0].port == 1 && cqe[0].token == 5);
+	hca_complete_send(qp, &out);
+	loop_run_idle(f->loop, 0);
+	row(5, "the loop flushes what the transport did not", readies == 2);
+	row(6, "in use", hca_soft_cq_destroy(cq) == -EBUSY);
+	hca_soft_wq_destroy(wq);
+	row(7, "free", !hca_soft_cq_destroy(cq));
+}
+
+static void check_overflow(struct fixture *f)
+{
+	struct hca_soft_cq *cq, *other;
+	struct hca_soft_wq *wq[3];
+	struct hca_cqe cqe[8], out = { .token = 1 };
+	struct hca_qp *qp[3];
+	u32 i;
+
+	hca_soft_cq_create(f->ctx, 2, NULL, NULL, &cq);
+	hca_soft_cq_create(f->ctx, 2, NULL, NULL, &other);
+	for (i = 0; i < 3; i++) {
+		wq[i] = fixture_qp(f, HCA_QPT_RC, i < 2 ? cq : other, 0);
+		qp[i] = hca_qp_lookup(f->hca, hca_soft_wq_number(wq[i]));
+		fixture_move(f, wq[i], HCA_QPS_RTS);
+	}
+	memset(f->events, 0, sizeof(f->events));
+	for (i = 0; i < 4; i++)
+		hca_complete_send(qp[0], &out);
+	row(20, "one event", f->events[HCA_EVENT_CQ_ERR] == 1 && f->last.number == hca_soft_cq_number(cq));
+	row(21, "QPs fail later, not under the transport's feet", qp[0]->state == HCA_QPS_RTS);
+	loop_run_idle(f->loop, 0);
+	row(22, "the QPs of the CQ are in error", qp[0]->state == HCA_QPS_ERR && qp[1]->state == HCA_QPS_ERR);
+	row(23, "and say so", f->events[HCA_EVENT_QP_FATAL] == 2);
+	row(24, "others go on", qp[2]->state == HCA_QPS_RTS);
+	row(25, "counted", hca_counter(f->hca, 1, HCA_CNT_CQ_OVERFLOW) == 2);
+	row(26, "what was complete stays", hca_soft_cq_poll(cq, cqe, 8) == 2);
+	hca_complete_send(qp[0], &out);
+	row(27, "the CQ takes nothing more", hca_soft_cq_poll(cq, cqe, 8) == 0);
+	for (i = 0; i < 3; i++)
+		hca_soft_wq_destroy(wq[i]);
+	hca_soft_cq_destroy(cq);
+	hca_soft_cq_destroy(other);
+}
+
+static const struct {
+	int n;
+	enum hca_qp_type type;
+	u8 opcode, flags;
+	u16 num_sge;
+	u32 inline_len;
+	int want;
+} pulls[] = {
+	{ 40, HCA_QPT_RC, HCA_WR_SEND, 0, 4, 0, 1 },
+	{ 41, HCA_QPT_RC, HCA_WR_RDMA_READ, 0, 1, 0, 1 },
+	{ 42, HCA_QPT_RC, HCA_WR_ATOMIC_FETCH_AND_ADD, 0, 1, 0, 1 },
+	{ 43, HCA_QPT_RC, HCA_WR_SEND_WITH_INV, 0, 0, 0, 1 },
+	{ 44, HCA_QPT_RC, HCA_WR_BIND_MW, 0, 0, 0, 1 },
+	{ 45, HCA_QPT_RC, HCA_WR_RDMA_WRITE, HCA_SEND_INLINE, 0, 64, 1 },
+	{ 46, HCA_QPT_RC, HCA_WR_RDMA_READ, HCA_SEND_INLINE, 0, 8, -EINVAL },
+	{ 47, HCA_QPT_RC, HCA_WR_ATOMIC_CMP_AND_SWP, HCA_SEND_INLINE, 0, 8, -EINVAL },
+	{ 48, HCA_QPT_RC, 10, 0, 0, 0, -EINVAL },
+	{ 49, HCA_QPT_RC, 200, 0, 0, 0, -EINVAL },
+	{ 50, HCA_QPT_UC, HCA_WR_RDMA_WRITE_WITH_IMM, 0, 1, 0, 1 },
+	{ 51, HCA_QPT_UC, HCA_WR_RDMA_READ, 0, 1, 0, -EINVAL },
+	{ 52, HCA_QPT_UC, HCA_WR_ATOMIC_CMP_AND_SWP, 0, 1, 0, -EINVAL },
+	{ 53, HCA_QPT_UC, HCA_WR_SEND_WITH_INV, 0, 1, 0, -EINVAL },
+	{ 54, HCA_QPT_UD, HCA_WR_SEND_WITH_IMM, 0, 1, 0, 1 },
+	{ 55, HCA_QPT_UD, HCA_WR_RDMA_WRITE, 0, 1, 0, -EINVAL },
+	{ 56, HCA_QPT_UD, HCA_WR_BIND_MW, 0, 0, 0, -EINVAL },
+	{ 57, HCA_QPT_GSI, HCA_WR_SEND, 0, 1, 0, 1 },
+	{ 58, HCA_QPT_SMI, HCA_WR_RDMA_WRITE, 0, 1, 0, -EINVAL },
+};
+
+static void check_pulls(struct fixture *f)
+{
+	struct hca_soft_cq *cq;
+	struct hca_send_wr wr;
+	u32 i;
+
+	hca_soft_cq_create(f->ctx, 16, NULL, NULL, &cq);
+	for (i = 0; i < ARRAY_SIZE(pulls); i++) {
+		struct hca_soft_wq *wq = fixture_qp(f, pulls[i].type, cq, 0);
+		struct hca_qp *qp = hca_qp_lookup(f->hca, hca_soft_wq_number(wq));
+		u64 errors = hca_counter(f->hca, 1, HCA_CNT_WQE_ERR);
+
+		fixture_move(f, wq, HCA_QPS_RTS);
+		post_send(wq, 7, pulls[i].opcode, pulls[i].flags, pulls[i].num_sge, pulls[i].inline_len);
+		row(pulls[i].n, "the pull", hca_next_send(qp, &wr) == pulls[i].want && wr.token == 7);
+		row(pulls[i].n, "the counter",
+		    hca_counter(f->hca, 1, HCA_CNT_WQE_ERR) - errors == (pulls[i].want < 0));
+		hca_send_done(qp);
+		row(pulls[i].n, "empty", hca_next_send(qp, &wr) == 0 && hca_soft_wq_sends(wq) == 0);
+		hca_soft_wq_destroy(wq);
+	}
+	hca_soft_cq_destroy(cq);
+}
+
+/* Which states give work. */
+static void check_states(struct fixture *f)
+{
+	static const struct {
+		enum hca_qp_state state;
+		int send, recv;
+	} states[] = {
+		{ HCA_QPS_INIT, 0, 0 }, { HCA_QPS_RTR, 0, 1 }, { HCA_QPS_RTS, 1, 1 }, { HCA_QPS_SQD, 0, 1 },
+	};
+	struct hca_soft_cq *cq;
+	struct hca_send_wr swr;
+	struct hca_recv_wr rwr;
+	u32 i;
+
+	hca_soft_cq_create(f->ctx, 64, NULL, NULL, &cq);
+	for (i = 0; i < ARRAY_SIZE(states); i++) {
+		struct hca_soft_wq *wq = fixture_qp(f, HCA_QPT_UD, cq, 0);
+		struct hca_qp *qp = hca_qp_lookup(f->hca, hca_soft_wq_number(wq));
+
+		fixture_move(f, wq, states[i].state);
+		post_send(wq, 1, HCA_WR_SEND, 0, 0, 0);
+		post_recv(wq, 2, 1);
+		row(60 + (int)i, "send", hca_next_send(qp, &swr) == states[i].send);
+		row(60 + (int)i, "receive", hca_next_recv(qp, &rwr) == states[i].recv);
+		hca_soft_wq_destroy(wq);
+	}
+	hca_soft_cq_destroy(cq);
+}
+
+static void check_flush(struct fixture *f)
+{
+	struct hca_soft_cq *cq;
+	struct hca_soft_wq *wq;
+	struct hca_cqe cqe[16];
+	struct hca_qp *qp;
+	u32 i, n, ok = 0;
+
+	hca_soft_cq_create(f->ctx, 64, NULL, NULL, &cq);
+	wq = fixture_qp(f, HCA_QPT_UD, cq, 0);
+	qp = hca_qp_lookup(f->hca, hca_soft_wq_number(wq));
+	fixture_move(f, wq, HCA_QPS_RTS);
+	for (i = 0; i < 8; i++) {
+		post_send(wq, i, HCA_WR_SEND, 0, 0, 0);
+		post_recv(wq, 100 + i, 1);
+	}
+	row(70, "full", post_send(wq, 9, HCA_WR_SEND, 0, 0, 0) == -ENOMEM && post_recv(wq, 9, 0) == -ENOMEM);
+	hca_qp_fail(qp, HCA_QPS_SQE, -1);
+	n = hca_soft_cq_poll(cq, cqe, 16);
+	for (i = 0; i < n; i++)
+		ok += cqe[i].status == HCA_WC_WR_FLUSH_ERR && cqe[i].token == i;
+	row(71, "SQE flushes sends in order, and sends only", n == 8 && ok == 8);
+	post_send(wq, 50, HCA_WR_SEND, 0, 0, 0);
+	row(72, "a later one, too", hca_soft_cq_poll(cq, cqe, 16) == 1 && cqe[0].token == 50);
+	hca_qp_fail(qp, HCA_QPS_ERR, HCA_EVENT_QP_FATAL);
+	n = hca_soft_cq_poll(cq, cqe, 16);
+	row(73, "ERR flushes receives", n == 8 && cqe[0].token == 100 && cqe[7].token == 107 &&
+						cqe[0].opcode == HCA_WC_RECV);
+	row(74, "the event names the QP", f->last.type == HCA_EVENT_QP_FATAL && f->last.number == qp->qpn && f->last.fe == wq);
+	row(75, "on the list while in error", hca_ctx_wants_recv(f->ctx));
+	hca_qp_want_recv(qp, false);
+	row(76, "stays there", hca_ctx_wants_recv(f->ctx));
+	post_recv(wq, 60, 0);
+	row(77, "a later receive", hca_soft_cq_poll(cq, cqe, 16) == 1 && cqe[0].token == 60);
+	fixture_move(f, wq, HCA_QPS_RTS);
+	row(78, "off the list", !hca_ctx_wants_recv(f->ctx));
+	for (i = 0; i < 3; i++)
+		post_send(wq, i, HCA_WR_SEND, 0, 0, 0);
+	fixture_move(f, wq, HCA_QPS_RESET);
+	row(79, "RESET drops in silence", hca_soft_wq_sends(wq) == 0 && hca_soft_cq_poll(cq, cqe, 16) == 0);
+	row(80, "a fault in RESET changes nothing", (hca_qp_fail(qp, HCA_QPS_ERR, -1), qp->state == HCA_QPS_RESET));
+	hca_soft_wq_destroy(wq);
+	hca_soft_cq_destroy(cq);
+}
+
+/* A user that posts again from its wake-up does not hold the loop. */
+static void check_repost(struct fixture *f)
+{
+	struct hca_soft_cq *cq;
+	struct hca_soft_wq *wq;
+	u32 before;
+
+	hca_soft_cq_create(f->ctx, 64, ready, NULL, &cq);
+	wq = fixture_qp(f, HCA_QPT_RC, cq, 0);
+	fixture_move(f, wq, HCA_QPS_RTS);
+	reposted = wq;
+	repost = true;
+	hca_qp_fail(hca_qp_lookup(f->hca, hca_soft_wq_number(wq)), HCA_QPS_ERR, -1);
+	post_recv(wq, 1, 0);
+	before = readies;
+	hca_flush(f->hca);
+	row(90, "one wake-up in a flush", readies == before + 1);
+	repost = false;
+	loop_run_idle(f->loop, 0);
+	row(91, "the next by the loop", readies == before + 2);
+	hca_soft_wq_destroy(wq);
+	hca_soft_cq_destroy(cq);
+}
+
+int main(void)
+{
+	struct fixture f;
+
+	fixture_init(&f);
+	check_bursts(&f);
+	check_overflow(&f);
+	check_pulls(&f);
+	check_states(&f);
+	check_flush(&f);
+	check_repost(&f);
+	fixture_fini(&f);
+	return summary();
+}
