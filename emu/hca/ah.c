@@ -57,7 +57,7 @@ void hca_ah_fini(struct hca_ctx *ctx)
 	struct hca_ah *ah;
 	u32 i;
 
-	table_for_each(&ctx->ahs, i, ah) {
+	table_for_each (&ctx->ahs, i, ah) {
 		ah->pd->users--;
 		free(ah);
 	}

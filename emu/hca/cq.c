@@ -65,7 +65,7 @@ static void fail_users(struct hca *hca, const struct hca_cq *cq)
 	struct hca_qp *qp;
 	u32 i;
 
-	table_for_each(&hca->qps, i, qp) {
+	table_for_each (&hca->qps, i, qp) {
 		if (qp->send_cq != cq && qp->recv_cq != cq)
 			continue;
 		if (qp->state == HCA_QPS_RESET || qp->state == HCA_QPS_ERR)

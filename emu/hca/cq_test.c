@@ -53,8 +53,8 @@ static void check_bursts(struct fixture *f)
 	row(2, "one wake-up for a burst", readies == 1);
 	hca_flush(f->hca);
 	row(3, "none without completions", readies == 1);
-	row(4, "QP and port are filled in", hca_soft_cq_poll(cq, cqe, 8) == 2 && cqe[0].qpn == qp->qpn &&
-						    cqe[0].port == 1 && cqe[0].token == 5);
+	row(4, "QP and port are filled in",
+	    hca_soft_cq_poll(cq, cqe, 8) == 2 && cqe[0].qpn == qp->qpn && cqe[0].port == 1 && cqe[0].token == 5);
 	hca_complete_send(qp, &out);
 	loop_run_idle(f->loop, 0);
 	row(5, "the loop flushes what the transport did not", readies == 2);
@@ -141,8 +141,7 @@ static void check_pulls(struct fixture *f)
 		fixture_move(f, wq, HCA_QPS_RTS);
 		post_send(wq, 7, pulls[i].opcode, pulls[i].flags, pulls[i].num_sge, pulls[i].inline_len);
 		row(pulls[i].n, "the pull", hca_next_send(qp, &wr) == pulls[i].want && wr.token == 7);
-		row(pulls[i].n, "the counter",
-		    hca_counter(f->hca, 1, HCA_CNT_WQE_ERR) - errors == (pulls[i].want < 0));
+		row(pulls[i].n, "the counter", hca_counter(f->hca, 1, HCA_CNT_WQE_ERR) - errors == (pulls[i].want < 0));
 		hca_send_done(qp);
 		row(pulls[i].n, "empty", hca_next_send(qp, &wr) == 0 && hca_soft_wq_sends(wq) == 0);
 		hca_soft_wq_destroy(wq);
@@ -157,7 +156,10 @@ static void check_states(struct fixture *f)
 		enum hca_qp_state state;
 		int send, recv;
 	} states[] = {
-		{ HCA_QPS_INIT, 0, 0 }, { HCA_QPS_RTR, 0, 1 }, { HCA_QPS_RTS, 1, 1 }, { HCA_QPS_SQD, 0, 1 },
+		{ HCA_QPS_INIT, 0, 0 },
+		{ HCA_QPS_RTR, 0, 1 },
+		{ HCA_QPS_RTS, 1, 1 },
+		{ HCA_QPS_SQD, 0, 1 },
 	};
 	struct hca_soft_cq *cq;
 	struct hca_send_wr swr;
@@ -205,9 +207,10 @@ static void check_flush(struct fixture *f)
 	row(72, "a later one, too", hca_soft_cq_poll(cq, cqe, 16) == 1 && cqe[0].token == 50);
 	hca_qp_fail(qp, HCA_QPS_ERR, HCA_EVENT_QP_FATAL);
 	n = hca_soft_cq_poll(cq, cqe, 16);
-	row(73, "ERR flushes receives", n == 8 && cqe[0].token == 100 && cqe[7].token == 107 &&
-						cqe[0].opcode == HCA_WC_RECV);
-	row(74, "the event names the QP", f->last.type == HCA_EVENT_QP_FATAL && f->last.number == qp->qpn && f->last.fe == wq);
+	row(73, "ERR flushes receives",
+	    n == 8 && cqe[0].token == 100 && cqe[7].token == 107 && cqe[0].opcode == HCA_WC_RECV);
+	row(74, "the event names the QP",
+	    f->last.type == HCA_EVENT_QP_FATAL && f->last.number == qp->qpn && f->last.fe == wq);
 	row(75, "on the list while in error", hca_ctx_wants_recv(f->ctx));
 	hca_qp_want_recv(qp, false);
 	row(76, "stays there", hca_ctx_wants_recv(f->ctx));

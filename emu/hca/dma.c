@@ -30,8 +30,8 @@ struct group {
 /* Two sets, so that a callback of a run may add entries for the next one. */
 struct set {
 	struct group *group;
-	u32 n, cap;   /* groups in use; groups with memory, whose entry arrays are kept */
-	u32 first;    /* the first group since the direction changed */
+	u32 n, cap; /* groups in use; groups with memory, whose entry arrays are kept */
+	u32 first;  /* the first group since the direction changed */
 	u32 pending;
 	bool write;
 };
@@ -156,7 +156,9 @@ static inline void add(struct hca_batch *b, const struct hca_span *span, void *l
 		       void *arg, bool write)
 {
 	struct entry e = {
-		.seg = { .addr = span->addr, .len = span->len, .local = local }, .failed = failed, .arg = arg,
+		.seg = { .addr = span->addr, .len = span->len, .local = local },
+		.failed = failed,
+		.arg = arg,
 	};
 	struct group *g;
 
@@ -268,11 +270,12 @@ void hca_batches_forget(const struct hca_ctx *ctx)
 {
 	struct hca_batch *b;
 
-	list_for_each(b, &batches, link)
+	list_for_each (b, &batches, link)
 		hca_batch_forget(b, ctx);
 }
 
-u32 hca_dma_iov(const struct hca_dma_seg *seg, u32 n, struct iovec *local, u32 *nlocal, struct iovec *remote, u32 *nremote)
+u32 hca_dma_iov(const struct hca_dma_seg *seg, u32 n, struct iovec *local, u32 *nlocal, struct iovec *remote,
+		u32 *nremote)
 {
 	u32 i, l = 0, r = 0;
 

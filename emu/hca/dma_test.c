@@ -205,8 +205,8 @@ static void check_iov(void)
 	u32 nl, nr;
 
 	row(70, "all", hca_dma_iov(seg, 3, local, &nl, remote, &nr) == 3);
-	row(71, "joined on each side on its own", nl == 2 && nr == 2 && remote[0].iov_len == 16 && local[0].iov_len == 8 &&
-							  local[1].iov_len == 16);
+	row(71, "joined on each side on its own",
+	    nl == 2 && nr == 2 && remote[0].iov_len == 16 && local[0].iov_len == 8 && local[1].iov_len == 16);
 }
 
 int main(void)

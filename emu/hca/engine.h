@@ -25,9 +25,10 @@ struct hca_qp {
 	bool sq_sig_all;
 	u32 max_send_wr, max_recv_wr, max_send_sge, max_recv_sge, max_inline;
 	enum hca_qp_state state; /* the transport may move it to SQE or ERR by hca_qp_fail() only */
-	struct hca_qp_attr attr; /* as modified; live values (state, sq_psn, path_mig_state...) come by transport->query */
-	struct list wants_recv;	 /* on the context's list while in error or waiting for a receive: hca_qp_want_recv() */
-	void *transport;	 /* the transport's own part */
+	struct hca_qp_attr
+		attr; /* as modified; live values (state, sq_psn, path_mig_state...) come by transport->query */
+	struct list wants_recv; /* on the context's list while in error or waiting for a receive: hca_qp_want_recv() */
+	void *transport;        /* the transport's own part */
 };
 
 /* A transport, given to the HCA once at start. Calls come in the order of the QP's life. */
@@ -38,12 +39,12 @@ struct hca_transport {
 	 * everything. On ERR: flush (hca_qp_flush does the queues not yet pulled). SQD: drain, then SQ_DRAINED. */
 	void (*modified)(struct hca_qp *qp, enum hca_qp_state from, u32 mask);
 	void (*query)(struct hca_qp *qp, struct hca_qp_attr *attr);
-	void (*doorbell)(struct hca_qp *qp);	  /* send work may be there */
+	void (*doorbell)(struct hca_qp *qp);      /* send work may be there */
 	void (*recv_doorbell)(struct hca_qp *qp); /* a receive may be there for a QP that wanted one */
 	/* A packet for QPN >= 2 or multicast from a port of this HCA; ownership passes. -EAGAIN as in wire/port.h. */
 	int (*receive)(struct hca *hca, u8 port, struct wire_packet *p);
 	void (*port_ready)(struct hca *hca, u8 port); /* credits came back */
-	int (*start)(struct hca *hca);	/* hca_set_transport_data() may be called; 0 or -errno */
+	int (*start)(struct hca *hca);                /* hca_set_transport_data() may be called; 0 or -errno */
 	void (*stop)(struct hca *hca);
 };
 
@@ -82,7 +83,13 @@ void hca_qp_flush(struct hca_qp *qp);
 void hca_qp_event(struct hca_qp *qp, enum hca_event_type type);
 
 /* Keys and memory. */
-enum hca_key_error { HCA_KEY_OK = 0, HCA_KEY_INVALID = -1, HCA_KEY_PD = -2, HCA_KEY_BOUNDS = -3, HCA_KEY_ACCESS = -4 };
+enum hca_key_error {
+	HCA_KEY_OK = 0,
+	HCA_KEY_INVALID = -1,
+	HCA_KEY_PD = -2,
+	HCA_KEY_BOUNDS = -3,
+	HCA_KEY_ACCESS = -4
+};
 
 /* A span of application memory that a key gave: address in the DMA space of @ctx. */
 struct hca_span {
@@ -112,7 +119,8 @@ int hca_mr_fast_reg(struct hca_qp *qp, const struct hca_send_wr *wr);
 struct hca_batch;
 struct hca_batch *hca_batch_create(void);
 void hca_batch_destroy(struct hca_batch *b);
-void hca_batch_read(struct hca_batch *b, const struct hca_span *span, void *local, void (*failed)(void *arg), void *arg);
+void hca_batch_read(struct hca_batch *b, const struct hca_span *span, void *local, void (*failed)(void *arg),
+		    void *arg);
 void hca_batch_write(struct hca_batch *b, const struct hca_span *span, const void *local, void (*failed)(void *arg),
 		     void *arg);
 void hca_batch_run(struct hca_batch *b);
@@ -124,12 +132,32 @@ int hca_atomic(const struct hca_span *span, bool swap, u64 compare_add, u64 swap
 
 /* Counters of the device (sysfs hw_counters); the names are those of rxe's and mlx5's hw_counters. */
 enum hca_counter {
-	HCA_CNT_SENT_PKTS, HCA_CNT_RCVD_PKTS, HCA_CNT_DUPLICATE_REQUEST, HCA_CNT_OUT_OF_SEQUENCE,
-	HCA_CNT_RCVD_RNR_ERR, HCA_CNT_SEND_RNR_ERR, HCA_CNT_RCVD_SEQ_ERR, HCA_CNT_ACK_DEFERRED,
-	HCA_CNT_RETRY_EXCEEDED, HCA_CNT_RNR_RETRY_EXCEEDED, HCA_CNT_LOCAL_ACK_TIMEOUT, HCA_CNT_COMPLETER_RETRY,
-	HCA_CNT_SEND_ERR, HCA_CNT_RDMA_SENDS, HCA_CNT_RDMA_RECVS, HCA_CNT_ICRC_ERR, HCA_CNT_BAD_PACKET,
-	HCA_CNT_WRONG_QP, HCA_CNT_REMOTE_ACCESS_ERR, HCA_CNT_REMOTE_INV_REQ_ERR, HCA_CNT_PKEY_MISMATCH,
-	HCA_CNT_QKEY_MISMATCH, HCA_CNT_UD_DROPPED, HCA_CNT_WQE_ERR, HCA_CNT_CQ_OVERFLOW, HCA_COUNTERS
+	HCA_CNT_SENT_PKTS,
+	HCA_CNT_RCVD_PKTS,
+	HCA_CNT_DUPLICATE_REQUEST,
+	HCA_CNT_OUT_OF_SEQUENCE,
+	HCA_CNT_RCVD_RNR_ERR,
+	HCA_CNT_SEND_RNR_ERR,
+	HCA_CNT_RCVD_SEQ_ERR,
+	HCA_CNT_ACK_DEFERRED,
+	HCA_CNT_RETRY_EXCEEDED,
+	HCA_CNT_RNR_RETRY_EXCEEDED,
+	HCA_CNT_LOCAL_ACK_TIMEOUT,
+	HCA_CNT_COMPLETER_RETRY,
+	HCA_CNT_SEND_ERR,
+	HCA_CNT_RDMA_SENDS,
+	HCA_CNT_RDMA_RECVS,
+	HCA_CNT_ICRC_ERR,
+	HCA_CNT_BAD_PACKET,
+	HCA_CNT_WRONG_QP,
+	HCA_CNT_REMOTE_ACCESS_ERR,
+	HCA_CNT_REMOTE_INV_REQ_ERR,
+	HCA_CNT_PKEY_MISMATCH,
+	HCA_CNT_QKEY_MISMATCH,
+	HCA_CNT_UD_DROPPED,
+	HCA_CNT_WQE_ERR,
+	HCA_CNT_CQ_OVERFLOW,
+	HCA_COUNTERS
 };
 void hca_count(struct hca *hca, u8 port, enum hca_counter c);
 

@@ -3,12 +3,9 @@
 #include "emu/hca/internal.h"
 
 static const enum hca_event_type port_events[] = {
-	[WIRE_PORT_ACTIVE] = HCA_EVENT_PORT_ACTIVE,
-	[WIRE_PORT_ERR] = HCA_EVENT_PORT_ERR,
-	[WIRE_PORT_LID_CHANGE] = HCA_EVENT_LID_CHANGE,
-	[WIRE_PORT_PKEY_CHANGE] = HCA_EVENT_PKEY_CHANGE,
-	[WIRE_PORT_SM_CHANGE] = HCA_EVENT_SM_CHANGE,
-	[WIRE_PORT_CLIENT_REREGISTER] = HCA_EVENT_CLIENT_REREGISTER,
+	[WIRE_PORT_ACTIVE] = HCA_EVENT_PORT_ACTIVE,    [WIRE_PORT_ERR] = HCA_EVENT_PORT_ERR,
+	[WIRE_PORT_LID_CHANGE] = HCA_EVENT_LID_CHANGE, [WIRE_PORT_PKEY_CHANGE] = HCA_EVENT_PKEY_CHANGE,
+	[WIRE_PORT_SM_CHANGE] = HCA_EVENT_SM_CHANGE,   [WIRE_PORT_CLIENT_REREGISTER] = HCA_EVENT_CLIENT_REREGISTER,
 	[WIRE_PORT_GID_CHANGE] = HCA_EVENT_GID_CHANGE,
 };
 
@@ -27,7 +24,7 @@ void hca_port_event(void *port_slot, enum wire_port_event event)
 
 	if ((u32)event >= ARRAY_SIZE(port_events))
 		return;
-	list_for_each_safe(ctx, tmp, &ps->hca->ctxs, link)
+	list_for_each_safe (ctx, tmp, &ps->hca->ctxs, link)
 		hca_ctx_event(ctx, port_events[event], ps->wire->num, NULL);
 }
 

@@ -56,8 +56,14 @@ static inline void fixture_init_dma(struct fixture *f, const struct hca_dma_ops 
 	for (i = 0; i < 2; i++) {
 		f->port[i].num = (u8)(i + 1);
 		f->port[i].attr = (struct wire_port_attr){
-			.link_layer = WIRE_LINK_IB, .state = 4, .lid = (u16)(i + 1), .mtu_cap = 4, .mtu_active = 4,
-			.gids = 2, .pkeys = 4, .pkey = { 0xffff },
+			.link_layer = WIRE_LINK_IB,
+			.state = 4,
+			.lid = (u16)(i + 1),
+			.mtu_cap = 4,
+			.mtu_active = 4,
+			.gids = 2,
+			.pkeys = 4,
+			.pkey = { 0xffff },
 		};
 		f->port[i].attr.gid[0] = wire_gid_make(WIRE_GID_PREFIX_DEFAULT, (u64)i + 1);
 	}
@@ -82,8 +88,16 @@ static inline void fixture_fini(struct fixture *f)
 static inline struct hca_soft_wq *fixture_qp(struct fixture *f, enum hca_qp_type type, struct hca_soft_cq *cq, u32 srqn)
 {
 	struct hca_qp_init init = {
-		.type = type, .pdn = f->pdn, .send_cqn = hca_soft_cq_number(cq), .recv_cqn = hca_soft_cq_number(cq),
-		.srqn = srqn, .max_send_wr = 8, .max_recv_wr = 8, .max_send_sge = 4, .max_recv_sge = 4, .max_inline = 64,
+		.type = type,
+		.pdn = f->pdn,
+		.send_cqn = hca_soft_cq_number(cq),
+		.recv_cqn = hca_soft_cq_number(cq),
+		.srqn = srqn,
+		.max_send_wr = 8,
+		.max_recv_wr = 8,
+		.max_send_sge = 4,
+		.max_recv_sge = 4,
+		.max_inline = 64,
 		.port = 1,
 	};
 	struct hca_soft_wq *wq = NULL;
@@ -97,9 +111,22 @@ static inline struct hca_qp_attr fixture_attr(void)
 	struct hca_av av = { .dlid = 2, .port = 1 };
 
 	return (struct hca_qp_attr){
-		.path_mtu = 3, .path_mig_state = HCA_MIG_MIGRATED, .qkey = 0x11111111, .rq_psn = 5, .sq_psn = 6,
-		.dest_qpn = 0x123456, .access = HCA_ACCESS_REMOTE_WRITE, .av = av, .alt_av = av, .alt_port = 1, .port = 1,
-		.max_rd_atomic = 4, .max_dest_rd_atomic = 4, .min_rnr_timer = 12, .timeout = 14, .retry_cnt = 7,
+		.path_mtu = 3,
+		.path_mig_state = HCA_MIG_MIGRATED,
+		.qkey = 0x11111111,
+		.rq_psn = 5,
+		.sq_psn = 6,
+		.dest_qpn = 0x123456,
+		.access = HCA_ACCESS_REMOTE_WRITE,
+		.av = av,
+		.alt_av = av,
+		.alt_port = 1,
+		.port = 1,
+		.max_rd_atomic = 4,
+		.max_dest_rd_atomic = 4,
+		.min_rnr_timer = 12,
+		.timeout = 14,
+		.retry_cnt = 7,
 		.rnr_retry = 7,
 	};
 }
@@ -116,7 +143,8 @@ static inline int fixture_move(struct fixture *f, struct hca_soft_wq *wq, enum h
 		[HCA_QPS_SQE] = { HCA_QPS_INIT, HCA_QPS_RTR, HCA_QPS_RTS },
 		[HCA_QPS_ERR] = { HCA_QPS_INIT, HCA_QPS_ERR },
 	};
-	static const u32 masks[HCA_QPS_ERR + 1][3] = { /* RC, UC, the others */
+	static const u32 masks[HCA_QPS_ERR + 1][3] = {
+		/* RC, UC, the others */
 		[HCA_QPS_INIT] = { 0x38, 0x38, 0x70 },
 		[HCA_QPS_RTR] = { 0x129180, 0x101180, 0 },
 		[HCA_QPS_RTS] = { 0x12e00, 0x10000, 0x10000 },

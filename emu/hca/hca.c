@@ -188,7 +188,7 @@ static void destroy_qps(struct hca_ctx *ctx)
 	struct hca_qp *qp;
 	u32 i;
 
-	table_for_each(&ctx->hca->qps, i, qp)
+	table_for_each (&ctx->hca->qps, i, qp)
 		if (qp->ctx == ctx)
 			hca_qp_free(qp);
 }
@@ -197,7 +197,7 @@ static void destroy_keys(struct hca_ctx *ctx)
 {
 	struct hca_key *k, *tmp;
 
-	list_for_each_safe(k, tmp, &ctx->keys, link)
+	list_for_each_safe (k, tmp, &ctx->keys, link)
 		if (k->kind != HCA_KEY_MR)
 			hca_key_free(k);
 	while (!list_empty(&ctx->keys))
@@ -216,15 +216,15 @@ void hca_ctx_destroy(struct hca_ctx *ctx)
 	ctx->dying = true;
 	destroy_qps(ctx);
 	hca_batches_forget(ctx);
-	table_for_each(&hca->srqs, i, srq)
+	table_for_each (&hca->srqs, i, srq)
 		if (srq->ctx == ctx)
 			hca_srq_destroy(ctx, srq->srqn);
-	table_for_each(&hca->cqs, i, cq)
+	table_for_each (&hca->cqs, i, cq)
 		if (cq->ctx == ctx)
 			hca_cq_destroy(ctx, cq->cqn);
 	hca_ah_fini(ctx);
 	destroy_keys(ctx);
-	table_for_each(&hca->pds, i, pd)
+	table_for_each (&hca->pds, i, pd)
 		if (pd->ctx == ctx)
 			hca_pd_free(ctx, pd->pdn);
 	list_del(&ctx->link);

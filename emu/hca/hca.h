@@ -16,12 +16,30 @@
 struct hca;
 struct hca_ctx;
 
-#define HCA_MAX_SGE 32
+#define HCA_MAX_SGE    32
 #define HCA_MAX_INLINE 1024
 
-enum hca_qp_type { HCA_QPT_SMI, HCA_QPT_GSI, HCA_QPT_RC, HCA_QPT_UC, HCA_QPT_UD };
-enum hca_qp_state { HCA_QPS_RESET, HCA_QPS_INIT, HCA_QPS_RTR, HCA_QPS_RTS, HCA_QPS_SQD, HCA_QPS_SQE, HCA_QPS_ERR };
-enum hca_mig_state { HCA_MIG_MIGRATED, HCA_MIG_REARM, HCA_MIG_ARMED };
+enum hca_qp_type {
+	HCA_QPT_SMI,
+	HCA_QPT_GSI,
+	HCA_QPT_RC,
+	HCA_QPT_UC,
+	HCA_QPT_UD
+};
+enum hca_qp_state {
+	HCA_QPS_RESET,
+	HCA_QPS_INIT,
+	HCA_QPS_RTR,
+	HCA_QPS_RTS,
+	HCA_QPS_SQD,
+	HCA_QPS_SQE,
+	HCA_QPS_ERR
+};
+enum hca_mig_state {
+	HCA_MIG_MIGRATED,
+	HCA_MIG_REARM,
+	HCA_MIG_ARMED
+};
 
 enum hca_access {
 	HCA_ACCESS_LOCAL_WRITE = 1 << 0,
@@ -39,27 +57,71 @@ enum hca_access {
 
 /* IB_WR_* */
 enum hca_wr_opcode {
-	HCA_WR_RDMA_WRITE, HCA_WR_RDMA_WRITE_WITH_IMM, HCA_WR_SEND, HCA_WR_SEND_WITH_IMM, HCA_WR_RDMA_READ,
-	HCA_WR_ATOMIC_CMP_AND_SWP, HCA_WR_ATOMIC_FETCH_AND_ADD, HCA_WR_LOCAL_INV = 7 /* user ABI value, see rxe */,
-	HCA_WR_BIND_MW = 8, HCA_WR_SEND_WITH_INV = 9,
-	HCA_WR_REG_MR = 32, HCA_WR_NOP = 33, /* ours: kernel users only */
+	HCA_WR_RDMA_WRITE,
+	HCA_WR_RDMA_WRITE_WITH_IMM,
+	HCA_WR_SEND,
+	HCA_WR_SEND_WITH_IMM,
+	HCA_WR_RDMA_READ,
+	HCA_WR_ATOMIC_CMP_AND_SWP,
+	HCA_WR_ATOMIC_FETCH_AND_ADD,
+	HCA_WR_LOCAL_INV = 7 /* user ABI value, see rxe */,
+	HCA_WR_BIND_MW = 8,
+	HCA_WR_SEND_WITH_INV = 9,
+	HCA_WR_REG_MR = 32,
+	HCA_WR_NOP = 33, /* ours: kernel users only */
 };
-enum hca_send_flags { HCA_SEND_FENCE = 1, HCA_SEND_SIGNALED = 2, HCA_SEND_SOLICITED = 4, HCA_SEND_INLINE = 8,
-	HCA_SEND_IP_CSUM = 16 };
+enum hca_send_flags {
+	HCA_SEND_FENCE = 1,
+	HCA_SEND_SIGNALED = 2,
+	HCA_SEND_SOLICITED = 4,
+	HCA_SEND_INLINE = 8,
+	HCA_SEND_IP_CSUM = 16
+};
 /* IB_WC_* status */
 enum hca_wc_status {
-	HCA_WC_SUCCESS, HCA_WC_LOC_LEN_ERR, HCA_WC_LOC_QP_OP_ERR, HCA_WC_LOC_EEC_OP_ERR, HCA_WC_LOC_PROT_ERR,
-	HCA_WC_WR_FLUSH_ERR, HCA_WC_MW_BIND_ERR, HCA_WC_BAD_RESP_ERR, HCA_WC_LOC_ACCESS_ERR, HCA_WC_REM_INV_REQ_ERR,
-	HCA_WC_REM_ACCESS_ERR, HCA_WC_REM_OP_ERR, HCA_WC_RETRY_EXC_ERR, HCA_WC_RNR_RETRY_EXC_ERR,
-	HCA_WC_LOC_RDD_VIOL_ERR, HCA_WC_REM_INV_RD_REQ_ERR, HCA_WC_REM_ABORT_ERR, HCA_WC_INV_EECN_ERR,
-	HCA_WC_INV_EEC_STATE_ERR, HCA_WC_FATAL_ERR, HCA_WC_RESP_TIMEOUT_ERR, HCA_WC_GENERAL_ERR, HCA_WC_STATUSES
+	HCA_WC_SUCCESS,
+	HCA_WC_LOC_LEN_ERR,
+	HCA_WC_LOC_QP_OP_ERR,
+	HCA_WC_LOC_EEC_OP_ERR,
+	HCA_WC_LOC_PROT_ERR,
+	HCA_WC_WR_FLUSH_ERR,
+	HCA_WC_MW_BIND_ERR,
+	HCA_WC_BAD_RESP_ERR,
+	HCA_WC_LOC_ACCESS_ERR,
+	HCA_WC_REM_INV_REQ_ERR,
+	HCA_WC_REM_ACCESS_ERR,
+	HCA_WC_REM_OP_ERR,
+	HCA_WC_RETRY_EXC_ERR,
+	HCA_WC_RNR_RETRY_EXC_ERR,
+	HCA_WC_LOC_RDD_VIOL_ERR,
+	HCA_WC_REM_INV_RD_REQ_ERR,
+	HCA_WC_REM_ABORT_ERR,
+	HCA_WC_INV_EECN_ERR,
+	HCA_WC_INV_EEC_STATE_ERR,
+	HCA_WC_FATAL_ERR,
+	HCA_WC_RESP_TIMEOUT_ERR,
+	HCA_WC_GENERAL_ERR,
+	HCA_WC_STATUSES
 };
 /* IB_WC_* opcode (user ABI values) */
 enum hca_wc_opcode {
-	HCA_WC_SEND, HCA_WC_RDMA_WRITE, HCA_WC_RDMA_READ, HCA_WC_COMP_SWAP, HCA_WC_FETCH_ADD, HCA_WC_BIND_MW,
-	HCA_WC_LOCAL_INV, HCA_WC_REG_MR, HCA_WC_RECV = 128, HCA_WC_RECV_RDMA_WITH_IMM = 129,
+	HCA_WC_SEND,
+	HCA_WC_RDMA_WRITE,
+	HCA_WC_RDMA_READ,
+	HCA_WC_COMP_SWAP,
+	HCA_WC_FETCH_ADD,
+	HCA_WC_BIND_MW,
+	HCA_WC_LOCAL_INV,
+	HCA_WC_REG_MR,
+	HCA_WC_RECV = 128,
+	HCA_WC_RECV_RDMA_WITH_IMM = 129,
 };
-enum hca_wc_flags { HCA_WC_GRH = 1, HCA_WC_WITH_IMM = 2, HCA_WC_WITH_INVALIDATE = 4, HCA_WC_IP_CSUM_OK = 8 };
+enum hca_wc_flags {
+	HCA_WC_GRH = 1,
+	HCA_WC_WITH_IMM = 2,
+	HCA_WC_WITH_INVALIDATE = 4,
+	HCA_WC_IP_CSUM_OK = 8
+};
 
 /* Address vector: the attributes of an address handle or of a connected QP's path. */
 struct hca_av {
@@ -78,11 +140,11 @@ struct hca_sge {
 
 /* A canonical send work request, decoded by the front end into memory of the engine. */
 struct hca_send_wr {
-	u64 token;	/* comes back in the completion (the application's wr_id) */
-	u8 opcode;	/* enum hca_wr_opcode */
-	u8 flags;	/* enum hca_send_flags */
+	u64 token;      /* comes back in the completion (the application's wr_id) */
+	u8 opcode;      /* enum hca_wr_opcode */
+	u8 flags;       /* enum hca_send_flags */
 	u8 mw_type_reg; /* REG_MR: 0 page list, 1 list of key and range */
-	u32 imm;	/* immediate as a host-order number of the wire's 4 bytes, or the R_Key to invalidate */
+	u32 imm;        /* immediate as a host-order number of the wire's 4 bytes, or the R_Key to invalidate */
 	u64 remote_addr;
 	u32 rkey;
 	u64 compare_add, swap;
@@ -148,10 +210,24 @@ struct hca_cq_ops {
 };
 
 enum hca_event_type { /* IB_EVENT_* */
-	HCA_EVENT_CQ_ERR, HCA_EVENT_QP_FATAL, HCA_EVENT_QP_REQ_ERR, HCA_EVENT_QP_ACCESS_ERR, HCA_EVENT_COMM_EST,
-	HCA_EVENT_SQ_DRAINED, HCA_EVENT_PATH_MIG, HCA_EVENT_PATH_MIG_ERR, HCA_EVENT_DEVICE_FATAL,
-	HCA_EVENT_PORT_ACTIVE, HCA_EVENT_PORT_ERR, HCA_EVENT_LID_CHANGE, HCA_EVENT_PKEY_CHANGE, HCA_EVENT_SM_CHANGE,
-	HCA_EVENT_SRQ_ERR, HCA_EVENT_SRQ_LIMIT_REACHED, HCA_EVENT_QP_LAST_WQE_REACHED, HCA_EVENT_CLIENT_REREGISTER,
+	HCA_EVENT_CQ_ERR,
+	HCA_EVENT_QP_FATAL,
+	HCA_EVENT_QP_REQ_ERR,
+	HCA_EVENT_QP_ACCESS_ERR,
+	HCA_EVENT_COMM_EST,
+	HCA_EVENT_SQ_DRAINED,
+	HCA_EVENT_PATH_MIG,
+	HCA_EVENT_PATH_MIG_ERR,
+	HCA_EVENT_DEVICE_FATAL,
+	HCA_EVENT_PORT_ACTIVE,
+	HCA_EVENT_PORT_ERR,
+	HCA_EVENT_LID_CHANGE,
+	HCA_EVENT_PKEY_CHANGE,
+	HCA_EVENT_SM_CHANGE,
+	HCA_EVENT_SRQ_ERR,
+	HCA_EVENT_SRQ_LIMIT_REACHED,
+	HCA_EVENT_QP_LAST_WQE_REACHED,
+	HCA_EVENT_CLIENT_REREGISTER,
 	HCA_EVENT_GID_CHANGE,
 };
 
@@ -176,7 +252,7 @@ struct hca_dma_ops {
 	int (*read)(void *dma, const struct hca_dma_seg *seg, u32 n);
 	int (*write)(void *dma, const struct hca_dma_seg *seg, u32 n);
 	void *(*direct)(void *dma, u64 addr, u32 len, bool write); /* may be NULL */
-	int (*check)(void *dma, u64 addr, u64 len, bool write);	   /* at registration: -EFAULT; may be NULL */
+	int (*check)(void *dma, u64 addr, u64 len, bool write);    /* at registration: -EFAULT; may be NULL */
 };
 
 /*
@@ -188,7 +264,8 @@ u32 hca_dma_iov(const struct hca_dma_seg *seg, u32 n, struct iovec *local, u32 *
 		u32 *nremote);
 
 struct hca_caps {
-	u32 max_qp, max_qp_wr, max_sge, max_cq, max_cqe, max_mr, max_pd, max_srq, max_srq_wr, max_srq_sge, max_mw, max_ah;
+	u32 max_qp, max_qp_wr, max_sge, max_cq, max_cqe, max_mr, max_pd, max_srq, max_srq_wr, max_srq_sge, max_mw,
+		max_ah;
 	u32 max_mcast_grp, max_mcast_qp_attach;
 	u8 max_qp_rd_atom, max_qp_init_rd_atom, local_ca_ack_delay;
 	u32 max_inline;
@@ -200,15 +277,15 @@ struct hca_config {
 	u64 node_guid, sys_image_guid;
 	u8 nports;
 	struct wire_port **ports; /* the HCA takes port->data of each */
-	u64 seed;		  /* first PSNs of nothing, but keys and QPNs start from it */
+	u64 seed;                 /* first PSNs of nothing, but keys and QPNs start from it */
 };
 
 /* emu/hca/caps.c: what an HCA of ours can do. */
 extern const struct hca_caps hca_caps_default;
 
 struct hca *hca_create(struct loop *loop, const struct hca_config *cfg); /* NULL with errno */
-void hca_destroy(struct hca *hca);					 /* contexts must be gone */
-struct wire_port *hca_port(struct hca *hca, u8 num);			 /* NULL when there is none */
+void hca_destroy(struct hca *hca);                                       /* contexts must be gone */
+struct wire_port *hca_port(struct hca *hca, u8 num);                     /* NULL when there is none */
 const struct hca_caps *hca_caps(const struct hca *hca);
 u64 hca_node_guid(const struct hca *hca);
 u64 hca_sys_image_guid(const struct hca *hca);
@@ -229,7 +306,7 @@ int hca_pd_free(struct hca_ctx *ctx, u32 pdn);
 int hca_mr_reg(struct hca_ctx *ctx, u32 pdn, u64 va, u64 iova, u64 len, u32 access, u32 *lkey, u32 *rkey);
 /* A region for REG_MR work requests of up to @max_pages pages; unusable until the first. */
 int hca_mr_alloc(struct hca_ctx *ctx, u32 pdn, u32 max_pages, u32 *lkey);
-int hca_mr_dereg(struct hca_ctx *ctx, u32 lkey); /* -EBUSY while windows are bound to it */
+int hca_mr_dereg(struct hca_ctx *ctx, u32 lkey);                    /* -EBUSY while windows are bound to it */
 int hca_mw_alloc(struct hca_ctx *ctx, u32 pdn, u8 type, u32 *rkey); /* type 1 or 2 */
 int hca_mw_free(struct hca_ctx *ctx, u32 rkey); /* by the handle part (upper 24 bits) of its R_Key */
 
@@ -239,8 +316,8 @@ int hca_cq_destroy(struct hca_ctx *ctx, u32 cqn);
 struct hca_srq_attr {
 	u32 max_wr, max_sge, limit;
 };
-int hca_srq_create(struct hca_ctx *ctx, u32 pdn, const struct hca_srq_attr *attr, const struct hca_wq_ops *ops, void *fe,
-		   u32 *srqn);
+int hca_srq_create(struct hca_ctx *ctx, u32 pdn, const struct hca_srq_attr *attr, const struct hca_wq_ops *ops,
+		   void *fe, u32 *srqn);
 int hca_srq_set_limit(struct hca_ctx *ctx, u32 srqn, u32 limit); /* arms the limit event; the front end counts posts: */
 int hca_srq_query(struct hca_ctx *ctx, u32 srqn, struct hca_srq_attr *attr);
 /* Front end's answer to "how many receives are posted", for limit events. */
@@ -253,21 +330,37 @@ struct hca_qp_init {
 	u32 srqn; /* 0: none */
 	u32 max_send_wr, max_recv_wr, max_send_sge, max_recv_sge, max_inline;
 	bool sq_sig_all;
-	u8 port; /* special QPs */
-	u32 qpn; /* 0: the engine chooses */
+	u8 port;     /* special QPs */
+	u32 qpn;     /* 0: the engine chooses */
 	u32 src_qpn; /* 0: own number; otherwise the SQPN that leaves in DETH */
 };
-int hca_qp_create(struct hca_ctx *ctx, const struct hca_qp_init *init, const struct hca_wq_ops *ops, void *fe, u32 *qpn);
+int hca_qp_create(struct hca_ctx *ctx, const struct hca_qp_init *init, const struct hca_wq_ops *ops, void *fe,
+		  u32 *qpn);
 
 /* Bits of the mask of hca_qp_modify(): IB_QP_*. */
 enum hca_qp_attr_mask {
-	HCA_QP_STATE = 1 << 0, HCA_QP_CUR_STATE = 1 << 1, HCA_QP_EN_SQD_ASYNC_NOTIFY = 1 << 2,
-	HCA_QP_ACCESS_FLAGS = 1 << 3, HCA_QP_PKEY_INDEX = 1 << 4, HCA_QP_PORT = 1 << 5, HCA_QP_QKEY = 1 << 6,
-	HCA_QP_AV = 1 << 7, HCA_QP_PATH_MTU = 1 << 8, HCA_QP_TIMEOUT = 1 << 9, HCA_QP_RETRY_CNT = 1 << 10,
-	HCA_QP_RNR_RETRY = 1 << 11, HCA_QP_RQ_PSN = 1 << 12, HCA_QP_MAX_QP_RD_ATOMIC = 1 << 13,
-	HCA_QP_ALT_PATH = 1 << 14, HCA_QP_MIN_RNR_TIMER = 1 << 15, HCA_QP_SQ_PSN = 1 << 16,
-	HCA_QP_MAX_DEST_RD_ATOMIC = 1 << 17, HCA_QP_PATH_MIG_STATE = 1 << 18, HCA_QP_CAP = 1 << 19,
-	HCA_QP_DEST_QPN = 1 << 20, HCA_QP_RATE_LIMIT = 1 << 25,
+	HCA_QP_STATE = 1 << 0,
+	HCA_QP_CUR_STATE = 1 << 1,
+	HCA_QP_EN_SQD_ASYNC_NOTIFY = 1 << 2,
+	HCA_QP_ACCESS_FLAGS = 1 << 3,
+	HCA_QP_PKEY_INDEX = 1 << 4,
+	HCA_QP_PORT = 1 << 5,
+	HCA_QP_QKEY = 1 << 6,
+	HCA_QP_AV = 1 << 7,
+	HCA_QP_PATH_MTU = 1 << 8,
+	HCA_QP_TIMEOUT = 1 << 9,
+	HCA_QP_RETRY_CNT = 1 << 10,
+	HCA_QP_RNR_RETRY = 1 << 11,
+	HCA_QP_RQ_PSN = 1 << 12,
+	HCA_QP_MAX_QP_RD_ATOMIC = 1 << 13,
+	HCA_QP_ALT_PATH = 1 << 14,
+	HCA_QP_MIN_RNR_TIMER = 1 << 15,
+	HCA_QP_SQ_PSN = 1 << 16,
+	HCA_QP_MAX_DEST_RD_ATOMIC = 1 << 17,
+	HCA_QP_PATH_MIG_STATE = 1 << 18,
+	HCA_QP_CAP = 1 << 19,
+	HCA_QP_DEST_QPN = 1 << 20,
+	HCA_QP_RATE_LIMIT = 1 << 25,
 };
 
 struct hca_qp_attr {

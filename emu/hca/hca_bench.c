@@ -19,9 +19,7 @@ static void report(const char *what, double start, u32 rounds)
 	printf("%-40s %6.1f ns\n", what, (now_ns() - start) / rounds);
 }
 
-static void on_failed(void *arg)
-{
-}
+static void on_failed(void *arg) {}
 
 static void bench_batch(struct hca_ctx *ctx, u8 *mem)
 {

@@ -9,11 +9,16 @@
 
 /* key.c: a slot of the key space. Slots are never moved or freed while the HCA lives, so that a stale key meets a
  * slot with another variant. */
-enum hca_key_kind { HCA_KEY_FREE, HCA_KEY_MR, HCA_KEY_MW1, HCA_KEY_MW2 };
+enum hca_key_kind {
+	HCA_KEY_FREE,
+	HCA_KEY_MR,
+	HCA_KEY_MW1,
+	HCA_KEY_MW2
+};
 
 struct hca_key {
-	u32 key; /* 24 bits of index, 8 bits of variant */
-	u8 kind; /* enum hca_key_kind */
+	u32 key;    /* 24 bits of index, 8 bits of variant */
+	u8 kind;    /* enum hca_key_kind */
 	bool valid; /* a MR that may be used, a window that is bound */
 	bool fast;  /* a MR for fast registration */
 	u32 access;
@@ -21,12 +26,12 @@ struct hca_key {
 	struct hca_pd *pd;
 	u64 base; /* address that users of the key give for its first byte */
 	u64 len;
-	u64 va;		      /* DMA address of the first byte; a window: address within @mr */
-	struct hca_key *mr;   /* of a bound window */
-	u32 windows;	      /* bound to this MR */
-	struct hca_qp *qp;    /* to which a type 2 window is bound */
-	struct list link;     /* the context's keys, or the free list */
-	u64 *pages;	      /* fast registration by pages, else NULL */
+	u64 va;             /* DMA address of the first byte; a window: address within @mr */
+	struct hca_key *mr; /* of a bound window */
+	u32 windows;        /* bound to this MR */
+	struct hca_qp *qp;  /* to which a type 2 window is bound */
+	struct list link;   /* the context's keys, or the free list */
+	u64 *pages;         /* fast registration by pages, else NULL */
 	u32 max_pages, npages, page_shift;
 	struct hca_sge sge[HCA_MAX_SPANS]; /* fast registration of other keys' ranges */
 	u32 nsge;
@@ -71,10 +76,10 @@ struct hca {
 	struct table qps, pds, cqs, srqs;
 	u32 qpn_next, qpns;
 	struct hca_key_space keys;
-	struct list dirty;	  /* CQs with completions since the last flush */
-	struct list overflowed;	  /* CQs whose QPs must fail */
+	struct list dirty;      /* CQs with completions since the last flush */
+	struct list overflowed; /* CQs whose QPs must fail */
 	struct loop_task flush_task, overflow_task;
-	struct list *mcast;	  /* hash of groups; NULL until the first */
+	struct list *mcast; /* hash of groups; NULL until the first */
 	u32 mcast_groups;
 };
 
@@ -118,7 +123,7 @@ struct hca_cq {
 	const struct hca_cq_ops *ops;
 	void *fe;
 	u32 cqn, users;
-	bool error;	   /* overflowed: nothing more is taken (11.6.3.1) */
+	bool error;        /* overflowed: nothing more is taken (11.6.3.1) */
 	struct list dirty; /* on the HCA's list */
 	struct list overflowed;
 };
@@ -142,7 +147,7 @@ void hca_srq_check_limit(struct hca_srq *srq);
 struct hca_qp_priv {
 	struct hca_qp qp;
 	u32 mcast_groups; /* attached to */
-	u32 windows;	  /* type 2 windows bound */
+	u32 windows;      /* type 2 windows bound */
 	bool alt_loaded;  /* an alternate path was given since RESET */
 };
 

@@ -2,10 +2,10 @@
 /* Rows of key.c, mr.c and mw.c: each rule of access by key. */
 #include "emu/hca/fixture.h"
 
-#define LW HCA_ACCESS_LOCAL_WRITE
-#define RW HCA_ACCESS_REMOTE_WRITE
-#define RR HCA_ACCESS_REMOTE_READ
-#define RA HCA_ACCESS_REMOTE_ATOMIC
+#define LW   HCA_ACCESS_LOCAL_WRITE
+#define RW   HCA_ACCESS_REMOTE_WRITE
+#define RR   HCA_ACCESS_REMOTE_READ
+#define RA   HCA_ACCESS_REMOTE_ATOMIC
 #define BIND HCA_ACCESS_MW_BIND
 #define ZERO HCA_ACCESS_ZERO_BASED
 
@@ -108,7 +108,7 @@ static const struct {
 
 static void check_accesses(void)
 {
-	struct hca_span span[HCA_MAX_SPANS];
+	struct hca_span span[HCA_MAX_SPANS] = { 0 };
 	u32 rkey, i;
 
 	hca_mr_reg(f.ctx, f.pdn, 0x10000, 0x50000, 0x100, LW | RW | RR | RA, &keys[0], &rkey);
@@ -122,8 +122,8 @@ static void check_accesses(void)
 
 		row(accesses[i].n, "the answer", n == accesses[i].want);
 		if (n > 0)
-			row(accesses[i].n, "the span", span->addr == accesses[i].addr && span->len == accesses[i].len &&
-							       span->ctx == f.ctx);
+			row(accesses[i].n, "the span",
+			    span->addr == accesses[i].addr && span->len == accesses[i].len && span->ctx == f.ctx);
 	}
 	row(80, "key 0", hca_key_local(qp, 0, 0x10000, 1, 0, span) == HCA_KEY_INVALID);
 	row(81, "another variant", hca_key_local(qp, keys[0] ^ 1, 0x50000, 1, 0, span) == HCA_KEY_INVALID);
@@ -196,8 +196,8 @@ static void check_type1(u32 mr, u32 mr_nobind, u32 mr_readonly, u32 mr_other)
 	row(126, "type 1 is not invalidated", hca_key_invalidate(qp, k2, false) == HCA_KEY_INVALID);
 	row(127, "unbound by length 0", !do_bind(qp, k2, 0, 0, 0, 0, k1));
 	row(128, "no access", hca_key_remote(qp, k1, 0, 1, RR, span) == HCA_KEY_INVALID);
-	row(129, "bound through the next variant", !do_bind(qp, k1, mr, 0x10000, 1, RR, 0) &&
-							   hca_key_remote(qp, next_key(k1), 0x10000, 1, RR, span) == 1);
+	row(129, "bound through the next variant",
+	    !do_bind(qp, k1, mr, 0x10000, 1, RR, 0) && hca_key_remote(qp, next_key(k1), 0x10000, 1, RR, span) == 1);
 	row(130, "freed while bound", !hca_mw_free(f.ctx, k2));
 	row(131, "no access", hca_key_remote(qp, next_key(k1), 0x10000, 1, RR, span) == HCA_KEY_INVALID);
 	row(132, "freed once", hca_mw_free(f.ctx, k2) == -EINVAL);
@@ -229,8 +229,8 @@ static void check_type2(u32 mr)
 	wq = make_qp(&third);
 	row(153, "bound to a third QP", !do_bind(third, k2, mr, 0x10000, 1, RR, k1));
 	hca_soft_wq_destroy(wq);
-	row(154, "goes with its QP", hca_key_slot(f.hca, mr)->windows == 0 &&
-					     hca_key_remote(qp, k1, 0x10000, 1, RR, span) == HCA_KEY_INVALID);
+	row(154, "goes with its QP",
+	    hca_key_slot(f.hca, mr)->windows == 0 && hca_key_remote(qp, k1, 0x10000, 1, RR, span) == HCA_KEY_INVALID);
 	row(155, "freed", !hca_mw_free(f.ctx, k1));
 }
 
@@ -284,8 +284,9 @@ static void check_fast_reg(u32 mr)
 	wr.bind_len = 0x30;
 	wr.access = LW | RW;
 	row(184, "of other keys", !hca_mr_fast_reg(qp, &wr));
-	row(185, "across them", hca_key_remote(qp, key, 8, 0x10, RW, span) == 2 && span[0].addr == 0x10008 &&
-					span[0].len == 8 && span[1].addr == 0x10080 && span[1].len == 8);
+	row(185, "across them",
+	    hca_key_remote(qp, key, 8, 0x10, RW, span) == 2 && span[0].addr == 0x10008 && span[0].len == 8 &&
+		    span[1].addr == 0x10080 && span[1].len == 8);
 	row(186, "the last byte", hca_key_remote(qp, key, 0x2f, 1, RW, span) == 1 && span[0].addr == 0x1009f);
 	row(187, "freed by its slot", !hca_mr_dereg(f.ctx, key));
 }

@@ -34,7 +34,7 @@ static struct group *find(struct hca *hca, const struct wire_gid *mgid)
 	if (!hca->mcast)
 		return NULL;
 	b = bucket(hca, mgid);
-	list_for_each(g, b, link)
+	list_for_each (g, b, link)
 		if (wire_gid_equal(&g->mgid, mgid))
 			return g;
 	return NULL;
@@ -151,7 +151,7 @@ void hca_mcast_forget(struct hca_qp *qp)
 	u32 i;
 
 	for (i = 0; i < BUCKETS && hca_qp_priv(qp)->mcast_groups; i++)
-		list_for_each_safe(g, tmp, &qp->hca->mcast[i], link) {
+		list_for_each_safe (g, tmp, &qp->hca->mcast[i], link) {
 			struct attachment *at = find_qp(g, qp);
 
 			if (at)

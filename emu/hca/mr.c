@@ -5,8 +5,8 @@
 
 #include "emu/hca/internal.h"
 
-#define REMOTE (HCA_ACCESS_REMOTE_WRITE | HCA_ACCESS_REMOTE_READ | HCA_ACCESS_REMOTE_ATOMIC)
-#define OPTIONAL 0x3ff00000u
+#define REMOTE    (HCA_ACCESS_REMOTE_WRITE | HCA_ACCESS_REMOTE_READ | HCA_ACCESS_REMOTE_ATOMIC)
+#define OPTIONAL  0x3ff00000u
 #define MAX_PAGES (1u << 20)
 
 /* 10.6.3.2: what peers may write, the owner may write. */

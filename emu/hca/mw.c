@@ -4,7 +4,7 @@
 
 #include "emu/hca/internal.h"
 
-#define WINDOW_ACCESS                                                                                                  \
+#define WINDOW_ACCESS \
 	(HCA_ACCESS_REMOTE_WRITE | HCA_ACCESS_REMOTE_READ | HCA_ACCESS_REMOTE_ATOMIC | HCA_ACCESS_ZERO_BASED)
 
 static bool is_window(const struct hca_key *k)
@@ -54,7 +54,7 @@ void hca_mw_unbind_qp(struct hca_qp *qp)
 
 	if (!hca_qp_priv(qp)->windows)
 		return;
-	list_for_each(k, &qp->ctx->keys, link)
+	list_for_each (k, &qp->ctx->keys, link)
 		if (k->qp == qp)
 			hca_mw_unbind(k);
 }

@@ -12,8 +12,15 @@ static struct hca_qp_init init_qp(void)
 {
 	u32 cqn = hca_soft_cq_number(cq);
 
-	return (struct hca_qp_init){ .type = HCA_QPT_UD, .pdn = f.pdn, .send_cqn = cqn, .recv_cqn = cqn,
-				     .max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1, .port = 1 };
+	return (struct hca_qp_init){ .type = HCA_QPT_UD,
+				     .pdn = f.pdn,
+				     .send_cqn = cqn,
+				     .recv_cqn = cqn,
+				     .max_send_wr = 1,
+				     .max_recv_wr = 1,
+				     .max_send_sge = 1,
+				     .max_recv_sge = 1,
+				     .port = 1 };
 }
 
 static void check_foreign(void)
@@ -47,7 +54,8 @@ static void check_foreign(void)
 	row(14, "PD in use", hca_pd_free(f.ctx, f.pdn) == -EBUSY);
 	row(15, "AH of the QP's PD", !hca_ah_av(f.ctx, qpn, ahn, &out) && out.dlid == 2);
 	row(16, "given back",
-	    !hca_mr_dereg(f.ctx, lkey) && !hca_mw_free(f.ctx, mw) && !hca_ah_destroy(f.ctx, ahn) && !hca_soft_wq_destroy(srq));
+	    !hca_mr_dereg(f.ctx, lkey) && !hca_mw_free(f.ctx, mw) && !hca_ah_destroy(f.ctx, ahn) &&
+		    !hca_soft_wq_destroy(srq));
 	row(17, "twice", hca_ah_destroy(f.ctx, ahn) == -EINVAL && hca_ah_av(f.ctx, qpn, ahn, &out) == -EINVAL);
 }
 
@@ -178,8 +186,10 @@ static void check_mcast(void)
 
 static void check_events(void)
 {
-	static const enum hca_event_type types[] = { HCA_EVENT_PORT_ACTIVE, HCA_EVENT_PORT_ERR, HCA_EVENT_LID_CHANGE,
-		HCA_EVENT_PKEY_CHANGE, HCA_EVENT_SM_CHANGE, HCA_EVENT_CLIENT_REREGISTER, HCA_EVENT_GID_CHANGE };
+	static const enum hca_event_type types[] = { HCA_EVENT_PORT_ACTIVE, HCA_EVENT_PORT_ERR,
+						     HCA_EVENT_LID_CHANGE,  HCA_EVENT_PKEY_CHANGE,
+						     HCA_EVENT_SM_CHANGE,   HCA_EVENT_CLIENT_REREGISTER,
+						     HCA_EVENT_GID_CHANGE };
 	u32 i;
 
 	for (i = 0; i < ARRAY_SIZE(types); i++) {
@@ -190,7 +200,8 @@ static void check_events(void)
 	f.port[1].data.event(f.port[1].data.ctx, 99);
 	row(90, "an unknown one is dropped", f.last.type == HCA_EVENT_GID_CHANGE);
 	row(91, "each counter has a name", hca_counter_name(HCA_COUNTERS - 1) && !hca_counter_name(HCA_COUNTERS));
-	row(92, "no such port, no counter", hca_counter(f.hca, 3, 0) == 0 && !hca_port(f.hca, 3) && !hca_port(f.hca, 0));
+	row(92, "no such port, no counter",
+	    hca_counter(f.hca, 3, 0) == 0 && !hca_port(f.hca, 3) && !hca_port(f.hca, 0));
 }
 
 /* A context in full use goes away at once. */
@@ -223,15 +234,17 @@ static void check_end(void)
 	for (events = 0, ahn = 0; ahn < ARRAY_SIZE(f.events); ahn++)
 		events += f.events[ahn];
 	row(101, "in silence", events == 0);
-	row(102, "with all it had", !f.hca->qps.used && !f.hca->cqs.used && !f.hca->srqs.used && !f.hca->keys.mrs &&
-					    !f.hca->keys.mws && f.hca->pds.used == 0 && !f.hca->mcast_groups);
+	row(102, "with all it had",
+	    !f.hca->qps.used && !f.hca->cqs.used && !f.hca->srqs.used && !f.hca->keys.mrs && !f.hca->keys.mws &&
+		    f.hca->pds.used == 0 && !f.hca->mcast_groups);
 	loop_run_idle(f.loop, 0);
 	hca_soft_wq_orphan(wq);
 	hca_soft_wq_orphan(srq);
 	hca_soft_wq_orphan(ud);
 	hca_soft_cq_orphan(cq);
-	row(103, "queues are freed after it", !hca_soft_wq_destroy(wq) && !hca_soft_wq_destroy(srq) &&
-						      !hca_soft_wq_destroy(ud) && !hca_soft_cq_destroy(cq));
+	row(103, "queues are freed after it",
+	    !hca_soft_wq_destroy(wq) && !hca_soft_wq_destroy(srq) && !hca_soft_wq_destroy(ud) &&
+		    !hca_soft_cq_destroy(cq));
 }
 
 int main(void)

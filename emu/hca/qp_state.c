@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * The state machine of queue pairs (10.3.1) and modify. One table says for each transition which attributes must be
- * given and which may be (11.2.5.2, tables 91-96 as Linux's users know them); another checks each attribute's value.
+ * given and which may be (11.2.5.2, as Linux's users know them); another checks each attribute's value.
  */
 #include <errno.h>
 
 #include "emu/hca/internal.h"
 
-#define PKEY HCA_QP_PKEY_INDEX
-#define PORT HCA_QP_PORT
-#define QKEY HCA_QP_QKEY
-#define ACC HCA_QP_ACCESS_FLAGS
-#define CUR HCA_QP_CUR_STATE
-#define ALT HCA_QP_ALT_PATH
-#define MIG HCA_QP_PATH_MIG_STATE
-#define RNRT HCA_QP_MIN_RNR_TIMER
+#define PKEY   HCA_QP_PKEY_INDEX
+#define PORT   HCA_QP_PORT
+#define QKEY   HCA_QP_QKEY
+#define ACC    HCA_QP_ACCESS_FLAGS
+#define CUR    HCA_QP_CUR_STATE
+#define ALT    HCA_QP_ALT_PATH
+#define MIG    HCA_QP_PATH_MIG_STATE
+#define RNRT   HCA_QP_MIN_RNR_TIMER
 #define NOTIFY HCA_QP_EN_SQD_ASYNC_NOTIFY
 
-#define QPS (HCA_QPS_ERR + 1)
+#define QPS   (HCA_QPS_ERR + 1)
 #define TYPES (HCA_QPT_UD + 1)
 
 struct transition {
@@ -253,7 +253,10 @@ static bool check_dest_qpn(const struct hca_qp *qp, const struct hca_qp_attr *a,
 }
 
 /* One row for each attribute: is its value good, and which bytes of struct hca_qp_attr it covers. */
-#define FIELD(f) { offsetof(struct hca_qp_attr, f), sizeof(((struct hca_qp_attr *)0)->f) }
+#define FIELD(f)                                                                      \
+	{                                                                             \
+		offsetof(struct hca_qp_attr, f), sizeof(((struct hca_qp_attr *)0)->f) \
+	}
 static const struct {
 	u32 bit;
 	bool (*ok)(const struct hca_qp *qp, const struct hca_qp_attr *a, u32 mask);
@@ -273,8 +276,7 @@ static const struct {
 	{ HCA_QP_RNR_RETRY, check_rnr_retry, { FIELD(rnr_retry) } },
 	{ HCA_QP_RQ_PSN, NULL, { FIELD(rq_psn) } },
 	{ HCA_QP_MAX_QP_RD_ATOMIC, check_rd_atomic, { FIELD(max_rd_atomic) } },
-	{ HCA_QP_ALT_PATH, check_alt,
-	  { FIELD(alt_av), FIELD(alt_pkey_index), FIELD(alt_port), FIELD(alt_timeout) } },
+	{ HCA_QP_ALT_PATH, check_alt, { FIELD(alt_av), FIELD(alt_pkey_index), FIELD(alt_port), FIELD(alt_timeout) } },
 	{ HCA_QP_MIN_RNR_TIMER, check_rnr_timer, { FIELD(min_rnr_timer) } },
 	{ HCA_QP_SQ_PSN, NULL, { FIELD(sq_psn) } },
 	{ HCA_QP_MAX_DEST_RD_ATOMIC, check_dest_rd_atomic, { FIELD(max_dest_rd_atomic) } },
@@ -352,6 +354,8 @@ int hca_qp_modify(struct hca_ctx *ctx, u32 qpn, const struct hca_qp_attr *attr, 
 	if (!hca_qp_transition_ok(qp->type, qp->state, to, mask) || check_values(qp, attr, mask))
 		return -EINVAL;
 	copy_values(qp, attr, mask);
+	if (to == HCA_QPS_SQD && !(mask & HCA_QP_EN_SQD_ASYNC_NOTIFY) && qp->state != to)
+		qp->attr.en_sqd_async_notify = false; /* asked for anew each time (10.3.1.5) */
 	enter_state(qp, to, mask);
 	return 0;
 }

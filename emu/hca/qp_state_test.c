@@ -2,11 +2,11 @@
 /* Rows of qp_state.c: every cell of the transition table for each type with each attribute, and the values. */
 #include "emu/hca/fixture.h"
 
-#define D (BIT(HCA_QPT_SMI) | BIT(HCA_QPT_GSI) | BIT(HCA_QPT_UD))
-#define U BIT(HCA_QPT_UD)
-#define M (BIT(HCA_QPT_SMI) | BIT(HCA_QPT_GSI))
-#define R BIT(HCA_QPT_RC)
-#define C BIT(HCA_QPT_UC)
+#define D   (BIT(HCA_QPT_SMI) | BIT(HCA_QPT_GSI) | BIT(HCA_QPT_UD))
+#define U   BIT(HCA_QPT_UD)
+#define M   (BIT(HCA_QPT_SMI) | BIT(HCA_QPT_GSI))
+#define R   BIT(HCA_QPT_RC)
+#define C   BIT(HCA_QPT_UC)
 #define ALL (D | R | C)
 
 /* Each attribute has a letter: bit_of(). */
@@ -18,16 +18,25 @@ static const struct {
 	u32 types;
 	const char *required, *optional;
 } cells[] = {
-	{ "00", ALL, "", "" },	  { "I0", ALL, "", "" },   { "R0", ALL, "", "" },     { "S0", ALL, "", "" },
-	{ "D0", ALL, "", "" },	  { "E0", ALL, "", "" },   { "X0", ALL, "", "" },     { "IX", ALL, "", "" },
-	{ "RX", ALL, "", "" },	  { "SX", ALL, "", "" },   { "DX", ALL, "", "" },     { "EX", ALL, "", "" },
-	{ "XX", ALL, "", "" },	  { "0I", M, "pq", "" },   { "0I", U, "poq", "" },    { "0I", R | C, "apo", "" },
-	{ "II", M, "", "pq" },	  { "II", U, "", "poq" },  { "II", R | C, "", "apo" }, { "IR", D, "", "pq" },
-	{ "IR", C, "vmdN", "Aap" }, { "IR", R, "vmdNDi", "Aap" }, { "RS", D, "y", "cq" }, { "RS", C, "y", "cAaG" },
-	{ "RS", R, "trRyx", "cAaGi" }, { "SS", D, "", "cq" }, { "SS", C, "", "cAaG" }, { "SS", R, "", "cAaGi" },
-	{ "SD", ALL, "", "n" },	  { "DS", D, "", "cq" },   { "DS", C, "", "cAaG" },   { "DS", R, "", "cAaGi" },
-	{ "DD", D, "", "pq" },	  { "DD", C, "", "vAapG" }, { "DD", R, "", "ovtrRxDAapiG" },
-	{ "ES", D, "", "cq" },	  { "ES", C, "", "ca" },   { "ES", R, "", "" },
+	{ "00", ALL, "", "" },           { "I0", ALL, "", "" },
+	{ "R0", ALL, "", "" },           { "S0", ALL, "", "" },
+	{ "D0", ALL, "", "" },           { "E0", ALL, "", "" },
+	{ "X0", ALL, "", "" },           { "IX", ALL, "", "" },
+	{ "RX", ALL, "", "" },           { "SX", ALL, "", "" },
+	{ "DX", ALL, "", "" },           { "EX", ALL, "", "" },
+	{ "XX", ALL, "", "" },           { "0I", M, "pq", "" },
+	{ "0I", U, "poq", "" },          { "0I", R | C, "apo", "" },
+	{ "II", M, "", "pq" },           { "II", U, "", "poq" },
+	{ "II", R | C, "", "apo" },      { "IR", D, "", "pq" },
+	{ "IR", C, "vmdN", "Aap" },      { "IR", R, "vmdNDi", "Aap" },
+	{ "RS", D, "y", "cq" },          { "RS", C, "y", "cAaG" },
+	{ "RS", R, "trRyx", "cAaGi" },   { "SS", D, "", "cq" },
+	{ "SS", C, "", "cAaG" },         { "SS", R, "", "cAaGi" },
+	{ "SD", ALL, "", "n" },          { "DS", D, "", "cq" },
+	{ "DS", C, "", "cAaG" },         { "DS", R, "", "cAaGi" },
+	{ "DD", D, "", "pq" },           { "DD", C, "", "vAapG" },
+	{ "DD", R, "", "ovtrRxDAapiG" }, { "ES", D, "", "cq" },
+	{ "ES", C, "", "ca" },           { "ES", R, "", "" },
 };
 
 static u32 bit_of(char l)
@@ -36,12 +45,26 @@ static u32 bit_of(char l)
 		char l;
 		u32 bit;
 	} map[] = {
-		{ 's', HCA_QP_STATE }, { 'c', HCA_QP_CUR_STATE }, { 'n', HCA_QP_EN_SQD_ASYNC_NOTIFY },
-		{ 'a', HCA_QP_ACCESS_FLAGS }, { 'p', HCA_QP_PKEY_INDEX }, { 'o', HCA_QP_PORT }, { 'q', HCA_QP_QKEY },
-		{ 'v', HCA_QP_AV }, { 'm', HCA_QP_PATH_MTU }, { 't', HCA_QP_TIMEOUT }, { 'r', HCA_QP_RETRY_CNT },
-		{ 'R', HCA_QP_RNR_RETRY }, { 'd', HCA_QP_RQ_PSN }, { 'x', HCA_QP_MAX_QP_RD_ATOMIC },
-		{ 'A', HCA_QP_ALT_PATH }, { 'i', HCA_QP_MIN_RNR_TIMER }, { 'y', HCA_QP_SQ_PSN },
-		{ 'D', HCA_QP_MAX_DEST_RD_ATOMIC }, { 'G', HCA_QP_PATH_MIG_STATE }, { 'C', HCA_QP_CAP },
+		{ 's', HCA_QP_STATE },
+		{ 'c', HCA_QP_CUR_STATE },
+		{ 'n', HCA_QP_EN_SQD_ASYNC_NOTIFY },
+		{ 'a', HCA_QP_ACCESS_FLAGS },
+		{ 'p', HCA_QP_PKEY_INDEX },
+		{ 'o', HCA_QP_PORT },
+		{ 'q', HCA_QP_QKEY },
+		{ 'v', HCA_QP_AV },
+		{ 'm', HCA_QP_PATH_MTU },
+		{ 't', HCA_QP_TIMEOUT },
+		{ 'r', HCA_QP_RETRY_CNT },
+		{ 'R', HCA_QP_RNR_RETRY },
+		{ 'd', HCA_QP_RQ_PSN },
+		{ 'x', HCA_QP_MAX_QP_RD_ATOMIC },
+		{ 'A', HCA_QP_ALT_PATH },
+		{ 'i', HCA_QP_MIN_RNR_TIMER },
+		{ 'y', HCA_QP_SQ_PSN },
+		{ 'D', HCA_QP_MAX_DEST_RD_ATOMIC },
+		{ 'G', HCA_QP_PATH_MIG_STATE },
+		{ 'C', HCA_QP_CAP },
 		{ 'N', HCA_QP_DEST_QPN },
 	};
 	u32 i;
@@ -87,10 +110,11 @@ static void check_cell(u8 from, u8 to, u32 type)
 	for (i = 1; letters[i]; i++) {
 		u32 bit = bit_of(letters[i]);
 
-		row(n, "an attribute more", hca_qp_transition_ok(type, from, to, HCA_QP_STATE | req | bit) ==
-						    (valid && ((req | opt) & bit)));
+		row(n, "an attribute more",
+		    hca_qp_transition_ok(type, from, to, HCA_QP_STATE | req | bit) == (valid && ((req | opt) & bit)));
 		if (req & bit)
-			row(n, "a required one missing", !hca_qp_transition_ok(type, from, to, HCA_QP_STATE | (req & ~bit)));
+			row(n, "a required one missing",
+			    !hca_qp_transition_ok(type, from, to, HCA_QP_STATE | (req & ~bit)));
 	}
 }
 
@@ -151,7 +175,8 @@ static const struct {
 	{ 39, HCA_QPS_SQD, HCA_QP_ALT_PATH, F(alt_timeout), 32, -EINVAL },
 	{ 40, HCA_QPS_SQD, HCA_QP_ALT_PATH, F(alt_timeout), 31, 0 },
 	{ 41, HCA_QPS_RTS, HCA_QP_PATH_MIG_STATE, F(path_mig_state), HCA_MIG_MIGRATED, 0 },
-	{ 42, HCA_QPS_RTS, HCA_QP_PATH_MIG_STATE, F(path_mig_state), HCA_MIG_REARM, -EINVAL }, /* without alternate path */
+	{ 42, HCA_QPS_RTS, HCA_QP_PATH_MIG_STATE, F(path_mig_state), HCA_MIG_REARM,
+	  -EINVAL }, /* without alternate path */
 	{ 43, HCA_QPS_RTS, HCA_QP_PATH_MIG_STATE | HCA_QP_ALT_PATH, F(path_mig_state), HCA_MIG_REARM, 0 },
 	{ 44, HCA_QPS_RTS, HCA_QP_PATH_MIG_STATE | HCA_QP_ALT_PATH, F(path_mig_state), HCA_MIG_ARMED, -EINVAL },
 	{ 45, HCA_QPS_RTS, HCA_QP_CUR_STATE, F(cur_state), HCA_QPS_RTS, 0 },
@@ -172,7 +197,8 @@ static void check_values(struct fixture *f, struct hca_soft_wq *wq)
 		row(values[i].n, "the value", hca_qp_modify(f->ctx, qpn, &a, values[i].mask) == values[i].err);
 		hca_qp_query(f->ctx, qpn, &q);
 		if (!values[i].err && values[i].mask != HCA_QP_CUR_STATE)
-			row(values[i].n, "is kept", !memcmp((u8 *)&q + values[i].off, &values[i].value, values[i].size));
+			row(values[i].n, "is kept",
+			    !memcmp((u8 *)&q + values[i].off, &values[i].value, values[i].size));
 	}
 }
 

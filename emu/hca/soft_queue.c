@@ -176,7 +176,11 @@ static u32 recvs_waiting(void *fe)
 }
 
 static const struct hca_wq_ops wq_ops = {
-	.next_send = next_send, .send_done = send_done, .next_recv = next_recv, .recv_done = recv_done, .reset = reset,
+	.next_send = next_send,
+	.send_done = send_done,
+	.next_recv = next_recv,
+	.recv_done = recv_done,
+	.reset = reset,
 };
 
 static void wq_free(struct hca_soft_wq *wq)

@@ -12,8 +12,8 @@ struct hca_srq *hca_srq_get(struct hca_ctx *ctx, u32 srqn)
 	return srq && srq->ctx == ctx ? srq : NULL;
 }
 
-int hca_srq_create(struct hca_ctx *ctx, u32 pdn, const struct hca_srq_attr *attr, const struct hca_wq_ops *ops, void *fe,
-		   u32 *srqn)
+int hca_srq_create(struct hca_ctx *ctx, u32 pdn, const struct hca_srq_attr *attr, const struct hca_wq_ops *ops,
+		   void *fe, u32 *srqn)
 {
 	const struct hca_caps *caps = &hca_caps_default;
 	struct hca_pd *pd = hca_pd_get(ctx, pdn);

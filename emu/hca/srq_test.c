@@ -14,14 +14,10 @@ static const struct {
 	struct hca_srq_attr attr;
 	int err;
 } creations[] = {
-	{ 1, { 8, 1, 0 }, 0 },
-	{ 2, { 0, 1, 0 }, -EINVAL },
-	{ 3, { 1 << 15, 1, 0 }, 0 },
-	{ 4, { (1 << 15) + 1, 1, 0 }, -EINVAL },
-	{ 5, { 8, HCA_MAX_SGE, 0 }, 0 },
-	{ 6, { 8, HCA_MAX_SGE + 1, 0 }, -EINVAL },
-	{ 7, { 8, 1, 8 }, 0 },
-	{ 8, { 8, 1, 9 }, -EINVAL },
+	{ 1, { 8, 1, 0 }, 0 },           { 2, { 0, 1, 0 }, -EINVAL },
+	{ 3, { 1 << 15, 1, 0 }, 0 },     { 4, { (1 << 15) + 1, 1, 0 }, -EINVAL },
+	{ 5, { 8, HCA_MAX_SGE, 0 }, 0 }, { 6, { 8, HCA_MAX_SGE + 1, 0 }, -EINVAL },
+	{ 7, { 8, 1, 8 }, 0 },           { 8, { 8, 1, 9 }, -EINVAL },
 };
 
 static void check_creations(struct fixture *f)
@@ -75,8 +71,8 @@ static void check_error(struct fixture *f, struct hca_soft_wq *srq, struct hca_q
 
 	post(srq, 40, 1);
 	hca_qp_fail(a, HCA_QPS_ERR, -1);
-	row(40, "a QP in error leaves them to the others", hca_soft_cq_poll(cq, &cqe, 1) == 0 &&
-								   hca_soft_wq_recvs(srq) == 1);
+	row(40, "a QP in error leaves them to the others",
+	    hca_soft_cq_poll(cq, &cqe, 1) == 0 && hca_soft_wq_recvs(srq) == 1);
 	row(41, "and takes none", hca_next_recv(a, &wr) == 0);
 }
 
