@@ -59,17 +59,19 @@ struct sa_mcast;
 
 /*
  * Joins @want->mgid with @want->join_state (1 full, 2 non-member, 4 send-only) from @want->port_gid. @comp: SA_COMP()
- * bits of enum wire_mcmemberrec_comp for the further fields of @want that count (PKEY, QKEY, SL, MTU with MTU_SEL...);
+ * bits of enum wire_mcmember_comp for the further fields of @want that count (PKEY, QKEY, SL, MTU with MTU_SEL...);
  * MGID, PORT_GID and JOIN_STATE are implied. With an MGID of zero the SA picks one. The callback comes once.
  */
 struct sa_mcast *sa_mcast_join(struct sa_client *c, const struct sa_mcmember *want, u64 comp, sa_mcast_fn *cb,
 			       void *ctx);
 void sa_mcast_leave(struct sa_mcast *m); /* no callback any more; m is gone */
+/* The group as last joined (after a rejoin the MLID may be another one); valid after a callback with status 0. */
+const struct sa_mcmember *sa_mcast_record(const struct sa_mcast *m);
 /* Asks the SA for the record of a group without joining (Get). */
 struct sa_query *sa_mcast_get(struct sa_client *c, const struct wire_gid *mgid, u32 timeout_ms, sa_mcast_fn *cb,
 			      void *ctx);
-/* After WIRE_PORT_CLIENT_REREGISTER, WIRE_PORT_SM_CHANGE or WIRE_PORT_LID_CHANGE: joins every group again. Callbacks do
- * not come a second time. */
+/* After WIRE_PORT_CLIENT_REREGISTER, WIRE_PORT_SM_CHANGE or WIRE_PORT_LID_CHANGE: joins every group again, for as long
+ * as it takes until the SA answers. Callbacks do not come a second time. */
 void sa_client_rejoin(struct sa_client *c);
 
 #endif

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Agents of the MAD layer: who may register for what, and who gets a MAD. The rules are those of the kernel's ib_mad. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "emu/mad/internal.h"
+#include "emu/wire/smp.h"
+
+#define CLASS_MAX 80	/* classes from here on do not exist, but for the directed-route one */
+#define VERSION_MAX 0x83
+#define AGENTS_MAX 4096 /* of one port */
+
+/* ---- registration ---- */
+
+static bool reg_is_valid(const struct mad_agent_reg *reg)
+{
+	bool oui = reg->oui[0] || reg->oui[1] || reg->oui[2];
+
+	if (reg->qpn > MAD_QPN_GSI || reg->rmpp_version > RMPP_VERSION_1)
+		return false;
+	if (!reg->mgmt_class)
+		return true; /* sends only */
+	if (!reg->recv || reg->class_version >= VERSION_MAX)
+		return false;
+	if (reg->mgmt_class >= CLASS_MAX && reg->mgmt_class != MAD_CLASS_SUBN_DIRECTED)
+		return false;
+	if (wire_mad_is_vendor2_class(reg->mgmt_class) && !oui)
+		return false;
+	if (reg->rmpp_version && !rmpp_class(reg->mgmt_class))
+		return false;
+	return wire_mad_is_smp_class(reg->mgmt_class) == (reg->qpn == MAD_QPN_SMI);
+}
+
+static bool same_class(const struct mad_agent_reg *a, const struct mad_agent_reg *b)
+{
+	return a->qpn == b->qpn && a->mgmt_class == b->mgmt_class && a->class_version == b->class_version &&
+	       (!wire_mad_is_vendor2_class(a->mgmt_class) || memcmp(a->oui, b->oui, 3) == 0);
+}
+
+static bool methods_are_free(const struct mad_port *mp, const struct mad_agent_reg *reg)
+{
+	const struct mad_agent *a;
+
+	list_for_each(a, &mp->agents, link)
+		if (a->reg.mgmt_class && same_class(&a->reg, reg) &&
+		    ((a->reg.methods[0] & reg->methods[0]) | (a->reg.methods[1] & reg->methods[1])))
+			return false;
+	return true;
+}
+
+static struct mad_agent *by_tid_high(const struct mad_port *mp, u32 tid_high)
+{
+	struct mad_agent *a;
+
+	list_for_each(a, &mp->agents, link)
+		if (a->tid_high == tid_high)
+			return a;
+	return NULL;
+}
+
+int mad_agent_register(struct mad_port *mp, const struct mad_agent_reg *reg, struct mad_agent **agent)
+{
+	struct mad_agent *a;
+	u32 n = 0;
+
+	if (!reg_is_valid(reg))
+		return -EINVAL;
+	if (reg->mgmt_class && !methods_are_free(mp, reg))
+		return -EBUSY;
+	list_for_each(a, &mp->agents, link)
+		n++;
+	a = n < AGENTS_MAX ? calloc(1, sizeof(*a)) : NULL;
+	if (!a)
+		return -ENOMEM;
+	a->mp = mp;
+	a->reg = *reg;
+	list_init(&a->reqs);
+	list_init(&a->rmpp_recvs);
+	do
+		a->tid_high = ++mp->last_tid_high;
+	while (!a->tid_high || by_tid_high(mp, a->tid_high));
+	list_add(&mp->agents, &a->link);
+	*agent = a;
+	return 0;
+}
+
+void mad_agent_unregister(struct mad_agent *a)
+{
+	if (!a)
+		return;
+	while (!list_empty(&a->reqs))
+		mad_req_free(list_first(&a->reqs, struct mad_req, link));
+	rmpp_agent_fini(a);
+	list_del(&a->link);
+	free(a);
+}
+
+u32 mad_agent_tid_high(const struct mad_agent *agent)
+{
+	return agent->tid_high;
+}
+
+/* ---- dispatch ---- */
+
+static bool takes(const struct mad_agent *a, u8 qpn, const u8 *mad)
+{
+	u8 method = wire_get(mad, MAD_METHOD) & 0x7f;
+
+	return a->reg.qpn == qpn && a->reg.mgmt_class == mad[1] && a->reg.class_version == mad[2] &&
+	       (a->reg.methods[method / 64] & BIT_ULL(method % 64)) &&
+	       (!wire_mad_is_vendor2_class(mad[1]) || memcmp(a->reg.oui, mad + 37, 3) == 0);
+}
+
+/* Responses go by the TID that the agent put into its request; all else by class, version and method. */
+static struct mad_agent *find_agent(struct mad_port *mp, u8 qpn, const u8 *mad)
+{
+	struct mad_agent *a;
+
+	if (wire_mad_is_response(mad[3])) {
+		a = by_tid_high(mp, wire_get(mad, MAD_TID) >> 32);
+		return a && a->reg.qpn == qpn && a->reg.recv ? a : NULL;
+	}
+	list_for_each(a, &mp->agents, link)
+		if (takes(a, qpn, mad))
+			return a;
+	return NULL;
+}
+
+/* A Get or Set that nobody serves is answered with "method and attribute not supported", as the kernel does. */
+static void answer_unsupported(struct mad_port *mp, u8 qpn, const u8 *mad, const struct mad_addr *from)
+{
+	u16 status = MAD_STATUS_BAD_METHOD_ATTR;
+	u8 resp[MAD_SIZE];
+
+	if (mad[3] != MAD_METHOD_GET && mad[3] != MAD_METHOD_SET)
+		return;
+	memcpy(resp, mad, MAD_SIZE);
+	wire_set(resp, MAD_METHOD, MAD_METHOD_GET_RESP);
+	if (mad[1] == MAD_CLASS_SUBN_DIRECTED)
+		status |= 0x8000; /* the D bit: back along the route, 14.2.2.1 */
+	wire_set(resp, MAD_STATUS, status);
+	if (mad_port_xmit(mp, qpn, resp, from) == 0)
+		mp->counter[MAD_CTR_UNSUPPORTED]++;
+}
+
+static void deliver(struct mad_agent *a, const u8 *data, u32 len, const struct mad_addr *from)
+{
+	void *cookie = NULL;
+	struct mad_req *r;
+
+	if (wire_mad_is_response(data[3])) {
+		r = mad_req_find(a, data, from);
+		if (r) {
+			cookie = r->cookie;
+			mad_req_free(r);
+		} else if (a->reg.rmpp_version || !rmpp_active(data)) {
+			/* Only an agent that does RMPP itself gets the parts of a response that come later. */
+			a->mp->counter[MAD_CTR_UNMATCHED]++;
+			return;
+		}
+	}
+	a->reg.recv(a->reg.ctx, data, len, from, cookie); /* may unregister the agent */
+}
+
+void mad_agent_receive(struct mad_port *mp, u8 qpn, const u8 *mad, const struct mad_addr *from)
+{
+	struct mad_agent *a = find_agent(mp, qpn, mad);
+	struct rmpp_msg msg;
+
+	if (!a) {
+		mp->counter[MAD_CTR_NO_AGENT]++;
+		answer_unsupported(mp, qpn, mad, from);
+		return;
+	}
+	if (!a->reg.rmpp_version || !rmpp_active(mad)) {
+		deliver(a, mad, MAD_SIZE, from);
+		return;
+	}
+	if (rmpp_receive(a, mad, from, &msg)) {
+		deliver(a, msg.data, msg.len, from);
+		free(msg.data);
+	}
+}

@@ -1,0 +1,359 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* QP0 and QP1 of a CA port: packets to MADs and back. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "emu/mad/internal.h"
+#include "emu/wire/hdr.h"
+#include "emu/wire/opcode.h"
+#include "emu/wire/smp.h"
+
+static const char *const counter_names[] = {
+#define MAD_COUNTER_NAME(name, str) [MAD_CTR_##name] = str,
+	MAD_COUNTERS(MAD_COUNTER_NAME)
+#undef MAD_COUNTER_NAME
+};
+static_assert(ARRAY_SIZE(counter_names) == MAD_CTR_NUM, "a name for each counter");
+
+const char *mad_counter_name(enum mad_counter c)
+{
+	return c < MAD_CTR_NUM ? counter_names[c] : "?";
+}
+
+u64 mad_port_counter(const struct mad_port *mp, enum mad_counter c)
+{
+	return c < MAD_CTR_NUM ? mp->counter[c] : 0;
+}
+
+struct wire_port *mad_port_wire(const struct mad_port *mp)
+{
+	return mp->wire;
+}
+
+/* ---- out ---- */
+
+/* SMPs that start with a directed route come from the permissive LID (14.2.1.1), and so do those of a port without LID. */
+static u16 source_lid(const struct wire_port *w, u8 qpn, const u8 *mad, const struct mad_addr *to)
+{
+	if (qpn == MAD_QPN_SMI && mad[1] == MAD_CLASS_SUBN_DIRECTED && to->lid == WIRE_LID_PERMISSIVE)
+		return WIRE_LID_PERMISSIVE;
+	if (!w->attr.lid)
+		return WIRE_LID_PERMISSIVE;
+	return w->attr.lid | (to->path_bits & (BIT(w->attr.lmc) - 1));
+}
+
+static void put_grh(struct wire_packet *p, const struct wire_port *w, const struct mad_addr *to)
+{
+	struct wire_grh *grh = (struct wire_grh *)(p->hdr + 8);
+
+	p->grh_off = 8;
+	wire_grh_set_ver_tc_flow(grh, to->traffic_class, to->flow_label);
+	grh->paylen = cpu_to_be16(sizeof(struct wire_bth) + sizeof(struct wire_deth) + MAD_SIZE + WIRE_ICRC_LEN);
+	grh->nxthdr = WIRE_GRH_NXTHDR_IBA;
+	grh->hoplmt = to->hop_limit;
+	grh->sgid = w->attr.gid[to->gid_index];
+	grh->dgid = to->gid;
+}
+
+static u32 remote_qkey(u8 qpn, const struct mad_addr *to)
+{
+	if (qpn == MAD_QPN_SMI)
+		return 0;
+	/* A Q_Key with its top bit set stands for the sending QP's own (10.2.5). */
+	return (to->qkey & 0x80000000u) || (to->qpn == MAD_QPN_GSI && !to->qkey) ? MAD_QKEY_WELL_KNOWN : to->qkey;
+}
+
+static struct wire_packet *build(struct mad_port *mp, u8 qpn, const u8 *mad, const struct mad_addr *to, u16 pkey)
+{
+	struct wire_packet *p = wire_packet_alloc();
+	struct wire_buf *buf = wire_buf_alloc(MAD_SIZE);
+	u8 sl = qpn == MAD_QPN_SMI ? 0 : to->sl & 0xf;
+
+	if (!p || !buf) {
+		if (p)
+			wire_packet_free(p);
+		wire_buf_put(buf);
+		return NULL;
+	}
+	memcpy(buf->data, mad, MAD_SIZE);
+	p->buf = buf;
+	p->data = buf->data;
+	p->len = MAD_SIZE;
+	p->has_lrh = 1;
+	p->hdr_len = 8;
+	if (to->grh) {
+		put_grh(p, mp->wire, to);
+		p->hdr_len += sizeof(struct wire_grh);
+	}
+	p->bth_off = p->hdr_len;
+	wire_bth_fill((struct wire_bth *)(p->hdr + p->bth_off), WIRE_UD_SEND_ONLY, false, 0, pkey, to->qpn, false,
+		      mp->psn[qpn]);
+	mp->psn[qpn] = wire_psn_add(mp->psn[qpn], 1);
+	wire_deth_fill((struct wire_deth *)(p->hdr + p->bth_off + 12), remote_qkey(qpn, to), qpn);
+	p->hdr_len += sizeof(struct wire_bth) + sizeof(struct wire_deth);
+	p->vl = qpn == MAD_QPN_SMI ? WIRE_VL_MGMT : 0;
+	wire_lrh_fill((struct wire_lrh *)p->hdr, p->vl, sl, to->grh ? WIRE_LNH_GRH : WIRE_LNH_BTH, to->lid,
+		      source_lid(mp->wire, qpn, mad, to), wire_packet_link_len(p) / 4);
+	return p;
+}
+
+int mad_port_xmit(struct mad_port *mp, u8 qpn, const u8 *mad, const struct mad_addr *to)
+{
+	const struct wire_port_attr *attr = &mp->wire->attr;
+	u16 pkey = WIRE_PKEY_DEFAULT_FULL;
+	struct wire_packet *p;
+
+	if (qpn == MAD_QPN_GSI) {
+		if (to->pkey_index >= WIRE_PORT_PKEYS || !wire_pkey_is_valid(attr->pkey[to->pkey_index]))
+			return -EINVAL;
+		pkey = attr->pkey[to->pkey_index];
+	}
+	if (to->grh && to->gid_index >= WIRE_PORT_GIDS)
+		return -EINVAL;
+	if (mp->tx_len[qpn] >= MAD_TX_MAX) {
+		mp->counter[MAD_CTR_TX_DROPPED]++;
+		return 0;
+	}
+	p = build(mp, qpn, mad, to, pkey);
+	if (!p)
+		return -ENOMEM;
+	mp->counter[MAD_CTR_SENT]++;
+	mp->tx_len[qpn]++;
+	list_add(&mp->tx[qpn], &p->link);
+	loop_task_queue(mp->loop, &mp->pump);
+	return 0;
+}
+
+static void pump_qp(struct mad_port *mp, u8 qpn)
+{
+	struct list *tx = &mp->tx[qpn];
+	struct wire_packet *p;
+
+	while (!list_empty(tx)) {
+		p = list_first(tx, struct wire_packet, link);
+		list_del(&p->link);
+		if (wire_port_send(mp->wire, p) == -EAGAIN) {
+			list_add(tx->next, &p->link); /* in front of the first, as it was */
+			return;
+		}
+		mp->tx_len[qpn]--;
+	}
+}
+
+/*
+ * Packets leave here and not in mad_send(), so that a link which delivers at once does not call an agent that is in the
+ * middle of sending. The same holds for sent().
+ */
+static void pump(struct loop_task *t, struct now now)
+{
+	struct mad_port *mp = container_of(t, struct mad_port, pump);
+	struct list done;
+
+	pump_qp(mp, MAD_QPN_SMI);
+	pump_qp(mp, MAD_QPN_GSI);
+	list_init(&done);
+	list_splice(&done, &mp->done);
+	while (!list_empty(&done))
+		mad_req_end(list_first(&done, struct mad_req, done), 0);
+}
+
+/* ---- in ---- */
+
+static u8 gid_index(const struct wire_port_attr *attr, const struct wire_gid *gid)
+{
+	u8 i;
+
+	for (i = 0; i < WIRE_PORT_GIDS; i++)
+		if (wire_gid_equal(&attr->gid[i], gid))
+			return i;
+	return 0;
+}
+
+static void get_addr(const struct mad_port *mp, const struct wire_packet *p, struct mad_addr *a)
+{
+	const struct wire_lrh *lrh = (const struct wire_lrh *)p->hdr;
+	const struct wire_deth *deth = (const struct wire_deth *)(p->hdr + p->bth_off + 12);
+	const struct wire_grh *grh = (const struct wire_grh *)(p->hdr + p->grh_off);
+
+	memset(a, 0, sizeof(*a));
+	a->qpn = wire_deth_src_qp(deth);
+	a->qkey = wire_deth_qkey(deth);
+	if (p->has_lrh) {
+		a->lid = wire_lrh_slid(lrh);
+		a->sl = wire_lrh_sl(lrh);
+		if (wire_lid_is_unicast(wire_lrh_dlid(lrh)))
+			a->path_bits = wire_lrh_dlid(lrh) & (BIT(mp->wire->attr.lmc) - 1);
+	}
+	if (!p->grh_off)
+		return;
+	a->grh = true;
+	a->gid = grh->sgid;
+	a->gid_index = gid_index(&mp->wire->attr, &grh->dgid);
+	a->hop_limit = 0xff; /* for the way back, as the kernel reports it */
+	a->traffic_class = wire_grh_tclass(grh);
+	a->flow_label = wire_grh_flow(grh);
+}
+
+static int pkey_index(const struct wire_port_attr *attr, u16 pkey)
+{
+	int i;
+
+	for (i = 0; i < WIRE_PORT_PKEYS; i++)
+		if (wire_pkey_match(attr->pkey[i], pkey))
+			return i;
+	return -1;
+}
+
+static void violation(struct mad_port *mp, const struct wire_packet *p, bool qkey, u32 key)
+{
+	const struct wire_lrh *lrh = (const struct wire_lrh *)p->hdr;
+	const struct wire_bth *bth = (const struct wire_bth *)(p->hdr + p->bth_off);
+	const struct wire_grh *grh = (const struct wire_grh *)(p->hdr + p->grh_off);
+	struct wire_port_violation v = {
+		.qkey = qkey,
+		.key = key,
+		.sqp = wire_deth_src_qp((const struct wire_deth *)(bth + 1)),
+		.dqp = wire_bth_qpn(bth),
+	};
+
+	if (p->has_lrh) {
+		v.sl = wire_lrh_sl(lrh);
+		v.slid = wire_lrh_slid(lrh);
+		v.dlid = wire_lrh_dlid(lrh);
+	}
+	if (p->grh_off) {
+		v.sgid = grh->sgid;
+		v.dgid = grh->dgid;
+	}
+	mp->counter[qkey ? MAD_CTR_QKEY_BAD : MAD_CTR_PKEY_BAD]++;
+	if (mp->wire->ops->violation)
+		mp->wire->ops->violation(mp->wire, &v);
+}
+
+/* The keys of a packet to QP1: any P_Key of the port's table (10.9.8), and the well-known Q_Key. */
+static bool check_keys(struct mad_port *mp, const struct wire_packet *p, struct mad_addr *from)
+{
+	u16 pkey = wire_bth_pkey((const struct wire_bth *)(p->hdr + p->bth_off));
+	int index = pkey_index(&mp->wire->attr, pkey);
+
+	if (index < 0) {
+		violation(mp, p, false, pkey);
+		return false;
+	}
+	from->pkey_index = index;
+	if (from->qkey != MAD_QKEY_WELL_KNOWN) {
+		violation(mp, p, true, from->qkey);
+		return false;
+	}
+	return true;
+}
+
+/* Is this a MAD that may stand on this QP? CM serves ClassPortInfo by other methods than Send only. */
+static bool check_mad(u8 qpn, const u8 *mad)
+{
+	if (mad[0] != MAD_BASE_VERSION_1)
+		return false;
+	if (wire_mad_is_smp_class(mad[1]) != (qpn == MAD_QPN_SMI))
+		return false;
+	return mad[1] != MAD_CLASS_CM || wire_get(mad, MAD_ATTR_ID) == MAD_ATTR_CLASS_PORT_INFO ||
+	       wire_get(mad, MAD_METHOD) == MAD_METHOD_SEND;
+}
+
+static void take(struct mad_port *mp, const struct wire_packet *p)
+{
+	const struct wire_bth *bth = (const struct wire_bth *)(p->hdr + p->bth_off);
+	u32 qpn = wire_bth_qpn(bth);
+	struct mad_addr from;
+
+	if (bth->opcode != WIRE_UD_SEND_ONLY || qpn > MAD_QPN_GSI || p->len != MAD_SIZE ||
+	    p->hdr_len < p->bth_off + sizeof(*bth) + sizeof(struct wire_deth)) {
+		mp->counter[MAD_CTR_MALFORMED]++;
+		return;
+	}
+	get_addr(mp, p, &from);
+	if (qpn == MAD_QPN_GSI && !check_keys(mp, p, &from))
+		return;
+	if (!check_mad(qpn, p->data)) {
+		mp->counter[MAD_CTR_MALFORMED]++;
+		return;
+	}
+	mp->counter[MAD_CTR_RECEIVED]++;
+	mad_agent_receive(mp, qpn, p->data, &from);
+}
+
+static int port_receive(void *ctx, struct wire_packet *p)
+{
+	take(ctx, p);
+	wire_packet_free(p);
+	return 0;
+}
+
+static void port_ready(void *ctx)
+{
+	struct mad_port *mp = ctx;
+
+	if (mp->tx_len[0] || mp->tx_len[1])
+		loop_task_queue(mp->loop, &mp->pump);
+}
+
+static void port_event(void *ctx, enum wire_port_event event)
+{
+	struct mad_port *mp = ctx;
+	struct mad_watch *w, *tmp;
+
+	list_for_each_safe(w, tmp, &mp->watches, link)
+		w->fn(w, event);
+}
+
+void mad_port_watch(struct mad_port *mp, struct mad_watch *w)
+{
+	list_add(&mp->watches, &w->link);
+}
+
+void mad_port_unwatch(struct mad_watch *w)
+{
+	list_del(&w->link);
+}
+
+/* ---- life ---- */
+
+struct mad_port *mad_port_create(struct loop *loop, struct wire_port *port)
+{
+	struct mad_port *mp = calloc(1, sizeof(*mp));
+
+	if (!mp)
+		return NULL;
+	mp->loop = loop;
+	mp->wire = port;
+	list_init(&mp->agents);
+	list_init(&mp->tx[0]);
+	list_init(&mp->tx[1]);
+	list_init(&mp->done);
+	list_init(&mp->watches);
+	loop_task_init(&mp->pump, pump);
+	port->mad = (struct wire_port_user){
+		.ctx = mp, .receive = port_receive, .ready = port_ready, .event = port_event
+	};
+	return mp;
+}
+
+void mad_port_destroy(struct mad_port *mp)
+{
+	struct wire_packet *p, *tmp;
+	int i;
+
+	if (!mp)
+		return;
+	while (!list_empty(&mp->agents))
+		mad_agent_unregister(list_first(&mp->agents, struct mad_agent, link));
+	loop_task_cancel(&mp->pump);
+	for (i = 0; i < 2; i++)
+		list_for_each_safe(p, tmp, &mp->tx[i], link) {
+			list_del(&p->link);
+			wire_packet_free(p);
+		}
+	while (!list_empty(&mp->watches))
+		list_del(mp->watches.next);
+	memset(&mp->wire->mad, 0, sizeof(mp->wire->mad));
+	free(mp);
+}

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Sending: requests wait for their responses, are sent again, and time out. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "emu/mad/internal.h"
+
+#define DATA_MAX (RMPP_SEGS_MAX * 128u) /* well above any table, below what the segment count can say */
+
+void mad_req_arm(struct mad_req *r, u32 timeout_ms)
+{
+	loop_timer_set(r->agent->mp->loop, &r->timer,
+		       loop_now(r->agent->mp->loop).ns + timeout_ms * NSEC_PER_MSEC);
+}
+
+void mad_req_free(struct mad_req *r)
+{
+	loop_timer_cancel(&r->timer);
+	list_del(&r->link);
+	list_del(&r->done);
+	r->agent->nreqs--;
+	free(r);
+}
+
+void mad_req_end(struct mad_req *r, int status)
+{
+	struct mad_agent *a = r->agent;
+
+	/* sent() may unregister the agent or cancel by cookie: nothing of ours may still hold the request. */
+	loop_timer_cancel(&r->timer);
+	list_del(&r->link);
+	list_del(&r->done);
+	a->nreqs--;
+	if (status == MAD_TIMED_OUT)
+		a->mp->counter[MAD_CTR_TIMEOUTS]++;
+	if (a->reg.sent)
+		a->reg.sent(a->reg.ctx, r->data, r->len, status, r->cookie);
+	free(r);
+}
+
+static void expired(struct loop_timer *t, struct now now)
+{
+	struct mad_req *r = container_of(t, struct mad_req, timer);
+	struct mad_port *mp = r->agent->mp;
+
+	if (!r->retries_left) {
+		mad_req_end(r, MAD_TIMED_OUT);
+		return;
+	}
+	r->retries_left--;
+	if (r->rmpp) {
+		if (!rmpp_send_retry(r)) {
+			mad_req_end(r, MAD_TIMED_OUT);
+			return;
+		}
+	} else {
+		/* A P_Key that has left the table meanwhile makes this a lost packet. */
+		(void)mad_port_xmit(mp, r->agent->reg.qpn, r->data, &r->to);
+		mad_req_arm(r, r->timeout_ms);
+	}
+	mp->counter[MAD_CTR_RESENT]++;
+}
+
+/*
+ * Is @mad, which came from @from, the other half of what @r sent? A response to a request comes from wherever the
+ * manager lives, so only the presence of a GRH is compared; an RMPP acknowledgement of a response has to come from the
+ * LID or GID to which the response went.
+ */
+static bool same_peer(const struct mad_req *r, const u8 *mad, const struct mad_addr *from)
+{
+	bool sent_resp = wire_mad_is_response(r->data[3]), got_resp = wire_mad_is_response(mad[3]);
+
+	if (sent_resp == got_resp)
+		return false;
+	if (mad[1] == MAD_CLASS_SUBN_DIRECTED)
+		return true;
+	if (r->to.grh != from->grh)
+		return false;
+	if (got_resp)
+		return true;
+	return from->grh ? wire_gid_equal(&r->to.gid, &from->gid) : r->to.lid == from->lid;
+}
+
+struct mad_req *mad_req_find(struct mad_agent *a, const u8 *mad, const struct mad_addr *from)
+{
+	struct mad_req *r;
+
+	list_for_each(r, &a->reqs, link)
+		if (memcmp(r->data + 8, mad + 8, 8) == 0 && r->data[1] == mad[1] && same_peer(r, mad, from))
+			return r;
+	return NULL;
+}
+
+static void set_tid(struct mad_agent *a, u8 *mad)
+{
+	if (wire_mad_is_response(mad[3]) || mad[1] == MAD_CLASS_CM)
+		return;
+	wire_set(mad, WIRE_FIELD(64, 32), a->tid_high);
+}
+
+static bool wants_rmpp(const struct mad_agent *a, const u8 *data, u32 len)
+{
+	return a->reg.rmpp_version && len >= MAD_RMPP_HDR_END && rmpp_active(data) &&
+	       wire_get(data, RMPP_TYPE) == RMPP_TYPE_DATA;
+}
+
+static struct mad_req *req_create(struct mad_agent *a, const u8 *data, u32 len, const struct mad_addr *to, void *cookie)
+{
+	struct mad_req *r;
+
+	if (a->nreqs >= MAD_REQS_MAX)
+		return NULL;
+	r = calloc(1, sizeof(*r) + max(len, (u32)MAD_SIZE));
+	if (!r)
+		return NULL;
+	memcpy(r->data, data, len);
+	r->len = len;
+	r->agent = a;
+	r->to = *to;
+	r->cookie = cookie;
+	r->timer.fn = expired;
+	list_init(&r->done);
+	list_add(&a->reqs, &r->link);
+	a->nreqs++;
+	set_tid(a, r->data);
+	return r;
+}
+
+int mad_send(struct mad_agent *a, const u8 *data, u32 len, const struct mad_addr *to, u32 timeout_ms, u32 retries,
+	     void *cookie)
+{
+	bool rmpp = len >= MAD_HDR_SIZE && wants_rmpp(a, data, len);
+	struct mad_req *r;
+	int err;
+
+	if (len < MAD_HDR_SIZE || len > (rmpp ? DATA_MAX : MAD_SIZE) || (rmpp && len < rmpp_hdr_len(data[1])))
+		return -EINVAL;
+	if (to->qpn == MAD_QPN_SMI && a->reg.qpn != MAD_QPN_SMI)
+		return -EINVAL;
+	r = req_create(a, data, len, to, cookie);
+	if (!r)
+		return -ENOMEM;
+	r->timeout_ms = timeout_ms;
+	r->retries = r->retries_left = retries;
+	if (rmpp) {
+		r->rmpp = true;
+		rmpp_send_start(r);
+		return 0;
+	}
+	err = mad_port_xmit(a->mp, a->reg.qpn, r->data, &r->to);
+	if (err) {
+		mad_req_free(r);
+		return err;
+	}
+	if (timeout_ms)
+		mad_req_arm(r, timeout_ms);
+	else
+		list_add(&a->mp->done, &r->done);
+	return 0;
+}
+
+void mad_cancel(struct mad_agent *a, const void *cookie)
+{
+	struct mad_req *r, *tmp;
+
+	list_for_each_safe(r, tmp, &a->reqs, link)
+		if (r->cookie == cookie)
+			mad_req_free(r);
+}

@@ -1,0 +1,412 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Multicast membership of a port. A group is joined at the SA once per join state, whatever number of members share it;
+ * one request of a group is under way at a time, and a task of the group decides what comes next.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "emu/mad/sa_internal.h"
+
+#define REJOIN_MS 1000 /* between tries when the SA does not answer */
+
+enum member_state { MEMBER_WANTS, MEMBER_WANTS_AGAIN, MEMBER_IN, MEMBER_REFUSED };
+
+struct sa_group {
+	struct list link; /* sa_client.groups */
+	struct sa_client *client;
+	struct wire_gid mgid; /* zero until the SA has picked one */
+	struct list members;
+	struct sa_mcmember rec; /* as the SA answered last */
+	u8 joined;		/* join state bits held at the SA */
+	struct sa_query *query; /* under way */
+	struct sa_mcast *joining; /* for this member; NULL when it left meanwhile, or for a Delete */
+	u8 asked;		/* bits in the request under way */
+	struct loop_task work;
+	struct loop_timer again;
+};
+
+struct sa_mcast {
+	struct list link; /* sa_group.members */
+	struct sa_group *group;
+	enum member_state state;
+	struct sa_mcmember want;
+	u64 comp;
+	sa_mcast_fn *cb;
+	void *ctx;
+};
+
+/* The fields of a record that travel as numbers: where they lie in the MAD and in the struct. */
+static const struct mc_field {
+	struct wire_field wire;
+	u8 offset, size;
+} mc_fields[] = {
+#define F(name, member) \
+	{ name, offsetof(struct sa_mcmember, member), sizeof(((struct sa_mcmember *)0)->member) }
+	F(MCMEMBER_QKEY, qkey),
+	F(MCMEMBER_MLID, mlid),
+	F(MCMEMBER_MTU_SELECTOR, mtu_sel),
+	F(MCMEMBER_MTU, mtu),
+	F(MCMEMBER_TCLASS, traffic_class),
+	F(MCMEMBER_PKEY, pkey),
+	F(MCMEMBER_RATE_SELECTOR, rate_sel),
+	F(MCMEMBER_RATE, rate),
+	F(MCMEMBER_LIFE_SELECTOR, life_sel),
+	F(MCMEMBER_LIFE, packet_life),
+	F(MCMEMBER_SL, sl),
+	F(MCMEMBER_FLOW_LABEL, flow_label),
+	F(MCMEMBER_HOP_LIMIT, hop_limit),
+	F(MCMEMBER_SCOPE, scope),
+	F(MCMEMBER_JOIN_STATE, join_state),
+#undef F
+};
+
+static u32 member_load(const struct sa_mcmember *m, const struct mc_field *f)
+{
+	const u8 *p = (const u8 *)m + f->offset;
+	u16 v16;
+	u32 v32;
+
+	if (f->size == 1)
+		return *p;
+	if (f->size == 2) {
+		memcpy(&v16, p, 2);
+		return v16;
+	}
+	memcpy(&v32, p, 4);
+	return v32;
+}
+
+static void member_store(struct sa_mcmember *m, const struct mc_field *f, u32 v)
+{
+	u8 *p = (u8 *)m + f->offset;
+	u16 v16 = v;
+
+	if (f->size == 1)
+		*p = v;
+	else if (f->size == 2)
+		memcpy(p, &v16, 2);
+	else
+		memcpy(p, &v, 4);
+}
+
+void sa_mcmember_put(const struct sa_mcmember *m, u8 *attr)
+{
+	size_t i;
+
+	wire_copy_in(attr, MCMEMBER_MGID, m->mgid.raw);
+	wire_copy_in(attr, MCMEMBER_PORT_GID, m->port_gid.raw);
+	for (i = 0; i < ARRAY_SIZE(mc_fields); i++)
+		wire_set(attr, mc_fields[i].wire, member_load(m, &mc_fields[i]));
+}
+
+void sa_mcmember_get(const u8 *attr, struct sa_mcmember *m)
+{
+	size_t i;
+
+	memset(m, 0, sizeof(*m));
+	m->mgid = wire_gid_from_bytes(wire_cbytes(attr, MCMEMBER_MGID));
+	m->port_gid = wire_gid_from_bytes(wire_cbytes(attr, MCMEMBER_PORT_GID));
+	for (i = 0; i < ARRAY_SIZE(mc_fields); i++)
+		member_store(m, &mc_fields[i], wire_get(attr, mc_fields[i].wire));
+}
+
+/* ---- the group's work ---- */
+
+static void group_free(struct sa_group *g)
+{
+	loop_task_cancel(&g->work);
+	loop_timer_cancel(&g->again);
+	if (g->query)
+		sa_query_cancel(g->query);
+	list_del(&g->link);
+	free(g);
+}
+
+static u8 needed(const struct sa_group *g)
+{
+	const struct sa_mcast *m;
+	u8 bits = 0;
+
+	list_for_each(m, &g->members, link)
+		if (m->state != MEMBER_REFUSED)
+			bits |= m->want.join_state;
+	return bits;
+}
+
+static struct sa_mcast *next_wanting(const struct sa_group *g)
+{
+	struct sa_mcast *m;
+
+	list_for_each(m, &g->members, link)
+		if (m->state == MEMBER_WANTS || m->state == MEMBER_WANTS_AGAIN)
+			return m;
+	return NULL;
+}
+
+static struct sa_query *leave_request(struct sa_group *g, u8 bits)
+{
+	u64 comp = SA_COMP(MCMEMBER_COMP_MGID) | SA_COMP(MCMEMBER_COMP_PORT_GID) | SA_COMP(MCMEMBER_COMP_JOIN_STATE);
+	struct sa_query *q = sa_query_create(g->client, SA_METHOD_DELETE, SA_ATTR_MCMEMBER_RECORD, comp);
+	struct sa_mcmember rec = g->rec;
+
+	if (!q)
+		return NULL;
+	rec.join_state = bits;
+	sa_mcmember_put(&rec, q->mad + SA_DATA);
+	return q;
+}
+
+static void left(struct sa_query *q, int status, u16 sa_status, const u8 *mad)
+{
+	struct sa_group *g = q->ctx;
+
+	/* Gone either way: an SA that does not answer ages the member out, or has forgotten it. */
+	g->query = NULL;
+	g->joined &= ~g->asked;
+	loop_task_queue(g->client->loop, &g->work);
+}
+
+static void group_leave(struct sa_group *g, u8 bits)
+{
+	struct sa_query *q = leave_request(g, bits);
+
+	g->asked = bits;
+	if (!q) {
+		g->joined &= ~bits;
+		loop_task_queue(g->client->loop, &g->work);
+		return;
+	}
+	q->done = left;
+	q->ctx = g;
+	g->query = q;
+	sa_query_send(q, 0);
+}
+
+/* The last thing that happens to a group in an event: the callback may leave, or destroy the client. */
+static void member_answer(struct sa_mcast *m, int status, u16 sa_status)
+{
+	bool tell = m->state == MEMBER_WANTS;
+
+	m->state = status ? MEMBER_REFUSED : MEMBER_IN;
+	if (tell)
+		m->cb(m->ctx, status, sa_status, status ? NULL : &m->group->rec);
+}
+
+static void joined(struct sa_query *q, int status, u16 sa_status, const u8 *mad)
+{
+	struct sa_group *g = q->ctx;
+	struct sa_mcast *m = g->joining;
+
+	g->query = NULL;
+	g->joining = NULL;
+	if (status == 0) {
+		sa_mcmember_get(mad + SA_DATA, &g->rec);
+		g->mgid = g->rec.mgid;
+		g->joined |= g->asked;
+	}
+	if (m && m->state == MEMBER_WANTS_AGAIN && !mad) {
+		/* No answer, or no SM at all just now. */
+		loop_timer_set(g->client->loop, &g->again,
+			       loop_now(g->client->loop).ns + REJOIN_MS * NSEC_PER_MSEC);
+		return;
+	}
+	loop_task_queue(g->client->loop, &g->work);
+	if (m)
+		member_answer(m, status, sa_status);
+}
+
+static bool group_join(struct sa_group *g, struct sa_mcast *m)
+{
+	u64 comp = m->comp | SA_COMP(MCMEMBER_COMP_PORT_GID) | SA_COMP(MCMEMBER_COMP_JOIN_STATE);
+	struct sa_mcmember rec = m->want;
+	struct sa_query *q;
+
+	rec.mgid = g->mgid;
+	if (!wire_gid_is_zero(&rec.mgid))
+		comp |= SA_COMP(MCMEMBER_COMP_MGID);
+	q = sa_query_create(g->client, MAD_METHOD_SET, SA_ATTR_MCMEMBER_RECORD, comp);
+	if (!q)
+		return false;
+	sa_mcmember_put(&rec, q->mad + SA_DATA);
+	q->done = joined;
+	q->ctx = g;
+	g->query = q;
+	g->joining = m;
+	g->asked = m->want.join_state;
+	sa_query_send(q, 0);
+	return true;
+}
+
+/* Does the joined group have what a further member asks for? Compared as the kernel does: exact values only. */
+static bool group_suits(const struct sa_group *g, const struct sa_mcast *m)
+{
+	const struct sa_mcmember *have = &g->rec, *want = &m->want;
+
+	return (!(m->comp & SA_COMP(MCMEMBER_COMP_QKEY)) || have->qkey == want->qkey) &&
+	       (!(m->comp & SA_COMP(MCMEMBER_COMP_MLID)) || have->mlid == want->mlid) &&
+	       (!(m->comp & SA_COMP(MCMEMBER_COMP_PKEY)) || have->pkey == want->pkey) &&
+	       (!(m->comp & SA_COMP(MCMEMBER_COMP_TCLASS)) || have->traffic_class == want->traffic_class) &&
+	       (!(m->comp & SA_COMP(MCMEMBER_COMP_SL)) || have->sl == want->sl) &&
+	       (!(m->comp & SA_COMP(MCMEMBER_COMP_FLOW_LABEL)) || have->flow_label == want->flow_label) &&
+	       (!(m->comp & SA_COMP(MCMEMBER_COMP_HOP_LIMIT)) || have->hop_limit == want->hop_limit);
+}
+
+static void group_work(struct loop_task *t, struct now now)
+{
+	struct sa_group *g = container_of(t, struct sa_group, work);
+	u8 unwanted = g->joined & ~needed(g);
+	struct sa_mcast *m = next_wanting(g);
+
+	if (g->query || loop_timer_armed(&g->again))
+		return;
+	if (unwanted) {
+		group_leave(g, unwanted);
+	} else if (m && (g->joined & m->want.join_state) == m->want.join_state) {
+		loop_task_queue(g->client->loop, &g->work);
+		member_answer(m, group_suits(g, m) ? 0 : -EINVAL, group_suits(g, m) ? 0 : SA_STATUS_REQ_INVALID);
+	} else if (m && !group_join(g, m)) {
+		loop_task_queue(g->client->loop, &g->work);
+		member_answer(m, -ENOMEM, 0);
+	} else if (list_empty(&g->members) && !g->joined) {
+		group_free(g);
+	}
+}
+
+static void try_again(struct loop_timer *t, struct now now)
+{
+	struct sa_group *g = container_of(t, struct sa_group, again);
+
+	loop_task_queue(g->client->loop, &g->work);
+}
+
+/* ---- members ---- */
+
+static struct sa_group *group_find(struct sa_client *c, const struct wire_gid *mgid)
+{
+	struct sa_group *g;
+
+	if (wire_gid_is_zero(mgid))
+		return NULL; /* every such join creates a group of its own */
+	list_for_each(g, &c->groups, link)
+		if (wire_gid_equal(&g->mgid, mgid))
+			return g;
+	return NULL;
+}
+
+static struct sa_group *group_get(struct sa_client *c, const struct sa_mcmember *want)
+{
+	struct sa_group *g = group_find(c, &want->mgid);
+
+	if (g)
+		return g;
+	g = calloc(1, sizeof(*g));
+	if (!g)
+		return NULL;
+	g->client = c;
+	g->mgid = want->mgid;
+	g->rec = *want;
+	list_init(&g->members);
+	loop_task_init(&g->work, group_work);
+	g->again.fn = try_again;
+	list_add(&c->groups, &g->link);
+	return g;
+}
+
+struct sa_mcast *sa_mcast_join(struct sa_client *c, const struct sa_mcmember *want, u64 comp, sa_mcast_fn *cb,
+			       void *ctx)
+{
+	struct sa_mcast *m = calloc(1, sizeof(*m));
+	struct sa_group *g = m ? group_get(c, want) : NULL;
+
+	if (!g) {
+		free(m);
+		return NULL;
+	}
+	m->group = g;
+	m->want = *want;
+	m->comp = comp;
+	m->cb = cb;
+	m->ctx = ctx;
+	list_add(&g->members, &m->link);
+	loop_task_queue(c->loop, &g->work);
+	return m;
+}
+
+void sa_mcast_leave(struct sa_mcast *m)
+{
+	struct sa_group *g = m->group;
+
+	if (g->joining == m)
+		g->joining = NULL;
+	if (list_empty(&g->members) || (g->members.next == &m->link && g->members.prev == &m->link))
+		loop_timer_cancel(&g->again); /* nobody is left to try for */
+	list_del(&m->link);
+	free(m);
+	loop_task_queue(g->client->loop, &g->work);
+}
+
+const struct sa_mcmember *sa_mcast_record(const struct sa_mcast *m)
+{
+	return &m->group->rec;
+}
+
+void sa_client_rejoin(struct sa_client *c)
+{
+	struct sa_group *g;
+	struct sa_mcast *m;
+
+	list_for_each(g, &c->groups, link) {
+		g->joined = 0;
+		list_for_each(m, &g->members, link)
+			if (m->state == MEMBER_IN)
+				m->state = MEMBER_WANTS_AGAIN;
+		loop_timer_cancel(&g->again);
+		loop_task_queue(c->loop, &g->work);
+	}
+}
+
+void sa_groups_destroy(struct sa_client *c)
+{
+	struct sa_group *g, *gtmp;
+	struct sa_mcast *m, *mtmp;
+	struct sa_query *q;
+
+	list_for_each_safe(g, gtmp, &c->groups, link) {
+		q = g->joined ? leave_request(g, g->joined) : NULL;
+		if (q)
+			sa_query_post(q);
+		list_for_each_safe(m, mtmp, &g->members, link) {
+			list_del(&m->link);
+			free(m);
+		}
+		group_free(g);
+	}
+}
+
+/* ---- a look at a group ---- */
+
+static void get_done(struct sa_query *q, int status, u16 sa_status, const u8 *mad)
+{
+	struct sa_mcmember rec;
+
+	if (status == 0)
+		sa_mcmember_get(mad + SA_DATA, &rec);
+	q->mcast_cb(q->ctx, status, sa_status, status ? NULL : &rec);
+}
+
+struct sa_query *sa_mcast_get(struct sa_client *c, const struct wire_gid *mgid, u32 timeout_ms, sa_mcast_fn *cb,
+			      void *ctx)
+{
+	struct sa_query *q =
+		sa_query_create(c, MAD_METHOD_GET, SA_ATTR_MCMEMBER_RECORD, SA_COMP(MCMEMBER_COMP_MGID));
+
+	if (!q)
+		return NULL;
+	wire_copy_in(q->mad + SA_DATA, MCMEMBER_MGID, mgid->raw);
+	q->done = get_done;
+	q->mcast_cb = cb;
+	q->ctx = ctx;
+	sa_query_send(q, timeout_ms);
+	return q;
+}
