@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Captures: pcapng with one interface for each port, of link type ERF, whose type 21 is an InfiniBand packet from LRH
+ * to VCRC. Blocks go to a descriptor by way of a bounded buffer; what does not fit is dropped and counted.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "fabric/internal.h"
+
+#define BUFFER_SIZE (8u << 20)
+#define LINKTYPE_ERF 197
+#define ERF_TYPE_INFINIBAND 21
+#define ERF_HEADER 16
+#define PACKET_MAX (WIRE_HDR_MAX + WIRE_MTU_MAX + 3 + WIRE_ICRC_LEN + WIRE_VCRC_LEN)
+
+enum { BLOCK_SHB = 0x0a0d0d0a, BLOCK_IDB = 1, BLOCK_EPB = 6 };
+enum { OPT_IF_NAME = 2, OPT_IF_TSRESOL = 9, OPT_EPB_FLAGS = 2 };
+
+struct fabric_capture {
+	struct fabric *f;
+	int fd;
+	bool failed, polls;
+	struct loop_fd watch;
+	struct loop_task flush;
+	void (*done)(void *ctx);
+	void *ctx;
+	struct fabric_port **ports; /* by interface number */
+	u32 nports;
+	struct fabric_capture_stats stats;
+	u64 epoch; /* wall clock minus the loop's */
+	u8 *buf;
+	u32 head, len; /* what is to be written: buf[head], len bytes, linear */
+};
+
+/* The output is written linearly; what stays behind moves to the front when the end is near. */
+static u8 *reserve(struct fabric_capture *c, u32 n)
+{
+	u8 *at;
+
+	if (c->failed || c->len + n > BUFFER_SIZE)
+		return NULL;
+	if (c->head + c->len + n > BUFFER_SIZE) {
+		memmove(c->buf, c->buf + c->head, c->len);
+		c->head = 0;
+	}
+	at = c->buf + c->head + c->len;
+	c->len += n;
+	memset(at, 0, n);
+	return at;
+}
+
+static void fail(struct fabric_capture *c)
+{
+	if (c->failed)
+		return;
+	c->failed = true;
+	c->len = 0;
+	loop_fd_del(&c->watch);
+	if (c->done)
+		c->done(c->ctx);
+}
+
+static void drain(struct fabric_capture *c)
+{
+	while (c->len && !c->failed) {
+		ssize_t n = write(c->fd, c->buf + c->head, c->len);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0 && errno == EAGAIN)
+			break;
+		if (n <= 0) {
+			fail(c);
+			return;
+		}
+		c->head += (u32)n;
+		c->len -= (u32)n;
+	}
+	if (!c->len)
+		c->head = 0;
+	if (c->polls && !c->failed)
+		loop_fd_mod(&c->watch, c->len ? EPOLLOUT : 0);
+}
+
+static void on_writable(struct loop_fd *w, u32 events, struct now now)
+{
+	struct fabric_capture *c = container_of(w, struct fabric_capture, watch);
+
+	if (events & (EPOLLERR | EPOLLHUP))
+		fail(c);
+	else
+		drain(c);
+}
+
+static void on_flush(struct loop_task *t, struct now now)
+{
+	drain(container_of(t, struct fabric_capture, flush));
+}
+
+static void put16(u8 *d, u32 at, u16 v)
+{
+	memcpy(d + at, &v, 2);
+}
+
+static void put32(u8 *d, u32 at, u32 v)
+{
+	memcpy(d + at, &v, 4);
+}
+
+static void block(u8 *d, u32 type, u32 len)
+{
+	put32(d, 0, type);
+	put32(d, 4, len);
+	put32(d, len - 4, len);
+}
+
+static int section_header(struct fabric_capture *c)
+{
+	u8 *d = reserve(c, 28);
+
+	if (!d)
+		return -ENOMEM;
+	block(d, BLOCK_SHB, 28);
+	put32(d, 8, 0x1a2b3c4d);
+	put16(d, 12, 1);
+	put32(d, 16, ~0u);
+	put32(d, 20, ~0u);
+	return 0;
+}
+
+static int interface_block(struct fabric_capture *c, const struct fabric_port *p)
+{
+	char name[FABRIC_NAME_MAX + 8];
+	u32 n = (u32)snprintf(name, sizeof(name), "%s:%u", p->node->name, p->num), pad = (n + 3) & ~3u;
+	u32 len = 16 + 4 + pad + 8 + 4 + 4;
+	u8 *d = reserve(c, len);
+
+	if (!d)
+		return -ENOMEM;
+	block(d, BLOCK_IDB, len);
+	put16(d, 8, LINKTYPE_ERF);
+	put16(d, 16, OPT_IF_NAME);
+	put16(d, 18, (u16)n);
+	memcpy(d + 20, name, n);
+	put16(d, 20 + pad, OPT_IF_TSRESOL);
+	put16(d, 22 + pad, 1);
+	d[24 + pad] = 9;
+	return 0;
+}
+
+static u64 wall_offset(struct fabric *f)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_REALTIME, &ts);
+	return (u64)ts.tv_sec * NSEC_PER_SEC + (u64)ts.tv_nsec - loop_now(f->loop).ns;
+}
+
+struct fabric_capture *fabric_capture_start(struct fabric *f, int fd, void (*done)(void *ctx), void *ctx)
+{
+	struct fabric_capture *c = calloc(1, sizeof(*c));
+
+	if (!c)
+		return NULL;
+	c->buf = malloc(BUFFER_SIZE);
+	c->f = f;
+	c->fd = fd;
+	c->done = done;
+	c->ctx = ctx;
+	c->epoch = wall_offset(f);
+	c->watch.fd = fd;
+	c->watch.fn = on_writable;
+	loop_task_init(&c->flush, on_flush);
+	if (!c->buf || section_header(c)) {
+		free(c->buf);
+		free(c);
+		return NULL;
+	}
+	fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
+	c->polls = !loop_fd_add(f->loop, &c->watch, 0); /* a regular file cannot be polled, and never blocks */
+	return c;
+}
+
+int fabric_capture_add(struct fabric_capture *c, struct fabric_port *p)
+{
+	struct fabric_port **ports;
+	int err;
+
+	if (p->capture)
+		return -EBUSY;
+	ports = realloc(c->ports, (c->nports + 1) * sizeof(struct fabric_port *));
+	if (!ports)
+		return -ENOMEM;
+	c->ports = ports;
+	err = interface_block(c, p);
+	if (err)
+		return err;
+	ports[c->nports++] = p;
+	p->capture = c;
+	loop_task_queue(c->f->loop, &c->flush);
+	return 0;
+}
+
+static u32 interface_of(const struct fabric_capture *c, const struct fabric_port *p)
+{
+	u32 i = 0;
+
+	while (i < c->nports && c->ports[i] != p)
+		i++;
+	return i;
+}
+
+/* The pseudo-header: timestamp in 2^-32 s, little endian; type, flags; lengths big endian. */
+static void erf_header(u8 *d, u64 ns, u32 len)
+{
+	u64 stamp = (ns / NSEC_PER_SEC) << 32 | ((ns % NSEC_PER_SEC) << 32) / NSEC_PER_SEC;
+	u32 rlen = len + ERF_HEADER;
+
+	memcpy(d, &stamp, 8);
+	d[8] = ERF_TYPE_INFINIBAND;
+	d[9] = 4; /* variable record length */
+	d[10] = rlen >> 8;
+	d[11] = rlen;
+	d[14] = len >> 8;
+	d[15] = len;
+}
+
+void fabric_capture_packet(struct fabric_port *at, const struct wire_packet *p, bool out)
+{
+	struct fabric_capture *c = at->capture;
+	u8 bytes[PACKET_MAX];
+	int n = wire_packet_serialize(p, bytes, sizeof(bytes));
+	u32 data = n > 0 ? (u32)n + ERF_HEADER : 0, pad = (data + 3) & ~3u, len = 28 + pad + 12 + 4;
+	u64 ns = loop_now(c->f->loop).ns + c->epoch;
+	u8 *d = n > 0 ? reserve(c, len) : NULL;
+
+	if (!d) {
+		c->stats.dropped++;
+		return;
+	}
+	block(d, BLOCK_EPB, len);
+	put32(d, 8, interface_of(c, at));
+	put32(d, 12, ns >> 32);
+	put32(d, 16, (u32)ns);
+	put32(d, 20, data);
+	put32(d, 24, data);
+	erf_header(d + 28, ns, (u32)n);
+	memcpy(d + 28 + ERF_HEADER, bytes, (u32)n);
+	put16(d, 28 + pad, OPT_EPB_FLAGS);
+	put16(d, 30 + pad, 4);
+	put32(d, 32 + pad, out ? 2 : 1);
+	c->stats.packets++;
+	loop_task_queue(c->f->loop, &c->flush);
+}
+
+void fabric_capture_forget(struct fabric_port *p)
+{
+	struct fabric_capture *c = p->capture;
+	u32 i = c ? interface_of(c, p) : 0;
+
+	if (c && i < c->nports)
+		c->ports[i] = NULL;
+	p->capture = NULL;
+}
+
+void fabric_capture_stats(const struct fabric_capture *c, struct fabric_capture_stats *st)
+{
+	*st = c->stats;
+}
+
+void fabric_capture_stop(struct fabric_capture *c)
+{
+	u32 i;
+
+	for (i = 0; i < c->nports; i++)
+		if (c->ports[i])
+			c->ports[i]->capture = NULL;
+	c->done = NULL;
+	drain(c);
+	loop_fd_del(&c->watch);
+	loop_task_cancel(&c->flush);
+	free(c->ports);
+	free(c->buf);
+	free(c);
+}

@@ -1,0 +1,308 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* The performance management agent of every port. IBTA 16.1. */
+#include "emu/wire/pma.h"
+
+#include "fabric/internal.h"
+
+struct pma {
+	struct fabric_node *n;
+	struct fabric_port *self;
+	u8 *d;
+	bool set;
+	u32 first, last; /* ports that PortSelect names */
+};
+
+/* A counter of an attribute: where it stands, what it counts, and which bit of a select field clears it. */
+struct row {
+	u16 bit, width;
+	u8 counter;
+	u8 select; /* bit of CounterSelect; 32 + bit of CounterSelect2 */
+};
+
+static const struct row counters_rows[] = {
+	{ 32, 16, FABRIC_CTR_SYMBOL_ERRORS, 0 },
+	{ 48, 8, FABRIC_CTR_LINK_RECOVERIES, 1 },
+	{ 56, 8, FABRIC_CTR_LINK_DOWNED, 2 },
+	{ 64, 16, FABRIC_CTR_RCV_ERRORS, 3 },
+	{ 80, 16, FABRIC_CTR_RCV_REMOTE_PHYS_ERRORS, 4 },
+	{ 96, 16, FABRIC_CTR_RCV_SWITCH_RELAY_ERRORS, 5 },
+	{ 112, 16, FABRIC_CTR_XMIT_DISCARDS, 6 },
+	{ 128, 8, FABRIC_CTR_XMIT_CONSTRAINT_ERRORS, 7 },
+	{ 136, 8, FABRIC_CTR_RCV_CONSTRAINT_ERRORS, 8 },
+	{ 152, 4, FABRIC_CTR_LINK_INTEGRITY_ERRORS, 9 },
+	{ 156, 4, FABRIC_CTR_OVERRUN_ERRORS, 10 },
+	{ 160, 16, FABRIC_CTR_QP1_DROPPED, 33 },
+	{ 176, 16, FABRIC_CTR_VL15_DROPPED, 11 },
+	{ 192, 32, FABRIC_CTR_XMIT_DATA, 12 },
+	{ 224, 32, FABRIC_CTR_RCV_DATA, 13 },
+	{ 256, 32, FABRIC_CTR_XMIT_PKTS, 14 },
+	{ 288, 32, FABRIC_CTR_RCV_PKTS, 15 },
+	{ 320, 32, FABRIC_CTR_XMIT_WAIT, 32 },
+};
+
+static const struct row ext_rows[] = {
+	{ 64, 64, FABRIC_CTR_XMIT_DATA, 0 },
+	{ 128, 64, FABRIC_CTR_RCV_DATA, 1 },
+	{ 192, 64, FABRIC_CTR_XMIT_PKTS, 2 },
+	{ 256, 64, FABRIC_CTR_RCV_PKTS, 3 },
+	{ 320, 64, FABRIC_CTR_UC_XMIT_PKTS, 4 },
+	{ 384, 64, FABRIC_CTR_UC_RCV_PKTS, 5 },
+	{ 448, 64, FABRIC_CTR_MC_XMIT_PKTS, 6 },
+	{ 512, 64, FABRIC_CTR_MC_RCV_PKTS, 7 },
+	{ 576, 64, FABRIC_CTR_SYMBOL_ERRORS, 32 },
+	{ 640, 64, FABRIC_CTR_LINK_RECOVERIES, 33 },
+	{ 704, 64, FABRIC_CTR_LINK_DOWNED, 34 },
+	{ 768, 64, FABRIC_CTR_RCV_ERRORS, 35 },
+	{ 832, 64, FABRIC_CTR_RCV_REMOTE_PHYS_ERRORS, 36 },
+	{ 896, 64, FABRIC_CTR_RCV_SWITCH_RELAY_ERRORS, 37 },
+	{ 960, 64, FABRIC_CTR_XMIT_DISCARDS, 38 },
+	{ 1024, 64, FABRIC_CTR_XMIT_CONSTRAINT_ERRORS, 39 },
+	{ 1088, 64, FABRIC_CTR_RCV_CONSTRAINT_ERRORS, 40 },
+	{ 1152, 64, FABRIC_CTR_LINK_INTEGRITY_ERRORS, 41 },
+	{ 1216, 64, FABRIC_CTR_OVERRUN_ERRORS, 42 },
+	{ 1280, 64, FABRIC_CTR_VL15_DROPPED, 43 },
+	{ 1344, 64, FABRIC_CTR_XMIT_WAIT, 44 },
+	{ 1408, 64, FABRIC_CTR_QP1_DROPPED, 45 },
+};
+
+static const struct row rcv_err_rows[] = {
+	{ 32, 16, FABRIC_CTR_RCV_ERRORS, 0 },
+	{ 48, 16, FABRIC_CTR_RCV_MALFORMED, 1 },
+	{ 64, 16, FABRIC_CTR_OVERRUN_ERRORS, 2 },
+	{ 80, 16, FABRIC_CTR_RCV_DLID_MAPPING, 3 },
+	{ 96, 16, FABRIC_CTR_RCV_VL_MAPPING, 4 },
+	{ 112, 16, FABRIC_CTR_RCV_LOOPING, 5 },
+};
+
+static const struct row discard_rows[] = {
+	{ 32, 16, FABRIC_CTR_XMIT_INACTIVE, 0 },
+	{ 48, 16, FABRIC_CTR_XMIT_NEIGHBOR_MTU, 1 },
+	{ 64, 16, FABRIC_CTR_XMIT_LIFETIME, 2 },
+	{ 80, 16, FABRIC_CTR_XMIT_HOQ, 3 },
+};
+
+static const struct row op_rcv_rows[] = {
+	{ 32, 32, FABRIC_CTR_RCV_PKTS, 0 },
+	{ 64, 32, FABRIC_CTR_RCV_DATA, 1 },
+};
+
+static bool selected(const struct pma *q, const struct row *r, struct wire_field select2)
+{
+	if (r->select >= 32)
+		return select2.width && (wire_get(q->d, select2) >> (r->select - 32) & 1);
+	return wire_get(q->d, PMA_COUNTER_SELECT) >> r->select & 1;
+}
+
+/* Writes the rows' sums over the ports, each stopping at its field's greatest value. */
+static u16 rows(struct pma *q, const struct row *r, u32 n, struct wire_field select2)
+{
+	u32 i, port;
+
+	for (i = 0; i < n; i++) {
+		u64 most = r[i].width == 64 ? ~0ull : (1ull << r[i].width) - 1, sum = 0;
+
+		for (port = q->first; port <= q->last; port++) {
+			u64 *c = &q->n->ports[port].ctr[r[i].counter];
+
+			if (q->set && selected(q, &r[i], select2))
+				*c = wire_get(q->d, WIRE_FIELD(r[i].bit, r[i].width));
+			sum += *c;
+		}
+		wire_set(q->d, WIRE_FIELD(r[i].bit, r[i].width), min(sum, most));
+	}
+	return 0;
+}
+
+static u16 counters(struct pma *q)
+{
+	return rows(q, counters_rows, ARRAY_SIZE(counters_rows), PORTCOUNTERS_SELECT2);
+}
+
+static u16 counters_ext(struct pma *q)
+{
+	return rows(q, ext_rows, ARRAY_SIZE(ext_rows), PORTCOUNTERSEXT_SELECT2);
+}
+
+static u16 rcv_err(struct pma *q)
+{
+	return rows(q, rcv_err_rows, ARRAY_SIZE(rcv_err_rows), WIRE_FIELD(0, 0));
+}
+
+static u16 xmit_disc(struct pma *q)
+{
+	return rows(q, discard_rows, ARRAY_SIZE(discard_rows), WIRE_FIELD(0, 0));
+}
+
+static u16 op_rcv(struct pma *q)
+{
+	return rows(q, op_rcv_rows, ARRAY_SIZE(op_rcv_rows), WIRE_FIELD(0, 0));
+}
+
+/* Flow control goes by counters here, not by link packets: there are none to count. */
+static u16 flow_ctl(struct pma *q)
+{
+	memset(q->d + 4, 0, 8);
+	return 0;
+}
+
+static u16 vl_op_packets(struct pma *q)
+{
+	u32 vl, port, sel = wire_get(q->d, PMA_COUNTER_SELECT);
+
+	for (vl = 0; vl < 16; vl++) {
+		u64 sum = 0;
+
+		for (port = q->first; port <= q->last; port++) {
+			struct fabric_vls *v = q->n->ports[port].vls;
+
+			if (v && q->set && (sel & BIT(vl)))
+				v->rx_pkts[vl] = 0;
+			sum += v ? v->rx_pkts[vl] : 0;
+		}
+		wire_set(q->d, PORTVLOPPKTS_VL(vl), min(sum, 0xffffull));
+	}
+	return 0;
+}
+
+static u16 vl_op_data(struct pma *q)
+{
+	u32 vl, port, sel = wire_get(q->d, PMA_COUNTER_SELECT);
+
+	for (vl = 0; vl < 16; vl++) {
+		u64 sum = 0;
+
+		for (port = q->first; port <= q->last; port++) {
+			struct fabric_vls *v = q->n->ports[port].vls;
+
+			if (v && q->set && (sel & BIT(vl)))
+				v->rx_words[vl] = 0;
+			sum += v ? v->rx_words[vl] : 0;
+		}
+		wire_set(q->d, PORTVLOPDATA_VL(vl), min(sum, 0xffffffffull));
+	}
+	return 0;
+}
+
+static u16 vl_xmit_wait(struct pma *q)
+{
+	u32 vl, port, sel = wire_get(q->d, PMA_COUNTER_SELECT);
+
+	for (vl = 0; vl < 16; vl++) {
+		u64 sum = 0;
+
+		for (port = q->first; port <= q->last; port++) {
+			struct fabric_vls *v = q->n->ports[port].vls;
+
+			if (v && q->set && (sel & BIT(vl)))
+				v->xmit_wait[vl] = 0;
+			sum += v ? v->xmit_wait[vl] : 0;
+		}
+		wire_set(q->d, PORTVLXMITWAIT_VL(vl), min(sum, 0xffffull));
+	}
+	return 0;
+}
+
+static u16 vl_none(struct pma *q)
+{
+	memset(q->d + 4, 0, 32);
+	return 0;
+}
+
+static u16 class_port_info(struct pma *q)
+{
+	memset(q->d, 0, PMA_DATA_SIZE);
+	wire_set(q->d, CPI_BASE_VERSION, 1);
+	wire_set(q->d, CPI_CLASS_VERSION, MAD_CLASS_VERSION_PERF);
+	wire_set(q->d, CPI_CAP_MASK,
+		 (q->n->sw ? PMA_CAP_ALL_PORT_SELECT : 0) | PMA_CAP_EXT_WIDTH | PMA_CAP_XMIT_WAIT | PMA_CAP_QP1_DROPPED);
+	wire_set(q->d, CPI_CAP_MASK2, PMA_CAP2_ADDITIONAL_EXT_COUNTERS);
+	wire_set(q->d, CPI_RESP_TIME, 16);
+	return 0;
+}
+
+/* No sampler runs: the control says so, with the tick of PortXmitWait (TickUnit 0 is one link symbol time: 16 here). */
+static u16 samples_control(struct pma *q)
+{
+	u8 port = wire_get(q->d, PORTSAMPLES_PORT_SELECT);
+
+	memset(q->d, 0, PMA_DATA_SIZE);
+	wire_set(q->d, PORTSAMPLES_PORT_SELECT, port);
+	wire_set(q->d, PORTSAMPLES_TICK, 15);
+	wire_set(q->d, PORTSAMPLES_COUNTER_WIDTH, 2);
+	wire_set(q->d, PORTSAMPLES_STATUS, PMA_SAMPLE_DONE);
+	return 0;
+}
+
+static const struct {
+	u16 attr;
+	bool any_port; /* PortSelect is not looked at */
+	bool set;
+	u16 (*fn)(struct pma *q);
+} attrs[] = {
+	{ PMA_ATTR_CLASS_PORT_INFO, true, false, class_port_info },
+	{ PMA_ATTR_PORT_SAMPLES_CONTROL, false, true, samples_control },
+	{ PMA_ATTR_PORT_COUNTERS, false, true, counters },
+	{ PMA_ATTR_PORT_COUNTERS_EXT, false, true, counters_ext },
+	{ PMA_ATTR_PORT_RCV_ERROR_DETAILS, false, true, rcv_err },
+	{ PMA_ATTR_PORT_XMIT_DISCARD_DETAILS, false, true, xmit_disc },
+	{ PMA_ATTR_PORT_OP_RCV_COUNTERS, false, true, op_rcv },
+	{ PMA_ATTR_PORT_FLOW_CTL_COUNTERS, false, true, flow_ctl },
+	{ PMA_ATTR_PORT_VL_OP_PACKETS, false, true, vl_op_packets },
+	{ PMA_ATTR_PORT_VL_OP_DATA, false, true, vl_op_data },
+	{ PMA_ATTR_PORT_VL_XMIT_WAIT, false, true, vl_xmit_wait },
+	{ PMA_ATTR_SW_PORT_VL_CONGESTION, false, true, vl_none },
+};
+
+/* Which ports PortSelect names; false: none. */
+static bool select_ports(struct pma *q)
+{
+	u8 port = wire_get(q->d, PMA_PORT_SELECT);
+
+	q->first = q->last = port;
+	if (port == PMA_PORT_ALL) {
+		if (!q->n->sw)
+			q->first = q->last = q->self->num;
+		else
+			q->first = 1, q->last = q->n->nports;
+		return true;
+	}
+	if (!q->n->sw)
+		return port && port == q->self->num;
+	return port <= q->n->nports;
+}
+
+static u16 dispatch(struct pma *q, u16 attr)
+{
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(attrs); i++) {
+		if (attrs[i].attr != attr)
+			continue;
+		if (q->set && !attrs[i].set)
+			return MAD_STATUS_BAD_METHOD_ATTR;
+		if (!attrs[i].any_port && !select_ports(q))
+			return MAD_STATUS_BAD_VALUE;
+		return attrs[i].fn(q);
+	}
+	return MAD_STATUS_BAD_METHOD_ATTR;
+}
+
+bool fabric_pma_request(struct fabric_port *self, u8 *mad)
+{
+	u8 method = wire_get(mad, MAD_METHOD);
+	struct pma q = { .n = self->node, .self = self, .d = mad + PMA_DATA, .set = method == MAD_METHOD_SET };
+	u16 status;
+
+	if (method == MAD_METHOD_TRAP_REPRESS)
+		return false;
+	if (wire_get(mad, MAD_BASE_VERSION) != MAD_BASE_VERSION_1 ||
+	    wire_get(mad, MAD_CLASS_VERSION) != MAD_CLASS_VERSION_PERF)
+		status = MAD_STATUS_BAD_VERSION;
+	else if (method != MAD_METHOD_GET && method != MAD_METHOD_SET)
+		status = MAD_STATUS_BAD_METHOD;
+	else
+		status = dispatch(&q, wire_get(mad, MAD_ATTR_ID));
+	wire_set(mad, MAD_METHOD, MAD_METHOD_GET_RESP);
+	wire_set(mad, MAD_STATUS, status);
+	return true;
+}
