@@ -90,7 +90,9 @@ static void raise_trap(struct fabric_port *self, const u8 *notice)
 	if (!t) {
 		list_for_each(t, &self->node->traps, link)
 			n++;
-		t = n < TRAPS_MAX ? calloc(1, sizeof(*t)) : NULL;
+		if (n >= TRAPS_MAX)
+			return;
+		t = calloc(1, sizeof(*t));
 		if (!t)
 			return;
 		t->self = self;

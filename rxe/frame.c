@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Packets of the InfiniBand link: LRH, GRH and BTH, and the queue before a port that has no credits. */
+#include <errno.h>
+
+#include "rxe/internal.h"
+
+#define HOP_LIMIT_DEFAULT 64
+
+u16 rxe_pkey(const struct hca_qp *qp, u16 index)
+{
+	const struct wire_port *port = hca_port(qp->hca, qp->attr.port);
+
+	return port && index < WIRE_PORT_PKEYS ? port->attr.pkey[index] : 0;
+}
+
+static void grh_fill(struct wire_grh *grh, const struct hca_av *av, const struct wire_port *port, u32 paylen)
+{
+	wire_grh_set_ver_tc_flow(grh, av->traffic_class, av->flow_label);
+	grh->paylen = cpu_to_be16((u16)paylen);
+	grh->nxthdr = WIRE_GRH_NXTHDR_IBA;
+	grh->hoplmt = av->hop_limit ? av->hop_limit : HOP_LIMIT_DEFAULT;
+	grh->sgid = port->attr.gid[av->sgid_index % WIRE_PORT_GIDS];
+	grh->dgid = av->dgid;
+}
+
+struct wire_packet *rxe_frame(struct hca_qp *qp, const struct hca_av *av, u16 pkey, u8 opcode, u32 dqpn, u32 psn,
+			      u32 len, bool se, bool ackreq)
+{
+	const struct wire_port *port = hca_port(qp->hca, qp->attr.port);
+	const struct wire_opcode *op = wire_opcode(opcode);
+	u32 pad = -len & 3, words;
+	struct wire_packet *p = wire_packet_alloc();
+
+	if (!p)
+		return NULL;
+	p->has_lrh = 1;
+	p->grh_off = av->grh ? 8 : 0;
+	p->bth_off = av->grh ? 48 : 8;
+	p->hdr_len = p->bth_off + op->hdr_len;
+	words = (p->hdr_len + len + pad + WIRE_ICRC_LEN) / 4;
+	wire_lrh_fill((struct wire_lrh *)p->hdr, 0, av->sl, av->grh ? WIRE_LNH_GRH : WIRE_LNH_BTH, av->dlid,
+		      port->attr.lid | (av->src_path_bits & ((1u << port->attr.lmc) - 1)), words);
+	if (av->grh)
+		grh_fill((struct wire_grh *)(p->hdr + 8), av, port, words * 4 - 48);
+	wire_bth_fill((struct wire_bth *)(p->hdr + p->bth_off), opcode, se, (u8)pad, pkey, dqpn, ackreq, psn);
+	if (qp->type != HCA_QPT_UD)
+		wire_bth_set_migreq((struct wire_bth *)(p->hdr + p->bth_off), qp->attr.path_mig_state == HCA_MIG_MIGRATED);
+	return p;
+}
+
+void *rxe_eth(struct wire_packet *p, enum wire_eth eth)
+{
+	const struct wire_opcode *op = wire_opcode(p->hdr[p->bth_off]);
+
+	return p->hdr + p->bth_off + op->offset[eth];
+}
+
+void rxe_payload(struct wire_packet *p, struct wire_buf *buf, u32 off, u32 len)
+{
+	if (!len)
+		return;
+	p->buf = wire_buf_get(buf);
+	p->data = buf->data + off;
+	p->len = len;
+}
+
+bool rxe_blocked(const struct rxe *rxe, u8 port)
+{
+	return !list_empty(&rxe->pending[port - 1]);
+}
+
+bool rxe_send(struct rxe *rxe, u8 port, struct wire_packet *p)
+{
+	struct wire_port *wp = hca_port(rxe->hca, port);
+
+	hca_count(rxe->hca, port, HCA_CNT_SENT_PKTS);
+	p->born = loop_now(rxe->loop).ns;
+	if (!rxe_blocked(rxe, port) && wire_port_send(wp, p) == 0)
+		return true;
+	list_add(&rxe->pending[port - 1], &p->link);
+	return false;
+}

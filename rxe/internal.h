@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* The engine's own state, by the file that implements each part. */
+#ifndef MUSLIN_RXE_INTERNAL_H
+#define MUSLIN_RXE_INTERNAL_H
+
+#include "emu/wire/hdr.h"
+#include "emu/wire/opcode.h"
+#include "rxe/rxe.h"
+
+#define RXE_PORTS 4
+#define RXE_WQES 256	    /* send requests pulled and not completed, per QP */
+#define RXE_WINDOW 512	    /* packets sent and not acknowledged, per QP */
+#define RXE_ACK_EVERY 64    /* AckReq at least every so many packets */
+#define RXE_CHUNK 65536u    /* application memory is read in pieces of this size */
+#define RXE_RESOURCES 128   /* READs and atomics that a responder remembers */
+#define RXE_BUDGET 64	    /* packets a QP sends before the next one has its turn */
+
+enum wqe_state { WQE_POSTED, WQE_SENT, WQE_DONE };
+
+/* A send request that was pulled. */
+struct rxe_wqe {
+	u64 token;
+	u8 opcode, flags, state;
+	u16 num_sge, pkey_index;
+	u32 imm, rkey, length, first_psn, npkts;
+	u64 remote_addr, compare_add, swap;
+	u32 remote_qpn, remote_qkey;
+	u32 got;		  /* READ: response bytes placed */
+	struct wire_buf *chunk;   /* bytes of the message from chunk_off on */
+	u32 chunk_off;
+	u8 status;		  /* a local error found when it was pulled: completed in its turn */
+	struct hca_av av;
+	struct hca_send_wr *local; /* BIND_MW, LOCAL_INV, REG_MR; owned */
+	struct hca_sge sge[HCA_MAX_SGE];
+};
+
+/* What the responder owes, in the order of PSNs. */
+struct rxe_resource {
+	bool atomic;
+	u32 first_psn, npkts, sent; /* sent: responses out in this round */
+	u64 va, orig;
+	u32 rkey, length, msn;
+	struct wire_buf *chunk;
+	u32 chunk_off;
+};
+
+struct rxe;
+
+struct rxe_qp {
+	struct hca_qp *qp;
+	struct rxe *rxe;
+	struct list work;    /* on rxe->work while it has something to send */
+	struct list dirty;   /* on rxe->dirty while a commit is due */
+
+	/* requester */
+	struct rxe_wqe *wqes; /* RXE_WQES of them, from RTS on */
+	u32 wq_head, wq_next, wq_tail; /* pulled, next to send, oldest not completed */
+	u32 pkt_next;	      /* packet of wqes[wq_next] to send next */
+	u32 psn, una, max_psn; /* next PSN to send, oldest not acknowledged, one past the highest ever sent */
+	u32 rd_out;	      /* READs and atomics in flight */
+	u8 retries, rnr_retries;
+	bool rnr_wait, drained, sqd;
+	struct loop_timer timer; /* acknowledge time-out, or the RNR wait */
+
+	/* responder */
+	u32 epsn, msn;
+	u8 last_op;	/* flags that the next packet must continue: WIRE_OPF_SEND, _WRITE or 0 */
+	bool nak_sent, ack_due, comm_est, uc_drop;
+	u8 nak;		/* syndrome of a NAK that waits for the commit, 0: none */
+	bool recv_held; /* recv is a pulled request */
+	struct hca_recv_wr recv;
+	u32 recv_off, msg_len;
+	u64 wr_va;	/* WRITE: where the next byte goes, how many may come */
+	u32 wr_rkey, wr_left, wr_len;
+	struct rxe_resource *res; /* RXE_RESOURCES */
+	u32 res_head, res_next, res_tail;
+	struct hca_cqe *comps; /* receive completions that wait */
+	u32 ncomps, comps_cap;
+	bool dma_failed, read_failed;
+};
+
+struct rxe {
+	struct hca *hca;
+	struct loop *loop;
+	struct list work, dirty, blocked; /* blocked: had work when their port had no credits */
+	struct loop_task tx_task, commit_task;
+	struct hca_batch *rd, *wr;
+	struct wire_buf **held; /* payloads that the batch of writes points into */
+	u32 nheld, held_cap, wr_bytes;
+	struct list pending[RXE_PORTS]; /* packets that the link did not take */
+};
+
+/* core.c: flushes what the engine holds and moves the QP to ERR; @event as of hca_qp_fail() */
+void rxe_qp_error(struct rxe_qp *rq, int event);
+
+/* frame.c */
+struct wire_packet *rxe_frame(struct hca_qp *qp, const struct hca_av *av, u16 pkey, u8 opcode, u32 dqpn, u32 psn,
+			      u32 len, bool se, bool ackreq);
+void *rxe_eth(struct wire_packet *p, enum wire_eth eth);
+void rxe_payload(struct wire_packet *p, struct wire_buf *buf, u32 off, u32 len);
+bool rxe_send(struct rxe *rxe, u8 port, struct wire_packet *p); /* false: the port is blocked now */
+bool rxe_blocked(const struct rxe *rxe, u8 port);
+u16 rxe_pkey(const struct hca_qp *qp, u16 index);
+
+/* memory.c */
+int rxe_sges_span(struct hca_qp *qp, const struct hca_sge *sge, u16 n, u32 off, u32 len, u32 access, void *local, bool write,
+		  struct rxe_qp *owner);
+void rxe_hold(struct rxe *rxe, struct wire_buf *buf);
+void rxe_commit(struct rxe *rxe);
+void rxe_dirty(struct rxe_qp *rq);
+
+/* requester.c */
+void rxe_req_kick(struct rxe_qp *rq);
+bool rxe_req_run(struct rxe_qp *rq); /* true: more to do */
+void rxe_req_complete(struct rxe_qp *rq);
+void rxe_req_response(struct rxe_qp *rq, struct wire_packet *p, const struct wire_opcode *op);
+void rxe_req_reset(struct rxe_qp *rq);
+void rxe_req_flush(struct rxe_qp *rq);
+void rxe_req_timer(struct loop_timer *t, struct now now);
+
+/* responder.c */
+void rxe_resp_request(struct rxe_qp *rq, struct wire_packet *p, const struct wire_opcode *op);
+bool rxe_resp_run(struct rxe_qp *rq); /* READ responses; true: more to do */
+void rxe_resp_commit(struct rxe_qp *rq);
+void rxe_resp_reset(struct rxe_qp *rq);
+
+/* ud.c */
+void rxe_ud_receive(struct rxe *rxe, u8 port, struct wire_packet *p, const struct wire_opcode *op);
+bool rxe_ud_run(struct rxe_qp *rq);
+/* receive side, shared by responder.c and ud.c */
+int rxe_recv_get(struct rxe_qp *rq); /* 1, 0 none, -EINVAL completed in error already */
+void rxe_recv_complete(struct rxe_qp *rq, struct hca_cqe *cqe);
+
+#endif

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Application memory: payload goes out of a batch of reads, and into a batch of writes that a commit runs before any
+ * completion or acknowledge speaks of it.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "rxe/internal.h"
+
+#define COMMIT_BYTES (256u << 10)
+
+static void write_failed(void *arg)
+{
+	((struct rxe_qp *)arg)->dma_failed = true;
+}
+
+static void read_failed(void *arg)
+{
+	((struct rxe_qp *)arg)->read_failed = true;
+}
+
+/* Moves bytes @off..@off+@len of the list to or from @local. 0, or an hca_key_error; HCA_KEY_BOUNDS: the list is short. */
+int rxe_sges_span(struct hca_qp *qp, const struct hca_sge *sge, u16 n, u32 off, u32 len, u32 access, void *local, bool write,
+		  struct rxe_qp *owner)
+{
+	struct rxe *rxe = owner->rxe;
+	u8 *at = local;
+
+	for (; n && len; n--, sge++) {
+		struct hca_span span;
+		u32 part;
+		int err;
+
+		if (off >= sge->length) {
+			off -= sge->length;
+			continue;
+		}
+		part = min(len, sge->length - off);
+		err = hca_key_local(qp, sge->lkey, sge->addr + off, part, access, &span);
+		if (err < 0)
+			return err;
+		if (write)
+			hca_batch_write(rxe->wr, &span, at, write_failed, owner);
+		else
+			hca_batch_read(rxe->rd, &span, at, read_failed, owner);
+		at += part;
+		len -= part;
+		off = 0;
+	}
+	return len ? HCA_KEY_BOUNDS : 0;
+}
+
+void rxe_hold(struct rxe *rxe, struct wire_buf *buf)
+{
+	if (!buf)
+		return;
+	if (rxe->nheld && rxe->held[rxe->nheld - 1] == buf)
+		return;
+	if (rxe->nheld == rxe->held_cap) {
+		u32 cap = rxe->held_cap ? rxe->held_cap * 2 : 256;
+		struct wire_buf **held = realloc(rxe->held, cap * sizeof(struct wire_buf *));
+
+		if (!held)
+			abort();
+		rxe->held = held;
+		rxe->held_cap = cap;
+	}
+	rxe->held[rxe->nheld++] = wire_buf_get(buf);
+}
+
+void rxe_dirty(struct rxe_qp *rq)
+{
+	if (!list_empty(&rq->dirty))
+		return;
+	list_add(&rq->rxe->dirty, &rq->dirty);
+	loop_task_queue(rq->rxe->loop, &rq->rxe->commit_task);
+}
+
+/* A commit within a commit (a completion that posts) finds nothing left and returns. */
+void rxe_commit(struct rxe *rxe)
+{
+	struct list batch;
+	u32 i, n = rxe->nheld;
+
+	hca_batch_run(rxe->wr);
+	rxe->nheld = 0;
+	for (i = 0; i < n; i++)
+		wire_buf_put(rxe->held[i]);
+	list_init(&batch);
+	list_splice(&batch, &rxe->dirty);
+	while (!list_empty(&batch)) {
+		struct rxe_qp *rq = list_first(&batch, struct rxe_qp, dirty);
+
+		list_del(&rq->dirty);
+		rxe_resp_commit(rq);
+		rxe_req_complete(rq);
+	}
+	hca_flush(rxe->hca);
+}

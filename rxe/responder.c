@@ -1,0 +1,602 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * The responder of connected queue pairs (9.7.4, 9.8.3): sequence, rights, placement, acknowledges. Writes go to the batch;
+ * the commit that runs it then gives completions and sends the ACK or NAK, behind READ responses that are owed before.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "rxe/internal.h"
+
+#define NAK(code) (WIRE_AETH_NAK | (code))
+#define ACK_NO_CREDITS 31 /* end-to-end flow control is not used: RNR NAKs pace the requester (9.7.7.2.4) */
+
+static u32 mtu_of(const struct hca_qp *qp)
+{
+	return wire_mtu_bytes(qp->attr.path_mtu);
+}
+
+static struct rxe_resource *res_at(const struct rxe_qp *rq, u32 i)
+{
+	return &rq->res[i % RXE_RESOURCES];
+}
+
+static void count(const struct rxe_qp *rq, enum hca_counter c)
+{
+	hca_count(rq->qp->hca, rq->qp->attr.port, c);
+}
+
+/* Receive requests */
+
+int rxe_recv_get(struct rxe_qp *rq)
+{
+	int got;
+
+	if (rq->recv_held)
+		return 1;
+	got = hca_next_recv(rq->qp, &rq->recv);
+	if (got > 0) {
+		rq->recv_held = true;
+		rq->recv_off = 0;
+	} else if (got < 0) {
+		struct hca_cqe cqe = { .token = rq->recv.token, .status = HCA_WC_LOC_QP_OP_ERR, .opcode = HCA_WC_RECV };
+
+		hca_complete_recv(rq->qp, &cqe);
+		hca_recv_done(rq->qp);
+	}
+	return got;
+}
+
+/* Queues the completion of the held request for the commit. */
+void rxe_recv_complete(struct rxe_qp *rq, struct hca_cqe *cqe)
+{
+	if (rq->ncomps == rq->comps_cap) {
+		u32 cap = rq->comps_cap ? rq->comps_cap * 2 : 64;
+		struct hca_cqe *comps = realloc(rq->comps, cap * sizeof(*comps));
+
+		if (!comps)
+			abort();
+		rq->comps = comps;
+		rq->comps_cap = cap;
+	}
+	cqe->token = rq->recv.token;
+	rq->comps[rq->ncomps++] = *cqe;
+	rq->recv_held = false;
+	rxe_dirty(rq);
+}
+
+/* Sending ACKs and NAKs */
+
+static void send_ack(struct rxe_qp *rq, u8 syndrome, u32 psn)
+{
+	struct hca_qp *qp = rq->qp;
+	struct wire_packet *p = rxe_frame(qp, &qp->attr.av, rxe_pkey(qp, qp->attr.pkey_index), WIRE_RC_ACK,
+					  qp->attr.dest_qpn, psn, 0, false, false);
+
+	if (!p)
+		return;
+	wire_aeth_fill(rxe_eth(p, WIRE_ETH_AETH), syndrome, rq->msn);
+	rxe_send(rq->rxe, qp->attr.port, p);
+}
+
+static bool owes_responses(const struct rxe_qp *rq)
+{
+	return rq->res_next != rq->res_head;
+}
+
+/* The QP fails as responder: NAK, event, flush (9.9.3, table 59). */
+static void fail(struct rxe_qp *rq, u8 syndrome, int event, u8 recv_status)
+{
+	if (rq->qp->type == HCA_QPT_RC && !rq->nak)
+		rq->nak = syndrome;
+	if (rq->recv_held && recv_status) {
+		struct hca_cqe cqe = { .status = recv_status, .opcode = HCA_WC_RECV };
+
+		rxe_recv_complete(rq, &cqe);
+	}
+	rxe_commit(rq->rxe);
+	if (rq->nak) { /* it was queued behind responses that will not come now */
+		send_ack(rq, rq->nak, rq->epsn);
+		rq->nak = 0;
+	}
+	rxe_qp_error(rq, event);
+}
+
+static void fail_access(struct rxe_qp *rq)
+{
+	count(rq, HCA_CNT_REMOTE_ACCESS_ERR);
+	fail(rq, NAK(WIRE_NAK_REMOTE_ACCESS), HCA_EVENT_QP_ACCESS_ERR, HCA_WC_LOC_ACCESS_ERR);
+}
+
+static void fail_invalid(struct rxe_qp *rq, u8 recv_status)
+{
+	count(rq, HCA_CNT_REMOTE_INV_REQ_ERR);
+	fail(rq, NAK(WIRE_NAK_INVALID_REQUEST), HCA_EVENT_QP_REQ_ERR, recv_status);
+}
+
+/* UC drops the rest of a message that went wrong, and goes on with the next one (9.8.3). */
+static void uc_break(struct rxe_qp *rq)
+{
+	rq->last_op = 0;
+	rq->uc_drop = true;
+}
+
+/* Placement */
+
+static bool place_recv(struct rxe_qp *rq, struct wire_packet *p)
+{
+	int err = rxe_sges_span(rq->qp, rq->recv.sge, rq->recv.num_sge, rq->recv_off, p->len, HCA_ACCESS_LOCAL_WRITE,
+				(void *)(uintptr_t)p->data, true, rq);
+
+	if (!err) {
+		rxe_hold(rq->rxe, p->buf);
+		rq->recv_off += p->len;
+		return true;
+	}
+	if (err == HCA_KEY_BOUNDS) { /* longer than what was posted */
+		if (rq->qp->type == HCA_QPT_RC) {
+			fail_invalid(rq, HCA_WC_LOC_LEN_ERR);
+		} else {
+			struct hca_cqe cqe = { .status = HCA_WC_LOC_LEN_ERR, .opcode = HCA_WC_RECV };
+
+			rxe_recv_complete(rq, &cqe);
+			uc_break(rq);
+		}
+		return false;
+	}
+	fail(rq, NAK(WIRE_NAK_REMOTE_OP), HCA_EVENT_QP_FATAL, HCA_WC_LOC_PROT_ERR);
+	return false;
+}
+
+static void write_failed(void *arg)
+{
+	((struct rxe_qp *)arg)->dma_failed = true;
+}
+
+static bool place_write(struct rxe_qp *rq, struct wire_packet *p)
+{
+	struct hca_span span;
+
+	if (hca_key_remote(rq->qp, rq->wr_rkey, rq->wr_va, p->len, HCA_ACCESS_REMOTE_WRITE, &span) < 0) {
+		if (rq->qp->type == HCA_QPT_RC)
+			fail_access(rq);
+		else
+			uc_break(rq);
+		return false;
+	}
+	hca_batch_write(rq->rxe->wr, &span, p->data, write_failed, rq);
+	rxe_hold(rq->rxe, p->buf);
+	rq->wr_va += p->len;
+	rq->wr_left -= p->len;
+	return true;
+}
+
+/* Takes a receive request, or answers that there is none. */
+static bool need_recv(struct rxe_qp *rq)
+{
+	int got = rxe_recv_get(rq);
+
+	if (got > 0)
+		return true;
+	if (got < 0) {
+		fail(rq, NAK(WIRE_NAK_REMOTE_OP), HCA_EVENT_QP_FATAL, 0);
+	} else if (rq->qp->type == HCA_QPT_RC) {
+		count(rq, HCA_CNT_SEND_RNR_ERR);
+		rq->nak = WIRE_AETH_RNR_NAK | rq->qp->attr.min_rnr_timer;
+		rq->nak_sent = true;
+		rxe_dirty(rq);
+	} else {
+		uc_break(rq);
+	}
+	return false;
+}
+
+static bool write_start(struct rxe_qp *rq, struct wire_packet *p)
+{
+	const struct wire_reth *h = rxe_eth(p, WIRE_ETH_RETH);
+	struct hca_span span;
+
+	rq->wr_va = be64_to_cpu(h->va);
+	rq->wr_rkey = be32_to_cpu(h->rkey);
+	rq->wr_len = rq->wr_left = be32_to_cpu(h->dmalen);
+	if (rq->wr_len > 1u << 31) {
+		if (rq->qp->type == HCA_QPT_RC)
+			fail_invalid(rq, 0);
+		else
+			uc_break(rq);
+		return false;
+	}
+	if (!(rq->qp->attr.access & HCA_ACCESS_REMOTE_WRITE) ||
+	    hca_key_remote(rq->qp, rq->wr_rkey, rq->wr_va, rq->wr_len, HCA_ACCESS_REMOTE_WRITE, &span) < 0) {
+		if (rq->qp->type == HCA_QPT_RC)
+			fail_access(rq);
+		else
+			uc_break(rq);
+		return false;
+	}
+	return true;
+}
+
+static void deliver(struct rxe_qp *rq, struct wire_packet *p, const struct wire_opcode *op)
+{
+	const struct wire_lrh *lrh = (struct wire_lrh *)p->hdr;
+	struct hca_cqe cqe = {
+		.status = HCA_WC_SUCCESS,
+		.opcode = op->flags & WIRE_OPF_WRITE ? HCA_WC_RECV_RDMA_WITH_IMM : HCA_WC_RECV,
+		.byte_len = op->flags & WIRE_OPF_WRITE ? rq->wr_len : rq->recv_off,
+		.src_qp = rq->qp->attr.dest_qpn,
+		.slid = wire_lrh_slid(lrh),
+		.sl = wire_lrh_sl(lrh),
+		.solicited = wire_bth_se((struct wire_bth *)(p->hdr + p->bth_off)),
+	};
+
+	if (op->flags & WIRE_OPF_IMM) {
+		cqe.flags |= HCA_WC_WITH_IMM;
+		cqe.imm = be32_to_cpu(((struct wire_immdt *)rxe_eth(p, WIRE_ETH_IMMDT))->imm);
+	}
+	if (op->flags & WIRE_OPF_INV) {
+		cqe.flags |= HCA_WC_WITH_INVALIDATE;
+		cqe.imm = be32_to_cpu(((struct wire_ieth *)rxe_eth(p, WIRE_ETH_IETH))->rkey);
+	}
+	count(rq, HCA_CNT_RDMA_RECVS);
+	rxe_recv_complete(rq, &cqe);
+}
+
+/* READs and atomics */
+
+static struct rxe_resource *resource_add(struct rxe_qp *rq, u32 psn, u32 npkts)
+{
+	struct rxe_resource *r = res_at(rq, rq->res_head);
+
+	if (rq->res_head - rq->res_tail == RXE_RESOURCES) {
+		if (rq->res_next == rq->res_tail)
+			rq->res_next++;
+		rq->res_tail++;
+		wire_buf_put(r->chunk);
+	}
+	rq->res_head++;
+	*r = (struct rxe_resource){ .first_psn = psn, .npkts = npkts };
+	return r;
+}
+
+static bool start_read(struct rxe_qp *rq, struct wire_packet *p, u32 psn)
+{
+	const struct wire_reth *h = rxe_eth(p, WIRE_ETH_RETH);
+	u64 va = be64_to_cpu(h->va);
+	u32 rkey = be32_to_cpu(h->rkey), len = be32_to_cpu(h->dmalen), mtu = mtu_of(rq->qp);
+	struct rxe_resource *r;
+	struct hca_span span;
+
+	if (rq->res_head - rq->res_next >= max(rq->qp->attr.max_dest_rd_atomic, (u8)1) || len > 1u << 31) {
+		fail_invalid(rq, 0);
+		return false;
+	}
+	if (!(rq->qp->attr.access & HCA_ACCESS_REMOTE_READ) ||
+	    hca_key_remote(rq->qp, rkey, va, len, HCA_ACCESS_REMOTE_READ, &span) < 0) {
+		fail_access(rq);
+		return false;
+	}
+	r = resource_add(rq, psn, len ? (len + mtu - 1) / mtu : 1);
+	r->va = va;
+	r->rkey = rkey;
+	r->length = len;
+	rq->epsn = wire_psn_add(psn, r->npkts);
+	rq->msn = (rq->msn + 1) & 0xffffff;
+	r->msn = rq->msn;
+	rxe_req_kick(rq);
+	return true;
+}
+
+static bool run_atomic(struct rxe_qp *rq, struct wire_packet *p, const struct wire_opcode *op, u32 psn)
+{
+	const struct wire_atomic_eth *h = rxe_eth(p, WIRE_ETH_ATOMIC);
+	u64 va = be64_to_cpu(h->va), orig;
+	u32 rkey = be32_to_cpu(h->rkey);
+	bool swap = op->op == WIRE_RC_CMP_SWAP;
+	struct rxe_resource *r;
+	struct hca_span span;
+
+	if ((va & 7) || rq->res_head - rq->res_next >= max(rq->qp->attr.max_dest_rd_atomic, (u8)1)) {
+		fail_invalid(rq, 0);
+		return false;
+	}
+	if (!(rq->qp->attr.access & HCA_ACCESS_REMOTE_ATOMIC) ||
+	    hca_key_remote(rq->qp, rkey, va, 8, HCA_ACCESS_REMOTE_ATOMIC, &span) < 0) {
+		fail_access(rq);
+		return false;
+	}
+	hca_batch_run(rq->rxe->wr); /* what came before is in memory first */
+	if (hca_atomic(&span, swap, be64_to_cpu(swap ? h->compare : h->swap_add), be64_to_cpu(h->swap_add), &orig)) {
+		fail(rq, NAK(WIRE_NAK_REMOTE_OP), HCA_EVENT_QP_FATAL, 0);
+		return false;
+	}
+	r = resource_add(rq, psn, 1);
+	r->atomic = true;
+	r->orig = orig;
+	rq->epsn = wire_psn_add(psn, 1);
+	rq->msn = (rq->msn + 1) & 0xffffff;
+	r->msn = rq->msn;
+	rxe_req_kick(rq);
+	return true;
+}
+
+/* A READ or atomic that was answered once: READs are executed again, atomics replayed (9.7.5.1.5). */
+static void replay(struct rxe_qp *rq, struct wire_packet *p, const struct wire_opcode *op, u32 psn)
+{
+	u32 i;
+
+	for (i = rq->res_tail; i != rq->res_head; i++) {
+		struct rxe_resource *r = res_at(rq, i);
+		s32 into = wire_psn_diff(psn, r->first_psn);
+
+		if (into < 0 || into >= (s32)r->npkts || r->atomic != !!(op->flags & WIRE_OPF_ATOMIC))
+			continue;
+		r->sent = (u32)into;
+		rq->res_next = min(rq->res_next, i); /* and all that was owed after it */
+		for (i++; i != rq->res_head; i++)
+			res_at(rq, i)->sent = 0;
+		rxe_req_kick(rq);
+		return;
+	}
+}
+
+static bool send_read_packet(struct rxe_qp *rq, struct rxe_resource *r)
+{
+	struct hca_qp *qp = rq->qp;
+	u32 mtu = mtu_of(qp), off = r->sent * mtu, len = min(mtu, r->length - off);
+	bool first = !r->sent, last = r->sent + 1 == r->npkts;
+	u8 opcode = first && last ? WIRE_RC_READ_RESP_ONLY :
+		    first	  ? WIRE_RC_READ_RESP_FIRST :
+		    last	  ? WIRE_RC_READ_RESP_LAST :
+				    WIRE_RC_READ_RESP_MIDDLE;
+	struct wire_packet *p;
+
+	if (len && (!r->chunk || off < r->chunk_off || off + len > r->chunk_off + r->chunk->size)) {
+		struct hca_span span;
+
+		wire_buf_put(r->chunk);
+		r->chunk = wire_buf_alloc(min(RXE_CHUNK, r->length - off));
+		r->chunk_off = off;
+		if (!r->chunk || hca_key_remote(qp, r->rkey, r->va + off, r->chunk->size, HCA_ACCESS_REMOTE_READ, &span) < 0) {
+			rq->epsn = wire_psn_add(r->first_psn, r->sent);
+			rq->res_head = rq->res_next; /* what is owed will not come */
+			fail_access(rq);
+			return false;
+		}
+		hca_batch_run(rq->rxe->wr);
+		hca_batch_read(rq->rxe->rd, &span, r->chunk->data, write_failed, rq);
+		hca_batch_run(rq->rxe->rd);
+		if (rq->dma_failed) {
+			rq->epsn = wire_psn_add(r->first_psn, r->sent);
+			rxe_dirty(rq);
+			return false;
+		}
+	}
+	p = rxe_frame(qp, &qp->attr.av, rxe_pkey(qp, qp->attr.pkey_index), opcode, qp->attr.dest_qpn,
+		      wire_psn_add(r->first_psn, r->sent), len, false, false);
+	if (!p)
+		return false;
+	if (opcode != WIRE_RC_READ_RESP_MIDDLE)
+		wire_aeth_fill(rxe_eth(p, WIRE_ETH_AETH), ACK_NO_CREDITS, r->msn);
+	if (len)
+		rxe_payload(p, r->chunk, off - r->chunk_off, len);
+	r->sent++;
+	rxe_send(rq->rxe, qp->attr.port, p);
+	return true;
+}
+
+static bool send_atomic_ack(struct rxe_qp *rq, struct rxe_resource *r)
+{
+	struct hca_qp *qp = rq->qp;
+	struct wire_packet *p = rxe_frame(qp, &qp->attr.av, rxe_pkey(qp, qp->attr.pkey_index), WIRE_RC_ATOMIC_ACK,
+					  qp->attr.dest_qpn, r->first_psn, 0, false, false);
+
+	if (!p)
+		return false;
+	wire_aeth_fill(rxe_eth(p, WIRE_ETH_AETH), ACK_NO_CREDITS, r->msn);
+	((struct wire_atomic_ack_eth *)rxe_eth(p, WIRE_ETH_ATOMIC_ACK))->orig = cpu_to_be64(r->orig);
+	r->sent = 1;
+	rxe_send(rq->rxe, qp->attr.port, p);
+	return true;
+}
+
+bool rxe_resp_run(struct rxe_qp *rq)
+{
+	u32 n;
+
+	for (n = 0; n < RXE_BUDGET && owes_responses(rq); n++) {
+		struct rxe_resource *r = res_at(rq, rq->res_next);
+
+		if (rq->qp->state < HCA_QPS_RTR || rq->qp->state > HCA_QPS_SQE || rxe_blocked(rq->rxe, rq->qp->attr.port))
+			return false;
+		if (!(r->atomic ? send_atomic_ack(rq, r) : send_read_packet(rq, r)))
+			return false;
+		if (r->sent == r->npkts) {
+			wire_buf_put(r->chunk);
+			r->chunk = NULL;
+			rq->res_next++;
+		}
+	}
+	if (!owes_responses(rq) && (rq->ack_due || rq->nak))
+		rxe_dirty(rq);
+	return owes_responses(rq);
+}
+
+/* Sequence */
+
+/* What the QP's state of a message allows to come next (9.7.4.1.2 and 9.8.3.1). */
+static bool in_order(const struct rxe_qp *rq, const struct wire_opcode *op)
+{
+	u16 kind = op->flags & (WIRE_OPF_SEND | WIRE_OPF_WRITE);
+
+	if (op->flags & WIRE_OPF_START)
+		return !rq->last_op;
+	return rq->last_op && rq->last_op == (kind & WIRE_OPF_SEND ? 1 : 2);
+}
+
+static bool length_valid(const struct rxe_qp *rq, const struct wire_packet *p, const struct wire_opcode *op)
+{
+	u32 mtu = mtu_of(rq->qp);
+
+	if (p->len > mtu)
+		return false;
+	if (!(op->flags & WIRE_OPF_PAYLOAD))
+		return !p->len;
+	if (!(op->flags & WIRE_OPF_END))
+		return p->len == mtu;
+	return op->flags & WIRE_OPF_START || p->len;
+}
+
+/* A SEND or WRITE packet that is next in sequence. True: it was taken. */
+static bool take(struct rxe_qp *rq, struct wire_packet *p, const struct wire_opcode *op)
+{
+	if (op->flags & WIRE_OPF_WRITE && op->flags & WIRE_OPF_START && !write_start(rq, p))
+		return false;
+	if (op->flags & WIRE_OPF_WRITE && (p->len > rq->wr_left || (op->flags & WIRE_OPF_END && p->len != rq->wr_left))) {
+		if (rq->qp->type == HCA_QPT_RC)
+			fail_invalid(rq, 0);
+		else
+			uc_break(rq);
+		return false;
+	}
+	if (op->flags & WIRE_OPF_RWQE && !need_recv(rq))
+		return false;
+	if (p->len && !(op->flags & WIRE_OPF_SEND ? place_recv(rq, p) : place_write(rq, p)))
+		return false;
+	if (op->flags & WIRE_OPF_INV &&
+	    hca_key_invalidate(rq->qp, be32_to_cpu(((struct wire_ieth *)rxe_eth(p, WIRE_ETH_IETH))->rkey), true)) {
+		fail_access(rq);
+		return false;
+	}
+	rq->last_op = op->flags & WIRE_OPF_END ? 0 : op->flags & WIRE_OPF_SEND ? 1 : 2;
+	if (op->flags & WIRE_OPF_COMP)
+		deliver(rq, p, op);
+	return true;
+}
+
+static void comm_established(struct rxe_qp *rq)
+{
+	if (rq->qp->state == HCA_QPS_RTR && !rq->comm_est) {
+		rq->comm_est = true;
+		hca_qp_event(rq->qp, HCA_EVENT_COMM_EST);
+	}
+}
+
+static void uc_request(struct rxe_qp *rq, struct wire_packet *p, const struct wire_opcode *op, u32 psn)
+{
+	bool gap = psn != rq->epsn;
+
+	rq->epsn = wire_psn_add(psn, 1);
+	if (gap || !in_order(rq, op)) {
+		/* The message under way is lost; its receive request serves the next one. */
+		rq->last_op = 0;
+		rq->recv_off = 0;
+		rq->uc_drop = !(op->flags & WIRE_OPF_START);
+	}
+	if (op->flags & WIRE_OPF_START)
+		rq->uc_drop = false;
+	if (rq->uc_drop || !length_valid(rq, p, op))
+		return;
+	comm_established(rq);
+	take(rq, p, op);
+	rxe_dirty(rq);
+}
+
+static void rc_duplicate(struct rxe_qp *rq, struct wire_packet *p, const struct wire_opcode *op, u32 psn)
+{
+	count(rq, HCA_CNT_DUPLICATE_REQUEST);
+	if (op->flags & (WIRE_OPF_READ | WIRE_OPF_ATOMIC)) {
+		replay(rq, p, op, psn);
+	} else {
+		rq->ack_due = true;
+		rxe_dirty(rq);
+	}
+}
+
+void rxe_resp_request(struct rxe_qp *rq, struct wire_packet *p, const struct wire_opcode *op)
+{
+	const struct wire_bth *bth = (struct wire_bth *)(p->hdr + p->bth_off);
+	u32 psn = wire_bth_psn(bth);
+	s32 diff = wire_psn_diff(psn, rq->epsn);
+
+	if (rq->qp->type == HCA_QPT_UC) {
+		uc_request(rq, p, op, psn);
+		return;
+	}
+	if (diff < 0) {
+		rc_duplicate(rq, p, op, psn);
+		return;
+	}
+	if (diff > 0) {
+		if (!rq->nak_sent) {
+			count(rq, HCA_CNT_OUT_OF_SEQUENCE);
+			rq->nak = NAK(WIRE_NAK_PSN_SEQ);
+			rq->nak_sent = true;
+			rxe_dirty(rq);
+		}
+		return;
+	}
+	rq->nak_sent = false;
+	comm_established(rq);
+	if (!in_order(rq, op) || !length_valid(rq, p, op)) {
+		fail_invalid(rq, HCA_WC_LOC_QP_OP_ERR);
+		return;
+	}
+	if (op->flags & WIRE_OPF_READ) {
+		start_read(rq, p, psn);
+		return;
+	}
+	if (op->flags & WIRE_OPF_ATOMIC) {
+		run_atomic(rq, p, op, psn);
+		return;
+	}
+	if (!take(rq, p, op))
+		return;
+	rq->epsn = wire_psn_add(psn, 1);
+	if (op->flags & WIRE_OPF_END)
+		rq->msn = (rq->msn + 1) & 0xffffff;
+	if (wire_bth_ackreq(bth))
+		rq->ack_due = true;
+	rxe_dirty(rq);
+}
+
+void rxe_resp_commit(struct rxe_qp *rq)
+{
+	u32 i;
+
+	if (rq->dma_failed) {
+		rq->dma_failed = false;
+		rq->ncomps = 0;
+		rq->ack_due = false;
+		if (rq->qp->state >= HCA_QPS_RTR && rq->qp->state <= HCA_QPS_SQE) {
+			if (rq->qp->type == HCA_QPT_RC)
+				send_ack(rq, NAK(WIRE_NAK_REMOTE_OP), rq->epsn);
+			rxe_qp_error(rq, HCA_EVENT_QP_FATAL);
+		}
+		return;
+	}
+	for (i = 0; i < rq->ncomps; i++) {
+		hca_complete_recv(rq->qp, &rq->comps[i]);
+		hca_recv_done(rq->qp);
+	}
+	rq->ncomps = 0;
+	if (owes_responses(rq))
+		return;
+	if (rq->nak)
+		send_ack(rq, rq->nak, rq->epsn);
+	else if (rq->ack_due)
+		send_ack(rq, ACK_NO_CREDITS, wire_psn_add(rq->epsn, WIRE_PSN_MASK));
+	rq->nak = 0;
+	rq->ack_due = false;
+}
+
+void rxe_resp_reset(struct rxe_qp *rq)
+{
+	for (; rq->res && rq->res_tail != rq->res_head; rq->res_tail++)
+		wire_buf_put(res_at(rq, rq->res_tail)->chunk);
+	rq->res_head = rq->res_next = rq->res_tail = 0;
+	rq->ncomps = 0;
+	rq->recv_held = rq->nak_sent = rq->ack_due = rq->comm_est = rq->uc_drop = rq->dma_failed = false;
+	rq->last_op = rq->nak = 0;
+	rq->msn = 0;
+}

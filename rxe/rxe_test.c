@@ -1,0 +1,487 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Two HCAs back to back in virtual time, over a wire that loses, repeats and swaps packets by plan: a row per rule. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "emu/hca/soft_queue.h"
+#include "emu/wire/hdr.h"
+#include "emu/wire/opcode.h"
+#include "rxe/rxe.h"
+
+#define SIZE (1u << 20)
+
+static u32 passed, failed;
+
+static void row(int n, const char *what, bool ok)
+{
+	if (ok) {
+		passed++;
+		return;
+	}
+	failed++;
+	printf("row %d: %s\n", n, what);
+}
+
+/* One side. */
+struct side {
+	struct wire_port port;
+	struct hca *hca;
+	struct hca_ctx *ctx;
+	struct hca_soft_cq *cq;
+	struct hca_soft_wq *wq;
+	u32 pdn, qpn, lkey, rkey, events[32];
+	u8 *mem;
+};
+
+static struct loop *loop;
+static struct side a, b;
+static u64 sent;      /* packets on the wire, both ways */
+static u64 drop_from, drop_to; /* the nth to the nth are lost */
+static bool drop_all;
+
+static int wire_send(struct wire_port *port, struct wire_packet *p)
+{
+	struct side *to = port == &a.port ? &b : &a;
+	u64 n = ++sent;
+
+	if (drop_all || (n >= drop_from && n <= drop_to)) {
+		wire_packet_free(p);
+		return 0;
+	}
+	return to->port.data.receive(to->port.data.ctx, p);
+}
+
+static void wire_violation(struct wire_port *port, const struct wire_port_violation *v)
+{
+	port->attr.qkey_violations++;
+}
+
+static const struct wire_port_ops wire_ops = { .send = wire_send, .violation = wire_violation };
+
+static void on_event(void *fe, const struct hca_event *ev)
+{
+	((struct side *)fe)->events[ev->type]++;
+}
+
+static void side_init(struct side *s, u16 lid)
+{
+	struct wire_port *ports[1] = { &s->port };
+	struct hca_config cfg = { .name = "t", .node_guid = lid, .nports = 1, .ports = ports, .seed = lid };
+
+	memset(s, 0, sizeof(*s));
+	s->port.ops = &wire_ops;
+	s->port.num = 1;
+	s->port.attr = (struct wire_port_attr){
+		.state = 4, .lid = lid, .mtu_cap = 5, .mtu_active = 5, .gids = 1, .pkeys = 2, .pkey = { 0xffff, 0x8001 },
+	};
+	s->port.attr.gid[0] = wire_gid_make(WIRE_GID_PREFIX_DEFAULT, lid);
+	s->hca = hca_create(loop, &cfg);
+	hca_set_transport(s->hca, &rxe_transport);
+	s->ctx = hca_ctx_create(s->hca, &hca_local_dma, NULL, on_event, s);
+	hca_pd_alloc(s->ctx, &s->pdn);
+	s->mem = calloc(1, 2 * SIZE);
+	hca_mr_reg(s->ctx, s->pdn, (u64)(uintptr_t)s->mem, (u64)(uintptr_t)s->mem, 2 * SIZE, 0xf, &s->lkey, &s->rkey);
+	hca_soft_cq_create(s->ctx, 1024, NULL, NULL, &s->cq);
+}
+
+static void side_fini(struct side *s)
+{
+	hca_soft_wq_destroy(s->wq);
+	hca_soft_cq_destroy(s->cq);
+	hca_ctx_destroy(s->ctx);
+	hca_destroy(s->hca);
+	free(s->mem);
+}
+
+static struct hca_qp_attr attr_to(const struct side *to, u8 mtu, u32 psn)
+{
+	return (struct hca_qp_attr){
+		.path_mtu = mtu,
+		.qkey = 0x1234,
+		.rq_psn = psn,
+		.sq_psn = psn,
+		.dest_qpn = to->qpn,
+		.access = 0xf,
+		.av = { .dlid = to->port.attr.lid, .port = 1 },
+		.port = 1,
+		.max_rd_atomic = 4,
+		.max_dest_rd_atomic = 4,
+		.min_rnr_timer = 1,
+		.timeout = 8,
+		.retry_cnt = 3,
+		.rnr_retry = 3,
+	};
+}
+
+static int move(struct side *s, const struct side *to, enum hca_qp_type type, u8 mtu, u32 psn)
+{
+	static const u32 masks[3][3] = {
+		{ 0x38, 0x129180, 0x12e00 }, { 0x38, 0x101180, 0x10000 }, { 0x70, 0, 0x10000 },
+	};
+	struct hca_qp_attr at = attr_to(to, mtu, psn);
+	int i, err = 0;
+
+	for (i = 0; i < 3 && !err; i++) {
+		at.state = (u8)(HCA_QPS_INIT + i);
+		err = hca_qp_modify(s->ctx, s->qpn, &at, HCA_QP_STATE | masks[type - HCA_QPT_RC][i]);
+	}
+	return err;
+}
+
+static void qp_make(struct side *s, enum hca_qp_type type)
+{
+	struct hca_qp_init init = {
+		.type = type,
+		.pdn = s->pdn,
+		.send_cqn = hca_soft_cq_number(s->cq),
+		.recv_cqn = hca_soft_cq_number(s->cq),
+		.max_send_wr = 256,
+		.max_recv_wr = 256,
+		.max_send_sge = 4,
+		.max_recv_sge = 4,
+		.max_inline = 64,
+		.sq_sig_all = true,
+	};
+
+	if (hca_soft_qp_create(s->ctx, &init, &s->wq))
+		exit(1);
+	s->qpn = hca_soft_wq_number(s->wq);
+}
+
+static void start(enum hca_qp_type type, u8 mtu, u32 psn)
+{
+	u32 i;
+
+	loop = loop_create_virtual();
+	side_init(&a, 1);
+	side_init(&b, 2);
+	qp_make(&a, type);
+	qp_make(&b, type);
+	if (move(&a, &b, type, mtu, psn) || move(&b, &a, type, mtu, psn))
+		exit(1);
+	for (i = 0; i < 2 * SIZE; i++)
+		a.mem[i] = (u8)(i * 7 + i / 251);
+	sent = drop_from = drop_to = 0;
+	drop_all = false;
+}
+
+static void stop(void)
+{
+	side_fini(&a);
+	side_fini(&b);
+	loop_destroy(loop);
+}
+
+static void run(void)
+{
+	loop_run_idle(loop, loop_now(loop).ns + 10 * NSEC_PER_SEC);
+}
+
+static struct hca_send_wr request(u8 opcode, u32 len)
+{
+	struct hca_send_wr wr = {
+		.token = 42,
+		.opcode = opcode,
+		.imm = 0xabcd1234,
+		.remote_addr = (u64)(uintptr_t)b.mem,
+		.rkey = b.rkey,
+		.num_sge = 1,
+		.sge = { { (u64)(uintptr_t)a.mem, len, a.lkey } },
+		.remote_qpn = b.qpn,
+		.remote_qkey = 0x1234,
+		.av = { .dlid = 2, .port = 1 },
+	};
+
+	return wr;
+}
+
+static void post_recv(u32 len)
+{
+	struct hca_recv_wr wr = { .token = 7, .num_sge = 1, .sge = { { (u64)(uintptr_t)b.mem, len, b.lkey } } };
+
+	hca_soft_post_recv(b.wq, &wr);
+}
+
+/* The next completion of a side, or status 255. */
+static struct hca_cqe next(struct side *s)
+{
+	struct hca_cqe cqe = { .status = 255 };
+
+	hca_soft_cq_poll(s->cq, &cqe, 1);
+	return cqe;
+}
+
+struct transfer {
+	const char *what;
+	enum hca_qp_type type;
+	u8 opcode, mtu;
+	u32 len, psn, drop_from, drop_to;
+};
+
+static const struct transfer transfers[] = {
+	{ "send of nothing", HCA_QPT_RC, HCA_WR_SEND, 5, 0, 0, 0, 0 },
+	{ "send of a byte", HCA_QPT_RC, HCA_WR_SEND, 5, 1, 0, 0, 0 },
+	{ "send of an MTU", HCA_QPT_RC, HCA_WR_SEND, 1, 256, 0, 0, 0 },
+	{ "send with immediate of many packets", HCA_QPT_RC, HCA_WR_SEND_WITH_IMM, 1, 5000, 0, 0, 0 },
+	{ "PSNs wrap", HCA_QPT_RC, HCA_WR_SEND, 1, 5000, 0xfffff8, 0, 0 },
+	{ "write of a MiB", HCA_QPT_RC, HCA_WR_RDMA_WRITE, 5, SIZE, 0xffff80, 0, 0 },
+	{ "write with immediate", HCA_QPT_RC, HCA_WR_RDMA_WRITE_WITH_IMM, 3, 100001, 0, 0, 0 },
+	{ "read of a MiB", HCA_QPT_RC, HCA_WR_RDMA_READ, 5, SIZE, 0xffff80, 0, 0 },
+	{ "read of one byte", HCA_QPT_RC, HCA_WR_RDMA_READ, 5, 1, 0, 0, 0 },
+	{ "the first packet is lost", HCA_QPT_RC, HCA_WR_SEND, 1, 5000, 0, 1, 1 },
+	{ "one in the middle is lost", HCA_QPT_RC, HCA_WR_SEND, 1, 5000, 0xfffffa, 9, 9 },
+	{ "the last one is lost", HCA_QPT_RC, HCA_WR_SEND, 1, 5000, 0, 20, 20 },
+	{ "the ACK is lost", HCA_QPT_RC, HCA_WR_SEND, 5, 100, 0, 2, 2 },
+	{ "a write loses many", HCA_QPT_RC, HCA_WR_RDMA_WRITE, 5, SIZE, 0, 50, 130 },
+	{ "a read request is lost", HCA_QPT_RC, HCA_WR_RDMA_READ, 5, 100000, 0, 1, 1 },
+	{ "a read response is lost", HCA_QPT_RC, HCA_WR_RDMA_READ, 5, 100000, 0, 9, 9 },
+	{ "the last read response is lost", HCA_QPT_RC, HCA_WR_RDMA_READ, 5, 100000, 0, 26, 26 },
+	{ "UC send", HCA_QPT_UC, HCA_WR_SEND, 2, 3000, 0, 0, 0 },
+	{ "UC write with immediate", HCA_QPT_UC, HCA_WR_RDMA_WRITE_WITH_IMM, 5, 70000, 0xfffffe, 0, 0 },
+	{ "UD send", HCA_QPT_UD, HCA_WR_SEND, 5, 2000, 0, 0, 0 },
+	{ "UD send with immediate", HCA_QPT_UD, HCA_WR_SEND_WITH_IMM, 5, 0, 0, 0, 0 },
+};
+
+static bool takes_recv(const struct transfer *t)
+{
+	return t->opcode != HCA_WR_RDMA_WRITE && t->opcode != HCA_WR_RDMA_READ;
+}
+
+static bool transfer_ok(const struct transfer *t)
+{
+	u32 grh = t->type == HCA_QPT_UD ? 40 : 0;
+	struct hca_send_wr wr = request(t->opcode, t->len);
+	struct hca_cqe s, r = { .status = 0 };
+	bool same;
+
+	drop_from = t->drop_from;
+	drop_to = t->drop_to;
+	if (takes_recv(t))
+		post_recv(2 * SIZE);
+	if (t->opcode == HCA_WR_RDMA_READ) {
+		memcpy(b.mem, a.mem, t->len);
+		wr.sge[0].addr += SIZE;
+		memset(a.mem + SIZE, 0, SIZE);
+	}
+	hca_soft_post_send(a.wq, &wr);
+	run();
+	s = next(&a);
+	if (takes_recv(t))
+		r = next(&b);
+	if (t->opcode == HCA_WR_RDMA_READ)
+		same = !memcmp(a.mem + SIZE, b.mem, t->len);
+	else
+		same = !memcmp(a.mem, b.mem + grh, t->len);
+	if (takes_recv(t)) {
+		bool imm = t->opcode != HCA_WR_SEND;
+
+		if (r.byte_len != t->len + grh || r.token != 7 || !!(r.flags & HCA_WC_WITH_IMM) != imm)
+			return false;
+		if (imm && r.imm != 0xabcd1234)
+			return false;
+	}
+	return !s.status && !r.status && s.token == 42 && same && next(&a).status == 255 && next(&b).status == 255;
+}
+
+static void test_transfers(void)
+{
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(transfers); i++) {
+		const struct transfer *t = &transfers[i];
+
+		start(t->type, t->mtu, t->psn);
+		row(100 + (int)i, t->what, transfer_ok(t));
+		stop();
+	}
+}
+
+enum wrong { NO_RECV, SHORT_RECV, BAD_RKEY, OUT_OF_BOUNDS, NO_RIGHT, BAD_LKEY, DEAD_WIRE, ODD_ATOMIC, UNALIGNED };
+
+struct violation {
+	const char *what;
+	enum wrong wrong;
+	u8 opcode, requester, responder; /* statuses; responder 255: no completion */
+	int event;
+};
+
+static const struct violation violations[] = {
+	{ "no receive: RNR retries end", NO_RECV, HCA_WR_SEND, HCA_WC_RNR_RETRY_EXC_ERR, 255, -1 },
+	{ "a receive that is too short", SHORT_RECV, HCA_WR_SEND, HCA_WC_REM_INV_REQ_ERR, HCA_WC_LOC_LEN_ERR,
+	  HCA_EVENT_QP_REQ_ERR },
+	{ "a write with a wrong R_Key", BAD_RKEY, HCA_WR_RDMA_WRITE, HCA_WC_REM_ACCESS_ERR, 255, HCA_EVENT_QP_ACCESS_ERR },
+	{ "a read with a wrong R_Key", BAD_RKEY, HCA_WR_RDMA_READ, HCA_WC_REM_ACCESS_ERR, 255, HCA_EVENT_QP_ACCESS_ERR },
+	{ "a write behind the region", OUT_OF_BOUNDS, HCA_WR_RDMA_WRITE, HCA_WC_REM_ACCESS_ERR, 255,
+	  HCA_EVENT_QP_ACCESS_ERR },
+	{ "a write that the QP forbids", NO_RIGHT, HCA_WR_RDMA_WRITE, HCA_WC_REM_ACCESS_ERR, 255, HCA_EVENT_QP_ACCESS_ERR },
+	{ "a send with a wrong L_Key", BAD_LKEY, HCA_WR_SEND, HCA_WC_LOC_PROT_ERR, 255, -1 },
+	{ "nobody answers", DEAD_WIRE, HCA_WR_SEND, HCA_WC_RETRY_EXC_ERR, 255, -1 },
+	{ "an atomic at an odd address", UNALIGNED, HCA_WR_ATOMIC_FETCH_AND_ADD, HCA_WC_LOC_LEN_ERR, 255, -1 },
+};
+
+static bool violation_ok(const struct violation *v)
+{
+	struct hca_send_wr wr = request(v->opcode, 64);
+	struct hca_qp_attr at = { .access = 0 };
+	struct hca_cqe s, r;
+
+	if (v->wrong == SHORT_RECV)
+		post_recv(63);
+	if (v->wrong == BAD_RKEY)
+		wr.rkey ^= 1;
+	if (v->wrong == OUT_OF_BOUNDS)
+		wr.remote_addr += 2 * SIZE - 63;
+	if (v->wrong == UNALIGNED)
+		wr.remote_addr += 4;
+	if (v->wrong == NO_RIGHT && hca_qp_modify(b.ctx, b.qpn, &at, HCA_QP_ACCESS_FLAGS))
+		return false;
+	if (v->wrong == BAD_LKEY)
+		wr.sge[0].lkey ^= 1;
+	drop_all = v->wrong == DEAD_WIRE;
+	hca_soft_post_send(a.wq, &wr);
+	hca_soft_post_send(a.wq, &wr); /* is flushed */
+	run();
+	s = next(&a);
+	r = next(&b);
+	return s.status == v->requester && next(&a).status == HCA_WC_WR_FLUSH_ERR && r.status == v->responder &&
+	       (v->event < 0 || b.events[v->event] == 1);
+}
+
+static void test_violations(void)
+{
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(violations); i++) {
+		start(HCA_QPT_RC, 5, 1000);
+		row(200 + (int)i, violations[i].what, violation_ok(&violations[i]));
+		stop();
+	}
+}
+
+static u64 value(const struct side *s, u32 off)
+{
+	u64 v;
+
+	memcpy(&v, s->mem + off, 8);
+	return v;
+}
+
+static void test_atomics(void)
+{
+	struct hca_send_wr wr;
+	u64 v = 40;
+
+	start(HCA_QPT_RC, 5, 0);
+	memcpy(b.mem, &v, 8);
+	wr = request(HCA_WR_ATOMIC_FETCH_AND_ADD, 8);
+	wr.compare_add = 2;
+	drop_from = drop_to = 2; /* the response: the retry must not add again */
+	hca_soft_post_send(a.wq, &wr);
+	run();
+	row(300, "fetch and add", !next(&a).status && value(&b, 0) == 42 && value(&a, 0) == 40);
+	wr.opcode = HCA_WR_ATOMIC_CMP_AND_SWP;
+	wr.compare_add = 42;
+	wr.swap = 99;
+	hca_soft_post_send(a.wq, &wr);
+	run();
+	row(301, "compare and swap", !next(&a).status && value(&b, 0) == 99 && value(&a, 0) == 42);
+	hca_soft_post_send(a.wq, &wr);
+	run();
+	row(302, "compare that differs", !next(&a).status && value(&b, 0) == 99 && value(&a, 0) == 99);
+	stop();
+}
+
+static void test_rnr(void)
+{
+	struct hca_send_wr wr;
+
+	start(HCA_QPT_RC, 5, 0);
+	wr = request(HCA_WR_SEND, 100);
+	hca_soft_post_send(a.wq, &wr);
+	loop_run_idle(loop, loop_now(loop).ns);
+	post_recv(100);
+	run();
+	row(310, "a late receive is met by the RNR retry", !next(&a).status && !next(&b).status);
+	stop();
+}
+
+static void test_many(void)
+{
+	struct hca_send_wr wr;
+	u32 i, ok = 0;
+
+	start(HCA_QPT_RC, 5, 0);
+	for (i = 0; i < 200; i++)
+		post_recv(64);
+	drop_from = 100;
+	drop_to = 103;
+	wr = request(HCA_WR_SEND, 64);
+	for (i = 0; i < 200; i++) {
+		wr.token = i;
+		hca_soft_post_send(a.wq, &wr);
+	}
+	run();
+	for (i = 0; i < 200; i++) {
+		struct hca_cqe s = next(&a);
+
+		ok += !s.status && s.token == i && !next(&b).status;
+	}
+	row(320, "200 sends in order over a loss", ok == 200);
+	stop();
+}
+
+static void test_invalidate(void)
+{
+	struct hca_send_wr wr;
+	u32 rkey;
+
+	start(HCA_QPT_RC, 5, 0);
+	hca_mw_alloc(b.ctx, b.pdn, 2, &rkey);
+	wr = request(HCA_WR_SEND_WITH_INV, 10);
+	wr.imm = rkey; /* not bound: may not be invalidated */
+	post_recv(64);
+	hca_soft_post_send(a.wq, &wr);
+	run();
+	row(330, "invalidation of an unbound window is refused", next(&a).status == HCA_WC_REM_ACCESS_ERR);
+	hca_mw_free(b.ctx, rkey);
+	stop();
+}
+
+static void test_ud(void)
+{
+	struct hca_send_wr wr;
+
+	start(HCA_QPT_UD, 5, 0);
+	wr = request(HCA_WR_SEND, 100);
+	wr.remote_qkey = 0x999;
+	post_recv(200);
+	hca_soft_post_send(a.wq, &wr);
+	run();
+	row(340, "a wrong Q_Key is dropped and counted",
+	    !next(&a).status && next(&b).status == 255 && b.port.attr.qkey_violations == 1);
+	wr = request(HCA_WR_SEND, 4097);
+	hca_soft_post_send(a.wq, &wr);
+	run();
+	row(341, "a datagram beyond the MTU", next(&a).status == HCA_WC_LOC_LEN_ERR);
+	stop();
+}
+
+static void test_leaks(void)
+{
+	row(900, "no packet or buffer is left", wire_packet_live() == 0);
+}
+
+int main(void)
+{
+	test_transfers();
+	test_violations();
+	test_atomics();
+	test_rnr();
+	test_many();
+	test_invalidate();
+	test_ud();
+	test_leaks();
+	printf("%u passed, %u failed\n", passed, failed);
+	return failed != 0;
+}
