@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Rows of the two dialects of topologies: what they make, and how errors name the line. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "emu/wire/smp.h"
+#include "fabric/topology.h"
+
+static u32 passed, failed;
+
+static void row(int n, const char *what, bool ok)
+{
+	passed += ok;
+	failed += !ok;
+	if (!ok)
+		printf("row %d: %s\n", n, what);
+}
+
+static struct fabric_topology *parse(const char *text, char err[200])
+{
+	return fabric_topology_parse(text, strlen(text), "f", err, 200);
+}
+
+static const struct {
+	const char *text;
+	u32 nodes, links; /* link ends */
+} good[] = {
+	{ "leafs 2 spines 2 hosts 4\n", 12, 24 },
+	{ "leafs=2 spines=2 hosts=4", 12, 24 },
+	{ "leafs 1 hosts 2\n", 3, 4 },
+	{ "# two rails\nleafs 2 spines 1 hosts 2\nports 2\n", 7, 20 },
+	{ "leafs 2 spines 2 hosts 1 links 3\n", 6, 28 },
+	{ "ring 4\nhosts 2\n", 12, 24 },
+	{ "fattree k=4 levels=3\n", 36, 96 },
+	{ "fattree k=4 levels=2\n", 14, 32 },
+	{ "mtu 2048 vls 8 speed 4xEDR\nleafs 1 hosts 1\nhost h1 ip 192.168.1.1/24\n", 2, 2 },
+	{ "Switch 4 \"s\"\n[1] \"a\"[1]\nHca 1 \"a\"\n", 2, 2 },
+	{ "switchguid=0x1(1)\nSwitch\t8 \"S-1\"\t# \"leaf one\" base port 0 lid 3 lmc 0\n[2](f)\t\"H-2\"[1](3)\t# \"h\" lid 4 4xEDR\n"
+	  "caguid=0x2\nCa\t2 \"H-2\"\t# \"h\"\n[1](3)\t\"S-1\"[2]\t# lid 4 lmc 0 \"leaf one\" lid 3 4xEDR\n#muslin ip \"h\" 10.1.2.3\n",
+	  2, 2 },
+};
+
+static u32 links(const struct fabric_topology *t)
+{
+	u32 i, p, n = 0;
+
+	for (i = 0; i < t->nnodes; i++)
+		for (p = 1; p <= t->nodes[i].nports; p++)
+			n += t->nodes[i].ports[p].peer != FABRIC_NO_PEER;
+	return n;
+}
+
+static void test_good(void)
+{
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(good); i++) {
+		char err[200] = "";
+		struct fabric_topology *t = parse(good[i].text, err);
+
+		row(1 + (int)i, err[0] ? err : good[i].text,
+		    t && t->nnodes == good[i].nodes && links(t) == good[i].links);
+		fabric_topology_destroy(t);
+	}
+}
+
+static const struct {
+	const char *text, *err;
+} bad[] = {
+	{ "", "f:1: no nodes" },
+	{ "leafs 2 spines x hosts 4\n", "f:1: spines is a number" },
+	{ "leafs 2\nspines 2\nhots 4\n", "f:3: \"hots\" is not known" },
+	{ "leafs 2 spines 2 hosts 4\n\nmtu 1000\n", "f:3: mtu is" },
+	{ "leafs 2 spines 2 hosts 4 vls 3\n", "f:1: vls is" },
+	{ "leafs 2 spines 2 hosts 4 speed 4x\n", "f:1: speed is" },
+	{ "mtu 2048\n", "f:1: no shape" },
+	{ "ring 2\n", "f:1: a ring has" },
+	{ "fattree k=5\n", "f:1: a fat tree" },
+	{ "ring 4\nleafs 2\n", "f:2: \"leafs\" does not belong" },
+	{ "leafs 2 hosts 1\n", "f:1: leafs, spines" },
+	{ "leafs 1 hosts 200 spines 100\n", "f:1: a node of this type" },
+	{ "leafs 1 hosts 1\nhost h2 ip 10.0.0.1\n", "f:2: no host is called \"h2\"" },
+	{ "leafs 1 hosts 1\nhost h1 ip 10.0.0\n", "f:2: \"10.0.0\" is no IP address" },
+	{ "leafs 1 hosts 1\nhost h1\n", "f:2: say: host" },
+	{ "Switch 4 \"s\"\n[1] \"a\"[1]\n", "f:2: no node is called \"a\"" },
+	{ "Switch 4 \"s\"\n[5] \"a\"[1]\n", "f:2: \"s\" has ports 1 to 4" },
+	{ "Switch 4 \"s\"\n[1] \"a\"[1]\n[2] \"a\"[1]\nCa 1 \"a\"\n", "f:3: port 1 of \"a\" is wired already (line 2)" },
+	{ "Switch 4 \"s\"\n[1] \"a\"[2]\nCa 1 \"a\"\n", "f:2: \"a\" has ports 1 to 1, not 2" },
+	{ "Switch 4 \"s\"\n\nSwitch 4 \"s\"\n", "f:3: node \"s\" is there already (line 1)" },
+	{ "switchguid=0x7\nSwitch 4 \"s\"\nswitchguid=0x7\nSwitch 4 \"t\"\n", "f:4: GUID 0x0000000000000007 is that of \"s\"" },
+	{ "[1] \"a\"[1]\n", "f:1: a port before any node" },
+	{ "Switch x \"s\"\n", "f:1: the number of ports" },
+	{ "Switch 300 \"s\"\n", "f:1: a node of this type" },
+	{ "Switch 4 s\n", "f:1: the node's name" },
+	{ "Switch 4 \"s\"\n[1 \"a\"[1]\n", "f:2: port 1: the peer's name" },
+	{ "Switch 4 \"s\"\n[1] \"a\"\n", "f:2: port 1: the peer's port" },
+	{ "Switch 4 \"s\"\n[1] \"s\"[1]\n", "f:2: port 1 is wired to itself" },
+	{ "bogus line\n", "f:1: \"bogus\" is not understood" },
+	{ "Switch 4 \"s\"\n#muslin ip \"x\" 10.0.0.1\n", "f:2: no host is called \"x\"" },
+};
+
+static void test_bad(void)
+{
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(bad); i++) {
+		char err[200] = "";
+		struct fabric_topology *t = parse(bad[i].text, err);
+
+		row(100 + (int)i, err[0] ? err : bad[i].text, !t && !strncmp(err, bad[i].err, strlen(bad[i].err)));
+		fabric_topology_destroy(t);
+	}
+}
+
+static void test_details(void)
+{
+	char err[200];
+	struct fabric_topology *t = parse(good[10].text, err);
+
+	row(200, "names are the descriptions", t && !strcmp(t->nodes[0].name, "leaf one") && !strcmp(t->nodes[1].name, "h"));
+	row(201, "port GUIDs", t && t->nodes[1].ports[1].guid == 3);
+	row(202, "widths and speeds", t && t->nodes[1].ports[1].lanes == 4 && t->nodes[1].ports[1].speed == WIRE_SPEED_EDR);
+	row(203, "an address in a remark", t && t->nodes[1].ip[1].v4 == 0x0a010203 && t->nodes[1].ip[1].fixed);
+	fabric_topology_destroy(t);
+	t = fabric_topology_default();
+	row(204, "the default names its hosts", t && !strcmp(t->nodes[4].name, "h1") && !strcmp(t->nodes[11].name, "h8"));
+	row(205, "and gives them addresses", t && t->nodes[4].ip[1].v4 == 0x0a000001 && t->nodes[4].ip[1].v6[0] == 0xfd);
+	fabric_topology_destroy(t);
+	t = parse("fattree k=36 levels=3\n", err);
+	row(206, "11,664 hosts and 1,620 switches", t && t->nnodes == 11664 + 1620);
+	fabric_topology_destroy(t);
+	t = fabric_topology_load("/nonexistent/x", err, sizeof(err));
+	row(207, "a file that is not there", !t && !strncmp(err, "/nonexistent/x:0: No such", 25));
+	t = fabric_topology_load("scenarios/topologies/two-leafs.net", err, sizeof(err));
+	row(208, t ? "the scenarios' file" : err, !t || (t->nnodes == 12 && links(t) == 24));
+	fabric_topology_destroy(t);
+}
+
+int main(void)
+{
+	test_good();
+	test_bad();
+	test_details();
+	printf("%u passed, %u failed\n", passed, failed);
+	return failed != 0;
+}
