@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* One opened uverbs file: its shared memory, objects and event queues. */
+#ifndef MUSLIN_UVERBS_CONTEXT_H
+#define MUSLIN_UVERBS_CONTEXT_H
+
+#include <rdma/ib_user_verbs.h>
+#include <rdma/rdma_user_rxe.h>
+
+#include "emu/lib/table.h"
+#include "emu/uverbs/server.h"
+
+/* A stream of fixed-size events to the application: a socket pair of which the daemon keeps both ends, to count what was read. */
+struct uv_events {
+	struct list link;
+	int ours, theirs; /* -1: none */
+	u64 inode;	  /* of theirs: the application names a channel by its descriptor */
+	u32 users;
+};
+
+/* A ring in the shared memory. Sizes are the daemon's own copies: what the memory says is not trusted. */
+struct uv_ring {
+	struct rxe_queue_buf *buf;
+	u64 offset;
+	u32 size, mask, elem;
+	u32 next; /* where the daemon pulls (send and receive) or puts (CQ) */
+	u32 done; /* sends and receives: slots given back */
+};
+
+struct uverbs;
+
+struct uv_cq {
+	struct uverbs *u;
+	u64 user_handle;
+	u32 handle, cqn, async_events, comp_events;
+	struct uv_ring ring;
+	struct uv_events *channel; /* NULL: none */
+	bool wake, wake_solicited; /* a completion has come since the last flush */
+};
+
+struct uv_qp {
+	struct uverbs *u;
+	u64 user_handle;
+	u32 handle, qpn, async_events;
+	struct uv_ring sq, rq;
+	u32 max_send_sge, max_recv_sge, max_inline;
+	bool ud;
+};
+
+struct uv_srq {
+	struct uverbs *u;
+	u64 user_handle;
+	u32 handle, srqn, async_events, max_sge;
+	struct uv_ring ring;
+};
+
+struct uverbs {
+	struct uv_file *file;
+	struct hca_ctx *ctx;
+	struct uv_process process;
+	int memfd, kick;
+	struct uv_shared *shared;
+	u8 *base;
+	u64 used; /* bytes of the memfd handed out */
+	struct list free_areas;
+	struct uv_events async;
+	struct list channels;
+	struct table cqs, qps, srqs;
+	struct loop_poller poller;
+	struct loop_fd kicked;
+	struct loop_timer poll_timer;
+};
+
+/* rings.c */
+int uv_ring_create(struct uverbs *u, struct uv_ring *r, u32 elem, u32 entries);
+void uv_ring_destroy(struct uverbs *u, struct uv_ring *r);
+struct mminfo uv_ring_info(const struct uv_ring *r);
+void uv_areas_free(struct uverbs *u);
+extern const struct hca_wq_ops uv_qp_wq_ops, uv_srq_wq_ops;
+extern const struct hca_cq_ops uv_cq_ops;
+u32 uv_srq_posted(void *fe);
+
+/* events.c */
+int uv_events_open(struct uv_events *e);
+void uv_events_close(struct uv_events *e);
+bool uv_events_put(struct uv_events *e, const void *event, size_t size);
+/* Removes events of @size bytes whose first 8 bytes are @key and that the application has not read; how many. */
+u32 uv_events_forget(struct uv_events *e, u64 key, size_t size);
+void uv_async_event(void *fe, const struct hca_event *ev);
+
+#endif

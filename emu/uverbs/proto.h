@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What the shim and the daemon say to each other. One SOCK_SEQPACKET connection per opened device file; it lives as long as
+ * any process holds the file, so that the daemon sees the last close. Each request is a struct uv_request and its bytes, each
+ * answer a struct uv_answer and its bytes, with descriptors as SCM_RIGHTS.
+ */
+#ifndef MUSLIN_UVERBS_PROTO_H
+#define MUSLIN_UVERBS_PROTO_H
+
+#include <stdint.h>
+
+#define UV_MESSAGE_MAX 65536 /* bytes of a request or answer, with its header */
+
+enum uv_kind { UV_SYSFS, UV_UVERBS, UV_UMAD, UV_ISSM, UV_RDMA_CM, UV_KINDS };
+
+enum uv_op {
+	UV_OPEN,    /* first of a connection: data is a struct uv_open */
+	UV_WRITE,   /* data: the bytes that were written to the file */
+	UV_IOCTL,   /* arg: the request; data: the argument's bytes, which come back as the answer's */
+	UV_REFRESH, /* a UV_SYSFS connection: bring the tree up to date */
+};
+
+struct uv_request {
+	uint32_t op, arg;
+};
+
+struct uv_open {
+	uint32_t kind, unit; /* the number in the name of the file */
+	char host[64];
+};
+
+struct uv_answer {
+	int32_t result; /* 0 or more: what the system call returns; less: -errno */
+	uint32_t fds;	/* descriptors that come along */
+};
+
+/*
+ * A uverbs file is a memfd that the application maps its rings from, at the offsets that commands answer. Its first bytes are
+ * not for the application: doorbells and arming, so that the data path needs no request.
+ */
+#define UV_HANDLES 4096		      /* QPs, and CQs, of a context */
+#define UV_FILE_SIZE (1ull << 32)     /* of the memfd: sparse, sealed */
+#define UV_SHARED_SIZE 65536
+struct uv_shared {
+	uint32_t asleep;	   /* set by the daemon before it sleeps: ring the eventfd */
+	uint32_t rung;		   /* set by the shim after a doorbell */
+	uint64_t doorbell[UV_HANDLES / 64];
+	uint32_t arm[UV_HANDLES]; /* of a CQ: enum uv_arm */
+};
+enum uv_arm { UV_ARM_NONE, UV_ARM_NEXT, UV_ARM_SOLICITED };
+
+#endif

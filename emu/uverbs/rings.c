@@ -1,0 +1,321 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * The rings of the rxe user ABI. The application writes them at any time: every entry is copied out once and judged as
+ * copied, and indexes are masked by the daemon's own mask.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+
+#include "emu/uverbs/context.h"
+
+#define PAGE 4096u
+
+struct area {
+	struct list link;
+	u64 offset;
+	u32 size;
+};
+
+static u32 pow2(u32 v)
+{
+	u32 p = 1;
+
+	while (p < v)
+		p *= 2;
+	return p;
+}
+
+static bool area_get(struct uverbs *u, u32 size, u64 *offset)
+{
+	struct area *a;
+
+	list_for_each(a, &u->free_areas, link) {
+		if (a->size != size)
+			continue;
+		*offset = a->offset;
+		list_del(&a->link);
+		free(a);
+		return true;
+	}
+	if (u->used + size > UV_FILE_SIZE)
+		return false;
+	*offset = u->used;
+	u->used += size;
+	return true;
+}
+
+int uv_ring_create(struct uverbs *u, struct uv_ring *r, u32 elem, u32 entries)
+{
+	u32 slots = pow2(entries + 1);
+	u64 size;
+
+	elem = pow2(elem);
+	size = (sizeof(struct rxe_queue_buf) + (u64)slots * elem + PAGE - 1) & ~(u64)(PAGE - 1);
+	if (size > 1u << 30 || !area_get(u, (u32)size, &r->offset))
+		return -ENOMEM;
+	r->buf = (struct rxe_queue_buf *)(u->base + r->offset);
+	r->size = (u32)size;
+	r->mask = slots - 1;
+	r->elem = elem;
+	r->next = r->done = 0;
+	*r->buf = (struct rxe_queue_buf){ .log2_elem_size = (u32)__builtin_ctz(elem), .index_mask = r->mask };
+	return 0;
+}
+
+void uv_ring_destroy(struct uverbs *u, struct uv_ring *r)
+{
+	struct area *a = r->buf ? malloc(sizeof(*a)) : NULL;
+
+	if (!a)
+		return;
+	*a = (struct area){ .offset = r->offset, .size = r->size };
+	fallocate(u->memfd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)r->offset, r->size);
+	list_add(&u->free_areas, &a->link);
+	r->buf = NULL;
+}
+
+void uv_areas_free(struct uverbs *u)
+{
+	while (!list_empty(&u->free_areas)) {
+		struct area *a = list_first(&u->free_areas, struct area, link);
+
+		list_del(&a->link);
+		free(a);
+	}
+}
+
+struct mminfo uv_ring_info(const struct uv_ring *r)
+{
+	return (struct mminfo){ .offset = r->offset, .size = r->size };
+}
+
+static u32 ring_posted(const struct uv_ring *r)
+{
+	return (__atomic_load_n(&r->buf->producer_index, __ATOMIC_ACQUIRE) - r->next) & r->mask;
+}
+
+static const void *ring_pull(struct uv_ring *r)
+{
+	const void *e;
+
+	if (!r->buf || !ring_posted(r))
+		return NULL;
+	e = r->buf->data + (u64)(r->next & r->mask) * r->elem;
+	r->next = (r->next + 1) & r->mask;
+	return e;
+}
+
+static void ring_done(struct uv_ring *r)
+{
+	r->done = (r->done + 1) & r->mask;
+	__atomic_store_n(&r->buf->consumer_index, r->done, __ATOMIC_RELEASE);
+}
+
+static int sges_copy(struct hca_sge *dst, u16 *num, const struct rxe_sge *src, u32 n, u32 max)
+{
+	u32 i;
+
+	*num = 0;
+	if (n > max || n > HCA_MAX_SGE)
+		return -EINVAL;
+	for (i = 0; i < n; i++)
+		dst[i] = (struct hca_sge){ .addr = src[i].addr, .length = src[i].length, .lkey = src[i].lkey };
+	*num = (u16)n;
+	return 1;
+}
+
+static int decode_ud(struct uv_qp *qp, const struct rxe_send_wr *wr, struct hca_send_wr *out)
+{
+	out->remote_qpn = wr->wr.ud.remote_qpn;
+	out->remote_qkey = wr->wr.ud.remote_qkey;
+	out->pkey_index = wr->wr.ud.pkey_index;
+	return hca_ah_av(qp->u->ctx, qp->qpn, wr->wr.ud.ah_num, &out->av) ? -EINVAL : 1;
+}
+
+static void decode_kind(const struct rxe_send_wr *wr, struct hca_send_wr *out)
+{
+	switch (out->opcode) {
+	case HCA_WR_RDMA_WRITE:
+	case HCA_WR_RDMA_WRITE_WITH_IMM:
+	case HCA_WR_RDMA_READ:
+		out->remote_addr = wr->wr.rdma.remote_addr;
+		out->rkey = wr->wr.rdma.rkey;
+		break;
+	case HCA_WR_ATOMIC_CMP_AND_SWP:
+	case HCA_WR_ATOMIC_FETCH_AND_ADD:
+		out->remote_addr = wr->wr.atomic.remote_addr;
+		out->rkey = wr->wr.atomic.rkey;
+		out->compare_add = wr->wr.atomic.compare_add;
+		out->swap = wr->wr.atomic.swap;
+		break;
+	case HCA_WR_BIND_MW:
+		out->bind_addr = wr->wr.mw.addr;
+		out->bind_len = wr->wr.mw.length;
+		out->mr_lkey = wr->wr.mw.mr_lkey;
+		out->mw_rkey = wr->wr.mw.mw_rkey;
+		out->reg_key = wr->wr.mw.rkey;
+		out->access = wr->wr.mw.access;
+		break;
+	case HCA_WR_LOCAL_INV:
+		out->rkey = wr->ex.invalidate_rkey;
+		break;
+	default:
+		break;
+	}
+}
+
+static int decode_send(struct uv_qp *qp, const struct rxe_send_wqe *w, struct hca_send_wr *out, bool ud)
+{
+	bool imm = w->wr.opcode == HCA_WR_SEND_WITH_IMM || w->wr.opcode == HCA_WR_RDMA_WRITE_WITH_IMM;
+	u32 len = w->dma.length;
+
+	memset(out, 0, offsetof(struct hca_send_wr, sge));
+	out->token = w->wr.wr_id;
+	if (w->wr.opcode > HCA_WR_SEND_WITH_INV)
+		return -EINVAL;
+	out->opcode = (u8)w->wr.opcode;
+	out->flags = w->wr.send_flags & (HCA_SEND_FENCE | HCA_SEND_SIGNALED | HCA_SEND_SOLICITED | HCA_SEND_INLINE);
+	out->imm = imm ? be32_to_cpu(w->wr.ex.imm_data) : w->wr.ex.invalidate_rkey;
+	if (ud && decode_ud(qp, &w->wr, out) < 0)
+		return -EINVAL;
+	if (!ud)
+		decode_kind(&w->wr, out);
+	if (!(out->flags & HCA_SEND_INLINE))
+		return sges_copy(out->sge, &out->num_sge, w->dma.sge, w->dma.num_sge, qp->max_send_sge);
+	if (len > qp->max_inline || len > HCA_MAX_INLINE)
+		return -EINVAL;
+	out->inline_len = len;
+	memcpy(out->inline_data, w->dma.inline_data, len);
+	return 1;
+}
+
+static int next_send(void *fe, struct hca_send_wr *wr)
+{
+	struct uv_qp *qp = fe;
+	const struct rxe_send_wqe *w = ring_pull(&qp->sq);
+
+	return w ? decode_send(qp, w, wr, qp->ud) : 0;
+}
+
+static void send_done(void *fe)
+{
+	ring_done(&((struct uv_qp *)fe)->sq);
+}
+
+static int decode_recv(const struct rxe_recv_wqe *w, struct hca_recv_wr *out, u32 max_sge)
+{
+	out->token = w->wr_id;
+	return sges_copy(out->sge, &out->num_sge, w->dma.sge, w->dma.num_sge, max_sge);
+}
+
+static int next_recv(void *fe, struct hca_recv_wr *wr)
+{
+	struct uv_qp *qp = fe;
+	const struct rxe_recv_wqe *w = ring_pull(&qp->rq);
+
+	return w ? decode_recv(w, wr, qp->max_recv_sge) : 0;
+}
+
+static void recv_done(void *fe)
+{
+	ring_done(&((struct uv_qp *)fe)->rq);
+}
+
+static void ring_reset(struct uv_ring *r)
+{
+	if (!r->buf)
+		return;
+	r->next = r->done = __atomic_load_n(&r->buf->producer_index, __ATOMIC_ACQUIRE) & r->mask;
+	__atomic_store_n(&r->buf->consumer_index, r->done, __ATOMIC_RELEASE);
+}
+
+static void reset(void *fe)
+{
+	struct uv_qp *qp = fe;
+
+	ring_reset(&qp->sq);
+	ring_reset(&qp->rq);
+}
+
+const struct hca_wq_ops uv_qp_wq_ops = {
+	.next_send = next_send,
+	.send_done = send_done,
+	.next_recv = next_recv,
+	.recv_done = recv_done,
+	.reset = reset,
+};
+
+static int srq_next_recv(void *fe, struct hca_recv_wr *wr)
+{
+	struct uv_srq *srq = fe;
+	const struct rxe_recv_wqe *w = ring_pull(&srq->ring);
+
+	return w ? decode_recv(w, wr, srq->max_sge) : 0;
+}
+
+static void srq_recv_done(void *fe)
+{
+	ring_done(&((struct uv_srq *)fe)->ring);
+}
+
+u32 uv_srq_posted(void *fe)
+{
+	return ring_posted(&((struct uv_srq *)fe)->ring);
+}
+
+const struct hca_wq_ops uv_srq_wq_ops = { .next_recv = srq_next_recv, .recv_done = srq_recv_done };
+
+/* Completions */
+
+static int complete(void *fe, const struct hca_cqe *cqe)
+{
+	struct uv_cq *cq = fe;
+	struct uv_ring *r = &cq->ring;
+	u32 consumer = __atomic_load_n(&r->buf->consumer_index, __ATOMIC_ACQUIRE), next = (r->next + 1) & r->mask;
+	struct ib_uverbs_wc *wc;
+
+	if (next == (consumer & r->mask))
+		return -ENOSPC;
+	wc = (struct ib_uverbs_wc *)(r->buf->data + (u64)r->next * r->elem);
+	*wc = (struct ib_uverbs_wc){
+		.wr_id = cqe->token,
+		.status = cqe->status,
+		.opcode = cqe->opcode,
+		.vendor_err = cqe->vendor_err,
+		.byte_len = cqe->byte_len,
+		.qp_num = cqe->qpn,
+		.src_qp = cqe->src_qp,
+		.wc_flags = cqe->flags,
+		.pkey_index = cqe->pkey_index,
+		.slid = cqe->slid,
+		.sl = cqe->sl,
+		.dlid_path_bits = cqe->dlid_path_bits,
+		.port_num = cqe->port,
+	};
+	if (cqe->flags & HCA_WC_WITH_IMM)
+		wc->ex.imm_data = cpu_to_be32(cqe->imm);
+	else
+		wc->ex.invalidate_rkey = cqe->imm;
+	r->next = next;
+	__atomic_store_n(&r->buf->producer_index, next, __ATOMIC_RELEASE);
+	cq->wake = true;
+	cq->wake_solicited |= cqe->solicited || cqe->status != HCA_WC_SUCCESS;
+	return 0;
+}
+
+static void flush(void *fe)
+{
+	struct uv_cq *cq = fe;
+	u32 *arm = &cq->u->shared->arm[cq->handle], want = __atomic_load_n(arm, __ATOMIC_ACQUIRE);
+	struct ib_uverbs_comp_event_desc desc = { .cq_handle = cq->user_handle };
+
+	if (cq->channel && cq->wake && (want == UV_ARM_NEXT || (want == UV_ARM_SOLICITED && cq->wake_solicited))) {
+		__atomic_store_n(arm, UV_ARM_NONE, __ATOMIC_RELEASE);
+		if (uv_events_put(cq->channel, &desc, sizeof(desc)))
+			cq->comp_events++;
+	}
+	cq->wake = cq->wake_solicited = false;
+}
+
+const struct hca_cq_ops uv_cq_ops = { .complete = complete, .flush = flush };

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* The daemon's side of host mode: device files that programs have opened through the shim. */
+#ifndef MUSLIN_UVERBS_SERVER_H
+#define MUSLIN_UVERBS_SERVER_H
+
+#include <sys/types.h>
+
+#include "emu/hca/hca.h"
+#include "emu/mad/mad.h"
+#include "emu/uverbs/proto.h"
+
+#define UV_PORTS 2
+
+/* A host of the fabric as its programs see it. The owner keeps it until the server is gone. */
+struct uv_host {
+	const char *name;
+	struct hca *hca;
+	u8 nports;
+	struct wire_port *port[UV_PORTS];
+	struct mad_port *mad[UV_PORTS];
+	void *cm; /* for the rdma_cm files */
+	/* Name and value of the nth counter of a port for sysfs; NULL past the end. */
+	const char *(*counter)(struct uv_host *host, u8 port, u32 n, u64 *value);
+	void *owner;
+};
+
+struct uv_server;
+struct uv_file;
+
+/* A kind of device file. */
+struct uv_file_ops {
+	/* 0 and *fd (which the application gets; the caller closes its copy), or -errno. @extra: one more for the shim, or -1. */
+	int (*open)(struct uv_file *f, u32 unit, int *fd, int *extra);
+	/*
+	 * A write to the file; @fd is a descriptor that came along or -1, and stays the caller's. *out_len is the room at @out, and what
+	 * was used. *out_fd: a descriptor for the application (the caller closes it), preset to -1. Returns what write() returns.
+	 */
+	ssize_t (*command)(struct uv_file *f, const void *in, size_t in_len, int fd, void *out, size_t *out_len, int *out_fd);
+	/* @arg of @len bytes is in and out. */
+	int (*ioctl)(struct uv_file *f, u32 request, void *arg, size_t len);
+	void (*close)(struct uv_file *f);
+};
+
+struct uv_file {
+	struct uv_server *server;
+	struct uv_host *host;
+	const struct uv_file_ops *ops;
+	pid_t pid; /* of the process that opened it */
+	void *priv;
+};
+
+/*
+ * Listens at @path. @find gives the host of a name (made when it is first used), NULL: unknown. @tree is the folder under which
+ * each host's sysfs tree is made. NULL with errno.
+ */
+struct uv_server *uv_server_create(struct loop *loop, const char *path, const char *tree,
+				   struct uv_host *(*find)(void *arg, const char *name), void *arg);
+void uv_server_destroy(struct uv_server *s);
+void uv_server_register(struct uv_server *s, enum uv_kind kind, const struct uv_file_ops *ops);
+struct loop *uv_server_loop(const struct uv_server *s);
+const char *uv_server_tree(const struct uv_server *s);
+
+extern const struct uv_file_ops uverbs_file_ops;
+extern const struct uv_file_ops umad_file_ops, issm_file_ops, ucma_file_ops;
+
+/* sysfs.c: writes what has changed of the host's tree. 0 or -errno. */
+int uv_sysfs_refresh(struct uv_host *host, const char *tree);
+
+/* dma.c */
+extern const struct hca_dma_ops uv_process_dma;
+struct uv_process {
+	pid_t pid;
+};
+
+#endif
