@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Opening device files, and what is written to them: commands, which the daemon answers, and doorbells, which need none. */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <rdma/ib_user_verbs.h>
+#include <rdma/rdma_user_cm.h>
+#include <rdma/rdma_user_ioctl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "emu/shim/shim.h"
+
+#define UMAD_FIRST 256 /* bytes of data that a short read() of a long record gets */
+
+int shim_open(enum uv_kind kind, unsigned int unit, int flags)
+{
+	struct shim_file *f = calloc(1, sizeof(*f));
+	int fds[2] = { -1, -1 }, err;
+
+	if (!f) {
+		errno = ENOMEM;
+		return -1;
+	}
+	err = shim_connect(kind, unit, fds, &f->rpc);
+	if (err < 0) {
+		free(f);
+		errno = -err;
+		return -1;
+	}
+	f->kind = kind;
+	f->fd = fds[0];
+	f->kick = fds[1];
+	f->pid = getpid();
+	if (kind == UV_UVERBS) {
+		f->shared = mmap(NULL, UV_SHARED_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, f->fd, 0);
+		if (f->shared == MAP_FAILED)
+			f->shared = NULL;
+	}
+	if (!(flags & O_CLOEXEC))
+		fcntl(f->fd, F_SETFD, 0);
+	if (flags & O_NONBLOCK && kind != UV_UVERBS)
+		fcntl(f->fd, F_SETFL, O_NONBLOCK);
+	shim_file_add(f->fd, f);
+	return f->fd;
+}
+
+static void ring(struct shim_file *f, uint32_t handle)
+{
+	struct uv_shared *s = f->shared;
+	uint64_t one = 1;
+
+	__atomic_fetch_or(&s->doorbell[handle / 64], 1ull << handle % 64, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&s->rung, 1, __ATOMIC_SEQ_CST);
+	if (__atomic_load_n(&s->asleep, __ATOMIC_SEQ_CST) && REAL(write)(f->kick, &one, sizeof(one)) < 0)
+		return; /* the eventfd is full: the daemon will wake */
+}
+
+/* The two commands of the data path. */
+static bool fast(struct shim_file *f, const struct ib_uverbs_cmd_hdr *hdr, const void *body, size_t len)
+{
+	if (!f->shared)
+		return false;
+	if (hdr->command == IB_USER_VERBS_CMD_POST_SEND && len >= sizeof(struct ib_uverbs_post_send)) {
+		const struct ib_uverbs_post_send *cmd = body;
+
+		if (cmd->qp_handle >= UV_HANDLES || cmd->wr_count)
+			return false;
+		ring(f, cmd->qp_handle);
+		return true;
+	}
+	if (hdr->command == IB_USER_VERBS_CMD_REQ_NOTIFY_CQ && len >= sizeof(struct ib_uverbs_req_notify_cq)) {
+		const struct ib_uverbs_req_notify_cq *cmd = body;
+
+		if (cmd->cq_handle >= UV_HANDLES)
+			return false;
+		__atomic_store_n(&f->shared->arm[cmd->cq_handle], cmd->solicited_only ? UV_ARM_SOLICITED : UV_ARM_NEXT,
+				 __ATOMIC_SEQ_CST);
+		return true;
+	}
+	return false;
+}
+
+/* Where the answer goes, and a descriptor that the command names. */
+struct reply {
+	void *to;
+	size_t room;
+	int fd;
+};
+
+static void verbs_reply(const uint8_t *buf, size_t len, struct reply *r)
+{
+	const struct ib_uverbs_cmd_hdr *hdr = (const void *)buf;
+	size_t channel;
+	uint64_t to;
+
+	memcpy(&to, buf + sizeof(*hdr), sizeof(to));
+	r->to = (void *)(uintptr_t)to;
+	r->room = (size_t)hdr->out_words * 4;
+	channel = sizeof(*hdr) + offsetof(struct ib_uverbs_create_cq, comp_channel);
+	if (hdr->command & IB_USER_VERBS_CMD_FLAG_EXTENDED) {
+		const struct ib_uverbs_ex_cmd_hdr *ex = (const void *)(hdr + 1);
+
+		r->room = ((size_t)hdr->out_words + ex->provider_out_words) * 8;
+		channel = sizeof(*hdr) + sizeof(*ex) + offsetof(struct ib_uverbs_ex_create_cq, comp_channel);
+	}
+	if ((hdr->command & 0xff) == IB_USER_VERBS_CMD_CREATE_CQ && len >= channel + 4)
+		memcpy(&r->fd, buf + channel, 4);
+}
+
+static void cm_reply(const uint8_t *buf, size_t len, struct reply *r)
+{
+	const struct rdma_ucm_cmd_hdr *hdr = (const void *)buf;
+	uint64_t to = 0;
+
+	if (len >= sizeof(*hdr) + 8)
+		memcpy(&to, buf + sizeof(*hdr), 8);
+	r->to = (void *)(uintptr_t)to;
+	r->room = hdr->out;
+	if (hdr->cmd == RDMA_USER_CM_CMD_MIGRATE_ID && len >= sizeof(*hdr) + sizeof(struct rdma_ucm_migrate_id))
+		memcpy(&r->fd, buf + sizeof(*hdr) + offsetof(struct rdma_ucm_migrate_id, fd), 4);
+}
+
+static ssize_t command(struct shim_file *f, const void *buf, size_t len)
+{
+	static __thread uint8_t out[UV_MESSAGE_MAX];
+	struct reply r = { .fd = -1 };
+	size_t out_len = sizeof(out) - sizeof(struct uv_answer);
+	int result, fd = -1;
+
+	if (f->kind == UV_UVERBS)
+		verbs_reply(buf, len, &r);
+	else
+		cm_reply(buf, len, &r);
+	result = shim_call(f->rpc, UV_WRITE, 0, buf, len, r.fd, out, &out_len, &fd);
+	if (result < 0) {
+		errno = -result;
+		return -1;
+	}
+	if (fd >= 0 && out_len >= 4)
+		memcpy(out, &fd, 4); /* the answer's first member is the descriptor */
+	if (r.to && out_len)
+		memcpy(r.to, out, out_len < r.room ? out_len : r.room);
+	return result;
+}
+
+ssize_t shim_write(struct shim_file *f, const void *buf, size_t len)
+{
+	const struct ib_uverbs_cmd_hdr *hdr = buf;
+	ssize_t n;
+
+	if (f->kind == UV_UMAD || f->kind == UV_ISSM)
+		return REAL(write)(f->fd, buf, len);
+	if (len < sizeof(*hdr) || len > UV_MESSAGE_MAX - sizeof(struct uv_request)) {
+		errno = EINVAL;
+		return -1;
+	}
+	if (f->kind == UV_UVERBS && fast(f, hdr, hdr + 1, len - sizeof(*hdr)))
+		return (ssize_t)len;
+	for (;;) {
+		const struct rdma_ucm_cmd_hdr *cm = buf;
+		struct pollfd p = { .fd = f->fd, .events = POLLIN };
+
+		n = command(f, buf, len);
+		if (n >= 0 || errno != EAGAIN || f->kind != UV_RDMA_CM || cm->cmd != RDMA_USER_CM_CMD_GET_EVENT ||
+		    fcntl(f->fd, F_GETFL) & O_NONBLOCK)
+			return n;
+		if (REAL(poll)(&p, 1, -1) < 0)
+			return -1;
+	}
+}
+
+/* A record in a memfd, of which the socket has only the beginning. */
+static ssize_t read_large(struct shim_file *f, int memfd, void *buf, size_t len, size_t first)
+{
+	off_t size = lseek(memfd, 0, SEEK_END);
+	char byte;
+
+	if (size < 0 || len < (size_t)size) {
+		if (size < 0 || len < first || pread(memfd, buf, first, 0) != (ssize_t)first) {
+			errno = EINVAL;
+			return -1;
+		}
+		errno = ENOSPC;
+		return -1;
+	}
+	if (pread(memfd, buf, (size_t)size, 0) != size)
+		return -1;
+	if (recv(f->fd, &byte, 1, 0) < 0)
+		return -1;
+	return (ssize_t)size;
+}
+
+ssize_t shim_read(struct shim_file *f, void *buf, size_t len)
+{
+	const size_t first = 64 + UMAD_FIRST;
+	char control[CMSG_SPACE(sizeof(int))], peek[512];
+	struct iovec iov = { peek, sizeof(peek) };
+	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof(control) };
+	struct cmsghdr *cm;
+	ssize_t n;
+	int memfd = -1;
+
+	if (f->kind != UV_UMAD)
+		return REAL(read)(f->fd, buf, len);
+	n = recvmsg(f->fd, &msg, MSG_PEEK | MSG_TRUNC | MSG_CMSG_CLOEXEC);
+	if (n <= 0)
+		return n;
+	cm = CMSG_FIRSTHDR(&msg);
+	if (cm && cm->cmsg_type == SCM_RIGHTS)
+		memcpy(&memfd, CMSG_DATA(cm), sizeof(memfd));
+	if (memfd >= 0) {
+		n = read_large(f, memfd, buf, len, first);
+		REAL(close)(memfd);
+		return n;
+	}
+	if (len >= (size_t)n)
+		return recv(f->fd, buf, len, 0);
+	if ((size_t)n > first && len >= first) {
+		memcpy(buf, peek, first);
+		errno = ENOSPC;
+		return -1;
+	}
+	errno = EINVAL;
+	return -1;
+}
+
+int shim_ioctl(struct shim_file *f, unsigned long request, void *arg)
+{
+	size_t len = _IOC_SIZE(request);
+	int result;
+
+	if (f->kind != UV_UMAD || !arg) {
+		/* no argument is copied: ENABLE_PKEY has none */
+		if (f->kind != UV_UMAD) {
+			errno = ENOTTY;
+			return -1;
+		}
+		len = 0;
+	}
+	result = shim_call(f->rpc, UV_IOCTL, (unsigned int)request, arg, len, -1, arg, &len, NULL);
+	if (result < 0) {
+		errno = -result;
+		return -1;
+	}
+	return result;
+}

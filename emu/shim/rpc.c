@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Requests to the daemon. */
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "emu/shim/shim.h"
+
+/* One request at a time in a process: they are rare, and a connection has one answer for each. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+static int send_request(int rpc, const struct uv_request *req, const void *in, size_t len, int fd)
+{
+	struct iovec iov[2] = { { (void *)(uintptr_t)req, sizeof(*req) }, { (void *)(uintptr_t)in, len } };
+	char control[CMSG_SPACE(sizeof(int))] = { 0 };
+	struct msghdr msg = { .msg_iov = iov, .msg_iovlen = 2 };
+	ssize_t n;
+
+	if (fd >= 0) {
+		struct cmsghdr *cm;
+
+		msg.msg_control = control;
+		msg.msg_controllen = sizeof(control);
+		cm = CMSG_FIRSTHDR(&msg);
+		cm->cmsg_level = SOL_SOCKET;
+		cm->cmsg_type = SCM_RIGHTS;
+		cm->cmsg_len = CMSG_LEN(sizeof(int));
+		memcpy(CMSG_DATA(cm), &fd, sizeof(int));
+	}
+	do {
+		n = sendmsg(rpc, &msg, MSG_NOSIGNAL);
+	} while (n < 0 && errno == EINTR);
+	return n < 0 ? -EIO : 0;
+}
+
+static int receive_answer(int rpc, void *out, size_t *out_len, int *fds)
+{
+	struct uv_answer a = { .result = -EIO };
+	struct iovec iov[2] = { { &a, sizeof(a) }, { out, out_len ? *out_len : 0 } };
+	char control[CMSG_SPACE(2 * sizeof(int))];
+	struct msghdr msg = { .msg_iov = iov, .msg_iovlen = 2, .msg_control = control, .msg_controllen = sizeof(control) };
+	struct cmsghdr *cm;
+	ssize_t n;
+
+	do {
+		n = recvmsg(rpc, &msg, MSG_CMSG_CLOEXEC);
+	} while (n < 0 && errno == EINTR);
+	if (n < (ssize_t)sizeof(a))
+		return -EIO; /* the daemon is gone */
+	if (out_len)
+		*out_len = (size_t)n - sizeof(a);
+	fds[0] = fds[1] = -1;
+	cm = CMSG_FIRSTHDR(&msg);
+	if (cm && cm->cmsg_type == SCM_RIGHTS)
+		memcpy(fds, CMSG_DATA(cm), cm->cmsg_len - CMSG_LEN(0));
+	return a.result;
+}
+
+static int call(int rpc, const struct uv_request *req, const void *in, size_t in_len, int in_fd, void *out, size_t *out_len,
+		int *fds)
+{
+	int err;
+
+	pthread_mutex_lock(&lock);
+	err = send_request(rpc, req, in, in_len, in_fd);
+	if (!err)
+		err = receive_answer(rpc, out, out_len, fds);
+	pthread_mutex_unlock(&lock);
+	return err;
+}
+
+int shim_call(int rpc, enum uv_op op, unsigned int arg, const void *in, size_t in_len, int in_fd, void *out, size_t *out_len,
+	      int *fd)
+{
+	struct uv_request req = { .op = op, .arg = arg };
+	int fds[2] = { -1, -1 }, result = call(rpc, &req, in, in_len, in_fd, out, out_len, fds);
+
+	if (fd)
+		*fd = fds[0];
+	else if (fds[0] >= 0)
+		REAL(close)(fds[0]);
+	return result;
+}
+
+int shim_connect(enum uv_kind kind, unsigned int unit, int fds[2], int *rpc)
+{
+	struct uv_request req = { .op = UV_OPEN };
+	struct uv_open o = { .kind = kind, .unit = unit };
+	struct sockaddr_un sa = { .sun_family = AF_UNIX };
+	int fd = REAL(socket)(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0), err;
+
+	if (fd < 0)
+		return -errno;
+	snprintf(sa.sun_path, sizeof(sa.sun_path), "%s", getenv("MUSLIN_SOCKET"));
+	snprintf(o.host, sizeof(o.host), "%s", getenv("MUSLIN_HOST"));
+	if (connect(fd, (struct sockaddr *)&sa, sizeof(sa))) {
+		err = -errno;
+		REAL(close)(fd);
+		return err;
+	}
+	prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY); /* the daemon reads and writes our memory; Yama wants to be told */
+	err = call(fd, &req, &o, sizeof(o), -1, NULL, NULL, fds);
+	if (err < 0) {
+		REAL(close)(fd);
+		return err;
+	}
+	*rpc = fd;
+	return 0;
+}

@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* The tree that a host's programs see as /sys/class/infiniband and /dev/infiniband: files that are written when they change. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "emu/uverbs/server.h"
+
+#define DEVICE "muslin0"
+
+struct tree {
+	char root[512];
+	int err;
+};
+
+static void make_dirs(char *path)
+{
+	char *p;
+
+	for (p = path + 1; (p = strchr(p, '/')); p++) {
+		*p = 0;
+		mkdir(path, 0755);
+		*p = '/';
+	}
+}
+
+/* Writes the formatted text to the file unless that is what it holds. */
+static void put(struct tree *t, const char *file, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+static void put(struct tree *t, const char *file, const char *fmt, ...)
+{
+	char path[768], text[512], old[512];
+	va_list ap;
+	ssize_t n, len;
+	int fd;
+
+	va_start(ap, fmt);
+	len = vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	snprintf(path, sizeof(path), "%s/%s", t->root, file);
+	fd = open(path, O_RDWR | O_CLOEXEC);
+	if (fd < 0) {
+		make_dirs(path);
+		fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+	}
+	if (fd < 0) {
+		t->err = -errno;
+		return;
+	}
+	n = read(fd, old, sizeof(old));
+	if (n != len || memcmp(old, text, (size_t)len)) {
+		if (pwrite(fd, text, (size_t)len, 0) != len || ftruncate(fd, len))
+			t->err = -errno;
+	}
+	close(fd);
+}
+
+static void put_guid(struct tree *t, const char *file, u64 guid)
+{
+	put(t, file, "%04x:%04x:%04x:%04x\n", (u32)(guid >> 48), (u32)(guid >> 32) & 0xffff, (u32)(guid >> 16) & 0xffff,
+	    (u32)guid & 0xffff);
+}
+
+static const char *const port_states[] = { "0: NOP", "1: DOWN", "2: INIT", "3: ARMED", "4: ACTIVE" };
+static const char *const phys_states[] = { "0: <unknown>", "1: Sleep", "2: Polling", "3: Disabled", "4: PortConfigurationTraining",
+					   "5: LinkUp", "6: LinkErrorRecovery", "7: Phy Test" };
+
+struct speed {
+	u8 ext, speed;
+	const char *name;
+	u32 tenths; /* Gb/s of a lane, times ten */
+};
+static const struct speed speeds[] = {
+	{ 8, 0, "NDR", 1000 }, { 4, 0, "HDR", 500 }, { 2, 0, "EDR", 250 }, { 1, 0, "FDR", 140 },
+	{ 0, 4, "QDR", 100 },  { 0, 2, "DDR", 50 },  { 0, 1, "SDR", 25 },
+};
+
+static void put_rate(struct tree *t, const char *dir, const struct wire_port_attr *a)
+{
+	static const u8 lanes[] = { [1] = 1, [2] = 4, [4] = 8, [8] = 12, [16] = 2 };
+	u32 n = a->width_active < ARRAY_SIZE(lanes) && lanes[a->width_active] ? lanes[a->width_active] : 1, i, rate;
+	const struct speed *s = &speeds[ARRAY_SIZE(speeds) - 1];
+	char file[128];
+
+	for (i = 0; i < ARRAY_SIZE(speeds); i++) {
+		if ((speeds[i].ext && a->speed_ext_active & speeds[i].ext) ||
+		    (speeds[i].speed && !a->speed_ext_active && a->speed_active & speeds[i].speed)) {
+			s = &speeds[i];
+			break;
+		}
+	}
+	rate = s->tenths * n;
+	snprintf(file, sizeof(file), "%s/rate", dir);
+	if (rate % 10)
+		put(t, file, "%u.%u Gb/sec (%uX %s)\n", rate / 10, rate % 10, n, s->name);
+	else
+		put(t, file, "%u Gb/sec (%uX %s)\n", rate / 10, n, s->name);
+}
+
+static void put_gids(struct tree *t, const char *dir, const struct wire_port_attr *a)
+{
+	char file[128];
+	u32 i, j;
+
+	for (i = 0; i < max((u32)a->gids, 1u); i++) {
+		const u8 *g = a->gid[i].raw;
+		char text[48];
+		int n = 0;
+
+		for (j = 0; j < 16; j += 2)
+			n += snprintf(text + n, sizeof(text) - (size_t)n, "%s%02x%02x", j ? ":" : "", g[j], g[j + 1]);
+		snprintf(file, sizeof(file), "%s/gids/%u", dir, i);
+		put(t, file, "%s\n", text);
+		snprintf(file, sizeof(file), "%s/gid_attrs/types/%u", dir, i);
+		put(t, file, "IB/RoCE v1\n");
+	}
+	for (i = 0; i < max((u32)a->pkeys, 1u); i++) {
+		snprintf(file, sizeof(file), "%s/pkeys/%u", dir, i);
+		put(t, file, "0x%04x\n", a->pkey[i]);
+	}
+}
+
+static void put_counters(struct tree *t, const char *dir, struct uv_host *h, u8 port)
+{
+	const char *name;
+	char file[192];
+	u64 v;
+	u32 n;
+
+	for (n = 0; h->counter && (name = h->counter(h, port, n, &v)); n++) {
+		snprintf(file, sizeof(file), "%s/counters/%s", dir, name);
+		put(t, file, "%llu\n", (unsigned long long)v);
+	}
+	for (n = 0; (name = hca_counter_name(n)); n++) {
+		snprintf(file, sizeof(file), "%s/hw_counters/%s", dir, name);
+		put(t, file, "%llu\n", (unsigned long long)hca_counter(h->hca, port, n));
+	}
+}
+
+static void put_port(struct tree *t, struct uv_host *h, u8 num)
+{
+	const struct wire_port_attr *a = &h->port[num - 1]->attr;
+	char dir[96], file[128];
+
+	snprintf(dir, sizeof(dir), "sys/class/infiniband/" DEVICE "/ports/%u", num);
+#define PUT(name, ...) (snprintf(file, sizeof(file), "%s/" name, dir), put(t, file, __VA_ARGS__))
+	PUT("state", "%s\n", port_states[a->state < ARRAY_SIZE(port_states) ? a->state : 0]);
+	PUT("phys_state", "%s\n", phys_states[a->phys_state < ARRAY_SIZE(phys_states) ? a->phys_state : 0]);
+	PUT("lid", "0x%x\n", a->lid);
+	PUT("sm_lid", "0x%x\n", a->sm_lid);
+	PUT("sm_sl", "%u\n", a->sm_sl);
+	PUT("lid_mask_count", "%u\n", a->lmc);
+	PUT("cap_mask", "0x%08x\n", a->cap_mask);
+	PUT("link_layer", "InfiniBand\n");
+#undef PUT
+	put_rate(t, dir, a);
+	put_gids(t, dir, a);
+	put_counters(t, dir, h, num);
+}
+
+static void put_device(struct tree *t, struct uv_host *h)
+{
+	put(t, "sys/class/infiniband/" DEVICE "/node_type", "1: CA\n");
+	put_guid(t, "sys/class/infiniband/" DEVICE "/node_guid", hca_node_guid(h->hca));
+	put_guid(t, "sys/class/infiniband/" DEVICE "/sys_image_guid", hca_sys_image_guid(h->hca));
+	put(t, "sys/class/infiniband/" DEVICE "/node_desc", "%s\n", h->name);
+	put(t, "sys/class/infiniband/" DEVICE "/fw_ver", "1.0.0\n");
+	put(t, "sys/class/infiniband/" DEVICE "/hw_rev", "0\n");
+	put(t, "sys/class/infiniband/" DEVICE "/hca_type", "muslin\n");
+	put(t, "sys/class/infiniband/" DEVICE "/board_id", "muslin\n");
+	put(t, "sys/class/infiniband/" DEVICE "/device/modalias", "rdma_device:Nrxe\n");
+	put(t, "sys/class/infiniband_verbs/abi_version", "6\n");
+	put(t, "sys/class/infiniband_verbs/uverbs0/ibdev", DEVICE "\n");
+	put(t, "sys/class/infiniband_verbs/uverbs0/dev", "231:192\n");
+	put(t, "sys/class/infiniband_verbs/uverbs0/abi_version", "1\n");
+	put(t, "sys/class/infiniband_verbs/uverbs0/device/modalias", "rdma_device:Nrxe\n");
+	put(t, "sys/class/infiniband_mad/abi_version", "5\n");
+	put(t, "sys/class/misc/rdma_cm/abi_version", "4\n");
+	put(t, "sys/class/misc/rdma_cm/dev", "10:58\n");
+	put(t, "dev/infiniband/uverbs0", "%s", "");
+	put(t, "dev/infiniband/rdma_cm", "%s", "");
+}
+
+static void put_umad(struct tree *t, u8 num)
+{
+	char file[96];
+
+	snprintf(file, sizeof(file), "sys/class/infiniband_mad/umad%u/ibdev", num - 1);
+	put(t, file, DEVICE "\n");
+	snprintf(file, sizeof(file), "sys/class/infiniband_mad/umad%u/port", num - 1);
+	put(t, file, "%u\n", num);
+	snprintf(file, sizeof(file), "sys/class/infiniband_mad/umad%u/dev", num - 1);
+	put(t, file, "231:%u\n", num - 1);
+	snprintf(file, sizeof(file), "sys/class/infiniband_mad/issm%u/ibdev", num - 1);
+	put(t, file, DEVICE "\n");
+	snprintf(file, sizeof(file), "sys/class/infiniband_mad/issm%u/port", num - 1);
+	put(t, file, "%u\n", num);
+	snprintf(file, sizeof(file), "dev/infiniband/umad%u", num - 1);
+	put(t, file, "%s", "");
+	snprintf(file, sizeof(file), "dev/infiniband/issm%u", num - 1);
+	put(t, file, "%s", "");
+}
+
+int uv_sysfs_refresh(struct uv_host *h, const char *tree)
+{
+	struct tree t = { .err = 0 };
+	u8 i;
+
+	snprintf(t.root, sizeof(t.root), "%s/%s", tree, h->name);
+	put_device(&t, h);
+	for (i = 1; i <= h->nports; i++) {
+		put_port(&t, h, i);
+		put_umad(&t, i);
+	}
+	return t.err;
+}
