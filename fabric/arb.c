@@ -9,8 +9,8 @@
 
 #include "fabric/internal.h"
 
-#define HIGH_LIMIT_UNIT 4096 /* bytes for each unit of LimitOfHighPriority */
-#define HIGH_UNLIMITED 255
+#define HIGH_LIMIT_UNIT   4096 /* bytes for each unit of LimitOfHighPriority */
+#define HIGH_UNLIMITED    255
 #define XMIT_WAIT_TICK_NS 64
 
 int fabric_arb_vls(struct fabric_port *p)
@@ -258,7 +258,8 @@ static void expire(struct fabric_port *out, u64 now)
 	for (vl = 0; vl < 15; vl++)
 		while ((v->active & BIT(vl)) && deadline(out, vl) <= now) {
 			const struct wire_packet *p = list_first(&v->q[vl], struct wire_packet, link);
-			bool hoq = out->hoq_life <= FABRIC_NO_LIMIT && p->queued + wire_timeout_ns(out->hoq_life) <= now;
+			bool hoq =
+				out->hoq_life <= FABRIC_NO_LIMIT && p->queued + wire_timeout_ns(out->hoq_life) <= now;
 
 			drop_head(out, vl, now, hoq ? FABRIC_CTR_XMIT_HOQ : FABRIC_CTR_XMIT_LIFETIME);
 			if (hoq && out->vl_stall_count && ++v->hoq_drops[vl] >= out->vl_stall_count) {
@@ -278,7 +279,7 @@ void fabric_arb_timer(struct loop_timer *t, struct now now)
 	u8 vl;
 
 	f->now = now;
-	list_for_each_safe(p, tmp, &f->waiting, wait) {
+	list_for_each_safe (p, tmp, &f->waiting, wait) {
 		expire(p, now.ns);
 		for (vl = 0; vl < 15; vl++)
 			if (p->vls->active & BIT(vl))

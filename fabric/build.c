@@ -211,12 +211,27 @@ int fabric_build_guid(struct fabric_build *b, u32 node, u64 guid)
 		return fabric_build_error(b, "a GUID is not 0");
 	while ((n = index_next(&b->guids, h, &at)) >= 0)
 		if (b->t->nodes[n].guid == guid)
-			return fabric_build_error(b, "GUID 0x%016llx is that of \"%.60s\" already (line %u)",
-						  (unsigned long long)guid,
-						  b->t->nodes[n].id ? b->t->nodes[n].id : b->t->nodes[n].name,
-						  b->t->nodes[n].line);
+			return fabric_build_error(
+				b, "GUID 0x%016llx is that of \"%.60s\" already (line %u)", (unsigned long long)guid,
+				b->t->nodes[n].id ? b->t->nodes[n].id : b->t->nodes[n].name, b->t->nodes[n].line);
 	b->t->nodes[node].guid = guid;
 	return index_add(&b->guids, h, node) ? fabric_build_error(b, "out of memory") : 0;
+}
+
+int fabric_build_port_guid(struct fabric_build *b, u32 node, u8 port, u64 guid)
+{
+	u64 h = hash_guid(guid);
+	u32 at = 0, p;
+	s64 n;
+
+	while ((n = index_next(&b->port_guids, h, &at)) >= 0)
+		for (p = 1; p <= b->t->nodes[n].nports; p++)
+			if (b->t->nodes[n].ports[p].guid == guid)
+				return fabric_build_error(b,
+							  "port GUID 0x%016llx is that of port %u of \"%.60s\" already",
+							  (unsigned long long)guid, p, b->t->nodes[n].id);
+	b->t->nodes[node].ports[port].guid = guid;
+	return index_add(&b->port_guids, h, node) ? fabric_build_error(b, "out of memory") : 0;
 }
 
 /* Links */
@@ -227,7 +242,8 @@ static int link_end(struct fabric_build *b, u32 a, u32 ap, u32 z, u32 zp)
 	struct fabric_topology_port *p;
 
 	if (!ap || ap > n->nports)
-		return fabric_build_error(b, "\"%.60s\" has ports 1 to %u, not %u", n->id ? n->id : n->name, n->nports, ap);
+		return fabric_build_error(b, "\"%.60s\" has ports 1 to %u, not %u", n->id ? n->id : n->name, n->nports,
+					  ap);
 	p = &n->ports[ap];
 	if (p->peer != FABRIC_NO_PEER && (p->peer != z || p->peer_port != zp))
 		return fabric_build_error(b, "port %u of \"%.60s\" is wired already (line %u)", ap,

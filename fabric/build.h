@@ -16,7 +16,7 @@ struct fabric_index {
 
 struct fabric_build {
 	struct fabric_topology *t;
-	struct fabric_index names, ids, guids;
+	struct fabric_index names, ids, guids, port_guids;
 	const char *file;
 	char *err;
 	size_t err_len;
@@ -35,6 +35,7 @@ int fabric_build_error(struct fabric_build *b, const char *fmt, ...) __attribute
 s64 fabric_build_node(struct fabric_build *b, u8 type, const char *id, u32 nports);
 int fabric_build_name(struct fabric_build *b, u32 node, const char *name);
 int fabric_build_guid(struct fabric_build *b, u32 node, u64 guid);
+int fabric_build_port_guid(struct fabric_build *b, u32 node, u8 port, u64 guid);
 s64 fabric_build_find_id(struct fabric_build *b, const char *id);
 s64 fabric_build_find_name(struct fabric_build *b, const char *name);
 int fabric_build_link(struct fabric_build *b, u32 a, u32 ap, u32 z, u32 zp);

@@ -6,7 +6,10 @@
 
 #include "fabric/internal.h"
 
-enum { USER_DATA, USER_MAD };
+enum {
+	USER_DATA,
+	USER_MAD
+};
 
 static struct fabric_ca *to_ca(struct wire_port *w)
 {
@@ -129,7 +132,7 @@ static bool offer(struct fabric_port *p, u32 user, struct wire_packet *pkt)
 		wire_packet_free(pkt);
 	}
 	if (vl != WIRE_VL_MGMT) {
-		p->rx_blocks[vl] -= min(blocks, (u32)p->rx_blocks[vl]);
+		p->rx_blocks[vl] -= min(blocks, p->rx_blocks[vl]);
 		if (p->peer)
 			fabric_arb_kick(p->peer);
 		fabric_arb_kick(p);
@@ -216,8 +219,9 @@ void fabric_ca_event(struct fabric_port *p, enum wire_port_event e)
 static void sync_speed(struct wire_port_attr *a, const struct fabric_port *p)
 {
 	static const u8 speed[WIRE_SPEED_NUM] = { [WIRE_SPEED_SDR] = 1, [WIRE_SPEED_DDR] = 2, [WIRE_SPEED_QDR] = 4 };
-	static const u8 ext[WIRE_SPEED_NUM] = { [WIRE_SPEED_FDR] = 1, [WIRE_SPEED_EDR] = 2, [WIRE_SPEED_HDR] = 4,
-						[WIRE_SPEED_NDR] = 8 };
+	static const u8 ext[WIRE_SPEED_NUM] = {
+		[WIRE_SPEED_FDR] = 1, [WIRE_SPEED_EDR] = 2, [WIRE_SPEED_HDR] = 4, [WIRE_SPEED_NDR] = 8
+	};
 	u8 i;
 
 	a->speed_supported = a->speed_ext_supported = 0;
@@ -233,7 +237,10 @@ static void sync_speed(struct wire_port_attr *a, const struct fabric_port *p)
 
 void fabric_ca_sync(struct fabric_port *p)
 {
-	static const u8 width[13] = { [1] = LINK_WIDTH_1X, [2] = LINK_WIDTH_2X, [4] = LINK_WIDTH_4X, [8] = LINK_WIDTH_8X,
+	static const u8 width[13] = { [1] = LINK_WIDTH_1X,
+				      [2] = LINK_WIDTH_2X,
+				      [4] = LINK_WIDTH_4X,
+				      [8] = LINK_WIDTH_8X,
 				      [12] = LINK_WIDTH_12X };
 	struct wire_port_attr *a;
 

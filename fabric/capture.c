@@ -12,14 +12,22 @@
 
 #include "fabric/internal.h"
 
-#define BUFFER_SIZE (8u << 20)
-#define LINKTYPE_ERF 197
+#define BUFFER_SIZE         (8u << 20)
+#define LINKTYPE_ERF        197
 #define ERF_TYPE_INFINIBAND 21
-#define ERF_HEADER 16
-#define PACKET_MAX (WIRE_HDR_MAX + WIRE_MTU_MAX + 3 + WIRE_ICRC_LEN + WIRE_VCRC_LEN)
+#define ERF_HEADER          16
+#define PACKET_MAX          (WIRE_HDR_MAX + WIRE_MTU_MAX + 3 + WIRE_ICRC_LEN + WIRE_VCRC_LEN)
 
-enum { BLOCK_SHB = 0x0a0d0d0a, BLOCK_IDB = 1, BLOCK_EPB = 6 };
-enum { OPT_IF_NAME = 2, OPT_IF_TSRESOL = 9, OPT_EPB_FLAGS = 2 };
+enum {
+	BLOCK_SHB = 0x0a0d0d0a,
+	BLOCK_IDB = 1,
+	BLOCK_EPB = 6
+};
+enum {
+	OPT_IF_NAME = 2,
+	OPT_IF_TSRESOL = 9,
+	OPT_EPB_FLAGS = 2
+};
 
 struct fabric_capture {
 	struct fabric *f;

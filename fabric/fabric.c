@@ -19,15 +19,16 @@ const char *fabric_counter_name(enum fabric_counter c)
 
 static void port_speeds(struct fabric_port *p, const struct fabric_topology_port *tp)
 {
-	static const u8 width[13] = { [1] = 1, [2] = LINK_WIDTH_2X, [4] = LINK_WIDTH_4X, [8] = LINK_WIDTH_8X,
-				      [12] = LINK_WIDTH_12X };
+	static const u8 width[13] = {
+		[1] = 1, [2] = LINK_WIDTH_2X, [4] = LINK_WIDTH_4X, [8] = LINK_WIDTH_8X, [12] = LINK_WIDTH_12X
+	};
 
 	p->lanes_cap = tp->lanes ? tp->lanes : 4;
 	p->speed_cap = tp->speed ? min(tp->speed, (u8)WIRE_SPEED_NDR) : WIRE_SPEED_HDR;
 	p->width_enabled = width[p->lanes_cap] | LINK_WIDTH_1X;
 	p->speed_enabled = (1 << min(p->speed_cap, (u8)3)) - 1;
-	p->speed_ext_enabled = p->speed_cap > WIRE_SPEED_QDR ? (1 << (p->speed_cap - WIRE_SPEED_QDR)) - 1 :
-							       LINK_SPEED_EXT_DISABLE;
+	p->speed_ext_enabled =
+		p->speed_cap > WIRE_SPEED_QDR ? (1 << (p->speed_cap - WIRE_SPEED_QDR)) - 1 : LINK_SPEED_EXT_DISABLE;
 }
 
 static void port_init(struct fabric_port *p, const struct fabric_topology *t, const struct fabric_topology_port *tp)
@@ -45,9 +46,9 @@ static void port_init(struct fabric_port *p, const struct fabric_topology *t, co
 	p->vl_stall_count = 7;
 	p->subnet_timeout = 18;
 	p->prefix = WIRE_GID_PREFIX_DEFAULT;
-	p->cap_mask = PORT_CAP_TRAP | PORT_CAP_SL_MAP | PORT_CAP_SYS_IMAGE_GUID | PORT_CAP_EXT_SPEEDS | PORT_CAP_LED_INFO |
-		      PORT_CAP_CLIENT_REREGISTER | PORT_CAP_CAP_MASK_NOTICE | PORT_CAP_OTHER_LOCAL_CHANGES |
-		      PORT_CAP_CAP_MASK2;
+	p->cap_mask = PORT_CAP_TRAP | PORT_CAP_SL_MAP | PORT_CAP_SYS_IMAGE_GUID | PORT_CAP_EXT_SPEEDS |
+		      PORT_CAP_LED_INFO | PORT_CAP_CLIENT_REREGISTER | PORT_CAP_CAP_MASK_NOTICE |
+		      PORT_CAP_OTHER_LOCAL_CHANGES | PORT_CAP_CAP_MASK2;
 	port_speeds(p, tp);
 }
 

@@ -13,39 +13,41 @@ struct fabric_port;
 struct fabric_capture;
 
 /* Counters of a port, 64 bits each. IBTA 16.1.3.5, 16.1.4. */
-#define FABRIC_COUNTERS(C) \
+#define FABRIC_COUNTERS(C)                                             \
 	C(XMIT_DATA, "port_xmit_data") /* 4-byte words, LRH to ICRC */ \
-	C(RCV_DATA, "port_rcv_data") \
-	C(XMIT_PKTS, "port_xmit_packets") \
-	C(RCV_PKTS, "port_rcv_packets") \
-	C(UC_XMIT_PKTS, "unicast_xmit_packets") \
-	C(UC_RCV_PKTS, "unicast_rcv_packets") \
-	C(MC_XMIT_PKTS, "multicast_xmit_packets") \
-	C(MC_RCV_PKTS, "multicast_rcv_packets") \
-	C(SYMBOL_ERRORS, "symbol_error") \
-	C(LINK_RECOVERIES, "link_error_recovery") \
-	C(LINK_DOWNED, "link_downed") \
-	C(RCV_ERRORS, "port_rcv_errors") \
-	C(RCV_REMOTE_PHYS_ERRORS, "port_rcv_remote_physical_errors") \
-	C(RCV_SWITCH_RELAY_ERRORS, "port_rcv_switch_relay_errors") \
-	C(XMIT_DISCARDS, "port_xmit_discards") \
-	C(XMIT_CONSTRAINT_ERRORS, "port_xmit_constraint_errors") \
-	C(RCV_CONSTRAINT_ERRORS, "port_rcv_constraint_errors") \
-	C(LINK_INTEGRITY_ERRORS, "local_link_integrity_errors") \
-	C(OVERRUN_ERRORS, "excessive_buffer_overrun_errors") \
-	C(VL15_DROPPED, "VL15_dropped") \
-	C(XMIT_WAIT, "port_xmit_wait") \
-	C(QP1_DROPPED, "qp1_dropped") \
-	C(RCV_MALFORMED, "rcv_malformed") \
-	C(RCV_DLID_MAPPING, "rcv_dlid_mapping") \
-	C(RCV_VL_MAPPING, "rcv_vl_mapping") \
-	C(RCV_LOOPING, "rcv_looping") \
-	C(XMIT_INACTIVE, "xmit_inactive") \
-	C(XMIT_NEIGHBOR_MTU, "xmit_neighbor_mtu") \
-	C(XMIT_LIFETIME, "xmit_sw_lifetime") \
+	C(RCV_DATA, "port_rcv_data")                                   \
+	C(XMIT_PKTS, "port_xmit_packets")                              \
+	C(RCV_PKTS, "port_rcv_packets")                                \
+	C(UC_XMIT_PKTS, "unicast_xmit_packets")                        \
+	C(UC_RCV_PKTS, "unicast_rcv_packets")                          \
+	C(MC_XMIT_PKTS, "multicast_xmit_packets")                      \
+	C(MC_RCV_PKTS, "multicast_rcv_packets")                        \
+	C(SYMBOL_ERRORS, "symbol_error")                               \
+	C(LINK_RECOVERIES, "link_error_recovery")                      \
+	C(LINK_DOWNED, "link_downed")                                  \
+	C(RCV_ERRORS, "port_rcv_errors")                               \
+	C(RCV_REMOTE_PHYS_ERRORS, "port_rcv_remote_physical_errors")   \
+	C(RCV_SWITCH_RELAY_ERRORS, "port_rcv_switch_relay_errors")     \
+	C(XMIT_DISCARDS, "port_xmit_discards")                         \
+	C(XMIT_CONSTRAINT_ERRORS, "port_xmit_constraint_errors")       \
+	C(RCV_CONSTRAINT_ERRORS, "port_rcv_constraint_errors")         \
+	C(LINK_INTEGRITY_ERRORS, "local_link_integrity_errors")        \
+	C(OVERRUN_ERRORS, "excessive_buffer_overrun_errors")           \
+	C(VL15_DROPPED, "VL15_dropped")                                \
+	C(XMIT_WAIT, "port_xmit_wait")                                 \
+	C(QP1_DROPPED, "qp1_dropped")                                  \
+	C(RCV_MALFORMED, "rcv_malformed")                              \
+	C(RCV_DLID_MAPPING, "rcv_dlid_mapping")                        \
+	C(RCV_VL_MAPPING, "rcv_vl_mapping")                            \
+	C(RCV_LOOPING, "rcv_looping")                                  \
+	C(XMIT_INACTIVE, "xmit_inactive")                              \
+	C(XMIT_NEIGHBOR_MTU, "xmit_neighbor_mtu")                      \
+	C(XMIT_LIFETIME, "xmit_sw_lifetime")                           \
 	C(XMIT_HOQ, "xmit_sw_hoq")
 #define FABRIC_COUNTER_ENUM(name, str) FABRIC_CTR_##name,
-enum fabric_counter { FABRIC_COUNTERS(FABRIC_COUNTER_ENUM) FABRIC_CTR_NUM };
+enum fabric_counter {
+	FABRIC_COUNTERS(FABRIC_COUNTER_ENUM) FABRIC_CTR_NUM
+};
 #undef FABRIC_COUNTER_ENUM
 
 const char *fabric_counter_name(enum fabric_counter c); /* sysfs' name where it has one */
@@ -59,14 +61,14 @@ void fabric_destroy(struct fabric *f);
 struct loop *fabric_loop(const struct fabric *f);
 
 u32 fabric_node_count(const struct fabric *f);
-struct fabric_node *fabric_node(const struct fabric *f, u32 index);		/* NULL out of range; order of the file */
+struct fabric_node *fabric_node(const struct fabric *f, u32 index); /* NULL out of range; order of the file */
 struct fabric_node *fabric_node_find(const struct fabric *f, const char *name); /* by name; NULL */
-struct fabric_port *fabric_node_port(const struct fabric_node *n, u32 num);	/* 0 is a switch's own; NULL */
+struct fabric_port *fabric_node_port(const struct fabric_node *n, u32 num);     /* 0 is a switch's own; NULL */
 
 const char *fabric_node_name(const struct fabric_node *n);
 void fabric_node_desc(const struct fabric_node *n, char desc[65]); /* NodeDescription, NUL-terminated */
-u8 fabric_node_type(const struct fabric_node *n);		   /* enum wire_node_type */
-u8 fabric_node_ports(const struct fabric_node *n);		   /* numbered 1..n */
+u8 fabric_node_type(const struct fabric_node *n);                  /* enum wire_node_type */
+u8 fabric_node_ports(const struct fabric_node *n);                 /* numbered 1..n */
 u64 fabric_node_guid(const struct fabric_node *n);
 u64 fabric_node_sysguid(const struct fabric_node *n);
 u32 fabric_node_vendor(const struct fabric_node *n);
@@ -78,7 +80,7 @@ struct fabric_port_info {
 	u16 lid, sm_lid; /* of a switch's external port: those of port 0 */
 	u8 lmc;
 	u8 state, phys_state; /* enum wire_port_state, wire_phys_state */
-	u8 lanes;	      /* active ones; 0 while down */
+	u8 lanes;             /* active ones; 0 while down */
 	enum wire_speed speed;
 	u8 mtu_cap, mtu; /* codes; NeighborMTU */
 	u32 cap_mask;

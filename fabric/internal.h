@@ -8,27 +8,27 @@
 #include "emu/wire/smp.h"
 #include "fabric/fabric.h"
 
-#define FABRIC_VL_BLOCKS 4096	  /* 64-byte blocks of buffer behind each data VL of a port */
-#define FABRIC_PKEYS 32		  /* PartitionEnforcementCap of a switch's external port */
-#define FABRIC_MFT_LIDS 1024	  /* MulticastFDBCap */
-#define FABRIC_LFT_LIDS 0xc000	  /* LinearFDBCap */
-#define FABRIC_VLARB_ENTRIES 64	  /* of each priority, at most */
-#define FABRIC_HOLD_SMPS 256	  /* VL15 packets that wait for a CA's MAD layer */
-#define FABRIC_NO_LIMIT 19	  /* LifeTimeValue and HOQLife over this: for ever */
+#define FABRIC_VL_BLOCKS     4096   /* 64-byte blocks of buffer behind each data VL of a port */
+#define FABRIC_PKEYS         32     /* PartitionEnforcementCap of a switch's external port */
+#define FABRIC_MFT_LIDS      1024   /* MulticastFDBCap */
+#define FABRIC_LFT_LIDS      0xc000 /* LinearFDBCap */
+#define FABRIC_VLARB_ENTRIES 64     /* of each priority, at most */
+#define FABRIC_HOLD_SMPS     256    /* VL15 packets that wait for a CA's MAD layer */
+#define FABRIC_NO_LIMIT      19     /* LifeTimeValue and HOQLife over this: for ever */
 
 /* Queues of an output port and per-VL counts: allocated when a port first carries data. */
 struct fabric_vls {
-	struct list q[16];	/* packets that wait for this output, by output VL */
+	struct list q[16]; /* packets that wait for this output, by output VL */
 	u32 queued[16];
-	u16 active;		/* VLs with packets */
-	u16 stalled;		/* VLs in VLStalled */
-	u8 hoq_drops[16];	/* consecutive ones */
+	u16 active;       /* VLs with packets */
+	u16 stalled;      /* VLs in VLStalled */
+	u8 hoq_drops[16]; /* consecutive ones */
 	u64 stall_until[16];
-	u64 wait_since;		/* 0: nothing waits */
-	u8 turn[2];		/* place in the arbitration tables */
-	s32 weight[2];		/* what is left of the entry, in 64-byte units */
-	s32 high_left;		/* what is left of LimitOfHighPriority, in bytes; see arb.c */
-	u8 rr;			/* round robin over VLs in no table */
+	u64 wait_since; /* 0: nothing waits */
+	u8 turn[2];     /* place in the arbitration tables */
+	s32 weight[2];  /* what is left of the entry, in 64-byte units */
+	s32 high_left;  /* what is left of LimitOfHighPriority, in bytes; see arb.c */
+	u8 rr;          /* round robin over VLs in no table */
 	u32 rx_pkts[16], rx_words[16];
 	u64 xmit_wait[16];
 };
@@ -47,7 +47,7 @@ struct fabric_ca {
 	struct wire_port wire;
 	struct fabric_port *port;
 	struct fabric_hold hold[2]; /* packets that the user refused: data, mad */
-	bool want_ready;	    /* a send met -EAGAIN */
+	bool want_ready;            /* a send met -EAGAIN */
 	struct fabric_ip ip;
 };
 
@@ -58,29 +58,30 @@ struct fabric_port {
 	struct fabric_vlarb *arb;
 	struct fabric_ca *ca;
 	struct fabric_capture *capture;
-	u8 (*sl2vl)[8];	    /* by input port, 16 nibbles; NULL: SL modulo VLs */
-	u16 *pkeys;	    /* FABRIC_PKEYS of them; NULL: 0xffff alone. A CA's are in wire.attr */
-	struct list kick;   /* in fabric.kicked: credits have come back */
-	struct list wait;   /* in fabric.waiting: packets are queued */
-	struct list down;   /* in fabric.downs: goes down once the answer has left */
+	u8 (*sl2vl)[8];   /* by input port, 16 nibbles; NULL: SL modulo VLs */
+	u16 *pkeys;       /* FABRIC_PKEYS of them; NULL: 0xffff alone. A CA's are in wire.attr */
+	struct list kick; /* in fabric.kicked: credits have come back */
+	struct list wait; /* in fabric.waiting: packets are queued */
+	struct list down; /* in fabric.downs: goes down once the answer has left */
 	u8 down_phys;
-	u16 rx_blocks[16];  /* of this port's input buffers, taken */
+	u32 rx_blocks[16]; /* of this port's input buffers, taken */
 	u64 ctr[FABRIC_CTR_NUM];
 	u64 guid;
 	u8 num;
 	bool unplugged;
 	/* PortInfo */
 	u8 state, phys;
-	u8 down_default; /* 1 Sleep, 2 Polling */
+	u8 down_default;         /* 1 Sleep, 2 Polling */
 	u8 lanes_cap, speed_cap; /* lanes; enum wire_speed */
 	u8 width_enabled, speed_enabled, speed_ext_enabled;
 	u8 lanes, speed; /* active */
-	u8 mtu; /* NeighborMTU */
-	u8 oper_vls; /* code */
-	u8 nvls; /* count for the code */
+	u8 mtu;          /* NeighborMTU */
+	u8 oper_vls;     /* code */
+	u8 nvls;         /* count for the code */
 	u8 vl_high_limit, hoq_life, vl_stall_count;
 	u8 enforce_in : 1, enforce_out : 1, filter_in : 1, filter_out : 1;
-	u8 mkey_protect, lmc, sm_sl, subnet_timeout, phy_err_thr, overrun_thr, mc_trap_suppress, led, init_type;
+	u8 mkey_protect, lmc, sm_sl, subnet_timeout, phy_err_thr, phy_errors, overrun_thr, mc_trap_suppress, led,
+		init_type;
 	u16 lid, sm_lid, mkey_lease, mkey_viol, pkey_viol, qkey_viol;
 	u32 cap_mask;
 	u64 mkey, prefix;
@@ -183,7 +184,7 @@ void fabric_ca_deliver_mad(struct fabric_port *p, struct wire_packet *pkt, bool 
 
 /* link.c */
 void fabric_link_update(struct fabric_port *p); /* brings up what both ends permit */
-void fabric_link_lose(struct fabric_port *p);	/* the link is no more; both ends go Down */
+void fabric_link_lose(struct fabric_port *p);   /* the link is no more; both ends go Down */
 void fabric_link_state(struct fabric_port *p, u8 state);
 
 /* mgmt.c: MADs that arrive at a node; smi.c: the directed route */
@@ -202,7 +203,7 @@ struct wire_packet *fabric_mgmt_packet(u16 slid, u16 dlid, u8 sl, u32 qpn); /* w
 void fabric_sma_run_downs(struct fabric *f); /* takes ports down that a Set has asked for */
 struct fabric_sma {
 	struct fabric_node *n;
-	struct fabric_port *in;	  /* by which the SMP came; what LocalPort says */
+	struct fabric_port *in;   /* by which the SMP came; what LocalPort says */
 	struct fabric_port *self; /* whose LID and M_Key count: port 0 of a switch, the CA's port */
 	u8 *mad, *data;
 	bool set, mkey_ok;

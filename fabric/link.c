@@ -11,7 +11,10 @@ static bool trains(const struct fabric_port *p)
 
 static u8 width_bit(u8 lanes)
 {
-	static const u8 bit[13] = { [1] = LINK_WIDTH_1X, [2] = LINK_WIDTH_2X, [4] = LINK_WIDTH_4X, [8] = LINK_WIDTH_8X,
+	static const u8 bit[13] = { [1] = LINK_WIDTH_1X,
+				    [2] = LINK_WIDTH_2X,
+				    [4] = LINK_WIDTH_4X,
+				    [8] = LINK_WIDTH_8X,
 				    [12] = LINK_WIDTH_12X };
 
 	return bit[lanes];
@@ -25,7 +28,7 @@ static void negotiate(struct fabric_port *a, struct fabric_port *b)
 		u8 speed, bit, ext;
 	} speeds[] = { { WIRE_SPEED_NDR, 0, LINK_SPEED_EXT_NDR }, { WIRE_SPEED_HDR, 0, LINK_SPEED_EXT_HDR },
 		       { WIRE_SPEED_EDR, 0, LINK_SPEED_EXT_EDR }, { WIRE_SPEED_FDR, 0, LINK_SPEED_EXT_FDR },
-		       { WIRE_SPEED_QDR, LINK_SPEED_QDR, 0 },	  { WIRE_SPEED_DDR, LINK_SPEED_DDR, 0 } };
+		       { WIRE_SPEED_QDR, LINK_SPEED_QDR, 0 },     { WIRE_SPEED_DDR, LINK_SPEED_DDR, 0 } };
 	u8 ext = a->speed_ext_enabled & b->speed_ext_enabled, base = a->speed_enabled & b->speed_enabled;
 	u32 i;
 

@@ -102,9 +102,9 @@ static void turn(struct fabric_port *self, struct wire_packet *p)
 	bool permissive = wire_lrh_dlid(lrh) == WIRE_LID_PERMISSIVE;
 	u32 src_qp = wire_deth_src_qp(deth(p)), dst_qp = wire_bth_qpn(fabric_bth(p));
 
-	lrh->slid = permissive || wire_lid_is_multicast(wire_lrh_dlid(lrh)) ?
-			    cpu_to_be16(permissive ? WIRE_LID_PERMISSIVE : self->lid) :
-			    lrh->dlid;
+	lrh->slid = permissive || wire_lid_is_multicast(wire_lrh_dlid(lrh))
+			    ? cpu_to_be16(permissive ? WIRE_LID_PERMISSIVE : self->lid)
+			    : lrh->dlid;
 	lrh->dlid = cpu_to_be16(slid);
 	fabric_bth(p)->ecn_qpn = cpu_to_be32(src_qp);
 	wire_deth_fill(deth(p), dst_qp == MAD_QPN_SMI ? 0 : MAD_QKEY_WELL_KNOWN, dst_qp);

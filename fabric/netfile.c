@@ -117,8 +117,8 @@ static int port_line(struct netfile *f, struct fabric_line *l)
 	if (port < 1 || port > n->nports)
 		return fabric_build_error(f->b, "\"%.60s\" has ports 1 to %u", n->id, n->nports);
 	guid = parens(l);
-	if (guid)
-		n->ports[port].guid = guid;
+	if (guid && n->type == NODE_TYPE_CA && fabric_build_port_guid(f->b, (u32)f->node, (u8)port, guid))
+		return -EINVAL;
 	while (l->p < l->end && *l->p == '[') /* [ext n] */
 		if (bracket(l) < 0)
 			return fabric_build_error(f->b, "a bracket is not closed");
@@ -189,7 +189,10 @@ static const struct {
 	const char *word;
 	u8 type;
 } node_words[] = {
-	{ "Switch", NODE_TYPE_SWITCH }, { "Ca", NODE_TYPE_CA }, { "Hca", NODE_TYPE_CA }, { "Rt", NODE_TYPE_CA },
+	{ "Switch", NODE_TYPE_SWITCH },
+	{ "Ca", NODE_TYPE_CA },
+	{ "Hca", NODE_TYPE_CA },
+	{ "Rt", NODE_TYPE_CA },
 };
 
 /* key=value before a node. */

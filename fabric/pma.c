@@ -66,12 +66,9 @@ static const struct row ext_rows[] = {
 };
 
 static const struct row rcv_err_rows[] = {
-	{ 32, 16, FABRIC_CTR_RCV_ERRORS, 0 },
-	{ 48, 16, FABRIC_CTR_RCV_MALFORMED, 1 },
-	{ 64, 16, FABRIC_CTR_OVERRUN_ERRORS, 2 },
-	{ 80, 16, FABRIC_CTR_RCV_DLID_MAPPING, 3 },
-	{ 96, 16, FABRIC_CTR_RCV_VL_MAPPING, 4 },
-	{ 112, 16, FABRIC_CTR_RCV_LOOPING, 5 },
+	{ 32, 16, FABRIC_CTR_RCV_ERRORS, 0 },     { 48, 16, FABRIC_CTR_RCV_MALFORMED, 1 },
+	{ 64, 16, FABRIC_CTR_OVERRUN_ERRORS, 2 }, { 80, 16, FABRIC_CTR_RCV_DLID_MAPPING, 3 },
+	{ 96, 16, FABRIC_CTR_RCV_VL_MAPPING, 4 }, { 112, 16, FABRIC_CTR_RCV_LOOPING, 5 },
 };
 
 static const struct row discard_rows[] = {
@@ -214,7 +211,8 @@ static u16 class_port_info(struct pma *q)
 	wire_set(q->d, CPI_BASE_VERSION, 1);
 	wire_set(q->d, CPI_CLASS_VERSION, MAD_CLASS_VERSION_PERF);
 	wire_set(q->d, CPI_CAP_MASK,
-		 (q->n->sw ? PMA_CAP_ALL_PORT_SELECT : 0) | PMA_CAP_EXT_WIDTH | PMA_CAP_XMIT_WAIT | PMA_CAP_QP1_DROPPED);
+		 (q->n->sw ? PMA_CAP_ALL_PORT_SELECT : 0) | PMA_CAP_EXT_WIDTH | PMA_CAP_XMIT_WAIT |
+			 PMA_CAP_QP1_DROPPED);
 	wire_set(q->d, CPI_CAP_MASK2, PMA_CAP2_ADDITIONAL_EXT_COUNTERS);
 	wire_set(q->d, CPI_RESP_TIME, 16);
 	return 0;

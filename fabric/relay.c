@@ -41,7 +41,7 @@ void fabric_relay_release(struct fabric_port *in, u8 vl, const struct wire_packe
 {
 	if (vl == WIRE_VL_MGMT)
 		return;
-	in->rx_blocks[vl] -= min(fabric_blocks(p), (u32)in->rx_blocks[vl]);
+	in->rx_blocks[vl] -= min(fabric_blocks(p), in->rx_blocks[vl]);
 	if (in->peer)
 		fabric_arb_kick(in->peer);
 	if (in->ca)
@@ -332,6 +332,21 @@ static bool receive_check(struct fabric_port *in, const struct wire_packet *p)
 	return true;
 }
 
+/* Counts a packet whose VCRC is wrong; too many in a row are a matter of link integrity. IBTA 7.12.2. */
+static void damaged(struct fabric_port *in, const struct wire_packet *p)
+{
+	if (p->flags & WIRE_PKT_EBP) {
+		fabric_count(in, FABRIC_CTR_RCV_REMOTE_PHYS_ERRORS);
+		return;
+	}
+	fabric_count(in, FABRIC_CTR_RCV_ERRORS);
+	if (!in->phy_err_thr || ++in->phy_errors <= in->phy_err_thr)
+		return;
+	in->phy_errors = 0;
+	fabric_count(in, FABRIC_CTR_LINK_INTEGRITY_ERRORS);
+	fabric_trap_port(in, TRAP_LINK_INTEGRITY);
+}
+
 static struct fabric_port *arrive(struct fabric_port *in, struct wire_packet *p)
 {
 	struct fabric_node *n = in->node;
@@ -349,7 +364,7 @@ static struct fabric_port *arrive(struct fabric_port *in, struct wire_packet *p)
 		return NULL;
 	}
 	if (unlikely(p->flags & (WIRE_PKT_BAD_VCRC | WIRE_PKT_EBP))) {
-		fabric_count(in, p->flags & WIRE_PKT_EBP ? FABRIC_CTR_RCV_REMOTE_PHYS_ERRORS : FABRIC_CTR_RCV_ERRORS);
+		damaged(in, p);
 		fabric_relay_drop(in, p);
 		return NULL;
 	}

@@ -50,7 +50,8 @@ static void test_forward(void)
 	fabric_link_unplug(leaf_port(3));
 	test_send(&h[1], 3, 0, 10, 400);
 	test_run(0);
-	test_row(6, "to a port that is down", h[3].packets == 101 && test_counter("leaf1", 3, FABRIC_CTR_XMIT_DISCARDS) == 1);
+	test_row(6, "to a port that is down",
+		 h[3].packets == 101 && test_counter("leaf1", 3, FABRIC_CTR_XMIT_DISCARDS) == 1);
 	test_row(7, "a host that is down drops what it sends", !test_send(&h[3], 1, 0, 10, 1));
 	test_stop();
 }
@@ -70,8 +71,9 @@ static void test_backpressure(void)
 			test_run(0);
 	}
 	test_row(20, "the sender is refused at last", refused && sent > 100);
-	test_row(21, "no buffer is overrun", leaf_port(1)->rx_blocks[0] <= FABRIC_VL_BLOCKS &&
-						     leaf_port(3)->peer->rx_blocks[0] <= FABRIC_VL_BLOCKS);
+	test_row(21, "no buffer is overrun",
+		 leaf_port(1)->rx_blocks[0] <= FABRIC_VL_BLOCKS &&
+			 leaf_port(3)->peer->rx_blocks[0] <= FABRIC_VL_BLOCKS);
 	test_row(22, "nobody was told to go on yet", !h[1].ready);
 	test_row(23, "other VLs go on", !test_send(&h[1], 2, 1, 100, 1));
 	test_send(&h[2], 4, 0, 100, 1);
@@ -103,7 +105,8 @@ static void test_multicast(void)
 	set_mft(1, BIT(1) | BIT(2) | BIT(3));
 	test_send(&h[1], 0xc001, 0, 100, 1);
 	test_run(0);
-	test_row(40, "members but the sender", h[2].packets == 1 && h[3].packets == 1 && !h[1].packets && !h[4].packets);
+	test_row(40, "members but the sender",
+		 h[2].packets == 1 && h[3].packets == 1 && !h[1].packets && !h[4].packets);
 	test_send(&h[4], 0xc001, 0, 100, 1);
 	test_run(0);
 	test_row(41, "a sender that is no member", h[1].packets == 1 && h[2].packets == 2 && h[3].packets == 2);
@@ -154,13 +157,15 @@ static void test_partitions(void)
 	send_pkey(1, 2, 0xffff);
 	test_row(60, "a full member passes a limited entry", h[2].packets == 1);
 	send_pkey(1, 2, 0x7fff);
-	test_row(61, "limited to limited does not", h[2].packets == 1 && test_counter("leaf1", 2, FABRIC_CTR_XMIT_CONSTRAINT_ERRORS) == 1);
-	test_row(62, "trap 259 says so", h[1].traps >= 1 &&
-						 wire_get(h[1].trap.raw + SMP_DATA, NOTICE_TRAP_NUMBER) == TRAP_BAD_PKEY_SWITCH &&
-						 wire_get(h[1].trap.raw + SMP_DATA, NOTICE_259_PORT) == 2 &&
-						 wire_get(h[1].trap.raw + SMP_DATA, NOTICE_259_PKEY) == 0x7fff);
+	test_row(61, "limited to limited does not",
+		 h[2].packets == 1 && test_counter("leaf1", 2, FABRIC_CTR_XMIT_CONSTRAINT_ERRORS) == 1);
+	test_row(62, "trap 259 says so",
+		 h[1].traps >= 1 && wire_get(h[1].trap.raw + SMP_DATA, NOTICE_TRAP_NUMBER) == TRAP_BAD_PKEY_SWITCH &&
+			 wire_get(h[1].trap.raw + SMP_DATA, NOTICE_259_PORT) == 2 &&
+			 wire_get(h[1].trap.raw + SMP_DATA, NOTICE_259_PKEY) == 0x7fff);
 	send_pkey(2, 1, 0x8006);
-	test_row(63, "a foreign partition does not come in", !h[1].packets && test_counter("leaf1", 2, FABRIC_CTR_RCV_CONSTRAINT_ERRORS) == 1);
+	test_row(63, "a foreign partition does not come in",
+		 !h[1].packets && test_counter("leaf1", 2, FABRIC_CTR_RCV_CONSTRAINT_ERRORS) == 1);
 	send_pkey(2, 1, 0x8005);
 	test_row(64, "the own one does", h[1].packets == 1);
 	test_row(65, "management passes", !test_get(&h[1], "\1\2", SMP_ATTR_NODE_INFO, 0));
@@ -196,7 +201,7 @@ static void test_timers(void)
 	u32 n;
 
 	start();
-	set_port(3, PORTINFO_HOQ_LIFE, 10);	/* 4.2 ms */
+	set_port(3, PORTINFO_HOQ_LIFE, 10); /* 4.2 ms */
 	set_port(3, PORTINFO_VL_STALL_COUNT, 2);
 	h[3].stalled = true;
 	n = fill(1, 3, 0);
@@ -204,7 +209,8 @@ static void test_timers(void)
 	test_run(NSEC_PER_MSEC);
 	test_row(80, "what waits is not yet dropped", leaf_port(3)->vls && leaf_port(3)->vls->queued[0] == 1);
 	test_run(5 * NSEC_PER_MSEC);
-	test_row(81, "HOQLife is over", !leaf_port(3)->vls->queued[0] && test_counter("leaf1", 3, FABRIC_CTR_XMIT_HOQ) == 1);
+	test_row(81, "HOQLife is over",
+		 !leaf_port(3)->vls->queued[0] && test_counter("leaf1", 3, FABRIC_CTR_XMIT_HOQ) == 1);
 	test_send(&h[1], 3, 0, 1000, n + 2);
 	test_run(5 * NSEC_PER_MSEC);
 	test_row(82, "the VL stalls after VLStallCount", leaf_port(3)->vls->stalled == 1);
@@ -315,6 +321,28 @@ static void test_arbitration(void)
 	test_stop();
 }
 
+static void test_damage(void)
+{
+	struct wire_packet *p;
+	u32 i;
+
+	start();
+	set_port(1, PORTINFO_LOCAL_PHY_ERRORS, 2);
+	for (i = 0; i < 3; i++) {
+		p = test_packet(1, 3, 0, 10, i, 0xffff);
+		p->flags = WIRE_PKT_BAD_VCRC;
+		if (wire_port_send(h[1].port, p))
+			wire_packet_free(p);
+	}
+	test_run(0);
+	test_row(120, "a damaged packet goes no further",
+		 !h[3].packets && test_counter("leaf1", 1, FABRIC_CTR_RCV_ERRORS) == 3);
+	test_row(121, "too many are trap 129",
+		 test_counter("leaf1", 1, FABRIC_CTR_LINK_INTEGRITY_ERRORS) == 1 &&
+			 wire_get(h[1].trap.raw + SMP_DATA, NOTICE_TRAP_NUMBER) == TRAP_LINK_INTEGRITY);
+	test_stop();
+}
+
 int main(void)
 {
 	u32 live = wire_packet_live();
@@ -325,6 +353,7 @@ int main(void)
 	test_partitions();
 	test_timers();
 	test_arbitration();
+	test_damage();
 	test_row(199, "no packet is lost sight of", wire_packet_live() == live);
 	return test_end();
 }

@@ -6,7 +6,12 @@
 #include "emu/wire/smp.h"
 #include "fabric/build.h"
 
-enum shape { SHAPE_NONE, SHAPE_LEAFS, SHAPE_FATTREE, SHAPE_RING };
+enum shape {
+	SHAPE_NONE,
+	SHAPE_LEAFS,
+	SHAPE_FATTREE,
+	SHAPE_RING
+};
 
 struct shape_args {
 	enum shape shape;
@@ -16,7 +21,9 @@ struct shape_args {
 
 static int add(struct fabric_build *b, u8 type, const char *stem, u32 num, u32 nports, u32 *node)
 {
-	static const u64 base[] = { [NODE_TYPE_CA] = 0x0002c90300000000ull, [NODE_TYPE_SWITCH] = 0x0002c90400000000ull };
+	static const u64 base[] = {
+		[NODE_TYPE_CA] = 0x0002c90300000000ull, [NODE_TYPE_SWITCH] = 0x0002c90400000000ull
+	};
 	s64 n = fabric_build_node(b, type, NULL, nports);
 	char name[32];
 	int err;
@@ -96,8 +103,10 @@ static int build_fattree(struct fabric_build *b, const struct shape_args *a)
 {
 	struct shape_args two = *a;
 
-	if (a->k < 2 || a->k % 2 || a->k > FABRIC_SWITCH_PORTS_MAX || (a->levels != 2 && a->levels != 3) || a->ports != 1)
-		return fabric_build_error(b, "a fat tree has an even k from 2 to 254, 2 or 3 levels, hosts of one port");
+	if (a->k < 2 || a->k % 2 || a->k > FABRIC_SWITCH_PORTS_MAX || (a->levels != 2 && a->levels != 3) ||
+	    a->ports != 1)
+		return fabric_build_error(b,
+					  "a fat tree has an even k from 2 to 254, 2 or 3 levels, hosts of one port");
 	if (a->levels == 3)
 		return build_fattree3(b, a);
 	two.leafs = a->k;
@@ -175,7 +184,8 @@ static int number(struct fabric_build *b, struct shape_args *a, u32 i, const cha
 	unsigned long n = strtoul(val, &end, 10);
 
 	if (end == val || *end || n > numbers[i].most)
-		return fabric_build_error(b, "%s is a number up to %u, not \"%.40s\"", numbers[i].word, numbers[i].most, val);
+		return fabric_build_error(b, "%s is a number up to %u, not \"%.40s\"", numbers[i].word, numbers[i].most,
+					  val);
 	if (numbers[i].shape) {
 		if (a->shape && a->shape != numbers[i].shape)
 			return fabric_build_error(b, "\"%s\" does not belong to the shape of line %u", numbers[i].word,
@@ -213,9 +223,9 @@ static int set_vls(struct fabric_build *b, const char *val)
 
 static int set_speed(struct fabric_build *b, const char *val)
 {
-	return fabric_build_rate(val, &b->lanes, &b->speed) ?
-		       0 :
-		       fabric_build_error(b, "speed is like 4xHDR, not \"%.40s\"", val);
+	return fabric_build_rate(val, &b->lanes, &b->speed)
+		       ? 0
+		       : fabric_build_error(b, "speed is like 4xHDR, not \"%.40s\"", val);
 }
 
 static int set_partitions(struct fabric_build *b, const char *val)
@@ -271,7 +281,8 @@ static int host_line(struct fabric_build *b, struct fabric_line l, const char *w
 
 	if (!strcmp(word, "ip"))
 		return fabric_build_ip(b, &l);
-	if (!fabric_line_word(&l, name, sizeof(name)) || !fabric_line_word(&l, what, sizeof(what)) || strcmp(what, "ip"))
+	if (!fabric_line_word(&l, name, sizeof(name)) || !fabric_line_word(&l, what, sizeof(what)) ||
+	    strcmp(what, "ip"))
 		return fabric_build_error(b, "say: host NAME ip ADDRESS");
 	n = snprintf(text, sizeof(text), "\"%s\" %.*s", name, (int)min(l.end - l.p, (ptrdiff_t)300), l.p);
 	ip = (struct fabric_line){ text, text + n };

@@ -174,8 +174,12 @@ static bool mkey_check(struct fabric_sma *s, u16 slid)
 bool fabric_sma_request(struct fabric_port *self, struct fabric_port *in, u8 *mad, u16 slid)
 {
 	u8 method = wire_get(mad, MAD_METHOD);
-	struct fabric_sma s = { .n = self->node, .in = in->num || !self->ca ? in : self, .self = self, .mad = mad,
-				.data = mad + SMP_DATA, .set = method == MAD_METHOD_SET,
+	struct fabric_sma s = { .n = self->node,
+				.in = in->num || !self->ca ? in : self,
+				.self = self,
+				.mad = mad,
+				.data = mad + SMP_DATA,
+				.set = method == MAD_METHOD_SET,
 				.mod = (u32)wire_get(mad, MAD_ATTR_MOD) };
 	bool directed = wire_get(mad, MAD_CLASS) == MAD_CLASS_SUBN_DIRECTED;
 	u16 status;

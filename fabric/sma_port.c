@@ -2,8 +2,9 @@
 /* PortInfo: what a port says of itself, and what a subnet manager may change. IBTA 14.2.5.6. */
 #include "fabric/internal.h"
 
-static const u8 width_bits[13] = { [1] = LINK_WIDTH_1X, [2] = LINK_WIDTH_2X, [4] = LINK_WIDTH_4X, [8] = LINK_WIDTH_8X,
-				   [12] = LINK_WIDTH_12X };
+static const u8 width_bits[13] = {
+	[1] = LINK_WIDTH_1X, [2] = LINK_WIDTH_2X, [4] = LINK_WIDTH_4X, [8] = LINK_WIDTH_8X, [12] = LINK_WIDTH_12X
+};
 
 static u8 width_supported(const struct fabric_port *p)
 {
@@ -46,7 +47,8 @@ static void get_own(const struct fabric_sma *s, const struct fabric_port *p, u8 
 	wire_set(d, PORTINFO_SM_LID, p->sm_lid);
 	wire_set(d, PORTINFO_CAP_MASK, p->cap_mask);
 	wire_set(d, PORTINFO_CAP_MASK2,
-		 PORT_CAP2_SET_NODE_DESC | PORT_CAP2_LINK_WIDTH_2X | PORT_CAP2_LINK_SPEED_HDR | PORT_CAP2_LINK_SPEED_NDR);
+		 PORT_CAP2_SET_NODE_DESC | PORT_CAP2_LINK_WIDTH_2X | PORT_CAP2_LINK_SPEED_HDR |
+			 PORT_CAP2_LINK_SPEED_NDR);
 	wire_set(d, PORTINFO_MKEY_LEASE, p->mkey_lease);
 	wire_set(d, PORTINFO_MKEY_PROTECT, p->mkey_protect);
 	wire_set(d, PORTINFO_LMC, p->lmc);
@@ -164,7 +166,8 @@ static bool set_lids(struct fabric_port *p, const u8 *d)
 {
 	u16 lid = wire_get(d, PORTINFO_LID), sm_lid = wire_get(d, PORTINFO_SM_LID);
 	u8 lmc = p->ca ? wire_get(d, PORTINFO_LMC) : 0, sm_sl = wire_get(d, PORTINFO_SM_SL);
-	bool lid_ok = wire_lid_is_unicast(lid) && lid + BIT(lmc) - 1 <= WIRE_LID_UNICAST_MAX, sm_ok = wire_lid_is_unicast(sm_lid);
+	bool lid_ok = wire_lid_is_unicast(lid) && lid + BIT(lmc) - 1 <= WIRE_LID_UNICAST_MAX,
+	     sm_ok = wire_lid_is_unicast(sm_lid);
 	bool lid_new = lid_ok && (lid != p->lid || lmc != p->lmc);
 	bool sm_new = sm_ok && (sm_lid != p->sm_lid || sm_sl != p->sm_sl);
 
@@ -210,7 +213,7 @@ static bool set_link(struct fabric_port *p, const u8 *d)
 
 	if (wire_mtu_bytes(mtu) && mtu <= p->node->f->mtu_cap)
 		p->mtu = mtu;
-	else
+	else if (mtu)
 		ok = false;
 	if (vls && vls <= p->node->f->vl_cap) {
 		p->oper_vls = vls;
@@ -219,8 +222,8 @@ static bool set_link(struct fabric_port *p, const u8 *d)
 		ok = false;
 	}
 	if (wire_get(d, PORTINFO_LINK_DOWN_DEFAULT))
-		p->down_default = wire_get(d, PORTINFO_LINK_DOWN_DEFAULT) == PHYS_STATE_SLEEP ? PHYS_STATE_SLEEP :
-											      PHYS_STATE_POLLING;
+		p->down_default = wire_get(d, PORTINFO_LINK_DOWN_DEFAULT) == PHYS_STATE_SLEEP ? PHYS_STATE_SLEEP
+											      : PHYS_STATE_POLLING;
 	p->vl_high_limit = wire_get(d, PORTINFO_VL_HIGH_LIMIT);
 	p->hoq_life = wire_get(d, PORTINFO_HOQ_LIFE);
 	p->vl_stall_count = wire_get(d, PORTINFO_VL_STALL_COUNT);

@@ -65,8 +65,9 @@ static void test_rows(void)
 		got = h1.mads == before ? -1 : (int)wire_get(h1.last.raw, SMP_DR_STATUS);
 		test_row(1 + (int)i, rows[i].what,
 			 got == rows[i].status &&
-				 (got < 0 || (wire_get(h1.last.raw, MAD_METHOD) == MAD_METHOD_GET_RESP &&
-					      wire_get(h1.last.raw, SMP_D) && wire_get(h1.last.raw, MAD_TID) == 0x1234)));
+				 (got < 0 ||
+				  (wire_get(h1.last.raw, MAD_METHOD) == MAD_METHOD_GET_RESP &&
+				   wire_get(h1.last.raw, SMP_D) && wire_get(h1.last.raw, MAD_TID) == 0x1234)));
 	}
 }
 
@@ -81,7 +82,8 @@ static const struct {
 	{ "Init cannot be asked for", PORT_STATE_INIT, 0, MAD_STATUS_BAD_VALUE, PORT_STATE_INIT },
 	{ "Init to Armed", PORT_STATE_ARMED, 0, 0, PORT_STATE_ARMED },
 	{ "Armed to Armed", PORT_STATE_ARMED, 0, 0, PORT_STATE_ARMED },
-	{ "Armed with a physical state", PORT_STATE_ACTIVE, PHYS_STATE_POLLING, MAD_STATUS_BAD_VALUE, PORT_STATE_ARMED },
+	{ "Armed with a physical state", PORT_STATE_ACTIVE, PHYS_STATE_POLLING, MAD_STATUS_BAD_VALUE,
+	  PORT_STATE_ARMED },
 	{ "Armed to Active", PORT_STATE_ACTIVE, 0, 0, PORT_STATE_ACTIVE },
 	{ "Active to Armed is refused", PORT_STATE_ARMED, 0, MAD_STATUS_BAD_VALUE, PORT_STATE_ACTIVE },
 	{ "no change", PORT_STATE_NOP, 0, 0, PORT_STATE_ACTIVE },
@@ -141,19 +143,23 @@ static void test_mkey(void)
 	wire_set(d, PORTINFO_MKEY_LEASE, 2);
 	test_row(130, "an M_Key is set", smp_key(&h1, "\1\2", MAD_METHOD_SET, 0, d) == 0);
 	test_row(131, "Get without it hides it",
-		 smp_key(&h1, "\1\2", MAD_METHOD_GET, 0, NULL) == 0 && !wire_get(h1.last.raw + SMP_DATA, PORTINFO_MKEY));
-	test_row(132, "Get with it shows it", smp_key(&h1, "\1\2", MAD_METHOD_GET, 0x1122, NULL) == 0 &&
-						      wire_get(h1.last.raw + SMP_DATA, PORTINFO_MKEY) == 0x1122);
+		 smp_key(&h1, "\1\2", MAD_METHOD_GET, 0, NULL) == 0 &&
+			 !wire_get(h1.last.raw + SMP_DATA, PORTINFO_MKEY));
+	test_row(132, "Get with it shows it",
+		 smp_key(&h1, "\1\2", MAD_METHOD_GET, 0x1122, NULL) == 0 &&
+			 wire_get(h1.last.raw + SMP_DATA, PORTINFO_MKEY) == 0x1122);
 	test_row(133, "Set without it has no answer", smp_key(&h1, "\1\2", MAD_METHOD_SET, 7, d) == -1);
-	test_row(134, "and makes trap 256", h1.traps && wire_get(h1.trap.raw + SMP_DATA, NOTICE_TRAP_NUMBER) == TRAP_BAD_MKEY &&
-						    wire_get(h1.trap.raw + SMP_DATA, NOTICE_256_MKEY) == 7);
+	test_row(134, "and makes trap 256",
+		 h1.traps && wire_get(h1.trap.raw + SMP_DATA, NOTICE_TRAP_NUMBER) == TRAP_BAD_MKEY &&
+			 wire_get(h1.trap.raw + SMP_DATA, NOTICE_256_MKEY) == 7);
 	test_row(135, "is counted", h2.port->attr.mkey_violations == 1);
 	wire_set(d, PORTINFO_MKEY_PROTECT, MKEY_PROTECT_GET);
 	test_row(136, "protect bits 2", smp_key(&h1, "\1\2", MAD_METHOD_SET, 0x1122, d) == 0);
 	test_row(137, "Get without it has no answer", smp_key(&h1, "\1\2", MAD_METHOD_GET, 7, NULL) == -1);
 	test_run(3 * NSEC_PER_SEC);
-	test_row(138, "after the lease Get shows it", smp_key(&h1, "\1\2", MAD_METHOD_GET, 7, NULL) == 0 &&
-							      wire_get(h1.last.raw + SMP_DATA, PORTINFO_MKEY) == 0x1122);
+	test_row(138, "after the lease Get shows it",
+		 smp_key(&h1, "\1\2", MAD_METHOD_GET, 7, NULL) == 0 &&
+			 wire_get(h1.last.raw + SMP_DATA, PORTINFO_MKEY) == 0x1122);
 	wire_set(d, PORTINFO_MKEY, 0);
 	wire_set(d, PORTINFO_MKEY_PROTECT, 0);
 	smp_key(&h1, "\1\2", MAD_METHOD_SET, 0x1122, d);
@@ -197,9 +203,9 @@ static void test_traps(void)
 	n = h1.traps;
 	h2.port->ops->set_cap(h2.port, PORT_CAP_SM, 0);
 	test_run(0);
-	test_row(156, "IsSM makes trap 144", h1.traps > n &&
-						     wire_get(h1.trap.raw + SMP_DATA, NOTICE_TRAP_NUMBER) == TRAP_LOCAL_CHANGES &&
-						     (wire_get(h1.trap.raw + SMP_DATA, NOTICE_144_CAP_MASK) & PORT_CAP_SM));
+	test_row(156, "IsSM makes trap 144",
+		 h1.traps > n && wire_get(h1.trap.raw + SMP_DATA, NOTICE_TRAP_NUMBER) == TRAP_LOCAL_CHANGES &&
+			 (wire_get(h1.trap.raw + SMP_DATA, NOTICE_144_CAP_MASK) & PORT_CAP_SM));
 	repress();
 	h2.mads = 0;
 	test_get(&h1, "\1\2", SMP_ATTR_SM_INFO, 0);
@@ -207,7 +213,8 @@ static void test_traps(void)
 	h2.port->ops->violation(h2.port, &(struct wire_port_violation){ .qkey = true, .key = 5, .slid = 1, .dlid = 2 });
 	test_run(0);
 	test_row(158, "a Q_Key violation makes trap 258",
-		 wire_get(h1.trap.raw + SMP_DATA, NOTICE_TRAP_NUMBER) == TRAP_BAD_QKEY && h2.port->attr.qkey_violations == 1);
+		 wire_get(h1.trap.raw + SMP_DATA, NOTICE_TRAP_NUMBER) == TRAP_BAD_QKEY &&
+			 h2.port->attr.qkey_violations == 1);
 	repress();
 }
 
@@ -225,7 +232,8 @@ static void test_events(void)
 	wire_set(d, PORTINFO_CLIENT_REREGISTER, 1);
 	test_smp(&h1, "\1\2", MAD_METHOD_SET, SMP_ATTR_PORT_INFO, 0, d);
 	test_row(170, "LID, SM and reregistration events",
-		 (h2.events & (BIT(WIRE_PORT_LID_CHANGE) | BIT(WIRE_PORT_SM_CHANGE) | BIT(WIRE_PORT_CLIENT_REREGISTER))) ==
+		 (h2.events &
+		  (BIT(WIRE_PORT_LID_CHANGE) | BIT(WIRE_PORT_SM_CHANGE) | BIT(WIRE_PORT_CLIENT_REREGISTER))) ==
 			 (BIT(WIRE_PORT_LID_CHANGE) | BIT(WIRE_PORT_SM_CHANGE) | BIT(WIRE_PORT_CLIENT_REREGISTER)));
 	test_row(171, "the attributes follow", h2.port->attr.lid == 20 && h2.port->attr.sm_lid == 3);
 	memset(d, 0, sizeof(d));
@@ -259,10 +267,12 @@ static void test_pma(void)
 	u64 words;
 	u32 i;
 
-	test_row(180, "ClassPortInfo", pma(100, MAD_METHOD_GET, PMA_ATTR_CLASS_PORT_INFO, 0, 0) == 0 &&
-					       (wire_get(h1.last.raw + PMA_DATA, CPI_CAP_MASK) & PMA_CAP_ALL_PORT_SELECT));
-	test_row(181, "counters are cleared", pma(100, MAD_METHOD_SET, PMA_ATTR_PORT_COUNTERS, 2, 0xffff) == 0 &&
-						      !wire_get(h1.last.raw + PMA_DATA, PORTCOUNTERS_XMIT_DATA));
+	test_row(180, "ClassPortInfo",
+		 pma(100, MAD_METHOD_GET, PMA_ATTR_CLASS_PORT_INFO, 0, 0) == 0 &&
+			 (wire_get(h1.last.raw + PMA_DATA, CPI_CAP_MASK) & PMA_CAP_ALL_PORT_SELECT));
+	test_row(181, "counters are cleared",
+		 pma(100, MAD_METHOD_SET, PMA_ATTR_PORT_COUNTERS, 2, 0xffff) == 0 &&
+			 !wire_get(h1.last.raw + PMA_DATA, PORTCOUNTERS_XMIT_DATA));
 	for (i = 0; i < 10; i++)
 		test_send(&h1, 2, 0, 100, i);
 	test_run(0);
@@ -271,14 +281,19 @@ static void test_pma(void)
 		 pma(100, MAD_METHOD_GET, PMA_ATTR_PORT_COUNTERS, 2, 0) == 0 &&
 			 wire_get(h1.last.raw + PMA_DATA, PORTCOUNTERS_XMIT_DATA) == words &&
 			 wire_get(h1.last.raw + PMA_DATA, PORTCOUNTERS_XMIT_PKTS) == 10);
-	test_row(183, "the extended ones too", pma(100, MAD_METHOD_GET, PMA_ATTR_PORT_COUNTERS_EXT, 2, 0) == 0 &&
-						       wire_get(h1.last.raw + PMA_DATA, PORTCOUNTERSEXT_XMIT_DATA) == words);
-	test_row(184, "all ports of a switch", pma(100, MAD_METHOD_GET, PMA_ATTR_PORT_COUNTERS, 255, 0) == 0 &&
-						       wire_get(h1.last.raw + PMA_DATA, PORTCOUNTERS_XMIT_PKTS) > 10);
-	test_row(185, "a port that is not there", pma(100, MAD_METHOD_GET, PMA_ATTR_PORT_COUNTERS, 9, 0) == MAD_STATUS_BAD_VALUE);
-	test_row(186, "an attribute that is not there", pma(100, MAD_METHOD_GET, 0x77, 1, 0) == MAD_STATUS_BAD_METHOD_ATTR);
-	test_row(187, "a CA's own PMA, by the network", pma(2, MAD_METHOD_GET, PMA_ATTR_PORT_COUNTERS, 1, 0) == 0 &&
-								wire_get(h1.last.raw + PMA_DATA, PORTCOUNTERS_RCV_PKTS) >= 10);
+	test_row(183, "the extended ones too",
+		 pma(100, MAD_METHOD_GET, PMA_ATTR_PORT_COUNTERS_EXT, 2, 0) == 0 &&
+			 wire_get(h1.last.raw + PMA_DATA, PORTCOUNTERSEXT_XMIT_DATA) == words);
+	test_row(184, "all ports of a switch",
+		 pma(100, MAD_METHOD_GET, PMA_ATTR_PORT_COUNTERS, 255, 0) == 0 &&
+			 wire_get(h1.last.raw + PMA_DATA, PORTCOUNTERS_XMIT_PKTS) > 10);
+	test_row(185, "a port that is not there",
+		 pma(100, MAD_METHOD_GET, PMA_ATTR_PORT_COUNTERS, 9, 0) == MAD_STATUS_BAD_VALUE);
+	test_row(186, "an attribute that is not there",
+		 pma(100, MAD_METHOD_GET, 0x77, 1, 0) == MAD_STATUS_BAD_METHOD_ATTR);
+	test_row(187, "a CA's own PMA, by the network",
+		 pma(2, MAD_METHOD_GET, PMA_ATTR_PORT_COUNTERS, 1, 0) == 0 &&
+			 wire_get(h1.last.raw + PMA_DATA, PORTCOUNTERS_RCV_PKTS) >= 10);
 	test_row(188, "the own PMA, by loopback", pma(1, MAD_METHOD_GET, PMA_ATTR_PORT_COUNTERS, 1, 0) == 0);
 	test_row(189, "VL counters", pma(100, MAD_METHOD_GET, PMA_ATTR_PORT_VL_OP_PACKETS, 1, 0) == 0);
 }
@@ -294,16 +309,16 @@ static void test_mixed(void)
 	wire_set(m.raw, SMP_DR_SLID, 1);
 	m.raw[SMP_INITIAL_PATH + 1] = 2;
 	test_send_mad(&h1, m.raw, 100, MAD_QPN_SMI);
-	test_row(190, "LID, then directed route", h1.mads == before + 1 &&
-							  wire_get(h1.last.raw + SMP_DATA, NODEINFO_PORT_GUID) == h2.port->port_guid);
+	test_row(190, "LID, then directed route",
+		 h1.mads == before + 1 && wire_get(h1.last.raw + SMP_DATA, NODEINFO_PORT_GUID) == h2.port->port_guid);
 	test_smp_init(&m, MAD_CLASS_SUBN_DIRECTED, MAD_METHOD_GET, SMP_ATTR_NODE_INFO, 0);
 	wire_set(m.raw, SMP_HOP_CNT, 1);
 	wire_set(m.raw, SMP_DR_DLID, 2);
 	m.raw[SMP_INITIAL_PATH + 1] = 1;
 	before = h1.mads;
 	test_send_mad(&h1, m.raw, WIRE_LID_PERMISSIVE, MAD_QPN_SMI);
-	test_row(191, "directed route, then LID", h1.mads == before + 1 &&
-							  wire_get(h1.last.raw + SMP_DATA, NODEINFO_PORT_GUID) == h2.port->port_guid);
+	test_row(191, "directed route, then LID",
+		 h1.mads == before + 1 && wire_get(h1.last.raw + SMP_DATA, NODEINFO_PORT_GUID) == h2.port->port_guid);
 	test_smp_init(&m, MAD_CLASS_SUBN_LID, MAD_METHOD_GET, SMP_ATTR_NODE_INFO, 0);
 	before = h1.mads;
 	test_send_mad(&h1, m.raw, 2, MAD_QPN_SMI);

@@ -118,7 +118,8 @@ static inline void test_run(u64 ns)
 
 static inline void test_send_mad(struct test_host *h, const u8 *mad, u16 dlid, u32 qpn)
 {
-	struct wire_packet *p = fabric_mgmt_packet(dlid == WIRE_LID_PERMISSIVE ? dlid : h->port->attr.lid, dlid, 0, qpn);
+	struct wire_packet *p =
+		fabric_mgmt_packet(dlid == WIRE_LID_PERMISSIVE ? dlid : h->port->attr.lid, dlid, 0, qpn);
 
 	memcpy(p->buf->data, mad, MAD_SIZE);
 	if (wire_port_send(h->port, p))

@@ -91,6 +91,7 @@ struct fabric_topology *fabric_topology_parse(const char *text, size_t len, cons
 	index_fini(&b.names);
 	index_fini(&b.ids);
 	index_fini(&b.guids);
+	index_fini(&b.port_guids);
 	if (!rc)
 		return b.t;
 	fabric_topology_destroy(b.t);

@@ -5,10 +5,10 @@
 
 #include "emu/wire/gid.h"
 
-#define FABRIC_NAME_MAX 64
-#define FABRIC_NO_PEER (~0u)
+#define FABRIC_NAME_MAX         64
+#define FABRIC_NO_PEER          (~0u)
 #define FABRIC_SWITCH_PORTS_MAX 254
-#define FABRIC_CA_PORTS_MAX 8
+#define FABRIC_CA_PORTS_MAX     8
 
 /* The IP addresses of a CA port, for rdma_cm; host order. */
 struct fabric_ip {
@@ -24,28 +24,28 @@ struct fabric_topology_port {
 	u32 line; /* where it was wired */
 	u64 guid; /* of a CA's port; 0: node GUID + number */
 	u8 peer_port;
-	u8 lanes;	      /* 1, 2, 4, 8, 12 */
-	u8 speed;	      /* enum wire_speed */
-	u8 confirmed;	      /* both ends have named the link */
+	u8 lanes;     /* 1, 2, 4, 8, 12 */
+	u8 speed;     /* enum wire_speed */
+	u8 confirmed; /* both ends have named the link */
 };
 
 struct fabric_topology_node {
 	char name[FABRIC_NAME_MAX]; /* unique; what commands call it, and its first NodeDescription */
-	char *id;		    /* as the file refers to it ("S-0002c9..."); NULL in the short form */
-	u8 type;		    /* enum wire_node_type */
+	char *id;                   /* as the file refers to it ("S-0002c9..."); NULL in the short form */
+	u8 type;                    /* enum wire_node_type */
 	u8 nports;
 	u16 devid;
 	u32 vendid, line;
 	u64 guid, sysguid;
 	struct fabric_topology_port *ports; /* [1..nports], [0] is a switch's own */
-	struct fabric_ip *ip;		    /* [1..nports] of a CA; NULL for a switch */
+	struct fabric_ip *ip;               /* [1..nports] of a CA; NULL for a switch */
 };
 
 struct fabric_topology {
 	struct fabric_topology_node *nodes;
 	u32 nnodes, cap;
-	u8 mtu;	      /* MTUCap code of every port */
-	u8 vl_cap;    /* VLCap code of every port */
+	u8 mtu;               /* MTUCap code of every port */
+	u8 vl_cap;            /* VLCap code of every port */
 	char *partition_file; /* as named in the topology, or NULL */
 };
 
@@ -53,7 +53,8 @@ struct fabric_topology {
  * Parses @text of @len bytes, which error messages call @file. Returns a topology that the caller destroys, or NULL
  * and in @err (of @err_len bytes) one line "file:line: message".
  */
-struct fabric_topology *fabric_topology_parse(const char *text, size_t len, const char *file, char *err, size_t err_len);
+struct fabric_topology *fabric_topology_parse(const char *text, size_t len, const char *file, char *err,
+					      size_t err_len);
 /* Reads the file @path and parses it. */
 struct fabric_topology *fabric_topology_load(const char *path, char *err, size_t err_len);
 /* Two leafs, two spines, four hosts at each leaf. NULL without memory. */

@@ -36,8 +36,10 @@ static const struct {
 	{ "fattree k=4 levels=2\n", 14, 32 },
 	{ "mtu 2048 vls 8 speed 4xEDR\nleafs 1 hosts 1\nhost h1 ip 192.168.1.1/24\n", 2, 2 },
 	{ "Switch 4 \"s\"\n[1] \"a\"[1]\nHca 1 \"a\"\n", 2, 2 },
-	{ "switchguid=0x1(1)\nSwitch\t8 \"S-1\"\t# \"leaf one\" base port 0 lid 3 lmc 0\n[2](f)\t\"H-2\"[1](3)\t# \"h\" lid 4 4xEDR\n"
-	  "caguid=0x2\nCa\t2 \"H-2\"\t# \"h\"\n[1](3)\t\"S-1\"[2]\t# lid 4 lmc 0 \"leaf one\" lid 3 4xEDR\n#muslin ip \"h\" 10.1.2.3\n",
+	{ "switchguid=0x1(1)\nSwitch\t8 \"S-1\"\t# \"leaf one\" base port 0 lid 3 lmc 0\n[2](f)\t\"H-2\"[1](3)\t# "
+	  "\"h\" lid 4 4xEDR\n"
+	  "caguid=0x2\nCa\t2 \"H-2\"\t# \"h\"\n[1](3)\t\"S-1\"[2]\t# lid 4 lmc 0 \"leaf one\" lid 3 4xEDR\n#muslin ip "
+	  "\"h\" 10.1.2.3\n",
 	  2, 2 },
 };
 
@@ -85,10 +87,14 @@ static const struct {
 	{ "leafs 1 hosts 1\nhost h1\n", "f:2: say: host" },
 	{ "Switch 4 \"s\"\n[1] \"a\"[1]\n", "f:2: no node is called \"a\"" },
 	{ "Switch 4 \"s\"\n[5] \"a\"[1]\n", "f:2: \"s\" has ports 1 to 4" },
-	{ "Switch 4 \"s\"\n[1] \"a\"[1]\n[2] \"a\"[1]\nCa 1 \"a\"\n", "f:3: port 1 of \"a\" is wired already (line 2)" },
+	{ "Switch 4 \"s\"\n[1] \"a\"[1]\n[2] \"a\"[1]\nCa 1 \"a\"\n",
+	  "f:3: port 1 of \"a\" is wired already (line 2)" },
 	{ "Switch 4 \"s\"\n[1] \"a\"[2]\nCa 1 \"a\"\n", "f:2: \"a\" has ports 1 to 1, not 2" },
 	{ "Switch 4 \"s\"\n\nSwitch 4 \"s\"\n", "f:3: node \"s\" is there already (line 1)" },
-	{ "switchguid=0x7\nSwitch 4 \"s\"\nswitchguid=0x7\nSwitch 4 \"t\"\n", "f:4: GUID 0x0000000000000007 is that of \"s\"" },
+	{ "switchguid=0x7\nSwitch 4 \"s\"\nswitchguid=0x7\nSwitch 4 \"t\"\n",
+	  "f:4: GUID 0x0000000000000007 is that of \"s\"" },
+	{ "Switch 4 \"s\"\nCa 1 \"a\"\n[1](5) \"s\"[1]\nCa 1 \"b\"\n[1](5) \"s\"[2]\n",
+	  "f:5: port GUID 0x0000000000000005 is" },
 	{ "[1] \"a\"[1]\n", "f:1: a port before any node" },
 	{ "Switch x \"s\"\n", "f:1: the number of ports" },
 	{ "Switch 300 \"s\"\n", "f:1: a node of this type" },
@@ -118,14 +124,18 @@ static void test_details(void)
 	char err[200];
 	struct fabric_topology *t = parse(good[10].text, err);
 
-	row(200, "names are the descriptions", t && !strcmp(t->nodes[0].name, "leaf one") && !strcmp(t->nodes[1].name, "h"));
+	row(200, "names are the descriptions",
+	    t && !strcmp(t->nodes[0].name, "leaf one") && !strcmp(t->nodes[1].name, "h"));
 	row(201, "port GUIDs", t && t->nodes[1].ports[1].guid == 3);
-	row(202, "widths and speeds", t && t->nodes[1].ports[1].lanes == 4 && t->nodes[1].ports[1].speed == WIRE_SPEED_EDR);
+	row(202, "widths and speeds",
+	    t && t->nodes[1].ports[1].lanes == 4 && t->nodes[1].ports[1].speed == WIRE_SPEED_EDR);
 	row(203, "an address in a remark", t && t->nodes[1].ip[1].v4 == 0x0a010203 && t->nodes[1].ip[1].fixed);
 	fabric_topology_destroy(t);
 	t = fabric_topology_default();
-	row(204, "the default names its hosts", t && !strcmp(t->nodes[4].name, "h1") && !strcmp(t->nodes[11].name, "h8"));
-	row(205, "and gives them addresses", t && t->nodes[4].ip[1].v4 == 0x0a000001 && t->nodes[4].ip[1].v6[0] == 0xfd);
+	row(204, "the default names its hosts",
+	    t && !strcmp(t->nodes[4].name, "h1") && !strcmp(t->nodes[11].name, "h8"));
+	row(205, "and gives them addresses",
+	    t && t->nodes[4].ip[1].v4 == 0x0a000001 && t->nodes[4].ip[1].v6[0] == 0xfd);
 	fabric_topology_destroy(t);
 	t = parse("fattree k=36 levels=3\n", err);
 	row(206, "11,664 hosts and 1,620 switches", t && t->nnodes == 11664 + 1620);

@@ -4,9 +4,9 @@
 
 #include "fabric/internal.h"
 
-#define TRAPS_MAX 16 /* of a node, not yet repressed */
+#define TRAPS_MAX     16 /* of a node, not yet repressed */
 #define TRAP_FIRST_NS (500 * NSEC_PER_MSEC)
-#define TRAP_LAST_NS (30 * NSEC_PER_SEC)
+#define TRAP_LAST_NS  (30 * NSEC_PER_SEC)
 
 struct fabric_trap {
 	struct list link; /* in node.traps */
@@ -68,7 +68,7 @@ static struct fabric_trap *find(struct fabric_port *self, const u8 *notice)
 	u16 number = wire_get(notice, NOTICE_TRAP_NUMBER);
 	struct fabric_trap *t;
 
-	list_for_each(t, &self->node->traps, link) {
+	list_for_each (t, &self->node->traps, link) {
 		if (t->self != self || wire_get(t->notice, NOTICE_TRAP_NUMBER) != number)
 			continue;
 		if (number == TRAP_LINK_STATE_CHANGE || number == TRAP_LOCAL_CHANGES ||
@@ -78,27 +78,35 @@ static struct fabric_trap *find(struct fabric_port *self, const u8 *notice)
 	return NULL;
 }
 
-static void raise_trap(struct fabric_port *self, const u8 *notice)
+/* A new one in the node's list; NULL when that is full. */
+static struct fabric_trap *trap_new(struct fabric_port *self)
 {
-	struct fabric *f = self->node->f;
 	struct fabric_trap *t;
 	u32 n = 0;
 
-	if (f->closing || !wire_lid_is_unicast(self->sm_lid) || !self->lid)
-		return;
-	t = find(self, notice);
-	if (!t) {
-		list_for_each(t, &self->node->traps, link)
-			n++;
-		if (n >= TRAPS_MAX)
-			return;
-		t = calloc(1, sizeof(*t));
-		if (!t)
-			return;
+	list_for_each (t, &self->node->traps, link)
+		n++;
+	t = n < TRAPS_MAX ? calloc(1, sizeof(*t)) : NULL;
+	if (t) {
 		t->self = self;
 		t->timer.fn = on_timer;
 		list_add(&self->node->traps, &t->link);
 	}
+	return t;
+}
+
+static void raise_trap(struct fabric_port *self, const u8 *notice)
+{
+	struct fabric *f = self->node->f;
+	struct fabric_trap *t;
+
+	if (f->closing || !wire_lid_is_unicast(self->sm_lid) || !self->lid)
+		return;
+	t = find(self, notice);
+	if (!t)
+		t = trap_new(self);
+	if (!t)
+		return;
 	memcpy(t->notice, notice, NOTICE_SMP_SIZE);
 	t->tid = ++f->next_tid;
 	t->wait = TRAP_FIRST_NS;
@@ -111,7 +119,7 @@ void fabric_trap_repress(struct fabric_node *n, const u8 *mad)
 	u64 tid = wire_get(mad, MAD_TID);
 	struct fabric_trap *t, *tmp;
 
-	list_for_each_safe(t, tmp, &n->traps, link)
+	list_for_each_safe (t, tmp, &n->traps, link)
 		if (t->tid == tid)
 			trap_free(t);
 }

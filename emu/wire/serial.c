@@ -8,7 +8,7 @@
 #include "emu/wire/packet.h"
 
 #define VCRC_POLY 0xd008 /* 0x100b, least significant bit first */
-#define TAIL_LEN (WIRE_ICRC_LEN + WIRE_VCRC_LEN)
+#define TAIL_LEN  (WIRE_ICRC_LEN + WIRE_VCRC_LEN)
 
 /* What a switch or router may change counts as ones. IBTA 7.8.1. */
 static void mask_variant(const struct wire_packet *p, u8 *hdr)
@@ -101,7 +101,8 @@ static bool parse_headers(struct wire_packet *p, const u8 *src, u32 len)
 	if (wire_lrh_lnh(lrh) == WIRE_LNH_GRH) {
 		grh = (const struct wire_grh *)(src + at);
 		if (len < at + sizeof(*grh) + sizeof(*bth) + TAIL_LEN || wire_grh_ipver(grh) != WIRE_GRH_IPVER ||
-		    grh->nxthdr != WIRE_GRH_NXTHDR_IBA || be16_to_cpu(grh->paylen) != len - at - sizeof(*grh) - WIRE_VCRC_LEN)
+		    grh->nxthdr != WIRE_GRH_NXTHDR_IBA ||
+		    be16_to_cpu(grh->paylen) != len - at - sizeof(*grh) - WIRE_VCRC_LEN)
 			return false;
 		p->grh_off = at;
 		at += sizeof(*grh);
