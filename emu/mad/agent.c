@@ -6,9 +6,9 @@
 #include "emu/mad/internal.h"
 #include "emu/wire/smp.h"
 
-#define CLASS_MAX 80	/* classes from here on do not exist, but for the directed-route one */
+#define CLASS_MAX   80 /* classes from here on do not exist, but for the directed-route one */
 #define VERSION_MAX 0x83
-#define AGENTS_MAX 4096 /* of one port */
+#define AGENTS_MAX  4096 /* of one port */
 
 /* ---- registration ---- */
 
@@ -41,7 +41,7 @@ static bool methods_are_free(const struct mad_port *mp, const struct mad_agent_r
 {
 	const struct mad_agent *a;
 
-	list_for_each(a, &mp->agents, link)
+	list_for_each (a, &mp->agents, link)
 		if (a->reg.mgmt_class && same_class(&a->reg, reg) &&
 		    ((a->reg.methods[0] & reg->methods[0]) | (a->reg.methods[1] & reg->methods[1])))
 			return false;
@@ -52,7 +52,7 @@ static struct mad_agent *by_tid_high(const struct mad_port *mp, u32 tid_high)
 {
 	struct mad_agent *a;
 
-	list_for_each(a, &mp->agents, link)
+	list_for_each (a, &mp->agents, link)
 		if (a->tid_high == tid_high)
 			return a;
 	return NULL;
@@ -67,7 +67,7 @@ int mad_agent_register(struct mad_port *mp, const struct mad_agent_reg *reg, str
 		return -EINVAL;
 	if (reg->mgmt_class && !methods_are_free(mp, reg))
 		return -EBUSY;
-	list_for_each(a, &mp->agents, link)
+	list_for_each (a, &mp->agents, link)
 		n++;
 	a = n < AGENTS_MAX ? calloc(1, sizeof(*a)) : NULL;
 	if (!a)
@@ -120,7 +120,7 @@ static struct mad_agent *find_agent(struct mad_port *mp, u8 qpn, const u8 *mad)
 		a = by_tid_high(mp, wire_get(mad, MAD_TID) >> 32);
 		return a && a->reg.qpn == qpn && a->reg.recv ? a : NULL;
 	}
-	list_for_each(a, &mp->agents, link)
+	list_for_each (a, &mp->agents, link)
 		if (takes(a, qpn, mad))
 			return a;
 	return NULL;

@@ -18,7 +18,9 @@ static const struct reg_row {
 	{ "SA without receive handler", { .qpn = 1, .mgmt_class = 3, .class_version = 2 }, true, -EINVAL },
 	{ "SA with RMPP", { .qpn = 1, .mgmt_class = 3, .class_version = 2, .rmpp_version = 1 }, false, 0 },
 	{ "RMPP version 2", { .qpn = 1, .mgmt_class = 3, .class_version = 2, .rmpp_version = 2 }, false, -EINVAL },
-	{ "RMPP in a class without", { .qpn = 1, .mgmt_class = 4, .class_version = 1, .rmpp_version = 1 }, false,
+	{ "RMPP in a class without",
+	  { .qpn = 1, .mgmt_class = 4, .class_version = 1, .rmpp_version = 1 },
+	  false,
 	  -EINVAL },
 	{ "SA on QP0", { .qpn = 0, .mgmt_class = 3, .class_version = 2 }, false, -EINVAL },
 	{ "SMP by LID", { .qpn = 0, .mgmt_class = 1, .class_version = 1 }, false, 0 },
@@ -57,7 +59,9 @@ static bool registrations(struct cable *c)
 
 static bool one_agent_per_method(struct cable *c)
 {
-	struct mad_agent_reg reg = { .qpn = 1, .mgmt_class = 3, .class_version = 2, .methods = { 6 }, .recv = seen_recv };
+	struct mad_agent_reg reg = {
+		.qpn = 1, .mgmt_class = 3, .class_version = 2, .methods = { 6 }, .recv = seen_recv
+	};
 	struct mad_agent *a, *b, *d;
 
 	CHECK(mad_agent_register(c->ma, &reg, &a) == 0);
@@ -145,7 +149,8 @@ static bool times_out_after_retries(struct cable *c)
 	cable_run(c, 399);
 	CHECK(client.sents == 0 && c->a.sent == 4);
 	cable_run(c, 2);
-	CHECK(client.sents == 1 && client.status == MAD_TIMED_OUT && client.cookie == &client && client.len == MAD_SIZE);
+	CHECK(client.sents == 1 && client.status == MAD_TIMED_OUT && client.cookie == &client &&
+	      client.len == MAD_SIZE);
 	CHECK(mad_port_counter(c->ma, MAD_CTR_TIMEOUTS) == 1);
 	return true;
 }

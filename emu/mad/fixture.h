@@ -75,9 +75,7 @@ static void end_set_cap(struct wire_port *port, u32 set, u32 clear)
 	port->attr.cap_mask = (port->attr.cap_mask | set) & ~clear;
 }
 
-static const struct wire_port_ops end_ops = {
-	.send = end_send, .set_cap = end_set_cap, .violation = end_violation
-};
+static const struct wire_port_ops end_ops = { .send = end_send, .set_cap = end_set_cap, .violation = end_violation };
 
 static void end_init(struct end *e, struct loop *loop, struct end *peer, u16 lid)
 {
@@ -124,9 +122,9 @@ static inline void cable_close(struct cable *c)
 
 	mad_port_destroy(c->ma);
 	mad_port_destroy(c->mb);
-	list_for_each_safe(p, tmp, &c->a.queue, link)
+	list_for_each_safe (p, tmp, &c->a.queue, link)
 		wire_packet_free(p);
-	list_for_each_safe(p, tmp, &c->b.queue, link)
+	list_for_each_safe (p, tmp, &c->b.queue, link)
 		wire_packet_free(p);
 	loop_destroy(c->loop);
 }
@@ -202,12 +200,12 @@ static inline int seen_register(struct mad_port *mp, struct seen *s, u8 class, u
 	return mad_agent_register(mp, &reg, &s->agent);
 }
 
-#define CHECK(cond)                                                                                \
-	do {                                                                                       \
-		if (!(cond)) {                                                                     \
-			fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #cond);                 \
-			return false;                                                              \
-		}                                                                                  \
+#define CHECK(cond)                                                                \
+	do {                                                                       \
+		if (!(cond)) {                                                     \
+			fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #cond); \
+			return false;                                              \
+		}                                                                  \
 	} while (0)
 
 struct row {

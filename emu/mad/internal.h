@@ -7,16 +7,16 @@
 #include "emu/mad/mad.h"
 #include "emu/wire/mad.h"
 
-#define MAD_REQS_MAX 16384	     /* requests of one agent under way */
-#define MAD_TX_MAX 8192		     /* packets of one QP that wait for credits */
-#define MAD_RMPP_HDR_END 36	     /* MAD and RMPP headers */
-#define RMPP_SEG_PAYLOAD (MAD_SIZE - MAD_RMPP_HDR_END) /* what PayloadLength counts: class header and data */
-#define RMPP_WINDOW 64
-#define RMPP_SEGS_MAX 65536	     /* of one message */
-#define RMPP_RECVS_MAX 1024	     /* messages of one agent that come in, or are remembered */
-#define RMPP_ACK_TIMEOUT_MS 2000     /* while the path's packet lifetime is not known */
-#define RMPP_TOTAL_TIMEOUT_MS 40000  /* a message that does not end */
-#define RMPP_REMEMBER_MS 10000	     /* a complete message, whose last ACK may get lost */
+#define MAD_REQS_MAX          16384                         /* requests of one agent under way */
+#define MAD_TX_MAX            8192                          /* packets of one QP that wait for credits */
+#define MAD_RMPP_HDR_END      36                            /* MAD and RMPP headers */
+#define RMPP_SEG_PAYLOAD      (MAD_SIZE - MAD_RMPP_HDR_END) /* what PayloadLength counts: class header and data */
+#define RMPP_WINDOW           64
+#define RMPP_SEGS_MAX         65536 /* of one message */
+#define RMPP_RECVS_MAX        1024  /* messages of one agent that come in, or are remembered */
+#define RMPP_ACK_TIMEOUT_MS   2000  /* while the path's packet lifetime is not known */
+#define RMPP_TOTAL_TIMEOUT_MS 40000 /* a message that does not end */
+#define RMPP_REMEMBER_MS      10000 /* a complete message, whose last ACK may get lost */
 
 struct mad_port {
 	struct loop *loop;

@@ -16,12 +16,12 @@ struct mad_agent;
 
 /* Where a MAD goes to, or came from. Host order. */
 struct mad_addr {
-	u32 qpn;	/* remote QPN: 0, 1 or a redirected one */
-	u32 qkey;	/* on send, for QPs other than 0 */
-	u16 lid;	/* remote LID; 0xffff permissive (directed route) */
+	u32 qpn;  /* remote QPN: 0, 1 or a redirected one */
+	u32 qkey; /* on send, for QPs other than 0 */
+	u16 lid;  /* remote LID; 0xffff permissive (directed route) */
 	u16 pkey_index;
 	u8 sl;
-	u8 path_bits;	/* of the local LID */
+	u8 path_bits; /* of the local LID */
 	bool grh;
 	u8 hop_limit, traffic_class, gid_index;
 	u32 flow_label;
@@ -30,11 +30,11 @@ struct mad_addr {
 
 /* What an agent wants; class 0 means that it only sends and takes responses to its own requests. */
 struct mad_agent_reg {
-	u8 qpn;			/* 0 or 1 */
+	u8 qpn; /* 0 or 1 */
 	u8 mgmt_class, class_version;
-	u8 oui[3];		/* for vendor classes 0x30-0x4f */
-	u8 rmpp_version;	/* 1: the MAD layer does RMPP for this agent; 0: the agent sees single MADs */
-	u64 methods[2];		/* bit n: unsolicited MADs with method n */
+	u8 oui[3];       /* for vendor classes 0x30-0x4f */
+	u8 rmpp_version; /* 1: the MAD layer does RMPP for this agent; 0: the agent sees single MADs */
+	u64 methods[2];  /* bit n: unsolicited MADs with method n */
 	void *ctx;
 	/*
 	 * A MAD for this agent: a response to its request (@cookie as given to mad_send) or an unsolicited one (cookie
@@ -70,23 +70,25 @@ int mad_send(struct mad_agent *agent, const u8 *data, u32 len, const struct mad_
 void mad_cancel(struct mad_agent *agent, const void *cookie);
 
 /* What happened at this port, for counters and tests. */
-#define MAD_COUNTERS(C) \
-	C(SENT, "mads_sent") \
-	C(RECEIVED, "mads_received") \
+#define MAD_COUNTERS(C)                                                                          \
+	C(SENT, "mads_sent")                                                                     \
+	C(RECEIVED, "mads_received")                                                             \
 	C(MALFORMED, "malformed") /* not 256 bytes, wrong base version, class on the wrong QP */ \
-	C(PKEY_BAD, "pkey_violations") \
-	C(QKEY_BAD, "qkey_violations") \
-	C(NO_AGENT, "no_agent") \
-	C(UNSUPPORTED, "answered_unsupported") \
-	C(UNMATCHED, "unmatched_responses") \
-	C(TIMEOUTS, "timeouts") \
-	C(RESENT, "resent") \
-	C(TX_DROPPED, "send_queue_overflow") \
-	C(RMPP_ABORTED, "rmpp_aborted") \
-	C(RMPP_DUPLICATES, "rmpp_duplicates") \
+	C(PKEY_BAD, "pkey_violations")                                                           \
+	C(QKEY_BAD, "qkey_violations")                                                           \
+	C(NO_AGENT, "no_agent")                                                                  \
+	C(UNSUPPORTED, "answered_unsupported")                                                   \
+	C(UNMATCHED, "unmatched_responses")                                                      \
+	C(TIMEOUTS, "timeouts")                                                                  \
+	C(RESENT, "resent")                                                                      \
+	C(TX_DROPPED, "send_queue_overflow")                                                     \
+	C(RMPP_ABORTED, "rmpp_aborted")                                                          \
+	C(RMPP_DUPLICATES, "rmpp_duplicates")                                                    \
 	C(RMPP_REFUSED, "rmpp_refused") /* too many or too long messages */
 #define MAD_COUNTER_ENUM(name, str) MAD_CTR_##name,
-enum mad_counter { MAD_COUNTERS(MAD_COUNTER_ENUM) MAD_CTR_NUM };
+enum mad_counter {
+	MAD_COUNTERS(MAD_COUNTER_ENUM) MAD_CTR_NUM
+};
 #undef MAD_COUNTER_ENUM
 u64 mad_port_counter(const struct mad_port *mp, enum mad_counter c);
 const char *mad_counter_name(enum mad_counter c);

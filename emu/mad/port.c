@@ -301,7 +301,7 @@ static void port_event(void *ctx, enum wire_port_event event)
 	struct mad_port *mp = ctx;
 	struct mad_watch *w, *tmp;
 
-	list_for_each_safe(w, tmp, &mp->watches, link)
+	list_for_each_safe (w, tmp, &mp->watches, link)
 		w->fn(w, event);
 }
 
@@ -331,9 +331,8 @@ struct mad_port *mad_port_create(struct loop *loop, struct wire_port *port)
 	list_init(&mp->done);
 	list_init(&mp->watches);
 	loop_task_init(&mp->pump, pump);
-	port->mad = (struct wire_port_user){
-		.ctx = mp, .receive = port_receive, .ready = port_ready, .event = port_event
-	};
+	port->mad =
+		(struct wire_port_user){ .ctx = mp, .receive = port_receive, .ready = port_ready, .event = port_event };
 	return mp;
 }
 
@@ -348,7 +347,7 @@ void mad_port_destroy(struct mad_port *mp)
 		mad_agent_unregister(list_first(&mp->agents, struct mad_agent, link));
 	loop_task_cancel(&mp->pump);
 	for (i = 0; i < 2; i++)
-		list_for_each_safe(p, tmp, &mp->tx[i], link) {
+		list_for_each_safe (p, tmp, &mp->tx[i], link) {
 			list_del(&p->link);
 			wire_packet_free(p);
 		}

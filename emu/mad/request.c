@@ -9,8 +9,7 @@
 
 void mad_req_arm(struct mad_req *r, u32 timeout_ms)
 {
-	loop_timer_set(r->agent->mp->loop, &r->timer,
-		       loop_now(r->agent->mp->loop).ns + timeout_ms * NSEC_PER_MSEC);
+	loop_timer_set(r->agent->mp->loop, &r->timer, loop_now(r->agent->mp->loop).ns + timeout_ms * NSEC_PER_MSEC);
 }
 
 void mad_req_free(struct mad_req *r)
@@ -85,7 +84,7 @@ struct mad_req *mad_req_find(struct mad_agent *a, const u8 *mad, const struct ma
 {
 	struct mad_req *r;
 
-	list_for_each(r, &a->reqs, link)
+	list_for_each (r, &a->reqs, link)
 		if (memcmp(r->data + 8, mad + 8, 8) == 0 && r->data[1] == mad[1] && same_peer(r, mad, from))
 			return r;
 	return NULL;
@@ -163,7 +162,7 @@ void mad_cancel(struct mad_agent *a, const void *cookie)
 {
 	struct mad_req *r, *tmp;
 
-	list_for_each_safe(r, tmp, &a->reqs, link)
+	list_for_each_safe (r, tmp, &a->reqs, link)
 		if (r->cookie == cookie)
 			mad_req_free(r);
 }

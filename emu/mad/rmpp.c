@@ -71,7 +71,7 @@ struct rmpp_recv {
 	u32 last_seg; /* 0: not known yet */
 	u32 last_len; /* bytes of data in it */
 	u32 cap;
-	u8 *data;	     /* headers, then segments' data, room for cap segments */
+	u8 *data;           /* headers, then segments' data, room for cap segments */
 	u8 first[MAD_SIZE]; /* the headers, after data went to the agent */
 };
 
@@ -110,7 +110,7 @@ static struct rmpp_recv *recv_find(struct mad_agent *a, const u8 *mad, const str
 {
 	struct rmpp_recv *v;
 
-	list_for_each(v, &a->rmpp_recvs, link)
+	list_for_each (v, &a->rmpp_recvs, link)
 		if (memcmp(v->first + 8, mad + 8, 8) == 0 && memcmp(v->first + 1, mad + 1, 3) == 0 &&
 		    v->from.lid == from->lid && v->from.qpn == from->qpn)
 			return v;
@@ -124,7 +124,7 @@ static bool recv_make_room(struct mad_agent *a)
 
 	if (a->nrecvs < RMPP_RECVS_MAX)
 		return true;
-	list_for_each(v, &a->rmpp_recvs, link)
+	list_for_each (v, &a->rmpp_recvs, link)
 		if (v->complete) {
 			recv_free(v);
 			return true;
@@ -318,7 +318,7 @@ static u32 first_window(const struct mad_req *r)
 {
 	const struct rmpp_recv *v;
 
-	list_for_each(v, &r->agent->rmpp_recvs, link)
+	list_for_each (v, &r->agent->rmpp_recvs, link)
 		if (v->complete && memcmp(v->first + 8, r->data + 8, 8) == 0 && v->first[1] == r->data[1] &&
 		    (v->first[3] ^ MAD_METHOD_RESP) == r->data[3] && v->from.lid == r->to.lid)
 			return v->repwin;

@@ -2,8 +2,8 @@
 /* Rows of rmpp.c: messages both ways whole, with loss, out of order, aborted and malformed. */
 #include "emu/mad/fixture.h"
 
-#define CLASS MAD_CLASS_SUBN_ADM
-#define HDR 56
+#define CLASS     MAD_CLASS_SUBN_ADM
+#define HDR       56
 #define GET_TABLE 0x12
 #define GET_MULTI 0x14
 
@@ -304,8 +304,8 @@ static bool malformed(struct cable *c)
 		mad_send(raw.agent, mad, MAD_SIZE, &TO_LID(2), 0, 0, NULL);
 		cable_run(c, 1);
 		good = bad_rows[i].answer ? raw.recvs == 1 && wire_get(raw.mad, RMPP_TYPE) == bad_rows[i].answer &&
-						    wire_get(raw.mad, RMPP_STATUS) == bad_rows[i].answer_status :
-					    raw.recvs == 0;
+						    wire_get(raw.mad, RMPP_STATUS) == bad_rows[i].answer_status
+					  : raw.recvs == 0;
 		if (!good) {
 			printf("malformed %u (%s): %u answers, type %u status %u\n", i + 1, bad_rows[i].name, raw.recvs,
 			       (u32)wire_get(raw.mad, RMPP_TYPE), (u32)wire_get(raw.mad, RMPP_STATUS));

@@ -6,7 +6,7 @@
 #include "emu/mad/sa_query.h"
 #include "emu/wire/sa.h"
 
-#define SA_QUERY_MS 2000u
+#define SA_QUERY_MS      2000u
 #define SA_QUERY_RETRIES 2
 
 struct sa_client {

@@ -10,18 +10,23 @@
 
 #define REJOIN_MS 1000 /* between tries when the SA does not answer */
 
-enum member_state { MEMBER_WANTS, MEMBER_WANTS_AGAIN, MEMBER_IN, MEMBER_REFUSED };
+enum member_state {
+	MEMBER_WANTS,
+	MEMBER_WANTS_AGAIN,
+	MEMBER_IN,
+	MEMBER_REFUSED
+};
 
 struct sa_group {
 	struct list link; /* sa_client.groups */
 	struct sa_client *client;
 	struct wire_gid mgid; /* zero until the SA has picked one */
 	struct list members;
-	struct sa_mcmember rec; /* as the SA answered last */
-	u8 joined;		/* join state bits held at the SA */
-	struct sa_query *query; /* under way */
+	struct sa_mcmember rec;   /* as the SA answered last */
+	u8 joined;                /* join state bits held at the SA */
+	struct sa_query *query;   /* under way */
 	struct sa_mcast *joining; /* for this member; NULL when it left meanwhile, or for a Delete */
-	u8 asked;		/* bits in the request under way */
+	u8 asked;                 /* bits in the request under way */
 	struct loop_task work;
 	struct loop_timer again;
 };
@@ -41,8 +46,10 @@ static const struct mc_field {
 	struct wire_field wire;
 	u8 offset, size;
 } mc_fields[] = {
-#define F(name, member) \
-	{ name, offsetof(struct sa_mcmember, member), sizeof(((struct sa_mcmember *)0)->member) }
+#define F(name, member)                                                                               \
+	{                                                                                             \
+		name, offsetof(struct sa_mcmember, member), sizeof(((struct sa_mcmember *)0)->member) \
+	}
 	F(MCMEMBER_QKEY, qkey),
 	F(MCMEMBER_MLID, mlid),
 	F(MCMEMBER_MTU_SELECTOR, mtu_sel),
@@ -128,7 +135,7 @@ static u8 needed(const struct sa_group *g)
 	const struct sa_mcast *m;
 	u8 bits = 0;
 
-	list_for_each(m, &g->members, link)
+	list_for_each (m, &g->members, link)
 		if (m->state != MEMBER_REFUSED)
 			bits |= m->want.join_state;
 	return bits;
@@ -138,7 +145,7 @@ static struct sa_mcast *next_wanting(const struct sa_group *g)
 {
 	struct sa_mcast *m;
 
-	list_for_each(m, &g->members, link)
+	list_for_each (m, &g->members, link)
 		if (m->state == MEMBER_WANTS || m->state == MEMBER_WANTS_AGAIN)
 			return m;
 	return NULL;
@@ -207,8 +214,7 @@ static void joined(struct sa_query *q, int status, u16 sa_status, const u8 *mad)
 	}
 	if (m && m->state == MEMBER_WANTS_AGAIN && !mad) {
 		/* No answer, or no SM at all just now. */
-		loop_timer_set(g->client->loop, &g->again,
-			       loop_now(g->client->loop).ns + REJOIN_MS * NSEC_PER_MSEC);
+		loop_timer_set(g->client->loop, &g->again, loop_now(g->client->loop).ns + REJOIN_MS * NSEC_PER_MSEC);
 		return;
 	}
 	loop_task_queue(g->client->loop, &g->work);
@@ -288,7 +294,7 @@ static struct sa_group *group_find(struct sa_client *c, const struct wire_gid *m
 
 	if (wire_gid_is_zero(mgid))
 		return NULL; /* every such join creates a group of its own */
-	list_for_each(g, &c->groups, link)
+	list_for_each (g, &c->groups, link)
 		if (wire_gid_equal(&g->mgid, mgid))
 			return g;
 	return NULL;
@@ -356,9 +362,9 @@ void sa_client_rejoin(struct sa_client *c)
 	struct sa_group *g;
 	struct sa_mcast *m;
 
-	list_for_each(g, &c->groups, link) {
+	list_for_each (g, &c->groups, link) {
 		g->joined = 0;
-		list_for_each(m, &g->members, link)
+		list_for_each (m, &g->members, link)
 			if (m->state == MEMBER_IN)
 				m->state = MEMBER_WANTS_AGAIN;
 		loop_timer_cancel(&g->again);
@@ -372,11 +378,11 @@ void sa_groups_destroy(struct sa_client *c)
 	struct sa_mcast *m, *mtmp;
 	struct sa_query *q;
 
-	list_for_each_safe(g, gtmp, &c->groups, link) {
+	list_for_each_safe (g, gtmp, &c->groups, link) {
 		q = g->joined ? leave_request(g, g->joined) : NULL;
 		if (q)
 			sa_query_post(q);
-		list_for_each_safe(m, mtmp, &g->members, link) {
+		list_for_each_safe (m, mtmp, &g->members, link) {
 			list_del(&m->link);
 			free(m);
 		}
@@ -398,8 +404,7 @@ static void get_done(struct sa_query *q, int status, u16 sa_status, const u8 *ma
 struct sa_query *sa_mcast_get(struct sa_client *c, const struct wire_gid *mgid, u32 timeout_ms, sa_mcast_fn *cb,
 			      void *ctx)
 {
-	struct sa_query *q =
-		sa_query_create(c, MAD_METHOD_GET, SA_ATTR_MCMEMBER_RECORD, SA_COMP(MCMEMBER_COMP_MGID));
+	struct sa_query *q = sa_query_create(c, MAD_METHOD_GET, SA_ATTR_MCMEMBER_RECORD, SA_COMP(MCMEMBER_COMP_MGID));
 
 	if (!q)
 		return NULL;

@@ -189,7 +189,9 @@ static bool cancelled(struct cable *c)
 
 static struct sa_mcast *join(struct world *w, struct got *g, u8 state)
 {
-	struct sa_mcmember want = { .mgid = wire_gid_make(0xff12401bffff0000, 5), .port_gid = GID_A, .join_state = state };
+	struct sa_mcmember want = { .mgid = wire_gid_make(0xff12401bffff0000, 5),
+				    .port_gid = GID_A,
+				    .join_state = state };
 
 	return sa_mcast_join(w->client, &want, 0, got_mcast, g);
 }
@@ -295,8 +297,9 @@ static bool leave_while_joining(struct cable *c)
 
 static bool suits(struct cable *c)
 {
-	struct sa_mcmember want = { .mgid = wire_gid_make(0xff12401bffff0000, 5), .port_gid = GID_A, .join_state = 1,
-				    .qkey = 0x9999 };
+	struct sa_mcmember want = {
+		.mgid = wire_gid_make(0xff12401bffff0000, 5), .port_gid = GID_A, .join_state = 1, .qkey = 0x9999
+	};
 	struct got g[2] = { 0 };
 	struct sa_mcast *m[2];
 	struct world w;

@@ -15,13 +15,13 @@
 #include "emu/lib/log.h"
 #include "emu/wire/mad.h"
 
-#define AGENTS 32 /* of one file: IB_UMAD_MAX_AGENTS */
-#define HDR sizeof(struct ib_user_mad_hdr)
-#define HDR_OLD sizeof(struct ib_user_mad_hdr_old)
-#define WRITE_MIN 36		  /* MAD and RMPP headers */
+#define AGENTS           32 /* of one file: IB_UMAD_MAX_AGENTS */
+#define HDR              sizeof(struct ib_user_mad_hdr)
+#define HDR_OLD          sizeof(struct ib_user_mad_hdr_old)
+#define WRITE_MIN        36 /* MAD and RMPP headers */
 #define READS_PER_WAKEUP 64
-#define QUEUED_MAX (64u << 20) /* bytes of records that an application has not read */
-#define SOCKET_BUFFER (4 << 20)
+#define QUEUED_MAX       (64u << 20) /* bytes of records that an application has not read */
+#define SOCKET_BUFFER    (4 << 20)
 static_assert(sizeof(struct ib_user_mad_hdr) == 64 && sizeof(struct ib_user_mad_hdr_old) == 56, "record headers");
 
 struct umad_port {
@@ -46,7 +46,7 @@ struct umad_file {
 	struct umad_agent agent[AGENTS];
 	struct list sends;   /* not answered yet: struct umad_send */
 	struct list records; /* the socket's buffer is full */
-	u32 queued;	     /* cost of records */
+	u32 queued;          /* cost of records */
 };
 
 /* A MAD that the application wrote, of which the end is awaited. */
@@ -111,7 +111,7 @@ static void records_flush(struct umad_file *f)
 {
 	struct umad_record *r, *tmp;
 
-	list_for_each_safe(r, tmp, &f->records, link) {
+	list_for_each_safe (r, tmp, &f->records, link) {
 		int err = record_send(f, r);
 
 		if (err == -EAGAIN || err == -ENOBUFS)
@@ -254,7 +254,7 @@ static bool is_duplicate(const struct umad_file *f, const struct ib_user_mad_hdr
 	bool resp = wire_mad_is_response(mad[3]);
 	const struct umad_send *s;
 
-	list_for_each(s, &f->sends, link) {
+	list_for_each (s, &f->sends, link) {
 		if (memcmp(s->mad + 8, mad + 8, 8) || s->mad[1] != mad[1] || wire_mad_is_response(s->mad[3]) != resp)
 			continue;
 		if (!resp || same_destination(hdr, &s->hdr))
@@ -413,7 +413,7 @@ static void agent_close(struct umad_agent *a)
 {
 	struct umad_send *s, *tmp;
 
-	list_for_each_safe(s, tmp, &a->file->sends, link)
+	list_for_each_safe (s, tmp, &a->file->sends, link)
 		if (s->agent == a)
 			send_free(s);
 	mad_agent_unregister(a->mad);

@@ -27,7 +27,7 @@
 #include "emu/mad/mad.h"
 
 #define UMAD_RECORD_INLINE (64 * 1024)
-#define UMAD_WRITE_MAX (4 * 1024 * 1024)
+#define UMAD_WRITE_MAX     (4 * 1024 * 1024)
 
 struct umad_port;
 struct umad_file;
@@ -52,14 +52,16 @@ int umad_file_ioctl(struct umad_file *f, u32 request, void *arg, size_t len);
 int umad_issm_open(struct umad_port *p);
 void umad_issm_close(struct umad_port *p);
 
-#define UMAD_COUNTERS(C) \
-	C(WRITES, "umad_writes") \
+#define UMAD_COUNTERS(C)                                                       \
+	C(WRITES, "umad_writes")                                               \
 	C(BAD_WRITES, "umad_bad_writes") /* what write() would have refused */ \
-	C(RECORDS, "umad_records") \
+	C(RECORDS, "umad_records")                                             \
 	C(DROPPED, "umad_records_dropped") /* the application does not read */ \
 	C(TIMEOUTS, "umad_timeouts")
 #define UMAD_COUNTER_ENUM(name, str) UMAD_CTR_##name,
-enum umad_counter { UMAD_COUNTERS(UMAD_COUNTER_ENUM) UMAD_CTR_NUM };
+enum umad_counter {
+	UMAD_COUNTERS(UMAD_COUNTER_ENUM) UMAD_CTR_NUM
+};
 #undef UMAD_COUNTER_ENUM
 u64 umad_port_counter(const struct umad_port *p, enum umad_counter c);
 

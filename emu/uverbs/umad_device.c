@@ -27,7 +27,7 @@ static struct device *device_get(struct loop *loop, struct mad_port *mp)
 {
 	struct device *d;
 
-	list_for_each(d, &devices, link)
+	list_for_each (d, &devices, link)
 		if (d->mp == mp) {
 			d->files++;
 			return d;

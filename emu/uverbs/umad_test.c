@@ -12,7 +12,7 @@
 #include "emu/mad/fixture.h"
 
 #define CLASS MAD_CLASS_SUBN_ADM
-#define HDR 64
+#define HDR   64
 
 struct record {
 	struct ib_user_mad_hdr hdr;
@@ -46,7 +46,10 @@ static bool app_close(struct app *a, bool ok)
 static int app_register(struct app *a, u8 qpn, u8 class, u8 version, u8 rmpp, u32 *id)
 {
 	struct ib_user_mad_reg_req req = {
-		.qpn = qpn, .mgmt_class = class, .mgmt_class_version = version, .rmpp_version = rmpp,
+		.qpn = qpn,
+		.mgmt_class = class,
+		.mgmt_class_version = version,
+		.rmpp_version = rmpp,
 		.oui = { 0, 0x14, 5 },
 	};
 	int r;
@@ -299,8 +302,9 @@ static bool large_table_by_memfd(struct cable *c)
 {
 	char control[CMSG_SPACE(sizeof(int))];
 	struct iovec iov = { .iov_base = &rec, .iov_len = sizeof(rec) };
-	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control,
-			      .msg_controllen = sizeof(control) };
+	struct msghdr msg = {
+		.msg_iov = &iov, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof(control)
+	};
 	struct seen server = { 0 };
 	struct app a;
 	u8 last;
