@@ -23,7 +23,13 @@ struct shim_file {
 };
 
 /* The libc's own function of that name. */
-#define REAL(name) ((__typeof__(&name))shim_real(#name))
+#define REAL(name)                                                                                                     \
+	({                                                                                                             \
+		static __typeof__(&name) real_fn;                                                                      \
+		if (!real_fn)                                                                                          \
+			real_fn = shim_real(#name);                                                                    \
+		real_fn;                                                                                               \
+	})
 void *shim_real(const char *name);
 
 /* path.c: the path to use instead; @buf of SHIM_PATH_MAX bytes. *dev: the kind of device file that it names, or UV_KINDS. */

@@ -227,6 +227,8 @@ struct uv_server *uv_server_create(struct loop *loop, const char *path, const ch
 	snprintf(s->tree, sizeof(s->tree), "%s", tree);
 	snprintf(sa.sun_path, sizeof(sa.sun_path), "%s", path);
 	s->ops[UV_UVERBS] = &uverbs_file_ops;
+	s->ops[UV_UMAD] = &umad_file_ops;
+	s->ops[UV_ISSM] = &issm_file_ops;
 	s->listener = (struct loop_fd){ .fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), .fn = on_listen };
 	unlink(path);
 	if (s->listener.fd < 0 || bind(s->listener.fd, (struct sockaddr *)&sa, sizeof(sa)) || listen(s->listener.fd, 128) ||

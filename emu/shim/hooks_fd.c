@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Calls on descriptors. */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/netlink.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdarg.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "emu/shim/shim.h"
+
+#define POLLS_PER_YIELD 16
+
+ssize_t write(int fd, const void *buf, size_t len)
+{
+	struct shim_file *f = shim_file_get(fd);
+
+	return f ? shim_write(f, buf, len) : REAL(write)(fd, buf, len);
+}
+
+ssize_t read(int fd, void *buf, size_t len)
+{
+	struct shim_file *f = shim_file_get(fd);
+
+	return f ? shim_read(f, buf, len) : REAL(read)(fd, buf, len);
+}
+
+int ioctl(int fd, unsigned long request, ...)
+{
+	struct shim_file *f = shim_file_get(fd);
+	va_list ap;
+	void *arg;
+
+	va_start(ap, request);
+	arg = va_arg(ap, void *);
+	va_end(ap);
+	return f ? shim_ioctl(f, request, arg) : REAL(ioctl)(fd, request, arg);
+}
+
+int close(int fd)
+{
+	shim_file_forget(fd);
+	return REAL(close)(fd);
+}
+
+int dup(int fd)
+{
+	int to = REAL(dup)(fd);
+
+	shim_file_dup(fd, to);
+	return to;
+}
+
+int dup2(int fd, int want)
+{
+	int to;
+
+	if (fd != want)
+		shim_file_forget(want);
+	to = REAL(dup2)(fd, want);
+	if (fd != want)
+		shim_file_dup(fd, to);
+	return to;
+}
+
+int dup3(int fd, int want, int flags)
+{
+	int to;
+
+	shim_file_forget(want);
+	to = REAL(dup3)(fd, want, flags);
+	shim_file_dup(fd, to);
+	return to;
+}
+
+#define FCNTL(name)                                                                                                    \
+	int name(int fd, int cmd, ...)                                                                                 \
+	{                                                                                                              \
+		va_list ap;                                                                                            \
+		void *arg;                                                                                             \
+		int result;                                                                                            \
+                                                                                                                       \
+		va_start(ap, cmd);                                                                                     \
+		arg = va_arg(ap, void *);                                                                              \
+		va_end(ap);                                                                                            \
+		result = REAL(name)(fd, cmd, arg);                                                                     \
+		if (cmd == F_DUPFD || cmd == F_DUPFD_CLOEXEC)                                                          \
+			shim_file_dup(fd, result);                                                                     \
+		return result;                                                                                         \
+	}
+FCNTL(fcntl)
+FCNTL(fcntl64)
+
+/* rdma-core asks netlink first and reads sysfs only when that is not there. */
+int socket(int domain, int type, int protocol)
+{
+	if (domain == AF_NETLINK && protocol == NETLINK_RDMA && shim_active()) {
+		errno = EPROTONOSUPPORT;
+		return -1;
+	}
+	return REAL(socket)(domain, type, protocol);
+}
+
+/* librxe takes this lock at every poll of a CQ: a program that spins on it leaves the daemon a processor now and then. */
+int pthread_spin_lock(pthread_spinlock_t *lock)
+{
+	static __thread unsigned int polls;
+
+	if (++polls % POLLS_PER_YIELD == 0)
+		sched_yield();
+	return REAL(pthread_spin_lock)(lock);
+}
