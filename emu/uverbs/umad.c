@@ -331,14 +331,14 @@ static u8 *record_buffer(u8 *small, size_t small_size, ssize_t len)
 	return (size_t)len <= small_size ? small : malloc((size_t)len);
 }
 
-/* False when nothing is there to read, or never will be again. */
-static bool read_record(struct umad_file *f)
+/* False when nothing is there to read, or never will be again: @closed, and all has been read. */
+static bool read_record(struct umad_file *f, bool closed)
 {
 	u8 small[1024], *buf;
 	ssize_t len = recv(f->sock.fd, small, 1, MSG_PEEK | MSG_TRUNC | MSG_DONTWAIT);
 	int err = -EINVAL;
 
-	if (len <= 0) {
+	if (len < 0 || (len == 0 && closed)) {
 		if (len == 0 || (errno != EAGAIN && errno != EINTR))
 			loop_fd_del(&f->sock); /* the application's end is closed; the server will close the file */
 		return false;
@@ -369,7 +369,7 @@ static void sock_event(struct loop_fd *w, u32 events, struct now now)
 	if (events & EPOLLOUT)
 		records_flush(f);
 	if (events & (EPOLLIN | EPOLLHUP | EPOLLERR))
-		for (i = 0; i < READS_PER_WAKEUP && read_record(f); i++)
+		for (i = 0; i < READS_PER_WAKEUP && read_record(f, events & EPOLLHUP); i++)
 			;
 }
 

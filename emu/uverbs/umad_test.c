@@ -180,6 +180,9 @@ static bool refused_writes(struct cable *c)
 	app_write(&a, id, mad, 35, 0, 0); /* too short */
 	cable_run(c, 1);
 	CHECK(bad_writes(&a) == ++n);
+	CHECK(write(a.fd, mad, 0) == 0); /* nothing at all: not the end of the file */
+	cable_run(c, 1);
+	n = bad_writes(&a);
 	app_write(&a, 5, mad, MAD_SIZE, 0, 0); /* no such agent */
 	cable_run(c, 1);
 	CHECK(bad_writes(&a) == ++n);
