@@ -8,14 +8,10 @@ import pytest
 RESULT = re.compile(r"^\s*\d+\s+\d+(\s+[\d.]+)+\s*$", re.M)
 
 
-def perftest(fabric, tool, *args, iters="200", rdmacm=False):
+def perftest(fabric, tool, *args, iters="200"):
     """Runs server and client; returns the rows of figures that the client printed."""
     common = [tool, "-n", iters, *args]
-    to = "localhost"
-    if rdmacm:
-        common.append("-R")
-        to = fabric.ip("h1")
-    _, out = fabric.pair(("h1", *common), ("h5", *common, to), timeout=120)
+    _, out = fabric.pair(("h1", *common), ("h5", *common, "localhost"), timeout=120)
     rows = RESULT.findall(out)
     assert RESULT.search(out), out
     assert "Failed" not in out and "Completion with error" not in out
@@ -59,8 +55,3 @@ def test_both_directions(shared_fabric, tool):
 @pytest.mark.parametrize("tool", ["ib_send_bw", "ib_send_lat", "ib_read_bw"])
 def test_events(shared_fabric, tool):
     perftest(shared_fabric, tool, "-e", "-s", "1024")
-
-
-@pytest.mark.parametrize("tool", ["ib_send_bw", "ib_write_bw", "ib_read_lat", "ib_send_lat"])
-def test_rdma_cm(shared_fabric, tool):
-    perftest(shared_fabric, tool, "-s", "1024", rdmacm=True)

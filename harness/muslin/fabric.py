@@ -35,6 +35,7 @@ class Fabric:
         self.env["MUSLIN_NAME"] = name
         self.env["HOME"] = str(self.folder)
         self.env["LC_ALL"] = "C.UTF-8"
+        self.env["OSM_CACHE_DIR"] = self.env["OSM_TMP_DIR"] = str(self.folder)
 
     # Programs
 
@@ -94,6 +95,13 @@ class Fabric:
                 topology = path
             argv.append(topology)
         self.command(*argv, *args, timeout=timeout)
+        return self
+
+    def sweep(self, host="h1"):
+        """Runs OpenSM on @host and waits until every linked port is Active."""
+        self.sm_log = self.folder / f"opensm-{next(self.count)}.log"
+        self.sm = self.start(host, "opensm", "-f", self.sm_log, "-s", "5")
+        self.wait_active()
         return self
 
     def down(self):
