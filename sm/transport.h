@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* How the subnet manager reaches its port: what it asks of a MAD layer, and what that reports back. */
+#ifndef MUSLIN_SM_TRANSPORT_H
+#define MUSLIN_SM_TRANSPORT_H
+
+#include "emu/lib/types.h"
+#include "emu/wire/gid.h"
+
+struct sm;
+
+/* The other end of a MAD. Host order. */
+struct sm_addr {
+	u32 qpn, qkey;
+	u16 lid; /* 0xffff: directed route */
+	u16 pkey_index;
+	u8 sl, path_bits;
+	bool grh;
+	u8 hop_limit, traffic_class, gid_index;
+	u32 flow_label;
+	struct wire_gid gid; /* when grh */
+};
+
+/*
+ * Implemented by the MAD layer (emu/sm_mad.c, umad_main.c). Nothing calls back from inside these functions.
+ *
+ * The transport holds agents for SubnLID (Get, Set, Trap), SubnDR (Get, Set) and SubnAdm (all requests of 15.2.2), does
+ * RMPP for the last, and gives what arrives to sm_receive(). It changes only the upper 32 bits of a request's TID.
+ */
+struct sm_transport_ops {
+	/*
+	 * Sends @mad of @len bytes (copied; 256, or more for an RMPP message: headers once, then all data) by the agent
+	 * of its class. With @timeout_ms an answer is expected: sm_receive() gets it with @cookie, or sm_sent() tells that
+	 * it did not come after @retries more tries. 0 or -errno, when neither will be called.
+	 */
+	int (*send)(void *transport, const u8 *mad, u32 len, const struct sm_addr *to, u32 timeout_ms, u32 retries,
+		    void *cookie);
+	void (*set_is_sm)(void *transport, bool on); /* PortInfo:CapabilityMask.IsSM of the own port */
+	u64 (*port_guid)(void *transport);
+};
+
+/* A response to a request (@cookie as sent) or something unsolicited (NULL). @data is borrowed, @len its whole length. */
+void sm_receive(struct sm *sm, const u8 *data, u32 len, const struct sm_addr *from, void *cookie);
+/* A request that had a cookie ended without response: @status is a negative errno. Calls without cookie are ignored. */
+void sm_sent(struct sm *sm, int status, void *cookie);
+
+#endif
