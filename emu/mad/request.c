@@ -97,10 +97,10 @@ static void set_tid(struct mad_agent *a, u8 *mad)
 	wire_set(mad, WIRE_FIELD(64, 32), a->tid_high);
 }
 
+/* An active RMPP header makes a message; its version and type are the layer's to fill in, as in the kernel. */
 static bool wants_rmpp(const struct mad_agent *a, const u8 *data, u32 len)
 {
-	return a->reg.rmpp_version && len >= MAD_RMPP_HDR_END && rmpp_active(data) &&
-	       wire_get(data, RMPP_TYPE) == RMPP_TYPE_DATA;
+	return a->reg.rmpp_version && len >= MAD_RMPP_HDR_END && rmpp_active(data);
 }
 
 static struct mad_req *req_create(struct mad_agent *a, const u8 *data, u32 len, const struct mad_addr *to, void *cookie)

@@ -20,9 +20,7 @@ static u8 *message(u8 method, u32 len, u64 tid)
 	u32 i;
 
 	mad_fill(m, CLASS, 2, method, 0x11, tid);
-	wire_set(m, RMPP_VERSION, 1);
-	wire_set(m, RMPP_TYPE, RMPP_TYPE_DATA);
-	wire_set(m, RMPP_FLAGS, RMPP_FLAG_ACTIVE);
+	wire_set(m, RMPP_FLAGS, RMPP_FLAG_ACTIVE); /* version and type are left out, as OpenSM leaves them */
 	for (i = 0; i < len; i++)
 		m[HDR + i] = pattern(i);
 	return m;
