@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* The command line's parts. */
+#ifndef MUSLIN_EMU_CLI_H
+#define MUSLIN_EMU_CLI_H
+
+#include <jansson.h>
+
+#include "emu/rundir.h"
+
+enum cli_exit {
+	CLI_OK,
+	CLI_ERROR,
+	CLI_USAGE
+};
+
+extern struct rundir cli_run; /* of the fabric that the command is about */
+
+/* Ends the program with a line "muslin: ..." on standard error. */
+void cli_fail(enum cli_exit status, const char *fmt, ...) __attribute__((format(printf, 2, 3), noreturn));
+/* A connection to the fabric's daemon; ends the program when none is up. */
+int cli_connect(void);
+/* Sends @req (taken) on @sock and returns the result; ends the program with the daemon's words when it refuses. */
+json_t *cli_ask(int sock, json_t *req);
+/* The path of one of our files, which lies in @first (relative to the program's folder) or in @second. */
+void cli_beside(char *path, size_t size, const char *first, const char *second);
+const char *cli_text(const json_t *o, const char *key); /* "" where there is none */
+long long cli_number(const json_t *o, const char *key); /* 0 where there is none */
+
+/* The commands: what main() returns. argv[0] is the command's name. */
+int cli_up(int argc, char **argv);
+int cli_down(int argc, char **argv);
+int cli_list(int argc, char **argv);
+int cli_log(int argc, char **argv);
+int cli_link(int argc, char **argv);
+int cli_exec(int argc, char **argv);
+int cli_show(int argc, char **argv);
+int cli_trace(int argc, char **argv);
+
+#endif

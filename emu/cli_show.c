@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* muslin show: the fabric as a table, as JSON, or as a topology. */
+#include <stdio.h>
+#include <string.h>
+
+#include "emu/cli.h"
+
+struct show {
+	bool json, counters, topology;
+	const char *node;
+};
+
+static void parse(struct show *s, int argc, char **argv)
+{
+	int i;
+
+	for (i = 1; i < argc; i++) {
+		if (!strcmp(argv[i], "--json"))
+			s->json = true;
+		else if (!strcmp(argv[i], "--counters"))
+			s->counters = true;
+		else if (!strcmp(argv[i], "--topology"))
+			s->topology = true;
+		else if (argv[i][0] != '-' && !s->node)
+			s->node = argv[i];
+		else
+			cli_fail(CLI_USAGE,
+				 "usage: muslin show [--name FABRIC] [--json] [--counters] [--topology] [NODE]");
+	}
+}
+
+static void print_counters(const json_t *port)
+{
+	const char *key;
+	json_t *v;
+
+	json_object_foreach(json_object_get(port, "counters"), key, v)
+	{
+		if (json_integer_value(v))
+			printf("           %-36s %lld\n", key, (long long)json_integer_value(v));
+	}
+}
+
+static void print_port(const json_t *p)
+{
+	char link[32] = "", peer[96] = "-";
+
+	if (json_object_get(p, "rate"))
+		snprintf(link, sizeof(link), "%lldx%s %g", cli_number(p, "width"), cli_text(p, "speed"),
+			 json_number_value(json_object_get(p, "rate")));
+	if (*cli_text(p, "peer"))
+		snprintf(peer, sizeof(peer), "%s:%lld", cli_text(p, "peer"), cli_number(p, "peer_port"));
+	printf("  %4lld  %-11s %-12s %-13s %s%s\n", cli_number(p, "num"), cli_text(p, "state"),
+	       cli_text(p, "phys_state"), link, peer,
+	       json_is_true(json_object_get(p, "unplugged")) ? " (unplugged)" : "");
+	print_counters(p);
+}
+
+/* A switch's own port, and sockets without a cable, say nothing new. */
+static bool port_of_interest(const json_t *p)
+{
+	return *cli_text(p, "peer") && cli_number(p, "num");
+}
+
+static void print_node(const json_t *n)
+{
+	json_t *p, *ip;
+	size_t i;
+
+	printf("%s %s  guid %s  lid %lld", cli_text(n, "type"), cli_text(n, "name"), cli_text(n, "guid"),
+	       cli_number(n, "lid"));
+	json_array_foreach(json_object_get(n, "ips"), i, ip) printf("  %s", json_string_value(ip));
+	printf("\n");
+	json_array_foreach(json_object_get(n, "ports"), i, p)
+	{
+		if (port_of_interest(p))
+			print_port(p);
+	}
+}
+
+static void print_table(const json_t *shown)
+{
+	json_t *sm = json_object_get(shown, "sm"), *n;
+	size_t i;
+
+	if (json_is_object(sm))
+		printf("fabric %s, subnet manager on %s:%lld, lid %lld\n", cli_text(shown, "name"),
+		       cli_text(sm, "host"), cli_number(sm, "port"), cli_number(sm, "lid"));
+	else
+		printf("fabric %s, no subnet manager\n", cli_text(shown, "name"));
+	printf("  port  state       physical     link, Gb/s    peer\n");
+	json_array_foreach(json_object_get(shown, "nodes"), i, n) print_node(n);
+}
+
+int cli_show(int argc, char **argv)
+{
+	struct show s = { .json = false };
+	json_t *req, *shown;
+
+	parse(&s, argc, argv);
+	req = json_pack("{s:s, s:b, s:b}", "command", "show", "counters", s.counters || s.json, "topology", s.topology);
+	if (s.node)
+		json_object_set_new(req, "node", json_string(s.node));
+	shown = cli_ask(cli_connect(), req);
+	if (s.topology)
+		fputs(json_string_value(shown), stdout);
+	else if (s.json)
+		json_dumpf(shown, stdout, JSON_INDENT(1));
+	else
+		print_table(shown);
+	if (s.json)
+		putchar('\n');
+	json_decref(shown);
+	return fflush(stdout) ? CLI_ERROR : CLI_OK;
+}

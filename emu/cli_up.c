@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* muslin up and down: start a daemon and wait for its subnet, and end one. */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "emu/cli.h"
+
+#define POLL_MS      20
+#define UP_PATIENCE  120.0 /* seconds without any port becoming Active */
+#define DOWN_WAIT_MS 10000
+#define SHOWN_HOSTS  16
+
+static double seconds(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
+}
+
+static void pause_ms(long ms)
+{
+	struct timespec ts = { .tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000 };
+
+	nanosleep(&ts, NULL);
+}
+
+static bool has_option(int argc, char **argv, const char *option)
+{
+	int i;
+
+	for (i = 1; i < argc; i++) {
+		if (!strcmp(argv[i], option))
+			return true;
+	}
+	return false;
+}
+
+static void start_daemon(int argc, char **argv)
+{
+	char program[RUNDIR_PATH_MAX + 64];
+	int status;
+	pid_t pid;
+
+	cli_beside(program, sizeof(program), "muslind", "../sbin/muslind");
+	setenv("MUSLIN_NAME", cli_run.name, 1);
+	fflush(stdout);
+	pid = has_option(argc, argv, "--foreground") ? 0 : fork();
+	if (pid < 0)
+		cli_fail(CLI_ERROR, "fork: %s", strerror(errno));
+	if (!pid) {
+		argv[0] = program;
+		execv(program, argv);
+		cli_fail(CLI_ERROR, "%s: %s", program, strerror(errno));
+	}
+	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+		;
+	if (!WIFEXITED(status))
+		cli_fail(CLI_ERROR, "the daemon died of signal %d", WTERMSIG(status));
+	if (WEXITSTATUS(status) || has_option(argc, argv, "--help") || has_option(argc, argv, "--version"))
+		exit(WEXITSTATUS(status));
+}
+
+static void print_hosts(int sock)
+{
+	json_t *shown = cli_ask(sock, json_pack("{s:s}", "command", "show")), *n;
+	size_t i, hosts = 0;
+
+	json_array_foreach(json_object_get(shown, "nodes"), i, n)
+	{
+		const char *ip = json_string_value(json_array_get(json_object_get(n, "ips"), 0));
+
+		if (strcmp(cli_text(n, "type"), "ca") || ++hosts > SHOWN_HOSTS)
+			continue;
+		printf("  %-12s lid %-5lld %s\n", cli_text(n, "name"), cli_number(n, "lid"), ip ?: "");
+	}
+	if (hosts > SHOWN_HOSTS)
+		printf("  ... and %zu more: muslin show\n", hosts - SHOWN_HOSTS);
+	json_decref(shown);
+}
+
+static void give_up(const json_t *st)
+{
+	json_t *waiting = json_object_get(st, "waiting"), *w;
+	char text[512] = "";
+	size_t i, at = 0;
+
+	json_array_foreach(waiting, i, w) at +=
+		(size_t)snprintf(text + at, sizeof(text) - at, "%s%s", i ? ", " : "", json_string_value(w));
+	cli_fail(CLI_ERROR, "the subnet does not come up: %lld of %lld ports are Active, not %s...; see `muslin log`",
+		 cli_number(st, "active"), cli_number(st, "ports"), text);
+}
+
+/* Polls until each wired port is Active; gives up when nothing changes any more. */
+static json_t *wait_up(int sock)
+{
+	double last_change = seconds();
+	long long active = -1;
+	json_t *st;
+
+	for (;;) {
+		st = cli_ask(sock, json_pack("{s:s}", "command", "status"));
+		if (cli_number(st, "active") == cli_number(st, "ports"))
+			return st;
+		if (cli_number(st, "active") != active)
+			last_change = seconds();
+		active = cli_number(st, "active");
+		if (seconds() - last_change > UP_PATIENCE)
+			give_up(st);
+		pause_ms(cli_number(st, "ports") > 1000 ? 10 * POLL_MS : POLL_MS);
+		json_decref(st);
+	}
+}
+
+int cli_up(int argc, char **argv)
+{
+	double start = seconds();
+	json_t *st, *sm;
+	int sock;
+
+	start_daemon(argc, argv);
+	sock = cli_connect();
+	st = cli_ask(sock, json_pack("{s:s}", "command", "status"));
+	if (json_is_true(json_object_get(st, "manager"))) {
+		json_decref(st);
+		st = wait_up(sock);
+	}
+	printf("fabric %s: %lld hosts, %lld switches, %lld links", cli_run.name, cli_number(st, "hosts"),
+	       cli_number(st, "switches"), cli_number(st, "ports") / 2);
+	sm = json_object_get(st, "sm");
+	if (json_is_true(json_object_get(st, "manager")))
+		printf("; subnet up after %.2f s, its manager is on %s\n", seconds() - start, cli_text(sm, "host"));
+	else
+		printf("; no subnet manager yet: muslin run HOST -- opensm\n");
+	print_hosts(sock);
+	json_decref(st);
+	close(sock);
+	return CLI_OK;
+}
+
+int cli_down(int argc, char **argv)
+{
+	pid_t pid = rundir_daemon(&cli_run);
+	int waited;
+
+	if (argc > 1)
+		cli_fail(CLI_USAGE, "usage: muslin down [--name FABRIC]");
+	if (!pid) {
+		if (access(cli_run.dir, F_OK))
+			cli_connect(); /* says that there is none */
+		rundir_remove(&cli_run);
+		cli_fail(CLI_ERROR, "fabric %s was not up; what a dead daemon had left is removed", cli_run.name);
+	}
+	kill(pid, SIGTERM);
+	for (waited = 0; rundir_daemon(&cli_run) == pid; waited += POLL_MS) {
+		if (waited >= DOWN_WAIT_MS) {
+			kill(pid, SIGKILL);
+			pause_ms(POLL_MS);
+			rundir_remove(&cli_run);
+			cli_fail(CLI_ERROR, "fabric %s did not end within %d s and was killed", cli_run.name,
+				 DOWN_WAIT_MS / 1000);
+		}
+		pause_ms(POLL_MS);
+	}
+	return CLI_OK;
+}

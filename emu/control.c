@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* What the command line can ask of the daemon. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "emu/daemon.h"
+#include "emu/lib/log.h"
+#include "emu/wire/smp.h"
+
+#define TRACE_PORTS_MAX 256
+
+static const char *text_of(const json_t *req, const char *key)
+{
+	return json_string_value(json_object_get(req, key));
+}
+
+static json_t *unknown_node(struct daemon *d, struct ctl_client *c, const char *name, bool host)
+{
+	const char *like[4];
+	u32 n = daemon_names_like(d, name, host, like, ARRAY_SIZE(like)), i;
+	char text[4 * (FABRIC_NAME_MAX + 4)] = "";
+	size_t at = 0;
+
+	for (i = 0; i < n; i++)
+		at += (size_t)snprintf(text + at, sizeof(text) - at, "%s%s", i ? ", " : "", like[i]);
+	return ctl_error(c, "fabric %s has no %s \"%.64s\"%s%s; `muslin show` lists all", d->run.name,
+			 host ? "host" : "node", name, n ? ", but " : "", text);
+}
+
+/* "leaf1" or "leaf1:5": the node, and the port's number (0: not said). NULL after an error. */
+static struct fabric_node *find_place(struct daemon *d, struct ctl_client *c, const char *place, u32 *num)
+{
+	struct fabric_node *n = fabric_node_find(d->fabric, place);
+	const char *colon = strrchr(place, ':');
+	char name[FABRIC_NAME_MAX], *end;
+
+	*num = 0;
+	if (n)
+		return n;
+	if (!colon || !colon[1] || (size_t)(colon - place) >= sizeof(name)) {
+		unknown_node(d, c, place, false);
+		return NULL;
+	}
+	memcpy(name, place, (size_t)(colon - place));
+	name[colon - place] = 0;
+	n = fabric_node_find(d->fabric, name);
+	if (!n) {
+		unknown_node(d, c, name, false);
+		return NULL;
+	}
+	*num = (u32)strtoul(colon + 1, &end, 10);
+	if (!*end && *num && fabric_node_port(n, *num))
+		return n;
+	ctl_error(c, "%s has no port \"%.20s\": they are 1 to %u", name, colon + 1, fabric_node_ports(n));
+	return NULL;
+}
+
+static json_t *cmd_show(void *arg, struct ctl_client *c, const json_t *req, int *fd)
+{
+	struct daemon *d = arg;
+	const char *name = text_of(req, "node");
+	const struct fabric_node *n = name ? fabric_node_find(d->fabric, name) : NULL;
+	char *text;
+	json_t *o;
+
+	if (name && !n)
+		return unknown_node(d, c, name, false);
+	if (!json_is_true(json_object_get(req, "topology")))
+		return daemon_show(d, n, json_is_true(json_object_get(req, "counters")));
+	text = daemon_topology_text(d);
+	o = text ? json_string(text) : NULL;
+	free(text);
+	return o ?: ctl_error(c, "out of memory");
+}
+
+static json_t *cmd_status(void *arg, struct ctl_client *c, const json_t *req, int *fd)
+{
+	return daemon_show_status(arg);
+}
+
+/* A program is about to run on the host: it is made. */
+static json_t *cmd_host(void *arg, struct ctl_client *c, const json_t *req, int *fd)
+{
+	struct daemon *d = arg;
+	const char *name = text_of(req, "name");
+	struct fabric_node *n = name ? fabric_node_find(d->fabric, name) : NULL;
+
+	if (!name)
+		return ctl_error(c, "which host?");
+	if (!n || fabric_node_type(n) != NODE_TYPE_CA)
+		return unknown_node(d, c, name, true);
+	if (!daemon_host_of(d, n))
+		return ctl_error(c, "host %s cannot be made; see `muslin log`", name);
+	return json_pack("{s:s, s:o}", "name", name, "ips", daemon_show_ips(n));
+}
+
+static json_t *cmd_link(void *arg, struct ctl_client *c, const json_t *req, int *fd)
+{
+	struct daemon *d = arg;
+	const char *place = text_of(req, "place"), *state = text_of(req, "state");
+	struct fabric_node *n;
+	u32 num;
+	int err;
+
+	if (!place || !state || (strcmp(state, "up") && strcmp(state, "down")))
+		return ctl_error(c, "a link needs a \"place\" and a \"state\", up or down");
+	n = find_place(d, c, place, &num);
+	if (!n)
+		return NULL;
+	if (!num && fabric_node_type(n) == NODE_TYPE_CA && fabric_node_ports(n) == 1)
+		num = 1;
+	if (!num)
+		return ctl_error(c, "which port of %s? Say %s:1 to %s:%u", place, place, place, fabric_node_ports(n));
+	err = strcmp(state, "up") ? fabric_link_unplug(fabric_node_port(n, num))
+				  : fabric_link_plug(fabric_node_port(n, num));
+	if (err == -ENOLINK)
+		return ctl_error(c, "port %u of %s has no cable", num, fabric_node_name(n));
+	if (err)
+		return ctl_error(c, "%s: %s", place, strerror(-err));
+	log_at(LOG_INFO, fabric_node_name(n), "the link of port %u goes %s", num, state);
+	return json_true();
+}
+
+/* A capture that belongs to a client and ends with it. */
+struct trace {
+	struct daemon *d;
+	struct fabric_capture *capture;
+	int fd;
+	struct loop_task task;
+	struct ctl_client *client;
+};
+
+static void trace_end(void *arg)
+{
+	struct trace *t = arg;
+
+	loop_task_cancel(&t->task);
+	fabric_capture_stop(t->capture);
+	close(t->fd);
+	free(t);
+}
+
+/* The reader is gone. The capture may be in use on the stack: it ends in a task. */
+static void trace_failed(void *arg)
+{
+	struct trace *t = arg;
+
+	loop_task_queue(t->d->loop, &t->task);
+}
+
+static void trace_reap(struct loop_task *task, struct now now)
+{
+	struct trace *t = container_of(task, struct trace, task);
+
+	ctl_client_on_close(t->client, NULL, NULL);
+	trace_end(t);
+}
+
+static json_t *trace_add_ports(struct trace *t, struct ctl_client *c, const struct fabric_node *n, u32 num)
+{
+	json_t *ports = json_array();
+	struct fabric_port_info info;
+	char text[FABRIC_NAME_MAX + 8];
+	u32 i;
+	int err;
+
+	for (i = num ? num : 1; i <= (num ? num : fabric_node_ports(n)); i++) {
+		fabric_port_info(fabric_node_port(n, i), &info);
+		if (!num && !info.peer)
+			continue;
+		err = fabric_capture_add(t->capture, fabric_node_port(n, i));
+		if (err) {
+			json_decref(ports);
+			return ctl_error(c, err == -EBUSY ? "%s:%u is being traced already" : "%s:%u: no memory",
+					 fabric_node_name(n), i);
+		}
+		snprintf(text, sizeof(text), "%s:%u", fabric_node_name(n), i);
+		json_array_append_new(ports, json_string(text));
+	}
+	return ports;
+}
+
+static json_t *cmd_trace(void *arg, struct ctl_client *c, const json_t *req, int *fd)
+{
+	struct daemon *d = arg;
+	const char *place = text_of(req, "place");
+	struct fabric_node *n;
+	struct trace *t;
+	json_t *ports;
+	u32 num;
+
+	if (!place || *fd < 0)
+		return ctl_error(c, "a trace needs a \"place\" and a descriptor");
+	if (ctl_client_close_arg(c))
+		return ctl_error(c, "this connection has a trace");
+	n = find_place(d, c, place, &num);
+	if (!n)
+		return NULL;
+	t = calloc(1, sizeof(*t));
+	if (t)
+		t->capture = fabric_capture_start(d->fabric, *fd, trace_failed, t);
+	if (!t || !t->capture) {
+		free(t);
+		return ctl_error(c, "a trace cannot start: %s", strerror(errno));
+	}
+	t->d = d;
+	t->client = c;
+	t->fd = *fd;
+	*fd = -1;
+	loop_task_init(&t->task, trace_reap);
+	ports = trace_add_ports(t, c, n, num);
+	if (!ports) {
+		trace_end(t);
+		return NULL;
+	}
+	ctl_client_on_close(c, trace_end, t);
+	return ports;
+}
+
+/* Ends the connection's trace: its descriptor is closed, after what could still be written. */
+static json_t *cmd_untrace(void *arg, struct ctl_client *c, const json_t *req, int *fd)
+{
+	struct trace *t = ctl_client_close_arg(c);
+	struct fabric_capture_stats st;
+
+	if (!t)
+		return ctl_error(c, "this connection has no trace");
+	fabric_capture_stats(t->capture, &st);
+	ctl_client_on_close(c, NULL, NULL);
+	trace_end(t);
+	return json_pack("{s:I, s:I}", "packets", (json_int_t)st.packets, "dropped", (json_int_t)st.dropped);
+}
+
+const struct ctl_command daemon_commands[] = {
+	{ "show", cmd_show },   { "status", cmd_status },   { "host", cmd_host }, { "link", cmd_link },
+	{ "trace", cmd_trace }, { "untrace", cmd_untrace }, { NULL, NULL },
+};

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* The daemon's parts, which see every room: its options, the hosts, and what the control socket can ask. */
+#ifndef MUSLIN_EMU_DAEMON_H
+#define MUSLIN_EMU_DAEMON_H
+
+#include "emu/ctl/ctl.h"
+#include "emu/rundir.h"
+#include "emu/uverbs/server.h"
+#include "fabric/fabric.h"
+
+/* One host of the fabric: made when it is first used, for there may be thousands. */
+struct host {
+	struct uv_host uv;
+	struct fabric_node *node;
+};
+
+struct daemon_options {
+	const char *name, *topology; /* topology NULL: the default one */
+	bool foreground;
+	u64 seed;
+};
+
+struct daemon {
+	struct daemon_options opt;
+	struct rundir run;
+	struct loop *loop;
+	struct fabric *fabric;
+	struct uv_server *server;
+	struct ctl_server *control;
+	struct loop_fd signals;
+	struct host **hosts; /* by index of the node */
+	u64 started;         /* loop clock, ns */
+};
+
+/* options.c: fills @opt from the command line; ends the program when it is wrong. */
+void daemon_options_parse(struct daemon_options *opt, int argc, char **argv);
+
+/* host.c: the host of that name, NULL: the fabric has none, or there is no memory. */
+struct host *daemon_host_get(struct daemon *d, const char *name);
+struct host *daemon_host_of(struct daemon *d, struct fabric_node *n);
+void daemon_hosts_destroy(struct daemon *d);
+/* Up to @max names of hosts (@hosts) or of nodes that look like @name. Returns how many. */
+u32 daemon_names_like(const struct daemon *d, const char *name, bool hosts, const char **like, u32 max);
+
+/* show.c: the fabric as JSON; @only: one node, or NULL. */
+json_t *daemon_show(struct daemon *d, const struct fabric_node *only, bool counters);
+json_t *daemon_show_ips(const struct fabric_node *n);
+json_t *daemon_show_status(struct daemon *d);
+/* The fabric in the format of ibnetdiscover. A string that the caller frees; NULL without memory. */
+char *daemon_topology_text(struct daemon *d);
+
+/* control.c */
+extern const struct ctl_command daemon_commands[];
+
+#endif

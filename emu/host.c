@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* The hosts of the fabric: adapter, transport and management layer, put together when a host is first used. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "emu/daemon.h"
+#include "emu/lib/log.h"
+#include "emu/uverbs/umad.h"
+#include "emu/wire/smp.h"
+#include "rxe/rxe.h"
+
+static const char *port_counter(struct uv_host *uv, u8 port, u32 n, u64 *value)
+{
+	const struct fabric_port *p = fabric_node_port(uv->owner, port);
+
+	if (n >= FABRIC_CTR_NUM || !p)
+		return NULL;
+	*value = fabric_port_counter(p, (enum fabric_counter)n);
+	return fabric_counter_name((enum fabric_counter)n);
+}
+
+static int create_hca(struct daemon *d, struct host *h)
+{
+	struct hca_config cfg = {
+		.name = h->uv.name,
+		.node_guid = fabric_node_guid(h->node),
+		.sys_image_guid = fabric_node_sysguid(h->node),
+		.nports = h->uv.nports,
+		.ports = h->uv.port,
+		.seed = d->opt.seed ^ fabric_node_guid(h->node),
+	};
+
+	h->uv.hca = hca_create(d->loop, &cfg);
+	if (!h->uv.hca)
+		return -errno;
+	return hca_set_transport(h->uv.hca, &rxe_transport);
+}
+
+static void destroy(struct host *h)
+{
+	u8 i;
+
+	for (i = 0; i < h->uv.nports; i++) {
+		if (h->uv.umad[i])
+			umad_port_destroy(h->uv.umad[i]);
+		if (h->uv.mad[i])
+			mad_port_destroy(h->uv.mad[i]);
+	}
+	if (h->uv.hca)
+		hca_destroy(h->uv.hca);
+	free(h);
+}
+
+static struct host *create(struct daemon *d, struct fabric_node *n)
+{
+	struct host *h = calloc(1, sizeof(*h));
+	int err = -ENOMEM;
+	u8 i;
+
+	if (!h)
+		return NULL;
+	h->node = n;
+	h->uv.name = fabric_node_name(n);
+	h->uv.owner = n;
+	h->uv.counter = port_counter;
+	h->uv.nports = min(fabric_node_ports(n), (u8)UV_PORTS);
+	for (i = 0; i < h->uv.nports; i++) {
+		h->uv.port[i] = fabric_ca_port(n, i + 1u);
+		h->uv.mad[i] = mad_port_create(d->loop, h->uv.port[i]);
+		h->uv.umad[i] = h->uv.mad[i] ? umad_port_create(d->loop, h->uv.mad[i]) : NULL;
+		if (!h->uv.umad[i])
+			goto err_destroy;
+	}
+	err = create_hca(d, h);
+	if (err)
+		goto err_destroy;
+	return h;
+
+err_destroy:
+	log_at(LOG_ERROR, h->uv.name, "the host cannot be made: %s", strerror(-err));
+	destroy(h);
+	return NULL;
+}
+
+struct host *daemon_host_of(struct daemon *d, struct fabric_node *n)
+{
+	u32 i;
+
+	for (i = 0; i < fabric_node_count(d->fabric); i++) {
+		if (fabric_node(d->fabric, i) != n)
+			continue;
+		if (!d->hosts[i])
+			d->hosts[i] = create(d, n);
+		return d->hosts[i];
+	}
+	return NULL;
+}
+
+struct host *daemon_host_get(struct daemon *d, const char *name)
+{
+	struct fabric_node *n = fabric_node_find(d->fabric, name);
+
+	return n && fabric_node_type(n) == NODE_TYPE_CA ? daemon_host_of(d, n) : NULL;
+}
+
+void daemon_hosts_destroy(struct daemon *d)
+{
+	u32 i;
+
+	for (i = 0; i < fabric_node_count(d->fabric); i++) {
+		if (d->hosts[i])
+			destroy(d->hosts[i]);
+	}
+	free(d->hosts);
+}
+
+/* Levenshtein's distance, of names up to FABRIC_NAME_MAX. */
+static u32 distance(const char *a, const char *b)
+{
+	u32 row[FABRIC_NAME_MAX + 1], n = (u32)strnlen(b, FABRIC_NAME_MAX), i, j, diagonal, above;
+
+	for (j = 0; j <= n; j++)
+		row[j] = j;
+	for (i = 1; a[i - 1]; i++) {
+		diagonal = row[0];
+		row[0] = i;
+		for (j = 1; j <= n; j++) {
+			above = row[j];
+			row[j] = min(min(row[j - 1], above) + 1, diagonal + (a[i - 1] != b[j - 1]));
+			diagonal = above;
+		}
+	}
+	return row[n];
+}
+
+u32 daemon_names_like(const struct daemon *d, const char *name, bool hosts, const char **like, u32 max)
+{
+	u32 i, far, n = 0;
+
+	for (far = 0; far <= 2; far++) {
+		for (i = 0; i < fabric_node_count(d->fabric) && n < max; i++) {
+			const struct fabric_node *node = fabric_node(d->fabric, i);
+
+			if (hosts && fabric_node_type(node) != NODE_TYPE_CA)
+				continue;
+			if (distance(fabric_node_name(node), name) == far)
+				like[n++] = fabric_node_name(node);
+		}
+	}
+	return n;
+}

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* The daemon's command line, which `muslin up` hands on. */
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "emu/daemon.h"
+
+#define USAGE 2
+
+static void usage(FILE *out)
+{
+	fputs("usage: muslin up [--name FABRIC] [--seed N] [--foreground] [TOPOLOGY]\n"
+	      "TOPOLOGY is a file as in muslin-topology(5); without one there are two leafs, two spines and eight "
+	      "hosts\n",
+	      out);
+}
+
+static u64 number(const char *option, const char *text, u64 max)
+{
+	char *end;
+	u64 v;
+
+	errno = 0;
+	v = strtoull(text, &end, 0);
+	if (!errno && *text && *text != '-' && !*end && v <= max)
+		return v;
+	fprintf(stderr, "muslin: --%s %s: a number from 0 to %llu is wanted\n", option, text, (unsigned long long)max);
+	exit(USAGE);
+}
+
+enum option_id {
+	OPT_NAME = 256,
+	OPT_SEED,
+	OPT_FOREGROUND,
+	OPT_HELP,
+	OPT_VERSION
+};
+
+static const struct option options[] = {
+	{ "name", required_argument, NULL, OPT_NAME },       { "seed", required_argument, NULL, OPT_SEED },
+	{ "foreground", no_argument, NULL, OPT_FOREGROUND }, { "help", no_argument, NULL, OPT_HELP },
+	{ "version", no_argument, NULL, OPT_VERSION },       { NULL, 0, NULL, 0 },
+};
+
+static void take(struct daemon_options *opt, int id)
+{
+	switch (id) {
+	case OPT_NAME:
+		opt->name = optarg;
+		break;
+	case OPT_SEED:
+		opt->seed = number("seed", optarg, UINT64_MAX);
+		break;
+	case OPT_FOREGROUND:
+		opt->foreground = true;
+		break;
+	case OPT_HELP:
+		usage(stdout);
+		exit(0);
+	case OPT_VERSION:
+		puts("muslind " MUSLIN_VERSION);
+		exit(0);
+	default:
+		usage(stderr);
+		exit(USAGE);
+	}
+}
+
+void daemon_options_parse(struct daemon_options *opt, int argc, char **argv)
+{
+	const char *name = getenv("MUSLIN_NAME");
+	int id;
+
+	opt->name = name && *name ? name : "default";
+	opt->seed = 1;
+	while ((id = getopt_long(argc, argv, "", options, NULL)) != -1)
+		take(opt, id);
+	if (optind < argc)
+		opt->topology = argv[optind++];
+	if (optind == argc)
+		return;
+	fprintf(stderr, "muslin: %s: one topology is enough\n", argv[optind]);
+	exit(USAGE);
+}
