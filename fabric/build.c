@@ -174,7 +174,7 @@ s64 fabric_build_node(struct fabric_build *b, u8 type, const char *id, u32 nport
 	n->nports = nports;
 	n->line = b->line;
 	n->vendid = 0x0002c9;
-	n->devid = type == NODE_TYPE_CA ? 0x1017 : 0xcf08;
+	n->devid = type == NODE_TYPE_CA ? 0x1017 : 0xb924;
 	if (node_fill(n, id) || (id && index_add(&b->ids, hash_string(id), b->t->nnodes))) {
 		free(n->ports);
 		free(n->ip);

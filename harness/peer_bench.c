@@ -11,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define SIZE (1u << 20)
+#define SIZE    (1u << 20)
 #define MEASURE 1.0 /* seconds a measurement */
 
 static double seconds(void)
@@ -62,7 +62,8 @@ static double bounce(void)
 	usleep(100000);
 	start = seconds();
 	do {
-		if (process_vm_readv(a, &local, 1, &remote, 1, 0) != SIZE || process_vm_writev(b, &local, 1, &remote, 1, 0) != SIZE)
+		if (process_vm_readv(a, &local, 1, &remote, 1, 0) != SIZE ||
+		    process_vm_writev(b, &local, 1, &remote, 1, 0) != SIZE)
 			exit(1);
 		n++;
 		end = seconds();

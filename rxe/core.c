@@ -198,12 +198,11 @@ static void qp_doorbell(struct hca_qp *qp)
 		rxe_req_kick(rq);
 }
 
-static void qp_recv_doorbell(struct hca_qp *qp)
-{
-}
+static void qp_recv_doorbell(struct hca_qp *qp) {}
 
 /* 9.6.1: is the packet one that this QP may look at? */
-static bool connected_accepts(const struct hca_qp *qp, const struct wire_packet *p, const struct wire_opcode *op, u8 port)
+static bool connected_accepts(const struct hca_qp *qp, const struct wire_packet *p, const struct wire_opcode *op,
+			      u8 port)
 {
 	const struct wire_bth *bth = (const struct wire_bth *)(p->hdr + p->bth_off);
 	u8 transport = qp->type == HCA_QPT_RC ? WIRE_TP_RC : WIRE_TP_UC;

@@ -44,7 +44,8 @@ struct wire_packet *rxe_frame(struct hca_qp *qp, const struct hca_av *av, u16 pk
 		grh_fill((struct wire_grh *)(p->hdr + 8), av, port, words * 4 - 48);
 	wire_bth_fill((struct wire_bth *)(p->hdr + p->bth_off), opcode, se, (u8)pad, pkey, dqpn, ackreq, psn);
 	if (qp->type != HCA_QPT_UD)
-		wire_bth_set_migreq((struct wire_bth *)(p->hdr + p->bth_off), qp->attr.path_mig_state == HCA_MIG_MIGRATED);
+		wire_bth_set_migreq((struct wire_bth *)(p->hdr + p->bth_off),
+				    qp->attr.path_mig_state == HCA_MIG_MIGRATED);
 	return p;
 }
 

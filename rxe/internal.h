@@ -7,15 +7,19 @@
 #include "emu/wire/opcode.h"
 #include "rxe/rxe.h"
 
-#define RXE_PORTS 4
-#define RXE_WQES 256	    /* send requests pulled and not completed, per QP */
-#define RXE_WINDOW 512	    /* packets sent and not acknowledged, per QP */
-#define RXE_ACK_EVERY 64    /* AckReq at least every so many packets */
-#define RXE_CHUNK 65536u    /* application memory is read in pieces of this size */
-#define RXE_RESOURCES 128   /* READs and atomics that a responder remembers */
-#define RXE_BUDGET 64	    /* packets a QP sends before the next one has its turn */
+#define RXE_PORTS     4
+#define RXE_WQES      256    /* send requests pulled and not completed, per QP */
+#define RXE_WINDOW    512    /* packets sent and not acknowledged, per QP */
+#define RXE_ACK_EVERY 64     /* AckReq at least every so many packets */
+#define RXE_CHUNK     65536u /* application memory is read in pieces of this size */
+#define RXE_RESOURCES 128    /* READs and atomics that a responder remembers */
+#define RXE_BUDGET    64     /* packets a QP sends before the next one has its turn */
 
-enum wqe_state { WQE_POSTED, WQE_SENT, WQE_DONE };
+enum wqe_state {
+	WQE_POSTED,
+	WQE_SENT,
+	WQE_DONE
+};
 
 /* A send request that was pulled. */
 struct rxe_wqe {
@@ -25,10 +29,10 @@ struct rxe_wqe {
 	u32 imm, rkey, length, first_psn, npkts;
 	u64 remote_addr, compare_add, swap;
 	u32 remote_qpn, remote_qkey;
-	u32 got;		  /* READ: response bytes placed */
-	struct wire_buf *chunk;   /* bytes of the message from chunk_off on */
+	u32 got;                /* READ: response bytes placed */
+	struct wire_buf *chunk; /* bytes of the message from chunk_off on */
 	u32 chunk_off;
-	u8 status;		  /* a local error found when it was pulled: completed in its turn */
+	u8 status; /* a local error found when it was pulled: completed in its turn */
 	struct hca_av av;
 	struct hca_send_wr *local; /* BIND_MW, LOCAL_INV, REG_MR; owned */
 	struct hca_sge sge[HCA_MAX_SGE];
@@ -49,28 +53,28 @@ struct rxe;
 struct rxe_qp {
 	struct hca_qp *qp;
 	struct rxe *rxe;
-	struct list work;    /* on rxe->work while it has something to send */
-	struct list dirty;   /* on rxe->dirty while a commit is due */
+	struct list work;  /* on rxe->work while it has something to send */
+	struct list dirty; /* on rxe->dirty while a commit is due */
 
 	/* requester */
-	struct rxe_wqe *wqes; /* RXE_WQES of them, from RTS on */
+	struct rxe_wqe *wqes;          /* RXE_WQES of them, from RTS on */
 	u32 wq_head, wq_next, wq_tail; /* pulled, next to send, oldest not completed */
-	u32 pkt_next;	      /* packet of wqes[wq_next] to send next */
-	u32 psn, una, max_psn; /* next PSN to send, oldest not acknowledged, one past the highest ever sent */
-	u32 rd_out;	      /* READs and atomics in flight */
+	u32 pkt_next;                  /* packet of wqes[wq_next] to send next */
+	u32 psn, una, max_psn;         /* next PSN to send, oldest not acknowledged, one past the highest ever sent */
+	u32 rd_out;                    /* READs and atomics in flight */
 	u8 retries, rnr_retries;
 	bool rnr_wait, drained, sqd;
 	struct loop_timer timer; /* acknowledge time-out, or the RNR wait */
 
 	/* responder */
 	u32 epsn, msn;
-	u8 last_op;	/* flags that the next packet must continue: WIRE_OPF_SEND, _WRITE or 0 */
+	u8 last_op; /* flags that the next packet must continue: WIRE_OPF_SEND, _WRITE or 0 */
 	bool nak_sent, ack_due, comm_est, uc_drop;
-	u8 nak;		/* syndrome of a NAK that waits for the commit, 0: none */
+	u8 nak;         /* syndrome of a NAK that waits for the commit, 0: none */
 	bool recv_held; /* recv is a pulled request */
 	struct hca_recv_wr recv;
 	u32 recv_off, msg_len;
-	u64 wr_va;	/* WRITE: where the next byte goes, how many may come */
+	u64 wr_va; /* WRITE: where the next byte goes, how many may come */
 	u32 wr_rkey, wr_left, wr_len;
 	struct rxe_resource *res; /* RXE_RESOURCES */
 	u32 res_head, res_next, res_tail;
@@ -103,8 +107,8 @@ bool rxe_blocked(const struct rxe *rxe, u8 port);
 u16 rxe_pkey(const struct hca_qp *qp, u16 index);
 
 /* memory.c */
-int rxe_sges_span(struct hca_qp *qp, const struct hca_sge *sge, u16 n, u32 off, u32 len, u32 access, void *local, bool write,
-		  struct rxe_qp *owner);
+int rxe_sges_span(struct hca_qp *qp, const struct hca_sge *sge, u16 n, u32 off, u32 len, u32 access, void *local,
+		  bool write, struct rxe_qp *owner);
 void rxe_hold(struct rxe *rxe, struct wire_buf *buf);
 void rxe_commit(struct rxe *rxe);
 void rxe_dirty(struct rxe_qp *rq);

@@ -21,8 +21,8 @@ static void read_failed(void *arg)
 }
 
 /* Moves bytes @off..@off+@len of the list to or from @local. 0, or an hca_key_error; HCA_KEY_BOUNDS: the list is short. */
-int rxe_sges_span(struct hca_qp *qp, const struct hca_sge *sge, u16 n, u32 off, u32 len, u32 access, void *local, bool write,
-		  struct rxe_qp *owner)
+int rxe_sges_span(struct hca_qp *qp, const struct hca_sge *sge, u16 n, u32 off, u32 len, u32 access, void *local,
+		  bool write, struct rxe_qp *owner)
 {
 	struct rxe *rxe = owner->rxe;
 	u8 *at = local;

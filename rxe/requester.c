@@ -11,7 +11,7 @@
 
 #include "rxe/internal.h"
 
-#define PULL_MAX 64
+#define PULL_MAX    64
 #define RNR_FOREVER 7
 
 static struct rxe_wqe *wqe_at(const struct rxe_qp *rq, u32 i)
@@ -318,7 +318,13 @@ void rxe_req_timer(struct loop_timer *t, struct now now)
 
 /* Sending */
 
-enum { PKT_FIRST, PKT_MIDDLE, PKT_LAST, PKT_ONLY, PKT_KINDS };
+enum {
+	PKT_FIRST,
+	PKT_MIDDLE,
+	PKT_LAST,
+	PKT_ONLY,
+	PKT_KINDS
+};
 
 /* [request][place in the message]; UC's opcodes lie WIRE_TP_UC above. */
 static const u8 send_opcodes[][PKT_KINDS] = {
@@ -559,7 +565,8 @@ static bool ack_to(struct rxe_qp *rq, u32 psn)
 	for (i = rq->wq_tail; i != rq->wq_head; i++) {
 		struct rxe_wqe *w = wqe_at(rq, i);
 
-		if (w->state == WQE_POSTED || wire_psn_diff(wire_psn_add(w->first_psn, w->npkts), wire_psn_add(psn, 1)) > 0)
+		if (w->state == WQE_POSTED ||
+		    wire_psn_diff(wire_psn_add(w->first_psn, w->npkts), wire_psn_add(psn, 1)) > 0)
 			break;
 		if (w->state == WQE_DONE)
 			continue;

@@ -8,7 +8,7 @@
 
 #include "rxe/internal.h"
 
-#define NAK(code) (WIRE_AETH_NAK | (code))
+#define NAK(code)      (WIRE_AETH_NAK | (code))
 #define ACK_NO_CREDITS 31 /* end-to-end flow control is not used: RNR NAKs pace the requester (9.7.7.2.4) */
 
 static u32 mtu_of(const struct hca_qp *qp)
@@ -345,10 +345,10 @@ static bool send_read_packet(struct rxe_qp *rq, struct rxe_resource *r)
 	struct hca_qp *qp = rq->qp;
 	u32 mtu = mtu_of(qp), off = r->sent * mtu, len = min(mtu, r->length - off);
 	bool first = !r->sent, last = r->sent + 1 == r->npkts;
-	u8 opcode = first && last ? WIRE_RC_READ_RESP_ONLY :
-		    first	  ? WIRE_RC_READ_RESP_FIRST :
-		    last	  ? WIRE_RC_READ_RESP_LAST :
-				    WIRE_RC_READ_RESP_MIDDLE;
+	u8 opcode = first && last ? WIRE_RC_READ_RESP_ONLY
+		    : first       ? WIRE_RC_READ_RESP_FIRST
+		    : last        ? WIRE_RC_READ_RESP_LAST
+				  : WIRE_RC_READ_RESP_MIDDLE;
 	struct wire_packet *p;
 
 	if (len && (!r->chunk || off < r->chunk_off || off + len > r->chunk_off + r->chunk->size)) {
@@ -357,7 +357,8 @@ static bool send_read_packet(struct rxe_qp *rq, struct rxe_resource *r)
 		wire_buf_put(r->chunk);
 		r->chunk = wire_buf_alloc(min(RXE_CHUNK, r->length - off));
 		r->chunk_off = off;
-		if (!r->chunk || hca_key_remote(qp, r->rkey, r->va + off, r->chunk->size, HCA_ACCESS_REMOTE_READ, &span) < 0) {
+		if (!r->chunk ||
+		    hca_key_remote(qp, r->rkey, r->va + off, r->chunk->size, HCA_ACCESS_REMOTE_READ, &span) < 0) {
 			rq->epsn = wire_psn_add(r->first_psn, r->sent);
 			rq->res_head = rq->res_next; /* what is owed will not come */
 			fail_access(rq);
@@ -407,7 +408,8 @@ bool rxe_resp_run(struct rxe_qp *rq)
 	for (n = 0; n < RXE_BUDGET && owes_responses(rq); n++) {
 		struct rxe_resource *r = res_at(rq, rq->res_next);
 
-		if (rq->qp->state < HCA_QPS_RTR || rq->qp->state > HCA_QPS_SQE || rxe_blocked(rq->rxe, rq->qp->attr.port))
+		if (rq->qp->state < HCA_QPS_RTR || rq->qp->state > HCA_QPS_SQE ||
+		    rxe_blocked(rq->rxe, rq->qp->attr.port))
 			return false;
 		if (!(r->atomic ? send_atomic_ack(rq, r) : send_read_packet(rq, r)))
 			return false;
@@ -452,7 +454,8 @@ static bool take(struct rxe_qp *rq, struct wire_packet *p, const struct wire_opc
 {
 	if (op->flags & WIRE_OPF_WRITE && op->flags & WIRE_OPF_START && !write_start(rq, p))
 		return false;
-	if (op->flags & WIRE_OPF_WRITE && (p->len > rq->wr_left || (op->flags & WIRE_OPF_END && p->len != rq->wr_left))) {
+	if (op->flags & WIRE_OPF_WRITE &&
+	    (p->len > rq->wr_left || (op->flags & WIRE_OPF_END && p->len != rq->wr_left))) {
 		if (rq->qp->type == HCA_QPT_RC)
 			fail_invalid(rq, 0);
 		else

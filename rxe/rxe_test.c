@@ -36,7 +36,7 @@ struct side {
 
 static struct loop *loop;
 static struct side a, b;
-static u64 sent;      /* packets on the wire, both ways */
+static u64 sent;               /* packets on the wire, both ways */
 static u64 drop_from, drop_to; /* the nth to the nth are lost */
 static bool drop_all;
 
@@ -73,7 +73,13 @@ static void side_init(struct side *s, u16 lid)
 	s->port.ops = &wire_ops;
 	s->port.num = 1;
 	s->port.attr = (struct wire_port_attr){
-		.state = 4, .lid = lid, .mtu_cap = 5, .mtu_active = 5, .gids = 1, .pkeys = 2, .pkey = { 0xffff, 0x8001 },
+		.state = 4,
+		.lid = lid,
+		.mtu_cap = 5,
+		.mtu_active = 5,
+		.gids = 1,
+		.pkeys = 2,
+		.pkey = { 0xffff, 0x8001 },
 	};
 	s->port.attr.gid[0] = wire_gid_make(WIRE_GID_PREFIX_DEFAULT, lid);
 	s->hca = hca_create(loop, &cfg);
@@ -117,7 +123,9 @@ static struct hca_qp_attr attr_to(const struct side *to, u8 mtu, u32 psn)
 static int move(struct side *s, const struct side *to, enum hca_qp_type type, u8 mtu, u32 psn)
 {
 	static const u32 masks[3][3] = {
-		{ 0x38, 0x129180, 0x12e00 }, { 0x38, 0x101180, 0x10000 }, { 0x70, 0, 0x10000 },
+		{ 0x38, 0x129180, 0x12e00 },
+		{ 0x38, 0x101180, 0x10000 },
+		{ 0x70, 0, 0x10000 },
 	};
 	struct hca_qp_attr at = attr_to(to, mtu, psn);
 	int i, err = 0;
@@ -297,7 +305,17 @@ static void test_transfers(void)
 	}
 }
 
-enum wrong { NO_RECV, SHORT_RECV, BAD_RKEY, OUT_OF_BOUNDS, NO_RIGHT, BAD_LKEY, DEAD_WIRE, ODD_ATOMIC, UNALIGNED };
+enum wrong {
+	NO_RECV,
+	SHORT_RECV,
+	BAD_RKEY,
+	OUT_OF_BOUNDS,
+	NO_RIGHT,
+	BAD_LKEY,
+	DEAD_WIRE,
+	ODD_ATOMIC,
+	UNALIGNED
+};
 
 struct violation {
 	const char *what;
@@ -310,11 +328,14 @@ static const struct violation violations[] = {
 	{ "no receive: RNR retries end", NO_RECV, HCA_WR_SEND, HCA_WC_RNR_RETRY_EXC_ERR, 255, -1 },
 	{ "a receive that is too short", SHORT_RECV, HCA_WR_SEND, HCA_WC_REM_INV_REQ_ERR, HCA_WC_LOC_LEN_ERR,
 	  HCA_EVENT_QP_REQ_ERR },
-	{ "a write with a wrong R_Key", BAD_RKEY, HCA_WR_RDMA_WRITE, HCA_WC_REM_ACCESS_ERR, 255, HCA_EVENT_QP_ACCESS_ERR },
-	{ "a read with a wrong R_Key", BAD_RKEY, HCA_WR_RDMA_READ, HCA_WC_REM_ACCESS_ERR, 255, HCA_EVENT_QP_ACCESS_ERR },
+	{ "a write with a wrong R_Key", BAD_RKEY, HCA_WR_RDMA_WRITE, HCA_WC_REM_ACCESS_ERR, 255,
+	  HCA_EVENT_QP_ACCESS_ERR },
+	{ "a read with a wrong R_Key", BAD_RKEY, HCA_WR_RDMA_READ, HCA_WC_REM_ACCESS_ERR, 255,
+	  HCA_EVENT_QP_ACCESS_ERR },
 	{ "a write behind the region", OUT_OF_BOUNDS, HCA_WR_RDMA_WRITE, HCA_WC_REM_ACCESS_ERR, 255,
 	  HCA_EVENT_QP_ACCESS_ERR },
-	{ "a write that the QP forbids", NO_RIGHT, HCA_WR_RDMA_WRITE, HCA_WC_REM_ACCESS_ERR, 255, HCA_EVENT_QP_ACCESS_ERR },
+	{ "a write that the QP forbids", NO_RIGHT, HCA_WR_RDMA_WRITE, HCA_WC_REM_ACCESS_ERR, 255,
+	  HCA_EVENT_QP_ACCESS_ERR },
 	{ "a send with a wrong L_Key", BAD_LKEY, HCA_WR_SEND, HCA_WC_LOC_PROT_ERR, 255, -1 },
 	{ "nobody answers", DEAD_WIRE, HCA_WR_SEND, HCA_WC_RETRY_EXC_ERR, 255, -1 },
 	{ "an atomic at an odd address", UNALIGNED, HCA_WR_ATOMIC_FETCH_AND_ADD, HCA_WC_LOC_LEN_ERR, 255, -1 },

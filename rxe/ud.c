@@ -4,7 +4,7 @@
 
 #include "rxe/internal.h"
 
-#define GRH_LEN 40
+#define GRH_LEN       40
 #define QPN_MULTICAST 0xffffff
 
 struct delivery {
@@ -60,8 +60,8 @@ static int place(struct rxe_qp *rq, struct wire_packet *p)
 		if (!grh)
 			return -ENOMEM;
 		memcpy(grh->data, p->hdr + p->grh_off, GRH_LEN);
-		err = rxe_sges_span(rq->qp, rq->recv.sge, rq->recv.num_sge, 0, GRH_LEN, HCA_ACCESS_LOCAL_WRITE, grh->data,
-				    true, rq);
+		err = rxe_sges_span(rq->qp, rq->recv.sge, rq->recv.num_sge, 0, GRH_LEN, HCA_ACCESS_LOCAL_WRITE,
+				    grh->data, true, rq);
 		rxe_hold(rxe, grh);
 		wire_buf_put(grh);
 	}

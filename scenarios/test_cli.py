@@ -3,7 +3,6 @@
 
 import json
 import pathlib
-import subprocess
 
 import pytest
 from muslin import wait_until
@@ -54,32 +53,6 @@ def test_wrong_topology_names_the_line(new_fabric, text, line):
     path.write_text(text)
     out = new_fabric.command("up", path, status=1)
     assert f"bad.topo:{line}" in out
-
-
-def test_wrong_partitions_name_the_line(new_fabric):
-    path = new_fabric.folder / "partitions.conf"
-    path.write_text("Default=0x7fff, ipoib : ALL=full;\nBlue=0x8zz9 : ALL;\n")
-    out = new_fabric.command("up", "--partitions", path, status=1)
-    assert "partitions.conf:2" in out
-
-
-def test_trace_is_dissected(fabric):
-    """A capture at h1 holds the connection's packets, and tshark finds none malformed."""
-    capture = fabric.folder / "h1.pcapng"
-    trace = fabric._start([fabric.muslin, "trace", "h1", "-w", capture])
-    wait_until(capture.exists, 10, "the capture file")
-    ip = fabric.ip("h1")
-    srv = fabric.start("h1", "rping", "-s", "-C", "3")
-    fabric._retry(srv, ("h5", "rping", "-c", "-a", ip, "-C", "3"), 30)
-    srv.wait(10, status=None)
-    trace.popen.terminate()
-    trace.wait(10, status=None)
-    fields = ["frame.protocols", "infiniband.bth.opcode", "_ws.malformed"]
-    argv = ["tshark", "-r", str(capture), "-T", "fields", *(a for f in fields for a in ("-e", f))]
-    out = subprocess.run(argv, capture_output=True, text=True, check=True).stdout
-    assert "infiniband" in out and "Malformed" not in out and "malformed" not in out
-    opcodes = {line.split("\t")[1] for line in out.splitlines()}
-    assert {"4", "17"} <= {o for op in opcodes for o in op.split(",")}, opcodes  # RC SEND Only, RC Acknowledge
 
 
 def test_down_leaves_nothing(new_fabric):

@@ -10,7 +10,6 @@ def test_opensm_brings_the_subnet_up(fabric):
     args = ["ibv_rc_pingpong", "-n", "100"]
     fabric.pair(("h2", *args), ("h6", *args, "localhost"))
     assert "SMINFO_MASTER" in fabric.run("h2", "sminfo")
-    assert "SUBNET UP" in fabric.sm_log.read_text(errors="replace")
 
 
 def test_opensm_survives_link_changes(fabric):

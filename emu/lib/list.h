@@ -48,16 +48,15 @@ static inline void list_splice(struct list *to, struct list *from)
 	list_init(from);
 }
 
-#define list_entry(l, type, member) container_of(l, type, member)
+#define list_entry(l, type, member)    container_of(l, type, member)
 #define list_first(head, type, member) list_entry((head)->next, type, member)
-#define list_for_each(pos, head, member)                                                           \
-	for (pos = list_entry((head)->next, __typeof__(*pos), member); &pos->member != (head);     \
+#define list_for_each(pos, head, member)                                                       \
+	for (pos = list_entry((head)->next, __typeof__(*pos), member); &pos->member != (head); \
 	     pos = list_entry(pos->member.next, __typeof__(*pos), member))
 /* The entry may be unlinked or freed in the body. */
-#define list_for_each_safe(pos, tmp, head, member)                                                 \
-	for (pos = list_entry((head)->next, __typeof__(*pos), member),                             \
-	    tmp = list_entry(pos->member.next, __typeof__(*pos), member);                          \
-	     &pos->member != (head);                                                               \
-	     pos = tmp, tmp = list_entry(tmp->member.next, __typeof__(*tmp), member))
+#define list_for_each_safe(pos, tmp, head, member)                        \
+	for (pos = list_entry((head)->next, __typeof__(*pos), member),    \
+	    tmp = list_entry(pos->member.next, __typeof__(*pos), member); \
+	     &pos->member != (head); pos = tmp, tmp = list_entry(tmp->member.next, __typeof__(*tmp), member))
 
 #endif

@@ -24,8 +24,8 @@ static void put_line(enum log_level level, const char *who, const char *fmt, va_
 	clock_gettime(CLOCK_REALTIME, &ts);
 	localtime_r(&ts.tv_sec, &tm);
 	n = strftime(line, sizeof(line), "%H:%M:%S", &tm);
-	n += (size_t)snprintf(line + n, sizeof(line) - n, ".%06ld %-5s %s%s", ts.tv_nsec / 1000,
-			      level_names[level], who, *who ? ": " : "");
+	n += (size_t)snprintf(line + n, sizeof(line) - n, ".%06ld %-5s %s%s", ts.tv_nsec / 1000, level_names[level],
+			      who, *who ? ": " : "");
 	if (n < sizeof(line) - 1) {
 		m = vsnprintf(line + n, sizeof(line) - n, fmt, ap);
 		n += m > 0 ? (size_t)m : 0;

@@ -5,7 +5,13 @@
 
 #include <stdarg.h>
 
-enum log_level { LOG_ERROR, LOG_WARN, LOG_INFO, LOG_DEBUG, LOG_LEVELS };
+enum log_level {
+	LOG_ERROR,
+	LOG_WARN,
+	LOG_INFO,
+	LOG_DEBUG,
+	LOG_LEVELS
+};
 
 /* Lines above this level are not formatted. Default LOG_INFO. */
 extern enum log_level log_level;
@@ -15,10 +21,10 @@ void log_line(enum log_level level, const char *who, const char *fmt, ...) __att
 /* Start-up only: prints like an error line and exits with status 1. */
 void die(const char *fmt, ...) __attribute__((format(printf, 1, 2), noreturn));
 
-#define log_at(level, who, ...)                                                                    \
-	do {                                                                                       \
-		if ((level) <= log_level)                                                          \
-			log_line((level), (who), __VA_ARGS__);                                     \
+#define log_at(level, who, ...)                                \
+	do {                                                   \
+		if ((level) <= log_level)                      \
+			log_line((level), (who), __VA_ARGS__); \
 	} while (0)
 
 #endif

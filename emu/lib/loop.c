@@ -7,8 +7,8 @@
 
 #include "emu/lib/loop.h"
 
-#define LOOP_EVENTS 64
-#define LOOP_POLL_DEFAULT (50 * NSEC_PER_USEC)
+#define LOOP_EVENTS          64
+#define LOOP_POLL_DEFAULT    (50 * NSEC_PER_USEC)
 #define LOOP_SPINS_PER_EPOLL 16 /* iterations without a look at descriptors while pollers find work */
 
 struct loop {
@@ -292,7 +292,7 @@ static u32 run_pollers(struct loop *loop)
 	struct loop_poller *p, *tmp;
 	u32 n = 0;
 
-	list_for_each_safe(p, tmp, &loop->pollers, link)
+	list_for_each_safe (p, tmp, &loop->pollers, link)
 		n += p->poll(p, loop->now);
 	return n;
 }
@@ -302,7 +302,7 @@ static bool pollers_sleep(struct loop *loop, bool asleep)
 	struct loop_poller *p, *tmp;
 	bool busy = false;
 
-	list_for_each_safe(p, tmp, &loop->pollers, link) {
+	list_for_each_safe (p, tmp, &loop->pollers, link) {
 		if (p->sleep && p->sleep(p, asleep))
 			busy = true;
 	}

@@ -17,7 +17,7 @@ struct loop_fd {
 	int fd;
 	void (*fn)(struct loop_fd *w, u32 events, struct now now);
 	struct loop *loop; /* NULL while not added */
-	u32 slot;	   /* private */
+	u32 slot;          /* private */
 };
 
 /* A one-shot timer, embedded in its owner. Zeroed memory is a valid idle timer once fn is set. */
@@ -25,7 +25,7 @@ struct loop_timer {
 	u64 when; /* absolute ns of the loop's clock */
 	void (*fn)(struct loop_timer *t, struct now now);
 	struct loop *loop; /* NULL while not armed */
-	u32 slot;	   /* private: heap index */
+	u32 slot;          /* private: heap index */
 };
 
 /* Work to be run once, later in this iteration or in the next one; embedded in its owner. */
@@ -58,8 +58,11 @@ int loop_fd_mod(struct loop_fd *w, u32 events);
 void loop_fd_del(struct loop_fd *w); /* does not close w->fd; harmless when not added */
 
 void loop_timer_set(struct loop *loop, struct loop_timer *t, u64 when_ns); /* re-arms when armed */
-void loop_timer_cancel(struct loop_timer *t);				  /* harmless when idle */
-static inline bool loop_timer_armed(const struct loop_timer *t) { return t->loop != NULL; }
+void loop_timer_cancel(struct loop_timer *t);                              /* harmless when idle */
+static inline bool loop_timer_armed(const struct loop_timer *t)
+{
+	return t->loop != NULL;
+}
 
 void loop_task_init(struct loop_task *t, void (*fn)(struct loop_task *t, struct now now));
 void loop_task_queue(struct loop *loop, struct loop_task *t); /* harmless when queued already */

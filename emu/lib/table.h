@@ -9,7 +9,7 @@ struct table {
 	void **slot;
 	u32 cap, used;
 	u32 first, last; /* inclusive range of numbers */
-	u32 next;	 /* where the search goes on, so that a number is not reused at once */
+	u32 next;        /* where the search goes on, so that a number is not reused at once */
 };
 
 /* Numbers @first..@last inclusive. Memory grows with use. */
@@ -27,8 +27,8 @@ static inline void *table_get(const struct table *t, u32 number)
 void *table_remove(struct table *t, u32 number); /* what stood there, or NULL */
 
 /* Visits each entry; entries may be removed in the body. */
-#define table_for_each(t, i, obj)                                                                  \
-	for (i = 0; i < (t)->cap; i++)                                                             \
+#define table_for_each(t, i, obj)      \
+	for (i = 0; i < (t)->cap; i++) \
 		if (((obj) = (t)->slot[i]))
 
 #endif

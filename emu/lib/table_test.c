@@ -27,7 +27,8 @@ int main(void)
 	table_init(&t, 5, 8);
 	row(1, "an empty table has nothing", !table_get(&t, 5) && !table_get(&t, 0) && !table_get(&t, ~0u));
 	for (i = 0; i < 4; i++)
-		row(2, "a number in range", !table_add(&t, &obj[i], &n) && n >= 5 && n <= 8 && table_get(&t, n) == &obj[i]);
+		row(2, "a number in range",
+		    !table_add(&t, &obj[i], &n) && n >= 5 && n <= 8 && table_get(&t, n) == &obj[i]);
 	row(3, "full", table_add(&t, obj, &n) == -ENOSPC);
 	row(4, "taken", table_add_at(&t, obj, 6) == -EEXIST);
 	row(5, "below", table_add_at(&t, obj, 4) == -EINVAL);
@@ -35,7 +36,8 @@ int main(void)
 	row(7, "removed once", table_remove(&t, 7) && !table_remove(&t, 7));
 	row(8, "the free one is found", !table_add(&t, obj, &n) && n == 7);
 	n = 0;
-	table_for_each(&t, i, p) n++;
+	table_for_each (&t, i, p)
+		n++;
 	row(9, "all are visited", n == 4);
 	table_fini(&t);
 

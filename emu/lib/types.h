@@ -24,12 +24,30 @@ typedef int64_t s64;
 #define __force
 #endif
 
-static inline u16 be16_to_cpu(__be16 v) { return be16toh((__force u16)v); }
-static inline u32 be32_to_cpu(__be32 v) { return be32toh((__force u32)v); }
-static inline u64 be64_to_cpu(__be64 v) { return be64toh((__force u64)v); }
-static inline __be16 cpu_to_be16(u16 v) { return (__force __be16)htobe16(v); }
-static inline __be32 cpu_to_be32(u32 v) { return (__force __be32)htobe32(v); }
-static inline __be64 cpu_to_be64(u64 v) { return (__force __be64)htobe64(v); }
+static inline u16 be16_to_cpu(__be16 v)
+{
+	return be16toh((__force u16)v);
+}
+static inline u32 be32_to_cpu(__be32 v)
+{
+	return be32toh((__force u32)v);
+}
+static inline u64 be64_to_cpu(__be64 v)
+{
+	return be64toh((__force u64)v);
+}
+static inline __be16 cpu_to_be16(u16 v)
+{
+	return (__force __be16)htobe16(v);
+}
+static inline __be32 cpu_to_be32(u32 v)
+{
+	return (__force __be32)htobe32(v);
+}
+static inline __be64 cpu_to_be64(u64 v)
+{
+	return (__force __be64)htobe64(v);
+}
 
 /* Time since an arbitrary start, read once per wake-up of the loop and passed down. */
 struct now {
@@ -38,15 +56,25 @@ struct now {
 
 #define NSEC_PER_USEC 1000ull
 #define NSEC_PER_MSEC 1000000ull
-#define NSEC_PER_SEC 1000000000ull
+#define NSEC_PER_SEC  1000000000ull
 
-#define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
-#define container_of(ptr, type, member) ((type *)((char *)(ptr) - offsetof(type, member)))
-#define min(a, b) ({ __typeof__(a) _a = (a); __typeof__(b) _b = (b); _a < _b ? _a : _b; })
-#define max(a, b) ({ __typeof__(a) _a = (a); __typeof__(b) _b = (b); _a > _b ? _a : _b; })
-#define BIT(n) (1u << (n))
-#define BIT_ULL(n) (1ull << (n))
-#define likely(x) __builtin_expect(!!(x), 1)
+#define ARRAY_SIZE(a)                   (sizeof(a) / sizeof((a)[0]))
+#define container_of(ptr, type, member) ((type *)((char *)(ptr)-offsetof(type, member)))
+#define min(a, b)                       \
+	({                              \
+		__typeof__(a) _a = (a); \
+		__typeof__(b) _b = (b); \
+		_a < _b ? _a : _b;      \
+	})
+#define max(a, b)                       \
+	({                              \
+		__typeof__(a) _a = (a); \
+		__typeof__(b) _b = (b); \
+		_a > _b ? _a : _b;      \
+	})
+#define BIT(n)      (1u << (n))
+#define BIT_ULL(n)  (1ull << (n))
+#define likely(x)   __builtin_expect(!!(x), 1)
 #define unlikely(x) __builtin_expect(!!(x), 0)
 
 #endif

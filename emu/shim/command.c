@@ -200,7 +200,9 @@ ssize_t shim_read(struct shim_file *f, void *buf, size_t len)
 	const size_t first = 64 + UMAD_FIRST;
 	char control[CMSG_SPACE(sizeof(int))], peek[512];
 	struct iovec iov = { peek, sizeof(peek) };
-	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof(control) };
+	struct msghdr msg = {
+		.msg_iov = &iov, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof(control)
+	};
 	struct cmsghdr *cm;
 	ssize_t n;
 	int memfd = -1;

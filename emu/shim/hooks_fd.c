@@ -76,20 +76,20 @@ int dup3(int fd, int want, int flags)
 	return to;
 }
 
-#define FCNTL(name)                                                                                                    \
-	int name(int fd, int cmd, ...)                                                                                 \
-	{                                                                                                              \
-		va_list ap;                                                                                            \
-		void *arg;                                                                                             \
-		int result;                                                                                            \
-                                                                                                                       \
-		va_start(ap, cmd);                                                                                     \
-		arg = va_arg(ap, void *);                                                                              \
-		va_end(ap);                                                                                            \
-		result = REAL(name)(fd, cmd, arg);                                                                     \
-		if (cmd == F_DUPFD || cmd == F_DUPFD_CLOEXEC)                                                          \
-			shim_file_dup(fd, result);                                                                     \
-		return result;                                                                                         \
+#define FCNTL(name)                                           \
+	int name(int fd, int cmd, ...)                        \
+	{                                                     \
+		va_list ap;                                   \
+		void *arg;                                    \
+		int result;                                   \
+                                                              \
+		va_start(ap, cmd);                            \
+		arg = va_arg(ap, void *);                     \
+		va_end(ap);                                   \
+		result = REAL(name)(fd, cmd, arg);            \
+		if (cmd == F_DUPFD || cmd == F_DUPFD_CLOEXEC) \
+			shim_file_dup(fd, result);            \
+		return result;                                \
 	}
 FCNTL(fcntl)
 FCNTL(fcntl64)

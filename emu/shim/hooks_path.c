@@ -43,27 +43,27 @@ static mode_t mode_arg(int flags, va_list ap)
 	return flags & (O_CREAT | O_TMPFILE) ? va_arg(ap, mode_t) : 0;
 }
 
-#define OPEN(name)                                                                                                     \
-	int name(const char *path, int flags, ...)                                                                     \
-	{                                                                                                              \
-		va_list ap;                                                                                            \
-		mode_t mode;                                                                                           \
-                                                                                                                       \
-		va_start(ap, flags);                                                                                   \
-		mode = mode_arg(flags, ap);                                                                            \
-		va_end(ap);                                                                                            \
-		return open_path(AT_FDCWD, path, flags, mode);                                                         \
+#define OPEN(name)                                             \
+	int name(const char *path, int flags, ...)             \
+	{                                                      \
+		va_list ap;                                    \
+		mode_t mode;                                   \
+                                                               \
+		va_start(ap, flags);                           \
+		mode = mode_arg(flags, ap);                    \
+		va_end(ap);                                    \
+		return open_path(AT_FDCWD, path, flags, mode); \
 	}
-#define OPENAT(name)                                                                                                   \
-	int name(int dir, const char *path, int flags, ...)                                                            \
-	{                                                                                                              \
-		va_list ap;                                                                                            \
-		mode_t mode;                                                                                           \
-                                                                                                                       \
-		va_start(ap, flags);                                                                                   \
-		mode = mode_arg(flags, ap);                                                                            \
-		va_end(ap);                                                                                            \
-		return open_path(dir, path, flags, mode);                                                              \
+#define OPENAT(name)                                        \
+	int name(int dir, const char *path, int flags, ...) \
+	{                                                   \
+		va_list ap;                                 \
+		mode_t mode;                                \
+                                                            \
+		va_start(ap, flags);                        \
+		mode = mode_arg(flags, ap);                 \
+		va_end(ap);                                 \
+		return open_path(dir, path, flags, mode);   \
 	}
 OPEN(open)
 OPEN(open64)
@@ -144,19 +144,19 @@ static dev_t device_number(enum uv_kind kind, unsigned int unit)
 	}
 }
 
-#define STAT(name, type)                                                                                               \
-	int name(const char *path, struct type *st)                                                                    \
-	{                                                                                                              \
-		char buf[SHIM_PATH_MAX];                                                                               \
-		enum uv_kind kind;                                                                                     \
-		unsigned int unit;                                                                                     \
-		int err = REAL(name)(looked_at(path, buf, &kind, &unit), st);                                          \
-                                                                                                                       \
-		if (!err && kind != UV_KINDS) {                                                                        \
-			st->st_mode = S_IFCHR | 0666;                                                                  \
-			st->st_rdev = device_number(kind, unit);                                                       \
-		}                                                                                                      \
-		return err;                                                                                            \
+#define STAT(name, type)                                                      \
+	int name(const char *path, struct type *st)                           \
+	{                                                                     \
+		char buf[SHIM_PATH_MAX];                                      \
+		enum uv_kind kind;                                            \
+		unsigned int unit;                                            \
+		int err = REAL(name)(looked_at(path, buf, &kind, &unit), st); \
+                                                                              \
+		if (!err && kind != UV_KINDS) {                               \
+			st->st_mode = S_IFCHR | 0666;                         \
+			st->st_rdev = device_number(kind, unit);              \
+		}                                                             \
+		return err;                                                   \
 	}
 STAT(stat, stat)
 STAT(lstat, stat)
@@ -229,4 +229,32 @@ int glob(const char *pattern, int flags, int (*err)(const char *path, int err), 
 	char buf[SHIM_PATH_MAX];
 
 	return REAL(glob)(looked_at(pattern, buf, NULL, NULL), flags, err, g);
+}
+
+int chdir(const char *path)
+{
+	char buf[SHIM_PATH_MAX];
+
+	return REAL(chdir)(looked_at(path, buf, NULL, NULL));
+}
+
+int faccessat(int dir, const char *path, int mode, int flags)
+{
+	char buf[SHIM_PATH_MAX];
+
+	return REAL(faccessat)(dir, looked_at(path, buf, NULL, NULL), mode, flags);
+}
+
+int eaccess(const char *path, int mode)
+{
+	char buf[SHIM_PATH_MAX];
+
+	return REAL(eaccess)(looked_at(path, buf, NULL, NULL), mode);
+}
+
+int euidaccess(const char *path, int mode)
+{
+	char buf[SHIM_PATH_MAX];
+
+	return REAL(euidaccess)(looked_at(path, buf, NULL, NULL), mode);
 }

@@ -81,7 +81,8 @@ const char *shim_path(const char *path, char *buf, enum uv_kind *dev, unsigned i
 		*dev = kind;
 		*unit = n;
 	}
-	if (snprintf(buf, SHIM_PATH_MAX, "%s/%s%s", getenv("MUSLIN_TREE"), getenv("MUSLIN_HOST"), path) >= SHIM_PATH_MAX)
+	if (snprintf(buf, SHIM_PATH_MAX, "%s/%s%s", getenv("MUSLIN_TREE"), getenv("MUSLIN_HOST"), path) >=
+	    SHIM_PATH_MAX)
 		return path;
 	return buf;
 }

@@ -44,7 +44,9 @@ static int receive_answer(int rpc, void *out, size_t *out_len, int *fds)
 	struct uv_answer a = { .result = -EIO };
 	struct iovec iov[2] = { { &a, sizeof(a) }, { out, out_len ? *out_len : 0 } };
 	char control[CMSG_SPACE(2 * sizeof(int))];
-	struct msghdr msg = { .msg_iov = iov, .msg_iovlen = 2, .msg_control = control, .msg_controllen = sizeof(control) };
+	struct msghdr msg = {
+		.msg_iov = iov, .msg_iovlen = 2, .msg_control = control, .msg_controllen = sizeof(control)
+	};
 	struct cmsghdr *cm;
 	ssize_t n;
 
@@ -62,8 +64,8 @@ static int receive_answer(int rpc, void *out, size_t *out_len, int *fds)
 	return a.result;
 }
 
-static int call(int rpc, const struct uv_request *req, const void *in, size_t in_len, int in_fd, void *out, size_t *out_len,
-		int *fds)
+static int call(int rpc, const struct uv_request *req, const void *in, size_t in_len, int in_fd, void *out,
+		size_t *out_len, int *fds)
 {
 	int err;
 
@@ -75,8 +77,8 @@ static int call(int rpc, const struct uv_request *req, const void *in, size_t in
 	return err;
 }
 
-int shim_call(int rpc, enum uv_op op, unsigned int arg, const void *in, size_t in_len, int in_fd, void *out, size_t *out_len,
-	      int *fd)
+int shim_call(int rpc, enum uv_op op, unsigned int arg, const void *in, size_t in_len, int in_fd, void *out,
+	      size_t *out_len, int *fd)
 {
 	struct uv_request req = { .op = op, .arg = arg };
 	int fds[2] = { -1, -1 }, result = call(rpc, &req, in, in_len, in_fd, out, out_len, fds);

@@ -19,29 +19,29 @@ struct shim_file {
 	dev_t dev;
 	pid_t pid;
 	struct uv_shared *shared; /* uverbs only */
-	unsigned int refs;	  /* descriptors */
+	unsigned int refs;        /* descriptors */
 };
 
 /* The libc's own function of that name. */
-#define REAL(name)                                                                                                     \
-	({                                                                                                             \
-		static __typeof__(&name) real_fn;                                                                      \
-		if (!real_fn)                                                                                          \
-			real_fn = shim_real(#name);                                                                    \
-		real_fn;                                                                                               \
+#define REAL(name)                                  \
+	({                                          \
+		static __typeof__(&name) real_fn;   \
+		if (!real_fn)                       \
+			real_fn = shim_real(#name); \
+		real_fn;                            \
 	})
 void *shim_real(const char *name);
 
 /* path.c: the path to use instead; @buf of SHIM_PATH_MAX bytes. *dev: the kind of device file that it names, or UV_KINDS. */
 const char *shim_path(const char *path, char *buf, enum uv_kind *dev, unsigned int *unit);
-bool shim_active(void); /* the program runs on a host of a fabric */
+bool shim_active(void);  /* the program runs on a host of a fabric */
 void shim_refresh(void); /* the tree is brought up to date */
 
 /* rpc.c */
 int shim_connect(enum uv_kind kind, unsigned int unit, int fds[2], int *rpc);
 /* Sends a request and waits for its answer. Returns its result (-errno); @out_len: room, then what came; *fd: one that came. */
-int shim_call(int rpc, enum uv_op op, unsigned int arg, const void *in, size_t in_len, int in_fd, void *out, size_t *out_len,
-	      int *fd);
+int shim_call(int rpc, enum uv_op op, unsigned int arg, const void *in, size_t in_len, int in_fd, void *out,
+	      size_t *out_len, int *fd);
 
 /* table.c */
 struct shim_file *shim_file_get(int fd); /* NULL: not ours */

@@ -10,7 +10,7 @@ struct uv_call {
 	struct uverbs *u;
 	const u8 *in;
 	size_t in_len, in_core; /* in_core: of an extended command, bytes before the provider's part */
-	u8 *out;		/* zeroed, out_room bytes: the core's out_core, then the provider's (extended form) */
+	u8 *out;                /* zeroed, out_room bytes: the core's out_core, then the provider's (extended form) */
 	size_t out_core, out_room;
 	bool ex;
 	int fd, out_fd;

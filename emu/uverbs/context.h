@@ -13,7 +13,7 @@
 struct uv_events {
 	struct list link;
 	int ours, theirs; /* -1: none */
-	u64 inode;	  /* of theirs: the application names a channel by its descriptor */
+	u64 inode;        /* of theirs: the application names a channel by its descriptor */
 	u32 users;
 };
 

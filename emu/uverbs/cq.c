@@ -37,7 +37,7 @@ static int channel_find(struct uv_call *c, s32 meant, struct uv_events **channel
 		return 0;
 	if (c->fd < 0 || fstat(c->fd, &st))
 		return -EBADF;
-	list_for_each(e, &c->u->channels, link) {
+	list_for_each (e, &c->u->channels, link) {
 		if (e->inode == st.st_ino) {
 			*channel = e;
 			return 0;
@@ -171,9 +171,8 @@ int uv_destroy_cq(struct uv_call *c)
 	if (cq->channel)
 		resp.comp_events_reported -=
 			uv_events_forget(cq->channel, cq->user_handle, sizeof(struct ib_uverbs_comp_event_desc));
-	resp.async_events_reported =
-		cq->async_events -
-		uv_events_forget(&c->u->async, cq->user_handle, sizeof(struct ib_uverbs_async_event_desc));
+	resp.async_events_reported = cq->async_events - uv_events_forget(&c->u->async, cq->user_handle,
+									 sizeof(struct ib_uverbs_async_event_desc));
 	uv_call_out(c, &resp, sizeof(resp));
 	table_remove(&c->u->cqs, cq->handle);
 	uv_ring_destroy(c->u, &cq->ring);

@@ -5,7 +5,7 @@
 
 #include "emu/uverbs/command.h"
 
-#define PAGE_SIZES 0xfffff000ull
+#define PAGE_SIZES  0xfffff000ull
 #define MAX_MESSAGE (1u << 31)
 
 int uv_call_in(const struct uv_call *c, void *dst, size_t size)
@@ -66,13 +66,13 @@ static struct ib_uverbs_query_device_resp device_of(const struct uverbs *u)
 		.page_size_cap = PAGE_SIZES,
 		.vendor_id = 0x0002c9,
 		.vendor_part_id = 0x1,
-		.max_qp = min(caps->max_qp, (u32)UV_HANDLES),
+		.max_qp = caps->max_qp < UV_HANDLES ? caps->max_qp : UV_HANDLES,
 		.max_qp_wr = caps->max_qp_wr,
 		/* bad P_Key and Q_Key counters, port change events, SYS_IMAGE_GUID, SRQ resize no, RC RNR NAK, MW type 2B */
 		.device_cap_flags = 1 << 1 | 1 << 2 | 1 << 4 | 1 << 6 | 1 << 10 | 1 << 11 | 1 << 12 | 1 << 17 | 1 << 24,
 		.max_sge = caps->max_sge,
 		.max_sge_rd = caps->max_sge,
-		.max_cq = min(caps->max_cq, (u32)UV_HANDLES),
+		.max_cq = caps->max_cq < UV_HANDLES ? caps->max_cq : UV_HANDLES,
 		.max_cqe = caps->max_cqe,
 		.max_mr = caps->max_mr,
 		.max_pd = caps->max_pd,

@@ -24,8 +24,8 @@ static int move(const struct uv_process *proc, const struct hca_dma_seg *seg, u3
 			else
 				remote[nr++] = (struct iovec){ (void *)(uintptr_t)seg->addr, seg->len };
 		}
-		got = write ? process_vm_writev(proc->pid, local, nl, remote, nr, 0) :
-			      process_vm_readv(proc->pid, local, nl, remote, nr, 0);
+		got = write ? process_vm_writev(proc->pid, local, nl, remote, nr, 0)
+			    : process_vm_readv(proc->pid, local, nl, remote, nr, 0);
 		if (got != want)
 			return -EFAULT;
 	}

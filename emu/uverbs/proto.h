@@ -11,7 +11,14 @@
 
 #define UV_MESSAGE_MAX 65536 /* bytes of a request or answer, with its header */
 
-enum uv_kind { UV_SYSFS, UV_UVERBS, UV_UMAD, UV_ISSM, UV_RDMA_CM, UV_KINDS };
+enum uv_kind {
+	UV_SYSFS,
+	UV_UVERBS,
+	UV_UMAD,
+	UV_ISSM,
+	UV_RDMA_CM,
+	UV_KINDS
+};
 
 enum uv_op {
 	UV_OPEN,    /* first of a connection: data is a struct uv_open */
@@ -31,22 +38,26 @@ struct uv_open {
 
 struct uv_answer {
 	int32_t result; /* 0 or more: what the system call returns; less: -errno */
-	uint32_t fds;	/* descriptors that come along */
+	uint32_t fds;   /* descriptors that come along */
 };
 
 /*
  * A uverbs file is a memfd that the application maps its rings from, at the offsets that commands answer. Its first bytes are
  * not for the application: doorbells and arming, so that the data path needs no request.
  */
-#define UV_HANDLES 4096		      /* QPs, and CQs, of a context */
-#define UV_FILE_SIZE (1ull << 32)     /* of the memfd: sparse, sealed */
+#define UV_HANDLES     4096         /* QPs, and CQs, of a context */
+#define UV_FILE_SIZE   (1ull << 32) /* of the memfd: sparse, sealed */
 #define UV_SHARED_SIZE 65536
 struct uv_shared {
-	uint32_t asleep;	   /* set by the daemon before it sleeps: ring the eventfd */
-	uint32_t rung;		   /* set by the shim after a doorbell */
+	uint32_t asleep; /* set by the daemon before it sleeps: ring the eventfd */
+	uint32_t rung;   /* set by the shim after a doorbell */
 	uint64_t doorbell[UV_HANDLES / 64];
 	uint32_t arm[UV_HANDLES]; /* of a CQ: enum uv_arm */
 };
-enum uv_arm { UV_ARM_NONE, UV_ARM_NEXT, UV_ARM_SOLICITED };
+enum uv_arm {
+	UV_ARM_NONE,
+	UV_ARM_NEXT,
+	UV_ARM_SOLICITED
+};
 
 #endif

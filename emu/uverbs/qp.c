@@ -59,8 +59,9 @@ static int qp_create(struct uv_call *c, const struct ib_uverbs_ex_create_qp *cmd
 
 	if (err)
 		return err;
-	if (init.max_send_wr > caps->max_qp_wr || init.max_recv_wr > caps->max_qp_wr || init.max_send_sge > caps->max_sge ||
-	    init.max_recv_sge > caps->max_sge || init.max_inline > caps->max_inline)
+	if (init.max_send_wr > caps->max_qp_wr || init.max_recv_wr > caps->max_qp_wr ||
+	    init.max_send_sge > caps->max_sge || init.max_recv_sge > caps->max_sge ||
+	    init.max_inline > caps->max_inline)
 		return -EINVAL;
 	qp = calloc(1, sizeof(*qp));
 	if (!qp)
@@ -282,9 +283,8 @@ int uv_destroy_qp(struct uv_call *c)
 	err = hca_qp_destroy(c->u->ctx, qp->qpn);
 	if (err)
 		return err;
-	resp.events_reported =
-		qp->async_events -
-		uv_events_forget(&c->u->async, qp->user_handle, sizeof(struct ib_uverbs_async_event_desc));
+	resp.events_reported = qp->async_events - uv_events_forget(&c->u->async, qp->user_handle,
+								   sizeof(struct ib_uverbs_async_event_desc));
 	uv_call_out(c, &resp, sizeof(resp));
 	table_remove(&c->u->qps, qp->handle);
 	qp_free(c->u, qp);

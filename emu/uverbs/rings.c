@@ -30,7 +30,7 @@ static bool area_get(struct uverbs *u, u32 size, u64 *offset)
 {
 	struct area *a;
 
-	list_for_each(a, &u->free_areas, link) {
+	list_for_each (a, &u->free_areas, link) {
 		if (a->size != size)
 			continue;
 		*offset = a->offset;

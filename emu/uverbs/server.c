@@ -62,7 +62,8 @@ static void answer(struct conn *c, ssize_t result, size_t len, const int *fds, u
 	}
 	/* One answer per request: the buffer has room, or the peer is gone and EPOLLHUP follows. */
 	if (sendmsg(c->fd.fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
-		log_at(LOG_DEBUG, c->file.host ? c->file.host->name : "", "an answer was not taken: %s", strerror(errno));
+		log_at(LOG_DEBUG, c->file.host ? c->file.host->name : "", "an answer was not taken: %s",
+		       strerror(errno));
 }
 
 static void on_open(struct conn *c, const struct uv_open *o, size_t len)
@@ -161,7 +162,9 @@ static void on_conn(struct loop_fd *w, u32 events, struct now now)
 	struct conn *c = container_of(w, struct conn, fd);
 	char control[CMSG_SPACE(4 * sizeof(int))];
 	struct iovec iov = { inbuf, sizeof(inbuf) };
-	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof(control) };
+	struct msghdr msg = {
+		.msg_iov = &iov, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof(control)
+	};
 	struct cmsghdr *cm;
 	int fds[4], nfds = 0, i;
 	ssize_t n = recvmsg(w->fd, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
@@ -229,10 +232,11 @@ struct uv_server *uv_server_create(struct loop *loop, const char *path, const ch
 	s->ops[UV_UVERBS] = &uverbs_file_ops;
 	s->ops[UV_UMAD] = &umad_file_ops;
 	s->ops[UV_ISSM] = &issm_file_ops;
-	s->listener = (struct loop_fd){ .fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), .fn = on_listen };
+	s->listener = (struct loop_fd){ .fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0),
+					.fn = on_listen };
 	unlink(path);
-	if (s->listener.fd < 0 || bind(s->listener.fd, (struct sockaddr *)&sa, sizeof(sa)) || listen(s->listener.fd, 128) ||
-	    loop_fd_add(loop, &s->listener, EPOLLIN)) {
+	if (s->listener.fd < 0 || bind(s->listener.fd, (struct sockaddr *)&sa, sizeof(sa)) ||
+	    listen(s->listener.fd, 128) || loop_fd_add(loop, &s->listener, EPOLLIN)) {
 		err = errno;
 		close(s->listener.fd);
 		free(s);

@@ -37,7 +37,8 @@ struct uv_file_ops {
 	 * A write to the file; @fd is a descriptor that came along or -1, and stays the caller's. *out_len is the room at @out, and what
 	 * was used. *out_fd: a descriptor for the application (the caller closes it), preset to -1. Returns what write() returns.
 	 */
-	ssize_t (*command)(struct uv_file *f, const void *in, size_t in_len, int fd, void *out, size_t *out_len, int *out_fd);
+	ssize_t (*command)(struct uv_file *f, const void *in, size_t in_len, int fd, void *out, size_t *out_len,
+			   int *out_fd);
 	/* @arg of @len bytes is in and out. */
 	int (*ioctl)(struct uv_file *f, u32 request, void *arg, size_t len);
 	void (*close)(struct uv_file *f);

@@ -6,7 +6,7 @@
 #include "emu/uverbs/command.h"
 
 #define SRQ_MAX_WR (1 << 0)
-#define SRQ_LIMIT (1 << 1)
+#define SRQ_LIMIT  (1 << 1)
 
 static int ring_of(struct uverbs *u, struct uv_ring *r, u32 max_wr, u32 max_sge)
 {
@@ -108,9 +108,8 @@ int uv_destroy_srq(struct uv_call *c)
 	err = hca_srq_destroy(c->u->ctx, srq->srqn);
 	if (err)
 		return err;
-	resp.events_reported =
-		srq->async_events -
-		uv_events_forget(&c->u->async, srq->user_handle, sizeof(struct ib_uverbs_async_event_desc));
+	resp.events_reported = srq->async_events - uv_events_forget(&c->u->async, srq->user_handle,
+								    sizeof(struct ib_uverbs_async_event_desc));
 	uv_call_out(c, &resp, sizeof(resp));
 	table_remove(&c->u->srqs, srq->handle);
 	uv_ring_destroy(c->u, &srq->ring);

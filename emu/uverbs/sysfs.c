@@ -64,8 +64,10 @@ static void put_guid(struct tree *t, const char *file, u64 guid)
 }
 
 static const char *const port_states[] = { "0: NOP", "1: DOWN", "2: INIT", "3: ARMED", "4: ACTIVE" };
-static const char *const phys_states[] = { "0: <unknown>", "1: Sleep", "2: Polling", "3: Disabled", "4: PortConfigurationTraining",
-					   "5: LinkUp", "6: LinkErrorRecovery", "7: Phy Test" };
+static const char *const phys_states[] = {
+	"0: <unknown>",         "1: Sleep",   "2: Polling", "3: Disabled", "4: PortConfigurationTraining", "5: LinkUp",
+	"6: LinkErrorRecovery", "7: Phy Test"
+};
 
 struct speed {
 	u8 ext, speed;
@@ -187,19 +189,19 @@ static void put_umad(struct tree *t, u8 num)
 {
 	char file[96];
 
-	snprintf(file, sizeof(file), "sys/class/infiniband_mad/umad%u/ibdev", num - 1);
+	snprintf(file, sizeof(file), "sys/class/infiniband_mad/umad%u/ibdev", num - 1u);
 	put(t, file, DEVICE "\n");
-	snprintf(file, sizeof(file), "sys/class/infiniband_mad/umad%u/port", num - 1);
+	snprintf(file, sizeof(file), "sys/class/infiniband_mad/umad%u/port", num - 1u);
 	put(t, file, "%u\n", num);
-	snprintf(file, sizeof(file), "sys/class/infiniband_mad/umad%u/dev", num - 1);
-	put(t, file, "231:%u\n", num - 1);
-	snprintf(file, sizeof(file), "sys/class/infiniband_mad/issm%u/ibdev", num - 1);
+	snprintf(file, sizeof(file), "sys/class/infiniband_mad/umad%u/dev", num - 1u);
+	put(t, file, "231:%u\n", num - 1u);
+	snprintf(file, sizeof(file), "sys/class/infiniband_mad/issm%u/ibdev", num - 1u);
 	put(t, file, DEVICE "\n");
-	snprintf(file, sizeof(file), "sys/class/infiniband_mad/issm%u/port", num - 1);
+	snprintf(file, sizeof(file), "sys/class/infiniband_mad/issm%u/port", num - 1u);
 	put(t, file, "%u\n", num);
-	snprintf(file, sizeof(file), "dev/infiniband/umad%u", num - 1);
+	snprintf(file, sizeof(file), "dev/infiniband/umad%u", num - 1u);
 	put(t, file, "%s", "");
-	snprintf(file, sizeof(file), "dev/infiniband/issm%u", num - 1);
+	snprintf(file, sizeof(file), "dev/infiniband/issm%u", num - 1u);
 	put(t, file, "%s", "");
 }
 

@@ -69,9 +69,7 @@ static void on_kick(struct loop_fd *w, u32 events, struct now now)
 		return; /* the poller looks at the doorbells in any case */
 }
 
-static void on_poll_timer(struct loop_timer *t, struct now now)
-{
-}
+static void on_poll_timer(struct loop_timer *t, struct now now) {}
 
 /* Life of the file */
 
@@ -81,7 +79,8 @@ static int memory_create(struct uverbs *u)
 	if (u->memfd < 0)
 		return -errno;
 	if (ftruncate(u->memfd, UV_FILE_SIZE) ||
-	    fcntl(u->memfd, F_ADD_SEALS, F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL) || fcntl(u->memfd, F_SETFL, O_APPEND))
+	    fcntl(u->memfd, F_ADD_SEALS, F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL) ||
+	    fcntl(u->memfd, F_SETFL, O_APPEND))
 		return -errno;
 	u->base = mmap(NULL, UV_FILE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, u->memfd, 0);
 	if (u->base == MAP_FAILED) {
@@ -154,9 +153,12 @@ static void file_close(struct uv_file *f)
 	loop_timer_cancel(&u->poll_timer);
 	hca_ctx_destroy(u->ctx);
 	u->ctx = NULL;
-	table_for_each(&u->qps, i, obj) free(obj);
-	table_for_each(&u->srqs, i, obj) free(obj);
-	table_for_each(&u->cqs, i, obj) free(obj);
+	table_for_each (&u->qps, i, obj)
+		free(obj);
+	table_for_each (&u->srqs, i, obj)
+		free(obj);
+	table_for_each (&u->cqs, i, obj)
+		free(obj);
 	table_fini(&u->qps);
 	table_fini(&u->srqs);
 	table_fini(&u->cqs);
@@ -185,7 +187,8 @@ static const struct uv_command commands[] = {
 	[IB_USER_VERBS_CMD_DEREG_MR] = { uv_dereg_mr, 0 },
 	[IB_USER_VERBS_CMD_ALLOC_MW] = { uv_alloc_mw, sizeof(struct ib_uverbs_alloc_mw_resp) },
 	[IB_USER_VERBS_CMD_DEALLOC_MW] = { uv_dealloc_mw, 0 },
-	[IB_USER_VERBS_CMD_CREATE_COMP_CHANNEL] = { uv_create_channel, sizeof(struct ib_uverbs_create_comp_channel_resp) },
+	[IB_USER_VERBS_CMD_CREATE_COMP_CHANNEL] = { uv_create_channel,
+						    sizeof(struct ib_uverbs_create_comp_channel_resp) },
 	[IB_USER_VERBS_CMD_CREATE_CQ] = { uv_create_cq, sizeof(struct ib_uverbs_create_cq_resp) },
 	[IB_USER_VERBS_CMD_RESIZE_CQ] = { uv_resize_cq, sizeof(struct ib_uverbs_resize_cq_resp) },
 	[IB_USER_VERBS_CMD_DESTROY_CQ] = { uv_destroy_cq, sizeof(struct ib_uverbs_destroy_cq_resp) },
@@ -248,7 +251,8 @@ static bool call_parse(struct uv_call *c, const void *in, size_t len, const stru
 	return true;
 }
 
-static ssize_t file_command(struct uv_file *f, const void *in, size_t in_len, int fd, void *out, size_t *out_len, int *out_fd)
+static ssize_t file_command(struct uv_file *f, const void *in, size_t in_len, int fd, void *out, size_t *out_len,
+			    int *out_fd)
 {
 	struct uv_call c = { .u = f->priv, .fd = fd, .out = out, .out_fd = -1 };
 	const struct uv_command *cmd;

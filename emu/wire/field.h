@@ -13,7 +13,7 @@ struct wire_field {
 #define WIRE_FIELD(bit, width) ((struct wire_field){ (bit), (width) })
 
 /* Field F of an attribute that starts BYTE bytes into the thing that is addressed. */
-#define WIRE_AT(byte, f) WIRE_FIELD((byte) * 8 + (f).bit, (f).width)
+#define WIRE_AT(byte, f) WIRE_FIELD((byte)*8 + (f).bit, (f).width)
 
 #define wire_inline static inline __attribute__((always_inline))
 
@@ -39,9 +39,9 @@ wire_inline u64 wire_load(const u8 *p, unsigned int bytes)
 	case 7:
 		memcpy(&b32, p, 4);
 		return (u64)be32_to_cpu(b32) << (8 * (bytes - 4)) |
-		       (bytes == 5 ? p[4] :
-			bytes == 6 ? (u64)p[4] << 8 | p[5] :
-				     (u64)p[4] << 16 | (u64)p[5] << 8 | p[6]);
+		       (bytes == 5   ? p[4]
+			: bytes == 6 ? (u64)p[4] << 8 | p[5]
+				     : (u64)p[4] << 16 | (u64)p[5] << 8 | p[6]);
 	default:
 		memcpy(&b64, p, 8);
 		return be64_to_cpu(b64);

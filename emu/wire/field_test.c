@@ -121,8 +121,9 @@ static void test_pkeys(void)
 		u16 a, b;
 		bool match;
 	} rows[] = {
-		{ 0xffff, 0xffff, true }, { 0xffff, 0x7fff, true }, { 0x7fff, 0x7fff, false }, { 0x8001, 0x0001, true },
-		{ 0x8001, 0x8002, false }, { 0x8000, 0x8000, false }, { 0x0000, 0x8000, false }, { 0, 0, false },
+		{ 0xffff, 0xffff, true },  { 0xffff, 0x7fff, true },  { 0x7fff, 0x7fff, false },
+		{ 0x8001, 0x0001, true },  { 0x8001, 0x8002, false }, { 0x8000, 0x8000, false },
+		{ 0x0000, 0x8000, false }, { 0, 0, false },
 	};
 
 	for (unsigned int i = 0; i < ARRAY_SIZE(rows); i++)
@@ -135,10 +136,18 @@ static void test_codes(void)
 		enum wire_speed speed;
 		u8 lanes, rate;
 	} links[] = {
-		{ WIRE_SPEED_SDR, 1, WIRE_RATE_2_5 }, { WIRE_SPEED_SDR, 4, WIRE_RATE_10 }, { WIRE_SPEED_DDR, 12, WIRE_RATE_60 },
-		{ WIRE_SPEED_QDR, 4, WIRE_RATE_40 }, { WIRE_SPEED_FDR, 4, WIRE_RATE_56 }, { WIRE_SPEED_EDR, 4, WIRE_RATE_100 },
-		{ WIRE_SPEED_HDR, 2, WIRE_RATE_100 }, { WIRE_SPEED_HDR, 4, WIRE_RATE_200 }, { WIRE_SPEED_NDR, 4, WIRE_RATE_400 },
-		{ WIRE_SPEED_XDR, 4, WIRE_RATE_800 }, { WIRE_SPEED_SDR, 3, 0 }, { WIRE_SPEED_NONE, 4, 0 },
+		{ WIRE_SPEED_SDR, 1, WIRE_RATE_2_5 },
+		{ WIRE_SPEED_SDR, 4, WIRE_RATE_10 },
+		{ WIRE_SPEED_DDR, 12, WIRE_RATE_60 },
+		{ WIRE_SPEED_QDR, 4, WIRE_RATE_40 },
+		{ WIRE_SPEED_FDR, 4, WIRE_RATE_56 },
+		{ WIRE_SPEED_EDR, 4, WIRE_RATE_100 },
+		{ WIRE_SPEED_HDR, 2, WIRE_RATE_100 },
+		{ WIRE_SPEED_HDR, 4, WIRE_RATE_200 },
+		{ WIRE_SPEED_NDR, 4, WIRE_RATE_400 },
+		{ WIRE_SPEED_XDR, 4, WIRE_RATE_800 },
+		{ WIRE_SPEED_SDR, 3, 0 },
+		{ WIRE_SPEED_NONE, 4, 0 },
 	};
 
 	for (unsigned int i = 0; i < ARRAY_SIZE(links); i++)

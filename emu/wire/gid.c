@@ -18,28 +18,17 @@ static const struct {
 	const char *name;
 	u32 mbps;
 } rates[] = {
-	[WIRE_RATE_2_5] = { "2.5", 2500 },
-	[WIRE_RATE_10] = { "10", 10000 },
-	[WIRE_RATE_30] = { "30", 30000 },
-	[WIRE_RATE_5] = { "5", 5000 },
-	[WIRE_RATE_20] = { "20", 20000 },
-	[WIRE_RATE_40] = { "40", 40000 },
-	[WIRE_RATE_60] = { "60", 60000 },
-	[WIRE_RATE_80] = { "80", 80000 },
-	[WIRE_RATE_120] = { "120", 120000 },
-	[WIRE_RATE_14] = { "14", 14062 },
-	[WIRE_RATE_56] = { "56", 56250 },
-	[WIRE_RATE_112] = { "112", 112500 },
-	[WIRE_RATE_168] = { "168", 168750 },
-	[WIRE_RATE_25] = { "25", 25781 },
-	[WIRE_RATE_100] = { "100", 103125 },
-	[WIRE_RATE_200] = { "200", 206250 },
-	[WIRE_RATE_300] = { "300", 309375 },
-	[WIRE_RATE_28] = { "28", 28125 },
-	[WIRE_RATE_50] = { "50", 53125 },
-	[WIRE_RATE_400] = { "400", 425000 },
-	[WIRE_RATE_600] = { "600", 637500 },
-	[WIRE_RATE_800] = { "800", 850000 },
+	[WIRE_RATE_2_5] = { "2.5", 2500 },      [WIRE_RATE_10] = { "10", 10000 },
+	[WIRE_RATE_30] = { "30", 30000 },       [WIRE_RATE_5] = { "5", 5000 },
+	[WIRE_RATE_20] = { "20", 20000 },       [WIRE_RATE_40] = { "40", 40000 },
+	[WIRE_RATE_60] = { "60", 60000 },       [WIRE_RATE_80] = { "80", 80000 },
+	[WIRE_RATE_120] = { "120", 120000 },    [WIRE_RATE_14] = { "14", 14062 },
+	[WIRE_RATE_56] = { "56", 56250 },       [WIRE_RATE_112] = { "112", 112500 },
+	[WIRE_RATE_168] = { "168", 168750 },    [WIRE_RATE_25] = { "25", 25781 },
+	[WIRE_RATE_100] = { "100", 103125 },    [WIRE_RATE_200] = { "200", 206250 },
+	[WIRE_RATE_300] = { "300", 309375 },    [WIRE_RATE_28] = { "28", 28125 },
+	[WIRE_RATE_50] = { "50", 53125 },       [WIRE_RATE_400] = { "400", 425000 },
+	[WIRE_RATE_600] = { "600", 637500 },    [WIRE_RATE_800] = { "800", 850000 },
 	[WIRE_RATE_1200] = { "1200", 1275000 },
 };
 static_assert(ARRAY_SIZE(rates) == WIRE_RATE_NUM, "one row for each rate");
@@ -71,7 +60,14 @@ unsigned int wire_width_lanes(u8 width)
 	return 0;
 }
 
-enum { LANES_1, LANES_2, LANES_4, LANES_8, LANES_12, LANES_NUM };
+enum {
+	LANES_1,
+	LANES_2,
+	LANES_4,
+	LANES_8,
+	LANES_12,
+	LANES_NUM
+};
 
 static const struct {
 	const char *name;
@@ -79,22 +75,24 @@ static const struct {
 	u8 rate[LANES_NUM];
 } speeds[] = {
 	[WIRE_SPEED_NONE] = { "none", 0, {} },
-	[WIRE_SPEED_SDR] = { "SDR", 2500000,
-		{ WIRE_RATE_2_5, WIRE_RATE_5, WIRE_RATE_10, WIRE_RATE_20, WIRE_RATE_30 } },
-	[WIRE_SPEED_DDR] = { "DDR", 5000000,
-		{ WIRE_RATE_5, WIRE_RATE_10, WIRE_RATE_20, WIRE_RATE_40, WIRE_RATE_60 } },
-	[WIRE_SPEED_QDR] = { "QDR", 10000000,
-		{ WIRE_RATE_10, WIRE_RATE_20, WIRE_RATE_40, WIRE_RATE_80, WIRE_RATE_120 } },
-	[WIRE_SPEED_FDR] = { "FDR", 14062500,
-		{ WIRE_RATE_14, WIRE_RATE_28, WIRE_RATE_56, WIRE_RATE_112, WIRE_RATE_168 } },
-	[WIRE_SPEED_EDR] = { "EDR", 25781250,
-		{ WIRE_RATE_25, WIRE_RATE_50, WIRE_RATE_100, WIRE_RATE_200, WIRE_RATE_300 } },
-	[WIRE_SPEED_HDR] = { "HDR", 53125000,
-		{ WIRE_RATE_50, WIRE_RATE_100, WIRE_RATE_200, WIRE_RATE_400, WIRE_RATE_600 } },
-	[WIRE_SPEED_NDR] = { "NDR", 106250000,
-		{ WIRE_RATE_100, WIRE_RATE_200, WIRE_RATE_400, WIRE_RATE_800, WIRE_RATE_1200 } },
-	[WIRE_SPEED_XDR] = { "XDR", 212500000,
-		{ WIRE_RATE_200, WIRE_RATE_400, WIRE_RATE_800, 0, 0 } },
+	[WIRE_SPEED_SDR] = { "SDR", 2500000, { WIRE_RATE_2_5, WIRE_RATE_5, WIRE_RATE_10, WIRE_RATE_20, WIRE_RATE_30 } },
+	[WIRE_SPEED_DDR] = { "DDR", 5000000, { WIRE_RATE_5, WIRE_RATE_10, WIRE_RATE_20, WIRE_RATE_40, WIRE_RATE_60 } },
+	[WIRE_SPEED_QDR] = { "QDR",
+			     10000000,
+			     { WIRE_RATE_10, WIRE_RATE_20, WIRE_RATE_40, WIRE_RATE_80, WIRE_RATE_120 } },
+	[WIRE_SPEED_FDR] = { "FDR",
+			     14062500,
+			     { WIRE_RATE_14, WIRE_RATE_28, WIRE_RATE_56, WIRE_RATE_112, WIRE_RATE_168 } },
+	[WIRE_SPEED_EDR] = { "EDR",
+			     25781250,
+			     { WIRE_RATE_25, WIRE_RATE_50, WIRE_RATE_100, WIRE_RATE_200, WIRE_RATE_300 } },
+	[WIRE_SPEED_HDR] = { "HDR",
+			     53125000,
+			     { WIRE_RATE_50, WIRE_RATE_100, WIRE_RATE_200, WIRE_RATE_400, WIRE_RATE_600 } },
+	[WIRE_SPEED_NDR] = { "NDR",
+			     106250000,
+			     { WIRE_RATE_100, WIRE_RATE_200, WIRE_RATE_400, WIRE_RATE_800, WIRE_RATE_1200 } },
+	[WIRE_SPEED_XDR] = { "XDR", 212500000, { WIRE_RATE_200, WIRE_RATE_400, WIRE_RATE_800, 0, 0 } },
 };
 static_assert(ARRAY_SIZE(speeds) == WIRE_SPEED_NUM, "one row for each speed");
 
@@ -152,8 +150,9 @@ u32 wire_link_mbps(enum wire_speed speed, unsigned int lanes)
 
 /* In microseconds. */
 static const u32 rnr_timers[32] = {
-	655360, 10,   20,   30,   40,    60,	80,    120,   160,   240,   320,    480,    640,    960,    1280,   1920,
-	2560,	3840, 5120, 7680, 10240, 15360, 20480, 30720, 40960, 61440, 81920, 122880, 163840, 245760, 327680, 491520,
+	655360, 10,    20,    30,    40,    60,     80,     120,    160,    240,    320,
+	480,    640,   960,   1280,  1920,  2560,   3840,   5120,   7680,   10240,  15360,
+	20480,  30720, 40960, 61440, 81920, 122880, 163840, 245760, 327680, 491520,
 };
 
 u64 wire_rnr_timer_ns(u8 code)
@@ -162,7 +161,7 @@ u64 wire_rnr_timer_ns(u8 code)
 }
 
 static const u16 credits_of[31] = {
-	0,   1,	  2,   3,   4,	  6,	8,    12,   16,	  24,	32,   48,   64,	   96,	  128,	 192,
+	0,   1,   2,   3,   4,    6,    8,    12,   16,   24,   32,   48,    64,    96,    128,   192,
 	256, 384, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768,
 };
 

@@ -85,12 +85,12 @@ static inline u8 wire_mgid_flags(const struct wire_gid *gid)
 const char *wire_gid_str(const struct wire_gid *gid, char *buf);
 
 /* LIDs. IBTA 4.1.3. */
-#define WIRE_LID_RESERVED 0x0000
-#define WIRE_LID_UNICAST_MIN 0x0001
-#define WIRE_LID_UNICAST_MAX 0xbfff
+#define WIRE_LID_RESERVED      0x0000
+#define WIRE_LID_UNICAST_MIN   0x0001
+#define WIRE_LID_UNICAST_MAX   0xbfff
 #define WIRE_LID_MULTICAST_MIN 0xc000
 #define WIRE_LID_MULTICAST_MAX 0xfffe
-#define WIRE_LID_PERMISSIVE 0xffff
+#define WIRE_LID_PERMISSIVE    0xffff
 
 static inline bool wire_lid_is_unicast(u16 lid)
 {
@@ -103,10 +103,10 @@ static inline bool wire_lid_is_multicast(u16 lid)
 }
 
 /* P_Keys. IBTA 10.9.1, 10.9.3: bit 15 is full membership, the low 15 bits must match and not be 0. */
-#define WIRE_PKEY_DEFAULT_FULL 0xffff
+#define WIRE_PKEY_DEFAULT_FULL    0xffff
 #define WIRE_PKEY_DEFAULT_LIMITED 0x7fff
-#define WIRE_PKEY_FULL 0x8000
-#define WIRE_PKEY_BASE 0x7fff
+#define WIRE_PKEY_FULL            0x8000
+#define WIRE_PKEY_BASE            0x7fff
 
 static inline bool wire_pkey_is_valid(u16 pkey)
 {
@@ -119,8 +119,8 @@ static inline bool wire_pkey_match(u16 a, u16 b)
 }
 
 #define WIRE_QP_MULTICAST 0xffffff
-#define WIRE_PSN_MASK 0xffffff
-#define WIRE_QPN_MASK 0xffffff
+#define WIRE_PSN_MASK     0xffffff
+#define WIRE_QPN_MASK     0xffffff
 
 /* MTU codes. IBTA 14.2.5.6, NeighborMTU. */
 enum wire_mtu {

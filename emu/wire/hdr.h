@@ -12,7 +12,7 @@
 /* Local Route Header. IBTA 7.7. */
 struct wire_lrh {
 	u8 vl_lver; /* VL 4, LVer 4 */
-	u8 sl_lnh; /* SL 4, reserved 2, LNH 2 */
+	u8 sl_lnh;  /* SL 4, reserved 2, LNH 2 */
 	__be16 dlid;
 	__be16 pktlen; /* reserved 5, length 11 in 4-byte words, LRH to ICRC inclusive */
 	__be16 slid;
@@ -26,9 +26,9 @@ enum wire_lnh {
 	WIRE_LNH_GRH = 3,
 };
 
-#define WIRE_VL_MGMT 15
-#define WIRE_VL_NUM 16
-#define WIRE_SL_NUM 16
+#define WIRE_VL_MGMT  15
+#define WIRE_VL_NUM   16
+#define WIRE_SL_NUM   16
 #define WIRE_ICRC_LEN 4
 #define WIRE_VCRC_LEN 2
 
@@ -95,7 +95,7 @@ static inline void wire_lrh_fill(struct wire_lrh *h, u8 vl, u8 sl, enum wire_lnh
 /* Global Route Header. IBTA 8.3. */
 struct wire_grh {
 	__be32 ver_tc_flow; /* IPVer 4, TClass 8, FlowLabel 20 */
-	__be16 paylen; /* bytes from the end of the GRH to ICRC inclusive */
+	__be16 paylen;      /* bytes from the end of the GRH to ICRC inclusive */
 	u8 nxthdr;
 	u8 hoplmt;
 	struct wire_gid sgid;
@@ -103,7 +103,7 @@ struct wire_grh {
 } WIRE_HDR;
 static_assert(sizeof(struct wire_grh) == 40, "GRH size");
 
-#define WIRE_GRH_IPVER 6
+#define WIRE_GRH_IPVER      6
 #define WIRE_GRH_NXTHDR_IBA 0x1b
 
 static inline u8 wire_grh_ipver(const struct wire_grh *h)
@@ -136,10 +136,10 @@ struct wire_bth {
 } WIRE_HDR;
 static_assert(sizeof(struct wire_bth) == 12, "BTH size");
 
-#define WIRE_BTH_SE 0x80
+#define WIRE_BTH_SE     0x80
 #define WIRE_BTH_MIGREQ 0x40
-#define WIRE_BTH_FECN 0x80000000u
-#define WIRE_BTH_BECN 0x40000000u
+#define WIRE_BTH_FECN   0x80000000u
+#define WIRE_BTH_BECN   0x40000000u
 #define WIRE_BTH_ACKREQ 0x80000000u
 
 static inline bool wire_bth_se(const struct wire_bth *h)
@@ -292,7 +292,7 @@ enum wire_aeth_type {
 	WIRE_AETH_RESERVED = 0x40,
 	WIRE_AETH_NAK = 0x60,
 };
-#define WIRE_AETH_TYPE_MASK 0x60
+#define WIRE_AETH_TYPE_MASK  0x60
 #define WIRE_AETH_VALUE_MASK 0x1f
 
 enum wire_nak {

@@ -39,8 +39,14 @@ struct row {
 	unsigned int at; /* byte of the record where the field's attribute starts */
 };
 
-#define ROW(f, m) { #f, f, m, 0 }
-#define ROW_AT(byte, f, m) { #byte " + " #f, f, m, byte }
+#define ROW(f, m)           \
+	{                   \
+#f, f, m, 0 \
+	}
+#define ROW_AT(byte, f, m)                 \
+	{                                  \
+#byte " + " #f, f, m, byte \
+	}
 
 static const struct row rows[] = {
 	/* MAD, SMP, SA, RMPP headers */
@@ -367,8 +373,9 @@ static void test_row(const struct row *r)
 	check(memcmp(ours, theirs, sizeof(ours)) == 0, "bytes", r->name);
 }
 
-#define AT(field, type, member) \
-	check((field).bit == 8 * offsetof(type, member) && (field).width == 8 * sizeof(((type *)0)->member), #field, #member)
+#define AT(field, type, member)                                                                                      \
+	check((field).bit == 8 * offsetof(type, member) && (field).width == 8 * sizeof(((type *)0)->member), #field, \
+	      #member)
 #define SAME(a, b) check((a) == (b), #a, #b)
 
 static void test_umad(void)
@@ -428,10 +435,10 @@ static void test_umad(void)
 static void test_cm(void)
 {
 	static const struct row last[] = {
-		ROW(CM_REQ_PRIVATE_DATA, 0), ROW(CM_MRA_PRIVATE_DATA, 0), ROW(CM_REJ_PRIVATE_DATA, 0), ROW(CM_REP_PRIVATE_DATA, 0),
-		ROW(CM_RTU_PRIVATE_DATA, 0), ROW(CM_DREQ_PRIVATE_DATA, 0), ROW(CM_DREP_PRIVATE_DATA, 0),
-		ROW(CM_LAP_PRIVATE_DATA, 0), ROW(CM_APR_PRIVATE_DATA, 0), ROW(CM_SIDR_REQ_PRIVATE_DATA, 0),
-		ROW(CM_SIDR_REP_PRIVATE_DATA, 0),
+		ROW(CM_REQ_PRIVATE_DATA, 0),      ROW(CM_MRA_PRIVATE_DATA, 0),      ROW(CM_REJ_PRIVATE_DATA, 0),
+		ROW(CM_REP_PRIVATE_DATA, 0),      ROW(CM_RTU_PRIVATE_DATA, 0),      ROW(CM_DREQ_PRIVATE_DATA, 0),
+		ROW(CM_DREP_PRIVATE_DATA, 0),     ROW(CM_LAP_PRIVATE_DATA, 0),      ROW(CM_APR_PRIVATE_DATA, 0),
+		ROW(CM_SIDR_REQ_PRIVATE_DATA, 0), ROW(CM_SIDR_REP_PRIVATE_DATA, 0),
 	};
 
 	for (unsigned int i = 0; i < ARRAY_SIZE(last); i++)

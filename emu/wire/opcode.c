@@ -34,21 +34,20 @@ enum {
 	IETH = 1 << WIRE_ETH_IETH,
 };
 
-#define LEN_IF(set, eth, type) ((set) >> (eth) & 1 ? (int)sizeof(struct type) : 0)
+#define LEN_IF(set, eth, type) ((set) >> (eth)&1 ? (int)sizeof(struct type) : 0)
 
 /* Bytes from the start of the BTH to header ETH, or to the payload for WIRE_ETH_NUM. */
-#define BEFORE(set, eth) \
-	((int)sizeof(struct wire_bth) + \
-	 ((eth) > WIRE_ETH_RDETH ? LEN_IF(set, WIRE_ETH_RDETH, wire_rdeth) : 0) + \
-	 ((eth) > WIRE_ETH_DETH ? LEN_IF(set, WIRE_ETH_DETH, wire_deth) : 0) + \
-	 ((eth) > WIRE_ETH_RETH ? LEN_IF(set, WIRE_ETH_RETH, wire_reth) : 0) + \
-	 ((eth) > WIRE_ETH_ATOMIC ? LEN_IF(set, WIRE_ETH_ATOMIC, wire_atomic_eth) : 0) + \
-	 ((eth) > WIRE_ETH_AETH ? LEN_IF(set, WIRE_ETH_AETH, wire_aeth) : 0) + \
-	 ((eth) > WIRE_ETH_ATOMIC_ACK ? LEN_IF(set, WIRE_ETH_ATOMIC_ACK, wire_atomic_ack_eth) : 0) + \
-	 ((eth) > WIRE_ETH_IMMDT ? LEN_IF(set, WIRE_ETH_IMMDT, wire_immdt) : 0) + \
+#define BEFORE(set, eth)                                                                                         \
+	((int)sizeof(struct wire_bth) + ((eth) > WIRE_ETH_RDETH ? LEN_IF(set, WIRE_ETH_RDETH, wire_rdeth) : 0) + \
+	 ((eth) > WIRE_ETH_DETH ? LEN_IF(set, WIRE_ETH_DETH, wire_deth) : 0) +                                   \
+	 ((eth) > WIRE_ETH_RETH ? LEN_IF(set, WIRE_ETH_RETH, wire_reth) : 0) +                                   \
+	 ((eth) > WIRE_ETH_ATOMIC ? LEN_IF(set, WIRE_ETH_ATOMIC, wire_atomic_eth) : 0) +                         \
+	 ((eth) > WIRE_ETH_AETH ? LEN_IF(set, WIRE_ETH_AETH, wire_aeth) : 0) +                                   \
+	 ((eth) > WIRE_ETH_ATOMIC_ACK ? LEN_IF(set, WIRE_ETH_ATOMIC_ACK, wire_atomic_ack_eth) : 0) +             \
+	 ((eth) > WIRE_ETH_IMMDT ? LEN_IF(set, WIRE_ETH_IMMDT, wire_immdt) : 0) +                                \
 	 ((eth) > WIRE_ETH_IETH ? LEN_IF(set, WIRE_ETH_IETH, wire_ieth) : 0))
 
-#define OFFSET(set, eth) ((set) >> (eth) & 1 ? BEFORE(set, eth) : 0)
+#define OFFSET(set, eth) ((set) >> (eth)&1 ? BEFORE(set, eth) : 0)
 
 #define ROW(name_, value, flags_, set) \
 	[value] = { \

@@ -21,9 +21,9 @@ static void check(bool ok, const char *what, unsigned int row)
 static const u8 lengths[256] = {
 	[0x00] = 12, [0x01] = 12, [0x02] = 12, [0x03] = 16, [0x04] = 12, [0x05] = 16, [0x06] = 28, [0x07] = 12,
 	[0x08] = 12, [0x09] = 16, [0x0a] = 28, [0x0b] = 32, [0x0c] = 28, [0x0d] = 16, [0x0e] = 12, [0x0f] = 16,
-	[0x10] = 16, [0x11] = 16, [0x12] = 24, [0x13] = 40, [0x14] = 40, [0x16] = 16, [0x17] = 16,
-	[0x20] = 12, [0x21] = 12, [0x22] = 12, [0x23] = 16, [0x24] = 12, [0x25] = 16, [0x26] = 28, [0x27] = 12,
-	[0x28] = 12, [0x29] = 16, [0x2a] = 28, [0x2b] = 32, [0x64] = 20, [0x65] = 24, [0x81] = 12,
+	[0x10] = 16, [0x11] = 16, [0x12] = 24, [0x13] = 40, [0x14] = 40, [0x16] = 16, [0x17] = 16, [0x20] = 12,
+	[0x21] = 12, [0x22] = 12, [0x23] = 16, [0x24] = 12, [0x25] = 16, [0x26] = 28, [0x27] = 12, [0x28] = 12,
+	[0x29] = 16, [0x2a] = 28, [0x2b] = 32, [0x64] = 20, [0x65] = 24, [0x81] = 12,
 };
 
 static void test_table(void)
@@ -48,7 +48,9 @@ static void test_table(void)
 		check(!(o->flags & WIRE_OPF_IMM) == !o->offset[WIRE_ETH_IMMDT], "immediate", op);
 		check(!(o->flags & WIRE_OPF_INV) == !o->offset[WIRE_ETH_IETH], "invalidate", op);
 		check(!(o->flags & WIRE_OPF_ACK) == !o->offset[WIRE_ETH_AETH], "ack", op);
-		check(!(o->flags & WIRE_OPF_REQUEST) + !(o->flags & WIRE_OPF_RESPONSE) + !(o->flags & WIRE_OPF_CONTROL) == 2,
+		check(!(o->flags & WIRE_OPF_REQUEST) + !(o->flags & WIRE_OPF_RESPONSE) +
+				      !(o->flags & WIRE_OPF_CONTROL) ==
+			      2,
 		      "request, response or control", op);
 		check(!(o->flags & WIRE_OPF_MIDDLE) == !!(o->flags & (WIRE_OPF_START | WIRE_OPF_END)), "place", op);
 		check(!(o->flags & WIRE_OPF_COMP) ||
@@ -106,7 +108,8 @@ static void test_headers(void)
 	wire_bth_set_fecn(&bth);
 	wire_bth_set_becn(&bth);
 	check(memcmp(&bth, bth_bytes, 12) == 0, "bth bytes", 0);
-	check(wire_bth_se(&bth) && wire_bth_migreq(&bth) && wire_bth_pad(&bth) == 3 && wire_bth_tver(&bth) == 0, "bth", 1);
+	check(wire_bth_se(&bth) && wire_bth_migreq(&bth) && wire_bth_pad(&bth) == 3 && wire_bth_tver(&bth) == 0, "bth",
+	      1);
 	check(wire_bth_qpn(&bth) == 0x123456 && wire_bth_psn(&bth) == 0xabcdef && wire_bth_ackreq(&bth), "bth", 2);
 	check(wire_bth_fecn(&bth) && wire_bth_becn(&bth) && wire_bth_pkey(&bth) == 0xffff, "bth", 3);
 
@@ -126,8 +129,14 @@ static void test_psn(void)
 		u32 a, b;
 		s32 diff;
 	} rows[] = {
-		{ 0, 0, 0 }, { 1, 0, 1 }, { 0, 1, -1 }, { 0, 0xffffff, 1 }, { 0xffffff, 0, -1 },
-		{ 0x7fffff, 0, 0x7fffff }, { 0x800000, 0, -0x800000 }, { 5, 0xfffffb, 10 },
+		{ 0, 0, 0 },
+		{ 1, 0, 1 },
+		{ 0, 1, -1 },
+		{ 0, 0xffffff, 1 },
+		{ 0xffffff, 0, -1 },
+		{ 0x7fffff, 0, 0x7fffff },
+		{ 0x800000, 0, -0x800000 },
+		{ 5, 0xfffffb, 10 },
 	};
 
 	for (unsigned int i = 0; i < ARRAY_SIZE(rows); i++)

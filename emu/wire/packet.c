@@ -4,8 +4,8 @@
 
 #include "emu/wire/packet.h"
 
-#define POOL_MAX 4096	  /* packets kept for reuse */
-#define BUF_CLASSES 5	  /* 256, 1 KiB, 4 KiB, 16 KiB, 64 KiB */
+#define POOL_MAX       4096       /* packets kept for reuse */
+#define BUF_CLASSES    5          /* 256, 1 KiB, 4 KiB, 16 KiB, 64 KiB */
 #define BUF_POOL_BYTES (4u << 20) /* per class */
 
 static struct list free_packets = { &free_packets, &free_packets };

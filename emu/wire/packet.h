@@ -30,7 +30,7 @@ void wire_buf_put(struct wire_buf *b); /* NULL is harmless */
 enum wire_packet_flags {
 	WIRE_PKT_BAD_ICRC = 1 << 0, /* a fault damaged bytes that ICRC covers: the receiver's check fails */
 	WIRE_PKT_BAD_VCRC = 1 << 1, /* damaged on the link: the next receiver's check fails */
-	WIRE_PKT_EBP = 1 << 2,	    /* ends with EBP: an upstream port had found it bad */
+	WIRE_PKT_EBP = 1 << 2,      /* ends with EBP: an upstream port had found it bad */
 };
 
 /*
@@ -47,11 +47,11 @@ struct wire_packet {
 	u8 has_lrh;
 	u8 grh_off; /* offset of the GRH in hdr, 0: none (with LRH it is 8; without LRH see rxe) */
 	u8 bth_off; /* offset of the BTH in hdr */
-	u8 vl;	    /* the VL of the link that it is on now; equals the LRH's */
+	u8 vl;      /* the VL of the link that it is on now; equals the LRH's */
 	u8 flags;
-	u8 in_port;  /* for the link layer: port of the node at which it arrived */
-	u64 born;    /* ns of the loop clock at which it entered the fabric (packet lifetime, 18.2.5.4) */
-	u64 queued;  /* ns at which it reached the head of its queue (HOQLife) or entered it */
+	u8 in_port; /* for the link layer: port of the node at which it arrived */
+	u64 born;   /* ns of the loop clock at which it entered the fabric (packet lifetime, 18.2.5.4) */
+	u64 queued; /* ns at which it reached the head of its queue (HOQLife) or entered it */
 	u8 hdr[WIRE_HDR_MAX];
 };
 

@@ -10,12 +10,15 @@
 #include "emu/wire/gid.h"
 #include "emu/wire/packet.h"
 
-#define WIRE_PORT_GIDS 16
+#define WIRE_PORT_GIDS  16
 #define WIRE_PORT_PKEYS 64
 
 struct wire_port;
 
-enum wire_link_layer { WIRE_LINK_IB, WIRE_LINK_ETHERNET };
+enum wire_link_layer {
+	WIRE_LINK_IB,
+	WIRE_LINK_ETHERNET
+};
 
 /* What subnet management has set (PortInfo, GUIDInfo, P_KeyTable). Written by the link layer only. */
 struct wire_port_attr {
@@ -27,19 +30,20 @@ struct wire_port_attr {
 	u16 sm_lid;
 	u8 sm_sl;
 	u8 mtu_cap, mtu_active; /* IBTA codes 1..5 */
-	u8 max_vl;		/* VLCap code */
+	u8 max_vl;              /* VLCap code */
 	u8 width_active, width_supported, width_enabled;
-	u8 speed_active, speed_supported, speed_enabled;	     /* LinkSpeed codes (SDR 1, DDR 2, QDR 4) */
-	u8 speed_ext_active, speed_ext_supported, speed_ext_enabled; /* LinkSpeedExt codes (FDR 1, EDR 2, HDR 4, NDR 8) */
+	u8 speed_active, speed_supported, speed_enabled; /* LinkSpeed codes (SDR 1, DDR 2, QDR 4) */
+	u8 speed_ext_active, speed_ext_supported,
+		speed_ext_enabled; /* LinkSpeedExt codes (FDR 1, EDR 2, HDR 4, NDR 8) */
 	u32 cap_mask;
 	u16 cap_mask2;
 	u8 subnet_timeout;
 	u8 init_type_reply;
 	u16 pkey_violations, qkey_violations, mkey_violations;
 	struct wire_gid gid[WIRE_PORT_GIDS]; /* zero: empty */
-	u8 gids;			     /* entries in use by number: GUIDCap */
-	u16 pkey[WIRE_PORT_PKEYS];	     /* 0: empty */
-	u16 pkeys;			     /* entries: NodeInfo:PartitionCap */
+	u8 gids;                             /* entries in use by number: GUIDCap */
+	u16 pkey[WIRE_PORT_PKEYS];           /* 0: empty */
+	u16 pkeys;                           /* entries: NodeInfo:PartitionCap */
 	u8 sl2vl[16];
 };
 
@@ -82,8 +86,8 @@ struct wire_port_user {
 	/* A packet with a valid LRH..BTH. Ownership passes, unless -EAGAIN: the port keeps it, credits stay taken, and
 	 * wire_port_resume() must follow. */
 	int (*receive)(void *ctx, struct wire_packet *p);
-	void (*ready)(void *ctx);				/* credits came back; may be NULL */
-	void (*event)(void *ctx, enum wire_port_event event);	/* attr has changed; may be NULL */
+	void (*ready)(void *ctx);                             /* credits came back; may be NULL */
+	void (*event)(void *ctx, enum wire_port_event event); /* attr has changed; may be NULL */
 };
 
 struct wire_port {
@@ -92,7 +96,7 @@ struct wire_port {
 	struct wire_port_attr attr;
 	u64 node_guid, port_guid;
 	char name[64]; /* host name of the fabric, for messages */
-	u8 num;	       /* port number of the CA, 1..n */
+	u8 num;        /* port number of the CA, 1..n */
 	struct wire_port_user data, mad;
 };
 

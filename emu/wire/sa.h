@@ -8,12 +8,12 @@
 #include "emu/wire/smp.h"
 
 /* IBTA 15.2.1.1. Fields count from the start of the MAD; the RMPP header (mad.h) lies between. */
-#define SA_SM_KEY WIRE_FIELD(36 * 8, 64)
+#define SA_SM_KEY      WIRE_FIELD(36 * 8, 64)
 #define SA_ATTR_OFFSET WIRE_FIELD(44 * 8, 16) /* in 8-byte words, from one record to the next */
-#define SA_COMP_MASK WIRE_FIELD(48 * 8, 64)
-#define SA_DATA 56
-#define SA_DATA_SIZE 200
-#define SA_HDR_SIZE 20 /* SM_Key to component mask: part of every RMPP segment's payload length */
+#define SA_COMP_MASK   WIRE_FIELD(48 * 8, 64)
+#define SA_DATA        56
+#define SA_DATA_SIZE   200
+#define SA_HDR_SIZE    20 /* SM_Key to component mask: part of every RMPP segment's payload length */
 
 /* IBTA 15.2.2. Get, Set, Report and the like are those of mad.h. */
 enum wire_sa_method {
@@ -116,9 +116,9 @@ static inline unsigned int wire_sa_stride(unsigned int size)
 }
 
 /* NodeRecord. IBTA 15.2.5.2. */
-#define NODEREC_SIZE 108
-#define NODEREC_LID WIRE_FIELD(0, 16)
-#define NODEREC_NODE_INFO 4 /* byte: a NodeInfo starts here */
+#define NODEREC_SIZE      108
+#define NODEREC_LID       WIRE_FIELD(0, 16)
+#define NODEREC_NODE_INFO 4  /* byte: a NodeInfo starts here */
 #define NODEREC_NODE_DESC 44 /* byte: a NodeDescription starts here */
 enum wire_noderec_comp {
 	NODEREC_COMP_LID = 0,
@@ -138,11 +138,11 @@ enum wire_noderec_comp {
 };
 
 /* PortInfoRecord. IBTA 15.2.5.3. */
-#define PORTINFOREC_SIZE 68
+#define PORTINFOREC_SIZE         68
 #define PORTINFOREC_END_PORT_LID WIRE_FIELD(0, 16)
-#define PORTINFOREC_PORT WIRE_FIELD(16, 8)
-#define PORTINFOREC_OPTIONS WIRE_FIELD(24, 8)
-#define PORTINFOREC_PORT_INFO 4 /* byte: a PortInfo starts here */
+#define PORTINFOREC_PORT         WIRE_FIELD(16, 8)
+#define PORTINFOREC_OPTIONS      WIRE_FIELD(24, 8)
+#define PORTINFOREC_PORT_INFO    4 /* byte: a PortInfo starts here */
 enum wire_portinforec_comp {
 	PORTINFOREC_COMP_LID = 0,
 	PORTINFOREC_COMP_PORT = 1,
@@ -200,11 +200,11 @@ enum wire_portinforec_comp {
 };
 
 /* SLtoVLMappingTableRecord. IBTA 15.2.5.4. */
-#define SLTOVLREC_SIZE 16
-#define SLTOVLREC_LID WIRE_FIELD(0, 16)
-#define SLTOVLREC_IN_PORT WIRE_FIELD(16, 8)
+#define SLTOVLREC_SIZE     16
+#define SLTOVLREC_LID      WIRE_FIELD(0, 16)
+#define SLTOVLREC_IN_PORT  WIRE_FIELD(16, 8)
 #define SLTOVLREC_OUT_PORT WIRE_FIELD(24, 8)
-#define SLTOVLREC_TABLE 8 /* byte */
+#define SLTOVLREC_TABLE    8 /* byte */
 enum wire_sltovlrec_comp {
 	SLTOVLREC_COMP_LID = 0,
 	SLTOVLREC_COMP_IN_PORT = 1,
@@ -212,16 +212,16 @@ enum wire_sltovlrec_comp {
 };
 
 /* SwitchInfoRecord. IBTA 15.2.5.5. */
-#define SWITCHINFOREC_SIZE 24
-#define SWITCHINFOREC_LID WIRE_FIELD(0, 16)
+#define SWITCHINFOREC_SIZE        24
+#define SWITCHINFOREC_LID         WIRE_FIELD(0, 16)
 #define SWITCHINFOREC_SWITCH_INFO 4 /* byte */
 enum wire_switchinforec_comp {
 	SWITCHINFOREC_COMP_LID = 0,
 };
 
 /* LinearForwardingTableRecord. IBTA 15.2.5.6. */
-#define LFTREC_SIZE 72
-#define LFTREC_LID WIRE_FIELD(0, 16)
+#define LFTREC_SIZE  72
+#define LFTREC_LID   WIRE_FIELD(0, 16)
 #define LFTREC_BLOCK WIRE_FIELD(16, 16)
 #define LFTREC_TABLE 8 /* byte */
 enum wire_lftrec_comp {
@@ -230,8 +230,8 @@ enum wire_lftrec_comp {
 };
 
 /* RandomForwardingTableRecord. IBTA 15.2.5.7. */
-#define RFTREC_SIZE 72
-#define RFTREC_LID WIRE_FIELD(0, 16)
+#define RFTREC_SIZE  72
+#define RFTREC_LID   WIRE_FIELD(0, 16)
 #define RFTREC_BLOCK WIRE_FIELD(16, 16)
 #define RFTREC_TABLE 8 /* byte */
 enum wire_rftrec_comp {
@@ -240,11 +240,11 @@ enum wire_rftrec_comp {
 };
 
 /* MulticastForwardingTableRecord. IBTA 15.2.5.8. */
-#define MFTREC_SIZE 72
-#define MFTREC_LID WIRE_FIELD(0, 16)
+#define MFTREC_SIZE     72
+#define MFTREC_LID      WIRE_FIELD(0, 16)
 #define MFTREC_POSITION WIRE_FIELD(16, 4)
-#define MFTREC_BLOCK WIRE_FIELD(23, 9)
-#define MFTREC_TABLE 8 /* byte */
+#define MFTREC_BLOCK    WIRE_FIELD(23, 9)
+#define MFTREC_TABLE    8 /* byte */
 enum wire_mftrec_comp {
 	MFTREC_COMP_LID = 0,
 	MFTREC_COMP_POSITION = 1,
@@ -252,8 +252,8 @@ enum wire_mftrec_comp {
 };
 
 /* SMInfoRecord. IBTA 15.2.5.10. */
-#define SMINFOREC_SIZE 25
-#define SMINFOREC_LID WIRE_FIELD(0, 16)
+#define SMINFOREC_SIZE    25
+#define SMINFOREC_LID     WIRE_FIELD(0, 16)
 #define SMINFOREC_SM_INFO 4 /* byte */
 enum wire_sminforec_comp {
 	SMINFOREC_COMP_LID = 0,
@@ -265,10 +265,10 @@ enum wire_sminforec_comp {
 };
 
 /* InformInfoRecord. IBTA 15.2.5.12. */
-#define INFORMINFOREC_SIZE 60
+#define INFORMINFOREC_SIZE           60
 #define INFORMINFOREC_SUBSCRIBER_GID WIRE_FIELD(0, 128)
-#define INFORMINFOREC_ENUM WIRE_FIELD(128, 16)
-#define INFORMINFOREC_INFORM_INFO 24 /* byte */
+#define INFORMINFOREC_ENUM           WIRE_FIELD(128, 16)
+#define INFORMINFOREC_INFORM_INFO    24 /* byte */
 enum wire_informinforec_comp {
 	INFORMINFOREC_COMP_SUBSCRIBER_GID = 0,
 	INFORMINFOREC_COMP_ENUM = 1,
@@ -299,11 +299,11 @@ enum wire_informinfo_comp {
 };
 
 /* LinkRecord. IBTA 15.2.5.13. */
-#define LINKREC_SIZE 6
-#define LINKREC_FROM_LID WIRE_FIELD(0, 16)
+#define LINKREC_SIZE      6
+#define LINKREC_FROM_LID  WIRE_FIELD(0, 16)
 #define LINKREC_FROM_PORT WIRE_FIELD(16, 8)
-#define LINKREC_TO_PORT WIRE_FIELD(24, 8)
-#define LINKREC_TO_LID WIRE_FIELD(32, 16)
+#define LINKREC_TO_PORT   WIRE_FIELD(24, 8)
+#define LINKREC_TO_LID    WIRE_FIELD(32, 16)
 enum wire_linkrec_comp {
 	LINKREC_COMP_FROM_LID = 0,
 	LINKREC_COMP_FROM_PORT = 1,
@@ -312,9 +312,9 @@ enum wire_linkrec_comp {
 };
 
 /* GUIDInfoRecord. IBTA 15.2.5.18. */
-#define GUIDINFOREC_SIZE 72
-#define GUIDINFOREC_LID WIRE_FIELD(0, 16)
-#define GUIDINFOREC_BLOCK WIRE_FIELD(16, 8)
+#define GUIDINFOREC_SIZE      72
+#define GUIDINFOREC_LID       WIRE_FIELD(0, 16)
+#define GUIDINFOREC_BLOCK     WIRE_FIELD(16, 8)
 #define GUIDINFOREC_GUID_INFO 8 /* byte */
 enum wire_guidinforec_comp {
 	GUIDINFOREC_COMP_LID = 0,
@@ -323,18 +323,18 @@ enum wire_guidinforec_comp {
 };
 
 /* ServiceRecord. IBTA 15.2.5.14. */
-#define SERVICEREC_SIZE 176
-#define SERVICEREC_ID WIRE_FIELD(0, 64)
-#define SERVICEREC_GID WIRE_FIELD(64, 128)
-#define SERVICEREC_PKEY WIRE_FIELD(192, 16)
-#define SERVICEREC_LEASE WIRE_FIELD(224, 32) /* seconds; all ones: for ever */
-#define SERVICEREC_KEY WIRE_FIELD(256, 128)
-#define SERVICEREC_NAME WIRE_FIELD(384, 512)
-#define SERVICEREC_DATA WIRE_FIELD(896, 512)
-#define SERVICEREC_DATA8(i) WIRE_FIELD(896 + 8 * (i), 8)
-#define SERVICEREC_DATA16(i) WIRE_FIELD(1024 + 16 * (i), 16)
-#define SERVICEREC_DATA32(i) WIRE_FIELD(1152 + 32 * (i), 32)
-#define SERVICEREC_DATA64(i) WIRE_FIELD(1280 + 64 * (i), 64)
+#define SERVICEREC_SIZE          176
+#define SERVICEREC_ID            WIRE_FIELD(0, 64)
+#define SERVICEREC_GID           WIRE_FIELD(64, 128)
+#define SERVICEREC_PKEY          WIRE_FIELD(192, 16)
+#define SERVICEREC_LEASE         WIRE_FIELD(224, 32) /* seconds; all ones: for ever */
+#define SERVICEREC_KEY           WIRE_FIELD(256, 128)
+#define SERVICEREC_NAME          WIRE_FIELD(384, 512)
+#define SERVICEREC_DATA          WIRE_FIELD(896, 512)
+#define SERVICEREC_DATA8(i)      WIRE_FIELD(896 + 8 * (i), 8)
+#define SERVICEREC_DATA16(i)     WIRE_FIELD(1024 + 16 * (i), 16)
+#define SERVICEREC_DATA32(i)     WIRE_FIELD(1152 + 32 * (i), 32)
+#define SERVICEREC_DATA64(i)     WIRE_FIELD(1280 + 64 * (i), 64)
 #define SERVICEREC_LEASE_FOREVER 0xffffffffu
 enum wire_servicerec_comp {
 	SERVICEREC_COMP_ID = 0,
@@ -350,10 +350,10 @@ enum wire_servicerec_comp {
 };
 
 /* P_KeyTableRecord. IBTA 15.2.5.11. */
-#define PKEYREC_SIZE 72
-#define PKEYREC_LID WIRE_FIELD(0, 16)
+#define PKEYREC_SIZE  72
+#define PKEYREC_LID   WIRE_FIELD(0, 16)
 #define PKEYREC_BLOCK WIRE_FIELD(16, 16)
-#define PKEYREC_PORT WIRE_FIELD(32, 8)
+#define PKEYREC_PORT  WIRE_FIELD(32, 8)
 #define PKEYREC_TABLE 8 /* byte */
 enum wire_pkeyrec_comp {
 	PKEYREC_COMP_LID = 0,
@@ -362,28 +362,28 @@ enum wire_pkeyrec_comp {
 };
 
 /* PathRecord. IBTA 15.2.5.16. */
-#define PATHREC_SIZE 64
-#define PATHREC_SERVICE_ID WIRE_FIELD(0, 64)
-#define PATHREC_DGID WIRE_FIELD(64, 128)
-#define PATHREC_SGID WIRE_FIELD(192, 128)
-#define PATHREC_DLID WIRE_FIELD(320, 16)
-#define PATHREC_SLID WIRE_FIELD(336, 16)
-#define PATHREC_RAW_TRAFFIC WIRE_FIELD(352, 1)
-#define PATHREC_FLOW_LABEL WIRE_FIELD(356, 20)
-#define PATHREC_HOP_LIMIT WIRE_FIELD(376, 8)
-#define PATHREC_TCLASS WIRE_FIELD(384, 8)
-#define PATHREC_REVERSIBLE WIRE_FIELD(392, 1)
-#define PATHREC_NUM_PATH WIRE_FIELD(393, 7)
-#define PATHREC_PKEY WIRE_FIELD(400, 16)
-#define PATHREC_QOS_CLASS WIRE_FIELD(416, 12)
-#define PATHREC_SL WIRE_FIELD(428, 4)
-#define PATHREC_MTU_SELECTOR WIRE_FIELD(432, 2)
-#define PATHREC_MTU WIRE_FIELD(434, 6)
+#define PATHREC_SIZE          64
+#define PATHREC_SERVICE_ID    WIRE_FIELD(0, 64)
+#define PATHREC_DGID          WIRE_FIELD(64, 128)
+#define PATHREC_SGID          WIRE_FIELD(192, 128)
+#define PATHREC_DLID          WIRE_FIELD(320, 16)
+#define PATHREC_SLID          WIRE_FIELD(336, 16)
+#define PATHREC_RAW_TRAFFIC   WIRE_FIELD(352, 1)
+#define PATHREC_FLOW_LABEL    WIRE_FIELD(356, 20)
+#define PATHREC_HOP_LIMIT     WIRE_FIELD(376, 8)
+#define PATHREC_TCLASS        WIRE_FIELD(384, 8)
+#define PATHREC_REVERSIBLE    WIRE_FIELD(392, 1)
+#define PATHREC_NUM_PATH      WIRE_FIELD(393, 7)
+#define PATHREC_PKEY          WIRE_FIELD(400, 16)
+#define PATHREC_QOS_CLASS     WIRE_FIELD(416, 12)
+#define PATHREC_SL            WIRE_FIELD(428, 4)
+#define PATHREC_MTU_SELECTOR  WIRE_FIELD(432, 2)
+#define PATHREC_MTU           WIRE_FIELD(434, 6)
 #define PATHREC_RATE_SELECTOR WIRE_FIELD(440, 2)
-#define PATHREC_RATE WIRE_FIELD(442, 6)
+#define PATHREC_RATE          WIRE_FIELD(442, 6)
 #define PATHREC_LIFE_SELECTOR WIRE_FIELD(448, 2)
-#define PATHREC_LIFE WIRE_FIELD(450, 6)
-#define PATHREC_PREFERENCE WIRE_FIELD(456, 8)
+#define PATHREC_LIFE          WIRE_FIELD(450, 6)
+#define PATHREC_PREFERENCE    WIRE_FIELD(456, 8)
 enum wire_pathrec_comp {
 	PATHREC_COMP_SERVICE_ID_MSB = 0, /* 8 bits */
 	PATHREC_COMP_SERVICE_ID_LSB = 1, /* 56 bits */
@@ -410,11 +410,11 @@ enum wire_pathrec_comp {
 };
 
 /* VLArbitrationTableRecord. IBTA 15.2.5.9. */
-#define VLARBREC_SIZE 72
-#define VLARBREC_LID WIRE_FIELD(0, 16)
+#define VLARBREC_SIZE     72
+#define VLARBREC_LID      WIRE_FIELD(0, 16)
 #define VLARBREC_OUT_PORT WIRE_FIELD(16, 8)
-#define VLARBREC_BLOCK WIRE_FIELD(24, 8)
-#define VLARBREC_TABLE 8 /* byte */
+#define VLARBREC_BLOCK    WIRE_FIELD(24, 8)
+#define VLARBREC_TABLE    8 /* byte */
 enum wire_vlarbrec_comp {
 	VLARBREC_COMP_LID = 0,
 	VLARBREC_COMP_OUT_PORT = 1,
@@ -422,25 +422,25 @@ enum wire_vlarbrec_comp {
 };
 
 /* MCMemberRecord. IBTA 15.2.5.17. */
-#define MCMEMBER_SIZE 52
-#define MCMEMBER_MGID WIRE_FIELD(0, 128)
-#define MCMEMBER_PORT_GID WIRE_FIELD(128, 128)
-#define MCMEMBER_QKEY WIRE_FIELD(256, 32)
-#define MCMEMBER_MLID WIRE_FIELD(288, 16)
-#define MCMEMBER_MTU_SELECTOR WIRE_FIELD(304, 2)
-#define MCMEMBER_MTU WIRE_FIELD(306, 6)
-#define MCMEMBER_TCLASS WIRE_FIELD(312, 8)
-#define MCMEMBER_PKEY WIRE_FIELD(320, 16)
+#define MCMEMBER_SIZE          52
+#define MCMEMBER_MGID          WIRE_FIELD(0, 128)
+#define MCMEMBER_PORT_GID      WIRE_FIELD(128, 128)
+#define MCMEMBER_QKEY          WIRE_FIELD(256, 32)
+#define MCMEMBER_MLID          WIRE_FIELD(288, 16)
+#define MCMEMBER_MTU_SELECTOR  WIRE_FIELD(304, 2)
+#define MCMEMBER_MTU           WIRE_FIELD(306, 6)
+#define MCMEMBER_TCLASS        WIRE_FIELD(312, 8)
+#define MCMEMBER_PKEY          WIRE_FIELD(320, 16)
 #define MCMEMBER_RATE_SELECTOR WIRE_FIELD(336, 2)
-#define MCMEMBER_RATE WIRE_FIELD(338, 6)
+#define MCMEMBER_RATE          WIRE_FIELD(338, 6)
 #define MCMEMBER_LIFE_SELECTOR WIRE_FIELD(344, 2)
-#define MCMEMBER_LIFE WIRE_FIELD(346, 6)
-#define MCMEMBER_SL WIRE_FIELD(352, 4)
-#define MCMEMBER_FLOW_LABEL WIRE_FIELD(356, 20)
-#define MCMEMBER_HOP_LIMIT WIRE_FIELD(376, 8)
-#define MCMEMBER_SCOPE WIRE_FIELD(384, 4)
-#define MCMEMBER_JOIN_STATE WIRE_FIELD(388, 4)
-#define MCMEMBER_PROXY_JOIN WIRE_FIELD(392, 1)
+#define MCMEMBER_LIFE          WIRE_FIELD(346, 6)
+#define MCMEMBER_SL            WIRE_FIELD(352, 4)
+#define MCMEMBER_FLOW_LABEL    WIRE_FIELD(356, 20)
+#define MCMEMBER_HOP_LIMIT     WIRE_FIELD(376, 8)
+#define MCMEMBER_SCOPE         WIRE_FIELD(384, 4)
+#define MCMEMBER_JOIN_STATE    WIRE_FIELD(388, 4)
+#define MCMEMBER_PROXY_JOIN    WIRE_FIELD(392, 1)
 enum wire_mcmember_comp {
 	MCMEMBER_COMP_MGID = 0,
 	MCMEMBER_COMP_PORT_GID = 1,
@@ -475,30 +475,30 @@ enum wire_mgid_scope_value {
 };
 
 /* MultiPathRecord. IBTA 15.2.5. The source GIDs, then the destination GIDs, follow from byte 24. */
-#define MULTIPATHREC_HDR_SIZE 24
-#define MULTIPATHREC_GIDS_MAX 11 /* what one MAD holds */
-#define MULTIPATHREC_RAW_TRAFFIC WIRE_FIELD(0, 1)
-#define MULTIPATHREC_FLOW_LABEL WIRE_FIELD(4, 20)
-#define MULTIPATHREC_HOP_LIMIT WIRE_FIELD(24, 8)
-#define MULTIPATHREC_TCLASS WIRE_FIELD(32, 8)
-#define MULTIPATHREC_REVERSIBLE WIRE_FIELD(40, 1)
-#define MULTIPATHREC_NUM_PATH WIRE_FIELD(41, 7)
-#define MULTIPATHREC_PKEY WIRE_FIELD(48, 16)
-#define MULTIPATHREC_QOS_CLASS WIRE_FIELD(64, 12)
-#define MULTIPATHREC_SL WIRE_FIELD(76, 4)
-#define MULTIPATHREC_MTU_SELECTOR WIRE_FIELD(80, 2)
-#define MULTIPATHREC_MTU WIRE_FIELD(82, 6)
-#define MULTIPATHREC_RATE_SELECTOR WIRE_FIELD(88, 2)
-#define MULTIPATHREC_RATE WIRE_FIELD(90, 6)
-#define MULTIPATHREC_LIFE_SELECTOR WIRE_FIELD(96, 2)
-#define MULTIPATHREC_LIFE WIRE_FIELD(98, 6)
+#define MULTIPATHREC_HDR_SIZE       24
+#define MULTIPATHREC_GIDS_MAX       11 /* what one MAD holds */
+#define MULTIPATHREC_RAW_TRAFFIC    WIRE_FIELD(0, 1)
+#define MULTIPATHREC_FLOW_LABEL     WIRE_FIELD(4, 20)
+#define MULTIPATHREC_HOP_LIMIT      WIRE_FIELD(24, 8)
+#define MULTIPATHREC_TCLASS         WIRE_FIELD(32, 8)
+#define MULTIPATHREC_REVERSIBLE     WIRE_FIELD(40, 1)
+#define MULTIPATHREC_NUM_PATH       WIRE_FIELD(41, 7)
+#define MULTIPATHREC_PKEY           WIRE_FIELD(48, 16)
+#define MULTIPATHREC_QOS_CLASS      WIRE_FIELD(64, 12)
+#define MULTIPATHREC_SL             WIRE_FIELD(76, 4)
+#define MULTIPATHREC_MTU_SELECTOR   WIRE_FIELD(80, 2)
+#define MULTIPATHREC_MTU            WIRE_FIELD(82, 6)
+#define MULTIPATHREC_RATE_SELECTOR  WIRE_FIELD(88, 2)
+#define MULTIPATHREC_RATE           WIRE_FIELD(90, 6)
+#define MULTIPATHREC_LIFE_SELECTOR  WIRE_FIELD(96, 2)
+#define MULTIPATHREC_LIFE           WIRE_FIELD(98, 6)
 #define MULTIPATHREC_SERVICE_ID_MSB WIRE_FIELD(104, 8)
-#define MULTIPATHREC_INDEPENDENCE WIRE_FIELD(112, 2)
-#define MULTIPATHREC_GID_SCOPE WIRE_FIELD(114, 2)
-#define MULTIPATHREC_SGID_COUNT WIRE_FIELD(120, 8)
-#define MULTIPATHREC_DGID_COUNT WIRE_FIELD(128, 8)
+#define MULTIPATHREC_INDEPENDENCE   WIRE_FIELD(112, 2)
+#define MULTIPATHREC_GID_SCOPE      WIRE_FIELD(114, 2)
+#define MULTIPATHREC_SGID_COUNT     WIRE_FIELD(120, 8)
+#define MULTIPATHREC_DGID_COUNT     WIRE_FIELD(128, 8)
 #define MULTIPATHREC_SERVICE_ID_LSB WIRE_FIELD(136, 56)
-#define MULTIPATHREC_GID(i) WIRE_FIELD(192 + 128 * (i), 128)
+#define MULTIPATHREC_GID(i)         WIRE_FIELD(192 + 128 * (i), 128)
 enum wire_multipathrec_comp {
 	MULTIPATHREC_COMP_RAW_TRAFFIC = 0,
 	MULTIPATHREC_COMP_FLOW_LABEL = 2,

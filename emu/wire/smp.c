@@ -65,12 +65,9 @@ const char *wire_node_type_name(u8 type)
 const char *wire_port_state_name(u8 state)
 {
 	static const char *const names[] = {
-		[PORT_STATE_NOP] = "NoChange",
-		[PORT_STATE_DOWN] = "Down",
-		[PORT_STATE_INIT] = "Initialize",
-		[PORT_STATE_ARMED] = "Armed",
-		[PORT_STATE_ACTIVE] = "Active",
-		[PORT_STATE_ACTIVE_DEFER] = "ActiveDefer",
+		[PORT_STATE_NOP] = "NoChange",    [PORT_STATE_DOWN] = "Down",
+		[PORT_STATE_INIT] = "Initialize", [PORT_STATE_ARMED] = "Armed",
+		[PORT_STATE_ACTIVE] = "Active",   [PORT_STATE_ACTIVE_DEFER] = "ActiveDefer",
 	};
 	static_assert(ARRAY_SIZE(names) == PORT_STATE_NUM, "one name for each port state");
 
@@ -110,10 +107,8 @@ const char *wire_sm_state_name(u8 state)
 const char *wire_sminfo_mod_name(u32 mod)
 {
 	static const char *const names[] = {
-		[SMINFO_MOD_HANDOVER] = "Handover",
-		[SMINFO_MOD_ACKNOWLEDGE] = "Acknowledge",
-		[SMINFO_MOD_DISABLE] = "Disable",
-		[SMINFO_MOD_STANDBY] = "Standby",
+		[SMINFO_MOD_HANDOVER] = "Handover", [SMINFO_MOD_ACKNOWLEDGE] = "Acknowledge",
+		[SMINFO_MOD_DISABLE] = "Disable",   [SMINFO_MOD_STANDBY] = "Standby",
 		[SMINFO_MOD_DISCOVER] = "Discover",
 	};
 	static_assert(ARRAY_SIZE(names) == SMINFO_MOD_NUM, "one name for each modifier");
