@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # The targets that people call. They install what is missing, build, and run.
 JOBS := $(shell nproc)
-FUZZ_RUNS ?= 20000
+FUZZ_RUNS ?= 3000
 PYTEST_ARGS ?=
 
 all: $(ARCHIVES) $(PROGRAMS)
@@ -17,7 +17,7 @@ unit: $(TESTS)
 fuzz: $(FUZZERS)
 	$(Q)for f in $(FUZZERS); do n=$${f#$O/fuzz/}; n=$${n%_fuzz}; c=$$(dirname $$n)/corpus/$$(basename $$n); \
 		mkdir -p $O/fuzz/corpus/$$n $$c; echo "  FUZZ $$n"; \
-		$$f -runs=$(FUZZ_RUNS) -max_total_time=120 -timeout=10 -rss_limit_mb=2048 -seed=1 -verbosity=0 $O/fuzz/corpus/$$n $$c >$$f.log 2>&1 || \
+		$$f -runs=$(FUZZ_RUNS) -max_total_time=40 -timeout=10 -rss_limit_mb=2048 -seed=1 -verbosity=0 $O/fuzz/corpus/$$n $$c >$$f.log 2>&1 || \
 		{ tail -n 40 $$f.log; exit 1; }; done
 
 check:
