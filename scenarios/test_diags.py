@@ -76,7 +76,7 @@ def test_ibping(shared_fabric):
     srv = shared_fabric.start("h1", "ibping", "-S")
     lid = str(shared_fabric.port("h1")["lid"])
     # The server says nothing when it is ready: until then pings are lost.
-    wait_until(lambda: "5 received" in shared_fabric.run("h5", "ibping", "-c", "5", "-f", lid, status=None), 30, "pongs")
+    wait_until(lambda: "5 received" in shared_fabric.run("h5", "ibping", "-c", "5", "-f", lid, status=None), 30, "pong")
     srv.kill()
 
 
