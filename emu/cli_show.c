@@ -98,7 +98,11 @@ int cli_show(int argc, char **argv)
 	json_t *req, *shown;
 
 	parse(&s, argc, argv);
-	req = json_pack("{s:s, s:b, s:b}", "command", "show", "counters", s.counters || s.json, "topology", s.topology);
+	req = json_pack("{s:s, s:b}", "command", "show", "topology", s.topology);
+	if (s.counters)
+		json_object_set_new(req, "counters", json_true());
+	else if (s.json)
+		json_object_set_new(req, "counters", json_string("few"));
 	if (s.node)
 		json_object_set_new(req, "node", json_string(s.node));
 	shown = cli_ask(cli_connect(), req);

@@ -70,18 +70,15 @@ static void start_daemon(int argc, char **argv)
 static void print_hosts(int sock)
 {
 	json_t *shown = cli_ask(sock, json_pack("{s:s}", "command", "show")), *n;
-	size_t i, hosts = 0;
+	size_t i;
 
 	json_array_foreach(json_object_get(shown, "nodes"), i, n)
 	{
 		const char *ip = json_string_value(json_array_get(json_object_get(n, "ips"), 0));
 
-		if (strcmp(cli_text(n, "type"), "ca") || ++hosts > SHOWN_HOSTS)
-			continue;
-		printf("  %-12s lid %-5lld %s\n", cli_text(n, "name"), cli_number(n, "lid"), ip ?: "");
+		if (!strcmp(cli_text(n, "type"), "ca"))
+			printf("  %-12s lid %-5lld %s\n", cli_text(n, "name"), cli_number(n, "lid"), ip ?: "");
 	}
-	if (hosts > SHOWN_HOSTS)
-		printf("  ... and %zu more: muslin show\n", hosts - SHOWN_HOSTS);
 	json_decref(shown);
 }
 
@@ -138,7 +135,8 @@ int cli_up(int argc, char **argv)
 		printf("; subnet up after %.2f s, its manager is on %s\n", seconds() - start, cli_text(sm, "host"));
 	else
 		printf("; no subnet manager yet: muslin run HOST -- opensm\n");
-	print_hosts(sock);
+	if (cli_number(st, "hosts") <= SHOWN_HOSTS)
+		print_hosts(sock);
 	json_decref(st);
 	close(sock);
 	return CLI_OK;

@@ -9,7 +9,7 @@
 #include "emu/lib/log.h"
 #include "emu/wire/smp.h"
 
-#define TRACE_PORTS_MAX 256
+#define COUNTERS_NODES_MAX 1000
 
 static const char *text_of(const json_t *req, const char *key)
 {
@@ -57,6 +57,16 @@ static struct fabric_node *find_place(struct daemon *d, struct ctl_client *c, co
 	return NULL;
 }
 
+/* Counters of thousands of nodes are for those who ask for them: true, against "few". */
+static bool wants_counters(const struct daemon *d, const json_t *req, const struct fabric_node *only)
+{
+	const char *when = text_of(req, "counters");
+
+	if (when && !strcmp(when, "few"))
+		return only || fabric_node_count(d->fabric) <= COUNTERS_NODES_MAX;
+	return json_is_true(json_object_get(req, "counters"));
+}
+
 static json_t *cmd_show(void *arg, struct ctl_client *c, const json_t *req, int *fd)
 {
 	struct daemon *d = arg;
@@ -68,7 +78,7 @@ static json_t *cmd_show(void *arg, struct ctl_client *c, const json_t *req, int 
 	if (name && !n)
 		return unknown_node(d, c, name, false);
 	if (!json_is_true(json_object_get(req, "topology")))
-		return daemon_show(d, n, json_is_true(json_object_get(req, "counters")));
+		return daemon_show(d, n, wants_counters(d, req, n));
 	text = daemon_topology_text(d);
 	o = text ? json_string(text) : NULL;
 	free(text);

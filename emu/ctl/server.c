@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* The daemon's side of the control socket: clients, lines, answers. */
 #include <errno.h>
+#include <malloc.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +12,8 @@
 
 #include "emu/ctl/ctl.h"
 #include "emu/lib/log.h"
+
+#define BIG_ANSWER (8u << 20) /* bytes; what making it took is given back */
 
 struct ctl_server {
 	struct loop *loop;
@@ -138,6 +141,8 @@ static bool flush_out(struct ctl_client *c)
 		if (c->out_done == c->out_len) {
 			free(c->out);
 			c->out = NULL;
+			if (c->out_len > BIG_ANSWER)
+				malloc_trim(0);
 		}
 	}
 	return true;
