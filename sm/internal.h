@@ -14,10 +14,10 @@
 #include "sm/partition.h"
 #include "sm/sm.h"
 
-#define SM_LIDS	      0xc000 /* numbers below the multicast range */
-#define SM_MLIDS_MAX  0x3fff
-#define SM_NONE	      (~0u)
-#define SM_PKEYS_MAX  256 /* P_Keys of one port */
+#define SM_LIDS        0xc000 /* numbers below the multicast range */
+#define SM_MLIDS_MAX   0x3fff
+#define SM_NONE        (~0u)
+#define SM_PKEYS_MAX   256 /* P_Keys of one port */
 #define SM_LFT_UNKNOWN 254 /* in lft_set: what the switch has is not known */
 
 struct sm_node;
@@ -27,8 +27,8 @@ struct sm_port {
 	struct sm_node *node;
 	struct sm_port *peer;  /* as the last complete discovery found it */
 	struct sm_port *found; /* as this one finds it */
-	u64 guid;	       /* of end ports */
-	u16 lid;	       /* of end ports; 0 while it has none */
+	u64 guid;              /* of end ports */
+	u16 lid;               /* of end ports; 0 while it has none */
 	u8 lmc;
 	u8 num;
 	bool in_service; /* reported by trap 64 */
@@ -47,7 +47,7 @@ struct sm_node {
 	u8 type, nports, hops;
 	bool has_desc, desc_stale;
 	u32 seen; /* sweep that saw it */
-	u32 sw;	  /* number among the switches of the last routing; SM_NONE */
+	u32 sw;   /* number among the switches of the last routing; SM_NONE */
 	u8 path[SMP_PATH_SIZE];
 	u8 info[NODEINFO_SIZE];
 	u8 desc[NODEDESC_SIZE];
@@ -57,7 +57,7 @@ struct sm_node {
 	u8 *lft, *lft_set; /* wanted, and as last set; sm.lft_len bytes */
 	u32 lft_len;
 	u16 *mft, *mft_set; /* [mlid index * positions + position] */
-	u32 mft_len;	    /* multicast LIDs */
+	u32 mft_len;        /* multicast LIDs */
 	bool mft_unknown;
 };
 
@@ -82,7 +82,7 @@ struct sm_smp {
 	struct list link;
 	struct sm_node *node; /* whose path is taken */
 	struct sm_port *port; /* for fn */
-	u8 hop;		      /* one port more at the end of the path; 0: none */
+	u8 hop;               /* one port more at the end of the path; 0: none */
 	u8 method;
 	u16 attr;
 	u16 lid; /* != 0: LID routed instead */
@@ -103,6 +103,8 @@ void sm_smp_queue(struct sm *sm, struct sm_smp *smp);
 void sm_smp_phase(struct sm *sm, bool (*next)(struct sm *sm), void (*done)(struct sm *sm));
 void sm_smp_answer(struct sm *sm, struct sm_smp *smp, const u8 *mad);
 void sm_smp_send_plain(struct sm *sm, const u8 *mad, const struct sm_addr *to);
+void sm_smp_init(struct sm *sm);
+void sm_smp_forget(struct sm *sm);
 void sm_smp_fini(struct sm *sm);
 u16 sm_smp_status(const u8 *mad);
 
@@ -128,6 +130,8 @@ void sm_sweep_request(struct sm *sm); /* heavy, as soon as what runs has ended *
 void sm_sweep_mcast(struct sm *sm);   /* brings changed multicast trees to the switches, soon */
 void sm_sweep_error(struct sm *sm, const struct sm_smp *smp, const char *what);
 void sm_sweep_idle(struct sm *sm);
+void sm_sweep_init(struct sm *sm);
+void sm_sweep_fini(struct sm *sm);
 
 /* lid.c */
 void sm_lid_assign(struct sm *sm);
@@ -145,9 +149,9 @@ struct sm_graph {
 	u32 n, nedges;
 	struct sm_node **node; /* [n] */
 	struct sm_edge *edge;  /* sorted by from, then port */
-	u32 *first;	       /* [n + 1] edges of each switch */
-	u32 *hosts;	       /* [n] end ports of CAs at the switch */
-	u16 *rank;	       /* [n] up/down: distance from the roots */
+	u32 *first;            /* [n + 1] edges of each switch */
+	u32 *hosts;            /* [n] end ports of CAs at the switch */
+	u16 *rank;             /* [n] up/down: distance from the roots */
 	u16 *root_dist;
 	u64 *far; /* [n] sum of distances to all hosts */
 };
@@ -207,8 +211,8 @@ void sm_pkey_push_rewind(struct sm *sm);
 bool sm_pkey_has(const struct sm_port *p, u16 pkey); /* by its low 15 bits */
 bool sm_pkey_full(const struct sm_port *p, u16 pkey);
 bool sm_pkey_match(const struct sm_port *a, const struct sm_port *b, u16 pkey); /* may they talk with it? */
-u16 sm_pkey_common(const struct sm_port *a, const struct sm_port *b);		/* first they may use; 0: none */
-bool sm_pkey_enforced(const struct sm *sm); /* at the switches' ports */
+u16 sm_pkey_common(const struct sm_port *a, const struct sm_port *b);           /* first they may use; 0: none */
+bool sm_pkey_enforced(const struct sm *sm);                                     /* at the switches' ports */
 
 /* qos.c */
 bool sm_qos_push(struct sm *sm);
@@ -263,7 +267,8 @@ struct sm_other { /* another subnet manager */
 };
 void sm_sminfo_receive(struct sm *sm, const u8 *mad, const struct sm_addr *from);
 void sm_sminfo_survey(struct sm *sm, void (*done)(struct sm *sm)); /* asks every port with IsSM */
-bool sm_sminfo_judge(struct sm *sm);	/* after the survey: true when this one is or becomes master */
+bool sm_sminfo_judge(struct sm *sm); /* after the survey: true when this one is or becomes master */
+void sm_sminfo_init(struct sm *sm);
 void sm_sminfo_stop(struct sm *sm);
 void sm_sminfo_fill(const struct sm *sm, u8 *info);
 const struct sm_other *sm_sminfo_other(const struct sm *sm, const struct sm_port *p);
@@ -271,15 +276,22 @@ const struct sm_other *sm_sminfo_other(const struct sm *sm, const struct sm_port
 /* trap.c */
 void sm_trap_receive(struct sm *sm, const u8 *mad, const struct sm_addr *from);
 void sm_trap_gid(struct sm *sm, u16 trap, const struct wire_gid *gid, const struct sm_port *subject);
+bool sm_trap_is_report(const struct sm *sm, const void *cookie);
 void sm_trap_report_sent(struct sm *sm, void *cookie);
 
 /* sa.c */
 void sm_sa_receive(struct sm *sm, const u8 *data, u32 len, const struct sm_addr *from);
 void sm_sa_flush(struct sm *sm); /* answers of joins, now that the switches know */
+void sm_sa_init(struct sm *sm);
 void sm_sa_fini(struct sm *sm);
 void sm_sa_forget_port(struct sm *sm, struct sm_port *p);
 
-enum sm_phase { SM_IDLE, SM_HEAVY, SM_LIGHT, SM_MCAST };
+enum sm_phase {
+	SM_IDLE,
+	SM_HEAVY,
+	SM_LIGHT,
+	SM_MCAST
+};
 
 struct sm {
 	struct loop *loop;
@@ -324,7 +336,7 @@ struct sm {
 
 	/* iterators of the phases */
 	struct sm_node *it_node;
-	u32 it_port, it_block, it_in;
+	u32 it_port, it_block, it_in, step;
 	u32 lft_len;
 	const struct sm_engine *engine;
 	struct sm_graph graph;

@@ -5,10 +5,22 @@
 
 #include "emu/wire/gid.h"
 
-enum sm_membership { SM_MEMBER_LIMITED = 1, SM_MEMBER_FULL = 2, SM_MEMBER_BOTH = 3 };
+enum sm_membership {
+	SM_MEMBER_LIMITED = 1,
+	SM_MEMBER_FULL = 2,
+	SM_MEMBER_BOTH = 3
+};
 
 /* Who is meant, other than by GUID. */
-enum sm_whom { SM_WHOM_GUID, SM_WHOM_ALL, SM_WHOM_CAS, SM_WHOM_SWITCHES, SM_WHOM_ROUTERS, SM_WHOM_VCAS, SM_WHOM_SELF };
+enum sm_whom {
+	SM_WHOM_GUID,
+	SM_WHOM_ALL,
+	SM_WHOM_CAS,
+	SM_WHOM_SWITCHES,
+	SM_WHOM_ROUTERS,
+	SM_WHOM_VCAS,
+	SM_WHOM_SELF
+};
 
 struct sm_partition_member {
 	u64 guid;
