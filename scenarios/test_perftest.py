@@ -2,15 +2,23 @@
 """perftest between h1 and h5 on different leafs: every operation, transport and way of completion."""
 
 import re
+import socket
 
 import pytest
 
 RESULT = re.compile(r"^\s*\d+\s+\d+(\s+[\d.]+)+\s*$", re.M)
 
 
+def free_port():
+    """perftest's own default may be taken by another run on the same machine."""
+    with socket.socket() as s:
+        s.bind(("", 0))
+        return str(s.getsockname()[1])
+
+
 def perftest(fabric, tool, *args, iters="200"):
     """Runs server and client; returns the rows of figures that the client printed."""
-    common = [tool, "-n", iters, *args]
+    common = [tool, "-p", free_port(), "-n", iters, *args]
     _, out = fabric.pair(("h1", *common), ("h5", *common, "localhost"), timeout=120)
     rows = RESULT.findall(out)
     assert RESULT.search(out), out

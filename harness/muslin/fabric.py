@@ -112,7 +112,7 @@ class Fabric:
 
     def show(self):
         """The state of the fabric: what `muslin show --json` prints."""
-        return json.loads(self.command("show", "--json"))
+        return json.loads(self.command("show", "--json", "--counters"))
 
     def node(self, name):
         for node in self.show()["nodes"]:
