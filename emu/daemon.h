@@ -52,4 +52,7 @@ char *daemon_topology_text(struct daemon *d);
 /* control.c */
 extern const struct ctl_command daemon_commands[];
 
+/* confine.c: gives up what the daemon does not need once it runs. */
+void daemon_confine(void);
+
 #endif

@@ -6,7 +6,6 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
@@ -105,7 +104,7 @@ static void watch_signals(struct daemon *d)
 		fail("signalfd: %s", strerror(errno));
 }
 
-/* Thousands of programs' files; no new rights, whatever is run. */
+/* Thousands of programs' files; what is made belongs to the user alone. */
 static void limit(void)
 {
 	struct rlimit r;
@@ -114,7 +113,6 @@ static void limit(void)
 		r.rlim_cur = r.rlim_max;
 		setrlimit(RLIMIT_NOFILE, &r);
 	}
-	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
 	umask(077);
 }
 
@@ -190,6 +188,7 @@ int main(int argc, char **argv)
 	if (ready >= 0)
 		detach(&d.run, ready);
 	log_at(LOG_INFO, "", "fabric %s: %u nodes", d.run.name, fabric_node_count(d.fabric));
+	daemon_confine();
 	err = loop_run(d.loop);
 	if (err)
 		log_at(LOG_ERROR, "", "the loop failed: %s", strerror(-err));
