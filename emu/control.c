@@ -96,13 +96,19 @@ static json_t *cmd_host(void *arg, struct ctl_client *c, const json_t *req, int 
 	struct daemon *d = arg;
 	const char *name = text_of(req, "name");
 	struct fabric_node *n = name ? fabric_node_find(d->fabric, name) : NULL;
+	struct host *h;
+	int err;
 
 	if (!name)
 		return ctl_error(c, "which host?");
 	if (!n || fabric_node_type(n) != NODE_TYPE_CA)
 		return unknown_node(d, c, name, true);
-	if (!daemon_host_of(d, n))
+	h = daemon_host_of(d, n);
+	if (!h)
 		return ctl_error(c, "host %s cannot be made; see `muslin log`", name);
+	err = uv_sysfs_refresh(&h->uv, uv_server_tree(d->server));
+	if (err)
+		return ctl_error(c, "the tree of host %s cannot be written: %s", name, strerror(-err));
 	return json_pack("{s:s, s:o}", "name", name, "ips", daemon_show_ips(n));
 }
 
