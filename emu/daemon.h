@@ -3,6 +3,7 @@
 #ifndef MUSLIN_EMU_DAEMON_H
 #define MUSLIN_EMU_DAEMON_H
 
+#include "emu/cm/rdma.h"
 #include "emu/ctl/ctl.h"
 #include "emu/rundir.h"
 #include "emu/uverbs/server.h"
@@ -12,6 +13,7 @@
 struct host {
 	struct uv_host uv;
 	struct fabric_node *node;
+	struct rdma_host *rdma;
 };
 
 struct daemon_options {
@@ -38,6 +40,7 @@ void daemon_options_parse(struct daemon_options *opt, int argc, char **argv);
 /* host.c: the host of that name, NULL: the fabric has none, or there is no memory. */
 struct host *daemon_host_get(struct daemon *d, const char *name);
 struct host *daemon_host_of(struct daemon *d, struct fabric_node *n);
+void daemon_hosts_start(struct daemon *d);
 void daemon_hosts_destroy(struct daemon *d);
 /* Up to @max names of hosts (@hosts) or of nodes that look like @name. Returns how many. */
 u32 daemon_names_like(const struct daemon *d, const char *name, bool hosts, const char **like, u32 max);

@@ -2,7 +2,7 @@
 # The daemon and the command line: they see every room.
 MUSLIND_OBJS := $(patsubst %,$O/emu/%.o,muslind options host show control confine rundir)
 MUSLIN_OBJS := $(patsubst %,$O/emu/%.o,muslin cli_up cli_show cli_trace rundir)
-MUSLIND_ROOMS := $(patsubst %,$O/%.a,emu/ctl fabric emu/uverbs rxe emu/mad emu/hca emu/wire emu/lib)
+MUSLIND_ROOMS := $(patsubst %,$O/%.a,emu/ctl fabric emu/uverbs emu/cm rxe emu/mad emu/hca emu/wire emu/lib)
 
 PROGRAMS += $O/muslind $O/muslin
 $O/muslind: $(MUSLIND_OBJS) $(MUSLIND_ROOMS)

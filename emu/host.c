@@ -5,9 +5,12 @@
 
 #include "emu/daemon.h"
 #include "emu/lib/log.h"
+#include "emu/uverbs/ucma.h"
 #include "emu/uverbs/umad.h"
 #include "emu/wire/smp.h"
 #include "rxe/rxe.h"
+
+#define HOSTS_AT_START 512 /* nodes */
 
 static const char *port_counter(struct uv_host *uv, u8 port, u32 n, u64 *value)
 {
@@ -36,10 +39,38 @@ static int create_hca(struct daemon *d, struct host *h)
 	return hca_set_transport(h->uv.hca, &rxe_transport);
 }
 
+/* Connection management, with the IP addresses that the topology gives. */
+static int create_rdma(struct daemon *d, struct host *h)
+{
+	struct rdma_host_config cfg = {
+		.loop = d->loop,
+		.hca = h->uv.hca,
+		.name = h->uv.name,
+		.nports = h->uv.nports,
+		.seed = d->opt.seed ^ fabric_node_guid(h->node) ^ 1,
+	};
+	u8 i;
+
+	for (i = 0; i < h->uv.nports; i++) {
+		const struct fabric_ip *ip = fabric_ca_ip(h->node, i + 1u);
+
+		cfg.mp[i] = h->uv.mad[i];
+		cfg.v4[i] = ip_addr_v4(ip->v4);
+		cfg.v4_len[i] = ip->v4_len;
+		memcpy(cfg.v6[i].raw, ip->v6, sizeof(ip->v6));
+		cfg.v6_len[i] = ip->v6_len;
+	}
+	h->rdma = rdma_host_create(&cfg);
+	h->uv.cm = h->rdma ? ucma_host_create(h->rdma) : NULL;
+	return h->uv.cm ? 0 : -ENOMEM;
+}
+
 static void destroy(struct host *h)
 {
 	u8 i;
 
+	ucma_host_destroy(h->uv.cm);
+	rdma_host_destroy(h->rdma);
 	for (i = 0; i < h->uv.nports; i++) {
 		if (h->uv.umad[i])
 			umad_port_destroy(h->uv.umad[i]);
@@ -72,6 +103,7 @@ static struct host *create(struct daemon *d, struct fabric_node *n)
 			goto err_destroy;
 	}
 	err = create_hca(d, h);
+	err = err ? err : create_rdma(d, h);
 	if (err)
 		goto err_destroy;
 	return h;
@@ -94,6 +126,16 @@ struct host *daemon_host_of(struct daemon *d, struct fabric_node *n)
 		return d->hosts[i];
 	}
 	return NULL;
+}
+
+/* So that each host answers to its IP addresses, unless there are too many to be made unasked. */
+void daemon_hosts_start(struct daemon *d)
+{
+	u32 i, n = fabric_node_count(d->fabric);
+
+	for (i = 0; i < n && n <= HOSTS_AT_START; i++)
+		if (fabric_node_type(fabric_node(d->fabric, i)) == NODE_TYPE_CA)
+			daemon_host_of(d, fabric_node(d->fabric, i));
 }
 
 struct host *daemon_host_get(struct daemon *d, const char *name)

@@ -182,6 +182,7 @@ int main(int argc, char **argv)
 		fail("%s: %s", d.run.dir, strerror(-lock));
 	start_fabric(&d, topo);
 	watch_signals(&d);
+	daemon_hosts_start(&d);
 	start_servers(&d);
 	if (rundir_sign(lock))
 		fail("%s: the process id cannot be written", d.run.dir);

@@ -115,19 +115,40 @@ static void verbs_reply(const uint8_t *buf, size_t len, struct reply *r)
 static void cm_reply(const uint8_t *buf, size_t len, struct reply *r)
 {
 	const struct rdma_ucm_cmd_hdr *hdr = (const void *)buf;
+	size_t at = sizeof(*hdr);
 	uint64_t to = 0;
 
-	if (len >= sizeof(*hdr) + 8)
-		memcpy(&to, buf + sizeof(*hdr), 8);
+	if (hdr->cmd == RDMA_USER_CM_CMD_CREATE_ID)
+		at += offsetof(struct rdma_ucm_create_id, response);
+	if (len >= at + 8)
+		memcpy(&to, buf + at, 8);
 	r->to = (void *)(uintptr_t)to;
 	r->room = hdr->out;
 	if (hdr->cmd == RDMA_USER_CM_CMD_MIGRATE_ID && len >= sizeof(*hdr) + sizeof(struct rdma_ucm_migrate_id))
 		memcpy(&r->fd, buf + sizeof(*hdr) + offsetof(struct rdma_ucm_migrate_id, fd), 4);
 }
 
+/* What the option's pointer names goes along, for the daemon does not read it. Returns the new length in @to, or 0. */
+static size_t with_option(const void *buf, size_t len, uint8_t *to, size_t room)
+{
+	const struct rdma_ucm_cmd_hdr *hdr = buf;
+	struct rdma_ucm_set_option opt;
+
+	if (len < sizeof(*hdr) + sizeof(opt) || len != sizeof(*hdr) + hdr->in || len > room ||
+	    hdr->cmd != RDMA_USER_CM_CMD_SET_OPTION)
+		return 0;
+	memcpy(&opt, hdr + 1, sizeof(opt));
+	if (opt.optlen > room - len || !opt.optval)
+		return 0;
+	memcpy(to, buf, len);
+	memcpy(to + len, (const void *)(uintptr_t)opt.optval, opt.optlen);
+	return len + opt.optlen;
+}
+
 static ssize_t command(struct shim_file *f, const void *buf, size_t len)
 {
 	static __thread uint8_t out[UV_MESSAGE_MAX];
+	uint8_t value[2048];
 	struct reply r = { .fd = -1 };
 	size_t out_len = sizeof(out) - sizeof(struct uv_answer);
 	int result, fd = -1;
@@ -136,6 +157,12 @@ static ssize_t command(struct shim_file *f, const void *buf, size_t len)
 		verbs_reply(buf, len, &r);
 	else
 		cm_reply(buf, len, &r);
+	if (f->kind == UV_RDMA_CM) {
+		size_t longer = with_option(buf, len, value, sizeof(value));
+
+		buf = longer ? value : buf;
+		len = longer ? longer : len;
+	}
 	result = shim_call(f->rpc, UV_WRITE, 0, buf, len, r.fd, out, &out_len, &fd);
 	if (result < 0) {
 		errno = -result;

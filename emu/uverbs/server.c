@@ -232,6 +232,7 @@ struct uv_server *uv_server_create(struct loop *loop, const char *path, const ch
 	s->ops[UV_UVERBS] = &uverbs_file_ops;
 	s->ops[UV_UMAD] = &umad_file_ops;
 	s->ops[UV_ISSM] = &issm_file_ops;
+	s->ops[UV_RDMA_CM] = &ucma_file_ops;
 	s->listener = (struct loop_fd){ .fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0),
 					.fn = on_listen };
 	unlink(path);

@@ -19,13 +19,14 @@ struct uv_host {
 	struct wire_port *port[UV_PORTS];
 	struct mad_port *mad[UV_PORTS];
 	struct umad_port *umad[UV_PORTS];
-	void *cm; /* for the rdma_cm files */
+	struct ucma_host *cm; /* NULL: no rdma_cm */
 	/* Name and value of the nth counter of a port for sysfs; NULL past the end. */
 	const char *(*counter)(struct uv_host *host, u8 port, u32 n, u64 *value);
 	void *owner;
 };
 
 struct umad_port;
+struct ucma_host;
 struct uv_server;
 struct uv_file;
 
@@ -64,7 +65,7 @@ struct loop *uv_server_loop(const struct uv_server *s);
 const char *uv_server_tree(const struct uv_server *s);
 
 extern const struct uv_file_ops uverbs_file_ops;
-extern const struct uv_file_ops umad_file_ops, issm_file_ops;
+extern const struct uv_file_ops umad_file_ops, issm_file_ops, ucma_file_ops;
 
 /* sysfs.c: writes what has changed of the host's tree. 0 or -errno. */
 int uv_sysfs_refresh(struct uv_host *host, const char *tree);

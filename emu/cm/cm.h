@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The communication manager of a host: connections (REQ, REP, RTU, DREQ, DREP, REJ, MRA) and service ID resolution
+ * (SIDR), over all its ports. IBTA volume 1, chapter 12. Host order.
+ */
+#ifndef MUSLIN_CM_CM_H
+#define MUSLIN_CM_CM_H
+
+#include "emu/mad/sa_query.h"
+#include "emu/wire/cm.h"
+
+struct cm;
+struct cm_id;
+struct cm_listener;
+
+enum cm_transport {
+	CM_RC = CM_TRANSPORT_RC,
+	CM_UC = CM_TRANSPORT_UC
+};
+
+/* What a REQ says, or is to say. IBTA 12.6.5. */
+struct cm_req {
+	u64 service_id;
+	struct sa_path path; /* as seen from this side */
+	u8 port;             /* own port number */
+	u16 pkey;
+	enum cm_transport transport;
+	u64 remote_ca_guid; /* received only */
+	u32 qpn, psn;       /* the sender's */
+	u8 responder_resources, initiator_depth; /* the sender's */
+	u8 retry_count, rnr_retry_count;         /* 0 - 7 */
+	u8 response_timeout, max_retries;        /* code of 4.096 us * 2^n; of CM messages, both sides */
+	bool flow_control, srq;
+	const u8 *data;
+	u8 data_len; /* at most CM_REQ_PRIVATE_DATA_LEN */
+};
+
+/* IBTA 12.6.8. */
+struct cm_rep {
+	u32 qpn, psn;
+	u8 responder_resources, initiator_depth, rnr_retry_count;
+	bool flow_control, srq;
+	const u8 *data;
+	u8 data_len; /* at most CM_REP_PRIVATE_DATA_LEN */
+};
+
+/* IBTA 12.11. */
+struct cm_sidr_req {
+	u64 service_id;
+	struct sa_path path;
+	u8 port;
+	u16 pkey;
+	u8 response_timeout, max_retries;
+	const u8 *data;
+	u8 data_len; /* at most CM_SIDR_REQ_PRIVATE_DATA_LEN */
+};
+
+struct cm_sidr_rep {
+	u8 status; /* enum wire_cm_sidr_status */
+	u32 qpn, qkey;
+	const u8 *data;
+	u8 data_len; /* at most CM_SIDR_REP_PRIVATE_DATA_LEN */
+};
+
+enum cm_event_type {
+	CM_EVENT_REQ,           /* to a listener */
+	CM_EVENT_REQ_ERROR,     /* nobody answered the REQ */
+	CM_EVENT_REP,
+	CM_EVENT_REP_ERROR,     /* nobody answered the REP */
+	CM_EVENT_RTU,
+	CM_EVENT_REJ,
+	CM_EVENT_DREQ,
+	CM_EVENT_DREQ_ERROR,    /* nobody answered the DREQ */
+	CM_EVENT_DREP,
+	CM_EVENT_TIMEWAIT_EXIT, /* the QP may be used again (12.9.8.4) */
+	CM_EVENT_SIDR_REQ,      /* to a listener */
+	CM_EVENT_SIDR_REP,
+	CM_EVENT_SIDR_ERROR,
+	CM_EVENTS
+};
+
+/* Pointers are valid during the call. */
+struct cm_event {
+	enum cm_event_type type;
+	const struct cm_req *req;
+	const struct cm_rep *rep;
+	const struct cm_sidr_req *sidr_req;
+	const struct cm_sidr_rep *sidr_rep;
+	u16 reason; /* REJ: enum wire_cm_rej_reason */
+	const u8 *data; /* private data of any message */
+	u8 data_len;
+};
+
+/* May destroy @id. */
+typedef void cm_event_fn(void *ctx, struct cm_id *id, const struct cm_event *ev);
+/*
+ * A REQ or SIDR_REQ for the listener. 0: @id, new, is the listener's owner's from now on, who has called cm_id_own() or
+ * does it before the next message; -ENOENT: not for this one, ask the next; other -errno: answered by REJ or SIDR_REP.
+ */
+typedef int cm_request_fn(void *ctx, struct cm_id *id, const struct cm_event *ev);
+
+/* @ca_guid: of the HCA; @ack_delay: its Local CA ACK Delay code; @seed: of IDs and PSNs. NULL without memory. */
+struct cm *cm_create(struct loop *loop, u64 ca_guid, u8 ack_delay, u64 seed);
+/* All ids must be gone. What waits in timewait is forgotten. */
+void cm_destroy(struct cm *cm);
+/* Adds port @num: takes class 0x07 of @mp, which must outlive the CM. 0, -EBUSY, -ENOMEM. */
+int cm_port_add(struct cm *cm, u8 num, struct mad_port *mp);
+
+/* A new conversation. NULL without memory. */
+struct cm_id *cm_id_create(struct cm *cm, cm_event_fn *fn, void *ctx);
+void cm_id_own(struct cm_id *id, cm_event_fn *fn, void *ctx);
+/*
+ * Ends it the way that its state asks for (12.9.7): REJ, DREQ or DREP. No event comes any more; a connection's timewait
+ * goes on without its owner.
+ */
+void cm_id_destroy(struct cm_id *id);
+
+/* Requests with (service ID & @mask) == @service_id. -EINVAL, -ENOMEM. */
+int cm_listen(struct cm *cm, u64 service_id, u64 mask, cm_request_fn *fn, void *ctx, struct cm_listener **listener);
+void cm_unlisten(struct cm_listener *l);
+
+/* 0, -EINVAL when the state or an argument forbids it, -ENODEV when the port is not there. */
+int cm_send_req(struct cm_id *id, const struct cm_req *req);
+int cm_send_rep(struct cm_id *id, const struct cm_rep *rep);
+int cm_send_rtu(struct cm_id *id, const u8 *data, u8 len);
+int cm_send_rej(struct cm_id *id, u16 reason, const u8 *data, u8 len);
+int cm_send_dreq(struct cm_id *id, const u8 *data, u8 len);
+int cm_send_drep(struct cm_id *id, const u8 *data, u8 len);
+int cm_send_mra(struct cm_id *id, u8 service_timeout, const u8 *data, u8 len);
+/* The QP has received something (COMM_EST): as an RTU. -EISCONN when established already. */
+int cm_established(struct cm_id *id);
+int cm_send_sidr_req(struct cm_id *id, const struct cm_sidr_req *req);
+int cm_send_sidr_rep(struct cm_id *id, const struct cm_sidr_rep *rep);
+
+/* What the QP's attributes have to be, as far as the messages have told. Rights and MTU as negotiated. 12.9.8. */
+struct cm_qp {
+	struct sa_path path;
+	u8 port, local_ack_timeout, retry_count, rnr_retry;
+	u32 remote_qpn, rq_psn, sq_psn;
+	u8 responder_resources, initiator_depth; /* own */
+	enum cm_transport transport;
+};
+/* 0; -EINVAL while the peer's half is not known (before REQ or REP came). */
+int cm_id_qp(const struct cm_id *id, struct cm_qp *qp);
+
+/* A random PSN. */
+u32 cm_psn(struct cm *cm);
+
+#define CM_COUNTERS(C)                                                    \
+	C(SENT, "cm_sent")                                                \
+	C(RECEIVED, "cm_received")                                        \
+	C(RETRIES, "cm_retries")                                          \
+	C(TIMEOUTS, "cm_timeouts")                                        \
+	C(DUPLICATES, "cm_duplicates")                                    \
+	C(UNEXPECTED, "cm_unexpected") /* wrong for the state, or for nobody */ \
+	C(STALE, "cm_stale")                                              \
+	C(REJECTED, "cm_rejects_sent")                                    \
+	C(MALFORMED, "cm_malformed")
+#define CM_COUNTER_ENUM(name, str) CM_CTR_##name,
+enum cm_counter {
+	CM_COUNTERS(CM_COUNTER_ENUM) CM_CTR_NUM
+};
+#undef CM_COUNTER_ENUM
+u64 cm_counter(const struct cm *cm, enum cm_counter c);
+const char *cm_counter_name(enum cm_counter c);
+
+#endif

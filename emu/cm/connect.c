@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* What the owner of a conversation asks for: each request belongs to some states, sends a message, and leads to another. */
+#include <errno.h>
+
+#include "emu/cm/internal.h"
+
+#define S(name) (1u << CM_ST_##name)
+
+static bool in(const struct cm_id *id, u32 states)
+{
+	return states & 1u << id->state;
+}
+
+static struct cm_port *port_of(struct cm *cm, u8 num)
+{
+	u8 i;
+
+	for (i = 0; i < cm->nports; i++)
+		if (cm->port[i].num == num)
+			return &cm->port[i];
+	return NULL;
+}
+
+int cm_send_req(struct cm_id *id, const struct cm_req *req)
+{
+	struct cm_port *p = port_of(id->cm, req->port);
+
+	if (!in(id, S(IDLE)) || req->data_len > CM_REQ_PRIVATE_DATA_LEN || !wire_mtu_bytes(req->path.mtu))
+		return -EINVAL;
+	if (!p)
+		return -ENODEV;
+	id->port = p;
+	id->tid = (u64)mad_agent_tid_high(p->agent) << 32 | id->local_id;
+	id->peer = cm_path_addr(p, &req->path);
+	id->service_id = req->service_id;
+	id->response_timeout = req->response_timeout;
+	id->max_retries = req->max_retries;
+	id->local_qpn = req->qpn;
+	id->qp = (struct cm_qp){
+		.path = req->path,
+		.port = req->port,
+		.local_ack_timeout = cm_ack_timeout(id->cm->ack_delay, req->path.packet_life),
+		.retry_count = req->retry_count,
+		.rnr_retry = req->rnr_retry_count,
+		.rq_psn = req->psn,
+		.responder_resources = req->responder_resources,
+		.initiator_depth = req->initiator_depth,
+		.transport = req->transport,
+	};
+	cm_mad_req(id->mad, id, req);
+	cm_id_enter(id, CM_ST_REQ_SENT);
+	return cm_send_wait(id, cm_response_ns(id));
+}
+
+int cm_send_rep(struct cm_id *id, const struct cm_rep *rep)
+{
+	if (!in(id, S(REQ_RCVD) | S(MRA_REQ_SENT)) || rep->data_len > CM_REP_PRIVATE_DATA_LEN)
+		return -EINVAL;
+	id->local_qpn = rep->qpn;
+	id->qp.rq_psn = rep->psn;
+	id->qp.responder_resources = rep->responder_resources;
+	id->qp.initiator_depth = rep->initiator_depth;
+	cm_mad_rep(id->mad, id, rep);
+	cm_id_enter(id, CM_ST_REP_SENT);
+	return cm_send_wait(id, cm_response_ns(id));
+}
+
+int cm_send_rtu(struct cm_id *id, const u8 *data, u8 len)
+{
+	if (!in(id, S(REP_RCVD) | S(MRA_REP_SENT)) || len > CM_RTU_PRIVATE_DATA_LEN)
+		return -EINVAL;
+	cm_mad_init(id->mad, CM_ATTR_RTU, id->tid);
+	cm_mad_ids(id->mad, id);
+	cm_mad_private(id->mad, CM_RTU_PRIVATE_DATA, data, len);
+	cm_id_enter(id, CM_ST_ESTABLISHED);
+	(void)cm_send(id, id->mad);
+	return 0;
+}
+
+/* Which message is refused, by the state. */
+static u8 refused_message(const struct cm_id *id)
+{
+	if (in(id, S(REQ_RCVD) | S(MRA_REQ_SENT)))
+		return CM_MESSAGE_REQ;
+	return in(id, S(REP_RCVD) | S(MRA_REP_SENT)) ? CM_MESSAGE_REP : CM_MESSAGE_OTHER;
+}
+
+int cm_send_rej(struct cm_id *id, u16 reason, const u8 *data, u8 len)
+{
+	u8 mad[MAD_SIZE];
+
+	if (!in(id, S(REQ_SENT) | S(MRA_REQ_RCVD) | S(REQ_RCVD) | S(MRA_REQ_SENT) | S(REP_SENT) | S(MRA_REP_RCVD) |
+			    S(REP_RCVD) | S(MRA_REP_SENT)) ||
+	    len > CM_REJ_PRIVATE_DATA_LEN)
+		return -EINVAL;
+	cm_answered(id);
+	cm_count(id->cm, REJECTED);
+	cm_mad_init(mad, CM_ATTR_REJ, id->tid);
+	cm_mad_rej(mad, id->local_id, id->remote_id, refused_message(id), reason, id->cm->ca_guid);
+	cm_mad_private(mad, CM_REJ_PRIVATE_DATA, data, len);
+	(void)cm_send(id, mad);
+	id->qp_known = false;
+	cm_id_enter(id, CM_ST_IDLE);
+	return 0;
+}
+
+int cm_send_dreq(struct cm_id *id, const u8 *data, u8 len)
+{
+	if (!in(id, S(ESTABLISHED)) || len > CM_DREQ_PRIVATE_DATA_LEN)
+		return -EINVAL;
+	id->tid = (u64)mad_agent_tid_high(id->port->agent) << 32 | id->local_id;
+	cm_mad_init(id->mad, CM_ATTR_DREQ, id->tid);
+	cm_mad_ids(id->mad, id);
+	wire_set(id->mad, CM_DREQ_REMOTE_QPN, id->qp.remote_qpn);
+	cm_mad_private(id->mad, CM_DREQ_PRIVATE_DATA, data, len);
+	cm_id_enter(id, CM_ST_DREQ_SENT);
+	return cm_send_wait(id, cm_response_ns(id));
+}
+
+int cm_send_drep(struct cm_id *id, const u8 *data, u8 len)
+{
+	if (!in(id, S(DREQ_RCVD)) || len > CM_DREP_PRIVATE_DATA_LEN)
+		return -EINVAL;
+	cm_mad_init(id->mad, CM_ATTR_DREP, id->tid);
+	cm_mad_ids(id->mad, id);
+	cm_mad_private(id->mad, CM_DREP_PRIVATE_DATA, data, len);
+	(void)cm_send(id, id->mad);
+	cm_id_timewait(id);
+	return 0;
+}
+
+int cm_send_mra(struct cm_id *id, u8 service_timeout, const u8 *data, u8 len)
+{
+	bool req = in(id, S(REQ_RCVD));
+	u8 mad[MAD_SIZE];
+
+	if (!in(id, S(REQ_RCVD) | S(REP_RCVD)) || len > CM_MRA_PRIVATE_DATA_LEN)
+		return -EINVAL;
+	cm_mad_init(mad, CM_ATTR_MRA, id->tid);
+	cm_mad_ids(mad, id);
+	wire_set(mad, CM_MRA_MESSAGE, req ? CM_MESSAGE_REQ : CM_MESSAGE_REP);
+	wire_set(mad, CM_MRA_SERVICE_TIMEOUT, service_timeout);
+	cm_mad_private(mad, CM_MRA_PRIVATE_DATA, data, len);
+	(void)cm_send(id, mad);
+	cm_id_enter(id, req ? CM_ST_MRA_REQ_SENT : CM_ST_MRA_REP_SENT);
+	return 0;
+}
+
+int cm_established(struct cm_id *id)
+{
+	if (in(id, S(ESTABLISHED)))
+		return -EISCONN;
+	if (!in(id, S(REP_SENT) | S(MRA_REP_RCVD)))
+		return -EINVAL;
+	cm_answered(id);
+	cm_id_enter(id, CM_ST_ESTABLISHED);
+	cm_id_tell(id, &(struct cm_event){ .type = CM_EVENT_RTU });
+	return 0;
+}
+
+int cm_id_qp(const struct cm_id *id, struct cm_qp *qp)
+{
+	if (!id->qp_known)
+		return -EINVAL;
+	*qp = id->qp;
+	return 0;
+}
+
+void cm_id_destroy(struct cm_id *id)
+{
+	cm_id_own(id, NULL, NULL);
+	if (in(id, S(REQ_SENT) | S(MRA_REQ_RCVD)))
+		(void)cm_send_rej(id, CM_REJ_TIMEOUT, NULL, 0);
+	else if (in(id, S(ESTABLISHED)))
+		(void)cm_send_dreq(id, NULL, 0);
+	else if (in(id, S(DREQ_RCVD)))
+		(void)cm_send_drep(id, NULL, 0);
+	else if (in(id, S(SIDR_REQ_RCVD)))
+		(void)cm_send_sidr_rep(id, &(struct cm_sidr_rep){ .status = CM_SIDR_REJECT });
+	else
+		(void)cm_send_rej(id, CM_REJ_CONSUMER, NULL, 0);
+	if (!in(id, S(DREQ_SENT) | S(TIMEWAIT)))
+		cm_id_free(id);
+}

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Multicast groups by RDMA identifiers. A group's values are those of the link's broadcast group; its MGID follows from
+ * the address as in IPoIB, with a signature of its own in the UDP port space so that the two do not meet.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "emu/cm/rdma_internal.h"
+#include "emu/wire/sa.h"
+
+#define SIGNATURE_RDMA_CM 0x01 /* in the last byte of the MGID's signature, where IPoIB has 0x1b */
+
+static void tell(struct rdma_mcast *m, int status, const struct sa_mcmember *rec)
+{
+	struct rdma_id *id = m->id;
+	struct rdma_event ev = { .type = status ? RDMA_EVENT_MULTICAST_ERROR : RDMA_EVENT_MULTICAST_JOIN,
+				 .status = status,
+				 .mcast = m };
+
+	if (!status) {
+		ev.conn.qpn = WIRE_QP_MULTICAST;
+		ev.conn.qkey = rec->qkey;
+		ev.av = (struct hca_av){
+			.dlid = rec->mlid,
+			.sl = rec->sl,
+			.static_rate = rec->rate,
+			.port = id->port->num,
+			.grh = true,
+			.hop_limit = rec->hop_limit,
+			.traffic_class = rec->traffic_class,
+			.flow_label = rec->flow_label,
+			.dgid = rec->mgid,
+		};
+	}
+	(void)id->fn(id->ctx, id, &ev);
+}
+
+static void on_joined(void *ctx, int status, u16 sa_status, const struct sa_mcmember *rec)
+{
+	tell(ctx, status, rec);
+}
+
+static void on_later(struct loop_task *t, struct now now)
+{
+	struct rdma_mcast *m = container_of(t, struct rdma_mcast, later);
+
+	tell(m, m->err, NULL);
+}
+
+static struct wire_gid mgid_of(const struct rdma_id *id, const union rdma_sockaddr *addr)
+{
+	struct ip_addr ip;
+	struct wire_gid gid;
+
+	if (addr->sa.sa_family == AF_IB)
+		return wire_gid_from_bytes(addr->ib.sib_addr.sib_raw);
+	if (rdma_sockaddr_is_any(addr))
+		return (struct wire_gid){ { 0 } };
+	ip = rdma_sockaddr_ip(addr);
+	/* an IPv6 address in the range of RFC 4391's SA-assigned groups is an MGID already */
+	if (!ip_addr_is_v4(&ip) && ip.raw[0] == 0xff && ip.raw[1] == 0x10 && ip.raw[2] == 0xa0 && ip.raw[3] == 0x1b)
+		return wire_gid_from_bytes(ip.raw);
+	gid = ipif_mgid(id->port->ip, &ip);
+	if (id->ps == RDMA_SPACE_UDP)
+		gid.raw[3] = SIGNATURE_RDMA_CM;
+	return gid;
+}
+
+static int join(struct rdma_mcast *m, const struct sa_mcmember *broadcast, u8 join_state)
+{
+	struct rdma_id *id = m->id;
+	struct sa_mcmember want = *broadcast;
+	u64 comp = SA_COMP(MCMEMBER_COMP_PKEY) | SA_COMP(MCMEMBER_COMP_QKEY) | SA_COMP(MCMEMBER_COMP_SL) |
+		   SA_COMP(MCMEMBER_COMP_FLOW_LABEL) | SA_COMP(MCMEMBER_COMP_TCLASS);
+
+	want.mgid = mgid_of(id, &m->addr);
+	want.port_gid = id->port->wire->attr.gid[0];
+	want.pkey = ipif_pkey(id->port->ip);
+	want.join_state = join_state;
+	if (id->ps == RDMA_SPACE_UDP)
+		want.qkey = RDMA_UDP_QKEY;
+	if (id->qkey)
+		want.qkey = id->qkey;
+	if (id->ps == RDMA_SPACE_IPOIB) {
+		comp |= SA_COMP(MCMEMBER_COMP_RATE_SELECTOR) | SA_COMP(MCMEMBER_COMP_RATE) |
+			SA_COMP(MCMEMBER_COMP_MTU_SELECTOR) | SA_COMP(MCMEMBER_COMP_MTU) |
+			SA_COMP(MCMEMBER_COMP_HOP_LIMIT);
+		want.mtu_sel = want.rate_sel = SA_SELECT_EXACTLY;
+	}
+	m->mcast = sa_mcast_join(id->port->sa, &want, comp, on_joined, m);
+	return m->mcast ? 0 : -ENOMEM;
+}
+
+struct rdma_mcast *rdma_mcast_join(struct rdma_id *id, const union rdma_sockaddr *addr, bool send_only, void *ctx,
+				   int *err)
+{
+	const struct sa_mcmember *broadcast;
+	struct rdma_mcast *m;
+
+	*err = -EINVAL;
+	if (id->type != HCA_QPT_UD || !id->port || id->state == RDMA_IDLE || !rdma_sockaddr_len(addr))
+		return NULL;
+	*err = -ENOMEM;
+	m = calloc(1, sizeof(*m));
+	if (!m)
+		return NULL;
+	m->id = id;
+	m->ctx = ctx;
+	m->addr = *addr;
+	loop_task_init(&m->later, on_later);
+	list_add(&id->mcasts, &m->link);
+	broadcast = ipif_broadcast(id->port->ip);
+	*err = broadcast ? join(m, broadcast, send_only ? 4 : 1) : -EADDRNOTAVAIL;
+	if (*err == -EADDRNOTAVAIL) { /* the link has no broadcast group: told like a refusal */
+		m->err = *err;
+		*err = 0;
+		loop_task_queue(id->host->loop, &m->later);
+	}
+	if (!*err)
+		return m;
+	rdma_mcast_leave(m);
+	return NULL;
+}
+
+void rdma_mcast_leave(struct rdma_mcast *m)
+{
+	loop_task_cancel(&m->later);
+	if (m->mcast)
+		sa_mcast_leave(m->mcast);
+	list_del(&m->link);
+	free(m);
+}
+
+void *rdma_mcast_ctx(const struct rdma_mcast *m)
+{
+	return m->ctx;
+}
+
+struct rdma_id *rdma_mcast_id(const struct rdma_mcast *m)
+{
+	return m->id;
+}

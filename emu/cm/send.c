@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Messages out: each that wants an answer is sent again until it comes, or the tries are used up. IBTA 12.9.8. */
+#include "emu/cm/internal.h"
+
+int cm_send(struct cm_id *id, const u8 *mad)
+{
+	cm_count(id->cm, SENT);
+	return mad_send(id->port->agent, mad, MAD_SIZE, &id->peer, 0, 0, NULL);
+}
+
+void cm_reply_once(struct cm_port *p, const struct mad_addr *to, const u8 *mad)
+{
+	cm_count(p->cm, SENT);
+	(void)mad_send(p->agent, mad, MAD_SIZE, to, 0, 0, NULL);
+}
+
+/* The peer's time to answer, and both ways. */
+u64 cm_response_ns(const struct cm_id *id)
+{
+	return wire_timeout_ns(id->response_timeout) + 2 * wire_timeout_ns(min(id->qp.path.packet_life, (u8)20));
+}
+
+/* A port that is down takes nothing: the tries go on, for it may come back. */
+int cm_send_wait(struct cm_id *id, u64 wait_ns)
+{
+	id->tries = 0;
+	(void)cm_send(id, id->mad);
+	loop_timer_set(id->cm->loop, &id->timer, loop_now(id->cm->loop).ns + wait_ns);
+	return 0;
+}
+
+void cm_answered(struct cm_id *id)
+{
+	loop_timer_cancel(&id->timer);
+}
+
+void cm_wait_longer(struct cm_id *id, u64 ns)
+{
+	loop_timer_set(id->cm->loop, &id->timer, loop_now(id->cm->loop).ns + ns);
+}
+
+static const struct {
+	u16 attr;
+	enum cm_event_type error;
+} waits[] = {
+	{ CM_ATTR_REQ, CM_EVENT_REQ_ERROR },
+	{ CM_ATTR_REP, CM_EVENT_REP_ERROR },
+	{ CM_ATTR_DREQ, CM_EVENT_DREQ_ERROR },
+	{ CM_ATTR_SIDR_REQ, CM_EVENT_SIDR_ERROR },
+};
+
+static enum cm_event_type error_of(u16 attr)
+{
+	size_t i;
+
+	for (i = 0; i + 1 < ARRAY_SIZE(waits); i++)
+		if (waits[i].attr == attr)
+			break;
+	return waits[i].error;
+}
+
+static void give_up(struct cm_id *id)
+{
+	u16 attr = wire_get(id->mad, MAD_ATTR_ID);
+
+	cm_count(id->cm, TIMEOUTS);
+	if (attr == CM_ATTR_REQ || attr == CM_ATTR_REP)
+		(void)cm_send_rej(id, CM_REJ_TIMEOUT, NULL, 0);
+	else if (attr == CM_ATTR_DREQ)
+		cm_id_timewait(id);
+	else
+		cm_id_enter(id, CM_ST_IDLE);
+	if (id->fn)
+		cm_id_tell(id, &(struct cm_event){ .type = error_of(attr) });
+	else if (id->state == CM_ST_IDLE)
+		cm_id_free(id);
+}
+
+void cm_timed_out(struct cm_id *id)
+{
+	if (id->tries++ >= id->max_retries) {
+		give_up(id);
+		return;
+	}
+	cm_count(id->cm, RETRIES);
+	(void)cm_send(id, id->mad);
+	loop_timer_set(id->cm->loop, &id->timer, loop_now(id->cm->loop).ns + cm_response_ns(id));
+}
