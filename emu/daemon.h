@@ -55,6 +55,9 @@ char *daemon_topology_text(struct daemon *d);
 /* control.c */
 extern const struct ctl_command daemon_commands[];
 
+/* addresses.c: what the shim makes of the hosts' IP addresses. 0 or -errno. */
+int daemon_addresses_write(struct daemon *d);
+
 /* confine.c: gives up what the daemon does not need once it runs. */
 void daemon_confine(void);
 

@@ -147,6 +147,8 @@ static void start_servers(struct daemon *d)
 	d->control = ctl_server_create(d->loop, rundir_path(&d->run, RUNDIR_CONTROL, path), daemon_commands, d);
 	if (!d->control)
 		fail("%s: %s", path, strerror(errno));
+	if (daemon_addresses_write(d))
+		fail("%s: the hosts' addresses cannot be written: %s", tree, strerror(errno));
 }
 
 static void stop(struct daemon *d)

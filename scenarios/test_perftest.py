@@ -19,7 +19,7 @@ def free_port():
 def perftest(fabric, tool, *args, iters="200"):
     """Runs server and client; returns the rows of figures that the client printed."""
     common = [tool, "-p", free_port(), "-n", iters, *args]
-    _, out = fabric.pair(("h1", *common), ("h5", *common, "localhost"), timeout=120)
+    _, out = fabric.pair(("h1", *common), ("h5", *common, fabric.ip("h1")), timeout=120)
     rows = RESULT.findall(out)
     assert RESULT.search(out), out
     assert "Failed" not in out and "Completion with error" not in out
@@ -63,3 +63,12 @@ def test_both_directions(shared_fabric, tool):
 @pytest.mark.parametrize("tool", ["ib_send_bw", "ib_send_lat", "ib_read_bw"])
 def test_events(shared_fabric, tool):
     perftest(shared_fabric, tool, "-e", "-s", "1024")
+
+
+@pytest.mark.parametrize("tool", ["ib_send_bw", "ib_write_bw", "ib_read_lat", "ib_atomic_bw"])
+def test_rdma_cm(shared_fabric, tool):
+    perftest(shared_fabric, tool, "-R", *([] if "atomic" in tool else ["-s", "1024"]))
+
+
+def test_rdma_cm_datagrams(shared_fabric):
+    perftest(shared_fabric, "ib_send_lat", "-R", "-c", "UD", "-s", "1024")

@@ -44,6 +44,8 @@ static struct rdma_port *route(struct rdma_id *id, const struct ip_addr *to)
 
 	if (id->port)
 		return id->port;
+	if (ip_addr_is_multicast(to))
+		return rdma_host_active(h);
 	for (i = 0; i < h->nports; i++)
 		if (ipif_reaches(h->port[i].ip, to))
 			return &h->port[i];
@@ -61,15 +63,20 @@ static int resolve_ip(struct rdma_id *id, u32 timeout_ms)
 		own = id->port ? id->port : rdma_host_active(id->host);
 	p = own && !id->port ? own : route(id, &to);
 	source = p ? ipif_source(p->ip, &to) : NULL;
-	if (!p || (!source && !own))
+	if (!p || (!source && !own) || (!own && !ip_addr_is_multicast(&to) && !ipif_reaches(p->ip, &to)))
 		return -ENETUNREACH;
 	if (rdma_sockaddr_is_any(&id->src))
 		rdma_sockaddr_set_ip(&id->src, source && !ip_addr_is_loopback(&to) ? source : &to, port);
 	if (own)
 		return resolve_own(id, own);
-	if (!ipif_reaches(p->ip, &to))
-		return -ENETUNREACH;
 	id->port = p;
+	if (ip_addr_is_multicast(&to)) {
+		struct wire_gid group = ipif_mgid(p->ip, &to);
+
+		resolved(id, &group);
+		rdma_id_tell_later(id, RDMA_EVENT_ADDR_RESOLVED);
+		return 0;
+	}
 	id->resolving = ipif_resolve(p->ip, &to, timeout_ms, on_neighbour, id);
 	if (!id->resolving)
 		return -ENOMEM;

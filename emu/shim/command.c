@@ -222,6 +222,14 @@ static ssize_t read_large(struct shim_file *f, int memfd, void *buf, size_t len,
 	return (ssize_t)size;
 }
 
+/* The fabric is down. Programs that try again and again, with a line in a log each time, are held up. */
+static ssize_t gone(void)
+{
+	usleep(100000);
+	errno = ENODEV;
+	return -1;
+}
+
 ssize_t shim_read(struct shim_file *f, void *buf, size_t len)
 {
 	const size_t first = 64 + UMAD_FIRST;
@@ -237,7 +245,9 @@ ssize_t shim_read(struct shim_file *f, void *buf, size_t len)
 	if (f->kind != UV_UMAD)
 		return REAL(read)(f->fd, buf, len);
 	n = recvmsg(f->fd, &msg, MSG_PEEK | MSG_TRUNC | MSG_CMSG_CLOEXEC);
-	if (n <= 0)
+	if (!n)
+		return gone();
+	if (n < 0)
 		return n;
 	cm = CMSG_FIRSTHDR(&msg);
 	if (cm && cm->cmsg_type == SCM_RIGHTS)

@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/socket.h>
 #include <sys/types.h>
 
 #include "emu/uverbs/proto.h"
@@ -54,5 +55,13 @@ int shim_open(enum uv_kind kind, unsigned int unit, int flags);
 ssize_t shim_write(struct shim_file *f, const void *buf, size_t len);
 ssize_t shim_read(struct shim_file *f, void *buf, size_t len);
 int shim_ioctl(struct shim_file *f, unsigned long request, void *arg);
+
+/* addr.c */
+/* Is it a host of the fabric? Then @to is the address that stands for it. */
+bool shim_addr_out(struct sockaddr_storage *to, const struct sockaddr *sa, socklen_t len);
+/* The address that stands for this host. */
+bool shim_addr_own(struct sockaddr_storage *to, sa_family_t family);
+/* Turns an address that stands for a host back into that host's. */
+void shim_addr_in(struct sockaddr *sa, socklen_t len);
 
 #endif

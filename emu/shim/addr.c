@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * The IP addresses of the fabric's hosts as sockets see them. The machine does not have these addresses: each stands for a
+ * loopback address of its own, which bind, connect and the like use instead, and which is turned back where a program asks.
+ * So programs that first talk over TCP or UDP reach each other by the addresses that rdma_cm knows.
+ */
+#include <arpa/inet.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "emu/shim/shim.h"
+
+#define NAME_MAX_LEN 64
+
+struct pair {
+	struct in6_addr fabric;
+	uint32_t loopback; /* network order */
+};
+
+static struct pair *pairs;
+static size_t npairs;
+static struct in6_addr own4, own6;
+static uint32_t own_loopback;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static int parse(const char *text, struct in6_addr *a)
+{
+	struct in_addr v4;
+
+	if (inet_pton(AF_INET, text, &v4) == 1) {
+		memset(a, 0, sizeof(*a));
+		a->s6_addr[10] = a->s6_addr[11] = 0xff;
+		memcpy(a->s6_addr + 12, &v4, 4);
+		return 1;
+	}
+	return inet_pton(AF_INET6, text, a) == 1;
+}
+
+static void add(const char *host, const char *fabric, const char *loopback)
+{
+	struct pair p, *grown;
+
+	if (!parse(fabric, &p.fabric) || inet_pton(AF_INET, loopback, &p.loopback) != 1)
+		return;
+	grown = realloc(pairs, (npairs + 1) * sizeof(*pairs));
+	if (!grown)
+		return;
+	pairs = grown;
+	pairs[npairs++] = p;
+	if (strcmp(host, getenv("MUSLIN_HOST")))
+		return;
+	if (!own_loopback)
+		own_loopback = p.loopback;
+	if (IN6_IS_ADDR_V4MAPPED(&p.fabric) && IN6_IS_ADDR_UNSPECIFIED(&own4))
+		own4 = p.fabric;
+	else if (!IN6_IS_ADDR_V4MAPPED(&p.fabric) && IN6_IS_ADDR_UNSPECIFIED(&own6))
+		own6 = p.fabric;
+}
+
+/* Lines of host, address, loopback address. */
+static void load(void)
+{
+	char path[SHIM_PATH_MAX], line[256], host[NAME_MAX_LEN + 1], fabric[INET6_ADDRSTRLEN + 1], loop[INET_ADDRSTRLEN + 1];
+	FILE *f;
+
+	if (!shim_active())
+		return;
+	snprintf(path, sizeof(path), "%s/addresses", getenv("MUSLIN_TREE"));
+	f = REAL(fopen)(path, "re");
+	if (!f)
+		return;
+	while (fgets(line, sizeof(line), f))
+		if (sscanf(line, "%64s %46s %16s", host, fabric, loop) == 3)
+			add(host, fabric, loop);
+	fclose(f);
+}
+
+static struct in6_addr as_v6(const struct sockaddr *sa)
+{
+	struct in6_addr a = IN6ADDR_ANY_INIT;
+
+	if (sa->sa_family == AF_INET6)
+		return ((const struct sockaddr_in6 *)(const void *)sa)->sin6_addr;
+	a.s6_addr[10] = a.s6_addr[11] = 0xff;
+	memcpy(a.s6_addr + 12, &((const struct sockaddr_in *)(const void *)sa)->sin_addr, 4);
+	return a;
+}
+
+static int is_ip(const struct sockaddr *sa, socklen_t len)
+{
+	return sa && ((sa->sa_family == AF_INET && len >= sizeof(struct sockaddr_in)) ||
+		      (sa->sa_family == AF_INET6 && len >= sizeof(struct sockaddr_in6)));
+}
+
+static void set_loopback(struct sockaddr *sa, uint32_t loopback)
+{
+	if (sa->sa_family == AF_INET) {
+		((struct sockaddr_in *)(void *)sa)->sin_addr.s_addr = loopback;
+	} else {
+		struct sockaddr_in6 *in6 = (void *)sa;
+
+		memset(&in6->sin6_addr, 0, sizeof(in6->sin6_addr));
+		in6->sin6_addr.s6_addr[10] = in6->sin6_addr.s6_addr[11] = 0xff;
+		memcpy(in6->sin6_addr.s6_addr + 12, &loopback, 4);
+		in6->sin6_scope_id = 0;
+	}
+}
+
+bool shim_addr_out(struct sockaddr_storage *to, const struct sockaddr *sa, socklen_t len)
+{
+	struct in6_addr a;
+	size_t i;
+
+	if (!is_ip(sa, len) || len > sizeof(*to))
+		return false;
+	pthread_once(&once, load);
+	a = as_v6(sa);
+	for (i = 0; i < npairs; i++) {
+		if (memcmp(&pairs[i].fabric, &a, sizeof(a)))
+			continue;
+		memcpy(to, sa, len);
+		set_loopback((struct sockaddr *)to, pairs[i].loopback);
+		return true;
+	}
+	return false;
+}
+
+bool shim_addr_own(struct sockaddr_storage *to, sa_family_t family)
+{
+	pthread_once(&once, load);
+	if (!own_loopback)
+		return false;
+	memset(to, 0, sizeof(*to));
+	to->ss_family = family;
+	set_loopback((struct sockaddr *)to, own_loopback);
+	return true;
+}
+
+/* An IPv4 socket gets the IPv4 address that the loopback address stands for, an IPv6 one the IPv6 address. */
+void shim_addr_in(struct sockaddr *sa, socklen_t len)
+{
+	struct in6_addr a;
+	uint32_t loopback;
+	size_t i;
+
+	if (!is_ip(sa, len))
+		return;
+	a = as_v6(sa);
+	if (!IN6_IS_ADDR_V4MAPPED(&a) || a.s6_addr[12] != 127)
+		return;
+	pthread_once(&once, load);
+	memcpy(&loopback, a.s6_addr + 12, 4);
+	for (i = 0; i < npairs; i++) {
+		if (pairs[i].loopback != loopback ||
+		    IN6_IS_ADDR_V4MAPPED(&pairs[i].fabric) != (sa->sa_family == AF_INET))
+			continue;
+		if (sa->sa_family == AF_INET)
+			memcpy(&((struct sockaddr_in *)(void *)sa)->sin_addr, pairs[i].fabric.s6_addr + 12, 4);
+		else
+			((struct sockaddr_in6 *)(void *)sa)->sin6_addr = pairs[i].fabric;
+		return;
+	}
+}

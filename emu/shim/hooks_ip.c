@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Calls on sockets that carry IP addresses. */
+#include <errno.h>
+#include <netinet/in.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "emu/shim/shim.h"
+
+/* glibc declares these with a union of pointers for the address. */
+#define ADDR(a) ((a).__sockaddr__)
+
+int bind(int fd, __CONST_SOCKADDR_ARG addr, socklen_t len)
+{
+	struct sockaddr_storage to;
+
+	return REAL(bind)(fd, shim_addr_out(&to, ADDR(addr), len) ? (struct sockaddr *)&to : ADDR(addr), len);
+}
+
+static bool is_unbound(int fd)
+{
+	struct sockaddr_storage st;
+	socklen_t len = sizeof(st);
+
+	if (REAL(getsockname)(fd, (struct sockaddr *)&st, &len))
+		return false;
+	if (st.ss_family == AF_INET)
+		return ((struct sockaddr_in *)&st)->sin_addr.s_addr == INADDR_ANY && !((struct sockaddr_in *)&st)->sin_port;
+	return st.ss_family == AF_INET6 && IN6_IS_ADDR_UNSPECIFIED(&((struct sockaddr_in6 *)&st)->sin6_addr) &&
+	       !((struct sockaddr_in6 *)&st)->sin6_port;
+}
+
+/* The peer is to see this host's address, not the loopback's first one. */
+static void bind_own(int fd, sa_family_t family)
+{
+	struct sockaddr_storage own;
+	int on = 1;
+
+	if (!is_unbound(fd) || !shim_addr_own(&own, family))
+		return;
+	setsockopt(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &on, sizeof(on));
+	REAL(bind)(fd, (struct sockaddr *)&own,
+		   family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6));
+}
+
+int connect(int fd, __CONST_SOCKADDR_ARG addr, socklen_t len)
+{
+	struct sockaddr_storage to;
+	int saved = errno;
+
+	if (!shim_addr_out(&to, ADDR(addr), len))
+		return REAL(connect)(fd, ADDR(addr), len);
+	bind_own(fd, to.ss_family);
+	errno = saved;
+	return REAL(connect)(fd, (struct sockaddr *)&to, len);
+}
+
+/* An IPv4 datagram from a socket that is bound to no address says from where it comes. */
+static ssize_t send_from_own(int fd, const struct msghdr *msg, int flags)
+{
+	union {
+		struct cmsghdr hdr;
+		char room[CMSG_SPACE(sizeof(struct in_pktinfo))];
+	} control = { 0 };
+	struct sockaddr_storage own, bound;
+	socklen_t len = sizeof(bound);
+	struct in_pktinfo info = { 0 };
+	struct msghdr m = *msg;
+
+	if (msg->msg_controllen || REAL(getsockname)(fd, (struct sockaddr *)&bound, &len) || bound.ss_family != AF_INET ||
+	    ((struct sockaddr_in *)&bound)->sin_addr.s_addr != INADDR_ANY || !shim_addr_own(&own, AF_INET))
+		return REAL(sendmsg)(fd, msg, flags);
+	info.ipi_spec_dst = ((struct sockaddr_in *)&own)->sin_addr;
+	control.hdr.cmsg_level = IPPROTO_IP;
+	control.hdr.cmsg_type = IP_PKTINFO;
+	control.hdr.cmsg_len = CMSG_LEN(sizeof(info));
+	memcpy(CMSG_DATA(&control.hdr), &info, sizeof(info));
+	m.msg_control = &control;
+	m.msg_controllen = sizeof(control);
+	return REAL(sendmsg)(fd, &m, flags);
+}
+
+ssize_t sendmsg(int fd, const struct msghdr *msg, int flags)
+{
+	struct sockaddr_storage to;
+	struct msghdr m;
+
+	if (!msg || !shim_addr_out(&to, msg->msg_name, msg->msg_namelen))
+		return REAL(sendmsg)(fd, msg, flags);
+	m = *msg;
+	m.msg_name = &to;
+	return send_from_own(fd, &m, flags);
+}
+
+ssize_t sendto(int fd, const void *buf, size_t n, int flags, __CONST_SOCKADDR_ARG addr, socklen_t len)
+{
+	struct iovec iov = { (void *)(uintptr_t)buf, n };
+	struct sockaddr_storage to;
+	struct msghdr m = { .msg_name = &to, .msg_namelen = len, .msg_iov = &iov, .msg_iovlen = 1 };
+
+	if (!shim_addr_out(&to, ADDR(addr), len))
+		return REAL(sendto)(fd, buf, n, flags, ADDR(addr), len);
+	return send_from_own(fd, &m, flags);
+}
+
+ssize_t recvfrom(int fd, void *buf, size_t n, int flags, __SOCKADDR_ARG addr, socklen_t *len)
+{
+	ssize_t got = REAL(recvfrom)(fd, buf, n, flags, ADDR(addr), len);
+
+	if (got >= 0 && ADDR(addr) && len)
+		shim_addr_in(ADDR(addr), *len);
+	return got;
+}
+
+ssize_t recvmsg(int fd, struct msghdr *msg, int flags)
+{
+	ssize_t got = REAL(recvmsg)(fd, msg, flags);
+
+	if (got >= 0 && msg->msg_name)
+		shim_addr_in(msg->msg_name, msg->msg_namelen);
+	return got;
+}
+
+#define NAMES(name)                                                 \
+	int name(int fd, __SOCKADDR_ARG addr, socklen_t *len)       \
+	{                                                           \
+		int got = REAL(name)(fd, ADDR(addr), len);          \
+                                                                    \
+		if (got >= 0 && ADDR(addr) && len)                  \
+			shim_addr_in(ADDR(addr), *len);             \
+		return got;                                         \
+	}
+NAMES(getsockname)
+NAMES(getpeername)
+NAMES(accept)
+
+int accept4(int fd, __SOCKADDR_ARG addr, socklen_t *len, int flags)
+{
+	int got = REAL(accept4)(fd, ADDR(addr), len, flags);
+
+	if (got >= 0 && ADDR(addr) && len)
+		shim_addr_in(ADDR(addr), *len);
+	return got;
+}
