@@ -15,31 +15,68 @@
 
 #include "emu/shim/shim.h"
 
-#define UMAD_FIRST 256 /* bytes of data that a short read() of a long record gets */
+#define ANSWER_MAX 8192 /* bytes: more than any command answers */
+#define UMAD_FIRST 256  /* bytes of data that a short read() of a long record gets */
+
+static struct shim_file *file_new(enum uv_kind kind, unsigned int unit)
+{
+	struct shim_file *f = calloc(1, sizeof(*f));
+
+	if (!f)
+		return NULL;
+	f->kind = kind;
+	f->unit = unit;
+	f->fd = f->rpc = f->kick = -1;
+	f->pid = getpid();
+	return f;
+}
+
+/* The doorbells, and a thread for copies where they are needed. */
+static int uverbs_setup(struct shim_file *f, const struct uv_opened *opened)
+{
+	if (f->kick >= 0)
+		f->kick = shim_private_add(f->kick);
+	f->shared = mmap(NULL, UV_SHARED_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, f->fd, 0);
+	if (f->shared == MAP_FAILED) {
+		f->shared = NULL;
+		return -ENOMEM;
+	}
+	return opened->copy ? shim_copy_start(f->kind, f->unit, f->cookie) : 0;
+}
+
+static void file_drop(struct shim_file *f)
+{
+	if (f->shared)
+		munmap(f->shared, UV_SHARED_SIZE);
+	if (f->fd >= 0)
+		REAL(close)(f->fd);
+	if (f->kick >= 0)
+		shim_private_close(f->kick);
+	if (f->rpc >= 0)
+		shim_private_close(f->rpc);
+	free(f);
+}
 
 int shim_open(enum uv_kind kind, unsigned int unit, int flags)
 {
-	struct shim_file *f = calloc(1, sizeof(*f));
-	int fds[2] = { -1, -1 }, err;
+	struct shim_file *f = file_new(kind, unit);
+	struct uv_opened opened = { 0 };
+	int fds[2] = { -1, -1 }, err = -ENOMEM;
 
-	if (!f) {
-		errno = ENOMEM;
-		return -1;
+	if (f)
+		err = shim_connect(kind, unit, 0, fds, &f->rpc, &opened);
+	if (!err) {
+		f->cookie = opened.cookie;
+		f->fd = fds[0];
+		f->kick = fds[1];
+		if (kind == UV_UVERBS)
+			err = uverbs_setup(f, &opened);
 	}
-	err = shim_connect(kind, unit, fds, &f->rpc);
-	if (err < 0) {
-		free(f);
+	if (err) {
+		if (f)
+			file_drop(f);
 		errno = -err;
 		return -1;
-	}
-	f->kind = kind;
-	f->fd = fds[0];
-	f->kick = fds[1];
-	f->pid = getpid();
-	if (kind == UV_UVERBS) {
-		f->shared = mmap(NULL, UV_SHARED_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, f->fd, 0);
-		if (f->shared == MAP_FAILED)
-			f->shared = NULL;
 	}
 	if (!(flags & O_CLOEXEC))
 		fcntl(f->fd, F_SETFD, 0);
@@ -60,29 +97,34 @@ static void ring(struct shim_file *f, uint32_t handle)
 		return; /* the eventfd is full: the daemon will wake */
 }
 
-/* The two commands of the data path. */
-static bool fast(struct shim_file *f, const struct ib_uverbs_cmd_hdr *hdr, const void *body, size_t len)
+/* The two commands of the data path: 1 done, 0 for the daemon to do, -1 with errno. */
+static int fast(struct shim_file *f, const struct ib_uverbs_cmd_hdr *hdr, const void *body, size_t len)
 {
 	if (!f->shared)
-		return false;
+		return 0;
 	if (hdr->command == IB_USER_VERBS_CMD_POST_SEND && len >= sizeof(struct ib_uverbs_post_send)) {
 		const struct ib_uverbs_post_send *cmd = body;
+		uint32_t h = cmd->qp_handle;
 
-		if (cmd->qp_handle >= UV_HANDLES || cmd->wr_count)
-			return false;
-		ring(f, cmd->qp_handle);
-		return true;
+		if (h >= UV_HANDLES || cmd->wr_count)
+			return 0;
+		if (!(__atomic_load_n(&f->shared->ready[h / 64], __ATOMIC_ACQUIRE) & 1ull << h % 64)) {
+			errno = EINVAL;
+			return -1;
+		}
+		ring(f, h);
+		return 1;
 	}
 	if (hdr->command == IB_USER_VERBS_CMD_REQ_NOTIFY_CQ && len >= sizeof(struct ib_uverbs_req_notify_cq)) {
 		const struct ib_uverbs_req_notify_cq *cmd = body;
 
 		if (cmd->cq_handle >= UV_HANDLES)
-			return false;
+			return 0;
 		__atomic_store_n(&f->shared->arm[cmd->cq_handle], cmd->solicited_only ? UV_ARM_SOLICITED : UV_ARM_NEXT,
 				 __ATOMIC_SEQ_CST);
-		return true;
+		return 1;
 	}
-	return false;
+	return 0;
 }
 
 /* Where the answer goes, and a descriptor that the command names. */
@@ -90,26 +132,33 @@ struct reply {
 	void *to;
 	size_t room;
 	int fd;
+	bool channel; /* the descriptor that comes is a completion channel */
 };
 
 static void verbs_reply(const uint8_t *buf, size_t len, struct reply *r)
 {
-	const struct ib_uverbs_cmd_hdr *hdr = (const void *)buf;
-	size_t channel;
-	uint64_t to;
+	struct ib_uverbs_cmd_hdr hdr;
+	struct ib_uverbs_ex_cmd_hdr ex = { 0 };
+	size_t at = sizeof(hdr), channel;
+	uint64_t to = 0;
 
-	memcpy(&to, buf + sizeof(*hdr), sizeof(to));
-	r->to = (void *)(uintptr_t)to;
-	r->room = (size_t)hdr->out_words * 4;
-	channel = sizeof(*hdr) + offsetof(struct ib_uverbs_create_cq, comp_channel);
-	if (hdr->command & IB_USER_VERBS_CMD_FLAG_EXTENDED) {
-		const struct ib_uverbs_ex_cmd_hdr *ex = (const void *)(hdr + 1);
-
-		r->room = ((size_t)hdr->out_words + ex->provider_out_words) * 8;
-		channel = sizeof(*hdr) + sizeof(*ex) + offsetof(struct ib_uverbs_ex_create_cq, comp_channel);
+	memcpy(&hdr, buf, sizeof(hdr));
+	r->room = (size_t)hdr.out_words * 4;
+	channel = at + offsetof(struct ib_uverbs_create_cq, comp_channel);
+	if (hdr.command & IB_USER_VERBS_CMD_FLAG_EXTENDED) {
+		if (len < at + sizeof(ex))
+			return;
+		memcpy(&ex, buf + at, sizeof(ex));
+		to = ex.response;
+		r->room = ((size_t)hdr.out_words + ex.provider_out_words) * 8;
+		channel = at + sizeof(ex) + offsetof(struct ib_uverbs_ex_create_cq, comp_channel);
+	} else if (len >= at + sizeof(to) && hdr.out_words) {
+		memcpy(&to, buf + at, sizeof(to));
 	}
-	if ((hdr->command & 0xff) == IB_USER_VERBS_CMD_CREATE_CQ && len >= channel + 4)
+	r->to = (void *)(uintptr_t)to;
+	if ((hdr.command & 0xff) == IB_USER_VERBS_CMD_CREATE_CQ && len >= channel + 4)
 		memcpy(&r->fd, buf + channel, 4);
+	r->channel = hdr.command == IB_USER_VERBS_CMD_CREATE_COMP_CHANNEL;
 }
 
 static void cm_reply(const uint8_t *buf, size_t len, struct reply *r)
@@ -145,13 +194,22 @@ static size_t with_option(const void *buf, size_t len, uint8_t *to, size_t room)
 	return len + opt.optlen;
 }
 
+static void channel_watch(struct shim_file *parent, int fd)
+{
+	struct shim_file *f = file_new(SHIM_CHANNEL, 0);
+
+	if (!f)
+		return; /* the daemon keeps it until the file is closed */
+	f->parent = parent;
+	shim_file_add(fd, f);
+}
+
 static ssize_t command(struct shim_file *f, const void *buf, size_t len)
 {
-	static __thread uint8_t out[UV_MESSAGE_MAX];
-	uint8_t value[2048];
 	struct reply r = { .fd = -1 };
-	size_t out_len = sizeof(out) - sizeof(struct uv_answer);
-	int result, fd = -1;
+	uint8_t out[ANSWER_MAX], value[2048];
+	size_t out_len = sizeof(out);
+	int result, fd = -1, rpc = shim_file_rpc(f);
 
 	if (f->kind == UV_UVERBS)
 		verbs_reply(buf, len, &r);
@@ -163,13 +221,15 @@ static ssize_t command(struct shim_file *f, const void *buf, size_t len)
 		buf = longer ? value : buf;
 		len = longer ? longer : len;
 	}
-	result = shim_call(f->rpc, UV_WRITE, 0, buf, len, r.fd, out, &out_len, &fd);
+	result = rpc < 0 ? rpc : shim_call(rpc, UV_WRITE, 0, buf, len, r.fd, out, &out_len, &fd);
 	if (result < 0) {
 		errno = -result;
 		return -1;
 	}
 	if (fd >= 0 && out_len >= 4)
 		memcpy(out, &fd, 4); /* the answer's first member is the descriptor */
+	if (fd >= 0 && r.channel)
+		channel_watch(f, fd);
 	if (r.to && out_len)
 		memcpy(r.to, out, out_len < r.room ? out_len : r.room);
 	return result;
@@ -179,6 +239,7 @@ ssize_t shim_write(struct shim_file *f, const void *buf, size_t len)
 {
 	const struct ib_uverbs_cmd_hdr *hdr = buf;
 	ssize_t n;
+	int done;
 
 	if (f->kind == UV_UMAD || f->kind == UV_ISSM)
 		return REAL(write)(f->fd, buf, len);
@@ -186,8 +247,9 @@ ssize_t shim_write(struct shim_file *f, const void *buf, size_t len)
 		errno = EINVAL;
 		return -1;
 	}
-	if (f->kind == UV_UVERBS && fast(f, hdr, hdr + 1, len - sizeof(*hdr)))
-		return (ssize_t)len;
+	done = f->kind == UV_UVERBS ? fast(f, hdr, hdr + 1, len - sizeof(*hdr)) : 0;
+	if (done)
+		return done < 0 ? -1 : (ssize_t)len;
 	for (;;) {
 		const struct rdma_ucm_cmd_hdr *cm = buf;
 		struct pollfd p = { .fd = f->fd, .events = POLLIN };
@@ -271,7 +333,7 @@ ssize_t shim_read(struct shim_file *f, void *buf, size_t len)
 int shim_ioctl(struct shim_file *f, unsigned long request, void *arg)
 {
 	size_t len = _IOC_SIZE(request);
-	int result;
+	int result, rpc;
 
 	if (f->kind != UV_UMAD || !arg) {
 		/* no argument is copied: ENABLE_PKEY has none */
@@ -281,7 +343,8 @@ int shim_ioctl(struct shim_file *f, unsigned long request, void *arg)
 		}
 		len = 0;
 	}
-	result = shim_call(f->rpc, UV_IOCTL, (unsigned int)request, arg, len, -1, arg, &len, NULL);
+	rpc = shim_file_rpc(f);
+	result = rpc < 0 ? rpc : shim_call(rpc, UV_IOCTL, (unsigned int)request, arg, len, -1, arg, &len, NULL);
 	if (result < 0) {
 		errno = -result;
 		return -1;

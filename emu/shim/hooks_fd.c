@@ -2,6 +2,7 @@
 /* Calls on descriptors. */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/close_range.h>
 #include <linux/netlink.h>
 #include <pthread.h>
 #include <sched.h>
@@ -28,6 +29,14 @@ ssize_t read(int fd, void *buf, size_t len)
 	return f ? shim_read(f, buf, len) : REAL(read)(fd, buf, len);
 }
 
+ssize_t __read_chk(int fd, void *buf, size_t len, size_t room);
+ssize_t __read_chk(int fd, void *buf, size_t len, size_t room)
+{
+	struct shim_file *f = len <= room ? shim_file_get(fd) : NULL;
+
+	return f ? shim_read(f, buf, len) : REAL(__read_chk)(fd, buf, len, room);
+}
+
 int ioctl(int fd, unsigned long request, ...)
 {
 	struct shim_file *f = shim_file_get(fd);
@@ -40,10 +49,39 @@ int ioctl(int fd, unsigned long request, ...)
 	return f ? shim_ioctl(f, request, arg) : REAL(ioctl)(fd, request, arg);
 }
 
+/* A program that closes all there is does not mean what it has not opened. */
 int close(int fd)
 {
+	if (shim_private(fd)) {
+		errno = EBADF;
+		return -1;
+	}
 	shim_file_forget(fd);
 	return REAL(close)(fd);
+}
+
+int close_range(unsigned int first, unsigned int last, int flags)
+{
+	int keep;
+
+	if (!(flags & CLOSE_RANGE_CLOEXEC))
+		shim_file_forget_range(first, last);
+	while (first <= last && (keep = shim_private_next(first, last)) >= 0) {
+		if ((unsigned int)keep > first && REAL(close_range)(first, (unsigned int)keep - 1, flags))
+			return -1;
+		first = (unsigned int)keep + 1;
+	}
+	return first <= last ? REAL(close_range)(first, last, flags) : 0;
+}
+
+void closefrom(int first)
+{
+	unsigned int from = first < 0 ? 0 : (unsigned int)first;
+
+	if (!close_range(from, ~0u, 0))
+		return;
+	for (; from < (unsigned int)sysconf(_SC_OPEN_MAX); from++)
+		close((int)from);
 }
 
 int dup(int fd)

@@ -9,29 +9,16 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "emu/shim/shim.h"
-
-#define UVERBS_MAJOR 231
-
-/* Counters and states are brought up to date when somebody looks. */
-static const char *looked_at(const char *path, char *buf, enum uv_kind *kind, unsigned int *unit)
-{
-	const char *to = shim_path(path, buf, kind, unit);
-
-	if (to == buf && (!kind || *kind == UV_KINDS))
-		shim_refresh();
-	return to;
-}
 
 static int open_path(int dir, const char *path, int flags, mode_t mode)
 {
 	char buf[SHIM_PATH_MAX];
 	enum uv_kind kind;
 	unsigned int unit;
-	const char *to = looked_at(path, buf, &kind, &unit);
+	const char *to = shim_look(path, buf, &kind, &unit);
 
 	if (to == buf && kind != UV_KINDS)
 		return shim_open(kind, unit, flags);
@@ -96,21 +83,38 @@ FILE *fopen(const char *path, const char *mode)
 {
 	char buf[SHIM_PATH_MAX];
 
-	return REAL(fopen)(looked_at(path, buf, NULL, NULL), mode);
+	return REAL(fopen)(shim_look(path, buf, NULL, NULL), mode);
 }
 
 FILE *fopen64(const char *path, const char *mode)
 {
 	char buf[SHIM_PATH_MAX];
 
-	return REAL(fopen64)(looked_at(path, buf, NULL, NULL), mode);
+	return REAL(fopen64)(shim_look(path, buf, NULL, NULL), mode);
+}
+
+FILE *freopen(const char *path, const char *mode, FILE *f)
+{
+	char buf[SHIM_PATH_MAX];
+
+	return REAL(freopen)(shim_look(path, buf, NULL, NULL), mode, f);
+}
+
+int creat(const char *path, mode_t mode)
+{
+	return open_path(AT_FDCWD, path, O_CREAT | O_WRONLY | O_TRUNC, mode);
+}
+
+int creat64(const char *path, mode_t mode)
+{
+	return open_path(AT_FDCWD, path, O_CREAT | O_WRONLY | O_TRUNC, mode);
 }
 
 DIR *opendir(const char *path)
 {
 	char buf[SHIM_PATH_MAX];
 
-	return REAL(opendir)(looked_at(path, buf, NULL, NULL));
+	return REAL(opendir)(shim_look(path, buf, NULL, NULL));
 }
 
 int scandir(const char *path, struct dirent ***list, int (*filter)(const struct dirent *),
@@ -118,7 +122,7 @@ int scandir(const char *path, struct dirent ***list, int (*filter)(const struct 
 {
 	char buf[SHIM_PATH_MAX];
 
-	return REAL(scandir)(looked_at(path, buf, NULL, NULL), list, filter, cmp);
+	return REAL(scandir)(shim_look(path, buf, NULL, NULL), list, filter, cmp);
 }
 
 int scandir64(const char *path, struct dirent64 ***list, int (*filter)(const struct dirent64 *),
@@ -126,135 +130,31 @@ int scandir64(const char *path, struct dirent64 ***list, int (*filter)(const str
 {
 	char buf[SHIM_PATH_MAX];
 
-	return REAL(scandir64)(looked_at(path, buf, NULL, NULL), list, filter, cmp);
+	return REAL(scandir64)(shim_look(path, buf, NULL, NULL), list, filter, cmp);
 }
 
-/* A device file is a character device of the kernel's numbers. */
-static dev_t device_number(enum uv_kind kind, unsigned int unit)
-{
-	switch (kind) {
-	case UV_UVERBS:
-		return makedev(UVERBS_MAJOR, 192 + unit);
-	case UV_ISSM:
-		return makedev(UVERBS_MAJOR, 64 + unit);
-	case UV_RDMA_CM:
-		return makedev(10, 58);
-	default:
-		return makedev(UVERBS_MAJOR, unit);
+#define ON_PATH(type, name, params, args)                          \
+	type name params;                                          \
+	type name params                                           \
+	{                                                          \
+		char buf[SHIM_PATH_MAX];                           \
+		const char *to = shim_look(path, buf, NULL, NULL); \
+                                                                   \
+		return REAL(name) args;                            \
 	}
-}
-
-#define STAT(name, type)                                                      \
-	int name(const char *path, struct type *st)                           \
-	{                                                                     \
-		char buf[SHIM_PATH_MAX];                                      \
-		enum uv_kind kind;                                            \
-		unsigned int unit;                                            \
-		int err = REAL(name)(looked_at(path, buf, &kind, &unit), st); \
-                                                                              \
-		if (!err && kind != UV_KINDS) {                               \
-			st->st_mode = S_IFCHR | 0666;                         \
-			st->st_rdev = device_number(kind, unit);              \
-		}                                                             \
-		return err;                                                   \
-	}
-STAT(stat, stat)
-STAT(lstat, stat)
-STAT(stat64, stat64)
-STAT(lstat64, stat64)
-
-int fstatat(int dir, const char *path, struct stat *st, int flags)
-{
-	char buf[SHIM_PATH_MAX];
-	enum uv_kind kind;
-	unsigned int unit;
-	int err = REAL(fstatat)(dir, looked_at(path, buf, &kind, &unit), st, flags);
-
-	if (!err && kind != UV_KINDS) {
-		st->st_mode = S_IFCHR | 0666;
-		st->st_rdev = device_number(kind, unit);
-	}
-	return err;
-}
-
-int fstat(int fd, struct stat *st)
-{
-	const struct shim_file *f;
-	int err = REAL(fstat)(fd, st);
-
-	f = err ? NULL : shim_file_get(fd);
-	if (f) {
-		st->st_mode = S_IFCHR | 0666;
-		st->st_rdev = device_number(f->kind, 0);
-	}
-	return err;
-}
-
-int fstat64(int fd, struct stat64 *st)
-{
-	const struct shim_file *f;
-	int err = REAL(fstat64)(fd, st);
-
-	f = err ? NULL : shim_file_get(fd);
-	if (f) {
-		st->st_mode = S_IFCHR | 0666;
-		st->st_rdev = device_number(f->kind, 0);
-	}
-	return err;
-}
-
-int access(const char *path, int mode)
-{
-	char buf[SHIM_PATH_MAX];
-
-	return REAL(access)(looked_at(path, buf, NULL, NULL), mode);
-}
-
-ssize_t readlink(const char *path, char *to, size_t len)
-{
-	char buf[SHIM_PATH_MAX];
-
-	return REAL(readlink)(looked_at(path, buf, NULL, NULL), to, len);
-}
-
-char *realpath(const char *path, char *to)
-{
-	char buf[SHIM_PATH_MAX];
-
-	return REAL(realpath)(looked_at(path, buf, NULL, NULL), to);
-}
-
-int glob(const char *pattern, int flags, int (*err)(const char *path, int err), glob_t *g)
-{
-	char buf[SHIM_PATH_MAX];
-
-	return REAL(glob)(looked_at(pattern, buf, NULL, NULL), flags, err, g);
-}
-
-int chdir(const char *path)
-{
-	char buf[SHIM_PATH_MAX];
-
-	return REAL(chdir)(looked_at(path, buf, NULL, NULL));
-}
-
-int faccessat(int dir, const char *path, int mode, int flags)
-{
-	char buf[SHIM_PATH_MAX];
-
-	return REAL(faccessat)(dir, looked_at(path, buf, NULL, NULL), mode, flags);
-}
-
-int eaccess(const char *path, int mode)
-{
-	char buf[SHIM_PATH_MAX];
-
-	return REAL(eaccess)(looked_at(path, buf, NULL, NULL), mode);
-}
-
-int euidaccess(const char *path, int mode)
-{
-	char buf[SHIM_PATH_MAX];
-
-	return REAL(euidaccess)(looked_at(path, buf, NULL, NULL), mode);
-}
+ON_PATH(int, access, (const char *path, int mode), (to, mode))
+ON_PATH(int, eaccess, (const char *path, int mode), (to, mode))
+ON_PATH(int, euidaccess, (const char *path, int mode), (to, mode))
+ON_PATH(int, faccessat, (int dir, const char *path, int mode, int flags), (dir, to, mode, flags))
+ON_PATH(ssize_t, readlink, (const char *path, char *link, size_t len), (to, link, len))
+ON_PATH(ssize_t, readlinkat, (int dir, const char *path, char *link, size_t len), (dir, to, link, len))
+ON_PATH(ssize_t, __readlink_chk, (const char *path, char *link, size_t len, size_t room), (to, link, len, room))
+ON_PATH(ssize_t, __readlinkat_chk, (int dir, const char *path, char *link, size_t len, size_t room),
+	(dir, to, link, len, room))
+ON_PATH(char *, realpath, (const char *path, char *resolved), (to, resolved))
+ON_PATH(char *, __realpath_chk, (const char *path, char *resolved, size_t room), (to, resolved, room))
+ON_PATH(char *, canonicalize_file_name, (const char *path), (to))
+ON_PATH(int, chdir, (const char *path), (to))
+ON_PATH(int, glob, (const char *path, int flags, int (*err)(const char *at, int code), glob_t *g), (to, flags, err, g))
+ON_PATH(int, glob64, (const char *path, int flags, int (*err)(const char *at, int code), glob64_t *g),
+	(to, flags, err, g))

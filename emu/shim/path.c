@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Which paths are ours: those of RDMA devices, which lead into the host's tree. */
 #include <dlfcn.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,14 +30,15 @@ bool shim_active(void)
 	return getenv("MUSLIN_TREE") && getenv("MUSLIN_SOCKET") && getenv("MUSLIN_HOST");
 }
 
-void shim_refresh(void)
+static void refresh(void)
 {
-	int fds[2], rpc;
+	int fds[2], rpc, saved = errno;
 
-	if (shim_connect(UV_SYSFS, 0, fds, &rpc))
-		return;
-	shim_call(rpc, UV_REFRESH, 0, NULL, 0, -1, NULL, NULL, NULL);
-	REAL(close)(rpc);
+	if (!shim_connect(UV_SYSFS, 0, 0, fds, &rpc, NULL)) {
+		shim_call(rpc, UV_REFRESH, 0, NULL, 0, -1, NULL, NULL, NULL);
+		shim_private_close(rpc);
+	}
+	errno = saved;
 }
 
 static bool has_prefix(const char *path)
@@ -85,4 +87,17 @@ const char *shim_path(const char *path, char *buf, enum uv_kind *dev, unsigned i
 	    SHIM_PATH_MAX)
 		return path;
 	return buf;
+}
+
+/* Counters and states are brought up to date when somebody looks; the tree itself is made at the first look. */
+const char *shim_look(const char *path, char *buf, enum uv_kind *dev, unsigned int *unit)
+{
+	static bool made;
+	const char *to = shim_path(path, buf, dev, unit);
+
+	if (to == buf && (!made || !dev || *dev == UV_KINDS)) {
+		refresh();
+		made = true;
+	}
+	return to;
 }

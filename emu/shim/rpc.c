@@ -15,6 +15,16 @@
 /* One request at a time in a process: they are rare, and a connection has one answer for each. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
+void shim_rpc_lock(void)
+{
+	pthread_mutex_lock(&lock);
+}
+
+void shim_rpc_unlock(void)
+{
+	pthread_mutex_unlock(&lock);
+}
+
 static int send_request(int rpc, const struct uv_request *req, const void *in, size_t len, int fd)
 {
 	struct iovec iov[2] = { { (void *)(uintptr_t)req, sizeof(*req) }, { (void *)(uintptr_t)in, len } };
@@ -36,7 +46,9 @@ static int send_request(int rpc, const struct uv_request *req, const void *in, s
 	do {
 		n = sendmsg(rpc, &msg, MSG_NOSIGNAL);
 	} while (n < 0 && errno == EINTR);
-	return n < 0 ? -EIO : 0;
+	if (n >= 0)
+		return 0;
+	return errno == EBADF && fd >= 0 ? -EBADF : -EIO;
 }
 
 static int receive_answer(int rpc, void *out, size_t *out_len, int *fds)
@@ -64,16 +76,20 @@ static int receive_answer(int rpc, void *out, size_t *out_len, int *fds)
 	return a.result;
 }
 
+/* Not to be cancelled: the lock would stay, and an answer be left for the next request. */
 static int call(int rpc, const struct uv_request *req, const void *in, size_t in_len, int in_fd, void *out,
 		size_t *out_len, int *fds)
 {
-	int err;
+	int err, cancel, saved = errno;
 
-	pthread_mutex_lock(&lock);
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+	shim_rpc_lock();
 	err = send_request(rpc, req, in, in_len, in_fd);
 	if (!err)
 		err = receive_answer(rpc, out, out_len, fds);
-	pthread_mutex_unlock(&lock);
+	shim_rpc_unlock();
+	pthread_setcancelstate(cancel, NULL);
+	errno = saved;
 	return err;
 }
 
@@ -90,28 +106,46 @@ int shim_call(int rpc, enum uv_op op, unsigned int arg, const void *in, size_t i
 	return result;
 }
 
-int shim_connect(enum uv_kind kind, unsigned int unit, int fds[2], int *rpc)
+static int reach_daemon(void)
 {
-	struct uv_request req = { .op = UV_OPEN };
-	struct uv_open o = { .kind = kind, .unit = unit };
 	struct sockaddr_un sa = { .sun_family = AF_UNIX };
 	int fd = REAL(socket)(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0), err;
 
 	if (fd < 0)
 		return -errno;
 	snprintf(sa.sun_path, sizeof(sa.sun_path), "%s", getenv("MUSLIN_SOCKET"));
-	snprintf(o.host, sizeof(o.host), "%s", getenv("MUSLIN_HOST"));
 	if (connect(fd, (struct sockaddr *)&sa, sizeof(sa))) {
 		err = -errno;
 		REAL(close)(fd);
 		return err;
 	}
-	prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY); /* the daemon reads and writes our memory; Yama wants to be told */
-	err = call(fd, &req, &o, sizeof(o), -1, NULL, NULL, fds);
+	return shim_private_add(fd);
+}
+
+int shim_connect(enum uv_kind kind, unsigned int unit, uint64_t attach, int fds[2], int *rpc, struct uv_opened *opened)
+{
+	static const uint64_t word = 0x6d75736c696e2031; /* any */
+	struct uv_request req = { .op = UV_OPEN };
+	struct uv_open o = { .kind = kind, .unit = unit, .attach = attach, .probe = (uintptr_t)&word, .word = word };
+	struct uv_opened got;
+	size_t len = sizeof(got);
+	int fd = reach_daemon(), err;
+
+	if (fd < 0)
+		return fd;
+	snprintf(o.host, sizeof(o.host), "%s", getenv("MUSLIN_HOST"));
+	if (kind == UV_UVERBS && !attach) /* the daemon reads and writes our memory; Yama wants to be told */
+		prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY);
+	fds[0] = fds[1] = -1;
+	err = call(fd, &req, &o, sizeof(o), -1, &got, &len, fds);
+	if (!err && len < sizeof(got))
+		err = -EIO;
 	if (err < 0) {
-		REAL(close)(fd);
+		shim_private_close(fd);
 		return err;
 	}
+	if (opened)
+		*opened = got;
 	*rpc = fd;
 	return 0;
 }

@@ -11,44 +11,62 @@
 #include "emu/uverbs/proto.h"
 
 #define SHIM_PATH_MAX 4096
+#define SHIM_CHANNEL  UV_KINDS /* a completion channel: only its end is of interest */
 
 /* An opened device file, by the application's descriptor. */
 struct shim_file {
 	enum uv_kind kind;
+	unsigned int unit;
 	int fd, rpc, kick;
 	ino_t inode; /* of fd: tells whether the number still means this file */
 	dev_t dev;
-	pid_t pid;
+	pid_t pid;       /* whose connection rpc is */
+	uint64_t cookie; /* by which a child attaches */
 	struct uv_shared *shared; /* uverbs only */
+	struct shim_file *parent; /* of a channel: the uverbs file; NULL when that is closed */
 	unsigned int refs;        /* descriptors */
 };
 
 /* The libc's own function of that name. */
-#define REAL(name)                                  \
-	({                                          \
-		static __typeof__(&name) real_fn;   \
-		if (!real_fn)                       \
-			real_fn = shim_real(#name); \
-		real_fn;                            \
+#define REAL(name)                                     \
+	({                                             \
+		static __typeof__(&name) real_fn;      \
+		if (!real_fn)                          \
+			real_fn = shim_real(#name);    \
+		real_fn;                               \
 	})
 void *shim_real(const char *name);
 
 /* path.c: the path to use instead; @buf of SHIM_PATH_MAX bytes. *dev: the kind of device file that it names, or UV_KINDS. */
 const char *shim_path(const char *path, char *buf, enum uv_kind *dev, unsigned int *unit);
+/* The same for who reads: the tree is brought up to date first. */
+const char *shim_look(const char *path, char *buf, enum uv_kind *dev, unsigned int *unit);
 bool shim_active(void);  /* the program runs on a host of a fabric */
-void shim_refresh(void); /* the tree is brought up to date */
 
 /* rpc.c */
-int shim_connect(enum uv_kind kind, unsigned int unit, int fds[2], int *rpc);
+/* Opens a file, or with @attach one that is open already. 0 or -errno; descriptors are -1 where none came. */
+int shim_connect(enum uv_kind kind, unsigned int unit, uint64_t attach, int fds[2], int *rpc, struct uv_opened *opened);
 /* Sends a request and waits for its answer. Returns its result (-errno); @out_len: room, then what came; *fd: one that came. */
 int shim_call(int rpc, enum uv_op op, unsigned int arg, const void *in, size_t in_len, int in_fd, void *out,
 	      size_t *out_len, int *fd);
+void shim_rpc_lock(void);
+void shim_rpc_unlock(void);
 
 /* table.c */
-struct shim_file *shim_file_get(int fd); /* NULL: not ours */
+struct shim_file *shim_file_get(int fd); /* NULL: not a device file of ours */
 void shim_file_add(int fd, struct shim_file *f);
 void shim_file_dup(int from, int to);
 void shim_file_forget(int fd);
+/* Forgets all from @first to @last. */
+void shim_file_forget_range(unsigned int first, unsigned int last);
+/* The connection of this process: a child makes its own at first use. */
+int shim_file_rpc(struct shim_file *f);
+/* Descriptors of our own, which the application does not know: moved out of its way and closed by us alone. */
+int shim_private_add(int fd);
+void shim_private_close(int fd);
+bool shim_private(int fd);
+/* The next private descriptor in [first, last], or -1. */
+int shim_private_next(unsigned int first, unsigned int last);
 
 /* command.c */
 int shim_open(enum uv_kind kind, unsigned int unit, int flags);
@@ -63,5 +81,8 @@ bool shim_addr_out(struct sockaddr_storage *to, const struct sockaddr *sa, sockl
 bool shim_addr_own(struct sockaddr_storage *to, sa_family_t family);
 /* Turns an address that stands for a host back into that host's. */
 void shim_addr_in(struct sockaddr *sa, socklen_t len);
+
+/* copy.c: a thread that serves the daemon's copies for the file of that cookie. 0 or -errno. */
+int shim_copy_start(enum uv_kind kind, unsigned int unit, uint64_t cookie);
 
 #endif

@@ -51,6 +51,7 @@ void uv_av_in(struct hca_av *av, const struct ib_uverbs_ah_attr *a);
 
 /* cq.c */
 int uv_create_channel(struct uv_call *c);
+void uv_channel_free(struct uverbs *u, struct uv_events *e);
 int uv_create_cq(struct uv_call *c);
 int uv_ex_create_cq(struct uv_call *c);
 int uv_resize_cq(struct uv_call *c);
@@ -68,6 +69,7 @@ int uv_post_send(struct uv_call *c);
 
 /* srq.c */
 int uv_create_srq(struct uv_call *c);
+int uv_create_xsrq(struct uv_call *c);
 int uv_modify_srq(struct uv_call *c);
 int uv_query_srq(struct uv_call *c);
 int uv_destroy_srq(struct uv_call *c);

@@ -14,7 +14,8 @@ struct uv_events {
 	struct list link;
 	int ours, theirs; /* -1: none */
 	u64 inode;        /* of theirs: the application names a channel by its descriptor */
-	u32 users;
+	u32 users;        /* CQs */
+	bool closed;      /* the application has no descriptor left */
 };
 
 /* A ring in the shared memory. Sizes are the daemon's own copies: what the memory says is not trusted. */
@@ -22,8 +23,9 @@ struct uv_ring {
 	struct rxe_queue_buf *buf;
 	u64 offset;
 	u32 size, mask, elem;
-	u32 next; /* where the daemon pulls (send and receive) or puts (CQ) */
-	u32 done; /* sends and receives: slots given back */
+	u32 next;  /* where the daemon pulls (send and receive) or puts (CQ) */
+	u32 done;  /* sends and receives: slots given back */
+	u32 stale; /* entries pulled from a ring that this one has replaced, still to be given back */
 };
 
 struct uverbs;
@@ -35,6 +37,7 @@ struct uv_cq {
 	struct uv_ring ring;
 	struct uv_events *channel; /* NULL: none */
 	bool wake, wake_solicited; /* a completion has come since the last flush */
+	bool unsent;               /* its event did not fit into the channel: it is tried again */
 };
 
 struct uv_qp {
@@ -43,7 +46,7 @@ struct uv_qp {
 	u32 handle, qpn, async_events;
 	struct uv_ring sq, rq;
 	u32 max_send_sge, max_recv_sge, max_inline;
-	bool ud;
+	bool ud, rc;
 };
 
 struct uv_srq {
@@ -56,7 +59,6 @@ struct uv_srq {
 struct uverbs {
 	struct uv_file *file;
 	struct hca_ctx *ctx;
-	struct uv_process process;
 	int memfd, kick;
 	struct uv_shared *shared;
 	u8 *base;
@@ -64,6 +66,8 @@ struct uverbs {
 	struct list free_areas;
 	struct uv_events async;
 	struct list channels;
+	u32 nchannels;
+	u32 unsent; /* CQs whose event did not fit into their channel */
 	struct table cqs, qps, srqs;
 	struct loop_poller poller;
 	struct loop_fd kicked;
@@ -78,6 +82,10 @@ void uv_areas_free(struct uverbs *u);
 extern const struct hca_wq_ops uv_qp_wq_ops, uv_srq_wq_ops;
 extern const struct hca_cq_ops uv_cq_ops;
 u32 uv_srq_posted(void *fe);
+/* Moves what the application has posted and nobody has pulled to @to, an empty ring of the same elements. */
+void uv_ring_move(struct uv_ring *to, const struct uv_ring *from);
+/* Tries again to send what did not fit. */
+void uv_cq_resend(struct uv_cq *cq);
 
 /* events.c */
 int uv_events_open(struct uv_events *e);

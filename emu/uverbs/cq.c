@@ -7,12 +7,25 @@
 
 #include "emu/uverbs/command.h"
 
+#define MAX_CHANNELS 1024 /* of a context: each holds two descriptors */
+
+void uv_channel_free(struct uverbs *u, struct uv_events *e)
+{
+	list_del(&e->link);
+	u->nchannels--;
+	uv_events_close(e);
+	free(e);
+}
+
 int uv_create_channel(struct uv_call *c)
 {
 	struct ib_uverbs_create_comp_channel_resp resp = { 0 };
-	struct uv_events *e = calloc(1, sizeof(*e));
+	struct uv_events *e;
 	int err;
 
+	if (c->u->nchannels == MAX_CHANNELS)
+		return -EMFILE;
+	e = calloc(1, sizeof(*e));
 	if (!e)
 		return -ENOMEM;
 	err = uv_events_open(e);
@@ -21,6 +34,7 @@ int uv_create_channel(struct uv_call *c)
 		return err;
 	}
 	list_add(&c->u->channels, &e->link);
+	c->u->nchannels++;
 	c->out_fd = fcntl(e->theirs, F_DUPFD_CLOEXEC, 0);
 	uv_call_out(c, &resp, sizeof(resp));
 	return 0;
@@ -46,8 +60,8 @@ static int channel_find(struct uv_call *c, s32 meant, struct uv_events **channel
 	return -EINVAL;
 }
 
-static int cq_create(struct uv_call *c, u64 user_handle, u32 cqe, s32 channel, struct ib_uverbs_create_cq_resp *resp,
-		     struct rxe_create_cq_resp *rxe)
+static int cq_create(struct uv_call *c, u64 user_handle, u32 cqe, u32 vector, s32 channel,
+		     struct ib_uverbs_create_cq_resp *resp, struct rxe_create_cq_resp *rxe)
 {
 	struct uv_events *events;
 	struct uv_cq *cq;
@@ -55,7 +69,7 @@ static int cq_create(struct uv_call *c, u64 user_handle, u32 cqe, s32 channel, s
 
 	if (err)
 		return err;
-	if (!cqe || cqe > hca_caps(c->u->file->host->hca)->max_cqe)
+	if (vector || !cqe || cqe > hca_caps(c->u->file->host->hca)->max_cqe)
 		return -EINVAL;
 	cq = calloc(1, sizeof(*cq));
 	if (!cq)
@@ -76,6 +90,8 @@ static int cq_create(struct uv_call *c, u64 user_handle, u32 cqe, s32 channel, s
 		free(cq);
 		return err;
 	}
+	if (events)
+		events->users++;
 	c->u->shared->arm[cq->handle] = UV_ARM_NONE;
 	resp->cq_handle = cq->handle;
 	resp->cqe = cq->ring.mask;
@@ -91,7 +107,7 @@ int uv_create_cq(struct uv_call *c)
 	int err = uv_call_in(c, &cmd, sizeof(cmd));
 
 	if (!err)
-		err = cq_create(c, cmd.user_handle, cmd.cqe, cmd.comp_channel, &resp, &rxe);
+		err = cq_create(c, cmd.user_handle, cmd.cqe, cmd.comp_vector, cmd.comp_channel, &resp, &rxe);
 	if (err)
 		return err;
 	uv_call_out(c, &resp, sizeof(resp));
@@ -108,7 +124,7 @@ int uv_ex_create_cq(struct uv_call *c)
 	uv_call_in_some(c, &cmd, sizeof(cmd));
 	if (cmd.flags || cmd.comp_mask)
 		return -EOPNOTSUPP;
-	err = cq_create(c, cmd.user_handle, cmd.cqe, cmd.comp_channel, &resp.base, &rxe);
+	err = cq_create(c, cmd.user_handle, cmd.cqe, cmd.comp_vector, cmd.comp_channel, &resp.base, &rxe);
 	if (err)
 		return err;
 	resp.response_length = sizeof(resp);
@@ -152,6 +168,16 @@ int uv_resize_cq(struct uv_call *c)
 	return uv_call_out_driver(c, sizeof(resp), &rxe, sizeof(rxe));
 }
 
+static void channel_leave(struct uv_cq *cq)
+{
+	struct uv_events *e = cq->channel;
+
+	if (cq->unsent)
+		cq->u->unsent--;
+	if (e && !--e->users && e->closed)
+		uv_channel_free(cq->u, e);
+}
+
 int uv_destroy_cq(struct uv_call *c)
 {
 	struct ib_uverbs_destroy_cq cmd;
@@ -174,6 +200,7 @@ int uv_destroy_cq(struct uv_call *c)
 	resp.async_events_reported = cq->async_events - uv_events_forget(&c->u->async, cq->user_handle,
 									 sizeof(struct ib_uverbs_async_event_desc));
 	uv_call_out(c, &resp, sizeof(resp));
+	channel_leave(cq);
 	table_remove(&c->u->cqs, cq->handle);
 	uv_ring_destroy(c->u, &cq->ring);
 	free(cq);

@@ -60,6 +60,7 @@ static struct ib_uverbs_query_device_resp device_of(const struct uverbs *u)
 	const struct hca_caps *caps = hca_caps(h->hca);
 
 	return (struct ib_uverbs_query_device_resp){
+		.fw_ver = 1ull << 32, /* as librxe prints it: 1.0.0 */
 		.node_guid = cpu_to_be64(hca_node_guid(h->hca)),
 		.sys_image_guid = cpu_to_be64(hca_sys_image_guid(h->hca)),
 		.max_mr_size = caps->max_mr_size,

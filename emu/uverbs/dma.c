@@ -1,35 +1,108 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Memory of another process by process_vm_readv and process_vm_writev. */
+/*
+ * Memory of another process: by process_vm_readv and process_vm_writev, or, where those are refused, by a thread of that
+ * process which copies between its memory and a shared memfd when it is told.
+ */
 #include <errno.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/uio.h>
+#include <unistd.h>
 
 #include "emu/uverbs/server.h"
 
-#define IOVS 512 /* below IOV_MAX */
+#define IOVS           1024 /* IOV_MAX */
+#define COPY_TIMEOUT_S 1    /* a thread that is stopped must not stop us */
 
-/* Adjacent segments of the application become one: that side pays per page. */
-static int move(const struct uv_process *proc, const struct hca_dma_seg *seg, u32 n, bool write)
+static int move_direct(struct uv_process *p, const struct hca_dma_seg *seg, u32 n, bool write)
 {
-	struct iovec local[IOVS], remote[IOVS];
+	static struct iovec local[IOVS], remote[IOVS];
 
 	while (n) {
-		u32 nl = 0, nr = 0;
+		u32 nl, nr, i, took = hca_dma_iov(seg, n, local, &nl, remote, &nr);
 		ssize_t want = 0, got;
 
-		for (; n && nl < IOVS; n--, seg++) {
-			local[nl++] = (struct iovec){ seg->local, seg->len };
-			want += seg->len;
-			if (nr && (u64)(uintptr_t)remote[nr - 1].iov_base + remote[nr - 1].iov_len == seg->addr)
-				remote[nr - 1].iov_len += seg->len;
-			else
-				remote[nr++] = (struct iovec){ (void *)(uintptr_t)seg->addr, seg->len };
-		}
-		got = write ? process_vm_writev(proc->pid, local, nl, remote, nr, 0)
-			    : process_vm_readv(proc->pid, local, nl, remote, nr, 0);
+		for (i = 0; i < nl; i++)
+			want += (ssize_t)local[i].iov_len;
+		got = write ? process_vm_writev(p->pid, local, nl, remote, nr, 0)
+			    : process_vm_readv(p->pid, local, nl, remote, nr, 0);
 		if (got != want)
 			return -EFAULT;
+		seg += took;
+		n -= took;
 	}
 	return 0;
+}
+
+/* Has the thread move the segments of @c, which stand in the staging memory. */
+static int copy_run(struct uv_process *p, const struct uv_copy *c)
+{
+	size_t len = offsetof(struct uv_copy, seg) + c->n * sizeof(c->seg[0]);
+	int32_t result;
+
+	if (send(p->copy, c, len, MSG_NOSIGNAL) != (ssize_t)len ||
+	    recv(p->copy, &result, sizeof(result), 0) != (ssize_t)sizeof(result)) {
+		p->gone = true;
+		return -EFAULT;
+	}
+	return result ? -EFAULT : 0;
+}
+
+static void stage(struct uv_process *p, const struct hca_dma_seg *seg, u32 n, u32 skip, u32 total, bool in)
+{
+	u32 off = 0, len;
+
+	for (; off < total && n; seg++, n--, skip = 0) {
+		len = min(seg->len - skip, total - off);
+		if (in)
+			memcpy(p->staging + off, (u8 *)seg->local + skip, len);
+		else
+			memcpy((u8 *)seg->local + skip, p->staging + off, len);
+		off += len;
+	}
+}
+
+static int move_by_copy(struct uv_process *p, const struct hca_dma_seg *seg, u32 n, bool write)
+{
+	static struct uv_copy c;
+	u32 skip = 0; /* bytes of the first segment that are done */
+	int err;
+
+	while (n) {
+		const struct hca_dma_seg *first = seg;
+		u32 left = n, first_skip = skip, total = 0;
+
+		for (c.n = 0; n && c.n < UV_COPY_SEGS && total < UV_COPY_SIZE;) {
+			u32 len = min(seg->len - skip, UV_COPY_SIZE - total);
+
+			c.seg[c.n++] = (struct uv_copy_seg){ seg->addr + skip, len };
+			total += len;
+			skip += len;
+			if (skip == seg->len) {
+				seg++;
+				n--;
+				skip = 0;
+			}
+		}
+		c.write = write;
+		if (write)
+			stage(p, first, left, first_skip, total, true);
+		err = copy_run(p, &c);
+		if (err)
+			return err;
+		if (!write)
+			stage(p, first, left, first_skip, total, false);
+	}
+	return 0;
+}
+
+static int move(struct uv_process *p, const struct hca_dma_seg *seg, u32 n, bool write)
+{
+	if (p->gone)
+		return -EFAULT;
+	return p->copy >= 0 ? move_by_copy(p, seg, n, write) : move_direct(p, seg, n, write);
 }
 
 static int dma_read(void *dma, const struct hca_dma_seg *seg, u32 n)
@@ -54,3 +127,47 @@ static int dma_check(void *dma, u64 addr, u64 len, bool write)
 }
 
 const struct hca_dma_ops uv_process_dma = { .read = dma_read, .write = dma_write, .check = dma_check };
+
+bool uv_process_probe(const struct uv_process *p, u64 addr, u64 word)
+{
+	u64 got;
+	struct iovec local = { &got, sizeof(got) }, remote = { (void *)(uintptr_t)addr, sizeof(got) };
+
+	return p->pid > 0 && process_vm_readv(p->pid, &local, 1, &remote, 1, 0) == (ssize_t)sizeof(got) && got == word;
+}
+
+int uv_process_copy_by(struct uv_process *p, int sock, int *memfd)
+{
+	const struct timeval timeout = { .tv_sec = COPY_TIMEOUT_S };
+	int fd = memfd_create("copies", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	void *m;
+
+	if (fd < 0)
+		return -errno;
+	if (ftruncate(fd, UV_COPY_SIZE) || fcntl(fd, F_ADD_SEALS, F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL) ||
+	    setsockopt(sock, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout)) ||
+	    setsockopt(sock, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof(timeout)))
+		goto failed;
+	m = mmap(NULL, UV_COPY_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (m == MAP_FAILED)
+		goto failed;
+	p->staging = m;
+	p->copy = sock;
+	*memfd = fd;
+	return 0;
+
+failed:
+	close(fd);
+	return -EIO;
+}
+
+void uv_process_close(struct uv_process *p)
+{
+	p->gone = true;
+	if (p->copy >= 0)
+		close(p->copy);
+	if (p->staging)
+		munmap(p->staging, UV_COPY_SIZE);
+	p->copy = -1;
+	p->staging = NULL;
+}

@@ -2,7 +2,8 @@
 /*
  * What the shim and the daemon say to each other. One SOCK_SEQPACKET connection per opened device file; it lives as long as
  * any process holds the file, so that the daemon sees the last close. Each request is a struct uv_request and its bytes, each
- * answer a struct uv_answer and its bytes, with descriptors as SCM_RIGHTS.
+ * answer a struct uv_answer and its bytes, with descriptors as SCM_RIGHTS. A child that inherited a file attaches to it by a
+ * connection of its own, so that its requests do not mix with its parent's.
  */
 #ifndef MUSLIN_UVERBS_PROTO_H
 #define MUSLIN_UVERBS_PROTO_H
@@ -21,10 +22,12 @@ enum uv_kind {
 };
 
 enum uv_op {
-	UV_OPEN,    /* first of a connection: data is a struct uv_open */
+	UV_OPEN,    /* first of a connection: data is a struct uv_open; the answer's a struct uv_opened */
 	UV_WRITE,   /* data: the bytes that were written to the file */
 	UV_IOCTL,   /* arg: the request; data: the argument's bytes, which come back as the answer's */
 	UV_REFRESH, /* a UV_SYSFS connection: bring the tree up to date */
+	UV_CLOSED,  /* data: a u64, the inode of a completion channel that nobody has open any more */
+	UV_COPY,    /* this connection serves copies from now on: the daemon sends struct uv_copy */
 };
 
 struct uv_request {
@@ -34,6 +37,27 @@ struct uv_request {
 struct uv_open {
 	uint32_t kind, unit; /* the number in the name of the file */
 	char host[64];
+	uint64_t attach;      /* the cookie of a file that is open already; 0: a new one */
+	uint64_t probe, word; /* an address of the program, and the 8 bytes that stand there */
+};
+
+struct uv_opened {
+	uint64_t cookie;
+	uint32_t copy; /* the daemon may not read the program's memory: offer UV_COPY */
+	uint32_t reserved;
+};
+
+/*
+ * Where process_vm_readv is refused a thread of the program moves the bytes, through a memfd that came with the answer to
+ * UV_COPY: segments stand in it one behind the other. It answers each with the result alone, as an int32_t.
+ */
+#define UV_COPY_SEGS 1024
+#define UV_COPY_SIZE (1u << 20)
+struct uv_copy {
+	uint32_t write, n; /* write: into the program */
+	struct uv_copy_seg {
+		uint64_t addr, len;
+	} seg[UV_COPY_SEGS];
 };
 
 struct uv_answer {
@@ -52,7 +76,8 @@ struct uv_shared {
 	uint32_t asleep; /* set by the daemon before it sleeps: ring the eventfd */
 	uint32_t rung;   /* set by the shim after a doorbell */
 	uint64_t doorbell[UV_HANDLES / 64];
-	uint32_t arm[UV_HANDLES]; /* of a CQ: enum uv_arm */
+	uint64_t ready[UV_HANDLES / 64]; /* set by the daemon: the QP takes sends */
+	uint32_t arm[UV_HANDLES];        /* of a CQ: enum uv_arm */
 };
 enum uv_arm {
 	UV_ARM_NONE,

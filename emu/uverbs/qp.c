@@ -13,6 +13,8 @@ static int init_of(struct uv_call *c, const struct ib_uverbs_ex_create_qp *cmd, 
 
 	if (!scq || !rcq || (cmd->is_srq && !srq))
 		return -EINVAL;
+	if (cmd->qp_type != HCA_QPT_RC && cmd->qp_type != HCA_QPT_UC && cmd->qp_type != HCA_QPT_UD)
+		return -EOPNOTSUPP; /* QP0 and QP1 are the daemon's */
 	*init = (struct hca_qp_init){
 		.type = cmd->qp_type,
 		.pdn = cmd->pd_handle,
@@ -49,6 +51,17 @@ static void qp_free(struct uverbs *u, struct uv_qp *qp)
 	free(qp);
 }
 
+/* Tells the shim whether sends may be posted (10.8.3): the ring itself takes them in any state. */
+static void ready_set(struct uverbs *u, const struct uv_qp *qp, bool ready)
+{
+	u64 *word = &u->shared->ready[qp->handle / 64], bit = 1ull << qp->handle % 64;
+
+	if (ready)
+		__atomic_fetch_or(word, bit, __ATOMIC_RELEASE);
+	else
+		__atomic_fetch_and(word, ~bit, __ATOMIC_RELEASE);
+}
+
 static int qp_create(struct uv_call *c, const struct ib_uverbs_ex_create_qp *cmd, struct ib_uverbs_create_qp_resp *resp,
 		     struct rxe_create_qp_resp *rxe)
 {
@@ -72,6 +85,7 @@ static int qp_create(struct uv_call *c, const struct ib_uverbs_ex_create_qp *cmd
 	qp->max_recv_sge = init.max_recv_sge;
 	qp->max_inline = init.max_inline;
 	qp->ud = init.type == HCA_QPT_UD;
+	qp->rc = init.type == HCA_QPT_RC;
 	err = rings_of(c->u, qp, &init, cmd->is_srq);
 	if (!err)
 		err = table_add(&c->u->qps, qp, &qp->handle) ? -ENOMEM : 0;
@@ -80,6 +94,7 @@ static int qp_create(struct uv_call *c, const struct ib_uverbs_ex_create_qp *cmd
 	err = hca_qp_create(c->u->ctx, &init, &uv_qp_wq_ops, qp, &qp->qpn);
 	if (err)
 		goto drop_handle;
+	ready_set(c->u, qp, false);
 	*resp = (struct ib_uverbs_create_qp_resp){
 		.qp_handle = qp->handle,
 		.qpn = qp->qpn,
@@ -198,12 +213,16 @@ static int qp_modify(struct uv_call *c, const struct ib_uverbs_modify_qp *cmd)
 		.alt_port = cmd->alt_port_num,
 		.alt_timeout = cmd->alt_timeout,
 	};
+	int err;
 
 	if (!qp)
 		return -EINVAL;
 	dest_in(&a.av, &cmd->dest);
 	dest_in(&a.alt_av, &cmd->alt_dest);
-	return hca_qp_modify(c->u->ctx, qp->qpn, &a, cmd->attr_mask);
+	err = hca_qp_modify(c->u->ctx, qp->qpn, &a, cmd->attr_mask);
+	if (!err && cmd->attr_mask & HCA_QP_STATE)
+		ready_set(c->u, qp, cmd->qp_state >= HCA_QPS_RTS);
+	return err;
 }
 
 int uv_modify_qp(struct uv_call *c)
@@ -286,6 +305,7 @@ int uv_destroy_qp(struct uv_call *c)
 	resp.events_reported = qp->async_events - uv_events_forget(&c->u->async, qp->user_handle,
 								   sizeof(struct ib_uverbs_async_event_desc));
 	uv_call_out(c, &resp, sizeof(resp));
+	ready_set(c->u, qp, false);
 	table_remove(&c->u->qps, qp->handle);
 	qp_free(c->u, qp);
 	return 0;
@@ -301,7 +321,7 @@ int uv_post_send(struct uv_call *c)
 	if (err)
 		return err;
 	qp = table_get(&c->u->qps, cmd.qp_handle);
-	if (!qp || cmd.wr_count || cmd.sge_count)
+	if (!qp || cmd.wr_count || cmd.sge_count || !(c->u->shared->ready[qp->handle / 64] & 1ull << qp->handle % 64))
 		return -EINVAL;
 	hca_qp_doorbell(c->u->ctx, qp->qpn);
 	return 0;

@@ -9,7 +9,8 @@
 
 #include "emu/uverbs/context.h"
 
-#define PAGE 4096u
+#define PAGE            4096u
+#define WR_ATOMIC_WRITE 15 /* IBV_WR_ATOMIC_WRITE */
 
 struct area {
 	struct list link;
@@ -58,7 +59,7 @@ int uv_ring_create(struct uverbs *u, struct uv_ring *r, u32 elem, u32 entries)
 	r->size = (u32)size;
 	r->mask = slots - 1;
 	r->elem = elem;
-	r->next = r->done = 0;
+	r->next = r->done = r->stale = 0;
 	*r->buf = (struct rxe_queue_buf){ .log2_elem_size = (u32)__builtin_ctz(elem), .index_mask = r->mask };
 	return 0;
 }
@@ -90,6 +91,17 @@ struct mminfo uv_ring_info(const struct uv_ring *r)
 	return (struct mminfo){ .offset = r->offset, .size = r->size };
 }
 
+void uv_ring_move(struct uv_ring *to, const struct uv_ring *from)
+{
+	u32 n = (__atomic_load_n(&from->buf->producer_index, __ATOMIC_ACQUIRE) - from->next) & from->mask, i;
+
+	for (i = 0; i < n && i < to->mask; i++)
+		memcpy(to->buf->data + (u64)i * to->elem,
+		       from->buf->data + (u64)((from->next + i) & from->mask) * from->elem, min(to->elem, from->elem));
+	__atomic_store_n(&to->buf->producer_index, i, __ATOMIC_RELEASE);
+	to->stale = from->stale + ((from->next - from->done) & from->mask);
+}
+
 static u32 ring_posted(const struct uv_ring *r)
 {
 	return (__atomic_load_n(&r->buf->producer_index, __ATOMIC_ACQUIRE) - r->next) & r->mask;
@@ -108,11 +120,16 @@ static const void *ring_pull(struct uv_ring *r)
 
 static void ring_done(struct uv_ring *r)
 {
+	if (r->stale) {
+		r->stale--;
+		return;
+	}
 	r->done = (r->done + 1) & r->mask;
 	__atomic_store_n(&r->buf->consumer_index, r->done, __ATOMIC_RELEASE);
 }
 
-static int sges_copy(struct hca_sge *dst, u16 *num, const struct rxe_sge *src, u32 n, u32 max)
+/* @src is in the application's memory, @n a copy of its count: each entry is read once. */
+static int sges_copy(struct hca_sge *dst, u16 *num, const volatile struct rxe_sge *src, u32 n, u32 max)
 {
 	u32 i;
 
@@ -155,7 +172,7 @@ static void decode_kind(const struct rxe_send_wr *wr, struct hca_send_wr *out)
 		out->mr_lkey = wr->wr.mw.mr_lkey;
 		out->mw_rkey = wr->wr.mw.mw_rkey;
 		out->reg_key = wr->wr.mw.rkey;
-		out->access = wr->wr.mw.access;
+		out->access = wr->wr.mw.access & ~(u32)HCA_ACCESS_LOCAL_WRITE; /* it means nothing in a window */
 		break;
 	case HCA_WR_LOCAL_INV:
 		out->rkey = wr->ex.invalidate_rkey;
@@ -165,28 +182,48 @@ static void decode_kind(const struct rxe_send_wr *wr, struct hca_send_wr *out)
 	}
 }
 
-static int decode_send(struct uv_qp *qp, const struct rxe_send_wqe *w, struct hca_send_wr *out, bool ud)
+/* IB_WR_ATOMIC_WRITE: 8 aligned bytes, which an RDMA write moves as one. */
+static int decode_atomic_write(const struct rxe_send_wr *wr, const volatile u8 *data, struct hca_send_wr *out)
 {
-	bool imm = w->wr.opcode == HCA_WR_SEND_WITH_IMM || w->wr.opcode == HCA_WR_RDMA_WRITE_WITH_IMM;
-	u32 len = w->dma.length;
+	u32 i;
+
+	out->opcode = HCA_WR_RDMA_WRITE;
+	out->flags |= HCA_SEND_INLINE;
+	out->remote_addr = wr->wr.rdma.remote_addr;
+	out->rkey = wr->wr.rdma.rkey;
+	if (out->remote_addr % 8)
+		return -EINVAL;
+	out->inline_len = 8;
+	for (i = 0; i < 8; i++)
+		out->inline_data[i] = data[i];
+	return 1;
+}
+
+static int decode_send(struct uv_qp *qp, const struct rxe_send_wqe *entry, struct hca_send_wr *out, bool ud)
+{
+	const struct rxe_send_wqe w = *(const volatile struct rxe_send_wqe *)entry; /* without data or SGEs */
+	bool imm = w.wr.opcode == HCA_WR_SEND_WITH_IMM || w.wr.opcode == HCA_WR_RDMA_WRITE_WITH_IMM;
+	u32 len = w.dma.length;
 
 	memset(out, 0, offsetof(struct hca_send_wr, sge));
-	out->token = w->wr.wr_id;
-	if (w->wr.opcode > HCA_WR_SEND_WITH_INV)
+	out->token = w.wr.wr_id;
+	out->flags = w.wr.send_flags & (HCA_SEND_FENCE | HCA_SEND_SIGNALED | HCA_SEND_SOLICITED | HCA_SEND_INLINE);
+	if (w.wr.opcode == WR_ATOMIC_WRITE && qp->rc)
+		return decode_atomic_write(&w.wr, entry->dma.inline_data, out);
+	if (w.wr.opcode > HCA_WR_SEND_WITH_INV)
 		return -EINVAL;
-	out->opcode = (u8)w->wr.opcode;
-	out->flags = w->wr.send_flags & (HCA_SEND_FENCE | HCA_SEND_SIGNALED | HCA_SEND_SOLICITED | HCA_SEND_INLINE);
-	out->imm = imm ? be32_to_cpu(w->wr.ex.imm_data) : w->wr.ex.invalidate_rkey;
-	if (ud && decode_ud(qp, &w->wr, out) < 0)
+	out->opcode = (u8)w.wr.opcode;
+	out->imm = imm ? be32_to_cpu(w.wr.ex.imm_data) : w.wr.ex.invalidate_rkey;
+	if (ud && decode_ud(qp, &w.wr, out) < 0)
 		return -EINVAL;
 	if (!ud)
-		decode_kind(&w->wr, out);
+		decode_kind(&w.wr, out);
 	if (!(out->flags & HCA_SEND_INLINE))
-		return sges_copy(out->sge, &out->num_sge, w->dma.sge, w->dma.num_sge, qp->max_send_sge);
+		return sges_copy(out->sge, &out->num_sge, entry->dma.sge, w.dma.num_sge, qp->max_send_sge);
 	if (len > qp->max_inline || len > HCA_MAX_INLINE)
 		return -EINVAL;
 	out->inline_len = len;
-	memcpy(out->inline_data, w->dma.inline_data, len);
+	memcpy(out->inline_data, entry->dma.inline_data, len);
 	return 1;
 }
 
@@ -203,10 +240,12 @@ static void send_done(void *fe)
 	ring_done(&((struct uv_qp *)fe)->sq);
 }
 
-static int decode_recv(const struct rxe_recv_wqe *w, struct hca_recv_wr *out, u32 max_sge)
+static int decode_recv(const struct rxe_recv_wqe *entry, struct hca_recv_wr *out, u32 max_sge)
 {
-	out->token = w->wr_id;
-	return sges_copy(out->sge, &out->num_sge, w->dma.sge, w->dma.num_sge, max_sge);
+	const struct rxe_recv_wqe w = *(const volatile struct rxe_recv_wqe *)entry;
+
+	out->token = w.wr_id;
+	return sges_copy(out->sge, &out->num_sge, entry->dma.sge, w.dma.num_sge, max_sge);
 }
 
 static int next_recv(void *fe, struct hca_recv_wr *wr)
@@ -304,16 +343,35 @@ static int complete(void *fe, const struct hca_cqe *cqe)
 	return 0;
 }
 
+static void event_send(struct uv_cq *cq)
+{
+	struct ib_uverbs_comp_event_desc desc = { .cq_handle = cq->user_handle };
+	bool sent = uv_events_put(cq->channel, &desc, sizeof(desc));
+
+	cq->comp_events += sent;
+	if (cq->unsent == !sent)
+		return;
+	cq->unsent = !sent;
+	cq->u->unsent += sent ? -1u : 1u;
+}
+
+void uv_cq_resend(struct uv_cq *cq)
+{
+	if (cq->unsent)
+		event_send(cq);
+}
+
 static void flush(void *fe)
 {
 	struct uv_cq *cq = fe;
-	u32 *arm = &cq->u->shared->arm[cq->handle], want = __atomic_load_n(arm, __ATOMIC_ACQUIRE);
-	struct ib_uverbs_comp_event_desc desc = { .cq_handle = cq->user_handle };
+	u32 *arm = &cq->u->shared->arm[cq->handle], want;
 
+	/* The application arms and then polls; we complete and then look: one of both sees the other. */
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	want = __atomic_load_n(arm, __ATOMIC_RELAXED);
 	if (cq->channel && cq->wake && (want == UV_ARM_NEXT || (want == UV_ARM_SOLICITED && cq->wake_solicited))) {
 		__atomic_store_n(arm, UV_ARM_NONE, __ATOMIC_RELEASE);
-		if (uv_events_put(cq->channel, &desc, sizeof(desc)))
-			cq->comp_events++;
+		event_send(cq);
 	}
 	cq->wake = cq->wake_solicited = false;
 }

@@ -4,7 +4,9 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/random.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -18,28 +20,85 @@ struct uv_server {
 	struct uv_host *(*find)(void *arg, const char *name);
 	void *arg;
 	char path[108], tree[256];
-	struct list conns;
+	struct list conns, files;
+	int spare; /* given up for a moment when there are no descriptors left, to turn a caller away */
+};
+
+/* An opened file; a connection for each process that uses it. */
+struct file {
+	struct list link;
+	u64 cookie;
+	u32 refs;
+	struct loop_fd death; /* of the process that opened it: a pidfd, -1 where there is no such thing */
+	struct uv_file f;
 };
 
 struct conn {
 	struct list link;
 	struct loop_fd fd;
 	struct uv_server *server;
-	bool opened;
-	struct uv_file file;
+	struct file *file; /* NULL: not yet opened */
+	pid_t pid;
 };
 
 static u8 inbuf[UV_MESSAGE_MAX];
 static u8 outbuf[UV_MESSAGE_MAX];
 
-static void conn_close(struct conn *c)
+static void on_death(struct loop_fd *w, u32 events, struct now now)
 {
-	if (c->opened && c->file.ops && c->file.ops->close)
-		c->file.ops->close(&c->file);
+	struct file *f = container_of(w, struct file, death);
+
+	f->f.process.gone = true;
+	loop_fd_del(w);
+}
+
+static struct file *file_new(struct uv_server *s, pid_t pid)
+{
+	struct file *f = calloc(1, sizeof(*f));
+
+	if (!f)
+		return NULL;
+	f->refs = 1;
+	f->f.server = s;
+	f->f.process = (struct uv_process){ .pid = pid, .copy = -1 };
+	f->death = (struct loop_fd){ .fd = pid > 0 ? (int)syscall(SYS_pidfd_open, pid, 0) : -1, .fn = on_death };
+	if (f->death.fd >= 0 && loop_fd_add(s->loop, &f->death, EPOLLIN))
+		log_at(LOG_DEBUG, "", "the end of process %d will not be seen at once", (int)pid);
+	if (getrandom(&f->cookie, sizeof(f->cookie), 0) != (ssize_t)sizeof(f->cookie) || !f->cookie)
+		f->cookie = (u64)(uintptr_t)f;
+	list_add(&s->files, &f->link);
+	return f;
+}
+
+static void file_put(struct file *f, bool opened)
+{
+	if (--f->refs)
+		return;
+	if (opened && f->f.ops && f->f.ops->close)
+		f->f.ops->close(&f->f);
+	uv_process_close(&f->f.process);
+	loop_fd_del(&f->death);
+	if (f->death.fd >= 0)
+		close(f->death.fd);
+	list_del(&f->link);
+	free(f);
+}
+
+static void conn_free(struct conn *c)
+{
 	loop_fd_del(&c->fd);
-	close(c->fd.fd);
+	if (c->file)
+		file_put(c->file, true);
 	list_del(&c->link);
 	free(c);
+}
+
+static void conn_close(struct conn *c)
+{
+	int fd = c->fd.fd;
+
+	conn_free(c);
+	close(fd);
 }
 
 static void answer(struct conn *c, ssize_t result, size_t len, const int *fds, u32 nfds)
@@ -62,99 +121,161 @@ static void answer(struct conn *c, ssize_t result, size_t len, const int *fds, u
 	}
 	/* One answer per request: the buffer has room, or the peer is gone and EPOLLHUP follows. */
 	if (sendmsg(c->fd.fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
-		log_at(LOG_DEBUG, c->file.host ? c->file.host->name : "", "an answer was not taken: %s",
-		       strerror(errno));
+		log_at(LOG_DEBUG, c->file && c->file->f.host ? c->file->f.host->name : "",
+		       "an answer was not taken: %s", strerror(errno));
 }
 
-static void on_open(struct conn *c, const struct uv_open *o, size_t len)
+static void answer_opened(struct conn *c, const struct uv_open *o, int *fds)
+{
+	struct uv_opened opened = { .cookie = c->file->cookie };
+	u32 i;
+
+	opened.copy = o->kind == UV_UVERBS && !uv_process_probe(&c->file->f.process, o->probe, o->word);
+	memcpy(outbuf, &opened, sizeof(opened));
+	answer(c, 0, sizeof(opened), fds, (fds[0] >= 0) + (fds[1] >= 0));
+	for (i = 0; i < 2; i++) {
+		if (fds[i] >= 0)
+			close(fds[i]);
+	}
+}
+
+static int attach(struct conn *c, u64 cookie)
+{
+	struct file *f;
+
+	list_for_each (f, &c->server->files, link) {
+		if (f->cookie != cookie)
+			continue;
+		f->refs++;
+		c->file = f;
+		return 0;
+	}
+	return -ENOENT;
+}
+
+static int open_new(struct conn *c, const struct uv_open *o, int *fds)
 {
 	struct uv_server *s = c->server;
 	char host[sizeof(o->host)];
-	int fds[2] = { -1, -1 }, err;
-	u32 n = 0;
+	struct file *f;
+	int err = 0;
 
-	if (c->opened || len != sizeof(*o) || o->kind >= UV_KINDS) {
+	memcpy(host, o->host, sizeof(host));
+	host[sizeof(host) - 1] = 0;
+	f = file_new(s, c->pid);
+	if (!f)
+		return -ENOMEM;
+	f->f.host = s->find(s->arg, host);
+	f->f.ops = s->ops[o->kind];
+	if (!f->f.host || (!f->f.ops && o->kind != UV_SYSFS))
+		err = -ENXIO;
+	else if (f->f.ops)
+		err = f->f.ops->open(&f->f, o->unit, &fds[0], &fds[1]);
+	if (err)
+		file_put(f, false);
+	else
+		c->file = f;
+	return err;
+}
+
+static void on_open(struct conn *c, u32 arg, const u8 *data, size_t len, int fd)
+{
+	int fds[2] = { -1, -1 }, err;
+	struct uv_open o;
+
+	if (c->file || len != sizeof(o)) {
 		answer(c, -EINVAL, 0, NULL, 0);
 		return;
 	}
-	memcpy(host, o->host, sizeof(host));
-	host[sizeof(host) - 1] = 0;
-	c->file.host = s->find(s->arg, host);
-	c->file.ops = s->ops[o->kind];
-	if (!c->file.host || (!c->file.ops && o->kind != UV_SYSFS)) {
-		answer(c, -ENXIO, 0, NULL, 0);
-		return;
-	}
-	if (c->file.ops) {
-		err = c->file.ops->open(&c->file, o->unit, &fds[0], &fds[1]);
-		if (err) {
-			answer(c, err, 0, NULL, 0);
-			return;
-		}
-	}
-	c->opened = true;
-	n = (fds[0] >= 0) + (fds[1] >= 0);
-	answer(c, 0, 0, fds, n);
-	if (fds[0] >= 0)
-		close(fds[0]);
-	if (fds[1] >= 0)
-		close(fds[1]);
+	memcpy(&o, data, sizeof(o));
+	if (o.kind >= UV_KINDS)
+		err = -EINVAL;
+	else
+		err = o.attach ? attach(c, o.attach) : open_new(c, &o, fds);
+	if (err)
+		answer(c, err, 0, NULL, 0);
+	else
+		answer_opened(c, &o, fds);
 }
 
-static void on_write(struct conn *c, const u8 *data, size_t len, int fd)
+static void on_write(struct conn *c, u32 arg, const u8 *data, size_t len, int fd)
 {
 	size_t out_len = sizeof(outbuf) - sizeof(struct uv_answer);
+	const struct uv_file_ops *ops = c->file->f.ops;
 	ssize_t result;
 	int out_fd = -1;
 
-	if (!c->opened || !c->file.ops || !c->file.ops->command) {
+	if (!ops || !ops->command) {
 		answer(c, -EINVAL, 0, NULL, 0);
 		return;
 	}
-	result = c->file.ops->command(&c->file, data, len, fd, outbuf, &out_len, &out_fd);
+	result = ops->command(&c->file->f, data, len, fd, outbuf, &out_len, &out_fd);
 	answer(c, result, result < 0 ? 0 : out_len, &out_fd, out_fd >= 0);
 	if (out_fd >= 0)
 		close(out_fd);
 }
 
-static void on_ioctl(struct conn *c, u32 request, const u8 *data, size_t len)
+static void on_ioctl(struct conn *c, u32 request, const u8 *data, size_t len, int fd)
 {
+	const struct uv_file_ops *ops = c->file->f.ops;
 	int result = -ENOTTY;
 
-	if (c->opened && c->file.ops && c->file.ops->ioctl) {
+	if (ops && ops->ioctl) {
+		len = min(len, sizeof(outbuf) - sizeof(struct uv_answer));
 		memcpy(outbuf, data, len);
-		result = c->file.ops->ioctl(&c->file, request, outbuf, len);
+		result = ops->ioctl(&c->file->f, request, outbuf, len);
 	}
 	answer(c, result, result < 0 ? 0 : len, NULL, 0);
 }
 
+static void on_refresh(struct conn *c, u32 arg, const u8 *data, size_t len, int fd)
+{
+	answer(c, uv_sysfs_refresh(c->file->f.host, c->server->tree), 0, NULL, 0);
+}
+
+static void on_closed(struct conn *c, u32 arg, const u8 *data, size_t len, int fd)
+{
+	const struct uv_file_ops *ops = c->file->f.ops;
+	u64 inode;
+
+	if (len == sizeof(inode) && ops && ops->closed) {
+		memcpy(&inode, data, sizeof(inode));
+		ops->closed(&c->file->f, inode);
+	}
+	answer(c, 0, 0, NULL, 0);
+}
+
+/* The connection becomes the process's copy socket and leaves the loop. */
+static void on_copy(struct conn *c, u32 arg, const u8 *data, size_t len, int fd)
+{
+	struct uv_process *p = &c->file->f.process;
+	int memfd = -1, err = -EINVAL;
+
+	if (c->file->refs > 1 && c->pid == p->pid && p->copy < 0)
+		err = uv_process_copy_by(p, c->fd.fd, &memfd);
+	answer(c, err, 0, &memfd, !err);
+	if (err)
+		return;
+	close(memfd);
+	conn_free(c); /* another connection holds the file: this one only attached to it */
+}
+
+typedef void on_request(struct conn *c, u32 arg, const u8 *data, size_t len, int fd);
+static on_request *const requests[] = {
+	[UV_OPEN] = on_open,       [UV_WRITE] = on_write,   [UV_IOCTL] = on_ioctl,
+	[UV_REFRESH] = on_refresh, [UV_CLOSED] = on_closed, [UV_COPY] = on_copy,
+};
+
 static void dispatch(struct conn *c, const u8 *msg, size_t len, int fd)
 {
-	struct uv_request req;
+	struct uv_request req = { .op = ARRAY_SIZE(requests) };
 
-	if (len < sizeof(req)) {
+	if (len >= sizeof(req))
+		memcpy(&req, msg, sizeof(req));
+	if (req.op >= ARRAY_SIZE(requests) || (!c->file && req.op != UV_OPEN))
 		answer(c, -EINVAL, 0, NULL, 0);
-		return;
-	}
-	memcpy(&req, msg, sizeof(req));
-	msg += sizeof(req);
-	len -= sizeof(req);
-	switch (req.op) {
-	case UV_OPEN:
-		on_open(c, (const struct uv_open *)msg, len);
-		break;
-	case UV_WRITE:
-		on_write(c, msg, len, fd);
-		break;
-	case UV_IOCTL:
-		on_ioctl(c, req.arg, msg, min(len, sizeof(outbuf) - sizeof(struct uv_answer)));
-		break;
-	case UV_REFRESH:
-		answer(c, c->opened ? uv_sysfs_refresh(c->file.host, c->server->tree) : -EINVAL, 0, NULL, 0);
-		break;
-	default:
-		answer(c, -EINVAL, 0, NULL, 0);
-	}
+	else
+		requests[req.op](c, req.arg, msg + sizeof(req), len - sizeof(req), fd);
 }
 
 static void on_conn(struct loop_fd *w, u32 events, struct now now)
@@ -187,6 +308,18 @@ static void on_conn(struct loop_fd *w, u32 events, struct now now)
 		close(fds[i]);
 }
 
+static void turn_away(struct uv_server *s)
+{
+	int fd;
+
+	close(s->spare);
+	fd = accept4(s->listener.fd, NULL, NULL, SOCK_CLOEXEC);
+	if (fd >= 0)
+		close(fd);
+	s->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	log_at(LOG_WARN, "", "no descriptors left: a program was turned away");
+}
+
 static void on_listen(struct loop_fd *w, u32 events, struct now now)
 {
 	struct uv_server *s = container_of(w, struct uv_server, listener);
@@ -195,8 +328,11 @@ static void on_listen(struct loop_fd *w, u32 events, struct now now)
 	struct conn *c;
 	int size = 4 << 20, fd = accept4(w->fd, NULL, NULL, SOCK_CLOEXEC);
 
-	if (fd < 0)
+	if (fd < 0) {
+		if (errno == EMFILE || errno == ENFILE)
+			turn_away(s);
 		return;
+	}
 	c = calloc(1, sizeof(*c));
 	if (!c || getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len)) {
 		close(fd);
@@ -205,8 +341,7 @@ static void on_listen(struct loop_fd *w, u32 events, struct now now)
 	}
 	setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof(size));
 	c->server = s;
-	c->file.server = s;
-	c->file.pid = cred.pid;
+	c->pid = cred.pid;
 	c->fd = (struct loop_fd){ .fd = fd, .fn = on_conn };
 	list_add(&s->conns, &c->link);
 	if (loop_fd_add(s->loop, &c->fd, EPOLLIN))
@@ -223,6 +358,8 @@ struct uv_server *uv_server_create(struct loop *loop, const char *path, const ch
 	if (!s)
 		return NULL;
 	list_init(&s->conns);
+	list_init(&s->files);
+	s->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	s->loop = loop;
 	s->find = find;
 	s->arg = arg;
@@ -253,6 +390,7 @@ void uv_server_destroy(struct uv_server *s)
 		conn_close(list_first(&s->conns, struct conn, link));
 	loop_fd_del(&s->listener);
 	close(s->listener.fd);
+	close(s->spare);
 	unlink(s->path);
 	free(s);
 }

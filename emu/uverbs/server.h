@@ -9,7 +9,8 @@
 #include "emu/mad/mad.h"
 #include "emu/uverbs/proto.h"
 
-#define UV_PORTS 2
+#define UV_PORTS      2
+#define UV_TREE_FILES 512 /* of a host's sysfs tree */
 
 /* A host of the fabric as its programs see it. The owner keeps it until the server is gone. */
 struct uv_host {
@@ -23,6 +24,7 @@ struct uv_host {
 	/* Name and value of the nth counter of a port for sysfs; NULL past the end. */
 	const char *(*counter)(struct uv_host *host, u8 port, u32 n, u64 *value);
 	void *owner;
+	u64 written[UV_TREE_FILES]; /* sysfs.c's: hashes of what its files hold */
 };
 
 struct umad_port;
@@ -42,14 +44,24 @@ struct uv_file_ops {
 			   int *out_fd);
 	/* @arg of @len bytes is in and out. */
 	int (*ioctl)(struct uv_file *f, u32 request, void *arg, size_t len);
+	/* The program has no descriptor left of what it got by a command: @inode names it. */
+	void (*closed)(struct uv_file *f, u64 inode);
 	void (*close)(struct uv_file *f);
+};
+
+/* A program whose memory we read and write. */
+struct uv_process {
+	pid_t pid;
+	bool gone;   /* it has ended, or does not answer: what is at its addresses is no longer its memory */
+	int copy;    /* the socket of its thread that copies for us, or -1: process_vm_readv() works */
+	u8 *staging; /* what passes through that thread: UV_COPY_SIZE bytes */
 };
 
 struct uv_file {
 	struct uv_server *server;
 	struct uv_host *host;
 	const struct uv_file_ops *ops;
-	pid_t pid; /* of the process that opened it */
+	struct uv_process process; /* that opened it */
 	void *priv;
 };
 
@@ -70,10 +82,12 @@ extern const struct uv_file_ops umad_file_ops, issm_file_ops, ucma_file_ops;
 /* sysfs.c: writes what has changed of the host's tree. 0 or -errno. */
 int uv_sysfs_refresh(struct uv_host *host, const char *tree);
 
-/* dma.c */
+/* dma.c: the context is a struct uv_process. */
 extern const struct hca_dma_ops uv_process_dma;
-struct uv_process {
-	pid_t pid;
-};
+/* Whether @word stands at @addr of the process, as far as we may look. */
+bool uv_process_probe(const struct uv_process *p, u64 addr, u64 word);
+/* Takes over @sock for copies; *memfd is the program's end of what passes (the caller closes it). 0 or -errno. */
+int uv_process_copy_by(struct uv_process *p, int sock, int *memfd);
+void uv_process_close(struct uv_process *p);
 
 #endif

@@ -13,36 +13,32 @@ static int ring_of(struct uverbs *u, struct uv_ring *r, u32 max_wr, u32 max_sge)
 	return uv_ring_create(u, r, (u32)(sizeof(struct rxe_recv_wqe) + max_sge * sizeof(struct rxe_sge)), max_wr);
 }
 
-int uv_create_srq(struct uv_call *c)
+static int srq_create(struct uv_call *c, const struct ib_uverbs_create_srq *cmd)
 {
-	struct ib_uverbs_create_srq cmd;
 	struct ib_uverbs_create_srq_resp resp = { 0 };
 	struct rxe_create_srq_resp rxe = { 0 };
-	struct hca_srq_attr attr;
+	struct hca_srq_attr attr = { .max_wr = cmd->max_wr, .max_sge = cmd->max_sge, .limit = cmd->srq_limit };
 	struct uv_srq *srq;
-	int err = uv_call_in(c, &cmd, sizeof(cmd));
+	int err;
 
-	if (err)
-		return err;
-	attr = (struct hca_srq_attr){ .max_wr = cmd.max_wr, .max_sge = cmd.max_sge, .limit = cmd.srq_limit };
-	if (cmd.max_wr > hca_caps(c->u->file->host->hca)->max_srq_wr || cmd.max_sge > HCA_MAX_SGE)
+	if (cmd->max_wr > hca_caps(c->u->file->host->hca)->max_srq_wr || cmd->max_sge > HCA_MAX_SGE)
 		return -EINVAL;
 	srq = calloc(1, sizeof(*srq));
 	if (!srq)
 		return -ENOMEM;
 	srq->u = c->u;
-	srq->user_handle = cmd.user_handle;
-	srq->max_sge = cmd.max_sge;
-	err = ring_of(c->u, &srq->ring, cmd.max_wr, cmd.max_sge);
+	srq->user_handle = cmd->user_handle;
+	srq->max_sge = cmd->max_sge;
+	err = ring_of(c->u, &srq->ring, cmd->max_wr, cmd->max_sge);
 	if (!err)
 		err = table_add(&c->u->srqs, srq, &srq->handle) ? -ENOMEM : 0;
 	if (err)
 		goto free_srq;
-	err = hca_srq_create(c->u->ctx, cmd.pd_handle, &attr, &uv_srq_wq_ops, srq, &srq->srqn);
+	err = hca_srq_create(c->u->ctx, cmd->pd_handle, &attr, &uv_srq_wq_ops, srq, &srq->srqn);
 	if (err)
 		goto drop_handle;
 	hca_srq_set_level(c->u->ctx, srq->srqn, uv_srq_posted);
-	resp = (struct ib_uverbs_create_srq_resp){ srq->handle, cmd.max_wr, cmd.max_sge, srq->srqn };
+	resp = (struct ib_uverbs_create_srq_resp){ srq->handle, cmd->max_wr, cmd->max_sge, srq->srqn };
 	rxe.mi = uv_ring_info(&srq->ring);
 	rxe.srq_num = srq->srqn;
 	uv_call_out(c, &resp, sizeof(resp));
@@ -56,10 +52,69 @@ free_srq:
 	return err;
 }
 
+int uv_create_srq(struct uv_call *c)
+{
+	struct ib_uverbs_create_srq cmd;
+	int err = uv_call_in(c, &cmd, sizeof(cmd));
+
+	return err ? err : srq_create(c, &cmd);
+}
+
+/* The later form, of which the basic type says no more than the older form. */
+int uv_create_xsrq(struct uv_call *c)
+{
+	struct ib_uverbs_create_xsrq cmd;
+	struct ib_uverbs_create_srq basic;
+	int err = uv_call_in(c, &cmd, sizeof(cmd));
+
+	if (err)
+		return err;
+	if (cmd.srq_type)
+		return -EOPNOTSUPP; /* XRC, tag matching */
+	basic = (struct ib_uverbs_create_srq){
+		.user_handle = cmd.user_handle,
+		.pd_handle = cmd.pd_handle,
+		.max_wr = cmd.max_wr,
+		.max_sge = cmd.max_sge,
+		.srq_limit = cmd.srq_limit,
+	};
+	return srq_create(c, &basic);
+}
+
+/* The application learns of the new ring by a structure in its memory whose address the provider's part names. */
+static int srq_resize(struct uv_call *c, struct uv_srq *srq, u32 max_wr)
+{
+	struct rxe_modify_srq_cmd rxe;
+	struct uv_ring ring;
+	struct mminfo info;
+	struct hca_dma_seg seg;
+	int err;
+
+	if (c->in_len < sizeof(struct ib_uverbs_modify_srq) + sizeof(rxe))
+		return -EINVAL;
+	memcpy(&rxe, c->in + sizeof(struct ib_uverbs_modify_srq), sizeof(rxe));
+	if (!max_wr || max_wr > hca_caps(c->u->file->host->hca)->max_srq_wr || max_wr < uv_srq_posted(srq))
+		return -EINVAL;
+	err = ring_of(c->u, &ring, max_wr, srq->max_sge);
+	if (err)
+		return err;
+	info = uv_ring_info(&ring);
+	seg = (struct hca_dma_seg){ .addr = rxe.mmap_info_addr, .len = sizeof(info), .local = &info };
+	err = uv_process_dma.write(&c->u->file->process, &seg, 1);
+	if (err) {
+		uv_ring_destroy(c->u, &ring);
+		return err;
+	}
+	uv_ring_move(&ring, &srq->ring);
+	uv_ring_destroy(c->u, &srq->ring);
+	srq->ring = ring;
+	return 0;
+}
+
 int uv_modify_srq(struct uv_call *c)
 {
 	struct ib_uverbs_modify_srq cmd;
-	const struct uv_srq *srq;
+	struct uv_srq *srq;
 	int err = uv_call_in(c, &cmd, sizeof(cmd));
 
 	if (err)
@@ -68,8 +123,10 @@ int uv_modify_srq(struct uv_call *c)
 	if (!srq)
 		return -EINVAL;
 	if (cmd.attr_mask & SRQ_MAX_WR)
-		return -EOPNOTSUPP;
-	return cmd.attr_mask & SRQ_LIMIT ? hca_srq_set_limit(c->u->ctx, srq->srqn, cmd.srq_limit) : 0;
+		err = srq_resize(c, srq, cmd.max_wr);
+	if (!err && cmd.attr_mask & SRQ_LIMIT)
+		err = hca_srq_set_limit(c->u->ctx, srq->srqn, cmd.srq_limit);
+	return err;
 }
 
 int uv_query_srq(struct uv_call *c)
@@ -86,7 +143,7 @@ int uv_query_srq(struct uv_call *c)
 	err = srq ? hca_srq_query(c->u->ctx, srq->srqn, &attr) : -EINVAL;
 	if (err)
 		return err;
-	resp.max_wr = attr.max_wr;
+	resp.max_wr = srq->ring.mask;
 	resp.max_sge = attr.max_sge;
 	resp.srq_limit = attr.limit;
 	uv_call_out(c, &resp, sizeof(resp));

@@ -14,7 +14,19 @@
 struct tree {
 	char root[512];
 	int err;
+	u64 *written; /* by number of the file: the order is always the same */
+	u32 n;
 };
+
+/* FNV-1a; never 0, which means unwritten. */
+static u64 hash(const char *text, size_t len)
+{
+	u64 h = 0xcbf29ce484222325ull;
+
+	while (len--)
+		h = (h ^ (u8)*text++) * 0x100000001b3ull;
+	return h | 1;
+}
 
 static void make_dirs(char *path)
 {
@@ -27,34 +39,44 @@ static void make_dirs(char *path)
 	}
 }
 
-/* Writes the formatted text to the file unless that is what it holds. */
+static int open_to_write(char *path)
+{
+	int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+
+	if (fd >= 0 || errno != ENOENT)
+		return fd;
+	make_dirs(path);
+	return open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+}
+
+/* Writes the formatted text to the file unless that is what it holds. In place: a reader may have it open. */
 static void put(struct tree *t, const char *file, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 static void put(struct tree *t, const char *file, const char *fmt, ...)
 {
-	char path[768], text[512], old[512];
+	char path[768], text[512];
 	va_list ap;
-	ssize_t n, len;
-	int fd;
+	int len, fd;
+	u64 h;
 
 	va_start(ap, fmt);
 	len = vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
-	snprintf(path, sizeof(path), "%s/%s", t->root, file);
-	fd = open(path, O_RDWR | O_CLOEXEC);
-	if (fd < 0) {
-		make_dirs(path);
-		fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-	}
-	if (fd < 0) {
-		t->err = -errno;
+	len = min(len, (int)sizeof(text) - 1);
+	h = hash(text, (size_t)len);
+	if (t->n < UV_TREE_FILES && t->written[t->n] == h) {
+		t->n++;
 		return;
 	}
-	n = read(fd, old, sizeof(old));
-	if (n != len || memcmp(old, text, (size_t)len)) {
-		if (pwrite(fd, text, (size_t)len, 0) != len || ftruncate(fd, len))
-			t->err = -errno;
+	snprintf(path, sizeof(path), "%s/%s", t->root, file);
+	fd = open_to_write(path);
+	if (fd < 0 || pwrite(fd, text, (size_t)len, 0) != len || ftruncate(fd, len)) {
+		t->err = -errno;
+		h = 0;
 	}
-	close(fd);
+	if (fd >= 0)
+		close(fd);
+	if (t->n < UV_TREE_FILES)
+		t->written[t->n++] = h;
 }
 
 static void put_guid(struct tree *t, const char *file, u64 guid)
@@ -207,7 +229,7 @@ static void put_umad(struct tree *t, u8 num)
 
 int uv_sysfs_refresh(struct uv_host *h, const char *tree)
 {
-	struct tree t = { .err = 0 };
+	struct tree t = { .written = h->written };
 	u8 i;
 
 	snprintf(t.root, sizeof(t.root), "%s/%s", tree, h->name);

@@ -45,11 +45,10 @@ static u32 on_poll(struct loop_poller *p, struct now now)
 		__atomic_store_n(&u->shared->rung, 0, __ATOMIC_SEQ_CST);
 		n = ring_doorbells(u);
 	}
-	if (hca_ctx_wants_recv(u->ctx)) {
+	if (hca_ctx_wants_recv(u->ctx))
 		n += hca_ctx_poll_recv(u->ctx);
-		if (!loop_timer_armed(&u->poll_timer))
-			loop_timer_set(uv_server_loop(u->file->server), &u->poll_timer, now.ns + RECV_POLL_NS);
-	}
+	if ((u->unsent || hca_ctx_wants_recv(u->ctx)) && !loop_timer_armed(&u->poll_timer))
+		loop_timer_set(uv_server_loop(u->file->server), &u->poll_timer, now.ns + RECV_POLL_NS);
 	return n;
 }
 
@@ -69,7 +68,18 @@ static void on_kick(struct loop_fd *w, u32 events, struct now now)
 		return; /* the poller looks at the doorbells in any case */
 }
 
-static void on_poll_timer(struct loop_timer *t, struct now now) {}
+/* Its being due is enough to run the poller; events that did not fit are tried again here. */
+static void on_poll_timer(struct loop_timer *t, struct now now)
+{
+	struct uverbs *u = container_of(t, struct uverbs, poll_timer);
+	struct uv_cq *cq;
+	u32 i;
+
+	if (!u->unsent)
+		return;
+	table_for_each (&u->cqs, i, cq)
+		uv_cq_resend(cq);
+}
 
 /* Life of the file */
 
@@ -115,7 +125,6 @@ static int file_open(struct uv_file *f, u32 unit, int *fd, int *extra)
 	if (!u)
 		return -ENOMEM;
 	u->file = f;
-	u->process.pid = f->pid;
 	u->memfd = u->kick = u->async.ours = u->async.theirs = -1;
 	list_init(&u->free_areas);
 	list_init(&u->channels);
@@ -124,7 +133,7 @@ static int file_open(struct uv_file *f, u32 unit, int *fd, int *extra)
 	table_init(&u->srqs, 0, UV_HANDLES - 1);
 	err = memory_create(u);
 	u->kick = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	u->ctx = hca_ctx_create(f->host->hca, &uv_process_dma, &u->process, uv_async_event, u);
+	u->ctx = hca_ctx_create(f->host->hca, &uv_process_dma, &f->process, uv_async_event, u);
 	if (!err && (u->kick < 0 || !u->ctx))
 		err = -ENOMEM;
 	if (err) {
@@ -162,15 +171,25 @@ static void file_close(struct uv_file *f)
 	table_fini(&u->qps);
 	table_fini(&u->srqs);
 	table_fini(&u->cqs);
-	while (!list_empty(&u->channels)) {
-		struct uv_events *e = list_first(&u->channels, struct uv_events, link);
-
-		list_del(&e->link);
-		uv_events_close(e);
-		free(e);
-	}
+	while (!list_empty(&u->channels))
+		uv_channel_free(u, list_first(&u->channels, struct uv_events, link));
 	uv_events_close(&u->async);
 	uverbs_free(u);
+}
+
+static void file_closed(struct uv_file *f, u64 inode)
+{
+	struct uverbs *u = f->priv;
+	struct uv_events *e;
+
+	list_for_each (e, &u->channels, link) {
+		if (e->inode != inode)
+			continue;
+		e->closed = true;
+		if (!e->users)
+			uv_channel_free(u, e);
+		return;
+	}
 }
 
 /* Commands: [number] of the plain and of the extended form. */
@@ -203,6 +222,7 @@ static const struct uv_command commands[] = {
 	[IB_USER_VERBS_CMD_CREATE_SRQ] = { uv_create_srq, sizeof(struct ib_uverbs_create_srq_resp) },
 	[IB_USER_VERBS_CMD_MODIFY_SRQ] = { uv_modify_srq, 0 },
 	[IB_USER_VERBS_CMD_QUERY_SRQ] = { uv_query_srq, sizeof(struct ib_uverbs_query_srq_resp) },
+	[IB_USER_VERBS_CMD_CREATE_XSRQ] = { uv_create_xsrq, sizeof(struct ib_uverbs_create_srq_resp) },
 	[IB_USER_VERBS_CMD_DESTROY_SRQ] = { uv_destroy_srq, sizeof(struct ib_uverbs_destroy_srq_resp) },
 };
 
@@ -279,4 +299,6 @@ static ssize_t file_command(struct uv_file *f, const void *in, size_t in_len, in
 	return (ssize_t)in_len;
 }
 
-const struct uv_file_ops uverbs_file_ops = { .open = file_open, .command = file_command, .close = file_close };
+const struct uv_file_ops uverbs_file_ops = {
+	.open = file_open, .command = file_command, .closed = file_closed, .close = file_close
+};
