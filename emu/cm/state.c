@@ -312,7 +312,7 @@ static const struct row {
 	{ CM_ATTR_REJ, S(ESTABLISHED) | S(DREQ_SENT), on_rej_connected },
 	{ CM_ATTR_MRA, S(REQ_SENT) | S(REP_SENT), on_mra },
 	{ CM_ATTR_DREQ, S(REP_SENT) | S(MRA_REP_RCVD) | S(ESTABLISHED) | S(DREQ_SENT), on_dreq },
-	{ CM_ATTR_DREQ, S(TIMEWAIT), on_dreq_again },
+	{ CM_ATTR_DREQ, S(TIMEWAIT) | S(IDLE), on_dreq_again },
 	{ CM_ATTR_DREP, S(DREQ_SENT) | S(DREQ_RCVD), on_drep },
 	{ CM_ATTR_LAP, S(ESTABLISHED), on_lap },
 };

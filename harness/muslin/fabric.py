@@ -9,7 +9,7 @@ import re
 
 from .process import Process, wait_until
 
-REFUSED = re.compile(r"ouldn't connect|refused|REJECTED|UNREACHABLE|ADDR_ERROR|status -?(8|111)|event 8", re.I)
+REFUSED = re.compile(r"ouldn't connect|refused|REJECTED|UNREACHABLE|ADDR_ERROR|status -?(8|111)|event 8|blka 8", re.I)
 
 
 class FabricError(AssertionError):

@@ -1,0 +1,382 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Rows of the communication manager: conversations between two of them with messages lost on the way, refused, repeated,
+ * and from peers that have forgotten or are gone. A trace has a letter per event: Q request, P REP, U RTU, R REJ, D DREQ, X DREP,
+ * x end of timewait, S SIDR request, s its answer; q p e i: nobody answered REQ, REP, DREQ, SIDR_REQ.
+ */
+#include "emu/cm/fixture.h"
+
+static u32 passed, failed;
+
+static void row(const char *name, bool ok)
+{
+	if (ok) {
+		passed++;
+		return;
+	}
+	failed++;
+	printf("FAIL %s\n", name);
+}
+
+/* ---- lost messages ---- */
+
+struct loss {
+	u16 attr;
+	u32 times;
+};
+
+static struct loss loss_a, loss_b;
+
+static bool lose(struct loss *l, const struct wire_packet *p)
+{
+	if (!l->times || wire_get(mad_of(p), MAD_ATTR_ID) != l->attr)
+		return false;
+	l->times--;
+	return true;
+}
+
+static bool drop_a(struct end *e, const struct wire_packet *p)
+{
+	return lose(&loss_a, p);
+}
+
+static bool drop_b(struct end *e, const struct wire_packet *p)
+{
+	return lose(&loss_b, p);
+}
+
+static const struct connect_row {
+	const char *name;
+	enum answer answer;
+	struct loss a, b;
+	const char *trace_a, *trace_b; /* after connect, 10 s, and A's disconnect, 10 s more */
+	enum cm_state state_a, state_b; /* before the disconnect */
+	u16 reason;
+} connects[] = {
+	{ "plain", ANSWER_ACCEPT, { 0 }, { 0 }, "PXx", "QUDx", CM_ST_ESTABLISHED, CM_ST_ESTABLISHED, 0 },
+	{ "REQ lost once", ANSWER_ACCEPT, { CM_ATTR_REQ, 1 }, { 0 }, "PXx", "QUDx", CM_ST_ESTABLISHED, CM_ST_ESTABLISHED, 0 },
+	{ "REQ lost thrice", ANSWER_ACCEPT, { CM_ATTR_REQ, 3 }, { 0 }, "PXx", "QUDx", CM_ST_ESTABLISHED, CM_ST_ESTABLISHED, 0 },
+	{ "every REQ lost", ANSWER_ACCEPT, { CM_ATTR_REQ, 9 }, { 0 }, "q", "", CM_ST_IDLE, CM_ST_IDLE, 0 },
+	{ "REP lost once", ANSWER_ACCEPT, { 0 }, { CM_ATTR_REP, 1 }, "PXx", "QUDx", CM_ST_ESTABLISHED, CM_ST_ESTABLISHED, 0 },
+	{ "every REP lost", ANSWER_ACCEPT, { 0 }, { CM_ATTR_REP, 99 }, "q", "QR", CM_ST_IDLE, CM_ST_IDLE, CM_REJ_TIMEOUT },
+	{ "RTU lost once", ANSWER_ACCEPT, { CM_ATTR_RTU, 1 }, { 0 }, "PXx", "QUDx", CM_ST_ESTABLISHED, CM_ST_ESTABLISHED, 0 },
+	{ "RTU lost twice", ANSWER_ACCEPT, { CM_ATTR_RTU, 2 }, { 0 }, "PXx", "QUDx", CM_ST_ESTABLISHED, CM_ST_ESTABLISHED, 0 },
+	{ "every RTU lost", ANSWER_ACCEPT, { CM_ATTR_RTU, 99 }, { 0 }, "PRx", "Qp", CM_ST_IDLE, CM_ST_IDLE, CM_REJ_TIMEOUT },
+	{ "DREQ lost once", ANSWER_ACCEPT, { CM_ATTR_DREQ, 1 }, { 0 }, "PXx", "QUDx", CM_ST_ESTABLISHED, CM_ST_ESTABLISHED, 0 },
+	{ "every DREQ lost", ANSWER_ACCEPT, { CM_ATTR_DREQ, 99 }, { 0 }, "Pex", "QU", CM_ST_ESTABLISHED, CM_ST_ESTABLISHED, 0 },
+	{ "DREP lost once", ANSWER_ACCEPT, { 0 }, { CM_ATTR_DREP, 1 }, "PXx", "QUDx", CM_ST_ESTABLISHED, CM_ST_ESTABLISHED, 0 },
+	{ "rejected", ANSWER_REJECT, { 0 }, { 0 }, "R", "Q", CM_ST_IDLE, CM_ST_IDLE, CM_REJ_CONSUMER },
+	{ "REJ lost: asked again", ANSWER_REJECT, { 0 }, { CM_ATTR_REJ, 1 }, "R", "QQ", CM_ST_IDLE, CM_ST_IDLE, CM_REJ_CONSUMER },
+	{ "no resources", ANSWER_REFUSE, { 0 }, { 0 }, "R", "Q", CM_ST_IDLE, CM_ST_IDLE, CM_REJ_NO_RESOURCES },
+	{ "never answered", ANSWER_NEVER, { 0 }, { 0 }, "", "Q", CM_ST_MRA_REQ_RCVD, CM_ST_MRA_REQ_SENT, 0 },
+};
+
+static enum cm_state state_of(const struct side *s)
+{
+	return s->id ? s->id->state : CM_ST_IDLE;
+}
+
+static bool one_connect(const struct connect_row *r)
+{
+	struct pair p;
+	bool ok;
+
+	pair_open(&p);
+	loss_a = r->a;
+	loss_b = r->b;
+	p.c.a.drop = drop_a;
+	p.c.b.drop = drop_b;
+	p.b.answer = r->answer;
+	pair_connect(&p);
+	cable_run(&p.c, 3000);
+	ok = state_of(&p.a) == r->state_a && state_of(&p.b) == r->state_b;
+	if (!ok)
+		printf("%s: states %s, %s\n", r->name, cm_state_name(state_of(&p.a)), cm_state_name(state_of(&p.b)));
+	if (state_of(&p.a) == CM_ST_ESTABLISHED)
+		ok &= cm_send_dreq(p.a.id, NULL, 0) == 0;
+	cable_run(&p.c, 10000);
+	if (strcmp(p.a.trace, r->trace_a) || strcmp(p.b.trace, r->trace_b)) {
+		printf("%s: traces %s, %s\n", r->name, p.a.trace, p.b.trace);
+		ok = false;
+	}
+	if (r->reason && p.a.reason != r->reason && p.b.reason != r->reason) {
+		printf("%s: reasons %u, %u\n", r->name, p.a.reason, p.b.reason);
+		ok = false;
+	}
+	pair_close(&p);
+	return ok;
+}
+
+/* ---- what the messages carry ---- */
+
+static bool attributes(void)
+{
+	struct cm_qp a, b;
+	struct pair p;
+	bool ok;
+
+	pair_open(&p);
+	pair_connect(&p);
+	cable_run(&p.c, 100);
+	ok = !cm_id_qp(p.a.id, &a) && !cm_id_qp(p.b.id, &b);
+	ok &= a.remote_qpn == p.b.qpn && b.remote_qpn == p.a.qpn;
+	ok &= a.rq_psn == 0x111111 && b.sq_psn == 0x111111 && a.sq_psn == 0x222222 && b.rq_psn == 0x222222;
+	/* each side may have as many READs under way as the other has room for */
+	ok &= a.initiator_depth == 3 && a.responder_resources == 4 && b.initiator_depth == 4 && b.responder_resources == 3;
+	ok &= b.retry_count == 6 && b.rnr_retry == 7 && a.rnr_retry == 5;
+	ok &= b.path.dlid == 1 && b.path.slid == 2 && b.path.mtu == WIRE_MTU_2048 && b.path.pkey == 0xffff;
+	ok &= wire_gid_equal(&b.path.dgid, &p.c.a.port.attr.gid[0]);
+	pair_close(&p);
+	return ok;
+}
+
+static bool private_data(void)
+{
+	struct pair p;
+	bool ok;
+
+	pair_open(&p);
+	p.b.answer = ANSWER_REJECT;
+	pair_connect(&p);
+	cable_run(&p.c, 100);
+	ok = p.a.data_len == CM_REJ_PRIVATE_DATA_LEN && memcmp(p.a.data, "no", 3) == 0;
+	pair_close(&p);
+	return ok;
+}
+
+/* ---- requests that are refused at once ---- */
+
+static bool wrong_arguments(void)
+{
+	u8 data[256] = { 0 };
+	struct cm_req req;
+	struct cm_listener *l;
+	struct pair p;
+	bool ok;
+
+	pair_open(&p);
+	p.a.id = cm_id_create(p.a.cm, side_event, &p.a);
+	req = req_of(&p);
+	req.data = data;
+	req.data_len = CM_REQ_PRIVATE_DATA_LEN + 1;
+	ok = cm_send_req(p.a.id, &req) == -EINVAL;
+	req.data_len = CM_REQ_PRIVATE_DATA_LEN;
+	req.port = 2;
+	ok &= cm_send_req(p.a.id, &req) == -ENODEV;
+	req.port = 1;
+	req.path.mtu = 6;
+	ok &= cm_send_req(p.a.id, &req) == -EINVAL;
+	ok &= cm_send_rtu(p.a.id, NULL, 0) == -EINVAL && cm_send_dreq(p.a.id, NULL, 0) == -EINVAL &&
+	      cm_send_drep(p.a.id, NULL, 0) == -EINVAL && cm_send_rej(p.a.id, 28, NULL, 0) == -EINVAL &&
+	      cm_send_rep(p.a.id, &(struct cm_rep){ 0 }) == -EINVAL && cm_established(p.a.id) == -EINVAL;
+	ok &= cm_listen(p.a.cm, 0x1234, 0xff00, side_request, &p.a, &l) == -EINVAL;
+	req = req_of(&p);
+	ok &= cm_send_req(p.a.id, &req) == 0 && cm_send_req(p.a.id, &req) == -EINVAL;
+	pair_close(&p);
+	return ok;
+}
+
+static bool nobody_listens(void)
+{
+	struct cm_req req;
+	struct pair p;
+	bool ok;
+
+	pair_open(&p);
+	req = req_of(&p);
+	req.service_id = SERVICE + 1;
+	p.a.id = cm_id_create(p.a.cm, side_event, &p.a);
+	cm_send_req(p.a.id, &req);
+	cable_run(&p.c, 100);
+	ok = p.a.reason == CM_REJ_INVALID_SERVICE_ID && !strcmp(p.b.trace, "");
+	pair_close(&p);
+	return ok;
+}
+
+static bool wrong_transport(void)
+{
+	struct cm_req req;
+	struct pair p;
+	bool ok;
+
+	pair_open(&p);
+	req = req_of(&p);
+	req.transport = (enum cm_transport)CM_TRANSPORT_RD;
+	p.a.id = cm_id_create(p.a.cm, side_event, &p.a);
+	cm_send_req(p.a.id, &req);
+	cable_run(&p.c, 100);
+	ok = p.a.reason == CM_REJ_INVALID_TRANSPORT;
+	pair_close(&p);
+	return ok;
+}
+
+/* ---- peers that take their time, forget, or are gone ---- */
+
+static bool takes_its_time(void)
+{
+	struct cm_rep rep;
+	struct pair p;
+	bool ok;
+
+	pair_open(&p);
+	p.b.answer = ANSWER_LATER; /* 4.3 s; without the MRA the REQ would fail after 2 s */
+	pair_connect(&p);
+	cable_run(&p.c, 4000);
+	ok = p.a.id->state == CM_ST_MRA_REQ_RCVD && cm_counter(p.a.cm, CM_CTR_RETRIES) == 0;
+	rep = rep_of(&p.b);
+	ok &= cm_send_rep(p.b.id, &rep) == 0;
+	cable_run(&p.c, 100);
+	ok &= p.a.id->state == CM_ST_ESTABLISHED && p.b.id->state == CM_ST_ESTABLISHED;
+	pair_close(&p);
+	return ok;
+}
+
+/* A restarts and uses the same QP: B still takes it for connected. 12.9.8.3.1. */
+static bool stale_connection(void)
+{
+	struct pair p;
+	bool ok;
+
+	pair_open(&p);
+	pair_connect(&p);
+	cable_run(&p.c, 100);
+	cm_destroy(p.a.cm);
+	p.a.cm = cm_create(p.c.loop, 1, 15, 99);
+	cm_port_add(p.a.cm, 1, p.c.ma);
+	memset(p.a.trace, 0, sizeof(p.a.trace));
+	pair_connect(&p);
+	cable_run(&p.c, 100);
+	ok = p.a.reason == CM_REJ_STALE_CONN && cm_counter(p.b.cm, CM_CTR_STALE) == 1;
+	/* B's DREQ meets nobody, who answers it */
+	ok &= !strcmp(p.b.trace, "QUX");
+	cable_run(&p.c, 5000);
+	ok &= p.a.id->state == CM_ST_IDLE;
+	cm_id_destroy(p.a.id);
+	pair_connect(&p);
+	cable_run(&p.c, 100);
+	ok &= p.a.id->state == CM_ST_ESTABLISHED;
+	pair_close(&p);
+	return ok;
+}
+
+static bool destroyed_in(enum cm_state state, const char *trace_b)
+{
+	struct pair p;
+	bool ok;
+
+	pair_open(&p);
+	p.a.silent = state == CM_ST_REP_RCVD;
+	p.b.answer = state == CM_ST_REQ_SENT ? ANSWER_NEVER : ANSWER_ACCEPT;
+	pair_connect(&p);
+	if (state == CM_ST_REQ_SENT)
+		loop_run_idle(p.c.loop, loop_now(p.c.loop).ns + 1);
+	else
+		cable_run(&p.c, 100);
+	ok = p.a.id->state == state;
+	cm_id_destroy(p.a.id);
+	p.a.id = NULL;
+	cable_run(&p.c, 10000);
+	ok &= !strcmp(p.b.trace, trace_b) && p.a.cm->ids.used == 0;
+	if (!ok)
+		printf("destroyed in %s: B saw %s\n", cm_state_name(state), p.b.trace);
+	pair_close(&p);
+	return ok;
+}
+
+static bool both_disconnect(void)
+{
+	struct pair p;
+	bool ok;
+
+	pair_open(&p);
+	pair_connect(&p);
+	cable_run(&p.c, 100);
+	ok = !cm_send_dreq(p.a.id, NULL, 0) && !cm_send_dreq(p.b.id, NULL, 0);
+	cable_run(&p.c, 5000);
+	ok &= p.a.id->state == CM_ST_IDLE && p.b.id->state == CM_ST_IDLE;
+	pair_close(&p);
+	return ok;
+}
+
+static bool established_by_data(void)
+{
+	struct pair p;
+	bool ok;
+
+	pair_open(&p);
+	p.a.silent = true;
+	pair_connect(&p);
+	cable_run(&p.c, 100);
+	ok = cm_established(p.b.id) == 0 && cm_established(p.b.id) == -EISCONN && !strcmp(p.b.trace, "QU");
+	pair_close(&p);
+	return ok;
+}
+
+/* ---- service ID resolution ---- */
+
+static const struct sidr_row {
+	const char *name;
+	enum answer answer;
+	u64 service;
+	struct loss a, b;
+	const char *trace_a, *trace_b;
+} sidrs[] = {
+	{ "SIDR", ANSWER_ACCEPT, SERVICE, { 0 }, { 0 }, "s", "S" },
+	{ "SIDR, request lost", ANSWER_ACCEPT, SERVICE, { CM_ATTR_SIDR_REQ, 1 }, { 0 }, "s", "S" },
+	{ "SIDR, answer lost", ANSWER_ACCEPT, SERVICE, { 0 }, { CM_ATTR_SIDR_REP, 1 }, "s", "SS" },
+	{ "SIDR, no such service", ANSWER_ACCEPT, SERVICE + 1, { 0 }, { 0 }, "s", "" },
+	{ "SIDR, refused", ANSWER_REFUSE, SERVICE, { 0 }, { 0 }, "s", "S" },
+	{ "SIDR, never answered", ANSWER_NEVER, SERVICE, { 0 }, { 0 }, "i", "S" },
+};
+
+static bool one_sidr(const struct sidr_row *r)
+{
+	struct cm_sidr_req req;
+	struct pair p;
+	bool ok;
+
+	pair_open(&p);
+	loss_a = r->a;
+	loss_b = r->b;
+	p.c.a.drop = drop_a;
+	p.c.b.drop = drop_b;
+	p.b.answer = r->answer;
+	p.a.id = cm_id_create(p.a.cm, side_event, &p.a);
+	req = (struct cm_sidr_req){ .service_id = r->service,
+				    .path = path_to(&p.c.a, &p.c.b),
+				    .port = 1,
+				    .pkey = 0xffff,
+				    .response_timeout = 16,
+				    .max_retries = 3 };
+	ok = cm_send_sidr_req(p.a.id, &req) == 0;
+	cable_run(&p.c, 5000);
+	ok &= !strcmp(p.a.trace, r->trace_a) && !strcmp(p.b.trace, r->trace_b);
+	if (!ok)
+		printf("%s: traces %s, %s\n", r->name, p.a.trace, p.b.trace);
+	pair_close(&p);
+	return ok;
+}
+
+int main(void)
+{
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(connects); i++)
+		row(connects[i].name, one_connect(&connects[i]));
+	for (i = 0; i < ARRAY_SIZE(sidrs); i++)
+		row(sidrs[i].name, one_sidr(&sidrs[i]));
+	row("attributes of the queue pair", attributes());
+	row("private data", private_data());
+	row("wrong arguments and states", wrong_arguments());
+	row("nobody listens", nobody_listens());
+	row("wrong transport", wrong_transport());
+	row("the peer takes its time", takes_its_time());
+	row("stale connection", stale_connection());
+	row("destroyed after REQ", destroyed_in(CM_ST_REQ_SENT, "QR"));
+	row("destroyed after REP", destroyed_in(CM_ST_REP_RCVD, "QR"));
+	row("destroyed when connected", destroyed_in(CM_ST_ESTABLISHED, "QUDx"));
+	row("both disconnect", both_disconnect());
+	row("established by data", established_by_data());
+	printf("%u passed, %u failed\n", passed, failed);
+	return failed != 0;
+}
