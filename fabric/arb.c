@@ -139,7 +139,7 @@ static void transmit(struct fabric_port *out, u8 vl)
 	u8 in_vl = p->vl;
 
 	out->vls->hoq_drops[vl] = 0;
-	fabric_flight_push(f, fabric_relay_transmit(out, p, vl), p);
+	fabric_flight_push(f, fabric_relay_transmit(out, p, vl), p, 0);
 	if (in->num)
 		fabric_relay_release(in, in_vl, p);
 }

@@ -29,7 +29,7 @@ static void send_inside(struct fabric_port *p, struct wire_packet *pkt, u8 vl)
 	pkt->in_port = p->num;
 	if (vl != WIRE_VL_MGMT)
 		p->rx_blocks[vl] += fabric_blocks(pkt);
-	fabric_flight_push(p->node->f, &p->node->ports[0], pkt);
+	fabric_flight_push(p->node->f, &p->node->ports[0], pkt, 0);
 }
 
 static int send_vl15(struct fabric_port *p, struct wire_packet *pkt)
@@ -76,7 +76,7 @@ static int ca_send(struct wire_port *w, struct wire_packet *pkt)
 		ca->want_ready = true;
 		return -EAGAIN;
 	}
-	fabric_flight_push(p->node->f, fabric_relay_transmit(p, pkt, vl), pkt);
+	fabric_flight_push(p->node->f, fabric_relay_transmit(p, pkt, vl), pkt, 0);
 	return 0;
 }
 

@@ -147,12 +147,15 @@ struct fabric *fabric_create(struct loop *loop, const struct fabric_topology *to
 		return NULL;
 	f->loop = loop;
 	f->now = loop_now(loop);
-	f->rng.state = seed;
+	f->rng.state = f->seed = seed;
 	f->mtu_cap = topo->mtu;
 	f->vl_cap = topo->vl_cap;
 	list_init(&f->kicked);
 	list_init(&f->waiting);
 	list_init(&f->downs);
+	list_init(&f->faults);
+	list_init(&f->faults_due);
+	loop_task_init(&f->fault_task, fabric_fault_run);
 	loop_task_init(&f->task, fabric_relay_run);
 	f->timer.fn = fabric_arb_timer;
 	if (build(f, topo)) {
@@ -182,6 +185,7 @@ void fabric_destroy(struct fabric *f)
 	if (!f)
 		return;
 	f->closing = true;
+	fabric_fault_fini(f);
 	for (i = 0; i < f->nnodes; i++)
 		fabric_trap_fini(&f->nodes[i]);
 	while (f->flight_n) {
@@ -297,7 +301,7 @@ void fabric_port_info(const struct fabric_port *p, struct fabric_port_info *info
 		.mtu_cap = p->ca ? p->ca->wire.attr.mtu_cap : p->node->f->mtu_cap,
 		.mtu = p->mtu,
 		.cap_mask = self->cap_mask,
-		.unplugged = p->unplugged,
+		.unplugged = p->unplugged || p->pulled || (p->peer && p->peer->pulled),
 		.peer = p->peer ? p->peer->node : NULL,
 		.peer_port = p->peer ? p->peer->num : 0,
 	};

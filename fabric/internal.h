@@ -51,6 +51,8 @@ struct fabric_ca {
 	struct fabric_ip ip;
 };
 
+struct fabric_taps;
+
 struct fabric_port {
 	struct fabric_node *node;
 	struct fabric_port *peer; /* at the other end of the cable; NULL: no cable */
@@ -58,17 +60,20 @@ struct fabric_port {
 	struct fabric_vlarb *arb;
 	struct fabric_ca *ca;
 	struct fabric_capture *capture;
-	u8 (*sl2vl)[8];   /* by input port, 16 nibbles; NULL: SL modulo VLs */
-	u16 *pkeys;       /* FABRIC_PKEYS of them; NULL: 0xffff alone. A CA's are in wire.attr */
-	struct list kick; /* in fabric.kicked: credits have come back */
-	struct list wait; /* in fabric.waiting: packets are queued */
-	struct list down; /* in fabric.downs: goes down once the answer has left */
+	struct fabric_taps *taps; /* faults that look at what arrives here; NULL: none */
+	u8 (*sl2vl)[8];           /* by input port, 16 nibbles; NULL: SL modulo VLs */
+	u16 *pkeys;               /* FABRIC_PKEYS of them; NULL: 0xffff alone. A CA's are in wire.attr */
+	struct list kick;         /* in fabric.kicked: credits have come back */
+	struct list wait;         /* in fabric.waiting: packets are queued */
+	struct list down;         /* in fabric.downs: goes down once the answer has left */
 	u8 down_phys;
 	u32 rx_blocks[16]; /* of this port's input buffers, taken */
 	u64 ctr[FABRIC_CTR_NUM];
 	u64 guid;
 	u8 num;
 	bool unplugged;
+	u8 lanes_limit, speed_limit; /* what a fault leaves of the link; 0: all */
+	u32 pulled;                  /* faults that hold the cable out */
 	/* PortInfo */
 	u8 state, phys;
 	u8 down_default;         /* 1 Sleep, 2 Polling */
@@ -118,6 +123,7 @@ struct fabric_node {
 struct fabric_flight {
 	struct wire_packet *p;
 	struct fabric_port *to;
+	u32 tap; /* faults there that have seen it already; not 0: nothing there has counted it */
 };
 
 struct fabric {
@@ -132,13 +138,17 @@ struct fabric {
 	struct list kicked, waiting, downs;
 	struct loop_task task;
 	struct loop_timer timer; /* HOQLife and lifetime */
+	struct list faults, faults_due;
+	struct loop_task fault_task;
+	u64 faults_armed, seed;
 	bool closing;
 	u8 mtu_cap, vl_cap; /* codes */
 	u64 next_tid;
 };
 
 /* relay.c: packets through links and switches */
-void fabric_flight_push(struct fabric *f, struct fabric_port *to, struct wire_packet *p);
+/* @p arrives at @to; of its faults @tap have seen it already. */
+void fabric_flight_push(struct fabric *f, struct fabric_port *to, struct wire_packet *p, u32 tap);
 void fabric_relay_run(struct loop_task *t, struct now now);
 /* Puts @p on @out's link; VL, credits and state have been seen to. Returns the port where it arrives. */
 struct fabric_port *fabric_relay_transmit(struct fabric_port *out, struct wire_packet *p, u8 vl);
@@ -234,6 +244,11 @@ void fabric_trap_fini(struct fabric_node *n);
 
 /* pma.c */
 bool fabric_pma_request(struct fabric_port *self, u8 *mad);
+
+/* fault*.c; the rest is in tap.h. False: a fault has taken the packet, which had been seen by @first of them. */
+bool fabric_fault_pass(struct fabric_port *in, struct wire_packet *p, u32 first);
+void fabric_fault_run(struct loop_task *t, struct now now);
+void fabric_fault_fini(struct fabric *f);
 
 /* capture.c */
 void fabric_capture_packet(struct fabric_port *at, const struct wire_packet *p, bool out);

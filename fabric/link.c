@@ -6,7 +6,7 @@
 
 static bool trains(const struct fabric_port *p)
 {
-	return !p->unplugged && p->phys != PHYS_STATE_DISABLED && p->phys != PHYS_STATE_SLEEP;
+	return !p->unplugged && !p->pulled && p->phys != PHYS_STATE_DISABLED && p->phys != PHYS_STATE_SLEEP;
 }
 
 static u8 width_bit(u8 lanes)
@@ -20,6 +20,11 @@ static u8 width_bit(u8 lanes)
 	return bit[lanes];
 }
 
+static u8 limited(u8 most, u8 a, u8 b)
+{
+	return min(most, min(a ? a : most, b ? b : most));
+}
+
 /* The widest and fastest that both ends have enabled; SDR on one lane always works. */
 static void negotiate(struct fabric_port *a, struct fabric_port *b)
 {
@@ -29,6 +34,8 @@ static void negotiate(struct fabric_port *a, struct fabric_port *b)
 	} speeds[] = { { WIRE_SPEED_NDR, 0, LINK_SPEED_EXT_NDR }, { WIRE_SPEED_HDR, 0, LINK_SPEED_EXT_HDR },
 		       { WIRE_SPEED_EDR, 0, LINK_SPEED_EXT_EDR }, { WIRE_SPEED_FDR, 0, LINK_SPEED_EXT_FDR },
 		       { WIRE_SPEED_QDR, LINK_SPEED_QDR, 0 },     { WIRE_SPEED_DDR, LINK_SPEED_DDR, 0 } };
+	u8 most_lanes = limited(12, a->lanes_limit, b->lanes_limit);
+	u8 most_speed = limited(WIRE_SPEED_NDR, a->speed_limit, b->speed_limit);
 	u8 ext = a->speed_ext_enabled & b->speed_ext_enabled, base = a->speed_enabled & b->speed_enabled;
 	u32 i;
 
@@ -37,12 +44,12 @@ static void negotiate(struct fabric_port *a, struct fabric_port *b)
 	a->lanes = 1;
 	a->speed = WIRE_SPEED_SDR;
 	for (i = 0; i < ARRAY_SIZE(lanes); i++)
-		if (a->width_enabled & b->width_enabled & width_bit(lanes[i])) {
+		if (lanes[i] <= most_lanes && (a->width_enabled & b->width_enabled & width_bit(lanes[i]))) {
 			a->lanes = lanes[i];
 			break;
 		}
 	for (i = 0; i < ARRAY_SIZE(speeds); i++)
-		if ((ext & speeds[i].ext) || (base & speeds[i].bit)) {
+		if (speeds[i].speed <= most_speed && ((ext & speeds[i].ext) || (base & speeds[i].bit))) {
 			a->speed = speeds[i].speed;
 			break;
 		}

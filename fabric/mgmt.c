@@ -60,7 +60,7 @@ static void send_inside(struct fabric_port *p, struct wire_packet *pkt)
 	pkt->in_port = p->num;
 	if (pkt->vl != WIRE_VL_MGMT)
 		p->rx_blocks[pkt->vl] += fabric_blocks(pkt);
-	fabric_flight_push(p->node->f, &p->node->ports[0], pkt);
+	fabric_flight_push(p->node->f, &p->node->ports[0], pkt, 0);
 }
 
 static void send_gmp(struct fabric_port *p, struct wire_packet *pkt)
@@ -74,7 +74,7 @@ static void send_gmp(struct fabric_port *p, struct wire_packet *pkt)
 		pkt->in_port = 0;
 		fabric_arb_queue(p, pkt, vl, p->node->f->now);
 	} else {
-		fabric_flight_push(p->node->f, fabric_relay_transmit(p, pkt, vl), pkt);
+		fabric_flight_push(p->node->f, fabric_relay_transmit(p, pkt, vl), pkt, 0);
 	}
 }
 
@@ -219,6 +219,11 @@ void fabric_mgmt_receive(struct fabric_port *p, struct fabric_port *in, struct w
 {
 	u32 qpn;
 
+	if (pkt->flags & WIRE_PKT_BAD_ICRC) {
+		fabric_count(p, FABRIC_CTR_RCV_ERRORS);
+		drop(in, pkt, charged);
+		return;
+	}
 	if (pkt->bth_off + sizeof(struct wire_bth) > pkt->hdr_len || wire_lrh_lnh(fabric_lrh(pkt)) < WIRE_LNH_BTH) {
 		drop(in, pkt, charged);
 		return;

@@ -2,7 +2,7 @@
 /*
  * Packets through links and switches.
  *
- * A link takes no time. What a CA or a node's management sends goes into the ring of flights; the relay's task takes
+ * A link takes no time, unless a fault makes it. What a CA or a node's management sends goes into the ring of flights; the relay's task takes
  * each from there and carries it from port to port in one loop for as long as outputs are free, so that neither the
  * stack nor the number of switches matters. Each port has a buffer behind each data VL. A packet is put on a link only
  * when the buffer at its end has room; it stays on the books of that buffer until it has left on the next link, or
@@ -16,7 +16,7 @@
 
 #define RUN_BUDGET 8192 /* packets in one run of the task */
 
-void fabric_flight_push(struct fabric *f, struct fabric_port *to, struct wire_packet *p)
+void fabric_flight_push(struct fabric *f, struct fabric_port *to, struct wire_packet *p, u32 tap)
 {
 	if (f->flight_n == f->flight_cap) {
 		u32 cap = f->flight_cap ? f->flight_cap * 2 : 1024, i;
@@ -33,7 +33,7 @@ void fabric_flight_push(struct fabric *f, struct fabric_port *to, struct wire_pa
 		f->flight_cap = cap;
 		f->flight_head = 0;
 	}
-	f->flight[(f->flight_head + f->flight_n++) & (f->flight_cap - 1)] = (struct fabric_flight){ p, to };
+	f->flight[(f->flight_head + f->flight_n++) & (f->flight_cap - 1)] = (struct fabric_flight){ p, to, tap };
 	loop_task_queue(f->loop, &f->task);
 }
 
@@ -55,35 +55,38 @@ void fabric_relay_drop(struct fabric_port *in, struct wire_packet *p)
 	wire_packet_free(p);
 }
 
+/* What the port at the end counts and captures. */
+static void received(struct fabric_port *to, const struct wire_packet *p, u32 words, bool multicast)
+{
+	to->ctr[FABRIC_CTR_RCV_DATA] += words;
+	to->ctr[FABRIC_CTR_RCV_PKTS]++;
+	to->ctr[multicast ? FABRIC_CTR_MC_RCV_PKTS : FABRIC_CTR_UC_RCV_PKTS]++;
+	if (to->vls) {
+		to->vls->rx_pkts[p->vl]++;
+		to->vls->rx_words[p->vl] += words;
+	}
+	if (unlikely(to->capture))
+		fabric_capture_packet(to, p, false);
+}
+
 struct fabric_port *fabric_relay_transmit(struct fabric_port *out, struct wire_packet *p, u8 vl)
 {
 	struct fabric_port *to = out->peer;
 	struct wire_lrh *lrh = fabric_lrh(p);
 	u32 len = wire_packet_link_len(p), words = len / 4;
+	bool multicast = wire_lid_is_multicast(wire_lrh_dlid(lrh));
 
 	p->vl = vl;
 	wire_lrh_set_vl(lrh, vl);
 	out->ctr[FABRIC_CTR_XMIT_DATA] += words;
 	out->ctr[FABRIC_CTR_XMIT_PKTS]++;
-	to->ctr[FABRIC_CTR_RCV_DATA] += words;
-	to->ctr[FABRIC_CTR_RCV_PKTS]++;
-	if (wire_lid_is_multicast(wire_lrh_dlid(lrh))) {
-		out->ctr[FABRIC_CTR_MC_XMIT_PKTS]++;
-		to->ctr[FABRIC_CTR_MC_RCV_PKTS]++;
-	} else {
-		out->ctr[FABRIC_CTR_UC_XMIT_PKTS]++;
-		to->ctr[FABRIC_CTR_UC_RCV_PKTS]++;
-	}
+	out->ctr[multicast ? FABRIC_CTR_MC_XMIT_PKTS : FABRIC_CTR_UC_XMIT_PKTS]++;
 	if (vl != WIRE_VL_MGMT)
 		to->rx_blocks[vl] += (len + 2 + 63) / 64;
-	if (to->vls) {
-		to->vls->rx_pkts[vl]++;
-		to->vls->rx_words[vl] += words;
-	}
 	if (unlikely(out->capture))
 		fabric_capture_packet(out, p, true);
-	if (unlikely(to->capture))
-		fabric_capture_packet(to, p, false);
+	if (likely(!to->taps)) /* otherwise it is not there yet */
+		received(to, p, words, multicast);
 	return to;
 }
 
@@ -217,7 +220,7 @@ void fabric_relay_send_vl15(struct fabric_port *out, struct wire_packet *p)
 		wire_packet_free(p);
 		return;
 	}
-	fabric_flight_push(out->node->f, fabric_relay_transmit(out, p, WIRE_VL_MGMT), p);
+	fabric_flight_push(out->node->f, fabric_relay_transmit(out, p, WIRE_VL_MGMT), p, 0);
 }
 
 /* Copies for the members of a group but the port of entry. IBTA 18.2.4.3.3. */
@@ -247,13 +250,13 @@ static void multicast(struct fabric_node *sw, struct fabric_port *in, struct wir
 			in->rx_blocks[c->vl] += fabric_blocks(c);
 		to = output(in, &sw->ports[port], c);
 		if (to)
-			fabric_flight_push(sw->f, to, c);
+			fabric_flight_push(sw->f, to, c, 0);
 	}
 	if (!any && dflt && dflt <= sw->nports && dflt != in->num) {
 		struct fabric_port *to = output(in, &sw->ports[dflt], p);
 
 		if (to)
-			fabric_flight_push(sw->f, to, p);
+			fabric_flight_push(sw->f, to, p, 0);
 		return;
 	}
 	if (!any)
@@ -347,10 +350,21 @@ static void damaged(struct fabric_port *in, const struct wire_packet *p)
 	fabric_trap_port(in, TRAP_LINK_INTEGRITY);
 }
 
-static struct fabric_port *arrive(struct fabric_port *in, struct wire_packet *p)
+/* Past the faults at the end of the link. False: one of them has the packet. */
+static bool past_faults(struct fabric_port *in, struct wire_packet *p, u32 tap)
+{
+	if (in->taps && !fabric_fault_pass(in, p, tap))
+		return false;
+	received(in, p, wire_packet_link_len(p) / 4, wire_lid_is_multicast(wire_lrh_dlid(fabric_lrh(p))));
+	return true;
+}
+
+static struct fabric_port *arrive(struct fabric_port *in, struct wire_packet *p, u32 tap)
 {
 	struct fabric_node *n = in->node;
 
+	if (unlikely(in->taps || tap) && !past_faults(in, p, tap))
+		return NULL;
 	if (unlikely(!n->sw && !in->num)) { /* sent by one of the CA's ports to itself */
 		in = &n->ports[p->in_port];
 		if (p->vl == WIRE_VL_MGMT)
@@ -389,7 +403,7 @@ void fabric_relay_route(struct fabric_node *sw, struct fabric_port *in, struct w
 	}
 	to = relay_data(sw, in, p);
 	if (to)
-		fabric_flight_push(sw->f, to, p);
+		fabric_flight_push(sw->f, to, p, 0);
 }
 
 void fabric_relay_run(struct loop_task *t, struct now now)
@@ -405,8 +419,8 @@ void fabric_relay_run(struct loop_task *t, struct now now)
 			f->flight_head = (f->flight_head + 1) & (f->flight_cap - 1);
 			f->flight_n--;
 			budget--;
-			while (fl.to)
-				fl.to = arrive(fl.to, fl.p);
+			for (; fl.to; fl.tap = 0)
+				fl.to = arrive(fl.to, fl.p, fl.tap);
 		} else if (!list_empty(&f->kicked)) {
 			struct fabric_port *p = list_first(&f->kicked, struct fabric_port, kick);
 

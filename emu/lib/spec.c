@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Words of the form key=value: split, looked up and converted, with errors that name the word. */
+#include "emu/lib/spec.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* Copies one word without its quotes. The place behind it, or NULL: a quote does not end. */
+static const char *take_word(const char *text, char **to)
+{
+	char quote = 0;
+
+	for (; *text && (quote || !isspace((u8)*text)); text++) {
+		if (quote ? *text == quote : *text == '"' || *text == '\'')
+			quote = quote ? 0 : *text;
+		else
+			*(*to)++ = *text;
+	}
+	*(*to)++ = 0;
+	return quote ? NULL : text;
+}
+
+int spec_split(struct spec_words *w, const char *text, char *err, size_t err_len)
+{
+	char *to = w->text;
+
+	w->n = 0;
+	if (strlen(text) >= sizeof(w->text) - SPEC_WORDS_MAX) {
+		snprintf(err, err_len, "%.20s...: too long", text);
+		return -EINVAL;
+	}
+	for (;;) {
+		while (isspace((u8)*text))
+			text++;
+		if (!*text)
+			return 0;
+		if (w->n == SPEC_WORDS_MAX) {
+			snprintf(err, err_len, "%.40s: more than %u words", text, SPEC_WORDS_MAX);
+			return -EINVAL;
+		}
+		w->word[w->n] = to;
+		text = take_word(text, &to);
+		if (!text) {
+			snprintf(err, err_len, "%.40s: a quote does not end", w->word[w->n]);
+			return -EINVAL;
+		}
+		w->n++;
+	}
+}
+
+bool spec_number(const char *text, u64 max, u64 *value)
+{
+	char *end;
+
+	if (!isdigit((u8)*text))
+		return false;
+	errno = 0;
+	*value = strtoull(text, &end, text[0] == '0' && (text[1] | 32) == 'x' ? 16 : 10);
+	return !errno && !*end && *value <= max;
+}
+
+struct unit {
+	const char *name;
+	double factor;
+};
+
+/* A number with one of @units behind it. */
+static bool scaled(const char *text, const struct unit *units, double max, double *value)
+{
+	char *end;
+	double v;
+
+	if (!isdigit((u8)*text) || (text[1] | 32) == 'x')
+		return false;
+	v = strtod(text, &end);
+	for (; units->name; units++) {
+		if (strcasecmp(units->name, end))
+			continue;
+		*value = v * units->factor;
+		return *value <= max;
+	}
+	return false;
+}
+
+static const struct unit times[] = {
+	{ "ns", 1 }, { "us", 1e3 }, { "ms", 1e6 }, { "s", 1e9 }, { "m", 60e9 }, { "h", 3600e9 }, { NULL, 0 },
+};
+static const struct unit rates[] = {
+	{ "", 1 },       { "k", 1e3 },    { "M", 1e6 },    { "G", 1e9 },
+	{ "kbit", 1e3 }, { "Mbit", 1e6 }, { "Gbit", 1e9 }, { NULL, 0 },
+};
+static const struct unit chances[] = { { "", 1 }, { "%", 0.01 }, { NULL, 0 } };
+
+static bool set_number(const struct spec_field *f, void *to, const char *value)
+{
+	static const u64 most[] = {
+		[SPEC_U8] = 0xff, [SPEC_U16] = 0xffff, [SPEC_U32] = 0xffffffff, [SPEC_U64] = ~0ull
+	};
+	u64 v;
+
+	if (!spec_number(value, f->max ? f->max : most[f->type], &v))
+		return false;
+	if (f->type == SPEC_U8)
+		*(u8 *)to = (u8)v;
+	else if (f->type == SPEC_U16)
+		*(u16 *)to = (u16)v;
+	else if (f->type == SPEC_U32)
+		*(u32 *)to = (u32)v;
+	else
+		*(u64 *)to = v;
+	return true;
+}
+
+static bool set_range(const struct spec_field *f, void *to, const char *value)
+{
+	const char *dash = strchr(value, '-');
+	u64 max = f->max ? f->max : 0xffffffff, lo, hi;
+	char first[32];
+
+	if (dash && (size_t)(dash - value) >= sizeof(first))
+		return false;
+	snprintf(first, sizeof(first), "%.*s", dash ? (int)(dash - value) : 31, value);
+	if (!spec_number(first, max, &lo) || !spec_number(dash ? dash + 1 : value, max, &hi) || lo > hi)
+		return false;
+	((u32 *)to)[0] = (u32)lo;
+	((u32 *)to)[1] = (u32)hi;
+	return true;
+}
+
+static bool set_scaled(const struct spec_field *f, void *to, const char *value)
+{
+	bool chance = f->type == SPEC_CHANCE;
+	double v;
+
+	if (!scaled(value, f->type == SPEC_TIME ? times : chance ? chances : rates, chance ? 1 : 1e18, &v))
+		return false;
+	if (chance)
+		*(u32 *)to = v >= 1 ? 0xffffffff : (u32)(v * 4294967296.0);
+	else
+		*(u64 *)to = (u64)v;
+	return chance || f->type == SPEC_TIME || v >= 1;
+}
+
+static const char *const wants[] = {
+	[SPEC_U8] = "a number",
+	[SPEC_U16] = "a number",
+	[SPEC_U32] = "a number",
+	[SPEC_U64] = "a number",
+	[SPEC_TIME] = "a time such as 50us, 2ms or 1.5s",
+	[SPEC_RATE] = "a rate in bit/s such as 100M or 2.5G",
+	[SPEC_CHANCE] = "a chance such as 1% or 0.01",
+	[SPEC_RANGE] = "a number or a range such as 5-9",
+	[SPEC_TEXT] = "a shorter text",
+};
+
+static bool set(const struct spec_field *f, void *to, const char *value)
+{
+	switch (f->type) {
+	case SPEC_FLAG:
+		*(bool *)to = true;
+		return true;
+	case SPEC_TEXT:
+		return *value && snprintf(to, SPEC_TEXT_MAX, "%s", value) < SPEC_TEXT_MAX;
+	case SPEC_RANGE:
+		return set_range(f, to, value);
+	case SPEC_OTHER:
+		return f->parse(to, value);
+	case SPEC_TIME:
+	case SPEC_RATE:
+	case SPEC_CHANCE:
+		return set_scaled(f, to, value);
+	default:
+		return set_number(f, to, value);
+	}
+}
+
+static int refuse(const struct spec_field *f, const char *word, char *err, size_t err_len)
+{
+	const char *what = f->type == SPEC_OTHER ? f->wants : wants[f->type];
+
+	if (f->max)
+		snprintf(err, err_len, "%.60s: %s takes %s up to %llu", word, f->name, what,
+			 (unsigned long long)f->max);
+	else
+		snprintf(err, err_len, "%.60s: %s takes %s", word, f->name, what);
+	return -EINVAL;
+}
+
+int spec_word(const struct spec_field *fields, u32 n, void *to, u64 *seen, const char *word, char *err, size_t err_len)
+{
+	const char *eq = strchr(word, '=');
+	size_t len = eq ? (size_t)(eq - word) : strlen(word);
+	u32 i;
+
+	for (i = 0; i < n && (strncmp(fields[i].name, word, len) || fields[i].name[len]); i++)
+		;
+	if (i == n) {
+		snprintf(err, err_len, "%.60s: there is no \"%.*s\"", word, (int)min(len, (size_t)40), word);
+		return -EINVAL;
+	}
+	if (*seen & BIT_ULL(i)) {
+		snprintf(err, err_len, "%.60s: %s is said twice", word, fields[i].name);
+		return -EINVAL;
+	}
+	if (!eq != (fields[i].type == SPEC_FLAG)) {
+		snprintf(err, err_len, "%.60s: %s takes %s value", word, fields[i].name, eq ? "no" : "a");
+		return -EINVAL;
+	}
+	if (!set(&fields[i], (char *)to + fields[i].offset, eq ? eq + 1 : ""))
+		return refuse(&fields[i], word, err, err_len);
+	*seen |= BIT_ULL(i);
+	return 0;
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Words of the form key=value, as commands take them: a table says what each key is and where its value goes. */
+#ifndef MUSLIN_LIB_SPEC_H
+#define MUSLIN_LIB_SPEC_H
+
+#include "emu/lib/types.h"
+
+#define SPEC_WORD_MAX  512
+#define SPEC_WORDS_MAX 64
+
+enum spec_type {
+	SPEC_FLAG, /* bool; no value */
+	SPEC_U8,   /* numbers, decimal or 0x..., up to max (0: the type's own) */
+	SPEC_U16,
+	SPEC_U32,
+	SPEC_U64,
+	SPEC_TIME,   /* u64 ns: "50us", "1.5ms", "2s" */
+	SPEC_RATE,   /* u64 bit/s: "100M", "2.5G" */
+	SPEC_CHANCE, /* u32 in 2^-32: "1%", "0.01" */
+	SPEC_RANGE,  /* u32[2]: "5" or "5-9" */
+	SPEC_TEXT,   /* char[SPEC_TEXT_MAX] */
+	SPEC_OTHER,  /* by parse() */
+};
+#define SPEC_TEXT_MAX 128
+
+struct spec_field {
+	const char *name;
+	enum spec_type type;
+	size_t offset;
+	u64 max;
+	bool (*parse)(void *to, const char *value); /* SPEC_OTHER */
+	const char *wants;                          /* SPEC_OTHER: what a value looks like */
+};
+
+#define SPEC_FIELD(name_, type_, strct, member, ...)                                                      \
+	{                                                                                                 \
+		.name = (name_), .type = (type_), .offset = offsetof(struct strct, member), ##__VA_ARGS__ \
+	}
+
+/* The words of a line. A word may hold blanks between quotes ("..." or '...'). */
+struct spec_words {
+	char text[SPEC_WORDS_MAX * 64];
+	char *word[SPEC_WORDS_MAX];
+	u32 n;
+};
+
+/* Splits @text. 0, or -EINVAL and one line in @err: too long, or a quote that does not end. */
+int spec_split(struct spec_words *w, const char *text, char *err, size_t err_len);
+/*
+ * Puts one word into @to by the table of @n <= 64 fields, and its bit into *seen. 0, or -EINVAL and one line in @err that
+ * names the word: unknown key, value missing or wrong, said twice.
+ */
+int spec_word(const struct spec_field *fields, u32 n, void *to, u64 *seen, const char *word, char *err, size_t err_len);
+/* For SPEC_OTHER: a number up to @max; false: it is none. */
+bool spec_number(const char *text, u64 max, u64 *value);
+
+#endif

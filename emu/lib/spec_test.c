@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Words of commands: values and errors as rows, and the decisions of picks. */
+#include "emu/lib/spec.h"
+
+#include <stdio.h>
+
+#include "emu/lib/pick.h"
+
+struct target {
+	bool flag;
+	u8 small;
+	u64 time, rate;
+	u32 chance, range[2];
+	char text[SPEC_TEXT_MAX];
+};
+
+static const struct spec_field fields[] = {
+	SPEC_FIELD("flag", SPEC_FLAG, target, flag),
+	SPEC_FIELD("small", SPEC_U8, target, small, .max = 15),
+	SPEC_FIELD("time", SPEC_TIME, target, time),
+	SPEC_FIELD("rate", SPEC_RATE, target, rate),
+	SPEC_FIELD("chance", SPEC_CHANCE, target, chance),
+	SPEC_FIELD("range", SPEC_RANGE, target, range, .max = 0xffffff),
+	SPEC_FIELD("text", SPEC_TEXT, target, text),
+};
+
+static u32 passed, failed;
+
+static void row(int n, bool ok)
+{
+	passed += ok;
+	failed += !ok;
+	if (!ok)
+		printf("row %d\n", n);
+}
+
+static const struct {
+	const char *line, *err; /* err NULL: it is accepted */
+	struct target want;
+} rows[] = {
+	{ "flag small=15", NULL, { .flag = true, .small = 15 } },
+	{ "  small=0x0a\ttime=1.5ms ", NULL, { .small = 10, .time = 1500000 } },
+	{ "time=2s rate=2.5G", NULL, { .time = 2000000000, .rate = 2500000000ull } },
+	{ "chance=50%", NULL, { .chance = 0x80000000 } },
+	{ "chance=1", NULL, { .chance = 0xffffffff } },
+	{ "range=5", NULL, { .range = { 5, 5 } } },
+	{ "range=5-0xff", NULL, { .range = { 5, 255 } } },
+	{ "text='a b' flag", NULL, { .flag = true, .text = "a b" } },
+	{ "", NULL, { .flag = false } },
+	{ "flga", "flga: there is no \"flga\"", { 0 } },
+	{ "small=16", "small=16: small takes a number up to 15", { 0 } },
+	{ "small=-1", "small=-1: small takes a number up to 15", { 0 } },
+	{ "small", "small: small takes a value", { 0 } },
+	{ "flag=1", "flag=1: flag takes no value", { 0 } },
+	{ "flag flag", "flag: flag is said twice", { 0 } },
+	{ "time=5", "time=5: time takes a time such as 50us, 2ms or 1.5s", { 0 } },
+	{ "time=-5ms", "time=-5ms: time takes a time such as 50us, 2ms or 1.5s", { 0 } },
+	{ "rate=0", "rate=0: rate takes a rate in bit/s such as 100M or 2.5G", { 0 } },
+	{ "chance=101%", "chance=101%: chance takes a chance such as 1% or 0.01", { 0 } },
+	{ "range=9-5", "range=9-5: range takes a number or a range such as 5-9 up to 16777215", { 0 } },
+	{ "text=", "text=: text takes a shorter text", { 0 } },
+	{ "text='a b", "text=a b: a quote does not end", { 0 } },
+	{ "=", "=: there is no \"\"", { 0 } },
+};
+
+static bool line_ok(u32 i)
+{
+	struct target got = { 0 };
+	char err[200] = "";
+	struct spec_words w;
+	u64 seen = 0;
+	u32 k;
+	int rc = spec_split(&w, rows[i].line, err, sizeof(err));
+
+	for (k = 0; !rc && k < w.n; k++)
+		rc = spec_word(fields, ARRAY_SIZE(fields), &got, &seen, w.word[k], err, sizeof(err));
+	if (rows[i].err)
+		return rc && !strcmp(err, rows[i].err);
+	return !rc && got.flag == rows[i].want.flag && got.small == rows[i].want.small &&
+	       got.time == rows[i].want.time && got.rate == rows[i].want.rate && got.chance == rows[i].want.chance &&
+	       !memcmp(got.range, rows[i].want.range, sizeof(got.range)) && !strcmp(got.text, rows[i].want.text);
+}
+
+static const struct {
+	struct pick p;
+	const char *want; /* x: chosen */
+} picks[] = {
+	{ { .nth = 3 }, "..x....." },
+	{ { .every = 3 }, "..x..x.." },
+	{ { .first = 2 }, "xx......" },
+	{ { .after = 2, .first = 2 }, "..xx...." },
+	{ { .after = 1, .every = 2 }, "..x.x.x." },
+	{ { .every = 2, .count = 2 }, ".x.x...." },
+	{ { .count = 1 }, "x......." },
+	{ { .nth = 0 }, "xxxxxxxx" },
+	{ { .by_chance = true, .chance = 0 }, "........" },
+	{ { .by_chance = true, .chance = 0xffffffff, .first = 3 }, "xxx....." },
+};
+
+static bool pick_ok(u32 i)
+{
+	struct pick p = picks[i].p;
+	char got[9] = "";
+	u32 k;
+
+	for (k = 0; k < 8; k++)
+		got[k] = pick_next(&p) ? 'x' : '.';
+	return !strcmp(got, picks[i].want) && p.seen == 8;
+}
+
+/* The same seed gives the same decisions, another one others. */
+static void chances(int n)
+{
+	struct pick a = { .by_chance = true, .chance = 0x40000000 }, b = a, c = a;
+	u32 i, same = 0, other = 0;
+
+	a.rng.state = b.rng.state = 7;
+	c.rng.state = 8;
+	for (i = 0; i < 4000; i++) {
+		bool x = pick_next(&a);
+
+		same += x == pick_next(&b);
+		other += x != pick_next(&c);
+	}
+	row(n, same == 4000 && a.digest == b.digest && !memcmp(a.log, b.log, sizeof(a.log)));
+	row(n + 1, other > 1000 && a.digest != c.digest);
+	row(n + 2, a.hits > 900 && a.hits < 1100);
+}
+
+int main(void)
+{
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(rows); i++)
+		row((int)i, line_ok(i));
+	for (i = 0; i < ARRAY_SIZE(picks); i++)
+		row(100 + (int)i, pick_ok(i));
+	chances(200);
+	printf("%u passed, %u failed\n", passed, failed);
+	return failed != 0;
+}

@@ -1,0 +1,375 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Faults: read from a line, checked as a whole, armed, and taken away again. */
+#include "fabric/fault.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "fabric/tap.h"
+
+int fault_error(char *err, size_t err_len, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(err, err_len, fmt, ap);
+	va_end(ap);
+	return -EINVAL;
+}
+
+/* The words of values */
+
+static bool parse_word(u8 *to, const char *value, const char *const *names, u8 n)
+{
+	for (*to = 0; *to < n; ++*to)
+		if (!strcmp(names[*to], value))
+			return true;
+	return false;
+}
+
+static bool parse_dir(void *to, const char *value)
+{
+	static const char *const names[] = { [FAULT_BOTH] = "both", [FAULT_IN] = "in", [FAULT_OUT] = "out" };
+
+	return parse_word(to, value, names, ARRAY_SIZE(names));
+}
+
+static bool parse_what(void *to, const char *value)
+{
+	static const char *const names[] = { "payload", "header", "icrc", "vcrc" };
+
+	static_assert(ARRAY_SIZE(names) == FAULT_VCRC + 1, "one name for each kind of damage");
+	return parse_word(to, value, names, ARRAY_SIZE(names));
+}
+
+static bool parse_speed(void *to, const char *value)
+{
+	enum wire_speed speed = wire_speed_from_name(value);
+
+	*(u8 *)to = (u8)speed;
+	return speed != WIRE_SPEED_NONE;
+}
+
+static bool parse_lanes(void *to, const char *value)
+{
+	u64 n;
+
+	if (!spec_number(value, 12, &n) || !(BIT((u32)n) & (BIT(1) | BIT(2) | BIT(4) | BIT(8) | BIT(12))))
+		return false;
+	*(u8 *)to = (u8)n;
+	return true;
+}
+
+/* "0a1b2c" */
+static bool parse_hex(void *to, const char *value)
+{
+	struct fault_bytes *b = to;
+	size_t len = strlen(value), i;
+
+	if (!len || len % 2 || len / 2 > FAULT_ALTER_MAX || strspn(value, "0123456789abcdefABCDEF") != len)
+		return false;
+	b->n = (u8)(len / 2);
+	for (i = 0; i < b->n; i++) {
+		char byte[3] = { value[2 * i], value[2 * i + 1], 0 };
+
+		b->data[i] = (u8)strtoul(byte, NULL, 16);
+	}
+	return true;
+}
+
+#define KEY(name, type, member, ...) SPEC_FIELD(name, type, fabric_fault_spec, member, ##__VA_ARGS__)
+#define BY(fn, text)                 .parse = fn, .wants = text
+#define OPCODES                      "names such as RC_SEND_ONLY, ack, read, request, ud, numbers, or several with commas"
+#define CLASSES                      "a MAD class such as Subn, SubnDR, SA, Perf, ComMgt, or a number"
+#define METHODS                      "a method such as Get, Set, GetResp, Trap, or a number"
+#define ATTRIBUTES                   "an attribute's name such as PortInfo or PathRecord, or a number"
+#define SPEEDS                       "SDR, DDR, QDR, FDR, EDR, HDR or NDR"
+static const struct spec_field fields[] = {
+	[FAULT_DIR] = KEY("dir", SPEC_OTHER, dir, BY(parse_dir, "in, out or both")),
+	[FAULT_OPCODE] = KEY("opcode", SPEC_OTHER, match.opcodes, BY(fault_parse_opcodes, OPCODES)),
+	[FAULT_QPN] = KEY("qpn", SPEC_RANGE, match.qpn, .max = 0xffffff),
+	[FAULT_PSN] = KEY("psn", SPEC_RANGE, match.psn, .max = 0xffffff),
+	[FAULT_SLID] = KEY("slid", SPEC_RANGE, match.slid, .max = 0xffff),
+	[FAULT_DLID] = KEY("dlid", SPEC_RANGE, match.dlid, .max = 0xffff),
+	[FAULT_SGID] = KEY("sgid", SPEC_OTHER, match.sgid, BY(fault_parse_gid, "a GID")),
+	[FAULT_DGID] = KEY("dgid", SPEC_OTHER, match.dgid, BY(fault_parse_gid, "a GID")),
+	[FAULT_SL] = KEY("sl", SPEC_U8, match.sl, .max = 15),
+	[FAULT_VL] = KEY("vl", SPEC_U8, match.vl, .max = 15),
+	[FAULT_LEN] = KEY("len", SPEC_RANGE, match.len, .max = WIRE_MTU_MAX),
+	[FAULT_CLASS] = KEY("class", SPEC_OTHER, match.class, BY(fault_parse_class, CLASSES)),
+	[FAULT_METHOD] = KEY("method", SPEC_OTHER, match.method, BY(fault_parse_method, METHODS)),
+	[FAULT_ATTR] = KEY("attr", SPEC_OTHER, match.attr, BY(fault_parse_attr, ATTRIBUTES)),
+	[FAULT_MOD] = KEY("mod", SPEC_U32, match.mod),
+	[FAULT_PCAP] = KEY("pcap", SPEC_TEXT, match.pcap),
+	[FAULT_NTH] = KEY("nth", SPEC_U64, pick.nth),
+	[FAULT_EVERY] = KEY("every", SPEC_U64, pick.every),
+	[FAULT_FIRST] = KEY("first", SPEC_U64, pick.first),
+	[FAULT_AFTER] = KEY("after", SPEC_U64, pick.after),
+	[FAULT_COUNT] = KEY("count", SPEC_U64, pick.count),
+	[FAULT_PROB] = KEY("prob", SPEC_CHANCE, pick.chance),
+	[FAULT_SEED] = KEY("seed", SPEC_U64, seed),
+	[FAULT_TIME] = KEY("time", SPEC_TIME, time),
+	[FAULT_JITTER] = KEY("jitter", SPEC_TIME, jitter),
+	[FAULT_COPIES] = KEY("copies", SPEC_U32, copies, .max = 16),
+	[FAULT_DEPTH] = KEY("depth", SPEC_U32, depth, .max = 1000),
+	[FAULT_WHAT] = KEY("what", SPEC_OTHER, what, BY(parse_what, "payload, header, icrc or vcrc")),
+	[FAULT_OFFSET] = KEY("offset", SPEC_U32, offset, .max = WIRE_MTU_MAX),
+	[FAULT_SILENT] = KEY("silent", SPEC_FLAG, silent),
+	[FAULT_BYTES] = KEY("bytes", SPEC_U32, bytes, .max = WIRE_MTU_MAX),
+	[FAULT_STATUS] = KEY("status", SPEC_U16, status, .max = 0x7fff),
+	[FAULT_TO] = KEY("to", SPEC_OTHER, alter, BY(parse_hex, "bytes in hexadecimal, such as 00ff")),
+	[FAULT_RATE] = KEY("bps", SPEC_RATE, rate),
+	[FAULT_FOR] = KEY("for", SPEC_TIME, lasts),
+	[FAULT_UP] = KEY("up", SPEC_TIME, up),
+	[FAULT_DOWN] = KEY("down", SPEC_TIME, down),
+	[FAULT_TIMES] = KEY("times", SPEC_U32, times),
+	[FAULT_LANES] = KEY("lanes", SPEC_OTHER, lanes, BY(parse_lanes, "1, 2, 4, 8 or 12")),
+	[FAULT_SPEED] = KEY("speed", SPEC_OTHER, speed, BY(parse_speed, SPEEDS)),
+	[FAULT_WITH] = KEY("with", SPEC_TEXT, with),
+	[FAULT_LID] = KEY("lid", SPEC_U32, lid, .max = 0xffff),
+	[FAULT_PORT] = KEY("port", SPEC_U32, port, .max = 255),
+	[FAULT_OFF] = KEY("off", SPEC_FLAG, off),
+	[FAULT_INDEX] = KEY("index", SPEC_U32, index, .max = WIRE_PORT_PKEYS - 1),
+	[FAULT_PKEY] = KEY("pkey", SPEC_U32, pkey, .max = 0xffff),
+};
+static_assert(ARRAY_SIZE(fields) == FAULT_FIELDS, "one row for each key");
+
+static const struct fault_action *find_action(const char *name)
+{
+	const struct fault_action *lists[] = { fault_packet_actions, fault_state_actions, fault_table_actions }, *a;
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(lists); i++)
+		for (a = lists[i]; a->name; a++)
+			if (!strcmp(a->name, name))
+				return a;
+	return NULL;
+}
+
+bool fabric_fault_action(const char *name)
+{
+	return find_action(name);
+}
+
+void fabric_fault_actions(char *text, size_t len)
+{
+	const struct fault_action *lists[] = { fault_packet_actions, fault_state_actions, fault_table_actions }, *a;
+	size_t at = 0;
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(lists); i++)
+		for (a = lists[i]; a->name && at < len; a++)
+			at += (size_t)snprintf(text + at, len - at, "%s%s", at ? " " : "", a->name);
+}
+
+static int unknown_action(const char *name, char *err, size_t err_len)
+{
+	char all[256];
+
+	fabric_fault_actions(all, sizeof(all));
+	return fault_error(err, err_len, "%.40s: there is no such fault; there are %s", name, all);
+}
+
+/* Where */
+
+static struct fabric_node *find_node(struct fabric *f, const char *place, u32 *num, char *err, size_t err_len)
+{
+	struct fabric_node *n = fabric_node_find(f, place);
+	const char *colon = strrchr(place, ':');
+	char name[FABRIC_NAME_MAX];
+	u64 v;
+
+	*num = 0;
+	if (n)
+		return n;
+	if (colon && (size_t)(colon - place) < sizeof(name)) {
+		snprintf(name, sizeof(name), "%.*s", (int)(colon - place), place);
+		n = fabric_node_find(f, name);
+	}
+	if (!n) {
+		fault_error(err, err_len, "%.80s: there is no such node", place);
+		return NULL;
+	}
+	if (!spec_number(colon + 1, 255, &v) || !v || v > n->nports) {
+		fault_error(err, err_len, "%.80s: the ports of %s are 1 to %u", place, n->name, n->nports);
+		return NULL;
+	}
+	*num = (u32)v;
+	return n;
+}
+
+struct fabric_port *fault_find_port(struct fabric *f, const char *place, char *err, size_t err_len)
+{
+	u32 num;
+	struct fabric_node *n = find_node(f, place, &num, err, err_len);
+
+	if (!n)
+		return NULL;
+	if (!num && !n->sw && n->nports == 1)
+		num = 1;
+	if (num)
+		return &n->ports[num];
+	fault_error(err, err_len, "%.80s: which port? Say %s:1 to %s:%u", place, n->name, n->name, n->nports);
+	return NULL;
+}
+
+static int take_place(struct fabric_fault *ft, const char *place, char *err, size_t err_len)
+{
+	bool wired = false;
+	u32 num, i;
+
+	if (!strcmp(place, "all"))
+		return 0;
+	ft->node = find_node(ft->f, place, &num, err, err_len);
+	if (!ft->node)
+		return -EINVAL;
+	ft->port = num ? &ft->node->ports[num] : NULL;
+	for (i = num ? num : 1; i <= (num ? num : ft->node->nports); i++)
+		wired |= ft->node->ports[i].peer != NULL;
+	return wired ? 0 : fault_error(err, err_len, "%.80s: it has no cable", place);
+}
+
+/* Reading */
+
+static int check_keys(const struct fabric_fault *ft, char *err, size_t err_len)
+{
+	const struct fault_action *a = ft->action;
+	u64 known = FAULT_MATCH_KEYS | FAULT_PICK_KEYS | BIT_ULL(FAULT_DIR) | a->allowed | a->required;
+	u32 i;
+
+	for (i = 0; i < FAULT_FIELDS; i++) {
+		if ((ft->s.given & ~known) & BIT_ULL(i))
+			return fault_error(err, err_len, "%s: %s takes no such key", fields[i].name, a->name);
+		if ((a->required & ~ft->s.given) & BIT_ULL(i))
+			return fault_error(err, err_len, "%s: it needs %s=", a->name, fields[i].name);
+	}
+	return 0;
+}
+
+/* What would never fire, or contradicts itself. */
+static int check_pick(const struct fabric_fault *ft, char *err, size_t err_len)
+{
+	static const u8 numbers[] = { FAULT_NTH, FAULT_EVERY, FAULT_FIRST, FAULT_COUNT };
+	const u64 values[] = { ft->s.pick.nth, ft->s.pick.every, ft->s.pick.first, ft->s.pick.count };
+	u64 g = ft->s.given;
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(numbers); i++) {
+		if (!(g & BIT_ULL(numbers[i])))
+			continue;
+		if (!values[i])
+			return fault_error(err, err_len, "%s=0: it would never fire", fields[numbers[i]].name);
+		if (g & BIT_ULL(FAULT_NTH) && numbers[i] != FAULT_NTH)
+			return fault_error(err, err_len, "%s: it contradicts nth, which means one match",
+					   fields[numbers[i]].name);
+	}
+	if (g & BIT_ULL(FAULT_PROB) && !ft->s.pick.chance)
+		return fault_error(err, err_len, "prob=0: it would never fire");
+	if (g & BIT_ULL(FAULT_DIR) && !(ft->node && ft->packets))
+		return fault_error(err, err_len, "dir: %s",
+				   ft->node ? "no packets are looked at" : "all links have none");
+	return 0;
+}
+
+static int read_words(struct fabric_fault *ft, const struct spec_words *w, char *err, size_t err_len)
+{
+	u32 i;
+	int rc;
+
+	if (w->n < 2)
+		return fault_error(err, err_len, "%.40s: a fault is a place, an action, and keys",
+				   w->n ? w->word[0] : "");
+	ft->action = find_action(w->word[1]);
+	if (!ft->action)
+		return unknown_action(w->word[1], err, err_len);
+	for (i = 2; i < w->n; i++) {
+		rc = spec_word(fields, ARRAY_SIZE(fields), &ft->s, &ft->s.given, w->word[i], err, err_len);
+		if (rc)
+			return rc;
+	}
+	rc = take_place(ft, w->word[0], err, err_len);
+	if (rc)
+		return rc;
+	ft->packets = ft->action->packet || ft->s.given & (FAULT_MATCH_KEYS | FAULT_PICK_KEYS);
+	ft->s.match.given = ft->s.given;
+	ft->s.pick.by_chance = ft->s.given & BIT_ULL(FAULT_PROB);
+	rc = check_keys(ft, err, err_len) ?: check_pick(ft, err, err_len);
+	if (!rc && ft->action->check)
+		rc = ft->action->check(ft, err, err_len);
+	return rc ?: fault_match_compile(&ft->s.match, err, err_len);
+}
+
+static void seed(struct fabric_fault *ft)
+{
+	u64 n = ++ft->f->faults_armed, s = ft->s.given & BIT_ULL(FAULT_SEED) ? ft->s.seed : ft->f->seed + n;
+	struct rng rng = { .state = s };
+
+	ft->s.pick.rng.state = rng_next(&rng);
+	ft->rng.state = rng_next(&rng);
+}
+
+static void destroy(struct fabric_fault *ft)
+{
+	fault_taps_detach(ft);
+	loop_timer_cancel(&ft->timer);
+	list_del(&ft->link);
+	list_del(&ft->due);
+	fault_match_free(&ft->s.match);
+	free(ft);
+}
+
+struct fabric_fault *fabric_fault_add(struct fabric *f, const char *text, char *err, size_t err_len)
+{
+	struct fabric_fault *ft = calloc(1, sizeof(*ft));
+	struct spec_words words;
+
+	if (!ft) {
+		fault_error(err, err_len, "out of memory");
+		return NULL;
+	}
+	ft->f = f;
+	ft->timer.fn = fault_state_timer;
+	list_init(&ft->taps);
+	list_init(&ft->link);
+	list_init(&ft->due);
+	if (spec_split(&words, text, err, err_len) || read_words(ft, &words, err, err_len))
+		goto err_destroy;
+	seed(ft);
+	if (ft->packets && fault_taps_attach(ft)) {
+		fault_error(err, err_len, "out of memory");
+		goto err_destroy;
+	}
+	list_add(&f->faults, &ft->link);
+	if (!ft->packets)
+		fault_state_trigger(ft);
+	return ft;
+
+err_destroy:
+	destroy(ft);
+	return NULL;
+}
+
+void fabric_fault_remove(struct fabric_fault *ft)
+{
+	if (ft->applied)
+		ft->action->undo(ft);
+	destroy(ft);
+}
+
+void fabric_fault_info(const struct fabric_fault *ft, struct fabric_fault_info *info)
+{
+	const struct fabric_tap *t;
+
+	*info = (struct fabric_fault_info){ .pick = &ft->s.pick, .applied = ft->applied };
+	list_for_each (t, &ft->taps, link)
+		info->held += t->nheld;
+}
+
+void fabric_fault_fini(struct fabric *f)
+{
+	while (!list_empty(&f->faults))
+		destroy(list_first(&f->faults, struct fabric_fault, link));
+	loop_task_cancel(&f->fault_task);
+}
