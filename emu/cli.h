@@ -35,5 +35,7 @@ int cli_link(int argc, char **argv);
 int cli_exec(int argc, char **argv);
 int cli_show(int argc, char **argv);
 int cli_trace(int argc, char **argv);
+int cli_fault(int argc, char **argv);
+int cli_console(int argc, char **argv);
 
 #endif

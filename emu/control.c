@@ -250,6 +250,12 @@ static json_t *cmd_untrace(void *arg, struct ctl_client *c, const json_t *req, i
 }
 
 const struct ctl_command daemon_commands[] = {
-	{ "show", cmd_show },   { "status", cmd_status },   { "host", cmd_host }, { "link", cmd_link },
-	{ "trace", cmd_trace }, { "untrace", cmd_untrace }, { NULL, NULL },
+	{ "show", cmd_show },
+	{ "status", cmd_status },
+	{ "host", cmd_host },
+	{ "link", cmd_link },
+	{ "trace", cmd_trace },
+	{ "untrace", cmd_untrace },
+	{ "fault", daemon_fault_command },
+	{ NULL, NULL },
 };

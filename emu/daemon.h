@@ -32,6 +32,8 @@ struct daemon {
 	struct loop_fd signals;
 	struct host **hosts; /* by index of the node */
 	u64 started;         /* loop clock, ns */
+	struct list faults;  /* armed ones */
+	u32 nfaults, fault_id;
 };
 
 /* options.c: fills @opt from the command line; ends the program when it is wrong. */
@@ -57,6 +59,11 @@ extern const struct ctl_command daemon_commands[];
 
 /* addresses.c: what the shim makes of the hosts' IP addresses. 0 or -errno. */
 int daemon_addresses_write(struct daemon *d);
+
+/* fault.c */
+json_t *daemon_fault_command(void *arg, struct ctl_client *c, const json_t *req, int *fd);
+json_t *daemon_faults_json(struct daemon *d);
+void daemon_faults_destroy(struct daemon *d);
 
 /* confine.c: gives up what the daemon does not need once it runs. */
 void daemon_confine(void);

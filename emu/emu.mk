@@ -3,6 +3,8 @@
 MUSLIND_OBJS := $(patsubst %,$O/emu/%.o,muslind options addresses host show control confine rundir)
 MUSLIN_OBJS := $(patsubst %,$O/emu/%.o,muslin cli_up cli_show cli_trace rundir)
 MUSLIND_ROOMS := $(patsubst %,$O/%.a,emu/ctl fabric emu/uverbs emu/cm rxe emu/mad emu/hca emu/wire emu/lib)
+MUSLIND_OBJS += $O/emu/fault.o
+MUSLIN_OBJS += $O/emu/cli_fault.o
 
 PROGRAMS += $O/muslind $O/muslin
 $O/muslind: $(MUSLIND_OBJS) $(MUSLIND_ROOMS)

@@ -209,6 +209,9 @@ static void usage(FILE *out)
 	      "  trace [-w FILE] [-c COUNT] [--duration S] HOST|NODE:PORT\n"
 	      "                                             capture packets as pcapng\n"
 	      "  link NODE:PORT up|down                     plug or pull a cable\n"
+	      "  fault add PLACE FAULT [KEY=VALUE...]       do something wrong on purpose; see muslin-fault(5)\n"
+	      "  fault list [--json] | clear [ID|PLACE]     what is armed and how often it fired; undo it\n"
+	      "  console                                    ibsim's Link, ReLink, Unlink, Clear, Error from stdin\n"
 	      "  log [-f]                                   the daemon's log\n"
 	      "  list                                       fabrics that are up\n"
 	      "Without --name the fabric is $MUSLIN_NAME, or \"default\". See muslin(1).\n",
@@ -231,10 +234,10 @@ static const struct command {
 	const char *name;
 	int (*run)(int argc, char **argv);
 } commands[] = {
-	{ "up", cli_up },       { "down", cli_down },       { "run", cli_exec }, { "show", cli_show },
-	{ "trace", cli_trace }, { "link", cli_link },       { "log", cli_log },  { "list", cli_list },
-	{ "help", cmd_help },   { "--help", cmd_help },     { "-h", cmd_help },  { "--version", cmd_version },
-	{ "-V", cmd_version },  { "version", cmd_version },
+	{ "fault", cli_fault }, { "console", cli_console },   { "up", cli_up },       { "down", cli_down },
+	{ "run", cli_exec },    { "show", cli_show },         { "trace", cli_trace }, { "link", cli_link },
+	{ "log", cli_log },     { "list", cli_list },         { "help", cmd_help },   { "--help", cmd_help },
+	{ "-h", cmd_help },     { "--version", cmd_version }, { "-V", cmd_version },  { "version", cmd_version },
 };
 
 /*

@@ -125,6 +125,7 @@ static struct uv_host *find_host(void *arg, const char *name)
 
 static void start_fabric(struct daemon *d, struct fabric_topology *topo)
 {
+	list_init(&d->faults);
 	d->loop = loop_create();
 	d->fabric = d->loop ? fabric_create(d->loop, topo, d->opt.seed) : NULL;
 	fabric_topology_destroy(topo);
@@ -154,6 +155,7 @@ static void start_servers(struct daemon *d)
 static void stop(struct daemon *d)
 {
 	ctl_server_destroy(d->control);
+	daemon_faults_destroy(d);
 	uv_server_destroy(d->server);
 	daemon_hosts_destroy(d);
 	fabric_destroy(d->fabric);

@@ -323,7 +323,7 @@ static void destroy(struct fabric_fault *ft)
 struct fabric_fault *fabric_fault_add(struct fabric *f, const char *text, char *err, size_t err_len)
 {
 	struct fabric_fault *ft = calloc(1, sizeof(*ft));
-	struct spec_words words;
+	struct spec_words words = { .n = 0 };
 
 	if (!ft) {
 		fault_error(err, err_len, "out of memory");

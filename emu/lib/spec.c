@@ -37,7 +37,7 @@ int spec_split(struct spec_words *w, const char *text, char *err, size_t err_len
 		if (!*text)
 			return 0;
 		if (w->n == SPEC_WORDS_MAX) {
-			snprintf(err, err_len, "%.40s: more than %u words", text, SPEC_WORDS_MAX);
+			snprintf(err, err_len, "%.40s: more than %d words", text, SPEC_WORDS_MAX);
 			return -EINVAL;
 		}
 		w->word[w->n] = to;

@@ -67,7 +67,7 @@ static bool line_ok(u32 i)
 {
 	struct target got = { 0 };
 	char err[200] = "";
-	struct spec_words w;
+	struct spec_words w = { .n = 0 };
 	u64 seen = 0;
 	u32 k;
 	int rc = spec_split(&w, rows[i].line, err, sizeof(err));

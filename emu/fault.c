@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* The faults that are armed, under the numbers by which commands name them. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "emu/daemon.h"
+#include "emu/lib/log.h"
+#include "fabric/fault.h"
+
+#define FAULTS_MAX 10000
+
+struct fault {
+	struct list link;
+	u32 id;
+	struct fabric_fault *fabric;
+	u64 armed; /* loop clock, ns */
+	char text[];
+};
+
+static double seconds(const struct daemon *d, u64 ns)
+{
+	return (double)(ns - d->started) / (double)NSEC_PER_SEC;
+}
+
+static json_t *fault_json(const struct daemon *d, const struct fault *ft)
+{
+	struct fabric_fault_info info;
+	json_t *o = json_object(), *fired = json_array();
+	char digest[20];
+	u64 i;
+
+	fabric_fault_info(ft->fabric, &info);
+	for (i = 0; i < min(info.pick->hits, (u64)PICK_LOG); i++)
+		json_array_append_new(fired, json_integer((json_int_t)info.pick->log[i]));
+	snprintf(digest, sizeof(digest), "%016llx", (unsigned long long)info.pick->digest);
+	json_object_set_new(o, "id", json_integer(ft->id));
+	json_object_set_new(o, "fault", json_string(ft->text));
+	json_object_set_new(o, "armed", json_real(seconds(d, ft->armed)));
+	json_object_set_new(o, "matches", json_integer((json_int_t)info.pick->seen));
+	json_object_set_new(o, "hits", json_integer((json_int_t)info.pick->hits));
+	json_object_set_new(o, "fired", fired); /* numbers of the matches, the first of them */
+	json_object_set_new(o, "digest", json_string(digest));
+	json_object_set_new(o, "applied", json_boolean(info.applied));
+	json_object_set_new(o, "held", json_integer(info.held));
+	return o;
+}
+
+static json_t *cmd_add(struct daemon *d, struct ctl_client *c, const char *text)
+{
+	size_t len = strlen(text) + 1;
+	struct fault *ft;
+	char err[512];
+
+	if (d->nfaults >= FAULTS_MAX)
+		return ctl_error(c, "%d faults are armed: clear some", FAULTS_MAX);
+	ft = calloc(1, sizeof(*ft) + len);
+	if (!ft)
+		return ctl_error(c, "out of memory");
+	ft->fabric = fabric_fault_add(d->fabric, text, err, sizeof(err));
+	if (!ft->fabric) {
+		free(ft);
+		return ctl_error(c, "%s", err);
+	}
+	memcpy(ft->text, text, len);
+	ft->id = ++d->fault_id;
+	ft->armed = loop_now(d->loop).ns;
+	list_add(&d->faults, &ft->link);
+	d->nfaults++;
+	log_at(LOG_INFO, "fault", "%u armed: %s", ft->id, text);
+	return fault_json(d, ft);
+}
+
+static void take_away(struct daemon *d, struct fault *ft)
+{
+	struct fabric_fault_info info;
+
+	fabric_fault_info(ft->fabric, &info);
+	log_at(LOG_INFO, "fault", "%u cleared after %llu hits of %llu matches", ft->id,
+	       (unsigned long long)info.pick->hits, (unsigned long long)info.pick->seen);
+	fabric_fault_remove(ft->fabric);
+	list_del(&ft->link);
+	free(ft);
+	d->nfaults--;
+}
+
+/* The faults as they were: of one number, at one place (or at its ports), or all. */
+static json_t *cmd_clear(struct daemon *d, struct ctl_client *c, u32 id, const char *place)
+{
+	json_t *gone = json_array();
+	struct fault *ft, *tmp;
+	size_t len = place ? strlen(place) : 0;
+
+	list_for_each_safe (ft, tmp, &d->faults, link) {
+		if (id && ft->id != id)
+			continue;
+		if (place && (strncmp(ft->text, place, len) || !strchr(" :", ft->text[len])))
+			continue;
+		json_array_append_new(gone, fault_json(d, ft));
+		take_away(d, ft);
+	}
+	if (!id || json_array_size(gone))
+		return gone;
+	json_decref(gone);
+	return ctl_error(c, "there is no fault %u; `muslin fault list` names those that are armed", id);
+}
+
+json_t *daemon_faults_json(struct daemon *d)
+{
+	json_t *all = json_array();
+	struct fault *ft;
+
+	list_for_each (ft, &d->faults, link)
+		json_array_append_new(all, fault_json(d, ft));
+	return all;
+}
+
+json_t *daemon_fault_command(void *arg, struct ctl_client *c, const json_t *req, int *fd)
+{
+	const char *op = json_string_value(json_object_get(req, "op")) ?: "";
+	const char *text = json_string_value(json_object_get(req, "fault"));
+	const char *place = json_string_value(json_object_get(req, "place"));
+	json_int_t id = json_integer_value(json_object_get(req, "id"));
+
+	if (!strcmp(op, "list"))
+		return daemon_faults_json(arg);
+	if (!strcmp(op, "clear") && id >= 0 && id <= UINT32_MAX)
+		return cmd_clear(arg, c, (u32)id, place);
+	if (!strcmp(op, "add") && text)
+		return cmd_add(arg, c, text);
+	return ctl_error(c, "a fault command has an \"op\": add with a \"fault\", list, or clear");
+}
+
+void daemon_faults_destroy(struct daemon *d)
+{
+	while (!list_empty(&d->faults))
+		take_away(d, list_first(&d->faults, struct fault, link));
+}
