@@ -178,9 +178,9 @@ static void wqe_complete(struct rxe_qp *rq, struct rxe_wqe *w, u8 status)
 	else
 		hca_count(rq->qp->hca, rq->qp->attr.port, HCA_CNT_SEND_ERR);
 	wqe_release(w);
+	hca_send_done(rq->qp); /* first: who sees the completion may post to the slot at once */
 	if (status != HCA_WC_SUCCESS || rq->qp->sq_sig_all || w->flags & HCA_SEND_SIGNALED)
 		hca_complete_send(rq->qp, &cqe);
-	hca_send_done(rq->qp);
 }
 
 void rxe_req_complete(struct rxe_qp *rq)

@@ -41,8 +41,8 @@ int rxe_recv_get(struct rxe_qp *rq)
 	} else if (got < 0) {
 		struct hca_cqe cqe = { .token = rq->recv.token, .status = HCA_WC_LOC_QP_OP_ERR, .opcode = HCA_WC_RECV };
 
-		hca_complete_recv(rq->qp, &cqe);
 		hca_recv_done(rq->qp);
+		hca_complete_recv(rq->qp, &cqe);
 	}
 	return got;
 }
@@ -579,8 +579,8 @@ void rxe_resp_commit(struct rxe_qp *rq)
 		return;
 	}
 	for (i = 0; i < rq->ncomps; i++) {
-		hca_complete_recv(rq->qp, &rq->comps[i]);
 		hca_recv_done(rq->qp);
+		hca_complete_recv(rq->qp, &rq->comps[i]);
 	}
 	rq->ncomps = 0;
 	if (owes_responses(rq))

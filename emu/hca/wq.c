@@ -107,8 +107,8 @@ static u32 flush_sends(struct hca_qp *qp)
 		cqe.token = wr.token;
 		if (wr.opcode < ARRAY_SIZE(operations))
 			cqe.opcode = operations[wr.opcode].completion;
-		hca_complete_send(qp, &cqe);
 		hca_send_done(qp);
+		hca_complete_send(qp, &cqe);
 		n++;
 	}
 	return n;
@@ -127,8 +127,8 @@ static u32 flush_recvs(struct hca_qp *qp)
 		if (!qp->ops->next_recv(qp->fe, &wr))
 			break;
 		cqe.token = wr.token;
-		hca_complete_recv(qp, &cqe);
 		hca_recv_done(qp);
+		hca_complete_recv(qp, &cqe);
 		n++;
 	}
 	return n;
