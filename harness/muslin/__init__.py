@@ -2,6 +2,7 @@
 """Fabrics, and programs on their hosts, for tests."""
 
 from .fabric import Fabric, FabricError
+from .fault import Fault
 from .process import Process, ProcessFailed, wait_until
 
-__all__ = ["Fabric", "FabricError", "Process", "ProcessFailed", "wait_until"]
+__all__ = ["Fabric", "FabricError", "Fault", "Process", "ProcessFailed", "wait_until"]

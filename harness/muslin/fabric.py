@@ -7,6 +7,7 @@ import os
 import pathlib
 import re
 
+from .fault import Fault
 from .process import Process, wait_until
 
 REFUSED = re.compile(r"ouldn't connect|refused|REJECTED|UNREACHABLE|ADDR_ERROR|status -?(8|111)|event 8|blka 8", re.I)
@@ -19,17 +20,19 @@ class FabricError(AssertionError):
 class Fabric:
     """
     A fabric under a name of its own. @programs: the folder with muslin and muslind; @folder: where logs, captures and
-    the run directory go; @user: a uid to run everything as (None: the caller's own).
+    the run directory go; @user: a uid to run everything as (None: the caller's own); @seed: of what is random.
     """
 
-    def __init__(self, programs, folder, name, *, user=None, wrapper=()):
+    def __init__(self, programs, folder, name, *, user=None, wrapper=(), seed=None):
         self.muslin = pathlib.Path(programs) / "muslin"
         self.folder = pathlib.Path(folder)
         self.name = name
         self.user = user
         self.wrapper = list(wrapper)
+        self.seed = seed
         self.count = itertools.count()
         self.processes = []
+        self.faults = []
         self.env = {k: v for k, v in os.environ.items() if not k.startswith(("MUSLIN_", "LD_PRELOAD", "XDG_RUNTIME"))}
         self.env["MUSLIN_RUNDIR"] = str(self.folder / "run")
         self.env["MUSLIN_NAME"] = name
@@ -86,7 +89,7 @@ class Fabric:
 
     def up(self, topology=None, *args, timeout=120.0):
         """Brings it up; @topology is a path, or text (then it contains a newline)."""
-        argv = ["up"]
+        argv = ["up", *([] if self.seed is None or "--seed" in args else ["--seed", str(self.seed)])]
         if topology is not None:
             if "\n" in str(topology):
                 path = self.folder / "fabric.topo"
@@ -109,6 +112,29 @@ class Fabric:
         for p in self.processes:
             p.kill()
         self.command("down", status=None)
+
+    # Faults
+
+    def fault(self, place, action, *flags, expect=True, **keys):
+        """
+        Arms a fault: fabric.fault("h5", "drop", opcode="ack", nth=3). @flags are words without a value; a key that is a
+        word of Python takes an underscore (for_="5ms"). @expect False: the test does not mind when it never fires.
+        """
+        words = [place, action, *flags, *(f"{k.rstrip('_')}={v}" for k, v in keys.items())]
+        number = int(self.command("fault", "add", *words).split()[-1])
+        self.faults.append(Fault(self, " ".join(map(str, words)), number, expect))
+        return self.faults[-1]
+
+    def clear(self):
+        """Clears every fault."""
+        for f in self.faults:
+            f.clear()
+
+    def unfired(self):
+        """The faults that were to fire and never did."""
+        return [f for f in self.faults if f.expect and not f.hits]
+
+    # Its state
 
     def show(self):
         """The state of the fabric: what `muslin show --json` prints."""

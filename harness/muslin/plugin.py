@@ -18,7 +18,23 @@ TREE = pathlib.Path(__file__).resolve().parents[2]
 def pytest_addoption(parser):
     group = parser.getgroup("muslin")
     group.addoption("--muslin-build", default=os.environ.get("MUSLIN_BUILD", str(TREE / "build")), help="build folder")
+    group.addoption("--muslin-seed", type=int, default=1, help="what chance in fabrics and faults is drawn from")
     group.addoption("--muslin-artifacts", default=None, help="keep logs and captures of failed tests in this folder")
+
+
+def pytest_report_header(config):
+    return f"muslin: --muslin-seed={config.getoption('--muslin-seed')}"
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_call(item):
+    """A test that passes although a fault which it armed never fired has not tested what it says."""
+    outcome = yield
+    if outcome.excinfo is not None:
+        return
+    idle = [str(f) for fabric in getattr(item, "muslin_fabrics", []) for f in fabric.unfired()]
+    if idle:
+        outcome.force_exception(AssertionError("never fired: " + "; ".join(idle)))
 
 
 @pytest.hookimpl(hookwrapper=True)
@@ -54,7 +70,8 @@ def _make_fabric(request, muslin_programs, muslin_user):
         folder = pathlib.Path(tempfile.mkdtemp(prefix="muslin-t-"))
         if muslin_user is not None:
             os.chown(folder, muslin_user, muslin_user)
-        return Fabric(muslin_programs, folder, f"{label[:20]}-{os.getpid()}", user=muslin_user)
+        seed = request.config.getoption("--muslin-seed")
+        return Fabric(muslin_programs, folder, f"{label[:20]}-{os.getpid()}", user=muslin_user, seed=seed)
 
     return make
 
@@ -67,6 +84,8 @@ def _finish(fabric, request, failed):
     fabric.down()
     keep = request.config.getoption("--muslin-artifacts")
     if failed:
+        seed = request.config.getoption("--muslin-seed")
+        print(f"--- to replay: pytest {request.node.nodeid!r} --muslin-seed={seed}")
         print(f"--- daemon log of {fabric.name}\n{log[-4000:]}")
         if keep:
             sockets = shutil.ignore_patterns("*sock*")
@@ -78,6 +97,7 @@ def _finish(fabric, request, failed):
 def new_fabric(request, _make_fabric):
     """A fabric that is not up yet."""
     f = _make_fabric(request.node.name.split("[")[0].removeprefix("test_"))
+    request.node.muslin_fabrics = [*getattr(request.node, "muslin_fabrics", []), f]
     yield f
     _finish(f, request, getattr(request.node, "stash_failed", True))
 

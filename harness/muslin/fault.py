@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""A fault that a test has armed."""
+
+import json
+
+
+class Fault:
+    """
+    One armed fault. As a context manager it is cleared at the end of the block. With @expect (the default) a test fails
+    when the fault has never fired.
+    """
+
+    def __init__(self, fabric, text, number, expect):
+        self.fabric = fabric
+        self.text = text
+        self.number = number
+        self.expect = expect
+        self.last = None  # what was reported when it was cleared
+
+    def report(self):
+        """What `muslin fault list --json` says of it: matches, hits, fired, digest, applied, held."""
+        if self.last is None:
+            for f in json.loads(self.fabric.command("fault", "list", "--json")):
+                if f["id"] == self.number:
+                    return f
+        return self.last
+
+    @property
+    def matches(self):
+        return self.report()["matches"]
+
+    @property
+    def hits(self):
+        return self.report()["hits"]
+
+    @property
+    def fired(self):
+        """The numbers of the matches at which it fired; the first 64."""
+        return self.report()["fired"]
+
+    def clear(self):
+        """Undoes it. Harmless when it has been cleared."""
+        if self.last is None:
+            self.last = self.report()
+            self.fabric.command("fault", "clear", self.number)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exc):
+        self.clear()
+
+    def __str__(self):
+        return f"fault {self.number}: {self.text}"
