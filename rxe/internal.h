@@ -7,13 +7,14 @@
 #include "emu/wire/opcode.h"
 #include "rxe/rxe.h"
 
-#define RXE_PORTS     4
-#define RXE_WQES      256    /* send requests pulled and not completed, per QP */
-#define RXE_WINDOW    512    /* packets sent and not acknowledged, per QP */
-#define RXE_ACK_EVERY 64     /* AckReq at least every so many packets */
-#define RXE_CHUNK     65536u /* application memory is read in pieces of this size */
-#define RXE_RESOURCES 128    /* READs and atomics that a responder remembers */
-#define RXE_BUDGET    64     /* packets a QP sends before the next one has its turn */
+#define RXE_PORTS         4
+#define RXE_QPN_MULTICAST 0xffffff
+#define RXE_WQES          256    /* send requests pulled and not completed, per QP */
+#define RXE_WINDOW        512    /* packets sent and not acknowledged, per QP */
+#define RXE_ACK_EVERY     64     /* AckReq at least every so many packets */
+#define RXE_CHUNK         65536u /* application memory is read in pieces of this size */
+#define RXE_RESOURCES     128    /* READs and atomics that a responder remembers */
+#define RXE_BUDGET        64     /* packets a QP sends before the next one has its turn */
 
 enum wqe_state {
 	WQE_POSTED,
@@ -131,6 +132,8 @@ void rxe_resp_reset(struct rxe_qp *rq);
 /* ud.c */
 void rxe_ud_receive(struct rxe *rxe, u8 port, struct wire_packet *p, const struct wire_opcode *op);
 bool rxe_ud_run(struct rxe_qp *rq);
+/* A datagram to a group that leaves also goes to the group's other members on the same port. */
+void rxe_ud_loop_back(struct rxe_qp *rq, struct wire_packet *p, const struct wire_opcode *op);
 /* receive side, shared by responder.c and ud.c */
 int rxe_recv_get(struct rxe_qp *rq); /* 1, 0 none, -EINVAL completed in error already */
 void rxe_recv_complete(struct rxe_qp *rq, struct hca_cqe *cqe);

@@ -774,6 +774,8 @@ static void ud_send(struct rxe_qp *rq, struct rxe_wqe *w)
 		((struct wire_immdt *)rxe_eth(p, WIRE_ETH_IMMDT))->imm = cpu_to_be32(w->imm);
 	if (w->length)
 		rxe_payload(p, w->chunk, 0, w->length);
+	if (w->remote_qpn == RXE_QPN_MULTICAST)
+		rxe_ud_loop_back(rq, p, wire_opcode(p->hdr[p->bth_off]));
 	rxe_send(rq->rxe, qp->attr.port, p);
 }
 

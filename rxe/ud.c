@@ -4,13 +4,12 @@
 
 #include "rxe/internal.h"
 
-#define GRH_LEN       40
-#define QPN_MULTICAST 0xffffff
+#define GRH_LEN 40
 
 struct delivery {
 	struct wire_packet *p;
 	const struct wire_opcode *op;
-	const struct hca_qp *from; /* not used for packets of other HCAs */
+	const struct hca_qp *from; /* who sent it, if it is a queue pair of this HCA: it gets no copy */
 };
 
 static void violation(struct rxe *rxe, u8 port, const struct wire_packet *p, u32 key, u32 sqp, u32 dqp)
@@ -124,8 +123,26 @@ static void deliver_member(struct hca_qp *qp, void *arg)
 {
 	struct delivery *d = arg;
 
-	if (member_accepts(qp, d->p))
+	if (qp != d->from && member_accepts(qp, d->p))
 		deliver(qp->transport, d->p, d->op);
+}
+
+static void deliver_group(struct hca *hca, u8 port, struct delivery *d)
+{
+	const struct wire_grh *grh = (const struct wire_grh *)(d->p->hdr + d->p->grh_off);
+	struct wire_gid mgid;
+
+	if (!d->p->grh_off)
+		return;
+	mgid = grh->dgid;
+	hca_mcast_for_each(hca, port, &mgid, wire_lrh_dlid((struct wire_lrh *)d->p->hdr), deliver_member, d);
+}
+
+void rxe_ud_loop_back(struct rxe_qp *rq, struct wire_packet *p, const struct wire_opcode *op)
+{
+	struct delivery d = { .p = p, .op = op, .from = rq->qp };
+
+	deliver_group(rq->rxe->hca, rq->qp->attr.port, &d);
 }
 
 void rxe_ud_receive(struct rxe *rxe, u8 port, struct wire_packet *p, const struct wire_opcode *op)
@@ -135,14 +152,8 @@ void rxe_ud_receive(struct rxe *rxe, u8 port, struct wire_packet *p, const struc
 	struct delivery d = { .p = p, .op = op };
 	struct hca_qp *qp;
 
-	if (wire_bth_qpn(bth) == QPN_MULTICAST) {
-		const struct wire_grh *grh = (const struct wire_grh *)(p->hdr + p->grh_off);
-		struct wire_gid mgid;
-
-		if (!p->grh_off)
-			return;
-		mgid = grh->dgid;
-		hca_mcast_for_each(rxe->hca, port, &mgid, wire_lrh_dlid((struct wire_lrh *)p->hdr), deliver_member, &d);
+	if (wire_bth_qpn(bth) == RXE_QPN_MULTICAST) {
+		deliver_group(rxe->hca, port, &d);
 		return;
 	}
 	qp = hca_qp_lookup(rxe->hca, wire_bth_qpn(bth));

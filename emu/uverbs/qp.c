@@ -32,6 +32,12 @@ static int init_of(struct uv_call *c, const struct ib_uverbs_ex_create_qp *cmd, 
 	return 0;
 }
 
+/* Inline data may take the place of all SGEs. */
+static u32 inline_room(const struct hca_qp_init *init)
+{
+	return max(init->max_inline, min((u32)HCA_MAX_INLINE, init->max_send_sge * (u32)sizeof(struct rxe_sge)));
+}
+
 static int rings_of(struct uverbs *u, struct uv_qp *qp, const struct hca_qp_init *init, bool srq)
 {
 	u32 room = max(init->max_inline, init->max_send_sge * (u32)sizeof(struct rxe_sge));
@@ -76,6 +82,7 @@ static int qp_create(struct uv_call *c, const struct ib_uverbs_ex_create_qp *cmd
 	    init.max_send_sge > caps->max_sge || init.max_recv_sge > caps->max_sge ||
 	    init.max_inline > caps->max_inline)
 		return -EINVAL;
+	init.max_inline = inline_room(&init);
 	qp = calloc(1, sizeof(*qp));
 	if (!qp)
 		return -ENOMEM;

@@ -1,0 +1,42 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""
+Runs the test suite of pyverbs in FOLDER and writes to RESULT, as JSON, which tests failed and which were skipped, and why:
+
+    pyverbs_suite.py FOLDER RESULT ADDRESS [suite's options]
+
+The suite finds the address of the RDMA device by the network interface of that device. A host of a fabric has an address
+but no interface, so that address is given.
+"""
+
+import json
+import pathlib
+import random
+import sys
+import unittest
+from importlib.machinery import SourceFileLoader
+
+
+def main():
+    folder, result, address = sys.argv[1:4]
+    sys.argv[1:] = sys.argv[4:]
+    sys.path.insert(0, folder)
+    from args_parser import parser
+
+    random.seed(1)  # the suite draws attributes
+    parser.parse_args()
+    tests = SourceFileLoader("tests", str(pathlib.Path(folder) / "__init__.py")).load_module()
+    base = sys.modules["tests.base"]
+    mac = "00:00:00:00:00:00"
+    base.RDMATestCase._get_ip_mac = lambda self, dev, port, gid: self.args.append([dev, port, gid, address, mac])
+    done = unittest.main(module=tests, exit=False).result
+    report = {
+        "ran": done.testsRun,
+        "failed": {test.id(): trace for test, trace in done.failures + done.errors},
+        "skipped": {test.id(): " ".join(why.split()) for test, why in done.skipped},
+    }
+    pathlib.Path(result).write_text(json.dumps(report, indent=1))
+
+
+if __name__ == "__main__":
+    main()
