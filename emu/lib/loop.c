@@ -250,8 +250,7 @@ void loop_task_cancel(struct loop_task *t)
 	t->queued = false;
 }
 
-/* Runs what is queued now; what these tasks queue waits for the next iteration. */
-static u32 run_tasks(struct loop *loop)
+u32 loop_run_tasks(struct loop *loop)
 {
 	struct list batch;
 	u32 n = 0;
@@ -359,7 +358,7 @@ int loop_run(struct loop *loop)
 
 	loop->stop = false;
 	while (!loop->stop && !err) {
-		u32 n = run_timers(loop) + run_tasks(loop), polled = run_pollers(loop);
+		u32 n = run_timers(loop) + loop_run_tasks(loop), polled = run_pollers(loop);
 
 		if (polled)
 			loop->poll_until = loop->now.ns + loop->poll_ns;
@@ -384,7 +383,7 @@ void loop_stop(struct loop *loop)
 void loop_run_idle(struct loop *loop, u64 until_ns)
 {
 	for (;;) {
-		u32 n = run_timers(loop) + run_tasks(loop) + run_pollers(loop);
+		u32 n = run_timers(loop) + loop_run_tasks(loop) + run_pollers(loop);
 
 		if (run_fds(loop, 0, &n) || n || !list_empty(&loop->tasks))
 			continue;

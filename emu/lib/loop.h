@@ -67,6 +67,11 @@ static inline bool loop_timer_armed(const struct loop_timer *t)
 void loop_task_init(struct loop_task *t, void (*fn)(struct loop_task *t, struct now now));
 void loop_task_queue(struct loop *loop, struct loop_task *t); /* harmless when queued already */
 void loop_task_cancel(struct loop_task *t);
+/*
+ * Runs what is queued now, and returns how many; what these tasks queue waits. The loop does so in each iteration; others may
+ * where an answer must tell of all work that came before the question. Not from a task.
+ */
+u32 loop_run_tasks(struct loop *loop);
 
 void loop_poller_add(struct loop *loop, struct loop_poller *p);
 void loop_poller_del(struct loop_poller *p);

@@ -57,6 +57,13 @@ static void file_drop(struct shim_file *f)
 	free(f);
 }
 
+static int dup_private(int fd)
+{
+	int to = REAL(fcntl)(fd, F_DUPFD_CLOEXEC, 0);
+
+	return to < 0 ? to : shim_private_add(to);
+}
+
 int shim_open(enum uv_kind kind, unsigned int unit, int flags)
 {
 	struct shim_file *f = file_new(kind, unit);
@@ -68,7 +75,7 @@ int shim_open(enum uv_kind kind, unsigned int unit, int flags)
 	if (!err) {
 		f->cookie = opened.cookie;
 		f->fd = fds[0];
-		f->kick = fds[1];
+		f->kick = kind == UV_RDMA_CM ? dup_private(f->fd) : fds[1];
 		if (kind == UV_UVERBS)
 			err = uverbs_setup(f, &opened);
 	}
@@ -252,11 +259,11 @@ ssize_t shim_write(struct shim_file *f, const void *buf, size_t len)
 		return done < 0 ? -1 : (ssize_t)len;
 	for (;;) {
 		const struct rdma_ucm_cmd_hdr *cm = buf;
-		struct pollfd p = { .fd = f->fd, .events = POLLIN };
+		struct pollfd p = { .fd = f->kick, .events = POLLIN };
 
 		n = command(f, buf, len);
 		if (n >= 0 || errno != EAGAIN || f->kind != UV_RDMA_CM || cm->cmd != RDMA_USER_CM_CMD_GET_EVENT ||
-		    fcntl(f->fd, F_GETFL) & O_NONBLOCK)
+		    fcntl(f->kick, F_GETFL) & O_NONBLOCK)
 			return n;
 		if (REAL(poll)(&p, 1, -1) < 0)
 			return -1;

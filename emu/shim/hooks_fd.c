@@ -18,23 +18,29 @@
 ssize_t write(int fd, const void *buf, size_t len)
 {
 	struct shim_file *f = shim_file_get(fd);
+	ssize_t n = f ? shim_write(f, buf, len) : REAL(write)(fd, buf, len);
 
-	return f ? shim_write(f, buf, len) : REAL(write)(fd, buf, len);
+	shim_file_put(f);
+	return n;
 }
 
 ssize_t read(int fd, void *buf, size_t len)
 {
 	struct shim_file *f = shim_file_get(fd);
+	ssize_t n = f ? shim_read(f, buf, len) : REAL(read)(fd, buf, len);
 
-	return f ? shim_read(f, buf, len) : REAL(read)(fd, buf, len);
+	shim_file_put(f);
+	return n;
 }
 
 ssize_t __read_chk(int fd, void *buf, size_t len, size_t room);
 ssize_t __read_chk(int fd, void *buf, size_t len, size_t room)
 {
 	struct shim_file *f = len <= room ? shim_file_get(fd) : NULL;
+	ssize_t n = f ? shim_read(f, buf, len) : REAL(__read_chk)(fd, buf, len, room);
 
-	return f ? shim_read(f, buf, len) : REAL(__read_chk)(fd, buf, len, room);
+	shim_file_put(f);
+	return n;
 }
 
 int ioctl(int fd, unsigned long request, ...)
@@ -42,11 +48,14 @@ int ioctl(int fd, unsigned long request, ...)
 	struct shim_file *f = shim_file_get(fd);
 	va_list ap;
 	void *arg;
+	int result;
 
 	va_start(ap, request);
 	arg = va_arg(ap, void *);
 	va_end(ap);
-	return f ? shim_ioctl(f, request, arg) : REAL(ioctl)(fd, request, arg);
+	result = f ? shim_ioctl(f, request, arg) : REAL(ioctl)(fd, request, arg);
+	shim_file_put(f);
+	return result;
 }
 
 /* A program that closes all there is does not mean what it has not opened. */

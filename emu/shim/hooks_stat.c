@@ -27,6 +27,17 @@ static dev_t device_number(enum uv_kind kind, unsigned int unit)
 	}
 }
 
+static bool device_of(int fd, dev_t *number)
+{
+	struct shim_file *f = shim_file_get(fd);
+
+	if (!f)
+		return false;
+	*number = device_number(f->kind, f->unit);
+	shim_file_put(f);
+	return true;
+}
+
 /* What the caller asks about: a device file by @path, or with an empty one by the descriptor itself. */
 struct subject {
 	char buf[SHIM_PATH_MAX];
@@ -39,7 +50,6 @@ static void subject_of(struct subject *s, int fd, const char *path)
 {
 	enum uv_kind kind;
 	unsigned int unit;
-	const struct shim_file *f;
 
 	s->to = shim_look(path, s->buf, &kind, &unit);
 	s->device = kind != UV_KINDS;
@@ -47,10 +57,7 @@ static void subject_of(struct subject *s, int fd, const char *path)
 		s->number = device_number(kind, unit);
 	if (path && *path)
 		return;
-	f = shim_file_get(fd);
-	s->device = f;
-	if (f)
-		s->number = device_number(f->kind, f->unit);
+	s->device = device_of(fd, &s->number);
 }
 
 /* @name(@params), by the libc's @real; @dir is what an empty path means. */
@@ -87,19 +94,18 @@ STAT(__fxstatat, stat, (int ver, int dir, const char *path, struct stat *st, int
 STAT(__fxstatat64, stat64, (int ver, int dir, const char *path, struct stat64 *st, int flags), fstatat64,
      (dir, s.to, st, flags), dir)
 
-#define FSTAT(name, type, params, real)                                \
-	int name params;                                               \
-	int name params                                                \
-	{                                                              \
-		const struct shim_file *f;                             \
-		int err = REAL(real)(fd, st);                          \
-                                                                       \
-		f = err ? NULL : shim_file_get(fd);                    \
-		if (f) {                                               \
-			st->st_mode = DEVICE_MODE;                     \
-			st->st_rdev = device_number(f->kind, f->unit); \
-		}                                                      \
-		return err;                                            \
+#define FSTAT(name, type, params, real)               \
+	int name params;                              \
+	int name params                               \
+	{                                             \
+		int err = REAL(real)(fd, st);         \
+		dev_t number;                         \
+                                                      \
+		if (!err && device_of(fd, &number)) { \
+			st->st_mode = DEVICE_MODE;    \
+			st->st_rdev = number;         \
+		}                                     \
+		return err;                           \
 	}
 FSTAT(fstat, stat, (int fd, struct stat *st), fstat)
 FSTAT(fstat64, stat64, (int fd, struct stat64 *st), fstat64)

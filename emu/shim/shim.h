@@ -17,14 +17,15 @@
 struct shim_file {
 	enum uv_kind kind;
 	unsigned int unit;
-	int fd, rpc, kick;
+	int fd, rpc;
+	int kick;    /* uverbs: the daemon's eventfd. rdma_cm: the file again, to wait for events when fd is closed already */
 	ino_t inode; /* of fd: tells whether the number still means this file */
 	dev_t dev;
 	pid_t pid;       /* whose connection rpc is */
 	uint64_t cookie; /* by which a child attaches */
 	struct uv_shared *shared; /* uverbs only */
 	struct shim_file *parent; /* of a channel: the uverbs file; NULL when that is closed */
-	unsigned int refs;        /* descriptors */
+	unsigned int refs;        /* descriptors, and calls under way: a close does not end what another thread waits in */
 };
 
 /* The libc's own function of that name. */
@@ -53,7 +54,8 @@ void shim_rpc_lock(void);
 void shim_rpc_unlock(void);
 
 /* table.c */
-struct shim_file *shim_file_get(int fd); /* NULL: not a device file of ours */
+struct shim_file *shim_file_get(int fd); /* NULL: not a device file of ours. To be put when the call is done. */
+void shim_file_put(struct shim_file *f); /* may be NULL */
 void shim_file_add(int fd, struct shim_file *f);
 void shim_file_dup(int from, int to);
 void shim_file_forget(int fd);

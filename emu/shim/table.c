@@ -118,13 +118,6 @@ static bool same(int fd, const struct shim_file *f)
 	return !REAL(fstat)(fd, &st) && st.st_ino == f->inode && st.st_dev == f->dev;
 }
 
-struct shim_file *shim_file_get(int fd)
-{
-	struct shim_file *f = entry(fd);
-
-	return f && f->kind != SHIM_CHANNEL && same(fd, f) ? f : NULL;
-}
-
 void shim_file_add(int fd, struct shim_file *f)
 {
 	struct stat st;
@@ -172,17 +165,14 @@ static void file_end(struct shim_file *f)
 	shim_private_close(f->rpc);
 }
 
-void shim_file_forget(int fd)
+void shim_file_put(struct shim_file *f)
 {
-	struct shim_file *f = entry(fd);
 	bool last;
 
-	if (!f || !ours())
+	if (!f)
 		return;
 	pthread_mutex_lock(&lock);
-	f = files[fd];
-	__atomic_store_n(&files[fd], NULL, __ATOMIC_RELEASE);
-	last = f && !--f->refs;
+	last = !--f->refs;
 	pthread_mutex_unlock(&lock);
 	if (!last)
 		return;
@@ -191,6 +181,38 @@ void shim_file_forget(int fd)
 	else
 		file_end(f);
 	free(f);
+}
+
+struct shim_file *shim_file_get(int fd)
+{
+	struct shim_file *f = entry(fd);
+
+	if (!f)
+		return NULL;
+	pthread_mutex_lock(&lock);
+	f = files[fd];
+	if (f && f->kind == SHIM_CHANNEL)
+		f = NULL;
+	if (f)
+		f->refs++;
+	pthread_mutex_unlock(&lock);
+	if (!f || same(fd, f))
+		return f;
+	shim_file_put(f);
+	return NULL;
+}
+
+void shim_file_forget(int fd)
+{
+	struct shim_file *f;
+
+	if (!entry(fd) || !ours())
+		return;
+	pthread_mutex_lock(&lock);
+	f = files[fd];
+	__atomic_store_n(&files[fd], NULL, __ATOMIC_RELEASE);
+	pthread_mutex_unlock(&lock);
+	shim_file_put(f);
 }
 
 void shim_file_forget_range(unsigned int first, unsigned int last)

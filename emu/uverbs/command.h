@@ -30,6 +30,9 @@ void uv_call_out(struct uv_call *c, const void *src, size_t size);
 /* Puts the provider's answer behind it: @core is the size of the plain form's core answer. 0 or -ENOSPC. */
 int uv_call_out_driver(struct uv_call *c, size_t core, const void *src, size_t size);
 
+/* uverbs.c: does what the program has posted so far, as far as it needs nobody else. */
+void uv_catch_up(struct uverbs *u);
+
 /* device.c */
 int uv_get_context(struct uv_call *c);
 int uv_query_device(struct uv_call *c);

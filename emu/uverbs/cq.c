@@ -148,6 +148,7 @@ int uv_resize_cq(struct uv_call *c)
 	cq = table_get(&c->u->cqs, cmd.cq_handle);
 	if (!cq || !cmd.cqe || cmd.cqe > hca_caps(c->u->file->host->hca)->max_cqe)
 		return -EINVAL;
+	uv_catch_up(c->u);
 	old = &cq->ring;
 	consumer = __atomic_load_n(&old->buf->consumer_index, __ATOMIC_ACQUIRE) & old->mask;
 	n = (old->next - consumer) & old->mask;

@@ -10,7 +10,8 @@
 #include "emu/lib/log.h"
 #include "emu/uverbs/command.h"
 
-#define RECV_POLL_NS NSEC_PER_MSEC /* how often rings without a doorbell are looked at while a QP waits */
+#define CATCH_UP_ROUNDS 4             /* send, commit, complete, and one to spare */
+#define RECV_POLL_NS    NSEC_PER_MSEC /* how often rings without a doorbell are looked at while a QP waits */
 
 /* Doorbells */
 
@@ -36,15 +37,28 @@ static u32 ring_doorbells(struct uverbs *u)
 	return n;
 }
 
+static u32 take_doorbells(struct uverbs *u)
+{
+	if (!__atomic_load_n(&u->shared->rung, __ATOMIC_RELAXED))
+		return 0;
+	__atomic_store_n(&u->shared->rung, 0, __ATOMIC_SEQ_CST);
+	return ring_doorbells(u);
+}
+
+void uv_catch_up(struct uverbs *u)
+{
+	u32 i;
+
+	take_doorbells(u);
+	for (i = 0; i < CATCH_UP_ROUNDS && loop_run_tasks(uv_server_loop(u->file->server)); i++)
+		;
+}
+
 static u32 on_poll(struct loop_poller *p, struct now now)
 {
 	struct uverbs *u = container_of(p, struct uverbs, poller);
-	u32 n = 0;
+	u32 n = take_doorbells(u);
 
-	if (__atomic_load_n(&u->shared->rung, __ATOMIC_RELAXED)) {
-		__atomic_store_n(&u->shared->rung, 0, __ATOMIC_SEQ_CST);
-		n = ring_doorbells(u);
-	}
 	if (hca_ctx_wants_recv(u->ctx))
 		n += hca_ctx_poll_recv(u->ctx);
 	if ((u->unsent || hca_ctx_wants_recv(u->ctx)) && !loop_timer_armed(&u->poll_timer))
