@@ -46,10 +46,10 @@ asan:
 
 install: all
 	install -d $(DESTDIR)$(prefix)/bin $(DESTDIR)$(prefix)/lib/muslin $(DESTDIR)$(prefix)/share/man/man1 \
-		$(DESTDIR)$(prefix)/share/man/man8
+		$(DESTDIR)$(prefix)/share/man/man5 $(DESTDIR)$(prefix)/share/man/man8
 	install $(filter-out %.so,$(PROGRAMS)) $(DESTDIR)$(prefix)/bin
 	install -m 644 $(filter %.so,$(PROGRAMS)) $(DESTDIR)$(prefix)/lib/muslin
-	for s in 1 8; do install -m 644 man/*.$$s $(DESTDIR)$(prefix)/share/man/man$$s; done
+	for s in 1 5 8; do install -m 644 man/*.$$s $(DESTDIR)$(prefix)/share/man/man$$s; done
 
 clean:
 	rm -rf build build-san
