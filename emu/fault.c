@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "emu/daemon.h"
+#include "emu/hca/fault.h"
 #include "emu/lib/log.h"
 #include "fabric/fault.h"
 
@@ -12,7 +13,8 @@
 struct fault {
 	struct list link;
 	u32 id;
-	struct fabric_fault *fabric;
+	struct fabric_fault *fabric; /* one of the two */
+	struct hca_fault *hca;
 	u64 armed; /* loop clock, ns */
 	char text[];
 };
@@ -22,14 +24,24 @@ static double seconds(const struct daemon *d, u64 ns)
 	return (double)(ns - d->started) / (double)NSEC_PER_SEC;
 }
 
+static struct fabric_fault_info info_of(const struct fault *ft)
+{
+	struct fabric_fault_info info = { .applied = false };
+
+	if (ft->fabric)
+		fabric_fault_info(ft->fabric, &info);
+	else
+		info.pick = hca_fault_pick(ft->hca);
+	return info;
+}
+
 static json_t *fault_json(const struct daemon *d, const struct fault *ft)
 {
-	struct fabric_fault_info info;
+	struct fabric_fault_info info = info_of(ft);
 	json_t *o = json_object(), *fired = json_array();
 	char digest[20];
 	u64 i;
 
-	fabric_fault_info(ft->fabric, &info);
 	for (i = 0; i < min(info.pick->hits, (u64)PICK_LOG); i++)
 		json_array_append_new(fired, json_integer((json_int_t)info.pick->log[i]));
 	snprintf(digest, sizeof(digest), "%016llx", (unsigned long long)info.pick->digest);
@@ -45,6 +57,43 @@ static json_t *fault_json(const struct daemon *d, const struct fault *ft)
 	return o;
 }
 
+/* The host at which an HCA's fault is; NULL and the error said. */
+static struct host *host_at(struct daemon *d, const char *place, char *err, size_t err_len)
+{
+	struct host *h = daemon_host_get(d, place);
+
+	if (!h)
+		snprintf(err, err_len, "%.64s: %s", place,
+			 fabric_node_find(d->fabric, place) ? "this fault needs a host as its place"
+							    : "there is no such node");
+	return h;
+}
+
+/* By its second word a fault is one of the fabric or one of a host's HCA. 0, or negative with the error said. */
+static int arm(struct daemon *d, struct fault *ft, const char *text, char *err, size_t err_len)
+{
+	char place[FABRIC_NAME_MAX] = "", action[32] = "", more[300];
+	struct host *h;
+	int at = 0;
+
+	sscanf(text, "%63s %n%31s", place, &at, action);
+	if (!*action || fabric_fault_action(action)) {
+		ft->fabric = fabric_fault_add(d->fabric, text, err, err_len);
+		return ft->fabric ? 0 : -1;
+	}
+	if (!hca_fault_action(action)) {
+		fabric_fault_actions(more, sizeof(more) / 2);
+		hca_fault_actions(more + sizeof(more) / 2, sizeof(more) / 2);
+		snprintf(err, err_len,
+			 "%s: there is no such fault; of packets, links and nodes there are: %.140s; of an HCA: %.140s",
+			 action, more, more + sizeof(more) / 2);
+		return -1;
+	}
+	h = host_at(d, place, err, err_len);
+	ft->hca = h ? hca_fault_add(h->uv.hca, text + at, d->opt.seed + d->fault_id, err, err_len) : NULL;
+	return ft->hca ? 0 : -1;
+}
+
 static json_t *cmd_add(struct daemon *d, struct ctl_client *c, const char *text)
 {
 	size_t len = strlen(text) + 1;
@@ -56,8 +105,7 @@ static json_t *cmd_add(struct daemon *d, struct ctl_client *c, const char *text)
 	ft = calloc(1, sizeof(*ft) + len);
 	if (!ft)
 		return ctl_error(c, "out of memory");
-	ft->fabric = fabric_fault_add(d->fabric, text, err, sizeof(err));
-	if (!ft->fabric) {
+	if (arm(d, ft, text, err, sizeof(err))) {
 		free(ft);
 		return ctl_error(c, "%s", err);
 	}
@@ -72,12 +120,14 @@ static json_t *cmd_add(struct daemon *d, struct ctl_client *c, const char *text)
 
 static void take_away(struct daemon *d, struct fault *ft)
 {
-	struct fabric_fault_info info;
+	struct fabric_fault_info info = info_of(ft);
 
-	fabric_fault_info(ft->fabric, &info);
 	log_at(LOG_INFO, "fault", "%u cleared after %llu hits of %llu matches", ft->id,
 	       (unsigned long long)info.pick->hits, (unsigned long long)info.pick->seen);
-	fabric_fault_remove(ft->fabric);
+	if (ft->fabric)
+		fabric_fault_remove(ft->fabric);
+	else
+		hca_fault_remove(ft->hca);
 	list_del(&ft->link);
 	free(ft);
 	d->nfaults--;

@@ -14,9 +14,13 @@ int hca_ah_create(struct hca_ctx *ctx, u32 pdn, const struct hca_av *av, u32 *ah
 {
 	struct hca_pd *pd = hca_pd_get(ctx, pdn);
 	struct hca_ah *ah;
+	int err;
 
 	if (!pd || hca_av_check(ctx->hca, av, true))
 		return -EINVAL;
+	err = hca_may_create(ctx->hca, HCA_OBJECT_AH, ctx->ahs.used, ctx->hca->caps.max_ah);
+	if (err)
+		return err;
 	ah = calloc(1, sizeof(*ah));
 	if (!ah)
 		return -ENOMEM;

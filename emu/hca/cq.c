@@ -14,8 +14,12 @@ struct hca_cq *hca_cq_get(struct hca_ctx *ctx, u32 cqn)
 
 int hca_cq_create(struct hca_ctx *ctx, const struct hca_cq_ops *ops, void *fe, u32 *cqn)
 {
-	struct hca_cq *cq = calloc(1, sizeof(*cq));
+	int err = hca_may_create(ctx->hca, HCA_OBJECT_CQ, ctx->hca->cqs.used, ctx->hca->caps.max_cq);
+	struct hca_cq *cq;
 
+	if (err)
+		return err;
+	cq = calloc(1, sizeof(*cq));
 	if (!cq)
 		return -ENOMEM;
 	cq->ctx = ctx;
@@ -90,10 +94,13 @@ void hca_cq_overflow_run(struct loop_task *t, struct now now)
 static void complete(struct hca_cq *cq, struct hca_qp *qp, struct hca_cqe *cqe)
 {
 	struct hca *hca = qp->hca;
+	bool room = true;
 
 	cqe->qpn = qp->qpn;
 	cqe->port = qp->attr.port;
-	if (unlikely(cq->error || cq->ops->complete(cq->fe, cqe))) {
+	if (hca_faulty(hca))
+		room = hca_fault_complete(qp, cqe);
+	if (unlikely(!room || cq->error || cq->ops->complete(cq->fe, cqe))) {
 		overflow(cq, qp->attr.port);
 		return;
 	}

@@ -81,6 +81,10 @@ struct hca *hca_create(struct loop *loop, const struct hca_config *cfg)
 	list_init(&hca->ctxs);
 	list_init(&hca->dirty);
 	list_init(&hca->overflowed);
+	list_init(&hca->faults);
+	list_init(&hca->failing);
+	hca->caps = hca_caps_default;
+	loop_task_init(&hca->fault_task, hca_fault_run);
 	loop_task_init(&hca->flush_task, flush_run);
 	loop_task_init(&hca->overflow_task, hca_cq_overflow_run);
 	init_numbers(hca);
@@ -103,6 +107,7 @@ void hca_destroy(struct hca *hca)
 		memset(&hca->port[i].wire->data, 0, sizeof(hca->port[i].wire->data));
 	loop_task_cancel(&hca->flush_task);
 	loop_task_cancel(&hca->overflow_task);
+	loop_task_cancel(&hca->fault_task);
 	hca_mcast_fini(hca);
 	hca_key_space_fini(&hca->keys);
 	table_fini(&hca->qps);
@@ -120,7 +125,7 @@ struct wire_port *hca_port(struct hca *hca, u8 num)
 
 const struct hca_caps *hca_caps(const struct hca *hca)
 {
-	return &hca_caps_default;
+	return &hca->caps;
 }
 
 u64 hca_node_guid(const struct hca *hca)

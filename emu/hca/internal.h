@@ -3,6 +3,8 @@
 #ifndef MUSLIN_HCA_INTERNAL_H
 #define MUSLIN_HCA_INTERNAL_H
 
+#include <errno.h>
+
 #include "emu/hca/engine.h"
 #include "emu/lib/rng.h"
 #include "emu/lib/table.h"
@@ -79,6 +81,10 @@ struct hca {
 	struct list dirty;      /* CQs with completions since the last flush */
 	struct list overflowed; /* CQs whose QPs must fail */
 	struct loop_task flush_task, overflow_task;
+	struct hca_caps caps;
+	struct list faults;  /* armed ones */
+	struct list failing; /* QPs that a fault moves to ERR from the task */
+	struct loop_task fault_task;
 	struct list *mcast; /* hash of groups; NULL until the first */
 	u32 mcast_groups;
 };
@@ -148,7 +154,8 @@ struct hca_qp_priv {
 	struct hca_qp qp;
 	u32 mcast_groups; /* attached to */
 	u32 windows;      /* type 2 windows bound */
-	bool alt_loaded;  /* an alternate path was given since RESET */
+	struct list failing;
+	bool alt_loaded; /* an alternate path was given since RESET */
 };
 
 static inline struct hca_qp_priv *hca_qp_priv(struct hca_qp *qp)
@@ -166,6 +173,46 @@ void hca_qp_force_error(struct hca_qp *qp);
 
 /* wq.c: hca_qp_flush() that says how many entries it found. */
 u32 hca_qp_flush_count(struct hca_qp *qp);
+
+/* fault.c. The hooks are called only while faults are armed. */
+enum hca_fault_hook {
+	HCA_FAULT_NONE,
+	HCA_FAULT_COMPLETE,
+	HCA_FAULT_OVERRUN,
+	HCA_FAULT_ERROR,
+	HCA_FAULT_STUCK,
+	HCA_FAULT_RNR,
+	HCA_FAULT_REFUSE,
+	HCA_FAULT_FATAL
+};
+enum hca_object {
+	HCA_OBJECT_PD,
+	HCA_OBJECT_MR,
+	HCA_OBJECT_MW,
+	HCA_OBJECT_CQ,
+	HCA_OBJECT_SRQ,
+	HCA_OBJECT_QP,
+	HCA_OBJECT_AH,
+	HCA_OBJECTS
+};
+void hca_fault_run(struct loop_task *t, struct now now);
+bool hca_fault_send(struct hca_qp *qp);                          /* false: the queue looks empty */
+bool hca_fault_recv(struct hca_qp *qp);                          /* false: no receive is posted */
+bool hca_fault_complete(struct hca_qp *qp, struct hca_cqe *cqe); /* false: the CQ is full */
+int hca_fault_refuse(struct hca *hca, enum hca_object object);   /* may one be made? 0 or -errno */
+
+static inline bool hca_faulty(const struct hca *hca)
+{
+	return unlikely(!list_empty(&hca->faults));
+}
+
+/* May an object be made where @used of at most @max are there? 0 or -errno. */
+static inline int hca_may_create(struct hca *hca, enum hca_object object, u32 used, u32 max)
+{
+	int err = hca_faulty(hca) ? hca_fault_refuse(hca, object) : 0;
+
+	return err ? err : used >= max ? -ENOMEM : 0;
+}
 
 /* ah.c */
 void hca_ah_fini(struct hca_ctx *ctx);

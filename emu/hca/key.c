@@ -48,19 +48,12 @@ static struct hca_key *make_slot(struct hca *hca)
 	return k;
 }
 
-static bool room_for(const struct hca_key_space *ks, enum hca_key_kind kind)
-{
-	return kind == HCA_KEY_MR ? ks->mrs < hca_caps_default.max_mr : ks->mws < hca_caps_default.max_mw;
-}
-
 struct hca_key *hca_key_alloc(struct hca_ctx *ctx, struct hca_pd *pd, enum hca_key_kind kind)
 {
 	struct hca_key_space *ks = &ctx->hca->keys;
 	struct hca_key *k;
 	u32 key;
 
-	if (!room_for(ks, kind))
-		return NULL;
 	/* A few slots rest, so that even a lone region changes its index each time. */
 	if (ks->made < 16 || list_empty(&ks->free))
 		k = make_slot(ctx->hca);

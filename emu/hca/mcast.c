@@ -55,7 +55,7 @@ static struct group *make(struct hca *hca, const struct wire_gid *mgid)
 	struct group *g;
 	u32 i;
 
-	if (hca->mcast_groups >= hca_caps_default.max_mcast_grp)
+	if (hca->mcast_groups >= hca->caps.max_mcast_grp)
 		return NULL;
 	if (!hca->mcast) {
 		hca->mcast = calloc(BUCKETS, sizeof(*hca->mcast));
@@ -85,7 +85,7 @@ static void drop_if_empty(struct hca *hca, struct group *g)
 
 static int append(struct group *g, struct hca_qp *qp, u16 mlid)
 {
-	if (g->n >= hca_caps_default.max_mcast_qp_attach)
+	if (g->n >= qp->hca->caps.max_mcast_qp_attach)
 		return -ENOMEM;
 	if (g->n == g->cap) {
 		u32 cap = g->cap ? 2 * g->cap : 4;

@@ -38,13 +38,16 @@ int hca_mr_reg(struct hca_ctx *ctx, u32 pdn, u64 va, u64 iova, u64 len, u32 acce
 
 	if (err)
 		return err;
-	if (!pd || !len || len > hca_caps_default.max_mr_size || wraps(va, len) || wraps(base, len))
+	if (!pd || !len || len > ctx->hca->caps.max_mr_size || wraps(va, len) || wraps(base, len))
 		return -EINVAL;
 	if (ctx->dma->check) {
 		err = ctx->dma->check(ctx->dma_ctx, va, len, access & HCA_ACCESS_LOCAL_WRITE);
 		if (err)
 			return err;
 	}
+	err = hca_may_create(ctx->hca, HCA_OBJECT_MR, ctx->hca->keys.mrs, ctx->hca->caps.max_mr);
+	if (err)
+		return err;
 	k = hca_key_alloc(ctx, pd, HCA_KEY_MR);
 	if (!k)
 		return -ENOMEM;
@@ -62,9 +65,13 @@ int hca_mr_alloc(struct hca_ctx *ctx, u32 pdn, u32 max_pages, u32 *lkey)
 {
 	struct hca_pd *pd = hca_pd_get(ctx, pdn);
 	struct hca_key *k;
+	int err;
 
 	if (!pd || !max_pages || max_pages > MAX_PAGES)
 		return -EINVAL;
+	err = hca_may_create(ctx->hca, HCA_OBJECT_MR, ctx->hca->keys.mrs, ctx->hca->caps.max_mr);
+	if (err)
+		return err;
 	k = hca_key_alloc(ctx, pd, HCA_KEY_MR);
 	if (!k)
 		return -ENOMEM;

@@ -14,8 +14,12 @@ struct hca_pd *hca_pd_get(struct hca_ctx *ctx, u32 pdn)
 
 int hca_pd_alloc(struct hca_ctx *ctx, u32 *pdn)
 {
-	struct hca_pd *pd = calloc(1, sizeof(*pd));
+	int err = hca_may_create(ctx->hca, HCA_OBJECT_PD, ctx->hca->pds.used, ctx->hca->caps.max_pd);
+	struct hca_pd *pd;
 
+	if (err)
+		return err;
+	pd = calloc(1, sizeof(*pd));
 	if (!pd)
 		return -ENOMEM;
 	pd->ctx = ctx;

@@ -29,7 +29,7 @@ static int bind_objects(struct hca_ctx *ctx, const struct hca_qp_init *init, str
 {
 	bool special = init->type == HCA_QPT_SMI || init->type == HCA_QPT_GSI;
 
-	if ((u32)init->type > HCA_QPT_UD || !caps_ok(&hca_caps_default, init))
+	if ((u32)init->type > HCA_QPT_UD || !caps_ok(&ctx->hca->caps, init))
 		return -EINVAL;
 	if (special && (init->srqn || !hca_port_valid(ctx->hca, init->port)))
 		return -EINVAL;
@@ -59,8 +59,6 @@ static int choose_number(struct hca *hca, struct hca_qp *qp)
 	u32 range = t->last - t->first + 1;
 	int err;
 
-	if (t->used >= hca_caps_default.max_qp)
-		return -ENOMEM;
 	do {
 		qp->qpn = t->first + hca->qpn_next++ % range;
 		err = table_add_at(t, qp, qp->qpn);
@@ -108,10 +106,11 @@ int hca_qp_create(struct hca_ctx *ctx, const struct hca_qp_init *init, const str
 	struct hca *hca = ctx->hca;
 	struct hca_qp_priv *priv = calloc(1, sizeof(*priv));
 	struct hca_qp *qp = &priv->qp;
-	int err = -ENOMEM;
+	int err;
 
 	if (!priv)
-		return err;
+		return -ENOMEM;
+	list_init(&priv->failing);
 	qp->hca = hca;
 	qp->ctx = ctx;
 	qp->ops = ops;
@@ -120,6 +119,9 @@ int hca_qp_create(struct hca_ctx *ctx, const struct hca_qp_init *init, const str
 	if (err)
 		goto err_free;
 	fill(qp, init);
+	err = hca_may_create(hca, HCA_OBJECT_QP, hca->qps.used, hca->caps.max_qp);
+	if (err)
+		goto err_free;
 	err = enter(hca, qp, init->qpn);
 	if (err)
 		goto err_free;
@@ -144,6 +146,7 @@ void hca_qp_free(struct hca_qp *qp)
 	struct hca *hca = qp->hca;
 
 	hca_mcast_forget(qp);
+	list_del(&hca_qp_priv(qp)->failing);
 	hca_mw_unbind_qp(qp);
 	list_del(&qp->wants_recv);
 	table_remove(&hca->qps, qp->qpn);

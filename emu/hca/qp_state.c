@@ -220,12 +220,12 @@ static bool check_rnr_retry(const struct hca_qp *qp, const struct hca_qp_attr *a
 
 static bool check_rd_atomic(const struct hca_qp *qp, const struct hca_qp_attr *a, u32 mask)
 {
-	return a->max_rd_atomic <= hca_caps_default.max_qp_init_rd_atom;
+	return a->max_rd_atomic <= qp->hca->caps.max_qp_init_rd_atom;
 }
 
 static bool check_dest_rd_atomic(const struct hca_qp *qp, const struct hca_qp_attr *a, u32 mask)
 {
-	return a->max_dest_rd_atomic <= hca_caps_default.max_qp_rd_atom;
+	return a->max_dest_rd_atomic <= qp->hca->caps.max_qp_rd_atom;
 }
 
 static bool check_rnr_timer(const struct hca_qp *qp, const struct hca_qp_attr *a, u32 mask)

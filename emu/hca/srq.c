@@ -15,13 +15,17 @@ struct hca_srq *hca_srq_get(struct hca_ctx *ctx, u32 srqn)
 int hca_srq_create(struct hca_ctx *ctx, u32 pdn, const struct hca_srq_attr *attr, const struct hca_wq_ops *ops,
 		   void *fe, u32 *srqn)
 {
-	const struct hca_caps *caps = &hca_caps_default;
+	const struct hca_caps *caps = &ctx->hca->caps;
 	struct hca_pd *pd = hca_pd_get(ctx, pdn);
 	struct hca_srq *srq;
+	int err;
 
 	if (!pd || !attr->max_wr || attr->max_wr > caps->max_srq_wr || attr->max_sge > caps->max_srq_sge ||
 	    attr->limit > attr->max_wr)
 		return -EINVAL;
+	err = hca_may_create(ctx->hca, HCA_OBJECT_SRQ, ctx->hca->srqs.used, caps->max_srq);
+	if (err)
+		return err;
 	srq = calloc(1, sizeof(*srq));
 	if (!srq)
 		return -ENOMEM;

@@ -45,6 +45,8 @@ int hca_next_send(struct hca_qp *qp, struct hca_send_wr *wr)
 
 	if (unlikely(qp->state != HCA_QPS_RTS))
 		return 0;
+	if (hca_faulty(qp->hca) && !hca_fault_send(qp))
+		return 0;
 	n = qp->ops->next_send(qp->fe, wr);
 	if (likely(n == 0 || (n > 0 && send_ok(qp, wr))))
 		return n;
@@ -77,6 +79,8 @@ int hca_next_recv(struct hca_qp *qp, struct hca_recv_wr *wr)
 	int n;
 
 	if (unlikely(qp->state < HCA_QPS_RTR || qp->state == HCA_QPS_ERR))
+		return 0;
+	if (hca_faulty(qp->hca) && !hca_fault_recv(qp))
 		return 0;
 	n = qp->srq ? next_shared(qp->srq, wr) : qp->ops->next_recv(qp->fe, wr);
 	if (likely(n == 0 || (n > 0 && wr->num_sge <= max_sge && wr->num_sge <= HCA_MAX_SGE)))

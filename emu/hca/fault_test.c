@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Rows of fault.c: what is refused and with which words, and what each fault does to queues, objects and limits. */
+#include "emu/hca/fault.h"
+
+#include "emu/hca/fixture.h"
+
+static const struct {
+	const char *line, *err;
+} refused[] = {
+	{ "", ": there is no such fault" },
+	{ "rn", "rn: there is no such fault" },
+	{ "complete", "complete: it needs status=" },
+	{ "complete status=GOOD", "status=GOOD: status takes a completion status" },
+	{ "complete status=FATAL_ERR object=mr", "object: complete takes no such key" },
+	{ "refuse", "refuse: it needs object=" },
+	{ "refuse object=x", "object=x: object takes pd, mr" },
+	{ "refuse object=mr errno=EFOO", "errno=EFOO: errno takes ENOMEM" },
+	{ "rnr nth=0", "nth=0: it would never fire" },
+	{ "rnr qpn=0x1000000", "qpn=0x1000000: qpn takes" },
+	{ "event name=FOO", "name=FOO: name takes an event" },
+	{ "event name=PORT_ERR port=3", "port=3: the ports are 1 to 2" },
+	{ "caps", "caps: it needs at least one of" },
+	{ "caps max_qp=100000", "max_qp=100000: max_qp takes a number up to 65536" },
+	{ "fatal nth=1", "nth: fatal takes no such key" },
+};
+
+static void check_refused(struct fixture *f)
+{
+	char err[200];
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(refused); i++) {
+		err[0] = 0;
+		row((int)i, refused[i].line,
+		    !hca_fault_add(f->hca, refused[i].line, 1, err, sizeof(err)) &&
+			    !strncmp(err, refused[i].err, strlen(refused[i].err)) && list_empty(&f->hca->faults));
+	}
+}
+
+static struct hca_fault *arm(struct fixture *f, const char *text)
+{
+	char err[200] = "";
+	struct hca_fault *ft = hca_fault_add(f->hca, text, 1, err, sizeof(err));
+
+	if (!ft)
+		printf("%s: %s\n", text, err);
+	return ft;
+}
+
+struct pair {
+	struct hca_soft_cq *cq;
+	struct hca_soft_wq *wq;
+	struct hca_qp *qp;
+};
+
+static struct pair make(struct fixture *f)
+{
+	struct pair p = { NULL, NULL, NULL };
+
+	hca_soft_cq_create(f->ctx, 8, NULL, NULL, &p.cq);
+	p.wq = fixture_qp(f, HCA_QPT_RC, p.cq, 0);
+	p.qp = hca_qp_lookup(f->hca, hca_soft_wq_number(p.wq));
+	fixture_move(f, p.wq, HCA_QPS_RTS);
+	return p;
+}
+
+static void unmake(struct pair *p)
+{
+	hca_soft_wq_destroy(p->wq);
+	hca_soft_cq_destroy(p->cq);
+}
+
+static void check_completions(struct fixture *f)
+{
+	struct hca_cqe out = { .opcode = HCA_WC_SEND }, cqe[8];
+	struct hca_fault *ft = arm(f, "complete status=REM_ACCESS_ERR nth=2 queue=send");
+	struct pair p = make(f);
+	u32 i;
+
+	out.opcode = HCA_WC_RECV;
+	hca_complete_recv(p.qp, &out);
+	for (i = 0; i < 2; i++) {
+		out = (struct hca_cqe){ .opcode = HCA_WC_SEND };
+		hca_complete_send(p.qp, &out);
+	}
+	row(20, "three completions", hca_soft_cq_poll(p.cq, cqe, 8) == 3);
+	row(21, "the second send has the status",
+	    !cqe[0].status && !cqe[1].status && cqe[2].status == HCA_WC_REM_ACCESS_ERR);
+	row(22, "the QP is not failed in the midst of it", p.qp->state == HCA_QPS_RTS);
+	loop_run_idle(f->loop, 0);
+	row(23, "but after it, with its event",
+	    p.qp->state == HCA_QPS_ERR && f->events[HCA_EVENT_QP_FATAL] == 1 && hca_fault_pick(ft)->hits == 1);
+	hca_fault_remove(ft);
+	unmake(&p);
+
+	ft = arm(f, "overrun nth=1");
+	p = make(f);
+	out = (struct hca_cqe){ .opcode = HCA_WC_SEND };
+	hca_complete_send(p.qp, &out);
+	loop_run_idle(f->loop, 0);
+	row(24, "an overrun: its event, and the QP fails",
+	    f->events[HCA_EVENT_CQ_ERR] == 1 && p.qp->state == HCA_QPS_ERR);
+	hca_fault_remove(ft);
+	unmake(&p);
+}
+
+static void check_queues(struct fixture *f)
+{
+	static struct hca_send_wr send;
+	struct hca_recv_wr recv = { .token = 1 };
+	struct hca_fault *ft = arm(f, "rnr first=2");
+	struct pair p = make(f);
+
+	hca_soft_post_recv(p.wq, &recv);
+	row(30, "no receive, twice", !hca_next_recv(p.qp, &recv) && !hca_next_recv(p.qp, &recv));
+	row(31, "then there is one", hca_next_recv(p.qp, &recv) == 1);
+	hca_fault_remove(ft);
+	ft = arm(f, "stuck");
+	hca_soft_post_send(p.wq, &send);
+	row(32, "a stuck queue", !hca_next_send(p.qp, &send) && hca_soft_wq_sends(p.wq) == 1);
+	hca_fault_remove(ft);
+	row(33, "that goes on", hca_next_send(p.qp, &send) == 1);
+	ft = arm(f, "error nth=1 qpn=1");
+	hca_soft_post_send(p.wq, &send);
+	hca_next_send(p.qp, &send);
+	loop_run_idle(f->loop, 0);
+	row(34, "another QP's", p.qp->state == HCA_QPS_RTS && !hca_fault_pick(ft)->seen);
+	hca_fault_remove(ft);
+	ft = arm(f, "error");
+	loop_run_idle(f->loop, 0);
+	row(35, "into the error state at once", p.qp->state == HCA_QPS_ERR);
+	hca_fault_remove(ft);
+	unmake(&p);
+}
+
+static void check_objects(struct fixture *f)
+{
+	struct hca_fault *ft = arm(f, "refuse object=mr after=1 errno=EFAULT"), *caps;
+	u32 lkey[3], rkey, pdn, fatal = f->events[HCA_EVENT_DEVICE_FATAL];
+	struct hca_soft_cq *cq = NULL;
+
+	row(40, "one region", !hca_mr_reg(f->ctx, f->pdn, 0x1000, 0x1000, 64, 0, &lkey[0], &rkey));
+	row(41, "and no more", hca_mr_reg(f->ctx, f->pdn, 0x1000, 0x1000, 64, 0, &lkey[1], &rkey) == -EFAULT);
+	hca_fault_remove(ft);
+	caps = arm(f, "caps max_mr=1 max_cq=0");
+	row(42, "caps are told", hca_caps(f->hca)->max_mr == 1 && hca_caps(f->hca)->max_qp == hca_caps_default.max_qp);
+	row(43, "and hold",
+	    hca_mr_reg(f->ctx, f->pdn, 0x1000, 0x1000, 64, 0, &lkey[1], &rkey) == -ENOMEM &&
+		    hca_soft_cq_create(f->ctx, 8, NULL, NULL, &cq) == -ENOMEM);
+	hca_fault_remove(caps);
+	row(44, "until they are cleared", !hca_mr_reg(f->ctx, f->pdn, 0x1000, 0x1000, 64, 0, &lkey[1], &rkey));
+	ft = arm(f, "fatal");
+	row(45, "fatal: its event, and nothing can be made",
+	    f->events[HCA_EVENT_DEVICE_FATAL] == fatal + 1 && hca_pd_alloc(f->ctx, &pdn) == -EIO);
+	hca_fault_remove(ft);
+	row(46, "until it is cleared", !hca_pd_alloc(f->ctx, &pdn));
+	ft = arm(f, "event name=PORT_ERR port=2");
+	row(47, "an event of a port", f->last.type == HCA_EVENT_PORT_ERR && f->last.number == 2);
+	hca_fault_remove(ft);
+}
+
+int main(void)
+{
+	struct fixture f;
+
+	fixture_init(&f);
+	check_refused(&f);
+	check_completions(&f);
+	check_queues(&f);
+	check_objects(&f);
+	fixture_fini(&f);
+	return summary();
+}
