@@ -69,6 +69,7 @@ struct fabric_port {
 	u8 down_phys;
 	u32 rx_blocks[16]; /* of this port's input buffers, taken */
 	u64 ctr[FABRIC_CTR_NUM];
+	u64 ctr_base[FABRIC_CTR_NUM]; /* what PortCounters counts from: it is cleared apart from the extended ones */
 	u64 guid;
 	u8 num;
 	bool unplugged;

@@ -90,6 +90,23 @@ static bool selected(const struct pma *q, const struct row *r, struct wire_field
 	return wire_get(q->d, PMA_COUNTER_SELECT) >> r->select & 1;
 }
 
+/*
+ * One counter, set to *@set unless that is NULL. What the narrow attributes show is the distance from a base, so that
+ * clearing them and clearing PortCountersExtended do not touch each other. 16.1.4.11
+ */
+static u64 counter(struct fabric_port *p, u8 which, bool narrow, const u64 *set)
+{
+	u64 *c = &p->ctr[which], *base = &p->ctr_base[which], shown = *c - *base;
+
+	if (set && narrow) {
+		*base = *c - *set;
+	} else if (set) {
+		*c = *set;
+		*base = *c - shown;
+	}
+	return narrow ? *c - *base : *c;
+}
+
 /* Writes the rows' sums over the ports, each stopping at its field's greatest value. */
 static u16 rows(struct pma *q, const struct row *r, u32 n, struct wire_field select2)
 {
@@ -97,14 +114,11 @@ static u16 rows(struct pma *q, const struct row *r, u32 n, struct wire_field sel
 
 	for (i = 0; i < n; i++) {
 		u64 most = r[i].width == 64 ? ~0ull : (1ull << r[i].width) - 1, sum = 0;
+		u64 value = wire_get(q->d, WIRE_FIELD(r[i].bit, r[i].width));
+		bool set = q->set && selected(q, &r[i], select2);
 
-		for (port = q->first; port <= q->last; port++) {
-			u64 *c = &q->n->ports[port].ctr[r[i].counter];
-
-			if (q->set && selected(q, &r[i], select2))
-				*c = wire_get(q->d, WIRE_FIELD(r[i].bit, r[i].width));
-			sum += *c;
-		}
+		for (port = q->first; port <= q->last; port++)
+			sum += counter(&q->n->ports[port], r[i].counter, r[i].width < 64, set ? &value : NULL);
 		wire_set(q->d, WIRE_FIELD(r[i].bit, r[i].width), min(sum, most));
 	}
 	return 0;

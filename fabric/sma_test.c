@@ -281,9 +281,13 @@ static void test_pma(void)
 		 pma(100, MAD_METHOD_GET, PMA_ATTR_PORT_COUNTERS, 2, 0) == 0 &&
 			 wire_get(h1.last.raw + PMA_DATA, PORTCOUNTERS_XMIT_DATA) == words &&
 			 wire_get(h1.last.raw + PMA_DATA, PORTCOUNTERS_XMIT_PKTS) == 10);
-	test_row(183, "the extended ones too",
+	test_row(183, "the extended ones are cleared apart",
 		 pma(100, MAD_METHOD_GET, PMA_ATTR_PORT_COUNTERS_EXT, 2, 0) == 0 &&
-			 wire_get(h1.last.raw + PMA_DATA, PORTCOUNTERSEXT_XMIT_DATA) == words);
+			 wire_get(h1.last.raw + PMA_DATA, PORTCOUNTERSEXT_XMIT_PKTS) >= 10 &&
+			 pma(100, MAD_METHOD_SET, PMA_ATTR_PORT_COUNTERS_EXT, 2, 0xffff) == 0 &&
+			 !wire_get(h1.last.raw + PMA_DATA, PORTCOUNTERSEXT_XMIT_PKTS) &&
+			 pma(100, MAD_METHOD_GET, PMA_ATTR_PORT_COUNTERS, 2, 0) == 0 &&
+			 wire_get(h1.last.raw + PMA_DATA, PORTCOUNTERS_XMIT_PKTS) == 10);
 	test_row(184, "all ports of a switch",
 		 pma(100, MAD_METHOD_GET, PMA_ATTR_PORT_COUNTERS, 255, 0) == 0 &&
 			 wire_get(h1.last.raw + PMA_DATA, PORTCOUNTERS_XMIT_PKTS) > 10);
