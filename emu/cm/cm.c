@@ -60,7 +60,7 @@ void cm_destroy(struct cm *cm)
 
 	if (!cm)
 		return;
-	table_for_each(&cm->ids, i, id)
+	table_for_each (&cm->ids, i, id)
 		cm_id_free(id);
 	table_fini(&cm->ids);
 	for (i = 0; i < cm->nports; i++)
@@ -114,7 +114,7 @@ struct cm_id *cm_id_by_remote(const struct cm *cm, u64 ca_guid, u32 remote_id, u
 	struct cm_id *id;
 	u32 i;
 
-	table_for_each(&cm->ids, i, id)
+	table_for_each (&cm->ids, i, id)
 		if (id->qp_known && id->remote_ca_guid == ca_guid &&
 		    (id->remote_id == remote_id || id->qp.remote_qpn == remote_qpn))
 			return id;

@@ -25,8 +25,8 @@ struct cm_req {
 	u8 port;             /* own port number */
 	u16 pkey;
 	enum cm_transport transport;
-	u64 remote_ca_guid; /* received only */
-	u32 qpn, psn;       /* the sender's */
+	u64 remote_ca_guid;                      /* received only */
+	u32 qpn, psn;                            /* the sender's */
 	u8 responder_resources, initiator_depth; /* the sender's */
 	u8 retry_count, rnr_retry_count;         /* 0 - 7 */
 	u8 response_timeout, max_retries;        /* code of 4.096 us * 2^n; of CM messages, both sides */
@@ -63,14 +63,14 @@ struct cm_sidr_rep {
 };
 
 enum cm_event_type {
-	CM_EVENT_REQ,           /* to a listener */
-	CM_EVENT_REQ_ERROR,     /* nobody answered the REQ */
+	CM_EVENT_REQ,       /* to a listener */
+	CM_EVENT_REQ_ERROR, /* nobody answered the REQ */
 	CM_EVENT_REP,
-	CM_EVENT_REP_ERROR,     /* nobody answered the REP */
+	CM_EVENT_REP_ERROR, /* nobody answered the REP */
 	CM_EVENT_RTU,
 	CM_EVENT_REJ,
 	CM_EVENT_DREQ,
-	CM_EVENT_DREQ_ERROR,    /* nobody answered the DREQ */
+	CM_EVENT_DREQ_ERROR, /* nobody answered the DREQ */
 	CM_EVENT_DREP,
 	CM_EVENT_TIMEWAIT_EXIT, /* the QP may be used again (12.9.8.4) */
 	CM_EVENT_SIDR_REQ,      /* to a listener */
@@ -86,7 +86,7 @@ struct cm_event {
 	const struct cm_rep *rep;
 	const struct cm_sidr_req *sidr_req;
 	const struct cm_sidr_rep *sidr_rep;
-	u16 reason; /* REJ: enum wire_cm_rej_reason */
+	u16 reason;     /* REJ: enum wire_cm_rej_reason */
 	const u8 *data; /* private data of any message */
 	u8 data_len;
 };
@@ -146,15 +146,15 @@ int cm_id_qp(const struct cm_id *id, struct cm_qp *qp);
 /* A random PSN. */
 u32 cm_psn(struct cm *cm);
 
-#define CM_COUNTERS(C)                                                    \
-	C(SENT, "cm_sent")                                                \
-	C(RECEIVED, "cm_received")                                        \
-	C(RETRIES, "cm_retries")                                          \
-	C(TIMEOUTS, "cm_timeouts")                                        \
-	C(DUPLICATES, "cm_duplicates")                                    \
+#define CM_COUNTERS(C)                                                          \
+	C(SENT, "cm_sent")                                                      \
+	C(RECEIVED, "cm_received")                                              \
+	C(RETRIES, "cm_retries")                                                \
+	C(TIMEOUTS, "cm_timeouts")                                              \
+	C(DUPLICATES, "cm_duplicates")                                          \
 	C(UNEXPECTED, "cm_unexpected") /* wrong for the state, or for nobody */ \
-	C(STALE, "cm_stale")                                              \
-	C(REJECTED, "cm_rejects_sent")                                    \
+	C(STALE, "cm_stale")                                                    \
+	C(REJECTED, "cm_rejects_sent")                                          \
 	C(MALFORMED, "cm_malformed")
 #define CM_COUNTER_ENUM(name, str) CM_CTR_##name,
 enum cm_counter {

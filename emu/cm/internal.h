@@ -12,21 +12,21 @@
 #define CM_SERVICE_ORDER 24 /* code of the service timeout in our MRAs: 69 s, for a program that takes its time */
 
 /* IBTA 12.9.5, 12.9.6, with the MRA's states kept apart by side. */
-#define CM_STATES(S)                                                  \
-	S(IDLE)                                                       \
-	S(REQ_SENT)                                                   \
-	S(MRA_REQ_RCVD) /* the peer takes its time over our REQ */    \
-	S(REQ_RCVD)                                                   \
-	S(MRA_REQ_SENT) /* we have told that we take our time */      \
-	S(REP_SENT)                                                   \
-	S(MRA_REP_RCVD)                                               \
-	S(REP_RCVD)                                                   \
-	S(MRA_REP_SENT)                                               \
-	S(ESTABLISHED)                                                \
-	S(DREQ_SENT)                                                  \
-	S(DREQ_RCVD)                                                  \
-	S(TIMEWAIT)                                                   \
-	S(SIDR_REQ_SENT)                                              \
+#define CM_STATES(S)                                               \
+	S(IDLE)                                                    \
+	S(REQ_SENT)                                                \
+	S(MRA_REQ_RCVD) /* the peer takes its time over our REQ */ \
+	S(REQ_RCVD)                                                \
+	S(MRA_REQ_SENT) /* we have told that we take our time */   \
+	S(REP_SENT)                                                \
+	S(MRA_REP_RCVD)                                            \
+	S(REP_RCVD)                                                \
+	S(MRA_REP_SENT)                                            \
+	S(ESTABLISHED)                                             \
+	S(DREQ_SENT)                                               \
+	S(DREQ_RCVD)                                               \
+	S(TIMEWAIT)                                                \
+	S(SIDR_REQ_SENT)                                           \
 	S(SIDR_REQ_RCVD)
 #define CM_STATE_ENUM(name) CM_ST_##name,
 enum cm_state {
@@ -108,10 +108,10 @@ struct mad_addr cm_path_addr(const struct cm_port *p, const struct sa_path *path
 u8 cm_ack_timeout(u8 ca_ack_delay, u8 packet_life);
 
 /* send.c: messages out, again when no answer comes */
-int cm_send(struct cm_id *id, const u8 *mad);         /* once */
-int cm_send_wait(struct cm_id *id, u64 wait_ns);      /* id->mad, until answered */
-void cm_answered(struct cm_id *id);                   /* stops sending it again */
-void cm_wait_longer(struct cm_id *id, u64 ns);        /* an MRA */
+int cm_send(struct cm_id *id, const u8 *mad);    /* once */
+int cm_send_wait(struct cm_id *id, u64 wait_ns); /* id->mad, until answered */
+void cm_answered(struct cm_id *id);              /* stops sending it again */
+void cm_wait_longer(struct cm_id *id, u64 ns);   /* an MRA */
 u64 cm_response_ns(const struct cm_id *id);
 void cm_reply_once(struct cm_port *p, const struct mad_addr *to, const u8 *mad);
 

@@ -85,8 +85,8 @@ static bool is_link_local(const struct ip_addr *a)
 
 bool ipif_has(const struct ipif *ip, const struct ip_addr *a)
 {
-	return !ip_addr_is_any(a) && (ip_addr_equal(a, &ip->cfg.v4) || ip_addr_equal(a, &ip->cfg.v6) ||
-				      ip_addr_equal(a, &ip->link_local));
+	return !ip_addr_is_any(a) &&
+	       (ip_addr_equal(a, &ip->cfg.v4) || ip_addr_equal(a, &ip->cfg.v6) || ip_addr_equal(a, &ip->link_local));
 }
 
 bool ipif_reaches(const struct ipif *ip, const struct ip_addr *a)
@@ -194,8 +194,7 @@ static int qp_start(struct ipif *ip)
 	struct hca_qp_attr a = {
 		.state = HCA_QPS_INIT, .pkey_index = pkey_index(ip), .port = ip->port->num, .qkey = ip->qkey
 	};
-	int err = hca_qp_modify(ip->ctx, ip->qpn, &a,
-				HCA_QP_STATE | HCA_QP_PKEY_INDEX | HCA_QP_PORT | HCA_QP_QKEY);
+	int err = hca_qp_modify(ip->ctx, ip->qpn, &a, HCA_QP_STATE | HCA_QP_PKEY_INDEX | HCA_QP_PORT | HCA_QP_QKEY);
 
 	a.state = HCA_QPS_RTR;
 	err = err ? err : hca_qp_modify(ip->ctx, ip->qpn, &a, HCA_QP_STATE);
@@ -356,9 +355,9 @@ static void group_joined(void *ctx, int status, u16 sa_status, const struct sa_m
 }
 
 /* What RFC 4391, section 5 lets a group be created from: the values of the broadcast group. */
-#define GROUP_COMP                                                                                                \
-	(SA_COMP(MCMEMBER_COMP_QKEY) | SA_COMP(MCMEMBER_COMP_MTU_SELECTOR) | SA_COMP(MCMEMBER_COMP_MTU) |         \
-	 SA_COMP(MCMEMBER_COMP_TCLASS) | SA_COMP(MCMEMBER_COMP_RATE_SELECTOR) | SA_COMP(MCMEMBER_COMP_RATE) |     \
+#define GROUP_COMP                                                                                            \
+	(SA_COMP(MCMEMBER_COMP_QKEY) | SA_COMP(MCMEMBER_COMP_MTU_SELECTOR) | SA_COMP(MCMEMBER_COMP_MTU) |     \
+	 SA_COMP(MCMEMBER_COMP_TCLASS) | SA_COMP(MCMEMBER_COMP_RATE_SELECTOR) | SA_COMP(MCMEMBER_COMP_RATE) | \
 	 SA_COMP(MCMEMBER_COMP_SL) | SA_COMP(MCMEMBER_COMP_FLOW_LABEL) | SA_COMP(MCMEMBER_COMP_HOP_LIMIT))
 
 static void group_join(struct ipif_group *g)

@@ -27,26 +27,26 @@
 #define PROTO_ICMP   1
 #define ICMP_REQUEST 8
 
-#define IP6_SIZE       40
-#define IP6_PAYLOAD    WIRE_FIELD(32, 16)
-#define IP6_NEXT       6
-#define IP6_HOPS       7
-#define IP6_SRC        8
-#define IP6_DST        24
-#define PROTO_ICMP6    58
-#define ICMP6_REQUEST  128
-#define ICMP6_REPLY    129
-#define ND_SOLICIT     135
-#define ND_ADVERT      136
-#define ND_SIZE        24 /* header, flags, target */
-#define ND_TARGET      8
-#define ND_OPT_SOURCE  1
-#define ND_OPT_TARGET  2
-#define ND_OPT_WORDS   3  /* of 8 bytes: type, length, two bytes of padding, the hardware address */
-#define ND_OPT_SIZE    24
-#define ND_OPT_HW      4
-#define ND_SOLICITED   0x40
-#define ND_OVERRIDE    0x20
+#define IP6_SIZE      40
+#define IP6_PAYLOAD   WIRE_FIELD(32, 16)
+#define IP6_NEXT      6
+#define IP6_HOPS      7
+#define IP6_SRC       8
+#define IP6_DST       24
+#define PROTO_ICMP6   58
+#define ICMP6_REQUEST 128
+#define ICMP6_REPLY   129
+#define ND_SOLICIT    135
+#define ND_ADVERT     136
+#define ND_SIZE       24 /* header, flags, target */
+#define ND_TARGET     8
+#define ND_OPT_SOURCE 1
+#define ND_OPT_TARGET 2
+#define ND_OPT_WORDS  3 /* of 8 bytes: type, length, two bytes of padding, the hardware address */
+#define ND_OPT_SIZE   24
+#define ND_OPT_HW     4
+#define ND_SOLICITED  0x40
+#define ND_OVERRIDE   0x20
 
 static void hw_put(u8 *p, u32 qpn, const struct wire_gid *gid)
 {
@@ -63,10 +63,9 @@ static struct ipif_hw hw_get(const u8 *p)
 /* The way back to who sent a packet: paths of a subnet are reversible for IPoIB's purposes. */
 static struct hca_av av_back(const struct ipif *ip, const struct hca_cqe *from)
 {
-	return (struct hca_av){ .dlid = from->slid,
-				.sl = from->sl,
-				.src_path_bits = from->dlid_path_bits,
-				.port = ip->port->num };
+	return (struct hca_av){
+		.dlid = from->slid, .sl = from->sl, .src_path_bits = from->dlid_path_bits, .port = ip->port->num
+	};
 }
 
 /* ---- ARP ---- */
@@ -301,7 +300,8 @@ static void on_ip4(struct ipif *ip, const u8 *p, u32 len, const struct hca_cqe *
 		return;
 	header = (p[0] & 15) * 4u;
 	total = (u32)wire_load(p + 2, 2);
-	if (header < IP4_SIZE || total > len || total < header + 8 || total > IPIF_BUF || fold(sum(0, p, header)) != 0) {
+	if (header < IP4_SIZE || total > len || total < header + 8 || total > IPIF_BUF ||
+	    fold(sum(0, p, header)) != 0) {
 		ip->malformed++;
 		return;
 	}

@@ -68,9 +68,9 @@ struct rdma_event {
 	enum rdma_event_type type;
 	int status; /* 0, -errno, or the reason of a REJ, or the status of a SIDR_REP */
 	struct rdma_conn conn;
-	struct hca_av av;          /* datagrams and groups */
-	struct rdma_id *request;   /* CONNECT_REQUEST: the new id */
-	struct rdma_mcast *mcast;  /* MULTICAST_* */
+	struct hca_av av;         /* datagrams and groups */
+	struct rdma_id *request;  /* CONNECT_REQUEST: the new id */
+	struct rdma_mcast *mcast; /* MULTICAST_* */
 };
 
 /* @ctx is the id's. For a CONNECT_REQUEST the listener's: other than 0 refuses it, and the new id is gone. Must not destroy @id. */
@@ -122,7 +122,7 @@ int rdma_id_set_ack_timeout(struct rdma_id *id, u8 code); /* -EINVAL unless RC *
 enum hca_qp_type rdma_id_qp_type(const struct rdma_id *id);
 const union rdma_sockaddr *rdma_id_src(const struct rdma_id *id);
 const union rdma_sockaddr *rdma_id_dst(const struct rdma_id *id);
-u8 rdma_id_port(const struct rdma_id *id);   /* 0: bound to no port */
+u8 rdma_id_port(const struct rdma_id *id); /* 0: bound to no port */
 u16 rdma_id_pkey(const struct rdma_id *id);
 u64 rdma_id_service(const struct rdma_id *id, const union rdma_sockaddr *a);
 void rdma_id_gids(const struct rdma_id *id, struct wire_gid *sgid, struct wire_gid *dgid); /* zero where not known */

@@ -78,7 +78,8 @@ u16 rdma_sockaddr_port(const union rdma_sockaddr *a)
 	case AF_INET6:
 		return ntohs(a->in6.sin6_port);
 	case AF_IB:
-		return (u16)(be64_to_cpu((__force __be64)a->ib.sib_sid) & be64_to_cpu((__force __be64)a->ib.sib_sid_mask));
+		return (u16)(be64_to_cpu((__force __be64)a->ib.sib_sid) &
+			     be64_to_cpu((__force __be64)a->ib.sib_sid_mask));
 	default:
 		return 0;
 	}

@@ -26,10 +26,9 @@ static void on_sidr_rep(struct rdma_id *id, const struct cm_event *ev)
 {
 	struct rdma_event out = { .type = RDMA_EVENT_ESTABLISHED };
 
-	out.conn = (struct rdma_conn){ .qpn = ev->sidr_rep->qpn,
-				       .qkey = ev->sidr_rep->qkey,
-				       .data = ev->data,
-				       .data_len = ev->data_len };
+	out.conn = (struct rdma_conn){
+		.qpn = ev->sidr_rep->qpn, .qkey = ev->sidr_rep->qkey, .data = ev->data, .data_len = ev->data_len
+	};
 	if (ev->sidr_rep->status) {
 		out.type = RDMA_EVENT_UNREACHABLE;
 		out.status = ev->sidr_rep->status;
@@ -93,6 +92,11 @@ static void set_qkey(struct rdma_id *id, u32 qkey)
 		id->qkey = rdma_id_space_qkey(id);
 }
 
+static u8 retries(u8 n)
+{
+	return min(n, (u8)RETRY_MAX);
+}
+
 static int send_req(struct rdma_id *id, const struct rdma_conn *c, const u8 *data, u8 len)
 {
 	struct cm_req req = {
@@ -105,8 +109,8 @@ static int send_req(struct rdma_id *id, const struct rdma_conn *c, const u8 *dat
 		.psn = id->psn,
 		.responder_resources = c->responder_resources,
 		.initiator_depth = c->initiator_depth,
-		.retry_count = min(c->retry_count, (u8)RETRY_MAX),
-		.rnr_retry_count = min(c->rnr_retry_count, (u8)RETRY_MAX),
+		.retry_count = retries(c->retry_count),
+		.rnr_retry_count = retries(c->rnr_retry_count),
 		.response_timeout = RDMA_RESPONSE_TIMEOUT,
 		.max_retries = RDMA_CM_RETRIES,
 		.flow_control = c->flow_control,
@@ -154,8 +158,7 @@ int rdma_id_connect(struct rdma_id *id, const struct rdma_conn *conn)
 	id->qpn = conn->qpn;
 	if (ud)
 		set_qkey(id, conn->qkey);
-	err = ud ? send_sidr_req(id, data, offset + conn->data_len) :
-		   send_req(id, conn, data, offset + conn->data_len);
+	err = ud ? send_sidr_req(id, data, offset + conn->data_len) : send_req(id, conn, data, offset + conn->data_len);
 	if (err) {
 		cm_id_destroy(id->cm);
 		id->cm = NULL;
@@ -195,7 +198,7 @@ int rdma_id_accept(struct rdma_id *id, const struct rdma_conn *conn)
 		.psn = id->psn,
 		.responder_resources = conn->responder_resources,
 		.initiator_depth = conn->initiator_depth,
-		.rnr_retry_count = min(conn->rnr_retry_count, (u8)RETRY_MAX),
+		.rnr_retry_count = retries(conn->rnr_retry_count),
 		.flow_control = conn->flow_control,
 		.srq = conn->srq,
 		.data = conn->data,
@@ -209,8 +212,8 @@ int rdma_id_reject(struct rdma_id *id, u16 reason, const u8 *data, u8 len)
 	if (!id->cm)
 		return -EINVAL;
 	if (id->type == HCA_QPT_UD)
-		return cm_send_sidr_rep(id->cm, &(struct cm_sidr_rep){
-							.status = CM_SIDR_REJECT, .data = data, .data_len = len });
+		return cm_send_sidr_rep(
+			id->cm, &(struct cm_sidr_rep){ .status = CM_SIDR_REJECT, .data = data, .data_len = len });
 	return cm_send_rej(id->cm, reason, data, len);
 }
 

@@ -306,8 +306,7 @@ int rdma_id_listen(struct rdma_id *id)
 		return -EADDRINUSE;
 	if (id->src.sa.sa_family == AF_IB)
 		mask = be64_to_cpu((__force __be64)id->src.ib.sib_sid_mask);
-	err = cm_listen(id->host->cm, rdma_id_service(id, &id->src) & mask, mask, rdma_id_requested, id,
-			&id->listener);
+	err = cm_listen(id->host->cm, rdma_id_service(id, &id->src) & mask, mask, rdma_id_requested, id, &id->listener);
 	if (!err)
 		id->state = RDMA_LISTEN;
 	return err;

@@ -34,7 +34,7 @@ void rdma_id_put_header(const struct rdma_id *id, u8 *p)
 
 static struct ip_addr get_addr(const u8 *p, struct wire_field f4, struct wire_field f16)
 {
-	struct ip_addr a;
+	struct ip_addr a = { { 0 } };
 
 	if (wire_get(p, CM_IP_VERSION) == 4)
 		return ip_addr_v4((u32)wire_get(p, f4));

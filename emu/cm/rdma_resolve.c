@@ -155,9 +155,9 @@ int rdma_id_resolve_route(struct rdma_id *id, u32 timeout_ms)
 {
 	if (id->state != RDMA_ADDR_RESOLVED || !id->port)
 		return -EINVAL;
-	id->routing = sa_path_get_service(id->port->sa, &id->port->wire->attr.gid[0], &id->dgid,
-					  ipif_pkey(id->port->ip), rdma_id_service(id, &id->dst), -1, timeout_ms,
-					  on_path, id);
+	id->routing =
+		sa_path_get_service(id->port->sa, &id->port->wire->attr.gid[0], &id->dgid, ipif_pkey(id->port->ip),
+				    rdma_id_service(id, &id->dst), -1, timeout_ms, on_path, id);
 	if (!id->routing)
 		return -ENOMEM;
 	id->state = RDMA_ROUTE_QUERY;

@@ -63,7 +63,7 @@ static bool asked_already(const struct cm *cm, u32 request_id, const struct mad_
 	const struct cm_id *id;
 	u32 i;
 
-	table_for_each(&cm->ids, i, id)
+	table_for_each (&cm->ids, i, id)
 		if (id->state == CM_ST_SIDR_REQ_RCVD && id->remote_id == request_id && id->peer.lid == from->lid)
 			return true;
 	return false;
@@ -153,10 +153,9 @@ static void receive_rep(struct cm_port *p, const u8 *mad)
 	}
 	cm_answered(id);
 	cm_id_enter(id, CM_ST_IDLE);
-	cm_id_tell(id, &(struct cm_event){ .type = CM_EVENT_SIDR_REP,
-					   .sidr_rep = &rep,
-					   .data = rep.data,
-					   .data_len = rep.data_len });
+	cm_id_tell(id,
+		   &(struct cm_event){
+			   .type = CM_EVENT_SIDR_REP, .sidr_rep = &rep, .data = rep.data, .data_len = rep.data_len });
 }
 
 void cm_sidr_receive(struct cm_port *p, const u8 *mad, const struct mad_addr *from)

@@ -105,9 +105,10 @@ static void req_new(const struct message *m, struct cm_req *req)
 	if (id) {
 		req_adopt(id, m, req);
 		req->port = m->port->num;
-		err = cm_offer(id, req->service_id,
-			       &(struct cm_event){
-				       .type = CM_EVENT_REQ, .req = req, .data = req->data, .data_len = req->data_len });
+		err = cm_offer(
+			id, req->service_id,
+			&(struct cm_event){
+				.type = CM_EVENT_REQ, .req = req, .data = req->data, .data_len = req->data_len });
 	}
 	if (!err)
 		return;
@@ -182,8 +183,7 @@ static struct cm_event on_rep(struct cm_id *id, const struct message *m)
 	id->qp.rnr_retry = rep.rnr_retry_count;
 	id->qp.responder_resources = rep.initiator_depth;
 	id->qp.initiator_depth = rep.responder_resources;
-	id->qp.local_ack_timeout =
-		cm_ack_timeout(wire_get(m->mad, CM_REP_TARGET_ACK_DELAY), id->qp.path.packet_life);
+	id->qp.local_ack_timeout = cm_ack_timeout(wire_get(m->mad, CM_REP_TARGET_ACK_DELAY), id->qp.path.packet_life);
 	cm_id_enter(id, CM_ST_REP_RCVD);
 	return (struct cm_event){ .type = CM_EVENT_REP, .rep = &rep, .data = rep.data, .data_len = rep.data_len };
 }

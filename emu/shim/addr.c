@@ -62,7 +62,8 @@ static void add(const char *host, const char *fabric, const char *loopback)
 /* Lines of host, address, loopback address. */
 static void load(void)
 {
-	char path[SHIM_PATH_MAX], line[256], host[NAME_MAX_LEN + 1], fabric[INET6_ADDRSTRLEN + 1], loop[INET_ADDRSTRLEN + 1];
+	char path[SHIM_PATH_MAX], line[256], host[NAME_MAX_LEN + 1], fabric[INET6_ADDRSTRLEN + 1],
+		loop[INET_ADDRSTRLEN + 1];
 	FILE *f;
 
 	if (!shim_active())

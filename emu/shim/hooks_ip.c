@@ -25,7 +25,8 @@ static bool is_unbound(int fd)
 	if (REAL(getsockname)(fd, (struct sockaddr *)&st, &len))
 		return false;
 	if (st.ss_family == AF_INET)
-		return ((struct sockaddr_in *)&st)->sin_addr.s_addr == INADDR_ANY && !((struct sockaddr_in *)&st)->sin_port;
+		return ((struct sockaddr_in *)&st)->sin_addr.s_addr == INADDR_ANY &&
+		       !((struct sockaddr_in *)&st)->sin_port;
 	return st.ss_family == AF_INET6 && IN6_IS_ADDR_UNSPECIFIED(&((struct sockaddr_in6 *)&st)->sin6_addr) &&
 	       !((struct sockaddr_in6 *)&st)->sin6_port;
 }
@@ -39,8 +40,8 @@ static void bind_own(int fd, sa_family_t family)
 	if (!is_unbound(fd) || !shim_addr_own(&own, family))
 		return;
 	setsockopt(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &on, sizeof(on));
-	REAL(bind)(fd, (struct sockaddr *)&own,
-		   family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6));
+	REAL(bind)
+	(fd, (struct sockaddr *)&own, family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6));
 }
 
 int connect(int fd, __CONST_SOCKADDR_ARG addr, socklen_t len)
@@ -67,8 +68,9 @@ static ssize_t send_from_own(int fd, const struct msghdr *msg, int flags)
 	struct in_pktinfo info = { 0 };
 	struct msghdr m = *msg;
 
-	if (msg->msg_controllen || REAL(getsockname)(fd, (struct sockaddr *)&bound, &len) || bound.ss_family != AF_INET ||
-	    ((struct sockaddr_in *)&bound)->sin_addr.s_addr != INADDR_ANY || !shim_addr_own(&own, AF_INET))
+	if (msg->msg_controllen || REAL(getsockname)(fd, (struct sockaddr *)&bound, &len) ||
+	    bound.ss_family != AF_INET || ((struct sockaddr_in *)&bound)->sin_addr.s_addr != INADDR_ANY ||
+	    !shim_addr_own(&own, AF_INET))
 		return REAL(sendmsg)(fd, msg, flags);
 	info.ipi_spec_dst = ((struct sockaddr_in *)&own)->sin_addr;
 	control.hdr.cmsg_level = IPPROTO_IP;
@@ -121,14 +123,14 @@ ssize_t recvmsg(int fd, struct msghdr *msg, int flags)
 	return got;
 }
 
-#define NAMES(name)                                                 \
-	int name(int fd, __SOCKADDR_ARG addr, socklen_t *len)       \
-	{                                                           \
-		int got = REAL(name)(fd, ADDR(addr), len);          \
-                                                                    \
-		if (got >= 0 && ADDR(addr) && len)                  \
-			shim_addr_in(ADDR(addr), *len);             \
-		return got;                                         \
+#define NAMES(name)                                           \
+	int name(int fd, __SOCKADDR_ARG addr, socklen_t *len) \
+	{                                                     \
+		int got = REAL(name)(fd, ADDR(addr), len);    \
+                                                              \
+		if (got >= 0 && ADDR(addr) && len)            \
+			shim_addr_in(ADDR(addr), *len);       \
+		return got;                                   \
 	}
 NAMES(getsockname)
 NAMES(getpeername)

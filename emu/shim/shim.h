@@ -18,23 +18,23 @@ struct shim_file {
 	enum uv_kind kind;
 	unsigned int unit;
 	int fd, rpc;
-	int kick;    /* uverbs: the daemon's eventfd. rdma_cm: the file again, to wait for events when fd is closed already */
+	int kick; /* uverbs: the daemon's eventfd. rdma_cm: the file again, to wait for events when fd is closed already */
 	ino_t inode; /* of fd: tells whether the number still means this file */
 	dev_t dev;
-	pid_t pid;       /* whose connection rpc is */
-	uint64_t cookie; /* by which a child attaches */
+	pid_t pid;                /* whose connection rpc is */
+	uint64_t cookie;          /* by which a child attaches */
 	struct uv_shared *shared; /* uverbs only */
 	struct shim_file *parent; /* of a channel: the uverbs file; NULL when that is closed */
-	unsigned int refs;        /* descriptors, and calls under way: a close does not end what another thread waits in */
+	unsigned int refs; /* descriptors, and calls under way: a close does not end what another thread waits in */
 };
 
 /* The libc's own function of that name. */
-#define REAL(name)                                     \
-	({                                             \
-		static __typeof__(&name) real_fn;      \
-		if (!real_fn)                          \
-			real_fn = shim_real(#name);    \
-		real_fn;                               \
+#define REAL(name)                                  \
+	({                                          \
+		static __typeof__(&name) real_fn;   \
+		if (!real_fn)                       \
+			real_fn = shim_real(#name); \
+		real_fn;                            \
 	})
 void *shim_real(const char *name);
 
@@ -42,7 +42,7 @@ void *shim_real(const char *name);
 const char *shim_path(const char *path, char *buf, enum uv_kind *dev, unsigned int *unit);
 /* The same for who reads: the tree is brought up to date first. */
 const char *shim_look(const char *path, char *buf, enum uv_kind *dev, unsigned int *unit);
-bool shim_active(void);  /* the program runs on a host of a fabric */
+bool shim_active(void); /* the program runs on a host of a fabric */
 
 /* rpc.c */
 /* Opens a file, or with @attach one that is open already. 0 or -errno; descriptors are -1 where none came. */

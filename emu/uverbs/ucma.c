@@ -68,7 +68,7 @@ void ucma_ctx_destroy(struct ucma_ctx *ctx)
 	u32 i;
 
 	ucma_events_drop(ctx, NULL);
-	table_for_each(&ctx->file->host->mcs, i, mc)
+	table_for_each (&ctx->file->host->mcs, i, mc)
 		if (mc->ctx == ctx)
 			ucma_mc_destroy(mc);
 	if (ctx->rdma)

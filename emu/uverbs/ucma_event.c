@@ -13,9 +13,9 @@ static void set_level(struct ucma_file *f)
 	ssize_t n;
 
 	if (f->nevents)
-		n = recv(f->app, &byte, 1, MSG_DONTWAIT | MSG_PEEK) == 1 ?
-			    1 :
-			    send(f->daemon, &byte, 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+		n = recv(f->app, &byte, 1, MSG_DONTWAIT | MSG_PEEK) == 1
+			    ? 1
+			    : send(f->daemon, &byte, 1, MSG_DONTWAIT | MSG_NOSIGNAL);
 	else
 		n = recv(f->app, &byte, 1, MSG_DONTWAIT);
 	(void)n; /* what the application did to its socket is its own loss */

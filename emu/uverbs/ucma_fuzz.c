@@ -7,8 +7,10 @@ int LLVMFuzzerTestOneInput(const u8 *data, size_t size);
 /* So that ids, which count from 1, are met: where most commands have theirs. */
 static void tame(u8 cmd, u8 *body, size_t n)
 {
-	static const u8 at[] = { [RDMA_USER_CM_CMD_DESTROY_ID] = 8, [RDMA_USER_CM_CMD_QUERY] = 8,
-				 [RDMA_USER_CM_CMD_INIT_QP_ATTR] = 8, [RDMA_USER_CM_CMD_SET_OPTION] = 8 };
+	static const u8 at[] = { [RDMA_USER_CM_CMD_DESTROY_ID] = 8,
+				 [RDMA_USER_CM_CMD_QUERY] = 8,
+				 [RDMA_USER_CM_CMD_INIT_QP_ATTR] = 8,
+				 [RDMA_USER_CM_CMD_SET_OPTION] = 8 };
 	u8 i = (cmd & 0x1f) < sizeof(at) ? at[cmd & 0x1f] : 0;
 
 	if (cmd & 0x80 && n >= i + 4u) {

@@ -56,8 +56,7 @@ int ucma_query_route(struct ucma_call *c)
 		/* what is known before the route is */
 		memcpy(resp.ib_route[0].sgid, sgid.raw, sizeof(sgid.raw));
 		memcpy(resp.ib_route[0].dgid, dgid.raw, sizeof(dgid.raw));
-		resp.ib_route[0].pkey =
-			(__force __typeof__(resp.ib_route[0].pkey))cpu_to_be16(rdma_id_pkey(ctx->rdma));
+		resp.ib_route[0].pkey = (__force __typeof__(resp.ib_route[0].pkey))cpu_to_be16(rdma_id_pkey(ctx->rdma));
 		resp.num_paths = path ? 1 : 0;
 		if (path)
 			put_path(&resp.ib_route[0], path);

@@ -87,7 +87,8 @@ static void test_doors(struct ucma_fixture *f)
 
 static void test_binding(struct ucma_fixture *f)
 {
-	u32 a = create(f, RDMA_PS_TCP), b = create(f, RDMA_PS_TCP), c = create(f, RDMA_PS_UDP), d = create(f, RDMA_PS_TCP);
+	u32 a = create(f, RDMA_PS_TCP), b = create(f, RDMA_PS_TCP), c = create(f, RDMA_PS_UDP),
+	    d = create(f, RDMA_PS_TCP);
 	struct rdma_ucm_listen listen = { .id = a };
 	struct rdma_ucm_bind cmd = bind_to(b, 0, 0);
 
@@ -121,15 +122,20 @@ static void test_states(struct ucma_fixture *f)
 	row("connect without parameters",
 	    command(f, 0, RDMA_USER_CM_CMD_CONNECT, &connect, sizeof(connect), 0, -1) == -EINVAL);
 	connect.conn_param.valid = 1;
-	row("connect before the route", command(f, 0, RDMA_USER_CM_CMD_CONNECT, &connect, sizeof(connect), 0, -1) == -EINVAL);
-	row("route before the address", command(f, 0, RDMA_USER_CM_CMD_RESOLVE_ROUTE, &route, sizeof(route), 0, -1) == -EINVAL);
+	row("connect before the route",
+	    command(f, 0, RDMA_USER_CM_CMD_CONNECT, &connect, sizeof(connect), 0, -1) == -EINVAL);
+	row("route before the address",
+	    command(f, 0, RDMA_USER_CM_CMD_RESOLVE_ROUTE, &route, sizeof(route), 0, -1) == -EINVAL);
 	row("accept of nothing", command(f, 0, RDMA_USER_CM_CMD_ACCEPT, &accept, sizeof(accept), 0, -1) == -EINVAL);
 	row("disconnect of nothing",
 	    command(f, 0, RDMA_USER_CM_CMD_DISCONNECT, &disconnect, sizeof(disconnect), 0, -1) == -EINVAL);
-	row("attributes without a device", command(f, 0, RDMA_USER_CM_CMD_INIT_QP_ATTR, &attr, sizeof(attr), 200, -1) == -EINVAL);
+	row("attributes without a device",
+	    command(f, 0, RDMA_USER_CM_CMD_INIT_QP_ATTR, &attr, sizeof(attr), 200, -1) == -EINVAL);
 	row("notify of nothing", command(f, 0, RDMA_USER_CM_CMD_NOTIFY, &notify, sizeof(notify), 0, -1) == -EINVAL);
-	row("a reason that users have not", command(f, 0, RDMA_USER_CM_CMD_REJECT, &reject, sizeof(reject), 0, -1) == -EINVAL);
-	row("another file's id", command(f, 1, RDMA_USER_CM_CMD_DISCONNECT, &disconnect, sizeof(disconnect), 0, -1) == -EINVAL);
+	row("a reason that users have not",
+	    command(f, 0, RDMA_USER_CM_CMD_REJECT, &reject, sizeof(reject), 0, -1) == -EINVAL);
+	row("another file's id",
+	    command(f, 1, RDMA_USER_CM_CMD_DISCONNECT, &disconnect, sizeof(disconnect), 0, -1) == -EINVAL);
 }
 
 static const struct {
@@ -166,8 +172,8 @@ static void test_options(struct ucma_fixture *f)
 
 		memcpy(buf, &hdr, sizeof(hdr));
 		memcpy(buf + sizeof(hdr), &opt, sizeof(opt));
-		n = ucma_file_ops.command(&f->file[0], buf, sizeof(hdr) + sizeof(opt) + options[i].extra, -1, f->out, &len,
-					  &fd);
+		n = ucma_file_ops.command(&f->file[0], buf, sizeof(hdr) + sizeof(opt) + options[i].extra, -1, f->out,
+					  &len, &fd);
 		row(options[i].name, options[i].want < 0 ? n == options[i].want : n > 0);
 	}
 }
@@ -219,8 +225,8 @@ static void test_events(struct ucma_fixture *f)
 	row("the application takes the byte", recv(f->fd[0], &byte, 1, MSG_DONTWAIT) == 1);
 	row("the event is still there", get_event(f, 0, &ev) == RDMA_EVENT_ADDR_ERROR && ev.id == b);
 	row("with its status", (int)ev.status == -ETIMEDOUT);
-	row("destroy counts what was told", command(f, 0, RDMA_USER_CM_CMD_DESTROY_ID, &destroy, sizeof(destroy), 4, -1) > 0 &&
-						    f->out[0] == 1);
+	row("destroy counts what was told",
+	    command(f, 0, RDMA_USER_CM_CMD_DESTROY_ID, &destroy, sizeof(destroy), 4, -1) > 0 && f->out[0] == 1);
 }
 
 static void test_migration(struct ucma_fixture *f)
@@ -232,8 +238,8 @@ static void test_migration(struct ucma_fixture *f)
 
 	resolve(f, a, 0x0a000001);
 	cable_run(&f->c, 100);
-	row("no rdma_cm file", !pipe(other) &&
-				       command(f, 1, RDMA_USER_CM_CMD_MIGRATE_ID, &cmd, sizeof(cmd), 4, other[0]) == -EINVAL);
+	row("no rdma_cm file",
+	    !pipe(other) && command(f, 1, RDMA_USER_CM_CMD_MIGRATE_ID, &cmd, sizeof(cmd), 4, other[0]) == -EINVAL);
 	row("an id moves", command(f, 1, RDMA_USER_CM_CMD_MIGRATE_ID, &cmd, sizeof(cmd), 4, f->fd[0]) > 0);
 	row("its events with it", !readable(f->fd[0]) && readable(f->fd[1]) &&
 					  get_event(f, 1, &ev) == RDMA_EVENT_ADDR_RESOLVED && ev.id == a);
@@ -245,8 +251,8 @@ static void test_migration(struct ucma_fixture *f)
 
 int main(void)
 {
-	static void (*const tests[])(struct ucma_fixture *f) = { test_doors,   test_binding, test_states,
-								 test_options, test_events,  test_migration };
+	static void (*const tests[])(struct ucma_fixture * f) = { test_doors,   test_binding, test_states,
+								  test_options, test_events,  test_migration };
 	struct ucma_fixture f;
 	size_t i;
 
