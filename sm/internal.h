@@ -34,6 +34,7 @@ struct sm_port {
 	bool in_service; /* reported by trap 64 */
 	bool has_info;
 	u8 pkeys_sent; /* blocks of the table that the port is known to hold */
+	bool qos_sent;
 	u16 npkeys;
 	u16 *pkeys; /* of end ports */
 	u32 seen;   /* sweep that got its PortInfo */
@@ -117,6 +118,7 @@ struct sm_port *sm_port_by_lid(const struct sm *sm, u32 lid);
 void sm_port_set_guid(struct sm *sm, struct sm_port *p, u64 guid);
 const char *sm_node_name(const struct sm_node *n); /* a static buffer */
 void sm_subnet_fini(struct sm *sm);
+void sm_subnet_unknown(struct sm *sm); /* another manager may have set everything: nothing counts as set */
 /* The port of a switch to which @p is cabled, or NULL; of a switch's port 0 that itself. */
 struct sm_port *sm_port_switch(const struct sm_port *p);
 
@@ -152,8 +154,7 @@ struct sm_graph {
 	u32 *first;            /* [n + 1] edges of each switch */
 	u32 *hosts;            /* [n] end ports of CAs at the switch */
 	u16 *rank;             /* [n] up/down: distance from the roots */
-	u16 *root_dist;
-	u64 *far; /* [n] sum of distances to all hosts */
+	u64 *far;              /* [n] sum of distances to all hosts */
 };
 /* What an engine says about one destination switch: each candidate leads to a switch of smaller dist. */
 struct sm_route {
@@ -238,7 +239,7 @@ struct sm_group {
 	u16 pkey;
 	u32 flow;
 	bool well_known; /* stays without members */
-	bool dirty, created;
+	bool dirty;
 };
 struct sm_group *sm_group_find(const struct sm *sm, const struct wire_gid *mgid);
 struct sm_group *sm_group_by_mlid(const struct sm *sm, u16 mlid);
@@ -250,12 +251,14 @@ void sm_group_leave(struct sm *sm, struct sm_group *g, struct sm_member *m, u8 j
 void sm_mcast_init(struct sm *sm); /* the groups of the partitions */
 void sm_mcast_fini(struct sm *sm);
 void sm_mcast_forget_port(struct sm *sm, struct sm_port *p);
-void sm_mcast_route(struct sm *sm, bool all);
-bool sm_mcast_push(struct sm *sm);
-void sm_mcast_push_rewind(struct sm *sm);
 /* Effective MTU and rate codes of an end port. */
 u8 sm_port_mtu(const struct sm_port *p);
 u8 sm_port_rate(const struct sm_port *p);
+
+/* mcast_route.c */
+void sm_mcast_route(struct sm *sm, bool all);
+bool sm_mcast_push(struct sm *sm);
+void sm_mcast_push_rewind(struct sm *sm);
 
 /* sminfo.c */
 struct sm_other { /* another subnet manager */
@@ -346,7 +349,8 @@ struct sm {
 	/* mcast.c */
 	struct list groups;
 	struct sm_group *by_mlid[SM_MLIDS_MAX + 1];
-	u32 mlid_next, mlid_top; /* top: one past the highest index in use */
+	u32 mlid_top;    /* one past the highest index ever in use */
+	bool mcast_gone; /* a group has gone since the trees were made */
 
 	/* sminfo.c */
 	u8 state;

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Bringing the subnet up: P_Key tables, VL tables, forwarding tables and PortInfo go out together, with which ports
+ * become ARMED; when all is answered, they become ACTIVE. IBTA 14.4.4, 7.2.7.
+ */
+#include "sm/internal.h"
+
+#define HOQ_LIFE        0x12 /* 1 s */
+#define HOQ_LIFE_LEAF   0x10 /* 268 ms at a CA: one that does not receive must not stop others for long */
+#define PACKET_LIFE     0x12
+#define STALL_COUNT     7
+#define SUBNET_TIMEOUT  18
+#define ERROR_THRESHOLD 8
+
+/* ---- PortInfo ---- */
+
+static void want_end(const struct sm *sm, const struct sm_port *p, u8 *d)
+{
+	wire_set(d, PORTINFO_MKEY, sm->cfg.mkey);
+	wire_set(d, PORTINFO_GID_PREFIX, sm->cfg.subnet_prefix);
+	wire_set(d, PORTINFO_LID, p->lid);
+	wire_set(d, PORTINFO_SM_LID, sm->self->lid);
+	wire_set(d, PORTINFO_SM_SL, 0);
+	wire_set(d, PORTINFO_LMC, p->lmc);
+	wire_set(d, PORTINFO_MKEY_LEASE, 0);
+	wire_set(d, PORTINFO_MKEY_PROTECT, 0);
+	wire_set(d, PORTINFO_SUBNET_TIMEOUT, SUBNET_TIMEOUT);
+	wire_set(d, PORTINFO_CLIENT_REREGISTER,
+		 (sm->reregister || !p->in_service) &&
+			 (wire_get(p->info, PORTINFO_CAP_MASK) & PORT_CAP_CLIENT_REREGISTER));
+}
+
+static u8 neighbor_mtu(const struct sm_port *p)
+{
+	u8 a = wire_get(p->info, PORTINFO_MTU_CAP), b = wire_get(p->peer->info, PORTINFO_MTU_CAP);
+
+	return p->peer->has_info ? min(a, b) : a;
+}
+
+static void want_link(const struct sm *sm, const struct sm_port *p, u8 *d)
+{
+	bool leaf = !sm_node_is_switch(p->peer->node), sw = sm_node_is_switch(p->node);
+	bool enforce = sw && leaf && sm_pkey_enforced(sm);
+
+	wire_set(d, PORTINFO_NEIGHBOR_MTU, neighbor_mtu(p));
+	wire_set(d, PORTINFO_OPER_VLS, sm_qos_oper_vls(p));
+	wire_set(d, PORTINFO_LOCAL_PHY_ERRORS, ERROR_THRESHOLD);
+	wire_set(d, PORTINFO_OVERRUN_ERRORS, ERROR_THRESHOLD);
+	if (sm->cfg.qos)
+		wire_set(d, PORTINFO_VL_HIGH_LIMIT, 0);
+	if (!sw)
+		return;
+	wire_set(d, PORTINFO_HOQ_LIFE, leaf ? HOQ_LIFE_LEAF : HOQ_LIFE);
+	wire_set(d, PORTINFO_VL_STALL_COUNT, STALL_COUNT);
+	wire_set(d, PORTINFO_PART_ENFORCE_IN, enforce);
+	wire_set(d, PORTINFO_PART_ENFORCE_OUT, enforce);
+}
+
+/* What never says "change this" in a Set. */
+static void leave_alone(u8 *d)
+{
+	wire_set(d, PORTINFO_STATE, PORT_STATE_NOP);
+	wire_set(d, PORTINFO_PHYS_STATE, PHYS_STATE_NOP);
+	wire_set(d, PORTINFO_WIDTH_ENABLED, 0);
+	wire_set(d, PORTINFO_SPEED_ENABLED, 0);
+	wire_set(d, PORTINFO_SPEED_EXT_ENABLED, 0);
+	wire_set(d, PORTINFO_LINK_DOWN_DEFAULT, 0);
+}
+
+static void on_port_set(struct sm *sm, struct sm_smp *smp, const u8 *mad)
+{
+	if (!mad) {
+		sm_sweep_error(sm, smp, "PortInfo is not set");
+		return;
+	}
+	if (sm_smp_status(mad))
+		sm_sweep_error(sm, smp, "PortInfo is refused");
+	memcpy(smp->port->info, mad + SMP_DATA, PORTINFO_SIZE);
+	smp->port->has_info = true;
+}
+
+static bool differs(const u8 *have, const u8 *want)
+{
+	u8 a[PORTINFO_SIZE], b[PORTINFO_SIZE];
+
+	memcpy(a, have, sizeof(a));
+	memcpy(b, want, sizeof(b));
+	leave_alone(a);
+	leave_alone(b);
+	return memcmp(a, b, sizeof(a)) != 0;
+}
+
+static bool has_link(const struct sm_port *p)
+{
+	return p->peer && p->has_info && sm_port_state(p) >= PORT_STATE_INIT && sm_port_state(p) <= PORT_STATE_ACTIVE;
+}
+
+static void set_port(struct sm *sm, struct sm_port *p, u8 state, const u8 *want)
+{
+	struct sm_smp *smp = sm_smp_new(sm, p->node, SMP_ATTR_PORT_INFO, p->num, on_port_set);
+
+	if (!smp)
+		return;
+	smp->method = MAD_METHOD_SET;
+	smp->port = p;
+	memcpy(smp->data, want, PORTINFO_SIZE);
+	leave_alone(smp->data);
+	wire_set(smp->data, PORTINFO_STATE, state);
+	sm_smp_queue(sm, smp);
+}
+
+static void configure_port(struct sm *sm, struct sm_port *p)
+{
+	bool end = sm_port_is_end(p), external = !sm_node_is_switch(p->node) || p->num, arm;
+	u8 want[PORTINFO_SIZE];
+
+	if (!p->has_info || (end && !p->lid) || (external && !has_link(p)))
+		return;
+	memcpy(want, p->info, sizeof(want));
+	if (end)
+		want_end(sm, p, want);
+	if (external)
+		want_link(sm, p, want);
+	arm = external && sm_port_state(p) == PORT_STATE_INIT;
+	if (arm || differs(p->info, want))
+		set_port(sm, p, arm ? PORT_STATE_ARMED : PORT_STATE_NOP, want);
+}
+
+static void activate_port(struct sm *sm, struct sm_port *p)
+{
+	u8 want[PORTINFO_SIZE];
+
+	if ((sm_node_is_switch(p->node) && !p->num) || !has_link(p) || sm_port_state(p) != PORT_STATE_ARMED)
+		return;
+	memcpy(want, p->info, sizeof(want));
+	wire_set(want, PORTINFO_CLIENT_REREGISTER, 0); /* once was enough */
+	set_port(sm, p, PORT_STATE_ACTIVE, want);
+}
+
+/* Visits the ports of one node in each call; false after the last. */
+static bool each_node(struct sm *sm, void (*fn)(struct sm *sm, struct sm_port *p))
+{
+	struct sm_node *n = sm->it_node;
+	u32 i;
+
+	if (&n->link == &sm->nodes)
+		return false;
+	for (i = 0; i <= n->nports; i++)
+		fn(sm, &n->ports[i]);
+	sm->it_node = list_entry(n->link.next, struct sm_node, link);
+	return true;
+}
+
+static void rewind_nodes(struct sm *sm)
+{
+	sm->it_node = list_first(&sm->nodes, struct sm_node, link);
+	sm->it_port = sm->it_block = sm->it_in = 0;
+}
+
+static bool configure_ports(struct sm *sm)
+{
+	return each_node(sm, configure_port);
+}
+
+/* ---- SwitchInfo ---- */
+
+static void on_switch_set(struct sm *sm, struct sm_smp *smp, const u8 *mad)
+{
+	if (!mad || sm_smp_status(mad))
+		sm_sweep_error(sm, smp, "SwitchInfo is not set");
+	else
+		memcpy(smp->node->swinfo, mad + SMP_DATA, SWITCHINFO_SIZE);
+}
+
+static void configure_switch(struct sm *sm, struct sm_port *p)
+{
+	struct sm_node *n = p->node;
+	u8 want[SWITCHINFO_SIZE];
+	struct sm_smp *smp;
+
+	if (!sm_node_is_switch(n) || p->num)
+		return;
+	memcpy(want, n->swinfo, sizeof(want));
+	wire_set(want, SWITCHINFO_LFT_TOP, sm->max_lid);
+	wire_set(want, SWITCHINFO_LIFE_TIME, PACKET_LIFE);
+	wire_set(want, SWITCHINFO_PORT_STATE_CHANGE, 0);
+	wire_set(n->swinfo, SWITCHINFO_PORT_STATE_CHANGE, 0);
+	if (!memcmp(want, n->swinfo, sizeof(want)))
+		return;
+	smp = sm_smp_new(sm, n, SMP_ATTR_SWITCH_INFO, 0, on_switch_set);
+	if (!smp)
+		return;
+	smp->method = MAD_METHOD_SET;
+	memcpy(smp->data, want, sizeof(want));
+	sm_smp_queue(sm, smp);
+}
+
+static bool configure_switches(struct sm *sm)
+{
+	return each_node(sm, configure_switch);
+}
+
+/* ---- the phases ---- */
+
+static const struct {
+	void (*rewind)(struct sm *sm);
+	bool (*push)(struct sm *sm);
+} steps[] = {
+	{ rewind_nodes, configure_switches },    { sm_pkey_push_rewind, sm_pkey_push },
+	{ sm_qos_push_rewind, sm_qos_push },     { sm_route_push_rewind, sm_route_push },
+	{ sm_mcast_push_rewind, sm_mcast_push }, { rewind_nodes, configure_ports },
+};
+
+static bool push(struct sm *sm)
+{
+	while (!steps[sm->step].push(sm)) {
+		if (++sm->step == ARRAY_SIZE(steps))
+			return false;
+		steps[sm->step].rewind(sm);
+	}
+	return true;
+}
+
+static bool activate(struct sm *sm)
+{
+	return each_node(sm, activate_port);
+}
+
+static void configured(struct sm *sm)
+{
+	rewind_nodes(sm);
+	sm_smp_phase(sm, activate, sm->brought_up);
+}
+
+void sm_bringup_start(struct sm *sm, void (*done)(struct sm *sm))
+{
+	sm->brought_up = done;
+	sm->step = 0;
+	steps[0].rewind(sm);
+	sm_smp_phase(sm, push, configured);
+}

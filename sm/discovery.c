@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Discovery: breadth first by directed route from the own port, all that is known being asked at once. IBTA 14.4.2.
+ *
+ * What is found is entered beside what was known (sm_port.found beside .peer), so that subnet administration can answer
+ * from the last complete picture meanwhile; commit() puts the new one in its place.
+ */
+#include "sm/internal.h"
+
+static void ask_port(struct sm *sm, struct sm_port *p);
+static void on_node_info(struct sm *sm, struct sm_smp *smp, const u8 *mad);
+
+static void on_node_desc(struct sm *sm, struct sm_smp *smp, const u8 *mad)
+{
+	struct sm_node *n = smp->node;
+
+	if (!mad || sm_smp_status(mad)) {
+		sm_sweep_error(sm, smp, "no NodeDescription");
+		return;
+	}
+	memcpy(n->desc, mad + SMP_DATA, NODEDESC_SIZE);
+	n->has_desc = true;
+	n->desc_stale = false;
+}
+
+static void probe(struct sm *sm, struct sm_port *p)
+{
+	struct sm_smp *smp;
+
+	if (p->node->hops >= SMP_HOPS_MAX)
+		return;
+	smp = sm_smp_new(sm, p->node, SMP_ATTR_NODE_INFO, 0, on_node_info);
+	if (!smp)
+		return;
+	smp->hop = p->num;
+	smp->port = p;
+	sm_smp_queue(sm, smp);
+}
+
+/* The port that an SMP can leave by: any external one of a switch, and the own one. */
+static bool leads_on(const struct sm *sm, const struct sm_port *p)
+{
+	u8 state = sm_port_state(p);
+
+	return !p->found && state >= PORT_STATE_INIT && state <= PORT_STATE_ACTIVE &&
+	       (sm_node_is_switch(p->node) ? p->num != 0 : p == sm->self);
+}
+
+static void on_port_info(struct sm *sm, struct sm_smp *smp, const u8 *mad)
+{
+	struct sm_port *p = smp->port;
+
+	if (!mad || sm_smp_status(mad)) {
+		p->has_info = false;
+		sm_sweep_error(sm, smp, "no PortInfo");
+		return;
+	}
+	memcpy(p->info, mad + SMP_DATA, PORTINFO_SIZE);
+	p->has_info = true;
+	if (leads_on(sm, p))
+		probe(sm, p);
+}
+
+static void ask_port(struct sm *sm, struct sm_port *p)
+{
+	struct sm_smp *smp;
+
+	p->seen = sm->sweep;
+	smp = sm_smp_new(sm, p->node, SMP_ATTR_PORT_INFO, p->num, on_port_info);
+	if (!smp)
+		return;
+	smp->port = p;
+	sm_smp_queue(sm, smp);
+}
+
+static void on_switch_info_set(struct sm *sm, struct sm_smp *smp, const u8 *mad)
+{
+	if (!mad || sm_smp_status(mad))
+		sm_sweep_error(sm, smp, "PortStateChange is not cleared");
+}
+
+/* It is cleared before the ports are read: what changes after that sets it again. */
+static void clear_change(struct sm *sm, struct sm_node *n)
+{
+	struct sm_smp *smp = sm_smp_new(sm, n, SMP_ATTR_SWITCH_INFO, 0, on_switch_info_set);
+
+	if (!smp)
+		return;
+	smp->method = MAD_METHOD_SET;
+	memcpy(smp->data, n->swinfo, SWITCHINFO_SIZE);
+	wire_set(smp->data, SWITCHINFO_PORT_STATE_CHANGE, 1);
+	sm_smp_queue(sm, smp);
+}
+
+static void on_switch_info(struct sm *sm, struct sm_smp *smp, const u8 *mad)
+{
+	struct sm_node *n = smp->node;
+	u32 i;
+
+	if (!mad || sm_smp_status(mad)) {
+		sm_sweep_error(sm, smp, "no SwitchInfo");
+		return;
+	}
+	/* A switch that lost its tables was started anew. */
+	if (wire_get(mad + SMP_DATA, SWITCHINFO_LFT_TOP) != wire_get(n->swinfo, SWITCHINFO_LFT_TOP))
+		sm_route_reset(n);
+	memcpy(n->swinfo, mad + SMP_DATA, SWITCHINFO_SIZE);
+	if (wire_get(n->swinfo, SWITCHINFO_PORT_STATE_CHANGE))
+		clear_change(sm, n);
+	for (i = 0; i <= n->nports; i++)
+		ask_port(sm, &n->ports[i]);
+}
+
+static void ask_node(struct sm *sm, struct sm_node *n)
+{
+	struct sm_smp *smp;
+
+	if (!n->has_desc || n->desc_stale) {
+		smp = sm_smp_new(sm, n, SMP_ATTR_NODE_DESC, 0, on_node_desc);
+		if (smp)
+			sm_smp_queue(sm, smp);
+	}
+	if (!sm_node_is_switch(n))
+		return;
+	smp = sm_smp_new(sm, n, SMP_ATTR_SWITCH_INFO, 0, on_switch_info);
+	if (smp)
+		sm_smp_queue(sm, smp);
+}
+
+/* The node that @info describes, entered when it is new. */
+static struct sm_node *node_of(struct sm *sm, const u8 *info)
+{
+	struct sm_node *n = sm_node_find(sm, wire_get(info, NODEINFO_NODE_GUID));
+
+	if (n && n->seen != sm->sweep &&
+	    (n->type != wire_get(info, NODEINFO_NODE_TYPE) || n->nports != wire_get(info, NODEINFO_NUM_PORTS))) {
+		sm_node_remove(sm, n); /* the same GUID, another device */
+		n = NULL;
+	}
+	if (!n) {
+		n = sm_node_add(sm, info);
+		sm->changed = true;
+	}
+	return n;
+}
+
+static void connect_ports(struct sm *sm, struct sm_port *a, struct sm_port *b)
+{
+	if (a->found && a->found != b)
+		sm_log(sm, LOG_WARN, "%s port %u has two peers: is there a GUID twice?", sm_node_name(a->node), a->num);
+	if (a->found)
+		a->found->found = NULL;
+	if (b->found)
+		b->found->found = NULL;
+	a->found = b;
+	b->found = a;
+}
+
+/* First meeting in this sweep: the path by which it was met is the path to it. */
+static void meet(struct sm *sm, struct sm_node *n, const struct sm_smp *smp, const u8 *info)
+{
+	n->seen = sm->sweep;
+	memcpy(n->info, info, NODEINFO_SIZE);
+	if (smp->node) {
+		memcpy(n->path, smp->node->path, SMP_PATH_SIZE);
+		n->hops = smp->node->hops + 1;
+		n->path[n->hops] = smp->hop;
+	} else {
+		n->hops = 0;
+	}
+	ask_node(sm, n);
+}
+
+static void on_node_info(struct sm *sm, struct sm_smp *smp, const u8 *mad)
+{
+	const u8 *info = mad ? mad + SMP_DATA : NULL;
+	struct sm_node *n;
+	struct sm_port *p;
+	u32 local;
+
+	if (!mad || sm_smp_status(mad)) {
+		sm_sweep_error(sm, smp, "no NodeInfo");
+		return;
+	}
+	local = wire_get(info, NODEINFO_LOCAL_PORT);
+	n = local <= wire_get(info, NODEINFO_NUM_PORTS) ? node_of(sm, info) : NULL;
+	if (!n || local > n->nports) {
+		sm_sweep_error(sm, smp, "NodeInfo makes no sense");
+		return;
+	}
+	if (n->seen != sm->sweep)
+		meet(sm, n, smp, info);
+	p = &n->ports[local];
+	if (smp->port)
+		connect_ports(sm, smp->port, p);
+	if (sm_node_is_switch(n)) {
+		sm_port_set_guid(sm, &n->ports[0], wire_get(info, NODEINFO_PORT_GUID));
+		if (!smp->node)
+			sm->self = &n->ports[0];
+		return;
+	}
+	sm_port_set_guid(sm, p, wire_get(info, NODEINFO_PORT_GUID));
+	if (!smp->node)
+		sm->self = p;
+	if (p->seen != sm->sweep)
+		ask_port(sm, p);
+}
+
+/* ---- the end ---- */
+
+static void commit_port(struct sm *sm, struct sm_port *p)
+{
+	if (p->peer != p->found)
+		sm->changed = true;
+	p->peer = p->found;
+	p->found = NULL;
+	if (p->seen == sm->sweep)
+		return;
+	p->has_info = false;
+	if (p->guid && p->in_service) {
+		struct wire_gid gid = wire_gid_make(sm->cfg.subnet_prefix, p->guid);
+
+		sm_trap_gid(sm, TRAP_GID_OUT_OF_SERVICE, &gid, p);
+		p->in_service = false;
+		sm_mcast_forget_port(sm, p);
+		sm_sa_forget_port(sm, p);
+		sm_lid_release(sm, p);
+		sm->changed = true;
+	}
+}
+
+static void commit(struct sm *sm)
+{
+	void (*done)(struct sm * sm) = sm->discovered;
+	struct sm_node *n, *tmp;
+	u32 i;
+
+	list_for_each (n, &sm->nodes, link)
+		for (i = 0; i <= n->nports; i++)
+			commit_port(sm, &n->ports[i]);
+	list_for_each_safe (n, tmp, &sm->nodes, link)
+		if (n->seen != sm->sweep)
+			sm_node_remove(sm, n);
+	done(sm);
+}
+
+void sm_discovery_start(struct sm *sm, void (*done)(struct sm *sm))
+{
+	struct sm_smp *smp;
+	struct sm_node *n;
+	u32 i;
+
+	sm->sweep++;
+	list_for_each (n, &sm->nodes, link)
+		for (i = 0; i <= n->nports; i++)
+			n->ports[i].found = NULL;
+	sm->discovered = done;
+	smp = sm_smp_new(sm, NULL, SMP_ATTR_NODE_INFO, 0, on_node_info);
+	if (smp)
+		sm_smp_queue(sm, smp);
+	sm_smp_phase(sm, NULL, commit);
+}

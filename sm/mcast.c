@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Multicast groups and their members: how they come and go, and which the partitions ask for. IBTA 10.5, 15.2.5.17. */
+#include <stdlib.h>
+
+#include "sm/internal.h"
+
+#define IPOIB_QKEY       0x0b1b
+#define IPOIB_MTU        WIRE_MTU_2048
+#define IPOIB_RATE       WIRE_RATE_10
+#define GROUP_LIFE       0x12
+#define JOIN_MEMBER_MASK 0xf
+
+struct sm_group *sm_group_find(const struct sm *sm, const struct wire_gid *mgid)
+{
+	struct sm_group *g;
+
+	list_for_each (g, &sm->groups, link)
+		if (wire_gid_equal(&g->mgid, mgid))
+			return g;
+	return NULL;
+}
+
+struct sm_group *sm_group_by_mlid(const struct sm *sm, u16 mlid)
+{
+	return wire_lid_is_multicast(mlid) && mlid - WIRE_LID_MULTICAST_MIN < SM_MLIDS_MAX
+		       ? sm->by_mlid[mlid - WIRE_LID_MULTICAST_MIN]
+		       : NULL;
+}
+
+/* How many multicast LIDs every switch can forward. */
+static u32 capacity(const struct sm *sm)
+{
+	u32 cap = SM_MLIDS_MAX, own;
+	struct sm_node *n;
+
+	list_for_each (n, &sm->nodes, link) {
+		own = sm_node_is_switch(n) ? wire_get(n->swinfo, SWITCHINFO_MFT_CAP) : 0;
+		if (own && own < cap)
+			cap = own;
+	}
+	return cap;
+}
+
+/* The lowest free one: tables stay short. */
+static u32 free_index(const struct sm *sm)
+{
+	u32 cap = capacity(sm), i;
+
+	for (i = 0; i < cap && sm->by_mlid[i]; i++)
+		;
+	return i < cap ? i : SM_NONE;
+}
+
+struct sm_group *sm_group_create(struct sm *sm, const struct wire_gid *mgid)
+{
+	struct sm_group *g;
+	u32 at = free_index(sm);
+
+	if (at == SM_NONE)
+		return NULL;
+	g = calloc(1, sizeof(*g));
+	if (!g)
+		return NULL;
+	list_init(&g->members);
+	g->mgid = *mgid;
+	g->mlid = (u16)(WIRE_LID_MULTICAST_MIN + at);
+	g->dirty = true;
+	sm->by_mlid[at] = g;
+	sm->mlid_top = max(sm->mlid_top, at + 1);
+	sm->st.groups++;
+	list_add(&sm->groups, &g->link);
+	return g;
+}
+
+/* Forwarding entries without a group are cleared by the next multicast push. */
+void sm_group_destroy(struct sm *sm, struct sm_group *g)
+{
+	struct sm_member *m, *tmp;
+
+	list_for_each_safe (m, tmp, &g->members, link)
+		free(m);
+	sm->by_mlid[g->mlid - WIRE_LID_MULTICAST_MIN] = NULL;
+	sm->mcast_gone = true;
+	sm->st.groups--;
+	list_del(&g->link);
+	free(g);
+}
+
+struct sm_member *sm_group_member(const struct sm_group *g, const struct sm_port *p)
+{
+	struct sm_member *m;
+
+	list_for_each (m, &g->members, link)
+		if (m->port == p)
+			return m;
+	return NULL;
+}
+
+struct sm_member *sm_group_join(struct sm *sm, struct sm_group *g, struct sm_port *p, u8 join_state)
+{
+	struct sm_member *m = sm_group_member(g, p);
+
+	if (!m) {
+		m = calloc(1, sizeof(*m));
+		if (!m)
+			return NULL;
+		m->port = p;
+		list_add(&g->members, &m->link);
+	}
+	g->dirty |= (m->join_state | join_state) != m->join_state;
+	m->join_state |= join_state & JOIN_MEMBER_MASK;
+	return m;
+}
+
+void sm_group_leave(struct sm *sm, struct sm_group *g, struct sm_member *m, u8 join_state)
+{
+	m->join_state &= ~join_state & JOIN_MEMBER_MASK;
+	g->dirty = true;
+	if (m->join_state)
+		return;
+	list_del(&m->link);
+	free(m);
+}
+
+static bool has_full_member(const struct sm_group *g)
+{
+	struct sm_member *m;
+
+	list_for_each (m, &g->members, link)
+		if (m->join_state & (JOIN_FULL | JOIN_SEND_ONLY_FULL))
+			return true;
+	return false;
+}
+
+/* A group lives as long as it has a full member. */
+void sm_mcast_forget_port(struct sm *sm, struct sm_port *p)
+{
+	struct sm_group *g, *tmp;
+	struct sm_member *m;
+
+	list_for_each_safe (g, tmp, &sm->groups, link) {
+		m = sm_group_member(g, p);
+		if (!m)
+			continue;
+		sm_group_leave(sm, g, m, JOIN_MEMBER_MASK);
+		if (has_full_member(g) || g->well_known)
+			continue;
+		sm_trap_gid(sm, TRAP_MCAST_DELETED, &g->mgid, p);
+		sm_group_destroy(sm, g);
+	}
+}
+
+/* ---- what the partitions ask for ---- */
+
+static void well_known(struct sm *sm, const struct sm_partition *part, const struct wire_gid *mgid,
+		       const struct sm_group_flags *f)
+{
+	struct sm_group *g = sm_group_find(sm, mgid);
+
+	if (g) {
+		g->well_known = true;
+		return;
+	}
+	g = sm_group_create(sm, mgid);
+	if (!g) {
+		sm_log(sm, LOG_WARN, "partition %s: no multicast LID is left", part->name);
+		return;
+	}
+	g->well_known = true;
+	g->pkey = part->pkey | WIRE_PKEY_FULL;
+	g->qkey = f->qkey ? f->qkey : IPOIB_QKEY;
+	g->mtu = f->mtu_set ? f->mtu : IPOIB_MTU;
+	g->rate = f->rate_set ? f->rate : IPOIB_RATE;
+	g->sl = f->sl_set ? f->sl : 0;
+	g->tclass = f->tclass;
+	g->flow = f->flow;
+	g->life = GROUP_LIFE;
+	g->scope = wire_mgid_scope(mgid);
+}
+
+/* ff1S:401b:PKEY::ffff:ffff, RFC 4391, 4. */
+static void broadcast(struct sm *sm, const struct sm_partition *part, u8 scope)
+{
+	u64 prefix = 0xff10401b00000000ull | (u64)scope << 48 | (u64)(part->pkey | WIRE_PKEY_FULL) << 16;
+	struct wire_gid mgid = wire_gid_make(prefix, 0xffffffff);
+
+	well_known(sm, part, &mgid, &part->flags);
+}
+
+static void partition_groups(struct sm *sm, const struct sm_partition *part)
+{
+	u32 scopes = part->flags.scopes ? part->flags.scopes : BIT(MGID_SCOPE_LINK), i;
+
+	for (i = 0; part->ipoib && i < 16; i++)
+		if (scopes & BIT(i))
+			broadcast(sm, part, (u8)i);
+	for (i = 0; i < part->ngroups; i++)
+		well_known(sm, part, &part->groups[i].mgid, &part->groups[i].flags);
+}
+
+void sm_mcast_init(struct sm *sm)
+{
+	u32 i;
+
+	for (i = 0; i < sm->parts->n; i++)
+		partition_groups(sm, &sm->parts->part[i]);
+}
+
+void sm_mcast_fini(struct sm *sm)
+{
+	struct sm_group *g, *tmp;
+
+	list_for_each_safe (g, tmp, &sm->groups, link)
+		sm_group_destroy(sm, g);
+	sm->mlid_top = 0;
+}
+
+/* ---- what a port can do ---- */
+
+u8 sm_port_mtu(const struct sm_port *p)
+{
+	bool own = sm_node_is_switch(p->node) && !p->num;
+	u8 mtu = own ? wire_get(p->info, PORTINFO_MTU_CAP) : wire_get(p->info, PORTINFO_NEIGHBOR_MTU);
+
+	return wire_mtu_bytes(mtu) ? mtu : WIRE_MTU_256;
+}
+
+u8 sm_port_rate(const struct sm_port *p)
+{
+	unsigned int lanes = wire_width_lanes(wire_get(p->info, PORTINFO_WIDTH_ACTIVE));
+	enum wire_speed speed = wire_speed_active(wire_get(p->info, PORTINFO_SPEED_ACTIVE),
+						  wire_get(p->info, PORTINFO_SPEED_EXT_ACTIVE));
+	u8 rate = wire_link_rate(speed, lanes);
+
+	return rate ? rate : WIRE_RATE_2_5;
+}

@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Multicast trees: for each group the switches of its members hang from the switch that is nearest to all hosts, each
+ * by a shortest path; groups with other numbers take other ones of equal length. IBTA 14.2.5.12.
+ */
+#include <stdlib.h>
+
+#include "sm/internal.h"
+
+#define POSITIONS_MAX 16
+
+/* Room that is kept from one group to the next. */
+struct tree {
+	struct sm_graph *g;
+	u16 *dist;  /* [n] hops to the root; 0xffff: not reached */
+	u32 *order; /* [n] */
+	u8 *in;     /* [n] part of this group's tree */
+	u32 root, reached;
+};
+
+static u32 positions(const struct sm_node *n)
+{
+	return min((u32)n->nports / MFT_PORTS_PER_POSITION + 1, (u32)POSITIONS_MAX);
+}
+
+/* ---- tables ---- */
+
+static bool resize(struct sm_node *n, u32 mlids)
+{
+	size_t pos = positions(n), old = n->mft_len * pos, len = mlids * pos;
+	u16 *mft, *set;
+
+	if (n->mft_len >= mlids)
+		return true;
+	mft = realloc(n->mft, len * sizeof(*mft));
+	if (mft)
+		n->mft = mft;
+	set = realloc(n->mft_set, len * sizeof(*set));
+	if (set)
+		n->mft_set = set;
+	if (!mft || !set)
+		return false;
+	memset(mft + old, 0, (len - old) * sizeof(*mft));
+	memset(set + old, 0, (len - old) * sizeof(*set));
+	n->mft_len = mlids;
+	return true;
+}
+
+static void clear(struct sm *sm, u32 index)
+{
+	struct sm_node *n;
+
+	list_for_each (n, &sm->nodes, link)
+		if (index < n->mft_len)
+			memset(n->mft + index * positions(n), 0, positions(n) * sizeof(*n->mft));
+}
+
+static void put(struct sm_node *n, u32 index, u8 port)
+{
+	u32 pos = port / MFT_PORTS_PER_POSITION;
+
+	if (pos < positions(n) && index < n->mft_len)
+		n->mft[index * positions(n) + pos] |= 1 << port % MFT_PORTS_PER_POSITION;
+}
+
+/* ---- a tree ---- */
+
+static void spread(struct tree *t)
+{
+	const struct sm_graph *g = t->g;
+	u32 head = 0, tail = 0, s, to, e;
+
+	memset(t->dist, 0xff, g->n * sizeof(*t->dist));
+	t->dist[t->root] = 0;
+	t->order[tail++] = t->root;
+	while (head < tail) {
+		s = t->order[head++];
+		for (e = g->first[s]; e < g->first[s + 1]; e++) {
+			to = g->edge[e].to;
+			if (t->dist[to] != 0xffff)
+				continue;
+			t->dist[to] = t->dist[s] + 1;
+			t->order[tail++] = to;
+		}
+	}
+	t->reached = tail;
+}
+
+/* The edge from @s towards the root; which one of several depends on the group. */
+static u32 parent(const struct tree *t, u32 s, u32 index)
+{
+	const struct sm_graph *g = t->g;
+	u32 e, n = 0, want;
+
+	for (e = g->first[s]; e < g->first[s + 1]; e++)
+		n += t->dist[g->edge[e].to] + 1 == t->dist[s];
+	want = n ? index % n : 0;
+	for (e = g->first[s]; e < g->first[s + 1]; e++)
+		if (t->dist[g->edge[e].to] + 1 == t->dist[s] && !want--)
+			return e;
+	return SM_NONE;
+}
+
+/* Members' switches are in the tree; members that receive have their port in the mask. */
+static void add_members(struct tree *t, const struct sm_group *g, u32 index)
+{
+	struct sm_member *m;
+	struct sm_port *at;
+
+	list_for_each (m, &g->members, link) {
+		at = sm_port_switch(m->port);
+		if (!at || at->node->sw == SM_NONE)
+			continue;
+		t->in[at->node->sw] = 1;
+		if (m->join_state & (JOIN_FULL | JOIN_NON))
+			put(at->node, index, at->num);
+	}
+}
+
+static u32 count_in(const struct tree *t)
+{
+	u32 i, n = 0;
+
+	for (i = 0; i < t->reached; i++)
+		n += t->in[t->order[i]];
+	return n;
+}
+
+/* From the far ends inwards each one is tied to its parent, until only the one is left where all come together. */
+static void connect_tree(struct tree *t, u32 index)
+{
+	const struct sm_graph *g = t->g;
+	u32 i, s, e, left = count_in(t);
+
+	for (i = t->reached; i-- > 1 && left > 1;) {
+		s = t->order[i];
+		if (!t->in[s])
+			continue;
+		e = parent(t, s, index);
+		if (e == SM_NONE)
+			continue;
+		put(g->node[s], index, g->edge[e].port);
+		put(g->node[g->edge[e].to], index, g->edge[e].to_port);
+		left -= t->in[g->edge[e].to];
+		t->in[g->edge[e].to] = 1;
+	}
+}
+
+static void route_group(struct sm *sm, struct tree *t, struct sm_group *g)
+{
+	u32 index = g->mlid - WIRE_LID_MULTICAST_MIN;
+
+	clear(sm, index);
+	g->dirty = false;
+	if (list_empty(&g->members) || !t->g->n)
+		return;
+	memset(t->in, 0, t->g->n);
+	add_members(t, g, index);
+	connect_tree(t, index);
+}
+
+/* ---- all of them ---- */
+
+static u32 nearest_to_all(const struct sm_graph *g)
+{
+	u32 s, best = 0;
+
+	for (s = 1; s < g->n; s++)
+		if (g->far[s] < g->far[best])
+			best = s;
+	return best;
+}
+
+static int tree_init(struct tree *t, struct sm_graph *g)
+{
+	t->g = g;
+	t->dist = calloc(g->n + 1, sizeof(*t->dist));
+	t->order = calloc(g->n + 1, sizeof(*t->order));
+	t->in = calloc(g->n + 1, 1);
+	if (!t->dist || !t->order || !t->in)
+		return -1;
+	if (g->n) {
+		t->root = nearest_to_all(g);
+		spread(t);
+	}
+	return 0;
+}
+
+static void tree_fini(struct tree *t)
+{
+	free(t->dist);
+	free(t->order);
+	free(t->in);
+}
+
+static bool resize_all(struct sm *sm)
+{
+	u32 len = (sm->mlid_top + MFT_PER_BLOCK - 1) / MFT_PER_BLOCK * MFT_PER_BLOCK;
+	struct sm_node *n;
+
+	list_for_each (n, &sm->nodes, link)
+		if (sm_node_is_switch(n) && !resize(n, len))
+			return false;
+	return true;
+}
+
+static void clear_gone(struct sm *sm)
+{
+	u32 i;
+
+	for (i = 0; sm->mcast_gone && i < sm->mlid_top; i++)
+		if (!sm->by_mlid[i])
+			clear(sm, i);
+	sm->mcast_gone = false;
+}
+
+void sm_mcast_route(struct sm *sm, bool all)
+{
+	struct tree t = { .g = &sm->graph };
+	struct sm_group *g;
+
+	if (!resize_all(sm) || tree_init(&t, &sm->graph)) {
+		sm_log(sm, LOG_ERROR, "no memory for multicast trees");
+		sm->errors++;
+		tree_fini(&t);
+		return;
+	}
+	clear_gone(sm);
+	list_for_each (g, &sm->groups, link)
+		if (all || g->dirty)
+			route_group(sm, &t, g);
+	tree_fini(&t);
+}
+
+/* ---- blocks to the switches ---- */
+
+static void on_mft(struct sm *sm, struct sm_smp *smp, const u8 *mad)
+{
+	if (mad && !sm_smp_status(mad))
+		return;
+	smp->node->mft_unknown = true;
+	sm_sweep_error(sm, smp, "the multicast table is not set");
+}
+
+static void push_block(struct sm *sm, struct sm_node *n, u32 block, u32 pos)
+{
+	u32 np = positions(n), i, at;
+	struct sm_smp *smp;
+	bool same = !n->mft_unknown;
+
+	for (i = 0; same && i < MFT_PER_BLOCK; i++) {
+		at = (block * MFT_PER_BLOCK + i) * np + pos;
+		same = n->mft[at] == n->mft_set[at];
+	}
+	if (same)
+		return;
+	smp = sm_smp_new(sm, n, SMP_ATTR_MFT, pos << MFT_POSITION_SHIFT | block, on_mft);
+	if (!smp)
+		return;
+	smp->method = MAD_METHOD_SET;
+	for (i = 0; i < MFT_PER_BLOCK; i++) {
+		at = (block * MFT_PER_BLOCK + i) * np + pos;
+		wire_set(smp->data, MFT_PORT_MASK(i), n->mft[at]);
+		n->mft_set[at] = n->mft[at];
+	}
+	sm_smp_queue(sm, smp);
+}
+
+static void push_switch(struct sm *sm, struct sm_node *n)
+{
+	u32 block, pos;
+
+	for (block = 0; block < n->mft_len / MFT_PER_BLOCK; block++)
+		for (pos = 0; pos < positions(n); pos++)
+			push_block(sm, n, block, pos);
+	n->mft_unknown = false;
+}
+
+bool sm_mcast_push(struct sm *sm)
+{
+	struct sm_node *n = sm->it_node;
+
+	if (&n->link == &sm->nodes)
+		return false;
+	if (sm_node_is_switch(n) && wire_get(n->swinfo, SWITCHINFO_MFT_CAP))
+		push_switch(sm, n);
+	sm->it_node = list_entry(n->link.next, struct sm_node, link);
+	return true;
+}
+
+void sm_mcast_push_rewind(struct sm *sm)
+{
+	sm->it_node = list_first(&sm->nodes, struct sm_node, link);
+}

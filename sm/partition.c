@@ -1,0 +1,539 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * The parser of partitions.conf.
+ *
+ *   [name][=0xpkey] [, indx0] [, ipoib] [, defmember=full|limited|both] [, group flag]... : members and groups ;
+ *
+ * Members are separated by commas; "mgid=GID[, group flag]..." ends with its line. '#' starts a comment.
+ */
+#include <arpa/inet.h>
+#include <ctype.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <strings.h>
+
+#include "sm/partition.h"
+
+#define PKEY_DEFAULT   0x7fff
+#define PARTITIONS_MAX 32767
+#define WORD_MAX       128
+
+struct scan {
+	const char *p, *file;
+	u32 line;
+	char *err;
+	size_t err_len;
+	struct sm_partitions *ps;
+	u32 cur; /* index of the partition that is being defined */
+	u8 defmember;
+	bool failed;
+	char word[WORD_MAX];
+};
+
+static bool fail(struct scan *s, const char *fmt, ...)
+{
+	va_list ap;
+	int n;
+
+	if (s->failed)
+		return false;
+	s->failed = true;
+	n = snprintf(s->err, s->err_len, "%s:%u: ", s->file, s->line);
+	if (n < 0 || (size_t)n >= s->err_len)
+		return false;
+	va_start(ap, fmt);
+	vsnprintf(s->err + n, s->err_len - (size_t)n, fmt, ap);
+	va_end(ap);
+	return false;
+}
+
+/* Blanks and comments; newlines too unless the end of the line means something. */
+static void skip(struct scan *s, bool lines)
+{
+	for (;; s->p++) {
+		if (*s->p == '#')
+			while (*s->p && *s->p != '\n')
+				s->p++;
+		if (*s->p == '\n' && lines)
+			s->line++;
+		else if (!*s->p || *s->p == '\n' || !isspace((unsigned char)*s->p))
+			return;
+	}
+}
+
+/* A word up to one of the characters of @stop, without blanks at its end. It may be empty. */
+static bool word(struct scan *s, const char *stop)
+{
+	size_t n = 0;
+
+	while (*s->p && *s->p != '\n' && *s->p != '#' && !strchr(stop, *s->p)) {
+		if (n == WORD_MAX - 1)
+			return fail(s, "this word is too long");
+		s->word[n++] = *s->p++;
+	}
+	while (n && isspace((unsigned char)s->word[n - 1]))
+		n--;
+	s->word[n] = 0;
+	return true;
+}
+
+static bool eat(struct scan *s, char c)
+{
+	if (*s->p != c)
+		return false;
+	s->p++;
+	return true;
+}
+
+static bool number(struct scan *s, const char *what, u64 max, u64 *v)
+{
+	char *end;
+
+	errno = 0;
+	*v = strtoull(s->word, &end, 0);
+	if (!s->word[0] || *end || s->word[0] == '-' || errno)
+		return fail(s, "%s: '%s' is not a number", what, s->word);
+	if (*v > max)
+		return fail(s, "%s: %s is too large, at most 0x%llx", what, s->word, (unsigned long long)max);
+	return true;
+}
+
+static bool prefix_of(const char *word, const char *full)
+{
+	return word[0] && !strncasecmp(word, full, strlen(word));
+}
+
+static bool membership(struct scan *s, u8 *m)
+{
+	if (prefix_of(s->word, "full"))
+		*m = SM_MEMBER_FULL;
+	else if (prefix_of(s->word, "limited"))
+		*m = SM_MEMBER_LIMITED;
+	else if (prefix_of(s->word, "both"))
+		*m = SM_MEMBER_BOTH;
+	else
+		return fail(s, "membership is full, limited or both, not '%s'", s->word);
+	return true;
+}
+
+static void *grow(struct scan *s, void *array, u32 n, u32 *cap, size_t size)
+{
+	void *a;
+
+	if (n < *cap)
+		return array;
+	*cap = *cap ? *cap * 2 : 8;
+	a = realloc(array, *cap * size);
+	if (!a) {
+		*cap = n;
+		fail(s, "out of memory");
+	}
+	return a;
+}
+
+/* ---- group flags ---- */
+
+static bool set_mtu(struct scan *s, struct sm_group_flags *f, u64 v)
+{
+	if (!wire_mtu_bytes((u8)v))
+		return fail(s, "mtu: %s is no MTU code (1: 256 ... 5: 4096)", s->word);
+	f->mtu = (u8)v;
+	f->mtu_set = true;
+	return true;
+}
+
+static bool set_rate(struct scan *s, struct sm_group_flags *f, u64 v)
+{
+	if (!wire_rate_mbps((u8)v))
+		return fail(s, "rate: %s is no rate code (2: 2.5 Gb/s, 3: 10 ...)", s->word);
+	f->rate = (u8)v;
+	f->rate_set = true;
+	return true;
+}
+
+static bool set_sl(struct scan *s, struct sm_group_flags *f, u64 v)
+{
+	f->sl = (u8)v;
+	f->sl_set = true;
+	return true;
+}
+
+static bool set_scope(struct scan *s, struct sm_group_flags *f, u64 v)
+{
+	if (!v)
+		return fail(s, "scope: 0 is reserved");
+	f->scopes |= BIT(v);
+	return true;
+}
+
+static bool set_qkey(struct scan *s, struct sm_group_flags *f, u64 v)
+{
+	f->qkey = (u32)v;
+	return true;
+}
+
+static bool set_tclass(struct scan *s, struct sm_group_flags *f, u64 v)
+{
+	f->tclass = (u8)v;
+	return true;
+}
+
+static bool set_flow(struct scan *s, struct sm_group_flags *f, u64 v)
+{
+	f->flow = (u32)v;
+	return true;
+}
+
+static const struct {
+	const char *name;
+	u64 max;
+	bool (*set)(struct scan *s, struct sm_group_flags *f, u64 v);
+} group_flags[] = {
+	{ "mtu", 5, set_mtu },
+	{ "rate", 63, set_rate },
+	{ "sl", 15, set_sl },
+	{ "scope", 15, set_scope },
+	{ "q_key", 0xffffffff, set_qkey },
+	{ "tclass", 255, set_tclass },
+	{ "flowlabel", 0xfffff, set_flow },
+};
+
+/* Is the word a group flag? Then its value is read. */
+static bool group_flag(struct scan *s, struct sm_group_flags *f, bool *known)
+{
+	u32 i;
+	u64 v;
+
+	*known = false;
+	for (i = 0; i < ARRAY_SIZE(group_flags); i++)
+		if (!strcasecmp(s->word, group_flags[i].name))
+			break;
+	if (i == ARRAY_SIZE(group_flags))
+		return true;
+	*known = true;
+	if (!eat(s, '='))
+		return fail(s, "%s needs a value: %s=N", group_flags[i].name, group_flags[i].name);
+	do {
+		skip(s, false);
+		if (!word(s, ",:;=") || !number(s, group_flags[i].name, group_flags[i].max, &v) ||
+		    !group_flags[i].set(s, f, v))
+			return false;
+		skip(s, false);
+		if (group_flags[i].set != set_scope || *s->p != ',')
+			break;
+		/* scope=2,5: a bare number after the comma goes on with the list */
+		{
+			const char *q = s->p + 1;
+
+			while (*q == ' ' || *q == '\t')
+				q++;
+			if (!isdigit((unsigned char)*q))
+				break;
+		}
+		s->p++;
+	} while (true);
+	return true;
+}
+
+/* ---- the part before the colon ---- */
+
+static u16 free_pkey(const struct sm_partitions *ps)
+{
+	u16 key;
+
+	for (key = 1; key < PKEY_DEFAULT && sm_partitions_find(ps, key); key++)
+		;
+	return key;
+}
+
+static struct sm_partition *by_name(const struct sm_partitions *ps, const char *name)
+{
+	u32 i;
+
+	for (i = 0; name[0] && i < ps->n; i++)
+		if (!strcmp(ps->part[i].name, name))
+			return &ps->part[i];
+	return NULL;
+}
+
+/* The partition of that key, or of that name where no key is given; a new one if there is none. */
+static bool partition_get(struct scan *s, const char *name, u16 pkey)
+{
+	struct sm_partitions *ps = s->ps;
+	const struct sm_partition *known = pkey ? sm_partitions_find(ps, pkey) : by_name(ps, name);
+	struct sm_partition *p;
+
+	if (known) {
+		s->cur = (u32)(known - ps->part);
+		return true;
+	}
+	if (ps->n == PARTITIONS_MAX)
+		return fail(s, "too many partitions");
+	p = grow(s, ps->part, ps->n, &ps->cap, sizeof(*p));
+	if (!p)
+		return false;
+	ps->part = p;
+	s->cur = ps->n++;
+	p += s->cur;
+	memset(p, 0, sizeof(*p));
+	snprintf(p->name, sizeof(p->name), "%s", name);
+	p->pkey = pkey;
+	return true;
+}
+
+static bool name_and_key(struct scan *s)
+{
+	char name[64];
+	u64 v = 0;
+
+	if (!word(s, ",:;="))
+		return false;
+	if (strlen(s->word) >= sizeof(name))
+		return fail(s, "the name '%s' is too long", s->word);
+	memcpy(name, s->word, strlen(s->word) + 1);
+	skip(s, false);
+	if (eat(s, '=')) {
+		skip(s, false);
+		if (!word(s, ",:;=") || !number(s, "P_Key", 0xffff, &v))
+			return false;
+		if (!(v & 0x7fff))
+			return fail(s, "P_Key 0x%04llx is invalid", (unsigned long long)v);
+	} else if (!strcasecmp(name, "Default")) {
+		v = PKEY_DEFAULT;
+	} else if (!name[0]) {
+		return fail(s, "a partition needs a name or a P_Key");
+	}
+	if (!partition_get(s, name, v & 0x7fff))
+		return false;
+	if (!s->ps->part[s->cur].pkey)
+		s->ps->part[s->cur].pkey = free_pkey(s->ps);
+	return true;
+}
+
+static bool header_flag(struct scan *s)
+{
+	struct sm_partition *p = &s->ps->part[s->cur];
+	bool known;
+
+	if (!word(s, ",:;="))
+		return false;
+	skip(s, false);
+	if (!strcasecmp(s->word, "ipoib"))
+		p->ipoib = true;
+	else if (!strcasecmp(s->word, "indx0"))
+		p->index0 = true;
+	else if (!strcasecmp(s->word, "defmember")) {
+		if (!eat(s, '='))
+			return fail(s, "defmember needs a value: defmember=full");
+		skip(s, false);
+		return word(s, ",:;=") && membership(s, &s->defmember);
+	} else {
+		if (!group_flag(s, &p->flags, &known))
+			return false;
+		return known || fail(s, "'%s' is not known here", s->word);
+	}
+	return true;
+}
+
+static bool header(struct scan *s)
+{
+	s->defmember = SM_MEMBER_LIMITED;
+	if (!name_and_key(s))
+		return false;
+	for (skip(s, true); eat(s, ','); skip(s, true)) {
+		skip(s, true);
+		if (!header_flag(s))
+			return false;
+	}
+	if (eat(s, ':') || *s->p == ';')
+		return true;
+	return fail(s, *s->p ? "expected ',' or ':' before '%.10s'" : "the definition ends without ':' and ';'", s->p);
+}
+
+/* ---- the part after it ---- */
+
+static const struct {
+	const char *name;
+	u8 whom;
+} whom_names[] = {
+	{ "ALL", SM_WHOM_ALL },
+	{ "ALL_CAS", SM_WHOM_CAS },
+	{ "ALL_SWITCHES", SM_WHOM_SWITCHES },
+	{ "ALL_ROUTERS", SM_WHOM_ROUTERS },
+	{ "ALL_VCAS", SM_WHOM_VCAS },
+	{ "SELF", SM_WHOM_SELF },
+};
+
+static bool member(struct scan *s)
+{
+	struct sm_partition *p = &s->ps->part[s->cur];
+	struct sm_partition_member m = { .membership = s->defmember };
+	void *a;
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(whom_names) && strcasecmp(s->word, whom_names[i].name); i++)
+		;
+	if (i < ARRAY_SIZE(whom_names))
+		m.whom = whom_names[i].whom;
+	else if (!number(s, "port GUID", ~0ull, &m.guid))
+		return false;
+	skip(s, false);
+	if (eat(s, '=')) {
+		skip(s, false);
+		if (!word(s, ",:;=") || !membership(s, &m.membership))
+			return false;
+	}
+	a = grow(s, p->members, p->nmembers, &p->members_cap, sizeof(m));
+	if (!a)
+		return false;
+	p->members = a;
+	p->members[p->nmembers++] = m;
+	return true;
+}
+
+/* IPoIB's groups (signatures 0x401b and 0x601b) carry the partition's key, whatever the file says: RFC 4391, 4. */
+static void put_pkey(struct wire_gid *mgid, u16 pkey)
+{
+	u16 sig = (u16)(mgid->raw[2] << 8 | mgid->raw[3]);
+
+	if ((sig != 0x401b && sig != 0x601b) || mgid->raw[4] || mgid->raw[5])
+		return;
+	mgid->raw[4] = (pkey | 0x8000) >> 8;
+	mgid->raw[5] = pkey & 0xff;
+}
+
+static bool group(struct scan *s)
+{
+	struct sm_partition *p = &s->ps->part[s->cur];
+	struct sm_partition_group g = { .flags = p->flags };
+	bool known;
+	void *a;
+
+	skip(s, false);
+	if (!eat(s, '='))
+		return fail(s, "mgid needs a value: mgid=GID");
+	skip(s, false);
+	if (!word(s, ", \t;"))
+		return false;
+	if (inet_pton(AF_INET6, s->word, g.mgid.raw) != 1)
+		return fail(s, "'%s' is not a GID", s->word);
+	if (!wire_gid_is_multicast(&g.mgid))
+		return fail(s, "'%s' is not a multicast GID", s->word);
+	put_pkey(&g.mgid, p->pkey);
+	for (skip(s, false); *s->p == ','; skip(s, false)) {
+		s->p++;
+		skip(s, false);
+		if (*s->p == '\n' || *s->p == ';' || !*s->p)
+			break;
+		if (!word(s, ",:;="))
+			return false;
+		skip(s, false);
+		if (!group_flag(s, &g.flags, &known))
+			return false;
+		if (!known)
+			return fail(s, "'%s' is no flag of a multicast group", s->word);
+	}
+	if (*s->p && *s->p != '\n' && *s->p != ';')
+		return fail(s, "expected ',' or the end of the line before '%.10s'", s->p);
+	a = grow(s, p->groups, p->ngroups, &p->groups_cap, sizeof(g));
+	if (!a)
+		return false;
+	p->groups = a;
+	p->groups[p->ngroups++] = g;
+	return true;
+}
+
+static bool properties(struct scan *s)
+{
+	bool more = true, is_group;
+
+	for (skip(s, true); *s->p && *s->p != ';'; skip(s, true)) {
+		if (!more)
+			return fail(s, "expected ',' or ';' before '%.10s'", s->p);
+		if (!word(s, ",:;=\t "))
+			return false;
+		is_group = !strcasecmp(s->word, "mgid");
+		if (!(is_group ? group(s) : member(s)))
+			return false;
+		skip(s, false);
+		more = is_group;
+		if (*s->p == '\n') /* OpenSM's own example leaves the comma out at a line's end */
+			more = true;
+		if (eat(s, ','))
+			more = true;
+	}
+	return eat(s, ';') || fail(s, "the definition of '%s' does not end with ';'", s->ps->part[s->cur].name);
+}
+
+static bool definition(struct scan *s)
+{
+	return header(s) && (eat(s, ';') || properties(s));
+}
+
+/* ---- life ---- */
+
+static bool everybody(struct scan *s, u8 membership, bool ipoib)
+{
+	struct sm_partition *p = &s->ps->part[0];
+
+	p->ipoib = ipoib;
+	p->members = calloc(1, sizeof(*p->members));
+	if (!p->members)
+		return fail(s, "out of memory");
+	p->members[0] = (struct sm_partition_member){ .whom = SM_WHOM_ALL, .membership = membership };
+	p->nmembers = p->members_cap = 1;
+	return true;
+}
+
+struct sm_partitions *sm_partitions_parse(const char *text, const char *file, char *err, size_t err_len)
+{
+	struct scan s = { .p = text ? text : "",
+			  .file = file ? file : "partitions.conf",
+			  .line = 1,
+			  .err = err,
+			  .err_len = err_len };
+
+	if (err_len)
+		err[0] = 0;
+	s.ps = calloc(1, sizeof(*s.ps));
+	if (!s.ps || !partition_get(&s, "Default", PKEY_DEFAULT)) {
+		fail(&s, "out of memory");
+		sm_partitions_destroy(s.ps);
+		return NULL;
+	}
+	/* Management needs a partition with everybody. A file may say more of the members: the last word counts. */
+	everybody(&s, text ? SM_MEMBER_LIMITED : SM_MEMBER_FULL, !text);
+	for (skip(&s, true); text && *s.p && definition(&s); skip(&s, true))
+		;
+	if (s.failed) {
+		sm_partitions_destroy(s.ps);
+		return NULL;
+	}
+	return s.ps;
+}
+
+void sm_partitions_destroy(struct sm_partitions *ps)
+{
+	u32 i;
+
+	if (!ps)
+		return;
+	for (i = 0; i < ps->n; i++) {
+		free(ps->part[i].members);
+		free(ps->part[i].groups);
+	}
+	free(ps->part);
+	free(ps);
+}
+
+const struct sm_partition *sm_partitions_find(const struct sm_partitions *ps, u16 pkey)
+{
+	u32 i;
+
+	for (i = 0; i < ps->n; i++)
+		if (ps->part[i].pkey == (pkey & 0x7fff))
+			return &ps->part[i];
+	return NULL;
+}

@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * P_Key tables: those of end ports as the partitions say, and at a switch port with a CA behind it the same keys, for
+ * the switch to enforce. IBTA 10.9, 14.2.5.7.
+ */
+#include <stdlib.h>
+
+#include "sm/internal.h"
+
+/* ---- who is in which partition ---- */
+
+static bool is_whom(const struct sm *sm, const struct sm_port *p, u8 whom)
+{
+	switch (whom) {
+	case SM_WHOM_ALL:
+		return true;
+	case SM_WHOM_CAS:
+		return p->node->type == NODE_TYPE_CA;
+	case SM_WHOM_SWITCHES:
+		return sm_node_is_switch(p->node);
+	case SM_WHOM_ROUTERS:
+		return p->node->type == NODE_TYPE_ROUTER;
+	case SM_WHOM_SELF:
+		return p == sm->self;
+	default:
+		return false; /* virtual ports are not told apart from their CA */
+	}
+}
+
+/* The last line that names a port decides; naming it by GUID counts as any other way. */
+static u8 membership(const struct sm *sm, const struct sm_partition *part, const struct sm_port *p)
+{
+	const struct sm_partition_member *m;
+	u8 is = 0;
+	u32 i;
+
+	for (i = 0; i < part->nmembers; i++) {
+		m = &part->members[i];
+		if (m->whom == SM_WHOM_GUID ? m->guid == p->guid : is_whom(sm, p, m->whom))
+			is = m->membership;
+	}
+	if (part == &sm->parts->part[0] && p == sm->self)
+		is |= SM_MEMBER_FULL; /* management has to reach everybody */
+	return is;
+}
+
+/* One partition, and everybody a full member. */
+static bool trivial(const struct sm *sm)
+{
+	const struct sm_partition *part = &sm->parts->part[0];
+	const struct sm_partition_member *last = part->members + part->nmembers - 1;
+
+	return sm->parts->n == 1 && last->whom == SM_WHOM_ALL && last->membership == SM_MEMBER_FULL;
+}
+
+bool sm_pkey_enforced(const struct sm *sm)
+{
+	return !trivial(sm);
+}
+
+struct keys {
+	u16 key[SM_PKEYS_MAX];
+	u16 n;
+};
+
+static void add(struct keys *k, u16 key, bool front)
+{
+	if (k->n == SM_PKEYS_MAX)
+		return;
+	if (front)
+		memmove(k->key + 1, k->key, k->n * sizeof(*k->key));
+	k->key[front ? 0 : k->n] = key;
+	k->n++;
+}
+
+/* The default partition stands first unless another one asks for index 0. */
+static void collect(const struct sm *sm, const struct sm_port *p, struct keys *k)
+{
+	const struct sm_partition *part;
+	u32 i;
+	u8 is;
+
+	k->n = 0;
+	for (i = 0; i < sm->parts->n; i++) {
+		part = &sm->parts->part[i];
+		is = membership(sm, part, p);
+		if (is & SM_MEMBER_LIMITED)
+			add(k, part->pkey, part->index0);
+		if (is & SM_MEMBER_FULL)
+			add(k, part->pkey | WIRE_PKEY_FULL, part->index0);
+	}
+}
+
+static u32 capacity(const struct sm_port *p)
+{
+	return max((u32)wire_get(p->node->info, NODEINFO_PARTITION_CAP), 1u);
+}
+
+static void assign(struct sm *sm, struct sm_port *p)
+{
+	struct keys k;
+	u16 *keys;
+
+	collect(sm, p, &k);
+	if (k.n > capacity(p)) {
+		sm_log(sm, LOG_WARN, "%s port %u has room for %u P_Keys, %u are wanted", sm_node_name(p->node), p->num,
+		       capacity(p), k.n);
+		k.n = (u16)capacity(p);
+	}
+	if (p->pkeys && k.n == p->npkeys && !memcmp(p->pkeys, k.key, k.n * sizeof(*k.key)))
+		return;
+	keys = calloc(k.n + 1u, sizeof(*keys));
+	if (!keys) {
+		sm->errors++;
+		return;
+	}
+	memcpy(keys, k.key, k.n * sizeof(*keys));
+	free(p->pkeys);
+	p->pkeys = keys;
+	p->npkeys = k.n;
+	p->pkeys_sent = 0;
+}
+
+void sm_pkey_assign(struct sm *sm)
+{
+	struct sm_node *n;
+	u32 i;
+
+	list_for_each (n, &sm->nodes, link)
+		for (i = 0; i <= n->nports; i++)
+			if (n->ports[i].guid)
+				assign(sm, &n->ports[i]);
+}
+
+/* ---- questions ---- */
+
+bool sm_pkey_has(const struct sm_port *p, u16 pkey)
+{
+	u32 i;
+
+	for (i = 0; i < p->npkeys; i++)
+		if ((p->pkeys[i] & WIRE_PKEY_BASE) == (pkey & WIRE_PKEY_BASE))
+			return true;
+	return false;
+}
+
+bool sm_pkey_full(const struct sm_port *p, u16 pkey)
+{
+	u32 i;
+
+	for (i = 0; i < p->npkeys; i++)
+		if (p->pkeys[i] == (pkey | WIRE_PKEY_FULL))
+			return true;
+	return false;
+}
+
+bool sm_pkey_match(const struct sm_port *a, const struct sm_port *b, u16 pkey)
+{
+	return sm_pkey_has(a, pkey) && sm_pkey_has(b, pkey) && (sm_pkey_full(a, pkey) || sm_pkey_full(b, pkey));
+}
+
+u16 sm_pkey_common(const struct sm_port *a, const struct sm_port *b)
+{
+	u32 i;
+
+	for (i = 0; i < a->npkeys; i++)
+		if (sm_pkey_match(a, b, a->pkeys[i]))
+			return sm_pkey_full(a, a->pkeys[i]) && sm_pkey_full(b, a->pkeys[i])
+				       ? a->pkeys[i] | WIRE_PKEY_FULL
+				       : a->pkeys[i];
+	return 0;
+}
+
+/* ---- blocks to the ports ---- */
+
+static void on_pkeys(struct sm *sm, struct sm_smp *smp, const u8 *mad)
+{
+	if (mad && !sm_smp_status(mad))
+		return;
+	smp->port->pkeys_sent = 0;
+	sm_sweep_error(sm, smp, "the P_Key table is not set");
+}
+
+static void set_block(struct sm *sm, struct sm_port *p, const struct sm_port *of, u32 block)
+{
+	u32 num = sm_node_is_switch(p->node) ? p->num : 0, i, at;
+	struct sm_smp *smp = sm_smp_new(sm, p->node, SMP_ATTR_PKEY_TABLE, num << 16 | block, on_pkeys);
+
+	if (!smp)
+		return;
+	smp->method = MAD_METHOD_SET;
+	smp->port = p;
+	for (i = 0; i < PKEYTABLE_PER_BLOCK; i++) {
+		at = block * PKEYTABLE_PER_BLOCK + i;
+		wire_set(smp->data, PKEYTABLE_PKEY(i), at < of->npkeys ? of->pkeys[at] : 0);
+	}
+	sm_smp_queue(sm, smp);
+}
+
+/* Whole tables, once: what another manager left behind goes too. */
+static void push_table(struct sm *sm, struct sm_port *p, const struct sm_port *of, u32 cap)
+{
+	u32 blocks = min((cap + PKEYTABLE_PER_BLOCK - 1) / PKEYTABLE_PER_BLOCK, 255u), i;
+
+	if (p->pkeys_sent >= blocks && sm_port_state(p) != PORT_STATE_INIT)
+		return;
+	p->pkeys_sent = (u8)blocks;
+	for (i = 0; i < blocks; i++)
+		set_block(sm, p, of, i);
+}
+
+static u32 enforce_cap(const struct sm_node *n)
+{
+	return wire_get(n->swinfo, SWITCHINFO_PART_ENFORCE_CAP);
+}
+
+static void push_port(struct sm *sm, struct sm_port *p)
+{
+	struct sm_port *peer = p->peer;
+
+	if (!p->has_info)
+		return;
+	if (sm_port_is_end(p)) {
+		if (p->pkeys && p->lid)
+			push_table(sm, p, p, capacity(p));
+		return;
+	}
+	if (!sm_pkey_enforced(sm) || !peer || sm_node_is_switch(peer->node) || !peer->pkeys)
+		return;
+	if (enforce_cap(p->node) >= peer->npkeys)
+		push_table(sm, p, peer, min(enforce_cap(p->node), capacity(peer)));
+}
+
+bool sm_pkey_push(struct sm *sm)
+{
+	struct sm_node *n = sm->it_node;
+	u32 i;
+
+	if (&n->link == &sm->nodes)
+		return false;
+	for (i = 0; i <= n->nports; i++)
+		push_port(sm, &n->ports[i]);
+	sm->it_node = list_entry(n->link.next, struct sm_node, link);
+	return true;
+}
+
+void sm_pkey_push_rewind(struct sm *sm)
+{
+	sm->it_node = list_first(&sm->nodes, struct sm_node, link);
+}

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Virtual lanes: how many a link uses, which one a service level takes, and how they share it. IBTA 7.6.6, 7.6.9. */
+#include "sm/internal.h"
+
+#define HIGH_WEIGHT 4  /* of each VL in the high-priority table, in 64 bytes */
+#define LOW_WEIGHT  64 /* and in the low-priority one */
+
+static u8 vl_cap(const struct sm_port *p)
+{
+	u8 cap = wire_get(p->info, PORTINFO_VL_CAP);
+
+	return wire_vl_count(cap) ? cap : 1;
+}
+
+/* Both ends of a link have to have them. */
+u8 sm_qos_oper_vls(const struct sm_port *p)
+{
+	return p->peer && p->peer->has_info ? min(vl_cap(p), vl_cap(p->peer)) : vl_cap(p);
+}
+
+void sm_qos_sl2vl(const struct sm *sm, const struct sm_port *out, u8 *table)
+{
+	u8 vls = wire_vl_count(sm_qos_oper_vls(out)), sl;
+
+	memset(table, 0, SLTOVL_SIZE);
+	for (sl = 0; sl < 16; sl++)
+		wire_set(table, SLTOVL_VL(sl), sl % vls);
+}
+
+/* Every lane has its turn in both tables; the first blocks hold them all. */
+void sm_qos_vlarb(const struct sm *sm, const struct sm_port *p, u8 block, u8 *table)
+{
+	u8 vls = wire_vl_count(sm_qos_oper_vls(p)), i;
+	bool high = block == VLARB_HIGH_LO;
+
+	memset(table, 0, VLARB_SIZE);
+	if (!sm->cfg.qos || (block != VLARB_LOW_LO && !high))
+		return;
+	for (i = 0; i < vls; i++) {
+		wire_set(table, VLARB_VL(i), i);
+		wire_set(table, VLARB_WEIGHT(i), high ? HIGH_WEIGHT : LOW_WEIGHT);
+	}
+}
+
+/* ---- tables to the ports ---- */
+
+static void on_table(struct sm *sm, struct sm_smp *smp, const u8 *mad)
+{
+	if (mad && !sm_smp_status(mad))
+		return;
+	smp->port->qos_sent = false;
+	sm_sweep_error(sm, smp, "a VL table is not set");
+}
+
+static struct sm_smp *set_table(struct sm *sm, struct sm_port *p, u16 attr, u32 mod)
+{
+	struct sm_smp *smp = sm_smp_new(sm, p->node, attr, mod, on_table);
+
+	if (!smp)
+		return NULL;
+	smp->method = MAD_METHOD_SET;
+	smp->port = p;
+	return smp;
+}
+
+static void push_sl2vl(struct sm *sm, struct sm_port *p)
+{
+	u32 inputs = sm_node_is_switch(p->node) ? p->node->nports + 1u : 1, i;
+	struct sm_smp *smp;
+
+	for (i = 0; i < inputs; i++) {
+		smp = set_table(sm, p, SMP_ATTR_SL_TO_VL, sm_node_is_switch(p->node) ? i << 8 | p->num : 0);
+		if (!smp)
+			return;
+		sm_qos_sl2vl(sm, p, smp->data);
+		sm_smp_queue(sm, smp);
+	}
+}
+
+static void push_vlarb(struct sm *sm, struct sm_port *p)
+{
+	static const u8 blocks[] = { VLARB_LOW_LO, VLARB_HIGH_LO };
+	struct sm_smp *smp;
+	u32 i, cap;
+
+	for (i = 0; i < ARRAY_SIZE(blocks); i++) {
+		cap = blocks[i] == VLARB_LOW_LO ? wire_get(p->info, PORTINFO_VL_ARB_LOW_CAP)
+						: wire_get(p->info, PORTINFO_VL_ARB_HIGH_CAP);
+		if (!cap)
+			continue;
+		smp = set_table(sm, p, SMP_ATTR_VL_ARB,
+				(u32)blocks[i] << 16 | (sm_node_is_switch(p->node) ? p->num : 0));
+		if (!smp)
+			return;
+		sm_qos_vlarb(sm, p, blocks[i], smp->data);
+		sm_smp_queue(sm, smp);
+	}
+}
+
+static void push_port(struct sm *sm, struct sm_port *p)
+{
+	if ((sm_node_is_switch(p->node) && !p->num) || !p->has_info || !p->peer)
+		return;
+	if (p->qos_sent && sm_port_state(p) != PORT_STATE_INIT)
+		return;
+	p->qos_sent = true;
+	if (wire_vl_count(vl_cap(p)) > 1 &&
+	    (sm_node_is_switch(p->node) || wire_get(p->info, PORTINFO_CAP_MASK) & PORT_CAP_SL_MAP))
+		push_sl2vl(sm, p);
+	push_vlarb(sm, p);
+}
+
+bool sm_qos_push(struct sm *sm)
+{
+	struct sm_node *n = sm->it_node;
+	u32 i;
+
+	if (!sm->cfg.qos || &n->link == &sm->nodes)
+		return false;
+	for (i = 0; i <= n->nports; i++)
+		push_port(sm, &n->ports[i]);
+	sm->it_node = list_entry(n->link.next, struct sm_node, link);
+	return true;
+}
+
+void sm_qos_push_rewind(struct sm *sm)
+{
+	sm->it_node = list_first(&sm->nodes, struct sm_node, link);
+}

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Up/down: a path goes up towards the roots, then down, never up again, so that channels cannot wait for each other in
+ * a circle, whatever loops the graph has.
+ *
+ * Ranks count from the roots; within a rank the lower number is the upper one, so that every link has an upper end. A
+ * switch that has a path to the destination which only goes down takes it: what came down can go on down. Others go up.
+ * Where neither is possible (from one root to another) the path of fewest hops is taken, down and up: only management
+ * goes there, and those that it passes next all have legal paths.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "sm/internal.h"
+
+#define FAR     0xffff
+#define ILLEGAL 0x4000 /* added to the distance of those without a legal path */
+
+static bool upper(const struct sm_graph *g, u32 a, u32 b)
+{
+	return g->rank[a] != g->rank[b] ? g->rank[a] < g->rank[b] : a < b;
+}
+
+/* Distances from all that have 0 in @dist, in place. */
+static void spread(const struct sm_graph *g, u16 *dist, u32 *queue)
+{
+	u32 head = 0, tail = 0, s, e;
+
+	for (s = 0; s < g->n; s++)
+		if (!dist[s])
+			queue[tail++] = s;
+	while (head < tail) {
+		s = queue[head++];
+		for (e = g->first[s]; e < g->first[s + 1]; e++)
+			if (dist[g->edge[e].to] == FAR) {
+				dist[g->edge[e].to] = dist[s] + 1;
+				queue[tail++] = g->edge[e].to;
+			}
+	}
+}
+
+/* The switch whose farthest switch is nearest: the root where every switch has hosts (rings, meshes). */
+static u32 centre(const struct sm_graph *g, u16 *dist, u32 *queue)
+{
+	u32 s, t, best = 0, worst, best_worst = FAR + 1;
+
+	/* A few hundred starting points say enough about a large graph. */
+	for (s = 0; s < g->n; s += max(g->n / 256, 1u)) {
+		for (t = 0; t < g->n; t++)
+			dist[t] = t == s ? 0 : FAR;
+		spread(g, dist, queue);
+		for (t = worst = 0; t < g->n; t++)
+			worst = max(worst, dist[t] == FAR ? 0u : dist[t]);
+		if (worst < best_worst) {
+			best_worst = worst;
+			best = s;
+		}
+	}
+	return best;
+}
+
+/* The roots are the switches farthest from any host. */
+static void find_roots(struct sm_graph *g, u16 *dist, u32 *queue)
+{
+	u32 s, high = 0, root;
+
+	for (s = 0; s < g->n; s++)
+		dist[s] = g->hosts[s] ? 0 : FAR;
+	spread(g, dist, queue);
+	for (s = 0; s < g->n; s++)
+		high = max(high, dist[s] == FAR ? 0u : dist[s]);
+	root = high ? SM_NONE : centre(g, g->rank, queue);
+	for (s = 0; s < g->n; s++)
+		g->rank[s] = (high ? dist[s] == high : s == root) ? 0 : FAR;
+}
+
+static int setup(struct sm_graph *g)
+{
+	u16 *dist = calloc(g->n + 1, sizeof(*dist));
+	u32 *queue = calloc(g->n + 1, sizeof(*queue));
+
+	if (dist && queue && g->n) {
+		find_roots(g, dist, queue);
+		spread(g, g->rank, queue);
+	}
+	free(dist);
+	free(queue);
+	return dist && queue ? 0 : -ENOMEM;
+}
+
+/* How far those are that reach @to by going down only: breadth first from it, upwards. */
+static u32 down_paths(struct sm_route *r, u32 to)
+{
+	const struct sm_graph *g = r->g;
+	u32 head = 0, tail = 0, s, t, e;
+
+	for (s = 0; s < g->n; s++)
+		r->dist[s] = FAR;
+	r->dist[to] = 0;
+	r->queue[tail++] = to;
+	while (head < tail) {
+		s = r->queue[head++];
+		for (e = g->first[s]; e < g->first[s + 1]; e++) {
+			t = g->edge[e].to;
+			if (r->dist[t] == FAR && upper(g, t, s)) {
+				r->dist[t] = r->dist[s] + 1;
+				r->queue[tail++] = t;
+			}
+		}
+	}
+	return tail;
+}
+
+/*
+ * The others, by way of an upper neighbour: nearest first. dist counts in hops, so buckets are lists by distance; the
+ * queue already holds the first ones by ascending distance and is merged with what is found.
+ */
+static u32 up_paths(struct sm_route *r, u32 n)
+{
+	const struct sm_graph *g = r->g;
+	u16 *down = r->tmp;
+	u32 i, s, t, e, d, more = n;
+	bool again = true;
+
+	memcpy(down, r->dist, g->n * sizeof(*down));
+	for (d = 0; again; d++) {
+		again = false;
+		for (i = 0; i < more; i++) {
+			s = r->queue[i];
+			again |= r->dist[s] > d;
+			if (r->dist[s] != d)
+				continue;
+			for (e = g->first[s]; e < g->first[s + 1]; e++) {
+				t = g->edge[e].to;
+				if (r->dist[t] != FAR || !upper(g, s, t))
+					continue;
+				r->dist[t] = (u16)(d + 1);
+				r->queue[more++] = t;
+				again = true;
+			}
+		}
+	}
+	return more;
+}
+
+/* The rest, by hops from any that is reached. */
+static u32 illegal_paths(struct sm_route *r, u32 n)
+{
+	const struct sm_graph *g = r->g;
+	u32 i, e, t;
+
+	for (i = 0; i < n; i++)
+		for (e = g->first[r->queue[i]]; e < g->first[r->queue[i] + 1]; e++) {
+			t = g->edge[e].to;
+			if (r->dist[t] != FAR)
+				continue;
+			r->dist[t] = (u16)((r->dist[r->queue[i]] | ILLEGAL) + 1);
+			r->queue[n++] = t;
+		}
+	return n;
+}
+
+static int by_dist(const void *a, const void *b, void *ctx)
+{
+	const struct sm_route *r = ctx;
+	u32 x = *(const u32 *)a, y = *(const u32 *)b;
+
+	if (r->dist[x] != r->dist[y])
+		return r->dist[x] < r->dist[y] ? -1 : 1;
+	return x < y ? -1 : x > y;
+}
+
+static bool candidate(const struct sm_route *r, const struct sm_edge *e)
+{
+	u16 from = r->dist[e->from], to = r->dist[e->to];
+
+	if (from == FAR || to == FAR)
+		return false;
+	if (r->tmp[e->from] != FAR)
+		return r->tmp[e->to] != FAR && upper(r->g, e->from, e->to) && from == to + 1;
+	if (from & ILLEGAL)
+		return (to & ILLEGAL) ? from == to + 1 : true;
+	return upper(r->g, e->to, e->from) && from == to + 1;
+}
+
+static void prepare(struct sm_route *r, u32 to)
+{
+	const struct sm_graph *g = r->g;
+	u32 e;
+
+	r->reached = illegal_paths(r, up_paths(r, down_paths(r, to)));
+	memcpy(r->order, r->queue, r->reached * sizeof(*r->order));
+	qsort_r(r->order, r->reached, sizeof(*r->order), by_dist, r);
+	for (e = 0; e < g->nedges; e++)
+		r->cand[e] = candidate(r, &g->edge[e]);
+}
+
+const struct sm_engine sm_route_updn = { "updn", setup, prepare };

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* SMPs: a queue, a window of those under way, and phases that end when all is answered. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "sm/internal.h"
+
+u16 sm_smp_status(const u8 *mad)
+{
+	u16 status = wire_get(mad, MAD_STATUS);
+
+	return wire_get(mad, MAD_CLASS) == MAD_CLASS_SUBN_DIRECTED ? status & 0x7fff : status;
+}
+
+struct sm_smp *sm_smp_new(struct sm *sm, struct sm_node *node, u16 attr, u32 mod,
+			  void (*fn)(struct sm *sm, struct sm_smp *smp, const u8 *mad))
+{
+	struct sm_smp *smp;
+
+	if (list_empty(&sm->smp_free)) {
+		smp = malloc(sizeof(*smp));
+		if (!smp) {
+			sm->errors++;
+			return NULL;
+		}
+	} else {
+		smp = list_first(&sm->smp_free, struct sm_smp, link);
+		list_del(&smp->link);
+	}
+	memset(smp, 0, sizeof(*smp));
+	list_init(&smp->link);
+	smp->node = node;
+	smp->method = MAD_METHOD_GET;
+	smp->attr = attr;
+	smp->mod = mod;
+	smp->fn = fn;
+	return smp;
+}
+
+static void recycle(struct sm *sm, struct sm_smp *smp)
+{
+	list_del(&smp->link);
+	list_add(&sm->smp_free, &smp->link);
+}
+
+static void build(struct sm *sm, const struct sm_smp *smp, u8 *mad, struct sm_addr *to)
+{
+	u8 hops = smp->node ? smp->node->hops : 0;
+
+	memset(mad, 0, MAD_SIZE);
+	memset(to, 0, sizeof(*to));
+	mad[0] = MAD_BASE_VERSION_1;
+	mad[1] = smp->lid ? MAD_CLASS_SUBN_LID : MAD_CLASS_SUBN_DIRECTED;
+	mad[2] = MAD_CLASS_VERSION_SUBN;
+	mad[3] = smp->method;
+	wire_set(mad, MAD_TID, ++sm->tid & 0xffffffff);
+	wire_set(mad, MAD_ATTR_ID, smp->attr);
+	wire_set(mad, MAD_ATTR_MOD, smp->mod);
+	wire_set(mad, SMP_MKEY, sm->cfg.mkey);
+	if (smp->method == MAD_METHOD_SET)
+		memcpy(mad + SMP_DATA, smp->data, SMP_DATA_SIZE);
+	if (smp->lid) {
+		to->lid = smp->lid;
+		return;
+	}
+	to->lid = WIRE_LID_PERMISSIVE;
+	wire_set(mad, SMP_DR_SLID, WIRE_LID_PERMISSIVE);
+	wire_set(mad, SMP_DR_DLID, WIRE_LID_PERMISSIVE);
+	if (smp->node)
+		memcpy(mad + SMP_INITIAL_PATH, smp->node->path, hops + 1u);
+	if (smp->hop)
+		mad[SMP_INITIAL_PATH + ++hops] = smp->hop;
+	wire_set(mad, SMP_HOP_CNT, hops);
+}
+
+static int transmit(struct sm *sm, struct sm_smp *smp)
+{
+	u8 mad[MAD_SIZE];
+	struct sm_addr to;
+
+	build(sm, smp, mad, &to);
+	sm->st.smps++;
+	return sm->ops->send(sm->transport, mad, MAD_SIZE, &to, sm->cfg.timeout_ms, sm->cfg.retries, smp);
+}
+
+/* Asks the phase for more; false when there is nothing to send. */
+static bool refill(struct sm *sm)
+{
+	while (list_empty(&sm->smp_queue)) {
+		if (!sm->next)
+			return false;
+		if (!sm->next(sm))
+			sm->next = NULL;
+	}
+	return true;
+}
+
+static void fill_window(struct sm *sm)
+{
+	struct sm_smp *smp;
+
+	while (sm->outstanding < sm->cfg.window && refill(sm)) {
+		smp = list_first(&sm->smp_queue, struct sm_smp, link);
+		list_del(&smp->link);
+		list_add(&sm->smp_sent, &smp->link);
+		sm->outstanding++;
+		if (transmit(sm, smp) < 0) {
+			sm->outstanding--;
+			smp->fn(sm, smp, NULL);
+			recycle(sm, smp);
+		}
+	}
+}
+
+/* Sends what the window takes; a phase in which nothing is left to be answered is over. */
+static void pump(struct loop_task *t, struct now now)
+{
+	struct sm *sm = container_of(t, struct sm, pump);
+	void (*done)(struct sm * sm);
+
+	if (!sm->running)
+		return;
+	fill_window(sm);
+	if (sm->outstanding || !list_empty(&sm->smp_queue) || sm->next)
+		return;
+	done = sm->phase_done;
+	sm->phase_done = NULL;
+	if (done)
+		done(sm);
+}
+
+void sm_smp_queue(struct sm *sm, struct sm_smp *smp)
+{
+	list_add(&sm->smp_queue, &smp->link);
+	loop_task_queue(sm->loop, &sm->pump);
+}
+
+void sm_smp_phase(struct sm *sm, bool (*next)(struct sm *sm), void (*done)(struct sm *sm))
+{
+	sm->next = next;
+	sm->phase_done = done;
+	loop_task_queue(sm->loop, &sm->pump);
+}
+
+void sm_smp_answer(struct sm *sm, struct sm_smp *smp, const u8 *mad)
+{
+	sm->outstanding--;
+	smp->fn(sm, smp, mad);
+	recycle(sm, smp);
+	loop_task_queue(sm->loop, &sm->pump);
+}
+
+void sm_smp_send_plain(struct sm *sm, const u8 *mad, const struct sm_addr *to)
+{
+	/* Nobody waits for an answer; a send that fails is a lost packet. */
+	(void)sm->ops->send(sm->transport, mad, MAD_SIZE, to, 0, 0, NULL);
+}
+
+static void ignore(struct sm *sm, struct sm_smp *smp, const u8 *mad) {}
+
+/* What is under way ends without consequences. */
+void sm_smp_forget(struct sm *sm)
+{
+	struct sm_smp *smp, *tmp;
+
+	list_for_each (smp, &sm->smp_sent, link)
+		smp->fn = ignore;
+	list_for_each_safe (smp, tmp, &sm->smp_queue, link)
+		recycle(sm, smp);
+	sm->next = NULL;
+	sm->phase_done = NULL;
+}
+
+void sm_smp_init(struct sm *sm)
+{
+	list_init(&sm->smp_queue);
+	list_init(&sm->smp_sent);
+	list_init(&sm->smp_free);
+	loop_task_init(&sm->pump, pump);
+}
+
+static void free_list(struct list *l)
+{
+	struct sm_smp *smp, *tmp;
+
+	list_for_each_safe (smp, tmp, l, link) {
+		list_del(&smp->link);
+		free(smp);
+	}
+}
+
+void sm_smp_fini(struct sm *sm)
+{
+	free_list(&sm->smp_queue);
+	free_list(&sm->smp_sent);
+	free_list(&sm->smp_free);
+	sm->outstanding = 0;
+	sm->next = NULL;
+	sm->phase_done = NULL;
+	loop_task_cancel(&sm->pump);
+}

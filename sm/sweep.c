@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Sweeps. A heavy one discovers, surveys the other subnet managers, and, when this one is master, computes everything
+ * anew and sends what differs. A light one only asks the switches whether something changed. IBTA 14.4.6.
+ */
+#include "sm/internal.h"
+
+#define RETRY_MIN_MS 500
+
+static void arm(struct sm *sm, u32 ms)
+{
+	loop_timer_set(sm->loop, &sm->timer, loop_now(sm->loop).ns + ms * NSEC_PER_MSEC);
+}
+
+void sm_sweep_error(struct sm *sm, const struct sm_smp *smp, const char *what)
+{
+	if (sm->errors++ < 10)
+		sm_log(sm, LOG_WARN, "%s at %s%s, port %u: %s", wire_smp_attr_name(smp->attr),
+		       smp->hop ? "what is beyond " : "", smp->node ? sm_node_name(smp->node) : "the own port",
+		       smp->hop ? smp->hop : smp->mod & 0xff, what);
+}
+
+/* What is due next. Everything that ends comes here. */
+void sm_sweep_idle(struct sm *sm)
+{
+	sm->phase = SM_IDLE;
+	sm->st.sweeping = false;
+	loop_task_queue(sm->loop, &sm->kick);
+	if (sm->state != SM_STATE_MASTER)
+		loop_timer_cancel(&sm->timer);
+	else if (sm->errors)
+		arm(sm, sm->retry_wait);
+	else
+		arm(sm, sm->cfg.sweep_ms);
+}
+
+static void count(struct sm *sm)
+{
+	struct sm_status *st = &sm->st;
+	struct sm_node *n;
+	u32 i;
+
+	st->nodes = st->switches = st->cas = st->ports_active = 0;
+	list_for_each (n, &sm->nodes, link) {
+		st->nodes++;
+		st->switches += sm_node_is_switch(n);
+		st->cas += n->type == NODE_TYPE_CA;
+		for (i = 0; i <= n->nports; i++)
+			st->ports_active += n->ports[i].has_info && n->ports[i].peer &&
+					    sm_port_state(&n->ports[i]) == PORT_STATE_ACTIVE;
+	}
+}
+
+/* Ports that are in the subnet from now on are reported. */
+static void announce(struct sm *sm)
+{
+	struct wire_gid gid;
+	struct sm_node *n;
+	struct sm_port *p;
+	u32 i;
+
+	list_for_each (n, &sm->nodes, link)
+		for (i = 0; i <= n->nports; i++) {
+			p = &n->ports[i];
+			if (!p->guid || !p->lid || p->in_service)
+				continue;
+			p->in_service = true;
+			gid = wire_gid_make(sm->cfg.subnet_prefix, p->guid);
+			sm_trap_gid(sm, TRAP_GID_IN_SERVICE, &gid, p);
+		}
+}
+
+static void backoff(struct sm *sm)
+{
+	if (!sm->errors)
+		sm->retry_wait = RETRY_MIN_MS;
+	else
+		sm->retry_wait = min(sm->retry_wait * 2, sm->cfg.sweep_ms);
+}
+
+static void event(struct sm *sm, enum sm_event e)
+{
+	if (sm->cfg.event)
+		sm->cfg.event(sm->cfg.ctx, e);
+}
+
+static void finish(struct sm *sm)
+{
+	struct sm_status *st = &sm->st;
+
+	st->sweep_ns = loop_now(sm->loop).ns - sm->sweep_start;
+	st->sweep_smps = (u32)(st->smps - sm->smps_start);
+	st->sweep_errors = sm->errors;
+	st->heavy_sweeps++;
+	st->subnet_up = !sm->errors;
+	sm->act_count++;
+	sm->reregister = false;
+	sm->want_mcast = false;
+	count(sm);
+	announce(sm);
+	backoff(sm);
+	sm_log(sm, LOG_INFO, "%s: %u nodes (%u switches), %u active ports, %s, %u SMPs in %.3f s%s",
+	       sm->errors ? "sweep with errors" : "SUBNET UP", st->nodes, st->switches, st->ports_active, st->routing,
+	       st->sweep_smps, (double)st->sweep_ns / 1e9, sm->changed ? "" : ", nothing new");
+	sm_sa_flush(sm);
+	sm_sweep_idle(sm);
+	event(sm, sm->errors ? SM_EVENT_SWEEP : SM_EVENT_SUBNET_UP);
+}
+
+static void surveyed(struct sm *sm)
+{
+	if (!sm->self || !sm->self->has_info) {
+		sm_log(sm, LOG_WARN, "the own port does not answer");
+		sm->errors++;
+	} else if (!sm_sminfo_judge(sm)) {
+		sm_sweep_idle(sm);
+		return;
+	}
+	if (!sm->self || !sm->self->has_info) {
+		backoff(sm);
+		sm_sweep_idle(sm);
+		arm(sm, sm->retry_wait);
+		return;
+	}
+	sm_lid_assign(sm);
+	sm_pkey_assign(sm);
+	sm_mcast_init(sm);
+	sm_route_all(sm);
+	sm_mcast_route(sm, true);
+	sm_bringup_start(sm, finish);
+}
+
+static void discovered(struct sm *sm)
+{
+	sm_sminfo_survey(sm, surveyed);
+}
+
+void sm_sweep_heavy(struct sm *sm)
+{
+	sm->phase = SM_HEAVY;
+	sm->want_heavy = false;
+	sm->st.sweeping = true;
+	sm->changed = false;
+	sm->errors = 0;
+	sm->sweep_start = loop_now(sm->loop).ns;
+	sm->smps_start = sm->st.smps;
+	loop_timer_cancel(&sm->timer);
+	sm_discovery_start(sm, discovered);
+}
+
+/* ---- light ---- */
+
+static void on_light(struct sm *sm, struct sm_smp *smp, const u8 *mad)
+{
+	if (!mad || sm_smp_status(mad) || wire_get(mad + SMP_DATA, SWITCHINFO_PORT_STATE_CHANGE))
+		sm->want_heavy = true;
+}
+
+static void on_light_port(struct sm *sm, struct sm_smp *smp, const u8 *mad)
+{
+	if (!mad || sm_smp_status(mad) || wire_get(mad + SMP_DATA, PORTINFO_STATE) != sm_port_state(smp->port) ||
+	    wire_get(mad + SMP_DATA, PORTINFO_LID) != smp->port->lid)
+		sm->want_heavy = true;
+}
+
+static bool light_next(struct sm *sm)
+{
+	struct sm_node *n = sm->it_node;
+	struct sm_smp *smp;
+
+	if (&n->link == &sm->nodes)
+		return false;
+	if (sm_node_is_switch(n)) {
+		smp = sm_smp_new(sm, n, SMP_ATTR_SWITCH_INFO, 0, on_light);
+		if (smp)
+			sm_smp_queue(sm, smp);
+	}
+	sm->it_node = list_entry(n->link.next, struct sm_node, link);
+	return true;
+}
+
+static void light_surveyed(struct sm *sm)
+{
+	sm_sminfo_judge(sm);
+	sm_sweep_idle(sm);
+}
+
+static void light_done(struct sm *sm)
+{
+	sm->st.light_sweeps++;
+	sm->act_count++;
+	if (sm->want_heavy)
+		sm_sweep_idle(sm);
+	else
+		sm_sminfo_survey(sm, light_surveyed);
+}
+
+void sm_sweep_light(struct sm *sm)
+{
+	struct sm_smp *smp;
+
+	if (!sm->self) {
+		sm_sweep_heavy(sm);
+		return;
+	}
+	sm->phase = SM_LIGHT;
+	sm->it_node = list_first(&sm->nodes, struct sm_node, link);
+	smp = sm_smp_new(sm, sm->self->node, SMP_ATTR_PORT_INFO, sm->self->num, on_light_port);
+	if (smp) {
+		smp->port = sm->self;
+		sm_smp_queue(sm, smp);
+	}
+	sm_smp_phase(sm, light_next, light_done);
+}
+
+/* ---- multicast trees between sweeps ---- */
+
+static void mcast_done(struct sm *sm)
+{
+	sm_sa_flush(sm);
+	sm_sweep_idle(sm);
+}
+
+static void mcast_start(struct sm *sm)
+{
+	sm->phase = SM_MCAST;
+	sm->want_mcast = false;
+	sm_mcast_route(sm, false);
+	sm_mcast_push_rewind(sm);
+	sm_smp_phase(sm, sm_mcast_push, mcast_done);
+}
+
+void sm_sweep_mcast(struct sm *sm)
+{
+	sm->want_mcast = true;
+	loop_task_queue(sm->loop, &sm->kick);
+}
+
+void sm_sweep_request(struct sm *sm)
+{
+	sm->want_heavy = true;
+	loop_task_queue(sm->loop, &sm->kick);
+}
+
+/* ---- what starts them ---- */
+
+static void kick(struct loop_task *t, struct now now)
+{
+	struct sm *sm = container_of(t, struct sm, kick);
+
+	if (!sm->running || sm->phase != SM_IDLE)
+		return;
+	if (sm->want_heavy && (sm->state == SM_STATE_MASTER || sm->state == SM_STATE_DISCOVERING))
+		sm_sweep_heavy(sm);
+	else if (sm->want_mcast && sm->state == SM_STATE_MASTER)
+		mcast_start(sm);
+}
+
+static void on_timer(struct loop_timer *t, struct now now)
+{
+	struct sm *sm = container_of(t, struct sm, timer);
+
+	if (!sm->running || sm->phase != SM_IDLE)
+		return;
+	if (sm->errors || sm->state == SM_STATE_DISCOVERING)
+		sm_sweep_heavy(sm);
+	else if (sm->state == SM_STATE_MASTER)
+		sm_sweep_light(sm);
+}
+
+void sm_sweep_init(struct sm *sm)
+{
+	loop_task_init(&sm->kick, kick);
+	sm->timer.fn = on_timer;
+	sm->retry_wait = RETRY_MIN_MS;
+}
+
+void sm_sweep_fini(struct sm *sm)
+{
+	loop_task_cancel(&sm->kick);
+	loop_timer_cancel(&sm->timer);
+	sm->phase = SM_IDLE;
+	sm->want_heavy = sm->want_mcast = false;
+}
