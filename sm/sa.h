@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* What the files of subnet administration share. */
+#ifndef MUSLIN_SM_SA_H
+#define MUSLIN_SM_SA_H
+
+#include "sm/internal.h"
+
+/* One bit of a component mask and the field that it is about, of an attribute that starts @at bytes into the record. */
+struct sa_field {
+	u8 comp, at;
+	struct wire_field field;
+};
+
+/* A request under way, and its answer: records of one size one after the other. */
+struct sa_call {
+	struct sm *sm;
+	const u8 *mad; /* as it came */
+	u32 len;
+	const struct sm_addr *from;
+	struct sm_port *requester; /* NULL: not known in the subnet */
+	bool trusted;              /* knows the SM_Key */
+	u8 method;
+	u64 comp;
+	const u8 *query; /* the attribute, of @query_len bytes */
+	u32 query_len;
+	u8 *out; /* headers, then records */
+	u32 nrecords, cap, size, stride;
+	u16 status;
+	bool hold; /* the answer waits until the switches know the multicast groups */
+};
+
+/* sa.c */
+void sa_size(struct sa_call *c, u32 size);      /* of a record, before the first */
+bool sa_emit(struct sa_call *c, const u8 *rec); /* false: there is no room for more */
+bool sa_match(const struct sa_call *c, const u8 *rec, const struct sa_field *fields, u32 n);
+/* May the requester know of this port? They share a partition, or it knows the SM_Key. 15.4.1.2 */
+bool sa_may_see(const struct sa_call *c, const struct sm_port *p);
+static inline bool sa_asks(const struct sa_call *c, u32 comp)
+{
+	return c->comp & SA_COMP(comp);
+}
+/* @v is the component's value, @sel its selector: does @have do? *use: what to answer with. Codes in ascending order. */
+bool sa_select(u8 sel, u32 have, u32 want);
+
+/* Handlers; the answer's status is c->status. */
+void sa_node_record(struct sa_call *c);
+void sa_port_info_record(struct sa_call *c);
+void sa_switch_info_record(struct sa_call *c);
+void sa_link_record(struct sa_call *c);
+void sa_sm_info_record(struct sa_call *c);
+void sa_guid_info_record(struct sa_call *c);
+void sa_pkey_record(struct sa_call *c);
+void sa_lft_record(struct sa_call *c);
+void sa_mft_record(struct sa_call *c);
+void sa_sl2vl_record(struct sa_call *c);
+void sa_vlarb_record(struct sa_call *c);
+void sa_path_record(struct sa_call *c);
+void sa_multi_path_record(struct sa_call *c);
+void sa_mcmember_get(struct sa_call *c);
+void sa_mcmember_join(struct sa_call *c);
+void sa_mcmember_leave(struct sa_call *c);
+void sa_service_get(struct sa_call *c);
+void sa_service_set(struct sa_call *c);
+void sa_service_delete(struct sa_call *c);
+void sa_inform_set(struct sa_call *c);
+void sa_inform_record(struct sa_call *c);
+
+/* sa_service.c */
+void sm_service_init(struct sm *sm);
+void sm_service_fini(struct sm *sm);
+
+/* sa_inform.c */
+/* Forwards @notice of NOTICE_SIZE bytes to those who asked for it and may know of @subject (NULL: anybody). */
+void sm_inform_report(struct sm *sm, const u8 *notice, const struct sm_port *subject);
+void sm_inform_init(struct sm *sm);
+void sm_inform_fini(struct sm *sm);
+void sm_inform_forget_port(struct sm *sm, const struct sm_port *p);
+
+#endif
