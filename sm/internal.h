@@ -362,7 +362,8 @@ struct sm {
 	u32 poll_misses;
 	bool handing_over, poll_out, reregister;
 	struct loop_timer poll;
-	u64 handover_to;
+	u64 handover_to, refused_by;
+	u16 handover_lid;
 
 	/* sa.c */
 	struct list subscribers, services, held, reports;

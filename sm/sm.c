@@ -8,6 +8,7 @@
 static void defaults(struct sm_config *c)
 {
 	c->name = c->name ? c->name : "sm";
+	c->sm_key = c->sm_key ? c->sm_key : 1;
 	c->sa_key = c->sa_key ? c->sa_key : 1;
 	c->subnet_prefix = c->subnet_prefix ? c->subnet_prefix : WIRE_GID_PREFIX_DEFAULT;
 	c->routing = c->routing ? c->routing : "auto";

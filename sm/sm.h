@@ -31,7 +31,7 @@ struct sm_status {
 struct sm_config {
 	const char *name;            /* speaker of log lines; "sm" */
 	u8 priority;                 /* 0 - 15 */
-	u64 sm_key;                  /* of SMInfo; 0 */
+	u64 sm_key;                  /* of SMInfo; 1, as OpenSM has it */
 	u64 sa_key;                  /* SM_Key of trusted SA requests; 1, as OpenSM and saquery have it */
 	u64 mkey;                    /* M_Key to set and to send; 0 */
 	u64 subnet_prefix;           /* fe80::/64 */

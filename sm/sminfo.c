@@ -10,6 +10,7 @@ void sm_sminfo_fill(const struct sm *sm, u8 *info)
 {
 	memset(info, 0, SMINFO_SIZE);
 	wire_set(info, SMINFO_GUID, sm->ops->port_guid(sm->transport));
+	wire_set(info, SMINFO_SM_KEY, sm->cfg.sm_key);
 	wire_set(info, SMINFO_ACT_COUNT, sm->act_count);
 	wire_set(info, SMINFO_PRIORITY, sm->cfg.priority);
 	wire_set(info, SMINFO_STATE, sm->state);
@@ -79,7 +80,14 @@ static void remember(struct sm *sm, struct sm_port *p, const u8 *info)
 /* One that does not answer has just gone, or comes: traps and sweeps tell. */
 static void on_survey(struct sm *sm, struct sm_smp *smp, const u8 *mad)
 {
-	if (mad && !sm_smp_status(mad))
+	u64 key;
+
+	if (!mad || sm_smp_status(mad))
+		return;
+	key = wire_get(mad + SMP_DATA, SMINFO_SM_KEY);
+	if (key && key != sm->cfg.sm_key)
+		sm_log(sm, LOG_WARN, "the SM at %s has another SM_Key and is ignored", sm_node_name(smp->node));
+	else
 		remember(sm, smp->port, mad + SMP_DATA);
 }
 
@@ -192,15 +200,35 @@ static void on_set(struct sm *sm, struct sm_smp *smp, const u8 *mad)
 		sm_log(sm, LOG_WARN, "SMInfo(%s) was not accepted", wire_sminfo_mod_name(smp->mod));
 }
 
-static void send_set(struct sm *sm, struct sm_node *node, u16 lid, u32 mod)
+/*
+ * The other one has accepted, or not. Managers that exist do not all acknowledge afterwards, so the response counts;
+ * who refused is not asked again before the next sweep is over.
+ */
+static void on_handover(struct sm *sm, struct sm_smp *smp, const u8 *mad)
 {
-	struct sm_smp *smp = sm_smp_new(sm, node, SMP_ATTR_SM_INFO, mod, on_set);
+	sm->handing_over = false;
+	if (sm->state != SM_STATE_MASTER)
+		return;
+	if (mad && !sm_smp_status(mad)) {
+		stand_by(sm, sm->handover_to, sm->handover_lid);
+		return;
+	}
+	sm_log(sm, LOG_WARN, "the handover was not accepted");
+	sm->refused_by = sm->handover_to;
+	sm_sweep_request(sm);
+}
+
+static void send_set(struct sm *sm, struct sm_node *node, u16 lid, u32 mod, u8 state,
+		     void (*fn)(struct sm *sm, struct sm_smp *smp, const u8 *mad))
+{
+	struct sm_smp *smp = sm_smp_new(sm, node, SMP_ATTR_SM_INFO, mod, fn);
 
 	if (!smp)
 		return;
 	smp->method = MAD_METHOD_SET;
 	smp->lid = lid;
 	sm_sminfo_fill(sm, smp->data);
+	wire_set(smp->data, SMINFO_STATE, state);
 	sm_smp_queue(sm, smp);
 }
 
@@ -219,6 +247,17 @@ static const struct sm_other *strongest(const struct sm *sm, u32 states)
 	return best;
 }
 
+static void hand_over_to(struct sm *sm, const struct sm_other *o)
+{
+	if (sm->handing_over)
+		return;
+	sm->handing_over = true;
+	sm->handover_to = o->guid;
+	sm->handover_lid = o->lid;
+	sm_log(sm, LOG_INFO, "handover to the SM at %s", sm_node_name(o->port->node));
+	send_set(sm, o->port->node, 0, SMINFO_MOD_HANDOVER, sm->state, on_handover);
+}
+
 bool sm_sminfo_judge(struct sm *sm)
 {
 	const struct sm_other *o;
@@ -235,15 +274,12 @@ bool sm_sminfo_judge(struct sm *sm)
 		else
 			sm_set_state(sm, SM_STATE_MASTER);
 	} else if (sm->state == SM_STATE_MASTER) {
-		/* It goes on as master until the other one has acknowledged. */
 		o = strongest(sm, BIT(SM_STATE_MASTER) | BIT(SM_STATE_STANDBY));
-		if (o && wins(sm, o->priority, o->guid)) {
-			sm->handover_to = o->guid;
-			sm_log(sm, LOG_INFO, "handover to the SM at %s", sm_node_name(o->port->node));
-			send_set(sm, o->port->node, 0, SMINFO_MOD_HANDOVER);
-		}
+		if (o && wins(sm, o->priority, o->guid) && o->guid != sm->refused_by)
+			hand_over_to(sm, o);
+		sm->refused_by = 0;
 	}
-	return sm->state == SM_STATE_MASTER;
+	return sm->state == SM_STATE_MASTER && !sm->handing_over;
 }
 
 /* ---- what others ask and set ---- */
@@ -259,8 +295,10 @@ static void take_over(struct sm *sm, const struct set_ctx *c)
 	struct sm_port *p = sm_port_by_guid(sm, wire_get(c->info, SMINFO_GUID));
 	bool by_lid = !c->directed && c->from->lid && c->from->lid < SM_LIDS;
 
+	/* It is a standby that acknowledges, IBTA 14.4.1; OpenSM takes it from no other. */
 	if (by_lid || p)
-		send_set(sm, by_lid ? NULL : p->node, by_lid ? c->from->lid : 0, SMINFO_MOD_ACKNOWLEDGE);
+		send_set(sm, by_lid ? NULL : p->node, by_lid ? c->from->lid : 0, SMINFO_MOD_ACKNOWLEDGE,
+			 SM_STATE_STANDBY, on_set);
 	sm_sweep_request(sm);
 }
 

@@ -92,7 +92,7 @@ static void finish(struct sm *sm)
 	st->sweep_smps = (u32)(st->smps - sm->smps_start);
 	st->sweep_errors = sm->errors;
 	st->heavy_sweeps++;
-	st->subnet_up = !sm->errors;
+	st->subnet_up = !sm->errors && sm_is_master(sm);
 	sm->act_count++;
 	sm->reregister = false;
 	sm->want_mcast = false;
@@ -156,10 +156,12 @@ static void on_light(struct sm *sm, struct sm_smp *smp, const u8 *mad)
 		sm->want_heavy = true;
 }
 
+/* Another manager may have been at work: then the own port tells. */
 static void on_light_port(struct sm *sm, struct sm_smp *smp, const u8 *mad)
 {
 	if (!mad || sm_smp_status(mad) || wire_get(mad + SMP_DATA, PORTINFO_STATE) != sm_port_state(smp->port) ||
-	    wire_get(mad + SMP_DATA, PORTINFO_LID) != smp->port->lid)
+	    wire_get(mad + SMP_DATA, PORTINFO_LID) != smp->port->lid ||
+	    wire_get(mad + SMP_DATA, PORTINFO_SM_LID) != smp->port->lid)
 		sm->want_heavy = true;
 }
 
