@@ -11,7 +11,7 @@
 
 /* ---- records ---- */
 
-void sa_size(struct sa_call *c, u32 size)
+void sm_sa_size(struct sa_call *c, u32 size)
 {
 	c->size = size;
 	c->stride = wire_sa_stride(size);
@@ -36,7 +36,7 @@ static bool grow(struct sa_call *c)
 	return true;
 }
 
-bool sa_emit(struct sa_call *c, const u8 *rec)
+bool sm_sa_emit(struct sa_call *c, const u8 *rec)
 {
 	u8 *at;
 
@@ -55,24 +55,24 @@ static bool same(const u8 *a, const u8 *b, struct wire_field f)
 	return memcmp(wire_cbytes(a, f), wire_cbytes(b, f), f.width / 8) == 0;
 }
 
-bool sa_match(const struct sa_call *c, const u8 *rec, const struct sa_field *fields, u32 n)
+bool sm_sa_match(const struct sa_call *c, const u8 *rec, const struct sa_field *fields, u32 n)
 {
 	u32 i;
 
 	for (i = 0; i < n; i++)
-		if (sa_asks(c, fields[i].comp) && !same(rec, c->query, WIRE_AT(fields[i].at, fields[i].field)))
+		if (sm_sa_asks(c, fields[i].comp) && !same(rec, c->query, WIRE_AT(fields[i].at, fields[i].field)))
 			return false;
 	return true;
 }
 
-bool sa_may_see(const struct sa_call *c, const struct sm_port *p)
+bool sm_sa_may_see(const struct sa_call *c, const struct sm_port *p)
 {
 	const struct sm_port *end = sm_node_is_switch(p->node) ? &p->node->ports[0] : p;
 
 	return c->trusted || (c->requester && (c->requester == end || sm_pkey_common(c->requester, end)));
 }
 
-bool sa_select(u8 sel, u32 have, u32 want)
+bool sm_sa_select(u8 sel, u32 have, u32 want)
 {
 	switch (sel) {
 	case SA_SELECT_GREATER:
@@ -99,8 +99,8 @@ static void class_port_info(struct sa_call *c)
 			 CPI_CAP_HAS_CAP_MASK2);
 	wire_set(info, CPI_CAP_MASK2, SA_CAP2_FULL_PORT_INFO_RECORD | SA_CAP2_EXT_SPEEDS | SA_CAP2_SEND_ONLY_FULL_MEMBER);
 	wire_set(info, CPI_RESP_TIME, 16); /* 268 ms */
-	sa_size(c, sizeof(info));
-	sa_emit(c, info);
+	sm_sa_size(c, sizeof(info));
+	sm_sa_emit(c, info);
 }
 
 /* ---- dispatch ---- */
@@ -120,27 +120,27 @@ static const struct handler {
 	void (*fn)(struct sa_call *c);
 } handlers[] = {
 	{ SA_ATTR_CLASS_PORT_INFO, KIND_GET, 0, class_port_info },
-	{ SA_ATTR_NODE_RECORD, KIND_GET | KIND_TABLE, NODEREC_SIZE, sa_node_record },
-	{ SA_ATTR_PORT_INFO_RECORD, KIND_GET | KIND_TABLE, PORTINFOREC_SIZE, sa_port_info_record },
-	{ SA_ATTR_SWITCH_INFO_RECORD, KIND_GET | KIND_TABLE, SWITCHINFOREC_SIZE, sa_switch_info_record },
-	{ SA_ATTR_LINK_RECORD, KIND_GET | KIND_TABLE, LINKREC_SIZE, sa_link_record },
-	{ SA_ATTR_SM_INFO_RECORD, KIND_GET | KIND_TABLE, SMINFOREC_SIZE, sa_sm_info_record },
-	{ SA_ATTR_GUID_INFO_RECORD, KIND_GET | KIND_TABLE, GUIDINFOREC_SIZE, sa_guid_info_record },
-	{ SA_ATTR_PKEY_TABLE_RECORD, KIND_GET | KIND_TABLE, PKEYREC_SIZE, sa_pkey_record },
-	{ SA_ATTR_LFT_RECORD, KIND_GET | KIND_TABLE, LFTREC_SIZE, sa_lft_record },
-	{ SA_ATTR_MFT_RECORD, KIND_GET | KIND_TABLE, MFTREC_SIZE, sa_mft_record },
-	{ SA_ATTR_SL_TO_VL_RECORD, KIND_GET | KIND_TABLE, SLTOVLREC_SIZE, sa_sl2vl_record },
-	{ SA_ATTR_VL_ARB_RECORD, KIND_GET | KIND_TABLE, VLARBREC_SIZE, sa_vlarb_record },
-	{ SA_ATTR_PATH_RECORD, KIND_GET | KIND_TABLE, PATHREC_SIZE, sa_path_record },
-	{ SA_ATTR_MULTI_PATH_RECORD, KIND_MULTI, MULTIPATHREC_HDR_SIZE, sa_multi_path_record },
-	{ SA_ATTR_MCMEMBER_RECORD, KIND_GET | KIND_TABLE, MCMEMBER_SIZE, sa_mcmember_get },
-	{ SA_ATTR_MCMEMBER_RECORD, KIND_SET, MCMEMBER_SIZE, sa_mcmember_join },
-	{ SA_ATTR_MCMEMBER_RECORD, KIND_DELETE, MCMEMBER_SIZE, sa_mcmember_leave },
-	{ SA_ATTR_SERVICE_RECORD, KIND_GET | KIND_TABLE, SERVICEREC_SIZE, sa_service_get },
-	{ SA_ATTR_SERVICE_RECORD, KIND_SET, SERVICEREC_SIZE, sa_service_set },
-	{ SA_ATTR_SERVICE_RECORD, KIND_DELETE, SERVICEREC_SIZE, sa_service_delete },
-	{ SA_ATTR_INFORM_INFO, KIND_SET, INFORMINFO_SIZE, sa_inform_set },
-	{ SA_ATTR_INFORM_INFO_RECORD, KIND_GET | KIND_TABLE, INFORMINFOREC_SIZE, sa_inform_record },
+	{ SA_ATTR_NODE_RECORD, KIND_GET | KIND_TABLE, NODEREC_SIZE, sm_sa_node_record },
+	{ SA_ATTR_PORT_INFO_RECORD, KIND_GET | KIND_TABLE, PORTINFOREC_SIZE, sm_sa_port_info_record },
+	{ SA_ATTR_SWITCH_INFO_RECORD, KIND_GET | KIND_TABLE, SWITCHINFOREC_SIZE, sm_sa_switch_info_record },
+	{ SA_ATTR_LINK_RECORD, KIND_GET | KIND_TABLE, LINKREC_SIZE, sm_sa_link_record },
+	{ SA_ATTR_SM_INFO_RECORD, KIND_GET | KIND_TABLE, SMINFOREC_SIZE, sm_sa_sm_info_record },
+	{ SA_ATTR_GUID_INFO_RECORD, KIND_GET | KIND_TABLE, GUIDINFOREC_SIZE, sm_sa_guid_info_record },
+	{ SA_ATTR_PKEY_TABLE_RECORD, KIND_GET | KIND_TABLE, PKEYREC_SIZE, sm_sa_pkey_record },
+	{ SA_ATTR_LFT_RECORD, KIND_GET | KIND_TABLE, LFTREC_SIZE, sm_sa_lft_record },
+	{ SA_ATTR_MFT_RECORD, KIND_GET | KIND_TABLE, MFTREC_SIZE, sm_sa_mft_record },
+	{ SA_ATTR_SL_TO_VL_RECORD, KIND_GET | KIND_TABLE, SLTOVLREC_SIZE, sm_sa_sl2vl_record },
+	{ SA_ATTR_VL_ARB_RECORD, KIND_GET | KIND_TABLE, VLARBREC_SIZE, sm_sa_vlarb_record },
+	{ SA_ATTR_PATH_RECORD, KIND_GET | KIND_TABLE, PATHREC_SIZE, sm_sa_path_record },
+	{ SA_ATTR_MULTI_PATH_RECORD, KIND_MULTI, MULTIPATHREC_HDR_SIZE, sm_sa_multi_path_record },
+	{ SA_ATTR_MCMEMBER_RECORD, KIND_GET | KIND_TABLE, MCMEMBER_SIZE, sm_sa_mcmember_get },
+	{ SA_ATTR_MCMEMBER_RECORD, KIND_SET, MCMEMBER_SIZE, sm_sa_mcmember_join },
+	{ SA_ATTR_MCMEMBER_RECORD, KIND_DELETE, MCMEMBER_SIZE, sm_sa_mcmember_leave },
+	{ SA_ATTR_SERVICE_RECORD, KIND_GET | KIND_TABLE, SERVICEREC_SIZE, sm_sa_service_get },
+	{ SA_ATTR_SERVICE_RECORD, KIND_SET, SERVICEREC_SIZE, sm_sa_service_set },
+	{ SA_ATTR_SERVICE_RECORD, KIND_DELETE, SERVICEREC_SIZE, sm_sa_service_delete },
+	{ SA_ATTR_INFORM_INFO, KIND_SET, INFORMINFO_SIZE, sm_sa_inform_set },
+	{ SA_ATTR_INFORM_INFO_RECORD, KIND_GET | KIND_TABLE, INFORMINFOREC_SIZE, sm_sa_inform_record },
 };
 
 static u8 kind_of(u8 method)
@@ -290,7 +290,7 @@ void sm_sa_receive(struct sm *sm, const u8 *data, u32 len, const struct sm_addr 
 	if (!c.out)
 		return;
 	c.cap = MAD_SIZE;
-	sa_size(&c, 8);
+	sm_sa_size(&c, 8);
 	handle(&c);
 	if (c.status) {
 		sm->st.sa_errors++;

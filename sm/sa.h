@@ -30,40 +30,40 @@ struct sa_call {
 };
 
 /* sa.c */
-void sa_size(struct sa_call *c, u32 size);      /* of a record, before the first */
-bool sa_emit(struct sa_call *c, const u8 *rec); /* false: there is no room for more */
-bool sa_match(const struct sa_call *c, const u8 *rec, const struct sa_field *fields, u32 n);
+void sm_sa_size(struct sa_call *c, u32 size);      /* of a record, before the first */
+bool sm_sa_emit(struct sa_call *c, const u8 *rec); /* false: there is no room for more */
+bool sm_sa_match(const struct sa_call *c, const u8 *rec, const struct sa_field *fields, u32 n);
 /* May the requester know of this port? They share a partition, or it knows the SM_Key. 15.4.1.2 */
-bool sa_may_see(const struct sa_call *c, const struct sm_port *p);
-static inline bool sa_asks(const struct sa_call *c, u32 comp)
+bool sm_sa_may_see(const struct sa_call *c, const struct sm_port *p);
+static inline bool sm_sa_asks(const struct sa_call *c, u32 comp)
 {
 	return c->comp & SA_COMP(comp);
 }
 /* @v is the component's value, @sel its selector: does @have do? *use: what to answer with. Codes in ascending order. */
-bool sa_select(u8 sel, u32 have, u32 want);
+bool sm_sa_select(u8 sel, u32 have, u32 want);
 
 /* Handlers; the answer's status is c->status. */
-void sa_node_record(struct sa_call *c);
-void sa_port_info_record(struct sa_call *c);
-void sa_switch_info_record(struct sa_call *c);
-void sa_link_record(struct sa_call *c);
-void sa_sm_info_record(struct sa_call *c);
-void sa_guid_info_record(struct sa_call *c);
-void sa_pkey_record(struct sa_call *c);
-void sa_lft_record(struct sa_call *c);
-void sa_mft_record(struct sa_call *c);
-void sa_sl2vl_record(struct sa_call *c);
-void sa_vlarb_record(struct sa_call *c);
-void sa_path_record(struct sa_call *c);
-void sa_multi_path_record(struct sa_call *c);
-void sa_mcmember_get(struct sa_call *c);
-void sa_mcmember_join(struct sa_call *c);
-void sa_mcmember_leave(struct sa_call *c);
-void sa_service_get(struct sa_call *c);
-void sa_service_set(struct sa_call *c);
-void sa_service_delete(struct sa_call *c);
-void sa_inform_set(struct sa_call *c);
-void sa_inform_record(struct sa_call *c);
+void sm_sa_node_record(struct sa_call *c);
+void sm_sa_port_info_record(struct sa_call *c);
+void sm_sa_switch_info_record(struct sa_call *c);
+void sm_sa_link_record(struct sa_call *c);
+void sm_sa_sm_info_record(struct sa_call *c);
+void sm_sa_guid_info_record(struct sa_call *c);
+void sm_sa_pkey_record(struct sa_call *c);
+void sm_sa_lft_record(struct sa_call *c);
+void sm_sa_mft_record(struct sa_call *c);
+void sm_sa_sl2vl_record(struct sa_call *c);
+void sm_sa_vlarb_record(struct sa_call *c);
+void sm_sa_path_record(struct sa_call *c);
+void sm_sa_multi_path_record(struct sa_call *c);
+void sm_sa_mcmember_get(struct sa_call *c);
+void sm_sa_mcmember_join(struct sa_call *c);
+void sm_sa_mcmember_leave(struct sa_call *c);
+void sm_sa_service_get(struct sa_call *c);
+void sm_sa_service_set(struct sa_call *c);
+void sm_sa_service_delete(struct sa_call *c);
+void sm_sa_inform_set(struct sa_call *c);
+void sm_sa_inform_record(struct sa_call *c);
 
 /* sa_service.c */
 void sm_service_init(struct sm *sm);

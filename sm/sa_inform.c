@@ -76,12 +76,12 @@ static bool may_subscribe(const struct sa_call *c)
 	return begin == INFORMINFO_ALL_LIDS || (begin && begin <= end);
 }
 
-void sa_inform_set(struct sa_call *c)
+void sm_sa_inform_set(struct sa_call *c)
 {
 	u8 op = wire_get(c->query, INFORMINFO_SUBSCRIBE), rec[INFORMINFO_SIZE];
 	struct subscriber *s = find(c);
 
-	sa_size(c, INFORMINFO_SIZE);
+	sm_sa_size(c, INFORMINFO_SIZE);
 	memcpy(rec, c->query, sizeof(rec));
 	if (op > 1 || wire_get(c->query, INFORMINFO_IS_GENERIC) > 1 || (op && !may_subscribe(c)) || (!op && !s))
 		c->status = SA_STATUS_REQ_INVALID;
@@ -89,7 +89,7 @@ void sa_inform_set(struct sa_call *c)
 		subscribe(c);
 	else if (!op)
 		drop(c->sm, s);
-	sa_emit(c, rec);
+	sm_sa_emit(c, rec);
 }
 
 static const struct sa_field fields[] = {
@@ -105,13 +105,13 @@ static const struct sa_field fields[] = {
 	{ INFORMINFOREC_COMP_PRODUCER_TYPE, INFORMINFOREC_INFORM_INFO, INFORMINFO_PRODUCER_TYPE },
 };
 
-void sa_inform_record(struct sa_call *c)
+void sm_sa_inform_record(struct sa_call *c)
 {
 	struct subscriber *s;
 	u8 rec[INFORMINFOREC_SIZE];
 	struct wire_gid gid;
 
-	sa_size(c, INFORMINFOREC_SIZE);
+	sm_sa_size(c, INFORMINFOREC_SIZE);
 	list_for_each (s, &c->sm->subscribers, link) {
 		if (!c->trusted && s->addr.lid != c->from->lid)
 			continue;
@@ -120,7 +120,7 @@ void sa_inform_record(struct sa_call *c)
 		wire_copy_in(rec, INFORMINFOREC_SUBSCRIBER_GID, gid.raw);
 		wire_set(rec, INFORMINFOREC_ENUM, s->number);
 		memcpy(rec + INFORMINFOREC_INFORM_INFO, s->info, INFORMINFO_SIZE);
-		if (sa_match(c, rec, fields, ARRAY_SIZE(fields)) && !sa_emit(c, rec))
+		if (sm_sa_match(c, rec, fields, ARRAY_SIZE(fields)) && !sm_sa_emit(c, rec))
 			return;
 	}
 }

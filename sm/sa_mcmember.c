@@ -56,9 +56,9 @@ static bool selectors_match(const struct sa_call *c, const u8 *rec)
 
 	for (i = 0; i < ARRAY_SIZE(selected); i++) {
 		s = &selected[i];
-		if (!sa_asks(c, s->sel_comp) || !sa_asks(c, s->comp))
+		if (!sm_sa_asks(c, s->sel_comp) || !sm_sa_asks(c, s->comp))
 			continue;
-		if (!sa_select(wire_get(c->query, s->sel), rank(s, wire_get(rec, s->value)),
+		if (!sm_sa_select(wire_get(c->query, s->sel), rank(s, wire_get(rec, s->value)),
 			       rank(s, wire_get(c->query, s->value))))
 			return false;
 	}
@@ -99,12 +99,12 @@ static void put_member(const struct sa_call *c, const struct sm_group *g, const 
 
 static bool is_asked(const struct sa_call *c, const u8 *rec)
 {
-	if (sa_asks(c, MCMEMBER_COMP_PKEY) && (wire_get(rec, MCMEMBER_PKEY) ^ wire_get(c->query, MCMEMBER_PKEY)) & WIRE_PKEY_BASE)
+	if (sm_sa_asks(c, MCMEMBER_COMP_PKEY) && (wire_get(rec, MCMEMBER_PKEY) ^ wire_get(c->query, MCMEMBER_PKEY)) & WIRE_PKEY_BASE)
 		return false;
-	if (sa_asks(c, MCMEMBER_COMP_JOIN_STATE) &&
+	if (sm_sa_asks(c, MCMEMBER_COMP_JOIN_STATE) &&
 	    !(wire_get(rec, MCMEMBER_JOIN_STATE) & wire_get(c->query, MCMEMBER_JOIN_STATE)))
 		return false;
-	return selectors_match(c, rec) && sa_match(c, rec, fields, ARRAY_SIZE(fields));
+	return selectors_match(c, rec) && sm_sa_match(c, rec, fields, ARRAY_SIZE(fields));
 }
 
 /* Who knows the SM_Key gets a record for each member; others one for each group, without members. 15.4.1.2 */
@@ -115,11 +115,11 @@ static bool emit_group(struct sa_call *c, const struct sm_group *g)
 
 	if (!c->trusted || list_empty(&g->members)) {
 		put_group(g, rec);
-		return !is_asked(c, rec) || sa_emit(c, rec);
+		return !is_asked(c, rec) || sm_sa_emit(c, rec);
 	}
 	list_for_each (m, &g->members, link) {
 		put_member(c, g, m, rec);
-		if (is_asked(c, rec) && !sa_emit(c, rec))
+		if (is_asked(c, rec) && !sm_sa_emit(c, rec))
 			return false;
 	}
 	return true;
@@ -134,22 +134,22 @@ static bool emit_own(struct sa_call *c, const struct sm_group *g)
 	if (!m)
 		return true;
 	put_member(c, g, m, rec);
-	return !is_asked(c, rec) || sa_emit(c, rec);
+	return !is_asked(c, rec) || sm_sa_emit(c, rec);
 }
 
-void sa_mcmember_get(struct sa_call *c)
+void sm_sa_mcmember_get(struct sa_call *c)
 {
-	bool one = c->method == MAD_METHOD_GET, own = !c->trusted && sa_asks(c, MCMEMBER_COMP_PORT_GID);
+	bool one = c->method == MAD_METHOD_GET, own = !c->trusted && sm_sa_asks(c, MCMEMBER_COMP_PORT_GID);
 	struct sm_group *g;
 	u8 rec[MCMEMBER_SIZE];
 
-	sa_size(c, MCMEMBER_SIZE);
+	sm_sa_size(c, MCMEMBER_SIZE);
 	list_for_each (g, &c->sm->groups, link) {
 		if (!c->trusted && !(c->requester && sm_pkey_has(c->requester, g->pkey)))
 			continue;
-		if (one && !sa_asks(c, MCMEMBER_COMP_PORT_GID)) { /* the group is meant, whatever members it has */
+		if (one && !sm_sa_asks(c, MCMEMBER_COMP_PORT_GID)) { /* the group is meant, whatever members it has */
 			put_group(g, rec);
-			if (is_asked(c, rec) && !sa_emit(c, rec))
+			if (is_asked(c, rec) && !sm_sa_emit(c, rec))
 				return;
 		} else if (!(own ? emit_own(c, g) : emit_group(c, g))) {
 			return;
@@ -188,8 +188,8 @@ static bool can_take_part(struct sa_call *c, const struct sm_group *g, const str
 
 	put_group(g, rec);
 	if (!sm_pkey_has(p, g->pkey) || sm_port_mtu(p) < g->mtu || wire_rate_mbps(sm_port_rate(p)) < wire_rate_mbps(g->rate) ||
-	    !sa_match(c, rec, agreed, ARRAY_SIZE(agreed)) || !selectors_match(c, rec) ||
-	    (sa_asks(c, MCMEMBER_COMP_PKEY) && (wire_get(c->query, MCMEMBER_PKEY) ^ g->pkey) & WIRE_PKEY_BASE)) {
+	    !sm_sa_match(c, rec, agreed, ARRAY_SIZE(agreed)) || !selectors_match(c, rec) ||
+	    (sm_sa_asks(c, MCMEMBER_COMP_PKEY) && (wire_get(c->query, MCMEMBER_PKEY) ^ g->pkey) & WIRE_PKEY_BASE)) {
 		fail(c, SA_STATUS_REQ_INVALID);
 		return false;
 	}
@@ -201,7 +201,7 @@ static u8 choose(const struct sa_call *c, const struct selected *s, u8 most, u8 
 {
 	u8 want = wire_get(c->query, s->value);
 
-	if (!sa_asks(c, s->sel_comp) || !sa_asks(c, s->comp))
+	if (!sm_sa_asks(c, s->sel_comp) || !sm_sa_asks(c, s->comp))
 		return most;
 	switch (wire_get(c->query, s->sel)) {
 	case SA_SELECT_GREATER:
@@ -219,7 +219,7 @@ static u8 choose_life(const struct sa_call *c)
 {
 	u8 want = wire_get(c->query, MCMEMBER_LIFE);
 
-	if (!sa_asks(c, MCMEMBER_COMP_LIFE_SELECTOR) || !sa_asks(c, MCMEMBER_COMP_LIFE))
+	if (!sm_sa_asks(c, MCMEMBER_COMP_LIFE_SELECTOR) || !sm_sa_asks(c, MCMEMBER_COMP_LIFE))
 		return PACKET_LIFE;
 	switch (wire_get(c->query, MCMEMBER_LIFE_SELECTOR)) {
 	case SA_SELECT_GREATER:
@@ -252,7 +252,7 @@ static struct wire_gid own_mgid(struct sm *sm, u8 scope)
 
 static struct sm_group *create(struct sa_call *c, struct wire_gid mgid, const struct sm_port *p)
 {
-	u8 scope = sa_asks(c, MCMEMBER_COMP_SCOPE) ? wire_get(c->query, MCMEMBER_SCOPE) : 0;
+	u8 scope = sm_sa_asks(c, MCMEMBER_COMP_SCOPE) ? wire_get(c->query, MCMEMBER_SCOPE) : 0;
 	u8 mtu = choose(c, &selected[0], sm_port_mtu(p), WIRE_MTU_256);
 	u8 rate = choose(c, &selected[1], sm_port_rate(p), WIRE_RATE_2_5);
 	u16 pkey = wire_get(c->query, MCMEMBER_PKEY);
@@ -282,13 +282,13 @@ static struct sm_group *create(struct sa_call *c, struct wire_gid mgid, const st
 	g->sl = wire_get(c->query, MCMEMBER_SL);
 	g->tclass = wire_get(c->query, MCMEMBER_TCLASS);
 	g->flow = wire_get(c->query, MCMEMBER_FLOW_LABEL);
-	g->hop_limit = sa_asks(c, MCMEMBER_COMP_HOP_LIMIT) ? wire_get(c->query, MCMEMBER_HOP_LIMIT) : 0;
+	g->hop_limit = sm_sa_asks(c, MCMEMBER_COMP_HOP_LIMIT) ? wire_get(c->query, MCMEMBER_HOP_LIMIT) : 0;
 	g->scope = wire_mgid_scope(&mgid);
 	sm_trap_gid(c->sm, TRAP_MCAST_CREATED, &g->mgid, NULL);
 	return g;
 }
 
-void sa_mcmember_join(struct sa_call *c)
+void sm_sa_mcmember_join(struct sa_call *c)
 {
 	struct wire_gid mgid = wire_gid_from_bytes(wire_cbytes(c->query, MCMEMBER_MGID));
 	u8 state = wire_get(c->query, MCMEMBER_JOIN_STATE), rec[MCMEMBER_SIZE];
@@ -296,7 +296,7 @@ void sa_mcmember_join(struct sa_call *c)
 	struct sm_group *g;
 	struct sm_port *p;
 
-	sa_size(c, MCMEMBER_SIZE);
+	sm_sa_size(c, MCMEMBER_SIZE);
 	if ((c->comp & JOIN_COMP) != JOIN_COMP || !state) {
 		fail(c, state ? SA_STATUS_INSUFFICIENT_COMPONENTS : SA_STATUS_REQ_INVALID);
 		return;
@@ -322,11 +322,11 @@ void sa_mcmember_join(struct sa_call *c)
 	}
 	m->proxy = p != c->requester;
 	put_member(c, g, m, rec);
-	sa_emit(c, rec);
+	sm_sa_emit(c, rec);
 	c->hold = g->dirty;
 }
 
-void sa_mcmember_leave(struct sa_call *c)
+void sm_sa_mcmember_leave(struct sa_call *c)
 {
 	struct wire_gid mgid = wire_gid_from_bytes(wire_cbytes(c->query, MCMEMBER_MGID));
 	u8 state = wire_get(c->query, MCMEMBER_JOIN_STATE), rec[MCMEMBER_SIZE];
@@ -334,7 +334,7 @@ void sa_mcmember_leave(struct sa_call *c)
 	struct sm_member *m;
 	struct sm_port *p;
 
-	sa_size(c, MCMEMBER_SIZE);
+	sm_sa_size(c, MCMEMBER_SIZE);
 	if ((c->comp & JOIN_COMP) != JOIN_COMP) {
 		fail(c, SA_STATUS_INSUFFICIENT_COMPONENTS);
 		return;
@@ -348,6 +348,6 @@ void sa_mcmember_leave(struct sa_call *c)
 	}
 	put_member(c, g, m, rec);
 	wire_set(rec, MCMEMBER_JOIN_STATE, m->join_state & ~state);
-	sa_emit(c, rec);
+	sm_sa_emit(c, rec);
 	sm_group_leave(c->sm, g, m, state);
 }

@@ -15,14 +15,14 @@ static void each_end(struct sa_call *c, bool by_lid, u16 lid, bool (*fn)(struct 
 
 	if (by_lid) {
 		p = sm_port_by_lid(sm, lid);
-		if (p && sa_may_see(c, p))
+		if (p && sm_sa_may_see(c, p))
 			fn(c, p);
 		return;
 	}
 	list_for_each (n, &sm->nodes, link)
 		for (i = 0; i <= n->nports; i++) {
 			p = &n->ports[i];
-			if (p->guid && p->lid && sa_may_see(c, p) && !fn(c, p))
+			if (p->guid && p->lid && sm_sa_may_see(c, p) && !fn(c, p))
 				return;
 		}
 }
@@ -55,13 +55,13 @@ static bool emit_node(struct sa_call *c, struct sm_port *p)
 	if (!sm_node_is_switch(p->node))
 		wire_set(rec, NODE(LOCAL_PORT), p->num);
 	memcpy(rec + NODEREC_NODE_DESC, p->node->desc, NODEDESC_SIZE);
-	return !sa_match(c, rec, node_fields, ARRAY_SIZE(node_fields)) || sa_emit(c, rec);
+	return !sm_sa_match(c, rec, node_fields, ARRAY_SIZE(node_fields)) || sm_sa_emit(c, rec);
 }
 
-void sa_node_record(struct sa_call *c)
+void sm_sa_node_record(struct sa_call *c)
 {
-	sa_size(c, NODEREC_SIZE);
-	each_end(c, sa_asks(c, NODEREC_COMP_LID), wire_get(c->query, NODEREC_LID), emit_node);
+	sm_sa_size(c, NODEREC_SIZE);
+	each_end(c, sm_sa_asks(c, NODEREC_COMP_LID), wire_get(c->query, NODEREC_LID), emit_node);
 }
 
 /* ---- PortInfoRecord ---- */
@@ -115,7 +115,7 @@ static bool caps_match(const struct sa_call *c, const u8 *rec)
 {
 	u32 have = wire_get(rec, PORT(CAP_MASK)), want = wire_get(c->query, PORT(CAP_MASK));
 
-	if (!sa_asks(c, PORTINFOREC_COMP_CAP_MASK))
+	if (!sm_sa_asks(c, PORTINFOREC_COMP_CAP_MASK))
 		return true;
 	return wire_get(c->mad, MAD_ATTR_MOD) & MATCH_CAP_MASK ? (have & want) == want : have == want;
 }
@@ -131,7 +131,7 @@ static bool emit_one_port(struct sa_call *c, const struct sm_port *p, u16 lid)
 	memcpy(rec + PORTINFOREC_PORT_INFO, p->info, PORTINFO_SIZE);
 	if (!c->trusted)
 		wire_set(rec, PORT(MKEY), 0);
-	return !caps_match(c, rec) || !sa_match(c, rec, port_fields, ARRAY_SIZE(port_fields)) || sa_emit(c, rec);
+	return !caps_match(c, rec) || !sm_sa_match(c, rec, port_fields, ARRAY_SIZE(port_fields)) || sm_sa_emit(c, rec);
 }
 
 /* A switch's ports all go by its LID. */
@@ -147,10 +147,10 @@ static bool emit_port(struct sa_call *c, struct sm_port *p)
 	return true;
 }
 
-void sa_port_info_record(struct sa_call *c)
+void sm_sa_port_info_record(struct sa_call *c)
 {
-	sa_size(c, PORTINFOREC_SIZE);
-	each_end(c, sa_asks(c, PORTINFOREC_COMP_LID), wire_get(c->query, PORTINFOREC_END_PORT_LID), emit_port);
+	sm_sa_size(c, PORTINFOREC_SIZE);
+	each_end(c, sm_sa_asks(c, PORTINFOREC_COMP_LID), wire_get(c->query, PORTINFOREC_END_PORT_LID), emit_port);
 }
 
 /* ---- SwitchInfoRecord ---- */
@@ -163,13 +163,13 @@ static bool emit_switch(struct sa_call *c, struct sm_port *p)
 		return true;
 	wire_set(rec, SWITCHINFOREC_LID, p->lid);
 	memcpy(rec + SWITCHINFOREC_SWITCH_INFO, p->node->swinfo, SWITCHINFO_SIZE);
-	return sa_emit(c, rec);
+	return sm_sa_emit(c, rec);
 }
 
-void sa_switch_info_record(struct sa_call *c)
+void sm_sa_switch_info_record(struct sa_call *c)
 {
-	sa_size(c, SWITCHINFOREC_SIZE);
-	each_end(c, sa_asks(c, SWITCHINFOREC_COMP_LID), wire_get(c->query, SWITCHINFOREC_LID), emit_switch);
+	sm_sa_size(c, SWITCHINFOREC_SIZE);
+	each_end(c, sm_sa_asks(c, SWITCHINFOREC_COMP_LID), wire_get(c->query, SWITCHINFOREC_LID), emit_switch);
 }
 
 /* ---- LinkRecord ---- */
@@ -189,13 +189,13 @@ static bool emit_link(struct sa_call *c, const struct sm_port *p)
 {
 	u8 rec[LINKREC_SIZE] = { 0 };
 
-	if (!p->peer || !sa_may_see(c, p->peer))
+	if (!p->peer || !sm_sa_may_see(c, p->peer))
 		return true;
 	wire_set(rec, LINKREC_FROM_LID, lid_of(p));
 	wire_set(rec, LINKREC_FROM_PORT, p->num);
 	wire_set(rec, LINKREC_TO_PORT, p->peer->num);
 	wire_set(rec, LINKREC_TO_LID, lid_of(p->peer));
-	return !sa_match(c, rec, link_fields, ARRAY_SIZE(link_fields)) || sa_emit(c, rec);
+	return !sm_sa_match(c, rec, link_fields, ARRAY_SIZE(link_fields)) || sm_sa_emit(c, rec);
 }
 
 static bool emit_links(struct sa_call *c, struct sm_port *p)
@@ -210,10 +210,10 @@ static bool emit_links(struct sa_call *c, struct sm_port *p)
 	return true;
 }
 
-void sa_link_record(struct sa_call *c)
+void sm_sa_link_record(struct sa_call *c)
 {
-	sa_size(c, LINKREC_SIZE);
-	each_end(c, sa_asks(c, LINKREC_COMP_FROM_LID), wire_get(c->query, LINKREC_FROM_LID), emit_links);
+	sm_sa_size(c, LINKREC_SIZE);
+	each_end(c, sm_sa_asks(c, LINKREC_COMP_FROM_LID), wire_get(c->query, LINKREC_FROM_LID), emit_links);
 }
 
 /* ---- SMInfoRecord ---- */
@@ -227,23 +227,23 @@ static const struct sa_field sm_fields[] = {
 
 static void emit_sm(struct sa_call *c, u8 *rec)
 {
-	if (sa_match(c, rec, sm_fields, ARRAY_SIZE(sm_fields)))
-		sa_emit(c, rec);
+	if (sm_sa_match(c, rec, sm_fields, ARRAY_SIZE(sm_fields)))
+		sm_sa_emit(c, rec);
 }
 
-void sa_sm_info_record(struct sa_call *c)
+void sm_sa_sm_info_record(struct sa_call *c)
 {
 	const struct sm_other *o;
 	u8 rec[SMINFOREC_SIZE] = { 0 };
 	u32 i;
 
-	sa_size(c, SMINFOREC_SIZE);
+	sm_sa_size(c, SMINFOREC_SIZE);
 	wire_set(rec, SMINFOREC_LID, c->sm->self ? c->sm->self->lid : 0);
 	sm_sminfo_fill(c->sm, rec + SMINFOREC_SM_INFO);
 	emit_sm(c, rec);
 	for (i = 0; i < c->sm->nothers; i++) {
 		o = &c->sm->others[i];
-		if (!o->port || !sa_may_see(c, o->port))
+		if (!o->port || !sm_sa_may_see(c, o->port))
 			continue;
 		memset(rec, 0, sizeof(rec));
 		wire_set(rec, SMINFOREC_LID, o->port->lid);

@@ -222,7 +222,7 @@ static u32 pair(struct sa_call *c, const struct want *w, const struct sm_port *s
 		if (!find(c, w, &p))
 			continue;
 		put(c, w, &p, rec);
-		if (!sa_emit(c, rec))
+		if (!sm_sa_emit(c, rec))
 			return max;
 		found++;
 	}
@@ -231,7 +231,7 @@ static u32 pair(struct sa_call *c, const struct want *w, const struct sm_port *s
 
 static bool usable(const struct sa_call *c, const struct sm_port *p)
 {
-	return p && p->guid && p->lid && p->has_info && sa_may_see(c, p);
+	return p && p->guid && p->lid && p->has_info && sm_sa_may_see(c, p);
 }
 
 /* One end: a port that was named, or NULL for any. False: it was named and is not there. */
@@ -282,12 +282,12 @@ static struct want want_of(const struct sa_call *c)
 {
 	const u8 *q = c->query;
 	struct want w = {
-		.mtu = sa_asks(c, PATHREC_COMP_MTU_SELECTOR) && sa_asks(c, PATHREC_COMP_MTU),
-		.rate = sa_asks(c, PATHREC_COMP_RATE_SELECTOR) && sa_asks(c, PATHREC_COMP_RATE),
-		.life = sa_asks(c, PATHREC_COMP_LIFE_SELECTOR) && sa_asks(c, PATHREC_COMP_LIFE),
-		.pkey = sa_asks(c, PATHREC_COMP_PKEY),
-		.sl = sa_asks(c, PATHREC_COMP_SL),
-		.reversible = sa_asks(c, PATHREC_COMP_REVERSIBLE) && wire_get(q, PATHREC_REVERSIBLE),
+		.mtu = sm_sa_asks(c, PATHREC_COMP_MTU_SELECTOR) && sm_sa_asks(c, PATHREC_COMP_MTU),
+		.rate = sm_sa_asks(c, PATHREC_COMP_RATE_SELECTOR) && sm_sa_asks(c, PATHREC_COMP_RATE),
+		.life = sm_sa_asks(c, PATHREC_COMP_LIFE_SELECTOR) && sm_sa_asks(c, PATHREC_COMP_LIFE),
+		.pkey = sm_sa_asks(c, PATHREC_COMP_PKEY),
+		.sl = sm_sa_asks(c, PATHREC_COMP_SL),
+		.reversible = sm_sa_asks(c, PATHREC_COMP_REVERSIBLE) && wire_get(q, PATHREC_REVERSIBLE),
 		.mtu_sel = wire_get(q, PATHREC_MTU_SELECTOR),
 		.mtu_code = wire_get(q, PATHREC_MTU),
 		.rate_sel = wire_get(q, PATHREC_RATE_SELECTOR),
@@ -296,15 +296,15 @@ static struct want want_of(const struct sa_call *c)
 		.life_code = wire_get(q, PATHREC_LIFE),
 		.pkey_value = wire_get(q, PATHREC_PKEY),
 		.sl_value = wire_get(q, PATHREC_SL),
-		.slid = sa_asks(c, PATHREC_COMP_SLID) ? wire_get(q, PATHREC_SLID) : 0,
-		.dlid = sa_asks(c, PATHREC_COMP_DLID) ? wire_get(q, PATHREC_DLID) : 0,
-		.tclass = sa_asks(c, PATHREC_COMP_TCLASS) ? wire_get(q, PATHREC_TCLASS) : 0,
-		.flow = sa_asks(c, PATHREC_COMP_FLOW_LABEL) ? wire_get(q, PATHREC_FLOW_LABEL) : 0,
+		.slid = sm_sa_asks(c, PATHREC_COMP_SLID) ? wire_get(q, PATHREC_SLID) : 0,
+		.dlid = sm_sa_asks(c, PATHREC_COMP_DLID) ? wire_get(q, PATHREC_DLID) : 0,
+		.tclass = sm_sa_asks(c, PATHREC_COMP_TCLASS) ? wire_get(q, PATHREC_TCLASS) : 0,
+		.flow = sm_sa_asks(c, PATHREC_COMP_FLOW_LABEL) ? wire_get(q, PATHREC_FLOW_LABEL) : 0,
 		.service_id = wire_get(q, PATHREC_SERVICE_ID),
 		.numb_path = PATHS_MAX,
 	};
 
-	if (sa_asks(c, PATHREC_COMP_NUM_PATH) && wire_get(q, PATHREC_NUM_PATH))
+	if (sm_sa_asks(c, PATHREC_COMP_NUM_PATH) && wire_get(q, PATHREC_NUM_PATH))
 		w.numb_path = wire_get(q, PATHREC_NUM_PATH);
 	if (c->method == MAD_METHOD_GET)
 		w.numb_path = 1;
@@ -319,7 +319,7 @@ static void group_path(struct sa_call *c, const struct wire_gid *mgid, const str
 	u8 r[PATHREC_SIZE] = { 0 };
 
 	if (!g || !src || !usable(c, src) || !sm_pkey_has(src, g->pkey) ||
-	    (sa_asks(c, PATHREC_COMP_PKEY) && (wire_get(c->query, PATHREC_PKEY) ^ g->pkey) & WIRE_PKEY_BASE))
+	    (sm_sa_asks(c, PATHREC_COMP_PKEY) && (wire_get(c->query, PATHREC_PKEY) ^ g->pkey) & WIRE_PKEY_BASE))
 		return;
 	sgid = wire_gid_make(c->sm->cfg.subnet_prefix, src->guid);
 	wire_copy_in(r, PATHREC_DGID, mgid->raw);
@@ -338,7 +338,7 @@ static void group_path(struct sa_call *c, const struct wire_gid *mgid, const str
 	wire_set(r, PATHREC_RATE, g->rate);
 	wire_set(r, PATHREC_LIFE_SELECTOR, SA_SELECT_EXACTLY);
 	wire_set(r, PATHREC_LIFE, g->life);
-	sa_emit(c, r);
+	sm_sa_emit(c, r);
 }
 
 /* Multicast destinations by GID, and MLIDs in the LID field alone. */
@@ -347,15 +347,15 @@ static bool is_group(const struct sa_call *c, struct wire_gid *mgid)
 	const struct sm_group *g;
 
 	*mgid = wire_gid_from_bytes(wire_cbytes(c->query, PATHREC_DGID));
-	if (sa_asks(c, PATHREC_COMP_DGID))
+	if (sm_sa_asks(c, PATHREC_COMP_DGID))
 		return wire_gid_is_multicast(mgid);
-	g = sa_asks(c, PATHREC_COMP_DLID) ? sm_group_by_mlid(c->sm, wire_get(c->query, PATHREC_DLID)) : NULL;
+	g = sm_sa_asks(c, PATHREC_COMP_DLID) ? sm_group_by_mlid(c->sm, wire_get(c->query, PATHREC_DLID)) : NULL;
 	if (g)
 		*mgid = g->mgid;
 	return g;
 }
 
-void sa_path_record(struct sa_call *c)
+void sm_sa_path_record(struct sa_call *c)
 {
 	struct want w = want_of(c);
 	const struct sm_port *src, *dst = NULL;
@@ -364,14 +364,14 @@ void sa_path_record(struct sa_call *c)
 	bool group = is_group(c, &mgid);
 	u32 i;
 
-	sa_size(c, PATHREC_SIZE);
-	if (!named_end(c, sa_asks(c, PATHREC_COMP_SGID), PATHREC_SGID, sa_asks(c, PATHREC_COMP_SLID), PATHREC_SLID, &src))
+	sm_sa_size(c, PATHREC_SIZE);
+	if (!named_end(c, sm_sa_asks(c, PATHREC_COMP_SGID), PATHREC_SGID, sm_sa_asks(c, PATHREC_COMP_SLID), PATHREC_SLID, &src))
 		return;
 	if (group) {
 		group_path(c, &mgid, src ? src : c->requester);
 		return;
 	}
-	if (!named_end(c, sa_asks(c, PATHREC_COMP_DGID), PATHREC_DGID, sa_asks(c, PATHREC_COMP_DLID), PATHREC_DLID, &dst))
+	if (!named_end(c, sm_sa_asks(c, PATHREC_COMP_DGID), PATHREC_DGID, sm_sa_asks(c, PATHREC_COMP_DLID), PATHREC_DLID, &dst))
 		return;
 	if (src) {
 		if (usable(c, src))
@@ -390,12 +390,12 @@ static struct want multi_want(const struct sa_call *c)
 {
 	const u8 *q = c->query;
 	struct want w = {
-		.mtu = sa_asks(c, MULTIPATHREC_COMP_MTU_SELECTOR) && sa_asks(c, MULTIPATHREC_COMP_MTU),
-		.rate = sa_asks(c, MULTIPATHREC_COMP_RATE_SELECTOR) && sa_asks(c, MULTIPATHREC_COMP_RATE),
-		.life = sa_asks(c, MULTIPATHREC_COMP_LIFE_SELECTOR) && sa_asks(c, MULTIPATHREC_COMP_LIFE),
-		.pkey = sa_asks(c, MULTIPATHREC_COMP_PKEY),
-		.sl = sa_asks(c, MULTIPATHREC_COMP_SL),
-		.reversible = sa_asks(c, MULTIPATHREC_COMP_REVERSIBLE) && wire_get(q, MULTIPATHREC_REVERSIBLE),
+		.mtu = sm_sa_asks(c, MULTIPATHREC_COMP_MTU_SELECTOR) && sm_sa_asks(c, MULTIPATHREC_COMP_MTU),
+		.rate = sm_sa_asks(c, MULTIPATHREC_COMP_RATE_SELECTOR) && sm_sa_asks(c, MULTIPATHREC_COMP_RATE),
+		.life = sm_sa_asks(c, MULTIPATHREC_COMP_LIFE_SELECTOR) && sm_sa_asks(c, MULTIPATHREC_COMP_LIFE),
+		.pkey = sm_sa_asks(c, MULTIPATHREC_COMP_PKEY),
+		.sl = sm_sa_asks(c, MULTIPATHREC_COMP_SL),
+		.reversible = sm_sa_asks(c, MULTIPATHREC_COMP_REVERSIBLE) && wire_get(q, MULTIPATHREC_REVERSIBLE),
 		.mtu_sel = wire_get(q, MULTIPATHREC_MTU_SELECTOR),
 		.mtu_code = wire_get(q, MULTIPATHREC_MTU),
 		.rate_sel = wire_get(q, MULTIPATHREC_RATE_SELECTOR),
@@ -407,7 +407,7 @@ static struct want multi_want(const struct sa_call *c)
 		.numb_path = PATHS_MAX,
 	};
 
-	if (sa_asks(c, MULTIPATHREC_COMP_NUM_PATH) && wire_get(q, MULTIPATHREC_NUM_PATH))
+	if (sm_sa_asks(c, MULTIPATHREC_COMP_NUM_PATH) && wire_get(q, MULTIPATHREC_NUM_PATH))
 		w.numb_path = wire_get(q, MULTIPATHREC_NUM_PATH);
 	return w;
 }
@@ -422,15 +422,15 @@ static const struct sm_port *multi_end(struct sa_call *c, u32 i)
 	return p && usable(c, p) ? p : NULL;
 }
 
-void sa_multi_path_record(struct sa_call *c)
+void sm_sa_multi_path_record(struct sa_call *c)
 {
 	u32 ns = (u32)wire_get(c->query, MULTIPATHREC_SGID_COUNT), nd = (u32)wire_get(c->query, MULTIPATHREC_DGID_COUNT);
 	struct want w = multi_want(c);
 	const struct sm_port *src, *dst;
 	u32 s, d, left = w.numb_path;
 
-	sa_size(c, PATHREC_SIZE);
-	if (!sa_asks(c, MULTIPATHREC_COMP_SGID_COUNT) || !sa_asks(c, MULTIPATHREC_COMP_DGID_COUNT) || !ns || !nd) {
+	sm_sa_size(c, PATHREC_SIZE);
+	if (!sm_sa_asks(c, MULTIPATHREC_COMP_SGID_COUNT) || !sm_sa_asks(c, MULTIPATHREC_COMP_DGID_COUNT) || !ns || !nd) {
 		c->status = SA_STATUS_INSUFFICIENT_COMPONENTS;
 		return;
 	}

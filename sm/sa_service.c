@@ -39,7 +39,7 @@ static bool data_match(const struct sa_call *c, const u8 *rec)
 	for (i = 0; i < ARRAY_SIZE(parts); i++)
 		for (k = 0; k < parts[i].n; k++) {
 			f = WIRE_FIELD((u16)(parts[i].bit + k * parts[i].width), parts[i].width);
-			if (sa_asks(c, parts[i].comp + k) && wire_get(rec, f) != wire_get(c->query, f))
+			if (sm_sa_asks(c, parts[i].comp + k) && wire_get(rec, f) != wire_get(c->query, f))
 				return false;
 		}
 	return true;
@@ -101,18 +101,18 @@ static void refresh(const struct sm *sm, struct service *s)
 
 /* ---- requests ---- */
 
-void sa_service_get(struct sa_call *c)
+void sm_sa_service_get(struct sa_call *c)
 {
 	struct service *s;
 	u16 pkey;
 
-	sa_size(c, SERVICEREC_SIZE);
+	sm_sa_size(c, SERVICEREC_SIZE);
 	list_for_each (s, &c->sm->services, link) {
 		pkey = wire_get(s->rec, SERVICEREC_PKEY);
 		if (!c->trusted && pkey && !(c->requester && sm_pkey_has(c->requester, pkey)))
 			continue;
 		refresh(c->sm, s);
-		if (sa_match(c, s->rec, fields, ARRAY_SIZE(fields)) && data_match(c, s->rec) && !sa_emit(c, s->rec))
+		if (sm_sa_match(c, s->rec, fields, ARRAY_SIZE(fields)) && data_match(c, s->rec) && !sm_sa_emit(c, s->rec))
 			return;
 	}
 }
@@ -120,7 +120,7 @@ void sa_service_get(struct sa_call *c)
 static bool valid(struct sa_call *c)
 {
 	u64 need = SA_COMP(SERVICEREC_COMP_ID) | SA_COMP(SERVICEREC_COMP_GID);
-	u16 pkey = sa_asks(c, SERVICEREC_COMP_PKEY) ? wire_get(c->query, SERVICEREC_PKEY) : 0;
+	u16 pkey = sm_sa_asks(c, SERVICEREC_COMP_PKEY) ? wire_get(c->query, SERVICEREC_PKEY) : 0;
 
 	if ((c->comp & need) != need)
 		c->status = SA_STATUS_INSUFFICIENT_COMPONENTS;
@@ -129,13 +129,13 @@ static bool valid(struct sa_call *c)
 	return !c->status;
 }
 
-void sa_service_set(struct sa_call *c)
+void sm_sa_service_set(struct sa_call *c)
 {
 	struct sm *sm = c->sm;
 	struct service *s;
 	u32 lease;
 
-	sa_size(c, SERVICEREC_SIZE);
+	sm_sa_size(c, SERVICEREC_SIZE);
 	if (!valid(c))
 		return;
 	s = find(sm, c->query);
@@ -153,19 +153,19 @@ void sa_service_set(struct sa_call *c)
 		sm->nservices++;
 	}
 	memcpy(s->rec, c->query, SERVICEREC_SIZE);
-	if (!sa_asks(c, SERVICEREC_COMP_LEASE))
+	if (!sm_sa_asks(c, SERVICEREC_COMP_LEASE))
 		wire_set(s->rec, SERVICEREC_LEASE, SERVICEREC_LEASE_FOREVER);
 	lease = wire_get(s->rec, SERVICEREC_LEASE);
 	s->expires = lease == SERVICEREC_LEASE_FOREVER ? ~0ull : loop_now(sm->loop).ns + lease * NSEC_PER_SEC;
-	sa_emit(c, s->rec);
+	sm_sa_emit(c, s->rec);
 	arm(sm);
 }
 
-void sa_service_delete(struct sa_call *c)
+void sm_sa_service_delete(struct sa_call *c)
 {
 	struct service *s;
 
-	sa_size(c, SERVICEREC_SIZE);
+	sm_sa_size(c, SERVICEREC_SIZE);
 	if (!valid(c))
 		return;
 	s = find(c->sm, c->query);
@@ -175,7 +175,7 @@ void sa_service_delete(struct sa_call *c)
 		c->status = SA_STATUS_REQ_INVALID;
 		return;
 	}
-	sa_emit(c, s->rec);
+	sm_sa_emit(c, s->rec);
 	drop(c->sm, s);
 	arm(c->sm);
 }

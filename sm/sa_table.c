@@ -17,7 +17,7 @@ static void each_port(struct sa_call *c, bool by_lid, u16 lid, bool (*fn)(struct
 		for (i = 0; i <= n->nports; i++) {
 			p = &n->ports[i];
 			end = sm_node_is_switch(n) ? &n->ports[0] : p;
-			if (!p->has_info || !end->lid || !sa_may_see(c, end) || (one && !sm_node_is_switch(n) && one != p))
+			if (!p->has_info || !end->lid || !sm_sa_may_see(c, end) || (one && !sm_node_is_switch(n) && one != p))
 				continue;
 			if (!fn(c, p, end->lid))
 				return;
@@ -45,13 +45,13 @@ static bool emit_guids(struct sa_call *c, struct sm_port *p, u16 lid)
 		return true;
 	wire_set(rec, GUIDINFOREC_LID, lid);
 	wire_set(rec, WIRE_AT(GUIDINFOREC_GUID_INFO, WIRE_FIELD(0, 64)), p->guid);
-	return !sa_match(c, rec, guid_fields, ARRAY_SIZE(guid_fields)) || sa_emit(c, rec);
+	return !sm_sa_match(c, rec, guid_fields, ARRAY_SIZE(guid_fields)) || sm_sa_emit(c, rec);
 }
 
-void sa_guid_info_record(struct sa_call *c)
+void sm_sa_guid_info_record(struct sa_call *c)
 {
-	sa_size(c, GUIDINFOREC_SIZE);
-	each_port(c, sa_asks(c, GUIDINFOREC_COMP_LID), wire_get(c->query, GUIDINFOREC_LID), emit_guids);
+	sm_sa_size(c, GUIDINFOREC_SIZE);
+	each_port(c, sm_sa_asks(c, GUIDINFOREC_COMP_LID), wire_get(c->query, GUIDINFOREC_LID), emit_guids);
 }
 
 /* ---- P_KeyTableRecord ---- */
@@ -74,17 +74,17 @@ static bool emit_pkeys(struct sa_call *c, struct sm_port *p, u16 lid)
 		wire_set(rec, PKEYREC_PORT, p->num);
 		for (i = 0; i < PKEYTABLE_PER_BLOCK && at + i < of->npkeys; i++)
 			wire_set(rec, WIRE_AT(PKEYREC_TABLE, PKEYTABLE_PKEY(i)), of->pkeys[at + i]);
-		if (sa_match(c, rec, pkey_fields, ARRAY_SIZE(pkey_fields)) && !sa_emit(c, rec))
+		if (sm_sa_match(c, rec, pkey_fields, ARRAY_SIZE(pkey_fields)) && !sm_sa_emit(c, rec))
 			return false;
 	}
 	return true;
 }
 
-void sa_pkey_record(struct sa_call *c)
+void sm_sa_pkey_record(struct sa_call *c)
 {
-	sa_size(c, PKEYREC_SIZE);
+	sm_sa_size(c, PKEYREC_SIZE);
 	if (needs_trust(c))
-		each_port(c, sa_asks(c, PKEYREC_COMP_LID), wire_get(c->query, PKEYREC_LID), emit_pkeys);
+		each_port(c, sm_sa_asks(c, PKEYREC_COMP_LID), wire_get(c->query, PKEYREC_LID), emit_pkeys);
 }
 
 /* ---- forwarding tables ---- */
@@ -103,16 +103,16 @@ static bool emit_lft(struct sa_call *c, struct sm_port *p, u16 lid)
 	for (block = 0; block < min(n->lft_len, c->sm->lft_len) / LFT_PER_BLOCK; block++) {
 		wire_set(rec, LFTREC_BLOCK, block);
 		memcpy(rec + LFTREC_TABLE, n->lft + block * LFT_PER_BLOCK, LFT_PER_BLOCK);
-		if (sa_match(c, rec, lft_fields, ARRAY_SIZE(lft_fields)) && !sa_emit(c, rec))
+		if (sm_sa_match(c, rec, lft_fields, ARRAY_SIZE(lft_fields)) && !sm_sa_emit(c, rec))
 			return false;
 	}
 	return true;
 }
 
-void sa_lft_record(struct sa_call *c)
+void sm_sa_lft_record(struct sa_call *c)
 {
-	sa_size(c, LFTREC_SIZE);
-	each_port(c, sa_asks(c, LFTREC_COMP_LID), wire_get(c->query, LFTREC_LID), emit_lft);
+	sm_sa_size(c, LFTREC_SIZE);
+	each_port(c, sm_sa_asks(c, LFTREC_COMP_LID), wire_get(c->query, LFTREC_LID), emit_lft);
 }
 
 static const struct sa_field mft_fields[] = {
@@ -131,7 +131,7 @@ static bool emit_mft_block(struct sa_call *c, const struct sm_node *n, u16 lid, 
 	for (i = 0; i < MFT_PER_BLOCK; i++)
 		wire_set(rec, WIRE_AT(MFTREC_TABLE, MFT_PORT_MASK(i)),
 			 n->mft[(block * MFT_PER_BLOCK + i) * width + position]);
-	return !sa_match(c, rec, mft_fields, ARRAY_SIZE(mft_fields)) || sa_emit(c, rec);
+	return !sm_sa_match(c, rec, mft_fields, ARRAY_SIZE(mft_fields)) || sm_sa_emit(c, rec);
 }
 
 static bool emit_mft(struct sa_call *c, struct sm_port *p, u16 lid)
@@ -148,10 +148,10 @@ static bool emit_mft(struct sa_call *c, struct sm_port *p, u16 lid)
 	return true;
 }
 
-void sa_mft_record(struct sa_call *c)
+void sm_sa_mft_record(struct sa_call *c)
 {
-	sa_size(c, MFTREC_SIZE);
-	each_port(c, sa_asks(c, MFTREC_COMP_LID), wire_get(c->query, MFTREC_LID), emit_mft);
+	sm_sa_size(c, MFTREC_SIZE);
+	each_port(c, sm_sa_asks(c, MFTREC_COMP_LID), wire_get(c->query, MFTREC_LID), emit_mft);
 }
 
 /* ---- virtual lanes ---- */
@@ -174,16 +174,16 @@ static bool emit_sl2vl(struct sa_call *c, struct sm_port *p, u16 lid)
 	sm_qos_sl2vl(c->sm, p, rec + SLTOVLREC_TABLE);
 	for (in = 0; in <= (sw ? p->node->nports : 0u); in++) {
 		wire_set(rec, SLTOVLREC_IN_PORT, in);
-		if (sa_match(c, rec, sl2vl_fields, ARRAY_SIZE(sl2vl_fields)) && !sa_emit(c, rec))
+		if (sm_sa_match(c, rec, sl2vl_fields, ARRAY_SIZE(sl2vl_fields)) && !sm_sa_emit(c, rec))
 			return false;
 	}
 	return true;
 }
 
-void sa_sl2vl_record(struct sa_call *c)
+void sm_sa_sl2vl_record(struct sa_call *c)
 {
-	sa_size(c, SLTOVLREC_SIZE);
-	each_port(c, sa_asks(c, SLTOVLREC_COMP_LID), wire_get(c->query, SLTOVLREC_LID), emit_sl2vl);
+	sm_sa_size(c, SLTOVLREC_SIZE);
+	each_port(c, sm_sa_asks(c, SLTOVLREC_COMP_LID), wire_get(c->query, SLTOVLREC_LID), emit_sl2vl);
 }
 
 static const struct sa_field vlarb_fields[] = {
@@ -203,14 +203,14 @@ static bool emit_vlarb(struct sa_call *c, struct sm_port *p, u16 lid)
 		wire_set(rec, VLARBREC_OUT_PORT, p->num);
 		wire_set(rec, VLARBREC_BLOCK, block);
 		sm_qos_vlarb(c->sm, p, block, rec + VLARBREC_TABLE);
-		if (sa_match(c, rec, vlarb_fields, ARRAY_SIZE(vlarb_fields)) && !sa_emit(c, rec))
+		if (sm_sa_match(c, rec, vlarb_fields, ARRAY_SIZE(vlarb_fields)) && !sm_sa_emit(c, rec))
 			return false;
 	}
 	return true;
 }
 
-void sa_vlarb_record(struct sa_call *c)
+void sm_sa_vlarb_record(struct sa_call *c)
 {
-	sa_size(c, VLARBREC_SIZE);
-	each_port(c, sa_asks(c, VLARBREC_COMP_LID), wire_get(c->query, VLARBREC_LID), emit_vlarb);
+	sm_sa_size(c, VLARBREC_SIZE);
+	each_port(c, sm_sa_asks(c, VLARBREC_COMP_LID), wire_get(c->query, VLARBREC_LID), emit_vlarb);
 }
