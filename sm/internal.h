@@ -248,6 +248,8 @@ void sm_group_destroy(struct sm *sm, struct sm_group *g);
 struct sm_member *sm_group_member(const struct sm_group *g, const struct sm_port *p);
 struct sm_member *sm_group_join(struct sm *sm, struct sm_group *g, struct sm_port *p, u8 join_state);
 void sm_group_leave(struct sm *sm, struct sm_group *g, struct sm_member *m, u8 join_state);
+/* A group lives as long as it has a full member, or is one that the partitions ask for. 15.2.5.17 */
+void sm_group_reap(struct sm *sm, struct sm_group *g);
 void sm_mcast_init(struct sm *sm); /* the groups of the partitions */
 void sm_mcast_fini(struct sm *sm);
 void sm_mcast_forget_port(struct sm *sm, struct sm_port *p);

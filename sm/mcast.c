@@ -132,7 +132,14 @@ static bool has_full_member(const struct sm_group *g)
 	return false;
 }
 
-/* A group lives as long as it has a full member. */
+void sm_group_reap(struct sm *sm, struct sm_group *g)
+{
+	if (g->well_known || has_full_member(g))
+		return;
+	sm_trap_gid(sm, TRAP_MCAST_DELETED, &g->mgid, NULL);
+	sm_group_destroy(sm, g);
+}
+
 void sm_mcast_forget_port(struct sm *sm, struct sm_port *p)
 {
 	struct sm_group *g, *tmp;
@@ -143,10 +150,7 @@ void sm_mcast_forget_port(struct sm *sm, struct sm_port *p)
 		if (!m)
 			continue;
 		sm_group_leave(sm, g, m, JOIN_MEMBER_MASK);
-		if (has_full_member(g) || g->well_known)
-			continue;
-		sm_trap_gid(sm, TRAP_MCAST_DELETED, &g->mgid, p);
-		sm_group_destroy(sm, g);
+		sm_group_reap(sm, g);
 	}
 }
 

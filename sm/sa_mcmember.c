@@ -316,14 +316,15 @@ void sm_sa_mcmember_join(struct sa_call *c)
 	m = sm_group_join(c->sm, g, p, state);
 	if (!m) {
 		fail(c, SA_STATUS_NO_RESOURCES);
-		if (list_empty(&g->members) && !g->well_known)
-			sm_group_destroy(c->sm, g);
+		sm_group_reap(c->sm, g);
 		return;
 	}
 	m->proxy = p != c->requester;
 	put_member(c, g, m, rec);
 	sm_sa_emit(c, rec);
 	c->hold = g->dirty;
+	if (g->dirty)
+		sm_sweep_mcast(c->sm);
 }
 
 void sm_sa_mcmember_leave(struct sa_call *c)
@@ -350,4 +351,6 @@ void sm_sa_mcmember_leave(struct sa_call *c)
 	wire_set(rec, MCMEMBER_JOIN_STATE, m->join_state & ~state);
 	sm_sa_emit(c, rec);
 	sm_group_leave(c->sm, g, m, state);
+	sm_group_reap(c->sm, g);
+	sm_sweep_mcast(c->sm);
 }
