@@ -263,19 +263,15 @@ static bool gid_test(const struct fabric_match *m, const struct wire_packet *p)
 #define MAD_KEYS (BIT_ULL(FAULT_CLASS) | BIT_ULL(FAULT_METHOD) | BIT_ULL(FAULT_ATTR) | BIT_ULL(FAULT_MOD))
 #define GID_KEYS (BIT_ULL(FAULT_SGID) | BIT_ULL(FAULT_DGID))
 
-bool fault_match_test(const struct fabric_match *m, const struct wire_packet *p)
+bool fault_match_flow(const struct fabric_match *m, const struct wire_packet *p)
 {
 	const struct wire_lrh *lrh = fabric_lrh(p);
 	const struct wire_bth *bth = fabric_bth(p);
 	u64 given = m->given & FAULT_MATCH_KEYS;
 
-	if (!given)
-		return true;
 	if (given & BIT_ULL(FAULT_OPCODE) && !(m->opcodes[bth->opcode / 64] & BIT_ULL(bth->opcode % 64)))
 		return false;
 	if (given & BIT_ULL(FAULT_QPN) && !within(m->qpn, wire_bth_qpn(bth)))
-		return false;
-	if (given & BIT_ULL(FAULT_PSN) && !within(m->psn, wire_bth_psn(bth)))
 		return false;
 	if (given & BIT_ULL(FAULT_SLID) && !within(m->slid, wire_lrh_slid(lrh)))
 		return false;
@@ -286,6 +282,19 @@ bool fault_match_test(const struct fabric_match *m, const struct wire_packet *p)
 	if (given & BIT_ULL(FAULT_SL) && wire_lrh_sl(lrh) != m->sl)
 		return false;
 	if (given & BIT_ULL(FAULT_VL) && p->vl != m->vl)
+		return false;
+	return !(given & MAD_KEYS) || fault_mad(p);
+}
+
+bool fault_match_test(const struct fabric_match *m, const struct wire_packet *p)
+{
+	u64 given = m->given & FAULT_MATCH_KEYS;
+
+	if (!given)
+		return true;
+	if (!fault_match_flow(m, p))
+		return false;
+	if (given & BIT_ULL(FAULT_PSN) && !within(m->psn, wire_bth_psn(fabric_bth(p))))
 		return false;
 	if (given & MAD_KEYS && !mad_test(m, p))
 		return false;

@@ -11,21 +11,6 @@ static void taps_free(struct fabric_port *in)
 	in->taps = NULL;
 }
 
-/* What no tap wants to see passes after one look. */
-static void sum_opcodes(struct fabric_taps *ts)
-{
-	u32 i, k;
-
-	memset(ts->opcodes, 0, sizeof(ts->opcodes));
-	for (i = 0; i < ts->n; i++) {
-		const struct fabric_fault *ft = ts->tap[i]->fault;
-		bool every = !(ft->s.match.given & BIT_ULL(FAULT_OPCODE)) || ft->action->all_packets;
-
-		for (k = 0; k < ARRAY_SIZE(ts->opcodes); k++)
-			ts->opcodes[k] |= every ? ~0ull : ft->s.match.opcodes[k];
-	}
-}
-
 static int tap_add(struct fabric_fault *ft, struct fabric_port *in)
 {
 	u32 n = in->taps ? in->taps->n : 0;
@@ -35,6 +20,7 @@ static int tap_add(struct fabric_fault *ft, struct fabric_port *in)
 	if (!ts)
 		return -ENOMEM;
 	ts->n = n;
+	memset(ts->flow, 0, sizeof(ts->flow));
 	in->taps = ts;
 	t = calloc(1, sizeof(*t));
 	if (!t) {
@@ -48,7 +34,6 @@ static int tap_add(struct fabric_fault *ft, struct fabric_port *in)
 	list_init(&t->held);
 	list_add(&ft->taps, &t->link);
 	ts->tap[ts->n++] = t;
-	sum_opcodes(ts);
 	return 0;
 }
 
@@ -62,9 +47,8 @@ static void tap_del(struct fabric_tap *t)
 		;
 	ts->n--;
 	memmove(&ts->tap[i], &ts->tap[i + 1], (ts->n - i) * sizeof(struct fabric_tap *));
-	if (ts->n)
-		sum_opcodes(ts);
-	else
+	memset(ts->flow, 0, sizeof(ts->flow));
+	if (!ts->n)
 		taps_free(t->in);
 	list_del(&t->link);
 	free(t);
@@ -115,23 +99,70 @@ void fault_taps_rewire(struct fabric *f)
 		}
 }
 
-bool fabric_fault_pass(struct fabric_port *in, struct wire_packet *p, u32 first)
+static void flow_learn(struct fault_flow *f, const struct fabric_taps *ts, const struct wire_packet *p)
 {
-	const struct fabric_taps *ts = in->taps;
-	u8 op = fabric_bth(p)->opcode;
 	u32 i;
 
-	if (!(ts->opcodes[op / 64] & BIT_ULL(op % 64)))
-		return true;
-	for (i = first; i < ts->n; i++) {
-		struct fabric_tap *t = ts->tap[i];
+	f->valid = true;
+	f->many = false;
+	f->n = 0;
+	for (i = 0; i < ts->n && !f->many; i++) {
+		const struct fabric_fault *ft = ts->tap[i]->fault;
 
-		if (t->fault->action->packet) {
-			if (t->fault->action->packet(t, p, i + 1) == FAULT_TAKEN)
-				return false;
-		} else if (fault_match_test(&t->fault->s.match, p) && pick_next(&t->fault->s.pick)) {
-			fault_state_trigger(t->fault);
-		}
+		if (!ft->action->all_packets && !fault_match_flow(&ft->s.match, p))
+			continue;
+		if (f->n == FAULT_CANDIDATES)
+			f->many = true;
+		else
+			f->tap[f->n++] = (u16)i;
 	}
+}
+
+/* What is known of the packet's flow; a fault that does not concern it costs its packets nothing. */
+static const struct fault_flow *flow_of(struct fabric_taps *ts, const struct wire_packet *p)
+{
+	const struct wire_lrh *lrh = fabric_lrh(p);
+	const struct wire_bth *bth = fabric_bth(p);
+	u64 a = (u64)wire_bth_qpn(bth) << 40 | (u64)wire_lrh_slid(lrh) << 24 | (u64)wire_lrh_dlid(lrh) << 8 |
+		bth->opcode;
+	u64 b = (u64)p->len << 16 | (u64)wire_lrh_sl(lrh) << 8 | p->vl;
+	struct fault_flow *f = &ts->flow[((a ^ b * 0x9e3779b97f4a7c15ull) * 0x9e3779b97f4a7c15ull) >> 58];
+
+	static_assert(FAULT_FLOWS == 1 << (64 - 58), "the hash gives the place");
+	if (likely(f->valid && f->key[0] == a && f->key[1] == b))
+		return f;
+	f->key[0] = a;
+	f->key[1] = b;
+	flow_learn(f, ts, p);
+	return f;
+}
+
+/* False: it has the packet. */
+static bool look(struct fabric_tap *t, struct wire_packet *p, u32 next)
+{
+	struct fabric_fault *ft = t->fault;
+
+	if (ft->action->packet)
+		return ft->action->packet(t, p, next) == FAULT_PASS;
+	if (fault_match_test(&ft->s.match, p) && pick_next(&ft->s.pick))
+		fault_state_trigger(ft);
+	return true;
+}
+
+bool fabric_fault_pass(struct fabric_port *in, struct wire_packet *p, u32 first)
+{
+	struct fabric_taps *ts = in->taps;
+	const struct fault_flow *f = flow_of(ts, p);
+	u32 i;
+
+	if (f->many) {
+		for (i = first; i < ts->n; i++)
+			if (!look(ts->tap[i], p, i + 1))
+				return false;
+		return true;
+	}
+	for (i = 0; i < f->n; i++)
+		if (f->tap[i] >= first && !look(ts->tap[f->tap[i]], p, f->tap[i] + 1u))
+			return false;
 	return true;
 }

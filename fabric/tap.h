@@ -124,10 +124,21 @@ struct fabric_tap {
 	struct loop_timer timer;
 };
 
-/* A port's taps in the order of arming, and the opcodes that any of them wants to see. */
+#define FAULT_FLOWS      64 /* a power of two */
+#define FAULT_CANDIDATES 15
+
+/* Packets that agree in all but PSN and payload, and the taps that may want some of them. */
+struct fault_flow {
+	u64 key[2];
+	bool valid, many; /* many: more than are listed here */
+	u8 n;
+	u16 tap[FAULT_CANDIDATES];
+};
+
+/* A port's taps in the order of arming, and what is known of the flows that have passed lately. */
 struct fabric_taps {
 	u32 n;
-	u64 opcodes[4];
+	struct fault_flow flow[FAULT_FLOWS];
 	struct fabric_tap *tap[];
 };
 
@@ -180,6 +191,8 @@ bool fault_parse_gid(void *to, const char *value);
 int fault_match_compile(struct fabric_match *m, char *err, size_t err_len);
 void fault_match_free(struct fabric_match *m);
 bool fault_match_test(const struct fabric_match *m, const struct wire_packet *p);
+/* The part of it that is the same for all packets of a flow, as fault_tap.c knows flows. */
+bool fault_match_flow(const struct fabric_match *m, const struct wire_packet *p);
 const u8 *fault_mad(const struct wire_packet *p); /* NULL: it is none */
 
 /* fault_tap.c */
