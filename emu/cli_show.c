@@ -78,6 +78,16 @@ static void print_node(const json_t *n)
 	}
 }
 
+static void print_manager(const json_t *m)
+{
+	if (!json_is_object(m))
+		return;
+	printf("embedded manager on %s: %s%s, routing %s, %lld sweeps, the last of %lld SMPs in %.3f s, %lld groups\n",
+	       cli_text(m, "host"), cli_text(m, "state"), json_is_true(json_object_get(m, "up")) ? ", subnet up" : "",
+	       cli_text(m, "routing"), cli_number(m, "heavy_sweeps"), cli_number(m, "sweep_smps"),
+	       json_real_value(json_object_get(m, "sweep_seconds")), cli_number(m, "groups"));
+}
+
 static void print_table(const json_t *shown)
 {
 	json_t *sm = json_object_get(shown, "sm"), *n;
@@ -88,6 +98,7 @@ static void print_table(const json_t *shown)
 		       cli_text(sm, "host"), cli_number(sm, "port"), cli_number(sm, "lid"));
 	else
 		printf("fabric %s, no subnet manager\n", cli_text(shown, "name"));
+	print_manager(json_object_get(shown, "manager"));
 	printf("  port  state       physical     link, Gb/s    peer\n");
 	json_array_foreach(json_object_get(shown, "nodes"), i, n) print_node(n);
 }

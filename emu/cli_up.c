@@ -12,7 +12,7 @@
 #include "emu/cli.h"
 
 #define POLL_MS      20
-#define UP_PATIENCE  120.0 /* seconds without any port becoming Active */
+#define UP_PATIENCE  30.0 /* seconds without any port becoming Active */
 #define DOWN_WAIT_MS 10000
 #define SHOWN_HOSTS  16
 
@@ -94,17 +94,40 @@ static void give_up(const json_t *st)
 		 cli_number(st, "active"), cli_number(st, "ports"), text);
 }
 
-/* Polls until each wired port is Active; gives up when nothing changes any more. */
+static bool is_up(const json_t *st)
+{
+	return json_is_true(json_object_get(json_object_get(st, "manager"), "up")) &&
+	       cli_number(st, "active") == cli_number(st, "ports");
+}
+
+/* A line that is written over, for those who watch. */
+static void progress(const json_t *st, double start)
+{
+	static double last;
+
+	if (!isatty(STDERR_FILENO) || (seconds() - start < 1 && st) || (st && seconds() - last < 0.3))
+		return;
+	last = seconds();
+	if (st)
+		fprintf(stderr, "\r%lld of %lld ports are Active ", cli_number(st, "active"), cli_number(st, "ports"));
+	else
+		fprintf(stderr, "\r%40s\r", "");
+}
+
+/* Polls until the manager has each wired port Active; gives up when nothing changes any more. */
 static json_t *wait_up(int sock)
 {
-	double last_change = seconds();
+	double start = seconds(), last_change = start;
 	long long active = -1;
 	json_t *st;
 
 	for (;;) {
 		st = cli_ask(sock, json_pack("{s:s}", "command", "status"));
-		if (cli_number(st, "active") == cli_number(st, "ports"))
+		if (is_up(st)) {
+			progress(NULL, start);
 			return st;
+		}
+		progress(st, start);
 		if (cli_number(st, "active") != active)
 			last_change = seconds();
 		active = cli_number(st, "active");
@@ -124,14 +147,14 @@ int cli_up(int argc, char **argv)
 	start_daemon(argc, argv);
 	sock = cli_connect();
 	st = cli_ask(sock, json_pack("{s:s}", "command", "status"));
-	if (json_is_true(json_object_get(st, "manager"))) {
+	if (json_is_object(json_object_get(st, "manager"))) {
 		json_decref(st);
 		st = wait_up(sock);
 	}
 	printf("fabric %s: %lld hosts, %lld switches, %lld links", cli_run.name, cli_number(st, "hosts"),
 	       cli_number(st, "switches"), cli_number(st, "ports") / 2);
 	sm = json_object_get(st, "sm");
-	if (json_is_true(json_object_get(st, "manager")))
+	if (json_is_object(json_object_get(st, "manager")))
 		printf("; subnet up after %.2f s, its manager is on %s\n", seconds() - start, cli_text(sm, "host"));
 	else
 		printf("; no subnet manager yet: muslin run HOST -- opensm\n");

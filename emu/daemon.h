@@ -16,10 +16,16 @@ struct host {
 	struct rdma_host *rdma;
 };
 
+struct sm_mad;
+
 struct daemon_options {
 	const char *name, *topology; /* topology NULL: the default one */
 	bool foreground;
 	u64 seed;
+	/* the embedded subnet manager */
+	bool no_sm, qos;
+	const char *sm_host, *partitions, *routing; /* NULL: the first host, none, auto */
+	u8 lmc, priority;
 };
 
 struct daemon {
@@ -30,9 +36,10 @@ struct daemon {
 	struct uv_server *server;
 	struct ctl_server *control;
 	struct loop_fd signals;
-	struct host **hosts; /* by index of the node */
-	u64 started;         /* loop clock, ns */
-	struct list faults;  /* armed ones */
+	struct host **hosts;    /* by index of the node */
+	struct sm_mad *manager; /* NULL with --no-sm */
+	u64 started;            /* loop clock, ns */
+	struct list faults;     /* armed ones */
 	u32 nfaults, fault_id;
 };
 
@@ -46,6 +53,13 @@ void daemon_hosts_start(struct daemon *d);
 void daemon_hosts_destroy(struct daemon *d);
 /* Up to @max names of hosts (@hosts) or of nodes that look like @name. Returns how many. */
 u32 daemon_names_like(const struct daemon *d, const char *name, bool hosts, const char **like, u32 max);
+
+/*
+ * manager.c: the embedded subnet manager, which sm_mad_start() lets run. 0, or -errno with a line in @err: "file:line: ..."
+ * for wrong partitions.
+ */
+int daemon_manager_create(struct daemon *d, char *err, size_t err_len);
+json_t *daemon_manager_json(const struct daemon *d); /* null with --no-sm */
 
 /* show.c: the fabric as JSON; @only: one node, or NULL. */
 json_t *daemon_show(struct daemon *d, const struct fabric_node *only, bool counters);

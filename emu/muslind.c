@@ -13,6 +13,7 @@
 
 #include "emu/daemon.h"
 #include "emu/lib/log.h"
+#include "emu/sm_mad.h"
 
 static void fail(const char *fmt, ...) __attribute__((format(printf, 1, 2), noreturn));
 static void fail(const char *fmt, ...)
@@ -137,6 +138,17 @@ static void start_fabric(struct daemon *d, struct fabric_topology *topo)
 		fail("out of memory");
 }
 
+/* What is wrong with its options is said at once; it runs when the log takes what it says. */
+static void make_manager(struct daemon *d)
+{
+	char err[512];
+
+	if (d->opt.no_sm)
+		return;
+	if (daemon_manager_create(d, err, sizeof(err)))
+		fail("%s", err);
+}
+
 static void start_servers(struct daemon *d)
 {
 	char path[RUNDIR_PATH_MAX], tree[RUNDIR_PATH_MAX];
@@ -157,6 +169,7 @@ static void stop(struct daemon *d)
 	ctl_server_destroy(d->control);
 	daemon_faults_destroy(d);
 	uv_server_destroy(d->server);
+	sm_mad_destroy(d->manager);
 	daemon_hosts_destroy(d);
 	fabric_destroy(d->fabric);
 	loop_fd_del(&d->signals);
@@ -188,11 +201,14 @@ int main(int argc, char **argv)
 	watch_signals(&d);
 	daemon_hosts_start(&d);
 	start_servers(&d);
+	make_manager(&d);
 	if (rundir_sign(lock))
 		fail("%s: the process id cannot be written", d.run.dir);
 	if (ready >= 0)
 		detach(&d.run, ready);
 	log_at(LOG_INFO, "", "fabric %s: %u nodes", d.run.name, fabric_node_count(d.fabric));
+	if (d.manager && sm_mad_start(d.manager))
+		log_at(LOG_ERROR, "", "the subnet manager cannot start");
 	daemon_confine();
 	err = loop_run(d.loop);
 	if (err)

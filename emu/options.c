@@ -11,7 +11,9 @@
 
 static void usage(FILE *out)
 {
-	fputs("usage: muslin up [--name FABRIC] [--seed N] [--foreground] [TOPOLOGY]\n"
+	fputs("usage: muslin up [--name FABRIC] [--seed N] [--foreground] [--no-sm] [--sm-host HOST]\n"
+	      "                 [--partitions FILE] [--routing minhop|updn|auto] [--lmc N] [--priority N] [--qos] "
+	      "[TOPOLOGY]\n"
 	      "TOPOLOGY is a file as in muslin-topology(5); without one there are two leafs, two spines and eight "
 	      "hosts\n",
 	      out);
@@ -34,18 +36,66 @@ enum option_id {
 	OPT_NAME = 256,
 	OPT_SEED,
 	OPT_FOREGROUND,
+	OPT_NO_SM,
+	OPT_SM_HOST,
+	OPT_PARTITIONS,
+	OPT_ROUTING,
+	OPT_LMC,
+	OPT_PRIORITY,
+	OPT_QOS,
 	OPT_HELP,
 	OPT_VERSION
 };
 
 static const struct option options[] = {
-	{ "name", required_argument, NULL, OPT_NAME },       { "seed", required_argument, NULL, OPT_SEED },
-	{ "foreground", no_argument, NULL, OPT_FOREGROUND }, { "help", no_argument, NULL, OPT_HELP },
-	{ "version", no_argument, NULL, OPT_VERSION },       { NULL, 0, NULL, 0 },
+	{ "name", required_argument, NULL, OPT_NAME },
+	{ "seed", required_argument, NULL, OPT_SEED },
+	{ "foreground", no_argument, NULL, OPT_FOREGROUND },
+	{ "help", no_argument, NULL, OPT_HELP },
+	{ "no-sm", no_argument, NULL, OPT_NO_SM },
+	{ "sm-host", required_argument, NULL, OPT_SM_HOST },
+	{ "partitions", required_argument, NULL, OPT_PARTITIONS },
+	{ "routing", required_argument, NULL, OPT_ROUTING },
+	{ "lmc", required_argument, NULL, OPT_LMC },
+	{ "priority", required_argument, NULL, OPT_PRIORITY },
+	{ "qos", no_argument, NULL, OPT_QOS },
+	{ "version", no_argument, NULL, OPT_VERSION },
+	{ NULL, 0, NULL, 0 },
 };
+
+static bool take_sm(struct daemon_options *opt, int id)
+{
+	switch (id) {
+	case OPT_NO_SM:
+		opt->no_sm = true;
+		return true;
+	case OPT_SM_HOST:
+		opt->sm_host = optarg;
+		return true;
+	case OPT_PARTITIONS:
+		opt->partitions = optarg;
+		return true;
+	case OPT_ROUTING:
+		opt->routing = optarg;
+		return true;
+	case OPT_LMC:
+		opt->lmc = (u8)number("lmc", optarg, 7);
+		return true;
+	case OPT_PRIORITY:
+		opt->priority = (u8)number("priority", optarg, 15);
+		return true;
+	case OPT_QOS:
+		opt->qos = true;
+		return true;
+	default:
+		return false;
+	}
+}
 
 static void take(struct daemon_options *opt, int id)
 {
+	if (take_sm(opt, id))
+		return;
 	switch (id) {
 	case OPT_NAME:
 		opt->name = optarg;

@@ -137,6 +137,7 @@ json_t *daemon_show(struct daemon *d, const struct fabric_node *only, bool count
 	}
 	json_object_set_new(o, "name", json_string(d->run.name));
 	json_object_set_new(o, "sm", sm_json(d));
+	json_object_set_new(o, "manager", daemon_manager_json(d));
 	json_object_set_new(o, "nodes", nodes);
 	return o;
 }
@@ -167,9 +168,9 @@ json_t *daemon_show_status(struct daemon *d)
 			json_array_append_new(waiting, json_string(text));
 		}
 	}
-	return json_pack("{s:s, s:i, s:i, s:i, s:i, s:o, s:o, s:f}", "name", d->run.name, "hosts", (int)hosts,
+	return json_pack("{s:s, s:i, s:i, s:i, s:i, s:o, s:o, s:o, s:f}", "name", d->run.name, "hosts", (int)hosts,
 			 "switches", (int)switches, "ports", (int)wired, "active", (int)active, "waiting", waiting,
-			 "sm", sm_json(d), "uptime",
+			 "sm", sm_json(d), "manager", daemon_manager_json(d), "uptime",
 			 (double)(loop_now(d->loop).ns - d->started) / (double)NSEC_PER_SEC);
 }
 

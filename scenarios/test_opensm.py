@@ -1,6 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """OpenSM as the only subnet manager of the fabric, on a host of it."""
 
+import pytest
+
+
+@pytest.fixture
+def fabric(new_fabric):
+    return new_fabric.up(None, "--no-sm").sweep()
+
 
 def uplink(fabric, leaf, spine):
     return next(p["num"] for p in fabric.node(leaf)["ports"] if p.get("peer") == spine)

@@ -61,6 +61,8 @@ struct sm_partitions {
  * or NULL with "file:line: message" in @err. NULL @text gives the default partition with everybody a full member.
  */
 struct sm_partitions *sm_partitions_parse(const char *text, const char *file, char *err, size_t err_len);
+/* The text of the file, which the caller frees; NULL with one line in @err. */
+char *sm_partitions_read(const char *path, char *err, size_t err_len);
 void sm_partitions_destroy(struct sm_partitions *ps); /* NULL is harmless */
 const struct sm_partition *sm_partitions_find(const struct sm_partitions *ps, u16 pkey);
 

@@ -104,15 +104,15 @@ def new_fabric(request, _make_fabric):
 
 @pytest.fixture
 def fabric(new_fabric):
-    """The default fabric (two leafs, two spines, four hosts a leaf) under OpenSM, for one test alone."""
-    return new_fabric.up().sweep()
+    """The default fabric (two leafs, two spines, four hosts a leaf) for one test alone."""
+    return new_fabric.up()
 
 
 @pytest.fixture(scope="module")
 def shared_fabric(request, _make_fabric):
     """The default fabric, shared by the tests of a module that do not change it."""
     f = _make_fabric(request.module.__name__.rsplit(".", 1)[-1].removeprefix("test_"))
-    f.up().sweep()
+    f.up()
     before = request.session.testsfailed
     yield f
     _finish(f, request, request.session.testsfailed > before)

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* The embedded subnet manager: on which port it runs, how it is told what to do, and what it says of itself. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "emu/daemon.h"
+#include "emu/lib/log.h"
+#include "emu/sm_mad.h"
+#include "emu/wire/smp.h"
+#include "sm/partition.h"
+
+/* The host that was asked for, or the first one. NULL with a line in @err. */
+static struct host *manager_host(struct daemon *d, char *err, size_t err_len)
+{
+	struct host *h = NULL;
+	u32 i;
+
+	for (i = 0; !d->opt.sm_host && !h && i < fabric_node_count(d->fabric); i++)
+		if (fabric_node_type(fabric_node(d->fabric, i)) == NODE_TYPE_CA)
+			h = daemon_host_of(d, fabric_node(d->fabric, i));
+	if (d->opt.sm_host)
+		h = daemon_host_get(d, d->opt.sm_host);
+	if (h)
+		return h;
+	if (d->opt.sm_host)
+		snprintf(err, err_len, "--sm-host: the fabric has no host \"%s\"", d->opt.sm_host);
+	else
+		snprintf(err, err_len, "the fabric has no host on which a subnet manager could run; say --no-sm");
+	return NULL;
+}
+
+int daemon_manager_create(struct daemon *d, char *err, size_t err_len)
+{
+	struct sm_config cfg = {
+		.routing = d->opt.routing,
+		.lmc = d->opt.lmc,
+		.qos = d->opt.qos,
+		.seed = d->opt.seed,
+		.priority = d->opt.priority,
+		.partitions_file = d->opt.partitions,
+	};
+	struct host *h = manager_host(d, err, err_len);
+	char *text = NULL;
+
+	if (!h)
+		return -ENOENT;
+	if (d->opt.partitions) {
+		text = sm_partitions_read(d->opt.partitions, err, err_len);
+		if (!text)
+			return -EINVAL;
+	}
+	cfg.partitions = text;
+	d->manager = sm_mad_create(d->loop, h->uv.mad[0], &cfg, err, err_len);
+	free(text);
+	return d->manager ? 0 : -EINVAL;
+}
+
+json_t *daemon_manager_json(const struct daemon *d)
+{
+	struct sm_status st;
+
+	if (!d->manager)
+		return json_null();
+	sm_status(sm_mad_manager(d->manager), &st);
+	return json_pack("{s:s, s:s, s:i, s:b, s:b, s:s, s:i, s:i, s:f, s:i, s:i, s:i, s:i, s:i, s:i, s:I, s:I}",
+			 "host", mad_port_wire(sm_mad_port(d->manager))->name, "state", wire_sm_state_name(st.state),
+			 "priority", st.priority, "up", st.subnet_up, "sweeping", st.sweeping, "routing", st.routing,
+			 "heavy_sweeps", (int)st.heavy_sweeps, "light_sweeps", (int)st.light_sweeps, "sweep_seconds",
+			 (double)st.sweep_ns / (double)NSEC_PER_SEC, "sweep_smps", (int)st.sweep_smps, "sweep_errors",
+			 (int)st.sweep_errors, "nodes", (int)st.nodes, "groups", (int)st.groups, "services",
+			 (int)st.services, "subscribers", (int)st.subscribers, "sa_requests",
+			 (json_int_t)st.sa_requests, "traps", (json_int_t)st.traps);
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* The subnet manager on the management layer of one simulated CA port. */
+#ifndef MUSLIN_EMU_SM_MAD_H
+#define MUSLIN_EMU_SM_MAD_H
+
+#include "emu/mad/mad.h"
+#include "sm/sm.h"
+
+struct sm_mad;
+
+/* A manager that does not run yet. NULL on failure, with one line in @err. @mp must outlive it. */
+struct sm_mad *sm_mad_create(struct loop *loop, struct mad_port *mp, const struct sm_config *config, char *err,
+			     size_t err_len);
+void sm_mad_destroy(struct sm_mad *m); /* NULL is harmless */
+/* 0, or -EBUSY when a program holds the manager's MADs at this port. */
+int sm_mad_start(struct sm_mad *m);
+struct sm *sm_mad_manager(const struct sm_mad *m);
+struct mad_port *sm_mad_port(const struct sm_mad *m);
+
+#endif
