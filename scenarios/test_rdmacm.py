@@ -90,3 +90,12 @@ def test_nobody_has_the_address(shared_fabric):
     out = p.wait(40, status=None)
     assert p.popen.returncode != 0
     assert re.search(r"ADDR_ERROR|ADDR_RESOLVED|resolve_addr", out), out
+
+
+@pytest.mark.parametrize("program", [("ucmatose", "-P", "ib"), ("ucmatose",), ("udaddy",)], ids=" ".join)
+def test_addresses_may_be_gids(shared_fabric, program):
+    """AF_IB: no IP address and no ARP."""
+    gid = {h: shared_fabric.run(h, "cat", "/sys/class/infiniband/muslin0/ports/1/gids/0").strip() for h in ("h1", "h5")}
+    args = [*program, "-f", "gid", "-C", "5"]
+    srv, cli = shared_fabric.pair(("h1", *args, "-b", gid["h1"]), ("h5", *args, "-s", gid["h1"], "-b", gid["h5"]))
+    assert "return status 0" in cli and "return status 0" in srv
