@@ -39,6 +39,8 @@ class Fabric:
         self.env["HOME"] = str(self.folder)
         self.env["LC_ALL"] = "C.UTF-8"
         self.env["OSM_CACHE_DIR"] = self.env["OSM_TMP_DIR"] = str(self.folder)
+        for sanitizer in ("ASAN", "LSAN", "UBSAN"):
+            self.env[f"{sanitizer}_OPTIONS"] = f"log_path={self.folder}/sanitizer"
 
     # Programs
 
@@ -112,6 +114,10 @@ class Fabric:
         for p in self.processes:
             p.kill()
         self.command("down", status=None)
+
+    def sanitizer_reports(self):
+        """What the sanitizers have said of muslin's own programs: of a build with SAN=1 only."""
+        return "\n".join(f.read_text(errors="replace") for f in sorted(self.folder.glob("sanitizer.*")))
 
     # Faults
 

@@ -82,6 +82,7 @@ def _finish(fabric, request, failed):
     except (AssertionError, OSError) as e:
         log = str(e)
     fabric.down()
+    reports = fabric.sanitizer_reports()
     keep = request.config.getoption("--muslin-artifacts")
     if failed:
         seed = request.config.getoption("--muslin-seed")
@@ -91,6 +92,7 @@ def _finish(fabric, request, failed):
             sockets = shutil.ignore_patterns("*sock*")
             shutil.copytree(fabric.folder, pathlib.Path(keep) / fabric.name, dirs_exist_ok=True, ignore=sockets)
     shutil.rmtree(fabric.folder, ignore_errors=True)
+    assert not reports, reports
 
 
 @pytest.fixture
