@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-#define MUSLIN_VERSION "0.1"
+#include "emu/lib/version.h"
 
 #define RUNDIR_PATH_MAX 512
 #define RUNDIR_NAME_MAX 48

@@ -1,0 +1,8 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* The version that every program prints. */
+#ifndef MUSLIN_LIB_VERSION_H
+#define MUSLIN_LIB_VERSION_H
+
+#define MUSLIN_VERSION "0.1"
+
+#endif
