@@ -146,8 +146,9 @@ def test_sweeps_through_bad_links(fabric):
     pingpong(fabric)
 
 
-def test_one_guid_twice(fabric):
+def test_one_guid_twice(new_fabric):
     """h6 says h5's GUIDs: OpenSM notices."""
+    fabric = new_fabric.up(None, "--no-sm").sweep()
     with fabric.fault("h6", "guid", with_="h5"):
         said = r"[Dd]uplicat"
         wait_until(lambda: re.search(said, fabric.sm_log.read_text(errors="replace")), 40, "OpenSM's complaint", 0.5)

@@ -1,5 +1,27 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""OpenSM as the only subnet manager of the fabric, on a host of it."""
+"""OpenSM on a host of the fabric, alone and beside the embedded manager: neither side knows the other's code."""
+
+import pytest
+from muslin import wait_until
+
+PINGPONG = ["ibv_rc_pingpong", "-n", "100"]
+
+
+@pytest.fixture
+def swept(new_fabric):
+    """The default fabric with OpenSM as its only manager."""
+    return new_fabric.up(None, "--no-sm").sweep()
+
+
+def start_opensm(fabric, host, *args):
+    log = fabric.folder / "opensm.log"
+    sm = fabric.start(host, "opensm", "-f", str(log), "-s", "5", *args)
+    wait_until(lambda: log.exists() and "SUBNET UP" in log.read_text(errors="replace"), 60, "SUBNET UP")
+    return sm
+
+
+def manager(fabric):
+    return fabric.show()["manager"]
 
 import pytest
 
@@ -13,17 +35,52 @@ def uplink(fabric, leaf, spine):
     return next(p["num"] for p in fabric.node(leaf)["ports"] if p.get("peer") == spine)
 
 
-def test_opensm_brings_the_subnet_up(fabric):
-    args = ["ibv_rc_pingpong", "-n", "100"]
-    fabric.pair(("h2", *args), ("h6", *args, "localhost"))
-    assert "SMINFO_MASTER" in fabric.run("h2", "sminfo")
+def test_opensm_brings_the_subnet_up(swept):
+    swept.pair(("h2", *PINGPONG), ("h6", *PINGPONG, "localhost"))
+    assert "SMINFO_MASTER" in swept.run("h2", "sminfo")
+    assert manager(swept) is None
 
 
-def test_opensm_survives_link_changes(fabric):
-    place = f"leaf1:{uplink(fabric, 'leaf1', 'spine1')}"
-    fabric.command("link", place, "down")
-    fabric.command("link", place, "up")
-    fabric.wait_active()
-    args = ["ibv_rc_pingpong", "-n", "100"]
-    fabric.pair(("h2", *args), ("h6", *args, "localhost"))
-    assert fabric.sm.running(), fabric.sm_log.read_text(errors="replace")[-2000:]
+def test_opensm_survives_link_changes(swept):
+    place = f"leaf1:{uplink(swept, 'leaf1', 'spine1')}"
+    swept.command("link", place, "down")
+    swept.command("link", place, "up")
+    swept.wait_active()
+    swept.pair(("h2", *PINGPONG), ("h6", *PINGPONG, "localhost"))
+    assert swept.sm.running(), swept.sm_log.read_text(errors="replace")[-2000:]
+
+
+def test_ours_yields_to_a_higher_priority_and_takes_over(fabric):
+    """The LIDs stay what they were, and traffic passes under either master."""
+    lids = [n["lid"] for n in fabric.show()["nodes"]]
+    sm = start_opensm(fabric, "h2", "-p", "15")
+    lid = fabric.port("h2")["lid"]
+    wait_until(lambda: f"sm lid {lid} " in fabric.run("h3", "sminfo", status=None), 60, "OpenSM as master", 0.5)
+    assert manager(fabric)["state"] == "Standby"
+    fabric.pair(("h2", *PINGPONG), ("h6", *PINGPONG, "localhost"))
+    sm.kill()
+    wait_until(lambda: manager(fabric)["up"], 60, "the embedded manager as master again", 0.5)
+    assert f"sm lid {fabric.port('h1')['lid']} " in fabric.run("h3", "sminfo")
+    assert [n["lid"] for n in fabric.show()["nodes"]] == lids
+    fabric.pair(("h2", *PINGPONG), ("h6", *PINGPONG, "localhost"))
+
+
+def test_opensm_yields_to_ours(new_fabric):
+    """OpenSM is master first; muslin-sm with a higher priority gets the subnet handed over, and hands it back."""
+    fabric = new_fabric.up(None, "--no-sm").sweep("h2")
+    sm = fabric.start("h3", fabric.muslin.parent / "muslin-sm", "-p", "9")
+    sm.expect("Master")
+    sm.expect("SUBNET UP")
+    lid = fabric.port("h3")["lid"]
+    wait_until(lambda: f"sm lid {lid} " in fabric.run("h4", "sminfo", status=None), 30, "muslin-sm as master", 0.5)
+    fabric.pair(("h2", *PINGPONG), ("h6", *PINGPONG, "localhost"))
+    sm.kill()
+    lid = fabric.port("h2")["lid"]
+    wait_until(lambda: f"sm lid {lid} " in fabric.run("h4", "sminfo", status=None), 60, "OpenSM as master", 0.5)
+
+
+def test_osmtest_accepts_our_sa(fabric):
+    inventory, log = str(fabric.folder / "osmtest.dat"), str(fabric.folder / "osmtest.log")
+    fabric.run("h1", "osmtest", "-f", "c", "-i", inventory, "-l", log)
+    out = fabric.run("h1", "osmtest", "-f", "a", "-i", inventory, "-l", log, timeout=120)
+    assert "PASS" in out

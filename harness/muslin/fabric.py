@@ -90,7 +90,10 @@ class Fabric:
     # The fabric
 
     def up(self, topology=None, *args, timeout=120.0):
-        """Brings it up; @topology is a path, or text (then it contains a newline)."""
+        """
+        Brings it up and waits for the embedded subnet manager, unless --no-sm is among @args; @topology is a path, or
+        text (then it contains a newline).
+        """
         argv = ["up", *([] if self.seed is None or "--seed" in args else ["--seed", str(self.seed)])]
         if topology is not None:
             if "\n" in str(topology):
@@ -103,7 +106,7 @@ class Fabric:
         return self
 
     def sweep(self, host="h1"):
-        """Runs OpenSM on @host and waits until every linked port is Active."""
+        """Runs OpenSM on @host of a fabric that is up with --no-sm, and waits until every linked port is Active."""
         self.sm_log = self.folder / f"opensm-{next(self.count)}.log"
         self.sm = self.start(host, "opensm", "-f", self.sm_log, "-s", "5")
         self.wait_active()
