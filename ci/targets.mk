@@ -4,7 +4,7 @@ JOBS := $(shell nproc)
 FUZZ_RUNS ?= 3000
 PYTEST_ARGS ?=
 
-all: $(ARCHIVES) $(PROGRAMS)
+all: $(ARCHIVES) $(PROGRAMS) $(HELPERS)
 
 deps-%:
 	@ci/deps $*

@@ -55,11 +55,12 @@ struct wire_buf *wire_buf_alloc(u32 size)
 
 void wire_buf_put(struct wire_buf *buf)
 {
-	union pooled_buf *b = container_of(buf, union pooled_buf, buf);
+	union pooled_buf *b;
 	u32 c;
 
 	if (!buf || --buf->refs)
 		return;
+	b = container_of(buf, union pooled_buf, buf);
 	live--;
 	c = size_class(buf->size);
 	if (c >= BUF_CLASSES || nfree_bufs[c] * class_size(c) >= BUF_POOL_BYTES) {

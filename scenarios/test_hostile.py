@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""
+A hostile program shares host h1 with one that only does its work, and nothing comes of it:
+
+    h1: victim, hostile  ---- leaf1 ---- spines ---- leaf2 ----  h5: the victim's peer
+"""
+
+import contextlib
+import os
+import pathlib
+import shutil
+import signal
+
+import pytest
+from muslin import wait_until
+
+MODES = ["handles", "rings", "truncated", "vanishing", "exhaustion"]
+
+
+def hw_counter(fabric, host, name):
+    out = fabric.run(host, "cat", f"/sys/class/infiniband/muslin0/ports/1/hw_counters/{name}")
+    return int(out.strip().splitlines()[-1])
+
+
+@contextlib.contextmanager
+def victims(fabric):
+    """A ping-pong that checks its data goes on, all the time, between h1 and h5."""
+    args = ["stdbuf", "-oL", "ibv_rc_pingpong", "-e", "-c", "-s", "4096", "-n", "1000000"]
+    srv = fabric.start("h1", *args)
+    cli = []
+
+    def connected():
+        if not cli or not cli[-1].running():
+            cli.append(fabric.start("h5", *args, "localhost"))
+        return wait_until(lambda: not cli[-1].running() or "remote address" in cli[-1].output, 5, "the victim")
+
+    before = fabric.port("h1")["counters"]
+    wait_until(connected, 20, "the victim's start")
+    wait_until(lambda: moved(fabric, before) > 100, 20, "the victim's traffic", 0.2)
+    yield
+    assert srv.running() and cli[-1].running(), srv.output + cli[-1].output
+    before = fabric.port("h1")["counters"]
+    wait_until(lambda: moved(fabric, before) > 100, 20, "the victim's traffic afterwards", 0.2)
+    assert srv.running() and cli[-1].running(), srv.output + cli[-1].output
+    for p in (cli[-1], srv):
+        p.kill()
+
+
+def moved(fabric, before):
+    return int(fabric.port("h1")["counters"]["port_xmit_packets"]) - int(before["port_xmit_packets"])
+
+
+@pytest.fixture
+def hostile(request, fabric):
+    source = pathlib.Path(request.config.getoption("--muslin-build")) / "hostile"
+    return shutil.copy(source, fabric.folder)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_others_go_on(fabric, hostile, mode):
+    daemon = fabric.daemon_pid
+    with victims(fabric):
+        if mode == "exhaustion":
+            fabric.run("h1", "prlimit", f"--pid={daemon}", "--nofile=1024:")
+        out = fabric.run("h1", hostile, mode, "7", timeout=120)
+        assert f"{mode}: done, 0 wrong" in out, out
+        assert fabric.daemon_pid == daemon
+    if mode == "rings":
+        assert hw_counter(fabric, "h1", "req_wqe_errors") > 0, "the daemon has counted none of it"
+    if mode == "exhaustion":
+        assert "no descriptors left" in fabric.daemon_log()
+    wait_until(lambda: "hca_id" in fabric.run("h1", "ibv_devinfo", status=None), 20, "a new program's device")
+
+
+def test_killed_in_the_middle_of_traffic(fabric):
+    with victims(fabric):
+        args = ["stdbuf", "-oL", "ib_write_bw", "-D", "60", "-s", "65536", "-p", "18999", "-F"]
+        srv = fabric.start("h1", *args)
+        started = []
+
+        def client():
+            if not started or not started[-1].running():
+                started.append(fabric.start("h5", *args, "localhost"))
+            cli = started[-1]
+            return wait_until(lambda: not cli.running() or "rkey" in cli.output.lower(), 10, "the client", 0.2)
+
+        wait_until(client, 20, "a connection")
+        before = fabric.port("h1")["counters"]
+        wait_until(lambda: moved(fabric, before) > 100, 20, "traffic", 0.2)
+        os.killpg(srv.popen.pid, signal.SIGKILL)
+        srv.kill()
+        started[-1].kill()
