@@ -257,6 +257,7 @@ static void on_copy(struct conn *c, u32 arg, const u8 *data, size_t len, int fd)
 	if (err)
 		return;
 	close(memfd);
+	log_at(LOG_INFO, c->file->f.host->name, "process %d copies for us: its memory cannot be reached", (int)p->pid);
 	conn_free(c); /* another connection holds the file: this one only attached to it */
 }
 

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""
+Programs whose memory the daemon may not reach (here: because their file cannot be read, as under a container's seccomp
+profile or a stricter Yama) move the bytes by a thread of their own.
+"""
+
+import re
+import shutil
+
+import pytest
+
+
+@pytest.fixture(scope="module")
+def unreadable(shared_fabric):
+    """A program's copy that can be run and not read: the kernel lets nobody look into such a process."""
+
+    def copy(name):
+        to = shared_fabric.folder / name
+        if not to.exists():
+            shutil.copy(shutil.which(name), to)
+            to.chmod(0o111)
+        return to
+
+    return copy
+
+
+@pytest.mark.parametrize("size", [64, 4096, 1 << 20])
+@pytest.mark.parametrize("kind", ["rc", "uc", "ud", "srq"])
+def test_pingpong(shared_fabric, unreadable, kind, size):
+    size = 2048 if kind == "ud" and size > 2048 else size
+    args = [unreadable(f"ibv_{kind}_pingpong"), "-e", "-s", str(size), "-n", "50", *(["-c"] if kind != "ud" else [])]
+    before = shared_fabric.daemon_log().count("copies for us")
+    server, client = shared_fabric.pair(("h1", *args), ("h5", *args, "localhost"))
+    for out in (server, client):
+        assert re.search(r"50 iters in [\d.]+ seconds", out), out
+        assert "invalid data" not in out
+    assert shared_fabric.daemon_log().count("copies for us") >= before + 2
+
+
+@pytest.mark.parametrize("tool", ["ib_write_bw", "ib_read_bw", "ib_send_bw", "ib_atomic_lat"])
+def test_perftest(shared_fabric, unreadable, tool):
+    args = [unreadable(tool), "-n", "200", "-F", *([] if "atomic" in tool else ["-s", "65536"])]
+    _, client = shared_fabric.pair(("h1", *args), ("h6", *args, "localhost"))
+    assert re.search(r"^\s*(65536|8)\s+200\s", client, re.M), client
+
+
+def test_one_side_only(shared_fabric, unreadable):
+    """A reader of remote memory that must be asked for, by a program that is reached as usual."""
+    args = ["-n", "200", "-s", "4096", "-F"]
+    _, client = shared_fabric.pair(("h1", unreadable("ib_read_lat"), *args), ("h7", "ib_read_lat", *args, "localhost"))
+    assert re.search(r"^\s*4096\s+200\s", client, re.M), client
