@@ -23,13 +23,6 @@ def start_opensm(fabric, host, *args):
 def manager(fabric):
     return fabric.show()["manager"]
 
-import pytest
-
-
-@pytest.fixture
-def fabric(new_fabric):
-    return new_fabric.up(None, "--no-sm").sweep()
-
 
 def uplink(fabric, leaf, spine):
     return next(p["num"] for p in fabric.node(leaf)["ports"] if p.get("peer") == spine)
