@@ -99,3 +99,16 @@ def test_addresses_may_be_gids(shared_fabric, program):
     args = [*program, "-f", "gid", "-C", "5"]
     srv, cli = shared_fabric.pair(("h1", *args, "-b", gid["h1"]), ("h5", *args, "-s", gid["h1"], "-b", gid["h5"]))
     assert "return status 0" in cli and "return status 0" in srv
+
+
+def test_a_killed_server_is_a_disconnect(shared_fabric):
+    """The daemon says for the dead program what its kernel would have said: DREQ."""
+    ip = shared_fabric.ip("h4")
+    srv = shared_fabric.start("h4", "rping", "-s", "-a", ip)
+    cli = shared_fabric.start("h7", "rping", "-c", "-a", ip, "-v", "-C", "1000000")
+    cli.expect("rdma-ping-20:", 20)
+    srv.kill()
+    out = cli.wait(20, status=None)
+    assert "DISCONNECT" in out or "wait for" in out, out[-500:]
+    again = shared_fabric.start("h4", "rping", "-s", "-a", ip)
+    assert shared_fabric._retry(again, ("h7", "rping", "-c", "-a", ip, "-v", "-C", "3"), 20).count("ping data") == 3
