@@ -17,6 +17,12 @@ def test_rping_verifies_its_data(shared_fabric):
     assert out.count("ping data") == 20
 
 
+def test_hosts_are_known_by_name(shared_fabric):
+    srv = shared_fabric.start("h3", "rping", "-s", "-a", "h3", "-C", "5")
+    out = shared_fabric._retry(srv, ("h6", "rping", "-c", "-a", "h3", "-v", "-C", "5"), 30)
+    assert out.count("ping data") == 5
+
+
 def test_rping_over_ipv6(shared_fabric):
     ip = next(a.split("/")[0] for a in shared_fabric.node("h2")["ips"] if ":" in a)
     srv = shared_fabric.start("h2", "rping", "-s", "-a", ip, "-V", "-C", "5")

@@ -15,6 +15,7 @@
 #define NAME_MAX_LEN 64
 
 struct pair {
+	char host[NAME_MAX_LEN + 1];
 	struct in6_addr fabric;
 	uint32_t loopback; /* network order */
 };
@@ -48,6 +49,7 @@ static void add(const char *host, const char *fabric, const char *loopback)
 	if (!grown)
 		return;
 	pairs = grown;
+	snprintf(p.host, sizeof(p.host), "%s", host);
 	pairs[npairs++] = p;
 	if (strcmp(host, getenv("MUSLIN_HOST")))
 		return;
@@ -124,6 +126,22 @@ bool shim_addr_out(struct sockaddr_storage *to, const struct sockaddr *sa, sockl
 		memcpy(to, sa, len);
 		set_loopback((struct sockaddr *)to, pairs[i].loopback);
 		return true;
+	}
+	return false;
+}
+
+bool shim_addr_of_name(const char *name, int family, char *text, size_t size)
+{
+	bool v4;
+	size_t i;
+
+	pthread_once(&once, load);
+	for (i = 0; i < npairs; i++) {
+		v4 = IN6_IS_ADDR_V4MAPPED(&pairs[i].fabric);
+		if (strcmp(pairs[i].host, name) || (family == AF_INET6 && v4) || (family == AF_INET && !v4))
+			continue;
+		return inet_ntop(v4 ? AF_INET : AF_INET6, pairs[i].fabric.s6_addr + (v4 ? 12 : 0), text,
+				 (socklen_t)size);
 	}
 	return false;
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Calls on sockets that carry IP addresses. */
+#include <arpa/inet.h>
 #include <errno.h>
+#include <netdb.h>
 #include <netinet/in.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -143,4 +145,14 @@ int accept4(int fd, __SOCKADDR_ARG addr, socklen_t *len, int flags)
 	if (got >= 0 && ADDR(addr) && len)
 		shim_addr_in(ADDR(addr), *len);
 	return got;
+}
+
+/* The hosts of the fabric are known by their names. */
+int getaddrinfo(const char *node, const char *service, const struct addrinfo *hints, struct addrinfo **res)
+{
+	char text[INET6_ADDRSTRLEN];
+
+	if (node && shim_addr_of_name(node, hints ? hints->ai_family : AF_UNSPEC, text, sizeof(text)))
+		node = text;
+	return REAL(getaddrinfo)(node, service, hints, res);
 }

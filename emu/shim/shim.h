@@ -79,6 +79,8 @@ int shim_ioctl(struct shim_file *f, unsigned long request, void *arg);
 /* addr.c */
 /* Is it a host of the fabric? Then @to is the address that stands for it. */
 bool shim_addr_out(struct sockaddr_storage *to, const struct sockaddr *sa, socklen_t len);
+/* The address of the fabric's host of that name, as text, of @family or any (AF_UNSPEC). */
+bool shim_addr_of_name(const char *name, int family, char *text, size_t size);
 /* The address that stands for this host. */
 bool shim_addr_own(struct sockaddr_storage *to, sa_family_t family);
 /* Turns an address that stands for a host back into that host's. */
