@@ -159,8 +159,11 @@ void fabric_smp_deliver(struct fabric_port *self, struct fabric_port *in, struct
 		else
 			wire_packet_free(p);
 	} else if (method == MAD_METHOD_TRAP_REPRESS) {
-		fabric_trap_repress(self->node, mad);
-		wire_packet_free(p);
+		/* Managers on the host send traps of their own. */
+		if (!fabric_trap_repress(self->node, mad) && self->ca)
+			fabric_ca_deliver_mad(self, p, false);
+		else
+			wire_packet_free(p);
 	} else if (fabric_sma_request(self, in, mad, wire_lrh_slid(fabric_lrh(p)))) {
 		respond(self, in, p, mad);
 	} else {

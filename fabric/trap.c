@@ -114,14 +114,18 @@ static void raise_trap(struct fabric_port *self, const u8 *notice)
 	loop_timer_set(f->loop, &t->timer, loop_now(f->loop).ns + t->wait);
 }
 
-void fabric_trap_repress(struct fabric_node *n, const u8 *mad)
+bool fabric_trap_repress(struct fabric_node *n, const u8 *mad)
 {
 	u64 tid = wire_get(mad, MAD_TID);
 	struct fabric_trap *t, *tmp;
+	bool ours = false;
 
 	list_for_each_safe (t, tmp, &n->traps, link)
-		if (t->tid == tid)
+		if (t->tid == tid) {
 			trap_free(t);
+			ours = true;
+		}
+	return ours;
 }
 
 static void notice_init(const struct fabric_port *self, u8 *d, u8 type, u16 number)

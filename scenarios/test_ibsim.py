@@ -13,7 +13,7 @@ NET = pathlib.Path(__file__).parent / "topologies" / "two-leafs.net"
 
 
 def preload():
-    files = subprocess.run(["dpkg", "-L", "ibsim-utils"], capture_output=True, text=True, check=True).stdout.split()
+    files = subprocess.run(["dpkg", "-L", "libumad2sim0"], capture_output=True, text=True, check=True).stdout.split()
     return next(f for f in files if f.endswith("libumad2sim.so"))
 
 
