@@ -35,6 +35,10 @@ int cli_link(int argc, char **argv);
 int cli_exec(int argc, char **argv);
 int cli_show(int argc, char **argv);
 int cli_trace(int argc, char **argv);
+int cli_top(int argc, char **argv);
+int cli_metrics(int argc, char **argv);
+int cli_timeline(int argc, char **argv);
+int cli_svg(const json_t *shown); /* draws what `show` answered */
 int cli_fault(int argc, char **argv);
 int cli_console(int argc, char **argv);
 

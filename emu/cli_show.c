@@ -6,7 +6,7 @@
 #include "emu/cli.h"
 
 struct show {
-	bool json, counters, topology;
+	bool json, counters, topology, svg;
 	const char *node;
 };
 
@@ -21,11 +21,14 @@ static void parse(struct show *s, int argc, char **argv)
 			s->counters = true;
 		else if (!strcmp(argv[i], "--topology"))
 			s->topology = true;
+		else if (!strcmp(argv[i], "--svg"))
+			s->svg = true;
 		else if (argv[i][0] != '-' && !s->node)
 			s->node = argv[i];
 		else
-			cli_fail(CLI_USAGE,
-				 "usage: muslin show [--name FABRIC] [--json] [--counters] [--topology] [NODE]");
+			cli_fail(
+				CLI_USAGE,
+				"usage: muslin show [--name FABRIC] [--json] [--counters] [--topology] [--svg] [NODE]");
 	}
 }
 
@@ -119,6 +122,8 @@ int cli_show(int argc, char **argv)
 	shown = cli_ask(cli_connect(), req);
 	if (s.topology)
 		fputs(json_string_value(shown), stdout);
+	else if (s.svg)
+		cli_svg(shown);
 	else if (s.json)
 		json_dumpf(shown, stdout, JSON_INDENT(1));
 	else

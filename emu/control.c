@@ -257,5 +257,6 @@ const struct ctl_command daemon_commands[] = {
 	{ "trace", cmd_trace },
 	{ "untrace", cmd_untrace },
 	{ "fault", daemon_fault_command },
+	{ "timeline", daemon_timeline_command },
 	{ NULL, NULL },
 };

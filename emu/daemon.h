@@ -41,6 +41,7 @@ struct daemon {
 	u64 started;            /* loop clock, ns */
 	struct list faults;     /* armed ones */
 	u32 nfaults, fault_id;
+	struct timeline *timeline; /* NULL: nothing is recorded */
 };
 
 /* options.c: fills @opt from the command line; ends the program when it is wrong. */
@@ -78,6 +79,12 @@ int daemon_addresses_write(struct daemon *d);
 json_t *daemon_fault_command(void *arg, struct ctl_client *c, const json_t *req, int *fd);
 json_t *daemon_faults_json(struct daemon *d);
 void daemon_faults_destroy(struct daemon *d);
+u32 daemon_fault_number(const struct daemon *d, const struct fabric_fault *fault);
+
+/* timeline.c */
+json_t *daemon_timeline_command(void *arg, struct ctl_client *c, const json_t *req, int *fd);
+void daemon_timeline_note(struct daemon *d, const char *text);
+void daemon_timeline_destroy(struct daemon *d);
 
 /* confine.c: gives up what the daemon does not need once it runs. */
 void daemon_confine(void);

@@ -3,8 +3,8 @@
 MUSLIND_OBJS := $(patsubst %,$O/emu/%.o,muslind options addresses host manager sm_mad show control confine rundir)
 MUSLIN_OBJS := $(patsubst %,$O/emu/%.o,muslin cli_up cli_show cli_trace rundir)
 MUSLIND_ROOMS := $(patsubst %,$O/%.a,emu/ctl fabric sm emu/uverbs emu/cm rxe emu/mad emu/hca emu/wire emu/lib)
-MUSLIND_OBJS += $O/emu/fault.o
-MUSLIN_OBJS += $O/emu/cli_fault.o
+MUSLIND_OBJS += $O/emu/fault.o $O/emu/timeline.o
+MUSLIN_OBJS += $O/emu/cli_fault.o $O/emu/cli_top.o $O/emu/cli_svg.o
 
 PROGRAMS += $O/muslind $O/muslin
 $O/muslind: $(MUSLIND_OBJS) $(MUSLIND_ROOMS)

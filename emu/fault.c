@@ -94,6 +94,24 @@ static int arm(struct daemon *d, struct fault *ft, const char *text, char *err, 
 	return ft->hca ? 0 : -1;
 }
 
+static void note(struct daemon *d, const struct fault *ft, const char *what, const char *text)
+{
+	char line[120];
+
+	snprintf(line, sizeof(line), "%u %s %.90s", ft->id, what, text);
+	daemon_timeline_note(d, line);
+}
+
+u32 daemon_fault_number(const struct daemon *d, const struct fabric_fault *fault)
+{
+	const struct fault *ft;
+
+	list_for_each (ft, &d->faults, link)
+		if (ft->fabric == fault)
+			return ft->id;
+	return d->fault_id + 1; /* it is being armed */
+}
+
 static json_t *cmd_add(struct daemon *d, struct ctl_client *c, const char *text)
 {
 	size_t len = strlen(text) + 1;
@@ -115,6 +133,7 @@ static json_t *cmd_add(struct daemon *d, struct ctl_client *c, const char *text)
 	list_add(&d->faults, &ft->link);
 	d->nfaults++;
 	log_at(LOG_INFO, "fault", "%u armed: %s", ft->id, text);
+	note(d, ft, "armed:", text);
 	return fault_json(d, ft);
 }
 
@@ -124,6 +143,7 @@ static void take_away(struct daemon *d, struct fault *ft)
 
 	log_at(LOG_INFO, "fault", "%u cleared after %llu hits of %llu matches", ft->id,
 	       (unsigned long long)info.pick->hits, (unsigned long long)info.pick->seen);
+	note(d, ft, "cleared", "");
 	if (ft->fabric)
 		fabric_fault_remove(ft->fabric);
 	else

@@ -205,12 +205,15 @@ static void usage(FILE *out)
 	      "  down                                       end it\n"
 	      "  run HOST [--] PROGRAM [ARGUMENT...]        run a program on a host\n"
 	      "  show [--json] [--counters] [NODE]          nodes, ports, LIDs, states, rates, addresses\n"
-	      "  show --topology                            the fabric in the format of ibnetdiscover\n"
+	      "  show --topology | --svg                    the fabric in the format of ibnetdiscover, or drawn\n"
 	      "  trace [-w FILE] [-c COUNT] [--duration S] HOST|NODE:PORT\n"
 	      "                                             capture packets as pcapng\n"
 	      "  link NODE:PORT up|down                     plug or pull a cable\n"
 	      "  fault add PLACE FAULT [KEY=VALUE...]       do something wrong on purpose; see muslin-fault(5)\n"
 	      "  fault list [--json] | clear [ID|PLACE]     what is armed and how often it fired; undo it\n"
+	      "  top [-n COUNT] [--interval SECONDS]        live rates of all links\n"
+	      "  metrics [--listen [ADDRESS:]PORT]          counters for Prometheus\n"
+	      "  timeline [--start]                         what has happened since the start, as JSON\n"
 	      "  console                                    ibsim's Link, ReLink, Unlink, Clear, Error from stdin\n"
 	      "  log [-f]                                   the daemon's log\n"
 	      "  list                                       fabrics that are up\n"
@@ -234,10 +237,11 @@ static const struct command {
 	const char *name;
 	int (*run)(int argc, char **argv);
 } commands[] = {
-	{ "fault", cli_fault }, { "console", cli_console },   { "up", cli_up },       { "down", cli_down },
-	{ "run", cli_exec },    { "show", cli_show },         { "trace", cli_trace }, { "link", cli_link },
-	{ "log", cli_log },     { "list", cli_list },         { "help", cmd_help },   { "--help", cmd_help },
-	{ "-h", cmd_help },     { "--version", cmd_version }, { "-V", cmd_version },  { "version", cmd_version },
+	{ "top", cli_top },           { "metrics", cli_metrics }, { "timeline", cli_timeline }, { "fault", cli_fault },
+	{ "console", cli_console },   { "up", cli_up },           { "down", cli_down },         { "run", cli_exec },
+	{ "show", cli_show },         { "trace", cli_trace },     { "link", cli_link },         { "log", cli_log },
+	{ "list", cli_list },         { "help", cmd_help },       { "--help", cmd_help },       { "-h", cmd_help },
+	{ "--version", cmd_version }, { "-V", cmd_version },      { "version", cmd_version },
 };
 
 /*

@@ -168,6 +168,7 @@ static void stop(struct daemon *d)
 {
 	ctl_server_destroy(d->control);
 	daemon_faults_destroy(d);
+	daemon_timeline_destroy(d);
 	uv_server_destroy(d->server);
 	sm_mad_destroy(d->manager);
 	daemon_hosts_destroy(d);

@@ -87,6 +87,8 @@ static void ca_set_cap(struct wire_port *w, u32 set, u32 clear)
 
 	if (mask == p->cap_mask)
 		return;
+	if ((mask ^ p->cap_mask) & PORT_CAP_SM)
+		fabric_tell(p->node->f, FABRIC_EVENT_SM, p, NULL, mask & PORT_CAP_SM ? "opened" : "closed");
 	p->cap_mask = mask;
 	fabric_ca_sync(p);
 	fabric_trap_local_changes(p, 0);

@@ -307,6 +307,26 @@ void fabric_port_info(const struct fabric_port *p, struct fabric_port_info *info
 	};
 }
 
+const struct fabric_node *fabric_port_node(const struct fabric_port *p)
+{
+	return p->node;
+}
+
+void fabric_watch(struct fabric *f, void (*fn)(void *ctx, const struct fabric_event *ev), void *ctx)
+{
+	f->watch = fn;
+	f->watch_ctx = ctx;
+}
+
+void fabric_tell(struct fabric *f, enum fabric_event_type type, const struct fabric_port *p,
+		 const struct fabric_fault *ft, const char *text)
+{
+	struct fabric_event ev = { .type = type, .port = p, .fault = ft, .text = text };
+
+	if (f->watch && !f->closing)
+		f->watch(f->watch_ctx, &ev);
+}
+
 u64 fabric_port_counter(const struct fabric_port *p, enum fabric_counter c)
 {
 	return c < FABRIC_CTR_NUM ? p->ctr[c] : 0;

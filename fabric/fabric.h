@@ -96,6 +96,24 @@ struct wire_port *fabric_ca_port(const struct fabric_node *n, u32 num);
 /* IP addresses of a CA's port; NULL like fabric_ca_port(). */
 const struct fabric_ip *fabric_ca_ip(const struct fabric_node *n, u32 num);
 
+const struct fabric_node *fabric_port_node(const struct fabric_port *p);
+
+enum fabric_event_type {
+	FABRIC_EVENT_PORT, /* its state is another one */
+	FABRIC_EVENT_SM,   /* a subnet manager opens or closes the port (IsSM) */
+	FABRIC_EVENT_FAULT,
+	FABRIC_EVENT_TYPES
+};
+struct fabric_fault;
+struct fabric_event {
+	enum fabric_event_type type;
+	const struct fabric_port *port;   /* NULL for a fault */
+	const struct fabric_fault *fault; /* that has fired, or has been undone */
+	const char *text;
+};
+/* Tells @fn what happens, from then on; it must not change the fabric. NULL: nobody. */
+void fabric_watch(struct fabric *f, void (*fn)(void *ctx, const struct fabric_event *ev), void *ctx);
+
 /* Pulls the cable out of the port, or plugs it in again. 0, -ENOLINK when the port has none. */
 int fabric_link_unplug(struct fabric_port *p);
 int fabric_link_plug(struct fabric_port *p);

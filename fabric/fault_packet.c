@@ -13,11 +13,18 @@
 
 #define HELD_MAX     65536 /* packets behind one tap; more are lost, as if the link had dropped them */
 #define HELD_SMPS    256   /* of VL15, which has no credits */
+#define TOLD_MAX     32    /* hits of each fault that are told to whoever watches */
 #define REORDER_TIME (1 * NSEC_PER_MSEC)
 
 static bool ours(struct fabric_tap *t, const struct wire_packet *p)
 {
-	return fault_match_test(&t->fault->s.match, p) && pick_next(&t->fault->s.pick);
+	struct fabric_fault *ft = t->fault;
+
+	if (!fault_match_test(&ft->s.match, p) || !pick_next(&ft->s.pick))
+		return false;
+	if (ft->s.pick.hits <= TOLD_MAX)
+		fabric_tell(ft->f, FABRIC_EVENT_FAULT, NULL, ft, "fired");
+	return true;
 }
 
 static u32 tap_index(const struct fabric_tap *t)

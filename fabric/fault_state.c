@@ -206,6 +206,7 @@ static void apply(struct fabric_fault *ft)
 	if (ft->applied)
 		return;
 	ft->applied = true;
+	fabric_tell(ft->f, FABRIC_EVENT_FAULT, NULL, ft, "begins");
 	ft->action->apply(ft);
 	if (ft->s.lasts)
 		loop_timer_set(ft->f->loop, &ft->timer, loop_now(ft->f->loop).ns + ft->s.lasts);
@@ -221,6 +222,7 @@ void fault_state_timer(struct loop_timer *timer, struct now now)
 		return;
 	}
 	ft->applied = false;
+	fabric_tell(ft->f, FABRIC_EVENT_FAULT, NULL, ft, "ends");
 	ft->action->undo(ft);
 }
 

@@ -142,10 +142,16 @@ struct fabric {
 	struct list faults, faults_due;
 	struct loop_task fault_task;
 	u64 faults_armed, seed;
+	void (*watch)(void *ctx, const struct fabric_event *ev);
+	void *watch_ctx;
 	bool closing;
 	u8 mtu_cap, vl_cap; /* codes */
 	u64 next_tid;
 };
+
+/* fabric.c: tells whoever watches */
+void fabric_tell(struct fabric *f, enum fabric_event_type type, const struct fabric_port *p,
+		 const struct fabric_fault *ft, const char *text);
 
 /* relay.c: packets through links and switches */
 /* @p arrives at @to; of its faults @tap have seen it already. */

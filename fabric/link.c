@@ -62,6 +62,8 @@ void fabric_link_state(struct fabric_port *p, u8 state)
 	u8 old = p->state;
 
 	p->state = state;
+	if (state != old)
+		fabric_tell(p->node->f, FABRIC_EVENT_PORT, p, NULL, NULL);
 	if (!p->ca)
 		return;
 	fabric_ca_sync(p);
