@@ -20,6 +20,7 @@ struct sm_mad;
 
 struct daemon_options {
 	const char *name, *topology; /* topology NULL: the default one */
+	int hold;                    /* a pipe's end: the daemon ends when the other one is closed; -1: none */
 	bool foreground;
 	u64 seed;
 	/* the embedded subnet manager */
@@ -35,7 +36,7 @@ struct daemon {
 	struct fabric *fabric;
 	struct uv_server *server;
 	struct ctl_server *control;
-	struct loop_fd signals;
+	struct loop_fd signals, hold;
 	struct host **hosts;    /* by index of the node */
 	struct sm_mad *manager; /* NULL with --no-sm */
 	u64 started;            /* loop clock, ns */

@@ -105,6 +105,23 @@ static void watch_signals(struct daemon *d)
 		fail("signalfd: %s", strerror(errno));
 }
 
+/* Whoever held the other end is gone, however it ended. */
+static void on_hold(struct loop_fd *w, u32 events, struct now now)
+{
+	struct daemon *d = container_of(w, struct daemon, hold);
+
+	log_at(LOG_INFO, "", "who held it is gone");
+	loop_fd_del(w);
+	loop_stop(d->loop);
+}
+
+static void watch_hold(struct daemon *d)
+{
+	d->hold = (struct loop_fd){ .fd = d->opt.hold, .fn = on_hold };
+	if (d->opt.hold >= 0 && loop_fd_add(d->loop, &d->hold, EPOLLIN))
+		fail("--hold %d: %s", d->opt.hold, strerror(errno));
+}
+
 /* Thousands of programs' files; what is made belongs to the user alone. */
 static void limit(void)
 {
@@ -174,6 +191,7 @@ static void stop(struct daemon *d)
 	daemon_hosts_destroy(d);
 	fabric_destroy(d->fabric);
 	loop_fd_del(&d->signals);
+	loop_fd_del(&d->hold);
 	close(d->signals.fd);
 	loop_destroy(d->loop);
 }
@@ -200,6 +218,7 @@ int main(int argc, char **argv)
 		fail("%s: %s", d.run.dir, strerror(-lock));
 	start_fabric(&d, topo);
 	watch_signals(&d);
+	watch_hold(&d);
 	daemon_hosts_start(&d);
 	start_servers(&d);
 	make_manager(&d);

@@ -11,7 +11,7 @@
 
 static void usage(FILE *out)
 {
-	fputs("usage: muslin up [--name FABRIC] [--seed N] [--foreground] [--no-sm] [--sm-host HOST]\n"
+	fputs("usage: muslin up [--name FABRIC] [--seed N] [--foreground] [--hold FD] [--no-sm] [--sm-host HOST]\n"
 	      "                 [--partitions FILE] [--routing minhop|updn|auto] [--lmc N] [--priority N] [--qos] "
 	      "[TOPOLOGY]\n"
 	      "TOPOLOGY is a file as in muslin-topology(5); without one there are two leafs, two spines and eight "
@@ -36,6 +36,7 @@ enum option_id {
 	OPT_NAME = 256,
 	OPT_SEED,
 	OPT_FOREGROUND,
+	OPT_HOLD,
 	OPT_NO_SM,
 	OPT_SM_HOST,
 	OPT_PARTITIONS,
@@ -59,6 +60,7 @@ static const struct option options[] = {
 	{ "lmc", required_argument, NULL, OPT_LMC },
 	{ "priority", required_argument, NULL, OPT_PRIORITY },
 	{ "qos", no_argument, NULL, OPT_QOS },
+	{ "hold", required_argument, NULL, OPT_HOLD },
 	{ "version", no_argument, NULL, OPT_VERSION },
 	{ NULL, 0, NULL, 0 },
 };
@@ -106,6 +108,9 @@ static void take(struct daemon_options *opt, int id)
 	case OPT_FOREGROUND:
 		opt->foreground = true;
 		break;
+	case OPT_HOLD:
+		opt->hold = (int)number("hold", optarg, 1 << 20);
+		break;
 	case OPT_HELP:
 		usage(stdout);
 		exit(0);
@@ -125,6 +130,7 @@ void daemon_options_parse(struct daemon_options *opt, int argc, char **argv)
 
 	opt->name = name && *name ? name : "default";
 	opt->seed = 1;
+	opt->hold = -1;
 	while ((id = getopt_long(argc, argv, "", options, NULL)) != -1)
 		take(opt, id);
 	if (optind < argc)

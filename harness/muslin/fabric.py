@@ -33,6 +33,7 @@ class Fabric:
         self.count = itertools.count()
         self.processes = []
         self.faults = []
+        self.hold = None
         self.env = {k: v for k, v in os.environ.items() if not k.startswith(("MUSLIN_", "LD_PRELOAD", "XDG_RUNTIME"))}
         self.env["MUSLIN_RUNDIR"] = str(self.folder / "run")
         self.env["MUSLIN_NAME"] = name
@@ -44,9 +45,9 @@ class Fabric:
 
     # Programs
 
-    def command(self, *args, timeout=60.0, status=0):
+    def command(self, *args, timeout=60.0, status=0, pass_fds=()):
         """Runs `muslin ARGS` to its end and returns what it printed."""
-        return self._start([self.muslin, *args]).wait(timeout, status)
+        return self._start([self.muslin, *args], pass_fds).wait(timeout, status)
 
     def start(self, host, *argv):
         """Starts a program on @host and returns its Process."""
@@ -81,9 +82,9 @@ class Fabric:
 
         return wait_until(attempt, 20, f"a connection to {srv}", 0.2)
 
-    def _start(self, argv):
+    def _start(self, argv, pass_fds=()):
         log = self.folder / f"{next(self.count):03}-{pathlib.Path(str(argv[-1])).name[:20] or 'x'}.log"
-        p = Process(argv, log, env=self.env, cwd=self.folder, user=self.user)
+        p = Process(argv, log, env=self.env, cwd=self.folder, user=self.user, pass_fds=pass_fds)
         self.processes.append(p)
         return p
 
@@ -102,7 +103,13 @@ class Fabric:
                 path.chmod(0o644)
                 topology = path
             argv.append(topology)
-        self.command(*argv, *args, timeout=timeout)
+        # The daemon ends when the write end is closed, by down() or because this process is no more.
+        end, self.hold = os.pipe()
+        try:
+            self.command(argv[0], "--hold", end, *argv[1:], *args, timeout=timeout, pass_fds=(end,))
+        finally:
+            os.close(end)
+        self.command("timeline", "--start")
         return self
 
     def sweep(self, host="h1"):
@@ -117,6 +124,9 @@ class Fabric:
         for p in self.processes:
             p.kill()
         self.command("down", status=None)
+        if self.hold is not None:
+            os.close(self.hold)
+            self.hold = None
 
     def sanitizer_reports(self):
         """What the sanitizers have said of muslin's own programs: of a build with SAN=1 only."""

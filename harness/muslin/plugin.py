@@ -10,6 +10,7 @@ import tempfile
 
 import pytest
 
+from . import report
 from .fabric import Fabric
 
 TREE = pathlib.Path(__file__).resolve().parents[2]
@@ -19,7 +20,8 @@ def pytest_addoption(parser):
     group = parser.getgroup("muslin")
     group.addoption("--muslin-build", default=os.environ.get("MUSLIN_BUILD", str(TREE / "build")), help="build folder")
     group.addoption("--muslin-seed", type=int, default=1, help="what chance in fabrics and faults is drawn from")
-    group.addoption("--muslin-artifacts", default=None, help="keep logs and captures of failed tests in this folder")
+    group.addoption("--muslin-artifacts", default=None, help="keep what failed tests leave in this folder")
+    group.addoption("--muslin-report", default=None, help="write a page about each fabric into this folder")
 
 
 def pytest_report_header(config):
@@ -52,7 +54,16 @@ def muslin_user():
 
 @pytest.fixture(scope="session")
 def muslin_programs(request):
-    """The programs as `make install` lays them out, in a folder that any user may read."""
+    """
+    The folder with the programs: as `make install` lays them out, in a place that any user may read; without a tree
+    around, those that are installed.
+    """
+    if not (TREE / "Makefile").exists() or request.config.getoption("--muslin-build") == "installed":
+        muslin = shutil.which("muslin")
+        if not muslin:
+            pytest.exit("muslin: the program is not in the PATH: `make install` puts it there", 2)
+        yield pathlib.Path(muslin).resolve().parent
+        return
     folder = pathlib.Path(tempfile.mkdtemp(prefix="muslin-"))
     folder.chmod(0o755)
     build = request.config.getoption("--muslin-build")
@@ -77,22 +88,28 @@ def _make_fabric(request, muslin_programs, muslin_user):
 
 
 def _finish(fabric, request, failed):
-    try:
-        log = fabric.daemon_log() if failed else ""
-    except (AssertionError, OSError) as e:
-        log = str(e)
-    fabric.down()
-    reports = fabric.sanitizer_reports()
-    keep = request.config.getoption("--muslin-artifacts")
+    options = request.config.getoption
+    replay = f"pytest '{request.node.nodeid}' --muslin-seed={options('--muslin-seed')}"
     if failed:
-        seed = request.config.getoption("--muslin-seed")
-        print(f"--- to replay: pytest {request.node.nodeid!r} --muslin-seed={seed}")
-        print(f"--- daemon log of {fabric.name}\n{log[-4000:]}")
-        if keep:
-            sockets = shutil.ignore_patterns("*sock*")
-            shutil.copytree(fabric.folder, pathlib.Path(keep) / fabric.name, dirs_exist_ok=True, ignore=sockets)
+        print(f"--- again: {replay}\n--- daemon log of {fabric.name}\n{_log(fabric)}")
+    for folder, wanted in ((options("--muslin-report"), True), (options("--muslin-artifacts"), failed)):
+        if folder and wanted and fabric.hold is not None:
+            report.write(fabric, pathlib.Path(folder) / fabric.name, request.node.name, not failed, replay)
+    fabric.down()
+    sanitizers = fabric.sanitizer_reports()
+    for folder, wanted in ((options("--muslin-report"), True), (options("--muslin-artifacts"), failed)):
+        if folder and wanted:
+            sockets = shutil.ignore_patterns("*sock*", "tree")
+            shutil.copytree(fabric.folder, pathlib.Path(folder) / fabric.name, dirs_exist_ok=True, ignore=sockets)
     shutil.rmtree(fabric.folder, ignore_errors=True)
-    assert not reports, reports
+    assert not sanitizers, sanitizers
+
+
+def _log(fabric):
+    try:
+        return fabric.daemon_log()[-4000:]
+    except (AssertionError, OSError) as e:
+        return str(e)
 
 
 @pytest.fixture

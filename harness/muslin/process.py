@@ -2,11 +2,21 @@
 """A program under test: started, watched, and ended with everything that it started."""
 
 import contextlib
+import ctypes
 import os
 import pathlib
 import signal
 import subprocess
 import time
+
+
+LIBC = ctypes.CDLL(None)
+PR_SET_PDEATHSIG = 1
+
+
+def _die_with_parent():
+    """Runs in the child: however the test run ends, its programs do not stay behind."""
+    LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
 
 
 class ProcessFailed(AssertionError):
@@ -28,7 +38,7 @@ def wait_until(condition, timeout=20.0, what="the condition", interval=0.05):
 class Process:
     """One program in a session of its own, its output (both streams) in a file that expect() reads."""
 
-    def __init__(self, argv, log, *, env=None, cwd=None, user=None, stdin=None):
+    def __init__(self, argv, log, *, env=None, cwd=None, user=None, stdin=None, pass_fds=()):
         self.argv = [str(a) for a in argv]
         self.log = pathlib.Path(log)
         who = {} if user is None else {"user": user, "group": user, "extra_groups": []}
@@ -41,6 +51,8 @@ class Process:
                 env=env,
                 cwd=cwd,
                 start_new_session=True,
+                pass_fds=pass_fds,
+                preexec_fn=_die_with_parent,
                 **who,
             )
 

@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""One self-contained HTML page about a run: the fabric drawn, what happened when, throughput, faults, programs."""
+
+import datetime
+import html
+import json
+
+COLOURS = ["#1f77b4", "#ff7f0e", "#2ca02c", "#d62728", "#9467bd", "#8c564b", "#e377c2", "#7f7f7f", "#bcbd22", "#17becf"]
+MARKS = {"fault": "#c0392b", "sm": "#7d3c98", "port": "#c98a1b"}
+WIDTH, HEIGHT, LEFT, BOTTOM = 900, 260, 60, 30
+STYLE = """
+body{font:14px/1.45 sans-serif;margin:2em auto;max-width:70em;color:#223;padding:0 1em}
+h1{font-size:1.4em}h2{font-size:1.1em;border-bottom:1px solid #ccd;margin-top:2em}
+table{border-collapse:collapse;width:100%}td,th{text-align:left;padding:2px 10px 2px 0;vertical-align:top}
+tr:nth-child(even){background:#f5f7fa}.passed{color:#2a7d4f}.failed,.idle{color:#c0392b;font-weight:bold}
+code,pre{font:12px monospace}pre{background:#f5f7fa;padding:8px;overflow:auto;max-height:22em}
+svg{max-width:100%;height:auto}.axis{font:11px sans-serif;fill:#556}
+"""
+
+
+def collect(fabric):
+    """What the page is made of, asked from a fabric that is still up; parts that cannot be had are left out."""
+    data = {"name": fabric.name, "seed": fabric.seed}
+    for key, args in {
+        "svg": ("show", "--svg"),
+        "timeline": ("timeline",),
+        "faults": ("fault", "list", "--json"),
+        "log": ("log",),
+    }.items():
+        try:
+            data[key] = fabric.command(*args)
+        except AssertionError:
+            data[key] = ""
+    data["timeline"] = json.loads(data["timeline"] or "{}")
+    armed = {f["id"]: f for f in json.loads(data["faults"] or "[]")}
+    data["faults"] = [armed.get(f.number) or f.last for f in fabric.faults if armed.get(f.number) or f.last]
+    data["programs"] = [(str(p), p.popen.poll(), p.log.name) for p in fabric.processes if "run" in p.argv[1:2]]
+    return data
+
+
+def rates(timeline):
+    """Gb/s between samples: {host: [...]}."""
+    interval = timeline.get("interval") or 1
+    return {
+        host: [max(0, b - a) * 8 / interval / 1e9 for a, b in zip(samples, samples[1:])]
+        for host, samples in timeline.get("bytes", {}).items()
+    }
+
+
+def plot(timeline):
+    """The throughput of each host that moved anything, with a line for each fault."""
+    lines = {h: r for h, r in rates(timeline).items() if any(r)}
+    span = max([timeline.get("now") or 1, 0.1])
+    top = max([max(r) for r in lines.values()] or [1]) * 1.1 or 1
+
+    def x(t):
+        return LEFT + (WIDTH - LEFT - 10) * t / span
+
+    def y(v):
+        return HEIGHT - BOTTOM - (HEIGHT - BOTTOM - 10) * v / top
+
+    out = [f'<svg id="throughput" viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}">']
+    for i in range(6):
+        v, t = top * i / 5, span * i / 5
+        out.append(f'<line x1="{LEFT}" x2="{WIDTH - 10}" y1="{y(v):.1f}" y2="{y(v):.1f}" stroke="#e3e7ec"/>')
+        out.append(f'<text class="axis" x="{LEFT - 6}" y="{y(v) + 4:.1f}" style="text-anchor:end">{v:.2g}</text>')
+        out.append(f'<text class="axis" x="{x(t):.1f}" y="{HEIGHT - 10}">{t:.1f} s</text>')
+    for t, kind, what in timeline.get("events", []):
+        if kind == "fault":
+            out.append(
+                f'<line x1="{x(t):.1f}" x2="{x(t):.1f}" y1="10" y2="{HEIGHT - BOTTOM}" stroke="{MARKS[kind]}" '
+                f'stroke-opacity="0.5"><title>{html.escape(what)}</title></line>'
+            )
+    for i, (host, rate) in enumerate(sorted(lines.items())):
+        dots = " ".join(f"{x((k + 1) * timeline['interval']):.1f},{y(v):.1f}" for k, v in enumerate(rate))
+        colour = COLOURS[i % len(COLOURS)]
+        out.append(f'<polyline points="{dots}" fill="none" stroke="{colour}" stroke-width="1.6"/>')
+        where = f'x="{LEFT + 12 + 70 * i}" y="12" style="fill:{colour}"'
+        out.append(f'<text class="axis" {where}>{html.escape(host)}</text>')
+    out.append('<text class="axis" x="4" y="24">Gb/s</text></svg>')
+    return "".join(out)
+
+
+def table(head, rows):
+    cells = "".join(f"<tr>{''.join(f'<td>{c}</td>' for c in row)}</tr>" for row in rows)
+    return f"<table><tr>{''.join(f'<th>{h}</th>' for h in head)}</tr>{cells}</table>"
+
+
+def page(data, title, passed, replay, captures=()):
+    """The page as text. @captures: names of files beside it."""
+    e = html.escape
+    faults = [
+        (f["id"], f"<code>{e(f['fault'])}</code>", f["matches"], f["hits"] or '<span class="idle">never fired</span>')
+        for f in data["faults"]
+    ]
+    events = [
+        (f"{t:.3f}", f'<span style="color:{MARKS[kind]}">{kind}</span>', e(what))
+        for t, kind, what in data["timeline"].get("events", [])
+    ]
+    programs = [
+        (f"<code>{e(p)}</code>", "still ran" if s is None else s, f'<a href="{e(log)}">{e(log)}</a>')
+        for p, s, log in data["programs"]
+    ]
+    files = "".join(f'<li><a href="{e(c)}">{e(c)}</a></li>' for c in captures)
+    word = "passed" if passed else "failed"
+    when = datetime.datetime.now().astimezone().isoformat(" ", "seconds")
+    return "".join(
+        [
+            f'<!DOCTYPE html><html lang="en"><meta charset="utf-8"><title>{e(title)}</title><style>{STYLE}</style>',
+            f'<h1>{e(title)}: <span id="result" class="{word}">{word}</span></h1>',
+            f"<p>fabric {e(data['name'])}, seed {data['seed']}, {when}<br>again: <code>{e(replay)}</code></p>",
+            f"<h2>Fabric</h2>{data['svg']}",
+            f"<h2>Throughput of hosts</h2>{plot(data['timeline'])}",
+            f"<h2>Faults</h2>{table(['', 'fault', 'matches', 'hits'], faults)}",
+            f"<h2>Captures</h2><ul>{files}</ul>" if files else "",
+            f"<h2>Programs</h2>{table(['program', 'exit status', 'output'], programs)}",
+            f"<h2>Timeline</h2>{table(['s', '', ''], events)}",
+            f"<h2>Log of the daemon</h2><pre>{e(data['log'][-20000:])}</pre></html>",
+        ]
+    )
+
+
+def write(fabric, folder, title, passed, replay):
+    """Writes folder/report.html about a fabric that is still up, and its timeline as JSON beside it."""
+    data = collect(fabric)
+    captures = sorted(str(p.relative_to(fabric.folder)) for p in fabric.folder.glob("**/*.pcap*"))
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "report.html").write_text(page(data, title, passed, replay, captures))
+    (folder / "timeline.json").write_text(json.dumps(data["timeline"]))
+    (folder / "replay.sh").write_text(f"#!/bin/sh\n{replay}\n")
+    return folder / "report.html"

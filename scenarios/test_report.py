@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""The page about a run, the drawing, live rates and metrics; and that a harness that is killed leaves nothing behind."""
+
+import os
+import pathlib
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import urllib.error
+import urllib.request
+import xml.etree.ElementTree
+
+import pytest
+from muslin import report, wait_until
+
+BROWSER = next(filter(None, map(shutil.which, ("chromium-headless-shell", "chromium", "chromium-browser"))), None)
+PINGPONG = ["ibv_rc_pingpong", "-n", "2000"]
+
+
+@pytest.fixture
+def told(fabric, tmp_path):
+    """A page about some traffic, a fault that fired and one that did not."""
+    fabric.fault("h5", "drop", opcode="rc", nth=500)
+    fabric.fault("h6", "drop", opcode="rc", expect=False)
+    fabric.pair(("h5", *PINGPONG), ("h1", *PINGPONG, "localhost"))
+    fabric.command("link", "h8:1", "down")
+    wait_until(lambda: fabric.port("h8")["state"] == "Down", 10, "h8's port")
+    return report.write(fabric, tmp_path, "a <test>", True, "pytest again")
+
+
+def test_the_page_in_a_browser(told):
+    """A real browser renders it, and its document holds what there is to be seen; nothing is loaded from elsewhere."""
+    assert BROWSER, "no chromium here: ci/deps test installs it"
+    flags = ["--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={told.parent}/browser"]
+    args = [BROWSER, *flags, "--virtual-time-budget=3000", "--dump-dom", f"file://{told}"]
+    dom = subprocess.run(args, capture_output=True, text=True, timeout=60, check=True).stdout
+    assert re.search(r'id="result" class="passed">passed', dom) and "a &lt;test&gt;" in dom
+    assert dom.count("<polyline") >= 2 and re.search(r"<text[^>]*>h5</text>", dom)
+    assert len(re.findall(r"<rect", dom)) == 12 and "stroke-dasharray" in dom
+    assert "h5 drop opcode=rc nth=500" in dom and dom.count("never fired") == 1
+    assert "h8:1 Down" in dom
+    assert not re.search(r"(src|href)=\"https?:", dom)
+    shot = told.parent / "page.png"
+    args = [BROWSER, *flags, f"--screenshot={shot}", f"file://{told}"]
+    subprocess.run(args, capture_output=True, timeout=60, check=True)
+    assert shot.stat().st_size > 10000
+
+
+def test_the_drawing_is_well_formed(shared_fabric):
+    svg = xml.etree.ElementTree.fromstring(shared_fabric.command("show", "--svg"))
+    space = "{http://www.w3.org/2000/svg}"
+    assert len(svg.findall(space + "rect")) == 12 and len(svg.findall(space + "line")) == 12
+
+
+def test_top_shows_rates(shared_fabric):
+    srv = shared_fabric.start("h5", "ib_write_bw", "-D", "3")
+    cli = wait_until(lambda: busy(shared_fabric), 20, "traffic", 0.1)
+    out = shared_fabric.command("top", "-n", "1", "--interval", "0.5")
+    rows = [r.split() for r in out.splitlines()[1:]]
+    assert rows[0][1] == "Active" and float(rows[0][4]) > 1000
+    assert any(r[0] == "h1:1" and float(r[2]) > 0.01 for r in rows)
+    cli.wait(30, status=None)
+    srv.wait(30, status=None)
+
+
+def busy(fabric):
+    cli = fabric.start("h1", "ib_write_bw", "-D", "3", "localhost")
+    before = fabric.port("h1")["counters"]["port_xmit_packets"]
+    try:
+        wait_until(lambda: fabric.port("h1")["counters"]["port_xmit_packets"] > before + 2000, 2, "packets", 0.1)
+    except AssertionError:
+        return None
+    return cli
+
+
+def test_metrics_for_prometheus(shared_fabric):
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        port = s.getsockname()[1]
+    server = shared_fabric._start([shared_fabric.muslin, "metrics", "--listen", port])
+
+    def fetch():
+        try:
+            return urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=5).read().decode()
+        except (ConnectionError, urllib.error.URLError):
+            return None
+
+    text = wait_until(fetch, 10, "the endpoint")
+    assert re.search(r'^muslin_port_up\{fabric="[^"]+",node="h1",port="1"\} 1$', text, re.M)
+    assert re.search(r'^muslin_port_xmit_packets_total\{.*node="leaf1",port="1"\} [1-9]\d*$', text, re.M)
+    assert all(re.match(r"# TYPE |muslin_\w+\{[^}]*\} \d+$", line) for line in text.splitlines())
+    server.kill()
+
+
+TEST = """
+import time
+
+def test_long(fabric):
+    fabric.start("h1", "ib_write_bw", "-D", "100")
+    print("PID", fabric.daemon_pid, flush=True)
+    time.sleep(100)
+"""
+
+
+@pytest.fixture
+def open_folder():
+    """A folder that any user may enter."""
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="muslin-h-"))
+    folder.chmod(0o755)
+    yield folder
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.mark.parametrize("sig", [signal.SIGKILL, signal.SIGINT])
+def test_nothing_stays_behind(request, open_folder, sig):
+    """However the run ends in the midst of a test: its daemon and its programs are gone."""
+    tmp_path = open_folder
+    (tmp_path / "test_long.py").write_text(TEST)
+    build = request.config.getoption("--muslin-build")
+    args = [sys.executable, "-m", "pytest", "-s", "-p", "muslin.plugin", "-p", "no:cacheprovider", "test_long.py",
+            f"--muslin-build={os.path.abspath(build)}"]
+    env = dict(os.environ, PYTHONPATH=str(request.config.rootpath / "harness"), TMPDIR=str(tmp_path))
+    with (tmp_path / "out").open("w") as out:
+        run = subprocess.Popen(args, cwd=tmp_path, env=env, stdout=out, stderr=out)
+    pid = wait_until(lambda: re.search(r"PID (\d+)", (tmp_path / "out").read_text()), 40, "the fabric")[1]
+    run.send_signal(sig)
+    run.wait(30)
+
+    def leftovers():
+        found = subprocess.run(["pgrep", "-f", f"{tmp_path}|ib_write_bw -D 100$"], capture_output=True, text=True)
+        return [p for p in found.stdout.split() if int(p) != os.getpid()]
+
+    wait_until(lambda: not os.path.exists(f"/proc/{pid}"), 10, "the daemon's end")
+    wait_until(lambda: not leftovers(), 10, "the programs' end")
