@@ -10,9 +10,9 @@ import re
 import signal
 
 import pytest
-from muslin import wait_until
+from muslin import free_port, wait_until
 
-PINGPONG = ["ibv_rc_pingpong", "-n", "500"]
+PINGPONG = ["ibv_rc_pingpong", "-p", free_port(), "-n", "500"]
 
 
 def outcome(fabric, *args):
@@ -20,7 +20,7 @@ def outcome(fabric, *args):
     srv = fabric.start("h5", *args)
 
     def attempt():
-        cli = fabric.start("h1", *args, "localhost")
+        cli = fabric.start("h1", *args, fabric.ip("h5"))
         wait_until(lambda: not (cli.running() and srv.running()), 60, "the end of one side")
         cli.signal(signal.SIGTERM)
         out = cli.wait(10, status=None)
@@ -49,21 +49,21 @@ def test_a_completion_with_a_chosen_status(fabric, status, words):
 def test_receiver_not_ready_storm(fabric):
     """Fifty times in a row h5 has no receive posted: with endless RNR retries the traffic goes on after it."""
     storm = fabric.fault("h5", "rnr", after=100, first=50)
-    fabric.pair(("h5", *PINGPONG), ("h1", *PINGPONG, "localhost"), timeout=60)
+    fabric.pair(("h5", *PINGPONG), ("h1", *PINGPONG, fabric.ip("h5")), timeout=60)
     assert storm.hits == 50
 
 
 def test_receiver_never_ready(fabric):
     """h5 never has a receive: perftest retries for ever."""
     fabric.fault("h5", "rnr", after=50)
-    args = ["ib_send_lat", "-n", "2000"]
+    args = ["ib_send_lat", "-p", free_port(), "-n", "2000"]
     srv = fabric.start("h5", *args)
     cli = None
 
     def waits():
         nonlocal cli
         if cli is None or not cli.running():
-            cli = fabric.start("h1", *args, "localhost")
+            cli = fabric.start("h1", *args, fabric.ip("h5"))
         return fabric.faults[0].hits > 100
 
     wait_until(waits, 30, "RNR NAKs", 0.3)
@@ -100,7 +100,7 @@ def test_device_fatal(fabric):
     fault = fabric.fault("h1", "fatal")
     assert "allocate PD" in fabric.run("h1", *PINGPONG, status=1)
     fault.clear()
-    fabric.pair(("h5", *PINGPONG), ("h1", *PINGPONG, "localhost"))
+    fabric.pair(("h5", *PINGPONG), ("h1", *PINGPONG, fabric.ip("h5")))
     watch.signal(signal.SIGTERM)
 
 

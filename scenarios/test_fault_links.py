@@ -8,13 +8,13 @@ Links, switches and the subnet's administration fail under stock programs, with 
 
 import re
 
-from muslin import wait_until
+from muslin import free_port, wait_until
 
-PINGPONG = ["ibv_rc_pingpong", "-n", "300"]
+PINGPONG = ["ibv_rc_pingpong", "-p", free_port(), "-n", "300"]
 
 
 def pingpong(fabric, server="h5", client="h1", timeout=60):
-    _, out = fabric.pair((server, *PINGPONG), (client, *PINGPONG, "localhost"), timeout=timeout)
+    _, out = fabric.pair((server, *PINGPONG), (client, *PINGPONG, fabric.ip(server)), timeout=timeout)
     assert "300 iters" in out
 
 
@@ -44,7 +44,7 @@ def test_a_flap_breaks_a_connection_and_nothing_else(fabric):
     srv = fabric.start("h5", *PINGPONG)
 
     def attempt():
-        out = fabric.start("h2", *PINGPONG, "localhost").wait(60, status=None)
+        out = fabric.start("h2", *PINGPONG, fabric.ip("h5")).wait(60, status=None)
         return out if "remote address" in out else None
 
     assert "transport retry counter exceeded (12)" in wait_until(attempt, 20, "a connection", 0.2)
@@ -64,8 +64,8 @@ def test_rping_outlasts_a_flap(fabric):
 def test_a_short_flap_is_survived(fabric):
     """The link is back, and OpenSM has brought it up, before the retries of a patient connection are used up."""
     fabric.fault("h5", "down", opcode="rc", nth=50, for_="100ms")
-    args = ["ib_send_lat", "-n", "1000", "-u", "20"]
-    _, out = fabric.pair(("h5", *args), ("h1", *args, "localhost"), timeout=90)
+    args = ["ib_send_lat", "-p", free_port(), "-n", "1000", "-u", "20"]
+    _, out = fabric.pair(("h5", *args), ("h1", *args, fabric.ip("h5")), timeout=90)
     assert re.search(r"^\s*2\s+1000\s", out, re.M), out
 
 
@@ -74,8 +74,8 @@ def test_a_spine_dies_under_traffic(fabric):
     spine = spine_between(fabric, "h1", "h5")
     other = {"spine1": "spine2", "spine2": "spine1"}[spine]
     fault = fabric.fault(spine, "kill", opcode="rc", nth=2000)
-    args = ["ib_write_bw", "-s", "65536", "-n", "3000", "-u", "20"]
-    _, out = fabric.pair(("h5", *args), ("h1", *args, "localhost"), timeout=120)
+    args = ["ib_write_bw", "-p", free_port(), "-s", "65536", "-n", "3000", "-u", "20"]
+    _, out = fabric.pair(("h5", *args), ("h1", *args, fabric.ip("h5")), timeout=120)
     assert re.search(r"^\s*65536\s+3000\s", out, re.M), out
     assert fault.hits == 1 and spine_between(fabric, "h1", "h5") == other
     fault.clear()

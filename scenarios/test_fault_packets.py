@@ -9,15 +9,15 @@ What stock programs see of packets that are lost, doubled, late, out of order or
 import signal
 
 import pytest
-from muslin import wait_until
+from muslin import free_port, wait_until
 
-PINGPONG = ["ibv_rc_pingpong", "-n", "500", "-c"]
+PINGPONG = ["ibv_rc_pingpong", "-p", free_port(), "-n", "500", "-c"]
 
 
 def pingpong(fabric, *extra):
     """A checked ping-pong from h1 to h5; what the client printed."""
     args = [*PINGPONG, *extra]
-    server, client = fabric.pair(("h1", *args), ("h5", *args, "localhost"), timeout=120)
+    server, client = fabric.pair(("h1", *args), ("h5", *args, fabric.ip("h1")), timeout=120)
     assert "500 iters" in client and "invalid data" not in server + client, server + client
     return client
 
@@ -27,7 +27,7 @@ def outcome(fabric, *args):
     srv = fabric.start("h5", *args)
 
     def attempt():
-        cli = fabric.start("h1", *args, "localhost")
+        cli = fabric.start("h1", *args, fabric.ip("h5"))
         wait_until(lambda: not (cli.running() and srv.running()), 60, "the end of one side")
         cli.signal(signal.SIGTERM)
         out = cli.wait(10, status=None)
@@ -86,14 +86,15 @@ def test_silent_damage_reaches_the_program(fabric):
 def test_retries_exhausted(fabric):
     """Nothing reaches h5 any more: the client's send ends with status 12 after its retries."""
     fabric.fault("h5", "drop", dir="in", opcode="rc", after=100)
-    said = outcome(fabric, "ibv_rc_pingpong", "-n", "500")
+    said = outcome(fabric, "ibv_rc_pingpong", "-p", free_port(), "-n", "500")
     assert "Failed status transport retry counter exceeded (12) for wr_id" in said
 
 
 def test_the_partition_key_goes(fabric):
     """h5's P_Key is taken away under traffic: its packets are refused as if they were lost, and retries run out."""
     fabric.fault("h5", "pkey", index=0, pkey="0x1234", opcode="request", nth=100)
-    assert "transport retry counter exceeded (12)" in outcome(fabric, "ibv_rc_pingpong", "-n", "5000")
+    said = outcome(fabric, "ibv_rc_pingpong", "-p", free_port(), "-n", "5000")
+    assert "transport retry counter exceeded (12)" in said
 
 
 def test_what_is_lost_shows_in_a_capture(fabric):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""The page about a run, the drawing, live rates and metrics; and that a harness that is killed leaves nothing behind."""
+"""The page about a run, the drawing, rates and metrics; and that a harness that is killed leaves nothing behind."""
 
 import os
 import pathlib
@@ -15,10 +15,11 @@ import urllib.request
 import xml.etree.ElementTree
 
 import pytest
-from muslin import report, wait_until
+from muslin import free_port, report, wait_until
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium-headless-shell", "chromium", "chromium-browser"))), None)
-PINGPONG = ["ibv_rc_pingpong", "-n", "2000"]
+PORT = free_port()
+PINGPONG = ["ibv_rc_pingpong", "-p", free_port(), "-n", "2000"]
 
 
 @pytest.fixture
@@ -26,7 +27,7 @@ def told(fabric, tmp_path):
     """A page about some traffic, a fault that fired and one that did not."""
     fabric.fault("h5", "drop", opcode="rc", nth=500)
     fabric.fault("h6", "drop", opcode="rc", expect=False)
-    fabric.pair(("h5", *PINGPONG), ("h1", *PINGPONG, "localhost"))
+    fabric.pair(("h5", *PINGPONG), ("h1", *PINGPONG, fabric.ip("h5")))
     fabric.command("link", "h8:1", "down")
     wait_until(lambda: fabric.port("h8")["state"] == "Down", 10, "h8's port")
     return report.write(fabric, tmp_path, "a <test>", True, "pytest again")
@@ -57,7 +58,7 @@ def test_the_drawing_is_well_formed(shared_fabric):
 
 
 def test_top_shows_rates(shared_fabric):
-    srv = shared_fabric.start("h5", "ib_write_bw", "-D", "3")
+    srv = shared_fabric.start("h5", "ib_write_bw", "-p", PORT, "-D", "3")
     cli = wait_until(lambda: busy(shared_fabric), 20, "traffic", 0.1)
     out = shared_fabric.command("top", "-n", "1", "--interval", "0.5")
     rows = [r.split() for r in out.splitlines()[1:]]
@@ -68,7 +69,7 @@ def test_top_shows_rates(shared_fabric):
 
 
 def busy(fabric):
-    cli = fabric.start("h1", "ib_write_bw", "-D", "3", "localhost")
+    cli = fabric.start("h1", "ib_write_bw", "-p", PORT, "-D", "3", fabric.ip("h5"))
     before = fabric.port("h1")["counters"]["port_xmit_packets"]
     try:
         wait_until(lambda: fabric.port("h1")["counters"]["port_xmit_packets"] > before + 2000, 2, "packets", 0.1)

@@ -3,6 +3,6 @@
 
 from .fabric import Fabric, FabricError
 from .fault import Fault
-from .process import Process, ProcessFailed, wait_until
+from .process import Process, ProcessFailed, free_port, wait_until
 
-__all__ = ["Fabric", "FabricError", "Fault", "Process", "ProcessFailed", "wait_until"]
+__all__ = ["Fabric", "FabricError", "Fault", "Process", "ProcessFailed", "free_port", "wait_until"]

@@ -6,6 +6,7 @@ import ctypes
 import os
 import pathlib
 import signal
+import socket
 import subprocess
 import time
 
@@ -21,6 +22,13 @@ def _die_with_parent():
 
 class ProcessFailed(AssertionError):
     """A program ended with another status than asked for; the message holds what it printed."""
+
+
+def free_port():
+    """A TCP port, as text, that nobody listens at now."""
+    with socket.socket() as s:
+        s.bind(("", 0))
+        return str(s.getsockname()[1])
 
 
 def wait_until(condition, timeout=20.0, what="the condition", interval=0.05):
