@@ -245,7 +245,7 @@ void fabric_trap_local_changes(struct fabric_port *self, u16 flags);
 void fabric_trap_mkey(struct fabric_port *self, const u8 *mad, u16 slid);
 void fabric_trap_key(struct fabric_port *self, const struct wire_port_violation *v);
 void fabric_trap_switch_pkey(struct fabric_port *at, const struct wire_packet *p);
-void fabric_trap_port(struct fabric_port *p, u16 trap); /* 129 - 131 */
+void fabric_trap_port(struct fabric_port *p, u16 trap);         /* 129 - 131 */
 bool fabric_trap_repress(struct fabric_node *n, const u8 *mad); /* false: of none that the node has sent */
 void fabric_trap_fini(struct fabric_node *n);
 

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """
-Runs the test suite of pyverbs in FOLDER and writes to RESULT, as JSON, which tests failed and which were skipped, and why:
+Runs the test suite of pyverbs in FOLDER and writes to RESULT, as JSON, which tests failed, which were skipped and why:
 
     pyverbs_suite.py FOLDER RESULT ADDRESS [suite's options]
 
-The suite finds the address of the RDMA device by the network interface of that device. A host of a fabric has an address
+The suite finds the address of the RDMA device by its network interface. A host of a fabric has an address
 but no interface, so that address is given.
 """
 

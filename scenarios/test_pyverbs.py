@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """
-The pyverbs suite of the distribution on a host: nothing fails, and exactly those tests are skipped that pyverbs_skips.txt
+The pyverbs suite of the distribution on a host: nothing fails, and just those tests are skipped that pyverbs_skips.txt
 names, each for the reason that stands there.
 """
 

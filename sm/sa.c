@@ -97,7 +97,8 @@ static void class_port_info(struct sa_call *c)
 	wire_set(info, CPI_CAP_MASK,
 		 SA_CAP_OPTIONAL_RECORDS | SA_CAP_UD_MULTICAST | SA_CAP_MULTI_PATH | SA_CAP_PORT_INFO_CAP_MASK_MATCH |
 			 CPI_CAP_HAS_CAP_MASK2);
-	wire_set(info, CPI_CAP_MASK2, SA_CAP2_FULL_PORT_INFO_RECORD | SA_CAP2_EXT_SPEEDS | SA_CAP2_SEND_ONLY_FULL_MEMBER);
+	wire_set(info, CPI_CAP_MASK2,
+		 SA_CAP2_FULL_PORT_INFO_RECORD | SA_CAP2_EXT_SPEEDS | SA_CAP2_SEND_ONLY_FULL_MEMBER);
 	wire_set(info, CPI_RESP_TIME, 16); /* 268 ms */
 	sm_sa_size(c, sizeof(info));
 	sm_sa_emit(c, info);

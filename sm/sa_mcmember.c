@@ -6,8 +6,8 @@
 #include "sm/sa.h"
 
 #define PACKET_LIFE 18
-#define CREATE_COMP                                                                                          \
-	(SA_COMP(MCMEMBER_COMP_QKEY) | SA_COMP(MCMEMBER_COMP_PKEY) | SA_COMP(MCMEMBER_COMP_SL) |             \
+#define CREATE_COMP                                                                              \
+	(SA_COMP(MCMEMBER_COMP_QKEY) | SA_COMP(MCMEMBER_COMP_PKEY) | SA_COMP(MCMEMBER_COMP_SL) | \
 	 SA_COMP(MCMEMBER_COMP_FLOW_LABEL) | SA_COMP(MCMEMBER_COMP_TCLASS))
 #define JOIN_COMP (SA_COMP(MCMEMBER_COMP_MGID) | SA_COMP(MCMEMBER_COMP_PORT_GID) | SA_COMP(MCMEMBER_COMP_JOIN_STATE))
 
@@ -59,7 +59,7 @@ static bool selectors_match(const struct sa_call *c, const u8 *rec)
 		if (!sm_sa_asks(c, s->sel_comp) || !sm_sa_asks(c, s->comp))
 			continue;
 		if (!sm_sa_select(wire_get(c->query, s->sel), rank(s, wire_get(rec, s->value)),
-			       rank(s, wire_get(c->query, s->value))))
+				  rank(s, wire_get(c->query, s->value))))
 			return false;
 	}
 	return true;
@@ -99,7 +99,8 @@ static void put_member(const struct sa_call *c, const struct sm_group *g, const 
 
 static bool is_asked(const struct sa_call *c, const u8 *rec)
 {
-	if (sm_sa_asks(c, MCMEMBER_COMP_PKEY) && (wire_get(rec, MCMEMBER_PKEY) ^ wire_get(c->query, MCMEMBER_PKEY)) & WIRE_PKEY_BASE)
+	if (sm_sa_asks(c, MCMEMBER_COMP_PKEY) &&
+	    (wire_get(rec, MCMEMBER_PKEY) ^ wire_get(c->query, MCMEMBER_PKEY)) & WIRE_PKEY_BASE)
 		return false;
 	if (sm_sa_asks(c, MCMEMBER_COMP_JOIN_STATE) &&
 	    !(wire_get(rec, MCMEMBER_JOIN_STATE) & wire_get(c->query, MCMEMBER_JOIN_STATE)))
@@ -170,8 +171,8 @@ static struct sm_port *subject(struct sa_call *c)
 	struct wire_gid gid = wire_gid_from_bytes(wire_cbytes(c->query, MCMEMBER_PORT_GID));
 	struct sm_port *p = sm_port_by_guid(c->sm, wire_gid_guid(&gid));
 
-	if (!p || !p->lid || (wire_gid_prefix(&gid) != c->sm->cfg.subnet_prefix &&
-			      wire_gid_prefix(&gid) != WIRE_GID_PREFIX_DEFAULT)) {
+	if (!p || !p->lid ||
+	    (wire_gid_prefix(&gid) != c->sm->cfg.subnet_prefix && wire_gid_prefix(&gid) != WIRE_GID_PREFIX_DEFAULT)) {
 		fail(c, SA_STATUS_INVALID_GID);
 		return NULL;
 	}
@@ -187,7 +188,8 @@ static bool can_take_part(struct sa_call *c, const struct sm_group *g, const str
 	u8 rec[MCMEMBER_SIZE];
 
 	put_group(g, rec);
-	if (!sm_pkey_has(p, g->pkey) || sm_port_mtu(p) < g->mtu || wire_rate_mbps(sm_port_rate(p)) < wire_rate_mbps(g->rate) ||
+	if (!sm_pkey_has(p, g->pkey) || sm_port_mtu(p) < g->mtu ||
+	    wire_rate_mbps(sm_port_rate(p)) < wire_rate_mbps(g->rate) ||
 	    !sm_sa_match(c, rec, agreed, ARRAY_SIZE(agreed)) || !selectors_match(c, rec) ||
 	    (sm_sa_asks(c, MCMEMBER_COMP_PKEY) && (wire_get(c->query, MCMEMBER_PKEY) ^ g->pkey) & WIRE_PKEY_BASE)) {
 		fail(c, SA_STATUS_REQ_INVALID);

@@ -2,8 +2,8 @@
 /* Records about nodes, ports and links. Each is made for every candidate and compared with what is asked for. */
 #include "sm/sa.h"
 
-#define NODE(f)  WIRE_AT(NODEREC_NODE_INFO, NODEINFO_##f)
-#define PORT(f)  WIRE_AT(PORTINFOREC_PORT_INFO, PORTINFO_##f)
+#define NODE(f) WIRE_AT(NODEREC_NODE_INFO, NODEINFO_##f)
+#define PORT(f) WIRE_AT(PORTINFOREC_PORT_INFO, PORTINFO_##f)
 
 /* Visits end ports: all of them, or the one with the LID that is asked for. */
 static void each_end(struct sa_call *c, bool by_lid, u16 lid, bool (*fn)(struct sa_call *c, struct sm_port *p))

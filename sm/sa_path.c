@@ -153,8 +153,8 @@ static bool fit_pkey(const struct sa_call *c, const struct want *w, struct path 
 {
 	const struct sm_partition *part;
 
-	p->pkey = w->pkey ? (sm_pkey_match(p->src, p->dst, w->pkey_value) ? w->pkey_value : 0) :
-			    sm_pkey_common(p->src, p->dst);
+	p->pkey = w->pkey ? (sm_pkey_match(p->src, p->dst, w->pkey_value) ? w->pkey_value : 0)
+			  : sm_pkey_common(p->src, p->dst);
 	if (p->src == p->dst && !p->pkey && p->src->npkeys && !w->pkey)
 		p->pkey = p->src->pkeys[0];
 	if (!p->pkey)
@@ -235,8 +235,8 @@ static bool usable(const struct sa_call *c, const struct sm_port *p)
 }
 
 /* One end: a port that was named, or NULL for any. False: it was named and is not there. */
-static bool named_end(struct sa_call *c, bool by_gid, struct wire_field gid_field, bool by_lid, struct wire_field lid_field,
-		      const struct sm_port **end)
+static bool named_end(struct sa_call *c, bool by_gid, struct wire_field gid_field, bool by_lid,
+		      struct wire_field lid_field, const struct sm_port **end)
 {
 	struct wire_gid gid = wire_gid_from_bytes(wire_cbytes(c->query, gid_field));
 	const struct sm_port *lid_port = by_lid ? sm_port_by_lid(c->sm, wire_get(c->query, lid_field)) : NULL;
@@ -365,13 +365,15 @@ void sm_sa_path_record(struct sa_call *c)
 	u32 i;
 
 	sm_sa_size(c, PATHREC_SIZE);
-	if (!named_end(c, sm_sa_asks(c, PATHREC_COMP_SGID), PATHREC_SGID, sm_sa_asks(c, PATHREC_COMP_SLID), PATHREC_SLID, &src))
+	if (!named_end(c, sm_sa_asks(c, PATHREC_COMP_SGID), PATHREC_SGID, sm_sa_asks(c, PATHREC_COMP_SLID),
+		       PATHREC_SLID, &src))
 		return;
 	if (group) {
 		group_path(c, &mgid, src ? src : c->requester);
 		return;
 	}
-	if (!named_end(c, sm_sa_asks(c, PATHREC_COMP_DGID), PATHREC_DGID, sm_sa_asks(c, PATHREC_COMP_DLID), PATHREC_DLID, &dst))
+	if (!named_end(c, sm_sa_asks(c, PATHREC_COMP_DGID), PATHREC_DGID, sm_sa_asks(c, PATHREC_COMP_DLID),
+		       PATHREC_DLID, &dst))
 		return;
 	if (src) {
 		if (usable(c, src))
@@ -424,13 +426,15 @@ static const struct sm_port *multi_end(struct sa_call *c, u32 i)
 
 void sm_sa_multi_path_record(struct sa_call *c)
 {
-	u32 ns = (u32)wire_get(c->query, MULTIPATHREC_SGID_COUNT), nd = (u32)wire_get(c->query, MULTIPATHREC_DGID_COUNT);
+	u32 ns = (u32)wire_get(c->query, MULTIPATHREC_SGID_COUNT),
+	    nd = (u32)wire_get(c->query, MULTIPATHREC_DGID_COUNT);
 	struct want w = multi_want(c);
 	const struct sm_port *src, *dst;
 	u32 s, d, left = w.numb_path;
 
 	sm_sa_size(c, PATHREC_SIZE);
-	if (!sm_sa_asks(c, MULTIPATHREC_COMP_SGID_COUNT) || !sm_sa_asks(c, MULTIPATHREC_COMP_DGID_COUNT) || !ns || !nd) {
+	if (!sm_sa_asks(c, MULTIPATHREC_COMP_SGID_COUNT) || !sm_sa_asks(c, MULTIPATHREC_COMP_DGID_COUNT) || !ns ||
+	    !nd) {
 		c->status = SA_STATUS_INSUFFICIENT_COMPONENTS;
 		return;
 	}

@@ -13,12 +13,9 @@ struct service {
 };
 
 static const struct sa_field fields[] = {
-	{ SERVICEREC_COMP_ID, 0, SERVICEREC_ID },
-	{ SERVICEREC_COMP_GID, 0, SERVICEREC_GID },
-	{ SERVICEREC_COMP_PKEY, 0, SERVICEREC_PKEY },
-	{ SERVICEREC_COMP_LEASE, 0, SERVICEREC_LEASE },
-	{ SERVICEREC_COMP_KEY, 0, SERVICEREC_KEY },
-	{ SERVICEREC_COMP_NAME, 0, SERVICEREC_NAME },
+	{ SERVICEREC_COMP_ID, 0, SERVICEREC_ID },     { SERVICEREC_COMP_GID, 0, SERVICEREC_GID },
+	{ SERVICEREC_COMP_PKEY, 0, SERVICEREC_PKEY }, { SERVICEREC_COMP_LEASE, 0, SERVICEREC_LEASE },
+	{ SERVICEREC_COMP_KEY, 0, SERVICEREC_KEY },   { SERVICEREC_COMP_NAME, 0, SERVICEREC_NAME },
 };
 
 /* The data fields have a bit for each element. */
@@ -112,7 +109,8 @@ void sm_sa_service_get(struct sa_call *c)
 		if (!c->trusted && pkey && !(c->requester && sm_pkey_has(c->requester, pkey)))
 			continue;
 		refresh(c->sm, s);
-		if (sm_sa_match(c, s->rec, fields, ARRAY_SIZE(fields)) && data_match(c, s->rec) && !sm_sa_emit(c, s->rec))
+		if (sm_sa_match(c, s->rec, fields, ARRAY_SIZE(fields)) && data_match(c, s->rec) &&
+		    !sm_sa_emit(c, s->rec))
 			return;
 	}
 }

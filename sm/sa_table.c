@@ -3,7 +3,8 @@
 #include "sm/sa.h"
 
 /* Visits each port of each node, or those of the LID that is asked for; false ends it. */
-static void each_port(struct sa_call *c, bool by_lid, u16 lid, bool (*fn)(struct sa_call *c, struct sm_port *p, u16 lid))
+static void each_port(struct sa_call *c, bool by_lid, u16 lid,
+		      bool (*fn)(struct sa_call *c, struct sm_port *p, u16 lid))
 {
 	struct sm *sm = c->sm;
 	const struct sm_port *one = by_lid ? sm_port_by_lid(sm, lid) : NULL, *end;
@@ -17,7 +18,8 @@ static void each_port(struct sa_call *c, bool by_lid, u16 lid, bool (*fn)(struct
 		for (i = 0; i <= n->nports; i++) {
 			p = &n->ports[i];
 			end = sm_node_is_switch(n) ? &n->ports[0] : p;
-			if (!p->has_info || !end->lid || !sm_sa_may_see(c, end) || (one && !sm_node_is_switch(n) && one != p))
+			if (!p->has_info || !end->lid || !sm_sa_may_see(c, end) ||
+			    (one && !sm_node_is_switch(n) && one != p))
 				continue;
 			if (!fn(c, p, end->lid))
 				return;

@@ -49,7 +49,8 @@ void sm_trap_receive(struct sm *sm, const u8 *mad, const struct sm_addr *from)
 	memcpy(notice, mad + SMP_DATA, NOTICE_SMP_SIZE);
 	trap = wire_get(notice, NOTICE_IS_GENERIC) ? wire_get(notice, NOTICE_TRAP_NUMBER) : 0;
 	sm->st.traps++;
-	sm_log(sm, LOG_INFO, "trap %u (%s) from %s", trap, wire_trap_name(trap), p ? sm_node_name(p->node) : "nobody known");
+	sm_log(sm, LOG_INFO, "trap %u (%s) from %s", trap, wire_trap_name(trap),
+	       p ? sm_node_name(p->node) : "nobody known");
 	repress(sm, mad, from);
 	for (i = 0; i < ARRAY_SIZE(actions); i++)
 		if (actions[i].trap == trap)

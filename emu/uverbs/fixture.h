@@ -87,10 +87,11 @@ static inline pid_t desk_program(void)
 static inline void desk_open(struct desk *d)
 {
 	static const struct wire_port_ops wire = { .send = desk_send, .violation = desk_violation };
-	struct hca_config cfg = { .name = "t", .node_guid = 1, .nports = 1, .ports = d->host.port, .seed = 1 };
+	struct hca_config cfg = { .name = "t", .node_guid = 1, .nports = 1, .seed = 1 };
 	char path[64];
 
 	memset(d, 0, sizeof(*d));
+	cfg.ports = d->host.port;
 	d->loop = loop_create_virtual();
 	list_init(&d->wire);
 	loop_task_init(&d->deliver, desk_deliver);
