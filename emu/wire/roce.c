@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* RoCEv2 packets to and from UDP datagrams. IBTA annex A17. */
+#include <errno.h>
+#include <isa-l/crc.h>
+#include <netinet/in.h>
+#include <netinet/ip.h>
+#include <netinet/ip6.h>
+#include <netinet/udp.h>
+
+#include "emu/wire/hdr.h"
+#include "emu/wire/opcode.h"
+#include "emu/wire/roce.h"
+
+#define LRH_LEN    8
+#define GRH_LEN    40
+#define UDP_LEN    8
+#define IP4_LEN    20
+#define IP6_LEN    40
+#define ETH_LEN    14
+#define IP_MAX     (IP6_LEN + UDP_LEN)
+#define DUMMY_LRH  8 /* bytes of ones that stand for the LRH in the ICRC */
+#define FLAGS_AT   6 /* of the IPv4 header: DF is in this byte */
+#define FLAG_DF    0x40
+#define CRC_POLY   0xedb88320u /* IEEE 802.3, least significant bit first */
+
+static u32 crc_table[256];
+static u8 crc_reverse[256]; /* the table's index by its entry's top byte, which is different in each */
+
+static __attribute__((constructor)) void crc_init(void)
+{
+	u32 i, bit, v;
+
+	for (i = 0; i < 256; i++) {
+		for (v = i, bit = 0; bit < 8; bit++)
+			v = v & 1 ? v >> 1 ^ CRC_POLY : v >> 1;
+		crc_table[i] = v;
+		crc_reverse[v >> 24] = (u8)i;
+	}
+}
+
+static u16 ip_checksum(const u8 *p, u32 len)
+{
+	u32 sum = 0, i;
+
+	for (i = 0; i < len; i += 2)
+		sum += (u32)p[i] << 8 | p[i + 1];
+	while (sum >> 16)
+		sum = (sum & 0xffff) + (sum >> 16);
+	return (u16)~sum;
+}
+
+static u32 put_ip4(const struct wire_roce *r, u32 udp_len, u8 *dst)
+{
+	struct iphdr ip = {
+		.version = 4,
+		.ihl = IP4_LEN / 4,
+		.tos = r->tos,
+		.tot_len = htons((u16)(udp_len + IP4_LEN)),
+		.id = htons(r->id),
+		.frag_off = htons(IP_DF),
+		.ttl = r->ttl,
+		.protocol = IPPROTO_UDP,
+		.saddr = htonl(wire_gid_v4(&r->src)),
+		.daddr = htonl(wire_gid_v4(&r->dst)),
+	};
+
+	ip.check = htons(ip_checksum((u8 *)&ip, sizeof(ip)));
+	memcpy(dst, &ip, sizeof(ip));
+	return IP4_LEN;
+}
+
+static u32 put_ip6(const struct wire_roce *r, u32 udp_len, u8 *dst)
+{
+	struct ip6_hdr ip = { .ip6_flow = htonl(6u << 28 | (u32)r->tos << 20 | (r->flow & 0xfffff)),
+			      .ip6_plen = htons((u16)udp_len),
+			      .ip6_nxt = IPPROTO_UDP,
+			      .ip6_hlim = r->ttl };
+
+	memcpy(&ip.ip6_src, r->src.raw, 16);
+	memcpy(&ip.ip6_dst, r->dst.raw, 16);
+	memcpy(dst, &ip, sizeof(ip));
+	return IP6_LEN;
+}
+
+/* IP and UDP headers for a datagram of @len bytes; returns theirs. */
+static u32 put_headers(const struct wire_roce *r, u32 len, u8 *dst)
+{
+	struct udphdr udp = { .uh_sport = htons(r->sport),
+			      .uh_dport = htons(WIRE_ROCE_PORT),
+			      .uh_ulen = htons((u16)(len + UDP_LEN)) };
+	u32 n = wire_gid_is_v4(&r->dst) ? put_ip4(r, len + UDP_LEN, dst) : put_ip6(r, len + UDP_LEN, dst);
+
+	memcpy(dst + n, &udp, sizeof(udp));
+	return n + UDP_LEN;
+}
+
+static void mask_ip(u8 *ip, bool v4)
+{
+	if (v4) {
+		ip[1] = 0xff;                   /* type of service */
+		ip[8] = ip[10] = ip[11] = 0xff; /* time to live, checksum */
+		ip[IP4_LEN + 6] = ip[IP4_LEN + 7] = 0xff;
+		return;
+	}
+	ip[0] |= 0x0f; /* traffic class, flow label */
+	ip[1] = ip[2] = ip[3] = 0xff;
+	ip[7] = 0xff; /* hop limit */
+	ip[IP6_LEN + 6] = ip[IP6_LEN + 7] = 0xff;
+}
+
+static const u8 zero_pad[3];
+
+/* @pad: the pad bytes. */
+static u32 icrc(const struct wire_packet *p, const struct wire_roce *r, const u8 *pad)
+{
+	u8 head[DUMMY_LRH + IP_MAX + WIRE_HDR_MAX];
+	u32 at = DUMMY_LRH, crc;
+
+	memset(head, 0xff, DUMMY_LRH);
+	at += put_headers(r, wire_roce_len(p), head + at);
+	mask_ip(head + DUMMY_LRH, wire_gid_is_v4(&r->dst));
+	memcpy(head + at, p->hdr + p->bth_off, p->hdr_len - p->bth_off);
+	head[at + 4] = 0xff; /* FECN, BECN and what is reserved beside them */
+	crc = crc32_gzip_refl(0, head, at + p->hdr_len - p->bth_off);
+	if (p->len)
+		crc = crc32_gzip_refl(crc, p->data, p->len);
+	return crc32_gzip_refl(crc, pad, -p->len & 3);
+}
+
+u32 wire_roce_icrc(const struct wire_packet *p, const struct wire_roce *r)
+{
+	return icrc(p, r, zero_pad);
+}
+
+/* The state of the CRC before it took byte @b, from the one after. */
+static u32 crc_back(u32 state, u8 b)
+{
+	u8 i = crc_reverse[state >> 24];
+
+	return (state ^ crc_table[i]) << 8 | (i ^ b);
+}
+
+/* Is @state what two bytes make of a state of zeroes? */
+static bool from_two_bytes(u32 state)
+{
+	u32 rest = state ^ crc_table[crc_reverse[state >> 24]];
+
+	return crc_table[crc_reverse[rest >> 16]] >> 8 == rest;
+}
+
+/*
+ * CRCs are linear: @diff, between two of them, depends on the difference of the bytes alone. Could it come from other values
+ * of identification and DF, @after bytes before the end of DF's byte?
+ */
+static bool explained_by_id(u32 diff, u32 after)
+{
+	while (after--)
+		diff = crc_back(diff, 0);
+	return from_two_bytes(crc_back(diff, 0)) || from_two_bytes(crc_back(diff, FLAG_DF));
+}
+
+/* @tail: pad and ICRC as they came. */
+static bool icrc_ok(const struct wire_packet *p, const struct wire_roce *r, const u8 *tail)
+{
+	u32 got, diff;
+
+	memcpy(&got, tail + (-p->len & 3), WIRE_ICRC_LEN);
+	diff = le32toh(got) ^ icrc(p, r, tail);
+
+	if (likely(!diff))
+		return true;
+	return wire_gid_is_v4(&r->dst) &&
+	       explained_by_id(diff, IP4_LEN - FLAGS_AT - 1 + UDP_LEN + wire_roce_len(p) - WIRE_ICRC_LEN);
+}
+
+u32 wire_roce_tail(const struct wire_packet *p, const struct wire_roce *r, u8 tail[WIRE_ROCE_TAIL_MAX])
+{
+	u32 pad = -p->len & 3, crc = htole32(wire_roce_icrc(p, r) ^ (p->flags & WIRE_PKT_BAD_ICRC ? 1 : 0));
+
+	memset(tail, 0, pad);
+	memcpy(tail + pad, &crc, WIRE_ICRC_LEN);
+	return pad + WIRE_ICRC_LEN;
+}
+
+static bool parse_headers(struct wire_packet *p, const u8 *src, u32 len)
+{
+	const struct wire_bth *bth = (const struct wire_bth *)src;
+	const struct wire_opcode *op;
+	u32 body;
+
+	if (len < sizeof(*bth) + WIRE_ICRC_LEN || len & 3)
+		return false;
+	op = wire_opcode(bth->opcode);
+	if (!op || wire_bth_tver(bth) || len < (u32)op->hdr_len + WIRE_ICRC_LEN)
+		return false;
+	p->has_lrh = 1;
+	p->grh_off = LRH_LEN;
+	p->bth_off = LRH_LEN + GRH_LEN;
+	p->hdr_len = p->bth_off + op->hdr_len;
+	body = len - op->hdr_len - WIRE_ICRC_LEN;
+	if (p->hdr_len > WIRE_HDR_MAX || wire_bth_pad(bth) > body || body - wire_bth_pad(bth) > WIRE_MTU_MAX ||
+	    (!(op->flags & WIRE_OPF_PAYLOAD) && body))
+		return false;
+	p->len = body - wire_bth_pad(bth);
+	return true;
+}
+
+static void put_lrh_grh(struct wire_packet *p, const struct wire_roce *r)
+{
+	struct wire_grh *grh = (struct wire_grh *)(p->hdr + LRH_LEN);
+
+	wire_lrh_fill((struct wire_lrh *)p->hdr, 0, 0, WIRE_LNH_GRH, 0, 0, wire_packet_link_len(p) / 4);
+	wire_grh_set_ver_tc_flow(grh, r->tos, r->flow);
+	grh->paylen = cpu_to_be16((u16)wire_roce_len(p));
+	grh->nxthdr = WIRE_GRH_NXTHDR_IBA;
+	grh->hoplmt = r->ttl;
+	grh->sgid = r->src;
+	grh->dgid = r->dst;
+}
+
+struct wire_packet *wire_roce_parse(struct wire_buf *buf, u32 off, u32 len, const struct wire_roce *r)
+{
+	const u8 *src = buf->data + off;
+	struct wire_packet *p = wire_packet_alloc();
+
+	if (!p) {
+		errno = ENOMEM;
+		return NULL;
+	}
+	if (!parse_headers(p, src, len)) {
+		wire_packet_free(p);
+		errno = EBADMSG;
+		return NULL;
+	}
+	memcpy(p->hdr + p->bth_off, src, p->hdr_len - p->bth_off);
+	put_lrh_grh(p, r);
+	if (p->len) {
+		p->buf = wire_buf_get(buf);
+		p->data = src + p->hdr_len - p->bth_off;
+	}
+	if (icrc_ok(p, r, src + p->hdr_len - p->bth_off + p->len))
+		return p;
+	wire_packet_free(p);
+	errno = EILSEQ;
+	return NULL;
+}
+
+/* Locally administered, and made of the address. */
+static void put_mac(u8 *dst, const struct wire_gid *gid)
+{
+	dst[0] = 0x02;
+	dst[1] = 0x00;
+	memcpy(dst + 2, gid->raw + 12, 4);
+}
+
+int wire_roce_frame(const struct wire_packet *p, const struct wire_roce *r, u8 *dst, u32 size)
+{
+	u32 len = wire_roce_len(p), at = ETH_LEN, n = p->hdr_len - p->bth_off;
+	bool v4 = wire_gid_is_v4(&r->dst);
+
+	if (size < ETH_LEN + IP_MAX + len)
+		return -ENOSPC;
+	put_mac(dst, &r->dst);
+	put_mac(dst + 6, &r->src);
+	memcpy(dst + 12, v4 ? "\x08\x00" : "\x86\xdd", 2);
+	at += put_headers(r, len, dst + at);
+	memcpy(dst + at, p->hdr + p->bth_off, n);
+	at += n;
+	if (p->len)
+		memcpy(dst + at, p->data, p->len);
+	at += p->len;
+	return (int)(at + wire_roce_tail(p, r, dst + at));
+}
+
+void wire_roce_from_grh(const struct wire_packet *p, struct wire_roce *r)
+{
+	const struct wire_grh *grh = (const struct wire_grh *)(p->hdr + p->grh_off);
+
+	*r = (struct wire_roce){ .src = grh->sgid,
+				 .dst = grh->dgid,
+				 .tos = wire_grh_tclass(grh),
+				 .ttl = grh->hoplmt,
+				 .flow = wire_grh_flow(grh) };
+}
+
+void wire_roce_put_grh(const struct wire_packet *p, u8 grh[40])
+{
+	struct wire_roce r;
+
+	wire_roce_from_grh(p, &r);
+	if (wire_gid_is_v4(&r.dst)) {
+		memset(grh, 0, GRH_LEN - IP4_LEN);
+		put_ip4(&r, wire_roce_len(p) + UDP_LEN, grh + GRH_LEN - IP4_LEN);
+	} else {
+		memcpy(grh, p->hdr + p->grh_off, GRH_LEN);
+		grh[6] = IPPROTO_UDP;
+	}
+}

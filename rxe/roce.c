@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* The RoCEv2 port: its life, and its attributes, which nobody manages but the addresses and interfaces of the machine. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "emu/wire/smp.h"
+#include "rxe/roce_internal.h"
+
+#define CAP_CM (1u << 16) /* IsCommunicationManagementSupported */
+
+static const char *const counter_names[] = {
+#define ROCE_COUNTER_NAME(name, str) [ROCE_CTR_##name] = str,
+	ROCE_COUNTERS(ROCE_COUNTER_NAME)
+#undef ROCE_COUNTER_NAME
+};
+static_assert(ARRAY_SIZE(counter_names) == ROCE_CTR_NUM, "a name for each counter");
+
+const char *roce_counter_name(enum roce_counter c)
+{
+	return c < ROCE_CTR_NUM ? counter_names[c] : "?";
+}
+
+u64 roce_port_counter(const struct roce_port *rp, enum roce_counter c)
+{
+	return c < ROCE_CTR_NUM ? rp->counter[c] : 0;
+}
+
+struct wire_port *roce_port_wire(struct roce_port *rp)
+{
+	return &rp->wire;
+}
+
+const char *roce_port_device(const struct roce_port *rp)
+{
+	return rp->ep[0].device;
+}
+
+void roce_port_set_tap(struct roce_port *rp, void (*tap)(void *ctx, const u8 *frame, u32 len, bool out), void *ctx)
+{
+	rp->tap = tap;
+	rp->tap_ctx = ctx;
+}
+
+void roce_port_set_loss(struct roce_port *rp, double probability)
+{
+	rp->loss = probability <= 0 ? 0 : (u64)(min(probability, 1.0) * 4294967296.0);
+}
+
+static void set_cap(struct wire_port *w, u32 set, u32 clear)
+{
+	w->attr.cap_mask = (w->attr.cap_mask & ~clear) | set;
+}
+
+/* There is no subnet manager to be told. */
+static void violation(struct wire_port *w, const struct wire_port_violation *v)
+{
+	u16 *count = v->qkey ? &w->attr.qkey_violations : &w->attr.pkey_violations;
+
+	if (*count != 0xffff)
+		++*count;
+}
+
+static const struct wire_port_ops ops = { .send = roce_send, .set_cap = set_cap, .violation = violation };
+
+static void resume(struct wire_port *w) {} /* what was refused is lost */
+
+static void on_rx(struct loop_fd *w, u32 events, struct now now)
+{
+	roce_recv(container_of(w, struct roce_endpoint, rx));
+}
+
+static void on_tx(struct loop_fd *w, u32 events, struct now now)
+{
+	struct roce_flow *f = container_of(w, struct roce_flow, fd);
+
+	if (f->blocked) {
+		f->blocked = false;
+		loop_fd_mod(w, 0);
+	}
+	roce_send_run(f->ep->port);
+}
+
+static void on_task(struct loop_task *t, struct now now)
+{
+	roce_send_run(container_of(t, struct roce_port, task));
+}
+
+/* As the kernel reports a port whose link is a network interface. */
+static void set_attr(struct roce_port *rp)
+{
+	struct wire_port_attr *a = &rp->wire.attr;
+	u32 mtu = rp->ep[0].mtu, i;
+
+	for (i = 1; i < rp->neps; i++)
+		mtu = min(mtu, rp->ep[i].mtu);
+	a->link_layer = WIRE_LINK_ETHERNET;
+	a->state = PORT_STATE_ACTIVE;
+	a->phys_state = PHYS_STATE_LINK_UP;
+	a->mtu_cap = WIRE_MTU_4096;
+	a->mtu_active = max(wire_mtu_code(mtu - min(mtu, (u32)WIRE_ROCE_OVERHEAD)), (u8)WIRE_MTU_256);
+	a->max_vl = 1;
+	a->width_active = a->width_supported = a->width_enabled = LINK_WIDTH_4X;
+	a->speed_active = a->speed_supported = a->speed_enabled = LINK_SPEED_SDR;
+	a->cap_mask = CAP_CM;
+	a->pkey[0] = WIRE_PKEY_DEFAULT_FULL;
+	a->pkeys = 1;
+	a->gids = WIRE_PORT_GIDS;
+	for (i = 0; i < rp->neps; i++)
+		a->gid[i] = rp->ep[i].gid;
+}
+
+static int open_all(struct roce_port *rp, const struct roce_config *cfg)
+{
+	int err;
+
+	while (rp->neps < min(cfg->naddr, (u32)ROCE_ADDRS)) {
+		struct roce_endpoint *ep = &rp->ep[rp->neps++];
+
+		ep->port = rp;
+		ep->gid = cfg->addr[rp->neps - 1];
+		err = roce_endpoint_open(ep, on_rx, on_tx);
+		if (err)
+			return err;
+	}
+	return rp->neps ? 0 : -EADDRNOTAVAIL;
+}
+
+struct roce_port *roce_port_create(const struct roce_config *cfg)
+{
+	struct roce_port *rp = calloc(1, sizeof(*rp));
+	int err;
+
+	if (!rp)
+		return NULL;
+	rp->loop = cfg->loop;
+	rp->rng.state = cfg->seed ^ cfg->port_guid;
+	rp->wire.ops = &ops;
+	rp->wire.resume = resume;
+	rp->wire.node_guid = cfg->node_guid;
+	rp->wire.port_guid = cfg->port_guid;
+	rp->wire.num = 1;
+	snprintf(rp->wire.name, sizeof(rp->wire.name), "%s", cfg->name);
+	list_init(&rp->tx);
+	loop_task_init(&rp->task, on_task);
+	err = open_all(rp, cfg);
+	if (err) {
+		roce_port_destroy(rp);
+		errno = -err;
+		return NULL;
+	}
+	set_attr(rp);
+	return rp;
+}
+
+void roce_port_destroy(struct roce_port *rp)
+{
+	u32 i;
+
+	if (!rp)
+		return;
+	for (i = 0; i < rp->neps; i++)
+		roce_endpoint_close(&rp->ep[i]);
+	loop_task_cancel(&rp->task);
+	while (!list_empty(&rp->tx)) {
+		struct wire_packet *p = list_first(&rp->tx, struct wire_packet, link);
+
+		list_del(&p->link);
+		wire_packet_free(p);
+	}
+	for (i = 0; i < ROCE_RECVS; i++)
+		wire_buf_put(rp->rx[i]);
+	free(rp);
+}

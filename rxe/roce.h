@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* A RoCEv2 port: an adapter's port whose link is UDP sockets on addresses of the machine. */
+#ifndef MUSLIN_RXE_ROCE_H
+#define MUSLIN_RXE_ROCE_H
+
+#include "emu/lib/loop.h"
+#include "emu/wire/port.h"
+
+#define ROCE_ADDRS 8
+
+struct roce_port;
+
+struct roce_config {
+	struct loop *loop;
+	const char *name; /* for messages; copied */
+	u64 node_guid, port_guid;
+	struct wire_gid addr[ROCE_ADDRS]; /* local addresses, IPv4 mapped: GIDs 0.. of the port */
+	u32 naddr;
+	u64 seed;
+};
+
+/* What happened at this port beside the counters of the transport. */
+#define ROCE_COUNTERS(C)                                                                  \
+	C(SENT, "roce_sent")                                                              \
+	C(RECEIVED, "roce_received")                                                      \
+	C(ICRC, "roce_icrc_errors")                                                       \
+	C(MALFORMED, "roce_malformed")                                                    \
+	C(REFUSED, "roce_not_taken")   /* QP0, or nobody takes packets */                 \
+	C(UNROUTED, "roce_unroutable") /* no GRH, a GID that is no address, no own one */ \
+	C(SEND_ERROR, "roce_send_errors")                                                 \
+	C(ECN, "roce_ecn_marked")                                                         \
+	C(FAULTS, "roce_faults") /* dropped or damaged on purpose */
+#define ROCE_COUNTER_ENUM(name, str) ROCE_CTR_##name,
+enum roce_counter {
+	ROCE_COUNTERS(ROCE_COUNTER_ENUM) ROCE_CTR_NUM
+};
+#undef ROCE_COUNTER_ENUM
+
+/*
+ * Binds port 4791 of each address. NULL with errno: EADDRINUSE when something else has it, EADDRNOTAVAIL when the machine has
+ * no such address. The MTU is that of the interface with the lowest.
+ */
+struct roce_port *roce_port_create(const struct roce_config *cfg);
+void roce_port_destroy(struct roce_port *rp); /* NULL is harmless */
+struct wire_port *roce_port_wire(struct roce_port *rp);
+const char *roce_port_device(const struct roce_port *rp); /* network interface of GID 0 */
+u64 roce_port_counter(const struct roce_port *rp, enum roce_counter c);
+const char *roce_counter_name(enum roce_counter c);
+/*
+ * @tap sees each packet that leaves or comes as an Ethernet frame, which is valid during the call. NULL: nobody looks.
+ */
+void roce_port_set_tap(struct roce_port *rp, void (*tap)(void *ctx, const u8 *frame, u32 len, bool out), void *ctx);
+/* Drops sent packets with @probability (0: none), by the port's seed. */
+void roce_port_set_loss(struct roce_port *rp, double probability);
+
+/* The addresses of the interface @name, link-local ones last; up to @max. Returns how many, or -errno. */
+int roce_device_addrs(const char *name, struct wire_gid *addr, u32 max);
+/* A GUID that two machines with different addresses do not share: that of a station address made of it. */
+u64 roce_guid(const struct wire_gid *addr);
+
+#endif

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* What the files of the RoCEv2 port share. */
+#ifndef MUSLIN_RXE_ROCE_INTERNAL_H
+#define MUSLIN_RXE_ROCE_INTERNAL_H
+
+#include <net/if.h>
+#include <netinet/in.h>
+
+#include "emu/lib/rng.h"
+#include "emu/wire/roce.h"
+#include "rxe/roce.h"
+
+#define ROCE_FLOWS    4    /* source ports of an address, by which routers tell flows apart */
+#define ROCE_QUEUE    512  /* packets that wait for the sockets before the transport has to wait */
+#define ROCE_SEGMENTS 64   /* packets that one call hands over, when they are alike */
+#define ROCE_DATAGRAM 65000
+#define ROCE_RECVS    8    /* datagrams, or trains of them, that one call takes */
+#define ROCE_TTL      64
+
+union roce_sockaddr {
+	struct sockaddr sa;
+	struct sockaddr_in in;
+	struct sockaddr_in6 in6;
+};
+
+struct roce_flow {
+	struct roce_endpoint *ep;
+	struct loop_fd fd;
+	u16 sport;
+	bool blocked;
+};
+
+/* One address of the port. */
+struct roce_endpoint {
+	struct roce_port *port;
+	struct wire_gid gid;
+	char device[IF_NAMESIZE];
+	u32 mtu, scope;
+	struct loop_fd rx;
+	struct roce_flow flow[ROCE_FLOWS];
+};
+
+struct roce_port {
+	struct wire_port wire;
+	struct loop *loop;
+	struct roce_endpoint ep[ROCE_ADDRS];
+	u32 neps;
+	struct list tx;
+	u32 ntx;
+	struct loop_task task;
+	bool want_ready, no_gso;
+	struct wire_buf *rx[ROCE_RECVS];
+	struct rng rng;
+	u64 loss; /* of 2^32 */
+	void (*tap)(void *ctx, const u8 *frame, u32 len, bool out);
+	void *tap_ctx;
+	u64 counter[ROCE_CTR_NUM];
+};
+
+/* roce_socket.c */
+int roce_endpoint_open(struct roce_endpoint *ep, void (*on_rx)(struct loop_fd *w, u32 events, struct now now),
+		       void (*on_tx)(struct loop_fd *w, u32 events, struct now now));
+void roce_endpoint_close(struct roce_endpoint *ep);
+socklen_t roce_sockaddr_set(union roce_sockaddr *a, const struct wire_gid *gid, u16 port, u32 scope);
+/* The address in @gid, and its port; false: no IP address. */
+bool roce_sockaddr_get(const union roce_sockaddr *a, struct wire_gid *gid, u16 *port);
+
+/* roce_send.c */
+int roce_send(struct wire_port *w, struct wire_packet *p);
+void roce_send_run(struct roce_port *rp);
+void roce_tap(struct roce_port *rp, const struct wire_packet *p, const struct wire_roce *r, bool out);
+
+/* roce_recv.c */
+void roce_recv(struct roce_endpoint *ep);
+
+static inline void roce_count(struct roce_port *rp, enum roce_counter c)
+{
+	rp->counter[c]++;
+}
+
+#endif

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Receiving on a RoCEv2 port: datagrams, which may come as trains of equal length (UDP GRO), to packets. */
+#include <errno.h>
+#include <netinet/udp.h>
+#include <sys/socket.h>
+
+#include "emu/wire/hdr.h"
+#include "emu/wire/opcode.h"
+#include "rxe/roce_internal.h"
+
+#define BUF_SIZE     65536
+#define CONTROL_SIZE 256
+#define ROUNDS       4 /* before others have their turn */
+
+static void get_control(struct msghdr *m, struct wire_roce *r, u32 *segment)
+{
+	struct cmsghdr *c;
+	int v;
+
+	for (c = CMSG_FIRSTHDR(m); c; c = CMSG_NXTHDR(m, c)) {
+		v = *CMSG_DATA(c);
+		if (c->cmsg_len >= CMSG_LEN(sizeof(v)))
+			memcpy(&v, CMSG_DATA(c), sizeof(v));
+		if (c->cmsg_level == IPPROTO_UDP && c->cmsg_type == UDP_GRO && v > 0)
+			*segment = (u32)v;
+		else if ((c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_TOS) ||
+			 (c->cmsg_level == IPPROTO_IPV6 && c->cmsg_type == IPV6_TCLASS))
+			r->tos = (u8)v;
+		else if ((c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_TTL) ||
+			 (c->cmsg_level == IPPROTO_IPV6 && c->cmsg_type == IPV6_HOPLIMIT))
+			r->ttl = (u8)v;
+	}
+}
+
+/* To the transport or the MAD layer. What they do not take is lost, as on any Ethernet. */
+static void deliver(struct roce_port *rp, struct wire_packet *p)
+{
+	u32 qpn = wire_bth_qpn((const struct wire_bth *)(p->hdr + p->bth_off));
+	const struct wire_port_user *u = qpn == 1 ? &rp->wire.mad : &rp->wire.data;
+
+	if (!qpn || !u->receive || u->receive(u->ctx, p) == -EAGAIN) {
+		roce_count(rp, ROCE_CTR_REFUSED);
+		wire_packet_free(p);
+	}
+}
+
+static void take(struct roce_port *rp, struct wire_buf *buf, u32 off, u32 len, const struct wire_roce *r)
+{
+	struct wire_packet *p = wire_roce_parse(buf, off, len, r);
+
+	if (!p) {
+		roce_count(rp, errno == EILSEQ ? ROCE_CTR_ICRC : ROCE_CTR_MALFORMED);
+		return;
+	}
+	roce_count(rp, ROCE_CTR_RECEIVED);
+	if ((r->tos & WIRE_ECN_MASK) == WIRE_ECN_CE)
+		roce_count(rp, ROCE_CTR_ECN);
+	p->in_port = rp->wire.num;
+	roce_tap(rp, p, r, false);
+	deliver(rp, p);
+}
+
+static void take_train(struct roce_endpoint *ep, struct wire_buf *buf, u32 len, struct msghdr *m)
+{
+	struct wire_roce r = { .dst = ep->gid, .ttl = ROCE_TTL };
+	u32 segment = len, off;
+
+	if (m->msg_flags & MSG_TRUNC || !roce_sockaddr_get(m->msg_name, &r.src, &r.sport)) {
+		roce_count(ep->port, ROCE_CTR_MALFORMED);
+		return;
+	}
+	get_control(m, &r, &segment);
+	if (!len)
+		roce_count(ep->port, ROCE_CTR_MALFORMED);
+	for (off = 0; off < len; off += segment, r.id++)
+		take(ep->port, buf, off, min(segment, len - off), &r);
+}
+
+/* Buffers whose bytes a packet still holds are left to it. */
+static bool refill(struct roce_port *rp)
+{
+	u32 i;
+
+	for (i = 0; i < ROCE_RECVS; i++) {
+		if (rp->rx[i] && rp->rx[i]->refs == 1)
+			continue;
+		wire_buf_put(rp->rx[i]);
+		rp->rx[i] = wire_buf_alloc(BUF_SIZE);
+		if (!rp->rx[i])
+			return false;
+	}
+	return true;
+}
+
+static int receive_some(struct roce_endpoint *ep)
+{
+	static u8 control[ROCE_RECVS][CONTROL_SIZE] __attribute__((aligned(8)));
+	union roce_sockaddr from[ROCE_RECVS];
+	struct mmsghdr m[ROCE_RECVS];
+	struct iovec iov[ROCE_RECVS];
+	int i, n;
+
+	if (!refill(ep->port))
+		return 0;
+	memset(m, 0, sizeof(m));
+	for (i = 0; i < ROCE_RECVS; i++) {
+		iov[i] = (struct iovec){ ep->port->rx[i]->data, BUF_SIZE };
+		m[i].msg_hdr = (struct msghdr){ .msg_name = &from[i],
+						.msg_namelen = sizeof(from[i]),
+						.msg_iov = &iov[i],
+						.msg_iovlen = 1,
+						.msg_control = control[i],
+						.msg_controllen = CONTROL_SIZE };
+	}
+	n = recvmmsg(ep->rx.fd, m, ROCE_RECVS, MSG_DONTWAIT, NULL);
+	for (i = 0; i < n; i++)
+		take_train(ep, ep->port->rx[i], m[i].msg_len, &m[i].msg_hdr);
+	return n;
+}
+
+void roce_recv(struct roce_endpoint *ep)
+{
+	u32 round;
+
+	for (round = 0; round < ROUNDS; round++)
+		if (receive_some(ep) < ROCE_RECVS)
+			return;
+}

@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Sending on a RoCEv2 port. Packets that are alike (one flow, one length) leave as one train, which the kernel cuts (UDP GSO).
+ * The kernel numbers the IPv4 headers of a train from 0, and a packet that is alone has number 0: the ICRC counts on that.
+ */
+#include <errno.h>
+#include <netinet/udp.h>
+#include <sys/socket.h>
+
+#include "emu/wire/hdr.h"
+#include "emu/wire/opcode.h"
+#include "rxe/roce_internal.h"
+
+/* A train that is being put together. */
+struct train {
+	struct roce_flow *flow;
+	struct wire_roce path; /* of its first packet */
+	u32 segment, bytes, npkts, niov;
+	struct wire_packet *pkt[ROCE_SEGMENTS];
+	struct iovec iov[3 * ROCE_SEGMENTS];
+	u8 tail[ROCE_SEGMENTS][WIRE_ROCE_TAIL_MAX];
+};
+
+void roce_tap(struct roce_port *rp, const struct wire_packet *p, const struct wire_roce *r, bool out)
+{
+	static u8 frame[WIRE_ROCE_FRAME];
+	int n;
+
+	if (likely(!rp->tap))
+		return;
+	n = wire_roce_frame(p, r, frame, sizeof(frame));
+	if (n > 0)
+		rp->tap(rp->tap_ctx, frame, (u32)n, out);
+}
+
+static struct roce_endpoint *endpoint_of(struct roce_port *rp, const struct wire_gid *gid)
+{
+	u32 i;
+
+	for (i = 0; i < rp->neps; i++)
+		if (wire_gid_equal(&rp->ep[i].gid, gid))
+			return &rp->ep[i];
+	return NULL;
+}
+
+/* One flow for each pair of QPs, as far as there are enough. */
+static struct roce_flow *flow_of(struct roce_endpoint *ep, const struct wire_packet *p, const struct wire_roce *r)
+{
+	u32 qpn = wire_bth_qpn((const struct wire_bth *)(p->hdr + p->bth_off));
+
+	return &ep->flow[((qpn * 0x9e3779b1u) >> 16 ^ r->flow) % ROCE_FLOWS];
+}
+
+/* Where @p goes; false: nowhere. */
+static bool route(struct roce_port *rp, const struct wire_packet *p, struct wire_roce *r, struct roce_flow **flow)
+{
+	struct roce_endpoint *ep;
+
+	if (!p->grh_off)
+		return false;
+	wire_roce_from_grh(p, r);
+	ep = endpoint_of(rp, &r->src);
+	if (!ep || wire_gid_is_v4(&r->src) != wire_gid_is_v4(&r->dst) || wire_gid_is_zero(&r->dst))
+		return false;
+	*flow = flow_of(ep, p, r);
+	r->sport = (*flow)->sport;
+	return true;
+}
+
+static bool lost(struct roce_port *rp)
+{
+	if (likely(!rp->loss) || (rng_next(&rp->rng) >> 32) >= rp->loss)
+		return false;
+	roce_count(rp, ROCE_CTR_FAULTS);
+	return true;
+}
+
+int roce_send(struct wire_port *w, struct wire_packet *p)
+{
+	struct roce_port *rp = container_of(w, struct roce_port, wire);
+	struct roce_flow *flow;
+	struct wire_roce r;
+
+	if (rp->ntx >= ROCE_QUEUE) {
+		rp->want_ready = true;
+		return -EAGAIN;
+	}
+	if (!route(rp, p, &r, &flow)) {
+		roce_count(rp, ROCE_CTR_UNROUTED);
+		wire_packet_free(p);
+		return 0;
+	}
+	if (lost(rp)) {
+		roce_tap(rp, p, &r, true);
+		wire_packet_free(p);
+		return 0;
+	}
+	list_add(&rp->tx, &p->link);
+	rp->ntx++;
+	loop_task_queue(rp->loop, &rp->task);
+	return 0;
+}
+
+static bool same_way(const struct train *t, const struct roce_flow *flow, const struct wire_roce *r)
+{
+	return t->flow == flow && wire_gid_equal(&t->path.dst, &r->dst) && t->path.tos == r->tos &&
+	       t->path.ttl == r->ttl;
+}
+
+static void train_add(struct train *t, struct wire_packet *p, struct wire_roce *r)
+{
+	u32 hdr = p->hdr_len - p->bth_off, n;
+
+	r->id = (u16)t->npkts;
+	n = wire_roce_tail(p, r, t->tail[t->npkts]);
+	t->iov[t->niov++] = (struct iovec){ p->hdr + p->bth_off, hdr };
+	if (p->len)
+		t->iov[t->niov++] = (struct iovec){ (void *)(uintptr_t)p->data, p->len };
+	t->iov[t->niov++] = (struct iovec){ t->tail[t->npkts], n };
+	t->pkt[t->npkts++] = p;
+	t->bytes += hdr + p->len + n;
+}
+
+/* Takes packets from the queue for as long as they are alike; the last one may be shorter. */
+static void train_fill(struct roce_port *rp, struct train *t)
+{
+	struct roce_flow *flow;
+	struct wire_roce r;
+
+	t->npkts = t->niov = t->bytes = 0;
+	while (!list_empty(&rp->tx) && t->npkts < (rp->no_gso ? 1 : ROCE_SEGMENTS)) {
+		struct wire_packet *p = list_first(&rp->tx, struct wire_packet, link);
+		u32 len = wire_roce_len(p);
+
+		route(rp, p, &r, &flow); /* as when it was queued */
+		if (!t->npkts) {
+			t->flow = flow;
+			t->path = r;
+			t->segment = len;
+		} else if (len > t->segment || t->bytes + len > ROCE_DATAGRAM || !same_way(t, flow, &r)) {
+			return;
+		}
+		list_del(&p->link);
+		rp->ntx--;
+		train_add(t, p, &r);
+		roce_tap(rp, p, &r, true);
+		if (len < t->segment)
+			return;
+	}
+}
+
+static void put_int(struct msghdr *m, int level, int type, int value)
+{
+	struct cmsghdr *c = (struct cmsghdr *)((u8 *)m->msg_control + m->msg_controllen);
+
+	c->cmsg_level = level;
+	c->cmsg_type = type;
+	c->cmsg_len = CMSG_LEN(sizeof(int));
+	memcpy(CMSG_DATA(c), &value, sizeof(int));
+	m->msg_controllen += CMSG_SPACE(sizeof(int));
+}
+
+static void put_segment(struct msghdr *m, u16 segment)
+{
+	struct cmsghdr *c = (struct cmsghdr *)((u8 *)m->msg_control + m->msg_controllen);
+
+	c->cmsg_level = IPPROTO_UDP;
+	c->cmsg_type = UDP_SEGMENT;
+	c->cmsg_len = CMSG_LEN(sizeof(segment));
+	memcpy(CMSG_DATA(c), &segment, sizeof(segment));
+	m->msg_controllen += CMSG_SPACE(sizeof(segment));
+}
+
+static int train_send(struct train *t)
+{
+	u8 control[3 * CMSG_SPACE(sizeof(int))] __attribute__((aligned(8))) = { 0 };
+	bool v4 = wire_gid_is_v4(&t->path.dst);
+	union roce_sockaddr to;
+	struct msghdr m = { .msg_name = &to, .msg_iov = t->iov, .msg_iovlen = t->niov, .msg_control = control };
+
+	m.msg_namelen = roce_sockaddr_set(&to, &t->path.dst, WIRE_ROCE_PORT, t->flow->ep->scope);
+	if (t->npkts > 1)
+		put_segment(&m, (u16)t->segment);
+	if (t->path.tos)
+		put_int(&m, v4 ? IPPROTO_IP : IPPROTO_IPV6, v4 ? IP_TOS : IPV6_TCLASS, t->path.tos);
+	if (t->path.ttl && t->path.ttl != ROCE_TTL)
+		put_int(&m, v4 ? IPPROTO_IP : IPPROTO_IPV6, v4 ? IP_TTL : IPV6_HOPLIMIT, t->path.ttl);
+	return sendmsg(t->flow->fd.fd, &m, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 ? -errno : 0;
+}
+
+/* Back to the head of the queue, in order. */
+static void train_return(struct roce_port *rp, struct train *t)
+{
+	while (t->npkts) {
+		list_add(rp->tx.next, &t->pkt[--t->npkts]->link);
+		rp->ntx++;
+	}
+}
+
+static void train_free(struct train *t)
+{
+	while (t->npkts)
+		wire_packet_free(t->pkt[--t->npkts]);
+}
+
+/* False: the socket is full, and tells when it is not. */
+static bool run_train(struct roce_port *rp, struct train *t)
+{
+	int err;
+
+	train_fill(rp, t);
+	err = train_send(t);
+	if (err == -EAGAIN || err == -ENOBUFS) {
+		train_return(rp, t);
+		t->flow->blocked = true;
+		loop_fd_mod(&t->flow->fd, EPOLLOUT);
+		return false;
+	}
+	if ((err == -EIO || err == -EINVAL) && t->npkts > 1) { /* an interface that trains cannot pass */
+		rp->no_gso = true;
+		train_return(rp, t);
+		return true;
+	}
+	rp->counter[err ? ROCE_CTR_SEND_ERROR : ROCE_CTR_SENT] += t->npkts;
+	train_free(t);
+	return true;
+}
+
+void roce_send_run(struct roce_port *rp)
+{
+	static struct train train;
+
+	while (!list_empty(&rp->tx) && run_train(rp, &train))
+		;
+	if (!rp->want_ready || rp->ntx > ROCE_QUEUE / 2)
+		return;
+	rp->want_ready = false;
+	if (rp->wire.data.ready)
+		rp->wire.data.ready(rp->wire.data.ctx);
+	if (rp->wire.mad.ready)
+		rp->wire.mad.ready(rp->wire.mad.ctx);
+}
