@@ -62,7 +62,8 @@ int daemon_addresses_write(struct daemon *d)
 	if (!f)
 		return -errno;
 	for (i = 0; i < fabric_node_count(d->fabric); i++)
-		if (fabric_node_type(fabric_node(d->fabric, i)) == NODE_TYPE_CA)
+		if (fabric_node_type(fabric_node(d->fabric, i)) == NODE_TYPE_CA &&
+		    !fabric_node_binding(fabric_node(d->fabric, i))) /* those have addresses of the machine */
 			write_node(f, fabric_node(d->fabric, i), &loopback);
 	return fclose(f) ? -errno : 0;
 }

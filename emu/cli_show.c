@@ -70,8 +70,11 @@ static void print_node(const json_t *n)
 	json_t *p, *ip;
 	size_t i;
 
-	printf("%s %s  guid %s  lid %lld", cli_text(n, "type"), cli_text(n, "name"), cli_text(n, "guid"),
-	       cli_number(n, "lid"));
+	printf("%s %s  guid %s  ", cli_text(n, "type"), cli_text(n, "name"), cli_text(n, "guid"));
+	if (*cli_text(n, "binding"))
+		printf("%.*s", (int)strcspn(cli_text(n, "binding"), " "), cli_text(n, "binding"));
+	else
+		printf("lid %lld", cli_number(n, "lid"));
 	json_array_foreach(json_object_get(n, "ips"), i, ip) printf("  %s", json_string_value(ip));
 	printf("\n");
 	json_array_foreach(json_object_get(n, "ports"), i, p)

@@ -31,6 +31,8 @@ static const u16 allowed[] = {
 	__NR_write,
 	__NR_sendmsg,
 	__NR_recvmsg,
+	__NR_sendmmsg,
+	__NR_recvmmsg,
 	__NR_epoll_pwait,
 	__NR_epoll_ctl,
 	__NR_sendto,

@@ -13,6 +13,7 @@
 struct host {
 	struct uv_host uv;
 	struct fabric_node *node;
+	struct roce_port *roce; /* of a host that is not on the fabric; NULL */
 	struct rdma_host *rdma;
 };
 
@@ -51,7 +52,8 @@ void daemon_options_parse(struct daemon_options *opt, int argc, char **argv);
 /* host.c: the host of that name, NULL: the fabric has none, or there is no memory. */
 struct host *daemon_host_get(struct daemon *d, const char *name);
 struct host *daemon_host_of(struct daemon *d, struct fabric_node *n);
-void daemon_hosts_start(struct daemon *d);
+/* Makes the hosts that must be there at once. NULL, or the name of one that cannot be made; the log says why. */
+const char *daemon_hosts_start(struct daemon *d);
 void daemon_hosts_destroy(struct daemon *d);
 /* Up to @max names of hosts (@hosts) or of nodes that look like @name. Returns how many. */
 u32 daemon_names_like(const struct daemon *d, const char *name, bool hosts, const char **like, u32 max);

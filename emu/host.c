@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* The hosts of the fabric: adapter, transport and management layer, put together when a host is first used. */
+#include <arpa/inet.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "emu/daemon.h"
 #include "emu/lib/log.h"
 #include "emu/uverbs/ucma.h"
 #include "emu/uverbs/umad.h"
+#include "emu/wire/roce.h"
 #include "emu/wire/smp.h"
+#include "rxe/roce.h"
 #include "rxe/rxe.h"
 
 #define HOSTS_AT_START 512 /* nodes */
@@ -20,6 +24,80 @@ static const char *port_counter(struct uv_host *uv, u8 port, u32 n, u64 *value)
 		return NULL;
 	*value = fabric_port_counter(p, (enum fabric_counter)n);
 	return fabric_counter_name((enum fabric_counter)n);
+}
+
+static const char *roce_counter(struct uv_host *uv, u8 port, u32 n, u64 *value)
+{
+	const struct host *h = container_of(uv, struct host, uv);
+
+	if (n >= ROCE_CTR_NUM)
+		return NULL;
+	*value = roce_port_counter(h->roce, (enum roce_counter)n);
+	return roce_counter_name((enum roce_counter)n);
+}
+
+/* The words of a binding: addresses, or interfaces with theirs. */
+static int binding_addrs(const char *words, struct wire_gid *addr)
+{
+	char text[256], *save, *word;
+	struct in_addr v4;
+	struct in6_addr v6;
+	int n = 0, got;
+
+	snprintf(text, sizeof(text), "%s", words);
+	for (word = strtok_r(text, " ", &save); word && n < ROCE_ADDRS; word = strtok_r(NULL, " ", &save)) {
+		if (inet_pton(AF_INET, word, &v4) == 1) {
+			addr[n++] = wire_gid_from_v4(ntohl(v4.s_addr));
+		} else if (inet_pton(AF_INET6, word, &v6) == 1) {
+			addr[n++] = wire_gid_from_bytes(&v6);
+		} else {
+			got = roce_device_addrs(word, addr + n, (u32)(ROCE_ADDRS - n));
+			if (got < 0)
+				return got;
+			n += got;
+		}
+	}
+	return n ? n : -EADDRNOTAVAIL;
+}
+
+/* What the port's addresses are for rdma_cm, and in `muslin show`. */
+static struct fabric_ip ip_of(const struct wire_gid *addr, u32 n)
+{
+	struct fabric_ip ip = { .fixed = true };
+
+	while (n--) { /* the first of each family */
+		if (wire_gid_is_v4(&addr[n])) {
+			ip.v4 = wire_gid_v4(&addr[n]);
+			ip.v4_len = 32;
+		} else {
+			memcpy(ip.v6, addr[n].raw, sizeof(ip.v6));
+			ip.v6_len = 128;
+		}
+	}
+	return ip;
+}
+
+/* A host whose port is on the machine's own network. */
+static int bind_roce(struct daemon *d, struct host *h)
+{
+	const char *words = strchr(fabric_node_binding(h->node), ' ') + 1;
+	struct roce_config cfg = { .loop = d->loop, .name = h->uv.name, .seed = d->opt.seed };
+	int n = binding_addrs(words, cfg.addr);
+	struct fabric_ip ip;
+
+	if (n < 0)
+		return n;
+	cfg.naddr = (u32)n;
+	cfg.node_guid = cfg.port_guid = roce_guid(&cfg.addr[0]);
+	h->roce = roce_port_create(&cfg);
+	if (!h->roce)
+		return -errno;
+	ip = ip_of(cfg.addr, cfg.naddr);
+	fabric_node_bind(h->node, cfg.node_guid, &ip);
+	h->uv.device = "rxe0";
+	h->uv.netdev = roce_port_device(h->roce);
+	h->uv.counter = roce_counter;
+	return 0;
 }
 
 static int create_hca(struct daemon *d, struct host *h)
@@ -79,13 +157,14 @@ static void destroy(struct host *h)
 	}
 	if (h->uv.hca)
 		hca_destroy(h->uv.hca);
+	roce_port_destroy(h->roce);
 	free(h);
 }
 
 static struct host *create(struct daemon *d, struct fabric_node *n)
 {
 	struct host *h = calloc(1, sizeof(*h));
-	int err = -ENOMEM;
+	int err;
 	u8 i;
 
 	if (!h)
@@ -95,10 +174,17 @@ static struct host *create(struct daemon *d, struct fabric_node *n)
 	h->uv.owner = n;
 	h->uv.counter = port_counter;
 	h->uv.nports = min(fabric_node_ports(n), (u8)UV_PORTS);
+	h->uv.device = "muslin0";
+	if (fabric_node_binding(n)) {
+		err = bind_roce(d, h);
+		if (err)
+			goto err_destroy;
+	}
 	for (i = 0; i < h->uv.nports; i++) {
-		h->uv.port[i] = fabric_ca_port(n, i + 1u);
+		h->uv.port[i] = h->roce ? roce_port_wire(h->roce) : fabric_ca_port(n, i + 1u);
 		h->uv.mad[i] = mad_port_create(d->loop, h->uv.port[i]);
 		h->uv.umad[i] = h->uv.mad[i] ? umad_port_create(d->loop, h->uv.mad[i]) : NULL;
+		err = -ENOMEM;
 		if (!h->uv.umad[i])
 			goto err_destroy;
 	}
@@ -128,14 +214,22 @@ struct host *daemon_host_of(struct daemon *d, struct fabric_node *n)
 	return NULL;
 }
 
-/* So that each host answers to its IP addresses, unless there are too many to be made unasked. */
-void daemon_hosts_start(struct daemon *d)
+/*
+ * So that each host answers to its IP addresses, unless there are too many to be made unasked. Those with sockets of the
+ * machine's network must be made now: later the daemon may open none.
+ */
+const char *daemon_hosts_start(struct daemon *d)
 {
 	u32 i, n = fabric_node_count(d->fabric);
 
-	for (i = 0; i < n && n <= HOSTS_AT_START; i++)
-		if (fabric_node_type(fabric_node(d->fabric, i)) == NODE_TYPE_CA)
-			daemon_host_of(d, fabric_node(d->fabric, i));
+	for (i = 0; i < n; i++) {
+		struct fabric_node *node = fabric_node(d->fabric, i);
+
+		if (fabric_node_type(node) == NODE_TYPE_CA && (n <= HOSTS_AT_START || fabric_node_binding(node)))
+			if (!daemon_host_of(d, node) && fabric_node_binding(node))
+				return fabric_node_name(node);
+	}
+	return NULL;
 }
 
 struct host *daemon_host_get(struct daemon *d, const char *name)

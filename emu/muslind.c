@@ -155,6 +155,16 @@ static void start_fabric(struct daemon *d, struct fabric_topology *topo)
 		fail("out of memory");
 }
 
+static void start_hosts(struct daemon *d)
+{
+	const char *host = daemon_hosts_start(d);
+
+	if (!host)
+		return;
+	rundir_remove(&d->run);
+	fail("host %s cannot be made", host);
+}
+
 /* What is wrong with its options is said at once; it runs when the log takes what it says. */
 static void make_manager(struct daemon *d)
 {
@@ -219,7 +229,7 @@ int main(int argc, char **argv)
 	start_fabric(&d, topo);
 	watch_signals(&d);
 	watch_hold(&d);
-	daemon_hosts_start(&d);
+	start_hosts(&d);
 	start_servers(&d);
 	make_manager(&d);
 	if (rundir_sign(lock))

@@ -98,7 +98,9 @@ static json_t *node_json(const struct fabric_node *n, bool counters)
 	json_object_set_new(o, "guid", hex(fabric_node_guid(n), 16));
 	json_object_set_new(o, "description", json_string(desc) ?: json_string("?"));
 	json_object_set_new(o, "lid", json_integer(first.lid));
-	for (i = is_ca(n); i <= fabric_node_ports(n); i++)
+	if (fabric_node_binding(n))
+		json_object_set_new(o, "binding", json_string(fabric_node_binding(n)));
+	for (i = is_ca(n); i <= fabric_node_ports(n) && !fabric_node_binding(n); i++)
 		json_array_append_new(ports, port_json(fabric_node_port(n, i), counters));
 	json_object_set_new(o, "ports", ports);
 	json_object_set_new(o, "ips", daemon_show_ips(n));

@@ -376,3 +376,56 @@ int fabric_build_ip(struct fabric_build *b, struct fabric_line *l)
 	}
 	return any ? 0 : fabric_build_error(b, "ip needs an address");
 }
+
+/* An interface's name looks like no address; whether there is one is seen when the host is made. */
+static bool is_interface(const char *word)
+{
+	return strlen(word) < 16 && !strpbrk(word, ":/ ");
+}
+
+static int bound_address(struct fabric_build *b, struct fabric_ip *ip, const char *word)
+{
+	u8 addr[16];
+	u8 len = 0;
+	__be32 v4;
+
+	if (strchr(word, '/'))
+		return fabric_build_error(b, "\"%.60s\": an address of the machine has no length here", word);
+	if (parse_addr(word, AF_INET, &v4, &len, 32)) {
+		if (!ip->v4)
+			ip->v4 = be32_to_cpu(v4);
+		ip->v4_len = 32;
+	} else if (parse_addr(word, AF_INET6, addr, &len, 128)) {
+		if (!ip->v6_len)
+			memcpy(ip->v6, addr, sizeof(addr));
+		ip->v6_len = 128;
+	} else if (!is_interface(word)) {
+		return fabric_build_error(b, "\"%.60s\" is no IP address and no interface", word);
+	}
+	ip->fixed = true;
+	return 0;
+}
+
+int fabric_build_bound(struct fabric_build *b, const char *name, const char *kind, struct fabric_line *l)
+{
+	s64 n = fabric_build_node(b, NODE_TYPE_CA, NULL, 1);
+	char word[80], text[256];
+	size_t at;
+	int err = n < 0 ? (int)n : fabric_build_name(b, (u32)n, name);
+
+	if (err)
+		return err;
+	at = (size_t)snprintf(text, sizeof(text), "%s", kind);
+	while (fabric_line_word(l, word, sizeof(word)) && word[0] != '#') {
+		err = bound_address(b, &b->t->nodes[n].ip[1], word);
+		if (err)
+			return err;
+		at += (size_t)snprintf(text + at, sizeof(text) - at, " %s", word);
+		if (at >= sizeof(text))
+			return fabric_build_error(b, "too many addresses");
+	}
+	if (!strchr(text, ' '))
+		return fabric_build_error(b, "%s needs an address or an interface of the machine", kind);
+	b->t->nodes[n].binding = strdup(text);
+	return b->t->nodes[n].binding ? 0 : fabric_build_error(b, "out of memory");
+}

@@ -43,6 +43,10 @@ int fabric_build_link(struct fabric_build *b, u32 a, u32 ap, u32 z, u32 zp);
 bool fabric_build_rate(const char *word, u8 *lanes, u8 *speed);
 /* ip NAME ADDR[/LEN] [ADDR6[/LEN]], the words after "ip". NAME may be "h1" or "h1:2". */
 int fabric_build_ip(struct fabric_build *b, struct fabric_line *l);
+/*
+ * A host beside the fabric: @kind is roce; the words of @l are its addresses, or one interface of the machine.
+ */
+int fabric_build_bound(struct fabric_build *b, const char *name, const char *kind, struct fabric_line *l);
 /* Next word (or quoted string) of the line into @word; false at its end. */
 bool fabric_line_word(struct fabric_line *l, char *word, size_t size);
 bool fabric_line_next(const char **p, const char *end, struct fabric_line *l);

@@ -79,6 +79,11 @@ static int node_init(struct fabric_node *n, const struct fabric_topology *t, con
 	n->vendid = tn->vendid;
 	n->devid = tn->devid;
 	list_init(&n->traps);
+	if (tn->binding) {
+		n->binding = strdup(tn->binding);
+		if (!n->binding)
+			return -ENOMEM;
+	}
 	memcpy(n->name, tn->name, sizeof(n->name));
 	memcpy(n->desc, tn->name, min(strlen(tn->name), sizeof(n->desc)));
 	for (i = 0; i <= n->nports && !err; i++) {
@@ -199,6 +204,7 @@ void fabric_destroy(struct fabric *f)
 		for (p = 0; p <= n->nports; p++)
 			if (n->ports[p].node)
 				port_fini(&n->ports[p]);
+		free(n->binding);
 		if (n->sw) {
 			free(n->sw->lft);
 			free(n->sw->mft);
@@ -272,6 +278,18 @@ u64 fabric_node_guid(const struct fabric_node *n)
 u64 fabric_node_sysguid(const struct fabric_node *n)
 {
 	return n->sysguid;
+}
+
+const char *fabric_node_binding(const struct fabric_node *n)
+{
+	return n->binding;
+}
+
+void fabric_node_bind(struct fabric_node *n, u64 guid, const struct fabric_ip *ip)
+{
+	n->guid = n->sysguid = guid;
+	n->ports[1].guid = guid;
+	n->ports[1].ca->ip = *ip;
 }
 
 u32 fabric_node_vendor(const struct fabric_node *n)

@@ -93,6 +93,10 @@ u64 fabric_port_counter(const struct fabric_port *p, enum fabric_counter c);
 
 /* The seam of a CA's port; NULL when @n is no CA or has no such port. Belongs to the fabric. */
 struct wire_port *fabric_ca_port(const struct fabric_node *n, u32 num);
+/* "roce ADDRESS..." of a host whose port is not on the fabric but bound to addresses of the machine; NULL: any other. */
+const char *fabric_node_binding(const struct fabric_node *n);
+/* What such a host has turned out to be. */
+void fabric_node_bind(struct fabric_node *n, u64 guid, const struct fabric_ip *ip);
 /* IP addresses of a CA's port; NULL like fabric_ca_port(). */
 const struct fabric_ip *fabric_ca_ip(const struct fabric_node *n, u32 num);
 

@@ -107,6 +107,7 @@ struct fabric_switch {
 struct fabric_trap;
 
 struct fabric_node {
+	char *binding; /* a host beside the fabric; NULL */
 	struct fabric *f;
 	u32 index;
 	u8 type, nports;

@@ -140,10 +140,10 @@ static int build(struct fabric_build *b, const struct shape_args *a)
 		return build_fattree(b, a);
 	case SHAPE_RING:
 		return build_ring(b, a);
-	case SHAPE_NONE:
+	case SHAPE_NONE: /* perhaps there are only hosts beside the fabric */
 		break;
 	}
-	return fabric_build_error(b, "no shape: say leafs N spines N hosts N, fattree k=N levels=N, or ring N");
+	return 0;
 }
 
 /* Words with a number after them, "word 4" or "word=4". */
@@ -281,9 +281,12 @@ static int host_line(struct fabric_build *b, struct fabric_line l, const char *w
 
 	if (!strcmp(word, "ip"))
 		return fabric_build_ip(b, &l);
-	if (!fabric_line_word(&l, name, sizeof(name)) || !fabric_line_word(&l, what, sizeof(what)) ||
-	    strcmp(what, "ip"))
-		return fabric_build_error(b, "say: host NAME ip ADDRESS");
+	if (!fabric_line_word(&l, name, sizeof(name)) || !fabric_line_word(&l, what, sizeof(what)))
+		return fabric_build_error(b, "say: host NAME ip ADDRESS, or host NAME roce ADDRESS");
+	if (!strcmp(what, "roce"))
+		return fabric_build_bound(b, name, what, &l);
+	if (strcmp(what, "ip"))
+		return fabric_build_error(b, "say: host NAME ip ADDRESS, or host NAME roce ADDRESS");
 	n = snprintf(text, sizeof(text), "\"%s\" %.*s", name, (int)min(l.end - l.p, (ptrdiff_t)300), l.p);
 	ip = (struct fabric_line){ text, text + n };
 	return fabric_build_ip(b, &ip);
@@ -319,7 +322,11 @@ int fabric_shape_parse(struct fabric_build *b, const char *text, size_t len)
 		err = fabric_build_error(b, "ports and links are at least 1");
 	if (!err)
 		err = build(b, &a);
-	return err ? err : pass(b, &a, text, len, true);
+	err = err ? err : pass(b, &a, text, len, true);
+	if (err || b->t->nnodes)
+		return err;
+	b->line = a.line;
+	return fabric_build_error(b, "no shape: say leafs N spines N hosts N, fattree k=N levels=N, or ring N");
 }
 
 bool fabric_shape_match(const char *text, size_t len)

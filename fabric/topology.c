@@ -15,6 +15,8 @@ static void assign_ips(struct fabric_topology *t)
 	for (i = 0; i < t->nnodes; i++) {
 		struct fabric_topology_node *n = &t->nodes[i];
 
+		if (n->binding)
+			continue;
 		for (p = 1; n->ip && p <= n->nports; p++, next++) {
 			struct fabric_ip *ip = &n->ip[p];
 			u32 host = next + next / 255; /* skips 10.x.y.0 */
@@ -162,6 +164,7 @@ void fabric_topology_destroy(struct fabric_topology *t)
 		free(t->nodes[i].id);
 		free(t->nodes[i].ports);
 		free(t->nodes[i].ip);
+		free(t->nodes[i].binding);
 	}
 	free(t->nodes);
 	free(t->partition_file);

@@ -39,6 +39,7 @@ struct fabric_topology_node {
 	u64 guid, sysguid;
 	struct fabric_topology_port *ports; /* [1..nports], [0] is a switch's own */
 	struct fabric_ip *ip;               /* [1..nports] of a CA; NULL for a switch */
+	char *binding;                      /* of a host that is not on the fabric: "roce ADDRESS...", or NULL */
 };
 
 struct fabric_topology {

@@ -41,6 +41,8 @@ static const struct {
 	  "caguid=0x2\nCa\t2 \"H-2\"\t# \"h\"\n[1](3)\t\"S-1\"[2]\t# lid 4 lmc 0 \"leaf one\" lid 3 4xEDR\n#muslin ip "
 	  "\"h\" 10.1.2.3\n",
 	  2, 2 },
+	{ "host r1 roce 127.0.0.2\n", 1, 0 },
+	{ "leafs 1 hosts 2\nhost r1 roce 127.0.0.2 ::1\nhost r2 roce eth0 # all of it\n", 5, 4 },
 };
 
 static u32 links(const struct fabric_topology *t)
@@ -85,6 +87,11 @@ static const struct {
 	{ "leafs 1 hosts 1\nhost h2 ip 10.0.0.1\n", "f:2: no host is called \"h2\"" },
 	{ "leafs 1 hosts 1\nhost h1 ip 10.0.0\n", "f:2: \"10.0.0\" is no IP address" },
 	{ "leafs 1 hosts 1\nhost h1\n", "f:2: say: host" },
+	{ "host r1 roce\n", "f:1: roce needs an address" },
+	{ "host r1 roce 127.0.0.2/8\n", "f:1: \"127.0.0.2/8\": an address of the machine" },
+	{ "host r1 roce 300.0.0.1:5\n", "f:1: \"300.0.0.1:5\" is no IP address and no interface" },
+	{ "host r1 roce ::1\nhost r1 roce ::2\n", "f:2: " },
+	{ "leafs 1 hosts 1\nhost h1 roce 127.0.0.2\n", "f:2: " },
 	{ "Switch 4 \"s\"\n[1] \"a\"[1]\n", "f:2: no node is called \"a\"" },
 	{ "Switch 4 \"s\"\n[5] \"a\"[1]\n", "f:2: \"s\" has ports 1 to 4" },
 	{ "Switch 4 \"s\"\n[1] \"a\"[1]\n[2] \"a\"[1]\nCa 1 \"a\"\n",

@@ -200,6 +200,15 @@ static void qp_doorbell(struct hca_qp *qp)
 
 static void qp_recv_doorbell(struct hca_qp *qp) {}
 
+/* A17.4.3: addresses are GIDs alone. */
+static bool from_peer(const struct hca_qp *qp, const struct wire_packet *p, const struct hca_av *av)
+{
+	const struct wire_grh *grh = (const struct wire_grh *)(p->hdr + p->grh_off);
+
+	return av->grh && wire_gid_equal(&grh->sgid, &av->dgid) &&
+	       wire_gid_equal(&grh->dgid, &hca_port(qp->hca, qp->attr.port)->attr.gid[av->sgid_index % WIRE_PORT_GIDS]);
+}
+
 /* 9.6.1: is the packet one that this QP may look at? */
 static bool connected_accepts(const struct hca_qp *qp, const struct wire_packet *p, const struct wire_opcode *op,
 			      u8 port)
@@ -214,6 +223,8 @@ static bool connected_accepts(const struct hca_qp *qp, const struct wire_packet 
 		hca_count(qp->hca, port, HCA_CNT_PKEY_MISMATCH);
 		return false;
 	}
+	if (hca_port(qp->hca, port)->attr.link_layer == WIRE_LINK_ETHERNET)
+		return from_peer(qp, p, &qp->attr.av) || from_peer(qp, p, &qp->attr.alt_av);
 	return slid == qp->attr.av.dlid || slid == qp->attr.alt_av.dlid;
 }
 

@@ -10,11 +10,11 @@
 #include "emu/wire/roce.h"
 #include "rxe/roce.h"
 
-#define ROCE_FLOWS    4    /* source ports of an address, by which routers tell flows apart */
-#define ROCE_QUEUE    512  /* packets that wait for the sockets before the transport has to wait */
-#define ROCE_SEGMENTS 64   /* packets that one call hands over, when they are alike */
+#define ROCE_FLOWS    4   /* source ports of an address, by which routers tell flows apart */
+#define ROCE_QUEUE    512 /* packets that wait for the sockets before the transport has to wait */
+#define ROCE_SEGMENTS 64  /* packets that one call hands over, when they are alike */
 #define ROCE_DATAGRAM 65000
-#define ROCE_RECVS    8    /* datagrams, or trains of them, that one call takes */
+#define ROCE_RECVS    8 /* datagrams, or trains of them, that one call takes */
 #define ROCE_TTL      64
 
 union roce_sockaddr {

@@ -2,6 +2,7 @@
 /* Unreliable datagrams and multicast (9.8.4, 10.5): one packet a message, checked by Q_Key, the GRH kept for the receiver. */
 #include <errno.h>
 
+#include "emu/wire/roce.h"
 #include "rxe/internal.h"
 
 #define GRH_LEN 40
@@ -47,6 +48,11 @@ static u16 pkey_index(const struct wire_port *port, u16 pkey)
 	return 0;
 }
 
+static bool is_ethernet(const struct rxe_qp *rq)
+{
+	return hca_port(rq->qp->hca, rq->qp->attr.port)->attr.link_layer == WIRE_LINK_ETHERNET;
+}
+
 /* Places GRH (where there is one) and payload into the held request. */
 static int place(struct rxe_qp *rq, struct wire_packet *p)
 {
@@ -58,7 +64,10 @@ static int place(struct rxe_qp *rq, struct wire_packet *p)
 
 		if (!grh)
 			return -ENOMEM;
-		memcpy(grh->data, p->hdr + p->grh_off, GRH_LEN);
+		if (is_ethernet(rq))
+			wire_roce_put_grh(p, grh->data);
+		else
+			memcpy(grh->data, p->hdr + p->grh_off, GRH_LEN);
 		err = rxe_sges_span(rq->qp, rq->recv.sge, rq->recv.num_sge, 0, GRH_LEN, HCA_ACCESS_LOCAL_WRITE,
 				    grh->data, true, rq);
 		rxe_hold(rxe, grh);

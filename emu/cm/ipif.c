@@ -83,14 +83,26 @@ static bool is_link_local(const struct ip_addr *a)
 	return a->raw[0] == 0xfe && (a->raw[1] & 0xc0) == 0x80;
 }
 
+/* On Ethernet the addresses are the port's GIDs. */
+static bool is_gid(const struct ipif *ip, const struct ip_addr *a)
+{
+	struct wire_gid gid = wire_gid_from_bytes(a->raw);
+
+	return wire_gid_equal(&ip->port->attr.gid[wire_port_gid_index(ip->port, &gid)], &gid);
+}
+
 bool ipif_has(const struct ipif *ip, const struct ip_addr *a)
 {
+	if (wire_port_is_ethernet(ip->port))
+		return !ip_addr_is_any(a) && is_gid(ip, a);
 	return !ip_addr_is_any(a) &&
 	       (ip_addr_equal(a, &ip->cfg.v4) || ip_addr_equal(a, &ip->cfg.v6) || ip_addr_equal(a, &ip->link_local));
 }
 
 bool ipif_reaches(const struct ipif *ip, const struct ip_addr *a)
 {
+	if (wire_port_is_ethernet(ip->port)) /* the machine's routes decide */
+		return ipif_source(ip, a);
 	if (ip_addr_is_v4(a))
 		return same_network(&ip->cfg.v4, a, ip->cfg.v4_len);
 	return is_link_local(a) || (!ip_addr_is_any(&ip->cfg.v6) && same_network(&ip->cfg.v6, a, ip->cfg.v6_len));
@@ -100,7 +112,7 @@ const struct ip_addr *ipif_source(const struct ipif *ip, const struct ip_addr *t
 {
 	const struct ip_addr *a = ip_addr_is_v4(to) ? &ip->cfg.v4 : &ip->cfg.v6;
 
-	if (!ip_addr_is_v4(to) && is_link_local(to))
+	if (!ip_addr_is_v4(to) && is_link_local(to) && !wire_port_is_ethernet(ip->port))
 		return &ip->link_local;
 	return ip_addr_is_any(a) ? NULL : a;
 }

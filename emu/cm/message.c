@@ -41,14 +41,16 @@ u8 cm_ack_timeout(u8 ca_ack_delay, u8 packet_life)
 
 struct mad_addr cm_path_addr(const struct cm_port *p, const struct sa_path *path)
 {
-	const struct wire_port_attr *attr = &mad_port_wire(p->mp)->attr;
+	const struct wire_port *wire = mad_port_wire(p->mp);
+	const struct wire_port_attr *attr = &wire->attr;
 	struct mad_addr to = {
 		.qpn = MAD_QPN_GSI,
 		.qkey = MAD_QKEY_WELL_KNOWN,
 		.lid = path->dlid,
 		.sl = path->sl,
 		.path_bits = path->slid & ((1u << attr->lmc) - 1),
-		.grh = path->hop_limit > 1,
+		.grh = path->hop_limit > 1 || wire_port_is_ethernet(wire),
+		.gid_index = wire_port_gid_index(wire, &path->sgid),
 		.hop_limit = path->hop_limit,
 		.traffic_class = path->traffic_class,
 		.flow_label = path->flow_label,

@@ -134,7 +134,8 @@ struct hca_av rdma_path_av(const struct rdma_port *p, const struct sa_path *path
 		.src_path_bits = path->slid & ((1u << p->wire->attr.lmc) - 1),
 		.static_rate = path->rate,
 		.port = p->num,
-		.grh = path->hop_limit > 1,
+		.grh = path->hop_limit > 1 || wire_port_is_ethernet(p->wire),
+		.sgid_index = wire_port_gid_index(p->wire, &path->sgid),
 		.hop_limit = path->hop_limit,
 		.traffic_class = path->traffic_class,
 		.flow_label = path->flow_label,
@@ -255,6 +256,12 @@ static int bind_device(struct rdma_id *id, const union rdma_sockaddr *a)
 
 	if (rdma_sockaddr_is_any(a))
 		return 0;
+	if (rdma_sockaddr_is_ip(a)) {
+		ip = rdma_sockaddr_ip(a);
+		id->port = rdma_host_port_of(id->host, &ip);
+		if (id->port)
+			return 0;
+	}
 	if (rdma_sockaddr_is_loopback(a)) {
 		id->port = rdma_host_active(id->host);
 		return 0;
@@ -265,9 +272,7 @@ static int bind_device(struct rdma_id *id, const union rdma_sockaddr *a)
 		id->port = rdma_host_port_by_gid(id->host, &gid);
 		return id->port ? 0 : -ENODEV;
 	}
-	ip = rdma_sockaddr_ip(a);
-	id->port = rdma_host_port_of(id->host, &ip);
-	return id->port ? 0 : -EADDRNOTAVAIL;
+	return -EADDRNOTAVAIL;
 }
 
 int rdma_id_bind(struct rdma_id *id, const union rdma_sockaddr *addr)

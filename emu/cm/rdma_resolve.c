@@ -4,6 +4,9 @@
 
 #include "emu/cm/rdma_internal.h"
 
+#define HOP_LIMIT   64
+#define PACKET_LIFE 16 /* code: 268 ms, as the kernel assumes on Ethernet */
+
 /* ---- addresses ---- */
 
 static void resolved(struct rdma_id *id, const struct wire_gid *dgid)
@@ -26,14 +29,35 @@ static void on_neighbour(void *ctx, int status, const struct wire_gid *gid)
 	(void)rdma_id_tell(id, RDMA_EVENT_ADDR_RESOLVED, 0);
 }
 
+/* The GID of the own port that @a names. */
+static const struct wire_gid *own_gid(const struct rdma_port *p, const union rdma_sockaddr *a)
+{
+	struct ip_addr ip = rdma_sockaddr_ip(a);
+	struct wire_gid gid = wire_gid_from_bytes(ip.raw);
+
+	return &p->wire->attr.gid[wire_port_is_ethernet(p->wire) ? wire_port_gid_index(p->wire, &gid) : 0];
+}
+
 /* The own host: nobody needs to be asked. */
 static int resolve_own(struct rdma_id *id, struct rdma_port *p)
 {
 	if (!id->port)
 		id->port = p;
-	resolved(id, &p->wire->attr.gid[0]);
+	resolved(id, own_gid(p, &id->dst));
 	rdma_id_tell_later(id, RDMA_EVENT_ADDR_RESOLVED);
 	return 0;
+}
+
+/* 127.0.0.1 is the own host; on Ethernet others of that network may be peers. */
+static bool means_own(struct rdma_id *id, const struct ip_addr *to)
+{
+	const struct rdma_port *p = id->port ? id->port : rdma_host_active(id->host);
+
+	if (ip_addr_is_any(to))
+		return true;
+	if (!ip_addr_is_loopback(to))
+		return false;
+	return !wire_port_is_ethernet(p->wire) || !ip_addr_is_v4(to) || ip_addr_get_v4(to) == INADDR_LOOPBACK;
 }
 
 /* The port through which the network of @to is reached. */
@@ -59,14 +83,14 @@ static int resolve_ip(struct rdma_id *id, u32 timeout_ms)
 	const struct ip_addr *source;
 	u16 port = rdma_sockaddr_port(&id->src);
 
-	if (ip_addr_is_loopback(&to) || ip_addr_is_any(&to))
+	if (!own && means_own(id, &to))
 		own = id->port ? id->port : rdma_host_active(id->host);
 	p = own && !id->port ? own : route(id, &to);
 	source = p ? ipif_source(p->ip, &to) : NULL;
 	if (!p || (!source && !own) || (!own && !ip_addr_is_multicast(&to) && !ipif_reaches(p->ip, &to)))
 		return -ENETUNREACH;
 	if (rdma_sockaddr_is_any(&id->src))
-		rdma_sockaddr_set_ip(&id->src, source && !ip_addr_is_loopback(&to) ? source : &to, port);
+		rdma_sockaddr_set_ip(&id->src, source && !means_own(id, &to) ? source : &to, port);
 	if (own)
 		return resolve_own(id, own);
 	id->port = p;
@@ -74,6 +98,13 @@ static int resolve_ip(struct rdma_id *id, u32 timeout_ms)
 		struct wire_gid group = ipif_mgid(p->ip, &to);
 
 		resolved(id, &group);
+		rdma_id_tell_later(id, RDMA_EVENT_ADDR_RESOLVED);
+		return 0;
+	}
+	if (wire_port_is_ethernet(p->wire)) { /* neighbours are found by the machine */
+		struct wire_gid gid = wire_gid_from_bytes(to.raw);
+
+		resolved(id, &gid);
 		rdma_id_tell_later(id, RDMA_EVENT_ADDR_RESOLVED);
 		return 0;
 	}
@@ -151,10 +182,34 @@ static void on_path(void *ctx, int status, u16 sa_status, const struct sa_path *
 	(void)rdma_id_tell(id, RDMA_EVENT_ROUTE_RESOLVED, 0);
 }
 
+/* Where there is no subnet manager the path follows from the port and the addresses. */
+static int route_ethernet(struct rdma_id *id)
+{
+	const struct wire_port_attr *attr = &id->port->wire->attr;
+
+	id->path = (struct sa_path){
+		.sgid = *own_gid(id->port, &id->src),
+		.dgid = id->dgid,
+		.reversible = true,
+		.hop_limit = HOP_LIMIT,
+		.traffic_class = id->tos,
+		.pkey = WIRE_PKEY_DEFAULT_FULL,
+		.mtu = attr->mtu_active,
+		.rate = WIRE_RATE_10,
+		.packet_life = PACKET_LIFE,
+	};
+	id->has_path = true;
+	id->state = RDMA_ROUTE_RESOLVED;
+	rdma_id_tell_later(id, RDMA_EVENT_ROUTE_RESOLVED);
+	return 0;
+}
+
 int rdma_id_resolve_route(struct rdma_id *id, u32 timeout_ms)
 {
 	if (id->state != RDMA_ADDR_RESOLVED || !id->port)
 		return -EINVAL;
+	if (wire_port_is_ethernet(id->port->wire))
+		return route_ethernet(id);
 	id->routing =
 		sa_path_get_service(id->port->sa, &id->port->wire->attr.gid[0], &id->dgid, ipif_pkey(id->port->ip),
 				    rdma_id_service(id, &id->dst), -1, timeout_ms, on_path, id);

@@ -161,7 +161,7 @@ int uv_query_port(struct uv_call *c)
 	resp.active_width = a->width_active;
 	resp.active_speed = speed_of(a);
 	resp.phys_state = a->phys_state;
-	resp.link_layer = 1; /* InfiniBand */
+	resp.link_layer = a->link_layer == WIRE_LINK_ETHERNET ? 2 : 1;
 	uv_call_out(c, &resp, sizeof(resp));
 	return 0;
 }

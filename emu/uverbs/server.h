@@ -15,6 +15,8 @@
 /* A host of the fabric as its programs see it. The owner keeps it until the server is gone. */
 struct uv_host {
 	const char *name;
+	const char *device; /* "muslin0", "rxe0" */
+	const char *netdev; /* network interface of an Ethernet port, or NULL */
 	struct hca *hca;
 	u8 nports;
 	struct wire_port *port[UV_PORTS];

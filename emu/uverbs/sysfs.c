@@ -9,8 +9,6 @@
 
 #include "emu/uverbs/server.h"
 
-#define DEVICE "muslin0"
-
 struct tree {
 	char root[512];
 	int err;
@@ -123,8 +121,9 @@ static void put_rate(struct tree *t, const char *dir, const struct wire_port_att
 		put(t, file, "%u Gb/sec (%uX %s)\n", rate / 10, n, s->name);
 }
 
-static void put_gids(struct tree *t, const char *dir, const struct wire_port_attr *a)
+static void put_gids(struct tree *t, const char *dir, const struct wire_port_attr *a, const char *netdev)
 {
+	bool eth = a->link_layer == WIRE_LINK_ETHERNET;
 	char file[128];
 	u32 i, j;
 
@@ -138,7 +137,11 @@ static void put_gids(struct tree *t, const char *dir, const struct wire_port_att
 		snprintf(file, sizeof(file), "%s/gids/%u", dir, i);
 		put(t, file, "%s\n", text);
 		snprintf(file, sizeof(file), "%s/gid_attrs/types/%u", dir, i);
-		put(t, file, "IB/RoCE v1\n");
+		put(t, file, eth ? "RoCE v2\n" : "IB/RoCE v1\n");
+		if (!netdev)
+			continue;
+		snprintf(file, sizeof(file), "%s/gid_attrs/ndevs/%u", dir, i);
+		put(t, file, "%s\n", netdev);
 	}
 	for (i = 0; i < max((u32)a->pkeys, 1u); i++) {
 		snprintf(file, sizeof(file), "%s/pkeys/%u", dir, i);
@@ -168,7 +171,7 @@ static void put_port(struct tree *t, struct uv_host *h, u8 num)
 	const struct wire_port_attr *a = &h->port[num - 1]->attr;
 	char dir[96], file[128];
 
-	snprintf(dir, sizeof(dir), "sys/class/infiniband/" DEVICE "/ports/%u", num);
+	snprintf(dir, sizeof(dir), "sys/class/infiniband/%s/ports/%u", h->device, num);
 #define PUT(name, ...) (snprintf(file, sizeof(file), "%s/" name, dir), put(t, file, __VA_ARGS__))
 	PUT("state", "%s\n", port_states[a->state < ARRAY_SIZE(port_states) ? a->state : 0]);
 	PUT("phys_state", "%s\n", phys_states[a->phys_state < ARRAY_SIZE(phys_states) ? a->phys_state : 0]);
@@ -177,26 +180,31 @@ static void put_port(struct tree *t, struct uv_host *h, u8 num)
 	PUT("sm_sl", "%u\n", a->sm_sl);
 	PUT("lid_mask_count", "%u\n", a->lmc);
 	PUT("cap_mask", "0x%08x\n", a->cap_mask);
-	PUT("link_layer", "InfiniBand\n");
+	PUT("link_layer", "%s\n", a->link_layer == WIRE_LINK_ETHERNET ? "Ethernet" : "InfiniBand");
 #undef PUT
 	put_rate(t, dir, a);
-	put_gids(t, dir, a);
+	put_gids(t, dir, a, h->netdev);
 	put_counters(t, dir, h, num);
 }
 
 static void put_device(struct tree *t, struct uv_host *h)
 {
-	put(t, "sys/class/infiniband/" DEVICE "/node_type", "1: CA\n");
-	put_guid(t, "sys/class/infiniband/" DEVICE "/node_guid", hca_node_guid(h->hca));
-	put_guid(t, "sys/class/infiniband/" DEVICE "/sys_image_guid", hca_sys_image_guid(h->hca));
-	put(t, "sys/class/infiniband/" DEVICE "/node_desc", "%s\n", h->name);
-	put(t, "sys/class/infiniband/" DEVICE "/fw_ver", "1.0.0\n");
-	put(t, "sys/class/infiniband/" DEVICE "/hw_rev", "0\n");
-	put(t, "sys/class/infiniband/" DEVICE "/hca_type", "muslin\n");
-	put(t, "sys/class/infiniband/" DEVICE "/board_id", "muslin\n");
-	put(t, "sys/class/infiniband/" DEVICE "/device/modalias", "rdma_device:Nrxe\n");
+	char dir[64], file[128];
+
+	snprintf(dir, sizeof(dir), "sys/class/infiniband/%s", h->device);
+#define PATH(name) (snprintf(file, sizeof(file), "%s/" name, dir), file)
+	put(t, PATH("node_type"), "1: CA\n");
+	put_guid(t, PATH("node_guid"), hca_node_guid(h->hca));
+	put_guid(t, PATH("sys_image_guid"), hca_sys_image_guid(h->hca));
+	put(t, PATH("node_desc"), "%s\n", h->name);
+	put(t, PATH("fw_ver"), "1.0.0\n");
+	put(t, PATH("hw_rev"), "0\n");
+	put(t, PATH("hca_type"), "muslin\n");
+	put(t, PATH("board_id"), "muslin\n");
+	put(t, PATH("device/modalias"), "rdma_device:Nrxe\n");
+#undef PATH
 	put(t, "sys/class/infiniband_verbs/abi_version", "6\n");
-	put(t, "sys/class/infiniband_verbs/uverbs0/ibdev", DEVICE "\n");
+	put(t, "sys/class/infiniband_verbs/uverbs0/ibdev", "%s\n", h->device);
 	put(t, "sys/class/infiniband_verbs/uverbs0/dev", "231:192\n");
 	put(t, "sys/class/infiniband_verbs/uverbs0/abi_version", "1\n");
 	put(t, "sys/class/infiniband_verbs/uverbs0/device/modalias", "rdma_device:Nrxe\n");
@@ -207,24 +215,23 @@ static void put_device(struct tree *t, struct uv_host *h)
 	put(t, "dev/infiniband/rdma_cm", "%s", "");
 }
 
-static void put_umad(struct tree *t, u8 num)
+static void put_umad(struct tree *t, const struct uv_host *h, u8 num)
 {
-	char file[96];
+	static const char *const kinds[] = { "umad", "issm" };
+	char dir[64], file[96];
+	u32 k;
 
-	snprintf(file, sizeof(file), "sys/class/infiniband_mad/umad%u/ibdev", num - 1u);
-	put(t, file, DEVICE "\n");
-	snprintf(file, sizeof(file), "sys/class/infiniband_mad/umad%u/port", num - 1u);
-	put(t, file, "%u\n", num);
+	for (k = 0; k < 2; k++) {
+		snprintf(dir, sizeof(dir), "sys/class/infiniband_mad/%s%u", kinds[k], num - 1u);
+		snprintf(file, sizeof(file), "%s/ibdev", dir);
+		put(t, file, "%s\n", h->device);
+		snprintf(file, sizeof(file), "%s/port", dir);
+		put(t, file, "%u\n", num);
+		snprintf(file, sizeof(file), "dev/infiniband/%s%u", kinds[k], num - 1u);
+		put(t, file, "%s", "");
+	}
 	snprintf(file, sizeof(file), "sys/class/infiniband_mad/umad%u/dev", num - 1u);
 	put(t, file, "231:%u\n", num - 1u);
-	snprintf(file, sizeof(file), "sys/class/infiniband_mad/issm%u/ibdev", num - 1u);
-	put(t, file, DEVICE "\n");
-	snprintf(file, sizeof(file), "sys/class/infiniband_mad/issm%u/port", num - 1u);
-	put(t, file, "%u\n", num);
-	snprintf(file, sizeof(file), "dev/infiniband/umad%u", num - 1u);
-	put(t, file, "%s", "");
-	snprintf(file, sizeof(file), "dev/infiniband/issm%u", num - 1u);
-	put(t, file, "%s", "");
 }
 
 int uv_sysfs_refresh(struct uv_host *h, const char *tree)
@@ -236,7 +243,7 @@ int uv_sysfs_refresh(struct uv_host *h, const char *tree)
 	put_device(&t, h);
 	for (i = 1; i <= h->nports; i++) {
 		put_port(&t, h, i);
-		put_umad(&t, i);
+		put_umad(&t, h, i);
 	}
 	return t.err;
 }

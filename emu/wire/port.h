@@ -102,6 +102,22 @@ struct wire_port {
 
 #define WIRE_PORT_CAP_IS_SM (1u << 1)
 
+static inline bool wire_port_is_ethernet(const struct wire_port *port)
+{
+	return port->attr.link_layer == WIRE_LINK_ETHERNET;
+}
+
+/* The index of @gid in the port's table; 0 where it is not there. */
+static inline u8 wire_port_gid_index(const struct wire_port *port, const struct wire_gid *gid)
+{
+	u8 i;
+
+	for (i = 0; i < port->attr.gids && i < WIRE_PORT_GIDS; i++)
+		if (wire_gid_equal(&port->attr.gid[i], gid))
+			return i;
+	return 0;
+}
+
 static inline int wire_port_send(struct wire_port *port, struct wire_packet *p)
 {
 	return port->ops->send(port, p);

@@ -11,17 +11,17 @@
 #include "emu/wire/opcode.h"
 #include "emu/wire/roce.h"
 
-#define LRH_LEN    8
-#define GRH_LEN    40
-#define UDP_LEN    8
-#define IP4_LEN    20
-#define IP6_LEN    40
-#define ETH_LEN    14
-#define IP_MAX     (IP6_LEN + UDP_LEN)
-#define DUMMY_LRH  8 /* bytes of ones that stand for the LRH in the ICRC */
-#define FLAGS_AT   6 /* of the IPv4 header: DF is in this byte */
-#define FLAG_DF    0x40
-#define CRC_POLY   0xedb88320u /* IEEE 802.3, least significant bit first */
+#define LRH_LEN   8
+#define GRH_LEN   40
+#define UDP_LEN   8
+#define IP4_LEN   20
+#define IP6_LEN   40
+#define ETH_LEN   14
+#define IP_MAX    (IP6_LEN + UDP_LEN)
+#define DUMMY_LRH 8 /* bytes of ones that stand for the LRH in the ICRC */
+#define FLAGS_AT  6 /* of the IPv4 header: DF is in this byte */
+#define FLAG_DF   0x40
+#define CRC_POLY  0xedb88320u /* IEEE 802.3, least significant bit first */
 
 static u32 crc_table[256];
 static u8 crc_reverse[256]; /* the table's index by its entry's top byte, which is different in each */

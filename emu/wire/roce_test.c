@@ -26,8 +26,8 @@ static const u8 uc_send[] = {
 };
 /* A CNP of a ConnectX-4 Lx, 10.0.17.1 to 10.0.18.1, source port 0, identification 0x718c. */
 static const u8 cnp[] = {
-	0x81, 0x00, 0xff, 0xff, 0x40, 0x00, 0x01, 0x18, 0, 0, 0, 0,    0,    0,    0,    0,
-	0,    0,    0,    0,    0,    0,    0,    0,    0, 0, 0, 0,    0x82, 0xfd, 0x00, 0x2a,
+	0x81, 0x00, 0xff, 0xff, 0x40, 0x00, 0x01, 0x18, 0, 0, 0, 0, 0,    0,    0,    0,
+	0,    0,    0,    0,    0,    0,    0,    0,    0, 0, 0, 0, 0x82, 0xfd, 0x00, 0x2a,
 };
 
 static struct wire_roce uc_path(void)

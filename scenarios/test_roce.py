@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""
+RoCEv2 on UDP sockets: two daemons, which know nothing of each other, on loopback addresses.
+
+    daemon a: r1 127.a.b.1, r3 127.a.b.3 ::1      daemon b: r2 127.a.b.2
+"""
+
+import os
+import re
+import subprocess
+
+import pytest
+
+from test_perftest import RESULT, free_port
+
+
+class Two:
+    """Two fabrics, each with its hosts on addresses of the machine."""
+
+    def __init__(self, a, b):
+        net = f"127.{os.getpid() >> 8 & 127}.{os.getpid() & 255}"
+        self.ip = {"r1": f"{net}.1", "r2": f"{net}.2", "r3": f"{net}.3"}
+        self.a = a.up(f"host r1 roce {self.ip['r1']}\nhost r3 roce {self.ip['r3']} ::1\n")
+        self.b = b.up(f"host r2 roce {self.ip['r2']}\n")
+
+    def of(self, host):
+        return self.b if host == "r2" else self.a
+
+    def run(self, host, *argv, **kw):
+        return self.of(host).run(host, *argv, **kw)
+
+    def pair(self, server, client, timeout=60.0):
+        srv = self.of(server[0]).start(*server)
+        out = self.of(client[0])._retry(srv, client, timeout)
+        return srv.wait(timeout, status=None), out
+
+    def counters(self, host):
+        out = self.run(host, "sh", "-c", "cd /sys/class/infiniband/rxe0/ports/1/counters && cat roce_icrc_errors")
+        return int(out)
+
+
+@pytest.fixture(scope="module")
+def two(_make_fabric):
+    fabrics = [_make_fabric("roce-a"), _make_fabric("roce-b")]
+    yield Two(*fabrics)
+    for f in fabrics:
+        f.down()
+
+
+def perftest(two, tool, *args, server="r1", client="r2"):
+    common = [tool, "-x", "0", "-p", free_port(), "-n", "200", *args]
+    srv, out = two.pair((server, *common), (client, *common, two.ip[server]))
+    assert RESULT.search(out), out
+    assert "Failed" not in out and "Completion with error" not in out
+    return out
+
+
+def test_device(two):
+    """As the kernel's rxe0 is shown: Ethernet, active, no LIDs."""
+    info = two.run("r1", "ibv_devinfo", "-v")
+    for line in (
+        "hca_id:\trxe0",
+        r"transport:\s+InfiniBand \(0\)",
+        r"state:\s+PORT_ACTIVE \(4\)",
+        r"max_mtu:\s+4096 \(5\)",
+        r"active_mtu:\s+4096 \(5\)",
+        r"port_lid:\s+0$",
+        r"link_layer:\s+Ethernet",
+        rf"GID\[\s*0\]:\s+::ffff:{two.ip['r1']}, RoCE v2",
+    ):
+        assert re.search(line, info, re.M), (line, info)
+    stat = two.run("r1", "ibstat")
+    assert "Link layer: Ethernet" in stat and "State: Active" in stat and "Physical state: LinkUp" in stat
+
+
+@pytest.mark.parametrize("kind", ["rc", "uc", "ud", "srq"])
+def test_pingpong(two, kind):
+    argv = [f"ibv_{kind}_pingpong", "-g", "0", "-p", free_port()]
+    srv, cli = two.pair(("r1", *argv), ("r2", *argv, two.ip["r1"]))
+    assert "1000 iters" in srv and "1000 iters" in cli
+
+
+@pytest.mark.parametrize("size", ["64", "4096", "65536", "1048576"])
+@pytest.mark.parametrize("tool", ["ib_write_bw", "ib_read_bw", "ib_send_bw"])
+def test_bandwidth(two, tool, size):
+    perftest(two, tool, "-s", size)
+
+
+@pytest.mark.parametrize("tool", ["ib_write_lat", "ib_read_lat", "ib_send_lat", "ib_atomic_lat"])
+def test_latency(two, tool):
+    perftest(two, tool)
+
+
+def test_datagrams(two):
+    perftest(two, "ib_send_bw", "-c", "UD", "-s", "2048")
+
+
+def test_within_one_daemon(two):
+    perftest(two, "ib_write_bw", "-s", "65536", server="r1", client="r3")
+
+
+def test_small_mtu(two):
+    perftest(two, "ib_send_bw", "-m", "256", "-s", "20000")
+
+
+def test_rping(two):
+    srv, out = two.pair(
+        ("r1", "rping", "-s", "-a", two.ip["r1"], "-V", "-C", "20"),
+        ("r2", "rping", "-c", "-a", two.ip["r1"], "-V", "-v", "-C", "20"),
+    )
+    assert out.count("ping data") == 20
+
+
+def test_rping_to_any_address_over_ipv6(two):
+    srv, out = two.pair(
+        ("r3", "rping", "-s", "-a", "::", "-V", "-C", "5"), ("r3", "rping", "-c", "-a", "::1", "-V", "-v", "-C", "5")
+    )
+    assert out.count("ping data") == 5
+
+
+@pytest.mark.parametrize("tool", ["ucmatose", "udaddy"])
+def test_rdma_cm(two, tool):
+    argv = [tool, "-c", "4", "-C", "20"]
+    srv, cli = two.pair(("r1", *argv), ("r2", *argv, "-s", two.ip["r1"]))
+    assert "return status 0" in srv and "return status 0" in cli
+
+
+def test_garbage_is_counted_and_harmless(two):
+    """Datagrams of every wrong kind to port 4791, while others use the port."""
+    garbage = [b"", b"x", b"\0" * 15, b"\0" * 16, b"\x04" + b"\0" * 63, os.urandom(999), os.urandom(4000), b"\xff" * 64]
+    send = (
+        "import socket, sys; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\n"
+        "for w in sys.argv[2:]: s.sendto(bytes.fromhex(w), (sys.argv[1], 4791))"
+    )
+    before = two.counters("r1")
+    for _ in range(10):
+        subprocess.run(["/usr/bin/python3", "-c", send, two.ip["r1"], *[g.hex() for g in garbage]], check=True)
+    perftest(two, "ib_send_bw", "-s", "65536")
+    assert two.counters("r1") > before
+
+
+def test_an_address_that_is_taken(two, new_fabric):
+    """A second daemon cannot have the address, and says so."""
+    topology = new_fabric.folder / "taken.topo"
+    topology.write_text(f"leafs 1 spines 1 hosts 2\nhost r9 roce {two.ip['r1']}\n")
+    topology.chmod(0o644)
+    said = new_fabric.command("up", topology, status=1)
+    assert "Address already in use" in said and "host r9 cannot be made" in said
