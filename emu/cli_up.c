@@ -156,8 +156,10 @@ int cli_up(int argc, char **argv)
 	sm = json_object_get(st, "sm");
 	if (json_is_object(json_object_get(st, "manager")))
 		printf("; subnet up after %.2f s, its manager is on %s\n", seconds() - start, cli_text(sm, "host"));
-	else
+	else if (cli_number(st, "ports"))
 		printf("; no subnet manager yet: muslin run HOST -- opensm\n");
+	else
+		printf("\n");
 	if (cli_number(st, "hosts") <= SHOWN_HOSTS)
 		print_hosts(sock);
 	json_decref(st);

@@ -58,6 +58,8 @@ void daemon_hosts_destroy(struct daemon *d);
 /* Up to @max names of hosts (@hosts) or of nodes that look like @name. Returns how many. */
 u32 daemon_names_like(const struct daemon *d, const char *name, bool hosts, const char **like, u32 max);
 
+/* manager.c: is there a fabric, and not only hosts beside it? */
+bool daemon_manager_needed(const struct daemon *d);
 /*
  * manager.c: the embedded subnet manager, which sm_mad_start() lets run. 0, or -errno with a line in @err: "file:line: ..."
  * for wrong partitions.

@@ -10,18 +10,32 @@
 #include "emu/wire/smp.h"
 #include "sm/partition.h"
 
-/* The host that was asked for, or the first one. NULL with a line in @err. */
+static bool on_fabric(const struct fabric_node *n)
+{
+	return fabric_node_type(n) == NODE_TYPE_CA && !fabric_node_binding(n);
+}
+
+bool daemon_manager_needed(const struct daemon *d)
+{
+	u32 i, bound = 0;
+
+	for (i = 0; i < fabric_node_count(d->fabric); i++)
+		bound += fabric_node_binding(fabric_node(d->fabric, i)) != NULL;
+	return bound != fabric_node_count(d->fabric);
+}
+
+/* The host that was asked for, or the first one on the fabric. NULL with a line in @err. */
 static struct host *manager_host(struct daemon *d, char *err, size_t err_len)
 {
 	struct host *h = NULL;
 	u32 i;
 
 	for (i = 0; !d->opt.sm_host && !h && i < fabric_node_count(d->fabric); i++)
-		if (fabric_node_type(fabric_node(d->fabric, i)) == NODE_TYPE_CA)
+		if (on_fabric(fabric_node(d->fabric, i)))
 			h = daemon_host_of(d, fabric_node(d->fabric, i));
 	if (d->opt.sm_host)
 		h = daemon_host_get(d, d->opt.sm_host);
-	if (h)
+	if (h && on_fabric(h->node))
 		return h;
 	if (d->opt.sm_host)
 		snprintf(err, err_len, "--sm-host: the fabric has no host \"%s\"", d->opt.sm_host);

@@ -170,7 +170,7 @@ static void make_manager(struct daemon *d)
 {
 	char err[512];
 
-	if (d->opt.no_sm)
+	if (d->opt.no_sm || !daemon_manager_needed(d))
 		return;
 	if (daemon_manager_create(d, err, sizeof(err)))
 		fail("%s", err);
