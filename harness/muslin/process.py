@@ -10,7 +10,6 @@ import socket
 import subprocess
 import time
 
-
 LIBC = ctypes.CDLL(None)
 PR_SET_PDEATHSIG = 1
 

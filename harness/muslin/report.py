@@ -3,6 +3,7 @@
 
 import datetime
 import html
+import itertools
 import json
 
 COLOURS = ["#1f77b4", "#ff7f0e", "#2ca02c", "#d62728", "#9467bd", "#8c564b", "#e377c2", "#7f7f7f", "#bcbd22", "#17becf"]
@@ -42,7 +43,7 @@ def rates(timeline):
     """Gb/s between samples: {host: [...]}."""
     interval = timeline.get("interval") or 1
     return {
-        host: [max(0, b - a) * 8 / interval / 1e9 for a, b in zip(samples, samples[1:])]
+        host: [max(0, b - a) * 8 / interval / 1e9 for a, b in itertools.pairwise(samples)]
         for host, samples in timeline.get("bytes", {}).items()
     }
 
