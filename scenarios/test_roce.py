@@ -11,7 +11,6 @@ import socket
 import subprocess
 
 import pytest
-
 from test_perftest import RESULT, free_port
 
 
