@@ -14,6 +14,7 @@
 static const struct sa_field fields[] = {
 	{ MCMEMBER_COMP_MGID, 0, MCMEMBER_MGID },
 	{ MCMEMBER_COMP_PORT_GID, 0, MCMEMBER_PORT_GID },
+	/* from here on: what a join must agree on with its group */
 	{ MCMEMBER_COMP_QKEY, 0, MCMEMBER_QKEY },
 	{ MCMEMBER_COMP_MLID, 0, MCMEMBER_MLID },
 	{ MCMEMBER_COMP_TCLASS, 0, MCMEMBER_TCLASS },
@@ -22,16 +23,7 @@ static const struct sa_field fields[] = {
 	{ MCMEMBER_COMP_HOP_LIMIT, 0, MCMEMBER_HOP_LIMIT },
 	{ MCMEMBER_COMP_SCOPE, 0, MCMEMBER_SCOPE },
 };
-/* What a join must agree on with its group. */
-static const struct sa_field agreed[] = {
-	{ MCMEMBER_COMP_QKEY, 0, MCMEMBER_QKEY },
-	{ MCMEMBER_COMP_MLID, 0, MCMEMBER_MLID },
-	{ MCMEMBER_COMP_TCLASS, 0, MCMEMBER_TCLASS },
-	{ MCMEMBER_COMP_SL, 0, MCMEMBER_SL },
-	{ MCMEMBER_COMP_FLOW_LABEL, 0, MCMEMBER_FLOW_LABEL },
-	{ MCMEMBER_COMP_HOP_LIMIT, 0, MCMEMBER_HOP_LIMIT },
-	{ MCMEMBER_COMP_SCOPE, 0, MCMEMBER_SCOPE },
-};
+#define AGREED 2 /* where those start */
 
 /* A component with a selector, in values that can be compared. */
 static const struct selected {
@@ -190,7 +182,7 @@ static bool can_take_part(struct sa_call *c, const struct sm_group *g, const str
 	put_group(g, rec);
 	if (!sm_pkey_has(p, g->pkey) || sm_port_mtu(p) < g->mtu ||
 	    wire_rate_mbps(sm_port_rate(p)) < wire_rate_mbps(g->rate) ||
-	    !sm_sa_match(c, rec, agreed, ARRAY_SIZE(agreed)) || !selectors_match(c, rec) ||
+	    !sm_sa_match(c, rec, fields + AGREED, ARRAY_SIZE(fields) - AGREED) || !selectors_match(c, rec) ||
 	    (sm_sa_asks(c, MCMEMBER_COMP_PKEY) && (wire_get(c->query, MCMEMBER_PKEY) ^ g->pkey) & WIRE_PKEY_BASE)) {
 		fail(c, SA_STATUS_REQ_INVALID);
 		return false;

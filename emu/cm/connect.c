@@ -21,20 +21,31 @@ static struct cm_port *port_of(struct cm *cm, u8 num)
 	return NULL;
 }
 
-int cm_send_req(struct cm_id *id, const struct cm_req *req)
+int cm_id_begin(struct cm_id *id, u8 port, const struct sa_path *path, u64 service_id, u8 response_timeout,
+		u8 max_retries)
 {
-	struct cm_port *p = port_of(id->cm, req->port);
+	struct cm_port *p = port_of(id->cm, port);
 
-	if (!in(id, S(IDLE)) || req->data_len > CM_REQ_PRIVATE_DATA_LEN || !wire_mtu_bytes(req->path.mtu))
-		return -EINVAL;
 	if (!p)
 		return -ENODEV;
 	id->port = p;
 	id->tid = (u64)mad_agent_tid_high(p->agent) << 32 | id->local_id;
-	id->peer = cm_path_addr(p, &req->path);
-	id->service_id = req->service_id;
-	id->response_timeout = req->response_timeout;
-	id->max_retries = req->max_retries;
+	id->peer = cm_path_addr(p, path);
+	id->service_id = service_id;
+	id->response_timeout = response_timeout;
+	id->max_retries = max_retries;
+	return 0;
+}
+
+int cm_send_req(struct cm_id *id, const struct cm_req *req)
+{
+	int err;
+
+	if (!in(id, S(IDLE)) || req->data_len > CM_REQ_PRIVATE_DATA_LEN || !wire_mtu_bytes(req->path.mtu))
+		return -EINVAL;
+	err = cm_id_begin(id, req->port, &req->path, req->service_id, req->response_timeout, req->max_retries);
+	if (err)
+		return err;
 	id->local_qpn = req->qpn;
 	id->qp = (struct cm_qp){
 		.path = req->path,

@@ -115,6 +115,10 @@ void cm_wait_longer(struct cm_id *id, u64 ns);   /* an MRA */
 u64 cm_response_ns(const struct cm_id *id);
 void cm_reply_once(struct cm_port *p, const struct mad_addr *to, const u8 *mad);
 
+/* connect.c: the first message of a conversation goes that way. 0, -ENODEV. */
+int cm_id_begin(struct cm_id *id, u8 port, const struct sa_path *path, u64 service_id, u8 response_timeout,
+		u8 max_retries);
+
 /* state.c */
 void cm_receive(struct cm_port *p, const u8 *mad, const struct mad_addr *from);
 void cm_timed_out(struct cm_id *id); /* nobody answered id->mad */

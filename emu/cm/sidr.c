@@ -6,23 +6,13 @@
 
 int cm_send_sidr_req(struct cm_id *id, const struct cm_sidr_req *req)
 {
-	struct cm *cm = id->cm;
-	struct cm_port *p = NULL;
-	u8 i;
+	int err;
 
 	if (id->state != CM_ST_IDLE || req->data_len > CM_SIDR_REQ_PRIVATE_DATA_LEN)
 		return -EINVAL;
-	for (i = 0; i < cm->nports; i++)
-		if (cm->port[i].num == req->port)
-			p = &cm->port[i];
-	if (!p)
-		return -ENODEV;
-	id->port = p;
-	id->tid = (u64)mad_agent_tid_high(p->agent) << 32 | id->local_id;
-	id->peer = cm_path_addr(p, &req->path);
-	id->service_id = req->service_id;
-	id->response_timeout = req->response_timeout;
-	id->max_retries = req->max_retries;
+	err = cm_id_begin(id, req->port, &req->path, req->service_id, req->response_timeout, req->max_retries);
+	if (err)
+		return err;
 	id->qp.path = req->path;
 	cm_mad_init(id->mad, CM_ATTR_SIDR_REQ, id->tid);
 	wire_set(id->mad, CM_SIDR_REQ_REQUEST_ID, id->local_id);

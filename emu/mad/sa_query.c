@@ -153,7 +153,7 @@ void sa_client_destroy(struct sa_client *c)
 
 /* ---- paths ---- */
 
-static void path_get(const u8 *a, struct sa_path *p)
+void sa_path_get_record(const u8 *a, struct sa_path *p)
 {
 	memset(p, 0, sizeof(*p));
 	p->dgid = wire_gid_from_bytes(wire_cbytes(a, PATHREC_DGID));
@@ -171,12 +171,34 @@ static void path_get(const u8 *a, struct sa_path *p)
 	p->packet_life = wire_get(a, PATHREC_LIFE);
 }
 
+void sa_path_put_record(const struct sa_path *p, u8 *a)
+{
+	memset(a, 0, PATHREC_SIZE);
+	wire_copy_in(a, PATHREC_DGID, p->dgid.raw);
+	wire_copy_in(a, PATHREC_SGID, p->sgid.raw);
+	wire_set(a, PATHREC_DLID, p->dlid);
+	wire_set(a, PATHREC_SLID, p->slid);
+	wire_set(a, PATHREC_FLOW_LABEL, p->flow_label);
+	wire_set(a, PATHREC_HOP_LIMIT, p->hop_limit);
+	wire_set(a, PATHREC_TCLASS, p->traffic_class);
+	wire_set(a, PATHREC_REVERSIBLE, p->reversible);
+	wire_set(a, PATHREC_NUM_PATH, 1);
+	wire_set(a, PATHREC_PKEY, p->pkey);
+	wire_set(a, PATHREC_SL, p->sl);
+	wire_set(a, PATHREC_MTU_SELECTOR, SA_SELECT_EXACTLY);
+	wire_set(a, PATHREC_MTU, p->mtu);
+	wire_set(a, PATHREC_RATE_SELECTOR, SA_SELECT_EXACTLY);
+	wire_set(a, PATHREC_RATE, p->rate);
+	wire_set(a, PATHREC_LIFE_SELECTOR, SA_SELECT_EXACTLY);
+	wire_set(a, PATHREC_LIFE, p->packet_life);
+}
+
 static void path_done(struct sa_query *q, int status, u16 sa_status, const u8 *mad)
 {
 	struct sa_path path;
 
 	if (status == 0)
-		path_get(mad + SA_DATA, &path);
+		sa_path_get_record(mad + SA_DATA, &path);
 	q->path_cb(q->ctx, status, sa_status, status ? NULL : &path);
 }
 

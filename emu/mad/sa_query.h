@@ -19,6 +19,10 @@ struct sa_path {
 	u8 sl, mtu, rate, packet_life; /* packet_life: 4.096 us * 2^n */
 };
 
+/* From and to the PATHREC_SIZE bytes of the wire's PathRecord, which starts at @a. */
+void sa_path_get_record(const u8 *a, struct sa_path *p);
+void sa_path_put_record(const struct sa_path *p, u8 *a);
+
 /* An MCMemberRecord in host order. IBTA 15.2.5.17. */
 struct sa_mcmember {
 	struct wire_gid mgid, port_gid;

@@ -3,7 +3,6 @@
 #include <errno.h>
 
 #include "emu/uverbs/ucma_internal.h"
-#include "emu/wire/sa.h"
 
 static int value(const struct ucma_call *c, size_t len, void *v, size_t size)
 {
@@ -38,25 +37,6 @@ static int set_id(struct ucma_call *c, struct rdma_id *id, const struct rdma_ucm
 	}
 }
 
-static struct sa_path path_in(const u8 *r)
-{
-	return (struct sa_path){
-		.dgid = wire_gid_from_bytes(wire_cbytes(r, PATHREC_DGID)),
-		.sgid = wire_gid_from_bytes(wire_cbytes(r, PATHREC_SGID)),
-		.dlid = wire_get(r, PATHREC_DLID),
-		.slid = wire_get(r, PATHREC_SLID),
-		.reversible = wire_get(r, PATHREC_REVERSIBLE),
-		.flow_label = wire_get(r, PATHREC_FLOW_LABEL),
-		.hop_limit = wire_get(r, PATHREC_HOP_LIMIT),
-		.traffic_class = wire_get(r, PATHREC_TCLASS),
-		.pkey = wire_get(r, PATHREC_PKEY),
-		.sl = wire_get(r, PATHREC_SL),
-		.mtu = wire_get(r, PATHREC_MTU),
-		.rate = wire_get(r, PATHREC_RATE),
-		.packet_life = wire_get(r, PATHREC_LIFE),
-	};
-}
-
 /* Takes the first path that serves both ways. */
 static int set_path(struct ucma_call *c, struct rdma_id *id, const struct rdma_ucm_set_option *cmd)
 {
@@ -71,7 +51,7 @@ static int set_path(struct ucma_call *c, struct rdma_id *id, const struct rdma_u
 		memcpy(&rec, c->extra + at, sizeof(rec));
 		if ((rec.flags & wanted) != wanted)
 			continue;
-		path = path_in((const u8 *)rec.path_rec);
+		sa_path_get_record((const u8 *)rec.path_rec, &path);
 		return rdma_id_set_path(id, &path);
 	}
 	return -EINVAL;

@@ -122,27 +122,6 @@ static int query_gid(struct ucma_call *c, const struct ucma_ctx *ctx)
 	return 0;
 }
 
-static void put_record(u8 *r, const struct sa_path *p)
-{
-	wire_copy_in(r, PATHREC_DGID, p->dgid.raw);
-	wire_copy_in(r, PATHREC_SGID, p->sgid.raw);
-	wire_set(r, PATHREC_DLID, p->dlid);
-	wire_set(r, PATHREC_SLID, p->slid);
-	wire_set(r, PATHREC_FLOW_LABEL, p->flow_label);
-	wire_set(r, PATHREC_HOP_LIMIT, p->hop_limit);
-	wire_set(r, PATHREC_TCLASS, p->traffic_class);
-	wire_set(r, PATHREC_REVERSIBLE, p->reversible);
-	wire_set(r, PATHREC_NUM_PATH, 1);
-	wire_set(r, PATHREC_PKEY, p->pkey);
-	wire_set(r, PATHREC_SL, p->sl);
-	wire_set(r, PATHREC_MTU_SELECTOR, SA_SELECT_EXACTLY);
-	wire_set(r, PATHREC_MTU, p->mtu);
-	wire_set(r, PATHREC_RATE_SELECTOR, SA_SELECT_EXACTLY);
-	wire_set(r, PATHREC_RATE, p->rate);
-	wire_set(r, PATHREC_LIFE_SELECTOR, SA_SELECT_EXACTLY);
-	wire_set(r, PATHREC_LIFE, p->packet_life);
-}
-
 static int query_path(struct ucma_call *c, const struct ucma_ctx *ctx)
 {
 	struct {
@@ -157,7 +136,7 @@ static int query_path(struct ucma_call *c, const struct ucma_ctx *ctx)
 	resp.hdr.num_paths = path ? 1 : 0;
 	if (path && c->out_room >= sizeof(resp)) {
 		resp.path.flags = PATH_FLAGS;
-		put_record((u8 *)resp.path.path_rec, path);
+		sa_path_put_record(path, (u8 *)resp.path.path_rec);
 		len = sizeof(resp);
 	}
 	ucma_out(c, &resp, len);
