@@ -11,3 +11,8 @@ $O/muslind: $(MUSLIND_OBJS) $(MUSLIND_ROOMS)
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LIBS)
 $O/muslin: $(MUSLIN_OBJS) $O/emu/ctl.a $O/emu/lib.a
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LIBS)
+
+# The simulation: fabric, manager and traffic under a virtual clock.
+PROGRAMS += $O/muslin-sim
+$O/muslin-sim: $O/emu/sim.o $O/emu/sm_mad.o $(patsubst %,$O/%.a,fabric sm emu/mad emu/wire emu/lib)
+	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LIBS)
