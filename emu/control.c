@@ -112,6 +112,31 @@ static json_t *cmd_host(void *arg, struct ctl_client *c, const json_t *req, int 
 	return json_pack("{s:s, s:o}", "name", name, "ips", daemon_show_ips(n));
 }
 
+/* A guest is about to boot on the host: its device listens. */
+static json_t *cmd_vm(void *arg, struct ctl_client *c, const json_t *req, int *fd)
+{
+	struct daemon *d = arg;
+	const char *name = text_of(req, "name");
+	struct fabric_node *n = name ? fabric_node_find(d->fabric, name) : NULL;
+	struct host *h;
+	int err;
+
+	if (!name)
+		return ctl_error(c, "which host?");
+	if (!n || fabric_node_type(n) != NODE_TYPE_CA)
+		return unknown_node(d, c, name, true);
+	h = daemon_host_of(d, n);
+	if (!h)
+		return ctl_error(c, "host %s cannot be made; see `muslin log`", name);
+	err = daemon_host_vdev(d, h);
+	if (err)
+		return ctl_error(c, "host %s cannot take a guest: %s", name, strerror(-err));
+	if (vdev_in_use(h->vdev))
+		return ctl_error(c, "host %s has a guest already", name);
+	return json_pack("{s:s, s:s, s:i, s:o}", "name", name, "socket", vdev_path(h->vdev), "queues", VDEV_QUEUES,
+			 "ips", daemon_show_ips(n));
+}
+
 static json_t *cmd_link(void *arg, struct ctl_client *c, const json_t *req, int *fd)
 {
 	struct daemon *d = arg;
@@ -258,5 +283,6 @@ const struct ctl_command daemon_commands[] = {
 	{ "untrace", cmd_untrace },
 	{ "fault", daemon_fault_command },
 	{ "timeline", daemon_timeline_command },
+	{ "vm", cmd_vm },
 	{ NULL, NULL },
 };

@@ -7,6 +7,7 @@
 #include "emu/ctl/ctl.h"
 #include "emu/rundir.h"
 #include "emu/uverbs/server.h"
+#include "emu/vdev/vdev.h"
 #include "fabric/fabric.h"
 
 /* One host of the fabric: made when it is first used, for there may be thousands. */
@@ -15,6 +16,7 @@ struct host {
 	struct fabric_node *node;
 	struct roce_port *roce; /* of a host that is not on the fabric; NULL */
 	struct rdma_host *rdma;
+	struct vdev *vdev; /* NULL until a guest is wanted */
 };
 
 struct sm_mad;
@@ -54,6 +56,8 @@ struct host *daemon_host_get(struct daemon *d, const char *name);
 struct host *daemon_host_of(struct daemon *d, struct fabric_node *n);
 /* Makes the hosts that must be there at once. NULL, or the name of one that cannot be made; the log says why. */
 const char *daemon_hosts_start(struct daemon *d);
+/* The host's device for a guest, which listens from now on. 0 or -errno. */
+int daemon_host_vdev(struct daemon *d, struct host *h);
 void daemon_hosts_destroy(struct daemon *d);
 /* Up to @max names of hosts (@hosts) or of nodes that look like @name. Returns how many. */
 u32 daemon_names_like(const struct daemon *d, const char *name, bool hosts, const char **like, u32 max);

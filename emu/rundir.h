@@ -17,6 +17,7 @@
 #define RUNDIR_PID     "pid"       /* locked by the daemon for as long as it lives */
 #define RUNDIR_LOG     "log"
 #define RUNDIR_TREE    "tree"
+#define RUNDIR_GUESTS  "vm" /* sockets of the hosts' devices for guests */
 
 struct rundir {
 	char base[RUNDIR_PATH_MAX];

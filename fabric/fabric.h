@@ -97,6 +97,11 @@ struct wire_port *fabric_ca_port(const struct fabric_node *n, u32 num);
 const char *fabric_node_binding(const struct fabric_node *n);
 /* What such a host has turned out to be. */
 void fabric_node_bind(struct fabric_node *n, u64 guid, const struct fabric_ip *ip);
+/*
+ * Has the agents of a CA's port (SMA, PMA) answer @mad of 256 bytes in place, as a driver's process_mad does. 1: answered; 0: it is
+ * not for them (SMInfo of a port with a subnet manager, other classes, no Get or Set).
+ */
+int fabric_ca_mad(const struct fabric_node *n, u32 num, u8 *mad);
 /* IP addresses of a CA's port; NULL like fabric_ca_port(). */
 const struct fabric_ip *fabric_ca_ip(const struct fabric_node *n, u32 num);
 

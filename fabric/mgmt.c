@@ -171,6 +171,20 @@ void fabric_smp_deliver(struct fabric_port *self, struct fabric_port *in, struct
 	}
 }
 
+int fabric_ca_mad(const struct fabric_node *n, u32 num, u8 *mad)
+{
+	struct fabric_port *p = fabric_node_port(n, num);
+	u8 class = (u8)wire_get(mad, MAD_CLASS);
+
+	if (!p || !p->ca || wire_mad_is_response((u8)wire_get(mad, MAD_METHOD)))
+		return 0;
+	if (class == MAD_CLASS_PERF)
+		return fabric_pma_request(p, mad);
+	if (!wire_mad_is_smp_class(class) || for_sm(p, mad) || wire_get(mad, MAD_METHOD) == MAD_METHOD_TRAP_REPRESS)
+		return 0;
+	return fabric_sma_request(fabric_self(p), p, mad, p->lid);
+}
+
 static void receive_smp(struct fabric_port *self, struct fabric_port *in, struct wire_packet *p, bool charged)
 {
 	u8 *mad = p->vl == WIRE_VL_MGMT ? fabric_mad_data(p) : NULL; /* SMPs on other VLs are discarded: 9.9 */

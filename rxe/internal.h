@@ -110,6 +110,8 @@ u16 rxe_pkey(const struct hca_qp *qp, u16 index);
 /* memory.c */
 int rxe_sges_span(struct hca_qp *qp, const struct hca_sge *sge, u16 n, u32 off, u32 len, u32 access, void *local,
 		  bool write, struct rxe_qp *owner);
+/* Adds what @rkey gives of a range to the batch; without @local it only checks the key. 0, or an hca_key_error. */
+int rxe_remote_move(struct rxe_qp *rq, u32 rkey, u64 va, u32 len, u32 access, void *local, bool write);
 void rxe_hold(struct rxe *rxe, struct wire_buf *buf);
 void rxe_commit(struct rxe *rxe);
 void rxe_dirty(struct rxe_qp *rq);

@@ -20,15 +20,44 @@ static void read_failed(void *arg)
 	((struct rxe_qp *)arg)->read_failed = true;
 }
 
+/* Adds the spans to the batch; returns their bytes. */
+static u32 spans_move(struct rxe *rxe, const struct hca_span *span, int n, u8 *at, bool write,
+		      void (*failed)(void *arg), struct rxe_qp *owner)
+{
+	u32 done = 0;
+
+	for (; n; n--, span++) {
+		if (write)
+			hca_batch_write(rxe->wr, span, at + done, failed, owner);
+		else
+			hca_batch_read(rxe->rd, span, at + done, failed, owner);
+		done += span->len;
+	}
+	return done;
+}
+
+static int sge_move(struct hca_qp *qp, u32 lkey, u64 va, u32 len, u32 access, u8 *at, bool write, struct rxe_qp *owner)
+{
+	struct hca_span span[HCA_MAX_SPANS];
+	u32 done = 0;
+
+	while (done < len) {
+		int n = hca_key_local(qp, lkey, va + done, len - done, access, span);
+
+		if (n <= 0)
+			return n < 0 ? n : HCA_KEY_BOUNDS;
+		done += spans_move(owner->rxe, span, n, at + done, write, write ? write_failed : read_failed, owner);
+	}
+	return 0;
+}
+
 /* Moves bytes @off..@off+@len of the list to or from @local. 0, or an hca_key_error; HCA_KEY_BOUNDS: the list is short. */
 int rxe_sges_span(struct hca_qp *qp, const struct hca_sge *sge, u16 n, u32 off, u32 len, u32 access, void *local,
 		  bool write, struct rxe_qp *owner)
 {
-	struct rxe *rxe = owner->rxe;
 	u8 *at = local;
 
 	for (; n && len; n--, sge++) {
-		struct hca_span span;
 		u32 part;
 		int err;
 
@@ -37,18 +66,31 @@ int rxe_sges_span(struct hca_qp *qp, const struct hca_sge *sge, u16 n, u32 off, 
 			continue;
 		}
 		part = min(len, sge->length - off);
-		err = hca_key_local(qp, sge->lkey, sge->addr + off, part, access, &span);
+		err = sge_move(qp, sge->lkey, sge->addr + off, part, access, at, write, owner);
 		if (err < 0)
 			return err;
-		if (write)
-			hca_batch_write(rxe->wr, &span, at, write_failed, owner);
-		else
-			hca_batch_read(rxe->rd, &span, at, read_failed, owner);
 		at += part;
 		len -= part;
 		off = 0;
 	}
 	return len ? HCA_KEY_BOUNDS : 0;
+}
+
+int rxe_remote_move(struct rxe_qp *rq, u32 rkey, u64 va, u32 len, u32 access, void *local, bool write)
+{
+	struct hca_span span[HCA_MAX_SPANS];
+	u32 done = 0;
+
+	while (done < len) {
+		int n = hca_key_remote(rq->qp, rkey, va + done, len - done, access, span);
+
+		if (n <= 0)
+			return n < 0 ? n : HCA_KEY_BOUNDS;
+		if (!local)
+			return 0;
+		done += spans_move(rq->rxe, span, n, (u8 *)local + done, write, write_failed, rq);
+	}
+	return 0;
 }
 
 void rxe_hold(struct rxe *rxe, struct wire_buf *buf)

@@ -148,23 +148,16 @@ static bool place_recv(struct rxe_qp *rq, struct wire_packet *p)
 	return false;
 }
 
-static void write_failed(void *arg)
-{
-	((struct rxe_qp *)arg)->dma_failed = true;
-}
-
 static bool place_write(struct rxe_qp *rq, struct wire_packet *p)
 {
-	struct hca_span span;
-
-	if (hca_key_remote(rq->qp, rq->wr_rkey, rq->wr_va, p->len, HCA_ACCESS_REMOTE_WRITE, &span) < 0) {
+	if (rxe_remote_move(rq, rq->wr_rkey, rq->wr_va, p->len, HCA_ACCESS_REMOTE_WRITE, (void *)(uintptr_t)p->data,
+			    true)) {
 		if (rq->qp->type == HCA_QPT_RC)
 			fail_access(rq);
 		else
 			uc_break(rq);
 		return false;
 	}
-	hca_batch_write(rq->rxe->wr, &span, p->data, write_failed, rq);
 	rxe_hold(rq->rxe, p->buf);
 	rq->wr_va += p->len;
 	rq->wr_left -= p->len;
@@ -194,7 +187,6 @@ static bool need_recv(struct rxe_qp *rq)
 static bool write_start(struct rxe_qp *rq, struct wire_packet *p)
 {
 	const struct wire_reth *h = rxe_eth(p, WIRE_ETH_RETH);
-	struct hca_span span;
 
 	rq->wr_va = be64_to_cpu(h->va);
 	rq->wr_rkey = be32_to_cpu(h->rkey);
@@ -207,7 +199,7 @@ static bool write_start(struct rxe_qp *rq, struct wire_packet *p)
 		return false;
 	}
 	if (!(rq->qp->attr.access & HCA_ACCESS_REMOTE_WRITE) ||
-	    hca_key_remote(rq->qp, rq->wr_rkey, rq->wr_va, rq->wr_len, HCA_ACCESS_REMOTE_WRITE, &span) < 0) {
+	    rxe_remote_move(rq, rq->wr_rkey, rq->wr_va, rq->wr_len, HCA_ACCESS_REMOTE_WRITE, NULL, true)) {
 		if (rq->qp->type == HCA_QPT_RC)
 			fail_access(rq);
 		else
@@ -265,14 +257,13 @@ static bool start_read(struct rxe_qp *rq, struct wire_packet *p, u32 psn)
 	u64 va = be64_to_cpu(h->va);
 	u32 rkey = be32_to_cpu(h->rkey), len = be32_to_cpu(h->dmalen), mtu = mtu_of(rq->qp);
 	struct rxe_resource *r;
-	struct hca_span span;
 
 	if (rq->res_head - rq->res_next >= max(rq->qp->attr.max_dest_rd_atomic, (u8)1) || len > 1u << 31) {
 		fail_invalid(rq, 0);
 		return false;
 	}
 	if (!(rq->qp->attr.access & HCA_ACCESS_REMOTE_READ) ||
-	    hca_key_remote(rq->qp, rkey, va, len, HCA_ACCESS_REMOTE_READ, &span) < 0) {
+	    rxe_remote_move(rq, rkey, va, len, HCA_ACCESS_REMOTE_READ, NULL, false)) {
 		fail_access(rq);
 		return false;
 	}
@@ -294,19 +285,19 @@ static bool run_atomic(struct rxe_qp *rq, struct wire_packet *p, const struct wi
 	u32 rkey = be32_to_cpu(h->rkey);
 	bool swap = op->op == WIRE_RC_CMP_SWAP;
 	struct rxe_resource *r;
-	struct hca_span span;
+	struct hca_span span[HCA_MAX_SPANS];
 
 	if ((va & 7) || rq->res_head - rq->res_next >= max(rq->qp->attr.max_dest_rd_atomic, (u8)1)) {
 		fail_invalid(rq, 0);
 		return false;
 	}
 	if (!(rq->qp->attr.access & HCA_ACCESS_REMOTE_ATOMIC) ||
-	    hca_key_remote(rq->qp, rkey, va, 8, HCA_ACCESS_REMOTE_ATOMIC, &span) < 0) {
+	    hca_key_remote(rq->qp, rkey, va, 8, HCA_ACCESS_REMOTE_ATOMIC, span) < 0) {
 		fail_access(rq);
 		return false;
 	}
 	hca_batch_run(rq->rxe->wr); /* what came before is in memory first */
-	if (hca_atomic(&span, swap, be64_to_cpu(swap ? h->compare : h->swap_add), be64_to_cpu(h->swap_add), &orig)) {
+	if (hca_atomic(span, swap, be64_to_cpu(swap ? h->compare : h->swap_add), be64_to_cpu(h->swap_add), &orig)) {
 		fail(rq, NAK(WIRE_NAK_REMOTE_OP), HCA_EVENT_QP_FATAL, 0);
 		return false;
 	}
@@ -352,20 +343,17 @@ static bool send_read_packet(struct rxe_qp *rq, struct rxe_resource *r)
 	struct wire_packet *p;
 
 	if (len && (!r->chunk || off < r->chunk_off || off + len > r->chunk_off + r->chunk->size)) {
-		struct hca_span span;
-
 		wire_buf_put(r->chunk);
 		r->chunk = wire_buf_alloc(min(RXE_CHUNK, r->length - off));
 		r->chunk_off = off;
-		if (!r->chunk ||
-		    hca_key_remote(qp, r->rkey, r->va + off, r->chunk->size, HCA_ACCESS_REMOTE_READ, &span) < 0) {
+		hca_batch_run(rq->rxe->wr);
+		if (!r->chunk || rxe_remote_move(rq, r->rkey, r->va + off, r->chunk->size, HCA_ACCESS_REMOTE_READ,
+						 r->chunk->data, false)) {
 			rq->epsn = wire_psn_add(r->first_psn, r->sent);
 			rq->res_head = rq->res_next; /* what is owed will not come */
 			fail_access(rq);
 			return false;
 		}
-		hca_batch_run(rq->rxe->wr);
-		hca_batch_read(rq->rxe->rd, &span, r->chunk->data, write_failed, rq);
 		hca_batch_run(rq->rxe->rd);
 		if (rq->dma_failed) {
 			rq->epsn = wire_psn_add(r->first_psn, r->sent);

@@ -97,9 +97,9 @@ struct hca_span {
 	u64 addr;
 	u32 len;
 };
-/* Up to HCA_MAX_SPANS spans for indirect keys; HCA_KEY_BOUNDS where a range has more pieces: ask for smaller ones.
- * Checks key, PD, range, state, rights (0: local read). A zero @len needs no key (9.7.4.1) and has no span.
- * Returns the number of spans or an hca_key_error. */
+/* Checks key, PD, range, state, rights (0: local read), then gives up to HCA_MAX_SPANS spans that cover the range from its
+ * start: all of it, or what so many pieces reach where the memory is scattered; ask again for the rest. A zero @len needs no
+ * key (9.7.4.1) and has no span. Returns the number of spans or an hca_key_error. */
 #define HCA_MAX_SPANS 4
 int hca_key_local(struct hca_qp *qp, u32 lkey, u64 va, u32 len, u32 access, struct hca_span *span);
 int hca_key_remote(struct hca_qp *qp, u32 rkey, u64 va, u32 len, u32 access, struct hca_span *span);

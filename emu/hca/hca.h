@@ -304,6 +304,12 @@ int hca_pd_free(struct hca_ctx *ctx, u32 pdn);
 
 /* @va: application address; @iova: address that work requests and remote peers use. rkey equals lkey or 0. */
 int hca_mr_reg(struct hca_ctx *ctx, u32 pdn, u64 va, u64 iova, u64 len, u32 access, u32 *lkey, u32 *rkey);
+/*
+ * The same for memory that is a list of @npages pages of 1 << @page_shift bytes by their addresses in the DMA space (copied); the
+ * region begins in the first at @iova's offset. Addresses are looked at when they are used.
+ */
+int hca_mr_reg_pages(struct hca_ctx *ctx, u32 pdn, u64 iova, u64 len, u32 access, const u64 *pages, u32 npages,
+		     u32 page_shift, u32 *lkey, u32 *rkey);
 /* A region for REG_MR work requests of up to @max_pages pages; unusable until the first. */
 int hca_mr_alloc(struct hca_ctx *ctx, u32 pdn, u32 max_pages, u32 *lkey);
 int hca_mr_dereg(struct hca_ctx *ctx, u32 lkey);                    /* -EBUSY while windows are bound to it */

@@ -107,17 +107,17 @@ static inline bool in_range(const struct hca_key *k, u64 va, u64 len)
 	return va >= k->base && off <= k->len && len <= k->len - off;
 }
 
-/* Adds a span, joined to the one before where adjacent. The new count, or an error when there are too many. */
-static int add_span(struct hca_span *span, int n, struct hca_ctx *ctx, u64 addr, u32 len)
+/* Adds a span, joined to the one before where adjacent. False: there is no room for it. */
+static bool add_span(struct hca_span *span, int *n, struct hca_ctx *ctx, u64 addr, u32 len)
 {
-	if (n && span[n - 1].addr + span[n - 1].len == addr) {
-		span[n - 1].len += len;
-		return n;
+	if (*n && span[*n - 1].addr + span[*n - 1].len == addr) {
+		span[*n - 1].len += len;
+		return true;
 	}
-	if (n == HCA_MAX_SPANS)
-		return HCA_KEY_BOUNDS;
-	span[n] = (struct hca_span){ .ctx = ctx, .addr = addr, .len = len };
-	return n + 1;
+	if (*n == HCA_MAX_SPANS)
+		return false;
+	span[(*n)++] = (struct hca_span){ .ctx = ctx, .addr = addr, .len = len };
+	return true;
 }
 
 static int translate_pages(const struct hca_key *k, u64 va, u32 len, struct hca_span *span)
@@ -126,10 +126,11 @@ static int translate_pages(const struct hca_key *k, u64 va, u32 len, struct hca_
 	u64 off = (k->base & (size - 1)) + (va - k->base);
 	int n = 0;
 
-	while (len && n >= 0) {
+	while (len) {
 		u64 in = off & (size - 1), part = min(size - in, (u64)len);
 
-		n = add_span(span, n, k->ctx, k->pages[off >> k->page_shift] + in, (u32)part);
+		if (!add_span(span, &n, k->ctx, k->pages[off >> k->page_shift] + in, (u32)part))
+			break;
 		off += part;
 		len -= (u32)part;
 	}
@@ -162,11 +163,16 @@ static int translate_keys(const struct hca_key *k, u64 va, u32 len, struct hca_s
 		if (!in_range(inner, sge->addr + off, take))
 			return HCA_KEY_BOUNDS;
 		m = translate(inner, sge->addr + off, take, part);
-		for (j = 0; j < m && n >= 0; j++)
-			n = add_span(span, n, k->ctx, part[j].addr, part[j].len);
-		if (m < 0 || n < 0)
-			return m < 0 ? m : n;
-		len -= take;
+		if (m < 0)
+			return m;
+		for (j = 0; j < m; j++) {
+			if (!add_span(span, &n, k->ctx, part[j].addr, part[j].len))
+				return n;
+			take -= part[j].len;
+			len -= part[j].len;
+		}
+		if (take) /* the inner region is in more pieces than fit */
+			return n;
 		off = 0;
 	}
 	return n;

@@ -61,6 +61,43 @@ int hca_mr_reg(struct hca_ctx *ctx, u32 pdn, u64 va, u64 iova, u64 len, u32 acce
 	return 0;
 }
 
+int hca_mr_reg_pages(struct hca_ctx *ctx, u32 pdn, u64 iova, u64 len, u32 access, const u64 *pages, u32 npages,
+		     u32 page_shift, u32 *lkey, u32 *rkey)
+{
+	struct hca_pd *pd = hca_pd_get(ctx, pdn);
+	u64 base = access & HCA_ACCESS_ZERO_BASED ? 0 : iova, size;
+	int err = check_access(access);
+	struct hca_key *k;
+
+	if (err)
+		return err;
+	if (!pd || !len || len > hca_caps_default.max_mr_size || wraps(base, len))
+		return -EINVAL;
+	if (!npages || npages > MAX_PAGES || page_shift < 6 || page_shift > 31)
+		return -EINVAL;
+	size = 1ull << page_shift;
+	if (len > npages * size - (base & (size - 1)))
+		return -EINVAL;
+	k = hca_key_alloc(ctx, pd, HCA_KEY_MR);
+	if (!k)
+		return -ENOMEM;
+	k->pages = malloc(npages * sizeof(*pages));
+	if (!k->pages) {
+		hca_key_free(k);
+		return -ENOMEM;
+	}
+	memcpy(k->pages, pages, npages * sizeof(*pages));
+	k->npages = npages;
+	k->page_shift = page_shift;
+	k->base = base;
+	k->len = len;
+	k->access = access;
+	k->valid = true;
+	*lkey = k->key;
+	*rkey = access & REMOTE ? k->key : 0;
+	return 0;
+}
+
 int hca_mr_alloc(struct hca_ctx *ctx, u32 pdn, u32 max_pages, u32 *lkey)
 {
 	struct hca_pd *pd = hca_pd_get(ctx, pdn);

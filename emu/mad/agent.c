@@ -167,6 +167,10 @@ void mad_agent_receive(struct mad_port *mp, u8 qpn, const u8 *mad, const struct 
 	struct mad_agent *a = find_agent(mp, qpn, mad);
 	struct rmpp_msg msg;
 
+	if (!a && mp->raw[qpn].recv) {
+		mp->raw[qpn].recv(mp->raw[qpn].ctx, mad, from);
+		return;
+	}
 	if (!a) {
 		mp->counter[MAD_CTR_NO_AGENT]++;
 		answer_unsupported(mp, qpn, mad, from);

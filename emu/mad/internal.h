@@ -29,6 +29,7 @@ struct mad_port {
 	struct list watches;
 	struct loop_task pump;
 	u32 last_tid_high;
+	struct mad_raw raw[2];
 	u64 counter[MAD_CTR_NUM];
 };
 

@@ -69,6 +69,17 @@ int mad_send(struct mad_agent *agent, const u8 *data, u32 len, const struct mad_
 /* Forgets every request and RMPP message of the agent that was sent with @cookie, without calling sent(). */
 void mad_cancel(struct mad_agent *agent, const void *cookie);
 
+/*
+ * A user of QP0 or QP1 itself, who has a MAD layer of its own: single MADs that no agent here takes, and for sending any.
+ * NULL: no such user any more. mad_port_send_raw() takes MADs of 256 bytes; 0 or -errno as mad_send().
+ */
+struct mad_raw {
+	void *ctx;
+	void (*recv)(void *ctx, const u8 *mad, const struct mad_addr *from);
+};
+void mad_port_set_raw(struct mad_port *mp, u8 qpn, const struct mad_raw *raw);
+int mad_port_send_raw(struct mad_port *mp, u8 qpn, const u8 *mad, const struct mad_addr *to);
+
 /* What happened at this port, for counters and tests. */
 #define MAD_COUNTERS(C)                                                                          \
 	C(SENT, "mads_sent")                                                                     \

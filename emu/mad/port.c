@@ -8,6 +8,8 @@
 #include "emu/wire/opcode.h"
 #include "emu/wire/smp.h"
 
+#define TID_HIGH_FIRST 0x40000000u /* a raw user of the same QP counts its agents from 1 */
+
 static const char *const counter_names[] = {
 #define MAD_COUNTER_NAME(name, str) [MAD_CTR_##name] = str,
 	MAD_COUNTERS(MAD_COUNTER_NAME)
@@ -122,6 +124,17 @@ int mad_port_xmit(struct mad_port *mp, u8 qpn, const u8 *mad, const struct mad_a
 	list_add(&mp->tx[qpn], &p->link);
 	loop_task_queue(mp->loop, &mp->pump);
 	return 0;
+}
+
+void mad_port_set_raw(struct mad_port *mp, u8 qpn, const struct mad_raw *raw)
+{
+	if (qpn <= MAD_QPN_GSI)
+		mp->raw[qpn] = raw ? *raw : (struct mad_raw){ 0 };
+}
+
+int mad_port_send_raw(struct mad_port *mp, u8 qpn, const u8 *mad, const struct mad_addr *to)
+{
+	return qpn <= MAD_QPN_GSI ? mad_port_xmit(mp, qpn, mad, to) : -EINVAL;
 }
 
 static void pump_qp(struct mad_port *mp, u8 qpn)
@@ -325,6 +338,7 @@ struct mad_port *mad_port_create(struct loop *loop, struct wire_port *port)
 		return NULL;
 	mp->loop = loop;
 	mp->wire = port;
+	mp->last_tid_high = TID_HIGH_FIRST;
 	list_init(&mp->agents);
 	list_init(&mp->tx[0]);
 	list_init(&mp->tx[1]);

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Asynchronous and completion events, into buffers that the driver keeps posted. What finds none waits. */
+#include <stdlib.h>
+
+#include "emu/vdev/internal.h"
+
+#define EVENTS_MAX 1024 /* that wait for buffers */
+
+static bool give(struct vdev *d, u32 queue, const void *event, u32 len)
+{
+	struct vhost_chain c;
+
+	if (vhost_pop(d->vhost, queue, &c) <= 0)
+		return false;
+	vhost_push(d->vhost, queue, c.head, vhost_chain_write(&c, 0, event, len));
+	return true;
+}
+
+void vd_event_flush(struct vdev *d)
+{
+	while (!list_empty(&d->events_due)) {
+		struct vd_event *e = list_first(&d->events_due, struct vd_event, link);
+
+		if (!give(d, MUSLIN_VQ_EVENT, &e->ev, sizeof(e->ev)))
+			break;
+		list_del(&e->link);
+		free(e);
+		d->nevents--;
+	}
+	vhost_signal(d->vhost, MUSLIN_VQ_EVENT);
+}
+
+static u32 number_of(const struct hca_event *ev)
+{
+	switch (ev->type) {
+	case HCA_EVENT_CQ_ERR:
+		return ((struct vd_cq *)ev->fe)->handle;
+	case HCA_EVENT_SRQ_ERR:
+	case HCA_EVENT_SRQ_LIMIT_REACHED:
+		return ((struct vd_srq *)ev->fe)->handle;
+	default:
+		return ev->fe ? ((struct vd_qp *)ev->fe)->handle : ev->number;
+	}
+}
+
+void vd_event_raise(void *fe, const struct hca_event *ev)
+{
+	struct vdev *d = fe;
+	struct vd_event *e = d->nevents < EVENTS_MAX ? malloc(sizeof(*e)) : NULL;
+
+	if (!e) {
+		vd_count(d, VDEV_CTR_EVENTS_LOST);
+		return;
+	}
+	e->ev = (struct muslin_event){ .type = ev->type, .number = number_of(ev) };
+	list_add(&d->events_due, &e->link);
+	d->nevents++;
+	vd_event_flush(d);
+}
+
+/* The driver rings for new buffers only while somebody waits for them. */
+void vd_comp_flush(struct vdev *d, u32 vector)
+{
+	struct list *due = &d->comp_due[vector];
+	u32 queue = MUSLIN_VQ_COMP + vector, tries;
+
+	for (tries = 0; tries < 2; tries++) {
+		while (!list_empty(due)) {
+			struct vd_cq *cq = list_first(due, struct vd_cq, due);
+			struct muslin_comp comp = { .handle = cq->handle };
+
+			if (!give(d, queue, &comp, sizeof(comp)))
+				break;
+			list_del(&cq->due);
+			vd_count(d, VDEV_CTR_COMP_EVENTS);
+		}
+		if (!tries)
+			vhost_want_kicks(d->vhost, queue, !list_empty(due));
+		if (list_empty(due))
+			break;
+		__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	}
+	vhost_signal(d->vhost, queue);
+}
+
+void vd_comp_raise(struct vd_cq *cq)
+{
+	if (list_empty(&cq->due))
+		list_add(&cq->d->comp_due[cq->vector], &cq->due);
+	vd_comp_flush(cq->d, cq->vector);
+}
+
+void vd_events_drop(struct vdev *d)
+{
+	while (!list_empty(&d->events_due)) {
+		struct vd_event *e = list_first(&d->events_due, struct vd_event, link);
+
+		list_del(&e->link);
+		free(e);
+	}
+	d->nevents = 0;
+}

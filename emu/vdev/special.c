@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * A guest's QP0 and QP1: its kernel has a MAD layer of its own, so that these queue pairs carry single MADs between its rings and
+ * the port. MADs that an agent inside the daemon waits for go to that agent.
+ */
+#include <errno.h>
+
+#include "emu/vdev/internal.h"
+#include "emu/wire/hdr.h"
+#include "emu/wire/mad.h"
+#include "emu/wire/smp.h"
+
+#define GRH_LEN 40
+
+/*
+ * The kernel takes the first step of a directed route before it posts, as the consumer of an HCA whose firmware has no SMI;
+ * the fabric's adapters take it themselves: 14.2.2.2, 14.2.2.4.
+ */
+static void undo_step(u8 *mad)
+{
+	u8 ptr = mad[6], cnt = mad[7];
+
+	if (mad[1] != MAD_CLASS_SUBN_DIRECTED || !cnt)
+		return;
+	if (!wire_get(mad, SMP_D) && ptr == 1)
+		mad[6] = 0;
+	else if (wire_get(mad, SMP_D) && ptr == cnt)
+		mad[6] = cnt + 1;
+}
+
+/* Moves @len bytes at @off of the list's memory; the keys are those of a driver that owns all of it. */
+static int move(struct vdev *d, const struct hca_sge *sge, u32 n, u32 off, void *buf, u32 len, bool write)
+{
+	for (; n && len; n--, sge++) {
+		struct hca_dma_seg seg;
+
+		if (off >= sge->length) {
+			off -= sge->length;
+			continue;
+		}
+		seg = (struct hca_dma_seg){ sge->addr + off, min(sge->length - off, len), buf };
+		if (write ? vd_dma.write(d, &seg, 1) : vd_dma.read(d, &seg, 1))
+			return -EFAULT;
+		buf = (u8 *)buf + seg.len;
+		len -= seg.len;
+		off = 0;
+	}
+	return len ? -EMSGSIZE : 0;
+}
+
+static void finish(struct vd_cq *cq, const struct vd_qp *qp, struct hca_cqe *cqe)
+{
+	cqe->qpn = qp->type == HCA_QPT_SMI ? 0 : 1;
+	cqe->port = qp->port;
+	vd_cq_ops.complete(cq, cqe);
+}
+
+static u8 send_one(struct vd_qp *qp, const struct hca_send_wr *wr)
+{
+	struct mad_port *mp = qp->d->cfg.mad[qp->port - 1];
+	struct mad_addr to = {
+		.qpn = wr->remote_qpn,
+		.qkey = wr->remote_qkey,
+		.lid = wr->av.dlid,
+		.pkey_index = wr->pkey_index,
+		.sl = wr->av.sl,
+		.path_bits = wr->av.src_path_bits,
+		.grh = wr->av.grh,
+		.hop_limit = wr->av.hop_limit,
+		.traffic_class = wr->av.traffic_class,
+		.gid_index = wr->av.sgid_index,
+		.flow_label = wr->av.flow_label,
+		.gid = wr->av.dgid,
+	};
+	u8 mad[MAD_SIZE];
+
+	if (move(qp->d, wr->sge, wr->num_sge, 0, mad, sizeof(mad), false))
+		return HCA_WC_LOC_PROT_ERR;
+	if (qp->type == HCA_QPT_SMI)
+		undo_step(mad);
+	vd_count(qp->d, VDEV_CTR_MADS_OUT);
+	return mad_port_send_raw(mp, qp->type == HCA_QPT_SMI ? 0 : 1, mad, &to) ? HCA_WC_LOC_QP_OP_ERR : HCA_WC_SUCCESS;
+}
+
+void vd_special_doorbell(struct vd_qp *qp)
+{
+	static struct hca_send_wr wr;
+	u32 n = qp->sq.mask + 1;
+	int got;
+
+	while (n-- && qp->state >= HCA_QPS_RTS && (got = vd_send_pull(qp, &wr))) {
+		struct hca_cqe cqe = { .token = wr.token, .opcode = HCA_WC_SEND };
+
+		if (qp->state != HCA_QPS_RTS)
+			cqe.status = HCA_WC_WR_FLUSH_ERR;
+		else
+			cqe.status = got < 0 ? HCA_WC_LOC_QP_OP_ERR : send_one(qp, &wr);
+		vd_ring_done(&qp->sq);
+		if (cqe.status || qp->sig_all || wr.flags & HCA_SEND_SIGNALED)
+			finish(qp->send_cq, qp, &cqe);
+	}
+	vd_cq_ops.flush(qp->send_cq);
+}
+
+static void flush_recvs(struct vd_qp *qp)
+{
+	struct hca_recv_wr wr;
+	u32 n = qp->rq.mask + 1;
+
+	while (n-- && vd_recv_pull(qp, &wr)) {
+		struct hca_cqe cqe = { .token = wr.token, .opcode = HCA_WC_RECV, .status = HCA_WC_WR_FLUSH_ERR };
+
+		vd_ring_done(&qp->rq);
+		finish(qp->recv_cq, qp, &cqe);
+	}
+	vd_cq_ops.flush(qp->recv_cq);
+}
+
+static void grh_fill(const struct vd_qp *qp, struct wire_grh *grh, const struct mad_addr *from)
+{
+	const struct wire_port *w = mad_port_wire(qp->d->cfg.mad[qp->port - 1]);
+
+	memset(grh, 0, sizeof(*grh));
+	wire_grh_set_ver_tc_flow(grh, from->traffic_class, from->flow_label);
+	grh->paylen = cpu_to_be16(sizeof(struct wire_bth) + sizeof(struct wire_deth) + MAD_SIZE + WIRE_ICRC_LEN);
+	grh->nxthdr = WIRE_GRH_NXTHDR_IBA;
+	grh->hoplmt = from->hop_limit;
+	grh->sgid = from->gid;
+	grh->dgid = w->attr.gid[from->gid_index % WIRE_PORT_GIDS];
+}
+
+/* A MAD came that no agent of the daemon takes. */
+static void receive(void *ctx, const u8 *mad, const struct mad_addr *from)
+{
+	struct vd_qp *qp = ctx;
+	struct vdev *d = qp->d;
+	struct wire_grh grh;
+	struct hca_recv_wr wr;
+	struct hca_cqe cqe = {
+		.opcode = HCA_WC_RECV,
+		.byte_len = GRH_LEN + MAD_SIZE,
+		.src_qp = from->qpn,
+		.slid = from->lid,
+		.sl = from->sl,
+		.dlid_path_bits = from->path_bits,
+		.pkey_index = from->pkey_index,
+		.flags = from->grh ? HCA_WC_GRH : 0,
+	};
+	int got;
+
+	if (qp->state < HCA_QPS_RTR || qp->state == HCA_QPS_ERR || !(got = vd_recv_pull(qp, &wr))) {
+		vd_count(d, VDEV_CTR_MADS_DROPPED);
+		return;
+	}
+	grh_fill(qp, &grh, from);
+	cqe.token = wr.token;
+	if (got < 0 || (from->grh && move(d, wr.sge, wr.num_sge, 0, &grh, GRH_LEN, true)) ||
+	    move(d, wr.sge, wr.num_sge, GRH_LEN, (void *)(uintptr_t)mad, MAD_SIZE, true))
+		cqe.status = HCA_WC_LOC_PROT_ERR;
+	vd_ring_done(&qp->rq);
+	vd_count(d, VDEV_CTR_MADS_IN);
+	finish(qp->recv_cq, qp, &cqe);
+	vd_cq_ops.flush(qp->recv_cq);
+}
+
+int vd_special_create(struct vdev *d, struct vd_qp *qp, u8 port)
+{
+	u32 n = qp->type == HCA_QPT_SMI ? 0 : 1;
+	struct mad_raw raw = { .ctx = qp, .recv = receive };
+
+	if (!port || port > d->cfg.nports)
+		return -EINVAL;
+	if (d->special[port - 1][n])
+		return -EBUSY;
+	qp->port = port;
+	qp->state = HCA_QPS_RESET;
+	qp->qpn = n;
+	d->special[port - 1][n] = qp;
+	mad_port_set_raw(d->cfg.mad[port - 1], (u8)n, &raw);
+	return 0;
+}
+
+void vd_special_destroy(struct vd_qp *qp)
+{
+	mad_port_set_raw(qp->d->cfg.mad[qp->port - 1], (u8)qp->qpn, NULL);
+	qp->d->special[qp->port - 1][qp->qpn] = NULL;
+}
+
+int vd_special_modify(struct vd_qp *qp, const struct hca_qp_attr *a, u32 mask)
+{
+	if ((mask & HCA_QP_STATE && a->state > HCA_QPS_ERR) ||
+	    (mask & HCA_QP_PKEY_INDEX && a->pkey_index >= MUSLIN_PKEYS))
+		return -EINVAL;
+	if (mask & HCA_QP_QKEY)
+		qp->qkey = a->qkey;
+	if (mask & HCA_QP_PKEY_INDEX)
+		qp->pkey_index = a->pkey_index;
+	if (!(mask & HCA_QP_STATE))
+		return 0;
+	qp->state = a->state;
+	if (qp->state == HCA_QPS_RESET) {
+		vd_ring_reset(&qp->sq);
+		vd_ring_reset(&qp->rq);
+	}
+	if (qp->state >= HCA_QPS_RTS)
+		vd_special_doorbell(qp);
+	if (qp->state == HCA_QPS_ERR)
+		flush_recvs(qp);
+	return 0;
+}
+
+void vd_special_query(const struct vd_qp *qp, struct hca_qp_attr *a)
+{
+	*a = (struct hca_qp_attr){
+		.state = qp->state,
+		.cur_state = qp->state,
+		.qkey = qp->qkey,
+		.pkey_index = qp->pkey_index,
+		.port = qp->port,
+	};
+}

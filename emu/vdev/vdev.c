@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * The device: its queues, doorbells, and life.
+ *
+ * A driver's life goes from HELLO to the stop of the command queue: that is what a reset, a reboot and a killed guest look like
+ * from here. Then every object goes, so that nothing is written any more into memory that has another use by now.
+ */
+#include "emu/vdev/vdev.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "emu/lib/log.h"
+#include "emu/vdev/internal.h"
+
+#define RECV_POLL_NS  NSEC_PER_MSEC /* how often receive rings, which have no doorbell, are looked at while a QP waits */
+#define BLK_SIZE      BIT_ULL(6)
+#define BLK_MQ        BIT_ULL(12)
+#define BLK_SIZE_AT   20
+#define BLK_QUEUES_AT 34
+
+static const char *const counter_names[] = {
+#define VDEV_COUNTER_NAME(name, str) [VDEV_CTR_##name] = str,
+	VDEV_COUNTERS(VDEV_COUNTER_NAME)
+#undef VDEV_COUNTER_NAME
+};
+static_assert(ARRAY_SIZE(counter_names) == VDEV_CTR_NUM, "a name for each counter");
+
+const char *vdev_counter_name(enum vdev_counter c)
+{
+	return c < VDEV_CTR_NUM ? counter_names[c] : NULL;
+}
+
+u64 vdev_counter(const struct vdev *d, enum vdev_counter c)
+{
+	return c < VDEV_CTR_NUM ? d->counter[c] : 0;
+}
+
+static_assert(VDEV_QUEUES == MUSLIN_VQS, "as the contract has it");
+
+/* Doorbells */
+
+static void ring_one(struct vdev *d, u32 handle)
+{
+	struct vd_qp *qp = table_get(&d->qps, handle);
+
+	if (!qp)
+		return;
+	vd_count(d, VDEV_CTR_DOORBELLS);
+	if (qp->type <= HCA_QPT_GSI)
+		vd_special_doorbell(qp);
+	else
+		hca_qp_doorbell(d->ctx, qp->qpn);
+}
+
+static u32 ring_doorbells(struct vdev *d)
+{
+	u32 i, n = 0;
+
+	for (i = 0; i < MUSLIN_HANDLES / 64; i++) {
+		u64 bits = __atomic_load_n(&d->shared->doorbell[i], __ATOMIC_RELAXED);
+
+		if (!bits)
+			continue;
+		bits = __atomic_exchange_n(&d->shared->doorbell[i], 0, __ATOMIC_ACQ_REL);
+		for (; bits; bits &= bits - 1, n++)
+			ring_one(d, i * 64 + (u32)__builtin_ctzll(bits));
+	}
+	return n;
+}
+
+static u32 on_poll(struct loop_poller *p, struct now now)
+{
+	struct vdev *d = container_of(p, struct vdev, poller);
+	u32 n = 0;
+
+	if (!d->shared)
+		return 0;
+	if (__atomic_load_n(&d->shared->rung, __ATOMIC_RELAXED)) {
+		__atomic_store_n(&d->shared->rung, 0, __ATOMIC_SEQ_CST);
+		n = ring_doorbells(d);
+	}
+	if (hca_ctx_wants_recv(d->ctx)) {
+		n += hca_ctx_poll_recv(d->ctx);
+		if (!loop_timer_armed(&d->poll_timer))
+			loop_timer_set(d->loop, &d->poll_timer, now.ns + RECV_POLL_NS);
+	}
+	return n;
+}
+
+static bool on_sleep(struct loop_poller *p, bool asleep)
+{
+	struct vdev *d = container_of(p, struct vdev, poller);
+
+	if (!d->shared)
+		return false;
+	__atomic_store_n(&d->shared->asleep, asleep, __ATOMIC_SEQ_CST);
+	return asleep && __atomic_load_n(&d->shared->rung, __ATOMIC_SEQ_CST);
+}
+
+static void on_poll_timer(struct loop_timer *t, struct now now) {}
+
+/* The driver's life */
+
+static void free_objects(struct vdev *d)
+{
+	struct vd_cq *cq;
+	struct vd_qp *qp;
+	struct vd_srq *srq;
+	u32 i;
+
+	table_for_each (&d->qps, i, qp)
+		vd_qp_free(qp);
+	table_for_each (&d->srqs, i, srq) {
+		vd_ring_destroy(&srq->ring);
+		free(srq);
+	}
+	table_for_each (&d->cqs, i, cq) {
+		list_del(&cq->due);
+		vd_ring_destroy(&cq->ring);
+		free(cq);
+	}
+}
+
+static void init_tables(struct vdev *d)
+{
+	table_init(&d->cqs, 1, MUSLIN_HANDLES - 1);
+	table_init(&d->qps, 1, MUSLIN_HANDLES - 1);
+	table_init(&d->srqs, 1, MUSLIN_HANDLES - 1);
+}
+
+void vd_reset(struct vdev *d)
+{
+	u32 i;
+
+	d->shared = NULL;
+	d->shared_gpa = 0;
+	if (!d->ctx)
+		return;
+	loop_poller_del(&d->poller);
+	loop_timer_cancel(&d->poll_timer);
+	for (i = 0; i < 2 * MUSLIN_PORTS_MAX; i++) {
+		if (d->special[i / 2][i % 2])
+			vd_special_destroy(d->special[i / 2][i % 2]);
+	}
+	hca_ctx_destroy(d->ctx);
+	d->ctx = NULL;
+	vd_events_drop(d);
+	free_objects(d);
+	table_fini(&d->cqs);
+	table_fini(&d->qps);
+	table_fini(&d->srqs);
+	init_tables(d);
+	log_at(LOG_INFO, d->cfg.name, "the guest's driver has gone");
+}
+
+int vd_hello(struct vdev *d, u64 shared)
+{
+	vd_reset(d);
+	if (shared % sizeof(u64) || !vhost_memory(d->vhost, shared, sizeof(struct muslin_shared)))
+		return -EFAULT;
+	d->ctx = hca_ctx_create(d->cfg.hca, &vd_dma, d, vd_event_raise, d);
+	if (!d->ctx)
+		return -ENOMEM;
+	d->shared_gpa = shared;
+	d->shared = vhost_memory(d->vhost, shared, sizeof(*d->shared));
+	loop_poller_add(d->loop, &d->poller);
+	log_at(LOG_INFO, d->cfg.name, "a guest's driver is here");
+	return 0;
+}
+
+/* The virtio side */
+
+static void on_config(void *ctx, u8 *config)
+{
+	__le64 magic = cpu_to_le64(MUSLIN_CONFIG_MAGIC);
+	__le32 blk_size = cpu_to_le32(1);
+	__le16 queues = cpu_to_le16(MUSLIN_VQS);
+
+	memcpy(config, &magic, sizeof(magic));
+	memcpy(config + BLK_SIZE_AT, &blk_size, sizeof(blk_size));
+	memcpy(config + BLK_QUEUES_AT, &queues, sizeof(queues));
+}
+
+/* A kick of the doorbell queue has done its work by waking the loop. */
+static void on_kick(void *ctx, u32 queue)
+{
+	struct vdev *d = ctx;
+
+	if (queue == MUSLIN_VQ_COMMAND)
+		vd_commands(d);
+	else if (queue == MUSLIN_VQ_EVENT)
+		vd_event_flush(d);
+	else if (queue >= MUSLIN_VQ_COMP)
+		vd_comp_flush(d, queue - MUSLIN_VQ_COMP);
+}
+
+static void on_start(void *ctx, u32 queue) {}
+
+static void on_stop(void *ctx, u32 queue)
+{
+	if (queue == MUSLIN_VQ_COMMAND)
+		vd_reset(ctx);
+}
+
+static void on_memory(void *ctx)
+{
+	struct vdev *d = ctx;
+	struct vd_cq *cq;
+	struct vd_qp *qp;
+	struct vd_srq *srq;
+	u32 i;
+
+	table_for_each (&d->cqs, i, cq)
+		vd_ring_remap(d, &cq->ring);
+	table_for_each (&d->srqs, i, srq)
+		vd_ring_remap(d, &srq->ring);
+	table_for_each (&d->qps, i, qp) {
+		vd_ring_remap(d, &qp->sq);
+		vd_ring_remap(d, &qp->rq);
+	}
+	if (d->ctx)
+		d->shared = vhost_memory(d->vhost, d->shared_gpa, sizeof(*d->shared));
+}
+
+static const struct vhost_ops ops = {
+	.queues = MUSLIN_VQS,
+	.features = BLK_SIZE | BLK_MQ,
+	.config = on_config,
+	.kick = on_kick,
+	.start = on_start,
+	.stop = on_stop,
+	.memory = on_memory,
+};
+
+struct vdev *vdev_create(struct loop *loop, const char *path, const struct vdev_config *cfg)
+{
+	struct vdev *d = calloc(1, sizeof(*d));
+	u32 i;
+
+	if (!d)
+		return NULL;
+	d->loop = loop;
+	d->cfg = *cfg;
+	d->cfg.nports = min(cfg->nports, (u32)MUSLIN_PORTS_MAX);
+	init_tables(d);
+	list_init(&d->events_due);
+	for (i = 0; i < MUSLIN_VECTORS; i++)
+		list_init(&d->comp_due[i]);
+	d->poller = (struct loop_poller){ .poll = on_poll, .sleep = on_sleep };
+	list_init(&d->poller.link);
+	d->poll_timer.fn = on_poll_timer;
+	d->vhost = vhost_create(loop, path, &ops, d);
+	if (!d->vhost) {
+		int err = errno;
+
+		free(d);
+		errno = err;
+		return NULL;
+	}
+	for (i = 0; i < MUSLIN_VECTORS; i++)
+		vhost_want_kicks(d->vhost, MUSLIN_VQ_COMP + i, false);
+	return d;
+}
+
+void vdev_destroy(struct vdev *d)
+{
+	if (!d)
+		return;
+	vhost_destroy(d->vhost);
+	vd_reset(d);
+	table_fini(&d->cqs);
+	table_fini(&d->qps);
+	table_fini(&d->srqs);
+	free(d);
+}
+
+const char *vdev_path(const struct vdev *d)
+{
+	return vhost_path(d->vhost);
+}
+
+bool vdev_in_use(const struct vdev *d)
+{
+	return d->ctx != NULL;
+}

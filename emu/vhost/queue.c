@@ -1,0 +1,323 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Split virtqueues (virtio 1.2, 2.7). The driver may write the rings at any time: each index is read once and judged as read. A
+ * ring that makes no sense stands still until it is started anew.
+ */
+#include <errno.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "emu/lib/log.h"
+#include "emu/vhost/internal.h"
+
+#define DESC_NEXT          1
+#define DESC_WRITE         2
+#define DESC_INDIRECT      4
+#define AVAIL_NO_INTERRUPT 1
+#define USED_NO_NOTIFY     1
+
+static u16 load16(const __le16 *p)
+{
+	return le16_to_cpu((__force __le16)__atomic_load_n((const u16 *)(const void *)p, __ATOMIC_ACQUIRE));
+}
+
+static void store16(__le16 *p, u16 v)
+{
+	__atomic_store_n((u16 *)(void *)p, (__force u16)cpu_to_le16(v), __ATOMIC_RELEASE);
+}
+
+static void on_kick(struct loop_fd *w, u32 events, struct now now)
+{
+	struct vhost_queue *q = container_of(w, struct vhost_queue, kick);
+	u64 n;
+
+	if (read(w->fd, &n, sizeof(n)) < 0 && errno != EAGAIN) {
+		loop_fd_del(w);
+		return;
+	}
+	q->v->stats.kicks++;
+	if (q->running)
+		q->v->ops->kick(q->v->ctx, q->index);
+}
+
+void vhost_queue_init(struct vhost *v, u32 index)
+{
+	struct vhost_queue *q = &v->q[index];
+
+	memset(q, 0, sizeof(*q));
+	q->v = v;
+	q->index = index;
+	q->enabled = true;
+	q->kick.fd = q->call = -1;
+	q->kick.fn = on_kick;
+}
+
+/* Turns QEMU's addresses into pointers. */
+int vhost_queue_remap(struct vhost_queue *q)
+{
+	const struct vhost *v = q->v;
+
+	q->desc = vhost_memory_user(v, q->desc_user, (u64)q->num * sizeof(*q->desc));
+	q->avail = vhost_memory_user(v, q->avail_user, sizeof(*q->avail) + 2 * (u64)q->num + 2);
+	q->used = vhost_memory_user(v, q->used_user, sizeof(*q->used) + (u64)q->num * sizeof(q->used->ring[0]) + 2);
+	if (q->desc && q->avail && q->used && !((uintptr_t)q->desc & 7) && !((uintptr_t)q->avail & 1) &&
+	    !((uintptr_t)q->used & 3))
+		return 0;
+	q->desc = NULL;
+	return -EINVAL;
+}
+
+int vhost_queue_set_addr(struct vhost_queue *q, u64 desc, u64 avail, u64 used)
+{
+	q->desc_user = desc;
+	q->avail_user = avail;
+	q->used_user = used;
+	return vhost_queue_remap(q);
+}
+
+static void try_start(struct vhost_queue *q)
+{
+	if (q->running || !q->desc || !q->num || q->kick.fd < 0 || !q->enabled)
+		return;
+	q->running = true;
+	q->broken = q->unsignalled = false;
+	q->used_idx = load16(&q->used->idx);
+	store16(&q->used->flags, q->no_kicks ? USED_NO_NOTIFY : 0);
+	loop_fd_add(q->v->loop, &q->kick, EPOLLIN);
+	q->v->ops->start(q->v->ctx, q->index);
+	q->v->ops->kick(q->v->ctx, q->index);
+}
+
+void vhost_queue_stop(struct vhost_queue *q)
+{
+	loop_fd_del(&q->kick);
+	if (!q->running)
+		return;
+	q->running = false;
+	q->v->ops->stop(q->v->ctx, q->index);
+}
+
+void vhost_queue_set_kick(struct vhost_queue *q, int fd)
+{
+	loop_fd_del(&q->kick);
+	if (q->kick.fd >= 0)
+		close(q->kick.fd);
+	q->kick.fd = fd;
+	if (q->running && fd >= 0)
+		loop_fd_add(q->v->loop, &q->kick, EPOLLIN);
+	try_start(q);
+}
+
+void vhost_queue_set_call(struct vhost_queue *q, int fd)
+{
+	if (q->call >= 0)
+		close(q->call);
+	q->call = fd;
+	if (q->unsignalled && q->running)
+		vhost_signal(q->v, q->index);
+}
+
+void vhost_queue_enable(struct vhost_queue *q, bool enable)
+{
+	q->enabled = enable;
+	if (enable)
+		try_start(q);
+	else
+		vhost_queue_stop(q);
+}
+
+void vhost_queue_reset(struct vhost_queue *q)
+{
+	struct vhost *v = q->v;
+	bool no_kicks = q->no_kicks;
+	u32 index = q->index;
+
+	vhost_queue_stop(q);
+	if (q->kick.fd >= 0)
+		close(q->kick.fd);
+	if (q->call >= 0)
+		close(q->call);
+	vhost_queue_init(v, index);
+	q->no_kicks = no_kicks;
+}
+
+/* One descriptor into the chain; 0, or -EBADMSG. Device-writable ones come last (2.7.4.2). */
+static int add_desc(struct vhost *v, struct vhost_chain *c, const struct vring_desc_le *d)
+{
+	u64 addr = le64_to_cpu(d->addr), left = le32_to_cpu(d->len);
+	bool in = le16_to_cpu(d->flags) & DESC_WRITE;
+
+	if (!in && c->nin)
+		return -EBADMSG;
+	while (left) {
+		u64 part = left;
+		void *p = vhost_memory_part(v, addr, &part);
+		u32 n = c->nout + c->nin;
+
+		if (!p || n == VHOST_SEGS_MAX || c->out_len + c->in_len + part > 1u << 30)
+			return -EBADMSG;
+		c->seg[n] = (struct vhost_seg){ p, (u32)part };
+		*(in ? &c->nin : &c->nout) += 1;
+		*(in ? &c->in_len : &c->out_len) += (u32)part;
+		addr += part;
+		left -= part;
+	}
+	return 0;
+}
+
+/* Walks a table of @num descriptors from @i; an indirect one is told to the caller by 1. */
+static int walk(struct vhost *v, struct vhost_chain *c, const struct vring_desc_le *table, u32 num, u32 i,
+		struct vring_desc_le *indirect)
+{
+	u32 n;
+
+	for (n = 0; n < num; n++) {
+		struct vring_desc_le d;
+		u16 flags;
+
+		if (i >= num)
+			return -EBADMSG;
+		memcpy(&d, &table[i], sizeof(d));
+		flags = le16_to_cpu(d.flags);
+		if (flags & DESC_INDIRECT) {
+			*indirect = d;
+			return n || !indirect || flags & DESC_NEXT ? -EBADMSG : 1;
+		}
+		if (add_desc(v, c, &d))
+			return -EBADMSG;
+		if (!(flags & DESC_NEXT))
+			return 0;
+		i = le16_to_cpu(d.next);
+	}
+	return -EBADMSG; /* a loop */
+}
+
+static int collect(struct vhost_queue *q, struct vhost_chain *c, u16 head)
+{
+	struct vring_desc_le ind, none;
+	const struct vring_desc_le *table;
+	u32 len;
+	int err = walk(q->v, c, q->desc, q->num, head, &ind);
+
+	if (err <= 0)
+		return err;
+	len = le32_to_cpu(ind.len);
+	table = vhost_memory(q->v, le64_to_cpu(ind.addr), len);
+	if (!table || !len || len % sizeof(*table) || len / sizeof(*table) > VHOST_NUM_MAX)
+		return -EBADMSG;
+	err = walk(q->v, c, table, len / sizeof(*table), 0, &none);
+	return err ? -EBADMSG : 0;
+}
+
+static int break_queue(struct vhost_queue *q)
+{
+	q->broken = true;
+	q->v->stats.broken_queues++;
+	log_at(LOG_WARN, q->v->path, "queue %u is damaged and stands still", q->index);
+	return -EBADMSG;
+}
+
+int vhost_pop(struct vhost *v, u32 queue, struct vhost_chain *c)
+{
+	struct vhost_queue *q = &v->q[queue];
+	u16 idx, waiting, head;
+
+	if (!q->running || q->broken || !q->desc)
+		return 0;
+	idx = load16(&q->avail->idx);
+	waiting = (u16)(idx - q->last_avail);
+	if (!waiting)
+		return 0;
+	if (waiting > q->num)
+		return break_queue(q);
+	head = load16(&q->avail->ring[q->last_avail % q->num]);
+	c->head = head;
+	c->nout = c->nin = 0;
+	c->out_len = c->in_len = 0;
+	if (head >= q->num || collect(q, c, head))
+		return break_queue(q);
+	q->last_avail++;
+	v->stats.chains++;
+	return 1;
+}
+
+void vhost_push(struct vhost *v, u32 queue, u16 head, u32 written)
+{
+	struct vhost_queue *q = &v->q[queue];
+	struct vring_used_elem_le *e;
+
+	if (!q->running || !q->desc)
+		return;
+	e = &q->used->ring[q->used_idx % q->num];
+	e->id = cpu_to_le32(head);
+	e->len = cpu_to_le32(written);
+	store16(&q->used->idx, ++q->used_idx);
+	q->unsignalled = true;
+}
+
+void vhost_signal(struct vhost *v, u32 queue)
+{
+	struct vhost_queue *q = &v->q[queue];
+	u64 one = 1;
+
+	if (!q->running || !q->unsignalled || !q->desc || q->call < 0)
+		return;
+	q->unsignalled = false;
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	if (load16(&q->avail->flags) & AVAIL_NO_INTERRUPT) {
+		v->stats.suppressed++;
+		return;
+	}
+	v->stats.signals++;
+	if (write(q->call, &one, sizeof(one)) < 0 && errno != EAGAIN)
+		log_at(LOG_DEBUG, v->path, "an interrupt was not taken");
+}
+
+void vhost_want_kicks(struct vhost *v, u32 queue, bool want)
+{
+	struct vhost_queue *q = &v->q[queue];
+
+	q->no_kicks = !want;
+	if (q->running)
+		store16(&q->used->flags, want ? 0 : USED_NO_NOTIFY);
+}
+
+u32 vhost_chain_read(const struct vhost_chain *c, u32 off, void *dst, u32 len)
+{
+	u32 i, done = 0;
+
+	for (i = 0; i < c->nout && done < len; i++) {
+		const struct vhost_seg *s = &c->seg[i];
+		u32 part;
+
+		if (off >= s->len) {
+			off -= s->len;
+			continue;
+		}
+		part = min(s->len - off, len - done);
+		memcpy((u8 *)dst + done, (const u8 *)s->ptr + off, part);
+		done += part;
+		off = 0;
+	}
+	return done;
+}
+
+u32 vhost_chain_write(const struct vhost_chain *c, u32 off, const void *src, u32 len)
+{
+	u32 i, done = 0;
+
+	for (i = c->nout; i < (u32)c->nout + c->nin && done < len; i++) {
+		const struct vhost_seg *s = &c->seg[i];
+		u32 part;
+
+		if (off >= s->len) {
+			off -= s->len;
+			continue;
+		}
+		part = min(s->len - off, len - done);
+		memcpy((u8 *)s->ptr + off, (const u8 *)src + done, part);
+		done += part;
+		off = 0;
+	}
+	return done;
+}
