@@ -1,0 +1,372 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* The virtio side of the driver: probe and removal, doorbells, and events. */
+#include <linux/module.h>
+#include <linux/virtio_blk.h>
+#include <linux/virtio_config.h>
+#include <linux/virtio_ids.h>
+
+#include "emu/guest/compat.h"
+#include "emu/guest/muslin.h"
+
+/* The first ring since the daemon looked wakes it: whoever finds the flag set knows that somebody did. */
+void mu_doorbell(struct mu_dev *dev, u32 handle)
+{
+	set_bit(handle, (unsigned long *)dev->shared->doorbell);
+	if (!xchg(&dev->shared->rung, 1) && READ_ONCE(dev->shared->asleep))
+		virtqueue_notify(dev->doorbell_vq);
+}
+
+/* Events */
+
+static struct mu_qp *find_qp(struct mu_dev *dev, u32 handle)
+{
+	struct mu_qp *qp;
+	unsigned long flags;
+
+	xa_lock_irqsave(&dev->qps, flags);
+	qp = xa_load(&dev->qps, handle);
+	if (qp)
+		refcount_inc(&qp->ref.refs);
+	xa_unlock_irqrestore(&dev->qps, flags);
+	return qp;
+}
+
+static struct mu_cq *find_cq(struct mu_dev *dev, u32 handle)
+{
+	struct mu_cq *cq;
+	unsigned long flags;
+
+	xa_lock_irqsave(&dev->cqs, flags);
+	cq = xa_load(&dev->cqs, handle);
+	if (cq)
+		refcount_inc(&cq->ref.refs);
+	xa_unlock_irqrestore(&dev->cqs, flags);
+	return cq;
+}
+
+static struct mu_srq *find_srq(struct mu_dev *dev, u32 handle)
+{
+	struct mu_srq *srq;
+	unsigned long flags;
+
+	xa_lock_irqsave(&dev->srqs, flags);
+	srq = xa_load(&dev->srqs, handle);
+	if (srq)
+		refcount_inc(&srq->ref.refs);
+	xa_unlock_irqrestore(&dev->srqs, flags);
+	return srq;
+}
+
+static void qp_event(struct mu_dev *dev, struct ib_event *ev, u32 handle)
+{
+	struct mu_qp *qp = find_qp(dev, handle);
+
+	if (!qp)
+		return;
+	ev->element.qp = &qp->ib;
+	if (qp->ib.event_handler)
+		qp->ib.event_handler(ev, qp->ib.qp_context);
+	mu_ref_put(&qp->ref);
+}
+
+static void cq_event(struct mu_dev *dev, struct ib_event *ev, u32 handle)
+{
+	struct mu_cq *cq = find_cq(dev, handle);
+
+	if (!cq)
+		return;
+	ev->element.cq = &cq->ib;
+	if (cq->ib.event_handler)
+		cq->ib.event_handler(ev, cq->ib.cq_context);
+	mu_ref_put(&cq->ref);
+}
+
+static void srq_event(struct mu_dev *dev, struct ib_event *ev, u32 handle)
+{
+	struct mu_srq *srq = find_srq(dev, handle);
+
+	if (!srq)
+		return;
+	ev->element.srq = &srq->ib;
+	if (srq->ib.event_handler)
+		srq->ib.event_handler(ev, srq->ib.srq_context);
+	mu_ref_put(&srq->ref);
+}
+
+static void dispatch(struct mu_dev *dev, const struct muslin_event *e)
+{
+	struct ib_event ev = { .device = &dev->ib, .event = e->type };
+
+	switch (e->type) {
+	case IB_EVENT_CQ_ERR:
+		cq_event(dev, &ev, e->number);
+		break;
+	case IB_EVENT_SRQ_ERR:
+	case IB_EVENT_SRQ_LIMIT_REACHED:
+		srq_event(dev, &ev, e->number);
+		break;
+	case IB_EVENT_QP_FATAL:
+	case IB_EVENT_QP_REQ_ERR:
+	case IB_EVENT_QP_ACCESS_ERR:
+	case IB_EVENT_COMM_EST:
+	case IB_EVENT_SQ_DRAINED:
+	case IB_EVENT_PATH_MIG:
+	case IB_EVENT_PATH_MIG_ERR:
+	case IB_EVENT_QP_LAST_WQE_REACHED:
+		qp_event(dev, &ev, e->number);
+		break;
+	default:
+		ev.element.port_num = e->number;
+		if (e->number >= 1 && e->number <= dev->hello.ports)
+			ib_dispatch_event(&ev);
+	}
+}
+
+static int post_buffer(struct virtqueue *vq, void *buf, unsigned int len)
+{
+	struct scatterlist sg;
+
+	sg_init_one(&sg, buf, len);
+	return virtqueue_add_inbuf(vq, &sg, 1, buf, GFP_ATOMIC);
+}
+
+static void event_done(struct virtqueue *vq)
+{
+	struct mu_dev *dev = vq->vdev->priv;
+	struct muslin_event *e, copy;
+	unsigned int len;
+	unsigned long flags;
+
+	spin_lock_irqsave(&dev->event_lock, flags);
+	while ((e = virtqueue_get_buf(vq, &len))) {
+		copy = *e;
+		post_buffer(vq, e, sizeof(*e));
+		spin_unlock_irqrestore(&dev->event_lock, flags);
+		if (len >= sizeof(copy))
+			dispatch(dev, &copy);
+		spin_lock_irqsave(&dev->event_lock, flags);
+	}
+	virtqueue_kick(vq);
+	spin_unlock_irqrestore(&dev->event_lock, flags);
+}
+
+static void complete_cq(struct mu_dev *dev, u32 handle)
+{
+	struct mu_cq *cq = find_cq(dev, handle);
+
+	if (!cq)
+		return;
+	if (cq->ib.comp_handler)
+		cq->ib.comp_handler(&cq->ib, cq->ib.cq_context);
+	mu_ref_put(&cq->ref);
+}
+
+static void vector_drain(struct mu_vector *v, unsigned long *flags)
+{
+	struct muslin_comp *c;
+	unsigned int len;
+	u32 handle;
+
+	while ((c = virtqueue_get_buf(v->vq, &len))) {
+		handle = c->handle;
+		post_buffer(v->vq, c, sizeof(*c));
+		spin_unlock_irqrestore(&v->lock, *flags);
+		complete_cq(v->dev, handle);
+		spin_lock_irqsave(&v->lock, *flags);
+	}
+}
+
+static void vector_done(struct virtqueue *vq)
+{
+	struct mu_dev *dev = vq->vdev->priv;
+	struct mu_vector *v = &dev->vector[vq->index - MUSLIN_VQ_COMP];
+	unsigned long flags;
+
+	spin_lock_irqsave(&v->lock, flags);
+	do {
+		virtqueue_disable_cb(vq);
+		vector_drain(v, &flags);
+	} while (!virtqueue_enable_cb(vq));
+	virtqueue_kick(vq);
+	spin_unlock_irqrestore(&v->lock, flags);
+}
+
+/* Life */
+
+static int find_queues(struct mu_dev *dev)
+{
+	static const char *const names[MUSLIN_VQS] = { "command", "event", "doorbell", "comp0",
+						       "comp1",   "comp2", "comp3" };
+	vq_callback_t *callbacks[MUSLIN_VQS] = { mu_command_done, event_done, NULL };
+	struct virtqueue *vqs[MUSLIN_VQS];
+	int i, err;
+
+	for (i = 0; i < MUSLIN_VECTORS; i++)
+		callbacks[MUSLIN_VQ_COMP + i] = vector_done;
+	err = mu_find_vqs(dev->vdev, MUSLIN_VQS, vqs, callbacks, names);
+	if (err)
+		return err;
+	dev->cmd_vq = vqs[MUSLIN_VQ_COMMAND];
+	dev->event_vq = vqs[MUSLIN_VQ_EVENT];
+	dev->doorbell_vq = vqs[MUSLIN_VQ_DOORBELL];
+	for (i = 0; i < MUSLIN_VECTORS; i++)
+		dev->vector[i].vq = vqs[MUSLIN_VQ_COMP + i];
+	return 0;
+}
+
+static int fill_queues(struct mu_dev *dev)
+{
+	int i, n;
+
+	dev->event_buf = kcalloc(MU_BUFFERS, sizeof(*dev->event_buf), GFP_KERNEL);
+	if (!dev->event_buf)
+		return -ENOMEM;
+	for (n = 0; n < MU_BUFFERS && dev->event_vq->num_free; n++)
+		post_buffer(dev->event_vq, &dev->event_buf[n], sizeof(*dev->event_buf));
+	for (i = 0; i < MUSLIN_VECTORS; i++) {
+		struct mu_vector *v = &dev->vector[i];
+
+		v->buf = kcalloc(MU_BUFFERS, sizeof(*v->buf), GFP_KERNEL);
+		if (!v->buf)
+			return -ENOMEM;
+		for (n = 0; n < MU_BUFFERS && v->vq->num_free; n++)
+			post_buffer(v->vq, &v->buf[n], sizeof(*v->buf));
+	}
+	return 0;
+}
+
+static void free_buffers(struct mu_dev *dev)
+{
+	int i;
+
+	for (i = 0; i < MUSLIN_VECTORS; i++)
+		kfree(dev->vector[i].buf);
+	kfree(dev->event_buf);
+	if (dev->shared)
+		free_pages_exact(dev->shared, sizeof(*dev->shared));
+}
+
+static int say_hello(struct mu_dev *dev)
+{
+	struct muslin_hello hello = {
+		.magic = MUSLIN_CONFIG_MAGIC,
+		.version = MUSLIN_ABI_VERSION,
+		.shared = virt_to_phys(dev->shared),
+	};
+	int err = mu_command(dev, MUSLIN_HELLO, &hello, sizeof(hello), &dev->hello, sizeof(dev->hello));
+
+	if (err == -ETIMEDOUT)
+		dev_err(&dev->vdev->dev, "the daemon does not answer: is the guest's memory shared (share=on)?\n");
+	else if (err)
+		dev_err(&dev->vdev->dev, "the daemon refuses this driver: %d\n", err);
+	else if (!dev->hello.ports || dev->hello.ports > MUSLIN_PORTS_MAX)
+		err = -EPROTO;
+	return err;
+}
+
+/* Whatever driver tried before has left its failure in the status: from the beginning again. */
+static int renegotiate(struct virtio_device *vdev)
+{
+	int err;
+
+	virtio_reset_device(vdev);
+	virtio_add_status(vdev, VIRTIO_CONFIG_S_ACKNOWLEDGE);
+	virtio_add_status(vdev, VIRTIO_CONFIG_S_DRIVER);
+	err = vdev->config->finalize_features(vdev);
+	if (err)
+		return err;
+	virtio_add_status(vdev, VIRTIO_CONFIG_S_FEATURES_OK);
+	return vdev->config->get_status(vdev) & VIRTIO_CONFIG_S_FEATURES_OK ? 0 : -ENODEV;
+}
+
+static void init(struct mu_dev *dev, struct virtio_device *vdev)
+{
+	int i;
+
+	dev->vdev = vdev;
+	vdev->priv = dev;
+	spin_lock_init(&dev->cmd_lock);
+	spin_lock_init(&dev->event_lock);
+	for (i = 0; i < MUSLIN_VECTORS; i++) {
+		dev->vector[i].dev = dev;
+		spin_lock_init(&dev->vector[i].lock);
+	}
+	xa_init_flags(&dev->cqs, XA_FLAGS_LOCK_IRQ);
+	xa_init_flags(&dev->qps, XA_FLAGS_LOCK_IRQ);
+	xa_init_flags(&dev->srqs, XA_FLAGS_LOCK_IRQ);
+	xa_init_flags(&dev->qpns, XA_FLAGS_LOCK_IRQ);
+}
+
+static int probe(struct virtio_device *vdev)
+{
+	struct mu_dev *dev;
+	u64 magic;
+	int err;
+
+	virtio_cread(vdev, struct virtio_blk_config, capacity, &magic);
+	if (magic != MUSLIN_CONFIG_MAGIC)
+		return -ENODEV; /* a disk */
+	if (device_iommu_mapped(vdev->dev.parent)) {
+		dev_err(&vdev->dev, "an IOMMU stands before the device, which needs guest-physical addresses\n");
+		return -EOPNOTSUPP;
+	}
+	err = renegotiate(vdev);
+	if (err)
+		return err;
+	dev = ib_alloc_device(mu_dev, ib);
+	if (!dev)
+		return -ENOMEM;
+	init(dev, vdev);
+	dev->shared = alloc_pages_exact(sizeof(*dev->shared), GFP_KERNEL | __GFP_ZERO);
+	err = dev->shared ? find_queues(dev) : -ENOMEM;
+	if (err)
+		goto free_dev;
+	err = fill_queues(dev);
+	if (err)
+		goto del_vqs;
+	virtio_device_ready(vdev);
+	virtqueue_kick(dev->event_vq);
+	err = say_hello(dev);
+	if (!err)
+		err = mu_register(dev);
+	if (err)
+		goto del_vqs;
+	return 0;
+
+del_vqs:
+	virtio_reset_device(vdev);
+	vdev->config->del_vqs(vdev);
+free_dev:
+	free_buffers(dev);
+	ib_dealloc_device(&dev->ib);
+	return err;
+}
+
+static void remove(struct virtio_device *vdev)
+{
+	struct mu_dev *dev = vdev->priv;
+
+	ib_unregister_device(&dev->ib);
+	virtio_reset_device(vdev);
+	vdev->config->del_vqs(vdev);
+	free_buffers(dev);
+	ib_dealloc_device(&dev->ib);
+}
+
+static const struct virtio_device_id ids[] = {
+	{ MUSLIN_VIRTIO_ID, VIRTIO_DEV_ANY_ID },
+	{},
+};
+MODULE_DEVICE_TABLE(virtio, ids);
+
+static struct virtio_driver muslin_driver = {
+	.driver.name = "muslin",
+	.driver.owner = THIS_MODULE,
+	.id_table = ids,
+	.probe = probe,
+	.remove = remove,
+};
+module_virtio_driver(muslin_driver);
+
+MODULE_DESCRIPTION("muslin: an InfiniBand HCA of a simulated fabric");
+MODULE_LICENSE("Dual BSD/GPL");

@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Queue pairs: life and attributes. */
+#include <linux/slab.h>
+#include <rdma/uverbs_ioctl.h>
+
+#include "emu/guest/muslin.h"
+
+static int check_init(const struct mu_dev *dev, const struct ib_qp_init_attr *init)
+{
+	const struct muslin_hello_answer *h = &dev->hello;
+
+	if (init->create_flags || init->qp_type > IB_QPT_UD)
+		return -EOPNOTSUPP;
+	if (init->cap.max_send_wr > h->max_qp_wr || init->cap.max_send_sge > h->max_sge ||
+	    init->cap.max_inline_data > h->max_inline)
+		return -EINVAL;
+	if (!init->srq && (init->cap.max_recv_wr > h->max_qp_wr || init->cap.max_recv_sge > h->max_sge))
+		return -EINVAL;
+	if (init->qp_type <= IB_QPT_GSI && (init->port_num < 1 || init->port_num > h->ports))
+		return -EINVAL;
+	return 0;
+}
+
+static int make_rings(struct mu_qp *qp, bool srq)
+{
+	size_t room = max_t(size_t, qp->cap.max_inline_data, qp->cap.max_send_sge * sizeof(struct rxe_sge));
+
+	qp->sq = mu_ring_create(sizeof(struct rxe_send_wqe) + room, qp->cap.max_send_wr);
+	if (!qp->sq)
+		return -ENOMEM;
+	if (srq)
+		return 0;
+	qp->rq = mu_ring_create(sizeof(struct rxe_recv_wqe) + qp->cap.max_recv_sge * sizeof(struct rxe_sge),
+				qp->cap.max_recv_wr);
+	return qp->rq ? 0 : -ENOMEM;
+}
+
+static int command_create(struct mu_dev *dev, struct mu_qp *qp, struct ib_qp_init_attr *init, struct muslin_number *out)
+{
+	struct muslin_qp_create in = {
+		.type = init->qp_type,
+		.flags = (init->sq_sig_type == IB_SIGNAL_ALL_WR ? MUSLIN_QP_SIG_ALL : 0) |
+			 (qp->user ? 0 : MUSLIN_QP_KERNEL),
+		.pdn = to_mu_pd(qp->ib.pd)->pdn,
+		.send_cq = to_mu_cq(init->send_cq)->handle,
+		.recv_cq = to_mu_cq(init->recv_cq)->handle,
+		.srq = init->srq ? to_mu_srq(init->srq)->handle : 0,
+		.port = init->port_num,
+		.max_send_wr = qp->cap.max_send_wr,
+		.max_recv_wr = qp->cap.max_recv_wr,
+		.max_send_sge = qp->cap.max_send_sge,
+		.max_recv_sge = qp->cap.max_recv_sge,
+		.max_inline = qp->cap.max_inline_data,
+	};
+	u64 *sq = mu_ring_describe(qp->sq, &in.sq), *rq = qp->rq ? mu_ring_describe(qp->rq, &in.rq) : NULL;
+	int err = -ENOMEM;
+
+	if (sq && (rq || !qp->rq))
+		err = mu_command(dev, MUSLIN_QP_CREATE, &in, sizeof(in), out, sizeof(*out));
+	kfree(sq);
+	kfree(rq);
+	return err;
+}
+
+static bool special(const struct mu_qp *qp)
+{
+	return qp->ib.qp_type <= IB_QPT_GSI;
+}
+
+static int enter(struct mu_dev *dev, struct mu_qp *qp)
+{
+	int err = xa_err(xa_store_irq(&dev->qps, qp->handle, qp, GFP_KERNEL));
+
+	if (err)
+		return err;
+	if (special(qp))
+		dev->special[qp->ib.port - 1][qp->ib.qp_num] = qp;
+	else if (!qp->user)
+		err = xa_err(xa_store_irq(&dev->qpns, qp->ib.qp_num, qp, GFP_KERNEL));
+	if (err)
+		xa_erase_irq(&dev->qps, qp->handle);
+	return err;
+}
+
+/* Whoever polls finds the number unknown from here on; a poll under way ends first. */
+static void leave(struct mu_dev *dev, struct mu_qp *qp)
+{
+	xa_erase_irq(&dev->qps, qp->handle);
+	if (special(qp))
+		dev->special[qp->ib.port - 1][qp->ib.qp_num] = NULL;
+	else if (!qp->user)
+		xa_erase_irq(&dev->qpns, qp->ib.qp_num);
+	if (!qp->user) {
+		spin_lock_irq(&to_mu_cq(qp->ib.send_cq)->lock);
+		spin_unlock_irq(&to_mu_cq(qp->ib.send_cq)->lock);
+		spin_lock_irq(&to_mu_cq(qp->ib.recv_cq)->lock);
+		spin_unlock_irq(&to_mu_cq(qp->ib.recv_cq)->lock);
+	}
+	mu_ref_end(&qp->ref);
+}
+
+static int share(struct mu_qp *qp, struct ib_udata *udata)
+{
+	struct mu_ucontext *uctx = rdma_udata_to_drv_context(udata, struct mu_ucontext, ib);
+	struct rxe_create_qp_resp resp = {};
+	int err;
+
+	if (udata->outlen < sizeof(resp))
+		return -EINVAL;
+	err = mu_ring_share(qp->sq, &uctx->ib, &resp.sq_mi);
+	if (!err && qp->rq)
+		err = mu_ring_share(qp->rq, &uctx->ib, &resp.rq_mi);
+	return err ? err : ib_copy_to_udata(udata, &resp, sizeof(resp));
+}
+
+int mu_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init, struct ib_udata *udata)
+{
+	struct mu_dev *dev = to_mu_dev(ibqp->device);
+	struct mu_qp *qp = to_mu_qp(ibqp);
+	struct muslin_number out = {};
+	int err = check_init(dev, init);
+
+	if (err)
+		return err;
+	mu_ref_init(&qp->ref);
+	spin_lock_init(&qp->sq_lock);
+	spin_lock_init(&qp->rq_lock);
+	qp->user = udata;
+	qp->cap = init->cap;
+	qp->sig_type = init->sq_sig_type;
+	if (init->srq)
+		qp->cap.max_recv_wr = qp->cap.max_recv_sge = 0;
+	err = make_rings(qp, init->srq);
+	if (!err)
+		err = command_create(dev, qp, init, &out);
+	if (err)
+		goto free_rings;
+	qp->handle = out.number;
+	ibqp->qp_num = out.arg;
+	ibqp->port = init->port_num;
+	init->cap = qp->cap;
+	err = enter(dev, qp);
+	if (err)
+		goto destroy;
+	if (udata) {
+		err = share(qp, udata);
+		if (err)
+			goto leave;
+	}
+	return 0;
+
+leave:
+	leave(dev, qp);
+destroy:
+	mu_object(dev, MUSLIN_QP_DESTROY, qp->handle, 0, NULL, NULL);
+free_rings:
+	mu_ring_destroy(qp->sq);
+	mu_ring_destroy(qp->rq);
+	return err;
+}
+
+int mu_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *a, int mask, struct ib_udata *udata)
+{
+	struct muslin_qp_modify in = {
+		.handle = to_mu_qp(ibqp)->handle,
+		.mask = mask,
+		.attr = {
+			.state = a->qp_state,
+			.cur_state = a->cur_qp_state,
+			.path_mtu = a->path_mtu,
+			.path_mig_state = a->path_mig_state,
+			.qkey = a->qkey,
+			.rq_psn = a->rq_psn,
+			.sq_psn = a->sq_psn,
+			.dest_qpn = a->dest_qp_num,
+			.access = a->qp_access_flags,
+			.pkey_index = a->pkey_index,
+			.alt_pkey_index = a->alt_pkey_index,
+			.en_sqd_async_notify = a->en_sqd_async_notify,
+			.max_rd_atomic = a->max_rd_atomic,
+			.max_dest_rd_atomic = a->max_dest_rd_atomic,
+			.min_rnr_timer = a->min_rnr_timer,
+			.port = a->port_num,
+			.timeout = a->timeout,
+			.retry_cnt = a->retry_cnt,
+			.rnr_retry = a->rnr_retry,
+			.alt_port = a->alt_port_num,
+			.alt_timeout = a->alt_timeout,
+		},
+	};
+	struct muslin_answer out;
+
+	if (mask & ~IB_QP_ATTR_STANDARD_BITS)
+		return -EOPNOTSUPP;
+	if (mask & IB_QP_AV)
+		mu_av_fill(&in.attr.av, &a->ah_attr);
+	if (mask & IB_QP_ALT_PATH)
+		mu_av_fill(&in.attr.alt_av, &a->alt_ah_attr);
+	return mu_command(to_mu_dev(ibqp->device), MUSLIN_QP_MODIFY, &in, sizeof(in), &out, sizeof(out));
+}
+
+int mu_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *a, int mask, struct ib_qp_init_attr *init)
+{
+	struct mu_qp *qp = to_mu_qp(ibqp);
+	struct muslin_object in = { .number = qp->handle };
+	struct muslin_qp_answer out;
+	const struct muslin_qp_attr *m = &out.attr;
+	int err = mu_command(to_mu_dev(ibqp->device), MUSLIN_QP_QUERY, &in, sizeof(in), &out, sizeof(out));
+
+	if (err)
+		return err;
+	*a = (struct ib_qp_attr){
+		.qp_state = m->state,
+		.cur_qp_state = m->cur_state,
+		.path_mtu = m->path_mtu,
+		.path_mig_state = m->path_mig_state,
+		.qkey = m->qkey,
+		.rq_psn = m->rq_psn,
+		.sq_psn = m->sq_psn,
+		.dest_qp_num = m->dest_qpn,
+		.qp_access_flags = m->access,
+		.cap = qp->cap,
+		.pkey_index = m->pkey_index,
+		.alt_pkey_index = m->alt_pkey_index,
+		.sq_draining = m->sq_draining,
+		.max_rd_atomic = m->max_rd_atomic,
+		.max_dest_rd_atomic = m->max_dest_rd_atomic,
+		.min_rnr_timer = m->min_rnr_timer,
+		.port_num = m->port,
+		.timeout = m->timeout,
+		.retry_cnt = m->retry_cnt,
+		.rnr_retry = m->rnr_retry,
+		.alt_port_num = m->alt_port,
+		.alt_timeout = m->alt_timeout,
+	};
+	mu_av_read(&a->ah_attr, &m->av, ibqp->device);
+	mu_av_read(&a->alt_ah_attr, &m->alt_av, ibqp->device);
+	init->cap = qp->cap;
+	init->sq_sig_type = qp->sig_type;
+	return 0;
+}
+
+int mu_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
+{
+	struct mu_dev *dev = to_mu_dev(ibqp->device);
+	struct mu_qp *qp = to_mu_qp(ibqp);
+	int err = mu_object(dev, MUSLIN_QP_DESTROY, qp->handle, 0, NULL, NULL);
+
+	if (err == -EBUSY)
+		return err; /* attached to multicast groups */
+	leave(dev, qp);
+	mu_ring_destroy(qp->sq);
+	mu_ring_destroy(qp->rq);
+	return 0;
+}
