@@ -27,6 +27,7 @@ const char *cli_text(const json_t *o, const char *key); /* "" where there is non
 long long cli_number(const json_t *o, const char *key); /* 0 where there is none */
 
 /* The commands: what main() returns. argv[0] is the command's name. */
+int cli_vm(int argc, char **argv);
 int cli_up(int argc, char **argv);
 int cli_down(int argc, char **argv);
 int cli_list(int argc, char **argv);

@@ -5,6 +5,7 @@ MUSLIN_OBJS := $(patsubst %,$O/emu/%.o,muslin cli_up cli_show cli_trace rundir)
 MUSLIND_ROOMS := $(patsubst %,$O/%.a,emu/ctl fabric sm emu/vdev emu/vhost emu/uverbs emu/cm rxe emu/mad emu/hca emu/wire emu/lib)
 MUSLIND_OBJS += $O/emu/fault.o $O/emu/timeline.o
 MUSLIN_OBJS += $O/emu/cli_fault.o $O/emu/cli_top.o $O/emu/cli_svg.o
+MUSLIN_OBJS += $O/emu/cli_vm.o
 
 PROGRAMS += $O/muslind $O/muslin
 $O/muslind: $(MUSLIND_OBJS) $(MUSLIND_ROOMS)
@@ -16,3 +17,7 @@ $O/muslin: $(MUSLIN_OBJS) $O/emu/ctl.a $O/emu/lib.a
 PROGRAMS += $O/muslin-sim
 $O/muslin-sim: $O/emu/sim.o $O/emu/sm_mad.o $(patsubst %,$O/%.a,fabric sm emu/mad emu/wire emu/lib)
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LIBS)
+
+PROGRAMS += $O/muslin-vm
+$O/muslin-vm: emu/guest/muslin-vm
+	$(Q)ln -sf $(abspath $<) $@

@@ -204,6 +204,7 @@ static void usage(FILE *out)
 	      "  up [--seed N] [--foreground] [TOPOLOGY]    start a fabric\n"
 	      "  down                                       end it\n"
 	      "  run HOST [--] PROGRAM [ARGUMENT...]        run a program on a host\n"
+	      "  vm HOST [OPTION...] [-- PROGRAM...]        boot a guest on a host\n"
 	      "  show [--json] [--counters] [NODE]          nodes, ports, LIDs, states, rates, addresses\n"
 	      "  show --topology | --svg                    the fabric in the format of ibnetdiscover, or drawn\n"
 	      "  trace [-w FILE] [-c COUNT] [--duration S] HOST|NODE:PORT\n"
@@ -237,11 +238,13 @@ static const struct command {
 	const char *name;
 	int (*run)(int argc, char **argv);
 } commands[] = {
-	{ "top", cli_top },           { "metrics", cli_metrics }, { "timeline", cli_timeline }, { "fault", cli_fault },
-	{ "console", cli_console },   { "up", cli_up },           { "down", cli_down },         { "run", cli_exec },
-	{ "show", cli_show },         { "trace", cli_trace },     { "link", cli_link },         { "log", cli_log },
-	{ "list", cli_list },         { "help", cmd_help },       { "--help", cmd_help },       { "-h", cmd_help },
-	{ "--version", cmd_version }, { "-V", cmd_version },      { "version", cmd_version },
+	{ "top", cli_top },     { "metrics", cli_metrics }, { "timeline", cli_timeline },
+	{ "fault", cli_fault }, { "console", cli_console }, { "up", cli_up },
+	{ "down", cli_down },   { "run", cli_exec },        { "show", cli_show },
+	{ "trace", cli_trace }, { "link", cli_link },       { "log", cli_log },
+	{ "list", cli_list },   { "vm", cli_vm },           { "help", cmd_help },
+	{ "--help", cmd_help }, { "-h", cmd_help },         { "--version", cmd_version },
+	{ "-V", cmd_version },  { "version", cmd_version },
 };
 
 /*
@@ -267,7 +270,7 @@ static const char *take_name(int *argc, char **argv)
 		}
 		if (!strcmp(argv[i], "--") || run)
 			break;
-		run = i == 1 && !strcmp(argv[i], "run");
+		run = i == 1 && (!strcmp(argv[i], "run") || !strcmp(argv[i], "vm"));
 		i++;
 	}
 	return name && *name ? name : "default";

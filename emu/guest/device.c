@@ -225,6 +225,7 @@ static const struct ib_device_ops ops = {
 	.post_send = mu_post_send,
 	.post_srq_recv = mu_post_srq_recv,
 	.process_mad = mu_process_mad,
+	.query_ah = mu_query_ah,
 	.query_device = query_device,
 	.query_gid = query_gid,
 	.query_pkey = query_pkey,

@@ -150,6 +150,7 @@ int mu_alloc_pd(struct ib_pd *pd, struct ib_udata *udata);
 int mu_dealloc_pd(struct ib_pd *pd, struct ib_udata *udata);
 int mu_create_ah(struct ib_ah *ah, struct rdma_ah_init_attr *init, struct ib_udata *udata);
 int mu_create_user_ah(struct ib_ah *ah, struct rdma_ah_init_attr *init, struct ib_udata *udata);
+int mu_query_ah(struct ib_ah *ah, struct rdma_ah_attr *attr);
 int mu_destroy_ah(struct ib_ah *ah, u32 flags);
 int mu_attach_mcast(struct ib_qp *qp, union ib_gid *gid, u16 lid);
 int mu_detach_mcast(struct ib_qp *qp, union ib_gid *gid, u16 lid);

@@ -69,6 +69,12 @@ void mu_av_read(struct rdma_ah_attr *attr, const struct muslin_av *av, struct ib
 	}
 }
 
+int mu_query_ah(struct ib_ah *ah, struct rdma_ah_attr *attr)
+{
+	mu_av_read(attr, &to_mu_ah(ah)->av, ah->device);
+	return 0;
+}
+
 /* A kernel user's address vector goes along with each request: the call may not sleep. */
 int mu_create_ah(struct ib_ah *ah, struct rdma_ah_init_attr *init, struct ib_udata *udata)
 {

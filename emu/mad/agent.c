@@ -167,7 +167,8 @@ void mad_agent_receive(struct mad_port *mp, u8 qpn, const u8 *mad, const struct 
 	struct mad_agent *a = find_agent(mp, qpn, mad);
 	struct rmpp_msg msg;
 
-	if (!a && mp->raw[qpn].recv) {
+	/* Connections are the raw user's while there is one: two managers cannot share a port's requests. */
+	if (mp->raw[qpn].recv && (!a || wire_get(mad, MAD_CLASS) == MAD_CLASS_CM)) {
 		mp->raw[qpn].recv(mp->raw[qpn].ctx, mad, from);
 		return;
 	}

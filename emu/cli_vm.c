@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* `muslin vm`: asks the daemon for the hosts' devices, then hands over to the program that makes images and runs QEMU. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "emu/cli.h"
+
+/* Appends a line to the variable. */
+static void add_line(char **text, const char *a, const char *b)
+{
+	char *more;
+
+	if (asprintf(&more, "%s%s%s%s\n", *text ? *text : "", a, b ? "=" : "", b ? b : "") < 0)
+		cli_fail(CLI_ERROR, "out of memory");
+	free(*text);
+	*text = more;
+}
+
+/* One device more in the guest: @host's. */
+static void take_host(int sock, const char *host, char **hcas, char **ips)
+{
+	json_t *a = cli_ask(sock, json_pack("{s:s, s:s}", "command", "vm", "name", host)), *ip;
+	char queues[16];
+	size_t i;
+
+	add_line(hcas, host, cli_text(a, "socket"));
+	snprintf(queues, sizeof(queues), "%lld", cli_number(a, "queues"));
+	setenv("MUSLIN_VM_QUEUES", queues, 1);
+	json_array_foreach(json_object_get(a, "ips"), i, ip) add_line(ips, json_string_value(ip) ?: "", NULL);
+	json_decref(a);
+}
+
+int cli_vm(int argc, char **argv)
+{
+	char tool[RUNDIR_PATH_MAX], *hcas = NULL, *ips = NULL, *hosts, *host, *save;
+	int sock;
+
+	cli_beside(tool, sizeof(tool), "muslin-vm", "../../emu/guest/muslin-vm");
+	if (argc < 2 || (argv[1][0] == '-' && strcmp(argv[1], "--build") && strcmp(argv[1], "--help")))
+		cli_fail(CLI_USAGE,
+			 "usage: muslin vm [--name FABRIC] HOST[,HOST...] [OPTION...] [-- PROGRAM [ARGUMENT...]]; "
+			 "`muslin vm --help` names the options");
+	if (argv[1][0] != '-') {
+		sock = cli_connect();
+		hosts = strdup(argv[1]);
+		for (host = strtok_r(hosts, ",", &save); host; host = strtok_r(NULL, ",", &save))
+			take_host(sock, host, &hcas, hcas ? &(char *){ NULL } : &ips);
+		close(sock);
+		free(hosts);
+		setenv("MUSLIN_VM_HCAS", hcas ? hcas : "", 1);
+		setenv("MUSLIN_VM_IPS", ips ? ips : "", 1);
+		argv++;
+	}
+	argv[0] = tool;
+	execv(tool, argv);
+	fprintf(stderr, "muslin: %s: %s\n", tool, strerror(errno));
+	return CLI_ERROR;
+}
