@@ -316,7 +316,7 @@ static void serve(struct vdev *d, const struct vhost_chain *c)
 	vd_count(d, VDEV_CTR_COMMANDS);
 	if (err) {
 		vd_count(d, VDEV_CTR_BAD_COMMANDS);
-		log_at(LOG_INFO, d->cfg.name, "the guest's command %u: %s", request.cmd.op, strerror(-err));
+		log_at(LOG_DEBUG, d->cfg.name, "the guest's command %u: %s", request.cmd.op, strerror(-err));
 		memset(&answer, 0, sizeof(answer));
 	}
 	answer.a.status = err;

@@ -153,7 +153,7 @@ void vd_reset(struct vdev *d)
 	init_tables(d);
 	log_at(LOG_INFO, d->cfg.name, "the guest's driver has gone");
 	for (i = 0; i < VDEV_CTR_NUM; i++)
-		log_at(LOG_INFO, d->cfg.name, "%s %llu", counter_names[i], (unsigned long long)d->counter[i]);
+		log_at(LOG_DEBUG, d->cfg.name, "%s %llu", counter_names[i], (unsigned long long)d->counter[i]);
 }
 
 int vd_hello(struct vdev *d, u64 shared)

@@ -4,5 +4,6 @@
 from .fabric import Fabric, FabricError
 from .fault import Fault
 from .process import Process, ProcessFailed, free_port, wait_until
+from .vm import VM
 
-__all__ = ["Fabric", "FabricError", "Fault", "Process", "ProcessFailed", "free_port", "wait_until"]
+__all__ = ["Fabric", "FabricError", "Fault", "VM", "Process", "ProcessFailed", "free_port", "wait_until"]

@@ -6,9 +6,11 @@ import json
 import os
 import pathlib
 import re
+import tempfile
 
 from .fault import Fault
 from .process import Process, wait_until
+from .vm import VM
 
 REFUSED = re.compile(r"ouldn't connect|refused|REJECTED|UNREACHABLE|ADDR_ERROR|status -?(8|111)|event 8|blka 8", re.I)
 
@@ -34,11 +36,13 @@ class Fabric:
         self.processes = []
         self.faults = []
         self.hold = None
+        self.vms = []
         self.env = {k: v for k, v in os.environ.items() if not k.startswith(("MUSLIN_", "LD_PRELOAD", "XDG_RUNTIME"))}
         self.env["MUSLIN_RUNDIR"] = str(self.folder / "run")
         self.env["MUSLIN_NAME"] = name
         self.env["HOME"] = str(self.folder)
         self.env["LC_ALL"] = "C.UTF-8"
+        self.env["MUSLIN_CACHE"] = os.environ.get("MUSLIN_CACHE", str(pathlib.Path(tempfile.gettempdir()) / f"muslin-cache-{user or os.getuid()}"))
         self.env["OSM_CACHE_DIR"] = self.env["OSM_TMP_DIR"] = str(self.folder)
         for sanitizer in ("ASAN", "LSAN", "UBSAN"):
             self.env[f"{sanitizer}_OPTIONS"] = f"log_path={self.folder}/sanitizer"
@@ -52,6 +56,16 @@ class Fabric:
     def start(self, host, *argv):
         """Starts a program on @host and returns its Process."""
         return self._start([*self.wrapper, self.muslin, "run", host, "--", *argv])
+
+    def start_muslin(self, *args):
+        """Starts `muslin ARGS` and returns its Process."""
+        return self._start([self.muslin, *args])
+
+    def vm(self, host, *options, timeout=120.0):
+        """Boots a guest on @host and returns its VM."""
+        vm = VM(self, host, *options, timeout=timeout)
+        self.vms.append(vm)
+        return vm
 
     def run(self, host, *argv, timeout=60.0, status=0):
         """Runs a program on @host to its end and returns what it printed."""

@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""Guests on hosts of a fabric, driven by commands over a virtio port."""
+
+import base64
+import re
+import shlex
+import socket
+import time
+
+from .process import ProcessFailed, wait_until
+
+SPLAT = re.compile(r"BUG:|WARNING: CPU|Oops|general protection|Kernel panic|KASAN|UBSAN|rcu: INFO|possible recursive locking|hung_task")
+
+
+class VM:
+    """A guest on @host ("h1", or "h1,h2" for more than one HCA), started by `muslin vm`; ready when it serves commands."""
+
+    def __init__(self, fabric, host, *options, timeout=120.0):
+        n = next(fabric.count)
+        self.fabric, self.host = fabric, host
+        self.console = fabric.folder / f"{n:03}-{host.replace(',', '+')}.console"
+        self.path = fabric.folder / f"vm{n}"
+        self.process = fabric.start_muslin("vm", host, "--agent", self.path, "--console", self.console, *options)
+        self.buffer = b""
+        try:
+            self.sock = wait_until(self._connect, timeout, f"the guest on {host}", 0.1)
+            self._line(time.monotonic() + timeout)
+        except AssertionError as e:
+            raise AssertionError(f"{e}\n{self.process.output[-2000:]}\n{self.console_text()[-4000:]}") from None
+
+    def _connect(self):
+        if not self.process.running():
+            raise ProcessFailed(f"{self.process} ended:\n{self.process.output}\n{self.console_text()[-4000:]}")
+        s = socket.socket(socket.AF_UNIX)
+        try:
+            s.connect(str(self.path))
+        except OSError:
+            s.close()
+            return None
+        return s
+
+    def console_text(self):
+        return self.console.read_text(errors="replace") if self.console.exists() else ""
+
+    def _fill(self, end):
+        self.sock.settimeout(max(0.01, end - time.monotonic()))
+        try:
+            data = self.sock.recv(65536)
+        except (socket.timeout, TimeoutError):
+            raise AssertionError(f"the guest on {self.host} did not answer in time:\n{self.console_text()[-4000:]}") from None
+        if not data:
+            raise AssertionError(f"the guest on {self.host} is gone:\n{self.console_text()[-4000:]}")
+        self.buffer += data
+
+    def _line(self, end):
+        while b"\n" not in self.buffer:
+            self._fill(end)
+        line, _, self.buffer = self.buffer.partition(b"\n")
+        return line.decode()
+
+    def call(self, command, timeout=60.0):
+        """Runs a shell command and returns (exit status, output)."""
+        end = time.monotonic() + timeout
+        text = command if isinstance(command, str) else shlex.join(map(str, command))
+        self.sock.settimeout(timeout)
+        self.sock.sendall(base64.b64encode(text.encode()) + b"\n")
+        status, size = map(int, self._line(end).split())
+        while len(self.buffer) < size:
+            self._fill(end)
+        out, self.buffer = self.buffer[:size], self.buffer[size:]
+        return status, out.decode(errors="replace")
+
+    def run(self, command, timeout=60.0, status=0):
+        """Runs a shell command to its end, checks its status (None: any) and returns what it printed."""
+        got, out = self.call(command, timeout)
+        if status is not None and got != status:
+            raise ProcessFailed(f"in the guest on {self.host} `{command}` ended with {got}, not {status}:\n{out}")
+        return out
+
+    def start(self, command, name="job"):
+        """Starts a shell command in the background, its output in /tmp/NAME.log."""
+        self.run(f"setsid sh -c {shlex.quote(command)} >/tmp/{name}.log 2>&1 </dev/null &")
+
+    def log(self, name="job"):
+        return self.run(f"cat /tmp/{name}.log", status=None)
+
+    def wait(self, command, timeout=30.0, what=None):
+        """Until the command succeeds; returns its output."""
+
+        def done():
+            status, out = self.call(command)
+            return out or " " if status == 0 else None
+
+        return wait_until(done, timeout, what or f"`{command}` in the guest on {self.host}", 0.3)
+
+    def wait_ib0(self, dev="ib0", timeout=30.0):
+        """Until the interface has its carrier: it has joined the broadcast group."""
+        self.wait(f"[ \"$(cat /sys/class/net/{dev}/carrier)\" = 1 ]", timeout)
+        return self
+
+    def dmesg(self):
+        return self.run("dmesg")
+
+    def check(self):
+        """No complaint of the kernel."""
+        bad = [line for line in self.dmesg().splitlines() if SPLAT.search(line)]
+        if bad:
+            raise AssertionError(f"the guest on {self.host} complains:\n{self.dmesg()[-6000:]}")
+
+    def stop(self):
+        if self.process.running():
+            self.process.kill()
+        self.sock.close()
