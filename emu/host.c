@@ -149,12 +149,29 @@ static int local_mad(void *arg, u8 port, u8 *mad)
 	return fabric_ca_mad(((struct host *)arg)->node, port, mad);
 }
 
+/* The addresses are the guest's while there is one. */
+static void guest_present(void *arg, bool here)
+{
+	struct host *h = arg;
+	u8 i;
+
+	for (i = 1; i <= h->uv.nports; i++) {
+		struct ipif *ip = rdma_host_ipif(h->rdma, i);
+
+		if (ip)
+			ipif_mute(ip, here);
+	}
+}
+
 int daemon_host_vdev(struct daemon *d, struct host *h)
 {
 	char dir[RUNDIR_PATH_MAX], path[RUNDIR_PATH_MAX];
-	struct vdev_config cfg = {
-		.name = h->uv.name, .hca = h->uv.hca, .nports = h->uv.nports, .local_mad = local_mad, .arg = h
-	};
+	struct vdev_config cfg = { .name = h->uv.name,
+				   .hca = h->uv.hca,
+				   .nports = h->uv.nports,
+				   .local_mad = local_mad,
+				   .present = guest_present,
+				   .arg = h };
 	u32 n;
 	u8 i;
 

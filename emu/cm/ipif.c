@@ -166,7 +166,7 @@ static void received(struct ipif *ip, const struct hca_cqe *c)
 {
 	const u8 *p = recv_buf(ip, (u32)c->token) + IPIF_GRH;
 
-	if (c->status != HCA_WC_SUCCESS)
+	if (c->status != HCA_WC_SUCCESS || ip->muted)
 		return;
 	if (c->byte_len >= IPIF_GRH + IPIF_HEADER)
 		ipif_packet(ip, (u16)wire_load(p, 2), p + IPIF_HEADER, c->byte_len - IPIF_GRH - IPIF_HEADER, c);
@@ -454,6 +454,11 @@ static void reattach(struct loop_timer *t, struct now now)
 			group_attach(&ip->group[i]);
 	if (++ip->reattaches < REATTACHES)
 		loop_timer_set(ip->cfg.loop, &ip->reattach, now.ns + REATTACH_NS);
+}
+
+void ipif_mute(struct ipif *ip, bool muted)
+{
+	ip->muted = muted;
 }
 
 void ipif_event(struct ipif *ip, enum wire_port_event event)

@@ -42,6 +42,8 @@ struct ipif_config {
 /* All that @cfg names must outlive it. It comes up when the port has an SM, and again after changes. NULL: no memory. */
 struct ipif *ipif_create(const struct ipif_config *cfg);
 void ipif_destroy(struct ipif *ip); /* queries end without callback; NULL is harmless */
+/* While muted it answers nobody and learns nothing: a guest on the host has an IPoIB of its own with the same addresses. */
+void ipif_mute(struct ipif *ip, bool muted);
 void ipif_event(struct ipif *ip, enum wire_port_event event);
 
 struct wire_port *ipif_port(const struct ipif *ip);

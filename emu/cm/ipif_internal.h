@@ -46,6 +46,7 @@ struct ipif {
 	u32 reattaches;
 	struct list neighbours;
 	u32 nneighbours;
+	bool muted;
 	u64 arp_answered, nd_answered, echo_answered, malformed;
 };
 

@@ -151,6 +151,8 @@ void vd_reset(struct vdev *d)
 	table_fini(&d->qps);
 	table_fini(&d->srqs);
 	init_tables(d);
+	if (d->cfg.present)
+		d->cfg.present(d->cfg.arg, false);
 	log_at(LOG_INFO, d->cfg.name, "the guest's driver has gone");
 	for (i = 0; i < VDEV_CTR_NUM; i++)
 		log_at(LOG_DEBUG, d->cfg.name, "%s %llu", counter_names[i], (unsigned long long)d->counter[i]);
@@ -167,6 +169,8 @@ int vd_hello(struct vdev *d, u64 shared)
 	d->shared_gpa = shared;
 	d->shared = vhost_memory(d->vhost, shared, sizeof(*d->shared));
 	loop_poller_add(d->loop, &d->poller);
+	if (d->cfg.present)
+		d->cfg.present(d->cfg.arg, true);
 	log_at(LOG_INFO, d->cfg.name, "a guest's driver is here");
 	return 0;
 }

@@ -17,6 +17,8 @@ struct vdev_config {
 	struct mad_port *mad[2];
 	/* Has the port's own agents answer @mad in place: 1 when they did, 0 when nobody here serves it. */
 	int (*local_mad)(void *arg, u8 port, u8 *mad);
+	/* A guest's driver begins or ends to use the ports. May be NULL. */
+	void (*present)(void *arg, bool here);
 	void *arg;
 };
 
