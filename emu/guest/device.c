@@ -253,6 +253,7 @@ int mu_register(struct mu_dev *dev)
 	ib->node_guid = cpu_to_be64(dev->hello.node_guid);
 	ib->phys_port_cnt = dev->hello.ports;
 	ib->num_comp_vectors = MUSLIN_VECTORS;
+	ib->uverbs_cmd_mask |= BIT_ULL(IB_USER_VERBS_CMD_POST_SEND) | BIT_ULL(IB_USER_VERBS_CMD_REQ_NOTIFY_CQ);
 	strscpy(ib->node_desc, dev->hello.name, sizeof(ib->node_desc));
 	ib_set_device_ops(ib, &ops);
 	ib_set_device_ops(ib, &mu_cq_ops);
