@@ -38,7 +38,9 @@ static int move(struct vdev *d, const struct hca_sge *sge, u32 n, u32 off, void 
 			off -= sge->length;
 			continue;
 		}
-		seg = (struct hca_dma_seg){ sge->addr + off, min(sge->length - off, len), buf };
+		seg.addr = sge->addr + off;
+		seg.len = min(sge->length - off, len);
+		seg.local = buf;
 		if (write ? vd_dma.write(d, &seg, 1) : vd_dma.read(d, &seg, 1))
 			return -EFAULT;
 		buf = (u8 *)buf + seg.len;

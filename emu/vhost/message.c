@@ -186,7 +186,7 @@ static int get_config(struct vhost *v)
 	u32 off = v->in.config.offset, size = v->in.config.size;
 
 	if (off > sizeof(config) || size > sizeof(config) - off)
-		size = 0;
+		off = size = 0;
 	v->ops->config(v->ctx, config);
 	v->in.config.size = size;
 	memcpy(v->in.config.data, config + off, size);
