@@ -16,7 +16,8 @@ struct loop {
 	bool is_virtual, stop;
 	struct now now;
 	u64 poll_ns, poll_until;
-	struct loop_fd **fds; /* slot -> watch; epoll data is the slot, so a deleted watch is never touched */
+	struct loop_fd **fds; /* slot -> watch; epoll data is slot and serial, so a deleted watch is never touched... */
+	u32 serial;           /* ... and one that has taken its slot gets none of its events */
 	u32 nfds, *free_fds, nfree;
 	struct loop_timer **heap;
 	u32 ntimers, heap_cap;
@@ -82,6 +83,11 @@ static void clock_update(struct loop *loop)
 
 /* Descriptors */
 
+static u64 fd_data(const struct loop_fd *w)
+{
+	return (u64)w->serial << 32 | w->slot;
+}
+
 static int fd_slot(struct loop *loop, u32 *slot)
 {
 	u32 cap = loop->nfds ? loop->nfds * 2 : 64, i;
@@ -114,7 +120,8 @@ int loop_fd_add(struct loop *loop, struct loop_fd *w, u32 events)
 
 	if (err)
 		return err;
-	ev.data.u32 = w->slot;
+	w->serial = ++loop->serial;
+	ev.data.u64 = fd_data(w);
 	if (epoll_ctl(loop->epfd, EPOLL_CTL_ADD, w->fd, &ev)) {
 		loop->free_fds[loop->nfree++] = w->slot;
 		return -errno;
@@ -126,7 +133,7 @@ int loop_fd_add(struct loop *loop, struct loop_fd *w, u32 events)
 
 int loop_fd_mod(struct loop_fd *w, u32 events)
 {
-	struct epoll_event ev = { .events = events, .data.u32 = w->slot };
+	struct epoll_event ev = { .events = events, .data.u64 = fd_data(w) };
 
 	return epoll_ctl(w->loop->epfd, EPOLL_CTL_MOD, w->fd, &ev) ? -errno : 0;
 }
@@ -319,9 +326,9 @@ static int run_fds(struct loop *loop, int timeout_ms, u32 *n)
 		return errno == EINTR ? 0 : -errno;
 	clock_update(loop);
 	for (i = 0; i < got; i++) {
-		struct loop_fd *w = loop->fds[ev[i].data.u32];
+		struct loop_fd *w = loop->fds[(u32)ev[i].data.u64];
 
-		if (w)
+		if (w && fd_data(w) == ev[i].data.u64)
 			w->fn(w, ev[i].events, loop->now);
 	}
 	*n += (u32)got;

@@ -17,7 +17,7 @@ struct loop_fd {
 	int fd;
 	void (*fn)(struct loop_fd *w, u32 events, struct now now);
 	struct loop *loop; /* NULL while not added */
-	u32 slot;          /* private */
+	u32 slot, serial;  /* private */
 };
 
 /* A one-shot timer, embedded in its owner. Zeroed memory is a valid idle timer once fn is set. */

@@ -98,6 +98,44 @@ static void test_fds(void)
 	close(a[0]), close(a[1]), close(b[0]), close(b[1]);
 }
 
+static struct loop_fd heir;
+static int heir_fd;
+
+static void on_heir(struct loop_fd *w, u32 ev, struct now now)
+{
+	events++;
+}
+
+/* Whichever comes first deletes both and watches a silent descriptor in the place of the other. */
+static void on_replace(struct loop_fd *w, u32 ev, struct now now)
+{
+	struct loop_fd *other = w == &pair[0] ? &pair[1] : &pair[0];
+
+	loop_fd_del(w);
+	loop_fd_del(other);
+	heir = (struct loop_fd){ .fd = heir_fd, .fn = on_heir };
+	row(8, "the slot is taken again", !loop_fd_add(loop, &heir, EPOLLIN) && heir.slot == other->slot);
+}
+
+static void test_slots(void)
+{
+	int a[2], b[2], c[2];
+
+	if (pipe(a) || pipe(b) || pipe(c))
+		exit(1);
+	heir_fd = c[0];
+	events = 0;
+	pair[0] = (struct loop_fd){ .fd = a[0], .fn = on_replace };
+	pair[1] = (struct loop_fd){ .fd = b[0], .fn = on_replace };
+	if (loop_fd_add(loop, &pair[0], EPOLLIN) || loop_fd_add(loop, &pair[1], EPOLLIN) || write(a[1], "x", 1) != 1 ||
+	    write(b[1], "x", 1) != 1)
+		exit(1);
+	loop_run_idle(loop, 0);
+	row(9, "a watch in a deleted one's slot gets none of its events", events == 0);
+	loop_fd_del(&heir);
+	close(a[0]), close(a[1]), close(b[0]), close(b[1]), close(c[0]), close(c[1]);
+}
+
 int main(void)
 {
 	loop = loop_create_virtual();
@@ -106,6 +144,7 @@ int main(void)
 	test_order();
 	test_tasks();
 	test_fds();
+	test_slots();
 	loop_destroy(loop);
 	printf("%u passed, %u failed\n", passed, failed);
 	return failed != 0;
