@@ -8,6 +8,7 @@ import re
 import shutil
 
 import pytest
+from muslin import free_port
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +29,8 @@ def unreadable(shared_fabric):
 @pytest.mark.parametrize("kind", ["rc", "uc", "ud", "srq"])
 def test_pingpong(shared_fabric, unreadable, kind, size):
     size = 2048 if kind == "ud" and size > 2048 else size
-    args = [unreadable(f"ibv_{kind}_pingpong"), "-e", "-s", str(size), "-n", "50", *(["-c"] if kind != "ud" else [])]
+    args = [unreadable(f"ibv_{kind}_pingpong"), "-e", "-p", free_port(), "-s", str(size), "-n", "50"]
+    args += ["-c"] if kind != "ud" else []
     before = shared_fabric.daemon_log().count("copies for us")
     server, client = shared_fabric.pair(("h1", *args), ("h5", *args, "localhost"))
     for out in (server, client):
@@ -39,13 +41,13 @@ def test_pingpong(shared_fabric, unreadable, kind, size):
 
 @pytest.mark.parametrize("tool", ["ib_write_bw", "ib_read_bw", "ib_send_bw", "ib_atomic_lat"])
 def test_perftest(shared_fabric, unreadable, tool):
-    args = [unreadable(tool), "-n", "200", "-F", *([] if "atomic" in tool else ["-s", "65536"])]
+    args = [unreadable(tool), "-p", free_port(), "-n", "200", "-F", *([] if "atomic" in tool else ["-s", "65536"])]
     _, client = shared_fabric.pair(("h1", *args), ("h6", *args, "localhost"))
     assert re.search(r"^\s*(65536|8)\s+200\s", client, re.M), client
 
 
 def test_one_side_only(shared_fabric, unreadable):
     """A reader of remote memory that must be asked for, by a program that is reached as usual."""
-    args = ["-n", "200", "-s", "4096", "-F"]
+    args = ["-p", free_port(), "-n", "200", "-s", "4096", "-F"]
     _, client = shared_fabric.pair(("h1", unreadable("ib_read_lat"), *args), ("h7", "ib_read_lat", *args, "localhost"))
     assert re.search(r"^\s*4096\s+200\s", client, re.M), client

@@ -12,7 +12,7 @@ import shutil
 import signal
 
 import pytest
-from muslin import wait_until
+from muslin import free_port, wait_until
 
 MODES = ["handles", "rings", "truncated", "vanishing", "exhaustion"]
 
@@ -22,27 +22,33 @@ def hw_counter(fabric, host, name):
     return int(out.strip().splitlines()[-1])
 
 
+def connect(fabric, text, *args):
+    """Starts a server on h1 and a client on h5, which prints @text when it has reached the server."""
+    args = ["stdbuf", "-oL", *args, "-p", free_port()]
+    srv = fabric.start("h1", *args)
+
+    def reached():
+        cli = fabric.start("h5", *args, "localhost")
+        wait_until(lambda: not cli.running() or text in cli.output, 10, f"{text} of {cli}")
+        return cli if cli.running() else None
+
+    return srv, wait_until(reached, 20, f"a connection to {srv}", 0.2)
+
+
 @contextlib.contextmanager
 def victims(fabric):
     """A ping-pong that checks its data goes on, all the time, between h1 and h5."""
-    args = ["stdbuf", "-oL", "ibv_rc_pingpong", "-e", "-c", "-s", "4096", "-n", "1000000"]
-    srv = fabric.start("h1", *args)
-    cli = []
+    pair = connect(fabric, "remote address", "ibv_rc_pingpong", "-e", "-c", "-s", "4096", "-n", "1000000")
 
-    def connected():
-        if not cli or not cli[-1].running():
-            cli.append(fabric.start("h5", *args, "localhost"))
-        return wait_until(lambda: not cli[-1].running() or "remote address" in cli[-1].output, 5, "the victim")
+    def goes_on():
+        before = fabric.port("h1")["counters"]
+        wait_until(lambda: moved(fabric, before) > 100, 20, "the victim's traffic", 0.2)
+        assert all(p.running() for p in pair), "\n".join(p.output for p in pair)
 
-    before = fabric.port("h1")["counters"]
-    wait_until(connected, 20, "the victim's start")
-    wait_until(lambda: moved(fabric, before) > 100, 20, "the victim's traffic", 0.2)
+    goes_on()
     yield
-    assert srv.running() and cli[-1].running(), srv.output + cli[-1].output
-    before = fabric.port("h1")["counters"]
-    wait_until(lambda: moved(fabric, before) > 100, 20, "the victim's traffic afterwards", 0.2)
-    assert srv.running() and cli[-1].running(), srv.output + cli[-1].output
-    for p in (cli[-1], srv):
+    goes_on()
+    for p in pair:
         p.kill()
 
 
@@ -74,19 +80,9 @@ def test_others_go_on(fabric, hostile, mode):
 
 def test_killed_in_the_middle_of_traffic(fabric):
     with victims(fabric):
-        args = ["stdbuf", "-oL", "ib_write_bw", "-D", "60", "-s", "65536", "-p", "18999", "-F"]
-        srv = fabric.start("h1", *args)
-        started = []
-
-        def client():
-            if not started or not started[-1].running():
-                started.append(fabric.start("h5", *args, "localhost"))
-            cli = started[-1]
-            return wait_until(lambda: not cli.running() or "rkey" in cli.output.lower(), 10, "the client", 0.2)
-
-        wait_until(client, 20, "a connection")
+        srv, cli = connect(fabric, "RKey", "ib_write_bw", "-D", "60", "-s", "65536", "-F")
         before = fabric.port("h1")["counters"]
         wait_until(lambda: moved(fabric, before) > 100, 20, "traffic", 0.2)
         os.killpg(srv.popen.pid, signal.SIGKILL)
         srv.kill()
-        started[-1].kill()
+        cli.kill()

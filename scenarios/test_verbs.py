@@ -10,6 +10,7 @@ The distribution's verbs programs on one fabric, between hosts on different leaf
 import re
 
 import pytest
+from muslin import free_port
 
 
 def test_devices_are_listed(shared_fabric):
@@ -40,7 +41,8 @@ def test_ibstat_tells_the_port(shared_fabric, tool):
 def test_pingpong(shared_fabric, kind, events, size):
     if kind == "ud" and size > 2048:
         size = 2048  # a datagram is one packet
-    args = [f"ibv_{kind}_pingpong", "-s", str(size), "-n", "50" if size > 65536 else "200", *(["-e"] if events else [])]
+    args = [f"ibv_{kind}_pingpong", "-p", free_port(), "-s", str(size), "-n", "50" if size > 65536 else "200"]
+    args += ["-e"] if events else []
     if kind != "ud":
         args.append("-c")  # checks the payload
     server, client = shared_fabric.pair(("h1", *args), ("h5", *args, "localhost"))
@@ -50,6 +52,6 @@ def test_pingpong(shared_fabric, kind, events, size):
 
 
 def test_gid_and_global_route(shared_fabric):
-    args = ["ibv_rc_pingpong", "-g", "0", "-n", "100"]
+    args = ["ibv_rc_pingpong", "-p", free_port(), "-g", "0", "-n", "100"]
     _, client = shared_fabric.pair(("h1", *args), ("h6", *args, "localhost"))
     assert "100 iters" in client
