@@ -28,15 +28,12 @@ def pytest_report_header(config):
     return f"muslin: --muslin-seed={config.getoption('--muslin-seed')}"
 
 
-@pytest.hookimpl(hookwrapper=True)
+@pytest.hookimpl(trylast=True)
 def pytest_runtest_call(item):
-    """A test that passes although a fault which it armed never fired has not tested what it says."""
-    outcome = yield
-    if outcome.excinfo is not None:
-        return
+    """After a test that has passed: if a fault that it armed never fired, it has not tested what it says."""
     idle = [str(f) for fabric in getattr(item, "muslin_fabrics", []) for f in fabric.unfired()]
     if idle:
-        outcome.force_exception(AssertionError("never fired: " + "; ".join(idle)))
+        raise AssertionError("never fired: " + "; ".join(idle))
 
 
 @pytest.hookimpl(hookwrapper=True)
