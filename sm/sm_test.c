@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Rows of the subnet manager: bringing up the subnet of fake.h, keeping it up, and giving it away. */
+#include "sm/fake.h"
+
+static u32 passed, failed;
+
+static void row(const char *name, bool ok)
+{
+	if (ok) {
+		passed++;
+		return;
+	}
+	failed++;
+	printf("FAIL %s\n", name);
+}
+
+/* ---- what a subnet that is up looks like ---- */
+
+static bool all_active(const struct fake *f)
+{
+	bool ok = true;
+	int i, p;
+
+	for (i = 0; i < FAKE_NODES; i++)
+		for (p = 1; p <= f->node[i].nports; p++)
+			if (f->node[i].peer[p].node >= 0)
+				ok &= wire_get(f->node[i].info[p], PORTINFO_STATE) == PORT_STATE_ACTIVE;
+	return ok;
+}
+
+static bool lids_unique(const struct fake *f, u8 lmc)
+{
+	int i, j;
+
+	for (i = 0; i < FAKE_NODES; i++) {
+		if (!fake_lid(f, i))
+			return false;
+		for (j = 0; j < i; j++)
+			if (fake_lid(f, i) >> lmc == fake_lid(f, j) >> lmc && (i >= 4 || j >= 4))
+				return false;
+	}
+	return true;
+}
+
+/* Follows the switches' tables. */
+static bool arrives(const struct fake *f, int from, int to, u16 lid)
+{
+	int at = from >= 4 ? f->node[from].peer[1].node : from, hops;
+	u8 out;
+
+	for (hops = 0; hops < 8 && at >= 0; hops++) {
+		if (at == to)
+			return true;
+		if (at >= 4)
+			return false;
+		out = f->node[at].lft[lid];
+		if (!out || out > FAKE_PORTS)
+			return false;
+		at = f->node[at].peer[out].node;
+	}
+	return false;
+}
+
+static bool all_arrive(const struct fake *f)
+{
+	bool ok = true;
+	int i, j;
+
+	for (i = 0; i < FAKE_NODES; i++)
+		for (j = 0; j < FAKE_NODES; j++)
+			ok &= arrives(f, i, j, fake_lid(f, j));
+	return ok;
+}
+
+static void test_up(void)
+{
+	struct sm_status st;
+	struct fake f;
+
+	fake_open(&f, NULL);
+	sm_status(f.sm, &st);
+	row("master", st.state == SM_STATE_MASTER && f.is_sm);
+	row("every port is Active", all_active(&f) && st.subnet_up && f.events[SM_EVENT_SUBNET_UP] >= 1);
+	row("every end port has a LID of its own", lids_unique(&f, 0));
+	row("every LID is reached from everywhere", all_arrive(&f));
+	row("what it counts", st.nodes == 8 && st.switches == 4 && st.ports_active == 16 && !st.sweep_errors);
+	fake_close(&f);
+}
+
+/* ---- changes ---- */
+
+static void test_link_lost(void)
+{
+	u16 lids[FAKE_NODES];
+	bool same = true;
+	struct fake f;
+	int i;
+
+	fake_open(&f, NULL);
+	for (i = 0; i < FAKE_NODES; i++)
+		lids[i] = fake_lid(&f, i);
+	fake_uncable(&f, 0, 3);
+	fake_run(&f, 30000); /* a light sweep sees it */
+	row("around a lost link", all_arrive(&f) && all_active(&f));
+	for (i = 0; i < FAKE_NODES; i++)
+		same &= lids[i] == fake_lid(&f, i);
+	row("the LIDs are what they were", same);
+	fake_close(&f);
+}
+
+static void test_trap(void)
+{
+	static const struct sm_addr from = { .lid = 3 };
+	struct sm_status a, b;
+	u8 mad[MAD_SIZE] = { 1, MAD_CLASS_SUBN_LID, 1, MAD_METHOD_TRAP };
+	struct fake f;
+
+	fake_open(&f, NULL);
+	sm_status(f.sm, &a);
+	wire_set(mad, MAD_ATTR_ID, SMP_ATTR_NOTICE);
+	wire_set(mad + SMP_DATA, NOTICE_IS_GENERIC, 1);
+	wire_set(mad + SMP_DATA, NOTICE_TRAP_NUMBER, TRAP_LINK_STATE_CHANGE);
+	sm_receive(f.sm, mad, MAD_SIZE, &from, NULL);
+	row("TrapRepress", wire_get(f.sent, MAD_METHOD) == MAD_METHOD_TRAP_REPRESS);
+	fake_run(&f, 500);
+	sm_status(f.sm, &b);
+	row("a trap lets it sweep", b.heavy_sweeps == a.heavy_sweeps + 1 && b.traps == 1);
+	fake_close(&f);
+}
+
+/* ---- answers that do not come ---- */
+
+static int lost_node;
+static u16 lost_attr;
+static u32 lost_times;
+
+static bool lose(struct fake *f, int node, const u8 *mad)
+{
+	if (node != lost_node || (lost_attr && wire_get(mad, MAD_ATTR_ID) != lost_attr) || !lost_times)
+		return false;
+	lost_times--;
+	return true;
+}
+
+static const struct {
+	const char *name;
+	int node;
+	u16 attr;
+	u32 times;
+} losses[] = {
+	{ "a spine's NodeInfo is lost", 2, SMP_ATTR_NODE_INFO, 1 },
+	{ "a leaf's SwitchInfo is lost", 1, SMP_ATTR_SWITCH_INFO, 1 },
+	{ "a host's PortInfo is lost", FAKE_CA(2), SMP_ATTR_PORT_INFO, 2 },
+	{ "forwarding tables are lost", 0, SMP_ATTR_LFT, 3 },
+	{ "a P_Key table is lost", FAKE_CA(1), SMP_ATTR_PKEY_TABLE, 1 },
+	{ "multicast tables are lost", 3, SMP_ATTR_MFT, 1 },
+	{ "a spine answers nothing for a while", 3, 0, 6 },
+};
+
+static void test_losses(void)
+{
+	struct sm_status st;
+	struct fake f;
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(losses); i++) {
+		lost_times = 0;
+		fake_open(&f, NULL);
+		lost_node = losses[i].node;
+		lost_attr = losses[i].attr;
+		lost_times = losses[i].times;
+		f.lose = lose;
+		memset(f.node[0].lft, 255, sizeof(f.node[0].lft));
+		sm_route_reset(f.sm->by_lid[fake_lid(&f, 0)]->node);
+		for (u32 n = 0; n < FAKE_NODES; n++) /* whatever is sent, is sent again */
+			f.sm->by_lid[fake_lid(&f, (int)n)]->pkeys_sent = 0;
+		f.sm->by_lid[fake_lid(&f, 3)]->node->mft_unknown = true;
+		sm_sweep(f.sm);
+		fake_run(&f, 60000);
+		sm_status(f.sm, &st);
+		row(losses[i].name, !lost_times && st.subnet_up && all_arrive(&f) && all_active(&f));
+		fake_close(&f);
+	}
+}
+
+/* ---- LIDs and partitions that are given ---- */
+
+static void test_lids(void)
+{
+	static const struct sm_config lmc = { .lmc = 2 };
+	struct fake f;
+
+	fake_open(&f, &lmc);
+	row("LMC 2", lids_unique(&f, 2) && fake_lid(&f, FAKE_CA(1)) % 4 == 0 &&
+			     wire_get(f.node[FAKE_CA(1)].info[1], PORTINFO_LMC) == 2);
+	row("every LID of a port is reached", arrives(&f, FAKE_CA(0), FAKE_CA(3), fake_lid(&f, FAKE_CA(3)) + 3));
+	fake_close(&f);
+}
+
+/* Another manager was here before: what it gave is kept, unless two have it. */
+static void test_lids_found(void)
+{
+	struct fake f;
+
+	fake_open(&f, NULL);
+	sm_destroy(f.sm);
+	wire_set(f.node[FAKE_CA(3)].info[1], PORTINFO_LID, 77);
+	wire_set(f.node[FAKE_CA(1)].info[1], PORTINFO_LID, 78);
+	wire_set(f.node[FAKE_CA(2)].info[1], PORTINFO_LID, 78);
+	f.sm = sm_create(f.loop, &fake_ops, &f, &(struct sm_config){ 0 }, (char[8]){ 0 }, 8);
+	sm_start(f.sm);
+	fake_run(&f, 1000);
+	row("a LID that is found is kept", fake_lid(&f, FAKE_CA(3)) == 77);
+	row("one that is found twice is not kept twice", lids_unique(&f, 0) && all_arrive(&f));
+	fake_close(&f);
+}
+
+static void test_partitions(void)
+{
+	static const struct sm_config cfg = { .partitions = "Default=0x7fff, ipoib : ALL=full ;\n"
+							    "blue=0x0001 : 0x1051=full, 0x1061=limited ;\n" };
+	struct fake f;
+
+	fake_open(&f, &cfg);
+	row("everybody is in the default partition", f.node[FAKE_CA(0)].pkey[1][0] == 0xffff);
+	row("a full member", f.node[FAKE_CA(1)].pkey[1][1] == 0x8001);
+	row("a limited one", f.node[FAKE_CA(2)].pkey[1][1] == 0x0001);
+	row("nobody else", f.node[FAKE_CA(3)].pkey[1][1] == 0);
+	row("the switch port before it has the same table",
+	    f.node[1].pkey[1][1] == 0x0001 && wire_get(f.node[1].info[1], PORTINFO_PART_ENFORCE_IN));
+	fake_close(&f);
+}
+
+/* ---- the state machine of SMInfo ---- */
+
+static const struct {
+	const char *name;
+	u8 from, mod;
+	u16 status;
+	u8 to;
+} sminfo[] = {
+	{ "ACKNOWLEDGE ends a master", SM_STATE_MASTER, SMINFO_MOD_ACKNOWLEDGE, 0, SM_STATE_STANDBY },
+	{ "a master is not disabled", SM_STATE_MASTER, SMINFO_MOD_DISABLE, MAD_STATUS_BAD_VALUE, SM_STATE_MASTER },
+	{ "a master is not put on standby", SM_STATE_MASTER, SMINFO_MOD_STANDBY, MAD_STATUS_BAD_VALUE,
+	  SM_STATE_MASTER },
+	{ "HANDOVER makes a master", SM_STATE_STANDBY, SMINFO_MOD_HANDOVER, 0, SM_STATE_MASTER },
+	{ "DISABLE", SM_STATE_STANDBY, SMINFO_MOD_DISABLE, 0, SM_STATE_NOT_ACTIVE },
+	{ "STANDBY wakes", SM_STATE_NOT_ACTIVE, SMINFO_MOD_STANDBY, 0, SM_STATE_STANDBY },
+	{ "what sleeps takes nothing else", SM_STATE_NOT_ACTIVE, SMINFO_MOD_HANDOVER, MAD_STATUS_BAD_VALUE,
+	  SM_STATE_NOT_ACTIVE },
+	{ "no such modifier", SM_STATE_MASTER, 9, MAD_STATUS_BAD_VALUE, SM_STATE_MASTER },
+};
+
+static void test_sminfo(void)
+{
+	struct sm_addr from = { 0 };
+	u8 mad[MAD_SIZE];
+	struct fake f;
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(sminfo); i++) {
+		fake_open(&f, NULL);
+		from.lid = fake_lid(&f, FAKE_CA(2));
+		sm_set_state(f.sm, sminfo[i].from);
+		memset(mad, 0, sizeof(mad));
+		memcpy(mad, (u8[]){ 1, MAD_CLASS_SUBN_LID, 1, MAD_METHOD_SET }, 4);
+		wire_set(mad, MAD_ATTR_ID, SMP_ATTR_SM_INFO);
+		wire_set(mad, MAD_ATTR_MOD, sminfo[i].mod);
+		wire_set(mad + SMP_DATA, SMINFO_GUID, FAKE_GUID(FAKE_CA(2)) + 1);
+		wire_set(mad + SMP_DATA, SMINFO_STATE, SM_STATE_MASTER);
+		sm_receive(f.sm, mad, MAD_SIZE, &from, NULL);
+		row(sminfo[i].name, wire_get(f.sent, MAD_ATTR_ID) == SMP_ATTR_SM_INFO &&
+					    wire_get(f.sent, MAD_STATUS) == sminfo[i].status &&
+					    f.sm->state == sminfo[i].to);
+		fake_close(&f);
+	}
+}
+
+int main(void)
+{
+	test_up();
+	test_link_lost();
+	test_trap();
+	test_losses();
+	test_lids();
+	test_lids_found();
+	test_partitions();
+	test_sminfo();
+	printf("%u passed, %u failed\n", passed, failed);
+	return failed != 0;
+}
