@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""
+Kinds of bugs that users of RDMA have reported, each with a small program that shows it and one that survives; and the
+exact statuses with which connections end.
+
+    h1 -- leaf1 --+-- spine1 --+-- leaf2 -- h5
+                  +-- spine2 --+
+"""
+
+import pathlib
+import shutil
+
+import pytest
+from muslin import free_port, wait_until
+
+PROGRAM = pathlib.Path(__file__).with_name("programs") / "stream.py"
+
+
+class Stream:
+    """The server at h5 and how to send to it from h1."""
+
+    def __init__(self, fabric):
+        self.fabric = fabric
+        self.program = fabric.folder / "stream.py"
+        self.port = free_port()
+        shutil.copy(PROGRAM, self.program)
+
+    def argv(self, *args):
+        return ["/usr/bin/python3", self.program, *args, "--port", self.port]
+
+    def serve(self, *args):
+        self.server = self.fabric.start("h5", *self.argv("serve", *args)).expect("serving")
+
+    def send(self, *args, status=0, timeout=90):
+        return self.fabric.run("h1", *self.argv("send", self.fabric.ip("h5"), *args), status=status, timeout=timeout)
+
+
+@pytest.fixture
+def stream(fabric):
+    return Stream(fabric)
+
+
+def test_a_queue_pair_is_never_rebuilt(stream, fabric):
+    """h5's port flaps for longer than the retries last. The program keeps its old queue pair and never recovers."""
+    fabric.fault("h5", "down", opcode="RC_SEND_ONLY", nth=30, for_="2s")
+    stream.serve()
+    out = stream.send(status=1)
+    assert out.split("\n")[0] == "status 12"  # retries exhausted, and then nothing but flushes
+    assert out.count("status 5") == 19
+
+
+def test_a_queue_pair_is_rebuilt(stream, fabric):
+    """The same flap: a program that makes a new connection sends all it has."""
+    flap = fabric.fault("h5", "down", opcode="RC_SEND_ONLY", nth=30, for_="2s")
+    stream.serve()
+    out = stream.send("--rebuild")
+    assert "status 12" in out and "sent 200" in out and flap.hits == 1
+
+
+def test_a_failed_completion_and_a_new_connection(stream, fabric):
+    """A completion with an error in the midst of healthy traffic: one program hangs on, the other recovers."""
+    fault = fabric.fault("h1", "complete", status="LOC_PROT_ERR", queue="send", nth=50)
+    stream.serve()
+    assert "status 4\n" in stream.send("--rebuild", "--pause", "0.001")
+    fault.clear()
+
+
+def test_receiver_not_ready_retries_exhausted(stream, fabric):
+    """Nobody posts a receive, and three RNR retries are all there is: status 13."""
+    stream.serve("--no-receives")
+    assert stream.send("--rnr-retry", "3", status=1).startswith("status 13\n")
+
+
+def test_a_storm_of_receiver_not_ready(stream, fabric):
+    """Five RNR NAKs break a connection with three retries, and one that retries for ever not at all."""
+    storm = fabric.fault("h5", "rnr", after=20, first=5)
+    stream.serve()
+    assert stream.send("--rnr-retry", "3", status=1).startswith("status 13\n")
+    storm.clear()
+    fabric.fault("h5", "rnr", after=20, first=5)
+    assert "failed 0" in stream.send("--pause", "0.001")
+
+
+def test_messages_of_no_length(stream, fabric):
+    """A message without a byte is a message: each arrives and takes a receive, also when some are lost on the way."""
+    fabric.fault("h5", "drop", dir="in", opcode="RC_SEND_ONLY", len=0, every=7)
+    stream.serve()
+    assert "sent 40 failed 0" in stream.send("--size", "0", "--count", "40")
+    wait_until(lambda: "received 40 0\n" in stream.server.output, 10, "forty empty messages")
+
+
+def test_duplicates_are_delivered_once(stream, fabric):
+    """Every request comes twice: the program sees each once."""
+    fabric.fault("h5", "duplicate", dir="in", opcode="request")
+    stream.serve()
+    stream.send("--count", "50", "--pause", "0.001")
+    wait_until(lambda: "received 50 " in stream.server.output, 10, "fifty messages")
+    assert "received 51 " not in stream.server.output
