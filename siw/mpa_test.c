@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* MPA frames, right and wrong, and what two sides agree on: a row per rule. */
+#include <errno.h>
+#include <stdio.h>
+
+#include "siw/mpa.h"
+
+static u32 passed, failed;
+
+static void row(int n, const char *what, bool ok)
+{
+	if (ok) {
+		passed++;
+	} else {
+		failed++;
+		printf("row %d: %s\n", n, what);
+	}
+}
+
+static const u8 request[] = "MPA ID Req Frame\x40\x01\x00\x03"
+			    "abc";
+
+static void test_parse(void)
+{
+	static const struct {
+		const char *what;
+		u32 at, len;
+		u8 value;
+		int result;
+	} rows[] = {
+		{ "a request", 16, 23, 0x40, 23 },
+		{ "and more behind it", 16, 24, 0x40, 23 },
+		{ "nothing yet", 16, 0, 0x40, 0 },
+		{ "a byte", 16, 1, 0x40, 0 },
+		{ "half a key", 16, 9, 0x40, 0 },
+		{ "a header without its length", 16, 19, 0x40, 0 },
+		{ "private data that has not all come", 16, 22, 0x40, 0 },
+		{ "another protocol, told by its first byte", 0, 1, 'G', -EPROTO },
+		{ "a wrong key", 15, 23, 'x', -EPROTO },
+		{ "revision 0", 17, 23, 0, -EPROTO },
+		{ "revision 3", 17, 23, 3, -EPROTO },
+		{ "too much private data", 18, 23, 3, -EPROTO },
+		{ "a request that rejects", 16, 23, 0x20, -EPROTO },
+		{ "revision 1 takes no notice of the later flag", 16, 23, 0x50, 23 },
+	};
+	struct mpa_frame f;
+	u8 bytes[32];
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(rows); i++) {
+		memcpy(bytes, request, sizeof(request));
+		bytes[rows[i].at] = rows[i].value;
+		row(1 + (int)i, rows[i].what, mpa_frame_parse(bytes, rows[i].len, &f) == rows[i].result);
+	}
+	memcpy(bytes, request, sizeof(request));
+	bytes[16] = 0x50;
+	bytes[17] = 2;
+	row(20, "revision 2 without room for IRD and ORD", mpa_frame_parse(bytes, 23, &f) == -EPROTO);
+}
+
+static void test_round(void)
+{
+	struct mpa_frame f = { .revision = 2,
+			       .crc = true,
+			       .enhanced = true,
+			       .peer_to_peer = true,
+			       .rtr_write = true,
+			       .ird = 16,
+			       .ord = 8,
+			       .data = (const u8 *)"hello",
+			       .data_len = 5 },
+			 g;
+	u8 bytes[MPA_FRAME_MAX];
+	int n = mpa_frame_build(&f, bytes);
+
+	row(30, "revision 2 with private data", n == 29 && mpa_frame_parse(bytes, 29, &g) == 29);
+	row(31, "comes back", g.peer_to_peer && g.rtr_write && !g.rtr_read && !g.rtr_zero && g.ird == 16 && g.ord == 8 &&
+				      g.crc && g.data_len == 5 && !memcmp(g.data, "hello", 5));
+	f.data_len = 509;
+	row(32, "more private data than fits", mpa_frame_build(&f, bytes) == -EMSGSIZE);
+}
+
+static void test_agree(void)
+{
+	struct mpa_frame req = { .revision = 2,
+				 .enhanced = true,
+				 .peer_to_peer = true,
+				 .rtr_write = true,
+				 .rtr_read = true,
+				 .ird = 4,
+				 .ord = 100 },
+			 reply, old = { .revision = 1 };
+	struct mpa_terms a, b;
+
+	row(40, "a request is answered", mpa_answer(&req, 16, 16, true, &reply, &b) == MPA_ACCEPT);
+	row(41, "with what both can do", b.ird == 16 && b.ord == 4 && b.crc && b.rtr_write && !b.rtr_read);
+	row(42, "and the initiator sees the same",
+	    mpa_conclude(&req, &reply, &a) == MPA_ACCEPT && a.ord == 16 && a.ird == 4 && a.crc && a.rtr_write);
+	reply.ord = 5;
+	row(43, "a responder that wants more of our IRD", mpa_conclude(&req, &reply, &a) == MPA_MISMATCH);
+	reply.ord = 4;
+	reply.rtr_write = false;
+	row(44, "a responder that chooses no RTR", mpa_conclude(&req, &reply, &a) == MPA_MISMATCH);
+	req.rtr_write = req.rtr_read = false;
+	row(45, "peer to peer without any RTR", mpa_answer(&req, 16, 16, true, &reply, &b) == MPA_REJECT && reply.reject);
+	row(46, "which the initiator is told", mpa_conclude(&req, &reply, &a) == MPA_REJECT);
+	row(47, "revision 1", mpa_answer(&old, 16, 16, false, &reply, &b) == MPA_ACCEPT && !b.crc && reply.revision == 1);
+	old.markers = true;
+	row(48, "markers are asked for", mpa_answer(&old, 16, 16, false, &reply, &b) == MPA_REJECT);
+	old.markers = false;
+	reply = (struct mpa_frame){ .reply = true, .revision = 2 };
+	row(49, "a reply of a later revision", mpa_conclude(&old, &reply, &a) == MPA_MISMATCH);
+	reply = (struct mpa_frame){ .reply = true, .revision = 1 };
+	old.crc = true;
+	row(50, "a reply without the CRC that was asked for", mpa_conclude(&old, &reply, &a) == MPA_MISMATCH);
+	reply.reply = false;
+	row(51, "a request for a reply (a peer that connects to itself)", mpa_conclude(&old, &reply, &a) == MPA_MISMATCH);
+}
+
+int main(void)
+{
+	test_parse();
+	test_round();
+	test_agree();
+	printf("%u passed, %u failed\n", passed, failed);
+	return failed != 0;
+}
