@@ -56,7 +56,8 @@ int mpa_frame_parse(const u8 *p, u32 len, struct mpa_frame *f)
 	int n;
 
 	memset(f, 0, sizeof(*f));
-	if (!known_key(p, len, &f->reply)) /* told by the first byte that differs, not when a slow peer has sent them all */
+	if (!known_key(p, len,
+		       &f->reply)) /* told by the first byte that differs, not when a slow peer has sent them all */
 		return -EPROTO;
 	if (len < MPA_HEADER_LEN)
 		return 0;

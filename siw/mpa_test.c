@@ -74,8 +74,9 @@ static void test_round(void)
 	int n = mpa_frame_build(&f, bytes);
 
 	row(30, "revision 2 with private data", n == 29 && mpa_frame_parse(bytes, 29, &g) == 29);
-	row(31, "comes back", g.peer_to_peer && g.rtr_write && !g.rtr_read && !g.rtr_zero && g.ird == 16 && g.ord == 8 &&
-				      g.crc && g.data_len == 5 && !memcmp(g.data, "hello", 5));
+	row(31, "comes back",
+	    g.peer_to_peer && g.rtr_write && !g.rtr_read && !g.rtr_zero && g.ird == 16 && g.ord == 8 && g.crc &&
+		    g.data_len == 5 && !memcmp(g.data, "hello", 5));
 	f.data_len = 509;
 	row(32, "more private data than fits", mpa_frame_build(&f, bytes) == -EMSGSIZE);
 }
@@ -102,9 +103,11 @@ static void test_agree(void)
 	reply.rtr_write = false;
 	row(44, "a responder that chooses no RTR", mpa_conclude(&req, &reply, &a) == MPA_MISMATCH);
 	req.rtr_write = req.rtr_read = false;
-	row(45, "peer to peer without any RTR", mpa_answer(&req, 16, 16, true, &reply, &b) == MPA_REJECT && reply.reject);
+	row(45, "peer to peer without any RTR",
+	    mpa_answer(&req, 16, 16, true, &reply, &b) == MPA_REJECT && reply.reject);
 	row(46, "which the initiator is told", mpa_conclude(&req, &reply, &a) == MPA_REJECT);
-	row(47, "revision 1", mpa_answer(&old, 16, 16, false, &reply, &b) == MPA_ACCEPT && !b.crc && reply.revision == 1);
+	row(47, "revision 1",
+	    mpa_answer(&old, 16, 16, false, &reply, &b) == MPA_ACCEPT && !b.crc && reply.revision == 1);
 	old.markers = true;
 	row(48, "markers are asked for", mpa_answer(&old, 16, 16, false, &reply, &b) == MPA_REJECT);
 	old.markers = false;
@@ -114,7 +117,8 @@ static void test_agree(void)
 	old.crc = true;
 	row(50, "a reply without the CRC that was asked for", mpa_conclude(&old, &reply, &a) == MPA_MISMATCH);
 	reply.reply = false;
-	row(51, "a request for a reply (a peer that connects to itself)", mpa_conclude(&old, &reply, &a) == MPA_MISMATCH);
+	row(51, "a request for a reply (a peer that connects to itself)",
+	    mpa_conclude(&old, &reply, &a) == MPA_MISMATCH);
 }
 
 int main(void)

@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* The engine's entry points: life of its queue pairs, and of the streams that they get. */
+#include <errno.h>
+#include <isa-l/crc.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "siw/internal.h"
+
+static const char *const counter_names[] = {
+#define SIW_COUNTER_NAME(name, str) [SIW_CTR_##name] = str,
+	SIW_COUNTERS(SIW_COUNTER_NAME)
+#undef SIW_COUNTER_NAME
+};
+static_assert(ARRAY_SIZE(counter_names) == SIW_CTR_NUM, "a name for each counter");
+
+const char *siw_counter_name(enum siw_counter c)
+{
+	return c < SIW_CTR_NUM ? counter_names[c] : "?";
+}
+
+u64 siw_counter(struct hca *hca, enum siw_counter c)
+{
+	const struct siw *siw = hca_transport_data(hca);
+
+	return c < SIW_CTR_NUM ? siw->counter[c] : 0;
+}
+
+__le32 iwarp_crc(const u8 *p, u32 len, bool used)
+{
+	return (__force __le32)(used ? htole32(~crc32_iscsi((u8 *)(uintptr_t)p, (int)len, ~0u)) : 0);
+}
+
+void siw_dma_failed(void *arg)
+{
+	((struct siw_qp *)arg)->dma_failed = true;
+}
+
+int siw_sges_move(struct siw_qp *sq, const struct hca_sge *sge, u16 n, u32 off, u32 len, u32 access, void *local,
+		  bool write)
+{
+	u8 *at = local;
+
+	for (; n && len; n--, sge++) {
+		struct hca_span span;
+		u32 part;
+		int err;
+
+		if (off >= sge->length) {
+			off -= sge->length;
+			continue;
+		}
+		part = min(len, sge->length - off);
+		err = hca_key_local(sq->qp, sge->lkey, sge->addr + off, part, access, &span);
+		if (err < 0)
+			return err;
+		if (write)
+			hca_batch_write(sq->siw->wr, &span, at, siw_dma_failed, sq);
+		else
+			hca_batch_read(sq->siw->rd, &span, at, siw_dma_failed, sq);
+		at += part;
+		len -= part;
+		off = 0;
+	}
+	return len ? HCA_KEY_BOUNDS : 0;
+}
+
+void siw_kick(struct siw_qp *sq)
+{
+	if (sq->fd.fd >= 0)
+		loop_task_queue(sq->siw->loop, &sq->task);
+}
+
+/* Whatever is left is flushed; the owner of the connection is told last. */
+void siw_qp_close(struct siw_qp *sq, int err, int event)
+{
+	siw_closed_fn *closed = sq->closed;
+	int fd = sq->fd.fd;
+
+	if (fd < 0)
+		return;
+	loop_fd_del(&sq->fd);
+	loop_task_cancel(&sq->task);
+	sq->fd.fd = -1;
+	close(fd);
+	if (err)
+		siw_count(sq, SIW_CTR_RESET);
+	siw_receive_commit(sq);
+	siw_receive_flush(sq);
+	siw_send_flush(sq);
+	hca_qp_fail(sq->qp, HCA_QPS_ERR, event);
+	hca_flush(sq->siw->hca);
+	sq->closed = NULL;
+	if (closed)
+		closed(sq->closed_ctx, err);
+}
+
+static void on_fd(struct loop_fd *w, u32 events, struct now now)
+{
+	struct siw_qp *sq = container_of(w, struct siw_qp, fd);
+
+	if (events & (EPOLLIN | EPOLLHUP | EPOLLERR))
+		siw_receive_run(sq);
+	if (sq->fd.fd >= 0 && events & EPOLLOUT)
+		siw_kick(sq);
+}
+
+static void on_task(struct loop_task *t, struct now now)
+{
+	struct siw_qp *sq = container_of(t, struct siw_qp, task);
+
+	if (siw_send_run(sq))
+		siw_kick(sq);
+	hca_flush(sq->siw->hca);
+}
+
+static int engine_start(struct hca *hca)
+{
+	struct siw *siw = calloc(1, sizeof(*siw));
+
+	if (!siw)
+		return -ENOMEM;
+	siw->hca = hca;
+	siw->loop = hca_loop(hca);
+	siw->rd = hca_batch_create();
+	siw->wr = hca_batch_create();
+	if (!siw->rd || !siw->wr) {
+		hca_batch_destroy(siw->rd);
+		hca_batch_destroy(siw->wr);
+		free(siw);
+		return -ENOMEM;
+	}
+	hca_set_transport_data(hca, siw);
+	return 0;
+}
+
+static void engine_stop(struct hca *hca)
+{
+	struct siw *siw = hca_transport_data(hca);
+
+	hca_batch_destroy(siw->rd);
+	hca_batch_destroy(siw->wr);
+	free(siw);
+}
+
+static int qp_create(struct hca_qp *qp)
+{
+	struct siw_qp *sq;
+
+	if (qp->type != HCA_QPT_RC)
+		return -EOPNOTSUPP;
+	sq = calloc(1, sizeof(*sq));
+	if (!sq)
+		return -ENOMEM;
+	sq->qp = qp;
+	sq->siw = hca_transport_data(qp->hca);
+	sq->fd = (struct loop_fd){ .fd = -1, .fn = on_fd };
+	loop_task_init(&sq->task, on_task);
+	qp->transport = sq;
+	return 0;
+}
+
+static void drop_stream(struct siw_qp *sq)
+{
+	if (sq->fd.fd < 0)
+		return;
+	loop_fd_del(&sq->fd);
+	loop_task_cancel(&sq->task);
+	close(sq->fd.fd);
+	sq->fd.fd = -1;
+	sq->closed = NULL;
+}
+
+static void buffers_free(struct siw_qp *sq)
+{
+	free(sq->wqes);
+	free(sq->reads);
+	free(sq->out);
+	free(sq->in);
+	sq->wqes = NULL;
+	sq->reads = NULL;
+	sq->out = sq->in = NULL;
+}
+
+static void qp_destroy(struct hca_qp *qp)
+{
+	struct siw_qp *sq = qp->transport;
+
+	hca_batch_run(sq->siw->wr); /* nothing in the batch may name it any more */
+	drop_stream(sq);
+	siw_send_reset(sq);
+	buffers_free(sq);
+	free(sq->comps);
+	free(sq);
+}
+
+static void qp_modified(struct hca_qp *qp, enum hca_qp_state from, u32 mask)
+{
+	struct siw_qp *sq = qp->transport;
+
+	if (qp->state == from)
+		return;
+	if (qp->state == HCA_QPS_RESET) {
+		drop_stream(sq);
+		siw_send_reset(sq);
+		sq->recv_held = false;
+		sq->ncomps = 0;
+	} else if (qp->state == HCA_QPS_ERR) {
+		siw_qp_close(sq, 0, -1);
+	} else {
+		siw_kick(sq);
+	}
+}
+
+static void qp_query(struct hca_qp *qp, struct hca_qp_attr *attr) {}
+
+static void qp_doorbell(struct hca_qp *qp)
+{
+	siw_kick(qp->transport);
+}
+
+static void qp_recv_doorbell(struct hca_qp *qp) {}
+
+static int receive(struct hca *hca, u8 port, struct wire_packet *p) /* there are none: all comes by TCP */
+{
+	wire_packet_free(p);
+	return 0;
+}
+
+static void port_ready(struct hca *hca, u8 port) {}
+
+static int buffers_alloc(struct siw_qp *sq)
+{
+	sq->wqes = sq->wqes ?: calloc(SIW_WQES, sizeof(*sq->wqes));
+	sq->reads = sq->reads ?: calloc(SIW_READS, sizeof(*sq->reads));
+	sq->out = sq->out ?: malloc(SIW_OUT);
+	sq->in = sq->in ?: malloc(SIW_IN);
+	return sq->wqes && sq->reads && sq->out && sq->in ? 0 : -ENOMEM;
+}
+
+static void stream_init(struct siw_qp *sq, const struct mpa_terms *terms)
+{
+	u32 i;
+
+	for (i = 0; i < DDP_QUEUES; i++)
+		sq->msn_in[i] = sq->msn_out[i] = 1;
+	sq->terms = *terms;
+	sq->in_len = sq->out_at = sq->out_len = sq->rd_head = sq->rd_tail = sq->reads_out = 0;
+	sq->built = sq->sent = 0;
+	sq->failing = sq->want_out = sq->dma_failed = false;
+}
+
+int siw_qp_attach(struct hca *hca, u32 qpn, int fd, const struct mpa_terms *terms, const u8 *early, u32 len,
+		  siw_closed_fn *closed, void *ctx)
+{
+	struct hca_qp *qp = hca_qp_lookup(hca, qpn);
+	struct siw_qp *sq = qp ? qp->transport : NULL;
+	int err = -EINVAL;
+
+	if (!qp || (qp->state != HCA_QPS_RTR && qp->state != HCA_QPS_RTS) || sq->fd.fd >= 0 || len > SIW_IN)
+		goto err_close;
+	err = buffers_alloc(sq);
+	if (err)
+		goto err_close;
+	stream_init(sq, terms);
+	sq->closed = closed;
+	sq->closed_ctx = ctx;
+	sq->fd.fd = fd;
+	if (loop_fd_add(sq->siw->loop, &sq->fd, EPOLLIN)) {
+		err = -errno;
+		sq->fd.fd = -1;
+		goto err_close;
+	}
+	if (len) {
+		memcpy(sq->in, early, len);
+		sq->in_len = len;
+		siw_receive_bytes(sq);
+	}
+	siw_kick(sq);
+	return 0;
+
+err_close:
+	close(fd);
+	return err;
+}
+
+const struct hca_transport siw_transport = {
+	.create = qp_create,
+	.destroy = qp_destroy,
+	.modified = qp_modified,
+	.query = qp_query,
+	.doorbell = qp_doorbell,
+	.recv_doorbell = qp_recv_doorbell,
+	.receive = receive,
+	.port_ready = port_ready,
+	.start = engine_start,
+	.stop = engine_stop,
+};

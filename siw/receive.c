@@ -1,0 +1,363 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Receiving: the stream's bytes to FPDUs, each checked by MPA, then DDP, then RDMAP, and its payload placed. A wrong one ends
+ * the connection by a Terminate that names layer and error (RFC 5040, 7), and touches no other.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+
+#include "siw/internal.h"
+
+/* Who is to blame, for the counter. */
+static enum siw_counter counter_of(enum iwarp_error err)
+{
+	switch (err >> 8) {
+	case 0x11:
+		return SIW_CTR_DDP_TAGGED;
+	case 0x12:
+		return SIW_CTR_DDP_UNTAGGED;
+	case 0x20:
+		return err == MPA_ERR_CRC ? SIW_CTR_CRC : SIW_CTR_LENGTH;
+	default:
+		return SIW_CTR_RDMAP;
+	}
+}
+
+/* @status: of the receive request that is held, 0: none is to be failed. */
+static bool fail(struct siw_qp *sq, enum iwarp_error err, u8 status, int event)
+{
+	siw_count(sq, counter_of(err));
+	siw_receive_commit(sq);
+	if (sq->fd.fd < 0)
+		return false;
+	if (sq->recv_held && status) {
+		struct hca_cqe cqe = { .token = sq->recv.token, .status = status, .opcode = HCA_WC_RECV };
+
+		sq->recv_held = false;
+		hca_recv_done(sq->qp);
+		hca_complete_recv(sq->qp, &cqe);
+	}
+	siw_terminate(sq, err, event);
+	return false;
+}
+
+/* Receive completions wait until the data is in memory. */
+static void queue_completion(struct siw_qp *sq, const struct hca_cqe *cqe)
+{
+	if (sq->ncomps == sq->comps_cap) {
+		u32 cap = sq->comps_cap ? sq->comps_cap * 2 : 64;
+		struct hca_cqe *comps = realloc(sq->comps, cap * sizeof(*comps));
+
+		if (!comps)
+			abort();
+		sq->comps = comps;
+		sq->comps_cap = cap;
+	}
+	sq->comps[sq->ncomps++] = *cqe;
+}
+
+void siw_receive_commit(struct siw_qp *sq)
+{
+	u32 i, n = sq->ncomps;
+
+	hca_batch_run(sq->siw->wr);
+	sq->ncomps = 0;
+	for (i = 0; i < n; i++) {
+		if (sq->dma_failed)
+			sq->comps[i].status = HCA_WC_LOC_PROT_ERR;
+		hca_recv_done(sq->qp);
+		hca_complete_recv(sq->qp, &sq->comps[i]);
+	}
+	if (sq->wqes)
+		siw_send_complete(sq);
+}
+
+void siw_receive_flush(struct siw_qp *sq)
+{
+	struct hca_cqe cqe = { .token = sq->recv.token, .status = HCA_WC_WR_FLUSH_ERR, .opcode = HCA_WC_RECV };
+
+	if (!sq->recv_held)
+		return;
+	sq->recv_held = false;
+	hca_recv_done(sq->qp);
+	hca_complete_recv(sq->qp, &cqe);
+}
+
+/* SEND */
+
+static bool take_recv(struct siw_qp *sq)
+{
+	int got;
+
+	if (sq->recv_held)
+		return true;
+	got = hca_next_recv(sq->qp, &sq->recv);
+	if (got <= 0)
+		return false;
+	sq->recv_held = true;
+	sq->recv_off = 0;
+	return true;
+}
+
+static bool finish_send(struct siw_qp *sq, const struct iwarp_untagged *u, u8 opcode)
+{
+	bool inv = opcode == RDMAP_SEND_INV || opcode == RDMAP_SEND_SE_INV;
+	struct hca_cqe cqe = { .token = sq->recv.token,
+			       .opcode = HCA_WC_RECV,
+			       .byte_len = sq->recv_off,
+			       .solicited = opcode == RDMAP_SEND_SE || opcode == RDMAP_SEND_SE_INV };
+
+	if (inv) {
+		cqe.flags = HCA_WC_WITH_INVALIDATE;
+		cqe.imm = be32_to_cpu(u->inv_stag);
+		if (hca_key_invalidate(sq->qp, cqe.imm, true))
+			return fail(sq, RDMAP_ERR_CANNOT_INVALIDATE, HCA_WC_LOC_ACCESS_ERR, HCA_EVENT_QP_ACCESS_ERR);
+	}
+	sq->msn_in[DDP_QN_SEND]++;
+	sq->recv_held = false;
+	hca_count(sq->qp->hca, sq->qp->attr.port, HCA_CNT_RDMA_RECVS);
+	queue_completion(sq, &cqe);
+	return true;
+}
+
+static bool on_send(struct siw_qp *sq, const u8 *p, u32 len)
+{
+	const struct iwarp_untagged *u = (const struct iwarp_untagged *)p;
+	u32 payload = len - sizeof(*u);
+	int err;
+
+	if (!take_recv(sq))
+		return fail(sq, DDP_ERR_U_NO_BUFFER, 0, HCA_EVENT_QP_FATAL);
+	if (be32_to_cpu(u->mo) != sq->recv_off)
+		return fail(sq, DDP_ERR_U_MO, HCA_WC_LOC_QP_OP_ERR, HCA_EVENT_QP_FATAL);
+	err = payload ? siw_sges_move(sq, sq->recv.sge, sq->recv.num_sge, sq->recv_off, payload, HCA_ACCESS_LOCAL_WRITE,
+				      (void *)(uintptr_t)(p + sizeof(*u)), true)
+		      : 0;
+	if (err == HCA_KEY_BOUNDS)
+		return fail(sq, DDP_ERR_U_TOO_LONG, HCA_WC_LOC_LEN_ERR, HCA_EVENT_QP_REQ_ERR);
+	if (err)
+		return fail(sq, RDMAP_ERR_CATASTROPHIC, HCA_WC_LOC_PROT_ERR, HCA_EVENT_QP_FATAL);
+	sq->recv_off += payload;
+	return u->c.ddp & DDP_LAST ? finish_send(sq, u, u->c.rdmap & RDMAP_OPCODE_MASK) : true;
+}
+
+/* READ request: answered when its turn comes. */
+static bool on_read_request(struct siw_qp *sq, const u8 *p, u32 len)
+{
+	const struct iwarp_read *r = (const struct iwarp_read *)p;
+	struct siw_read *read;
+	struct hca_span span;
+
+	if (len != sizeof(*r) || !(r->u.c.ddp & DDP_LAST) || r->u.mo)
+		return fail(sq, DDP_ERR_U_MO, 0, HCA_EVENT_QP_REQ_ERR);
+	if (sq->rd_head - sq->rd_tail >= min(max((u32)sq->terms.ird, 1u), (u32)SIW_READS))
+		return fail(sq, DDP_ERR_U_NO_BUFFER, 0, HCA_EVENT_QP_REQ_ERR);
+	read = &sq->reads[sq->rd_head % SIW_READS];
+	*read = (struct siw_read){ .sink_stag = be32_to_cpu(r->sink_stag),
+				   .source_stag = be32_to_cpu(r->source_stag),
+				   .length = be32_to_cpu(r->size),
+				   .sink_to = be64_to_cpu(r->sink_to),
+				   .source_to = be64_to_cpu(r->source_to) };
+	if (!(sq->qp->attr.access & HCA_ACCESS_REMOTE_READ) ||
+	    hca_key_remote(sq->qp, read->source_stag, read->source_to, read->length, HCA_ACCESS_REMOTE_READ, &span) <
+		    0) {
+		hca_count(sq->qp->hca, sq->qp->attr.port, HCA_CNT_REMOTE_ACCESS_ERR);
+		return fail(sq, RDMAP_ERR_ACCESS, 0, HCA_EVENT_QP_ACCESS_ERR);
+	}
+	sq->msn_in[DDP_QN_READ]++;
+	sq->rd_head++;
+	siw_kick(sq);
+	return true;
+}
+
+static const struct {
+	u8 layer_type, status;
+} terminate_status[] = {
+	{ RDMAP_ERR_STAG >> 8, HCA_WC_REM_ACCESS_ERR },
+	{ RDMAP_ERR_VERSION >> 8, HCA_WC_REM_OP_ERR },
+	{ DDP_ERR_T_STAG >> 8, HCA_WC_REM_ACCESS_ERR },
+	{ DDP_ERR_U_QN >> 8, HCA_WC_REM_INV_REQ_ERR },
+};
+
+/* The peer says what was wrong: the oldest request gets it, the others are flushed. */
+static bool on_terminate(struct siw_qp *sq, const u8 *p, u32 len)
+{
+	const struct iwarp_terminate *t = (const struct iwarp_terminate *)p;
+	u8 status = HCA_WC_REM_OP_ERR;
+	u32 i;
+
+	siw_count(sq, SIW_CTR_TERMINATE_RECEIVED);
+	if (len < sizeof(*t)) {
+		siw_qp_close(sq, -EPROTO, HCA_EVENT_QP_FATAL);
+		return false;
+	}
+	for (i = 0; i < ARRAY_SIZE(terminate_status); i++)
+		if (terminate_status[i].layer_type == t->layer_type)
+			status = terminate_status[i].status;
+	siw_receive_commit(sq);
+	if (sq->wq_tail != sq->wq_head)
+		sq->wqes[sq->wq_tail % SIW_WQES].status = status;
+	siw_qp_close(sq, -ECONNABORTED, HCA_EVENT_QP_FATAL);
+	return false;
+}
+
+static bool on_untagged(struct siw_qp *sq, const u8 *p, u32 len)
+{
+	static const u8 queues[RDMAP_OPCODES] = {
+		[RDMAP_READ_REQUEST] = DDP_QN_READ, [RDMAP_TERMINATE] = DDP_QN_TERMINATE
+	};
+	const struct iwarp_untagged *u = (const struct iwarp_untagged *)p;
+	u8 opcode = u->c.rdmap & RDMAP_OPCODE_MASK;
+	u32 qn;
+
+	if (len < sizeof(*u))
+		return fail(sq, MPA_ERR_LENGTH, 0, HCA_EVENT_QP_FATAL);
+	if ((u->c.ddp & DDP_VERSION_MASK) != DDP_VERSION)
+		return fail(sq, DDP_ERR_U_VERSION, 0, HCA_EVENT_QP_FATAL);
+	qn = be32_to_cpu(u->qn);
+	if (qn >= DDP_QUEUES)
+		return fail(sq, DDP_ERR_U_QN, 0, HCA_EVENT_QP_FATAL);
+	if (be32_to_cpu(u->msn) != sq->msn_in[qn])
+		return fail(sq, DDP_ERR_U_MSN, 0, HCA_EVENT_QP_FATAL);
+	if (opcode < RDMAP_READ_REQUEST || opcode == RDMAP_READ_RESPONSE || opcode > RDMAP_TERMINATE ||
+	    queues[opcode] != qn)
+		return fail(sq, RDMAP_ERR_OPCODE, 0, HCA_EVENT_QP_FATAL);
+	if (qn == DDP_QN_READ)
+		return on_read_request(sq, p, len);
+	return qn == DDP_QN_SEND ? on_send(sq, p, len) : on_terminate(sq, p, len);
+}
+
+static bool on_write(struct siw_qp *sq, const u8 *p, u32 payload)
+{
+	const struct iwarp_tagged *t = (const struct iwarp_tagged *)p;
+	struct hca_span span;
+	int err = 0;
+
+	if (!(sq->qp->attr.access & HCA_ACCESS_REMOTE_WRITE))
+		err = HCA_KEY_ACCESS;
+	else if (payload)
+		err = hca_key_remote(sq->qp, be32_to_cpu(t->stag), be64_to_cpu(t->to), payload, HCA_ACCESS_REMOTE_WRITE,
+				     &span);
+	if (err < 0) {
+		hca_count(sq->qp->hca, sq->qp->attr.port, HCA_CNT_REMOTE_ACCESS_ERR);
+		return fail(sq,
+			    err == HCA_KEY_ACCESS   ? RDMAP_ERR_ACCESS
+			    : err == HCA_KEY_BOUNDS ? DDP_ERR_T_BOUNDS
+			    : err == HCA_KEY_PD     ? DDP_ERR_T_STAG_STREAM
+						    : DDP_ERR_T_STAG,
+			    0, HCA_EVENT_QP_ACCESS_ERR);
+	}
+	if (payload)
+		hca_batch_write(sq->siw->wr, &span, p + sizeof(*t), siw_dma_failed, sq);
+	return true;
+}
+
+/* Responses come in order, each FPDU where the last one ended. */
+static bool on_read_response(struct siw_qp *sq, const u8 *p, u32 payload)
+{
+	const struct iwarp_tagged *t = (const struct iwarp_tagged *)p;
+	struct siw_wqe *w = siw_send_oldest_read(sq);
+	bool last = t->c.ddp & DDP_LAST;
+
+	if (!w)
+		return fail(sq, RDMAP_ERR_OPCODE, 0, HCA_EVENT_QP_FATAL);
+	if (w->num_sge && be32_to_cpu(t->stag) != w->sge[0].lkey)
+		return fail(sq, DDP_ERR_T_STAG, 0, HCA_EVENT_QP_FATAL);
+	if (payload > w->length - w->done || last != (w->done + payload == w->length) ||
+	    (w->num_sge && be64_to_cpu(t->to) != w->sge[0].addr + w->done))
+		return fail(sq, DDP_ERR_T_BOUNDS, 0, HCA_EVENT_QP_FATAL);
+	if (payload && siw_sges_move(sq, w->sge, w->num_sge, w->done, payload, HCA_ACCESS_LOCAL_WRITE,
+				     (void *)(uintptr_t)(p + sizeof(*t)), true)) {
+		w->status = HCA_WC_LOC_PROT_ERR;
+		return fail(sq, DDP_ERR_T_STAG, 0, HCA_EVENT_QP_FATAL);
+	}
+	w->done += payload;
+	if (!last)
+		return true;
+	w->state = SIW_DONE;
+	sq->reads_out--;
+	siw_kick(sq); /* a fence, or one more READ, may go on */
+	return true;
+}
+
+static bool on_tagged(struct siw_qp *sq, const u8 *p, u32 len)
+{
+	const struct iwarp_tagged *t = (const struct iwarp_tagged *)p;
+	u8 opcode = t->c.rdmap & RDMAP_OPCODE_MASK;
+
+	if (len < sizeof(*t))
+		return fail(sq, MPA_ERR_LENGTH, 0, HCA_EVENT_QP_FATAL);
+	if ((t->c.ddp & DDP_VERSION_MASK) != DDP_VERSION)
+		return fail(sq, DDP_ERR_T_VERSION, 0, HCA_EVENT_QP_FATAL);
+	if (opcode == RDMAP_WRITE)
+		return on_write(sq, p, len - sizeof(*t));
+	if (opcode == RDMAP_READ_RESPONSE)
+		return on_read_response(sq, p, len - sizeof(*t));
+	return fail(sq, RDMAP_ERR_OPCODE, 0, HCA_EVENT_QP_FATAL);
+}
+
+/* @p: a whole FPDU with its ULPDU of @ulpdu bytes. False: the stream is gone. */
+static bool on_fpdu(struct siw_qp *sq, const u8 *p, u32 ulpdu)
+{
+	const struct iwarp_ctrl *c = (const struct iwarp_ctrl *)p;
+	u32 body = iwarp_fpdu_len(ulpdu) - IWARP_CRC_SIZE;
+	__le32 crc = iwarp_crc(p, body, sq->terms.crc);
+
+	siw_count(sq, SIW_CTR_FPDU_RECEIVED);
+	if (sq->terms.crc && memcmp(&crc, p + body, sizeof(crc)))
+		return fail(sq, MPA_ERR_CRC, 0, HCA_EVENT_QP_FATAL);
+	if ((c->rdmap & RDMAP_VERSION_MASK) != RDMAP_VERSION)
+		return fail(sq, RDMAP_ERR_VERSION, 0, HCA_EVENT_QP_FATAL);
+	return c->ddp & DDP_TAGGED ? on_tagged(sq, p, ulpdu + IWARP_LEN_SIZE)
+				   : on_untagged(sq, p, ulpdu + IWARP_LEN_SIZE);
+}
+
+void siw_receive_bytes(struct siw_qp *sq)
+{
+	u32 at = 0;
+
+	while (sq->in_len - at >= IWARP_LEN_SIZE) {
+		u32 ulpdu = be16_to_cpu(((const struct iwarp_ctrl *)(sq->in + at))->len);
+
+		if (ulpdu < sizeof(struct iwarp_ctrl) - IWARP_LEN_SIZE) {
+			fail(sq, MPA_ERR_LENGTH, 0, HCA_EVENT_QP_FATAL);
+			return;
+		}
+		if (sq->in_len - at < iwarp_fpdu_len(ulpdu))
+			break;
+		if (!on_fpdu(sq, sq->in + at, ulpdu))
+			return;
+		at += iwarp_fpdu_len(ulpdu);
+	}
+	siw_receive_commit(sq); /* the batch points into the buffer */
+	if (sq->dma_failed) {
+		fail(sq, RDMAP_ERR_CATASTROPHIC, 0, HCA_EVENT_QP_FATAL);
+		return;
+	}
+	sq->in_len -= at;
+	if (at && sq->in_len)
+		memmove(sq->in, sq->in + at, sq->in_len);
+}
+
+void siw_receive_run(struct siw_qp *sq)
+{
+	u32 round;
+
+	for (round = 0; round < SIW_ROUNDS && sq->fd.fd >= 0; round++) {
+		u32 room = SIW_IN - sq->in_len;
+		ssize_t n = recv(sq->fd.fd, sq->in + sq->in_len, room, MSG_DONTWAIT);
+
+		if (n < 0 && (errno == EAGAIN || errno == EINTR))
+			break;
+		if (n <= 0) { /* in the middle of an FPDU it is no orderly end */
+			siw_qp_close(sq, n < 0 ? -errno : sq->in_len ? -ECONNRESET : 0, -1);
+			break;
+		}
+		sq->in_len += (u32)n;
+		siw_receive_bytes(sq);
+		if ((u32)n < room)
+			break;
+	}
+	hca_flush(sq->siw->hca);
+}

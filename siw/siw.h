@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* The iWARP transport engine: RDMAP over DDP over MPA over the machine's TCP. RC queue pairs only. */
+#ifndef MUSLIN_SIW_SIW_H
+#define MUSLIN_SIW_SIW_H
+
+#include "emu/hca/engine.h"
+#include "siw/mpa.h"
+
+/* Give it to hca_set_transport(). */
+extern const struct hca_transport siw_transport;
+
+/* @err: 0, the peer has closed in order; -errno: it has not, or broke the protocol. Must not destroy the queue pair. */
+typedef void siw_closed_fn(void *ctx, int err);
+
+/*
+ * Gives the queue pair, which is in RTR or RTS, the stream whose MPA start is over, as @terms say; @early are bytes that came
+ * behind the start. @fd is non-blocking and the queue pair's from now on, also after an error: -EINVAL (no such queue pair,
+ * its state, or it has one), -ENOMEM.
+ */
+int siw_qp_attach(struct hca *hca, u32 qpn, int fd, const struct mpa_terms *terms, const u8 *early, u32 len,
+		  siw_closed_fn *closed, void *ctx);
+
+/* What happened on all connections of the adapter beside the counters of the verbs. */
+#define SIW_COUNTERS(C)                                                                        \
+	C(FPDU_SENT, "iwarp_fpdus_sent")                                                       \
+	C(FPDU_RECEIVED, "iwarp_fpdus_received")                                               \
+	C(CRC, "iwarp_crc_errors")                                                             \
+	C(LENGTH, "iwarp_length_errors")                                                       \
+	C(DDP_TAGGED, "iwarp_tagged_errors")     /* STag, bounds, version */                   \
+	C(DDP_UNTAGGED, "iwarp_untagged_errors") /* queue, MSN, offset, no buffer, too long */ \
+	C(RDMAP, "iwarp_rdmap_errors")           /* opcode, version, rights */                 \
+	C(TERMINATE_SENT, "iwarp_terminates_sent")                                             \
+	C(TERMINATE_RECEIVED, "iwarp_terminates_received")                                     \
+	C(RESET, "iwarp_connections_lost")
+#define SIW_COUNTER_ENUM(name, str) SIW_CTR_##name,
+enum siw_counter {
+	SIW_COUNTERS(SIW_COUNTER_ENUM) SIW_CTR_NUM
+};
+#undef SIW_COUNTER_ENUM
+u64 siw_counter(struct hca *hca, enum siw_counter c);
+const char *siw_counter_name(enum siw_counter c);
+
+#endif

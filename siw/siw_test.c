@@ -1,0 +1,534 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Two iWARP adapters with a socket pair between them, and one against a peer that sends what it should not: a row per rule, each
+ * wrong input answered by the Terminate that names it.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "emu/hca/soft_queue.h"
+#include "siw/internal.h"
+
+#define SIZE (1u << 20)
+
+static u32 passed, failed;
+
+static void row(int n, const char *what, bool ok)
+{
+	if (ok) {
+		passed++;
+	} else {
+		failed++;
+		printf("row %d: %s\n", n, what);
+	}
+}
+
+struct side {
+	struct wire_port port;
+	struct hca *hca;
+	struct hca_ctx *ctx;
+	struct hca_soft_cq *cq;
+	struct hca_soft_wq *wq;
+	u32 pdn, qpn, lkey, rkey, ro_rkey;
+	int closed; /* 1: not yet */
+	u8 *mem;
+};
+
+static struct loop *loop;
+static struct side a, b;
+
+static int drop_packet(struct wire_port *port, struct wire_packet *p)
+{
+	wire_packet_free(p);
+	return 0;
+}
+
+static const struct wire_port_ops port_ops = { .send = drop_packet };
+
+static void on_event(void *fe, const struct hca_event *ev) {}
+
+static void on_closed(void *ctx, int err)
+{
+	((struct side *)ctx)->closed = err;
+}
+
+static void to_rts(struct side *s)
+{
+	struct hca_qp_attr attr = { .state = HCA_QPS_INIT,
+				    .port = 1,
+				    .access = 0xf,
+				    .path_mtu = WIRE_MTU_1024,
+				    .max_rd_atomic = 4,
+				    .max_dest_rd_atomic = 4,
+				    .av = { .port = 1 } };
+	int err = hca_qp_modify(s->ctx, s->qpn, &attr,
+				HCA_QP_STATE | HCA_QP_PKEY_INDEX | HCA_QP_PORT | HCA_QP_ACCESS_FLAGS);
+
+	attr.state = HCA_QPS_RTR;
+	err |= hca_qp_modify(s->ctx, s->qpn, &attr,
+			     HCA_QP_STATE | HCA_QP_AV | HCA_QP_PATH_MTU | HCA_QP_DEST_QPN | HCA_QP_RQ_PSN |
+				     HCA_QP_MAX_DEST_RD_ATOMIC | HCA_QP_MIN_RNR_TIMER);
+	attr.state = HCA_QPS_RTS;
+	err |= hca_qp_modify(s->ctx, s->qpn, &attr,
+			     HCA_QP_STATE | HCA_QP_TIMEOUT | HCA_QP_RETRY_CNT | HCA_QP_RNR_RETRY | HCA_QP_SQ_PSN |
+				     HCA_QP_MAX_QP_RD_ATOMIC);
+	if (err)
+		printf("the queue pair does not come to RTS\n");
+}
+
+static void side_open(struct side *s, u16 n)
+{
+	struct wire_port *ports[1] = { &s->port };
+	struct hca_config cfg = { .name = "t", .node_guid = n, .nports = 1, .ports = ports, .seed = n };
+	struct hca_qp_init init = { .type = HCA_QPT_RC,
+				    .max_send_wr = 300,
+				    .max_recv_wr = 300,
+				    .max_send_sge = 4,
+				    .max_recv_sge = 4,
+				    .max_inline = 256,
+				    .sq_sig_all = true };
+	u32 lkey;
+
+	memset(s, 0, sizeof(*s));
+	s->closed = 1;
+	s->port.ops = &port_ops;
+	s->port.num = 1;
+	s->port.attr = (struct wire_port_attr){
+		.state = 4, .mtu_cap = 5, .mtu_active = 5, .gids = 1, .pkeys = 1, .pkey = { 0xffff }
+	};
+	s->hca = hca_create(loop, &cfg);
+	hca_set_transport(s->hca, &siw_transport);
+	s->ctx = hca_ctx_create(s->hca, &hca_local_dma, NULL, on_event, s);
+	hca_pd_alloc(s->ctx, &s->pdn);
+	s->mem = calloc(1, SIZE);
+	hca_mr_reg(s->ctx, s->pdn, (u64)(uintptr_t)s->mem, (u64)(uintptr_t)s->mem, SIZE, 0xf, &s->lkey, &s->rkey);
+	hca_mr_reg(s->ctx, s->pdn, (u64)(uintptr_t)s->mem, (u64)(uintptr_t)s->mem, SIZE, HCA_ACCESS_REMOTE_READ, &lkey,
+		   &s->ro_rkey);
+	hca_soft_cq_create(s->ctx, 1024, NULL, NULL, &s->cq);
+	init.pdn = s->pdn;
+	init.send_cqn = init.recv_cqn = hca_soft_cq_number(s->cq);
+	hca_soft_qp_create(s->ctx, &init, &s->wq);
+	s->qpn = hca_soft_wq_number(s->wq);
+	to_rts(s);
+}
+
+static void side_close(struct side *s)
+{
+	hca_soft_wq_destroy(s->wq);
+	hca_soft_cq_destroy(s->cq);
+	hca_ctx_destroy(s->ctx);
+	hca_destroy(s->hca);
+	free(s->mem);
+}
+
+static const struct mpa_terms terms = { .crc = true, .ird = 4, .ord = 4 };
+
+static void pair(int fds[2])
+{
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds))
+		abort();
+}
+
+static void open_both(void)
+{
+	int fds[2];
+
+	side_open(&a, 1);
+	side_open(&b, 2);
+	pair(fds);
+	siw_qp_attach(a.hca, a.qpn, fds[0], &terms, NULL, 0, on_closed, &a);
+	siw_qp_attach(b.hca, b.qpn, fds[1], &terms, NULL, 0, on_closed, &b);
+}
+
+static void close_both(void)
+{
+	side_close(&a);
+	side_close(&b);
+}
+
+static void post_recv(struct side *s, u32 off, u32 len)
+{
+	struct hca_recv_wr wr = { .token = 100, .num_sge = 1 };
+
+	wr.sge[0] = (struct hca_sge){ (u64)(uintptr_t)(s->mem + off), len, s->lkey };
+	hca_soft_post_recv(s->wq, &wr);
+}
+
+static void post(struct side *s, u8 opcode, u8 flags, u32 off, u32 len, u32 rkey, u64 raddr)
+{
+	struct hca_send_wr wr = { .token = opcode, .opcode = opcode, .flags = flags, .num_sge = 1, .rkey = rkey };
+
+	wr.imm = rkey;
+	wr.remote_addr = raddr;
+	wr.sge[0] = (struct hca_sge){ (u64)(uintptr_t)(s->mem + off), len, s->lkey };
+	hca_soft_post_send(s->wq, &wr);
+}
+
+/* The next completion's status, -1: there is none. */
+static int next(struct side *s, struct hca_cqe *c)
+{
+	loop_run_idle(loop, 0);
+	return hca_soft_cq_poll(s->cq, c, 1) ? c->status : -1;
+}
+
+static u64 at(const struct side *s, u32 off)
+{
+	return (u64)(uintptr_t)(s->mem + off);
+}
+
+static void pattern(u8 *p, u32 len)
+{
+	u32 i;
+
+	for (i = 0; i < len; i++)
+		p[i] = (u8)(i * 7 + (i >> 8));
+}
+
+static void test_operations(void)
+{
+	static const u32 sizes[] = { 0, 1, 3, 4096, SIW_SEGMENT, SIW_SEGMENT + 1, 400000 };
+	struct hca_cqe c;
+	u32 i;
+
+	open_both();
+	pattern(a.mem, SIZE / 2);
+	for (i = 0; i < ARRAY_SIZE(sizes); i++) {
+		post_recv(&b, SIZE / 2, SIZE / 2);
+		post(&a, HCA_WR_SEND, 0, 0, sizes[i], 0, 0);
+		row(10 + (int)i, "a SEND comes",
+		    next(&b, &c) == 0 && c.opcode == HCA_WC_RECV && c.byte_len == sizes[i] && !c.solicited &&
+			    !memcmp(b.mem + SIZE / 2, a.mem, sizes[i]));
+		row(20 + (int)i, "and is complete", next(&a, &c) == 0 && c.opcode == HCA_WC_SEND);
+		memset(b.mem, 0, SIZE);
+		post(&a, HCA_WR_RDMA_WRITE, 0, 0, sizes[i], b.rkey, at(&b, 0));
+		row(30 + (int)i, "a WRITE is complete", next(&a, &c) == 0 && c.opcode == HCA_WC_RDMA_WRITE);
+		row(40 + (int)i, "and in place", !memcmp(b.mem, a.mem, sizes[i]));
+		memset(a.mem + SIZE / 2, 0, SIZE / 2);
+		post(&a, HCA_WR_RDMA_READ, 0, SIZE / 2, sizes[i], b.rkey, at(&b, 0));
+		row(50 + (int)i, "a READ brings it back",
+		    next(&a, &c) == 0 && c.opcode == HCA_WC_RDMA_READ && c.byte_len == sizes[i] &&
+			    !memcmp(a.mem + SIZE / 2, a.mem, sizes[i]));
+	}
+	post_recv(&b, 0, 64);
+	post(&a, HCA_WR_SEND, HCA_SEND_SOLICITED, 0, 5, 0, 0);
+	row(60, "a SEND with solicited event", next(&b, &c) == 0 && c.solicited);
+	close_both();
+}
+
+/* More than the buffers hold, and than the socket takes at once. */
+static void test_bulk(void)
+{
+	struct hca_cqe c;
+	u32 i, ok = 0;
+
+	open_both();
+	pattern(a.mem, SIZE);
+	for (i = 0; i < 16; i++)
+		post(&a, HCA_WR_RDMA_WRITE, 0, 0, SIZE, b.rkey, at(&b, 0));
+	post(&a, HCA_WR_RDMA_READ, 0, 0, SIZE, b.rkey, at(&b, 0));
+	for (i = 0; i < 17; i++)
+		ok += next(&a, &c) == 0;
+	row(75, "16 MiB there and one back", ok == 17 && !memcmp(a.mem, b.mem, SIZE));
+	pattern(b.mem, SIZE);
+	row(76, "undamaged", !memcmp(a.mem, b.mem, SIZE));
+	close_both();
+}
+
+static void test_order(void)
+{
+	struct hca_cqe c;
+	u32 i, ok = 0;
+
+	open_both();
+	for (i = 0; i < 100; i++) {
+		post(&a, HCA_WR_RDMA_READ, 0, 0, 100000, b.rkey, at(&b, 0));
+		post(&a, HCA_WR_RDMA_WRITE, HCA_SEND_FENCE, 0, 64, b.rkey, at(&b, 0));
+	}
+	for (i = 0; i < 200; i++)
+		ok += next(&a, &c) == 0 && c.token == (i & 1 ? HCA_WR_RDMA_WRITE : HCA_WR_RDMA_READ);
+	row(70, "many READs and fenced WRITEs complete in order", ok == 200);
+	close_both();
+}
+
+static void test_ends(void)
+{
+	struct hca_qp_attr attr = { .state = HCA_QPS_ERR };
+	struct hca_cqe c;
+	int fds[2];
+
+	open_both();
+	post_recv(&b, 0, 64);
+	hca_qp_modify(a.ctx, a.qpn, &attr, HCA_QP_STATE);
+	row(80, "the other side flushes", next(&b, &c) == HCA_WC_WR_FLUSH_ERR);
+	row(81, "and is told of an orderly end", b.closed == 0);
+	pair(fds);
+	row(82, "a queue pair in error takes no stream",
+	    siw_qp_attach(a.hca, a.qpn, fds[0], &terms, NULL, 0, on_closed, &a) == -EINVAL);
+	close(fds[1]);
+	close_both();
+
+	open_both();
+	post(&a, HCA_WR_SEND, 0, 0, 10, 0, 0);
+	row(83, "a SEND that nobody waits for ends the connection", next(&a, &c) == 0 && b.closed == -EPROTO);
+	row(84, "by a Terminate", siw_counter(a.hca, SIW_CTR_TERMINATE_RECEIVED) == 1);
+	close_both();
+
+	open_both();
+	post(&a, HCA_WR_RDMA_READ, 0, 0, 10, b.rkey ^ 0x1000, at(&b, 0));
+	row(85, "a READ with a wrong STag", next(&a, &c) == HCA_WC_REM_ACCESS_ERR);
+	close_both();
+
+	open_both();
+	post(&a, HCA_WR_SEND_WITH_IMM, 0, 0, 10, 0, 0);
+	row(86, "immediate data is not there", next(&a, &c) == HCA_WC_LOC_QP_OP_ERR);
+	close_both();
+
+	open_both();
+	post(&a, HCA_WR_RDMA_WRITE, 0, 0, SIZE + 1, b.rkey, at(&b, 0));
+	row(87, "memory that is not registered", next(&a, &c) == HCA_WC_LOC_PROT_ERR);
+	close_both();
+}
+
+/* What a hostile peer sends: one FPDU, made of a header and four bytes of payload. */
+struct bad {
+	const char *what;
+	u8 ddp, rdmap;
+	u32 w[4]; /* tagged: STag, high and low half of the offset; untagged: STag, queue, MSN, offset */
+	u32 payload;
+	enum iwarp_error answer;
+	enum siw_counter counter;
+	bool recv; /* a receive of 16 bytes is posted */
+	u32 len;   /* of the ULPDU, 0: right */
+	bool bad_crc;
+};
+
+#define T       (DDP_TAGGED | DDP_LAST | DDP_VERSION)
+#define U       (DDP_LAST | DDP_VERSION)
+#define V(o)    (RDMAP_VERSION | RDMAP_##o)
+#define MEM     0xffffffff /* stands for the address of the memory */
+#define RKEY    0xfffffffe
+#define RO_RKEY 0xfffffffd
+
+static const struct bad bads[] = {
+	{ .what = "a wrong CRC", U, V(SEND), { 0, 0, 1, 0 }, 4, MPA_ERR_CRC, SIW_CTR_CRC, true, 0, true },
+	{ .what = "a ULPDU of one byte", U, V(SEND), { 0, 0, 1, 0 }, 4, MPA_ERR_LENGTH, SIW_CTR_LENGTH, true, 1 },
+	{ .what = "an untagged header that is cut",
+	  U,
+	  V(SEND),
+	  { 0, 0, 1, 0 },
+	  4,
+	  MPA_ERR_LENGTH,
+	  SIW_CTR_LENGTH,
+	  true,
+	  10 },
+	{ .what = "a tagged header that is cut",
+	  T,
+	  V(WRITE),
+	  { RKEY, 0, MEM },
+	  4,
+	  MPA_ERR_LENGTH,
+	  SIW_CTR_LENGTH,
+	  false,
+	  10 },
+	{ .what = "DDP version 0",
+	  DDP_LAST,
+	  V(SEND),
+	  { 0, 0, 1, 0 },
+	  4,
+	  DDP_ERR_U_VERSION,
+	  SIW_CTR_DDP_UNTAGGED,
+	  true },
+	{ .what = "tagged, version 2",
+	  DDP_TAGGED | DDP_LAST | 2,
+	  V(WRITE),
+	  { RKEY, 0, MEM },
+	  4,
+	  DDP_ERR_T_VERSION,
+	  SIW_CTR_DDP_TAGGED },
+	{ .what = "RDMAP version 0", U, RDMAP_SEND, { 0, 0, 1, 0 }, 4, RDMAP_ERR_VERSION, SIW_CTR_RDMAP, true },
+	{ .what = "queue 3", U, V(SEND), { 0, 3, 1, 0 }, 4, DDP_ERR_U_QN, SIW_CTR_DDP_UNTAGGED, true },
+	{ .what = "a message number that was",
+	  U,
+	  V(SEND),
+	  { 0, 0, 0, 0 },
+	  4,
+	  DDP_ERR_U_MSN,
+	  SIW_CTR_DDP_UNTAGGED,
+	  true },
+	{ .what = "one that is not yet", U, V(SEND), { 0, 0, 2, 0 }, 4, DDP_ERR_U_MSN, SIW_CTR_DDP_UNTAGGED, true },
+	{ .what = "an offset beyond what came",
+	  U,
+	  V(SEND),
+	  { 0, 0, 1, 4 },
+	  4,
+	  DDP_ERR_U_MO,
+	  SIW_CTR_DDP_UNTAGGED,
+	  true },
+	{ .what = "no receive", U, V(SEND), { 0, 0, 1, 0 }, 4, DDP_ERR_U_NO_BUFFER, SIW_CTR_DDP_UNTAGGED },
+	{ .what = "more than the receive holds",
+	  U,
+	  V(SEND),
+	  { 0, 0, 1, 0 },
+	  20,
+	  DDP_ERR_U_TOO_LONG,
+	  SIW_CTR_DDP_UNTAGGED,
+	  true },
+	{ .what = "a SEND on the queue of READs",
+	  U,
+	  V(SEND),
+	  { 0, 1, 1, 0 },
+	  4,
+	  RDMAP_ERR_OPCODE,
+	  SIW_CTR_RDMAP,
+	  true },
+	{ .what = "an untagged WRITE", U, V(WRITE), { 0, 0, 1, 0 }, 4, RDMAP_ERR_OPCODE, SIW_CTR_RDMAP, true },
+	{ .what = "a tagged SEND", T, V(SEND), { RKEY, 0, MEM }, 4, RDMAP_ERR_OPCODE, SIW_CTR_RDMAP },
+	{ .what = "opcode 8", U, RDMAP_VERSION | 8, { 0, 0, 1, 0 }, 4, RDMAP_ERR_OPCODE, SIW_CTR_RDMAP, true },
+	{ .what = "a WRITE to no region", T, V(WRITE), { 0x77777700, 0, MEM }, 4, DDP_ERR_T_STAG, SIW_CTR_DDP_TAGGED },
+	{ .what = "a WRITE to a region that is read only",
+	  T,
+	  V(WRITE),
+	  { RO_RKEY, 0, MEM },
+	  4,
+	  RDMAP_ERR_ACCESS,
+	  SIW_CTR_RDMAP },
+	{ .what = "a WRITE outside the region", T, V(WRITE), { RKEY, 0, 16 }, 4, DDP_ERR_T_BOUNDS, SIW_CTR_DDP_TAGGED },
+	{ .what = "a READ response that nobody asked for",
+	  T,
+	  V(READ_RESPONSE),
+	  { RKEY, 0, MEM },
+	  4,
+	  RDMAP_ERR_OPCODE,
+	  SIW_CTR_RDMAP },
+	{ .what = "a READ request of a wrong length",
+	  U,
+	  V(READ_REQUEST),
+	  { 0, 1, 1, 0 },
+	  4,
+	  DDP_ERR_U_MO,
+	  SIW_CTR_DDP_UNTAGGED },
+	{ .what = "a READ of no region", U, V(READ_REQUEST), { 0, 1, 1, 0 }, 28, RDMAP_ERR_ACCESS, SIW_CTR_RDMAP },
+	{ .what = "an invalidation of what is not there",
+	  U,
+	  V(SEND_INV),
+	  { 0x77777700, 0, 1, 0 },
+	  4,
+	  RDMAP_ERR_CANNOT_INVALIDATE,
+	  SIW_CTR_RDMAP,
+	  true },
+};
+
+static u32 word(const struct side *s, u32 v)
+{
+	return v == RKEY ? s->rkey : v == RO_RKEY ? s->ro_rkey : v;
+}
+
+static u32 make(const struct side *s, const struct bad *t, u8 *p)
+{
+	bool tagged = t->ddp & DDP_TAGGED;
+	u32 hdr = tagged ? sizeof(struct iwarp_tagged) : sizeof(struct iwarp_untagged);
+	u32 ulpdu = t->len ? t->len : hdr - IWARP_LEN_SIZE + t->payload, body = iwarp_fpdu_len(ulpdu) - IWARP_CRC_SIZE,
+	    i;
+	struct iwarp_ctrl c = { .len = cpu_to_be16((u16)ulpdu), .ddp = t->ddp, .rdmap = t->rdmap };
+	__le32 crc;
+
+	memset(p, 1, 128);
+	memcpy(p, &c, sizeof(c));
+	for (i = 0; i < (tagged ? 3 : 4); i++) {
+		__be32 w = cpu_to_be32(word(s, t->w[i]));
+
+		memcpy(p + sizeof(c) + 4 * i, &w, sizeof(w));
+	}
+	if (tagged && t->w[2] == MEM) {
+		__be64 to = cpu_to_be64(at(s, 0));
+
+		memcpy(p + sizeof(c) + 4, &to, sizeof(to));
+	}
+	crc = iwarp_crc(p, body, true);
+	memcpy(p + body, &crc, sizeof(crc));
+	p[body] ^= t->bad_crc;
+	return body + IWARP_CRC_SIZE;
+}
+
+/* A stream whose other end is the test's. */
+static int open_raw(void)
+{
+	int fds[2];
+
+	side_open(&a, 1);
+	pair(fds);
+	siw_qp_attach(a.hca, a.qpn, fds[0], &terms, NULL, 0, on_closed, &a);
+	return fds[1];
+}
+
+static bool answered(int fd, enum iwarp_error err)
+{
+	struct iwarp_terminate t;
+
+	return recv(fd, &t, sizeof(t), MSG_DONTWAIT) == sizeof(t) && t.u.c.rdmap == V(TERMINATE) &&
+	       be32_to_cpu(t.u.qn) == DDP_QN_TERMINATE && (t.layer_type << 8 | t.code) == (int)err;
+}
+
+static void test_bad(void)
+{
+	u8 fpdu[128];
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(bads); i++) {
+		const struct bad *t = &bads[i];
+		int fd = open_raw();
+		u32 n = make(&a, t, fpdu);
+		bool ok;
+
+		if (t->recv)
+			post_recv(&a, 0, 16);
+		ok = send(fd, fpdu, n, 0) == (ssize_t)n;
+		loop_run_idle(loop, 0);
+		row(100 + (int)i, t->what,
+		    ok && answered(fd, t->answer) && siw_counter(a.hca, t->counter) == 1 && a.closed == -EPROTO);
+		side_close(&a);
+		close(fd);
+	}
+}
+
+static void test_slow(void)
+{
+	static const struct bad good = { .what = "", U, V(SEND), { 0, 0, 1, 0 }, 4 };
+	struct hca_cqe c;
+	u8 fpdu[128];
+	int fd = open_raw(), got = -1;
+	u32 n = make(&a, &good, fpdu), i, ok = 0;
+
+	post_recv(&a, 0, 16);
+	for (i = 0; i < n; i++) {
+		ok += send(fd, fpdu + i, 1, 0) == 1;
+		loop_run_idle(loop, 0);
+		got = next(&a, &c);
+		if (i + 1 < n && got != -1)
+			break;
+	}
+	row(150, "an FPDU in single bytes", ok == n && got == 0);
+	ok = send(fd, fpdu, 7, 0) == 7;
+	close(fd);
+	loop_run_idle(loop, 0);
+	row(151, "a peer that goes in the middle of one", ok && a.closed == -ECONNRESET);
+	side_close(&a);
+}
+
+int main(void)
+{
+	loop = loop_create();
+	test_operations();
+	test_bulk();
+	test_order();
+	test_ends();
+	test_bad();
+	test_slow();
+	loop_destroy(loop);
+	printf("%u passed, %u failed\n", passed, failed);
+	return failed != 0;
+}
