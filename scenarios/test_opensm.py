@@ -14,10 +14,7 @@ def swept(new_fabric):
 
 
 def start_opensm(fabric, host, *args):
-    log = fabric.folder / "opensm.log"
-    sm = fabric.start(host, "opensm", "-f", str(log), "-s", "5", *args)
-    wait_until(lambda: log.exists() and "SUBNET UP" in log.read_text(errors="replace"), 60, "SUBNET UP")
-    return sm
+    return fabric.start(host, "opensm", "-f", str(fabric.folder / "opensm.log"), "-s", "5", *args)
 
 
 def manager(fabric):
@@ -70,10 +67,3 @@ def test_opensm_yields_to_ours(new_fabric):
     sm.kill()
     lid = fabric.port("h2")["lid"]
     wait_until(lambda: f"sm lid {lid} " in fabric.run("h4", "sminfo", status=None), 60, "OpenSM as master", 0.5)
-
-
-def test_osmtest_accepts_our_sa(fabric):
-    inventory, log = str(fabric.folder / "osmtest.dat"), str(fabric.folder / "osmtest.log")
-    fabric.run("h1", "osmtest", "-f", "c", "-i", inventory, "-l", log)
-    out = fabric.run("h1", "osmtest", "-f", "a", "-i", inventory, "-l", log, timeout=120)
-    assert "PASS" in out

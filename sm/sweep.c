@@ -250,7 +250,7 @@ static void kick(struct loop_task *t, struct now now)
 {
 	struct sm *sm = container_of(t, struct sm, kick);
 
-	if (!sm->running || sm->phase != SM_IDLE)
+	if (!sm->running || sm->phase != SM_IDLE || sm->handing_over)
 		return;
 	if (sm->want_heavy && (sm->state == SM_STATE_MASTER || sm->state == SM_STATE_DISCOVERING))
 		sm_sweep_heavy(sm);
@@ -262,7 +262,7 @@ static void on_timer(struct loop_timer *t, struct now now)
 {
 	struct sm *sm = container_of(t, struct sm, timer);
 
-	if (!sm->running || sm->phase != SM_IDLE)
+	if (!sm->running || sm->phase != SM_IDLE || sm->handing_over)
 		return;
 	if (sm->errors || sm->state == SM_STATE_DISCOVERING)
 		sm_sweep_heavy(sm);
