@@ -1,18 +1,29 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* partitions.conf. */
+/* Any text as partitions.conf: it is parsed, or one line says what is wrong. */
 #include <stdlib.h>
 
 #include "sm/partition.h"
 
-int LLVMFuzzerTestOneInput(const u8 *data, size_t size);
+int LLVMFuzzerTestOneInput(const u8 *data, size_t len);
 
-int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
+int LLVMFuzzerTestOneInput(const u8 *data, size_t len)
 {
-	char *text = malloc(size + 1), err[80];
+	struct sm_partitions *ps;
+	char *text = malloc(len + 1);
+	char err[80] = "";
+	u32 i;
 
-	memcpy(text, data, size);
-	text[size] = 0;
-	sm_partitions_destroy(sm_partitions_parse(text, "f", err, sizeof(err)));
+	if (!text)
+		return 0;
+	memcpy(text, data, len);
+	text[len] = 0;
+	ps = sm_partitions_parse(text, "fuzz", err, sizeof(err));
+	if (!ps && !err[0])
+		abort();
+	for (i = 0; ps && i < ps->n; i++)
+		if (!ps->part[i].pkey || ps->part[i].pkey > 0x7fff)
+			abort();
+	sm_partitions_destroy(ps);
 	free(text);
 	return 0;
 }

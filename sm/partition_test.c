@@ -1,84 +1,158 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/*
- * Rows of partitions.conf: what it may say, and where it is wrong. The default partition has everybody as limited member
- * besides what is written, as OpenSM has it.
- */
+/* Rows for the parser of partitions.conf: what a text means, and what is said of a wrong one. */
 #include <stdio.h>
+#include <stdlib.h>
 
+#include "emu/wire/sa.h"
 #include "sm/partition.h"
 
-static u32 passed, failed;
+static unsigned int passed, failed;
 
-static void row(const char *name, bool ok)
+static void check(u32 row, bool ok, const char *what)
 {
 	if (ok) {
 		passed++;
 		return;
 	}
 	failed++;
-	printf("FAIL %s\n", name);
+	printf("row %u: %s\n", row, what);
+}
+
+/* The partitions of a text, as "name=key[i][x] members | groups; ..." */
+static void describe(const struct sm_partitions *ps, char *out, size_t len)
+{
+	static const char whom[] = { 'g', '*', 'c', 's', 'r', 'v', 'm' };
+	const struct sm_partition *p;
+	size_t at = 0;
+	u32 i, k;
+
+	out[0] = 0;
+	for (i = 0; i < ps->n; i++) {
+		p = &ps->part[i];
+		at += (size_t)snprintf(out + at, len - at, "%s%s=%x%s%s", i ? ";" : "", p->name, p->pkey,
+				       p->ipoib ? "i" : "", p->index0 ? "x" : "");
+		for (k = i ? 0 : 1; k < p->nmembers; k++) { /* what comes with the default partition is known */
+			at += (size_t)snprintf(out + at, len - at, " %c", whom[p->members[k].whom]);
+			if (p->members[k].whom == SM_WHOM_GUID)
+				at += (size_t)snprintf(out + at, len - at, "%llx",
+						       (unsigned long long)p->members[k].guid);
+			at += (size_t)snprintf(out + at, len - at, "%c", " lfb"[p->members[k].membership]);
+		}
+		for (k = 0; k < p->ngroups; k++)
+			at += (size_t)snprintf(out + at, len - at, " @%02x%02x:%02x%02x/m%ur%us%u",
+					       p->groups[k].mgid.raw[0], p->groups[k].mgid.raw[1],
+					       p->groups[k].mgid.raw[4], p->groups[k].mgid.raw[5],
+					       p->groups[k].flags.mtu, p->groups[k].flags.rate, p->groups[k].flags.sl);
+	}
 }
 
 static const struct {
-	const char *name, *text;
-	u32 line; /* of the error; 0: none */
-	u32 partitions;
-	u16 pkey; /* one that is looked at */
-	u32 members;
-	bool ipoib;
-} rows[] = {
-	{ "nothing", "", 0, 1, 0x7fff, 1, false },
-	{ "comments", "# only\n\n   # comments\n", 0, 1, 0x7fff, 1, false },
-	{ "the usual first line", "Default=0x7fff, ipoib : ALL=full ;\n", 0, 1, 0x7fff, 2, true },
-	{ "what Red Hat's guide shows",
-	  "Default=0x7fff, rate=3, mtu=4, scope=2, defmember=full:\n        ALL, ALL_SWITCHES=full;\n"
-	  "Default=0x7fff, ipoib, rate=3, mtu=4, scope=2:\n\tmgid=ff12:401b::ffff:ffff\t# IPv4 Broadcast address\n"
-	  "\tmgid=ff12:401b::1\t\t# IPv4 All Hosts group\n\tmgid=ff12:601b::1\t\t# IPv6 All Hosts group\n\tALL=full, "
-	  "ALL_SWITCHES=full;\n"
-	  "ib0_2=0x0002, rate=7, mtu=4, scope=2, defmember=full:\n        ALL, ALL_SWITCHES=full;\n",
-	  0, 2, 0x0002, 2, false },
-	{ "members by GUID", "blue=0x8001 : 0x1051=full, 0x1061=limited, 0x1071 ;\n", 0, 2, 0x0001, 3, false },
-	{ "both memberships", "x=5 : ALL=both ;", 0, 2, 5, 1, false },
-	{ "without members", "x=5 ;\n", 0, 2, 5, 0, false },
-	{ "a partition twice adds up", "x=5 : 0x1 ;\ny=5 : 0x2 ;\n", 0, 2, 5, 2, false },
-	{ "SELF and CAs", "x=6 : SELF=full, ALL_CAS=limited ;\n", 0, 2, 6, 2, false },
-	{ "no end", "x=5 : ALL\n", 2, 0, 0, 0, false },
-	{ "no end, later", "Default=0x7fff : ALL ;\n\nx=5 : ALL", 3, 0, 0, 0, false },
-	{ "P_Key is no number", "x=five : ALL ;\n", 1, 0, 0, 0, false },
-	{ "P_Key too large", "x=0x12345 : ALL ;\n", 1, 0, 0, 0, false },
-	{ "no such membership", "\nx=5 : ALL=half ;\n", 2, 0, 0, 0, false },
-	{ "no such flag", "x=5, fast : ALL ;\n", 1, 0, 0, 0, false },
-	{ "a member that is none", "x=5 :\n  h1 ;\n", 2, 0, 0, 0, false },
-	{ "a wrong MGID", "x=5 :\n  mgid=fe80::1\n  ALL ;\n", 2, 0, 0, 0, false },
-	{ "an MTU that there is not", "x=5, mtu=99 : ALL ;\n", 1, 0, 0, 0, false },
+	const char *text, *want;
+} good[] = {
+	{ "", "Default=7fff" },
+	{ "# nothing but a comment\n", "Default=7fff" },
+	{ "Default=0x7fff : ALL=full;", "Default=7fff *f" },
+	{ "Default=0x7fff,ipoib:ALL=full;\n", "Default=7fffi *f" },
+	{ "Default=0xffff , ipoib : ALL=full , SELF=full ;", "Default=7fffi *f mf" },
+	{ "Blue=0x2 : ALL;", "Default=7fff;Blue=2 *l" },
+	{ "Blue=0x2, defmember=full : ALL, 0x10=limited;", "Default=7fff;Blue=2 *f g10l" },
+	{ "Blue=2,defmember=both:0x10;", "Default=7fff;Blue=2 g10b" },
+	{ "Blue=0x8002, indx0 : ALL_CAS=full, ALL_SWITCHES;", "Default=7fff;Blue=2x cf sl" },
+	{ "=0x3 : ALL_ROUTERS=full, ALL_VCAS;", "Default=7fff;=3 rf vl" },
+	{ "Blue : 0x1;\nRed : 0x2;", "Default=7fff;Blue=1 g1l;Red=2 g2l" },
+	{ "Blue=7 : 0x1;\nBlue=7 : 0x2=full;", "Default=7fff;Blue=7 g1l g2f" },
+	{ "Blue=7;", "Default=7fff;Blue=7" },
+	{ "Blue=7, ipoib, rate=3, mtu=4, scope=2 : ALL=f;", "Default=7fff;Blue=7i *f" },
+	{ "Blue=7 :\n 0x1 = full, # one\n 0x2,\n 0x3;\n", "Default=7fff;Blue=7 g1f g2l g3l" },
+	{ "Blue=7 : mgid=ff12::1, mtu=5, rate=7, sl=3\n ALL=full;", "Default=7fff;Blue=7 *f @ff12:0000/m5r7s3" },
+	{ "Blue=7 : mgid=ff12:401b::1\n ALL;", "Default=7fff;Blue=7 *l @ff12:8007/m0r0s0" },
+	/* The example of the guide to RDMA networks of a well-known distribution. */
+	{ "# For reference:\n# IPv4 IANA reserved multicast addresses:\n#   http://www.iana.org/\n"
+	  "Default=0x7fff, rate=3, mtu=4, scope=2, defmember=full:\n"
+	  "        ALL, ALL_SWITCHES=full;\n"
+	  "Default=0x7fff, ipoib, rate=3, mtu=4, scope=2:\n"
+	  "        mgid=ff12:401b::ffff:ffff       # IPv4 Broadcast address\n"
+	  "        mgid=ff12:401b::1               # IPv4 All Hosts group\n"
+	  "        mgid=ff12:401b::2               # IPv4 All Routers group\n"
+	  "        mgid=ff12:401b::16              # IPv4 IGMP group\n"
+	  "        mgid=ff12:601b::1               # IPv6 All Hosts group\n"
+	  "        ALL=full, ALL_SWITCHES=full;\n"
+	  "ib0_2=0x0002, rate=7, mtu=4, scope=2, defmember=full:\n"
+	  "        ALL, ALL_SWITCHES=full;\n",
+	  "Default=7fffi *f sf *f sf @ff12:ffff/m4r3s0 @ff12:ffff/m4r3s0 @ff12:ffff/m4r3s0 @ff12:ffff/m4r3s0 "
+	  "@ff12:ffff/m4r3s0;ib0_2=2 *f sf" },
 };
 
-static void one(size_t i)
-{
-	char err[256] = "", want[32];
-	struct sm_partitions *ps = sm_partitions_parse(rows[i].text, "p.conf", err, sizeof(err));
-	const struct sm_partition *p = ps ? sm_partitions_find(ps, rows[i].pkey) : NULL;
-	bool ok;
+static const struct {
+	const char *text, *want; /* how the error starts */
+} bad[] = {
+	{ "Blue=0x8zz9 : ALL;", "p.conf:1: P_Key: '0x8zz9' is not a number" },
+	{ "\n\nBlue=0x10000 : ALL;", "p.conf:3: P_Key: 0x10000 is too large" },
+	{ "Blue=0x8000 : ALL;", "p.conf:1: P_Key 0x8000 is invalid" },
+	{ "Blue=2 : ALL", "p.conf:1: the definition of 'Blue' does not end with ';'" },
+	{ "Blue=2", "p.conf:1: the definition ends without" },
+	{ "Blue=2, nonsense : ALL;", "p.conf:1: 'nonsense' is not known here" },
+	{ "Blue=2 :\n h1=full;", "p.conf:2: port GUID: 'h1' is not a number" },
+	{ "Blue=2 : 0x1=owner;", "p.conf:1: membership is full, limited or both" },
+	{ "Blue=2, defmember : ALL;", "p.conf:1: defmember needs a value" },
+	{ "Blue=2, mtu=9 : ALL;", "p.conf:1: mtu: 9 is too large" },
+	{ "Blue=2, rate=1 : ALL;", "p.conf:1: rate: 1 is no rate code" },
+	{ "Blue=2, scope=0 : ALL;", "p.conf:1: scope: 0 is reserved" },
+	{ "Blue=2, sl : ALL;", "p.conf:1: sl needs a value" },
+	{ "Blue=2 : mgid=fe80::1\n ALL;", "p.conf:1: 'fe80::1' is not a multicast GID" },
+	{ "Blue=2 : mgid=xyz\n ALL;", "p.conf:1: 'xyz' is not a GID" },
+	{ "Blue=2 : mgid=ff12::1, colour=3\n ALL;", "p.conf:1: 'colour' is no flag" },
+	{ ": ALL;", "p.conf:1: a partition needs a name or a P_Key" },
+	{ "Blue=2 : 0x1 0x2;", "p.conf:1: " },
+};
 
-	snprintf(want, sizeof(want), "p.conf:%u: ", rows[i].line);
-	if (rows[i].line)
-		ok = !ps && !strncmp(err, want, strlen(want));
-	else
-		ok = ps && ps->n == rows[i].partitions && p && p->nmembers == rows[i].members &&
-		     p->ipoib == rows[i].ipoib;
-	if (!ok)
-		printf("%s: \"%s\", %u partitions, %u members\n", rows[i].name, err, ps ? ps->n : 0,
-		       p ? p->nmembers : 0);
-	row(rows[i].name, ok);
+static void test_good(u32 i)
+{
+	char err[256], out[1024];
+	struct sm_partitions *ps = sm_partitions_parse(good[i].text, "p.conf", err, sizeof(err));
+
+	if (!ps) {
+		check(i, false, err);
+		return;
+	}
+	describe(ps, out, sizeof(out));
+	check(i, !strcmp(out, good[i].want), out);
 	sm_partitions_destroy(ps);
+}
+
+static void test_bad(u32 i)
+{
+	char err[256] = "";
+	struct sm_partitions *ps = sm_partitions_parse(bad[i].text, "p.conf", err, sizeof(err));
+
+	check(100 + i, !ps && !strncmp(err, bad[i].want, strlen(bad[i].want)), ps ? "it was taken" : err);
+	sm_partitions_destroy(ps);
+}
+
+/* Without a file everybody is a full member and IPoIB works; with one, only what it says. */
+static void test_default(void)
+{
+	char err[64];
+	struct sm_partitions *none = sm_partitions_parse(NULL, NULL, err, sizeof(err));
+	struct sm_partitions *empty = sm_partitions_parse("", NULL, err, sizeof(err));
+
+	check(200, none && none->part[0].ipoib && none->part[0].members[0].membership == SM_MEMBER_FULL, "no file");
+	check(201, empty && !empty->part[0].ipoib && empty->part[0].members[0].membership == SM_MEMBER_LIMITED,
+	      "an empty file");
+	check(202, sm_partitions_find(none, 0xffff) == &none->part[0], "found by either P_Key");
+	sm_partitions_destroy(none);
+	sm_partitions_destroy(empty);
 }
 
 int main(void)
 {
-	size_t i;
+	u32 i;
 
-	for (i = 0; i < ARRAY_SIZE(rows); i++)
-		one(i);
+	for (i = 0; i < ARRAY_SIZE(good); i++)
+		test_good(i);
+	for (i = 0; i < ARRAY_SIZE(bad); i++)
+		test_bad(i);
+	test_default();
 	printf("%u passed, %u failed\n", passed, failed);
 	return failed != 0;
 }
