@@ -57,7 +57,11 @@ def test_ours_yields_to_a_higher_priority_and_takes_over(fabric):
 
 def test_opensm_yields_to_ours(new_fabric):
     """OpenSM is master first; muslin-sm with a higher priority gets the subnet handed over, and hands it back."""
-    fabric = new_fabric.up(None, "--no-sm").sweep("h2")
+    fabric = new_fabric.up(None, "--no-sm")
+    conf = fabric.folder / "opensm.conf"
+    conf.write_text("sminfo_polling_timeout 500\npolling_retry_number 2\n")
+    start_opensm(fabric, "h2", "-F", str(conf))
+    fabric.wait_active()
     sm = fabric.start("h3", fabric.muslin.parent / "muslin-sm", "-p", "9")
     sm.expect("Master")
     sm.expect("SUBNET UP")
