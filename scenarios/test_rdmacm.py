@@ -110,7 +110,8 @@ def test_addresses_may_be_gids(shared_fabric, program):
 def test_a_killed_server_is_a_disconnect(shared_fabric):
     """The daemon says for the dead program what its kernel would have said: DREQ."""
     ip = shared_fabric.ip("h4")
-    srv = shared_fabric.start("h4", "rping", "-s", "-a", ip)
+    srv = shared_fabric.start("h4", "stdbuf", "-oL", "rping", "-s", "-d", "-a", ip)
+    srv.expect("rdma_listen")
     cli = shared_fabric.start("h7", "rping", "-c", "-a", ip, "-v", "-C", "1000000")
     cli.expect("rdma-ping-20:", 20)
     srv.kill()

@@ -9,9 +9,11 @@
 
 #include "emu/cm/ipif_internal.h"
 #include "emu/lib/log.h"
+#include "emu/wire/smp.h"
 
 #define RETRY_MIN_NS 250000000ull
 #define RETRY_MAX_NS 8000000000ull
+#define SETTLE_NS    30000000ull
 #define REATTACH_NS  500000000ull
 #define REATTACHES   20
 #define BUFS         (IPIF_RECVS + IPIF_SENDS)
@@ -434,12 +436,16 @@ static void name_groups(struct ipif *ip)
 	ip->group[2].mgid = ipif_mgid(ip, &node);
 }
 
+/* A port becomes Active when others on the way to the SA are not yet: what is asked too early is asked again late. */
 static void start(struct ipif *ip)
 {
-	if (ip->port->attr.sm_lid && ip->port->attr.lid && !ip->group[0].mcast) {
-		loop_timer_cancel(&ip->group[0].retry);
+	const struct wire_port_attr *attr = &ip->port->attr;
+	struct loop *loop = ip->cfg.loop;
+
+	if (attr->sm_lid && attr->lid && attr->state == PORT_STATE_ACTIVE && !ip->group[0].mcast) {
 		name_groups(ip);
-		group_join(&ip->group[0]);
+		ip->group[0].retry_ns = 0;
+		loop_timer_set(loop, &ip->group[0].retry, loop_now(loop).ns + SETTLE_NS);
 	}
 }
 

@@ -76,8 +76,9 @@ struct rdma_mcast {
 	void *ctx;
 	union rdma_sockaddr addr;
 	struct sa_mcast *mcast;
-	struct loop_task later; /* what cannot be tried is told later */
-	int err;
+	u8 join_state;
+	struct loop_timer later; /* while the link has no broadcast group */
+	u32 waits;
 };
 
 /* rdma_addr.c */

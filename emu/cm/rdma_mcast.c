@@ -9,6 +9,8 @@
 #include "emu/cm/rdma_internal.h"
 #include "emu/wire/sa.h"
 
+#define WAIT_NS           50000000ull
+#define WAITS             60
 #define SIGNATURE_RDMA_CM 0x01 /* in the last byte of the MGID's signature, where IPoIB has 0x1b */
 
 static void tell(struct rdma_mcast *m, int status, const struct sa_mcmember *rec)
@@ -41,13 +43,6 @@ static void on_joined(void *ctx, int status, u16 sa_status, const struct sa_mcme
 	tell(ctx, status, rec);
 }
 
-static void on_later(struct loop_task *t, struct now now)
-{
-	struct rdma_mcast *m = container_of(t, struct rdma_mcast, later);
-
-	tell(m, m->err, NULL);
-}
-
 static struct wire_gid mgid_of(const struct rdma_id *id, const union rdma_sockaddr *addr)
 {
 	struct ip_addr ip;
@@ -67,7 +62,7 @@ static struct wire_gid mgid_of(const struct rdma_id *id, const union rdma_sockad
 	return gid;
 }
 
-static int join(struct rdma_mcast *m, const struct sa_mcmember *broadcast, u8 join_state)
+static int join(struct rdma_mcast *m, const struct sa_mcmember *broadcast)
 {
 	struct rdma_id *id = m->id;
 	struct sa_mcmember want = *broadcast;
@@ -77,7 +72,7 @@ static int join(struct rdma_mcast *m, const struct sa_mcmember *broadcast, u8 jo
 	want.mgid = mgid_of(id, &m->addr);
 	want.port_gid = id->port->wire->attr.gid[0];
 	want.pkey = ipif_pkey(id->port->ip);
-	want.join_state = join_state;
+	want.join_state = m->join_state;
 	if (id->ps == RDMA_SPACE_UDP)
 		want.qkey = RDMA_UDP_QKEY;
 	if (id->qkey)
@@ -90,6 +85,27 @@ static int join(struct rdma_mcast *m, const struct sa_mcmember *broadcast, u8 jo
 	}
 	m->mcast = sa_mcast_join(id->port->sa, &want, comp, on_joined, m);
 	return m->mcast ? 0 : -ENOMEM;
+}
+
+static void wait(struct rdma_mcast *m)
+{
+	struct loop *loop = m->id->host->loop;
+
+	loop_timer_set(loop, &m->later, loop_now(loop).ns + WAIT_NS);
+}
+
+/* The link may only just be coming up: its broadcast group is waited for. A link without one is told like a refusal. */
+static void on_later(struct loop_timer *t, struct now now)
+{
+	struct rdma_mcast *m = container_of(t, struct rdma_mcast, later);
+	const struct sa_mcmember *broadcast = ipif_broadcast(m->id->port->ip);
+
+	if (broadcast && join(m, broadcast))
+		tell(m, -ENOMEM, NULL);
+	else if (!broadcast && ++m->waits < WAITS)
+		wait(m);
+	else if (!broadcast)
+		tell(m, -EADDRNOTAVAIL, NULL);
 }
 
 struct rdma_mcast *rdma_mcast_join(struct rdma_id *id, const union rdma_sockaddr *addr, bool send_only, void *ctx,
@@ -108,15 +124,13 @@ struct rdma_mcast *rdma_mcast_join(struct rdma_id *id, const union rdma_sockaddr
 	m->id = id;
 	m->ctx = ctx;
 	m->addr = *addr;
-	loop_task_init(&m->later, on_later);
+	m->join_state = send_only ? JOIN_SEND_ONLY_NON : JOIN_FULL;
+	m->later.fn = on_later;
 	list_add(&id->mcasts, &m->link);
 	broadcast = ipif_broadcast(id->port->ip);
-	*err = broadcast ? join(m, broadcast, send_only ? 4 : 1) : -EADDRNOTAVAIL;
-	if (*err == -EADDRNOTAVAIL) { /* the link has no broadcast group: told like a refusal */
-		m->err = *err;
-		*err = 0;
-		loop_task_queue(id->host->loop, &m->later);
-	}
+	*err = broadcast ? join(m, broadcast) : 0;
+	if (!broadcast)
+		wait(m);
 	if (!*err)
 		return m;
 	rdma_mcast_leave(m);
@@ -125,7 +139,7 @@ struct rdma_mcast *rdma_mcast_join(struct rdma_id *id, const union rdma_sockaddr
 
 void rdma_mcast_leave(struct rdma_mcast *m)
 {
-	loop_task_cancel(&m->later);
+	loop_timer_cancel(&m->later);
 	if (m->mcast)
 		sa_mcast_leave(m->mcast);
 	list_del(&m->link);
