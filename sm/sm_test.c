@@ -45,7 +45,8 @@ static bool lids_unique(const struct fake *f, u8 lmc)
 /* Follows the switches' tables. */
 static bool arrives(const struct fake *f, int from, int to, u16 lid)
 {
-	int at = from >= 4 ? f->node[from].peer[1].node : from, hops;
+	bool host = f->node[from].type == NODE_TYPE_CA;
+	int at = host ? f->node[from].peer[1].node : from, hops;
 	u8 out;
 
 	for (hops = 0; hops < 8 && at >= 0; hops++) {

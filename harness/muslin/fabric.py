@@ -42,7 +42,8 @@ class Fabric:
         self.env["MUSLIN_NAME"] = name
         self.env["HOME"] = str(self.folder)
         self.env["LC_ALL"] = "C.UTF-8"
-        self.env["MUSLIN_CACHE"] = os.environ.get("MUSLIN_CACHE", str(pathlib.Path(tempfile.gettempdir()) / f"muslin-cache-{user or os.getuid()}"))
+        cache = pathlib.Path(tempfile.gettempdir()) / f"muslin-cache-{user or os.getuid()}"
+        self.env["MUSLIN_CACHE"] = os.environ.get("MUSLIN_CACHE", str(cache))
         self.env["OSM_CACHE_DIR"] = self.env["OSM_TMP_DIR"] = str(self.folder)
         for sanitizer in ("ASAN", "LSAN", "UBSAN"):
             self.env[f"{sanitizer}_OPTIONS"] = f"log_path={self.folder}/sanitizer"

@@ -9,11 +9,13 @@ import time
 
 from .process import ProcessFailed, wait_until
 
-SPLAT = re.compile(r"BUG:|WARNING: CPU|Oops|general protection|Kernel panic|KASAN|UBSAN|rcu: INFO|possible recursive locking|hung_task")
+SPLAT = re.compile(
+    r"BUG:|WARNING: CPU|Oops|general protection|Kernel panic|KASAN|UBSAN|rcu: INFO|possible recursive locking|hung_task"
+)
 
 
 class VM:
-    """A guest on @host ("h1", or "h1,h2" for more than one HCA), started by `muslin vm`; ready when it serves commands."""
+    """A guest on @host ("h1", or "h1,h2" for two HCAs), started by `muslin vm`; ready when it serves commands."""
 
     def __init__(self, fabric, host, *options, timeout=120.0):
         n = next(fabric.count)
@@ -46,8 +48,9 @@ class VM:
         self.sock.settimeout(max(0.01, end - time.monotonic()))
         try:
             data = self.sock.recv(65536)
-        except (socket.timeout, TimeoutError):
-            raise AssertionError(f"the guest on {self.host} did not answer in time:\n{self.console_text()[-4000:]}") from None
+        except TimeoutError:
+            said = self.console_text()[-4000:]
+            raise AssertionError(f"the guest on {self.host} did not answer in time:\n{said}") from None
         if not data:
             raise AssertionError(f"the guest on {self.host} is gone:\n{self.console_text()[-4000:]}")
         self.buffer += data
