@@ -66,6 +66,8 @@ struct rxe_qp {
 	u8 retries, rnr_retries;
 	bool rnr_wait, drained, sqd;
 	struct loop_timer timer; /* acknowledge time-out, or the RNR wait */
+	struct loop_timer pace;  /* waits for the static rate */
+	u64 paced_until;         /* ns of the loop's clock */
 
 	/* responder */
 	u32 epsn, msn;
@@ -124,6 +126,11 @@ void rxe_req_response(struct rxe_qp *rq, struct wire_packet *p, const struct wir
 void rxe_req_reset(struct rxe_qp *rq);
 void rxe_req_flush(struct rxe_qp *rq);
 void rxe_req_timer(struct loop_timer *t, struct now now);
+
+/* pace.c */
+u32 rxe_pace_rate(const struct rxe_qp *rq, u8 static_rate); /* Mb/s; 0: as fast as the port */
+bool rxe_pace_wait(struct rxe_qp *rq); /* true: too early, the queue pair is kicked when it is time */
+void rxe_pace_sent(struct rxe_qp *rq, u32 mbps, u32 bytes);
 
 /* responder.c */
 void rxe_resp_request(struct rxe_qp *rq, struct wire_packet *p, const struct wire_opcode *op);

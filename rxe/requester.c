@@ -456,8 +456,11 @@ static void send_packet(struct rxe_qp *rq, struct rxe_wqe *w)
 	} else if (!loop_timer_armed(&rq->timer)) {
 		timer_start(rq);
 	}
-	if (p) /* a packet that there was no memory for is a lost one */
-		rxe_send(rq->rxe, qp->attr.port, p);
+	if (!p) /* a packet that there was no memory for is a lost one */
+		return;
+	if (qp->attr.av.static_rate)
+		rxe_pace_sent(rq, rxe_pace_rate(rq, qp->attr.av.static_rate), p->hdr_len + p->len);
+	rxe_send(rq->rxe, qp->attr.port, p);
 }
 
 static void run_local(struct rxe_qp *rq, struct rxe_wqe *w)
@@ -503,7 +506,7 @@ bool rxe_req_run(struct rxe_qp *rq)
 
 		if (rq->qp->state != HCA_QPS_RTS && !(rq->qp->state == HCA_QPS_SQD && !fresh))
 			return false;
-		if (rq->rnr_wait || rxe_blocked(rq->rxe, rq->qp->attr.port))
+		if (rq->rnr_wait || rxe_blocked(rq->rxe, rq->qp->attr.port) || rxe_pace_wait(rq))
 			return false;
 		if (rq->wq_next == rq->wq_head && !pull(rq))
 			return false;
@@ -742,6 +745,8 @@ void rxe_req_response(struct rxe_qp *rq, struct wire_packet *p, const struct wir
 void rxe_req_reset(struct rxe_qp *rq)
 {
 	loop_timer_cancel(&rq->timer);
+	loop_timer_cancel(&rq->pace);
+	rq->paced_until = 0;
 	for (; rq->wqes && rq->wq_tail != rq->wq_head; rq->wq_tail++)
 		wqe_release(wqe_at(rq, rq->wq_tail));
 	rq->wq_tail = rq->wq_next = rq->wq_head = rq->pkt_next = rq->rd_out = 0;
@@ -776,6 +781,8 @@ static void ud_send(struct rxe_qp *rq, struct rxe_wqe *w)
 		rxe_payload(p, w->chunk, 0, w->length);
 	if (w->remote_qpn == RXE_QPN_MULTICAST)
 		rxe_ud_loop_back(rq, p, wire_opcode(p->hdr[p->bth_off]));
+	if (w->av.static_rate)
+		rxe_pace_sent(rq, rxe_pace_rate(rq, w->av.static_rate), p->hdr_len + p->len);
 	rxe_send(rq->rxe, qp->attr.port, p);
 }
 
@@ -786,7 +793,7 @@ bool rxe_ud_run(struct rxe_qp *rq)
 	for (n = 0; n < RXE_BUDGET; n++) {
 		struct rxe_wqe *w;
 
-		if (rq->qp->state != HCA_QPS_RTS || rxe_blocked(rq->rxe, rq->qp->attr.port))
+		if (rq->qp->state != HCA_QPS_RTS || rxe_blocked(rq->rxe, rq->qp->attr.port) || rxe_pace_wait(rq))
 			return false;
 		if (rq->wq_next == rq->wq_head && !pull(rq))
 			return false;

@@ -370,6 +370,8 @@ static bool send_read_packet(struct rxe_qp *rq, struct rxe_resource *r)
 	if (len)
 		rxe_payload(p, r->chunk, off - r->chunk_off, len);
 	r->sent++;
+	if (qp->attr.av.static_rate)
+		rxe_pace_sent(rq, rxe_pace_rate(rq, qp->attr.av.static_rate), p->hdr_len + p->len);
 	rxe_send(rq->rxe, qp->attr.port, p);
 	return true;
 }
@@ -397,7 +399,7 @@ bool rxe_resp_run(struct rxe_qp *rq)
 		struct rxe_resource *r = res_at(rq, rq->res_next);
 
 		if (rq->qp->state < HCA_QPS_RTR || rq->qp->state > HCA_QPS_SQE ||
-		    rxe_blocked(rq->rxe, rq->qp->attr.port))
+		    rxe_blocked(rq->rxe, rq->qp->attr.port) || rxe_pace_wait(rq))
 			return false;
 		if (!(r->atomic ? send_atomic_ack(rq, r) : send_read_packet(rq, r)))
 			return false;

@@ -39,6 +39,7 @@ static struct side a, b;
 static u64 sent;               /* packets on the wire, both ways */
 static u64 drop_from, drop_to; /* the nth to the nth are lost */
 static bool drop_all;
+static u8 static_rate;
 
 static int wire_send(struct wire_port *port, struct wire_packet *p)
 {
@@ -77,6 +78,8 @@ static void side_init(struct side *s, u16 lid)
 		.lid = lid,
 		.mtu_cap = 5,
 		.mtu_active = 5,
+		.width_active = 2,     /* 4x */
+		.speed_ext_active = 4, /* HDR */
 		.gids = 1,
 		.pkeys = 2,
 		.pkey = { 0xffff, 0x8001 },
@@ -109,7 +112,7 @@ static struct hca_qp_attr attr_to(const struct side *to, u8 mtu, u32 psn)
 		.sq_psn = psn,
 		.dest_qpn = to->qpn,
 		.access = 0xf,
-		.av = { .dlid = to->port.attr.lid, .port = 1 },
+		.av = { .dlid = to->port.attr.lid, .port = 1, .static_rate = static_rate },
 		.port = 1,
 		.max_rd_atomic = 4,
 		.max_dest_rd_atomic = 4,
@@ -488,6 +491,36 @@ static void test_ud(void)
 	stop();
 }
 
+static bool done_after(u32 us)
+{
+	loop_run_idle(loop, loop_now(loop).ns + us * NSEC_PER_USEC);
+	return !next(&a).status;
+}
+
+/* 1 MiB takes 3.4 ms at 2.5 Gb/s, and as good as nothing at the port's own rate. 9.11.1 */
+static void test_static_rate(void)
+{
+	struct hca_send_wr wr;
+
+	static_rate = WIRE_RATE_2_5;
+	start(HCA_QPT_RC, 5, 0);
+	wr = request(HCA_WR_RDMA_WRITE, SIZE);
+	hca_soft_post_send(a.wq, &wr);
+	row(350, "a WRITE at 2.5 Gb/s takes its time", !done_after(3000) && done_after(1000));
+	wr = request(HCA_WR_RDMA_READ, SIZE);
+	wr.sge[0].addr = (u64)(uintptr_t)a.mem;
+	hca_soft_post_send(a.wq, &wr);
+	row(351, "so do the responses of a READ", !done_after(3000) && done_after(1000));
+	stop();
+	static_rate = WIRE_RATE_200;
+	start(HCA_QPT_RC, 5, 0);
+	wr = request(HCA_WR_RDMA_WRITE, SIZE);
+	hca_soft_post_send(a.wq, &wr);
+	row(352, "the port's own rate is no limit", done_after(10));
+	stop();
+	static_rate = 0;
+}
+
 static void test_leaks(void)
 {
 	row(900, "no packet or buffer is left", wire_packet_live() == 0);
@@ -502,6 +535,7 @@ int main(void)
 	test_many();
 	test_invalidate();
 	test_ud();
+	test_static_rate();
 	test_leaks();
 	printf("%u passed, %u failed\n", passed, failed);
 	return failed != 0;
