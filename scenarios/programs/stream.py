@@ -26,10 +26,11 @@ DEPTH = 32
 class Connection:
     """One queue pair, connected to the one at the other end of @sock."""
 
-    def __init__(self, context, pd, cq, mr, sock, args):
-        self.cq, self.mr, self.args = cq, mr, args
+    def __init__(self, objects, sock, args):
+        context, pd, self.cq, self.mr = objects
+        self.args = args
         cap = QPCap(max_send_wr=DEPTH, max_recv_wr=DEPTH)
-        self.qp = QP(pd, QPInitAttr(qp_type=e.IBV_QPT_RC, scq=cq, rcq=cq, cap=cap, sq_sig_all=1))
+        self.qp = QP(pd, QPInitAttr(qp_type=e.IBV_QPT_RC, scq=self.cq, rcq=self.cq, cap=cap, sq_sig_all=1))
         attr = QPAttr(port_num=1)
         attr.qp_access_flags = e.IBV_ACCESS_LOCAL_WRITE
         self.qp.to_init(attr)
@@ -125,11 +126,11 @@ def main():
     p.add_argument("--rebuild", action="store_true")
     args = p.parse_args()
     context = Context(name=get_device_list()[0].name.decode())
-    pd, cq = PD(context), CQ(context, 4 * DEPTH)
-    mr = MR(pd, 4096, e.IBV_ACCESS_LOCAL_WRITE)
+    pd = PD(context)
+    objects = context, pd, CQ(context, 4 * DEPTH), MR(pd, 4096, e.IBV_ACCESS_LOCAL_WRITE)
 
     def make(sock):
-        return Connection(context, pd, cq, mr, sock, args)
+        return Connection(objects, sock, args)
 
     return send(make, args) if args.role == "send" else serve(make, args)
 
