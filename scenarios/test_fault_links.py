@@ -152,3 +152,63 @@ def test_one_guid_twice(new_fabric):
     with fabric.fault("h6", "guid", with_="h5"):
         said = r"[Dd]uplicat"
         wait_until(lambda: re.search(said, fabric.sm_log.read_text(errors="replace")), 40, "OpenSM's complaint", 0.5)
+
+
+def bandwidth(fabric, server, client, seconds=1):
+    """MiB/s of writes from @client to @server."""
+    args = ["ib_write_bw", "-p", free_port(), "-s", "65536", "-D", str(seconds)]
+    _, out = fabric.pair((server, *args), (client, *args, fabric.ip(server)), timeout=60)
+    return float(re.findall(r"^\s*65536\s.*$", out, re.M)[-1].split()[3])
+
+
+def test_a_slow_host_slows_its_neighbours(fabric):
+    """
+    h5's link is slow. What is for it fills the buffers on its way, and so slows flows that share the way to leaf2,
+    though their own hosts are fast: congestion spreads. A flow by the other spine does not notice.
+    """
+    spine = {h: spine_between(fabric, "h1", h) for h in ("h5", "h6", "h7", "h8")}
+    victim = next(h for h in ("h6", "h7", "h8") if spine[h] == spine["h5"])
+    free = next(h for h in ("h6", "h7", "h8") if spine[h] != spine["h5"])
+    healthy = bandwidth(fabric, victim, "h2")
+    slow = fabric.fault("h5", "rate", bps="20M", dir="in", opcode="rc")
+    args = ["ib_write_bw", "-p", free_port(), "-s", "65536", "-D", "30", "-t", "64"]
+    hog = [fabric.start("h5", *args), fabric.start("h1", *args, fabric.ip("h5"))]
+    wait_until(lambda: slow.report()["held"] > 50, 20, "a full buffer", 0.2)
+    assert bandwidth(fabric, victim, "h2") < healthy / 10
+    assert bandwidth(fabric, free, "h3") > healthy / 4
+    for p in hog:
+        p.kill()
+
+
+def test_sa_is_slow(fabric):
+    """Each answer of the SA takes 100 ms: rping connects, only later."""
+    fault = fabric.fault("h2", "delay", class_="SA", method="GetResp", time="100ms", dir="in")
+    cli = rping(fabric, 5)
+    assert cli.popen.returncode == 0, cli.output
+    assert fault.hits
+
+
+def test_a_manager_dies_under_traffic(new_fabric):
+    """The master's host loses its link; the standby takes over, and traffic between others has not noticed."""
+    fabric = new_fabric.up(None, "--no-sm")
+    manager = fabric.muslin.with_name("muslin-sm")
+    fabric.start("h1", manager, "-p", "10")
+    fabric.wait_active()
+    wait_until(lambda: (fabric.show()["sm"] or {}).get("host") == "h1", 20, "the master", 0.2)
+    fabric.start("h8", manager, "-p", "5")
+    args = ["ib_send_lat", "-p", free_port(), "-n", "200000"]
+    srv = fabric.start("h5", *args)
+    cli = None
+
+    def sending():
+        nonlocal cli
+        if cli is None or not cli.running():
+            cli = fabric.start("h2", *args, fabric.ip("h5"))
+        return fabric.port("h2")["counters"]["port_xmit_packets"] > 2000
+
+    wait_until(sending, 20, "traffic", 0.2)
+    fabric.fault("h1", "kill")
+    wait_until(lambda: (fabric.show()["sm"] or {}).get("host") == "h8", 40, "the new master", 0.3)
+    cli.wait(60)
+    srv.wait(20, status=None)
+    pingpong(fabric, "h5", "h2")
