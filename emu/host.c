@@ -37,8 +37,8 @@ static const char *roce_counter(struct uv_host *uv, u8 port, u32 n, u64 *value)
 	return roce_counter_name((enum roce_counter)n);
 }
 
-/* The words of a binding: addresses, or interfaces with theirs. */
-static int binding_addrs(const char *words, struct wire_gid *addr)
+/* The words of a binding: addresses, or interfaces with theirs; loss=PROBABILITY of what is sent. */
+static int binding_addrs(const char *words, struct wire_gid *addr, double *loss)
 {
 	char text[256], *save, *word;
 	struct in_addr v4;
@@ -47,7 +47,9 @@ static int binding_addrs(const char *words, struct wire_gid *addr)
 
 	snprintf(text, sizeof(text), "%s", words);
 	for (word = strtok_r(text, " ", &save); word && n < ROCE_ADDRS; word = strtok_r(NULL, " ", &save)) {
-		if (inet_pton(AF_INET, word, &v4) == 1) {
+		if (!strncmp(word, "loss=", 5)) {
+			*loss = strtod(word + 5, NULL);
+		} else if (inet_pton(AF_INET, word, &v4) == 1) {
 			addr[n++] = wire_gid_from_v4(ntohl(v4.s_addr));
 		} else if (inet_pton(AF_INET6, word, &v6) == 1) {
 			addr[n++] = wire_gid_from_bytes(&v6);
@@ -83,7 +85,8 @@ static int bind_roce(struct daemon *d, struct host *h)
 {
 	const char *words = strchr(fabric_node_binding(h->node), ' ') + 1;
 	struct roce_config cfg = { .loop = d->loop, .name = h->uv.name, .seed = d->opt.seed };
-	int n = binding_addrs(words, cfg.addr);
+	double loss = 0;
+	int n = binding_addrs(words, cfg.addr, &loss);
 	struct fabric_ip ip;
 
 	if (n < 0)
@@ -93,6 +96,7 @@ static int bind_roce(struct daemon *d, struct host *h)
 	h->roce = roce_port_create(&cfg);
 	if (!h->roce)
 		return -errno;
+	roce_port_set_loss(h->roce, loss);
 	ip = ip_of(cfg.addr, cfg.naddr);
 	fabric_node_bind(h->node, cfg.node_guid, &ip);
 	h->uv.device = "rxe0";

@@ -383,12 +383,23 @@ static bool is_interface(const char *word)
 	return strlen(word) < 16 && !strpbrk(word, ":/ ");
 }
 
+static bool probability(const char *text)
+{
+	char *end;
+	double p = strtod(text, &end);
+
+	return end != text && !*end && p >= 0 && p <= 1;
+}
+
 static int bound_address(struct fabric_build *b, struct fabric_ip *ip, const char *word)
 {
 	u8 addr[16];
 	u8 len = 0;
 	__be32 v4;
 
+	if (!strncmp(word, "loss=", 5))
+		return probability(word + 5) ? 0
+					     : fabric_build_error(b, "loss is from 0 to 1, not \"%.40s\"", word + 5);
 	if (strchr(word, '/'))
 		return fabric_build_error(b, "\"%.60s\": an address of the machine has no length here", word);
 	if (parse_addr(word, AF_INET, &v4, &len, 32)) {

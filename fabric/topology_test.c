@@ -87,6 +87,7 @@ static const struct {
 	{ "leafs 1 hosts 1\nhost h2 ip 10.0.0.1\n", "f:2: no host is called \"h2\"" },
 	{ "leafs 1 hosts 1\nhost h1 ip 10.0.0\n", "f:2: \"10.0.0\" is no IP address" },
 	{ "leafs 1 hosts 1\nhost h1\n", "f:2: say: host" },
+	{ "host r1 roce ::1 loss=2\n", "f:1: loss is from 0 to 1" },
 	{ "host r1 roce\n", "f:1: roce needs an address" },
 	{ "host r1 roce 127.0.0.2/8\n", "f:1: \"127.0.0.2/8\": an address of the machine" },
 	{ "host r1 roce 300.0.0.1:5\n", "f:1: \"300.0.0.1:5\" is no IP address and no interface" },

@@ -152,8 +152,10 @@ static void qp_modified(struct hca_qp *qp, enum hca_qp_state from, u32 mask)
 
 	if (mask & HCA_QP_RQ_PSN)
 		rq->epsn = qp->attr.rq_psn;
-	if (mask & HCA_QP_SQ_PSN)
+	if (mask & HCA_QP_SQ_PSN) {
 		rq->psn = rq->una = rq->max_psn = qp->attr.sq_psn;
+		rxe_window_reset(rq);
+	}
 	if (mask & HCA_QP_RETRY_CNT)
 		rq->retries = qp->attr.retry_cnt;
 	if (mask & HCA_QP_RNR_RETRY)

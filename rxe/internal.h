@@ -51,6 +51,15 @@ struct rxe_resource {
 
 struct rxe;
 
+/* How fast a requester sends where there are no credits. */
+struct rxe_window {
+	bool on, sampling;
+	bool gap; /* READ: the missing responses are asked for already */
+	u8 backoff;
+	u32 window, credit, sample_psn;
+	u64 srtt, sample_ns, progress_ns;
+};
+
 struct rxe_qp {
 	struct hca_qp *qp;
 	struct rxe *rxe;
@@ -65,6 +74,7 @@ struct rxe_qp {
 	u32 rd_out;                    /* READs and atomics in flight */
 	u8 retries, rnr_retries;
 	bool rnr_wait, drained, sqd;
+	struct rxe_window win;
 	struct loop_timer timer; /* acknowledge time-out, or the RNR wait */
 	struct loop_timer pace;  /* waits for the static rate */
 	u64 paced_until;         /* ns of the loop's clock */
@@ -73,6 +83,7 @@ struct rxe_qp {
 	u32 epsn, msn;
 	u8 last_op; /* flags that the next packet must continue: WIRE_OPF_SEND, _WRITE or 0 */
 	bool nak_sent, ack_due, comm_est, uc_drop;
+	u32 ooo_psn;    /* the last PSN that was out of sequence */
 	u8 nak;         /* syndrome of a NAK that waits for the commit, 0: none */
 	bool recv_held; /* recv is a pulled request */
 	struct hca_recv_wr recv;
@@ -117,6 +128,16 @@ int rxe_remote_move(struct rxe_qp *rq, u32 rkey, u64 va, u32 len, u32 access, vo
 void rxe_hold(struct rxe *rxe, struct wire_buf *buf);
 void rxe_commit(struct rxe *rxe);
 void rxe_dirty(struct rxe_qp *rq);
+
+/* window.c */
+void rxe_window_reset(struct rxe_qp *rq);
+u32 rxe_window_size(const struct rxe_qp *rq);    /* packets that may be unacknowledged */
+bool rxe_window_ackreq(const struct rxe_qp *rq); /* for the packet at the cursor */
+void rxe_window_sent(struct rxe_qp *rq, u32 psn);
+void rxe_window_acked(struct rxe_qp *rq, u32 una, u32 n);
+void rxe_window_lost(struct rxe_qp *rq);
+u64 rxe_window_timeout(const struct rxe_qp *rq);
+bool rxe_window_early(struct rxe_qp *rq); /* the time-out that has come is none that counts as a retry */
 
 /* requester.c */
 void rxe_req_kick(struct rxe_qp *rq);

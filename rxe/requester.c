@@ -237,8 +237,7 @@ static void fail(struct rxe_qp *rq, u8 status)
 static void timer_start(struct rxe_qp *rq)
 {
 	if (rq->qp->attr.timeout)
-		loop_timer_set(rq->rxe->loop, &rq->timer,
-			       loop_now(rq->rxe->loop).ns + wire_timeout_ns(rq->qp->attr.timeout));
+		loop_timer_set(rq->rxe->loop, &rq->timer, loop_now(rq->rxe->loop).ns + rxe_window_timeout(rq));
 }
 
 /* Goes on sending from @psn, which lies in an outstanding request or right behind the last one. */
@@ -311,6 +310,13 @@ void rxe_req_timer(struct loop_timer *t, struct now now)
 	}
 	if (rq->una == rq->max_psn)
 		return;
+	rxe_window_lost(rq);
+	rq->win.gap = false;
+	if (rxe_window_early(rq)) {
+		timer_start(rq);
+		rewind_to(rq, rq->una);
+		return;
+	}
 	hca_count(rq->qp->hca, rq->qp->attr.port, HCA_CNT_LOCAL_ACK_TIMEOUT);
 	timer_start(rq);
 	retry(rq, rq->una);
@@ -434,7 +440,7 @@ static void send_packet(struct rxe_qp *rq, struct rxe_wqe *w)
 		return;
 	}
 	last = wqe_reads(w) || off + len == w->length;
-	ackreq = qp->type == HCA_QPT_RC && !wqe_reads(w) && (last || !((rq->pkt_next + 1) % RXE_ACK_EVERY));
+	ackreq = qp->type == HCA_QPT_RC && !wqe_reads(w) && (last || rxe_window_ackreq(rq));
 	p = rxe_frame(rq->qp, &qp->attr.av, rxe_pkey(qp, qp->attr.pkey_index), opcode_of(rq, w, off, len),
 		      qp->attr.dest_qpn, rq->psn, len, last && w->flags & HCA_SEND_SOLICITED, ackreq);
 	if (p) {
@@ -446,6 +452,8 @@ static void send_packet(struct rxe_qp *rq, struct rxe_wqe *w)
 		pkts = w->npkts - got / mtu;
 		rq->rd_out++;
 	}
+	if (ackreq || wqe_reads(w))
+		rxe_window_sent(rq, rq->psn);
 	cursor_next(rq, w, pkts);
 	if (qp->type == HCA_QPT_UC) {
 		rq->una = rq->max_psn;
@@ -489,7 +497,7 @@ static bool may_send(const struct rxe_qp *rq, const struct rxe_wqe *w)
 {
 	if (rq->qp->type != HCA_QPT_RC)
 		return true;
-	if (wire_psn_diff(rq->psn, rq->una) >= RXE_WINDOW)
+	if (wire_psn_diff(rq->psn, rq->una) >= (s32)rxe_window_size(rq))
 		return false;
 	if (wqe_reads(w))
 		return rq->rd_out < max(rq->qp->attr.max_rd_atomic, (u8)1);
@@ -547,6 +555,7 @@ static void progress(struct rxe_qp *rq, u32 una)
 {
 	if (wire_psn_diff(una, rq->una) <= 0)
 		return;
+	rxe_window_acked(rq, una, (u32)wire_psn_diff(una, rq->una));
 	rq->una = una;
 	rq->retries = rq->qp->attr.retry_cnt;
 	rq->rnr_retries = rq->qp->attr.rnr_retry;
@@ -621,6 +630,7 @@ static void on_nak(struct rxe_qp *rq, u32 psn, u8 syndrome)
 	}
 	if (code == WIRE_NAK_PSN_SEQ) {
 		hca_count(rq->qp->hca, rq->qp->attr.port, HCA_CNT_RCVD_SEQ_ERR);
+		rxe_window_lost(rq);
 		retry(rq, psn);
 		return;
 	}
@@ -728,8 +738,11 @@ void rxe_req_response(struct rxe_qp *rq, struct wire_packet *p, const struct wir
 		return;
 	expected = wire_psn_add(w->first_psn, w->got / mtu_of(rq));
 	if (psn != expected) {
-		if (wire_psn_diff(psn, expected) > 0 && rq->psn == rq->max_psn)
-			retry(rq, expected);
+		if (wire_psn_diff(psn, expected) <= 0 || rq->psn != rq->max_psn || rq->win.gap)
+			return;
+		rq->win.gap = rq->win.on; /* more of the same flight will come */
+		rxe_window_lost(rq);
+		retry(rq, expected);
 		return;
 	}
 	if (psn != rq->una && !ack_to(rq, wire_psn_add(psn, WIRE_PSN_MASK)))

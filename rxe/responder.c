@@ -506,6 +506,11 @@ static void rc_duplicate(struct rxe_qp *rq, struct wire_packet *p, const struct 
 	}
 }
 
+static bool is_ethernet(const struct rxe_qp *rq)
+{
+	return wire_port_is_ethernet(hca_port(rq->qp->hca, rq->qp->attr.port));
+}
+
 void rxe_resp_request(struct rxe_qp *rq, struct wire_packet *p, const struct wire_opcode *op)
 {
 	const struct wire_bth *bth = (struct wire_bth *)(p->hdr + p->bth_off);
@@ -521,12 +526,14 @@ void rxe_resp_request(struct rxe_qp *rq, struct wire_packet *p, const struct wir
 		return;
 	}
 	if (diff > 0) {
-		if (!rq->nak_sent) {
+		/* what repeats is the next round: its first packet is lost again, or the NAK was */
+		if (!rq->nak_sent || (is_ethernet(rq) && wire_psn_diff(psn, rq->ooo_psn) <= 0)) {
 			count(rq, HCA_CNT_OUT_OF_SEQUENCE);
 			rq->nak = NAK(WIRE_NAK_PSN_SEQ);
 			rq->nak_sent = true;
 			rxe_dirty(rq);
 		}
+		rq->ooo_psn = psn;
 		return;
 	}
 	rq->nak_sent = false;

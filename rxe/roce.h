@@ -50,6 +50,7 @@ const char *roce_counter_name(enum roce_counter c);
  * @tap sees each packet that leaves or comes as an Ethernet frame, which is valid during the call. NULL: nobody looks.
  */
 void roce_port_set_tap(struct roce_port *rp, void (*tap)(void *ctx, const u8 *frame, u32 len, bool out), void *ctx);
+bool roce_port_tapped(const struct roce_port *rp);
 /* Drops sent packets with @probability (0: none), by the port's seed. */
 void roce_port_set_loss(struct roce_port *rp, double probability);
 
