@@ -8,6 +8,7 @@
 #include "emu/daemon.h"
 #include "emu/lib/log.h"
 #include "emu/wire/smp.h"
+#include "rxe/roce.h"
 
 #define COUNTERS_NODES_MAX 1000
 
@@ -171,13 +172,24 @@ struct trace {
 	int fd;
 	struct loop_task task;
 	struct ctl_client *client;
+	struct host *host; /* beside the fabric, whose frames it takes; NULL */
+	u32 interface;
 };
+
+static void trace_frame(void *arg, const u8 *frame, u32 len, bool out)
+{
+	struct trace *t = arg;
+
+	fabric_capture_frame(t->capture, t->interface, frame, len, out);
+}
 
 static void trace_end(void *arg)
 {
 	struct trace *t = arg;
 
 	loop_task_cancel(&t->task);
+	if (t->host)
+		roce_port_set_tap(t->host->roce, NULL, NULL);
 	fabric_capture_stop(t->capture);
 	close(t->fd);
 	free(t);
@@ -197,6 +209,25 @@ static void trace_reap(struct loop_task *task, struct now now)
 
 	ctl_client_on_close(t->client, NULL, NULL);
 	trace_end(t);
+}
+
+/* A host beside the fabric has one port, whose packets are Ethernet frames. */
+static json_t *trace_add_host(struct trace *t, struct ctl_client *c, struct fabric_node *n)
+{
+	struct host *h = daemon_host_of(t->d, n);
+	int interface;
+
+	if (!h || !h->roce)
+		return ctl_error(c, "host %s is not there; see `muslin log`", fabric_node_name(n));
+	if (roce_port_tapped(h->roce))
+		return ctl_error(c, "%s:1 is being traced already", fabric_node_name(n));
+	interface = fabric_capture_add_frames(t->capture, fabric_node_name(n), 1);
+	if (interface < 0)
+		return ctl_error(c, "%s:1: no memory", fabric_node_name(n));
+	t->host = h;
+	t->interface = (u32)interface;
+	roce_port_set_tap(h->roce, trace_frame, t);
+	return json_pack("[s+]", fabric_node_name(n), ":1");
 }
 
 static json_t *trace_add_ports(struct trace *t, struct ctl_client *c, const struct fabric_node *n, u32 num)
@@ -251,7 +282,7 @@ static json_t *cmd_trace(void *arg, struct ctl_client *c, const json_t *req, int
 	t->fd = *fd;
 	*fd = -1;
 	loop_task_init(&t->task, trace_reap);
-	ports = trace_add_ports(t, c, n, num);
+	ports = fabric_node_binding(n) ? trace_add_host(t, c, n) : trace_add_ports(t, c, n, num);
 	if (!ports) {
 		trace_end(t);
 		return NULL;

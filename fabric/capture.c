@@ -14,6 +14,7 @@
 
 #define BUFFER_SIZE         (8u << 20)
 #define LINKTYPE_ERF        197
+#define LINKTYPE_ETHERNET   1
 #define ERF_TYPE_INFINIBAND 21
 #define ERF_HEADER          16
 #define PACKET_MAX          (WIRE_HDR_MAX + WIRE_MTU_MAX + 3 + WIRE_ICRC_LEN + WIRE_VCRC_LEN)
@@ -141,17 +142,17 @@ static int section_header(struct fabric_capture *c)
 	return 0;
 }
 
-static int interface_block(struct fabric_capture *c, const struct fabric_port *p)
+static int interface_block(struct fabric_capture *c, const char *node, u32 num, u16 linktype)
 {
 	char name[FABRIC_NAME_MAX + 8];
-	u32 n = (u32)snprintf(name, sizeof(name), "%s:%u", p->node->name, p->num), pad = (n + 3) & ~3u;
+	u32 n = (u32)snprintf(name, sizeof(name), "%s:%u", node, num), pad = (n + 3) & ~3u;
 	u32 len = 16 + 4 + pad + 8 + 4 + 4;
 	u8 *d = reserve(c, len);
 
 	if (!d)
 		return -ENOMEM;
 	block(d, BLOCK_IDB, len);
-	put16(d, 8, LINKTYPE_ERF);
+	put16(d, 8, linktype);
 	put16(d, 16, OPT_IF_NAME);
 	put16(d, 18, (u16)n);
 	memcpy(d + 20, name, n);
@@ -194,24 +195,37 @@ struct fabric_capture *fabric_capture_start(struct fabric *f, int fd, void (*don
 	return c;
 }
 
-int fabric_capture_add(struct fabric_capture *c, struct fabric_port *p)
+/* @p NULL: an interface whose frames come from elsewhere. */
+static int add_interface(struct fabric_capture *c, struct fabric_port *p, const char *node, u32 num)
 {
-	struct fabric_port **ports;
+	struct fabric_port **ports = realloc(c->ports, (c->nports + 1) * sizeof(struct fabric_port *));
 	int err;
 
-	if (p->capture)
-		return -EBUSY;
-	ports = realloc(c->ports, (c->nports + 1) * sizeof(struct fabric_port *));
 	if (!ports)
 		return -ENOMEM;
 	c->ports = ports;
-	err = interface_block(c, p);
+	err = interface_block(c, node, num, p ? LINKTYPE_ERF : LINKTYPE_ETHERNET);
 	if (err)
 		return err;
 	ports[c->nports++] = p;
-	p->capture = c;
 	loop_task_queue(c->f->loop, &c->flush);
 	return 0;
+}
+
+int fabric_capture_add(struct fabric_capture *c, struct fabric_port *p)
+{
+	int err = p->capture ? -EBUSY : add_interface(c, p, p->node->name, p->num);
+
+	if (!err)
+		p->capture = c;
+	return err;
+}
+
+int fabric_capture_add_frames(struct fabric_capture *c, const char *node, u32 num)
+{
+	int err = add_interface(c, NULL, node, num);
+
+	return err ? err : (int)c->nports - 1;
 }
 
 static u32 interface_of(const struct fabric_capture *c, const struct fabric_port *p)
@@ -238,32 +252,55 @@ static void erf_header(u8 *d, u64 ns, u32 len)
 	d[15] = len;
 }
 
-void fabric_capture_packet(struct fabric_port *at, const struct wire_packet *p, bool out)
+/* Room for @data bytes in a packet block, which are to be filled in; NULL: it is dropped. */
+static u8 *packet_block(struct fabric_capture *c, u32 interface, u64 ns, u32 data, bool out)
 {
-	struct fabric_capture *c = at->capture;
-	u8 bytes[PACKET_MAX];
-	int n = wire_packet_serialize(p, bytes, sizeof(bytes));
-	u32 data = n > 0 ? (u32)n + ERF_HEADER : 0, pad = (data + 3) & ~3u, len = 28 + pad + 12 + 4;
-	u64 ns = loop_now(c->f->loop).ns + c->epoch;
-	u8 *d = n > 0 ? reserve(c, len) : NULL;
+	u32 pad = (data + 3) & ~3u, len = 28 + pad + 12 + 4;
+	u8 *d = reserve(c, len);
 
 	if (!d) {
 		c->stats.dropped++;
-		return;
+		return NULL;
 	}
 	block(d, BLOCK_EPB, len);
-	put32(d, 8, interface_of(c, at));
+	put32(d, 8, interface);
 	put32(d, 12, ns >> 32);
 	put32(d, 16, (u32)ns);
 	put32(d, 20, data);
 	put32(d, 24, data);
-	erf_header(d + 28, ns, (u32)n);
-	memcpy(d + 28 + ERF_HEADER, bytes, (u32)n);
 	put16(d, 28 + pad, OPT_EPB_FLAGS);
 	put16(d, 30 + pad, 4);
 	put32(d, 32 + pad, out ? 2 : 1);
 	c->stats.packets++;
 	loop_task_queue(c->f->loop, &c->flush);
+	return d + 28;
+}
+
+void fabric_capture_packet(struct fabric_port *at, const struct wire_packet *p, bool out)
+{
+	struct fabric_capture *c = at->capture;
+	u8 bytes[PACKET_MAX];
+	int n = wire_packet_serialize(p, bytes, sizeof(bytes));
+	u64 ns = loop_now(c->f->loop).ns + c->epoch;
+	u8 *d;
+
+	if (n <= 0) {
+		c->stats.dropped++;
+		return;
+	}
+	d = packet_block(c, interface_of(c, at), ns, (u32)n + ERF_HEADER, out);
+	if (!d)
+		return;
+	erf_header(d, ns, (u32)n);
+	memcpy(d + ERF_HEADER, bytes, (u32)n);
+}
+
+void fabric_capture_frame(struct fabric_capture *c, u32 interface, const u8 *frame, u32 len, bool out)
+{
+	u8 *d = packet_block(c, interface, loop_now(c->f->loop).ns + c->epoch, len, out);
+
+	if (d)
+		memcpy(d, frame, len);
 }
 
 void fabric_capture_forget(struct fabric_port *p)

@@ -134,6 +134,9 @@ int fabric_link_plug(struct fabric_port *p);
  */
 struct fabric_capture *fabric_capture_start(struct fabric *f, int fd, void (*done)(void *ctx), void *ctx);
 int fabric_capture_add(struct fabric_capture *c, struct fabric_port *p); /* 0, -ENOMEM, -EBUSY (in another capture) */
+/* An Ethernet interface "NODE:NUM" whose frames the caller hands over. Its number for that, or -ENOMEM. */
+int fabric_capture_add_frames(struct fabric_capture *c, const char *node, u32 num);
+void fabric_capture_frame(struct fabric_capture *c, u32 interface, const u8 *frame, u32 len, bool out);
 struct fabric_capture_stats {
 	u64 packets, dropped;
 };
