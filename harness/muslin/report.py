@@ -8,7 +8,7 @@ import json
 
 COLOURS = ["#1f77b4", "#ff7f0e", "#2ca02c", "#d62728", "#9467bd", "#8c564b", "#e377c2", "#7f7f7f", "#bcbd22", "#17becf"]
 MARKS = {"fault": "#c0392b", "sm": "#7d3c98", "port": "#c98a1b"}
-WIDTH, HEIGHT, LEFT, BOTTOM = 900, 260, 60, 30
+WIDTH, HEIGHT, LEFT, RIGHT, BOTTOM = 900, 260, 60, 40, 30
 STYLE = """
 body{font:14px/1.45 sans-serif;margin:2em auto;max-width:70em;color:#223;padding:0 1em}
 h1{font-size:1.4em}h2{font-size:1.1em;border-bottom:1px solid #ccd;margin-top:2em}
@@ -55,7 +55,7 @@ def plot(timeline):
     top = max([max(r) for r in lines.values()] or [1]) * 1.1 or 1
 
     def x(t):
-        return LEFT + (WIDTH - LEFT - 10) * t / span
+        return LEFT + (WIDTH - LEFT - RIGHT) * t / span
 
     def y(v):
         return HEIGHT - BOTTOM - (HEIGHT - BOTTOM - 10) * v / top
@@ -63,7 +63,7 @@ def plot(timeline):
     out = [f'<svg id="throughput" viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}">']
     for i in range(6):
         v, t = top * i / 5, span * i / 5
-        out.append(f'<line x1="{LEFT}" x2="{WIDTH - 10}" y1="{y(v):.1f}" y2="{y(v):.1f}" stroke="#e3e7ec"/>')
+        out.append(f'<line x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y(v):.1f}" y2="{y(v):.1f}" stroke="#e3e7ec"/>')
         out.append(f'<text class="axis" x="{LEFT - 6}" y="{y(v) + 4:.1f}" style="text-anchor:end">{v:.2g}</text>')
         out.append(f'<text class="axis" x="{x(t):.1f}" y="{HEIGHT - 10}">{t:.1f} s</text>')
     for t, kind, what in timeline.get("events", []):
@@ -78,7 +78,7 @@ def plot(timeline):
         out.append(f'<polyline points="{dots}" fill="none" stroke="{colour}" stroke-width="1.6"/>')
         where = f'x="{LEFT + 12 + 70 * i}" y="12" style="fill:{colour}"'
         out.append(f'<text class="axis" {where}>{html.escape(host)}</text>')
-    out.append('<text class="axis" x="4" y="24">Gb/s</text></svg>')
+    out.append('<text class="axis" x="4" y="24" style="text-anchor:start">Gb/s</text></svg>')
     return "".join(out)
 
 
