@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""
+Two machines, as far as their networks go: a daemon in each of two network namespaces, whose only way is a pair of veth
+interfaces with Ethernet's MTU. Hosts are bound to the interface, not to an address.
+
+    namespace A: ra, roce v0, 10.9.0.1 --- veth --- namespace B: rb, roce v0, 10.9.0.2
+"""
+
+import re
+import shutil
+
+import pytest
+
+from muslin.process import wait_until
+from test_perftest import RESULT, free_port
+
+NETWORK = """
+set -e
+unshare -n sleep 600 &
+b=$!
+until [ "$(readlink /proc/$b/ns/net)" != "$(readlink /proc/$$/ns/net)" ]; do sleep 0.1; done
+ip link add v0 type veth peer name v0 netns $b
+ip link set v0 addrgenmode none; ip addr add 10.9.0.1/24 dev v0; ip link set v0 up; ip link set lo up
+nsenter -n -t $b sh -c 'ip link set v0 addrgenmode none; ip addr add 10.9.0.2/24 dev v0; ip link set v0 up; ip link set lo up'
+echo namespaces $$ $b
+wait
+"""
+
+
+def inside(fabric, pid):
+    """From now on the fabric's programs run in the namespaces of @pid."""
+    script = fabric.folder / "muslin-inside"
+    script.write_text(
+        f'#!/bin/sh\nexec nsenter --preserve-credentials -U -n -t {pid} -- {fabric.muslin} "$@"\n', encoding="ascii"
+    )
+    script.chmod(0o755)
+    fabric.muslin = script
+    return fabric
+
+
+@pytest.fixture(scope="module")
+def machines(_make_fabric):
+    if not all(shutil.which(t) for t in ("unshare", "nsenter", "ip")):
+        pytest.skip("needs unshare, nsenter and ip")
+    a, b = _make_fabric("machine-a"), _make_fabric("machine-b")
+    probe = a._start(["unshare", "-Urn", "true"])
+    probe.popen.wait(10)
+    if probe.popen.returncode:
+        pytest.skip("user namespaces are not permitted here")
+    net = a._start(["unshare", "-Urn", "sh", "-c", NETWORK])
+    pids = wait_until(lambda: re.search(r"namespaces (\d+) (\d+)", net.output), 10, "the namespaces")
+    inside(a, pids[1]).up("host ra roce v0\n")
+    inside(b, pids[2]).up("host rb roce v0\n")
+    yield a, b
+    b.down()
+    a.command("down", status=None)
+    net.kill()
+    shutil.rmtree(a.folder, ignore_errors=True)
+    shutil.rmtree(b.folder, ignore_errors=True)
+
+
+def pair(machines, server, client):
+    a, b = machines
+    srv = a.start("ra", *server)
+    out = b._retry(srv, ("rb", *client), 60)
+    return srv.wait(60, status=None), out
+
+
+def test_mtu_is_the_interfaces(machines):
+    info = machines[1].run("rb", "ibv_devinfo", "-v")
+    assert re.search(r"active_mtu:\s+1024 \(3\)", info) and "::ffff:10.9.0.2, RoCE v2" in info
+    assert machines[0].node("ra")["ips"] == ["10.9.0.1"]
+
+
+@pytest.mark.parametrize("tool", ["ib_write_bw", "ib_read_bw", "ib_send_bw"])
+def test_bandwidth(machines, tool):
+    argv = [tool, "-x", "0", "-p", free_port(), "-n", "200", "-s", "65536"]
+    _, out = pair(machines, argv, [*argv, "10.9.0.1"])
+    assert RESULT.search(out), out
+
+
+def test_rping(machines):
+    _, out = pair(
+        machines,
+        ["rping", "-s", "-a", "10.9.0.1", "-V", "-C", "20"],
+        ["rping", "-c", "-a", "10.9.0.1", "-V", "-v", "-C", "20"],
+    )
+    assert out.count("ping data") == 20
