@@ -54,7 +54,7 @@ bool roce_port_tapped(const struct roce_port *rp);
 /* Drops sent packets with @probability (0: none), by the port's seed. */
 void roce_port_set_loss(struct roce_port *rp, double probability);
 
-/* The addresses of the interface @name, link-local ones last; up to @max. Returns how many, or -errno. */
+/* The addresses of the interface @name, link-local ones only where there are no others; up to @max. Returns how many, or -errno. */
 int roce_device_addrs(const char *name, struct wire_gid *addr, u32 max);
 /* A GUID that two machines with different addresses do not share: that of a station address made of it. */
 u64 roce_guid(const struct wire_gid *addr);

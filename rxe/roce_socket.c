@@ -100,7 +100,7 @@ int roce_device_addrs(const char *name, struct wire_gid *addr, u32 max)
 		return -ENODEV;
 	if (getifaddrs(&all))
 		return -errno;
-	for (local = 0; local < 2; local++)
+	for (local = 0; local < 2 && !n; local++)
 		for (i = all; i && n < max; i = i->ifa_next)
 			if (!strcmp(i->ifa_name, name) && i->ifa_addr &&
 			    roce_sockaddr_get((const union roce_sockaddr *)i->ifa_addr, &gid, &port) &&
