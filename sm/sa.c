@@ -192,7 +192,6 @@ static void handle(struct sa_call *c)
 {
 	u8 kind = kind_of(c->method);
 	const struct handler *h = find_handler(wire_get(c->mad, MAD_ATTR_ID), kind);
-	u64 key = wire_get(c->mad, SA_SM_KEY);
 
 	if (wire_get(c->mad, MAD_CLASS_VERSION) != MAD_CLASS_VERSION_SA)
 		c->status = MAD_STATUS_BAD_VERSION;
@@ -202,8 +201,6 @@ static void handle(struct sa_call *c)
 		c->status = MAD_STATUS_BAD_METHOD_ATTR;
 	else if (c->query_len < h->size)
 		c->status = SA_STATUS_REQ_INVALID;
-	else if (key && key != c->sm->cfg.sa_key)
-		c->status = SA_STATUS_DENIED;
 	else if (!c->requester && !c->trusted)
 		c->status = SA_STATUS_REQ_INVALID;
 	else
@@ -278,10 +275,16 @@ void sm_sa_flush(struct sm *sm)
 void sm_sa_receive(struct sm *sm, const u8 *data, u32 len, const struct sm_addr *from)
 {
 	struct sa_call c = { .sm = sm, .mad = data, .len = len, .from = from, .method = wire_get(data, MAD_METHOD) };
+	u64 key = len < SA_DATA ? 0 : wire_get(data, SA_SM_KEY);
 
 	if (len < SA_DATA || !sm_is_master(sm))
 		return;
 	sm->st.sa_requests++;
+	if (key && key != sm->cfg.sa_key) { /* not answered: who guesses learns nothing. 15.4.1.2 */
+		sm->st.sa_errors++;
+		sm_log(sm, LOG_WARN, "a request from LID %u has a wrong SM_Key", from->lid);
+		return;
+	}
 	c.requester = sm_port_by_lid(sm, from->lid);
 	c.trusted = sm->cfg.sa_key && wire_get(data, SA_SM_KEY) == sm->cfg.sa_key;
 	c.comp = wire_get(data, SA_COMP_MASK);

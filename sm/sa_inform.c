@@ -73,7 +73,7 @@ static bool may_subscribe(const struct sa_call *c)
 
 	if (!wire_gid_is_zero(&gid))
 		return true;
-	return begin == INFORMINFO_ALL_LIDS || (begin && begin <= end);
+	return begin == INFORMINFO_ALL_LIDS || begin <= end;
 }
 
 void sm_sa_inform_set(struct sa_call *c)

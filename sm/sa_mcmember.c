@@ -5,7 +5,8 @@
  */
 #include "sm/sa.h"
 
-#define PACKET_LIFE 18
+#define SIGNATURE_SA 0xa01b
+#define PACKET_LIFE  18
 #define CREATE_COMP                                                                              \
 	(SA_COMP(MCMEMBER_COMP_QKEY) | SA_COMP(MCMEMBER_COMP_PKEY) | SA_COMP(MCMEMBER_COMP_SL) | \
 	 SA_COMP(MCMEMBER_COMP_FLOW_LABEL) | SA_COMP(MCMEMBER_COMP_TCLASS))
@@ -157,7 +158,10 @@ static void fail(struct sa_call *c, u16 status)
 	c->status = status;
 }
 
-/* The port that is to join: the requester's, or, for who is trusted, another. */
+/*
+ * The port that is to join: the requester's, or another that shares a partition with it, which makes the membership a
+ * proxy's. Who has joined by itself is nobody else's business. 15.2.5.17, ProxyJoin
+ */
 static struct sm_port *subject(struct sa_call *c)
 {
 	struct wire_gid gid = wire_gid_from_bytes(wire_cbytes(c->query, MCMEMBER_PORT_GID));
@@ -168,7 +172,7 @@ static struct sm_port *subject(struct sa_call *c)
 		fail(c, SA_STATUS_INVALID_GID);
 		return NULL;
 	}
-	if (p != c->requester && !c->trusted && !(c->requester && p->node == c->requester->node)) {
+	if (p != c->requester && !sm_sa_may_see(c, p)) {
 		fail(c, SA_STATUS_REQ_INVALID);
 		return NULL;
 	}
@@ -225,12 +229,15 @@ static u8 choose_life(const struct sa_call *c)
 	}
 }
 
-/* 4.1.1: flags and scope that mean something; 15.2.5.17.2: the SA's own range is not to be asked for. */
+/*
+ * 4.1.1: of the flags only "transient" means something; reserved scopes are nobody's, so who likes may have them, as
+ * OpenSM has it. The SA's own range is not to be asked for. 15.2.5.17.2
+ */
 static bool good_mgid(const struct wire_gid *g)
 {
-	u8 scope = wire_mgid_scope(g), flags = wire_mgid_flags(g);
-
-	return wire_gid_is_multicast(g) && flags <= 1 && scope && scope != 0xf && (flags || scope != 0x3);
+	if (wire_load(g->raw + 2, 2) == SIGNATURE_SA && wire_mgid_scope(g) == MGID_SCOPE_LINK)
+		return false;
+	return wire_gid_is_multicast(g) && wire_mgid_flags(g) <= 1;
 }
 
 /* An MGID of the SA's own: transient, not used yet. */
@@ -256,13 +263,13 @@ static struct sm_group *create(struct sa_call *c, struct wire_gid mgid, const st
 		fail(c, SA_STATUS_INSUFFICIENT_COMPONENTS);
 		return NULL;
 	}
-	if (wire_gid_is_zero(&mgid))
-		mgid = own_mgid(c->sm, scope);
-	if (!(wire_get(c->query, MCMEMBER_JOIN_STATE) & JOIN_FULL) || !good_mgid(&mgid) || !mtu || !rate ||
-	    !sm_pkey_has(p, pkey)) {
+	if (!(wire_get(c->query, MCMEMBER_JOIN_STATE) & JOIN_FULL) || !(wire_gid_is_zero(&mgid) || good_mgid(&mgid)) ||
+	    !mtu || !rate || !sm_pkey_has(p, pkey)) {
 		fail(c, SA_STATUS_REQ_INVALID);
 		return NULL;
 	}
+	if (wire_gid_is_zero(&mgid))
+		mgid = own_mgid(c->sm, scope);
 	g = sm_group_create(c->sm, &mgid);
 	if (!g) {
 		fail(c, SA_STATUS_NO_RESOURCES);
@@ -282,6 +289,11 @@ static struct sm_group *create(struct sa_call *c, struct wire_gid mgid, const st
 	return g;
 }
 
+static bool may_change(const struct sa_call *c, const struct sm_member *m)
+{
+	return m->proxy || m->port == c->requester || c->trusted;
+}
+
 void sm_sa_mcmember_join(struct sa_call *c)
 {
 	struct wire_gid mgid = wire_gid_from_bytes(wire_cbytes(c->query, MCMEMBER_MGID));
@@ -289,6 +301,7 @@ void sm_sa_mcmember_join(struct sa_call *c)
 	struct sm_member *m = NULL;
 	struct sm_group *g;
 	struct sm_port *p;
+	bool proxy;
 
 	sm_sa_size(c, MCMEMBER_SIZE);
 	if ((c->comp & JOIN_COMP) != JOIN_COMP || !state) {
@@ -307,13 +320,19 @@ void sm_sa_mcmember_join(struct sa_call *c)
 		g = NULL;
 	if (!g)
 		return;
+	m = sm_group_member(g, p);
+	if (m && !may_change(c, m)) {
+		fail(c, SA_STATUS_REQ_INVALID);
+		return;
+	}
+	proxy = p != c->requester && (!m || m->proxy);
 	m = sm_group_join(c->sm, g, p, state);
 	if (!m) {
 		fail(c, SA_STATUS_NO_RESOURCES);
 		sm_group_reap(c->sm, g);
 		return;
 	}
-	m->proxy = p != c->requester;
+	m->proxy = proxy;
 	put_member(c, g, m, rec);
 	sm_sa_emit(c, rec);
 	c->hold = g->dirty;
@@ -336,7 +355,7 @@ void sm_sa_mcmember_leave(struct sa_call *c)
 	}
 	p = subject(c);
 	m = g && p ? sm_group_member(g, p) : NULL;
-	if (!m || !state || (m->join_state & state) != state || (m->proxy && !c->trusted && p != c->requester)) {
+	if (!m || !state || (m->join_state & state) != state || !may_change(c, m)) {
 		if (!c->status)
 			fail(c, SA_STATUS_REQ_INVALID);
 		return;

@@ -234,6 +234,12 @@ static bool usable(const struct sa_call *c, const struct sm_port *p)
 	return p && p->guid && p->lid && p->has_info && sm_sa_may_see(c, p);
 }
 
+/* Link-local and site-local prefixes mean this subnet, whatever else stands in them: there are no routers. 4.1.1 */
+static bool is_local(const struct sa_call *c, const struct wire_gid *gid)
+{
+	return wire_gid_prefix(gid) == c->sm->cfg.subnet_prefix || (gid->raw[0] == 0xfe && gid->raw[1] & 0x80);
+}
+
 /* One end: a port that was named, or NULL for any. False: it was named and is not there. */
 static bool named_end(struct sa_call *c, bool by_gid, struct wire_field gid_field, bool by_lid,
 		      struct wire_field lid_field, const struct sm_port **end)
@@ -243,8 +249,7 @@ static bool named_end(struct sa_call *c, bool by_gid, struct wire_field gid_fiel
 
 	*end = NULL;
 	if (by_gid) {
-		if (wire_gid_prefix(&gid) != c->sm->cfg.subnet_prefix &&
-		    wire_gid_prefix(&gid) != WIRE_GID_PREFIX_DEFAULT) {
+		if (!is_local(c, &gid)) {
 			c->status = SA_STATUS_INVALID_GID;
 			return false;
 		}

@@ -9,6 +9,7 @@
 struct service {
 	struct list link; /* sm.services */
 	u64 expires;      /* ns of the loop's clock; ~0: never */
+	u16 lid;          /* of who has registered it */
 	u8 rec[SERVICEREC_SIZE];
 };
 
@@ -96,6 +97,17 @@ static void refresh(const struct sm *sm, struct service *s)
 		wire_set(s->rec, SERVICEREC_LEASE, s->expires > now ? (s->expires - now) / NSEC_PER_SEC : 0);
 }
 
+/* The key is nobody's business but the owner's, and of who is trusted. 15.2.5.14.1 */
+static bool emit(struct sa_call *c, const struct service *s)
+{
+	u8 rec[SERVICEREC_SIZE];
+
+	memcpy(rec, s->rec, sizeof(rec));
+	if (!c->trusted)
+		memset(wire_bytes(rec, SERVICEREC_KEY), 0, SERVICEREC_KEY.width / 8);
+	return sm_sa_emit(c, rec);
+}
+
 /* ---- requests ---- */
 
 void sm_sa_service_get(struct sa_call *c)
@@ -109,10 +121,14 @@ void sm_sa_service_get(struct sa_call *c)
 		if (!c->trusted && pkey && !(c->requester && sm_pkey_has(c->requester, pkey)))
 			continue;
 		refresh(c->sm, s);
-		if (sm_sa_match(c, s->rec, fields, ARRAY_SIZE(fields)) && data_match(c, s->rec) &&
-		    !sm_sa_emit(c, s->rec))
+		if (sm_sa_match(c, s->rec, fields, ARRAY_SIZE(fields)) && data_match(c, s->rec) && !emit(c, s))
 			return;
 	}
+}
+
+static bool same_key(const struct service *s, const u8 *rec)
+{
+	return !memcmp(wire_cbytes(s->rec, SERVICEREC_KEY), wire_cbytes(rec, SERVICEREC_KEY), 16);
 }
 
 static bool valid(struct sa_call *c)
@@ -137,8 +153,8 @@ void sm_sa_service_set(struct sa_call *c)
 	if (!valid(c))
 		return;
 	s = find(sm, c->query);
-	if (s && memcmp(wire_cbytes(s->rec, SERVICEREC_KEY), wire_cbytes(c->query, SERVICEREC_KEY), 16)) {
-		c->status = SA_STATUS_REQ_INVALID; /* who does not know the key does not own it */
+	if (s && s->lid != c->from->lid && !same_key(s, c->query)) {
+		c->status = SA_STATUS_REQ_INVALID; /* another's, without its key */
 		return;
 	}
 	if (!s) {
@@ -150,32 +166,38 @@ void sm_sa_service_set(struct sa_call *c)
 		list_add(&sm->services, &s->link);
 		sm->nservices++;
 	}
+	s->lid = c->from->lid;
 	memcpy(s->rec, c->query, SERVICEREC_SIZE);
 	if (!sm_sa_asks(c, SERVICEREC_COMP_LEASE))
 		wire_set(s->rec, SERVICEREC_LEASE, SERVICEREC_LEASE_FOREVER);
 	lease = wire_get(s->rec, SERVICEREC_LEASE);
 	s->expires = lease == SERVICEREC_LEASE_FOREVER ? ~0ull : loop_now(sm->loop).ns + lease * NSEC_PER_SEC;
-	sm_sa_emit(c, s->rec);
+	emit(c, s);
 	arm(sm);
 }
 
+/* The first that has all that is said of it, be it only the name. */
 void sm_sa_service_delete(struct sa_call *c)
 {
 	struct service *s;
 
 	sm_sa_size(c, SERVICEREC_SIZE);
-	if (!valid(c))
-		return;
-	s = find(c->sm, c->query);
-	if (!s)
-		return; /* answered as no record */
-	if (!c->trusted && memcmp(wire_cbytes(s->rec, SERVICEREC_KEY), wire_cbytes(c->query, SERVICEREC_KEY), 16)) {
-		c->status = SA_STATUS_REQ_INVALID;
+	if (!c->comp) {
+		c->status = SA_STATUS_INSUFFICIENT_COMPONENTS;
 		return;
 	}
-	sm_sa_emit(c, s->rec);
-	drop(c->sm, s);
-	arm(c->sm);
+	list_for_each (s, &c->sm->services, link) {
+		if (!sm_sa_match(c, s->rec, fields, ARRAY_SIZE(fields)) || !data_match(c, s->rec))
+			continue;
+		if (!c->trusted && s->lid != c->from->lid && !same_key(s, c->query)) {
+			c->status = SA_STATUS_REQ_INVALID;
+			return;
+		}
+		emit(c, s);
+		drop(c->sm, s);
+		arm(c->sm);
+		return; /* none: answered as no record */
+	}
 }
 
 void sm_service_init(struct sm *sm)

@@ -58,6 +58,12 @@ void sm_sa_guid_info_record(struct sa_call *c)
 
 /* ---- P_KeyTableRecord ---- */
 
+/* Port numbers tell a switch's ports apart; a CA's port is named by its LID, whatever number a request gives. */
+static u32 nfields(const struct sm_port *p, u32 without_port, u32 with_port)
+{
+	return sm_node_is_switch(p->node) ? with_port : without_port;
+}
+
 static const struct sa_field pkey_fields[] = {
 	{ PKEYREC_COMP_BLOCK, 0, PKEYREC_BLOCK },
 	{ PKEYREC_COMP_PORT, 0, PKEYREC_PORT },
@@ -76,7 +82,7 @@ static bool emit_pkeys(struct sa_call *c, struct sm_port *p, u16 lid)
 		wire_set(rec, PKEYREC_PORT, p->num);
 		for (i = 0; i < PKEYTABLE_PER_BLOCK && at + i < of->npkeys; i++)
 			wire_set(rec, WIRE_AT(PKEYREC_TABLE, PKEYTABLE_PKEY(i)), of->pkeys[at + i]);
-		if (sm_sa_match(c, rec, pkey_fields, ARRAY_SIZE(pkey_fields)) && !sm_sa_emit(c, rec))
+		if (sm_sa_match(c, rec, pkey_fields, nfields(p, 1, 2)) && !sm_sa_emit(c, rec))
 			return false;
 	}
 	return true;
@@ -169,14 +175,13 @@ static bool emit_sl2vl(struct sa_call *c, struct sm_port *p, u16 lid)
 	u8 rec[SLTOVLREC_SIZE] = { 0 };
 	u32 in;
 
-	if (sw && !p->num)
-		return true;
 	wire_set(rec, SLTOVLREC_LID, lid);
 	wire_set(rec, SLTOVLREC_OUT_PORT, sw ? p->num : 0);
-	sm_qos_sl2vl(c->sm, p, rec + SLTOVLREC_TABLE);
+	if (!sw || p->num)
+		sm_qos_sl2vl(c->sm, p, rec + SLTOVLREC_TABLE);
 	for (in = 0; in <= (sw ? p->node->nports : 0u); in++) {
 		wire_set(rec, SLTOVLREC_IN_PORT, in);
-		if (sm_sa_match(c, rec, sl2vl_fields, ARRAY_SIZE(sl2vl_fields)) && !sm_sa_emit(c, rec))
+		if (sm_sa_match(c, rec, sl2vl_fields, nfields(p, 0, 2)) && !sm_sa_emit(c, rec))
 			return false;
 	}
 	return true;
@@ -189,23 +194,22 @@ void sm_sa_sl2vl_record(struct sa_call *c)
 }
 
 static const struct sa_field vlarb_fields[] = {
-	{ VLARBREC_COMP_OUT_PORT, 0, VLARBREC_OUT_PORT },
 	{ VLARBREC_COMP_BLOCK, 0, VLARBREC_BLOCK },
+	{ VLARBREC_COMP_OUT_PORT, 0, VLARBREC_OUT_PORT },
 };
 
 static bool emit_vlarb(struct sa_call *c, struct sm_port *p, u16 lid)
 {
 	u8 rec[VLARBREC_SIZE], block;
 
-	if (sm_node_is_switch(p->node) && !p->num)
-		return true;
 	for (block = VLARB_LOW_LO; block <= VLARB_HIGH_HI; block++) {
 		memset(rec, 0, sizeof(rec));
 		wire_set(rec, VLARBREC_LID, lid);
 		wire_set(rec, VLARBREC_OUT_PORT, p->num);
 		wire_set(rec, VLARBREC_BLOCK, block);
-		sm_qos_vlarb(c->sm, p, block, rec + VLARBREC_TABLE);
-		if (sm_sa_match(c, rec, vlarb_fields, ARRAY_SIZE(vlarb_fields)) && !sm_sa_emit(c, rec))
+		if (!sm_node_is_switch(p->node) || p->num)
+			sm_qos_vlarb(c->sm, p, block, rec + VLARBREC_TABLE);
+		if (sm_sa_match(c, rec, vlarb_fields, nfields(p, 1, 2)) && !sm_sa_emit(c, rec))
 			return false;
 	}
 	return true;

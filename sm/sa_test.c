@@ -77,7 +77,7 @@ static const struct {
 	{ "no such method", 0x1f, SA_ATTR_NODE_RECORD, 0, MAD_STATUS_BAD_METHOD },
 	{ "no such attribute", MAD_METHOD_GET, 0x99, 0, MAD_STATUS_BAD_METHOD_ATTR },
 	{ "a method that the attribute has not", MAD_METHOD_SET, SA_ATTR_NODE_RECORD, 0, MAD_STATUS_BAD_METHOD_ATTR },
-	{ "a wrong SM_Key", MAD_METHOD_GET, SA_ATTR_CLASS_PORT_INFO, 42, SA_STATUS_DENIED },
+	{ "a wrong SM_Key", MAD_METHOD_GET, SA_ATTR_CLASS_PORT_INFO, 42, -1 },
 	{ "Get of many", MAD_METHOD_GET, SA_ATTR_NODE_RECORD, 0, SA_STATUS_TOO_MANY_RECORDS },
 	{ "P_Key tables need trust", SA_METHOD_GET_TABLE, SA_ATTR_PKEY_TABLE_RECORD, 0, SA_STATUS_DENIED },
 	{ "P_Key tables for who is trusted", SA_METHOD_GET_TABLE, SA_ATTR_PKEY_TABLE_RECORD, 1, 0 },
@@ -101,8 +101,8 @@ static void test_doors(struct fake *f)
 		s = request(f, &a, FAKE_CA(1));
 		if (s != doors[i].status)
 			printf("%s: 0x%04x\n", doors[i].name, (unsigned int)s);
-		row(doors[i].name,
-		    s == doors[i].status && wire_get(f->sent, MAD_TID) == 77 && (wire_get(f->sent, MAD_METHOD) & 0x80));
+		row(doors[i].name, s == doors[i].status && (s < 0 || wire_get(f->sent, MAD_TID) == 77) &&
+					   (wire_get(f->sent, MAD_METHOD) & 0x80));
 	}
 }
 
@@ -122,8 +122,8 @@ static const struct {
 	{ "LFT", SA_ATTR_LFT_RECORD, 4 },
 	{ "MFT", SA_ATTR_MFT_RECORD, 4 },
 	{ "P_KeyTableRecord", SA_ATTR_PKEY_TABLE_RECORD, 8 },
-	{ "SLtoVL", SA_ATTR_SL_TO_VL_RECORD, 4 + 4 * 4 * 5 },
-	{ "VLArb", SA_ATTR_VL_ARB_RECORD, 4 * (4 + 4 * 4) },
+	{ "SLtoVL", SA_ATTR_SL_TO_VL_RECORD, 4 + 4 * 5 * 5 },
+	{ "VLArb", SA_ATTR_VL_ARB_RECORD, 4 * (4 + 4 * 5) },
 	{ "PathRecord, all pairs", SA_ATTR_PATH_RECORD, 64 },
 	{ "groups", SA_ATTR_MCMEMBER_RECORD, 1 },
 	{ "no services", SA_ATTR_SERVICE_RECORD, 0 },
@@ -289,7 +289,7 @@ static void test_groups(struct fake *f)
 	row("created", request(f, &a, FAKE_CA(0)) == 0);
 	mlid = (u16)wire_get(record(f, 0), MCMEMBER_MLID);
 	row("its leaf forwards it when the answer comes", forwards(f, 0, mlid, 1));
-	row("for another's port", request(f, &a, FAKE_CA(1)) == SA_STATUS_REQ_INVALID);
+	row("another's own membership is not to be changed", request(f, &a, FAKE_CA(1)) == SA_STATUS_REQ_INVALID);
 	a = group_ask(MAD_METHOD_SET, FAKE_CA(3), JOIN_FULL, JOIN, 1);
 	row("joined", request(f, &a, FAKE_CA(3)) == 0 && wire_get(record(f, 0), MCMEMBER_QKEY) == 0x1234 &&
 			      wire_get(record(f, 0), MCMEMBER_MLID) == mlid);
