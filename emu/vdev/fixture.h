@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* For tests: a device with an HCA of one port that leads nowhere, and a driver that speaks to it. */
+#ifndef MUSLIN_VDEV_FIXTURE_H
+#define MUSLIN_VDEV_FIXTURE_H
+
+#include "emu/vdev/internal.h"
+#include "emu/vhost/fixture.h"
+#include "rxe/rxe.h"
+
+#define GUEST_SHARED 0x40000
+#define GUEST_IN     0x60000
+#define GUEST_OUT    0x68000
+
+struct guest {
+	struct loop *loop;
+	struct wire_port port;
+	struct hca *hca;
+	struct mad_port *mad;
+	struct vdev *dev;
+	char path[64];
+	struct front f;
+};
+
+static inline int guest_send(struct wire_port *port, struct wire_packet *p)
+{
+	wire_packet_free(p);
+	return 0;
+}
+
+static inline void guest_cap(struct wire_port *port, u32 set, u32 clear)
+{
+	port->attr.cap_mask = (port->attr.cap_mask & ~clear) | set;
+}
+
+static const struct wire_port_ops guest_port_ops = { .send = guest_send, .set_cap = guest_cap };
+
+static inline int guest_create(struct guest *g)
+{
+	struct wire_port *ports[1] = { &g->port };
+	struct hca_config cfg = { .name = "t", .node_guid = 0x1234, .nports = 1, .ports = ports, .seed = 7 };
+	struct vdev_config vc = { .name = "t", .nports = 1 };
+
+	memset(g, 0, sizeof(*g));
+	g->port.ops = &guest_port_ops;
+	g->port.num = 1;
+	g->port.attr = (struct wire_port_attr){
+		.state = 4, .lid = 1, .mtu_cap = 4, .mtu_active = 4, .gids = 2, .pkeys = 64, .pkey = { 0xffff }
+	};
+	g->port.attr.gid[0] = wire_gid_make(WIRE_GID_PREFIX_DEFAULT, 1);
+	g->loop = loop_create();
+	g->hca = hca_create(g->loop, &cfg);
+	hca_set_transport(g->hca, &rxe_transport);
+	g->mad = mad_port_create(g->loop, &g->port);
+	vc.hca = g->hca;
+	vc.mad[0] = g->mad;
+	front_path(g->path, sizeof(g->path));
+	g->dev = vdev_create(g->loop, g->path, &vc);
+	return g->dev ? 0 : -errno;
+}
+
+static inline void guest_destroy(struct guest *g)
+{
+	vdev_destroy(g->dev);
+	mad_port_destroy(g->mad);
+	hca_destroy(g->hca);
+	loop_destroy(g->loop);
+}
+
+static inline int guest_attach(struct guest *g)
+{
+	int err = front_open(&g->f, g->loop, g->path);
+
+	if (!err)
+		front_start(&g->f, MUSLIN_VQS);
+	return err;
+}
+
+/* Runs a command of @len bytes; the status, and the answer at GUEST_OUT. */
+static inline int guest_command(struct guest *g, const void *in, u32 len)
+{
+	memcpy(g->f.mem + GUEST_IN, in, len);
+	memset(g->f.mem + GUEST_OUT, 0xff, 2048);
+	front_post(&g->f, MUSLIN_VQ_COMMAND, GUEST_IN, len, GUEST_OUT, 2048);
+	return *(s32 *)(void *)(g->f.mem + GUEST_OUT);
+}
+
+static inline int guest_hello(struct guest *g)
+{
+	struct muslin_hello hello = {
+		.cmd = { .op = MUSLIN_HELLO },
+		.magic = MUSLIN_CONFIG_MAGIC,
+		.version = MUSLIN_ABI_VERSION,
+		.shared = GUEST_SHARED,
+	};
+
+	return guest_command(g, &hello, sizeof(hello));
+}
+
+static inline const struct muslin_number *guest_number(const struct guest *g)
+{
+	return (const void *)(g->f.mem + GUEST_OUT);
+}
+
+static inline int guest_object(struct guest *g, u32 op, u32 number, u32 arg)
+{
+	struct muslin_object in = { .cmd = { .op = op }, .number = number, .arg = arg };
+
+	return guest_command(g, &in, sizeof(in));
+}
+
+/* A ring of 4 entries of 1 << @log2 bytes in the pages from @gpa on, its list behind it. */
+static inline struct muslin_ring guest_ring(struct guest *g, u32 gpa, u32 log2)
+{
+	u32 bytes = (u32)offsetof(struct rxe_queue_buf, data) + (4u << log2), n = (bytes + 4095) / 4096, i;
+	u64 *list = (u64 *)(void *)(g->f.mem + gpa + n * 4096u);
+
+	memset(g->f.mem + gpa, 0, n * 4096u);
+	for (i = 0; i < n; i++)
+		list[i] = gpa + i * 4096u;
+	return (struct muslin_ring){ .pages = gpa + n * 4096u, .npages = n, .log2_elem = log2, .slots = 4 };
+}
+
+#endif

@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* The device against a driver that obeys, and one that does not. */
+#include "emu/vdev/fixture.h"
+
+static u32 passed, failed;
+
+static void row(int n, const char *what, bool ok)
+{
+	if (ok) {
+		passed++;
+		return;
+	}
+	failed++;
+	printf("row %d: %s\n", n, what);
+}
+
+static void test_hello(struct guest *g)
+{
+	struct muslin_hello bad = {
+		.cmd = { .op = MUSLIN_HELLO }, .magic = 1, .version = MUSLIN_ABI_VERSION, .shared = GUEST_SHARED
+	};
+	const struct muslin_port_answer *p = (const void *)(g->f.mem + GUEST_OUT);
+
+	row(1, "nothing before hello", guest_object(g, MUSLIN_PD_ALLOC, 0, 0) == -ENODEV);
+	row(2, "a wrong magic", guest_command(g, &bad, sizeof(bad)) == -EPROTO && !vdev_in_use(g->dev));
+	bad.magic = MUSLIN_CONFIG_MAGIC;
+	bad.shared = FRONT_MEM - 8;
+	row(3, "shared memory that is not there", guest_command(g, &bad, sizeof(bad)) == -EFAULT);
+	bad.shared = GUEST_SHARED + 4;
+	row(4, "shared memory askew", guest_command(g, &bad, sizeof(bad)) == -EFAULT);
+	row(5, "hello", guest_hello(g) == 0 && vdev_in_use(g->dev));
+	row(6, "a port", guest_object(g, MUSLIN_QUERY_PORT, 1, 0) == 0 && p->lid == 1 && p->pkey[0] == 0xffff);
+	row(7, "no such port",
+	    guest_object(g, MUSLIN_QUERY_PORT, 2, 0) == -EINVAL &&
+		    guest_object(g, MUSLIN_QUERY_PORT, 0x101, 0) == -EINVAL);
+	row(8, "no such command",
+	    guest_object(g, MUSLIN_OPS, 0, 0) == -EOPNOTSUPP && guest_object(g, 0, 0, 0) == -EOPNOTSUPP &&
+		    guest_object(g, ~0u, 0, 0) == -EOPNOTSUPP);
+}
+
+/* Each command, one byte short and one too long. */
+static void test_lengths(struct guest *g)
+{
+	u8 in[2048] = { 0 };
+	bool all = true;
+	u32 op, len;
+
+	for (op = MUSLIN_HELLO; op < MUSLIN_OPS; op++) {
+		memcpy(in, &op, sizeof(op));
+		for (len = 0; len < 12; len++)
+			all &= guest_command(g, in, len) < 0;
+		if (op != MUSLIN_MR_REG)
+			all &= guest_command(g, in, sizeof(in)) == -EINVAL;
+	}
+	row(20, "wrong lengths", all && vdev_in_use(g->dev));
+}
+
+static void test_foreign(struct guest *g)
+{
+	static const u32 ops[] = { MUSLIN_PD_FREE,       MUSLIN_CQ_DESTROY, MUSLIN_QP_QUERY,    MUSLIN_QP_DESTROY,
+				   MUSLIN_SRQ_SET_LIMIT, MUSLIN_SRQ_QUERY,  MUSLIN_SRQ_DESTROY, MUSLIN_AH_DESTROY,
+				   MUSLIN_MR_DMA,        MUSLIN_MR_ALLOC,   MUSLIN_MR_FREE,     MUSLIN_MW_ALLOC,
+				   MUSLIN_MW_FREE };
+	static const u32 numbers[] = { 0, 1, 0xffff, MUSLIN_HANDLES - 1, MUSLIN_HANDLES, ~0u };
+	bool all = true;
+	u32 i, j;
+
+	for (i = 0; i < ARRAY_SIZE(ops); i++)
+		for (j = 0; j < ARRAY_SIZE(numbers); j++)
+			all &= guest_object(g, ops[i], numbers[j], 1) < 0;
+	row(30, "numbers of nothing", all);
+}
+
+static void test_rings(struct guest *g)
+{
+	struct muslin_cq_create cq = { .cmd = { .op = MUSLIN_CQ_CREATE }, .ring = guest_ring(g, 0x20000, 6) };
+	struct muslin_ring good = cq.ring;
+	static const struct {
+		int n;
+		const char *what;
+		struct muslin_ring r;
+	} rows[] = {
+		{ 40, "no pages", { 0, 0, 6, 4, 0 } },
+		{ 41, "a list in nowhere", { FRONT_MEM, 1, 6, 4, 0 } },
+		{ 42, "too few pages", { 0x21000, 1, 6, 64, 0 } },
+		{ 43, "slots that are no power of two", { 0x21000, 1, 6, 5, 0 } },
+		{ 44, "entries too small", { 0x21000, 1, 5, 4, 0 } },
+		{ 45, "entries of two gigabytes", { 0x21000, 1, 31, 4, 0 } },
+		{ 46, "a shift of all ones", { 0x21000, 1, ~0u, 4, 0 } },
+		{ 47, "slots for ever", { 0x21000, ~0u, 12, 1u << 31, 0 } },
+	};
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(rows); i++) {
+		cq.ring = rows[i].r;
+		row(rows[i].n, rows[i].what, guest_command(g, &cq, sizeof(cq)) < 0);
+	}
+	cq.ring = good;
+	*(u64 *)(void *)(g->f.mem + good.pages) = FRONT_MEM;
+	row(48, "a page in nowhere", guest_command(g, &cq, sizeof(cq)) == -EFAULT);
+	*(u64 *)(void *)(g->f.mem + good.pages) = 0x20008;
+	row(49, "a page askew", guest_command(g, &cq, sizeof(cq)) == -EINVAL);
+	*(u64 *)(void *)(g->f.mem + good.pages) = 0x20000;
+	cq.vector = MUSLIN_VECTORS;
+	row(50, "no such vector", guest_command(g, &cq, sizeof(cq)) == -EINVAL);
+	cq.vector = 1;
+	row(51, "a good one", guest_command(g, &cq, sizeof(cq)) == 0);
+	row(52, "and its end", guest_object(g, MUSLIN_CQ_DESTROY, guest_number(g)->number, 0) == 0);
+}
+
+static u32 make_cq(struct guest *g)
+{
+	struct muslin_cq_create cq = { .cmd = { .op = MUSLIN_CQ_CREATE }, .ring = guest_ring(g, 0x20000, 6) };
+
+	return guest_command(g, &cq, sizeof(cq)) ? 0 : guest_number(g)->number;
+}
+
+static u32 make_qp(struct guest *g, u32 type, u32 pdn, u32 cq)
+{
+	struct muslin_qp_create qp = {
+		.cmd = { .op = MUSLIN_QP_CREATE },
+		.type = type,
+		.flags = MUSLIN_QP_KERNEL | MUSLIN_QP_SIG_ALL,
+		.pdn = pdn,
+		.send_cq = cq,
+		.recv_cq = cq,
+		.port = 1,
+		.max_send_wr = 3,
+		.max_recv_wr = 3,
+		.max_send_sge = 1,
+		.max_recv_sge = 1,
+		.sq = guest_ring(g, 0x28000, 9),
+		.rq = guest_ring(g, 0x30000, 7),
+	};
+
+	return guest_command(g, &qp, sizeof(qp)) ? 0 : guest_number(g)->number;
+}
+
+static int move_qp(struct guest *g, u32 qp, u8 state, u32 mask)
+{
+	struct muslin_qp_modify m = { .cmd = { .op = MUSLIN_QP_MODIFY }, .handle = qp, .mask = HCA_QP_STATE | mask };
+
+	m.attr.state = state;
+	m.attr.port = 1;
+	m.attr.qkey = 0x80010000;
+	return guest_command(g, &m, sizeof(m));
+}
+
+/* A send request in slot 0, rung: what the completion queue says. */
+static int send_one(struct guest *g, u32 qp, u32 opcode, u32 num_sge, u64 addr)
+{
+	struct muslin_shared *sh = (void *)(g->f.mem + GUEST_SHARED);
+	struct rxe_queue_buf *sq = (void *)(g->f.mem + 0x28000), *cq = (void *)(g->f.mem + 0x20000);
+	u32 at = sq->producer_index & 3, seen = cq->producer_index & 3;
+	struct rxe_send_wqe *w = (void *)(sq->data + at * 512);
+
+	memset(w, 0, 512);
+	w->wr.opcode = opcode;
+	w->wr.wr.ud.remote_qpn = 1;
+	w->wr.wr.ud.remote_qkey = 0x80010000;
+	((struct muslin_av *)(void *)&w->wr.wr.ud.av)->dlid = 9;
+	w->dma.num_sge = num_sge;
+	w->dma.sge[0] = (struct rxe_sge){ .addr = addr, .length = 256 };
+	sq->producer_index = (at + 1) & 3;
+	sh->doorbell[qp / 64] |= 1ull << (qp % 64);
+	sh->rung = 1;
+	front_kick(&g->f, MUSLIN_VQ_DOORBELL);
+	if ((cq->producer_index & 3) == seen)
+		return -1;
+	cq->consumer_index = cq->producer_index;
+	return (int)((struct ib_uverbs_wc *)(void *)(cq->data + seen * 64))->status;
+}
+
+static void test_special(struct guest *g)
+{
+	struct muslin_shared *sh = (void *)(g->f.mem + GUEST_SHARED);
+	u32 pd, cq, qp;
+
+	guest_object(g, MUSLIN_PD_ALLOC, 0, 0);
+	pd = guest_number(g)->number;
+	cq = make_cq(g);
+	qp = make_qp(g, HCA_QPT_GSI, pd, cq);
+	row(60, "QP1", qp && guest_number(g)->arg == 1);
+	row(61, "only one", make_qp(g, HCA_QPT_GSI, pd, cq) == 0);
+	row(62, "its CQ is in use", guest_object(g, MUSLIN_CQ_DESTROY, cq, 0) == -EBUSY);
+	row(63, "no such state", move_qp(g, qp, 9, 0) == -EINVAL);
+	row(64, "to RTS",
+	    !move_qp(g, qp, HCA_QPS_INIT, HCA_QP_QKEY) && !move_qp(g, qp, HCA_QPS_RTR, 0) &&
+		    !move_qp(g, qp, HCA_QPS_RTS, 0));
+	row(65, "a MAD", send_one(g, qp, HCA_WR_SEND, 1, FRONT_DATA) == HCA_WC_SUCCESS);
+	row(66, "from nowhere", send_one(g, qp, HCA_WR_SEND, 1, FRONT_MEM) == HCA_WC_LOC_PROT_ERR);
+	row(67, "with SGEs without end", send_one(g, qp, HCA_WR_SEND, ~0u, FRONT_DATA) == HCA_WC_LOC_QP_OP_ERR);
+	row(68, "of no kind", send_one(g, qp, 77, 1, FRONT_DATA) == HCA_WC_LOC_QP_OP_ERR);
+	memset(sh->doorbell, 0xff, sizeof(sh->doorbell));
+	sh->rung = 1;
+	front_kick(&g->f, MUSLIN_VQ_DOORBELL);
+	row(69, "every doorbell at once", vdev_in_use(g->dev) && !sh->doorbell[0]);
+	row(70, "and gone",
+	    !guest_object(g, MUSLIN_QP_DESTROY, qp, 0) && !guest_object(g, MUSLIN_CQ_DESTROY, cq, 0) &&
+		    !guest_object(g, MUSLIN_PD_FREE, pd, 0));
+}
+
+static void test_memory(struct guest *g)
+{
+	struct {
+		struct muslin_mr_reg r;
+		u64 list[1];
+	} reg = { .r = { .cmd = { .op = MUSLIN_MR_REG }, .length = 8192, .npages = 2, .page_shift = 12 },
+		  .list = { 0x50000 } };
+
+	guest_object(g, MUSLIN_PD_ALLOC, 0, 0);
+	reg.r.pdn = guest_number(g)->number;
+	row(80, "a region", guest_command(g, &reg, sizeof(reg)) == 0);
+	row(81, "and its end", guest_object(g, MUSLIN_MR_FREE, guest_number(g)->number, 0) == 0);
+	reg.r.npages = 600;
+	row(82, "more pages than lists", guest_command(g, &reg, sizeof(reg)) == -EINVAL);
+	reg.r.npages = ~0u;
+	row(83, "pages without end", guest_command(g, &reg, sizeof(reg)) == -EINVAL);
+	reg.r.npages = 2;
+	reg.r.length = 8193;
+	row(84, "longer than its pages", guest_command(g, &reg, sizeof(reg)) == -EINVAL);
+	reg.r.length = 8192;
+	reg.r.page_shift = 63;
+	row(85, "pages of any size", guest_command(g, &reg, sizeof(reg)) == -EINVAL);
+	reg.r.page_shift = 12;
+	reg.list[0] = FRONT_MEM;
+	row(86, "a list in nowhere", guest_command(g, &reg, sizeof(reg)) == -EFAULT);
+}
+
+static void test_life(struct guest *g)
+{
+	u32 state[2] = { MUSLIN_VQ_COMMAND, 0 };
+
+	make_cq(g);
+	front_send(&g->f, VHOST_GET_VRING_BASE, 0, state, sizeof(state), -1);
+	front_reply(&g->f, state, sizeof(state));
+	row(90, "a stop ends all", !vdev_in_use(g->dev));
+	front_queue(&g->f, MUSLIN_VQ_COMMAND);
+	row(91, "and hello begins anew", guest_hello(g) == 0 && make_cq(g));
+	front_close(&g->f);
+	row(92, "a guest that is gone", !vdev_in_use(g->dev));
+	row(93, "and comes again", !guest_attach(g) && guest_hello(g) == 0);
+	front_close(&g->f);
+}
+
+int main(void)
+{
+	struct guest g;
+
+	if (guest_create(&g) || guest_attach(&g)) {
+		printf("0 passed, 1 failed: no device\n");
+		return 1;
+	}
+	test_hello(&g);
+	test_lengths(&g);
+	test_foreign(&g);
+	test_rings(&g);
+	test_special(&g);
+	test_memory(&g);
+	test_life(&g);
+	guest_destroy(&g);
+	printf("%u passed, %u failed\n", passed, failed);
+	return failed != 0;
+}
