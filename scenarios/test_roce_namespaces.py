@@ -21,7 +21,8 @@ b=$!
 until [ "$(readlink /proc/$b/ns/net)" != "$(readlink /proc/$$/ns/net)" ]; do sleep 0.1; done
 ip link add v0 type veth peer name v0 netns $b
 ip link set v0 addrgenmode none; ip addr add 10.9.0.1/24 dev v0; ip link set v0 up; ip link set lo up
-nsenter -n -t $b sh -c 'ip link set v0 addrgenmode none; ip addr add 10.9.0.2/24 dev v0; ip link set v0 up; ip link set lo up'
+nsenter -n -t $b sh -c '
+    ip link set v0 addrgenmode none; ip addr add 10.9.0.2/24 dev v0; ip link set v0 up; ip link set lo up'
 echo namespaces $$ $b
 wait
 """
