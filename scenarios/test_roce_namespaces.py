@@ -10,7 +10,6 @@ import re
 import shutil
 
 import pytest
-
 from muslin.process import wait_until
 from test_perftest import RESULT, free_port
 

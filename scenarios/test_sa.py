@@ -12,9 +12,19 @@ def inventory(shared_fabric):
     return path
 
 
-@pytest.mark.parametrize(
-    "flow", ["a", "v", "s", "e", "f", "m", "q", "t"], ids="all valid services events stress groups qos traps".split()
-)
+FLOWS = {
+    "all": "a",
+    "inventory": "v",
+    "services": "s",
+    "events": "e",
+    "stress": "f",
+    "groups": "m",
+    "qos": "q",
+    "traps": "t",
+}
+
+
+@pytest.mark.parametrize("flow", FLOWS.values(), ids=FLOWS.keys())
 def test_osmtest(shared_fabric, inventory, flow):
     log = shared_fabric.folder / f"osmtest-{flow}.log"
     out = shared_fabric.run("h2", "osmtest", "-f", flow, "-i", inventory, "-l", log, timeout=120, status=None)
