@@ -225,8 +225,11 @@ static const struct sa_field sm_fields[] = {
 	{ SMINFOREC_COMP_STATE, SMINFOREC_SM_INFO, SMINFO_STATE },
 };
 
+/* The SM_Key is told to nobody who does not know it. 15.4.1.2 */
 static void emit_sm(struct sa_call *c, u8 *rec)
 {
+	if (!c->trusted)
+		wire_set(rec, WIRE_AT(SMINFOREC_SM_INFO, SMINFO_SM_KEY), 0);
 	if (sm_sa_match(c, rec, sm_fields, ARRAY_SIZE(sm_fields)))
 		sm_sa_emit(c, rec);
 }

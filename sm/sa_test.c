@@ -147,6 +147,11 @@ static void test_tables(struct fake *f)
 	}
 }
 
+static u64 record_sm_key(const struct fake *f)
+{
+	return wire_get(record(f, 0), WIRE_AT(SMINFOREC_SM_INFO, SMINFO_SM_KEY));
+}
+
 static void test_selection(struct fake *f)
 {
 	struct ask a = ask_of(MAD_METHOD_GET, SA_ATTR_NODE_RECORD, SA_COMP(NODEREC_COMP_LID));
@@ -164,6 +169,10 @@ static void test_selection(struct fake *f)
 	a = ask_of(SA_METHOD_GET_TABLE, SA_ATTR_PORT_INFO_RECORD, SA_COMP(PORTINFOREC_COMP_STATE));
 	wire_set(a.data, WIRE_AT(PORTINFOREC_PORT_INFO, PORTINFO_STATE), PORT_STATE_ACTIVE);
 	row("ports by state", request(f, &a, FAKE_CA(1)) == 0 && records(f) == 4 + 16);
+	a = ask_of(MAD_METHOD_GET, SA_ATTR_SM_INFO_RECORD, 0);
+	row("the SM_Key is not told", request(f, &a, FAKE_CA(1)) == 0 && record_sm_key(f) == 0);
+	a.key = 1;
+	row("but to who knows it", request(f, &a, FAKE_CA(1)) == 0 && record_sm_key(f) == 1);
 }
 
 /* ---- paths ---- */
