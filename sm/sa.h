@@ -25,6 +25,7 @@ struct sa_call {
 	u32 query_len;
 	u8 *out; /* headers, then records */
 	u32 nrecords, cap, size, stride;
+	u32 pairs; /* of ports whose paths have been looked for */
 	u16 status;
 	bool hold; /* the answer waits until the switches know the multicast groups */
 };

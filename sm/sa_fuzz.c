@@ -11,7 +11,7 @@ int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
 	static const u8 methods[] = { 1, 2, 0x12, 0x14, 0x15, 5, 7, 0x81 };
 	struct sm_addr from = { .qpn = 1 };
 	struct fake f;
-	u8 mad[2048];
+	u8 *mad;
 	size_t n;
 
 	fake_open(&f, NULL);
@@ -20,16 +20,18 @@ int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
 
 		data += 3, size -= 3;
 		n = min(size, (size_t)len * 8);
-		memset(mad, 0, sizeof(mad));
-		memcpy(mad, data, n);
+		mad = calloc(1, who & 0x80 ? MAD_SIZE : max(n, (size_t)MAD_HDR_SIZE)); /* as long as it says */
+		memcpy(mad, data, who & 0x80 ? min(n, (size_t)MAD_SIZE) : n);
 		mad[0] = 1;
 		mad[1] = who & 0x80 ? MAD_CLASS_SUBN_LID : MAD_CLASS_SUBN_ADM;
 		mad[2] = who & 0x80 ? 1 : 2;
 		mad[3] = methods[what & 7];
 		wire_set(mad, MAD_ATTR_ID, who & 0x80 ? (what & 8 ? 2 : 0x20) : attrs[(what >> 3) % ARRAY_SIZE(attrs)]);
-		wire_set(mad, SA_SM_KEY, who & 0x40 ? 1 : 0);
+		if (n >= SA_DATA || who & 0x80)
+			wire_set(mad, SA_SM_KEY, who & 0x40 ? 1 : 0);
 		from.lid = who & 0x3f;
 		sm_receive(f.sm, mad, who & 0x80 ? MAD_SIZE : (u32)n, &from, NULL);
+		free(mad);
 		fake_run(&f, what & 1);
 	}
 	fake_run(&f, 20000);

@@ -9,7 +9,8 @@
 
 #define HOPS_MAX    64
 #define PACKET_LIFE 18
-#define PATHS_MAX   127 /* of a pair, what NumbPath can say */
+#define PATHS_MAX   127        /* of a pair, what NumbPath can say */
+#define PAIRS_MAX   (1u << 20) /* looked at for one request: whoever asks for more keeps everybody waiting */
 
 /* What is asked for, of either attribute. Selected values hold where their mask bit is set. */
 struct want {
@@ -171,13 +172,13 @@ static bool find(const struct sa_call *c, const struct want *w, struct path *p)
 	p->mtu = WIRE_MTU_4096;
 	p->rate = sm_port_rate(p->src);
 	p->life = PACKET_LIFE;
-	if (!walk(p->src, p->dst, p->dlid, p))
+	if (!fit_pkey(c, w, p) || !walk(p->src, p->dst, p->dlid, p))
 		return false;
 	back = *p;
 	if (w->reversible && !walk(p->dst, p->src, p->slid, &back))
 		return false;
 	p->mtu = min(p->mtu, min(sm_port_mtu(p->src), sm_port_mtu(p->dst)));
-	return fit_mtu(w, p) && fit_rate(w, p) && fit_life(w, p) && fit_pkey(c, w, p);
+	return fit_mtu(w, p) && fit_rate(w, p) && fit_life(w, p);
 }
 
 static void put(const struct sa_call *c, const struct want *w, const struct path *p, u8 *r)
@@ -207,6 +208,14 @@ static void put(const struct sa_call *c, const struct want *w, const struct path
 
 /* ---- pairs of ports ---- */
 
+/* One pair more is looked at. False: they were too many. */
+static bool take_pair(struct sa_call *c)
+{
+	if (c->pairs++ >= PAIRS_MAX)
+		c->status = SA_STATUS_NO_RESOURCES;
+	return !c->status;
+}
+
 /* Paths of one pair differ in LIDs. The nth has the nth LID of both ends, as far as they go. Returns how many were found. */
 static u32 pair(struct sa_call *c, const struct want *w, const struct sm_port *src, const struct sm_port *dst, u32 max)
 {
@@ -214,7 +223,7 @@ static u32 pair(struct sa_call *c, const struct want *w, const struct sm_port *s
 	u8 rec[PATHREC_SIZE];
 	struct path p;
 
-	for (i = 0; i < n && found < max; i++) {
+	for (i = 0; i < n && found < max && take_pair(c); i++) {
 		p = (struct path){ .src = src,
 				   .dst = dst,
 				   .slid = w->slid ? w->slid : (u16)(src->lid + i % BIT(src->lmc)),
@@ -279,7 +288,7 @@ static void to_all(struct sa_call *c, const struct want *w, const struct sm_port
 	}
 	list_for_each (n, &c->sm->nodes, link)
 		for (i = 0; i <= n->nports && !c->status; i++)
-			if (usable(c, &n->ports[i]))
+			if (n->ports[i].guid && take_pair(c) && usable(c, &n->ports[i]))
 				pair(c, w, src, &n->ports[i], w->numb_path);
 }
 
