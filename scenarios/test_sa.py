@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """OpenSM's own test program for subnet administration, against ours."""
 
+import re
+
 import pytest
 
 
@@ -29,3 +31,69 @@ def test_osmtest(shared_fabric, inventory, flow):
     log = shared_fabric.folder / f"osmtest-{flow}.log"
     out = shared_fabric.run("h2", "osmtest", "-f", flow, "-i", inventory, "-l", log, timeout=120, status=None)
     assert "PASS" in out, log.read_text(errors="replace")[-3000:]
+
+
+# The default fabric: 8 hosts and 4 switches with 12 links; leafs have 6 ports, spines 2.
+RECORDS = {
+    "NR": ("NodeRecord dump", 12),
+    "PIR": ("PortInfoRecord dump", 8 + 2 * 7 + 2 * 3),
+    "SL2VL": ("SL2VLTableRecord dump", 8 + 2 * 7 * 7 + 2 * 3 * 3),
+    "VLAR": ("VLArbTableRecord dump", 4 * (8 + 2 * 7 + 2 * 3)),
+    "LR": ("LinkRecord dump", 2 * 12),
+    "PR": ("PathRecord dump", 12 * 12),
+    "LFTR": ("LFT Record dump", 4),
+    "MFTR": ("MFT Record dump", 4),
+    "GIR": ("GUIDInfo Record dump", 12),
+    "SWIR": ("SwitchInfoRecord dump", 4),
+    "SMIR": ("SMInfoRecord dump", 1),
+    "CPI": ("SA ClassPortInfo", 1),
+}
+
+
+@pytest.mark.parametrize("query", RECORDS)
+def test_saquery_finds_all_records(shared_fabric, query):
+    title, count = RECORDS[query]
+    assert shared_fabric.run("h2", "saquery", query).count(title) == count
+
+
+def test_saquery_by_component(shared_fabric):
+    lid = {n: shared_fabric.port(n)["lid"] for n in ("h1", "h2", "h5")}
+
+    def ask(*args):
+        return shared_fabric.run("h2", "saquery", *map(str, args))
+
+    assert ask("-L", "h5").split() == [str(lid["h5"])]
+    assert ask("-O", lid["h5"]).split() == ["h5"]
+    assert ask("NR", 4000) == ""
+    assert ask("PIR", f"{lid['h5']}/1").count("PortInfoRecord dump") == 1
+    assert ask("LR", lid["h5"]).count("LinkRecord dump") == 1
+    assert ask("LFTR", f"{lid['h5']}/0") == ""  # a host forwards nothing
+    assert f"EndPortLid..............{lid['h1']}\n" in ask("-s")
+    path = ask("--src-to-dst", f"{lid['h1']}:{lid['h5']}")
+    assert re.search(rf"dlid\.+{lid['h5']}\n", path) and re.search(rf"slid\.+{lid['h1']}\n", path)
+    ends = "PR", "--slid", lid["h1"], "--dlid", lid["h5"]
+    assert ask(*ends, "--pkey", "0x8001") == ""
+    assert re.search(r"mtu\.+0x83\n", ask(*ends, "--mtu", "0x83"))  # exactly 1024
+    assert ask(*ends, "--mtu", "0x05") == ""  # more than 4096
+    assert re.search(r"rate\.+0x83\n", ask(*ends, "--rate", "0x83"))  # exactly 10 Gb/s
+
+
+def test_saquery_tells_members_and_keys_to_who_is_trusted(shared_fabric):
+    def ask(*args, **kwargs):
+        return shared_fabric.run("h2", "saquery", *args, **kwargs)
+
+    assert "MGID....................ff12:401b:ffff::ffff:ffff\n" in ask("-g")
+    assert "(h5)" not in ask("-m", "0xC000")
+    members = ask("--smkey", "1", "-m", "0xC000")
+    assert all(f"(h{i})" in members for i in range(1, 9))
+    assert "REQ_DENIED" in ask("PKTR", status=None)
+    assert ask("--smkey", "1", "PKTR").count("PKeyTableRecord dump") == 12
+    assert re.search(r"SM_Key\.+0x0{16}\n", ask("SMIR"))
+    assert "timed out" in ask("--smkey", "9", "-t", "200", "CPI", status=None)
+
+
+def test_all_pairs_of_a_large_subnet_are_refused(new_fabric):
+    """1344 ports have 1.8 million paths: neither they nor those with a P_Key that nobody has keep others waiting."""
+    fabric = new_fabric.up("fattree k=16 levels=3\n")
+    for more in [], ["--pkey", "0x8001"]:
+        assert "NO_RESOURCES" in fabric.run("h1", "saquery", "PR", *more, status=None)
