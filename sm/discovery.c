@@ -220,10 +220,10 @@ static void commit_port(struct sm *sm, struct sm_port *p)
 	if (p->guid && p->in_service) {
 		struct wire_gid gid = wire_gid_make(sm->cfg.subnet_prefix, p->guid);
 
+		sm_sa_forget_port(sm, p); /* first: who is gone gets no report of it */
 		sm_trap_gid(sm, TRAP_GID_OUT_OF_SERVICE, &gid, p);
 		p->in_service = false;
 		sm_mcast_forget_port(sm, p);
-		sm_sa_forget_port(sm, p);
 		sm_lid_release(sm, p);
 		sm->changed = true;
 	}

@@ -356,6 +356,44 @@ static void test_subscriptions(struct fake *f)
 	row("unsubscribe", request(f, &a, FAKE_CA(1)) == 0 && f->sm->nsubscribers == 0);
 }
 
+/* The notice of the last report, when it is one about that node's GID. */
+static bool reported(const struct fake *f, u16 trap, int node)
+{
+	struct wire_gid gid = gid_of(node);
+	const u8 *notice = f->sent + SA_DATA;
+
+	return wire_get(f->sent, MAD_METHOD) == MAD_METHOD_REPORT && wire_get(notice, NOTICE_TRAP_NUMBER) == trap &&
+	       !memcmp(wire_cbytes(notice, NOTICE_64_GID), gid.raw, sizeof(gid.raw));
+}
+
+/* A member that is unplugged goes out of service, and with it the group that it was the last of; then it is back. */
+static void test_unplugged(struct fake *f)
+{
+	struct ask out = inform_ask(1, TRAP_GID_OUT_OF_SERVICE), in = inform_ask(1, TRAP_GID_IN_SERVICE);
+	struct ask g = group_ask(MAD_METHOD_SET, FAKE_CA(3), JOIN_FULL, CREATE, 9);
+	struct ask q = group_ask(MAD_METHOD_GET, FAKE_CA(1), 0, SA_COMP(MCMEMBER_COMP_MGID), 9);
+	struct ask own = inform_ask(1, INFORMINFO_ALL_TRAPS);
+	struct ask name = ask_of(MAD_METHOD_GET, SA_ATTR_NODE_RECORD, SA_COMP(NODEREC_COMP_LID));
+	u32 before;
+
+	wire_set(name.data, NODEREC_LID, fake_lid(f, FAKE_CA(3)));
+	row("before", !request(f, &out, FAKE_CA(1)) && !request(f, &in, FAKE_CA(1)) && !request(f, &g, FAKE_CA(3)) &&
+			      !request(f, &own, FAKE_CA(3)) && f->sm->nsubscribers == 3);
+	before = f->reports;
+	fake_uncable(f, FAKE_CA(3), 1);
+	fake_run(f, 30000);
+	row("a port out of service is reported once",
+	    f->reports == before + 1 && reported(f, TRAP_GID_OUT_OF_SERVICE, FAKE_CA(3)));
+	row("its subscription is gone", f->sm->nsubscribers == 2);
+	row("its group is gone", request(f, &q, FAKE_CA(1)) == SA_STATUS_NO_RECORDS);
+	row("its record is gone", request(f, &name, FAKE_CA(1)) == SA_STATUS_NO_RECORDS);
+	fake_cable(f, FAKE_CA(3), 1, 1, 2);
+	wire_set(f->node[1].swinfo, SWITCHINFO_PORT_STATE_CHANGE, 1);
+	fake_run(f, 30000);
+	row("one back in service too", f->reports == before + 2 && reported(f, TRAP_GID_IN_SERVICE, FAKE_CA(3)));
+	row("its record is back", request(f, &name, FAKE_CA(1)) == 0);
+}
+
 static void test_services(struct fake *f)
 {
 	struct ask a = ask_of(MAD_METHOD_SET, SA_ATTR_SERVICE_RECORD,
@@ -397,8 +435,9 @@ int main(void)
 	static const struct sm_config limited = {
 		.partitions = "Default=0x7fff : ALL=limited, ALL_SWITCHES=full, SELF=full ;\n"
 	};
-	static void (*const tests[])(struct fake * f) = { test_doors,  test_tables,        test_selection, test_paths,
-							  test_groups, test_subscriptions, test_services };
+	static void (*const tests[])(struct fake *
+				     f) = { test_doors,  test_tables,        test_selection, test_paths,
+					    test_groups, test_subscriptions, test_unplugged, test_services };
 	struct fake f;
 	size_t i;
 
