@@ -35,6 +35,8 @@ demo:
 	$(Q)ci/deps demo
 	$(Q)$(MAKE) -j$(JOBS) all
 	$(Q)PATH=$(abspath $O):$$PATH ci/demo
+	$(Q)if ci/deps vm; then echo; echo "The same with guests' kernels:"; ci/demo-guests $O; \
+	else echo "Without QEMU the guests' half is left out."; fi
 
 bench:
 	$(Q)ci/deps test

@@ -98,7 +98,8 @@ def test_commands_on_a_fabric(folder, muslin_programs):
 
 def test_commands_that_fail(folder, muslin_programs):
     """The status is theirs, the fabric is down, and what helps is kept."""
-    r = on_fabric(folder, muslin_programs, "muslin fault add h1 drop qpn=0x777777; exit 7", MUSLIN_ARTIFACTS=str(folder / "kept"))
+    fail = "muslin fault add h1 drop qpn=0x777777; exit 7"
+    r = on_fabric(folder, muslin_programs, fail, MUSLIN_ARTIFACTS=str(folder / "kept"))
     assert r.returncode == 7
     kept = {p.name: p.read_text() for p in (folder / "kept").iterdir()}
     assert "never fired" in kept["faults.txt"] and "h1" in kept["fabric.json"] and "<svg" in kept["fabric.svg"]
