@@ -113,16 +113,19 @@ int cli_top(int argc, char **argv)
 			cli_fail(CLI_USAGE, "usage: muslin top [--name FABRIC] [-n COUNT] [--interval SECONDS]");
 	}
 	sock = cli_connect();
-	for (before = show(sock); !fflush(stdout); before = after) {
+	before = show(sock);
+	while (!fflush(stdout)) {
 		wait_for(interval);
 		after = show(sock);
 		if (tty)
 			printf("\033[H\033[2J");
 		print_rates(before, after, interval, tty ? 30 : LINKS_MAX);
 		json_decref(before);
+		before = after;
 		if (count > 0 && --count <= 0)
 			break;
 	}
+	json_decref(before);
 	return fflush(stdout) ? CLI_ERROR : CLI_OK;
 }
 

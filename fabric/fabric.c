@@ -171,10 +171,19 @@ struct fabric *fabric_create(struct loop *loop, const struct fabric_topology *to
 	return f;
 }
 
+/* What waits gives back the credits of other ports, so nothing of any port is gone yet. */
+static void flush_all(struct fabric *f)
+{
+	u32 i, p;
+
+	for (i = 0; i < f->nnodes; i++)
+		for (p = 0; p <= f->nodes[i].nports && f->nodes[i].ports; p++)
+			if (f->nodes[i].ports[p].vls)
+				fabric_arb_flush(&f->nodes[i].ports[p], FABRIC_CTR_XMIT_INACTIVE);
+}
+
 static void port_fini(struct fabric_port *p)
 {
-	if (p->vls)
-		fabric_arb_flush(p, FABRIC_CTR_XMIT_INACTIVE);
 	fabric_capture_forget(p);
 	fabric_ca_fini(p);
 	free(p->vls);
@@ -193,6 +202,7 @@ void fabric_destroy(struct fabric *f)
 	fabric_fault_fini(f);
 	for (i = 0; i < f->nnodes; i++)
 		fabric_trap_fini(&f->nodes[i]);
+	flush_all(f);
 	while (f->flight_n) {
 		wire_packet_free(f->flight[f->flight_head].p);
 		f->flight_head = (f->flight_head + 1) & (f->flight_cap - 1);

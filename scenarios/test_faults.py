@@ -9,7 +9,7 @@ What happens when something goes away: a spine's link, a program, the daemon.
 import re
 import signal
 
-from muslin import wait_until
+from muslin import free_port, wait_until
 
 
 def uplinks(fabric, leaf):
@@ -31,10 +31,17 @@ def test_traffic_goes_on_by_the_other_spine(fabric):
 
 def test_a_killed_program_leaves_nothing(fabric):
     """Its peer sees retries exhausted, the daemon forgets its objects, and the host is usable at once."""
-    args = ["ib_write_bw", "-s", "65536", "-D", "30"]
+    args = ["ib_write_bw", "-p", free_port(), "-s", "65536", "-D", "30"]
     srv = fabric.start("h1", *args)
-    cli = fabric._start([fabric.muslin, "run", "h5", "--", *args, "localhost"])
-    wait_until(lambda: int(fabric.port("h1")["counters"]["port_rcv_packets"]) > 5000, 20, "traffic")
+    cli = None
+
+    def sending():
+        nonlocal cli
+        if cli is None or not cli.running():
+            cli = fabric.start("h5", *args, fabric.ip("h1"))
+        return int(fabric.port("h1")["counters"]["port_rcv_packets"]) > 5000
+
+    wait_until(sending, 20, "traffic", 0.2)
     srv.signal(signal.SIGKILL)
     out = cli.wait(60, status=None)
     assert cli.popen.returncode != 0

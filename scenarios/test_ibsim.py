@@ -23,7 +23,9 @@ def test_muslin_sm_brings_up_an_ibsim_fabric(tmp_path, muslin_programs):
     os.mkfifo(fifo)
     keep = os.open(fifo, os.O_RDWR)
     sim = Process(["ibsim", "-s", NET], tmp_path / "ibsim.log", env=env, cwd=tmp_path, stdin=keep)
-    client = dict(env, LD_PRELOAD=preload(), SIM_HOST="h1")
+    # libumad2sim's read() copies more than it has: a sanitizer in muslin-sm shall not look at the copies of others
+    sanitizer = "verify_asan_link_order=0:replace_intrin=0"
+    client = dict(env, LD_PRELOAD=preload(), SIM_HOST="h1", ASAN_OPTIONS=sanitizer)
     sm = None
     try:
         sim.expect("sim>")
