@@ -41,7 +41,7 @@ demo:
 bench:
 	$(Q)ci/deps test
 	$(Q)$(MAKE) -j$(JOBS) all $(BENCHES)
-	$(Q)$(PYTHON) ci/bench $O
+	$(Q)$(PYTHON) ci/bench $O $(BENCH)
 
 asan:
 	$(Q)$(MAKE) test SAN=1
@@ -64,7 +64,7 @@ help:
 	@echo "make demo     install what is missing, build, and show a fabric at work"
 	@echo "make test     everything: checks, unit tests, fuzzers over their corpora, scenarios (SAN=1: ASan and UBSan)"
 	@echo "make all      build only           make check   static checks only"
-	@echo "make bench    ratios, each against a peer measured in the same run"
+	@echo "make bench    ratios, each against a peer measured in the same run (BENCH="hosts fabric": some sections)"
 	@echo "make fuzz     FUZZ_RUNS=n runs of each fuzz target"
 	@echo "make install  DESTDIR= prefix=$(prefix)"
 

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""Figures of muslin as ratios to what the same run measured of a peer. A section is a module with run(bench)."""
+
+import contextlib
+import functools
+import importlib
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import tempfile
+
+from muslin import Fabric
+
+SECTIONS = ("hosts", "fabric")
+
+
+class Bench:
+    """What sections share: the installed programs, a scratch folder, fabrics that end with their section."""
+
+    def __init__(self, build):
+        self.build = pathlib.Path(build).resolve()
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="muslin-bench-"))
+        install = ["make", "-s", "install", f"O={self.build}", "DESTDIR=", f"prefix={self.folder}"]
+        subprocess.run(install, check=True)
+
+    def close(self):
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    @contextlib.contextmanager
+    def fabric(self, *args, name="bench", **options):
+        """A fabric that is up, as `muslin up` with these arguments makes it."""
+        fabric = Fabric(self.folder / "bin", self.folder, name)
+        try:
+            fabric.up(*args, **options)
+            yield fabric
+        finally:
+            fabric.down()
+
+    @functools.cached_property
+    def limits(self):
+        """What this machine's memory and wake-ups allow, by harness/peer_bench."""
+        return self.program("harness/peer_bench", r"^(\w+) ([\d.]+)$")
+
+    def program(self, path, pattern):
+        """Runs a program of the build; what the pattern finds in its output as names and numbers."""
+        out = subprocess.run([self.build / path], capture_output=True, text=True, check=True).stdout
+        return {name: float(value) for name, value in re.findall(pattern, out, re.M)}
+
+
+def row(what, figure, ratio, want, good):
+    """One line: what is compared, our figure with its unit, the ratio, what is wanted of it and whether it was met."""
+    verdict = "ok" if good else "MISSED"
+    print(f"  {what:<52} {figure:>14}  ratio {ratio:7.3f}  wanted {want:<7} {verdict}", flush=True)
+
+
+def report(what, figure):
+    """A line without a verdict."""
+    print(f"  {what:<52} {figure:>14}", flush=True)
+
+
+def last_row(out):
+    """The numbers of the last line of figures that a perftest program printed."""
+    return [float(x) for x in re.findall(r"^\s*(\d+\s+\d+\s+.*)$", out, re.M)[-1].split()]
+
+
+def cpu_seconds(pid):
+    fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def main(build="build", *sections):
+    unknown = [s for s in sections if s not in SECTIONS]
+    if unknown:
+        print(f"ci/bench: no section {unknown[0]!r}: there are {', '.join(SECTIONS)}")
+        return 2
+    print("muslin bench: each figure, and its ratio to what the same run measured of the peer")
+    bench = Bench(build)
+    failed = 0
+    try:
+        for section in sections or SECTIONS:
+            print(f"{section}:", flush=True)
+            try:
+                importlib.import_module(f"bench.{section}").run(bench)
+            except (AssertionError, OSError, RuntimeError, subprocess.SubprocessError) as e:
+                print(f"  {section} stopped: {e}", flush=True)
+                failed = 1
+    finally:
+        bench.close()
+    return failed

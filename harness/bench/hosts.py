@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""Host mode: programs on two hosts of an InfiniBand fabric."""
+
+import re
+
+from . import cpu_seconds, last_row, row
+
+
+def write_bandwidth(fabric, limits):
+    args = ["ib_write_bw", "-s", str(1 << 20), "-n", "3000"]
+    _, out = fabric.pair(("h1", *args), ("h5", *args, "localhost"), timeout=120)
+    mb_s = last_row(out)[3] * 1.048576
+    ratio = mb_s / limits["bounce_mb_s"]
+    row("ib_write_bw 1 MiB : process_vm bounce", f"{mb_s:.0f} MB/s", ratio, ">= 0.5", ratio >= 0.5)
+
+
+def message_rate(fabric):
+    """Nanoseconds of the daemon's CPU for a message."""
+    n = 200000
+    args = ["ib_send_bw", "-s", "64", "-n", str(n), "-t", "128", "-r", "512"]
+    before = cpu_seconds(fabric.daemon_pid)
+    _, out = fabric.pair(("h1", *args), ("h5", *args, "localhost"), timeout=240)
+    cpu = cpu_seconds(fabric.daemon_pid) - before
+    rate = n / cpu / 1e6
+    figure = f"{last_row(out)[-1]:.3f} Mmsg/s"
+    row("ib_send_bw 64 B, depth 128 : us of daemon CPU", figure, rate, ">= 1", rate >= 1)
+    return 1000 / rate
+
+
+def faults(bench, message_ns):
+    """What a hundred faults cost that look at every packet of a link, both ways, and match none."""
+    ns = max(0.0, bench.program("fabric/fabric_bench", r"(faults_ns) (-?[\d.]+)")["faults_ns"])
+    ratio = 2 * ns / message_ns
+    row("100 faults that match nothing : CPU of a message", f"{2 * ns:.1f} ns", ratio, "<= 0.1", ratio <= 0.1)
+
+
+def pingpong(fabric, *extra):
+    args = ["ibv_rc_pingpong", "-s", "64", "-n", "20000", *extra]
+    _, out = fabric.pair(("h1", *args), ("h5", *args, "localhost"), timeout=240)
+    return float(re.search(r"= ([\d.]+) usec/iter", out)[1]) / 2
+
+
+def latency(fabric, limits):
+    events = pingpong(fabric, "-e")
+    ratio = events / limits["eventfd_us"]
+    row("rc_pingpong -e 64 B, one way : eventfd ping-pong", f"{events:.1f} us", ratio, "<= 4", ratio <= 4)
+    polled = pingpong(fabric)
+    ratio = polled / events
+    row("rc_pingpong 64 B polling : the same with -e", f"{polled:.1f} us", ratio, "<= 2", ratio <= 2)
+
+
+def run(bench):
+    with bench.fabric() as fabric:
+        write_bandwidth(fabric, bench.limits)
+        faults(bench, message_rate(fabric))
+        latency(fabric, bench.limits)
