@@ -29,8 +29,7 @@ struct fabric_vls {
 	s32 weight[2];  /* what is left of the entry, in 64-byte units */
 	s32 high_left;  /* what is left of LimitOfHighPriority, in bytes; see arb.c */
 	u8 rr;          /* round robin over VLs in no table */
-	u32 rx_pkts[16], rx_words[16];
-	u64 xmit_wait[16];
+	u64 rx_pkts[16], rx_words[16], xmit_wait[16];
 };
 
 struct fabric_vlarb {

@@ -156,7 +156,8 @@ static u16 flow_ctl(struct pma *q)
 	return 0;
 }
 
-static u16 vl_op_packets(struct pma *q)
+/* A counter of each VL, @offset bytes into struct fabric_vls, in fields from @first on that stop at their greatest value. */
+static u16 vl_counters(struct pma *q, size_t offset, struct wire_field first)
 {
 	u32 vl, port, sel = wire_get(q->d, PMA_COUNTER_SELECT);
 
@@ -165,52 +166,31 @@ static u16 vl_op_packets(struct pma *q)
 
 		for (port = q->first; port <= q->last; port++) {
 			struct fabric_vls *v = q->n->ports[port].vls;
+			u64 *counter = v ? (u64 *)((u8 *)v + offset) + vl : NULL;
 
-			if (v && q->set && (sel & BIT(vl)))
-				v->rx_pkts[vl] = 0;
-			sum += v ? v->rx_pkts[vl] : 0;
+			if (counter && q->set && (sel & BIT(vl)))
+				*counter = 0;
+			sum += counter ? *counter : 0;
 		}
-		wire_set(q->d, PORTVLOPPKTS_VL(vl), min(sum, 0xffffull));
+		wire_set(q->d, WIRE_FIELD(first.bit + first.width * vl, first.width),
+			 min(sum, BIT_ULL(first.width) - 1));
 	}
 	return 0;
+}
+
+static u16 vl_op_packets(struct pma *q)
+{
+	return vl_counters(q, offsetof(struct fabric_vls, rx_pkts), PORTVLOPPKTS_VL(0));
 }
 
 static u16 vl_op_data(struct pma *q)
 {
-	u32 vl, port, sel = wire_get(q->d, PMA_COUNTER_SELECT);
-
-	for (vl = 0; vl < 16; vl++) {
-		u64 sum = 0;
-
-		for (port = q->first; port <= q->last; port++) {
-			struct fabric_vls *v = q->n->ports[port].vls;
-
-			if (v && q->set && (sel & BIT(vl)))
-				v->rx_words[vl] = 0;
-			sum += v ? v->rx_words[vl] : 0;
-		}
-		wire_set(q->d, PORTVLOPDATA_VL(vl), min(sum, 0xffffffffull));
-	}
-	return 0;
+	return vl_counters(q, offsetof(struct fabric_vls, rx_words), PORTVLOPDATA_VL(0));
 }
 
 static u16 vl_xmit_wait(struct pma *q)
 {
-	u32 vl, port, sel = wire_get(q->d, PMA_COUNTER_SELECT);
-
-	for (vl = 0; vl < 16; vl++) {
-		u64 sum = 0;
-
-		for (port = q->first; port <= q->last; port++) {
-			struct fabric_vls *v = q->n->ports[port].vls;
-
-			if (v && q->set && (sel & BIT(vl)))
-				v->xmit_wait[vl] = 0;
-			sum += v ? v->xmit_wait[vl] : 0;
-		}
-		wire_set(q->d, PORTVLXMITWAIT_VL(vl), min(sum, 0xffffull));
-	}
-	return 0;
+	return vl_counters(q, offsetof(struct fabric_vls, xmit_wait), PORTVLXMITWAIT_VL(0));
 }
 
 static u16 vl_none(struct pma *q)

@@ -2,18 +2,11 @@
 """perftest between h1 and h5 on different leafs: every operation, transport and way of completion."""
 
 import re
-import socket
 
 import pytest
+from muslin import free_port
 
 RESULT = re.compile(r"^\s*\d+\s+\d+(\s+[\d.]+)+\s*$", re.M)
-
-
-def free_port():
-    """perftest's own default may be taken by another run on the same machine."""
-    with socket.socket() as s:
-        s.bind(("", 0))
-        return str(s.getsockname()[1])
 
 
 def perftest(fabric, tool, *args, iters="200"):

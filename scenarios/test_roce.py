@@ -13,8 +13,8 @@ import subprocess
 import zlib
 
 import pytest
-from muslin.process import wait_until
-from test_perftest import RESULT, free_port
+from muslin import free_port, wait_until
+from test_perftest import RESULT
 
 
 class Two:

@@ -10,8 +10,8 @@ import re
 import shutil
 
 import pytest
-from muslin.process import wait_until
-from test_perftest import RESULT, free_port
+from muslin import free_port, wait_until
+from test_perftest import RESULT
 
 NETWORK = """
 set -e
