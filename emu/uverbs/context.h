@@ -3,11 +3,9 @@
 #ifndef MUSLIN_UVERBS_CONTEXT_H
 #define MUSLIN_UVERBS_CONTEXT_H
 
-#include <rdma/ib_user_verbs.h>
-#include <rdma/rdma_user_rxe.h>
-
 #include "emu/lib/table.h"
 #include "emu/uverbs/server.h"
+#include "emu/wqe/wqe.h"
 
 /* A stream of fixed-size events to the application: a socket pair of which the daemon keeps both ends, to count what was read. */
 struct uv_events {
@@ -45,8 +43,8 @@ struct uv_qp {
 	u64 user_handle;
 	u32 handle, qpn, async_events;
 	struct uv_ring sq, rq;
-	u32 max_send_sge, max_recv_sge, max_inline;
-	bool ud, rc;
+	u32 max_recv_sge;
+	struct wqe_limits limits; /* of the send queue */
 };
 
 struct uv_srq {

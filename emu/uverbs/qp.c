@@ -88,11 +88,9 @@ static int qp_create(struct uv_call *c, const struct ib_uverbs_ex_create_qp *cmd
 		return -ENOMEM;
 	qp->u = c->u;
 	qp->user_handle = cmd->user_handle;
-	qp->max_send_sge = init.max_send_sge;
 	qp->max_recv_sge = init.max_recv_sge;
-	qp->max_inline = init.max_inline;
-	qp->ud = init.type == HCA_QPT_UD;
-	qp->rc = init.type == HCA_QPT_RC;
+	qp->limits =
+		(struct wqe_limits){ .type = init.type, .max_sge = init.max_send_sge, .max_inline = init.max_inline };
 	err = rings_of(c->u, qp, &init, cmd->is_srq);
 	if (!err)
 		err = table_add(&c->u->qps, qp, &qp->handle) ? -ENOMEM : 0;
@@ -266,9 +264,9 @@ int uv_query_qp(struct uv_call *c)
 	dest_out(&resp.alt_dest, &a.alt_av);
 	resp.max_send_wr = qp->sq.mask;
 	resp.max_recv_wr = qp->rq.mask;
-	resp.max_send_sge = qp->max_send_sge;
+	resp.max_send_sge = qp->limits.max_sge;
 	resp.max_recv_sge = qp->max_recv_sge;
-	resp.max_inline_data = qp->max_inline;
+	resp.max_inline_data = qp->limits.max_inline;
 	resp.qkey = a.qkey;
 	resp.rq_psn = a.rq_psn;
 	resp.sq_psn = a.sq_psn;

@@ -9,8 +9,7 @@
 
 #include "emu/uverbs/context.h"
 
-#define PAGE            4096u
-#define WR_ATOMIC_WRITE 15 /* IBV_WR_ATOMIC_WRITE */
+#define PAGE 4096u
 
 struct area {
 	struct list link;
@@ -128,103 +127,14 @@ static void ring_done(struct uv_ring *r)
 	__atomic_store_n(&r->buf->consumer_index, r->done, __ATOMIC_RELEASE);
 }
 
-/* @src is in the application's memory, @n a copy of its count: each entry is read once. */
-static int sges_copy(struct hca_sge *dst, u16 *num, const volatile struct rxe_sge *src, u32 n, u32 max)
-{
-	u32 i;
-
-	*num = 0;
-	if (n > max || n > HCA_MAX_SGE)
-		return -EINVAL;
-	for (i = 0; i < n; i++)
-		dst[i] = (struct hca_sge){ .addr = src[i].addr, .length = src[i].length, .lkey = src[i].lkey };
-	*num = (u16)n;
-	return 1;
-}
-
-static int decode_ud(struct uv_qp *qp, const struct rxe_send_wr *wr, struct hca_send_wr *out)
-{
-	out->remote_qpn = wr->wr.ud.remote_qpn;
-	out->remote_qkey = wr->wr.ud.remote_qkey;
-	out->pkey_index = wr->wr.ud.pkey_index;
-	return hca_ah_av(qp->u->ctx, qp->qpn, wr->wr.ud.ah_num, &out->av) ? -EINVAL : 1;
-}
-
-static void decode_kind(const struct rxe_send_wr *wr, struct hca_send_wr *out)
-{
-	switch (out->opcode) {
-	case HCA_WR_RDMA_WRITE:
-	case HCA_WR_RDMA_WRITE_WITH_IMM:
-	case HCA_WR_RDMA_READ:
-		out->remote_addr = wr->wr.rdma.remote_addr;
-		out->rkey = wr->wr.rdma.rkey;
-		break;
-	case HCA_WR_ATOMIC_CMP_AND_SWP:
-	case HCA_WR_ATOMIC_FETCH_AND_ADD:
-		out->remote_addr = wr->wr.atomic.remote_addr;
-		out->rkey = wr->wr.atomic.rkey;
-		out->compare_add = wr->wr.atomic.compare_add;
-		out->swap = wr->wr.atomic.swap;
-		break;
-	case HCA_WR_BIND_MW:
-		out->bind_addr = wr->wr.mw.addr;
-		out->bind_len = wr->wr.mw.length;
-		out->mr_lkey = wr->wr.mw.mr_lkey;
-		out->mw_rkey = wr->wr.mw.mw_rkey;
-		out->reg_key = wr->wr.mw.rkey;
-		out->access = wr->wr.mw.access & ~(u32)HCA_ACCESS_LOCAL_WRITE; /* it means nothing in a window */
-		break;
-	case HCA_WR_LOCAL_INV:
-		out->rkey = wr->ex.invalidate_rkey;
-		break;
-	default:
-		break;
-	}
-}
-
-/* IB_WR_ATOMIC_WRITE: 8 aligned bytes, which an RDMA write moves as one. */
-static int decode_atomic_write(const struct rxe_send_wr *wr, const volatile u8 *data, struct hca_send_wr *out)
-{
-	u32 i;
-
-	out->opcode = HCA_WR_RDMA_WRITE;
-	out->flags |= HCA_SEND_INLINE;
-	out->remote_addr = wr->wr.rdma.remote_addr;
-	out->rkey = wr->wr.rdma.rkey;
-	if (out->remote_addr % 8)
-		return -EINVAL;
-	out->inline_len = 8;
-	for (i = 0; i < 8; i++)
-		out->inline_data[i] = data[i];
-	return 1;
-}
-
-static int decode_send(struct uv_qp *qp, const struct rxe_send_wqe *entry, struct hca_send_wr *out, bool ud)
+static int decode_send(struct uv_qp *qp, const struct rxe_send_wqe *entry, struct hca_send_wr *out)
 {
 	const struct rxe_send_wqe w = *(const volatile struct rxe_send_wqe *)entry; /* without data or SGEs */
-	bool imm = w.wr.opcode == HCA_WR_SEND_WITH_IMM || w.wr.opcode == HCA_WR_RDMA_WRITE_WITH_IMM;
-	u32 len = w.dma.length;
+	int got = wqe_send(out, &w, entry->dma.inline_data, &qp->limits);
 
-	memset(out, 0, offsetof(struct hca_send_wr, sge));
-	out->token = w.wr.wr_id;
-	out->flags = w.wr.send_flags & (HCA_SEND_FENCE | HCA_SEND_SIGNALED | HCA_SEND_SOLICITED | HCA_SEND_INLINE);
-	if (w.wr.opcode == WR_ATOMIC_WRITE && qp->rc)
-		return decode_atomic_write(&w.wr, entry->dma.inline_data, out);
-	if (w.wr.opcode > HCA_WR_SEND_WITH_INV)
+	if (got > 0 && qp->limits.type == HCA_QPT_UD && hca_ah_av(qp->u->ctx, qp->qpn, w.wr.wr.ud.ah_num, &out->av))
 		return -EINVAL;
-	out->opcode = (u8)w.wr.opcode;
-	out->imm = imm ? be32_to_cpu(w.wr.ex.imm_data) : w.wr.ex.invalidate_rkey;
-	if (ud && decode_ud(qp, &w.wr, out) < 0)
-		return -EINVAL;
-	if (!ud)
-		decode_kind(&w.wr, out);
-	if (!(out->flags & HCA_SEND_INLINE))
-		return sges_copy(out->sge, &out->num_sge, entry->dma.sge, w.dma.num_sge, qp->max_send_sge);
-	if (len > qp->max_inline || len > HCA_MAX_INLINE)
-		return -EINVAL;
-	out->inline_len = len;
-	memcpy(out->inline_data, entry->dma.inline_data, len);
-	return 1;
+	return got;
 }
 
 static int next_send(void *fe, struct hca_send_wr *wr)
@@ -232,7 +142,7 @@ static int next_send(void *fe, struct hca_send_wr *wr)
 	struct uv_qp *qp = fe;
 	const struct rxe_send_wqe *w = ring_pull(&qp->sq);
 
-	return w ? decode_send(qp, w, wr, qp->ud) : 0;
+	return w ? decode_send(qp, w, wr) : 0;
 }
 
 static void send_done(void *fe)
@@ -244,8 +154,7 @@ static int decode_recv(const struct rxe_recv_wqe *entry, struct hca_recv_wr *out
 {
 	const struct rxe_recv_wqe w = *(const volatile struct rxe_recv_wqe *)entry;
 
-	out->token = w.wr_id;
-	return sges_copy(out->sge, &out->num_sge, entry->dma.sge, w.dma.num_sge, max_sge);
+	return wqe_recv(out, &w, entry->dma.sge, max_sge);
 }
 
 static int next_recv(void *fe, struct hca_recv_wr *wr)
@@ -312,30 +221,10 @@ static int complete(void *fe, const struct hca_cqe *cqe)
 	struct uv_cq *cq = fe;
 	struct uv_ring *r = &cq->ring;
 	u32 consumer = __atomic_load_n(&r->buf->consumer_index, __ATOMIC_ACQUIRE), next = (r->next + 1) & r->mask;
-	struct ib_uverbs_wc *wc;
 
 	if (next == (consumer & r->mask))
 		return -ENOSPC;
-	wc = (struct ib_uverbs_wc *)(r->buf->data + (u64)r->next * r->elem);
-	*wc = (struct ib_uverbs_wc){
-		.wr_id = cqe->token,
-		.status = cqe->status,
-		.opcode = cqe->opcode,
-		.vendor_err = cqe->vendor_err,
-		.byte_len = cqe->byte_len,
-		.qp_num = cqe->qpn,
-		.src_qp = cqe->src_qp,
-		.wc_flags = cqe->flags,
-		.pkey_index = cqe->pkey_index,
-		.slid = cqe->slid,
-		.sl = cqe->sl,
-		.dlid_path_bits = cqe->dlid_path_bits,
-		.port_num = cqe->port,
-	};
-	if (cqe->flags & HCA_WC_WITH_IMM)
-		wc->ex.imm_data = cpu_to_be32(cqe->imm);
-	else
-		wc->ex.invalidate_rkey = cqe->imm;
+	*(struct ib_uverbs_wc *)(r->buf->data + (u64)r->next * r->elem) = wqe_completion(cqe);
 	r->next = next;
 	__atomic_store_n(&r->buf->producer_index, next, __ATOMIC_RELEASE);
 	cq->wake = true;

@@ -3,13 +3,11 @@
 #ifndef MUSLIN_VDEV_INTERNAL_H
 #define MUSLIN_VDEV_INTERNAL_H
 
-#include <rdma/ib_user_verbs.h>
-#include <rdma/rdma_user_rxe.h>
-
 #include "emu/abi/muslin_abi.h"
 #include "emu/lib/table.h"
 #include "emu/vdev/vdev.h"
 #include "emu/vhost/vhost.h"
+#include "emu/wqe/wqe.h"
 
 #define VDEV_ELEM_MAX 4096
 
@@ -34,9 +32,9 @@ struct vd_cq {
 struct vd_qp {
 	struct vdev *d;
 	u32 handle, qpn;
-	enum hca_qp_type type;
+	struct wqe_limits limits; /* of the send queue */
 	struct vd_ring sq, rq;
-	u32 max_send_sge, max_recv_sge, max_inline;
+	u32 max_recv_sge;
 	bool kernel, sig_all;
 	u64 **reg; /* by slot of the send queue: the page list of a registration under way */
 	/* special QPs live here alone */

@@ -103,7 +103,7 @@ static int qp_rings(struct vdev *d, struct vd_qp *qp, const struct muslin_qp_cre
 
 	if (!err && !cmd->srq)
 		err = vd_ring_create(d, &qp->rq, &cmd->rq, recv_elem(cmd->max_recv_sge));
-	if (err || !qp->kernel || qp->type == HCA_QPT_UD || qp->type <= HCA_QPT_GSI)
+	if (err || !qp->kernel || qp->limits.type == HCA_QPT_UD || qp->limits.type <= HCA_QPT_GSI)
 		return err;
 	qp->reg = calloc(qp->sq.mask + 1, sizeof(*qp->reg));
 	return qp->reg ? 0 : -ENOMEM;
@@ -129,7 +129,7 @@ static int qp_enter(struct vdev *d, struct vd_qp *qp, const struct muslin_qp_cre
 
 	if (cmd->srq && !srq)
 		return -EINVAL;
-	if (qp->type > HCA_QPT_GSI)
+	if (qp->limits.type > HCA_QPT_GSI)
 		return hca_qp_create(d->ctx, &init, &vd_qp_wq_ops, qp, &qp->qpn);
 	return vd_special_create(d, qp, cmd->port <= 0xff ? (u8)cmd->port : 0);
 }
@@ -141,10 +141,9 @@ static struct vd_qp *qp_alloc(struct vdev *d, const struct muslin_qp_create *cmd
 	if (!qp)
 		return NULL;
 	qp->d = d;
-	qp->type = cmd->type;
-	qp->max_send_sge = cmd->max_send_sge;
+	qp->limits =
+		(struct wqe_limits){ .type = cmd->type, .max_sge = cmd->max_send_sge, .max_inline = cmd->max_inline };
 	qp->max_recv_sge = cmd->max_recv_sge;
-	qp->max_inline = cmd->max_inline;
 	qp->kernel = cmd->flags & MUSLIN_QP_KERNEL;
 	qp->sig_all = cmd->flags & MUSLIN_QP_SIG_ALL;
 	qp->send_cq = table_get(&d->cqs, cmd->send_cq);
@@ -172,7 +171,7 @@ int vd_qp_create(struct vdev *d, const void *in, u32 len, void *out)
 	err = qp_enter(d, qp, cmd);
 	if (err)
 		goto drop_handle;
-	if (qp->type <= HCA_QPT_GSI) {
+	if (qp->limits.type <= HCA_QPT_GSI) {
 		qp->send_cq->specials++;
 		qp->recv_cq->specials++;
 	}
@@ -220,7 +219,7 @@ int vd_qp_modify(struct vdev *d, const void *in, u32 len, void *out)
 		return -EINVAL;
 	vd_av_in(&a.av, &m->av);
 	vd_av_in(&a.alt_av, &m->alt_av);
-	if (qp->type <= HCA_QPT_GSI)
+	if (qp->limits.type <= HCA_QPT_GSI)
 		return vd_special_modify(qp, &a, cmd->mask);
 	return hca_qp_modify(d->ctx, qp->qpn, &a, cmd->mask);
 }
@@ -234,7 +233,7 @@ int vd_qp_query(struct vdev *d, const void *in, u32 len, void *out)
 
 	if (!qp)
 		return -EINVAL;
-	if (qp->type <= HCA_QPT_GSI)
+	if (qp->limits.type <= HCA_QPT_GSI)
 		vd_special_query(qp, &a);
 	else
 		err = hca_qp_query(d->ctx, qp->qpn, &a);
@@ -276,7 +275,7 @@ int vd_qp_destroy(struct vdev *d, const void *in, u32 len, void *out)
 
 	if (!qp)
 		return -EINVAL;
-	if (qp->type <= HCA_QPT_GSI) {
+	if (qp->limits.type <= HCA_QPT_GSI) {
 		vd_special_destroy(qp);
 		qp->send_cq->specials--;
 		qp->recv_cq->specials--;

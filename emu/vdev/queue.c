@@ -42,26 +42,11 @@ void vd_av_out(struct muslin_av *a, const struct hca_av *av)
 	memcpy(a->dgid, av->dgid.raw, sizeof(a->dgid));
 }
 
-static int sges_copy(struct hca_sge *dst, u16 *num, const struct rxe_sge *src, u32 n, u32 max)
-{
-	u32 i;
-
-	*num = 0;
-	if (n > max || n > HCA_MAX_SGE)
-		return -EINVAL;
-	for (i = 0; i < n; i++)
-		dst[i] = (struct hca_sge){ .addr = src[i].addr, .length = src[i].length, .lkey = src[i].lkey };
-	*num = (u16)n;
-	return 1;
-}
-
-static int decode_ud(struct vd_qp *qp, const struct rxe_send_wr *wr, struct hca_send_wr *out)
+/* A datagram's: by its handle, or in the request itself. */
+static int decode_av(struct vd_qp *qp, const struct rxe_send_wr *wr, struct hca_send_wr *out)
 {
 	struct muslin_av av;
 
-	out->remote_qpn = wr->wr.ud.remote_qpn & 0xffffff;
-	out->remote_qkey = wr->wr.ud.remote_qkey;
-	out->pkey_index = wr->wr.ud.pkey_index;
 	if (!qp->kernel || wr->wr.ud.ah_num)
 		return hca_ah_av(qp->d->ctx, qp->qpn, wr->wr.ud.ah_num, &out->av) ? -EINVAL : 1;
 	memcpy(&av, &wr->wr.ud.av, sizeof(av));
@@ -70,14 +55,16 @@ static int decode_ud(struct vd_qp *qp, const struct rxe_send_wr *wr, struct hca_
 }
 
 /* The page list is the guest's until the request ends; the engine gets a copy that lives as long as the slot. */
-static int decode_reg(struct vd_qp *qp, u32 slot, const struct rxe_send_wr *wr, struct hca_send_wr *out)
+static int decode_reg(struct vd_qp *qp, u32 slot, const struct rxe_send_wqe *w, struct hca_send_wr *out)
 {
 	struct muslin_wr_reg reg;
 	const void *list;
 
+	wqe_head(out, w);
+	out->opcode = HCA_WR_REG_MR;
 	if (!qp->kernel || !qp->reg)
 		return -EINVAL;
-	memcpy(&reg, &wr->wr, sizeof(reg));
+	memcpy(&reg, &w->wr.wr, sizeof(reg));
 	if (!reg.npages || reg.npages > MUSLIN_REG_PAGES)
 		return -EINVAL;
 	list = vhost_memory(qp->d->vhost, reg.list, reg.npages * sizeof(u64));
@@ -96,63 +83,15 @@ static int decode_reg(struct vd_qp *qp, u32 slot, const struct rxe_send_wr *wr, 
 	return 1;
 }
 
-static void decode_kind(const struct rxe_send_wr *wr, struct hca_send_wr *out)
-{
-	switch (out->opcode) {
-	case HCA_WR_RDMA_WRITE:
-	case HCA_WR_RDMA_WRITE_WITH_IMM:
-	case HCA_WR_RDMA_READ:
-		out->remote_addr = wr->wr.rdma.remote_addr;
-		out->rkey = wr->wr.rdma.rkey;
-		break;
-	case HCA_WR_ATOMIC_CMP_AND_SWP:
-	case HCA_WR_ATOMIC_FETCH_AND_ADD:
-		out->remote_addr = wr->wr.atomic.remote_addr;
-		out->rkey = wr->wr.atomic.rkey;
-		out->compare_add = wr->wr.atomic.compare_add;
-		out->swap = wr->wr.atomic.swap;
-		break;
-	case HCA_WR_BIND_MW:
-		out->bind_addr = wr->wr.mw.addr;
-		out->bind_len = wr->wr.mw.length;
-		out->mr_lkey = wr->wr.mw.mr_lkey;
-		out->mw_rkey = wr->wr.mw.mw_rkey;
-		out->reg_key = wr->wr.mw.rkey;
-		out->access = wr->wr.mw.access;
-		break;
-	case HCA_WR_LOCAL_INV:
-		out->rkey = wr->ex.invalidate_rkey;
-		break;
-	default:
-		break;
-	}
-}
-
 static int decode_send(struct vd_qp *qp, u32 slot, const struct rxe_send_wqe *w, struct hca_send_wr *out)
 {
-	bool imm = w->wr.opcode == HCA_WR_SEND_WITH_IMM || w->wr.opcode == HCA_WR_RDMA_WRITE_WITH_IMM;
-	u32 len = w->dma.length, op = w->wr.opcode;
+	bool connected = qp->limits.type == HCA_QPT_RC || qp->limits.type == HCA_QPT_UC;
+	int got;
 
-	memset(out, 0, offsetof(struct hca_send_wr, sge));
-	out->token = w->wr.wr_id;
-	if (op > HCA_WR_SEND_WITH_INV && op != HCA_WR_REG_MR)
-		return -EINVAL;
-	out->opcode = (u8)op;
-	out->flags = w->wr.send_flags & (HCA_SEND_FENCE | HCA_SEND_SIGNALED | HCA_SEND_SOLICITED | HCA_SEND_INLINE);
-	out->imm = imm ? be32_to_cpu(w->wr.ex.imm_data) : w->wr.ex.invalidate_rkey;
-	if (op == HCA_WR_REG_MR)
-		return decode_reg(qp, slot, &w->wr, out);
-	if (qp->type == HCA_QPT_RC || qp->type == HCA_QPT_UC)
-		decode_kind(&w->wr, out);
-	else if (decode_ud(qp, &w->wr, out) < 0)
-		return -EINVAL;
-	if (!(out->flags & HCA_SEND_INLINE))
-		return sges_copy(out->sge, &out->num_sge, w->dma.sge, w->dma.num_sge, qp->max_send_sge);
-	if (len > qp->max_inline || len > HCA_MAX_INLINE)
-		return -EINVAL;
-	out->inline_len = len;
-	memcpy(out->inline_data, w->dma.inline_data, len);
-	return 1;
+	if (w->wr.opcode == HCA_WR_REG_MR)
+		return decode_reg(qp, slot, w, out);
+	got = wqe_send(out, w, w->dma.inline_data, &qp->limits);
+	return got < 0 || connected ? got : decode_av(qp, &w->wr, out);
 }
 
 /* Room for the largest entry, whatever the ring's entries are: what is not there is never read, by the checked counts. */
@@ -177,10 +116,8 @@ int vd_send_pull(struct vd_qp *qp, struct hca_send_wr *wr)
 
 static int decode_recv(struct vdev *d, struct hca_recv_wr *out, u32 max_sge)
 {
-	int got;
+	int got = wqe_recv(out, &entry.recv, entry.recv.dma.sge, max_sge);
 
-	out->token = entry.recv.wr_id;
-	got = sges_copy(out->sge, &out->num_sge, entry.recv.dma.sge, entry.recv.dma.num_sge, max_sge);
 	if (got < 0)
 		vd_count(d, VDEV_CTR_BAD_WQES);
 	return got;
@@ -251,26 +188,8 @@ const struct hca_wq_ops vd_srq_wq_ops = { .next_recv = srq_next_recv, .recv_done
 static int complete(void *fe, const struct hca_cqe *cqe)
 {
 	struct vd_cq *cq = fe;
-	struct ib_uverbs_wc wc = {
-		.wr_id = cqe->token,
-		.status = cqe->status,
-		.opcode = cqe->opcode,
-		.vendor_err = cqe->vendor_err,
-		.byte_len = cqe->byte_len,
-		.qp_num = cqe->qpn,
-		.src_qp = cqe->src_qp,
-		.wc_flags = cqe->flags,
-		.pkey_index = cqe->pkey_index,
-		.slid = cqe->slid,
-		.sl = cqe->sl,
-		.dlid_path_bits = cqe->dlid_path_bits,
-		.port_num = cqe->port,
-	};
+	struct ib_uverbs_wc wc = wqe_completion(cqe);
 
-	if (cqe->flags & HCA_WC_WITH_IMM)
-		wc.ex.imm_data = cpu_to_be32(cqe->imm);
-	else
-		wc.ex.invalidate_rkey = cqe->imm;
 	if (vd_ring_put(&cq->ring, &wc, sizeof(wc)))
 		return -ENOSPC;
 	cq->wake = true;

@@ -52,7 +52,7 @@ static int move(struct vdev *d, const struct hca_sge *sge, u32 n, u32 off, void 
 
 static void finish(struct vd_cq *cq, const struct vd_qp *qp, struct hca_cqe *cqe)
 {
-	cqe->qpn = qp->type == HCA_QPT_SMI ? 0 : 1;
+	cqe->qpn = qp->limits.type == HCA_QPT_SMI ? 0 : 1;
 	cqe->port = qp->port;
 	vd_cq_ops.complete(cq, cqe);
 }
@@ -78,10 +78,11 @@ static u8 send_one(struct vd_qp *qp, const struct hca_send_wr *wr)
 
 	if (move(qp->d, wr->sge, wr->num_sge, 0, mad, sizeof(mad), false))
 		return HCA_WC_LOC_PROT_ERR;
-	if (qp->type == HCA_QPT_SMI)
+	if (qp->limits.type == HCA_QPT_SMI)
 		undo_step(mad);
 	vd_count(qp->d, VDEV_CTR_MADS_OUT);
-	return mad_port_send_raw(mp, qp->type == HCA_QPT_SMI ? 0 : 1, mad, &to) ? HCA_WC_LOC_QP_OP_ERR : HCA_WC_SUCCESS;
+	return mad_port_send_raw(mp, qp->limits.type == HCA_QPT_SMI ? 0 : 1, mad, &to) ? HCA_WC_LOC_QP_OP_ERR
+										       : HCA_WC_SUCCESS;
 }
 
 void vd_special_doorbell(struct vd_qp *qp)
@@ -167,7 +168,7 @@ static void receive(void *ctx, const u8 *mad, const struct mad_addr *from)
 
 int vd_special_create(struct vdev *d, struct vd_qp *qp, u8 port)
 {
-	u32 n = qp->type == HCA_QPT_SMI ? 0 : 1;
+	u32 n = qp->limits.type == HCA_QPT_SMI ? 0 : 1;
 	struct mad_raw raw = { .ctx = qp, .recv = receive };
 
 	if (!port || port > d->cfg.nports)

@@ -47,7 +47,7 @@ static void ring_one(struct vdev *d, u32 handle)
 	if (!qp)
 		return;
 	vd_count(d, VDEV_CTR_DOORBELLS);
-	if (qp->type <= HCA_QPT_GSI)
+	if (qp->limits.type <= HCA_QPT_GSI)
 		vd_special_doorbell(qp);
 	else
 		hca_qp_doorbell(d->ctx, qp->qpn);
