@@ -52,9 +52,9 @@ install: all
 	install $(filter-out %.so,$(PROGRAMS)) $(DESTDIR)$(prefix)/bin
 	install -m 644 $(filter %.so,$(PROGRAMS)) $(DESTDIR)$(prefix)/lib/muslin
 	install -d $(DESTDIR)$(prefix)/share/muslin/src/emu/abi $(DESTDIR)$(prefix)/share/muslin/src/emu/guest/image
+	cp -r emu/guest/image/*.py emu/guest/image/root $(DESTDIR)$(prefix)/share/muslin/src/emu/guest/image
 	install -m 644 emu/abi/*.h $(DESTDIR)$(prefix)/share/muslin/src/emu/abi
 	install -m 644 emu/guest/*.[ch] emu/guest/Kbuild $(DESTDIR)$(prefix)/share/muslin/src/emu/guest
-	install emu/guest/image/init $(DESTDIR)$(prefix)/share/muslin/src/emu/guest/image
 	for s in 1 5 8; do install -m 644 man/*.$$s $(DESTDIR)$(prefix)/share/man/man$$s; done
 
 clean:

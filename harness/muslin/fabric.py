@@ -44,6 +44,7 @@ class Fabric:
         self.env["LC_ALL"] = "C.UTF-8"
         cache = pathlib.Path(tempfile.gettempdir()) / f"muslin-cache-{user or os.getuid()}"
         self.env["MUSLIN_CACHE"] = os.environ.get("MUSLIN_CACHE", str(cache))
+        self.env |= {k: os.environ[k] for k in ("MUSLIN_ACCEL", "MUSLIN_KERNEL", "MUSLIN_QEMU") if k in os.environ}
         self.env["OSM_CACHE_DIR"] = self.env["OSM_TMP_DIR"] = str(self.folder)
         for sanitizer in ("ASAN", "LSAN", "UBSAN"):
             # muslin-sm on a host of the fabric is preloaded, too
@@ -63,8 +64,8 @@ class Fabric:
         """Starts `muslin ARGS` and returns its Process."""
         return self._start([self.muslin, *args])
 
-    def vm(self, host, *options, timeout=120.0):
-        """Boots a guest on @host and returns its VM."""
+    def vm(self, host, *options, timeout=300.0):
+        """Boots a guest on @host and returns its VM. The first one on a machine waits for its image."""
         vm = VM(self, host, *options, timeout=timeout)
         self.vms.append(vm)
         return vm

@@ -21,26 +21,62 @@ def pytest_addoption(parser):
     group.addoption("--muslin-build", default=os.environ.get("MUSLIN_BUILD", str(TREE / "build")), help="build folder")
     group.addoption("--muslin-seed", type=int, default=1, help="what chance in fabrics and faults is drawn from")
     group.addoption("--muslin-artifacts", default=None, help="keep what failed tests leave in this folder")
+    group.addoption("--muslin-kernel", default=None, help="the kernel of guests: a version or its beginning, as 6.12")
+    group.addoption("--muslin-qemu", default=None, help="the QEMU of guests")
     group.addoption("--muslin-report", default=None, help="write a page about each fabric into this folder")
 
 
+def pytest_configure(config):
+    config.addinivalue_line("markers", "guest: boots QEMU guests")
+    for option, name in (("--muslin-kernel", "MUSLIN_KERNEL"), ("--muslin-qemu", "MUSLIN_QEMU")):
+        if config.getoption(option):
+            os.environ[name] = config.getoption(option)
+
+
+def pytest_collection_modifyitems(items):
+    """Tests with guests are left out, with the reason, where there is no QEMU or nothing to build the driver with."""
+    needs = (os.environ.get("MUSLIN_QEMU") or "qemu-system-x86_64", "make", "gcc", "apt-get", "dpkg-deb")
+    missing = [p for p in needs if not shutil.which(p)]
+    for item in items:
+        if item.get_closest_marker("guest"):
+            if missing:
+                item.add_marker(pytest.mark.skip(reason=f"no {' and '.join(missing)} here: ci/deps vm"))
+            item.add_marker(pytest.mark.timeout(600))
+
+
 def pytest_report_header(config):
-    return f"muslin: --muslin-seed={config.getoption('--muslin-seed')}"
+    kernel = os.environ.get("MUSLIN_KERNEL")
+    guests = f", guests' kernel {kernel}" if kernel else ""
+    return f"muslin: --muslin-seed={config.getoption('--muslin-seed')}{guests}"
+
+
+def _vms(item):
+    """The guests of the fabrics that the test has to do with."""
+    return [vm for f in getattr(item, "funcargs", {}).values() if isinstance(f, Fabric) for vm in f.vms]
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_runtest_call(item):
-    """After a test that has passed: if a fault that it armed never fired, it has not tested what it says."""
+    """
+    After a test that has passed: if a fault that it armed never fired, it has not tested what it says; and a kernel
+    that has complained has not passed.
+    """
     idle = [str(f) for fabric in getattr(item, "muslin_fabrics", []) for f in fabric.unfired()]
     if idle:
         raise AssertionError("never fired: " + "; ".join(idle))
+    for vm in _vms(item):
+        vm.check()
 
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item, call):
     outcome = yield
+    result = outcome.get_result()
     if call.when == "call":
-        item.stash_failed = outcome.get_result().failed
+        item.stash_failed = result.failed
+    if result.failed and call.when != "teardown":
+        for vm in _vms(item):
+            result.sections.append((f"kernel of the guest on {vm.host}", vm.keep()[-4000:]))
 
 
 @pytest.fixture(scope="session")

@@ -10,8 +10,10 @@ import time
 from .process import ProcessFailed, wait_until
 
 SPLAT = re.compile(
-    r"BUG:|WARNING: CPU|Oops|general protection|Kernel panic|KASAN|UBSAN|rcu: INFO|possible recursive locking|hung_task"
+    r"BUG:|WARNING: CPU|Oops|general protection|Kernel panic|KASAN|UBSAN|rcu: INFO|possible recursive locking|"
+    r"blocked for more than|refcount_t:|list_(add|del) corruption|Call Trace:"
 )
+READY = "ready"  # what the guest says once it serves commands
 
 
 class VM:
@@ -23,10 +25,12 @@ class VM:
         self.console = fabric.folder / f"{n:03}-{host.replace(',', '+')}.console"
         self.path = fabric.folder / f"vm{n}"
         self.process = fabric.start_muslin("vm", host, "--agent", self.path, "--console", self.console, *options)
+        self.dmesg_file = self.console.with_suffix(".dmesg")
         self.buffer = b""
+        self.told = set()
         try:
             self.sock = wait_until(self._connect, timeout, f"the guest on {host}", 0.1)
-            self._line(time.monotonic() + timeout)
+            self._wait_ready(timeout)
         except AssertionError as e:
             raise AssertionError(f"{e}\n{self.process.output[-2000:]}\n{self.console_text()[-4000:]}") from None
 
@@ -40,6 +44,11 @@ class VM:
             s.close()
             return None
         return s
+
+    def _wait_ready(self, timeout):
+        end = time.monotonic() + timeout
+        while self._line(end) != READY:
+            pass
 
     def console_text(self):
         return self.console.read_text(errors="replace") if self.console.exists() else ""
@@ -67,7 +76,10 @@ class VM:
         text = command if isinstance(command, str) else shlex.join(map(str, command))
         self.sock.settimeout(timeout)
         self.sock.sendall(base64.b64encode(text.encode()) + b"\n")
-        status, size = map(int, self._line(end).split())
+        answer = self._line(end)
+        if answer == READY:
+            raise AssertionError(f"the guest on {self.host} has booted again:\n{self.console_text()[-4000:]}")
+        status, size = map(int, answer.split())
         while len(self.buffer) < size:
             self._fill(end)
         out, self.buffer = self.buffer[:size], self.buffer[size:]
@@ -101,16 +113,46 @@ class VM:
         self.wait(f"[ \"$(cat /sys/class/net/{dev}/carrier)\" = 1 ]", timeout)
         return self
 
+    def ping(self, to, *, size=56, count=3):
+        """Pings an address of either family; every echo comes."""
+        out = self.run(f"ping -c {count} -i 0.2 -W 5 -s {size} {to}")
+        if f" {count} received" not in out:
+            raise AssertionError(f"from the guest on {self.host}:\n{out}")
+
+    def reboot(self, timeout=120.0):
+        """Boots again at once, as after a watchdog's reset: nothing is unmounted, nobody is told."""
+        self.sock.sendall(base64.b64encode(b"reboot -f") + b"\n")
+        self.buffer = b""
+        self._wait_ready(timeout)
+
     def dmesg(self):
         return self.run("dmesg")
 
+    def kernel_text(self):
+        """What the kernel has said, as far as that can still be had."""
+        try:
+            return self.dmesg() if self.process.running() else self.console_text()
+        except (AssertionError, OSError):
+            return self.console_text()
+
     def check(self):
-        """No complaint of the kernel."""
-        bad = [line for line in self.dmesg().splitlines() if SPLAT.search(line)]
+        """No complaint of the kernel that it has not told before."""
+        text = self.kernel_text()
+        bad = {line for line in text.splitlines() if SPLAT.search(line)} - self.told
+        self.told |= bad
         if bad:
-            raise AssertionError(f"the guest on {self.host} complains:\n{self.dmesg()[-6000:]}")
+            raise AssertionError(f"the kernel of the guest on {self.host} complains:\n{text[-6000:]}")
+
+    def keep(self):
+        """Leaves what the kernel has said beside the console, in the fabric's folder, and returns it."""
+        text = self.kernel_text()
+        self.dmesg_file.write_text(text)
+        return text
 
     def stop(self):
+        """Pulls the plug. Harmless when the guest has ended."""
         if self.process.running():
             self.process.kill()
         self.sock.close()
+        if self in self.fabric.vms:
+            self.fabric.vms.remove(self)

@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""
+The guest's image: a kernel, and an initramfs of layers. Each layer is named after what it is made of and stays in the
+cache: the packages; a kernel with its modules; both with our driver and our files on top.
+"""
+
+import contextlib
+import fcntl
+import os
+import pathlib
+import re
+import shutil
+import tempfile
+import time
+
+import kernel
+from packages import cache_folder, digest, resolve, run, say, unpack
+
+PACKAGES = """busybox-static dash rdma-core ibverbs-utils ibverbs-providers rdmacm-utils infiniband-diags perftest
+    iproute2 opensm nfs-common nfs-kernel-server rpcbind iperf3 iputils-ping""".split()
+# Dependencies that only maintainer scripts and tools need that a guest does not run.
+WITHOUT = re.compile(
+    r"^(python3|libpython3|perl|libperl|dpkg|tar|debconf|cdebconf|adduser|passwd|login|ucf|usrmerge|"
+    r"sensible-utils|udev|media-types|lsb-base|init-system|sysvinit|dmsetup|libpam|kmod_|libsemanage|readline-common|"
+    r"lib(text|file|number)-|gcc-12-base|libgdbm|libsqlite)"
+)
+MODULES = """virtio_pci virtio_console virtio_net virtio_blk qemu_fw_cfg ib_core ib_cm ib_umad ib_uverbs ib_ipoib
+    rdma_cm rdma_ucm rdma_rxe rpcrdma nfs nfsv3 nfsv4 nfsd bonding rds_rdma ext4""".split()
+STRIP = """usr/share/doc usr/share/man usr/share/locale usr/share/lintian usr/share/perl5 usr/share/bash-completion
+    usr/share/zoneinfo usr/share/misc usr/lib/x86_64-linux-gnu/perl usr/lib/x86_64-linux-gnu/gconv usr/lib/systemd
+    lib/systemd lib/udev""".split()
+FILES = {
+    "etc/passwd": "root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/false\n"
+    "_rpc:x:100:65534::/run/rpcbind:/bin/false\nstatd:x:101:65534::/var/lib/nfs:/bin/false\n",
+    "etc/group": "root:x:0:\nnogroup:x:65534:\n",
+    "etc/nsswitch.conf": "passwd: files\ngroup: files\nhosts: files\nservices: files\nrpc: files\n",
+    "etc/hosts": "127.0.0.1 localhost\n::1 localhost\n",
+    "etc/netconfig": "udp tpi_clts v inet udp - -\ntcp tpi_cots_ord v inet tcp - -\n"
+    "local tpi_cots_ord - loopback - - -\n",
+    "etc/exports": "",
+}
+FOLDERS = "proc sys dev tmp run root mnt etc var/lib/nfs var/log var/run".split()
+KEEP = 4  # of each kind of layer, and what was in use within the hour
+HOUR = 3600
+HERE = pathlib.Path(__file__).resolve().parent
+
+
+def cpio(root, out):
+    """Appends the tree to @out as a newc archive, everything owned by root."""
+    with out.open("ab") as f:
+        for ino, path in enumerate([root, *sorted(root.rglob("*"))], 1):
+            name = str(path.relative_to(root)).encode()
+            st = path.lstat()
+            link = path.is_symlink()
+            data = os.readlink(path).encode() if link else path.read_bytes() if path.is_file() else b""
+            mode = st.st_mode if not path.is_dir() or link else 0o40755
+            fields = [ino, mode, 0, 0, 1, 0, len(data), 0, 0, 0, 0, len(name) + 1, 0]
+            head = b"070701" + b"".join(b"%08X" % v for v in fields) + name + b"\0"
+            f.write(head + b"\0" * (-len(head) % 4) + data + b"\0" * (-len(data) % 4))
+        head = b"070701" + b"".join(b"%08X" % v for v in [0] * 11 + [11, 0]) + b"TRAILER!!!\0"
+        f.write(head + b"\0" * (-len(head) % 4))
+
+
+def layer(kind, name, make):
+    """The folder of a layer; make(folder) fills it when there is none of this name."""
+    cache = cache_folder()
+    folder = cache / f"{kind}-{name}"
+    if not folder.exists():
+        with tempfile.TemporaryDirectory(dir=cache, prefix="build-") as tmp:
+            out = pathlib.Path(tmp) / "out"
+            out.mkdir()
+            make(out)
+            out.rename(folder)
+    os.utime(folder)
+    return folder
+
+
+def forget(cache):
+    """Removes layers that nobody has used for long, and what a build that was killed has left."""
+    now = time.time()
+    for kind in ("base", "kernel", "image", "resolved", "build"):
+        found = sorted(cache.glob(f"{kind}-*"), key=lambda p: p.stat().st_mtime)
+        for old in found[: len(found) if kind == "build" else -KEEP]:
+            if now - old.stat().st_mtime > HOUR:
+                shutil.rmtree(old, ignore_errors=True)
+                with contextlib.suppress(OSError):
+                    old.unlink()
+
+
+def merge(root, name):
+    """One tree, as Debian's base-files makes it: /NAME is /usr/NAME."""
+    old, new = root / name, root / "usr" / name
+    new.mkdir(parents=True, exist_ok=True)
+    if old.is_dir() and not old.is_symlink():
+        run(["cp", "-a", f"{old}/.", new])
+        shutil.rmtree(old)
+    if not old.is_symlink():
+        old.symlink_to(f"usr/{name}")
+
+
+def make_base(debs):
+    def make(out):
+        root = out.parent / "root"
+        unpack(debs, root)
+        for d in STRIP:
+            shutil.rmtree(root / d, ignore_errors=True)
+        for d in ("bin", "sbin", "lib", "lib64"):
+            merge(root, d)
+        for d in FOLDERS:
+            (root / d).mkdir(parents=True, exist_ok=True)
+        for name, text in FILES.items():
+            (root / name).write_text(text)
+        sh = root / "usr/bin/sh"
+        sh.unlink(missing_ok=True)
+        sh.symlink_to("dash")
+        say("writing the packages' layer")
+        cpio(root, out / "initrd")
+        shutil.copy(root / "usr/bin/busybox", out / "busybox")
+
+    return make
+
+
+def make_kernel(version, depmod):
+    def make(out):
+        tree = out.parent / "kernel"
+        kernel.unpack_kernel(version, tree)
+        (out / "kernel").write_bytes(kernel.uncompressed(tree / f"boot/vmlinuz-{version}"))
+        merge(tree, "lib")
+        kernel.prune(tree, version, MODULES, depmod)
+        (tree / "usr/lib").rename(out / "lib")
+
+    return make
+
+
+def make_image(version, base, modules, depmod):
+    def make(out):
+        root = out.parent / "root"
+        shutil.copytree(HERE / "root", root)
+        shutil.copytree(modules / "lib", root / "usr/lib", dirs_exist_ok=True)
+        extra = root / f"usr/lib/modules/{version}/extra"
+        extra.mkdir()
+        shutil.copy(kernel.build_driver(version, out.parent / "driver"), extra)
+        (root / "lib").symlink_to("usr/lib")
+        run([*depmod, "-b", root, version])
+        (root / "lib").unlink()
+        say("writing the image")
+        shutil.copy(base / "initrd", out / "initrd")
+        cpio(root, out / "initrd")
+        os.link(modules / "kernel", out / "kernel")
+
+    return make
+
+
+def image(wanted):
+    """Paths of kernel and initramfs for the kernel @wanted, of which is made what is not in the cache yet."""
+    cache = cache_folder()
+    version = kernel.choose(wanted)
+    with (cache / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # a second one waits, and finds what the first one has made
+        debs = [d for d in resolve(PACKAGES) if not WITHOUT.match(d[1])]
+        base_name = digest(HERE / "image.py", *sorted(d[1] for d in debs))
+        base = layer("base", base_name, make_base(debs))
+        depmod = [base / "busybox", "depmod"]
+        kernel_name = digest(HERE / "kernel.py", version, *resolve([f"linux-image-{version}"]), *MODULES)
+        modules = layer("kernel", kernel_name, make_kernel(version, depmod))
+        own = [p for room in ("abi", "guest") for p in sorted((kernel.SOURCES / room).rglob("*")) if p.is_file()]
+        own = [p for p in own if p.suffix in (".c", ".h", "") and "__pycache__" not in p.parts]
+        name = digest(base_name, kernel_name, *(x for p in own for x in (p.name, p)))
+        folder = layer("image", name, make_image(version, base, modules, depmod))
+        forget(cache)
+    say("")
+    return folder / "kernel", folder / "initrd"
