@@ -160,6 +160,8 @@ static void qp_modified(struct hca_qp *qp, enum hca_qp_state from, u32 mask)
 		rq->retries = qp->attr.retry_cnt;
 	if (mask & HCA_QP_RNR_RETRY)
 		rq->rnr_retries = qp->attr.rnr_retry;
+	if (mask & HCA_QP_PATH_MIG_STATE)
+		rq->mig_refused = false;
 	if (qp->state == from)
 		return;
 	if (qp->state == HCA_QPS_RESET) {
@@ -202,32 +204,13 @@ static void qp_doorbell(struct hca_qp *qp)
 
 static void qp_recv_doorbell(struct hca_qp *qp) {}
 
-/* A17.4.3: addresses are GIDs alone. */
-static bool from_peer(const struct hca_qp *qp, const struct wire_packet *p, const struct hca_av *av)
-{
-	const struct wire_grh *grh = (const struct wire_grh *)(p->hdr + p->grh_off);
-
-	return av->grh && wire_gid_equal(&grh->sgid, &av->dgid) &&
-	       wire_gid_equal(&grh->dgid, &hca_port(qp->hca, qp->attr.port)->attr.gid[av->sgid_index % WIRE_PORT_GIDS]);
-}
-
 /* 9.6.1: is the packet one that this QP may look at? */
 static bool connected_accepts(const struct hca_qp *qp, const struct wire_packet *p, const struct wire_opcode *op,
 			      u8 port)
 {
-	const struct wire_bth *bth = (const struct wire_bth *)(p->hdr + p->bth_off);
-	u8 transport = qp->type == HCA_QPT_RC ? WIRE_TP_RC : WIRE_TP_UC;
-	u16 slid = wire_lrh_slid((const struct wire_lrh *)p->hdr);
-
-	if (op->transport != transport || qp->attr.port != port)
+	if (op->transport != (qp->type == HCA_QPT_RC ? WIRE_TP_RC : WIRE_TP_UC))
 		return false;
-	if (!wire_pkey_match(rxe_pkey(qp, qp->attr.pkey_index), wire_bth_pkey(bth))) {
-		hca_count(qp->hca, port, HCA_CNT_PKEY_MISMATCH);
-		return false;
-	}
-	if (hca_port(qp->hca, port)->attr.link_layer == WIRE_LINK_ETHERNET)
-		return from_peer(qp, p, &qp->attr.av) || from_peer(qp, p, &qp->attr.alt_av);
-	return slid == qp->attr.av.dlid || slid == qp->attr.alt_av.dlid;
+	return rxe_path_accepts(qp->transport, p, port);
 }
 
 static void connected_receive(struct rxe *rxe, u8 port, struct wire_packet *p, const struct wire_opcode *op)

@@ -83,9 +83,10 @@ struct rxe_qp {
 	u32 epsn, msn;
 	u8 last_op; /* flags that the next packet must continue: WIRE_OPF_SEND, _WRITE or 0 */
 	bool nak_sent, ack_due, comm_est, uc_drop;
-	u32 ooo_psn;    /* the last PSN that was out of sequence */
-	u8 nak;         /* syndrome of a NAK that waits for the commit, 0: none */
-	bool recv_held; /* recv is a pulled request */
+	bool mig_refused; /* a migration request by a wrong path was told */
+	u32 ooo_psn;      /* the last PSN that was out of sequence */
+	u8 nak;           /* syndrome of a NAK that waits for the commit, 0: none */
+	bool recv_held;   /* recv is a pulled request */
 	struct hca_recv_wr recv;
 	u32 recv_off, msg_len;
 	u64 wr_va; /* WRITE: where the next byte goes, how many may come */
@@ -147,6 +148,11 @@ void rxe_req_response(struct rxe_qp *rq, struct wire_packet *p, const struct wir
 void rxe_req_reset(struct rxe_qp *rq);
 void rxe_req_flush(struct rxe_qp *rq);
 void rxe_req_timer(struct loop_timer *t, struct now now);
+
+/* migrate.c */
+void rxe_migrate(struct rxe_qp *rq); /* to the alternate path */
+/* Does the packet come by a path of this QP, with its P_Key? It may arm the alternate path, or take it. */
+bool rxe_path_accepts(struct rxe_qp *rq, const struct wire_packet *p, u8 port);
 
 /* pace.c */
 u32 rxe_pace_rate(const struct rxe_qp *rq, u8 static_rate); /* Mb/s; 0: as fast as the port */

@@ -269,33 +269,20 @@ static void rewind_to(struct rxe_qp *rq, u32 psn)
 	rxe_req_kick(rq);
 }
 
-/* 17.2.8: an armed alternate path is taken before the QP gives up. */
-static bool migrate(struct rxe_qp *rq)
-{
-	struct hca_qp_attr *a = &rq->qp->attr;
-
-	if (a->path_mig_state != HCA_MIG_ARMED || !a->alt_av.dlid)
-		return false;
-	a->av = a->alt_av;
-	a->port = a->alt_port ? a->alt_port : a->port;
-	a->pkey_index = a->alt_pkey_index;
-	a->timeout = a->alt_timeout;
-	a->path_mig_state = HCA_MIG_MIGRATED;
-	rq->retries = a->retry_cnt;
-	hca_qp_event(rq->qp, HCA_EVENT_PATH_MIG);
-	return true;
-}
-
 static void retry(struct rxe_qp *rq, u32 psn)
 {
 	hca_count(rq->qp->hca, rq->qp->attr.port, HCA_CNT_COMPLETER_RETRY);
-	if (!rq->retries && !migrate(rq)) {
+	if (!rq->retries && rq->qp->attr.path_mig_state == HCA_MIG_ARMED) { /* 17.2.8: before the QP gives up */
+		rxe_migrate(rq);
+		rewind_to(rq, psn);
+		return;
+	}
+	if (!rq->retries) {
 		hca_count(rq->qp->hca, rq->qp->attr.port, HCA_CNT_RETRY_EXCEEDED);
 		fail(rq, HCA_WC_RETRY_EXC_ERR);
 		return;
 	}
-	if (rq->retries)
-		rq->retries--;
+	rq->retries--;
 	rewind_to(rq, psn);
 }
 

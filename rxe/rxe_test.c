@@ -39,6 +39,7 @@ static struct side a, b;
 static u64 sent;               /* packets on the wire, both ways */
 static u64 drop_from, drop_to; /* the nth to the nth are lost */
 static bool drop_all;
+static u64 drop_lids; /* of packets to the LIDs of these bits */
 static u8 static_rate;
 
 static int wire_send(struct wire_port *port, struct wire_packet *p)
@@ -46,7 +47,8 @@ static int wire_send(struct wire_port *port, struct wire_packet *p)
 	struct side *to = port == &a.port ? &b : &a;
 	u64 n = ++sent;
 
-	if (drop_all || (n >= drop_from && n <= drop_to)) {
+	if (drop_all || (n >= drop_from && n <= drop_to) ||
+	    (drop_lids & 1ull << (wire_lrh_dlid((const struct wire_lrh *)p->hdr) % 64))) {
 		wire_packet_free(p);
 		return 0;
 	}
@@ -158,6 +160,12 @@ static void qp_make(struct side *s, enum hca_qp_type type)
 	if (hca_soft_qp_create(s->ctx, &init, &s->wq))
 		exit(1);
 	s->qpn = hca_soft_wq_number(s->wq);
+}
+
+static void qp_remake(struct side *s)
+{
+	hca_soft_wq_destroy(s->wq);
+	qp_make(s, HCA_QPT_RC);
 }
 
 static void start(enum hca_qp_type type, u8 mtu, u32 psn)
@@ -521,6 +529,78 @@ static void test_static_rate(void)
 	static_rate = 0;
 }
 
+/*
+ * Automatic path migration, 17.2.8: both sides have two LIDs, and the path between the even ones is the alternate.
+ * Packets to the LIDs of the primary path can be lost.
+ */
+static int arm(struct side *s, u16 alt_lid, bool load)
+{
+	struct hca_qp_attr at = {
+		.path_mig_state = HCA_MIG_REARM,
+		.alt_av = { .dlid = alt_lid, .port = 1, .src_path_bits = 1 },
+		.alt_port = 1,
+		.alt_timeout = 8,
+	};
+
+	return hca_qp_modify(s->ctx, s->qpn, &at, HCA_QP_PATH_MIG_STATE | (load ? HCA_QP_ALT_PATH : 0));
+}
+
+static u8 mig_state(struct side *s)
+{
+	struct hca_qp_attr at;
+
+	return hca_qp_query(s->ctx, s->qpn, &at) ? 255 : at.path_mig_state;
+}
+
+static bool send_one(void)
+{
+	struct hca_send_wr wr = request(HCA_WR_SEND, 100);
+
+	post_recv(200);
+	hca_soft_post_send(a.wq, &wr);
+	run();
+	return !next(&a).status && !next(&b).status;
+}
+
+static void start_apm(void)
+{
+	start(HCA_QPT_RC, 5, 0);
+	a.port.attr.lid = 2; /* and 3 */
+	b.port.attr.lid = 4; /* and 5 */
+	a.port.attr.lmc = b.port.attr.lmc = 1;
+	qp_remake(&a);
+	qp_remake(&b);
+	if (move(&a, &b, HCA_QPT_RC, 5, 0) || move(&b, &a, HCA_QPT_RC, 5, 0))
+		exit(1);
+}
+
+static void test_migration(void)
+{
+	start_apm();
+	row(360, "no alternate path to rearm", arm(&a, 5, false) == -EINVAL && mig_state(&a) == HCA_MIG_MIGRATED);
+	row(361, "rearmed is not armed", !arm(&a, 5, true) && send_one() && mig_state(&a) == HCA_MIG_REARM);
+	row(362, "when both are, traffic arms them",
+	    !arm(&b, 3, true) && send_one() && send_one() && mig_state(&a) == HCA_MIG_ARMED &&
+		    mig_state(&b) == HCA_MIG_ARMED);
+	drop_lids = BIT(2) | BIT(4);
+	row(363, "the primary path is lost: the message arrives by the other one", send_one());
+	row(364, "both sides have moved and say so",
+	    mig_state(&a) == HCA_MIG_MIGRATED && mig_state(&b) == HCA_MIG_MIGRATED &&
+		    a.events[HCA_EVENT_PATH_MIG] == 1 && b.events[HCA_EVENT_PATH_MIG] == 1);
+	row(365, "and go on there", send_one() && a.events[HCA_EVENT_PATH_MIG] == 1);
+	drop_lids = 0;
+	stop();
+
+	start_apm();
+	row(366, "an alternate path that the peer does not know",
+	    !arm(&a, 5, true) && !arm(&b, 7, true) && send_one() && send_one() && mig_state(&b) == HCA_MIG_ARMED);
+	drop_lids = BIT(4);
+	row(367, "its request to migrate is refused",
+	    !send_one() && b.events[HCA_EVENT_PATH_MIG_ERR] == 1 && mig_state(&b) == HCA_MIG_ARMED);
+	drop_lids = 0;
+	stop();
+}
+
 static void test_leaks(void)
 {
 	row(900, "no packet or buffer is left", wire_packet_live() == 0);
@@ -536,6 +616,7 @@ int main(void)
 	test_invalidate();
 	test_ud();
 	test_static_rate();
+	test_migration();
 	test_leaks();
 	printf("%u passed, %u failed\n", passed, failed);
 	return failed != 0;

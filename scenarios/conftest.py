@@ -1,7 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""What scenarios share: a pair of guests."""
+"""What scenarios share: a pair of guests, and the small C programs in programs/."""
+
+import pathlib
+import shutil
+import subprocess
+import tempfile
 
 import pytest
+
+PROGRAMS = pathlib.Path(__file__).with_name("programs")
 
 
 @pytest.fixture(scope="module")
@@ -13,3 +20,20 @@ def guests(shared_fabric):
     yield vms
     for vm in vms:
         vm.stop()
+
+
+@pytest.fixture(scope="session")
+def program():
+    """program("apm"): the path of programs/apm.c, compiled with what these programs share."""
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="muslin-p-"))
+    folder.chmod(0o755)
+
+    def compiled(name):
+        path = folder / name
+        if not path.exists():
+            sources = [PROGRAMS / f"{name}.c", PROGRAMS / "rc.c"]
+            subprocess.run(["cc", "-O1", "-g", "-Wall", "-Werror", "-o", path, *sources, "-libverbs"], check=True)
+        return path
+
+    yield compiled
+    shutil.rmtree(folder)

@@ -43,10 +43,32 @@ static void recycle(struct sm *sm, struct sm_smp *smp)
 	list_add(&sm->smp_free, &smp->link);
 }
 
+/* What a CA's port has is set through that port (14.2.5.6), and its node may have been met by another one. */
+static const struct sm_port *entrance(const struct sm *sm, const struct sm_smp *smp)
+{
+	const struct sm_port *p = smp->port;
+
+	if (smp->method != MAD_METHOD_SET || !p || p == sm->self || sm_node_is_switch(p->node) || !p->peer ||
+	    p->peer->node->hops >= SMP_HOPS_MAX)
+		return NULL;
+	return p->peer;
+}
+
+static u8 path_to(const struct sm *sm, const struct sm_smp *smp, u8 *path)
+{
+	const struct sm_port *from = entrance(sm, smp);
+	const struct sm_node *n = from ? from->node : smp->node;
+	u8 hops = n ? n->hops : 0, last = from ? from->num : smp->hop;
+
+	if (n)
+		memcpy(path, n->path, hops + 1u);
+	if (last)
+		path[++hops] = last;
+	return hops;
+}
+
 static void build(struct sm *sm, const struct sm_smp *smp, u8 *mad, struct sm_addr *to)
 {
-	u8 hops = smp->node ? smp->node->hops : 0;
-
 	memset(mad, 0, MAD_SIZE);
 	memset(to, 0, sizeof(*to));
 	mad[0] = MAD_BASE_VERSION_1;
@@ -66,11 +88,7 @@ static void build(struct sm *sm, const struct sm_smp *smp, u8 *mad, struct sm_ad
 	to->lid = WIRE_LID_PERMISSIVE;
 	wire_set(mad, SMP_DR_SLID, WIRE_LID_PERMISSIVE);
 	wire_set(mad, SMP_DR_DLID, WIRE_LID_PERMISSIVE);
-	if (smp->node)
-		memcpy(mad + SMP_INITIAL_PATH, smp->node->path, hops + 1u);
-	if (smp->hop)
-		mad[SMP_INITIAL_PATH + ++hops] = smp->hop;
-	wire_set(mad, SMP_HOP_CNT, hops);
+	wire_set(mad, SMP_HOP_CNT, path_to(sm, smp, mad + SMP_INITIAL_PATH));
 }
 
 static int transmit(struct sm *sm, struct sm_smp *smp)

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""
+Automatic path migration: a connection whose first path dies goes on by its alternate path, and the program does not
+notice but for an event. Each host has two ports on one leaf switch; port 2 to port 2 is the alternate path.
+
+    h1:1 --+               +-- h3:1   dies
+           leaf1 -- spine1 -- leaf2
+    h1:2 --+               +-- h3:2
+"""
+
+import re
+
+import pytest
+from muslin import free_port
+
+TOPOLOGY = "leafs 2 spines 1 hosts 2 ports 2\n"
+
+
+@pytest.fixture
+def apm(new_fabric, program):
+    """Sends messages from h1 to h3; what the client and the server say."""
+    new_fabric.up(TOPOLOGY)
+    port = free_port()
+
+    def run(*args, status=0):
+        server = new_fabric.start("h3", program("apm"), "serve", port).expect("serving")
+        client = new_fabric.run("h1", program("apm"), "send", new_fabric.ip("h3"), port, *args, status=status)
+        return client, server.wait(30)
+
+    return new_fabric, run
+
+
+@pytest.mark.parametrize("side", ["h3:1", "h1:1"])
+def test_the_path_dies_under_traffic(apm, side):
+    """A cable is cut at the 500th message: all 2000 arrive, in order and once, by the other ports."""
+    fabric, run = apm
+    cut = fabric.fault(side, "down", opcode="RC_SEND_ONLY", nth=500)
+    client, server = run("2000")
+    assert "sent 2000, the last with status 0" in client
+    assert "received 2000\n" in server and "in the place of" not in server
+    for said in (client, server):
+        assert "MIGRATED, port 2\n" in said and said.count("event: path migrated") == 1
+    assert cut.hits == 1
+
+
+def test_without_an_alternate_path(apm):
+    """The same without one: retries run out."""
+    fabric, run = apm
+    fabric.fault("h3:1", "down", opcode="RC_SEND_ONLY", nth=500)
+    client, _ = run("2000", "plain", status=1)
+    assert re.search(r"sent [1-9]\d*, the last with status 12", client) and "MIGRATED, port 1\n" in client
+
+
+def test_nothing_dies(apm):
+    """Traffic arms the alternate path on both sides, and nobody takes it."""
+    for said in apm[1]("100"):
+        assert "ARMED, port 1\n" in said and "event: path" not in said
