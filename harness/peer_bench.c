@@ -1,11 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* The limits that host mode is measured against: a process_vm bounce and an eventfd ping-pong between two processes. */
+/*
+ * The limits that others are measured against, between two processes: a process_vm bounce, an eventfd ping-pong, and
+ * datagrams over the loopback interface in trains that the kernel neither cuts nor joins one by one (UDP GSO and GRO).
+ */
+#include <arpa/inet.h>
+#include <netinet/udp.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -13,6 +20,9 @@
 
 #define SIZE    (1u << 20)
 #define MEASURE 1.0 /* seconds a measurement */
+
+#define DATAGRAM 4112 /* bytes: a RoCEv2 packet in the midst of a WRITE, with 4096 of them */
+#define TRAIN    (15 * DATAGRAM)
 
 static double seconds(void)
 {
@@ -103,9 +113,56 @@ static double eventfd_pingpong(void)
 	return (seconds() - start) / rounds / 2 * 1e6;
 }
 
+/* Two sockets on one address, with as much of a buffer as may be had. */
+static void open_sockets(int *from, int *to)
+{
+	struct sockaddr_in addr = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	socklen_t len = sizeof(addr);
+	int on = 1, segment = DATAGRAM, room = 4 << 20;
+
+	*from = socket(AF_INET, SOCK_DGRAM, 0);
+	*to = socket(AF_INET, SOCK_DGRAM, 0);
+	if (setsockopt(*to, SOL_SOCKET, SO_RCVBUFFORCE, &room, sizeof(room)))
+		setsockopt(*to, SOL_SOCKET, SO_RCVBUF, &room, sizeof(room));
+	if (bind(*to, (struct sockaddr *)&addr, len) || getsockname(*to, (struct sockaddr *)&addr, &len) ||
+	    connect(*from, (struct sockaddr *)&addr, len) || setsockopt(*to, IPPROTO_UDP, UDP_GRO, &on, sizeof(on)) ||
+	    setsockopt(*from, IPPROTO_UDP, UDP_SEGMENT, &segment, sizeof(segment)))
+		exit(1);
+}
+
+/* MB/s that arrive of what another process sends as fast as it can. */
+static double trains(void)
+{
+	char *buf = malloc(SIZE);
+	double start, end;
+	size_t bytes = 0;
+	int from, to;
+	pid_t pid;
+
+	if (!buf)
+		exit(1);
+	memset(buf, 1, SIZE);
+	open_sockets(&from, &to);
+	pid = fork();
+	if (pid < 0)
+		exit(1);
+	while (!pid)
+		send(from, buf, TRAIN, 0);
+	start = seconds();
+	do {
+		bytes += (size_t)recv(to, buf, SIZE, 0);
+		end = seconds();
+	} while (end - start < MEASURE);
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	free(buf);
+	return (double)bytes / 1e6 / (end - start);
+}
+
 int main(void)
 {
 	printf("bounce_mb_s %.0f\n", bounce());
+	printf("udp_trains_mb_s %.0f\n", trains());
 	printf("eventfd_us %.3f\n", eventfd_pingpong());
 	return 0;
 }

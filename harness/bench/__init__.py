@@ -13,7 +13,7 @@ import tempfile
 
 from muslin import Fabric
 
-SECTIONS = ("hosts", "fabric")
+SECTIONS = ("hosts", "fabric", "roce")
 
 
 class Bench:

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""RoCEv2 between two daemons on addresses of the loopback interface, and others between the same addresses."""
+
+import contextlib
+import os
+import re
+import subprocess
+import time
+
+from . import last_row, report, row
+
+SERVER, CLIENT = "127.88.0.1", "127.88.0.2"
+
+
+@contextlib.contextmanager
+def two_daemons(bench, options=""):
+    a, b = (f"host {host} roce {ip} {options}\n" for host, ip in (("r1", SERVER), ("r2", CLIENT)))
+    with bench.fabric(a, name="roce-a") as a, bench.fabric(b, name="roce-b") as b:
+        yield a, b
+
+
+def write_bandwidth(fabrics, size, n):
+    """MB/s of ib_write_bw from the second daemon's host to the first one's."""
+    a, b = fabrics
+    args = ["ib_write_bw", "-x", "0", "-s", str(size), "-n", str(n)]
+    server = a.start("r1", *args)
+    out = b._retry(server, ("r2", *args, SERVER), 120)
+    server.wait(60, status=None)
+    return last_row(out)[3] * 1.048576
+
+
+def between_processes(server, client, found, **env):
+    """Runs two programs against each other, and returns what the client says."""
+    env = dict(os.environ, **env)
+    with subprocess.Popen(server, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=env) as srv:
+        try:
+            for _ in range(50):
+                done = subprocess.run(client, capture_output=True, text=True, timeout=120, env=env, check=False)
+                if done.returncode == 0 and re.search(found, done.stdout):
+                    return re.findall(found, done.stdout)[-1]
+                time.sleep(0.1)
+            raise RuntimeError(f"{client[0]} found no server: {done.stdout}{done.stderr}")
+        finally:
+            srv.kill()
+
+
+def ucx_tcp(size, n):
+    """MB/s of UCX's put over TCP."""
+    server = ["ucx_perftest", "-p", "13337", "-f"]
+    client = ["ucx_perftest", SERVER, *server[1:], "-t", "ucp_put_bw", "-s", str(size), "-n", str(n), "-w", "100"]
+    overall = r"(?m)^ +\d+(?: +[\d.]+){4} +([\d.]+) +"
+    return float(between_processes(server, client, overall, UCX_TLS="tcp,self", UCX_NET_DEVICES="lo")) * 1.048576
+
+
+def libfabric_tcp(size, n):
+    """MB/s of libfabric's TCP provider, as its ping-pong has it."""
+    args = ["fi_pingpong", "-p", "tcp", "-e", "msg", "-I", str(n), "-S", str(size)]
+    rate = r"=\d+ +\S+ +[\d.]+s +([\d.]+)"
+    return float(between_processes([*args, "-B", "13338"], [*args, "-P", "13338", SERVER], rate))
+
+
+def loss(bench):
+    """What is left of the bandwidth when one packet in a hundred is lost, each way."""
+    with two_daemons(bench) as fabrics:
+        whole = write_bandwidth(fabrics, 65536, 20000)
+    with two_daemons(bench, "loss=0.01") as fabrics:
+        lossy = write_bandwidth(fabrics, 65536, 20000)
+    ratio = lossy / whole
+    row("ib_write_bw 64 KiB with 1 % loss : without", f"{lossy:.0f} MB/s", ratio, ">= 0.333", ratio >= 1 / 3)
+
+
+def run(bench):
+    with two_daemons(bench) as fabrics:
+        mb_s = write_bandwidth(fabrics, 1 << 20, 5000)
+    ratio = mb_s / bench.limits["udp_trains_mb_s"]
+    row("RoCEv2 ib_write_bw 1 MiB : UDP with GSO and GRO", f"{mb_s:.0f} MB/s", ratio, ">= 0.7", ratio >= 0.7)
+    report("  of UDP with GSO and GRO", f"{bench.limits['udp_trains_mb_s']:.0f} MB/s")
+    for name, theirs in (("UCX over tcp", ucx_tcp(1 << 20, 2000)), ("libfabric's tcp", libfabric_tcp(1 << 20, 500))):
+        row(f"RoCEv2 ib_write_bw 1 MiB : {name}", f"{mb_s:.0f} MB/s", mb_s / theirs, "> 1", mb_s > theirs)
+    loss(bench)
