@@ -33,7 +33,7 @@ struct wire_port *roce_port_wire(struct roce_port *rp)
 
 const char *roce_port_device(const struct roce_port *rp)
 {
-	return rp->ep[0].device;
+	return rp->link->device(rp);
 }
 
 void roce_port_set_tap(struct roce_port *rp, void (*tap)(void *ctx, const u8 *frame, u32 len, bool out), void *ctx)
@@ -70,22 +70,6 @@ static const struct wire_port_ops ops = { .send = roce_send, .set_cap = set_cap,
 
 static void resume(struct wire_port *w) {} /* what was refused is lost */
 
-static void on_rx(struct loop_fd *w, u32 events, struct now now)
-{
-	roce_recv(container_of(w, struct roce_endpoint, rx));
-}
-
-static void on_tx(struct loop_fd *w, u32 events, struct now now)
-{
-	struct roce_flow *f = container_of(w, struct roce_flow, fd);
-
-	if (f->blocked) {
-		f->blocked = false;
-		loop_fd_mod(w, 0);
-	}
-	roce_send_run(f->ep->port);
-}
-
 static void on_task(struct loop_task *t, struct now now)
 {
 	roce_send_run(container_of(t, struct roce_port, task));
@@ -95,15 +79,11 @@ static void on_task(struct loop_task *t, struct now now)
 static void set_attr(struct roce_port *rp)
 {
 	struct wire_port_attr *a = &rp->wire.attr;
-	u32 mtu = rp->ep[0].mtu, i;
 
-	for (i = 1; i < rp->neps; i++)
-		mtu = min(mtu, rp->ep[i].mtu);
 	a->link_layer = WIRE_LINK_ETHERNET;
 	a->state = PORT_STATE_ACTIVE;
 	a->phys_state = PHYS_STATE_LINK_UP;
 	a->mtu_cap = WIRE_MTU_4096;
-	a->mtu_active = max(wire_mtu_code(mtu - min(mtu, (u32)WIRE_ROCE_OVERHEAD)), (u8)WIRE_MTU_256);
 	a->max_vl = 1;
 	a->width_active = a->width_supported = a->width_enabled = LINK_WIDTH_4X;
 	a->speed_active = a->speed_supported = a->speed_enabled = LINK_SPEED_SDR;
@@ -111,24 +91,13 @@ static void set_attr(struct roce_port *rp)
 	a->pkey[0] = WIRE_PKEY_DEFAULT_FULL;
 	a->pkeys = 1;
 	a->gids = WIRE_PORT_GIDS;
-	for (i = 0; i < rp->neps; i++)
-		a->gid[i] = rp->ep[i].gid;
 }
 
-static int open_all(struct roce_port *rp, const struct roce_config *cfg)
+void roce_port_set_mtu(struct roce_port *rp, u32 bytes)
 {
-	int err;
+	u8 code = wire_mtu_code(bytes - min(bytes, (u32)WIRE_ROCE_OVERHEAD));
 
-	while (rp->neps < min(cfg->naddr, (u32)ROCE_ADDRS)) {
-		struct roce_endpoint *ep = &rp->ep[rp->neps++];
-
-		ep->port = rp;
-		ep->gid = cfg->addr[rp->neps - 1];
-		err = roce_endpoint_open(ep, on_rx, on_tx);
-		if (err)
-			return err;
-	}
-	return rp->neps ? 0 : -EADDRNOTAVAIL;
+	rp->wire.attr.mtu_active = max(code, (u8)WIRE_MTU_256);
 }
 
 struct roce_port *roce_port_create(const struct roce_config *cfg)
@@ -148,14 +117,14 @@ struct roce_port *roce_port_create(const struct roce_config *cfg)
 	snprintf(rp->wire.name, sizeof(rp->wire.name), "%s", cfg->name);
 	list_init(&rp->tx);
 	loop_task_init(&rp->task, on_task);
-	err = open_all(rp, cfg);
-	if (err) {
-		roce_port_destroy(rp);
-		errno = -err;
-		return NULL;
-	}
 	set_attr(rp);
-	return rp;
+	rp->link = &roce_socket_link;
+	err = rp->link->open(rp, cfg);
+	if (!err)
+		return rp;
+	roce_port_destroy(rp);
+	errno = -err;
+	return NULL;
 }
 
 void roce_port_destroy(struct roce_port *rp)
@@ -164,8 +133,7 @@ void roce_port_destroy(struct roce_port *rp)
 
 	if (!rp)
 		return;
-	for (i = 0; i < rp->neps; i++)
-		roce_endpoint_close(&rp->ep[i]);
+	rp->link->close(rp);
 	loop_task_cancel(&rp->task);
 	while (!list_empty(&rp->tx)) {
 		struct wire_packet *p = list_first(&rp->tx, struct wire_packet, link);

@@ -40,9 +40,23 @@ struct roce_endpoint {
 	struct roce_flow flow[ROCE_FLOWS];
 };
 
+/* What carries a port's packets. */
+struct roce_link {
+	int (*open)(struct roce_port *rp,
+		    const struct roce_config *cfg); /* GIDs and MTU of rp->wire, too; 0 or -errno */
+	void (*close)(struct roce_port *rp);        /* also after open() has failed */
+	/* Which way @p goes; false: none. */
+	bool (*route)(struct roce_port *rp, const struct wire_packet *p, struct wire_roce *r);
+	/* Sends what is in rp->tx, as far as it can now. */
+	void (*run)(struct roce_port *rp);
+	const char *(*device)(const struct roce_port *rp); /* network interface of GID 0 */
+};
+extern const struct roce_link roce_socket_link;
+
 struct roce_port {
 	struct wire_port wire;
 	struct loop *loop;
+	const struct roce_link *link;
 	struct roce_endpoint ep[ROCE_ADDRS];
 	u32 neps;
 	struct list tx;
@@ -57,10 +71,10 @@ struct roce_port {
 	u64 counter[ROCE_CTR_NUM];
 };
 
+/* roce.c: the port's MTU, from the link's in bytes. */
+void roce_port_set_mtu(struct roce_port *rp, u32 bytes);
+
 /* roce_socket.c */
-int roce_endpoint_open(struct roce_endpoint *ep, void (*on_rx)(struct loop_fd *w, u32 events, struct now now),
-		       void (*on_tx)(struct loop_fd *w, u32 events, struct now now));
-void roce_endpoint_close(struct roce_endpoint *ep);
 socklen_t roce_sockaddr_set(union roce_sockaddr *a, const struct wire_gid *gid, u16 port, u32 scope);
 /* The address in @gid, and its port; false: no IP address. */
 bool roce_sockaddr_get(const union roce_sockaddr *a, struct wire_gid *gid, u16 *port);
@@ -68,10 +82,14 @@ bool roce_sockaddr_get(const union roce_sockaddr *a, struct wire_gid *gid, u16 *
 /* roce_send.c */
 int roce_send(struct wire_port *w, struct wire_packet *p);
 void roce_send_run(struct roce_port *rp);
+bool roce_socket_route(struct roce_port *rp, const struct wire_packet *p, struct wire_roce *r);
+void roce_socket_run(struct roce_port *rp);
 void roce_tap(struct roce_port *rp, const struct wire_packet *p, const struct wire_roce *r, bool out);
 
 /* roce_recv.c */
 void roce_recv(struct roce_endpoint *ep);
+/* The @len bytes at @off in @buf, from BTH to ICRC, which came as @r says. */
+void roce_take(struct roce_port *rp, struct wire_buf *buf, u32 off, u32 len, const struct wire_roce *r);
 
 static inline void roce_count(struct roce_port *rp, enum roce_counter c)
 {

@@ -44,7 +44,7 @@ static void deliver(struct roce_port *rp, struct wire_packet *p)
 	}
 }
 
-static void take(struct roce_port *rp, struct wire_buf *buf, u32 off, u32 len, const struct wire_roce *r)
+void roce_take(struct roce_port *rp, struct wire_buf *buf, u32 off, u32 len, const struct wire_roce *r)
 {
 	struct wire_packet *p = wire_roce_parse(buf, off, len, r);
 
@@ -73,7 +73,7 @@ static void take_train(struct roce_endpoint *ep, struct wire_buf *buf, u32 len, 
 	if (!len)
 		roce_count(ep->port, ROCE_CTR_MALFORMED);
 	for (off = 0; off < len; off += segment, r.id++)
-		take(ep->port, buf, off, min(segment, len - off), &r);
+		roce_take(ep->port, buf, off, min(segment, len - off), &r);
 }
 
 /* Buffers whose bytes a packet still holds are left to it. */

@@ -51,13 +51,10 @@ static struct roce_flow *flow_of(struct roce_endpoint *ep, const struct wire_pac
 	return &ep->flow[((qpn * 0x9e3779b1u) >> 16 ^ r->flow) % ROCE_FLOWS];
 }
 
-/* Where @p goes; false: nowhere. */
 static bool route(struct roce_port *rp, const struct wire_packet *p, struct wire_roce *r, struct roce_flow **flow)
 {
 	struct roce_endpoint *ep;
 
-	if (!p->grh_off)
-		return false;
 	wire_roce_from_grh(p, r);
 	ep = endpoint_of(rp, &r->src);
 	if (!ep || wire_gid_is_v4(&r->src) != wire_gid_is_v4(&r->dst) || wire_gid_is_zero(&r->dst))
@@ -65,6 +62,13 @@ static bool route(struct roce_port *rp, const struct wire_packet *p, struct wire
 	*flow = flow_of(ep, p, r);
 	r->sport = (*flow)->sport;
 	return true;
+}
+
+bool roce_socket_route(struct roce_port *rp, const struct wire_packet *p, struct wire_roce *r)
+{
+	struct roce_flow *flow;
+
+	return route(rp, p, r, &flow);
 }
 
 static bool lost(struct roce_port *rp)
@@ -78,14 +82,13 @@ static bool lost(struct roce_port *rp)
 int roce_send(struct wire_port *w, struct wire_packet *p)
 {
 	struct roce_port *rp = container_of(w, struct roce_port, wire);
-	struct roce_flow *flow;
 	struct wire_roce r;
 
 	if (rp->ntx >= ROCE_QUEUE) {
 		rp->want_ready = true;
 		return -EAGAIN;
 	}
-	if (!route(rp, p, &r, &flow)) {
+	if (!p->grh_off || !rp->link->route(rp, p, &r)) {
 		roce_count(rp, ROCE_CTR_UNROUTED);
 		wire_packet_free(p);
 		return 0;
@@ -226,12 +229,17 @@ static bool run_train(struct roce_port *rp, struct train *t)
 	return true;
 }
 
-void roce_send_run(struct roce_port *rp)
+void roce_socket_run(struct roce_port *rp)
 {
 	static struct train train;
 
 	while (!list_empty(&rp->tx) && run_train(rp, &train))
 		;
+}
+
+void roce_send_run(struct roce_port *rp)
+{
+	rp->link->run(rp);
 	if (!rp->want_ready || rp->ntx > ROCE_QUEUE / 2)
 		return;
 	rp->want_ready = false;

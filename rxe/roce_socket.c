@@ -180,8 +180,23 @@ static int open_flow(struct roce_flow *f)
 	return fd;
 }
 
-int roce_endpoint_open(struct roce_endpoint *ep, void (*on_rx)(struct loop_fd *w, u32 events, struct now now),
-		       void (*on_tx)(struct loop_fd *w, u32 events, struct now now))
+static void on_rx(struct loop_fd *w, u32 events, struct now now)
+{
+	roce_recv(container_of(w, struct roce_endpoint, rx));
+}
+
+static void on_tx(struct loop_fd *w, u32 events, struct now now)
+{
+	struct roce_flow *f = container_of(w, struct roce_flow, fd);
+
+	if (f->blocked) {
+		f->blocked = false;
+		loop_fd_mod(w, 0);
+	}
+	roce_send_run(f->ep->port);
+}
+
+static int endpoint_open(struct roce_endpoint *ep)
 {
 	u32 i;
 	int fd;
@@ -205,7 +220,7 @@ int roce_endpoint_open(struct roce_endpoint *ep, void (*on_rx)(struct loop_fd *w
 	return loop_fd_add(ep->port->loop, &ep->rx, EPOLLIN) ? -errno : 0;
 }
 
-void roce_endpoint_close(struct roce_endpoint *ep)
+static void endpoint_close(struct roce_endpoint *ep)
 {
 	u32 i;
 
@@ -218,3 +233,43 @@ void roce_endpoint_close(struct roce_endpoint *ep)
 		close(w->fd);
 	}
 }
+
+static int open_all(struct roce_port *rp, const struct roce_config *cfg)
+{
+	u32 mtu = ~0u;
+	int err;
+
+	while (rp->neps < min(cfg->naddr, (u32)ROCE_ADDRS)) {
+		struct roce_endpoint *ep = &rp->ep[rp->neps++];
+
+		ep->port = rp;
+		ep->gid = rp->wire.attr.gid[rp->neps - 1] = cfg->addr[rp->neps - 1];
+		err = endpoint_open(ep);
+		if (err)
+			return err;
+		mtu = min(mtu, ep->mtu);
+	}
+	roce_port_set_mtu(rp, mtu);
+	return rp->neps ? 0 : -EADDRNOTAVAIL;
+}
+
+static void close_all(struct roce_port *rp)
+{
+	u32 i;
+
+	for (i = 0; i < rp->neps; i++)
+		endpoint_close(&rp->ep[i]);
+}
+
+static const char *device(const struct roce_port *rp)
+{
+	return rp->ep[0].device;
+}
+
+const struct roce_link roce_socket_link = {
+	.open = open_all,
+	.close = close_all,
+	.route = roce_socket_route,
+	.run = roce_socket_run,
+	.device = device,
+};
