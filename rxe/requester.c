@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "emu/wire/inet.h"
 #include "rxe/internal.h"
 
 #define PULL_MAX    64
@@ -61,6 +62,7 @@ static void wqe_fill(struct rxe_wqe *w, const struct hca_send_wr *wr)
 	w->swap = wr->swap;
 	w->remote_qpn = wr->remote_qpn;
 	w->remote_qkey = wr->remote_qkey;
+	w->lso_mss = w->lso_hdr = 0;
 	w->av = wr->av;
 	w->got = w->chunk_off = w->length = 0;
 	w->status = HCA_WC_SUCCESS;
@@ -107,6 +109,30 @@ static void wqe_load(struct rxe_qp *rq, struct rxe_wqe *w, const struct hca_send
 		w->status = HCA_WC_LOC_PROT_ERR;
 }
 
+/* A packet to be cut: the headers, and behind them all of the payload. */
+static void wqe_load_lso(struct rxe_qp *rq, struct rxe_wqe *w, const struct hca_send_wr *wr)
+{
+	bool too_long;
+
+	w->lso_mss = wr->lso_mss;
+	w->lso_hdr = wr->lso_hdr_len;
+	w->length = sges_length(w, &too_long);
+	if (!rxe_lso_valid(wr->inline_data, w->lso_hdr))
+		w->status = HCA_WC_LOC_QP_OP_ERR;
+	else if (too_long || w->length > RXE_CHUNK || w->lso_hdr + min(w->length, (u32)w->lso_mss) > mtu_of(rq))
+		w->status = HCA_WC_LOC_LEN_ERR;
+	if (w->status)
+		return;
+	w->chunk = wire_buf_alloc(w->lso_hdr + w->length);
+	if (!w->chunk) {
+		w->status = HCA_WC_LOC_QP_OP_ERR;
+		return;
+	}
+	memcpy(w->chunk->data, wr->inline_data, w->lso_hdr);
+	if (rxe_sges_span(rq->qp, w->sge, w->num_sge, 0, w->length, 0, w->chunk->data + w->lso_hdr, false, rq))
+		w->status = HCA_WC_LOC_PROT_ERR;
+}
+
 static void wqe_load_local(struct rxe_wqe *w, const struct hca_send_wr *wr)
 {
 	w->local = malloc(sizeof(*w->local));
@@ -133,6 +159,8 @@ static bool pull(struct rxe_qp *rq)
 			w->status = HCA_WC_LOC_QP_OP_ERR;
 		else if (wqe_local(w))
 			wqe_load_local(w, &wr);
+		else if (wr.lso_mss)
+			wqe_load_lso(rq, w, &wr);
 		else
 			wqe_load(rq, w, &wr);
 		if (w->status)
@@ -170,6 +198,8 @@ static void wqe_complete(struct rxe_qp *rq, struct rxe_wqe *w, u8 status)
 
 	if (w->opcode < ARRAY_SIZE(wc_opcodes))
 		cqe.opcode = wc_opcodes[w->opcode];
+	if (w->lso_mss)
+		cqe.opcode = HCA_WC_LSO;
 	if (wqe_reads(w))
 		cqe.byte_len = w->length;
 	rq->wq_tail++;
@@ -753,32 +783,54 @@ void rxe_req_reset(struct rxe_qp *rq)
 	rq->rnr_wait = rq->drained = rq->sqd = false;
 }
 
-/* Datagrams: each request is one packet, complete when it has left (9.8.4). */
+/* Datagrams: each request is one packet, or one that is cut, and complete when all of it has left (9.8.4). */
 
 static u32 ud_qkey(const struct hca_qp *qp, u32 qkey)
 {
 	return qkey & 0x80000000u ? qp->attr.qkey : qkey; /* 10.2.5: a controlled Q_Key is the QP's own */
 }
 
+/* The payload of the packet at the cursor; NULL: it is empty, or there is no memory and it is as good as lost. */
+static struct wire_buf *ud_payload(const struct rxe_qp *rq, const struct rxe_wqe *w)
+{
+	if (w->lso_mss)
+		return rxe_lso_segment(w->chunk->data, w->lso_hdr, w->length, w->lso_mss, rq->pkt_next);
+	if (w->chunk && w->flags & HCA_SEND_IP_CSUM)
+		wire_inet_fill(w->chunk->data, w->length);
+	return w->chunk ? wire_buf_get(w->chunk) : NULL;
+}
+
+static void ud_next(struct rxe_qp *rq, struct rxe_wqe *w)
+{
+	rq->psn = wire_psn_add(rq->psn, 1);
+	rq->pkt_next++;
+	if (w->lso_mss && rq->pkt_next * w->lso_mss < w->length)
+		return;
+	w->state = WQE_DONE;
+	rq->wq_next++;
+	rq->pkt_next = 0;
+	rxe_dirty(rq);
+}
+
 static void ud_send(struct rxe_qp *rq, struct rxe_wqe *w)
 {
 	struct hca_qp *qp = rq->qp;
 	bool imm = w->opcode == HCA_WR_SEND_WITH_IMM;
+	struct wire_buf *buf = ud_payload(rq, w);
+	u32 len = buf ? buf->size : 0;
 	struct wire_packet *p;
 
 	p = rxe_frame(qp, &w->av, rxe_pkey(qp, qp->attr.pkey_index), imm ? WIRE_UD_SEND_ONLY_IMM : WIRE_UD_SEND_ONLY,
-		      w->remote_qpn, rq->psn, w->length, w->flags & HCA_SEND_SOLICITED, false);
-	rq->psn = wire_psn_add(rq->psn, 1);
-	w->state = WQE_DONE;
-	rq->wq_next++;
-	rxe_dirty(rq);
+		      w->remote_qpn, rq->psn, len, w->flags & HCA_SEND_SOLICITED, false);
+	ud_next(rq, w);
+	if (p && len)
+		rxe_payload(p, buf, 0, len);
+	wire_buf_put(buf);
 	if (!p)
 		return;
 	wire_deth_fill(rxe_eth(p, WIRE_ETH_DETH), ud_qkey(qp, w->remote_qkey), qp->src_qpn);
 	if (imm)
 		((struct wire_immdt *)rxe_eth(p, WIRE_ETH_IMMDT))->imm = cpu_to_be32(w->imm);
-	if (w->length)
-		rxe_payload(p, w->chunk, 0, w->length);
 	if (w->remote_qpn == RXE_QPN_MULTICAST)
 		rxe_ud_loop_back(rq, p, wire_opcode(p->hdr[p->bth_off]));
 	if (w->av.static_rate)
@@ -793,7 +845,9 @@ bool rxe_ud_run(struct rxe_qp *rq)
 	for (n = 0; n < RXE_BUDGET; n++) {
 		struct rxe_wqe *w;
 
-		if (rq->qp->state != HCA_QPS_RTS || rxe_blocked(rq->rxe, rq->qp->attr.port) || rxe_pace_wait(rq))
+		if (rq->qp->state != HCA_QPS_RTS && !(rq->qp->state == HCA_QPS_SQD && rq->pkt_next))
+			return false;
+		if (rxe_blocked(rq->rxe, rq->qp->attr.port) || rxe_pace_wait(rq))
 			return false;
 		if (rq->wq_next == rq->wq_head && !pull(rq))
 			return false;

@@ -155,6 +155,7 @@ static void qp_make(struct side *s, enum hca_qp_type type)
 		.max_recv_sge = 4,
 		.max_inline = 64,
 		.sq_sig_all = true,
+		.rx_csum = type == HCA_QPT_UD,
 	};
 
 	if (hca_soft_qp_create(s->ctx, &init, &s->wq))
@@ -499,6 +500,96 @@ static void test_ud(void)
 	stop();
 }
 
+/* A TCP packet's headers over IPv4, with IPoIB's encapsulation. */
+static void headers(u8 *p)
+{
+	static const u8 h[44] = { 8, 0, 0, 0,  0x45, [10] = 0x40, [12] = 64, 6,           [16] = 10,
+				  0, 0, 1, 10, 0,    0,           5,         [36] = 0x50, 0x18 };
+
+	memcpy(p, h, sizeof(h));
+}
+
+static struct hca_send_wr lso_request(u32 len, u16 mss)
+{
+	struct hca_send_wr wr = request(HCA_WR_SEND, len);
+
+	wr.lso_mss = mss;
+	wr.lso_hdr_len = 44;
+	headers(wr.inline_data);
+	return wr;
+}
+
+static const struct {
+	const char *what;
+	enum hca_qp_type type;
+	u32 len;
+	u16 mss, hdr;
+	u8 opcode, first, status; /* the first byte of the headers */
+} lso_errors[] = {
+	{ "a packet to be cut whose headers are no IP", HCA_QPT_UD, 5000, 1000, 44, HCA_WR_SEND, 1,
+	  HCA_WC_LOC_QP_OP_ERR },
+	{ "one whose headers are too few", HCA_QPT_UD, 5000, 1000, 40, HCA_WR_SEND, 8, HCA_WC_LOC_QP_OP_ERR },
+	{ "one with an immediate", HCA_QPT_UD, 5000, 1000, 44, HCA_WR_SEND_WITH_IMM, 8, HCA_WC_LOC_QP_OP_ERR },
+	{ "one of a connection", HCA_QPT_RC, 5000, 1000, 44, HCA_WR_SEND, 8, HCA_WC_LOC_QP_OP_ERR },
+	{ "one whose segments exceed the MTU", HCA_QPT_UD, 5000, 4060, 44, HCA_WR_SEND, 8, HCA_WC_LOC_LEN_ERR },
+	{ "one of more than 64 KiB", HCA_QPT_UD, 65537, 1000, 44, HCA_WR_SEND, 8, HCA_WC_LOC_LEN_ERR },
+};
+
+static void test_lso_errors(void)
+{
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(lso_errors); i++) {
+		struct hca_send_wr wr;
+
+		start(lso_errors[i].type, 5, 0);
+		wr = lso_request(lso_errors[i].len, lso_errors[i].mss);
+		wr.opcode = lso_errors[i].opcode;
+		wr.lso_hdr_len = lso_errors[i].hdr;
+		wr.inline_data[0] = lso_errors[i].first;
+		hca_soft_post_send(a.wq, &wr);
+		run();
+		row(360 + (int)i, lso_errors[i].what,
+		    next(&a).status == lso_errors[i].status && next(&b).status == 255);
+		stop();
+	}
+}
+
+static void test_lso(void)
+{
+	struct hca_send_wr wr;
+	struct hca_cqe s, r;
+	u32 i, ok = 0;
+
+	start(HCA_QPT_UD, 5, 0xfffffe);
+	wr = lso_request(40000, 1000);
+	for (i = 0; i < 40; i++)
+		post_recv(2048);
+	hca_soft_post_send(a.wq, &wr);
+	run();
+	s = next(&a);
+	for (i = 0; i < 40; i++) {
+		r = next(&b);
+		ok += !r.status && r.byte_len == 40 + 44 + 1000 && r.flags == HCA_WC_IP_CSUM_OK;
+	}
+	row(370, "a packet in forty segments, whose checksums are right",
+	    ok == 40 && !s.status && s.opcode == HCA_WC_LSO && next(&b).status == 255);
+	row(371, "the last one holds the last bytes", !memcmp(b.mem + 84, a.mem + 39000, 1000));
+	headers(a.mem);
+	a.mem[7] = 144;
+	wr = request(HCA_WR_SEND, 148);
+	post_recv(2048);
+	hca_soft_post_send(a.wq, &wr);
+	run();
+	row(372, "wrong checksums are not called right", !next(&a).status && next(&b).flags == 0);
+	wr.flags = HCA_SEND_IP_CSUM;
+	post_recv(2048);
+	hca_soft_post_send(a.wq, &wr);
+	run();
+	row(373, "and are filled in for who asks", !next(&a).status && next(&b).flags == HCA_WC_IP_CSUM_OK);
+	stop();
+}
+
 static bool done_after(u32 us)
 {
 	loop_run_idle(loop, loop_now(loop).ns + us * NSEC_PER_USEC);
@@ -615,6 +706,8 @@ int main(void)
 	test_many();
 	test_invalidate();
 	test_ud();
+	test_lso_errors();
+	test_lso();
 	test_static_rate();
 	test_migration();
 	test_leaks();

@@ -2,6 +2,7 @@
 /* Unreliable datagrams and multicast (9.8.4, 10.5): one packet a message, checked by Q_Key, the GRH kept for the receiver. */
 #include <errno.h>
 
+#include "emu/wire/inet.h"
 #include "emu/wire/roce.h"
 #include "rxe/internal.h"
 
@@ -108,6 +109,8 @@ static void deliver(struct rxe_qp *rq, struct wire_packet *p, const struct wire_
 		cqe.status = HCA_WC_LOC_LEN_ERR;
 	else if (err)
 		cqe.status = HCA_WC_LOC_PROT_ERR;
+	if (rq->qp->rx_csum && wire_inet_ok(p->data, p->len))
+		cqe.flags |= HCA_WC_IP_CSUM_OK;
 	if (op->flags & WIRE_OPF_IMM) {
 		cqe.flags |= HCA_WC_WITH_IMM;
 		cqe.imm = be32_to_cpu(((struct wire_immdt *)rxe_eth(p, WIRE_ETH_IMMDT))->imm);

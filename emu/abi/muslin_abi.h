@@ -6,7 +6,7 @@
  * and the block size 1. Its queues: commands (request, then room for the answer, in one chain), asynchronous events, a
  * doorbell that is only rung, and one of completion events for each vector. Work and completion queues are rings of rxe's
  * user ABI in guest memory, so that the guest's stock rdma-core drives them; kernel users put what they need besides into
- * the places that struct muslin_wr_reg and struct muslin_av describe.
+ * the places that struct muslin_wr_reg and struct muslin_wr_ud describe.
  *
  * Numbers are in the order of the machine, which is little-endian on both sides. Addresses are guest-physical.
  */
@@ -17,7 +17,7 @@
 
 #define MUSLIN_VIRTIO_ID    2                     /* block */
 #define MUSLIN_CONFIG_MAGIC 0x31306e696c73756dULL /* "muslin01", as the capacity */
-#define MUSLIN_ABI_VERSION  1
+#define MUSLIN_ABI_VERSION  2
 
 enum muslin_queue {
 	MUSLIN_VQ_COMMAND,
@@ -34,6 +34,7 @@ enum muslin_queue {
 #define MUSLIN_PKEYS      64
 #define MUSLIN_SGES       32
 #define MUSLIN_INLINE     1024
+#define MUSLIN_LSO_HEADER 256 /* bytes of headers of a packet to be cut */
 #define MUSLIN_REG_PAGES  512 /* of a fast registration: one page of addresses */
 #define MUSLIN_RING_MAX   (64u << 20)
 #define MUSLIN_LISTS_MAX  2048 /* pages of addresses of one registration */
@@ -103,7 +104,12 @@ struct muslin_ring {
 	__u32 reserved;
 };
 
-/* An address vector; in a work request of a kernel user it stands in place of wr.ud.av, and ah_num is 0. */
+/* What the device does for datagrams, as HELLO tells. */
+enum muslin_feature {
+	MUSLIN_FEATURE_UD_CSUM = 1 << 0, /* IB_SEND_IP_CSUM, IB_WC_IP_CSUM_OK */
+	MUSLIN_FEATURE_UD_LSO = 1 << 1,  /* opcode IB_WR_LSO of kernel users */
+};
+
 struct muslin_av {
 	__u16 dlid;
 	__u8 sl, path_bits, static_rate, port;
@@ -112,6 +118,15 @@ struct muslin_av {
 	__u16 reserved;
 	__u32 flow_label;
 	__u8 dgid[16];
+};
+
+/*
+ * Of a datagram of a kernel user, in place of wr.ud.av; ah_num is 0. A packet to be cut has opcode IB_WR_LSO, and its @hdr_len
+ * bytes of headers stand right behind the request's SGEs.
+ */
+struct muslin_wr_ud {
+	struct muslin_av av;
+	__u16 mss, hdr_len;
 };
 
 /* A fast registration, in place of the union wr of struct rxe_send_wr; opcode IB_WR_REG_MR. */
@@ -150,8 +165,8 @@ struct muslin_hello_answer {
 		max_ah;
 	__u32 max_mcast_grp, max_mcast_qp_attach, max_inline;
 	__u32 max_rd_atom, local_ca_ack_delay;
-	__u32 reserved;
-	char name[64]; /* of the host in its fabric */
+	__u32 features; /* enum muslin_feature */
+	char name[64];  /* of the host in its fabric */
 };
 
 struct muslin_port_answer {
@@ -185,16 +200,25 @@ struct muslin_mad_answer {
 	__u8 mad[256];
 };
 
+enum muslin_cq_flags {
+	MUSLIN_CQ_KERNEL = 1 << 0, /* flags of completions are the kernel's, and not those of the library */
+};
+/* The opcode of a completed registration, which the user ABI does not have. */
+#define MUSLIN_WC_REG_MR 32
+
 struct muslin_cq_create { /* also to resize; answer: muslin_number */
 	struct muslin_cmd cmd;
 	__u32 handle; /* to resize */
 	__u32 vector;
+	__u32 flags;
+	__u32 reserved;
 	struct muslin_ring ring;
 };
 
 enum muslin_qp_flags {
 	MUSLIN_QP_SIG_ALL = 1 << 0,
 	MUSLIN_QP_KERNEL = 1 << 1, /* work requests carry address vectors themselves, and may register memory */
+	MUSLIN_QP_LSO = 1 << 2,    /* entries of the send queue have room for MUSLIN_LSO_HEADER bytes more */
 };
 
 struct muslin_qp_create { /* answer: handle and QPN in number and arg */

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Packets that an IPoIB endpoint answers and sends: ARP, neighbour discovery, and echo. RFC 826, 4391, 4861, 792, 4443. */
 #include "emu/cm/ipif_internal.h"
+#include "emu/wire/inet.h"
 
 /* ARP on InfiniBand. RFC 4391, section 9.1. */
 #define ARP_SIZE    56
@@ -127,26 +128,10 @@ static void on_arp(struct ipif *ip, const u8 *p, u32 len, const struct hca_cqe *
 
 /* ---- checksums ---- */
 
-static u32 sum(u32 s, const u8 *p, u32 len)
-{
-	u32 i;
-
-	for (i = 0; i + 1 < len; i += 2)
-		s += (u32)p[i] << 8 | p[i + 1];
-	return s + (len & 1 ? (u32)p[len - 1] << 8 : 0);
-}
-
-static u16 fold(u32 s)
-{
-	while (s >> 16)
-		s = (s & 0xffff) + (s >> 16);
-	return (u16)~s;
-}
-
 /* Of an ICMPv6 message, with the pseudo-header. RFC 4443, section 2.3. */
 static u16 icmp6_sum(const u8 *ip6, const u8 *p, u32 len)
 {
-	return fold(sum(sum(len + PROTO_ICMP6, ip6 + IP6_SRC, 32), p, len));
+	return wire_inet_fold(wire_inet_sum(wire_inet_sum(len + PROTO_ICMP6, ip6 + IP6_SRC, 32), p, len));
 }
 
 /* ---- neighbour discovery ---- */
@@ -301,7 +286,7 @@ static void on_ip4(struct ipif *ip, const u8 *p, u32 len, const struct hca_cqe *
 	header = (p[0] & 15) * 4u;
 	total = (u32)wire_load(p + 2, 2);
 	if (header < IP4_SIZE || total > len || total < header + 8 || total > IPIF_BUF ||
-	    fold(sum(0, p, header)) != 0) {
+	    wire_inet_fold(wire_inet_sum(0, p, header)) != 0) {
 		ip->malformed++;
 		return;
 	}
@@ -313,10 +298,10 @@ static void on_ip4(struct ipif *ip, const u8 *p, u32 len, const struct hca_cqe *
 	swap(reply + IP4_SRC, reply + IP4_DST, 4);
 	reply[8] = 64;
 	wire_store(reply + 10, 2, 0);
-	wire_store(reply + 10, 2, fold(sum(0, reply, header)));
+	wire_store(reply + 10, 2, wire_inet_fold(wire_inet_sum(0, reply, header)));
 	reply[header] = 0;
 	wire_store(reply + header + 2, 2, 0);
-	wire_store(reply + header + 2, 2, fold(sum(0, reply + header, total - header)));
+	wire_store(reply + header + 2, 2, wire_inet_fold(wire_inet_sum(0, reply + header, total - header)));
 	ip->echo_answered++;
 	(void)ipif_send_to(ip, &av, from->src_qp, ETHERTYPE_IP4, reply, total);
 }

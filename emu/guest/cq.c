@@ -10,7 +10,11 @@
 
 static int command_ring(struct mu_dev *dev, u32 op, struct mu_cq *cq, struct mu_ring *ring, u32 *handle)
 {
-	struct muslin_cq_create in = { .handle = cq->handle, .vector = cq->ib.comp_vector % MUSLIN_VECTORS };
+	struct muslin_cq_create in = {
+		.handle = cq->handle,
+		.vector = cq->ib.comp_vector % MUSLIN_VECTORS,
+		.flags = cq->user ? 0 : MUSLIN_CQ_KERNEL,
+	};
 	struct muslin_number out = {};
 	u64 *list = mu_ring_describe(ring, &in.ring);
 	int err;
@@ -57,6 +61,7 @@ static int create_cq(MU_CREATE_CQ_ARGS)
 	mu_ref_init(&cq->ref);
 	spin_lock_init(&cq->lock);
 	cq->ib.comp_vector = attr->comp_vector;
+	cq->user = user;
 	cq->ring = mu_ring_create(ENTRY, attr->cqe);
 	if (!cq->ring)
 		return -ENOMEM;
@@ -120,10 +125,7 @@ int mu_resize_cq(struct ib_cq *ibcq, int cqe, struct ib_udata *udata)
 
 static enum ib_wc_opcode opcode_of(u32 opcode)
 {
-	/* The daemon's numbers are those of the user ABI, in which a registration has none. */
-	if (opcode == 7)
-		return IB_WC_REG_MR;
-	return opcode;
+	return opcode == MUSLIN_WC_REG_MR ? IB_WC_REG_MR : opcode; /* the others are those of the user ABI */
 }
 
 static struct ib_qp *qp_of(struct mu_dev *dev, const struct ib_uverbs_wc *wc)

@@ -105,6 +105,10 @@ static int query_device(struct ib_device *ibdev, struct ib_device_attr *a, struc
 			      IB_DEVICE_CHANGE_PHY_PORT | IB_DEVICE_PORT_ACTIVE_EVENT | IB_DEVICE_SYS_IMAGE_GUID |
 			      IB_DEVICE_RC_RNR_NAK_GEN | IB_DEVICE_MEM_MGT_EXTENSIONS | IB_DEVICE_MEM_WINDOW |
 			      IB_DEVICE_MEM_WINDOW_TYPE_2B;
+	if (h->features & MUSLIN_FEATURE_UD_CSUM)
+		a->device_cap_flags |= IB_DEVICE_UD_IP_CSUM;
+	if (h->features & MUSLIN_FEATURE_UD_LSO)
+		a->kernel_cap_flags |= IBK_UD_TSO;
 	a->max_send_sge = h->max_sge;
 	a->max_recv_sge = h->max_sge;
 	a->max_sge_rd = h->max_sge;

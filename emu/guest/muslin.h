@@ -65,6 +65,7 @@ struct mu_cq {
 	struct mu_ref ref;
 	spinlock_t lock;
 	u32 handle;
+	bool user;
 	struct mu_ring *ring;
 };
 
@@ -81,7 +82,7 @@ struct mu_qp {
 	struct mu_ref ref;
 	spinlock_t sq_lock, rq_lock;
 	u32 handle;
-	bool user;
+	bool user, lso;
 	struct ib_qp_cap cap;
 	enum ib_sig_type sig_type;
 	struct mu_ring *sq, *rq;

@@ -42,13 +42,30 @@ static int put_inline(struct rxe_dma_info *dma, const struct ib_sge *sge, int n,
 static void put_ud(struct rxe_send_wr *w, const struct ib_send_wr *wr)
 {
 	const struct ib_ud_wr *ud = ud_wr(wr);
+	struct muslin_wr_ud mine = { .av = to_mu_ah(ud->ah)->av };
 
+	if (wr->opcode == IB_WR_LSO) {
+		mine.mss = ud->mss;
+		mine.hdr_len = ud->hlen;
+	}
 	w->wr.ud.remote_qpn = ud->remote_qpn;
 	w->wr.ud.remote_qkey = ud->remote_qkey;
 	w->wr.ud.pkey_index = ud->pkey_index;
 	w->wr.ud.ah_num = 0;
-	BUILD_BUG_ON(sizeof(struct muslin_av) > sizeof(w->wr.ud.av));
-	memcpy(&w->wr.ud.av, &to_mu_ah(ud->ah)->av, sizeof(struct muslin_av));
+	BUILD_BUG_ON(sizeof(mine) > sizeof(w->wr.ud.av));
+	memcpy(&w->wr.ud.av, &mine, sizeof(mine));
+}
+
+/* The headers of a packet to be cut stand behind the SGEs. */
+static int put_lso(struct mu_qp *qp, struct rxe_send_wqe *e, const struct ib_send_wr *wr)
+{
+	const struct ib_ud_wr *ud = ud_wr(wr);
+
+	if (!qp->lso || ud->hlen <= 0 || ud->hlen > MUSLIN_LSO_HEADER || ud->mss <= 0 || ud->mss > U16_MAX ||
+	    wr->send_flags & IB_SEND_INLINE)
+		return -EINVAL;
+	memcpy(&e->dma.sge[wr->num_sge], ud->header, ud->hlen);
+	return 0;
 }
 
 static void put_reg(struct rxe_send_wr *w, const struct ib_send_wr *wr)
@@ -72,7 +89,7 @@ static void put_reg(struct rxe_send_wr *w, const struct ib_send_wr *wr)
 static int put_kind(struct rxe_send_wr *w, const struct ib_send_wr *wr, enum ib_qp_type type)
 {
 	if (type != IB_QPT_RC && type != IB_QPT_UC) {
-		if (wr->opcode != IB_WR_SEND && wr->opcode != IB_WR_SEND_WITH_IMM)
+		if (wr->opcode != IB_WR_SEND && wr->opcode != IB_WR_SEND_WITH_IMM && wr->opcode != IB_WR_LSO)
 			return -EINVAL;
 		put_ud(w, wr);
 		return 0;
@@ -124,6 +141,11 @@ static int put_send(struct mu_qp *qp, struct rxe_send_wqe *e, const struct ib_se
 		return err;
 	if (wr->opcode == IB_WR_REG_MR || wr->opcode == IB_WR_LOCAL_INV)
 		return 0;
+	if (wr->opcode == IB_WR_LSO) {
+		err = put_lso(qp, e, wr);
+		if (err)
+			return err;
+	}
 	if (wr->send_flags & IB_SEND_INLINE)
 		return put_inline(&e->dma, wr->sg_list, wr->num_sge, qp->cap.max_inline_data);
 	return put_sges(&e->dma, wr->sg_list, wr->num_sge);

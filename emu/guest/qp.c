@@ -9,8 +9,10 @@ static int check_init(const struct mu_dev *dev, const struct ib_qp_init_attr *in
 {
 	const struct muslin_hello_answer *h = &dev->hello;
 
-	if (init->create_flags || init->qp_type > IB_QPT_UD)
+	if (init->create_flags & ~IB_QP_CREATE_IPOIB_UD_LSO || init->qp_type > IB_QPT_UD)
 		return -EOPNOTSUPP;
+	if (init->create_flags && (init->qp_type != IB_QPT_UD || !(h->features & MUSLIN_FEATURE_UD_LSO)))
+		return -EINVAL;
 	if (init->cap.max_send_wr > h->max_qp_wr || init->cap.max_send_sge > h->max_sge ||
 	    init->cap.max_inline_data > h->max_inline)
 		return -EINVAL;
@@ -23,7 +25,8 @@ static int check_init(const struct mu_dev *dev, const struct ib_qp_init_attr *in
 
 static int make_rings(struct mu_qp *qp, bool srq)
 {
-	size_t room = max_t(size_t, qp->cap.max_inline_data, qp->cap.max_send_sge * sizeof(struct rxe_sge));
+	size_t sges = qp->cap.max_send_sge * sizeof(struct rxe_sge) + (qp->lso ? MUSLIN_LSO_HEADER : 0);
+	size_t room = max_t(size_t, qp->cap.max_inline_data, sges);
 
 	qp->sq = mu_ring_create(sizeof(struct rxe_send_wqe) + room, qp->cap.max_send_wr);
 	if (!qp->sq)
@@ -40,7 +43,7 @@ static int command_create(struct mu_dev *dev, struct mu_qp *qp, struct ib_qp_ini
 	struct muslin_qp_create in = {
 		.type = init->qp_type,
 		.flags = (init->sq_sig_type == IB_SIGNAL_ALL_WR ? MUSLIN_QP_SIG_ALL : 0) |
-			 (qp->user ? 0 : MUSLIN_QP_KERNEL),
+			 (qp->user ? 0 : MUSLIN_QP_KERNEL) | (qp->lso ? MUSLIN_QP_LSO : 0),
 		.pdn = to_mu_pd(qp->ib.pd)->pdn,
 		.send_cq = to_mu_cq(init->send_cq)->handle,
 		.recv_cq = to_mu_cq(init->recv_cq)->handle,
@@ -126,11 +129,12 @@ int mu_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init, struct ib_uda
 	spin_lock_init(&qp->sq_lock);
 	spin_lock_init(&qp->rq_lock);
 	qp->user = udata;
+	qp->lso = init->create_flags & IB_QP_CREATE_IPOIB_UD_LSO;
 	qp->cap = init->cap;
 	qp->sig_type = init->sq_sig_type;
 	if (init->srq)
 		qp->cap.max_recv_wr = qp->cap.max_recv_sge = 0;
-	err = make_rings(qp, init->srq);
+	err = qp->user && qp->lso ? -EINVAL : make_rings(qp, init->srq);
 	if (!err)
 		err = command_create(dev, qp, init, &out);
 	if (err)

@@ -22,7 +22,7 @@ struct hca_qp {
 	void *fe;
 	enum hca_qp_type type;
 	u32 qpn, src_qpn;
-	bool sq_sig_all;
+	bool sq_sig_all, rx_csum;
 	u32 max_send_wr, max_recv_wr, max_send_sge, max_recv_sge, max_inline;
 	enum hca_qp_state state; /* the transport may move it to SQE or ERR by hca_qp_fail() only */
 	struct hca_qp_attr

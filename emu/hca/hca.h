@@ -112,7 +112,8 @@ enum hca_wc_opcode {
 	HCA_WC_FETCH_ADD,
 	HCA_WC_BIND_MW,
 	HCA_WC_LOCAL_INV,
-	HCA_WC_REG_MR,
+	HCA_WC_LSO,
+	HCA_WC_REG_MR = 32, /* ours: kernel users only */
 	HCA_WC_RECV = 128,
 	HCA_WC_RECV_RDMA_WITH_IMM = 129,
 };
@@ -152,7 +153,10 @@ struct hca_send_wr {
 	struct hca_av av;
 	u32 remote_qpn, remote_qkey;
 	u16 pkey_index;
-	/* UD LSO: header bytes stand in inline_data; 0 mss: none */
+	/*
+	 * UD SEND of a TCP packet to be cut (large send offload): its headers, with IPoIB's encapsulation, stand in inline_data,
+	 * the SGEs hold the rest; 0 mss: none.
+	 */
 	u16 lso_mss, lso_hdr_len;
 	/* BIND_MW, LOCAL_INV (rkey), REG_MR */
 	/* BIND_MW: mw_rkey is the window's present R_Key, reg_key the one that it shall have (0: the next variant).
@@ -336,9 +340,10 @@ struct hca_qp_init {
 	u32 srqn; /* 0: none */
 	u32 max_send_wr, max_recv_wr, max_send_sge, max_recv_sge, max_inline;
 	bool sq_sig_all;
-	u8 port;     /* special QPs */
-	u32 qpn;     /* 0: the engine chooses */
-	u32 src_qpn; /* 0: own number; otherwise the SQPN that leaves in DETH */
+	bool rx_csum; /* UD: tell of a received IP packet whose checksums are right */
+	u8 port;      /* special QPs */
+	u32 qpn;      /* 0: the engine chooses */
+	u32 src_qpn;  /* 0: own number; otherwise the SQPN that leaves in DETH */
 };
 int hca_qp_create(struct hca_ctx *ctx, const struct hca_qp_init *init, const struct hca_wq_ops *ops, void *fe,
 		  u32 *qpn);

@@ -81,6 +81,7 @@ static void fill(struct hca_qp *qp, const struct hca_qp_init *init)
 {
 	qp->type = init->type;
 	qp->sq_sig_all = init->sq_sig_all;
+	qp->rx_csum = init->rx_csum;
 	qp->max_send_wr = init->max_send_wr;
 	qp->max_recv_wr = init->max_recv_wr;
 	qp->max_send_sge = init->max_send_sge;

@@ -31,7 +31,8 @@ static bool send_ok(const struct hca_qp *qp, const struct hca_send_wr *wr)
 {
 	if (wr->opcode >= ARRAY_SIZE(operations) || !(operations[wr->opcode].types & BIT(qp->type)))
 		return false;
-	if (wr->lso_mss && (wr->lso_hdr_len > HCA_MAX_INLINE || !(DG & BIT(qp->type))))
+	if (wr->lso_mss && (wr->lso_hdr_len > HCA_MAX_INLINE || !(DG & BIT(qp->type)) || wr->opcode != HCA_WR_SEND ||
+			    wr->flags & HCA_SEND_INLINE))
 		return false;
 	if (wr->flags & HCA_SEND_INLINE)
 		return wr->inline_len <= qp->max_inline && wr->inline_len <= HCA_MAX_INLINE &&

@@ -24,6 +24,7 @@ struct vd_cq {
 	struct vdev *d;
 	u32 handle, cqn, vector;
 	struct vd_ring ring;
+	bool kernel;
 	u32 specials; /* special QPs that use it: the engine does not know of them */
 	bool wake, wake_solicited;
 	struct list due; /* on the vector's list while it waits for a buffer of the guest */
@@ -35,7 +36,7 @@ struct vd_qp {
 	struct wqe_limits limits; /* of the send queue */
 	struct vd_ring sq, rq;
 	u32 max_recv_sge;
-	bool kernel, sig_all;
+	bool kernel, sig_all, lso;
 	u64 **reg; /* by slot of the send queue: the page list of a registration under way */
 	/* special QPs live here alone */
 	u8 port;

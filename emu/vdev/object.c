@@ -24,6 +24,7 @@ int vd_cq_create(struct vdev *d, const void *in, u32 len, void *out)
 		return -ENOMEM;
 	cq->d = d;
 	cq->vector = cmd->vector;
+	cq->kernel = cmd->flags & MUSLIN_CQ_KERNEL;
 	list_init(&cq->due);
 	err = vd_ring_create(d, &cq->ring, &cmd->ring, sizeof(struct ib_uverbs_wc));
 	if (!err && table_add(&d->cqs, cq, &cq->handle))
@@ -93,12 +94,15 @@ static int qp_limits(const struct vdev *d, const struct muslin_qp_create *cmd)
 	    cmd->max_send_sge > caps->max_sge || cmd->max_recv_sge > caps->max_sge ||
 	    cmd->max_inline > caps->max_inline)
 		return -EINVAL;
+	if (cmd->flags & MUSLIN_QP_LSO && (cmd->type != HCA_QPT_UD || !(cmd->flags & MUSLIN_QP_KERNEL)))
+		return -EINVAL;
 	return cmd->type <= HCA_QPT_GSI && (cmd->srq || !(cmd->flags & MUSLIN_QP_KERNEL)) ? -EINVAL : 0;
 }
 
 static int qp_rings(struct vdev *d, struct vd_qp *qp, const struct muslin_qp_create *cmd)
 {
-	u32 room = max(cmd->max_inline, cmd->max_send_sge * (u32)sizeof(struct rxe_sge));
+	u32 lso = qp->lso ? MUSLIN_LSO_HEADER : 0;
+	u32 room = max(cmd->max_inline, cmd->max_send_sge * (u32)sizeof(struct rxe_sge) + lso);
 	int err = vd_ring_create(d, &qp->sq, &cmd->sq, (u32)sizeof(struct rxe_send_wqe) + room);
 
 	if (!err && !cmd->srq)
@@ -124,6 +128,7 @@ static int qp_enter(struct vdev *d, struct vd_qp *qp, const struct muslin_qp_cre
 		.max_recv_sge = srq ? 0 : cmd->max_recv_sge,
 		.max_inline = cmd->max_inline,
 		.sq_sig_all = qp->sig_all,
+		.rx_csum = cmd->type == HCA_QPT_UD,
 		.port = 1,
 	};
 
@@ -146,6 +151,7 @@ static struct vd_qp *qp_alloc(struct vdev *d, const struct muslin_qp_create *cmd
 	qp->max_recv_sge = cmd->max_recv_sge;
 	qp->kernel = cmd->flags & MUSLIN_QP_KERNEL;
 	qp->sig_all = cmd->flags & MUSLIN_QP_SIG_ALL;
+	qp->lso = cmd->flags & MUSLIN_QP_LSO;
 	qp->send_cq = table_get(&d->cqs, cmd->send_cq);
 	qp->recv_cq = table_get(&d->cqs, cmd->recv_cq);
 	return qp;

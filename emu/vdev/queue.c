@@ -5,7 +5,7 @@
 
 #include "emu/vdev/internal.h"
 
-static_assert(sizeof(struct muslin_av) <= sizeof(struct rxe_av), "an address vector stands in place of rxe's");
+static_assert(sizeof(struct muslin_wr_ud) <= sizeof(struct rxe_av), "an address vector stands in place of rxe's");
 static_assert(sizeof(struct muslin_wr_reg) <= sizeof(((struct rxe_send_wr *)0)->wr), "a registration fits the union");
 
 void vd_av_in(struct hca_av *av, const struct muslin_av *a)
@@ -45,13 +45,32 @@ void vd_av_out(struct muslin_av *a, const struct hca_av *av)
 /* A datagram's: by its handle, or in the request itself. */
 static int decode_av(struct vd_qp *qp, const struct rxe_send_wr *wr, struct hca_send_wr *out)
 {
-	struct muslin_av av;
+	struct muslin_wr_ud ud;
 
 	if (!qp->kernel || wr->wr.ud.ah_num)
 		return hca_ah_av(qp->d->ctx, qp->qpn, wr->wr.ud.ah_num, &out->av) ? -EINVAL : 1;
-	memcpy(&av, &wr->wr.ud.av, sizeof(av));
-	vd_av_in(&out->av, &av);
-	return av.sgid_index < MUSLIN_GIDS && out->pkey_index < MUSLIN_PKEYS ? 1 : -EINVAL;
+	memcpy(&ud, &wr->wr.ud.av, sizeof(ud));
+	vd_av_in(&out->av, &ud.av);
+	return ud.av.sgid_index < MUSLIN_GIDS && out->pkey_index < MUSLIN_PKEYS ? 1 : -EINVAL;
+}
+
+/* A packet to be cut: a send, the headers of whose payload stand behind the SGEs. */
+static int decode_lso(struct vd_qp *qp, const struct rxe_send_wqe *w, struct hca_send_wr *out)
+{
+	struct rxe_send_wqe send = *w;
+	struct muslin_wr_ud ud;
+	int got;
+
+	memcpy(&ud, &w->wr.wr.ud.av, sizeof(ud));
+	send.wr.opcode = HCA_WR_SEND;
+	send.wr.send_flags &= ~(u32)HCA_SEND_INLINE;
+	got = wqe_send(out, &send, w->dma.sge, &qp->limits);
+	if (got < 0 || !qp->lso || !ud.mss || ud.hdr_len > MUSLIN_LSO_HEADER)
+		return -EINVAL;
+	out->lso_mss = ud.mss;
+	out->lso_hdr_len = ud.hdr_len;
+	memcpy(out->inline_data, &w->dma.sge[out->num_sge], ud.hdr_len);
+	return 1;
 }
 
 /* The page list is the guest's until the request ends; the engine gets a copy that lives as long as the slot. */
@@ -90,8 +109,12 @@ static int decode_send(struct vd_qp *qp, u32 slot, const struct rxe_send_wqe *w,
 
 	if (w->wr.opcode == HCA_WR_REG_MR)
 		return decode_reg(qp, slot, w, out);
-	got = wqe_send(out, w, w->dma.inline_data, &qp->limits);
-	return got < 0 || connected ? got : decode_av(qp, &w->wr, out);
+	got = w->wr.opcode == IB_UVERBS_WR_TSO ? decode_lso(qp, w, out)
+					       : wqe_send(out, w, w->dma.inline_data, &qp->limits);
+	if (got < 0 || connected)
+		return got;
+	out->flags |= w->wr.send_flags & HCA_SEND_IP_CSUM;
+	return decode_av(qp, &w->wr, out);
 }
 
 /* Room for the largest entry, whatever the ring's entries are: what is not there is never read, by the checked counts. */
@@ -189,6 +212,9 @@ static int complete(void *fe, const struct hca_cqe *cqe)
 {
 	struct vd_cq *cq = fe;
 	struct ib_uverbs_wc wc = wqe_completion(cqe);
+
+	if (cq->kernel)
+		wc.wc_flags = cqe->flags;
 
 	if (vd_ring_put(&cq->ring, &wc, sizeof(wc)))
 		return -ENOSPC;

@@ -200,6 +200,38 @@ static void test_special(struct guest *g)
 		    !guest_object(g, MUSLIN_PD_FREE, pd, 0));
 }
 
+/* A UD QP that may cut packets has larger entries. */
+static void test_lso(struct guest *g)
+{
+	struct muslin_qp_create qp = {
+		.cmd = { .op = MUSLIN_QP_CREATE },
+		.type = HCA_QPT_UD,
+		.flags = MUSLIN_QP_KERNEL | MUSLIN_QP_SIG_ALL | MUSLIN_QP_LSO,
+		.max_send_wr = 3,
+		.max_recv_wr = 3,
+		.max_send_sge = 4,
+		.max_recv_sge = 1,
+		.sq = guest_ring(g, 0x28000, 9),
+		.rq = guest_ring(g, 0x30000, 7),
+	};
+
+	guest_object(g, MUSLIN_PD_ALLOC, 0, 0);
+	qp.pdn = guest_number(g)->number;
+	qp.send_cq = qp.recv_cq = make_cq(g);
+	row(71, "entries with no room for headers", guest_command(g, &qp, sizeof(qp)) == -EINVAL);
+	qp.sq = guest_ring(g, 0x28000, 10);
+	qp.flags = MUSLIN_QP_SIG_ALL | MUSLIN_QP_LSO;
+	row(72, "a user's packets are not cut", guest_command(g, &qp, sizeof(qp)) == -EINVAL);
+	qp.flags |= MUSLIN_QP_KERNEL;
+	qp.type = HCA_QPT_RC;
+	row(73, "nor those of a connection", guest_command(g, &qp, sizeof(qp)) == -EINVAL);
+	qp.type = HCA_QPT_UD;
+	row(74, "a datagram's are", guest_command(g, &qp, sizeof(qp)) == 0);
+	row(75, "and gone",
+	    !guest_object(g, MUSLIN_QP_DESTROY, guest_number(g)->number, 0) &&
+		    !guest_object(g, MUSLIN_CQ_DESTROY, qp.send_cq, 0) && !guest_object(g, MUSLIN_PD_FREE, qp.pdn, 0));
+}
+
 static void test_memory(struct guest *g)
 {
 	struct {
@@ -256,6 +288,7 @@ int main(void)
 	test_foreign(&g);
 	test_rings(&g);
 	test_special(&g);
+	test_lso(&g);
 	test_memory(&g);
 	test_life(&g);
 	guest_destroy(&g);

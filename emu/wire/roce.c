@@ -8,6 +8,7 @@
 #include <netinet/udp.h>
 
 #include "emu/wire/hdr.h"
+#include "emu/wire/inet.h"
 #include "emu/wire/opcode.h"
 #include "emu/wire/roce.h"
 
@@ -38,17 +39,6 @@ static __attribute__((constructor)) void crc_init(void)
 	}
 }
 
-static u16 ip_checksum(const u8 *p, u32 len)
-{
-	u32 sum = 0, i;
-
-	for (i = 0; i < len; i += 2)
-		sum += (u32)p[i] << 8 | p[i + 1];
-	while (sum >> 16)
-		sum = (sum & 0xffff) + (sum >> 16);
-	return (u16)~sum;
-}
-
 static u32 put_ip4(const struct wire_roce *r, u32 udp_len, u8 *dst)
 {
 	struct iphdr ip = {
@@ -64,7 +54,7 @@ static u32 put_ip4(const struct wire_roce *r, u32 udp_len, u8 *dst)
 		.daddr = htonl(wire_gid_v4(&r->dst)),
 	};
 
-	ip.check = htons(ip_checksum((u8 *)&ip, sizeof(ip)));
+	ip.check = htons(wire_inet_fold(wire_inet_sum(0, &ip, sizeof(ip))));
 	memcpy(dst, &ip, sizeof(ip));
 	return IP4_LEN;
 }

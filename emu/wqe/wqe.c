@@ -115,6 +115,14 @@ int wqe_recv(struct hca_recv_wr *out, const struct rxe_recv_wqe *w, const volati
 	return sges(out->sge, &out->num_sge, data, w->dma.num_sge, max_sge);
 }
 
+/* The kernel and libibverbs disagree about two flags: to programs an invalidated key is 8, and a checksum that is right 4. */
+static u32 user_flags(u8 flags)
+{
+	u32 same = flags & (HCA_WC_GRH | HCA_WC_WITH_IMM);
+
+	return same | (flags & HCA_WC_WITH_INVALIDATE ? 8 : 0) | (flags & HCA_WC_IP_CSUM_OK ? 4 : 0);
+}
+
 struct ib_uverbs_wc wqe_completion(const struct hca_cqe *cqe)
 {
 	struct ib_uverbs_wc wc = {
@@ -125,7 +133,7 @@ struct ib_uverbs_wc wqe_completion(const struct hca_cqe *cqe)
 		.byte_len = cqe->byte_len,
 		.qp_num = cqe->qpn,
 		.src_qp = cqe->src_qp,
-		.wc_flags = cqe->flags,
+		.wc_flags = user_flags(cqe->flags),
 		.pkey_index = cqe->pkey_index,
 		.slid = cqe->slid,
 		.sl = cqe->sl,

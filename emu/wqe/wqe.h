@@ -29,7 +29,7 @@ int wqe_send(struct hca_send_wr *out, const struct rxe_send_wqe *w, const volati
 /* The same for a receive of up to @max_sge SGEs. */
 int wqe_recv(struct hca_recv_wr *out, const struct rxe_recv_wqe *w, const volatile void *data, u32 max_sge);
 
-/* The completion as a CQ's entry has it. */
+/* The completion as a CQ's entry has it, with the flags of libibverbs. */
 struct ib_uverbs_wc wqe_completion(const struct hca_cqe *cqe);
 
 #endif

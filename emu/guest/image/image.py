@@ -17,7 +17,7 @@ import kernel
 from packages import cache_folder, digest, resolve, run, say, unpack
 
 PACKAGES = """busybox-static dash rdma-core ibverbs-utils ibverbs-providers rdmacm-utils infiniband-diags perftest
-    iproute2 opensm nfs-common nfs-kernel-server rpcbind iperf3 iputils-ping""".split()
+    iproute2 ethtool opensm nfs-common nfs-kernel-server rpcbind iperf3 iputils-ping""".split()
 # Dependencies that only maintainer scripts and tools need that a guest does not run.
 WITHOUT = re.compile(
     r"^(python3|libpython3|perl|libperl|dpkg|tar|debconf|cdebconf|adduser|passwd|login|ucf|usrmerge|"
