@@ -165,6 +165,14 @@ static json_t *cmd_link(void *arg, struct ctl_client *c, const json_t *req, int 
 	return json_true();
 }
 
+static json_t *cmd_partitions(void *arg, struct ctl_client *c, const json_t *req, int *fd)
+{
+	char err[512];
+
+	return daemon_manager_partitions(arg, text_of(req, "file"), err, sizeof(err)) ? ctl_error(c, "%s", err)
+										      : json_true();
+}
+
 /* A capture that belongs to a client and ends with it. */
 struct trace {
 	struct daemon *d;
@@ -315,5 +323,6 @@ const struct ctl_command daemon_commands[] = {
 	{ "fault", daemon_fault_command },
 	{ "timeline", daemon_timeline_command },
 	{ "vm", cmd_vm },
+	{ "partitions", cmd_partitions },
 	{ NULL, NULL },
 };

@@ -69,6 +69,11 @@ bool daemon_manager_needed(const struct daemon *d);
  * for wrong partitions.
  */
 int daemon_manager_create(struct daemon *d, char *err, size_t err_len);
+/*
+ * manager.c: the manager takes its partitions from the file @path, NULL: from the one of the command line. 0, or -errno with a line
+ * in @err.
+ */
+int daemon_manager_partitions(struct daemon *d, const char *path, char *err, size_t err_len);
 json_t *daemon_manager_json(const struct daemon *d); /* null with --no-sm */
 
 /* show.c: the fabric as JSON; @only: one node, or NULL. */

@@ -70,6 +70,25 @@ int daemon_manager_create(struct daemon *d, char *err, size_t err_len)
 	return d->manager ? 0 : -EINVAL;
 }
 
+int daemon_manager_partitions(struct daemon *d, const char *path, char *err, size_t err_len)
+{
+	char *text;
+	int got;
+
+	path = path ? path : d->opt.partitions;
+	if (!d->manager || !path) {
+		snprintf(err, err_len, "%s",
+			 d->manager ? "which file?" : "the fabric has no subnet manager of its own");
+		return -ENOENT;
+	}
+	text = sm_partitions_read(path, err, err_len);
+	if (!text)
+		return -EINVAL;
+	got = sm_set_partitions(sm_mad_manager(d->manager), text, path, err, err_len);
+	free(text);
+	return got;
+}
+
 json_t *daemon_manager_json(const struct daemon *d)
 {
 	struct sm_status st;

@@ -154,6 +154,44 @@ int cli_link(int argc, char **argv)
 	return CLI_OK;
 }
 
+/* Until the manager has brought them to every port. */
+static void wait_swept(int sock)
+{
+	json_t *st, *sm;
+	bool busy, failed;
+
+	do {
+		pause_ms(20);
+		st = cli_ask(sock, json_pack("{s:s}", "command", "status"));
+		sm = json_object_get(st, "manager");
+		busy = json_is_true(json_object_get(sm, "sweeping"));
+		failed = cli_number(sm, "sweep_errors") != 0;
+		json_decref(st);
+	} while (busy);
+	if (failed)
+		cli_fail(CLI_ERROR, "not every port has them yet; the manager tries again, see `muslin log`");
+}
+
+int cli_partitions(int argc, char **argv)
+{
+	char *file = argc == 2 ? realpath(argv[1], NULL) : NULL;
+	json_t *req = json_pack("{s:s}", "command", "partitions");
+	int sock;
+
+	if (argc > 2)
+		cli_fail(CLI_USAGE, "usage: muslin partitions [--name FABRIC] [FILE]");
+	if (argc == 2 && !file)
+		cli_fail(CLI_ERROR, "%s: %s", argv[1], strerror(errno));
+	if (file)
+		json_object_set_new(req, "file", json_string(file));
+	sock = cli_connect();
+	json_decref(cli_ask(sock, req));
+	wait_swept(sock);
+	close(sock);
+	free(file);
+	return CLI_OK;
+}
+
 /* Puts the preload library before what is preloaded already. */
 static void set_preload(void)
 {
@@ -210,6 +248,7 @@ static void usage(FILE *out)
 	      "  trace [-w FILE] [-c COUNT] [--duration S] HOST|NODE:PORT\n"
 	      "                                             capture packets as pcapng\n"
 	      "  link NODE:PORT up|down                     plug or pull a cable\n"
+	      "  partitions [FILE]                          the subnet manager reads its partitions again\n"
 	      "  fault add PLACE FAULT [KEY=VALUE...]       do something wrong on purpose; see muslin-fault(5)\n"
 	      "  fault list [--json] | clear [ID|PLACE]     what is armed and how often it fired; undo it\n"
 	      "  top [-n COUNT] [--interval SECONDS]        live rates of all links\n"
@@ -238,13 +277,27 @@ static const struct command {
 	const char *name;
 	int (*run)(int argc, char **argv);
 } commands[] = {
-	{ "top", cli_top },     { "metrics", cli_metrics }, { "timeline", cli_timeline },
-	{ "fault", cli_fault }, { "console", cli_console }, { "up", cli_up },
-	{ "down", cli_down },   { "run", cli_exec },        { "show", cli_show },
-	{ "trace", cli_trace }, { "link", cli_link },       { "log", cli_log },
-	{ "list", cli_list },   { "vm", cli_vm },           { "help", cmd_help },
-	{ "--help", cmd_help }, { "-h", cmd_help },         { "--version", cmd_version },
-	{ "-V", cmd_version },  { "version", cmd_version },
+	{ "top", cli_top },
+	{ "metrics", cli_metrics },
+	{ "timeline", cli_timeline },
+	{ "fault", cli_fault },
+	{ "console", cli_console },
+	{ "up", cli_up },
+	{ "down", cli_down },
+	{ "run", cli_exec },
+	{ "show", cli_show },
+	{ "trace", cli_trace },
+	{ "link", cli_link },
+	{ "log", cli_log },
+	{ "partitions", cli_partitions },
+	{ "list", cli_list },
+	{ "vm", cli_vm },
+	{ "help", cmd_help },
+	{ "--help", cmd_help },
+	{ "-h", cmd_help },
+	{ "--version", cmd_version },
+	{ "-V", cmd_version },
+	{ "version", cmd_version },
 };
 
 /*

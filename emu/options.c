@@ -75,7 +75,7 @@ static bool take_sm(struct daemon_options *opt, int id)
 		opt->sm_host = optarg;
 		return true;
 	case OPT_PARTITIONS:
-		opt->partitions = optarg;
+		opt->partitions = realpath(optarg, NULL) ?: optarg; /* is read again when the folder is another one */
 		return true;
 	case OPT_ROUTING:
 		opt->routing = optarg;

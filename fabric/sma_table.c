@@ -83,7 +83,8 @@ u16 fabric_sma_mft(struct fabric_sma *s)
 
 static u16 pkeys_set(struct fabric_port *p, u32 block, const u8 *d)
 {
-	u16 *keys;
+	bool changed = false;
+	u16 *keys, key;
 	u32 n, i;
 
 	if (!p->ca && !p->pkeys) {
@@ -92,9 +93,12 @@ static u16 pkeys_set(struct fabric_port *p, u32 block, const u8 *d)
 			return MAD_STATUS_BUSY;
 	}
 	keys = fabric_relay_pkeys(p, &n);
-	for (i = 0; i < PKEYTABLE_PER_BLOCK; i++)
-		keys[block * PKEYTABLE_PER_BLOCK + i] = wire_get(d, PKEYTABLE_PKEY(i));
-	if (p->ca)
+	for (i = 0; i < PKEYTABLE_PER_BLOCK; i++) {
+		key = wire_get(d, PKEYTABLE_PKEY(i));
+		changed |= keys[block * PKEYTABLE_PER_BLOCK + i] != key;
+		keys[block * PKEYTABLE_PER_BLOCK + i] = key;
+	}
+	if (p->ca && changed)
 		fabric_ca_event(p, WIRE_PORT_PKEY_CHANGE);
 	return 0;
 }

@@ -346,7 +346,7 @@ struct sm {
 	const struct sm_engine *engine;
 	struct sm_graph graph;
 
-	struct sm_partitions *parts;
+	struct sm_partitions *parts, *next_parts; /* next: from the next heavy sweep on; NULL: the same */
 
 	/* mcast.c */
 	struct list groups;

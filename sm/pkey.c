@@ -96,12 +96,58 @@ static u32 capacity(const struct sm_port *p)
 	return max((u32)wire_get(p->node->info, NODEINFO_PARTITION_CAP), 1u);
 }
 
+static bool same_partition(u16 a, u16 b)
+{
+	return (a & WIRE_PKEY_BASE) == (b & WIRE_PKEY_BASE);
+}
+
+/* Puts each of the wanted keys where @have has the same one, or, without @exact, one of the same partition. */
+static void keep(const struct sm_port *have, struct keys *want, struct keys *k, bool exact)
+{
+	u32 i, at;
+
+	for (i = 0; i < want->n; i++)
+		for (at = 0; want->key[i] && at < have->npkeys; at++) {
+			if (k->key[at] || !same_partition(have->pkeys[at], want->key[i]) ||
+			    (exact && have->pkeys[at] != want->key[i]))
+				continue;
+			k->key[at] = want->key[i];
+			want->key[i] = 0;
+		}
+}
+
+/*
+ * Queue pairs name their keys by index, so that a key keeps its place as long as it is there. What goes leaves a hole for what
+ * comes. Index 0 is the first partition's in any case.
+ */
+static void settle(const struct sm_port *p, struct keys *k)
+{
+	struct keys want = *k;
+	u32 i, at = 0;
+
+	if (!p->npkeys || !k->n || !same_partition(p->pkeys[0], k->key[0]))
+		return;
+	memset(k, 0, sizeof(*k));
+	keep(p, &want, k, true);
+	keep(p, &want, k, false);
+	for (i = 0; i < want.n; i++) {
+		while (want.key[i] && k->key[at])
+			at++;
+		if (want.key[i])
+			k->key[at] = want.key[i];
+	}
+	for (i = 0; i < SM_PKEYS_MAX; i++)
+		if (k->key[i])
+			k->n = (u16)(i + 1);
+}
+
 static void assign(struct sm *sm, struct sm_port *p)
 {
 	struct keys k;
 	u16 *keys;
 
 	collect(sm, p, &k);
+	settle(p, &k);
 	if (k.n > capacity(p)) {
 		sm_log(sm, LOG_WARN, "%s port %u has room for %u P_Keys, %u are wanted", sm_node_name(p->node), p->num,
 		       capacity(p), k.n);
@@ -119,17 +165,51 @@ static void assign(struct sm *sm, struct sm_port *p)
 	p->pkeys = keys;
 	p->npkeys = k.n;
 	p->pkeys_sent = 0;
+	if (p->peer)
+		p->peer->pkeys_sent = 0;
+}
+
+/* Members of groups whose partition they have left are none any more. */
+static void expel(struct sm *sm)
+{
+	struct sm_group *g, *tmp;
+	struct sm_member *m, *next;
+
+	list_for_each_safe (g, tmp, &sm->groups, link) {
+		list_for_each_safe (m, next, &g->members, link)
+			if (!sm_pkey_has(m->port, g->pkey))
+				sm_group_leave(sm, g, m, m->join_state);
+		sm_group_reap(sm, g);
+	}
+}
+
+static void adopt(struct sm *sm)
+{
+	struct sm_group *g;
+
+	sm_partitions_destroy(sm->parts);
+	sm->parts = sm->next_parts;
+	sm->next_parts = NULL;
+	list_for_each (g, &sm->groups, link)
+		g->well_known = false; /* the new partitions will say */
+	sm_mcast_init(sm);
+	sm_log(sm, LOG_INFO, "%u partitions", sm->parts->n);
 }
 
 void sm_pkey_assign(struct sm *sm)
 {
+	bool others = sm->next_parts;
 	struct sm_node *n;
 	u32 i;
 
+	if (others)
+		adopt(sm);
 	list_for_each (n, &sm->nodes, link)
 		for (i = 0; i <= n->nports; i++)
 			if (n->ports[i].guid)
 				assign(sm, &n->ports[i]);
+	if (others)
+		expel(sm);
 }
 
 /* ---- questions ---- */

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* A subnet manager's life, and where MADs that arrive go. */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -115,7 +116,20 @@ void sm_destroy(struct sm *sm)
 	sm_graph_fini(&sm->graph);
 	sm_subnet_fini(sm);
 	sm_partitions_destroy(sm->parts);
+	sm_partitions_destroy(sm->next_parts);
 	free(sm);
+}
+
+int sm_set_partitions(struct sm *sm, const char *text, const char *file, char *err, size_t err_len)
+{
+	struct sm_partitions *ps = sm_partitions_parse(text, file, err, err_len);
+
+	if (!ps)
+		return -EINVAL;
+	sm_partitions_destroy(sm->next_parts);
+	sm->next_parts = ps;
+	sm_sweep(sm);
+	return 0;
 }
 
 void sm_sweep(struct sm *sm)
@@ -135,6 +149,7 @@ void sm_status(const struct sm *sm, struct sm_status *st)
 	st->subscribers = sm->nsubscribers;
 	st->services = sm->nservices;
 	st->partitions = sm->parts->n;
+	st->sweeping |= sm->want_heavy && (sm->state == SM_STATE_MASTER || sm->state == SM_STATE_DISCOVERING);
 }
 
 /* ---- what arrives ---- */

@@ -59,6 +59,11 @@ void sm_destroy(struct sm *sm); /* NULL is harmless */
 void sm_start(struct sm *sm);   /* sets IsSM and starts to discover */
 void sm_stop(struct sm *sm);    /* clears IsSM; what is under way is ignored when it comes */
 void sm_sweep(struct sm *sm);   /* a heavy sweep now, when master */
+/*
+ * Other partitions than those of the configuration, in the same format; @file is what error lines call the text. A heavy sweep
+ * brings them to the ports. 0; -EINVAL with one line in @err, and nothing has changed.
+ */
+int sm_set_partitions(struct sm *sm, const char *text, const char *file, char *err, size_t err_len);
 void sm_status(const struct sm *sm, struct sm_status *st);
 
 #endif

@@ -232,6 +232,45 @@ static void test_partitions(void)
 	fake_close(&f);
 }
 
+static int change(struct fake *f, const char *text)
+{
+	char err[256];
+	int got = sm_set_partitions(f->sm, text, "p", err, sizeof(err));
+
+	fake_run(f, 1000);
+	return got;
+}
+
+static void test_partitions_change(void)
+{
+	static const struct sm_config cfg = { .partitions = "Default=0x7fff, ipoib : ALL=full ;\n"
+							    "red=0x0001, ipoib : 0x1051=full ;\n"
+							    "blue=0x0002, ipoib : 0x1051=full, 0x1061=limited ;\n" };
+	struct sm_status before, after;
+	struct fake f;
+	const u16 *k;
+
+	fake_open(&f, &cfg);
+	k = f.node[FAKE_CA(1)].pkey[1];
+	sm_status(f.sm, &before);
+	row("wrong partitions change nothing", change(&f, "red=0x0001 :") && k[1] == 0x8001 && k[2] == 0x8002);
+	row("one goes and leaves a hole",
+	    !change(&f, "Default=0x7fff, ipoib : ALL=full ;\nblue=0x0002, ipoib : ALL=limited ;\n") && k[0] == 0xffff &&
+		    k[1] == 0 && k[2] == 0x0002);
+	sm_status(f.sm, &after);
+	row("its group goes with it", after.groups == before.groups - 1 && after.partitions == 2);
+	row("another membership keeps its place", f.node[FAKE_CA(2)].pkey[1][1] == 0x0002);
+	row("one comes and takes the hole", !change(&f, "Default=0x7fff, ipoib : ALL=full ;\ngreen=0x0003 : ALL=full "
+							";\nblue=0x0002, ipoib : ALL=full ;\n") &&
+						    k[1] == 0x8003 && k[2] == 0x8002);
+	row("the switch ports follow", f.node[0].pkey[2][1] == 0x8003 && f.node[1].pkey[1][2] == 0x8003);
+	row("back to one", !change(&f, "Default=0x7fff, ipoib : ALL=full ;\n") && !k[1] && !k[2] &&
+				   !wire_get(f.node[1].info[1], PORTINFO_PART_ENFORCE_IN));
+	sm_status(f.sm, &after);
+	row("and every port stays Active", all_active(&f) && !after.sweep_errors);
+	fake_close(&f);
+}
+
 /* ---- the state machine of SMInfo ---- */
 
 static const struct {
@@ -286,6 +325,7 @@ int main(void)
 	test_lids();
 	test_lids_found();
 	test_partitions();
+	test_partitions_change();
 	test_sminfo();
 	printf("%u passed, %u failed\n", passed, failed);
 	return failed != 0;

@@ -50,6 +50,7 @@ struct port {
 	int id, agent[AGENTS], issm, pipe[2];
 	struct list pending[PENDING_HASH];
 	struct loop_fd received, signals;
+	const char *partitions; /* file; NULL: none */
 	struct loop_timer tick;
 	bool failed;
 };
@@ -376,11 +377,29 @@ static void open_port(struct port *p, u64 guid)
 		die("pipe: %s", strerror(errno));
 }
 
+/* Once more; what is wrong with them is told, and the old ones stay. */
+static void read_partitions(struct port *p)
+{
+	char err[512], *text = p->partitions ? sm_partitions_read(p->partitions, err, sizeof(err)) : NULL;
+
+	if (!p->partitions)
+		return;
+	if (!text || sm_set_partitions(p->sm, text, p->partitions, err, sizeof(err)))
+		log_at(LOG_ERROR, "sm", "%s", err);
+	free(text);
+}
+
 static void on_signal(struct loop_fd *w, u32 events, struct now now)
 {
 	struct port *p = container_of(w, struct port, signals);
+	struct signalfd_siginfo got;
 
-	loop_stop(p->loop);
+	while (read(w->fd, &got, sizeof(got)) == sizeof(got)) {
+		if (got.ssi_signo == SIGHUP)
+			read_partitions(p);
+		else
+			loop_stop(p->loop);
+	}
 }
 
 static void start_loop(struct port *p)
@@ -526,6 +545,7 @@ static struct sm *make_sm(struct port *p, struct options *o)
 	}
 	o->cfg.partitions = text;
 	o->cfg.partitions_file = o->partitions;
+	p->partitions = o->partitions;
 	o->cfg.seed = port_guid(p);
 	sm = sm_create(p->loop, &ops, p, &o->cfg, err, sizeof(err));
 	free(text);
