@@ -30,6 +30,7 @@ struct daemon_options {
 	bool no_sm, qos;
 	const char *sm_host, *partitions, *routing; /* NULL: the first host, none, auto */
 	u8 lmc, priority;
+	u64 subnet_prefix; /* 0: the default one */
 };
 
 struct daemon {

@@ -52,6 +52,7 @@ int daemon_manager_create(struct daemon *d, char *err, size_t err_len)
 		.qos = d->opt.qos,
 		.seed = d->opt.seed,
 		.priority = d->opt.priority,
+		.subnet_prefix = d->opt.subnet_prefix,
 		.partitions_file = d->opt.partitions,
 	};
 	struct host *h = manager_host(d, err, err_len);

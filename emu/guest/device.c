@@ -51,9 +51,13 @@ static int query_gid(struct ib_device *ibdev, u32 port, int index, union ib_gid 
 	struct muslin_port_answer p;
 	int err = index < 0 || index >= MUSLIN_GIDS ? -EINVAL : ask_port(ibdev, port, &p);
 
-	if (!err)
-		memcpy(gid->raw, p.gid[index], sizeof(gid->raw));
-	return err;
+	if (err)
+		return err;
+	memcpy(gid->raw, p.gid[index], sizeof(gid->raw));
+	/* The core takes the port's prefix from the last GID, whether that has a GUID or not. */
+	if (!gid->global.interface_id)
+		memcpy(gid->raw, p.gid[0], sizeof(gid->global.subnet_prefix));
+	return 0;
 }
 
 static int query_pkey(struct ib_device *ibdev, u32 port, u16 index, u16 *pkey)
@@ -253,6 +257,7 @@ int mu_register(struct mu_dev *dev)
 {
 	struct ib_device *ib = &dev->ib;
 
+	ib->dev.parent = dev->vdev->dev.parent;
 	ib->node_type = RDMA_NODE_IB_CA;
 	ib->node_guid = cpu_to_be64(dev->hello.node_guid);
 	ib->phys_port_cnt = dev->hello.ports;

@@ -99,6 +99,10 @@ class VM:
     def log(self, name="job"):
         return self.run(f"cat /tmp/{name}.log", status=None)
 
+    def read(self, path):
+        """The bytes of a file in the guest."""
+        return base64.b64decode(self.run(f"base64 {path}"))
+
     def wait(self, command, timeout=30.0, what=None):
         """Until the command succeeds; returns its output."""
 

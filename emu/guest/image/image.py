@@ -17,7 +17,7 @@ import kernel
 from packages import cache_folder, digest, resolve, run, say, unpack
 
 PACKAGES = """busybox-static dash rdma-core ibverbs-utils ibverbs-providers rdmacm-utils infiniband-diags perftest
-    iproute2 ethtool opensm nfs-common nfs-kernel-server rpcbind iperf3 iputils-ping""".split()
+    iproute2 ethtool opensm nfs-common nfs-kernel-server rpcbind iperf3 iputils-ping socat""".split()
 # Dependencies that only maintainer scripts and tools need that a guest does not run.
 WITHOUT = re.compile(
     r"^(python3|libpython3|perl|libperl|dpkg|tar|debconf|cdebconf|adduser|passwd|login|ucf|usrmerge|"
@@ -25,10 +25,10 @@ WITHOUT = re.compile(
     r"lib(text|file|number)-|gcc-12-base|libgdbm|libsqlite)"
 )
 MODULES = """virtio_pci virtio_console virtio_net virtio_blk qemu_fw_cfg ib_core ib_cm ib_umad ib_uverbs ib_ipoib
-    rdma_cm rdma_ucm rdma_rxe rpcrdma nfs nfsv3 nfsv4 nfsd bonding rds_rdma ext4""".split()
+    rdma_cm rdma_ucm rdma_rxe rpcrdma nfs nfsv3 nfsv4 nfsd bonding rds_rdma ext4 sch_tbf""".split()
 STRIP = """usr/share/doc usr/share/man usr/share/locale usr/share/lintian usr/share/perl5 usr/share/bash-completion
     usr/share/zoneinfo usr/share/misc usr/lib/x86_64-linux-gnu/perl usr/lib/x86_64-linux-gnu/gconv usr/lib/systemd
-    lib/systemd lib/udev""".split()
+    lib/systemd""".split()
 FILES = {
     "etc/passwd": "root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/false\n"
     "_rpc:x:100:65534::/run/rpcbind:/bin/false\nstatd:x:101:65534::/var/lib/nfs:/bin/false\n",

@@ -18,10 +18,12 @@ def fail(text, status=1):
     sys.exit(status)
 
 
-def say(text):
-    """Progress: one line that the next one takes over on a terminal."""
-    end = "\r" if sys.stderr.isatty() else "\n"
-    print(f"muslin: {text:<70}", end=end, file=sys.stderr, flush=True)
+def say(text, detail=False):
+    """Progress: one line that the next one takes over on a terminal; elsewhere without the details."""
+    if sys.stderr.isatty():
+        print(f"\r\33[Kmuslin: {text}" if text else "\r\33[K", end="", file=sys.stderr, flush=True)
+    elif text and not detail:
+        print(f"muslin: {text}", file=sys.stderr, flush=True)
 
 
 def run(argv, **kw):
@@ -95,6 +97,7 @@ def fetch(address, name, sha256):
 def unpack(debs, folder):
     """Fetches each of @debs, as resolve() names them, and unpacks it in @folder."""
     folder.mkdir(parents=True, exist_ok=True)
+    say(f"unpacking {len(debs)} package" + "s" * (len(debs) > 1))
     for i, (address, name, sha256) in enumerate(debs, 1):
-        say(f"package {i} of {len(debs)}: {name.split('_')[0]}")
+        say(f"package {i} of {len(debs)}: {name.split('_')[0]}", detail=True)
         run(["dpkg-deb", "-x", fetch(address, name, sha256), folder])
