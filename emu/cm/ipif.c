@@ -3,12 +3,12 @@
  * The IPoIB endpoint: its UD queue pair and the groups that it is member of. The queue pair is made when the broadcast
  * group has been joined, whose record holds the Q_Key of the link; while there is no SM, joining is tried again.
  */
-#include <arpa/inet.h>
 #include <errno.h>
 #include <stdlib.h>
 
 #include "emu/cm/ipif_internal.h"
 #include "emu/lib/log.h"
+#include "emu/wire/neigh.h"
 #include "emu/wire/smp.h"
 
 #define RETRY_MIN_NS 250000000ull
@@ -19,71 +19,6 @@
 #define BUFS         (IPIF_RECVS + IPIF_SENDS)
 
 /* ---- addresses ---- */
-
-static const u8 v4_prefix[12] = { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff };
-
-struct ip_addr ip_addr_v4(u32 host_order)
-{
-	struct ip_addr a;
-
-	memcpy(a.raw, v4_prefix, sizeof(v4_prefix));
-	wire_store(a.raw + 12, 4, host_order);
-	return a;
-}
-
-bool ip_addr_is_v4(const struct ip_addr *a)
-{
-	return memcmp(a->raw, v4_prefix, sizeof(v4_prefix)) == 0;
-}
-
-u32 ip_addr_get_v4(const struct ip_addr *a)
-{
-	return (u32)wire_load(a->raw + 12, 4);
-}
-
-bool ip_addr_is_any(const struct ip_addr *a)
-{
-	static const struct ip_addr none;
-
-	return ip_addr_is_v4(a) ? ip_addr_get_v4(a) == 0 : ip_addr_equal(a, &none);
-}
-
-bool ip_addr_is_loopback(const struct ip_addr *a)
-{
-	static const struct ip_addr one = { { [15] = 1 } };
-
-	return ip_addr_is_v4(a) ? a->raw[12] == 127 : ip_addr_equal(a, &one);
-}
-
-bool ip_addr_is_multicast(const struct ip_addr *a)
-{
-	return ip_addr_is_v4(a) ? (a->raw[12] & 0xf0) == 0xe0 : a->raw[0] == 0xff;
-}
-
-const char *ip_addr_str(const struct ip_addr *a, char *buf)
-{
-	bool v4 = ip_addr_is_v4(a);
-
-	return inet_ntop(v4 ? AF_INET : AF_INET6, a->raw + (v4 ? 12 : 0), buf, IP_ADDR_STRLEN);
-}
-
-/* Compares the first @bits of the addresses, counted in the family of @a. */
-static bool same_network(const struct ip_addr *a, const struct ip_addr *b, u32 bits)
-{
-	u32 whole, rest;
-
-	if (ip_addr_is_v4(a) != ip_addr_is_v4(b))
-		return false;
-	bits += ip_addr_is_v4(a) ? 96 : 0;
-	whole = bits / 8;
-	rest = bits % 8;
-	return memcmp(a->raw, b->raw, whole) == 0 && (!rest || (a->raw[whole] ^ b->raw[whole]) >> (8 - rest) == 0);
-}
-
-static bool is_link_local(const struct ip_addr *a)
-{
-	return a->raw[0] == 0xfe && (a->raw[1] & 0xc0) == 0x80;
-}
 
 /* On Ethernet the addresses are the port's GIDs. */
 static bool is_gid(const struct ipif *ip, const struct ip_addr *a)
@@ -106,15 +41,16 @@ bool ipif_reaches(const struct ipif *ip, const struct ip_addr *a)
 	if (wire_port_is_ethernet(ip->port)) /* the machine's routes decide */
 		return ipif_source(ip, a);
 	if (ip_addr_is_v4(a))
-		return same_network(&ip->cfg.v4, a, ip->cfg.v4_len);
-	return is_link_local(a) || (!ip_addr_is_any(&ip->cfg.v6) && same_network(&ip->cfg.v6, a, ip->cfg.v6_len));
+		return ip_addr_same_network(&ip->cfg.v4, a, ip->cfg.v4_len);
+	return ip_addr_is_link_local(a) ||
+	       (!ip_addr_is_any(&ip->cfg.v6) && ip_addr_same_network(&ip->cfg.v6, a, ip->cfg.v6_len));
 }
 
 const struct ip_addr *ipif_source(const struct ipif *ip, const struct ip_addr *to)
 {
 	const struct ip_addr *a = ip_addr_is_v4(to) ? &ip->cfg.v4 : &ip->cfg.v6;
 
-	if (!ip_addr_is_v4(to) && is_link_local(to) && !wire_port_is_ethernet(ip->port))
+	if (!ip_addr_is_v4(to) && ip_addr_is_link_local(to) && !wire_port_is_ethernet(ip->port))
 		return &ip->link_local;
 	return ip_addr_is_any(a) ? NULL : a;
 }
@@ -428,11 +364,11 @@ static void name_groups(struct ipif *ip)
 	ip->link_local = (struct ip_addr){ { 0xfe, 0x80 } };
 	wire_store(ip->link_local.raw + 8, 8, wire_gid_guid(&ip->port->attr.gid[0]) ^ 0x0200000000000000ull);
 	ip->group[0].mgid = ipif_mgid(ip, &broadcast);
-	node = ipif_solicited_node(&ip->link_local);
+	node = wire_nd_group(&ip->link_local);
 	ip->group[1].mgid = ipif_mgid(ip, &node);
 	if (ip_addr_is_any(&ip->cfg.v6))
 		return;
-	node = ipif_solicited_node(&ip->cfg.v6);
+	node = wire_nd_group(&ip->cfg.v6);
 	ip->group[2].mgid = ipif_mgid(ip, &node);
 }
 

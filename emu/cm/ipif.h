@@ -8,24 +8,7 @@
 
 #include "emu/hca/hca.h"
 #include "emu/mad/sa_query.h"
-
-/* An IP address; IPv4 ones are mapped (::ffff:a.b.c.d). */
-struct ip_addr {
-	u8 raw[16];
-};
-
-struct ip_addr ip_addr_v4(u32 host_order);
-bool ip_addr_is_v4(const struct ip_addr *a);
-u32 ip_addr_get_v4(const struct ip_addr *a); /* host order */
-static inline bool ip_addr_equal(const struct ip_addr *a, const struct ip_addr *b)
-{
-	return memcmp(a, b, sizeof(*a)) == 0;
-}
-bool ip_addr_is_any(const struct ip_addr *a);      /* 0.0.0.0 or :: */
-bool ip_addr_is_loopback(const struct ip_addr *a); /* 127/8 or ::1 */
-bool ip_addr_is_multicast(const struct ip_addr *a);
-#define IP_ADDR_STRLEN 46
-const char *ip_addr_str(const struct ip_addr *a, char *buf); /* of IP_ADDR_STRLEN bytes; returns it */
+#include "emu/wire/ip.h"
 
 struct ipif;
 struct ipif_query;

@@ -7,16 +7,13 @@
 #include "emu/hca/soft_queue.h"
 #include "emu/wire/sa.h"
 
-#define IPIF_RECVS    32
-#define IPIF_SENDS    32
-#define IPIF_GRH      40
-#define IPIF_HEADER   4 /* encapsulation header: EtherType and two reserved bytes. RFC 4391, section 6 */
-#define IPIF_BUF      4096
-#define IPIF_GROUPS   3 /* broadcast, and solicited-node groups of two IPv6 addresses */
-#define IPIF_HW_SIZE  20
-#define ETHERTYPE_IP4 0x0800
-#define ETHERTYPE_ARP 0x0806
-#define ETHERTYPE_IP6 0x86dd
+#define IPIF_RECVS   32
+#define IPIF_SENDS   32
+#define IPIF_GRH     40
+#define IPIF_HEADER  4 /* encapsulation header: EtherType and two reserved bytes. RFC 4391, section 6 */
+#define IPIF_BUF     4096
+#define IPIF_GROUPS  3 /* broadcast, and solicited-node groups of two IPv6 addresses */
+#define IPIF_HW_SIZE 20
 
 /* A group that the endpoint is member of. */
 struct ipif_group {
@@ -69,6 +66,5 @@ void ipif_neighbours_destroy(struct ipif *ip);
 void ipif_packet(struct ipif *ip, u16 ethertype, const u8 *p, u32 len, const struct hca_cqe *from);
 void ipif_ask_arp(struct ipif *ip, const struct ip_addr *who);
 void ipif_ask_nd(struct ipif *ip, const struct ip_addr *who, const struct sa_mcmember *group);
-struct ip_addr ipif_solicited_node(const struct ip_addr *a);
 
 #endif

@@ -1,59 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Packets that an IPoIB endpoint answers and sends: ARP, neighbour discovery, and echo. RFC 826, 4391, 4861, 792, 4443. */
+/* Packets that an IPoIB endpoint answers and sends: ARP, neighbour discovery, and echo. RFC 4391. */
 #include "emu/cm/ipif_internal.h"
-#include "emu/wire/inet.h"
+#include "emu/wire/neigh.h"
 
-/* ARP on InfiniBand. RFC 4391, section 9.1. */
-#define ARP_SIZE    56
-#define ARP_HTYPE   WIRE_FIELD(0, 16)
-#define ARP_PTYPE   WIRE_FIELD(16, 16)
-#define ARP_HLEN    WIRE_FIELD(32, 8)
-#define ARP_PLEN    WIRE_FIELD(40, 8)
-#define ARP_OP      WIRE_FIELD(48, 16)
-#define ARP_SHA     8
-#define ARP_SPA     WIRE_FIELD(28 * 8, 32)
-#define ARP_THA     32
-#define ARP_TPA     WIRE_FIELD(52 * 8, 32)
-#define HTYPE_IB    32
-#define ARP_REQUEST 1
-#define ARP_REPLY   2
+#define HTYPE_IB 32
+#define HW_QPN   WIRE_FIELD(8, 24)
+#define HW_GID   4
 
-#define HW_QPN WIRE_FIELD(8, 24)
-#define HW_GID 4
+static const struct wire_hw infiniband = { .type = HTYPE_IB, .len = IPIF_HW_SIZE };
 
-#define IP4_SIZE     20
-#define IP4_PROTO    9
-#define IP4_SRC      12
-#define IP4_DST      16
-#define PROTO_ICMP   1
-#define ICMP_REQUEST 8
-
-#define IP6_SIZE      40
-#define IP6_PAYLOAD   WIRE_FIELD(32, 16)
-#define IP6_NEXT      6
-#define IP6_HOPS      7
-#define IP6_SRC       8
-#define IP6_DST       24
-#define PROTO_ICMP6   58
-#define ICMP6_REQUEST 128
-#define ICMP6_REPLY   129
-#define ND_SOLICIT    135
-#define ND_ADVERT     136
-#define ND_SIZE       24 /* header, flags, target */
-#define ND_TARGET     8
-#define ND_OPT_SOURCE 1
-#define ND_OPT_TARGET 2
-#define ND_OPT_WORDS  3 /* of 8 bytes: type, length, two bytes of padding, the hardware address */
-#define ND_OPT_SIZE   24
-#define ND_OPT_HW     4
-#define ND_SOLICITED  0x40
-#define ND_OVERRIDE   0x20
-
-static void hw_put(u8 *p, u32 qpn, const struct wire_gid *gid)
+static const u8 *hw_own(const struct ipif *ip, u8 *p)
 {
 	memset(p, 0, IPIF_HW_SIZE);
-	wire_set(p, HW_QPN, qpn);
-	memcpy(p + HW_GID, gid->raw, sizeof(gid->raw));
+	wire_set(p, HW_QPN, ip->qpn);
+	memcpy(p + HW_GID, ip->port->attr.gid[0].raw, sizeof(struct wire_gid));
+	return p;
 }
 
 static struct ipif_hw hw_get(const u8 *p)
@@ -71,239 +32,130 @@ static struct hca_av av_back(const struct ipif *ip, const struct hca_cqe *from)
 
 /* ---- ARP ---- */
 
-static void arp_put(const struct ipif *ip, u8 *p, u16 op, u32 to, const u8 *to_hw)
-{
-	memset(p, 0, ARP_SIZE);
-	wire_set(p, ARP_HTYPE, HTYPE_IB);
-	wire_set(p, ARP_PTYPE, ETHERTYPE_IP4);
-	wire_set(p, ARP_HLEN, IPIF_HW_SIZE);
-	wire_set(p, ARP_PLEN, 4);
-	wire_set(p, ARP_OP, op);
-	hw_put(p + ARP_SHA, ip->qpn, &ip->port->attr.gid[0]);
-	wire_set(p, ARP_SPA, ip_addr_get_v4(&ip->cfg.v4));
-	wire_set(p, ARP_TPA, to);
-	if (to_hw)
-		memcpy(p + ARP_THA, to_hw, IPIF_HW_SIZE);
-}
-
 void ipif_ask_arp(struct ipif *ip, const struct ip_addr *who)
 {
 	const struct sa_mcmember *broadcast = ipif_broadcast(ip);
-	u8 p[ARP_SIZE];
+	u8 p[WIRE_ARP_MAX], own[IPIF_HW_SIZE];
+	struct wire_arp a = { .op = WIRE_ARP_REQUEST, .src = ip->cfg.v4, .dst = *who, .src_hw = hw_own(ip, own) };
 
-	if (!broadcast)
-		return;
-	arp_put(ip, p, ARP_REQUEST, ip_addr_get_v4(who), NULL);
-	(void)ipif_send_group(ip, broadcast, ETHERTYPE_ARP, p, sizeof(p));
+	if (broadcast)
+		(void)ipif_send_group(ip, broadcast, ETHERTYPE_ARP, p, wire_arp_put(p, &infiniband, &a));
 }
 
-static void arp_answer(struct ipif *ip, const u8 *p, const struct hca_cqe *from)
+static void arp_answer(struct ipif *ip, const struct wire_arp *from, u32 qpn, const struct hca_cqe *cqe)
 {
-	struct ipif_hw hw = hw_get(p + ARP_SHA);
-	struct hca_av av = av_back(ip, from);
-	u8 reply[ARP_SIZE];
+	struct hca_av av = av_back(ip, cqe);
+	u8 p[WIRE_ARP_MAX], own[IPIF_HW_SIZE];
+	struct wire_arp a = { .op = WIRE_ARP_REPLY,
+			      .src = ip->cfg.v4,
+			      .dst = from->src,
+			      .src_hw = hw_own(ip, own),
+			      .dst_hw = from->src_hw };
 
-	arp_put(ip, reply, ARP_REPLY, wire_get(p, ARP_SPA), p + ARP_SHA);
 	ip->arp_answered++;
-	(void)ipif_send_to(ip, &av, hw.qpn, ETHERTYPE_ARP, reply, sizeof(reply));
+	(void)ipif_send_to(ip, &av, qpn, ETHERTYPE_ARP, p, wire_arp_put(p, &infiniband, &a));
 }
 
 static void on_arp(struct ipif *ip, const u8 *p, u32 len, const struct hca_cqe *from)
 {
-	struct ip_addr sender, target;
+	struct wire_arp a;
 	struct ipif_hw hw;
 
-	if (len < ARP_SIZE || wire_get(p, ARP_HTYPE) != HTYPE_IB || wire_get(p, ARP_PTYPE) != ETHERTYPE_IP4 ||
-	    wire_get(p, ARP_HLEN) != IPIF_HW_SIZE || wire_get(p, ARP_PLEN) != 4) {
+	if (!wire_arp_get(p, len, &infiniband, &a)) {
 		ip->malformed++;
 		return;
 	}
-	sender = ip_addr_v4(wire_get(p, ARP_SPA));
-	target = ip_addr_v4(wire_get(p, ARP_TPA));
-	hw = hw_get(p + ARP_SHA);
-	ipif_learn(ip, &sender, &hw, false);
-	if (wire_get(p, ARP_OP) == ARP_REQUEST && ip_addr_equal(&target, &ip->cfg.v4))
-		arp_answer(ip, p, from);
-}
-
-/* ---- checksums ---- */
-
-/* Of an ICMPv6 message, with the pseudo-header. RFC 4443, section 2.3. */
-static u16 icmp6_sum(const u8 *ip6, const u8 *p, u32 len)
-{
-	return wire_inet_fold(wire_inet_sum(wire_inet_sum(len + PROTO_ICMP6, ip6 + IP6_SRC, 32), p, len));
+	hw = hw_get(a.src_hw);
+	ipif_learn(ip, &a.src, &hw, false);
+	if (a.op == WIRE_ARP_REQUEST && ip_addr_equal(&a.dst, &ip->cfg.v4))
+		arp_answer(ip, &a, hw.qpn, from);
 }
 
 /* ---- neighbour discovery ---- */
 
-struct ip_addr ipif_solicited_node(const struct ip_addr *a)
-{
-	struct ip_addr node = { { 0xff, 2, [11] = 1, [12] = 0xff } };
-
-	memcpy(node.raw + 13, a->raw + 13, 3);
-	return node;
-}
-
-struct nd {
-	u8 ip6[IP6_SIZE], icmp[ND_SIZE], opt[ND_OPT_SIZE];
-};
-static_assert(sizeof(struct nd) == IP6_SIZE + ND_SIZE + ND_OPT_SIZE, "no padding");
-
-static void nd_put(const struct ipif *ip, struct nd *nd, u8 type, u8 flags, const struct ip_addr *src,
-		   const struct ip_addr *dst, const struct ip_addr *target)
-{
-	u32 len = ND_SIZE + ND_OPT_SIZE;
-
-	memset(nd, 0, sizeof(*nd));
-	nd->ip6[0] = 0x60;
-	wire_set(nd->ip6, IP6_PAYLOAD, len);
-	nd->ip6[IP6_NEXT] = PROTO_ICMP6;
-	nd->ip6[IP6_HOPS] = 255;
-	memcpy(nd->ip6 + IP6_SRC, src->raw, 16);
-	memcpy(nd->ip6 + IP6_DST, dst->raw, 16);
-	nd->icmp[0] = type;
-	nd->icmp[4] = flags;
-	memcpy(nd->icmp + ND_TARGET, target->raw, 16);
-	nd->opt[0] = type == ND_SOLICIT ? ND_OPT_SOURCE : ND_OPT_TARGET;
-	nd->opt[1] = ND_OPT_WORDS;
-	hw_put(nd->opt + ND_OPT_HW, ip->qpn, &ip->port->attr.gid[0]);
-	wire_store(nd->icmp + 2, 2, icmp6_sum(nd->ip6, nd->icmp, len));
-}
-
 void ipif_ask_nd(struct ipif *ip, const struct ip_addr *who, const struct sa_mcmember *group)
 {
-	struct ip_addr dst = ipif_solicited_node(who);
 	const struct ip_addr *src = ipif_source(ip, who);
-	struct nd nd;
+	u8 p[WIRE_ND_MAX], own[IPIF_HW_SIZE];
+	struct wire_nd nd = { .type = WIRE_ND_SOLICIT,
+			      .src = src ? *src : ip->link_local,
+			      .dst = wire_nd_group(who),
+			      .target = *who,
+			      .hw = hw_own(ip, own) };
 
-	nd_put(ip, &nd, ND_SOLICIT, 0, src ? src : &ip->link_local, &dst, who);
-	(void)ipif_send_group(ip, group, ETHERTYPE_IP6, (const u8 *)&nd, sizeof(nd));
+	(void)ipif_send_group(ip, group, WIRE_INET_IP6, p, wire_nd_put(p, &infiniband, &nd));
 }
 
-/* The hardware address option of that type; NULL. */
-static const u8 *nd_option(const u8 *p, u32 len, u8 type)
+static void on_solicit(struct ipif *ip, const struct wire_nd *from, const struct hca_cqe *cqe)
 {
-	u32 at, words;
-
-	for (at = ND_SIZE; at + 8 <= len; at += words * 8) {
-		words = p[at + 1];
-		if (!words || at + words * 8 > len)
-			return NULL;
-		if (p[at] == type && words == ND_OPT_WORDS)
-			return p + at + ND_OPT_HW;
-	}
-	return NULL;
-}
-
-static void on_solicit(struct ipif *ip, const u8 *ip6, const u8 *p, u32 len, const struct hca_cqe *from)
-{
-	const u8 *opt = nd_option(p, len, ND_OPT_SOURCE);
-	struct ip_addr target, src;
-	struct hca_av av = av_back(ip, from);
+	struct hca_av av = av_back(ip, cqe);
+	u8 p[WIRE_ND_MAX], own[IPIF_HW_SIZE];
+	struct wire_nd nd = { .type = WIRE_ND_ADVERT,
+			      .flags = WIRE_ND_SOLICITED | WIRE_ND_OVERRIDE,
+			      .src = from->target,
+			      .dst = from->src,
+			      .target = from->target,
+			      .hw = hw_own(ip, own) };
 	struct ipif_hw hw;
-	struct nd nd;
 
-	memcpy(target.raw, p + ND_TARGET, 16);
-	memcpy(src.raw, ip6 + IP6_SRC, 16);
-	if (!opt || !ipif_has(ip, &target))
+	if (!from->hw || !ipif_has(ip, &from->target))
 		return;
-	hw = hw_get(opt);
-	ipif_learn(ip, &src, &hw, false);
-	nd_put(ip, &nd, ND_ADVERT, ND_SOLICITED | ND_OVERRIDE, &target, &src, &target);
+	hw = hw_get(from->hw);
+	ipif_learn(ip, &from->src, &hw, false);
 	ip->nd_answered++;
-	(void)ipif_send_to(ip, &av, hw.qpn, ETHERTYPE_IP6, (const u8 *)&nd, sizeof(nd));
+	(void)ipif_send_to(ip, &av, hw.qpn, WIRE_INET_IP6, p, wire_nd_put(p, &infiniband, &nd));
 }
 
-static void on_advert(struct ipif *ip, const u8 *p, u32 len)
+static void on_advert(struct ipif *ip, const struct wire_nd *nd)
 {
-	const u8 *opt = nd_option(p, len, ND_OPT_TARGET);
-	struct ip_addr target;
 	struct ipif_hw hw;
 
-	if (!opt)
+	if (!nd->hw)
 		return;
-	memcpy(target.raw, p + ND_TARGET, 16);
-	hw = hw_get(opt);
-	ipif_learn(ip, &target, &hw, false);
+	hw = hw_get(nd->hw);
+	ipif_learn(ip, &nd->target, &hw, false);
 }
 
 /* ---- echo ---- */
 
-static void swap(u8 *a, u8 *b, u32 len)
-{
-	u8 tmp[16];
-
-	memcpy(tmp, a, len);
-	memcpy(a, b, len);
-	memcpy(b, tmp, len);
-}
-
-static void echo6(struct ipif *ip, const u8 *p, u32 len, const struct hca_cqe *from)
+static void echo(struct ipif *ip, u16 ethertype, const u8 *reply, int len, const struct hca_cqe *from)
 {
 	struct hca_av av = av_back(ip, from);
-	u8 reply[IPIF_BUF];
 
-	memcpy(reply, p, len);
-	swap(reply + IP6_SRC, reply + IP6_DST, 16);
-	reply[IP6_HOPS] = 64;
-	reply[IP6_SIZE] = ICMP6_REPLY;
-	wire_store(reply + IP6_SIZE + 2, 2, 0);
-	wire_store(reply + IP6_SIZE + 2, 2, icmp6_sum(reply, reply + IP6_SIZE, len - IP6_SIZE));
+	if (len < 0)
+		ip->malformed++;
+	if (len <= 0)
+		return;
 	ip->echo_answered++;
-	(void)ipif_send_to(ip, &av, from->src_qp, ETHERTYPE_IP6, reply, len);
+	(void)ipif_send_to(ip, &av, from->src_qp, ethertype, reply, (u32)len);
 }
 
 static void on_ip6(struct ipif *ip, const u8 *p, u32 len, const struct hca_cqe *from)
 {
-	const u8 *icmp = p + IP6_SIZE;
+	u8 reply[IPIF_BUF];
 	struct ip_addr dst;
-	u32 payload;
+	struct wire_nd nd;
+	int got = wire_nd_get(p, len, &infiniband, &nd);
 
-	if (len < IP6_SIZE + 8 || p[0] >> 4 != 6 || p[IP6_NEXT] != PROTO_ICMP6)
-		return;
-	payload = (u32)wire_get(p, IP6_PAYLOAD);
-	if (payload > len - IP6_SIZE || payload < 8 || icmp6_sum(p, icmp, payload) != 0) {
+	if (got < 0)
 		ip->malformed++;
+	if (got > 0 && nd.type == WIRE_ND_SOLICIT)
+		on_solicit(ip, &nd, from);
+	else if (got > 0)
+		on_advert(ip, &nd);
+	if (got || len < IP6_SIZE)
 		return;
-	}
 	memcpy(dst.raw, p + IP6_DST, 16);
-	if (icmp[0] == ICMP6_REQUEST && ipif_has(ip, &dst) && IP6_SIZE + payload <= IPIF_BUF)
-		echo6(ip, p, IP6_SIZE + payload, from);
-	else if (icmp[0] == ND_SOLICIT && payload >= ND_SIZE && p[IP6_HOPS] == 255)
-		on_solicit(ip, p, icmp, payload, from);
-	else if (icmp[0] == ND_ADVERT && payload >= ND_SIZE && p[IP6_HOPS] == 255)
-		on_advert(ip, icmp, payload);
+	if (ipif_has(ip, &dst))
+		echo(ip, WIRE_INET_IP6, reply, wire_echo6(p, len, reply, sizeof(reply)), from);
 }
 
 static void on_ip4(struct ipif *ip, const u8 *p, u32 len, const struct hca_cqe *from)
 {
-	struct hca_av av = av_back(ip, from);
-	u32 header, total;
 	u8 reply[IPIF_BUF];
 
-	if (len < IP4_SIZE + 8 || p[0] >> 4 != 4 || p[IP4_PROTO] != PROTO_ICMP)
-		return;
-	header = (p[0] & 15) * 4u;
-	total = (u32)wire_load(p + 2, 2);
-	if (header < IP4_SIZE || total > len || total < header + 8 || total > IPIF_BUF ||
-	    wire_inet_fold(wire_inet_sum(0, p, header)) != 0) {
-		ip->malformed++;
-		return;
-	}
-	/* fragments are not put together */
-	if (p[header] != ICMP_REQUEST || wire_load(p + 6, 2) & 0x3fff ||
-	    wire_load(p + IP4_DST, 4) != ip_addr_get_v4(&ip->cfg.v4))
-		return;
-	memcpy(reply, p, total);
-	swap(reply + IP4_SRC, reply + IP4_DST, 4);
-	reply[8] = 64;
-	wire_store(reply + 10, 2, 0);
-	wire_store(reply + 10, 2, wire_inet_fold(wire_inet_sum(0, reply, header)));
-	reply[header] = 0;
-	wire_store(reply + header + 2, 2, 0);
-	wire_store(reply + header + 2, 2, wire_inet_fold(wire_inet_sum(0, reply + header, total - header)));
-	ip->echo_answered++;
-	(void)ipif_send_to(ip, &av, from->src_qp, ETHERTYPE_IP4, reply, total);
+	if (len >= IP4_SIZE && wire_load(p + IP4_DST, 4) == ip_addr_get_v4(&ip->cfg.v4))
+		echo(ip, WIRE_INET_IP4, reply, wire_echo4(p, len, reply, sizeof(reply)), from);
 }
 
 void ipif_packet(struct ipif *ip, u16 ethertype, const u8 *p, u32 len, const struct hca_cqe *from)
@@ -312,10 +164,10 @@ void ipif_packet(struct ipif *ip, u16 ethertype, const u8 *p, u32 len, const str
 	case ETHERTYPE_ARP:
 		on_arp(ip, p, len, from);
 		break;
-	case ETHERTYPE_IP4:
+	case WIRE_INET_IP4:
 		on_ip4(ip, p, len, from);
 		break;
-	case ETHERTYPE_IP6:
+	case WIRE_INET_IP6:
 		on_ip6(ip, p, len, from);
 		break;
 	default:

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "emu/cm/ipif_internal.h"
+#include "emu/wire/neigh.h"
 
 #define ASK_NS         1000000000ull
 #define REACHABLE_NS   60000000000ull
@@ -72,7 +73,7 @@ static void solicit(void *ctx, int status, u16 sa_status, const struct sa_mcmemb
 /* An IPv6 neighbour is asked in its solicited-node group, which exists when somebody is in it. */
 static void ask_nd(struct neighbour *n)
 {
-	struct ip_addr node = ipif_solicited_node(&n->addr);
+	struct ip_addr node = wire_nd_group(&n->addr);
 	struct sa_mcmember want = {
 		.mgid = ipif_mgid(n->ip, &node),
 		.port_gid = n->ip->port->attr.gid[0],
