@@ -42,6 +42,8 @@ struct wire_packet *rxe_frame(struct hca_qp *qp, const struct hca_av *av, u16 pk
 		      port->attr.lid | (av->src_path_bits & ((1u << port->attr.lmc) - 1)), words);
 	if (av->grh)
 		grh_fill((struct wire_grh *)(p->hdr + 8), av, port, words * 4 - 48);
+	if (wire_port_is_ethernet(port))
+		p->l2 = wire_port_l2(port, av->sgid_index, av->sl, av->dmac);
 	wire_bth_fill((struct wire_bth *)(p->hdr + p->bth_off), opcode, se, (u8)pad, pkey, dqpn, ackreq, psn);
 	if (qp->type != HCA_QPT_UD)
 		wire_bth_set_migreq((struct wire_bth *)(p->hdr + p->bth_off),

@@ -132,6 +132,7 @@ struct hca_av {
 	u8 sgid_index, hop_limit, traffic_class;
 	u32 flow_label;
 	struct wire_gid dgid;
+	u8 dmac[6]; /* on Ethernet; zero: the port finds it */
 };
 
 struct hca_sge {

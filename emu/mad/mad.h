@@ -26,6 +26,7 @@ struct mad_addr {
 	u8 hop_limit, traffic_class, gid_index;
 	u32 flow_label;
 	struct wire_gid gid; /* remote GID (on receive: the source), when grh */
+	struct wire_l2 l2;   /* on Ethernet: the remote station; on receive with what else the packet had */
 };
 
 /* What an agent wants; class 0 means that it only sends and takes responses to its own requests. */

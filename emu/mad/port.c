@@ -87,6 +87,8 @@ static struct wire_packet *build(struct mad_port *mp, u8 qpn, const u8 *mad, con
 		put_grh(p, mp->wire, to);
 		p->hdr_len += sizeof(struct wire_grh);
 	}
+	if (wire_port_is_ethernet(mp->wire))
+		p->l2 = wire_port_l2(mp->wire, to->gid_index, sl, to->l2.mac);
 	p->bth_off = p->hdr_len;
 	wire_bth_fill((struct wire_bth *)(p->hdr + p->bth_off), WIRE_UD_SEND_ONLY, false, 0, pkey, to->qpn, false,
 		      mp->psn[qpn]);
@@ -172,12 +174,14 @@ static void pump(struct loop_task *t, struct now now)
 
 /* ---- in ---- */
 
-static u8 gid_index(const struct wire_port_attr *attr, const struct wire_gid *gid)
+/* The same GID may stand in the table for either version of RoCE, and for more than one VLAN. */
+static u8 gid_index(const struct wire_port_attr *attr, const struct wire_gid *gid, const struct wire_l2 *l2)
 {
 	u8 i;
 
 	for (i = 0; i < WIRE_PORT_GIDS; i++)
-		if (wire_gid_equal(&attr->gid[i], gid))
+		if (wire_gid_equal(&attr->gid[i], gid) && (attr->gid_l2[i].version == 1) == (l2->version == 1) &&
+		    attr->gid_l2[i].vlan == (l2->vlan & WIRE_VLAN_ID))
 			return i;
 	return 0;
 }
@@ -201,7 +205,8 @@ static void get_addr(const struct mad_port *mp, const struct wire_packet *p, str
 		return;
 	a->grh = true;
 	a->gid = grh->sgid;
-	a->gid_index = gid_index(&mp->wire->attr, &grh->dgid);
+	a->gid_index = gid_index(&mp->wire->attr, &grh->dgid, &p->l2);
+	a->l2 = p->l2;
 	a->hop_limit = 0xff; /* for the way back, as the kernel reports it */
 	a->traffic_class = wire_grh_tclass(grh);
 	a->flow_label = wire_grh_flow(grh);

@@ -33,6 +33,15 @@ enum wire_packet_flags {
 	WIRE_PKT_EBP = 1 << 2,      /* ends with EBP: an upstream port had found it bad */
 };
 
+/* What stands below the network header of a packet on Ethernet, or of those from one of a port's GIDs. */
+struct wire_l2 {
+	u8 mac[6];  /* of the other station; zero: the link layer is to find it by the GID. Of a GID: the own station */
+	u16 vlan;   /* priority and VLAN, as in a tag (802.1Q, 9.6); 0: untagged */
+	u8 version; /* RoCE v1 or v2; 0: as the link has it by default */
+};
+#define WIRE_VLAN_ID         0x0fff
+#define WIRE_VLAN_PRIO_SHIFT 13
+
 /*
  * hdr[] holds, back to back, LRH (when has_lrh), GRH (when grh_off), BTH and the extended transport headers. The CRCs
  * are not stored. The payload is @len bytes at @data, which lie in @buf (buf NULL: len is 0). Pad bytes of the BTH's
@@ -50,6 +59,7 @@ struct wire_packet {
 	u8 vl;      /* the VL of the link that it is on now; equals the LRH's */
 	u8 flags;
 	u8 in_port; /* for the link layer: port of the node at which it arrived */
+	struct wire_l2 l2;
 	u64 born;   /* ns of the loop clock at which it entered the fabric (packet lifetime, 18.2.5.4) */
 	u64 queued; /* ns at which it reached the head of its queue (HOQLife) or entered it */
 	u8 hdr[WIRE_HDR_MAX];

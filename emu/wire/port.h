@@ -40,10 +40,12 @@ struct wire_port_attr {
 	u8 subnet_timeout;
 	u8 init_type_reply;
 	u16 pkey_violations, qkey_violations, mkey_violations;
-	struct wire_gid gid[WIRE_PORT_GIDS]; /* zero: empty */
-	u8 gids;                             /* entries in use by number: GUIDCap */
-	u16 pkey[WIRE_PORT_PKEYS];           /* 0: empty */
-	u16 pkeys;                           /* entries: NodeInfo:PartitionCap */
+	struct wire_gid gid[WIRE_PORT_GIDS];   /* zero: empty */
+	u8 gids;                               /* entries in use by number: GUIDCap */
+	struct wire_l2 gid_l2[WIRE_PORT_GIDS]; /* on Ethernet */
+	u8 mac[6];                 /* of the network interface that an Ethernet port is tied to; zero: none */
+	u16 pkey[WIRE_PORT_PKEYS]; /* 0: empty */
+	u16 pkeys;                 /* entries: NodeInfo:PartitionCap */
 	u8 sl2vl[16];
 };
 
@@ -78,6 +80,11 @@ struct wire_port_ops {
 	/* Sets and clears PortInfo:CapabilityMask bits that belong to software (IsSM, IsCommunicationManagement...). */
 	void (*set_cap)(struct wire_port *port, u32 set, u32 clear);
 	void (*violation)(struct wire_port *port, const struct wire_port_violation *v);
+	/*
+	 * Entry @index of the GID table, by whoever manages the addresses of an Ethernet port; a zero @gid empties it. 0, or
+	 * -EINVAL. NULL: the link layer fills the table itself.
+	 */
+	int (*set_gid)(struct wire_port *port, u8 index, const struct wire_gid *gid, const struct wire_l2 *l2);
 };
 
 /* Implemented by whoever takes packets: the transport (QPN >= 2, multicast) and the MAD layer (QP0, QP1). */
@@ -116,6 +123,17 @@ static inline u8 wire_port_gid_index(const struct wire_port *port, const struct 
 		if (wire_gid_equal(&port->attr.gid[i], gid))
 			return i;
 	return 0;
+}
+
+/* What packets of the port's GID @index have below the network header, but for the other station. */
+static inline struct wire_l2 wire_port_l2(const struct wire_port *port, u8 index, u8 sl, const u8 mac[6])
+{
+	struct wire_l2 l2 = port->attr.gid_l2[index % WIRE_PORT_GIDS];
+
+	memcpy(l2.mac, mac, sizeof(l2.mac));
+	if (l2.vlan)
+		l2.vlan |= (u16)((sl & 7) << WIRE_VLAN_PRIO_SHIFT);
+	return l2;
 }
 
 static inline int wire_port_send(struct wire_port *port, struct wire_packet *p)

@@ -273,16 +273,24 @@ void wire_roce_from_grh(const struct wire_packet *p, struct wire_roce *r)
 				 .flow = wire_grh_flow(grh) };
 }
 
+void wire_roce_put_network(const struct wire_roce *r, u32 len, u8 grh[40])
+{
+	if (wire_gid_is_v4(&r->dst)) {
+		memset(grh, 0, GRH_LEN - IP4_LEN);
+		put_ip4(r, len + UDP_LEN, grh + GRH_LEN - IP4_LEN);
+	} else {
+		put_ip6(r, len + UDP_LEN, grh);
+	}
+}
+
 void wire_roce_put_grh(const struct wire_packet *p, u8 grh[40])
 {
 	struct wire_roce r;
 
-	wire_roce_from_grh(p, &r);
-	if (wire_gid_is_v4(&r.dst)) {
-		memset(grh, 0, GRH_LEN - IP4_LEN);
-		put_ip4(&r, wire_roce_len(p) + UDP_LEN, grh + GRH_LEN - IP4_LEN);
-	} else {
+	if (p->l2.version == 1) {
 		memcpy(grh, p->hdr + p->grh_off, GRH_LEN);
-		grh[6] = IPPROTO_UDP;
+		return;
 	}
+	wire_roce_from_grh(p, &r);
+	wire_roce_put_network(&r, wire_roce_len(p), grh);
 }

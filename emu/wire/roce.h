@@ -63,7 +63,11 @@ struct wire_packet *wire_roce_parse(struct wire_buf *buf, u32 off, u32 len, cons
 int wire_roce_frame(const struct wire_packet *p, const struct wire_roce *r, u8 *dst, u32 size);
 /* What the GRH of @p says, with the source port as entropy of its flow. */
 void wire_roce_from_grh(const struct wire_packet *p, struct wire_roce *r);
-/* The IPv4 header in the last 20 of the 40 bytes that a UD receiver gets, IPv6's form for others. */
+/*
+ * The 40 bytes that a UD receiver gets before @len bytes of BTH to ICRC: the IPv4 header in the last 20, or IPv6's. RoCE v1 has
+ * the GRH itself there.
+ */
+void wire_roce_put_network(const struct wire_roce *r, u32 len, u8 grh[40]);
 void wire_roce_put_grh(const struct wire_packet *p, u8 grh[40]);
 
 #endif
