@@ -17,7 +17,7 @@
 
 #define MUSLIN_VIRTIO_ID    2                     /* block */
 #define MUSLIN_CONFIG_MAGIC 0x31306e696c73756dULL /* "muslin01", as the capacity */
-#define MUSLIN_ABI_VERSION  2
+#define MUSLIN_ABI_VERSION  3
 
 enum muslin_queue {
 	MUSLIN_VQ_COMMAND,
@@ -68,6 +68,8 @@ enum muslin_op {
 	MUSLIN_HELLO = 1, /* first; ends everything that the guest had before */
 	MUSLIN_QUERY_PORT,
 	MUSLIN_SET_CAP,
+	MUSLIN_GID_ADD, /* the GID table of an Ethernet port is the guest's kernel's */
+	MUSLIN_GID_DEL,
 	MUSLIN_MAD,
 	MUSLIN_PD_ALLOC,
 	MUSLIN_PD_FREE,
@@ -115,7 +117,7 @@ struct muslin_av {
 	__u8 sl, path_bits, static_rate, port;
 	__u8 grh, sgid_index;
 	__u8 hop_limit, traffic_class;
-	__u16 reserved;
+	__u8 dmac[6]; /* on an Ethernet port */
 	__u32 flow_label;
 	__u8 dgid[16];
 };
@@ -179,8 +181,24 @@ struct muslin_port_answer {
 	__u8 subnet_timeout, init_type_reply, gids;
 	__u32 cap_mask;
 	__u16 pkeys, pkey_violations, qkey_violations, reserved;
-	__u8 gid[MUSLIN_GIDS][16];
+	__u8 gid[MUSLIN_GIDS][16]; /* of an InfiniBand port */
 	__u16 pkey[MUSLIN_PKEYS];
+	__u8 ethernet; /* link layer; the port's network interface is the one of the guest's whose permanent address is @mac */
+	__u8 mac[6], reserved2;
+};
+
+/*
+ * A GID from an address of the port's network interface, or of a VLAN on it, with the station address that its packets shall
+ * come from. GID_DEL is a muslin_object: port and index.
+ */
+struct muslin_gid {
+	struct muslin_cmd cmd;
+	__u8 port, index;
+	__u8 version; /* of RoCE: 1 or 2 */
+	__u8 mac[6], reserved;
+	__u16 vlan; /* 0: untagged */
+	__u32 reserved2;
+	__u8 gid[16];
 };
 
 struct muslin_set_cap {
@@ -275,6 +293,11 @@ struct muslin_mcast {
 	__u16 mlid, reserved;
 	__u8 mgid[16];
 };
+
+/*
+ * A completion of QP1 of an Ethernet port has the tag of the packet (802.1Q; 0: none) in slid, for it has no other place, and the
+ * 40 bytes before the MAD hold the network header as wire_roce_put_network() writes it.
+ */
 
 /* What comes on the event queue: @number is the handle of the object, or the port. */
 struct muslin_event {

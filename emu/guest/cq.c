@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Completion queues. */
+#include <linux/if_vlan.h>
 #include <linux/slab.h>
 #include <rdma/uverbs_ioctl.h>
 
@@ -140,6 +141,16 @@ static struct ib_qp *qp_of(struct mu_dev *dev, const struct ib_uverbs_wc *wc)
 	return qp ? &qp->ib : NULL;
 }
 
+/* On Ethernet there is no LID. */
+static void convert_tag(struct ib_wc *to, u16 tag)
+{
+	to->slid = 0;
+	if (!tag)
+		return;
+	to->vlan_id = tag & VLAN_VID_MASK;
+	to->wc_flags |= IB_WC_WITH_VLAN;
+}
+
 static void convert(struct ib_wc *to, const struct ib_uverbs_wc *from, struct ib_qp *qp)
 {
 	to->wr_id = from->wr_id;
@@ -159,6 +170,8 @@ static void convert(struct ib_wc *to, const struct ib_uverbs_wc *from, struct ib
 	to->sl = from->sl;
 	to->dlid_path_bits = from->dlid_path_bits;
 	to->port_num = from->port_num;
+	if (qp->qp_type == IB_QPT_GSI && rdma_protocol_roce(qp->device, qp->port))
+		convert_tag(to, from->slid);
 }
 
 int mu_poll_cq(struct ib_cq *ibcq, int n, struct ib_wc *wc)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* What the device and its ports are, and its registration. */
+#include <linux/etherdevice.h>
 #include <linux/module.h>
 #include <rdma/ib_mad.h>
 #include <rdma/rdma_user_rxe.h>
@@ -43,6 +44,8 @@ static int query_port(struct ib_device *ibdev, u32 port, struct ib_port_attr *a)
 	a->max_vl_num = p.max_vl;
 	a->active_width = p.width_active;
 	a->active_speed = p.speed;
+	if (p.ethernet)
+		mu_netdev_port(to_mu_dev(ibdev), port, a);
 	return 0;
 }
 
@@ -70,12 +73,18 @@ static int query_pkey(struct ib_device *ibdev, u32 port, u16 index, u16 *pkey)
 	return err;
 }
 
+static bool is_ethernet(struct ib_device *ibdev, u32 port)
+{
+	return to_mu_dev(ibdev)->eth[port - 1].here;
+}
+
 static int get_port_immutable(struct ib_device *ibdev, u32 port, struct ib_port_immutable *im)
 {
 	struct ib_port_attr attr = {};
 	int err;
 
-	im->core_cap_flags = RDMA_CORE_PORT_IBA_IB;
+	im->core_cap_flags = is_ethernet(ibdev, port) ? RDMA_CORE_PORT_IBA_ROCE | RDMA_CORE_PORT_IBA_ROCE_UDP_ENCAP
+						      : RDMA_CORE_PORT_IBA_IB;
 	err = ib_query_port(ibdev, port, &attr);
 	if (err)
 		return err;
@@ -87,7 +96,7 @@ static int get_port_immutable(struct ib_device *ibdev, u32 port, struct ib_port_
 
 static enum rdma_link_layer get_link_layer(struct ib_device *ibdev, u32 port)
 {
-	return IB_LINK_LAYER_INFINIBAND;
+	return is_ethernet(ibdev, port) ? IB_LINK_LAYER_ETHERNET : IB_LINK_LAYER_INFINIBAND;
 }
 
 static int query_device(struct ib_device *ibdev, struct ib_device_attr *a, struct ib_udata *udata)
@@ -253,10 +262,29 @@ static const struct ib_device_ops ops = {
 	INIT_RDMA_OBJ_SIZE(ib_ucontext, mu_ucontext, ib),
 };
 
+static int ask_link_layers(struct mu_dev *dev)
+{
+	struct muslin_port_answer p;
+	u32 port;
+	int err;
+
+	for (port = 1; port <= dev->hello.ports; port++) {
+		err = ask_port(&dev->ib, port, &p);
+		if (err)
+			return err;
+		dev->eth[port - 1].here = p.ethernet;
+		ether_addr_copy(dev->eth[port - 1].mac, p.mac);
+	}
+	return 0;
+}
+
 int mu_register(struct mu_dev *dev)
 {
 	struct ib_device *ib = &dev->ib;
+	int err = ask_link_layers(dev);
 
+	if (err)
+		return err;
 	ib->dev.parent = dev->vdev->dev.parent;
 	ib->node_type = RDMA_NODE_IB_CA;
 	ib->node_guid = cpu_to_be64(dev->hello.node_guid);
@@ -266,5 +294,18 @@ int mu_register(struct mu_dev *dev)
 	strscpy(ib->node_desc, dev->hello.name, sizeof(ib->node_desc));
 	ib_set_device_ops(ib, &ops);
 	ib_set_device_ops(ib, &mu_cq_ops);
-	return ib_register_device(ib, "muslin%d", dev->vdev->dev.parent);
+	ib_set_device_ops(ib, &mu_netdev_ops);
+	err = ib_register_device(ib, "muslin%d", dev->vdev->dev.parent);
+	if (err)
+		return err;
+	err = mu_netdev_start(dev);
+	if (err)
+		ib_unregister_device(ib);
+	return err;
+}
+
+void mu_unregister(struct mu_dev *dev)
+{
+	mu_netdev_stop(dev);
+	ib_unregister_device(&dev->ib);
 }

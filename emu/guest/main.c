@@ -346,7 +346,7 @@ static void remove(struct virtio_device *vdev)
 {
 	struct mu_dev *dev = vdev->priv;
 
-	ib_unregister_device(&dev->ib);
+	mu_unregister(dev);
 	virtio_reset_device(vdev);
 	vdev->config->del_vqs(vdev);
 	free_buffers(dev);

@@ -3,7 +3,10 @@
 #ifndef MUSLIN_GUEST_MUSLIN_H
 #define MUSLIN_GUEST_MUSLIN_H
 
+#include <linux/if_ether.h>
+#include <linux/notifier.h>
 #include <linux/virtio.h>
+#include <linux/workqueue.h>
 #include <linux/xarray.h>
 #include <rdma/ib_verbs.h>
 #include <rdma/rdma_user_rxe.h>
@@ -19,6 +22,14 @@ struct mu_vector {
 	struct muslin_comp *buf;
 };
 
+/* What an Ethernet port is tied to. */
+struct mu_eth {
+	bool here; /* the port's link layer is Ethernet */
+	bool up;   /* as events have told */
+	u8 mac[ETH_ALEN];
+	struct net_device __rcu *netdev; /* NULL: it has not come, or is gone */
+};
+
 struct mu_dev {
 	struct ib_device ib; /* first */
 	struct virtio_device *vdev;
@@ -32,6 +43,9 @@ struct mu_dev {
 	struct xarray cqs, qps, srqs; /* by handle */
 	struct xarray qpns;           /* kernel QPs by number, for completions */
 	struct mu_qp *special[MUSLIN_PORTS_MAX][2];
+	struct mu_eth eth[MUSLIN_PORTS_MAX];
+	struct notifier_block netdev_nb;
+	struct work_struct rescan;
 };
 
 /* A ring in pages of its own. One that user space maps goes when its last mapping does. */
@@ -191,7 +205,14 @@ int mu_post_srq_recv(struct ib_srq *srq, const struct ib_recv_wr *wr, const stru
 int mu_process_mad(struct ib_device *dev, int flags, u32 port, const struct ib_wc *wc, const struct ib_grh *grh,
 		   const struct ib_mad *in, struct ib_mad *out, size_t *out_len, u16 *pkey_index);
 
+/* netdev.c: the interfaces of Ethernet ports, which are looked for from start to stop while the device is registered */
+extern const struct ib_device_ops mu_netdev_ops;
+void mu_netdev_port(struct mu_dev *dev, u32 port, struct ib_port_attr *a);
+int mu_netdev_start(struct mu_dev *dev);
+void mu_netdev_stop(struct mu_dev *dev);
+
 /* device.c */
 int mu_register(struct mu_dev *dev);
+void mu_unregister(struct mu_dev *dev);
 
 #endif

@@ -52,12 +52,16 @@ void mu_av_fill(struct muslin_av *av, const struct rdma_ah_attr *attr)
 		av->flow_label = grh->flow_label;
 		memcpy(av->dgid, grh->dgid.raw, sizeof(av->dgid));
 	}
+	if (attr->type == RDMA_AH_ATTR_TYPE_ROCE)
+		memcpy(av->dmac, attr->roce.dmac, sizeof(av->dmac));
 }
 
 void mu_av_read(struct rdma_ah_attr *attr, const struct muslin_av *av, struct ib_device *dev)
 {
 	memset(attr, 0, sizeof(*attr));
-	attr->type = RDMA_AH_ATTR_TYPE_IB;
+	attr->type = rdma_ah_find_type(dev, av->port ? av->port : 1);
+	if (attr->type == RDMA_AH_ATTR_TYPE_ROCE)
+		memcpy(attr->roce.dmac, av->dmac, sizeof(av->dmac));
 	rdma_ah_set_dlid(attr, av->dlid);
 	rdma_ah_set_sl(attr, av->sl);
 	rdma_ah_set_path_bits(attr, av->path_bits);

@@ -93,7 +93,40 @@ static int query_port(struct vdev *d, const void *in, u32 len, void *out)
 		memcpy(a->gid[i], p->gid[i].raw, sizeof(a->gid[i]));
 	for (i = 0; i < MUSLIN_PKEYS; i++)
 		a->pkey[i] = p->pkey[i];
+	a->ethernet = wire_port_is_ethernet(w);
+	memcpy(a->mac, p->mac, sizeof(a->mac));
 	return 0;
+}
+
+static int set_gid(struct vdev *d, u32 port, u32 index, const struct wire_gid *gid, const struct wire_l2 *l2)
+{
+	struct wire_port *w = port <= d->cfg.nports ? hca_port(d->cfg.hca, (u8)port) : NULL;
+
+	if (!w || index >= MUSLIN_GIDS)
+		return -EINVAL;
+	return w->ops->set_gid ? w->ops->set_gid(w, (u8)index, gid, l2) : -EOPNOTSUPP;
+}
+
+static int gid_add(struct vdev *d, const void *in, u32 len, void *out)
+{
+	const struct muslin_gid *cmd = in;
+	struct wire_gid gid = wire_gid_from_bytes(cmd->gid);
+	struct wire_l2 l2 = { .vlan = cmd->vlan, .version = cmd->version };
+
+	if (wire_gid_is_zero(&gid) || cmd->version < 1 || cmd->version > 2 || cmd->vlan >= WIRE_VLAN_ID ||
+	    cmd->mac[0] & 1)
+		return -EINVAL;
+	memcpy(l2.mac, cmd->mac, sizeof(l2.mac));
+	return set_gid(d, cmd->port, cmd->index, &gid, &l2);
+}
+
+static int gid_del(struct vdev *d, const void *in, u32 len, void *out)
+{
+	const struct muslin_object *cmd = in;
+	static const struct wire_gid none;
+	static const struct wire_l2 no_l2;
+
+	return set_gid(d, cmd->number, cmd->arg, &none, &no_l2);
 }
 
 /* IsSM, IsCommunicationManagement, IsSNMPTunneling, IsDeviceManagement, IsVendorClass: what software may say of a port. */
@@ -251,6 +284,8 @@ static const struct {
 	[MUSLIN_HELLO] = { hello, sizeof(struct muslin_hello), sizeof(struct muslin_hello_answer) },
 	[MUSLIN_QUERY_PORT] = { query_port, OBJECT, sizeof(struct muslin_port_answer) },
 	[MUSLIN_SET_CAP] = { set_cap, sizeof(struct muslin_set_cap), ANSWER },
+	[MUSLIN_GID_ADD] = { gid_add, sizeof(struct muslin_gid), ANSWER },
+	[MUSLIN_GID_DEL] = { gid_del, OBJECT, ANSWER },
 	[MUSLIN_MAD] = { local_mad, sizeof(struct muslin_mad), sizeof(struct muslin_mad_answer) },
 	[MUSLIN_PD_ALLOC] = { pd_alloc, OBJECT, NUMBER },
 	[MUSLIN_PD_FREE] = { pd_free, OBJECT, ANSWER },

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* For tests: a device with an HCA of one port that leads nowhere, and a driver that speaks to it. */
+/* For tests: a device with an HCA of two ports that lead nowhere, the second Ethernet, and a driver that speaks to it. */
 #ifndef MUSLIN_VDEV_FIXTURE_H
 #define MUSLIN_VDEV_FIXTURE_H
 
@@ -13,9 +13,10 @@
 
 struct guest {
 	struct loop *loop;
-	struct wire_port port;
+	struct wire_port port[2];
 	struct hca *hca;
-	struct mad_port *mad;
+	struct mad_port *mad[2];
+	struct wire_l2 sent; /* of the last packet that left */
 	struct vdev *dev;
 	char path[64];
 	struct front f;
@@ -23,6 +24,7 @@ struct guest {
 
 static inline int guest_send(struct wire_port *port, struct wire_packet *p)
 {
+	container_of(port - (port->num - 1), struct guest, port[0])->sent = p->l2;
 	wire_packet_free(p);
 	return 0;
 }
@@ -32,27 +34,47 @@ static inline void guest_cap(struct wire_port *port, u32 set, u32 clear)
 	port->attr.cap_mask = (port->attr.cap_mask & ~clear) | set;
 }
 
+static inline int guest_set_gid(struct wire_port *port, u8 index, const struct wire_gid *gid, const struct wire_l2 *l2)
+{
+	port->attr.gid[index] = *gid;
+	port->attr.gid_l2[index] = *l2;
+	return 0;
+}
+
 static const struct wire_port_ops guest_port_ops = { .send = guest_send, .set_cap = guest_cap };
+static const struct wire_port_ops guest_eth_ops = { .send = guest_send,
+						    .set_cap = guest_cap,
+						    .set_gid = guest_set_gid };
 
 static inline int guest_create(struct guest *g)
 {
-	struct wire_port *ports[1] = { &g->port };
-	struct hca_config cfg = { .name = "t", .node_guid = 0x1234, .nports = 1, .ports = ports, .seed = 7 };
-	struct vdev_config vc = { .name = "t", .nports = 1 };
+	struct wire_port *ports[2] = { &g->port[0], &g->port[1] };
+	struct hca_config cfg = { .name = "t", .node_guid = 0x1234, .nports = 2, .ports = ports, .seed = 7 };
+	struct vdev_config vc = { .name = "t", .nports = 2 };
 
 	memset(g, 0, sizeof(*g));
-	g->port.ops = &guest_port_ops;
-	g->port.num = 1;
-	g->port.attr = (struct wire_port_attr){
+	g->port[0].ops = &guest_port_ops;
+	g->port[0].num = 1;
+	g->port[0].attr = (struct wire_port_attr){
 		.state = 4, .lid = 1, .mtu_cap = 4, .mtu_active = 4, .gids = 2, .pkeys = 64, .pkey = { 0xffff }
 	};
-	g->port.attr.gid[0] = wire_gid_make(WIRE_GID_PREFIX_DEFAULT, 1);
+	g->port[0].attr.gid[0] = wire_gid_make(WIRE_GID_PREFIX_DEFAULT, 1);
+	g->port[1].ops = &guest_eth_ops;
+	g->port[1].num = 2;
+	g->port[1].attr = (struct wire_port_attr){ .link_layer = WIRE_LINK_ETHERNET,
+						   .state = 4,
+						   .mtu_cap = 5,
+						   .mtu_active = 5,
+						   .gids = WIRE_PORT_GIDS,
+						   .mac = { 2, 0, 0, 0, 0, 9 },
+						   .pkeys = 1,
+						   .pkey = { 0xffff } };
 	g->loop = loop_create();
 	g->hca = hca_create(g->loop, &cfg);
 	hca_set_transport(g->hca, &rxe_transport);
-	g->mad = mad_port_create(g->loop, &g->port);
 	vc.hca = g->hca;
-	vc.mad[0] = g->mad;
+	vc.mad[0] = g->mad[0] = mad_port_create(g->loop, &g->port[0]);
+	vc.mad[1] = g->mad[1] = mad_port_create(g->loop, &g->port[1]);
 	front_path(g->path, sizeof(g->path));
 	g->dev = vdev_create(g->loop, g->path, &vc);
 	return g->dev ? 0 : -errno;
@@ -61,7 +83,8 @@ static inline int guest_create(struct guest *g)
 static inline void guest_destroy(struct guest *g)
 {
 	vdev_destroy(g->dev);
-	mad_port_destroy(g->mad);
+	mad_port_destroy(g->mad[0]);
+	mad_port_destroy(g->mad[1]);
 	hca_destroy(g->hca);
 	loop_destroy(g->loop);
 }

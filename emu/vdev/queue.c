@@ -22,6 +22,7 @@ void vd_av_in(struct hca_av *av, const struct muslin_av *a)
 		.traffic_class = a->traffic_class,
 		.flow_label = a->flow_label & 0xfffff,
 	};
+	memcpy(av->dmac, a->dmac, sizeof(av->dmac));
 	memcpy(av->dgid.raw, a->dgid, sizeof(av->dgid.raw));
 }
 
@@ -39,6 +40,7 @@ void vd_av_out(struct muslin_av *a, const struct hca_av *av)
 		.traffic_class = av->traffic_class,
 		.flow_label = av->flow_label,
 	};
+	memcpy(a->dmac, av->dmac, sizeof(a->dmac));
 	memcpy(a->dgid, av->dgid.raw, sizeof(a->dgid));
 }
 

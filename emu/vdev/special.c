@@ -8,9 +8,11 @@
 #include "emu/vdev/internal.h"
 #include "emu/wire/hdr.h"
 #include "emu/wire/mad.h"
+#include "emu/wire/roce.h"
 #include "emu/wire/smp.h"
 
-#define GRH_LEN 40
+#define GRH_LEN    40
+#define MAD_PACKET (sizeof(struct wire_bth) + sizeof(struct wire_deth) + MAD_SIZE + WIRE_ICRC_LEN)
 
 /*
  * The kernel takes the first step of a directed route before it posts, as the consumer of an HCA whose firmware has no SMI;
@@ -76,6 +78,7 @@ static u8 send_one(struct vd_qp *qp, const struct hca_send_wr *wr)
 	};
 	u8 mad[MAD_SIZE];
 
+	memcpy(to.l2.mac, wr->av.dmac, sizeof(to.l2.mac));
 	if (move(qp->d, wr->sge, wr->num_sge, 0, mad, sizeof(mad), false))
 		return HCA_WC_LOC_PROT_ERR;
 	if (qp->limits.type == HCA_QPT_SMI)
@@ -119,13 +122,24 @@ static void flush_recvs(struct vd_qp *qp)
 	vd_cq_ops.flush(qp->recv_cq);
 }
 
-static void grh_fill(const struct vd_qp *qp, struct wire_grh *grh, const struct mad_addr *from)
+static void ip_fill(const struct wire_port *w, u8 *dst, const struct mad_addr *from)
 {
-	const struct wire_port *w = mad_port_wire(qp->d->cfg.mad[qp->port - 1]);
+	struct wire_roce r = {
+		.src = from->gid,
+		.dst = w->attr.gid[from->gid_index % WIRE_PORT_GIDS],
+		.tos = from->traffic_class,
+		.ttl = from->hop_limit,
+		.flow = from->flow_label,
+	};
 
+	wire_roce_put_network(&r, MAD_PACKET, dst);
+}
+
+static void grh_fill(const struct wire_port *w, struct wire_grh *grh, const struct mad_addr *from)
+{
 	memset(grh, 0, sizeof(*grh));
 	wire_grh_set_ver_tc_flow(grh, from->traffic_class, from->flow_label);
-	grh->paylen = cpu_to_be16(sizeof(struct wire_bth) + sizeof(struct wire_deth) + MAD_SIZE + WIRE_ICRC_LEN);
+	grh->paylen = cpu_to_be16(MAD_PACKET);
 	grh->nxthdr = WIRE_GRH_NXTHDR_IBA;
 	grh->hoplmt = from->hop_limit;
 	grh->sgid = from->gid;
@@ -137,13 +151,17 @@ static void receive(void *ctx, const u8 *mad, const struct mad_addr *from)
 {
 	struct vd_qp *qp = ctx;
 	struct vdev *d = qp->d;
-	struct wire_grh grh;
+	const struct wire_port *w = mad_port_wire(d->cfg.mad[qp->port - 1]);
+	union {
+		struct wire_grh grh;
+		u8 bytes[GRH_LEN];
+	} net;
 	struct hca_recv_wr wr;
 	struct hca_cqe cqe = {
 		.opcode = HCA_WC_RECV,
 		.byte_len = GRH_LEN + MAD_SIZE,
 		.src_qp = from->qpn,
-		.slid = from->lid,
+		.slid = wire_port_is_ethernet(w) ? from->l2.vlan : from->lid,
 		.sl = from->sl,
 		.dlid_path_bits = from->path_bits,
 		.pkey_index = from->pkey_index,
@@ -155,9 +173,12 @@ static void receive(void *ctx, const u8 *mad, const struct mad_addr *from)
 		vd_count(d, VDEV_CTR_MADS_DROPPED);
 		return;
 	}
-	grh_fill(qp, &grh, from);
+	if (wire_port_is_ethernet(w) && from->l2.version != 1)
+		ip_fill(w, net.bytes, from);
+	else
+		grh_fill(w, &net.grh, from);
 	cqe.token = wr.token;
-	if (got < 0 || (from->grh && move(d, wr.sge, wr.num_sge, 0, &grh, GRH_LEN, true)) ||
+	if (got < 0 || (from->grh && move(d, wr.sge, wr.num_sge, 0, &net, GRH_LEN, true)) ||
 	    move(d, wr.sge, wr.num_sge, GRH_LEN, (void *)(uintptr_t)mad, MAD_SIZE, true))
 		cqe.status = HCA_WC_LOC_PROT_ERR;
 	vd_ring_done(&qp->rq);

@@ -129,6 +129,21 @@ static void init_tables(struct vdev *d)
 	table_init(&d->srqs, 1, MUSLIN_HANDLES - 1);
 }
 
+/* What the guest's kernel has made of its addresses goes with it. */
+static void clear_gids(struct vdev *d)
+{
+	static const struct wire_gid none;
+	static const struct wire_l2 no_l2;
+	u32 port, i;
+
+	for (port = 1; port <= d->cfg.nports; port++) {
+		struct wire_port *w = hca_port(d->cfg.hca, (u8)port);
+
+		for (i = 0; w->ops->set_gid && i < MUSLIN_GIDS; i++)
+			w->ops->set_gid(w, (u8)i, &none, &no_l2);
+	}
+}
+
 void vd_reset(struct vdev *d)
 {
 	u32 i;
@@ -146,6 +161,7 @@ void vd_reset(struct vdev *d)
 	hca_ctx_destroy(d->ctx);
 	d->ctx = NULL;
 	vd_events_drop(d);
+	clear_gids(d);
 	free_objects(d);
 	table_fini(&d->cqs);
 	table_fini(&d->qps);
