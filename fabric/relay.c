@@ -112,15 +112,18 @@ u16 *fabric_relay_pkeys(struct fabric_port *p, u32 *n)
 	return p->pkeys ? p->pkeys : dflt;
 }
 
-/* Does the switch port's table admit the packet's P_Key? IBTA 10.9.3, 18.2.4.2. */
-static bool pkey_admits(struct fabric_port *at, const struct wire_packet *p)
+/*
+ * Does the switch port's table, which holds the keys of the node behind it, admit the packet's P_Key? What goes to that node must match
+ * (10.9.3). What comes from it must be a key that it has: a limited member sends a limited key, and no full one. 18.2.4.2.
+ */
+static bool pkey_admits(struct fabric_port *at, const struct wire_packet *p, bool out)
 {
 	u16 key = wire_bth_pkey(fabric_bth(p));
 	u32 n, i;
 	const u16 *keys = fabric_relay_pkeys(at, &n);
 
-	for (i = 0; i < n; i++)
-		if (wire_pkey_match(keys[i], key))
+	for (i = 0; wire_pkey_is_valid(key) && i < n; i++)
+		if (out ? wire_pkey_match(keys[i], key) : keys[i] == key || keys[i] == (key | WIRE_PKEY_FULL))
 			return true;
 	return false;
 }
@@ -131,7 +134,7 @@ static bool enforce(struct fabric_port *at, const struct wire_packet *p, bool ou
 	bool raw = wire_lrh_lnh(fabric_lrh(p)) < WIRE_LNH_BTH;
 
 	if (raw ? (out ? at->filter_out : at->filter_in) : (out ? at->enforce_out : at->enforce_in)) {
-		if (!raw && pkey_admits(at, p))
+		if (!raw && pkey_admits(at, p, out))
 			return true;
 		fabric_count(at, out ? FABRIC_CTR_XMIT_CONSTRAINT_ERRORS : FABRIC_CTR_RCV_CONSTRAINT_ERRORS);
 		if (!raw) {

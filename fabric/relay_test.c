@@ -168,6 +168,14 @@ static void test_partitions(void)
 		 !h[1].packets && test_counter("leaf1", 2, FABRIC_CTR_RCV_CONSTRAINT_ERRORS) == 1);
 	send_pkey(2, 1, 0x8005);
 	test_row(64, "the own one does", h[1].packets == 1);
+	send_pkey(2, 1, 0x7fff);
+	test_row(66, "a limited member may send", h[1].packets == 2);
+	send_pkey(2, 1, 0xffff);
+	test_row(67, "but not as a full one",
+		 h[1].packets == 2 && test_counter("leaf1", 2, FABRIC_CTR_RCV_CONSTRAINT_ERRORS) == 2);
+	send_pkey(2, 1, 0);
+	test_row(68, "nor with a key that is none",
+		 h[1].packets == 2 && test_counter("leaf1", 2, FABRIC_CTR_RCV_CONSTRAINT_ERRORS) == 3);
 	test_row(65, "management passes", !test_get(&h[1], "\1\2", SMP_ATTR_NODE_INFO, 0));
 	test_stop();
 }
