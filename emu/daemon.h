@@ -44,7 +44,9 @@ struct daemon {
 	struct host **hosts;    /* by index of the node */
 	struct sm_mad *manager; /* NULL with --no-sm */
 	u64 started;            /* loop clock, ns */
+	char *partitions;       /* what the subnet manager's file says; NULL */
 	struct list faults;     /* armed ones */
+	struct list manager_faults;
 	u32 nfaults, fault_id;
 	struct timeline *timeline; /* NULL: nothing is recorded */
 };
@@ -75,7 +77,9 @@ int daemon_manager_create(struct daemon *d, char *err, size_t err_len);
  * in @err.
  */
 int daemon_manager_partitions(struct daemon *d, const char *path, char *err, size_t err_len);
-json_t *daemon_manager_json(const struct daemon *d); /* null with --no-sm */
+json_t *daemon_manager_json(const struct daemon *d); /* null with --no-sm, or while it is dead */
+/* manager_fault.c: lets its faults see what the manager answers. */
+void daemon_manager_watch(struct daemon *d);
 
 /* show.c: the fabric as JSON; @only: one node, or NULL. */
 json_t *daemon_show(struct daemon *d, const struct fabric_node *only, bool counters);

@@ -6,6 +6,7 @@
 #include "emu/daemon.h"
 #include "emu/hca/fault.h"
 #include "emu/lib/log.h"
+#include "emu/manager_fault.h"
 #include "fabric/fault.h"
 
 #define FAULTS_MAX 10000
@@ -13,8 +14,10 @@
 struct fault {
 	struct list link;
 	u32 id;
-	struct fabric_fault *fabric; /* one of the two */
+	struct fabric_fault *fabric; /* one of the three, or of an adapter that is unplugged two */
+	struct host *unplugged;
 	struct hca_fault *hca;
+	struct manager_fault *manager;
 	u64 armed; /* loop clock, ns */
 	char text[];
 };
@@ -28,10 +31,14 @@ static struct fabric_fault_info info_of(const struct fault *ft)
 {
 	struct fabric_fault_info info = { .applied = false };
 
-	if (ft->fabric)
-		fabric_fault_info(ft->fabric, &info);
-	else
+	if (ft->hca) {
 		info.pick = hca_fault_pick(ft->hca);
+	} else if (ft->fabric) {
+		fabric_fault_info(ft->fabric, &info);
+	} else {
+		info.pick = manager_fault_pick(ft->manager);
+		info.applied = manager_fault_applied(ft->manager);
+	}
 	return info;
 }
 
@@ -69,7 +76,32 @@ static struct host *host_at(struct daemon *d, const char *place, char *err, size
 	return h;
 }
 
-/* By its second word a fault is one of the fabric or one of a host's HCA. 0, or negative with the error said. */
+/* The adapter is pulled out of its host: with its cables, and under all programs that use it. */
+static int unplug(struct daemon *d, struct fault *ft, struct host *h, const char *text, char *err, size_t err_len)
+{
+	char line[FABRIC_NAME_MAX + 8];
+	const struct fault *other;
+
+	list_for_each (other, &d->faults, link)
+		if (other->unplugged == h) {
+			snprintf(err, err_len, "unplug: it contradicts fault %u, by which it is gone already",
+				 other->id);
+			return -1;
+		}
+	ft->hca = hca_fault_add(h->uv.hca, text, d->opt.seed, err, err_len);
+	if (!ft->hca)
+		return -1;
+	ft->unplugged = h;
+	if (!h->roce) {
+		snprintf(line, sizeof(line), "%s down", h->uv.name);
+		ft->fabric = fabric_fault_add(d->fabric, line, err, err_len); /* NULL: it has no cable */
+	}
+	rdma_host_unplug(h->rdma);
+	uv_server_unplug(d->server, &h->uv, true);
+	return 0;
+}
+
+/* By its first two words a fault is one of the subnet manager, of the fabric or of a host's HCA. 0, or negative with the error said. */
 static int arm(struct daemon *d, struct fault *ft, const char *text, char *err, size_t err_len)
 {
 	char place[FABRIC_NAME_MAX] = "", action[32] = "", more[300];
@@ -77,6 +109,10 @@ static int arm(struct daemon *d, struct fault *ft, const char *text, char *err, 
 	int at = 0;
 
 	sscanf(text, "%63s %n%31s", place, &at, action);
+	if (*action && manager_fault_concerns(d, place, action)) {
+		ft->manager = manager_fault_add(d, text, d->opt.seed + d->fault_id, err, err_len);
+		return ft->manager ? 0 : -1;
+	}
 	if (!*action || fabric_fault_action(action)) {
 		ft->fabric = fabric_fault_add(d->fabric, text, err, err_len);
 		return ft->fabric ? 0 : -1;
@@ -90,6 +126,8 @@ static int arm(struct daemon *d, struct fault *ft, const char *text, char *err, 
 		return -1;
 	}
 	h = host_at(d, place, err, err_len);
+	if (h && !strcmp(action, HCA_FAULT_UNPLUG))
+		return unplug(d, ft, h, text + at, err, err_len);
 	ft->hca = h ? hca_fault_add(h->uv.hca, text + at, d->opt.seed + d->fault_id, err, err_len) : NULL;
 	return ft->hca ? 0 : -1;
 }
@@ -146,8 +184,12 @@ static void take_away(struct daemon *d, struct fault *ft)
 	note(d, ft, "cleared", "");
 	if (ft->fabric)
 		fabric_fault_remove(ft->fabric);
-	else
+	if (ft->hca)
 		hca_fault_remove(ft->hca);
+	if (ft->manager)
+		manager_fault_remove(ft->manager);
+	if (ft->unplugged)
+		uv_server_unplug(d->server, &ft->unplugged->uv, false);
 	list_del(&ft->link);
 	free(ft);
 	d->nfaults--;

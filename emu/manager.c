@@ -56,19 +56,20 @@ int daemon_manager_create(struct daemon *d, char *err, size_t err_len)
 		.partitions_file = d->opt.partitions,
 	};
 	struct host *h = manager_host(d, err, err_len);
-	char *text = NULL;
 
 	if (!h)
 		return -ENOENT;
-	if (d->opt.partitions) {
-		text = sm_partitions_read(d->opt.partitions, err, err_len);
-		if (!text)
+	if (d->opt.partitions && !d->partitions) {
+		d->partitions = sm_partitions_read(d->opt.partitions, err, err_len);
+		if (!d->partitions)
 			return -EINVAL;
 	}
-	cfg.partitions = text;
+	cfg.partitions = d->partitions;
 	d->manager = sm_mad_create(d->loop, h->uv.mad[0], &cfg, err, err_len);
-	free(text);
-	return d->manager ? 0 : -EINVAL;
+	if (!d->manager)
+		return -EINVAL;
+	daemon_manager_watch(d);
+	return 0;
 }
 
 int daemon_manager_partitions(struct daemon *d, const char *path, char *err, size_t err_len)
@@ -86,8 +87,13 @@ int daemon_manager_partitions(struct daemon *d, const char *path, char *err, siz
 	if (!text)
 		return -EINVAL;
 	got = sm_set_partitions(sm_mad_manager(d->manager), text, path, err, err_len);
-	free(text);
-	return got;
+	if (got) {
+		free(text);
+		return got;
+	}
+	free(d->partitions); /* one that comes back after a fault has the new ones */
+	d->partitions = text;
+	return 0;
 }
 
 json_t *daemon_manager_json(const struct daemon *d)

@@ -144,6 +144,7 @@ static struct uv_host *find_host(void *arg, const char *name)
 static void start_fabric(struct daemon *d, struct fabric_topology *topo)
 {
 	list_init(&d->faults);
+	list_init(&d->manager_faults);
 	d->loop = loop_create();
 	d->fabric = d->loop ? fabric_create(d->loop, topo, d->opt.seed) : NULL;
 	fabric_topology_destroy(topo);
@@ -198,6 +199,7 @@ static void stop(struct daemon *d)
 	daemon_timeline_destroy(d);
 	uv_server_destroy(d->server);
 	sm_mad_destroy(d->manager);
+	free(d->partitions);
 	daemon_hosts_destroy(d);
 	fabric_destroy(d->fabric);
 	loop_fd_del(&d->signals);

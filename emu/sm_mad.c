@@ -8,6 +8,8 @@
 #include "emu/wire/mad.h"
 #include "emu/wire/sa.h"
 
+#define KEPT_MAX 4096 /* MADs that have come to a paused manager unasked */
+
 enum agent {
 	AGENT_LID,
 	AGENT_DIRECTED,
@@ -15,7 +17,31 @@ enum agent {
 	AGENTS
 };
 
+/* A MAD that waits, on its way in or out, or the news that a request was not answered. */
+struct kept {
+	struct list link;
+	enum {
+		KEPT_IN,
+		KEPT_OUT,
+		KEPT_SENT
+	} kind;
+	struct mad_addr addr;
+	u32 len, timeout_ms, retries;
+	int status;
+	void *cookie;
+	u64 when; /* ns; of answers that are late */
+	u8 data[];
+};
+
 struct sm_mad {
+	struct loop *loop;
+	bool paused;
+	struct list kept; /* while paused, in their order */
+	u32 nkept;
+	struct list late; /* answers of the SA, by ->when */
+	struct loop_timer timer;
+	sm_mad_answer_fn *watch;
+	void *watch_arg;
 	struct mad_port *mp;
 	struct mad_agent *agent[AGENTS];
 	struct sm *sm;
@@ -83,13 +109,112 @@ static enum agent agent_of(u8 mgmt_class)
 						       : AGENT_SA;
 }
 
+static struct kept *keep(struct list *list, const u8 *data, u32 len, const struct mad_addr *addr, void *cookie)
+{
+	struct kept *k = calloc(1, sizeof(*k) + len);
+
+	if (!k)
+		return NULL;
+	if (addr)
+		k->addr = *addr;
+	k->len = len;
+	k->cookie = cookie;
+	if (len)
+		memcpy(k->data, data, len);
+	list_add(list, &k->link);
+	return k;
+}
+
+static void forget_all(struct list *list)
+{
+	while (!list_empty(list)) {
+		struct kept *k = list_first(list, struct kept, link);
+
+		list_del(&k->link);
+		free(k);
+	}
+}
+
+static int keep_out(struct sm_mad *m, const u8 *mad, u32 len, const struct mad_addr *addr, u32 timeout_ms, u32 retries,
+		    void *cookie)
+{
+	struct kept *k = keep(&m->kept, mad, len, addr, cookie);
+
+	if (!k)
+		return -ENOMEM;
+	k->kind = KEPT_OUT;
+	k->timeout_ms = timeout_ms;
+	k->retries = retries;
+	return 0;
+}
+
+static int send_late(struct sm_mad *m, const u8 *mad, u32 len, const struct mad_addr *addr, u64 delay)
+{
+	struct kept *k = keep(&m->late, mad, len, addr, NULL);
+
+	if (!k)
+		return -ENOMEM;
+	k->when = loop_now(m->loop).ns + delay;
+	if (!loop_timer_armed(&m->timer))
+		loop_timer_set(m->loop, &m->timer, k->when);
+	return 0;
+}
+
+/* Answers keep their order. */
+static void on_late(struct loop_timer *t, struct now now)
+{
+	struct sm_mad *m = container_of(t, struct sm_mad, timer);
+
+	while (!list_empty(&m->late)) {
+		struct kept *k = list_first(&m->late, struct kept, link);
+
+		if (k->when > now.ns) {
+			loop_timer_set(m->loop, t, k->when);
+			return;
+		}
+		list_del(&k->link);
+		(void)mad_send(m->agent[AGENT_SA], k->data, k->len, &k->addr, 0, 0, NULL);
+		free(k);
+	}
+}
+
+static int send_busy(struct sm_mad *m, const u8 *mad, const struct mad_addr *addr)
+{
+	u8 busy[MAD_SIZE] = { 0 };
+
+	memcpy(busy, mad, SA_DATA);
+	wire_set(busy, MAD_STATUS, MAD_STATUS_BUSY);
+	return mad_send(m->agent[AGENT_SA], busy, MAD_SIZE, addr, 0, 0, NULL);
+}
+
+static int send_answer(struct sm_mad *m, const u8 *mad, u32 len, const struct mad_addr *addr)
+{
+	u64 delay = 0;
+
+	switch (m->watch(m->watch_arg, &delay)) {
+	case SM_MAD_LOST:
+		return 0;
+	case SM_MAD_BUSY:
+		return send_busy(m, mad, addr);
+	case SM_MAD_LATE:
+		return send_late(m, mad, len, addr, delay);
+	default:
+		return mad_send(m->agent[AGENT_SA], mad, len, addr, 0, 0, NULL);
+	}
+}
+
 static int send(void *transport, const u8 *mad, u32 len, const struct sm_addr *to, u32 timeout_ms, u32 retries,
 		void *cookie)
 {
+	enum agent agent = agent_of(mad[1]);
 	struct sm_mad *m = transport;
 	struct mad_addr addr = to_mad(to);
 
-	return mad_send(m->agent[agent_of(mad[1])], mad, len, &addr, timeout_ms, retries, cookie);
+	if (m->paused)
+		return keep_out(m, mad, len, &addr, timeout_ms, retries, cookie);
+	if (m->watch && agent == AGENT_SA && wire_mad_is_response(mad[3]))
+		return send_answer(m, mad, len, &addr);
+	return mad_send(m->agent[agent], mad, len, &addr, timeout_ms, retries, cookie);
 }
 
 static void set_is_sm(void *transport, bool on)
@@ -116,15 +241,70 @@ static void receive(void *ctx, const u8 *data, u32 len, const struct mad_addr *a
 	struct sm_mad *m = ctx;
 	struct sm_addr from = to_sm(addr);
 
-	sm_receive(m->sm, data, len, &from, cookie);
+	if (!m->paused)
+		sm_receive(m->sm, data, len, &from, cookie);
+	else if (cookie || m->nkept++ < KEPT_MAX)
+		keep(&m->kept, data, len, addr, cookie);
 }
 
 static void sent(void *ctx, const u8 *data, u32 len, int status, void *cookie)
 {
 	struct sm_mad *m = ctx;
+	struct kept *k;
 
-	if (status)
+	if (!status)
+		return;
+	if (!m->paused) {
 		sm_sent(m->sm, status, cookie);
+		return;
+	}
+	k = keep(&m->kept, NULL, 0, NULL, cookie);
+	if (!k)
+		return;
+	k->kind = KEPT_SENT;
+	k->status = status;
+}
+
+static void go_on(struct sm_mad *m, const struct kept *k)
+{
+	struct sm_addr from = to_sm(&k->addr);
+	int err;
+
+	if (k->kind == KEPT_IN) {
+		sm_receive(m->sm, k->data, k->len, &from, k->cookie);
+	} else if (k->kind == KEPT_SENT) {
+		sm_sent(m->sm, k->status, k->cookie);
+	} else {
+		err = mad_send(m->agent[agent_of(k->data[1])], k->data, k->len, &k->addr, k->timeout_ms, k->retries,
+			       k->cookie);
+		if (err)
+			sm_sent(m->sm, err, k->cookie);
+	}
+}
+
+void sm_mad_pause(struct sm_mad *m, bool paused)
+{
+	struct list all;
+
+	m->paused = paused;
+	if (paused)
+		return;
+	m->nkept = 0;
+	list_init(&all);
+	list_splice(&all, &m->kept);
+	while (!list_empty(&all)) {
+		struct kept *k = list_first(&all, struct kept, link);
+
+		list_del(&k->link);
+		go_on(m, k);
+		free(k);
+	}
+}
+
+void sm_mad_watch(struct sm_mad *m, sm_mad_answer_fn *fn, void *arg)
+{
+	m->watch = fn;
+	m->watch_arg = arg;
 }
 
 /* ---- life ---- */
@@ -138,7 +318,11 @@ struct sm_mad *sm_mad_create(struct loop *loop, struct mad_port *mp, const struc
 		snprintf(err, err_len, "out of memory");
 		return NULL;
 	}
+	m->loop = loop;
 	m->mp = mp;
+	m->timer.fn = on_late;
+	list_init(&m->kept);
+	list_init(&m->late);
 	m->sm = sm_create(loop, &ops, m, config, err, err_len);
 	if (m->sm)
 		return m;
@@ -187,8 +371,13 @@ void sm_mad_destroy(struct sm_mad *m)
 {
 	if (!m)
 		return;
+	loop_timer_cancel(&m->timer);
+	m->paused = false;
+	m->watch = NULL;
 	sm_destroy(m->sm);
 	unregister(m);
+	forget_all(&m->kept);
+	forget_all(&m->late);
 	free(m);
 }
 

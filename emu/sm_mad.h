@@ -14,6 +14,22 @@ struct sm_mad *sm_mad_create(struct loop *loop, struct mad_port *mp, const struc
 void sm_mad_destroy(struct sm_mad *m); /* NULL is harmless */
 /* 0, or -EBUSY when a program holds the manager's MADs at this port. */
 int sm_mad_start(struct sm_mad *m);
+/*
+ * A manager that is stopped as by SIGSTOP: what arrives and what it would send waits until it goes on. It does not
+ * notice.
+ */
+void sm_mad_pause(struct sm_mad *m, bool paused);
+/*
+ * Shows each answer of the SA before it is sent: what becomes of it. *delay: ns, of SM_MAD_LATE. @fn NULL: nobody looks.
+ */
+enum sm_mad_fate {
+	SM_MAD_GOES,
+	SM_MAD_LOST,
+	SM_MAD_BUSY, /* a status that asks the client to try later (13.4.7) goes in its place */
+	SM_MAD_LATE
+};
+typedef enum sm_mad_fate sm_mad_answer_fn(void *arg, u64 *delay);
+void sm_mad_watch(struct sm_mad *m, sm_mad_answer_fn *fn, void *arg);
 struct sm *sm_mad_manager(const struct sm_mad *m);
 struct mad_port *sm_mad_port(const struct sm_mad *m);
 

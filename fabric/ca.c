@@ -255,7 +255,8 @@ void fabric_ca_sync(struct fabric_port *p)
 	a->lmc = p->lmc;
 	a->sm_lid = p->sm_lid;
 	a->sm_sl = p->sm_sl;
-	a->mtu_active = p->mtu;
+	a->mtu_cap = p->mtu_limit ? min(p->mtu_limit, p->node->f->mtu_cap) : p->node->f->mtu_cap;
+	a->mtu_active = min(p->mtu, a->mtu_cap);
 	a->width_supported = width[p->lanes_cap] | LINK_WIDTH_1X;
 	a->width_enabled = p->width_enabled;
 	a->width_active = p->lanes ? width[p->lanes] : LINK_WIDTH_4X;

@@ -62,6 +62,14 @@ static bool parse_lanes(void *to, const char *value)
 	return true;
 }
 
+static bool parse_mtu(void *to, const char *value)
+{
+	u64 n;
+
+	*(u8 *)to = spec_number(value, WIRE_MTU_MAX, &n) ? wire_mtu_code((u32)n) : 0;
+	return *(u8 *)to && wire_mtu_bytes(*(u8 *)to) == n;
+}
+
 /* "0a1b2c" */
 static bool parse_hex(void *to, const char *value)
 {
@@ -133,6 +141,8 @@ static const struct spec_field fields[] = {
 	[FAULT_OFF] = KEY("off", SPEC_FLAG, off),
 	[FAULT_INDEX] = KEY("index", SPEC_U32, index, .max = WIRE_PORT_PKEYS - 1),
 	[FAULT_PKEY] = KEY("pkey", SPEC_U32, pkey, .max = 0xffff),
+	[FAULT_LANE] = KEY("lane", SPEC_U8, lane, .max = 14),
+	[FAULT_MTU] = KEY("mtu", SPEC_OTHER, mtu, BY(parse_mtu, "256, 512, 1024, 2048 or 4096")),
 };
 static_assert(ARRAY_SIZE(fields) == FAULT_FIELDS, "one row for each key");
 

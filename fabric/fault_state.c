@@ -80,16 +80,18 @@ void fault_retrain(struct fabric_port *p)
 	fabric_link_update(p);
 }
 
+/* Of a cable both ends are limited, but for the MTU, which is the port's own. */
 static void limit(struct fabric_fault *ft, struct fabric_port *p)
 {
 	p->lanes_limit = ft->s.lanes;
 	p->speed_limit = ft->s.speed;
+	p->mtu_limit = ft->s.mtu;
 	fault_retrain(p);
 }
 
 static void unlimit(struct fabric_fault *ft, struct fabric_port *p)
 {
-	p->lanes_limit = p->speed_limit = 0;
+	p->lanes_limit = p->speed_limit = p->mtu_limit = 0;
 	fault_retrain(p);
 }
 
@@ -105,9 +107,40 @@ static void degrade_undo(struct fabric_fault *ft)
 
 static int degrade_check(struct fabric_fault *ft, char *err, size_t err_len)
 {
-	if (!ft->s.lanes && !ft->s.speed)
-		return fault_error(err, err_len, "degrade: it needs lanes=, speed= or both");
+	if (!ft->s.lanes && !ft->s.speed && !ft->s.mtu)
+		return fault_error(err, err_len, "degrade: it needs lanes=, speed=, mtu= or several");
 	return 0;
+}
+
+/* As an arbitration table without the lane would do, which no subnet manager writes. */
+static void starve(struct fabric_fault *ft, struct fabric_port *p)
+{
+	p->starved |= BIT(ft->s.lane);
+}
+
+static void feed(struct fabric_fault *ft, struct fabric_port *p)
+{
+	p->starved &= (u16)~BIT(ft->s.lane);
+	fabric_arb_kick(p);
+}
+
+static void starve_apply(struct fabric_fault *ft)
+{
+	each_cable(ft, starve);
+}
+
+static void starve_undo(struct fabric_fault *ft)
+{
+	each_cable(ft, feed);
+}
+
+static int starve_check(struct fabric_fault *ft, char *err, size_t err_len)
+{
+	u32 lanes = wire_vl_count(ft->f->vl_cap);
+
+	if (ft->s.lane < lanes)
+		return 0;
+	return fault_error(err, err_len, "lane=%u: ports have %u data lane%s", ft->s.lane, lanes, lanes > 1 ? "s" : "");
 }
 
 /* Two cables change places at these ends. */
@@ -263,7 +296,13 @@ const struct fault_action fault_state_actions[] = {
 	  .apply = degrade_apply,
 	  .undo = degrade_undo,
 	  .check = degrade_check,
-	  .allowed = LASTS | BIT_ULL(FAULT_LANES) | BIT_ULL(FAULT_SPEED) },
+	  .allowed = LASTS | BIT_ULL(FAULT_LANES) | BIT_ULL(FAULT_SPEED) | BIT_ULL(FAULT_MTU) },
+	{ .name = "starve",
+	  .apply = starve_apply,
+	  .undo = starve_undo,
+	  .check = starve_check,
+	  .required = BIT_ULL(FAULT_LANE),
+	  .allowed = LASTS },
 	{ .name = "swap",
 	  .apply = swap_apply,
 	  .undo = swap_apply,

@@ -95,7 +95,7 @@ static const struct {
 	{ "h1 alter to=0g", "to=0g: to takes bytes" },
 	{ "all drop dir=in", "dir: all links have none" },
 	{ "h1 down dir=in", "dir: no packets are looked at" },
-	{ "h1 degrade", "degrade: it needs lanes=, speed= or both" },
+	{ "h1 degrade", "degrade: it needs lanes=, speed=, mtu=" },
 	{ "h1 degrade lanes=3", "lanes=3: lanes takes 1, 2, 4, 8 or 12" },
 	{ "leaf1 swap with=h1", "swap: it needs one port" },
 	{ "h1 swap with=h1", "with=h1: the same port" },

@@ -73,6 +73,8 @@ struct fabric_port {
 	u8 num;
 	bool unplugged;
 	u8 lanes_limit, speed_limit; /* what a fault leaves of the link; 0: all */
+	u8 mtu_limit;                /* and of the port: IBTA code */
+	u16 starved;                 /* VLs that arbitration never serves */
 	u32 pulled;                  /* faults that hold the cable out */
 	/* PortInfo */
 	u8 state, phys;
@@ -176,7 +178,7 @@ static inline u32 fabric_blocks(const struct wire_packet *p)
 
 static inline bool fabric_credit(const struct fabric_port *out, u8 vl, const struct wire_packet *p)
 {
-	return out->peer->rx_blocks[vl] + fabric_blocks(p) <= FABRIC_VL_BLOCKS;
+	return out->peer->rx_blocks[vl] + fabric_blocks(p) <= FABRIC_VL_BLOCKS && likely(!(out->starved & BIT(vl)));
 }
 
 /* arb.c: output queues */

@@ -75,7 +75,7 @@ static void get(const struct fabric_sma *s, const struct fabric_port *p)
 	wire_set(d, PORTINFO_PHYS_STATE, list_empty(&p->down) ? p->phys : p->down_phys);
 	wire_set(d, PORTINFO_LINK_DOWN_DEFAULT, p->down_default);
 	wire_set(d, PORTINFO_NEIGHBOR_MTU, p->mtu);
-	wire_set(d, PORTINFO_MTU_CAP, f->mtu_cap);
+	wire_set(d, PORTINFO_MTU_CAP, p->mtu_limit ? min(p->mtu_limit, f->mtu_cap) : f->mtu_cap);
 	wire_set(d, PORTINFO_VL_CAP, f->vl_cap);
 	wire_set(d, PORTINFO_OPER_VLS, p->oper_vls);
 	wire_set(d, PORTINFO_VL_HIGH_LIMIT, p->vl_high_limit);

@@ -62,6 +62,8 @@ enum fault_field {
 	FAULT_OFF,
 	FAULT_INDEX,
 	FAULT_PKEY,
+	FAULT_LANE,
+	FAULT_MTU,
 	FAULT_FIELDS
 };
 static_assert(FAULT_FIELDS <= 64, "one bit for each key");
@@ -105,7 +107,7 @@ struct fabric_fault_spec {
 	struct pick pick;
 	u64 seed, time, jitter, rate, lasts, up, down;
 	u32 copies, depth, times, offset, bytes, lid, port, index, pkey;
-	u8 what, lanes, speed;
+	u8 what, lanes, speed, lane, mtu;
 	bool silent, off;
 	u16 status;
 	struct fault_bytes alter;

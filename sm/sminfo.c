@@ -82,7 +82,7 @@ static void on_survey(struct sm *sm, struct sm_smp *smp, const u8 *mad)
 {
 	u64 key;
 
-	if (!mad || sm_smp_status(mad))
+	if (!mad || sm_smp_status(mad) || sm->cfg.alone)
 		return;
 	key = wire_get(mad + SMP_DATA, SMINFO_SM_KEY);
 	if (key && key != sm->cfg.sm_key)
@@ -354,7 +354,7 @@ void sm_sminfo_receive(struct sm *sm, const u8 *mad, const struct sm_addr *from)
 	struct set_ctx c = { .info = mad + SMP_DATA,
 			     .from = from,
 			     .directed = wire_get(mad, MAD_CLASS) == MAD_CLASS_SUBN_DIRECTED };
-	int row = set ? find_transition(sm, wire_get(mad, MAD_ATTR_MOD)) : -1;
+	int row = set && !sm->cfg.alone ? find_transition(sm, wire_get(mad, MAD_ATTR_MOD)) : -1;
 	u16 status = set && row < 0 ? MAD_STATUS_BAD_VALUE : 0;
 	u8 resp[MAD_SIZE];
 

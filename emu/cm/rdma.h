@@ -90,6 +90,7 @@ struct rdma_host_config {
 /* Everything in @cfg is copied or must outlive it. NULL: no memory, or the CM class is taken. */
 struct rdma_host *rdma_host_create(const struct rdma_host_config *cfg);
 void rdma_host_destroy(struct rdma_host *h); /* ids must be gone; NULL is harmless */
+void rdma_host_unplug(struct rdma_host *h);  /* DEVICE_REMOVAL to each id that is bound to the device */
 struct cm *rdma_host_cm(const struct rdma_host *h);
 struct ipif *rdma_host_ipif(const struct rdma_host *h, u8 port);
 u64 rdma_host_node_guid(const struct rdma_host *h);

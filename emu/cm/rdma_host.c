@@ -125,6 +125,15 @@ err:
 	return NULL;
 }
 
+void rdma_host_unplug(struct rdma_host *h)
+{
+	struct rdma_id *id, *tmp;
+
+	list_for_each_safe (id, tmp, &h->ids, link)
+		if (id->port)
+			(void)rdma_id_tell(id, RDMA_EVENT_DEVICE_REMOVAL, 0);
+}
+
 void rdma_host_destroy(struct rdma_host *h)
 {
 	u8 i;

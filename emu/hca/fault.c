@@ -28,10 +28,11 @@ enum field {
 	F_ERRNO,
 	F_NAME,
 	F_PORT,
+	F_PROFILE,
 	F_CAPS, /* the first of them */
 };
 #define PICK_KEYS (BIT_ULL(F_SEED + 1) - BIT_ULL(F_NTH))
-#define CAP_KEYS  (~0ull << F_CAPS)
+#define CAP_KEYS  (~0ull << F_PROFILE)
 
 enum queue {
 	QUEUE_BOTH,
@@ -55,7 +56,7 @@ struct hca_fault {
 	struct pick pick;
 	u32 qpn[2], err;
 	u64 seed;
-	u8 queue, status, object, event, port;
+	u8 queue, status, object, event, port, profile;
 	struct hca_caps caps;
 };
 
@@ -162,6 +163,38 @@ static bool parse_event(void *to, const char *value)
 	return parse_name(to, value, names, ARRAY_SIZE(names));
 }
 
+/* Kinds of poorer adapters. What a profile does not name it leaves. */
+#define CAP(member, value)                                                                         \
+	{                                                                                          \
+		offsetof(struct hca_caps, member), sizeof(((struct hca_caps *)0)->member), (value) \
+	}
+static const struct {
+	const char *name;
+	struct {
+		size_t at, size;
+		u32 value;
+	} cap[8];
+} profiles[] = {
+	{ "no-srq", { CAP(max_srq, 0) } },
+	{ "one-read", { CAP(max_qp_rd_atom, 1), CAP(max_qp_init_rd_atom, 1) } },
+	{ "few-qps", { CAP(max_qp, 4), CAP(max_cq, 8), CAP(max_mr, 16) } },
+	{ "plain",
+	  { CAP(max_srq, 0), CAP(max_qp_rd_atom, 1), CAP(max_qp_init_rd_atom, 1), CAP(max_sge, 1), CAP(max_qp_wr, 64),
+	    CAP(max_mw, 0), CAP(max_mcast_grp, 0) } },
+};
+
+static bool parse_profile(void *to, const char *value)
+{
+	u8 i;
+
+	for (i = 0; i < ARRAY_SIZE(profiles); i++)
+		if (!strcmp(profiles[i].name, value)) {
+			*(u8 *)to = i;
+			return true;
+		}
+	return false;
+}
+
 #define KEY(name, type, member, ...) SPEC_FIELD(name, type, hca_fault, member, ##__VA_ARGS__)
 #define BY(fn, text)                 .parse = fn, .wants = text
 #define STATUSES                     "a completion status such as LOC_PROT_ERR or RETRY_EXC_ERR"
@@ -182,6 +215,7 @@ static const struct spec_field fields[] = {
 		KEY("errno", SPEC_OTHER, err, BY(parse_errno, "ENOMEM, EINVAL, EPERM, EFAULT, EBUSY, EIO or ENOSPC")),
 	[F_NAME] = KEY("name", SPEC_OTHER, event, BY(parse_event, EVENTS)),
 	[F_PORT] = KEY("port", SPEC_U8, port),
+	[F_PROFILE] = KEY("profile", SPEC_OTHER, profile, BY(parse_profile, "no-srq, one-read, few-qps or plain")),
 	[F_CAPS] = KEY("max_qp", SPEC_U32, caps.max_qp, .max = 1 << 16),
 	KEY("max_qp_wr", SPEC_U32, caps.max_qp_wr, .max = 1 << 14),
 	KEY("max_sge", SPEC_U32, caps.max_sge, .max = HCA_MAX_SGE),
@@ -220,6 +254,41 @@ static struct hca_fault *chosen(struct hca *hca, enum hca_fault_hook hook, const
 		    pick_next(&ft->pick))
 			return ft;
 	return NULL;
+}
+
+static bool posts_fail(const struct hca *hca)
+{
+	const struct hca_fault *ft;
+
+	list_for_each (ft, &hca->faults, link)
+		if (ft->action->hook == HCA_FAULT_POST)
+			return true;
+	return false;
+}
+
+static void tell_posts(struct hca *hca)
+{
+	struct hca_ctx *ctx;
+
+	list_for_each (ctx, &hca->ctxs, link)
+		if (ctx->posts)
+			ctx->posts(ctx->fe, posts_fail(hca));
+}
+
+void hca_ctx_watch_posts(struct hca_ctx *ctx, void (*fn)(void *fe, bool asked))
+{
+	ctx->posts = fn;
+	fn(ctx->fe, posts_fail(ctx->hca));
+}
+
+int hca_qp_post(struct hca_ctx *ctx, u32 qpn)
+{
+	const struct hca_qp *qp = hca_qp_get(ctx, qpn);
+	const struct hca_fault *ft = qp ? chosen(ctx->hca, HCA_FAULT_POST, qp, QUEUE_SEND) : NULL;
+
+	if (!ft)
+		return 0;
+	return ft->err ? -(int)ft->err : -ENOMEM;
 }
 
 /* The QP goes to the error state as soon as nobody is at work on it. */
@@ -319,6 +388,14 @@ static void error_start(struct hca_fault *ft)
 	ft->pick.count = ft->pick.hits; /* once */
 }
 
+/* The files that are open on the device go by the hand of their owner. */
+static void unplug_start(struct hca_fault *ft)
+{
+	pick_next(&ft->pick);
+	raise_event(ft->hca, HCA_EVENT_DEVICE_FATAL, 0);
+	fail_all(ft);
+}
+
 static void fatal_start(struct hca_fault *ft)
 {
 	pick_next(&ft->pick);
@@ -332,6 +409,17 @@ static void event_start(struct hca_fault *ft)
 	raise_event(ft->hca, ft->event, ft->event == HCA_EVENT_DEVICE_FATAL ? 0 : ft->port ? ft->port : 1);
 }
 
+static void caps_of_profile(struct hca_caps *caps, u8 profile)
+{
+	u64 value;
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(profiles[profile].cap) && profiles[profile].cap[i].size; i++) {
+		value = profiles[profile].cap[i].value;
+		memcpy((char *)caps + profiles[profile].cap[i].at, &value, profiles[profile].cap[i].size);
+	}
+}
+
 /* What the faults that are armed leave of the device. */
 static void caps_sum(struct hca *hca)
 {
@@ -339,7 +427,9 @@ static void caps_sum(struct hca *hca)
 	u32 i;
 
 	hca->caps = hca_caps_default;
-	list_for_each (ft, &hca->faults, link)
+	list_for_each (ft, &hca->faults, link) {
+		if (ft->given & BIT_ULL(F_PROFILE))
+			caps_of_profile(&hca->caps, ft->profile);
 		for (i = F_CAPS; i < ARRAY_SIZE(fields); i++) {
 			size_t at = fields[i].offset, size = fields[i].type == SPEC_U8    ? 1
 							     : fields[i].type == SPEC_U32 ? 4
@@ -349,6 +439,7 @@ static void caps_sum(struct hca *hca)
 				memcpy((char *)&hca->caps + at - offsetof(struct hca_fault, caps),
 				       (const char *)ft + at, size);
 		}
+	}
 }
 
 static void caps_start(struct hca_fault *ft)
@@ -381,7 +472,9 @@ static const struct action actions[] = {
 	  .hook = HCA_FAULT_REFUSE,
 	  .required = BIT_ULL(F_OBJECT),
 	  .allowed = PICK_KEYS | BIT_ULL(F_ERRNO) },
+	{ .name = "post", .hook = HCA_FAULT_POST, .allowed = PICK_KEYS | BIT_ULL(F_QPN) | BIT_ULL(F_ERRNO) },
 	{ .name = "fatal", .hook = HCA_FAULT_FATAL, .start = fatal_start },
+	{ .name = HCA_FAULT_UNPLUG, .hook = HCA_FAULT_FATAL, .start = unplug_start },
 	{ .name = "event", .start = event_start, .required = BIT_ULL(F_NAME), .allowed = BIT_ULL(F_PORT) },
 	{ .name = "caps", .start = caps_start, .allowed = CAP_KEYS },
 };
@@ -425,7 +518,7 @@ static int check(const struct hca_fault *ft, char *err, size_t err_len)
 			return error(err, err_len, "%s=0: it would never fire", fields[i].name);
 	}
 	if (a->start == caps_start && !ft->given)
-		return error(err, err_len, "caps: it needs at least one of max_qp= and the like");
+		return error(err, err_len, "caps: it needs profile= or at least one of max_qp= and the like");
 	if (ft->given & BIT_ULL(F_PORT) && !hca_port_valid(ft->hca, ft->port))
 		return error(err, err_len, "port=%u: the ports are 1 to %u", ft->port, hca_nports(ft->hca));
 	return 0;
@@ -466,6 +559,7 @@ struct hca_fault *hca_fault_add(struct hca *hca, const char *text, u64 seed, cha
 	rng.state = ft->given & BIT_ULL(F_SEED) ? ft->seed : seed;
 	ft->pick.rng.state = rng_next(&rng);
 	list_add(&hca->faults, &ft->link);
+	tell_posts(hca);
 	if (ft->action->start)
 		ft->action->start(ft);
 	return ft;
@@ -477,6 +571,7 @@ void hca_fault_remove(struct hca_fault *ft)
 	if (ft->action->stop)
 		ft->action->stop(ft);
 	caps_sum(ft->hca);
+	tell_posts(ft->hca);
 	free(ft);
 }
 

@@ -8,6 +8,9 @@
 
 struct hca_fault;
 
+/* The one of which its owner does the rest: the files that are open on the device, and its links. */
+#define HCA_FAULT_UNPLUG "unplug"
+
 bool hca_fault_action(const char *name);        /* is there one of that name? */
 void hca_fault_actions(char *text, size_t len); /* the names of all */
 /*

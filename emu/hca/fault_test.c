@@ -19,8 +19,11 @@ static const struct {
 	{ "rnr qpn=0x1000000", "qpn=0x1000000: qpn takes" },
 	{ "event name=FOO", "name=FOO: name takes an event" },
 	{ "event name=PORT_ERR port=3", "port=3: the ports are 1 to 2" },
-	{ "caps", "caps: it needs at least one of" },
+	{ "caps", "caps: it needs profile= or at least one of" },
 	{ "caps max_qp=100000", "max_qp=100000: max_qp takes a number up to 65536" },
+	{ "caps profile=poor", "profile=poor: profile takes no-srq, one-read" },
+	{ "post errno=ENOENT", "errno=ENOENT: errno takes" },
+	{ "unplug for=1s", "for=1s: there is no \"for\"" },
 	{ "fatal nth=1", "nth: fatal takes no such key" },
 };
 
@@ -157,6 +160,34 @@ static void check_objects(struct fixture *f)
 	ft = arm(f, "event name=PORT_ERR port=2");
 	row(47, "an event of a port", f->last.type == HCA_EVENT_PORT_ERR && f->last.number == 2);
 	hca_fault_remove(ft);
+	caps = arm(f, "caps profile=plain max_sge=2");
+	row(48, "a profile, and what is said beside it",
+	    !hca_caps(f->hca)->max_srq && hca_caps(f->hca)->max_qp_rd_atom == 1 && hca_caps(f->hca)->max_sge == 2);
+	hca_fault_remove(caps);
+}
+
+static bool asked;
+
+static void on_posts(void *fe, bool ask)
+{
+	asked = ask;
+}
+
+static void check_posts(struct fixture *f)
+{
+	struct pair p = make(f);
+	struct hca_fault *ft;
+
+	hca_ctx_watch_posts(f->ctx, on_posts);
+	row(50, "posts are not asked for", !asked && !hca_qp_post(f->ctx, p.qp->qpn));
+	ft = arm(f, "post nth=2 errno=EBUSY");
+	row(51, "now they are", asked);
+	row(52, "and the second fails",
+	    !hca_qp_post(f->ctx, p.qp->qpn) && hca_qp_post(f->ctx, p.qp->qpn) == -EBUSY &&
+		    !hca_qp_post(f->ctx, p.qp->qpn));
+	hca_fault_remove(ft);
+	row(53, "no more", !asked);
+	unmake(&p);
 }
 
 int main(void)
@@ -168,6 +199,7 @@ int main(void)
 	check_completions(&f);
 	check_queues(&f);
 	check_objects(&f);
+	check_posts(&f);
 	fixture_fini(&f);
 	return summary();
 }

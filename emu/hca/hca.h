@@ -303,6 +303,13 @@ struct hca_ctx *hca_ctx_create(struct hca *hca, const struct hca_dma_ops *dma, v
 			       void (*event)(void *fe, const struct hca_event *ev), void *fe);
 /* Destroys every object of the context; peers see what IBTA gives them. No callback comes after it returns. */
 void hca_ctx_destroy(struct hca_ctx *ctx);
+/*
+ * Tells the front end, now and whenever it changes, whether each call that posts sends has to ask hca_qp_post() first:
+ * a fault lets some of them fail.
+ */
+void hca_ctx_watch_posts(struct hca_ctx *ctx, void (*fn)(void *fe, bool asked));
+/* 0, or the -errno with which a call that posts to the send queue fails: what it posted is not to be sent. */
+int hca_qp_post(struct hca_ctx *ctx, u32 qpn);
 
 int hca_pd_alloc(struct hca_ctx *ctx, u32 *pdn);
 int hca_pd_free(struct hca_ctx *ctx, u32 pdn);

@@ -95,6 +95,7 @@ struct hca_ctx {
 	const struct hca_dma_ops *dma;
 	void *dma_ctx;
 	void (*event)(void *fe, const struct hca_event *ev);
+	void (*posts)(void *fe, bool asked); /* NULL: no post of this one can fail */
 	void *fe;
 	struct list keys;
 	struct list wants_recv;
@@ -183,6 +184,7 @@ enum hca_fault_hook {
 	HCA_FAULT_STUCK,
 	HCA_FAULT_RNR,
 	HCA_FAULT_REFUSE,
+	HCA_FAULT_POST,
 	HCA_FAULT_FATAL
 };
 enum hca_object {

@@ -113,7 +113,7 @@ static int fast(struct shim_file *f, const struct ib_uverbs_cmd_hdr *hdr, const 
 		const struct ib_uverbs_post_send *cmd = body;
 		uint32_t h = cmd->qp_handle;
 
-		if (h >= UV_HANDLES || cmd->wr_count)
+		if (h >= UV_HANDLES || cmd->wr_count || __atomic_load_n(&f->shared->ask, __ATOMIC_RELAXED))
 			return 0;
 		if (!(__atomic_load_n(&f->shared->ready[h / 64], __ATOMIC_ACQUIRE) & 1ull << h % 64)) {
 			errno = EINVAL;
@@ -165,7 +165,8 @@ static void verbs_reply(const uint8_t *buf, size_t len, struct reply *r)
 	r->to = (void *)(uintptr_t)to;
 	if ((hdr.command & 0xff) == IB_USER_VERBS_CMD_CREATE_CQ && len >= channel + 4)
 		memcpy(&r->fd, buf + channel, 4);
-	r->channel = hdr.command == IB_USER_VERBS_CMD_CREATE_COMP_CHANNEL;
+	r->channel = hdr.command == IB_USER_VERBS_CMD_CREATE_COMP_CHANNEL ||
+		     hdr.command == IB_USER_VERBS_CMD_GET_CONTEXT; /* its asynchronous events */
 }
 
 static void cm_reply(const uint8_t *buf, size_t len, struct reply *r)
@@ -248,8 +249,14 @@ ssize_t shim_write(struct shim_file *f, const void *buf, size_t len)
 	ssize_t n;
 	int done;
 
-	if (f->kind == UV_UMAD || f->kind == UV_ISSM)
+	if (f->kind == UV_ISSM)
 		return REAL(write)(f->fd, buf, len);
+	if (f->kind == UV_UMAD) {
+		n = send(f->fd, buf, len, MSG_NOSIGNAL);
+		if (n < 0 && errno == EPIPE)
+			errno = EIO; /* the device is gone */
+		return n;
+	}
 	if (len < sizeof(*hdr) || len > UV_MESSAGE_MAX - sizeof(struct uv_request)) {
 		errno = EINVAL;
 		return -1;

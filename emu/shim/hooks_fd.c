@@ -30,6 +30,10 @@ ssize_t read(int fd, void *buf, size_t len)
 	ssize_t n = f ? shim_read(f, buf, len) : REAL(read)(fd, buf, len);
 
 	shim_file_put(f);
+	if (!n && len && shim_channel(fd)) { /* the device is gone */
+		errno = EIO;
+		return -1;
+	}
 	return n;
 }
 

@@ -56,6 +56,7 @@ void shim_rpc_unlock(void);
 /* table.c */
 struct shim_file *shim_file_get(int fd); /* NULL: not a device file of ours. To be put when the call is done. */
 void shim_file_put(struct shim_file *f); /* may be NULL */
+bool shim_channel(int fd);               /* of events, by the daemon */
 void shim_file_add(int fd, struct shim_file *f);
 void shim_file_dup(int from, int to);
 void shim_file_forget(int fd);

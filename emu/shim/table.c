@@ -202,6 +202,20 @@ struct shim_file *shim_file_get(int fd)
 	return NULL;
 }
 
+bool shim_channel(int fd)
+{
+	struct shim_file *f = entry(fd);
+	bool channel;
+
+	if (!f)
+		return false;
+	pthread_mutex_lock(&lock);
+	f = files[fd];
+	channel = f && f->kind == SHIM_CHANNEL && same(fd, f);
+	pthread_mutex_unlock(&lock);
+	return channel;
+}
+
 void shim_file_forget(int fd)
 {
 	struct shim_file *f;

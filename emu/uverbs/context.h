@@ -43,6 +43,8 @@ struct uv_qp {
 	u64 user_handle;
 	u32 handle, qpn, async_events;
 	struct uv_ring sq, rq;
+	u64 *refused; /* while posts may fail: a bit for each slot of the send queue that is not to be sent; NULL: none is */
+	u32 judged; /* and up to where posts were accepted or refused */
 	u32 max_recv_sge;
 	struct wqe_limits limits; /* of the send queue */
 };
@@ -60,7 +62,9 @@ struct uverbs {
 	int memfd, kick;
 	struct uv_shared *shared;
 	u8 *base;
-	u64 used; /* bytes of the memfd handed out */
+	u64 used;     /* bytes of the memfd handed out */
+	bool ask;     /* posts may fail: each comes as a command */
+	bool revoked; /* the device was unplugged: every command fails */
 	struct list free_areas;
 	struct uv_events async;
 	struct list channels;
@@ -77,6 +81,8 @@ int uv_ring_create(struct uverbs *u, struct uv_ring *r, u32 elem, u32 entries);
 void uv_ring_destroy(struct uverbs *u, struct uv_ring *r);
 struct mminfo uv_ring_info(const struct uv_ring *r);
 void uv_areas_free(struct uverbs *u);
+/* What has been posted since the last call was accepted or, if not @ok, refused: then it will not be sent. */
+void uv_sq_judge(struct uv_qp *qp, bool ok);
 extern const struct hca_wq_ops uv_qp_wq_ops, uv_srq_wq_ops;
 extern const struct hca_cq_ops uv_cq_ops;
 u32 uv_srq_posted(void *fe);
@@ -88,6 +94,7 @@ void uv_cq_resend(struct uv_cq *cq);
 /* events.c */
 int uv_events_open(struct uv_events *e);
 void uv_events_close(struct uv_events *e);
+void uv_events_end(struct uv_events *e); /* no more come: its reader sees the end behind the last */
 bool uv_events_put(struct uv_events *e, const void *event, size_t size);
 /* Removes events of @size bytes whose first 8 bytes are @key and that the application has not read; how many. */
 u32 uv_events_forget(struct uv_events *e, u64 key, size_t size);

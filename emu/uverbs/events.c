@@ -36,6 +36,13 @@ void uv_events_close(struct uv_events *e)
 	e->ours = e->theirs = -1;
 }
 
+void uv_events_end(struct uv_events *e)
+{
+	if (e->ours >= 0)
+		close(e->ours);
+	e->ours = -1;
+}
+
 bool uv_events_put(struct uv_events *e, const void *event, size_t size)
 {
 	return send(e->ours, event, size, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)size;

@@ -75,6 +75,7 @@ struct uv_answer {
 struct uv_shared {
 	uint32_t asleep; /* set by the daemon before it sleeps: ring the eventfd */
 	uint32_t rung;   /* set by the shim after a doorbell */
+	uint32_t ask;    /* set by the daemon: a post may fail, so each is a request */
 	uint64_t doorbell[UV_HANDLES / 64];
 	uint64_t ready[UV_HANDLES / 64]; /* set by the daemon: the QP takes sends */
 	uint32_t arm[UV_HANDLES];        /* of a CQ: enum uv_arm */

@@ -54,6 +54,7 @@ static void qp_free(struct uverbs *u, struct uv_qp *qp)
 {
 	uv_ring_destroy(u, &qp->sq);
 	uv_ring_destroy(u, &qp->rq);
+	free(qp->refused);
 	free(qp);
 }
 
@@ -320,7 +321,7 @@ int uv_destroy_qp(struct uv_call *c)
 int uv_post_send(struct uv_call *c)
 {
 	struct ib_uverbs_post_send cmd;
-	const struct uv_qp *qp;
+	struct uv_qp *qp;
 	int err = uv_call_in(c, &cmd, sizeof(cmd));
 
 	if (err)
@@ -328,6 +329,10 @@ int uv_post_send(struct uv_call *c)
 	qp = table_get(&c->u->qps, cmd.qp_handle);
 	if (!qp || cmd.wr_count || cmd.sge_count || !(c->u->shared->ready[qp->handle / 64] & 1ull << qp->handle % 64))
 		return -EINVAL;
+	if (c->u->ask) {
+		err = hca_qp_post(c->u->ctx, qp->qpn);
+		uv_sq_judge(qp, !err);
+	}
 	hca_qp_doorbell(c->u->ctx, qp->qpn);
-	return 0;
+	return err;
 }

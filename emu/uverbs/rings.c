@@ -137,17 +137,65 @@ static int decode_send(struct uv_qp *qp, const struct rxe_send_wqe *entry, struc
 	return got;
 }
 
+void uv_sq_judge(struct uv_qp *qp, bool ok)
+{
+	struct uv_ring *r = &qp->sq;
+	u32 end = __atomic_load_n(&r->buf->producer_index, __ATOMIC_ACQUIRE) & r->mask;
+
+	if (!ok && !qp->refused)
+		qp->refused = calloc(r->mask / 64 + 1, sizeof(*qp->refused));
+	for (; qp->judged != end; qp->judged = (qp->judged + 1) & r->mask)
+		if (!ok && qp->refused)
+			qp->refused[qp->judged / 64] |= BIT_ULL(qp->judged % 64);
+}
+
+static bool is_refused(const struct uv_qp *qp, u32 slot)
+{
+	return qp->refused && qp->refused[slot / 64] & BIT_ULL(slot % 64);
+}
+
+/* Slots whose posts were refused are given back, in their turn, as if they had been done. */
+static void pass_refused(struct uv_qp *qp)
+{
+	struct uv_ring *r = &qp->sq;
+
+	while (r->done != r->next && is_refused(qp, r->done)) {
+		qp->refused[r->done / 64] &= ~BIT_ULL(r->done % 64);
+		ring_done(r);
+	}
+}
+
+static const struct rxe_send_wqe *pull_send(struct uv_qp *qp)
+{
+	const struct rxe_send_wqe *w;
+	u32 slot;
+
+	do {
+		slot = qp->sq.next;
+		if (unlikely(qp->u->ask) && slot == qp->judged)
+			return NULL; /* it is there, but the call that posts it has not come yet */
+		w = ring_pull(&qp->sq);
+		if (!w || !is_refused(qp, slot))
+			return w;
+		pass_refused(qp);
+	} while (true);
+}
+
 static int next_send(void *fe, struct hca_send_wr *wr)
 {
 	struct uv_qp *qp = fe;
-	const struct rxe_send_wqe *w = ring_pull(&qp->sq);
+	const struct rxe_send_wqe *w = pull_send(qp);
 
 	return w ? decode_send(qp, w, wr) : 0;
 }
 
 static void send_done(void *fe)
 {
-	ring_done(&((struct uv_qp *)fe)->sq);
+	struct uv_qp *qp = fe;
+
+	ring_done(&qp->sq);
+	if (qp->refused)
+		pass_refused(qp);
 }
 
 static int decode_recv(const struct rxe_recv_wqe *entry, struct hca_recv_wr *out, u32 max_sge)
@@ -184,6 +232,9 @@ static void reset(void *fe)
 
 	ring_reset(&qp->sq);
 	ring_reset(&qp->rq);
+	free(qp->refused);
+	qp->refused = NULL;
+	qp->judged = qp->sq.next;
 }
 
 const struct hca_wq_ops uv_qp_wq_ops = {

@@ -169,6 +169,8 @@ static int open_new(struct conn *c, const struct uv_open *o, int *fds)
 	f->f.ops = s->ops[o->kind];
 	if (!f->f.host || (!f->f.ops && o->kind != UV_SYSFS))
 		err = -ENXIO;
+	else if (f->f.host->gone && o->kind != UV_SYSFS && o->kind != UV_RDMA_CM)
+		err = -ENODEV;
 	else if (f->f.ops)
 		err = f->f.ops->open(&f->f, o->unit, &fds[0], &fds[1]);
 	if (err)
@@ -399,6 +401,18 @@ void uv_server_destroy(struct uv_server *s)
 void uv_server_register(struct uv_server *s, enum uv_kind kind, const struct uv_file_ops *ops)
 {
 	s->ops[kind] = ops;
+}
+
+/* Its tree goes, too: who looks for a device finds none. */
+int uv_server_unplug(struct uv_server *s, struct uv_host *host, bool gone)
+{
+	struct file *f;
+
+	host->gone = gone;
+	list_for_each (f, &s->files, link)
+		if (gone && f->f.host == host && f->f.ops && f->f.ops->revoke)
+			f->f.ops->revoke(&f->f);
+	return uv_sysfs_exchange(host->name, s->tree);
 }
 
 struct loop *uv_server_loop(const struct uv_server *s)

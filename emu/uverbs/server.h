@@ -26,6 +26,7 @@ struct uv_host {
 	/* Name and value of the nth counter of a port for sysfs; NULL past the end. */
 	const char *(*counter)(struct uv_host *host, u8 port, u32 n, u64 *value);
 	void *owner;
+	bool gone;                  /* its device was unplugged: nothing can be opened */
 	u64 written[UV_TREE_FILES]; /* sysfs.c's: hashes of what its files hold */
 };
 
@@ -49,6 +50,8 @@ struct uv_file_ops {
 	/* The program has no descriptor left of what it got by a command: @inode names it. */
 	void (*closed)(struct uv_file *f, u64 inode);
 	void (*close)(struct uv_file *f);
+	/* The device is gone. Descriptors stay, and give what the kernel gives on such. May be NULL. */
+	void (*revoke)(struct uv_file *f);
 };
 
 /* A program whose memory we read and write. */
@@ -74,6 +77,8 @@ struct uv_file {
 struct uv_server *uv_server_create(struct loop *loop, const char *path, const char *tree,
 				   struct uv_host *(*find)(void *arg, const char *name), void *arg);
 void uv_server_destroy(struct uv_server *s);
+/* The host's device goes (@gone), with all files that are open on it, or another one comes in its place. 0 or -errno. */
+int uv_server_unplug(struct uv_server *s, struct uv_host *host, bool gone);
 void uv_server_register(struct uv_server *s, enum uv_kind kind, const struct uv_file_ops *ops);
 struct loop *uv_server_loop(const struct uv_server *s);
 const char *uv_server_tree(const struct uv_server *s);
@@ -83,6 +88,8 @@ extern const struct uv_file_ops umad_file_ops, issm_file_ops, ucma_file_ops;
 
 /* sysfs.c: writes what has changed of the host's tree. 0 or -errno. */
 int uv_sysfs_refresh(struct uv_host *host, const char *tree);
+/* The tree with the device and the one without change places. */
+int uv_sysfs_exchange(const char *name, const char *tree);
 
 /* dma.c: the context is a struct uv_process. */
 extern const struct hca_dma_ops uv_process_dma;

@@ -187,6 +187,16 @@ static void put_port(struct tree *t, struct uv_host *h, u8 num)
 	put_counters(t, dir, h, num);
 }
 
+/* What stands in /sys and /dev even while there is no device. */
+static void put_classes(struct tree *t)
+{
+	put(t, "sys/class/infiniband_verbs/abi_version", "6\n");
+	put(t, "sys/class/infiniband_mad/abi_version", "5\n");
+	put(t, "sys/class/misc/rdma_cm/abi_version", "4\n");
+	put(t, "sys/class/misc/rdma_cm/dev", "10:58\n");
+	put(t, "dev/infiniband/rdma_cm", "%s", "");
+}
+
 static void put_device(struct tree *t, struct uv_host *h)
 {
 	char dir[64], file[128];
@@ -203,16 +213,12 @@ static void put_device(struct tree *t, struct uv_host *h)
 	put(t, PATH("board_id"), "muslin\n");
 	put(t, PATH("device/modalias"), "rdma_device:Nrxe\n");
 #undef PATH
-	put(t, "sys/class/infiniband_verbs/abi_version", "6\n");
+	put_classes(t);
 	put(t, "sys/class/infiniband_verbs/uverbs0/ibdev", "%s\n", h->device);
 	put(t, "sys/class/infiniband_verbs/uverbs0/dev", "231:192\n");
 	put(t, "sys/class/infiniband_verbs/uverbs0/abi_version", "1\n");
 	put(t, "sys/class/infiniband_verbs/uverbs0/device/modalias", "rdma_device:Nrxe\n");
-	put(t, "sys/class/infiniband_mad/abi_version", "5\n");
-	put(t, "sys/class/misc/rdma_cm/abi_version", "4\n");
-	put(t, "sys/class/misc/rdma_cm/dev", "10:58\n");
 	put(t, "dev/infiniband/uverbs0", "%s", "");
-	put(t, "dev/infiniband/rdma_cm", "%s", "");
 }
 
 static void put_umad(struct tree *t, const struct uv_host *h, u8 num)
@@ -234,11 +240,28 @@ static void put_umad(struct tree *t, const struct uv_host *h, u8 num)
 	put(t, file, "231:%u\n", num - 1u);
 }
 
+int uv_sysfs_exchange(const char *name, const char *tree)
+{
+	u64 written[8] = { 0 };
+	struct tree t = { .written = written };
+	char here[512];
+
+	snprintf(here, sizeof(here), "%s/%s", tree, name);
+	snprintf(t.root, sizeof(t.root), "%s/.%s", tree, name);
+	if (access(t.root, F_OK))
+		put_classes(&t);
+	if (t.err)
+		return t.err;
+	return renameat2(AT_FDCWD, here, AT_FDCWD, t.root, RENAME_EXCHANGE) && errno != ENOENT ? -errno : 0;
+}
+
 int uv_sysfs_refresh(struct uv_host *h, const char *tree)
 {
 	struct tree t = { .written = h->written };
 	u8 i;
 
+	if (h->gone)
+		return 0;
 	snprintf(t.root, sizeof(t.root), "%s/%s", tree, h->name);
 	put_device(&t, h);
 	for (i = 1; i <= h->nports; i++) {

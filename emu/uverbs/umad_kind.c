@@ -20,15 +20,17 @@ static int on_open(struct uv_file *f, u32 unit, int *fd, int *extra)
 
 static int on_ioctl(struct uv_file *f, u32 request, void *arg, size_t len)
 {
-	return umad_file_ioctl(f->priv, request, arg, len);
+	return f->priv ? umad_file_ioctl(f->priv, request, arg, len) : -EIO;
 }
 
 static void on_close(struct uv_file *f)
 {
-	umad_file_close(f->priv);
+	if (f->priv)
+		umad_file_close(f->priv);
+	f->priv = NULL;
 }
 
-const struct uv_file_ops umad_file_ops = { .open = on_open, .ioctl = on_ioctl, .close = on_close };
+const struct uv_file_ops umad_file_ops = { .open = on_open, .ioctl = on_ioctl, .close = on_close, .revoke = on_close };
 
 static int issm_open(struct uv_file *f, u32 unit, int *fd, int *extra)
 {
@@ -46,7 +48,9 @@ static int issm_open(struct uv_file *f, u32 unit, int *fd, int *extra)
 
 static void issm_close(struct uv_file *f)
 {
-	umad_issm_close(f->priv);
+	if (f->priv)
+		umad_issm_close(f->priv);
+	f->priv = NULL;
 }
 
-const struct uv_file_ops issm_file_ops = { .open = issm_open, .close = issm_close };
+const struct uv_file_ops issm_file_ops = { .open = issm_open, .close = issm_close, .revoke = issm_close };

@@ -57,7 +57,11 @@ void uv_catch_up(struct uverbs *u)
 static u32 on_poll(struct loop_poller *p, struct now now)
 {
 	struct uverbs *u = container_of(p, struct uverbs, poller);
-	u32 n = take_doorbells(u);
+	u32 n;
+
+	if (u->revoked)
+		return 0;
+	n = take_doorbells(u);
 
 	if (hca_ctx_wants_recv(u->ctx))
 		n += hca_ctx_poll_recv(u->ctx);
@@ -131,6 +135,20 @@ static void uverbs_free(struct uverbs *u)
 	free(u);
 }
 
+/* What was posted before posts were asked for stands. */
+static void on_posts(void *fe, bool asked)
+{
+	struct uverbs *u = fe;
+	struct uv_qp *qp;
+	u32 i;
+
+	if (asked && !u->ask)
+		table_for_each (&u->qps, i, qp)
+			uv_sq_judge(qp, true);
+	u->ask = asked;
+	__atomic_store_n(&u->shared->ask, asked, __ATOMIC_SEQ_CST);
+}
+
 static int file_open(struct uv_file *f, u32 unit, int *fd, int *extra)
 {
 	struct uverbs *u = calloc(1, sizeof(*u));
@@ -159,6 +177,7 @@ static int file_open(struct uv_file *f, u32 unit, int *fd, int *extra)
 	u->poll_timer.fn = on_poll_timer;
 	loop_poller_add(uv_server_loop(f->server), &u->poller);
 	loop_fd_add(uv_server_loop(f->server), &u->kicked, EPOLLIN);
+	hca_ctx_watch_posts(u->ctx, on_posts);
 	f->priv = u;
 	*fd = dup(u->memfd);
 	*extra = dup(u->kick);
@@ -174,10 +193,13 @@ static void file_close(struct uv_file *f)
 	loop_poller_del(&u->poller);
 	loop_fd_del(&u->kicked);
 	loop_timer_cancel(&u->poll_timer);
-	hca_ctx_destroy(u->ctx);
+	if (u->ctx)
+		hca_ctx_destroy(u->ctx);
 	u->ctx = NULL;
-	table_for_each (&u->qps, i, obj)
+	table_for_each (&u->qps, i, obj) {
+		free(((struct uv_qp *)obj)->refused);
 		free(obj);
+	}
 	table_for_each (&u->srqs, i, obj)
 		free(obj);
 	table_for_each (&u->cqs, i, obj)
@@ -189,6 +211,28 @@ static void file_close(struct uv_file *f)
 		uv_channel_free(u, list_first(&u->channels, struct uv_events, link));
 	uv_events_close(&u->async);
 	uverbs_free(u);
+}
+
+/* As the kernel's ib_uverbs does: commands fail with EIO, and so do reads of events once they are all read. */
+static void file_revoke(struct uv_file *f)
+{
+	struct uverbs *u = f->priv;
+	struct uv_events *e;
+	struct uv_cq *cq;
+	u32 i;
+
+	if (u->revoked)
+		return;
+	u->revoked = true;
+	memset(u->shared->ready, 0, sizeof(u->shared->ready));
+	hca_ctx_destroy(u->ctx);
+	u->ctx = NULL;
+	table_for_each (&u->cqs, i, cq)
+		cq->unsent = false;
+	u->unsent = 0;
+	list_for_each (e, &u->channels, link)
+		uv_events_end(e);
+	uv_events_end(&u->async);
 }
 
 static void file_closed(struct uv_file *f, u64 inode)
@@ -294,6 +338,8 @@ static ssize_t file_command(struct uv_file *f, const void *in, size_t in_len, in
 	int err;
 
 	*out_len = 0;
+	if (c.u->revoked)
+		return -EIO;
 	if (!call_parse(&c, in, in_len, &cmd))
 		return -EINVAL;
 	if (!cmd)
@@ -314,5 +360,5 @@ static ssize_t file_command(struct uv_file *f, const void *in, size_t in_len, in
 }
 
 const struct uv_file_ops uverbs_file_ops = {
-	.open = file_open, .command = file_command, .closed = file_closed, .close = file_close
+	.open = file_open, .command = file_command, .closed = file_closed, .close = file_close, .revoke = file_revoke
 };
