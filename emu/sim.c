@@ -50,8 +50,8 @@ struct sim {
 	struct rng rng;
 	u32 nhosts, nfaults;
 	u64 interval; /* ns between two packets of a host; 0: no traffic */
-	u64 sent, refused, arrived, late, digest;
-	u32 size;
+	u64 sent, refused, arrived, late, digest, last_arrival;
+	u32 size, stride; /* stride: each host sends to the one so many places behind it; 0: to any */
 };
 
 static void fail(const char *what, const char *why)
@@ -74,6 +74,7 @@ static int receive(void *ctx, struct wire_packet *p)
 
 	memcpy(&from, p->data, sizeof(from));
 	s->arrived++;
+	s->last_arrival = loop_now(s->loop).ns;
 	digest(s, loop_now(s->loop).ns);
 	digest(s, (u64)from << 32 | psn);
 	if (from < s->nhosts) {
@@ -107,12 +108,19 @@ static struct wire_packet *packet(struct sim *s, u32 from, u16 slid, u16 dlid, u
 	return p;
 }
 
-/* One packet to some other host, and the next one after a time that varies by half. */
+static u32 destination(struct sim *s, u32 self)
+{
+	u32 by = s->stride ? s->stride : 1 + (u32)(rng_next(&s->rng) % (s->nhosts - 1));
+
+	return (self + by) % s->nhosts;
+}
+
+/* One packet, and the next one after a time that varies by half. */
 static void on_traffic(struct loop_timer *t, struct now now)
 {
 	struct sim_host *h = container_of(t, struct sim_host, timer);
 	struct sim *s = h->sim;
-	u32 self = (u32)(h - s->host), to = (self + 1 + (u32)(rng_next(&s->rng) % (s->nhosts - 1))) % s->nhosts;
+	u32 self = (u32)(h - s->host), to = destination(s, self);
 	u16 slid = h->port->attr.lid, dlid = s->host[to].port->attr.lid;
 	struct wire_packet *p = slid && dlid ? packet(s, self, slid, dlid, h->psn) : NULL;
 
@@ -268,13 +276,14 @@ static void print(const struct sim *s, double simulated, double real)
 
 	sm_status(sm_mad_manager(s->manager), &st);
 	snprintf(text, sizeof(text), "%016llx", (unsigned long long)s->digest);
-	o = json_pack("{s:f, s:f, s:f, s:i, s:i, s:i, s:i, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:s, s:o}", "seconds",
-		      simulated, "real_seconds", real, "times_real_time", simulated / real, "hosts", (int)s->nhosts,
-		      "active_hosts", (int)active_ports(s), "heavy_sweeps", (int)st.heavy_sweeps, "light_sweeps",
-		      (int)st.light_sweeps, "smps", (json_int_t)st.smps, "traps", (json_int_t)st.traps, "sent",
-		      (json_int_t)s->sent, "refused", (json_int_t)s->refused, "arrived", (json_int_t)s->arrived,
-		      "out_of_order", (json_int_t)s->late, "discarded", discards_json(s), "digest", text, "faults",
-		      faults_json(s));
+	o = json_pack("{s:f, s:f, s:f, s:i, s:i, s:i, s:i, s:I, s:I, s:I, s:I, s:I, s:f, s:I, s:I, s:o, s:s, s:s, s:o}",
+		      "seconds", simulated, "real_seconds", real, "times_real_time", simulated / real, "hosts",
+		      (int)s->nhosts, "active_hosts", (int)active_ports(s), "heavy_sweeps", (int)st.heavy_sweeps,
+		      "light_sweeps", (int)st.light_sweeps, "smps", (json_int_t)st.smps, "traps", (json_int_t)st.traps,
+		      "sent", (json_int_t)s->sent, "refused", (json_int_t)s->refused, "arrived", (json_int_t)s->arrived,
+		      "last_arrival", (double)s->last_arrival / (double)NSEC_PER_SEC, "xmit_wait",
+		      (json_int_t)total(s, FABRIC_CTR_XMIT_WAIT), "out_of_order", (json_int_t)s->late, "discarded",
+		      discards_json(s), "routing", st.routing, "digest", text, "faults", faults_json(s));
 	json_dumpf(o, stdout, JSON_INDENT(1));
 	putchar('\n');
 	json_decref(o);
@@ -292,6 +301,7 @@ struct sim_options {
 	double seconds, traffic, sweep;
 	u64 seed;
 	const char *routing;
+	u8 hoq;
 };
 
 static double number(const char *option, double max)
@@ -308,7 +318,8 @@ static double number(const char *option, double max)
 static void usage(FILE *out, int status)
 {
 	fputs("usage: muslin-sim [--seconds N] [--seed N] [--traffic PACKETS-A-SECOND-OF-EACH-HOST] [--size BYTES]\n"
-	      "                  [--sweep SECONDS] [--routing ENGINE] [--fault [SECONDS:]LINE]... [TOPOLOGY]\n",
+	      "                  [--to N] [--sweep SECONDS] [--routing ENGINE] [--hoq CODE] [--fault "
+	      "[SECONDS:]LINE]... [TOPOLOGY]\n",
 	      out);
 	exit(status);
 }
@@ -320,6 +331,8 @@ static const struct option options[] = {
 	{ "size", required_argument, NULL, 'z' },
 	{ "sweep", required_argument, NULL, 'w' },
 	{ "routing", required_argument, NULL, 'r' },
+	{ "hoq", required_argument, NULL, 'q' },
+	{ "to", required_argument, NULL, 'o' },
 	{ "fault", required_argument, NULL, 'f' },
 	{ "help", no_argument, NULL, 'h' },
 	{ NULL, 0, NULL, 0 },
@@ -342,6 +355,10 @@ static void parse(struct sim *s, struct sim_options *o, int argc, char **argv)
 			o->sweep = number("sweep", 1e6);
 		else if (id == 'r')
 			o->routing = optarg;
+		else if (id == 'q')
+			o->hoq = (u8)number("hoq", 20);
+		else if (id == 'o')
+			s->stride = (u32)number("to", 1e5);
 		else if (id == 'f')
 			take_fault(s, optarg);
 		else
@@ -355,7 +372,9 @@ static void parse(struct sim *s, struct sim_options *o, int argc, char **argv)
 
 static void start(struct sim *s, const struct sim_options *o, const char *file)
 {
-	struct sm_config cfg = { .seed = o->seed, .sweep_ms = (u32)(o->sweep * 1000), .routing = o->routing };
+	struct sm_config cfg = {
+		.seed = o->seed, .sweep_ms = (u32)(o->sweep * 1000), .routing = o->routing, .hoq_life = o->hoq
+	};
 	char err[512] = "out of memory";
 	struct fabric_topology *t = file ? fabric_topology_load(file, err, sizeof(err)) : fabric_topology_default();
 

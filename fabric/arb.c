@@ -27,6 +27,26 @@ int fabric_arb_vls(struct fabric_port *p)
 	return 0;
 }
 
+/* What waits and does not move counts as well. */
+u64 fabric_arb_waited(const struct fabric_port *out)
+{
+	const struct fabric_vls *v = out->vls;
+
+	if (!v || !v->active)
+		return 0;
+	return (loop_now(out->node->f->loop).ns - v->wait_since) / XMIT_WAIT_TICK_NS;
+}
+
+void fabric_arb_account(struct fabric_port *out)
+{
+	u64 ticks = fabric_arb_waited(out);
+
+	if (!ticks)
+		return;
+	out->ctr[FABRIC_CTR_XMIT_WAIT] += ticks;
+	out->vls->wait_since += ticks * XMIT_WAIT_TICK_NS;
+}
+
 void fabric_arb_kick(struct fabric_port *out)
 {
 	struct fabric *f = out->node->f;

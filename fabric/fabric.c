@@ -357,7 +357,9 @@ void fabric_tell(struct fabric *f, enum fabric_event_type type, const struct fab
 
 u64 fabric_port_counter(const struct fabric_port *p, enum fabric_counter c)
 {
-	return c < FABRIC_CTR_NUM ? p->ctr[c] : 0;
+	if (c >= FABRIC_CTR_NUM)
+		return 0;
+	return p->ctr[c] + (c == FABRIC_CTR_XMIT_WAIT ? fabric_arb_waited(p) : 0);
 }
 
 struct wire_port *fabric_ca_port(const struct fabric_node *n, u32 num)

@@ -188,6 +188,8 @@ void fabric_arb_queue(struct fabric_port *out, struct wire_packet *p, u8 vl, str
 /* Transmits what credits permit. */
 void fabric_arb_run(struct fabric_port *out);
 void fabric_arb_kick(struct fabric_port *out);
+u64 fabric_arb_waited(const struct fabric_port *out); /* ticks of PortXmitWait that are not counted yet */
+void fabric_arb_account(struct fabric_port *out);     /* counts them */
 void fabric_arb_flush(struct fabric_port *out, enum fabric_counter why);
 void fabric_arb_timer(struct loop_timer *t, struct now now);
 

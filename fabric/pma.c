@@ -96,8 +96,11 @@ static bool selected(const struct pma *q, const struct row *r, struct wire_field
  */
 static u64 counter(struct fabric_port *p, u8 which, bool narrow, const u64 *set)
 {
-	u64 *c = &p->ctr[which], *base = &p->ctr_base[which], shown = *c - *base;
+	u64 *c = &p->ctr[which], *base = &p->ctr_base[which], shown;
 
+	if (which == FABRIC_CTR_XMIT_WAIT)
+		fabric_arb_account(p);
+	shown = *c - *base;
 	if (set && narrow) {
 		*base = *c - *set;
 	} else if (set) {

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""What scenarios share: a pair of guests, and the small C programs in programs/."""
+"""What scenarios share: a pair of guests, simulations, and the small C programs in programs/."""
 
+import json
 import pathlib
 import shutil
 import subprocess
@@ -37,3 +38,16 @@ def program():
 
     yield compiled
     shutil.rmtree(folder)
+
+
+@pytest.fixture(scope="module")
+def sim(muslin_programs):
+    """Runs a simulation and returns what it prints; @status: of one that fails, its words."""
+
+    def run(*args, status=0):
+        argv = [muslin_programs / "muslin-sim", *map(str, args)]
+        r = subprocess.run(argv, capture_output=True, text=True, timeout=120)
+        assert r.returncode == status, r.stderr
+        return json.loads(r.stdout) if status == 0 else r.stderr
+
+    return run

@@ -161,6 +161,10 @@ def bandwidth(fabric, server, client, seconds=1):
     return float(re.findall(r"^\s*65536\s.*$", out, re.M)[-1].split()[3])
 
 
+def waited(fabric, switch, port):
+    return fabric.port(switch, port)["counters"]["port_xmit_wait"]
+
+
 def test_a_slow_host_slows_its_neighbours(fabric):
     """
     h5's link is slow. What is for it fills the buffers on its way, and so slows flows that share the way to leaf2,
@@ -174,6 +178,9 @@ def test_a_slow_host_slows_its_neighbours(fabric):
     args = ["ib_write_bw", "-p", free_port(), "-s", "65536", "-D", "30", "-t", "64"]
     hog = [fabric.start("h5", *args), fabric.start("h1", *args, fabric.ip("h5"))]
     wait_until(lambda: slow.report()["held"] > 50, 20, "a full buffer", 0.2)
+    uplink = next(p["num"] for p in fabric.node("leaf1")["ports"] if p.get("peer") == spine["h5"])
+    before = waited(fabric, "leaf1", uplink)
+    wait_until(lambda: waited(fabric, "leaf1", uplink) > before, 10, "PortXmitWait of the uplink", 0.1)
     assert bandwidth(fabric, victim, "h2") < healthy / 10
     assert bandwidth(fabric, free, "h3") > healthy / 4
     for p in hog:

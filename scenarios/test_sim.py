@@ -6,23 +6,7 @@ muslin-sim: fabric, subnet manager and traffic under a virtual clock.
                      +-- spine2 --+
 """
 
-import json
-import subprocess
-
 import pytest
-
-
-@pytest.fixture(scope="module")
-def sim(muslin_programs):
-    """Runs a simulation and returns what it prints; @status: of one that fails, its words."""
-
-    def run(*args, status=0):
-        argv = [muslin_programs / "muslin-sim", *map(str, args)]
-        r = subprocess.run(argv, capture_output=True, text=True, timeout=120)
-        assert r.returncode == status, r.stderr
-        return json.loads(r.stdout) if status == 0 else r.stderr
-
-    return run
 
 
 def test_everything_arrives(sim):

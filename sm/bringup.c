@@ -50,7 +50,7 @@ static void want_link(const struct sm *sm, const struct sm_port *p, u8 *d)
 		wire_set(d, PORTINFO_VL_HIGH_LIMIT, 0);
 	if (!sw)
 		return;
-	wire_set(d, PORTINFO_HOQ_LIFE, leaf ? HOQ_LIFE_LEAF : HOQ_LIFE);
+	wire_set(d, PORTINFO_HOQ_LIFE, sm->cfg.hoq_life ? sm->cfg.hoq_life : leaf ? HOQ_LIFE_LEAF : HOQ_LIFE);
 	wire_set(d, PORTINFO_VL_STALL_COUNT, STALL_COUNT);
 	wire_set(d, PORTINFO_PART_ENFORCE_IN, enforce);
 	wire_set(d, PORTINFO_PART_ENFORCE_OUT, enforce);
@@ -182,7 +182,7 @@ static void configure_switch(struct sm *sm, struct sm_port *p)
 		return;
 	memcpy(want, n->swinfo, sizeof(want));
 	wire_set(want, SWITCHINFO_LFT_TOP, sm->max_lid);
-	wire_set(want, SWITCHINFO_LIFE_TIME, PACKET_LIFE);
+	wire_set(want, SWITCHINFO_LIFE_TIME, sm->cfg.hoq_life ? sm->cfg.hoq_life : PACKET_LIFE);
 	wire_set(want, SWITCHINFO_PORT_STATE_CHANGE, 0);
 	wire_set(n->swinfo, SWITCHINFO_PORT_STATE_CHANGE, 0);
 	if (!memcmp(want, n->swinfo, sizeof(want)))

@@ -43,9 +43,10 @@ struct sm_config {
 	u32 poll_ms;                 /* of a standby's questions to the master; 1000 */
 	u32 timeout_ms, retries;     /* of an SMP; 200, 3 */
 	u32 window;                  /* SMPs under way; 256 */
-	bool alone;                  /* takes no notice of other subnet managers: a fault */
-	bool qos;                    /* program SL-to-VL and VL arbitration */
-	u64 seed;                    /* of all that is chosen freely */
+	u8 hoq_life; /* code of a switch port's HOQLife and of packets' lifetime in switches; 0x12, 1 s; 20: for ever */
+	bool alone;  /* takes no notice of other subnet managers: a fault */
+	bool qos;    /* program SL-to-VL and VL arbitration */
+	u64 seed;    /* of all that is chosen freely */
 	void (*event)(void *ctx, enum sm_event event); /* may call sm_status(), nothing else of the SM */
 	void *ctx;
 };
