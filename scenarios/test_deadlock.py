@@ -40,14 +40,14 @@ def test_shortest_ways_deadlock(ring):
 
 @pytest.mark.parametrize("routing", ["updn", "auto"])
 def test_up_and_down_does_not(ring, routing):
-    """Ways that never go down and then up again form no loop: all links are busy to the end, for as long as one likes."""
+    """Ways that never go down and then up again form no loop: all links are busy to the end."""
     alive = ring("--routing", routing, *FOR_EVER)
     assert alive["routing"] == "updn" and alive["last_arrival"] > 60
     assert alive["arrived"] > 50 * ring("--routing", "minhop", *FOR_EVER)["arrived"]
 
 
 def test_lifetimes_dissolve_it(ring):
-    """With the lifetimes that the manager sets by default, switches discard what has stood a second: loss, no standstill."""
+    """With the lifetimes that the manager sets by default, switches discard what has stood a second: loss instead."""
     lossy = ring("--routing", "minhop")
     assert lossy["last_arrival"] > 60
     assert lossy["discarded"]["xmit_sw_lifetime"] + lossy["discarded"]["xmit_sw_hoq"] > 1000

@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""
+Kinds of bugs that users of RDMA have reported, each with a small program that shows the bug and, called otherwise, the
+one that survives. The programs are in programs/.
+
+    h1 -- leaf1 --+-- spine1 --+-- leaf2 -- h5
+                  +-- spine2 --+
+"""
+
+import signal
+
+import pytest
+from muslin import free_port
+
+
+@pytest.fixture
+def served(fabric, program):
+    """A program that serves at h5, and how to run its other half at h1."""
+
+    def run(name, *args, serve=(), status=0):
+        port = free_port()
+        server = fabric.start("h5", program(name), "serve", port, *serve).expect("serving")
+        client = fabric.start("h1", program(name), "send", fabric.ip("h5"), port, *args)
+        return server, client.wait(60, status)
+
+    return run
+
+
+FLAP = {"opcode": "RC_SEND_ONLY", "nth": 100, "for_": "1s"}
+
+
+def test_queue_pairs_kept_after_a_flap(fabric, served):
+    """A port flaps. The engine waits until it is active again and goes on with its queue pair, in vain."""
+    flap = fabric.fault("h5", "down", **FLAP)
+    _, out = served("rebuild", "60", "keep", status=1)
+    assert "failed: transport retry counter exceeded" in out and out.count("the port is active") == 10
+    assert "10 failed" in out and flap.hits == 1
+
+
+def test_queue_pairs_rebuilt_after_a_flap(fabric, served):
+    """The same flap, and a new queue pair instead: every batch arrives."""
+    flap = fabric.fault("h5", "down", **FLAP)
+    _, out = served("rebuild", "60", "rebuild")
+    assert "60 batches" in out and flap.hits == 1
+
+
+FLICKER = {"opcode": "RC_SEND_ONLY", "after": 200, "every": 300, "count": 4, "for_": "300ms"}
+
+
+def test_an_initiator_dies_when_a_port_flickers(fabric, served):
+    """Requests are freed with their connection, while their completions still stand in a queue that others share."""
+    fabric.fault("h5", "down", **FLICKER)
+    served("flicker", "3000", "careless", status=-signal.SIGSEGV)
+
+
+def test_an_initiator_survives_flickering(fabric, served):
+    """One that takes those completions first connects anew as often as it must, and gets everything done."""
+    flicker = fabric.fault("h5", "down", **FLICKER)
+    _, out = served("flicker", "3000", "careful")
+    assert "done 30" in out and flicker.hits >= 2
+    assert int(out.split()[-1]) > 2
+
+
+@pytest.mark.parametrize("hello, arrives", [("0", False), ("1", True), ("imm", True)])
+def test_empty_messages_are_lost(fabric, served, hello, arrives):
+    """An adapter loses messages without payload: a handshake by an empty message never comes to its end."""
+    fabric.fault("h5", "drop", dir="in", opcode="RC_SEND_ONLY", len=0, expect=not arrives)
+    server, out = served("hello", hello, serve=[hello], status=0 if arrives else 1)
+    assert ("sent: success" in out) == arrives
+    said = server.wait(20, status=None)
+    assert ("hello: success" in said) == arrives and ("nobody has said hello" in said) != arrives
+
+
+def test_empty_messages(served):
+    """On an adapter as it should be an empty message is one like any other."""
+    server, _ = served("hello", "0", serve=["0"])
+    assert "hello: success" in server.wait(20)
