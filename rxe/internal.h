@@ -14,7 +14,7 @@
 #define RXE_ACK_EVERY     64     /* AckReq at least every so many packets */
 #define RXE_CHUNK         65536u /* application memory is read in pieces of this size */
 #define RXE_RESOURCES     128    /* READs and atomics that a responder remembers */
-#define RXE_BUDGET        64     /* packets a QP sends before the next one has its turn */
+#define RXE_BUDGET        60     /* packets a QP sends before the next one has its turn */
 
 enum wqe_state {
 	WQE_POSTED,

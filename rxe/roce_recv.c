@@ -122,6 +122,7 @@ void roce_recv(struct roce_endpoint *ep)
 {
 	u32 round;
 
+	loop_stay_awake(ep->port->loop); /* to be woken costs the sender more than a look costs us */
 	for (round = 0; round < ROUNDS; round++)
 		if (receive_some(ep) < ROCE_RECVS)
 			return;

@@ -293,6 +293,11 @@ void loop_poll_time(struct loop *loop, u64 ns)
 	loop->poll_ns = ns;
 }
 
+void loop_stay_awake(struct loop *loop)
+{
+	loop->poll_until = loop->now.ns + loop->poll_ns;
+}
+
 static u32 run_pollers(struct loop *loop)
 {
 	struct loop_poller *p, *tmp;
@@ -368,7 +373,7 @@ int loop_run(struct loop *loop)
 		u32 n = run_timers(loop) + loop_run_tasks(loop), polled = run_pollers(loop);
 
 		if (polled)
-			loop->poll_until = loop->now.ns + loop->poll_ns;
+			loop_stay_awake(loop);
 		if ((n || polled) && ++spins < LOOP_SPINS_PER_EPOLL) {
 			clock_update(loop);
 			continue;

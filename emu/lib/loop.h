@@ -79,6 +79,9 @@ void loop_poller_del(struct loop_poller *p);
 /* How long the loop goes on polling after the last work that a poller found, in ns (default 50 us). */
 void loop_poll_time(struct loop *loop, u64 ns);
 
+/* More will come soon: the loop polls for that time from now on, as if a poller had found work. */
+void loop_stay_awake(struct loop *loop);
+
 /* Runs until loop_stop(); returns 0, or -errno when epoll itself fails. */
 int loop_run(struct loop *loop);
 void loop_stop(struct loop *loop);
