@@ -41,13 +41,16 @@ static int uverbs_setup(struct shim_file *f, const struct uv_opened *opened)
 		f->shared = NULL;
 		return -ENOMEM;
 	}
+	shim_poll_watch(f->shared);
 	return opened->copy ? shim_copy_start(f->kind, f->unit, f->cookie) : 0;
 }
 
 static void file_drop(struct shim_file *f)
 {
-	if (f->shared)
+	if (f->shared) {
+		shim_poll_unwatch(f->shared);
 		munmap(f->shared, UV_SHARED_SIZE);
+	}
 	if (f->fd >= 0)
 		REAL(close)(f->fd);
 	if (f->kick >= 0)
@@ -98,6 +101,7 @@ static void ring(struct shim_file *f, uint32_t handle)
 	struct uv_shared *s = f->shared;
 	uint64_t one = 1;
 
+	shim_poll_posted();
 	__atomic_fetch_or(&s->doorbell[handle / 64], 1ull << handle % 64, __ATOMIC_SEQ_CST);
 	__atomic_store_n(&s->rung, 1, __ATOMIC_SEQ_CST);
 	if (__atomic_load_n(&s->asleep, __ATOMIC_SEQ_CST) && REAL(write)(f->kick, &one, sizeof(one)) < 0)
@@ -212,6 +216,18 @@ static void channel_watch(struct shim_file *parent, int fd)
 	shim_file_add(fd, f);
 }
 
+/* Memory that is registered may be memory that the daemon maps. */
+static void memory_share(int rpc, const void *buf, size_t len)
+{
+	const struct ib_uverbs_cmd_hdr *hdr = buf;
+	struct ib_uverbs_reg_mr cmd;
+
+	if (hdr->command != IB_USER_VERBS_CMD_REG_MR || len < sizeof(*hdr) + sizeof(cmd))
+		return;
+	memcpy(&cmd, hdr + 1, sizeof(cmd));
+	shim_share(rpc, cmd.start, cmd.length);
+}
+
 static ssize_t command(struct shim_file *f, const void *buf, size_t len)
 {
 	struct reply r = { .fd = -1 };
@@ -219,6 +235,8 @@ static ssize_t command(struct shim_file *f, const void *buf, size_t len)
 	size_t out_len = sizeof(out);
 	int result, fd = -1, rpc = shim_file_rpc(f);
 
+	if (f->kind == UV_UVERBS && rpc >= 0)
+		memory_share(rpc, buf, len);
 	if (f->kind == UV_UVERBS)
 		verbs_reply(buf, len, &r);
 	else

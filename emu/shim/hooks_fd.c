@@ -4,16 +4,12 @@
 #include <fcntl.h>
 #include <linux/close_range.h>
 #include <linux/netlink.h>
-#include <pthread.h>
-#include <sched.h>
 #include <stdarg.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "emu/shim/shim.h"
-
-#define POLLS_PER_YIELD 16
 
 ssize_t write(int fd, const void *buf, size_t len)
 {
@@ -153,14 +149,4 @@ int socket(int domain, int type, int protocol)
 		return -1;
 	}
 	return REAL(socket)(domain, type, protocol);
-}
-
-/* librxe takes this lock at every poll of a CQ: a program that spins on it leaves the daemon a processor now and then. */
-int pthread_spin_lock(pthread_spinlock_t *lock)
-{
-	static __thread unsigned int polls;
-
-	if (++polls % POLLS_PER_YIELD == 0)
-		sched_yield();
-	return REAL(pthread_spin_lock)(lock);
 }

@@ -87,6 +87,16 @@ bool shim_addr_own(struct sockaddr_storage *to, sa_family_t family);
 /* Turns an address that stands for a host back into that host's. */
 void shim_addr_in(struct sockaddr *sa, socklen_t len);
 
+/* poll.c: opened and closed uverbs files, and doorbells */
+void shim_poll_watch(struct uv_shared *s);
+void shim_poll_unwatch(struct uv_shared *s);
+void shim_poll_posted(void);
+
+/* share.c: lets the daemon map what is about to be registered, where that can be done, and tells it over the connection. */
+#define SHIM_MEMORY "muslin-memory"
+void shim_share(int rpc, uint64_t addr, uint64_t len);
+void shim_share_in_child(void); /* a child has its memory for itself */
+
 /* copy.c: a thread that serves the daemon's copies for the file of that cookie. 0 or -errno. */
 int shim_copy_start(enum uv_kind kind, unsigned int unit, uint64_t cookie);
 

@@ -39,6 +39,7 @@ static void in_child(void)
 {
 	owner = getpid();
 	after_fork();
+	shim_share_in_child();
 }
 
 __attribute__((constructor)) static void start(void)
@@ -158,8 +159,10 @@ static void file_end(struct shim_file *f)
 		if (files[i] && files[i]->parent == f)
 			files[i]->parent = NULL;
 	}
-	if (f->shared)
+	if (f->shared) {
+		shim_poll_unwatch(f->shared);
 		munmap(f->shared, UV_SHARED_SIZE);
+	}
 	if (f->kick >= 0)
 		shim_private_close(f->kick);
 	shim_private_close(f->rpc);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Memory of another process: by process_vm_readv and process_vm_writev, or, where those are refused, by a thread of that
+ * Memory of another process: where it is mapped here (window.c) as any other, else by process_vm_readv and process_vm_writev, or, where those are refused, by a thread of that
  * process which copies between its memory and a shared memfd when it is told.
  */
 #include <errno.h>
@@ -98,11 +98,55 @@ static int move_by_copy(struct uv_process *p, const struct hca_dma_seg *seg, u32
 	return 0;
 }
 
+/* Moves those segments at the beginning that are mapped here; returns how many. */
+static u32 move_mapped(struct uv_process *p, const struct hca_dma_seg *seg, u32 n, bool write)
+{
+	u32 i;
+
+	for (i = 0; i < n; i++) {
+		u8 *at = uv_window_at(p, seg[i].addr, seg[i].len);
+
+		if (!at)
+			break;
+		if (write)
+			memcpy(at, seg[i].local, seg[i].len);
+		else
+			memcpy(seg[i].local, at, seg[i].len);
+	}
+	return i;
+}
+
+static u32 count_unmapped(struct uv_process *p, const struct hca_dma_seg *seg, u32 n)
+{
+	u32 i;
+
+	for (i = 0; i < n && (!p->nwindows || !uv_window_at(p, seg[i].addr, seg[i].len));)
+		i++;
+	return i;
+}
+
 static int move(struct uv_process *p, const struct hca_dma_seg *seg, u32 n, bool write)
 {
+	u32 some;
+	int err = 0;
+
 	if (p->gone)
 		return -EFAULT;
-	return p->copy >= 0 ? move_by_copy(p, seg, n, write) : move_direct(p, seg, n, write);
+	for (; n && !err; seg += some, n -= some) {
+		some = move_mapped(p, seg, n, write);
+		if (some)
+			continue;
+		some = count_unmapped(p, seg, n);
+		err = p->copy >= 0 ? move_by_copy(p, seg, some, write) : move_direct(p, seg, some, write);
+	}
+	return err;
+}
+
+static void *dma_direct(void *dma, u64 addr, u32 len, bool write)
+{
+	struct uv_process *p = dma;
+
+	return p->gone ? NULL : uv_window_at(p, addr, len);
 }
 
 static int dma_read(void *dma, const struct hca_dma_seg *seg, u32 n)
@@ -126,7 +170,9 @@ static int dma_check(void *dma, u64 addr, u64 len, bool write)
 	return dma_read(dma, &first, 1) || dma_read(dma, &last, 1) ? -EFAULT : 0;
 }
 
-const struct hca_dma_ops uv_process_dma = { .read = dma_read, .write = dma_write, .check = dma_check };
+const struct hca_dma_ops uv_process_dma = {
+	.read = dma_read, .write = dma_write, .check = dma_check, .direct = dma_direct
+};
 
 bool uv_process_probe(const struct uv_process *p, u64 addr, u64 word)
 {
@@ -164,6 +210,7 @@ failed:
 void uv_process_close(struct uv_process *p)
 {
 	p->gone = true;
+	uv_window_drop(p, 0, ~0ull);
 	if (p->copy >= 0)
 		close(p->copy);
 	if (p->staging)

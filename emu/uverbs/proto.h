@@ -28,6 +28,7 @@ enum uv_op {
 	UV_REFRESH, /* a UV_SYSFS connection: bring the tree up to date */
 	UV_CLOSED,  /* data: a u64, the inode of a completion channel that nobody has open any more */
 	UV_COPY,    /* this connection serves copies from now on: the daemon sends struct uv_copy */
+	UV_SHARE,   /* data: a struct uv_share; with a descriptor: what is mapped there. Without: nothing that can be */
 };
 
 struct uv_request {
@@ -60,6 +61,11 @@ struct uv_copy {
 	} seg[UV_COPY_SEGS];
 };
 
+/* A part of the program's memory that is a memfd's, sealed against shrinking, from @offset on. */
+struct uv_share {
+	uint64_t addr, len, offset;
+};
+
 struct uv_answer {
 	int32_t result; /* 0 or more: what the system call returns; less: -errno */
 	uint32_t fds;   /* descriptors that come along */
@@ -79,6 +85,8 @@ struct uv_shared {
 	uint64_t doorbell[UV_HANDLES / 64];
 	uint64_t ready[UV_HANDLES / 64]; /* set by the daemon: the QP takes sends */
 	uint32_t arm[UV_HANDLES];        /* of a CQ: enum uv_arm */
+	uint32_t completions;            /* a futex: changes when completions have come */
+	uint32_t waiting;                /* a thread of the program waits for that */
 };
 enum uv_arm {
 	UV_ARM_NONE,

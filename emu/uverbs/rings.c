@@ -5,7 +5,11 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <linux/futex.h>
 #include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "emu/uverbs/context.h"
 
@@ -301,6 +305,14 @@ void uv_cq_resend(struct uv_cq *cq)
 		event_send(cq);
 }
 
+/* A program that polls may sleep. */
+static void wake_pollers(struct uv_shared *s)
+{
+	__atomic_fetch_add(&s->completions, 1, __ATOMIC_SEQ_CST);
+	if (__atomic_load_n(&s->waiting, __ATOMIC_SEQ_CST))
+		syscall(SYS_futex, &s->completions, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+}
+
 static void flush(void *fe)
 {
 	struct uv_cq *cq = fe;
@@ -313,6 +325,8 @@ static void flush(void *fe)
 		__atomic_store_n(arm, UV_ARM_NONE, __ATOMIC_RELEASE);
 		event_send(cq);
 	}
+	if (cq->wake)
+		wake_pollers(cq->u->shared);
 	cq->wake = cq->wake_solicited = false;
 }
 

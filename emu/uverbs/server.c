@@ -263,10 +263,24 @@ static void on_copy(struct conn *c, u32 arg, const u8 *data, size_t len, int fd)
 	conn_free(c); /* another connection holds the file: this one only attached to it */
 }
 
+static void on_share(struct conn *c, u32 arg, const u8 *data, size_t len, int fd)
+{
+	struct uv_process *p = &c->file->f.process;
+	struct uv_share s;
+	int err = -EINVAL;
+
+	if (len == sizeof(s) && c->pid == p->pid) {
+		memcpy(&s, data, sizeof(s));
+		uv_window_drop(p, s.addr, s.len);
+		err = fd < 0 ? 0 : uv_window_add(p, s.addr, s.len, fd, s.offset);
+	}
+	answer(c, err, 0, NULL, 0);
+}
+
 typedef void on_request(struct conn *c, u32 arg, const u8 *data, size_t len, int fd);
 static on_request *const requests[] = {
-	[UV_OPEN] = on_open,       [UV_WRITE] = on_write,   [UV_IOCTL] = on_ioctl,
-	[UV_REFRESH] = on_refresh, [UV_CLOSED] = on_closed, [UV_COPY] = on_copy,
+	[UV_OPEN] = on_open,     [UV_WRITE] = on_write, [UV_IOCTL] = on_ioctl, [UV_REFRESH] = on_refresh,
+	[UV_CLOSED] = on_closed, [UV_COPY] = on_copy,   [UV_SHARE] = on_share,
 };
 
 static void dispatch(struct conn *c, const u8 *msg, size_t len, int fd)

@@ -54,12 +54,22 @@ struct uv_file_ops {
 	void (*revoke)(struct uv_file *f);
 };
 
+#define UV_WINDOWS 64
+
+/* A part of a program's memory that is mapped here, too. */
+struct uv_window {
+	u64 addr, len;
+	u8 *base;
+};
+
 /* A program whose memory we read and write. */
 struct uv_process {
 	pid_t pid;
 	bool gone;   /* it has ended, or does not answer: what is at its addresses is no longer its memory */
 	int copy;    /* the socket of its thread that copies for us, or -1: process_vm_readv() works */
 	u8 *staging; /* what passes through that thread: UV_COPY_SIZE bytes */
+	struct uv_window window[UV_WINDOWS];
+	u32 nwindows, last; /* last: where the latest move was */
 };
 
 struct uv_file {
@@ -90,6 +100,14 @@ extern const struct uv_file_ops umad_file_ops, issm_file_ops, ucma_file_ops;
 int uv_sysfs_refresh(struct uv_host *host, const char *tree);
 /* The tree with the device and the one without change places. */
 int uv_sysfs_exchange(const char *name, const char *tree);
+
+/* window.c */
+/* What is at these addresses is mapped here no more. */
+void uv_window_drop(struct uv_process *p, u64 addr, u64 len);
+/* Maps what @fd has from @offset on as the memory there. 0 or -errno; the descriptor stays the caller's. */
+int uv_window_add(struct uv_process *p, u64 addr, u64 len, int fd, u64 offset);
+/* The bytes, as far as all of them are mapped; or NULL. */
+u8 *uv_window_at(struct uv_process *p, u64 addr, u64 len);
 
 /* dma.c: the context is a struct uv_process. */
 extern const struct hca_dma_ops uv_process_dma;
