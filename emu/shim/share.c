@@ -24,6 +24,7 @@
 #include "emu/shim/shim.h"
 
 #define SHARE_LEAST (64u << 10)  /* less is not worth a mapping */
+#define SHARE_MOST  (1ull << 30) /* more may be sparse, and the copy would fill it */
 #define FILE_SIZE   (1ull << 42) /* sparse */
 #define FILES       64
 #define AREAS       64 /* looked at for one registration */
@@ -200,7 +201,7 @@ static bool area_share(struct area *a)
 
 	for (i = 0; i < FILES && files[i].fd >= 0;)
 		i++;
-	if (i == FILES || a->end - a->start < SHARE_LEAST)
+	if (i == FILES || a->end - a->start < SHARE_LEAST || a->end - a->start > SHARE_MOST)
 		return false;
 	fd = memfd_create(SHIM_MEMORY, MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (fd < 0)
