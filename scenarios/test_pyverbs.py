@@ -61,3 +61,10 @@ def test_pyverbs_suite(fabric):
     print("\n".join(f"{t} {why}" for t, why in sorted(report["skipped"].items())))
     assert skipped == must
     assert report["ran"] - len(report["skipped"]) >= 80, f"of {report['ran']} tests {len(report['skipped'])} skipped"
+
+
+def test_objects(fabric):
+    """Queues change their size under way."""
+    program = shutil.copy(HERE / "programs" / "objects.py", fabric.folder)
+    out = fabric.run("h1", "/usr/bin/python3", program, "muslin0", fabric.port("h1")["lid"])
+    assert out.split() == ["srq_resize", "cq_resize", "vectors", "1"]

@@ -94,6 +94,7 @@ enum muslin_op {
 	MUSLIN_MW_FREE,
 	MUSLIN_MCAST_ATTACH,
 	MUSLIN_MCAST_DETACH,
+	MUSLIN_SRQ_RESIZE,
 	MUSLIN_OPS
 };
 
@@ -267,9 +268,10 @@ struct muslin_qp_answer {
 	struct muslin_qp_attr attr;
 };
 
-struct muslin_srq_create {
+struct muslin_srq_create { /* also to resize: of the numbers only handle counts then */
 	struct muslin_cmd cmd;
 	__u32 pdn, max_wr, max_sge, limit;
+	__u32 handle, reserved;
 	struct muslin_ring ring;
 };
 

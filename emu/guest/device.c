@@ -115,9 +115,9 @@ static int query_device(struct ib_device *ibdev, struct ib_device_attr *a, struc
 	a->max_qp = h->max_qp;
 	a->max_qp_wr = h->max_qp_wr;
 	a->device_cap_flags = IB_DEVICE_BAD_PKEY_CNTR | IB_DEVICE_BAD_QKEY_CNTR | IB_DEVICE_AUTO_PATH_MIG |
-			      IB_DEVICE_CHANGE_PHY_PORT | IB_DEVICE_PORT_ACTIVE_EVENT | IB_DEVICE_SYS_IMAGE_GUID |
-			      IB_DEVICE_RC_RNR_NAK_GEN | IB_DEVICE_MEM_MGT_EXTENSIONS | IB_DEVICE_MEM_WINDOW |
-			      IB_DEVICE_MEM_WINDOW_TYPE_2B;
+			      IB_DEVICE_CHANGE_PHY_PORT | IB_DEVICE_SRQ_RESIZE | IB_DEVICE_PORT_ACTIVE_EVENT |
+			      IB_DEVICE_SYS_IMAGE_GUID | IB_DEVICE_RC_RNR_NAK_GEN | IB_DEVICE_MEM_MGT_EXTENSIONS |
+			      IB_DEVICE_MEM_WINDOW | IB_DEVICE_MEM_WINDOW_TYPE_2B;
 	if (h->features & MUSLIN_FEATURE_UD_CSUM)
 		a->device_cap_flags |= IB_DEVICE_UD_IP_CSUM;
 	if (h->features & MUSLIN_FEATURE_UD_LSO)

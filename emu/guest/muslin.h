@@ -97,6 +97,7 @@ struct mu_qp {
 	spinlock_t sq_lock, rq_lock;
 	u32 handle;
 	bool user, lso;
+	enum ib_qp_state state; /* as modified */
 	struct ib_qp_cap cap;
 	enum ib_sig_type sig_type;
 	struct mu_ring *sq, *rq;

@@ -222,12 +222,52 @@ free_ring:
 	return err;
 }
 
+/* Of a user's: its library maps the new ring, in which the daemon has put what was posted. */
+static int srq_resize(struct mu_srq *srq, u32 max_wr, struct ib_udata *udata)
+{
+	struct mu_dev *dev = to_mu_dev(srq->ib.device);
+	struct mu_ucontext *uctx = rdma_udata_to_drv_context(udata, struct mu_ucontext, ib);
+	struct muslin_srq_create in = { .handle = srq->handle };
+	struct mu_ring *ring, *old = srq->ring;
+	struct rxe_modify_srq_cmd cmd;
+	struct muslin_answer out;
+	struct mminfo mi = {};
+	u64 *list = NULL;
+	int err = -ENOMEM;
+
+	if (!max_wr || max_wr > dev->hello.max_srq_wr)
+		return -EINVAL;
+	if (udata->inlen < sizeof(cmd) || ib_copy_from_udata(&cmd, udata, sizeof(cmd)))
+		return -EINVAL;
+	ring = mu_ring_create(1u << old->shift, max_wr);
+	if (ring)
+		list = mu_ring_describe(ring, &in.ring);
+	if (!list)
+		goto free_ring;
+	err = mu_ring_share(ring, &uctx->ib, &mi);
+	if (!err && copy_to_user(u64_to_user_ptr(cmd.mmap_info_addr), &mi, sizeof(mi)))
+		err = -EFAULT;
+	if (!err)
+		err = mu_command(dev, MUSLIN_SRQ_RESIZE, &in, sizeof(in), &out, sizeof(out));
+	if (err)
+		goto free_ring;
+	srq->ring = ring;
+	srq->max_wr = ring->mask;
+	ring = old;
+free_ring:
+	kfree(list);
+	mu_ring_destroy(ring);
+	return err;
+}
+
 int mu_modify_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr, enum ib_srq_attr_mask mask, struct ib_udata *udata)
 {
+	int err = 0;
+
 	if (mask & IB_SRQ_MAX_WR)
-		return -EOPNOTSUPP;
-	if (!(mask & IB_SRQ_LIMIT))
-		return 0;
+		err = udata ? srq_resize(to_mu_srq(ibsrq), attr->max_wr, udata) : -EOPNOTSUPP;
+	if (err || !(mask & IB_SRQ_LIMIT))
+		return err;
 	return mu_object(to_mu_dev(ibsrq->device), MUSLIN_SRQ_SET_LIMIT, to_mu_srq(ibsrq)->handle, attr->srq_limit,
 			 NULL, NULL);
 }

@@ -151,7 +151,7 @@ static int put_send(struct mu_qp *qp, struct rxe_send_wqe *e, const struct ib_se
 	return put_sges(&e->dma, wr->sg_list, wr->num_sge);
 }
 
-/* A user's request only rings. */
+/* A user's request only rings. 10.8.3: there are none before RTS. */
 int mu_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr, const struct ib_send_wr **bad)
 {
 	struct mu_qp *qp = to_mu_qp(ibqp);
@@ -160,6 +160,10 @@ int mu_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr, const struct i
 	int err = 0;
 	u32 at;
 
+	if (READ_ONCE(qp->state) < IB_QPS_RTS) {
+		*bad = wr;
+		return -EINVAL;
+	}
 	if (qp->user) {
 		mu_doorbell(to_mu_dev(ibqp->device), qp->handle);
 		return 0;
@@ -211,7 +215,7 @@ int mu_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr, const struct i
 	unsigned long flags;
 	int err;
 
-	if (!qp->rq || qp->user) {
+	if (!qp->rq || qp->user || READ_ONCE(qp->state) < IB_QPS_INIT) {
 		*bad = wr;
 		return -EINVAL;
 	}

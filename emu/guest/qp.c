@@ -23,6 +23,14 @@ static int check_init(const struct mu_dev *dev, const struct ib_qp_init_attr *in
 	return 0;
 }
 
+/* Inline data may take the place of all SGEs, as the rxe library's users know it. */
+static u32 inline_room(const struct mu_dev *dev, const struct ib_qp_cap *cap)
+{
+	u32 sges = cap->max_send_sge * sizeof(struct rxe_sge);
+
+	return max(cap->max_inline_data, min(dev->hello.max_inline, sges));
+}
+
 static int make_rings(struct mu_qp *qp, bool srq)
 {
 	size_t sges = qp->cap.max_send_sge * sizeof(struct rxe_sge) + (qp->lso ? MUSLIN_LSO_HEADER : 0);
@@ -132,6 +140,8 @@ int mu_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init, struct ib_uda
 	qp->lso = init->create_flags & IB_QP_CREATE_IPOIB_UD_LSO;
 	qp->cap = init->cap;
 	qp->sig_type = init->sq_sig_type;
+	if (qp->user)
+		qp->cap.max_inline_data = inline_room(dev, &qp->cap);
 	if (init->srq)
 		qp->cap.max_recv_wr = qp->cap.max_recv_sge = 0;
 	err = qp->user && qp->lso ? -EINVAL : make_rings(qp, init->srq);
@@ -193,6 +203,7 @@ int mu_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *a, int mask, struct ib_u
 		},
 	};
 	struct muslin_answer out;
+	int err;
 
 	if (mask & ~IB_QP_ATTR_STANDARD_BITS)
 		return -EOPNOTSUPP;
@@ -200,7 +211,10 @@ int mu_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *a, int mask, struct ib_u
 		mu_av_fill(&in.attr.av, &a->ah_attr);
 	if (mask & IB_QP_ALT_PATH)
 		mu_av_fill(&in.attr.alt_av, &a->alt_ah_attr);
-	return mu_command(to_mu_dev(ibqp->device), MUSLIN_QP_MODIFY, &in, sizeof(in), &out, sizeof(out));
+	err = mu_command(to_mu_dev(ibqp->device), MUSLIN_QP_MODIFY, &in, sizeof(in), &out, sizeof(out));
+	if (!err && mask & IB_QP_STATE)
+		WRITE_ONCE(to_mu_qp(ibqp)->state, a->qp_state);
+	return err;
 }
 
 int mu_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *a, int mask, struct ib_qp_init_attr *init)
@@ -237,9 +251,11 @@ int mu_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *a, int mask, struct ib_qp
 		.alt_port_num = m->alt_port,
 		.alt_timeout = m->alt_timeout,
 	};
+	a->cap.max_send_wr = qp->sq->mask; /* what the rings take */
+	a->cap.max_recv_wr = qp->rq ? qp->rq->mask : 0;
 	mu_av_read(&a->ah_attr, &m->av, ibqp->device);
 	mu_av_read(&a->alt_ah_attr, &m->alt_av, ibqp->device);
-	init->cap = qp->cap;
+	init->cap = a->cap;
 	init->sq_sig_type = qp->sig_type;
 	return 0;
 }

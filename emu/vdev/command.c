@@ -297,6 +297,7 @@ static const struct {
 	[MUSLIN_QP_QUERY] = { vd_qp_query, OBJECT, sizeof(struct muslin_qp_answer) },
 	[MUSLIN_QP_DESTROY] = { vd_qp_destroy, OBJECT, ANSWER },
 	[MUSLIN_SRQ_CREATE] = { vd_srq_create, sizeof(struct muslin_srq_create), NUMBER },
+	[MUSLIN_SRQ_RESIZE] = { vd_srq_resize, sizeof(struct muslin_srq_create), ANSWER },
 	[MUSLIN_SRQ_SET_LIMIT] = { vd_srq_set_limit, OBJECT, ANSWER },
 	[MUSLIN_SRQ_QUERY] = { vd_srq_query, OBJECT, NUMBER },
 	[MUSLIN_SRQ_DESTROY] = { vd_srq_destroy, OBJECT, ANSWER },

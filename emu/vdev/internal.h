@@ -91,6 +91,8 @@ void vd_ring_reset(struct vd_ring *r);
 int vd_ring_put(struct vd_ring *r, const void *entry, u32 len);
 /* Moves what has not been consumed to @to; false: it does not fit. */
 bool vd_ring_move(struct vd_ring *from, struct vd_ring *to, u32 len);
+/* The same for what the guest has posted and the daemon has not pulled. */
+bool vd_ring_move_posted(const struct vd_ring *from, struct vd_ring *to);
 
 /* queue.c: the work and completion queues */
 extern const struct hca_wq_ops vd_qp_wq_ops, vd_srq_wq_ops;

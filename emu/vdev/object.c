@@ -331,6 +331,28 @@ free_srq:
 	return err;
 }
 
+/* The limit stays; what is posted moves. */
+int vd_srq_resize(struct vdev *d, const void *in, u32 len, void *out)
+{
+	const struct muslin_srq_create *cmd = in;
+	struct vd_srq *srq = table_get(&d->srqs, cmd->handle);
+	struct vd_ring ring = { 0 };
+	int err;
+
+	if (!srq)
+		return -EINVAL;
+	err = vd_ring_create(d, &ring, &cmd->ring, recv_elem(srq->max_sge));
+	if (err)
+		return err;
+	if (ring.mask > hca_caps(d->cfg.hca)->max_srq_wr * 2 || !vd_ring_move_posted(&srq->ring, &ring)) {
+		vd_ring_destroy(&ring);
+		return -EINVAL;
+	}
+	vd_ring_destroy(&srq->ring);
+	srq->ring = ring;
+	return 0;
+}
+
 int vd_srq_set_limit(struct vdev *d, const void *in, u32 len, void *out)
 {
 	const struct muslin_object *cmd = in;

@@ -170,3 +170,18 @@ bool vd_ring_move(struct vd_ring *from, struct vd_ring *to, u32 len)
 	}
 	return true;
 }
+
+bool vd_ring_move_posted(const struct vd_ring *from, struct vd_ring *to)
+{
+	static u8 entry[VDEV_ELEM_MAX];
+	u32 n = vd_ring_posted(from), len = 1u << min(from->shift, to->shift), i;
+
+	if (!alive(to) || n > to->mask)
+		return false;
+	for (i = 0; i < n; i++) {
+		copy(from, (from->next + i) & from->mask, entry, len, false);
+		copy(to, i, entry, len, true);
+	}
+	__atomic_store_n(producer(to), n, __ATOMIC_RELEASE);
+	return true;
+}

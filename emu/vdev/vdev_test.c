@@ -367,6 +367,37 @@ static void test_ethernet(struct guest *g)
 	row(126, "GIDs go with the guest", wire_gid_is_zero(&g->port[1].attr.gid[3]));
 }
 
+/* What is posted moves to the other ring, if it fits. */
+static void test_srq_resize(struct guest *g)
+{
+	struct muslin_srq_create srq = {
+		.cmd = { .op = MUSLIN_SRQ_CREATE }, .max_wr = 3, .max_sge = 1, .ring = guest_ring(g, 0x28000, 6)
+	};
+	struct rxe_queue_buf *old = (void *)(g->f.mem + 0x28000), *new = (void *)(g->f.mem + 0x30000);
+	u32 i;
+
+	guest_object(g, MUSLIN_PD_ALLOC, 0, 0);
+	srq.pdn = guest_number(g)->number;
+	row(76, "an SRQ", guest_command(g, &srq, sizeof(srq)) == 0);
+	srq.handle = guest_number(g)->number;
+	for (i = 0; i < 3; i++)
+		((struct rxe_recv_wqe *)(void *)(old->data + i * 64))->wr_id = 70 + i;
+	old->producer_index = 3;
+	srq.cmd.op = MUSLIN_SRQ_RESIZE;
+	srq.ring = guest_ring(g, 0x30000, 6);
+	srq.ring.slots = 2;
+	row(77, "a ring that is too small", guest_command(g, &srq, sizeof(srq)) == -EINVAL);
+	srq.ring.slots = 4;
+	row(78, "one that is not",
+	    guest_command(g, &srq, sizeof(srq)) == 0 && new->producer_index == 3 &&
+		    ((struct rxe_recv_wqe *)(void *)(new->data + 128))->wr_id == 72);
+	i = srq.handle;
+	srq.handle = 99;
+	row(79, "nobody's",
+	    guest_command(g, &srq, sizeof(srq)) == -EINVAL && !guest_object(g, MUSLIN_SRQ_DESTROY, i, 0) &&
+		    !guest_object(g, MUSLIN_PD_FREE, srq.pdn, 0));
+}
+
 static void test_memory(struct guest *g)
 {
 	struct {
@@ -424,6 +455,7 @@ int main(void)
 	test_rings(&g);
 	test_special(&g);
 	test_lso(&g);
+	test_srq_resize(&g);
 	test_gids(&g);
 	test_ethernet(&g);
 	test_memory(&g);

@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""
+The pyverbs suite of the distribution in a guest, which sees this machine's files and so its Python: nothing fails, and
+what is skipped is what a host of the fabric skips.
+"""
+
+import json
+import re
+import shutil
+
+import pytest
+from test_pyverbs import HERE, RUNNER, expected_skips, unpack
+
+pytestmark = pytest.mark.guest
+
+SHARE = "-fsdev local,id=machine,path=/,security_model=none,readonly=on,multidevs=remap"
+DEVICE = "-device virtio-9p-pci,fsdev=machine,mount_tag=machine"
+MOUNTS = """modprobe -a 9p 9pnet_virtio && mkdir /machine
+mount -t 9p -o trans=virtio,ro,cache=loose,msize=131072 machine /machine
+for d in dev sys proc; do mount --bind /$d /machine/$d; done
+mount -t tmpfs none /machine/mnt; echo 64 >/proc/sys/vm/nr_hugepages"""
+
+# What a kernel in between makes different: it knows that there is no ODP, and a GUID of zero has a prefix in its table.
+OWN = {
+    "tests.test_device.DeviceTest.test_query_gid_ex_bad_flow": "All gid indices populated, cannot check bad flow",
+    "tests.test_odp.OdpTestCase.test_odp_rc_huge_traffic": "ODP is not supported - No ODP caps",
+    "tests.test_odp.OdpTestCase.test_odp_rc_huge_user_addr_traffic": "ODP is not supported - No ODP caps",
+    "tests.test_parent_domain.ParentDomainTrafficTest.test_huge_page_traffic": "Parent Domain is not supported on this "
+    "device",
+}
+
+
+@pytest.fixture(scope="module")
+def vm(shared_fabric):
+    """A guest with the machine's files in /machine, where Python finds its own."""
+    vm = shared_fabric.vm("h1", *[f"--qemu-arg={word}" for word in f"{SHARE} {DEVICE}".split()]).wait_ib0()
+    vm.run(MOUNTS)
+    yield vm
+    vm.stop()
+
+
+def python(vm, *args, **kw):
+    command = " ".join(map(str, args))
+    return vm.run(f"TMPDIR=/mnt PYTHONDONTWRITEBYTECODE=1 chroot /machine /usr/bin/python3 {command}", **kw)
+
+
+def test_suite(shared_fabric, vm):
+    folder = shared_fabric.folder
+    unpack(folder)
+    shutil.copy(RUNNER, folder)
+    suite = f"{folder}/{RUNNER.name} {folder}/tests /mnt/result.json 10.0.0.1 -v --dev muslin0"
+    out = python(vm, suite, timeout=300, status=None)
+    status, text = vm.call("cat /machine/mnt/result.json")
+    assert status == 0, out[-6000:]
+    report = json.loads(text)
+    assert not report["failed"], "\n".join(f"{t}:\n{trace}" for t, trace in report["failed"].items())
+    must, may = expected_skips()
+    skipped = {t: why for t, why in report["skipped"].items() if may.get(t) != why}
+    assert skipped == must | OWN
+    assert report["ran"] - len(report["skipped"]) >= 80
+
+
+def test_objects(shared_fabric, vm):
+    """Queues change their size under way, and every completion vector has its events."""
+    program = shutil.copy(HERE / "programs" / "objects.py", shared_fabric.folder)
+    out = python(vm, program, "muslin0", shared_fabric.port("h1")["lid"])
+    assert out.split() == ["srq_resize", "cq_resize", "vectors", "4"]
+    counts = [sum(map(int, re.findall(r"\d+", line.split(":")[1])[:1]))
+              for line in vm.run("grep comp /proc/interrupts").splitlines()]
+    assert len(counts) == 4 and all(counts), "an interrupt for each vector"
