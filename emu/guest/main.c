@@ -93,6 +93,14 @@ static void srq_event(struct mu_dev *dev, struct ib_event *ev, u32 handle)
 	mu_ref_put(&srq->ref);
 }
 
+/* Whether an Ethernet port is up its network interface says. */
+static bool port_event_counts(const struct mu_dev *dev, const struct muslin_event *e)
+{
+	if (e->number < 1 || e->number > dev->hello.ports)
+		return false;
+	return !dev->eth[e->number - 1].here || (e->type != IB_EVENT_PORT_ACTIVE && e->type != IB_EVENT_PORT_ERR);
+}
+
 static void dispatch(struct mu_dev *dev, const struct muslin_event *e)
 {
 	struct ib_event ev = { .device = &dev->ib, .event = e->type };
@@ -117,7 +125,7 @@ static void dispatch(struct mu_dev *dev, const struct muslin_event *e)
 		break;
 	default:
 		ev.element.port_num = e->number;
-		if (e->number >= 1 && e->number <= dev->hello.ports)
+		if (port_event_counts(dev, e))
 			ib_dispatch_event(&ev);
 	}
 }

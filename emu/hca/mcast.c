@@ -109,6 +109,13 @@ static void take_out(struct hca *hca, struct group *g, struct attachment *at)
 	drop_if_empty(hca, g);
 }
 
+/* On Ethernet the GIDs of IPv4 groups are their mapped addresses. */
+static bool is_group(const struct wire_gid *mgid)
+{
+	return wire_gid_is_multicast(mgid) ||
+	       (!wire_gid_prefix(mgid) && wire_gid_guid(mgid) >> 32 == 0xffff && mgid->raw[12] >> 4 == 0xe);
+}
+
 /* Attaching again is harmless. -EINVAL: not a UD QP, not a multicast GID, or attached by another MLID. */
 int hca_mcast_attach(struct hca_ctx *ctx, u32 qpn, const struct wire_gid *mgid, u16 mlid)
 {
@@ -117,7 +124,7 @@ int hca_mcast_attach(struct hca_ctx *ctx, u32 qpn, const struct wire_gid *mgid, 
 	struct group *g;
 	int err;
 
-	if (!qp || qp->type != HCA_QPT_UD || !wire_gid_is_multicast(mgid) || (mlid && !wire_lid_is_multicast(mlid)))
+	if (!qp || qp->type != HCA_QPT_UD || !is_group(mgid) || (mlid && !wire_lid_is_multicast(mlid)))
 		return -EINVAL;
 	g = find(ctx->hca, mgid);
 	at = g ? find_qp(g, qp) : NULL;

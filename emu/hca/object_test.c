@@ -171,6 +171,11 @@ static void check_mcast(void)
 	row(73, "detach", !hca_mcast_detach(f.ctx, qpn, &mgid, 0xc001) && members(1, &mgid) == 1);
 	row(74, "once", hca_mcast_detach(f.ctx, qpn, &mgid, 0xc001) == -EINVAL);
 	hca_mcast_detach(f.ctx, qpn2, &mgid, 0xc001);
+	mgid = wire_gid_make(0, 0xffffe1020304ull);
+	row(77, "an IPv4 group, which has no LID", !hca_mcast_attach(f.ctx, qpn, &mgid, 0) && members(1, &mgid) == 1);
+	hca_mcast_detach(f.ctx, qpn, &mgid, 0);
+	mgid = wire_gid_make(0, 0xffff0a020304ull);
+	row(78, "an IPv4 host", hca_mcast_attach(f.ctx, qpn, &mgid, 0) == -EINVAL);
 	for (i = 0; i < 300; i++) {
 		mgid = wire_gid_make(0xff12401bffff0000ull, i);
 		hca_mcast_attach(f.ctx, qpn2, &mgid, 0xc001);
