@@ -32,12 +32,12 @@ static void parse(struct show *s, int argc, char **argv)
 	}
 }
 
-static void print_counters(const json_t *port)
+static void print_counters(const json_t *owner)
 {
 	const char *key;
 	json_t *v;
 
-	json_object_foreach(json_object_get(port, "counters"), key, v)
+	json_object_foreach(json_object_get(owner, "counters"), key, v)
 	{
 		if (json_integer_value(v))
 			printf("           %-36s %lld\n", key, (long long)json_integer_value(v));
@@ -67,6 +67,7 @@ static bool port_of_interest(const json_t *p)
 
 static void print_node(const json_t *n)
 {
+	const json_t *guest = json_object_get(n, "guest");
 	json_t *p, *ip;
 	size_t i;
 
@@ -82,6 +83,10 @@ static void print_node(const json_t *n)
 		if (port_of_interest(p))
 			print_port(p);
 	}
+	if (guest)
+		printf("        guest's device, %s driver\n",
+		       json_is_true(json_object_get(guest, "driver")) ? "in use by its" : "without a");
+	print_counters(guest);
 }
 
 static void print_manager(const json_t *m)

@@ -107,6 +107,27 @@ static json_t *node_json(const struct fabric_node *n, bool counters)
 	return o;
 }
 
+static json_t *guest_counters_json(const struct vdev *v)
+{
+	json_t *o = json_object();
+	u32 i;
+
+	for (i = 0; i < VDEV_CTR_NUM; i++)
+		json_object_set_new(o, vdev_counter_name((enum vdev_counter)i),
+				    json_integer((json_int_t)vdev_counter(v, (enum vdev_counter)i)));
+	return o;
+}
+
+/* The device that a guest has, or had. */
+static json_t *guest_json(const struct vdev *v, bool counters)
+{
+	json_t *o = json_pack("{s:b}", "driver", vdev_in_use(v));
+
+	if (counters)
+		json_object_set_new(o, "counters", guest_counters_json(v));
+	return o;
+}
+
 /* The port whose IsSM bit is set and whose LID the others call their SM's; null while there is none. */
 static json_t *sm_json(struct daemon *d)
 {
@@ -133,9 +154,15 @@ json_t *daemon_show(struct daemon *d, const struct fabric_node *only, bool count
 
 	for (i = 0; i < fabric_node_count(d->fabric); i++) {
 		const struct fabric_node *n = fabric_node(d->fabric, i);
+		const struct host *h = d->hosts[i];
+		json_t *o;
 
-		if (!only || n == only)
-			json_array_append_new(nodes, node_json(n, counters));
+		if (only && n != only)
+			continue;
+		o = node_json(n, counters);
+		if (h && h->vdev)
+			json_object_set_new(o, "guest", guest_json(h->vdev, counters));
+		json_array_append_new(nodes, o);
 	}
 	json_object_set_new(o, "name", json_string(d->run.name));
 	json_object_set_new(o, "sm", sm_json(d));

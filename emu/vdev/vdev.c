@@ -31,8 +31,32 @@ const char *vdev_counter_name(enum vdev_counter c)
 	return c < VDEV_CTR_NUM ? counter_names[c] : NULL;
 }
 
+static bool is_comp(u32 queue)
+{
+	return queue >= MUSLIN_VQ_COMP;
+}
+
+/* The transport counts by queue. */
+static u64 queue_counter(const struct vdev *d, enum vdev_counter c)
+{
+	struct vhost_queue_stats st;
+	u64 sum = 0;
+	u32 q;
+
+	for (q = 0; q < MUSLIN_VQS; q++) {
+		vhost_queue_stats(d->vhost, q, &st);
+		if (c == VDEV_CTR_KICKS || (c == VDEV_CTR_DOORBELL_KICKS && q == MUSLIN_VQ_DOORBELL))
+			sum += st.kicks;
+		if (c == VDEV_CTR_INTERRUPTS || (c == VDEV_CTR_COMP_INTERRUPTS && is_comp(q)))
+			sum += st.signals;
+	}
+	return sum;
+}
+
 u64 vdev_counter(const struct vdev *d, enum vdev_counter c)
 {
+	if (c < VDEV_CTR_COMMANDS)
+		return queue_counter(d, c);
 	return c < VDEV_CTR_NUM ? d->counter[c] : 0;
 }
 
@@ -171,7 +195,8 @@ void vd_reset(struct vdev *d)
 		d->cfg.present(d->cfg.arg, false);
 	log_at(LOG_INFO, d->cfg.name, "the guest's driver has gone");
 	for (i = 0; i < VDEV_CTR_NUM; i++)
-		log_at(LOG_DEBUG, d->cfg.name, "%s %llu", counter_names[i], (unsigned long long)d->counter[i]);
+		log_at(LOG_DEBUG, d->cfg.name, "%s %llu", counter_names[i],
+		       (unsigned long long)vdev_counter(d, (enum vdev_counter)i));
 }
 
 int vd_hello(struct vdev *d, u64 shared)
@@ -213,7 +238,7 @@ static void on_kick(void *ctx, u32 queue)
 		vd_commands(d);
 	else if (queue == MUSLIN_VQ_EVENT)
 		vd_event_flush(d);
-	else if (queue >= MUSLIN_VQ_COMP)
+	else if (is_comp(queue))
 		vd_comp_flush(d, queue - MUSLIN_VQ_COMP);
 }
 

@@ -29,16 +29,21 @@ const char *vdev_path(const struct vdev *d);
 /* A guest's driver is at work. */
 bool vdev_in_use(const struct vdev *d);
 
-#define VDEV_COUNTERS(C)                    \
-	C(COMMANDS, "commands")             \
-	C(BAD_COMMANDS, "bad_commands")     \
-	C(DOORBELLS, "doorbells")           \
-	C(COMP_EVENTS, "completion_events") \
-	C(EVENTS_LOST, "events_lost")       \
-	C(BAD_WQES, "bad_wqes")             \
-	C(BAD_ADDRESSES, "bad_addresses")   \
-	C(MADS_OUT, "mads_out")             \
-	C(MADS_IN, "mads_in")               \
+/* Exits of the guest first: kicks it gave and interrupts it got, all of them and those of messages. */
+#define VDEV_COUNTERS(C)                            \
+	C(KICKS, "kicks")                           \
+	C(INTERRUPTS, "interrupts")                 \
+	C(DOORBELL_KICKS, "doorbell_kicks")         \
+	C(COMP_INTERRUPTS, "completion_interrupts") \
+	C(COMMANDS, "commands")                     \
+	C(BAD_COMMANDS, "bad_commands")             \
+	C(DOORBELLS, "doorbells")                   \
+	C(COMP_EVENTS, "completion_events")         \
+	C(EVENTS_LOST, "events_lost")               \
+	C(BAD_WQES, "bad_wqes")                     \
+	C(BAD_ADDRESSES, "bad_addresses")           \
+	C(MADS_OUT, "mads_out")                     \
+	C(MADS_IN, "mads_in")                       \
 	C(MADS_DROPPED, "mads_dropped")
 #define VDEV_COUNTER_ENUM(name, str) VDEV_CTR_##name,
 enum vdev_counter {

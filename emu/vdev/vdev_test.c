@@ -210,6 +210,24 @@ static void test_special(struct guest *g)
 		    !guest_object(g, MUSLIN_PD_FREE, pd, 0));
 }
 
+/* What a message costs is counted by the queue that it goes over. */
+static void test_exits(struct guest *g)
+{
+	u64 kicks = vdev_counter(g->dev, VDEV_CTR_KICKS), rung = vdev_counter(g->dev, VDEV_CTR_DOORBELL_KICKS);
+	u64 interrupts = vdev_counter(g->dev, VDEV_CTR_INTERRUPTS);
+
+	front_kick(&g->f, MUSLIN_VQ_DOORBELL);
+	row(80, "a kick of the doorbell", vdev_counter(g->dev, VDEV_CTR_DOORBELL_KICKS) == rung + 1);
+	guest_object(g, MUSLIN_QUERY_PORT, 1, 0);
+	row(81, "one of another queue",
+	    vdev_counter(g->dev, VDEV_CTR_DOORBELL_KICKS) == rung + 1 &&
+		    vdev_counter(g->dev, VDEV_CTR_KICKS) == kicks + 2);
+	row(82, "its interrupt is not a message's",
+	    vdev_counter(g->dev, VDEV_CTR_INTERRUPTS) == interrupts + 1 &&
+		    !vdev_counter(g->dev, VDEV_CTR_COMP_INTERRUPTS));
+	row(83, "no such counter", !vdev_counter(g->dev, VDEV_CTR_NUM) && !vdev_counter_name(VDEV_CTR_NUM));
+}
+
 /* A UD QP that may cut packets has larger entries. */
 static void test_lso(struct guest *g)
 {
@@ -454,6 +472,7 @@ int main(void)
 	test_foreign(&g);
 	test_rings(&g);
 	test_special(&g);
+	test_exits(&g);
 	test_lso(&g);
 	test_srq_resize(&g);
 	test_gids(&g);

@@ -124,6 +124,7 @@ struct vhost {
 	u32 nregions;
 	struct vhost_queue q[VHOST_QUEUES_MAX];
 	struct vhost_stats stats;
+	struct vhost_queue_stats queue_stats[VHOST_QUEUES_MAX]; /* outlive connections */
 	/* the message that comes in */
 	struct vhost_hdr hdr;
 	u32 got; /* bytes of header and payload so far */

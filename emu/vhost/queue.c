@@ -29,13 +29,13 @@ static void store16(__le16 *p, u16 v)
 static void on_kick(struct loop_fd *w, u32 events, struct now now)
 {
 	struct vhost_queue *q = container_of(w, struct vhost_queue, kick);
-	u64 n;
+	u64 n = 0;
 
 	if (read(w->fd, &n, sizeof(n)) < 0 && errno != EAGAIN) {
 		loop_fd_del(w);
 		return;
 	}
-	q->v->stats.kicks++;
+	q->v->queue_stats[q->index].kicks += n;
 	if (q->running)
 		q->v->ops->kick(q->v->ctx, q->index);
 }
@@ -265,10 +265,10 @@ void vhost_signal(struct vhost *v, u32 queue)
 	q->unsignalled = false;
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	if (load16(&q->avail->flags) & AVAIL_NO_INTERRUPT) {
-		v->stats.suppressed++;
+		v->queue_stats[queue].suppressed++;
 		return;
 	}
-	v->stats.signals++;
+	v->queue_stats[queue].signals++;
 	if (write(q->call, &one, sizeof(one)) < 0 && errno != EAGAIN)
 		log_at(LOG_DEBUG, v->path, "an interrupt was not taken");
 }

@@ -210,3 +210,8 @@ void vhost_stats(const struct vhost *v, struct vhost_stats *st)
 {
 	*st = v->stats;
 }
+
+void vhost_queue_stats(const struct vhost *v, u32 queue, struct vhost_queue_stats *st)
+{
+	*st = v->queue_stats[queue];
+}

@@ -69,8 +69,14 @@ u32 vhost_chain_read(const struct vhost_chain *c, u32 off, void *dst, u32 len);
 u32 vhost_chain_write(const struct vhost_chain *c, u32 off, const void *src, u32 len);
 
 struct vhost_stats {
-	u64 messages, bad_messages, connections, kicks, chains, broken_queues, signals, suppressed;
+	u64 messages, bad_messages, connections, chains, broken_queues;
 };
 void vhost_stats(const struct vhost *v, struct vhost_stats *st);
+
+/* What a queue has cost since the start: times that the driver (or QEMU for it) rang, interrupts, and those it did not want. */
+struct vhost_queue_stats {
+	u64 kicks, signals, suppressed;
+};
+void vhost_queue_stats(const struct vhost *v, u32 queue, struct vhost_queue_stats *st);
 
 #endif

@@ -69,6 +69,14 @@ static struct vhost_stats stats(void)
 	return st;
 }
 
+static struct vhost_queue_stats queue_stats(u32 queue)
+{
+	struct vhost_queue_stats st;
+
+	vhost_queue_stats(dev, queue, &st);
+	return st;
+}
+
 static void test_messages(struct front *f)
 {
 	u64 features = front_ask(f, VHOST_GET_FEATURES), v;
@@ -121,8 +129,11 @@ static void test_queues(struct front *f)
 	row(20, "queues have begun", starts == QUEUES);
 	row(21, "there and back", echo(f, 0) && front_called(f, 0));
 	a->flags = cpu_to_le16(1);
-	row(22, "no interrupt where none is wanted", echo(f, 0) && !front_called(f, 0) && stats().suppressed == 1);
+	row(22, "no interrupt where none is wanted",
+	    echo(f, 0) && !front_called(f, 0) && queue_stats(0).suppressed == 1);
 	a->flags = 0;
+	row(27, "and counted by queue",
+	    queue_stats(0).signals == 1 && queue_stats(0).kicks == 2 && !queue_stats(1).kicks);
 	for (i = 0; i < 4 * FRONT_NUM; i++)
 		all &= echo(f, 0);
 	row(23, "round the ring", all);

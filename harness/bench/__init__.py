@@ -13,7 +13,7 @@ import tempfile
 
 from muslin import Fabric
 
-SECTIONS = ("hosts", "fabric", "roce")
+SECTIONS = ("hosts", "fabric", "roce", "guest")
 
 
 class Bench:

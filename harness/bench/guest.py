@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""
+Two guests on different switches: their HCAs against the kernel's rdma_rxe over virtio-net between the same two.
+
+    h1 (guest a) -- leaf1 ---- leaf2 -- h5 (guest b)
+         |                                   |
+         +------ virtio-net, QEMU's dgram ---+
+"""
+
+import contextlib
+import re
+import shutil
+
+from muslin import wait_until
+
+from . import last_row, report, row
+
+LAN = ("10.9.0.1", "10.9.0.2")
+MTU = 9000  # the largest that serves rxe: its packets of 4096 bytes, as ours are
+FILE_MIB = 64
+T_TYPICAL, T_AVG = 4, 5  # columns of ib_send_lat
+
+
+def nic(folder, i):
+    """A NIC whose packets go to the other guest's as datagrams between two sockets."""
+    me, peer = (f"{folder}/lan{n}" for n in (i, 1 - i))
+    lan = f"dgram,id=lan,local.type=unix,local.path={me},remote.type=unix,remote.path={peer}"
+    card = f"virtio-net-pci,netdev=lan,mac=52:54:00:00:00:0{i + 1}"
+    return [f"--qemu-arg={word}" for word in ("-netdev", lan, "-device", card)]
+
+
+@contextlib.contextmanager
+def two_guests(bench):
+    with bench.fabric() as fabric:
+        guests = [fabric.vm(host, *nic(fabric.folder, i)) for i, host in enumerate(("h1", "h5"))]
+        try:
+            for i, vm in enumerate(guests):
+                vm.wait_ib0()
+                vm.run("modprobe -a virtio_net crc32_generic rdma_rxe")
+                vm.wait("ip link show eth0")
+                vm.run(f"ip addr add {LAN[i]}/24 dev eth0; ip link set eth0 mtu {MTU} up")
+                vm.run("rdma link add rxe0 type rxe netdev eth0")
+            guests[1].ping(LAN[0])
+            yield guests
+        finally:
+            for vm in guests:
+                vm.stop()
+
+
+def perftest(guests, device, program, *args):
+    """The last row of figures of a perftest program from the second guest to the first, on this device."""
+    a, b = guests
+    address = LAN[0] if device == "rxe0" else a.fabric.ip(a.host)
+    command = " ".join([program, "-d", device, *(["-x", "1"] if device == "rxe0" else []), *map(str, args)])
+    a.start(command, "server")
+    out = wait_until(lambda: connected(b.call(f"{command} {address}", timeout=240)), 60, f"`{command}`", 0.2)
+    a.wait(f"! pidof {program}")
+    return last_row(out)
+
+
+def connected(answer):
+    """What a client has printed; None when its server did not listen yet."""
+    status, out = answer
+    if status and not re.search("ouldn't connect|refused", out):
+        raise AssertionError(out)
+    return None if status else out
+
+
+def exits(fabric):
+    """Kicks that the guests gave for messages, and interrupts that they got for them."""
+    found = [n["guest"]["counters"] for n in fabric.show()["nodes"] if "guest" in n]
+    return [sum(c[name] for c in found) for name in ("doorbell_kicks", "completion_interrupts")]
+
+
+def counted(guests, messages, device, program, *args):
+    """As perftest(), and how many exits a message took, both guests' together: kicks, interrupts."""
+    before = exits(guests[0].fabric)
+    figures = perftest(guests, device, program, *args)
+    after = exits(guests[0].fabric)
+    return figures, [(b - a) / messages for a, b in zip(before, after, strict=True)]
+
+
+def told(what, figure, ratio, _want, _good):
+    report(what, figure)
+    report("  ratio, with KVM", f"{ratio:.3f}")
+
+
+def judge(guests):
+    """How a comparison is printed: what is wanted is wanted of guests without KVM, and with it the figures are told."""
+    return row if guests[0].call("dmesg | grep -q 'Hypervisor detected: KVM'")[0] else told
+
+
+def report_exits(what, each):
+    report(f"  exits a message, {what}", f"{sum(each):.3f}")
+    report("    of them kicks, interrupts", f"{each[0]:.3f}, {each[1]:.3f}")
+
+
+def bandwidth(guests):
+    n = 5000
+    ours, each = counted(guests, n, "muslin0", "ib_write_bw", "-s", 65536, "-n", n)
+    theirs = perftest(guests, "rxe0", "ib_write_bw", "-s", 65536, "-n", 200)
+    ratio = ours[3] / theirs[3]
+    figure = f"{ours[3] * 1.048576:.0f} MB/s"
+    judge(guests)("guests' ib_write_bw 64 KiB : rdma_rxe", figure, ratio, ">= 10", ratio >= 10)
+    report_exits("ib_write_bw", each)
+
+
+def latency(guests):
+    n = 2000
+    ours, each = counted(guests, 2 * n, "muslin0", "ib_send_lat", "-s", 64, "-n", n)
+    theirs = perftest(guests, "rxe0", "ib_send_lat", "-s", 64, "-n", 500)
+    for name, column in (("typical", T_TYPICAL), ("mean", T_AVG)):
+        ratio = ours[column] / theirs[column]
+        what = f"guests' ib_send_lat 64 B, {name} : rdma_rxe"
+        judge(guests)(what, f"{ours[column]:.1f} us", ratio, "<= 0.333", ratio <= 1 / 3)
+    report_exits("ib_send_lat that polls", each)
+    ours, each = counted(guests, 2 * n, "muslin0", "ib_send_lat", "-e", "-s", 64, "-n", n)
+    theirs = perftest(guests, "rxe0", "ib_send_lat", "-e", "-s", 64, "-n", 500)
+    ratio = ours[T_TYPICAL] / theirs[T_TYPICAL]
+    report("guests' ib_send_lat 64 B with events", f"{ours[T_TYPICAL]:.1f} us")
+    report("  of rdma_rxe's", f"{ratio:.3f}")
+    report_exits("ib_send_lat with events", each)
+
+
+def read_rate(client, mount):
+    """MB/s at which the client reads the file, which is in the server's memory, once."""
+    client.run(f"mkdir -p /mnt && {mount}")
+    try:
+        start, end = client.run(
+            "read a _ </proc/uptime; dd if=/mnt/file of=/dev/null bs=1M 2>&1; read b _ </proc/uptime; echo $a $b"
+        ).split()[-2:]
+    finally:
+        client.run("umount /mnt; echo 3 >/proc/sys/vm/drop_caches")
+    return FILE_MIB * 1.048576 / (float(end) - float(start))
+
+
+def nfs(guests):
+    server, client = guests
+    address = server.fabric.ip(server.host)
+    server.run("nfs-server")
+    server.run(f"dd if=/dev/zero of=/export/file bs=1M count={FILE_MIB} 2>&1")
+    client.run("modprobe -a nfsv4 rpcrdma")
+    before = exits(server.fabric)
+    rdma = read_rate(client, f"nfs-mount {address}")
+    each = [(b - a) / (FILE_MIB * 16) for a, b in zip(before, exits(server.fabric), strict=True)]
+    tcp = read_rate(client, f"mount -t nfs4 -o vers=4.1 {LAN[0]}:/ /mnt")
+    report("NFS over RDMA, read", f"{rdma:.0f} MB/s")
+    report("  of NFS over TCP on virtio-net", f"{rdma / tcp:.2f}")
+    report_exits("64 KiB read", each)
+
+
+def run(bench):
+    if not shutil.which("qemu-system-x86_64"):
+        report("no qemu-system-x86_64 here: ci/deps vm", "-")
+        return
+    with two_guests(bench) as guests:
+        bandwidth(guests)
+        latency(guests)
+        nfs(guests)
