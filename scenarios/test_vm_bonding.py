@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """Two HCAs of a guest as one interface."""
 
+import itertools
+import re
+
 import pytest
 
 pytestmark = pytest.mark.guest
@@ -24,6 +27,13 @@ def test_bonding(new_fabric):
     a.run("ip addr add 10.0.0.2/24 dev bond0; ip link set bond0 up")
     a.wait("grep -q 'MII Status: up' /proc/net/bonding/bond0 && ping -c 1 -W 1 10.0.0.5", what="the bond")
     active = a.run("cat /sys/class/net/bond0/bonding/active_slave").strip()
+    a.start("ping -i 0.1 10.0.0.5", "ping")
+    a.wait("grep -q seq=5 /tmp/ping.log", what="the ping")
     new_fabric.command("link", "h2:1" if active == "ib0" else "h6:1", "down")
     moved = f"[ $(cat /sys/class/net/bond0/bonding/active_slave) != {active} ]"
     a.wait(f"{moved} && ping -c 1 -W 1 10.0.0.5", what="the fail-over")
+    cut = int(re.findall(r" seq=(\d+) ", a.log("ping"))[-1])
+    a.wait(f"grep -q 'seq={cut + 5} ' /tmp/ping.log", what="more answers")
+    answered = [int(n) for n in re.findall(r" seq=(\d+) ", a.log("ping"))]
+    outage = 0.1 * max(b - a for a, b in itertools.pairwise(answered))
+    assert 0 < outage < 5, f"nobody answered for {outage:.1f} s"
