@@ -208,7 +208,7 @@ static void qp_recv_doorbell(struct hca_qp *qp) {}
 static bool connected_accepts(const struct hca_qp *qp, const struct wire_packet *p, const struct wire_opcode *op,
 			      u8 port)
 {
-	if (op->transport != (qp->type == HCA_QPT_RC ? WIRE_TP_RC : WIRE_TP_UC))
+	if (op->transport != WIRE_TP_CNP && op->transport != (qp->type == HCA_QPT_RC ? WIRE_TP_RC : WIRE_TP_UC))
 		return false;
 	return rxe_path_accepts(qp->transport, p, port);
 }
@@ -218,11 +218,17 @@ static void connected_receive(struct rxe *rxe, u8 port, struct wire_packet *p, c
 	struct hca_qp *qp = hca_qp_lookup(rxe->hca, wire_bth_qpn((struct wire_bth *)(p->hdr + p->bth_off)));
 	struct rxe_qp *rq;
 
-	if (!qp || qp->state < HCA_QPS_RTR || qp->state > HCA_QPS_SQE || !connected_accepts(qp, p, op, port)) {
+	if (!qp || qp->type == HCA_QPT_UD || qp->state < HCA_QPS_RTR || qp->state > HCA_QPS_SQE ||
+	    !connected_accepts(qp, p, op, port)) {
 		hca_count(rxe->hca, port, HCA_CNT_WRONG_QP);
 		return;
 	}
 	rq = qp->transport;
+	if (op->op == WIRE_CNP) {
+		rxe_cc_notified(rq);
+		return;
+	}
+	rxe_cc_received(rq, p);
 	if (op->flags & WIRE_OPF_RESPONSE)
 		rxe_req_response(rq, p, op);
 	else

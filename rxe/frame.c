@@ -45,9 +45,10 @@ struct wire_packet *rxe_frame(struct hca_qp *qp, const struct hca_av *av, u16 pk
 	if (wire_port_is_ethernet(port))
 		p->l2 = wire_port_l2(port, av->sgid_index, av->sl, av->dmac);
 	wire_bth_fill((struct wire_bth *)(p->hdr + p->bth_off), opcode, se, (u8)pad, pkey, dqpn, ackreq, psn);
-	if (qp->type != HCA_QPT_UD)
-		wire_bth_set_migreq((struct wire_bth *)(p->hdr + p->bth_off),
-				    qp->attr.path_mig_state == HCA_MIG_MIGRATED);
+	if (qp->type == HCA_QPT_UD)
+		return p;
+	wire_bth_set_migreq((struct wire_bth *)(p->hdr + p->bth_off), qp->attr.path_mig_state == HCA_MIG_MIGRATED);
+	rxe_cc_mark(qp->transport, p);
 	return p;
 }
 

@@ -5,6 +5,7 @@
 
 #include "emu/wire/hdr.h"
 #include "emu/wire/opcode.h"
+#include "rxe/dcqcn.h"
 #include "rxe/rxe.h"
 
 #define RXE_PORTS         4
@@ -80,6 +81,9 @@ struct rxe_qp {
 	struct loop_timer timer; /* acknowledge time-out, or the RNR wait */
 	struct loop_timer pace;  /* waits for the static rate */
 	u64 paced_until;         /* ns of the loop's clock */
+	bool paced;              /* it has waited for its rate, a short while ago */
+	struct dcqcn *dcqcn;     /* from the first notification on */
+	u64 cnp_after;           /* ns: no notification goes back before that */
 
 	/* responder */
 	u32 epsn, msn;
@@ -157,9 +161,17 @@ void rxe_migrate(struct rxe_qp *rq); /* to the alternate path */
 bool rxe_path_accepts(struct rxe_qp *rq, const struct wire_packet *p, u8 port);
 
 /* pace.c */
-u32 rxe_pace_rate(const struct rxe_qp *rq, u8 static_rate); /* Mb/s; 0: as fast as the port */
-bool rxe_pace_wait(struct rxe_qp *rq); /* true: too early, the queue pair is kicked when it is time */
-void rxe_pace_sent(struct rxe_qp *rq, u32 mbps, u32 bytes);
+u32 rxe_pace_link(const struct rxe_qp *rq); /* Mb/s of the port */
+bool rxe_pace_wait(struct rxe_qp *rq);      /* true: too early, the queue pair is kicked when it is time */
+/* @bytes have left towards a destination with that static rate (0: any). */
+void rxe_pace_sent(struct rxe_qp *rq, u8 static_rate, u32 bytes);
+
+/* congestion.c */
+void rxe_cc_mark(const struct rxe_qp *rq, struct wire_packet *p); /* says that it may be marked */
+void rxe_cc_received(struct rxe_qp *rq, struct wire_packet *p);   /* tells the peer when it was */
+void rxe_cc_notified(struct rxe_qp *rq);
+u64 rxe_cc_rate(struct rxe_qp *rq, u32 bytes); /* kb/s after those were sent; 0: nothing holds it */
+void rxe_cc_reset(struct rxe_qp *rq);
 
 /* responder.c */
 void rxe_resp_request(struct rxe_qp *rq, struct wire_packet *p, const struct wire_opcode *op);

@@ -483,8 +483,7 @@ static void send_packet(struct rxe_qp *rq, struct rxe_wqe *w)
 	}
 	if (!p) /* a packet that there was no memory for is a lost one */
 		return;
-	if (qp->attr.av.static_rate)
-		rxe_pace_sent(rq, rxe_pace_rate(rq, qp->attr.av.static_rate), p->hdr_len + p->len);
+	rxe_pace_sent(rq, qp->attr.av.static_rate, p->hdr_len + p->len);
 	rxe_send(rq->rxe, qp->attr.port, p);
 }
 
@@ -777,6 +776,7 @@ void rxe_req_reset(struct rxe_qp *rq)
 	loop_timer_cancel(&rq->timer);
 	loop_timer_cancel(&rq->pace);
 	rq->paced_until = 0;
+	rxe_cc_reset(rq);
 	for (; rq->wqes && rq->wq_tail != rq->wq_head; rq->wq_tail++)
 		wqe_release(wqe_at(rq, rq->wq_tail));
 	rq->wq_tail = rq->wq_next = rq->wq_head = rq->pkt_next = rq->rd_out = 0;
@@ -833,8 +833,7 @@ static void ud_send(struct rxe_qp *rq, struct rxe_wqe *w)
 		((struct wire_immdt *)rxe_eth(p, WIRE_ETH_IMMDT))->imm = cpu_to_be32(w->imm);
 	if (w->remote_qpn == RXE_QPN_MULTICAST)
 		rxe_ud_loop_back(rq, p, wire_opcode(p->hdr[p->bth_off]));
-	if (w->av.static_rate)
-		rxe_pace_sent(rq, rxe_pace_rate(rq, w->av.static_rate), p->hdr_len + p->len);
+	rxe_pace_sent(rq, w->av.static_rate, p->hdr_len + p->len);
 	rxe_send(rq->rxe, qp->attr.port, p);
 }
 

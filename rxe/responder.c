@@ -370,8 +370,7 @@ static bool send_read_packet(struct rxe_qp *rq, struct rxe_resource *r)
 	if (len)
 		rxe_payload(p, r->chunk, off - r->chunk_off, len);
 	r->sent++;
-	if (qp->attr.av.static_rate)
-		rxe_pace_sent(rq, rxe_pace_rate(rq, qp->attr.av.static_rate), p->hdr_len + p->len);
+	rxe_pace_sent(rq, qp->attr.av.static_rate, p->hdr_len + p->len);
 	rxe_send(rq->rxe, qp->attr.port, p);
 	return true;
 }

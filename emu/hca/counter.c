@@ -28,6 +28,9 @@ static const char *const names[] = {
 	[HCA_CNT_UD_DROPPED] = "rx_ud_dropped",
 	[HCA_CNT_WQE_ERR] = "req_wqe_errors",
 	[HCA_CNT_CQ_OVERFLOW] = "cq_overflow",
+	[HCA_CNT_CNP_SENT] = "np_cnp_sent",
+	[HCA_CNT_CNP_HANDLED] = "rp_cnp_handled",
+	[HCA_CNT_ECN_MARKED] = "np_ecn_marked_roce_packets",
 };
 static_assert(ARRAY_SIZE(names) == HCA_COUNTERS, "a name for each counter");
 

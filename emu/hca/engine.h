@@ -157,6 +157,9 @@ enum hca_counter {
 	HCA_CNT_UD_DROPPED,
 	HCA_CNT_WQE_ERR,
 	HCA_CNT_CQ_OVERFLOW,
+	HCA_CNT_CNP_SENT,
+	HCA_CNT_CNP_HANDLED,
+	HCA_CNT_ECN_MARKED,
 	HCA_COUNTERS
 };
 void hca_count(struct hca *hca, u8 port, enum hca_counter c);

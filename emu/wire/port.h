@@ -41,6 +41,7 @@ struct wire_port_attr {
 	u8 init_type_reply;
 	u16 pkey_violations, qkey_violations, mkey_violations;
 	struct wire_gid gid[WIRE_PORT_GIDS];   /* zero: empty */
+	bool dcqcn;                            /* Ethernet: congestion control is an option of the port */
 	u8 gids;                               /* entries in use by number: GUIDCap */
 	struct wire_l2 gid_l2[WIRE_PORT_GIDS]; /* on Ethernet */
 	u8 mac[6];                 /* of the network interface that an Ethernet port is tied to; zero: none */

@@ -17,6 +17,7 @@
 #define WIRE_ROCE_FRAME    (14 + 40 + 8 + WIRE_HDR_MAX + WIRE_MTU_MAX + WIRE_ROCE_TAIL_MAX)
 
 #define WIRE_ECN_MASK 3
+#define WIRE_ECN_ECT  2 /* may be marked */
 #define WIRE_ECN_CE   3
 
 /* What the headers below the BTH say. */
