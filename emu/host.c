@@ -37,8 +37,35 @@ static const char *roce_counter(struct uv_host *uv, u8 port, u32 n, u64 *value)
 	return roce_counter_name((enum roce_counter)n);
 }
 
-/* The words of a binding: addresses, or interfaces with theirs; loss=PROBABILITY of what is sent. */
-static int binding_addrs(const char *words, struct wire_gid *addr, double *loss)
+static const char *gid_netdev(const struct uv_host *uv, u32 gid)
+{
+	return roce_port_device(container_of(uv, struct host, uv)->roce, gid);
+}
+
+/* What a binding says beside addresses. */
+struct binding {
+	double loss, marking; /* probabilities, of what is sent */
+	bool dcqcn;
+};
+
+/* 1: the word is an option; 0: it is not; or -errno. */
+static int binding_option(const char *word, struct binding *b)
+{
+	if (!strncmp(word, "loss=", 5))
+		b->loss = strtod(word + 5, NULL);
+	else if (!strncmp(word, "ce=", 3))
+		b->marking = strtod(word + 3, NULL);
+	else if (!strcmp(word, "dcqcn"))
+		b->dcqcn = true;
+	else if (!strcmp(word, "mode=v1"))
+		return -EPROTONOSUPPORT; /* v1 is no UDP: it takes an Ethernet */
+	else if (strcmp(word, "mode=v2"))
+		return 0;
+	return 1;
+}
+
+/* The words of a binding: addresses, interfaces with theirs, and options. */
+static int binding_addrs(const char *words, struct wire_gid *addr, struct binding *b)
 {
 	char text[256], *save, *word;
 	struct in_addr v4;
@@ -47,9 +74,12 @@ static int binding_addrs(const char *words, struct wire_gid *addr, double *loss)
 
 	snprintf(text, sizeof(text), "%s", words);
 	for (word = strtok_r(text, " ", &save); word && n < ROCE_ADDRS; word = strtok_r(NULL, " ", &save)) {
-		if (!strncmp(word, "loss=", 5)) {
-			*loss = strtod(word + 5, NULL);
-		} else if (inet_pton(AF_INET, word, &v4) == 1) {
+		got = binding_option(word, b);
+		if (got < 0)
+			return got;
+		if (got)
+			continue;
+		if (inet_pton(AF_INET, word, &v4) == 1) {
 			addr[n++] = wire_gid_from_v4(ntohl(v4.s_addr));
 		} else if (inet_pton(AF_INET6, word, &v6) == 1) {
 			addr[n++] = wire_gid_from_bytes(&v6);
@@ -85,8 +115,8 @@ static int bind_roce(struct daemon *d, struct host *h)
 {
 	const char *words = strchr(fabric_node_binding(h->node), ' ') + 1;
 	struct roce_config cfg = { .loop = d->loop, .name = h->uv.name, .seed = d->opt.seed };
-	double loss = 0;
-	int n = binding_addrs(words, cfg.addr, &loss);
+	struct binding b = { .loss = 0 };
+	int n = binding_addrs(words, cfg.addr, &b);
 	struct fabric_ip ip;
 
 	if (n < 0)
@@ -96,11 +126,13 @@ static int bind_roce(struct daemon *d, struct host *h)
 	h->roce = roce_port_create(&cfg);
 	if (!h->roce)
 		return -errno;
-	roce_port_set_loss(h->roce, loss);
+	roce_port_set_loss(h->roce, b.loss);
+	roce_port_set_marking(h->roce, b.marking);
+	roce_port_set_dcqcn(h->roce, b.dcqcn);
 	ip = ip_of(cfg.addr, cfg.naddr);
 	fabric_node_bind(h->node, cfg.node_guid, &ip);
 	h->uv.device = "rxe0";
-	h->uv.netdev = roce_port_device(h->roce);
+	h->uv.gid_netdev = gid_netdev;
 	h->uv.counter = roce_counter;
 	return 0;
 }

@@ -31,9 +31,9 @@ struct wire_port *roce_port_wire(struct roce_port *rp)
 	return &rp->wire;
 }
 
-const char *roce_port_device(const struct roce_port *rp)
+const char *roce_port_device(const struct roce_port *rp, u32 gid)
 {
-	return rp->link->device(rp);
+	return rp->link->device(rp, gid);
 }
 
 void roce_port_set_tap(struct roce_port *rp, void (*tap)(void *ctx, const u8 *frame, u32 len, bool out), void *ctx)
@@ -50,6 +50,16 @@ bool roce_port_tapped(const struct roce_port *rp)
 void roce_port_set_loss(struct roce_port *rp, double probability)
 {
 	rp->loss = probability <= 0 ? 0 : (u64)(min(probability, 1.0) * 4294967296.0);
+}
+
+void roce_port_set_marking(struct roce_port *rp, double probability)
+{
+	rp->marking = probability <= 0 ? 0 : (u64)(min(probability, 1.0) * 4294967296.0);
+}
+
+void roce_port_set_dcqcn(struct roce_port *rp, bool on)
+{
+	rp->wire.attr.dcqcn = on;
 }
 
 static void set_cap(struct wire_port *w, u32 set, u32 clear)

@@ -29,6 +29,7 @@ struct roce_config {
 	C(UNROUTED, "roce_unroutable") /* no GRH, a GID that is no address, no own one */ \
 	C(SEND_ERROR, "roce_send_errors")                                                 \
 	C(ECN, "roce_ecn_marked")                                                         \
+	C(MARKED, "roce_marked") /* on purpose */                                         \
 	C(FAULTS, "roce_faults") /* dropped or damaged on purpose */
 #define ROCE_COUNTER_ENUM(name, str) ROCE_CTR_##name,
 enum roce_counter {
@@ -43,7 +44,7 @@ enum roce_counter {
 struct roce_port *roce_port_create(const struct roce_config *cfg);
 void roce_port_destroy(struct roce_port *rp); /* NULL is harmless */
 struct wire_port *roce_port_wire(struct roce_port *rp);
-const char *roce_port_device(const struct roce_port *rp); /* network interface of GID 0 */
+const char *roce_port_device(const struct roce_port *rp, u32 gid); /* network interface of the GID with that index */
 u64 roce_port_counter(const struct roce_port *rp, enum roce_counter c);
 const char *roce_counter_name(enum roce_counter c);
 /*
@@ -53,6 +54,9 @@ void roce_port_set_tap(struct roce_port *rp, void (*tap)(void *ctx, const u8 *fr
 bool roce_port_tapped(const struct roce_port *rp);
 /* Drops sent packets with @probability (0: none), by the port's seed. */
 void roce_port_set_loss(struct roce_port *rp, double probability);
+/* Marks sent packets that may be marked as having met congestion, with @probability, as a switch with a queue would. */
+void roce_port_set_marking(struct roce_port *rp, double probability);
+void roce_port_set_dcqcn(struct roce_port *rp, bool on);
 
 /* The addresses of the interface @name, link-local ones only where there are no others; up to @max. Returns how many, or -errno. */
 int roce_device_addrs(const char *name, struct wire_gid *addr, u32 max);

@@ -49,7 +49,7 @@ struct roce_link {
 	bool (*route)(struct roce_port *rp, const struct wire_packet *p, struct wire_roce *r);
 	/* Sends what is in rp->tx, as far as it can now. */
 	void (*run)(struct roce_port *rp);
-	const char *(*device)(const struct roce_port *rp); /* network interface of GID 0 */
+	const char *(*device)(const struct roce_port *rp, u32 gid); /* network interface of the GID with that index */
 };
 extern const struct roce_link roce_socket_link;
 
@@ -65,7 +65,7 @@ struct roce_port {
 	bool want_ready, no_gso;
 	struct wire_buf *rx[ROCE_RECVS];
 	struct rng rng;
-	u64 loss; /* of 2^32 */
+	u64 loss, marking; /* of 2^32 */
 	void (*tap)(void *ctx, const u8 *frame, u32 len, bool out);
 	void *tap_ctx;
 	u64 counter[ROCE_CTR_NUM];

@@ -55,6 +55,8 @@ static bool route(struct roce_port *rp, const struct wire_packet *p, struct wire
 {
 	struct roce_endpoint *ep;
 
+	if (p->l2.version == 1)
+		return false; /* it would need a frame of its own: EtherType 0x8915 */
 	wire_roce_from_grh(p, r);
 	ep = endpoint_of(rp, &r->src);
 	if (!ep || wire_gid_is_v4(&r->src) != wire_gid_is_v4(&r->dst) || wire_gid_is_zero(&r->dst))
@@ -79,6 +81,18 @@ static bool lost(struct roce_port *rp)
 	return true;
 }
 
+/* As a queue that grows would. */
+static void mark(struct roce_port *rp, struct wire_packet *p)
+{
+	struct wire_grh *grh = (struct wire_grh *)(p->hdr + p->grh_off);
+	u8 tclass = wire_grh_tclass(grh);
+
+	if (likely(!rp->marking) || !(tclass & WIRE_ECN_MASK) || (rng_next(&rp->rng) >> 32) >= rp->marking)
+		return;
+	wire_grh_set_ver_tc_flow(grh, tclass | WIRE_ECN_CE, wire_grh_flow(grh));
+	roce_count(rp, ROCE_CTR_MARKED);
+}
+
 int roce_send(struct wire_port *w, struct wire_packet *p)
 {
 	struct roce_port *rp = container_of(w, struct roce_port, wire);
@@ -98,6 +112,7 @@ int roce_send(struct wire_port *w, struct wire_packet *p)
 		wire_packet_free(p);
 		return 0;
 	}
+	mark(rp, p);
 	list_add(&rp->tx, &p->link);
 	rp->ntx++;
 	loop_task_queue(rp->loop, &rp->task);

@@ -234,6 +234,18 @@ static void endpoint_close(struct roce_endpoint *ep)
 	}
 }
 
+/* Behind those of v2, in the same order. They name the addresses only: v1 has no way through a socket. */
+static void put_v1_gids(struct roce_port *rp)
+{
+	struct wire_port_attr *a = &rp->wire.attr;
+	u32 i;
+
+	for (i = 0; i < rp->neps && rp->neps + i < WIRE_PORT_GIDS; i++) {
+		a->gid[rp->neps + i] = rp->ep[i].gid;
+		a->gid_l2[rp->neps + i].version = 1;
+	}
+}
+
 static int open_all(struct roce_port *rp, const struct roce_config *cfg)
 {
 	u32 mtu = ~0u;
@@ -249,6 +261,7 @@ static int open_all(struct roce_port *rp, const struct roce_config *cfg)
 			return err;
 		mtu = min(mtu, ep->mtu);
 	}
+	put_v1_gids(rp);
 	roce_port_set_mtu(rp, mtu);
 	return rp->neps ? 0 : -EADDRNOTAVAIL;
 }
@@ -261,9 +274,9 @@ static void close_all(struct roce_port *rp)
 		endpoint_close(&rp->ep[i]);
 }
 
-static const char *device(const struct roce_port *rp)
+static const char *device(const struct roce_port *rp, u32 gid)
 {
-	return rp->ep[0].device;
+	return rp->neps ? rp->ep[gid % rp->neps].device : "";
 }
 
 const struct roce_link roce_socket_link = {

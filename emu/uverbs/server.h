@@ -16,7 +16,8 @@
 struct uv_host {
 	const char *name;
 	const char *device; /* "muslin0", "rxe0" */
-	const char *netdev; /* network interface of an Ethernet port, or NULL */
+	/* The network interface of the Ethernet port's GID with that index; NULL: the port is no Ethernet's. */
+	const char *(*gid_netdev)(const struct uv_host *host, u32 gid);
 	struct hca *hca;
 	u8 nports;
 	struct wire_port *port[UV_PORTS];

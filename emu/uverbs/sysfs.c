@@ -121,7 +121,7 @@ static void put_rate(struct tree *t, const char *dir, const struct wire_port_att
 		put(t, file, "%u Gb/sec (%uX %s)\n", rate / 10, n, s->name);
 }
 
-static void put_gids(struct tree *t, const char *dir, const struct wire_port_attr *a, const char *netdev)
+static void put_gids(struct tree *t, const char *dir, const struct wire_port_attr *a, const struct uv_host *h)
 {
 	bool eth = a->link_layer == WIRE_LINK_ETHERNET;
 	char file[128];
@@ -137,11 +137,11 @@ static void put_gids(struct tree *t, const char *dir, const struct wire_port_att
 		snprintf(file, sizeof(file), "%s/gids/%u", dir, i);
 		put(t, file, "%s\n", text);
 		snprintf(file, sizeof(file), "%s/gid_attrs/types/%u", dir, i);
-		put(t, file, eth ? "RoCE v2\n" : "IB/RoCE v1\n");
-		if (!netdev)
+		put(t, file, eth && a->gid_l2[i].version != 1 ? "RoCE v2\n" : "IB/RoCE v1\n");
+		if (!h->gid_netdev)
 			continue;
 		snprintf(file, sizeof(file), "%s/gid_attrs/ndevs/%u", dir, i);
-		put(t, file, "%s\n", netdev);
+		put(t, file, "%s\n", h->gid_netdev(h, i));
 	}
 	for (i = 0; i < max((u32)a->pkeys, 1u); i++) {
 		snprintf(file, sizeof(file), "%s/pkeys/%u", dir, i);
@@ -183,7 +183,7 @@ static void put_port(struct tree *t, struct uv_host *h, u8 num)
 	PUT("link_layer", "%s\n", a->link_layer == WIRE_LINK_ETHERNET ? "Ethernet" : "InfiniBand");
 #undef PUT
 	put_rate(t, dir, a);
-	put_gids(t, dir, a, h->netdev);
+	put_gids(t, dir, a, h);
 	put_counters(t, dir, h, num);
 }
 
