@@ -7,6 +7,10 @@
 
 #include "siw/internal.h"
 
+const struct siw_options siw_options_default = {
+	.revision = 2, .rtr_write = true, .rtr_read = true, .start_ns = 10ull * 1000 * 1000 * 1000
+};
+
 static const char *const counter_names[] = {
 #define SIW_COUNTER_NAME(name, str) [SIW_CTR_##name] = str,
 	SIW_COUNTERS(SIW_COUNTER_NAME)
@@ -31,35 +35,60 @@ __le32 iwarp_crc(const u8 *p, u32 len, bool used)
 	return (__force __le32)(used ? htole32(~crc32_iscsi((u8 *)(uintptr_t)p, (int)len, ~0u)) : 0);
 }
 
+void siw_set_options(struct hca *hca, const struct siw_options *o)
+{
+	((struct siw *)hca_transport_data(hca))->options = *o;
+}
+
 void siw_dma_failed(void *arg)
 {
 	((struct siw_qp *)arg)->dma_failed = true;
 }
 
+int siw_move(struct siw_qp *sq, const struct hca_sge *at, bool remote, u32 access, void *local, bool write)
+{
+	struct hca_sge rest = *at;
+	struct hca_span span[HCA_MAX_SPANS];
+	u8 *p = local;
+	int n, i;
+
+	while (rest.length) { /* scattered memory takes more than one look */
+		n = (remote ? hca_key_remote : hca_key_local)(sq->qp, rest.lkey, rest.addr, rest.length, access, span);
+		if (n <= 0)
+			return n ? n : HCA_KEY_BOUNDS;
+		for (i = 0; i < n; i++) {
+			if (write)
+				hca_batch_write(sq->siw->wr, &span[i], p, siw_dma_failed, sq);
+			else
+				hca_batch_read(sq->siw->rd, &span[i], p, siw_dma_failed, sq);
+			p += span[i].len;
+			rest.addr += span[i].len;
+			rest.length -= span[i].len;
+		}
+	}
+	return 0;
+}
+
 int siw_sges_move(struct siw_qp *sq, const struct hca_sge *sge, u16 n, u32 off, u32 len, u32 access, void *local,
 		  bool write)
 {
-	u8 *at = local;
+	u8 *p = local;
 
 	for (; n && len; n--, sge++) {
-		struct hca_span span;
-		u32 part;
+		struct hca_sge part = *sge;
 		int err;
 
 		if (off >= sge->length) {
 			off -= sge->length;
 			continue;
 		}
-		part = min(len, sge->length - off);
-		err = hca_key_local(sq->qp, sge->lkey, sge->addr + off, part, access, &span);
-		if (err < 0)
+		part.addr += off;
+		part.length = min(len, sge->length - off);
+		err = siw_move(sq, &part, false, access, p, write);
+		if (err)
 			return err;
-		if (write)
-			hca_batch_write(sq->siw->wr, &span, at, siw_dma_failed, sq);
-		else
-			hca_batch_read(sq->siw->rd, &span, at, siw_dma_failed, sq);
-		at += part;
-		len -= part;
+		p += part.length;
+		len -= part.length;
 		off = 0;
 	}
 	return len ? HCA_KEY_BOUNDS : 0;
@@ -82,7 +111,7 @@ void siw_qp_close(struct siw_qp *sq, int err, int event)
 	loop_fd_del(&sq->fd);
 	loop_task_cancel(&sq->task);
 	sq->fd.fd = -1;
-	close(fd);
+	siw_linger(sq->siw, fd);
 	if (err)
 		siw_count(sq, SIW_CTR_RESET);
 	siw_receive_commit(sq);
@@ -130,6 +159,10 @@ static int engine_start(struct hca *hca)
 		free(siw);
 		return -ENOMEM;
 	}
+	siw->options = siw_options_default;
+	list_init(&siw->conns);
+	list_init(&siw->listeners);
+	list_init(&siw->lingering);
 	hca_set_transport_data(hca, siw);
 	return 0;
 }
@@ -138,6 +171,8 @@ static void engine_stop(struct hca *hca)
 {
 	struct siw *siw = hca_transport_data(hca);
 
+	siw_conns_end(siw);
+	siw_linger_end(siw);
 	hca_batch_destroy(siw->rd);
 	hca_batch_destroy(siw->wr);
 	free(siw);
@@ -160,15 +195,21 @@ static int qp_create(struct hca_qp *qp)
 	return 0;
 }
 
+/* Without a completion: nobody is there to take it. */
 static void drop_stream(struct siw_qp *sq)
 {
-	if (sq->fd.fd < 0)
+	siw_closed_fn *closed = sq->closed;
+	int fd = sq->fd.fd;
+
+	if (fd < 0)
 		return;
 	loop_fd_del(&sq->fd);
 	loop_task_cancel(&sq->task);
-	close(sq->fd.fd);
 	sq->fd.fd = -1;
+	siw_linger(sq->siw, fd);
 	sq->closed = NULL;
+	if (closed)
+		closed(sq->closed_ctx, 0);
 }
 
 static void buffers_free(struct siw_qp *sq)
@@ -194,6 +235,18 @@ static void qp_destroy(struct hca_qp *qp)
 	free(sq);
 }
 
+/*
+ * The state that programs know as SQD is CLOSING here: what was posted before is given to TCP as far as it takes it, the rest
+ * is flushed, and the stream ends.
+ */
+static void close_orderly(struct siw_qp *sq)
+{
+	siw_receive_commit(sq);
+	if (sq->fd.fd >= 0)
+		(void)siw_send_run(sq);
+	siw_qp_close(sq, 0, -1);
+}
+
 static void qp_modified(struct hca_qp *qp, enum hca_qp_state from, u32 mask)
 {
 	struct siw_qp *sq = qp->transport;
@@ -207,6 +260,8 @@ static void qp_modified(struct hca_qp *qp, enum hca_qp_state from, u32 mask)
 		sq->ncomps = 0;
 	} else if (qp->state == HCA_QPS_ERR) {
 		siw_qp_close(sq, 0, -1);
+	} else if (qp->state == HCA_QPS_SQD) {
+		close_orderly(sq);
 	} else {
 		siw_kick(sq);
 	}
@@ -247,7 +302,10 @@ static void stream_init(struct siw_qp *sq, const struct mpa_terms *terms)
 	sq->terms = *terms;
 	sq->in_len = sq->out_at = sq->out_len = sq->rd_head = sq->rd_tail = sq->reads_out = 0;
 	sq->built = sq->sent = 0;
-	sq->failing = sq->want_out = sq->dma_failed = false;
+	sq->failing = sq->want_out = sq->dma_failed = sq->rtr_out = false;
+	sq->wait_start = !terms->initiator && (terms->rtr_zero || terms->rtr_write || terms->rtr_read);
+	sq->started = NULL;
+	sq->seq = (struct siw_tap_seq){ 0 };
 }
 
 int siw_qp_attach(struct hca *hca, u32 qpn, int fd, const struct mpa_terms *terms, const u8 *early, u32 len,
@@ -257,7 +315,7 @@ int siw_qp_attach(struct hca *hca, u32 qpn, int fd, const struct mpa_terms *term
 	struct siw_qp *sq = qp ? qp->transport : NULL;
 	int err = -EINVAL;
 
-	if (!qp || (qp->state != HCA_QPS_RTR && qp->state != HCA_QPS_RTS) || sq->fd.fd >= 0 || len > SIW_IN)
+	if (!qp || qp->state < HCA_QPS_INIT || qp->state > HCA_QPS_RTS || sq->fd.fd >= 0 || len > SIW_IN)
 		goto err_close;
 	err = buffers_alloc(sq);
 	if (err)
@@ -271,6 +329,8 @@ int siw_qp_attach(struct hca *hca, u32 qpn, int fd, const struct mpa_terms *term
 		sq->fd.fd = -1;
 		goto err_close;
 	}
+	if (qp->state != HCA_QPS_RTS)
+		hca_qp_establish(qp, (u8)min(terms->ird, (u16)SIW_READS), (u8)min(terms->ord, (u16)SIW_READS));
 	if (len) {
 		memcpy(sq->in, early, len);
 		sq->in_len = len;
@@ -295,4 +355,5 @@ const struct hca_transport siw_transport = {
 	.port_ready = port_ready,
 	.start = engine_start,
 	.stop = engine_stop,
+	.iw = &siw_conn_ops,
 };

@@ -3,6 +3,9 @@
 #ifndef MUSLIN_SIW_INTERNAL_H
 #define MUSLIN_SIW_INTERNAL_H
 
+#include <netinet/in.h>
+#include <sys/socket.h>
+
 #include "siw/iwarp.h"
 #include "siw/siw.h"
 
@@ -13,6 +16,9 @@
 #define SIW_OUT     (512u << 10)
 #define SIW_IN      (192u << 10)
 #define SIW_ROUNDS  8 /* of sending or receiving before others have their turn */
+
+#define SIW_BACKLOG   128 /* of TCP */
+#define SIW_LINGERING 256 /* streams that wait for the peer's end */
 
 enum siw_wqe_state {
 	SIW_POSTED,
@@ -41,6 +47,16 @@ struct siw {
 	struct loop *loop;
 	struct hca_batch *rd, *wr;
 	u64 counter[SIW_CTR_NUM];
+	struct siw_options options;
+	struct list conns, listeners, lingering;
+	u32 nlingering;
+	siw_tap_fn *tap;
+	void *tap_ctx;
+};
+
+/* What a capture has seen of a connection, in bytes. */
+struct siw_tap_seq {
+	u32 out, in;
 };
 
 struct siw_qp {
@@ -51,7 +67,12 @@ struct siw_qp {
 	struct mpa_terms terms;
 	siw_closed_fn *closed;
 	void *closed_ctx;
+	void (*started)(void *ctx); /* a responder's: the peer's first FPDU is there */
+	bool wait_start;            /* which it waits for before it sends requests (RFC 6581, 7) */
+	bool rtr_out;               /* an initiator's: its zero-length READ is not answered yet */
 	bool want_out, failing, dma_failed;
+	struct hca_iw_addr local, remote;
+	struct siw_tap_seq seq;
 
 	/* send */
 	struct siw_wqe *wqes;
@@ -78,7 +99,11 @@ struct siw_qp {
 /* core.c */
 void siw_qp_close(struct siw_qp *sq, int err, int event);
 void siw_kick(struct siw_qp *sq);
-/* Moves bytes @off.. of the list to or from @local by a batch. 0, or an hca_key_error; HCA_KEY_BOUNDS: it is too short. */
+/*
+ * Moves @len bytes that a key gives, all its spans, to or from @local by a batch. 0, or an hca_key_error. siw_sges_move: bytes @off..
+ * of a list; HCA_KEY_BOUNDS: it is too short.
+ */
+int siw_move(struct siw_qp *sq, const struct hca_sge *at, bool remote, u32 access, void *local, bool write);
 int siw_sges_move(struct siw_qp *sq, const struct hca_sge *sge, u16 n, u32 off, u32 len, u32 access, void *local,
 		  bool write);
 void siw_dma_failed(void *arg);
@@ -87,7 +112,39 @@ static inline void siw_count(struct siw_qp *sq, enum siw_counter c)
 	sq->siw->counter[c]++;
 }
 
+/* conn.c */
+extern const struct hca_iw_ops siw_conn_ops;
+void siw_conns_end(struct siw *siw);
+
+/* linger.c: @fd is its from now on. */
+void siw_linger(struct siw *siw, int fd);
+void siw_linger_end(struct siw *siw);
+
+/* socket.c: a descriptor, or -errno */
+union siw_sockaddr {
+	struct sockaddr sa;
+	struct sockaddr_in in;
+	struct sockaddr_in6 in6;
+};
+socklen_t siw_sockaddr_set(union siw_sockaddr *a, const struct hca_iw_addr *from);
+int siw_socket_listen(const struct hca_iw_addr *addr);
+int siw_socket_connect(struct hca_iw_addr *src, const struct hca_iw_addr *dst); /* @src is completed */
+int siw_socket_accept(int listener);
+void siw_socket_names(int fd, struct hca_iw_addr *local, struct hca_iw_addr *remote); /* @remote may be NULL */
+void siw_socket_reset(int fd);                                                        /* closes it by a TCP reset */
+
+/* tap.c */
+void siw_tap_frame(struct siw *siw, const struct hca_iw_addr *from, const struct hca_iw_addr *to,
+		   struct siw_tap_seq *seq, const u8 *p, u32 len, bool out);
+static inline void siw_tap(struct siw *siw, const struct hca_iw_addr *from, const struct hca_iw_addr *to,
+			   struct siw_tap_seq *seq, const u8 *p, u32 len, bool out)
+{
+	if (unlikely(siw->tap))
+		siw_tap_frame(siw, from, to, seq, p, len, out);
+}
+
 /* send.c */
+void siw_send_rtr(struct siw_qp *sq); /* the initiator's first message, as agreed */
 bool siw_send_run(struct siw_qp *sq); /* true: more to do */
 void siw_send_flush(struct siw_qp *sq);
 void siw_send_reset(struct siw_qp *sq);

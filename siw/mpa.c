@@ -36,6 +36,11 @@ static bool known_key(const u8 *p, u32 len, bool *reply)
 	return !*reply || !memcmp(p, key_reply, n);
 }
 
+u32 mpa_frame_length(const u8 *p)
+{
+	return MPA_HEADER_LEN + get16(p + 18);
+}
+
 static void get_enhanced(struct mpa_frame *f)
 {
 	u16 ird = get16(f->data), ord = get16(f->data + 2);
@@ -136,7 +141,9 @@ enum mpa_verdict mpa_answer(const struct mpa_frame *req, u16 ird, u16 ord, bool 
 
 enum mpa_verdict mpa_conclude(const struct mpa_frame *req, const struct mpa_frame *reply, struct mpa_terms *terms)
 {
-	*terms = (struct mpa_terms){ .crc = req->crc || reply->crc, .ird = req->ird, .ord = req->ord };
+	*terms = (struct mpa_terms){
+		.crc = req->crc || reply->crc, .initiator = true, .ird = req->ird, .ord = req->ord
+	};
 	if (!reply->reply || reply->revision > req->revision)
 		return MPA_MISMATCH;
 	if (reply->reject)

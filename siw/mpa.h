@@ -30,12 +30,14 @@ struct mpa_frame {
  * revision, length), for which the connection is to be closed.
  */
 int mpa_frame_parse(const u8 *p, u32 len, struct mpa_frame *f);
+/* The whole length of the frame whose header is at @p, as it says; more than MPA_FRAME_MAX where it is wrong. */
+u32 mpa_frame_length(const u8 *p);
 /* Writes @f; its length, or -EMSGSIZE: too much private data. */
 int mpa_frame_build(const struct mpa_frame *f, u8 p[MPA_FRAME_MAX]);
 
 /* What both sides have agreed on. */
 struct mpa_terms {
-	bool crc;
+	bool crc, initiator;
 	u16 ird, ord;                       /* own */
 	bool rtr_zero, rtr_write, rtr_read; /* one of them, or none: what the initiator sends first */
 };

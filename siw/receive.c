@@ -147,7 +147,7 @@ static bool on_read_request(struct siw_qp *sq, const u8 *p, u32 len)
 {
 	const struct iwarp_read *r = (const struct iwarp_read *)p;
 	struct siw_read *read;
-	struct hca_span span;
+	struct hca_span span[HCA_MAX_SPANS];
 
 	if (len != sizeof(*r) || !(r->u.c.ddp & DDP_LAST) || r->u.mo)
 		return fail(sq, DDP_ERR_U_MO, 0, HCA_EVENT_QP_REQ_ERR);
@@ -159,9 +159,9 @@ static bool on_read_request(struct siw_qp *sq, const u8 *p, u32 len)
 				   .length = be32_to_cpu(r->size),
 				   .sink_to = be64_to_cpu(r->sink_to),
 				   .source_to = be64_to_cpu(r->source_to) };
-	if (!(sq->qp->attr.access & HCA_ACCESS_REMOTE_READ) ||
-	    hca_key_remote(sq->qp, read->source_stag, read->source_to, read->length, HCA_ACCESS_REMOTE_READ, &span) <
-		    0) {
+	if (read->length && (!(sq->qp->attr.access & HCA_ACCESS_REMOTE_READ) ||
+			     hca_key_remote(sq->qp, read->source_stag, read->source_to, read->length,
+					    HCA_ACCESS_REMOTE_READ, span) < 0)) {
 		hca_count(sq->qp->hca, sq->qp->attr.port, HCA_CNT_REMOTE_ACCESS_ERR);
 		return fail(sq, RDMAP_ERR_ACCESS, 0, HCA_EVENT_QP_ACCESS_ERR);
 	}
@@ -231,15 +231,14 @@ static bool on_untagged(struct siw_qp *sq, const u8 *p, u32 len)
 static bool on_write(struct siw_qp *sq, const u8 *p, u32 payload)
 {
 	const struct iwarp_tagged *t = (const struct iwarp_tagged *)p;
-	struct hca_span span;
+	struct hca_sge sink = { be64_to_cpu(t->to), payload, be32_to_cpu(t->stag) };
 	int err = 0;
 
-	if (!(sq->qp->attr.access & HCA_ACCESS_REMOTE_WRITE))
-		err = HCA_KEY_ACCESS;
-	else if (payload)
-		err = hca_key_remote(sq->qp, be32_to_cpu(t->stag), be64_to_cpu(t->to), payload, HCA_ACCESS_REMOTE_WRITE,
-				     &span);
-	if (err < 0) {
+	if (payload)
+		err = sq->qp->attr.access & HCA_ACCESS_REMOTE_WRITE
+			      ? siw_move(sq, &sink, true, HCA_ACCESS_REMOTE_WRITE, (void *)(uintptr_t)(t + 1), true)
+			      : HCA_KEY_ACCESS;
+	if (err) {
 		hca_count(sq->qp->hca, sq->qp->attr.port, HCA_CNT_REMOTE_ACCESS_ERR);
 		return fail(sq,
 			    err == HCA_KEY_ACCESS   ? RDMAP_ERR_ACCESS
@@ -248,8 +247,6 @@ static bool on_write(struct siw_qp *sq, const u8 *p, u32 payload)
 						    : DDP_ERR_T_STAG,
 			    0, HCA_EVENT_QP_ACCESS_ERR);
 	}
-	if (payload)
-		hca_batch_write(sq->siw->wr, &span, p + sizeof(*t), siw_dma_failed, sq);
 	return true;
 }
 
@@ -260,7 +257,11 @@ static bool on_read_response(struct siw_qp *sq, const u8 *p, u32 payload)
 	struct siw_wqe *w = siw_send_oldest_read(sq);
 	bool last = t->c.ddp & DDP_LAST;
 
-	if (!w)
+	if (sq->rtr_out && !payload && last) {
+		sq->rtr_out = false;
+		return true;
+	}
+	if (!w || sq->rtr_out)
 		return fail(sq, RDMAP_ERR_OPCODE, 0, HCA_EVENT_QP_FATAL);
 	if (w->num_sge && be32_to_cpu(t->stag) != w->sge[0].lkey)
 		return fail(sq, DDP_ERR_T_STAG, 0, HCA_EVENT_QP_FATAL);
@@ -305,8 +306,17 @@ static bool on_fpdu(struct siw_qp *sq, const u8 *p, u32 ulpdu)
 	__le32 crc = iwarp_crc(p, body, sq->terms.crc);
 
 	siw_count(sq, SIW_CTR_FPDU_RECEIVED);
+	siw_tap(sq->siw, &sq->remote, &sq->local, &sq->seq, p, body + IWARP_CRC_SIZE, false);
 	if (sq->terms.crc && memcmp(&crc, p + body, sizeof(crc)))
 		return fail(sq, MPA_ERR_CRC, 0, HCA_EVENT_QP_FATAL);
+	if (sq->wait_start) {
+		sq->wait_start = false;
+		siw_kick(sq);
+		if (sq->started)
+			sq->started(sq->closed_ctx);
+		if (!ulpdu)
+			return true;
+	}
 	if ((c->rdmap & RDMAP_VERSION_MASK) != RDMAP_VERSION)
 		return fail(sq, RDMAP_ERR_VERSION, 0, HCA_EVENT_QP_FATAL);
 	return c->ddp & DDP_TAGGED ? on_tagged(sq, p, ulpdu + IWARP_LEN_SIZE)
@@ -320,7 +330,8 @@ void siw_receive_bytes(struct siw_qp *sq)
 	while (sq->in_len - at >= IWARP_LEN_SIZE) {
 		u32 ulpdu = be16_to_cpu(((const struct iwarp_ctrl *)(sq->in + at))->len);
 
-		if (ulpdu < sizeof(struct iwarp_ctrl) - IWARP_LEN_SIZE) {
+		if (ulpdu < sizeof(struct iwarp_ctrl) - IWARP_LEN_SIZE &&
+		    (ulpdu || !sq->wait_start || !sq->terms.rtr_zero)) {
 			fail(sq, MPA_ERR_LENGTH, 0, HCA_EVENT_QP_FATAL);
 			return;
 		}

@@ -9,6 +9,8 @@
 
 #include "siw/internal.h"
 
+#define RTR_ZERO_SIZE 8 /* length, pad and CRC */
+
 static struct siw_wqe *wqe_at(const struct siw_qp *sq, u32 i)
 {
 	return &sq->wqes[i % SIW_WQES];
@@ -194,6 +196,7 @@ static void seal(struct siw_qp *sq, u32 from)
 		__le32 crc = iwarp_crc(p, body, sq->terms.crc);
 
 		memcpy(p + body, &crc, sizeof(crc));
+		siw_tap(sq->siw, &sq->local, &sq->remote, &sq->seq, p, body + IWARP_CRC_SIZE, true);
 		p += body + IWARP_CRC_SIZE;
 	}
 }
@@ -271,10 +274,10 @@ static void build_data(struct siw_qp *sq, struct siw_wqe *w)
 
 static void build_read(struct siw_qp *sq, struct siw_wqe *w)
 {
-	struct hca_span span;
+	struct hca_span span[HCA_MAX_SPANS];
 
 	if (w->length &&
-	    hca_key_local(sq->qp, w->sge[0].lkey, w->sge[0].addr, w->length, HCA_ACCESS_LOCAL_WRITE, &span) < 0) {
+	    hca_key_local(sq->qp, w->sge[0].lkey, w->sge[0].addr, w->length, HCA_ACCESS_LOCAL_WRITE, span) < 0) {
 		w->status = HCA_WC_LOC_PROT_ERR;
 		return;
 	}
@@ -307,7 +310,7 @@ static bool build_request(struct siw_qp *sq)
 {
 	struct siw_wqe *w;
 
-	if (sq->wq_next == sq->wq_head && !pull(sq))
+	if (sq->wait_start || (sq->wq_next == sq->wq_head && !pull(sq)))
 		return false;
 	w = wqe_at(sq, sq->wq_next);
 	if (w->status)
@@ -332,15 +335,16 @@ static bool build_response(struct siw_qp *sq)
 	struct siw_read *r = &sq->reads[sq->rd_tail % SIW_READS];
 	u32 len = min(SIW_SEGMENT, r->length - r->done);
 	bool last = r->done + len == r->length;
-	struct hca_span span;
-	u8 *at;
+	struct hca_sge source = { r->source_to + r->done, len, r->source_stag };
+	u32 out_len = sq->out_len;
+	u64 built = sq->built;
+	u8 *at = put_tagged(sq, RDMAP_READ_RESPONSE, r->sink_stag, r->sink_to + r->done, len, last);
 
-	if (len &&
-	    hca_key_remote(sq->qp, r->source_stag, r->source_to + r->done, len, HCA_ACCESS_REMOTE_READ, &span) < 0)
+	if (siw_move(sq, &source, true, HCA_ACCESS_REMOTE_READ, at, false)) {
+		sq->out_len = out_len;
+		sq->built = built;
 		return false;
-	at = put_tagged(sq, RDMAP_READ_RESPONSE, r->sink_stag, r->sink_to + r->done, len, last);
-	if (len)
-		hca_batch_read(sq->siw->rd, &span, at, siw_dma_failed, sq);
+	}
 	r->done += len;
 	sq->rd_tail += last;
 	return true;
@@ -381,6 +385,25 @@ static bool build(struct siw_qp *sq)
 	}
 	seal(sq, from);
 	return true;
+}
+
+void siw_send_rtr(struct siw_qp *sq)
+{
+	const struct mpa_terms *t = &sq->terms;
+
+	if (!t->initiator || !(t->rtr_zero || t->rtr_write || t->rtr_read))
+		return;
+	if (t->rtr_zero) {
+		memset(sq->out, 0, RTR_ZERO_SIZE); /* an empty FPDU */
+		sq->out_len = RTR_ZERO_SIZE;
+		sq->built = RTR_ZERO_SIZE;
+	} else if (t->rtr_write) {
+		put_tagged(sq, RDMAP_WRITE, 0, 0, 0, true);
+	} else {
+		put_read(sq, &(struct siw_wqe){ .opcode = HCA_WR_RDMA_READ });
+		sq->rtr_out = true;
+	}
+	seal(sq, 0);
 }
 
 /* Gives TCP what it takes. False: the stream is gone. */
@@ -456,6 +479,7 @@ void siw_terminate(struct siw_qp *sq, enum iwarp_error err, int event)
 		memcpy(fpdu, &t, sizeof(t));
 		crc = iwarp_crc(fpdu, sizeof(t), sq->terms.crc);
 		memcpy(fpdu + sizeof(t), &crc, sizeof(crc));
+		siw_tap(sq->siw, &sq->local, &sq->remote, &sq->seq, fpdu, sizeof(t) + sizeof(crc), true);
 		if (send(sq->fd.fd, fpdu, sizeof(t) + sizeof(crc), MSG_DONTWAIT | MSG_NOSIGNAL) > 0)
 			siw_count(sq, SIW_CTR_TERMINATE_SENT);
 	}

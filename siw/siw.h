@@ -31,7 +31,11 @@ int siw_qp_attach(struct hca *hca, u32 qpn, int fd, const struct mpa_terms *term
 	C(RDMAP, "iwarp_rdmap_errors")           /* opcode, version, rights */                 \
 	C(TERMINATE_SENT, "iwarp_terminates_sent")                                             \
 	C(TERMINATE_RECEIVED, "iwarp_terminates_received")                                     \
-	C(RESET, "iwarp_connections_lost")
+	C(RESET, "iwarp_connections_lost")                                                     \
+	C(START, "iwarp_start_errors")           /* no MPA frame, or not what was agreed */    \
+	C(START_TIMEOUT, "iwarp_start_timeouts") /* peers half open for too long */            \
+	C(CROWDED, "iwarp_half_open_dropped")    /* gave way to newcomers */                   \
+	C(REJECT, "iwarp_rejects_sent")
 #define SIW_COUNTER_ENUM(name, str) SIW_CTR_##name,
 enum siw_counter {
 	SIW_COUNTERS(SIW_COUNTER_ENUM) SIW_CTR_NUM
@@ -39,5 +43,25 @@ enum siw_counter {
 #undef SIW_COUNTER_ENUM
 u64 siw_counter(struct hca *hca, enum siw_counter c);
 const char *siw_counter_name(enum siw_counter c);
+
+/* How connections are made; each host has its own. */
+struct siw_options {
+	u8 revision; /* of MPA, 1 or 2 */
+	bool crc;    /* ask for CRCs; without it there are some where the peer asks */
+	bool rtr_zero, rtr_write,
+		rtr_read; /* what the initiator offers to send first; none: not peer to peer (RFC 6581, 7) */
+	u64 start_ns;     /* for the peer to send its frame */
+};
+extern const struct siw_options siw_options_default;
+void siw_set_options(struct hca *hca, const struct siw_options *o);
+
+/* A port for the adapter: up, with the GUID's station address as its GID. NULL without memory. */
+struct wire_port *siw_port_create(const char *name, u64 guid, u32 mtu);
+void siw_port_destroy(struct wire_port *w); /* NULL is harmless */
+
+/* @tap sees each FPDU and each frame of a start as an Ethernet frame, valid during the call. NULL: nobody looks. */
+typedef void siw_tap_fn(void *ctx, const u8 *frame, u32 len, bool out);
+void siw_set_tap(struct hca *hca, siw_tap_fn *tap, void *ctx);
+bool siw_tapped(struct hca *hca);
 
 #endif

@@ -16,6 +16,8 @@ int hca_ah_create(struct hca_ctx *ctx, u32 pdn, const struct hca_av *av, u32 *ah
 	struct hca_ah *ah;
 	int err;
 
+	if (hca_iw(ctx->hca))
+		return -EOPNOTSUPP; /* no datagrams */
 	if (!pd || hca_av_check(ctx->hca, av, true))
 		return -EINVAL;
 	err = hca_may_create(ctx->hca, HCA_OBJECT_AH, ctx->ahs.used, ctx->hca->caps.max_ah);

@@ -6,7 +6,7 @@
 #ifndef MUSLIN_HCA_ENGINE_H
 #define MUSLIN_HCA_ENGINE_H
 
-#include "emu/hca/hca.h"
+#include "emu/hca/iw.h"
 
 struct hca_pd;
 struct hca_cq;
@@ -46,6 +46,7 @@ struct hca_transport {
 	void (*port_ready)(struct hca *hca, u8 port); /* credits came back */
 	int (*start)(struct hca *hca);                /* hca_set_transport_data() may be called; 0 or -errno */
 	void (*stop)(struct hca *hca);
+	const struct hca_iw_ops *iw; /* connections are the transport's own, by TCP; NULL: they are not */
 };
 
 /* Must be called before the first context. Calls start(). */
@@ -78,6 +79,8 @@ void hca_flush(struct hca *hca);
 /* Moves the QP to ERR (or UD/UC send errors: SQE) after a fatal error; pulls and flushes what is still in its queues
  * with WR_FLUSH_ERR. The transport has completed what it had pulled. @event: the affiliated event, or -1 for none. */
 void hca_qp_fail(struct hca_qp *qp, enum hca_qp_state to, int event);
+/* The transport has connected a QP in INIT (or RTR): it comes to RTS with these depths, and its front end is told. */
+void hca_qp_establish(struct hca_qp *qp, u8 ird, u8 ord);
 /* Flushes entries still in the front end's queues of a QP in ERR (or the send queue in SQE). */
 void hca_qp_flush(struct hca_qp *qp);
 void hca_qp_event(struct hca_qp *qp, enum hca_event_type type);

@@ -151,7 +151,14 @@ int hca_set_transport(struct hca *hca, const struct hca_transport *t)
 	err = t->start(hca);
 	if (err)
 		hca->transport = NULL;
+	else if (t->iw) /* connections are all that it has */
+		hca->caps.max_ah = hca->caps.max_mcast_grp = hca->caps.max_mcast_qp_attach = 0;
 	return err;
+}
+
+const struct hca_iw_ops *hca_iw(const struct hca *hca)
+{
+	return hca->transport ? hca->transport->iw : NULL;
 }
 
 void hca_set_transport_data(struct hca *hca, void *data)

@@ -205,6 +205,7 @@ struct hca_wq_ops {
 	int (*next_recv)(void *fe, struct hca_recv_wr *wr);
 	void (*recv_done)(void *fe);
 	void (*reset)(void *fe);
+	void (*established)(void *fe); /* the transport has brought the QP to RTS; may be NULL */
 };
 
 /* complete(): 0, or -ENOSPC: the ring is full (CQ overflow: the engine raises the error events). The front end

@@ -379,6 +379,16 @@ void hca_qp_force_error(struct hca_qp *qp)
 		enter_state(qp, HCA_QPS_ERR, HCA_QP_STATE);
 }
 
+void hca_qp_establish(struct hca_qp *qp, u8 ird, u8 ord)
+{
+	qp->state = HCA_QPS_RTS;
+	qp->attr.state = HCA_QPS_RTS;
+	qp->attr.max_dest_rd_atomic = ird;
+	qp->attr.max_rd_atomic = ord;
+	if (qp->ops->established)
+		qp->ops->established(qp->fe);
+}
+
 void hca_qp_fail(struct hca_qp *qp, enum hca_qp_state to, int event)
 {
 	if (qp->state == HCA_QPS_RESET)

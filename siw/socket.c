@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* TCP sockets of the machine, all non-blocking. */
+#include <errno.h>
+#include <netinet/tcp.h>
+#include <unistd.h>
+
+#include "siw/internal.h"
+
+socklen_t siw_sockaddr_set(union siw_sockaddr *a, const struct hca_iw_addr *from)
+{
+	memset(a, 0, sizeof(*a));
+	if (ip_addr_is_v4(&from->ip)) {
+		a->in.sin_family = AF_INET;
+		a->in.sin_port = htons(from->port);
+		a->in.sin_addr.s_addr = htonl(ip_addr_get_v4(&from->ip));
+		return sizeof(a->in);
+	}
+	a->in6.sin6_family = AF_INET6;
+	a->in6.sin6_port = htons(from->port);
+	memcpy(&a->in6.sin6_addr, from->ip.raw, sizeof(from->ip.raw));
+	if (ip_addr_is_link_local(&from->ip))
+		a->in6.sin6_scope_id = from->scope;
+	return sizeof(a->in6);
+}
+
+static void addr_of(struct hca_iw_addr *to, const union siw_sockaddr *a)
+{
+	memset(to, 0, sizeof(*to));
+	if (a->sa.sa_family == AF_INET) {
+		to->ip = ip_addr_v4(ntohl(a->in.sin_addr.s_addr));
+		to->port = ntohs(a->in.sin_port);
+	} else {
+		memcpy(to->ip.raw, &a->in6.sin6_addr, sizeof(to->ip.raw));
+		to->port = ntohs(a->in6.sin6_port);
+		to->scope = a->in6.sin6_scope_id;
+	}
+}
+
+void siw_socket_names(int fd, struct hca_iw_addr *local, struct hca_iw_addr *remote)
+{
+	union siw_sockaddr a = { .sa.sa_family = AF_UNSPEC };
+	socklen_t len = sizeof(a);
+
+	if (!getsockname(fd, &a.sa, &len))
+		addr_of(local, &a);
+	len = sizeof(a);
+	if (remote && !getpeername(fd, &a.sa, &len))
+		addr_of(remote, &a);
+}
+
+/* What the machine refuses is done without. */
+static void tune(int fd)
+{
+	int on = 1;
+
+	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+}
+
+static int open_bound(const struct hca_iw_addr *addr, bool listen)
+{
+	union siw_sockaddr a;
+	socklen_t len = siw_sockaddr_set(&a, addr);
+	int fd = socket(a.sa.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), on = 1, err;
+
+	if (fd < 0)
+		return -errno;
+	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+	if (a.sa.sa_family == AF_INET6)
+		setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof(on));
+	if (!listen && !addr->port) /* so that connections to different peers may share one */
+		setsockopt(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &on, sizeof(on));
+	if (!bind(fd, &a.sa, len))
+		return fd;
+	err = -errno;
+	close(fd);
+	return err;
+}
+
+int siw_socket_listen(const struct hca_iw_addr *addr)
+{
+	int fd = open_bound(addr, true), err;
+
+	if (fd < 0 || !listen(fd, SIW_BACKLOG))
+		return fd;
+	err = -errno;
+	close(fd);
+	return err;
+}
+
+int siw_socket_connect(struct hca_iw_addr *src, const struct hca_iw_addr *dst)
+{
+	union siw_sockaddr a;
+	socklen_t len = siw_sockaddr_set(&a, dst);
+	int fd = open_bound(src, false), err;
+
+	if (fd < 0)
+		return fd;
+	tune(fd);
+	if (!connect(fd, &a.sa, len) || errno == EINPROGRESS) {
+		siw_socket_names(fd, src, NULL);
+		return fd;
+	}
+	err = -errno;
+	close(fd);
+	return err;
+}
+
+int siw_socket_accept(int listener)
+{
+	int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+	if (fd < 0)
+		return -errno;
+	tune(fd);
+	return fd;
+}
+
+void siw_socket_reset(int fd)
+{
+	struct linger now = { .l_onoff = 1 };
+
+	setsockopt(fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
+	close(fd);
+}
