@@ -31,7 +31,8 @@ static bool is_gid(const struct ipif *ip, const struct ip_addr *a)
 bool ipif_has(const struct ipif *ip, const struct ip_addr *a)
 {
 	if (wire_port_is_ethernet(ip->port))
-		return !ip_addr_is_any(a) && is_gid(ip, a);
+		return !ip_addr_is_any(a) &&
+		       (is_gid(ip, a) || ip_addr_equal(a, &ip->cfg.v4) || ip_addr_equal(a, &ip->cfg.v6));
 	return !ip_addr_is_any(a) &&
 	       (ip_addr_equal(a, &ip->cfg.v4) || ip_addr_equal(a, &ip->cfg.v6) || ip_addr_equal(a, &ip->link_local));
 }

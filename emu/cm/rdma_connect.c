@@ -38,7 +38,7 @@ static void on_sidr_rep(struct rdma_id *id, const struct cm_event *ev)
 }
 
 /* Both sides and every ending report it once. */
-static void disconnected(struct rdma_id *id, int status)
+void rdma_id_disconnected(struct rdma_id *id, int status)
 {
 	if (id->state != RDMA_CONNECT)
 		return;
@@ -76,7 +76,7 @@ void rdma_id_connected(void *ctx, struct cm_id *cm, const struct cm_event *ev)
 		on_sidr_rep(id, ev);
 		return;
 	default:
-		disconnected(id, ev->type == CM_EVENT_DREQ_ERROR ? -ETIMEDOUT : 0);
+		rdma_id_disconnected(id, ev->type == CM_EVENT_DREQ_ERROR ? -ETIMEDOUT : 0);
 		return;
 	}
 	(void)id->fn(id->ctx, id, &out);
@@ -149,6 +149,8 @@ int rdma_id_connect(struct rdma_id *id, const struct rdma_conn *conn)
 
 	if (id->state != RDMA_ROUTE_RESOLVED || !id->port || (u32)offset + conn->data_len > room)
 		return -EINVAL;
+	if (id->host->iw)
+		return rdma_iw_connect(id, conn);
 	if (offset)
 		rdma_id_put_header(id, data);
 	memcpy(data + offset, conn->data, conn->data_len);
@@ -186,6 +188,8 @@ int rdma_id_accept(struct rdma_id *id, const struct rdma_conn *conn)
 {
 	struct cm_rep rep;
 
+	if (id->host->iw)
+		return rdma_iw_accept(id, conn);
 	if (id->state != RDMA_CONNECT || !id->cm)
 		return -EINVAL;
 	if (id->type == HCA_QPT_UD)
@@ -209,6 +213,8 @@ int rdma_id_accept(struct rdma_id *id, const struct rdma_conn *conn)
 
 int rdma_id_reject(struct rdma_id *id, u16 reason, const u8 *data, u8 len)
 {
+	if (id->host->iw)
+		return rdma_iw_reject(id, data, len);
 	if (!id->cm)
 		return -EINVAL;
 	if (id->type == HCA_QPT_UD)
@@ -219,6 +225,8 @@ int rdma_id_reject(struct rdma_id *id, u16 reason, const u8 *data, u8 len)
 
 int rdma_id_disconnect(struct rdma_id *id)
 {
+	if (id->host->iw)
+		return rdma_iw_disconnect(id);
 	if (!id->cm)
 		return -EINVAL;
 	if (id->type != HCA_QPT_UD && cm_send_dreq(id->cm, NULL, 0))
@@ -302,6 +310,8 @@ int rdma_id_qp_attr(struct rdma_id *id, enum hca_qp_state state, struct hca_qp_a
 	if (!id->port)
 		return -EINVAL;
 	*attr = (struct hca_qp_attr){ .state = state };
+	if (id->host->iw)
+		return rdma_iw_qp_attr(id, state, attr, mask);
 	switch (state) {
 	case HCA_QPS_INIT:
 		init_attr(id, attr, mask);

@@ -70,6 +70,7 @@ void rdma_id_destroy(struct rdma_id *id)
 		cm_unlisten(id->listener);
 	if (id->cm)
 		cm_id_destroy(id->cm);
+	rdma_iw_destroy(id);
 	list_del(&id->link);
 	free(id);
 }
@@ -287,6 +288,7 @@ int rdma_id_bind(struct rdma_id *id, const union rdma_sockaddr *addr)
 	if (err)
 		return err;
 	id->src = *addr;
+	id->chosen_port = rdma_sockaddr_port(addr);
 	err = take_port(id);
 	if (err) {
 		id->port = NULL;
@@ -311,7 +313,11 @@ int rdma_id_listen(struct rdma_id *id)
 		return -EADDRINUSE;
 	if (id->src.sa.sa_family == AF_IB)
 		mask = be64_to_cpu((__force __be64)id->src.ib.sib_sid_mask);
-	err = cm_listen(id->host->cm, rdma_id_service(id, &id->src) & mask, mask, rdma_id_requested, id, &id->listener);
+	if (id->host->iw)
+		err = rdma_iw_listen(id);
+	else
+		err = cm_listen(id->host->cm, rdma_id_service(id, &id->src) & mask, mask, rdma_id_requested, id,
+				&id->listener);
 	if (!err)
 		id->state = RDMA_LISTEN;
 	return err;

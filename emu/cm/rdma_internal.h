@@ -4,6 +4,7 @@
 #define MUSLIN_CM_RDMA_INTERNAL_H
 
 #include "emu/cm/rdma.h"
+#include "emu/hca/iw.h"
 #include "emu/lib/log.h"
 #include "emu/lib/rng.h"
 
@@ -36,6 +37,7 @@ struct rdma_host {
 	struct loop *loop;
 	struct hca *hca;
 	struct cm *cm;
+	const struct hca_iw_ops *iw; /* the adapter makes connections itself; NULL: the communication manager does */
 	char name[64];
 	struct rng rng;
 	u8 nports;
@@ -54,6 +56,7 @@ struct rdma_id {
 	union rdma_sockaddr src, dst;
 	struct rdma_port *port; /* NULL: bound to none */
 	bool owns_port;         /* the port number of src is taken in the port space */
+	bool chosen_port;       /* by the user; otherwise any will do */
 	bool reuse, v6only;
 	u8 tos, ack_timeout;
 	bool ack_timeout_set;
@@ -63,6 +66,8 @@ struct rdma_id {
 	u32 psn, qkey, qpn;
 	struct cm_id *cm;
 	struct cm_listener *listener;
+	struct hca_iw_conn *iw;
+	struct hca_iw_listener *iw_listener;
 	struct ipif_query *resolving;
 	struct sa_query *routing;
 	struct loop_task later; /* an event that needs no waiting */
@@ -110,5 +115,15 @@ void rdma_id_put_header(const struct rdma_id *id, u8 *p);
 
 /* rdma_connect.c */
 cm_event_fn rdma_id_connected;
+void rdma_id_disconnected(struct rdma_id *id, int status);
+
+/* rdma_iw.c: the same calls as rdma.h's, of ids on a host whose iw is set */
+int rdma_iw_listen(struct rdma_id *id);
+int rdma_iw_connect(struct rdma_id *id, const struct rdma_conn *conn);
+int rdma_iw_accept(struct rdma_id *id, const struct rdma_conn *conn);
+int rdma_iw_reject(struct rdma_id *id, const u8 *data, u8 len);
+int rdma_iw_disconnect(struct rdma_id *id);
+void rdma_iw_destroy(struct rdma_id *id);
+int rdma_iw_qp_attr(const struct rdma_id *id, enum hca_qp_state state, struct hca_qp_attr *a, u32 *mask);
 
 #endif

@@ -117,6 +117,9 @@ struct rdma_mcast *rdma_mcast_join(struct rdma_id *id, const union rdma_sockaddr
 	*err = -EINVAL;
 	if (id->type != HCA_QPT_UD || !id->port || id->state == RDMA_IDLE || !rdma_sockaddr_len(addr))
 		return NULL;
+	*err = -EOPNOTSUPP;
+	if (id->host->iw)
+		return NULL;
 	*err = -ENOMEM;
 	m = calloc(1, sizeof(*m));
 	if (!m)

@@ -83,6 +83,8 @@ struct mminfo uv_ring_info(const struct uv_ring *r);
 void uv_areas_free(struct uverbs *u);
 /* What has been posted since the last call was accepted or, if not @ok, refused: then it will not be sent. */
 void uv_sq_judge(struct uv_qp *qp, bool ok);
+/* Tells the shim whether sends may be posted (10.8.3): the ring itself takes them in any state. */
+void uv_qp_ready(struct uv_qp *qp, bool ready);
 extern const struct hca_wq_ops uv_qp_wq_ops, uv_srq_wq_ops;
 extern const struct hca_cq_ops uv_cq_ops;
 u32 uv_srq_posted(void *fe);

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 
+#include "emu/hca/iw.h"
 #include "emu/uverbs/command.h"
 
 #define PAGE_SIZES  0xfffff000ull
@@ -58,21 +59,22 @@ static struct ib_uverbs_query_device_resp device_of(const struct uverbs *u)
 {
 	const struct uv_host *h = u->file->host;
 	const struct hca_caps *caps = hca_caps(h->hca);
+	bool iwarp = hca_iw(h->hca);
 
 	return (struct ib_uverbs_query_device_resp){
-		.fw_ver = 1ull << 32, /* as librxe prints it: 1.0.0 */
+		.fw_ver = iwarp ? 0 : 1ull << 32, /* as librxe prints it: 1.0.0 */
 		.node_guid = cpu_to_be64(hca_node_guid(h->hca)),
 		.sys_image_guid = cpu_to_be64(hca_sys_image_guid(h->hca)),
 		.max_mr_size = caps->max_mr_size,
 		.page_size_cap = PAGE_SIZES,
-		.vendor_id = 0x0002c9,
+		.vendor_id = iwarp ? 0x626d74 : 0x0002c9,
 		.vendor_part_id = 0x1,
 		.max_qp = caps->max_qp < UV_HANDLES ? caps->max_qp : UV_HANDLES,
 		.max_qp_wr = caps->max_qp_wr,
 		/* bad P_Key and Q_Key counters, port change events, SYS_IMAGE_GUID, SRQ resize no, RC RNR NAK, MW type 2B */
 		.device_cap_flags = 1 << 1 | 1 << 2 | 1 << 4 | 1 << 6 | 1 << 10 | 1 << 11 | 1 << 12 | 1 << 17 | 1 << 24,
 		.max_sge = caps->max_sge,
-		.max_sge_rd = caps->max_sge,
+		.max_sge_rd = iwarp ? 1 : caps->max_sge, /* one sink. RFC 5040, 4.4 */
 		.max_cq = caps->max_cq < UV_HANDLES ? caps->max_cq : UV_HANDLES,
 		.max_cqe = caps->max_cqe,
 		.max_mr = caps->max_mr,
@@ -80,7 +82,7 @@ static struct ib_uverbs_query_device_resp device_of(const struct uverbs *u)
 		.max_qp_rd_atom = caps->max_qp_rd_atom,
 		.max_res_rd_atom = caps->max_qp_rd_atom * 1024,
 		.max_qp_init_rd_atom = caps->max_qp_init_rd_atom,
-		.atomic_cap = 1, /* IB_ATOMIC_HCA */
+		.atomic_cap = !iwarp, /* IB_ATOMIC_HCA */
 		.max_mw = caps->max_mw,
 		.max_mcast_grp = caps->max_mcast_grp,
 		.max_mcast_qp_attach = caps->max_mcast_qp_attach,

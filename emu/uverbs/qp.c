@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "emu/hca/iw.h"
 #include "emu/uverbs/command.h"
 
 static int init_of(struct uv_call *c, const struct ib_uverbs_ex_create_qp *cmd, struct hca_qp_init *init)
@@ -58,17 +59,6 @@ static void qp_free(struct uverbs *u, struct uv_qp *qp)
 	free(qp);
 }
 
-/* Tells the shim whether sends may be posted (10.8.3): the ring itself takes them in any state. */
-static void ready_set(struct uverbs *u, const struct uv_qp *qp, bool ready)
-{
-	u64 *word = &u->shared->ready[qp->handle / 64], bit = 1ull << qp->handle % 64;
-
-	if (ready)
-		__atomic_fetch_or(word, bit, __ATOMIC_RELEASE);
-	else
-		__atomic_fetch_and(word, ~bit, __ATOMIC_RELEASE);
-}
-
 static int qp_create(struct uv_call *c, const struct ib_uverbs_ex_create_qp *cmd, struct ib_uverbs_create_qp_resp *resp,
 		     struct rxe_create_qp_resp *rxe)
 {
@@ -100,7 +90,7 @@ static int qp_create(struct uv_call *c, const struct ib_uverbs_ex_create_qp *cmd
 	err = hca_qp_create(c->u->ctx, &init, &uv_qp_wq_ops, qp, &qp->qpn);
 	if (err)
 		goto drop_handle;
-	ready_set(c->u, qp, false);
+	uv_qp_ready(qp, false);
 	*resp = (struct ib_uverbs_create_qp_resp){
 		.qp_handle = qp->handle,
 		.qpn = qp->qpn,
@@ -193,9 +183,17 @@ static void dest_out(struct ib_uverbs_qp_dest *d, const struct hca_av *av)
 	memcpy(d->dgid, av->dgid.raw, sizeof(d->dgid));
 }
 
+/* An iWARP connection that both sides close: the later one has nothing to do. */
+static bool is_over(const struct uv_call *c, const struct uv_qp *qp)
+{
+	struct hca_qp_attr a;
+
+	return !hca_qp_query(c->u->ctx, qp->qpn, &a) && a.state == HCA_QPS_ERR;
+}
+
 static int qp_modify(struct uv_call *c, const struct ib_uverbs_modify_qp *cmd)
 {
-	const struct uv_qp *qp = table_get(&c->u->qps, cmd->qp_handle);
+	struct uv_qp *qp = table_get(&c->u->qps, cmd->qp_handle);
 	struct hca_qp_attr a = {
 		.state = cmd->qp_state,
 		.cur_state = cmd->cur_qp_state,
@@ -223,11 +221,17 @@ static int qp_modify(struct uv_call *c, const struct ib_uverbs_modify_qp *cmd)
 
 	if (!qp)
 		return -EINVAL;
+	if (hca_iw(c->u->file->host->hca) && cmd->attr_mask & HCA_QP_STATE) {
+		if (cmd->qp_state == HCA_QPS_RTR || cmd->qp_state == HCA_QPS_RTS)
+			return -EINVAL; /* by a connection only */
+		if (cmd->qp_state == HCA_QPS_SQD && is_over(c, qp))
+			return 0;
+	}
 	dest_in(&a.av, &cmd->dest);
 	dest_in(&a.alt_av, &cmd->alt_dest);
 	err = hca_qp_modify(c->u->ctx, qp->qpn, &a, cmd->attr_mask);
 	if (!err && cmd->attr_mask & HCA_QP_STATE)
-		ready_set(c->u, qp, cmd->qp_state >= HCA_QPS_RTS);
+		uv_qp_ready(qp, cmd->qp_state >= HCA_QPS_RTS);
 	return err;
 }
 
@@ -311,7 +315,7 @@ int uv_destroy_qp(struct uv_call *c)
 	resp.events_reported = qp->async_events - uv_events_forget(&c->u->async, qp->user_handle,
 								   sizeof(struct ib_uverbs_async_event_desc));
 	uv_call_out(c, &resp, sizeof(resp));
-	ready_set(c->u, qp, false);
+	uv_qp_ready(qp, false);
 	table_remove(&c->u->qps, qp->handle);
 	qp_free(c->u, qp);
 	return 0;

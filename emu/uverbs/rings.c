@@ -241,12 +241,28 @@ static void reset(void *fe)
 	qp->judged = qp->sq.next;
 }
 
+void uv_qp_ready(struct uv_qp *qp, bool ready)
+{
+	u64 *word = &qp->u->shared->ready[qp->handle / 64], bit = 1ull << qp->handle % 64;
+
+	if (ready)
+		__atomic_fetch_or(word, bit, __ATOMIC_RELEASE);
+	else
+		__atomic_fetch_and(word, ~bit, __ATOMIC_RELEASE);
+}
+
+static void established(void *fe)
+{
+	uv_qp_ready(fe, true);
+}
+
 const struct hca_wq_ops uv_qp_wq_ops = {
 	.next_send = next_send,
 	.send_done = send_done,
 	.next_recv = next_recv,
 	.recv_done = recv_done,
 	.reset = reset,
+	.established = established,
 };
 
 static int srq_next_recv(void *fe, struct hca_recv_wr *wr)

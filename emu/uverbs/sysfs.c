@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "emu/hca/iw.h"
 #include "emu/uverbs/server.h"
 
 struct tree {
@@ -123,7 +124,7 @@ static void put_rate(struct tree *t, const char *dir, const struct wire_port_att
 
 static void put_gids(struct tree *t, const char *dir, const struct wire_port_attr *a, const struct uv_host *h)
 {
-	bool eth = a->link_layer == WIRE_LINK_ETHERNET;
+	bool roce = a->link_layer == WIRE_LINK_ETHERNET && !hca_iw(h->hca);
 	char file[128];
 	u32 i, j;
 
@@ -137,7 +138,7 @@ static void put_gids(struct tree *t, const char *dir, const struct wire_port_att
 		snprintf(file, sizeof(file), "%s/gids/%u", dir, i);
 		put(t, file, "%s\n", text);
 		snprintf(file, sizeof(file), "%s/gid_attrs/types/%u", dir, i);
-		put(t, file, eth && a->gid_l2[i].version != 1 ? "RoCE v2\n" : "IB/RoCE v1\n");
+		put(t, file, roce && a->gid_l2[i].version != 1 ? "RoCE v2\n" : "IB/RoCE v1\n");
 		if (!h->gid_netdev)
 			continue;
 		snprintf(file, sizeof(file), "%s/gid_attrs/ndevs/%u", dir, i);
@@ -203,11 +204,11 @@ static void put_device(struct tree *t, struct uv_host *h)
 
 	snprintf(dir, sizeof(dir), "sys/class/infiniband/%s", h->device);
 #define PATH(name) (snprintf(file, sizeof(file), "%s/" name, dir), file)
-	put(t, PATH("node_type"), "1: CA\n");
+	put(t, PATH("node_type"), hca_iw(h->hca) ? "4: RNIC\n" : "1: CA\n");
 	put_guid(t, PATH("node_guid"), hca_node_guid(h->hca));
 	put_guid(t, PATH("sys_image_guid"), hca_sys_image_guid(h->hca));
 	put(t, PATH("node_desc"), "%s\n", h->name);
-	put(t, PATH("fw_ver"), "1.0.0\n");
+	put(t, PATH("fw_ver"), hca_iw(h->hca) ? "0.0.0\n" : "1.0.0\n");
 	put(t, PATH("hw_rev"), "0\n");
 	put(t, PATH("hca_type"), "muslin\n");
 	put(t, PATH("board_id"), "muslin\n");
@@ -266,7 +267,8 @@ int uv_sysfs_refresh(struct uv_host *h, const char *tree)
 	put_device(&t, h);
 	for (i = 1; i <= h->nports; i++) {
 		put_port(&t, h, i);
-		put_umad(&t, h, i);
+		if (h->umad[i - 1])
+			put_umad(&t, h, i);
 	}
 	return t.err;
 }

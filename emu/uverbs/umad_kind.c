@@ -11,7 +11,7 @@ static int on_open(struct uv_file *f, u32 unit, int *fd, int *extra)
 	struct umad_file *file;
 	int err;
 
-	if (unit >= f->host->nports)
+	if (unit >= f->host->nports || !f->host->umad[unit])
 		return -ENXIO;
 	err = umad_file_open(f->host->umad[unit], &file, fd);
 	f->priv = file;
@@ -36,7 +36,7 @@ static int issm_open(struct uv_file *f, u32 unit, int *fd, int *extra)
 {
 	int err;
 
-	if (unit >= f->host->nports)
+	if (unit >= f->host->nports || !f->host->umad[unit])
 		return -ENXIO;
 	err = umad_issm_open(f->host->umad[unit]);
 	if (err)
