@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * What the daemon gives up once it runs: new rights, and the system calls that it has no use for. It starts no program, traces
- * none, and opens no socket but local ones; a call that is not on the list fails with EPERM.
+ * none, and opens no socket but local ones, unless hosts of it speak TCP; a call that is not on the list fails with EPERM.
  */
 #include <errno.h>
 #include <linux/audit.h>
@@ -151,13 +151,17 @@ static const u16 allowed[] = {
 #endif
 };
 
+/* Of a daemon whose hosts connect by TCP. */
+static const u16 allowed_tcp[] = { __NR_connect };
+
 #define LOAD(field)           (struct sock_filter) BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, field))
 #define GIVE(value)           (struct sock_filter) BPF_STMT(BPF_RET | BPF_K, value)
 #define SKIP_UNLESS(value, n) (struct sock_filter) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, value, 0, n)
 
 /* The low word of an argument comes first on the little-endian machines that ARCH names. */
-static u32 write_filter(struct sock_filter *f)
+static u32 write_filter(struct sock_filter *f, bool tcp)
 {
+	static const u32 families[] = { AF_UNIX, AF_INET, AF_INET6 };
 	u32 n = 0, i;
 
 	f[n++] = LOAD(arch);
@@ -165,33 +169,35 @@ static u32 write_filter(struct sock_filter *f)
 	f[n++] = LOAD(nr);
 	f[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, 0x40000000, 0, 1); /* x32 */
 	f[n++] = GIVE(SECCOMP_RET_ERRNO | EPERM);
-	for (i = 0; i < ARRAY_SIZE(allowed); i++) {
-		f[n++] = SKIP_UNLESS(allowed[i], 1);
+	for (i = 0; i < ARRAY_SIZE(allowed) + tcp * ARRAY_SIZE(allowed_tcp); i++) {
+		f[n++] = SKIP_UNLESS(i < ARRAY_SIZE(allowed) ? allowed[i] : allowed_tcp[i - ARRAY_SIZE(allowed)], 1);
 		f[n++] = GIVE(SECCOMP_RET_ALLOW);
 	}
-	f[n++] = SKIP_UNLESS(__NR_socket, 3);
+	f[n++] = SKIP_UNLESS(__NR_socket, tcp ? 7 : 3);
 	f[n++] = LOAD(args[0]);
-	f[n++] = SKIP_UNLESS(AF_UNIX, 1);
-	f[n++] = GIVE(SECCOMP_RET_ALLOW);
+	for (i = 0; i < (tcp ? ARRAY_SIZE(families) : 1u); i++) {
+		f[n++] = SKIP_UNLESS(families[i], 1);
+		f[n++] = GIVE(SECCOMP_RET_ALLOW);
+	}
 	f[n++] = GIVE(SECCOMP_RET_ERRNO | EPERM);
 	return n;
 }
 
-static int filter_calls(void)
+static int filter_calls(bool tcp)
 {
-	static struct sock_filter f[2 * ARRAY_SIZE(allowed) + 16];
-	struct sock_fprog prog = { .len = (u16)write_filter(f), .filter = f };
+	static struct sock_filter f[2 * (ARRAY_SIZE(allowed) + ARRAY_SIZE(allowed_tcp)) + 24];
+	struct sock_fprog prog = { .len = (u16)write_filter(f, tcp), .filter = f };
 
 	return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog) ? -errno : 0;
 }
 #else
-static int filter_calls(void) /* sanitizers look around with calls of their own */
+static int filter_calls(bool tcp) /* sanitizers look around with calls of their own */
 {
 	return 0;
 }
 #endif
 
-void daemon_confine(void)
+void daemon_confine(bool tcp)
 {
 	int err;
 
@@ -199,7 +205,7 @@ void daemon_confine(void)
 		log_at(LOG_WARN, "", "rights cannot be given up: %s", strerror(errno));
 		return;
 	}
-	err = filter_calls(); /* a sandbox may have one already, and refuse another */
+	err = filter_calls(tcp); /* a sandbox may have one already, and refuse another */
 	if (err)
 		log_at(LOG_INFO, "", "runs without a filter of system calls: %s", strerror(-err));
 }

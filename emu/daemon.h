@@ -9,12 +9,16 @@
 #include "emu/uverbs/server.h"
 #include "emu/vdev/vdev.h"
 #include "fabric/fabric.h"
+#include "siw/siw.h"
 
 /* One host of the fabric: made when it is first used, for there may be thousands. */
 struct host {
 	struct uv_host uv;
 	struct fabric_node *node;
 	struct roce_port *roce; /* of a host that is not on the fabric; NULL */
+	struct wire_port *siw;  /* of one whose port is iWARP; NULL */
+	struct siw_options iwarp;
+	char netdev[16]; /* its interface */
 	struct rdma_host *rdma;
 	struct vdev *vdev; /* NULL until a guest is wanted */
 };
@@ -61,6 +65,10 @@ struct host *daemon_host_of(struct daemon *d, struct fabric_node *n);
 const char *daemon_hosts_start(struct daemon *d);
 /* The host's device for a guest, which listens from now on. 0 or -errno. */
 int daemon_host_vdev(struct daemon *d, struct host *h);
+/* Addresses of the machine that @words name, up to ROCE_ADDRS: themselves, or interfaces. How many, or -errno. */
+int daemon_binding_addrs(const char *words, struct wire_gid *addr);
+struct fabric_ip daemon_binding_ip(const struct wire_gid *addr, u32 n);
+bool daemon_host_is_iwarp(const struct fabric_node *n);
 void daemon_hosts_destroy(struct daemon *d);
 /* Up to @max names of hosts (@hosts) or of nodes that look like @name. Returns how many. */
 u32 daemon_names_like(const struct daemon *d, const char *name, bool hosts, const char **like, u32 max);
@@ -105,7 +113,10 @@ json_t *daemon_timeline_command(void *arg, struct ctl_client *c, const json_t *r
 void daemon_timeline_note(struct daemon *d, const char *text);
 void daemon_timeline_destroy(struct daemon *d);
 
-/* confine.c: gives up what the daemon does not need once it runs. */
-void daemon_confine(void);
+/* iwarp.c: gives the host an iWARP port as its line of the topology says. 0 or -errno. */
+int daemon_iwarp_bind(struct daemon *d, struct host *h);
+
+/* confine.c: gives up what the daemon does not need once it runs. @tcp: hosts of it make connections. */
+void daemon_confine(bool tcp);
 
 #endif

@@ -93,8 +93,15 @@ static int binding_addrs(const char *words, struct wire_gid *addr, struct bindin
 	return n ? n : -EADDRNOTAVAIL;
 }
 
+int daemon_binding_addrs(const char *words, struct wire_gid *addr)
+{
+	struct binding none = { .loss = 0 };
+
+	return binding_addrs(words, addr, &none);
+}
+
 /* What the port's addresses are for rdma_cm, and in `muslin show`. */
-static struct fabric_ip ip_of(const struct wire_gid *addr, u32 n)
+struct fabric_ip daemon_binding_ip(const struct wire_gid *addr, u32 n)
 {
 	struct fabric_ip ip = { .fixed = true };
 
@@ -129,7 +136,7 @@ static int bind_roce(struct daemon *d, struct host *h)
 	roce_port_set_loss(h->roce, b.loss);
 	roce_port_set_marking(h->roce, b.marking);
 	roce_port_set_dcqcn(h->roce, b.dcqcn);
-	ip = ip_of(cfg.addr, cfg.naddr);
+	ip = daemon_binding_ip(cfg.addr, cfg.naddr);
 	fabric_node_bind(h->node, cfg.node_guid, &ip);
 	h->uv.device = "rxe0";
 	h->uv.gid_netdev = gid_netdev;
@@ -151,7 +158,12 @@ static int create_hca(struct daemon *d, struct host *h)
 	h->uv.hca = hca_create(d->loop, &cfg);
 	if (!h->uv.hca)
 		return -errno;
-	return hca_set_transport(h->uv.hca, &rxe_transport);
+	if (!h->siw)
+		return hca_set_transport(h->uv.hca, &rxe_transport);
+	if (hca_set_transport(h->uv.hca, &siw_transport))
+		return -ENOMEM;
+	siw_set_options(h->uv.hca, &h->iwarp);
+	return 0;
 }
 
 /* Connection management, with the IP addresses that the topology gives. */
@@ -213,6 +225,8 @@ int daemon_host_vdev(struct daemon *d, struct host *h)
 
 	if (h->vdev)
 		return 0;
+	if (h->siw)
+		return -EOPNOTSUPP; /* the guest's driver knows no TCP */
 	for (i = 0; i < h->uv.nports; i++)
 		cfg.mad[i] = h->uv.mad[i];
 	if (mkdir(rundir_path(&d->run, RUNDIR_GUESTS, dir), 0700) && errno != EEXIST)
@@ -240,7 +254,34 @@ static void destroy(struct host *h)
 	if (h->uv.hca)
 		hca_destroy(h->uv.hca);
 	roce_port_destroy(h->roce);
+	siw_port_destroy(h->siw);
 	free(h);
+}
+
+static struct wire_port *port_of(struct host *h, u8 num)
+{
+	if (h->siw)
+		return h->siw;
+	return h->roce ? roce_port_wire(h->roce) : fabric_ca_port(h->node, num);
+}
+
+static int create_port(struct daemon *d, struct host *h, u8 num)
+{
+	u8 i = num - 1;
+
+	h->uv.port[i] = port_of(h, num);
+	h->uv.mad[i] = mad_port_create(d->loop, h->uv.port[i]);
+	if (!h->uv.mad[i])
+		return -ENOMEM;
+	if (h->siw) /* nothing is managed by MADs */
+		return 0;
+	h->uv.umad[i] = umad_port_create(d->loop, h->uv.mad[i]);
+	return h->uv.umad[i] ? 0 : -ENOMEM;
+}
+
+bool daemon_host_is_iwarp(const struct fabric_node *n)
+{
+	return fabric_node_binding(n) && !strncmp(fabric_node_binding(n), "iwarp ", 6);
 }
 
 static struct host *create(struct daemon *d, struct fabric_node *n)
@@ -258,16 +299,13 @@ static struct host *create(struct daemon *d, struct fabric_node *n)
 	h->uv.nports = min(fabric_node_ports(n), (u8)UV_PORTS);
 	h->uv.device = "muslin0";
 	if (fabric_node_binding(n)) {
-		err = bind_roce(d, h);
+		err = daemon_host_is_iwarp(n) ? daemon_iwarp_bind(d, h) : bind_roce(d, h);
 		if (err)
 			goto err_destroy;
 	}
 	for (i = 0; i < h->uv.nports; i++) {
-		h->uv.port[i] = h->roce ? roce_port_wire(h->roce) : fabric_ca_port(n, i + 1u);
-		h->uv.mad[i] = mad_port_create(d->loop, h->uv.port[i]);
-		h->uv.umad[i] = h->uv.mad[i] ? umad_port_create(d->loop, h->uv.mad[i]) : NULL;
-		err = -ENOMEM;
-		if (!h->uv.umad[i])
+		err = create_port(d, h, i + 1);
+		if (err)
 			goto err_destroy;
 	}
 	err = create_hca(d, h);

@@ -192,6 +192,16 @@ static void start_servers(struct daemon *d)
 		fail("%s: the hosts' addresses cannot be written: %s", tree, strerror(errno));
 }
 
+static bool has_tcp(const struct daemon *d)
+{
+	u32 i;
+
+	for (i = 0; i < fabric_node_count(d->fabric); i++)
+		if (daemon_host_is_iwarp(fabric_node(d->fabric, i)))
+			return true;
+	return false;
+}
+
 static void stop(struct daemon *d)
 {
 	ctl_server_destroy(d->control);
@@ -241,7 +251,7 @@ int main(int argc, char **argv)
 	log_at(LOG_INFO, "", "fabric %s: %u nodes", d.run.name, fabric_node_count(d.fabric));
 	if (d.manager && sm_mad_start(d.manager))
 		log_at(LOG_ERROR, "", "the subnet manager cannot start");
-	daemon_confine();
+	daemon_confine(has_tcp(&d));
 	err = loop_run(d.loop);
 	if (err)
 		log_at(LOG_ERROR, "", "the loop failed: %s", strerror(-err));

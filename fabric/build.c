@@ -391,12 +391,31 @@ static bool probability(const char *text)
 	return end != text && !*end && p >= 0 && p <= 1;
 }
 
-static int bound_address(struct fabric_build *b, struct fabric_ip *ip, const char *word)
+/* Of a connection's start on an iWARP port, as siw/siw.h has them. */
+static int iwarp_option(struct fabric_build *b, const char *word)
+{
+	static const char *const known[] = { "mpa=1",    "mpa=2",     "crc=on",   "crc=off",
+					     "rtr=none", "rtr=write", "rtr=read", "rtr=zero" };
+	char *end;
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(known); i++)
+		if (!strcmp(word, known[i]))
+			return 0;
+	if (!strncmp(word, "start=", 6) && strtoul(word + 6, &end, 10) && !strcmp(end, "ms"))
+		return 0;
+	return fabric_build_error(b, "\"%.40s\": say mpa=1|2, crc=on|off, rtr=none|write|read|zero, or start=Nms",
+				  word);
+}
+
+static int bound_address(struct fabric_build *b, struct fabric_ip *ip, const char *kind, const char *word)
 {
 	u8 addr[16];
 	u8 len = 0;
 	__be32 v4;
 
+	if (!strcmp(kind, "iwarp") && strchr(word, '='))
+		return iwarp_option(b, word);
 	if (!strncmp(word, "loss=", 5))
 		return probability(word + 5) ? 0
 					     : fabric_build_error(b, "loss is from 0 to 1, not \"%.40s\"", word + 5);
@@ -428,14 +447,14 @@ int fabric_build_bound(struct fabric_build *b, const char *name, const char *kin
 		return err;
 	at = (size_t)snprintf(text, sizeof(text), "%s", kind);
 	while (fabric_line_word(l, word, sizeof(word)) && word[0] != '#') {
-		err = bound_address(b, &b->t->nodes[n].ip[1], word);
+		err = bound_address(b, &b->t->nodes[n].ip[1], kind, word);
 		if (err)
 			return err;
 		at += (size_t)snprintf(text + at, sizeof(text) - at, " %s", word);
 		if (at >= sizeof(text))
 			return fabric_build_error(b, "too many addresses");
 	}
-	if (!strchr(text, ' '))
+	if (!b->t->nodes[n].ip[1].fixed)
 		return fabric_build_error(b, "%s needs an address or an interface of the machine", kind);
 	b->t->nodes[n].binding = strdup(text);
 	return b->t->nodes[n].binding ? 0 : fabric_build_error(b, "out of memory");

@@ -44,7 +44,7 @@ bool fabric_build_rate(const char *word, u8 *lanes, u8 *speed);
 /* ip NAME ADDR[/LEN] [ADDR6[/LEN]], the words after "ip". NAME may be "h1" or "h1:2". */
 int fabric_build_ip(struct fabric_build *b, struct fabric_line *l);
 /*
- * A host beside the fabric: @kind is roce; the words of @l are its addresses, or one interface of the machine.
+ * A host beside the fabric: @kind is roce or iwarp; the words of @l are its addresses, or one interface of the machine.
  */
 int fabric_build_bound(struct fabric_build *b, const char *name, const char *kind, struct fabric_line *l);
 /* Next word (or quoted string) of the line into @word; false at its end. */

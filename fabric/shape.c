@@ -282,11 +282,11 @@ static int host_line(struct fabric_build *b, struct fabric_line l, const char *w
 	if (!strcmp(word, "ip"))
 		return fabric_build_ip(b, &l);
 	if (!fabric_line_word(&l, name, sizeof(name)) || !fabric_line_word(&l, what, sizeof(what)))
-		return fabric_build_error(b, "say: host NAME ip ADDRESS, or host NAME roce ADDRESS");
-	if (!strcmp(what, "roce"))
+		return fabric_build_error(b, "say: host NAME ip ADDRESS, or host NAME roce|iwarp ADDRESS");
+	if (!strcmp(what, "roce") || !strcmp(what, "iwarp"))
 		return fabric_build_bound(b, name, what, &l);
 	if (strcmp(what, "ip"))
-		return fabric_build_error(b, "say: host NAME ip ADDRESS, or host NAME roce ADDRESS");
+		return fabric_build_error(b, "say: host NAME ip ADDRESS, or host NAME roce|iwarp ADDRESS");
 	n = snprintf(text, sizeof(text), "\"%s\" %.*s", name, (int)min(l.end - l.p, (ptrdiff_t)300), l.p);
 	ip = (struct fabric_line){ text, text + n };
 	return fabric_build_ip(b, &ip);

@@ -42,6 +42,7 @@ static const struct {
 	  "\"h\" 10.1.2.3\n",
 	  2, 2 },
 	{ "host r1 roce 127.0.0.2\n", 1, 0 },
+	{ "host w1 iwarp 127.0.0.2 ::1 mpa=1 crc=on rtr=read start=200ms\n", 1, 0 },
 	{ "leafs 1 hosts 2\nhost r1 roce 127.0.0.2 ::1\nhost r2 roce eth0 # all of it\n", 5, 4 },
 };
 
@@ -88,6 +89,8 @@ static const struct {
 	{ "leafs 1 hosts 1\nhost h1 ip 10.0.0\n", "f:2: \"10.0.0\" is no IP address" },
 	{ "leafs 1 hosts 1\nhost h1\n", "f:2: say: host" },
 	{ "host r1 roce ::1 loss=2\n", "f:1: loss is from 0 to 1" },
+	{ "host w1 iwarp ::1 mpa=3\n", "f:1: \"mpa=3\": say mpa=1|2" },
+	{ "host w1 iwarp crc=on\n", "f:1: iwarp needs an address" },
 	{ "host r1 roce\n", "f:1: roce needs an address" },
 	{ "host r1 roce 127.0.0.2/8\n", "f:1: \"127.0.0.2/8\": an address of the machine" },
 	{ "host r1 roce 300.0.0.1:5\n", "f:1: \"300.0.0.1:5\" is no IP address and no interface" },
