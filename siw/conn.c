@@ -14,13 +14,11 @@
 
 static int tell(struct hca_iw_conn *c, enum hca_iw_event_type type, int status, const struct mpa_frame *f)
 {
-	struct hca_iw_event ev = { .type = type,
-				   .status = status,
-				   .local = c->local,
-				   .remote = c->remote,
-				   .ird = (u8)min(c->terms.ird, (u16)255),
-				   .ord = (u8)min(c->terms.ord, (u16)255) };
+	u16 ird = min(c->terms.ird, (u16)255), ord = min(c->terms.ord, (u16)255);
+	struct hca_iw_event ev = { .type = type, .status = status, .local = c->local, .remote = c->remote };
 
+	ev.ird = (u8)ird;
+	ev.ord = (u8)ord;
 	if (f) {
 		ev.data = f->data;
 		ev.data_len = f->data_len;

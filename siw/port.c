@@ -35,6 +35,7 @@ static struct wire_gid gid_of(u64 guid)
 
 struct wire_port *siw_port_create(const char *name, u64 guid, u32 mtu)
 {
+	u8 code = max(wire_mtu_code(mtu), (u8)WIRE_MTU_256);
 	struct wire_port *w = calloc(1, sizeof(*w));
 
 	if (!w)
@@ -48,7 +49,8 @@ struct wire_port *siw_port_create(const char *name, u64 guid, u32 mtu)
 		.link_layer = WIRE_LINK_ETHERNET,
 		.state = PORT_STATE_ACTIVE,
 		.phys_state = PHYS_STATE_LINK_UP,
-		.mtu_cap = max(wire_mtu_code(mtu), (u8)WIRE_MTU_256),
+		.mtu_cap = code,
+		.mtu_active = code,
 		.max_vl = 1,
 		.width_active = LINK_WIDTH_4X,
 		.width_supported = LINK_WIDTH_4X,
@@ -62,7 +64,6 @@ struct wire_port *siw_port_create(const char *name, u64 guid, u32 mtu)
 		.gids = 1,
 		.gid = { gid_of(guid) },
 	};
-	w->attr.mtu_active = w->attr.mtu_cap;
 	return w;
 }
 

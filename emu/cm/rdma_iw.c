@@ -23,10 +23,11 @@ static void addr_set(union rdma_sockaddr *a, const struct hca_iw_addr *from)
 
 static struct rdma_conn conn_of(const struct hca_iw_event *ev)
 {
-	return (struct rdma_conn){ .responder_resources = ev->ird,
-				   .initiator_depth = ev->ord,
-				   .data = ev->data,
-				   .data_len = (u8)min(ev->data_len, (u16)255) };
+	u16 len = min(ev->data_len, (u16)255);
+
+	return (struct rdma_conn){
+		.responder_resources = ev->ird, .initiator_depth = ev->ord, .data = ev->data, .data_len = (u8)len
+	};
 }
 
 static struct hca_iw_param param_of(const struct rdma_conn *c)
