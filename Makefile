@@ -19,5 +19,5 @@ endif
 all:
 
 include ci/room.mk
-include $(sort $(wildcard emu/*/*.mk rxe/*.mk siw/*.mk fabric/*.mk sm/*.mk emu/*.mk harness/*.mk))
+include $(sort $(wildcard emu/*/*.mk rxe/*.mk siw/*.mk fabric/*.mk fabric/*/*.mk sm/*.mk emu/*.mk harness/*.mk))
 include ci/targets.mk

@@ -51,6 +51,25 @@ static void write_node(FILE *f, const struct fabric_node *n, u32 *loopback)
 	}
 }
 
+/* A station may have more of them than a port of the fabric. */
+static void write_station(FILE *f, const struct ether_station *st, u32 loopback)
+{
+	const struct fabric_ether_station *s = &st->cfg;
+	u32 i;
+
+	for (i = 0; i < s->naddr; i++) {
+		bool v4 = ip_addr_is_v4(&s->addr[i]);
+
+		write_one(f, s->name, v4 ? AF_INET : AF_INET6, s->addr[i].raw + (v4 ? 12 : 0), loopback);
+	}
+}
+
+/* Hosts on sockets have addresses of the machine. */
+static bool is_simulated(const struct daemon *d, const struct fabric_node *n)
+{
+	return fabric_node_type(n) == NODE_TYPE_CA && (!fabric_node_binding(n) || daemon_ether_station(d, n));
+}
+
 int daemon_addresses_write(struct daemon *d)
 {
 	char tree[RUNDIR_PATH_MAX], path[RUNDIR_PATH_MAX];
@@ -61,9 +80,15 @@ int daemon_addresses_write(struct daemon *d)
 	f = fopen(rundir_path(&d->run, RUNDIR_TREE "/addresses", path), "we");
 	if (!f)
 		return -errno;
-	for (i = 0; i < fabric_node_count(d->fabric); i++)
-		if (fabric_node_type(fabric_node(d->fabric, i)) == NODE_TYPE_CA &&
-		    !fabric_node_binding(fabric_node(d->fabric, i))) /* those have addresses of the machine */
-			write_node(f, fabric_node(d->fabric, i), &loopback);
+	for (i = 0; i < fabric_node_count(d->fabric); i++) {
+		const struct fabric_node *n = fabric_node(d->fabric, i);
+
+		if (!is_simulated(d, n))
+			continue;
+		if (fabric_node_binding(n))
+			write_station(f, daemon_ether_station(d, n), ++loopback);
+		else
+			write_node(f, n, &loopback);
+	}
 	return fclose(f) ? -errno : 0;
 }

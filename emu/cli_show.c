@@ -89,6 +89,25 @@ static void print_node(const json_t *n)
 	print_counters(guest);
 }
 
+static void print_counters(const json_t *port);
+
+static void print_ethernet(const json_t *e)
+{
+	json_t *sw, *p;
+	size_t i, k;
+
+	json_array_foreach(json_object_get(e, "switches"), i, sw)
+	{
+		printf("ethernet %s\n", cli_text(sw, "name"));
+		json_array_foreach(json_object_get(sw, "ports"), k, p)
+		{
+			printf("  %4lld  %-11s %s:%lld\n", cli_number(p, "num"), cli_text(p, "state"),
+			       cli_text(p, "peer"), cli_number(p, "peer_port"));
+			print_counters(p);
+		}
+	}
+}
+
 static void print_manager(const json_t *m)
 {
 	if (!json_is_object(m))
@@ -112,6 +131,7 @@ static void print_table(const json_t *shown)
 	print_manager(json_object_get(shown, "manager"));
 	printf("  port  state       physical     link, Gb/s    peer\n");
 	json_array_foreach(json_object_get(shown, "nodes"), i, n) print_node(n);
+	print_ethernet(json_object_get(shown, "ethernet"));
 }
 
 int cli_show(int argc, char **argv)

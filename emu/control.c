@@ -143,11 +143,21 @@ static json_t *cmd_link(void *arg, struct ctl_client *c, const json_t *req, int 
 	struct daemon *d = arg;
 	const char *place = text_of(req, "place"), *state = text_of(req, "state");
 	struct fabric_node *n;
+	struct eth_end *end;
 	u32 num;
 	int err;
+	bool all;
 
 	if (!place || !state || (strcmp(state, "up") && strcmp(state, "down")))
 		return ctl_error(c, "a link needs a \"place\" and a \"state\", up or down");
+	end = daemon_ether_place(d, place, &all);
+	if (end) {
+		if (all)
+			return ctl_error(c, "which port of %s? Say %s:1, or another one", place, place);
+		eth_end_set_up(end, !strcmp(state, "up"));
+		log_at(LOG_INFO, place, "the link goes %s", state);
+		return json_true();
+	}
 	n = find_place(d, c, place, &num);
 	if (!n)
 		return NULL;
@@ -173,6 +183,15 @@ static json_t *cmd_partitions(void *arg, struct ctl_client *c, const json_t *req
 										      : json_true();
 }
 
+struct trace;
+
+/* A port of Ethernet that is traced. */
+struct trace_end {
+	struct trace *t;
+	struct eth_end *end;
+	u32 interface;
+};
+
 /* A capture that belongs to a client and ends with it. */
 struct trace {
 	struct daemon *d;
@@ -182,6 +201,8 @@ struct trace {
 	struct ctl_client *client;
 	struct host *host; /* beside the fabric, whose frames it takes; NULL */
 	u32 interface;
+	struct trace_end *ends;
+	u32 nends;
 };
 
 static void trace_frame(void *arg, const u8 *frame, u32 len, bool out)
@@ -194,8 +215,12 @@ static void trace_frame(void *arg, const u8 *frame, u32 len, bool out)
 static void trace_end(void *arg)
 {
 	struct trace *t = arg;
+	u32 i;
 
 	loop_task_cancel(&t->task);
+	for (i = 0; i < t->nends; i++)
+		eth_end_set_tap(t->ends[i].end, NULL, NULL);
+	free(t->ends);
 	if (t->host)
 		roce_port_set_tap(t->host->roce, NULL, NULL);
 	fabric_capture_stop(t->capture);
@@ -238,6 +263,53 @@ static json_t *trace_add_host(struct trace *t, struct ctl_client *c, struct fabr
 	return json_pack("[s+]", fabric_node_name(n), ":1");
 }
 
+static void trace_ether_frame(void *arg, const u8 *frame, u32 len, bool out)
+{
+	struct trace_end *te = arg;
+
+	fabric_capture_frame(te->t->capture, te->interface, frame, len, out);
+}
+
+/* One port of Ethernet; 0 or -errno. */
+static int trace_add_end(struct trace *t, struct eth_end *end)
+{
+	struct trace_end *te = &t->ends[t->nends];
+	int interface;
+
+	if (eth_end_tapped(end))
+		return -EBUSY;
+	interface = fabric_capture_add_frames(t->capture, eth_end_name(end), eth_end_num(end));
+	if (interface < 0)
+		return interface;
+	*te = (struct trace_end){ .t = t, .end = end, .interface = (u32)interface };
+	t->nends++;
+	eth_end_set_tap(end, trace_ether_frame, te);
+	return 0;
+}
+
+/* A place of Ethernet: one port, or all of a switch. */
+static json_t *trace_add_ether(struct trace *t, struct ctl_client *c, struct eth_end *end, bool all)
+{
+	struct eth_switch *sw = all ? eth_switch_find(daemon_ether_net(t->d), eth_end_name(end)) : NULL;
+	u32 i, n = sw ? eth_switch_ports(sw) : 1;
+	json_t *ports = json_array();
+	char text[FABRIC_NAME_MAX + 8];
+	int err = 0;
+
+	t->ends = calloc(n, sizeof(*t->ends));
+	for (i = 0; t->ends && i < n && !err; i++) {
+		struct eth_end *e = sw ? eth_switch_port(sw, i + 1) : end;
+
+		err = trace_add_end(t, e);
+		snprintf(text, sizeof(text), "%s:%u", eth_end_name(e), eth_end_num(e));
+		json_array_append_new(ports, json_string(text));
+	}
+	if (t->ends && !err)
+		return ports;
+	json_decref(ports);
+	return ctl_error(c, err == -EBUSY ? "%s is being traced already" : "%s: no memory", eth_end_name(end));
+}
+
 static json_t *trace_add_ports(struct trace *t, struct ctl_client *c, const struct fabric_node *n, u32 num)
 {
 	json_t *ports = json_array();
@@ -267,16 +339,19 @@ static json_t *cmd_trace(void *arg, struct ctl_client *c, const json_t *req, int
 	struct daemon *d = arg;
 	const char *place = text_of(req, "place");
 	struct fabric_node *n;
+	struct eth_end *end;
 	struct trace *t;
 	json_t *ports;
-	u32 num;
+	u32 num = 0;
+	bool all;
 
 	if (!place || *fd < 0)
 		return ctl_error(c, "a trace needs a \"place\" and a descriptor");
 	if (ctl_client_close_arg(c))
 		return ctl_error(c, "this connection has a trace");
-	n = find_place(d, c, place, &num);
-	if (!n)
+	end = daemon_ether_place(d, place, &all);
+	n = end ? NULL : find_place(d, c, place, &num);
+	if (!n && !end)
 		return NULL;
 	t = calloc(1, sizeof(*t));
 	if (t)
@@ -290,7 +365,9 @@ static json_t *cmd_trace(void *arg, struct ctl_client *c, const json_t *req, int
 	t->fd = *fd;
 	*fd = -1;
 	loop_task_init(&t->task, trace_reap);
-	ports = fabric_node_binding(n) ? trace_add_host(t, c, n) : trace_add_ports(t, c, n, num);
+	ports = end                      ? trace_add_ether(t, c, end, all)
+		: fabric_node_binding(n) ? trace_add_host(t, c, n)
+					 : trace_add_ports(t, c, n, num);
 	if (!ports) {
 		trace_end(t);
 		return NULL;

@@ -5,6 +5,7 @@
 
 #include "emu/cm/rdma.h"
 #include "emu/ctl/ctl.h"
+#include "emu/ether.h"
 #include "emu/rundir.h"
 #include "emu/uverbs/server.h"
 #include "emu/vdev/vdev.h"
@@ -15,8 +16,9 @@
 struct host {
 	struct uv_host uv;
 	struct fabric_node *node;
-	struct roce_port *roce; /* of a host that is not on the fabric; NULL */
-	struct wire_port *siw;  /* of one whose port is iWARP; NULL */
+	struct roce_port *roce;        /* of a host that is not on the fabric; NULL */
+	struct ether_station *station; /* on simulated Ethernet; NULL */
+	struct wire_port *siw;         /* of one whose port is iWARP; NULL */
 	struct siw_options iwarp;
 	char netdev[16]; /* its interface */
 	struct rdma_host *rdma;
@@ -52,7 +54,8 @@ struct daemon {
 	struct list faults;     /* armed ones */
 	struct list manager_faults;
 	u32 nfaults, fault_id;
-	struct timeline *timeline; /* NULL: nothing is recorded */
+	struct timeline *timeline;  /* NULL: nothing is recorded */
+	struct daemon_ether *ether; /* NULL: there is none */
 };
 
 /* options.c: fills @opt from the command line; ends the program when it is wrong. */

@@ -14,10 +14,11 @@
 struct fault {
 	struct list link;
 	u32 id;
-	struct fabric_fault *fabric; /* one of the three, or of an adapter that is unplugged two */
+	struct fabric_fault *fabric; /* one of these, or of an adapter that is unplugged two */
 	struct host *unplugged;
 	struct hca_fault *hca;
 	struct manager_fault *manager;
+	struct eth_fault *ether;
 	u64 armed; /* loop clock, ns */
 	char text[];
 };
@@ -35,6 +36,9 @@ static struct fabric_fault_info info_of(const struct fault *ft)
 		info.pick = hca_fault_pick(ft->hca);
 	} else if (ft->fabric) {
 		fabric_fault_info(ft->fabric, &info);
+	} else if (ft->ether) {
+		info.pick = eth_fault_pick(ft->ether);
+		info.held = eth_fault_held(ft->ether);
 	} else {
 		info.pick = manager_fault_pick(ft->manager);
 		info.applied = manager_fault_applied(ft->manager);
@@ -101,17 +105,22 @@ static int unplug(struct daemon *d, struct fault *ft, struct host *h, const char
 	return 0;
 }
 
-/* By its first two words a fault is one of the subnet manager, of the fabric or of a host's HCA. 0, or negative with the error said. */
+/* By its first two words a fault is one of the subnet manager, of Ethernet, of the fabric or of a host's HCA. 0, or negative with the error said. */
 static int arm(struct daemon *d, struct fault *ft, const char *text, char *err, size_t err_len)
 {
 	char place[FABRIC_NAME_MAX] = "", action[32] = "", more[300];
 	struct host *h;
 	int at = 0;
+	bool all;
 
 	sscanf(text, "%63s %n%31s", place, &at, action);
 	if (*action && manager_fault_concerns(d, place, action)) {
 		ft->manager = manager_fault_add(d, text, d->opt.seed + d->fault_id, err, err_len);
 		return ft->manager ? 0 : -1;
+	}
+	if (daemon_ether_place(d, place, &all) && eth_fault_action(action)) {
+		ft->ether = eth_fault_add(daemon_ether_net(d), text, err, err_len);
+		return ft->ether ? 0 : -1;
 	}
 	if (!*action || fabric_fault_action(action)) {
 		ft->fabric = fabric_fault_add(d->fabric, text, err, err_len);
@@ -188,6 +197,8 @@ static void take_away(struct daemon *d, struct fault *ft)
 		hca_fault_remove(ft->hca);
 	if (ft->manager)
 		manager_fault_remove(ft->manager);
+	if (ft->ether)
+		eth_fault_remove(ft->ether);
 	if (ft->unplugged)
 		uv_server_unplug(d->server, &ft->unplugged->uv, false);
 	list_del(&ft->link);

@@ -144,6 +144,49 @@ static int bind_roce(struct daemon *d, struct host *h)
 	return 0;
 }
 
+/* A host whose port is a station of the simulated Ethernet; a guest's has no address of its own, its kernel gives it some. */
+static int bind_station(struct daemon *d, struct host *h)
+{
+	const struct fabric_ether_station *s = &h->station->cfg;
+	struct roce_config cfg = {
+		.loop = d->loop,
+		.name = h->uv.name,
+		.node_guid = fabric_node_guid(h->node),
+		.port_guid = fabric_node_guid(h->node),
+		.seed = d->opt.seed,
+		.ether = eth_station_port(h->station->end),
+		.v1 = s->v1,
+	};
+	u32 i;
+
+	for (i = 0; i < s->naddr && s->kind == FABRIC_ETHER_ROCE; i++, cfg.naddr++) {
+		cfg.addr[i] = wire_gid_from_bytes(s->addr[i].raw);
+		cfg.vlan[i] = s->vlan[i];
+		cfg.net[i] = s->len[i];
+	}
+	h->roce = roce_port_create(&cfg);
+	if (!h->roce)
+		return -errno;
+	roce_port_set_dcqcn(h->roce, s->dcqcn);
+	h->uv.device = "rxe0";
+	h->uv.gid_netdev = gid_netdev;
+	h->uv.counter = roce_counter;
+	return 0;
+}
+
+/* What a host beside the fabric has for a port. */
+static int bind_port(struct daemon *d, struct host *h)
+{
+	if (daemon_host_is_iwarp(h->node))
+		return daemon_iwarp_bind(d, h);
+	if (!h->station)
+		return bind_roce(d, h);
+	if (h->station->cfg.kind == FABRIC_ETHER_ROCE || h->station->cfg.roce)
+		return bind_station(d, h);
+	h->uv.nports = 0; /* a network card alone */
+	return 0;
+}
+
 static int create_hca(struct daemon *d, struct host *h)
 {
 	struct hca_config cfg = {
@@ -298,11 +341,14 @@ static struct host *create(struct daemon *d, struct fabric_node *n)
 	h->uv.counter = port_counter;
 	h->uv.nports = min(fabric_node_ports(n), (u8)UV_PORTS);
 	h->uv.device = "muslin0";
+	h->station = daemon_ether_station(d, n);
 	if (fabric_node_binding(n)) {
-		err = daemon_host_is_iwarp(n) ? daemon_iwarp_bind(d, h) : bind_roce(d, h);
+		err = bind_port(d, h);
 		if (err)
 			goto err_destroy;
 	}
+	if (!h->uv.nports)
+		return h;
 	for (i = 0; i < h->uv.nports; i++) {
 		err = create_port(d, h, i + 1);
 		if (err)

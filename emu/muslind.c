@@ -138,7 +138,7 @@ static struct uv_host *find_host(void *arg, const char *name)
 {
 	struct host *h = daemon_host_get(arg, name);
 
-	return h ? &h->uv : NULL;
+	return h && h->uv.hca ? &h->uv : NULL;
 }
 
 static void start_fabric(struct daemon *d, struct fabric_topology *topo)
@@ -147,6 +147,8 @@ static void start_fabric(struct daemon *d, struct fabric_topology *topo)
 	list_init(&d->manager_faults);
 	d->loop = loop_create();
 	d->fabric = d->loop ? fabric_create(d->loop, topo, d->opt.seed) : NULL;
+	if (d->fabric && daemon_ether_create(d, topo))
+		fail("the Ethernet cannot be made: %s", strerror(errno));
 	fabric_topology_destroy(topo);
 	if (!d->fabric)
 		fail("the fabric cannot be made: %s", strerror(errno));
@@ -211,6 +213,7 @@ static void stop(struct daemon *d)
 	sm_mad_destroy(d->manager);
 	free(d->partitions);
 	daemon_hosts_destroy(d);
+	daemon_ether_destroy(d);
 	fabric_destroy(d->fabric);
 	loop_fd_del(&d->signals);
 	loop_fd_del(&d->hold);

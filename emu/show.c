@@ -168,6 +168,7 @@ json_t *daemon_show(struct daemon *d, const struct fabric_node *only, bool count
 	json_object_set_new(o, "sm", sm_json(d));
 	json_object_set_new(o, "manager", daemon_manager_json(d));
 	json_object_set_new(o, "nodes", nodes);
+	json_object_set_new(o, "ethernet", daemon_ether_json(d, counters));
 	return o;
 }
 

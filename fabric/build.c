@@ -436,26 +436,37 @@ static int bound_address(struct fabric_build *b, struct fabric_ip *ip, const cha
 	return 0;
 }
 
-int fabric_build_bound(struct fabric_build *b, const char *name, const char *kind, struct fabric_line *l)
+s64 fabric_build_bound_node(struct fabric_build *b, const char *name, const char *binding)
 {
 	s64 n = fabric_build_node(b, NODE_TYPE_CA, NULL, 1);
-	char word[80], text[256];
-	size_t at;
 	int err = n < 0 ? (int)n : fabric_build_name(b, (u32)n, name);
 
 	if (err)
 		return err;
-	at = (size_t)snprintf(text, sizeof(text), "%s", kind);
+	b->t->nodes[n].binding = strdup(binding);
+	return b->t->nodes[n].binding ? n : fabric_build_error(b, "out of memory");
+}
+
+int fabric_build_bound(struct fabric_build *b, const char *name, const char *kind, struct fabric_line *l)
+{
+	struct fabric_ip ip = { .fixed = false };
+	char word[80], text[256];
+	size_t at = (size_t)snprintf(text, sizeof(text), "%s", kind);
+	int err;
+	s64 n;
+
 	while (fabric_line_word(l, word, sizeof(word)) && word[0] != '#') {
-		err = bound_address(b, &b->t->nodes[n].ip[1], kind, word);
+		err = bound_address(b, &ip, kind, word);
 		if (err)
 			return err;
 		at += (size_t)snprintf(text + at, sizeof(text) - at, " %s", word);
 		if (at >= sizeof(text))
 			return fabric_build_error(b, "too many addresses");
 	}
-	if (!b->t->nodes[n].ip[1].fixed)
+	if (!ip.fixed)
 		return fabric_build_error(b, "%s needs an address or an interface of the machine", kind);
-	b->t->nodes[n].binding = strdup(text);
-	return b->t->nodes[n].binding ? 0 : fabric_build_error(b, "out of memory");
+	n = fabric_build_bound_node(b, name, text);
+	if (n >= 0)
+		b->t->nodes[n].ip[1] = ip;
+	return n < 0 ? (int)n : 0;
 }

@@ -47,6 +47,11 @@ int fabric_build_ip(struct fabric_build *b, struct fabric_line *l);
  * A host beside the fabric: @kind is roce or iwarp; the words of @l are its addresses, or one interface of the machine.
  */
 int fabric_build_bound(struct fabric_build *b, const char *name, const char *kind, struct fabric_line *l);
+/* The same without words of its own. Its number, or negative (reported). */
+s64 fabric_build_bound_node(struct fabric_build *b, const char *name, const char *binding);
+/* ether.c: the words after "ethernet", and after "host NAME KIND" where @kind is ether, nic or tap. */
+int fabric_build_ethernet(struct fabric_build *b, struct fabric_line *l);
+int fabric_build_station(struct fabric_build *b, const char *name, const char *kind, struct fabric_line *l);
 /* Next word (or quoted string) of the line into @word; false at its end. */
 bool fabric_line_word(struct fabric_line *l, char *word, size_t size);
 bool fabric_line_next(const char **p, const char *end, struct fabric_line *l);

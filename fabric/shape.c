@@ -270,8 +270,10 @@ static int keyword(struct fabric_build *b, struct shape_args *a, struct fabric_l
 /* host NAME ip ADDR..., ip NAME ADDR...: left for the second pass, when the hosts are there. */
 static bool is_host_line(const char *word)
 {
-	return !strcmp(word, "ip") || !strcmp(word, "host");
+	return !strcmp(word, "ip") || !strcmp(word, "host") || !strcmp(word, "ethernet");
 }
+
+#define HOST_LINES "say: host NAME ip ADDRESS, host NAME roce|iwarp ADDRESS, or host NAME ether|nic|tap SWITCH"
 
 static int host_line(struct fabric_build *b, struct fabric_line l, const char *word)
 {
@@ -281,12 +283,16 @@ static int host_line(struct fabric_build *b, struct fabric_line l, const char *w
 
 	if (!strcmp(word, "ip"))
 		return fabric_build_ip(b, &l);
+	if (!strcmp(word, "ethernet"))
+		return fabric_build_ethernet(b, &l);
 	if (!fabric_line_word(&l, name, sizeof(name)) || !fabric_line_word(&l, what, sizeof(what)))
-		return fabric_build_error(b, "say: host NAME ip ADDRESS, or host NAME roce|iwarp ADDRESS");
+		return fabric_build_error(b, HOST_LINES);
 	if (!strcmp(what, "roce") || !strcmp(what, "iwarp"))
 		return fabric_build_bound(b, name, what, &l);
+	if (!strcmp(what, "ether") || !strcmp(what, "nic") || !strcmp(what, "tap"))
+		return fabric_build_station(b, name, what, &l);
 	if (strcmp(what, "ip"))
-		return fabric_build_error(b, "say: host NAME ip ADDRESS, or host NAME roce|iwarp ADDRESS");
+		return fabric_build_error(b, HOST_LINES);
 	n = snprintf(text, sizeof(text), "\"%s\" %.*s", name, (int)min(l.end - l.p, (ptrdiff_t)300), l.p);
 	ip = (struct fabric_line){ text, text + n };
 	return fabric_build_ip(b, &ip);
@@ -323,7 +329,7 @@ int fabric_shape_parse(struct fabric_build *b, const char *text, size_t len)
 	if (!err)
 		err = build(b, &a);
 	err = err ? err : pass(b, &a, text, len, true);
-	if (err || b->t->nnodes)
+	if (err || b->t->nnodes || b->t->ether)
 		return err;
 	b->line = a.line;
 	return fabric_build_error(b, "no shape: say leafs N spines N hosts N, fattree k=N levels=N, or ring N");

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "fabric/build.h"
+#include "fabric/ether.h"
 
 #define TOPOLOGY_FILE_MAX (256u << 20)
 
@@ -168,5 +169,6 @@ void fabric_topology_destroy(struct fabric_topology *t)
 	}
 	free(t->nodes);
 	free(t->partition_file);
+	fabric_ether_destroy(t->ether);
 	free(t);
 }

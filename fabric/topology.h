@@ -39,15 +39,18 @@ struct fabric_topology_node {
 	u64 guid, sysguid;
 	struct fabric_topology_port *ports; /* [1..nports], [0] is a switch's own */
 	struct fabric_ip *ip;               /* [1..nports] of a CA; NULL for a switch */
-	char *binding;                      /* of a host that is not on the fabric: "roce ADDRESS...", or NULL */
+	char *binding; /* of a host that is not on the fabric: "roce ADDRESS...", "ether SWITCH", "nic SWITCH"; or NULL */
 };
+
+struct fabric_ether;
 
 struct fabric_topology {
 	struct fabric_topology_node *nodes;
 	u32 nnodes, cap;
-	u8 mtu;               /* MTUCap code of every port */
-	u8 vl_cap;            /* VLCap code of every port */
-	char *partition_file; /* as named in the topology, or NULL */
+	u8 mtu;                     /* MTUCap code of every port */
+	u8 vl_cap;                  /* VLCap code of every port */
+	char *partition_file;       /* as named in the topology, or NULL */
+	struct fabric_ether *ether; /* NULL: there is no Ethernet */
 };
 
 /*

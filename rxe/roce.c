@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* The RoCEv2 port: its life, and its attributes, which nobody manages but the addresses and interfaces of the machine. */
+/* The RoCE port: its life, and its attributes, which nobody manages but the addresses and interfaces of the machine. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -76,7 +76,21 @@ static void violation(struct wire_port *w, const struct wire_port_violation *v)
 		++*count;
 }
 
-static const struct wire_port_ops ops = { .send = roce_send, .set_cap = set_cap, .violation = violation };
+/* Only where somebody else manages the addresses. */
+static int set_gid(struct wire_port *w, u8 index, const struct wire_gid *gid, const struct wire_l2 *l2)
+{
+	struct roce_port *rp = container_of(w, struct roce_port, wire);
+
+	if (!rp->managed || index >= WIRE_PORT_GIDS)
+		return -EINVAL;
+	w->attr.gid[index] = *gid;
+	w->attr.gid_l2[index] = *l2;
+	return 0;
+}
+
+static const struct wire_port_ops ops = {
+	.set_gid = set_gid, .send = roce_send, .set_cap = set_cap, .violation = violation
+};
 
 static void resume(struct wire_port *w) {} /* what was refused is lost */
 
@@ -126,9 +140,10 @@ struct roce_port *roce_port_create(const struct roce_config *cfg)
 	rp->wire.num = 1;
 	snprintf(rp->wire.name, sizeof(rp->wire.name), "%s", cfg->name);
 	list_init(&rp->tx);
+	list_init(&rp->neighbours);
 	loop_task_init(&rp->task, on_task);
 	set_attr(rp);
-	rp->link = &roce_socket_link;
+	rp->link = cfg->ether ? &roce_ether_link : &roce_socket_link;
 	err = rp->link->open(rp, cfg);
 	if (!err)
 		return rp;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* A RoCEv2 port: an adapter's port whose link is UDP sockets on addresses of the machine. */
+/* A RoCE port: an adapter's port whose link is UDP sockets on addresses of the machine, or a station on an Ethernet. */
 #ifndef MUSLIN_RXE_ROCE_H
 #define MUSLIN_RXE_ROCE_H
 
 #include "emu/lib/loop.h"
+#include "emu/wire/ether.h"
 #include "emu/wire/port.h"
 
 #define ROCE_ADDRS 8
@@ -17,20 +18,29 @@ struct roce_config {
 	struct wire_gid addr[ROCE_ADDRS]; /* local addresses, IPv4 mapped: GIDs 0.. of the port */
 	u32 naddr;
 	u64 seed;
+	/*
+	 * A station, which must outlive the port: instead of sockets. Each address is a GID of RoCE v2 and one of v1, and has a
+	 * VLAN; without addresses whoever manages the station's fills the GID table.
+	 */
+	struct ether_port *ether;
+	u16 vlan[ROCE_ADDRS]; /* 0: untagged */
+	u8 net[ROCE_ADDRS];   /* bits of the address that are its network's */
+	bool v1;              /* the GIDs of v1 come first, and so are the default */
 };
 
 /* What happened at this port beside the counters of the transport. */
-#define ROCE_COUNTERS(C)                                                                  \
-	C(SENT, "roce_sent")                                                              \
-	C(RECEIVED, "roce_received")                                                      \
-	C(ICRC, "roce_icrc_errors")                                                       \
-	C(MALFORMED, "roce_malformed")                                                    \
-	C(REFUSED, "roce_not_taken")   /* QP0, or nobody takes packets */                 \
-	C(UNROUTED, "roce_unroutable") /* no GRH, a GID that is no address, no own one */ \
-	C(SEND_ERROR, "roce_send_errors")                                                 \
-	C(ECN, "roce_ecn_marked")                                                         \
-	C(MARKED, "roce_marked") /* on purpose */                                         \
-	C(FAULTS, "roce_faults") /* dropped or damaged on purpose */
+#define ROCE_COUNTERS(C)                                                                   \
+	C(SENT, "roce_sent")                                                               \
+	C(RECEIVED, "roce_received")                                                       \
+	C(ICRC, "roce_icrc_errors")                                                        \
+	C(MALFORMED, "roce_malformed")                                                     \
+	C(REFUSED, "roce_not_taken")   /* QP0, or nobody takes packets */                  \
+	C(UNROUTED, "roce_unroutable") /* no GRH, a GID that is no address, no own one */  \
+	C(SEND_ERROR, "roce_send_errors")                                                  \
+	C(ECN, "roce_ecn_marked")                                                          \
+	C(MARKED, "roce_marked")          /* on purpose */                                 \
+	C(NEIGHBOUR, "roce_no_neighbour") /* nobody has said that the address is theirs */ \
+	C(FAULTS, "roce_faults")          /* dropped or damaged on purpose */
 #define ROCE_COUNTER_ENUM(name, str) ROCE_CTR_##name,
 enum roce_counter {
 	ROCE_COUNTERS(ROCE_COUNTER_ENUM) ROCE_CTR_NUM

@@ -7,6 +7,7 @@
 #include <netinet/in.h>
 
 #include "emu/lib/rng.h"
+#include "emu/wire/neigh.h"
 #include "emu/wire/roce.h"
 #include "rxe/roce.h"
 
@@ -51,14 +52,18 @@ struct roce_link {
 	void (*run)(struct roce_port *rp);
 	const char *(*device)(const struct roce_port *rp, u32 gid); /* network interface of the GID with that index */
 };
-extern const struct roce_link roce_socket_link;
+extern const struct roce_link roce_socket_link, roce_ether_link;
 
 struct roce_port {
 	struct wire_port wire;
 	struct loop *loop;
 	const struct roce_link *link;
-	struct roce_endpoint ep[ROCE_ADDRS];
+	struct roce_endpoint ep[ROCE_ADDRS]; /* with sockets */
 	u32 neps;
+	struct ether_port *ether; /* with a station */
+	bool managed;             /* its addresses are somebody else's to manage, who also answers for them */
+	struct list neighbours;
+	u32 nneighbours;
 	struct list tx;
 	u32 ntx;
 	struct loop_task task;
@@ -90,6 +95,24 @@ void roce_tap(struct roce_port *rp, const struct wire_packet *p, const struct wi
 void roce_recv(struct roce_endpoint *ep);
 /* The @len bytes at @off in @buf, from BTH to ICRC, which came as @r says. */
 void roce_take(struct roce_port *rp, struct wire_buf *buf, u32 off, u32 len, const struct wire_roce *r);
+
+/* roce_ether.c: a frame without a tag, or with that one; 0, -EAGAIN: the link is full, the frame is lost. */
+int roce_ether_frame(struct roce_port *rp, const u8 *dst, u16 tci, u16 type, const u8 *payload, u32 len);
+/* Does the port answer for @gid on that VLAN? Its index, or -1. */
+int roce_ether_own(const struct roce_port *rp, const struct wire_gid *gid, u16 vlan);
+
+/* roce_neigh.c: ARP and neighbour discovery of a station. */
+enum roce_answer {
+	ROCE_SEND,   /* the station is known */
+	ROCE_WAITS,  /* the packet waits for the answer, which queues it again */
+	ROCE_NOBODY, /* nobody has it */
+};
+/* The station that has @gid; @p waits when it has to be asked for. */
+enum roce_answer roce_neigh_find(struct roce_port *rp, const struct wire_roce *r, struct wire_packet *p,
+				 u8 mac[ETHER_ALEN]);
+/* A frame that is not RoCE's: what ARP, neighbour discovery and echo have to say to it. */
+void roce_neigh_frame(struct roce_port *rp, const struct ether_header *h, const u8 *payload, u32 len);
+void roce_neigh_forget(struct roce_port *rp); /* all of them */
 
 static inline void roce_count(struct roce_port *rp, enum roce_counter c)
 {

@@ -47,10 +47,27 @@ bool ipif_reaches(const struct ipif *ip, const struct ip_addr *a)
 	       (!ip_addr_is_any(&ip->cfg.v6) && ip_addr_same_network(&ip->cfg.v6, a, ip->cfg.v6_len));
 }
 
+/* Of several addresses of an Ethernet port the one whose network @to is on. NULL: none, or their networks are not known. */
+static const struct ip_addr *ethernet_source(const struct ipif *ip, const struct ip_addr *to)
+{
+	const struct wire_port_attr *a = &ip->port->attr;
+	u8 i;
+
+	for (i = 0; i < WIRE_PORT_GIDS; i++) {
+		const struct ip_addr *own = (const struct ip_addr *)&a->gid[i];
+
+		if (a->gid_net[i] && !ip_addr_is_any(own) && ip_addr_same_network(own, to, a->gid_net[i]))
+			return own;
+	}
+	return NULL;
+}
+
 const struct ip_addr *ipif_source(const struct ipif *ip, const struct ip_addr *to)
 {
 	const struct ip_addr *a = ip_addr_is_v4(to) ? &ip->cfg.v4 : &ip->cfg.v6;
 
+	if (wire_port_is_ethernet(ip->port) && ethernet_source(ip, to))
+		return ethernet_source(ip, to);
 	if (!ip_addr_is_v4(to) && ip_addr_is_link_local(to) && !wire_port_is_ethernet(ip->port))
 		return &ip->link_local;
 	return ip_addr_is_any(a) ? NULL : a;

@@ -7,8 +7,10 @@
 #include <netinet/ip6.h>
 #include <netinet/udp.h>
 
+#include "emu/wire/ether.h"
 #include "emu/wire/hdr.h"
 #include "emu/wire/inet.h"
+#include "emu/wire/ip.h"
 #include "emu/wire/opcode.h"
 #include "emu/wire/roce.h"
 
@@ -17,7 +19,6 @@
 #define UDP_LEN   8
 #define IP4_LEN   20
 #define IP6_LEN   40
-#define ETH_LEN   14
 #define IP_MAX    (IP6_LEN + UDP_LEN)
 #define DUMMY_LRH 8 /* bytes of ones that stand for the LRH in the ICRC */
 #define FLAGS_AT  6 /* of the IPv4 header: DF is in this byte */
@@ -72,9 +73,24 @@ static u32 put_ip6(const struct wire_roce *r, u32 udp_len, u8 *dst)
 	return IP6_LEN;
 }
 
-/* IP and UDP headers for a datagram of @len bytes; returns theirs. */
+static u32 put_grh(const struct wire_roce *r, u32 len, u8 *dst)
+{
+	struct wire_grh *grh = (struct wire_grh *)dst;
+
+	wire_grh_set_ver_tc_flow(grh, r->tos, r->flow);
+	grh->paylen = cpu_to_be16((u16)len);
+	grh->nxthdr = WIRE_GRH_NXTHDR_IBA;
+	grh->hoplmt = r->ttl;
+	grh->sgid = r->src;
+	grh->dgid = r->dst;
+	return GRH_LEN;
+}
+
+/* IP and UDP headers, or the GRH, for a datagram of @len bytes; returns theirs. */
 static u32 put_headers(const struct wire_roce *r, u32 len, u8 *dst)
 {
+	if (wire_roce_is_v1(r))
+		return put_grh(r, len, dst);
 	struct udphdr udp = { .uh_sport = htons(r->sport),
 			      .uh_dport = htons(WIRE_ROCE_PORT),
 			      .uh_ulen = htons((u16)(len + UDP_LEN)) };
@@ -84,8 +100,10 @@ static u32 put_headers(const struct wire_roce *r, u32 len, u8 *dst)
 	return n + UDP_LEN;
 }
 
-static void mask_ip(u8 *ip, bool v4)
+static void mask_headers(u8 *ip, const struct wire_roce *r)
 {
+	bool v4 = !wire_roce_is_v1(r) && wire_gid_is_v4(&r->dst);
+
 	if (v4) {
 		ip[1] = 0xff;                   /* type of service */
 		ip[8] = ip[10] = ip[11] = 0xff; /* time to live, checksum */
@@ -95,6 +113,8 @@ static void mask_ip(u8 *ip, bool v4)
 	ip[0] |= 0x0f; /* traffic class, flow label */
 	ip[1] = ip[2] = ip[3] = 0xff;
 	ip[7] = 0xff; /* hop limit */
+	if (wire_roce_is_v1(r))
+		return;
 	ip[IP6_LEN + 6] = ip[IP6_LEN + 7] = 0xff;
 }
 
@@ -108,7 +128,7 @@ static u32 icrc(const struct wire_packet *p, const struct wire_roce *r, const u8
 
 	memset(head, 0xff, DUMMY_LRH);
 	at += put_headers(r, wire_roce_len(p), head + at);
-	mask_ip(head + DUMMY_LRH, wire_gid_is_v4(&r->dst));
+	mask_headers(head + DUMMY_LRH, r);
 	memcpy(head + at, p->hdr + p->bth_off, p->hdr_len - p->bth_off);
 	head[at + 4] = 0xff; /* FECN, BECN and what is reserved beside them */
 	crc = crc32_gzip_refl(0, head, at + p->hdr_len - p->bth_off);
@@ -159,7 +179,7 @@ static bool icrc_ok(const struct wire_packet *p, const struct wire_roce *r, cons
 
 	if (likely(!diff))
 		return true;
-	return wire_gid_is_v4(&r->dst) &&
+	return wire_gid_is_v4(&r->dst) && !wire_roce_is_v1(r) &&
 	       explained_by_id(diff, IP4_LEN - FLAGS_AT - 1 + UDP_LEN + wire_roce_len(p) - WIRE_ICRC_LEN);
 }
 
@@ -197,15 +217,9 @@ static bool parse_headers(struct wire_packet *p, const u8 *src, u32 len)
 
 static void put_lrh_grh(struct wire_packet *p, const struct wire_roce *r)
 {
-	struct wire_grh *grh = (struct wire_grh *)(p->hdr + LRH_LEN);
-
 	wire_lrh_fill((struct wire_lrh *)p->hdr, 0, 0, WIRE_LNH_GRH, 0, 0, wire_packet_link_len(p) / 4);
-	wire_grh_set_ver_tc_flow(grh, r->tos, r->flow);
-	grh->paylen = cpu_to_be16((u16)wire_roce_len(p));
-	grh->nxthdr = WIRE_GRH_NXTHDR_IBA;
-	grh->hoplmt = r->ttl;
-	grh->sgid = r->src;
-	grh->dgid = r->dst;
+	put_grh(r, wire_roce_len(p), p->hdr + LRH_LEN);
+	p->l2 = r->l2;
 }
 
 struct wire_packet *wire_roce_parse(struct wire_buf *buf, u32 off, u32 len, const struct wire_roce *r)
@@ -243,23 +257,114 @@ static void put_mac(u8 *dst, const struct wire_gid *gid)
 	memcpy(dst + 2, gid->raw + 12, 4);
 }
 
-int wire_roce_frame(const struct wire_packet *p, const struct wire_roce *r, u8 *dst, u32 size)
+u16 wire_roce_ethertype(const struct wire_roce *r)
 {
-	u32 len = wire_roce_len(p), at = ETH_LEN, n = p->hdr_len - p->bth_off;
-	bool v4 = wire_gid_is_v4(&r->dst);
+	return wire_roce_is_v1(r) ? ETHERTYPE_ROCE : wire_gid_is_v4(&r->dst) ? WIRE_INET_IP4 : WIRE_INET_IP6;
+}
 
-	if (size < ETH_LEN + IP_MAX + len)
-		return -ENOSPC;
-	put_mac(dst, &r->dst);
-	put_mac(dst + 6, &r->src);
-	memcpy(dst + 12, v4 ? "\x08\x00" : "\x86\xdd", 2);
-	at += put_headers(r, len, dst + at);
+u32 wire_roce_size(const struct wire_packet *p, const struct wire_roce *r)
+{
+	u32 head = wire_roce_is_v1(r) ? GRH_LEN : UDP_LEN + (wire_gid_is_v4(&r->dst) ? IP4_LEN : IP6_LEN);
+
+	return head + wire_roce_len(p);
+}
+
+void wire_roce_put(const struct wire_packet *p, const struct wire_roce *r, u8 *dst)
+{
+	u32 at = put_headers(r, wire_roce_len(p), dst), n = p->hdr_len - p->bth_off;
+
 	memcpy(dst + at, p->hdr + p->bth_off, n);
 	at += n;
 	if (p->len)
 		memcpy(dst + at, p->data, p->len);
-	at += p->len;
-	return (int)(at + wire_roce_tail(p, r, dst + at));
+	wire_roce_tail(p, r, dst + at + p->len);
+}
+
+int wire_roce_frame(const struct wire_packet *p, const struct wire_roce *r, u8 *dst, u32 size)
+{
+	struct ether_header h = { .type = wire_roce_ethertype(r) };
+	u32 len = wire_roce_size(p, r);
+
+	if (size < ETHER_SIZE + len)
+		return -ENOSPC;
+	put_mac(h.dst, &r->dst);
+	put_mac(h.src, &r->src);
+	wire_roce_put(p, r, dst + ether_header_put(&h, dst));
+	return (int)(ETHER_SIZE + len);
+}
+
+/* ---- headers of frames ---- */
+
+static int get_udp(const u8 *udp, u32 len, u32 head, struct wire_roce *r, u32 *body)
+{
+	u32 total;
+
+	if (len < UDP_LEN)
+		return -EBADMSG;
+	if (wire_load(udp + 2, 2) != WIRE_ROCE_PORT)
+		return 0;
+	total = (u32)wire_load(udp + 4, 2);
+	if (total < UDP_LEN || total > len)
+		return -EBADMSG;
+	r->sport = (u16)wire_load(udp, 2);
+	*body = total - UDP_LEN;
+	return (int)(head + UDP_LEN);
+}
+
+/* Options and fragments do not occur: RoCE's packets have none. A17.3.1.2. */
+static int get_ip4(const u8 *p, u32 len, struct wire_roce *r, u32 *body)
+{
+	u32 total;
+
+	if (len < IP4_LEN || p[0] >> 4 != 4)
+		return -EBADMSG;
+	if (p[IP4_PROTO] != IPPROTO_UDP || wire_get(p, IP4_FRAGMENT) || p[0] != 0x45)
+		return 0;
+	total = (u32)wire_get(p, IP4_TOTAL);
+	if (total < IP4_LEN || total > len || wire_inet_fold(wire_inet_sum(0, p, IP4_LEN)))
+		return -EBADMSG;
+	r->src = wire_gid_from_v4((u32)wire_load(p + IP4_SRC, 4));
+	r->dst = wire_gid_from_v4((u32)wire_load(p + IP4_DST, 4));
+	r->tos = p[IP4_TOS];
+	r->ttl = p[IP4_TTL];
+	r->id = (u16)wire_get(p, IP4_ID);
+	return get_udp(p + IP4_LEN, total - IP4_LEN, IP4_LEN, r, body);
+}
+
+/* What IPv6's header and the GRH have alike. Returns the bytes that follow, or -EBADMSG. */
+static int get_ip6(const u8 *p, u32 len, struct wire_roce *r)
+{
+	u32 payload;
+
+	if (len < IP6_LEN || p[0] >> 4 != 6)
+		return -EBADMSG;
+	payload = (u32)wire_get(p, IP6_PAYLOAD_LEN);
+	if (payload > len - IP6_LEN)
+		return -EBADMSG;
+	r->src = wire_gid_from_bytes(p + IP6_SRC);
+	r->dst = wire_gid_from_bytes(p + IP6_DST);
+	r->tos = (u8)wire_get(p, IP6_TCLASS);
+	r->flow = (u32)wire_get(p, IP6_FLOW);
+	r->ttl = p[IP6_HOPS];
+	return (int)payload;
+}
+
+int wire_roce_head(const u8 *src, u32 len, u16 ethertype, struct wire_roce *r, u32 *body)
+{
+	int n;
+
+	r->l2.version = ethertype == ETHERTYPE_ROCE ? 1 : 2;
+	if (ethertype == WIRE_INET_IP4)
+		return get_ip4(src, len, r, body);
+	if (ethertype != WIRE_INET_IP6 && ethertype != ETHERTYPE_ROCE)
+		return 0;
+	n = get_ip6(src, len, r);
+	if (n < 0)
+		return n;
+	if (ethertype == WIRE_INET_IP6)
+		return src[IP6_NEXT] == IPPROTO_UDP ? get_udp(src + IP6_LEN, (u32)n, IP6_LEN, r, body) : 0;
+	*body = (u32)n;
+	return src[IP6_NEXT] == WIRE_GRH_NXTHDR_IBA ? GRH_LEN : -EBADMSG;
 }
 
 void wire_roce_from_grh(const struct wire_packet *p, struct wire_roce *r)
@@ -270,7 +375,8 @@ void wire_roce_from_grh(const struct wire_packet *p, struct wire_roce *r)
 				 .dst = grh->dgid,
 				 .tos = wire_grh_tclass(grh),
 				 .ttl = grh->hoplmt,
-				 .flow = wire_grh_flow(grh) };
+				 .flow = wire_grh_flow(grh),
+				 .l2 = p->l2 };
 }
 
 void wire_roce_put_network(const struct wire_roce *r, u32 len, u8 grh[40])

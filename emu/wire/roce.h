@@ -14,7 +14,7 @@
 #define WIRE_ROCE_PORT     4791 /* UDP, destination */
 #define WIRE_ROCE_TAIL_MAX 7    /* pad and ICRC */
 #define WIRE_ROCE_OVERHEAD 80   /* IP, UDP and transport headers with ICRC, as an interface's MTU has to hold them */
-#define WIRE_ROCE_FRAME    (14 + 40 + 8 + WIRE_HDR_MAX + WIRE_MTU_MAX + WIRE_ROCE_TAIL_MAX)
+#define WIRE_ROCE_FRAME    (18 + 40 + 8 + WIRE_HDR_MAX + WIRE_MTU_MAX + WIRE_ROCE_TAIL_MAX)
 
 #define WIRE_ECN_MASK 3
 #define WIRE_ECN_ECT  2 /* may be marked */
@@ -27,7 +27,14 @@ struct wire_roce {
 	u16 id; /* IPv4 identification; the packet is never a fragment, and forbids them */
 	u8 tos, ttl;
 	u32 flow; /* IPv6 flow label */
+	struct wire_l2 l2;
 };
+
+/* RoCE v1 has the GRH itself on the wire, behind an EtherType of its own. Annex A16. */
+static inline bool wire_roce_is_v1(const struct wire_roce *r)
+{
+	return r->l2.version == 1;
+}
 
 static inline bool wire_gid_is_v4(const struct wire_gid *gid)
 {
@@ -60,6 +67,17 @@ u32 wire_roce_tail(const struct wire_packet *p, const struct wire_roce *r, u8 ta
  * ICRC is right for some other value than r->id is taken, too. NULL with errno EBADMSG (malformed), EILSEQ (ICRC) or ENOMEM.
  */
 struct wire_packet *wire_roce_parse(struct wire_buf *buf, u32 off, u32 len, const struct wire_roce *r);
+/* EtherType of the header that wire_roce_put() begins with. */
+u16 wire_roce_ethertype(const struct wire_roce *r);
+/* Bytes from there to the ICRC. */
+u32 wire_roce_size(const struct wire_packet *p, const struct wire_roce *r);
+/* Writes them to @dst of so many bytes. */
+void wire_roce_put(const struct wire_packet *p, const struct wire_roce *r, u8 *dst);
+/*
+ * What the IP and UDP headers, or the GRH, at @src of @len bytes say; the l2 of @r is the caller's. The length of the headers, with
+ * the datagram's in *body. 0: it is not RoCE; -EBADMSG: damaged, or cut short.
+ */
+int wire_roce_head(const u8 *src, u32 len, u16 ethertype, struct wire_roce *r, u32 *body);
 /* The packet as an Ethernet frame with made-up station addresses, for captures. Its length, or -ENOSPC. */
 int wire_roce_frame(const struct wire_packet *p, const struct wire_roce *r, u8 *dst, u32 size);
 /* What the GRH of @p says, with the source port as entropy of its flow. */

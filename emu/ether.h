@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* The daemon's Ethernet: the network that the topology describes, and who is on it. */
+#ifndef MUSLIN_EMU_ETHER_H
+#define MUSLIN_EMU_ETHER_H
+
+#include <jansson.h>
+
+#include "fabric/ether.h"
+#include "fabric/fabric.h"
+
+struct daemon;
+
+struct ether_station {
+	struct fabric_ether_station cfg;
+	struct eth_end *end;
+};
+
+/* Makes the network; 0 or -errno. Without Ethernet in the topology there is none. */
+int daemon_ether_create(struct daemon *d, const struct fabric_topology *topo);
+void daemon_ether_destroy(struct daemon *d);
+/* The station of a host; NULL: it has none. */
+struct ether_station *daemon_ether_station(const struct daemon *d, const struct fabric_node *n);
+/* For faults; NULL without Ethernet. */
+struct eth *daemon_ether_net(const struct daemon *d);
+/* The end that a place of Ethernet names; NULL: it is no such place. *all: a switch without a port was named. */
+struct eth_end *daemon_ether_place(const struct daemon *d, const char *place, bool *all);
+/* Switches with their ports; null without Ethernet. */
+json_t *daemon_ether_json(const struct daemon *d, bool counters);
+
+#endif

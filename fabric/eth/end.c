@@ -1,0 +1,361 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * One end of a link: what waits to be sent, by priority, and what arrives. Each hop of a frame is work of its own in the loop, so
+ * that no path through the network is deeper than another on the stack.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "fabric/eth/internal.h"
+
+#define BURST      64 /* frames that an end sends before others have their turn */
+#define GAP_BYTES  24 /* preamble, FCS and the gap between frames, which take time, too. 802.3, 4.4.2 */
+#define BEHIND_NS  (100 * NSEC_PER_USEC) /* a link whose timer was late may catch up by so much */
+#define LOSSLESS_X 16 /* queues of lossless frames are bounded where they come in; this is the last resort */
+
+struct eth_frame *eth_frame_create(struct wire_buf *buf, u8 class, struct eth_end *from)
+{
+	struct eth_frame *f = calloc(1, sizeof(*f));
+
+	if (!f)
+		return NULL;
+	f->buf = buf;
+	f->class = class;
+	f->from = from;
+	if (from)
+		eth_pause_charge(from, class, buf->size);
+	return f;
+}
+
+static void off_the_books(struct eth_frame *f)
+{
+	if (f->from)
+		eth_pause_release(f->from, f->class, f->buf->size);
+	f->from = NULL;
+}
+
+void eth_frame_free(struct eth_frame *f)
+{
+	off_the_books(f);
+	wire_buf_put(f->buf);
+	free(f);
+}
+
+static void drop_all(struct list *frames)
+{
+	while (!list_empty(frames)) {
+		struct eth_frame *f = list_first(frames, struct eth_frame, link);
+
+		list_del(&f->link);
+		eth_frame_free(f);
+	}
+}
+
+void eth_end_kick(struct eth_end *end)
+{
+	loop_task_queue(end->e->loop, &end->task);
+}
+
+bool eth_end_full(const struct eth_end *end)
+{
+	return end->bytes >= eth_queue(end);
+}
+
+void eth_end_queue(struct eth_end *end, struct wire_buf *buf, u8 class, struct eth_end *from)
+{
+	u32 most = eth_queue(end) * (from && eth_class_lossless(from, class) ? LOSSLESS_X : 1);
+	struct eth_frame *f;
+
+	if (!end->port.up || end->bytes + buf->size > most) {
+		eth_count(end, end->port.up ? ETH_CTR_TX_DROPPED : ETH_CTR_TX_DOWN);
+		wire_buf_put(buf);
+		return;
+	}
+	f = eth_frame_create(buf, class, from);
+	if (!f) {
+		wire_buf_put(buf);
+		return;
+	}
+	list_add(&end->q[class], &f->link);
+	end->bytes += buf->size;
+	eth_end_kick(end);
+}
+
+/* Onto the link: what is on the way stands on nobody's books. */
+static void transmit(struct eth_end *end, struct eth_frame *f)
+{
+	eth_count(end, ETH_CTR_TX_FRAMES);
+	end->counter[ETH_CTR_TX_BYTES] += f->buf->size;
+	if (end->tap)
+		end->tap(end->tap_ctx, f->buf->data, f->buf->size, true);
+	off_the_books(f);
+	eth_fault_pass(end->peer, f);
+}
+
+void eth_end_send_now(struct eth_end *end, struct wire_buf *buf)
+{
+	struct eth_frame *f = end->port.up ? eth_frame_create(buf, 0, NULL) : NULL;
+
+	if (f)
+		transmit(end, f);
+	else
+		wire_buf_put(buf);
+}
+
+/* The highest priority that may send. *wait: when another one may. */
+static struct eth_frame *next(struct eth_end *end, u64 now, u64 *wait)
+{
+	u32 c = ETH_CLASSES;
+
+	*wait = 0;
+	while (c--) {
+		if (list_empty(&end->q[c]))
+			continue;
+		if (!eth_paused(end, (u8)c, now))
+			return list_first(&end->q[c], struct eth_frame, link);
+		*wait = *wait ? min(*wait, end->paused_until[c]) : end->paused_until[c];
+	}
+	return NULL;
+}
+
+static void note_wait(struct eth_end *end, u64 now, bool waits)
+{
+	if (waits && !end->waits_since)
+		end->waits_since = now;
+	if (waits || !end->waits_since)
+		return;
+	end->counter[ETH_CTR_PAUSED_US] += (now - end->waits_since) / NSEC_PER_USEC;
+	end->waits_since = 0;
+}
+
+static void take_time(struct eth_end *end, u64 now, u32 len)
+{
+	u64 begin = max(end->busy_until, now - min(now, (u64)BEHIND_NS));
+
+	if (end->cfg.rate)
+		end->busy_until = begin + (len + GAP_BYTES) * 8 * NSEC_PER_SEC / end->cfg.rate;
+}
+
+static void tell_ready(struct eth_end *end)
+{
+	if (!end->want_ready || end->bytes > eth_queue(end) / 2)
+		return;
+	end->want_ready = false;
+	if (end->port.roce.ready)
+		end->port.roce.ready(end->port.roce.ctx);
+	if (end->port.nic.ready)
+		end->port.nic.ready(end->port.nic.ctx);
+}
+
+static void run(struct eth_end *end)
+{
+	u64 now = eth_now(end->e), wait = 0;
+	struct eth_frame *f = NULL;
+	u32 n;
+
+	for (n = 0; n < BURST && end->busy_until <= now; n++) {
+		f = next(end, now, &wait);
+		if (!f)
+			break;
+		list_del(&f->link);
+		end->bytes -= f->buf->size;
+		take_time(end, now, f->buf->size);
+		transmit(end, f);
+	}
+	note_wait(end, now, wait != 0);
+	if (end->bytes && end->busy_until > now)
+		wait = end->busy_until;
+	if (wait)
+		loop_timer_set(end->e->loop, &end->timer, wait);
+	else if (end->bytes)
+		eth_end_kick(end);
+	tell_ready(end);
+}
+
+static void on_task(struct loop_task *t, struct now now)
+{
+	run(container_of(t, struct eth_end, task));
+}
+
+static void on_timer(struct loop_timer *t, struct now now)
+{
+	run(container_of(t, struct eth_end, timer));
+}
+
+/* Stations */
+
+static void hold(struct eth_end *end, struct wire_buf *buf, u8 class)
+{
+	struct eth_frame *f = NULL;
+
+	if (end->held_bytes + buf->size <= eth_queue(end))
+		f = eth_frame_create(wire_buf_get(buf), class, end);
+	if (!f) {
+		eth_count(end, ETH_CTR_RX_DROPPED);
+		return;
+	}
+	list_add(&end->held, &f->link);
+	end->held_bytes += buf->size;
+}
+
+static void deliver(struct eth_end *end, struct wire_buf *buf, u8 class)
+{
+	struct ether_port *p = &end->port;
+
+	if (p->roce.receive && p->roce.receive(p->roce.ctx, buf))
+		return;
+	if (!p->nic.receive)
+		return;
+	if (!list_empty(&end->held) || p->nic.receive(p->nic.ctx, buf) == -EAGAIN)
+		hold(end, buf, class);
+}
+
+static void station_resume(struct ether_port *port)
+{
+	struct eth_end *end = container_of(port, struct eth_end, port);
+
+	while (!list_empty(&end->held)) {
+		struct eth_frame *f = list_first(&end->held, struct eth_frame, link);
+
+		if (port->nic.receive && port->nic.receive(port->nic.ctx, f->buf) == -EAGAIN)
+			return;
+		list_del(&f->link);
+		end->held_bytes -= f->buf->size;
+		eth_frame_free(f);
+	}
+}
+
+static int station_send(struct ether_port *port, struct wire_buf *buf)
+{
+	struct eth_end *end = container_of(port, struct eth_end, port);
+
+	if (eth_end_full(end) && port->up) {
+		end->want_ready = true;
+		return -EAGAIN;
+	}
+	if (buf->size < ETHER_SIZE || buf->size > port->mtu + ETHER_SIZE + ETHER_TAG_SIZE) {
+		eth_count(end, ETH_CTR_TX_DROPPED);
+		wire_buf_put(buf);
+		return 0;
+	}
+	eth_end_queue(end, buf, eth_frame_class(buf->data, buf->size), NULL);
+	return 0;
+}
+
+static const struct ether_ops station_ops = { .send = station_send, .resume = station_resume };
+
+/* Arrival */
+
+static bool acceptable(struct eth_end *end, const struct eth_frame *f)
+{
+	u32 len = f->buf->size;
+
+	if (f->bad_fcs)
+		eth_count(end, ETH_CTR_RX_FCS);
+	else if (len < ETHER_SIZE || len > end->port.mtu + ETHER_SIZE + ETHER_TAG_SIZE)
+		eth_count(end, ETH_CTR_RX_SHORT);
+	else
+		return true;
+	return false;
+}
+
+void eth_end_arrive(struct eth_end *end, struct eth_frame *f)
+{
+	struct wire_buf *buf = f->buf;
+	u8 class;
+
+	if (!end->port.up || !acceptable(end, f)) {
+		eth_frame_free(f);
+		return;
+	}
+	free(f);
+	eth_count(end, ETH_CTR_RX_FRAMES);
+	end->counter[ETH_CTR_RX_BYTES] += buf->size;
+	if (ether_is_multicast(buf->data))
+		eth_count(end, ETH_CTR_RX_MULTICAST);
+	if (end->tap)
+		end->tap(end->tap_ctx, buf->data, buf->size, false);
+	if (!eth_pause_frame(end, buf->data, buf->size)) {
+		class = eth_frame_class(buf->data, buf->size);
+		if (end->sw) {
+			eth_switch_receive(end, buf, class);
+			return;
+		}
+		deliver(end, buf, class);
+	}
+	wire_buf_put(buf);
+}
+
+/* Life */
+
+struct eth_end *eth_end_create(struct eth *e, const struct eth_link_config *cfg)
+{
+	struct eth_end *end = calloc(1, sizeof(*end));
+	u32 c;
+
+	if (!end)
+		return NULL;
+	end->e = e;
+	end->cfg = *cfg;
+	if (!end->cfg.vlan)
+		end->cfg.vlan = 1;
+	end->num = 1;
+	end->port.ops = &station_ops;
+	end->port.mtu = cfg->mtu ? cfg->mtu : ETHER_MTU;
+	end->port.up = true;
+	for (c = 0; c < ETH_CLASSES; c++)
+		list_init(&end->q[c]);
+	list_init(&end->held);
+	list_init(&end->faults);
+	loop_task_init(&end->task, on_task);
+	end->timer.fn = on_timer;
+	end->refresh.fn = eth_pause_refresh;
+	return end;
+}
+
+static void empty(struct eth_end *end)
+{
+	u32 c;
+
+	for (c = 0; c < ETH_CLASSES; c++)
+		drop_all(&end->q[c]);
+	drop_all(&end->held);
+	end->bytes = end->held_bytes = 0;
+	loop_timer_cancel(&end->timer);
+	loop_timer_cancel(&end->refresh);
+	loop_task_cancel(&end->task);
+}
+
+void eth_end_destroy(struct eth_end *end)
+{
+	if (!end)
+		return;
+	empty(end);
+	free(end);
+}
+
+static void set_up(struct eth_end *end, bool up)
+{
+	struct ether_port *p = &end->port;
+
+	p->up = up;
+	empty(end);
+	memset(end->paused_until, 0, sizeof(end->paused_until));
+	end->xoff = 0;
+	end->busy_until = 0;
+	if (end->sw && !up)
+		eth_switch_forget(end->sw, end);
+	if (p->roce.link)
+		p->roce.link(p->roce.ctx, up);
+	if (p->nic.link)
+		p->nic.link(p->nic.ctx, up);
+	tell_ready(end);
+}
+
+void eth_end_set_up(struct eth_end *end, bool up)
+{
+	if (end->port.up == up)
+		return;
+	set_up(end, up);
+	set_up(end->peer, up);
+}

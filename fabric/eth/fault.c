@@ -1,0 +1,434 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Faults of Ethernet links: what happens to frames at the end of a link's direction, before the station or switch there sees
+ * them. Those of one end act in the order in which they were armed.
+ */
+#include <errno.h>
+#include <pcap/pcap.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "emu/lib/spec.h"
+#include "fabric/eth/internal.h"
+
+#define HELD_MAX     65536
+#define REORDER_TIME NSEC_PER_MSEC
+#define COPIES_MAX   16
+
+enum dir {
+	DIR_BOTH,
+	DIR_IN,
+	DIR_OUT
+};
+
+struct spec {
+	u64 given;
+	u8 dir, classes;
+	bool fcs;
+	u32 len[2], copies, depth, offset;
+	u64 time, jitter, seed;
+	struct pick pick;
+	char pcap[SPEC_TEXT_MAX];
+};
+
+/* Where a fault looks: frames that arrive at an end. */
+struct eth_tap {
+	struct list link;  /* the end's */
+	struct list peers; /* the fault's */
+	struct eth_fault *fault;
+	struct eth_end *in;
+	struct list held; /* frames by the time when they go on */
+	u32 nheld;
+	u64 last, passed;
+	struct loop_timer timer;
+};
+
+struct action {
+	const char *name;
+	/* False: the frame is taken. NULL: what happens, happens at once, to the ends. */
+	bool (*frame)(struct eth_tap *t, struct eth_frame *f);
+};
+
+struct eth_fault {
+	struct eth *e;
+	struct list link;
+	const struct action *action;
+	struct spec s;
+	struct eth_end *end;
+	struct list taps;
+	struct rng rng;
+	struct bpf_program program;
+	bool compiled;
+};
+
+static int error(char *err, size_t err_len, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+static int error(char *err, size_t err_len, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(err, err_len, fmt, ap);
+	va_end(ap);
+	return -EINVAL;
+}
+
+/* Which frames */
+
+static bool matches(const struct eth_fault *ft, const struct eth_frame *f)
+{
+	struct pcap_pkthdr h = { .caplen = f->buf->size, .len = f->buf->size };
+
+	if (ft->s.len[1] && (f->buf->size < ft->s.len[0] || f->buf->size > ft->s.len[1]))
+		return false;
+	return !ft->compiled || pcap_offline_filter(&ft->program, &h, f->buf->data);
+}
+
+static bool ours(struct eth_tap *t, const struct eth_frame *f)
+{
+	if (!matches(t->fault, f) || !pick_next(&t->fault->s.pick))
+		return false;
+	eth_count(t->in, ETH_CTR_FAULTS);
+	return true;
+}
+
+/* On with it */
+
+static void pass_from(struct eth_end *end, struct list *at, struct eth_frame *f)
+{
+	struct list *next;
+
+	for (; at != &end->faults; at = next) {
+		struct eth_tap *t = list_entry(at, struct eth_tap, link);
+
+		next = at->next;
+		if (!t->fault->action->frame(t, f))
+			return;
+	}
+	eth_end_arrive(end, f);
+}
+
+void eth_fault_pass(struct eth_end *end, struct eth_frame *f)
+{
+	pass_from(end, end->faults.next, f);
+}
+
+static void let_go(struct eth_tap *t)
+{
+	struct eth_frame *f = list_first(&t->held, struct eth_frame, link);
+
+	list_del(&f->link);
+	t->nheld--;
+	pass_from(t->in, t->link.next, f);
+}
+
+static void on_timer(struct loop_timer *timer, struct now now)
+{
+	struct eth_tap *t = container_of(timer, struct eth_tap, timer);
+
+	while (!list_empty(&t->held) && list_first(&t->held, struct eth_frame, link)->when <= now.ns)
+		let_go(t);
+	if (!list_empty(&t->held))
+		loop_timer_set(t->in->e->loop, timer, list_first(&t->held, struct eth_frame, link)->when);
+}
+
+static void hold(struct eth_tap *t, struct eth_frame *f, u64 when)
+{
+	if (t->nheld >= HELD_MAX) {
+		eth_frame_free(f);
+		return;
+	}
+	f->when = when;
+	list_add(&t->held, &f->link);
+	t->nheld++;
+	if (!loop_timer_armed(&t->timer))
+		loop_timer_set(t->in->e->loop, &t->timer, when);
+}
+
+/* The actions */
+
+static bool drop(struct eth_tap *t, struct eth_frame *f)
+{
+	if (!ours(t, f))
+		return true;
+	eth_frame_free(f);
+	return false;
+}
+
+static bool duplicate(struct eth_tap *t, struct eth_frame *f)
+{
+	u32 n = t->fault->s.copies ? t->fault->s.copies : 1;
+	struct eth_frame *copy;
+
+	if (!ours(t, f))
+		return true;
+	while (n-- && (copy = eth_frame_create(wire_buf_get(f->buf), f->class, NULL)))
+		pass_from(t->in, t->link.next, copy);
+	return true;
+}
+
+/* Frames keep their order: none goes before the one that came first. */
+static bool delay(struct eth_tap *t, struct eth_frame *f)
+{
+	const struct spec *s = &t->fault->s;
+
+	if (!ours(t, f))
+		return true;
+	t->last = max(t->last, eth_now(t->in->e) + s->time + (s->jitter ? rng_next(&t->fault->rng) % s->jitter : 0));
+	hold(t, f, t->last);
+	return false;
+}
+
+/* Held until depth others have passed, or for a time, so that the last ones come, too. */
+static bool reorder(struct eth_tap *t, struct eth_frame *f)
+{
+	const struct spec *s = &t->fault->s;
+
+	if (ours(t, f)) {
+		f->after = t->passed + (s->depth ? s->depth : 1);
+		hold(t, f, eth_now(t->in->e) + (s->time ? s->time : REORDER_TIME));
+		return false;
+	}
+	t->passed++;
+	eth_end_arrive(t->in, f);
+	while (!list_empty(&t->held) && list_first(&t->held, struct eth_frame, link)->after <= t->passed)
+		let_go(t);
+	return false;
+}
+
+/* A bit of the bytes behind the addresses; the FCS is wrong then, too, or right again, as behind a switch that does the damage. */
+static bool corrupt(struct eth_tap *t, struct eth_frame *f)
+{
+	const struct spec *s = &t->fault->s;
+	struct wire_buf *own;
+	u64 n;
+	u32 at;
+
+	if (!ours(t, f))
+		return true;
+	n = rng_next(&t->fault->rng);
+	at = s->offset ? s->offset : ETHER_SIZE + (u32)(n >> 8) % max(f->buf->size - ETHER_SIZE, 1u);
+	own = wire_buf_alloc(f->buf->size);
+	f->bad_fcs = s->fcs;
+	if (!own)
+		return true;
+	memcpy(own->data, f->buf->data, own->size);
+	if (at < own->size)
+		own->data[at] ^= (u8)(1 << (n & 7));
+	wire_buf_put(f->buf);
+	f->buf = own;
+	return true;
+}
+
+static const struct action actions[] = {
+	{ "drop", drop },       { "duplicate", duplicate }, { "delay", delay }, { "reorder", reorder },
+	{ "corrupt", corrupt }, { "storm", NULL }, /* the end says PAUSE and never ends it */
+};
+
+static const struct action *find_action(const char *name)
+{
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(actions); i++)
+		if (!strcmp(actions[i].name, name))
+			return &actions[i];
+	return NULL;
+}
+
+bool eth_fault_action(const char *name)
+{
+	return find_action(name);
+}
+
+/* Reading */
+
+static bool parse_dir(void *to, const char *value)
+{
+	static const char *const names[] = { [DIR_BOTH] = "both", [DIR_IN] = "in", [DIR_OUT] = "out" };
+	u8 *dir = to;
+
+	for (*dir = 0; *dir < ARRAY_SIZE(names); ++*dir)
+		if (!strcmp(names[*dir], value))
+			return true;
+	return false;
+}
+
+static bool parse_class(void *to, const char *value)
+{
+	u64 n;
+
+	if (!spec_number(value, ETH_CLASSES - 1, &n))
+		return false;
+	*(u8 *)to = (u8)BIT((u32)n);
+	return true;
+}
+
+#define KEY(name, type, member, ...) SPEC_FIELD(name, type, spec, member, ##__VA_ARGS__)
+static const struct spec_field fields[] = {
+	KEY("dir", SPEC_OTHER, dir, .parse = parse_dir, .wants = "in, out or both"),
+	KEY("pcap", SPEC_TEXT, pcap),
+	KEY("len", SPEC_RANGE, len, .max = ETHER_MTU_MAX),
+	KEY("nth", SPEC_U64, pick.nth),
+	KEY("every", SPEC_U64, pick.every),
+	KEY("first", SPEC_U64, pick.first),
+	KEY("after", SPEC_U64, pick.after),
+	KEY("count", SPEC_U64, pick.count),
+	KEY("prob", SPEC_CHANCE, pick.chance),
+	KEY("seed", SPEC_U64, seed),
+	KEY("time", SPEC_TIME, time),
+	KEY("jitter", SPEC_TIME, jitter),
+	KEY("copies", SPEC_U32, copies, .max = COPIES_MAX),
+	KEY("depth", SPEC_U32, depth, .max = 1000),
+	KEY("offset", SPEC_U32, offset, .max = ETHER_MTU_MAX),
+	KEY("fcs", SPEC_FLAG, fcs),
+	KEY("class", SPEC_OTHER, classes, .parse = parse_class, .wants = "a priority, 0 to 7"),
+};
+
+static int compile(struct eth_fault *ft, char *err, size_t err_len)
+{
+	pcap_t *p;
+	int bad;
+
+	if (!ft->s.pcap[0])
+		return 0;
+	p = pcap_open_dead(DLT_EN10MB, ETHER_MTU_MAX);
+	if (!p)
+		return error(err, err_len, "out of memory");
+	bad = pcap_compile(p, &ft->program, ft->s.pcap, 1, PCAP_NETMASK_UNKNOWN);
+	if (bad)
+		error(err, err_len, "pcap=%.60s: %.100s", ft->s.pcap, pcap_geterr(p));
+	ft->compiled = !bad;
+	pcap_close(p);
+	return bad ? -EINVAL : 0;
+}
+
+static int read_words(struct eth_fault *ft, const struct spec_words *w, char *err, size_t err_len)
+{
+	u32 i;
+	int rc;
+
+	if (w->n < 2)
+		return error(err, err_len, "a fault is a place, an action, and keys");
+	ft->action = find_action(w->word[1]);
+	if (!ft->action)
+		return error(err, err_len, "%.40s: Ethernet has no such fault", w->word[1]);
+	ft->end = eth_find(ft->e, w->word[0]);
+	if (!ft->end)
+		return error(err, err_len, "%.80s: there is no such port", w->word[0]);
+	for (i = 2; i < w->n; i++) {
+		rc = spec_word(fields, ARRAY_SIZE(fields), &ft->s, &ft->s.given, w->word[i], err, err_len);
+		if (rc)
+			return rc;
+	}
+	if (ft->action->frame == delay && !ft->s.time && !ft->s.jitter)
+		return error(err, err_len, "delay: it needs time= or jitter=");
+	ft->s.pick.by_chance = ft->s.pick.chance;
+	return compile(ft, err, err_len);
+}
+
+static int attach(struct eth_fault *ft, struct eth_end *in)
+{
+	struct eth_tap *t = calloc(1, sizeof(*t));
+
+	if (!t)
+		return -ENOMEM;
+	t->fault = ft;
+	t->in = in;
+	t->timer.fn = on_timer;
+	list_init(&t->held);
+	list_add(&in->faults, &t->link);
+	list_add(&ft->taps, &t->peers);
+	return 0;
+}
+
+static int attach_all(struct eth_fault *ft, char *err, size_t err_len)
+{
+	int rc = 0;
+
+	if (!ft->action->frame) {
+		ft->s.pick.seen = ft->s.pick.hits = 1;
+		eth_pause_storm(ft->end, ft->s.classes ? ft->s.classes : 0xff);
+		return 0;
+	}
+	if (ft->s.dir != DIR_OUT)
+		rc = attach(ft, ft->end);
+	if (!rc && ft->s.dir != DIR_IN)
+		rc = attach(ft, ft->end->peer);
+	return rc ? error(err, err_len, "out of memory") : 0;
+}
+
+static void seed(struct eth_fault *ft)
+{
+	u64 n = ++ft->e->faults_armed;
+	struct rng rng = { .state = ft->s.seed ? ft->s.seed : ft->e->seed + n };
+
+	ft->s.pick.rng.state = rng_next(&rng);
+	ft->rng.state = rng_next(&rng);
+}
+
+struct eth_fault *eth_fault_add(struct eth *e, const char *text, char *err, size_t err_len)
+{
+	struct eth_fault *ft = calloc(1, sizeof(*ft));
+	struct spec_words words = { .n = 0 };
+
+	if (!ft) {
+		error(err, err_len, "out of memory");
+		return NULL;
+	}
+	ft->e = e;
+	list_init(&ft->taps);
+	list_init(&ft->link);
+	if (spec_split(&words, text, err, err_len) || read_words(ft, &words, err, err_len))
+		goto err_remove;
+	seed(ft);
+	if (attach_all(ft, err, err_len))
+		goto err_remove;
+	list_add(&e->faults, &ft->link);
+	return ft;
+
+err_remove:
+	ft->end = NULL;
+	eth_fault_remove(ft);
+	return NULL;
+}
+
+void eth_fault_remove(struct eth_fault *ft)
+{
+	if (ft->end && !ft->action->frame)
+		eth_pause_storm(ft->end, 0);
+	while (!list_empty(&ft->taps)) {
+		struct eth_tap *t = list_first(&ft->taps, struct eth_tap, peers);
+
+		while (!list_empty(&t->held))
+			let_go(t);
+		loop_timer_cancel(&t->timer);
+		list_del(&t->peers);
+		list_del(&t->link);
+		free(t);
+	}
+	if (ft->compiled)
+		pcap_freecode(&ft->program);
+	list_del(&ft->link);
+	free(ft);
+}
+
+void eth_faults_destroy(struct eth *e)
+{
+	while (!list_empty(&e->faults))
+		eth_fault_remove(list_first(&e->faults, struct eth_fault, link));
+}
+
+const struct pick *eth_fault_pick(const struct eth_fault *ft)
+{
+	return &ft->s.pick;
+}
+
+u32 eth_fault_held(const struct eth_fault *ft)
+{
+	const struct eth_tap *t;
+	u32 n = 0;
+
+	list_for_each (t, &ft->taps, peers)
+		n += t->nheld;
+	return n;
+}

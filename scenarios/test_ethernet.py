@@ -1,0 +1,307 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""
+RoCE hosts on a simulated Ethernet.
+
+      r1 10.1.0.1     r2 10.1.0.2             r3 10.1.0.3     v3 10.1.10.3 in VLAN 10
+      fd01::1         fd01::2                 |               | (untagged there)
+      10.1.10.1 in VLAN 10, tagged            |               |
+      |               |                       |               |
+      +--- 2 sw1 3 ---+                       +--- 2 sw2 3 ---+
+             1 ------------- all VLANs ------------- 1
+"""
+
+import re
+import struct
+import zlib
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from muslin.process import free_port, wait_until
+from test_perftest import RESULT
+from test_roce import frames
+
+TOPOLOGY = """
+ethernet sw1 mtu 4200
+ethernet sw2 mtu 4200
+ethernet sw1 sw2
+host r1 ether sw1 ip 10.1.0.1/24 fd01::1/64 10.1.10.1/24@10
+host r2 ether sw1 ip 10.1.0.2/24 fd01::2/64
+host r3 ether sw2 ip 10.1.0.3/24
+host v3 ether sw2 vlan 10 ip 10.1.10.3/24
+"""
+IP = {"r1": "10.1.0.1", "r2": "10.1.0.2", "r3": "10.1.0.3", "v3": "10.1.10.3"}
+
+
+@pytest.fixture(scope="module")
+def net(_make_fabric):
+    fabric = _make_fabric("ethernet")
+    fabric.up(TOPOLOGY)
+    yield fabric
+    fabric.down()
+
+
+def end(fabric, name, num=1):
+    """A switch's port, or a station, with its counters."""
+    e = fabric.show()["ethernet"]
+    ends = e["stations"] + [p for sw in e["switches"] for p in sw["ports"]]
+    return next(p for p in ends if p["name"] == name and p["num"] == num)
+
+
+def counter(fabric, name, num, which):
+    return end(fabric, name, num)["counters"][which]
+
+
+def roce(fabric, host, which):
+    return int(fabric.run(host, "cat", f"/sys/class/infiniband/rxe0/ports/1/counters/roce_{which}"))
+
+
+def gid(fabric, host, address, kind):
+    """The index of the GID that is @address and of type @kind."""
+    rows = re.findall(r"GID\[\s*(\d+)\]:\s+(\S+), RoCE v(\d)", fabric.run(host, "ibv_devinfo", "-v"))
+    plain = {"::ffff:" + address, address}
+    if "." in address:
+        a, b, c, d = map(int, address.split("."))
+        plain.add(f"0000:0000:0000:0000:0000:ffff:{a:02x}{b:02x}:{c:02x}{d:02x}")
+    return next(int(i) for i, text, v in rows if text in plain and int(v) == kind)
+
+
+def rping(fabric, server, client, address, *, count=10, size=100):
+    argv = ["rping", "-a", address, "-V", "-C", count, "-S", size]
+    srv, out = fabric.pair((server, *argv, "-s"), (client, *argv, "-c", "-v"))
+    assert out.count("ping data") == count
+
+
+def perftest(fabric, tool, hosts, *args, index=(0, 0)):
+    server, client = hosts
+    common = [tool, "-p", free_port(), "-n", 100, "-F", *args]
+    srv, out = fabric.pair((server, *common, "-x", index[0]), (client, *common, "-x", index[1], IP[server]))
+    assert RESULT.search(out), out
+
+
+def icrc_is_right(frame):
+    """By the book, over the bytes as captured: what routers may change counts as ones. None: it is not RoCE."""
+    at = 12
+    while frame[at : at + 2] == b"\x81\x00":
+        at += 4
+    kind, p = frame[at : at + 2], bytearray(frame[at + 2 :])
+    if kind == b"\x08\x00" and p[9] == 17:
+        head, masked = 28, (1, 8, 10, 11, 26, 27)
+        p = p[: struct.unpack_from(">H", p, 2)[0]]
+    elif kind == b"\x86\xdd" and p[6] == 17:
+        head, masked = 48, (1, 2, 3, 7, 46, 47)
+    elif kind == b"\x89\x15":
+        head, masked = 40, (1, 2, 3, 7)
+    else:
+        return None
+    if kind != b"\x08\x00":
+        p[0] |= 0x0F
+        p = p[: 40 + struct.unpack_from(">H", p, 4)[0]]
+    for i in (*masked, head + 4):
+        p[i] = 0xFF
+    return zlib.crc32(b"\xff" * 8 + p[:-4]) == struct.unpack("<I", p[-4:])[0]
+
+
+class Capture:
+    """What passes a place while the block runs."""
+
+    def __init__(self, fabric, place):
+        self.fabric, self.path = fabric, fabric.folder / f"{place.replace(':', '-')}-{next(fabric.count)}.pcapng"
+        self.place = place
+
+    def __enter__(self):
+        self.trace = self.fabric.start_muslin("trace", "-w", self.path, self.place)
+        wait_until(lambda: self.path.exists() and self.path.stat().st_size, 10, "the capture")
+        return self
+
+    def __exit__(self, *_):
+        self.trace.signal(2)
+        self.trace.wait(20, None)
+
+    def fields(self, *names, only=""):
+        argv = ["tshark", "-r", self.path, "-Y", only, "-T", "fields"]
+        for n in names:
+            argv += ["-e", n]
+        out = self.fabric._start(argv).wait(60)
+        return [line.split("\t") for line in out.splitlines() if not line.startswith("Running")]
+
+    def sound(self):
+        """Nothing malformed, every ICRC right. Returns how many packets had one."""
+        assert not self.fields("frame.number", only="_ws.malformed")
+        checked = [icrc_is_right(f) for f in frames(self.path)]
+        assert False not in checked
+        return checked.count(True)
+
+
+def test_device(net):
+    info = net.run("r1", "ibv_devinfo", "-v")
+    for line in (
+        r"state:\s+PORT_ACTIVE \(4\)",
+        r"active_mtu:\s+4096 \(5\)",
+        r"link_layer:\s+Ethernet",
+        r"GID\[\s*0\]:\s+::ffff:10.1.0.1, RoCE v2",
+        r"GID\[\s*4\]:\s+\S+, RoCE v1",
+    ):
+        assert re.search(line, info, re.M), (line, info)
+
+
+@pytest.mark.parametrize("client", ["r2", "r3"])
+def test_rping(net, client):
+    """On one switch, and from one to the other."""
+    rping(net, "r1", client, "10.1.0.1")
+    rping(net, client, "r1", IP[client])
+
+
+def test_rping_over_ipv6(net):
+    rping(net, "r1", "r2", "fd01::1")
+
+
+def test_rping_in_a_vlan(net):
+    """r1 tags what its address in the VLAN sends; v3's port takes the tag away."""
+    with Capture(net, "r1") as c:
+        rping(net, "v3", "r1", "10.1.10.3")
+    assert c.sound() > 20
+    assert {row[0] for row in c.fields("vlan.id", only="infiniband")} == {"10"}
+
+
+def test_vlans_are_apart(net):
+    """r3 and v3 are on one switch, in two VLANs: nobody answers."""
+    before = roce(net, "r3", "no_neighbour")
+    client = net.start("r3", "rping", "-c", "-a", "10.1.10.3", "-v", "-C", 1)
+    wait_until(lambda: roce(net, "r3", "no_neighbour") > before, 20, "the end of asking")
+    assert "ping data" not in client.output
+    client.kill()
+
+
+@pytest.mark.parametrize("kind", [1, 2])
+@pytest.mark.parametrize("tool", ["ib_write_bw", "ib_read_bw", "ib_send_bw", "ib_atomic_bw"])
+def test_bandwidth(net, tool, kind):
+    index = gid(net, "r1", IP["r1"], kind), gid(net, "r3", IP["r3"], kind)
+    perftest(net, tool, ("r1", "r3"), *([] if "atomic" in tool else ["-s", "65536"]), index=index)
+
+
+@pytest.mark.parametrize("kind", [1, 2])
+def test_datagrams(net, kind):
+    index = gid(net, "r1", IP["r1"], kind), gid(net, "r2", IP["r2"], kind)
+    perftest(net, "ib_send_bw", ("r1", "r2"), "-c", "UD", "-s", "2048", index=index)
+
+
+@pytest.mark.parametrize("kind", [1, 2])
+def test_captures_are_dissected(net, kind):
+    """Of either version of RoCE: what the book says, nothing malformed, and every ICRC right."""
+    index = gid(net, "r1", IP["r1"], kind), gid(net, "r2", IP["r2"], kind)
+    with Capture(net, "sw1:3") as c:
+        perftest(net, "ib_write_bw", ("r1", "r2"), "-s", "10001", "-n", "5", index=index)
+        perftest(net, "ib_read_bw", ("r1", "r2"), "-s", "3000", "-n", "5", index=index)
+        perftest(net, "ib_send_bw", ("r1", "r2"), "-c", "UD", "-s", "77", "-n", "5", index=index)
+    assert c.sound() > 30
+    types = {row[0] for row in c.fields("eth.type", only="infiniband.bth")}
+    assert types == {"0x8915"} if kind == 1 else types == {"0x0800"}
+
+
+def test_one_port_hears_what_is_for_it(net):
+    """Once a switch has learnt who is where, others do not see the frames."""
+    rping(net, "r1", "r2", "10.1.0.1", count=1)
+    before = counter(net, "r3", 1, "rx_frames")
+    rping(net, "r1", "r2", "10.1.0.1", count=50)
+    assert counter(net, "r3", 1, "rx_frames") - before < 10
+
+
+def test_damage_is_noticed(net):
+    """A bit that a switch damages is found by the ICRC, one that the link damages by the FCS; both are sent again."""
+    before = roce(net, "r2", "icrc_errors") + roce(net, "r2", "malformed")
+    fcs = counter(net, "r2", 1, "rx_fcs_errors")
+    net.fault("r2", "corrupt", dir="in", pcap="udp port 4791 and len > 1000", nth=3, offset=200)
+    net.fault("r2", "corrupt", "fcs", dir="in", pcap="udp port 4791 and len > 1000", nth=30)
+    rping(net, "r2", "r1", IP["r2"], count=40, size=3000)
+    assert roce(net, "r2", "icrc_errors") + roce(net, "r2", "malformed") == before + 1
+    assert counter(net, "r2", 1, "rx_fcs_errors") == fcs + 1
+
+
+@pytest.mark.parametrize(
+    ("action", "keys"),
+    [
+        ("drop", {"prob": "2%"}),
+        ("duplicate", {"every": 3}),
+        ("reorder", {"every": 7}),
+        ("delay", {"time": "1ms", "prob": "5%"}),
+    ],
+)
+def test_faults_on_the_way(net, action, keys):
+    """Between the switches; both ways, and large messages come whole."""
+    net.fault("sw1:1", action, pcap="udp port 4791 or (vlan and udp port 4791)", **keys)
+    rping(net, "r3", "r1", IP["r3"], count=30, size=30000)
+
+
+def test_a_link_that_is_down(net):
+    net.command("link", "r2", "down")
+    assert end(net, "sw1", 3)["state"] == "down"
+    assert "PORT_DOWN" in net.run("r2", "ibv_devinfo")
+    net.command("link", "sw1:3", "up")
+    assert "PORT_ACTIVE" in net.run("r2", "ibv_devinfo")
+    rping(net, "r1", "r2", "10.1.0.1")
+
+
+SLOW = """
+ethernet sw1 queue 64k {flow}
+host a ether sw1 ip 10.2.0.1/24 rate 200M
+host b ether sw1 ip 10.2.0.2/24
+host c ether sw1 ip 10.2.0.3/24
+"""
+
+
+def incast(fabric):
+    """b and c send to a at once, whose link is slow. What sw1 dropped, and what pauses it has sent."""
+    def flow(host):
+        argv = ["ib_write_bw", "-p", free_port(), "-x", 0, "-F", "-n", 100, "-s", 65536]
+        return fabric.pair(("a", *argv), (host, *argv, "10.2.0.1"))[1]
+
+    with ThreadPoolExecutor() as both:
+        for out in both.map(flow, "bc"):
+            assert RESULT.search(out), out
+    ports = fabric.show()["ethernet"]["switches"][0]["ports"]
+    return sum(p["counters"]["tx_dropped"] for p in ports), sum(p["counters"]["tx_pause"] for p in ports)
+
+
+@pytest.mark.parametrize("flow", ["", "pause", "pfc 0,3"])
+def test_flow_control(new_fabric, flow):
+    """With PAUSE, or with priority flow control, nothing is lost in front of a slow link; without, much is."""
+    new_fabric.up(SLOW.format(flow=flow))
+    with Capture(new_fabric, "b") as c:
+        dropped, pauses = incast(new_fabric)
+    assert (dropped == 0) == bool(flow) and (pauses > 0) == bool(flow)
+    opcodes = {row[0] for row in c.fields("macc.opcode", only="macc")}
+    assert opcodes == {"": set(), "pause": {"0x0001"}, "pfc 0,3": {"0x0101"}}[flow]
+
+
+def test_a_pause_storm(new_fabric):
+    """A station that says PAUSE without end stops whoever sends to it, until it is taken away."""
+    new_fabric.up(SLOW.format(flow="pause"))
+    rping(new_fabric, "b", "c", "10.2.0.2", count=1)
+    storm = new_fabric.fault("b", "storm")
+    argv = ["rping", "-a", "10.2.0.2", "-V", "-C", 3]
+    srv = new_fabric.start("b", *argv, "-s")
+    cli = new_fabric.start("c", *argv, "-c", "-v")
+    wait_until(lambda: end(new_fabric, "sw1", 2)["counters"]["rx_pause"] > 100, 20, "pauses")
+    assert "ping data" not in cli.output
+    storm.clear()
+    assert cli.wait(30).count("ping data") == 3
+    srv.wait(30, None)
+    assert counter(new_fabric, "sw1", 2, "tx_paused_us") > 100000
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        ("host r1 ether sw9 ip 10.0.0.1\n", '1: "sw9" is no Ethernet switch'),
+        ("ethernet sw1\nethernet sw1\n", "2: there is an Ethernet switch"),
+        ("ethernet sw1\nhost r1 ether sw1\n", "2: a RoCE host needs an address"),
+        ("ethernet sw1 rate fast\n", 'rate: "fast" is none'),
+        ("ethernet sw1\nhost r1 ether sw1 ip 10.0.0.1/40\n", "is no address"),
+        ("ethernet sw1\nhost r1 ether sw1 ip 10.0.0.1 vlan 5000\n", 'vlan: "5000" is none'),
+    ],
+)
+def test_wrong_topologies(new_fabric, text, error):
+    path = new_fabric.folder / "wrong.topo"
+    path.write_text(text)
+    path.chmod(0o644)
+    assert error in new_fabric.command("up", path, status=1)
