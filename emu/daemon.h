@@ -33,7 +33,7 @@ struct daemon_options {
 	bool foreground;
 	u64 seed;
 	/* the embedded subnet manager */
-	bool no_sm, qos;
+	bool no_sm, qos, apm;
 	const char *sm_host, *partitions, *routing; /* NULL: the first host, none, auto */
 	u8 lmc, priority;
 	u64 subnet_prefix; /* 0: the default one */

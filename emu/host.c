@@ -217,6 +217,7 @@ static int create_rdma(struct daemon *d, struct host *h)
 		.hca = h->uv.hca,
 		.name = h->uv.name,
 		.nports = h->uv.nports,
+		.apm = d->opt.apm,
 		.seed = d->opt.seed ^ fabric_node_guid(h->node) ^ 1,
 	};
 	u8 i;

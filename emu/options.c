@@ -12,7 +12,8 @@
 static void usage(FILE *out)
 {
 	fputs("usage: muslin up [--name FABRIC] [--seed N] [--foreground] [--hold FD] [--no-sm] [--sm-host HOST]\n"
-	      "                 [--partitions FILE] [--routing minhop|updn|auto] [--lmc N] [--priority N] [--qos]\n"
+	      "                 [--partitions FILE] [--routing minhop|updn|auto] [--lmc N] [--priority N] [--qos] "
+	      "[--apm]\n"
 	      "                 [--subnet-prefix N] [TOPOLOGY]\n"
 	      "TOPOLOGY is a file as in muslin-topology(5); without one there are two leafs, two spines and eight "
 	      "hosts\n",
@@ -44,6 +45,7 @@ enum option_id {
 	OPT_LMC,
 	OPT_PRIORITY,
 	OPT_QOS,
+	OPT_APM,
 	OPT_SUBNET_PREFIX,
 	OPT_HELP,
 	OPT_VERSION
@@ -61,6 +63,7 @@ static const struct option options[] = {
 	{ "lmc", required_argument, NULL, OPT_LMC },
 	{ "priority", required_argument, NULL, OPT_PRIORITY },
 	{ "qos", no_argument, NULL, OPT_QOS },
+	{ "apm", no_argument, NULL, OPT_APM },
 	{ "subnet-prefix", required_argument, NULL, OPT_SUBNET_PREFIX },
 	{ "hold", required_argument, NULL, OPT_HOLD },
 	{ "version", no_argument, NULL, OPT_VERSION },
@@ -90,6 +93,9 @@ static bool take_sm(struct daemon_options *opt, int id)
 		return true;
 	case OPT_QOS:
 		opt->qos = true;
+		return true;
+	case OPT_APM:
+		opt->apm = true;
 		return true;
 	case OPT_SUBNET_PREFIX:
 		opt->subnet_prefix = number("subnet-prefix", optarg, UINT64_MAX);

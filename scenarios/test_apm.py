@@ -11,7 +11,7 @@ notice but for an event. Each host has two ports on one leaf switch; port 2 to p
 import re
 
 import pytest
-from muslin import free_port
+from muslin import free_port, wait_until
 
 TOPOLOGY = "leafs 2 spines 1 hosts 2 ports 2\n"
 
@@ -55,3 +55,40 @@ def test_nothing_dies(apm):
     """Traffic arms the alternate path on both sides, and nobody takes it."""
     for said in apm[1]("100"):
         assert "ARMED, port 1\n" in said and "event: path" not in said
+
+
+LEAFS = "leafs 2 spines 2 hosts 2\n"
+PACKET_LIFE = 56 + 56  # the byte of PacketLifeTime, and what stands before the record
+
+
+def rping_over_a_broken_way(fabric, *options):
+    """rping from h2 to h3; leaf1 forgets the way to h3's first LID in the midst of it. The client's output."""
+    fabric.up(LEAFS, "--lmc", "1", *options)
+    # paths of a short lifetime, so that timeouts are short: of the CA's delay, 0.3 s each
+    fabric.fault("h2", "alter", class_="SA", attr="PathRecord", method="GetResp", offset=PACKET_LIFE, to="8a")
+    gone = fabric.fault("leaf1", "lft", "off", lid=fabric.port("h3")["lid"], opcode="request", nth=100)
+    ip = fabric.ip("h3")
+    server = fabric.start("h3", "rping", "-s", "-a", ip, "-C", "50")
+
+    def attempt():
+        out = fabric.start("h2", "rping", "-c", "-a", ip, "-v", "-C", "50").wait(60, status=None)
+        return None if "REJECTED" in out else out
+
+    out = wait_until(attempt, 20, "rping's server", 0.2)
+    server.kill()
+    assert gone.hits == 1
+    return out
+
+
+def test_rping_by_the_other_lids(new_fabric):
+    """
+    rdma_cm's connections are given the path between the ports' second LIDs by LAP and APR: rping, which knows nothing
+    of it, goes on when the way to the first LID is gone.
+    """
+    assert rping_over_a_broken_way(new_fabric, "--apm").count("ping data") == 50
+
+
+def test_rping_without_other_lids(new_fabric):
+    """Without the offer of an alternate path the connection breaks."""
+    out = rping_over_a_broken_way(new_fabric)
+    assert out.count("ping data") < 50 and re.search("DISCONNECT|status (12|5)", out), out

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The communication manager of a host: connections (REQ, REP, RTU, DREQ, DREP, REJ, MRA) and service ID resolution
- * (SIDR), over all its ports. IBTA volume 1, chapter 12. Host order.
+ * The communication manager of a host: connections (REQ, REP, RTU, DREQ, DREP, REJ, MRA), their alternate
+ * paths (LAP, APR) and service ID resolution (SIDR), over all its ports. IBTA volume 1, chapter 12. Host order.
  */
 #ifndef MUSLIN_CM_CM_H
 #define MUSLIN_CM_CM_H
@@ -62,6 +62,13 @@ struct cm_sidr_rep {
 	u8 data_len; /* at most CM_SIDR_REP_PRIVATE_DATA_LEN */
 };
 
+/* Another way between the two, for automatic path migration. IBTA 12.8. */
+struct cm_alternate {
+	struct sa_path path; /* as seen from this side */
+	u8 port;             /* own port number */
+	u8 ack_timeout;      /* filled in */
+};
+
 enum cm_event_type {
 	CM_EVENT_REQ,       /* to a listener */
 	CM_EVENT_REQ_ERROR, /* nobody answered the REQ */
@@ -76,6 +83,9 @@ enum cm_event_type {
 	CM_EVENT_SIDR_REQ,      /* to a listener */
 	CM_EVENT_SIDR_REP,
 	CM_EVENT_SIDR_ERROR,
+	CM_EVENT_LAP,       /* the peer offers an alternate path: cm_send_apr() when it is loaded */
+	CM_EVENT_APR,       /* the peer has answered ours: reason, enum wire_cm_apr_status */
+	CM_EVENT_LAP_ERROR, /* or has not */
 	CM_EVENTS
 };
 
@@ -86,8 +96,9 @@ struct cm_event {
 	const struct cm_rep *rep;
 	const struct cm_sidr_req *sidr_req;
 	const struct cm_sidr_rep *sidr_rep;
-	u16 reason;     /* REJ: enum wire_cm_rej_reason */
-	const u8 *data; /* private data of any message */
+	const struct cm_alternate *alternate; /* LAP, APR */
+	u16 reason;                           /* REJ: enum wire_cm_rej_reason */
+	const u8 *data;                       /* private data of any message */
 	u8 data_len;
 };
 
@@ -127,6 +138,10 @@ int cm_send_rej(struct cm_id *id, u16 reason, const u8 *data, u8 len);
 int cm_send_dreq(struct cm_id *id, const u8 *data, u8 len);
 int cm_send_drep(struct cm_id *id, const u8 *data, u8 len);
 int cm_send_mra(struct cm_id *id, u8 service_timeout, const u8 *data, u8 len);
+/* Offers the peer an alternate path: of an established connection, by the side that asked for it. */
+int cm_send_lap(struct cm_id *id, const struct cm_alternate *alt);
+/* Answers a LAP. @status: enum wire_cm_apr_status. */
+int cm_send_apr(struct cm_id *id, u8 status);
 /* The QP has received something (COMM_EST): as an RTU. -EISCONN when established already. */
 int cm_established(struct cm_id *id);
 int cm_send_sidr_req(struct cm_id *id, const struct cm_sidr_req *req);

@@ -446,6 +446,62 @@ static bool one_sidr(const struct sidr_row *r)
 	return ok;
 }
 
+/* ---- alternate paths ---- */
+
+/* Both ends have two LIDs. The LAP is A's unless it is said to be B's. */
+static const struct lap_row {
+	const char *name;
+	u8 slid, dlid, sl;
+	bool by_b, silent;
+	struct loss a, b;
+	const char *trace_a, *trace_b; /* without what belongs to the connection */
+	u16 status;
+} laps[] = {
+	{ "LAP", 1, 1, 0, false, false, { 0 }, { 0 }, "A", "L", CM_APR_OK },
+	{ "LAP lost twice", 1, 1, 0, false, false, { CM_ATTR_LAP, 2 }, { 0 }, "A", "L", CM_APR_OK },
+	{ "APR lost twice", 1, 1, 0, false, false, { 0 }, { CM_ATTR_APR, 2 }, "A", "L", CM_APR_OK },
+	{ "APR never comes", 1, 1, 0, false, true, { 0 }, { 0 }, "l", "L", 0xff },
+	{ "LAP refused by the owner", 1, 1, 3, false, false, { 0 }, { 0 }, "A", "L", CM_APR_INVALID_SL },
+	{ "LAP with the path that is in use", 0, 0, 0, false, false, { 0 }, { 0 }, "A", "", CM_APR_IS_CURRENT },
+	{ "LAP with a LID of nobody", 1, 6, 0, false, false, { 0 }, { 0 }, "A", "", CM_APR_INVALID_LID },
+	{ "LAP by the passive side", 1, 1, 0, true, false, { 0 }, { 0 }, "", "", 0xff },
+};
+
+static bool one_lap(const struct lap_row *r)
+{
+	struct cm_alternate alt = { .port = 1 };
+	struct pair p;
+	int err;
+	bool ok;
+
+	pair_open(&p);
+	p.c.a.port.attr.lid = 8;
+	p.c.b.port.attr.lid = 16;
+	p.c.a.port.attr.lmc = p.c.b.port.attr.lmc = 1;
+	ok = !pair_connect(&p);
+	cable_run(&p.c, 3000);
+	loss_a = r->a;
+	loss_b = r->b;
+	p.c.a.drop = drop_a;
+	p.c.b.drop = drop_b;
+	p.b.silent = r->silent;
+	p.a.reason = 0xff;
+	alt.path = path_to(&p.c.a, &p.c.b);
+	alt.path.slid += r->slid;
+	alt.path.dlid += r->dlid;
+	alt.path.sl = r->sl;
+	err = cm_send_lap(r->by_b ? p.b.id : p.a.id, &alt);
+	ok &= err == (r->by_b ? -EINVAL : 0);
+	cable_run(&p.c, 10000);
+	ok &= !strcmp(p.a.trace + 1, r->trace_a) && !strcmp(p.b.trace + 2, r->trace_b) && p.a.reason == r->status &&
+	      p.a.id->state == CM_ST_ESTABLISHED && p.b.id->state == CM_ST_ESTABLISHED;
+	if (!ok)
+		printf("%s: traces %s, %s, status %u\n", r->name, p.a.trace, p.b.trace, p.a.reason);
+	p.b.silent = false;
+	pair_close(&p);
+	return ok;
+}
+
 int main(void)
 {
 	size_t i;
@@ -454,6 +510,8 @@ int main(void)
 		row(connects[i].name, one_connect(&connects[i]));
 	for (i = 0; i < ARRAY_SIZE(sidrs); i++)
 		row(sidrs[i].name, one_sidr(&sidrs[i]));
+	for (i = 0; i < ARRAY_SIZE(laps); i++)
+		row(laps[i].name, one_lap(&laps[i]));
 	row("attributes of the queue pair", attributes());
 	row("private data", private_data());
 	row("wrong arguments and states", wrong_arguments());

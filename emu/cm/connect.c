@@ -119,6 +119,7 @@ int cm_send_dreq(struct cm_id *id, const u8 *data, u8 len)
 {
 	if (!in(id, S(ESTABLISHED)) || len > CM_DREQ_PRIVATE_DATA_LEN)
 		return -EINVAL;
+	id->lap = CM_LAP_IDLE;
 	id->tid = (u64)mad_agent_tid_high(id->port->agent) << 32 | id->local_id;
 	cm_mad_init(id->mad, CM_ATTR_DREQ, id->tid);
 	cm_mad_ids(id->mad, id);

@@ -30,7 +30,7 @@ struct side {
 
 static void note(struct side *s, enum cm_event_type type)
 {
-	static const char letters[] = "QqPpURDeXxSsi";
+	static const char letters[] = "QqPpURDeXxSsiLAl";
 	size_t n = strlen(s->trace);
 
 	static_assert(sizeof(letters) - 1 == CM_EVENTS, "one letter for each event");
@@ -60,6 +60,10 @@ static void side_event(void *ctx, struct cm_id *id, const struct cm_event *ev)
 		memcpy(s->data, ev->data, ev->data_len);
 	if (ev->type == CM_EVENT_REP && !s->silent)
 		(void)cm_send_rtu(id, NULL, 0);
+	if (ev->type == CM_EVENT_APR)
+		s->reason = ev->reason;
+	if (ev->type == CM_EVENT_LAP && !s->silent)
+		(void)cm_send_apr(id, ev->alternate->path.sl == 3 ? CM_APR_INVALID_SL : CM_APR_OK);
 	if (ev->type == CM_EVENT_DREQ && !s->silent)
 		(void)cm_send_drep(id, NULL, 0);
 }

@@ -34,6 +34,14 @@ enum cm_state {
 };
 #undef CM_STATE_ENUM
 
+/* Of the alternate path, beside the state of the connection. 12.9. */
+enum cm_lap {
+	CM_LAP_IDLE,
+	CM_LAP_SENT,
+	CM_LAP_RCVD,
+	CM_LAP_ANSWERED, /* by the APR that a duplicate asks for again */
+};
+
 struct cm_port {
 	struct cm *cm;
 	u8 num;
@@ -75,6 +83,10 @@ struct cm_id {
 	u32 local_qpn;
 	u64 remote_ca_guid;
 	u8 response_timeout, max_retries;
+	enum cm_lap lap;
+	u64 lap_tid; /* of the LAP that came last */
+	u8 apr_status;
+	struct cm_alternate alternate; /* that is or was offered */
 	/* the message that waits for its answer, or that a duplicate asks for again */
 	u8 mad[MAD_SIZE];
 	u8 tries;
@@ -122,6 +134,10 @@ int cm_id_begin(struct cm_id *id, u8 port, const struct sa_path *path, u64 servi
 /* state.c */
 void cm_receive(struct cm_port *p, const u8 *mad, const struct mad_addr *from);
 void cm_timed_out(struct cm_id *id); /* nobody answered id->mad */
+
+/* alternate.c: nothing is told when the type is CM_EVENTS */
+struct cm_event cm_on_lap(struct cm_id *id, const u8 *mad);
+struct cm_event cm_on_apr(struct cm_id *id, const u8 *mad);
 
 /* sidr.c */
 void cm_sidr_receive(struct cm_port *p, const u8 *mad, const struct mad_addr *from);

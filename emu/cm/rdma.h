@@ -84,6 +84,7 @@ struct rdma_host_config {
 	struct mad_port *mp[RDMA_PORTS];
 	struct ip_addr v4[RDMA_PORTS], v6[RDMA_PORTS]; /* zero: none */
 	u8 v4_len[RDMA_PORTS], v6_len[RDMA_PORTS];
+	bool apm; /* its connections offer alternate paths, where ports have several LIDs */
 	u64 seed;
 };
 

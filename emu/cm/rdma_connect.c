@@ -46,6 +46,30 @@ void rdma_id_disconnected(struct rdma_id *id, int status)
 	(void)rdma_id_tell(id, RDMA_EVENT_DISCONNECTED, status);
 }
 
+/* ---- alternate paths: the queue pairs have them, their users need not know ---- */
+
+static int load_alternate(struct rdma_id *id, const struct cm_alternate *alt)
+{
+	struct rdma_port *p = &id->host->port[alt->port - 1];
+	struct hca_av av = rdma_path_av(p, &alt->path);
+
+	return hca_qp_load_alternate(id->host->hca, id->qpn, &av, rdma_port_pkey_index(p, rdma_id_pkey(id)),
+				     alt->ack_timeout);
+}
+
+/* Between the next of their LIDs at both ends. */
+static void offer_alternate(struct rdma_id *id)
+{
+	u16 mask = (u16)((1u << id->port->wire->attr.lmc) - 1);
+	struct cm_alternate alt = { .path = id->path, .port = id->port->num };
+
+	if (!id->host->apm || id->type != HCA_QPT_RC || !mask)
+		return;
+	alt.path.slid = (u16)((alt.path.slid & ~mask) | ((alt.path.slid + 1) & mask));
+	alt.path.dlid = (u16)((alt.path.dlid & ~mask) | ((alt.path.dlid + 1) & mask));
+	(void)cm_send_lap(id->cm, &alt);
+}
+
 void rdma_id_connected(void *ctx, struct cm_id *cm, const struct cm_event *ev)
 {
 	struct rdma_id *id = ctx;
@@ -74,6 +98,15 @@ void rdma_id_connected(void *ctx, struct cm_id *cm, const struct cm_event *ev)
 		break;
 	case CM_EVENT_SIDR_REP:
 		on_sidr_rep(id, ev);
+		return;
+	case CM_EVENT_LAP:
+		(void)cm_send_apr(cm, load_alternate(id, ev->alternate) ? CM_APR_UNSUPPORTED : CM_APR_OK);
+		return;
+	case CM_EVENT_APR:
+		if (ev->reason == CM_APR_OK)
+			(void)load_alternate(id, ev->alternate);
+		return;
+	case CM_EVENT_LAP_ERROR:
 		return;
 	default:
 		rdma_id_disconnected(id, ev->type == CM_EVENT_DREQ_ERROR ? -ETIMEDOUT : 0);
@@ -187,6 +220,7 @@ static int accept_ud(struct rdma_id *id, const struct rdma_conn *conn)
 int rdma_id_accept(struct rdma_id *id, const struct rdma_conn *conn)
 {
 	struct cm_rep rep;
+	int err;
 
 	if (id->host->iw)
 		return rdma_iw_accept(id, conn);
@@ -194,8 +228,12 @@ int rdma_id_accept(struct rdma_id *id, const struct rdma_conn *conn)
 		return -EINVAL;
 	if (id->type == HCA_QPT_UD)
 		return accept_ud(id, conn);
-	if (!conn)
-		return cm_send_rtu(id->cm, NULL, 0);
+	if (!conn) {
+		err = cm_send_rtu(id->cm, NULL, 0);
+		if (!err)
+			offer_alternate(id);
+		return err;
+	}
 	id->qpn = conn->qpn;
 	rep = (struct cm_rep){
 		.qpn = conn->qpn,

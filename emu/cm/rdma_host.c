@@ -109,6 +109,7 @@ struct rdma_host *rdma_host_create(const struct rdma_host_config *cfg)
 	h->loop = cfg->loop;
 	h->hca = cfg->hca;
 	h->iw = hca_iw(cfg->hca);
+	h->apm = cfg->apm;
 	h->rng.state = cfg->seed;
 	list_init(&h->ids);
 	snprintf(h->name, sizeof(h->name), "%s", cfg->name);

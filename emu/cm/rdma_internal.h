@@ -40,6 +40,7 @@ struct rdma_host {
 	const struct hca_iw_ops *iw; /* the adapter makes connections itself; NULL: the communication manager does */
 	char name[64];
 	struct rng rng;
+	bool apm;
 	u8 nports;
 	struct rdma_port port[RDMA_PORTS];
 	struct list ids;

@@ -43,9 +43,8 @@ static const struct {
 	u16 attr;
 	enum cm_event_type error;
 } waits[] = {
-	{ CM_ATTR_REQ, CM_EVENT_REQ_ERROR },
-	{ CM_ATTR_REP, CM_EVENT_REP_ERROR },
-	{ CM_ATTR_DREQ, CM_EVENT_DREQ_ERROR },
+	{ CM_ATTR_REQ, CM_EVENT_REQ_ERROR },       { CM_ATTR_REP, CM_EVENT_REP_ERROR },
+	{ CM_ATTR_DREQ, CM_EVENT_DREQ_ERROR },     { CM_ATTR_LAP, CM_EVENT_LAP_ERROR },
 	{ CM_ATTR_SIDR_REQ, CM_EVENT_SIDR_ERROR },
 };
 
@@ -68,6 +67,8 @@ static void give_up(struct cm_id *id)
 		(void)cm_send_rej(id, CM_REJ_TIMEOUT, NULL, 0);
 	else if (attr == CM_ATTR_DREQ)
 		cm_id_timewait(id);
+	else if (attr == CM_ATTR_LAP)
+		id->lap = CM_LAP_IDLE; /* the connection stays as it is */
 	else
 		cm_id_enter(id, CM_ST_IDLE);
 	if (id->fn)

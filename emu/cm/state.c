@@ -196,11 +196,11 @@ static struct cm_event on_rep_again(struct cm_id *id, const struct message *m)
 	return nothing;
 }
 
-/* id->mad is still the RTU where this side has sent it. */
+/* id->mad is still the RTU where this side has sent it, and nothing since. */
 static struct cm_event on_rep_late(struct cm_id *id, const struct message *m)
 {
 	cm_count(id->cm, DUPLICATES);
-	if (!id->passive)
+	if (!id->passive && wire_get(id->mad, MAD_ATTR_ID) == CM_ATTR_RTU)
 		(void)cm_send(id, id->mad);
 	return nothing;
 }
@@ -284,15 +284,23 @@ static struct cm_event on_drep(struct cm_id *id, const struct message *m)
 				  .data_len = CM_DREP_PRIVATE_DATA_LEN };
 }
 
-/* Alternate paths of an established connection are not taken. 12.8. */
 static struct cm_event on_lap(struct cm_id *id, const struct message *m)
 {
-	u8 mad[MAD_SIZE];
+	return cm_on_lap(id, m->mad);
+}
 
-	cm_mad_init(mad, CM_ATTR_APR, wire_get(m->mad, MAD_TID));
-	cm_mad_ids(mad, id);
-	wire_set(mad, CM_APR_STATUS, CM_APR_UNSUPPORTED);
-	(void)cm_send(id, mad);
+static struct cm_event on_apr(struct cm_id *id, const struct message *m)
+{
+	return cm_on_apr(id, m->mad);
+}
+
+/* The peer takes its time over our LAP. */
+static struct cm_event on_mra_lap(struct cm_id *id, const struct message *m)
+{
+	if (id->lap != CM_LAP_SENT || wire_get(m->mad, CM_MRA_MESSAGE) != CM_MESSAGE_OTHER)
+		cm_count(id->cm, UNEXPECTED);
+	else
+		cm_wait_longer(id, wire_timeout_ns(wire_get(m->mad, CM_MRA_SERVICE_TIMEOUT)) + cm_response_ns(id));
 	return nothing;
 }
 
@@ -315,6 +323,8 @@ static const struct row {
 	{ CM_ATTR_DREQ, S(TIMEWAIT) | S(IDLE), on_dreq_again },
 	{ CM_ATTR_DREP, S(DREQ_SENT) | S(DREQ_RCVD), on_drep },
 	{ CM_ATTR_LAP, S(ESTABLISHED), on_lap },
+	{ CM_ATTR_APR, S(ESTABLISHED), on_apr },
+	{ CM_ATTR_MRA, S(ESTABLISHED), on_mra_lap },
 };
 
 /* ---- finding the conversation ---- */

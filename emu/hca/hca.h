@@ -393,6 +393,11 @@ struct hca_qp_attr {
 };
 /* The [from][to] table of required and optional attributes decides: -EINVAL. Values are checked, too. */
 int hca_qp_modify(struct hca_ctx *ctx, u32 qpn, const struct hca_qp_attr *attr, u32 mask);
+/*
+ * For the communication manager, which loads what a LAP or APR has said: an alternate path, to be rearmed, whoever's QP it
+ * is. As hca_qp_modify().
+ */
+int hca_qp_load_alternate(struct hca *hca, u32 qpn, const struct hca_av *av, u16 pkey_index, u8 timeout);
 int hca_qp_query(struct hca_ctx *ctx, u32 qpn, struct hca_qp_attr *attr);
 int hca_qp_destroy(struct hca_ctx *ctx, u32 qpn); /* -EBUSY while attached to multicast groups */
 /* Work may have been posted to the send queue. Idempotent; an unknown number is ignored. */

@@ -360,6 +360,20 @@ int hca_qp_modify(struct hca_ctx *ctx, u32 qpn, const struct hca_qp_attr *attr, 
 	return 0;
 }
 
+int hca_qp_load_alternate(struct hca *hca, u32 qpn, const struct hca_av *av, u16 pkey_index, u8 timeout)
+{
+	const struct hca_qp *qp = hca_qp_lookup(hca, qpn);
+	struct hca_qp_attr attr = {
+		.path_mig_state = HCA_MIG_REARM,
+		.alt_av = *av,
+		.alt_port = av->port,
+		.alt_pkey_index = pkey_index,
+		.alt_timeout = timeout,
+	};
+
+	return qp ? hca_qp_modify(qp->ctx, qpn, &attr, HCA_QP_ALT_PATH | HCA_QP_PATH_MIG_STATE) : -EINVAL;
+}
+
 int hca_qp_query(struct hca_ctx *ctx, u32 qpn, struct hca_qp_attr *attr)
 {
 	struct hca_qp *qp = hca_qp_get(ctx, qpn);

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Alternate paths of an established connection: LAP and APR. IBTA 12.8, 12.9. The side that asked for the connection offers
+ * a path, the other one takes it or says why not; both then load it into their queue pairs (17.2.8).
+ */
+#include <errno.h>
+
+#include "emu/cm/internal.h"
+
+static void path_put(u8 *mad, const struct sa_path *p, u8 ack_timeout)
+{
+	wire_set(mad, CM_LAP_ALT_LOCAL_LID, p->slid);
+	wire_set(mad, CM_LAP_ALT_REMOTE_LID, p->dlid);
+	wire_copy_in(mad, CM_LAP_ALT_LOCAL_GID, p->sgid.raw);
+	wire_copy_in(mad, CM_LAP_ALT_REMOTE_GID, p->dgid.raw);
+	wire_set(mad, CM_LAP_ALT_FLOW_LABEL, p->flow_label);
+	wire_set(mad, CM_LAP_ALT_PACKET_RATE, p->rate);
+	wire_set(mad, CM_LAP_ALT_TCLASS, p->traffic_class);
+	wire_set(mad, CM_LAP_ALT_HOP_LIMIT, p->hop_limit);
+	wire_set(mad, CM_LAP_ALT_SL, p->sl);
+	wire_set(mad, CM_LAP_ALT_SUBNET_LOCAL, p->hop_limit <= 1);
+	wire_set(mad, CM_LAP_ALT_ACK_TIMEOUT, ack_timeout);
+}
+
+/* Turned round, as seen from here. What LAP does not say is as on the primary path. */
+static struct sa_path path_get(const u8 *mad, const struct sa_path *primary)
+{
+	struct sa_path p = *primary;
+
+	p.dlid = wire_get(mad, CM_LAP_ALT_LOCAL_LID);
+	p.slid = wire_get(mad, CM_LAP_ALT_REMOTE_LID);
+	p.dgid = wire_gid_from_bytes(wire_cbytes(mad, CM_LAP_ALT_LOCAL_GID));
+	p.sgid = wire_gid_from_bytes(wire_cbytes(mad, CM_LAP_ALT_REMOTE_GID));
+	p.flow_label = wire_get(mad, CM_LAP_ALT_FLOW_LABEL);
+	p.rate = wire_get(mad, CM_LAP_ALT_PACKET_RATE);
+	p.traffic_class = wire_get(mad, CM_LAP_ALT_TCLASS);
+	p.hop_limit = wire_get(mad, CM_LAP_ALT_HOP_LIMIT);
+	p.sl = wire_get(mad, CM_LAP_ALT_SL);
+	return p;
+}
+
+int cm_send_lap(struct cm_id *id, const struct cm_alternate *alt)
+{
+	if (id->state != CM_ST_ESTABLISHED || id->passive || id->lap == CM_LAP_SENT)
+		return -EINVAL;
+	id->alternate = *alt;
+	id->alternate.ack_timeout = cm_ack_timeout(id->cm->ack_delay, alt->path.packet_life);
+	id->tid = (u64)mad_agent_tid_high(id->port->agent) << 32 | id->local_id;
+	cm_mad_init(id->mad, CM_ATTR_LAP, id->tid);
+	cm_mad_ids(id->mad, id);
+	wire_set(id->mad, CM_LAP_REMOTE_QPN, id->qp.remote_qpn);
+	wire_set(id->mad, CM_LAP_REMOTE_RESP_TIMEOUT, id->response_timeout);
+	path_put(id->mad, &alt->path, id->alternate.ack_timeout);
+	id->lap = CM_LAP_SENT;
+	return cm_send_wait(id, cm_response_ns(id));
+}
+
+static void send_apr(struct cm_id *id, u64 tid)
+{
+	u8 mad[MAD_SIZE];
+
+	cm_mad_init(mad, CM_ATTR_APR, tid);
+	cm_mad_ids(mad, id);
+	wire_set(mad, CM_APR_STATUS, id->apr_status);
+	(void)cm_send(id, mad);
+}
+
+int cm_send_apr(struct cm_id *id, u8 status)
+{
+	if (id->state != CM_ST_ESTABLISHED || id->lap != CM_LAP_RCVD)
+		return -EINVAL;
+	id->lap = CM_LAP_ANSWERED;
+	id->apr_status = status;
+	send_apr(id, id->lap_tid);
+	return 0;
+}
+
+/* Which of our ports the path ends at; NULL with the status that says what is wrong. */
+static const struct cm_port *port_of(const struct cm *cm, const struct sa_path *path, u8 *status)
+{
+	u8 i;
+
+	*status = CM_APR_INVALID_GID;
+	for (i = 0; i < cm->nports; i++) {
+		const struct wire_port *w = mad_port_wire(cm->port[i].mp);
+
+		if (!wire_gid_equal(&w->attr.gid[0], &path->sgid))
+			continue;
+		*status = CM_APR_INVALID_LID;
+		if (path->slid && (path->slid ^ w->attr.lid) >> w->attr.lmc == 0)
+			return &cm->port[i];
+	}
+	return NULL;
+}
+
+/* The status of what can be judged without the queue pair. */
+static u8 judge(struct cm_id *id, const u8 *mad)
+{
+	const struct cm_port *p;
+	u8 status;
+
+	if (id->passive == false)
+		return CM_APR_REJECT; /* only who asked for the connection offers paths */
+	if (wire_get(mad, CM_LAP_REMOTE_QPN) != id->local_qpn)
+		return CM_APR_INVALID_QPN;
+	id->alternate.path = path_get(mad, &id->qp.path);
+	id->alternate.ack_timeout = wire_get(mad, CM_LAP_ALT_ACK_TIMEOUT);
+	p = port_of(id->cm, &id->alternate.path, &status);
+	if (!p)
+		return status;
+	id->alternate.port = p->num;
+	if (p->num == id->qp.port && id->alternate.path.slid == id->qp.path.slid &&
+	    id->alternate.path.dlid == id->qp.path.dlid)
+		return CM_APR_IS_CURRENT;
+	return CM_APR_OK;
+}
+
+struct cm_event cm_on_lap(struct cm_id *id, const u8 *mad)
+{
+	u64 tid = wire_get(mad, MAD_TID);
+
+	if (id->lap_tid == tid && id->lap != CM_LAP_IDLE) { /* the APR was lost, or is not ready */
+		cm_count(id->cm, DUPLICATES);
+		if (id->lap == CM_LAP_ANSWERED)
+			send_apr(id, tid);
+		return (struct cm_event){ .type = CM_EVENTS };
+	}
+	id->lap_tid = tid;
+	id->apr_status = judge(id, mad);
+	id->lap = CM_LAP_RCVD;
+	if (id->apr_status == CM_APR_OK && id->fn)
+		return (struct cm_event){ .type = CM_EVENT_LAP, .alternate = &id->alternate };
+	(void)cm_send_apr(id, id->apr_status == CM_APR_OK ? CM_APR_UNSUPPORTED : id->apr_status);
+	return (struct cm_event){ .type = CM_EVENTS };
+}
+
+struct cm_event cm_on_apr(struct cm_id *id, const u8 *mad)
+{
+	if (id->lap != CM_LAP_SENT || wire_get(mad, MAD_TID) != id->tid) {
+		cm_count(id->cm, UNEXPECTED);
+		return (struct cm_event){ .type = CM_EVENTS };
+	}
+	cm_answered(id);
+	id->lap = CM_LAP_IDLE;
+	return (struct cm_event){ .type = CM_EVENT_APR,
+				  .alternate = &id->alternate,
+				  .reason = wire_get(mad, CM_APR_STATUS) };
+}
