@@ -39,9 +39,11 @@ def vm(shared_fabric):
     vm.stop()
 
 
+PYTHON = "TMPDIR=/mnt PYTHONDONTWRITEBYTECODE=1 chroot /machine /usr/bin/python3"
+
+
 def python(vm, *args, **kw):
-    command = " ".join(map(str, args))
-    return vm.run(f"TMPDIR=/mnt PYTHONDONTWRITEBYTECODE=1 chroot /machine /usr/bin/python3 {command}", **kw)
+    return vm.run(f"{PYTHON} {' '.join(map(str, args))}", **kw)
 
 
 def test_suite(shared_fabric, vm):
@@ -68,3 +70,24 @@ def test_objects(shared_fabric, vm):
     counts = [sum(map(int, re.findall(r"\d+", line.split(":")[1])[:1]))
               for line in vm.run("grep comp /proc/interrupts").splitlines()]
     assert len(counts) == 4 and all(counts), "an interrupt for each vector"
+
+
+EVENTS = {"PORT_ACTIVE": 9, "PORT_ERR": 10, "PKEY_CHANGE": 12}  # enum ibv_event_type
+
+
+def test_port_events(shared_fabric, vm):
+    """A program hears of a pulled cable, of its return, and of another P_Key."""
+    program = shutil.copy(HERE / "programs" / "async_events.py", shared_fabric.folder)
+    conf = shared_fabric.folder / "partitions.conf"
+    conf.write_text("Default=0x7fff, ipoib : ALL=full;\nred=0x0001 : ALL=full;\n")
+    conf.chmod(0o644)
+    vm.start(f"{PYTHON} {program} muslin0", "events")
+    vm.wait("grep -q ready /tmp/events.log", what="the program")
+    shared_fabric.command("link", "h1:1", "down")
+    vm.wait(f"grep -q '^{EVENTS['PORT_ERR']}$' /tmp/events.log", what="PORT_ERR")
+    shared_fabric.command("link", "h1:1", "up")
+    vm.wait(f"grep -q '^{EVENTS['PORT_ACTIVE']}$' /tmp/events.log", what="PORT_ACTIVE")
+    shared_fabric.wait_active()
+    shared_fabric.command("partitions", conf)
+    vm.wait(f"grep -q '^{EVENTS['PKEY_CHANGE']}$' /tmp/events.log", what="PKEY_CHANGE")
+    vm.run("killall python3", status=None)

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* For tests: a front end with one region of memory at guest address 0, and drivers of its queues. */
+/*
+ * For tests: a front end with one region of memory at guest address 0, and drivers of its queues. The back end runs on the front's
+ * loop; without one it is another process, and answers are waited for.
+ */
 #ifndef MUSLIN_VHOST_FIXTURE_H
 #define MUSLIN_VHOST_FIXTURE_H
 
@@ -31,9 +34,17 @@ static inline void front_path(char *path, size_t size)
 	snprintf(path, size, "/tmp/vhost-test-%d.sock", getpid());
 }
 
+/* Lets the back end do what is due. */
+static inline void front_turn(struct front *f)
+{
+	if (f->loop)
+		loop_run_idle(f->loop, 0);
+}
+
 static inline int front_open(struct front *f, struct loop *loop, const char *path)
 {
 	struct sockaddr_un sa = { .sun_family = AF_UNIX };
+	struct timeval patience = { .tv_sec = 5 };
 
 	memset(f, 0, sizeof(*f));
 	f->loop = loop;
@@ -44,8 +55,10 @@ static inline int front_open(struct front *f, struct loop *loop, const char *pat
 	snprintf(sa.sun_path, sizeof(sa.sun_path), "%s", path);
 	if (f->memfd < 0 || ftruncate(f->memfd, FRONT_MEM) || connect(f->fd, (struct sockaddr *)&sa, sizeof(sa)))
 		return -errno;
+	setsockopt(f->fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+	setsockopt(f->fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
 	f->mem = mmap(NULL, FRONT_MEM, PROT_READ | PROT_WRITE, MAP_SHARED, f->memfd, 0);
-	loop_run_idle(loop, 0);
+	front_turn(f);
 	return f->mem == MAP_FAILED ? -ENOMEM : 0;
 }
 
@@ -62,7 +75,7 @@ static inline void front_close(struct front *f)
 	close(f->fd);
 	close(f->memfd);
 	munmap(f->mem, FRONT_MEM);
-	loop_run_idle(f->loop, 0);
+	front_turn(f);
 }
 
 static inline void front_send(struct front *f, u32 request, u32 flags, const void *payload, u32 size, int fd)
@@ -83,8 +96,8 @@ static inline void front_send(struct front *f, u32 request, u32 flags, const voi
 		cm->cmsg_len = CMSG_LEN(sizeof(int));
 		memcpy(CMSG_DATA(cm), &fd, sizeof(fd));
 	}
-	if (sendmsg(f->fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT) >= 0)
-		loop_run_idle(f->loop, 0);
+	if (sendmsg(f->fd, &msg, MSG_NOSIGNAL | (f->loop ? MSG_DONTWAIT : 0)) >= 0)
+		front_turn(f);
 }
 
 /* The answer's payload in @v; its length, or -1 when there is none. */
@@ -92,11 +105,12 @@ static inline int front_reply(struct front *f, void *v, u32 size)
 {
 	struct vhost_hdr hdr;
 	u8 rest[512];
+	int flags = f->loop ? MSG_DONTWAIT : 0;
 	ssize_t n;
 
-	if (recv(f->fd, &hdr, sizeof(hdr), MSG_DONTWAIT) != sizeof(hdr))
+	if (recv(f->fd, &hdr, sizeof(hdr), flags) != sizeof(hdr))
 		return -1;
-	n = hdr.size ? recv(f->fd, rest, min((size_t)hdr.size, sizeof(rest)), MSG_DONTWAIT) : 0;
+	n = hdr.size ? recv(f->fd, rest, min((size_t)hdr.size, sizeof(rest)), flags) : 0;
 	if (n > 0)
 		memcpy(v, rest, min((size_t)n, (size_t)size));
 	return (int)n;
@@ -174,7 +188,7 @@ static inline void front_kick(struct front *f, u32 q)
 	u64 one = 1;
 
 	if (write(f->kick[q], &one, sizeof(one)) == sizeof(one))
-		loop_run_idle(f->loop, 0);
+		front_turn(f);
 }
 
 /* Offers the chain that begins at descriptor @head, and kicks. */

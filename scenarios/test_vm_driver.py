@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""
+The guest's driver goes and comes, idle and in the middle of work, and its device tells what happens to it:
+
+    h1 (guest a)          h5 (guest b)
+        leaf1 ---- spines ---- leaf2
+"""
+
+import pytest
+from muslin import wait_until
+
+pytestmark = pytest.mark.guest
+
+DRIVER = "/sys/bus/virtio/drivers/muslin"
+
+
+@pytest.fixture
+def device(guests):
+    """Guest a's virtio device of the driver; whatever happened, it is bound again and its ib0 works."""
+    a, _ = guests
+    name = a.run(f"ls {DRIVER} | grep virtio").strip()
+    yield name
+    if a.call(f"[ -e {DRIVER}/{name} ]")[0]:
+        a.run(f"modprobe muslin; [ -e {DRIVER}/{name} ] || echo {name} >{DRIVER}/bind")
+    ib0_up(a)
+
+
+def ib0_up(vm):
+    vm.run("ip addr replace 10.0.0.1/24 dev ib0; ip addr replace fd00::1/64 dev ib0; ip link set ib0 up")
+    vm.wait_ib0()
+    vm.wait("ping -c 1 -W 1 10.0.0.5", what="an echo")
+
+
+def no_device(vm):
+    vm.wait("[ ! -e /sys/class/infiniband/muslin0 ]", what="the end of the device")
+
+
+def test_unbind_and_bind(guests, device):
+    a, _ = guests
+    for _ in range(3):
+        a.run(f"echo {device} >{DRIVER}/unbind")
+        no_device(a)
+        assert a.call("ls /sys/class/net/ib0")[0] != 0
+        a.run(f"echo {device} >{DRIVER}/bind")
+        ib0_up(a)
+    a.run("ibstat | grep -q Active")
+
+
+def test_module_goes_and_comes(guests, device):
+    a, _ = guests
+    for _ in range(2):
+        a.run("rmmod muslin")
+        no_device(a)
+        a.run("modprobe muslin")
+        ib0_up(a)
+
+
+def test_module_goes_in_use(guests, device):
+    """A program that has the device open loses it when the module goes, and another one has the new device."""
+    a, b = guests
+    b.start("ibv_rc_pingpong -n 1000000", "server")
+    a.start("ibv_rc_pingpong -n 1000000 10.0.0.5", "client")
+    a.start("ibv_asyncwatch", "watch")
+    a.wait("grep -q async /tmp/watch.log", what="ibv_asyncwatch")
+    a.run("rmmod muslin", timeout=60)
+    no_device(a)
+    a.run("modprobe muslin")
+    ib0_up(a)
+    a.wait("ibstat | grep -q Active", what="the new device")
+    for vm in guests:
+        vm.run("killall ibv_rc_pingpong ibv_asyncwatch", status=None)
+
+
+def packets(fabric):
+    return int(fabric.port("h1")["counters"]["port_xmit_packets"])
+
+
+IN_USE = {
+    "rc": ("ibv_rc_pingpong -n 1000000", "ibv_rc_pingpong -n 1000000 10.0.0.5"),
+    "ud": ("ibv_ud_pingpong -n 1000000", "ibv_ud_pingpong -n 1000000 10.0.0.5"),
+    "cm": ("rping -s -a 10.0.0.5 -C 1000000", "rping -c -a 10.0.0.5 -C 1000000"),
+    "ipoib": ("iperf3 -s -1", "iperf3 -c 10.0.0.5 -t 60"),
+}
+
+
+@pytest.mark.parametrize("what", IN_USE)
+def test_unbind_in_use(shared_fabric, guests, device, what):
+    """Whoever uses the device loses it, and nothing else happens; the peer and the next ones go on."""
+    a, b = guests
+    server, client = IN_USE[what]
+    b.start(server, "server")
+    a.start(f"for i in 1 2 3 4 5; do {client} && break; sleep 0.3; done", "client")
+    before = packets(shared_fabric)
+    a.wait(f"pidof {client.split()[0]}", what=client)
+    wait_until(lambda: packets(shared_fabric) > before + 200, 20, "traffic", 0.2)
+    a.run(f"echo {device} >{DRIVER}/unbind", timeout=60)
+    no_device(a)
+    a.run(f"killall {client.split()[0]} sh", status=None)
+    b.run(f"killall {server.split()[0]}", status=None)
+    a.wait(f"! pidof {client.split()[0]}", what="the program's end")
+    a.run(f"echo {device} >{DRIVER}/bind")
+    ib0_up(a)
+    b.start("ibv_rc_pingpong -n 100", "again")
+    a.wait("ibv_rc_pingpong -n 100 10.0.0.5", what="ibv_rc_pingpong")
+
+
+def test_pulled_cable(shared_fabric, guests, device):
+    """The port goes down and comes up again, and IPoIB with it."""
+    a, _ = guests
+    shared_fabric.command("link", "h1:1", "down")
+    a.wait("[ $(cat /sys/class/net/ib0/carrier) = 0 ]", what="the end of the carrier")
+    assert "Down" in a.run("ibstat")
+    shared_fabric.command("link", "h1:1", "up")
+    a.wait_ib0()
+    a.ping("10.0.0.5")

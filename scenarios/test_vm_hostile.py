@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""
+Guests a and b at work, and beside them guests that mean harm or die:
+
+    h1 (guest a)  h2 (another one)      h5 (guest b)  h6 (host mode)
+        leaf1 ------------ spines ------------ leaf2
+"""
+
+import os
+import pathlib
+import re
+import shutil
+import signal
+
+import pytest
+from muslin import wait_until
+
+pytestmark = pytest.mark.guest
+
+
+def packets(fabric, host):
+    return int(fabric.port(host)["counters"]["port_xmit_packets"])
+
+
+def moves(fabric, host):
+    before = packets(fabric, host)
+    wait_until(lambda: packets(fabric, host) > before + 100, 20, f"traffic of {host}", 0.2)
+
+
+@pytest.fixture
+def at_work(guests):
+    """Echoes of 4000 bytes, which are checked, go between the guests all the time; not one is lost."""
+    a, _ = guests
+    a.start("exec /usr/bin/ping -i 0.05 -s 4000 10.0.0.5", "echoes")
+    a.wait("grep -q icmp_seq=10 /tmp/echoes.log", what="echoes")
+    yield
+    a.run("killall -INT ping")
+    a.wait("grep -q 'packet loss' /tmp/echoes.log", what="the end of ping")
+    told = a.log("echoes")
+    assert " 0% packet loss" in told and "wrong data" not in told, told[-2000:]
+
+
+def qemu(vm):
+    """The process of a guest's QEMU, under the program that has started it."""
+    pid = vm.process.pid
+    children = pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    return next(int(c) for c in children if "qemu" in pathlib.Path(f"/proc/{c}/comm").read_text())
+
+
+@pytest.fixture
+def boot(shared_fabric):
+    """boot() starts a guest on h2; whatever it comes to, it is gone in the end."""
+    vms = []
+
+    def start():
+        vms.append(shared_fabric.vm("h2"))
+        return vms[-1].wait_ib0()
+
+    yield start
+    for vm in vms:
+        vm.stop()
+
+
+SENDERS = {
+    "rdma": "ib_write_bw -R -D 60 -s 65536 10.0.0.6",
+    "datagrams": "/usr/bin/ping -f 10.0.0.1",
+}
+
+
+@pytest.mark.parametrize("what", SENDERS)
+def test_killed_while_sending(shared_fabric, at_work, boot, what):
+    """SIGKILL for a QEMU whose guest sends: the others do not notice, and its host is free again."""
+    peer = shared_fabric.start("h6", *"ib_write_bw -R -D 60 -s 65536".split())
+    vm = boot()
+    vm.start(f"for i in 1 2 3 4 5; do {SENDERS[what]} && break; sleep 0.3; done", "sender")
+    moves(shared_fabric, "h2")
+    os.kill(qemu(vm), signal.SIGKILL)
+    wait_until(lambda: not vm.process.running(), 20, "the end of the guest")
+    peer.kill()
+    boot().ping("10.0.0.5")
+
+
+@pytest.mark.parametrize("mode", ["rings", "resets"])
+def test_hostile_neighbour(request, shared_fabric, at_work, mode):
+    source = pathlib.Path(request.config.getoption("--muslin-build")) / "hostile-guest"
+    program = shutil.copy(source, shared_fabric.folder)
+    path = re.search(r"path=([^,\s]+)", shared_fabric.command("vm", "h2", "--print"))[1]
+    assert f"{mode}: done, 0 wrong" in shared_fabric._start([program, path, mode, 11]).wait(120)
