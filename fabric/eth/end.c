@@ -130,7 +130,7 @@ static void note_wait(struct eth_end *end, u64 now, bool waits)
 
 static void take_time(struct eth_end *end, u64 now, u32 len)
 {
-	u64 begin = max(end->busy_until, now - min(now, (u64)BEHIND_NS));
+	u64 begin = max(end->busy_until, end->backlog ? now - min(now, (u64)BEHIND_NS) : now);
 
 	if (end->cfg.rate)
 		end->busy_until = begin + (len + GAP_BYTES) * 8 * NSEC_PER_SEC / end->cfg.rate;
@@ -163,7 +163,8 @@ static void run(struct eth_end *end)
 		transmit(end, f);
 	}
 	note_wait(end, now, wait != 0);
-	if (end->bytes && end->busy_until > now)
+	end->backlog = end->bytes && end->busy_until > now;
+	if (end->backlog)
 		wait = end->busy_until;
 	if (wait)
 		loop_timer_set(end->e->loop, &end->timer, wait);

@@ -31,6 +31,7 @@ struct eth_end {
 	struct list q[ETH_CLASSES];
 	u32 bytes;
 	u64 busy_until; /* with a rate: when the next one may leave */
+	bool backlog;   /* somebody waits for that */
 	struct loop_task task;
 	struct loop_timer timer; /* the link is free again, or a pause is over */
 

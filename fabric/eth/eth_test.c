@@ -1,0 +1,335 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Two switches and four stations under a virtual clock: what arrives where.
+ *
+ *     a (VLAN 1; 5 tagged)   b (VLAN 1)          c (VLAN 1)   d (VLAN 5)
+ *            2 ---- sw1 ---- 3                     2 --- sw2 --- 3
+ *                    1 -------- all VLANs ---------- 1
+ */
+#include <errno.h>
+#include <stdio.h>
+
+#include "fabric/eth/internal.h"
+
+static u32 passed, failed;
+
+static void row(int n, const char *what, bool ok)
+{
+	passed += ok;
+	failed += !ok;
+	if (!ok)
+		printf("row %d: %s\n", n, what);
+}
+
+enum {
+	A,
+	B,
+	C,
+	D,
+	STATIONS
+};
+
+struct station {
+	struct eth_end *end;
+	struct ether_port *port;
+	u32 got, ready;
+	struct wire_buf *last;
+	bool full, up;
+};
+
+static struct loop *loop;
+static struct eth *net;
+static struct station st[STATIONS];
+
+static int receive(void *ctx, struct wire_buf *frame)
+{
+	struct station *s = ctx;
+
+	if (s->full)
+		return -EAGAIN;
+	s->got++;
+	wire_buf_put(s->last);
+	s->last = wire_buf_get(frame);
+	return 1;
+}
+
+static void ready(void *ctx)
+{
+	((struct station *)ctx)->ready++;
+}
+
+static void link_changed(void *ctx, bool up)
+{
+	((struct station *)ctx)->up = up;
+}
+
+static void add(int i, struct eth_switch *sw, const char *name, const struct eth_link_config *cfg)
+{
+	u8 mac[ETHER_ALEN] = { 2, 0, 0, 0, 0, (u8)(i + 1) };
+
+	st[i] = (struct station){ .end = eth_station_add(sw, name, mac, cfg), .up = true };
+	st[i].port = eth_station_port(st[i].end);
+	st[i].port->nic =
+		(struct ether_user){ .ctx = &st[i], .receive = receive, .ready = ready, .link = link_changed };
+}
+
+static void build(const struct eth_link_config *link)
+{
+	struct eth_link_config cable = *link, a = *link, d = *link;
+	struct eth_switch *sw1, *sw2;
+
+	loop = loop_create_virtual();
+	net = eth_create(loop, 1);
+	sw1 = eth_switch_add(net, "sw1", 10 * NSEC_PER_SEC);
+	sw2 = eth_switch_add(net, "sw2", 0);
+	cable.all = true;
+	a.trunk[0] = 5;
+	a.ntrunk = 1;
+	d.vlan = 5;
+	eth_cable_add(sw1, sw2, &cable);
+	add(A, sw1, "a", &a);
+	add(B, sw1, "b", link);
+	add(C, sw2, "c", link);
+	add(D, sw2, "d", &d);
+}
+
+static void clear(void)
+{
+	u32 i;
+
+	for (i = 0; i < STATIONS; i++)
+		st[i].got = st[i].ready = 0;
+}
+
+static void finish(void)
+{
+	u32 i;
+
+	eth_destroy(net);
+	loop_destroy(loop);
+	for (i = 0; i < STATIONS; i++)
+		wire_buf_put(st[i].last);
+}
+
+/* Runs for @ms of simulated time. */
+static void run(u32 ms)
+{
+	loop_run_idle(loop, loop_now(loop).ns + ms * NSEC_PER_MSEC);
+}
+
+static const u8 broadcast[ETHER_ALEN] = { 0xff, 0xff, 0xff, 0xff, 0xff, 0xff };
+
+/* Sends without waiting; @to less than 0: to everybody. @tci: 0 without a tag. */
+static int put(int from, int to, u16 tci, u32 len)
+{
+	struct ether_header h = { .tagged = tci, .tci = tci, .type = 0x88b5 };
+	struct wire_buf *buf = wire_buf_alloc(len);
+	int err;
+
+	memset(buf->data, 0x55, len);
+	memcpy(h.dst, to < 0 ? broadcast : st[to].port->mac, ETHER_ALEN);
+	memcpy(h.src, st[from].port->mac, ETHER_ALEN);
+	ether_header_put(&h, buf->data);
+	err = ether_port_send(st[from].port, buf);
+	if (err)
+		wire_buf_put(buf);
+	return err;
+}
+
+static void say(int from, int to, u16 tci, u32 len)
+{
+	put(from, to, tci, len);
+	run(1);
+}
+
+static bool got(u32 a, u32 b, u32 c, u32 d)
+{
+	bool ok = st[A].got == a && st[B].got == b && st[C].got == c && st[D].got == d;
+
+	clear();
+	return ok;
+}
+
+static u64 count(const char *place, enum eth_counter c)
+{
+	return eth_end_counter(eth_find(net, place), c);
+}
+
+static void test_learning(void)
+{
+	static const struct eth_link_config plain;
+
+	build(&plain);
+	say(A, -1, 0, 60);
+	row(1, "a broadcast reaches the VLAN on both switches", got(0, 1, 1, 0));
+	say(B, A, 0, 60);
+	row(2, "who has been heard of is found", got(1, 0, 0, 0));
+	say(A, C, 0, 60);
+	row(3, "who has not is looked for everywhere", got(0, 1, 1, 0));
+	say(C, A, 0, 60);
+	say(A, C, 0, 60);
+	row(4, "and then found", got(1, 0, 1, 0));
+	row(5, "frames count where they leave and come",
+	    count("sw2:2", ETH_CTR_TX_FRAMES) == count("c", ETH_CTR_RX_FRAMES));
+	run(25000);
+	say(B, A, 0, 60);
+	row(6, "a silent station is forgotten, by the switch whose time is over",
+	    got(1, 0, 0, 0) && count("sw1:3", ETH_CTR_FLOODED) == 1);
+	finish();
+}
+
+static void test_vlans(void)
+{
+	static const struct eth_link_config plain;
+
+	build(&plain);
+	say(A, -1, 5 | 3 << 13, 64);
+	row(10, "a tagged broadcast stays in its VLAN", got(0, 0, 0, 1));
+	row(11, "and loses its tag where the port has that VLAN untagged",
+	    st[D].last->size == 60 && ether_type(st[D].last->data) == 0x88b5);
+	say(D, A, 0, 60);
+	row(12, "an answer has the tag again",
+	    st[A].last->size == 64 && ether_type(st[A].last->data) == ETHERTYPE_VLAN &&
+		    wire_load(st[A].last->data + ETHER_TCI, 2) == 5 && got(1, 0, 0, 0));
+	say(B, -1, 5, 64);
+	row(13, "a tag that the port does not have is filtered",
+	    got(0, 0, 0, 0) && count("sw1:3", ETH_CTR_RX_FILTERED) == 1);
+	say(B, -1, 6 << 13, 64);
+	row(14, "a tag of VLAN 0 is a priority alone", got(1, 0, 1, 0));
+	finish();
+}
+
+static void test_links(void)
+{
+	static const struct eth_link_config slow = { .rate = 100000000, .queue = 4000 };
+	u32 n = 0;
+
+	build(&slow);
+	say(B, A, 0, 60);
+	clear();
+	while (n < 100 && put(A, B, 0, 1000) == 0)
+		n++;
+	row(20, "a full queue is told, not lost", n == 4 && count("a", ETH_CTR_TX_DROPPED) == 0);
+	loop_run_idle(loop, loop_now(loop).ns + 150 * NSEC_PER_USEC);
+	row(21, "a frame takes its time: 1024 bytes at 100 Mb/s", st[B].got == 2);
+	run(1);
+	row(22, "all come, and there is room again", st[B].got == 4 && st[A].ready == 1);
+	clear();
+	say(A, B, 0, 1600);
+	row(23, "a frame longer than the MTU is none", got(0, 0, 0, 0) && count("a", ETH_CTR_TX_DROPPED) == 1);
+	eth_end_set_up(eth_find(net, "sw1:3"), false);
+	row(24, "both ends know of a link that is down", !st[B].up && !st[B].port->up);
+	say(A, B, 0, 100);
+	row(25, "nothing passes it", st[B].got == 0);
+	eth_end_set_up(st[B].end, true);
+	clear();
+	say(A, B, 0, 100);
+	row(26, "it comes up again", st[B].up && st[B].got == 1);
+	finish();
+}
+
+static void test_pause(const struct eth_link_config *link, u16 tci, int n)
+{
+	bool lossless = link->pause || link->pfc & BIT(tci >> 13);
+	u32 i, sent = 0;
+
+	build(link);
+	say(B, A, tci, 64);
+	clear();
+	st[B].full = true;
+	for (i = 0; i < 200; i++) {
+		sent += put(A, B, tci, 1000) == 0;
+		run(1);
+	}
+	row(n, "a station without room stops the other end, or loses",
+	    (count("b", ETH_CTR_RX_DROPPED) == 0) == lossless);
+	row(n + 1, "it says so in frames", (count("sw1:3", ETH_CTR_RX_PAUSE) > 0) == lossless);
+	row(n + 2, "the sender is told in the end", (sent < 200) == lossless);
+	st[B].full = false;
+	st[B].port->ops->resume(st[B].port);
+	run(2000);
+	row(n + 3, "then the rest comes", !lossless || st[B].got == sent);
+	finish();
+}
+
+static bool fault(const char *text, struct eth_fault **ft)
+{
+	char err[200];
+
+	*ft = eth_fault_add(net, text, err, sizeof(err));
+	return *ft;
+}
+
+static void test_faults(void)
+{
+	static const struct eth_link_config plain;
+	static const char *const wrong[] = { "",
+					     "b",
+					     "b melt",
+					     "x drop",
+					     "b drop melt=1",
+					     "b delay",
+					     "b drop pcap=(((",
+					     "b storm class=8",
+					     "sw1:9 drop",
+					     "sw1:0 drop" };
+	struct eth_fault *ft;
+	u32 i;
+
+	build(&plain);
+	say(B, A, 0, 60);
+	clear();
+	for (i = 0; i < ARRAY_SIZE(wrong); i++)
+		row(60 + (int)i, wrong[i], !fault(wrong[i], &ft));
+	row(40, "drop: the second one", fault("b drop dir=in nth=2", &ft));
+	for (i = 0; i < 3; i++)
+		say(A, B, 0, 60);
+	row(41, "one is gone, and has been counted", got(0, 2, 0, 0) && eth_fault_pick(ft)->hits == 1);
+	eth_fault_remove(ft);
+	fault("b duplicate dir=in copies=2 nth=1", &ft);
+	say(A, B, 0, 60);
+	row(42, "three of one", got(0, 3, 0, 0));
+	eth_fault_remove(ft);
+	fault("b delay dir=in time=5ms", &ft);
+	say(A, B, 0, 60);
+	row(43, "not yet", got(0, 0, 0, 0) && eth_fault_held(ft) == 1);
+	run(5);
+	row(44, "but then", got(0, 1, 0, 0));
+	eth_fault_remove(ft);
+	fault("b reorder dir=in nth=1 time=1s", &ft);
+	say(A, B, 0, 60);
+	say(A, B, 0, 61);
+	row(45, "the first comes last", st[B].last->size == 60 && got(0, 2, 0, 0));
+	eth_fault_remove(ft);
+	fault("b corrupt dir=in nth=1 fcs", &ft);
+	say(A, B, 0, 60);
+	row(46, "a bad FCS is dropped", got(0, 0, 0, 0) && count("b", ETH_CTR_RX_FCS) == 1);
+	eth_fault_remove(ft);
+	fault("b corrupt dir=in nth=1 offset=20", &ft);
+	say(A, B, 0, 60);
+	row(47, "one byte is another", got(0, 1, 0, 0) && st[B].last->data[20] != 0x55 && st[B].last->data[21] == 0x55);
+	eth_fault_remove(ft);
+	fault("b drop dir=in pcap=\"greater 100\"", &ft);
+	say(A, B, 0, 60);
+	say(A, B, 0, 160);
+	row(48, "only what the filter matches", got(0, 1, 0, 0));
+	fault("all drop", &ft); /* a place that is none: armed nowhere */
+	finish();               /* with a fault armed */
+}
+
+int main(void)
+{
+	static const struct eth_link_config with_pause = { .pause = true, .queue = 16000 },
+					    with_pfc = { .pfc = BIT(3), .queue = 16000, .all = true },
+					    without = { .queue = 16000 };
+
+	test_learning();
+	test_vlans();
+	test_links();
+	test_pause(&with_pause, 0, 30);
+	test_pause(&with_pfc, 3 << 13 | 5, 34);
+	test_pause(&without, 0, 50);
+	test_faults();
+	printf("%u passed, %u failed\n", passed, failed);
+	return failed != 0;
+}
