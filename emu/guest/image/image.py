@@ -26,7 +26,7 @@ WITHOUT = re.compile(
 )
 MODULES = """virtio_pci virtio_console virtio_net virtio_blk qemu_fw_cfg ib_core ib_cm ib_umad ib_uverbs ib_ipoib
     rdma_cm rdma_ucm rdma_rxe crc32_generic crc32_pclmul rpcrdma nfs nfsv3 nfsv4 nfsd bonding rds_rdma ext4
-    sch_tbf 9p 9pnet_virtio 8021q""".split()
+    crc32c_generic sch_tbf 9p 9pnet_virtio 8021q""".split()
 STRIP = """usr/share/doc usr/share/man usr/share/locale usr/share/lintian usr/share/perl5 usr/share/bash-completion
     usr/share/zoneinfo usr/share/misc usr/lib/x86_64-linux-gnu/perl usr/lib/x86_64-linux-gnu/gconv usr/lib/systemd
     lib/systemd""".split()
