@@ -76,8 +76,8 @@ def test_metadata_storm(mounted):
 
 def test_server_reboots(new_fabric):
     """
-    The server goes down in the middle of a transfer, without a word, and boots again. The mount recovers by itself: what
-    was written is there, the transfer ends well, and a file that was open goes on.
+    The server goes down in the middle of a transfer, without a word, and boots again. The mount recovers by itself:
+    what was written is there, the transfer ends well, and a file that was open goes on.
 
         h1 (guest a)              h5 (guest b: nfsd, a disk)
             leaf1 ------------+------------ leaf2
@@ -97,7 +97,7 @@ def test_server_reboots(new_fabric):
     a.start("exec 9>/mnt/open; echo one >&9; until [ -e /tmp/go ]; do sleep 0.1; done; echo two >&9", "open")
     a.wait("grep one /mnt/open")
     a.start("dd if=/tmp/f of=/mnt/during bs=64k conv=fsync && echo ended", "dd")
-    wait_until(lambda: int(b.run("stat -c %s /export/during 2>/dev/null || echo 0")) > 1 << 20, 30, "some of the file", 0)
+    wait_until(lambda: int(b.run("stat -c %s /export/during 2>/dev/null || echo 0")) > 1 << 20, 30, "its start", 0)
     b.reboot()
     b.wait_ib0()
     assert "ended" not in a.log("dd")

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """
-The distribution's verbs programs in guests on different leafs, with each other and with host mode:
+The distribution's verbs programs in guests on different leafs, with each other and with host mode, both ways:
 
     h1 (guest a)         h5 (guest b)   h6 (host mode)
         leaf1 ------+------- leaf2 ---------+
+
+Programs that first talk over TCP do so over IPoIB, which reaches guests alone; the others use addresses or LIDs.
 """
 
 import re
@@ -20,40 +22,115 @@ PINGPONGS = [
     "ibv_srq_pingpong -n 100",
     "ibv_rc_pingpong -e -n 100",
 ]
+PERFTESTS = ["ib_send_lat -s 64", "ib_write_bw -s 65536", "ib_read_bw -s 65536", "ib_atomic_bw", "ib_send_bw -c UD"]
+RPING = "rping -v -C 4 -S 20000"
+CM = [f"{RPING} -V", "ucmatose -S 4096 -C 20", "udaddy -C 5 -S 1000"]
+SERVERS = {"rping": "-s", "ucmatose": "", "udaddy": ""}  # what makes each of them the server
+
+
+class Place:
+    """A guest, or a host of the fabric in host mode: where a program runs."""
+
+    def __init__(self, fabric, host, vm=None):
+        self.fabric, self.host, self.vm = fabric, host, vm
+        self.address = fabric.ip(host)
+
+    def start(self, command):
+        """Starts a server, and returns a function that tells its output once it has ended, None before."""
+        if self.vm:
+            self.vm.start(f"{command}; echo ended $?", "server")
+            return lambda: (self.vm.log("server") if "ended" in self.vm.log("server") else None)
+        process = self.fabric.start(self.host, *command.split())
+        return lambda: None if process.running() else process.output
+
+    def call(self, command):
+        if self.vm:
+            return self.vm.call(command)
+        process = self.fabric.start(self.host, *command.split())
+        out = process.wait(60, status=None)
+        return process.popen.returncode, out
+
+
+@pytest.fixture(params=["a-b", "a-host", "host-a"])
+def ends(request, shared_fabric, guests):
+    """(client, server)"""
+    a, b = Place(shared_fabric, "h1", guests[0]), Place(shared_fabric, "h5", guests[1])
+    host = Place(shared_fabric, "h6")
+    return {"a-b": (a, b), "a-host": (a, host), "host-a": (host, a)}[request.param]
+
+
+def pair(ends, server, client):
+    """Runs both to their ends; the client tries until the server listens. Both outputs, the client's first."""
+    ended = ends[1].start(server)
+
+    def attempt():
+        status, out = ends[0].call(client)
+        return out or " " if status == 0 else None
+
+    out = wait_until(attempt, 30, f"a client for `{server}`", 0.2)
+    return out, wait_until(ended, 20, f"the end of `{server}`", 0.1)
 
 
 @pytest.mark.parametrize("tool", PINGPONGS)
-def test_pingpong(guests, tool):
-    a, b = guests
-    b.start(tool, "pp")
-    assert re.search(r"\d+ iters in", a.wait(f"{tool} 10.0.0.5", what=tool))
-    assert re.search(r"\d+ iters in", b.wait("grep iters /tmp/pp.log"))
+def test_pingpong(shared_fabric, guests, tool):
+    a, b = Place(shared_fabric, "h1", guests[0]), Place(shared_fabric, "h5", guests[1])
+    for out in pair((a, b), tool, f"{tool} {b.address}"):
+        assert "100 iters in" in out
 
 
-@pytest.mark.parametrize("tool", ["ib_send_lat -s 64", "ib_write_bw -s 65536", "ib_read_bw -s 65536", "ib_atomic_bw"])
-def test_perftest(guests, tool):
-    a, b = guests
-    b.start(f"{tool} -n 200", "pt")
-    assert re.search(r"^ *\d+ +200 ", a.wait(f"{tool} -n 200 10.0.0.5", what=tool), re.M)
+@pytest.mark.parametrize("tool", PERFTESTS)
+def test_perftest(shared_fabric, guests, tool):
+    a, b = Place(shared_fabric, "h1", guests[0]), Place(shared_fabric, "h5", guests[1])
+    out, _ = pair((a, b), f"{tool} -n 200", f"{tool} -n 200 {b.address}")
+    assert re.search(r"^ *\d+ +200 ", out, re.M)
 
 
-def test_rping_between_guests(guests):
-    a, b = guests
-    b.start("rping -s -a 10.0.0.5 -v -C 5", "rping")
-    assert "rdma-ping-4" in a.wait("rping -c -a 10.0.0.5 -v -C 5", what="rping")
+@pytest.mark.parametrize("tool", CM, ids=["rping", "ucmatose", "udaddy"])
+def test_connection_manager(ends, tool):
+    """By address: the kernel's rdma_cm and its IPoIB in the guests, the daemon's on the host."""
+    server, client = ("-s -a", "-c -a") if tool.startswith("rping") else ("-b", "-s")
+    out, other = pair(ends, f"{tool} {server} {ends[1].address}", f"{tool} {client} {ends[1].address}")
+    if tool.startswith("rping"):
+        assert out.count("ping data: rdma-ping-") == other.count("ping data: rdma-ping-") == 4
+    else:
+        assert "test complete" in out and "return status 0" in out and "return status 0" in other
 
 
-def test_rping_from_guest_to_host_mode(shared_fabric, guests):
-    server = shared_fabric.start("h6", "rping", "-s", "-a", "10.0.0.6", "-v", "-C", "3")
-    assert "rdma-ping-2" in guests[0].wait("rping -c -a 10.0.0.6 -v -C 3", what="rping")
-    assert "rdma-ping-2" in server.wait(status=None)
+def test_ibping(ends):
+    """Answered by a user-space agent on the other side's QP1."""
+    client, server = ends
+    lid = server.fabric.port(server.host)["lid"]
+    if server.vm:
+        server.vm.start("ibping -S", "ibping")
+    else:
+        agent = server.fabric.start(server.host, "ibping", "-S")
+
+    def echoes():
+        status, out = client.call(f"ibping -c 3 -f {lid}")
+        return out if status == 0 and "3 received, 0% packet loss" in out else None
+
+    wait_until(echoes, 30, "echoes", 0.2)
+    if server.vm:
+        server.vm.run("kill $(pidof ibping)")
+    else:
+        agent.kill()
 
 
-def test_rping_from_host_mode_to_guest(shared_fabric, guests):
-    guests[0].start("rping -s -a 10.0.0.1 -v -C 3", "rping")
+def test_counters_of_the_other_end(ends):
+    """perfquery reads and resets the counters of the other side's port by its LID; they are those of `muslin show`."""
+    client, server = ends
+    lid = server.fabric.port(server.host)["lid"]
 
-    def attempt():
-        client = shared_fabric.start("h6", "rping", "-c", "-a", "10.0.0.1", "-v", "-C", "3")
-        return "rdma-ping-2" in client.wait(30, status=None)
+    def packets():
+        return int(re.search(r"PortXmitPkts:\.*(\d+)", client.call(f"perfquery -x {lid} 1")[1])[1])
 
-    wait_until(attempt, 30, "rping")
+    before = server.fabric.port(server.host)["counters"]["port_xmit_packets"]
+    assert before <= packets() <= server.fabric.port(server.host)["counters"]["port_xmit_packets"]
+
+
+def test_ibstat(ends):
+    for place in ends:
+        out = place.call("ibstat")[1]
+        port = place.fabric.port(place.host)
+        assert "State: Active" in out and "Link layer: InfiniBand" in out and "Rate: 200" in out
+        assert re.search(rf"Base lid: {port['lid']}\b", out) and f"Port GUID: {port['guid']}" in out

@@ -2,6 +2,7 @@
 """Guests on hosts of a fabric, driven by commands over a virtio port."""
 
 import base64
+import math
 import re
 import shlex
 import socket
@@ -13,6 +14,8 @@ SPLAT = re.compile(
     r"BUG:|WARNING: CPU|Oops|general protection|Kernel panic|KASAN|UBSAN|rcu: INFO|possible recursive locking|"
     r"blocked for more than|refcount_t:|list_(add|del) corruption|Call Trace:"
 )
+KILLED = 137
+GRACE = 15  # seconds that a guest may take to answer
 READY = "ready"  # what the guest says once it serves commands
 
 
@@ -28,6 +31,7 @@ class VM:
         self.dmesg_file = self.console.with_suffix(".dmesg")
         self.buffer = b""
         self.told = set()
+        self.sent = 0
         try:
             self.sock = wait_until(self._connect, timeout, f"the guest on {host}", 0.1)
             self._wait_ready(timeout)
@@ -71,19 +75,32 @@ class VM:
         return line.decode()
 
     def call(self, command, timeout=60.0):
-        """Runs a shell command and returns (exit status, output)."""
-        end = time.monotonic() + timeout
+        """Runs a shell command and returns (exit status, output); one that takes longer is killed, and fails."""
         text = command if isinstance(command, str) else shlex.join(map(str, command))
-        self.sock.settimeout(timeout)
-        self.sock.sendall(base64.b64encode(text.encode()) + b"\n")
+        self._send(text, timeout)
+        began = time.monotonic()
+        number = 0
+        while number != self.sent:
+            number, status, out = self._answer(began + timeout + GRACE)
+        if status == KILLED and time.monotonic() - began >= timeout:
+            raise AssertionError(f"in the guest on {self.host} `{text}` took more than {timeout:g} s:\n{out}")
+        return status, out
+
+    def _send(self, text, timeout):
+        self.sent += 1
+        self.sock.settimeout(GRACE)
+        self.sock.sendall(f"{self.sent} {math.ceil(timeout)} {base64.b64encode(text.encode()).decode()}\n".encode())
+
+    def _answer(self, end):
+        """The next one: to this command, or to one that nobody has waited for."""
         answer = self._line(end)
         if answer == READY:
             raise AssertionError(f"the guest on {self.host} has booted again:\n{self.console_text()[-4000:]}")
-        status, size = map(int, answer.split())
+        number, status, size = map(int, answer.split())
         while len(self.buffer) < size:
             self._fill(end)
         out, self.buffer = self.buffer[:size], self.buffer[size:]
-        return status, out.decode(errors="replace")
+        return number, status, out.decode(errors="replace")
 
     def run(self, command, timeout=60.0, status=0):
         """Runs a shell command to its end, checks its status (None: any) and returns what it printed."""
@@ -125,7 +142,7 @@ class VM:
 
     def reboot(self, timeout=120.0):
         """Boots again at once, as after a watchdog's reset: nothing is unmounted, nobody is told."""
-        self.sock.sendall(base64.b64encode(b"reboot -f") + b"\n")
+        self._send("reboot -f", timeout)
         self.buffer = b""
         self._wait_ready(timeout)
 
