@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "emu/daemon.h"
+#include "emu/lib/log.h"
 
 struct daemon_ether {
 	struct eth *net;
@@ -30,7 +31,15 @@ static int add_station(struct daemon *d, const struct fabric_ether *t, u32 i)
 	station_name(d, &s->cfg, name, sizeof(name));
 	s->end = eth_station_add(eth_switch_at(d->ether->net, s->cfg.sw), name, s->cfg.mac, &s->cfg.link);
 	d->ether->nstations++;
-	return s->end ? 0 : -errno;
+	if (!s->end)
+		return -errno;
+	if (s->cfg.kind != FABRIC_ETHER_TAP)
+		return 0;
+	s->tap = eth_tap_open(d->loop, s->cfg.device, eth_station_port(s->end));
+	if (s->tap)
+		return 0;
+	log_at(LOG_ERROR, s->cfg.name, "the interface %s cannot be a TAP: %s", s->cfg.device, strerror(errno));
+	return -errno;
 }
 
 static int build(struct daemon *d, const struct fabric_ether *t)
@@ -68,8 +77,12 @@ int daemon_ether_create(struct daemon *d, const struct fabric_topology *topo)
 
 void daemon_ether_destroy(struct daemon *d)
 {
+	u32 i;
+
 	if (!d->ether)
 		return;
+	for (i = 0; i < d->ether->nstations; i++)
+		eth_tap_close(d->ether->station[i].tap);
 	eth_destroy(d->ether->net);
 	free(d->ether->station);
 	free(d->ether);

@@ -13,6 +13,7 @@ struct daemon;
 struct ether_station {
 	struct fabric_ether_station cfg;
 	struct eth_end *end;
+	struct eth_tap_device *tap; /* of a TAP */
 };
 
 /* Makes the network; 0 or -errno. Without Ethernet in the topology there is none. */

@@ -143,12 +143,15 @@ static struct uv_host *find_host(void *arg, const char *name)
 
 static void start_fabric(struct daemon *d, struct fabric_topology *topo)
 {
+	int err;
+
 	list_init(&d->faults);
 	list_init(&d->manager_faults);
 	d->loop = loop_create();
 	d->fabric = d->loop ? fabric_create(d->loop, topo, d->opt.seed) : NULL;
-	if (d->fabric && daemon_ether_create(d, topo))
-		fail("the Ethernet cannot be made: %s", strerror(errno));
+	err = d->fabric ? daemon_ether_create(d, topo) : 0;
+	if (err)
+		fail("the Ethernet cannot be made: %s", strerror(-err));
 	fabric_topology_destroy(topo);
 	if (!d->fabric)
 		fail("the fabric cannot be made: %s", strerror(errno));

@@ -10,7 +10,9 @@ RoCE hosts on a simulated Ethernet.
              1 ------------- all VLANs ------------- 1
 """
 
+import os
 import re
+import shutil
 import struct
 import zlib
 from concurrent.futures import ThreadPoolExecutor
@@ -19,6 +21,7 @@ import pytest
 from muslin.process import free_port, wait_until
 from test_perftest import RESULT
 from test_roce import frames
+from test_roce_namespaces import inside
 
 TOPOLOGY = """
 ethernet sw1 mtu 4200
@@ -305,3 +308,39 @@ def test_wrong_topologies(new_fabric, text, error):
     path.write_text(text)
     path.chmod(0o644)
     assert error in new_fabric.command("up", path, status=1)
+
+
+TAP = """
+ethernet sw1
+host r1 ether sw1 ip 10.3.0.1/24 fd03::1/64
+host m tap sw1 tap0
+"""
+TAP_UP = """
+ip link set tap0 addrgenmode none; ip addr add 10.3.0.9/24 dev tap0; ip addr add fd03::9/64 dev tap0 nodad
+ip link set tap0 up
+"""
+
+
+def test_tap(new_fabric):
+    """
+    The machine's own kernel is on the Ethernet: it finds the RoCE host by ARP and neighbour discovery, and is answered.
+
+        a network namespace: tap0 10.3.0.9 --- sw1 --- r1
+    """
+    if not all(shutil.which(t) for t in ("unshare", "nsenter", "ip", "ping")):
+        pytest.skip("needs unshare, nsenter, ip and ping")
+    space = new_fabric._start(["unshare", "-Urn", "sh", "-c", "echo namespace $$; exec sleep 600"])
+    pid = wait_until(lambda: re.search(r"namespace (\d+)|ermitted", space.output), 10, "the namespace")[1]
+    if not pid or not os.access("/dev/net/tun", os.R_OK | os.W_OK):
+        pytest.skip("user namespaces or /dev/net/tun are not permitted here")
+    enter = ["nsenter", "--preserve-credentials", "-U", "-n", "-t", pid, "--"]
+    inside(new_fabric, pid).up(TAP)
+    new_fabric._start([*enter, "sh", "-c", TAP_UP]).wait(20)
+    with Capture(new_fabric, "m") as c:
+        for address in ("10.3.0.1", "fd03::1"):
+            out = new_fabric._start([*enter, "ping", "-c", "3", "-i", "0.2", "-s", "1000", address]).wait(20)
+            assert " 0% packet loss" in out
+    wrong = "_ws.malformed || icmp.checksum.status == 0 || icmpv6.checksum.status == 0"
+    assert not c.fields("frame.number", only=wrong)
+    assert len(c.fields("frame.number", only="icmp || icmpv6.type == 129")) >= 9
+    space.kill()

@@ -94,6 +94,14 @@ void eth_end_set_tap(struct eth_end *end, void (*tap)(void *ctx, const u8 *frame
 bool eth_end_tapped(const struct eth_end *end);
 
 /*
+ * Makes @station the TAP interface @name of the machine, which is made where there is none. NULL with errno: EPERM without the right
+ * to, EBUSY when another program has it. The station and @loop must outlive it.
+ */
+struct eth_tap_device;
+struct eth_tap_device *eth_tap_open(struct loop *loop, const char *name, struct ether_port *station);
+void eth_tap_close(struct eth_tap_device *t); /* NULL is harmless */
+
+/*
  * Faults: PLACE ACTION [key=value...], as in muslin-fault(5). NULL and one line in @err, which names the word that is wrong. They
  * end with the network.
  */

@@ -40,8 +40,7 @@ int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
 		len = (u32)min((size_t)wire_load(data, 2), size - 3);
 		buf = wire_buf_alloc(len);
 		memcpy(buf->data, data + 3, len);
-		if (ether_port_send(eth_station_port(st[data[2] % STATIONS]), buf))
-			wire_buf_put(buf);
+		wire_buf_put(ether_port_send(eth_station_port(st[data[2] % STATIONS]), buf) ? buf : NULL);
 		loop_run_idle(loop, loop_now(loop).ns + NSEC_PER_USEC);
 	}
 	loop_run_idle(loop, loop_now(loop).ns + NSEC_PER_SEC);

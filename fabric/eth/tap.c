@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* A station that is a TAP interface of the machine: what its kernel sends there is on the simulated Ethernet. */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/if.h>
+#include <linux/if_tun.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "fabric/eth/eth.h"
+
+#define ROUNDS 64 /* frames before others have their turn */
+
+struct eth_tap_device {
+	struct ether_port *station;
+	struct loop_fd fd;
+	struct wire_buf *held; /* the link had no room for it */
+	u64 lost;
+};
+
+/* False: the link is full; it tells when it is not. */
+static bool send_held(struct eth_tap_device *t)
+{
+	if (t->held && ether_port_send(t->station, t->held))
+		return false;
+	t->held = NULL;
+	return true;
+}
+
+static struct wire_buf *read_frame(const struct eth_tap_device *t)
+{
+	static u8 frame[ETHER_MTU_MAX + ETHER_SIZE + ETHER_TAG_SIZE];
+	ssize_t n = read(t->fd.fd, frame, sizeof(frame));
+	struct wire_buf *buf = n >= ETHER_SIZE ? wire_buf_alloc((u32)n) : NULL;
+
+	if (buf)
+		memcpy(buf->data, frame, (size_t)n);
+	return buf;
+}
+
+static void transmit(struct eth_tap_device *t)
+{
+	u32 i;
+
+	for (i = 0; i < ROUNDS && send_held(t); i++) {
+		t->held = read_frame(t);
+		if (!t->held)
+			break;
+	}
+	loop_fd_mod(&t->fd, t->held ? 0 : EPOLLIN);
+}
+
+static void on_readable(struct loop_fd *w, u32 events, struct now now)
+{
+	transmit(container_of(w, struct eth_tap_device, fd));
+}
+
+static void on_ready(void *ctx)
+{
+	transmit(ctx);
+}
+
+/* What the interface does not take, because it is down, is lost as on any. */
+static int on_frame(void *ctx, struct wire_buf *frame)
+{
+	struct eth_tap_device *t = ctx;
+
+	t->lost += write(t->fd.fd, frame->data, frame->size) < 0;
+	return 1;
+}
+
+static int open_tun(const char *name)
+{
+	struct ifreq req = { .ifr_flags = IFF_TAP | IFF_NO_PI };
+	int fd = open("/dev/net/tun", O_RDWR | O_CLOEXEC | O_NONBLOCK), err;
+
+	if (fd < 0)
+		return -errno;
+	snprintf(req.ifr_name, sizeof(req.ifr_name), "%s", name);
+	if (!ioctl(fd, TUNSETIFF, &req))
+		return fd;
+	err = -errno;
+	close(fd);
+	return err;
+}
+
+struct eth_tap_device *eth_tap_open(struct loop *loop, const char *name, struct ether_port *station)
+{
+	struct eth_tap_device *t = calloc(1, sizeof(*t));
+	int fd = t ? open_tun(name) : -ENOMEM;
+
+	if (fd < 0) {
+		free(t);
+		errno = -fd;
+		return NULL;
+	}
+	t->station = station;
+	t->fd = (struct loop_fd){ .fd = fd, .fn = on_readable };
+	station->nic = (struct ether_user){ .ctx = t, .receive = on_frame, .ready = on_ready };
+	if (!loop_fd_add(loop, &t->fd, EPOLLIN))
+		return t;
+	eth_tap_close(t);
+	errno = ENOMEM;
+	return NULL;
+}
+
+void eth_tap_close(struct eth_tap_device *t)
+{
+	if (!t)
+		return;
+	t->station->nic = (struct ether_user){ 0 };
+	loop_fd_del(&t->fd);
+	close(t->fd.fd);
+	wire_buf_put(t->held);
+	free(t);
+}
