@@ -185,7 +185,7 @@ int mu_poll_cq(struct ib_cq *ibcq, int n, struct ib_wc *wc)
 
 	spin_lock_irqsave(&cq->lock, flags);
 	at = r->buf->consumer_index & r->mask;
-	end = smp_load_acquire(&r->buf->producer_index) & r->mask;
+	end = smp_load_acquire(&r->buf->producer_index) & r->mask; /* the entries are read after it */
 	for (; got < n && at != end; at = (at + 1) & r->mask) {
 		const struct ib_uverbs_wc *e = mu_ring_at(r, at);
 		struct ib_qp *qp = qp_of(dev, e);
@@ -193,7 +193,7 @@ int mu_poll_cq(struct ib_cq *ibcq, int n, struct ib_wc *wc)
 		if (qp)
 			convert(&wc[got++], e, qp);
 	}
-	smp_store_release(&r->buf->consumer_index, at);
+	smp_store_release(&r->buf->consumer_index, at); /* they have been read */
 	spin_unlock_irqrestore(&cq->lock, flags);
 	return got;
 }
@@ -210,7 +210,7 @@ int mu_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
 		WRITE_ONCE(*arm, MUSLIN_ARM_NEXT);
 	else
 		cmpxchg(arm, MUSLIN_ARM_NONE, MUSLIN_ARM_SOLICITED);
-	smp_mb();
+	smp_mb(); /* pairs with the fence before the daemon reads the arming */
 	if (!(flags & IB_CQ_REPORT_MISSED_EVENTS))
 		return 0;
 	return (READ_ONCE(buf->producer_index) - READ_ONCE(buf->consumer_index)) & cq->ring->mask ? 1 : 0;

@@ -43,8 +43,8 @@ static struct muslin_mr_reg *describe(struct ib_umem *umem, unsigned long pgsz, 
 	in = kvzalloc(struct_size(in, list, n), GFP_KERNEL);
 	if (!in)
 		return ERR_PTR(-ENOMEM);
-	rdma_umem_for_each_dma_block(umem, &iter, pgsz)
-	{
+	/* clang-format off */
+	rdma_umem_for_each_dma_block(umem, &iter, pgsz) {
 		if (i % MUSLIN_LIST_ADDRS == 0) {
 			list = (u64 *)__get_free_page(GFP_KERNEL);
 			if (!list) {
@@ -55,6 +55,7 @@ static struct muslin_mr_reg *describe(struct ib_umem *umem, unsigned long pgsz, 
 		}
 		list[i++ % MUSLIN_LIST_ADDRS] = rdma_block_iter_dma_address(&iter);
 	}
+	/* clang-format on */
 	in->npages = i;
 	in->page_shift = ilog2(pgsz);
 	*lists = n;

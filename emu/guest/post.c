@@ -6,6 +6,7 @@
 
 static bool ring_full(const struct mu_ring *r, u32 at)
 {
+	/* the daemon has read what it frees */
 	return ((at + 1) & r->mask) == (smp_load_acquire(&r->buf->consumer_index) & r->mask);
 }
 
@@ -178,7 +179,7 @@ int mu_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr, const struct i
 		}
 		at = (at + 1) & r->mask;
 	}
-	smp_store_release(&r->buf->producer_index, at);
+	smp_store_release(&r->buf->producer_index, at); /* the entries are written */
 	spin_unlock_irqrestore(&qp->sq_lock, flags);
 	mu_doorbell(to_mu_dev(ibqp->device), qp->handle);
 	return err;
@@ -205,7 +206,7 @@ static int put_recvs(struct mu_ring *r, const struct ib_recv_wr *wr, u32 max_sge
 		put_sges(&e->dma, wr->sg_list, wr->num_sge);
 		at = (at + 1) & r->mask;
 	}
-	smp_store_release(&r->buf->producer_index, at);
+	smp_store_release(&r->buf->producer_index, at); /* the entries are written */
 	return err;
 }
 
