@@ -109,11 +109,13 @@ int daemon_addresses_write(struct daemon *d);
 json_t *daemon_fault_command(void *arg, struct ctl_client *c, const json_t *req, int *fd);
 json_t *daemon_faults_json(struct daemon *d);
 void daemon_faults_destroy(struct daemon *d);
+struct manager_fault;
+void daemon_fault_ended(struct daemon *d, const struct manager_fault *ended); /* by itself */
 u32 daemon_fault_number(const struct daemon *d, const struct fabric_fault *fault);
 
 /* timeline.c */
 json_t *daemon_timeline_command(void *arg, struct ctl_client *c, const json_t *req, int *fd);
-void daemon_timeline_note(struct daemon *d, const char *text);
+void daemon_timeline_note(struct daemon *d, enum fabric_event_type type, const char *text);
 void daemon_timeline_destroy(struct daemon *d);
 
 /* iwarp.c: gives the host an iWARP port as its line of the topology says. 0 or -errno. */

@@ -146,7 +146,16 @@ static void note(struct daemon *d, const struct fault *ft, const char *what, con
 	char line[120];
 
 	snprintf(line, sizeof(line), "%u %s %.90s", ft->id, what, text);
-	daemon_timeline_note(d, line);
+	daemon_timeline_note(d, FABRIC_EVENT_FAULT, line);
+}
+
+void daemon_fault_ended(struct daemon *d, const struct manager_fault *ended)
+{
+	const struct fault *ft;
+
+	list_for_each (ft, &d->faults, link)
+		if (ft->manager == ended)
+			note(d, ft, "ends", "");
 }
 
 u32 daemon_fault_number(const struct daemon *d, const struct fabric_fault *fault)
@@ -181,6 +190,8 @@ static json_t *cmd_add(struct daemon *d, struct ctl_client *c, const char *text)
 	d->nfaults++;
 	log_at(LOG_INFO, "fault", "%u armed: %s", ft->id, text);
 	note(d, ft, "armed:", text);
+	if (ft->manager || ft->hca)
+		note(d, ft, "begins", "");
 	return fault_json(d, ft);
 }
 

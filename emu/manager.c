@@ -44,6 +44,25 @@ static struct host *manager_host(struct daemon *d, char *err, size_t err_len)
 	return NULL;
 }
 
+/* What it has done goes into the timeline. */
+static void on_event(void *ctx, enum sm_event event)
+{
+	struct daemon *d = ctx;
+	struct sm_status st;
+	char line[100];
+
+	if (!d->manager)
+		return; /* it is being made, or destroyed */
+	sm_status(sm_mad_manager(d->manager), &st);
+	if (event == SM_EVENT_STATE)
+		snprintf(line, sizeof(line), "manager: %s", wire_sm_state_name(st.state));
+	else
+		snprintf(line, sizeof(line), "manager: %s, %u nodes, %u SMPs in %.1f ms",
+			 event == SM_EVENT_SUBNET_UP ? "subnet up" : "a sweep with errors", st.nodes, st.sweep_smps,
+			 (double)st.sweep_ns / 1e6);
+	daemon_timeline_note(d, FABRIC_EVENT_SM, line);
+}
+
 int daemon_manager_create(struct daemon *d, char *err, size_t err_len)
 {
 	struct sm_config cfg = {
@@ -54,6 +73,8 @@ int daemon_manager_create(struct daemon *d, char *err, size_t err_len)
 		.priority = d->opt.priority,
 		.subnet_prefix = d->opt.subnet_prefix,
 		.partitions_file = d->opt.partitions,
+		.event = on_event,
+		.ctx = d,
 	};
 	struct host *h = manager_host(d, err, err_len);
 

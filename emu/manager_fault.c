@@ -278,12 +278,9 @@ static void end(struct manager_fault *ft)
 static void on_timer(struct loop_timer *t, struct now now)
 {
 	struct manager_fault *ft = container_of(t, struct manager_fault, timer);
-	char line[80];
 
 	end(ft);
-	snprintf(line, sizeof(line), "%s %s ends", ft->host ? ft->host->uv.name : MANAGER_FAULT_PLACE,
-		 ft->action->name);
-	daemon_timeline_note(ft->d, line);
+	daemon_fault_ended(ft->d, ft);
 }
 
 static void destroy(struct manager_fault *ft)

@@ -67,9 +67,9 @@ static void watched(void *arg, const struct fabric_event *ev)
 		 ev->type == FABRIC_EVENT_SM ? ev->text : wire_port_state_name(info.state));
 }
 
-void daemon_timeline_note(struct daemon *d, const char *text)
+void daemon_timeline_note(struct daemon *d, enum fabric_event_type type, const char *text)
 {
-	struct event *e = d->timeline ? add(d->timeline, FABRIC_EVENT_FAULT) : NULL;
+	struct event *e = d->timeline ? add(d->timeline, type) : NULL;
 
 	if (e)
 		snprintf(e->what, sizeof(e->what), "%s", text);

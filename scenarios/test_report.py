@@ -41,7 +41,11 @@ def test_the_page_in_a_browser(told):
     dom = subprocess.run(args, capture_output=True, text=True, timeout=60, check=True).stdout
     assert re.search(r'id="result" class="passed">passed', dom) and "a &lt;test&gt;" in dom
     assert dom.count("<polyline") >= 2 and re.search(r"<text[^>]*>h5</text>", dom)
-    assert len(re.findall(r"<rect", dom)) == 12 and "stroke-dasharray" in dom
+    assert len(re.findall(r"<rect(?! class)", dom)) == 12 and "stroke-dasharray" in dom
+    drawn = dom[dom.index('id="timeline"'):]
+    assert len(re.findall(r'<rect class="span"[^>]*>', drawn)) >= 4
+    for lane in ("fault 1 h5 drop opcode=rc nth=500", "subnet manager", "h8:1"):
+        assert re.search(rf"<text[^>]*>{lane} ?<", drawn), lane
     assert "h5 drop opcode=rc nth=500" in dom and dom.count("never fired") == 1
     assert "h8:1 Down" in dom
     assert not re.search(r"(src|href)=\"https?:", dom)
@@ -100,12 +104,16 @@ def test_metrics_for_prometheus(shared_fabric):
 TEST = """
 import time
 
-def test_long(fabric):
-    fabric.start("h1", "ib_write_bw", "-D", "100")
-    print("PID", fabric.daemon_pid, flush=True)
-    time.sleep(100)
+def test_long(new_fabric):
+    print("PHASE up", flush=True)
+    new_fabric.up()
+    print("PID", new_fabric.daemon_pid, flush=True)
+    new_fabric.start("h1", "ib_write_bw", "-D", "100")
+    print("PHASE runs", flush=True)
+    GUEST
+    time.sleep(NAP)
+    print("PHASE ends", flush=True)
 """
-
 
 @pytest.fixture
 def open_folder():
@@ -116,24 +124,55 @@ def open_folder():
     shutil.rmtree(folder, ignore_errors=True)
 
 
+def mounts():
+    return {line.split()[1] for line in pathlib.Path("/proc/mounts").read_text().splitlines()}
+
+
 @pytest.mark.parametrize("sig", [signal.SIGKILL, signal.SIGINT])
-def test_nothing_stays_behind(request, open_folder, sig):
-    """However the run ends in the midst of a test: its daemon and its programs are gone."""
+@pytest.mark.parametrize("phase", ["up", "runs", "boots", "ends"])
+def test_nothing_stays_behind(request, open_folder, shared_fabric, sig, phase):
+    """
+    However the run ends, and whenever: while the fabric comes up, in the midst of a test, while a guest boots, or at
+    the end. Its daemon, its programs, its guests and their sockets are gone, and nothing is mounted.
+    """
+    if phase == "boots" and not shutil.which("qemu-system-x86_64"):
+        pytest.skip("QEMU is not installed: ci/deps vm")
     tmp_path = open_folder
-    (tmp_path / "test_long.py").write_text(TEST)
+    guest = 'print("PHASE boots", flush=True); new_fabric.vm("h2")' if phase == "boots" else ""
+    text = TEST.replace("GUEST", guest).replace("NAP", "0" if phase == "ends" else "100")
+    (tmp_path / "test_long.py").write_text(text)
     build = request.config.getoption("--muslin-build")
     args = [sys.executable, "-m", "pytest", "-s", "-p", "muslin.plugin", "-p", "no:cacheprovider", "test_long.py",
             f"--muslin-build={os.path.abspath(build)}"]
     env = dict(os.environ, PYTHONPATH=str(request.config.rootpath / "harness"), TMPDIR=str(tmp_path))
+    env["MUSLIN_CACHE"] = shared_fabric.env["MUSLIN_CACHE"]
+    before = mounts()
     with (tmp_path / "out").open("w") as out:
         run = subprocess.Popen(args, cwd=tmp_path, env=env, stdout=out, stderr=out)
-    pid = wait_until(lambda: re.search(r"PID (\d+)", (tmp_path / "out").read_text()), 40, "the fabric")[1]
+    wait_until(lambda: f"PHASE {phase}" in (tmp_path / "out").read_text(), 60, f"the phase {phase}", 0.002)
+    if phase == "boots":
+        wait_until(lambda: processes("qemu-system", tmp_path), 60, "QEMU")
     run.send_signal(sig)
-    run.wait(30)
+    try:
+        run.wait(30)
+    finally:
+        run.kill()
+    wait_until(lambda: not processes(str(tmp_path)), 20, f"the end of what runs in {tmp_path}", 0.1)
+    wait_until(lambda: not processes("ib_write_bw -D 100$"), 20, "the programs' end", 0.1)
+    wait_until(lambda: not [p for p in tmp_path.glob("**/*") if p.is_socket()], 20, "the sockets' end", 0.1)
+    assert mounts() == before
 
-    def leftovers():
-        found = subprocess.run(["pgrep", "-f", f"{tmp_path}|ib_write_bw -D 100$"], capture_output=True, text=True)
-        return [p for p in found.stdout.split() if int(p) != os.getpid()]
 
-    wait_until(lambda: not os.path.exists(f"/proc/{pid}"), 10, "the daemon's end")
-    wait_until(lambda: not leftovers(), 10, "the programs' end")
+def processes(pattern, folder=None):
+    """The processes whose command line matches and, with @folder, names it."""
+    found = subprocess.run(["pgrep", "-f", pattern], capture_output=True, text=True).stdout.split()
+    if folder:
+        found = [p for p in found if str(folder) in command_line(p)]
+    return [p for p in found if int(p) != os.getpid()]
+
+
+def command_line(pid):
+    try:
+        return pathlib.Path(f"/proc/{pid}/cmdline").read_text()
+    except OSError:
+        return ""

@@ -3,6 +3,7 @@
 
 import contextlib
 import ctypes
+import functools
 import os
 import pathlib
 import signal
@@ -14,9 +15,22 @@ LIBC = ctypes.CDLL(None)
 PR_SET_PDEATHSIG = 1
 
 
-def _die_with_parent():
+def _die_with_parent(parent):
     """Runs in the child: however the test run ends, its programs do not stay behind."""
     LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    if os.getppid() != parent:  # it has ended already
+        os._exit(1)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+
+
+@contextlib.contextmanager
+def _interrupts_later():
+    """A Ctrl-C that comes while Python forks would be lost: there it waits until the child is there."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 class ProcessFailed(AssertionError):
@@ -49,7 +63,7 @@ class Process:
         self.argv = [str(a) for a in argv]
         self.log = pathlib.Path(log)
         who = {} if user is None else {"user": user, "group": user, "extra_groups": []}
-        with self.log.open("wb") as out:
+        with self.log.open("wb") as out, _interrupts_later():
             self.popen = subprocess.Popen(
                 self.argv,
                 stdin=stdin or subprocess.DEVNULL,
@@ -59,7 +73,7 @@ class Process:
                 cwd=cwd,
                 start_new_session=True,
                 pass_fds=pass_fds,
-                preexec_fn=_die_with_parent,
+                preexec_fn=functools.partial(_die_with_parent, os.getpid()),
                 **who,
             )
 

@@ -53,6 +53,7 @@ def plot(timeline):
     lines = {h: r for h, r in rates(timeline).items() if any(r)}
     span = max([timeline.get("now") or 1, 0.1])
     top = max([max(r) for r in lines.values()] or [1]) * 1.1 or 1
+    lines = {h: r for h, r in lines.items() if max(r) > top / 500}  # management alone is not worth a line
 
     def x(t):
         return LEFT + (WIDTH - LEFT - RIGHT) * t / span
@@ -80,6 +81,70 @@ def plot(timeline):
         out.append(f'<text class="axis" {where}>{html.escape(host)}</text>')
     out.append('<text class="axis" x="4" y="24" style="text-anchor:start">Gb/s</text></svg>')
     return "".join(out)
+
+
+STATES = {"Active": "#2a7d4f", "Armed": "#8fbf6a", "Initialize": "#e0b13c", "Down": "#c0392b"}
+LANE, NAMES = 18, 240
+
+
+def lanes(timeline):
+    """
+    What went on, as spans: [(label, [(from, to, colour, words)])]. A fault from when it begins to when it ends or is
+    cleared, a port from each state to the next; what the subnet manager did has no length.
+    """
+    end, spans, began, names, at = max(timeline.get("now") or 1, 0.1), {}, {}, {}, {}
+    for t, kind, what in timeline.get("events", []):
+        subject, _, words = what.strip().partition(" ")
+        if kind == "port":
+            if subject in at:
+                since, state = at[subject]
+                spans.setdefault(subject, []).append((since, t, STATES.get(state, "#999"), state))
+            at[subject] = (t, words)
+        elif kind == "sm":
+            spans.setdefault("subnet manager", []).append((t, t, MARKS["sm"], what))
+        elif words.startswith("armed"):
+            names[subject] = words.removeprefix("armed: ")
+        elif words == "fired":
+            spans.setdefault(f"fault {subject}", []).append((t, t, MARKS["fault"], "fired"))
+        elif words == "begins":
+            began[subject] = t
+        elif words in ("ends", "cleared") and subject in began:
+            spans.setdefault(f"fault {subject}", []).append((began.pop(subject), t, MARKS["fault"], "in force"))
+    for subject, since in began.items():
+        spans.setdefault(f"fault {subject}", []).append((since, end, MARKS["fault"], "in force"))
+    for subject, (since, state) in at.items():
+        spans.setdefault(subject, []).append((since, end, STATES.get(state, "#999"), state))
+    order = {"fault": 0, "subnet": 1}
+    rows = sorted(spans.items(), key=lambda s: (order.get(s[0].split()[0], 2), s[0]))
+    return [(f"{label} {names.get(label.removeprefix('fault '), '')}", row) for label, row in rows]
+
+
+def gantt(timeline):
+    """The timeline drawn: a lane for each fault, the subnet manager, and each port that changed its state."""
+    rows, end = lanes(timeline), max(timeline.get("now") or 1, 0.1)
+    height = LANE * len(rows) + 24
+
+    def x(t):
+        return NAMES + (WIDTH - NAMES - RIGHT) * t / end
+
+    out = [f'<svg id="timeline" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}">']
+    for i in range(6):
+        t = end * i / 5
+        out.append(f'<line x1="{x(t):.1f}" x2="{x(t):.1f}" y1="0" y2="{height - 18}" stroke="#e3e7ec"/>')
+        out.append(f'<text class="axis" x="{x(t):.1f}" y="{height - 5}">{t:.1f} s</text>')
+    for n, (label, spans) in enumerate(rows):
+        y = LANE * n + 3
+        place = f'x="4" y="{y + 11}" style="text-anchor:start"'
+        shown = label if len(label) < 38 else label[:36] + "..."
+        out.append(f'<text class="axis" {place}>{html.escape(shown)}<title>{html.escape(label)}</title></text>')
+        for since, to, colour, words in spans:
+            out.append(
+                f'<rect class="span" x="{x(since):.1f}" y="{y}" width="{max(2, x(to) - x(since)):.1f}" '
+                f'height="{LANE - 6}" fill="{colour}"><title>{since:.3f} s: {html.escape(words)}</title></rect>'
+            )
+    out.append("</svg>")
+    keys = "".join(f'<span style="color:{c}">&#9632;</span> {s} ' for s, c in STATES.items())
+    return "".join(out) + f"<p>Ports: {keys}</p>" if rows else "<p>Nothing happened.</p>"
 
 
 def table(head, rows):
@@ -115,7 +180,7 @@ def page(data, title, passed, replay, captures=()):
             f"<h2>Faults</h2>{table(['', 'fault', 'matches', 'hits'], faults)}",
             f"<h2>Captures</h2><ul>{files}</ul>" if files else "",
             f"<h2>Programs</h2>{table(['program', 'exit status', 'output'], programs)}",
-            f"<h2>Timeline</h2>{table(['s', '', ''], events)}",
+            f"<h2>Timeline</h2>{gantt(data['timeline'])}{table(['s', '', ''], events)}",
             f"<h2>Log of the daemon</h2><pre>{e(data['log'][-20000:])}</pre></html>",
         ]
     )
