@@ -8,14 +8,14 @@
 #include "emu/lib/loop.h"
 
 #define LOOP_EVENTS          64
-#define LOOP_POLL_DEFAULT    (50 * NSEC_PER_USEC)
+#define LOOP_STAY_NS         (50 * NSEC_PER_USEC)
 #define LOOP_SPINS_PER_EPOLL 16 /* iterations without a look at descriptors while pollers find work */
 
 struct loop {
 	int epfd;
 	bool is_virtual, stop;
 	struct now now;
-	u64 poll_ns, poll_until;
+	u64 poll_until;
 	struct loop_fd **fds; /* slot -> watch; epoll data is slot and serial, so a deleted watch is never touched... */
 	u32 serial;           /* ... and one that has taken its slot gets none of its events */
 	u32 nfds, *free_fds, nfree;
@@ -45,7 +45,6 @@ struct loop *loop_create(void)
 	}
 	list_init(&loop->tasks);
 	list_init(&loop->pollers);
-	loop->poll_ns = LOOP_POLL_DEFAULT;
 	loop->now.ns = clock_read();
 	return loop;
 }
@@ -288,14 +287,14 @@ void loop_poller_del(struct loop_poller *p)
 	list_del(&p->link);
 }
 
-void loop_poll_time(struct loop *loop, u64 ns)
+static void stay_awake(struct loop *loop, u64 ns)
 {
-	loop->poll_ns = ns;
+	loop->poll_until = max(loop->poll_until, loop->now.ns + ns);
 }
 
 void loop_stay_awake(struct loop *loop)
 {
-	loop->poll_until = loop->now.ns + loop->poll_ns;
+	stay_awake(loop, LOOP_STAY_NS);
 }
 
 static u32 run_pollers(struct loop *loop)
@@ -303,8 +302,14 @@ static u32 run_pollers(struct loop *loop)
 	struct loop_poller *p, *tmp;
 	u32 n = 0;
 
-	list_for_each_safe (p, tmp, &loop->pollers, link)
-		n += p->poll(p, loop->now);
+	list_for_each_safe (p, tmp, &loop->pollers, link) {
+		u64 stay = p->stay_ns ? p->stay_ns : LOOP_STAY_NS;
+		u32 found = p->poll(p, loop->now);
+
+		if (found)
+			stay_awake(loop, stay);
+		n += found;
+	}
 	return n;
 }
 
@@ -372,8 +377,6 @@ int loop_run(struct loop *loop)
 	while (!loop->stop && !err) {
 		u32 n = run_timers(loop) + loop_run_tasks(loop), polled = run_pollers(loop);
 
-		if (polled)
-			loop_stay_awake(loop);
 		if ((n || polled) && ++spins < LOOP_SPINS_PER_EPOLL) {
 			clock_update(loop);
 			continue;

@@ -44,6 +44,7 @@ struct loop_poller {
 	struct list link;
 	u32 (*poll)(struct loop_poller *p, struct now now);
 	bool (*sleep)(struct loop_poller *p, bool asleep);
+	u64 stay_ns; /* how long the loop goes on polling after work that this one found; 0: 50 us */
 };
 
 /* Returns NULL with errno. The virtual form has a clock that jumps to the next timer when nothing else is to do. */
@@ -76,10 +77,7 @@ u32 loop_run_tasks(struct loop *loop);
 void loop_poller_add(struct loop *loop, struct loop_poller *p);
 void loop_poller_del(struct loop_poller *p);
 
-/* How long the loop goes on polling after the last work that a poller found, in ns (default 50 us). */
-void loop_poll_time(struct loop *loop, u64 ns);
-
-/* More will come soon: the loop polls for that time from now on, as if a poller had found work. */
+/* More will come soon: the loop polls for 50 us from now on, as if a poller had found work. */
 void loop_stay_awake(struct loop *loop);
 
 /* Runs until loop_stop(); returns 0, or -errno when epoll itself fails. */

@@ -136,6 +136,46 @@ static void test_slots(void)
 	close(a[0]), close(a[1]), close(b[0]), close(b[1]), close(c[0]), close(c[1]);
 }
 
+/* A poller that finds work at its first look. */
+static u32 looks;
+static u64 found_at, slept_at;
+
+static u32 look(struct loop_poller *p, struct now now)
+{
+	if (looks++)
+		return 0;
+	found_at = now.ns;
+	return 1;
+}
+
+static bool no_sleep(struct loop_poller *p, bool asleep)
+{
+	if (asleep)
+		slept_at = loop_now(loop).ns;
+	loop_stop(loop);
+	return true;
+}
+
+static void run_poller(u64 stay_ns)
+{
+	struct loop_poller p = { .poll = look, .sleep = no_sleep, .stay_ns = stay_ns };
+
+	looks = 0;
+	loop_poller_add(loop, &p);
+	loop_run(loop);
+	loop_poller_del(&p);
+}
+
+static void test_pollers(void)
+{
+	run_poller(1);
+	row(10, "a loop that sleeps at the next look", looks == 2);
+	run_poller(0);
+	row(11, "one that goes on for a while", slept_at - found_at >= 50 * NSEC_PER_USEC);
+	run_poller(NSEC_PER_MSEC);
+	row(12, "and for as long as the poller says", slept_at - found_at >= NSEC_PER_MSEC);
+}
+
 int main(void)
 {
 	loop = loop_create_virtual();
@@ -145,6 +185,11 @@ int main(void)
 	test_tasks();
 	test_fds();
 	test_slots();
+	loop_destroy(loop);
+	loop = loop_create();
+	if (!loop)
+		return 1;
+	test_pollers();
 	loop_destroy(loop);
 	printf("%u passed, %u failed\n", passed, failed);
 	return failed != 0;

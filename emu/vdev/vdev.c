@@ -13,7 +13,12 @@
 #include "emu/lib/log.h"
 #include "emu/vdev/internal.h"
 
-#define RECV_POLL_NS  NSEC_PER_MSEC /* how often receive rings, which have no doorbell, are looked at while a QP waits */
+#define RECV_POLL_NS NSEC_PER_MSEC /* how often receive rings, which have no doorbell, are looked at while a QP waits */
+/*
+ * As long as a kick costs. A guest that polls uses a whole processor; where there are no others the daemon's polling takes
+ * it from the very guest whose answer it waits for.
+ */
+#define STAY_NS       (10 * NSEC_PER_USEC)
 #define BLK_SIZE      BIT_ULL(6)
 #define BLK_MQ        BIT_ULL(12)
 #define BLK_SIZE_AT   20
@@ -294,7 +299,7 @@ struct vdev *vdev_create(struct loop *loop, const char *path, const struct vdev_
 	list_init(&d->events_due);
 	for (i = 0; i < MUSLIN_VECTORS; i++)
 		list_init(&d->comp_due[i]);
-	d->poller = (struct loop_poller){ .poll = on_poll, .sleep = on_sleep };
+	d->poller = (struct loop_poller){ .poll = on_poll, .sleep = on_sleep, .stay_ns = STAY_NS };
 	list_init(&d->poller.link);
 	d->poll_timer.fn = on_poll_timer;
 	d->vhost = vhost_create(loop, path, &ops, d);
