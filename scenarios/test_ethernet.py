@@ -201,6 +201,23 @@ def test_captures_are_dissected(net, kind):
     assert types == {"0x8915"} if kind == 1 else types == {"0x0800"}
 
 
+@pytest.mark.parametrize(("group", "a", "b"), [("239.1.2.3", "10.1.0.1", "10.1.0.3"), ("ff0e::7", "fd01::1", "fd01::2")])
+def test_groups(net, group, a, b):
+    """A group of IPv4 over both switches, one of IPv6 on one: frames to the group's station address, to whoever joins."""
+    member = net.start("r1", "mckey", "-m", group, "-b", a, "-C", 20)
+    with Capture(net, "r1") as c:
+        wait_until(
+            lambda: net.run("r2" if ":" in b else "r3", "mckey", "-s", "-m", group, "-b", b, "-C", 20)
+            and not member.running(),
+            30,
+            "the group's packets",
+        )
+    assert "return status 0" in member.wait(5)
+    mac = {"239.1.2.3": "01:00:5e:01:02:03", "ff0e::7": "33:33:00:00:00:07"}[group]
+    assert mac in {row[0] for row in c.fields("eth.dst", only="infiniband.deth")}
+    assert c.sound() >= 20
+
+
 def test_one_port_hears_what_is_for_it(net):
     """Once a switch has learnt who is where, others do not see the frames."""
     rping(net, "r1", "r2", "10.1.0.1", count=1)

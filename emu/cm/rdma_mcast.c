@@ -7,11 +7,21 @@
 #include <stdlib.h>
 
 #include "emu/cm/rdma_internal.h"
+#include "emu/wire/ether.h"
 #include "emu/wire/sa.h"
 
 #define WAIT_NS           50000000ull
 #define WAITS             60
 #define SIGNATURE_RDMA_CM 0x01 /* in the last byte of the MGID's signature, where IPoIB has 0x1b */
+
+/* Which GID it speaks from. */
+static u8 own_index(const struct rdma_id *id)
+{
+	struct ip_addr ip = rdma_sockaddr_is_ip(&id->src) ? rdma_sockaddr_ip(&id->src) : (struct ip_addr){ { 0 } };
+	struct wire_gid gid = wire_gid_from_bytes(ip.raw);
+
+	return wire_port_gid_index(id->port->wire, &gid);
+}
 
 static void tell(struct rdma_mcast *m, int status, const struct sa_mcmember *rec)
 {
@@ -29,6 +39,7 @@ static void tell(struct rdma_mcast *m, int status, const struct sa_mcmember *rec
 			.static_rate = rec->rate,
 			.port = id->port->num,
 			.grh = true,
+			.sgid_index = own_index(id),
 			.hop_limit = rec->hop_limit,
 			.traffic_class = rec->traffic_class,
 			.flow_label = rec->flow_label,
@@ -94,12 +105,40 @@ static void wait(struct rdma_mcast *m)
 	loop_timer_set(loop, &m->later, loop_now(loop).ns + WAIT_NS);
 }
 
+/* A station hears groups unasked; sockets do not. */
+static bool is_station(const struct wire_port *w)
+{
+	return wire_port_is_ethernet(w) && !ether_is_zero(w->attr.mac);
+}
+
+/* On Ethernet nobody is asked: the group is its address, and so are the packets' station and MGID. IBTA A17.9.1, A16.5. */
+static void join_ethernet(struct rdma_mcast *m)
+{
+	const struct rdma_id *id = m->id;
+	const struct wire_port *w = id->port->wire;
+	struct sa_mcmember rec = { .qkey = id->ps == RDMA_SPACE_UDP ? RDMA_UDP_QKEY : 0, .hop_limit = 1 };
+	struct ip_addr ip = rdma_sockaddr_ip(&m->addr);
+
+	if (id->qkey)
+		rec.qkey = id->qkey;
+	rec.mgid = wire_gid_from_bytes(ip.raw);
+	if (ip_addr_is_v4(&ip) && w->attr.gid_l2[own_index(id)].version == 1) {
+		rec.mgid.raw[0] = 0xff;
+		rec.mgid.raw[1] = 0x0e;
+	}
+	tell(m, 0, &rec);
+}
+
 /* The link may only just be coming up: its broadcast group is waited for. A link without one is told like a refusal. */
 static void on_later(struct loop_timer *t, struct now now)
 {
 	struct rdma_mcast *m = container_of(t, struct rdma_mcast, later);
 	const struct sa_mcmember *broadcast = ipif_broadcast(m->id->port->ip);
 
+	if (is_station(m->id->port->wire)) {
+		join_ethernet(m);
+		return;
+	}
 	if (broadcast && join(m, broadcast))
 		tell(m, -ENOMEM, NULL);
 	else if (!broadcast && ++m->waits < WAITS)
@@ -132,7 +171,9 @@ struct rdma_mcast *rdma_mcast_join(struct rdma_id *id, const union rdma_sockaddr
 	list_add(&id->mcasts, &m->link);
 	broadcast = ipif_broadcast(id->port->ip);
 	*err = broadcast ? join(m, broadcast) : 0;
-	if (!broadcast)
+	if (is_station(id->port->wire))
+		loop_timer_set(id->host->loop, &m->later, loop_now(id->host->loop).ns);
+	else if (!broadcast)
 		wait(m);
 	if (!*err)
 		return m;
