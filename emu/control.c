@@ -107,6 +107,8 @@ static json_t *cmd_host(void *arg, struct ctl_client *c, const json_t *req, int 
 	h = daemon_host_of(d, n);
 	if (!h)
 		return ctl_error(c, "host %s cannot be made; see `muslin log`", name);
+	if (!h->uv.hca)
+		return ctl_error(c, "host %s has only a network card, for a guest: `muslin vm %s`", name, name);
 	err = uv_sysfs_refresh(&h->uv, uv_server_tree(d->server));
 	if (err)
 		return ctl_error(c, "the tree of host %s cannot be written: %s", name, strerror(-err));

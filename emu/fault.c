@@ -73,6 +73,10 @@ static struct host *host_at(struct daemon *d, const char *place, char *err, size
 {
 	struct host *h = daemon_host_get(d, place);
 
+	if (h && !h->uv.hca) {
+		snprintf(err, err_len, "%.64s: the host has no adapter", place);
+		return NULL;
+	}
 	if (!h)
 		snprintf(err, err_len, "%.64s: %s", place,
 			 fabric_node_find(d->fabric, place) ? "this fault needs a host as its place"

@@ -201,9 +201,12 @@ def test_captures_are_dissected(net, kind):
     assert types == {"0x8915"} if kind == 1 else types == {"0x0800"}
 
 
-@pytest.mark.parametrize(("group", "a", "b"), [("239.1.2.3", "10.1.0.1", "10.1.0.3"), ("ff0e::7", "fd01::1", "fd01::2")])
+GROUPS = [("239.1.2.3", "10.1.0.1", "10.1.0.3"), ("ff0e::7", "fd01::1", "fd01::2")]
+
+
+@pytest.mark.parametrize(("group", "a", "b"), GROUPS)
 def test_groups(net, group, a, b):
-    """A group of IPv4 over both switches, one of IPv6 on one: frames to the group's station address, to whoever joins."""
+    """A group of IPv4 over both switches, one of IPv6 on one: frames to the station address of the group."""
     member = net.start("r1", "mckey", "-m", group, "-b", a, "-C", 20)
     with Capture(net, "r1") as c:
         wait_until(
