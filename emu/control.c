@@ -214,6 +214,20 @@ static void trace_frame(void *arg, const u8 *frame, u32 len, bool out)
 	fabric_capture_frame(t->capture, t->interface, frame, len, out);
 }
 
+/* What a host beside the fabric sends and gets, as Ethernet frames; NULL: no more. */
+static void set_tap(struct host *h, void (*tap)(void *ctx, const u8 *frame, u32 len, bool out), void *ctx)
+{
+	if (h->siw)
+		siw_set_tap(h->uv.hca, tap, ctx);
+	else
+		roce_port_set_tap(h->roce, tap, ctx);
+}
+
+static bool is_tapped(const struct host *h)
+{
+	return h->siw ? siw_tapped(h->uv.hca) : roce_port_tapped(h->roce);
+}
+
 static void trace_end(void *arg)
 {
 	struct trace *t = arg;
@@ -224,7 +238,7 @@ static void trace_end(void *arg)
 		eth_end_set_tap(t->ends[i].end, NULL, NULL);
 	free(t->ends);
 	if (t->host)
-		roce_port_set_tap(t->host->roce, NULL, NULL);
+		set_tap(t->host, NULL, NULL);
 	fabric_capture_stop(t->capture);
 	close(t->fd);
 	free(t);
@@ -252,16 +266,16 @@ static json_t *trace_add_host(struct trace *t, struct ctl_client *c, struct fabr
 	struct host *h = daemon_host_of(t->d, n);
 	int interface;
 
-	if (!h || !h->roce)
+	if (!h)
 		return ctl_error(c, "host %s is not there; see `muslin log`", fabric_node_name(n));
-	if (roce_port_tapped(h->roce))
+	if (is_tapped(h))
 		return ctl_error(c, "%s:1 is being traced already", fabric_node_name(n));
 	interface = fabric_capture_add_frames(t->capture, fabric_node_name(n), 1);
 	if (interface < 0)
 		return ctl_error(c, "%s:1: no memory", fabric_node_name(n));
 	t->host = h;
 	t->interface = (u32)interface;
-	roce_port_set_tap(h->roce, trace_frame, t);
+	set_tap(h, trace_frame, t);
 	return json_pack("[s+]", fabric_node_name(n), ":1");
 }
 

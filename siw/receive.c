@@ -142,12 +142,38 @@ static bool on_send(struct siw_qp *sq, const u8 *p, u32 len)
 	return u->c.ddp & DDP_LAST ? finish_send(sq, u, u->c.rdmap & RDMAP_OPCODE_MASK) : true;
 }
 
+/* Of a READ's source. RFC 5040, 4.8: remote protection errors. */
+static enum iwarp_error protection_error(int err)
+{
+	switch (err) {
+	case HCA_KEY_BOUNDS:
+		return RDMAP_ERR_BOUNDS;
+	case HCA_KEY_ACCESS:
+		return RDMAP_ERR_ACCESS;
+	case HCA_KEY_PD:
+		return RDMAP_ERR_STAG_STREAM;
+	default:
+		return RDMAP_ERR_STAG;
+	}
+}
+
+static int check_source(struct siw_qp *sq, const struct siw_read *r)
+{
+	struct hca_span span[HCA_MAX_SPANS];
+
+	if (!r->length)
+		return 0;
+	if (!(sq->qp->attr.access & HCA_ACCESS_REMOTE_READ))
+		return HCA_KEY_ACCESS;
+	return min(hca_key_remote(sq->qp, r->source_stag, r->source_to, r->length, HCA_ACCESS_REMOTE_READ, span), 0);
+}
+
 /* READ request: answered when its turn comes. */
 static bool on_read_request(struct siw_qp *sq, const u8 *p, u32 len)
 {
 	const struct iwarp_read *r = (const struct iwarp_read *)p;
 	struct siw_read *read;
-	struct hca_span span[HCA_MAX_SPANS];
+	int err;
 
 	if (len != sizeof(*r) || !(r->u.c.ddp & DDP_LAST) || r->u.mo)
 		return fail(sq, DDP_ERR_U_MO, 0, HCA_EVENT_QP_REQ_ERR);
@@ -159,11 +185,10 @@ static bool on_read_request(struct siw_qp *sq, const u8 *p, u32 len)
 				   .length = be32_to_cpu(r->size),
 				   .sink_to = be64_to_cpu(r->sink_to),
 				   .source_to = be64_to_cpu(r->source_to) };
-	if (read->length && (!(sq->qp->attr.access & HCA_ACCESS_REMOTE_READ) ||
-			     hca_key_remote(sq->qp, read->source_stag, read->source_to, read->length,
-					    HCA_ACCESS_REMOTE_READ, span) < 0)) {
+	err = check_source(sq, read);
+	if (err) {
 		hca_count(sq->qp->hca, sq->qp->attr.port, HCA_CNT_REMOTE_ACCESS_ERR);
-		return fail(sq, RDMAP_ERR_ACCESS, 0, HCA_EVENT_QP_ACCESS_ERR);
+		return fail(sq, protection_error(err), 0, HCA_EVENT_QP_ACCESS_ERR);
 	}
 	sq->msn_in[DDP_QN_READ]++;
 	sq->rd_head++;

@@ -411,7 +411,7 @@ static const struct bad bads[] = {
 	  4,
 	  DDP_ERR_U_MO,
 	  SIW_CTR_DDP_UNTAGGED },
-	{ .what = "a READ of no region", U, V(READ_REQUEST), { 0, 1, 1, 0 }, 28, RDMAP_ERR_ACCESS, SIW_CTR_RDMAP },
+	{ .what = "a READ of no region", U, V(READ_REQUEST), { 0, 1, 1, 0 }, 28, RDMAP_ERR_STAG, SIW_CTR_RDMAP },
 	{ .what = "an invalidation of what is not there",
 	  U,
 	  V(SEND_INV),
