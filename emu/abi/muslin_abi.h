@@ -68,8 +68,6 @@ enum muslin_op {
 	MUSLIN_HELLO = 1, /* first; ends everything that the guest had before */
 	MUSLIN_QUERY_PORT,
 	MUSLIN_SET_CAP,
-	MUSLIN_GID_ADD, /* the GID table of an Ethernet port is the guest's kernel's */
-	MUSLIN_GID_DEL,
 	MUSLIN_MAD,
 	MUSLIN_PD_ALLOC,
 	MUSLIN_PD_FREE,
@@ -95,6 +93,8 @@ enum muslin_op {
 	MUSLIN_MCAST_ATTACH,
 	MUSLIN_MCAST_DETACH,
 	MUSLIN_SRQ_RESIZE,
+	MUSLIN_GID_ADD, /* the GID table of an Ethernet port is the guest's kernel's */
+	MUSLIN_GID_DEL,
 	MUSLIN_OPS
 };
 
