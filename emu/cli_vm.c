@@ -19,23 +19,55 @@ static void add_line(char **text, const char *a, const char *b)
 	*text = more;
 }
 
-/* One device more in the guest: @host's. */
-static void take_host(int sock, const char *host, char **hcas, char **ips)
+/* What the hosts give the guest, line by line. */
+struct devices {
+	char *hcas, *cards, *ips;
+};
+
+/* "SOCKET MAC MTU ADDRESS..." */
+static void take_card(struct devices *d, const json_t *card)
+{
+	char *line, *more;
+	json_t *ip;
+	size_t i;
+
+	if (!json_is_object(card))
+		return;
+	if (asprintf(&line, "%s %s %lld", cli_text(card, "socket"), cli_text(card, "mac"), cli_number(card, "mtu")) < 0)
+		cli_fail(CLI_ERROR, "out of memory");
+	json_array_foreach(json_object_get(card, "ips"), i, ip)
+	{
+		if (asprintf(&more, "%s %s", line, json_string_value(ip)) < 0)
+			cli_fail(CLI_ERROR, "out of memory");
+		free(line);
+		line = more;
+	}
+	add_line(&d->cards, line, NULL);
+	free(line);
+}
+
+/* The devices of @host are in the guest, too. */
+static void take_host(int sock, const char *host, struct devices *d)
 {
 	json_t *a = cli_ask(sock, json_pack("{s:s, s:s}", "command", "vm", "name", host)), *ip;
+	bool first = !d->hcas;
 	char queues[16];
 	size_t i;
 
-	add_line(hcas, host, cli_text(a, "socket"));
+	add_line(&d->hcas, host, cli_text(a, "socket"));
 	snprintf(queues, sizeof(queues), "%lld", cli_number(a, "queues"));
 	setenv("MUSLIN_VM_QUEUES", queues, 1);
-	json_array_foreach(json_object_get(a, "ips"), i, ip) add_line(ips, json_string_value(ip) ?: "", NULL);
+	if (first)
+		json_array_foreach(json_object_get(a, "ips"), i, ip)
+			add_line(&d->ips, json_string_value(ip) ?: "", NULL);
+	take_card(d, json_object_get(a, "card"));
 	json_decref(a);
 }
 
 int cli_vm(int argc, char **argv)
 {
-	char tool[RUNDIR_PATH_MAX], *hcas = NULL, *ips = NULL, *hosts, *host, *save;
+	char tool[RUNDIR_PATH_MAX], *hosts, *host, *save;
+	struct devices d = { NULL };
 	int sock;
 
 	cli_beside(tool, sizeof(tool), "muslin-vm", "../../emu/guest/muslin-vm");
@@ -47,11 +79,12 @@ int cli_vm(int argc, char **argv)
 		sock = cli_connect();
 		hosts = strdup(argv[1]);
 		for (host = strtok_r(hosts, ",", &save); host; host = strtok_r(NULL, ",", &save))
-			take_host(sock, host, &hcas, hcas ? &(char *){ NULL } : &ips);
+			take_host(sock, host, &d);
 		close(sock);
 		free(hosts);
-		setenv("MUSLIN_VM_HCAS", hcas ? hcas : "", 1);
-		setenv("MUSLIN_VM_IPS", ips ? ips : "", 1);
+		setenv("MUSLIN_VM_HCAS", d.hcas ? d.hcas : "", 1);
+		setenv("MUSLIN_VM_CARDS", d.cards ? d.cards : "", 1);
+		setenv("MUSLIN_VM_IPS", d.ips ? d.ips : "", 1);
 		argv++;
 	}
 	argv[0] = tool;

@@ -131,13 +131,12 @@ static json_t *cmd_vm(void *arg, struct ctl_client *c, const json_t *req, int *f
 	h = daemon_host_of(d, n);
 	if (!h)
 		return ctl_error(c, "host %s cannot be made; see `muslin log`", name);
-	err = daemon_host_vdev(d, h);
+	err = daemon_guest_create(d, h);
 	if (err)
 		return ctl_error(c, "host %s cannot take a guest: %s", name, strerror(-err));
-	if (vdev_in_use(h->vdev))
+	if (daemon_guest_here(h))
 		return ctl_error(c, "host %s has a guest already", name);
-	return json_pack("{s:s, s:s, s:i, s:o}", "name", name, "socket", vdev_path(h->vdev), "queues", VDEV_QUEUES,
-			 "ips", daemon_show_ips(n));
+	return daemon_guest_json(h);
 }
 
 static json_t *cmd_link(void *arg, struct ctl_client *c, const json_t *req, int *fd)

@@ -9,6 +9,7 @@
 #include "emu/rundir.h"
 #include "emu/uverbs/server.h"
 #include "emu/vdev/vdev.h"
+#include "emu/vnet/vnet.h"
 #include "fabric/fabric.h"
 #include "siw/siw.h"
 
@@ -23,6 +24,7 @@ struct host {
 	char netdev[16]; /* its interface */
 	struct rdma_host *rdma;
 	struct vdev *vdev; /* NULL until a guest is wanted */
+	struct vnet *card; /* likewise */
 };
 
 struct sm_mad;
@@ -66,8 +68,6 @@ struct host *daemon_host_get(struct daemon *d, const char *name);
 struct host *daemon_host_of(struct daemon *d, struct fabric_node *n);
 /* Makes the hosts that must be there at once. NULL, or the name of one that cannot be made; the log says why. */
 const char *daemon_hosts_start(struct daemon *d);
-/* The host's device for a guest, which listens from now on. 0 or -errno. */
-int daemon_host_vdev(struct daemon *d, struct host *h);
 /* Addresses of the machine that @words name, up to ROCE_ADDRS: themselves, or interfaces. How many, or -errno. */
 int daemon_binding_addrs(const char *words, struct wire_gid *addr);
 struct fabric_ip daemon_binding_ip(const struct wire_gid *addr, u32 n);
@@ -91,6 +91,12 @@ int daemon_manager_partitions(struct daemon *d, const char *path, char *err, siz
 json_t *daemon_manager_json(const struct daemon *d); /* null with --no-sm, or while it is dead */
 /* manager_fault.c: lets its faults see what the manager answers. */
 void daemon_manager_watch(struct daemon *d);
+
+/* guests.c: the host's devices for a guest, which listen from now on. 0 or -errno. */
+int daemon_guest_create(struct daemon *d, struct host *h);
+void daemon_guest_destroy(struct host *h);
+bool daemon_guest_here(const struct host *h);
+json_t *daemon_guest_json(const struct host *h); /* what QEMU has to know */
 
 /* show.c: the fabric as JSON; @only: one node, or NULL. */
 json_t *daemon_show(struct daemon *d, const struct fabric_node *only, bool counters);

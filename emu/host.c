@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/stat.h>
 
 #include "emu/daemon.h"
 #include "emu/lib/log.h"
@@ -236,57 +235,11 @@ static int create_rdma(struct daemon *d, struct host *h)
 	return h->uv.cm ? 0 : -ENOMEM;
 }
 
-static int local_mad(void *arg, u8 port, u8 *mad)
-{
-	return fabric_ca_mad(((struct host *)arg)->node, port, mad);
-}
-
-/* The addresses are the guest's while there is one. */
-static void guest_present(void *arg, bool here)
-{
-	struct host *h = arg;
-	u8 i;
-
-	for (i = 1; i <= h->uv.nports; i++) {
-		struct ipif *ip = rdma_host_ipif(h->rdma, i);
-
-		if (ip)
-			ipif_mute(ip, here);
-	}
-}
-
-int daemon_host_vdev(struct daemon *d, struct host *h)
-{
-	char dir[RUNDIR_PATH_MAX], path[RUNDIR_PATH_MAX];
-	struct vdev_config cfg = { .name = h->uv.name,
-				   .hca = h->uv.hca,
-				   .nports = h->uv.nports,
-				   .local_mad = local_mad,
-				   .present = guest_present,
-				   .arg = h };
-	u32 n;
-	u8 i;
-
-	if (h->vdev)
-		return 0;
-	if (h->siw)
-		return -EOPNOTSUPP; /* the guest's driver knows no TCP */
-	for (i = 0; i < h->uv.nports; i++)
-		cfg.mad[i] = h->uv.mad[i];
-	if (mkdir(rundir_path(&d->run, RUNDIR_GUESTS, dir), 0700) && errno != EEXIST)
-		return -errno;
-	for (n = 0; d->hosts[n] != h;)
-		n++;
-	snprintf(path, sizeof(path), "%.480s/%u", dir, n); /* a socket's path is short: the number, not the name */
-	h->vdev = vdev_create(d->loop, path, &cfg);
-	return h->vdev ? 0 : -errno;
-}
-
 static void destroy(struct host *h)
 {
 	u8 i;
 
-	vdev_destroy(h->vdev);
+	daemon_guest_destroy(h);
 	ucma_host_destroy(h->uv.cm);
 	rdma_host_destroy(h->rdma);
 	for (i = 0; i < h->uv.nports; i++) {

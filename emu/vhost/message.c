@@ -143,15 +143,21 @@ static int set_vring_call(struct vhost *v)
 	return vring_fd(v, vhost_queue_set_call);
 }
 
+/* QEMU has the config space of some devices itself. */
+static u64 protocol_features(const struct vhost *v)
+{
+	return VHOST_PROTOCOL_FEATURES & ~(v->ops->config ? 0 : BIT_ULL(VHOST_PF_CONFIG));
+}
+
 static int get_protocol_features(struct vhost *v)
 {
-	v->in.num = VHOST_PROTOCOL_FEATURES;
+	v->in.num = protocol_features(v);
 	return sizeof(v->in.num);
 }
 
 static int set_protocol_features(struct vhost *v)
 {
-	v->protocol = v->in.num & VHOST_PROTOCOL_FEATURES;
+	v->protocol = v->in.num & protocol_features(v);
 	return 0;
 }
 
@@ -185,6 +191,8 @@ static int get_config(struct vhost *v)
 	u8 config[VHOST_CONFIG_MAX] = { 0 };
 	u32 off = v->in.config.offset, size = v->in.config.size;
 
+	if (!v->ops->config)
+		return -EOPNOTSUPP;
 	if (off > sizeof(config) || size > sizeof(config) - off)
 		off = size = 0;
 	v->ops->config(v->ctx, config);

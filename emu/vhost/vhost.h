@@ -17,7 +17,7 @@ struct vhost;
 struct vhost_ops {
 	u32 queues;   /* 1 to VHOST_QUEUES_MAX */
 	u64 features; /* the device's own bits; those of the transport are added */
-	/* Fills the config space of VHOST_CONFIG_MAX zeroed bytes. */
+	/* Fills the config space of VHOST_CONFIG_MAX zeroed bytes. NULL: it is QEMU's. */
 	void (*config)(void *ctx, u8 *config);
 	/* The driver has rung, or QEMU did so in its name: look what is there. */
 	void (*kick)(void *ctx, u32 queue);

@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * The network card. It offers no offloads: a frame is what stands behind the header in a chain, and goes into one chain behind
+ * another header. What the guest has no buffer for waits at the station, until the guest gives one.
+ */
+#include "emu/vnet/vnet.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "emu/lib/log.h"
+#include "emu/vhost/vhost.h"
+
+#define FEATURE_MTU (1u << 3) /* VIRTIO_NET_F_MTU: QEMU tells it */
+#define OVERHEAD    (ETHER_SIZE + ETHER_TAG_SIZE)
+#define ROUNDS      256 /* chains before others have their turn */
+
+enum {
+	RX,
+	TX,
+	QUEUES
+};
+
+/* Virtio 1.2, 5.1.6. */
+struct vnet_hdr {
+	u8 flags, gso_type;
+	__le16 hdr_len, gso_size, csum_start, csum_offset, num_buffers;
+};
+static_assert(sizeof(struct vnet_hdr) == 12, "virtio 1.2, 5.1.6");
+
+struct vnet {
+	struct loop *loop;
+	struct vhost *vhost;
+	struct ether_port *station;
+	bool running[QUEUES];
+	bool waits;            /* the station keeps a frame */
+	bool due[QUEUES];      /* chains were given back since the last interrupt */
+	struct wire_buf *held; /* the link had no room for it */
+	struct loop_task task;
+	u64 counter[VNET_CTR_NUM];
+};
+
+static const char *const counter_names[] = {
+#define VNET_COUNTER_NAME(name, str) [VNET_CTR_##name] = str,
+	VNET_COUNTERS(VNET_COUNTER_NAME)
+#undef VNET_COUNTER_NAME
+};
+static_assert(ARRAY_SIZE(counter_names) == VNET_CTR_NUM, "a name for each counter");
+
+const char *vnet_counter_name(enum vnet_counter c)
+{
+	return c < VNET_CTR_NUM ? counter_names[c] : "?";
+}
+
+u64 vnet_counter(const struct vnet *n, enum vnet_counter c)
+{
+	return c < VNET_CTR_NUM ? n->counter[c] : 0;
+}
+
+/* The interrupt comes when the loop's round is over: one for many chains. */
+static void give_back(struct vnet *n, u32 queue, u16 head, u32 written)
+{
+	vhost_push(n->vhost, queue, head, written);
+	n->due[queue] = true;
+	loop_task_queue(n->loop, &n->task);
+}
+
+/* ---- from the guest ---- */
+
+/* The frame in the chain; NULL: there is none. */
+static struct wire_buf *frame_of(const struct vnet *n, const struct vhost_chain *c)
+{
+	struct wire_buf *buf;
+	struct vnet_hdr hdr;
+	u32 len = c->out_len - (u32)sizeof(hdr);
+
+	if (c->out_len < sizeof(hdr) + ETHER_SIZE || len > n->station->mtu + OVERHEAD ||
+	    vhost_chain_read(c, 0, &hdr, sizeof(hdr)) != sizeof(hdr) || hdr.flags || hdr.gso_type)
+		return NULL;
+	buf = wire_buf_alloc(len);
+	if (buf && vhost_chain_read(c, sizeof(hdr), buf->data, len) == len)
+		return buf;
+	wire_buf_put(buf);
+	return NULL;
+}
+
+/* False: the link is full. */
+static bool send_held(struct vnet *n)
+{
+	int err = n->held ? ether_port_send(n->station, n->held) : 0;
+
+	if (err == -EAGAIN)
+		return false;
+	if (err)
+		wire_buf_put(n->held);
+	n->held = NULL;
+	return true;
+}
+
+static bool send_next(struct vnet *n)
+{
+	struct vhost_chain c;
+
+	if (vhost_pop(n->vhost, TX, &c) <= 0)
+		return false;
+	n->held = frame_of(n, &c);
+	n->counter[n->held ? VNET_CTR_TX : VNET_CTR_TX_BAD]++;
+	give_back(n, TX, c.head, 0);
+	return true;
+}
+
+static void transmit(struct vnet *n)
+{
+	u32 round = 0;
+
+	while (n->running[TX] && send_held(n)) {
+		if (++round > ROUNDS) {
+			loop_task_queue(n->loop, &n->task);
+			return;
+		}
+		if (!send_next(n))
+			return;
+	}
+}
+
+static void on_ready(void *ctx)
+{
+	transmit(ctx);
+}
+
+/* ---- to the guest ---- */
+
+static int on_frame(void *ctx, struct wire_buf *frame)
+{
+	const struct vnet_hdr hdr = { .num_buffers = cpu_to_le16(1) };
+	struct vnet *n = ctx;
+	struct vhost_chain c;
+	int got;
+
+	if (!n->running[RX]) {
+		n->counter[VNET_CTR_RX_NOBODY]++;
+		return 1;
+	}
+	got = vhost_pop(n->vhost, RX, &c);
+	if (!got) {
+		n->counter[VNET_CTR_RX_WAITED]++;
+		n->waits = true;
+		return -EAGAIN;
+	}
+	if (got < 0) { /* until the driver begins anew */
+		n->running[RX] = false;
+		n->counter[VNET_CTR_RX_NOBODY]++;
+		return 1;
+	}
+	if (c.in_len < sizeof(hdr) + frame->size) {
+		n->counter[VNET_CTR_RX_TOO_LONG]++;
+		give_back(n, RX, c.head, 0);
+		return 1;
+	}
+	vhost_chain_write(&c, 0, &hdr, sizeof(hdr));
+	vhost_chain_write(&c, sizeof(hdr), frame->data, frame->size);
+	n->counter[VNET_CTR_RX]++;
+	give_back(n, RX, c.head, (u32)sizeof(hdr) + frame->size);
+	return 1;
+}
+
+static void resume(struct vnet *n)
+{
+	if (!n->waits)
+		return;
+	n->waits = false;
+	n->station->ops->resume(n->station);
+}
+
+/* ---- the virtio side ---- */
+
+static void on_kick(void *ctx, u32 queue)
+{
+	struct vnet *n = ctx;
+
+	if (queue == TX)
+		transmit(n);
+	else
+		resume(n);
+}
+
+static void on_task(struct loop_task *t, struct now now)
+{
+	struct vnet *n = container_of(t, struct vnet, task);
+	u32 q;
+
+	transmit(n);
+	for (q = 0; q < QUEUES; q++) {
+		if (n->due[q])
+			vhost_signal(n->vhost, q);
+		n->due[q] = false;
+	}
+}
+
+static void on_start(void *ctx, u32 queue)
+{
+	((struct vnet *)ctx)->running[queue] = true;
+}
+
+/* What waits for a guest that has gone is nobody's. */
+static void on_stop(void *ctx, u32 queue)
+{
+	struct vnet *n = ctx;
+
+	n->running[queue] = n->due[queue] = false;
+	if (queue == RX)
+		resume(n);
+	if (queue == RX || !n->held)
+		return;
+	wire_buf_put(n->held);
+	n->held = NULL;
+}
+
+static void on_memory(void *ctx) {} /* nothing of it is kept */
+
+static const struct vhost_ops ops = {
+	.queues = QUEUES,
+	.features = FEATURE_MTU,
+	.kick = on_kick,
+	.start = on_start,
+	.stop = on_stop,
+	.memory = on_memory,
+};
+
+struct vnet *vnet_create(struct loop *loop, const char *path, struct ether_port *station)
+{
+	struct vnet *n = calloc(1, sizeof(*n));
+	int err;
+
+	if (!n)
+		return NULL;
+	n->loop = loop;
+	n->station = station;
+	loop_task_init(&n->task, on_task);
+	n->vhost = vhost_create(loop, path, &ops, n);
+	if (!n->vhost) {
+		err = errno;
+		free(n);
+		errno = err;
+		return NULL;
+	}
+	station->nic = (struct ether_user){ .ctx = n, .receive = on_frame, .ready = on_ready };
+	return n;
+}
+
+void vnet_destroy(struct vnet *n)
+{
+	if (!n)
+		return;
+	n->station->nic = (struct ether_user){ 0 };
+	vhost_destroy(n->vhost);
+	loop_task_cancel(&n->task);
+	wire_buf_put(n->held);
+	free(n);
+}
+
+const char *vnet_path(const struct vnet *n)
+{
+	return vhost_path(n->vhost);
+}
+
+bool vnet_in_use(const struct vnet *n)
+{
+	return vhost_connected(n->vhost);
+}
