@@ -87,7 +87,19 @@ void vd_comp_raise(struct vd_cq *cq)
 {
 	if (list_empty(&cq->due))
 		list_add(&cq->d->comp_due[cq->vector], &cq->due);
-	vd_comp_flush(cq->d, cq->vector);
+	loop_task_queue(cq->d->loop, &cq->d->comp_task);
+}
+
+/* What a burst has raised on however many queues: one interrupt a vector. */
+void vd_comp_run(struct loop_task *t, struct now now)
+{
+	struct vdev *d = container_of(t, struct vdev, comp_task);
+	u32 i;
+
+	for (i = 0; i < MUSLIN_VECTORS; i++) {
+		if (!list_empty(&d->comp_due[i]))
+			vd_comp_flush(d, i);
+	}
 }
 
 void vd_events_drop(struct vdev *d)

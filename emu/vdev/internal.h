@@ -66,6 +66,7 @@ struct vdev {
 	struct muslin_shared *shared;
 	struct table cqs, qps, srqs;
 	struct list comp_due[MUSLIN_VECTORS], events_due;
+	struct loop_task comp_task; /* tells the driver of what is on comp_due */
 	u32 nevents;
 	struct vd_qp *special[MUSLIN_PORTS_MAX][2];
 	struct loop_poller poller;
@@ -111,6 +112,7 @@ extern const struct hca_dma_ops vd_dma;
 void vd_event_raise(void *fe, const struct hca_event *ev);
 void vd_event_flush(struct vdev *d);
 void vd_comp_raise(struct vd_cq *cq);
+void vd_comp_run(struct loop_task *t, struct now now);
 void vd_comp_flush(struct vdev *d, u32 vector);
 void vd_events_drop(struct vdev *d);
 

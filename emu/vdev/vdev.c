@@ -183,6 +183,7 @@ void vd_reset(struct vdev *d)
 		return;
 	loop_poller_del(&d->poller);
 	loop_timer_cancel(&d->poll_timer);
+	loop_task_cancel(&d->comp_task);
 	for (i = 0; i < 2 * MUSLIN_PORTS_MAX; i++) {
 		if (d->special[i / 2][i % 2])
 			vd_special_destroy(d->special[i / 2][i % 2]);
@@ -301,6 +302,7 @@ struct vdev *vdev_create(struct loop *loop, const char *path, const struct vdev_
 		list_init(&d->comp_due[i]);
 	d->poller = (struct loop_poller){ .poll = on_poll, .sleep = on_sleep, .stay_ns = STAY_NS };
 	list_init(&d->poller.link);
+	loop_task_init(&d->comp_task, vd_comp_run);
 	d->poll_timer.fn = on_poll_timer;
 	d->vhost = vhost_create(loop, path, &ops, d);
 	if (!d->vhost) {

@@ -228,6 +228,39 @@ static void test_exits(struct guest *g)
 	row(83, "no such counter", !vdev_counter(g->dev, VDEV_CTR_NUM) && !vdev_counter_name(VDEV_CTR_NUM));
 }
 
+/* Two queue pairs that send the same request, each with a completion queue that is armed, rung together. */
+static void test_coalescing(struct guest *g)
+{
+	struct muslin_shared *sh = (void *)(g->f.mem + GUEST_SHARED);
+	static const struct muslin_av av = { .dlid = 9, .port = 1 };
+	u64 interrupts = vdev_counter(g->dev, VDEV_CTR_COMP_INTERRUPTS), events;
+	u32 pd, cq[2], qp[2], i;
+
+	guest_object(g, MUSLIN_PD_ALLOC, 0, 0);
+	pd = guest_number(g)->number;
+	for (i = 0; i < 2; i++) {
+		front_fill(front_desc(&g->f, MUSLIN_VQ_COMP, i), FRONT_DATA + 512 * i, sizeof(struct muslin_comp), 2,
+			   0);
+		front_offer(&g->f, MUSLIN_VQ_COMP, (u16)i);
+		cq[i] = make_cq(g);
+		qp[i] = make_qp(g, i ? HCA_QPT_GSI : HCA_QPT_SMI, pd, cq[i], 1);
+		move_qp(g, qp[i], HCA_QPS_INIT, HCA_QP_QKEY);
+		move_qp(g, qp[i], HCA_QPS_RTR, 0);
+		move_qp(g, qp[i], HCA_QPS_RTS, 0);
+		sh->arm[cq[i]] = MUSLIN_ARM_NEXT;
+		sh->doorbell[0] |= 1ull << qp[i];
+	}
+	events = vdev_counter(g->dev, VDEV_CTR_COMP_EVENTS);
+	row(84, "sent", send_to(g, qp[0], HCA_WR_SEND, 1, FRONT_DATA, &av) == HCA_WC_SUCCESS);
+	row(85, "two events", vdev_counter(g->dev, VDEV_CTR_COMP_EVENTS) == events + 2);
+	row(86, "and one interrupt", vdev_counter(g->dev, VDEV_CTR_COMP_INTERRUPTS) == interrupts + 1);
+	for (i = 0; i < 2; i++) {
+		guest_object(g, MUSLIN_QP_DESTROY, qp[i], 0);
+		guest_object(g, MUSLIN_CQ_DESTROY, cq[i], 0);
+	}
+	guest_object(g, MUSLIN_PD_FREE, pd, 0);
+}
+
 /* A UD QP that may cut packets has larger entries. */
 static void test_lso(struct guest *g)
 {
@@ -473,6 +506,7 @@ int main(void)
 	test_rings(&g);
 	test_special(&g);
 	test_exits(&g);
+	test_coalescing(&g);
 	test_lso(&g);
 	test_srq_resize(&g);
 	test_gids(&g);
