@@ -55,6 +55,7 @@ install: all
 	cp -r emu/guest/image/*.py emu/guest/image/root $(DESTDIR)$(prefix)/share/muslin/src/emu/guest/image
 	install -m 644 emu/abi/*.h $(DESTDIR)$(prefix)/share/muslin/src/emu/abi
 	install -m 644 emu/guest/*.[ch] emu/guest/Kbuild $(DESTDIR)$(prefix)/share/muslin/src/emu/guest
+	install -m 644 emu/guest/dkms.conf $(DESTDIR)$(prefix)/share/muslin/src
 	for s in 1 5 8; do install -m 644 man/*.$$s $(DESTDIR)$(prefix)/share/man/man$$s; done
 
 clean:
