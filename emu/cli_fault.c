@@ -115,20 +115,33 @@ static bool call(int sock, json_t *req)
 	return result;
 }
 
-/* "\"leaf1\"[3]", "leaf1[3]" or "leaf1:3" as muslin writes it; NULL: it is none of them. */
-static const char *place_of(const char *word)
+/*
+ * Takes a place off the line: "\"leaf1\"[3]", where the quotes may hold blanks, "leaf1[3]" or "leaf1:3". As muslin writes it
+ * in @place; false: there is none.
+ */
+static bool take_place(char **line, char *place, size_t size)
 {
-	static char place[200];
+	const char *p = *line + strspn(*line, " \t\r\n");
+	bool quoted = *p == '"';
 	size_t at = 0;
 
-	if (!word)
-		return NULL;
-	for (; *word && *word != ']' && at < sizeof(place) - 1; word++) {
-		if (*word != '"')
-			place[at++] = *word == '[' ? ':' : *word;
+	for (p += quoted; *p && at + 2 < size; p++) {
+		if (quoted ? *p == '"' : strchr(" \t\r\n[", *p) != NULL)
+			break;
+		place[at++] = *p;
+	}
+	if (quoted && *p++ != '"')
+		return false;
+	if (*p == '[') {
+		place[at++] = ':';
+		for (p++; *p >= '0' && *p <= '9' && at + 1 < size; p++)
+			place[at++] = *p;
+		if (*p++ != ']' || place[at - 1] == ':')
+			return false;
 	}
 	place[at] = 0;
-	return at && (!*word || !word[1]) ? place : NULL;
+	*line += p - *line;
+	return at && (!*p || strchr(" \t\r\n", *p));
 }
 
 static bool has_port(const char *place)
@@ -189,26 +202,26 @@ static bool clear_verb(int sock, const char *place)
 
 static bool verb(int sock, char *line)
 {
-	char *rest = line, *word = strtok_r(line, " \t\r\n", &rest);
-	const char *place, *arg, *attr;
+	char *rest = line, *word = strtok_r(line, " \t\r\n", &rest), place[200];
+	const char *arg, *attr;
 
 	if (!word || *word == '#' || *word == '!')
 		return true;
-	place = place_of(strtok_r(NULL, " \t\r\n", &rest));
+	if (!take_place(&rest, place, sizeof(place))) {
+		printf("muslin: %s: of which \"node\"[port]?\n", word);
+		return false;
+	}
 	arg = strtok_r(NULL, " \t\r\n", &rest);
 	attr = strtok_r(NULL, " \t\r\n", &rest);
-	if (!place)
-		printf("muslin: %s: of which \"node\"[port]?\n", word);
-	else if (!strcasecmp(word, "Unlink"))
+	if (!strcasecmp(word, "Unlink"))
 		return link_verb(sock, place, "down");
-	else if (!strcasecmp(word, "Link") || !strcasecmp(word, "ReLink"))
+	if (!strcasecmp(word, "Link") || !strcasecmp(word, "ReLink"))
 		return link_verb(sock, place, "up");
-	else if (!strcasecmp(word, "Clear"))
+	if (!strcasecmp(word, "Clear"))
 		return clear_verb(sock, place);
-	else if (!strcasecmp(word, "Error"))
+	if (!strcasecmp(word, "Error"))
 		return error_verb(sock, place, arg, attr);
-	else
-		printf("muslin: %s: there are Link, ReLink, Unlink, Clear, Error and Quit\n", word);
+	printf("muslin: %s: there are Link, ReLink, Unlink, Clear, Error and Quit\n", word);
 	return false;
 }
 

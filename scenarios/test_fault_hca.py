@@ -110,6 +110,17 @@ def test_device_fatal(fabric):
     ("h1 drop opcode=foo", "opcode=foo: opcode takes"),
     ("h1 drop nth=1 every=2", "every: it contradicts nth"),
     ("leaf1 rnr", "leaf1: this fault needs a host"),
+    ("leaf1 unplug", "leaf1: this fault needs a host"),
+    ("h1 unplug now", "now: there is no \"now\""),
+    ("h1 post nth=0", "nth=0: it would never fire"),
+    ("h1 caps profile=poor", "profile=poor: profile takes"),
+    ("h1 starve lane=9", "lane=9: ports have 8 data lanes"),
+    ("h1 degrade mtu=1000", "mtu=1000: mtu takes"),
+    ("sm die", "die: there is no such fault; of the subnet manager there are kill"),
+    ("sm kill nth=1", "nth: kill takes no such key"),
+    ("sm slow", "slow: it needs time="),
+    ("h1 manager", "h1: it has a subnet manager"),
+    ("h2 manager priority=16", "priority=16: priority takes"),
     ("h1 refuse object=mr errno=EFOO", "errno=EFOO: errno takes"),
 ])
 def test_what_is_refused_names_the_word(shared_fabric, line, words):
