@@ -88,8 +88,15 @@ static int set_gid(struct wire_port *w, u8 index, const struct wire_gid *gid, co
 	return 0;
 }
 
+static int group(struct wire_port *w, const struct wire_gid *mgid, bool member)
+{
+	struct roce_port *rp = container_of(w, struct roce_port, wire);
+
+	return rp->link->group ? rp->link->group(rp, mgid, member) : 0;
+}
+
 static const struct wire_port_ops ops = {
-	.set_gid = set_gid, .send = roce_send, .set_cap = set_cap, .violation = violation
+	.set_gid = set_gid, .send = roce_send, .set_cap = set_cap, .violation = violation, .group = group
 };
 
 static void resume(struct wire_port *w) {} /* what was refused is lost */

@@ -17,6 +17,7 @@
 #define ROCE_DATAGRAM 65000
 #define ROCE_RECVS    8 /* datagrams, or trains of them, that one call takes */
 #define ROCE_TTL      64
+#define ROCE_GROUPS   16 /* multicast groups of a port in its life */
 
 union roce_sockaddr {
 	struct sockaddr sa;
@@ -37,6 +38,7 @@ struct roce_endpoint {
 	struct wire_gid gid;
 	char device[IF_NAMESIZE];
 	u32 mtu, scope;
+	const struct roce_endpoint *own; /* of a multicast group: the address that is its member */
 	struct loop_fd rx;
 	struct roce_flow flow[ROCE_FLOWS];
 };
@@ -50,6 +52,7 @@ struct roce_link {
 	bool (*route)(struct roce_port *rp, const struct wire_packet *p, struct wire_roce *r);
 	/* Sends what is in rp->tx, as far as it can now. */
 	void (*run)(struct roce_port *rp);
+	int (*group)(struct roce_port *rp, const struct wire_gid *mgid, bool member); /* NULL: it hears all groups */
 	const char *(*device)(const struct roce_port *rp, u32 gid); /* network interface of the GID with that index */
 };
 extern const struct roce_link roce_socket_link, roce_ether_link;
@@ -60,8 +63,9 @@ struct roce_port {
 	const struct roce_link *link;
 	struct roce_endpoint ep[ROCE_ADDRS]; /* with sockets */
 	u32 neps;
-	struct ether_port *ether; /* with a station */
-	bool managed;             /* its addresses are somebody else's to manage, who also answers for them */
+	struct roce_endpoint group[ROCE_GROUPS]; /* with sockets: those of multicast, made beforehand */
+	struct ether_port *ether;                /* with a station */
+	bool managed; /* its addresses are somebody else's to manage, who also answers for them */
 	struct list neighbours;
 	u32 nneighbours;
 	struct list tx;
@@ -83,6 +87,11 @@ void roce_port_set_mtu(struct roce_port *rp, u32 bytes);
 socklen_t roce_sockaddr_set(union roce_sockaddr *a, const struct wire_gid *gid, u16 port, u32 scope);
 /* The address in @gid, and its port; false: no IP address. */
 bool roce_sockaddr_get(const union roce_sockaddr *a, struct wire_gid *gid, u16 *port);
+
+/* roce_group.c */
+void roce_groups_open(struct roce_port *rp);
+void roce_groups_close(struct roce_port *rp);
+int roce_group(struct roce_port *rp, const struct wire_gid *mgid, bool member);
 
 /* roce_send.c */
 int roce_send(struct wire_port *w, struct wire_packet *p);

@@ -69,6 +69,8 @@ static void take_train(struct roce_endpoint *ep, struct wire_buf *buf, u32 len, 
 		roce_count(ep->port, ROCE_CTR_MALFORMED);
 		return;
 	}
+	if (ep->own && wire_gid_equal(&r.src, &ep->own->gid))
+		return; /* our own: members here have got it already */
 	get_control(m, &r, &segment);
 	if (!len)
 		roce_count(ep->port, ROCE_CTR_MALFORMED);

@@ -167,6 +167,17 @@ static int open_bound(const struct roce_endpoint *ep, u16 port)
 	return err;
 }
 
+/* What is sent to groups leaves by the interface that has the address. */
+static void set_multicast(int fd, const struct roce_endpoint *ep)
+{
+	struct in_addr v4 = { htonl(wire_gid_v4(&ep->gid)) };
+
+	if (wire_gid_is_v4(&ep->gid))
+		setsockopt(fd, IPPROTO_IP, IP_MULTICAST_IF, &v4, sizeof(v4));
+	else
+		setsockopt(fd, IPPROTO_IPV6, IPV6_MULTICAST_IF, &ep->scope, sizeof(ep->scope));
+}
+
 /* A source port of the dynamic range that nobody has. */
 static int open_flow(struct roce_flow *f)
 {
@@ -177,6 +188,8 @@ static int open_flow(struct roce_flow *f)
 		f->sport = (u16)(SPORT_FIRST + (first + i) % SPORT_COUNT);
 		fd = open_bound(f->ep, f->sport);
 	}
+	if (fd >= 0)
+		set_multicast(fd, f->ep);
 	return fd;
 }
 
@@ -262,6 +275,8 @@ static int open_all(struct roce_port *rp, const struct roce_config *cfg)
 		mtu = min(mtu, ep->mtu);
 	}
 	put_v1_gids(rp);
+	if (rp->neps)
+		roce_groups_open(rp);
 	roce_port_set_mtu(rp, mtu);
 	return rp->neps ? 0 : -EADDRNOTAVAIL;
 }
@@ -272,6 +287,7 @@ static void close_all(struct roce_port *rp)
 
 	for (i = 0; i < rp->neps; i++)
 		endpoint_close(&rp->ep[i]);
+	roce_groups_close(rp);
 }
 
 static const char *device(const struct roce_port *rp, u32 gid)
@@ -283,6 +299,7 @@ const struct roce_link roce_socket_link = {
 	.open = open_all,
 	.close = close_all,
 	.route = roce_socket_route,
+	.group = roce_group,
 	.run = roce_socket_run,
 	.device = device,
 };

@@ -157,6 +157,18 @@ def test_source_ports_tell_flows_apart(ports):
     assert len({port for _, port in rows}) > 1 and all(int(port) >= 0xC000 for _, port in rows)
 
 
+@pytest.mark.parametrize("member", ["r3", "r2"])
+def test_multicast(ports, member):
+    """A sender and a member, in one daemon and in two: each message comes, and once."""
+    group = ["-m", "239.77.1.2", "-C", "10"]
+    receiver = ports.of(member).start(member, "stdbuf", "-oL", "mckey", *group, "-b", ports.ip[member])
+    receiver.expect("joined")
+    before = ports.counter(member, "roce_received")
+    sent = ports.run("r1", "mckey", *group, "-b", ports.ip["r1"], "-s")
+    assert "return status 0" in sent and "return status 0" in receiver.wait(30)
+    assert ports.counter(member, "roce_received") == before + 10
+
+
 def rate(out):
     return float(re.findall(r"^\s*\d+\s+\d+\s+[\d.]+\s+([\d.]+)", out, re.M)[-1])
 

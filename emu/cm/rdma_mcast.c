@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #include "emu/cm/rdma_internal.h"
-#include "emu/wire/ether.h"
+#include "emu/wire/port.h"
 #include "emu/wire/sa.h"
 
 #define WAIT_NS           50000000ull
@@ -105,12 +105,6 @@ static void wait(struct rdma_mcast *m)
 	loop_timer_set(loop, &m->later, loop_now(loop).ns + WAIT_NS);
 }
 
-/* A station hears groups unasked; sockets do not. */
-static bool is_station(const struct wire_port *w)
-{
-	return wire_port_is_ethernet(w) && !ether_is_zero(w->attr.mac);
-}
-
 /* On Ethernet nobody is asked: the group is its address, and so are the packets' station and MGID. IBTA A17.9.1, A16.5. */
 static void join_ethernet(struct rdma_mcast *m)
 {
@@ -135,7 +129,7 @@ static void on_later(struct loop_timer *t, struct now now)
 	struct rdma_mcast *m = container_of(t, struct rdma_mcast, later);
 	const struct sa_mcmember *broadcast = ipif_broadcast(m->id->port->ip);
 
-	if (is_station(m->id->port->wire)) {
+	if (wire_port_is_ethernet(m->id->port->wire)) {
 		join_ethernet(m);
 		return;
 	}
@@ -171,7 +165,7 @@ struct rdma_mcast *rdma_mcast_join(struct rdma_id *id, const union rdma_sockaddr
 	list_add(&id->mcasts, &m->link);
 	broadcast = ipif_broadcast(id->port->ip);
 	*err = broadcast ? join(m, broadcast) : 0;
-	if (is_station(id->port->wire))
+	if (wire_port_is_ethernet(id->port->wire))
 		loop_timer_set(id->host->loop, &m->later, loop_now(id->host->loop).ns);
 	else if (!broadcast)
 		wait(m);

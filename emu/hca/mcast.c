@@ -50,6 +50,21 @@ static struct attachment *find_qp(struct group *g, const struct hca_qp *qp)
 	return NULL;
 }
 
+/* Ports whose link has to know of groups. */
+static int tell_ports(struct hca *hca, const struct wire_gid *mgid, bool member)
+{
+	u8 i;
+	int err = 0;
+
+	for (i = 1; i <= hca->nports && !err; i++) {
+		struct wire_port *port = hca_port(hca, i);
+
+		if (port->ops && port->ops->group) /* a port of a test may be nothing but attributes */
+			err = port->ops->group(port, mgid, member);
+	}
+	return err;
+}
+
 static struct group *make(struct hca *hca, const struct wire_gid *mgid)
 {
 	struct group *g;
@@ -67,6 +82,10 @@ static struct group *make(struct hca *hca, const struct wire_gid *mgid)
 	g = calloc(1, sizeof(*g));
 	if (!g)
 		return NULL;
+	if (tell_ports(hca, mgid, true)) {
+		free(g);
+		return NULL;
+	}
 	g->mgid = *mgid;
 	list_add(bucket(hca, mgid), &g->link);
 	hca->mcast_groups++;
@@ -77,6 +96,7 @@ static void drop_if_empty(struct hca *hca, struct group *g)
 {
 	if (g->n)
 		return;
+	tell_ports(hca, &g->mgid, false);
 	list_del(&g->link);
 	hca->mcast_groups--;
 	free(g->at);

@@ -83,6 +83,11 @@ struct wire_port_ops {
 	void (*set_cap)(struct wire_port *port, u32 set, u32 clear);
 	void (*violation)(struct wire_port *port, const struct wire_port_violation *v);
 	/*
+	 * The adapter has members of @mgid from now on, or (@member false) none any more. NULL where the link's management is
+	 * told by others. 0 or -errno.
+	 */
+	int (*group)(struct wire_port *port, const struct wire_gid *mgid, bool member);
+	/*
 	 * Entry @index of the GID table, by whoever manages the addresses of an Ethernet port; a zero @gid empties it. 0, or
 	 * -EINVAL. NULL: the link layer fills the table itself.
 	 */
