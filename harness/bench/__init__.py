@@ -13,7 +13,7 @@ import tempfile
 
 from muslin import Fabric
 
-SECTIONS = ("hosts", "fabric", "roce", "guest")
+SECTIONS = ("hosts", "fabric", "roce", "iwarp", "guest")
 
 
 class Bench:

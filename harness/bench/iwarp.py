@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""iWARP between two daemons on addresses of the loopback interface, and plain TCP between the same addresses."""
+
+import contextlib
+import json
+import subprocess
+import time
+
+from . import last_row, report, row
+from .roce import between_processes
+
+SERVER, CLIENT = "127.89.0.1", "127.89.0.2"
+PORT = "18515"
+
+
+@contextlib.contextmanager
+def two_daemons(bench, options=""):
+    a, b = (f"host {host} iwarp {ip} {options}\n" for host, ip in (("w1", SERVER), ("w2", CLIENT)))
+    with bench.fabric(a, name="iwarp-a") as a, bench.fabric(b, name="iwarp-b") as b:
+        yield a, b
+
+
+def perftest(fabrics, tool, *args):
+    """The columns of the tool's last row, from the second daemon's host to the first one's."""
+    a, b = fabrics
+    argv = [tool, "-R", "-p", PORT, *map(str, args)]
+    server = a.start("w1", *argv)
+    out = b._retry(server, ("w2", *argv, SERVER), 120)
+    server.wait(60, status=None)
+    return last_row(out)
+
+
+def iperf3():
+    """MB/s of a TCP stream of three seconds."""
+    server = ["iperf3", "-s", "-1", "-B", SERVER, "-p", "18516"]
+    with subprocess.Popen(server, stdout=subprocess.DEVNULL) as srv:
+        argv = ["iperf3", "-J", "-c", SERVER, "-p", "18516", "-t", "3", "-l", "1M"]
+        for _ in range(50):
+            done = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False)
+            if done.returncode == 0:
+                break
+            time.sleep(0.1)
+        srv.wait(10)
+    return json.loads(done.stdout)["end"]["sum_received"]["bits_per_second"] / 8e6
+
+
+def libfabric_latency(size, n):
+    """Microseconds of one way by libfabric's TCP provider."""
+    args = ["fi_pingpong", "-p", "tcp", "-e", "msg", "-I", str(n), "-S", str(size)]
+    latency = r"=\d+ +\S+ +[\d.]+s +[\d.]+ +([\d.]+)"
+    return float(between_processes([*args, "-B", "13339"], [*args, "-P", "13339", SERVER], latency))
+
+
+def run(bench):
+    with two_daemons(bench) as fabrics:
+        mb_s = perftest(fabrics, "ib_write_bw", "-s", 1 << 20, "-n", 2000)[3] * 1.048576
+        us = perftest(fabrics, "ib_send_lat", "-s", 64, "-n", 5000)[4]
+    with two_daemons(bench, "crc=on") as fabrics:
+        with_crc = perftest(fabrics, "ib_write_bw", "-s", 1 << 20, "-n", 1000)[3] * 1.048576
+    plain = iperf3()
+    row("iWARP ib_write_bw 1 MiB : iperf3", f"{mb_s:.0f} MB/s", mb_s / plain, ">= 0.7", mb_s >= 0.7 * plain)
+    report("  with CRC32C", f"{with_crc:.0f} MB/s")
+    theirs = libfabric_latency(64, 5000)
+    row("iWARP ib_send_lat 64 B : libfabric's tcp", f"{us:.1f} us", us / theirs, "<= 1", us <= theirs)
