@@ -47,7 +47,7 @@ def iperf3():
 def libfabric_latency(size, n):
     """Microseconds of one way by libfabric's TCP provider."""
     args = ["fi_pingpong", "-p", "tcp", "-e", "msg", "-I", str(n), "-S", str(size)]
-    latency = r"=\d+ +\S+ +[\d.]+s +[\d.]+ +([\d.]+)"
+    latency = r"=\S+ +\S+ +[\d.]+s +[\d.]+ +([\d.]+)"
     return float(between_processes([*args, "-B", "13339"], [*args, "-P", "13339", SERVER], latency))
 
 
