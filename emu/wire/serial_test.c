@@ -122,6 +122,8 @@ static void test_grh(void)
 	wire_grh_set_ver_tc_flow(grh, 9, 8);
 	grh->hoplmt = 1;
 	row(41, "TClass, FlowLabel and HopLmt do not count for the ICRC", wire_packet_icrc(p) == icrc);
+	((struct wire_lrh *)p->hdr)->dlid = cpu_to_be16(6);
+	row(43, "nor does any of the LRH, which routers replace", wire_packet_icrc(p) == icrc);
 	grh->dgid.raw[0] ^= 1;
 	row(42, "the GIDs do", wire_packet_icrc(p) != icrc);
 	if (c)
