@@ -20,7 +20,7 @@ static void mask_variant(const struct wire_packet *p, u8 *hdr)
 		u8 *grh = hdr + p->grh_off;
 
 		memset(hdr, 0xff, p->has_lrh ? sizeof(struct wire_lrh) : 0); /* routers write another */
-		grh[0] |= 0x0f; /* TClass, FlowLabel */
+		grh[0] |= 0x0f;                                              /* TClass, FlowLabel */
 		grh[1] = grh[2] = grh[3] = 0xff;
 		grh[7] = 0xff; /* HopLmt */
 	}
