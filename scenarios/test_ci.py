@@ -31,6 +31,21 @@ def test_that_fails(fabric):
 """
 
 
+GUEST_TEST = """
+import pytest
+
+
+@pytest.mark.guest
+def test_mine_in_a_guest(fabric):
+    vm = fabric.vm("h5")
+    vm.wait_ib0()
+    fault = fabric.fault("h5", "drop", attr="PathRecord", nth=1)
+    assert "State: Active" in vm.run("ibstat")
+    vm.ping("10.0.0.1", count=5)  # ib0 asks for the path again
+    assert fault.fired == [1]
+"""
+
+
 @pytest.fixture
 def folder():
     """A folder that any user may enter, for the tests of somebody else's repository."""
@@ -40,10 +55,10 @@ def folder():
     shutil.rmtree(path, ignore_errors=True)
 
 
-def users_tests(folder, programs, env, *args):
+def users_tests(folder, programs, env, *args, text=USER_TEST):
     from muslin import free_port
 
-    (folder / "test_user.py").write_text(USER_TEST.replace("{port}", free_port()))
+    (folder / "test_user.py").write_text(text.replace("{port}", free_port()))
     argv = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--junitxml=junit.xml", "--muslin-artifacts=kept"]
     env = {k: v for k, v in os.environ.items() if not k.startswith("PYTEST")} | env
     env["PATH"] = f"{programs}:{os.environ['PATH']}"
@@ -69,6 +84,13 @@ def test_the_plugin_from_a_package(folder, muslin_programs):
     pip = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--no-index", "--no-build-isolation"]
     subprocess.run([*pip, "--target", folder / "site", source], check=True, capture_output=True, text=True, timeout=120)
     judge(users_tests(folder, muslin_programs, {"PYTHONPATH": str(folder / "site")}), folder)
+
+
+@pytest.mark.guest
+def test_a_guest_in_somebody_elses_test(folder, muslin_programs):
+    env = {"PYTHONPATH": str(TREE / "harness"), "PYTEST_PLUGINS": "muslin.plugin"}
+    out = users_tests(folder, muslin_programs, env, "--muslin-build=installed", text=GUEST_TEST)
+    assert "1 passed" in out, out
 
 
 def test_two_at_a_time(folder, muslin_programs):

@@ -111,3 +111,13 @@ def test_what_is_lost_shows_in_a_capture(fabric):
     lid = fabric.port("h1")["lid"]
     psns = [int(r.split()[1]) for r in rows.splitlines() if r.split()[:1] == [str(lid)]]
     assert psns and len(psns) == len(set(psns))
+
+
+def test_a_starved_lane_holds_up_its_service_level_alone(fabric):
+    """SL 2 travels on data lane 2, which the arbitration of h1's port never serves; others have the link as ever."""
+    fault = fabric.fault("h1", "starve", lane=2)
+    pingpong(fabric, "-l", "1")
+    said = outcome(fabric, "ibv_rc_pingpong", "-p", free_port(), "-n", "500", "-l", "2")
+    assert "transport retry counter exceeded (12)" in said
+    fault.clear()
+    pingpong(fabric, "-l", "2")

@@ -6,6 +6,7 @@ import json
 import os
 import pathlib
 import re
+import signal
 import tempfile
 
 from .fault import Fault
@@ -37,6 +38,8 @@ class Fabric:
         self.faults = []
         self.hold = None
         self.vms = []
+        self.capture = False  # what passes the ports of guests
+        self.traces = []
         self.env = {k: v for k, v in os.environ.items() if not k.startswith(("MUSLIN_", "LD_PRELOAD", "XDG_RUNTIME"))}
         self.env["MUSLIN_RUNDIR"] = str(self.folder / "run")
         self.env["MUSLIN_NAME"] = name
@@ -66,6 +69,10 @@ class Fabric:
 
     def vm(self, host, *options, timeout=300.0):
         """Boots a guest on @host and returns its VM. The first one on a machine waits for its image."""
+        if self.capture:
+            for h in host.split(","):
+                file = self.folder / f"{next(self.count):03}-{h}.pcapng"
+                self.traces.append(self.start_muslin("trace", h, "-w", file))
         vm = VM(self, host, *options, timeout=timeout)
         self.vms.append(vm)
         return vm
@@ -138,6 +145,9 @@ class Fabric:
 
     def down(self):
         """Ends programs and daemon. Harmless when it is down."""
+        for p in self.traces:
+            p.signal(signal.SIGINT)
+            p.wait(10, status=None)
         for p in self.processes:
             p.kill()
         self.command("down", status=None)

@@ -23,6 +23,7 @@ def pytest_addoption(parser):
     group.addoption("--muslin-artifacts", default=None, help="keep what failed tests leave in this folder")
     group.addoption("--muslin-kernel", default=None, help="the kernel of guests: a version or its beginning, as 6.12")
     group.addoption("--muslin-qemu", default=None, help="the QEMU of guests")
+    group.addoption("--muslin-capture", action="store_true", help="capture what passes the ports of guests' hosts")
     group.addoption("--muslin-report", default=None, help="write a page about each fabric into this folder")
 
 
@@ -115,7 +116,9 @@ def _make_fabric(request, muslin_programs, muslin_user):
         if muslin_user is not None:
             os.chown(folder, muslin_user, muslin_user)
         seed = request.config.getoption("--muslin-seed")
-        return Fabric(muslin_programs, folder, f"{label[:20]}-{os.getpid()}", user=muslin_user, seed=seed)
+        f = Fabric(muslin_programs, folder, f"{label[:20]}-{os.getpid()}", user=muslin_user, seed=seed)
+        f.capture = request.config.getoption("--muslin-capture")
+        return f
 
     return make
 
@@ -132,10 +135,14 @@ def _finish(fabric, request, failed):
     sanitizers = fabric.sanitizer_reports()
     for folder, wanted in ((options("--muslin-report"), True), (options("--muslin-artifacts"), failed)):
         if folder and wanted:
-            sockets = shutil.ignore_patterns("*sock*", "tree")
-            shutil.copytree(fabric.folder, pathlib.Path(folder) / fabric.name, dirs_exist_ok=True, ignore=sockets)
+            shutil.copytree(fabric.folder, pathlib.Path(folder) / fabric.name, dirs_exist_ok=True, ignore=_not_kept)
     shutil.rmtree(fabric.folder, ignore_errors=True)
     assert not sanitizers, sanitizers
+
+
+def _not_kept(folder, names):
+    """What a copy of a fabric's folder leaves out: sockets, and the tree that programs see as /sys."""
+    return [n for n in names if n == "tree" or pathlib.Path(folder, n).is_socket()]
 
 
 def _log(fabric):

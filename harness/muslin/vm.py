@@ -159,10 +159,11 @@ class VM:
     def check(self):
         """No complaint of the kernel that it has not told before."""
         text = self.kernel_text()
-        bad = {line for line in text.splitlines() if SPLAT.search(line)} - self.told
+        said = text if text == self.console_text() else text + self.console_text()  # of boots before this one, too
+        bad = {line for line in said.splitlines() if SPLAT.search(line)} - self.told
         self.told |= bad
         if bad:
-            raise AssertionError(f"the kernel of the guest on {self.host} complains:\n{text[-6000:]}")
+            raise AssertionError(f"the kernel of the guest on {self.host} complains:\n{said[-6000:]}")
 
     def keep(self):
         """Leaves what the kernel has said beside the console, in the fabric's folder, and returns it."""

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""
+OpenSM in a guest as the manager of the whole fabric, over the guest kernel's umad and issm:
+
+    h1 (guest a: OpenSM)   h2            h5 (guest b)   h8 (the daemon's own manager)
+        leaf1 -----------------+------------- leaf2
+"""
+
+import re
+
+import pytest
+from muslin import wait_until
+
+pytestmark = pytest.mark.guest
+
+OPENSM = "mkdir -p /var/cache/opensm /var/log; exec opensm -f /tmp/opensm.log -s 3"
+
+
+def manager(fabric):
+    return fabric.show()["manager"]["state"]
+
+
+def master(fabric, vm):
+    """The LID of the master, as the guest sees it."""
+    return int(re.search(r"sm lid (\d+)", vm.run("sminfo"))[1])
+
+
+def test_opensm_in_a_guest_brings_the_subnet_up(new_fabric):
+    """Nobody else is there: ports are Initialize until it has swept, and the guests' interfaces come up by it."""
+    new_fabric.up(None, "--no-sm")
+    a, b = new_fabric.vm("h1"), new_fabric.vm("h5")
+    assert new_fabric.port("h5")["state"] == "Initialize"
+    assert b.run("cat /sys/class/net/ib0/carrier", status=None) != "1\n"
+    a.start(OPENSM, "opensm")
+    new_fabric.wait_active()
+    for vm in (a, b):
+        vm.wait_ib0()
+        assert master(new_fabric, vm) == new_fabric.port("h1")["lid"]
+    a.ping("10.0.0.5")
+    new_fabric.pair(("h2", "ibv_rc_pingpong", "-n", "50"), ("h6", "ibv_rc_pingpong", "-n", "50", "localhost"))
+
+
+def test_ours_takes_over_when_it_dies(new_fabric):
+    """The higher priority makes the guest's the master; when the guest is gone, the daemon's manager goes on."""
+    new_fabric.up(None, "--sm-host", "h8", "--priority", "2")
+    a, b = new_fabric.vm("h1"), new_fabric.vm("h5")
+    for vm in (a, b):
+        vm.wait_ib0()
+    a.start(f"{OPENSM} -p 14", "opensm")
+    wait_until(lambda: manager(new_fabric) == "Standby", 30, "our own manager's standby", 0.2)
+    assert master(new_fabric, b) == new_fabric.port("h1")["lid"]
+    a.wait("ping -c 1 -W 1 10.0.0.5", what="IPoIB under OpenSM")
+    a.stop()
+    wait_until(lambda: manager(new_fabric) == "Master", 60, "our own manager's return", 0.2)
+    wait_until(lambda: master(new_fabric, b) == new_fabric.port("h8")["lid"], 20, "the guest's notice of it", 0.2)
+    again = new_fabric.vm("h2")
+    again.wait_ib0()
+    wait_until(lambda: again.call("ping -c 1 -W 1 10.0.0.5")[0] == 0, 30, "IPoIB under our own", 0.3)
