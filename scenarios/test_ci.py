@@ -27,7 +27,7 @@ def test_that_fires_nothing(fabric):
 
 
 def test_that_fails(fabric):
-    assert fabric.node("h1")["lid"] == 0
+    assert "0x0 bytes" in fabric.run("h1", "smpquery", "nodedesc", fabric.port("h5")["lid"])
 """
 
 
@@ -60,6 +60,7 @@ def users_tests(folder, programs, env, *args, text=USER_TEST):
 
     (folder / "test_user.py").write_text(text.replace("{port}", free_port()))
     argv = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--junitxml=junit.xml", "--muslin-artifacts=kept"]
+    argv.append("--muslin-capture")
     env = {k: v for k, v in os.environ.items() if not k.startswith("PYTEST")} | env
     env["PATH"] = f"{programs}:{os.environ['PATH']}"
     r = subprocess.run([*argv, *args], cwd=folder, env=env, capture_output=True, text=True, timeout=200)
@@ -73,6 +74,9 @@ def judge(out, folder):
     assert 'failures="2"' in (folder / "junit.xml").read_text()
     kept = next((folder / "kept").glob("that_fails*"))
     assert {"report.html", "timeline.json", "replay.sh"} <= {p.name for p in kept.iterdir()}
+    capture = next(kept.glob("*-h1.pcapng"))
+    out = subprocess.run(["tshark", "-r", capture], capture_output=True, text=True, check=True).stdout
+    assert "NodeDescription" in out, out
 
 
 def test_the_plugin_from_a_package(folder, muslin_programs):

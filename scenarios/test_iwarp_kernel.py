@@ -7,9 +7,9 @@ machine.
 """
 
 import pytest
-from muslin import siw
+from muslin import free_port, siw
 from muslin.process import wait_until
-from test_perftest import RESULT, free_port
+from test_perftest import RESULT
 
 pytestmark = pytest.mark.guest
 

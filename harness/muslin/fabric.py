@@ -38,8 +38,8 @@ class Fabric:
         self.faults = []
         self.hold = None
         self.vms = []
-        self.capture = False  # what passes the ports of guests
-        self.traces = []
+        self.capture = False  # what passes the ports of hosts that are used
+        self.traces = {}
         self.env = {k: v for k, v in os.environ.items() if not k.startswith(("MUSLIN_", "LD_PRELOAD", "XDG_RUNTIME"))}
         self.env["MUSLIN_RUNDIR"] = str(self.folder / "run")
         self.env["MUSLIN_NAME"] = name
@@ -61,18 +61,24 @@ class Fabric:
 
     def start(self, host, *argv):
         """Starts a program on @host and returns its Process."""
+        self._capture(host)
         return self._start([*self.wrapper, self.muslin, "run", host, "--", *argv])
 
     def start_muslin(self, *args):
         """Starts `muslin ARGS` and returns its Process."""
         return self._start([self.muslin, *args])
 
+    def _capture(self, hosts):
+        """If that is wanted: from the first program or guest on a host on, all that passes its port."""
+        for h in hosts.split(",") if self.capture else []:
+            if h not in self.traces:
+                file = self.folder / f"{next(self.count):03}-{h}.pcapng"
+                self.traces[h] = self.start_muslin("trace", h, "-w", file)
+                wait_until(file.exists, 10, f"the capture at {h}", 0.02)
+
     def vm(self, host, *options, timeout=300.0):
         """Boots a guest on @host and returns its VM. The first one on a machine waits for its image."""
-        if self.capture:
-            for h in host.split(","):
-                file = self.folder / f"{next(self.count):03}-{h}.pcapng"
-                self.traces.append(self.start_muslin("trace", h, "-w", file))
+        self._capture(host)
         vm = VM(self, host, *options, timeout=timeout)
         self.vms.append(vm)
         return vm
@@ -145,7 +151,7 @@ class Fabric:
 
     def down(self):
         """Ends programs and daemon. Harmless when it is down."""
-        for p in self.traces:
+        for p in self.traces.values():
             p.signal(signal.SIGINT)
             p.wait(10, status=None)
         for p in self.processes:

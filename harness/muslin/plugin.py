@@ -23,7 +23,7 @@ def pytest_addoption(parser):
     group.addoption("--muslin-artifacts", default=None, help="keep what failed tests leave in this folder")
     group.addoption("--muslin-kernel", default=None, help="the kernel of guests: a version or its beginning, as 6.12")
     group.addoption("--muslin-qemu", default=None, help="the QEMU of guests")
-    group.addoption("--muslin-capture", action="store_true", help="capture what passes the ports of guests' hosts")
+    group.addoption("--muslin-capture", action="store_true", help="capture what passes hosts that are used")
     group.addoption("--muslin-report", default=None, help="write a page about each fabric into this folder")
 
 
