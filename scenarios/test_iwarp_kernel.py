@@ -4,6 +4,8 @@ The kernel's siw in a guest against our iWARP: the guest's TCP passes QEMU's use
 machine.
 
     w1: iwarp 127.0.0.1 ---- (10.0.2.2) QEMU (10.0.2.15) ---- guest on h1: siw0 over eth0
+
+The guest connects: where others connect to it, iw_cm of Linux 6.1 may run into a BUG of its own (cm_work_handler).
 """
 
 import pytest
@@ -28,13 +30,12 @@ rdma link add siw0 type siw netdev eth0"""
 
 
 class Peer:
-    """A fabric with the host w1, and a guest whose siw0 reaches it; its @port is also the machine's 127.0.0.2:@port."""
+    """A fabric with the host w1, and a guest whose siw0 reaches it at @port."""
 
     def __init__(self, fabric):
         self.fabric = fabric.up(TOPOLOGY)
         self.port = free_port()
-        net = f"user,id=net,hostfwd=tcp:127.0.0.2:{self.port}-:{self.port}"
-        words = ["-netdev", net, "-device", "virtio-net-pci,netdev=net"]
+        words = ["-netdev", "user,id=net", "-device", "virtio-net-pci,netdev=net"]
         for i, file in enumerate(siw.modules(fabric.env["MUSLIN_CACHE"])):
             words += ["-fw_cfg", f"name=opt/muslin/siw{i},file={file}"]
         self.vm = fabric.vm("h1", *[f"--qemu-arg={w}" for w in words])
@@ -52,17 +53,6 @@ class Peer:
             return out or " "
         assert srv.running(), f"{client}: {status}\n{out}\n{srv}\n{srv.output}"
         return None
-
-    def to_guest(self, server, client, timeout=60):
-        """The other way round."""
-        self.vm.start(server, "server")
-        out = wait_until(lambda: self._try_guest(client), timeout, f"{client} to the guest", 0.3)
-        return self.vm.log("server"), out
-
-    def _try_guest(self, client):
-        p = self.fabric.start("w1", *client)
-        out = p.wait(60, status=None)
-        return out or " " if p.popen.returncode == 0 else None
 
 
 @pytest.fixture(scope="module")
@@ -82,23 +72,8 @@ def test_rping_from_the_kernel(peer):
     assert out.count("ping data") == 10
 
 
-def test_rping_to_the_kernel(peer):
-    args = f"-a {{}} -p {peer.port} -V -v -C 10"
-    _, out = peer.to_guest(
-        "timeout 60 rping -s " + args.format("0.0.0.0"), ["rping", "-c", *args.format("127.0.0.2").split()]
-    )
-    assert out.count("ping data") == 10
-
-
 @pytest.mark.parametrize("tool", ["ib_write_bw", "ib_read_bw"])
 def test_perftest_from_the_kernel(peer, tool):
     args = f"-R -p {peer.port} -n 50 -s 65536"
     _, out = peer.to_us([tool, *args.split()], f"timeout 30 {tool} {args} 10.0.2.2")
-    assert RESULT.search(out), out
-
-
-@pytest.mark.parametrize("tool", ["ib_write_bw", "ib_read_bw"])
-def test_perftest_to_the_kernel(peer, tool):
-    args = f"-R -p {peer.port} -n 50 -s 65536"
-    _, out = peer.to_guest(f"timeout 60 {tool} {args}", [tool, *args.split(), "127.0.0.2"])
     assert RESULT.search(out), out
