@@ -58,10 +58,12 @@ class Peer:
 @pytest.fixture(scope="module")
 def peer(_make_fabric):
     fabric = _make_fabric("siw")
-    peer = Peer(fabric)
-    yield peer
-    peer.vm.check()
-    fabric.down()
+    try:
+        peer = Peer(fabric)
+        yield peer
+        peer.vm.check()
+    finally:
+        fabric.down()
 
 
 def test_rping_from_the_kernel(peer):
