@@ -108,7 +108,7 @@ def test_long(new_fabric):
     print("PHASE up", flush=True)
     new_fabric.up()
     print("PID", new_fabric.daemon_pid, flush=True)
-    new_fabric.start("h1", "ib_write_bw", "-D", "100")
+    new_fabric.start("h1", "ib_write_bw", "-D", "SECONDS")
     print("PHASE runs", flush=True)
     GUEST
     time.sleep(NAP)
@@ -140,6 +140,8 @@ def test_nothing_stays_behind(request, open_folder, shared_fabric, sig, phase):
     tmp_path = open_folder
     guest = 'print("PHASE boots", flush=True); new_fabric.vm("h2")' if phase == "boots" else ""
     text = TEST.replace("GUEST", guest).replace("NAP", "0" if phase == "ends" else "100")
+    seconds = str(1000 + os.getpid())  # by which its programs are known
+    text = text.replace("SECONDS", seconds)
     (tmp_path / "test_long.py").write_text(text)
     build = request.config.getoption("--muslin-build")
     args = [sys.executable, "-m", "pytest", "-s", "-p", "muslin.plugin", "-p", "no:cacheprovider", "test_long.py",
@@ -158,7 +160,7 @@ def test_nothing_stays_behind(request, open_folder, shared_fabric, sig, phase):
     finally:
         run.kill()
     wait_until(lambda: not processes(str(tmp_path)), 20, f"the end of what runs in {tmp_path}", 0.1)
-    wait_until(lambda: not processes("ib_write_bw -D 100$"), 20, "the programs' end", 0.1)
+    wait_until(lambda: not processes(f"ib_write_bw -D {seconds}$"), 20, "the programs' end", 0.1)
     wait_until(lambda: not [p for p in tmp_path.glob("**/*") if p.is_socket()], 20, "the sockets' end", 0.1)
     assert mounts() == before
 

@@ -60,12 +60,20 @@ def ends(request, shared_fabric, guests):
 
 
 def pair(ends, server, client):
-    """Runs both to their ends; the client tries until the server listens. Both outputs, the client's first."""
+    """
+    Runs both to their ends; the client tries until the server listens, and a server that has lost its
+    only client starts again. Both outputs, the client's first.
+    """
     ended = ends[1].start(server)
 
     def attempt():
+        nonlocal ended
         status, out = ends[0].call(client)
-        return out or " " if status == 0 else None
+        if status == 0:
+            return out or " "
+        if ended():
+            ended = ends[1].start(server)
+        return None
 
     out = wait_until(attempt, 30, f"a client for `{server}`", 0.2)
     return out, wait_until(ended, 20, f"the end of `{server}`", 0.1)
