@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """The page about a run, the drawing, rates and metrics; and that a harness that is killed leaves nothing behind."""
 
+import functools
 import os
 import pathlib
 import re
@@ -150,7 +151,8 @@ def test_nothing_stays_behind(request, open_folder, shared_fabric, sig, phase):
     env["MUSLIN_CACHE"] = shared_fabric.env["MUSLIN_CACHE"]
     before = mounts()
     with (tmp_path / "out").open("w") as out:
-        run = subprocess.Popen(args, cwd=tmp_path, env=env, stdout=out, stderr=out)
+        heed = functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL)  # a job in the background ignores it
+        run = subprocess.Popen(args, cwd=tmp_path, env=env, stdout=out, stderr=out, preexec_fn=heed)
     wait_until(lambda: f"PHASE {phase}" in (tmp_path / "out").read_text(), 60, f"the phase {phase}", 0.002)
     if phase == "boots":
         wait_until(lambda: processes("qemu-system", tmp_path), 60, "QEMU")
