@@ -8,6 +8,7 @@ import subprocess
 import time
 
 import pytest
+from muslin import wait_until
 
 pytestmark = pytest.mark.guest
 
@@ -29,13 +30,28 @@ def test_the_line_in_the_manual(fabric):
     assert "$(muslin vm h1 --print)" in line
     env = fabric.env | {"PATH": f"{fabric.muslin.parent}:{fabric.env['PATH']}"}
     who = {} if fabric.user is None else {"user": fabric.user, "group": fabric.user, "extra_groups": []}
-    pipe = subprocess.PIPE
-    with subprocess.Popen(
-        ["sh", "-c", line], cwd=fabric.folder, env=env, stdin=pipe, stdout=pipe, stderr=subprocess.STDOUT, **who
+    console = fabric.folder / "console"
+    with console.open("wb") as out, subprocess.Popen(
+        ["sh", "-c", line], cwd=fabric.folder, env=env, stdin=subprocess.PIPE, stdout=out, stderr=out, **who
     ) as qemu:
-        out, _ = qemu.communicate(b"ibstat\nip addr show ib0\npoweroff -f\n", timeout=120)
-    text = out.decode(errors="replace")
-    assert "Link layer: InfiniBand" in text and "State: Active" in text, text
+
+        def shows(what):
+            wait_until(lambda: what in console.read_text(errors="replace") or qemu.poll() is not None, 60, what, 0.1)
+
+        def types(text):
+            qemu.stdin.write(text)
+            qemu.stdin.flush()
+
+        try:
+            shows("# ")  # the prompt
+            types(b"until ibstat | grep 'State: Activ[e]'; do sleep 0.2; done\n")
+            shows("State: Active")
+            types(b"ibstat; ip addr show ib0; poweroff -f\n")
+            qemu.wait(30)
+        finally:
+            qemu.kill()
+    text = console.read_text(errors="replace")
+    assert "Link layer: InfiniBand" in text and "link/infiniband" in text, text
     assert fabric.port("h1")["guid"] in text, text
 
 

@@ -64,9 +64,9 @@ class Fabric:
         self._capture(host)
         return self._start([*self.wrapper, self.muslin, "run", host, "--", *argv])
 
-    def start_muslin(self, *args):
+    def start_muslin(self, *args, pass_fds=()):
         """Starts `muslin ARGS` and returns its Process."""
-        return self._start([self.muslin, *args])
+        return self._start([self.muslin, *args], pass_fds)
 
     def _capture(self, hosts):
         """If that is wanted: from the first program or guest on a host on, all that passes its port."""

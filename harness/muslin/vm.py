@@ -26,28 +26,18 @@ class VM:
         n = next(fabric.count)
         self.fabric, self.host = fabric, host
         self.console = fabric.folder / f"{n:03}-{host.replace(',', '+')}.console"
-        self.path = fabric.folder / f"vm{n}"
-        self.process = fabric.start_muslin("vm", host, "--agent", self.path, "--console", self.console, *options)
+        self.sock, agent = socket.socketpair()
+        with agent:
+            options = ("--agent", agent.fileno(), "--console", self.console, *options)
+            self.process = fabric.start_muslin("vm", host, *options, pass_fds=[agent.fileno()])
         self.dmesg_file = self.console.with_suffix(".dmesg")
         self.buffer = b""
         self.told = set()
         self.sent = 0
         try:
-            self.sock = wait_until(self._connect, timeout, f"the guest on {host}", 0.1)
             self._wait_ready(timeout)
         except AssertionError as e:
             raise AssertionError(f"{e}\n{self.process.output[-2000:]}\n{self.console_text()[-4000:]}") from None
-
-    def _connect(self):
-        if not self.process.running():
-            raise ProcessFailed(f"{self.process} ended:\n{self.process.output}\n{self.console_text()[-4000:]}")
-        s = socket.socket(socket.AF_UNIX)
-        try:
-            s.connect(str(self.path))
-        except OSError:
-            s.close()
-            return None
-        return s
 
     def _wait_ready(self, timeout):
         end = time.monotonic() + timeout
