@@ -76,6 +76,8 @@ def test_handover_and_back(fabric):
         pingpong(fabric)
     wait_until(lambda: masters(fabric) == ("h1", "Master"), 30, "h1's manager as master", 0.2)
     assert {n["name"]: n["ports"][0]["lid"] for n in fabric.show()["nodes"] if n["type"] == "ca"} == lids
+    log = fabric.daemon_log()
+    assert "Handover from SM" in log and "Acknowledge from SM" in log and "not accepted" not in log
 
 
 def test_two_masters(fabric):

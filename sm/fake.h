@@ -52,6 +52,8 @@ struct fake {
 	u8 sent[FAKE_MAD_MAX];
 	u32 sent_len, nsent;
 	u32 reports, events[3];
+	u8 rival[SMINFO_SIZE]; /* what the manager on the third CA says of itself, once fake_rival() has started it */
+	u32 handovers;
 };
 
 /* ---- the subnet ---- */
@@ -154,6 +156,17 @@ static inline void fake_blocks(struct fake_node *n, u16 attr, u32 mod, u8 *d, bo
 		n->pkey[n->type == NODE_TYPE_CA ? 1 : mod >> 16][i] = wire_get(d, PKEYTABLE_PKEY(i));
 }
 
+/* A manager that stands by on the third CA and accepts what it is told. */
+static inline void fake_rival(struct fake *f, u8 priority)
+{
+	struct fake_node *n = &f->node[FAKE_CA(2)];
+
+	wire_set(n->info[1], PORTINFO_CAP_MASK, wire_get(n->info[1], PORTINFO_CAP_MASK) | PORT_CAP_SM);
+	wire_set(f->rival, SMINFO_GUID, FAKE_GUID(FAKE_CA(2)) + 1);
+	wire_set(f->rival, SMINFO_PRIORITY, priority);
+	wire_set(f->rival, SMINFO_STATE, SM_STATE_STANDBY);
+}
+
 static inline u16 fake_attribute(struct fake *f, int at, u8 entry, u16 attr, u32 mod, bool set, u8 *d)
 {
 	struct fake_node *n = &f->node[at];
@@ -173,6 +186,10 @@ static inline u16 fake_attribute(struct fake *f, int at, u8 entry, u16 attr, u32
 		if (set)
 			memcpy(n->swinfo, d, SWITCHINFO_SIZE);
 		memcpy(d, n->swinfo, SWITCHINFO_SIZE);
+		return 0;
+	case SMP_ATTR_SM_INFO:
+		f->handovers += set && mod == SMINFO_MOD_HANDOVER;
+		memcpy(d, f->rival, SMINFO_SIZE);
 		return 0;
 	case SMP_ATTR_PORT_INFO:
 		if (port > n->nports)

@@ -291,29 +291,60 @@ static const struct {
 	{ "no such modifier", SM_STATE_MASTER, 9, MAD_STATUS_BAD_VALUE, SM_STATE_MASTER },
 };
 
+/* SubnSet(SMInfo) from the third CA's manager. */
+static void tell(struct fake *f, u8 mod)
+{
+	struct sm_addr from = { .lid = fake_lid(f, FAKE_CA(2)) };
+	u8 mad[MAD_SIZE] = { 1, MAD_CLASS_SUBN_LID, 1, MAD_METHOD_SET };
+
+	wire_set(mad, MAD_ATTR_ID, SMP_ATTR_SM_INFO);
+	wire_set(mad, MAD_ATTR_MOD, mod);
+	wire_set(mad + SMP_DATA, SMINFO_GUID, FAKE_GUID(FAKE_CA(2)) + 1);
+	wire_set(mad + SMP_DATA, SMINFO_STATE, SM_STATE_MASTER);
+	sm_receive(f->sm, mad, MAD_SIZE, &from, NULL);
+}
+
 static void test_sminfo(void)
 {
-	struct sm_addr from = { 0 };
-	u8 mad[MAD_SIZE];
 	struct fake f;
 	size_t i;
 
 	for (i = 0; i < ARRAY_SIZE(sminfo); i++) {
 		fake_open(&f, NULL);
-		from.lid = fake_lid(&f, FAKE_CA(2));
 		sm_set_state(f.sm, sminfo[i].from);
-		memset(mad, 0, sizeof(mad));
-		memcpy(mad, (u8[]){ 1, MAD_CLASS_SUBN_LID, 1, MAD_METHOD_SET }, 4);
-		wire_set(mad, MAD_ATTR_ID, SMP_ATTR_SM_INFO);
-		wire_set(mad, MAD_ATTR_MOD, sminfo[i].mod);
-		wire_set(mad + SMP_DATA, SMINFO_GUID, FAKE_GUID(FAKE_CA(2)) + 1);
-		wire_set(mad + SMP_DATA, SMINFO_STATE, SM_STATE_MASTER);
-		sm_receive(f.sm, mad, MAD_SIZE, &from, NULL);
+		tell(&f, sminfo[i].mod);
 		row(sminfo[i].name, wire_get(f.sent, MAD_ATTR_ID) == SMP_ATTR_SM_INFO &&
 					    wire_get(f.sent, MAD_STATUS) == sminfo[i].status &&
 					    f.sm->state == sminfo[i].to);
 		fake_close(&f);
 	}
+}
+
+/* To a manager with a higher priority, which acknowledges, or does not. */
+static void test_handover(void)
+{
+	struct fake f;
+
+	fake_open(&f, NULL);
+	fake_rival(&f, 5);
+	sm_sweep(f.sm);
+	fake_run(&f, 100);
+	row("who hands over is master until it is acknowledged", f.handovers == 1 && f.sm->state == SM_STATE_MASTER);
+	wire_set(f.rival, SMINFO_STATE, SM_STATE_MASTER);
+	tell(&f, SMINFO_MOD_ACKNOWLEDGE);
+	row("which is accepted", !wire_get(f.sent, MAD_STATUS) && f.sm->state == SM_STATE_STANDBY);
+	fake_run(&f, 5000);
+	row("and stands by then", f.handovers == 1 && f.sm->state == SM_STATE_STANDBY);
+	fake_close(&f);
+
+	fake_open(&f, NULL);
+	fake_rival(&f, 5);
+	sm_sweep(f.sm);
+	fake_run(&f, 100);
+	wire_set(f.rival, SMINFO_STATE, SM_STATE_MASTER);
+	fake_run(&f, 5000);
+	row("one that only accepts is master after a while", f.handovers == 1 && f.sm->state == SM_STATE_STANDBY);
+	fake_close(&f);
 }
 
 int main(void)
@@ -327,6 +358,7 @@ int main(void)
 	test_partitions();
 	test_partitions_change();
 	test_sminfo();
+	test_handover();
 	printf("%u passed, %u failed\n", passed, failed);
 	return failed != 0;
 }

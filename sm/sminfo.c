@@ -33,6 +33,7 @@ void sm_set_state(struct sm *sm, u8 state)
 	if (state != SM_STATE_MASTER) {
 		loop_timer_cancel(&sm->timer);
 		sm->st.subnet_up = false;
+		sm->handing_over = false;
 	}
 	if (state != SM_STATE_STANDBY)
 		loop_timer_cancel(&sm->poll);
@@ -161,14 +162,11 @@ static void on_poll(struct sm *sm, struct sm_smp *smp, const u8 *mad)
 	arm_poll(sm);
 }
 
-static void poll_timer(struct loop_timer *t, struct now now)
+static void poll_master(struct sm *sm)
 {
-	struct sm *sm = container_of(t, struct sm, poll);
 	struct sm_port *p = sm_port_by_guid(sm, sm->master_guid);
 	struct sm_smp *smp;
 
-	if (sm->state != SM_STATE_STANDBY || sm->poll_out)
-		return;
 	if (!p && !sm->master_lid) { /* nobody to ask */
 		rediscover(sm);
 		return;
@@ -201,21 +199,31 @@ static void on_set(struct sm *sm, struct sm_smp *smp, const u8 *mad)
 }
 
 /*
- * The other one has accepted, or not. Managers that exist do not all acknowledge afterwards, so the response counts;
- * who refused is not asked again before the next sweep is over.
+ * The other one has accepted, or not. If it has, ACKNOWLEDGE ends this master (14.4.1). Managers that exist do not all
+ * send it: one that has accepted is master after a while anyway. Who refused is not asked again before the next sweep is over.
  */
 static void on_handover(struct sm *sm, struct sm_smp *smp, const u8 *mad)
 {
-	sm->handing_over = false;
-	if (sm->state != SM_STATE_MASTER)
+	if (!sm->handing_over)
 		return;
 	if (mad && !sm_smp_status(mad)) {
-		stand_by(sm, sm->handover_to, sm->handover_lid);
+		arm_poll(sm);
 		return;
 	}
+	sm->handing_over = false;
 	sm_log(sm, LOG_WARN, "the handover was not accepted");
 	sm->refused_by = sm->handover_to;
 	sm_sweep_request(sm);
+}
+
+static void poll_timer(struct loop_timer *t, struct now now)
+{
+	struct sm *sm = container_of(t, struct sm, poll);
+
+	if (sm->state == SM_STATE_STANDBY && !sm->poll_out)
+		poll_master(sm);
+	else if (sm->handing_over)
+		stand_by(sm, sm->handover_to, sm->handover_lid);
 }
 
 static void send_set(struct sm *sm, struct sm_node *node, u16 lid, u32 mod, u8 state,
@@ -384,4 +392,5 @@ void sm_sminfo_stop(struct sm *sm)
 	sm->others = NULL;
 	sm->nothers = sm->others_cap = 0;
 	sm->poll_out = false;
+	sm->handing_over = false;
 }
