@@ -194,7 +194,7 @@ static int create_hca(struct daemon *d, struct host *h)
 		.sys_image_guid = fabric_node_sysguid(h->node),
 		.nports = h->uv.nports,
 		.ports = h->uv.port,
-		.seed = d->opt.seed ^ fabric_node_guid(h->node),
+		.seed = d->opt.seed,
 	};
 
 	h->uv.hca = hca_create(d->loop, &cfg);
