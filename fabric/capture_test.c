@@ -62,20 +62,20 @@ static void test_file(const char *path)
 	ssize_t n;
 
 	c = fabric_capture_start(test_fabric, fd, on_done, NULL);
-	test_row(1, "two ports in one capture",
-		 c && !fabric_capture_add(c, fabric_node_port(fabric_node_find(test_fabric, "leaf1"), 2)) &&
-			 !fabric_capture_add(c, fabric_node_port(fabric_node_find(test_fabric, "h1"), 1)));
-	test_row(2, "a port is in one capture only",
-		 fabric_capture_add(c, fabric_node_port(fabric_node_find(test_fabric, "h1"), 1)) == -EBUSY);
+	row(1, "two ports in one capture",
+	    c && !fabric_capture_add(c, fabric_node_port(fabric_node_find(test_fabric, "leaf1"), 2)) &&
+		    !fabric_capture_add(c, fabric_node_port(fabric_node_find(test_fabric, "h1"), 1)));
+	row(2, "a port is in one capture only",
+	    fabric_capture_add(c, fabric_node_port(fabric_node_find(test_fabric, "h1"), 1)) == -EBUSY);
 	traffic();
 	fabric_capture_stats(c, &st);
 	fabric_capture_stop(c);
 	n = pread(fd, file, sizeof(file), 0);
 	close(fd);
-	test_row(3, "the blocks fit together", n > 0 && walk((u32)n, counts, &outs));
-	test_row(4, "one section, two interfaces", counts[0] == 1 && counts[1] == 2);
-	test_row(5, "each packet at each port", counts[6] == st.packets && st.packets == 2 * 21 + 4 && !st.dropped);
-	test_row(6, "directions", outs == 20 + 20 + 2);
+	row(3, "the blocks fit together", n > 0 && walk((u32)n, counts, &outs));
+	row(4, "one section, two interfaces", counts[0] == 1 && counts[1] == 2);
+	row(5, "each packet at each port", counts[6] == st.packets && st.packets == 2 * 21 + 4 && !st.dropped);
+	row(6, "directions", outs == 20 + 20 + 2);
 	traffic();
 }
 
@@ -98,11 +98,11 @@ static void test_slow(void)
 	}
 	test_run(0);
 	fabric_capture_stats(c, &st);
-	test_row(20, "packets are dropped from the capture", st.dropped > 0 && st.packets > 1000);
-	test_row(21, "not from the fabric", test_counter("h1", 1, FABRIC_CTR_XMIT_DISCARDS) == 0);
+	row(20, "packets are dropped from the capture", st.dropped > 0 && st.packets > 1000);
+	row(21, "not from the fabric", test_counter("h1", 1, FABRIC_CTR_XMIT_DISCARDS) == 0);
 	close(fds[0]);
 	test_run(0);
-	test_row(22, "a reader that goes is noticed", done_calls == 1);
+	row(22, "a reader that goes is noticed", done_calls == 1);
 	test_send(&h1, 2, 0, 10, 9000);
 	test_run(0);
 	fabric_capture_stop(c);
@@ -126,5 +126,5 @@ int main(int argc, char **argv)
 	}
 	test_slow();
 	test_stop();
-	return test_end();
+	return rows_end();
 }

@@ -130,9 +130,9 @@ static void test_refused(void)
 			armed |= leaf_port(k)->taps || leaf_port(k)->peer->taps || leaf_port(k)->pulled;
 		if (ft || strncmp(err, refused[i].err, strlen(refused[i].err)))
 			printf("%s: %s\n", refused[i].line, err);
-		test_row((int)i, refused[i].line,
-			 !ft && !strncmp(err, refused[i].err, strlen(refused[i].err)) && !armed &&
-				 list_empty(&test_fabric->faults));
+		row((int)i, refused[i].line,
+		    !ft && !strncmp(err, refused[i].err, strlen(refused[i].err)) && !armed &&
+			    list_empty(&test_fabric->faults));
 	}
 	test_stop();
 }
@@ -233,7 +233,7 @@ static void test_packets(void)
 
 	for (i = 0; i < ARRAY_SIZE(packets); i++) {
 		start();
-		test_row(100 + (int)i, packets[i].fault, packets_ok(i));
+		row(100 + (int)i, packets[i].fault, packets_ok(i));
 		test_stop();
 	}
 }
@@ -249,7 +249,7 @@ static void test_credits(void)
 		sent++;
 		test_run(0);
 	}
-	test_row(200, "a stalled link uses up credits", sent > 100 && sent < 1000);
+	row(200, "a stalled link uses up credits", sent > 100 && sent < 1000);
 	test_stop();
 	start();
 	arm("h3 delay time=1s dir=in");
@@ -257,9 +257,9 @@ static void test_credits(void)
 		sent++;
 		test_run(0);
 	}
-	test_row(201, "a long one does not", sent == 1999);
+	row(201, "a long one does not", sent == 1999);
 	test_run(2 * NSEC_PER_SEC);
-	test_row(202, "and all come", h[3].packets == 1999 && !h[3].order_errors);
+	row(202, "and all come", h[3].packets == 1999 && !h[3].order_errors);
 	test_stop();
 }
 
@@ -275,45 +275,45 @@ static void test_links(void)
 
 	start();
 	ft = arm("h3 down for=5ms");
-	test_row(210, "down", state("h3", 1) == PORT_STATE_DOWN && state("leaf1", 3) == PORT_STATE_DOWN);
+	row(210, "down", state("h3", 1) == PORT_STATE_DOWN && state("leaf1", 3) == PORT_STATE_DOWN);
 	test_run(10 * NSEC_PER_MSEC);
-	test_row(211, "comes back after its time", state("h3", 1) == PORT_STATE_INIT);
+	row(211, "comes back after its time", state("h3", 1) == PORT_STATE_INIT);
 	fabric_fault_remove(ft);
-	test_row(212, "and stays", state("h3", 1) == PORT_STATE_INIT);
+	row(212, "and stays", state("h3", 1) == PORT_STATE_INIT);
 	ft = arm("h2 down");
 	fabric_link_unplug(leaf_port(2));
 	fabric_fault_remove(ft);
-	test_row(213, "a cable that was pulled by hand, too", state("h2", 1) == PORT_STATE_DOWN);
+	row(213, "a cable that was pulled by hand, too", state("h2", 1) == PORT_STATE_DOWN);
 	fabric_link_plug(leaf_port(2));
-	test_row(214, "is put back by hand", state("h2", 1) == PORT_STATE_INIT);
+	row(214, "is put back by hand", state("h2", 1) == PORT_STATE_INIT);
 	test_stop();
 
 	start();
 	ft = arm("h3 flap down=1ms up=2ms times=2");
 	test_run(NSEC_PER_MSEC / 2);
-	test_row(215, "flap: down", state("h3", 1) == PORT_STATE_DOWN);
+	row(215, "flap: down", state("h3", 1) == PORT_STATE_DOWN);
 	test_run(2 * NSEC_PER_MSEC);
-	test_row(216, "up", state("h3", 1) == PORT_STATE_INIT);
+	row(216, "up", state("h3", 1) == PORT_STATE_INIT);
 	test_run(NSEC_PER_MSEC);
-	test_row(217, "down", state("h3", 1) == PORT_STATE_DOWN);
+	row(217, "down", state("h3", 1) == PORT_STATE_DOWN);
 	test_run(50 * NSEC_PER_MSEC);
-	test_row(218, "up for good",
-		 state("h3", 1) == PORT_STATE_INIT && test_counter("h3", 1, FABRIC_CTR_LINK_DOWNED) == 2);
+	row(218, "up for good",
+	    state("h3", 1) == PORT_STATE_INIT && test_counter("h3", 1, FABRIC_CTR_LINK_DOWNED) == 2);
 	fabric_fault_remove(ft);
 	test_stop();
 
 	start();
 	ft = arm("h3 down psn=4");
 	send_eight();
-	test_row(219, "down at a packet", state("h3", 1) == PORT_STATE_DOWN && h[3].packets >= 4);
+	row(219, "down at a packet", state("h3", 1) == PORT_STATE_DOWN && h[3].packets >= 4);
 	fabric_fault_remove(ft);
-	test_row(220, "cleared", state("h3", 1) == PORT_STATE_INIT);
+	row(220, "cleared", state("h3", 1) == PORT_STATE_INIT);
 	ft = arm("h2 degrade lanes=1 speed=SDR");
 	fabric_port_info(leaf_port(2), &info);
-	test_row(221, "degraded", info.lanes == 1 && info.speed == WIRE_SPEED_SDR);
+	row(221, "degraded", info.lanes == 1 && info.speed == WIRE_SPEED_SDR);
 	fabric_fault_remove(ft);
 	fabric_port_info(leaf_port(2), &info);
-	test_row(222, "and restored", info.lanes == 4 && info.speed == WIRE_SPEED_HDR);
+	row(222, "and restored", info.lanes == 4 && info.speed == WIRE_SPEED_HDR);
 	test_stop();
 }
 
@@ -324,55 +324,53 @@ static void test_nodes(void)
 	start();
 	drop = arm("leaf1:3 drop dir=out");
 	ft = arm("leaf1:3 swap with=leaf1:4");
-	test_row(230, "swapped",
-		 !strcmp(leaf_port(3)->peer->node->name, "h4") && leaf_port(4)->peer->peer == leaf_port(4));
-	test_row(231, "the taps went along", leaf_port(3)->peer->taps && !leaf_port(4)->peer->taps);
+	row(230, "swapped", !strcmp(leaf_port(3)->peer->node->name, "h4") && leaf_port(4)->peer->peer == leaf_port(4));
+	row(231, "the taps went along", leaf_port(3)->peer->taps && !leaf_port(4)->peer->taps);
 	fabric_fault_remove(ft);
-	test_row(232, "swapped back",
-		 !strcmp(leaf_port(3)->peer->node->name, "h3") && state("h3", 1) == PORT_STATE_INIT);
+	row(232, "swapped back", !strcmp(leaf_port(3)->peer->node->name, "h3") && state("h3", 1) == PORT_STATE_INIT);
 	fabric_fault_remove(drop);
 	test_stop();
 
 	start();
 	ft = arm("leaf1 kill");
-	test_row(233, "a dead switch", state("h1", 1) == PORT_STATE_DOWN && state("h4", 1) == PORT_STATE_DOWN);
+	row(233, "a dead switch", state("h1", 1) == PORT_STATE_DOWN && state("h4", 1) == PORT_STATE_DOWN);
 	fabric_fault_remove(ft);
-	test_row(234, "after its reboot it knows nothing",
-		 state("h1", 1) == PORT_STATE_INIT && !leaf_port(0)->lid && !leaf_port(1)->node->sw->lft);
+	row(234, "after its reboot it knows nothing",
+	    state("h1", 1) == PORT_STATE_INIT && !leaf_port(0)->lid && !leaf_port(1)->node->sw->lft);
 	test_bring_up(&h[1], 4);
 	send_eight();
-	test_row(235, "and can be brought up again", h[3].packets == 8);
+	row(235, "and can be brought up again", h[3].packets == 8);
 	test_stop();
 
 	start();
 	ft = arm("leaf1 lft lid=3 port=2");
 	send_eight();
-	test_row(236, "a wrong entry", !h[3].packets && test_counter("h2", 1, FABRIC_CTR_RCV_ERRORS) == 8);
+	row(236, "a wrong entry", !h[3].packets && test_counter("h2", 1, FABRIC_CTR_RCV_ERRORS) == 8);
 	fabric_fault_remove(ft);
 	ft = arm("leaf1 lft lid=3 off");
 	send_eight();
-	test_row(237, "no entry", !h[3].packets && test_counter("leaf1", 1, FABRIC_CTR_RCV_DLID_MAPPING) == 8);
+	row(237, "no entry", !h[3].packets && test_counter("leaf1", 1, FABRIC_CTR_RCV_DLID_MAPPING) == 8);
 	fabric_fault_remove(ft);
 	send_eight();
-	test_row(238, "restored", h[3].packets == 8);
+	row(238, "restored", h[3].packets == 8);
 	ft = arm("h3 lid lid=9");
-	test_row(239, "LID and its event", h[3].port->attr.lid == 9 && h[3].events & BIT_ULL(WIRE_PORT_LID_CHANGE));
+	row(239, "LID and its event", h[3].port->attr.lid == 9 && h[3].events & BIT_ULL(WIRE_PORT_LID_CHANGE));
 	fabric_fault_remove(ft);
-	test_row(240, "restored", h[3].port->attr.lid == 3);
+	row(240, "restored", h[3].port->attr.lid == 3);
 	ft = arm("h3 pkey index=0 pkey=0x1234");
-	test_row(241, "P_Key and its event",
-		 h[3].port->attr.pkey[0] == 0x1234 && h[3].events & BIT_ULL(WIRE_PORT_PKEY_CHANGE));
+	row(241, "P_Key and its event",
+	    h[3].port->attr.pkey[0] == 0x1234 && h[3].events & BIT_ULL(WIRE_PORT_PKEY_CHANGE));
 	fabric_fault_remove(ft);
-	test_row(242, "restored", h[3].port->attr.pkey[0] == 0xffff);
+	row(242, "restored", h[3].port->attr.pkey[0] == 0xffff);
 	ft = arm("h3 guid with=h4");
-	test_row(243, "a GUID twice",
-		 fabric_node_guid(fabric_node_find(test_fabric, "h3")) ==
-				 fabric_node_guid(fabric_node_find(test_fabric, "h4")) &&
-			 state("h3", 1) == PORT_STATE_INIT);
+	row(243, "a GUID twice",
+	    fabric_node_guid(fabric_node_find(test_fabric, "h3")) ==
+			    fabric_node_guid(fabric_node_find(test_fabric, "h4")) &&
+		    state("h3", 1) == PORT_STATE_INIT);
 	fabric_fault_remove(ft);
-	test_row(244, "restored",
-		 fabric_node_guid(fabric_node_find(test_fabric, "h3")) !=
-			 fabric_node_guid(fabric_node_find(test_fabric, "h4")));
+	row(244, "restored",
+	    fabric_node_guid(fabric_node_find(test_fabric, "h3")) !=
+		    fabric_node_guid(fabric_node_find(test_fabric, "h4")));
 	test_stop();
 }
 
@@ -383,24 +381,24 @@ static void test_mads(void)
 
 	start();
 	ft = arm("h1 drop class=SubnDR method=Get attr=NodeInfo count=1");
-	test_row(250, "lost", test_get(&h[1], "\1", SMP_ATTR_NODE_INFO, 0) == -1);
-	test_row(251, "once", test_get(&h[1], "\1", SMP_ATTR_NODE_INFO, 0) == 0);
+	row(250, "lost", test_get(&h[1], "\1", SMP_ATTR_NODE_INFO, 0) == -1);
+	row(251, "once", test_get(&h[1], "\1", SMP_ATTR_NODE_INFO, 0) == 0);
 	fabric_fault_remove(ft);
 	ft = arm("h1 drop class=0x81 method=GetResp attr=0x11");
-	test_row(252, "the answer is lost", test_get(&h[1], "\1", SMP_ATTR_NODE_INFO, 0) == -1);
-	test_row(253, "another attribute's is not", test_get(&h[1], "\1", SMP_ATTR_NODE_DESC, 0) == 0);
+	row(252, "the answer is lost", test_get(&h[1], "\1", SMP_ATTR_NODE_INFO, 0) == -1);
+	row(253, "another attribute's is not", test_get(&h[1], "\1", SMP_ATTR_NODE_DESC, 0) == 0);
 	fabric_fault_remove(ft);
 	ft = arm("h1 alter dir=in method=GetResp status=1");
-	test_row(254, "the answer is BUSY", test_get(&h[1], "\1", SMP_ATTR_NODE_INFO, 0) == MAD_STATUS_BUSY);
+	row(254, "the answer is BUSY", test_get(&h[1], "\1", SMP_ATTR_NODE_INFO, 0) == MAD_STATUS_BUSY);
 	fabric_fault_remove(ft);
 	ft = arm("h1 delay class=SubnDR time=5ms dir=in");
-	test_row(255, "late", test_get(&h[1], "\1", SMP_ATTR_NODE_INFO, 0) == -1);
+	row(255, "late", test_get(&h[1], "\1", SMP_ATTR_NODE_INFO, 0) == -1);
 	h[1].mads = 0;
 	test_run(10 * NSEC_PER_MSEC);
-	test_row(256, "but not lost", h[1].mads == 1);
+	row(256, "but not lost", h[1].mads == 1);
 	fabric_fault_remove(ft);
 	ft = arm("h1 corrupt what=payload class=SubnDR");
-	test_row(257, "a damaged SMP is discarded", test_get(&h[1], "\1", SMP_ATTR_NODE_INFO, 0) == -1);
+	row(257, "a damaged SMP is discarded", test_get(&h[1], "\1", SMP_ATTR_NODE_INFO, 0) == -1);
 	fabric_fault_remove(ft);
 	test_stop();
 }
@@ -426,11 +424,11 @@ static void test_determinism(void)
 	run_seeded("h3 drop prob=20% seed=5", a);
 	run_seeded("h3 drop prob=20% seed=5", b);
 	run_seeded("h3 drop prob=20% seed=6", c);
-	test_row(260, "the same seed, the same losses", !strcmp(a, b));
-	test_row(261, "another seed, others", strcmp(a, c) != 0);
+	row(260, "the same seed, the same losses", !strcmp(a, b));
+	row(261, "another seed, others", strcmp(a, c) != 0);
 	run_seeded("h3 reorder prob=20% depth=2", a);
 	run_seeded("h3 reorder prob=20% depth=2", b);
-	test_row(262, "the fabric's seed does as well", !strcmp(a, b) && strstr(a, "2 1"));
+	row(262, "the fabric's seed does as well", !strcmp(a, b) && strstr(a, "2 1"));
 }
 
 int main(void)
@@ -444,6 +442,6 @@ int main(void)
 	test_nodes();
 	test_mads();
 	test_determinism();
-	test_row(299, "no packet is lost sight of", wire_packet_live() == live);
-	return test_end();
+	row(299, "no packet is lost sight of", wire_packet_live() == live);
+	return rows_end();
 }

@@ -34,25 +34,25 @@ static void test_forward(void)
 	for (i = 0; i < 100; i++)
 		test_send(&h[1], 3, 0, 256, i + 1);
 	test_run(0);
-	test_row(1, "all arrive, in order", h[3].packets == 100 && !h[3].order_errors && !h[2].packets);
+	row(1, "all arrive, in order", h[3].packets == 100 && !h[3].order_errors && !h[2].packets);
 	test_send(&h[1], 77, 0, 10, 1);
 	test_run(0);
-	test_row(2, "a LID without a port", test_counter("leaf1", 1, FABRIC_CTR_RCV_SWITCH_RELAY_ERRORS) == 1);
+	row(2, "a LID without a port", test_counter("leaf1", 1, FABRIC_CTR_RCV_SWITCH_RELAY_ERRORS) == 1);
 	test_send(&h[1], 1, 0, 10, 1);
 	test_run(0);
-	test_row(3, "loopback to the own LID", h[1].packets == 1);
+	row(3, "loopback to the own LID", h[1].packets == 1);
 	test_send(&h[1], 3, 0, 2049, 200);
 	test_run(0);
-	test_row(4, "longer than the MTU", h[3].packets == 100 && test_counter("h1", 1, FABRIC_CTR_XMIT_DISCARDS) == 1);
+	row(4, "longer than the MTU", h[3].packets == 100 && test_counter("h1", 1, FABRIC_CTR_XMIT_DISCARDS) == 1);
 	test_send(&h[1], 3, 2, 10, 300);
 	test_run(0);
-	test_row(5, "SL 2 goes on VL 2", h[3].packets == 101 && h[3].last_vl == 2);
+	row(5, "SL 2 goes on VL 2", h[3].packets == 101 && h[3].last_vl == 2);
 	fabric_link_unplug(leaf_port(3));
 	test_send(&h[1], 3, 0, 10, 400);
 	test_run(0);
-	test_row(6, "to a port that is down",
-		 h[3].packets == 101 && test_counter("leaf1", 3, FABRIC_CTR_XMIT_DISCARDS) == 1);
-	test_row(7, "a host that is down drops what it sends", !test_send(&h[3], 1, 0, 10, 1));
+	row(6, "to a port that is down",
+	    h[3].packets == 101 && test_counter("leaf1", 3, FABRIC_CTR_XMIT_DISCARDS) == 1);
+	row(7, "a host that is down drops what it sends", !test_send(&h[3], 1, 0, 10, 1));
 	test_stop();
 }
 
@@ -70,24 +70,23 @@ static void test_backpressure(void)
 		if (i % 16 == 0)
 			test_run(0);
 	}
-	test_row(20, "the sender is refused at last", refused && sent > 100);
-	test_row(21, "no buffer is overrun",
-		 leaf_port(1)->rx_blocks[0] <= FABRIC_VL_BLOCKS &&
-			 leaf_port(3)->peer->rx_blocks[0] <= FABRIC_VL_BLOCKS);
-	test_row(22, "nobody was told to go on yet", !h[1].ready);
-	test_row(23, "other VLs go on", !test_send(&h[1], 2, 1, 100, 1));
+	row(20, "the sender is refused at last", refused && sent > 100);
+	row(21, "no buffer is overrun",
+	    leaf_port(1)->rx_blocks[0] <= FABRIC_VL_BLOCKS && leaf_port(3)->peer->rx_blocks[0] <= FABRIC_VL_BLOCKS);
+	row(22, "nobody was told to go on yet", !h[1].ready);
+	row(23, "other VLs go on", !test_send(&h[1], 2, 1, 100, 1));
 	test_send(&h[2], 4, 0, 100, 1);
 	test_run(0);
-	test_row(24, "others go on", h[2].packets == 1 && h[4].packets == 1);
-	test_row(29, "still refused", test_send(&h[1], 3, 0, 1024, sent + 1) == -EAGAIN);
+	row(24, "others go on", h[2].packets == 1 && h[4].packets == 1);
+	row(29, "still refused", test_send(&h[1], 3, 0, 1024, sent + 1) == -EAGAIN);
 	h[1].ready = 0;
 	h[3].stalled = false;
 	h[3].port->resume(h[3].port);
 	test_run(0);
-	test_row(25, "all arrive after resume, in order", h[3].packets == sent && !h[3].order_errors);
-	test_row(26, "the sender is told", h[1].ready == 1);
-	test_row(27, "credits are back", !leaf_port(1)->rx_blocks[0] && !leaf_port(3)->peer->rx_blocks[0]);
-	test_row(28, "XmitWait counts at the switch or nothing stood", leaf_port(3)->vls != NULL);
+	row(25, "all arrive after resume, in order", h[3].packets == sent && !h[3].order_errors);
+	row(26, "the sender is told", h[1].ready == 1);
+	row(27, "credits are back", !leaf_port(1)->rx_blocks[0] && !leaf_port(3)->peer->rx_blocks[0]);
+	row(28, "XmitWait counts at the switch or nothing stood", leaf_port(3)->vls != NULL);
 	test_stop();
 }
 
@@ -105,23 +104,22 @@ static void test_multicast(void)
 	set_mft(1, BIT(1) | BIT(2) | BIT(3));
 	test_send(&h[1], 0xc001, 0, 100, 1);
 	test_run(0);
-	test_row(40, "members but the sender",
-		 h[2].packets == 1 && h[3].packets == 1 && !h[1].packets && !h[4].packets);
+	row(40, "members but the sender", h[2].packets == 1 && h[3].packets == 1 && !h[1].packets && !h[4].packets);
 	test_send(&h[4], 0xc001, 0, 100, 1);
 	test_run(0);
-	test_row(41, "a sender that is no member", h[1].packets == 1 && h[2].packets == 2 && h[3].packets == 2);
+	row(41, "a sender that is no member", h[1].packets == 1 && h[2].packets == 2 && h[3].packets == 2);
 	test_send(&h[4], 0xc002, 0, 100, 2);
 	test_run(0);
-	test_row(42, "a group without members", test_counter("leaf1", 4, FABRIC_CTR_RCV_SWITCH_RELAY_ERRORS) == 1);
-	test_row(43, "multicast is counted as such", test_counter("leaf1", 2, FABRIC_CTR_MC_XMIT_PKTS) == 2);
+	row(42, "a group without members", test_counter("leaf1", 4, FABRIC_CTR_RCV_SWITCH_RELAY_ERRORS) == 1);
+	row(43, "multicast is counted as such", test_counter("leaf1", 2, FABRIC_CTR_MC_XMIT_PKTS) == 2);
 	h[2].stalled = true;
 	test_send(&h[4], 0xc001, 0, 100, 3);
 	test_run(0);
 	h[2].stalled = false;
 	h[2].port->resume(h[2].port);
 	test_run(0);
-	test_row(44, "one that stalls gets its copy later", h[2].packets == 3 && h[3].packets == 3);
-	test_row(45, "all credits are back", !leaf_port(4)->rx_blocks[0]);
+	row(44, "one that stalls gets its copy later", h[2].packets == 3 && h[3].packets == 3);
+	row(45, "all credits are back", !leaf_port(4)->rx_blocks[0]);
 	test_stop();
 }
 
@@ -155,28 +153,28 @@ static void test_partitions(void)
 	start();
 	enforce(2, true, true);
 	send_pkey(1, 2, 0xffff);
-	test_row(60, "a full member passes a limited entry", h[2].packets == 1);
+	row(60, "a full member passes a limited entry", h[2].packets == 1);
 	send_pkey(1, 2, 0x7fff);
-	test_row(61, "limited to limited does not",
-		 h[2].packets == 1 && test_counter("leaf1", 2, FABRIC_CTR_XMIT_CONSTRAINT_ERRORS) == 1);
-	test_row(62, "trap 259 says so",
-		 h[1].traps >= 1 && wire_get(h[1].trap.raw + SMP_DATA, NOTICE_TRAP_NUMBER) == TRAP_BAD_PKEY_SWITCH &&
-			 wire_get(h[1].trap.raw + SMP_DATA, NOTICE_259_PORT) == 2 &&
-			 wire_get(h[1].trap.raw + SMP_DATA, NOTICE_259_PKEY) == 0x7fff);
+	row(61, "limited to limited does not",
+	    h[2].packets == 1 && test_counter("leaf1", 2, FABRIC_CTR_XMIT_CONSTRAINT_ERRORS) == 1);
+	row(62, "trap 259 says so",
+	    h[1].traps >= 1 && wire_get(h[1].trap.raw + SMP_DATA, NOTICE_TRAP_NUMBER) == TRAP_BAD_PKEY_SWITCH &&
+		    wire_get(h[1].trap.raw + SMP_DATA, NOTICE_259_PORT) == 2 &&
+		    wire_get(h[1].trap.raw + SMP_DATA, NOTICE_259_PKEY) == 0x7fff);
 	send_pkey(2, 1, 0x8006);
-	test_row(63, "a foreign partition does not come in",
-		 !h[1].packets && test_counter("leaf1", 2, FABRIC_CTR_RCV_CONSTRAINT_ERRORS) == 1);
+	row(63, "a foreign partition does not come in",
+	    !h[1].packets && test_counter("leaf1", 2, FABRIC_CTR_RCV_CONSTRAINT_ERRORS) == 1);
 	send_pkey(2, 1, 0x8005);
-	test_row(64, "the own one does", h[1].packets == 1);
+	row(64, "the own one does", h[1].packets == 1);
 	send_pkey(2, 1, 0x7fff);
-	test_row(66, "a limited member may send", h[1].packets == 2);
+	row(66, "a limited member may send", h[1].packets == 2);
 	send_pkey(2, 1, 0xffff);
-	test_row(67, "but not as a full one",
-		 h[1].packets == 2 && test_counter("leaf1", 2, FABRIC_CTR_RCV_CONSTRAINT_ERRORS) == 2);
+	row(67, "but not as a full one",
+	    h[1].packets == 2 && test_counter("leaf1", 2, FABRIC_CTR_RCV_CONSTRAINT_ERRORS) == 2);
 	send_pkey(2, 1, 0);
-	test_row(68, "nor with a key that is none",
-		 h[1].packets == 2 && test_counter("leaf1", 2, FABRIC_CTR_RCV_CONSTRAINT_ERRORS) == 3);
-	test_row(65, "management passes", !test_get(&h[1], "\1\2", SMP_ATTR_NODE_INFO, 0));
+	row(68, "nor with a key that is none",
+	    h[1].packets == 2 && test_counter("leaf1", 2, FABRIC_CTR_RCV_CONSTRAINT_ERRORS) == 3);
+	row(65, "management passes", !test_get(&h[1], "\1\2", SMP_ATTR_NODE_INFO, 0));
 	test_stop();
 }
 
@@ -215,32 +213,31 @@ static void test_timers(void)
 	n = fill(1, 3, 0);
 	test_send(&h[1], 3, 0, 1000, n + 1);
 	test_run(NSEC_PER_MSEC);
-	test_row(80, "what waits is not yet dropped", leaf_port(3)->vls && leaf_port(3)->vls->queued[0] == 1);
+	row(80, "what waits is not yet dropped", leaf_port(3)->vls && leaf_port(3)->vls->queued[0] == 1);
 	test_run(5 * NSEC_PER_MSEC);
-	test_row(81, "HOQLife is over",
-		 !leaf_port(3)->vls->queued[0] && test_counter("leaf1", 3, FABRIC_CTR_XMIT_HOQ) == 1);
+	row(81, "HOQLife is over", !leaf_port(3)->vls->queued[0] && test_counter("leaf1", 3, FABRIC_CTR_XMIT_HOQ) == 1);
 	test_send(&h[1], 3, 0, 1000, n + 2);
 	test_run(5 * NSEC_PER_MSEC);
-	test_row(82, "the VL stalls after VLStallCount", leaf_port(3)->vls->stalled == 1);
+	row(82, "the VL stalls after VLStallCount", leaf_port(3)->vls->stalled == 1);
 	test_send(&h[1], 3, 0, 1000, n + 3);
 	test_run(0);
-	test_row(83, "and drops at once", test_counter("leaf1", 3, FABRIC_CTR_XMIT_HOQ) == 3);
+	row(83, "and drops at once", test_counter("leaf1", 3, FABRIC_CTR_XMIT_HOQ) == 3);
 	test_run(40 * NSEC_PER_MSEC);
 	h[3].stalled = false;
 	h[3].port->resume(h[3].port);
 	test_run(0);
 	test_send(&h[1], 3, 0, 1000, n + 4);
 	test_run(0);
-	test_row(84, "until 8 HOQLives are over", h[3].packets == n + 1);
-	test_row(85, "no credits are lost", !leaf_port(1)->rx_blocks[0] && !leaf_port(3)->peer->rx_blocks[0]);
-	test_row(86, "XmitWait", test_counter("leaf1", 3, FABRIC_CTR_XMIT_WAIT) > 1000);
+	row(84, "until 8 HOQLives are over", h[3].packets == n + 1);
+	row(85, "no credits are lost", !leaf_port(1)->rx_blocks[0] && !leaf_port(3)->peer->rx_blocks[0]);
+	row(86, "XmitWait", test_counter("leaf1", 3, FABRIC_CTR_XMIT_WAIT) > 1000);
 	test_stop();
 	start();
 	h[3].stalled = true;
 	n = fill(1, 3, 0);
 	test_send(&h[1], 3, 0, 1000, n + 1);
 	test_run(2 * NSEC_PER_SEC); /* SwitchInfo:LifeTimeValue 18: 1.07 s; no HOQLife */
-	test_row(87, "the switch lifetime is over", test_counter("leaf1", 3, FABRIC_CTR_XMIT_LIFETIME) == 1);
+	row(87, "the switch lifetime is over", test_counter("leaf1", 3, FABRIC_CTR_XMIT_LIFETIME) == 1);
 	test_stop();
 }
 
@@ -290,7 +287,7 @@ static void contend(const u8 (*low)[2], u32 nlow, const u8 (*high)[2], u32 nhigh
 		test_send(&h[2], 3, 1, 1000, 5000 + i);
 	}
 	test_run(0);
-	test_row(100, "both wait", out->vls->queued[0] == 100 && out->vls->queued[1] == 100);
+	row(100, "both wait", out->vls->queued[0] == 100 && out->vls->queued[1] == 100);
 	norder = 0;
 	memset(out->peer->rx_blocks, 0, sizeof(out->peer->rx_blocks)); /* a great buffer, so that one run serves all */
 	fabric_arb_run(out);
@@ -299,7 +296,7 @@ static void contend(const u8 (*low)[2], u32 nlow, const u8 (*high)[2], u32 nhigh
 	test_run(0);
 	norder -= min(norder, held); /* those were in the host's buffer before */
 	memmove(order, order + held, norder);
-	test_row(101, "all leave", norder == 200);
+	row(101, "all leave", norder == 200);
 }
 
 static u32 share(u8 vl, u32 first)
@@ -316,16 +313,16 @@ static void test_arbitration(void)
 	static const u8 both[][2] = { { 0, 64 }, { 1, 16 } }, zero[][2] = { { 0, 64 } }, one[][2] = { { 1, 34 } };
 
 	contend(both, 2, NULL, 0, 0);
-	test_row(102, "weights 64 and 16 share about 4 to 1", share(0, 100) > 70 && share(0, 100) < 90);
+	row(102, "weights 64 and 16 share about 4 to 1", share(0, 100) > 70 && share(0, 100) < 90);
 	test_stop();
 	contend(zero, 1, one, 1, 255);
-	test_row(103, "high priority without a limit goes first", share(1, 100) == 100);
+	row(103, "high priority without a limit goes first", share(1, 100) == 100);
 	test_stop();
 	contend(zero, 1, one, 1, 1);
-	test_row(104, "with a limit of 4096 bytes the low one gets its turns", share(0, 60) > 5 && share(1, 60) > 30);
+	row(104, "with a limit of 4096 bytes the low one gets its turns", share(0, 60) > 5 && share(1, 60) > 30);
 	test_stop();
 	contend(NULL, 0, NULL, 0, 0);
-	test_row(105, "empty tables: round robin", share(0, 100) == 50);
+	row(105, "empty tables: round robin", share(0, 100) == 50);
 	test_stop();
 }
 
@@ -343,11 +340,11 @@ static void test_damage(void)
 			wire_packet_free(p);
 	}
 	test_run(0);
-	test_row(120, "a damaged packet goes no further",
-		 !h[3].packets && test_counter("leaf1", 1, FABRIC_CTR_RCV_ERRORS) == 3);
-	test_row(121, "too many are trap 129",
-		 test_counter("leaf1", 1, FABRIC_CTR_LINK_INTEGRITY_ERRORS) == 1 &&
-			 wire_get(h[1].trap.raw + SMP_DATA, NOTICE_TRAP_NUMBER) == TRAP_LINK_INTEGRITY);
+	row(120, "a damaged packet goes no further",
+	    !h[3].packets && test_counter("leaf1", 1, FABRIC_CTR_RCV_ERRORS) == 3);
+	row(121, "too many are trap 129",
+	    test_counter("leaf1", 1, FABRIC_CTR_LINK_INTEGRITY_ERRORS) == 1 &&
+		    wire_get(h[1].trap.raw + SMP_DATA, NOTICE_TRAP_NUMBER) == TRAP_LINK_INTEGRITY);
 	test_stop();
 }
 
@@ -362,6 +359,6 @@ int main(void)
 	test_timers();
 	test_arbitration();
 	test_damage();
-	test_row(199, "no packet is lost sight of", wire_packet_live() == live);
-	return test_end();
+	row(199, "no packet is lost sight of", wire_packet_live() == live);
+	return rows_end();
 }

@@ -63,11 +63,10 @@ static void test_rows(void)
 		memcpy(m.raw + SMP_INITIAL_PATH + 1, rows[i].path, hops);
 		test_send_mad(&h1, m.raw, WIRE_LID_PERMISSIVE, MAD_QPN_SMI);
 		got = h1.mads == before ? -1 : (int)wire_get(h1.last.raw, SMP_DR_STATUS);
-		test_row(1 + (int)i, rows[i].what,
-			 got == rows[i].status &&
-				 (got < 0 ||
-				  (wire_get(h1.last.raw, MAD_METHOD) == MAD_METHOD_GET_RESP &&
-				   wire_get(h1.last.raw, SMP_D) && wire_get(h1.last.raw, MAD_TID) == 0x1234)));
+		row(1 + (int)i, rows[i].what,
+		    got == rows[i].status &&
+			    (got < 0 || (wire_get(h1.last.raw, MAD_METHOD) == MAD_METHOD_GET_RESP &&
+					 wire_get(h1.last.raw, SMP_D) && wire_get(h1.last.raw, MAD_TID) == 0x1234)));
 	}
 }
 
@@ -106,11 +105,11 @@ static void test_states(void)
 		wire_set(d, PORTINFO_PHYS_STATE, states[i].phys);
 		rc = test_smp(&h1, "\1", MAD_METHOD_SET, SMP_ATTR_PORT_INFO, 2, d);
 		test_get(&h1, "\1", SMP_ATTR_PORT_INFO, 2);
-		test_row(100 + (int)i, states[i].what,
-			 rc == states[i].status && wire_get(h1.last.raw + SMP_DATA, PORTINFO_STATE) == states[i].after);
+		row(100 + (int)i, states[i].what,
+		    rc == states[i].status && wire_get(h1.last.raw + SMP_DATA, PORTINFO_STATE) == states[i].after);
 	}
 	test_get(&h1, "\1", SMP_ATTR_SWITCH_INFO, 0);
-	test_row(120, "PortStateChange is set", wire_get(h1.last.raw + SMP_DATA, SWITCHINFO_PORT_STATE_CHANGE) == 1);
+	row(120, "PortStateChange is set", wire_get(h1.last.raw + SMP_DATA, SWITCHINFO_PORT_STATE_CHANGE) == 1);
 }
 
 static int smp_key(struct test_host *h, const char *path, u8 method, u64 key, const u8 *data)
@@ -141,25 +140,24 @@ static void test_mkey(void)
 	wire_set(d, PORTINFO_MKEY, 0x1122);
 	wire_set(d, PORTINFO_MKEY_PROTECT, MKEY_PROTECT_HIDE);
 	wire_set(d, PORTINFO_MKEY_LEASE, 2);
-	test_row(130, "an M_Key is set", smp_key(&h1, "\1\2", MAD_METHOD_SET, 0, d) == 0);
-	test_row(131, "Get without it hides it",
-		 smp_key(&h1, "\1\2", MAD_METHOD_GET, 0, NULL) == 0 &&
-			 !wire_get(h1.last.raw + SMP_DATA, PORTINFO_MKEY));
-	test_row(132, "Get with it shows it",
-		 smp_key(&h1, "\1\2", MAD_METHOD_GET, 0x1122, NULL) == 0 &&
-			 wire_get(h1.last.raw + SMP_DATA, PORTINFO_MKEY) == 0x1122);
-	test_row(133, "Set without it has no answer", smp_key(&h1, "\1\2", MAD_METHOD_SET, 7, d) == -1);
-	test_row(134, "and makes trap 256",
-		 h1.traps && wire_get(h1.trap.raw + SMP_DATA, NOTICE_TRAP_NUMBER) == TRAP_BAD_MKEY &&
-			 wire_get(h1.trap.raw + SMP_DATA, NOTICE_256_MKEY) == 7);
-	test_row(135, "is counted", h2.port->attr.mkey_violations == 1);
+	row(130, "an M_Key is set", smp_key(&h1, "\1\2", MAD_METHOD_SET, 0, d) == 0);
+	row(131, "Get without it hides it",
+	    smp_key(&h1, "\1\2", MAD_METHOD_GET, 0, NULL) == 0 && !wire_get(h1.last.raw + SMP_DATA, PORTINFO_MKEY));
+	row(132, "Get with it shows it",
+	    smp_key(&h1, "\1\2", MAD_METHOD_GET, 0x1122, NULL) == 0 &&
+		    wire_get(h1.last.raw + SMP_DATA, PORTINFO_MKEY) == 0x1122);
+	row(133, "Set without it has no answer", smp_key(&h1, "\1\2", MAD_METHOD_SET, 7, d) == -1);
+	row(134, "and makes trap 256",
+	    h1.traps && wire_get(h1.trap.raw + SMP_DATA, NOTICE_TRAP_NUMBER) == TRAP_BAD_MKEY &&
+		    wire_get(h1.trap.raw + SMP_DATA, NOTICE_256_MKEY) == 7);
+	row(135, "is counted", h2.port->attr.mkey_violations == 1);
 	wire_set(d, PORTINFO_MKEY_PROTECT, MKEY_PROTECT_GET);
-	test_row(136, "protect bits 2", smp_key(&h1, "\1\2", MAD_METHOD_SET, 0x1122, d) == 0);
-	test_row(137, "Get without it has no answer", smp_key(&h1, "\1\2", MAD_METHOD_GET, 7, NULL) == -1);
+	row(136, "protect bits 2", smp_key(&h1, "\1\2", MAD_METHOD_SET, 0x1122, d) == 0);
+	row(137, "Get without it has no answer", smp_key(&h1, "\1\2", MAD_METHOD_GET, 7, NULL) == -1);
 	test_run(3 * NSEC_PER_SEC);
-	test_row(138, "after the lease Get shows it",
-		 smp_key(&h1, "\1\2", MAD_METHOD_GET, 7, NULL) == 0 &&
-			 wire_get(h1.last.raw + SMP_DATA, PORTINFO_MKEY) == 0x1122);
+	row(138, "after the lease Get shows it",
+	    smp_key(&h1, "\1\2", MAD_METHOD_GET, 7, NULL) == 0 &&
+		    wire_get(h1.last.raw + SMP_DATA, PORTINFO_MKEY) == 0x1122);
 	wire_set(d, PORTINFO_MKEY, 0);
 	wire_set(d, PORTINFO_MKEY_PROTECT, 0);
 	smp_key(&h1, "\1\2", MAD_METHOD_SET, 0x1122, d);
@@ -182,39 +180,39 @@ static void test_traps(void)
 	h1.traps = 0;
 	fabric_link_unplug(fabric_node_port(fabric_node_find(test_fabric, "leaf1"), 2));
 	test_run(0);
-	test_row(150, "a lost link makes trap 128",
-		 h1.traps >= 1 && wire_get(h1.trap.raw + SMP_DATA, NOTICE_TRAP_NUMBER) == TRAP_LINK_STATE_CHANGE &&
-			 wire_get(h1.trap.raw + SMP_DATA, NOTICE_128_LID) == 100);
+	row(150, "a lost link makes trap 128",
+	    h1.traps >= 1 && wire_get(h1.trap.raw + SMP_DATA, NOTICE_TRAP_NUMBER) == TRAP_LINK_STATE_CHANGE &&
+		    wire_get(h1.trap.raw + SMP_DATA, NOTICE_128_LID) == 100);
 	n = h1.traps;
 	test_run(2 * NSEC_PER_SEC);
-	test_row(151, "which is repeated", h1.traps > n);
+	row(151, "which is repeated", h1.traps > n);
 	repress();
 	n = h1.traps;
 	test_run(100 * NSEC_PER_SEC);
-	test_row(152, "until it is repressed", h1.traps == n);
-	test_row(153, "LinkDowned", test_counter("leaf1", 2, FABRIC_CTR_LINK_DOWNED) >= 1);
-	test_row(154, "the host's port is down and says so",
-		 h2.port->attr.state == PORT_STATE_DOWN && (h2.events & BIT(WIRE_PORT_ERR)));
+	row(152, "until it is repressed", h1.traps == n);
+	row(153, "LinkDowned", test_counter("leaf1", 2, FABRIC_CTR_LINK_DOWNED) >= 1);
+	row(154, "the host's port is down and says so",
+	    h2.port->attr.state == PORT_STATE_DOWN && (h2.events & BIT(WIRE_PORT_ERR)));
 	fabric_link_plug(fabric_node_port(fabric_node_find(test_fabric, "leaf1"), 2));
 	test_run(0);
-	test_row(155, "it comes back to Init", h2.port->attr.state == PORT_STATE_INIT && h1.traps > n);
+	row(155, "it comes back to Init", h2.port->attr.state == PORT_STATE_INIT && h1.traps > n);
 	repress();
 	test_bring_up(&h1, 2);
 	n = h1.traps;
 	h2.port->ops->set_cap(h2.port, PORT_CAP_SM, 0);
 	test_run(0);
-	test_row(156, "IsSM makes trap 144",
-		 h1.traps > n && wire_get(h1.trap.raw + SMP_DATA, NOTICE_TRAP_NUMBER) == TRAP_LOCAL_CHANGES &&
-			 (wire_get(h1.trap.raw + SMP_DATA, NOTICE_144_CAP_MASK) & PORT_CAP_SM));
+	row(156, "IsSM makes trap 144",
+	    h1.traps > n && wire_get(h1.trap.raw + SMP_DATA, NOTICE_TRAP_NUMBER) == TRAP_LOCAL_CHANGES &&
+		    (wire_get(h1.trap.raw + SMP_DATA, NOTICE_144_CAP_MASK) & PORT_CAP_SM));
 	repress();
 	h2.mads = 0;
 	test_get(&h1, "\1\2", SMP_ATTR_SM_INFO, 0);
-	test_row(157, "SMInfo goes to the SM", h2.mads == 1);
+	row(157, "SMInfo goes to the SM", h2.mads == 1);
 	h2.port->ops->violation(h2.port, &(struct wire_port_violation){ .qkey = true, .key = 5, .slid = 1, .dlid = 2 });
 	test_run(0);
-	test_row(158, "a Q_Key violation makes trap 258",
-		 wire_get(h1.trap.raw + SMP_DATA, NOTICE_TRAP_NUMBER) == TRAP_BAD_QKEY &&
-			 h2.port->attr.qkey_violations == 1);
+	row(158, "a Q_Key violation makes trap 258",
+	    wire_get(h1.trap.raw + SMP_DATA, NOTICE_TRAP_NUMBER) == TRAP_BAD_QKEY &&
+		    h2.port->attr.qkey_violations == 1);
 	repress();
 }
 
@@ -231,21 +229,20 @@ static void test_events(void)
 	wire_set(d, PORTINFO_SM_LID, 3);
 	wire_set(d, PORTINFO_CLIENT_REREGISTER, 1);
 	test_smp(&h1, "\1\2", MAD_METHOD_SET, SMP_ATTR_PORT_INFO, 0, d);
-	test_row(170, "LID, SM and reregistration events",
-		 (h2.events &
-		  (BIT(WIRE_PORT_LID_CHANGE) | BIT(WIRE_PORT_SM_CHANGE) | BIT(WIRE_PORT_CLIENT_REREGISTER))) ==
-			 (BIT(WIRE_PORT_LID_CHANGE) | BIT(WIRE_PORT_SM_CHANGE) | BIT(WIRE_PORT_CLIENT_REREGISTER)));
-	test_row(171, "the attributes follow", h2.port->attr.lid == 20 && h2.port->attr.sm_lid == 3);
+	row(170, "LID, SM and reregistration events",
+	    (h2.events & (BIT(WIRE_PORT_LID_CHANGE) | BIT(WIRE_PORT_SM_CHANGE) | BIT(WIRE_PORT_CLIENT_REREGISTER))) ==
+		    (BIT(WIRE_PORT_LID_CHANGE) | BIT(WIRE_PORT_SM_CHANGE) | BIT(WIRE_PORT_CLIENT_REREGISTER)));
+	row(171, "the attributes follow", h2.port->attr.lid == 20 && h2.port->attr.sm_lid == 3);
 	memset(d, 0, sizeof(d));
 	wire_set(d, PKEYTABLE_PKEY(0), 0xffff);
 	wire_set(d, PKEYTABLE_PKEY(1), 0x8001);
 	test_smp(&h1, "\1\2", MAD_METHOD_SET, SMP_ATTR_PKEY_TABLE, 0, d);
-	test_row(172, "P_Keys", h2.port->attr.pkey[1] == 0x8001 && (h2.events & BIT(WIRE_PORT_PKEY_CHANGE)));
+	row(172, "P_Keys", h2.port->attr.pkey[1] == 0x8001 && (h2.events & BIT(WIRE_PORT_PKEY_CHANGE)));
 	memset(d, 0, sizeof(d));
 	memcpy(d, "renamed", 7);
 	test_smp(&h1, "\1", MAD_METHOD_SET, SMP_ATTR_NODE_DESC, 0, d);
 	test_get(&h1, "\1", SMP_ATTR_NODE_DESC, 0);
-	test_row(173, "NodeDescription is settable", !strcmp((char *)h1.last.raw + SMP_DATA, "renamed"));
+	row(173, "NodeDescription is settable", !strcmp((char *)h1.last.raw + SMP_DATA, "renamed"));
 	test_port_set(&h1, "\1\2", 0, 2, 0);
 }
 
@@ -267,39 +264,38 @@ static void test_pma(void)
 	u64 words;
 	u32 i;
 
-	test_row(180, "ClassPortInfo",
-		 pma(100, MAD_METHOD_GET, PMA_ATTR_CLASS_PORT_INFO, 0, 0) == 0 &&
-			 (wire_get(h1.last.raw + PMA_DATA, CPI_CAP_MASK) & PMA_CAP_ALL_PORT_SELECT));
-	test_row(181, "counters are cleared",
-		 pma(100, MAD_METHOD_SET, PMA_ATTR_PORT_COUNTERS, 2, 0xffff) == 0 &&
-			 !wire_get(h1.last.raw + PMA_DATA, PORTCOUNTERS_XMIT_DATA));
+	row(180, "ClassPortInfo",
+	    pma(100, MAD_METHOD_GET, PMA_ATTR_CLASS_PORT_INFO, 0, 0) == 0 &&
+		    (wire_get(h1.last.raw + PMA_DATA, CPI_CAP_MASK) & PMA_CAP_ALL_PORT_SELECT));
+	row(181, "counters are cleared",
+	    pma(100, MAD_METHOD_SET, PMA_ATTR_PORT_COUNTERS, 2, 0xffff) == 0 &&
+		    !wire_get(h1.last.raw + PMA_DATA, PORTCOUNTERS_XMIT_DATA));
 	for (i = 0; i < 10; i++)
 		test_send(&h1, 2, 0, 100, i);
 	test_run(0);
 	words = 10 * (8 + 12 + 100 + 4) / 4;
-	test_row(182, "words and packets that have passed",
-		 pma(100, MAD_METHOD_GET, PMA_ATTR_PORT_COUNTERS, 2, 0) == 0 &&
-			 wire_get(h1.last.raw + PMA_DATA, PORTCOUNTERS_XMIT_DATA) == words &&
-			 wire_get(h1.last.raw + PMA_DATA, PORTCOUNTERS_XMIT_PKTS) == 10);
-	test_row(183, "the extended ones are cleared apart",
-		 pma(100, MAD_METHOD_GET, PMA_ATTR_PORT_COUNTERS_EXT, 2, 0) == 0 &&
-			 wire_get(h1.last.raw + PMA_DATA, PORTCOUNTERSEXT_XMIT_PKTS) >= 10 &&
-			 pma(100, MAD_METHOD_SET, PMA_ATTR_PORT_COUNTERS_EXT, 2, 0xffff) == 0 &&
-			 !wire_get(h1.last.raw + PMA_DATA, PORTCOUNTERSEXT_XMIT_PKTS) &&
-			 pma(100, MAD_METHOD_GET, PMA_ATTR_PORT_COUNTERS, 2, 0) == 0 &&
-			 wire_get(h1.last.raw + PMA_DATA, PORTCOUNTERS_XMIT_PKTS) == 10);
-	test_row(184, "all ports of a switch",
-		 pma(100, MAD_METHOD_GET, PMA_ATTR_PORT_COUNTERS, 255, 0) == 0 &&
-			 wire_get(h1.last.raw + PMA_DATA, PORTCOUNTERS_XMIT_PKTS) > 10);
-	test_row(185, "a port that is not there",
-		 pma(100, MAD_METHOD_GET, PMA_ATTR_PORT_COUNTERS, 9, 0) == MAD_STATUS_BAD_VALUE);
-	test_row(186, "an attribute that is not there",
-		 pma(100, MAD_METHOD_GET, 0x77, 1, 0) == MAD_STATUS_BAD_METHOD_ATTR);
-	test_row(187, "a CA's own PMA, by the network",
-		 pma(2, MAD_METHOD_GET, PMA_ATTR_PORT_COUNTERS, 1, 0) == 0 &&
-			 wire_get(h1.last.raw + PMA_DATA, PORTCOUNTERS_RCV_PKTS) >= 10);
-	test_row(188, "the own PMA, by loopback", pma(1, MAD_METHOD_GET, PMA_ATTR_PORT_COUNTERS, 1, 0) == 0);
-	test_row(189, "VL counters", pma(100, MAD_METHOD_GET, PMA_ATTR_PORT_VL_OP_PACKETS, 1, 0) == 0);
+	row(182, "words and packets that have passed",
+	    pma(100, MAD_METHOD_GET, PMA_ATTR_PORT_COUNTERS, 2, 0) == 0 &&
+		    wire_get(h1.last.raw + PMA_DATA, PORTCOUNTERS_XMIT_DATA) == words &&
+		    wire_get(h1.last.raw + PMA_DATA, PORTCOUNTERS_XMIT_PKTS) == 10);
+	row(183, "the extended ones are cleared apart",
+	    pma(100, MAD_METHOD_GET, PMA_ATTR_PORT_COUNTERS_EXT, 2, 0) == 0 &&
+		    wire_get(h1.last.raw + PMA_DATA, PORTCOUNTERSEXT_XMIT_PKTS) >= 10 &&
+		    pma(100, MAD_METHOD_SET, PMA_ATTR_PORT_COUNTERS_EXT, 2, 0xffff) == 0 &&
+		    !wire_get(h1.last.raw + PMA_DATA, PORTCOUNTERSEXT_XMIT_PKTS) &&
+		    pma(100, MAD_METHOD_GET, PMA_ATTR_PORT_COUNTERS, 2, 0) == 0 &&
+		    wire_get(h1.last.raw + PMA_DATA, PORTCOUNTERS_XMIT_PKTS) == 10);
+	row(184, "all ports of a switch",
+	    pma(100, MAD_METHOD_GET, PMA_ATTR_PORT_COUNTERS, 255, 0) == 0 &&
+		    wire_get(h1.last.raw + PMA_DATA, PORTCOUNTERS_XMIT_PKTS) > 10);
+	row(185, "a port that is not there",
+	    pma(100, MAD_METHOD_GET, PMA_ATTR_PORT_COUNTERS, 9, 0) == MAD_STATUS_BAD_VALUE);
+	row(186, "an attribute that is not there", pma(100, MAD_METHOD_GET, 0x77, 1, 0) == MAD_STATUS_BAD_METHOD_ATTR);
+	row(187, "a CA's own PMA, by the network",
+	    pma(2, MAD_METHOD_GET, PMA_ATTR_PORT_COUNTERS, 1, 0) == 0 &&
+		    wire_get(h1.last.raw + PMA_DATA, PORTCOUNTERS_RCV_PKTS) >= 10);
+	row(188, "the own PMA, by loopback", pma(1, MAD_METHOD_GET, PMA_ATTR_PORT_COUNTERS, 1, 0) == 0);
+	row(189, "VL counters", pma(100, MAD_METHOD_GET, PMA_ATTR_PORT_VL_OP_PACKETS, 1, 0) == 0);
 }
 
 /* By LID to the switch, by directed route from there. */
@@ -313,20 +309,20 @@ static void test_mixed(void)
 	wire_set(m.raw, SMP_DR_SLID, 1);
 	m.raw[SMP_INITIAL_PATH + 1] = 2;
 	test_send_mad(&h1, m.raw, 100, MAD_QPN_SMI);
-	test_row(190, "LID, then directed route",
-		 h1.mads == before + 1 && wire_get(h1.last.raw + SMP_DATA, NODEINFO_PORT_GUID) == h2.port->port_guid);
+	row(190, "LID, then directed route",
+	    h1.mads == before + 1 && wire_get(h1.last.raw + SMP_DATA, NODEINFO_PORT_GUID) == h2.port->port_guid);
 	test_smp_init(&m, MAD_CLASS_SUBN_DIRECTED, MAD_METHOD_GET, SMP_ATTR_NODE_INFO, 0);
 	wire_set(m.raw, SMP_HOP_CNT, 1);
 	wire_set(m.raw, SMP_DR_DLID, 2);
 	m.raw[SMP_INITIAL_PATH + 1] = 1;
 	before = h1.mads;
 	test_send_mad(&h1, m.raw, WIRE_LID_PERMISSIVE, MAD_QPN_SMI);
-	test_row(191, "directed route, then LID",
-		 h1.mads == before + 1 && wire_get(h1.last.raw + SMP_DATA, NODEINFO_PORT_GUID) == h2.port->port_guid);
+	row(191, "directed route, then LID",
+	    h1.mads == before + 1 && wire_get(h1.last.raw + SMP_DATA, NODEINFO_PORT_GUID) == h2.port->port_guid);
 	test_smp_init(&m, MAD_CLASS_SUBN_LID, MAD_METHOD_GET, SMP_ATTR_NODE_INFO, 0);
 	before = h1.mads;
 	test_send_mad(&h1, m.raw, 2, MAD_QPN_SMI);
-	test_row(192, "by LID alone", h1.mads == before + 1 && wire_get(h1.last.raw, MAD_STATUS) == 0);
+	row(192, "by LID alone", h1.mads == before + 1 && wire_get(h1.last.raw, MAD_STATUS) == 0);
 }
 
 int main(void)
@@ -344,6 +340,6 @@ int main(void)
 	test_pma();
 	test_mixed();
 	test_stop();
-	test_row(199, "no packet is lost sight of", wire_packet_live() == live);
-	return test_end();
+	row(199, "no packet is lost sight of", wire_packet_live() == live);
+	return rows_end();
 }

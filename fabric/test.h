@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "emu/lib/row.h"
 #include "emu/wire/opcode.h"
 #include "emu/wire/pma.h"
 #include "fabric/internal.h"
@@ -24,21 +25,6 @@ struct test_host {
 
 static struct loop *test_loop;
 static struct fabric *test_fabric;
-static u32 test_passed, test_failed;
-
-static inline void test_row(int n, const char *what, bool ok)
-{
-	test_passed += ok;
-	test_failed += !ok;
-	if (!ok)
-		printf("row %d: %s\n", n, what);
-}
-
-static inline int test_end(void)
-{
-	printf("%u passed, %u failed\n", test_passed, test_failed);
-	return test_failed != 0;
-}
 
 static inline int test_receive(void *ctx, struct wire_packet *p)
 {

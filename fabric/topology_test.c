@@ -4,18 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "emu/lib/row.h"
 #include "emu/wire/smp.h"
 #include "fabric/topology.h"
-
-static u32 passed, failed;
-
-static void row(int n, const char *what, bool ok)
-{
-	passed += ok;
-	failed += !ok;
-	if (!ok)
-		printf("row %d: %s\n", n, what);
-}
 
 static struct fabric_topology *parse(const char *text, char err[200])
 {
@@ -163,6 +154,5 @@ int main(void)
 	test_good();
 	test_bad();
 	test_details();
-	printf("%u passed, %u failed\n", passed, failed);
-	return failed != 0;
+	return rows_end();
 }

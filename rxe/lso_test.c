@@ -2,6 +2,7 @@
 /* Segments of TCP packets: a row per shape of the packet, and per header that cannot be cut. */
 #include <stdio.h>
 
+#include "emu/lib/row.h"
 #include "emu/wire/inet.h"
 #include "rxe/internal.h"
 
@@ -9,18 +10,7 @@
 #define SEQ   0xfffff000u
 #define ID    0xfffe
 
-static u32 passed, failed;
 static u8 src[512 + 65536];
-
-static void row(int n, const char *what, bool ok)
-{
-	if (ok) {
-		passed++;
-		return;
-	}
-	failed++;
-	printf("row %d: %s\n", n, what);
-}
 
 struct shape {
 	int n;
@@ -157,6 +147,5 @@ int main(void)
 	test_shapes();
 	test_bads();
 	row(90, "no buffer is left", wire_packet_live() == 0);
-	printf("%u passed, %u failed\n", passed, failed);
-	return failed != 0;
+	return rows_end();
 }

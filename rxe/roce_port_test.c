@@ -10,24 +10,13 @@
 #include <unistd.h>
 
 #include "emu/hca/soft_queue.h"
+#include "emu/lib/row.h"
 #include "rxe/internal.h"
 #include "rxe/roce_internal.h"
 
 #define PEER_QPN 0x777
 #define PSN      100
 #define SIZE     65536
-
-static u32 passed, failed;
-
-static void row(int n, const char *what, bool ok)
-{
-	if (ok) {
-		passed++;
-	} else {
-		failed++;
-		printf("row %d: %s\n", n, what);
-	}
-}
 
 static struct loop *loop;
 static struct roce_port *port;
@@ -401,6 +390,5 @@ int main(void)
 	row(70, "nothing leaks", wire_packet_live() == 0);
 	close(peer_fd);
 	close(stranger_fd);
-	printf("%u passed, %u failed\n", passed, failed);
-	return failed != 0;
+	return rows_end();
 }

@@ -5,23 +5,12 @@
 #include <stdlib.h>
 
 #include "emu/hca/soft_queue.h"
+#include "emu/lib/row.h"
 #include "emu/wire/hdr.h"
 #include "emu/wire/opcode.h"
 #include "rxe/rxe.h"
 
 #define SIZE (1u << 20)
-
-static u32 passed, failed;
-
-static void row(int n, const char *what, bool ok)
-{
-	if (ok) {
-		passed++;
-		return;
-	}
-	failed++;
-	printf("row %d: %s\n", n, what);
-}
 
 /* One side. */
 struct side {
@@ -711,6 +700,5 @@ int main(void)
 	test_static_rate();
 	test_migration();
 	test_leaks();
-	printf("%u passed, %u failed\n", passed, failed);
-	return failed != 0;
+	return rows_end();
 }

@@ -86,12 +86,9 @@ def test_tcp_bulk(guests, address):
     assert counter(a, "Tcp", "InCsumErrors") == counter(b, "Tcp", "InCsumErrors") == 0
 
 
-@pytest.mark.parametrize("family, address", [("UDP4", "10.0.0.1"), ("UDP6", "[fd00::1]")])
-def test_udp_bulk(guests, family, address):
-    """What arrives is what was sent, and nearly all of it does at a rate that the receiver's kernel keeps up with."""
-    a, b = guests
-    b.run(f"head -c {BULK} /dev/urandom >/tmp/sent")
-    b.run("tc qdisc replace dev ib0 root tbf rate 80mbit burst 32kb limit 8mb")
+def bulk_at(a, b, family, address, mbit):
+    """What a receives when b sends /tmp/sent at that rate."""
+    b.run(f"tc qdisc replace dev ib0 root tbf rate {mbit}mbit burst 32kb limit 8mb")
     a.run("sysctl -qw net.core.rmem_max=33554432; rm -f /tmp/got")
     a.start(f"socat -u -b 65000 {family}-RECV:9000,rcvbuf=16777216 OPEN:/tmp/got,creat,trunc", "rx")
     a.wait("grep -q :2328 /proc/net/udp /proc/net/udp6", what="the receiver")  # 9000
@@ -99,11 +96,24 @@ def test_udp_bulk(guests, family, address):
     b.wait("tc -s qdisc show dev ib0 | grep -q 'backlog 0b 0p'", what="the queue's end")
     b.run("tc qdisc del dev ib0 root")
     a.ping("10.0.0.5")  # behind the last datagram
-    sent, got = b.read("/tmp/sent"), a.read("/tmp/got")
-    a.run("kill $(pidof socat)")
+    got = a.read("/tmp/got")
+    a.run("kill $(pidof socat); while pidof socat; do :; done")
+    return got
+
+
+@pytest.mark.parametrize("family, address", [("UDP4", "10.0.0.1"), ("UDP6", "[fd00::1]")])
+def test_udp_bulk(guests, family, address):
+    """What arrives is what was sent, and nearly all of it does at a rate that the receiver's kernel keeps up with."""
+    a, b = guests
+    b.run(f"head -c {BULK} /dev/urandom >/tmp/sent")
+    sent = b.read("/tmp/sent")
     blocks = {sent[i : i + DATAGRAM] for i in range(0, BULK - BULK % DATAGRAM, DATAGRAM)}
-    arrived = [got[i : i + DATAGRAM] for i in range(0, len(got) - len(got) % DATAGRAM, DATAGRAM)]
-    assert len(arrived) == len(set(arrived)) and blocks.issuperset(arrived)
+    for mbit in (80, 40, 20, 10):  # a loaded machine's guest sleeps for longer than the receive queue lasts
+        got = bulk_at(a, b, family, address, mbit)
+        arrived = [got[i : i + DATAGRAM] for i in range(0, len(got) - len(got) % DATAGRAM, DATAGRAM)]
+        assert len(arrived) == len(set(arrived)) and blocks.issuperset(arrived)
+        if len(arrived) > 0.95 * len(blocks):
+            break
     assert len(arrived) > 0.95 * len(blocks)
     assert counter(a, "Udp", "InCsumErrors") == 0
 

@@ -3,19 +3,8 @@
 #include <errno.h>
 #include <stdio.h>
 
+#include "emu/lib/row.h"
 #include "siw/mpa.h"
-
-static u32 passed, failed;
-
-static void row(int n, const char *what, bool ok)
-{
-	if (ok) {
-		passed++;
-	} else {
-		failed++;
-		printf("row %d: %s\n", n, what);
-	}
-}
 
 static const u8 request[] = "MPA ID Req Frame\x40\x01\x00\x03"
 			    "abc";
@@ -126,6 +115,5 @@ int main(void)
 	test_parse();
 	test_round();
 	test_agree();
-	printf("%u passed, %u failed\n", passed, failed);
-	return failed != 0;
+	return rows_end();
 }

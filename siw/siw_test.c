@@ -11,21 +11,10 @@
 #include <unistd.h>
 
 #include "emu/hca/soft_queue.h"
+#include "emu/lib/row.h"
 #include "siw/internal.h"
 
 #define SIZE (1u << 20)
-
-static u32 passed, failed;
-
-static void row(int n, const char *what, bool ok)
-{
-	if (ok) {
-		passed++;
-	} else {
-		failed++;
-		printf("row %d: %s\n", n, what);
-	}
-}
 
 struct side {
 	struct wire_port port;
@@ -529,6 +518,5 @@ int main(void)
 	test_bad();
 	test_slow();
 	loop_destroy(loop);
-	printf("%u passed, %u failed\n", passed, failed);
-	return failed != 0;
+	return rows_end();
 }

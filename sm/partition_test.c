@@ -3,20 +3,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "emu/lib/row.h"
 #include "emu/wire/sa.h"
 #include "sm/partition.h"
-
-static unsigned int passed, failed;
-
-static void check(u32 row, bool ok, const char *what)
-{
-	if (ok) {
-		passed++;
-		return;
-	}
-	failed++;
-	printf("row %u: %s\n", row, what);
-}
 
 /* The partitions of a text, as "name=key[i][x] members | groups; ..." */
 static void describe(const struct sm_partitions *ps, char *out, size_t len)
@@ -112,11 +101,11 @@ static void test_good(u32 i)
 	struct sm_partitions *ps = sm_partitions_parse(good[i].text, "p.conf", err, sizeof(err));
 
 	if (!ps) {
-		check(i, false, err);
+		row(i, err, false);
 		return;
 	}
 	describe(ps, out, sizeof(out));
-	check(i, !strcmp(out, good[i].want), out);
+	row(i, out, !strcmp(out, good[i].want));
 	sm_partitions_destroy(ps);
 }
 
@@ -125,7 +114,7 @@ static void test_bad(u32 i)
 	char err[256] = "";
 	struct sm_partitions *ps = sm_partitions_parse(bad[i].text, "p.conf", err, sizeof(err));
 
-	check(100 + i, !ps && !strncmp(err, bad[i].want, strlen(bad[i].want)), ps ? "it was taken" : err);
+	row(100 + i, ps ? "it was taken" : err, !ps && !strncmp(err, bad[i].want, strlen(bad[i].want)));
 	sm_partitions_destroy(ps);
 }
 
@@ -136,10 +125,10 @@ static void test_default(void)
 	struct sm_partitions *none = sm_partitions_parse(NULL, NULL, err, sizeof(err));
 	struct sm_partitions *empty = sm_partitions_parse("", NULL, err, sizeof(err));
 
-	check(200, none && none->part[0].ipoib && none->part[0].members[0].membership == SM_MEMBER_FULL, "no file");
-	check(201, empty && !empty->part[0].ipoib && empty->part[0].members[0].membership == SM_MEMBER_LIMITED,
-	      "an empty file");
-	check(202, sm_partitions_find(none, 0xffff) == &none->part[0], "found by either P_Key");
+	row(200, "no file", none && none->part[0].ipoib && none->part[0].members[0].membership == SM_MEMBER_FULL);
+	row(201, "an empty file",
+	    empty && !empty->part[0].ipoib && empty->part[0].members[0].membership == SM_MEMBER_LIMITED);
+	row(202, "found by either P_Key", sm_partitions_find(none, 0xffff) == &none->part[0]);
 	sm_partitions_destroy(none);
 	sm_partitions_destroy(empty);
 }
@@ -153,6 +142,5 @@ int main(void)
 	for (i = 0; i < ARRAY_SIZE(bad); i++)
 		test_bad(i);
 	test_default();
-	printf("%u passed, %u failed\n", passed, failed);
-	return failed != 0;
+	return rows_end();
 }

@@ -3,23 +3,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "emu/lib/row.h"
 #include "sm/internal.h"
 
 #define N_MAX    64
 #define LID_MAX  512
 #define PORT_MAX 64
-
-static unsigned int passed, failed;
-
-static void check(const char *row, bool ok, const char *what)
-{
-	if (ok) {
-		passed++;
-		return;
-	}
-	failed++;
-	printf("%s: %s\n", row, what);
-}
 
 /* A graph being drawn: links by adjacency, hosts on the switches that have any. */
 struct drawing {
@@ -265,19 +254,19 @@ static void test(u32 row)
 	rows[row].draw(&d);
 	build(&b, &d);
 	deps = sm_deps_create(&b.g);
-	check(rows[row].name, !sm_route_fill(&b.g, &sm_route_minhop, b.dest, b.ndest, b.lft, deps), "min-hop fails");
-	check(rows[row].name, all_reached(&b, true), "min-hop: not reached, or by more hops than needed");
-	check(rows[row].name, imbalance(&b, 0) <= rows[row].imbalance, "min-hop: the load is not even");
-	check(rows[row].name, sm_deps_cyclic(deps) == rows[row].loop, "min-hop: loops are judged wrongly");
+	row_of(rows[row].name, "min-hop fails", !sm_route_fill(&b.g, &sm_route_minhop, b.dest, b.ndest, b.lft, deps));
+	row_of(rows[row].name, "min-hop: not reached, or by more hops than needed", all_reached(&b, true));
+	row_of(rows[row].name, "min-hop: the load is not even", imbalance(&b, 0) <= rows[row].imbalance);
+	row_of(rows[row].name, "min-hop: loops are judged wrongly", sm_deps_cyclic(deps) == rows[row].loop);
 	sm_deps_destroy(deps);
 	destroy(&b);
 
 	build(&b, &d);
 	deps = sm_deps_create(&b.g);
-	check(rows[row].name, !sm_route_fill(&b.g, &sm_route_updn, b.dest, b.ndest, b.lft, deps), "up/down fails");
-	check(rows[row].name, all_reached(&b, false), "up/down: not reached");
-	check(rows[row].name, !tables_cyclic(&b), "up/down: the tables have a loop");
-	check(rows[row].name, !sm_deps_cyclic(deps), "up/down: a loop is possible");
+	row_of(rows[row].name, "up/down fails", !sm_route_fill(&b.g, &sm_route_updn, b.dest, b.ndest, b.lft, deps));
+	row_of(rows[row].name, "up/down: not reached", all_reached(&b, false));
+	row_of(rows[row].name, "up/down: the tables have a loop", !tables_cyclic(&b));
+	row_of(rows[row].name, "up/down: a loop is possible", !sm_deps_cyclic(deps));
 	sm_deps_destroy(deps);
 	destroy(&b);
 }
@@ -290,8 +279,8 @@ static void test_ring_loops(void)
 
 	ring6(&d);
 	build(&b, &d);
-	check("ring", !sm_route_fill(&b.g, &sm_route_minhop, b.dest, b.ndest, b.lft, NULL), "min-hop fails");
-	check("ring", tables_cyclic(&b), "min-hop's tables have no loop");
+	row_of("ring", "min-hop fails", !sm_route_fill(&b.g, &sm_route_minhop, b.dest, b.ndest, b.lft, NULL));
+	row_of("ring", "min-hop's tables have no loop", tables_cyclic(&b));
 	destroy(&b);
 }
 
@@ -302,6 +291,5 @@ int main(void)
 	for (i = 0; i < ARRAY_SIZE(rows); i++)
 		test(i);
 	test_ring_loops();
-	printf("%u passed, %u failed\n", passed, failed);
-	return failed != 0;
+	return rows_end();
 }

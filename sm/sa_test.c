@@ -1,18 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Rows of subnet administration: requests by MADs, and what comes back. The subnet is the one of fake.h. */
+#include "emu/lib/row.h"
 #include "sm/fake.h"
-
-static u32 passed, failed;
-
-static void row(const char *name, bool ok)
-{
-	if (ok) {
-		passed++;
-		return;
-	}
-	failed++;
-	printf("FAIL %s\n", name);
-}
 
 struct ask {
 	u8 method;
@@ -101,8 +90,9 @@ static void test_doors(struct fake *f)
 		s = request(f, &a, FAKE_CA(1));
 		if (s != doors[i].status)
 			printf("%s: 0x%04x\n", doors[i].name, (unsigned int)s);
-		row(doors[i].name, s == doors[i].status && (s < 0 || wire_get(f->sent, MAD_TID) == 77) &&
-					   (wire_get(f->sent, MAD_METHOD) & 0x80));
+		row(0, doors[i].name,
+		    s == doors[i].status && (s < 0 || wire_get(f->sent, MAD_TID) == 77) &&
+			    (wire_get(f->sent, MAD_METHOD) & 0x80));
 	}
 }
 
@@ -142,7 +132,7 @@ static void test_tables(struct fake *f)
 		s = request(f, &a, FAKE_CA(1));
 		if (s || records(f) != tables[i].records)
 			printf("%s: status 0x%x, %u records\n", tables[i].name, (unsigned int)s, records(f));
-		row(tables[i].name,
+		row(0, tables[i].name,
 		    s == 0 && records(f) == tables[i].records && (wire_get(f->sent, RMPP_FLAGS) & RMPP_FLAG_ACTIVE));
 	}
 }
@@ -157,22 +147,22 @@ static void test_selection(struct fake *f)
 	struct ask a = ask_of(MAD_METHOD_GET, SA_ATTR_NODE_RECORD, SA_COMP(NODEREC_COMP_LID));
 
 	wire_set(a.data, NODEREC_LID, fake_lid(f, FAKE_CA(2)));
-	row("a node by LID",
+	row(0, "a node by LID",
 	    request(f, &a, FAKE_CA(1)) == 0 &&
 		    wire_get(record(f, 0), WIRE_AT(NODEREC_NODE_INFO, NODEINFO_NODE_GUID)) == FAKE_GUID(6) &&
 		    !strcmp((const char *)record(f, 0) + NODEREC_NODE_DESC, "h2"));
 	wire_set(a.data, NODEREC_LID, 4000);
-	row("a LID that nobody has", request(f, &a, FAKE_CA(1)) == SA_STATUS_NO_RECORDS);
+	row(0, "a LID that nobody has", request(f, &a, FAKE_CA(1)) == SA_STATUS_NO_RECORDS);
 	a = ask_of(SA_METHOD_GET_TABLE, SA_ATTR_NODE_RECORD, SA_COMP(NODEREC_COMP_NODE_TYPE));
 	wire_set(a.data, WIRE_AT(NODEREC_NODE_INFO, NODEINFO_NODE_TYPE), NODE_TYPE_SWITCH);
-	row("nodes by type", request(f, &a, FAKE_CA(1)) == 0 && records(f) == 4);
+	row(0, "nodes by type", request(f, &a, FAKE_CA(1)) == 0 && records(f) == 4);
 	a = ask_of(SA_METHOD_GET_TABLE, SA_ATTR_PORT_INFO_RECORD, SA_COMP(PORTINFOREC_COMP_STATE));
 	wire_set(a.data, WIRE_AT(PORTINFOREC_PORT_INFO, PORTINFO_STATE), PORT_STATE_ACTIVE);
-	row("ports by state", request(f, &a, FAKE_CA(1)) == 0 && records(f) == 4 + 16);
+	row(0, "ports by state", request(f, &a, FAKE_CA(1)) == 0 && records(f) == 4 + 16);
 	a = ask_of(MAD_METHOD_GET, SA_ATTR_SM_INFO_RECORD, 0);
-	row("the SM_Key is not told", request(f, &a, FAKE_CA(1)) == 0 && record_sm_key(f) == 0);
+	row(0, "the SM_Key is not told", request(f, &a, FAKE_CA(1)) == 0 && record_sm_key(f) == 0);
 	a.key = 1;
-	row("but to who knows it", request(f, &a, FAKE_CA(1)) == 0 && record_sm_key(f) == 1);
+	row(0, "but to who knows it", request(f, &a, FAKE_CA(1)) == 0 && record_sm_key(f) == 1);
 }
 
 /* ---- paths ---- */
@@ -228,11 +218,11 @@ static void test_paths(struct fake *f)
 	size_t i;
 	int s;
 
-	row("a path", request(f, &a, FAKE_CA(0)) == 0 &&
-			      wire_get(record(f, 0), PATHREC_DLID) == fake_lid(f, FAKE_CA(3)) &&
-			      wire_get(record(f, 0), PATHREC_SLID) == fake_lid(f, FAKE_CA(0)) &&
-			      wire_get(record(f, 0), PATHREC_PKEY) == 0xffff &&
-			      wire_get(record(f, 0), PATHREC_RATE) == WIRE_RATE_40);
+	row(0, "a path",
+	    request(f, &a, FAKE_CA(0)) == 0 && wire_get(record(f, 0), PATHREC_DLID) == fake_lid(f, FAKE_CA(3)) &&
+		    wire_get(record(f, 0), PATHREC_SLID) == fake_lid(f, FAKE_CA(0)) &&
+		    wire_get(record(f, 0), PATHREC_PKEY) == 0xffff &&
+		    wire_get(record(f, 0), PATHREC_RATE) == WIRE_RATE_40);
 	for (i = 0; i < ARRAY_SIZE(path_rows); i++) {
 		r = &path_rows[i];
 		a = path_ask(FAKE_CA(0), FAKE_CA(3));
@@ -240,23 +230,24 @@ static void test_paths(struct fake *f)
 		wire_set(a.data, r->sel, r->sel_v);
 		wire_set(a.data, r->value, r->value_v);
 		s = request(f, &a, FAKE_CA(0));
-		row(r->name, s == r->status && (s || wire_get(record(f, 0), r->check) == r->want));
+		row(0, r->name, s == r->status && (s || wire_get(record(f, 0), r->check) == r->want));
 	}
 	a = path_ask(FAKE_CA(0), FAKE_CA(0));
-	row("to itself", request(f, &a, FAKE_CA(0)) == 0);
+	row(0, "to itself", request(f, &a, FAKE_CA(0)) == 0);
 	a = path_ask(FAKE_CA(0), 2);
-	row("to a switch", request(f, &a, FAKE_CA(0)) == 0 && wire_get(record(f, 0), PATHREC_DLID) == fake_lid(f, 2));
+	row(0, "to a switch",
+	    request(f, &a, FAKE_CA(0)) == 0 && wire_get(record(f, 0), PATHREC_DLID) == fake_lid(f, 2));
 	a = path_ask(FAKE_CA(0), 40);
-	row("to a GID that nobody has", request(f, &a, FAKE_CA(0)) == SA_STATUS_INVALID_GID);
+	row(0, "to a GID that nobody has", request(f, &a, FAKE_CA(0)) == SA_STATUS_INVALID_GID);
 	a = path_ask(FAKE_CA(0), FAKE_CA(1));
 	a.comp |= SA_COMP(PATHREC_COMP_PKEY);
 	wire_set(a.data, PATHREC_PKEY, 0x8001);
-	row("in a partition that is not theirs", request(f, &a, FAKE_CA(0)) == SA_STATUS_NO_RECORDS);
+	row(0, "in a partition that is not theirs", request(f, &a, FAKE_CA(0)) == SA_STATUS_NO_RECORDS);
 	a = ask_of(SA_METHOD_GET_TABLE, SA_ATTR_PATH_RECORD,
 		   SA_COMP(PATHREC_COMP_SLID) | SA_COMP(PATHREC_COMP_NUM_PATH));
 	wire_set(a.data, PATHREC_SLID, fake_lid(f, FAKE_CA(1)));
 	wire_set(a.data, PATHREC_NUM_PATH, 1);
-	row("from one to all", request(f, &a, FAKE_CA(1)) == 0 && records(f) == 8);
+	row(0, "from one to all", request(f, &a, FAKE_CA(1)) == 0 && records(f) == 8);
 }
 
 /* ---- groups ---- */
@@ -290,38 +281,40 @@ static void test_groups(struct fake *f)
 	struct ask a = group_ask(MAD_METHOD_SET, FAKE_CA(0), JOIN_FULL, JOIN, 1);
 	u16 mlid;
 
-	row("a group that is not there, too little said",
+	row(0, "a group that is not there, too little said",
 	    request(f, &a, FAKE_CA(0)) == SA_STATUS_INSUFFICIENT_COMPONENTS);
 	a = group_ask(MAD_METHOD_SET, FAKE_CA(0), JOIN_NON, CREATE, 1);
-	row("no full member can create one", request(f, &a, FAKE_CA(0)) == SA_STATUS_REQ_INVALID);
+	row(0, "no full member can create one", request(f, &a, FAKE_CA(0)) == SA_STATUS_REQ_INVALID);
 	a = group_ask(MAD_METHOD_SET, FAKE_CA(0), JOIN_FULL, CREATE, 1);
-	row("created", request(f, &a, FAKE_CA(0)) == 0);
+	row(0, "created", request(f, &a, FAKE_CA(0)) == 0);
 	mlid = (u16)wire_get(record(f, 0), MCMEMBER_MLID);
-	row("its leaf forwards it when the answer comes", forwards(f, 0, mlid, 1));
-	row("another's own membership is not to be changed", request(f, &a, FAKE_CA(1)) == SA_STATUS_REQ_INVALID);
+	row(0, "its leaf forwards it when the answer comes", forwards(f, 0, mlid, 1));
+	row(0, "another's own membership is not to be changed", request(f, &a, FAKE_CA(1)) == SA_STATUS_REQ_INVALID);
 	a = group_ask(MAD_METHOD_SET, FAKE_CA(3), JOIN_FULL, JOIN, 1);
-	row("joined", request(f, &a, FAKE_CA(3)) == 0 && wire_get(record(f, 0), MCMEMBER_QKEY) == 0x1234 &&
-			      wire_get(record(f, 0), MCMEMBER_MLID) == mlid);
-	row("a tree", forwards(f, 1, mlid, 2) && (forwards(f, 0, mlid, 3) || forwards(f, 0, mlid, 4)) &&
-			      (forwards(f, 2, mlid, 1) != forwards(f, 3, mlid, 1)));
+	row(0, "joined",
+	    request(f, &a, FAKE_CA(3)) == 0 && wire_get(record(f, 0), MCMEMBER_QKEY) == 0x1234 &&
+		    wire_get(record(f, 0), MCMEMBER_MLID) == mlid);
+	row(0, "a tree",
+	    forwards(f, 1, mlid, 2) && (forwards(f, 0, mlid, 3) || forwards(f, 0, mlid, 4)) &&
+		    (forwards(f, 2, mlid, 1) != forwards(f, 3, mlid, 1)));
 	a = group_ask(MAD_METHOD_SET, FAKE_CA(2), JOIN_SEND_ONLY_NON, JOIN, 1);
-	row("send only", request(f, &a, FAKE_CA(2)) == 0 && !forwards(f, 1, mlid, 1));
+	row(0, "send only", request(f, &a, FAKE_CA(2)) == 0 && !forwards(f, 1, mlid, 1));
 	a = group_ask(MAD_METHOD_SET, FAKE_CA(1), JOIN_FULL, JOIN | SA_COMP(MCMEMBER_COMP_QKEY), 1);
 	wire_set(a.data, MCMEMBER_QKEY, 9);
-	row("another Q_Key", request(f, &a, FAKE_CA(1)) == SA_STATUS_REQ_INVALID);
+	row(0, "another Q_Key", request(f, &a, FAKE_CA(1)) == SA_STATUS_REQ_INVALID);
 	a = group_ask(SA_METHOD_DELETE, FAKE_CA(0), JOIN_NON, JOIN, 1);
-	row("leaving what it is not", request(f, &a, FAKE_CA(0)) == SA_STATUS_REQ_INVALID);
+	row(0, "leaving what it is not", request(f, &a, FAKE_CA(0)) == SA_STATUS_REQ_INVALID);
 	a = group_ask(SA_METHOD_DELETE, FAKE_CA(0), JOIN_FULL, JOIN, 1);
-	row("left", request(f, &a, FAKE_CA(0)) == 0);
+	row(0, "left", request(f, &a, FAKE_CA(0)) == 0);
 	fake_run(f, 100);
-	row("its leaf has forgotten", !forwards(f, 0, mlid, 1));
+	row(0, "its leaf has forgotten", !forwards(f, 0, mlid, 1));
 	a = group_ask(SA_METHOD_DELETE, FAKE_CA(3), JOIN_FULL, JOIN, 1);
-	row("the last full member leaves", request(f, &a, FAKE_CA(3)) == 0);
+	row(0, "the last full member leaves", request(f, &a, FAKE_CA(3)) == 0);
 	a = group_ask(MAD_METHOD_GET, FAKE_CA(3), 0, SA_COMP(MCMEMBER_COMP_MGID), 1);
-	row("the group is gone", request(f, &a, FAKE_CA(3)) == SA_STATUS_NO_RECORDS);
+	row(0, "the group is gone", request(f, &a, FAKE_CA(3)) == SA_STATUS_NO_RECORDS);
 	a = group_ask(MAD_METHOD_SET, FAKE_CA(0), JOIN_FULL, CREATE, 0);
 	memset(wire_bytes(a.data, MCMEMBER_MGID), 0, 16);
-	row("an MGID of the SA's choice", request(f, &a, FAKE_CA(0)) == 0 && record(f, 0)[0] == 0xff);
+	row(0, "an MGID of the SA's choice", request(f, &a, FAKE_CA(0)) == 0 && record(f, 0)[0] == 0xff);
 }
 
 /* ---- subscriptions and services ---- */
@@ -345,15 +338,15 @@ static void test_subscriptions(struct fake *f)
 	struct ask a = inform_ask(1, TRAP_MCAST_CREATED), g;
 	u32 before;
 
-	row("subscribe", request(f, &a, FAKE_CA(1)) == 0);
-	row("subscribe again is one subscription", request(f, &a, FAKE_CA(1)) == 0 && f->sm->nsubscribers == 1);
+	row(0, "subscribe", request(f, &a, FAKE_CA(1)) == 0);
+	row(0, "subscribe again is one subscription", request(f, &a, FAKE_CA(1)) == 0 && f->sm->nsubscribers == 1);
 	before = f->reports;
 	g = group_ask(MAD_METHOD_SET, FAKE_CA(0), JOIN_FULL, CREATE, 7);
-	row("a new group is reported", request(f, &g, FAKE_CA(0)) == 0 && f->reports == before + 1);
+	row(0, "a new group is reported", request(f, &g, FAKE_CA(0)) == 0 && f->reports == before + 1);
 	g = group_ask(SA_METHOD_DELETE, FAKE_CA(0), JOIN_FULL, JOIN, 7);
-	row("its end is not asked for", request(f, &g, FAKE_CA(0)) == 0 && f->reports == before + 1);
+	row(0, "its end is not asked for", request(f, &g, FAKE_CA(0)) == 0 && f->reports == before + 1);
 	a = inform_ask(0, TRAP_MCAST_CREATED);
-	row("unsubscribe", request(f, &a, FAKE_CA(1)) == 0 && f->sm->nsubscribers == 0);
+	row(0, "unsubscribe", request(f, &a, FAKE_CA(1)) == 0 && f->sm->nsubscribers == 0);
 }
 
 /* The notice of the last report, when it is one about that node's GID. */
@@ -377,21 +370,22 @@ static void test_unplugged(struct fake *f)
 	u32 before;
 
 	wire_set(name.data, NODEREC_LID, fake_lid(f, FAKE_CA(3)));
-	row("before", !request(f, &out, FAKE_CA(1)) && !request(f, &in, FAKE_CA(1)) && !request(f, &g, FAKE_CA(3)) &&
-			      !request(f, &own, FAKE_CA(3)) && f->sm->nsubscribers == 3);
+	row(0, "before",
+	    !request(f, &out, FAKE_CA(1)) && !request(f, &in, FAKE_CA(1)) && !request(f, &g, FAKE_CA(3)) &&
+		    !request(f, &own, FAKE_CA(3)) && f->sm->nsubscribers == 3);
 	before = f->reports;
 	fake_uncable(f, FAKE_CA(3), 1);
 	fake_run(f, 30000);
-	row("a port out of service is reported once",
+	row(0, "a port out of service is reported once",
 	    f->reports == before + 1 && reported(f, TRAP_GID_OUT_OF_SERVICE, FAKE_CA(3)));
-	row("its subscription is gone", f->sm->nsubscribers == 2);
-	row("its group is gone", request(f, &q, FAKE_CA(1)) == SA_STATUS_NO_RECORDS);
-	row("its record is gone", request(f, &name, FAKE_CA(1)) == SA_STATUS_NO_RECORDS);
+	row(0, "its subscription is gone", f->sm->nsubscribers == 2);
+	row(0, "its group is gone", request(f, &q, FAKE_CA(1)) == SA_STATUS_NO_RECORDS);
+	row(0, "its record is gone", request(f, &name, FAKE_CA(1)) == SA_STATUS_NO_RECORDS);
 	fake_cable(f, FAKE_CA(3), 1, 1, 2);
 	wire_set(f->node[1].swinfo, SWITCHINFO_PORT_STATE_CHANGE, 1);
 	fake_run(f, 30000);
-	row("one back in service too", f->reports == before + 2 && reported(f, TRAP_GID_IN_SERVICE, FAKE_CA(3)));
-	row("its record is back", request(f, &name, FAKE_CA(1)) == 0);
+	row(0, "one back in service too", f->reports == before + 2 && reported(f, TRAP_GID_IN_SERVICE, FAKE_CA(3)));
+	row(0, "its record is back", request(f, &name, FAKE_CA(1)) == 0);
 }
 
 static void test_services(struct fake *f)
@@ -405,12 +399,12 @@ static void test_services(struct fake *f)
 	wire_set(a.data, SERVICEREC_LEASE, 3);
 	wire_set(a.data, WIRE_FIELD(SERVICEREC_KEY.bit, 64), 1);
 	wire_set(q.data, SERVICEREC_ID, 5);
-	row("a service", request(f, &a, FAKE_CA(1)) == 0);
-	row("is found", request(f, &q, FAKE_CA(2)) == 0 && records(f) == 1);
+	row(0, "a service", request(f, &a, FAKE_CA(1)) == 0);
+	row(0, "is found", request(f, &q, FAKE_CA(2)) == 0 && records(f) == 1);
 	wire_set(a.data, WIRE_FIELD(SERVICEREC_KEY.bit, 64), 2);
-	row("with another key it is not theirs", request(f, &a, FAKE_CA(2)) == SA_STATUS_REQ_INVALID);
+	row(0, "with another key it is not theirs", request(f, &a, FAKE_CA(2)) == SA_STATUS_REQ_INVALID);
 	fake_run(f, 4000);
-	row("its lease ends", request(f, &q, FAKE_CA(2)) == 0 && records(f) == 0);
+	row(0, "its lease ends", request(f, &q, FAKE_CA(2)) == 0 && records(f) == 0);
 }
 
 /* ---- partitions ---- */
@@ -419,15 +413,15 @@ static void test_limited(struct fake *f)
 {
 	struct ask a = path_ask(FAKE_CA(1), FAKE_CA(2));
 
-	row("two limited members have no path", request(f, &a, FAKE_CA(1)) == SA_STATUS_NO_RECORDS);
+	row(0, "two limited members have no path", request(f, &a, FAKE_CA(1)) == SA_STATUS_NO_RECORDS);
 	a = path_ask(FAKE_CA(1), FAKE_CA(0));
-	row("a limited and a full one have",
+	row(0, "a limited and a full one have",
 	    request(f, &a, FAKE_CA(1)) == 0 && wire_get(record(f, 0), PATHREC_PKEY) == 0x7fff);
 	a = ask_of(SA_METHOD_GET_TABLE, SA_ATTR_NODE_RECORD, SA_COMP(NODEREC_COMP_NODE_TYPE));
 	wire_set(a.data, WIRE_AT(NODEREC_NODE_INFO, NODEINFO_NODE_TYPE), NODE_TYPE_CA);
-	row("a limited member knows itself and the full one", request(f, &a, FAKE_CA(1)) == 0 && records(f) == 2);
+	row(0, "a limited member knows itself and the full one", request(f, &a, FAKE_CA(1)) == 0 && records(f) == 2);
 	a.key = 1;
-	row("who has the SM_Key knows all", request(f, &a, FAKE_CA(1)) == 0 && records(f) == 4);
+	row(0, "who has the SM_Key knows all", request(f, &a, FAKE_CA(1)) == 0 && records(f) == 4);
 }
 
 int main(void)
@@ -449,6 +443,5 @@ int main(void)
 	fake_open(&f, &limited);
 	test_limited(&f);
 	fake_close(&f);
-	printf("%u passed, %u failed\n", passed, failed);
-	return failed != 0;
+	return rows_end();
 }

@@ -1,18 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Rows of the subnet manager: bringing up the subnet of fake.h, keeping it up, and giving it away. */
+#include "emu/lib/row.h"
 #include "sm/fake.h"
-
-static u32 passed, failed;
-
-static void row(const char *name, bool ok)
-{
-	if (ok) {
-		passed++;
-		return;
-	}
-	failed++;
-	printf("FAIL %s\n", name);
-}
 
 /* ---- what a subnet that is up looks like ---- */
 
@@ -80,11 +69,11 @@ static void test_up(void)
 
 	fake_open(&f, NULL);
 	sm_status(f.sm, &st);
-	row("master", st.state == SM_STATE_MASTER && f.is_sm);
-	row("every port is Active", all_active(&f) && st.subnet_up && f.events[SM_EVENT_SUBNET_UP] >= 1);
-	row("every end port has a LID of its own", lids_unique(&f, 0));
-	row("every LID is reached from everywhere", all_arrive(&f));
-	row("what it counts", st.nodes == 8 && st.switches == 4 && st.ports_active == 16 && !st.sweep_errors);
+	row(0, "master", st.state == SM_STATE_MASTER && f.is_sm);
+	row(0, "every port is Active", all_active(&f) && st.subnet_up && f.events[SM_EVENT_SUBNET_UP] >= 1);
+	row(0, "every end port has a LID of its own", lids_unique(&f, 0));
+	row(0, "every LID is reached from everywhere", all_arrive(&f));
+	row(0, "what it counts", st.nodes == 8 && st.switches == 4 && st.ports_active == 16 && !st.sweep_errors);
 	fake_close(&f);
 }
 
@@ -102,10 +91,10 @@ static void test_link_lost(void)
 		lids[i] = fake_lid(&f, i);
 	fake_uncable(&f, 0, 3);
 	fake_run(&f, 30000); /* a light sweep sees it */
-	row("around a lost link", all_arrive(&f) && all_active(&f));
+	row(0, "around a lost link", all_arrive(&f) && all_active(&f));
 	for (i = 0; i < FAKE_NODES; i++)
 		same &= lids[i] == fake_lid(&f, i);
-	row("the LIDs are what they were", same);
+	row(0, "the LIDs are what they were", same);
 	fake_close(&f);
 }
 
@@ -122,10 +111,10 @@ static void test_trap(void)
 	wire_set(mad + SMP_DATA, NOTICE_IS_GENERIC, 1);
 	wire_set(mad + SMP_DATA, NOTICE_TRAP_NUMBER, TRAP_LINK_STATE_CHANGE);
 	sm_receive(f.sm, mad, MAD_SIZE, &from, NULL);
-	row("TrapRepress", wire_get(f.sent, MAD_METHOD) == MAD_METHOD_TRAP_REPRESS);
+	row(0, "TrapRepress", wire_get(f.sent, MAD_METHOD) == MAD_METHOD_TRAP_REPRESS);
 	fake_run(&f, 500);
 	sm_status(f.sm, &b);
-	row("a trap lets it sweep", b.heavy_sweeps == a.heavy_sweeps + 1 && b.traps == 1);
+	row(0, "a trap lets it sweep", b.heavy_sweeps == a.heavy_sweeps + 1 && b.traps == 1);
 	fake_close(&f);
 }
 
@@ -179,7 +168,7 @@ static void test_losses(void)
 		sm_sweep(f.sm);
 		fake_run(&f, 60000);
 		sm_status(f.sm, &st);
-		row(losses[i].name, !lost_times && st.subnet_up && all_arrive(&f) && all_active(&f));
+		row(0, losses[i].name, !lost_times && st.subnet_up && all_arrive(&f) && all_active(&f));
 		fake_close(&f);
 	}
 }
@@ -192,9 +181,10 @@ static void test_lids(void)
 	struct fake f;
 
 	fake_open(&f, &lmc);
-	row("LMC 2", lids_unique(&f, 2) && fake_lid(&f, FAKE_CA(1)) % 4 == 0 &&
-			     wire_get(f.node[FAKE_CA(1)].info[1], PORTINFO_LMC) == 2);
-	row("every LID of a port is reached", arrives(&f, FAKE_CA(0), FAKE_CA(3), fake_lid(&f, FAKE_CA(3)) + 3));
+	row(0, "LMC 2",
+	    lids_unique(&f, 2) && fake_lid(&f, FAKE_CA(1)) % 4 == 0 &&
+		    wire_get(f.node[FAKE_CA(1)].info[1], PORTINFO_LMC) == 2);
+	row(0, "every LID of a port is reached", arrives(&f, FAKE_CA(0), FAKE_CA(3), fake_lid(&f, FAKE_CA(3)) + 3));
 	fake_close(&f);
 }
 
@@ -211,8 +201,8 @@ static void test_lids_found(void)
 	f.sm = sm_create(f.loop, &fake_ops, &f, &(struct sm_config){ 0 }, (char[8]){ 0 }, 8);
 	sm_start(f.sm);
 	fake_run(&f, 1000);
-	row("a LID that is found is kept", fake_lid(&f, FAKE_CA(3)) == 77);
-	row("one that is found twice is not kept twice", lids_unique(&f, 0) && all_arrive(&f));
+	row(0, "a LID that is found is kept", fake_lid(&f, FAKE_CA(3)) == 77);
+	row(0, "one that is found twice is not kept twice", lids_unique(&f, 0) && all_arrive(&f));
 	fake_close(&f);
 }
 
@@ -223,11 +213,11 @@ static void test_partitions(void)
 	struct fake f;
 
 	fake_open(&f, &cfg);
-	row("everybody is in the default partition", f.node[FAKE_CA(0)].pkey[1][0] == 0xffff);
-	row("a full member", f.node[FAKE_CA(1)].pkey[1][1] == 0x8001);
-	row("a limited one", f.node[FAKE_CA(2)].pkey[1][1] == 0x0001);
-	row("nobody else", f.node[FAKE_CA(3)].pkey[1][1] == 0);
-	row("the switch port before it has the same table",
+	row(0, "everybody is in the default partition", f.node[FAKE_CA(0)].pkey[1][0] == 0xffff);
+	row(0, "a full member", f.node[FAKE_CA(1)].pkey[1][1] == 0x8001);
+	row(0, "a limited one", f.node[FAKE_CA(2)].pkey[1][1] == 0x0001);
+	row(0, "nobody else", f.node[FAKE_CA(3)].pkey[1][1] == 0);
+	row(0, "the switch port before it has the same table",
 	    f.node[1].pkey[1][1] == 0x0001 && wire_get(f.node[1].info[1], PORTINFO_PART_ENFORCE_IN));
 	fake_close(&f);
 }
@@ -253,21 +243,23 @@ static void test_partitions_change(void)
 	fake_open(&f, &cfg);
 	k = f.node[FAKE_CA(1)].pkey[1];
 	sm_status(f.sm, &before);
-	row("wrong partitions change nothing", change(&f, "red=0x0001 :") && k[1] == 0x8001 && k[2] == 0x8002);
-	row("one goes and leaves a hole",
+	row(0, "wrong partitions change nothing", change(&f, "red=0x0001 :") && k[1] == 0x8001 && k[2] == 0x8002);
+	row(0, "one goes and leaves a hole",
 	    !change(&f, "Default=0x7fff, ipoib : ALL=full ;\nblue=0x0002, ipoib : ALL=limited ;\n") && k[0] == 0xffff &&
 		    k[1] == 0 && k[2] == 0x0002);
 	sm_status(f.sm, &after);
-	row("its group goes with it", after.groups == before.groups - 1 && after.partitions == 2);
-	row("another membership keeps its place", f.node[FAKE_CA(2)].pkey[1][1] == 0x0002);
-	row("one comes and takes the hole", !change(&f, "Default=0x7fff, ipoib : ALL=full ;\ngreen=0x0003 : ALL=full "
-							";\nblue=0x0002, ipoib : ALL=full ;\n") &&
-						    k[1] == 0x8003 && k[2] == 0x8002);
-	row("the switch ports follow", f.node[0].pkey[2][1] == 0x8003 && f.node[1].pkey[1][2] == 0x8003);
-	row("back to one", !change(&f, "Default=0x7fff, ipoib : ALL=full ;\n") && !k[1] && !k[2] &&
-				   !wire_get(f.node[1].info[1], PORTINFO_PART_ENFORCE_IN));
+	row(0, "its group goes with it", after.groups == before.groups - 1 && after.partitions == 2);
+	row(0, "another membership keeps its place", f.node[FAKE_CA(2)].pkey[1][1] == 0x0002);
+	row(0, "one comes and takes the hole",
+	    !change(&f, "Default=0x7fff, ipoib : ALL=full ;\ngreen=0x0003 : ALL=full "
+			";\nblue=0x0002, ipoib : ALL=full ;\n") &&
+		    k[1] == 0x8003 && k[2] == 0x8002);
+	row(0, "the switch ports follow", f.node[0].pkey[2][1] == 0x8003 && f.node[1].pkey[1][2] == 0x8003);
+	row(0, "back to one",
+	    !change(&f, "Default=0x7fff, ipoib : ALL=full ;\n") && !k[1] && !k[2] &&
+		    !wire_get(f.node[1].info[1], PORTINFO_PART_ENFORCE_IN));
 	sm_status(f.sm, &after);
-	row("and every port stays Active", all_active(&f) && !after.sweep_errors);
+	row(0, "and every port stays Active", all_active(&f) && !after.sweep_errors);
 	fake_close(&f);
 }
 
@@ -313,9 +305,9 @@ static void test_sminfo(void)
 		fake_open(&f, NULL);
 		sm_set_state(f.sm, sminfo[i].from);
 		tell(&f, sminfo[i].mod);
-		row(sminfo[i].name, wire_get(f.sent, MAD_ATTR_ID) == SMP_ATTR_SM_INFO &&
-					    wire_get(f.sent, MAD_STATUS) == sminfo[i].status &&
-					    f.sm->state == sminfo[i].to);
+		row(0, sminfo[i].name,
+		    wire_get(f.sent, MAD_ATTR_ID) == SMP_ATTR_SM_INFO &&
+			    wire_get(f.sent, MAD_STATUS) == sminfo[i].status && f.sm->state == sminfo[i].to);
 		fake_close(&f);
 	}
 }
@@ -329,12 +321,12 @@ static void test_handover(void)
 	fake_rival(&f, 5);
 	sm_sweep(f.sm);
 	fake_run(&f, 100);
-	row("who hands over is master until it is acknowledged", f.handovers == 1 && f.sm->state == SM_STATE_MASTER);
+	row(0, "who hands over is master until it is acknowledged", f.handovers == 1 && f.sm->state == SM_STATE_MASTER);
 	wire_set(f.rival, SMINFO_STATE, SM_STATE_MASTER);
 	tell(&f, SMINFO_MOD_ACKNOWLEDGE);
-	row("which is accepted", !wire_get(f.sent, MAD_STATUS) && f.sm->state == SM_STATE_STANDBY);
+	row(0, "which is accepted", !wire_get(f.sent, MAD_STATUS) && f.sm->state == SM_STATE_STANDBY);
 	fake_run(&f, 5000);
-	row("and stands by then", f.handovers == 1 && f.sm->state == SM_STATE_STANDBY);
+	row(0, "and stands by then", f.handovers == 1 && f.sm->state == SM_STATE_STANDBY);
 	fake_close(&f);
 
 	fake_open(&f, NULL);
@@ -343,7 +335,7 @@ static void test_handover(void)
 	fake_run(&f, 100);
 	wire_set(f.rival, SMINFO_STATE, SM_STATE_MASTER);
 	fake_run(&f, 5000);
-	row("one that only accepts is master after a while", f.handovers == 1 && f.sm->state == SM_STATE_STANDBY);
+	row(0, "one that only accepts is master after a while", f.handovers == 1 && f.sm->state == SM_STATE_STANDBY);
 	fake_close(&f);
 }
 
@@ -359,6 +351,5 @@ int main(void)
 	test_partitions_change();
 	test_sminfo();
 	test_handover();
-	printf("%u passed, %u failed\n", passed, failed);
-	return failed != 0;
+	return rows_end();
 }

@@ -5,18 +5,7 @@
  * x end of timewait, S SIDR request, s its answer; q p e i: nobody answered REQ, REP, DREQ, SIDR_REQ.
  */
 #include "emu/cm/fixture.h"
-
-static u32 passed, failed;
-
-static void row(const char *name, bool ok)
-{
-	if (ok) {
-		passed++;
-		return;
-	}
-	failed++;
-	printf("FAIL %s\n", name);
-}
+#include "emu/lib/row.h"
 
 /* ---- lost messages ---- */
 
@@ -507,23 +496,22 @@ int main(void)
 	size_t i;
 
 	for (i = 0; i < ARRAY_SIZE(connects); i++)
-		row(connects[i].name, one_connect(&connects[i]));
+		row(0, connects[i].name, one_connect(&connects[i]));
 	for (i = 0; i < ARRAY_SIZE(sidrs); i++)
-		row(sidrs[i].name, one_sidr(&sidrs[i]));
+		row(0, sidrs[i].name, one_sidr(&sidrs[i]));
 	for (i = 0; i < ARRAY_SIZE(laps); i++)
-		row(laps[i].name, one_lap(&laps[i]));
-	row("attributes of the queue pair", attributes());
-	row("private data", private_data());
-	row("wrong arguments and states", wrong_arguments());
-	row("nobody listens", nobody_listens());
-	row("wrong transport", wrong_transport());
-	row("the peer takes its time", takes_its_time());
-	row("stale connection", stale_connection());
-	row("destroyed after REQ", destroyed_in(CM_ST_REQ_SENT, "QR"));
-	row("destroyed after REP", destroyed_in(CM_ST_REP_RCVD, "QR"));
-	row("destroyed when connected", destroyed_in(CM_ST_ESTABLISHED, "QUDx"));
-	row("both disconnect", both_disconnect());
-	row("established by data", established_by_data());
-	printf("%u passed, %u failed\n", passed, failed);
-	return failed != 0;
+		row(0, laps[i].name, one_lap(&laps[i]));
+	row(0, "attributes of the queue pair", attributes());
+	row(0, "private data", private_data());
+	row(0, "wrong arguments and states", wrong_arguments());
+	row(0, "nobody listens", nobody_listens());
+	row(0, "wrong transport", wrong_transport());
+	row(0, "the peer takes its time", takes_its_time());
+	row(0, "stale connection", stale_connection());
+	row(0, "destroyed after REQ", destroyed_in(CM_ST_REQ_SENT, "QR"));
+	row(0, "destroyed after REP", destroyed_in(CM_ST_REP_RCVD, "QR"));
+	row(0, "destroyed when connected", destroyed_in(CM_ST_ESTABLISHED, "QUDx"));
+	row(0, "both disconnect", both_disconnect());
+	row(0, "established by data", established_by_data());
+	return rows_end();
 }

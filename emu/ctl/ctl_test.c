@@ -8,8 +8,9 @@
 #include <unistd.h>
 
 #include "emu/ctl/ctl.h"
+#include "emu/lib/row.h"
 
-static u32 passed, failed, closed;
+static u32 closed;
 
 static json_t *cmd_echo(void *arg, struct ctl_client *c, const json_t *req, int *fd)
 {
@@ -72,14 +73,6 @@ static void teardown(struct fixture *f)
 	close(f->sock);
 	ctl_server_destroy(f->server);
 	loop_destroy(f->loop);
-}
-
-static void row(int n, const char *what, bool ok)
-{
-	passed += ok;
-	failed += !ok;
-	if (!ok)
-		printf("row %d: %s\n", n, what);
 }
 
 static const struct {
@@ -211,6 +204,5 @@ int main(void)
 	test_slow_client();
 	test_close();
 	test_too_many();
-	printf("%u passed, %u failed\n", passed, failed);
-	return failed != 0;
+	return rows_end();
 }

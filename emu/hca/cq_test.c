@@ -263,5 +263,5 @@ int main(void)
 	check_flush(&f);
 	check_repost(&f);
 	fixture_fini(&f);
-	return summary();
+	return rows_end();
 }

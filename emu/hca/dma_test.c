@@ -233,5 +233,5 @@ int main(void)
 	check_atomics(ctx[1], (u64)(uintptr_t)&cell, &cell, 60);
 	hca_batch_destroy(b);
 	fixture_fini(&f);
-	return summary();
+	return rows_end();
 }

@@ -201,5 +201,5 @@ int main(void)
 	check_objects(&f);
 	check_posts(&f);
 	fixture_fini(&f);
-	return summary();
+	return rows_end();
 }

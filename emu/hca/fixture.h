@@ -9,24 +9,7 @@
 
 #include "emu/hca/internal.h"
 #include "emu/hca/soft_queue.h"
-
-static u32 passed, failed;
-
-static inline void row(int n, const char *what, bool ok)
-{
-	if (ok) {
-		passed++;
-		return;
-	}
-	failed++;
-	printf("row %d: %s\n", n, what);
-}
-
-static inline int summary(void)
-{
-	printf("%u passed, %u failed\n", passed, failed);
-	return failed != 0;
-}
+#include "emu/lib/row.h"
 
 struct fixture {
 	struct loop *loop;

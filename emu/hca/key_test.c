@@ -313,5 +313,5 @@ int main(void)
 	hca_soft_wq_destroy(b);
 	hca_soft_cq_destroy(cq);
 	fixture_fini(&f);
-	return summary();
+	return rows_end();
 }

@@ -265,5 +265,5 @@ int main(void)
 	check_events();
 	check_end();
 	fixture_fini(&f);
-	return summary();
+	return rows_end();
 }

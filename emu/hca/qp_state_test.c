@@ -266,5 +266,5 @@ int main(void)
 	hca_soft_wq_destroy(wq);
 	hca_soft_cq_destroy(cq);
 	fixture_fini(&f);
-	return summary();
+	return rows_end();
 }

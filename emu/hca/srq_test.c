@@ -103,5 +103,5 @@ int main(void)
 	row(50, "free", !hca_soft_wq_destroy(srq));
 	hca_soft_cq_destroy(cq);
 	fixture_fini(&f);
-	return summary();
+	return rows_end();
 }

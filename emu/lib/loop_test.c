@@ -5,18 +5,7 @@
 #include <unistd.h>
 
 #include "emu/lib/loop.h"
-
-static u32 passed, failed;
-
-static void row(int n, const char *what, bool ok)
-{
-	if (ok) {
-		passed++;
-		return;
-	}
-	failed++;
-	printf("row %d: %s\n", n, what);
-}
+#include "emu/lib/row.h"
 
 static struct loop *loop;
 static u64 fired[1024];
@@ -191,6 +180,5 @@ int main(void)
 		return 1;
 	test_pollers();
 	loop_destroy(loop);
-	printf("%u passed, %u failed\n", passed, failed);
-	return failed != 0;
+	return rows_end();
 }

@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "emu/lib/pick.h"
+#include "emu/lib/row.h"
 
 struct target {
 	bool flag;
@@ -23,16 +24,6 @@ static const struct spec_field fields[] = {
 	SPEC_FIELD("range", SPEC_RANGE, target, range, .max = 0xffffff),
 	SPEC_FIELD("text", SPEC_TEXT, target, text),
 };
-
-static u32 passed, failed;
-
-static void row(int n, bool ok)
-{
-	passed += ok;
-	failed += !ok;
-	if (!ok)
-		printf("row %d\n", n);
-}
 
 static const struct {
 	const char *line, *err; /* err NULL: it is accepted */
@@ -122,9 +113,9 @@ static void chances(int n)
 		same += x == pick_next(&b);
 		other += x != pick_next(&c);
 	}
-	row(n, same == 4000 && a.digest == b.digest && !memcmp(a.log, b.log, sizeof(a.log)));
-	row(n + 1, other > 1000 && a.digest != c.digest);
-	row(n + 2, a.hits > 900 && a.hits < 1100);
+	row(n, "line", same == 4000 && a.digest == b.digest && !memcmp(a.log, b.log, sizeof(a.log)));
+	row(n + 1, "line", other > 1000 && a.digest != c.digest);
+	row(n + 2, "line", a.hits > 900 && a.hits < 1100);
 }
 
 int main(void)
@@ -132,10 +123,9 @@ int main(void)
 	u32 i;
 
 	for (i = 0; i < ARRAY_SIZE(rows); i++)
-		row((int)i, line_ok(i));
+		row((int)i, rows[i].line, line_ok(i));
 	for (i = 0; i < ARRAY_SIZE(picks); i++)
-		row(100 + (int)i, pick_ok(i));
+		row(100 + (int)i, "the picked one", pick_ok(i));
 	chances(200);
-	printf("%u passed, %u failed\n", passed, failed);
-	return failed != 0;
+	return rows_end();
 }

@@ -3,19 +3,8 @@
 #include <errno.h>
 #include <stdio.h>
 
+#include "emu/lib/row.h"
 #include "emu/lib/table.h"
-
-static u32 passed, failed;
-
-static void row(int n, const char *what, bool ok)
-{
-	if (ok) {
-		passed++;
-		return;
-	}
-	failed++;
-	printf("row %d: %s\n", n, what);
-}
 
 int main(void)
 {
@@ -48,6 +37,5 @@ int main(void)
 	table_remove(&t, n);
 	table_fini(&t);
 
-	printf("%u passed, %u failed\n", passed, failed);
-	return failed != 0;
+	return rows_end();
 }

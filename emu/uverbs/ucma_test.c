@@ -2,19 +2,8 @@
 /* Rows of the rdma_cm device file: what wrong commands get, events and their level, ids between files. */
 #include <poll.h>
 
+#include "emu/lib/row.h"
 #include "emu/uverbs/ucma_fixture.h"
-
-static u32 passed, failed;
-
-static void row(const char *name, bool ok)
-{
-	if (ok) {
-		passed++;
-		return;
-	}
-	failed++;
-	printf("FAIL %s\n", name);
-}
 
 static u32 create(struct ucma_fixture *f, u16 ps)
 {
@@ -79,7 +68,7 @@ static void test_doors(struct ucma_fixture *f)
 		n = command(f, 0, doors[i].cmd, zero, doors[i].len, doors[i].out, -1);
 		if (n != doors[i].want)
 			printf("%s: %zd\n", doors[i].name, n);
-		row(doors[i].name, n == doors[i].want && f->out_len == 0);
+		row(0, doors[i].name, n == doors[i].want && f->out_len == 0);
 	}
 }
 
@@ -92,20 +81,20 @@ static void test_binding(struct ucma_fixture *f)
 	struct rdma_ucm_listen listen = { .id = a };
 	struct rdma_ucm_bind cmd = bind_to(b, 0, 0);
 
-	row("ids", a && b && c && d);
-	row("bind to the own address", try_bind(f, a, 0x0a000001, 7471) == 0);
-	row("bound twice", try_bind(f, a, 0x0a000001, 7472) == -EINVAL);
-	row("the port is taken", try_bind(f, b, 0x0a000001, 7471) == -EADDRINUSE);
-	row("the port is taken by a wildcard", try_bind(f, b, 0, 7471) == -EADDRINUSE);
-	row("the same port in another space", try_bind(f, c, 0x0a000001, 7471) == 0);
-	row("a stranger's address", try_bind(f, b, 0x0a000002, 7471) == -EADDRNOTAVAIL);
+	row(0, "ids", a && b && c && d);
+	row(0, "bind to the own address", try_bind(f, a, 0x0a000001, 7471) == 0);
+	row(0, "bound twice", try_bind(f, a, 0x0a000001, 7472) == -EINVAL);
+	row(0, "the port is taken", try_bind(f, b, 0x0a000001, 7471) == -EADDRINUSE);
+	row(0, "the port is taken by a wildcard", try_bind(f, b, 0, 7471) == -EADDRINUSE);
+	row(0, "the same port in another space", try_bind(f, c, 0x0a000001, 7471) == 0);
+	row(0, "a stranger's address", try_bind(f, b, 0x0a000002, 7471) == -EADDRNOTAVAIL);
 	cmd.addr_size = 3;
-	row("an address cut short", command(f, 0, RDMA_USER_CM_CMD_BIND, &cmd, sizeof(cmd), 0, -1) == -EINVAL);
+	row(0, "an address cut short", command(f, 0, RDMA_USER_CM_CMD_BIND, &cmd, sizeof(cmd), 0, -1) == -EINVAL);
 	cmd.addr_size = 4000;
-	row("an address too long", command(f, 0, RDMA_USER_CM_CMD_BIND, &cmd, sizeof(cmd), 0, -1) == -EINVAL);
-	row("port 0 gets one", try_bind(f, d, 0, 0) == 0);
-	row("listen", command(f, 0, RDMA_USER_CM_CMD_LISTEN, &listen, sizeof(listen), 0, -1) > 0);
-	row("listen twice", command(f, 0, RDMA_USER_CM_CMD_LISTEN, &listen, sizeof(listen), 0, -1) == -EINVAL);
+	row(0, "an address too long", command(f, 0, RDMA_USER_CM_CMD_BIND, &cmd, sizeof(cmd), 0, -1) == -EINVAL);
+	row(0, "port 0 gets one", try_bind(f, d, 0, 0) == 0);
+	row(0, "listen", command(f, 0, RDMA_USER_CM_CMD_LISTEN, &listen, sizeof(listen), 0, -1) > 0);
+	row(0, "listen twice", command(f, 0, RDMA_USER_CM_CMD_LISTEN, &listen, sizeof(listen), 0, -1) == -EINVAL);
 }
 
 static void test_states(struct ucma_fixture *f)
@@ -119,22 +108,22 @@ static void test_states(struct ucma_fixture *f)
 	struct rdma_ucm_notify notify = { .id = a, .event = HCA_EVENT_COMM_EST };
 	struct rdma_ucm_reject reject = { .id = a, .reason = 5 };
 
-	row("connect without parameters",
+	row(0, "connect without parameters",
 	    command(f, 0, RDMA_USER_CM_CMD_CONNECT, &connect, sizeof(connect), 0, -1) == -EINVAL);
 	connect.conn_param.valid = 1;
-	row("connect before the route",
+	row(0, "connect before the route",
 	    command(f, 0, RDMA_USER_CM_CMD_CONNECT, &connect, sizeof(connect), 0, -1) == -EINVAL);
-	row("route before the address",
+	row(0, "route before the address",
 	    command(f, 0, RDMA_USER_CM_CMD_RESOLVE_ROUTE, &route, sizeof(route), 0, -1) == -EINVAL);
-	row("accept of nothing", command(f, 0, RDMA_USER_CM_CMD_ACCEPT, &accept, sizeof(accept), 0, -1) == -EINVAL);
-	row("disconnect of nothing",
+	row(0, "accept of nothing", command(f, 0, RDMA_USER_CM_CMD_ACCEPT, &accept, sizeof(accept), 0, -1) == -EINVAL);
+	row(0, "disconnect of nothing",
 	    command(f, 0, RDMA_USER_CM_CMD_DISCONNECT, &disconnect, sizeof(disconnect), 0, -1) == -EINVAL);
-	row("attributes without a device",
+	row(0, "attributes without a device",
 	    command(f, 0, RDMA_USER_CM_CMD_INIT_QP_ATTR, &attr, sizeof(attr), 200, -1) == -EINVAL);
-	row("notify of nothing", command(f, 0, RDMA_USER_CM_CMD_NOTIFY, &notify, sizeof(notify), 0, -1) == -EINVAL);
-	row("a reason that users have not",
+	row(0, "notify of nothing", command(f, 0, RDMA_USER_CM_CMD_NOTIFY, &notify, sizeof(notify), 0, -1) == -EINVAL);
+	row(0, "a reason that users have not",
 	    command(f, 0, RDMA_USER_CM_CMD_REJECT, &reject, sizeof(reject), 0, -1) == -EINVAL);
-	row("another file's id",
+	row(0, "another file's id",
 	    command(f, 1, RDMA_USER_CM_CMD_DISCONNECT, &disconnect, sizeof(disconnect), 0, -1) == -EINVAL);
 }
 
@@ -174,7 +163,7 @@ static void test_options(struct ucma_fixture *f)
 		memcpy(buf + sizeof(hdr), &opt, sizeof(opt));
 		n = ucma_file_ops.command(&f->file[0], buf, sizeof(hdr) + sizeof(opt) + options[i].extra, -1, f->out,
 					  &len, &fd);
-		row(options[i].name, options[i].want < 0 ? n == options[i].want : n > 0);
+		row(0, options[i].name, options[i].want < 0 ? n == options[i].want : n > 0);
 	}
 }
 
@@ -204,7 +193,7 @@ static void resolve(struct ucma_fixture *f, u32 id, u32 addr)
 	struct sockaddr_in in = { .sin_family = AF_INET, .sin_port = htons(7), .sin_addr.s_addr = htonl(addr) };
 
 	memcpy(&cmd.dst_addr, &in, sizeof(in));
-	row("resolve", command(f, 0, RDMA_USER_CM_CMD_RESOLVE_ADDR, &cmd, sizeof(cmd), 0, -1) > 0);
+	row(0, "resolve", command(f, 0, RDMA_USER_CM_CMD_RESOLVE_ADDR, &cmd, sizeof(cmd), 0, -1) > 0);
 }
 
 static void test_events(struct ucma_fixture *f)
@@ -217,15 +206,15 @@ static void test_events(struct ucma_fixture *f)
 	resolve(f, a, 0x0a000001);
 	resolve(f, b, 0x0a000009);
 	cable_run(&f->c, 100);
-	row("the own address is resolved", readable(f->fd[0]) && get_event(f, 0, &ev) == RDMA_EVENT_ADDR_RESOLVED);
-	row("the event names the id", ev.id == a && ev.uid == 0x1000 + RDMA_PS_TCP && ev.status == 0);
-	row("nothing waits", !readable(f->fd[0]) && get_event(f, 0, &ev) == ~0u);
+	row(0, "the own address is resolved", readable(f->fd[0]) && get_event(f, 0, &ev) == RDMA_EVENT_ADDR_RESOLVED);
+	row(0, "the event names the id", ev.id == a && ev.uid == 0x1000 + RDMA_PS_TCP && ev.status == 0);
+	row(0, "nothing waits", !readable(f->fd[0]) && get_event(f, 0, &ev) == ~0u);
 	cable_run(&f->c, 1000);
-	row("a stranger is not", readable(f->fd[0]));
-	row("the application takes the byte", recv(f->fd[0], &byte, 1, MSG_DONTWAIT) == 1);
-	row("the event is still there", get_event(f, 0, &ev) == RDMA_EVENT_ADDR_ERROR && ev.id == b);
-	row("with its status", (int)ev.status == -ETIMEDOUT);
-	row("destroy counts what was told",
+	row(0, "a stranger is not", readable(f->fd[0]));
+	row(0, "the application takes the byte", recv(f->fd[0], &byte, 1, MSG_DONTWAIT) == 1);
+	row(0, "the event is still there", get_event(f, 0, &ev) == RDMA_EVENT_ADDR_ERROR && ev.id == b);
+	row(0, "with its status", (int)ev.status == -ETIMEDOUT);
+	row(0, "destroy counts what was told",
 	    command(f, 0, RDMA_USER_CM_CMD_DESTROY_ID, &destroy, sizeof(destroy), 4, -1) > 0 && f->out[0] == 1);
 }
 
@@ -238,12 +227,13 @@ static void test_migration(struct ucma_fixture *f)
 
 	resolve(f, a, 0x0a000001);
 	cable_run(&f->c, 100);
-	row("no rdma_cm file",
+	row(0, "no rdma_cm file",
 	    !pipe(other) && command(f, 1, RDMA_USER_CM_CMD_MIGRATE_ID, &cmd, sizeof(cmd), 4, other[0]) == -EINVAL);
-	row("an id moves", command(f, 1, RDMA_USER_CM_CMD_MIGRATE_ID, &cmd, sizeof(cmd), 4, f->fd[0]) > 0);
-	row("its events with it", !readable(f->fd[0]) && readable(f->fd[1]) &&
-					  get_event(f, 1, &ev) == RDMA_EVENT_ADDR_RESOLVED && ev.id == a);
-	row("the old file does not know it",
+	row(0, "an id moves", command(f, 1, RDMA_USER_CM_CMD_MIGRATE_ID, &cmd, sizeof(cmd), 4, f->fd[0]) > 0);
+	row(0, "its events with it",
+	    !readable(f->fd[0]) && readable(f->fd[1]) && get_event(f, 1, &ev) == RDMA_EVENT_ADDR_RESOLVED &&
+		    ev.id == a);
+	row(0, "the old file does not know it",
 	    command(f, 0, RDMA_USER_CM_CMD_MIGRATE_ID, &cmd, sizeof(cmd), 4, f->fd[0]) == -EINVAL);
 	close(other[0]);
 	close(other[1]);
@@ -261,6 +251,5 @@ int main(void)
 		tests[i](&f);
 		fixture_close(&f);
 	}
-	printf("%u passed, %u failed\n", passed, failed);
-	return failed != 0;
+	return rows_end();
 }

@@ -1,21 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* The device against a driver that obeys, and one that does not. */
+#include "emu/lib/row.h"
 #include "emu/vdev/fixture.h"
 #include "emu/wire/hdr.h"
 #include "emu/wire/mad.h"
 #include "emu/wire/opcode.h"
-
-static u32 passed, failed;
-
-static void row(int n, const char *what, bool ok)
-{
-	if (ok) {
-		passed++;
-		return;
-	}
-	failed++;
-	printf("row %d: %s\n", n, what);
-}
 
 static void test_hello(struct guest *g)
 {
@@ -497,8 +486,8 @@ int main(void)
 	struct guest g;
 
 	if (guest_create(&g) || guest_attach(&g)) {
-		printf("0 passed, 1 failed: no device\n");
-		return 1;
+		row(0, "no device", false);
+		return rows_end();
 	}
 	test_hello(&g);
 	test_lengths(&g);
@@ -514,6 +503,5 @@ int main(void)
 	test_memory(&g);
 	test_life(&g);
 	guest_destroy(&g);
-	printf("%u passed, %u failed\n", passed, failed);
-	return failed != 0;
+	return rows_end();
 }

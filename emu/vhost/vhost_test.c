@@ -1,22 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* The back end against a front end that obeys, and one that does not: messages, queues, memory, coming and going. */
+#include "emu/lib/row.h"
 #include "emu/vhost/fixture.h"
 
 #define QUEUES 3
 
-static u32 passed, failed, starts, stops;
+static u32 starts, stops;
 static struct vhost *dev;
 static char path[64];
-
-static void row(int n, const char *what, bool ok)
-{
-	if (ok) {
-		passed++;
-		return;
-	}
-	failed++;
-	printf("row %d: %s\n", n, what);
-}
 
 static void config(void *ctx, u8 *c)
 {
@@ -223,8 +214,8 @@ int main(void)
 	front_path(path, sizeof(path));
 	dev = vhost_create(loop, path, &ops, NULL);
 	if (!dev || front_open(&f, loop, path)) {
-		printf("0 passed, 1 failed: no device\n");
-		return 1;
+		row(0, "no device", false);
+		return rows_end();
 	}
 	test_messages(&f);
 	front_start(&f, QUEUES);
@@ -233,6 +224,5 @@ int main(void)
 	test_life(loop, &f);
 	vhost_destroy(dev);
 	loop_destroy(loop);
-	printf("%u passed, %u failed\n", passed, failed);
-	return failed != 0;
+	return rows_end();
 }

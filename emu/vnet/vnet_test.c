@@ -1,19 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* The card against a driver that obeys, and one that does not. */
+#include "emu/lib/row.h"
 #include "emu/vnet/fixture.h"
 
-static u32 passed, failed;
 static struct card c;
-
-static void row(int n, const char *what, bool ok)
-{
-	if (ok) {
-		passed++;
-		return;
-	}
-	failed++;
-	printf("row %d: %s\n", n, what);
-}
 
 /* The driver sends a chain of @len bytes, of which the header is as it stands: how many frames leave. */
 static u32 sends(u32 len)
@@ -105,13 +95,12 @@ static void test_life(void)
 int main(void)
 {
 	if (card_create(&c) || card_attach(&c)) {
-		printf("0 passed, 1 failed: no card\n");
-		return 1;
+		row(0, "no card", false);
+		return rows_end();
 	}
 	test_out();
 	test_receive();
 	test_life();
 	card_destroy(&c);
-	printf("%u passed, %u failed\n", passed, failed);
-	return failed != 0;
+	return rows_end();
 }

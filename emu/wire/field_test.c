@@ -3,21 +3,10 @@
 #include <stdio.h>
 
 #include "emu/lib/rng.h"
+#include "emu/lib/row.h"
 #include "emu/wire/field.h"
 #include "emu/wire/gid.h"
 #include "emu/wire/smp.h"
-
-static unsigned int passed, failed;
-
-static void check(bool ok, const char *what, unsigned int row)
-{
-	if (ok) {
-		passed++;
-		return;
-	}
-	failed++;
-	printf("FAIL %s, row %u\n", what, row);
-}
 
 static u64 model_get(const u8 *p, unsigned int bit, unsigned int width)
 {
@@ -62,7 +51,7 @@ static void test_fields(void)
 
 	for (unsigned int bit = 0; bit < 80; bit++)
 		for (unsigned int width = 1; width <= 64; width++)
-			check(one_field(bit, width, &rng), "field", bit * 100 + width);
+			row(bit * 100 + width, "field", one_field(bit, width, &rng));
 }
 
 static void test_constants(void)
@@ -84,7 +73,7 @@ static void test_constants(void)
 		u8 buf[256] = {};
 
 		wire_set(buf, rows[i].f, rows[i].value);
-		check(buf[rows[i].at] == rows[i].byte, "constant", i);
+		row(i, "constant", buf[rows[i].at] == rows[i].byte);
 	}
 }
 
@@ -94,11 +83,11 @@ static void test_bytes(void)
 	u8 buf[64] = {};
 
 	wire_copy_in(buf, WIRE_FIELD(128, 128), &gid);
-	check(buf[16] == 0xfe && buf[31] == 0x34, "copy in", 0);
+	row(0, "copy in", buf[16] == 0xfe && buf[31] == 0x34);
 	wire_copy_out(buf, WIRE_FIELD(128, 128), &back);
-	check(wire_gid_equal(&gid, &back), "copy out", 0);
-	check(wire_bytes(buf, WIRE_FIELD(128, 128)) == buf + 16, "bytes", 0);
-	check(wire_get(buf, WIRE_AT(16, WIRE_FIELD(64, 64))) == 0x0002c90300001234ull, "at", 0);
+	row(0, "copy out", wire_gid_equal(&gid, &back));
+	row(0, "bytes", wire_bytes(buf, WIRE_FIELD(128, 128)) == buf + 16);
+	row(0, "at", wire_get(buf, WIRE_AT(16, WIRE_FIELD(64, 64))) == 0x0002c90300001234ull);
 }
 
 static void test_gid(void)
@@ -107,12 +96,12 @@ static void test_gid(void)
 	struct wire_gid mgid = wire_gid_make(0xff12401bffff0000ull, 1);
 	char buf[WIRE_GID_STRLEN];
 
-	check(strcmp(wire_gid_str(&gid, buf), "fe80:0000:0000:0000:0002:c903:0000:1234") == 0, "gid text", 0);
-	check(wire_gid_prefix(&gid) == WIRE_GID_PREFIX_DEFAULT, "gid prefix", 0);
-	check(wire_gid_guid(&gid) == 0x0002c90300001234ull, "gid guid", 0);
-	check(!wire_gid_is_multicast(&gid) && wire_gid_is_multicast(&mgid), "gid multicast", 0);
-	check(wire_mgid_scope(&mgid) == 2 && wire_mgid_flags(&mgid) == 1, "mgid scope", 0);
-	check(wire_gid_cmp(&gid, &mgid) < 0, "gid order", 0);
+	row(0, "gid text", strcmp(wire_gid_str(&gid, buf), "fe80:0000:0000:0000:0002:c903:0000:1234") == 0);
+	row(0, "gid prefix", wire_gid_prefix(&gid) == WIRE_GID_PREFIX_DEFAULT);
+	row(0, "gid guid", wire_gid_guid(&gid) == 0x0002c90300001234ull);
+	row(0, "gid multicast", !wire_gid_is_multicast(&gid) && wire_gid_is_multicast(&mgid));
+	row(0, "mgid scope", wire_mgid_scope(&mgid) == 2 && wire_mgid_flags(&mgid) == 1);
+	row(0, "gid order", wire_gid_cmp(&gid, &mgid) < 0);
 }
 
 static void test_pkeys(void)
@@ -127,7 +116,7 @@ static void test_pkeys(void)
 	};
 
 	for (unsigned int i = 0; i < ARRAY_SIZE(rows); i++)
-		check(wire_pkey_match(rows[i].a, rows[i].b) == rows[i].match, "pkey", i);
+		row(i, "pkey", wire_pkey_match(rows[i].a, rows[i].b) == rows[i].match);
 }
 
 static void test_codes(void)
@@ -151,39 +140,39 @@ static void test_codes(void)
 	};
 
 	for (unsigned int i = 0; i < ARRAY_SIZE(links); i++)
-		check(wire_link_rate(links[i].speed, links[i].lanes) == links[i].rate, "link rate", i);
+		row(i, "link rate", wire_link_rate(links[i].speed, links[i].lanes) == links[i].rate);
 	for (u8 lanes = 1; lanes <= 12; lanes++)
 		for (enum wire_speed s = WIRE_SPEED_SDR; s < WIRE_SPEED_NUM; s++) {
 			u8 code = wire_link_rate(s, lanes);
 			u32 link = wire_link_mbps(s, lanes), rate = wire_rate_mbps(code);
 
 			/* EDR counts 25.78 Gb/s a lane, HDR and on count 53.125 a lane: codes are shared, rates nearly. */
-			check(!code || (rate > link * 0.96 && rate < link * 1.04), "rate of link", s * 100 + lanes);
+			row(s * 100 + lanes, "rate of link", !code || (rate > link * 0.96 && rate < link * 1.04));
 		}
-	check(wire_speed_from_name("edr") == WIRE_SPEED_EDR, "speed name", 0);
-	check(wire_speed_from_name("x") == WIRE_SPEED_NONE, "speed name", 1);
-	check(wire_speed_active(LINK_SPEED_QDR, 0) == WIRE_SPEED_QDR, "speed active", 0);
-	check(wire_speed_active(0, LINK_SPEED_EXT_HDR) == WIRE_SPEED_HDR, "speed active", 1);
-	check(wire_width_lanes(LINK_WIDTH_4X) == 4 && wire_width_lanes(LINK_WIDTH_2X) == 2, "width", 0);
-	check(wire_width_lanes(LINK_WIDTH_1X | LINK_WIDTH_4X) == 0, "width", 1);
-	check(wire_mtu_bytes(WIRE_MTU_256) == 256 && wire_mtu_bytes(WIRE_MTU_4096) == 4096, "mtu", 0);
-	check(wire_mtu_bytes(0) == 0 && wire_mtu_bytes(6) == 0, "mtu", 1);
-	check(wire_mtu_code(2048) == WIRE_MTU_2048 && wire_mtu_code(1500) == WIRE_MTU_1024, "mtu", 2);
-	check(wire_mtu_code(255) == 0, "mtu", 3);
-	check(wire_timeout_ns(14) == 67108864, "timeout", 0);
+	row(0, "speed name", wire_speed_from_name("edr") == WIRE_SPEED_EDR);
+	row(1, "speed name", wire_speed_from_name("x") == WIRE_SPEED_NONE);
+	row(0, "speed active", wire_speed_active(LINK_SPEED_QDR, 0) == WIRE_SPEED_QDR);
+	row(1, "speed active", wire_speed_active(0, LINK_SPEED_EXT_HDR) == WIRE_SPEED_HDR);
+	row(0, "width", wire_width_lanes(LINK_WIDTH_4X) == 4 && wire_width_lanes(LINK_WIDTH_2X) == 2);
+	row(1, "width", wire_width_lanes(LINK_WIDTH_1X | LINK_WIDTH_4X) == 0);
+	row(0, "mtu", wire_mtu_bytes(WIRE_MTU_256) == 256 && wire_mtu_bytes(WIRE_MTU_4096) == 4096);
+	row(1, "mtu", wire_mtu_bytes(0) == 0 && wire_mtu_bytes(6) == 0);
+	row(2, "mtu", wire_mtu_code(2048) == WIRE_MTU_2048 && wire_mtu_code(1500) == WIRE_MTU_1024);
+	row(3, "mtu", wire_mtu_code(255) == 0);
+	row(0, "timeout", wire_timeout_ns(14) == 67108864);
 	for (u8 i = 0; i < 32; i++) {
-		check(wire_timeout_code(wire_timeout_ns(i)) == i, "timeout code", i);
-		check(i == 31 || wire_timeout_code(wire_timeout_ns(i) + 1) == i + 1, "timeout code above", i);
-		check(wire_aeth_credit_code(wire_aeth_credits(i)) == (i == 31 ? 30 : i), "credits", i);
+		row(i, "timeout code", wire_timeout_code(wire_timeout_ns(i)) == i);
+		row(i, "timeout code above", i == 31 || wire_timeout_code(wire_timeout_ns(i) + 1) == i + 1);
+		row(i, "credits", wire_aeth_credit_code(wire_aeth_credits(i)) == (i == 31 ? 30 : i));
 		/* Ascending from code 1 on, and code 0 is the longest. */
-		check(i < 2 || wire_rnr_timer_ns(i) > wire_rnr_timer_ns(i - 1), "rnr", i);
-		check(!i || wire_rnr_timer_ns(i) < wire_rnr_timer_ns(0), "rnr longest", i);
+		row(i, "rnr", i < 2 || wire_rnr_timer_ns(i) > wire_rnr_timer_ns(i - 1));
+		row(i, "rnr longest", !i || wire_rnr_timer_ns(i) < wire_rnr_timer_ns(0));
 	}
-	check(wire_rnr_timer_ns(12) == 640000 && wire_rnr_timer_ns(0) == 655360000, "rnr", 100);
-	check(wire_vl_count(5) == 15 && wire_vl_count(3) == 4 && wire_vl_count(6) == 0, "vl count", 0);
-	check(strcmp(wire_port_state_name(PORT_STATE_INIT), "Initialize") == 0, "state name", 0);
-	check(strcmp(wire_phys_state_name(200), "?") == 0, "state name", 1);
-	check(strcmp(wire_smp_attr_name(SMP_ATTR_PORT_INFO), "PortInfo") == 0, "attr name", 0);
+	row(100, "rnr", wire_rnr_timer_ns(12) == 640000 && wire_rnr_timer_ns(0) == 655360000);
+	row(0, "vl count", wire_vl_count(5) == 15 && wire_vl_count(3) == 4 && wire_vl_count(6) == 0);
+	row(0, "state name", strcmp(wire_port_state_name(PORT_STATE_INIT), "Initialize") == 0);
+	row(1, "state name", strcmp(wire_phys_state_name(200), "?") == 0);
+	row(0, "attr name", strcmp(wire_smp_attr_name(SMP_ATTR_PORT_INFO), "PortInfo") == 0);
 }
 
 int main(void)
@@ -194,6 +183,5 @@ int main(void)
 	test_gid();
 	test_pkeys();
 	test_codes();
-	printf("%u passed, %u failed\n", passed, failed);
-	return failed != 0;
+	return rows_end();
 }

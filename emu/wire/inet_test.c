@@ -2,19 +2,8 @@
 /* IP packets in IPoIB's encapsulation: a row per shape, its checksums told from those of a plain sum of 16-bit words. */
 #include <stdio.h>
 
+#include "emu/lib/row.h"
 #include "emu/wire/inet.h"
-
-static u32 passed, failed;
-
-static void row(int n, const char *what, bool ok)
-{
-	if (ok) {
-		passed++;
-		return;
-	}
-	failed++;
-	printf("row %d: %s\n", n, what);
-}
 
 /* The sum in the simplest way, of words in big-endian order. */
 static u32 plain(u32 s, const u8 *p, u32 len)
@@ -190,6 +179,5 @@ int main(void)
 	test_shapes();
 	test_wrongs();
 	test_udp();
-	printf("%u passed, %u failed\n", passed, failed);
-	return failed != 0;
+	return rows_end();
 }

@@ -15,22 +15,11 @@
 #define HAVE_OPENSM 1
 #endif
 
+#include "emu/lib/row.h"
 #include "emu/wire/cm.h"
 #include "emu/wire/pma.h"
 #include "emu/wire/sa.h"
 #include "emu/wire/smp.h"
-
-static unsigned int passed, failed;
-
-static void check(bool ok, const char *what, const char *row)
-{
-	if (ok) {
-		passed++;
-		return;
-	}
-	failed++;
-	printf("FAIL %s: %s\n", what, row);
-}
 
 struct row {
 	const char *name;
@@ -358,8 +347,8 @@ static void test_row(const struct row *r)
 		v = 0x8123456789abcdefull;
 		wire_set(ours, field, v);
 		mad_set_field64(theirs, 0, r->mad, v);
-		check(mad_get_field64(ours, 0, r->mad) == v, "read by libibmad", r->name);
-		check(wire_get(theirs, field) == v, "read by us", r->name);
+		row_of(r->name, "read by libibmad", mad_get_field64(ours, 0, r->mad) == v);
+		row_of(r->name, "read by us", wire_get(theirs, field) == v);
 	} else {
 		/* The highest and the lowest bit, so that an offset or a width that is off by one shows. */
 		v = 1ull << (field.width - 1) | 1;
@@ -368,15 +357,15 @@ static void test_row(const struct row *r)
 			mad_set_array(theirs, 0, r->mad, (u8[]){ v >> 16, v >> 8, v });
 		else
 			mad_set_field(theirs, 0, r->mad, v);
-		check(wire_get(theirs, field) == v, "read by us", r->name);
+		row_of(r->name, "read by us", wire_get(theirs, field) == v);
 	}
-	check(memcmp(ours, theirs, sizeof(ours)) == 0, "bytes", r->name);
+	row_of(r->name, "bytes", memcmp(ours, theirs, sizeof(ours)) == 0);
 }
 
-#define AT(field, type, member)                                                                                      \
-	check((field).bit == 8 * offsetof(type, member) && (field).width == 8 * sizeof(((type *)0)->member), #field, \
-	      #member)
-#define SAME(a, b) check((a) == (b), #a, #b)
+#define AT(field, type, member) \
+	row_of(#member, #field, \
+	       (field).bit == 8 * offsetof(type, member) && (field).width == 8 * sizeof(((type *)0)->member))
+#define SAME(a, b) row_of(#b, #a, (a) == (b))
 
 static void test_umad(void)
 {
@@ -442,18 +431,18 @@ static void test_cm(void)
 	};
 
 	for (unsigned int i = 0; i < ARRAY_SIZE(last); i++)
-		check(last[i].field.bit + last[i].field.width == MAD_SIZE * 8, "end of MAD", last[i].name);
+		row_of(last[i].name, "end of MAD", last[i].field.bit + last[i].field.width == MAD_SIZE * 8);
 	SAME(CM_REQ_ALT_LOCAL_LID.bit, CM_REQ_PRIMARY_LOCAL_LID.bit + CM_REQ_PATH_STRIDE * 8);
 	SAME(CM_REQ_ALT_ACK_TIMEOUT.bit, CM_REQ_PRIMARY_ACK_TIMEOUT.bit + CM_REQ_PATH_STRIDE * 8);
 	SAME(CM_IP_DST_ADDR.bit + CM_IP_DST_ADDR.width, CM_IP_HDR_SIZE * 8);
 	SAME(wire_cm_service_id(0x0106, 0x1234), CM_SERVICE_ID_TCP | 0x1234);
-	check(strcmp(wire_cm_rej_name(CM_REJ_STALE_CONN), "stale connection") == 0, "reject name", "stale");
-	check(strcmp(wire_cm_rej_name(34), "?") == 0, "reject name", "34");
-	check(strcmp(wire_cm_attr_name(CM_ATTR_SIDR_REQ), "SIDR_REQ") == 0, "message name", "SIDR_REQ");
+	row_of("stale", "reject name", strcmp(wire_cm_rej_name(CM_REJ_STALE_CONN), "stale connection") == 0);
+	row_of("34", "reject name", strcmp(wire_cm_rej_name(34), "?") == 0);
+	row_of("SIDR_REQ", "message name", strcmp(wire_cm_attr_name(CM_ATTR_SIDR_REQ), "SIDR_REQ") == 0);
 }
 
 #ifdef HAVE_OPENSM
-#define BIT_OF(bit, mask) check(SA_COMP(bit) == be64toh(mask), #bit, #mask)
+#define BIT_OF(bit, mask) row_of(#mask, #bit, SA_COMP(bit) == be64toh(mask))
 
 static void test_opensm_notice(void)
 {
@@ -629,6 +618,5 @@ int main(void)
 	test_opensm_records();
 	test_opensm_masks();
 #endif
-	printf("%u passed, %u failed\n", passed, failed);
-	return failed != 0;
+	return rows_end();
 }

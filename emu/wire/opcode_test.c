@@ -2,20 +2,9 @@
 /* The opcode table against a second statement of header lengths, and header accessors against known bytes. */
 #include <stdio.h>
 
+#include "emu/lib/row.h"
 #include "emu/wire/hdr.h"
 #include "emu/wire/opcode.h"
-
-static unsigned int passed, failed;
-
-static void check(bool ok, const char *what, unsigned int row)
-{
-	if (ok) {
-		passed++;
-		return;
-	}
-	failed++;
-	printf("FAIL %s, row %u\n", what, row);
-}
 
 /* IBTA 9.2.1: the length of all headers from the BTH on, by opcode; 0 is reserved. */
 static const u8 lengths[256] = {
@@ -31,31 +20,30 @@ static void test_table(void)
 	for (unsigned int op = 0; op < 256; op++) {
 		const struct wire_opcode *o = wire_opcode(op);
 
-		check(!o == !lengths[op], "present", op);
+		row(op, "present", !o == !lengths[op]);
 		if (!o)
 			continue;
-		check(o->op == op && o->transport == (op & 0xe0), "identity", op);
-		check(o->hdr_len == lengths[op], "length", op);
+		row(op, "identity", o->op == op && o->transport == (op & 0xe0));
+		row(op, "length", o->hdr_len == lengths[op]);
 		/* Each header lies after the one before it, within the length. */
 		unsigned int last = 11;
 		for (unsigned int eth = 0; eth < WIRE_ETH_NUM; eth++) {
-			check(!(o->eths >> eth & 1) == !o->offset[eth], "offset set", op);
+			row(op, "offset set", !(o->eths >> eth & 1) == !o->offset[eth]);
 			if (o->offset[eth]) {
-				check(o->offset[eth] > last && o->offset[eth] < o->hdr_len, "offset order", op);
+				row(op, "offset order", o->offset[eth] > last && o->offset[eth] < o->hdr_len);
 				last = o->offset[eth];
 			}
 		}
-		check(!(o->flags & WIRE_OPF_IMM) == !o->offset[WIRE_ETH_IMMDT], "immediate", op);
-		check(!(o->flags & WIRE_OPF_INV) == !o->offset[WIRE_ETH_IETH], "invalidate", op);
-		check(!(o->flags & WIRE_OPF_ACK) == !o->offset[WIRE_ETH_AETH], "ack", op);
-		check(!(o->flags & WIRE_OPF_REQUEST) + !(o->flags & WIRE_OPF_RESPONSE) +
-				      !(o->flags & WIRE_OPF_CONTROL) ==
-			      2,
-		      "request, response or control", op);
-		check(!(o->flags & WIRE_OPF_MIDDLE) == !!(o->flags & (WIRE_OPF_START | WIRE_OPF_END)), "place", op);
-		check(!(o->flags & WIRE_OPF_COMP) ||
-			      ((o->flags & WIRE_OPF_END) && (o->flags & (WIRE_OPF_SEND | WIRE_OPF_IMM))),
-		      "completes", op);
+		row(op, "immediate", !(o->flags & WIRE_OPF_IMM) == !o->offset[WIRE_ETH_IMMDT]);
+		row(op, "invalidate", !(o->flags & WIRE_OPF_INV) == !o->offset[WIRE_ETH_IETH]);
+		row(op, "ack", !(o->flags & WIRE_OPF_ACK) == !o->offset[WIRE_ETH_AETH]);
+		row(op, "request, response or control",
+		    !(o->flags & WIRE_OPF_REQUEST) + !(o->flags & WIRE_OPF_RESPONSE) + !(o->flags & WIRE_OPF_CONTROL) ==
+			    2);
+		row(op, "place", !(o->flags & WIRE_OPF_MIDDLE) == !!(o->flags & (WIRE_OPF_START | WIRE_OPF_END)));
+		row(op, "completes",
+		    !(o->flags & WIRE_OPF_COMP) ||
+			    ((o->flags & WIRE_OPF_END) && (o->flags & (WIRE_OPF_SEND | WIRE_OPF_IMM))));
 	}
 }
 
@@ -79,10 +67,10 @@ static void test_rows(void)
 	for (unsigned int i = 0; i < ARRAY_SIZE(rows); i++) {
 		const struct wire_opcode *o = wire_opcode(rows[i].op);
 
-		check(o->offset[rows[i].eth] == rows[i].offset, "row offset", i);
-		check((o->flags & rows[i].flags) == rows[i].flags, "row flags", i);
+		row(i, "row offset", o->offset[rows[i].eth] == rows[i].offset);
+		row(i, "row flags", (o->flags & rows[i].flags) == rows[i].flags);
 	}
-	check(strcmp(wire_opcode(WIRE_RC_SEND_LAST_INV)->name, "RC_SEND_LAST_INV") == 0, "name", 0);
+	row(0, "name", strcmp(wire_opcode(WIRE_RC_SEND_LAST_INV)->name, "RC_SEND_LAST_INV") == 0);
 }
 
 static void test_headers(void)
@@ -96,31 +84,31 @@ static void test_headers(void)
 	struct wire_deth deth;
 
 	wire_lrh_fill(&lrh, 3, 5, WIRE_LNH_BTH, 7, 9, 0x48);
-	check(memcmp(&lrh, lrh_bytes, 8) == 0, "lrh bytes", 0);
-	check(wire_lrh_vl(&lrh) == 3 && wire_lrh_sl(&lrh) == 5 && wire_lrh_lnh(&lrh) == WIRE_LNH_BTH, "lrh", 1);
-	check(wire_lrh_dlid(&lrh) == 7 && wire_lrh_slid(&lrh) == 9 && wire_lrh_words(&lrh) == 0x48, "lrh", 2);
+	row(0, "lrh bytes", memcmp(&lrh, lrh_bytes, 8) == 0);
+	row(1, "lrh", wire_lrh_vl(&lrh) == 3 && wire_lrh_sl(&lrh) == 5 && wire_lrh_lnh(&lrh) == WIRE_LNH_BTH);
+	row(2, "lrh", wire_lrh_dlid(&lrh) == 7 && wire_lrh_slid(&lrh) == 9 && wire_lrh_words(&lrh) == 0x48);
 	wire_lrh_set_vl(&lrh, 15);
 	wire_lrh_set_sl(&lrh, 1);
-	check(lrh.vl_lver == 0xf0 && lrh.sl_lnh == 0x12, "lrh set", 3);
+	row(3, "lrh set", lrh.vl_lver == 0xf0 && lrh.sl_lnh == 0x12);
 
 	wire_bth_fill(&bth, 0x04, true, 3, 0xffff, 0x123456, true, 0xabcdef);
 	wire_bth_set_migreq(&bth, true);
 	wire_bth_set_fecn(&bth);
 	wire_bth_set_becn(&bth);
-	check(memcmp(&bth, bth_bytes, 12) == 0, "bth bytes", 0);
-	check(wire_bth_se(&bth) && wire_bth_migreq(&bth) && wire_bth_pad(&bth) == 3 && wire_bth_tver(&bth) == 0, "bth",
-	      1);
-	check(wire_bth_qpn(&bth) == 0x123456 && wire_bth_psn(&bth) == 0xabcdef && wire_bth_ackreq(&bth), "bth", 2);
-	check(wire_bth_fecn(&bth) && wire_bth_becn(&bth) && wire_bth_pkey(&bth) == 0xffff, "bth", 3);
+	row(0, "bth bytes", memcmp(&bth, bth_bytes, 12) == 0);
+	row(1, "bth",
+	    wire_bth_se(&bth) && wire_bth_migreq(&bth) && wire_bth_pad(&bth) == 3 && wire_bth_tver(&bth) == 0);
+	row(2, "bth", wire_bth_qpn(&bth) == 0x123456 && wire_bth_psn(&bth) == 0xabcdef && wire_bth_ackreq(&bth));
+	row(3, "bth", wire_bth_fecn(&bth) && wire_bth_becn(&bth) && wire_bth_pkey(&bth) == 0xffff);
 
 	wire_grh_set_ver_tc_flow(&grh, 0xa5, 0xfedcb);
-	check(wire_grh_ipver(&grh) == 6 && wire_grh_tclass(&grh) == 0xa5 && wire_grh_flow(&grh) == 0xfedcb, "grh", 0);
+	row(0, "grh", wire_grh_ipver(&grh) == 6 && wire_grh_tclass(&grh) == 0xa5 && wire_grh_flow(&grh) == 0xfedcb);
 	wire_aeth_fill(&aeth, WIRE_AETH_RNR_NAK | 12, 0x123456);
-	check(wire_aeth_syndrome(&aeth) == 0x2c && wire_aeth_msn(&aeth) == 0x123456, "aeth", 0);
-	check(wire_aeth_type(0x2c) == WIRE_AETH_RNR_NAK && wire_aeth_value(0x2c) == 12, "aeth", 1);
-	check(wire_aeth_type(WIRE_AETH_NAK | WIRE_NAK_REMOTE_OP) == WIRE_AETH_NAK, "aeth", 2);
+	row(0, "aeth", wire_aeth_syndrome(&aeth) == 0x2c && wire_aeth_msn(&aeth) == 0x123456);
+	row(1, "aeth", wire_aeth_type(0x2c) == WIRE_AETH_RNR_NAK && wire_aeth_value(0x2c) == 12);
+	row(2, "aeth", wire_aeth_type(WIRE_AETH_NAK | WIRE_NAK_REMOTE_OP) == WIRE_AETH_NAK);
 	wire_deth_fill(&deth, 0x80010000, 1);
-	check(wire_deth_qkey(&deth) == 0x80010000 && wire_deth_src_qp(&deth) == 1, "deth", 0);
+	row(0, "deth", wire_deth_qkey(&deth) == 0x80010000 && wire_deth_src_qp(&deth) == 1);
 }
 
 static void test_psn(void)
@@ -140,8 +128,8 @@ static void test_psn(void)
 	};
 
 	for (unsigned int i = 0; i < ARRAY_SIZE(rows); i++)
-		check(wire_psn_diff(rows[i].a, rows[i].b) == rows[i].diff, "psn diff", i);
-	check(wire_psn_add(0xffffff, 2) == 1, "psn add", 0);
+		row(i, "psn diff", wire_psn_diff(rows[i].a, rows[i].b) == rows[i].diff);
+	row(0, "psn add", wire_psn_add(0xffffff, 2) == 1);
 }
 
 int main(void)
@@ -150,6 +138,5 @@ int main(void)
 	test_rows();
 	test_headers();
 	test_psn();
-	printf("%u passed, %u failed\n", passed, failed);
-	return failed != 0;
+	return rows_end();
 }

@@ -3,21 +3,10 @@
 #include <errno.h>
 #include <stdio.h>
 
+#include "emu/lib/row.h"
 #include "emu/wire/hdr.h"
 #include "emu/wire/opcode.h"
 #include "emu/wire/roce.h"
-
-static u32 passed, failed;
-
-static void row(int n, const char *what, bool ok)
-{
-	if (ok) {
-		passed++;
-	} else {
-		failed++;
-		printf("row %d: %s\n", n, what);
-	}
-}
 
 /* A UC SEND that a ConnectX-4 Lx sent to itself, 192.168.0.7, with identification 1144. */
 static const u8 uc_send[] = {
@@ -186,6 +175,5 @@ int main(void)
 	test_bad();
 	test_ip6();
 	row(60, "nothing leaks", wire_packet_live() == 0);
-	printf("%u passed, %u failed\n", passed, failed);
-	return failed != 0;
+	return rows_end();
 }

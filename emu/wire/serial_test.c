@@ -3,18 +3,9 @@
 #include <errno.h>
 #include <stdio.h>
 
+#include "emu/lib/row.h"
 #include "emu/wire/hdr.h"
 #include "emu/wire/packet.h"
-
-static u32 passed, failed;
-
-static void row(int n, const char *what, bool ok)
-{
-	passed += ok;
-	failed += !ok;
-	if (!ok)
-		printf("row %d: %s\n", n, what);
-}
 
 /* An RDMA WRITE ONLY of 14 bytes, with the ICRC that IBTA 7.8 gives for it, and its VCRC. */
 static const u8 sample[] = {
@@ -137,6 +128,5 @@ int main(void)
 	test_bad();
 	test_grh();
 	row(50, "nothing leaks", wire_packet_live() == 0);
-	printf("%u passed, %u failed\n", passed, failed);
-	return failed != 0;
+	return rows_end();
 }

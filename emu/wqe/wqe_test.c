@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "emu/lib/row.h"
 #include "emu/wqe/wqe.h"
 
 static union {
@@ -11,16 +12,6 @@ static union {
 	struct rxe_recv_wqe recv;
 	u8 room[4096];
 } entry;
-
-static u32 passed, failed;
-
-static void check(u32 row, const char *what, bool ok)
-{
-	passed += ok;
-	failed += !ok;
-	if (!ok)
-		printf("row %u: %s\n", row, what);
-}
 
 static const struct {
 	u32 n;
@@ -60,10 +51,10 @@ static void test_sends(void)
 		entry.send.wr.send_flags = sends[i].flags | 1u << 30;
 		entry.send.dma.num_sge = sends[i].num_sge;
 		entry.send.dma.length = sends[i].length;
-		check(sends[i].n, sends[i].what,
-		      wqe_send(&wr, &entry.send, entry.send.dma.inline_data, &limits) == sends[i].want);
-		check(sends[i].n, "the token comes in any case", wr.token == i + 100);
-		check(sends[i].n, "no flag that there is not", !(wr.flags & ~(HCA_SEND_INLINE | HCA_SEND_SIGNALED)));
+		row(sends[i].n, sends[i].what,
+		    wqe_send(&wr, &entry.send, entry.send.dma.inline_data, &limits) == sends[i].want);
+		row(sends[i].n, "the token comes in any case", wr.token == i + 100);
+		row(sends[i].n, "no flag that there is not", !(wr.flags & ~(HCA_SEND_INLINE | HCA_SEND_SIGNALED)));
 	}
 }
 
@@ -79,14 +70,14 @@ static void test_fields(void)
 	w->wr.mw.length = 5;
 	w->wr.mw.access = HCA_ACCESS_LOCAL_WRITE | HCA_ACCESS_REMOTE_READ;
 	wqe_send(&wr, &entry.send, entry.send.dma.inline_data, &limits);
-	check(20, "a window's bounds", wr.bind_addr == 0x1000 && wr.bind_len == 5);
-	check(21, "local write means nothing in a window", wr.access == HCA_ACCESS_REMOTE_READ);
+	row(20, "a window's bounds", wr.bind_addr == 0x1000 && wr.bind_len == 5);
+	row(21, "local write means nothing in a window", wr.access == HCA_ACCESS_REMOTE_READ);
 
 	memset(&entry, 0, sizeof(entry));
 	w->opcode = 15;
 	w->wr.rdma.remote_addr = 0x1004;
-	check(22, "an atomic write is aligned",
-	      wqe_send(&wr, &entry.send, entry.send.dma.inline_data, &limits) == -EINVAL);
+	row(22, "an atomic write is aligned",
+	    wqe_send(&wr, &entry.send, entry.send.dma.inline_data, &limits) == -EINVAL);
 
 	limits.type = HCA_QPT_UD;
 	memset(&entry, 0, sizeof(entry));
@@ -95,8 +86,8 @@ static void test_fields(void)
 	w->wr.ud.remote_qpn = 0xff000005;
 	w->wr.ud.pkey_index = 3;
 	wqe_send(&wr, &entry.send, entry.send.dma.inline_data, &limits);
-	check(23, "a QPN has 24 bits", wr.remote_qpn == 5);
-	check(24, "P_Key index and immediate", wr.pkey_index == 3 && wr.imm == 0x01020304);
+	row(23, "a QPN has 24 bits", wr.remote_qpn == 5);
+	row(24, "P_Key index and immediate", wr.pkey_index == 3 && wr.imm == 0x01020304);
 }
 
 static void test_recvs(void)
@@ -107,18 +98,18 @@ static void test_recvs(void)
 	entry.recv.wr_id = 7;
 	entry.recv.dma.num_sge = 2;
 	entry.recv.dma.sge[1] = (struct rxe_sge){ .addr = 1, .length = 2, .lkey = 3 };
-	check(30, "a receive", wqe_recv(&wr, &entry.recv, entry.recv.dma.sge, 2) == 1 && wr.num_sge == 2);
-	check(31, "its second SGE", wr.sge[1].addr == 1 && wr.sge[1].length == 2 && wr.sge[1].lkey == 3);
-	check(32, "one too many", wqe_recv(&wr, &entry.recv, entry.recv.dma.sge, 1) == -EINVAL && wr.token == 7);
+	row(30, "a receive", wqe_recv(&wr, &entry.recv, entry.recv.dma.sge, 2) == 1 && wr.num_sge == 2);
+	row(31, "its second SGE", wr.sge[1].addr == 1 && wr.sge[1].length == 2 && wr.sge[1].lkey == 3);
+	row(32, "one too many", wqe_recv(&wr, &entry.recv, entry.recv.dma.sge, 1) == -EINVAL && wr.token == 7);
 }
 
 static void test_completions(void)
 {
 	struct hca_cqe cqe = { .token = 9, .imm = 0x0a0b0c0d, .flags = HCA_WC_WITH_IMM };
 
-	check(40, "an immediate is the wire's bytes", be32_to_cpu(wqe_completion(&cqe).ex.imm_data) == 0x0a0b0c0d);
+	row(40, "an immediate is the wire's bytes", be32_to_cpu(wqe_completion(&cqe).ex.imm_data) == 0x0a0b0c0d);
 	cqe.flags = HCA_WC_WITH_INVALIDATE;
-	check(41, "a key is a number", wqe_completion(&cqe).ex.invalidate_rkey == 0x0a0b0c0d);
+	row(41, "a key is a number", wqe_completion(&cqe).ex.invalidate_rkey == 0x0a0b0c0d);
 }
 
 int main(void)
@@ -127,6 +118,5 @@ int main(void)
 	test_fields();
 	test_recvs();
 	test_completions();
-	printf("%u passed, %u failed\n", passed, failed);
-	return failed != 0;
+	return rows_end();
 }

@@ -9,17 +9,8 @@
 #include <errno.h>
 #include <stdio.h>
 
+#include "emu/lib/row.h"
 #include "fabric/eth/internal.h"
-
-static u32 passed, failed;
-
-static void row(int n, const char *what, bool ok)
-{
-	passed += ok;
-	failed += !ok;
-	if (!ok)
-		printf("row %d: %s\n", n, what);
-}
 
 enum {
 	A,
@@ -330,6 +321,5 @@ int main(void)
 	test_pause(&with_pfc, 3 << 13 | 5, 34);
 	test_pause(&without, 0, 50);
 	test_faults();
-	printf("%u passed, %u failed\n", passed, failed);
-	return failed != 0;
+	return rows_end();
 }
