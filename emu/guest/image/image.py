@@ -62,6 +62,14 @@ def cpio(root, out):
         f.write(head + b"\0" * (-len(head) % 4))
 
 
+@contextlib.contextmanager
+def cache_lock():
+    """A second one waits, and finds what the first one has made."""
+    with (cache_folder() / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
 def layer(kind, name, make):
     """The folder of a layer; make(folder) fills it when there is none of this name."""
     cache = cache_folder()
@@ -79,7 +87,7 @@ def layer(kind, name, make):
 def forget(cache):
     """Removes layers that nobody has used for long, and what a build that was killed has left."""
     now = time.time()
-    for kind in ("base", "kernel", "image", "resolved", "build"):
+    for kind in ("base", "kernel", "image", "qemu", "resolved", "build"):
         found = sorted(cache.glob(f"{kind}-*"), key=lambda p: p.stat().st_mtime)
         for old in found[: len(found) if kind == "build" else -KEEP]:
             if now - old.stat().st_mtime > HOUR:
@@ -154,20 +162,18 @@ def make_image(version, base, modules, depmod):
 
 def image(wanted):
     """Paths of kernel and initramfs for the kernel @wanted, of which is made what is not in the cache yet."""
-    cache = cache_folder()
-    version = kernel.choose(wanted)
-    with (cache / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # a second one waits, and finds what the first one has made
+    with cache_lock():
+        version = kernel.choose(wanted)
         debs = [d for d in resolve(PACKAGES) if not WITHOUT.match(d[1])]
         base_name = digest(HERE / "image.py", *sorted(d[1] for d in debs))
         base = layer("base", base_name, make_base(debs))
         depmod = [base / "busybox", "depmod"]
-        kernel_name = digest(HERE / "kernel.py", version, *resolve([f"linux-image-{version}"]), *MODULES)
+        kernel_name = digest(HERE / "kernel.py", version, *kernel.package(version), *MODULES)
         modules = layer("kernel", kernel_name, make_kernel(version, depmod))
         own = [p for room in ("abi", "guest") for p in sorted((kernel.SOURCES / room).rglob("*")) if p.is_file()]
         own = [p for p in own if p.suffix in (".c", ".h", "") and "__pycache__" not in p.parts]
         name = digest(base_name, kernel_name, *(x for p in own for x in (p.name, p)))
         folder = layer("image", name, make_image(version, base, modules, depmod))
-        forget(cache)
+        forget(cache_folder())
     say("")
     return folder / "kernel", folder / "initrd"

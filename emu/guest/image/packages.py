@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""Debian packages: which ones a system needs, fetched once into the cache and unpacked without any privilege."""
+"""
+Debian packages: which ones a system needs, fetched once into the cache and unpacked without any privilege. Where apt
+looks for them is a list of its options: none for what the machine's own sources have, or those of backports().
+"""
 
 import hashlib
 import json
@@ -10,7 +13,13 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 import urllib.request
+
+ALONE = ["Dir::State::status=/dev/null", "Debug::NoLocking=1", "APT::Sandbox::User="]  # nothing installed, no root
+KEYRING = pathlib.Path("/usr/share/keyrings/debian-archive-keyring.gpg")
+DAY = 86400
+TRIES = 3
 
 
 def fail(text, status=1):
@@ -55,28 +64,100 @@ def cache_folder():
     return folder
 
 
-def apt_state():
+def words(options):
+    return [w for o in options for w in ("-o", o)]
+
+
+def apt_state(where):
     """Changes whenever what apt knows of the archives does."""
-    lists = pathlib.Path("/var/lib/apt/lists")
+    lists = pathlib.Path(dict(o.split("=", 1) for o in where).get("Dir::State::lists", "/var/lib/apt/lists"))
     return [(p.name, p.stat().st_mtime_ns) for p in sorted(lists.glob("*Packages*"))]
+
+
+def remembered(what, where, find):
+    """find()'s answer, which it is asked for once in each state of what apt knows: that takes a second."""
+    known = cache_folder() / f"resolved-{digest(apt_state(where), *what)}"
+    if not known.exists():
+        part = known.with_suffix(f".{os.getpid()}")
+        part.write_text(json.dumps(find()))
+        part.rename(known)
+    os.utime(known)
+    return json.loads(known.read_text())
+
+
+def debian():
+    """Address and name of the release that apt gets the machine's packages from; None: from elsewhere."""
+
+    def find():
+        form = "$(ORIGIN) $(LABEL) $(CODENAME) $(REPO_URI)"
+        text = run(["apt-get", "indextargets", "--format", form, "Created-By: Packages", "Component: main"])
+        m = re.search(r"^Debian Debian ([a-z]+) (\S+)$", text, re.M)
+        return m and [m[2], m[1]]
+
+    return remembered(["release"], (), find)
+
+
+def backports():
+    """
+    Where apt finds the backports to this release, and nothing else, whether the machine's own sources have them or not:
+    it keeps lists of its own in the cache, of the day. None: this is no Debian.
+    """
+    release = debian()
+    if not release:
+        return None
+    folder = cache_folder() / f"backports-{digest(*release)}"
+    places = {"Etc::sourceparts": "sources", "State::lists": "lists", "Cache": "apt"}
+    for name in ("sources", "lists/partial", "apt/archives/partial"):
+        (folder / name).mkdir(parents=True, exist_ok=True)
+    where = ["Dir::Etc::sourcelist=/dev/null", *(f"Dir::{k}={folder / v}" for k, v in places.items())]
+    signed = f"[signed-by={KEYRING}] " if KEYRING.exists() else ""
+    (folder / "sources/backports.list").write_text(f"deb {signed}{release[0]} {release[1]}-backports main\n")
+    stamp = folder / "updated"
+    if not stamp.exists() or time.time() - stamp.stat().st_mtime > DAY:
+        run(["apt-get", "update", *words([*ALONE, *where, "Acquire::Languages=none", "Acquire::Retries=3"])])
+        stamp.touch()
+    return where
+
+
+def names(prefix, where=()):
+    """Of the packages that apt knows there."""
+    argv = ["apt-cache", "pkgnames", *words(where), prefix]
+    return remembered(["names", prefix], where, lambda: sorted(run(argv).split()))
+
+
+def ask(packages, where, command):
+    """What apt-get @command would fetch for @packages: (address, file name, sha256 or '')."""
+
+    def find():
+        with tempfile.TemporaryDirectory() as empty:
+            os.mkdir(f"{empty}/partial")
+            options = words([*ALONE, f"Dir::Cache::archives={empty}", *where])
+            text = run(["apt-get", *command, "--print-uris", *options, *packages])
+        return re.findall(r"^'([^']+)' (\S+) \d+ ?(?:SHA256:)?(\S*)$", text, re.M)
+
+    return remembered([*command, *packages], where, find)
 
 
 def resolve(packages):
     """What apt would fetch for @packages on an empty system: (address, file name, sha256 or '')."""
-    known = cache_folder() / f"resolved-{digest(apt_state(), *packages)}"
-    if known.exists():
-        return json.loads(known.read_text())
-    options = ["Dir::State::status=/dev/null", "Debug::NoLocking=1", "APT::Sandbox::User="]
-    with tempfile.TemporaryDirectory() as empty:
-        os.mkdir(f"{empty}/partial")
-        options.append(f"Dir::Cache::archives={empty}")
-        words = [w for o in options for w in ("-o", o)]
-        text = run(["apt-get", "install", "-y", "--print-uris", "--no-install-recommends", *words, *packages])
-    found = re.findall(r"^'([^']+)' (\S+) \d+ ?(?:SHA256:)?(\S*)$", text, re.M)
-    part = known.with_suffix(f".{os.getpid()}")
-    part.write_text(json.dumps(found))
-    part.rename(known)
-    return found
+    return ask(packages, (), ["install", "-y", "--no-install-recommends"])
+
+
+def alone(packages, where=()):
+    """The same for these packages without what they depend on."""
+    return ask(packages, where, ["download"])
+
+
+def load(address, part):
+    """One that breaks off is tried again."""
+    for left in reversed(range(TRIES)):
+        try:
+            with urllib.request.urlopen(address, timeout=60) as src, part.open("wb") as dst:
+                shutil.copyfileobj(src, dst)
+            return
+        except OSError as e:
+            if not left:
+                fail(f"{address}: {e}; what apt knows may be old: apt-get update")
 
 
 def fetch(address, name, sha256):
@@ -85,8 +166,7 @@ def fetch(address, name, sha256):
     if path.exists():
         return path
     part = path.with_suffix(f".{os.getpid()}")
-    with urllib.request.urlopen(address, timeout=60) as src, part.open("wb") as dst:
-        shutil.copyfileobj(src, dst)
+    load(address, part)
     if len(sha256) == 64 and hashlib.sha256(part.read_bytes()).hexdigest() != sha256:
         part.unlink()
         fail(f"{name}: damaged on the way")
