@@ -22,7 +22,7 @@ def pytest_addoption(parser):
     group.addoption("--muslin-seed", type=int, default=1, help="what chance in fabrics and faults is drawn from")
     group.addoption("--muslin-artifacts", default=None, help="keep what failed tests leave in this folder")
     group.addoption("--muslin-kernel", default=None, help="the kernel of guests: a version or its beginning, as 6.12")
-    group.addoption("--muslin-qemu", default=None, help="the QEMU of guests")
+    group.addoption("--muslin-qemu", default=None, help="the QEMU of guests, or a version of the backports, as 10")
     group.addoption("--muslin-capture", action="store_true", help="capture what passes hosts that are used")
     group.addoption("--muslin-report", default=None, help="write a page about each fabric into this folder")
 
@@ -36,7 +36,8 @@ def pytest_configure(config):
 
 def pytest_collection_modifyitems(items):
     """Tests with guests are left out, with the reason, where there is no QEMU or nothing to build the driver with."""
-    needs = (os.environ.get("MUSLIN_QEMU") or "qemu-system-x86_64", "make", "gcc", "apt-get", "dpkg-deb")
+    qemu = os.environ.get("MUSLIN_QEMU") or "qemu-system-x86_64"
+    needs = ("qemu-system-x86_64" if qemu[0].isdigit() else qemu, "make", "gcc", "apt-get", "dpkg-deb")
     missing = [p for p in needs if not shutil.which(p)]
     for item in items:
         if item.get_closest_marker("guest"):
