@@ -74,6 +74,66 @@ def test_metadata_storm(mounted):
     assert b.run("ls /export").strip() == ""
 
 
+LOCKS = {"flock": ("flock-ex", "flock-ex-nb"), "fcntl": ("setlkw", "setlk")}  # one waits, and one does not
+
+
+@pytest.fixture(scope="module")
+def two_clients(mounted):
+    """The server is its own client, too."""
+    a, b = mounted
+    b.run("nfs-mount 10.0.0.5")
+    yield a, b
+    b.run("umount /mnt", timeout=60)
+
+
+@pytest.mark.parametrize("kind", LOCKS)
+def test_locks(two_clients, kind):
+    """A lock keeps others out, of the same client and of another, and the one that waits gets it when it is let go."""
+    a, b = two_clients
+    wait, attempt = (f"socat -u - OPEN:/mnt/lock,{option}" for option in LOCKS[kind])
+    a.run("touch /mnt/lock")
+    a.start(f"(until [ -e /tmp/free ]; do sleep 0.1; done) | {wait}", "holder")
+    b.wait("grep -q 'POSIX  ADVISORY  WRITE' /proc/locks", what="the server's lock")
+    assert a.call(attempt)[0] != 0 and b.call(attempt)[0] != 0
+    b.start(f"{wait} && echo mine", "waiter")
+    assert b.call(attempt)[0] != 0 and "mine" not in b.log("waiter")
+    a.run("touch /tmp/free")
+    b.wait("grep mine /tmp/waiter.log", what="the lock")
+    a.run(attempt)
+    a.run("rm /tmp/free /mnt/lock")
+
+
+def test_locks_of_version_3(mounted):
+    """By lockd's own protocol, beside the RDMA of the data; the server's programs meet them, and theirs the client."""
+    a, b = mounted
+    a.run("modprobe nfsv3; rpcbind; rpc.statd; mkdir -p /v3")
+    a.run("mount -t nfs -o vers=3,rdma,port=20049,mountproto=tcp 10.0.0.5:/export /v3")
+    places = ((a, "/v3"), (b, "/export"))
+    for (holder, mine), (other, theirs) in (places, reversed(places)):
+        attempt = f"socat -u /dev/null OPEN:{theirs}/lock,creat,setlk"
+        other.run(attempt)
+        holder.start(f"(until [ -e /tmp/free ]; do sleep 0.1; done) | socat -u - OPEN:{mine}/lock,setlkw", "holder")
+        b.wait("grep -q 'POSIX  ADVISORY  WRITE' /proc/locks", what="the server's lock")
+        assert other.call(attempt)[0] != 0
+        holder.run("touch /tmp/free")
+        other.wait(attempt, what="the lock")
+        holder.run("rm /tmp/free")
+    a.run("umount /v3", timeout=60)
+    b.run("rm /export/lock")
+
+
+def test_delegation_is_recalled(mounted):
+    """What a client has open for reading it keeps, until the server asks for it back over the same connection."""
+    a, b = mounted
+    b.run("echo one >/export/shared")
+    a.run("cat /mnt/shared; exec 9</mnt/shared; cat <&9")
+    b.wait("cat /proc/fs/nfsd/clients/*/states | grep 'type: deleg'", what="a delegation")
+    b.run("echo two >>/export/shared", timeout=20)
+    assert "type: deleg" not in b.run("cat /proc/fs/nfsd/clients/*/states")
+    assert a.run("cat /mnt/shared").split() == ["one", "two"]
+    b.run("rm /export/shared")
+
+
 def test_server_reboots(new_fabric):
     """
     The server goes down in the middle of a transfer, without a word, and boots again. The mount recovers by itself:
