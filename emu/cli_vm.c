@@ -64,6 +64,20 @@ static void take_host(int sock, const char *host, struct devices *d)
 	json_decref(a);
 }
 
+/* The loopback address that stands for the host's addresses in host mode (emu/addresses.c). */
+static void tell_loopback(const char *host)
+{
+	char path[RUNDIR_PATH_MAX], line[256], name[64], loopback[64];
+	FILE *f = fopen(rundir_path(&cli_run, RUNDIR_TREE "/addresses", path), "re");
+
+	setenv("MUSLIN_VM_LOOPBACK", "", 1);
+	while (f && fgets(line, sizeof(line), f))
+		if (sscanf(line, "%63s %*s %63s", name, loopback) == 2 && !strcmp(name, host))
+			setenv("MUSLIN_VM_LOOPBACK", loopback, 1);
+	if (f)
+		fclose(f);
+}
+
 int cli_vm(int argc, char **argv)
 {
 	char tool[RUNDIR_PATH_MAX], *hosts, *host, *save;
@@ -80,6 +94,7 @@ int cli_vm(int argc, char **argv)
 		hosts = strdup(argv[1]);
 		for (host = strtok_r(hosts, ",", &save); host; host = strtok_r(NULL, ",", &save))
 			take_host(sock, host, &d);
+		tell_loopback(hosts);
 		close(sock);
 		free(hosts);
 		setenv("MUSLIN_VM_HCAS", d.hcas ? d.hcas : "", 1);

@@ -5,13 +5,14 @@ The distribution's verbs programs in guests on different leafs, with each other 
     h1 (guest a)         h5 (guest b)   h6 (host mode)
         leaf1 ------+------- leaf2 ---------+
 
-Programs that first talk over TCP do so over IPoIB, which reaches guests alone; the others use addresses or LIDs.
+Programs that first talk over TCP do so over IPoIB between guests, and with host mode by `muslin vm --tcp`; the others
+use addresses or LIDs.
 """
 
 import re
 
 import pytest
-from muslin import wait_until
+from muslin import free_port, wait_until
 
 pytestmark = pytest.mark.guest
 
@@ -22,7 +23,22 @@ PINGPONGS = [
     "ibv_srq_pingpong -n 100",
     "ibv_rc_pingpong -e -n 100",
 ]
-PERFTESTS = ["ib_send_lat -s 64", "ib_write_bw -s 65536", "ib_read_bw -s 65536", "ib_atomic_bw", "ib_send_bw -c UD"]
+PERFTESTS = [
+    "ib_send_bw -c RC",
+    "ib_send_bw -c UC",
+    "ib_send_bw -c UD",
+    "ib_send_lat -s 64",
+    "ib_send_lat -c UD -s 64",
+    "ib_write_bw -s 65536",
+    "ib_write_lat -c UC",
+    "ib_read_bw -s 65536",
+    "ib_read_lat",
+    "ib_atomic_bw",
+    "ib_atomic_lat",
+    "ib_send_bw -R",
+    "ib_write_bw -R",
+    "ib_read_lat -R",
+]
 RPING = "rping -v -C 4 -S 20000"
 CM = [f"{RPING} -V", "ucmatose -S 4096 -C 20", "udaddy -C 5 -S 1000"]
 SERVERS = {"rping": "-s", "ucmatose": "", "udaddy": ""}  # what makes each of them the server
@@ -35,13 +51,24 @@ class Place:
         self.fabric, self.host, self.vm = fabric, host, vm
         self.address = fabric.ip(host)
 
+    def sockets_of(self, server):
+        """The address by which this place's sockets reach the server's."""
+        return "machine" if self.vm and not server.vm else server.address
+
     def start(self, command):
         """Starts a server, and returns a function that tells its output once it has ended, None before."""
         if self.vm:
             self.vm.start(f"{command}; echo ended $?", "server")
             return lambda: (self.vm.log("server") if "ended" in self.vm.log("server") else None)
-        process = self.fabric.start(self.host, *command.split())
-        return lambda: None if process.running() else process.output
+        self.server = self.fabric.start(self.host, *command.split())
+        return lambda: None if self.server.running() else self.server.output
+
+    def stop(self, command):
+        """Ends the server that was started last."""
+        if self.vm:
+            self.vm.run(f"kill -9 $(pidof {command.split()[0]})")
+        else:
+            self.server.kill()
 
     def call(self, command):
         if self.vm:
@@ -49,6 +76,22 @@ class Place:
         process = self.fabric.start(self.host, *command.split())
         out = process.wait(60, status=None)
         return process.popen.returncode, out
+
+
+@pytest.fixture(scope="module")
+def port():
+    """Where servers listen: not on the forwarded one in host mode."""
+    return {"guest": free_port(), "host": free_port()}
+
+
+@pytest.fixture(scope="module")
+def guests(shared_fabric, port):
+    vms = [shared_fabric.vm(host, "--tcp", port["guest"]) for host in ("h1", "h5")]
+    for vm in vms:
+        vm.wait_ib0()
+    yield vms
+    for vm in vms:
+        vm.stop()
 
 
 @pytest.fixture(params=["a-b", "a-host", "host-a"])
@@ -61,8 +104,10 @@ def ends(request, shared_fabric, guests):
 
 def pair(ends, server, client):
     """
-    Runs both to their ends; the client tries until the server listens, and a server that has lost its
-    only client starts again. Both outputs, the client's first.
+    Runs both to their ends; the client tries until the server listens. Both outputs, the client's first.
+
+    With -R, perftest's server listens for a second connection once it has answered by the first one, and a client that
+    is faster is refused; the server waits on, for a second connection alone. Then both start anew.
     """
     ended = ends[1].start(server)
 
@@ -71,7 +116,9 @@ def pair(ends, server, client):
         status, out = ends[0].call(client)
         if status == 0:
             return out or " "
-        if ended():
+        assert not ended(), f"{ended()}\nclient:\n{out}"
+        if "Failed to connect RDMA CM events" in out:
+            ends[1].stop(server)
             ended = ends[1].start(server)
         return None
 
@@ -79,17 +126,23 @@ def pair(ends, server, client):
     return out, wait_until(ended, 20, f"the end of `{server}`", 0.1)
 
 
+def over_tcp(ends, port, tool):
+    """Runs a tool whose two sides meet on a port, by the address of RDMA where rdma_cm does so, or of sockets."""
+    client, server = ends
+    tool = f"{tool} -p {port['guest' if server.vm else 'host']}"
+    address = server.address if " -R" in tool else client.sockets_of(server)
+    return pair(ends, tool, f"{tool} {address}")
+
+
 @pytest.mark.parametrize("tool", PINGPONGS)
-def test_pingpong(shared_fabric, guests, tool):
-    a, b = Place(shared_fabric, "h1", guests[0]), Place(shared_fabric, "h5", guests[1])
-    for out in pair((a, b), tool, f"{tool} {b.address}"):
+def test_pingpong(ends, port, tool):
+    for out in over_tcp(ends, port, tool):
         assert "100 iters in" in out
 
 
 @pytest.mark.parametrize("tool", PERFTESTS)
-def test_perftest(shared_fabric, guests, tool):
-    a, b = Place(shared_fabric, "h1", guests[0]), Place(shared_fabric, "h5", guests[1])
-    out, _ = pair((a, b), f"{tool} -n 200", f"{tool} -n 200 {b.address}")
+def test_perftest(ends, port, tool):
+    out, _ = over_tcp(ends, port, f"{tool} -n 200")
     assert re.search(r"^ *\d+ +200 ", out, re.M)
 
 
