@@ -73,8 +73,9 @@ static inline void test_attach(struct test_host *h, const char *name)
 
 	memset(h, 0, sizeof(*h));
 	h->port = fabric_ca_port(n, 1);
-	h->port->data = (struct wire_port_user){ h, test_receive, test_ready, test_event };
-	h->port->mad = (struct wire_port_user){ h, test_receive_mad, NULL, NULL };
+	h->port->data =
+		(struct wire_port_user){ .ctx = h, .receive = test_receive, .ready = test_ready, .event = test_event };
+	h->port->mad = (struct wire_port_user){ .ctx = h, .receive = test_receive_mad };
 }
 
 static inline void test_start(const char *text)

@@ -12,6 +12,19 @@ static void on_commit(struct loop_task *t, struct now now)
 	rxe_commit(container_of(t, struct rxe, commit_task));
 }
 
+/* What programs lend us they may take back as soon as the loop goes on. */
+static void settle(struct rxe *rxe)
+{
+	u8 i;
+
+	for (i = 1; i <= hca_nports(rxe->hca); i++) {
+		struct wire_port *port = hca_port(rxe->hca, i);
+
+		if (port->borrows)
+			port->ops->settle(port);
+	}
+}
+
 /* Each queue pair with work has a turn; the order is that in which they asked. */
 static void on_tx(struct loop_task *t, struct now now)
 {
@@ -32,6 +45,7 @@ static void on_tx(struct loop_task *t, struct now now)
 		else if (rq->qp->attr.port && rxe_blocked(rxe, rq->qp->attr.port) && list_empty(&rq->work))
 			list_add(&rxe->blocked, &rq->work);
 	}
+	settle(rxe);
 }
 
 static int engine_start(struct hca *hca)
@@ -285,6 +299,7 @@ const struct hca_transport rxe_transport = {
 	.doorbell = qp_doorbell,
 	.recv_doorbell = qp_recv_doorbell,
 	.receive = receive,
+	.place = rxe_place,
 	.port_ready = port_ready,
 	.start = engine_start,
 	.stop = engine_stop,

@@ -68,6 +68,17 @@ void rxe_payload(struct wire_packet *p, struct wire_buf *buf, u32 off, u32 len)
 	p->len = len;
 }
 
+/*
+ * The program may write to its memory while the packet is made, and the ICRC is wrong then: the packet is as good as lost, and
+ * a retry repairs it. Before the completion nobody is promised what of two writes is sent.
+ */
+void rxe_borrow(struct wire_packet *p, const u8 *data, u32 len)
+{
+	p->data = data;
+	p->len = len;
+	p->flags |= WIRE_PKT_BORROWED;
+}
+
 bool rxe_blocked(const struct rxe *rxe, u8 port)
 {
 	return !list_empty(&rxe->pending[port - 1]);
@@ -81,6 +92,9 @@ bool rxe_send(struct rxe *rxe, u8 port, struct wire_packet *p)
 	p->born = loop_now(rxe->loop).ns;
 	if (!rxe_blocked(rxe, port) && wire_port_send(wp, p) == 0)
 		return true;
-	list_add(&rxe->pending[port - 1], &p->link);
+	if (wire_packet_own(p))
+		list_add(&rxe->pending[port - 1], &p->link);
+	else
+		wire_packet_free(p); /* as if lost */
 	return false;
 }

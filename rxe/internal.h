@@ -123,6 +123,7 @@ struct wire_packet *rxe_frame(struct hca_qp *qp, const struct hca_av *av, u16 pk
 			      u32 len, bool se, bool ackreq);
 void *rxe_eth(struct wire_packet *p, enum wire_eth eth);
 void rxe_payload(struct wire_packet *p, struct wire_buf *buf, u32 off, u32 len);
+void rxe_borrow(struct wire_packet *p, const u8 *data, u32 len);
 bool rxe_send(struct rxe *rxe, u8 port, struct wire_packet *p); /* false: the port is blocked now */
 bool rxe_blocked(const struct rxe *rxe, u8 port);
 u16 rxe_pkey(const struct hca_qp *qp, u16 index);
@@ -132,7 +133,14 @@ int rxe_sges_span(struct hca_qp *qp, const struct hca_sge *sge, u16 n, u32 off, 
 		  bool write, struct rxe_qp *owner);
 /* Adds what @rkey gives of a range to the batch; without @local it only checks the key. 0, or an hca_key_error. */
 int rxe_remote_move(struct rxe_qp *rq, u32 rkey, u64 va, u32 len, u32 access, void *local, bool write);
+/*
+ * Where those bytes lie, when they are mapped in one piece and the port of the queue pair works on memory of programs. NULL: not
+ * so. @access as for hca_key_local() and hca_key_remote().
+ */
+u8 *rxe_sges_direct(struct rxe_qp *rq, const struct hca_sge *sge, u16 n, u32 off, u32 len, u32 access);
+u8 *rxe_remote_direct(struct rxe_qp *rq, u32 rkey, u64 va, u32 len, u32 access);
 void rxe_hold(struct rxe *rxe, struct wire_buf *buf);
+void rxe_hold_payload(struct rxe *rxe, const struct wire_packet *p);
 void rxe_commit(struct rxe *rxe);
 void rxe_dirty(struct rxe_qp *rq);
 
@@ -150,6 +158,8 @@ bool rxe_window_early(struct rxe_qp *rq); /* the time-out that has come is none 
 void rxe_req_kick(struct rxe_qp *rq);
 bool rxe_req_run(struct rxe_qp *rq); /* true: more to do */
 void rxe_req_complete(struct rxe_qp *rq);
+/* The next bytes of the response that is expected to begin with @psn: how many packets of @len fit, short of the last one. */
+u32 rxe_req_place(struct rxe_qp *rq, u32 psn, u32 n, u32 len, u8 **at);
 void rxe_req_response(struct rxe_qp *rq, struct wire_packet *p, const struct wire_opcode *op);
 void rxe_req_reset(struct rxe_qp *rq);
 void rxe_req_flush(struct rxe_qp *rq);
@@ -159,6 +169,11 @@ void rxe_req_timer(struct loop_timer *t, struct now now);
 void rxe_migrate(struct rxe_qp *rq); /* to the alternate path */
 /* Does the packet come by a path of this QP, with its P_Key? It may arm the alternate path, or take it. */
 bool rxe_path_accepts(struct rxe_qp *rq, const struct wire_packet *p, u8 port);
+bool rxe_path_is(const struct rxe_qp *rq, const struct wire_packet *p,
+		 u8 port); /* by its primary path, nothing changes */
+
+/* place.c: of struct hca_transport */
+u32 rxe_place(struct hca *hca, u8 port, const struct wire_packet *head, u32 n, u8 **at);
 
 /* pace.c */
 u32 rxe_pace_link(const struct rxe_qp *rq); /* Mb/s of the port */
@@ -175,7 +190,8 @@ void rxe_cc_reset(struct rxe_qp *rq);
 
 /* responder.c */
 void rxe_resp_request(struct rxe_qp *rq, struct wire_packet *p, const struct wire_opcode *op);
-bool rxe_resp_run(struct rxe_qp *rq); /* READ responses; true: more to do */
+u32 rxe_resp_place(struct rxe_qp *rq, u32 psn, u32 n, u32 len, u8 **at); /* the same of a WRITE */
+bool rxe_resp_run(struct rxe_qp *rq);                                    /* READ responses; true: more to do */
 void rxe_resp_commit(struct rxe_qp *rq);
 void rxe_resp_reset(struct rxe_qp *rq);
 

@@ -93,6 +93,41 @@ int rxe_remote_move(struct rxe_qp *rq, u32 rkey, u64 va, u32 len, u32 access, vo
 	return 0;
 }
 
+static bool port_borrows(const struct rxe_qp *rq)
+{
+	return hca_port(rq->qp->hca, rq->qp->attr.port)->borrows;
+}
+
+static u8 *span_direct(const struct hca_span *span, int n, u32 len, bool write)
+{
+	return n == 1 && span->len == len ? hca_span_direct(span, write) : NULL;
+}
+
+u8 *rxe_sges_direct(struct rxe_qp *rq, const struct hca_sge *sge, u16 n, u32 off, u32 len, u32 access)
+{
+	struct hca_span span[HCA_MAX_SPANS];
+	int got;
+
+	if (!port_borrows(rq))
+		return NULL;
+	for (; n && off >= sge->length; n--, sge++)
+		off -= sge->length;
+	if (!n || len > sge->length - off)
+		return NULL;
+	got = hca_key_local(rq->qp, sge->lkey, sge->addr + off, len, access, span);
+	return span_direct(span, got, len, access & HCA_ACCESS_LOCAL_WRITE);
+}
+
+u8 *rxe_remote_direct(struct rxe_qp *rq, u32 rkey, u64 va, u32 len, u32 access)
+{
+	struct hca_span span[HCA_MAX_SPANS];
+
+	if (!port_borrows(rq))
+		return NULL;
+	return span_direct(span, hca_key_remote(rq->qp, rkey, va, len, access, span), len,
+			   access & HCA_ACCESS_REMOTE_WRITE);
+}
+
 void rxe_hold(struct rxe *rxe, struct wire_buf *buf)
 {
 	if (!buf)
@@ -109,6 +144,15 @@ void rxe_hold(struct rxe *rxe, struct wire_buf *buf)
 		rxe->held_cap = cap;
 	}
 	rxe->held[rxe->nheld++] = wire_buf_get(buf);
+}
+
+/* What is borrowed cannot be held: it is written now. */
+void rxe_hold_payload(struct rxe *rxe, const struct wire_packet *p)
+{
+	if (p->flags & WIRE_PKT_BORROWED)
+		hca_batch_run(rxe->wr);
+	else
+		rxe_hold(rxe, p->buf);
 }
 
 void rxe_dirty(struct rxe_qp *rq)

@@ -39,6 +39,11 @@ static bool by_path(const struct hca_qp *qp, const struct wire_packet *p, u8 por
 	return wire_lrh_slid((const struct wire_lrh *)p->hdr) == av->dlid;
 }
 
+bool rxe_path_is(const struct rxe_qp *rq, const struct wire_packet *p, u8 port)
+{
+	return by_path(rq->qp, p, port, &rq->qp->attr.av, rq->qp->attr.port);
+}
+
 static bool pkey_fits(const struct hca_qp *qp, const struct wire_packet *p, u8 port, u16 index)
 {
 	const struct wire_port *wp = hca_port(qp->hca, port);

@@ -12,8 +12,9 @@
 #include "emu/wire/inet.h"
 #include "rxe/internal.h"
 
-#define PULL_MAX    64
-#define RNR_FOREVER 7
+#define PULL_MAX     64
+#define RNR_FOREVER  7
+#define DIRECT_LEAST 1024 /* less is copied as fast as it is looked up */
 
 static struct rxe_wqe *wqe_at(const struct rxe_qp *rq, u32 i)
 {
@@ -80,6 +81,14 @@ static u32 sges_length(const struct rxe_wqe *w, bool *too_long)
 	return *too_long ? 0 : (u32)sum;
 }
 
+/* Bytes @off.. of the message where they are, of one that is long enough for that; NULL: they have to be read. */
+static const u8 *payload_direct(struct rxe_qp *rq, const struct rxe_wqe *w, u32 off, u32 len)
+{
+	if (w->chunk || w->length < DIRECT_LEAST || rq->qp->type == HCA_QPT_UD)
+		return NULL;
+	return rxe_sges_direct(rq, w->sge, w->num_sge, off, len, 0);
+}
+
 /* Takes the first chunk of the payload along, so that many small messages share one batch of reads. */
 static void wqe_load(struct rxe_qp *rq, struct rxe_wqe *w, const struct hca_send_wr *wr)
 {
@@ -98,7 +107,8 @@ static void wqe_load(struct rxe_qp *rq, struct rxe_wqe *w, const struct hca_send
 			w->length = 8;
 		return;
 	}
-	if (!w->length || (!(wr->flags & HCA_SEND_INLINE) && w->length > RXE_CHUNK))
+	if (!w->length ||
+	    (!(wr->flags & HCA_SEND_INLINE) && (w->length > RXE_CHUNK || payload_direct(rq, w, 0, w->length))))
 		return;
 	w->chunk = wire_buf_alloc(w->length);
 	if (!w->chunk)
@@ -448,11 +458,13 @@ static void send_packet(struct rxe_qp *rq, struct rxe_wqe *w)
 	u32 mtu = mtu_of(rq), off, len, got = wqe_reads(w) ? w->got : 0, pkts = 1;
 	bool last, ackreq;
 	struct wire_packet *p;
+	const u8 *direct;
 
 	wqe_start(rq, w, mtu);
 	off = wqe_reads(w) ? 0 : rq->pkt_next * mtu;
 	len = wqe_reads(w) ? 0 : min(mtu, w->length - off);
-	if (chunk_load(rq, w, off, len)) {
+	direct = len ? payload_direct(rq, w, off, len) : NULL;
+	if (!direct && chunk_load(rq, w, off, len)) {
 		w->status = HCA_WC_LOC_PROT_ERR;
 		return;
 	}
@@ -462,7 +474,9 @@ static void send_packet(struct rxe_qp *rq, struct rxe_wqe *w)
 		      qp->attr.dest_qpn, rq->psn, len, last && w->flags & HCA_SEND_SOLICITED, ackreq);
 	if (p) {
 		eths_fill(rq, p, w, got);
-		if (len)
+		if (direct)
+			rxe_borrow(p, direct, len);
+		else if (len)
 			rxe_payload(p, w->chunk, off - w->chunk_off, len);
 	}
 	if (wqe_reads(w)) {
@@ -700,6 +714,24 @@ static void on_atomic(struct rxe_qp *rq, struct rxe_wqe *w, struct wire_packet *
 		read_done(rq, w);
 }
 
+u32 rxe_req_place(struct rxe_qp *rq, u32 psn, u32 n, u32 len, u8 **at)
+{
+	const struct rxe_wqe *w = rq->wqes && rq->qp->state >= HCA_QPS_RTS ? oldest_read(rq) : NULL;
+
+	if (!w || w->opcode != HCA_WR_RDMA_READ || w->length - w->got <= len ||
+	    psn != wire_psn_add(w->first_psn, w->got / len) || wire_psn_diff(psn, rq->una) < 0)
+		return 0;
+	n = min(n, (w->length - w->got - 1) / len);
+	*at = rxe_sges_direct(rq, w->sge, w->num_sge, w->got, n * len, HCA_ACCESS_LOCAL_WRITE);
+	return *at ? n : 0;
+}
+
+static bool in_place(struct rxe_qp *rq, const struct rxe_wqe *w, const struct wire_packet *p)
+{
+	return p->flags & WIRE_PKT_BORROWED &&
+	       p->data == rxe_sges_direct(rq, w->sge, w->num_sge, w->got, p->len, HCA_ACCESS_LOCAL_WRITE);
+}
+
 static void on_read(struct rxe_qp *rq, struct rxe_wqe *w, struct wire_packet *p, const struct wire_opcode *op)
 {
 	u32 left = w->length - w->got, mtu = mtu_of(rq), want = op->flags & WIRE_OPF_END ? left : mtu;
@@ -708,7 +740,7 @@ static void on_read(struct rxe_qp *rq, struct rxe_wqe *w, struct wire_packet *p,
 		fail(rq, HCA_WC_BAD_RESP_ERR);
 		return;
 	}
-	if (p->len) {
+	if (p->len && !in_place(rq, w, p)) {
 		int err = rxe_sges_span(rq->qp, w->sge, w->num_sge, w->got, p->len, HCA_ACCESS_LOCAL_WRITE,
 					(void *)(uintptr_t)p->data, true, rq);
 
@@ -716,7 +748,7 @@ static void on_read(struct rxe_qp *rq, struct rxe_wqe *w, struct wire_packet *p,
 			fail(rq, HCA_WC_LOC_PROT_ERR);
 			return;
 		}
-		rxe_hold(rq->rxe, p->buf);
+		rxe_hold_payload(rq->rxe, p);
 		rq->rxe->wr_bytes += p->len;
 	}
 	w->got += p->len;

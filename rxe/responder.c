@@ -129,7 +129,7 @@ static bool place_recv(struct rxe_qp *rq, struct wire_packet *p)
 				(void *)(uintptr_t)p->data, true, rq);
 
 	if (!err) {
-		rxe_hold(rq->rxe, p->buf);
+		rxe_hold_payload(rq->rxe, p);
 		rq->recv_off += p->len;
 		return true;
 	}
@@ -148,17 +148,33 @@ static bool place_recv(struct rxe_qp *rq, struct wire_packet *p)
 	return false;
 }
 
+/* Where the packet has come straight to its place nothing is to be moved. */
+static bool in_place(struct rxe_qp *rq, const struct wire_packet *p)
+{
+	return p->flags & WIRE_PKT_BORROWED &&
+	       p->data == rxe_remote_direct(rq, rq->wr_rkey, rq->wr_va, p->len, HCA_ACCESS_REMOTE_WRITE);
+}
+
+u32 rxe_resp_place(struct rxe_qp *rq, u32 psn, u32 n, u32 len, u8 **at)
+{
+	if (rq->last_op != 2 || psn != rq->epsn || rq->wr_left <= len)
+		return 0;
+	n = min(n, (rq->wr_left - 1) / len);
+	*at = rxe_remote_direct(rq, rq->wr_rkey, rq->wr_va, n * len, HCA_ACCESS_REMOTE_WRITE);
+	return *at ? n : 0;
+}
+
 static bool place_write(struct rxe_qp *rq, struct wire_packet *p)
 {
-	if (rxe_remote_move(rq, rq->wr_rkey, rq->wr_va, p->len, HCA_ACCESS_REMOTE_WRITE, (void *)(uintptr_t)p->data,
-			    true)) {
+	if (!in_place(rq, p) && rxe_remote_move(rq, rq->wr_rkey, rq->wr_va, p->len, HCA_ACCESS_REMOTE_WRITE,
+						(void *)(uintptr_t)p->data, true)) {
 		if (rq->qp->type == HCA_QPT_RC)
 			fail_access(rq);
 		else
 			uc_break(rq);
 		return false;
 	}
-	rxe_hold(rq->rxe, p->buf);
+	rxe_hold_payload(rq->rxe, p);
 	rq->wr_va += p->len;
 	rq->wr_left -= p->len;
 	return true;
@@ -331,6 +347,30 @@ static void replay(struct rxe_qp *rq, struct wire_packet *p, const struct wire_o
 	}
 }
 
+/* Makes bytes @off.. of the response stand in r->chunk. False: they cannot be read, and the QP has failed or will. */
+static bool read_chunk(struct rxe_qp *rq, struct rxe_resource *r, u32 off, u32 len)
+{
+	if (r->chunk && off >= r->chunk_off && off + len <= r->chunk_off + r->chunk->size)
+		return true;
+	wire_buf_put(r->chunk);
+	r->chunk = wire_buf_alloc(min(RXE_CHUNK, r->length - off));
+	r->chunk_off = off;
+	if (!r->chunk ||
+	    rxe_remote_move(rq, r->rkey, r->va + off, r->chunk->size, HCA_ACCESS_REMOTE_READ, r->chunk->data, false)) {
+		rq->epsn = wire_psn_add(r->first_psn, r->sent);
+		rq->res_head = rq->res_next; /* what is owed will not come */
+		fail_access(rq);
+		return false;
+	}
+	hca_batch_run(rq->rxe->rd);
+	if (rq->dma_failed) {
+		rq->epsn = wire_psn_add(r->first_psn, r->sent);
+		rxe_dirty(rq);
+		return false;
+	}
+	return true;
+}
+
 static bool send_read_packet(struct rxe_qp *rq, struct rxe_resource *r)
 {
 	struct hca_qp *qp = rq->qp;
@@ -340,34 +380,22 @@ static bool send_read_packet(struct rxe_qp *rq, struct rxe_resource *r)
 		    : first       ? WIRE_RC_READ_RESP_FIRST
 		    : last        ? WIRE_RC_READ_RESP_LAST
 				  : WIRE_RC_READ_RESP_MIDDLE;
+	const u8 *direct;
 	struct wire_packet *p;
 
-	if (len && (!r->chunk || off < r->chunk_off || off + len > r->chunk_off + r->chunk->size)) {
-		wire_buf_put(r->chunk);
-		r->chunk = wire_buf_alloc(min(RXE_CHUNK, r->length - off));
-		r->chunk_off = off;
-		hca_batch_run(rq->rxe->wr);
-		if (!r->chunk || rxe_remote_move(rq, r->rkey, r->va + off, r->chunk->size, HCA_ACCESS_REMOTE_READ,
-						 r->chunk->data, false)) {
-			rq->epsn = wire_psn_add(r->first_psn, r->sent);
-			rq->res_head = rq->res_next; /* what is owed will not come */
-			fail_access(rq);
-			return false;
-		}
-		hca_batch_run(rq->rxe->rd);
-		if (rq->dma_failed) {
-			rq->epsn = wire_psn_add(r->first_psn, r->sent);
-			rxe_dirty(rq);
-			return false;
-		}
-	}
+	hca_batch_run(rq->rxe->wr); /* what was written before is read */
+	direct = len ? rxe_remote_direct(rq, r->rkey, r->va + off, len, HCA_ACCESS_REMOTE_READ) : NULL;
+	if (len && !direct && !read_chunk(rq, r, off, len))
+		return false;
 	p = rxe_frame(qp, &qp->attr.av, rxe_pkey(qp, qp->attr.pkey_index), opcode, qp->attr.dest_qpn,
 		      wire_psn_add(r->first_psn, r->sent), len, false, false);
 	if (!p)
 		return false;
 	if (opcode != WIRE_RC_READ_RESP_MIDDLE)
 		wire_aeth_fill(rxe_eth(p, WIRE_ETH_AETH), ACK_NO_CREDITS, r->msn);
-	if (len)
+	if (direct)
+		rxe_borrow(p, direct, len);
+	else if (len)
 		rxe_payload(p, r->chunk, off - r->chunk_off, len);
 	r->sent++;
 	rxe_pace_sent(rq, qp->attr.av.static_rate, p->hdr_len + p->len);

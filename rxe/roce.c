@@ -96,7 +96,12 @@ static int group(struct wire_port *w, const struct wire_gid *mgid, bool member)
 }
 
 static const struct wire_port_ops ops = {
-	.set_gid = set_gid, .send = roce_send, .set_cap = set_cap, .violation = violation, .group = group
+	.set_gid = set_gid,
+	.send = roce_send,
+	.settle = roce_settle,
+	.set_cap = set_cap,
+	.violation = violation,
+	.group = group,
 };
 
 static void resume(struct wire_port *w) {} /* what was refused is lost */

@@ -32,6 +32,7 @@ struct roce_config {
 #define ROCE_COUNTERS(C)                                                                   \
 	C(SENT, "roce_sent")                                                               \
 	C(RECEIVED, "roce_received")                                                       \
+	C(PLACED, "roce_placed") /* of these, came straight to their place */              \
 	C(ICRC, "roce_icrc_errors")                                                        \
 	C(MALFORMED, "roce_malformed")                                                     \
 	C(REFUSED, "roce_not_taken")   /* QP0, or nobody takes packets */                  \

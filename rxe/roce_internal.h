@@ -15,7 +15,8 @@
 #define ROCE_QUEUE    512 /* packets that wait for the sockets before the transport has to wait */
 #define ROCE_SEGMENTS 64  /* packets that one call hands over, when they are alike */
 #define ROCE_DATAGRAM 65000
-#define ROCE_RECVS    8 /* datagrams, or trains of them, that one call takes */
+#define ROCE_RECVS    8   /* datagrams, or trains of them, that one call takes */
+#define ROCE_CONTROL  256 /* bytes of what the kernel says about a datagram */
 #define ROCE_TTL      64
 #define ROCE_GROUPS   16 /* multicast groups of a port in its life */
 
@@ -38,6 +39,7 @@ struct roce_endpoint {
 	struct wire_gid gid;
 	char device[IF_NAMESIZE];
 	u32 mtu, scope;
+	bool midst;                      /* what came last was a packet in the midst of a message */
 	const struct roce_endpoint *own; /* of a multicast group: the address that is its member */
 	struct loop_fd rx;
 	struct roce_flow flow[ROCE_FLOWS];
@@ -95,6 +97,7 @@ int roce_group(struct roce_port *rp, const struct wire_gid *mgid, bool member);
 
 /* roce_send.c */
 int roce_send(struct wire_port *w, struct wire_packet *p);
+void roce_settle(struct wire_port *w);
 void roce_send_run(struct roce_port *rp);
 bool roce_socket_route(struct roce_port *rp, const struct wire_packet *p, struct wire_roce *r);
 void roce_socket_run(struct roce_port *rp);
@@ -102,8 +105,15 @@ void roce_tap(struct roce_port *rp, const struct wire_packet *p, const struct wi
 
 /* roce_recv.c */
 void roce_recv(struct roce_endpoint *ep);
+/* Where a datagram came from, and the length of each one of a train; false: from no address. */
+bool roce_origin(const struct roce_endpoint *ep, struct msghdr *m, struct wire_roce *r, u32 *segment);
+void roce_take_train(struct roce_endpoint *ep, struct wire_buf *buf, u32 len, struct msghdr *m);
+void roce_parsed(struct roce_port *rp, struct wire_packet *p, const struct wire_roce *r); /* NULL: by errno, why not */
 /* The @len bytes at @off in @buf, from BTH to ICRC, which came as @r says. */
 void roce_take(struct roce_port *rp, struct wire_buf *buf, u32 off, u32 len, const struct wire_roce *r);
+
+/* roce_place.c: receives a train whose payloads go straight to their places. False: the next one cannot. */
+bool roce_place(struct roce_endpoint *ep);
 
 /* roce_ether.c: a frame without a tag, or with that one; 0, -EAGAIN: the link is full, the frame is lost. */
 int roce_ether_frame(struct roce_port *rp, const u8 *dst, u16 tci, u16 type, const u8 *payload, u32 len);

@@ -4,6 +4,7 @@
  * ICRC: a row per wrong input, with what is answered and what is counted.
  */
 #include <errno.h>
+#include <netinet/udp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -116,6 +117,8 @@ struct sent {
 	u64 va;
 	u16 pkey;
 	bool stranger;
+	u8 fill; /* of the payload; 0: 0x5a */
+	u8 flags;
 };
 
 static void fill_eths(struct wire_packet *p, const struct sent *s)
@@ -131,30 +134,42 @@ static void fill_eths(struct wire_packet *p, const struct sent *s)
 	}
 }
 
-static void send_packet(const struct sent *s)
+/* The frame that has it, with that number in its IPv4 header; its length. */
+static int frame_of(const struct sent *s, u16 id, u8 *frame, u32 size)
 {
 	struct wire_packet *p = wire_packet_alloc();
 	const struct wire_opcode *op = wire_opcode(s->opcode);
-	struct wire_roce r = { .src = s->stranger ? stranger : peer, .dst = own, .ttl = 64 };
-	union roce_sockaddr to;
-	socklen_t len = roce_sockaddr_set(&to, &own, WIRE_ROCE_PORT, 0);
-	u8 frame[WIRE_ROCE_FRAME];
+	struct wire_roce r = { .src = s->stranger ? stranger : peer, .dst = own, .id = id, .ttl = 64 };
 	int n;
 
 	r.sport = s->stranger ? stranger_sport : peer_sport;
+	p->flags = s->flags;
 	p->has_lrh = 1;
 	p->bth_off = 48;
 	p->hdr_len = 48 + op->hdr_len;
 	p->buf = wire_buf_alloc(s->len ? s->len : 1);
-	memset(p->buf->data, 0x5a, s->len);
+	memset(p->buf->data, s->fill ? s->fill : 0x5a, s->len);
 	p->data = p->buf->data;
 	p->len = s->len;
 	wire_bth_fill((struct wire_bth *)(p->hdr + 48), s->opcode, false, -s->len & 3, s->pkey ? s->pkey : 0xffff,
 		      s->qpn ? s->qpn : qpn, true, s->psn);
 	fill_eths(p, s);
-	n = wire_roce_frame(p, &r, frame, sizeof(frame));
+	n = wire_roce_frame(p, &r, frame, size);
 	wire_packet_free(p);
-	if (n < 0 || sendto(s->stranger ? stranger_fd : peer_fd, frame + 42, (size_t)n - 42, 0, &to.sa, len) < 0)
+	return n;
+}
+
+#define HEADERS 42 /* Ethernet, IPv4, UDP */
+
+static void send_packet(const struct sent *s)
+{
+	union roce_sockaddr to;
+	socklen_t len = roce_sockaddr_set(&to, &own, WIRE_ROCE_PORT, 0);
+	u8 frame[WIRE_ROCE_FRAME];
+	int n = frame_of(s, 0, frame, sizeof(frame));
+
+	if (n < 0 ||
+	    sendto(s->stranger ? stranger_fd : peer_fd, frame + HEADERS, (size_t)n - HEADERS, 0, &to.sa, len) < 0)
 		perror("sendto");
 	loop_run_idle(loop, 0);
 }
@@ -356,6 +371,123 @@ static void test_fatal(void)
 	}
 }
 
+/*
+ * A WRITE of nine packets. The first is sent alone; then comes a train as each row has it, of packets by their place in the message,
+ * whose payload is that number. Then the rest is sent until all is there.
+ */
+#define MTU  1024
+#define MOST 8
+
+static const struct train_row {
+	const char *what;
+	u8 n, place[MOST]; /* 0xff: what comes next on another queue pair, of the same place */
+	u8 bad;            /* the packet of the train whose ICRC is wrong, counted from 1 */
+	u8 placed, next;   /* how many are placed at once; the place of the message that is due after the train */
+	bool stranger;
+} trains[] = {
+	{ "a train is placed", 6, { 1, 2, 3, 4, 5, 6 }, 0, 6, 7, false },
+	{ "all but the last packet are", 8, { 1, 2, 3, 4, 5, 6, 7, 8 }, 0, 7, 9, false },
+	{ "what comes behind a gap is not there", 5, { 1, 2, 4, 5, 6 }, 0, 2, 3, false },
+	{ "nor are packets that were exchanged", 5, { 1, 3, 2, 4, 5 }, 0, 3, 3, false },
+	{ "one with a wrong ICRC is lost", 5, { 1, 2, 3, 4, 5 }, 3, 4, 3, false },
+	{ "the first one has it", 5, { 1, 2, 3, 4, 5 }, 1, 4, 1, false },
+	{ "one twice", 5, { 1, 2, 2, 3, 4 }, 0, 2, 5, false },
+	{ "packets for somebody else among them", 5, { 1, 0xff, 2, 0xff, 3 }, 0, 1, 4, false },
+	{ "a train that is not the next one", 4, { 2, 3, 4, 5 }, 0, 0, 1, false },
+	{ "a stranger's train", 4, { 1, 2, 3, 4 }, 0, 0, 1, true },
+};
+
+static struct sent nth(u32 place)
+{
+	struct sent s = { .opcode = place == 8 ? WIRE_RC_WRITE_LAST : WIRE_RC_WRITE_MIDDLE,
+			  .psn = PSN + place,
+			  .len = MTU,
+			  .dmalen = 9 * MTU,
+			  .rkey = 1,
+			  .fill = (u8)(place + 1) };
+
+	if (!place)
+		s.opcode = WIRE_RC_WRITE_FIRST;
+	return resolve(s);
+}
+
+static void send_train(const struct train_row *t)
+{
+	u8 frame[WIRE_ROCE_FRAME], all[MOST * 2 * MTU], control[CMSG_SPACE(sizeof(u16))] = { 0 };
+	struct iovec iov = { all, 0 };
+	union roce_sockaddr to;
+	struct msghdr m = { .msg_name = &to, .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control };
+	struct cmsghdr *c = (struct cmsghdr *)control;
+	u16 segment = 12 + MTU + WIRE_ICRC_LEN, i;
+
+	m.msg_namelen = roce_sockaddr_set(&to, &own, WIRE_ROCE_PORT, 0);
+	m.msg_controllen = CMSG_SPACE(sizeof(segment));
+	*c = (struct cmsghdr){ CMSG_LEN(sizeof(segment)), IPPROTO_UDP, UDP_SEGMENT };
+	memcpy(CMSG_DATA(c), &segment, sizeof(segment));
+	for (i = 0; i < t->n; i++) {
+		struct sent s = nth(t->place[i] == 0xff ? i + 1 : t->place[i]);
+
+		s.stranger = t->stranger;
+		s.qpn = t->place[i] == 0xff ? qpn ^ 0x10 : 0;
+		s.flags = t->bad == i + 1 ? WIRE_PKT_BAD_ICRC : 0;
+		if (frame_of(&s, i, frame, sizeof(frame)) != HEADERS + segment)
+			printf("a packet of another length\n");
+		memcpy(all + iov.iov_len, frame + HEADERS, segment);
+		iov.iov_len += segment;
+	}
+	if (sendmsg(t->stranger ? stranger_fd : peer_fd, &m, 0) < 0)
+		perror("sendmsg");
+	loop_run_idle(loop, 0);
+}
+
+/*
+ * Does the memory hold the message up to @place, and what it held before behind the message? Between them there may be nothing
+ * but that, zeroes, and what belongs there; in the last packet's place nothing new.
+ */
+static bool holds(u32 place)
+{
+	u32 i;
+
+	for (i = 0; i < SIZE; i++) {
+		u8 want = (u8)(i / MTU + 1);
+		bool old = mem[i] == 0xee, good = i < 9 * MTU && mem[i] == want;
+
+		if (i < place * MTU ? !good : i < 8 * MTU ? !old && !good && mem[i] : !old)
+			return false;
+	}
+	return true;
+}
+
+static void test_trains(void)
+{
+	struct hca_qp_attr attr;
+	u32 i, place, psn;
+
+	for (i = 0; i < ARRAY_SIZE(trains); i++) {
+		const struct train_row *t = &trains[i];
+		u64 before = roce_port_counter(port, ROCE_CTR_PLACED), icrc = roce_port_counter(port, ROCE_CTR_ICRC);
+		struct sent s = nth(0);
+		bool ok;
+
+		memset(mem, 0xee, sizeof(mem));
+		open_qp();
+		send_packet(&s);
+		send_train(t);
+		hca_qp_query(ctx, qpn, &attr);
+		ok = holds(t->next) && attr.rq_psn == (u32)PSN + t->next &&
+		     roce_port_counter(port, ROCE_CTR_PLACED) == before + t->placed &&
+		     roce_port_counter(port, ROCE_CTR_ICRC) == icrc + !!t->bad;
+		for (place = t->next; place < 9; place++) {
+			s = nth(place);
+			send_packet(&s);
+		}
+		row(80 + (int)i, t->what, ok && holds(9));
+		while (answer(&psn) >= 0)
+			;
+		close_qp();
+	}
+}
+
 static void test_port(void)
 {
 	struct sent smp = { .opcode = WIRE_UD_SEND_ONLY, 0, 1, 256 };
@@ -381,6 +513,7 @@ int main(void)
 	open_port();
 	test_stream();
 	test_fatal();
+	test_trains();
 	test_port();
 	hca_soft_cq_destroy(cq);
 	hca_ctx_destroy(ctx);

@@ -8,9 +8,8 @@
 #include "emu/wire/opcode.h"
 #include "rxe/roce_internal.h"
 
-#define BUF_SIZE     65536
-#define CONTROL_SIZE 256
-#define ROUNDS       4 /* before others have their turn */
+#define BUF_SIZE 65536
+#define BUDGET   (4 * ROCE_RECVS) /* datagrams or trains before others have their turn */
 
 static void get_control(struct msghdr *m, struct wire_roce *r, u32 *segment)
 {
@@ -32,6 +31,15 @@ static void get_control(struct msghdr *m, struct wire_roce *r, u32 *segment)
 	}
 }
 
+bool roce_origin(const struct roce_endpoint *ep, struct msghdr *m, struct wire_roce *r, u32 *segment)
+{
+	*r = (struct wire_roce){ .dst = ep->gid, .ttl = ROCE_TTL };
+	if (!roce_sockaddr_get(m->msg_name, &r->src, &r->sport))
+		return false;
+	get_control(m, r, segment);
+	return true;
+}
+
 /* To the transport or the MAD layer. What they do not take is lost, as on any Ethernet. */
 static void deliver(struct roce_port *rp, struct wire_packet *p)
 {
@@ -44,10 +52,8 @@ static void deliver(struct roce_port *rp, struct wire_packet *p)
 	}
 }
 
-void roce_take(struct roce_port *rp, struct wire_buf *buf, u32 off, u32 len, const struct wire_roce *r)
+void roce_parsed(struct roce_port *rp, struct wire_packet *p, const struct wire_roce *r)
 {
-	struct wire_packet *p = wire_roce_parse(buf, off, len, r);
-
 	if (!p) {
 		roce_count(rp, errno == EILSEQ ? ROCE_CTR_ICRC : ROCE_CTR_MALFORMED);
 		return;
@@ -60,30 +66,42 @@ void roce_take(struct roce_port *rp, struct wire_buf *buf, u32 off, u32 len, con
 	deliver(rp, p);
 }
 
-static void take_train(struct roce_endpoint *ep, struct wire_buf *buf, u32 len, struct msghdr *m)
+void roce_take(struct roce_port *rp, struct wire_buf *buf, u32 off, u32 len, const struct wire_roce *r)
 {
-	struct wire_roce r = { .dst = ep->gid, .ttl = ROCE_TTL };
-	u32 segment = len, off;
+	roce_parsed(rp, wire_roce_parse(buf, off, len, r), r);
+}
 
-	if (m->msg_flags & MSG_TRUNC || !roce_sockaddr_get(m->msg_name, &r.src, &r.sport)) {
+/* Does the message of the packet that begins with @opcode go on? */
+static bool is_midst(u8 opcode)
+{
+	const struct wire_opcode *op = wire_opcode(opcode);
+
+	return op && op->flags & WIRE_OPF_PAYLOAD && !(op->flags & WIRE_OPF_END);
+}
+
+void roce_take_train(struct roce_endpoint *ep, struct wire_buf *buf, u32 len, struct msghdr *m)
+{
+	u32 segment = len, off;
+	struct wire_roce r;
+
+	if (!len || m->msg_flags & MSG_TRUNC || !roce_origin(ep, m, &r, &segment)) {
 		roce_count(ep->port, ROCE_CTR_MALFORMED);
 		return;
 	}
 	if (ep->own && wire_gid_equal(&r.src, &ep->own->gid))
 		return; /* our own: members here have got it already */
-	get_control(m, &r, &segment);
-	if (!len)
-		roce_count(ep->port, ROCE_CTR_MALFORMED);
-	for (off = 0; off < len; off += segment, r.id++)
+	for (off = 0; off < len; off += segment, r.id++) {
+		ep->midst = is_midst(buf->data[off]);
 		roce_take(ep->port, buf, off, min(segment, len - off), &r);
+	}
 }
 
 /* Buffers whose bytes a packet still holds are left to it. */
-static bool refill(struct roce_port *rp)
+static bool refill(struct roce_port *rp, u32 n)
 {
 	u32 i;
 
-	for (i = 0; i < ROCE_RECVS; i++) {
+	for (i = 0; i < n; i++) {
 		if (rp->rx[i] && rp->rx[i]->refs == 1)
 			continue;
 		wire_buf_put(rp->rx[i]);
@@ -94,38 +112,50 @@ static bool refill(struct roce_port *rp)
 	return true;
 }
 
-static int receive_some(struct roce_endpoint *ep)
+static u32 receive_some(struct roce_endpoint *ep, u32 most)
 {
-	static u8 control[ROCE_RECVS][CONTROL_SIZE] __attribute__((aligned(8)));
+	static u8 control[ROCE_RECVS][ROCE_CONTROL] __attribute__((aligned(8)));
 	union roce_sockaddr from[ROCE_RECVS];
 	struct mmsghdr m[ROCE_RECVS];
 	struct iovec iov[ROCE_RECVS];
-	int i, n;
+	u32 i;
+	int n;
 
-	if (!refill(ep->port))
+	if (!refill(ep->port, most))
 		return 0;
-	memset(m, 0, sizeof(m));
-	for (i = 0; i < ROCE_RECVS; i++) {
+	memset(m, 0, most * sizeof(m[0]));
+	for (i = 0; i < most; i++) {
 		iov[i] = (struct iovec){ ep->port->rx[i]->data, BUF_SIZE };
 		m[i].msg_hdr = (struct msghdr){ .msg_name = &from[i],
 						.msg_namelen = sizeof(from[i]),
 						.msg_iov = &iov[i],
 						.msg_iovlen = 1,
 						.msg_control = control[i],
-						.msg_controllen = CONTROL_SIZE };
+						.msg_controllen = ROCE_CONTROL };
 	}
-	n = recvmmsg(ep->rx.fd, m, ROCE_RECVS, MSG_DONTWAIT, NULL);
-	for (i = 0; i < n; i++)
-		take_train(ep, ep->port->rx[i], m[i].msg_len, &m[i].msg_hdr);
-	return n;
+	n = recvmmsg(ep->rx.fd, m, most, MSG_DONTWAIT, NULL);
+	for (i = 0; (int)i < n; i++)
+		roce_take_train(ep, ep->port->rx[i], m[i].msg_len, &m[i].msg_hdr);
+	return n < 0 ? 0 : (u32)n;
 }
 
+/*
+ * While a long message comes, trains are received one by one, since the next one may be placed; otherwise as many as there are.
+ */
 void roce_recv(struct roce_endpoint *ep)
 {
-	u32 round;
+	u32 done = 0, most, got;
 
 	loop_stay_awake(ep->port->loop); /* to be woken costs the sender more than a look costs us */
-	for (round = 0; round < ROUNDS; round++)
-		if (receive_some(ep) < ROCE_RECVS)
-			return;
+	do {
+		if (ep->midst && roce_place(ep)) {
+			done++;
+			continue;
+		}
+		most = ep->midst ? 1 : ROCE_RECVS;
+		got = receive_some(ep, most);
+		done += got;
+		if (got < most)
+			break;
+	} while (done < BUDGET);
 }

@@ -252,6 +252,22 @@ void roce_socket_run(struct roce_port *rp)
 		;
 }
 
+/* Packets may wait for a socket that is full: the payload of these is copied after all. */
+void roce_settle(struct wire_port *w)
+{
+	struct roce_port *rp = container_of(w, struct roce_port, wire);
+	struct wire_packet *p, *tmp;
+
+	rp->link->run(rp);
+	list_for_each_safe (p, tmp, &rp->tx, link) {
+		if (wire_packet_own(p))
+			continue;
+		list_del(&p->link);
+		rp->ntx--;
+		wire_packet_free(p); /* as if lost */
+	}
+}
+
 void roce_send_run(struct roce_port *rp)
 {
 	rp->link->run(rp);

@@ -274,6 +274,7 @@ static int open_all(struct roce_port *rp, const struct roce_config *cfg)
 			return err;
 		mtu = min(mtu, ep->mtu);
 	}
+	rp->wire.borrows = true;
 	put_v1_gids(rp);
 	if (rp->neps)
 		roce_groups_open(rp);

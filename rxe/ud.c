@@ -77,7 +77,7 @@ static int place(struct rxe_qp *rq, struct wire_packet *p)
 	if (!err && p->len)
 		err = rxe_sges_span(rq->qp, rq->recv.sge, rq->recv.num_sge, GRH_LEN, p->len, HCA_ACCESS_LOCAL_WRITE,
 				    (void *)(uintptr_t)p->data, true, rq);
-	rxe_hold(rxe, p->buf);
+	rxe_hold_payload(rxe, p);
 	return err;
 }
 

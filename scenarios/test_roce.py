@@ -6,7 +6,9 @@ RoCEv2 on UDP sockets: two daemons, which know nothing of each other, on loopbac
 """
 
 import os
+import pathlib
 import re
+import shutil
 import socket
 import struct
 import subprocess
@@ -15,6 +17,8 @@ import zlib
 import pytest
 from muslin import free_port, wait_until
 from test_perftest import RESULT
+
+INTEGRITY = pathlib.Path(__file__).with_name("programs") / "integrity.py"
 
 
 class Two:
@@ -198,6 +202,22 @@ def test_data_survives_loss(lossy):
         ("r2", "rping", "-c", "-a", lossy.ip["r1"], "-V", "-v", "-C", "100", "-S", "30000"),
     )
     assert out.count("ping data") == 100
+
+
+@pytest.mark.parametrize("mtu", ["1024", "4096"])
+@pytest.mark.parametrize("pair", ["two", "lossy"])
+def test_every_byte_is_where_it_belongs(pair, mtu, request):
+    """Long messages go straight from and to the memory of programs: what is lost or repeated leaves no trace."""
+    pair = request.getfixturevalue(pair)
+    program = pair.a.folder / INTEGRITY.name
+    shutil.copy(INTEGRITY, program)
+    argv, args = ["/usr/bin/python3", program], ["--mtu", mtu, "--port", free_port()]
+    before = pair.counter("r1", "roce_placed")
+    srv = pair.a.start("r1", *argv, "serve", *args)
+    srv.expect("serving")
+    assert "all is where it belongs" in pair.run("r2", *argv, "run", pair.ip["r1"], *args)
+    srv.wait(20)
+    assert pair.counter("r1", "roce_placed") > before
 
 
 def test_capture_is_dissected(two):

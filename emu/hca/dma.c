@@ -296,6 +296,13 @@ u32 hca_dma_iov(const struct hca_dma_seg *seg, u32 n, struct iovec *local, u32 *
 	return i;
 }
 
+void *hca_span_direct(const struct hca_span *span, bool write)
+{
+	const struct hca_ctx *ctx = span->ctx;
+
+	return ctx->dma->direct ? ctx->dma->direct(ctx->dma_ctx, span->addr, span->len, write) : NULL;
+}
+
 static u64 operate(bool swap, u64 value, u64 compare_add, u64 swap_value)
 {
 	if (!swap)
@@ -323,7 +330,7 @@ int hca_atomic(const struct hca_span *span, bool swap, u64 compare_add, u64 swap
 
 	if (span->len != 8)
 		return -EFAULT;
-	p = dma->direct ? dma->direct(span->ctx->dma_ctx, span->addr, 8, true) : NULL;
+	p = hca_span_direct(span, true);
 	if (p && !((uintptr_t)p & 7)) {
 		atomic_direct(p, swap, compare_add, swap_value, old);
 		return 0;

@@ -43,6 +43,8 @@ struct hca_transport {
 	void (*recv_doorbell)(struct hca_qp *qp); /* a receive may be there for a QP that wanted one */
 	/* A packet for QPN >= 2 or multicast from a port of this HCA; ownership passes. -EAGAIN as in wire/port.h. */
 	int (*receive)(struct hca *hca, u8 port, struct wire_packet *p);
+	/* Where packets that are about to come may be placed, as in wire/port.h; NULL: nowhere. */
+	u32 (*place)(struct hca *hca, u8 port, const struct wire_packet *head, u32 n, u8 **at);
 	void (*port_ready)(struct hca *hca, u8 port); /* credits came back */
 	int (*start)(struct hca *hca);                /* hca_set_transport_data() may be called; 0 or -errno */
 	void (*stop)(struct hca *hca);
@@ -130,6 +132,8 @@ void hca_batch_run(struct hca_batch *b);
 u32 hca_batch_pending(const struct hca_batch *b);
 /* Drops entries whose memory belongs to @ctx, because it goes away. */
 void hca_batch_forget(struct hca_batch *b, const struct hca_ctx *ctx);
+/* A pointer to the span's memory that is valid until the next return to the loop; NULL where it is not mapped here. */
+void *hca_span_direct(const struct hca_span *span, bool write);
 /* 8-byte atomic at one span, in host byte order; *old gets the value before. 0 or -EFAULT. */
 int hca_atomic(const struct hca_span *span, bool swap, u64 compare_add, u64 swap_value, u64 *old);
 

@@ -19,6 +19,14 @@ static int port_receive(void *ctx, struct wire_packet *p)
 	return 0;
 }
 
+static u32 port_place(void *ctx, const struct wire_packet *head, u32 n, u8 **at)
+{
+	struct hca_port_slot *ps = ctx;
+	const struct hca_transport *t = ps->hca->transport;
+
+	return t && t->place ? t->place(ps->hca, ps->wire->num, head, n, at) : 0;
+}
+
 static void port_ready(void *ctx)
 {
 	struct hca_port_slot *ps = ctx;
@@ -52,6 +60,7 @@ static void attach_port(struct hca *hca, u8 i, struct wire_port *wire)
 	wire->data = (struct wire_port_user){
 		.ctx = ps,
 		.receive = port_receive,
+		.place = port_place,
 		.ready = port_ready,
 		.event = hca_port_event,
 	};

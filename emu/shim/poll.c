@@ -17,6 +17,7 @@
 #define LOOKS    16     /* between two times that the clock is read */
 #define LOOKS_NS 20000  /* more for so many of them: it does other work */
 #define SPIN_NS  50000  /* before it sleeps */
+#define BRIEF_NS 5000   /* where the last completion took longer than that to come, as the next one will */
 #define SLEEP_NS 250000 /* at most */
 
 static struct uv_shared *watched; /* of the only uverbs file that is open */
@@ -59,17 +60,19 @@ static void sleep_until_completion(struct uv_shared *s, unsigned int seen)
 /* Called now and then by a thread that looks at CQs. */
 static void rest(void)
 {
-	static __thread unsigned long long since, before;
+	static __thread unsigned long long since, before, spin = SPIN_NS;
 	static __thread unsigned int seen, posted;
 	struct uv_shared *s = __atomic_load_n(&watched, __ATOMIC_ACQUIRE);
 	unsigned long long now = now_ns();
 	unsigned int come = s ? __atomic_load_n(&s->completions, __ATOMIC_SEQ_CST) : 0, sent = posts;
 
+	if (come != seen)
+		spin = now - since > SPIN_NS ? BRIEF_NS : SPIN_NS;
 	if (come != seen || sent != posted || now - before > LOOKS_NS)
 		since = now;
 	seen = come;
 	posted = sent;
-	if (s && now - since > SPIN_NS)
+	if (s && now - since > spin)
 		sleep_until_completion(s, seen);
 	else
 		sched_yield();

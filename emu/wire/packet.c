@@ -103,6 +103,19 @@ void wire_packet_free(struct wire_packet *p)
 	nfree++;
 }
 
+bool wire_packet_own(struct wire_packet *p)
+{
+	if (!(p->flags & WIRE_PKT_BORROWED))
+		return true;
+	p->buf = wire_buf_alloc(p->len);
+	if (!p->buf)
+		return false;
+	memcpy(p->buf->data, p->data, p->len);
+	p->data = p->buf->data;
+	p->flags &= (u8)~WIRE_PKT_BORROWED;
+	return true;
+}
+
 struct wire_packet *wire_packet_clone(const struct wire_packet *p)
 {
 	struct wire_packet *c = wire_packet_alloc();

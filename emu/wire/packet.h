@@ -31,6 +31,8 @@ enum wire_packet_flags {
 	WIRE_PKT_BAD_ICRC = 1 << 0, /* a fault damaged bytes that ICRC covers: the receiver's check fails */
 	WIRE_PKT_BAD_VCRC = 1 << 1, /* damaged on the link: the next receiver's check fails */
 	WIRE_PKT_EBP = 1 << 2,      /* ends with EBP: an upstream port had found it bad */
+	/* The payload lies in memory that is somebody else's, who may write to it or, when the loop goes on, take it away. */
+	WIRE_PKT_BORROWED = 1 << 3,
 };
 
 /* What stands below the network header of a packet on Ethernet, or of those from one of a port's GIDs. */
@@ -44,7 +46,7 @@ struct wire_l2 {
 
 /*
  * hdr[] holds, back to back, LRH (when has_lrh), GRH (when grh_off), BTH and the extended transport headers. The CRCs
- * are not stored. The payload is @len bytes at @data, which lie in @buf (buf NULL: len is 0). Pad bytes of the BTH's
+ * are not stored. The payload is @len bytes at @data, which lie in @buf (buf NULL: len is 0, or they are borrowed). Pad bytes of the BTH's
  * pad count follow on the wire and are zero; they are not part of @len.
  */
 struct wire_packet {
@@ -69,6 +71,8 @@ struct wire_packet {
 struct wire_packet *wire_packet_alloc(void);
 /* Drops the packet and its reference to the payload. */
 void wire_packet_free(struct wire_packet *p);
+/* Gives it a copy of a payload that is borrowed. False: there is no memory. */
+bool wire_packet_own(struct wire_packet *p);
 /* A packet with its own copy of the headers and a shared payload; NULL without memory. */
 struct wire_packet *wire_packet_clone(const struct wire_packet *p);
 

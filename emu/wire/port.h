@@ -79,6 +79,8 @@ struct wire_port_ops {
 	 * every user's ready() is called when to try again.
 	 */
 	int (*send)(struct wire_port *port, struct wire_packet *p);
+	/* Sends packets whose payload is borrowed now, or gives them one of their own. NULL: there may be none. */
+	void (*settle)(struct wire_port *port);
 	/* Sets and clears PortInfo:CapabilityMask bits that belong to software (IsSM, IsCommunicationManagement...). */
 	void (*set_cap)(struct wire_port *port, u32 set, u32 clear);
 	void (*violation)(struct wire_port *port, const struct wire_port_violation *v);
@@ -100,6 +102,12 @@ struct wire_port_user {
 	/* A packet with a valid LRH..BTH. Ownership passes, unless -EAGAIN: the port keeps it, credits stay taken, and
 	 * wire_port_resume() must follow. */
 	int (*receive)(void *ctx, struct wire_packet *p);
+	/*
+	 * @head is what the headers of a packet say that is still to be received, and whose ICRC nobody has looked at; @n - 1 of the
+	 * same length may follow. Where the payloads of the first ones may lie at once, back to back at *@at: how many of
+	 * them. They come by receive() then, one by one, as far as they are what they seem. 0: none. May be NULL.
+	 */
+	u32 (*place)(void *ctx, const struct wire_packet *head, u32 n, u8 **at);
 	void (*ready)(void *ctx);                             /* credits came back; may be NULL */
 	void (*event)(void *ctx, enum wire_port_event event); /* attr has changed; may be NULL */
 };
@@ -111,6 +119,7 @@ struct wire_port {
 	u64 node_guid, port_guid;
 	char name[64]; /* host name of the fabric, for messages */
 	u8 num;        /* port number of the CA, 1..n */
+	bool borrows; /* packets may have a payload that is borrowed, where ops->settle() follows before the loop goes on */
 	struct wire_port_user data, mad;
 };
 

@@ -222,31 +222,55 @@ static void put_lrh_grh(struct wire_packet *p, const struct wire_roce *r)
 	p->l2 = r->l2;
 }
 
-struct wire_packet *wire_roce_parse(struct wire_buf *buf, u32 off, u32 len, const struct wire_roce *r)
+bool wire_roce_peek(struct wire_packet *p, const u8 *src, u32 have, u32 len, const struct wire_roce *r)
 {
-	const u8 *src = buf->data + off;
+	memset(p, 0, offsetof(struct wire_packet, hdr));
+	if (have < sizeof(struct wire_bth) || !parse_headers(p, src, len) || (u32)(p->hdr_len - p->bth_off) > have)
+		return false;
+	memcpy(p->hdr + p->bth_off, src, p->hdr_len - p->bth_off);
+	put_lrh_grh(p, r);
+	return true;
+}
+
+/* @data NULL: payload and tail follow the headers. */
+static struct wire_packet *parse(const u8 *src, const u8 *data, const u8 *tail, u32 len, const struct wire_roce *r)
+{
 	struct wire_packet *p = wire_packet_alloc();
 
 	if (!p) {
 		errno = ENOMEM;
 		return NULL;
 	}
-	if (!parse_headers(p, src, len)) {
+	if (!wire_roce_peek(p, src, len, len, r)) {
 		wire_packet_free(p);
 		errno = EBADMSG;
 		return NULL;
 	}
-	memcpy(p->hdr + p->bth_off, src, p->hdr_len - p->bth_off);
-	put_lrh_grh(p, r);
-	if (p->len) {
-		p->buf = wire_buf_get(buf);
-		p->data = src + p->hdr_len - p->bth_off;
-	}
-	if (icrc_ok(p, r, src + p->hdr_len - p->bth_off + p->len))
+	list_init(&p->link);
+	p->data = data ? data : src + p->hdr_len - p->bth_off;
+	if (icrc_ok(p, r, tail ? tail : p->data + p->len))
 		return p;
 	wire_packet_free(p);
 	errno = EILSEQ;
 	return NULL;
+}
+
+struct wire_packet *wire_roce_parse(struct wire_buf *buf, u32 off, u32 len, const struct wire_roce *r)
+{
+	struct wire_packet *p = parse(buf->data + off, NULL, NULL, len, r);
+
+	if (p && p->len)
+		p->buf = wire_buf_get(buf);
+	return p;
+}
+
+struct wire_packet *wire_roce_parse_pieces(const u8 *head, u8 *data, const u8 *tail, u32 len, const struct wire_roce *r)
+{
+	struct wire_packet *p = parse(head, data, tail, len, r);
+
+	if (p)
+		p->flags |= WIRE_PKT_BORROWED;
+	return p;
 }
 
 /* Locally administered, and made of the address. */

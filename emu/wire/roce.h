@@ -67,6 +67,14 @@ u32 wire_roce_tail(const struct wire_packet *p, const struct wire_roce *r, u8 ta
  * ICRC is right for some other value than r->id is taken, too. NULL with errno EBADMSG (malformed), EILSEQ (ICRC) or ENOMEM.
  */
 struct wire_packet *wire_roce_parse(struct wire_buf *buf, u32 off, u32 len, const struct wire_roce *r);
+/*
+ * The headers of a datagram of @len bytes, of which the first @have are at @src, into @p, which has no payload then but knows its
+ * length. No ICRC is looked at. False: they are malformed, or cut short.
+ */
+bool wire_roce_peek(struct wire_packet *p, const u8 *src, u32 have, u32 len, const struct wire_roce *r);
+/* As wire_roce_parse(), of a datagram in three pieces: headers, payload, and pad with ICRC. The payload is borrowed. */
+struct wire_packet *wire_roce_parse_pieces(const u8 *head, u8 *data, const u8 *tail, u32 len,
+					   const struct wire_roce *r);
 /* EtherType of the header that wire_roce_put() begins with. */
 u16 wire_roce_ethertype(const struct wire_roce *r);
 /* Bytes from there to the ICRC. */
