@@ -2,6 +2,8 @@
 # The targets that people call. They install what is missing, build, and run.
 JOBS := $(shell nproc)
 FUZZ_RUNS ?= 3000
+# Scenarios wait more than they compute: files side by side, the guests' ones first (conftest.py). -n 0: one by one.
+WORKERS := $(shell expr $(JOBS) + 1)
 PYTEST_ARGS ?=
 
 all: $(ARCHIVES) $(PROGRAMS) $(HELPERS)
@@ -29,7 +31,7 @@ test:
 	$(Q)$(MAKE) check
 	$(Q)$(MAKE) unit
 	$(Q)$(if $(filter 1,$(SAN)),,$(MAKE) fuzz)
-	$(Q)$(PYTHON) -m pytest --muslin-build=$O $(PYTEST_ARGS)
+	$(Q)$(PYTHON) -m pytest --muslin-build=$O -n $(WORKERS) --dist loadfile $(PYTEST_ARGS)
 
 demo:
 	$(Q)ci/deps demo

@@ -13,8 +13,22 @@ import json
 import pathlib
 import random
 import sys
+import time
+import types
 import unittest
 from importlib.machinery import SourceFileLoader
+
+
+def completes(module):
+    """Its test of a queue that shrinks counts on the completion of what it has just posted: that takes a moment."""
+    suite = module.u
+    module.u = types.SimpleNamespace(**vars(suite))
+
+    def send(*args, **kw):
+        suite.send(*args, **kw)
+        time.sleep(0.1)
+
+    module.u.send = send
 
 
 def main():
@@ -29,6 +43,7 @@ def main():
     base = sys.modules["tests.base"]
     mac = "00:00:00:00:00:00"
     base.RDMATestCase._get_ip_mac = lambda self, dev, port, gid: self.args.append([dev, port, gid, address, mac])
+    completes(sys.modules["tests.test_cq"])
     done = unittest.main(module=tests, exit=False).result
     report = {
         "ran": done.testsRun,

@@ -12,6 +12,11 @@ import pytest
 PROGRAMS = pathlib.Path(__file__).with_name("programs")
 
 
+def pytest_collection_modifyitems(items):
+    """Files with guests take longest: where files run side by side, they come first."""
+    items.sort(key=lambda item: item.get_closest_marker("guest") is None)
+
+
 @pytest.fixture(scope="module")
 def guests(shared_fabric):
     """Guests on h1 and h5, which are on different leafs, both with ib0 up. Whatever a test does to them it undoes."""

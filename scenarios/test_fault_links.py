@@ -216,6 +216,6 @@ def test_a_manager_dies_under_traffic(new_fabric):
     wait_until(sending, 20, "traffic", 0.2)
     fabric.fault("h1", "kill")
     wait_until(lambda: (fabric.show()["sm"] or {}).get("host") == "h8", 40, "the new master", 0.3)
-    cli.wait(60)
+    cli.wait(200)
     srv.wait(20, status=None)
     pingpong(fabric, "h5", "h2")

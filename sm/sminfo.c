@@ -33,7 +33,6 @@ void sm_set_state(struct sm *sm, u8 state)
 	if (state != SM_STATE_MASTER) {
 		loop_timer_cancel(&sm->timer);
 		sm->st.subnet_up = false;
-		sm->handing_over = false;
 	}
 	if (state != SM_STATE_STANDBY)
 		loop_timer_cancel(&sm->poll);
@@ -162,11 +161,14 @@ static void on_poll(struct sm *sm, struct sm_smp *smp, const u8 *mad)
 	arm_poll(sm);
 }
 
-static void poll_master(struct sm *sm)
+static void poll_timer(struct loop_timer *t, struct now now)
 {
+	struct sm *sm = container_of(t, struct sm, poll);
 	struct sm_port *p = sm_port_by_guid(sm, sm->master_guid);
 	struct sm_smp *smp;
 
+	if (sm->state != SM_STATE_STANDBY || sm->poll_out)
+		return;
 	if (!p && !sm->master_lid) { /* nobody to ask */
 		rediscover(sm);
 		return;
@@ -199,31 +201,22 @@ static void on_set(struct sm *sm, struct sm_smp *smp, const u8 *mad)
 }
 
 /*
- * The other one has accepted, or not. If it has, ACKNOWLEDGE ends this master (14.4.1). Managers that exist do not all
- * send it: one that has accepted is master after a while anyway. Who refused is not asked again before the next sweep is over.
+ * The other one has accepted, or not. In 14.4.1 ACKNOWLEDGE ends a master; OpenSM sends none, and stands by again while it
+ * finds another master. So the response counts, and ACKNOWLEDGE finds a standby. Who refused is not asked again before
+ * the next sweep is over.
  */
 static void on_handover(struct sm *sm, struct sm_smp *smp, const u8 *mad)
 {
-	if (!sm->handing_over)
+	sm->handing_over = false;
+	if (sm->state != SM_STATE_MASTER)
 		return;
 	if (mad && !sm_smp_status(mad)) {
-		arm_poll(sm);
+		stand_by(sm, sm->handover_to, sm->handover_lid);
 		return;
 	}
-	sm->handing_over = false;
 	sm_log(sm, LOG_WARN, "the handover was not accepted");
 	sm->refused_by = sm->handover_to;
 	sm_sweep_request(sm);
-}
-
-static void poll_timer(struct loop_timer *t, struct now now)
-{
-	struct sm *sm = container_of(t, struct sm, poll);
-
-	if (sm->state == SM_STATE_STANDBY && !sm->poll_out)
-		poll_master(sm);
-	else if (sm->handing_over)
-		stand_by(sm, sm->handover_to, sm->handover_lid);
 }
 
 static void send_set(struct sm *sm, struct sm_node *node, u16 lid, u32 mod, u8 state,
@@ -341,6 +334,7 @@ static const struct {
 	{ SM_STATE_STANDBY, SMINFO_MOD_HANDOVER, SM_STATE_MASTER, take_over },
 	{ SM_STATE_MASTER, SMINFO_MOD_HANDOVER, SM_STATE_MASTER, take_over },
 	{ SM_STATE_MASTER, SMINFO_MOD_ACKNOWLEDGE, SM_STATE_STANDBY, hand_over },
+	{ SM_STATE_STANDBY, SMINFO_MOD_ACKNOWLEDGE, SM_STATE_STANDBY, hand_over },
 	{ SM_STATE_STANDBY, SMINFO_MOD_DISABLE, SM_STATE_NOT_ACTIVE, sleep_now },
 	{ SM_STATE_NOT_ACTIVE, SMINFO_MOD_STANDBY, SM_STATE_STANDBY, wake },
 	{ SM_STATE_STANDBY, SMINFO_MOD_DISCOVER, SM_STATE_DISCOVERING, discover },
@@ -392,5 +386,4 @@ void sm_sminfo_stop(struct sm *sm)
 	sm->others = NULL;
 	sm->nothers = sm->others_cap = 0;
 	sm->poll_out = false;
-	sm->handing_over = false;
 }

@@ -138,24 +138,27 @@ static int post_buffer(struct virtqueue *vq, void *buf, unsigned int len)
 	return virtqueue_add_inbuf(vq, &sg, 1, buf, GFP_ATOMIC);
 }
 
+/* In process context: consumers of a queue pair's events take locks that an interrupt must not (NFS: svc_xprt_enqueue). */
+static void event_work(struct work_struct *work)
+{
+	struct mu_dev *dev = container_of(work, struct mu_dev, event_work);
+	struct muslin_event *e, copy;
+	unsigned int len;
+
+	while ((e = virtqueue_get_buf(dev->event_vq, &len))) {
+		copy = *e;
+		post_buffer(dev->event_vq, e, sizeof(*e));
+		if (len >= sizeof(copy))
+			dispatch(dev, &copy);
+	}
+	virtqueue_kick(dev->event_vq);
+}
+
 static void event_done(struct virtqueue *vq)
 {
 	struct mu_dev *dev = vq->vdev->priv;
-	struct muslin_event *e, copy;
-	unsigned int len;
-	unsigned long flags;
 
-	spin_lock_irqsave(&dev->event_lock, flags);
-	while ((e = virtqueue_get_buf(vq, &len))) {
-		copy = *e;
-		post_buffer(vq, e, sizeof(*e));
-		spin_unlock_irqrestore(&dev->event_lock, flags);
-		if (len >= sizeof(copy))
-			dispatch(dev, &copy);
-		spin_lock_irqsave(&dev->event_lock, flags);
-	}
-	virtqueue_kick(vq);
-	spin_unlock_irqrestore(&dev->event_lock, flags);
+	schedule_work(&dev->event_work);
 }
 
 static void complete_cq(struct mu_dev *dev, u32 handle)
@@ -294,7 +297,7 @@ static void init(struct mu_dev *dev, struct virtio_device *vdev)
 	dev->vdev = vdev;
 	vdev->priv = dev;
 	spin_lock_init(&dev->cmd_lock);
-	spin_lock_init(&dev->event_lock);
+	INIT_WORK(&dev->event_work, event_work);
 	for (i = 0; i < MUSLIN_VECTORS; i++) {
 		dev->vector[i].dev = dev;
 		spin_lock_init(&dev->vector[i].lock);
@@ -333,7 +336,7 @@ static int probe(struct virtio_device *vdev)
 	if (err)
 		goto del_vqs;
 	virtio_device_ready(vdev);
-	virtqueue_kick(dev->event_vq);
+	schedule_work(&dev->event_work);
 	err = say_hello(dev);
 	if (!err)
 		err = mu_register(dev);
@@ -343,6 +346,7 @@ static int probe(struct virtio_device *vdev)
 
 del_vqs:
 	virtio_reset_device(vdev);
+	cancel_work_sync(&dev->event_work);
 	vdev->config->del_vqs(vdev);
 free_dev:
 	free_buffers(dev);
@@ -356,6 +360,7 @@ static void remove(struct virtio_device *vdev)
 
 	mu_unregister(dev);
 	virtio_reset_device(vdev);
+	cancel_work_sync(&dev->event_work);
 	vdev->config->del_vqs(vdev);
 	free_buffers(dev);
 	ib_dealloc_device(&dev->ib);

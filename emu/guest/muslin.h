@@ -35,7 +35,8 @@ struct mu_dev {
 	struct virtio_device *vdev;
 	struct virtqueue *cmd_vq, *event_vq, *doorbell_vq;
 	struct mu_vector vector[MUSLIN_VECTORS];
-	spinlock_t cmd_lock, event_lock;
+	spinlock_t cmd_lock;
+	struct work_struct event_work;
 	struct muslin_event *event_buf;
 	struct muslin_shared *shared;
 	struct muslin_hello_answer hello;
