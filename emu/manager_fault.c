@@ -6,7 +6,6 @@
 #include "emu/manager_fault.h"
 
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -15,19 +14,12 @@
 #include "emu/sm_mad.h"
 
 enum field {
-	F_NTH,
-	F_EVERY,
-	F_FIRST,
-	F_AFTER,
-	F_COUNT,
-	F_PROB,
-	F_SEED,
-	F_FOR,
+	F_PICK,
+	F_FOR = F_PICK + PICK_FIELDS,
 	F_TIME,
 	F_PRIORITY,
 	F_ALONE,
 };
-#define PICK_KEYS (BIT_ULL(F_SEED + 1) - BIT_ULL(F_NTH))
 
 struct action {
 	const char *name;
@@ -51,24 +43,10 @@ struct manager_fault {
 	struct sm_mad *manager; /* one more, on that host */
 };
 
-static int error(char *err, size_t err_len, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
-static int error(char *err, size_t err_len, const char *fmt, ...)
-{
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(err, err_len, fmt, ap);
-	va_end(ap);
-	return -EINVAL;
-}
-
 #define KEY(name, type, member, ...) SPEC_FIELD(name, type, manager_fault, member, ##__VA_ARGS__)
 static const struct spec_field fields[] = {
-	[F_NTH] = KEY("nth", SPEC_U64, pick.nth),       [F_EVERY] = KEY("every", SPEC_U64, pick.every),
-	[F_FIRST] = KEY("first", SPEC_U64, pick.first), [F_AFTER] = KEY("after", SPEC_U64, pick.after),
-	[F_COUNT] = KEY("count", SPEC_U64, pick.count), [F_PROB] = KEY("prob", SPEC_CHANCE, pick.chance),
-	[F_SEED] = KEY("seed", SPEC_U64, seed),         [F_FOR] = KEY("for", SPEC_TIME, lasts),
-	[F_TIME] = KEY("time", SPEC_TIME, time),        [F_PRIORITY] = KEY("priority", SPEC_U8, priority, .max = 15),
+	PICK_SPEC(F_PICK, manager_fault, pick, seed), [F_FOR] = KEY("for", SPEC_TIME, lasts),
+	[F_TIME] = KEY("time", SPEC_TIME, time),      [F_PRIORITY] = KEY("priority", SPEC_U8, priority, .max = 15),
 	[F_ALONE] = KEY("alone", SPEC_FLAG, alone),
 };
 
@@ -81,8 +59,8 @@ static int only_one(const struct manager_fault *ft, char *err, size_t err_len)
 
 	list_for_each (other, &ft->d->manager_faults, link)
 		if (other != ft && other->applied && other->action->stop && !other->action->host)
-			return error(err, err_len, "%s: it contradicts %s, which is armed", ft->action->name,
-				     other->action->name);
+			return spec_refuse(err, err_len, "%s: it contradicts %s, which is armed", ft->action->name,
+					   other->action->name);
 	return 0;
 }
 
@@ -135,7 +113,7 @@ static int second_start(struct manager_fault *ft, char *err, size_t err_len)
 	};
 
 	if (ft->host->roce)
-		return error(err, err_len, "%s: it is not on the fabric", ft->host->uv.name);
+		return spec_refuse(err, err_len, "%s: it is not on the fabric", ft->host->uv.name);
 	ft->manager = sm_mad_create(ft->d->loop, ft->host->uv.mad[0], &cfg, err, err_len);
 	if (!ft->manager)
 		return -EINVAL;
@@ -143,7 +121,7 @@ static int second_start(struct manager_fault *ft, char *err, size_t err_len)
 		return 0;
 	sm_mad_destroy(ft->manager);
 	ft->manager = NULL;
-	return error(err, err_len, "%s: it has a subnet manager", ft->host->uv.name);
+	return spec_refuse(err, err_len, "%s: it has a subnet manager", ft->host->uv.name);
 }
 
 static void second_stop(struct manager_fault *ft)
@@ -172,7 +150,7 @@ void daemon_manager_watch(struct daemon *d)
 	sm_mad_watch(d->manager, on_answer, d);
 }
 
-#define SA_KEYS (PICK_KEYS | BIT_ULL(F_FOR))
+#define SA_KEYS (PICK_KEYS(F_PICK) | BIT_ULL(F_FOR))
 static const struct action actions[] = {
 	{ .name = "kill", .start = kill_start, .stop = kill_stop, .allowed = BIT_ULL(F_FOR) },
 	{ .name = "pause", .start = pause_start, .stop = pause_stop, .allowed = BIT_ULL(F_FOR) },
@@ -214,58 +192,41 @@ static int unknown_action(const char *name, char *err, size_t err_len)
 	for (i = 0; i < ARRAY_SIZE(actions) && at < sizeof(all); i++)
 		if (!actions[i].host)
 			at += (size_t)snprintf(all + at, sizeof(all) - at, "%s%s", at ? " " : "", actions[i].name);
-	return error(err, err_len, "%.40s: there is no such fault; of the subnet manager there are %s", name, all);
+	return spec_refuse(err, err_len, "%.40s: there is no such fault; of the subnet manager there are %s", name,
+			   all);
 }
 
 static int take_place(struct manager_fault *ft, const char *place, char *err, size_t err_len)
 {
 	if (!ft->action->host)
 		return ft->d->manager ? 0
-				      : error(err, err_len, "%s: there is no embedded subnet manager%s", place,
-					      list_empty(&ft->d->manager_faults) ? "" : " now");
+				      : spec_refuse(err, err_len, "%s: there is no embedded subnet manager%s", place,
+						    list_empty(&ft->d->manager_faults) ? "" : " now");
 	ft->host = daemon_host_get(ft->d, place);
 	if (ft->host)
 		return 0;
-	return error(err, err_len, "%.64s: %s", place,
-		     fabric_node_find(ft->d->fabric, place) ? "this fault needs a host as its place"
-							    : "there is no such node");
-}
-
-static int check(const struct manager_fault *ft, char *err, size_t err_len)
-{
-	const struct action *a = ft->action;
-	u32 i;
-
-	for (i = 0; i < ARRAY_SIZE(fields); i++) {
-		if (ft->given & ~(a->allowed | a->required) & BIT_ULL(i))
-			return error(err, err_len, "%s: %s takes no such key", fields[i].name, a->name);
-		if (a->required & ~ft->given & BIT_ULL(i))
-			return error(err, err_len, "%s: it needs %s=", a->name, fields[i].name);
-		if (i <= F_COUNT && i != F_AFTER && ft->given & BIT_ULL(i) &&
-		    !*(const u64 *)((const char *)ft + fields[i].offset))
-			return error(err, err_len, "%s=0: it would never fire", fields[i].name);
-	}
-	return 0;
+	return spec_refuse(err, err_len, "%.64s: %s", place,
+			   fabric_node_find(ft->d->fabric, place) ? "this fault needs a host as its place"
+								  : "there is no such node");
 }
 
 static int read_words(struct manager_fault *ft, const struct spec_words *w, char *err, size_t err_len)
 {
 	bool manager = w->n && !strcmp(w->word[0], MANAGER_FAULT_PLACE);
-	u32 i;
 	int rc;
 
 	if (w->n < 2)
-		return error(err, err_len, "%.40s: a fault is a place, an action, and keys", w->n ? w->word[0] : "");
+		return spec_refuse(err, err_len, "%.40s: a fault is a place, an action, and keys",
+				   w->n ? w->word[0] : "");
 	ft->action = find_action(w->word[1], !manager);
 	if (!ft->action)
 		return unknown_action(w->word[1], err, err_len);
-	for (i = 2; i < w->n; i++) {
-		rc = spec_word(fields, ARRAY_SIZE(fields), ft, &ft->given, w->word[i], err, err_len);
-		if (rc)
-			return rc;
-	}
-	ft->pick.by_chance = ft->given & BIT_ULL(F_PROB);
-	return check(ft, err, err_len) ?: take_place(ft, w->word[0], err, err_len);
+	rc = spec_words(fields, ARRAY_SIZE(fields), ft, &ft->given, w, 2, err, err_len);
+	if (rc)
+		return rc;
+	rc = spec_keys(fields, ARRAY_SIZE(fields), ft->action->name, ft->given, ft->action->allowed,
+		       ft->action->required, err, err_len);
+	return rc ?: take_place(ft, w->word[0], err, err_len);
 }
 
 static void end(struct manager_fault *ft)
@@ -297,19 +258,18 @@ struct manager_fault *manager_fault_add(struct daemon *d, const char *text, u64 
 	struct rng rng;
 
 	if (!ft) {
-		error(err, err_len, "out of memory");
+		spec_refuse(err, err_len, "out of memory");
 		return NULL;
 	}
 	ft->d = d;
 	ft->timer.fn = on_timer;
 	list_init(&ft->link);
 	if (spec_split(&words, text, err, err_len) || read_words(ft, &words, err, err_len) ||
+	    pick_start(&ft->pick, ft->given, F_PICK, ft->seed, seed, &rng, err, err_len) ||
 	    (ft->action->start && ft->action->start(ft, err, err_len))) {
 		destroy(ft);
 		return NULL;
 	}
-	rng.state = ft->given & BIT_ULL(F_SEED) ? ft->seed : seed;
-	ft->pick.rng.state = rng_next(&rng);
 	ft->applied = true;
 	list_add(&d->manager_faults, &ft->link);
 	if (ft->action->start)

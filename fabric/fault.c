@@ -3,21 +3,10 @@
 #include "fabric/fault.h"
 
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "fabric/tap.h"
-
-int fault_error(char *err, size_t err_len, const char *fmt, ...)
-{
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(err, err_len, fmt, ap);
-	va_end(ap);
-	return -EINVAL;
-}
 
 /* The words of values */
 
@@ -111,13 +100,7 @@ static const struct spec_field fields[] = {
 	[FAULT_ATTR] = KEY("attr", SPEC_OTHER, match.attr, BY(fault_parse_attr, ATTRIBUTES)),
 	[FAULT_MOD] = KEY("mod", SPEC_U32, match.mod),
 	[FAULT_PCAP] = KEY("pcap", SPEC_TEXT, match.pcap),
-	[FAULT_NTH] = KEY("nth", SPEC_U64, pick.nth),
-	[FAULT_EVERY] = KEY("every", SPEC_U64, pick.every),
-	[FAULT_FIRST] = KEY("first", SPEC_U64, pick.first),
-	[FAULT_AFTER] = KEY("after", SPEC_U64, pick.after),
-	[FAULT_COUNT] = KEY("count", SPEC_U64, pick.count),
-	[FAULT_PROB] = KEY("prob", SPEC_CHANCE, pick.chance),
-	[FAULT_SEED] = KEY("seed", SPEC_U64, seed),
+	PICK_SPEC(FAULT_PICK, fabric_fault_spec, pick, seed),
 	[FAULT_TIME] = KEY("time", SPEC_TIME, time),
 	[FAULT_JITTER] = KEY("jitter", SPEC_TIME, jitter),
 	[FAULT_COPIES] = KEY("copies", SPEC_U32, copies, .max = 16),
@@ -179,7 +162,7 @@ static int unknown_action(const char *name, char *err, size_t err_len)
 	char all[256];
 
 	fabric_fault_actions(all, sizeof(all));
-	return fault_error(err, err_len, "%.40s: there is no such fault; there are %s", name, all);
+	return spec_refuse(err, err_len, "%.40s: there is no such fault; there are %s", name, all);
 }
 
 /* Where */
@@ -199,11 +182,11 @@ static struct fabric_node *find_node(struct fabric *f, const char *place, u32 *n
 		n = fabric_node_find(f, name);
 	}
 	if (!n) {
-		fault_error(err, err_len, "%.80s: there is no such node", place);
+		spec_refuse(err, err_len, "%.80s: there is no such node", place);
 		return NULL;
 	}
 	if (!spec_number(colon + 1, 255, &v) || !v || v > n->nports) {
-		fault_error(err, err_len, "%.80s: the ports of %s are 1 to %u", place, n->name, n->nports);
+		spec_refuse(err, err_len, "%.80s: the ports of %s are 1 to %u", place, n->name, n->nports);
 		return NULL;
 	}
 	*num = (u32)v;
@@ -221,7 +204,7 @@ struct fabric_port *fault_find_port(struct fabric *f, const char *place, char *e
 		num = 1;
 	if (num)
 		return &n->ports[num];
-	fault_error(err, err_len, "%.80s: which port? Say %s:1 to %s:%u", place, n->name, n->name, n->nports);
+	spec_refuse(err, err_len, "%.80s: which port? Say %s:1 to %s:%u", place, n->name, n->name, n->nports);
 	return NULL;
 }
 
@@ -238,86 +221,53 @@ static int take_place(struct fabric_fault *ft, const char *place, char *err, siz
 	ft->port = num ? &ft->node->ports[num] : NULL;
 	for (i = num ? num : 1; i <= (num ? num : ft->node->nports); i++)
 		wired |= ft->node->ports[i].peer != NULL;
-	return wired ? 0 : fault_error(err, err_len, "%.80s: it has no cable", place);
+	return wired ? 0 : spec_refuse(err, err_len, "%.80s: it has no cable", place);
 }
 
 /* Reading */
 
-static int check_keys(const struct fabric_fault *ft, char *err, size_t err_len)
+static int check(struct fabric_fault *ft, char *err, size_t err_len)
 {
 	const struct fault_action *a = ft->action;
-	u64 known = FAULT_MATCH_KEYS | FAULT_PICK_KEYS | BIT_ULL(FAULT_DIR) | a->allowed | a->required;
-	u32 i;
+	u64 any = FAULT_MATCH_KEYS | FAULT_PICK_KEYS | BIT_ULL(FAULT_DIR);
+	int rc = spec_keys(fields, FAULT_FIELDS, a->name, ft->s.given, any | a->allowed, a->required, err, err_len);
 
-	for (i = 0; i < FAULT_FIELDS; i++) {
-		if ((ft->s.given & ~known) & BIT_ULL(i))
-			return fault_error(err, err_len, "%s: %s takes no such key", fields[i].name, a->name);
-		if ((a->required & ~ft->s.given) & BIT_ULL(i))
-			return fault_error(err, err_len, "%s: it needs %s=", a->name, fields[i].name);
-	}
-	return 0;
+	if (rc)
+		return rc;
+	if (ft->s.given & BIT_ULL(FAULT_DIR) && !(ft->node && ft->packets))
+		return spec_refuse(err, err_len, "dir: %s",
+				   ft->node ? "no packets are looked at" : "all links have none");
+	return a->check ? a->check(ft, err, err_len) : 0;
 }
 
-/* What would never fire, or contradicts itself. */
-static int check_pick(const struct fabric_fault *ft, char *err, size_t err_len)
+static int seed(struct fabric_fault *ft, char *err, size_t err_len)
 {
-	static const u8 numbers[] = { FAULT_NTH, FAULT_EVERY, FAULT_FIRST, FAULT_COUNT };
-	const u64 values[] = { ft->s.pick.nth, ft->s.pick.every, ft->s.pick.first, ft->s.pick.count };
-	u64 g = ft->s.given;
-	u32 i;
+	u64 n = ft->f->faults_armed + 1;
+	int rc = pick_start(&ft->s.pick, ft->s.given, FAULT_PICK, ft->s.seed, ft->f->seed + n, &ft->rng, err, err_len);
 
-	for (i = 0; i < ARRAY_SIZE(numbers); i++) {
-		if (!(g & BIT_ULL(numbers[i])))
-			continue;
-		if (!values[i])
-			return fault_error(err, err_len, "%s=0: it would never fire", fields[numbers[i]].name);
-		if (g & BIT_ULL(FAULT_NTH) && numbers[i] != FAULT_NTH)
-			return fault_error(err, err_len, "%s: it contradicts nth, which means one match",
-					   fields[numbers[i]].name);
-	}
-	if (g & BIT_ULL(FAULT_PROB) && !ft->s.pick.chance)
-		return fault_error(err, err_len, "prob=0: it would never fire");
-	if (g & BIT_ULL(FAULT_DIR) && !(ft->node && ft->packets))
-		return fault_error(err, err_len, "dir: %s",
-				   ft->node ? "no packets are looked at" : "all links have none");
-	return 0;
+	ft->rng.state = rng_next(&ft->rng);
+	if (!rc)
+		ft->f->faults_armed = n;
+	return rc;
 }
 
 static int read_words(struct fabric_fault *ft, const struct spec_words *w, char *err, size_t err_len)
 {
-	u32 i;
 	int rc;
 
 	if (w->n < 2)
-		return fault_error(err, err_len, "%.40s: a fault is a place, an action, and keys",
+		return spec_refuse(err, err_len, "%.40s: a fault is a place, an action, and keys",
 				   w->n ? w->word[0] : "");
 	ft->action = find_action(w->word[1]);
 	if (!ft->action)
 		return unknown_action(w->word[1], err, err_len);
-	for (i = 2; i < w->n; i++) {
-		rc = spec_word(fields, ARRAY_SIZE(fields), &ft->s, &ft->s.given, w->word[i], err, err_len);
-		if (rc)
-			return rc;
-	}
-	rc = take_place(ft, w->word[0], err, err_len);
+	rc = spec_words(fields, ARRAY_SIZE(fields), &ft->s, &ft->s.given, w, 2, err, err_len)
+		     ?: take_place(ft, w->word[0], err, err_len);
 	if (rc)
 		return rc;
 	ft->packets = ft->action->packet || ft->s.given & (FAULT_MATCH_KEYS | FAULT_PICK_KEYS);
 	ft->s.match.given = ft->s.given;
-	ft->s.pick.by_chance = ft->s.given & BIT_ULL(FAULT_PROB);
-	rc = check_keys(ft, err, err_len) ?: check_pick(ft, err, err_len);
-	if (!rc && ft->action->check)
-		rc = ft->action->check(ft, err, err_len);
-	return rc ?: fault_match_compile(&ft->s.match, err, err_len);
-}
-
-static void seed(struct fabric_fault *ft)
-{
-	u64 n = ++ft->f->faults_armed, s = ft->s.given & BIT_ULL(FAULT_SEED) ? ft->s.seed : ft->f->seed + n;
-	struct rng rng = { .state = s };
-
-	ft->s.pick.rng.state = rng_next(&rng);
-	ft->rng.state = rng_next(&rng);
+	return check(ft, err, err_len) ?: fault_match_compile(&ft->s.match, err, err_len) ?: seed(ft, err, err_len);
 }
 
 static void destroy(struct fabric_fault *ft)
@@ -336,7 +286,7 @@ struct fabric_fault *fabric_fault_add(struct fabric *f, const char *text, char *
 	struct spec_words words = { .n = 0 };
 
 	if (!ft) {
-		fault_error(err, err_len, "out of memory");
+		spec_refuse(err, err_len, "out of memory");
 		return NULL;
 	}
 	ft->f = f;
@@ -346,9 +296,8 @@ struct fabric_fault *fabric_fault_add(struct fabric *f, const char *text, char *
 	list_init(&ft->due);
 	if (spec_split(&words, text, err, err_len) || read_words(ft, &words, err, err_len))
 		goto err_destroy;
-	seed(ft);
 	if (ft->packets && fault_taps_attach(ft)) {
-		fault_error(err, err_len, "out of memory");
+		spec_refuse(err, err_len, "out of memory");
 		goto err_destroy;
 	}
 	list_add(&f->faults, &ft->link);

@@ -192,12 +192,12 @@ int fault_match_compile(struct fabric_match *m, char *err, size_t err_len)
 	if (!(m->given & BIT_ULL(FAULT_PCAP)))
 		return 0;
 	if (!pcap_words_ok(m->pcap))
-		return fault_error(err, err_len,
+		return spec_refuse(err, err_len,
 				   "pcap=%s: only link[...], len, less, greater, and, or, not, and numbers", m->pcap);
 	program = calloc(1, sizeof(*program));
 	pcap = program ? pcap_open_dead(DLT_INFINIBAND, PACKET_MAX) : NULL;
 	if (!pcap || pcap_compile(pcap, program, m->pcap, 1, PCAP_NETMASK_UNKNOWN)) {
-		fault_error(err, err_len, "pcap=%s: %s", m->pcap, pcap ? pcap_geterr(pcap) : "out of memory");
+		spec_refuse(err, err_len, "pcap=%s: %s", m->pcap, pcap ? pcap_geterr(pcap) : "out of memory");
 		free(program);
 		if (pcap)
 			pcap_close(pcap);

@@ -309,21 +309,21 @@ static int check_alter(struct fabric_fault *ft, char *err, size_t err_len)
 	const struct fabric_fault_spec *s = &ft->s;
 
 	if (!s->alter.n && !(s->given & BIT_ULL(FAULT_STATUS)))
-		return fault_error(err, err_len, "alter: it needs to=HEX or status=");
+		return spec_refuse(err, err_len, "alter: it needs to=HEX or status=");
 	return 0;
 }
 
 static int check_silent(struct fabric_fault *ft, char *err, size_t err_len)
 {
 	if (ft->s.silent && (ft->s.what == FAULT_ICRC || ft->s.what == FAULT_VCRC))
-		return fault_error(err, err_len, "silent: damage to a CRC is what the receiver notices");
+		return spec_refuse(err, err_len, "silent: damage to a CRC is what the receiver notices");
 	return 0;
 }
 
 static int check_jitter(struct fabric_fault *ft, char *err, size_t err_len)
 {
 	if (!ft->s.time && !ft->s.jitter)
-		return fault_error(err, err_len, "delay: it needs time=, jitter= or both");
+		return spec_refuse(err, err_len, "delay: it needs time=, jitter= or both");
 	return 0;
 }
 

@@ -108,7 +108,7 @@ static void degrade_undo(struct fabric_fault *ft)
 static int degrade_check(struct fabric_fault *ft, char *err, size_t err_len)
 {
 	if (!ft->s.lanes && !ft->s.speed && !ft->s.mtu)
-		return fault_error(err, err_len, "degrade: it needs lanes=, speed=, mtu= or several");
+		return spec_refuse(err, err_len, "degrade: it needs lanes=, speed=, mtu= or several");
 	return 0;
 }
 
@@ -140,7 +140,7 @@ static int starve_check(struct fabric_fault *ft, char *err, size_t err_len)
 
 	if (ft->s.lane < lanes)
 		return 0;
-	return fault_error(err, err_len, "lane=%u: ports have %u data lane%s", ft->s.lane, lanes, lanes > 1 ? "s" : "");
+	return spec_refuse(err, err_len, "lane=%u: ports have %u data lane%s", ft->s.lane, lanes, lanes > 1 ? "s" : "");
 }
 
 /* Two cables change places at these ends. */
@@ -168,7 +168,7 @@ int fault_one_port(struct fabric_fault *ft, char *err, size_t err_len)
 	if (!ft->port && ft->node && !ft->node->sw && ft->node->nports == 1)
 		ft->port = &ft->node->ports[1];
 	if (!ft->port)
-		return fault_error(err, err_len, "%s: it needs one port as its place", ft->action->name);
+		return spec_refuse(err, err_len, "%s: it needs one port as its place", ft->action->name);
 	return 0;
 }
 
@@ -180,7 +180,7 @@ static int swap_check(struct fabric_fault *ft, char *err, size_t err_len)
 	if (!ft->other)
 		return -EINVAL;
 	if (ft->other == ft->port || !ft->other->peer)
-		return fault_error(err, err_len, "with=%s: %s", ft->s.with,
+		return spec_refuse(err, err_len, "with=%s: %s", ft->s.with,
 				   ft->other->peer ? "the same port" : "it has no cable");
 	return 0;
 }
@@ -228,7 +228,7 @@ static void kill_apply(struct fabric_fault *ft)
 int fault_whole_node(struct fabric_fault *ft, char *err, size_t err_len)
 {
 	if (!ft->node || ft->port)
-		return fault_error(err, err_len, "%s: it needs a node as its place", ft->action->name);
+		return spec_refuse(err, err_len, "%s: it needs a node as its place", ft->action->name);
 	return 0;
 }
 

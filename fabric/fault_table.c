@@ -11,14 +11,14 @@ static int whole_switch(struct fabric_fault *ft, char *err, size_t err_len)
 	if (fault_whole_node(ft, err, err_len))
 		return -EINVAL;
 	if (!ft->node->sw)
-		return fault_error(err, err_len, "%s: %s is no switch", ft->action->name, ft->node->name);
+		return spec_refuse(err, err_len, "%s: %s is no switch", ft->action->name, ft->node->name);
 	return 0;
 }
 
 static int port_exists(const struct fabric_fault *ft, char *err, size_t err_len)
 {
 	if (ft->s.port > ft->node->nports)
-		return fault_error(err, err_len, "port=%u: the ports of %s are 0 to %u", ft->s.port, ft->node->name,
+		return spec_refuse(err, err_len, "port=%u: the ports of %s are 0 to %u", ft->s.port, ft->node->name,
 				   ft->node->nports);
 	return 0;
 }
@@ -58,9 +58,9 @@ static int lft_check(struct fabric_fault *ft, char *err, size_t err_len)
 	if (whole_switch(ft, err, err_len) || port_exists(ft, err, err_len))
 		return -EINVAL;
 	if (port == ft->s.off)
-		return fault_error(err, err_len, "lft: it needs either port= or off");
+		return spec_refuse(err, err_len, "lft: it needs either port= or off");
 	if (!ft->s.lid || !lft_entry(ft))
-		return fault_error(err, err_len, "lid=%u: %s has no such entry", ft->s.lid, ft->node->name);
+		return spec_refuse(err, err_len, "lid=%u: %s has no such entry", ft->s.lid, ft->node->name);
 	return 0;
 }
 
@@ -100,7 +100,7 @@ static int mft_check(struct fabric_fault *ft, char *err, size_t err_len)
 	if (whole_switch(ft, err, err_len) || port_exists(ft, err, err_len))
 		return -EINVAL;
 	if (!mft_entry(ft))
-		return fault_error(err, err_len, "lid=%u: %s has no such entry", ft->s.lid, ft->node->name);
+		return spec_refuse(err, err_len, "lid=%u: %s has no such entry", ft->s.lid, ft->node->name);
 	return 0;
 }
 
@@ -140,10 +140,10 @@ static int guid_check(struct fabric_fault *ft, char *err, size_t err_len)
 	if (fault_whole_node(ft, err, err_len))
 		return -EINVAL;
 	if (!other || other == ft->node)
-		return fault_error(err, err_len, "with=%s: %s", ft->s.with,
+		return spec_refuse(err, err_len, "with=%s: %s", ft->s.with,
 				   other ? "the same node" : "there is no such node");
 	if (!other->sw != !ft->node->sw)
-		return fault_error(err, err_len, "with=%s: one is a switch, the other is not", ft->s.with);
+		return spec_refuse(err, err_len, "with=%s: one is a switch, the other is not", ft->s.with);
 	ft->other = &other->ports[1];
 	return 0;
 }
@@ -177,7 +177,7 @@ static int lid_check(struct fabric_fault *ft, char *err, size_t err_len)
 	if (ft->node && ft->node->sw && !ft->port)
 		ft->port = &ft->node->ports[1];
 	if (!ft->s.lid || ft->s.lid >= WIRE_LID_MULTICAST_MIN)
-		return fault_error(err, err_len, "lid=%u: not a unicast LID", ft->s.lid);
+		return spec_refuse(err, err_len, "lid=%u: not a unicast LID", ft->s.lid);
 	return fault_one_port(ft, err, err_len);
 }
 
@@ -208,7 +208,7 @@ static int pkey_check(struct fabric_fault *ft, char *err, size_t err_len)
 	if (fault_one_port(ft, err, err_len))
 		return -EINVAL;
 	if (!ft->port->ca)
-		return fault_error(err, err_len, "pkey: %s is a switch", ft->node->name);
+		return spec_refuse(err, err_len, "pkey: %s is a switch", ft->node->name);
 	return 0;
 }
 

@@ -31,15 +31,9 @@ enum fault_field {
 	FAULT_MOD,
 	FAULT_PCAP,
 	/* which of them */
-	FAULT_NTH,
-	FAULT_EVERY,
-	FAULT_FIRST,
-	FAULT_AFTER,
-	FAULT_COUNT,
-	FAULT_PROB,
-	FAULT_SEED,
+	FAULT_PICK,
 	/* what is done */
-	FAULT_TIME,
+	FAULT_TIME = FAULT_PICK + PICK_FIELDS,
 	FAULT_JITTER,
 	FAULT_COPIES,
 	FAULT_DEPTH,
@@ -69,7 +63,7 @@ enum fault_field {
 static_assert(FAULT_FIELDS <= 64, "one bit for each key");
 
 #define FAULT_MATCH_KEYS ((BIT_ULL(FAULT_PCAP + 1) - 1) & ~BIT_ULL(FAULT_DIR))
-#define FAULT_PICK_KEYS  ((BIT_ULL(FAULT_SEED + 1) - 1) & ~(BIT_ULL(FAULT_PCAP + 1) - 1))
+#define FAULT_PICK_KEYS  PICK_KEYS(FAULT_PICK)
 
 enum fault_dir {
 	FAULT_BOTH,
@@ -178,7 +172,6 @@ struct fabric_fault {
 };
 
 /* fault.c */
-int fault_error(char *err, size_t err_len, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 /* The port that "h1", "leaf1:5" names; NULL and a line in @err. */
 struct fabric_port *fault_find_port(struct fabric *f, const char *place, char *err, size_t err_len);
 extern const struct fault_action fault_packet_actions[], fault_state_actions[],

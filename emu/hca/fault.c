@@ -6,7 +6,6 @@
 #include "emu/hca/fault.h"
 
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -16,14 +15,8 @@
 enum field {
 	F_QPN,
 	F_QUEUE,
-	F_NTH,
-	F_EVERY,
-	F_FIRST,
-	F_AFTER,
-	F_COUNT,
-	F_PROB,
-	F_SEED,
-	F_STATUS,
+	F_PICK,
+	F_STATUS = F_PICK + PICK_FIELDS,
 	F_OBJECT,
 	F_ERRNO,
 	F_NAME,
@@ -31,8 +24,8 @@ enum field {
 	F_PROFILE,
 	F_CAPS, /* the first of them */
 };
-#define PICK_KEYS (BIT_ULL(F_SEED + 1) - BIT_ULL(F_NTH))
-#define CAP_KEYS  (~0ull << F_PROFILE)
+#define CHOICE   PICK_KEYS(F_PICK)
+#define CAP_KEYS (~0ull << F_PROFILE)
 
 enum queue {
 	QUEUE_BOTH,
@@ -59,17 +52,6 @@ struct hca_fault {
 	u8 queue, status, object, event, port, profile;
 	struct hca_caps caps;
 };
-
-static int error(char *err, size_t err_len, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
-static int error(char *err, size_t err_len, const char *fmt, ...)
-{
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(err, err_len, fmt, ap);
-	va_end(ap);
-	return -EINVAL;
-}
 
 /* Names of values */
 
@@ -202,13 +184,7 @@ static bool parse_profile(void *to, const char *value)
 static const struct spec_field fields[] = {
 	[F_QPN] = KEY("qpn", SPEC_RANGE, qpn, .max = 0xffffff),
 	[F_QUEUE] = KEY("queue", SPEC_OTHER, queue, BY(parse_queue, "send, recv or both")),
-	[F_NTH] = KEY("nth", SPEC_U64, pick.nth),
-	[F_EVERY] = KEY("every", SPEC_U64, pick.every),
-	[F_FIRST] = KEY("first", SPEC_U64, pick.first),
-	[F_AFTER] = KEY("after", SPEC_U64, pick.after),
-	[F_COUNT] = KEY("count", SPEC_U64, pick.count),
-	[F_PROB] = KEY("prob", SPEC_CHANCE, pick.chance),
-	[F_SEED] = KEY("seed", SPEC_U64, seed),
+	PICK_SPEC(F_PICK, hca_fault, pick, seed),
 	[F_STATUS] = KEY("status", SPEC_OTHER, status, BY(parse_status, STATUSES)),
 	[F_OBJECT] = KEY("object", SPEC_OTHER, object, BY(parse_object, "pd, mr, mw, cq, srq, qp or ah")),
 	[F_ERRNO] =
@@ -381,7 +357,7 @@ static void raise_event(struct hca *hca, u8 event, u8 port)
 
 static void error_start(struct hca_fault *ft)
 {
-	if (ft->given & PICK_KEYS)
+	if (ft->given & CHOICE)
 		return;
 	pick_next(&ft->pick);
 	fail_all(ft);
@@ -463,16 +439,16 @@ static const struct action actions[] = {
 	{ .name = "complete",
 	  .hook = HCA_FAULT_COMPLETE,
 	  .required = BIT_ULL(F_STATUS),
-	  .allowed = PICK_KEYS | BIT_ULL(F_QPN) | BIT_ULL(F_QUEUE) },
-	{ .name = "overrun", .hook = HCA_FAULT_OVERRUN, .allowed = PICK_KEYS | BIT_ULL(F_QPN) | BIT_ULL(F_QUEUE) },
-	{ .name = "error", .hook = HCA_FAULT_ERROR, .start = error_start, .allowed = PICK_KEYS | BIT_ULL(F_QPN) },
-	{ .name = "stuck", .hook = HCA_FAULT_STUCK, .stop = stuck_stop, .allowed = PICK_KEYS | BIT_ULL(F_QPN) },
-	{ .name = "rnr", .hook = HCA_FAULT_RNR, .allowed = PICK_KEYS | BIT_ULL(F_QPN) },
+	  .allowed = CHOICE | BIT_ULL(F_QPN) | BIT_ULL(F_QUEUE) },
+	{ .name = "overrun", .hook = HCA_FAULT_OVERRUN, .allowed = CHOICE | BIT_ULL(F_QPN) | BIT_ULL(F_QUEUE) },
+	{ .name = "error", .hook = HCA_FAULT_ERROR, .start = error_start, .allowed = CHOICE | BIT_ULL(F_QPN) },
+	{ .name = "stuck", .hook = HCA_FAULT_STUCK, .stop = stuck_stop, .allowed = CHOICE | BIT_ULL(F_QPN) },
+	{ .name = "rnr", .hook = HCA_FAULT_RNR, .allowed = CHOICE | BIT_ULL(F_QPN) },
 	{ .name = "refuse",
 	  .hook = HCA_FAULT_REFUSE,
 	  .required = BIT_ULL(F_OBJECT),
-	  .allowed = PICK_KEYS | BIT_ULL(F_ERRNO) },
-	{ .name = "post", .hook = HCA_FAULT_POST, .allowed = PICK_KEYS | BIT_ULL(F_QPN) | BIT_ULL(F_ERRNO) },
+	  .allowed = CHOICE | BIT_ULL(F_ERRNO) },
+	{ .name = "post", .hook = HCA_FAULT_POST, .allowed = CHOICE | BIT_ULL(F_QPN) | BIT_ULL(F_ERRNO) },
 	{ .name = "fatal", .hook = HCA_FAULT_FATAL, .start = fatal_start },
 	{ .name = HCA_FAULT_UNPLUG, .hook = HCA_FAULT_FATAL, .start = unplug_start },
 	{ .name = "event", .start = event_start, .required = BIT_ULL(F_NAME), .allowed = BIT_ULL(F_PORT) },
@@ -506,39 +482,23 @@ void hca_fault_actions(char *text, size_t len)
 static int check(const struct hca_fault *ft, char *err, size_t err_len)
 {
 	const struct action *a = ft->action;
-	u32 i;
+	int rc = spec_keys(fields, ARRAY_SIZE(fields), a->name, ft->given, a->allowed, a->required, err, err_len);
 
-	for (i = 0; i < ARRAY_SIZE(fields); i++) {
-		if (ft->given & ~(a->allowed | a->required) & BIT_ULL(i))
-			return error(err, err_len, "%s: %s takes no such key", fields[i].name, a->name);
-		if (a->required & ~ft->given & BIT_ULL(i))
-			return error(err, err_len, "%s: it needs %s=", a->name, fields[i].name);
-		if (i >= F_NTH && i <= F_COUNT && i != F_AFTER && ft->given & BIT_ULL(i) &&
-		    !*(const u64 *)((const char *)ft + fields[i].offset))
-			return error(err, err_len, "%s=0: it would never fire", fields[i].name);
-	}
+	if (rc)
+		return rc;
 	if (a->start == caps_start && !ft->given)
-		return error(err, err_len, "caps: it needs profile= or at least one of max_qp= and the like");
+		return spec_refuse(err, err_len, "caps: it needs profile= or at least one of max_qp= and the like");
 	if (ft->given & BIT_ULL(F_PORT) && !hca_port_valid(ft->hca, ft->port))
-		return error(err, err_len, "port=%u: the ports are 1 to %u", ft->port, hca_nports(ft->hca));
+		return spec_refuse(err, err_len, "port=%u: the ports are 1 to %u", ft->port, hca_nports(ft->hca));
 	return 0;
 }
 
 static int read_words(struct hca_fault *ft, const struct spec_words *w, char *err, size_t err_len)
 {
-	int rc;
-	u32 i;
-
 	ft->action = w->n ? find_action(w->word[0]) : NULL;
 	if (!ft->action)
-		return error(err, err_len, "%.40s: there is no such fault", w->n ? w->word[0] : "");
-	for (i = 1; i < w->n; i++) {
-		rc = spec_word(fields, ARRAY_SIZE(fields), ft, &ft->given, w->word[i], err, err_len);
-		if (rc)
-			return rc;
-	}
-	ft->pick.by_chance = ft->given & BIT_ULL(F_PROB);
-	return check(ft, err, err_len);
+		return spec_refuse(err, err_len, "%.40s: there is no such fault", w->n ? w->word[0] : "");
+	return spec_words(fields, ARRAY_SIZE(fields), ft, &ft->given, w, 1, err, err_len) ?: check(ft, err, err_len);
 }
 
 struct hca_fault *hca_fault_add(struct hca *hca, const char *text, u64 seed, char *err, size_t err_len)
@@ -548,16 +508,15 @@ struct hca_fault *hca_fault_add(struct hca *hca, const char *text, u64 seed, cha
 	struct rng rng;
 
 	if (!ft) {
-		error(err, err_len, "out of memory");
+		spec_refuse(err, err_len, "out of memory");
 		return NULL;
 	}
 	ft->hca = hca;
-	if (spec_split(&words, text, err, err_len) || read_words(ft, &words, err, err_len)) {
+	if (spec_split(&words, text, err, err_len) || read_words(ft, &words, err, err_len) ||
+	    pick_start(&ft->pick, ft->given, F_PICK, ft->seed, seed, &rng, err, err_len)) {
 		free(ft);
 		return NULL;
 	}
-	rng.state = ft->given & BIT_ULL(F_SEED) ? ft->seed : seed;
-	ft->pick.rng.state = rng_next(&rng);
 	list_add(&hca->faults, &ft->link);
 	tell_posts(hca);
 	if (ft->action->start)

@@ -4,6 +4,7 @@
 #define MUSLIN_LIB_PICK_H
 
 #include "emu/lib/rng.h"
+#include "emu/lib/spec.h"
 
 #define PICK_LOG 64 /* choices that are remembered by number */
 
@@ -18,6 +19,44 @@ struct pick {
 	u64 digest; /* of every decision in their order, so that two runs can be compared */
 	u64 log[PICK_LOG];
 };
+
+/* Its keys, and that of its seed, from field @at on. */
+enum pick_field {
+	PICK_NTH,
+	PICK_EVERY,
+	PICK_FIRST,
+	PICK_AFTER,
+	PICK_COUNT,
+	PICK_PROB,
+	PICK_SEED,
+	PICK_FIELDS
+};
+#define PICK_SPEC(at, strct, pick, seed)                                                                   \
+	[(at) + PICK_NTH] = SPEC_FIELD("nth", SPEC_U64, strct, pick.nth, .nonzero = true),                 \
+		[(at) + PICK_EVERY] = SPEC_FIELD("every", SPEC_U64, strct, pick.every, .nonzero = true),   \
+		[(at) + PICK_FIRST] = SPEC_FIELD("first", SPEC_U64, strct, pick.first, .nonzero = true),   \
+		[(at) + PICK_AFTER] = SPEC_FIELD("after", SPEC_U64, strct, pick.after),                    \
+		[(at) + PICK_COUNT] = SPEC_FIELD("count", SPEC_U64, strct, pick.count, .nonzero = true),   \
+		[(at) + PICK_PROB] = SPEC_FIELD("prob", SPEC_CHANCE, strct, pick.chance, .nonzero = true), \
+		[(at) + PICK_SEED] = SPEC_FIELD("seed", SPEC_U64, strct, seed)
+#define PICK_KEYS(at) ((BIT_ULL(PICK_FIELDS) - 1) << (at))
+
+/*
+ * Ready to choose, with @given as read by PICK_SPEC at @at: by @own_seed if the words had one, or by @seed. The generator that
+ * it has taken its own seed from is left in *rng, for what else the fault draws. 0, or -EINVAL and a line: it contradicts itself.
+ */
+static inline int pick_start(struct pick *p, u64 given, u32 at, u64 own_seed, u64 seed, struct rng *rng, char *err,
+			     size_t err_len)
+{
+	const char *other = p->every ? "every" : p->first ? "first" : p->count ? "count" : NULL;
+
+	if (p->nth && other)
+		return spec_refuse(err, err_len, "%s: it contradicts nth, which means one match", other);
+	p->by_chance = given & BIT_ULL(at + PICK_PROB);
+	rng->state = given & BIT_ULL(at + PICK_SEED) ? own_seed : seed;
+	p->rng.state = rng_next(rng);
+	return 0;
+}
 
 /* Counts one more match and decides. The same seed and the same matches give the same decisions. */
 static inline bool pick_next(struct pick *p)

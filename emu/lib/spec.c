@@ -4,8 +4,19 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+
+int spec_refuse(char *err, size_t err_len, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(err, err_len, fmt, ap);
+	va_end(ap);
+	return -EINVAL;
+}
 
 /* Copies one word without its quotes. The place behind it, or NULL: a quote does not end. */
 static const char *take_word(const char *text, char **to)
@@ -176,40 +187,66 @@ static bool set(const struct spec_field *f, void *to, const char *value)
 	}
 }
 
-static int refuse(const struct spec_field *f, const char *word, char *err, size_t err_len)
+static int refuse_value(const struct spec_field *f, const char *word, char *err, size_t err_len)
 {
 	const char *what = f->type == SPEC_OTHER ? f->wants : wants[f->type];
 
 	if (f->max)
-		snprintf(err, err_len, "%.60s: %s takes %s up to %llu", word, f->name, what,
-			 (unsigned long long)f->max);
-	else
-		snprintf(err, err_len, "%.60s: %s takes %s", word, f->name, what);
-	return -EINVAL;
+		return spec_refuse(err, err_len, "%.60s: %s takes %s up to %llu", word, f->name, what,
+				   (unsigned long long)f->max);
+	return spec_refuse(err, err_len, "%.60s: %s takes %s", word, f->name, what);
+}
+
+static bool is_zero(const struct spec_field *f, const void *value)
+{
+	return f->type == SPEC_CHANCE || f->type == SPEC_U32 ? !*(const u32 *)value : !*(const u64 *)value;
 }
 
 int spec_word(const struct spec_field *fields, u32 n, void *to, u64 *seen, const char *word, char *err, size_t err_len)
 {
 	const char *eq = strchr(word, '=');
 	size_t len = eq ? (size_t)(eq - word) : strlen(word);
+	void *value;
 	u32 i;
 
 	for (i = 0; i < n && (strncmp(fields[i].name, word, len) || fields[i].name[len]); i++)
 		;
-	if (i == n) {
-		snprintf(err, err_len, "%.60s: there is no \"%.*s\"", word, (int)min(len, (size_t)40), word);
-		return -EINVAL;
-	}
-	if (*seen & BIT_ULL(i)) {
-		snprintf(err, err_len, "%.60s: %s is said twice", word, fields[i].name);
-		return -EINVAL;
-	}
-	if (!eq != (fields[i].type == SPEC_FLAG)) {
-		snprintf(err, err_len, "%.60s: %s takes %s value", word, fields[i].name, eq ? "no" : "a");
-		return -EINVAL;
-	}
-	if (!set(&fields[i], (char *)to + fields[i].offset, eq ? eq + 1 : ""))
-		return refuse(&fields[i], word, err, err_len);
+	if (i == n)
+		return spec_refuse(err, err_len, "%.60s: there is no \"%.*s\"", word, (int)min(len, (size_t)40), word);
+	if (*seen & BIT_ULL(i))
+		return spec_refuse(err, err_len, "%.60s: %s is said twice", word, fields[i].name);
+	if (!eq != (fields[i].type == SPEC_FLAG))
+		return spec_refuse(err, err_len, "%.60s: %s takes %s value", word, fields[i].name, eq ? "no" : "a");
+	value = (char *)to + fields[i].offset;
+	if (!set(&fields[i], value, eq ? eq + 1 : ""))
+		return refuse_value(&fields[i], word, err, err_len);
+	if (fields[i].nonzero && is_zero(&fields[i], value))
+		return spec_refuse(err, err_len, "%.60s: it would never fire", word);
 	*seen |= BIT_ULL(i);
+	return 0;
+}
+
+int spec_words(const struct spec_field *fields, u32 n, void *to, u64 *seen, const struct spec_words *w, u32 first,
+	       char *err, size_t err_len)
+{
+	int rc = 0;
+	u32 i;
+
+	for (i = first; i < w->n && !rc; i++)
+		rc = spec_word(fields, n, to, seen, w->word[i], err, err_len);
+	return rc;
+}
+
+int spec_keys(const struct spec_field *fields, u32 n, const char *action, u64 given, u64 allowed, u64 required,
+	      char *err, size_t err_len)
+{
+	u32 i;
+
+	for (i = 0; i < n; i++) {
+		if (given & ~(allowed | required) & BIT_ULL(i))
+			return spec_refuse(err, err_len, "%s: %s takes no such key", fields[i].name, action);
+		if (required & ~given & BIT_ULL(i))
+			return spec_refuse(err, err_len, "%s: it needs %s=", action, fields[i].name);
+	}
 	return 0;
 }

@@ -30,6 +30,7 @@ struct spec_field {
 	u64 max;
 	bool (*parse)(void *to, const char *value); /* SPEC_OTHER */
 	const char *wants;                          /* SPEC_OTHER: what a value looks like */
+	bool nonzero;                               /* a fault would never fire with 0 */
 };
 
 #define SPEC_FIELD(name_, type_, strct, member, ...)                                                      \
@@ -51,6 +52,14 @@ int spec_split(struct spec_words *w, const char *text, char *err, size_t err_len
  * names the word: unknown key, value missing or wrong, said twice.
  */
 int spec_word(const struct spec_field *fields, u32 n, void *to, u64 *seen, const char *word, char *err, size_t err_len);
+/* The same with all words from @first on. */
+int spec_words(const struct spec_field *fields, u32 n, void *to, u64 *seen, const struct spec_words *w, u32 first,
+	       char *err, size_t err_len);
+/* @given is what @action may have (@allowed and @required: bits of fields) and all that it needs; or -EINVAL and a line. */
+int spec_keys(const struct spec_field *fields, u32 n, const char *action, u64 given, u64 allowed, u64 required,
+	      char *err, size_t err_len);
+/* Writes the line, which names what is wrong. -EINVAL. */
+int spec_refuse(char *err, size_t err_len, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 /* For SPEC_OTHER: a number up to @max; false: it is none. */
 bool spec_number(const char *text, u64 max, u64 *value);
 

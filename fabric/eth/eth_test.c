@@ -263,7 +263,11 @@ static void test_faults(void)
 					     "b drop pcap=(((",
 					     "b storm class=8",
 					     "sw1:9 drop",
-					     "sw1:0 drop" };
+					     "sw1:0 drop",
+					     "b drop time=5ms",
+					     "b storm nth=1",
+					     "b drop nth=0",
+					     "b drop nth=1 every=2" };
 	struct eth_fault *ft;
 	u32 i;
 

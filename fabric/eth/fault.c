@@ -5,7 +5,6 @@
  */
 #include <errno.h>
 #include <pcap/pcap.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -21,6 +20,21 @@ enum dir {
 	DIR_IN,
 	DIR_OUT
 };
+
+enum field {
+	F_DIR,
+	F_PCAP,
+	F_LEN,
+	F_PICK,
+	F_TIME = F_PICK + PICK_FIELDS,
+	F_JITTER,
+	F_COPIES,
+	F_DEPTH,
+	F_OFFSET,
+	F_FCS,
+	F_CLASS,
+};
+#define FRAME_KEYS (BIT_ULL(F_DIR) | BIT_ULL(F_PCAP) | BIT_ULL(F_LEN) | PICK_KEYS(F_PICK))
 
 struct spec {
 	u64 given;
@@ -48,6 +62,7 @@ struct action {
 	const char *name;
 	/* False: the frame is taken. NULL: what happens, happens at once, to the ends. */
 	bool (*frame)(struct eth_tap *t, struct eth_frame *f);
+	u64 allowed;
 };
 
 struct eth_fault {
@@ -61,17 +76,6 @@ struct eth_fault {
 	struct bpf_program program;
 	bool compiled;
 };
-
-static int error(char *err, size_t err_len, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
-static int error(char *err, size_t err_len, const char *fmt, ...)
-{
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(err, err_len, fmt, ap);
-	va_end(ap);
-	return -EINVAL;
-}
 
 /* Which frames */
 
@@ -190,7 +194,7 @@ static bool reorder(struct eth_tap *t, struct eth_frame *f)
 		return false;
 	}
 	t->passed++;
-	eth_end_arrive(t->in, f);
+	pass_from(t->in, t->link.next, f);
 	while (!list_empty(&t->held) && list_first(&t->held, struct eth_frame, link)->after <= t->passed)
 		let_go(t);
 	return false;
@@ -221,8 +225,12 @@ static bool corrupt(struct eth_tap *t, struct eth_frame *f)
 }
 
 static const struct action actions[] = {
-	{ "drop", drop },       { "duplicate", duplicate }, { "delay", delay }, { "reorder", reorder },
-	{ "corrupt", corrupt }, { "storm", NULL }, /* the end says PAUSE and never ends it */
+	{ "drop", drop, FRAME_KEYS },
+	{ "duplicate", duplicate, FRAME_KEYS | BIT_ULL(F_COPIES) },
+	{ "delay", delay, FRAME_KEYS | BIT_ULL(F_TIME) | BIT_ULL(F_JITTER) },
+	{ "reorder", reorder, FRAME_KEYS | BIT_ULL(F_TIME) | BIT_ULL(F_DEPTH) },
+	{ "corrupt", corrupt, FRAME_KEYS | BIT_ULL(F_OFFSET) | BIT_ULL(F_FCS) },
+	{ "storm", NULL, BIT_ULL(F_CLASS) }, /* the end says PAUSE and never ends it */
 };
 
 static const struct action *find_action(const char *name)
@@ -265,23 +273,17 @@ static bool parse_class(void *to, const char *value)
 
 #define KEY(name, type, member, ...) SPEC_FIELD(name, type, spec, member, ##__VA_ARGS__)
 static const struct spec_field fields[] = {
-	KEY("dir", SPEC_OTHER, dir, .parse = parse_dir, .wants = "in, out or both"),
-	KEY("pcap", SPEC_TEXT, pcap),
-	KEY("len", SPEC_RANGE, len, .max = ETHER_MTU_MAX),
-	KEY("nth", SPEC_U64, pick.nth),
-	KEY("every", SPEC_U64, pick.every),
-	KEY("first", SPEC_U64, pick.first),
-	KEY("after", SPEC_U64, pick.after),
-	KEY("count", SPEC_U64, pick.count),
-	KEY("prob", SPEC_CHANCE, pick.chance),
-	KEY("seed", SPEC_U64, seed),
-	KEY("time", SPEC_TIME, time),
-	KEY("jitter", SPEC_TIME, jitter),
-	KEY("copies", SPEC_U32, copies, .max = COPIES_MAX),
-	KEY("depth", SPEC_U32, depth, .max = 1000),
-	KEY("offset", SPEC_U32, offset, .max = ETHER_MTU_MAX),
-	KEY("fcs", SPEC_FLAG, fcs),
-	KEY("class", SPEC_OTHER, classes, .parse = parse_class, .wants = "a priority, 0 to 7"),
+	[F_DIR] = KEY("dir", SPEC_OTHER, dir, .parse = parse_dir, .wants = "in, out or both"),
+	[F_PCAP] = KEY("pcap", SPEC_TEXT, pcap),
+	[F_LEN] = KEY("len", SPEC_RANGE, len, .max = ETHER_MTU_MAX),
+	PICK_SPEC(F_PICK, spec, pick, seed),
+	[F_TIME] = KEY("time", SPEC_TIME, time),
+	[F_JITTER] = KEY("jitter", SPEC_TIME, jitter),
+	[F_COPIES] = KEY("copies", SPEC_U32, copies, .max = COPIES_MAX),
+	[F_DEPTH] = KEY("depth", SPEC_U32, depth, .max = 1000),
+	[F_OFFSET] = KEY("offset", SPEC_U32, offset, .max = ETHER_MTU_MAX),
+	[F_FCS] = KEY("fcs", SPEC_FLAG, fcs),
+	[F_CLASS] = KEY("class", SPEC_OTHER, classes, .parse = parse_class, .wants = "a priority, 0 to 7"),
 };
 
 static int compile(struct eth_fault *ft, char *err, size_t err_len)
@@ -293,37 +295,46 @@ static int compile(struct eth_fault *ft, char *err, size_t err_len)
 		return 0;
 	p = pcap_open_dead(DLT_EN10MB, ETHER_MTU_MAX);
 	if (!p)
-		return error(err, err_len, "out of memory");
+		return spec_refuse(err, err_len, "out of memory");
 	bad = pcap_compile(p, &ft->program, ft->s.pcap, 1, PCAP_NETMASK_UNKNOWN);
 	if (bad)
-		error(err, err_len, "pcap=%.60s: %.100s", ft->s.pcap, pcap_geterr(p));
+		spec_refuse(err, err_len, "pcap=%.60s: %.100s", ft->s.pcap, pcap_geterr(p));
 	ft->compiled = !bad;
 	pcap_close(p);
 	return bad ? -EINVAL : 0;
 }
 
+static int seed(struct eth_fault *ft, char *err, size_t err_len)
+{
+	u64 n = ft->e->faults_armed + 1;
+	int rc = pick_start(&ft->s.pick, ft->s.given, F_PICK, ft->s.seed, ft->e->seed + n, &ft->rng, err, err_len);
+
+	ft->rng.state = rng_next(&ft->rng);
+	if (!rc)
+		ft->e->faults_armed = n;
+	return rc;
+}
+
 static int read_words(struct eth_fault *ft, const struct spec_words *w, char *err, size_t err_len)
 {
-	u32 i;
 	int rc;
 
 	if (w->n < 2)
-		return error(err, err_len, "a fault is a place, an action, and keys");
+		return spec_refuse(err, err_len, "a fault is a place, an action, and keys");
 	ft->action = find_action(w->word[1]);
 	if (!ft->action)
-		return error(err, err_len, "%.40s: Ethernet has no such fault", w->word[1]);
+		return spec_refuse(err, err_len, "%.40s: Ethernet has no such fault", w->word[1]);
 	ft->end = eth_find(ft->e, w->word[0]);
 	if (!ft->end)
-		return error(err, err_len, "%.80s: there is no such port", w->word[0]);
-	for (i = 2; i < w->n; i++) {
-		rc = spec_word(fields, ARRAY_SIZE(fields), &ft->s, &ft->s.given, w->word[i], err, err_len);
-		if (rc)
-			return rc;
-	}
+		return spec_refuse(err, err_len, "%.80s: there is no such port", w->word[0]);
+	rc = spec_words(fields, ARRAY_SIZE(fields), &ft->s, &ft->s.given, w, 2, err, err_len)
+		     ?: spec_keys(fields, ARRAY_SIZE(fields), ft->action->name, ft->s.given, ft->action->allowed, 0,
+				  err, err_len);
+	if (rc)
+		return rc;
 	if (ft->action->frame == delay && !ft->s.time && !ft->s.jitter)
-		return error(err, err_len, "delay: it needs time= or jitter=");
-	ft->s.pick.by_chance = ft->s.pick.chance;
-	return compile(ft, err, err_len);
+		return spec_refuse(err, err_len, "delay: it needs time= or jitter=");
+	return compile(ft, err, err_len) ?: seed(ft, err, err_len);
 }
 
 static int attach(struct eth_fault *ft, struct eth_end *in)
@@ -354,16 +365,7 @@ static int attach_all(struct eth_fault *ft, char *err, size_t err_len)
 		rc = attach(ft, ft->end);
 	if (!rc && ft->s.dir != DIR_IN)
 		rc = attach(ft, ft->end->peer);
-	return rc ? error(err, err_len, "out of memory") : 0;
-}
-
-static void seed(struct eth_fault *ft)
-{
-	u64 n = ++ft->e->faults_armed;
-	struct rng rng = { .state = ft->s.seed ? ft->s.seed : ft->e->seed + n };
-
-	ft->s.pick.rng.state = rng_next(&rng);
-	ft->rng.state = rng_next(&rng);
+	return rc ? spec_refuse(err, err_len, "out of memory") : 0;
 }
 
 struct eth_fault *eth_fault_add(struct eth *e, const char *text, char *err, size_t err_len)
@@ -372,16 +374,14 @@ struct eth_fault *eth_fault_add(struct eth *e, const char *text, char *err, size
 	struct spec_words words = { .n = 0 };
 
 	if (!ft) {
-		error(err, err_len, "out of memory");
+		spec_refuse(err, err_len, "out of memory");
 		return NULL;
 	}
 	ft->e = e;
 	list_init(&ft->taps);
 	list_init(&ft->link);
-	if (spec_split(&words, text, err, err_len) || read_words(ft, &words, err, err_len))
-		goto err_remove;
-	seed(ft);
-	if (attach_all(ft, err, err_len))
+	if (spec_split(&words, text, err, err_len) || read_words(ft, &words, err, err_len) ||
+	    attach_all(ft, err, err_len))
 		goto err_remove;
 	list_add(&e->faults, &ft->link);
 	return ft;
