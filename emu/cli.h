@@ -34,6 +34,7 @@ int cli_list(int argc, char **argv);
 int cli_log(int argc, char **argv);
 int cli_partitions(int argc, char **argv);
 int cli_link(int argc, char **argv);
+int cli_mode(int argc, char **argv);
 int cli_exec(int argc, char **argv);
 int cli_show(int argc, char **argv);
 int cli_trace(int argc, char **argv);

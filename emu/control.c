@@ -176,6 +176,25 @@ static json_t *cmd_link(void *arg, struct ctl_client *c, const json_t *req, int 
 	return json_true();
 }
 
+/* The default RoCE mode of a host's port, which stands in its configfs on a machine. */
+static json_t *cmd_mode(void *arg, struct ctl_client *c, const json_t *req, int *fd)
+{
+	const char *name = text_of(req, "name"), *mode = text_of(req, "mode");
+	struct host *h = name ? daemon_host_get(arg, name) : NULL;
+	int err;
+
+	if (!h || !h->roce)
+		return ctl_error(c, "%s is no host with a RoCE port", name ?: "?");
+	if (mode && strcmp(mode, "v1") && strcmp(mode, "v2"))
+		return ctl_error(c, "a mode is v1 or v2, not \"%s\"", mode);
+	err = mode ? roce_port_set_version(h->roce, strcmp(mode, "v1") ? 2 : 1) : 0;
+	if (err == -EPERM)
+		return ctl_error(c, "%s has its addresses, and its mode, from its guest", name);
+	if (err)
+		return ctl_error(c, "%s: UDP sockets carry RoCE v2 alone", name);
+	return json_string(roce_port_wire(h->roce)->attr.roce_version == 1 ? "v1" : "v2");
+}
+
 static json_t *cmd_partitions(void *arg, struct ctl_client *c, const json_t *req, int *fd)
 {
 	char err[512];
@@ -410,6 +429,7 @@ const struct ctl_command daemon_commands[] = {
 	{ "status", cmd_status },
 	{ "host", cmd_host },
 	{ "link", cmd_link },
+	{ "mode", cmd_mode },
 	{ "trace", cmd_trace },
 	{ "untrace", cmd_untrace },
 	{ "fault", daemon_fault_command },

@@ -154,6 +154,22 @@ int cli_link(int argc, char **argv)
 	return CLI_OK;
 }
 
+int cli_mode(int argc, char **argv)
+{
+	json_t *req, *mode;
+
+	if (argc < 2 || argc > 3)
+		cli_fail(CLI_USAGE, "usage: muslin mode [--name FABRIC] HOST [v1|v2]");
+	req = json_pack("{s:s, s:s}", "command", "mode", "name", argv[1]);
+	if (argc == 3)
+		json_object_set_new(req, "mode", json_string(argv[2]));
+	mode = cli_ask(cli_connect(), req);
+	if (argc == 2)
+		puts(json_string_value(mode));
+	json_decref(mode);
+	return CLI_OK;
+}
+
 /* Until the manager has brought them to every port. */
 static void wait_swept(int sock)
 {
@@ -248,6 +264,7 @@ static void usage(FILE *out)
 	      "  trace [-w FILE] [-c COUNT] [--duration S] HOST|NODE:PORT\n"
 	      "                                             capture packets as pcapng\n"
 	      "  link NODE:PORT up|down                     plug or pull a cable\n"
+	      "  mode HOST [v1|v2]                          the version of RoCE that its connections are made by\n"
 	      "  partitions [FILE]                          the subnet manager reads its partitions again\n"
 	      "  fault add PLACE FAULT [KEY=VALUE...]       do something wrong on purpose; see muslin-fault(5)\n"
 	      "  fault list [--json] | clear [ID|PLACE]     what is armed and how often it fired; undo it\n"
@@ -277,27 +294,17 @@ static const struct command {
 	const char *name;
 	int (*run)(int argc, char **argv);
 } commands[] = {
-	{ "top", cli_top },
-	{ "metrics", cli_metrics },
-	{ "timeline", cli_timeline },
-	{ "fault", cli_fault },
-	{ "console", cli_console },
-	{ "up", cli_up },
-	{ "down", cli_down },
-	{ "run", cli_exec },
-	{ "show", cli_show },
-	{ "trace", cli_trace },
-	{ "link", cli_link },
-	{ "log", cli_log },
-	{ "partitions", cli_partitions },
-	{ "list", cli_list },
-	{ "vm", cli_vm },
-	{ "help", cmd_help },
-	{ "--help", cmd_help },
-	{ "-h", cmd_help },
-	{ "--version", cmd_version },
-	{ "-V", cmd_version },
-	{ "version", cmd_version },
+	{ "top", cli_top },           { "metrics", cli_metrics },
+	{ "timeline", cli_timeline }, { "fault", cli_fault },
+	{ "console", cli_console },   { "up", cli_up },
+	{ "down", cli_down },         { "run", cli_exec },
+	{ "show", cli_show },         { "trace", cli_trace },
+	{ "link", cli_link },         { "mode", cli_mode },
+	{ "log", cli_log },           { "partitions", cli_partitions },
+	{ "list", cli_list },         { "vm", cli_vm },
+	{ "help", cmd_help },         { "--help", cmd_help },
+	{ "-h", cmd_help },           { "--version", cmd_version },
+	{ "-V", cmd_version },        { "version", cmd_version },
 };
 
 /*

@@ -62,6 +62,16 @@ void roce_port_set_dcqcn(struct roce_port *rp, bool on)
 	rp->wire.attr.dcqcn = on;
 }
 
+int roce_port_set_version(struct roce_port *rp, u8 version)
+{
+	if (rp->managed)
+		return -EPERM;
+	if (version == 1 && !rp->ether)
+		return -EPROTONOSUPPORT;
+	rp->wire.attr.roce_version = version;
+	return 0;
+}
+
 static void set_cap(struct wire_port *w, u32 set, u32 clear)
 {
 	w->attr.cap_mask = (w->attr.cap_mask & ~clear) | set;
@@ -149,13 +159,14 @@ struct roce_port *roce_port_create(const struct roce_config *cfg)
 	rp->wire.resume = resume;
 	rp->wire.node_guid = cfg->node_guid;
 	rp->wire.port_guid = cfg->port_guid;
-	rp->wire.num = 1;
+	rp->wire.num = cfg->num ? cfg->num : 1;
 	snprintf(rp->wire.name, sizeof(rp->wire.name), "%s", cfg->name);
 	list_init(&rp->tx);
 	list_init(&rp->neighbours);
 	loop_task_init(&rp->task, on_task);
 	set_attr(rp);
 	rp->link = cfg->ether ? &roce_ether_link : &roce_socket_link;
+	rp->wire.attr.roce_version = cfg->v1 ? 1 : 2;
 	err = rp->link->open(rp, cfg);
 	if (!err)
 		return rp;

@@ -15,6 +15,7 @@ struct roce_config {
 	struct loop *loop;
 	const char *name; /* for messages; copied */
 	u64 node_guid, port_guid;
+	u8 num;                           /* of the adapter's ports; 0: its only one */
 	struct wire_gid addr[ROCE_ADDRS]; /* local addresses, IPv4 mapped: GIDs 0.. of the port */
 	u32 naddr;
 	u64 seed;
@@ -68,6 +69,11 @@ void roce_port_set_loss(struct roce_port *rp, double probability);
 /* Marks sent packets that may be marked as having met congestion, with @probability, as a switch with a queue would. */
 void roce_port_set_marking(struct roce_port *rp, double probability);
 void roce_port_set_dcqcn(struct roce_port *rp, bool on);
+/*
+ * The version of RoCE, 1 or 2, that connections are made by where nobody says which: what the kernel calls the default RoCE mode.
+ * Existing ones keep theirs. 0; -EPROTONOSUPPORT: UDP sockets carry no v1; -EPERM: whoever manages the addresses decides.
+ */
+int roce_port_set_version(struct roce_port *rp, u8 version);
 
 /* The addresses of the interface @name, link-local ones only where there are no others; up to @max. Returns how many, or -errno. */
 int roce_device_addrs(const char *name, struct wire_gid *addr, u32 max);

@@ -10,6 +10,7 @@ RoCE hosts on a simulated Ethernet.
              1 ------------- all VLANs ------------- 1
 """
 
+import itertools
 import os
 import re
 import shutil
@@ -199,6 +200,42 @@ def test_captures_are_dissected(net, kind):
     assert c.sound() > 30
     types = {row[0] for row in c.fields("eth.type", only="infiniband.bth")}
     assert types == {"0x8915"} if kind == 1 else types == {"0x0800"}
+
+
+@pytest.mark.parametrize("first, then", [("v1", "v2"), ("v2", "v1")])
+def test_the_default_mode_is_changed(net, first, then):
+    """Connections by rdma_cm go by the version that is their host's default when they are made; others keep theirs."""
+    net.command("mode", "r2", first)
+    try:
+        with Capture(net, "r2") as c:
+            rping(net, "r1", "r2", "10.1.0.1", count=3)
+            net.command("mode", "r2", then)
+            rping(net, "r1", "r2", "10.1.0.1", count=3)
+        assert net.command("mode", "r2").strip() == then
+    finally:
+        net.command("mode", "r2", "v2")
+    types = [kind for kind, _ in itertools.groupby(row[0] for row in c.fields("eth.type", only="infiniband.bth"))]
+    assert types == [{"v1": "0x8915", "v2": "0x0800"}[mode] for mode in (first, then)]
+    assert c.sound()
+
+
+def test_the_default_mode_of_datagrams(net):
+    """A service is asked, answers, and is sent to by that version, too."""
+    net.command("mode", "r2", "v1")
+    try:
+        with Capture(net, "r2") as c:
+            argv = ["udaddy", "-c", 1, "-C", 3]
+            srv, cli = net.pair(("r1", *argv, "-b", "fd01::1"), ("r2", *argv, "-s", "fd01::1"))
+        assert "return status 0" in srv and "return status 0" in cli
+    finally:
+        net.command("mode", "r2", "v2")
+    assert {row[0] for row in c.fields("eth.type", only="infiniband.bth")} == {"0x8915"}
+    assert c.sound()
+
+
+def test_wrong_modes(net):
+    assert 'a mode is v1 or v2, not "v3"' in net.command("mode", "r1", "v3", status=1)
+    assert "r9 is no host with a RoCE port" in net.command("mode", "r9", status=1)
 
 
 GROUPS = [("239.1.2.3", "10.1.0.1", "10.1.0.3"), ("ff0e::7", "fd01::1", "fd01::2")]

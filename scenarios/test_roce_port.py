@@ -102,6 +102,7 @@ def test_v1_goes_nowhere_by_udp(ports):
 
 
 def test_v1_cannot_be_the_default_by_udp(ports, new_fabric):
+    assert "UDP sockets carry RoCE v2 alone" in ports.a.command("mode", "r1", "v1", status=1)
     topology = new_fabric.folder / "v1.topo"
     topology.write_text(f"host r9 roce {ports.ip['r1'].rsplit('.', 1)[0]}.99 mode=v1\n")
     topology.chmod(0o644)
@@ -146,6 +147,15 @@ def test_type_of_service_is_the_same_byte(ports):
         ports.pair(("r1", *argv), ("r2", *argv, "-s", ports.ip["r1"]))
     rows = dissected(ports, pcap, "infiniband.bth.opcode", "ip.dsfield")
     assert {ds for opcode, ds in rows if opcode in ("4", "17")} == {"0x48"}, rows
+
+
+def test_perftest_by_type_of_service(ports):
+    """A connection of rdma_cm by which perftest's ends agree has no class; the one that is measured has."""
+    argv = ["ib_send_bw", "-R", "-T", "104", "-n", "20", "-s", "5000", "-F", "-p", free_port()]
+    with capture(ports, "r1") as pcap:
+        ports.pair(("r1", *argv), ("r2", *argv, ports.ip["r1"]))
+    rows = dissected(ports, pcap, "infiniband.bth.opcode", "ip.dsfield", "ip.dsfield.dscp")
+    assert {row[1:] for row in rows if row[0] in ("0", "1", "2")} == {("0x68", "26")}, rows
 
 
 def test_source_ports_tell_flows_apart(ports):

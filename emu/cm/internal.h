@@ -117,6 +117,8 @@ void cm_req_parse(const u8 *mad, struct cm_req *req);
 void cm_rep_parse(const u8 *mad, struct cm_rep *rep);
 /* Where MADs for the path's other end go. */
 struct mad_addr cm_path_addr(const struct cm_port *p, const struct sa_path *path);
+/* The version of RoCE that a MAD @from somewhere came by; the answers go by the same. 0: not on Ethernet. */
+u8 cm_roce_version(const struct cm_port *p, const struct mad_addr *from);
 u8 cm_ack_timeout(u8 ca_ack_delay, u8 packet_life);
 
 /* send.c: messages out, again when no answer comes */

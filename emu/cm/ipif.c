@@ -25,7 +25,7 @@ static bool is_gid(const struct ipif *ip, const struct ip_addr *a)
 {
 	struct wire_gid gid = wire_gid_from_bytes(a->raw);
 
-	return wire_gid_equal(&ip->port->attr.gid[wire_port_gid_index(ip->port, &gid)], &gid);
+	return wire_gid_equal(&ip->port->attr.gid[wire_port_gid_index(ip->port, &gid, 0)], &gid);
 }
 
 bool ipif_has(const struct ipif *ip, const struct ip_addr *a)

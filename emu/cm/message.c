@@ -50,7 +50,7 @@ struct mad_addr cm_path_addr(const struct cm_port *p, const struct sa_path *path
 		.sl = path->sl,
 		.path_bits = path->slid & ((1u << attr->lmc) - 1),
 		.grh = path->hop_limit > 1 || wire_port_is_ethernet(wire),
-		.gid_index = wire_port_gid_index(wire, &path->sgid),
+		.gid_index = wire_port_gid_index(wire, &path->sgid, path->roce),
 		.hop_limit = path->hop_limit,
 		.traffic_class = path->traffic_class,
 		.flow_label = path->flow_label,
@@ -62,6 +62,11 @@ struct mad_addr cm_path_addr(const struct cm_port *p, const struct sa_path *path
 		if ((attr->pkey[i] & WIRE_PKEY_BASE) == (path->pkey & WIRE_PKEY_BASE))
 			to.pkey_index = i;
 	return to;
+}
+
+u8 cm_roce_version(const struct cm_port *p, const struct mad_addr *from)
+{
+	return mad_port_wire(p->mp)->attr.gid_l2[from->gid_index % WIRE_PORT_GIDS].version;
 }
 
 /* ---- REQ ---- */

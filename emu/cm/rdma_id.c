@@ -136,7 +136,7 @@ struct hca_av rdma_path_av(const struct rdma_port *p, const struct sa_path *path
 		.static_rate = path->rate,
 		.port = p->num,
 		.grh = path->hop_limit > 1 || wire_port_is_ethernet(p->wire),
-		.sgid_index = wire_port_gid_index(p->wire, &path->sgid),
+		.sgid_index = wire_port_gid_index(p->wire, &path->sgid, path->roce),
 		.hop_limit = path->hop_limit,
 		.traffic_class = path->traffic_class,
 		.flow_label = path->flow_label,

@@ -20,7 +20,7 @@ static u8 own_index(const struct rdma_id *id)
 	struct ip_addr ip = rdma_sockaddr_is_ip(&id->src) ? rdma_sockaddr_ip(&id->src) : (struct ip_addr){ { 0 } };
 	struct wire_gid gid = wire_gid_from_bytes(ip.raw);
 
-	return wire_port_gid_index(id->port->wire, &gid);
+	return wire_port_gid_index(id->port->wire, &gid, 0);
 }
 
 static void tell(struct rdma_mcast *m, int status, const struct sa_mcmember *rec)

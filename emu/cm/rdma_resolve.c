@@ -35,7 +35,7 @@ static const struct wire_gid *own_gid(const struct rdma_port *p, const union rdm
 	struct ip_addr ip = rdma_sockaddr_ip(a);
 	struct wire_gid gid = wire_gid_from_bytes(ip.raw);
 
-	return &p->wire->attr.gid[wire_port_is_ethernet(p->wire) ? wire_port_gid_index(p->wire, &gid) : 0];
+	return &p->wire->attr.gid[wire_port_is_ethernet(p->wire) ? wire_port_gid_index(p->wire, &gid, 0) : 0];
 }
 
 /* The own host: nobody needs to be asked. */
@@ -197,6 +197,7 @@ static int route_ethernet(struct rdma_id *id)
 		.mtu = attr->mtu_active,
 		.rate = WIRE_RATE_10,
 		.packet_life = PACKET_LIFE,
+		.roce = attr->roce_version,
 	};
 	id->has_path = true;
 	id->state = RDMA_ROUTE_RESOLVED;

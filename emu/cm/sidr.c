@@ -71,7 +71,7 @@ static struct sa_path path_back(const struct cm_port *p, const struct mad_addr *
 
 	return (struct sa_path){
 		.dgid = from->gid, /* zero without a GRH */
-		.sgid = attr->gid[0],
+		.sgid = attr->gid[from->grh ? from->gid_index % WIRE_PORT_GIDS : 0],
 		.dlid = from->lid,
 		.slid = attr->lid | from->path_bits,
 		.reversible = true,
@@ -79,6 +79,7 @@ static struct sa_path path_back(const struct cm_port *p, const struct mad_addr *
 		.mtu = attr->mtu_active,
 		.pkey = pkey,
 		.hop_limit = from->grh ? from->hop_limit : 0,
+		.roce = cm_roce_version(p, from),
 	};
 }
 

@@ -154,6 +154,7 @@ static void receive_req(const struct message *m)
 	struct cm_id *old;
 
 	cm_req_parse(m->mad, &req);
+	req.path.roce = cm_roce_version(m->port, m->from);
 	old = cm_id_by_remote(cm, req.remote_ca_guid, wire_get(m->mad, CM_LOCAL_COMM_ID), req.qpn);
 	if (old && old->remote_id == wire_get(m->mad, CM_LOCAL_COMM_ID))
 		req_again(old, m);

@@ -17,6 +17,7 @@ struct sa_path {
 	u8 hop_limit, traffic_class;
 	u16 pkey;
 	u8 sl, mtu, rate, packet_life; /* packet_life: 4.096 us * 2^n */
+	u8 roce;                       /* on Ethernet: by that version, 0: the port's default. No part of a record */
 };
 
 /* From and to the PATHREC_SIZE bytes of the wire's PathRecord, which starts at @a. */

@@ -40,9 +40,10 @@ struct wire_port_attr {
 	u8 subnet_timeout;
 	u8 init_type_reply;
 	u16 pkey_violations, qkey_violations, mkey_violations;
-	struct wire_gid gid[WIRE_PORT_GIDS];   /* zero: empty */
-	bool dcqcn;                            /* Ethernet: congestion control is an option of the port */
-	u8 gids;                               /* entries in use by number: GUIDCap */
+	struct wire_gid gid[WIRE_PORT_GIDS]; /* zero: empty */
+	bool dcqcn;                          /* Ethernet: congestion control is an option of the port */
+	u8 roce_version; /* of RoCE, which connections are made by; 0: as the table's order has it */
+	u8 gids;         /* entries in use by number: GUIDCap */
 	struct wire_l2 gid_l2[WIRE_PORT_GIDS]; /* on Ethernet */
 	u8 gid_net[WIRE_PORT_GIDS];            /* bits of the address that are its network's; 0: not known */
 	u8 mac[6];                 /* of the network interface that an Ethernet port is tied to; zero: none */
@@ -130,15 +131,22 @@ static inline bool wire_port_is_ethernet(const struct wire_port *port)
 	return port->attr.link_layer == WIRE_LINK_ETHERNET;
 }
 
-/* The index of @gid in the port's table; 0 where it is not there. */
-static inline u8 wire_port_gid_index(const struct wire_port *port, const struct wire_gid *gid)
+/*
+ * The index of @gid in the port's table; 0 where it is not there. On Ethernet it may stand there more than once: then the one of
+ * that @version of RoCE, 0: of the port's default.
+ */
+static inline u8 wire_port_gid_index(const struct wire_port *port, const struct wire_gid *gid, u8 version)
 {
-	u8 i;
+	u8 i, n = min(port->attr.gids, (u8)WIRE_PORT_GIDS), found = n;
 
-	for (i = 0; i < port->attr.gids && i < WIRE_PORT_GIDS; i++)
-		if (wire_gid_equal(&port->attr.gid[i], gid))
-			return i;
-	return 0;
+	if (!version)
+		version = port->attr.roce_version;
+	for (i = n; i--;)
+		if (wire_gid_equal(&port->attr.gid[i], gid) &&
+		    (found == n || port->attr.gid_l2[found].version != version ||
+		     port->attr.gid_l2[i].version == version))
+			found = i;
+	return found == n ? 0 : found;
 }
 
 /* What packets of the port's GID @index have below the network header, but for the other station. */
