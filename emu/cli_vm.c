@@ -4,9 +4,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "emu/cli.h"
+#include "emu/ctl/ctl.h"
 
 /* Appends a line to the variable. */
 static void add_line(char **text, const char *a, const char *b)
@@ -21,7 +23,8 @@ static void add_line(char **text, const char *a, const char *b)
 
 /* What the hosts give the guest, line by line. */
 struct devices {
-	char *hcas, *cards, *ips;
+	char *hcas, *cards, *ips, *monitors;
+	int ncards;
 };
 
 /* "SOCKET MAC MTU ADDRESS..." */
@@ -44,12 +47,40 @@ static void take_card(struct devices *d, const json_t *card)
 	}
 	add_line(&d->cards, line, NULL);
 	free(line);
+	d->ncards++;
+}
+
+/*
+ * Asks for the devices of @host. One end of a pair of sockets goes along: the other one is to be a monitor of QEMU, by which the
+ * daemon tells of the carrier of the host's card, if it has one.
+ */
+static json_t *ask(int sock, const char *host, struct devices *d)
+{
+	char netdev[16], fd[16], err[1024];
+	json_t *req, *answer;
+	int pair[2];
+
+	if (socketpair(AF_UNIX, SOCK_STREAM, 0, pair))
+		cli_fail(CLI_ERROR, "a pair of sockets: %s", strerror(errno));
+	snprintf(netdev, sizeof(netdev), "net%d", d->ncards);
+	req = json_pack("{s:s, s:s, s:s}", "command", "vm", "name", host, "netdev", netdev);
+	answer = ctl_call(sock, req, pair[1], err, sizeof(err));
+	if (!answer)
+		cli_fail(CLI_ERROR, "%s", err);
+	json_decref(req);
+	close(pair[1]);
+	snprintf(fd, sizeof(fd), "%d", pair[0]);
+	if (json_is_object(json_object_get(answer, "card")))
+		add_line(&d->monitors, fd, NULL);
+	else
+		close(pair[0]);
+	return answer;
 }
 
 /* The devices of @host are in the guest, too. */
 static void take_host(int sock, const char *host, struct devices *d)
 {
-	json_t *a = cli_ask(sock, json_pack("{s:s, s:s}", "command", "vm", "name", host)), *ip;
+	json_t *a = ask(sock, host, d), *ip;
 	bool first = !d->hcas;
 	char queues[16];
 	size_t i;
@@ -99,6 +130,7 @@ int cli_vm(int argc, char **argv)
 		free(hosts);
 		setenv("MUSLIN_VM_HCAS", d.hcas ? d.hcas : "", 1);
 		setenv("MUSLIN_VM_CARDS", d.cards ? d.cards : "", 1);
+		setenv("MUSLIN_VM_MONITORS", d.monitors ? d.monitors : "", 1);
 		setenv("MUSLIN_VM_IPS", d.ips ? d.ips : "", 1);
 		argv++;
 	}

@@ -115,7 +115,10 @@ static json_t *cmd_host(void *arg, struct ctl_client *c, const json_t *req, int 
 	return json_pack("{s:s, s:o}", "name", name, "ips", daemon_show_ips(n));
 }
 
-/* A guest is about to boot on the host: its device listens. */
+/*
+ * A guest is about to boot on the host: its device listens. With the descriptor of a monitor, which calls the host's card "netdev",
+ * the card's carrier follows the link.
+ */
 static json_t *cmd_vm(void *arg, struct ctl_client *c, const json_t *req, int *fd)
 {
 	struct daemon *d = arg;
@@ -136,6 +139,8 @@ static json_t *cmd_vm(void *arg, struct ctl_client *c, const json_t *req, int *f
 		return ctl_error(c, "host %s cannot take a guest: %s", name, strerror(-err));
 	if (daemon_guest_here(h))
 		return ctl_error(c, "host %s has a guest already", name);
+	if (*fd >= 0 && text_of(req, "netdev") && daemon_guest_monitor(h, *fd, text_of(req, "netdev")))
+		*fd = -1;
 	return daemon_guest_json(h);
 }
 

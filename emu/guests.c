@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include "emu/daemon.h"
+#include "emu/lib/log.h"
 
 static int local_mad(void *arg, u8 port, u8 *mad)
 {
@@ -94,6 +95,15 @@ void daemon_guest_destroy(struct host *h)
 	vnet_destroy(h->card);
 }
 
+bool daemon_guest_monitor(struct host *h, int fd, const char *netdev)
+{
+	int err = h->card ? vnet_set_monitor(h->card, fd, netdev) : 0;
+
+	if (err)
+		log_at(LOG_WARN, h->uv.name, "the carrier of its card cannot follow the link: %s", strerror(-err));
+	return h->card;
+}
+
 bool daemon_guest_here(const struct host *h)
 {
 	return (h->vdev && vdev_in_use(h->vdev)) || (h->card && vnet_in_use(h->card));
@@ -133,7 +143,7 @@ static json_t *card_json(const struct host *h)
 json_t *daemon_guest_json(const struct host *h)
 {
 	json_t *socket = h->vdev ? json_string(vdev_path(h->vdev)) : json_null();
-	json_t *ips = h->vdev && !h->roce ? daemon_show_ips(h->node) : json_array();
+	json_t *ips = h->vdev && !fabric_node_binding(h->node) ? daemon_show_ips(h->node) : json_array();
 
 	return json_pack("{s:s, s:o, s:i, s:o, s:o}", "name", h->uv.name, "socket", socket, "queues", VDEV_QUEUES,
 			 "ips", ips, "card", card_json(h));

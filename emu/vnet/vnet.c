@@ -3,13 +3,12 @@
  * The network card. It offers no offloads: a frame is what stands behind the header in a chain, and goes into one chain behind
  * another header. What the guest has no buffer for waits at the station, until the guest gives one.
  */
-#include "emu/vnet/vnet.h"
-
 #include <errno.h>
 #include <stdlib.h>
 
 #include "emu/lib/log.h"
 #include "emu/vhost/vhost.h"
+#include "emu/vnet/internal.h"
 
 #define FEATURE_MTU (1u << 3) /* VIRTIO_NET_F_MTU: QEMU tells it */
 #define OVERHEAD    (ETHER_SIZE + ETHER_TAG_SIZE)
@@ -37,6 +36,7 @@ struct vnet {
 	bool due[QUEUES];      /* chains were given back since the last interrupt */
 	struct wire_buf *held; /* the link had no room for it */
 	struct loop_task task;
+	struct vnet_monitor monitor;
 	u64 counter[VNET_CTR_NUM];
 };
 
@@ -164,6 +164,20 @@ static int on_frame(void *ctx, struct wire_buf *frame)
 	return 1;
 }
 
+static void on_link(void *ctx, bool up)
+{
+	vnet_monitor_tell(&((struct vnet *)ctx)->monitor, up);
+}
+
+int vnet_set_monitor(struct vnet *n, int fd, const char *netdev)
+{
+	int err = vnet_monitor_open(&n->monitor, n->loop, fd, netdev);
+
+	if (!err && !n->station->up)
+		vnet_monitor_tell(&n->monitor, false);
+	return err;
+}
+
 static void resume(struct vnet *n)
 {
 	if (!n->waits)
@@ -244,7 +258,7 @@ struct vnet *vnet_create(struct loop *loop, const char *path, struct ether_port 
 		errno = err;
 		return NULL;
 	}
-	station->nic = (struct ether_user){ .ctx = n, .receive = on_frame, .ready = on_ready };
+	station->nic = (struct ether_user){ .ctx = n, .receive = on_frame, .ready = on_ready, .link = on_link };
 	return n;
 }
 
@@ -253,6 +267,7 @@ void vnet_destroy(struct vnet *n)
 	if (!n)
 		return;
 	n->station->nic = (struct ether_user){ 0 };
+	vnet_monitor_close(&n->monitor);
 	vhost_destroy(n->vhost);
 	loop_task_cancel(&n->task);
 	wire_buf_put(n->held);

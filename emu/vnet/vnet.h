@@ -14,6 +14,11 @@ struct vnet;
  */
 struct vnet *vnet_create(struct loop *loop, const char *path, struct ether_port *station);
 void vnet_destroy(struct vnet *n); /* NULL is harmless */
+/*
+ * Who has the card's front end has a monitor, too, at the other end of the stream socket @fd, which calls the card @netdev: there
+ * the card's carrier follows the station's link from now on. Takes @fd, also when it fails. 0, -EINVAL: no such name, or -errno.
+ */
+int vnet_set_monitor(struct vnet *n, int fd, const char *netdev);
 const char *vnet_path(const struct vnet *n);
 bool vnet_in_use(const struct vnet *n); /* a front end is there */
 

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* The card against a driver that obeys, and one that does not. */
+#include <sys/socket.h>
+#include <unistd.h>
+
 #include "emu/lib/row.h"
 #include "emu/vnet/fixture.h"
 
@@ -92,6 +95,49 @@ static void test_life(void)
 	row(43, "both ways", !c.nsent);
 }
 
+/* What the card has said to its monitor since; the socket is empty then. */
+static bool said(int fd, const char *text)
+{
+	char got[512];
+	ssize_t n = recv(fd, got, sizeof(got) - 1, MSG_DONTWAIT);
+
+	got[max(n, (ssize_t)0)] = 0;
+	return !strcmp(got, text);
+}
+
+#define HELLO       "{\"execute\": \"qmp_capabilities\"}\n"
+#define LINK(state) "{\"execute\": \"set_link\", \"arguments\": {\"name\": \"net0\", \"up\": " state "}}\n"
+
+static int monitor_pair(int *fd, const char *netdev)
+{
+	return socketpair(AF_UNIX, SOCK_STREAM, 0, fd) ? -errno : vnet_set_monitor(c.net, fd[1], netdev);
+}
+
+static void test_carrier(void)
+{
+	int fd[2];
+
+	c.station.nic.link(c.station.nic.ctx, false); /* nobody to be told */
+	row(50, "a monitor is greeted", !monitor_pair(fd, "net0") && said(fd[0], HELLO));
+	c.station.nic.link(c.station.nic.ctx, false);
+	row(51, "a cable is pulled", said(fd[0], LINK("false")));
+	c.station.nic.link(c.station.nic.ctx, true);
+	row(52, "and plugged", said(fd[0], LINK("true")));
+	row(53, "its answers do not matter", write(fd[0], "{\"return\": {}}\n", 15) == 15);
+	loop_run_idle(c.loop, 0);
+	close(fd[0]);
+	loop_run_idle(c.loop, 0);
+	c.station.nic.link(c.station.nic.ctx, false); /* it has gone */
+	c.station.up = false;
+	row(54, "one that comes to a dead link", !monitor_pair(fd, "net0") && said(fd[0], HELLO LINK("false")));
+	c.station.up = true;
+	close(fd[0]);
+	row(55, "a name that is none", monitor_pair(fd, "net0\"") == -EINVAL && !recv(fd[0], &fd[1], 1, 0));
+	close(fd[0]);
+	row(56, "nor this", monitor_pair(fd, "") == -EINVAL);
+	close(fd[0]);
+}
+
 int main(void)
 {
 	if (card_create(&c) || card_attach(&c)) {
@@ -101,6 +147,7 @@ int main(void)
 	test_out();
 	test_receive();
 	test_life();
+	test_carrier();
 	card_destroy(&c);
 	return rows_end();
 }
