@@ -100,7 +100,7 @@ static int unplug(struct daemon *d, struct fault *ft, struct host *h, const char
 	if (!ft->hca)
 		return -1;
 	ft->unplugged = h;
-	if (!h->roce) {
+	if (!fabric_node_binding(h->node)) {
 		snprintf(line, sizeof(line), "%s down", h->uv.name);
 		ft->fabric = fabric_fault_add(d->fabric, line, err, err_len); /* NULL: it has no cable */
 	}

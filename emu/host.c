@@ -16,16 +16,6 @@
 
 #define HOSTS_AT_START 512 /* nodes */
 
-static const char *port_counter(struct uv_host *uv, u8 port, u32 n, u64 *value)
-{
-	const struct fabric_port *p = fabric_node_port(uv->owner, port);
-
-	if (n >= FABRIC_CTR_NUM || !p)
-		return NULL;
-	*value = fabric_port_counter(p, (enum fabric_counter)n);
-	return fabric_counter_name((enum fabric_counter)n);
-}
-
 static const char *roce_counter(struct uv_host *uv, u8 port, u32 n, u64 *value)
 {
 	const struct host *h = container_of(uv, struct host, uv);
@@ -39,6 +29,23 @@ static const char *roce_counter(struct uv_host *uv, u8 port, u32 n, u64 *value)
 static const char *gid_netdev(const struct uv_host *uv, u32 gid)
 {
 	return roce_port_device(container_of(uv, struct host, uv)->roce, gid);
+}
+
+static bool is_roce(const struct host *h, u8 port)
+{
+	return h->roce && roce_port_wire(h->roce)->num == port;
+}
+
+static const char *port_counter(struct uv_host *uv, u8 port, u32 n, u64 *value)
+{
+	const struct fabric_port *p = fabric_node_port(uv->owner, port);
+
+	if (is_roce(container_of(uv, struct host, uv), port))
+		return roce_counter(uv, port, n, value);
+	if (n >= FABRIC_CTR_NUM || !p)
+		return NULL;
+	*value = fabric_port_counter(p, (enum fabric_counter)n);
+	return fabric_counter_name((enum fabric_counter)n);
 }
 
 /* What a binding says beside addresses. */
@@ -137,21 +144,22 @@ static int bind_roce(struct daemon *d, struct host *h)
 	roce_port_set_dcqcn(h->roce, b.dcqcn);
 	ip = daemon_binding_ip(cfg.addr, cfg.naddr);
 	fabric_node_bind(h->node, cfg.node_guid, &ip);
-	h->uv.device = "rxe0";
 	h->uv.gid_netdev = gid_netdev;
-	h->uv.counter = roce_counter;
 	return 0;
 }
 
-/* A host whose port is a station of the simulated Ethernet; a guest's has no address of its own, its kernel gives it some. */
-static int bind_station(struct daemon *d, struct host *h)
+/*
+ * A host whose port @num is a station of the simulated Ethernet; a guest's has no address of its own, its kernel gives it some.
+ */
+static int bind_station(struct daemon *d, struct host *h, u8 num)
 {
 	const struct fabric_ether_station *s = &h->station->cfg;
 	struct roce_config cfg = {
 		.loop = d->loop,
 		.name = h->uv.name,
 		.node_guid = fabric_node_guid(h->node),
-		.port_guid = fabric_node_guid(h->node),
+		.port_guid = fabric_node_guid(h->node) + (num > 1 ? num : 0u),
+		.num = num,
 		.seed = d->opt.seed,
 		.ether = eth_station_port(h->station->end),
 		.v1 = s->v1,
@@ -167,9 +175,8 @@ static int bind_station(struct daemon *d, struct host *h)
 	if (!h->roce)
 		return -errno;
 	roce_port_set_dcqcn(h->roce, s->dcqcn);
-	h->uv.device = "rxe0";
 	h->uv.gid_netdev = gid_netdev;
-	h->uv.counter = roce_counter;
+	h->uv.nports = num;
 	return 0;
 }
 
@@ -178,12 +185,21 @@ static int bind_port(struct daemon *d, struct host *h)
 {
 	if (daemon_host_is_iwarp(h->node))
 		return daemon_iwarp_bind(d, h);
+	h->uv.device = "rxe0";
 	if (!h->station)
 		return bind_roce(d, h);
 	if (h->station->cfg.kind == FABRIC_ETHER_ROCE || h->station->cfg.roce)
-		return bind_station(d, h);
+		return bind_station(d, h, 1);
 	h->uv.nports = 0; /* a network card alone */
 	return 0;
+}
+
+/* What a host of the fabric has besides: a RoCE port behind the others, tied to its guest's card. */
+static int bind_second(struct daemon *d, struct host *h)
+{
+	if (!h->station || !h->station->cfg.roce)
+		return 0;
+	return h->uv.nports < UV_PORTS ? bind_station(d, h, h->uv.nports + 1) : -ENOSPC;
 }
 
 static int create_hca(struct daemon *d, struct host *h)
@@ -225,6 +241,8 @@ static int create_rdma(struct daemon *d, struct host *h)
 		const struct fabric_ip *ip = fabric_ca_ip(h->node, i + 1u);
 
 		cfg.mp[i] = h->uv.mad[i];
+		if (!ip) /* of a guest's card, whose addresses the guest has */
+			continue;
 		cfg.v4[i] = ip_addr_v4(ip->v4);
 		cfg.v4_len[i] = ip->v4_len;
 		memcpy(cfg.v6[i].raw, ip->v6, sizeof(ip->v6));
@@ -259,7 +277,7 @@ static struct wire_port *port_of(struct host *h, u8 num)
 {
 	if (h->siw)
 		return h->siw;
-	return h->roce ? roce_port_wire(h->roce) : fabric_ca_port(h->node, num);
+	return is_roce(h, num) ? roce_port_wire(h->roce) : fabric_ca_port(h->node, num);
 }
 
 static int create_port(struct daemon *d, struct host *h, u8 num)
@@ -296,11 +314,9 @@ static struct host *create(struct daemon *d, struct fabric_node *n)
 	h->uv.nports = min(fabric_node_ports(n), (u8)UV_PORTS);
 	h->uv.device = "muslin0";
 	h->station = daemon_ether_station(d, n);
-	if (fabric_node_binding(n)) {
-		err = bind_port(d, h);
-		if (err)
-			goto err_destroy;
-	}
+	err = fabric_node_binding(n) ? bind_port(d, h) : bind_second(d, h);
+	if (err)
+		goto err_destroy;
 	if (!h->uv.nports)
 		return h;
 	for (i = 0; i < h->uv.nports; i++) {

@@ -112,7 +112,7 @@ static int second_start(struct manager_fault *ft, char *err, size_t err_len)
 		.alone = ft->alone,
 	};
 
-	if (ft->host->roce)
+	if (fabric_node_binding(ft->host->node))
 		return spec_refuse(err, err_len, "%s: it is not on the fabric", ft->host->uv.name);
 	ft->manager = sm_mad_create(ft->d->loop, ft->host->uv.mad[0], &cfg, err, err_len);
 	if (!ft->manager)

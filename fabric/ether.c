@@ -322,7 +322,9 @@ static int station_node(struct fabric_build *b, struct fabric_ether_station *s, 
 		return n < 0 ? 0 : fabric_build_error(b, "there is a node \"%.60s\" already", s->name);
 	if (n >= 0 && s->kind == FABRIC_ETHER_NIC && b->t->nodes[n].ip && !b->t->nodes[n].binding) {
 		s->node = (u32)n;
-		return s->roce ? fabric_build_error(b, "%.60s has an adapter on the fabric already", s->name) : 0;
+		if (s->roce && b->t->nodes[n].nports > 1)
+			return fabric_build_error(b, "%.60s has two ports on the fabric already", s->name);
+		return 0;
 	}
 	snprintf(text, sizeof(text), "%s %s", kind, sw);
 	n = fabric_build_bound_node(b, s->name, text);

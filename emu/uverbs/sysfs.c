@@ -139,7 +139,7 @@ static void put_gids(struct tree *t, const char *dir, const struct wire_port_att
 		put(t, file, "%s\n", text);
 		snprintf(file, sizeof(file), "%s/gid_attrs/types/%u", dir, i);
 		put(t, file, roce && a->gid_l2[i].version != 1 ? "RoCE v2\n" : "IB/RoCE v1\n");
-		if (!h->gid_netdev)
+		if (!h->gid_netdev || a->link_layer != WIRE_LINK_ETHERNET)
 			continue;
 		snprintf(file, sizeof(file), "%s/gid_attrs/ndevs/%u", dir, i);
 		put(t, file, "%s\n", h->gid_netdev(h, i));
