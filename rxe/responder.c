@@ -563,6 +563,12 @@ void rxe_resp_request(struct rxe_qp *rq, struct wire_packet *p, const struct wir
 		rq->ooo_psn = psn;
 		return;
 	}
+	/*
+	 * The gap is closed. A kernel's rxe takes no second NAK before it has seen an ACK and waits for its time-out instead, so that
+	 * is said at once: any packet may be acknowledged (9.7.5.1.1).
+	 */
+	if (rq->nak_sent && is_ethernet(rq))
+		rq->ack_due = true;
 	rq->nak_sent = false;
 	comm_established(rq);
 	if (!in_order(rq, op) || !length_valid(rq, p, op)) {

@@ -3,22 +3,35 @@
 RoCE in guests: our device's port is tied to the guest's network card, and the guest's kernel makes its GIDs of the
 card's addresses. What is not for them the card gets, so that the kernel's own rdma_rxe can take its place.
 
-    g1 (guest a) 10.5.0.1 --- sw1 --- g2 (guest b) 10.5.0.2
+    h2 10.0.0.2 --- InfiniBand --- 1 h1 2 --- sw1 --- g2 (guest b) 10.5.0.2, fd05::2
+                              (guest a)        |
+                       10.0.0.1   10.5.0.1,    |
+                                  fd05::1      r1 10.5.0.9, fd05::9
+
+The adapter of guest a has an InfiniBand port and a RoCE port, that of guest b a RoCE port alone. Programs of h2 and r1
+run here.
 """
 
+import itertools
 import re
 
 import pytest
-from muslin import wait_until
-from test_roce import frames, icrc_is_right
+from muslin import free_port, wait_until
+from muslin.fabric import REFUSED
+from test_ethernet import Capture, end
+from test_perftest import RESULT
 
 pytestmark = pytest.mark.guest
 
-TOPOLOGY = """ethernet sw1 trunk 7
-host g1 nic sw1 roce ip 10.5.0.1/24
-host g2 nic sw1 roce ip 10.5.0.2/24
+TOPOLOGY = """leafs 1 spines 1 hosts 2
+ethernet sw1 trunk 7
+host h1 nic sw1 roce ip 10.5.0.1/24 fd05::1/64
+host g2 nic sw1 roce ip 10.5.0.2/24 fd05::2/64
+host r1 ether sw1 ip 10.5.0.9/24 fd05::9/64
 """
-A, B = "10.5.0.1", "10.5.0.2"
+A, B, R = "10.5.0.1", "10.5.0.2", "10.5.0.9"
+R_LINK_LOCAL = "fe80::6d:75ff:fe00:3"  # of the third station's address
+PORT = {"h1": 2, "g2": 1}  # which one of the guest's adapter is RoCE
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +44,7 @@ def net(_make_fabric):
 @pytest.fixture(scope="module")
 def two(net):
     """Both guests, their ports up. Whatever a test does to them it undoes."""
-    vms = [net.vm(host) for host in ("g1", "g2")]
+    vms = [net.vm(host) for host in PORT]
     for vm in vms:
         vm.wait("rdma link | grep -q 'ACTIVE.*netdev eth0'")
         vm.wait("ping -c 1 -W 1 10.5.0.1 && ping -c 1 -W 1 10.5.0.2")
@@ -49,9 +62,9 @@ def rxe(two):
     return b
 
 
-def gids(vm, port=1):
+def gids(vm):
     """{index: (GID, version, interface)}"""
-    folder = f"/sys/class/infiniband/muslin0/ports/{port}"
+    folder = f"/sys/class/infiniband/muslin0/ports/{PORT[vm.host]}"
     out = vm.run(
         f"cd {folder}/gid_attrs/types; for i in *; do t=$(cat $i 2>/dev/null) && "
         f"echo $i $(cat {folder}/gids/$i) $(cat {folder}/gid_attrs/ndevs/$i) $t; done; true"
@@ -73,7 +86,7 @@ def talk(server, client, command, to, *, each):
     """Runs @command, with what each() adds for a guest, as server and as client."""
     server.start(f"{command} {each(server)}", "talk")
     out = client.wait(f"{command} {each(client)} {to}", what=f"{command}\n{server.log('talk')}")
-    assert re.search(r"\d+ iters in|^ *\d+ +200 ", out, re.M), out
+    assert re.search(r"\d+ iters in|^ *\d+ +(200|50) ", out, re.M), out
     server.wait(f"! pgrep -f '^{command.split()[0]}'")
 
 
@@ -111,7 +124,7 @@ def test_port_follows_the_interface(two):
     a = two[0]
     a.run("ip link set eth0 down")
     a.wait("rdma link | grep -q 'state DOWN'")
-    a.run("ip link set eth0 up")
+    a.run("ip link set eth0 up; ip addr add fd05::1/64 dev eth0")  # for it has lost those of IPv6
     a.wait("rdma link | grep -q 'state ACTIVE'")
     wait_until(lambda: index(a, A), 10, "the address's GID")
 
@@ -126,13 +139,15 @@ def test_rping_both_ways(two):
 @pytest.mark.parametrize("version", ["RoCE v2", "IB/RoCE v1"])
 def test_pingpong(two, kind, version):
     a, b = two
-    talk(b, a, f"ibv_{kind}_pingpong -n 100", B, each=lambda vm: f"-g {index(vm, A if vm is a else B, version)}")
+    each = lambda vm: f"-i {PORT[vm.host]} -g {index(vm, A if vm is a else B, version)}"  # noqa: E731
+    talk(b, a, f"ibv_{kind}_pingpong -n 100", B, each=each)
 
 
 @pytest.mark.parametrize("tool", ["ib_send_bw -c UD", "ib_write_bw -s 65536", "ib_read_bw -s 65536", "ib_atomic_lat"])
 def test_perftest(two, tool):
     a, b = two
-    talk(b, a, f"{tool} -n 200", B, each=lambda vm: f"-x {index(vm, A if vm is a else B)}")
+    each = lambda vm: f"-i {PORT[vm.host]} -x {index(vm, A if vm is a else B)}"  # noqa: E731
+    talk(b, a, f"{tool} -n 200", B, each=each)
 
 
 def test_vlan(two):
@@ -159,17 +174,186 @@ def test_group(two):
 
 def test_capture_is_dissected(net, two):
     """A connection, SENDs, READs and WRITEs: nothing malformed, and every ICRC right."""
-    pcap = net.folder / "g1.pcapng"
-    trace = net._start([net.muslin, "trace", "-w", pcap, "--duration", "8", "g1"])
-    wait_until(pcap.exists, 10, "the capture")
-    rping(two[1], two[0], B)
-    trace.wait(30)
-    show = net._start(["tshark", "-r", pcap, "-T", "fields", "-e", "infiniband.bth.opcode", "-e", "_ws.malformed"])
-    rows = [r.split("\t") for r in show.wait(60).splitlines() if "\t" in r]
-    assert {"4", "100"} <= {r[0] for r in rows}
-    assert not [r for r in rows if r[1:] != [""]]
-    roce = [f for f in frames(pcap) if f[12:14] == b"\x08\x00" and f[23] == 17 and f[36:38] == b"\x12\xb7"]
-    assert roce and all(icrc_is_right(f) for f in roce)
+    with Capture(net, "g2") as c:
+        rping(two[1], two[0], B)
+    assert {"4", "100"} <= {row[0] for row in c.fields("infiniband.bth.opcode", only="infiniband")}
+    assert c.sound() > 20
+
+
+def test_both_ports_at_once(net, two):
+    """Two connections of one adapter, over InfiniBand and over RoCE, at the same time."""
+    a, b = two
+    server = net.start("h2", "rping", "-s", "-a", "10.0.0.2", "-C", 300)
+    b.start(f"rping -s -a {B} -C 300", "rping")
+    before = net.node("h1")["ports"][0]["counters"], end(net, "h1-eth")["counters"]
+    wait = "rping -c -a 10.0.0.2 -v -C 300 >/tmp/ib.log & rping -c -a %s -v -C 300 >/tmp/roce.log; wait"
+    a.run(wait % B)
+    for link in ("ib", "roce"):
+        assert "rdma-ping-299" in a.log(link)
+    server.wait(20, None)
+    after = net.node("h1")["ports"][0]["counters"], end(net, "h1-eth")["counters"]
+    for link, counter in enumerate(("port_xmit_packets", "tx_frames")):
+        assert after[link][counter] > before[link][counter] + 600
+
+
+def test_default_mode(net, two):
+    """What the guest's configfs says of a port's RoCE mode is what its connections are made by."""
+    a, b = two
+    folder = "/sys/kernel/config/rdma_cm/muslin0"
+    a.run(f"mountpoint -q /sys/kernel/config || mount -t configfs none /sys/kernel/config; mkdir -p {folder}")
+    with Capture(net, "h1-eth") as c:
+        for mode in ("IB/RoCE v1", "RoCE v2"):
+            a.run(f"echo '{mode}' >{folder}/ports/2/default_roce_mode")
+            assert mode in a.run(f"cat {folder}/ports/2/default_roce_mode")
+            rping(b, a, B, count=3)
+    a.run(f"rmdir {folder}")
+    types = [kind for kind, _ in itertools.groupby(row[0] for row in c.fields("eth.type", only="infiniband.bth"))]
+    assert types == ["0x8915", "0x0800"]
+    assert c.sound()
+
+
+def link_local(vm):
+    return re.search(r"inet6 (fe80::\S+)/", vm.run("ip -6 addr show dev eth0"))[1]
+
+
+def host_serves(net, vm, address):
+    server = net.start("r1", "rping", "-s", "-a", "::", "-C", 10)
+    assert "rdma-ping-9" in vm.wait(f"rping -c -a {address} -v -C 10", what="rping")
+    server.wait(20, None)
+
+
+def guest_serves(net, vm, address):
+    vm.start(f"rping -s -a {address} -C 10", "rping")
+    wait_until(lambda: "rdma-ping-9" in net.run("r1", "rping", "-c", "-a", address, "-v", "-C", 10, status=None), 30)
+
+
+def test_ipv6(net, two):
+    """Global and link-local addresses, between the guests and with a host, whose neighbours are found by discovery."""
+    a, b = two
+    for vm in two:
+        vm.wait("! ip -6 addr show dev eth0 | grep -q tentative")
+        vm.run("ip neigh flush dev eth0")
+    with Capture(net, "sw1:1") as c:
+        rping(b, a, "fd05::2")
+        rping(b, a, link_local(b) + "%eth0")
+        host_serves(net, a, "fd05::9")
+        host_serves(net, a, R_LINK_LOCAL + "%eth0")
+        guest_serves(net, a, "fd05::1")
+    assert {"135", "136"} <= {row[0] for row in c.fields("icmpv6.type", only="icmpv6")}
+    sources = {row[0] for row in c.fields("ipv6.src", only="infiniband.bth")}
+    assert sources == {"fd05::1", "fd05::2", "fd05::9", R_LINK_LOCAL, link_local(a), link_local(b)}
+    assert c.sound() > 60
+
+
+def test_a_pulled_cable(net, two):
+    """The card loses its carrier, and the port behind it is down; then both come back."""
+    a, b = two
+    net.command("link", "sw1:1", "down")
+    a.wait("[ $(cat /sys/class/net/eth0/carrier) = 0 ] && rdma link | grep -q 'muslin0/2 state DOWN'")
+    assert "muslin0/1" in a.run("rdma link | grep ACTIVE")
+    net.command("link", "h1-eth", "up")
+    a.wait("[ $(cat /sys/class/net/eth0/carrier) = 1 ] && rdma link | grep -q 'muslin0/2 state ACTIVE'")
+    rping(b, a, B)
+
+
+class Background:
+    """A program of a host, or in a guest, while the block runs."""
+
+    def __init__(self, net, place, command):
+        self.net, self.place, self.command = net, place, command
+
+    def __enter__(self):
+        if isinstance(self.place, str):
+            self.process = self.net.start(self.place, *self.command.split())
+        else:
+            self.place.start(self.command, "background")
+
+    def __exit__(self, *_):
+        if isinstance(self.place, str):
+            self.process.kill()
+        else:
+            self.place.run(f"kill -9 $(pidof {self.command.split()[0]}) 2>/dev/null", status=None)
+
+
+def foreground(net, place, command, timeout=60):
+    if isinstance(place, str):
+        return net.start(place, *command.split()).wait(timeout, None)
+    return place.call(command, timeout)[1]
+
+
+def measured(net, server, client, command, to):
+    """
+    Runs perftest by rdma_cm. Its ends connect twice, and the server listens for the second time only when it knows the
+    client's parameters: a client that is faster is refused, and then both begin anew.
+    """
+    command += f" -R -F -p {free_port()}"
+
+    def attempt():
+        with Background(net, server, command):
+            if not isinstance(server, str):
+                server.wait("rdma res show cm_id | grep -q 'state LISTEN'")
+            out = foreground(net, client, f"{command} {to}")
+        if RESULT.search(out):
+            return out
+        assert REFUSED.search(out), out
+        return None
+
+    return wait_until(attempt, 60, f"{command}, whose client is not refused")
+
+
+@pytest.fixture(scope="module")
+def wire(net, rxe):
+    """All that passes the card while rdma_rxe has it; and what asks for perftest's second connection is late enough."""
+    late = "udp dst port 4791 and udp[29] = 7 and (udp[44:2] = 0x10 or udp[44:2] = 0x17)"
+    fault = net.fault("r1", "delay", time="150ms", pcap=late)
+    with Capture(net, "g2") as c:
+        yield c
+    fault.clear()
+
+
+TOOLS = [
+    "ib_write_bw -s 65536",
+    "ib_read_bw -s 65536",
+    "ib_send_bw -s 65536",
+    "ib_atomic_bw",
+    "ib_write_lat",
+    "ib_read_lat",
+    "ib_send_lat",
+    "ib_atomic_lat",
+    "ib_send_bw -c UD -s 1024",
+    "ib_send_lat -c UD -s 1024",
+]
+
+
+@pytest.mark.parametrize("tool", TOOLS)
+def test_rxe_and_a_host(net, rxe, wire, tool):
+    measured(net, rxe, "r1", f"{tool} -n 50", B)
+    measured(net, "r1", rxe, f"{tool} -n 50", R)
+
+
+@pytest.mark.parametrize("tool", ["ib_write_bw -s 65536", "ib_read_lat", "ib_send_bw -c UD -s 1024", "ib_atomic_bw"])
+def test_rxe_and_our_adapter(two, rxe, wire, tool):
+    a = two[0]
+    each = lambda vm: f"-d muslin0 -i 2 -x {index(a, A)}" if vm is a else "-d rxe0 -x 1"  # noqa: E731
+    talk(rxe, a, f"{tool} -n 50", B, each=each)
+    talk(a, rxe, f"{tool} -n 50", A, each=each)
+
+
+LARGE = ["ib_write_bw -n 5 -s 1048576", "ib_send_bw -n 5 -s 1048576", "ib_read_bw -n 20 -s 65536"]
+
+
+@pytest.mark.parametrize("tool", LARGE)
+def test_rxe_and_loss(net, rxe, wire, tool):
+    """Of the packets each hundredth is lost, either way."""
+    loss = net.fault("g2", "drop", prob="1%", pcap="udp dst port 4791 and udp[8] != 0x64")
+    measured(net, rxe, "r1", tool, B)
+    measured(net, "r1", rxe, tool, R)
+    loss.clear()
+
+
+def test_rping_with_rxe_over_ipv6(net, rxe, wire):
+    host_serves(net, rxe, "fd05::9")
+    guest_serves(net, rxe, "fd05::2")
 
 
 def test_rping_with_rxe(two, rxe):
