@@ -122,6 +122,43 @@ def latency(guests):
     report_exits("ib_send_lat with events", each)
 
 
+def datagrams(guests):
+    n = 20000
+    ours, each = counted(guests, n, "muslin0", "ib_send_bw", "-c", "UD", "-s", 64, "-n", n)
+    theirs = perftest(guests, "rxe0", "ib_send_bw", "-c", "UD", "-s", 64, "-n", 2000)
+    report("guests' ib_send_bw UD 64 B", f"{ours[4] * 1000:.0f} kmsg/s")
+    report("  of rdma_rxe's", f"{ours[4] / theirs[4]:.1f}")
+    report_exits("ib_send_bw UD", each)
+
+
+def stream(guests, address, seconds=3):
+    """Mbit/s of TCP from the first guest to the second one's address."""
+    a, b = guests
+    b.start("iperf3 -s -1", "iperf3")
+    b.wait("grep -q :1451 /proc/net/tcp6", what="iperf3's server")
+    return float(re.search(r"([\d.]+) Mbits/sec +receiver", a.run(f"iperf3 -c {address} -f m -t {seconds}"))[1])
+
+
+def ipoib(guests):
+    """TCP by ib0 against the other card with the same MTU, which QEMU gives no offloads on such a network."""
+    a, b = guests
+    before = exits(a.fabric), packets(a)
+    ours = stream(guests, a.fabric.ip(b.host))
+    after = exits(a.fabric), packets(a)
+    for vm in guests:
+        vm.run("ip link set eth0 mtu 2044")
+    theirs = stream(guests, LAN[1])
+    for vm in guests:
+        vm.run(f"ip link set eth0 mtu {MTU}")
+    report("IPoIB, TCP in datagrams", f"{ours:.0f} Mbit/s")
+    report("  of virtio-net's with the same MTU", f"{ours / theirs:.2f}")
+    report_exits("packet sent", [(y - x) / (after[1] - before[1]) for x, y in zip(before[0], after[0], strict=True)])
+
+
+def packets(vm):
+    return vm.fabric.port(vm.host)["counters"]["port_xmit_packets"]
+
+
 def read_rate(client, mount):
     """MB/s at which the client reads the file, which is in the server's memory, once."""
     client.run(f"mkdir -p /mnt && {mount}")
@@ -156,4 +193,6 @@ def run(bench):
     with two_guests(bench) as guests:
         bandwidth(guests)
         latency(guests)
+        datagrams(guests)
+        ipoib(guests)
         nfs(guests)
