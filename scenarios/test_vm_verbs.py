@@ -28,15 +28,12 @@ PERFTESTS = [
     "ib_send_bw -c UC",
     "ib_send_bw -c UD",
     "ib_send_lat -s 64",
-    "ib_send_lat -c UD -s 64",
     "ib_write_bw -s 65536",
     "ib_write_lat -c UC",
     "ib_read_bw -s 65536",
-    "ib_read_lat",
     "ib_atomic_bw",
     "ib_atomic_lat",
     "ib_send_bw -R",
-    "ib_write_bw -R",
     "ib_read_lat -R",
 ]
 RPING = "rping -v -C 4 -S 20000"
