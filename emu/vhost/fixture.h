@@ -149,6 +149,10 @@ static inline void front_queue(struct front *f, u32 q)
 		u64 desc, used, avail, log;
 	} addr = { q, 0, at, at + 2048, at + 1024, 0 };
 
+	if (f->kick[q] >= 0) {
+		close(f->kick[q]);
+		close(f->call[q]);
+	}
 	f->kick[q] = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	f->call[q] = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	memset(front_ring(f, q), 0, FRONT_QSIZE);
