@@ -97,6 +97,7 @@ int daemon_guest_create(struct daemon *d, struct host *h);
 void daemon_guest_destroy(struct host *h);
 /* The monitor of the guest's machine, where the host's card is @netdev. True: it has taken @fd; false: there is no card. */
 bool daemon_guest_monitor(struct host *h, int fd, const char *netdev);
+void daemon_guests_return(struct daemon *d);
 bool daemon_guest_here(const struct host *h);
 json_t *daemon_guest_json(const struct host *h); /* what QEMU has to know */
 

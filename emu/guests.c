@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* What a host gives its guest: the devices that QEMU connects to. */
+#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "emu/daemon.h"
 #include "emu/lib/log.h"
@@ -102,6 +105,34 @@ bool daemon_guest_monitor(struct host *h, int fd, const char *netdev)
 	if (err)
 		log_at(LOG_WARN, h->uv.name, "the carrier of its card cannot follow the link: %s", strerror(-err));
 	return h->card;
+}
+
+/* The host of a socket's name: its number, and what follows that. */
+static struct host *left_behind(struct daemon *d, const char *name)
+{
+	char *end;
+	unsigned long n = strtoul(name, &end, 10);
+
+	if (end == name || n >= fabric_node_count(d->fabric))
+		return NULL;
+	return daemon_host_get(d, fabric_node_name(fabric_node(d->fabric, (u32)n)));
+}
+
+/* What a daemon that died has left: guests that may still run try to connect again, and find their host's devices. */
+void daemon_guests_return(struct daemon *d)
+{
+	char path[RUNDIR_PATH_MAX];
+	DIR *dir = opendir(rundir_path(&d->run, RUNDIR_GUESTS, path));
+	const struct dirent *e;
+
+	while (dir && (e = readdir(dir))) {
+		struct host *h = *e->d_name == '.' ? NULL : left_behind(d, e->d_name);
+
+		if (*e->d_name != '.' && (!h || daemon_guest_create(d, h)))
+			unlinkat(dirfd(dir), e->d_name, 0);
+	}
+	if (dir)
+		closedir(dir);
 }
 
 bool daemon_guest_here(const struct host *h)

@@ -249,6 +249,7 @@ int main(int argc, char **argv)
 	watch_hold(&d);
 	start_hosts(&d);
 	start_servers(&d);
+	daemon_guests_return(&d);
 	make_manager(&d);
 	if (rundir_sign(lock))
 		fail("%s: the process id cannot be written", d.run.dir);

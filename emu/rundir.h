@@ -17,7 +17,7 @@
 #define RUNDIR_PID     "pid"       /* locked by the daemon for as long as it lives */
 #define RUNDIR_LOG     "log"
 #define RUNDIR_TREE    "tree"
-#define RUNDIR_GUESTS  "vm" /* sockets of the hosts' devices for guests */
+#define RUNDIR_GUESTS  "vm" /* sockets of the hosts' devices for guests, which outlive a daemon that dies */
 
 struct rundir {
 	char base[RUNDIR_PATH_MAX];
@@ -35,7 +35,7 @@ const char *rundir_path(const struct rundir *r, const char *file, char *path);
 /* The fabric's daemon, 0 when none is alive. */
 pid_t rundir_daemon(const struct rundir *r);
 /*
- * For the daemon: makes the folder, removes what a dead daemon has left, and locks. A descriptor that holds the lock until it is
+ * For the daemon: makes the folder, removes what a dead daemon has left but for RUNDIR_GUESTS, and locks. A descriptor that holds the lock until it is
  * closed, or -errno: -EBUSY when a daemon is alive.
  */
 int rundir_claim(const struct rundir *r);

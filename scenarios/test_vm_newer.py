@@ -1,22 +1,29 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """
-A guest with a newer kernel than the distribution's own beside one with that: what depends on the kernel's version in
-the driver, and in its users. All the other scenarios run on such a kernel with --muslin-kernel 6.12.
+A guest with a newer kernel on a newer QEMU than the distribution's own beside one with those: what depends on their
+versions in the driver, in its users and in the device. All the other scenarios run on them with --muslin-kernel 6.12
+and --muslin-qemu 10.
 
-    h1 (guest a: Linux 6.12)    h5 (guest b: the distribution's)
-        leaf1 -------- spines -------- leaf2
+    h1 (guest a: Linux 6.12, QEMU 10)    h5 (guest b: the distribution's)
+        leaf1 ------------ spines ------------ leaf2
 """
 
+import fcntl
+import os
+import signal
+
 import pytest
+from muslin import wait_until
 
 pytestmark = pytest.mark.guest
 
 KERNEL = "6.12"
+QEMU = "10"
 
 
 @pytest.fixture(scope="module")
 def pair(shared_fabric):
-    vms = [shared_fabric.vm("h1", "--kernel", KERNEL), shared_fabric.vm("h5")]
+    vms = [shared_fabric.vm("h1", "--kernel", KERNEL, "--qemu", QEMU), shared_fabric.vm("h5")]
     for vm in vms:
         vm.wait_ib0()
     yield vms
@@ -47,7 +54,7 @@ def test_nfs(pair):
     a, b = pair
     assert "rdma 20049" in b.run("nfs-server")
     assert "proto=rdma" in a.run("nfs-mount 10.0.0.5")
-    a.run("head -c 5000000 /dev/urandom >/tmp/f && cp /tmp/f /mnt/f && sync && echo 3 >/proc/sys/vm/drop_caches")
+    a.run("head -c 1000000 /dev/urandom >/tmp/f && cp /tmp/f /mnt/f && sync && echo 3 >/proc/sys/vm/drop_caches")
     sums = {vm.run(f"sha256sum <{path}") for vm, path in ((a, "/tmp/f"), (b, "/export/f"), (a, "/mnt/f"))}
     a.run("umount /mnt")
     assert len(sums) == 1
@@ -59,3 +66,50 @@ def test_driver_goes_and_comes(pair):
     assert a.call("[ -e /sys/class/infiniband/muslin0 ]")[0]
     a.run("modprobe muslin; ip addr replace 10.0.0.1/24 dev ib0; ip link set ib0 up")
     a.wait_ib0().wait("ping -c 1 -W 1 10.0.0.5", what="an echo")
+
+
+def replace_daemon(fabric):
+    """SIGKILL for the daemon, and a new one, as soon as the lock is free that tells whether there is one."""
+    os.kill(fabric.daemon_pid, signal.SIGKILL)
+    with next(fabric.folder.glob(f"run/**/{fabric.name}/pid")).open() as lock:
+        fcntl.flock(lock, fcntl.LOCK_SH)
+    os.close(fabric.hold)
+    fabric.up()
+
+
+def echoes(vm):
+    return int(vm.run("grep -c 'bytes from' /tmp/echoes.log", status=None))
+
+
+def start_programs(fabric, a, b):
+    """One on each guest that sends and polls for completions, and one that waits for events."""
+    b.start("exec ibv_rc_pingpong -n 1000000000", "pingpong")
+    b.wait("netstat -tln | grep -q :18515", what="the server")
+    a.start("exec ibv_rc_pingpong -n 1000000000 10.0.0.5", "pingpong")
+    a.start("exec ibv_asyncwatch", "watch")
+    a.wait("grep -q async /tmp/watch.log", what="ibv_asyncwatch")
+    before = int(fabric.port("h1")["counters"]["port_xmit_packets"])
+    wait_until(lambda: int(fabric.port("h1")["counters"]["port_xmit_packets"]) > before + 200, 20, "traffic", 0.2)
+
+
+def test_daemon_dies(shared_fabric, pair):
+    """
+    And another one with the same topology takes its place, twice: QEMU connects again, the drivers find that nobody
+    knows them, and begin anew. Programs hear of the end of their device, and ping goes on.
+    """
+    a, b = pair
+    a.start("exec /usr/bin/ping -i 0.2 10.0.0.5", "echoes")
+    a.wait("[ $(grep -c 'bytes from' /tmp/echoes.log) -gt 3 ]", what="echoes")
+    for _ in range(2):
+        start_programs(shared_fabric, a, b)
+        replace_daemon(shared_fabric)
+        a.wait("grep -q IBV_EVENT_DEVICE_FATAL /tmp/watch.log", what="the event")
+        a.run("killall -q ibv_asyncwatch", status=None)
+        for vm in pair:
+            vm.wait("! pidof ibv_rc_pingpong", what="the end of a program whose requests are flushed")
+            assert "Work Request Flushed Error" in vm.log("pingpong")
+        before = echoes(a)
+        wait_until(lambda n=before: echoes(a) > n + 5, 60, "echoes", 0.3)
+    a.run("killall -INT ping")
+    b.start("ibv_rc_pingpong -e", "pingpong")
+    a.wait("ibv_rc_pingpong -e 10.0.0.5", what="a connection with interrupts")

@@ -17,7 +17,7 @@
 
 #define MUSLIN_VIRTIO_ID    2                     /* block */
 #define MUSLIN_CONFIG_MAGIC 0x31306e696c73756dULL /* "muslin01", as the capacity */
-#define MUSLIN_ABI_VERSION  3
+#define MUSLIN_ABI_VERSION  4
 
 enum muslin_queue {
 	MUSLIN_VQ_COMMAND,
@@ -169,7 +169,9 @@ struct muslin_hello_answer {
 	__u32 max_mcast_grp, max_mcast_qp_attach, max_inline;
 	__u32 max_rd_atom, local_ca_ack_delay;
 	__u32 features; /* enum muslin_feature */
-	char name[64];  /* of the host in its fabric */
+	__u32 epoch;    /* of this life of the device; another one ends everything */
+	__u32 reserved;
+	char name[64]; /* of the host in its fabric */
 };
 
 struct muslin_port_answer {
@@ -301,9 +303,14 @@ struct muslin_mcast {
  * 40 bytes before the MAD hold the network header as wire_roce_put_network() writes it.
  */
 
-/* What comes on the event queue: @number is the handle of the object, or the port. */
+/*
+ * What comes on the event queue: @number is the handle of the object, or the port. MUSLIN_EVENT_EPOCH, with the epoch, comes
+ * whenever the queue starts: a driver that said HELLO in another one, to a daemon that has died since or to a connection that
+ * broke, has nothing of what it had, and has to begin anew.
+ */
+#define MUSLIN_EVENT_EPOCH 0x10000
 struct muslin_event {
-	__u32 type; /* IB_EVENT_* */
+	__u32 type; /* IB_EVENT_*, or the above */
 	__u32 number;
 };
 /* What comes on a completion queue: the handle of an armed CQ that has something. */

@@ -66,8 +66,8 @@ int mu_command(struct mu_dev *dev, u32 op, void *in, size_t in_len, void *out, s
 	struct request *r;
 	int err;
 
-	if (READ_ONCE(dev->broken))
-		return -EIO;
+	if (READ_ONCE(dev->gone))
+		return mu_gone_answer(op, in);
 	r = kzalloc(struct_size(r, data, in_len + out_len), GFP_KERNEL);
 	if (!r)
 		return -ENOMEM;
@@ -85,9 +85,11 @@ int mu_command(struct mu_dev *dev, u32 op, void *in, size_t in_len, void *out, s
 	if (wait_for_completion_timeout(&r->done, TIMEOUT)) {
 		memcpy(out, r->data + in_len, out_len);
 		err = ((struct muslin_answer *)out)->status;
+		if (err == -ENODEV) /* another daemon, to which nobody has said hello */
+			err = mu_gone_answer(op, in);
 	} else {
-		WRITE_ONCE(dev->broken, true);
 		dev_err(&dev->vdev->dev, "no answer to command %u: the device is given up\n", op);
+		mu_gone(dev);
 		err = -ETIMEDOUT;
 	}
 	request_put(r);

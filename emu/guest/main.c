@@ -11,6 +11,10 @@
 /* The first ring since the daemon looked wakes it: whoever finds the flag set knows that somebody did. */
 void mu_doorbell(struct mu_dev *dev, u32 handle)
 {
+	if (READ_ONCE(dev->gone)) {
+		schedule_work(&dev->flush);
+		return;
+	}
 	set_bit(handle, (unsigned long *)dev->shared->doorbell);
 	if (!xchg(&dev->shared->rung, 1) && READ_ONCE(dev->shared->asleep))
 		virtqueue_notify(dev->doorbell_vq);
@@ -18,7 +22,7 @@ void mu_doorbell(struct mu_dev *dev, u32 handle)
 
 /* Events */
 
-static struct mu_qp *find_qp(struct mu_dev *dev, u32 handle)
+struct mu_qp *mu_qp_find(struct mu_dev *dev, u32 handle)
 {
 	struct mu_qp *qp;
 	unsigned long flags;
@@ -59,7 +63,7 @@ static struct mu_srq *find_srq(struct mu_dev *dev, u32 handle)
 
 static void qp_event(struct mu_dev *dev, struct ib_event *ev, u32 handle)
 {
-	struct mu_qp *qp = find_qp(dev, handle);
+	struct mu_qp *qp = mu_qp_find(dev, handle);
 
 	if (!qp)
 		return;
@@ -106,6 +110,10 @@ static void dispatch(struct mu_dev *dev, const struct muslin_event *e)
 	struct ib_event ev = { .device = &dev->ib, .event = e->type };
 
 	switch (e->type) {
+	case MUSLIN_EVENT_EPOCH:
+		if (dev->hello.epoch && e->number != dev->hello.epoch)
+			mu_gone_restart(dev);
+		break;
 	case IB_EVENT_CQ_ERR:
 		cq_event(dev, &ev, e->number);
 		break;
@@ -302,6 +310,7 @@ static void init(struct mu_dev *dev, struct virtio_device *vdev)
 		dev->vector[i].dev = dev;
 		spin_lock_init(&dev->vector[i].lock);
 	}
+	INIT_WORK(&dev->flush, mu_gone_flush);
 	xa_init_flags(&dev->cqs, XA_FLAGS_LOCK_IRQ);
 	xa_init_flags(&dev->qps, XA_FLAGS_LOCK_IRQ);
 	xa_init_flags(&dev->srqs, XA_FLAGS_LOCK_IRQ);
@@ -345,6 +354,7 @@ static int probe(struct virtio_device *vdev)
 	return 0;
 
 del_vqs:
+	cancel_work_sync(&dev->flush);
 	virtio_reset_device(vdev);
 	cancel_work_sync(&dev->event_work);
 	vdev->config->del_vqs(vdev);
@@ -358,7 +368,10 @@ static void remove(struct virtio_device *vdev)
 {
 	struct mu_dev *dev = vdev->priv;
 
+	if (READ_ONCE(dev->gone))
+		flush_work(&dev->flush); /* before the objects go, for those that look */
 	mu_unregister(dev);
+	cancel_work_sync(&dev->flush);
 	virtio_reset_device(vdev);
 	cancel_work_sync(&dev->event_work);
 	vdev->config->del_vqs(vdev);
@@ -379,7 +392,26 @@ static struct virtio_driver muslin_driver = {
 	.probe = probe,
 	.remove = remove,
 };
-module_virtio_driver(muslin_driver);
+
+static int __init muslin_init(void)
+{
+	int err = mu_gone_init();
+
+	if (err)
+		return err;
+	err = register_virtio_driver(&muslin_driver);
+	if (err)
+		mu_gone_exit();
+	return err;
+}
+module_init(muslin_init);
+
+static void __exit muslin_exit(void)
+{
+	unregister_virtio_driver(&muslin_driver);
+	mu_gone_exit();
+}
+module_exit(muslin_exit);
 
 MODULE_DESCRIPTION("muslin: an InfiniBand HCA of a simulated fabric");
 MODULE_LICENSE("Dual BSD/GPL");

@@ -40,7 +40,8 @@ struct mu_dev {
 	struct muslin_event *event_buf;
 	struct muslin_shared *shared;
 	struct muslin_hello_answer hello;
-	bool broken;
+	bool gone;                    /* the daemon, or all that it had of ours */
+	struct work_struct flush;     /* of what is posted to a device that is gone */
 	struct xarray cqs, qps, srqs; /* by handle */
 	struct xarray qpns;           /* kernel QPs by number, for completions */
 	struct mu_qp *special[MUSLIN_PORTS_MAX][2];
@@ -97,8 +98,8 @@ struct mu_qp {
 	struct mu_ref ref;
 	spinlock_t sq_lock, rq_lock;
 	u32 handle;
-	bool user, lso;
-	enum ib_qp_state state; /* as modified */
+	bool user, lso, last_wqe; /* the last: IB_EVENT_QP_LAST_WQE_REACHED was told for a device that is gone */
+	enum ib_qp_state state;   /* as modified */
 	struct ib_qp_cap cap;
 	enum ib_sig_type sig_type;
 	struct mu_ring *sq, *rq;
@@ -141,6 +142,18 @@ void mu_command_done(struct virtqueue *vq);
 
 /* main.c */
 void mu_doorbell(struct mu_dev *dev, u32 handle);
+struct mu_qp *mu_qp_find(struct mu_dev *dev, u32 handle); /* with a reference; NULL: none */
+
+/* gone.c: a device of which the daemon knows nothing any more */
+int mu_gone_init(void);
+void mu_gone_exit(void);
+void mu_gone_flush(struct work_struct *work);
+/* Everything is answered and completed here from now on. In any context. */
+void mu_gone(struct mu_dev *dev);
+/* The same, and the device is put together anew. In any context. */
+void mu_gone_restart(struct mu_dev *dev);
+/* What a command to it comes to: what is destroyed is destroyed already. 0 or -errno. */
+int mu_gone_answer(u32 op, const void *in);
 
 /* ring.c */
 struct mu_ring *mu_ring_create(u32 elem, u32 entries);

@@ -42,6 +42,7 @@ static int hello(struct vdev *d, const void *in, u32 len, void *out)
 	a->max_rd_atom = caps->max_qp_rd_atom;
 	a->local_ca_ack_delay = caps->local_ca_ack_delay;
 	a->features = MUSLIN_FEATURE_UD_CSUM | MUSLIN_FEATURE_UD_LSO;
+	a->epoch = d->epoch;
 	snprintf(a->name, sizeof(a->name), "%s", d->cfg.name);
 	return 0;
 }

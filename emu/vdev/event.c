@@ -43,19 +43,23 @@ static u32 number_of(const struct hca_event *ev)
 	}
 }
 
-void vd_event_raise(void *fe, const struct hca_event *ev)
+void vd_event_put(struct vdev *d, u32 type, u32 number)
 {
-	struct vdev *d = fe;
 	struct vd_event *e = d->nevents < EVENTS_MAX ? malloc(sizeof(*e)) : NULL;
 
 	if (!e) {
 		vd_count(d, VDEV_CTR_EVENTS_LOST);
 		return;
 	}
-	e->ev = (struct muslin_event){ .type = ev->type, .number = number_of(ev) };
+	e->ev = (struct muslin_event){ .type = type, .number = number };
 	list_add(&d->events_due, &e->link);
 	d->nevents++;
 	vd_event_flush(d);
+}
+
+void vd_event_raise(void *fe, const struct hca_event *ev)
+{
+	vd_event_put(fe, ev->type, number_of(ev));
 }
 
 /* The driver rings for new buffers only while somebody waits for them. */

@@ -62,6 +62,7 @@ struct vdev {
 	struct vhost *vhost;
 	struct vdev_config cfg;
 	struct hca_ctx *ctx; /* NULL: no driver has said hello */
+	u32 epoch;           /* another one after each end of all objects, of this daemon and of any before it */
 	u64 shared_gpa;
 	struct muslin_shared *shared;
 	struct table cqs, qps, srqs;
@@ -110,6 +111,7 @@ extern const struct hca_dma_ops vd_dma;
 
 /* event.c */
 void vd_event_raise(void *fe, const struct hca_event *ev);
+void vd_event_put(struct vdev *d, u32 type, u32 number);
 void vd_event_flush(struct vdev *d);
 void vd_comp_raise(struct vd_cq *cq);
 void vd_comp_run(struct loop_task *t, struct now now);

@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include "emu/lib/log.h"
 #include "emu/vdev/internal.h"
@@ -190,6 +191,7 @@ void vd_reset(struct vdev *d)
 	}
 	hca_ctx_destroy(d->ctx);
 	d->ctx = NULL;
+	d->epoch++;
 	vd_events_drop(d);
 	clear_gids(d);
 	free_objects(d);
@@ -248,7 +250,17 @@ static void on_kick(void *ctx, u32 queue)
 		vd_comp_flush(d, queue - MUSLIN_VQ_COMP);
 }
 
-static void on_start(void *ctx, u32 queue) {}
+/* Also when QEMU has connected again, with a driver that does not know that it was gone. */
+static void on_start(void *ctx, u32 queue)
+{
+	struct vdev *d = ctx;
+
+	if (queue != MUSLIN_VQ_EVENT)
+		return;
+	if (!d->ctx)
+		vd_events_drop(d); /* of a start before this one */
+	vd_event_put(d, MUSLIN_EVENT_EPOCH, d->epoch);
+}
 
 static void on_stop(void *ctx, u32 queue)
 {
@@ -286,6 +298,15 @@ static const struct vhost_ops ops = {
 	.memory = on_memory,
 };
 
+/* No daemon has used it before: microseconds, of which far more pass in a life than it has epochs. */
+static u32 first_epoch(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_REALTIME, &ts);
+	return (u32)((u64)ts.tv_sec * 1000000 + (u64)ts.tv_nsec / 1000);
+}
+
 struct vdev *vdev_create(struct loop *loop, const char *path, const struct vdev_config *cfg)
 {
 	struct vdev *d = calloc(1, sizeof(*d));
@@ -294,6 +315,7 @@ struct vdev *vdev_create(struct loop *loop, const char *path, const struct vdev_
 	if (!d)
 		return NULL;
 	d->loop = loop;
+	d->epoch = first_epoch();
 	d->cfg = *cfg;
 	d->cfg.nports = min(cfg->nports, (u32)MUSLIN_PORTS_MAX);
 	init_tables(d);

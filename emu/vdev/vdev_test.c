@@ -465,6 +465,44 @@ static void test_memory(struct guest *g)
 	row(86, "a list in nowhere", guest_command(g, &reg, sizeof(reg)) == -EFAULT);
 }
 
+/* What the event queue tells in a buffer that is posted now: the epoch; 0: nothing of the kind. */
+static u32 epoch_told(struct guest *g)
+{
+	struct muslin_event *ev = (void *)(g->f.mem + FRONT_DATA + 1024);
+
+	memset(ev, 0, sizeof(*ev));
+	front_fill(front_desc(&g->f, MUSLIN_VQ_EVENT, 0), FRONT_DATA + 1024, sizeof(*ev), 2, 0);
+	front_offer(&g->f, MUSLIN_VQ_EVENT, 0);
+	return ev->type == MUSLIN_EVENT_EPOCH ? ev->number : 0;
+}
+
+static u32 epoch_said(struct guest *g)
+{
+	const struct muslin_hello_answer *a = (const void *)(g->f.mem + GUEST_OUT);
+
+	return guest_hello(g) ? 0 : a->epoch;
+}
+
+/* A driver learns whether the device is still the one that it said hello to. */
+static void test_epochs(struct guest *g)
+{
+	u32 first, second, told;
+
+	guest_attach(g);
+	told = epoch_told(g);
+	first = epoch_said(g);
+	row(94, "the epoch of hello", told && first == told);
+	row(95, "is told once", !epoch_told(g));
+	front_close(&g->f);
+	guest_attach(g);
+	second = epoch_told(g);
+	row(96, "a connection that broke ends it", second && second != first);
+	row(97, "with all commands but hello",
+	    guest_object(g, MUSLIN_PD_ALLOC, 0, 0) == -ENODEV && epoch_said(g) == second);
+	row(98, "as another hello does", epoch_said(g) != second);
+	front_close(&g->f);
+}
+
 static void test_life(struct guest *g)
 {
 	u32 state[2] = { MUSLIN_VQ_COMMAND, 0 };
@@ -502,6 +540,7 @@ int main(void)
 	test_ethernet(&g);
 	test_memory(&g);
 	test_life(&g);
+	test_epochs(&g);
 	guest_destroy(&g);
 	return rows_end();
 }

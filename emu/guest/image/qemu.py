@@ -24,9 +24,16 @@ def newer(wanted):
     return str(folder / "usr/bin/qemu-system-x86_64")
 
 
+def of_version(wanted):
+    """The machine's own where it has that version."""
+    own = shutil.which("qemu-system-x86_64")
+    numbers = [int(n) for n in wanted.split(".")]
+    return own if own and list(version(own))[: len(numbers)] == numbers else newer(wanted)
+
+
 def find(wanted):
     """The program that @wanted means: its name or path, or the beginning of a version, as "10"."""
-    program = newer(wanted) if re.fullmatch(r"\d+(\.\d+)*", wanted) else shutil.which(wanted)
+    program = of_version(wanted) if re.fullmatch(r"\d+(\.\d+)?", wanted) else shutil.which(wanted)
     if not program:
         fail(f"{wanted} is missing: install qemu-system-x86 (`ci/deps vm`)")
     return program

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * A device that is gone: its daemon has died or been replaced, or the connection to it broke, and with it went every object. The
+ * kernel's and the users' ones are still there, and whoever waits for their completions must get some: what is posted comes back
+ * flushed (10.3.1.7: as in the Error state), and what is destroyed is destroyed. Meanwhile the device is taken from the driver
+ * and given back to it, so that it registers anew with the daemon that is there now; users see the end of one device and the
+ * beginning of another.
+ */
+#include <linux/slab.h>
+
+#include "emu/guest/muslin.h"
+
+static struct workqueue_struct *queue;
+
+struct restart {
+	struct work_struct work;
+	struct virtio_device *vdev; /* with a reference: the driver's own structure ends on the way */
+};
+
+int mu_gone_init(void)
+{
+	queue = alloc_workqueue("muslin", WQ_UNBOUND, 0);
+	return queue ? 0 : -ENOMEM;
+}
+
+void mu_gone_exit(void)
+{
+	destroy_workqueue(queue);
+}
+
+int mu_gone_answer(u32 op, const void *in)
+{
+	const struct muslin_qp_modify *modify = in;
+
+	switch (op) {
+	case MUSLIN_PD_FREE:
+	case MUSLIN_CQ_DESTROY:
+	case MUSLIN_QP_DESTROY:
+	case MUSLIN_SRQ_DESTROY:
+	case MUSLIN_AH_DESTROY:
+	case MUSLIN_MR_FREE:
+	case MUSLIN_MW_FREE:
+	case MUSLIN_MCAST_DETACH:
+	case MUSLIN_GID_DEL:
+	case MUSLIN_SET_CAP:
+		return 0;
+	case MUSLIN_QP_MODIFY:
+		return modify->mask & IB_QP_STATE &&
+				       (modify->attr.state == IB_QPS_ERR || modify->attr.state == IB_QPS_RESET)
+			       ? 0
+			       : -EIO;
+	default:
+		return -EIO;
+	}
+}
+
+/* Flushing */
+
+static bool put(struct mu_cq *cq, const struct ib_uverbs_wc *wc)
+{
+	struct mu_ring *r = cq->ring;
+	unsigned long flags;
+	bool room;
+	u32 at;
+
+	spin_lock_irqsave(&cq->lock, flags);
+	at = r->buf->producer_index & r->mask;
+	room = ((at + 1) & r->mask) != (READ_ONCE(r->buf->consumer_index) & r->mask);
+	if (room) {
+		memcpy(mu_ring_at(r, at), wc, sizeof(*wc));
+		smp_store_release(&r->buf->producer_index, (at + 1) & r->mask); /* the entry is written */
+	}
+	spin_unlock_irqrestore(&cq->lock, flags);
+	return room;
+}
+
+static u64 id_at(const struct mu_ring *r, u32 at, bool send)
+{
+	return send ? ((struct rxe_send_wqe *)mu_ring_at(r, at))->wr.wr_id
+		    : ((struct rxe_recv_wqe *)mu_ring_at(r, at))->wr_id;
+}
+
+static void flush_ring(struct mu_qp *qp, struct mu_ring *r, struct mu_cq *cq, bool send)
+{
+	u32 at = r->buf->consumer_index & r->mask;
+	u32 end = smp_load_acquire(&r->buf->producer_index) & r->mask; /* the entries are read after it */
+	struct ib_uverbs_wc wc = {
+		.status = IB_WC_WR_FLUSH_ERR,
+		.opcode = send ? IB_WC_SEND : IB_WC_RECV,
+		.qp_num = qp->ib.qp_num,
+		.port_num = qp->ib.port,
+	};
+
+	for (; at != end; at = (at + 1) & r->mask) {
+		wc.wr_id = id_at(r, at, send);
+		if (!put(cq, &wc))
+			break; /* the queue has overrun: 11.6.3.1 */
+	}
+	smp_store_release(&r->buf->consumer_index, at); /* they have been read */
+}
+
+static void wake(struct mu_dev *dev, struct mu_cq *cq)
+{
+	if (xchg(&dev->shared->arm[cq->handle], MUSLIN_ARM_NONE) != MUSLIN_ARM_NONE && cq->ib.comp_handler)
+		cq->ib.comp_handler(&cq->ib, cq->ib.cq_context);
+}
+
+/* Users of shared receive queues wait for it: 11.6.3.4. */
+static void tell_last_wqe(struct mu_qp *qp)
+{
+	struct ib_event ev = { .device = qp->ib.device, .event = IB_EVENT_QP_LAST_WQE_REACHED, .element.qp = &qp->ib };
+
+	if (qp->last_wqe)
+		return;
+	qp->last_wqe = true;
+	if (qp->ib.event_handler)
+		qp->ib.event_handler(&ev, qp->ib.qp_context);
+}
+
+static void flush_qp(struct mu_dev *dev, struct mu_qp *qp)
+{
+	struct mu_cq *scq = to_mu_cq(qp->ib.send_cq), *rcq = to_mu_cq(qp->ib.recv_cq);
+
+	WRITE_ONCE(qp->state, IB_QPS_ERR);
+	flush_ring(qp, qp->sq, scq, true);
+	if (qp->rq)
+		flush_ring(qp, qp->rq, rcq, false);
+	wake(dev, scq);
+	if (rcq != scq)
+		wake(dev, rcq);
+	if (qp->ib.srq)
+		tell_last_wqe(qp);
+}
+
+void mu_gone_flush(struct work_struct *work)
+{
+	struct mu_dev *dev = container_of(work, struct mu_dev, flush);
+	unsigned long handle;
+	struct mu_qp *qp;
+
+	xa_for_each(&dev->qps, handle, qp)
+	{
+		qp = mu_qp_find(dev, handle);
+		if (!qp)
+			continue;
+		flush_qp(dev, qp);
+		mu_ref_put(&qp->ref);
+	}
+}
+
+/* The end and the beginning */
+
+static void restart(struct work_struct *work)
+{
+	struct restart *r = container_of(work, struct restart, work);
+	int err = device_reprobe(&r->vdev->dev);
+
+	if (err < 0)
+		dev_err(&r->vdev->dev, "the device does not come back: %d\n", err);
+	put_device(&r->vdev->dev);
+	kfree(r);
+}
+
+void mu_gone(struct mu_dev *dev)
+{
+	WRITE_ONCE(dev->gone, true);
+	schedule_work(&dev->flush);
+}
+
+void mu_gone_restart(struct mu_dev *dev)
+{
+	struct restart *r = kzalloc(sizeof(*r), GFP_ATOMIC);
+
+	mu_gone(dev);
+	if (!r)
+		return;
+	dev_warn(&dev->vdev->dev, "the daemon has begun anew: so does the device\n");
+	r->vdev = dev->vdev;
+	get_device(&r->vdev->dev);
+	INIT_WORK(&r->work, restart);
+	queue_work(queue, &r->work);
+}
