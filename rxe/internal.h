@@ -200,13 +200,6 @@ void rxe_ud_receive(struct rxe *rxe, u8 port, struct wire_packet *p, const struc
 bool rxe_ud_run(struct rxe_qp *rq);
 /* A datagram to a group that leaves also goes to the group's other members on the same port. */
 void rxe_ud_loop_back(struct rxe_qp *rq, struct wire_packet *p, const struct wire_opcode *op);
-/* lso.c: headers that segments can be given, of a TCP packet in IPoIB's encapsulation. */
-bool rxe_lso_valid(const u8 *hdr, u32 hdr_len);
-/*
- * The nth segment of the packet of @hdr_len bytes of headers and @len bytes of payload at @src, @mss bytes of payload in each,
- * with its lengths, numbers, flags and checksums. NULL without memory.
- */
-struct wire_buf *rxe_lso_segment(const u8 *src, u32 hdr_len, u32 len, u32 mss, u32 n);
 /* receive side, shared by responder.c and ud.c */
 int rxe_recv_get(struct rxe_qp *rq); /* 1, 0 none, -EINVAL completed in error already */
 void rxe_recv_complete(struct rxe_qp *rq, struct hca_cqe *cqe);

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "emu/wire/inet.h"
+#include "emu/wire/lso.h"
 #include "rxe/internal.h"
 
 #define PULL_MAX     64
@@ -127,7 +128,7 @@ static void wqe_load_lso(struct rxe_qp *rq, struct rxe_wqe *w, const struct hca_
 	w->lso_mss = wr->lso_mss;
 	w->lso_hdr = wr->lso_hdr_len;
 	w->length = sges_length(w, &too_long);
-	if (!rxe_lso_valid(wr->inline_data, w->lso_hdr))
+	if (!wire_lso_valid(wr->inline_data, w->lso_hdr))
 		w->status = HCA_WC_LOC_QP_OP_ERR;
 	else if (too_long || w->length > RXE_CHUNK || w->lso_hdr + min(w->length, (u32)w->lso_mss) > mtu_of(rq))
 		w->status = HCA_WC_LOC_LEN_ERR;
@@ -826,7 +827,7 @@ static u32 ud_qkey(const struct hca_qp *qp, u32 qkey)
 static struct wire_buf *ud_payload(const struct rxe_qp *rq, const struct rxe_wqe *w)
 {
 	if (w->lso_mss)
-		return rxe_lso_segment(w->chunk->data, w->lso_hdr, w->length, w->lso_mss, rq->pkt_next);
+		return wire_lso_segment(w->chunk->data, w->lso_hdr, w->length, w->lso_mss, rq->pkt_next);
 	if (w->chunk && w->flags & HCA_SEND_IP_CSUM)
 		wire_inet_fill(w->chunk->data, w->length);
 	return w->chunk ? wire_buf_get(w->chunk) : NULL;

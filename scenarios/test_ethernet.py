@@ -121,8 +121,8 @@ class Capture:
         self.trace.signal(2)
         self.trace.wait(20, None)
 
-    def fields(self, *names, only=""):
-        argv = ["tshark", "-r", self.path, "-Y", only, "-T", "fields"]
+    def fields(self, *names, only="", options=()):
+        argv = ["tshark", "-r", self.path, "-Y", only, "-T", "fields", *(w for o in options for w in ("-o", o))]
         for n in names:
             argv += ["-e", n]
         out = self.fabric._start(argv).wait(60)

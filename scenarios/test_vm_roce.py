@@ -245,6 +245,27 @@ def test_ipv6(net, two):
     assert c.sound() > 60
 
 
+@pytest.mark.parametrize("to", [B, "[fd05::2]"])
+def test_card_finishes_what_is_sent(net, two, to):
+    """A guest leaves checksums and cutting to its card: on the wire each frame fits, and its checksums are right."""
+    a, b = two
+    b.start("socat -u TCP6-LISTEN:9000,ipv6only=0 CREATE:/tmp/got", "socat")
+    a.run("head -c 1000000 /dev/urandom >/tmp/sent")
+    sends = "cat /sys/class/net/eth0/statistics/tx_packets"
+    before = int(a.run(sends))
+    with Capture(net, "h1-eth") as c:
+        a.wait(f"socat -u FILE:/tmp/sent TCP:{to}:9000 && echo sent")
+        b.wait("! pidof socat")
+    handed = int(a.run(sends)) - before
+    assert a.run("md5sum </tmp/sent") == b.run("md5sum </tmp/got")
+    checks = ["tcp.check_checksum:TRUE", "ip.check_checksum:TRUE"]
+    names = "frame.len", "tcp.checksum.status", "ip.checksum.status"
+    rows = c.fields(*names, only="tcp.dstport == 9000", options=checks)
+    assert len(rows) > 1000000 / 1460 and handed < len(rows) / 2
+    assert max(int(row[0]) for row in rows) == 1514
+    assert {(row[1], row[2] or "1") for row in rows} == {("1", "1")}
+
+
 def test_a_pulled_cable(net, two):
     """The card loses its carrier, and the port behind it is down; then both come back."""
     a, b = two

@@ -196,6 +196,11 @@ void vhost_destroy(struct vhost *v)
 	free(v);
 }
 
+bool vhost_has_feature(const struct vhost *v, u32 bit)
+{
+	return v->features >> bit & 1;
+}
+
 bool vhost_connected(const struct vhost *v)
 {
 	return v->conn.fd >= 0;

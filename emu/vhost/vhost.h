@@ -48,6 +48,7 @@ struct vhost_chain {
 struct vhost *vhost_create(struct loop *loop, const char *path, const struct vhost_ops *ops, void *ctx);
 void vhost_destroy(struct vhost *v);
 bool vhost_connected(const struct vhost *v);
+bool vhost_has_feature(const struct vhost *v, u32 bit); /* the driver has taken it */
 const char *vhost_path(const struct vhost *v);
 
 /* Guest memory at @gpa; NULL unless all @len bytes lie in one region. */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * The network card. It offers no offloads: a frame is what stands behind the header in a chain, and goes into one chain behind
- * another header. What the guest has no buffer for waits at the station, until the guest gives one.
+ * The network card. What comes to the guest goes into one chain behind a header. What the guest has no buffer for waits at the
+ * station, until the guest gives one.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -10,9 +10,10 @@
 #include "emu/vhost/vhost.h"
 #include "emu/vnet/internal.h"
 
-#define FEATURE_MTU (1u << 3) /* VIRTIO_NET_F_MTU: QEMU tells it */
-#define OVERHEAD    (ETHER_SIZE + ETHER_TAG_SIZE)
-#define ROUNDS      256 /* chains before others have their turn */
+/* Virtio 1.2, 5.1.3: VIRTIO_NET_F_CSUM, _GUEST_CSUM, _MTU (QEMU tells it), _HOST_TSO4, _HOST_TSO6 */
+#define FEATURES   (BIT(0) | BIT(GUEST_CSUM) | BIT(3) | BIT(11) | BIT(12))
+#define GUEST_CSUM 1
+#define ROUNDS     256 /* chains before others have their turn */
 
 enum {
 	RX,
@@ -20,20 +21,14 @@ enum {
 	QUEUES
 };
 
-/* Virtio 1.2, 5.1.6. */
-struct vnet_hdr {
-	u8 flags, gso_type;
-	__le16 hdr_len, gso_size, csum_start, csum_offset, num_buffers;
-};
-static_assert(sizeof(struct vnet_hdr) == 12, "virtio 1.2, 5.1.6");
-
 struct vnet {
 	struct loop *loop;
 	struct vhost *vhost;
 	struct ether_port *station;
 	bool running[QUEUES];
-	bool waits;            /* the station keeps a frame */
-	bool due[QUEUES];      /* chains were given back since the last interrupt */
+	bool waits;       /* the station keeps a frame */
+	bool due[QUEUES]; /* chains were given back since the last interrupt */
+	struct vnet_out out;
 	struct wire_buf *held; /* the link had no room for it */
 	struct loop_task task;
 	struct vnet_monitor monitor;
@@ -67,34 +62,25 @@ static void give_back(struct vnet *n, u32 queue, u16 head, u32 written)
 
 /* ---- from the guest ---- */
 
-/* The frame in the chain; NULL: there is none. */
-static struct wire_buf *frame_of(const struct vnet *n, const struct vhost_chain *c)
-{
-	struct wire_buf *buf;
-	struct vnet_hdr hdr;
-	u32 len = c->out_len - (u32)sizeof(hdr);
-
-	if (c->out_len < sizeof(hdr) + ETHER_SIZE || len > n->station->mtu + OVERHEAD ||
-	    vhost_chain_read(c, 0, &hdr, sizeof(hdr)) != sizeof(hdr) || hdr.flags || hdr.gso_type)
-		return NULL;
-	buf = wire_buf_alloc(len);
-	if (buf && vhost_chain_read(c, sizeof(hdr), buf->data, len) == len)
-		return buf;
-	wire_buf_put(buf);
-	return NULL;
-}
-
 /* False: the link is full. */
 static bool send_held(struct vnet *n)
 {
-	int err = n->held ? ether_port_send(n->station, n->held) : 0;
+	int err;
 
-	if (err == -EAGAIN)
-		return false;
-	if (err)
-		wire_buf_put(n->held);
-	n->held = NULL;
-	return true;
+	for (;;) {
+		if (!n->held) {
+			n->held = vnet_out_next(&n->out);
+			n->counter[VNET_CTR_TX] += n->held != NULL;
+		}
+		if (!n->held)
+			return true;
+		err = ether_port_send(n->station, n->held);
+		if (err == -EAGAIN)
+			return false;
+		if (err)
+			wire_buf_put(n->held);
+		n->held = NULL;
+	}
 }
 
 static bool send_next(struct vnet *n)
@@ -103,8 +89,8 @@ static bool send_next(struct vnet *n)
 
 	if (vhost_pop(n->vhost, TX, &c) <= 0)
 		return false;
-	n->held = frame_of(n, &c);
-	n->counter[n->held ? VNET_CTR_TX : VNET_CTR_TX_BAD]++;
+	if (vnet_out_take(&n->out, &c, n->station->mtu))
+		n->counter[VNET_CTR_TX_BAD]++;
 	give_back(n, TX, c.head, 0);
 	return true;
 }
@@ -132,7 +118,7 @@ static void on_ready(void *ctx)
 
 static int on_frame(void *ctx, struct wire_buf *frame)
 {
-	const struct vnet_hdr hdr = { .num_buffers = cpu_to_le16(1) };
+	u8 hdr[VNET_HDR] = { [10] = 1 }; /* one buffer */
 	struct vnet *n = ctx;
 	struct vhost_chain c;
 	int got;
@@ -157,7 +143,9 @@ static int on_frame(void *ctx, struct wire_buf *frame)
 		give_back(n, RX, c.head, 0);
 		return 1;
 	}
-	vhost_chain_write(&c, 0, &hdr, sizeof(hdr));
+	if (vhost_has_feature(n->vhost, GUEST_CSUM))
+		hdr[0] = vnet_in_flags(frame);
+	vhost_chain_write(&c, 0, hdr, sizeof(hdr));
 	vhost_chain_write(&c, sizeof(hdr), frame->data, frame->size);
 	n->counter[VNET_CTR_RX]++;
 	give_back(n, RX, c.head, (u32)sizeof(hdr) + frame->size);
@@ -224,8 +212,9 @@ static void on_stop(void *ctx, u32 queue)
 	n->running[queue] = n->due[queue] = false;
 	if (queue == RX)
 		resume(n);
-	if (queue == RX || !n->held)
+	if (queue == RX)
 		return;
+	vnet_out_drop(&n->out);
 	wire_buf_put(n->held);
 	n->held = NULL;
 }
@@ -234,7 +223,7 @@ static void on_memory(void *ctx) {} /* nothing of it is kept */
 
 static const struct vhost_ops ops = {
 	.queues = QUEUES,
-	.features = FEATURE_MTU,
+	.features = FEATURES,
 	.kick = on_kick,
 	.start = on_start,
 	.stop = on_stop,
@@ -270,6 +259,7 @@ void vnet_destroy(struct vnet *n)
 	vnet_monitor_close(&n->monitor);
 	vhost_destroy(n->vhost);
 	loop_task_cancel(&n->task);
+	vnet_out_drop(&n->out);
 	wire_buf_put(n->held);
 	free(n);
 }

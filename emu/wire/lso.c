@@ -4,10 +4,10 @@
  * sender would have done. Each gets the packet's headers with what differs: lengths, the IPv4 identification, the sequence
  * number, and the flags that belong to the last segment (FIN, PSH) or to the first (CWR, RFC 3168 section 6.1.2).
  */
+#include "emu/wire/lso.h"
 #include "emu/wire/inet.h"
-#include "rxe/internal.h"
 
-bool rxe_lso_valid(const u8 *hdr, u32 hdr_len)
+bool wire_lso_valid(const u8 *hdr, u32 hdr_len)
 {
 	struct wire_inet in;
 
@@ -40,7 +40,7 @@ static void headers_fill(u8 *p, u32 size, u32 n, u32 sent, bool last)
 	wire_inet_fill(p, size);
 }
 
-struct wire_buf *rxe_lso_segment(const u8 *src, u32 hdr_len, u32 len, u32 mss, u32 n)
+struct wire_buf *wire_lso_segment(const u8 *src, u32 hdr_len, u32 len, u32 mss, u32 n)
 {
 	u32 at = n * mss, part = min(len - at, mss);
 	struct wire_buf *buf = wire_buf_alloc(hdr_len + part);

@@ -4,7 +4,7 @@
 
 #include "emu/lib/row.h"
 #include "emu/wire/inet.h"
-#include "rxe/internal.h"
+#include "emu/wire/lso.h"
 
 #define FLAGS (TCP_CWR | TCP_FIN | TCP_PSH | 0x10)
 #define SEQ   0xfffff000u
@@ -94,9 +94,9 @@ static void test_shapes(void)
 		hdr = headers(s, src);
 		for (n = 0; n < s->len; n++)
 			src[hdr + n] = (u8)(n * 7 + n / 251);
-		ok = rxe_lso_valid(src, hdr);
+		ok = wire_lso_valid(src, hdr);
 		for (n = 0; ok && (n * s->mss < s->len || !n); n++) {
-			struct wire_buf *b = rxe_lso_segment(src, hdr, s->len, s->mss, n);
+			struct wire_buf *b = wire_lso_segment(src, hdr, s->len, s->mss, n);
 
 			ok = segment_ok(s, b, hdr, n);
 			wire_buf_put(b);
@@ -138,7 +138,7 @@ static void test_bads(void)
 	for (i = 0; i < ARRAY_SIZE(bads); i++) {
 		hdr = headers(bads[i].v6 ? &v6 : &v4, src);
 		src[bads[i].at] = bads[i].value;
-		row(bads[i].n, bads[i].what, !rxe_lso_valid(src, hdr + (u32)bads[i].longer));
+		row(bads[i].n, bads[i].what, !wire_lso_valid(src, hdr + (u32)bads[i].longer));
 	}
 }
 
