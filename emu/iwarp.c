@@ -29,6 +29,8 @@ static void set_option(struct siw_options *o, const char *word)
 		o->revision = word[4] == '1' ? 1 : 2;
 	} else if (!strncmp(word, "crc=", 4)) {
 		o->crc = !strcmp(word + 4, "on");
+	} else if (!strncmp(word, "markers=", 8)) {
+		o->markers = !strcmp(word + 8, "on");
 	} else if (!strncmp(word, "rtr=", 4)) {
 		o->rtr_zero = !strcmp(word + 4, "zero");
 		o->rtr_write = !strcmp(word + 4, "write");

@@ -394,8 +394,8 @@ static bool probability(const char *text)
 /* Of a connection's start on an iWARP port, as siw/siw.h has them. */
 static int iwarp_option(struct fabric_build *b, const char *word)
 {
-	static const char *const known[] = { "mpa=1",    "mpa=2",     "crc=on",   "crc=off",
-					     "rtr=none", "rtr=write", "rtr=read", "rtr=zero" };
+	static const char *const known[] = { "mpa=1",       "mpa=2",    "crc=on",    "crc=off",  "markers=on",
+					     "markers=off", "rtr=none", "rtr=write", "rtr=read", "rtr=zero" };
 	char *end;
 	u32 i;
 
@@ -404,8 +404,8 @@ static int iwarp_option(struct fabric_build *b, const char *word)
 			return 0;
 	if (!strncmp(word, "start=", 6) && strtoul(word + 6, &end, 10) && !strcmp(end, "ms"))
 		return 0;
-	return fabric_build_error(b, "\"%.40s\": say mpa=1|2, crc=on|off, rtr=none|write|read|zero, or start=Nms",
-				  word);
+	return fabric_build_error(
+		b, "\"%.40s\": say mpa=1|2, crc=on|off, markers=on|off, rtr=none|write|read|zero, or start=Nms", word);
 }
 
 static int bound_address(struct fabric_build *b, struct fabric_ip *ip, const char *kind, const char *word)

@@ -33,7 +33,7 @@ static const struct {
 	  "\"h\" 10.1.2.3\n",
 	  2, 2 },
 	{ "host r1 roce 127.0.0.2\n", 1, 0 },
-	{ "host w1 iwarp 127.0.0.2 ::1 mpa=1 crc=on rtr=read start=200ms\n", 1, 0 },
+	{ "host w1 iwarp 127.0.0.2 ::1 mpa=1 crc=on markers=on rtr=read start=200ms\n", 1, 0 },
 	{ "leafs 1 hosts 2\nhost r1 roce 127.0.0.2 ::1\nhost r2 roce eth0 # all of it\n", 5, 4 },
 };
 

@@ -126,7 +126,7 @@ static int attach(struct hca_iw_conn *c, u32 qpn)
 	c->sq->local = c->local;
 	c->sq->remote = c->remote;
 	c->sq->seq = c->seq;
-	siw_send_rtr(c->sq);
+	siw_rtr_start(c->sq);
 	return 0;
 }
 
@@ -177,9 +177,12 @@ static void fill_request(struct hca_iw_conn *c, const struct hca_iw_param *p)
 	const struct siw_options *o = &c->siw->options;
 	bool v2 = o->revision == 2;
 
-	c->req = (struct mpa_frame){
-		.revision = o->revision, .crc = o->crc, .enhanced = v2, .ird = p->ird, .ord = p->ord
-	};
+	c->req = (struct mpa_frame){ .revision = o->revision,
+				     .crc = o->crc,
+				     .markers = o->markers,
+				     .enhanced = v2,
+				     .ird = p->ird,
+				     .ord = p->ord };
 	c->req.peer_to_peer = v2 && (o->rtr_zero || o->rtr_write || o->rtr_read);
 	c->req.rtr_zero = v2 && o->rtr_zero;
 	c->req.rtr_write = v2 && o->rtr_write;
@@ -187,6 +190,34 @@ static void fill_request(struct hca_iw_conn *c, const struct hca_iw_param *p)
 	memcpy(c->data, p->data, p->data_len);
 	c->req.data = c->data;
 	c->req.data_len = p->data_len;
+}
+
+/* By revision 1, on a new connection. RFC 6581, 10. */
+static void ask_again(struct hca_iw_conn *c)
+{
+	int err;
+
+	c->siw->counter[SIW_CTR_OLDER]++;
+	watch_end(c);
+	siw_socket_reset(c->fd.fd);
+	c->req.revision = 1;
+	c->req.enhanced = c->req.peer_to_peer = c->req.rtr_zero = c->req.rtr_write = c->req.rtr_read = false;
+	c->local = c->asked;
+	c->seq = (struct siw_tap_seq){ 0 };
+	c->len = 0;
+	c->state = CONN_CONNECTING;
+	c->fd.fd = siw_socket_connect(&c->local, &c->remote);
+	err = c->fd.fd < 0 ? c->fd.fd : loop_fd_add(c->siw->loop, &c->fd, EPOLLOUT) ? -ENOMEM : 0;
+	if (err)
+		fail(c, err, true, NULL);
+	else
+		set_timer(c, CONNECT_NS);
+}
+
+/* A peer that knows no revision 2 may end the connection without a word. */
+static bool is_older(const struct hca_iw_conn *c, int err)
+{
+	return c->state == CONN_AWAIT_REPLY && c->req.revision == 2 && !c->len && (err == -ECONNRESET || err == -EPIPE);
 }
 
 static void on_reply(struct hca_iw_conn *c, const struct mpa_frame *reply)
@@ -200,6 +231,9 @@ static void on_reply(struct hca_iw_conn *c, const struct mpa_frame *reply)
 		return;
 	case MPA_REJECT:
 		fail(c, -ECONNREFUSED, false, reply);
+		return;
+	case MPA_OLDER:
+		ask_again(c);
 		return;
 	default:
 		c->siw->counter[SIW_CTR_START]++;
@@ -243,13 +277,14 @@ static void on_request(struct hca_iw_conn *c)
 {
 	struct hca_iw_listener *l = c->listener;
 	const struct siw_options *o = &c->siw->options;
+	const struct mpa_wants own = { SIW_READS, SIW_READS, o->crc, o->markers };
 
 	if (c->req.reply || c->req.revision > o->revision) { /* RFC 6581, 10: an older one closes */
 		c->siw->counter[SIW_CTR_START]++;
 		fail(c, -EPROTO, true, NULL);
 		return;
 	}
-	if (mpa_answer(&c->req, SIW_READS, SIW_READS, o->crc, &c->reply, &c->terms) != MPA_ACCEPT) {
+	if (mpa_answer(&c->req, &own, &c->reply, &c->terms) != MPA_ACCEPT) {
 		refuse(c, NULL, 0);
 		conn_free(c);
 		return;
@@ -281,7 +316,9 @@ static void on_fd(struct loop_fd *w, u32 events, struct now now)
 		return;
 	}
 	got = read_frame(c, c->state == CONN_AWAIT_REPLY ? &f : &c->req);
-	if (got < 0)
+	if (got < 0 && is_older(c, got))
+		ask_again(c);
+	else if (got < 0)
 		fail(c, got, true, NULL);
 	else if (got && c->state == CONN_AWAIT_REPLY)
 		on_reply(c, &f);
@@ -323,11 +360,27 @@ static int check(struct hca *hca, const struct hca_iw_param *p)
 	return p->data_len > MPA_PRIVATE_MAX - (siw->options.revision == 2 ? MPA_V2_LEN : 0) ? -EINVAL : 0;
 }
 
+struct hca_iw_conn *siw_conn_ask(struct siw *siw, int fd, const struct hca_iw_param *p, hca_iw_event_fn *fn, void *ctx)
+{
+	struct hca_iw_conn *c = conn_create(siw, fd, CONN_CONNECTING);
+
+	if (!c) {
+		close(fd);
+		return NULL;
+	}
+	c->fn = fn;
+	c->ctx = ctx;
+	c->qpn = p->qpn;
+	fill_request(c, p);
+	set_timer(c, CONNECT_NS);
+	return c;
+}
+
 static int conn_connect(struct hca *hca, struct hca_iw_addr *src, const struct hca_iw_addr *dst,
 			const struct hca_iw_param *p, hca_iw_event_fn *fn, void *ctx, struct hca_iw_conn **conn)
 {
 	struct siw *siw = hca_transport_data(hca);
-	struct hca_iw_conn *c;
+	struct hca_iw_addr from = *src;
 	int err = check(hca, p), fd;
 
 	if (err)
@@ -335,19 +388,12 @@ static int conn_connect(struct hca *hca, struct hca_iw_addr *src, const struct h
 	fd = siw_socket_connect(src, dst);
 	if (fd < 0)
 		return fd;
-	c = conn_create(siw, fd, CONN_CONNECTING);
-	if (!c) {
-		close(fd);
+	*conn = siw_conn_ask(siw, fd, p, fn, ctx);
+	if (!*conn)
 		return -ENOMEM;
-	}
-	c->fn = fn;
-	c->ctx = ctx;
-	c->qpn = p->qpn;
-	c->local = *src;
-	c->remote = *dst;
-	fill_request(c, p);
-	set_timer(c, CONNECT_NS);
-	*conn = c;
+	(*conn)->asked = from;
+	(*conn)->local = *src;
+	(*conn)->remote = *dst;
 	return 0;
 }
 
@@ -359,11 +405,12 @@ static void conn_own(struct hca_iw_conn *c, hca_iw_event_fn *fn, void *ctx)
 
 static int conn_accept(struct hca_iw_conn *c, const struct hca_iw_param *p)
 {
+	const struct mpa_wants own = { p->ird, p->ord, c->siw->options.crc, c->siw->options.markers };
 	int err = c->state == CONN_ASKED ? check(c->siw->hca, p) : c->state == CONN_DEAD ? -ECONNRESET : -EINVAL;
 
 	if (err)
 		return err;
-	mpa_answer(&c->req, p->ird, p->ord, c->siw->options.crc, &c->reply, &c->terms);
+	mpa_answer(&c->req, &own, &c->reply, &c->terms);
 	c->reply.data = p->data;
 	c->reply.data_len = p->data_len;
 	err = send_frame(c, &c->reply);
@@ -396,7 +443,7 @@ static int conn_disconnect(struct hca_iw_conn *c)
 {
 	if (!c->sq)
 		return -EINVAL;
-	siw_qp_close(c->sq, 0, -1);
+	siw_qp_end(c->sq);
 	return 0;
 }
 
@@ -406,7 +453,7 @@ static void conn_destroy(struct hca_iw_conn *c)
 	if (c->state == CONN_ASKED)
 		refuse(c, NULL, 0);
 	if (c->sq)
-		siw_qp_close(c->sq, 0, -1);
+		siw_qp_end(c->sq);
 	conn_free(c);
 }
 
@@ -421,29 +468,34 @@ static void make_room(struct hca_iw_listener *l)
 	fail(list_first(&l->half, struct hca_iw_conn, half), -ETIMEDOUT, true, NULL);
 }
 
+void siw_conn_take(struct hca_iw_listener *l, int fd)
+{
+	struct hca_iw_conn *c;
+
+	make_room(l);
+	c = conn_create(l->siw, fd, CONN_AWAIT_REQUEST);
+	if (!c) {
+		siw_socket_reset(fd);
+		return;
+	}
+	c->listener = l;
+	list_add(&l->half, &c->half);
+	l->nhalf++;
+	siw_socket_names(fd, &c->local, &c->remote);
+	set_timer(c, l->siw->options.start_ns);
+}
+
 static void on_accept(struct loop_fd *w, u32 events, struct now now)
 {
-	struct siw_listen_fd *lf = container_of(w, struct siw_listen_fd, fd);
-	struct hca_iw_listener *l = lf->listener;
-	struct hca_iw_conn *c;
+	struct hca_iw_listener *l = container_of(w, struct siw_listen_fd, fd)->listener;
 	u32 i;
-	int fd;
 
 	for (i = 0; i < SIW_ACCEPTS; i++) {
-		fd = siw_socket_accept(w->fd);
+		int fd = siw_socket_accept(w->fd);
+
 		if (fd < 0)
 			return;
-		make_room(l);
-		c = conn_create(l->siw, fd, CONN_AWAIT_REQUEST);
-		if (!c) {
-			siw_socket_reset(fd);
-			return;
-		}
-		c->listener = l;
-		list_add(&l->half, &c->half);
-		l->nhalf++;
-		siw_socket_names(fd, &c->local, &c->remote);
-		set_timer(c, l->siw->options.start_ns);
+		siw_conn_take(l, fd);
 	}
 }
 

@@ -30,8 +30,8 @@ struct hca_iw_conn {
 	hca_iw_event_fn *fn;
 	void *ctx;
 	u32 qpn;
-	struct siw_qp *sq; /* STREAM */
-	struct hca_iw_addr local, remote;
+	struct siw_qp *sq;                       /* STREAM */
+	struct hca_iw_addr asked, local, remote; /* asked: local, its port 0 where any does */
 	struct siw_tap_seq seq;
 	struct mpa_frame req, reply;
 	struct mpa_terms terms;
@@ -52,5 +52,9 @@ struct hca_iw_listener {
 		struct hca_iw_listener *listener;
 	} at[SIW_LISTEN_ADDRS];
 };
+
+/* A socket whose other end is a peer that wants something, or that is to be asked; @fd is its from now on. NULL: no memory. */
+void siw_conn_take(struct hca_iw_listener *l, int fd);
+struct hca_iw_conn *siw_conn_ask(struct siw *siw, int fd, const struct hca_iw_param *p, hca_iw_event_fn *fn, void *ctx);
 
 #endif

@@ -110,6 +110,7 @@ void siw_qp_close(struct siw_qp *sq, int err, int event)
 		return;
 	loop_fd_del(&sq->fd);
 	loop_task_cancel(&sq->task);
+	siw_rtr_stop(sq);
 	sq->fd.fd = -1;
 	siw_linger(sq->siw, fd);
 	if (err)
@@ -205,6 +206,7 @@ static void drop_stream(struct siw_qp *sq)
 		return;
 	loop_fd_del(&sq->fd);
 	loop_task_cancel(&sq->task);
+	siw_rtr_stop(sq);
 	sq->fd.fd = -1;
 	siw_linger(sq->siw, fd);
 	sq->closed = NULL;
@@ -239,9 +241,10 @@ static void qp_destroy(struct hca_qp *qp)
  * The state that programs know as SQD is CLOSING here: what was posted before is given to TCP as far as it takes it, the rest
  * is flushed, and the stream ends.
  */
-static void close_orderly(struct siw_qp *sq)
+void siw_qp_end(struct siw_qp *sq)
 {
 	siw_receive_commit(sq);
+	siw_rtr_flush(sq);
 	if (sq->fd.fd >= 0)
 		(void)siw_send_run(sq);
 	siw_qp_close(sq, 0, -1);
@@ -261,7 +264,7 @@ static void qp_modified(struct hca_qp *qp, enum hca_qp_state from, u32 mask)
 	} else if (qp->state == HCA_QPS_ERR) {
 		siw_qp_close(sq, 0, -1);
 	} else if (qp->state == HCA_QPS_SQD) {
-		close_orderly(sq);
+		siw_qp_end(sq);
 	} else {
 		siw_kick(sq);
 	}
@@ -301,8 +304,8 @@ static void stream_init(struct siw_qp *sq, const struct mpa_terms *terms)
 		sq->msn_in[i] = sq->msn_out[i] = 1;
 	sq->terms = *terms;
 	sq->in_len = sq->out_at = sq->out_len = sq->rd_head = sq->rd_tail = sq->reads_out = 0;
-	sq->built = sq->sent = 0;
-	sq->failing = sq->want_out = sq->dma_failed = sq->rtr_out = false;
+	sq->built = sq->sent = sq->received = 0;
+	sq->failing = sq->want_out = sq->dma_failed = sq->rtr_out = sq->hold = false;
 	sq->wait_start = !terms->initiator && (terms->rtr_zero || terms->rtr_write || terms->rtr_read);
 	sq->started = NULL;
 	sq->seq = (struct siw_tap_seq){ 0 };

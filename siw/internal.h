@@ -13,9 +13,11 @@
 #define SIW_READS   128    /* inbound READ requests that wait: no more than the IRD */
 #define SIW_SEGMENT 32752u /* payload of an FPDU that we send */
 #define SIW_FPDU    65544u /* the longest FPDU that a peer may send */
-#define SIW_OUT     (512u << 10)
-#define SIW_IN      (192u << 10)
-#define SIW_ROUNDS  8 /* of sending or receiving before others have their turn */
+/* The longest FPDU that we send, with its markers. */
+#define SIW_FPDU_OUT (SIW_SEGMENT + sizeof(struct iwarp_read) + 8 + SIW_SEGMENT / 100)
+#define SIW_OUT      (512u << 10)
+#define SIW_IN       (192u << 10)
+#define SIW_ROUNDS   8 /* of sending or receiving before others have their turn */
 
 #define SIW_BACKLOG   128 /* of TCP */
 #define SIW_LINGERING 256 /* streams that wait for the peer's end */
@@ -70,6 +72,9 @@ struct siw_qp {
 	void (*started)(void *ctx); /* a responder's: the peer's first FPDU is there */
 	bool wait_start;            /* which it waits for before it sends requests (RFC 6581, 7) */
 	bool rtr_out;               /* an initiator's: its zero-length READ is not answered yet */
+	bool hold;                  /* an initiator's: its first message waits */
+	u8 rtr_said;
+	struct loop_timer rtr;
 	bool want_out, failing, dma_failed;
 	struct hca_iw_addr local, remote;
 	struct siw_tap_seq seq;
@@ -88,6 +93,7 @@ struct siw_qp {
 	/* receive */
 	u8 *in;
 	u32 in_len;
+	u64 received; /* bytes of the stream before those in the buffer */
 	u32 msn_in[DDP_QUEUES];
 	bool recv_held;
 	struct hca_recv_wr recv;
@@ -98,6 +104,7 @@ struct siw_qp {
 
 /* core.c */
 void siw_qp_close(struct siw_qp *sq, int err, int event);
+void siw_qp_end(struct siw_qp *sq); /* in order */
 void siw_kick(struct siw_qp *sq);
 /*
  * Moves @len bytes that a key gives, all its spans, to or from @local by a batch. 0, or an hca_key_error. siw_sges_move: bytes @off..
@@ -144,7 +151,7 @@ static inline void siw_tap(struct siw *siw, const struct hca_iw_addr *from, cons
 }
 
 /* send.c */
-void siw_send_rtr(struct siw_qp *sq); /* the initiator's first message, as agreed */
+void siw_send_rtr(struct siw_qp *sq); /* builds the initiator's first message, as agreed */
 bool siw_send_run(struct siw_qp *sq); /* true: more to do */
 void siw_send_flush(struct siw_qp *sq);
 void siw_send_reset(struct siw_qp *sq);
@@ -152,6 +159,11 @@ void siw_send_complete(struct siw_qp *sq);
 struct siw_wqe *siw_send_oldest_read(struct siw_qp *sq);
 /* Tells the peer @err, as far as the socket takes it, and closes. */
 void siw_terminate(struct siw_qp *sq, enum iwarp_error err, int event);
+
+/* rtr.c */
+void siw_rtr_start(struct siw_qp *sq); /* of an initiator's stream that has just begun */
+void siw_rtr_flush(struct siw_qp *sq); /* the first message, where it waits, is built now */
+void siw_rtr_stop(struct siw_qp *sq);  /* the peer has spoken, or the stream is over */
 
 /* receive.c */
 void siw_receive_run(struct siw_qp *sq);

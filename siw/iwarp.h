@@ -114,6 +114,17 @@ static inline u32 iwarp_fpdu_len(u32 ulpdu)
 	return IWARP_LEN_SIZE + ulpdu + iwarp_pad(ulpdu) + IWARP_CRC_SIZE;
 }
 
+#define SIW_MARKER_SIZE 4u
+
+/* Bytes of the marker that stands in front of an FPDU which begins at byte @pos of the stream; 0: none. */
+u32 siw_marker_lead(u64 pos);
+/* Bytes of all markers in an FPDU of @len bytes without them. */
+u32 siw_marker_bytes(u64 pos, u32 len);
+/* The FPDU stands behind as much room at @p as its markers need; then it begins at @p, with them. */
+void siw_marker_insert(u8 *p, u64 pos, u32 len);
+/* The other way round: afterwards @p has the @len bytes without markers. False: one of them points elsewhere. */
+bool siw_marker_remove(u8 *p, u64 pos, u32 len);
+
 /* CRC32C over the @len bytes at @p, in the order of the wire; 0 when it is not used. */
 __le32 iwarp_crc(const u8 *p, u32 len, bool used);
 

@@ -110,45 +110,63 @@ int mpa_frame_build(const struct mpa_frame *f, u8 p[MPA_FRAME_MAX])
 	return (int)(MPA_HEADER_LEN + extra + f->data_len);
 }
 
-/* One ready-to-receive message of those offered: the cheapest. */
-static void choose_rtr(const struct mpa_frame *req, struct mpa_frame *reply, struct mpa_terms *terms)
+/* One ready-to-receive message of those that both can do: an empty WRITE touches nothing, an empty SEND what SENDs count. */
+static bool choose_rtr(const struct mpa_frame *a, const struct mpa_frame *b, struct mpa_terms *terms)
 {
-	reply->peer_to_peer = req->peer_to_peer;
-	reply->rtr_zero = terms->rtr_zero = req->peer_to_peer && req->rtr_zero;
-	reply->rtr_write = terms->rtr_write = req->peer_to_peer && !req->rtr_zero && req->rtr_write;
-	reply->rtr_read = terms->rtr_read = req->peer_to_peer && !req->rtr_zero && !req->rtr_write && req->rtr_read;
+	terms->rtr_write = a->rtr_write && b->rtr_write;
+	terms->rtr_read = !terms->rtr_write && a->rtr_read && b->rtr_read;
+	terms->rtr_zero = !terms->rtr_write && !terms->rtr_read && a->rtr_zero && b->rtr_zero;
+	return terms->rtr_write || terms->rtr_read || terms->rtr_zero;
 }
 
-enum mpa_verdict mpa_answer(const struct mpa_frame *req, u16 ird, u16 ord, bool want_crc, struct mpa_frame *reply,
+enum mpa_verdict mpa_answer(const struct mpa_frame *req, const struct mpa_wants *own, struct mpa_frame *reply,
 			    struct mpa_terms *terms)
 {
-	*reply = (struct mpa_frame){ .reply = true, .revision = req->revision, .enhanced = req->enhanced };
-	*terms = (struct mpa_terms){ .crc = req->crc || want_crc, .ird = ird, .ord = ord };
+	static const struct mpa_frame all = { .rtr_write = true, .rtr_read = true, .rtr_zero = true };
+	bool agreed = !req->peer_to_peer;
+
+	*reply = (struct mpa_frame){
+		.reply = true, .revision = req->revision, .enhanced = req->enhanced, .markers = own->markers
+	};
+	*terms = (struct mpa_terms){ .crc = req->crc || own->crc,
+				     .ird = own->ird,
+				     .ord = own->ord,
+				     .mark_in = own->markers,
+				     .mark_out = req->markers };
 	reply->crc = terms->crc;
 	if (req->enhanced) {
 		/* our reads must fit the peer's IRD, and the peer's our own */
-		terms->ord = min(ord, req->ird);
-		terms->ird = min(ird, req->ord);
+		terms->ord = min(own->ord, req->ird);
+		terms->ird = min(own->ird, req->ord);
 		reply->ird = terms->ird;
 		reply->ord = terms->ord;
-		choose_rtr(req, reply, terms);
 	}
-	/* Markers are not sent, as hardly any TCP offload asks for them. */
-	reply->reject = req->reply || req->markers ||
-			(req->peer_to_peer && !terms->rtr_zero && !terms->rtr_write && !terms->rtr_read);
+	if (req->peer_to_peer) {
+		agreed = choose_rtr(req, &all, terms);
+		reply->peer_to_peer = true;
+		reply->rtr_write = terms->rtr_write;
+		reply->rtr_read = terms->rtr_read;
+		reply->rtr_zero = terms->rtr_zero;
+	}
+	reply->reject = req->reply || !agreed;
 	return reply->reject ? MPA_REJECT : MPA_ACCEPT;
 }
 
 enum mpa_verdict mpa_conclude(const struct mpa_frame *req, const struct mpa_frame *reply, struct mpa_terms *terms)
 {
-	*terms = (struct mpa_terms){
-		.crc = req->crc || reply->crc, .initiator = true, .ird = req->ird, .ord = req->ord
-	};
+	*terms = (struct mpa_terms){ .crc = req->crc || reply->crc,
+				     .initiator = true,
+				     .ird = req->ird,
+				     .ord = req->ord,
+				     .mark_in = req->markers,
+				     .mark_out = reply->markers };
 	if (!reply->reply || reply->revision > req->revision)
 		return MPA_MISMATCH;
+	if (reply->revision < req->revision) /* RFC 6581, 10 */
+		return MPA_OLDER;
 	if (reply->reject)
 		return MPA_REJECT;
-	if (reply->markers || (req->crc && !reply->crc) || (reply->enhanced && !req->enhanced))
+	if ((req->crc && !reply->crc) || (reply->enhanced && !req->enhanced))
 		return MPA_MISMATCH;
 	if (!reply->enhanced)
 		return req->peer_to_peer ? MPA_MISMATCH : MPA_ACCEPT;
@@ -156,10 +174,7 @@ enum mpa_verdict mpa_conclude(const struct mpa_frame *req, const struct mpa_fram
 	if (reply->ord > req->ird) /* insufficient IRD resources. RFC 6581, section 9.1 */
 		return MPA_MISMATCH;
 	terms->ird = reply->ord;
-	terms->rtr_zero = req->rtr_zero && reply->rtr_zero;
-	terms->rtr_write = !terms->rtr_zero && req->rtr_write && reply->rtr_write;
-	terms->rtr_read = !terms->rtr_zero && !terms->rtr_write && req->rtr_read && reply->rtr_read;
-	if (req->peer_to_peer && !terms->rtr_zero && !terms->rtr_write && !terms->rtr_read)
+	if (req->peer_to_peer && !choose_rtr(req, reply, terms))
 		return MPA_MISMATCH; /* no matching RTR. RFC 6581, section 9.2 */
 	return MPA_ACCEPT;
 }

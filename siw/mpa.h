@@ -38,6 +38,7 @@ int mpa_frame_build(const struct mpa_frame *f, u8 p[MPA_FRAME_MAX]);
 /* What both sides have agreed on. */
 struct mpa_terms {
 	bool crc, initiator;
+	bool mark_in, mark_out;             /* markers are in what comes, and in what is sent */
 	u16 ird, ord;                       /* own */
 	bool rtr_zero, rtr_write, rtr_read; /* one of them, or none: what the initiator sends first */
 };
@@ -46,9 +47,15 @@ enum mpa_verdict {
 	MPA_ACCEPT,
 	MPA_REJECT,   /* answer with a reply that rejects */
 	MPA_MISMATCH, /* the reply does not fit the request: close */
+	MPA_OLDER,    /* the peer has revision 1 only: ask once more, by that */
 };
-/* For the responder: may @req be served, and what is to be answered? @ird, @ord: the most that it can do. */
-enum mpa_verdict mpa_answer(const struct mpa_frame *req, u16 ird, u16 ord, bool want_crc, struct mpa_frame *reply,
+/* What a responder can do at most, and likes. */
+struct mpa_wants {
+	u16 ird, ord;
+	bool crc, markers;
+};
+/* For the responder: may @req be served, and what is to be answered? */
+enum mpa_verdict mpa_answer(const struct mpa_frame *req, const struct mpa_wants *own, struct mpa_frame *reply,
 			    struct mpa_terms *terms);
 /* For the initiator: the reply to its own @req. */
 enum mpa_verdict mpa_conclude(const struct mpa_frame *req, const struct mpa_frame *reply, struct mpa_terms *terms);

@@ -9,6 +9,7 @@ int LLVMFuzzerTestOneInput(const u8 *data, size_t size);
 int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
 {
 	struct mpa_frame f, reply, again;
+	const struct mpa_wants own = { 16, 16, size & 1, size & 2 };
 	struct mpa_terms terms;
 	u8 out[MPA_FRAME_MAX];
 	int n = mpa_frame_parse(data, (u32)size, &f);
@@ -17,7 +18,7 @@ int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
 		return 0;
 	if ((size_t)n > size || mpa_frame_build(&f, out) != n || mpa_frame_parse(out, (u32)n, &again) != n)
 		abort();
-	if (mpa_answer(&f, 16, 16, size & 1, &reply, &terms) == MPA_ACCEPT && mpa_frame_build(&reply, out) < 0)
+	if (mpa_answer(&f, &own, &reply, &terms) == MPA_ACCEPT && mpa_frame_build(&reply, out) < 0)
 		abort();
 	f.reply = false;
 	mpa_conclude(&f, &again, &terms);

@@ -80,9 +80,11 @@ static void test_agree(void)
 				 .ird = 4,
 				 .ord = 100 },
 			 reply, old = { .revision = 1 };
+	const struct mpa_wants own = { .ird = 16, .ord = 16, .crc = true }, plain = { .ird = 16, .ord = 16 },
+			       marked = { .ird = 16, .ord = 16, .markers = true };
 	struct mpa_terms a, b;
 
-	row(40, "a request is answered", mpa_answer(&req, 16, 16, true, &reply, &b) == MPA_ACCEPT);
+	row(40, "a request is answered", mpa_answer(&req, &own, &reply, &b) == MPA_ACCEPT);
 	row(41, "with what both can do", b.ird == 16 && b.ord == 4 && b.crc && b.rtr_write && !b.rtr_read);
 	row(42, "and the initiator sees the same",
 	    mpa_conclude(&req, &reply, &a) == MPA_ACCEPT && a.ord == 16 && a.ird == 4 && a.crc && a.rtr_write);
@@ -92,14 +94,17 @@ static void test_agree(void)
 	reply.rtr_write = false;
 	row(44, "a responder that chooses no RTR", mpa_conclude(&req, &reply, &a) == MPA_MISMATCH);
 	req.rtr_write = req.rtr_read = false;
-	row(45, "peer to peer without any RTR",
-	    mpa_answer(&req, 16, 16, true, &reply, &b) == MPA_REJECT && reply.reject);
+	row(45, "peer to peer without any RTR", mpa_answer(&req, &own, &reply, &b) == MPA_REJECT && reply.reject);
 	row(46, "which the initiator is told", mpa_conclude(&req, &reply, &a) == MPA_REJECT);
-	row(47, "revision 1",
-	    mpa_answer(&old, 16, 16, false, &reply, &b) == MPA_ACCEPT && !b.crc && reply.revision == 1);
+	row(47, "revision 1", mpa_answer(&old, &plain, &reply, &b) == MPA_ACCEPT && !b.crc && reply.revision == 1);
 	old.markers = true;
-	row(48, "markers are asked for", mpa_answer(&old, 16, 16, false, &reply, &b) == MPA_REJECT);
+	row(48, "markers are asked for",
+	    mpa_answer(&old, &plain, &reply, &b) == MPA_ACCEPT && b.mark_out && !b.mark_in && !reply.markers);
+	row(52, "which the initiator gets", mpa_conclude(&old, &reply, &a) == MPA_ACCEPT && a.mark_in && !a.mark_out);
 	old.markers = false;
+	row(53, "markers are asked for by the responder",
+	    mpa_answer(&old, &marked, &reply, &b) == MPA_ACCEPT && b.mark_in && !b.mark_out && reply.markers);
+	row(54, "and sent by the initiator", mpa_conclude(&old, &reply, &a) == MPA_ACCEPT && a.mark_out && !a.mark_in);
 	reply = (struct mpa_frame){ .reply = true, .revision = 2 };
 	row(49, "a reply of a later revision", mpa_conclude(&old, &reply, &a) == MPA_MISMATCH);
 	reply = (struct mpa_frame){ .reply = true, .revision = 1 };
@@ -110,9 +115,49 @@ static void test_agree(void)
 	    mpa_conclude(&old, &reply, &a) == MPA_MISMATCH);
 }
 
+/* Each first message that an initiator may offer, and which of them is chosen. */
+static void test_rtr(void)
+{
+	static const struct {
+		const char *what;
+		bool write, read, zero;
+		bool w, r, z;
+	} rows[] = {
+		{ "a WRITE", true, false, false, true, false, false },
+		{ "a READ", false, true, false, false, true, false },
+		{ "a SEND", false, false, true, false, false, true },
+		{ "a WRITE or a SEND", true, false, true, true, false, false },
+		{ "a READ or a SEND", false, true, true, false, true, false },
+		{ "any", true, true, true, true, false, false },
+	};
+	const struct mpa_wants own = { .ird = 16, .ord = 16 };
+	struct mpa_frame req, reply, old = { .revision = 1, .reply = true };
+	struct mpa_terms a, b;
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(rows); i++) {
+		req = (struct mpa_frame){ .revision = 2, .enhanced = true, .peer_to_peer = true };
+		req.rtr_write = rows[i].write;
+		req.rtr_read = rows[i].read;
+		req.rtr_zero = rows[i].zero;
+		row(60 + (int)i, rows[i].what,
+		    mpa_answer(&req, &own, &reply, &b) == MPA_ACCEPT && b.rtr_write == rows[i].w &&
+			    b.rtr_read == rows[i].r && b.rtr_zero == rows[i].z);
+		row(70 + (int)i, "as the initiator sees",
+		    mpa_conclude(&req, &reply, &a) == MPA_ACCEPT && a.rtr_write == rows[i].w &&
+			    a.rtr_read == rows[i].r && a.rtr_zero == rows[i].z);
+	}
+	row(80, "a peer that answers by revision 1", mpa_conclude(&req, &old, &a) == MPA_OLDER);
+	old.reject = true;
+	row(81, "or rejects by it", mpa_conclude(&req, &old, &a) == MPA_OLDER);
+	reply.reject = true;
+	row(82, "a rejection by revision 2 is the program's", mpa_conclude(&req, &reply, &a) == MPA_REJECT);
+}
+
 int main(void)
 {
 	test_parse();
+	test_rtr();
 	test_round();
 	test_agree();
 	return rows_end();

@@ -323,48 +323,82 @@ static bool on_tagged(struct siw_qp *sq, const u8 *p, u32 len)
 	return fail(sq, RDMAP_ERR_OPCODE, 0, HCA_EVENT_QP_FATAL);
 }
 
-/* @p: a whole FPDU with its ULPDU of @ulpdu bytes. False: the stream is gone. */
-static bool on_fpdu(struct siw_qp *sq, const u8 *p, u32 ulpdu)
+/* An initiator's empty SEND takes no receive, and one without any header is as good. */
+static bool is_rtr_zero(struct siw_qp *sq, const u8 *p, u32 ulpdu)
+{
+	const struct iwarp_untagged *u = (const struct iwarp_untagged *)p;
+	bool first = sq->terms.rtr_zero && !sq->terms.initiator && sq->msn_in[DDP_QN_SEND] == 1;
+
+	if (!ulpdu)
+		return first;
+	if (!first || ulpdu + IWARP_LEN_SIZE != sizeof(*u) || u->c.ddp != (DDP_LAST | DDP_VERSION) ||
+	    u->c.rdmap != (RDMAP_VERSION | RDMAP_SEND) || u->qn || be32_to_cpu(u->msn) != 1 || u->mo)
+		return false;
+	sq->msn_in[DDP_QN_SEND]++;
+	return true;
+}
+
+/* The peer has sent its first FPDU. True: there is no more to it. */
+static bool on_first(struct siw_qp *sq, const u8 *p, u32 ulpdu)
+{
+	sq->wait_start = false;
+	siw_kick(sq);
+	if (sq->started)
+		sq->started(sq->closed_ctx);
+	return is_rtr_zero(sq, p, ulpdu);
+}
+
+/* @p: a whole FPDU of @len bytes with its ULPDU of @ulpdu bytes, at @pos of the stream. False: the stream is gone. */
+static bool on_fpdu(struct siw_qp *sq, u8 *p, u32 len, u64 pos, u32 ulpdu)
 {
 	const struct iwarp_ctrl *c = (const struct iwarp_ctrl *)p;
-	u32 body = iwarp_fpdu_len(ulpdu) - IWARP_CRC_SIZE;
+	u32 body = len - IWARP_CRC_SIZE;
 	__le32 crc = iwarp_crc(p, body, sq->terms.crc);
 
 	siw_count(sq, SIW_CTR_FPDU_RECEIVED);
-	siw_tap(sq->siw, &sq->remote, &sq->local, &sq->seq, p, body + IWARP_CRC_SIZE, false);
+	siw_tap(sq->siw, &sq->remote, &sq->local, &sq->seq, p, len, false);
 	if (sq->terms.crc && memcmp(&crc, p + body, sizeof(crc)))
 		return fail(sq, MPA_ERR_CRC, 0, HCA_EVENT_QP_FATAL);
-	if (sq->wait_start) {
-		sq->wait_start = false;
-		siw_kick(sq);
-		if (sq->started)
-			sq->started(sq->closed_ctx);
-		if (!ulpdu)
-			return true;
-	}
+	if (sq->terms.mark_in && !siw_marker_remove(p, pos, iwarp_fpdu_len(ulpdu)))
+		return fail(sq, MPA_ERR_LENGTH, 0, HCA_EVENT_QP_FATAL);
+	if (sq->wait_start && on_first(sq, p, ulpdu))
+		return true;
 	if ((c->rdmap & RDMAP_VERSION_MASK) != RDMAP_VERSION)
 		return fail(sq, RDMAP_ERR_VERSION, 0, HCA_EVENT_QP_FATAL);
 	return c->ddp & DDP_TAGGED ? on_tagged(sq, p, ulpdu + IWARP_LEN_SIZE)
 				   : on_untagged(sq, p, ulpdu + IWARP_LEN_SIZE);
 }
 
+/* Bytes of the FPDU at @at of the buffer; 0: it has not all come, -EPROTO: its length is wrong. */
+static int fpdu_length(const struct siw_qp *sq, u32 at, u32 *ulpdu)
+{
+	u64 pos = sq->received + at;
+	u32 lead = sq->terms.mark_in ? siw_marker_lead(pos) : 0, len;
+
+	if (sq->in_len - at < lead + IWARP_LEN_SIZE)
+		return 0;
+	*ulpdu = be16_to_cpu(((const struct iwarp_ctrl *)(sq->in + at + lead))->len);
+	if (*ulpdu < sizeof(struct iwarp_ctrl) - IWARP_LEN_SIZE && (*ulpdu || !sq->wait_start || !sq->terms.rtr_zero))
+		return -EPROTO;
+	len = iwarp_fpdu_len(*ulpdu);
+	if (sq->terms.mark_in)
+		len += siw_marker_bytes(pos, len);
+	return sq->in_len - at < len ? 0 : (int)len;
+}
+
 void siw_receive_bytes(struct siw_qp *sq)
 {
-	u32 at = 0;
+	u32 at = 0, ulpdu;
+	int len;
 
-	while (sq->in_len - at >= IWARP_LEN_SIZE) {
-		u32 ulpdu = be16_to_cpu(((const struct iwarp_ctrl *)(sq->in + at))->len);
-
-		if (ulpdu < sizeof(struct iwarp_ctrl) - IWARP_LEN_SIZE &&
-		    (ulpdu || !sq->wait_start || !sq->terms.rtr_zero)) {
-			fail(sq, MPA_ERR_LENGTH, 0, HCA_EVENT_QP_FATAL);
+	while ((len = fpdu_length(sq, at, &ulpdu)) > 0) {
+		if (!on_fpdu(sq, sq->in + at, (u32)len, sq->received + at, ulpdu))
 			return;
-		}
-		if (sq->in_len - at < iwarp_fpdu_len(ulpdu))
-			break;
-		if (!on_fpdu(sq, sq->in + at, ulpdu))
-			return;
-		at += iwarp_fpdu_len(ulpdu);
+		at += (u32)len;
+	}
+	if (len < 0) {
+		fail(sq, MPA_ERR_LENGTH, 0, HCA_EVENT_QP_FATAL);
+		return;
 	}
 	siw_receive_commit(sq); /* the batch points into the buffer */
 	if (sq->dma_failed) {
@@ -372,6 +406,7 @@ void siw_receive_bytes(struct siw_qp *sq)
 		return;
 	}
 	sq->in_len -= at;
+	sq->received += at;
 	if (at && sq->in_len)
 		memmove(sq->in, sq->in + at, sq->in_len);
 }
@@ -390,6 +425,8 @@ void siw_receive_run(struct siw_qp *sq)
 			siw_qp_close(sq, n < 0 ? -errno : sq->in_len ? -ECONNRESET : 0, -1);
 			break;
 		}
+		if (!sq->hold)
+			siw_rtr_stop(sq);
 		sq->in_len += (u32)n;
 		siw_receive_bytes(sq);
 		if ((u32)n < room)

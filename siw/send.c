@@ -9,8 +9,6 @@
 
 #include "siw/internal.h"
 
-#define RTR_ZERO_SIZE 8 /* length, pad and CRC */
-
 static struct siw_wqe *wqe_at(const struct siw_qp *sq, u32 i)
 {
 	return &sq->wqes[i % SIW_WQES];
@@ -165,39 +163,51 @@ static bool pull(struct siw_qp *sq)
 
 static bool has_room(const struct siw_qp *sq)
 {
-	return SIW_OUT - sq->out_at - sq->out_len >= iwarp_fpdu_len(sizeof(struct iwarp_read) + SIW_SEGMENT);
+	return SIW_OUT - sq->out_at - sq->out_len >= SIW_FPDU_OUT;
 }
 
-/* Room for an FPDU of @hdr bytes of headers and @payload more; the caller fills both. */
+/*
+ * Room for an FPDU of @hdr bytes of headers and @payload more; the caller fills both. Its markers' room is in front until
+ * it is sealed, and begins with the length, too.
+ */
 static u8 *fpdu_start(struct siw_qp *sq, u8 ddp, u8 opcode, u32 hdr, u32 payload)
 {
-	u8 *at = sq->out + sq->out_at + sq->out_len;
+	u32 ulpdu = hdr - IWARP_LEN_SIZE + payload, len = iwarp_fpdu_len(ulpdu),
+	    markers = sq->terms.mark_out ? siw_marker_bytes(sq->built, len) : 0;
+	u8 *room = sq->out + sq->out_at + sq->out_len, *at = room + markers;
 	struct iwarp_ctrl *c = (struct iwarp_ctrl *)at;
-	u32 ulpdu = hdr - IWARP_LEN_SIZE + payload;
 
 	memset(at, 0, hdr);
 	memset(at + hdr + payload, 0, iwarp_pad(ulpdu));
 	c->len = cpu_to_be16((u16)ulpdu);
 	c->ddp = ddp | DDP_VERSION;
 	c->rdmap = RDMAP_VERSION | opcode;
-	sq->out_len += iwarp_fpdu_len(ulpdu);
-	sq->built += iwarp_fpdu_len(ulpdu);
+	((struct iwarp_ctrl *)room)->len = c->len;
+	sq->out_len += len + markers;
+	sq->built += len + markers;
 	siw_count(sq, SIW_CTR_FPDU_SENT);
 	return at;
 }
 
-/* The payload is there: CRCs of all FPDUs from @from on. */
+/* The payload is there: markers into all FPDUs from @from on, and CRCs over both. */
 static void seal(struct siw_qp *sq, u32 from)
 {
 	u8 *p = sq->out + from, *end = sq->out + sq->out_at + sq->out_len;
 
 	while (p < end) {
-		u32 body = iwarp_fpdu_len(be16_to_cpu(((struct iwarp_ctrl *)p)->len)) - IWARP_CRC_SIZE;
-		__le32 crc = iwarp_crc(p, body, sq->terms.crc);
+		u32 len = iwarp_fpdu_len(be16_to_cpu(((struct iwarp_ctrl *)p)->len)), body;
+		u64 pos = sq->built - (u64)(end - p);
+		__le32 crc;
 
+		if (sq->terms.mark_out) {
+			siw_marker_insert(p, pos, len);
+			len += siw_marker_bytes(pos, len);
+		}
+		body = len - IWARP_CRC_SIZE;
+		crc = iwarp_crc(p, body, sq->terms.crc);
 		memcpy(p + body, &crc, sizeof(crc));
-		siw_tap(sq->siw, &sq->local, &sq->remote, &sq->seq, p, body + IWARP_CRC_SIZE, true);
-		p += body + IWARP_CRC_SIZE;
+		siw_tap(sq->siw, &sq->local, &sq->remote, &sq->seq, p, len, true);
+		p += len;
 	}
 }
 
@@ -390,20 +400,17 @@ static bool build(struct siw_qp *sq)
 void siw_send_rtr(struct siw_qp *sq)
 {
 	const struct mpa_terms *t = &sq->terms;
+	u32 from = sq->out_at + sq->out_len;
 
-	if (!t->initiator || !(t->rtr_zero || t->rtr_write || t->rtr_read))
-		return;
 	if (t->rtr_zero) {
-		memset(sq->out, 0, RTR_ZERO_SIZE); /* an empty FPDU */
-		sq->out_len = RTR_ZERO_SIZE;
-		sq->built = RTR_ZERO_SIZE;
+		put_send(sq, &(struct siw_wqe){ .opcode = HCA_WR_SEND }, 0, true);
 	} else if (t->rtr_write) {
 		put_tagged(sq, RDMAP_WRITE, 0, 0, 0, true);
-	} else {
+	} else if (t->rtr_read) {
 		put_read(sq, &(struct siw_wqe){ .opcode = HCA_WR_RDMA_READ });
 		sq->rtr_out = true;
 	}
-	seal(sq, 0);
+	seal(sq, from);
 }
 
 /* Gives TCP what it takes. False: the stream is gone. */
@@ -448,7 +455,7 @@ bool siw_send_run(struct siw_qp *sq)
 {
 	u32 round;
 
-	for (round = 0; round < SIW_ROUNDS; round++) {
+	for (round = 0; round < SIW_ROUNDS && !sq->hold; round++) {
 		u64 built = sq->built, sent = sq->sent;
 
 		if (sq->fd.fd < 0 || !build(sq) || !push(sq))
@@ -459,28 +466,21 @@ bool siw_send_run(struct siw_qp *sq)
 		if (sq->want_out || (built == sq->built && sent == sq->sent))
 			return false;
 	}
-	return true;
+	return !sq->hold;
 }
 
 void siw_terminate(struct siw_qp *sq, enum iwarp_error err, int event)
 {
-	struct iwarp_terminate t = { .layer_type = (u8)(err >> 8), .code = (u8)err };
-	u8 fpdu[32];
-	__le32 crc;
+	if (sq->fd.fd >= 0 && push(sq) && !sq->out_len) { /* else it would stand in the middle of another FPDU */
+		struct iwarp_terminate *t =
+			(struct iwarp_terminate *)fpdu_start(sq, DDP_LAST, RDMAP_TERMINATE, sizeof(*t), 0);
 
-	if (sq->fd.fd < 0)
-		return;
-	if (push(sq) && !sq->out_len) { /* else it would stand in the middle of another FPDU */
-		t.u.c = (struct iwarp_ctrl){ .len = cpu_to_be16(sizeof(t) - IWARP_LEN_SIZE),
-					     .ddp = DDP_LAST | DDP_VERSION,
-					     .rdmap = RDMAP_VERSION | RDMAP_TERMINATE };
-		t.u.qn = cpu_to_be32(DDP_QN_TERMINATE);
-		t.u.msn = cpu_to_be32(sq->msn_out[DDP_QN_TERMINATE]);
-		memcpy(fpdu, &t, sizeof(t));
-		crc = iwarp_crc(fpdu, sizeof(t), sq->terms.crc);
-		memcpy(fpdu + sizeof(t), &crc, sizeof(crc));
-		siw_tap(sq->siw, &sq->local, &sq->remote, &sq->seq, fpdu, sizeof(t) + sizeof(crc), true);
-		if (send(sq->fd.fd, fpdu, sizeof(t) + sizeof(crc), MSG_DONTWAIT | MSG_NOSIGNAL) > 0)
+		t->u.qn = cpu_to_be32(DDP_QN_TERMINATE);
+		t->u.msn = cpu_to_be32(sq->msn_out[DDP_QN_TERMINATE]);
+		t->layer_type = (u8)(err >> 8);
+		t->code = (u8)err;
+		seal(sq, sq->out_at);
+		if (push(sq) && !sq->out_len)
 			siw_count(sq, SIW_CTR_TERMINATE_SENT);
 	}
 	siw_qp_close(sq, -EPROTO, event);

@@ -21,20 +21,21 @@ int siw_qp_attach(struct hca *hca, u32 qpn, int fd, const struct mpa_terms *term
 		  siw_closed_fn *closed, void *ctx);
 
 /* What happened on all connections of the adapter beside the counters of the verbs. */
-#define SIW_COUNTERS(C)                                                                        \
-	C(FPDU_SENT, "iwarp_fpdus_sent")                                                       \
-	C(FPDU_RECEIVED, "iwarp_fpdus_received")                                               \
-	C(CRC, "iwarp_crc_errors")                                                             \
-	C(LENGTH, "iwarp_length_errors")                                                       \
-	C(DDP_TAGGED, "iwarp_tagged_errors")     /* STag, bounds, version */                   \
-	C(DDP_UNTAGGED, "iwarp_untagged_errors") /* queue, MSN, offset, no buffer, too long */ \
-	C(RDMAP, "iwarp_rdmap_errors")           /* opcode, version, rights */                 \
-	C(TERMINATE_SENT, "iwarp_terminates_sent")                                             \
-	C(TERMINATE_RECEIVED, "iwarp_terminates_received")                                     \
-	C(RESET, "iwarp_connections_lost")                                                     \
-	C(START, "iwarp_start_errors")           /* no MPA frame, or not what was agreed */    \
-	C(START_TIMEOUT, "iwarp_start_timeouts") /* peers half open for too long */            \
-	C(CROWDED, "iwarp_half_open_dropped")    /* gave way to newcomers */                   \
+#define SIW_COUNTERS(C)                                                                              \
+	C(FPDU_SENT, "iwarp_fpdus_sent")                                                             \
+	C(FPDU_RECEIVED, "iwarp_fpdus_received")                                                     \
+	C(CRC, "iwarp_crc_errors")                                                                   \
+	C(LENGTH, "iwarp_length_errors")                                                             \
+	C(DDP_TAGGED, "iwarp_tagged_errors")     /* STag, bounds, version */                         \
+	C(DDP_UNTAGGED, "iwarp_untagged_errors") /* queue, MSN, offset, no buffer, too long */       \
+	C(RDMAP, "iwarp_rdmap_errors")           /* opcode, version, rights */                       \
+	C(TERMINATE_SENT, "iwarp_terminates_sent")                                                   \
+	C(TERMINATE_RECEIVED, "iwarp_terminates_received")                                           \
+	C(RESET, "iwarp_connections_lost")                                                           \
+	C(START, "iwarp_start_errors")           /* no MPA frame, or not what was agreed */          \
+	C(START_TIMEOUT, "iwarp_start_timeouts") /* peers half open for too long */                  \
+	C(OLDER, "iwarp_fallbacks")              /* to revision 1, which is all that the peer has */ \
+	C(CROWDED, "iwarp_half_open_dropped")    /* gave way to newcomers */                         \
 	C(REJECT, "iwarp_rejects_sent")
 #define SIW_COUNTER_ENUM(name, str) SIW_CTR_##name,
 enum siw_counter {
@@ -46,8 +47,9 @@ const char *siw_counter_name(enum siw_counter c);
 
 /* How connections are made; each host has its own. */
 struct siw_options {
-	u8 revision; /* of MPA, 1 or 2 */
-	bool crc;    /* ask for CRCs; without it there are some where the peer asks */
+	u8 revision;  /* of MPA, 1 or 2 */
+	bool crc;     /* ask for CRCs; without it there are some where the peer asks */
+	bool markers; /* ask for markers in what comes; they are sent to whoever asks */
 	bool rtr_zero, rtr_write,
 		rtr_read; /* what the initiator offers to send first; none: not peer to peer (RFC 6581, 7) */
 	u64 start_ns;     /* for the peer to send its frame */

@@ -25,6 +25,7 @@ struct side {
 	u32 pdn, qpn, lkey, rkey, ro_rkey;
 	int closed; /* 1: not yet */
 	u8 *mem;
+	struct siw_qp *qp;
 };
 
 static struct loop *loop;
@@ -114,7 +115,7 @@ static void side_close(struct side *s)
 	free(s->mem);
 }
 
-static const struct mpa_terms terms = { .crc = true, .ird = 4, .ord = 4 };
+static struct mpa_terms terms = { .crc = true, .ird = 4, .ord = 4 };
 
 static void pair(int fds[2])
 {
@@ -451,6 +452,7 @@ static int open_raw(void)
 	side_open(&a, 1);
 	pair(fds);
 	siw_qp_attach(a.hca, a.qpn, fds[0], &terms, NULL, 0, on_closed, &a);
+	a.qp = hca_qp_lookup(a.hca, a.qpn)->transport;
 	return fds[1];
 }
 
@@ -508,12 +510,115 @@ static void test_slow(void)
 	side_close(&a);
 }
 
+static bool got(int fd, u8 *p, u32 size)
+{
+	loop_run_idle(loop, 0);
+	return recv(fd, p, size, MSG_DONTWAIT) == (ssize_t)size;
+}
+
+static void later(u64 ns)
+{
+	loop_run_idle(loop, loop_now(loop).ns + ns);
+}
+
+#define MS (1000ull * 1000)
+
+/* An initiator: its first message waits for a moment, and an empty WRITE is said again while the peer is silent. */
+static void test_first(void)
+{
+	const struct mpa_terms was = terms;
+	struct hca_cqe c;
+	u8 p[64];
+	int fd;
+
+	terms = (struct mpa_terms){ .initiator = true, .rtr_write = true, .ird = 4, .ord = 4 };
+	fd = open_raw();
+	siw_rtr_start(a.qp);
+	post(&a, HCA_WR_SEND, 0, 0, 4, 0, 0);
+	row(160, "nothing is sent at once", !got(fd, p, 1));
+	later(3 * MS);
+	row(161, "then an empty WRITE, and what waited",
+	    got(fd, p, 20 + 28) && p[3] == V(WRITE) && p[20 + 3] == V(SEND));
+	row(162, "which is complete", next(&a, &c) == 0);
+	later(10 * MS);
+	row(163, "and the empty WRITE again", got(fd, p, 20) && p[3] == V(WRITE));
+	later(5000 * MS);
+	row(164, "but not for ever", got(fd, p, 60) && !got(fd, p, 1));
+	side_close(&a);
+	close(fd);
+
+	fd = open_raw();
+	siw_rtr_start(a.qp);
+	later(3 * MS);
+	row(165, "a peer that has spoken", got(fd, p, 20) && send(fd, p, 20, 0) == 20);
+	loop_run_idle(loop, 0);
+	later(5000 * MS);
+	row(166, "needs no second one", !got(fd, p, 1));
+	side_close(&a);
+	close(fd);
+
+	fd = open_raw();
+	siw_rtr_start(a.qp);
+	siw_qp_end(a.qp);
+	row(167, "an end does not forget it", got(fd, p, 20) && p[3] == V(WRITE));
+	side_close(&a);
+	close(fd);
+	terms = was;
+}
+
+/* A responder that agreed on an empty SEND. */
+static void test_zero(void)
+{
+	static const struct bad empty = { .what = "", U, V(SEND), { 0, 0, 1, 0 }, 0 };
+	static const struct bad second = { .what = "", U, V(SEND), { 0, 0, 2, 0 }, 4 };
+	const struct mpa_terms was = terms;
+	struct hca_cqe c;
+	u8 fpdu[128];
+	bool ok;
+	int fd;
+
+	terms = (struct mpa_terms){ .crc = true, .rtr_zero = true, .ird = 4, .ord = 4 };
+	fd = open_raw();
+	post_recv(&a, 0, 16);
+	post(&a, HCA_WR_RDMA_WRITE, 0, 0, 4, 7, 0);
+	row(170, "it waits for that", !got(fd, fpdu, 1));
+	ok = send(fd, fpdu, make(&a, &empty, fpdu), 0) > 0;
+	row(171, "and then sends", ok && got(fd, fpdu, 24));
+	row(172, "its WRITE", next(&a, &c) == 0 && c.opcode == HCA_WC_RDMA_WRITE);
+	ok = send(fd, fpdu, make(&a, &second, fpdu), 0) > 0;
+	row(173, "the receive is for the next SEND", ok && next(&a, &c) == 0 && c.byte_len == 4);
+	side_close(&a);
+	close(fd);
+	terms = was;
+}
+
+static void test_marked(void)
+{
+	static const struct mpa_terms marked[] = {
+		{ .crc = true, .mark_in = true, .mark_out = true, .ird = 4, .ord = 4 },
+		{ .mark_in = true, .mark_out = true, .ird = 4, .ord = 4 },
+	};
+	const struct mpa_terms was = terms;
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(marked); i++) {
+		terms = marked[i];
+		test_operations();
+		test_bulk();
+		test_order();
+	}
+	terms = was;
+}
+
 int main(void)
 {
-	loop = loop_create();
+	loop = loop_create_virtual();
 	test_operations();
 	test_bulk();
 	test_order();
+	test_marked();
+	test_first();
+	test_zero();
 	test_ends();
 	test_bad();
 	test_slow();

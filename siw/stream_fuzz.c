@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Any bytes as the stream behind the start of an iWARP connection, with and without CRCs, cut in two at any place. */
+/* Any bytes as the stream behind the start of an iWARP connection, with and without CRCs and markers, cut in two at any place. */
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -12,7 +12,12 @@ int LLVMFuzzerTestOneInput(const u8 *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
 {
-	static const struct mpa_terms terms[2] = { { .ird = 2, .ord = 2 }, { .crc = true, .ird = 2, .ord = 2 } };
+	static const struct mpa_terms terms[4] = {
+		{ .ird = 2, .ord = 2 },
+		{ .crc = true, .ird = 2, .ord = 2 },
+		{ .mark_in = true, .mark_out = true, .ird = 2, .ord = 2 },
+		{ .mark_in = true, .rtr_zero = true, .ird = 2, .ord = 2 },
+	};
 	struct fuzz_side s;
 	size_t cut;
 	int fds[2];
@@ -23,7 +28,7 @@ int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
 	fuzz_open(&s);
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds))
 		abort();
-	if (siw_qp_attach(s.hca, s.qpn, fds[0], &terms[data[0] & 1], data + 2, (u32)(cut > 2 ? cut - 2 : 0), NULL,
+	if (siw_qp_attach(s.hca, s.qpn, fds[0], &terms[data[0] & 3], data + 2, (u32)(cut > 2 ? cut - 2 : 0), NULL,
 			  NULL))
 		abort();
 	if (cut < size && send(fds[1], data + (cut > 2 ? cut : 2), size - (cut > 2 ? cut : 2), MSG_NOSIGNAL) < 0)
