@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """
-The kernel's siw in a guest against our iWARP: the guest's TCP passes QEMU's user networking, which is sockets of the
-machine.
+The kernel's siw in a guest against our iWARP, each of them as initiator: the guest's TCP passes QEMU's user networking,
+which is sockets of the machine.
 
-    w1: iwarp 127.0.0.1 ---- (10.0.2.2) QEMU (10.0.2.15) ---- guest on h1: siw0 over eth0
-
-The guest connects: where others connect to it, iw_cm of Linux 6.1 may run into a BUG of its own (cm_work_handler).
+    w1 127.0.0.1                          (10.0.2.2)
+    w2 127.0.0.3 crc=on                 ------------- QEMU (10.0.2.15) ---- guest on h1: siw0 over eth0
+    w3 127.0.0.4 mpa=1                    127.0.0.2
+    w4 127.0.0.5 rtr=read
+    w5 127.0.0.6 rtr=none
 """
 
 import pytest
@@ -15,7 +17,15 @@ from test_perftest import RESULT
 
 pytestmark = pytest.mark.guest
 
-TOPOLOGY = "leafs 1 spines 1 hosts 1\nhost w1 iwarp 127.0.0.1\n"
+TOPOLOGY = """leafs 1 spines 1 hosts 1
+host w1 iwarp 127.0.0.1
+host w2 iwarp 127.0.0.3 crc=on
+host w3 iwarp 127.0.0.4 mpa=1
+host w4 iwarp 127.0.0.5 rtr=read
+host w5 iwarp 127.0.0.6 rtr=none
+"""
+GUEST = "127.0.0.2"  # its @port, too
+PARAMETERS = "/sys/module/siw/parameters"
 SETUP = """set -e
 modprobe -a virtio_net rdma_ucm ib_uverbs
 ip link set lo up
@@ -30,12 +40,13 @@ rdma link add siw0 type siw netdev eth0"""
 
 
 class Peer:
-    """A fabric with the host w1, and a guest whose siw0 reaches it at @port."""
+    """A fabric with iWARP hosts, and a guest whose siw0 reaches w1 at @port, as they reach its."""
 
     def __init__(self, fabric):
         self.fabric = fabric.up(TOPOLOGY)
         self.port = free_port()
-        words = ["-netdev", "user,id=net", "-device", "virtio-net-pci,netdev=net"]
+        net = f"user,id=net,hostfwd=tcp:{GUEST}:{self.port}-:{self.port}"
+        words = ["-netdev", net, "-device", "virtio-net-pci,netdev=net"]
         for i, file in enumerate(siw.modules(fabric.env["MUSLIN_CACHE"])):
             words += ["-fw_cfg", f"name=opt/muslin/siw{i},file={file}"]
         self.vm = fabric.vm("h1", *[f"--qemu-arg={w}" for w in words])
@@ -54,6 +65,24 @@ class Peer:
         assert srv.running(), f"{client}: {status}\n{out}\n{srv}\n{srv.output}"
         return None
 
+    def to_guest(self, server, host, client):
+        """The other way round; the guest listens when its kernel says so."""
+        self.vm.start(f"echo $$ >/tmp/server.pid; exec timeout 60 {server}", "server")
+        self.vm.wait(f"ss -Hltn sport = :{self.port} | grep -q .")
+        out = self.fabric.run(host, *client.split(), status=None)
+        self.vm.wait("! [ -d /proc/$(cat /tmp/server.pid) ]", 65)
+        return self.vm.log("server"), out
+
+    def rping_to_us(self):
+        args = f"-p {self.port} -V -v -C 10"
+        _, out = self.to_us(f"rping -s -a 127.0.0.1 {args}".split(), f"timeout 20 rping -c -a 10.0.2.2 {args}")
+        assert out.count("ping data") == 10, out
+
+    def rping_to_guest(self, host):
+        args = f"-p {self.port} -V -v -C 10"
+        srv, out = self.to_guest(f"rping -s -a 0.0.0.0 {args}", host, f"rping -c -a {GUEST} {args}")
+        assert out.count("ping data") == 10, (srv, out)
+
 
 @pytest.fixture(scope="module")
 def peer(_make_fabric):
@@ -67,15 +96,40 @@ def peer(_make_fabric):
 
 
 def test_rping_from_the_kernel(peer):
-    args = f"-a {{}} -p {peer.port} -V -v -C 10"
-    _, out = peer.to_us(
-        ["rping", "-s", *args.format("127.0.0.1").split()], "timeout 20 rping -c " + args.format("10.0.2.2")
-    )
-    assert out.count("ping data") == 10
+    peer.rping_to_us()
 
 
-@pytest.mark.parametrize("tool", ["ib_write_bw", "ib_read_bw"])
+@pytest.mark.parametrize("host", ["w1", "w2", "w4", "w5"])
+def test_rping_to_the_kernel(peer, host):
+    """With CRCs, and each first message that the kernel knows."""
+    peer.rping_to_guest(host)
+
+
+@pytest.mark.parametrize(
+    "name, value, usual", [("mpa_crc_required", 1, 0), ("mpa_version", 1, 2), ("peer_to_peer", 1, 0)]
+)
+def test_rping_from_the_kernel_with(peer, name, value, usual):
+    peer.vm.run(f"echo {value} >{PARAMETERS}/{name}")
+    try:
+        peer.rping_to_us()
+    finally:
+        peer.vm.run(f"echo {usual} >{PARAMETERS}/{name}")
+
+
+TOOLS = ["ib_write_bw", "ib_read_bw", "ib_send_bw"]
+
+
+@pytest.mark.parametrize("tool", TOOLS)
 def test_perftest_from_the_kernel(peer, tool):
     args = f"-R -p {peer.port} -n 50 -s 65536"
-    _, out = peer.to_us([tool, *args.split()], f"timeout 30 {tool} {args} 10.0.2.2")
+    client = f"timeout 30 {tool} -d siw0 {args} 10.0.2.2 >/tmp/out; s=$?; cat /tmp/out; exit $s"  # complaints apart
+    _, out = peer.to_us([tool, *args.split()], client)
     assert RESULT.search(out), out
+
+
+@pytest.mark.parametrize("host", ["w1", "w3"])
+def test_sends_to_the_kernel(peer, host):
+    """Also by revision 1 of MPA, after which the kernel's responder takes no READs and asks for none."""
+    args = f"-p {peer.port} -C 200 -S 4000"
+    srv, out = peer.to_guest(f"ucmatose {args}", host, f"ucmatose {args} -s {GUEST}")
+    assert "return status 0" in out and "return status 0" in srv, (srv, out)

@@ -12,23 +12,27 @@ import socket
 import struct
 
 import pytest
+from muslin.mpa import (
+    CRC,
+    DDP,
+    LAST,
+    RDMAP,
+    READ,
+    READ_RESPONSE,
+    REJECT,
+    REPLY,
+    SEND,
+    SEND_INV,
+    TAGGED,
+    TERMINATE,
+    WRITE,
+    fpdu,
+    read,
+    start_frame,
+)
 from muslin.process import free_port, wait_until
 
-REQUEST, REPLY = b"MPA ID Req Frame", b"MPA ID Rep Frame"
-CRC, REJECT, MARKERS = 0x40, 0x20, 0x80
-TAGGED, LAST, DDP, RDMAP = 0x80, 0x40, 0x01, 0x40
-WRITE, READ, READ_RESPONSE, SEND, SEND_INV, TERMINATE = 0, 1, 2, 3, 4, 7
 START_MS = 1500
-
-
-def start_frame(flags=0, revision=1, data=b"", length=None, key=REQUEST):
-    return key + struct.pack(">BBH", flags, revision, len(data) if length is None else length) + data
-
-
-def fpdu(ddp, rdmap, *words, payload=b"", length=None, crc=0):
-    body = struct.pack(">BB", ddp, rdmap) + b"".join(struct.pack(">I", w) for w in words) + payload
-    body = struct.pack(">H", len(body) if length is None else length) + body
-    return body + b"\0" * (-len(body) % 4) + struct.pack("<I", crc)
 
 
 def send_(*, msn=1, offset=0, queue=0, opcode=SEND, payload=b"", ddp=LAST | DDP, rdmap=RDMAP, **kw):
@@ -109,16 +113,6 @@ class Raw:
         return s
 
 
-def read(s, size):
-    data = b""
-    while len(data) < size:
-        part = s.recv(size - len(data))
-        if not part:
-            break
-        data += part
-    return data
-
-
 def ended(s):
     """The other side has closed or reset the connection, after at most some bytes."""
     try:
@@ -170,16 +164,6 @@ def test_no_start(raw, number, bad):
     assert ended(s)
     assert raw.counter("start_errors") == before + 1
     assert raw.good()
-
-
-def test_markers_are_refused(raw):
-    """A receiver that insists on markers gets a reply that rejects."""
-    before = raw.counter("rejects_sent")
-    s = raw.connect()
-    s.sendall(start_frame(MARKERS))
-    reply = read(s, 20)
-    assert reply[:16] == REPLY and reply[16] & REJECT
-    assert ended(s) and raw.counter("rejects_sent") == before + 1
 
 
 def test_silent_and_slow_peers(raw):

@@ -6,6 +6,7 @@ interfaces with Ethernet's MTU. Hosts are bound to the interface, not to an addr
     namespace A: ra, roce v0, 10.9.0.1 --- veth --- namespace B: rb, roce v0, 10.9.0.2
 """
 
+import contextlib
 import re
 import shutil
 
@@ -38,25 +39,33 @@ def inside(fabric, pid):
     return fabric
 
 
-@pytest.fixture(scope="module")
-def machines(_make_fabric):
+@contextlib.contextmanager
+def two_machines(make_fabric, a_line, b_line, prepare=lambda fabric, a, b: None):
+    """A fabric in each of the two namespaces; @prepare(fabric, pid, pid) before they are up."""
     if not all(shutil.which(t) for t in ("unshare", "nsenter", "ip")):
         pytest.skip("needs unshare, nsenter and ip")
-    a, b = _make_fabric("machine-a"), _make_fabric("machine-b")
+    a, b = make_fabric("machine-a"), make_fabric("machine-b")
     probe = a._start(["unshare", "-Urn", "true"])
     probe.popen.wait(10)
     if probe.popen.returncode:
         pytest.skip("user namespaces are not permitted here")
     net = a._start(["unshare", "-Urn", "sh", "-c", NETWORK])
-    pids = wait_until(lambda: re.search(r"namespaces (\d+) (\d+)", net.output), 10, "the namespaces")
-    inside(a, pids[1]).up("host ra roce v0\n")
-    inside(b, pids[2]).up("host rb roce v0\n")
+    pids = wait_until(lambda: re.search(r"namespaces (\d+) (\d+)", net.output), 10, "the namespaces").groups()
+    prepare(a, *pids)
+    inside(a, pids[0]).up(a_line)
+    inside(b, pids[1]).up(b_line)
     yield a, b
     b.down()
     a.command("down", status=None)
     net.kill()
     shutil.rmtree(a.folder, ignore_errors=True)
     shutil.rmtree(b.folder, ignore_errors=True)
+
+
+@pytest.fixture(scope="module")
+def machines(_make_fabric):
+    with two_machines(_make_fabric, "host ra roce v0\n", "host rb roce v0\n") as both:
+        yield both
 
 
 def pair(machines, server, client):

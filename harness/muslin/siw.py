@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""The kernel's siw as a test peer: Debian ships its source only, so it is built for the guests' kernel, once."""
+"""
+The kernel's siw as a test peer: Debian ships its source only, so it is built for the guests' kernel, once. How it makes
+connections are constants of its source, which become parameters of the module.
+"""
 
 import contextlib
 import fcntl
@@ -14,6 +17,16 @@ import tempfile
 IMAGE = pathlib.Path(__file__).resolve().parents[2] / "emu/guest/image"
 SOURCE = "drivers/infiniband/sw/siw"
 NEEDED = ("crc32c_generic", "libcrc32c")  # what it needs and the guests' image lacks, as far as it is a module
+PARAMETERS = {"mpa_crc_required": "bool", "peer_to_peer": "bool", "mpa_version": "byte"}
+
+
+def _give_parameters(folder):
+    for name, kind in PARAMETERS.items():
+        for file in ("siw.h", "siw_main.c"):
+            path = folder / file
+            path.write_text(re.sub(rf"\bconst (\w+ {name}\b)", r"\1", path.read_text()))
+        with (folder / "siw_main.c").open("a") as f:
+            f.write(f"module_param({name}, {kind}, 0644);\n")
 
 
 def _unpack_source(deb, folder, series):
@@ -30,6 +43,7 @@ def _build(version, out):
         name = f"linux-source-{series}"
         deb = next(packages().fetch(*d) for d in packages().resolve([name]) if d[1].startswith(name + "_"))
         _unpack_source(deb, tmp, series)
+        _give_parameters(tmp / SOURCE)
         there = kernel().headers(version, tmp / "headers")
         makefile = tmp / SOURCE / "Makefile"
         makefile.write_text(makefile.read_text().replace("$(CONFIG_RDMA_SIW)", "m"))
@@ -69,7 +83,7 @@ def modules(cache):
     os.environ["MUSLIN_CACHE"] = str(cache)
     version = kernel().choose(os.environ.get("MUSLIN_KERNEL"))
     folder = packages().cache_folder()
-    out = folder / f"siw-{version}"
+    out = folder / f"siw-parameters-{version}"
     with (folder / "siw.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # a second one waits, and finds what the first one has made
         if not out.exists():
