@@ -28,6 +28,12 @@ void mu_gone_exit(void)
 	destroy_workqueue(queue);
 }
 
+/* RTS is what the MAD layer makes of its queue pair when a request has failed. */
+static bool can_become(u8 state)
+{
+	return state == IB_QPS_ERR || state == IB_QPS_RESET || state == IB_QPS_RTS;
+}
+
 int mu_gone_answer(u32 op, const void *in)
 {
 	const struct muslin_qp_modify *modify = in;
@@ -45,10 +51,7 @@ int mu_gone_answer(u32 op, const void *in)
 	case MUSLIN_SET_CAP:
 		return 0;
 	case MUSLIN_QP_MODIFY:
-		return modify->mask & IB_QP_STATE &&
-				       (modify->attr.state == IB_QPS_ERR || modify->attr.state == IB_QPS_RESET)
-			       ? 0
-			       : -EIO;
+		return modify->mask & IB_QP_STATE && can_become(modify->attr.state) ? 0 : -EIO;
 	default:
 		return -EIO;
 	}
@@ -80,12 +83,21 @@ static u64 id_at(const struct mu_ring *r, u32 at, bool send)
 		    : ((struct rxe_recv_wqe *)mu_ring_at(r, at))->wr_id;
 }
 
+/*
+ * The connection manager takes a datagram that was flushed for one that it gave up itself, and does not tell whom it was to
+ * disconnect, for whose end rpcrdma waits: datagrams of managers fail.
+ */
+static enum ib_wc_status status_of(const struct mu_qp *qp, bool send)
+{
+	return send && qp->ib.qp_type <= IB_QPT_GSI ? IB_WC_GENERAL_ERR : IB_WC_WR_FLUSH_ERR;
+}
+
 static void flush_ring(struct mu_qp *qp, struct mu_ring *r, struct mu_cq *cq, bool send)
 {
 	u32 at = r->buf->consumer_index & r->mask;
 	u32 end = smp_load_acquire(&r->buf->producer_index) & r->mask; /* the entries are read after it */
 	struct ib_uverbs_wc wc = {
-		.status = IB_WC_WR_FLUSH_ERR,
+		.status = status_of(qp, send),
 		.opcode = send ? IB_WC_SEND : IB_WC_RECV,
 		.qp_num = qp->ib.qp_num,
 		.port_num = qp->ib.port,
