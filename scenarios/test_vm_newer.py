@@ -35,6 +35,7 @@ def test_ports_and_echoes(pair):
     a, b = pair
     assert a.run("uname -r").startswith(KERNEL + ".")
     assert "State: Active" in a.run("ibstat muslin0 1")
+    a.wait("ping -c 1 -W 1 10.0.0.5", what="an echo")
     a.ping("10.0.0.5", size=4000)
     b.wait("ping -c 1 -W 1 fd00::1", what="an echo")
 
