@@ -17,7 +17,8 @@
 #define RECV_POLL_NS NSEC_PER_MSEC /* how often receive rings, which have no doorbell, are looked at while a QP waits */
 /*
  * As long as a kick costs. A guest that polls uses a whole processor; where there are no others the daemon's polling takes
- * it from the very guest whose answer it waits for.
+ * it from the very guest whose answer it waits for. Two emulated guests on two processors, datagrams of 64 bytes: 2 us mean
+ * forty times the kicks and half the messages, 50 us half the kicks and no more messages.
  */
 #define STAY_NS       (10 * NSEC_PER_USEC)
 #define BLK_SIZE      BIT_ULL(6)
