@@ -122,6 +122,7 @@ static void qp_destroy(struct hca_qp *qp)
 	rxe_resp_reset(rq);
 	list_del(&rq->work);
 	list_del(&rq->dirty);
+	free(rq->held);
 	free(rq->wqes);
 	free(rq->res);
 	free(rq->comps);
@@ -149,6 +150,7 @@ static void enter_error(struct rxe_qp *rq)
 		rxe_resp_commit(rq);
 	}
 	rxe_req_flush(rq);
+	rxe_hold_drop(rq);
 	rq->res_next = rq->res_head;
 	if (rq->qp->srq)
 		hca_qp_event(rq->qp, HCA_EVENT_QP_LAST_WQE_REACHED);

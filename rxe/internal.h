@@ -14,6 +14,7 @@
 #define RXE_WINDOW        512    /* packets sent and not acknowledged, per QP */
 #define RXE_ACK_EVERY     64     /* AckReq at least every so many packets */
 #define RXE_CHUNK         65536u /* application memory is read in pieces of this size */
+#define RXE_HOLD          512    /* packets ahead of their turn that a responder holds, per QP */
 #define RXE_RESOURCES     128    /* READs and atomics that a responder remembers */
 #define RXE_BUDGET        60     /* packets a QP sends before the next one has its turn */
 
@@ -63,6 +64,13 @@ struct rxe_window {
 	u64 srtt, sample_ns, progress_ns;
 };
 
+/* Does the responder at the other end hold what comes behind a gap? */
+enum rxe_holds {
+	RXE_HOLDS_UNKNOWN,
+	RXE_HOLDS,
+	RXE_HOLDS_NOT
+};
+
 struct rxe_qp {
 	struct hca_qp *qp;
 	struct rxe *rxe;
@@ -78,6 +86,10 @@ struct rxe_qp {
 	u8 retries, rnr_retries;
 	bool rnr_wait, drained, sqd;
 	struct rxe_window win;
+	u8 holds;                /* enum rxe_holds */
+	bool hole_due, hole_out; /* one packet is to be sent again, or was and is not acknowledged */
+	u32 hole;                /* its PSN */
+	u32 gaps;                /* found by a peer that holds nothing */
 	struct loop_timer timer; /* acknowledge time-out, or the RNR wait */
 	struct loop_timer pace;  /* waits for the static rate */
 	u64 paced_until;         /* ns of the loop's clock */
@@ -89,10 +101,12 @@ struct rxe_qp {
 	u32 epsn, msn;
 	u8 last_op; /* flags that the next packet must continue: WIRE_OPF_SEND, _WRITE or 0 */
 	bool nak_sent, ack_due, comm_est, uc_drop;
-	bool mig_refused; /* a migration request by a wrong path was told */
-	u32 ooo_psn;      /* the last PSN that was out of sequence */
-	u8 nak;           /* syndrome of a NAK that waits for the commit, 0: none */
-	bool recv_held;   /* recv is a pulled request */
+	bool mig_refused;          /* a migration request by a wrong path was told */
+	u32 ooo_psn;               /* the last PSN that was out of sequence */
+	struct wire_packet **held; /* RXE_HOLD of them, by PSN, from the first gap on */
+	u32 nheld;
+	u8 nak;         /* syndrome of a NAK that waits for the commit, 0: none */
+	bool recv_held; /* recv is a pulled request */
 	struct hca_recv_wr recv;
 	u32 recv_off, msg_len;
 	u64 wr_va; /* WRITE: where the next byte goes, how many may come */
@@ -171,6 +185,12 @@ void rxe_migrate(struct rxe_qp *rq); /* to the alternate path */
 bool rxe_path_accepts(struct rxe_qp *rq, const struct wire_packet *p, u8 port);
 bool rxe_path_is(const struct rxe_qp *rq, const struct wire_packet *p,
 		 u8 port); /* by its primary path, nothing changes */
+
+/* hold.c */
+void rxe_hold_ahead(struct rxe_qp *rq, const struct wire_packet *p, u32 psn); /* @psn lies ahead of its turn */
+struct wire_packet *rxe_hold_take(struct rxe_qp *rq);                         /* the one whose turn it is, or NULL */
+void rxe_hold_skip(struct rxe_qp *rq, u32 psn, u32 n); /* drops those, whose turn will not come */
+void rxe_hold_drop(struct rxe_qp *rq);                 /* all of them */
 
 /* place.c: of struct hca_transport */
 u32 rxe_place(struct hca *hca, u8 port, const struct wire_packet *head, u32 n, u8 **at);

@@ -15,6 +15,7 @@
 
 #define PULL_MAX     64
 #define RNR_FOREVER  7
+#define PROBE_EVERY  16   /* losses, after which a peer may be one that holds what comes behind a gap */
 #define DIRECT_LEAST 1024 /* less is copied as fast as it is looked up */
 
 static struct rxe_wqe *wqe_at(const struct rxe_qp *rq, u32 i)
@@ -286,6 +287,7 @@ static void rewind_to(struct rxe_qp *rq, u32 psn)
 {
 	u32 i;
 
+	rq->hole_due = rq->hole_out = false;
 	rq->rd_out = 0;
 	for (i = rq->wq_tail; i != rq->wq_head; i++) {
 		const struct rxe_wqe *w = wqe_at(rq, i);
@@ -310,6 +312,55 @@ static void rewind_to(struct rxe_qp *rq, u32 psn)
 	rxe_req_kick(rq);
 }
 
+/* The SEND or WRITE that @psn belongs to, which was sent and is not acknowledged. */
+static struct rxe_wqe *sent_wqe(const struct rxe_qp *rq, u32 psn)
+{
+	u32 i;
+
+	for (i = rq->wq_tail; i != rq->wq_head; i++) {
+		struct rxe_wqe *w = wqe_at(rq, i);
+		s32 into = wire_psn_diff(psn, w->first_psn);
+
+		if (w->state == WQE_POSTED)
+			break;
+		if (w->state == WQE_SENT && into >= 0 && into < (s32)w->npkts)
+			return wqe_reads(w) ? NULL : w;
+	}
+	return NULL;
+}
+
+/*
+ * What is lost is sent again: the packet alone, if the responder holds what came behind it or may do so, else all from there on.
+ * Whether it does is seen when the packet is acknowledged, alone or with those behind it. READs are always asked for again.
+ */
+static void resend(struct rxe_qp *rq, u32 psn)
+{
+	if (!rq->win.on || rq->holds == RXE_HOLDS_NOT || psn != rq->una || rq->psn != rq->max_psn || rq->rd_out ||
+	    !sent_wqe(rq, psn)) {
+		rewind_to(rq, psn);
+		return;
+	}
+	rq->hole = psn;
+	rq->hole_due = true;
+	rxe_req_kick(rq);
+}
+
+/* Everything before rq->una is acknowledged, by an ACK or a NAK: what does that tell of a packet that was sent again alone? */
+static void hole_settle(struct rxe_qp *rq, bool nak)
+{
+	bool alone = rq->una == wire_psn_add(rq->hole, 1);
+
+	if (!rq->hole_out || wire_psn_diff(rq->una, rq->hole) <= 0)
+		return;
+	rq->hole_out = false;
+	if (!alone)
+		rq->holds = RXE_HOLDS;
+	else if (rq->holds == RXE_HOLDS_UNKNOWN)
+		rq->holds = RXE_HOLDS_NOT;
+	if (alone && !nak && rq->una != rq->max_psn)
+		rewind_to(rq, rq->una);
+}
+
 static void retry(struct rxe_qp *rq, u32 psn)
 {
 	hca_count(rq->qp->hca, rq->qp->attr.port, HCA_CNT_COMPLETER_RETRY);
@@ -324,7 +375,7 @@ static void retry(struct rxe_qp *rq, u32 psn)
 		return;
 	}
 	rq->retries--;
-	rewind_to(rq, psn);
+	resend(rq, psn);
 }
 
 void rxe_req_timer(struct loop_timer *t, struct now now)
@@ -342,11 +393,17 @@ void rxe_req_timer(struct loop_timer *t, struct now now)
 	rq->win.gap = false;
 	if (rxe_window_early(rq)) {
 		timer_start(rq);
-		rewind_to(rq, rq->una);
+		if (rq->holds == RXE_HOLDS && !rq->hole_out)
+			resend(rq, rq->una);
+		else
+			rewind_to(rq, rq->una);
 		return;
 	}
 	hca_count(rq->qp->hca, rq->qp->attr.port, HCA_CNT_LOCAL_ACK_TIMEOUT);
 	timer_start(rq);
+	rq->hole_out = false;
+	if (rq->holds == RXE_HOLDS_UNKNOWN)
+		rq->holds = RXE_HOLDS_NOT;
 	retry(rq, rq->una);
 }
 
@@ -453,41 +510,65 @@ static void cursor_next(struct rxe_qp *rq, const struct rxe_wqe *w, u32 pkts)
 	}
 }
 
-static void send_packet(struct rxe_qp *rq, struct rxe_wqe *w)
+/*
+ * The packet at @off of the message, with @psn. NULL: there is no memory, which is as if it were lost, or the request has a status now
+ * since its payload cannot be read.
+ */
+static struct wire_packet *make_packet(struct rxe_qp *rq, struct rxe_wqe *w, u32 off, u32 psn, bool ackreq)
 {
 	const struct hca_qp *qp = rq->qp;
-	u32 mtu = mtu_of(rq), off, len, got = wqe_reads(w) ? w->got : 0, pkts = 1;
-	bool last, ackreq;
+	u32 len = wqe_reads(w) ? 0 : min(mtu_of(rq), w->length - off);
+	bool last = wqe_reads(w) || off + len == w->length;
+	const u8 *direct = len ? payload_direct(rq, w, off, len) : NULL;
 	struct wire_packet *p;
-	const u8 *direct;
 
-	wqe_start(rq, w, mtu);
-	off = wqe_reads(w) ? 0 : rq->pkt_next * mtu;
-	len = wqe_reads(w) ? 0 : min(mtu, w->length - off);
-	direct = len ? payload_direct(rq, w, off, len) : NULL;
 	if (!direct && chunk_load(rq, w, off, len)) {
 		w->status = HCA_WC_LOC_PROT_ERR;
-		return;
+		return NULL;
 	}
-	last = wqe_reads(w) || off + len == w->length;
-	ackreq = qp->type == HCA_QPT_RC && !wqe_reads(w) && (last || rxe_window_ackreq(rq));
 	p = rxe_frame(rq->qp, &qp->attr.av, rxe_pkey(qp, qp->attr.pkey_index), opcode_of(rq, w, off, len),
-		      qp->attr.dest_qpn, rq->psn, len, last && w->flags & HCA_SEND_SOLICITED, ackreq);
-	if (p) {
-		eths_fill(rq, p, w, got);
-		if (direct)
-			rxe_borrow(p, direct, len);
-		else if (len)
-			rxe_payload(p, w->chunk, off - w->chunk_off, len);
-	}
-	if (wqe_reads(w)) {
-		pkts = w->npkts - got / mtu;
+		      qp->attr.dest_qpn, psn, len, last && w->flags & HCA_SEND_SOLICITED, ackreq);
+	if (!p)
+		return NULL;
+	eths_fill(rq, p, w, wqe_reads(w) ? w->got : 0);
+	if (direct)
+		rxe_borrow(p, direct, len);
+	else if (len)
+		rxe_payload(p, w->chunk, off - w->chunk_off, len);
+	return p;
+}
+
+static void packet_out(struct rxe_qp *rq, struct wire_packet *p)
+{
+	const struct hca_qp *qp = rq->qp;
+
+	if (!p)
+		return;
+	rxe_pace_sent(rq, qp->attr.av.static_rate, p->hdr_len + p->len);
+	rxe_send(rq->rxe, qp->attr.port, p);
+}
+
+static void send_packet(struct rxe_qp *rq, struct rxe_wqe *w)
+{
+	bool reads = wqe_reads(w), last, ackreq;
+	u32 mtu = mtu_of(rq), off, pkts = 1;
+	struct wire_packet *p;
+
+	wqe_start(rq, w, mtu);
+	off = reads ? 0 : rq->pkt_next * mtu;
+	last = reads || rq->pkt_next + 1 == w->npkts;
+	ackreq = rq->qp->type == HCA_QPT_RC && !reads && (last || rxe_window_ackreq(rq));
+	p = make_packet(rq, w, off, rq->psn, ackreq);
+	if (w->status)
+		return;
+	if (reads) {
+		pkts = w->npkts - w->got / mtu;
 		rq->rd_out++;
 	}
-	if (ackreq || wqe_reads(w))
+	if (ackreq || reads)
 		rxe_window_sent(rq, rq->psn);
 	cursor_next(rq, w, pkts);
-	if (qp->type == HCA_QPT_UC) {
+	if (rq->qp->type == HCA_QPT_UC) {
 		rq->una = rq->max_psn;
 		if (last) {
 			w->state = WQE_DONE;
@@ -496,10 +577,25 @@ static void send_packet(struct rxe_qp *rq, struct rxe_wqe *w)
 	} else if (!loop_timer_armed(&rq->timer)) {
 		timer_start(rq);
 	}
-	if (!p) /* a packet that there was no memory for is a lost one */
+	packet_out(rq, p);
+}
+
+/* The missing packet alone. A request that cannot be read any more is found out in its turn. */
+static void send_hole(struct rxe_qp *rq)
+{
+	struct rxe_wqe *w = sent_wqe(rq, rq->hole);
+	struct wire_packet *p;
+
+	rq->hole_due = false;
+	if (!w)
 		return;
-	rxe_pace_sent(rq, qp->attr.av.static_rate, p->hdr_len + p->len);
-	rxe_send(rq->rxe, qp->attr.port, p);
+	p = make_packet(rq, w, (u32)wire_psn_diff(rq->hole, w->first_psn) * mtu_of(rq), rq->hole, true);
+	if (w->status) {
+		rewind_to(rq, rq->hole);
+		return;
+	}
+	rq->hole_out = true;
+	packet_out(rq, p);
 }
 
 static void run_local(struct rxe_qp *rq, struct rxe_wqe *w)
@@ -540,13 +636,17 @@ bool rxe_req_run(struct rxe_qp *rq)
 	u32 n;
 
 	for (n = 0; n < RXE_BUDGET; n++) {
-		bool fresh = !rq->pkt_next;
+		bool fresh = !rq->pkt_next && !rq->hole_due;
 		struct rxe_wqe *w;
 
 		if (rq->qp->state != HCA_QPS_RTS && !(rq->qp->state == HCA_QPS_SQD && !fresh))
 			return false;
 		if (rq->rnr_wait || rxe_blocked(rq->rxe, rq->qp->attr.port) || rxe_pace_wait(rq))
 			return false;
+		if (rq->hole_due) {
+			send_hole(rq);
+			continue;
+		}
 		if (rq->wq_next == rq->wq_head && !pull(rq))
 			return false;
 		w = wqe_at(rq, rq->wq_next);
@@ -654,6 +754,7 @@ static void on_nak(struct rxe_qp *rq, u32 psn, u8 syndrome)
 
 	if (psn != rq->una && !ack_to(rq, wire_psn_add(psn, WIRE_PSN_MASK)))
 		return;
+	hole_settle(rq, true);
 	if (wire_aeth_type(syndrome) == WIRE_AETH_RNR_NAK) {
 		rq->rnr_retries = psn == rq->una ? before : rq->rnr_retries;
 		on_rnr(rq, psn, code);
@@ -661,6 +762,8 @@ static void on_nak(struct rxe_qp *rq, u32 psn, u8 syndrome)
 	}
 	if (code == WIRE_NAK_PSN_SEQ) {
 		hca_count(rq->qp->hca, rq->qp->attr.port, HCA_CNT_RCVD_SEQ_ERR);
+		if (rq->holds == RXE_HOLDS_NOT && !(++rq->gaps % PROBE_EVERY))
+			rq->holds = RXE_HOLDS_UNKNOWN; /* two losses in a row look like that */
 		rxe_window_lost(rq);
 		retry(rq, psn);
 		return;
@@ -778,7 +881,8 @@ void rxe_req_response(struct rxe_qp *rq, struct wire_packet *p, const struct wir
 		return;
 	}
 	if (op->op == WIRE_RC_ACK) {
-		ack_to(rq, psn);
+		if (ack_to(rq, psn))
+			hole_settle(rq, false);
 		return;
 	}
 	/* A READ or atomic response also acknowledges every earlier request. */
@@ -814,6 +918,8 @@ void rxe_req_reset(struct rxe_qp *rq)
 		wqe_release(wqe_at(rq, rq->wq_tail));
 	rq->wq_tail = rq->wq_next = rq->wq_head = rq->pkt_next = rq->rd_out = 0;
 	rq->rnr_wait = rq->drained = rq->sqd = false;
+	rq->hole_due = rq->hole_out = false;
+	rq->holds = RXE_HOLDS_UNKNOWN;
 }
 
 /* Datagrams: each request is one packet, or one that is cut, and complete when all of it has left (9.8.4). */

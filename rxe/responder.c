@@ -288,6 +288,8 @@ static bool start_read(struct rxe_qp *rq, struct wire_packet *p, u32 psn)
 	r->rkey = rkey;
 	r->length = len;
 	rq->epsn = wire_psn_add(psn, r->npkts);
+	if (unlikely(rq->nheld))
+		rxe_hold_skip(rq, wire_psn_add(psn, 1), r->npkts - 1);
 	rq->msn = (rq->msn + 1) & 0xffffff;
 	r->msn = rq->msn;
 	rxe_req_kick(rq);
@@ -538,37 +540,34 @@ static bool is_ethernet(const struct rxe_qp *rq)
 	return wire_port_is_ethernet(hca_port(rq->qp->hca, rq->qp->attr.port));
 }
 
-void rxe_resp_request(struct rxe_qp *rq, struct wire_packet *p, const struct wire_opcode *op)
+/* A gap: the NAK asks for what is missing, once a round, and what has come is held. */
+static void rc_ahead(struct rxe_qp *rq, const struct wire_packet *p, u32 psn)
 {
-	const struct wire_bth *bth = (struct wire_bth *)(p->hdr + p->bth_off);
-	u32 psn = wire_bth_psn(bth);
-	s32 diff = wire_psn_diff(psn, rq->epsn);
+	/* what repeats is the next round: its first packet is lost again, or the NAK was */
+	if (!rq->nak_sent || (is_ethernet(rq) && wire_psn_diff(psn, rq->ooo_psn) <= 0)) {
+		count(rq, HCA_CNT_OUT_OF_SEQUENCE);
+		rq->nak = NAK(WIRE_NAK_PSN_SEQ);
+		rq->nak_sent = true;
+		rxe_dirty(rq);
+	}
+	rq->ooo_psn = psn;
+	if (is_ethernet(rq))
+		rxe_hold_ahead(rq, p, psn);
+}
 
-	if (rq->qp->type == HCA_QPT_UC) {
-		uc_request(rq, p, op, psn);
-		return;
-	}
-	if (diff < 0) {
-		rc_duplicate(rq, p, op, psn);
-		return;
-	}
-	if (diff > 0) {
-		/* what repeats is the next round: its first packet is lost again, or the NAK was */
-		if (!rq->nak_sent || (is_ethernet(rq) && wire_psn_diff(psn, rq->ooo_psn) <= 0)) {
-			count(rq, HCA_CNT_OUT_OF_SEQUENCE);
-			rq->nak = NAK(WIRE_NAK_PSN_SEQ);
-			rq->nak_sent = true;
-			rxe_dirty(rq);
-		}
-		rq->ooo_psn = psn;
-		return;
-	}
+/* The request whose turn it is. */
+static void rc_next(struct rxe_qp *rq, struct wire_packet *p, const struct wire_opcode *op, u32 psn)
+{
+	const struct wire_bth *bth = (const struct wire_bth *)(p->hdr + p->bth_off);
+
 	/*
 	 * The gap is closed. A kernel's rxe takes no second NAK before it has seen an ACK and waits for its time-out instead, so that
 	 * is said at once: any packet may be acknowledged (9.7.5.1.1).
 	 */
-	if (rq->nak_sent && is_ethernet(rq))
+	if (rq->nak_sent && is_ethernet(rq)) {
 		rq->ack_due = true;
+		rq->nak = 0; /* if it is not sent: they were exchanged */
+	}
 	rq->nak_sent = false;
 	comm_established(rq);
 	if (!in_order(rq, op) || !length_valid(rq, p, op)) {
@@ -593,6 +592,46 @@ void rxe_resp_request(struct rxe_qp *rq, struct wire_packet *p, const struct wir
 	rxe_dirty(rq);
 }
 
+/* What was held goes on, as far as there is no other gap, which is asked for, too. */
+static void rc_held(struct rxe_qp *rq)
+{
+	struct wire_packet *p;
+	u32 psn = rq->epsn;
+
+	while ((p = rxe_hold_take(rq))) {
+		rc_next(rq, p, wire_opcode(p->hdr[p->bth_off]), psn);
+		wire_packet_free(p);
+		if (rq->epsn == psn) { /* refused: it comes again, with all that follows */
+			rxe_hold_drop(rq);
+			return;
+		}
+		psn = rq->epsn;
+	}
+	if (!rq->nheld || rq->nak)
+		return;
+	rq->nak = NAK(WIRE_NAK_PSN_SEQ);
+	rq->nak_sent = true;
+	rxe_dirty(rq);
+}
+
+void rxe_resp_request(struct rxe_qp *rq, struct wire_packet *p, const struct wire_opcode *op)
+{
+	u32 psn = wire_bth_psn((const struct wire_bth *)(p->hdr + p->bth_off));
+	s32 diff = wire_psn_diff(psn, rq->epsn);
+
+	if (rq->qp->type == HCA_QPT_UC) {
+		uc_request(rq, p, op, psn);
+	} else if (diff < 0) {
+		rc_duplicate(rq, p, op, psn);
+	} else if (diff > 0) {
+		rc_ahead(rq, p, psn);
+	} else {
+		rc_next(rq, p, op, psn);
+		if (unlikely(rq->nheld))
+			rc_held(rq);
+	}
+}
+
 void rxe_resp_commit(struct rxe_qp *rq)
 {
 	u32 i;
@@ -615,10 +654,10 @@ void rxe_resp_commit(struct rxe_qp *rq)
 	rq->ncomps = 0;
 	if (owes_responses(rq))
 		return;
+	if (rq->ack_due && (!rq->nak || rq->nheld)) /* before a NAK, too, that is for the next gap */
+		send_ack(rq, ACK_NO_CREDITS, wire_psn_add(rq->epsn, WIRE_PSN_MASK));
 	if (rq->nak)
 		send_ack(rq, rq->nak, rq->epsn);
-	else if (rq->ack_due)
-		send_ack(rq, ACK_NO_CREDITS, wire_psn_add(rq->epsn, WIRE_PSN_MASK));
 	rq->nak = 0;
 	rq->ack_due = false;
 }
@@ -632,4 +671,5 @@ void rxe_resp_reset(struct rxe_qp *rq)
 	rq->recv_held = rq->nak_sent = rq->ack_due = rq->comm_est = rq->uc_drop = rq->dma_failed = false;
 	rq->last_op = rq->nak = 0;
 	rq->msn = 0;
+	rxe_hold_drop(rq);
 }

@@ -6,11 +6,12 @@
  */
 #include "rxe/internal.h"
 
-#define WINDOW_FIRST  128u
-#define WINDOW_LEAST  16u
-#define TIMEOUT_LEAST (2 * NSEC_PER_MSEC)
-#define ROUND_TRIPS   8 /* programs that share the processors make some of them long */
-#define BACKOFF_MOST  6
+#define WINDOW_FIRST      128u
+#define WINDOW_LEAST      16u
+#define WINDOW_LEAST_HELD 64u /* where a loss costs one packet */
+#define TIMEOUT_LEAST     (2 * NSEC_PER_MSEC)
+#define ROUND_TRIPS       8 /* programs that share the processors make some of them long */
+#define BACKOFF_MOST      6
 
 void rxe_window_reset(struct rxe_qp *rq)
 {
@@ -70,7 +71,7 @@ void rxe_window_lost(struct rxe_qp *rq)
 
 	p->sampling = false; /* what is sent again says nothing about round trips */
 	p->credit = 0;
-	p->window = max(p->window / 2, WINDOW_LEAST);
+	p->window = max(p->window / 2, rq->holds == RXE_HOLDS ? WINDOW_LEAST_HELD : WINDOW_LEAST);
 }
 
 u64 rxe_window_timeout(const struct rxe_qp *rq)

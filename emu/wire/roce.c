@@ -55,9 +55,14 @@ static u32 put_ip4(const struct wire_roce *r, u32 udp_len, u8 *dst)
 		.daddr = htonl(wire_gid_v4(&r->dst)),
 	};
 
-	ip.check = htons(wire_inet_fold(wire_inet_sum(0, &ip, sizeof(ip))));
 	memcpy(dst, &ip, sizeof(ip));
 	return IP4_LEN;
+}
+
+/* The checksum, which the ICRC does not cover, comes last. */
+static void sum_ip4(u8 *ip)
+{
+	wire_set(ip, IP4_CHECK, wire_inet_fold(wire_inet_sum(0, ip, IP4_LEN)));
 }
 
 static u32 put_ip6(const struct wire_roce *r, u32 udp_len, u8 *dst)
@@ -86,7 +91,7 @@ static u32 put_grh(const struct wire_roce *r, u32 len, u8 *dst)
 	return GRH_LEN;
 }
 
-/* IP and UDP headers, or the GRH, for a datagram of @len bytes; returns theirs. */
+/* IP and UDP headers without checksums, or the GRH, for a datagram of @len bytes; returns theirs. */
 static u32 put_headers(const struct wire_roce *r, u32 len, u8 *dst)
 {
 	if (wire_roce_is_v1(r))
@@ -297,6 +302,8 @@ void wire_roce_put(const struct wire_packet *p, const struct wire_roce *r, u8 *d
 {
 	u32 at = put_headers(r, wire_roce_len(p), dst), n = p->hdr_len - p->bth_off;
 
+	if (!wire_roce_is_v1(r) && wire_gid_is_v4(&r->dst))
+		sum_ip4(dst);
 	memcpy(dst + at, p->hdr + p->bth_off, n);
 	at += n;
 	if (p->len)
@@ -408,6 +415,7 @@ void wire_roce_put_network(const struct wire_roce *r, u32 len, u8 grh[40])
 	if (wire_gid_is_v4(&r->dst)) {
 		memset(grh, 0, GRH_LEN - IP4_LEN);
 		put_ip4(r, len + UDP_LEN, grh + GRH_LEN - IP4_LEN);
+		sum_ip4(grh + GRH_LEN - IP4_LEN);
 	} else {
 		put_ip6(r, len + UDP_LEN, grh);
 	}

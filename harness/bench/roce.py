@@ -19,14 +19,19 @@ def two_daemons(bench, options=""):
         yield a, b
 
 
-def write_bandwidth(fabrics, size, n):
-    """MB/s of ib_write_bw from the second daemon's host to the first one's."""
+def perftest(fabrics, tool, size, n):
+    """The figures of a program of perftest between the second daemon's host and the first one's."""
     a, b = fabrics
-    args = ["ib_write_bw", "-x", "0", "-s", str(size), "-n", str(n)]
+    args = [tool, "-x", "0", "-s", str(size), "-n", str(n)]
     server = a.start("r1", *args)
     out = b._retry(server, ("r2", *args, SERVER), 120)
     server.wait(60, status=None)
-    return last_row(out)[3] * 1.048576
+    return last_row(out)
+
+
+def write_bandwidth(fabrics, size, n):
+    """MB/s of ib_write_bw from the second daemon's host to the first one's."""
+    return perftest(fabrics, "ib_write_bw", size, n)[3] * 1.048576
 
 
 def between_processes(server, client, found, **env):
@@ -59,6 +64,16 @@ def libfabric_tcp(size, n):
     return float(between_processes([*args, "-B", "13338"], [*args, "-P", "13338", SERVER], rate))
 
 
+def latency(fabrics):
+    """One way of 64 bytes on the average, against libfabric's ping-pong over TCP."""
+    args = ["fi_pingpong", "-p", "tcp", "-e", "msg", "-I", "10000", "-S", "64"]
+    rate = r"=\w+ +\S+ +[\d.]+s +[\d.]+ +([\d.]+)"
+    us = perftest(fabrics, "ib_send_lat", 64, 10000)[5]
+    theirs = float(between_processes([*args, "-B", "13339"], [*args, "-P", "13339", SERVER], rate))
+    row("RoCEv2 ib_send_lat 64 B : libfabric's tcp", f"{us:.1f} us", us / theirs, "<= 1", us <= theirs)
+    report("  of ib_write_lat, which polls memory", f"{perftest(fabrics, 'ib_write_lat', 64, 3000)[5]:.1f} us")
+
+
 def loss(bench):
     """What is left of the bandwidth when one packet in a hundred is lost, each way."""
     with two_daemons(bench) as fabrics:
@@ -72,6 +87,7 @@ def loss(bench):
 def run(bench):
     with two_daemons(bench) as fabrics:
         mb_s = write_bandwidth(fabrics, 1 << 20, 5000)
+        latency(fabrics)
     ratio = mb_s / bench.limits["udp_trains_mb_s"]
     row("RoCEv2 ib_write_bw 1 MiB : UDP with GSO and GRO", f"{mb_s:.0f} MB/s", ratio, ">= 0.7", ratio >= 0.7)
     report("  of UDP with GSO and GRO", f"{bench.limits['udp_trains_mb_s']:.0f} MB/s")
