@@ -10,7 +10,7 @@ import re
 
 import pytest
 from muslin.process import wait_until
-from test_perftest import RESULT, free_port
+from test_perftest import RESULT, anew, free_port
 
 
 class Two:
@@ -45,8 +45,11 @@ class Two:
         assert out.count("ping data") == count, out
 
     def perftest(self, tool, *args, server="w1", client="w2"):
-        common = [tool, "-R", "-p", free_port(), "-n", "200", *args]
-        _, out = self.pair((server, *common), (client, *common, self.ip[server]))
+        def attempt():
+            common = [tool, "-R", "-p", free_port(), "-n", "200", *args]
+            return self.pair((server, *common), (client, *common, self.ip[server]))
+
+        _, out = anew(attempt)
         assert RESULT.search(out), out
         assert "Failed" not in out and "Completion with error" not in out, out
         return out

@@ -10,7 +10,7 @@ import re
 
 import pytest
 from muslin import free_port
-from test_perftest import RESULT
+from test_perftest import RESULT, anew
 from test_roce_namespaces import two_machines
 
 
@@ -59,6 +59,9 @@ def test_rping(machines, listen, connect):
 
 @pytest.mark.parametrize("tool", ["ib_write_bw", "ib_read_bw", "ib_send_bw"])
 def test_bandwidth(machines, tool):
-    argv = [tool, "-R", "-p", free_port(), "-n", "200", "-s", "65536"]
-    _, out = pair(machines, argv, [*argv, "10.9.0.1"])
+    def attempt():
+        argv = [tool, "-R", "-p", free_port(), "-n", "200", "-s", "65536"]
+        return pair(machines, argv, [*argv, "10.9.0.1"])
+
+    _, out = anew(attempt)
     assert RESULT.search(out), out
