@@ -117,6 +117,13 @@ class Stream:
         words = struct.unpack(f">{size // 4}I", text[4 : 4 + size])
         return ddp, rdmap, words, text[4 + size : length + 2]
 
+    def receive_more(self):
+        """The next one but empty WRITEs: an initiator may say its first message again while the peer is silent."""
+        got = self.receive()
+        while got[1] == WRITE and not got[3]:
+            got = self.receive()
+        return got
+
     # What rping says
 
     def send(self, payload=b""):
@@ -135,13 +142,13 @@ class Stream:
         """The payload of a whole message."""
         data, last = b"", False
         while not last:
-            ddp, got, _, part = self.receive()
+            ddp, got, _, part = self.receive_more()
             assert got == opcode, (got, opcode)
             data, last = data + part, ddp & LAST
         return data
 
     def receive_info(self):
-        _, opcode, words, payload = self.receive()
+        _, opcode, words, payload = self.receive_more()
         assert opcode == SEND and words[1] == 0
         return struct.unpack(INFO, payload)
 
