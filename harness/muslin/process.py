@@ -63,19 +63,26 @@ class Process:
         self.argv = [str(a) for a in argv]
         self.log = pathlib.Path(log)
         who = {} if user is None else {"user": user, "group": user, "extra_groups": []}
+        self._start = functools.partial(
+            subprocess.Popen,
+            self.argv,
+            stdin=stdin or subprocess.DEVNULL,
+            stderr=subprocess.STDOUT,
+            env=env,
+            cwd=cwd,
+            start_new_session=True,
+            pass_fds=pass_fds,
+            preexec_fn=functools.partial(_die_with_parent, os.getpid()),
+            **who,
+        )
+        self.restart()
+
+    def restart(self):
+        """Ends what still runs and starts the program anew; its output begins anew, too."""
+        if hasattr(self, "popen"):
+            self.kill()
         with self.log.open("wb") as out, _interrupts_later():
-            self.popen = subprocess.Popen(
-                self.argv,
-                stdin=stdin or subprocess.DEVNULL,
-                stdout=out,
-                stderr=subprocess.STDOUT,
-                env=env,
-                cwd=cwd,
-                start_new_session=True,
-                pass_fds=pass_fds,
-                preexec_fn=functools.partial(_die_with_parent, os.getpid()),
-                **who,
-            )
+            self.popen = self._start(stdout=out)
 
     @property
     def output(self):
