@@ -168,7 +168,7 @@ void rxe_window_lost(struct rxe_qp *rq);
 u64 rxe_window_timeout(const struct rxe_qp *rq);
 bool rxe_window_early(struct rxe_qp *rq); /* the time-out that has come is none that counts as a retry */
 
-/* requester.c */
+/* The requester: wqe.c, requester.c, retry.c, response.c */
 void rxe_req_kick(struct rxe_qp *rq);
 bool rxe_req_run(struct rxe_qp *rq); /* true: more to do */
 void rxe_req_complete(struct rxe_qp *rq);
