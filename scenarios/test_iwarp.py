@@ -5,37 +5,25 @@ iWARP on the machine's TCP: two daemons, which know nothing of each other, on lo
     daemon a: w1 127.a.b.1, w3 127.a.b.3 and ::1          daemon b: w2 127.a.b.2
 """
 
-import os
 import re
 
 import pytest
 from muslin.process import wait_until
 from test_perftest import RESULT, anew, free_port
+from two import Two
 
 
-class Two:
-    """Two fabrics, each with its hosts on addresses of the machine; @options: of how they connect, a word each."""
+class Iwarp(Two):
+    """@a_options, @b_options: of how the hosts connect, a word each."""
 
     def __init__(self, a, b, first=1, a_options="", b_options=""):
-        net = f"127.{os.getpid() >> 8 & 127}.{os.getpid() & 255}"
-        self.ip = {f"w{i}": f"{net}.{first + i}" for i in (1, 2, 3)}
+        super().__init__(a, b, "w", "siw0", first)
         w3 = f"{self.ip['w3']} ::1"
-        self.a = a.up(f"host w1 iwarp {self.ip['w1']} {a_options}\nhost w3 iwarp {w3} {a_options}\n")
-        self.b = b.up(f"host w2 iwarp {self.ip['w2']} {b_options}\n")
-
-    def of(self, host):
-        return self.b if host == "w2" else self.a
-
-    def run(self, host, *argv, **kw):
-        return self.of(host).run(host, *argv, **kw)
-
-    def pair(self, server, client, timeout=60.0):
-        srv = self.of(server[0]).start(*server)
-        out = self.of(client[0])._retry(srv, client, timeout)
-        return srv.wait(timeout, status=None), out
+        a.up(f"host w1 iwarp {self.ip['w1']} {a_options}\nhost w3 iwarp {w3} {a_options}\n")
+        b.up(f"host w2 iwarp {self.ip['w2']} {b_options}\n")
 
     def counter(self, host, name):
-        return int(self.run(host, "cat", f"/sys/class/infiniband/siw0/ports/1/counters/iwarp_{name}"))
+        return super().counter(host, f"iwarp_{name}")
 
     def rping(self, server="w1", client="w2", count=20, *args):
         _, out = self.pair(
@@ -58,7 +46,7 @@ class Two:
 @pytest.fixture(scope="module")
 def two(_make_fabric):
     fabrics = [_make_fabric("iwarp-a"), _make_fabric("iwarp-b")]
-    yield Two(*fabrics)
+    yield Iwarp(*fabrics)
     for f in fabrics:
         f.down()
 
@@ -204,7 +192,7 @@ def test_nobody_listens(two):
 def test_start(_make_fabric, a, b):
     """Revisions of MPA, CRCs that one side wants, and each first message of an initiator."""
     fabrics = [_make_fabric("start-a"), _make_fabric("start-b")]
-    pair = Two(*fabrics, first=20, a_options=a, b_options=b)
+    pair = Iwarp(*fabrics, first=20, a_options=a, b_options=b)
     try:
         pair.rping("w1", "w2", 5)
         pair.perftest("ib_read_bw", "-s", "100000", "-n", "20")

@@ -5,9 +5,11 @@ which is sockets of the machine.
 
     w1 127.0.0.1                          (10.0.2.2)
     w2 127.0.0.3 crc=on                 ------------- QEMU (10.0.2.15) ---- guest on h1: siw0 over eth0
-    w3 127.0.0.4 mpa=1                    127.0.0.2
-    w4 127.0.0.5 rtr=read
-    w5 127.0.0.6 rtr=none
+                                          127.0.0.2
+
+The kernel misses an initiator's first message that comes before its own reply has left its hands altogether, and waits
+for ever. Ours says it again where that can be done, which is the empty WRITE; so the other first messages, and revision
+1, which has none, are not for a loaded machine's guest: test_iwarp_mpa.py has them.
 """
 
 import pytest
@@ -20,9 +22,6 @@ pytestmark = pytest.mark.guest
 TOPOLOGY = """leafs 1 spines 1 hosts 1
 host w1 iwarp 127.0.0.1
 host w2 iwarp 127.0.0.3 crc=on
-host w3 iwarp 127.0.0.4 mpa=1
-host w4 iwarp 127.0.0.5 rtr=read
-host w5 iwarp 127.0.0.6 rtr=none
 """
 GUEST = "127.0.0.2"  # its @port, too
 PARAMETERS = "/sys/module/siw/parameters"
@@ -99,9 +98,9 @@ def test_rping_from_the_kernel(peer):
     peer.rping_to_us()
 
 
-@pytest.mark.parametrize("host", ["w1", "w2", "w4", "w5"])
+@pytest.mark.parametrize("host", ["w1", "w2"])
 def test_rping_to_the_kernel(peer, host):
-    """With CRCs, and each first message that the kernel knows."""
+    """Without CRCs and with them."""
     peer.rping_to_guest(host)
 
 
@@ -127,9 +126,7 @@ def test_perftest_from_the_kernel(peer, tool):
     assert RESULT.search(out), out
 
 
-@pytest.mark.parametrize("host", ["w1", "w3"])
-def test_sends_to_the_kernel(peer, host):
-    """Also by revision 1 of MPA, after which the kernel's responder takes no READs and asks for none."""
+def test_sends_to_the_kernel(peer):
     args = f"-p {peer.port} -C 200 -S 4000"
-    srv, out = peer.to_guest(f"ucmatose {args}", host, f"ucmatose {args} -s {GUEST}")
+    srv, out = peer.to_guest(f"ucmatose {args}", "w1", f"ucmatose {args} -s {GUEST}")
     assert "return status 0" in out and "return status 0" in srv, (srv, out)

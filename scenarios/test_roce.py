@@ -17,38 +17,24 @@ import zlib
 import pytest
 from muslin import free_port, wait_until
 from test_perftest import RESULT
+from two import Two
 
 INTEGRITY = pathlib.Path(__file__).with_name("programs") / "integrity.py"
 
 
-class Two:
-    """Two fabrics, each with its hosts on addresses of the machine."""
+class Roce(Two):
+    """@options: of every port."""
 
     def __init__(self, a, b, first=1, options=""):
-        net = f"127.{os.getpid() >> 8 & 127}.{os.getpid() & 255}"
-        self.ip = {f"r{i}": f"{net}.{first + i}" for i in (1, 2, 3)}
-        self.a = a.up(f"host r1 roce {self.ip['r1']} {options}\nhost r3 roce {self.ip['r3']} {options}\n")
-        self.b = b.up(f"host r2 roce {self.ip['r2']} {options}\n")
-
-    def of(self, host):
-        return self.b if host == "r2" else self.a
-
-    def run(self, host, *argv, **kw):
-        return self.of(host).run(host, *argv, **kw)
-
-    def pair(self, server, client, timeout=60.0):
-        srv = self.of(server[0]).start(*server)
-        out = self.of(client[0])._retry(srv, client, timeout)
-        return srv.wait(timeout, status=None), out
-
-    def counter(self, host, name):
-        return int(self.run(host, "cat", f"/sys/class/infiniband/rxe0/ports/1/counters/{name}"))
+        super().__init__(a, b, "r", "rxe0", first)
+        a.up(f"host r1 roce {self.ip['r1']} {options}\nhost r3 roce {self.ip['r3']} {options}\n")
+        b.up(f"host r2 roce {self.ip['r2']} {options}\n")
 
 
 @pytest.fixture(scope="module")
 def two(_make_fabric):
     fabrics = [_make_fabric("roce-a"), _make_fabric("roce-b")]
-    yield Two(*fabrics)
+    yield Roce(*fabrics)
     for f in fabrics:
         f.down()
 
@@ -57,7 +43,7 @@ def two(_make_fabric):
 def lossy(_make_fabric):
     """The same, but one packet in a hundred is lost each way."""
     fabrics = [_make_fabric("lossy-a"), _make_fabric("lossy-b")]
-    yield Two(*fabrics, first=10, options="loss=0.01")
+    yield Roce(*fabrics, first=10, options="loss=0.01")
     for f in fabrics:
         f.down()
 

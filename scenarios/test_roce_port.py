@@ -11,13 +11,13 @@ import signal
 
 import pytest
 from muslin import free_port, wait_until
-from test_roce import Two, frames, icrc_is_right, perftest
+from test_roce import Roce, frames, icrc_is_right, perftest
 
 
 @pytest.fixture(scope="module")
 def ports(_make_fabric):
     fabrics = [_make_fabric("port-a"), _make_fabric("port-b")]
-    yield Two(*fabrics, first=20)
+    yield Roce(*fabrics, first=20)
     for f in fabrics:
         f.down()
 
@@ -26,7 +26,7 @@ def ports(_make_fabric):
 def congested(_make_fabric):
     """Two ports with congestion control, and a twentieth of what they send is marked."""
     fabrics = [_make_fabric("congested-a"), _make_fabric("congested-b")]
-    yield Two(*fabrics, first=30, options="dcqcn ce=0.05")
+    yield Roce(*fabrics, first=30, options="dcqcn ce=0.05")
     for f in fabrics:
         f.down()
 
