@@ -13,6 +13,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import unittest.mock
 
 IMAGE = pathlib.Path(__file__).resolve().parents[2] / "emu/guest/image"
 SOURCE = "drivers/infiniband/sw/siw"
@@ -79,13 +80,15 @@ def packages():
 
 
 def modules(cache):
-    """The files to be loaded, in order, for the kernel that guests boot; made when @cache has none yet."""
-    os.environ["MUSLIN_CACHE"] = str(cache)
-    version = kernel().choose(os.environ.get("MUSLIN_KERNEL"))
-    folder = packages().cache_folder()
-    out = folder / f"siw-parameters-{version}"
-    with (folder / "siw.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # a second one waits, and finds what the first one has made
-        if not out.exists():
-            _build(version, out)
+    """
+    The files to be loaded, in order, for the kernel that guests boot; made when there are none yet. They have a folder
+    beside @cache, which may be another user's.
+    """
+    with unittest.mock.patch.dict(os.environ, MUSLIN_CACHE=f"{cache}-siw"):
+        version = kernel().choose(os.environ.get("MUSLIN_KERNEL"))
+        out = packages().cache_folder() / f"siw-{version}"
+        with out.with_name("siw.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)  # a second one waits, and finds what the first one has made
+            if not out.exists():
+                _build(version, out)
     return [p for name in (*NEEDED, "siw") if (p := out / f"{name}.ko").exists()]
