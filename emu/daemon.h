@@ -63,14 +63,19 @@ struct daemon {
 /* options.c: fills @opt from the command line; ends the program when it is wrong. */
 void daemon_options_parse(struct daemon_options *opt, int argc, char **argv);
 
+/*
+ * binding.c: what a host beside the fabric is bound to: addresses of the machine, up to ROCE_ADDRS, or interfaces with theirs. How
+ * many, or -errno. @option is shown each word first: 1: it is an option, and taken; 0: it is none; or -errno.
+ */
+int daemon_binding_read(const struct fabric_node *node, struct wire_gid *addr,
+			int (*option)(void *arg, const char *word), void *arg);
+struct fabric_ip daemon_binding_ip(const struct wire_gid *addr, u32 n);
+
 /* host.c: the host of that name, NULL: the fabric has none, or there is no memory. */
 struct host *daemon_host_get(struct daemon *d, const char *name);
 struct host *daemon_host_of(struct daemon *d, struct fabric_node *n);
 /* Makes the hosts that must be there at once. NULL, or the name of one that cannot be made; the log says why. */
 const char *daemon_hosts_start(struct daemon *d);
-/* Addresses of the machine that @words name, up to ROCE_ADDRS: themselves, or interfaces. How many, or -errno. */
-int daemon_binding_addrs(const char *words, struct wire_gid *addr);
-struct fabric_ip daemon_binding_ip(const struct wire_gid *addr, u32 n);
 bool daemon_host_is_iwarp(const struct fabric_node *n);
 void daemon_hosts_destroy(struct daemon *d);
 /* Up to @max names of hosts (@hosts) or of nodes that look like @name. Returns how many. */

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # The daemon and the command line: they see every room.
-MUSLIND_OBJS := $(patsubst %,$O/emu/%.o,muslind options addresses guests host iwarp manager sm_mad show control confine rundir)
+MUSLIND_OBJS := $(patsubst %,$O/emu/%.o,muslind options addresses binding guests host iwarp manager sm_mad show control confine rundir)
 MUSLIN_OBJS := $(patsubst %,$O/emu/%.o,muslin cli_up cli_show cli_trace rundir)
 MUSLIND_ROOMS := $(patsubst %,$O/%.a,emu/ctl fabric fabric/eth sm emu/vdev emu/vnet emu/vhost emu/uverbs emu/wqe emu/cm rxe siw emu/mad emu/hca emu/wire emu/lib)
 MUSLIND_OBJS += $O/emu/ether.o $O/emu/fault.o $O/emu/manager_fault.o $O/emu/timeline.o

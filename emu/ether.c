@@ -11,7 +11,6 @@ struct daemon_ether {
 	struct eth *net;
 	struct ether_station *station;
 	u32 nstations;
-	struct fabric *fabric;
 };
 
 /* A card of a host that is on the fabric, too, is called otherwise than its adapter. */
@@ -67,7 +66,6 @@ int daemon_ether_create(struct daemon *d, const struct fabric_topology *topo)
 	de = d->ether = calloc(1, sizeof(*de));
 	if (!de)
 		return -ENOMEM;
-	de->fabric = d->fabric;
 	de->net = eth_create(d->loop, d->opt.seed);
 	de->station = calloc(topo->ether->nstations + 1, sizeof(*de->station));
 	if (!de->net || !de->station)
@@ -133,7 +131,7 @@ static json_t *end_json(const struct eth_end *end, bool counters)
 
 json_t *daemon_ether_json(const struct daemon *d, bool counters)
 {
-	json_t *o, *switches, *stations, *ports;
+	json_t *switches, *stations, *ports;
 	u32 i, k;
 
 	if (!d->ether)
@@ -150,6 +148,5 @@ json_t *daemon_ether_json(const struct daemon *d, bool counters)
 	}
 	for (i = 0; i < d->ether->nstations; i++)
 		json_array_append_new(stations, end_json(d->ether->station[i].end, counters));
-	o = json_pack("{s:o, s:o}", "switches", switches, "stations", stations);
-	return o;
+	return json_pack("{s:o, s:o}", "switches", switches, "stations", stations);
 }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* The hosts of the fabric: adapter, transport and management layer, put together when a host is first used. */
-#include <arpa/inet.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -48,21 +47,22 @@ static const char *port_counter(struct uv_host *uv, u8 port, u32 n, u64 *value)
 	return fabric_counter_name((enum fabric_counter)n);
 }
 
-/* What a binding says beside addresses. */
-struct binding {
+/* What a RoCE binding says beside addresses. */
+struct options {
 	double loss, marking; /* probabilities, of what is sent */
 	bool dcqcn;
 };
 
-/* 1: the word is an option; 0: it is not; or -errno. */
-static int binding_option(const char *word, struct binding *b)
+static int set_option(void *arg, const char *word)
 {
+	struct options *o = arg;
+
 	if (!strncmp(word, "loss=", 5))
-		b->loss = strtod(word + 5, NULL);
+		o->loss = strtod(word + 5, NULL);
 	else if (!strncmp(word, "ce=", 3))
-		b->marking = strtod(word + 3, NULL);
+		o->marking = strtod(word + 3, NULL);
 	else if (!strcmp(word, "dcqcn"))
-		b->dcqcn = true;
+		o->dcqcn = true;
 	else if (!strcmp(word, "mode=v1"))
 		return -EPROTONOSUPPORT; /* v1 is no UDP: it takes an Ethernet */
 	else if (strcmp(word, "mode=v2"))
@@ -70,66 +70,12 @@ static int binding_option(const char *word, struct binding *b)
 	return 1;
 }
 
-/* The words of a binding: addresses, interfaces with theirs, and options. */
-static int binding_addrs(const char *words, struct wire_gid *addr, struct binding *b)
-{
-	char text[256], *save, *word;
-	struct in_addr v4;
-	struct in6_addr v6;
-	int n = 0, got;
-
-	snprintf(text, sizeof(text), "%s", words);
-	for (word = strtok_r(text, " ", &save); word && n < ROCE_ADDRS; word = strtok_r(NULL, " ", &save)) {
-		got = binding_option(word, b);
-		if (got < 0)
-			return got;
-		if (got)
-			continue;
-		if (inet_pton(AF_INET, word, &v4) == 1) {
-			addr[n++] = wire_gid_from_v4(ntohl(v4.s_addr));
-		} else if (inet_pton(AF_INET6, word, &v6) == 1) {
-			addr[n++] = wire_gid_from_bytes(&v6);
-		} else {
-			got = roce_device_addrs(word, addr + n, (u32)(ROCE_ADDRS - n));
-			if (got < 0)
-				return got;
-			n += got;
-		}
-	}
-	return n ? n : -EADDRNOTAVAIL;
-}
-
-int daemon_binding_addrs(const char *words, struct wire_gid *addr)
-{
-	struct binding none = { .loss = 0 };
-
-	return binding_addrs(words, addr, &none);
-}
-
-/* What the port's addresses are for rdma_cm, and in `muslin show`. */
-struct fabric_ip daemon_binding_ip(const struct wire_gid *addr, u32 n)
-{
-	struct fabric_ip ip = { .fixed = true };
-
-	while (n--) { /* the first of each family */
-		if (wire_gid_is_v4(&addr[n])) {
-			ip.v4 = wire_gid_v4(&addr[n]);
-			ip.v4_len = 32;
-		} else {
-			memcpy(ip.v6, addr[n].raw, sizeof(ip.v6));
-			ip.v6_len = 128;
-		}
-	}
-	return ip;
-}
-
 /* A host whose port is on the machine's own network. */
 static int bind_roce(struct daemon *d, struct host *h)
 {
-	const char *words = strchr(fabric_node_binding(h->node), ' ') + 1;
 	struct roce_config cfg = { .loop = d->loop, .name = h->uv.name, .seed = d->opt.seed };
-	struct binding b = { .loss = 0 };
-	int n = binding_addrs(words, cfg.addr, &b);
+	struct options o = { .loss = 0 };
+	int n = daemon_binding_read(h->node, cfg.addr, set_option, &o);
 	struct fabric_ip ip;
 
 	if (n < 0)
@@ -139,9 +85,9 @@ static int bind_roce(struct daemon *d, struct host *h)
 	h->roce = roce_port_create(&cfg);
 	if (!h->roce)
 		return -errno;
-	roce_port_set_loss(h->roce, b.loss);
-	roce_port_set_marking(h->roce, b.marking);
-	roce_port_set_dcqcn(h->roce, b.dcqcn);
+	roce_port_set_loss(h->roce, o.loss);
+	roce_port_set_marking(h->roce, o.marking);
+	roce_port_set_dcqcn(h->roce, o.dcqcn);
 	ip = daemon_binding_ip(cfg.addr, cfg.naddr);
 	fabric_node_bind(h->node, cfg.node_guid, &ip);
 	h->uv.gid_netdev = gid_netdev;

@@ -1,18 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Hosts whose port is iWARP, over the machine's TCP: what their line of the topology says. */
 #include <errno.h>
-#include <ifaddrs.h>
-#include <net/if.h>
-#include <netinet/in.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "emu/daemon.h"
-#include "emu/wire/roce.h"
+#include "emu/wire/netdev.h"
 #include "rxe/roce.h"
 #include "siw/siw.h"
-
-#define WORDS 256
 
 static const char *counter(struct uv_host *uv, u8 port, u32 n, u64 *value)
 {
@@ -23,8 +17,10 @@ static const char *counter(struct uv_host *uv, u8 port, u32 n, u64 *value)
 }
 
 /* The topology has checked the words. */
-static void set_option(struct siw_options *o, const char *word)
+static int set_option(void *arg, const char *word)
 {
+	struct siw_options *o = arg;
+
 	if (!strncmp(word, "mpa=", 4)) {
 		o->revision = word[4] == '1' ? 1 : 2;
 	} else if (!strncmp(word, "crc=", 4)) {
@@ -38,68 +34,7 @@ static void set_option(struct siw_options *o, const char *word)
 	} else if (!strncmp(word, "start=", 6)) {
 		o->start_ns = strtoull(word + 6, NULL, 10) * 1000 * 1000;
 	}
-}
-
-/* Parts the words of a binding into options, which have a "=", and the others. */
-static void options_of(const char *words, struct siw_options *o, char *addrs)
-{
-	char text[WORDS], *save, *word;
-	size_t at = 0;
-
-	*o = siw_options_default;
-	addrs[0] = 0;
-	snprintf(text, sizeof(text), "%s", words);
-	for (word = strtok_r(text, " ", &save); word; word = strtok_r(NULL, " ", &save)) {
-		if (strchr(word, '='))
-			set_option(o, word);
-		else
-			at += (size_t)snprintf(addrs + at, WORDS - at, "%s ", word);
-	}
-}
-
-static bool has_addr(const struct ifaddrs *i, const struct wire_gid *addr)
-{
-	const struct sockaddr *sa = i->ifa_addr;
-
-	if (!sa)
-		return false;
-	if (sa->sa_family == AF_INET6)
-		return !memcmp(&((const struct sockaddr_in6 *)(const void *)sa)->sin6_addr, addr->raw, 16);
-	if (sa->sa_family != AF_INET || !wire_gid_is_v4(addr))
-		return false;
-	return ntohl(((const struct sockaddr_in *)(const void *)sa)->sin_addr.s_addr) == wire_gid_v4(addr);
-}
-
-/* The interface that has the address; all of 127/8 is the loopback's. */
-static void find_netdev(const struct wire_gid *addr, char *name)
-{
-	struct ifaddrs *all, *i;
-
-	snprintf(name, IF_NAMESIZE, "lo");
-	if (getifaddrs(&all))
-		return;
-	for (i = all; i; i = i->ifa_next)
-		if (has_addr(i, addr)) {
-			snprintf(name, IF_NAMESIZE, "%s", i->ifa_name);
-			break;
-		}
-	freeifaddrs(all);
-}
-
-static u32 mtu_of(const char *netdev)
-{
-	char path[64];
-	u32 mtu = 1500;
-	FILE *f;
-
-	snprintf(path, sizeof(path), "/sys/class/net/%s/mtu", netdev);
-	f = fopen(path, "re");
-	if (!f)
-		return mtu;
-	if (fscanf(f, "%u", &mtu) != 1)
-		mtu = 1500;
-	fclose(f);
-	return mtu;
+	return strchr(word, '=') != NULL;
 }
 
 static const char *gid_netdev(const struct uv_host *uv, u32 gid)
@@ -111,17 +46,18 @@ int daemon_iwarp_bind(struct daemon *d, struct host *h)
 {
 	struct wire_gid addr[ROCE_ADDRS];
 	struct fabric_ip ip;
-	char words[WORDS];
+	struct ip_addr first;
 	int n;
 	u64 guid;
 
-	options_of(strchr(fabric_node_binding(h->node), ' ') + 1, &h->iwarp, words);
-	n = daemon_binding_addrs(words, addr);
+	h->iwarp = siw_options_default;
+	n = daemon_binding_read(h->node, addr, set_option, &h->iwarp);
 	if (n < 0)
 		return n;
-	find_netdev(&addr[0], h->netdev);
+	first = ip_addr_of_gid(&addr[0]);
+	netdev_find(&first, h->netdev);
 	guid = roce_guid(&addr[0]);
-	h->siw = siw_port_create(h->uv.name, guid, mtu_of(h->netdev));
+	h->siw = siw_port_create(h->uv.name, guid, netdev_mtu(h->netdev));
 	if (!h->siw)
 		return -ENOMEM;
 	ip = daemon_binding_ip(addr, (u32)n);

@@ -75,8 +75,6 @@ void roce_port_set_dcqcn(struct roce_port *rp, bool on);
  */
 int roce_port_set_version(struct roce_port *rp, u8 version);
 
-/* The addresses of the interface @name, link-local ones only where there are no others; up to @max. Returns how many, or -errno. */
-int roce_device_addrs(const char *name, struct wire_gid *addr, u32 max);
 /* A GUID that two machines with different addresses do not share: that of a station address made of it. */
 u64 roce_guid(const struct wire_gid *addr);
 

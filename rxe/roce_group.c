@@ -16,23 +16,18 @@ static void on_rx(struct loop_fd *w, u32 events, struct now now)
 
 static bool is_group(const struct wire_gid *gid)
 {
-	return wire_gid_is_v4(gid) ? wire_gid_v4(gid) >> 28 == 0xe : wire_gid_is_multicast(gid);
+	struct ip_addr ip = ip_addr_of_gid(gid);
+
+	return ip_addr_is_multicast(&ip);
 }
 
 static void set_options(int fd, bool v4)
 {
 	int on = 1;
 
-	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on,
-		   sizeof(on)); /* other daemons of the machine may be members, too */
-	if (v4) {
-		setsockopt(fd, IPPROTO_IP, IP_RECVTOS, &on, sizeof(on));
-		setsockopt(fd, IPPROTO_IP, IP_RECVTTL, &on, sizeof(on));
-		return;
-	}
-	setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof(on));
-	setsockopt(fd, IPPROTO_IPV6, IPV6_RECVTCLASS, &on, sizeof(on));
-	setsockopt(fd, IPPROTO_IPV6, IPV6_RECVHOPLIMIT, &on, sizeof(on));
+	/* other daemons of the machine may be members, too */
+	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+	roce_socket_options(fd, v4);
 }
 
 /* Half of them for each family, where the port has both. */
@@ -106,7 +101,7 @@ static int membership(const struct roce_endpoint *g, bool member)
 int roce_group(struct roce_port *rp, const struct wire_gid *mgid, bool member)
 {
 	struct roce_endpoint *g = is_group(mgid) ? find(rp, mgid) : NULL;
-	union roce_sockaddr a;
+	union ip_sockaddr a;
 	socklen_t len;
 	int err;
 

@@ -3,11 +3,9 @@
 #ifndef MUSLIN_RXE_ROCE_INTERNAL_H
 #define MUSLIN_RXE_ROCE_INTERNAL_H
 
-#include <net/if.h>
-#include <netinet/in.h>
-
 #include "emu/lib/rng.h"
 #include "emu/wire/neigh.h"
+#include "emu/wire/netdev.h"
 #include "emu/wire/roce.h"
 #include "rxe/roce.h"
 
@@ -19,12 +17,6 @@
 #define ROCE_CONTROL  256 /* bytes of what the kernel says about a datagram */
 #define ROCE_TTL      64
 #define ROCE_GROUPS   16 /* multicast groups of a port in its life */
-
-union roce_sockaddr {
-	struct sockaddr sa;
-	struct sockaddr_in in;
-	struct sockaddr_in6 in6;
-};
 
 struct roce_flow {
 	struct roce_endpoint *ep;
@@ -85,10 +77,15 @@ struct roce_port {
 /* roce.c: the port's MTU, from the link's in bytes. */
 void roce_port_set_mtu(struct roce_port *rp, u32 bytes);
 
-/* roce_socket.c */
-socklen_t roce_sockaddr_set(union roce_sockaddr *a, const struct wire_gid *gid, u16 port, u32 scope);
-/* The address in @gid, and its port; false: no IP address. */
-bool roce_sockaddr_get(const union roce_sockaddr *a, struct wire_gid *gid, u16 *port);
+static inline socklen_t roce_sockaddr_set(union ip_sockaddr *a, const struct wire_gid *gid, u16 port, u32 scope)
+{
+	struct ip_addr ip = ip_addr_of_gid(gid);
+
+	return ip_sockaddr_set(&a->sa, &ip, port, scope);
+}
+
+/* roce_socket.c: what a socket is told that receives; @v4: of that family. */
+void roce_socket_options(int fd, bool v4);
 
 /* roce_group.c */
 void roce_groups_open(struct roce_port *rp);

@@ -30,7 +30,7 @@ struct placing {
 	struct wire_buf *rest; /* what follows them */
 };
 
-static struct msghdr message(union roce_sockaddr *from, struct iovec *iov, size_t n)
+static struct msghdr message(union ip_sockaddr *from, struct iovec *iov, size_t n)
 {
 	static u8 control[ROCE_CONTROL] __attribute__((aligned(8)));
 
@@ -47,7 +47,7 @@ static bool peek(struct roce_endpoint *ep, struct placing *t)
 {
 	const struct wire_port_user *u = &ep->port->wire.data;
 	struct iovec iov = { t->heads[0], HEAD_MAX };
-	union roce_sockaddr from;
+	union ip_sockaddr from;
 	struct msghdr m = message(&from, &iov, 1);
 	ssize_t got = recvmsg(ep->rx.fd, &m, MSG_PEEK | MSG_TRUNC | MSG_DONTWAIT);
 
@@ -158,7 +158,7 @@ static void take_other(struct roce_endpoint *ep, struct placing *t, u32 niov, u3
 bool roce_place(struct roce_endpoint *ep)
 {
 	static struct placing t;
-	union roce_sockaddr from;
+	union ip_sockaddr from;
 	struct wire_roce r;
 	struct msghdr m;
 	u32 niov, segment;

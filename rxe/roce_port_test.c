@@ -36,7 +36,7 @@ static void on_event(void *fe, const struct hca_event *ev) {}
 /* The peer receives at 4791, as everyone does, and sends from there, too. */
 static int open_peer(const struct wire_gid *gid, u16 *sport)
 {
-	union roce_sockaddr a;
+	union ip_sockaddr a;
 	socklen_t len = roce_sockaddr_set(&a, gid, WIRE_ROCE_PORT, 0);
 	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK, 0);
 
@@ -163,7 +163,7 @@ static int frame_of(const struct sent *s, u16 id, u8 *frame, u32 size)
 
 static void send_packet(const struct sent *s)
 {
-	union roce_sockaddr to;
+	union ip_sockaddr to;
 	socklen_t len = roce_sockaddr_set(&to, &own, WIRE_ROCE_PORT, 0);
 	u8 frame[WIRE_ROCE_FRAME];
 	int n = frame_of(s, 0, frame, sizeof(frame));
@@ -423,7 +423,7 @@ static void send_train(const struct train_row *t)
 {
 	u8 frame[WIRE_ROCE_FRAME], all[MOST * 2 * MTU], control[CMSG_SPACE(sizeof(u16))] = { 0 };
 	struct iovec iov = { all, 0 };
-	union roce_sockaddr to;
+	union ip_sockaddr to;
 	struct msghdr m = { .msg_name = &to, .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control };
 	struct cmsghdr *c = (struct cmsghdr *)control;
 	u16 segment = 12 + MTU + WIRE_ICRC_LEN, i;
@@ -514,7 +514,7 @@ static void test_port(void)
 	row(61, "a packet without GRH goes nowhere",
 	    wire_port_send(roce_port_wire(port), p) == 0 && roce_port_counter(port, ROCE_CTR_UNROUTED) == before + 1);
 	row(62, "two machines' GUIDs differ", roce_guid(&own) != roce_guid(&peer));
-	row(63, "an interface that is not there", roce_device_addrs("nosuch0", &own, 1) == -ENODEV);
+	row(63, "an interface that is not there", netdev_addrs("nosuch0", &(struct ip_addr){ 0 }, 1) == -ENODEV);
 }
 
 int main(void)

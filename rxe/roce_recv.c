@@ -33,9 +33,12 @@ static void get_control(struct msghdr *m, struct wire_roce *r, u32 *segment)
 
 bool roce_origin(const struct roce_endpoint *ep, struct msghdr *m, struct wire_roce *r, u32 *segment)
 {
+	struct ip_addr src;
+
 	*r = (struct wire_roce){ .dst = ep->gid, .ttl = ROCE_TTL };
-	if (!roce_sockaddr_get(m->msg_name, &r->src, &r->sport))
+	if (!ip_sockaddr_get(m->msg_name, &src, &r->sport))
 		return false;
+	r->src = wire_gid_from_bytes(src.raw);
 	get_control(m, r, segment);
 	return true;
 }
@@ -115,7 +118,7 @@ static bool refill(struct roce_port *rp, u32 n)
 static u32 receive_some(struct roce_endpoint *ep, u32 most)
 {
 	static u8 control[ROCE_RECVS][ROCE_CONTROL] __attribute__((aligned(8)));
-	union roce_sockaddr from[ROCE_RECVS];
+	union ip_sockaddr from[ROCE_RECVS];
 	struct mmsghdr m[ROCE_RECVS];
 	struct iovec iov[ROCE_RECVS];
 	u32 i;

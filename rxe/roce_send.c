@@ -193,7 +193,7 @@ static int train_send(struct train *t)
 {
 	u8 control[3 * CMSG_SPACE(sizeof(int))] __attribute__((aligned(8))) = { 0 };
 	bool v4 = wire_gid_is_v4(&t->path.dst);
-	union roce_sockaddr to;
+	union ip_sockaddr to;
 	struct msghdr m = { .msg_name = &to, .msg_iov = t->iov, .msg_iovlen = t->niov, .msg_control = control };
 
 	m.msg_namelen = roce_sockaddr_set(&to, &t->path.dst, WIRE_ROCE_PORT, t->flow->ep->scope);

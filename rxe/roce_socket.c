@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* The sockets of a RoCEv2 port, and what the machine knows of its addresses. */
 #include <errno.h>
-#include <ifaddrs.h>
 #include <netinet/udp.h>
-#include <stdio.h>
-#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -15,99 +12,13 @@
 #define SPORT_COUNT   0x3ff0u
 #define SPORT_TRIES   64
 
-socklen_t roce_sockaddr_set(union roce_sockaddr *a, const struct wire_gid *gid, u16 port, u32 scope)
-{
-	memset(a, 0, sizeof(*a));
-	if (wire_gid_is_v4(gid)) {
-		a->in.sin_family = AF_INET;
-		a->in.sin_port = htons(port);
-		a->in.sin_addr.s_addr = htonl(wire_gid_v4(gid));
-		return sizeof(a->in);
-	}
-	a->in6.sin6_family = AF_INET6;
-	a->in6.sin6_port = htons(port);
-	memcpy(&a->in6.sin6_addr, gid->raw, 16);
-	if (IN6_IS_ADDR_LINKLOCAL(&a->in6.sin6_addr) || IN6_IS_ADDR_MC_LINKLOCAL(&a->in6.sin6_addr))
-		a->in6.sin6_scope_id = scope;
-	return sizeof(a->in6);
-}
-
-bool roce_sockaddr_get(const union roce_sockaddr *a, struct wire_gid *gid, u16 *port)
-{
-	if (a->sa.sa_family == AF_INET) {
-		*gid = wire_gid_from_v4(ntohl(a->in.sin_addr.s_addr));
-		*port = ntohs(a->in.sin_port);
-		return true;
-	}
-	if (a->sa.sa_family != AF_INET6)
-		return false;
-	*gid = wire_gid_from_bytes(&a->in6.sin6_addr);
-	*port = ntohs(a->in6.sin6_port);
-	return true;
-}
-
-static u32 mtu_of(const char *device)
-{
-	struct ifreq req = { .ifr_mtu = 0 };
-	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-
-	snprintf(req.ifr_name, sizeof(req.ifr_name), "%s", device);
-	if (fd < 0 || ioctl(fd, SIOCGIFMTU, &req))
-		req.ifr_mtu = 1500;
-	if (fd >= 0)
-		close(fd);
-	return (u32)req.ifr_mtu;
-}
-
-/* Is @gid on the interface's network? The loopback interface answers for all of 127/8. */
-static bool on_network(const struct ifaddrs *i, const struct wire_gid *gid)
-{
-	struct wire_gid own;
-	u16 port;
-
-	if (!i->ifa_addr || !roce_sockaddr_get((const union roce_sockaddr *)i->ifa_addr, &own, &port))
-		return false;
-	if (wire_gid_equal(&own, gid))
-		return true;
-	return i->ifa_flags & IFF_LOOPBACK && wire_gid_is_v4(gid) && wire_gid_v4(gid) >> 24 == 127;
-}
-
 static void find_device(struct roce_endpoint *ep)
 {
-	struct ifaddrs *all, *i;
+	struct ip_addr ip = ip_addr_of_gid(&ep->gid);
 
-	snprintf(ep->device, sizeof(ep->device), "lo");
-	if (getifaddrs(&all))
-		return;
-	for (i = all; i; i = i->ifa_next)
-		if (on_network(i, &ep->gid)) {
-			snprintf(ep->device, sizeof(ep->device), "%s", i->ifa_name);
-			break;
-		}
-	freeifaddrs(all);
-	ep->mtu = mtu_of(ep->device);
+	netdev_find(&ip, ep->device);
+	ep->mtu = netdev_mtu(ep->device);
 	ep->scope = if_nametoindex(ep->device);
-}
-
-int roce_device_addrs(const char *name, struct wire_gid *addr, u32 max)
-{
-	struct ifaddrs *all, *i;
-	struct wire_gid gid;
-	u32 n = 0, local;
-	u16 port;
-
-	if (!if_nametoindex(name))
-		return -ENODEV;
-	if (getifaddrs(&all))
-		return -errno;
-	for (local = 0; local < 2 && !n; local++)
-		for (i = all; i && n < max; i = i->ifa_next)
-			if (!strcmp(i->ifa_name, name) && i->ifa_addr &&
-			    roce_sockaddr_get((const union roce_sockaddr *)i->ifa_addr, &gid, &port) &&
-			    (wire_gid_prefix(&gid) == WIRE_GID_PREFIX_DEFAULT) == local)
-				addr[n++] = gid;
-	freeifaddrs(all);
-	return (int)n;
 }
 
 u64 roce_guid(const struct wire_gid *addr)
@@ -127,6 +38,20 @@ u64 roce_guid(const struct wire_gid *addr)
 	return (a >> 24) << 40 | 0xfffe000000ull | (a & 0xffffff);
 }
 
+void roce_socket_options(int fd, bool v4)
+{
+	int on = 1;
+
+	if (v4) {
+		setsockopt(fd, IPPROTO_IP, IP_RECVTOS, &on, sizeof(on));
+		setsockopt(fd, IPPROTO_IP, IP_RECVTTL, &on, sizeof(on));
+		return;
+	}
+	setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof(on));
+	setsockopt(fd, IPPROTO_IPV6, IPV6_RECVTCLASS, &on, sizeof(on));
+	setsockopt(fd, IPPROTO_IPV6, IPV6_RECVHOPLIMIT, &on, sizeof(on));
+}
+
 static void set_options(int fd, bool v4)
 {
 	int on = 1, size = SOCKET_BUFFER, df = IP_PMTUDISC_DO, df6 = IPV6_PMTUDISC_DO, ttl = ROCE_TTL;
@@ -137,23 +62,19 @@ static void set_options(int fd, bool v4)
 	if (setsockopt(fd, SOL_SOCKET, SO_SNDBUFFORCE, &size, sizeof(size)))
 		setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof(size));
 	setsockopt(fd, IPPROTO_UDP, UDP_GRO, &on, sizeof(on));
+	roce_socket_options(fd, v4);
 	if (v4) {
 		setsockopt(fd, IPPROTO_IP, IP_MTU_DISCOVER, &df, sizeof(df));
-		setsockopt(fd, IPPROTO_IP, IP_RECVTOS, &on, sizeof(on));
-		setsockopt(fd, IPPROTO_IP, IP_RECVTTL, &on, sizeof(on));
 		setsockopt(fd, IPPROTO_IP, IP_TTL, &ttl, sizeof(ttl));
 		return;
 	}
-	setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof(on));
 	setsockopt(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, &df6, sizeof(df6));
-	setsockopt(fd, IPPROTO_IPV6, IPV6_RECVTCLASS, &on, sizeof(on));
-	setsockopt(fd, IPPROTO_IPV6, IPV6_RECVHOPLIMIT, &on, sizeof(on));
 	setsockopt(fd, IPPROTO_IPV6, IPV6_UNICAST_HOPS, &ttl, sizeof(ttl));
 }
 
 static int open_bound(const struct roce_endpoint *ep, u16 port)
 {
-	union roce_sockaddr a;
+	union ip_sockaddr a;
 	socklen_t len = roce_sockaddr_set(&a, &ep->gid, port, ep->scope);
 	int fd = socket(a.sa.sa_family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), err;
 

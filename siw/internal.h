@@ -3,9 +3,7 @@
 #ifndef MUSLIN_SIW_INTERNAL_H
 #define MUSLIN_SIW_INTERNAL_H
 
-#include <netinet/in.h>
-#include <sys/socket.h>
-
+#include "emu/wire/netdev.h"
 #include "siw/iwarp.h"
 #include "siw/siw.h"
 
@@ -128,12 +126,6 @@ void siw_linger(struct siw *siw, int fd);
 void siw_linger_end(struct siw *siw);
 
 /* socket.c: a descriptor, or -errno */
-union siw_sockaddr {
-	struct sockaddr sa;
-	struct sockaddr_in in;
-	struct sockaddr_in6 in6;
-};
-socklen_t siw_sockaddr_set(union siw_sockaddr *a, const struct hca_iw_addr *from);
 int siw_socket_listen(const struct hca_iw_addr *addr);
 int siw_socket_connect(struct hca_iw_addr *src, const struct hca_iw_addr *dst); /* @src is completed */
 int siw_socket_accept(int listener);

@@ -6,39 +6,16 @@
 
 #include "siw/internal.h"
 
-socklen_t siw_sockaddr_set(union siw_sockaddr *a, const struct hca_iw_addr *from)
-{
-	memset(a, 0, sizeof(*a));
-	if (ip_addr_is_v4(&from->ip)) {
-		a->in.sin_family = AF_INET;
-		a->in.sin_port = htons(from->port);
-		a->in.sin_addr.s_addr = htonl(ip_addr_get_v4(&from->ip));
-		return sizeof(a->in);
-	}
-	a->in6.sin6_family = AF_INET6;
-	a->in6.sin6_port = htons(from->port);
-	memcpy(&a->in6.sin6_addr, from->ip.raw, sizeof(from->ip.raw));
-	if (ip_addr_is_link_local(&from->ip))
-		a->in6.sin6_scope_id = from->scope;
-	return sizeof(a->in6);
-}
-
-static void addr_of(struct hca_iw_addr *to, const union siw_sockaddr *a)
+static void addr_of(struct hca_iw_addr *to, const union ip_sockaddr *a)
 {
 	memset(to, 0, sizeof(*to));
-	if (a->sa.sa_family == AF_INET) {
-		to->ip = ip_addr_v4(ntohl(a->in.sin_addr.s_addr));
-		to->port = ntohs(a->in.sin_port);
-	} else {
-		memcpy(to->ip.raw, &a->in6.sin6_addr, sizeof(to->ip.raw));
-		to->port = ntohs(a->in6.sin6_port);
+	if (ip_sockaddr_get(&a->sa, &to->ip, &to->port) && a->sa.sa_family == AF_INET6)
 		to->scope = a->in6.sin6_scope_id;
-	}
 }
 
 void siw_socket_names(int fd, struct hca_iw_addr *local, struct hca_iw_addr *remote)
 {
-	union siw_sockaddr a = { .sa.sa_family = AF_UNSPEC };
+	union ip_sockaddr a = { .sa.sa_family = AF_UNSPEC };
 	socklen_t len = sizeof(a);
 
 	if (!getsockname(fd, &a.sa, &len))
@@ -58,8 +35,8 @@ static void tune(int fd)
 
 static int open_bound(const struct hca_iw_addr *addr, bool listen)
 {
-	union siw_sockaddr a;
-	socklen_t len = siw_sockaddr_set(&a, addr);
+	union ip_sockaddr a;
+	socklen_t len = ip_sockaddr_set(&a.sa, &addr->ip, addr->port, addr->scope);
 	int fd = socket(a.sa.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), on = 1, err;
 
 	if (fd < 0)
@@ -89,8 +66,8 @@ int siw_socket_listen(const struct hca_iw_addr *addr)
 
 int siw_socket_connect(struct hca_iw_addr *src, const struct hca_iw_addr *dst)
 {
-	union siw_sockaddr a;
-	socklen_t len = siw_sockaddr_set(&a, dst);
+	union ip_sockaddr a;
+	socklen_t len = ip_sockaddr_set(&a.sa, &dst->ip, dst->port, dst->scope);
 	int fd = open_bound(src, false), err;
 
 	if (fd < 0)

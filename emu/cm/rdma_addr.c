@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Addresses of the three families that rdma_cm knows, handled alike. */
 #include "emu/cm/rdma_internal.h"
+#include "emu/wire/netdev.h"
 
 u32 rdma_sockaddr_len(const union rdma_sockaddr *a)
 {
@@ -23,26 +24,17 @@ bool rdma_sockaddr_is_ip(const union rdma_sockaddr *a)
 
 struct ip_addr rdma_sockaddr_ip(const union rdma_sockaddr *a)
 {
-	struct ip_addr ip;
+	struct ip_addr ip = { { 0 } };
+	u16 port;
 
-	if (a->sa.sa_family == AF_INET)
-		return ip_addr_v4(ntohl(a->in.sin_addr.s_addr));
-	memcpy(ip.raw, &a->in6.sin6_addr, sizeof(ip.raw));
+	(void)ip_sockaddr_get(&a->sa, &ip, &port);
 	return ip;
 }
 
 void rdma_sockaddr_set_ip(union rdma_sockaddr *a, const struct ip_addr *ip, u16 port)
 {
 	memset(a, 0, sizeof(*a));
-	if (ip_addr_is_v4(ip)) {
-		a->in.sin_family = AF_INET;
-		a->in.sin_port = htons(port);
-		a->in.sin_addr.s_addr = htonl(ip_addr_get_v4(ip));
-	} else {
-		a->in6.sin6_family = AF_INET6;
-		a->in6.sin6_port = htons(port);
-		memcpy(&a->in6.sin6_addr, ip->raw, sizeof(ip->raw));
-	}
+	ip_sockaddr_set(&a->sa, ip, port, 0);
 }
 
 bool rdma_sockaddr_is_any(const union rdma_sockaddr *a)

@@ -3,6 +3,7 @@
 #ifndef MUSLIN_WIRE_IP_H
 #define MUSLIN_WIRE_IP_H
 
+#include "emu/wire/gid.h"
 #include "emu/wire/inet.h"
 
 #define ETHERTYPE_ARP 0x0806
@@ -38,6 +39,14 @@ u32 ip_addr_get_v4(const struct ip_addr *a); /* host order */
 static inline bool ip_addr_equal(const struct ip_addr *a, const struct ip_addr *b)
 {
 	return memcmp(a, b, sizeof(*a)) == 0;
+}
+/* A GID of RoCEv2 is an IP address, annex A17.4.1. */
+static inline struct ip_addr ip_addr_of_gid(const struct wire_gid *gid)
+{
+	struct ip_addr a;
+
+	memcpy(a.raw, gid->raw, sizeof(a.raw));
+	return a;
 }
 bool ip_addr_is_any(const struct ip_addr *a);      /* 0.0.0.0 or :: */
 bool ip_addr_is_loopback(const struct ip_addr *a); /* 127/8 or ::1 */
