@@ -9,15 +9,18 @@ import re
 
 import pytest
 from muslin.process import wait_until
-from test_perftest import RESULT, anew, free_port
-from two import Two
+from test_perftest import RESULT, free_port
+from two import TOO_EARLY_ON_TCP, Two, own_addresses
 
 
 class Iwarp(Two):
     """@a_options, @b_options: of how the hosts connect, a word each."""
 
+    early = TOO_EARLY_ON_TCP
+
     def __init__(self, a, b, first=1, a_options="", b_options=""):
-        super().__init__(a, b, "w", "siw0", first)
+        super().__init__(a, b, "w2", "siw0")
+        self.ip = own_addresses("w", first)
         w3 = f"{self.ip['w3']} ::1"
         a.up(f"host w1 iwarp {self.ip['w1']} {a_options}\nhost w3 iwarp {w3} {a_options}\n")
         b.up(f"host w2 iwarp {self.ip['w2']} {b_options}\n")
@@ -33,11 +36,8 @@ class Iwarp(Two):
         assert out.count("ping data") == count, out
 
     def perftest(self, tool, *args, server="w1", client="w2"):
-        def attempt():
-            common = [tool, "-R", "-p", free_port(), "-n", "200", *args]
-            return self.pair((server, *common), (client, *common, self.ip[server]))
-
-        _, out = anew(attempt)
+        common = [tool, "-R", "-p", free_port(), "-n", "200", *args]
+        _, out = self.pair((server, *common), (client, *common, self.ip[server]))
         assert RESULT.search(out), out
         assert "Failed" not in out and "Completion with error" not in out, out
         return out

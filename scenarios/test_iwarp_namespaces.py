@@ -10,8 +10,9 @@ import re
 
 import pytest
 from muslin import free_port
-from test_perftest import RESULT, anew
+from test_perftest import RESULT
 from test_roce_namespaces import two_machines
+from two import TOO_EARLY_ON_TCP
 
 
 def give_ipv6(fabric, *pids):
@@ -22,22 +23,15 @@ def give_ipv6(fabric, *pids):
 
 @pytest.fixture(scope="module")
 def machines(_make_fabric):
-    with two_machines(_make_fabric, "host wa iwarp v0\n", "host wb iwarp v0\n", give_ipv6) as both:
-        yield both
-
-
-def pair(machines, server, client):
-    a, b = machines
-    srv = a.start("wa", *server)
-    out = b._retry(srv, ("wb", *client), 60)
-    return srv.wait(60, status=None), out
+    with two_machines(_make_fabric, "w", "iwarp", give_ipv6) as two:
+        two.early = TOO_EARLY_ON_TCP
+        yield two
 
 
 def test_device(machines):
-    a, b = machines
-    info = b.run("wb", "ibv_devinfo", "-v")
+    info = machines.run("wb", "ibv_devinfo", "-v")
     assert re.search(r"active_mtu:\s+1024 \(3\)", info) and "iWARP" in info
-    assert a.node("wa")["ips"] == ["10.9.0.1", "fd09::1"]
+    assert machines.a.node("wa")["ips"] == ["10.9.0.1", "fd09::1"]
 
 
 @pytest.mark.parametrize(
@@ -53,15 +47,12 @@ def test_device(machines):
 def test_rping(machines, listen, connect):
     """To an address, and to a wildcard one of either family."""
     args = ["-p", free_port(), "-V", "-v", "-C", "5"]
-    _, out = pair(machines, ["rping", "-s", "-a", listen, *args], ["rping", "-c", "-a", connect, *args])
+    _, out = machines.pair(("wa", "rping", "-s", "-a", listen, *args), ("wb", "rping", "-c", "-a", connect, *args))
     assert out.count("ping data") == 5
 
 
 @pytest.mark.parametrize("tool", ["ib_write_bw", "ib_read_bw", "ib_send_bw"])
 def test_bandwidth(machines, tool):
-    def attempt():
-        argv = [tool, "-R", "-p", free_port(), "-n", "200", "-s", "65536"]
-        return pair(machines, argv, [*argv, "10.9.0.1"])
-
-    _, out = anew(attempt)
+    argv = [tool, "-R", "-p", free_port(), "-n", "200", "-s", "65536"]
+    _, out = machines.pair(("wa", *argv), ("wb", *argv, "10.9.0.1"))
     assert RESULT.search(out), out

@@ -7,21 +7,6 @@ import pytest
 from muslin import free_port
 
 RESULT = re.compile(r"^\s*\d+\s+\d+(\s+[\d.]+)+\s*$", re.M)
-LOST = re.compile(r"socket/rdma_cm|Failed to exchange data|Failed to create RDMA CM")
-
-
-def anew(attempt, times=5):
-    """
-    Runs @attempt, a server and its client with -R. The server listens once more for the connection that is measured,
-    and its client may ask for that one too early: then both begin anew.
-    """
-    for n in range(times):
-        try:
-            return attempt()
-        except AssertionError as e:
-            if n == times - 1 or not LOST.search(str(e)):
-                raise
-    return None
 
 
 def perftest(fabric, tool, *args, iters="200"):

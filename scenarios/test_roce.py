@@ -17,7 +17,7 @@ import zlib
 import pytest
 from muslin import free_port, wait_until
 from test_perftest import RESULT
-from two import Two
+from two import Two, own_addresses
 
 INTEGRITY = pathlib.Path(__file__).with_name("programs") / "integrity.py"
 
@@ -26,7 +26,8 @@ class Roce(Two):
     """@options: of every port."""
 
     def __init__(self, a, b, first=1, options=""):
-        super().__init__(a, b, "r", "rxe0", first)
+        super().__init__(a, b, "r2", "rxe0")
+        self.ip = own_addresses("r", first)
         a.up(f"host r1 roce {self.ip['r1']} {options}\nhost r3 roce {self.ip['r3']} {options}\n")
         b.up(f"host r2 roce {self.ip['r2']} {options}\n")
 

@@ -13,6 +13,7 @@ import shutil
 import pytest
 from muslin import free_port, wait_until
 from test_perftest import RESULT
+from two import Two
 
 NETWORK = """
 set -e
@@ -40,8 +41,8 @@ def inside(fabric, pid):
 
 
 @contextlib.contextmanager
-def two_machines(make_fabric, a_line, b_line, prepare=lambda fabric, a, b: None):
-    """A fabric in each of the two namespaces; @prepare(fabric, pid, pid) before they are up."""
+def two_machines(make_fabric, letter, kind, prepare=lambda fabric, a, b: None):
+    """A host in each of two namespaces, their names after @letter; @prepare(fabric, pid, pid) before they are up."""
     if not all(shutil.which(t) for t in ("unshare", "nsenter", "ip")):
         pytest.skip("needs unshare, nsenter and ip")
     a, b = make_fabric("machine-a"), make_fabric("machine-b")
@@ -52,9 +53,9 @@ def two_machines(make_fabric, a_line, b_line, prepare=lambda fabric, a, b: None)
     net = a._start(["unshare", "-Urn", "sh", "-c", NETWORK])
     pids = wait_until(lambda: re.search(r"namespaces (\d+) (\d+)", net.output), 10, "the namespaces").groups()
     prepare(a, *pids)
-    inside(a, pids[0]).up(a_line)
-    inside(b, pids[1]).up(b_line)
-    yield a, b
+    inside(a, pids[0]).up(f"host {letter}a {kind} v0\n")
+    inside(b, pids[1]).up(f"host {letter}b {kind} v0\n")
+    yield Two(a, b, f"{letter}b", "siw0" if kind == "iwarp" else "rxe0")
     b.down()
     a.command("down", status=None)
     net.kill()
@@ -64,34 +65,26 @@ def two_machines(make_fabric, a_line, b_line, prepare=lambda fabric, a, b: None)
 
 @pytest.fixture(scope="module")
 def machines(_make_fabric):
-    with two_machines(_make_fabric, "host ra roce v0\n", "host rb roce v0\n") as both:
-        yield both
-
-
-def pair(machines, server, client):
-    a, b = machines
-    srv = a.start("ra", *server)
-    out = b._retry(srv, ("rb", *client), 60)
-    return srv.wait(60, status=None), out
+    with two_machines(_make_fabric, "r", "roce") as two:
+        yield two
 
 
 def test_mtu_is_the_interfaces(machines):
-    info = machines[1].run("rb", "ibv_devinfo", "-v")
+    info = machines.run("rb", "ibv_devinfo", "-v")
     assert re.search(r"active_mtu:\s+1024 \(3\)", info) and "::ffff:10.9.0.2, RoCE v2" in info
-    assert machines[0].node("ra")["ips"] == ["10.9.0.1"]
+    assert machines.a.node("ra")["ips"] == ["10.9.0.1"]
 
 
 @pytest.mark.parametrize("tool", ["ib_write_bw", "ib_read_bw", "ib_send_bw"])
 def test_bandwidth(machines, tool):
     argv = [tool, "-x", "0", "-p", free_port(), "-n", "200", "-s", "65536"]
-    _, out = pair(machines, argv, [*argv, "10.9.0.1"])
+    _, out = machines.pair(("ra", *argv), ("rb", *argv, "10.9.0.1"))
     assert RESULT.search(out), out
 
 
 def test_rping(machines):
-    _, out = pair(
-        machines,
-        ["rping", "-s", "-a", "10.9.0.1", "-V", "-C", "20"],
-        ["rping", "-c", "-a", "10.9.0.1", "-V", "-v", "-C", "20"],
+    _, out = machines.pair(
+        ("ra", "rping", "-s", "-a", "10.9.0.1", "-V", "-C", "20"),
+        ("rb", "rping", "-c", "-a", "10.9.0.1", "-V", "-v", "-C", "20"),
     )
     assert out.count("ping data") == 20

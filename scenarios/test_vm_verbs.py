@@ -13,6 +13,7 @@ import re
 
 import pytest
 from muslin import free_port, wait_until
+from muslin.fabric import TOO_EARLY
 
 pytestmark = pytest.mark.guest
 
@@ -114,7 +115,7 @@ def pair(ends, server, client):
         if status == 0:
             return out or " "
         assert not ended(), f"{ended()}\nclient:\n{out}"
-        if "Failed to connect RDMA CM events" in out:
+        if TOO_EARLY.search(out):
             ends[1].stop(server)
             ended = ends[1].start(server)
         return None

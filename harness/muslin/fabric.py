@@ -15,7 +15,7 @@ from .vm import VM
 
 REFUSED = re.compile(r"ouldn't connect|refused|REJECTED|UNREACHABLE|ADDR_ERROR|status -?(8|111)|event 8|blka 8", re.I)
 # With -R perftest's server was asked for a second connection too early: it waits for a second one alone then.
-TOO_EARLY = "Failed to connect RDMA CM events"
+TOO_EARLY = re.compile("Failed to connect RDMA CM events")
 
 
 class FabricError(AssertionError):
@@ -102,15 +102,16 @@ class Fabric:
             out = self._retry(srv, client, timeout)
         return srv.wait(timeout, status=None), out
 
-    def _retry(self, srv, client, timeout):
+    def _retry(self, srv, client, timeout, early=TOO_EARLY):
         def attempt():
             p = self.start(*client)
             text = p.wait(timeout, status=None)
             if p.popen.returncode == 0:
                 return text or " "
+            if early.search(text + srv.output):
+                srv.restart()
+                return None
             if REFUSED.search(text) and srv.running():
-                if TOO_EARLY in text:
-                    srv.restart()
                 return None
             raise AssertionError(f"{p} ended with {p.popen.returncode}:\n{text}\nthe server {srv}:\n{srv.output}")
 
