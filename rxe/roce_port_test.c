@@ -4,192 +4,12 @@
  * ICRC: a row per wrong input, with what is answered and what is counted.
  */
 #include <errno.h>
-#include <netinet/udp.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
-#include "emu/hca/soft_queue.h"
 #include "emu/lib/row.h"
-#include "rxe/internal.h"
-#include "rxe/roce_internal.h"
-
-#define PEER_QPN 0x777
-#define PSN      100
-#define SIZE     65536
-
-static struct loop *loop;
-static struct roce_port *port;
-static struct hca *hca;
-static struct hca_ctx *ctx;
-static struct hca_soft_cq *cq;
-static struct hca_soft_wq *wq;
-static u32 pdn, qpn, lkey, rkey;
-static u8 mem[SIZE];
-static struct wire_gid own, peer, stranger;
-static int peer_fd, stranger_fd;
-static u16 peer_sport, stranger_sport;
-
-static void on_event(void *fe, const struct hca_event *ev) {}
-
-/* The peer receives at 4791, as everyone does, and sends from there, too. */
-static int open_peer(const struct wire_gid *gid, u16 *sport)
-{
-	union ip_sockaddr a;
-	socklen_t len = roce_sockaddr_set(&a, gid, WIRE_ROCE_PORT, 0);
-	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK, 0);
-
-	if (fd < 0 || bind(fd, &a.sa, len)) {
-		perror("the peer's address");
-		exit(1);
-	}
-	*sport = WIRE_ROCE_PORT;
-	return fd;
-}
-
-static void open_port(void)
-{
-	u32 net = 127u << 24 | ((u32)getpid() & 0xffff) << 8;
-	struct roce_config cfg = { .loop = loop, .name = "t", .node_guid = 1, .port_guid = 2, .naddr = 1, .seed = 1 };
-	struct hca_config hcfg = { .name = "t", .node_guid = 1, .nports = 1, .seed = 1 };
-	struct wire_port *ports[1];
-
-	own = cfg.addr[0] = wire_gid_from_v4(net | 201);
-	peer = wire_gid_from_v4(net | 202);
-	stranger = wire_gid_from_v4(net | 203);
-	port = roce_port_create(&cfg);
-	if (!port) {
-		perror("the port");
-		exit(1);
-	}
-	ports[0] = roce_port_wire(port);
-	hcfg.ports = ports;
-	hca = hca_create(loop, &hcfg);
-	hca_set_transport(hca, &rxe_transport);
-	ctx = hca_ctx_create(hca, &hca_local_dma, NULL, on_event, NULL);
-	hca_pd_alloc(ctx, &pdn);
-	hca_mr_reg(ctx, pdn, (u64)(uintptr_t)mem, (u64)(uintptr_t)mem, SIZE, 0xf, &lkey, &rkey);
-	hca_soft_cq_create(ctx, 64, NULL, NULL, &cq);
-	peer_fd = open_peer(&peer, &peer_sport);
-	stranger_fd = open_peer(&stranger, &stranger_sport);
-}
-
-static void open_qp(void)
-{
-	struct hca_qp_init init = { .type = HCA_QPT_RC,
-				    .pdn = pdn,
-				    .send_cqn = hca_soft_cq_number(cq),
-				    .recv_cqn = hca_soft_cq_number(cq),
-				    .max_send_wr = 8,
-				    .max_recv_wr = 8,
-				    .max_send_sge = 1,
-				    .max_recv_sge = 1 };
-	struct hca_qp_attr attr = { .state = HCA_QPS_INIT,
-				    .port = 1,
-				    .access = 0xf,
-				    .path_mtu = WIRE_MTU_1024,
-				    .dest_qpn = PEER_QPN,
-				    .rq_psn = PSN,
-				    .max_dest_rd_atomic = 1,
-				    .min_rnr_timer = 1,
-				    .av = { .port = 1, .grh = true, .dgid = peer } };
-
-	hca_soft_qp_create(ctx, &init, &wq);
-	qpn = hca_soft_wq_number(wq);
-	hca_qp_modify(ctx, qpn, &attr, HCA_QP_STATE | HCA_QP_PKEY_INDEX | HCA_QP_PORT | HCA_QP_ACCESS_FLAGS);
-	attr.state = HCA_QPS_RTR;
-	if (hca_qp_modify(ctx, qpn, &attr,
-			  HCA_QP_STATE | HCA_QP_AV | HCA_QP_PATH_MTU | HCA_QP_DEST_QPN | HCA_QP_RQ_PSN |
-				  HCA_QP_MAX_DEST_RD_ATOMIC | HCA_QP_MIN_RNR_TIMER))
-		printf("the queue pair does not come to RTR\n");
-}
-
-static u64 counter(enum hca_counter c)
-{
-	return hca_counter(hca, 1, c);
-}
-
-/* One packet of a peer, and what stands in it. */
-struct sent {
-	u8 opcode;
-	u32 qpn, psn, len, dmalen, rkey;
-	u64 va;
-	u16 pkey;
-	bool stranger;
-	u8 fill; /* of the payload; 0: 0x5a */
-	u8 flags;
-};
-
-static void fill_eths(struct wire_packet *p, const struct sent *s)
-{
-	const struct wire_opcode *op = wire_opcode(s->opcode);
-
-	if (op->eths & BIT(WIRE_ETH_RETH)) {
-		struct wire_reth *h = rxe_eth(p, WIRE_ETH_RETH);
-
-		h->va = cpu_to_be64(s->va);
-		h->rkey = cpu_to_be32(s->rkey);
-		h->dmalen = cpu_to_be32(s->dmalen);
-	}
-}
-
-/* The frame that has it, with that number in its IPv4 header; its length. */
-static int frame_of(const struct sent *s, u16 id, u8 *frame, u32 size)
-{
-	struct wire_packet *p = wire_packet_alloc();
-	const struct wire_opcode *op = wire_opcode(s->opcode);
-	struct wire_roce r = { .src = s->stranger ? stranger : peer, .dst = own, .id = id, .ttl = 64 };
-	int n;
-
-	r.sport = s->stranger ? stranger_sport : peer_sport;
-	p->flags = s->flags;
-	p->has_lrh = 1;
-	p->bth_off = 48;
-	p->hdr_len = 48 + op->hdr_len;
-	p->buf = wire_buf_alloc(s->len ? s->len : 1);
-	memset(p->buf->data, s->fill ? s->fill : 0x5a, s->len);
-	p->data = p->buf->data;
-	p->len = s->len;
-	wire_bth_fill((struct wire_bth *)(p->hdr + 48), s->opcode, false, -s->len & 3, s->pkey ? s->pkey : 0xffff,
-		      s->qpn ? s->qpn : qpn, true, s->psn);
-	fill_eths(p, s);
-	n = wire_roce_frame(p, &r, frame, size);
-	wire_packet_free(p);
-	return n;
-}
-
-#define HEADERS 42 /* Ethernet, IPv4, UDP */
-
-static void send_packet(const struct sent *s)
-{
-	union ip_sockaddr to;
-	socklen_t len = roce_sockaddr_set(&to, &own, WIRE_ROCE_PORT, 0);
-	u8 frame[WIRE_ROCE_FRAME];
-	int n = frame_of(s, 0, frame, sizeof(frame));
-
-	if (n < 0 ||
-	    sendto(s->stranger ? stranger_fd : peer_fd, frame + HEADERS, (size_t)n - HEADERS, 0, &to.sa, len) < 0)
-		perror("sendto");
-	loop_run_idle(loop, 0);
-}
-
-/* The syndrome of the ACK or NAK that has come, -1: none has. */
-static int answer(u32 *psn)
-{
-	u8 b[256];
-	ssize_t n = recv(peer_fd, b, sizeof(b), MSG_DONTWAIT);
-	const struct wire_bth *bth = (const struct wire_bth *)b;
-
-	if (n < 20 || bth->opcode != WIRE_RC_ACK || wire_bth_qpn(bth) != PEER_QPN)
-		return -1;
-	*psn = wire_bth_psn(bth);
-	return wire_aeth_syndrome((const struct wire_aeth *)(b + sizeof(*bth)));
-}
+#include "rxe/roce_fixture.h"
 
 #define NAKS(code) (WIRE_AETH_NAK | WIRE_NAK_##code)
 #define ACK        31
-#define NONE       (-1)
 
 /* In order: the queue pair's next PSN is @next. */
 static const struct {
@@ -325,15 +145,6 @@ static struct sent resolve(struct sent s)
 	return s;
 }
 
-static void close_qp(void)
-{
-	struct hca_cqe c;
-
-	hca_soft_wq_destroy(wq);
-	while (hca_soft_cq_poll(cq, &c, 1))
-		;
-}
-
 static void test_stream(void)
 {
 	struct hca_qp_attr attr;
@@ -346,7 +157,7 @@ static void test_stream(void)
 		int got = NONE, more;
 
 		send_packet(&s);
-		while ((more = answer(&psn)) != NONE) /* the last one counts */
+		while ((more = answer(&psn)) >= 0) /* the last one counts */
 			got = more;
 		hca_qp_query(ctx, qpn, &attr);
 		row(1 + (int)i, rows[i].what,
@@ -421,31 +232,18 @@ static struct sent nth(u32 place)
 
 static void send_train(const struct train_row *t)
 {
-	u8 frame[WIRE_ROCE_FRAME], all[MOST * 2 * MTU], control[CMSG_SPACE(sizeof(u16))] = { 0 };
-	struct iovec iov = { all, 0 };
-	union ip_sockaddr to;
-	struct msghdr m = { .msg_name = &to, .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control };
-	struct cmsghdr *c = (struct cmsghdr *)control;
-	u16 segment = 12 + MTU + WIRE_ICRC_LEN, i;
+	static struct sending all;
+	u32 i;
 
-	m.msg_namelen = roce_sockaddr_set(&to, &own, WIRE_ROCE_PORT, 0);
-	m.msg_controllen = CMSG_SPACE(sizeof(segment));
-	*c = (struct cmsghdr){ CMSG_LEN(sizeof(segment)), IPPROTO_UDP, UDP_SEGMENT };
-	memcpy(CMSG_DATA(c), &segment, sizeof(segment));
 	for (i = 0; i < t->n; i++) {
 		struct sent s = nth(t->place[i] == 0xff ? i + 1 : t->place[i]);
 
 		s.stranger = t->stranger;
 		s.qpn = t->place[i] == 0xff ? qpn ^ 0x10 : 0;
 		s.flags = t->bad == i + 1 ? WIRE_PKT_BAD_ICRC : 0;
-		if (frame_of(&s, i, frame, sizeof(frame)) != HEADERS + segment)
-			printf("a packet of another length\n");
-		memcpy(all + iov.iov_len, frame + HEADERS, segment);
-		iov.iov_len += segment;
+		put_packet(&all, &s);
 	}
-	if (sendmsg(t->stranger ? stranger_fd : peer_fd, &m, 0) < 0)
-		perror("sendmsg");
-	loop_run_idle(loop, 0);
+	send_all(&all);
 }
 
 /*
@@ -469,7 +267,7 @@ static bool holds(u32 place)
 static void test_trains(void)
 {
 	struct hca_qp_attr attr;
-	u32 i, place, psn;
+	u32 i, place;
 
 	for (i = 0; i < ARRAY_SIZE(trains); i++) {
 		const struct train_row *t = &trains[i];
@@ -492,8 +290,94 @@ static void test_trains(void)
 			ok &= place > t->next || (attr.rq_psn == (u32)PSN + t->then && holds(t->then));
 		}
 		row(100 + (int)i, t->what, ok && holds(9));
-		while (answer(&psn) >= 0)
-			;
+		close_qp();
+	}
+}
+
+/*
+ * A READ of nine packets, of which these come in one train. The responder keeps no packets, so what is missing is asked for again: from
+ * there on and not from the beginning (9.7.5.1.7), at once.
+ */
+static const struct read_row {
+	const char *what;
+	u8 n, place[MOST + 1];
+	u8 bad;
+	u8 asked; /* from that packet on is asked for again; 0: nothing is, since all is there or was asked for before */
+} reads[] = {
+	{ "a READ is answered", 9, { 0, 1, 2, 3, 4, 5, 6, 7, 8 }, 0, 0 },
+	{ "one response is lost", 8, { 0, 1, 2, 4, 5, 6, 7, 8 }, 0, 3 },
+	{ "the last but one", 8, { 0, 1, 2, 3, 4, 5, 6, 8 }, 0, 7 },
+	{ "two are lost: one request for both", 7, { 0, 1, 3, 5, 6, 7, 8 }, 0, 2 },
+	{ "one has a wrong ICRC", 9, { 0, 1, 2, 3, 4, 5, 6, 7, 8 }, 6, 5 },
+	{ "one comes twice", 9, { 0, 1, 2, 2, 3, 4, 5, 6, 7 }, 0, 0 },
+};
+
+static struct sent nth_response(u32 place)
+{
+	struct sent s = { .opcode = place == 8 ? WIRE_RC_READ_RESP_LAST : WIRE_RC_READ_RESP_MIDDLE,
+			  .psn = PSN + place,
+			  .len = MTU,
+			  .syndrome = ACK,
+			  .fill = (u8)(place + 1) };
+
+	if (!place)
+		s.opcode = WIRE_RC_READ_RESP_FIRST;
+	return s;
+}
+
+/* The packet from which on the latest READ request asks; -1: there was none, or it is not in its place or not as long as the rest. */
+static int asked(void)
+{
+	u8 b[256];
+	const struct wire_bth *bth = (const struct wire_bth *)b;
+	const struct wire_reth *h = (const struct wire_reth *)(b + sizeof(*bth));
+	int place = -1;
+
+	while (recv(peer_fd, b, sizeof(b), MSG_DONTWAIT) == sizeof(*bth) + sizeof(*h) + WIRE_ICRC_LEN) {
+		place = wire_psn_diff(wire_bth_psn(bth), PSN);
+		if (bth->opcode != WIRE_RC_READ_REQUEST || be32_to_cpu(h->rkey) != PEER_RKEY || place < 0 ||
+		    place > 8 || be64_to_cpu(h->va) != PEER_VA + (u64)place * MTU ||
+		    be32_to_cpu(h->dmalen) != (9u - (u32)place) * MTU)
+			return -1;
+	}
+	return place;
+}
+
+static bool read_ok(const struct read_row *t)
+{
+	static struct sending all;
+	u64 placed = roce_port_counter(port, ROCE_CTR_PLACED);
+	struct hca_cqe c;
+	u32 place;
+	bool ok;
+
+	start_sending();
+	post_read(9 * MTU);
+	ok = asked() == 0;
+	for (place = 0; place < t->n; place++) {
+		struct sent s = nth_response(t->place[place]);
+
+		s.flags = t->bad == place + 1 ? WIRE_PKT_BAD_ICRC : 0;
+		put_packet(&all, &s);
+	}
+	send_all(&all);
+	ok &= asked() == (t->asked ? t->asked : -1) && roce_port_counter(port, ROCE_CTR_PLACED) > placed;
+	for (place = t->asked ? t->asked : 8; place < 9; place++) {
+		struct sent s = nth_response(place);
+
+		send_packet(&s);
+	}
+	return ok && holds(9) && hca_soft_cq_poll(cq, &c, 1) == 1 && !c.status && asked() == -1;
+}
+
+static void test_reads(void)
+{
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(reads); i++) {
+		memset(mem, 0xee, sizeof(mem));
+		open_qp();
+		row(120 + (int)i, reads[i].what, read_ok(&reads[i]));
 		close_qp();
 	}
 }
@@ -519,11 +403,11 @@ static void test_port(void)
 
 int main(void)
 {
-	loop = loop_create();
 	open_port();
 	test_stream();
 	test_fatal();
 	test_trains();
+	test_reads();
 	test_port();
 	hca_soft_cq_destroy(cq);
 	hca_ctx_destroy(ctx);
