@@ -383,15 +383,41 @@ static bool is_interface(const char *word)
 	return strlen(word) < 16 && !strpbrk(word, ":/ ");
 }
 
-static bool probability(const char *text)
+/* Does @word give @name a probability? -1: what it gives is none; 0: it is something else. */
+static int probability(const char *word, const char *name)
 {
+	size_t n = strlen(name);
 	char *end;
-	double p = strtod(text, &end);
+	double p;
 
-	return end != text && !*end && p >= 0 && p <= 1;
+	if (strncmp(word, name, n) || word[n] != '=')
+		return 0;
+	p = strtod(word + n + 1, &end);
+	return end != word + n + 1 && !*end && p >= 0 && p <= 1 ? 1 : -1;
 }
 
-/* Of a connection's start on an iWARP port, as siw/siw.h has them. */
+/* Of a RoCE port. 1: known and good, 0: it is something else. */
+static int roce_option(struct fabric_build *b, const char *word)
+{
+	static const char *const names[] = { "loss", "ce" }, *const known[] = { "dcqcn", "mode=v1", "mode=v2" };
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(known); i++)
+		if (!strcmp(word, known[i]))
+			return 1;
+	for (i = 0; i < ARRAY_SIZE(names); i++) {
+		int got = probability(word, names[i]);
+
+		if (got < 0)
+			return fabric_build_error(b, "%s is from 0 to 1, not \"%.40s\"", names[i],
+						  strchr(word, '=') + 1);
+		if (got)
+			return got;
+	}
+	return strchr(word, '=') ? fabric_build_error(b, "\"%.40s\": say mode=v2, dcqcn, ce=P or loss=P", word) : 0;
+}
+
+/* Of a connection's start on an iWARP port, as siw/siw.h has them. 1: known and good, 0: it is something else. */
 static int iwarp_option(struct fabric_build *b, const char *word)
 {
 	static const char *const known[] = { "mpa=1",       "mpa=2",    "crc=on",    "crc=off",  "markers=on",
@@ -399,26 +425,26 @@ static int iwarp_option(struct fabric_build *b, const char *word)
 	char *end;
 	u32 i;
 
+	if (!strchr(word, '='))
+		return 0;
 	for (i = 0; i < ARRAY_SIZE(known); i++)
 		if (!strcmp(word, known[i]))
-			return 0;
-	if (!strncmp(word, "start=", 6) && strtoul(word + 6, &end, 10) && !strcmp(end, "ms"))
-		return 0;
+			return 1;
+	if (!strncmp(word, "start=", 6) && isdigit((u8)word[6]) && strtoul(word + 6, &end, 10) && !strcmp(end, "ms"))
+		return 1;
 	return fabric_build_error(
 		b, "\"%.40s\": say mpa=1|2, crc=on|off, markers=on|off, rtr=none|write|read|zero, or start=Nms", word);
 }
 
 static int bound_address(struct fabric_build *b, struct fabric_ip *ip, const char *kind, const char *word)
 {
+	int got = strcmp(kind, "iwarp") ? roce_option(b, word) : iwarp_option(b, word);
 	u8 addr[16];
 	u8 len = 0;
 	__be32 v4;
 
-	if (!strcmp(kind, "iwarp") && strchr(word, '='))
-		return iwarp_option(b, word);
-	if (!strncmp(word, "loss=", 5))
-		return probability(word + 5) ? 0
-					     : fabric_build_error(b, "loss is from 0 to 1, not \"%.40s\"", word + 5);
+	if (got)
+		return min(got, 0);
 	if (strchr(word, '/'))
 		return fabric_build_error(b, "\"%.60s\": an address of the machine has no length here", word);
 	if (parse_addr(word, AF_INET, &v4, &len, 32)) {

@@ -12,6 +12,9 @@ for ever. Ours says it again where that can be done, which is the empty WRITE; s
 1, which has none, are not for a loaded machine's guest: test_iwarp_mpa.py has them.
 """
 
+import re
+import signal
+
 import pytest
 from muslin import free_port, siw
 from muslin.process import wait_until
@@ -87,15 +90,55 @@ class Peer:
         assert out.count("ping data") == 10, (srv, out)
 
 
+def judge(fabric, file):
+    """All in the capture is dissected: nothing is malformed, and no CRC wrong. How many FPDUs, and right CRCs."""
+    argv = ["tshark", "-r", file, "-O", "iwarp_mpa,iwarp_ddp_rdmap", "-o", "tcp.check_checksum:TRUE"]
+    argv += ["--disable-protocol", "rpcordma"]  # which takes payloads of others for its own
+    out = fabric._start(argv).wait(100)
+    assert not re.search(r"malformed|bad crc|bad length|incorrect", out, re.I)
+    return out.count("ULPDU length"), out.count("Good CRC32")
+
+
 @pytest.fixture(scope="module")
 def peer(_make_fabric):
+    """What passes w1 and w2 is judged in the end, whichever tests ran; w2 has CRCs in everything."""
     fabric = _make_fabric("siw")
     try:
         peer = Peer(fabric)
+        files = {host: fabric.folder / f"{host}.pcapng" for host in ("w1", "w2")}
+        traces = [fabric.start_muslin("trace", "-w", file, host) for host, file in files.items()]
+        wait_until(lambda: all(f.exists() for f in files.values()), 10, "the captures")
         yield peer
         peer.vm.check()
+        for t in traces:
+            t.signal(signal.SIGINT)
+            t.wait(20, None)
+        fpdus, good = judge(fabric, files["w1"])
+        assert good > 1000 or fpdus < 1000
+        fpdus, good = judge(fabric, files["w2"])
+        assert good == fpdus
     finally:
         fabric.down()
+
+
+@pytest.fixture
+def crcs(peer):
+    """The guest's kernel asks for them, and so both have them."""
+    peer.vm.run(f"echo 1 >{PARAMETERS}/mpa_crc_required")
+    yield
+    peer.vm.run(f"echo 0 >{PARAMETERS}/mpa_crc_required")
+
+
+def shown(text):
+    """What a tool says of a device, but for its GUIDs, the MTU of its interface and the tool's process number."""
+    return re.sub(r"(?m)(guid:|_mtu:)\s+.*|\b[0-9a-f]{16}\b|\[\d+\]", r"\1", text).strip()
+
+
+@pytest.mark.parametrize("tool", ["ibv_devinfo -d siw0", "ibstat siw0", "ibv_devices"])
+def test_shown_as_the_kernels(peer, tool):
+    """Host mode's siw0 is what the kernel's is, line by line."""
+    theirs = "\n".join(line for line in peer.vm.call(tool)[1].splitlines() if "muslin" not in line)
+    assert shown(peer.fabric.run("w1", *tool.split(), status=None)) == shown(theirs)
 
 
 def test_rping_from_the_kernel(peer):
@@ -123,14 +166,14 @@ TOOLS = ["ib_write_bw", "ib_read_bw", "ib_send_bw"]
 
 
 @pytest.mark.parametrize("tool", TOOLS)
-def test_perftest_from_the_kernel(peer, tool):
+def test_perftest_from_the_kernel(peer, crcs, tool):
     args = f"-R -p {peer.port} -n 50 -s 65536"
     client = f"timeout 30 {tool} -d siw0 {args} 10.0.2.2 >/tmp/out; s=$?; cat /tmp/out; exit $s"  # complaints apart
     _, out = peer.to_us([tool, *args.split()], client)
     assert RESULT.search(out), out
 
 
-def test_sends_to_the_kernel(peer):
+def test_sends_to_the_kernel(peer, crcs):
     args = f"-p {peer.port} -C 200 -S 4000"
     srv, out = peer.to_guest(f"ucmatose {args}", "w1", f"ucmatose {args} -s {GUEST}")
     assert "return status 0" in out and "return status 0" in srv, (srv, out)

@@ -59,16 +59,18 @@ static struct ib_uverbs_query_device_resp device_of(const struct uverbs *u)
 {
 	const struct uv_host *h = u->file->host;
 	const struct hca_caps *caps = hca_caps(h->hca);
-	bool iwarp = hca_iw(h->hca);
+	bool iwarp = hca_iw(h->hca), soft = uv_host_is_soft(h);
 
 	return (struct ib_uverbs_query_device_resp){
-		.fw_ver = iwarp ? 0 : 1ull << 32, /* as librxe prints it: 1.0.0 */
+		.fw_ver = soft ? 0 : 1ull << 32, /* as librxe prints it: 1.0.0 */
 		.node_guid = cpu_to_be64(hca_node_guid(h->hca)),
 		.sys_image_guid = cpu_to_be64(hca_sys_image_guid(h->hca)),
 		.max_mr_size = caps->max_mr_size,
 		.page_size_cap = PAGE_SIZES,
-		.vendor_id = iwarp ? 0x626d74 : 0x0002c9,
-		.vendor_part_id = 0x1,
+		.vendor_id = iwarp  ? 0x626d74
+			     : soft ? 0xffffff
+				    : 0x0002c9,
+		.vendor_part_id = iwarp || !soft,
 		.max_qp = caps->max_qp < UV_HANDLES ? caps->max_qp : UV_HANDLES,
 		.max_qp_wr = caps->max_qp_wr,
 		/* bad P_Key and Q_Key counters, port change events, SYS_IMAGE_GUID, SRQ resize no, RC RNR NAK, MW type 2B */

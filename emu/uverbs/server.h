@@ -31,6 +31,12 @@ struct uv_host {
 	u64 written[UV_TREE_FILES]; /* sysfs.c's: hashes of what its files hold */
 };
 
+/* Is its device shown as those of the kernel's own drivers for Ethernet, rdma_rxe and siw, which have no firmware and no board? */
+static inline bool uv_host_is_soft(const struct uv_host *h)
+{
+	return h->port[0]->attr.link_layer == WIRE_LINK_ETHERNET;
+}
+
 struct umad_port;
 struct ucma_host;
 struct uv_server;

@@ -208,10 +208,12 @@ static void put_device(struct tree *t, struct uv_host *h)
 	put_guid(t, PATH("node_guid"), hca_node_guid(h->hca));
 	put_guid(t, PATH("sys_image_guid"), hca_sys_image_guid(h->hca));
 	put(t, PATH("node_desc"), "%s\n", h->name);
-	put(t, PATH("fw_ver"), hca_iw(h->hca) ? "0.0.0\n" : "1.0.0\n");
-	put(t, PATH("hw_rev"), "0\n");
-	put(t, PATH("hca_type"), "muslin\n");
-	put(t, PATH("board_id"), "muslin\n");
+	put(t, PATH("fw_ver"), uv_host_is_soft(h) ? "\n" : "1.0.0\n");
+	if (!uv_host_is_soft(h)) {
+		put(t, PATH("hw_rev"), "0\n");
+		put(t, PATH("hca_type"), "muslin\n");
+		put(t, PATH("board_id"), "muslin\n");
+	}
 	put(t, PATH("device/modalias"), "rdma_device:Nrxe\n");
 #undef PATH
 	put_classes(t);
