@@ -14,14 +14,12 @@ import itertools
 import os
 import re
 import shutil
-import struct
-import zlib
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from muslin.process import free_port, wait_until
 from test_perftest import RESULT
-from test_roce import frames
+from test_roce import frames, icrc_is_right
 from test_roce_namespaces import inside
 
 TOPOLOGY = """
@@ -80,29 +78,6 @@ def perftest(fabric, tool, hosts, *args, index=(0, 0)):
     common = [tool, "-p", free_port(), "-n", 100, "-F", *args]
     srv, out = fabric.pair((server, *common, "-x", index[0]), (client, *common, "-x", index[1], IP[server]))
     assert RESULT.search(out), out
-
-
-def icrc_is_right(frame):
-    """By the book, over the bytes as captured: what routers may change counts as ones. None: it is not RoCE."""
-    at = 12
-    while frame[at : at + 2] == b"\x81\x00":
-        at += 4
-    kind, p = frame[at : at + 2], bytearray(frame[at + 2 :])
-    if kind == b"\x08\x00" and p[9] == 17:
-        head, masked = 28, (1, 8, 10, 11, 26, 27)
-        p = p[: struct.unpack_from(">H", p, 2)[0]]
-    elif kind == b"\x86\xdd" and p[6] == 17:
-        head, masked = 48, (1, 2, 3, 7, 46, 47)
-    elif kind == b"\x89\x15":
-        head, masked = 40, (1, 2, 3, 7)
-    else:
-        return None
-    if kind != b"\x08\x00":
-        p[0] |= 0x0F
-        p = p[: 40 + struct.unpack_from(">H", p, 4)[0]]
-    for i in (*masked, head + 4):
-        p[i] = 0xFF
-    return zlib.crc32(b"\xff" * 8 + p[:-4]) == struct.unpack("<I", p[-4:])[0]
 
 
 class Capture:

@@ -11,14 +11,8 @@ import re
 import pytest
 from muslin import free_port
 from test_perftest import RESULT
-from test_roce_namespaces import two_machines
+from test_roce_namespaces import give_ipv6, two_machines
 from two import TOO_EARLY_ON_TCP
-
-
-def give_ipv6(fabric, *pids):
-    for n, pid in enumerate(pids, 1):
-        enter = ["nsenter", "--preserve-credentials", "-U", "-n", "-t", pid]
-        fabric._start([*enter, "ip", "addr", "add", f"fd09::{n}/64", "dev", "v0", "nodad"]).wait(10)
 
 
 @pytest.fixture(scope="module")

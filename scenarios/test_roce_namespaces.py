@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """
 Two machines, as far as their networks go: a daemon in each of two network namespaces, whose only way is a pair of veth
-interfaces with Ethernet's MTU. Hosts are bound to the interface, not to an address.
+interfaces with Ethernet's MTU. Hosts are bound to the interface, and so to its addresses of both families.
 
-    namespace A: ra, roce v0, 10.9.0.1 --- veth --- namespace B: rb, roce v0, 10.9.0.2
+    namespace A: ra, roce v0, 10.9.0.1 and fd09::1 --- veth --- namespace B: rb, roce v0, 10.9.0.2 and fd09::2
 """
 
 import contextlib
@@ -13,6 +13,7 @@ import shutil
 import pytest
 from muslin import free_port, wait_until
 from test_perftest import RESULT
+from test_roce_port import capture, dissected
 from two import Two
 
 NETWORK = """
@@ -63,16 +64,30 @@ def two_machines(make_fabric, letter, kind, prepare=lambda fabric, a, b: None):
     shutil.rmtree(b.folder, ignore_errors=True)
 
 
+def give_ipv6(fabric, *pids):
+    for n, pid in enumerate(pids, 1):
+        enter = ["nsenter", "--preserve-credentials", "-U", "-n", "-t", pid]
+        fabric._start([*enter, "ip", "addr", "add", f"fd09::{n}/64", "dev", "v0", "nodad"]).wait(10)
+
+
 @pytest.fixture(scope="module")
 def machines(_make_fabric):
-    with two_machines(_make_fabric, "r", "roce") as two:
+    with two_machines(_make_fabric, "r", "roce", give_ipv6) as two:
         yield two
 
 
 def test_mtu_is_the_interfaces(machines):
     info = machines.run("rb", "ibv_devinfo", "-v")
     assert re.search(r"active_mtu:\s+1024 \(3\)", info) and "::ffff:10.9.0.2, RoCE v2" in info
-    assert machines.a.node("ra")["ips"] == ["10.9.0.1"]
+    assert machines.a.node("ra")["ips"] == ["10.9.0.1", "fd09::1"]
+
+
+def test_gids_of_both_families(machines):
+    """Those of v2 in the order of the interface's addresses, then those of v1."""
+    info = machines.run("rb", "ibv_devinfo", "-v")
+    gids = re.findall(r"GID\[\s*(\d+)\]:\s+(\S+), RoCE v(\d)", info)
+    assert gids[:2] == [("0", "::ffff:10.9.0.2", "2"), ("1", "fd09::2", "2")]
+    assert [(number, version) for number, _, version in gids[2:]] == [("2", "1"), ("3", "1")]
 
 
 @pytest.mark.parametrize("tool", ["ib_write_bw", "ib_read_bw", "ib_send_bw"])
@@ -82,9 +97,28 @@ def test_bandwidth(machines, tool):
     assert RESULT.search(out), out
 
 
-def test_rping(machines):
+@pytest.mark.parametrize("address", ["10.9.0.1", "fd09::1"])
+def test_rping(machines, address):
     _, out = machines.pair(
-        ("ra", "rping", "-s", "-a", "10.9.0.1", "-V", "-C", "20"),
-        ("rb", "rping", "-c", "-a", "10.9.0.1", "-V", "-v", "-C", "20"),
+        ("ra", "rping", "-s", "-a", address, "-V", "-C", "20"),
+        ("rb", "rping", "-c", "-a", address, "-V", "-v", "-C", "20"),
     )
     assert out.count("ping data") == 20
+
+
+def test_groups(machines):
+    """A sender on one machine and a member on the other."""
+    group = ["mckey", "-m", "ff0e::9:1", "-C", "10"]
+    receiver = machines.a.start("ra", "stdbuf", "-oL", *group, "-b", "fd09::1")
+    receiver.expect("joined")
+    assert "return status 0" in machines.run("rb", *group, "-b", "fd09::2", "-s")
+    assert "return status 0" in receiver.wait(30)
+
+
+def test_traffic_over_ipv6_is_dissected(machines):
+    """Its traffic class is the connection's, and each packet has a good ICRC."""
+    argv = ["ib_send_bw", "-x", "1", "--tclass=104", "-p", free_port(), "-n", "20", "-s", "5000"]
+    with capture(machines, "ra") as pcap:
+        machines.pair(("ra", *argv), ("rb", *argv, "10.9.0.1"))
+    rows = dissected(machines, pcap, "infiniband.bth.opcode", "ipv6.dst", "ipv6.tclass")
+    assert {row[1:] for row in rows if row[0] in ("0", "1", "2")} == {("fd09::1", "0x00000068")}, rows
