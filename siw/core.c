@@ -45,55 +45,6 @@ void siw_dma_failed(void *arg)
 	((struct siw_qp *)arg)->dma_failed = true;
 }
 
-int siw_move(struct siw_qp *sq, const struct hca_sge *at, bool remote, u32 access, void *local, bool write)
-{
-	struct hca_sge rest = *at;
-	struct hca_span span[HCA_MAX_SPANS];
-	u8 *p = local;
-	int n, i;
-
-	while (rest.length) { /* scattered memory takes more than one look */
-		n = (remote ? hca_key_remote : hca_key_local)(sq->qp, rest.lkey, rest.addr, rest.length, access, span);
-		if (n <= 0)
-			return n ? n : HCA_KEY_BOUNDS;
-		for (i = 0; i < n; i++) {
-			if (write)
-				hca_batch_write(sq->siw->wr, &span[i], p, siw_dma_failed, sq);
-			else
-				hca_batch_read(sq->siw->rd, &span[i], p, siw_dma_failed, sq);
-			p += span[i].len;
-			rest.addr += span[i].len;
-			rest.length -= span[i].len;
-		}
-	}
-	return 0;
-}
-
-int siw_sges_move(struct siw_qp *sq, const struct hca_sge *sge, u16 n, u32 off, u32 len, u32 access, void *local,
-		  bool write)
-{
-	u8 *p = local;
-
-	for (; n && len; n--, sge++) {
-		struct hca_sge part = *sge;
-		int err;
-
-		if (off >= sge->length) {
-			off -= sge->length;
-			continue;
-		}
-		part.addr += off;
-		part.length = min(len, sge->length - off);
-		err = siw_move(sq, &part, false, access, p, write);
-		if (err)
-			return err;
-		p += part.length;
-		len -= part.length;
-		off = 0;
-	}
-	return len ? HCA_KEY_BOUNDS : 0;
-}
-
 void siw_kick(struct siw_qp *sq)
 {
 	if (sq->fd.fd >= 0)
@@ -130,7 +81,7 @@ static void on_fd(struct loop_fd *w, u32 events, struct now now)
 	struct siw_qp *sq = container_of(w, struct siw_qp, fd);
 
 	if (events & (EPOLLIN | EPOLLHUP | EPOLLERR))
-		siw_receive_run(sq);
+		siw_input_run(sq);
 	if (sq->fd.fd >= 0 && events & EPOLLOUT)
 		siw_kick(sq);
 }
@@ -161,6 +112,7 @@ static int engine_start(struct hca *hca)
 		return -ENOMEM;
 	}
 	siw->options = siw_options_default;
+	siw->direct_min = SIW_DIRECT;
 	list_init(&siw->conns);
 	list_init(&siw->listeners);
 	list_init(&siw->lingering);
@@ -301,11 +253,13 @@ static void stream_init(struct siw_qp *sq, const struct mpa_terms *terms)
 	u32 i;
 
 	for (i = 0; i < DDP_QUEUES; i++)
-		sq->msn_in[i] = sq->msn_out[i] = 1;
+		sq->msn_in[i] = sq->pos.msn[i] = 1;
 	sq->terms = *terms;
-	sq->in_len = sq->out_at = sq->out_len = sq->rd_head = sq->rd_tail = sq->reads_out = 0;
-	sq->built = sq->sent = sq->received = 0;
-	sq->failing = sq->want_out = sq->dma_failed = sq->rtr_out = sq->hold = false;
+	sq->in_len = sq->out_at = sq->out_len = sq->rd_head = sq->pos.rd_tail = sq->pos.rd_done = sq->pos.wq_done = 0;
+	sq->pos.reads_out = sq->direct = 0;
+	sq->open.partly = sq->bulk = sq->careful = sq->pos.request = false;
+	sq->pos.built = sq->sent = sq->received = 0;
+	sq->want_out = sq->dma_failed = sq->rtr_out = sq->hold = false;
 	sq->wait_start = !terms->initiator && (terms->rtr_zero || terms->rtr_write || terms->rtr_read);
 	sq->started = NULL;
 	sq->seq = (struct siw_tap_seq){ 0 };
@@ -327,6 +281,7 @@ int siw_qp_attach(struct hca *hca, u32 qpn, int fd, const struct mpa_terms *term
 	sq->closed = closed;
 	sq->closed_ctx = ctx;
 	sq->fd.fd = fd;
+	sq->segment = siw_socket_segment(fd);
 	if (loop_fd_add(sq->siw->loop, &sq->fd, EPOLLIN)) {
 		err = -errno;
 		sq->fd.fd = -1;
@@ -337,7 +292,7 @@ int siw_qp_attach(struct hca *hca, u32 qpn, int fd, const struct mpa_terms *term
 	if (len) {
 		memcpy(sq->in, early, len);
 		sq->in_len = len;
-		siw_receive_bytes(sq);
+		siw_input_bytes(sq);
 	}
 	siw_kick(sq);
 	return 0;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Receiving: the stream's bytes to FPDUs, each checked by MPA, then DDP, then RDMAP, and its payload placed. A wrong one ends
- * the connection by a Terminate that names layer and error (RFC 5040, 7), and touches no other.
+ * Receiving: FPDUs, each checked by MPA, then DDP, then RDMAP, and its payload placed. A wrong one ends the connection by a
+ * Terminate that names layer and error (RFC 5040, 7), and touches no other. An FPDU without CRC and markers may be judged
+ * by its headers while its payload still comes: all of that is for one place, whose key is looked at again for each part.
  */
 #include <errno.h>
 #include <stdlib.h>
-#include <sys/socket.h>
 
 #include "siw/internal.h"
 
@@ -40,6 +40,11 @@ static bool fail(struct siw_qp *sq, enum iwarp_error err, u8 status, int event)
 	}
 	siw_terminate(sq, err, event);
 	return false;
+}
+
+bool siw_receive_fail(struct siw_qp *sq, enum iwarp_error err)
+{
+	return fail(sq, err, 0, HCA_EVENT_QP_FATAL);
 }
 
 /* Receive completions wait until the data is in memory. */
@@ -100,8 +105,9 @@ static bool take_recv(struct siw_qp *sq)
 	return true;
 }
 
-static bool finish_send(struct siw_qp *sq, const struct iwarp_untagged *u, u8 opcode)
+static bool finish_send(struct siw_qp *sq)
 {
+	u8 opcode = sq->open.opcode;
 	bool inv = opcode == RDMAP_SEND_INV || opcode == RDMAP_SEND_SE_INV;
 	struct hca_cqe cqe = { .token = sq->recv.token,
 			       .opcode = HCA_WC_RECV,
@@ -110,7 +116,7 @@ static bool finish_send(struct siw_qp *sq, const struct iwarp_untagged *u, u8 op
 
 	if (inv) {
 		cqe.flags = HCA_WC_WITH_INVALIDATE;
-		cqe.imm = be32_to_cpu(u->inv_stag);
+		cqe.imm = sq->open.inv_stag;
 		if (hca_key_invalidate(sq->qp, cqe.imm, true))
 			return fail(sq, RDMAP_ERR_CANNOT_INVALIDATE, HCA_WC_LOC_ACCESS_ERR, HCA_EVENT_QP_ACCESS_ERR);
 	}
@@ -121,25 +127,130 @@ static bool finish_send(struct siw_qp *sq, const struct iwarp_untagged *u, u8 op
 	return true;
 }
 
+/* Placing */
+
+/* Where the payload of the FPDU goes, and how far into that. */
+static struct siw_mem sink_of(struct siw_qp *sq, u32 *off)
+{
+	const struct siw_wqe *w;
+
+	*off = 0;
+	if (sq->open.opcode == RDMAP_WRITE)
+		return (struct siw_mem){ &sq->open.sink, 1, true, HCA_ACCESS_REMOTE_WRITE };
+	if (sq->open.opcode != RDMAP_READ_RESPONSE) {
+		*off = sq->recv_off;
+		return (struct siw_mem){ sq->recv.sge, sq->recv.num_sge, false, HCA_ACCESS_LOCAL_WRITE };
+	}
+	w = siw_send_oldest_read(sq);
+	*off = w->placed;
+	return (struct siw_mem){ w->sge, w->num_sge, false, HCA_ACCESS_LOCAL_WRITE };
+}
+
+bool siw_receive_misplaced(struct siw_qp *sq, int err)
+{
+	if (sq->open.opcode == RDMAP_READ_RESPONSE) {
+		siw_send_oldest_read(sq)->status = HCA_WC_LOC_PROT_ERR;
+		return fail(sq, DDP_ERR_T_STAG, 0, HCA_EVENT_QP_FATAL);
+	}
+	if (sq->open.opcode != RDMAP_WRITE)
+		return err == HCA_KEY_BOUNDS
+			       ? fail(sq, DDP_ERR_U_TOO_LONG, HCA_WC_LOC_LEN_ERR, HCA_EVENT_QP_REQ_ERR)
+			       : fail(sq, RDMAP_ERR_CATASTROPHIC, HCA_WC_LOC_PROT_ERR, HCA_EVENT_QP_FATAL);
+	hca_count(sq->qp->hca, sq->qp->attr.port, HCA_CNT_REMOTE_ACCESS_ERR);
+	return fail(sq,
+		    err == HCA_KEY_ACCESS   ? RDMAP_ERR_ACCESS
+		    : err == HCA_KEY_BOUNDS ? DDP_ERR_T_BOUNDS
+		    : err == HCA_KEY_PD     ? DDP_ERR_T_STAG_STREAM
+					    : DDP_ERR_T_STAG,
+		    0, HCA_EVENT_QP_ACCESS_ERR);
+}
+
+static bool is_denied(const struct siw_qp *sq)
+{
+	return sq->open.opcode == RDMAP_WRITE && !(sq->qp->attr.access & HCA_ACCESS_REMOTE_WRITE);
+}
+
+bool siw_receive_place(struct siw_qp *sq, const u8 *p, u32 len)
+{
+	u32 off;
+	struct siw_mem mem = sink_of(sq, &off);
+	int err = is_denied(sq) ? HCA_KEY_ACCESS : siw_mem_write(sq, &mem, off + sq->open.placed, len, p);
+
+	if (err)
+		return siw_receive_misplaced(sq, err);
+	sq->open.placed += len;
+	return true;
+}
+
+int siw_receive_sink(struct siw_qp *sq, struct iovec *iov, u32 max)
+{
+	u32 off;
+	struct siw_mem mem = sink_of(sq, &off);
+	int n = is_denied(sq)
+			? HCA_KEY_ACCESS
+			: siw_mem_direct(sq, &mem, off + sq->open.placed, sq->open.payload - sq->open.placed, iov, max);
+
+	return n < 0 ? (int)siw_receive_misplaced(sq, n) - 1 : n;
+}
+
+/* READ responses come in order, each FPDU where the last one ended. */
+static void finish_read(struct siw_qp *sq)
+{
+	struct siw_wqe *w = siw_send_oldest_read(sq);
+
+	w->placed += sq->open.payload;
+	if (!(sq->open.ddp & DDP_LAST))
+		return;
+	w->state = SIW_DONE;
+	sq->pos.reads_out--;
+	siw_kick(sq); /* a fence, or one more READ, may go on */
+}
+
+bool siw_receive_finish(struct siw_qp *sq)
+{
+	sq->open.partly = false;
+	if (sq->open.opcode == RDMAP_WRITE)
+		return true;
+	if (sq->open.opcode == RDMAP_READ_RESPONSE) {
+		finish_read(sq);
+		return true;
+	}
+	sq->recv_off += sq->open.payload;
+	return sq->open.ddp & DDP_LAST ? finish_send(sq) : true;
+}
+
+/* The headers are right, @p is what there is of the payload. */
+static bool begin(struct siw_qp *sq, const u8 *p, u32 payload)
+{
+	struct siw_open *o = &sq->open;
+	u32 off;
+	struct siw_mem mem;
+	int err;
+
+	o->payload = payload;
+	o->placed = 0;
+	if (!payload)
+		return siw_receive_finish(sq);
+	if (o->here >= payload)
+		return siw_receive_place(sq, p, payload) && siw_receive_finish(sq);
+	mem = sink_of(sq, &off);
+	err = is_denied(sq) ? HCA_KEY_ACCESS : siw_mem_check(sq, &mem, off, payload);
+	if (err)
+		return siw_receive_misplaced(sq, err);
+	o->partly = true;
+	return !o->here || siw_receive_place(sq, p, o->here);
+}
+
 static bool on_send(struct siw_qp *sq, const u8 *p, u32 len)
 {
 	const struct iwarp_untagged *u = (const struct iwarp_untagged *)p;
-	u32 payload = len - sizeof(*u);
-	int err;
 
 	if (!take_recv(sq))
 		return fail(sq, DDP_ERR_U_NO_BUFFER, 0, HCA_EVENT_QP_FATAL);
 	if (be32_to_cpu(u->mo) != sq->recv_off)
 		return fail(sq, DDP_ERR_U_MO, HCA_WC_LOC_QP_OP_ERR, HCA_EVENT_QP_FATAL);
-	err = payload ? siw_sges_move(sq, sq->recv.sge, sq->recv.num_sge, sq->recv_off, payload, HCA_ACCESS_LOCAL_WRITE,
-				      (void *)(uintptr_t)(p + sizeof(*u)), true)
-		      : 0;
-	if (err == HCA_KEY_BOUNDS)
-		return fail(sq, DDP_ERR_U_TOO_LONG, HCA_WC_LOC_LEN_ERR, HCA_EVENT_QP_REQ_ERR);
-	if (err)
-		return fail(sq, RDMAP_ERR_CATASTROPHIC, HCA_WC_LOC_PROT_ERR, HCA_EVENT_QP_FATAL);
-	sq->recv_off += payload;
-	return u->c.ddp & DDP_LAST ? finish_send(sq, u, u->c.rdmap & RDMAP_OPCODE_MASK) : true;
+	sq->open.inv_stag = be32_to_cpu(u->inv_stag);
+	return begin(sq, p + sizeof(*u), len - sizeof(*u));
 }
 
 /* Of a READ's source. RFC 5040, 4.8: remote protection errors. */
@@ -177,7 +288,7 @@ static bool on_read_request(struct siw_qp *sq, const u8 *p, u32 len)
 
 	if (len != sizeof(*r) || !(r->u.c.ddp & DDP_LAST) || r->u.mo)
 		return fail(sq, DDP_ERR_U_MO, 0, HCA_EVENT_QP_REQ_ERR);
-	if (sq->rd_head - sq->rd_tail >= min(max((u32)sq->terms.ird, 1u), (u32)SIW_READS))
+	if (sq->rd_head - sq->pos.rd_tail >= min(max((u32)sq->terms.ird, 1u), (u32)SIW_READS))
 		return fail(sq, DDP_ERR_U_NO_BUFFER, 0, HCA_EVENT_QP_REQ_ERR);
 	read = &sq->reads[sq->rd_head % SIW_READS];
 	*read = (struct siw_read){ .sink_stag = be32_to_cpu(r->sink_stag),
@@ -256,26 +367,11 @@ static bool on_untagged(struct siw_qp *sq, const u8 *p, u32 len)
 static bool on_write(struct siw_qp *sq, const u8 *p, u32 payload)
 {
 	const struct iwarp_tagged *t = (const struct iwarp_tagged *)p;
-	struct hca_sge sink = { be64_to_cpu(t->to), payload, be32_to_cpu(t->stag) };
-	int err = 0;
 
-	if (payload)
-		err = sq->qp->attr.access & HCA_ACCESS_REMOTE_WRITE
-			      ? siw_move(sq, &sink, true, HCA_ACCESS_REMOTE_WRITE, (void *)(uintptr_t)(t + 1), true)
-			      : HCA_KEY_ACCESS;
-	if (err) {
-		hca_count(sq->qp->hca, sq->qp->attr.port, HCA_CNT_REMOTE_ACCESS_ERR);
-		return fail(sq,
-			    err == HCA_KEY_ACCESS   ? RDMAP_ERR_ACCESS
-			    : err == HCA_KEY_BOUNDS ? DDP_ERR_T_BOUNDS
-			    : err == HCA_KEY_PD     ? DDP_ERR_T_STAG_STREAM
-						    : DDP_ERR_T_STAG,
-			    0, HCA_EVENT_QP_ACCESS_ERR);
-	}
-	return true;
+	sq->open.sink = (struct hca_sge){ be64_to_cpu(t->to), payload, be32_to_cpu(t->stag) };
+	return begin(sq, p + sizeof(*t), payload);
 }
 
-/* Responses come in order, each FPDU where the last one ended. */
 static bool on_read_response(struct siw_qp *sq, const u8 *p, u32 payload)
 {
 	const struct iwarp_tagged *t = (const struct iwarp_tagged *)p;
@@ -290,21 +386,10 @@ static bool on_read_response(struct siw_qp *sq, const u8 *p, u32 payload)
 		return fail(sq, RDMAP_ERR_OPCODE, 0, HCA_EVENT_QP_FATAL);
 	if (w->num_sge && be32_to_cpu(t->stag) != w->sge[0].lkey)
 		return fail(sq, DDP_ERR_T_STAG, 0, HCA_EVENT_QP_FATAL);
-	if (payload > w->length - w->done || last != (w->done + payload == w->length) ||
-	    (w->num_sge && be64_to_cpu(t->to) != w->sge[0].addr + w->done))
+	if (payload > w->length - w->placed || last != (w->placed + payload == w->length) ||
+	    (w->num_sge && be64_to_cpu(t->to) != w->sge[0].addr + w->placed))
 		return fail(sq, DDP_ERR_T_BOUNDS, 0, HCA_EVENT_QP_FATAL);
-	if (payload && siw_sges_move(sq, w->sge, w->num_sge, w->done, payload, HCA_ACCESS_LOCAL_WRITE,
-				     (void *)(uintptr_t)(p + sizeof(*t)), true)) {
-		w->status = HCA_WC_LOC_PROT_ERR;
-		return fail(sq, DDP_ERR_T_STAG, 0, HCA_EVENT_QP_FATAL);
-	}
-	w->done += payload;
-	if (!last)
-		return true;
-	w->state = SIW_DONE;
-	sq->reads_out--;
-	siw_kick(sq); /* a fence, or one more READ, may go on */
-	return true;
+	return begin(sq, p + sizeof(*t), payload);
 }
 
 static bool on_tagged(struct siw_qp *sq, const u8 *p, u32 len)
@@ -348,89 +433,27 @@ static bool on_first(struct siw_qp *sq, const u8 *p, u32 ulpdu)
 	return is_rtr_zero(sq, p, ulpdu);
 }
 
-/* @p: a whole FPDU of @len bytes with its ULPDU of @ulpdu bytes, at @pos of the stream. False: the stream is gone. */
-static bool on_fpdu(struct siw_qp *sq, u8 *p, u32 len, u64 pos, u32 ulpdu)
+bool siw_receive_fpdu(struct siw_qp *sq, u8 *p, u32 len, u64 pos, u32 ulpdu)
 {
 	const struct iwarp_ctrl *c = (const struct iwarp_ctrl *)p;
 	u32 body = len - IWARP_CRC_SIZE;
-	__le32 crc = iwarp_crc(p, body, sq->terms.crc);
 
 	siw_count(sq, SIW_CTR_FPDU_RECEIVED);
 	siw_tap(sq->siw, &sq->remote, &sq->local, &sq->seq, p, len, false);
-	if (sq->terms.crc && memcmp(&crc, p + body, sizeof(crc)))
-		return fail(sq, MPA_ERR_CRC, 0, HCA_EVENT_QP_FATAL);
+	if (sq->terms.crc) {
+		__le32 crc = iwarp_crc(p, body, true);
+
+		if (memcmp(&crc, p + body, sizeof(crc)))
+			return fail(sq, MPA_ERR_CRC, 0, HCA_EVENT_QP_FATAL);
+	}
 	if (sq->terms.mark_in && !siw_marker_remove(p, pos, iwarp_fpdu_len(ulpdu)))
 		return fail(sq, MPA_ERR_LENGTH, 0, HCA_EVENT_QP_FATAL);
 	if (sq->wait_start && on_first(sq, p, ulpdu))
 		return true;
 	if ((c->rdmap & RDMAP_VERSION_MASK) != RDMAP_VERSION)
 		return fail(sq, RDMAP_ERR_VERSION, 0, HCA_EVENT_QP_FATAL);
+	sq->open.opcode = c->rdmap & RDMAP_OPCODE_MASK;
+	sq->open.ddp = c->ddp;
 	return c->ddp & DDP_TAGGED ? on_tagged(sq, p, ulpdu + IWARP_LEN_SIZE)
 				   : on_untagged(sq, p, ulpdu + IWARP_LEN_SIZE);
-}
-
-/* Bytes of the FPDU at @at of the buffer; 0: it has not all come, -EPROTO: its length is wrong. */
-static int fpdu_length(const struct siw_qp *sq, u32 at, u32 *ulpdu)
-{
-	u64 pos = sq->received + at;
-	u32 lead = sq->terms.mark_in ? siw_marker_lead(pos) : 0, len;
-
-	if (sq->in_len - at < lead + IWARP_LEN_SIZE)
-		return 0;
-	*ulpdu = be16_to_cpu(((const struct iwarp_ctrl *)(sq->in + at + lead))->len);
-	if (*ulpdu < sizeof(struct iwarp_ctrl) - IWARP_LEN_SIZE && (*ulpdu || !sq->wait_start || !sq->terms.rtr_zero))
-		return -EPROTO;
-	len = iwarp_fpdu_len(*ulpdu);
-	if (sq->terms.mark_in)
-		len += siw_marker_bytes(pos, len);
-	return sq->in_len - at < len ? 0 : (int)len;
-}
-
-void siw_receive_bytes(struct siw_qp *sq)
-{
-	u32 at = 0, ulpdu;
-	int len;
-
-	while ((len = fpdu_length(sq, at, &ulpdu)) > 0) {
-		if (!on_fpdu(sq, sq->in + at, (u32)len, sq->received + at, ulpdu))
-			return;
-		at += (u32)len;
-	}
-	if (len < 0) {
-		fail(sq, MPA_ERR_LENGTH, 0, HCA_EVENT_QP_FATAL);
-		return;
-	}
-	siw_receive_commit(sq); /* the batch points into the buffer */
-	if (sq->dma_failed) {
-		fail(sq, RDMAP_ERR_CATASTROPHIC, 0, HCA_EVENT_QP_FATAL);
-		return;
-	}
-	sq->in_len -= at;
-	sq->received += at;
-	if (at && sq->in_len)
-		memmove(sq->in, sq->in + at, sq->in_len);
-}
-
-void siw_receive_run(struct siw_qp *sq)
-{
-	u32 round;
-
-	for (round = 0; round < SIW_ROUNDS && sq->fd.fd >= 0; round++) {
-		u32 room = SIW_IN - sq->in_len;
-		ssize_t n = recv(sq->fd.fd, sq->in + sq->in_len, room, MSG_DONTWAIT);
-
-		if (n < 0 && (errno == EAGAIN || errno == EINTR))
-			break;
-		if (n <= 0) { /* in the middle of an FPDU it is no orderly end */
-			siw_qp_close(sq, n < 0 ? -errno : sq->in_len ? -ECONNRESET : 0, -1);
-			break;
-		}
-		if (!sq->hold)
-			siw_rtr_stop(sq);
-		sq->in_len += (u32)n;
-		siw_receive_bytes(sq);
-		if ((u32)n < room)
-			break;
-	}
-	hca_flush(sq->siw->hca);
 }

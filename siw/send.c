@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Sending: requests and READ responses become FPDUs in the stream's buffer, into which the payload is read at once; a SEND or
- * WRITE is complete when TCP has taken its last byte (RFC 5040, 5.5), a READ when its data is in place. Completions come in order.
+ * Sending: requests and READ responses become FPDUs of a train (train.c); a SEND or WRITE is complete when TCP has taken its last
+ * byte (RFC 5040, 5.5), a READ when its data is in place. Completions come in order.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -53,7 +53,7 @@ static void complete(struct siw_qp *sq, struct siw_wqe *w, u8 status)
 
 void siw_send_complete(struct siw_qp *sq)
 {
-	while (sq->wq_tail != sq->wq_next) {
+	while (sq->wq_tail != sq->pos.wq_next) {
 		struct siw_wqe *w = wqe_at(sq, sq->wq_tail);
 
 		if (w->state == SIW_SENT && w->opcode != HCA_WR_RDMA_READ && w->end <= sq->sent)
@@ -74,8 +74,8 @@ void siw_send_flush(struct siw_qp *sq)
 
 		complete(sq, w, w->status ? w->status : HCA_WC_WR_FLUSH_ERR);
 	}
-	sq->wq_next = sq->wq_head;
-	sq->reads_out = 0;
+	sq->pos.wq_next = sq->wq_head;
+	sq->pos.wq_done = sq->pos.reads_out = 0;
 }
 
 void siw_send_reset(struct siw_qp *sq)
@@ -84,14 +84,14 @@ void siw_send_reset(struct siw_qp *sq)
 		free(wqe_at(sq, sq->wq_tail)->held);
 		wqe_at(sq, sq->wq_tail)->held = NULL;
 	}
-	sq->wq_tail = sq->wq_next = sq->wq_head = 0;
+	sq->wq_tail = sq->pos.wq_next = sq->pos.wq_done = sq->wq_head = 0;
 }
 
 struct siw_wqe *siw_send_oldest_read(struct siw_qp *sq)
 {
 	u32 i;
 
-	for (i = sq->wq_tail; i != sq->wq_next; i++)
+	for (i = sq->wq_tail; i != sq->pos.wq_next; i++)
 		if (wqe_at(sq, i)->opcode == HCA_WR_RDMA_READ && wqe_at(sq, i)->state == SIW_SENT)
 			return wqe_at(sq, i);
 	return NULL;
@@ -161,30 +161,32 @@ static bool pull(struct siw_qp *sq)
 
 /* Building */
 
-static bool has_room(const struct siw_qp *sq)
+/* For one more, and to settle one that TCP takes in part. */
+static bool has_room(const struct siw_qp *sq, const struct siw_train *t)
 {
-	return SIW_OUT - sq->out_at - sq->out_len >= SIW_FPDU_OUT;
+	return SIW_OUT - sq->out_at - sq->out_len >= 2 * SIW_FPDU_OUT && t->nfpdus < (sq->careful ? 1 : SIW_TRAIN);
 }
 
 /*
  * Room for an FPDU of @hdr bytes of headers and @payload more; the caller fills both. Its markers' room is in front until
- * it is sealed, and begins with the length, too.
+ * it is sealed, and begins with the length, too. @direct: the payload is not to be there.
  */
-static u8 *fpdu_start(struct siw_qp *sq, u8 ddp, u8 opcode, u32 hdr, u32 payload)
+static u8 *fpdu_start(struct siw_qp *sq, u8 ddp, u8 opcode, u32 hdr, u32 payload, bool direct)
 {
-	u32 ulpdu = hdr - IWARP_LEN_SIZE + payload, len = iwarp_fpdu_len(ulpdu),
-	    markers = sq->terms.mark_out ? siw_marker_bytes(sq->built, len) : 0;
+	u32 ulpdu = hdr - IWARP_LEN_SIZE + payload, len = iwarp_fpdu_len(ulpdu), here = direct ? 0 : payload,
+	    markers = sq->terms.mark_out ? siw_marker_bytes(sq->pos.built, len) : 0;
 	u8 *room = sq->out + sq->out_at + sq->out_len, *at = room + markers;
 	struct iwarp_ctrl *c = (struct iwarp_ctrl *)at;
 
 	memset(at, 0, hdr);
-	memset(at + hdr + payload, 0, iwarp_pad(ulpdu));
+	memset(at + hdr + here, 0, iwarp_pad(ulpdu) + IWARP_CRC_SIZE);
 	c->len = cpu_to_be16((u16)ulpdu);
 	c->ddp = ddp | DDP_VERSION;
 	c->rdmap = RDMAP_VERSION | opcode;
 	((struct iwarp_ctrl *)room)->len = c->len;
-	sq->out_len += len + markers;
-	sq->built += len + markers;
+	sq->out_len += len - payload + here + markers;
+	sq->pos.built += len + markers;
+	sq->pos.fpdus++;
 	siw_count(sq, SIW_CTR_FPDU_SENT);
 	return at;
 }
@@ -194,9 +196,11 @@ static void seal(struct siw_qp *sq, u32 from)
 {
 	u8 *p = sq->out + from, *end = sq->out + sq->out_at + sq->out_len;
 
+	if (siw_may_split(sq) && !sq->terms.mark_out)
+		return;
 	while (p < end) {
 		u32 len = iwarp_fpdu_len(be16_to_cpu(((struct iwarp_ctrl *)p)->len)), body;
-		u64 pos = sq->built - (u64)(end - p);
+		u64 pos = sq->pos.built - (u64)(end - p);
 		__le32 crc;
 
 		if (sq->terms.mark_out) {
@@ -220,23 +224,23 @@ static u8 send_opcode(const struct siw_wqe *w)
 	return se ? RDMAP_SEND_SE : RDMAP_SEND;
 }
 
-static u8 *put_send(struct siw_qp *sq, const struct siw_wqe *w, u32 len, bool last)
+static u8 *put_send(struct siw_qp *sq, const struct siw_wqe *w, u32 mo, u32 len, bool last, bool direct)
 {
-	u8 *at = fpdu_start(sq, last ? DDP_LAST : 0, send_opcode(w), sizeof(struct iwarp_untagged), len);
+	u8 *at = fpdu_start(sq, last ? DDP_LAST : 0, send_opcode(w), sizeof(struct iwarp_untagged), len, direct);
 	struct iwarp_untagged *u = (struct iwarp_untagged *)at;
 
 	u->inv_stag = cpu_to_be32(w->opcode == HCA_WR_SEND_WITH_INV ? w->imm : 0);
 	u->qn = cpu_to_be32(DDP_QN_SEND);
-	u->msn = cpu_to_be32(sq->msn_out[DDP_QN_SEND]);
-	u->mo = cpu_to_be32(w->done);
+	u->msn = cpu_to_be32(sq->pos.msn[DDP_QN_SEND]);
+	u->mo = cpu_to_be32(mo);
 	if (last)
-		sq->msn_out[DDP_QN_SEND]++;
+		sq->pos.msn[DDP_QN_SEND]++;
 	return at + sizeof(*u);
 }
 
-static u8 *put_tagged(struct siw_qp *sq, u8 opcode, u32 stag, u64 to, u32 len, bool last)
+static u8 *put_tagged(struct siw_qp *sq, u8 opcode, u32 stag, u64 to, u32 len, bool last, bool direct)
 {
-	u8 *at = fpdu_start(sq, DDP_TAGGED | (last ? DDP_LAST : 0), opcode, sizeof(struct iwarp_tagged), len);
+	u8 *at = fpdu_start(sq, DDP_TAGGED | (last ? DDP_LAST : 0), opcode, sizeof(struct iwarp_tagged), len, direct);
 	struct iwarp_tagged *t = (struct iwarp_tagged *)at;
 
 	t->stag = cpu_to_be32(stag);
@@ -247,10 +251,10 @@ static u8 *put_tagged(struct siw_qp *sq, u8 opcode, u32 stag, u64 to, u32 len, b
 static void put_read(struct siw_qp *sq, const struct siw_wqe *w)
 {
 	struct iwarp_read *r =
-		(struct iwarp_read *)fpdu_start(sq, DDP_LAST, RDMAP_READ_REQUEST, sizeof(struct iwarp_read), 0);
+		(struct iwarp_read *)fpdu_start(sq, DDP_LAST, RDMAP_READ_REQUEST, sizeof(struct iwarp_read), 0, false);
 
 	r->u.qn = cpu_to_be32(DDP_QN_READ);
-	r->u.msn = cpu_to_be32(sq->msn_out[DDP_QN_READ]++);
+	r->u.msn = cpu_to_be32(sq->pos.msn[DDP_QN_READ]++);
 	r->sink_stag = cpu_to_be32(w->num_sge ? w->sge[0].lkey : 0);
 	r->sink_to = cpu_to_be64(w->num_sge ? w->sge[0].addr : 0);
 	r->size = cpu_to_be32(w->length);
@@ -258,28 +262,62 @@ static void put_read(struct siw_qp *sq, const struct siw_wqe *w)
 	r->source_to = cpu_to_be64(w->remote_addr);
 }
 
-/* The next FPDU of a SEND or WRITE. */
-static void build_data(struct siw_qp *sq, struct siw_wqe *w)
-{
-	u32 len = min(SIW_SEGMENT, w->length - w->done);
-	bool last = w->done + len == w->length;
-	u32 out_len = sq->out_len;
-	u64 built = sq->built;
-	u8 *at = is_send(w) ? put_send(sq, w, len, last)
-			    : put_tagged(sq, RDMAP_WRITE, w->rkey, w->remote_addr + w->done, len, last);
+/* Where an FPDU begins; one whose payload cannot be read is taken back. */
+struct begin {
+	struct siw_pos pos;
+	u32 out_len;
+};
 
-	if (w->held) {
-		memcpy(at, w->held->inline_data + w->done, len);
-	} else if (siw_sges_move(sq, w->sge, w->num_sge, w->done, len, 0, at, false)) {
+static struct begin begin(const struct siw_qp *sq)
+{
+	return (struct begin){ sq->pos, sq->out_len };
+}
+
+static void take_back(struct siw_qp *sq, const struct begin *b)
+{
+	siw_train_rewind(sq, &b->pos);
+	sq->out_len = b->out_len;
+}
+
+/* The FPDU is built, @pos behind it. */
+static void record(struct siw_qp *sq, struct siw_fpdu *f, const struct begin *b, struct siw_wqe *w)
+{
+	f->before = b->pos;
+	f->after = sq->pos;
+	f->after.request = !w;
+	f->wqe = w;
+	f->end = f->start + (u32)(sq->pos.built - b->pos.built);
+}
+
+/* The next FPDU of a SEND or WRITE. */
+static void build_data(struct siw_qp *sq, struct siw_train *t, struct siw_wqe *w)
+{
+	u32 done = sq->pos.wq_done, len = min(sq->segment, w->length - done);
+	bool last = done + len == w->length, send = is_send(w);
+	const struct siw_mem mem = { .sge = w->sge, .n = w->num_sge };
+	const struct begin b = begin(sq);
+	int pieces = w->held ? 0 : siw_train_reach(sq, t, &mem, done, len), err = min(pieces, 0);
+	u8 *at = send ? put_send(sq, w, done, len, last, pieces > 0)
+		      : put_tagged(sq, RDMAP_WRITE, w->rkey, w->remote_addr + done, len, last, pieces > 0);
+
+	if (w->held)
+		memcpy(at, w->held->inline_data + done, len);
+	else if (!pieces)
+		err = siw_mem_read(sq, &mem, done, len, at);
+	if (err) {
 		w->status = HCA_WC_LOC_PROT_ERR;
-		sq->out_len = out_len; /* what was sent of it stays a message without an end */
-		sq->built = built;
+		take_back(sq, &b); /* what was sent of it stays a message without an end */
 		return;
 	}
-	w->done += len;
-	w->state = last ? SIW_SENT : SIW_SENDING;
-	w->end = sq->built;
-	sq->wq_next += last;
+	w->state = last ? SIW_SENT : SIW_POSTED;
+	w->end = sq->pos.built;
+	sq->pos.wq_done = last ? 0 : done + len;
+	sq->pos.wq_next += last;
+	if (pieces)
+		record(sq,
+		       siw_train_add(sq, t, at, send ? sizeof(struct iwarp_untagged) : sizeof(struct iwarp_tagged),
+				     pieces),
+		       &b, w);
 }
 
 static void build_read(struct siw_qp *sq, struct siw_wqe *w)
@@ -292,9 +330,9 @@ static void build_read(struct siw_qp *sq, struct siw_wqe *w)
 		return;
 	}
 	put_read(sq, w);
-	sq->reads_out++;
+	sq->pos.reads_out++;
 	w->state = SIW_SENT;
-	sq->wq_next++;
+	sq->pos.wq_next++;
 }
 
 static void run_local(struct siw_qp *sq, struct siw_wqe *w)
@@ -312,88 +350,110 @@ static void run_local(struct siw_qp *sq, struct siw_wqe *w)
 		return;
 	}
 	w->state = SIW_DONE;
-	sq->wq_next++;
+	sq->pos.wq_next++;
 }
 
 /* True: something was built, or failed by its status. */
-static bool build_request(struct siw_qp *sq)
+static bool build_request(struct siw_qp *sq, struct siw_train *t)
 {
 	struct siw_wqe *w;
 
-	if (sq->wait_start || (sq->wq_next == sq->wq_head && !pull(sq)))
+	if (sq->wait_start || (sq->pos.wq_next == sq->wq_head && !pull(sq)))
 		return false;
-	w = wqe_at(sq, sq->wq_next);
+	w = wqe_at(sq, sq->pos.wq_next);
 	if (w->status)
 		return true;
-	if (w->flags & HCA_SEND_FENCE && !w->done && sq->reads_out)
+	if (w->flags & HCA_SEND_FENCE && !sq->pos.wq_done && sq->pos.reads_out)
 		return false;
 	if (w->opcode == HCA_WR_RDMA_READ) {
-		if (sq->reads_out >= max(sq->terms.ord, (u16)1))
+		if (sq->pos.reads_out >= max(sq->terms.ord, (u16)1))
 			return false;
 		build_read(sq, w);
-	} else if (is_local(w)) {
-		run_local(sq, w);
+	} else if (!is_local(w)) {
+		build_data(sq, t, w);
+	} else if (t->nfpdus) { /* it may take a key from what may have to be built again */
+		return false;
 	} else {
-		build_data(sq, w);
+		run_local(sq, w);
 	}
 	return true;
 }
 
 /* The next FPDU of the READ that the peer asked for first. False: the memory is not there any more. */
-static bool build_response(struct siw_qp *sq)
+static bool build_response(struct siw_qp *sq, struct siw_train *t)
 {
-	struct siw_read *r = &sq->reads[sq->rd_tail % SIW_READS];
-	u32 len = min(SIW_SEGMENT, r->length - r->done);
-	bool last = r->done + len == r->length;
-	struct hca_sge source = { r->source_to + r->done, len, r->source_stag };
-	u32 out_len = sq->out_len;
-	u64 built = sq->built;
-	u8 *at = put_tagged(sq, RDMAP_READ_RESPONSE, r->sink_stag, r->sink_to + r->done, len, last);
+	const struct siw_read *r = &sq->reads[sq->pos.rd_tail % SIW_READS];
+	const struct hca_sge source = { r->source_to, r->length, r->source_stag };
+	const struct siw_mem mem = { .sge = &source, .n = 1, .remote = true, .access = HCA_ACCESS_REMOTE_READ };
+	u32 done = sq->pos.rd_done, len = min(sq->segment, r->length - done);
+	bool last = done + len == r->length;
+	const struct begin b = begin(sq);
+	int pieces = siw_train_reach(sq, t, &mem, done, len);
+	u8 *at = put_tagged(sq, RDMAP_READ_RESPONSE, r->sink_stag, r->sink_to + done, len, last, pieces > 0);
 
-	if (siw_move(sq, &source, true, HCA_ACCESS_REMOTE_READ, at, false)) {
-		sq->out_len = out_len;
-		sq->built = built;
+	if (pieces < 0 || (!pieces && siw_mem_read(sq, &mem, done, len, at))) {
+		take_back(sq, &b);
 		return false;
 	}
-	r->done += len;
-	sq->rd_tail += last;
+	sq->pos.rd_done = last ? 0 : done + len;
+	sq->pos.rd_tail += last;
+	if (pieces)
+		record(sq, siw_train_add(sq, t, at, sizeof(struct iwarp_tagged), pieces), &b, NULL);
 	return true;
 }
 
-/* Fills the buffer. False: the stream is gone. */
-static bool build(struct siw_qp *sq)
+/* Of a payload it is not known whose it was: none of this round leaves. */
+static void give_up(struct siw_qp *sq, u32 from)
+{
+	u32 i, end = sq->pos.wq_next + (sq->pos.wq_done > 0);
+
+	for (i = sq->wq_tail; i != end; i++)
+		if (wqe_at(sq, i)->end > sq->sent && !is_local(wqe_at(sq, i)))
+			wqe_at(sq, i)->status = HCA_WC_LOC_PROT_ERR;
+	sq->out_len = from - sq->out_at;
+	siw_terminate(sq, RDMAP_ERR_CATASTROPHIC, HCA_EVENT_QP_FATAL);
+}
+
+/* One FPDU, of responses and requests by turns, or a local operation. 0: there is none, -1: a response has no memory any more. */
+static int build_one(struct siw_qp *sq, struct siw_train *t)
+{
+	bool respond = sq->pos.rd_tail != sq->rd_head;
+
+	if (!respond || sq->pos.request) {
+		bool built = build_request(sq, t);
+
+		sq->pos.request = false;
+		return built || respond;
+	}
+	if (!build_response(sq, t))
+		return -1;
+	sq->pos.request = true;
+	return 1;
+}
+
+static bool next_failed(const struct siw_qp *sq)
+{
+	return sq->pos.wq_next != sq->wq_head && wqe_at(sq, sq->pos.wq_next)->status;
+}
+
+/* Fills buffer and train. False: the stream is gone. */
+static bool build(struct siw_qp *sq, struct siw_train *t)
 {
 	u32 from = sq->out_at + sq->out_len;
-	bool more = true, gone = false;
+	int more = 1;
 
-	while (more && !gone && has_room(sq)) {
-		more = false;
-		if (sq->rd_tail != sq->rd_head) {
-			more = build_response(sq);
-			gone = !more;
-		}
-		if (!gone && has_room(sq) && build_request(sq)) {
-			more = true;
-			if (sq->wq_next != sq->wq_head && wqe_at(sq, sq->wq_next)->status)
-				break;
-		}
-	}
+	while (more > 0 && has_room(sq, t) && !next_failed(sq))
+		more = build_one(sq, t);
 	hca_batch_run(sq->siw->rd);
-	if (gone) {
-		siw_terminate(sq, RDMAP_ERR_STAG, HCA_EVENT_QP_ACCESS_ERR);
-		return false;
-	}
-	if (sq->dma_failed) { /* of whom is not known: none of this round leaves */
-		u32 i;
-
-		for (i = sq->wq_tail; i != sq->wq_next; i++)
-			if (wqe_at(sq, i)->end > sq->sent && !is_local(wqe_at(sq, i)))
-				wqe_at(sq, i)->status = HCA_WC_LOC_PROT_ERR;
-		sq->out_len = from - sq->out_at;
-		siw_terminate(sq, RDMAP_ERR_CATASTROPHIC, HCA_EVENT_QP_FATAL);
+	if (sq->dma_failed) {
+		give_up(sq, from);
 		return false;
 	}
 	seal(sq, from);
+	if (more < 0 && !t->nfpdus) { /* else those before it leave first */
+		siw_terminate(sq, RDMAP_ERR_STAG, HCA_EVENT_QP_ACCESS_ERR);
+		return false;
+	}
 	return true;
 }
 
@@ -403,9 +463,9 @@ void siw_send_rtr(struct siw_qp *sq)
 	u32 from = sq->out_at + sq->out_len;
 
 	if (t->rtr_zero) {
-		put_send(sq, &(struct siw_wqe){ .opcode = HCA_WR_SEND }, 0, true);
+		put_send(sq, &(struct siw_wqe){ .opcode = HCA_WR_SEND }, 0, 0, true, false);
 	} else if (t->rtr_write) {
-		put_tagged(sq, RDMAP_WRITE, 0, 0, 0, true);
+		put_tagged(sq, RDMAP_WRITE, 0, 0, 0, true, false);
 	} else if (t->rtr_read) {
 		put_read(sq, &(struct siw_wqe){ .opcode = HCA_WR_RDMA_READ });
 		sq->rtr_out = true;
@@ -413,31 +473,13 @@ void siw_send_rtr(struct siw_qp *sq)
 	seal(sq, from);
 }
 
-/* Gives TCP what it takes. False: the stream is gone. */
-static bool push(struct siw_qp *sq)
+/* The socket is to tell when it takes more. */
+static void watch(struct siw_qp *sq, bool want)
 {
-	while (sq->out_len) {
-		ssize_t n = send(sq->fd.fd, sq->out + sq->out_at, sq->out_len, MSG_DONTWAIT | MSG_NOSIGNAL);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0 && errno == EAGAIN)
-			break;
-		if (n < 0) {
-			siw_qp_close(sq, -errno, HCA_EVENT_QP_FATAL);
-			return false;
-		}
-		sq->out_at += (u32)n;
-		sq->out_len -= (u32)n;
-		sq->sent += (u64)n;
-	}
-	if (!sq->out_len)
-		sq->out_at = 0;
-	if (sq->want_out != (sq->out_len > 0)) {
-		sq->want_out = sq->out_len > 0;
-		loop_fd_mod(&sq->fd, EPOLLIN | (sq->want_out ? EPOLLOUT : 0));
-	}
-	return true;
+	if (sq->want_out == want)
+		return;
+	sq->want_out = want;
+	loop_fd_mod(&sq->fd, EPOLLIN | (want ? EPOLLOUT : 0));
 }
 
 /* The request that cannot be sent fails when those before it are done, and with it the queue pair. */
@@ -451,36 +493,102 @@ static bool head_failed(struct siw_qp *sq)
 	return true;
 }
 
+int siw_send_prepare(struct siw_qp *sq, struct siw_train *t)
+{
+	if (sq->fd.fd < 0 || sq->hold)
+		return 0;
+	siw_train_begin(sq, t);
+	if (!build(sq, t))
+		return -1;
+	siw_train_end(sq, t);
+	if (t->niov)
+		return 1;
+	watch(sq, false);
+	siw_send_complete(sq); /* what is done here alone */
+	return head_failed(sq) ? -1 : 0;
+}
+
+/* Some payload is no memory: it is the first one's where there is no other. */
+static bool unreadable(struct siw_qp *sq, const struct siw_train *t)
+{
+	if (t->nfpdus > 1) {
+		sq->careful = true;
+		return true;
+	}
+	if (t->fpdu[0].wqe) {
+		t->fpdu[0].wqe->status = HCA_WC_LOC_PROT_ERR;
+		return !head_failed(sq);
+	}
+	siw_terminate(sq, RDMAP_ERR_STAG, HCA_EVENT_QP_ACCESS_ERR);
+	return false;
+}
+
+bool siw_send_taken(struct siw_qp *sq, struct siw_train *t, ssize_t n)
+{
+	siw_train_taken(sq, t, n > 0 ? (u32)n : 0);
+	if (n == -EFAULT && t->nfpdus)
+		return unreadable(sq, t);
+	if (n < 0 && n != -EAGAIN && n != -EINTR) {
+		siw_qp_close(sq, (int)n, HCA_EVENT_QP_FATAL);
+		return false;
+	}
+	sq->sent += n > 0 ? (u64)n : 0;
+	watch(sq, n != (ssize_t)t->bytes);
+	siw_send_complete(sq);
+	return !head_failed(sq) && !sq->want_out;
+}
+
+/* One call, as far as TCP takes it. */
+static ssize_t give(int fd, struct iovec *iov, u32 n)
+{
+	const struct msghdr m = { .msg_iov = iov, .msg_iovlen = n };
+	ssize_t took;
+
+	do
+		took = sendmsg(fd, &m, MSG_DONTWAIT | MSG_NOSIGNAL);
+	while (took < 0 && errno == EINTR);
+	return took < 0 ? -errno : took;
+}
+
 bool siw_send_run(struct siw_qp *sq)
 {
+	static struct siw_train train;
 	u32 round;
 
-	for (round = 0; round < SIW_ROUNDS && !sq->hold; round++) {
-		u64 built = sq->built, sent = sq->sent;
+	for (round = 0; round < SIW_ROUNDS; round++)
+		if (siw_send_prepare(sq, &train) <= 0 ||
+		    !siw_send_taken(sq, &train, give(sq->fd.fd, train.iov, train.niov)))
+			return false;
+	return true;
+}
 
-		if (sq->fd.fd < 0 || !build(sq) || !push(sq))
-			return false;
-		siw_send_complete(sq);
-		if (head_failed(sq))
-			return false;
-		if (sq->want_out || (built == sq->built && sent == sq->sent))
-			return false;
-	}
-	return !sq->hold;
+/* What is in the buffer, as far as the socket takes it. */
+static void push(struct siw_qp *sq)
+{
+	struct iovec iov = { sq->out + sq->out_at, sq->out_len };
+	ssize_t n = sq->out_len ? give(sq->fd.fd, &iov, 1) : 0;
+
+	n = max(n, (ssize_t)0);
+	sq->sent += (u64)n;
+	sq->out_at += (u32)n;
+	sq->out_len -= (u32)n;
 }
 
 void siw_terminate(struct siw_qp *sq, enum iwarp_error err, int event)
 {
-	if (sq->fd.fd >= 0 && push(sq) && !sq->out_len) { /* else it would stand in the middle of another FPDU */
+	if (sq->fd.fd >= 0)
+		push(sq);
+	if (sq->fd.fd >= 0 && !sq->out_len) { /* else it would stand in the middle of another FPDU */
 		struct iwarp_terminate *t =
-			(struct iwarp_terminate *)fpdu_start(sq, DDP_LAST, RDMAP_TERMINATE, sizeof(*t), 0);
+			(struct iwarp_terminate *)fpdu_start(sq, DDP_LAST, RDMAP_TERMINATE, sizeof(*t), 0, false);
 
 		t->u.qn = cpu_to_be32(DDP_QN_TERMINATE);
-		t->u.msn = cpu_to_be32(sq->msn_out[DDP_QN_TERMINATE]);
+		t->u.msn = cpu_to_be32(sq->pos.msn[DDP_QN_TERMINATE]);
 		t->layer_type = (u8)(err >> 8);
 		t->code = (u8)err;
 		seal(sq, sq->out_at);
-		if (push(sq) && !sq->out_len)
+		push(sq);
+		if (!sq->out_len)
 			siw_count(sq, SIW_CTR_TERMINATE_SENT);
 	}
 	siw_qp_close(sq, -EPROTO, event);

@@ -92,6 +92,16 @@ int siw_socket_accept(int listener)
 	return fd;
 }
 
+u32 siw_socket_segment(int fd)
+{
+	socklen_t len = sizeof(int);
+	int mss = 0;
+
+	if (getsockopt(fd, IPPROTO_TCP, TCP_MAXSEG, &mss, &len) || mss < (int)SIW_SEGMENT + 64)
+		return SIW_SEGMENT;
+	return min(((u32)mss - 32) & ~63u, SIW_SEGMENT_MAX); /* with header, pad and CRC */
+}
+
 void siw_socket_reset(int fd)
 {
 	struct linger now = { .l_onoff = 1 };

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * What goes to TCP in one call. Headers, and payload that is small or has a checksum, stand in the stream's buffer; other payload
+ * is taken by TCP from where it is. TCP may take any part: of an FPDU that it has begun with the rest is copied now, and those
+ * behind are forgotten, to be built once more from the position before them. So nothing refers to programs' memory after the call,
+ * which may go away then.
+ */
+#include "siw/internal.h"
+
+void siw_train_begin(struct siw_qp *sq, struct siw_train *t)
+{
+	t->bytes = t->nfpdus = t->niov = 0;
+	t->tail = sq->out_at;
+}
+
+static void add(struct siw_train *t, void *p, u32 len)
+{
+	t->iov[t->niov++] = (struct iovec){ p, len };
+	t->bytes += len;
+}
+
+/* The buffer up to @end. */
+static void add_stretch(struct siw_qp *sq, struct siw_train *t, u32 end)
+{
+	if (end != t->tail)
+		add(t, sq->out + t->tail, end - t->tail);
+	t->tail = end;
+}
+
+/* The pieces stand where they will, behind the stretch that ends with the header, and one is left for the last stretch. */
+int siw_train_reach(struct siw_qp *sq, struct siw_train *t, const struct siw_mem *m, u32 off, u32 len)
+{
+	if (len < sq->siw->direct_min || !siw_may_split(sq) || sq->terms.mark_out || t->nfpdus == SIW_TRAIN ||
+	    t->niov + 2 >= SIW_PIECES)
+		return 0;
+	return siw_mem_direct(sq, m, off, len, &t->iov[t->niov + 1], SIW_PIECES - 2 - t->niov);
+}
+
+struct siw_fpdu *siw_train_add(struct siw_qp *sq, struct siw_train *t, const u8 *at, u32 hdr, int pieces)
+{
+	struct siw_fpdu *f = &t->fpdu[t->nfpdus++];
+
+	add_stretch(sq, t, (u32)(at - sq->out));
+	f->head = t->tail - hdr;
+	f->start = t->bytes - hdr;
+	for (; pieces; pieces--)
+		t->bytes += (u32)t->iov[t->niov++].iov_len;
+	return f;
+}
+
+void siw_train_end(struct siw_qp *sq, struct siw_train *t)
+{
+	add_stretch(sq, t, sq->out_at + sq->out_len);
+}
+
+/* Copies the bytes @from..@to behind what is in the buffer, where there is room for an FPDU. */
+static void settle(struct siw_qp *sq, const struct siw_train *t, u32 from, u32 to)
+{
+	u8 *end = sq->out + sq->out_at + sq->out_len, *p = end;
+	const struct iovec *iov = t->iov;
+	u32 at = 0;
+
+	for (; at < to; at += (u32)iov->iov_len, iov++) {
+		u32 len = (u32)iov->iov_len, skip = from > at ? min(from - at, len) : 0,
+		    keep = min(len, to - at) - skip;
+
+		memcpy(p, (u8 *)iov->iov_base + skip, keep);
+		p += keep;
+	}
+	sq->out_at = (u32)(end - sq->out);
+	sq->out_len = to - from;
+}
+
+void siw_train_rewind(struct siw_qp *sq, const struct siw_pos *pos)
+{
+	sq->siw->counter[SIW_CTR_FPDU_SENT] -= sq->pos.fpdus - pos->fpdus;
+	sq->pos = *pos;
+}
+
+void siw_train_taken(struct siw_qp *sq, struct siw_train *t, u32 bytes)
+{
+	struct siw_fpdu *f = t->fpdu, *end = t->fpdu + t->nfpdus;
+
+	while (f != end && f->end <= bytes)
+		f++;
+	if (f == end) { /* the rest is in the buffer */
+		sq->out_at += sq->out_len - (t->bytes - bytes);
+		sq->out_len = t->bytes - bytes;
+	} else if (bytes > f->start) {
+		settle(sq, t, bytes, f->end);
+		siw_train_rewind(sq, &f->after);
+	} else {
+		sq->out_at = f->head - (f->start - bytes);
+		sq->out_len = f->start - bytes;
+		siw_train_rewind(sq, &f->before);
+	}
+	if (!sq->out_len)
+		sq->out_at = 0;
+}
