@@ -169,6 +169,8 @@ static int option(const struct words *w, const char *word, char *val)
 		return parse_rate(val, &c->rate) ? 1 : -1;
 	if (!strcmp(word, "queue"))
 		return parse_size(val, &c->queue) ? 1 : -1;
+	if (!strcmp(word, "ecn"))
+		return parse_size(val, &c->ecn) ? 1 : -1;
 	if (!strcmp(word, "pfc"))
 		return parse_list(val, ETH_CLASSES - 1, take_priority, c) ? 1 : -1;
 	if (!strcmp(word, "trunk"))

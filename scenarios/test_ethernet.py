@@ -290,7 +290,7 @@ host c ether sw1 ip 10.2.0.3/24
 def incast(fabric):
     """b and c send to a at once, whose link is slow. What sw1 dropped, and what pauses it has sent."""
     def flow(host):
-        argv = ["ib_write_bw", "-p", free_port(), "-x", 0, "-F", "-n", 100, "-s", 65536]
+        argv = ["ib_write_bw", "-p", free_port(), "-x", 0, "-F", "-n", 40, "-s", 65536]
         return fabric.pair(("a", *argv), (host, *argv, "10.2.0.1"))[1]
 
     with ThreadPoolExecutor() as both:
@@ -309,6 +309,31 @@ def test_flow_control(new_fabric, flow):
     assert (dropped == 0) == bool(flow) and (pauses > 0) == bool(flow)
     opcodes = {row[0] for row in c.fields("macc.opcode", only="macc")}
     assert opcodes == {"": set(), "pause": {"0x0001"}, "pfc 0,3": {"0x0101"}}[flow]
+
+
+CONGESTED = """
+ethernet sw1 ecn 32k
+host a ether sw1 ip 10.2.0.1/24 rate 200M dcqcn
+host b ether sw1 ip 10.2.0.2/24 dcqcn
+host c ether sw1 ip 10.2.0.3/24 dcqcn
+"""
+
+
+def test_a_switch_marks_what_waits(new_fabric):
+    """What is queued behind others for a slow link comes marked, whole, and its sender is notified."""
+
+    def hw(host, name):
+        return int(new_fabric.run(host, "cat", f"/sys/class/infiniband/rxe0/ports/1/hw_counters/{name}"))
+
+    new_fabric.up(CONGESTED)
+    with Capture(new_fabric, "a") as c:
+        incast(new_fabric)
+    noticed, handled = hw("a", "np_ecn_marked_roce_packets"), hw("b", "rp_cnp_handled") + hw("c", "rp_cnp_handled")
+    assert 100 < noticed <= counter(new_fabric, "sw1", 1, "tx_ecn_marked")
+    assert 10 < handled <= hw("a", "np_cnp_sent") < noticed
+    data = c.fields("ip.dsfield.ecn", "ip.checksum.status", only="infiniband.reth", options=["ip.check_checksum:TRUE"])
+    assert {row[0] for row in data} <= {"2", "3"} and {row[1] for row in data} == {"1"}
+    assert c.sound() > noticed
 
 
 def test_a_pause_storm(new_fabric):

@@ -3,7 +3,7 @@
 #include <stdio.h>
 
 #include "emu/lib/row.h"
-#include "emu/wire/inet.h"
+#include "emu/wire/ip.h"
 
 /* The sum in the simplest way, of words in big-endian order. */
 static u32 plain(u32 s, const u8 *p, u32 len)
@@ -173,8 +173,42 @@ static void test_udp(void)
 	row(62, "a UDP length that is another one", !wire_inet_ok(p, len));
 }
 
+/* Over all first words and all types of service. */
+static void test_marks(void)
+{
+	u8 p[IP6_SIZE] = { 0x45 }, v6[IP6_SIZE] = { 0x60 };
+	u32 tos, first, may = 0, wrong = 0, other = 0;
+
+	for (tos = 0; tos < 256; tos++)
+		for (first = 0; first < 0x10000; first += 0xff) {
+			p[IP4_TOS] = (u8)tos;
+			wire_store(p + 2, 2, first); /* so that checksums of all kinds are there */
+			wire_set(p, IP4_CHECK, 0);
+			wire_set(p, IP4_CHECK, wire_inet_fold(wire_inet_sum(0, p, IP4_SIZE)));
+			if (!wire_ip_may_mark(p, IP4_SIZE, WIRE_INET_IP4))
+				continue;
+			may += first == 0;
+			wire_ip_mark(p, WIRE_INET_IP4);
+			wrong += wire_inet_fold(wire_inet_sum(0, p, IP4_SIZE)) != 0;
+			other += p[IP4_TOS] != (tos | WIRE_ECN_CE);
+		}
+	row(70, "half of all senders permit that their packets are marked", may == 128);
+	row(71, "the mark, and nothing else of the byte", !other);
+	row(72, "a checksum that was right is right", !wrong);
+	wire_set(v6, IP6_TCLASS, 0x69);
+	row(73, "an IPv6 packet", wire_ip_may_mark(v6, IP6_SIZE, WIRE_INET_IP6));
+	wire_ip_mark(v6, WIRE_INET_IP6);
+	row(74, "is marked, once",
+	    wire_get(v6, IP6_TCLASS) == 0x6b && v6[0] == 0x66 && v6[1] == 0xb0 &&
+		    !wire_ip_may_mark(v6, IP6_SIZE, WIRE_INET_IP6));
+	row(75, "what is cut short, and what is no IP, cannot be",
+	    !wire_ip_may_mark(p, IP4_SIZE - 1, WIRE_INET_IP4) && !wire_ip_may_mark(v6, IP6_SIZE - 1, WIRE_INET_IP6) &&
+		    !wire_ip_may_mark(p, IP6_SIZE, 0x8915));
+}
+
 int main(void)
 {
+	test_marks();
 	test_sums();
 	test_shapes();
 	test_wrongs();

@@ -80,6 +80,36 @@ u16 wire_ip6_sum(const u8 *ip6, u8 proto, const u8 *p, u32 len)
 	return wire_inet_fold(wire_inet_sum(wire_inet_sum(len + proto, ip6 + IP6_SRC, 32), p, len));
 }
 
+static u8 tos_of(const u8 *p, u16 type)
+{
+	return type == WIRE_INET_IP4 ? p[IP4_TOS] : (u8)wire_get(p, IP6_TCLASS);
+}
+
+bool wire_ip_may_mark(const u8 *p, u32 len, u16 type)
+{
+	u8 ecn;
+
+	if (!(type == WIRE_INET_IP4 && len >= IP4_SIZE) && !(type == WIRE_INET_IP6 && len >= IP6_SIZE))
+		return false;
+	ecn = tos_of(p, type) & WIRE_ECN_MASK;
+	return ecn && ecn != WIRE_ECN_CE;
+}
+
+void wire_ip_mark(u8 *p, u16 type)
+{
+	u8 tos = tos_of(p, type);
+	u32 sum;
+
+	if (type == WIRE_INET_IP6) {
+		wire_set(p, IP6_TCLASS, tos | WIRE_ECN_CE);
+		return;
+	}
+	/* What the byte gains the checksum loses: one that was wrong stays wrong. RFC 1624, equation 3 */
+	sum = (u16)~wire_get(p, IP4_CHECK) + (u16)((tos | WIRE_ECN_CE) - tos);
+	p[IP4_TOS] = tos | WIRE_ECN_CE;
+	wire_set(p, IP4_CHECK, (u16) ~((sum & 0xffff) + (sum >> 16)));
+}
+
 static void swap(u8 *a, u8 *b, u32 len)
 {
 	u8 tmp[16];

@@ -25,6 +25,11 @@
 #define IP6_SRC    8
 #define IP6_DST    24
 
+/* The last two bits of the type of service and the traffic class. RFC 3168, section 5. */
+#define WIRE_ECN_MASK 3
+#define WIRE_ECN_ECT  2 /* may be marked */
+#define WIRE_ECN_CE   3 /* has met congestion */
+
 #define IP_PROTO_ICMP  1
 #define IP_PROTO_ICMP6 58
 
@@ -59,6 +64,9 @@ const char *ip_addr_str(const struct ip_addr *a, char *buf); /* of IP_ADDR_STRLE
 
 /* The checksum of the @len bytes at @p with the pseudo-header of the IPv6 header @ip6; 0 where it is in place and right. */
 u16 wire_ip6_sum(const u8 *ip6, u8 proto, const u8 *p, u32 len);
+/* May the packet of @len bytes behind that ethertype be marked as having met congestion, and is not yet? */
+bool wire_ip_may_mark(const u8 *p, u32 len, u16 type);
+void wire_ip_mark(u8 *p, u16 type); /* of which wire_ip_may_mark() holds */
 /*
  * Echo: writes the answer to a request of @len bytes, IP header first, to @reply of @size bytes. Its length; 0: it is no
  * echo request, or a fragment; -EBADMSG. Whether its destination is one's own is the caller's to know.

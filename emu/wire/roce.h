@@ -8,17 +8,13 @@
 #ifndef MUSLIN_WIRE_ROCE_H
 #define MUSLIN_WIRE_ROCE_H
 
-#include "emu/wire/gid.h"
+#include "emu/wire/ip.h"
 #include "emu/wire/packet.h"
 
 #define WIRE_ROCE_PORT     4791 /* UDP, destination */
 #define WIRE_ROCE_TAIL_MAX 7    /* pad and ICRC */
 #define WIRE_ROCE_OVERHEAD 80   /* IP, UDP and transport headers with ICRC, as an interface's MTU has to hold them */
 #define WIRE_ROCE_FRAME    (18 + 40 + 8 + WIRE_HDR_MAX + WIRE_MTU_MAX + WIRE_ROCE_TAIL_MAX)
-
-#define WIRE_ECN_MASK 3
-#define WIRE_ECN_ECT  2 /* may be marked */
-#define WIRE_ECN_CE   3
 
 /* What the headers below the BTH say. */
 struct wire_roce {

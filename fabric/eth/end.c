@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "emu/wire/ip.h"
 #include "fabric/eth/internal.h"
 
 #define BURST      64 /* frames that an end sends before others have their turn */
@@ -61,6 +62,25 @@ bool eth_end_full(const struct eth_end *end)
 	return end->bytes >= eth_queue(end);
 }
 
+/* The same frame, or a copy that says that it has met congestion, if its sender permits that; takes the reference. */
+static struct wire_buf *mark(struct eth_end *end, struct wire_buf *buf)
+{
+	struct ether_header h;
+	struct wire_buf *copy;
+
+	if (!ether_header_get(&h, buf->data, buf->size) ||
+	    !wire_ip_may_mark(buf->data + h.size, buf->size - h.size, h.type))
+		return buf;
+	copy = wire_buf_alloc(buf->size);
+	if (!copy)
+		return buf;
+	memcpy(copy->data, buf->data, buf->size);
+	wire_ip_mark(copy->data + h.size, h.type);
+	wire_buf_put(buf);
+	eth_count(end, ETH_CTR_TX_MARKED);
+	return copy;
+}
+
 void eth_end_queue(struct eth_end *end, struct wire_buf *buf, u8 class, struct eth_end *from)
 {
 	u32 most = eth_queue(end) * (from && eth_class_lossless(from, class) ? LOSSLESS_X : 1);
@@ -71,6 +91,8 @@ void eth_end_queue(struct eth_end *end, struct wire_buf *buf, u8 class, struct e
 		wire_buf_put(buf);
 		return;
 	}
+	if (end->sw && end->cfg.ecn && end->bytes >= end->cfg.ecn)
+		buf = mark(end, buf);
 	f = eth_frame_create(buf, class, from);
 	if (!f) {
 		wire_buf_put(buf);

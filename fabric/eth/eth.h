@@ -20,13 +20,14 @@
 
 /* A link, alike in both directions. All zero is a link of ETHER_MTU in VLAN 1 that takes no time. */
 struct eth_link_config {
-	u64 rate;                 /* bit/s; 0: frames take no time */
-	u32 mtu;                  /* 0: ETHER_MTU */
-	u32 queue;                /* bytes that wait for the link; 0: ETH_QUEUE */
-	bool pause;               /* 802.3x: whoever is full stops the other end */
-	u8 pfc;                   /* 802.1Qbb: the priorities that are stopped one by one, a bit each */
-	u16 vlan;                 /* of untagged frames; 0: 1 */
-	bool all;                 /* every VLAN passes, tagged */
+	u64 rate;   /* bit/s; 0: frames take no time */
+	u32 mtu;    /* 0: ETHER_MTU */
+	u32 queue;  /* bytes that wait for the link; 0: ETH_QUEUE */
+	u32 ecn;    /* a switch marks what it queues behind so many bytes, where the sender permits; 0: never */
+	bool pause; /* 802.3x: whoever is full stops the other end */
+	u8 pfc;     /* 802.1Qbb: the priorities that are stopped one by one, a bit each */
+	u16 vlan;   /* of untagged frames; 0: 1 */
+	bool all;   /* every VLAN passes, tagged */
 	u16 trunk[ETH_TRUNK_MAX]; /* those that pass tagged */
 	u32 ntrunk;
 };
@@ -75,6 +76,7 @@ void eth_end_set_up(struct eth_end *end, bool up);
 	C(RX_SHORT, "rx_length_errors") /* no frame, or longer than the MTU */        \
 	C(RX_FILTERED, "rx_filtered")   /* of a VLAN that the port is not in */       \
 	C(TX_DROPPED, "tx_dropped")     /* the queue was full */                      \
+	C(TX_MARKED, "tx_ecn_marked")   /* as having met congestion */                \
 	C(TX_DOWN, "tx_link_down")                                                    \
 	C(RX_PAUSE, "rx_pause")                                                       \
 	C(TX_PAUSE, "tx_pause")                                                       \

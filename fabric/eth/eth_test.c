@@ -10,6 +10,7 @@
 #include <stdio.h>
 
 #include "emu/lib/row.h"
+#include "emu/wire/ip.h"
 #include "fabric/eth/internal.h"
 
 enum {
@@ -243,6 +244,54 @@ static void test_pause(const struct eth_link_config *link, u16 tci, int n)
 	finish();
 }
 
+/* An IPv4 packet that may be marked, or may not. */
+static void put_ip(int from, int to, u8 tos)
+{
+	struct ether_header h = { .type = WIRE_INET_IP4 };
+	struct wire_buf *buf = wire_buf_alloc(1000);
+	u8 *ip = buf->data + ETHER_SIZE;
+
+	memset(buf->data, 0, buf->size);
+	memcpy(h.dst, st[to].port->mac, ETHER_ALEN);
+	memcpy(h.src, st[from].port->mac, ETHER_ALEN);
+	ether_header_put(&h, buf->data);
+	ip[0] = 0x45;
+	ip[IP4_TOS] = tos;
+	wire_set(ip, IP4_CHECK, wire_inet_fold(wire_inet_sum(0, ip, IP4_SIZE)));
+	if (ether_port_send(st[from].port, buf))
+		wire_buf_put(buf);
+}
+
+/* Two stations fill the queue for the link of a third. How many of those that come are marked? */
+static u64 marked(u8 tos, bool *intact)
+{
+	u32 i;
+
+	for (i = 0; i < 20; i++) {
+		put_ip(A, B, tos);
+		put_ip(C, B, tos);
+	}
+	run(5);
+	*intact = st[B].last->data[ETHER_SIZE + IP4_TOS] == (tos ? tos | WIRE_ECN_CE : 0) &&
+		  !wire_inet_fold(wire_inet_sum(0, st[B].last->data + ETHER_SIZE, IP4_SIZE)) && got(0, 40, 0, 0);
+	return count("sw1:3", ETH_CTR_TX_MARKED);
+}
+
+static void test_marking(void)
+{
+	static const struct eth_link_config slow = { .rate = 100000000, .ecn = 3000 };
+	bool intact;
+	u64 n;
+
+	build(&slow);
+	say(B, -1, 0, 60);
+	clear();
+	row(60, "who does not permit it is not marked", marked(0, &intact) == 0 && intact);
+	n = marked(0x6a, &intact);
+	row(61, "what waits behind so many bytes is, and whole", n > 20 && n < 40 && intact);
+	finish();
+}
+
 static bool fault(const char *text, struct eth_fault **ft)
 {
 	char err[200];
@@ -325,5 +374,6 @@ int main(void)
 	test_pause(&with_pfc, 3 << 13 | 5, 34);
 	test_pause(&without, 0, 50);
 	test_faults();
+	test_marking();
 	return rows_end();
 }
