@@ -115,6 +115,40 @@ static void test_ends(void)
 	close_both();
 }
 
+/* A SEND with invalidate takes a window away, and its receiver is told which one. RFC 5040, 5.1 */
+static void test_invalidation(void)
+{
+	struct hca_send_wr bind = { .opcode = HCA_WR_BIND_MW,
+				    .access = HCA_ACCESS_REMOTE_WRITE,
+				    .bind_len = SIZE,
+				    .flags = HCA_SEND_SIGNALED };
+	struct hca_cqe c;
+	u32 rkey, window;
+
+	open_both();
+	bind.bind_addr = at(&b, 0);
+	hca_mr_reg(b.ctx, b.pdn, at(&b, 0), at(&b, 0), SIZE, HCA_ACCESS_LOCAL_WRITE | HCA_ACCESS_MW_BIND, &bind.mr_lkey,
+		   &rkey);
+	hca_mw_alloc(b.ctx, b.pdn, 2, &bind.mw_rkey);
+	hca_soft_post_send(b.wq, &bind);
+	row(90, "a window is bound", next(&b, &c) == 0 && c.opcode == HCA_WC_BIND_MW);
+	window = (bind.mw_rkey & ~0xffu) | (u8)(bind.mw_rkey + 1);
+	pattern(a.mem, SIZE);
+	post(&a, HCA_WR_RDMA_WRITE, 0, 0, 64, window, at(&b, 0));
+	row(91, "and written to", next(&a, &c) == 0 && !memcmp(a.mem, b.mem, 64));
+	post_recv(&b, SIZE / 2, 64);
+	post(&a, HCA_WR_SEND_WITH_INV, HCA_SEND_SOLICITED, 0, 10, window, 0);
+	row(92, "a SEND names the window that it has invalidated",
+	    next(&b, &c) == 0 && c.flags & HCA_WC_WITH_INVALIDATE && c.imm == window && c.byte_len == 10 &&
+		    c.solicited);
+	row(93, "and is complete", next(&a, &c) == 0 && c.opcode == HCA_WC_SEND && b.closed == 1);
+	post(&a, HCA_WR_RDMA_WRITE, 0, 0, 64, window, at(&b, 0));
+	next(&a, &c);
+	row(94, "nobody writes to it any more",
+	    b.closed == -EPROTO && siw_counter(a.hca, SIW_CTR_TERMINATE_RECEIVED) == 1);
+	close_both();
+}
+
 /* What a hostile peer sends: one FPDU, made of a header and four bytes of payload. */
 struct bad {
 	const char *what;
@@ -432,6 +466,7 @@ int main(void)
 	test_first();
 	test_zero();
 	test_ends();
+	test_invalidation();
 	test_bad();
 	test_slow();
 	loop_destroy(loop);
