@@ -211,6 +211,18 @@ def test_the_default_mode_of_datagrams(net):
     assert c.sound()
 
 
+def test_a_default_of_the_topology(new_fabric):
+    """With mode=v1 the GIDs of v1 are the first ones, and what programs use unasked; the peer need not have it."""
+    new_fabric.up("ethernet sw1\nhost a ether sw1 ip 10.4.0.1/24 mode=v1\nhost b ether sw1 ip 10.4.0.2/24\n")
+    assert new_fabric.command("mode", "a").strip() == "v1"
+    versions = re.findall(r"GID\[\s*\d+\]:\s+\S+, RoCE v(\d)", new_fabric.run("a", "ibv_devinfo", "-v"))
+    assert versions == ["1", "1", "2", "2"]
+    with Capture(new_fabric, "a") as c:
+        rping(new_fabric, "b", "a", "10.4.0.2", count=3)
+    assert {row[0] for row in c.fields("eth.type", only="infiniband.bth")} == {"0x8915"}
+    assert c.sound() > 10
+
+
 def test_wrong_modes(net):
     assert 'a mode is v1 or v2, not "v3"' in net.command("mode", "r1", "v3", status=1)
     assert "r9 is no host with a RoCE port" in net.command("mode", "r9", status=1)
