@@ -10,29 +10,6 @@
 
 /* The words of values */
 
-static bool parse_word(u8 *to, const char *value, const char *const *names, u8 n)
-{
-	for (*to = 0; *to < n; ++*to)
-		if (!strcmp(names[*to], value))
-			return true;
-	return false;
-}
-
-static bool parse_dir(void *to, const char *value)
-{
-	static const char *const names[] = { [FAULT_BOTH] = "both", [FAULT_IN] = "in", [FAULT_OUT] = "out" };
-
-	return parse_word(to, value, names, ARRAY_SIZE(names));
-}
-
-static bool parse_what(void *to, const char *value)
-{
-	static const char *const names[] = { "payload", "header", "icrc", "vcrc" };
-
-	static_assert(ARRAY_SIZE(names) == FAULT_VCRC + 1, "one name for each kind of damage");
-	return parse_word(to, value, names, ARRAY_SIZE(names));
-}
-
 static bool parse_speed(void *to, const char *value)
 {
 	enum wire_speed speed = wire_speed_from_name(value);
@@ -78,34 +55,17 @@ static bool parse_hex(void *to, const char *value)
 
 #define KEY(name, type, member, ...) SPEC_FIELD(name, type, fabric_fault_spec, member, ##__VA_ARGS__)
 #define BY(fn, text)                 .parse = fn, .wants = text
-#define OPCODES                      "names such as RC_SEND_ONLY, ack, read, request, ud, numbers, or several with commas"
-#define CLASSES                      "a MAD class such as Subn, SubnDR, SA, Perf, ComMgt, or a number"
-#define METHODS                      "a method such as Get, Set, GetResp, Trap, or a number"
-#define ATTRIBUTES                   "an attribute's name such as PortInfo or PathRecord, or a number"
 #define SPEEDS                       "SDR, DDR, QDR, FDR, EDR, HDR or NDR"
 static const struct spec_field fields[] = {
-	[FAULT_DIR] = KEY("dir", SPEC_OTHER, dir, BY(parse_dir, "in, out or both")),
-	[FAULT_OPCODE] = KEY("opcode", SPEC_OTHER, match.opcodes, BY(fault_parse_opcodes, OPCODES)),
-	[FAULT_QPN] = KEY("qpn", SPEC_RANGE, match.qpn, .max = 0xffffff),
-	[FAULT_PSN] = KEY("psn", SPEC_RANGE, match.psn, .max = 0xffffff),
-	[FAULT_SLID] = KEY("slid", SPEC_RANGE, match.slid, .max = 0xffff),
-	[FAULT_DLID] = KEY("dlid", SPEC_RANGE, match.dlid, .max = 0xffff),
-	[FAULT_SGID] = KEY("sgid", SPEC_OTHER, match.sgid, BY(fault_parse_gid, "a GID")),
-	[FAULT_DGID] = KEY("dgid", SPEC_OTHER, match.dgid, BY(fault_parse_gid, "a GID")),
-	[FAULT_SL] = KEY("sl", SPEC_U8, match.sl, .max = 15),
-	[FAULT_VL] = KEY("vl", SPEC_U8, match.vl, .max = 15),
-	[FAULT_LEN] = KEY("len", SPEC_RANGE, match.len, .max = WIRE_MTU_MAX),
-	[FAULT_CLASS] = KEY("class", SPEC_OTHER, match.class, BY(fault_parse_class, CLASSES)),
-	[FAULT_METHOD] = KEY("method", SPEC_OTHER, match.method, BY(fault_parse_method, METHODS)),
-	[FAULT_ATTR] = KEY("attr", SPEC_OTHER, match.attr, BY(fault_parse_attr, ATTRIBUTES)),
-	[FAULT_MOD] = KEY("mod", SPEC_U32, match.mod),
-	[FAULT_PCAP] = KEY("pcap", SPEC_TEXT, match.pcap),
+	[FAULT_DIR] = PICK_DIR(fabric_fault_spec, dir),
+	WIRE_MATCH_SPEC(FAULT_MATCH, fabric_fault_spec, match),
 	PICK_SPEC(FAULT_PICK, fabric_fault_spec, pick, seed),
 	[FAULT_TIME] = KEY("time", SPEC_TIME, time),
 	[FAULT_JITTER] = KEY("jitter", SPEC_TIME, jitter),
 	[FAULT_COPIES] = KEY("copies", SPEC_U32, copies, .max = 16),
 	[FAULT_DEPTH] = KEY("depth", SPEC_U32, depth, .max = 1000),
-	[FAULT_WHAT] = KEY("what", SPEC_OTHER, what, BY(parse_what, "payload, header, icrc or vcrc")),
+	[FAULT_WHAT] = KEY("what", SPEC_NAME, what, .names = "payload|header|icrc|vcrc",
+			   .wants = "payload, header, icrc or vcrc"),
 	[FAULT_OFFSET] = KEY("offset", SPEC_U32, offset, .max = WIRE_MTU_MAX),
 	[FAULT_SILENT] = KEY("silent", SPEC_FLAG, silent),
 	[FAULT_BYTES] = KEY("bytes", SPEC_U32, bytes, .max = WIRE_MTU_MAX),
@@ -266,8 +226,8 @@ static int read_words(struct fabric_fault *ft, const struct spec_words *w, char 
 	if (rc)
 		return rc;
 	ft->packets = ft->action->packet || ft->s.given & (FAULT_MATCH_KEYS | FAULT_PICK_KEYS);
-	ft->s.match.given = ft->s.given;
-	return check(ft, err, err_len) ?: fault_match_compile(&ft->s.match, err, err_len) ?: seed(ft, err, err_len);
+	return check(ft, err, err_len)
+		       ?: wire_match_start(&ft->s.match, ft->s.given, FAULT_MATCH, err, err_len) ?: seed(ft, err, err_len);
 }
 
 static void destroy(struct fabric_fault *ft)
@@ -276,7 +236,7 @@ static void destroy(struct fabric_fault *ft)
 	loop_timer_cancel(&ft->timer);
 	list_del(&ft->link);
 	list_del(&ft->due);
-	fault_match_free(&ft->s.match);
+	wire_match_free(&ft->s.match);
 	free(ft);
 }
 

@@ -20,7 +20,7 @@ static bool ours(struct fabric_tap *t, const struct wire_packet *p)
 {
 	struct fabric_fault *ft = t->fault;
 
-	if (!fault_match_test(&ft->s.match, p) || !pick_next(&ft->s.pick))
+	if (!wire_match_test(&ft->s.match, p) || !pick_next(&ft->s.pick))
 		return false;
 	if (ft->s.pick.hits <= TOLD_MAX)
 		fabric_tell(ft->f, FABRIC_EVENT_FAULT, NULL, ft, "fired");
@@ -165,25 +165,11 @@ static enum fault_verdict stall(struct fabric_tap *t, struct wire_packet *p, u32
 	u64 now = t->in->node->f->now.ns;
 
 	/* Once it is stalled everything of the kind waits behind the first. */
-	if (t->nheld ? !fault_match_test(&s->match, p) : !ours(t, p))
+	if (t->nheld ? !wire_match_test(&s->match, p) : !ours(t, p))
 		return FAULT_PASS;
 	if (!t->nheld)
 		t->busy_until = s->lasts ? now + s->lasts : ~0ull;
 	return hold(t, p, t->busy_until, true);
-}
-
-/* Gives the packet a payload of its own. False: there is no memory, or no payload. */
-static bool own_payload(struct wire_packet *p)
-{
-	struct wire_buf *own = p->len ? wire_buf_alloc(p->len) : NULL;
-
-	if (!own)
-		return false;
-	memcpy(own->data, p->data, p->len);
-	wire_buf_put(p->buf);
-	p->buf = own;
-	p->data = own->data;
-	return true;
 }
 
 static void flip(struct fabric_fault *ft, u8 *bytes, u32 from, u32 len)
@@ -243,7 +229,7 @@ static enum fault_verdict corrupt(struct fabric_tap *t, struct wire_packet *p, u
 
 	if (!ours(t, p))
 		return FAULT_PASS;
-	if (s->what == FAULT_PAYLOAD && own_payload(p))
+	if (s->what == FAULT_PAYLOAD && p->len && wire_packet_unshare(p))
 		flip(t->fault, p->buf->data, 0, p->len);
 	if (s->what == FAULT_HEADER)
 		flip(t->fault, p->hdr, p->bth_off, p->hdr_len);
@@ -284,9 +270,9 @@ static enum fault_verdict alter(struct fabric_tap *t, struct wire_packet *p, u32
 {
 	const struct fabric_fault_spec *s = &t->fault->s;
 
-	if ((s->given & BIT_ULL(FAULT_STATUS) && !fault_mad(p)) || p->len < s->offset + s->alter.n || !ours(t, p))
+	if ((s->given & BIT_ULL(FAULT_STATUS) && !wire_match_mad(p)) || p->len < s->offset + s->alter.n || !ours(t, p))
 		return FAULT_PASS;
-	if (!own_payload(p))
+	if (!p->len || !wire_packet_unshare(p))
 		return FAULT_PASS;
 	memcpy(p->buf->data + s->offset, s->alter.data, s->alter.n);
 	if (s->given & BIT_ULL(FAULT_STATUS)) /* beside the D bit of directed routes */

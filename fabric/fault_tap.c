@@ -68,9 +68,9 @@ static int attach_port(struct fabric_fault *ft, struct fabric_port *p)
 
 	if (!p->peer)
 		return 0;
-	if (ft->s.dir != FAULT_OUT || inner)
+	if (ft->s.dir != PICK_OUT || inner)
 		err = tap_add(ft, p);
-	if (!err && ft->s.dir != FAULT_IN && !inner)
+	if (!err && ft->s.dir != PICK_IN && !inner)
 		err = tap_add(ft, p->peer);
 	return err;
 }
@@ -109,7 +109,7 @@ static void flow_learn(struct fault_flow *f, const struct fabric_taps *ts, const
 	for (i = 0; i < ts->n && !f->many; i++) {
 		const struct fabric_fault *ft = ts->tap[i]->fault;
 
-		if (!ft->action->all_packets && !fault_match_flow(&ft->s.match, p))
+		if (!ft->action->all_packets && !wire_match_flow(&ft->s.match, p))
 			continue;
 		if (f->n == FAULT_CANDIDATES)
 			f->many = true;
@@ -144,7 +144,7 @@ static bool look(struct fabric_tap *t, struct wire_packet *p, u32 next)
 
 	if (ft->action->packet)
 		return ft->action->packet(t, p, next) == FAULT_PASS;
-	if (fault_match_test(&ft->s.match, p) && pick_next(&ft->s.pick))
+	if (wire_match_test(&ft->s.match, p) && pick_next(&ft->s.pick))
 		fault_state_trigger(ft);
 	return true;
 }

@@ -6,6 +6,7 @@
 #include <errno.h>
 
 #include "emu/lib/spec.h"
+#include "emu/wire/match.h"
 #include "fabric/fault.h"
 #include "fabric/internal.h"
 
@@ -13,25 +14,11 @@
 
 /* The keys, in the order of the table in fault.c. */
 enum fault_field {
-	/* which packets */
 	FAULT_DIR,
-	FAULT_OPCODE,
-	FAULT_QPN,
-	FAULT_PSN,
-	FAULT_SLID,
-	FAULT_DLID,
-	FAULT_SGID,
-	FAULT_DGID,
-	FAULT_SL,
-	FAULT_VL,
-	FAULT_LEN,
-	FAULT_CLASS,
-	FAULT_METHOD,
-	FAULT_ATTR,
-	FAULT_MOD,
-	FAULT_PCAP,
+	/* which packets */
+	FAULT_MATCH,
 	/* which of them */
-	FAULT_PICK,
+	FAULT_PICK = FAULT_MATCH + WIRE_MATCH_FIELDS,
 	/* what is done */
 	FAULT_TIME = FAULT_PICK + PICK_FIELDS,
 	FAULT_JITTER,
@@ -62,32 +49,14 @@ enum fault_field {
 };
 static_assert(FAULT_FIELDS <= 64, "one bit for each key");
 
-#define FAULT_MATCH_KEYS ((BIT_ULL(FAULT_PCAP + 1) - 1) & ~BIT_ULL(FAULT_DIR))
+#define FAULT_MATCH_KEYS WIRE_MATCH_KEYS(FAULT_MATCH)
 #define FAULT_PICK_KEYS  PICK_KEYS(FAULT_PICK)
 
-enum fault_dir {
-	FAULT_BOTH,
-	FAULT_IN,
-	FAULT_OUT
-};
-enum fault_what {
+enum fault_what { /* as the names of what= stand */
 	FAULT_PAYLOAD,
 	FAULT_HEADER,
 	FAULT_ICRC,
 	FAULT_VCRC
-};
-
-/* Which packets; @given says by FAULT_* bits what is compared. */
-struct fabric_match {
-	u64 given;
-	u64 opcodes[4]; /* bit set; MADs travel as UD_SEND_ONLY */
-	u32 qpn[2], psn[2], slid[2], dlid[2], len[2];
-	struct wire_gid sgid, dgid;
-	u8 sl, vl, class, method;
-	u16 attr;
-	u32 mod;
-	char pcap[SPEC_TEXT_MAX];
-	void *program; /* compiled from pcap */
 };
 
 struct fault_bytes {
@@ -97,7 +66,7 @@ struct fault_bytes {
 struct fabric_fault_spec {
 	u64 given;
 	u8 dir;
-	struct fabric_match match;
+	struct wire_match match;
 	struct pick pick;
 	u64 seed, time, jitter, rate, lasts, up, down;
 	u32 copies, depth, times, offset, bytes, lid, port, index, pkey;
@@ -176,19 +145,6 @@ struct fabric_fault {
 struct fabric_port *fault_find_port(struct fabric *f, const char *place, char *err, size_t err_len);
 extern const struct fault_action fault_packet_actions[], fault_state_actions[],
 	fault_table_actions[]; /* end with a NULL name */
-
-/* fault_match.c */
-bool fault_parse_opcodes(void *to, const char *value);
-bool fault_parse_class(void *to, const char *value);
-bool fault_parse_method(void *to, const char *value);
-bool fault_parse_attr(void *to, const char *value);
-bool fault_parse_gid(void *to, const char *value);
-int fault_match_compile(struct fabric_match *m, char *err, size_t err_len);
-void fault_match_free(struct fabric_match *m);
-bool fault_match_test(const struct fabric_match *m, const struct wire_packet *p);
-/* The part of it that is the same for all packets of a flow, as fault_tap.c knows flows. */
-bool fault_match_flow(const struct fabric_match *m, const struct wire_packet *p);
-const u8 *fault_mad(const struct wire_packet *p); /* NULL: it is none */
 
 /* fault_tap.c */
 int fault_taps_attach(struct fabric_fault *ft); /* 0, or -ENOMEM: some may be attached */

@@ -6,6 +6,15 @@
 #include "emu/lib/rng.h"
 #include "emu/lib/spec.h"
 
+/* Of what passes a place. */
+enum pick_dir {
+	PICK_BOTH,
+	PICK_IN,
+	PICK_OUT
+};
+#define PICK_DIR(strct, dir) \
+	SPEC_FIELD("dir", SPEC_NAME, strct, dir, .names = "both|in|out", .wants = "in, out or both")
+
 #define PICK_LOG 64 /* choices that are remembered by number */
 
 struct pick {

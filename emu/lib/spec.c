@@ -154,6 +154,20 @@ static bool set_scaled(const struct spec_field *f, void *to, const char *value)
 	return chance || f->type == SPEC_TIME || v >= 1;
 }
 
+static bool set_name(const struct spec_field *f, u8 *to, const char *value)
+{
+	size_t len = strlen(value), n;
+	const char *name = f->names;
+
+	for (*to = 0;; ++*to, name += n + 1) {
+		n = strcspn(name, "|");
+		if (n == len && !strncmp(name, value, n))
+			return true;
+		if (!name[n])
+			return false;
+	}
+}
+
 static const char *const wants[] = {
 	[SPEC_U8] = "a number",
 	[SPEC_U16] = "a number",
@@ -176,6 +190,8 @@ static bool set(const struct spec_field *f, void *to, const char *value)
 		return *value && snprintf(to, SPEC_TEXT_MAX, "%s", value) < SPEC_TEXT_MAX;
 	case SPEC_RANGE:
 		return set_range(f, to, value);
+	case SPEC_NAME:
+		return set_name(f, to, value);
 	case SPEC_OTHER:
 		return f->parse(to, value);
 	case SPEC_TIME:
@@ -189,7 +205,7 @@ static bool set(const struct spec_field *f, void *to, const char *value)
 
 static int refuse_value(const struct spec_field *f, const char *word, char *err, size_t err_len)
 {
-	const char *what = f->type == SPEC_OTHER ? f->wants : wants[f->type];
+	const char *what = f->wants ? f->wants : wants[f->type];
 
 	if (f->max)
 		return spec_refuse(err, err_len, "%.60s: %s takes %s up to %llu", word, f->name, what,

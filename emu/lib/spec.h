@@ -19,6 +19,7 @@ enum spec_type {
 	SPEC_CHANCE, /* u32 in 2^-32: "1%", "0.01" */
 	SPEC_RANGE,  /* u32[2]: "5" or "5-9" */
 	SPEC_TEXT,   /* char[SPEC_TEXT_MAX] */
+	SPEC_NAME,   /* u8: which of names */
 	SPEC_OTHER,  /* by parse() */
 };
 #define SPEC_TEXT_MAX 128
@@ -29,7 +30,8 @@ struct spec_field {
 	size_t offset;
 	u64 max;
 	bool (*parse)(void *to, const char *value); /* SPEC_OTHER */
-	const char *wants;                          /* SPEC_OTHER: what a value looks like */
+	const char *names;                          /* SPEC_NAME: "zero|one|two" */
+	const char *wants;                          /* SPEC_NAME, SPEC_OTHER: what a value looks like */
 	bool nonzero;                               /* a fault would never fire with 0 */
 };
 

@@ -103,17 +103,23 @@ void wire_packet_free(struct wire_packet *p)
 	nfree++;
 }
 
-bool wire_packet_own(struct wire_packet *p)
+bool wire_packet_unshare(struct wire_packet *p)
 {
-	if (!(p->flags & WIRE_PKT_BORROWED))
-		return true;
-	p->buf = wire_buf_alloc(p->len);
-	if (!p->buf)
+	struct wire_buf *own = wire_buf_alloc(p->len);
+
+	if (!own)
 		return false;
-	memcpy(p->buf->data, p->data, p->len);
-	p->data = p->buf->data;
+	memcpy(own->data, p->data, p->len);
+	wire_buf_put(p->buf);
+	p->buf = own;
+	p->data = own->data;
 	p->flags &= (u8)~WIRE_PKT_BORROWED;
 	return true;
+}
+
+bool wire_packet_own(struct wire_packet *p)
+{
+	return !(p->flags & WIRE_PKT_BORROWED) || wire_packet_unshare(p);
 }
 
 struct wire_packet *wire_packet_clone(const struct wire_packet *p)

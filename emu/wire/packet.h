@@ -73,6 +73,8 @@ struct wire_packet *wire_packet_alloc(void);
 void wire_packet_free(struct wire_packet *p);
 /* Gives it a copy of a payload that is borrowed. False: there is no memory. */
 bool wire_packet_own(struct wire_packet *p);
+/* A copy of any payload, in a buffer that nobody shares and that is no longer than it. False: there is no memory. */
+bool wire_packet_unshare(struct wire_packet *p);
 /* A packet with its own copy of the headers and a shared payload; NULL without memory. */
 struct wire_packet *wire_packet_clone(const struct wire_packet *p);
 

@@ -15,12 +15,6 @@
 #define REORDER_TIME NSEC_PER_MSEC
 #define COPIES_MAX   16
 
-enum dir {
-	DIR_BOTH,
-	DIR_IN,
-	DIR_OUT
-};
-
 enum field {
 	F_DIR,
 	F_PCAP,
@@ -250,17 +244,6 @@ bool eth_fault_action(const char *name)
 
 /* Reading */
 
-static bool parse_dir(void *to, const char *value)
-{
-	static const char *const names[] = { [DIR_BOTH] = "both", [DIR_IN] = "in", [DIR_OUT] = "out" };
-	u8 *dir = to;
-
-	for (*dir = 0; *dir < ARRAY_SIZE(names); ++*dir)
-		if (!strcmp(names[*dir], value))
-			return true;
-	return false;
-}
-
 static bool parse_class(void *to, const char *value)
 {
 	u64 n;
@@ -273,7 +256,7 @@ static bool parse_class(void *to, const char *value)
 
 #define KEY(name, type, member, ...) SPEC_FIELD(name, type, spec, member, ##__VA_ARGS__)
 static const struct spec_field fields[] = {
-	[F_DIR] = KEY("dir", SPEC_OTHER, dir, .parse = parse_dir, .wants = "in, out or both"),
+	[F_DIR] = PICK_DIR(spec, dir),
 	[F_PCAP] = KEY("pcap", SPEC_TEXT, pcap),
 	[F_LEN] = KEY("len", SPEC_RANGE, len, .max = ETHER_MTU_MAX),
 	PICK_SPEC(F_PICK, spec, pick, seed),
@@ -361,9 +344,9 @@ static int attach_all(struct eth_fault *ft, char *err, size_t err_len)
 		eth_pause_storm(ft->end, ft->s.classes ? ft->s.classes : 0xff);
 		return 0;
 	}
-	if (ft->s.dir != DIR_OUT)
+	if (ft->s.dir != PICK_OUT)
 		rc = attach(ft, ft->end);
-	if (!rc && ft->s.dir != DIR_IN)
+	if (!rc && ft->s.dir != PICK_IN)
 		rc = attach(ft, ft->end->peer);
 	return rc ? spec_refuse(err, err_len, "out of memory") : 0;
 }

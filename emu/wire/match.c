@@ -1,18 +1,31 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Which packets a fault means: keys of headers and of MADs, and expressions of libpcap. */
+/* Which packets are meant: keys of headers and of MADs, and expressions of libpcap. */
 #include <arpa/inet.h>
 #include <ctype.h>
 #include <errno.h>
 #include <pcap/pcap.h>
 #include <stdlib.h>
 
+#include "emu/wire/match.h"
+
 #include "emu/wire/cm.h"
+#include "emu/wire/hdr.h"
+#include "emu/wire/mad.h"
 #include "emu/wire/opcode.h"
 #include "emu/wire/pma.h"
 #include "emu/wire/sa.h"
-#include "fabric/tap.h"
 
 #define PACKET_MAX (WIRE_HDR_MAX + WIRE_MTU_MAX + 16)
+
+static const struct wire_lrh *lrh_of(const struct wire_packet *p)
+{
+	return (const struct wire_lrh *)p->hdr;
+}
+
+static const struct wire_bth *bth_of(const struct wire_packet *p)
+{
+	return (const struct wire_bth *)(p->hdr + p->bth_off);
+}
 
 static void opcode_add(u64 *set, u8 op)
 {
@@ -70,7 +83,7 @@ static bool opcode_word(u64 *set, const char *word)
 	return found;
 }
 
-bool fault_parse_opcodes(void *to, const char *value)
+bool wire_match_parse_opcodes(void *to, const char *value)
 {
 	char word[40];
 	size_t n;
@@ -124,7 +137,7 @@ static bool is_attr(u32 i, const char *name)
 	       !strcasecmp(wire_pma_attr_name((u16)i), name) || !strcasecmp(wire_cm_attr_name((u16)i), name);
 }
 
-bool fault_parse_attr(void *to, const char *value)
+bool wire_match_parse_attr(void *to, const char *value)
 {
 	u32 v;
 
@@ -134,7 +147,7 @@ bool fault_parse_attr(void *to, const char *value)
 	return true;
 }
 
-bool fault_parse_class(void *to, const char *value)
+bool wire_match_parse_class(void *to, const char *value)
 {
 	u32 v = MAD_CLASS_SUBN_ADM;
 
@@ -144,7 +157,7 @@ bool fault_parse_class(void *to, const char *value)
 	return true;
 }
 
-bool fault_parse_method(void *to, const char *value)
+bool wire_match_parse_method(void *to, const char *value)
 {
 	u32 v;
 
@@ -154,7 +167,7 @@ bool fault_parse_method(void *to, const char *value)
 	return true;
 }
 
-bool fault_parse_gid(void *to, const char *value)
+bool wire_match_parse_gid(void *to, const char *value)
 {
 	return inet_pton(AF_INET6, value, to) == 1;
 }
@@ -184,12 +197,13 @@ static bool pcap_words_ok(const char *text)
 	return true;
 }
 
-int fault_match_compile(struct fabric_match *m, char *err, size_t err_len)
+int wire_match_start(struct wire_match *m, u64 given, u32 at, char *err, size_t err_len)
 {
 	struct bpf_program *program;
 	pcap_t *pcap;
 
-	if (!(m->given & BIT_ULL(FAULT_PCAP)))
+	m->given = (given & WIRE_MATCH_KEYS(at)) >> at;
+	if (!(m->given & BIT_ULL(WIRE_MATCH_PCAP)))
 		return 0;
 	if (!pcap_words_ok(m->pcap))
 		return spec_refuse(err, err_len,
@@ -208,7 +222,7 @@ int fault_match_compile(struct fabric_match *m, char *err, size_t err_len)
 	return 0;
 }
 
-void fault_match_free(struct fabric_match *m)
+void wire_match_free(struct wire_match *m)
 {
 	if (!m->program)
 		return;
@@ -217,7 +231,7 @@ void fault_match_free(struct fabric_match *m)
 	m->program = NULL;
 }
 
-static bool pcap_test(const struct fabric_match *m, const struct wire_packet *p)
+static bool pcap_test(const struct wire_match *m, const struct wire_packet *p)
 {
 	u8 bytes[PACKET_MAX];
 	int n = wire_packet_serialize(p, bytes, sizeof(bytes));
@@ -226,25 +240,25 @@ static bool pcap_test(const struct fabric_match *m, const struct wire_packet *p)
 	return n > 0 && pcap_offline_filter(m->program, &h, bytes);
 }
 
-const u8 *fault_mad(const struct wire_packet *p)
+const u8 *wire_match_mad(const struct wire_packet *p)
 {
-	const struct wire_bth *bth = fabric_bth(p);
+	const struct wire_bth *bth = bth_of(p);
 
 	if (p->len != MAD_SIZE || bth->opcode != WIRE_UD_SEND_ONLY || wire_bth_qpn(bth) > MAD_QPN_GSI)
 		return NULL;
 	return p->data;
 }
 
-static bool mad_test(const struct fabric_match *m, const struct wire_packet *p)
+static bool mad_test(const struct wire_match *m, const struct wire_packet *p)
 {
-	const u8 *mad = fault_mad(p);
+	const u8 *mad = wire_match_mad(p);
 
 	if (!mad)
 		return false;
-	return (!(m->given & BIT_ULL(FAULT_CLASS)) || wire_get(mad, MAD_CLASS) == m->class) &&
-	       (!(m->given & BIT_ULL(FAULT_METHOD)) || wire_get(mad, MAD_METHOD) == m->method) &&
-	       (!(m->given & BIT_ULL(FAULT_ATTR)) || wire_get(mad, MAD_ATTR_ID) == m->attr) &&
-	       (!(m->given & BIT_ULL(FAULT_MOD)) || wire_get(mad, MAD_ATTR_MOD) == m->mod);
+	return (!(m->given & BIT_ULL(WIRE_MATCH_CLASS)) || wire_get(mad, MAD_CLASS) == m->class) &&
+	       (!(m->given & BIT_ULL(WIRE_MATCH_METHOD)) || wire_get(mad, MAD_METHOD) == m->method) &&
+	       (!(m->given & BIT_ULL(WIRE_MATCH_ATTR)) || wire_get(mad, MAD_ATTR_ID) == m->attr) &&
+	       (!(m->given & BIT_ULL(WIRE_MATCH_MOD)) || wire_get(mad, MAD_ATTR_MOD) == m->mod);
 }
 
 static bool within(const u32 range[2], u32 v)
@@ -252,53 +266,54 @@ static bool within(const u32 range[2], u32 v)
 	return v >= range[0] && v <= range[1];
 }
 
-static bool gid_test(const struct fabric_match *m, const struct wire_packet *p)
+static bool gid_test(const struct wire_match *m, const struct wire_packet *p)
 {
 	const struct wire_grh *grh = (const struct wire_grh *)(p->hdr + p->grh_off);
 
-	return p->grh_off && (!(m->given & BIT_ULL(FAULT_SGID)) || wire_gid_equal(&grh->sgid, &m->sgid)) &&
-	       (!(m->given & BIT_ULL(FAULT_DGID)) || wire_gid_equal(&grh->dgid, &m->dgid));
+	return p->grh_off && (!(m->given & BIT_ULL(WIRE_MATCH_SGID)) || wire_gid_equal(&grh->sgid, &m->sgid)) &&
+	       (!(m->given & BIT_ULL(WIRE_MATCH_DGID)) || wire_gid_equal(&grh->dgid, &m->dgid));
 }
 
-#define MAD_KEYS (BIT_ULL(FAULT_CLASS) | BIT_ULL(FAULT_METHOD) | BIT_ULL(FAULT_ATTR) | BIT_ULL(FAULT_MOD))
-#define GID_KEYS (BIT_ULL(FAULT_SGID) | BIT_ULL(FAULT_DGID))
+#define MAD_KEYS \
+	(BIT_ULL(WIRE_MATCH_CLASS) | BIT_ULL(WIRE_MATCH_METHOD) | BIT_ULL(WIRE_MATCH_ATTR) | BIT_ULL(WIRE_MATCH_MOD))
+#define GID_KEYS (BIT_ULL(WIRE_MATCH_SGID) | BIT_ULL(WIRE_MATCH_DGID))
 
-bool fault_match_flow(const struct fabric_match *m, const struct wire_packet *p)
+bool wire_match_flow(const struct wire_match *m, const struct wire_packet *p)
 {
-	const struct wire_lrh *lrh = fabric_lrh(p);
-	const struct wire_bth *bth = fabric_bth(p);
-	u64 given = m->given & FAULT_MATCH_KEYS;
+	const struct wire_lrh *lrh = lrh_of(p);
+	const struct wire_bth *bth = bth_of(p);
+	u64 given = m->given;
 
-	if (given & BIT_ULL(FAULT_OPCODE) && !(m->opcodes[bth->opcode / 64] & BIT_ULL(bth->opcode % 64)))
+	if (given & BIT_ULL(WIRE_MATCH_OPCODE) && !(m->opcodes[bth->opcode / 64] & BIT_ULL(bth->opcode % 64)))
 		return false;
-	if (given & BIT_ULL(FAULT_QPN) && !within(m->qpn, wire_bth_qpn(bth)))
+	if (given & BIT_ULL(WIRE_MATCH_QPN) && !within(m->qpn, wire_bth_qpn(bth)))
 		return false;
-	if (given & BIT_ULL(FAULT_SLID) && !within(m->slid, wire_lrh_slid(lrh)))
+	if (given & BIT_ULL(WIRE_MATCH_SLID) && !within(m->slid, wire_lrh_slid(lrh)))
 		return false;
-	if (given & BIT_ULL(FAULT_DLID) && !within(m->dlid, wire_lrh_dlid(lrh)))
+	if (given & BIT_ULL(WIRE_MATCH_DLID) && !within(m->dlid, wire_lrh_dlid(lrh)))
 		return false;
-	if (given & BIT_ULL(FAULT_LEN) && !within(m->len, p->len))
+	if (given & BIT_ULL(WIRE_MATCH_LEN) && !within(m->len, p->len))
 		return false;
-	if (given & BIT_ULL(FAULT_SL) && wire_lrh_sl(lrh) != m->sl)
+	if (given & BIT_ULL(WIRE_MATCH_SL) && wire_lrh_sl(lrh) != m->sl)
 		return false;
-	if (given & BIT_ULL(FAULT_VL) && p->vl != m->vl)
+	if (given & BIT_ULL(WIRE_MATCH_VL) && p->vl != m->vl)
 		return false;
-	return !(given & MAD_KEYS) || fault_mad(p);
+	return !(given & MAD_KEYS) || wire_match_mad(p);
 }
 
-bool fault_match_test(const struct fabric_match *m, const struct wire_packet *p)
+bool wire_match_test(const struct wire_match *m, const struct wire_packet *p)
 {
-	u64 given = m->given & FAULT_MATCH_KEYS;
+	u64 given = m->given;
 
 	if (!given)
 		return true;
-	if (!fault_match_flow(m, p))
+	if (!wire_match_flow(m, p))
 		return false;
-	if (given & BIT_ULL(FAULT_PSN) && !within(m->psn, wire_bth_psn(fabric_bth(p))))
+	if (given & BIT_ULL(WIRE_MATCH_PSN) && !within(m->psn, wire_bth_psn(bth_of(p))))
 		return false;
 	if (given & MAD_KEYS && !mad_test(m, p))
 		return false;
 	if (given & GID_KEYS && !gid_test(m, p))
 		return false;
-	return !(given & BIT_ULL(FAULT_PCAP)) || pcap_test(m, p);
+	return !(given & BIT_ULL(WIRE_MATCH_PCAP)) || pcap_test(m, p);
 }
