@@ -8,6 +8,7 @@
 #include "emu/lib/log.h"
 #include "emu/manager_fault.h"
 #include "fabric/fault.h"
+#include "rxe/roce.h"
 
 #define FAULTS_MAX 10000
 
@@ -19,6 +20,7 @@ struct fault {
 	struct hca_fault *hca;
 	struct manager_fault *manager;
 	struct eth_fault *ether;
+	struct roce_fault *roce;
 	u64 armed; /* loop clock, ns */
 	char text[];
 };
@@ -39,6 +41,9 @@ static struct fabric_fault_info info_of(const struct fault *ft)
 	} else if (ft->ether) {
 		info.pick = eth_fault_pick(ft->ether);
 		info.held = eth_fault_held(ft->ether);
+	} else if (ft->roce) {
+		info.pick = roce_fault_pick(ft->roce);
+		info.held = roce_fault_held(ft->roce);
 	} else {
 		info.pick = manager_fault_pick(ft->manager);
 		info.applied = manager_fault_applied(ft->manager);
@@ -109,10 +114,20 @@ static int unplug(struct daemon *d, struct fault *ft, struct host *h, const char
 	return 0;
 }
 
-/* By its first two words a fault is one of the subnet manager, of Ethernet, of the fabric or of a host's HCA. 0, or negative with the error said. */
+/* The RoCE port on sockets that @place names; NULL: it is none. */
+static struct roce_port *roce_at(struct daemon *d, const char *place)
+{
+	const struct fabric_node *n = fabric_node_find(d->fabric, place);
+	const struct host *h = n && fabric_node_binding(n) ? daemon_host_get(d, place) : NULL;
+
+	return h && !h->station ? h->roce : NULL;
+}
+
+/* By its first two words a fault is one of the subnet manager, of Ethernet, of a RoCE port, of the fabric or of a host's HCA. 0, or negative with the error said. */
 static int arm(struct daemon *d, struct fault *ft, const char *text, char *err, size_t err_len)
 {
 	char place[FABRIC_NAME_MAX] = "", action[32] = "", more[300];
+	struct roce_port *rp;
 	struct host *h;
 	int at = 0;
 	bool all;
@@ -125,6 +140,10 @@ static int arm(struct daemon *d, struct fault *ft, const char *text, char *err, 
 	if (daemon_ether_place(d, place, &all) && eth_fault_action(action)) {
 		ft->ether = eth_fault_add(daemon_ether_net(d), text, err, err_len);
 		return ft->ether ? 0 : -1;
+	}
+	if (roce_fault_action(action) && (rp = roce_at(d, place))) {
+		ft->roce = roce_fault_add(rp, text + at, d->opt.seed + d->fault_id, err, err_len);
+		return ft->roce ? 0 : -1;
 	}
 	if (!*action || fabric_fault_action(action)) {
 		ft->fabric = fabric_fault_add(d->fabric, text, err, err_len);
@@ -214,6 +233,8 @@ static void take_away(struct daemon *d, struct fault *ft)
 		manager_fault_remove(ft->manager);
 	if (ft->ether)
 		eth_fault_remove(ft->ether);
+	if (ft->roce)
+		roce_fault_remove(ft->roce);
 	if (ft->unplugged)
 		uv_server_unplug(d->server, &ft->unplugged->uv, false);
 	list_del(&ft->link);

@@ -18,49 +18,55 @@ static struct wire_packet *copy(const struct wire_packet *p)
 {
 	struct wire_packet *c = wire_packet_clone(p);
 
-	if (!c || !c->len)
-		return c;
-	wire_buf_put(c->buf);
-	c->buf = NULL;
-	c->flags |= WIRE_PKT_BORROWED;
-	if (wire_packet_own(c))
+	if (!c || !c->len || wire_packet_unshare(c))
 		return c;
 	wire_packet_free(c);
 	return NULL;
 }
 
+static struct wire_packet *take_out(struct rxe_qp *rq, u32 psn)
+{
+	struct wire_packet *p = *slot(rq, psn);
+
+	*slot(rq, psn) = NULL;
+	if (!p)
+		return NULL;
+	rq->nheld--;
+	rq->rxe->ahead -= p->len;
+	return p;
+}
+
+/* What is refused comes again: it is asked for when what is missing before it has come. */
 void rxe_hold_ahead(struct rxe_qp *rq, const struct wire_packet *p, u32 psn)
 {
-	if (wire_psn_diff(psn, rq->epsn) >= RXE_HOLD)
+	if (wire_psn_diff(psn, rq->epsn) >= RXE_HOLD || rq->rxe->ahead + p->len > RXE_HOLD_BYTES) {
+		hca_count(rq->qp->hca, rq->qp->attr.port, HCA_CNT_HOLD_REFUSED);
 		return;
+	}
 	if (!rq->held)
 		rq->held = calloc(RXE_HOLD, sizeof(struct wire_packet *));
 	if (!rq->held || *slot(rq, psn))
 		return;
 	*slot(rq, psn) = copy(p);
-	rq->nheld += *slot(rq, psn) != NULL;
+	if (!*slot(rq, psn))
+		return;
+	rq->nheld++;
+	rq->rxe->ahead += p->len;
 }
 
 struct wire_packet *rxe_hold_take(struct rxe_qp *rq)
 {
-	struct wire_packet *p;
-
-	if (likely(!rq->nheld))
-		return NULL;
-	p = *slot(rq, rq->epsn);
-	*slot(rq, rq->epsn) = NULL;
-	rq->nheld -= p != NULL;
-	return p;
+	return likely(!rq->nheld) ? NULL : take_out(rq, rq->epsn);
 }
 
 void rxe_hold_skip(struct rxe_qp *rq, u32 psn, u32 n)
 {
+	struct wire_packet *p;
+
 	for (n = min(n, (u32)RXE_HOLD); n && rq->nheld; n--, psn = wire_psn_add(psn, 1)) {
-		if (!*slot(rq, psn))
-			continue;
-		wire_packet_free(*slot(rq, psn));
-		*slot(rq, psn) = NULL;
-		rq->nheld--;
+		p = take_out(rq, psn);
+		if (p)
+			wire_packet_free(p);
 	}
 }
 

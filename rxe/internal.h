@@ -10,13 +10,14 @@
 
 #define RXE_PORTS         4
 #define RXE_QPN_MULTICAST 0xffffff
-#define RXE_WQES          256    /* send requests pulled and not completed, per QP */
-#define RXE_WINDOW        512    /* packets sent and not acknowledged, per QP */
-#define RXE_ACK_EVERY     64     /* AckReq at least every so many packets */
-#define RXE_CHUNK         65536u /* application memory is read in pieces of this size */
-#define RXE_HOLD          512    /* packets ahead of their turn that a responder holds, per QP */
-#define RXE_RESOURCES     128    /* READs and atomics that a responder remembers */
-#define RXE_BUDGET        60     /* packets a QP sends before the next one has its turn */
+#define RXE_WQES          256         /* send requests pulled and not completed, per QP */
+#define RXE_WINDOW        512         /* packets sent and not acknowledged, per QP */
+#define RXE_ACK_EVERY     64          /* AckReq at least every so many packets */
+#define RXE_CHUNK         65536u      /* application memory is read in pieces of this size */
+#define RXE_HOLD          512         /* packets ahead of their turn that a responder holds, per QP */
+#define RXE_HOLD_BYTES    (32u << 20) /* of their payloads, of all QPs of an adapter together */
+#define RXE_RESOURCES     128         /* READs and atomics that a responder remembers */
+#define RXE_BUDGET        60          /* packets a QP sends before the next one has its turn */
 
 enum wqe_state {
 	WQE_POSTED,
@@ -126,6 +127,7 @@ struct rxe {
 	struct hca_batch *rd, *wr;
 	struct wire_buf **held; /* payloads that the batch of writes points into */
 	u32 nheld, held_cap, wr_bytes;
+	u32 ahead;                      /* bytes of payload that responders hold */
 	struct list pending[RXE_PORTS]; /* packets that the link did not take */
 };
 

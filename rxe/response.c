@@ -187,16 +187,22 @@ static void on_read(struct rxe_qp *rq, struct rxe_wqe *w, struct wire_packet *p,
 	rxe_dirty(rq);
 }
 
+static void ghost(const struct rxe_qp *rq)
+{
+	hca_count(rq->qp->hca, rq->qp->attr.port, HCA_CNT_GHOST);
+}
+
 void rxe_req_response(struct rxe_qp *rq, struct wire_packet *p, const struct wire_opcode *op)
 {
 	u32 psn = wire_bth_psn((struct wire_bth *)(p->hdr + p->bth_off)), expected;
 	struct rxe_wqe *w;
 	u8 syndrome = WIRE_AETH_ACK;
 
-	if (rq->qp->state < HCA_QPS_RTS || rq->qp->state > HCA_QPS_SQD || !rq->wqes)
+	if (rq->qp->state < HCA_QPS_RTS || rq->qp->state > HCA_QPS_SQD || !rq->wqes ||
+	    wire_psn_diff(psn, rq->una) < 0 || wire_psn_diff(psn, rq->max_psn) >= 0) {
+		ghost(rq); /* or a duplicate (9.7.5.1.1) */
 		return;
-	if (wire_psn_diff(psn, rq->una) < 0 || wire_psn_diff(psn, rq->max_psn) >= 0)
-		return; /* a ghost or a duplicate (9.7.5.1.1) */
+	}
 	if (op->flags & WIRE_OPF_ACK)
 		syndrome = wire_aeth_syndrome(rxe_eth(p, WIRE_ETH_AETH));
 	if (wire_aeth_type(syndrome) != WIRE_AETH_ACK) {
@@ -210,8 +216,10 @@ void rxe_req_response(struct rxe_qp *rq, struct wire_packet *p, const struct wir
 	}
 	/* A READ or atomic response also acknowledges every earlier request. */
 	w = oldest_read(rq);
-	if (!w)
+	if (!w) {
+		ghost(rq);
 		return;
+	}
 	expected = wire_psn_add(w->first_psn, w->got / rxe_req_mtu(rq));
 	if (psn != expected) {
 		if (wire_psn_diff(psn, expected) <= 0 || rq->psn != rq->max_psn || rq->win.gap)

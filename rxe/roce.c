@@ -162,6 +162,7 @@ struct roce_port *roce_port_create(const struct roce_config *cfg)
 	rp->wire.num = cfg->num ? cfg->num : 1;
 	snprintf(rp->wire.name, sizeof(rp->wire.name), "%s", cfg->name);
 	list_init(&rp->tx);
+	list_init(&rp->faults);
 	list_init(&rp->neighbours);
 	loop_task_init(&rp->task, on_task);
 	set_attr(rp);

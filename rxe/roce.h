@@ -75,6 +75,19 @@ void roce_port_set_dcqcn(struct roce_port *rp, bool on);
  */
 int roce_port_set_version(struct roce_port *rp, u8 version);
 
+struct roce_fault;
+struct pick;
+
+bool roce_fault_action(const char *name); /* is there one of that name? */
+/*
+ * Arms the fault "ACTION [key=value...]" of muslin-fault(5) at a port on sockets. NULL and one line in @err, which names the word that
+ * is wrong; then nothing has been armed. @seed: what chance is drawn from, unless a key says another. It must be gone before the port.
+ */
+struct roce_fault *roce_fault_add(struct roce_port *rp, const char *text, u64 seed, char *err, size_t err_len);
+void roce_fault_remove(struct roce_fault *ft); /* lets go what it holds */
+const struct pick *roce_fault_pick(const struct roce_fault *ft);
+u32 roce_fault_held(const struct roce_fault *ft); /* packets that it holds now */
+
 /* A GUID that two machines with different addresses do not share: that of a station address made of it. */
 u64 roce_guid(const struct wire_gid *addr);
 

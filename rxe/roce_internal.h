@@ -60,6 +60,7 @@ struct roce_port {
 	struct roce_endpoint group[ROCE_GROUPS]; /* with sockets: those of multicast, made beforehand */
 	struct ether_port *ether;                /* with a station */
 	bool managed; /* its addresses are somebody else's to manage, who also answers for them */
+	struct list faults;
 	struct list neighbours;
 	u32 nneighbours;
 	struct list tx;
@@ -92,7 +93,11 @@ void roce_groups_open(struct roce_port *rp);
 void roce_groups_close(struct roce_port *rp);
 int roce_group(struct roce_port *rp, const struct wire_gid *mgid, bool member);
 
+/* roce_fault.c: what the armed faults do to a packet that is @out, or in. False: they have it. */
+bool roce_fault_pass(struct roce_port *rp, struct wire_packet *p, bool out);
+
 /* roce_send.c */
+void roce_queue(struct roce_port *rp, struct wire_packet *p); /* for the link, behind all faults */
 int roce_send(struct wire_port *w, struct wire_packet *p);
 void roce_settle(struct wire_port *w);
 void roce_send_run(struct roce_port *rp);
@@ -105,7 +110,8 @@ void roce_recv(struct roce_endpoint *ep);
 /* Where a datagram came from, and the length of each one of a train; false: from no address. */
 bool roce_origin(const struct roce_endpoint *ep, struct msghdr *m, struct wire_roce *r, u32 *segment);
 void roce_take_train(struct roce_endpoint *ep, struct wire_buf *buf, u32 len, struct msghdr *m);
-void roce_parsed(struct roce_port *rp, struct wire_packet *p, const struct wire_roce *r); /* NULL: by errno, why not */
+void roce_parsed(struct roce_port *rp, struct wire_packet *p, const struct wire_roce *r);  /* NULL: by errno, why not */
+void roce_arrived(struct roce_port *rp, struct wire_packet *p, const struct wire_roce *r); /* behind all faults */
 /* The @len bytes at @off in @buf, from BTH to ICRC, which came as @r says. */
 void roce_take(struct roce_port *rp, struct wire_buf *buf, u32 off, u32 len, const struct wire_roce *r);
 

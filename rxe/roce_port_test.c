@@ -382,6 +382,141 @@ static void test_reads(void)
 	}
 }
 
+/* WRITEs of that length, of these places behind what is due. */
+static void send_ahead(u32 first, u32 last, u32 len)
+{
+	static struct sending all;
+	u32 i;
+
+	for (i = first; i <= last; i++) {
+		struct sent s = resolve((struct sent){ .opcode = WIRE_RC_WRITE_ONLY, 0, PSN + i, len, len, 1, 0 });
+
+		put_packet(&all, &s);
+	}
+	send_all(&all);
+}
+
+#define CROWD 70 /* queue pairs, more than may hold all that each of them could */
+
+static void test_hold(void)
+{
+	const struct rxe *rxe = hca_transport_data(hca);
+	u64 before = counter(HCA_CNT_HOLD_REFUSED);
+	struct hca_soft_wq *crowd[CROWD];
+	struct hca_qp_attr attr;
+	u32 i;
+
+	open_qp();
+	send_ahead(1, RXE_HOLD - 1, 64);
+	row(140, "as many as may be are held",
+	    counter(HCA_CNT_HOLD_REFUSED) == before && rxe->ahead == (RXE_HOLD - 1) * 64);
+	send_ahead(RXE_HOLD, RXE_HOLD + 9, 64);
+	row(141, "and no more: each is counted",
+	    counter(HCA_CNT_HOLD_REFUSED) == before + 10 && rxe->ahead == (RXE_HOLD - 1) * 64);
+	send_ahead(0, 0, 64);
+	hca_qp_query(ctx, qpn, &attr);
+	row(142, "the missing one frees them all", attr.rq_psn == (u32)PSN + RXE_HOLD && !rxe->ahead);
+	close_qp();
+	before = counter(HCA_CNT_HOLD_REFUSED);
+	for (i = 0; i < CROWD; i++) {
+		open_qp();
+		crowd[i] = wq;
+		send_ahead(1, RXE_HOLD - 1, MTU);
+	}
+	row(143, "all queue pairs together have a bound, too",
+	    counter(HCA_CNT_HOLD_REFUSED) - before == CROWD * (RXE_HOLD - 1) - RXE_HOLD_BYTES / MTU &&
+		    rxe->ahead == RXE_HOLD_BYTES);
+	send_ahead(0, 0, MTU);
+	hca_qp_query(ctx, qpn, &attr);
+	row(144, "one that is refused goes on without", attr.rq_psn == (u32)PSN + 1);
+	for (i = 0; i < CROWD; i++) {
+		wq = crowd[i];
+		close_qp();
+	}
+	row(145, "and what goes leaves room", !rxe->ahead);
+}
+
+/* What a fault of the port does to WRITEs of the peer that come, and to their ACKs that go. */
+static const struct fault_row {
+	const char *what, *text;
+	u8 n, next; /* so many are sent; the place that is due then */
+	u8 acks;    /* those that come back, the last one of PSN @next - 1 */
+	int counter;
+	u8 counted;
+} faults[] = {
+	{ "lost", "drop dir=in nth=2", 2, 1, 1, -1, 0 },
+	{ "the second way is left alone", "drop dir=out nth=1", 1, 1, 0, -1, 0 },
+	{ "by opcode", "drop opcode=RC_SEND_ONLY", 2, 2, 2, -1, 0 },
+	{ "by PSN", "drop psn=101", 2, 1, 1, -1, 0 },
+	{ "an ACK twice", "duplicate dir=out copies=1 nth=1", 1, 1, 2, -1, 0 },
+	{ "a request thrice", "duplicate dir=in copies=2 nth=1", 1, 1, 1, -1, 0 },
+	{ "damaged", "corrupt what=payload dir=in nth=2", 2, 1, 1, ROCE_CTR_ICRC, 1 },
+	{ "damaged header", "corrupt what=header dir=in nth=2", 2, 1, 1, ROCE_CTR_ICRC, 1 },
+	{ "cut", "truncate bytes=8 dir=in nth=2", 2, 1, 1, ROCE_CTR_ICRC, 1 },
+	{ "an opcode that has other headers", "corrupt what=header offset=0 silent dir=in nth=1 seed=7", 1, 0, 0,
+	  ROCE_CTR_MALFORMED, 1 },
+	{ "late by one", "reorder depth=1 dir=in nth=1", 2, 2, 0, -1, 0 },
+};
+
+static bool fault_ok(const struct fault_row *t)
+{
+	u64 before = t->counter < 0 ? 0 : roce_port_counter(port, (enum roce_counter)t->counter);
+	struct roce_fault *ft;
+	struct hca_qp_attr attr;
+	u32 i, psn = 0, acks = 0;
+	char err[200];
+	bool ok;
+	int got;
+
+	open_qp();
+	ft = roce_fault_add(port, t->text, 1, err, sizeof(err));
+	if (!ft) {
+		printf("%s\n", err);
+		return false;
+	}
+	for (i = 0; i < t->n; i++)
+		send_ahead(i, i, 64);
+	while ((got = answer(&psn)) != NOTHING)
+		acks += got == ACK;
+	hca_qp_query(ctx, qpn, &attr);
+	ok = attr.rq_psn == (u32)PSN + t->next && (!t->acks || acks == t->acks);
+	ok &= t->counter < 0 || roce_port_counter(port, (enum roce_counter)t->counter) == before + t->counted;
+	ok &= !roce_fault_held(ft);
+	roce_fault_remove(ft);
+	close_qp();
+	return ok;
+}
+
+static const char *const refused[] = {
+	"",
+	"burn",
+	"drop slid=1",
+	"drop pcap=len",
+	"corrupt",
+	"corrupt what=vcrc",
+	"corrupt what=icrc silent",
+	"truncate",
+	"reorder",
+	"delay",
+	"drop dir=up",
+	"drop nth=0",
+};
+
+static void test_faults(void)
+{
+	struct roce_fault *ft;
+	char err[200];
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(faults); i++)
+		row(160 + (int)i, faults[i].what, fault_ok(&faults[i]));
+	for (i = 0; i < ARRAY_SIZE(refused); i++) {
+		*err = 0;
+		ft = roce_fault_add(port, refused[i], 1, err, sizeof(err));
+		row(180 + (int)i, refused[i], !ft && *err);
+	}
+}
+
 static void test_port(void)
 {
 	struct sent smp = { .opcode = WIRE_UD_SEND_ONLY, 0, 1, 256 };
@@ -408,6 +543,8 @@ int main(void)
 	test_fatal();
 	test_trains();
 	test_reads();
+	test_hold();
+	test_faults();
 	test_port();
 	hca_soft_cq_destroy(cq);
 	hca_ctx_destroy(ctx);

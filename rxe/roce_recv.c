@@ -55,18 +55,22 @@ static void deliver(struct roce_port *rp, struct wire_packet *p)
 	}
 }
 
-void roce_parsed(struct roce_port *rp, struct wire_packet *p, const struct wire_roce *r)
+void roce_arrived(struct roce_port *rp, struct wire_packet *p, const struct wire_roce *r)
 {
-	if (!p) {
-		roce_count(rp, errno == EILSEQ ? ROCE_CTR_ICRC : ROCE_CTR_MALFORMED);
-		return;
-	}
 	roce_count(rp, ROCE_CTR_RECEIVED);
 	if ((r->tos & WIRE_ECN_MASK) == WIRE_ECN_CE)
 		roce_count(rp, ROCE_CTR_ECN);
 	p->in_port = rp->wire.num;
 	roce_tap(rp, p, r, false);
 	deliver(rp, p);
+}
+
+void roce_parsed(struct roce_port *rp, struct wire_packet *p, const struct wire_roce *r)
+{
+	if (!p)
+		roce_count(rp, errno == EILSEQ ? ROCE_CTR_ICRC : ROCE_CTR_MALFORMED);
+	else if (likely(list_empty(&rp->faults)) || roce_fault_pass(rp, p, false))
+		roce_arrived(rp, p, r);
 }
 
 void roce_take(struct roce_port *rp, struct wire_buf *buf, u32 off, u32 len, const struct wire_roce *r)
@@ -151,7 +155,7 @@ void roce_recv(struct roce_endpoint *ep)
 
 	loop_stay_awake(ep->port->loop); /* to be woken costs the sender more than a look costs us */
 	do {
-		if (ep->midst && roce_place(ep)) {
+		if (ep->midst && list_empty(&ep->port->faults) && roce_place(ep)) {
 			done++;
 			continue;
 		}

@@ -93,6 +93,14 @@ static void mark(struct roce_port *rp, struct wire_packet *p)
 	roce_count(rp, ROCE_CTR_MARKED);
 }
 
+void roce_queue(struct roce_port *rp, struct wire_packet *p)
+{
+	mark(rp, p);
+	list_add(&rp->tx, &p->link);
+	rp->ntx++;
+	loop_task_queue(rp->loop, &rp->task);
+}
+
 int roce_send(struct wire_port *w, struct wire_packet *p)
 {
 	struct roce_port *rp = container_of(w, struct roce_port, wire);
@@ -112,10 +120,8 @@ int roce_send(struct wire_port *w, struct wire_packet *p)
 		wire_packet_free(p);
 		return 0;
 	}
-	mark(rp, p);
-	list_add(&rp->tx, &p->link);
-	rp->ntx++;
-	loop_task_queue(rp->loop, &rp->task);
+	if (likely(list_empty(&rp->faults)) || roce_fault_pass(rp, p, true))
+		roce_queue(rp, p);
 	return 0;
 }
 

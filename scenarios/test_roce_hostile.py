@@ -12,67 +12,20 @@ import os
 import pathlib
 import random
 import re
-import socket
 import struct
-import zlib
 
 import pytest
+from forge import PSN, Peer, bth, reth
 from muslin import wait_until
 
 PROGRAM = pathlib.Path(__file__).parent / "programs" / "roce_target.py"
 NET = f"127.{os.getpid() >> 8 & 127}.{os.getpid() & 255}"
 R1, R3, PEER, STRANGER = (f"{NET}.{n}" for n in (41, 43, 49, 48))
-PSN, MTU = 1000, 1024
+MTU = 1024
 ACK, PSN_SEQ, INVALID, ACCESS = 0x1F, 0x60, 0x61, 0x62  # of the AETH. IBTA table 45, 47
 
 SEND_FIRST, SEND_LAST, SEND_ONLY, WRITE_FIRST, WRITE_MIDDLE, WRITE_ONLY, READ, RC_ACK = 0, 2, 4, 6, 7, 10, 12, 17
 UD_SEND, CNP = 100, 129
-
-
-def bth(opcode, qpn, psn=PSN, *, pkey=0xFFFF, ackreq=True, pad=0, tver=0):
-    return struct.pack(">BBHII", opcode, pad << 4 | tver, pkey, qpn, ackreq << 31 | psn)
-
-
-def reth(addr, rkey, length):
-    return struct.pack(">QII", addr, rkey, length)
-
-
-def icrc(src, sport, body):
-    """Of the datagram with @body from @src to r1: what routers may change counts as ones. A17.3.3"""
-    ip = struct.pack(">BBHHHBBH", 0x45, 0xFF, 28 + len(body) + 4, 0, 0x4000, 0xFF, 17, 0xFFFF)
-    ip += socket.inet_aton(src) + socket.inet_aton(R1)
-    udp = struct.pack(">HHHH", sport, 4791, 12 + len(body), 0xFFFF)
-    masked = body[:4] + b"\xff" + body[5:] if len(body) > 4 else body
-    return struct.pack("<I", zlib.crc32(b"\xff" * 8 + ip + udp + masked))
-
-
-class Peer:
-    """Sends what it likes, and hears what r1 answers."""
-
-    def __init__(self, address):
-        self.address = address
-        self.sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-        self.sock.bind((address, 4791))
-        self.sock.settimeout(10)
-
-    def send(self, body, damage=0):
-        crc = icrc(self.address, 4791, body)
-        self.raw(body + bytes([crc[0] ^ damage]) + crc[1:])
-
-    def raw(self, datagram):
-        self.sock.sendto(datagram, (R1, 4791))
-
-    def train(self, bodies):
-        """All of the same length, in one call: nothing comes between them at the other end."""
-        whole = b"".join(b + icrc(self.address, 4791, b) for b in bodies)
-        segment = (socket.IPPROTO_UDP, 103, struct.pack("H", len(bodies[0]) + 4))  # UDP_SEGMENT
-        self.sock.sendmsg([whole], [segment], 0, (R1, 4791))
-
-    def answer(self):
-        """Opcode, QPN, PSN and, with an AETH, its syndrome."""
-        d = self.sock.recv(65536)
-        qpn, psn = (x & 0xFFFFFF for x in struct.unpack(">II", d[4:12]))
-        return d[0], qpn, psn, d[12] if d[0] in (13, 15, 16, 17, 18) else None
 
 
 # name: (what is sent to queue pair @q, a list; the answer's syndrome and PSN or None; what is counted)
@@ -87,7 +40,7 @@ ROWS = {
     "PSN far ahead": (
         lambda q: [bth(SEND_ONLY, q.qpn, PSN + (1 << 23) - 1)],
         (PSN_SEQ, PSN),
-        "hw_counters/out_of_seq_request",
+        "hw_counters/rx_hold_refused",
     ),
     "PSN far behind": (
         lambda q: [bth(SEND_ONLY, q.qpn, (PSN - (1 << 22)) % (1 << 24))],
@@ -105,9 +58,13 @@ ROWS = {
     "odd length": (lambda q: [bth(SEND_ONLY, q.qpn) + b"abc"], None, "counters/roce_malformed"),
     "larger than any MTU": (lambda q: [bth(SEND_ONLY, q.qpn) + bytes(4100)], None, "counters/roce_malformed"),
     "a datagram of 60000 bytes": (lambda q: [bth(SEND_ONLY, q.qpn) + bytes(60000)], None, "counters/roce_malformed"),
-    "an acknowledge of nothing": (lambda q: [bth(RC_ACK, q.qpn, 5) + b"\x1f\0\0\0"], None, None),
-    "a NAK of nothing": (lambda q: [bth(RC_ACK, q.qpn, 5) + b"\x62\0\0\0"], None, None),
-    "a response of nothing": (lambda q: [bth(16, q.qpn, 5) + b"\x1f\0\0\0" + bytes(64)], None, None),
+    "an acknowledge of nothing": (lambda q: [bth(RC_ACK, q.qpn, 5) + b"\x1f\0\0\0"], None, "hw_counters/rx_ghost_acks"),
+    "a NAK of nothing": (lambda q: [bth(RC_ACK, q.qpn, 5) + b"\x62\0\0\0"], None, "hw_counters/rx_ghost_acks"),
+    "a response of nothing": (
+        lambda q: [bth(16, q.qpn, 5) + b"\x1f\0\0\0" + bytes(64)],
+        None,
+        "hw_counters/rx_ghost_acks",
+    ),
     "a notification without the option": (lambda q: [bth(CNP, q.qpn, 0) + bytes(16)], None, None),
     "wrong Q_Key": (
         lambda q: [bth(UD_SEND, q.ud) + struct.pack(">II", 0x4321, 7)],
@@ -175,7 +132,7 @@ class Target:
 class Stage:
     def __init__(self, fabric):
         self.fabric = fabric.up(f"host r1 roce {R1}\nhost r3 roce {R3}\n")
-        self.peer, self.stranger = Peer(PEER), Peer(STRANGER)
+        self.peer, self.stranger = Peer(PEER, R1), Peer(STRANGER, R1)
         self.program = fabric.start("r1", "/usr/bin/python3", PROGRAM, PEER, str(len(ROWS) + 8))
         said = json.loads(wait_until(lambda: [x for x in self.program.output.splitlines() if x[:1] == "{"], 20)[0])
         self.targets = iter([Target(said, i) for i in range(len(said["qpn"]))])
@@ -228,7 +185,7 @@ def test_truncated(stage, length):
 
     before = counted()
     packet = bth(SEND_ONLY, 0xABCDEF) + b"abcdefgh"
-    stage.peer.raw((packet + icrc(PEER, 4791, packet))[:length])
+    stage.peer.raw(stage.peer.sealed(packet)[:length])
     wait_until(lambda: counted() > before, 5, "the count")
 
 

@@ -157,6 +157,8 @@ enum hca_counter {
 	HCA_CNT_ICRC_ERR,
 	HCA_CNT_BAD_PACKET,
 	HCA_CNT_WRONG_QP,
+	HCA_CNT_GHOST,        /* a response that nobody waits for, 9.7.5.1.1 */
+	HCA_CNT_HOLD_REFUSED, /* a packet behind a gap that was too far ahead, or too much to be held */
 	HCA_CNT_REMOTE_ACCESS_ERR,
 	HCA_CNT_REMOTE_INV_REQ_ERR,
 	HCA_CNT_PKEY_MISMATCH,

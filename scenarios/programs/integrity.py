@@ -64,6 +64,7 @@ class End:
         psn = random.randrange(1 << 24)
         gid = str(context.query_gid(1, 0))
         self.tell(gid=gid, qpn=self.qp.qp_num, psn=psn, addr=self.mr.buf, rkey=self.mr.rkey)
+        print(f"QPN {self.qp.qp_num} PSN {psn}", flush=True)
         self.peer = self.hear()
         attr = QPAttr(port_num=1)
         attr.qp_access_flags = access
