@@ -23,8 +23,8 @@ enum field {
 
 struct action {
 	const char *name;
-	u64 allowed, required;
 	bool host; /* its place is a host, not the manager */
+	u64 allowed, required;
 	int (*start)(struct manager_fault *ft, char *err, size_t err_len);
 	void (*stop)(struct manager_fault *ft);
 	enum sm_mad_fate fate; /* of answers that are chosen */
@@ -157,6 +157,10 @@ static const struct action actions[] = {
 	{ .name = "silent", .fate = SM_MAD_LOST, .allowed = SA_KEYS },
 	{ .name = "busy", .fate = SM_MAD_BUSY, .allowed = SA_KEYS },
 	{ .name = "slow", .fate = SM_MAD_LATE, .allowed = SA_KEYS, .required = BIT_ULL(F_TIME) },
+};
+
+/* Of a host, which becomes a manager, too. */
+static const struct action host_actions[] = {
 	{ .name = "manager",
 	  .host = true,
 	  .start = second_start,
@@ -166,32 +170,18 @@ static const struct action actions[] = {
 
 /* Life */
 
-static const struct action *find_action(const char *name, bool host)
-{
-	u32 i;
-
-	for (i = 0; i < ARRAY_SIZE(actions); i++)
-		if (actions[i].host == host && !strcmp(actions[i].name, name))
-			return &actions[i];
-	return NULL;
-}
-
 bool manager_fault_concerns(struct daemon *d, const char *place, const char *action)
 {
 	if (!strcmp(place, MANAGER_FAULT_PLACE) && !fabric_node_find(d->fabric, place))
 		return true;
-	return find_action(action, true) != NULL;
+	return SPEC_ROW(host_actions, action);
 }
 
 static int unknown_action(const char *name, char *err, size_t err_len)
 {
 	char all[128];
-	size_t at = 0;
-	u32 i;
 
-	for (i = 0; i < ARRAY_SIZE(actions) && at < sizeof(all); i++)
-		if (!actions[i].host)
-			at += (size_t)snprintf(all + at, sizeof(all) - at, "%s%s", at ? " " : "", actions[i].name);
+	SPEC_NAMES(all, 0, sizeof(all), actions);
 	return spec_refuse(err, err_len, "%.40s: there is no such fault; of the subnet manager there are %s", name,
 			   all);
 }
@@ -218,7 +208,7 @@ static int read_words(struct manager_fault *ft, const struct spec_words *w, char
 	if (w->n < 2)
 		return spec_refuse(err, err_len, "%.40s: a fault is a place, an action, and keys",
 				   w->n ? w->word[0] : "");
-	ft->action = find_action(w->word[1], !manager);
+	ft->action = manager ? SPEC_ROW(actions, w->word[1]) : SPEC_ROW(host_actions, w->word[1]);
 	if (!ft->action)
 		return unknown_action(w->word[1], err, err_len);
 	rc = spec_words(fields, ARRAY_SIZE(fields), ft, &ft->given, w, 2, err, err_len);

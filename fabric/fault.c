@@ -89,16 +89,17 @@ static const struct spec_field fields[] = {
 };
 static_assert(ARRAY_SIZE(fields) == FAULT_FIELDS, "one row for each key");
 
+/* Each ends with one without a name. */
+static const struct fault_action *const lists[] = { fault_packet_actions, fault_state_actions, fault_table_actions };
+
 static const struct fault_action *find_action(const char *name)
 {
-	const struct fault_action *lists[] = { fault_packet_actions, fault_state_actions, fault_table_actions }, *a;
+	const struct fault_action *a = NULL;
 	u32 i;
 
-	for (i = 0; i < ARRAY_SIZE(lists); i++)
-		for (a = lists[i]; a->name; a++)
-			if (!strcmp(a->name, name))
-				return a;
-	return NULL;
+	for (i = 0; i < ARRAY_SIZE(lists) && !a; i++)
+		a = spec_row(lists[i], ~0u, sizeof(*a), name);
+	return a;
 }
 
 bool fabric_fault_action(const char *name)
@@ -108,13 +109,11 @@ bool fabric_fault_action(const char *name)
 
 void fabric_fault_actions(char *text, size_t len)
 {
-	const struct fault_action *lists[] = { fault_packet_actions, fault_state_actions, fault_table_actions }, *a;
 	size_t at = 0;
 	u32 i;
 
 	for (i = 0; i < ARRAY_SIZE(lists); i++)
-		for (a = lists[i]; a->name && at < len; a++)
-			at += (size_t)snprintf(text + at, len - at, "%s%s", at ? " " : "", a->name);
+		at = spec_names(text, at, len, lists[i], ~0u, sizeof(struct fault_action));
 }
 
 static int unknown_action(const char *name, char *err, size_t err_len)

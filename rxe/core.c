@@ -94,7 +94,7 @@ static void engine_stop(struct hca *hca)
 	}
 	hca_batch_destroy(rxe->rd);
 	hca_batch_destroy(rxe->wr);
-	free(rxe->held);
+	free(rxe->kept);
 	free(rxe);
 }
 
@@ -267,7 +267,7 @@ static int receive(struct hca *hca, u8 port, struct wire_packet *p)
 		connected_receive(rxe, port, p, op);
 	}
 	wire_packet_free(p);
-	if (rxe->nheld > COMMIT_BYTES / WIRE_MTU_MAX * 4)
+	if (rxe->nkept > COMMIT_BYTES / WIRE_MTU_MAX * 4)
 		rxe_commit(rxe);
 	return 0;
 }

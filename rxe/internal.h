@@ -125,8 +125,8 @@ struct rxe {
 	struct list work, dirty, blocked; /* blocked: had work when their port had no credits */
 	struct loop_task tx_task, commit_task;
 	struct hca_batch *rd, *wr;
-	struct wire_buf **held; /* payloads that the batch of writes points into */
-	u32 nheld, held_cap, wr_bytes;
+	struct wire_buf **kept; /* payloads that the batch of writes points into */
+	u32 nkept, kept_cap, wr_bytes;
 	u32 ahead;                      /* bytes of payload that responders hold */
 	struct list pending[RXE_PORTS]; /* packets that the link did not take */
 };
@@ -155,8 +155,8 @@ int rxe_remote_move(struct rxe_qp *rq, u32 rkey, u64 va, u32 len, u32 access, vo
  */
 u8 *rxe_sges_direct(struct rxe_qp *rq, const struct hca_sge *sge, u16 n, u32 off, u32 len, u32 access);
 u8 *rxe_remote_direct(struct rxe_qp *rq, u32 rkey, u64 va, u32 len, u32 access);
-void rxe_hold(struct rxe *rxe, struct wire_buf *buf);
-void rxe_hold_payload(struct rxe *rxe, const struct wire_packet *p);
+void rxe_keep(struct rxe *rxe, struct wire_buf *buf);
+void rxe_keep_payload(struct rxe *rxe, const struct wire_packet *p);
 void rxe_commit(struct rxe *rxe);
 void rxe_dirty(struct rxe_qp *rq);
 

@@ -128,31 +128,31 @@ u8 *rxe_remote_direct(struct rxe_qp *rq, u32 rkey, u64 va, u32 len, u32 access)
 			   access & HCA_ACCESS_REMOTE_WRITE);
 }
 
-void rxe_hold(struct rxe *rxe, struct wire_buf *buf)
+void rxe_keep(struct rxe *rxe, struct wire_buf *buf)
 {
 	if (!buf)
 		return;
-	if (rxe->nheld && rxe->held[rxe->nheld - 1] == buf)
+	if (rxe->nkept && rxe->kept[rxe->nkept - 1] == buf)
 		return;
-	if (rxe->nheld == rxe->held_cap) {
-		u32 cap = rxe->held_cap ? rxe->held_cap * 2 : 256;
-		struct wire_buf **held = realloc(rxe->held, cap * sizeof(struct wire_buf *));
+	if (rxe->nkept == rxe->kept_cap) {
+		u32 cap = rxe->kept_cap ? rxe->kept_cap * 2 : 256;
+		struct wire_buf **kept = realloc(rxe->kept, cap * sizeof(struct wire_buf *));
 
-		if (!held)
+		if (!kept)
 			abort();
-		rxe->held = held;
-		rxe->held_cap = cap;
+		rxe->kept = kept;
+		rxe->kept_cap = cap;
 	}
-	rxe->held[rxe->nheld++] = wire_buf_get(buf);
+	rxe->kept[rxe->nkept++] = wire_buf_get(buf);
 }
 
-/* What is borrowed cannot be held: it is written now. */
-void rxe_hold_payload(struct rxe *rxe, const struct wire_packet *p)
+/* What is borrowed cannot be kept: it is written now. */
+void rxe_keep_payload(struct rxe *rxe, const struct wire_packet *p)
 {
 	if (p->flags & WIRE_PKT_BORROWED)
 		hca_batch_run(rxe->wr);
 	else
-		rxe_hold(rxe, p->buf);
+		rxe_keep(rxe, p->buf);
 }
 
 void rxe_dirty(struct rxe_qp *rq)
@@ -167,12 +167,12 @@ void rxe_dirty(struct rxe_qp *rq)
 void rxe_commit(struct rxe *rxe)
 {
 	struct list batch;
-	u32 i, n = rxe->nheld;
+	u32 i, n = rxe->nkept;
 
 	hca_batch_run(rxe->wr);
-	rxe->nheld = 0;
+	rxe->nkept = 0;
 	for (i = 0; i < n; i++)
-		wire_buf_put(rxe->held[i]);
+		wire_buf_put(rxe->kept[i]);
 	list_init(&batch);
 	list_splice(&batch, &rxe->dirty);
 	while (!list_empty(&batch)) {

@@ -129,7 +129,7 @@ static bool place_recv(struct rxe_qp *rq, struct wire_packet *p)
 				(void *)(uintptr_t)p->data, true, rq);
 
 	if (!err) {
-		rxe_hold_payload(rq->rxe, p);
+		rxe_keep_payload(rq->rxe, p);
 		rq->recv_off += p->len;
 		return true;
 	}
@@ -174,7 +174,7 @@ static bool place_write(struct rxe_qp *rq, struct wire_packet *p)
 			uc_break(rq);
 		return false;
 	}
-	rxe_hold_payload(rq->rxe, p);
+	rxe_keep_payload(rq->rxe, p);
 	rq->wr_va += p->len;
 	rq->wr_left -= p->len;
 	return true;

@@ -133,7 +133,7 @@ static void on_atomic(struct rxe_qp *rq, struct rxe_wqe *w, struct wire_packet *
 		return; /* as if lost */
 	memcpy(buf->data, &orig, 8);
 	err = rxe_sges_span(rq->qp, w->sge, w->num_sge, 0, 8, HCA_ACCESS_LOCAL_WRITE, buf->data, true, rq);
-	rxe_hold(rq->rxe, buf);
+	rxe_keep(rq->rxe, buf);
 	wire_buf_put(buf);
 	if (err)
 		rxe_req_fail(rq, HCA_WC_LOC_PROT_ERR);
@@ -175,7 +175,7 @@ static void on_read(struct rxe_qp *rq, struct rxe_wqe *w, struct wire_packet *p,
 			rxe_req_fail(rq, HCA_WC_LOC_PROT_ERR);
 			return;
 		}
-		rxe_hold_payload(rq->rxe, p);
+		rxe_keep_payload(rq->rxe, p);
 		rq->rxe->wr_bytes += p->len;
 	}
 	w->got += p->len;

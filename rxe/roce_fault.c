@@ -276,19 +276,9 @@ static const struct action actions[] = {
 	{ "truncate", truncate_packet, BIT_ULL(F_SILENT), BIT_ULL(F_BYTES) },
 };
 
-static const struct action *find_action(const char *name)
-{
-	u32 i;
-
-	for (i = 0; i < ARRAY_SIZE(actions); i++)
-		if (!strcmp(actions[i].name, name))
-			return &actions[i];
-	return NULL;
-}
-
 bool roce_fault_action(const char *name)
 {
-	return find_action(name);
+	return SPEC_ROW(actions, name);
 }
 
 /* Reading */
@@ -316,7 +306,7 @@ static int read_words(struct roce_fault *ft, const char *text, u64 seed, char *e
 
 	if (rc)
 		return rc;
-	ft->action = find_action(words.n ? words.word[0] : "");
+	ft->action = SPEC_ROW(actions, words.n ? words.word[0] : "");
 	if (!ft->action)
 		return spec_refuse(err, err_len, "%.40s: a RoCE port on UDP has no such fault",
 				   words.n ? words.word[0] : "");

@@ -71,13 +71,13 @@ static int place(struct rxe_qp *rq, struct wire_packet *p)
 			memcpy(grh->data, p->hdr + p->grh_off, GRH_LEN);
 		err = rxe_sges_span(rq->qp, rq->recv.sge, rq->recv.num_sge, 0, GRH_LEN, HCA_ACCESS_LOCAL_WRITE,
 				    grh->data, true, rq);
-		rxe_hold(rxe, grh);
+		rxe_keep(rxe, grh);
 		wire_buf_put(grh);
 	}
 	if (!err && p->len)
 		err = rxe_sges_span(rq->qp, rq->recv.sge, rq->recv.num_sge, GRH_LEN, p->len, HCA_ACCESS_LOCAL_WRITE,
 				    (void *)(uintptr_t)p->data, true, rq);
-	rxe_hold_payload(rxe, p);
+	rxe_keep_payload(rxe, p);
 	return err;
 }
 

@@ -455,28 +455,14 @@ static const struct action actions[] = {
 	{ .name = "caps", .start = caps_start, .allowed = CAP_KEYS },
 };
 
-static const struct action *find_action(const char *name)
-{
-	u32 i;
-
-	for (i = 0; i < ARRAY_SIZE(actions); i++)
-		if (!strcmp(actions[i].name, name))
-			return &actions[i];
-	return NULL;
-}
-
 bool hca_fault_action(const char *name)
 {
-	return find_action(name);
+	return SPEC_ROW(actions, name);
 }
 
 void hca_fault_actions(char *text, size_t len)
 {
-	size_t at = 0;
-	u32 i;
-
-	for (i = 0; i < ARRAY_SIZE(actions) && at < len; i++)
-		at += (size_t)snprintf(text + at, len - at, "%s%s", i ? " " : "", actions[i].name);
+	SPEC_NAMES(text, 0, len, actions);
 }
 
 static int check(const struct hca_fault *ft, char *err, size_t err_len)
@@ -495,7 +481,7 @@ static int check(const struct hca_fault *ft, char *err, size_t err_len)
 
 static int read_words(struct hca_fault *ft, const struct spec_words *w, char *err, size_t err_len)
 {
-	ft->action = w->n ? find_action(w->word[0]) : NULL;
+	ft->action = w->n ? SPEC_ROW(actions, w->word[0]) : NULL;
 	if (!ft->action)
 		return spec_refuse(err, err_len, "%.40s: there is no such fault", w->n ? w->word[0] : "");
 	return spec_words(fields, ARRAY_SIZE(fields), ft, &ft->given, w, 1, err, err_len) ?: check(ft, err, err_len);

@@ -266,3 +266,27 @@ int spec_keys(const struct spec_field *fields, u32 n, const char *action, u64 gi
 	}
 	return 0;
 }
+
+static const char *row_name(const void *rows, u32 i, size_t size)
+{
+	return *(const char *const *)((const u8 *)rows + i * size);
+}
+
+const void *spec_row(const void *rows, u32 n, size_t size, const char *name)
+{
+	u32 i;
+
+	for (i = 0; i < n && row_name(rows, i, size); i++)
+		if (!strcmp(row_name(rows, i, size), name))
+			return (const u8 *)rows + i * size;
+	return NULL;
+}
+
+size_t spec_names(char *text, size_t at, size_t len, const void *rows, u32 n, size_t size)
+{
+	u32 i;
+
+	for (i = 0; i < n && row_name(rows, i, size) && at < len; i++)
+		at += (size_t)snprintf(text + at, len - at, "%s%s", at ? " " : "", row_name(rows, i, size));
+	return at;
+}

@@ -60,6 +60,15 @@ int spec_words(const struct spec_field *fields, u32 n, void *to, u64 *seen, cons
 /* @given is what @action may have (@allowed and @required: bits of fields) and all that it needs; or -EINVAL and a line. */
 int spec_keys(const struct spec_field *fields, u32 n, const char *action, u64 given, u64 allowed, u64 required,
 	      char *err, size_t err_len);
+/*
+ * Of a table of @n rows of @size bytes, each of which begins with its name, or which a row without one ends: the row of that name,
+ * NULL: there is none.
+ */
+const void *spec_row(const void *rows, u32 n, size_t size, const char *name);
+#define SPEC_ROW(table, name) spec_row(table, ARRAY_SIZE(table), sizeof((table)[0]), name)
+/* Their names behind the @at bytes of text that are in @text of @len bytes, with blanks between. How many bytes are there then. */
+size_t spec_names(char *text, size_t at, size_t len, const void *rows, u32 n, size_t size);
+#define SPEC_NAMES(text, at, len, table) spec_names(text, at, len, table, ARRAY_SIZE(table), sizeof((table)[0]))
 /* Writes the line, which names what is wrong. -EINVAL. */
 int spec_refuse(char *err, size_t err_len, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 /* For SPEC_OTHER: a number up to @max; false: it is none. */

@@ -118,8 +118,27 @@ static void chances(int n)
 	row(n + 2, "line", a.hits > 900 && a.hits < 1100);
 }
 
+static void test_rows(void)
+{
+	static const struct {
+		const char *name;
+		int n;
+	} rows[] = { { "one", 1 }, { "two", 2 }, { NULL, 3 }, { "four", 4 } };
+	char text[16] = "all:";
+	size_t at;
+
+	row(90, "the row of a name", SPEC_ROW(rows, "two") == &rows[1]);
+	row(91, "none has it", !SPEC_ROW(rows, "tw"));
+	row(92, "a row without a name is the end", !SPEC_ROW(rows, "four"));
+	at = SPEC_NAMES(text, strlen(text), sizeof(text), rows);
+	row(93, "their names", !strcmp(text, "all: one two") && at == strlen(text));
+	at = SPEC_NAMES(text, 0, 5, rows);
+	row(94, "as many as there is room for", !strcmp(text, "one ") && at > 5);
+}
+
 int main(void)
 {
+	test_rows();
 	u32 i;
 
 	for (i = 0; i < ARRAY_SIZE(rows); i++)

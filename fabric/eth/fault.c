@@ -227,19 +227,9 @@ static const struct action actions[] = {
 	{ "storm", NULL, BIT_ULL(F_CLASS) }, /* the end says PAUSE and never ends it */
 };
 
-static const struct action *find_action(const char *name)
-{
-	u32 i;
-
-	for (i = 0; i < ARRAY_SIZE(actions); i++)
-		if (!strcmp(actions[i].name, name))
-			return &actions[i];
-	return NULL;
-}
-
 bool eth_fault_action(const char *name)
 {
-	return find_action(name);
+	return SPEC_ROW(actions, name);
 }
 
 /* Reading */
@@ -304,7 +294,7 @@ static int read_words(struct eth_fault *ft, const struct spec_words *w, char *er
 
 	if (w->n < 2)
 		return spec_refuse(err, err_len, "a fault is a place, an action, and keys");
-	ft->action = find_action(w->word[1]);
+	ft->action = SPEC_ROW(actions, w->word[1]);
 	if (!ft->action)
 		return spec_refuse(err, err_len, "%.40s: Ethernet has no such fault", w->word[1]);
 	ft->end = eth_find(ft->e, w->word[0]);
