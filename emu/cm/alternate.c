@@ -7,38 +7,6 @@
 
 #include "emu/cm/internal.h"
 
-static void path_put(u8 *mad, const struct sa_path *p, u8 ack_timeout)
-{
-	wire_set(mad, CM_LAP_ALT_LOCAL_LID, p->slid);
-	wire_set(mad, CM_LAP_ALT_REMOTE_LID, p->dlid);
-	wire_copy_in(mad, CM_LAP_ALT_LOCAL_GID, p->sgid.raw);
-	wire_copy_in(mad, CM_LAP_ALT_REMOTE_GID, p->dgid.raw);
-	wire_set(mad, CM_LAP_ALT_FLOW_LABEL, p->flow_label);
-	wire_set(mad, CM_LAP_ALT_PACKET_RATE, p->rate);
-	wire_set(mad, CM_LAP_ALT_TCLASS, p->traffic_class);
-	wire_set(mad, CM_LAP_ALT_HOP_LIMIT, p->hop_limit);
-	wire_set(mad, CM_LAP_ALT_SL, p->sl);
-	wire_set(mad, CM_LAP_ALT_SUBNET_LOCAL, p->hop_limit <= 1);
-	wire_set(mad, CM_LAP_ALT_ACK_TIMEOUT, ack_timeout);
-}
-
-/* Turned round, as seen from here. What LAP does not say is as on the primary path. */
-static struct sa_path path_get(const u8 *mad, const struct sa_path *primary)
-{
-	struct sa_path p = *primary;
-
-	p.dlid = wire_get(mad, CM_LAP_ALT_LOCAL_LID);
-	p.slid = wire_get(mad, CM_LAP_ALT_REMOTE_LID);
-	p.dgid = wire_gid_from_bytes(wire_cbytes(mad, CM_LAP_ALT_LOCAL_GID));
-	p.sgid = wire_gid_from_bytes(wire_cbytes(mad, CM_LAP_ALT_REMOTE_GID));
-	p.flow_label = wire_get(mad, CM_LAP_ALT_FLOW_LABEL);
-	p.rate = wire_get(mad, CM_LAP_ALT_PACKET_RATE);
-	p.traffic_class = wire_get(mad, CM_LAP_ALT_TCLASS);
-	p.hop_limit = wire_get(mad, CM_LAP_ALT_HOP_LIMIT);
-	p.sl = wire_get(mad, CM_LAP_ALT_SL);
-	return p;
-}
-
 int cm_send_lap(struct cm_id *id, const struct cm_alternate *alt)
 {
 	if (id->state != CM_ST_ESTABLISHED || id->passive || id->lap == CM_LAP_SENT)
@@ -50,7 +18,7 @@ int cm_send_lap(struct cm_id *id, const struct cm_alternate *alt)
 	cm_mad_ids(id->mad, id);
 	wire_set(id->mad, CM_LAP_REMOTE_QPN, id->qp.remote_qpn);
 	wire_set(id->mad, CM_LAP_REMOTE_RESP_TIMEOUT, id->response_timeout);
-	path_put(id->mad, &alt->path, id->alternate.ack_timeout);
+	cm_path_put(id->mad, &cm_lap_path, &alt->path, id->alternate.ack_timeout);
 	id->lap = CM_LAP_SENT;
 	return cm_send_wait(id, cm_response_ns(id));
 }
@@ -103,7 +71,8 @@ static u8 judge(struct cm_id *id, const u8 *mad)
 		return CM_APR_REJECT; /* only who asked for the connection offers paths */
 	if (wire_get(mad, CM_LAP_REMOTE_QPN) != id->local_qpn)
 		return CM_APR_INVALID_QPN;
-	id->alternate.path = path_get(mad, &id->qp.path);
+	id->alternate.path = id->qp.path; /* what LAP does not say is as on the primary path */
+	cm_path_get(mad, &cm_lap_path, &id->alternate.path);
 	id->alternate.ack_timeout = wire_get(mad, CM_LAP_ALT_ACK_TIMEOUT);
 	p = port_of(id->cm, &id->alternate.path, &status);
 	if (!p)

@@ -115,6 +115,15 @@ void cm_mad_rej(u8 *mad, u32 local_id, u32 remote_id, u8 message, u16 reason, u6
 void cm_mad_private(u8 *mad, struct wire_field f, const u8 *data, u8 len);
 void cm_req_parse(const u8 *mad, struct cm_req *req);
 void cm_rep_parse(const u8 *mad, struct cm_rep *rep);
+/* The fields of a path in a message: of REQ's primary one, of LAP's alternate one. */
+struct cm_path_fields {
+	struct wire_field local_lid, remote_lid, local_gid, remote_gid, flow_label, rate, tclass, hop_limit, sl,
+		subnet_local, ack_timeout;
+};
+extern const struct cm_path_fields cm_req_path, cm_lap_path;
+void cm_path_put(u8 *mad, const struct cm_path_fields *f, const struct sa_path *p, u8 ack_timeout);
+/* Turned round, as seen from here: the peer's local half is our remote one. Of @p the rest stays as it is. */
+void cm_path_get(const u8 *mad, const struct cm_path_fields *f, struct sa_path *p);
 /* Where MADs for the path's other end go. */
 struct mad_addr cm_path_addr(const struct cm_port *p, const struct sa_path *path);
 /* The version of RoCE that a MAD @from somewhere came by; the answers go by the same. 0: not on Ethernet. */

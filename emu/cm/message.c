@@ -69,43 +69,58 @@ u8 cm_roce_version(const struct cm_port *p, const struct mad_addr *from)
 	return mad_port_wire(p->mp)->attr.gid_l2[from->gid_index % WIRE_PORT_GIDS].version;
 }
 
-/* ---- REQ ---- */
+/* ---- paths ---- */
 
-static void path_put(u8 *mad, const struct sa_path *p, u8 ack_timeout)
+#define PATH_FIELDS(M)                                                                                            \
+	{                                                                                                         \
+		.local_lid = M##_LOCAL_LID, .remote_lid = M##_REMOTE_LID, .local_gid = M##_LOCAL_GID,             \
+		.remote_gid = M##_REMOTE_GID, .flow_label = M##_FLOW_LABEL, .rate = M##_PACKET_RATE,              \
+		.tclass = M##_TCLASS, .hop_limit = M##_HOP_LIMIT, .sl = M##_SL, .subnet_local = M##_SUBNET_LOCAL, \
+		.ack_timeout = M##_ACK_TIMEOUT                                                                    \
+	}
+const struct cm_path_fields cm_req_path = PATH_FIELDS(CM_REQ_PRIMARY), cm_lap_path = PATH_FIELDS(CM_LAP_ALT);
+
+void cm_path_put(u8 *mad, const struct cm_path_fields *f, const struct sa_path *p, u8 ack_timeout)
 {
-	wire_set(mad, CM_REQ_PRIMARY_LOCAL_LID, p->slid);
-	wire_set(mad, CM_REQ_PRIMARY_REMOTE_LID, p->dlid);
-	wire_copy_in(mad, CM_REQ_PRIMARY_LOCAL_GID, p->sgid.raw);
-	wire_copy_in(mad, CM_REQ_PRIMARY_REMOTE_GID, p->dgid.raw);
-	wire_set(mad, CM_REQ_PRIMARY_FLOW_LABEL, p->flow_label);
-	wire_set(mad, CM_REQ_PRIMARY_PACKET_RATE, p->rate);
-	wire_set(mad, CM_REQ_PRIMARY_TCLASS, p->traffic_class);
-	wire_set(mad, CM_REQ_PRIMARY_HOP_LIMIT, p->hop_limit);
-	wire_set(mad, CM_REQ_PRIMARY_SL, p->sl);
-	wire_set(mad, CM_REQ_PRIMARY_SUBNET_LOCAL, p->hop_limit <= 1);
-	wire_set(mad, CM_REQ_PRIMARY_ACK_TIMEOUT, ack_timeout);
+	wire_set(mad, f->local_lid, p->slid);
+	wire_set(mad, f->remote_lid, p->dlid);
+	wire_copy_in(mad, f->local_gid, p->sgid.raw);
+	wire_copy_in(mad, f->remote_gid, p->dgid.raw);
+	wire_set(mad, f->flow_label, p->flow_label);
+	wire_set(mad, f->rate, p->rate);
+	wire_set(mad, f->tclass, p->traffic_class);
+	wire_set(mad, f->hop_limit, p->hop_limit);
+	wire_set(mad, f->sl, p->sl);
+	wire_set(mad, f->subnet_local, p->hop_limit <= 1);
+	wire_set(mad, f->ack_timeout, ack_timeout);
 }
 
-/* Turned round: the peer's local half is our remote one. */
-static void path_get(const u8 *mad, struct sa_path *p)
+void cm_path_get(const u8 *mad, const struct cm_path_fields *f, struct sa_path *p)
+{
+	p->dlid = wire_get(mad, f->local_lid);
+	p->slid = wire_get(mad, f->remote_lid);
+	p->dgid = wire_gid_from_bytes(wire_cbytes(mad, f->local_gid));
+	p->sgid = wire_gid_from_bytes(wire_cbytes(mad, f->remote_gid));
+	p->flow_label = wire_get(mad, f->flow_label);
+	p->rate = wire_get(mad, f->rate);
+	p->traffic_class = wire_get(mad, f->tclass);
+	p->hop_limit = wire_get(mad, f->hop_limit);
+	p->sl = wire_get(mad, f->sl);
+}
+
+/* ---- REQ ---- */
+
+/* With what stands in a REQ beside the path's own fields. */
+static struct sa_path req_path(const u8 *mad)
 {
 	u8 ack = wire_get(mad, CM_REQ_PRIMARY_ACK_TIMEOUT);
+	struct sa_path p = { .reversible = true,
+			     .pkey = wire_get(mad, CM_REQ_PKEY),
+			     .mtu = wire_get(mad, CM_REQ_PATH_MTU),
+			     .packet_life = ack ? ack - 1 : 0 };
 
-	*p = (struct sa_path){
-		.dlid = wire_get(mad, CM_REQ_PRIMARY_LOCAL_LID),
-		.slid = wire_get(mad, CM_REQ_PRIMARY_REMOTE_LID),
-		.dgid = wire_gid_from_bytes(wire_cbytes(mad, CM_REQ_PRIMARY_LOCAL_GID)),
-		.sgid = wire_gid_from_bytes(wire_cbytes(mad, CM_REQ_PRIMARY_REMOTE_GID)),
-		.reversible = true,
-		.flow_label = wire_get(mad, CM_REQ_PRIMARY_FLOW_LABEL),
-		.rate = wire_get(mad, CM_REQ_PRIMARY_PACKET_RATE),
-		.traffic_class = wire_get(mad, CM_REQ_PRIMARY_TCLASS),
-		.hop_limit = wire_get(mad, CM_REQ_PRIMARY_HOP_LIMIT),
-		.sl = wire_get(mad, CM_REQ_PRIMARY_SL),
-		.pkey = wire_get(mad, CM_REQ_PKEY),
-		.mtu = wire_get(mad, CM_REQ_PATH_MTU),
-		.packet_life = ack ? ack - 1 : 0,
-	};
+	cm_path_get(mad, &cm_req_path, &p);
+	return p;
 }
 
 void cm_mad_req(u8 *mad, const struct cm_id *id, const struct cm_req *req)
@@ -128,7 +143,7 @@ void cm_mad_req(u8 *mad, const struct cm_id *id, const struct cm_req *req)
 	wire_set(mad, CM_REQ_RNR_RETRY_COUNT, req->rnr_retry_count);
 	wire_set(mad, CM_REQ_MAX_CM_RETRIES, req->max_retries);
 	wire_set(mad, CM_REQ_SRQ, req->srq);
-	path_put(mad, &req->path, id->qp.local_ack_timeout);
+	cm_path_put(mad, &cm_req_path, &req->path, id->qp.local_ack_timeout);
 	cm_mad_private(mad, CM_REQ_PRIVATE_DATA, req->data, req->data_len);
 }
 
@@ -151,8 +166,8 @@ void cm_req_parse(const u8 *mad, struct cm_req *req)
 		.srq = wire_get(mad, CM_REQ_SRQ),
 		.data = wire_cbytes(mad, CM_REQ_PRIVATE_DATA),
 		.data_len = CM_REQ_PRIVATE_DATA_LEN,
+		.path = req_path(mad),
 	};
-	path_get(mad, &req->path);
 }
 
 /* ---- REP, REJ ---- */
