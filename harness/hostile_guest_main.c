@@ -29,55 +29,6 @@ static u32 draw(void)
 	return (u32)(state >> 33);
 }
 
-static u64 clock_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (u64)ts.tv_sec * NSEC_PER_SEC + (u64)ts.tv_nsec;
-}
-
-static void pause_us(long us)
-{
-	struct timespec ts = { .tv_nsec = us * 1000 };
-
-	nanosleep(&ts, NULL);
-}
-
-/* Runs a command; its status, or -ETIMEDOUT. */
-static int command(const void *in, u32 len)
-{
-	u16 before = front_used(&g.f, MUSLIN_VQ_COMMAND);
-	u64 end = clock_ns() + 5 * NSEC_PER_SEC;
-
-	memcpy(g.f.mem + GUEST_IN, in, len);
-	memset(g.f.mem + GUEST_OUT, 0xff, 2048);
-	front_post(&g.f, MUSLIN_VQ_COMMAND, GUEST_IN, len, GUEST_OUT, 2048);
-	while (front_used(&g.f, MUSLIN_VQ_COMMAND) == before) {
-		if (clock_ns() > end)
-			return -ETIMEDOUT;
-		pause_us(20);
-	}
-	return *(s32 *)(void *)(g.f.mem + GUEST_OUT);
-}
-
-static int object(u32 op, u32 number, u32 arg)
-{
-	struct muslin_object in = { .cmd = { .op = op }, .number = number, .arg = arg };
-
-	return command(&in, sizeof(in));
-}
-
-static int hello(void)
-{
-	struct muslin_hello h = { .cmd = { .op = MUSLIN_HELLO },
-				  .magic = MUSLIN_CONFIG_MAGIC,
-				  .version = MUSLIN_ABI_VERSION,
-				  .shared = GUEST_SHARED };
-
-	return command(&h, sizeof(h));
-}
-
 static void fail(const char *what, int err)
 {
 	printf("%s: %s\n", what, strerror(-err));
@@ -101,7 +52,7 @@ static void attach(void)
 {
 	must(front_open(&g.f, NULL, socket_path), "the device's socket");
 	front_start(&g.f, MUSLIN_VQS);
-	must(hello(), "hello");
+	must(guest_hello(&g), "hello");
 }
 
 static void move_qp(u32 handle, u32 qpn, u16 lid)
@@ -127,29 +78,16 @@ static void move_qp(u32 handle, u32 qpn, u16 lid)
 	for (i = 0; i < ARRAY_SIZE(masks); i++) {
 		m.attr.state = (u8)(HCA_QPS_INIT + i);
 		m.mask = masks[i];
-		must(command(&m, sizeof(m)), "modify");
+		must(guest_command(&g, &m, sizeof(m)), "modify");
 	}
 }
 
 static void make_qp(u32 i, u16 lid)
 {
-	struct muslin_qp_create c = {
-		.cmd = { .op = MUSLIN_QP_CREATE },
-		.type = HCA_QPT_RC,
-		.flags = MUSLIN_QP_KERNEL | MUSLIN_QP_SIG_ALL,
-		.pdn = pd,
-		.send_cq = cq,
-		.recv_cq = cq,
-		.port = 1,
-		.max_send_wr = 3,
-		.max_recv_wr = 3,
-		.max_send_sge = 1,
-		.max_recv_sge = 1,
-		.sq = guest_ring(&g, SQ_AT(i), 9),
-		.rq = guest_ring(&g, RQ_AT(i), 7),
-	};
+	struct muslin_qp_create c = guest_qp(&g, HCA_QPT_RC, pd, cq, SQ_AT(i), RQ_AT(i));
 
-	qp[i] = answered(command(&c, sizeof(c)), "a queue pair");
+	c.port = 1;
+	qp[i] = answered(guest_command(&g, &c, sizeof(c)), "a queue pair");
 	move_qp(qp[i], guest_number(&g)->arg, lid);
 }
 
@@ -157,16 +95,16 @@ static void make_qp(u32 i, u16 lid)
 static void furnish(void)
 {
 	const struct muslin_port_answer *p = (const void *)(g.f.mem + GUEST_OUT);
-	struct muslin_cq_create c = { .cmd = { .op = MUSLIN_CQ_CREATE }, .flags = MUSLIN_CQ_KERNEL };
+	struct muslin_cq_create c = guest_cq(&g, CQ_AT);
 	u16 lid;
 	u32 i;
 
-	must(object(MUSLIN_QUERY_PORT, 1, 0), "the port");
+	must(guest_object(&g, MUSLIN_QUERY_PORT, 1, 0), "the port");
 	lid = p->lid;
-	pd = answered(object(MUSLIN_PD_ALLOC, 0, 0), "a protection domain");
-	key = answered(object(MUSLIN_MR_DMA, pd, MAY_ALL), "a key");
-	c.ring = guest_ring(&g, CQ_AT, 6);
-	cq = answered(command(&c, sizeof(c)), "a completion queue");
+	pd = answered(guest_object(&g, MUSLIN_PD_ALLOC, 0, 0), "a protection domain");
+	key = answered(guest_object(&g, MUSLIN_MR_DMA, pd, MAY_ALL), "a key");
+	c.flags = MUSLIN_CQ_KERNEL;
+	cq = answered(guest_command(&g, &c, sizeof(c)), "a completion queue");
 	for (i = 0; i < QPS; i++)
 		make_qp(i, lid);
 }
@@ -211,13 +149,13 @@ static void post(u32 i, u64 addr, u32 len, u32 lkey)
 static int completion(void)
 {
 	struct rxe_queue_buf *buf = (void *)(g.f.mem + CQ_AT);
-	u64 end = clock_ns() + 5 * NSEC_PER_SEC;
+	u64 end = guest_clock() + 5 * NSEC_PER_SEC;
 	int status;
 
 	while ((__atomic_load_n(&buf->producer_index, __ATOMIC_ACQUIRE) & 3) == (buf->consumer_index & 3)) {
-		if (clock_ns() > end)
+		if (guest_clock() > end)
 			return -1;
-		pause_us(20);
+		guest_pause(20);
 	}
 	status = (int)((struct ib_uverbs_wc *)(void *)(buf->data + (buf->consumer_index & 3) * 64))->status;
 	buf->consumer_index = (buf->consumer_index + 1) & 3;
@@ -235,10 +173,10 @@ static void expect(const char *what, int got, int want)
 /* Wild values all over memory: rings, indexes, doorbells, and the queues that lead to the device. */
 static void rings(void)
 {
-	u64 end = clock_ns() + WILD_NS;
+	u64 end = guest_clock() + WILD_NS;
 	u32 *words, i, n;
 
-	while (clock_ns() < end) {
+	while (guest_clock() < end) {
 		start();
 		words = (u32 *)(void *)g.f.mem;
 		for (n = 0; n < 300; n++) {
@@ -297,7 +235,7 @@ static void memory(void)
 	start();
 	*(u64 *)(void *)(g.f.mem + 0x50000) = 1ull << 40;
 	reg.r.pdn = pd;
-	nowhere = answered(command(&reg, sizeof(reg)), "a region");
+	nowhere = answered(guest_command(&g, &reg, sizeof(reg)), "a region");
 	post(0, FRONT_DATA, MESSAGE, key);
 	expect("an honest send", completion(), HCA_WC_SUCCESS);
 	expect("its receive", completion(), HCA_WC_SUCCESS);
@@ -320,7 +258,7 @@ static void commands(void)
 			for (i = 0; i < len; i++)
 				in[i] = (u8)(draw() % 3 ? draw() % 4 : draw());
 			memcpy(in, &op, sizeof(op));
-			expect("an answer", command(in, len) == -ETIMEDOUT, 0);
+			expect("an answer", guest_command(&g, in, len) == -ETIMEDOUT, 0);
 		}
 	}
 	front_close(&g.f);
@@ -338,7 +276,7 @@ static void handles(void)
 	for (i = 0; i < ARRAY_SIZE(ops); i++) {
 		for (k = 0; k < 600; k++) {
 			number = k < 200 ? k : k < 400 ? draw() % 64 << 8 | draw() % 256 : draw();
-			if (object(ops[i], number, 1) >= 0) {
+			if (guest_object(&g, ops[i], number, 1) >= 0) {
 				wrong++;
 				printf("command %u took %#x\n", ops[i], number);
 			}
@@ -386,7 +324,7 @@ static void resets(void)
 			post(i % QPS, FRONT_DATA, MESSAGE + 1000 * (i % 4), key);
 		at[0] = n % MUSLIN_VQS;
 		if (n % 7 == 1)
-			hello();
+			guest_hello(&g);
 		if (n % 7 == 2)
 			front_memory(&g.f, FRONT_MEM / 16);
 		if (n % 7 == 3)
@@ -427,7 +365,7 @@ static void killed(void)
 			/* ends with the child's end of the pipe: it sends now */
 		}
 		close(ready[0]);
-		pause_us(draw() % 3000);
+		guest_pause(draw() % 3000);
 		kill(pid, SIGKILL);
 		waitpid(pid, &status, 0);
 		expect("the guest's end", WIFSIGNALED(status), 1);

@@ -3,6 +3,8 @@
 #ifndef MUSLIN_VDEV_FIXTURE_H
 #define MUSLIN_VDEV_FIXTURE_H
 
+#include <time.h>
+
 #include "emu/vdev/internal.h"
 #include "emu/vhost/fixture.h"
 #include "rxe/rxe.h"
@@ -98,12 +100,38 @@ static inline int guest_attach(struct guest *g)
 	return err;
 }
 
-/* Runs a command of @len bytes; the status, and the answer at GUEST_OUT. */
+static inline u64 guest_clock(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (u64)ts.tv_sec * NSEC_PER_SEC + (u64)ts.tv_nsec;
+}
+
+static inline void guest_pause(long us)
+{
+	struct timespec ts = { .tv_nsec = us * 1000 };
+
+	nanosleep(&ts, NULL);
+}
+
+/*
+ * Runs a command of @len bytes; the status, and the answer at GUEST_OUT. -ETIMEDOUT: the device, which is in another process,
+ * says nothing.
+ */
 static inline int guest_command(struct guest *g, const void *in, u32 len)
 {
+	u16 before = front_used(&g->f, MUSLIN_VQ_COMMAND);
+	u64 end = guest_clock() + 5 * NSEC_PER_SEC;
+
 	memcpy(g->f.mem + GUEST_IN, in, len);
 	memset(g->f.mem + GUEST_OUT, 0xff, 2048);
 	front_post(&g->f, MUSLIN_VQ_COMMAND, GUEST_IN, len, GUEST_OUT, 2048);
+	while (!g->f.loop && front_used(&g->f, MUSLIN_VQ_COMMAND) == before) {
+		if (guest_clock() > end)
+			return -ETIMEDOUT;
+		guest_pause(20);
+	}
 	return *(s32 *)(void *)(g->f.mem + GUEST_OUT);
 }
 
@@ -141,6 +169,30 @@ static inline struct muslin_ring guest_ring(struct guest *g, u32 gpa, u32 log2)
 	for (i = 0; i < n; i++)
 		list[i] = gpa + i * 4096u;
 	return (struct muslin_ring){ .pages = gpa + n * 4096u, .npages = n, .log2_elem = log2, .slots = 4 };
+}
+
+static inline struct muslin_cq_create guest_cq(struct guest *g, u32 ring)
+{
+	return (struct muslin_cq_create){ .cmd = { .op = MUSLIN_CQ_CREATE }, .ring = guest_ring(g, ring, 6) };
+}
+
+/* A kernel's queue pair for three requests of one SGE each, its rings at @sq and @rq. */
+static inline struct muslin_qp_create guest_qp(struct guest *g, u32 type, u32 pdn, u32 cq, u32 sq, u32 rq)
+{
+	return (struct muslin_qp_create){
+		.cmd = { .op = MUSLIN_QP_CREATE },
+		.type = type,
+		.flags = MUSLIN_QP_KERNEL | MUSLIN_QP_SIG_ALL,
+		.pdn = pdn,
+		.send_cq = cq,
+		.recv_cq = cq,
+		.max_send_wr = 3,
+		.max_recv_wr = 3,
+		.max_send_sge = 1,
+		.max_recv_sge = 1,
+		.sq = guest_ring(g, sq, 9),
+		.rq = guest_ring(g, rq, 7),
+	};
 }
 
 #endif

@@ -65,7 +65,7 @@ static void test_foreign(struct guest *g)
 
 static void test_rings(struct guest *g)
 {
-	struct muslin_cq_create cq = { .cmd = { .op = MUSLIN_CQ_CREATE }, .ring = guest_ring(g, 0x20000, 6) };
+	struct muslin_cq_create cq = guest_cq(g, 0x20000);
 	struct muslin_ring good = cq.ring;
 	static const struct {
 		int n;
@@ -102,29 +102,16 @@ static void test_rings(struct guest *g)
 
 static u32 make_cq(struct guest *g)
 {
-	struct muslin_cq_create cq = { .cmd = { .op = MUSLIN_CQ_CREATE }, .ring = guest_ring(g, 0x20000, 6) };
+	struct muslin_cq_create cq = guest_cq(g, 0x20000);
 
 	return guest_command(g, &cq, sizeof(cq)) ? 0 : guest_number(g)->number;
 }
 
 static u32 make_qp(struct guest *g, u32 type, u32 pdn, u32 cq, u32 port)
 {
-	struct muslin_qp_create qp = {
-		.cmd = { .op = MUSLIN_QP_CREATE },
-		.type = type,
-		.flags = MUSLIN_QP_KERNEL | MUSLIN_QP_SIG_ALL,
-		.pdn = pdn,
-		.send_cq = cq,
-		.recv_cq = cq,
-		.port = port,
-		.max_send_wr = 3,
-		.max_recv_wr = 3,
-		.max_send_sge = 1,
-		.max_recv_sge = 1,
-		.sq = guest_ring(g, 0x28000, 9),
-		.rq = guest_ring(g, 0x30000, 7),
-	};
+	struct muslin_qp_create qp = guest_qp(g, type, pdn, cq, 0x28000, 0x30000);
 
+	qp.port = port;
 	return guest_command(g, &qp, sizeof(qp)) ? 0 : guest_number(g)->number;
 }
 
@@ -253,18 +240,10 @@ static void test_coalescing(struct guest *g)
 /* A UD QP that may cut packets has larger entries. */
 static void test_lso(struct guest *g)
 {
-	struct muslin_qp_create qp = {
-		.cmd = { .op = MUSLIN_QP_CREATE },
-		.type = HCA_QPT_UD,
-		.flags = MUSLIN_QP_KERNEL | MUSLIN_QP_SIG_ALL | MUSLIN_QP_LSO,
-		.max_send_wr = 3,
-		.max_recv_wr = 3,
-		.max_send_sge = 4,
-		.max_recv_sge = 1,
-		.sq = guest_ring(g, 0x28000, 9),
-		.rq = guest_ring(g, 0x30000, 7),
-	};
+	struct muslin_qp_create qp = guest_qp(g, HCA_QPT_UD, 0, 0, 0x28000, 0x30000);
 
+	qp.flags |= MUSLIN_QP_LSO;
+	qp.max_send_sge = 4;
 	guest_object(g, MUSLIN_PD_ALLOC, 0, 0);
 	qp.pdn = guest_number(g)->number;
 	qp.send_cq = qp.recv_cq = make_cq(g);
