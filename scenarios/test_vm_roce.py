@@ -18,6 +18,7 @@ import re
 import pytest
 from muslin import free_port, wait_until
 from muslin.fabric import REFUSED
+from place import Place
 from test_ethernet import Capture, end
 from test_perftest import RESULT
 
@@ -277,32 +278,7 @@ def test_a_pulled_cable(net, two):
     rping(b, a, B)
 
 
-class Background:
-    """A program of a host, or in a guest, while the block runs."""
-
-    def __init__(self, net, place, command):
-        self.net, self.place, self.command = net, place, command
-
-    def __enter__(self):
-        if isinstance(self.place, str):
-            self.process = self.net.start(self.place, *self.command.split())
-        else:
-            self.place.start(self.command, "background")
-
-    def __exit__(self, *_):
-        if isinstance(self.place, str):
-            self.process.kill()
-        else:
-            self.place.run(f"kill -9 $(pidof {self.command.split()[0]}) 2>/dev/null", status=None)
-
-
-def foreground(net, place, command, timeout=120):
-    if isinstance(place, str):
-        return net.start(place, *command.split()).wait(timeout, None)
-    return place.call(command, timeout)[1]
-
-
-def measured(net, server, client, command, to):
+def measured(server, client, command, to):
     """
     Runs perftest by rdma_cm. Its ends connect twice, and the server listens for the second time only when it knows the
     client's parameters: a client that is faster is refused, and then both begin anew.
@@ -310,16 +286,23 @@ def measured(net, server, client, command, to):
     command += f" -R -F -p {free_port()}"
 
     def attempt():
-        with Background(net, server, command):
-            if not isinstance(server, str):
-                server.wait("rdma res show cm_id | grep -q 'state LISTEN'")
-            out = foreground(net, client, f"{command} {to}")
+        server.start(command)
+        if server.vm:
+            server.vm.wait("rdma res show cm_id | grep -q 'state LISTEN'")
+        _, out = client.call(f"{command} {to}", 120)
+        server.stop(command)
         if RESULT.search(out):
             return out
         assert REFUSED.search(out), out
         return None
 
     return wait_until(attempt, 60, f"{command}, whose client is not refused")
+
+
+@pytest.fixture
+def sides(net, rxe):
+    """Guest b with rdma_rxe, and a host."""
+    return Place(net, "g2", rxe), Place(net, "r1")
 
 
 @pytest.fixture(scope="module")
@@ -340,11 +323,12 @@ TOOLS = ["ib_write_{}", "ib_read_{}", "ib_send_{}", "ib_atomic_{}", "ib_send_{} 
 
 
 @pytest.mark.parametrize("tool", TOOLS)
-def test_rxe_and_a_host(net, rxe, wire, tool):
+def test_rxe_and_a_host(sides, wire, tool):
     """Every operation both ways: for bandwidth asked for by the host, for latency by the guest."""
     size = "-s 65536" if tool.split("_")[1] in ("write", "read") else ""
-    measured(net, rxe, "r1", f"{tool.format('bw')} {size} -n 50", B)
-    measured(net, "r1", rxe, f"{tool.format('lat')} -n 50", R)
+    guest, host = sides
+    measured(guest, host, f"{tool.format('bw')} {size} -n 50", B)
+    measured(host, guest, f"{tool.format('lat')} -n 50", R)
 
 
 @pytest.mark.parametrize("tool", ["ib_write_bw -s 65536", "ib_read_lat", "ib_send_bw -c UD -s 1024", "ib_atomic_lat"])
@@ -367,9 +351,10 @@ def lossy(net):
 
 
 @pytest.mark.parametrize("tool", ["ib_write_bw -n 5 -s 262144", "ib_read_bw -n 10 -s 65536"])
-def test_rxe_and_loss(net, rxe, wire, lossy, tool):
-    measured(net, rxe, "r1", tool, B)
-    measured(net, "r1", rxe, tool, R)
+def test_rxe_and_loss(sides, wire, lossy, tool):
+    guest, host = sides
+    measured(guest, host, tool, B)
+    measured(host, guest, tool, R)
 
 
 @pytest.mark.parametrize("tool", ["ib_write_bw", "ib_read_bw"])

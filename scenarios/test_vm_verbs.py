@@ -14,6 +14,7 @@ import re
 import pytest
 from muslin import free_port, wait_until
 from muslin.fabric import TOO_EARLY
+from place import Place
 
 pytestmark = pytest.mark.guest
 
@@ -42,38 +43,9 @@ CM = [f"{RPING} -V", "ucmatose -S 4096 -C 20", "udaddy -C 5 -S 1000"]
 SERVERS = {"rping": "-s", "ucmatose": "", "udaddy": ""}  # what makes each of them the server
 
 
-class Place:
-    """A guest, or a host of the fabric in host mode: where a program runs."""
-
-    def __init__(self, fabric, host, vm=None):
-        self.fabric, self.host, self.vm = fabric, host, vm
-        self.address = fabric.ip(host)
-
-    def sockets_of(self, server):
-        """The address by which this place's sockets reach the server's."""
-        return "machine" if self.vm and not server.vm else server.address
-
-    def start(self, command):
-        """Starts a server, and returns a function that tells its output once it has ended, None before."""
-        if self.vm:
-            self.vm.start(f"{command}; echo ended $?", "server")
-            return lambda: (self.vm.log("server") if "ended" in self.vm.log("server") else None)
-        self.server = self.fabric.start(self.host, *command.split())
-        return lambda: None if self.server.running() else self.server.output
-
-    def stop(self, command):
-        """Ends the server that was started last."""
-        if self.vm:
-            self.vm.run(f"kill -9 $(pidof {command.split()[0]})")
-        else:
-            self.server.kill()
-
-    def call(self, command):
-        if self.vm:
-            return self.vm.call(command)
-        process = self.fabric.start(self.host, *command.split())
-        out = process.wait(60, status=None)
-        return process.popen.returncode, out
+def sockets_of(server, seen_from):
+    """The address by which a place's sockets reach the server's."""
+    return "machine" if seen_from.vm and not server.vm else server.address
 
 
 @pytest.fixture(scope="module")
@@ -128,7 +100,7 @@ def over_tcp(ends, port, tool):
     """Runs a tool whose two sides meet on a port, by the address of RDMA where rdma_cm does so, or of sockets."""
     client, server = ends
     tool = f"{tool} -p {port['guest' if server.vm else 'host']}"
-    address = server.address if " -R" in tool else client.sockets_of(server)
+    address = server.address if " -R" in tool else sockets_of(server, client)
     return pair(ends, tool, f"{tool} {address}")
 
 
