@@ -15,7 +15,7 @@
 	32752u          /* payload of an FPDU that we send; more where TCP's segments are long: siw_socket_segment() */
 #define SIW_FPDU 65544u /* the longest FPDU that a peer may send */
 /* The longest FPDU that we send, with its markers. */
-#define SIW_SEGMENT_MAX 65408u
+#define SIW_SEGMENT_MAX 65408u /* with all headers, pad and CRC a packet of 64 KiB */
 #define SIW_FPDU_OUT    (SIW_SEGMENT_MAX + sizeof(struct iwarp_read) + 8 + SIW_SEGMENT_MAX / 100)
 #define SIW_OUT         (640u << 10)
 #define SIW_IN          (192u << 10)
@@ -188,7 +188,7 @@ int siw_socket_connect(struct hca_iw_addr *src, const struct hca_iw_addr *dst); 
 int siw_socket_accept(int listener);
 void siw_socket_names(int fd, struct hca_iw_addr *local, struct hca_iw_addr *remote); /* @remote may be NULL */
 void siw_socket_reset(int fd);                                                        /* closes it by a TCP reset */
-/* Payload of an FPDU that fills a segment of the stream's, where these are long (RFC 5044, 4.1: MULPDU); else SIW_SEGMENT. */
+/* Readies TCP for the stream. Payload of an FPDU that fills a segment, where these are long (RFC 5044, 4.1: MULPDU); else SIW_SEGMENT. */
 u32 siw_socket_segment(int fd);
 
 /* tap.c */
