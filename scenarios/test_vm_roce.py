@@ -374,6 +374,17 @@ def test_data_survives_loss(net, two, rxe, wire):
     fault.clear()
 
 
+def shown(text):
+    """What a tool says of a device, but for its GUIDs and the speed of its interface."""
+    return re.sub(r"(?m)(uid:\s+).*|(GUID: ).*|(Rate: ).*|\b[0-9a-f]{16}\b", r"\1\2\3", text).strip()
+
+
+@pytest.mark.parametrize("tool", ["ibv_devinfo", "ibstat rxe0", "ibv_devices"])
+def test_shown_as_rdma_rxe_is(net, rxe, tool):
+    """Host mode's rxe0 is what the kernel's is, line by line."""
+    assert shown(net.run("r1", *tool.split())) == shown(rxe.run(tool))
+
+
 def test_rping_with_rxe_over_ipv6(net, rxe):
     host_serves(net, rxe, "fd05::9")
     guest_serves(net, rxe, "fd05::2")
