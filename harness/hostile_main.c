@@ -21,6 +21,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "emu/lib/rights.h"
 #include "emu/uverbs/proto.h"
 
 #define WILD_NS 1500000000ull
@@ -199,10 +200,10 @@ static void truncated(void)
 
 	for (i = 0; i < 2000; i++) {
 		struct uv_request req = { .op = draw() % 8, .arg = draw() };
-		char control[CMSG_SPACE(16 * sizeof(int))] = { 0 };
+		char control[RIGHTS_SPACE(16)] = { 0 };
 		struct iovec iov = { msg, draw() % (draw() % 4 ? 256 : sizeof(msg)) };
-		struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control };
-		struct cmsghdr *cm;
+		struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1 };
+		int fds[16];
 
 		fd = reach();
 		if (fd < 0)
@@ -218,13 +219,9 @@ static void truncated(void)
 			iov.iov_len = sizeof(req) + sizeof(o);
 			memset(msg, 0, 4);
 		}
-		m.msg_controllen = sizeof(control);
-		cm = CMSG_FIRSTHDR(&m);
-		cm->cmsg_level = SOL_SOCKET;
-		cm->cmsg_type = SCM_RIGHTS;
-		cm->cmsg_len = CMSG_LEN(16 * sizeof(int));
 		for (k = 0; k < 16; k++)
-			memcpy(CMSG_DATA(cm) + (size_t)k * sizeof(int), &null, sizeof(int));
+			fds[k] = null;
+		rights_put(&m, control, fds, 16);
 		for (k = 0; k < 3; k++)
 			sendmsg(fd, &m, MSG_NOSIGNAL | MSG_DONTWAIT);
 		close(fd);

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "emu/ctl/ctl.h"
+#include "emu/lib/rights.h"
 
 int ctl_connect(const char *path)
 {
@@ -29,24 +30,14 @@ int ctl_connect(const char *path)
 
 static int send_line(int sock, const char *text, size_t len, int fd)
 {
-	char control[CMSG_SPACE(sizeof(int))] = { 0 };
+	char control[RIGHTS_SPACE(1)] = { 0 };
 
 	while (len) {
 		struct iovec iov = { (void *)(uintptr_t)text, len };
 		struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
 		ssize_t n;
 
-		if (fd >= 0) {
-			struct cmsghdr *cm;
-
-			msg.msg_control = control;
-			msg.msg_controllen = sizeof(control);
-			cm = CMSG_FIRSTHDR(&msg);
-			cm->cmsg_level = SOL_SOCKET;
-			cm->cmsg_type = SCM_RIGHTS;
-			cm->cmsg_len = CMSG_LEN(sizeof(int));
-			memcpy(CMSG_DATA(cm), &fd, sizeof(int));
-		}
+		rights_put(&msg, control, &fd, fd >= 0);
 		n = sendmsg(sock, &msg, MSG_NOSIGNAL);
 		if (n < 0 && errno == EINTR)
 			continue;

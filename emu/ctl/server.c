@@ -12,6 +12,7 @@
 
 #include "emu/ctl/ctl.h"
 #include "emu/lib/log.h"
+#include "emu/lib/rights.h"
 
 #define BIG_ANSWER (8u << 20) /* bytes; what making it took is given back */
 
@@ -168,30 +169,10 @@ static bool run_lines(struct ctl_client *c)
 	return true;
 }
 
-static void take_descriptor(struct ctl_client *c, struct msghdr *msg)
-{
-	struct cmsghdr *cm;
-	int fds[8], n, i;
-
-	for (cm = CMSG_FIRSTHDR(msg); cm; cm = CMSG_NXTHDR(msg, cm)) {
-		if (cm->cmsg_level != SOL_SOCKET || cm->cmsg_type != SCM_RIGHTS)
-			continue;
-		n = (int)((cm->cmsg_len - CMSG_LEN(0)) / sizeof(int));
-		n = min(n, (int)ARRAY_SIZE(fds));
-		memcpy(fds, CMSG_DATA(cm), (size_t)n * sizeof(int));
-		for (i = 0; i < n; i++) {
-			if (c->passed >= 0)
-				close(fds[i]);
-			else
-				c->passed = fds[i];
-		}
-	}
-}
-
 /* False when the client is gone. */
 static bool read_in(struct ctl_client *c)
 {
-	char control[CMSG_SPACE(8 * sizeof(int))];
+	char control[RIGHTS_SPACE(8)];
 	struct iovec iov = { c->in + c->in_len, CTL_LINE_MAX - c->in_len };
 	struct msghdr msg = {
 		.msg_iov = &iov, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof(control)
@@ -203,7 +184,7 @@ static bool read_in(struct ctl_client *c)
 	n = recvmsg(c->fd.fd, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 	if (n < 0)
 		return errno == EAGAIN || errno == EINTR;
-	take_descriptor(c, &msg);
+	rights_get(&msg, &c->passed, c->passed < 0);
 	c->in_len += (size_t)n;
 	c->eof = c->eof || !n;
 	return true;

@@ -13,6 +13,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "emu/lib/rights.h"
 #include "emu/shim/shim.h"
 
 #define ANSWER_MAX 8192 /* bytes: more than any command answers */
@@ -327,14 +328,13 @@ static ssize_t gone(void)
 ssize_t shim_read(struct shim_file *f, void *buf, size_t len)
 {
 	const size_t first = 64 + UMAD_FIRST;
-	char control[CMSG_SPACE(sizeof(int))], peek[512];
+	char control[RIGHTS_SPACE(1)], peek[512];
 	struct iovec iov = { peek, sizeof(peek) };
 	struct msghdr msg = {
 		.msg_iov = &iov, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof(control)
 	};
-	struct cmsghdr *cm;
 	ssize_t n;
-	int memfd = -1;
+	int memfd;
 
 	if (f->kind != UV_UMAD)
 		return REAL(read)(f->fd, buf, len);
@@ -343,10 +343,7 @@ ssize_t shim_read(struct shim_file *f, void *buf, size_t len)
 		return gone();
 	if (n < 0)
 		return n;
-	cm = CMSG_FIRSTHDR(&msg);
-	if (cm && cm->cmsg_type == SCM_RIGHTS)
-		memcpy(&memfd, CMSG_DATA(cm), sizeof(memfd));
-	if (memfd >= 0) {
+	if (rights_get(&msg, &memfd, 1)) {
 		n = read_large(f, memfd, buf, len, first);
 		REAL(close)(memfd);
 		return n;

@@ -10,6 +10,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "emu/lib/rights.h"
 #include "emu/shim/shim.h"
 
 /* One request at a time in a process: they are rare, and a connection has one answer for each. */
@@ -28,21 +29,11 @@ void shim_rpc_unlock(void)
 static int send_request(int rpc, const struct uv_request *req, const void *in, size_t len, int fd)
 {
 	struct iovec iov[2] = { { (void *)(uintptr_t)req, sizeof(*req) }, { (void *)(uintptr_t)in, len } };
-	char control[CMSG_SPACE(sizeof(int))] = { 0 };
+	char control[RIGHTS_SPACE(1)] = { 0 };
 	struct msghdr msg = { .msg_iov = iov, .msg_iovlen = 2 };
 	ssize_t n;
 
-	if (fd >= 0) {
-		struct cmsghdr *cm;
-
-		msg.msg_control = control;
-		msg.msg_controllen = sizeof(control);
-		cm = CMSG_FIRSTHDR(&msg);
-		cm->cmsg_level = SOL_SOCKET;
-		cm->cmsg_type = SCM_RIGHTS;
-		cm->cmsg_len = CMSG_LEN(sizeof(int));
-		memcpy(CMSG_DATA(cm), &fd, sizeof(int));
-	}
+	rights_put(&msg, control, &fd, fd >= 0);
 	do {
 		n = sendmsg(rpc, &msg, MSG_NOSIGNAL);
 	} while (n < 0 && errno == EINTR);
@@ -55,11 +46,10 @@ static int receive_answer(int rpc, void *out, size_t *out_len, int *fds)
 {
 	struct uv_answer a = { .result = -EIO };
 	struct iovec iov[2] = { { &a, sizeof(a) }, { out, out_len ? *out_len : 0 } };
-	char control[CMSG_SPACE(2 * sizeof(int))];
+	char control[RIGHTS_SPACE(2)];
 	struct msghdr msg = {
 		.msg_iov = iov, .msg_iovlen = 2, .msg_control = control, .msg_controllen = sizeof(control)
 	};
-	struct cmsghdr *cm;
 	ssize_t n;
 
 	do {
@@ -70,9 +60,7 @@ static int receive_answer(int rpc, void *out, size_t *out_len, int *fds)
 	if (out_len)
 		*out_len = (size_t)n - sizeof(a);
 	fds[0] = fds[1] = -1;
-	cm = CMSG_FIRSTHDR(&msg);
-	if (cm && cm->cmsg_type == SCM_RIGHTS)
-		memcpy(fds, CMSG_DATA(cm), cm->cmsg_len - CMSG_LEN(0));
+	rights_get(&msg, fds, 2);
 	return a.result;
 }
 

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "emu/lib/log.h"
+#include "emu/lib/rights.h"
 #include "emu/uverbs/server.h"
 
 struct uv_server {
@@ -105,20 +106,10 @@ static void answer(struct conn *c, ssize_t result, size_t len, const int *fds, u
 {
 	struct uv_answer a = { .result = (s32)result, .fds = nfds };
 	struct iovec iov[2] = { { &a, sizeof(a) }, { outbuf, len } };
-	char control[CMSG_SPACE(2 * sizeof(int))] = { 0 };
+	char control[RIGHTS_SPACE(2)] = { 0 };
 	struct msghdr msg = { .msg_iov = iov, .msg_iovlen = 2 };
 
-	if (nfds) {
-		struct cmsghdr *cm;
-
-		msg.msg_control = control;
-		msg.msg_controllen = CMSG_SPACE(nfds * sizeof(int));
-		cm = CMSG_FIRSTHDR(&msg);
-		cm->cmsg_level = SOL_SOCKET;
-		cm->cmsg_type = SCM_RIGHTS;
-		cm->cmsg_len = CMSG_LEN(nfds * sizeof(int));
-		memcpy(CMSG_DATA(cm), fds, nfds * sizeof(int));
-	}
+	rights_put(&msg, control, fds, nfds);
 	/* One answer per request: the buffer has room, or the peer is gone and EPOLLHUP follows. */
 	if (sendmsg(c->fd.fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
 		log_at(LOG_DEBUG, c->file && c->file->f.host ? c->file->f.host->name : "",
@@ -298,13 +289,13 @@ static void dispatch(struct conn *c, const u8 *msg, size_t len, int fd)
 static void on_conn(struct loop_fd *w, u32 events, struct now now)
 {
 	struct conn *c = container_of(w, struct conn, fd);
-	char control[CMSG_SPACE(4 * sizeof(int))];
+	char control[RIGHTS_SPACE(4)];
 	struct iovec iov = { inbuf, sizeof(inbuf) };
 	struct msghdr msg = {
 		.msg_iov = &iov, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof(control)
 	};
-	struct cmsghdr *cm;
-	int fds[4], nfds = 0, i;
+	int fds[4];
+	u32 nfds, i;
 	ssize_t n = recvmsg(w->fd, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
@@ -313,13 +304,7 @@ static void on_conn(struct loop_fd *w, u32 events, struct now now)
 		conn_close(c);
 		return;
 	}
-	for (cm = CMSG_FIRSTHDR(&msg); cm; cm = CMSG_NXTHDR(&msg, cm)) {
-		if (cm->cmsg_level != SOL_SOCKET || cm->cmsg_type != SCM_RIGHTS)
-			continue;
-		nfds = (int)((cm->cmsg_len - CMSG_LEN(0)) / sizeof(int));
-		nfds = min(nfds, 4);
-		memcpy(fds, CMSG_DATA(cm), (size_t)nfds * sizeof(int));
-	}
+	nfds = rights_get(&msg, fds, ARRAY_SIZE(fds));
 	dispatch(c, inbuf, (size_t)n, nfds ? fds[0] : -1);
 	for (i = 0; i < nfds; i++)
 		close(fds[i]);

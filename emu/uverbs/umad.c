@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* The umad device file: agents and records as user_mad.c of the kernel has them, over the MAD layer. */
+#include "emu/lib/rights.h"
 #include "emu/uverbs/umad.h"
 
 #include <errno.h>
@@ -89,21 +90,11 @@ static void record_free(struct umad_file *f, struct umad_record *r)
 /* 0; -EAGAIN while the buffer is full; another error when the application is gone. */
 static int record_send(struct umad_file *f, struct umad_record *r)
 {
-	union {
-		struct cmsghdr hdr;
-		char space[CMSG_SPACE(sizeof(int))];
-	} control = { 0 };
+	char control[RIGHTS_SPACE(1)] = { 0 };
 	struct iovec iov = { .iov_base = r->data, .iov_len = r->len };
 	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
 
-	if (r->memfd >= 0) {
-		msg.msg_control = &control;
-		msg.msg_controllen = sizeof(control);
-		control.hdr.cmsg_len = CMSG_LEN(sizeof(int));
-		control.hdr.cmsg_level = SOL_SOCKET;
-		control.hdr.cmsg_type = SCM_RIGHTS;
-		memcpy(CMSG_DATA(&control.hdr), &r->memfd, sizeof(int));
-	}
+	rights_put(&msg, control, &r->memfd, r->memfd >= 0);
 	return sendmsg(f->sock.fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 ? -errno : 0;
 }
 

@@ -15,6 +15,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "emu/lib/rights.h"
 #include "emu/vhost/internal.h"
 
 #define FRONT_MEM   (1u << 20)
@@ -82,20 +83,10 @@ static inline void front_send(struct front *f, u32 request, u32 flags, const voi
 {
 	struct vhost_hdr hdr = { request, VHOST_MSG_VERSION | flags, size };
 	struct iovec iov[2] = { { &hdr, sizeof(hdr) }, { (void *)(uintptr_t)payload, size } };
-	char control[CMSG_SPACE(sizeof(int))] = { 0 };
+	char control[RIGHTS_SPACE(1)] = { 0 };
 	struct msghdr msg = { .msg_iov = iov, .msg_iovlen = 2 };
 
-	if (fd >= 0) {
-		struct cmsghdr *cm;
-
-		msg.msg_control = control;
-		msg.msg_controllen = sizeof(control);
-		cm = CMSG_FIRSTHDR(&msg);
-		cm->cmsg_level = SOL_SOCKET;
-		cm->cmsg_type = SCM_RIGHTS;
-		cm->cmsg_len = CMSG_LEN(sizeof(int));
-		memcpy(CMSG_DATA(cm), &fd, sizeof(fd));
-	}
+	rights_put(&msg, control, &fd, fd >= 0);
 	if (sendmsg(f->fd, &msg, MSG_NOSIGNAL | (f->loop ? MSG_DONTWAIT : 0)) >= 0)
 		front_turn(f);
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* The socket of a vhost-user device: connections, and the bytes of messages. */
+#include "emu/lib/rights.h"
 #include "emu/vhost/vhost.h"
 
 #include <errno.h>
@@ -44,31 +45,10 @@ static void disconnect(struct vhost *v)
 	v->features = v->protocol = 0;
 }
 
-static void keep_fds(struct vhost *v, struct msghdr *msg)
-{
-	struct cmsghdr *cm;
-
-	for (cm = CMSG_FIRSTHDR(msg); cm; cm = CMSG_NXTHDR(msg, cm)) {
-		u32 n = (u32)((cm->cmsg_len - CMSG_LEN(0)) / sizeof(int)), i;
-
-		if (cm->cmsg_level != SOL_SOCKET || cm->cmsg_type != SCM_RIGHTS)
-			continue;
-		for (i = 0; i < n; i++) {
-			int fd;
-
-			memcpy(&fd, CMSG_DATA(cm) + i * sizeof(fd), sizeof(fd));
-			if (v->nfds < VHOST_FDS_MAX)
-				v->fds[v->nfds++] = fd;
-			else
-				close(fd);
-		}
-	}
-}
-
 /* Reads on: 1 when something came, 0 when nothing is there, -errno at the end. */
 static int read_some(struct vhost *v)
 {
-	char control[CMSG_SPACE(VHOST_FDS_MAX * sizeof(int))];
+	char control[RIGHTS_SPACE(VHOST_FDS_MAX)];
 	bool head = v->got < sizeof(v->hdr);
 	u32 at = head ? v->got : v->got - (u32)sizeof(v->hdr);
 	struct iovec iov = { head ? (u8 *)&v->hdr + at : (u8 *)&v->in + at,
@@ -82,7 +62,7 @@ static int read_some(struct vhost *v)
 		return errno == EAGAIN || errno == EINTR ? 0 : -errno;
 	if (!n)
 		return -EPIPE;
-	keep_fds(v, &msg);
+	v->nfds += rights_get(&msg, v->fds + v->nfds, VHOST_FDS_MAX - v->nfds);
 	v->got += (u32)n;
 	return 1;
 }
