@@ -91,28 +91,40 @@ static json_t *cmd_status(void *arg, struct ctl_client *c, const json_t *req, in
 	return daemon_show_status(arg);
 }
 
+/* The host that the request names, made when it is first used; NULL: *error says why not. */
+static struct host *host_of(struct daemon *d, struct ctl_client *c, const json_t *req, json_t **error)
+{
+	const char *name = text_of(req, "name");
+	struct fabric_node *n = name ? fabric_node_find(d->fabric, name) : NULL;
+	bool ca = n && fabric_node_type(n) == NODE_TYPE_CA;
+	struct host *h = ca ? daemon_host_of(d, n) : NULL;
+
+	if (!name)
+		*error = ctl_error(c, "which host?");
+	else if (!ca)
+		*error = unknown_node(d, c, name, true);
+	else if (!h)
+		*error = ctl_error(c, "host %s cannot be made; see `muslin log`", name);
+	return h;
+}
+
 /* A program is about to run on the host: it is made. */
 static json_t *cmd_host(void *arg, struct ctl_client *c, const json_t *req, int *fd)
 {
 	struct daemon *d = arg;
-	const char *name = text_of(req, "name");
-	struct fabric_node *n = name ? fabric_node_find(d->fabric, name) : NULL;
-	struct host *h;
+	json_t *error = NULL;
+	struct host *h = host_of(d, c, req, &error);
 	int err;
 
-	if (!name)
-		return ctl_error(c, "which host?");
-	if (!n || fabric_node_type(n) != NODE_TYPE_CA)
-		return unknown_node(d, c, name, true);
-	h = daemon_host_of(d, n);
 	if (!h)
-		return ctl_error(c, "host %s cannot be made; see `muslin log`", name);
+		return error;
 	if (!h->uv.hca)
-		return ctl_error(c, "host %s has only a network card, for a guest: `muslin vm %s`", name, name);
+		return ctl_error(c, "host %s has only a network card, for a guest: `muslin vm %s`", h->uv.name,
+				 h->uv.name);
 	err = uv_sysfs_refresh(&h->uv, uv_server_tree(d->server));
 	if (err)
-		return ctl_error(c, "the tree of host %s cannot be written: %s", name, strerror(-err));
-	return json_pack("{s:s, s:o}", "name", name, "ips", daemon_show_ips(n));
+		return ctl_error(c, "the tree of host %s cannot be written: %s", h->uv.name, strerror(-err));
+	return json_pack("{s:s, s:o}", "name", h->uv.name, "ips", daemon_show_ips(h->node));
 }
 
 /*
@@ -122,23 +134,17 @@ static json_t *cmd_host(void *arg, struct ctl_client *c, const json_t *req, int 
 static json_t *cmd_vm(void *arg, struct ctl_client *c, const json_t *req, int *fd)
 {
 	struct daemon *d = arg;
-	const char *name = text_of(req, "name");
-	struct fabric_node *n = name ? fabric_node_find(d->fabric, name) : NULL;
-	struct host *h;
+	json_t *error = NULL;
+	struct host *h = host_of(d, c, req, &error);
 	int err;
 
-	if (!name)
-		return ctl_error(c, "which host?");
-	if (!n || fabric_node_type(n) != NODE_TYPE_CA)
-		return unknown_node(d, c, name, true);
-	h = daemon_host_of(d, n);
 	if (!h)
-		return ctl_error(c, "host %s cannot be made; see `muslin log`", name);
+		return error;
 	err = daemon_guest_create(d, h);
 	if (err)
-		return ctl_error(c, "host %s cannot take a guest: %s", name, strerror(-err));
+		return ctl_error(c, "host %s cannot take a guest: %s", h->uv.name, strerror(-err));
 	if (daemon_guest_here(h))
-		return ctl_error(c, "host %s has a guest already", name);
+		return ctl_error(c, "host %s has a guest already", h->uv.name);
 	if (*fd >= 0 && text_of(req, "netdev") && daemon_guest_monitor(h, *fd, text_of(req, "netdev")))
 		*fd = -1;
 	return daemon_guest_json(h);

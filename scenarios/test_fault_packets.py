@@ -6,10 +6,9 @@ What stock programs see of packets that are lost, doubled, late, out of order or
                   +-- spine2 --+
 """
 
-import signal
-
 import pytest
 from muslin import free_port, wait_until
+from pingpong import outcome
 
 PINGPONG = ["ibv_rc_pingpong", "-p", free_port(), "-n", "500", "-c"]
 
@@ -20,22 +19,6 @@ def pingpong(fabric, *extra):
     server, client = fabric.pair(("h1", *args), ("h5", *args, fabric.ip("h1")), timeout=120)
     assert "500 iters" in client and "invalid data" not in server + client, server + client
     return client
-
-
-def outcome(fabric, *args):
-    """What both sides of a ping-pong from h1 to h5 say when the first of them has ended."""
-    srv = fabric.start("h5", *args)
-
-    def attempt():
-        cli = fabric.start("h1", *args, fabric.ip("h5"))
-        wait_until(lambda: not (cli.running() and srv.running()), 60, "the end of one side")
-        cli.signal(signal.SIGTERM)
-        out = cli.wait(10, status=None)
-        return (out or " ") if not srv.running() or "remote address" in out else None
-
-    out = wait_until(attempt, 20, "a connection", 0.1)
-    srv.signal(signal.SIGTERM)
-    return out + srv.wait(10, status=None)
 
 
 @pytest.mark.parametrize(
@@ -80,20 +63,20 @@ def test_damage_is_noticed_where_the_standard_says(fabric):
 def test_silent_damage_reaches_the_program(fabric):
     """Damage behind the CRCs (in a switch's memory, say): only the program's own check can see it."""
     fabric.fault("h5", "corrupt", "silent", dir="in", what="payload", offset=0, opcode="RC_SEND_FIRST")
-    assert "invalid data in page" in outcome(fabric, *PINGPONG)
+    assert "invalid data in page" in "".join(outcome(fabric, *PINGPONG))
 
 
 def test_retries_exhausted(fabric):
     """Nothing reaches h5 any more: the client's send ends with status 12 after its retries."""
     fabric.fault("h5", "drop", dir="in", opcode="rc", after=100)
-    said = outcome(fabric, "ibv_rc_pingpong", "-p", free_port(), "-n", "500")
+    said = "".join(outcome(fabric, "ibv_rc_pingpong", "-p", free_port(), "-n", "500"))
     assert "Failed status transport retry counter exceeded (12) for wr_id" in said
 
 
 def test_the_partition_key_goes(fabric):
     """h5's P_Key is taken away under traffic: its packets are refused as if they were lost, and retries run out."""
     fabric.fault("h5", "pkey", index=0, pkey="0x1234", opcode="request", nth=100)
-    said = outcome(fabric, "ibv_rc_pingpong", "-p", free_port(), "-n", "5000")
+    said = "".join(outcome(fabric, "ibv_rc_pingpong", "-p", free_port(), "-n", "5000"))
     assert "transport retry counter exceeded (12)" in said
 
 
@@ -117,7 +100,7 @@ def test_a_starved_lane_holds_up_its_service_level_alone(fabric):
     """SL 2 travels on data lane 2, which the arbitration of h1's port never serves; others have the link as ever."""
     fault = fabric.fault("h1", "starve", lane=2)
     pingpong(fabric, "-l", "1")
-    said = outcome(fabric, "ibv_rc_pingpong", "-p", free_port(), "-n", "500", "-l", "2")
+    said = "".join(outcome(fabric, "ibv_rc_pingpong", "-p", free_port(), "-n", "500", "-l", "2"))
     assert "transport retry counter exceeded (12)" in said
     fault.clear()
     pingpong(fabric, "-l", "2")

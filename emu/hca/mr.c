@@ -29,6 +29,16 @@ static bool wraps(u64 start, u64 len)
 	return len && start + len - 1 < start;
 }
 
+static void be_region(struct hca_key *k, u64 base, u64 len, u32 access, u32 *lkey, u32 *rkey)
+{
+	k->base = base;
+	k->len = len;
+	k->access = access;
+	k->valid = true;
+	*lkey = k->key;
+	*rkey = access & REMOTE ? k->key : 0;
+}
+
 int hca_mr_reg(struct hca_ctx *ctx, u32 pdn, u64 va, u64 iova, u64 len, u32 access, u32 *lkey, u32 *rkey)
 {
 	struct hca_pd *pd = hca_pd_get(ctx, pdn);
@@ -51,13 +61,8 @@ int hca_mr_reg(struct hca_ctx *ctx, u32 pdn, u64 va, u64 iova, u64 len, u32 acce
 	k = hca_key_alloc(ctx, pd, HCA_KEY_MR);
 	if (!k)
 		return -ENOMEM;
-	k->base = base;
 	k->va = va;
-	k->len = len;
-	k->access = access;
-	k->valid = true;
-	*lkey = k->key;
-	*rkey = access & REMOTE ? k->key : 0;
+	be_region(k, base, len, access, lkey, rkey);
 	return 0;
 }
 
@@ -71,13 +76,16 @@ int hca_mr_reg_pages(struct hca_ctx *ctx, u32 pdn, u64 iova, u64 len, u32 access
 
 	if (err)
 		return err;
-	if (!pd || !len || len > hca_caps_default.max_mr_size || wraps(base, len))
+	if (!pd || !len || len > ctx->hca->caps.max_mr_size || wraps(base, len))
 		return -EINVAL;
 	if (!npages || npages > MAX_PAGES || page_shift < 6 || page_shift > 31)
 		return -EINVAL;
 	size = 1ull << page_shift;
 	if (len > npages * size - (base & (size - 1)))
 		return -EINVAL;
+	err = hca_may_create(ctx->hca, HCA_OBJECT_MR, ctx->hca->keys.mrs, ctx->hca->caps.max_mr);
+	if (err)
+		return err;
 	k = hca_key_alloc(ctx, pd, HCA_KEY_MR);
 	if (!k)
 		return -ENOMEM;
@@ -89,12 +97,7 @@ int hca_mr_reg_pages(struct hca_ctx *ctx, u32 pdn, u64 iova, u64 len, u32 access
 	memcpy(k->pages, pages, npages * sizeof(*pages));
 	k->npages = npages;
 	k->page_shift = page_shift;
-	k->base = base;
-	k->len = len;
-	k->access = access;
-	k->valid = true;
-	*lkey = k->key;
-	*rkey = access & REMOTE ? k->key : 0;
+	be_region(k, base, len, access, lkey, rkey);
 	return 0;
 }
 

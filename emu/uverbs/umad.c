@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* The umad device file: agents and records as user_mad.c of the kernel has them, over the MAD layer. */
-#include "emu/lib/rights.h"
 #include "emu/uverbs/umad.h"
+#include "emu/lib/rights.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* The socket of a vhost-user device: connections, and the bytes of messages. */
-#include "emu/lib/rights.h"
 #include "emu/vhost/vhost.h"
+#include "emu/lib/rights.h"
 
 #include <errno.h>
 #include <stdio.h>
