@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Any bytes as the stream behind the start of an iWARP connection, with and without CRCs and markers, cut in two at any place. */
+/*
+ * Any bytes as the stream behind the start of an iWARP connection, with and without CRCs and markers, cut in two at any place; the
+ * first byte's bit 2: payload comes straight to its place whatever its length.
+ */
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "emu/hca/soft_queue.h"
+#include "siw/internal.h"
 #include "siw/stream_fuzz.h"
 
 int LLVMFuzzerTestOneInput(const u8 *data, size_t size);
@@ -26,6 +29,8 @@ int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
 		return 0;
 	cut = 1 + data[1] % (size - 1);
 	fuzz_open(&s);
+	if (data[0] & 4)
+		((struct siw *)hca_transport_data(s.hca))->direct_min = 1;
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds))
 		abort();
 	if (siw_qp_attach(s.hca, s.qpn, fds[0], &terms[data[0] & 3], data + 2, (u32)(cut > 2 ? cut - 2 : 0), NULL,

@@ -6,6 +6,8 @@
 #include "emu/hca/soft_queue.h"
 #include "siw/siw.h"
 
+#define FUZZ_IOVA 0x1000
+
 struct fuzz_side {
 	struct loop *loop;
 	struct wire_port port;
@@ -39,7 +41,7 @@ static void fuzz_post(struct fuzz_side *s)
 	struct hca_recv_wr recv = { .num_sge = 1 };
 	struct hca_send_wr read = { .opcode = HCA_WR_RDMA_READ, .num_sge = 1 };
 
-	recv.sge[0] = read.sge[0] = (struct hca_sge){ (u64)(uintptr_t)s->mem, 1024, s->lkey };
+	recv.sge[0] = read.sge[0] = (struct hca_sge){ FUZZ_IOVA, 1024, s->lkey };
 	hca_soft_post_recv(s->wq, &recv);
 	hca_soft_post_send(s->wq, &read);
 }
@@ -63,7 +65,7 @@ static void fuzz_open(struct fuzz_side *s)
 	hca_set_transport(s->hca, &siw_transport);
 	s->ctx = hca_ctx_create(s->hca, &hca_local_dma, NULL, fuzz_event, s);
 	hca_pd_alloc(s->ctx, &s->pdn);
-	hca_mr_reg(s->ctx, s->pdn, mem, 0x1000, sizeof(s->mem), 0xf, &s->lkey, &s->rkey);
+	hca_mr_reg(s->ctx, s->pdn, mem, FUZZ_IOVA, sizeof(s->mem), 0xf, &s->lkey, &s->rkey);
 	hca_soft_cq_create(s->ctx, 64, NULL, NULL, &s->cq);
 	init.pdn = s->pdn;
 	init.send_cqn = init.recv_cqn = hca_soft_cq_number(s->cq);

@@ -1,0 +1,342 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* A stream that comes in parts of any length: long payload comes straight to its place, and no byte does before it is judged. */
+#include <errno.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "emu/lib/row.h"
+#include "siw/fixture.h"
+
+#define STREAM 2048
+#define INBOX  (SIZE / 2)
+
+static const struct mpa_terms plain = { .ird = 4, .ord = 4 };
+static u8 bytes[STREAM];
+
+static int open_input(const struct mpa_terms *t)
+{
+	int fd;
+
+	terms = *t;
+	fd = open_raw();
+	a.qp->siw->direct_min = 1;
+	return fd;
+}
+
+/* The stream brings that many bytes, as many in a call as the engine has asked for. False: it is gone, or could not go on. */
+static bool feed(const u8 *p, u32 len)
+{
+	struct iovec iov[SIW_PIECES];
+	u32 room;
+	int n, i;
+
+	for (; len && a.qp->fd.fd >= 0; p += room, len -= room) {
+		u32 left;
+
+		n = siw_input_prepare(a.qp, iov, SIW_PIECES, &room);
+		if (!n)
+			return false;
+		room = left = min(room, len);
+		for (i = 0; i < n; i++) {
+			u32 part = min((u32)iov[i].iov_len, left);
+
+			memcpy(iov[i].iov_base, p + (room - left), part);
+			left -= part;
+		}
+		siw_input_taken(a.qp, room + (room == len), room);
+	}
+	return a.qp->fd.fd >= 0;
+}
+
+/* One FPDU; the payload is a pattern that goes on from @to. */
+static u32 put(u8 *at, const struct iwarp_ctrl *c, const void *rest, u32 rest_len, u32 from, u32 payload)
+{
+	u32 ulpdu = sizeof(*c) - IWARP_LEN_SIZE + rest_len + payload, body = iwarp_fpdu_len(ulpdu) - IWARP_CRC_SIZE;
+	struct iwarp_ctrl ctrl = *c;
+	__le32 crc;
+
+	ctrl.len = cpu_to_be16((u16)ulpdu);
+	memset(at, 0, body);
+	memcpy(at, &ctrl, sizeof(ctrl));
+	memcpy(at + sizeof(ctrl), rest, rest_len);
+	for (; payload; payload--, from++)
+		at[body - iwarp_pad(ulpdu) - payload] = (u8)(from * 7 + 1);
+	crc = iwarp_crc(at, body, terms.crc);
+	memcpy(at + body, &crc, sizeof(crc));
+	return body + IWARP_CRC_SIZE;
+}
+
+static u32 put_tagged(u8 *at, u8 opcode, u32 stag, u64 to, u32 from, u32 payload, bool last)
+{
+	const struct iwarp_tagged t = { .c = { .ddp = DDP_TAGGED | DDP_VERSION | (last ? DDP_LAST : 0),
+					       .rdmap = RDMAP_VERSION | opcode },
+					.stag = cpu_to_be32(stag),
+					.to = cpu_to_be64(to) };
+
+	return put(at, &t.c, &t.stag, sizeof(t) - sizeof(t.c), from, payload);
+}
+
+static u32 put_send(u8 *at, u32 msn, u32 mo, u32 payload, bool last)
+{
+	const struct iwarp_untagged u = { .c = { .ddp = DDP_VERSION | (last ? DDP_LAST : 0),
+						 .rdmap = RDMAP_VERSION | RDMAP_SEND },
+					  .msn = cpu_to_be32(msn),
+					  .mo = cpu_to_be32(mo) };
+
+	return put(at, &u.c, &u.inv_stag, sizeof(u) - sizeof(u.c), mo, payload);
+}
+
+static bool is_pattern(const u8 *p, u32 len)
+{
+	u32 i;
+
+	for (i = 0; i < len; i++)
+		if (p[i] != (u8)(i * 7 + 1))
+			return false;
+	return true;
+}
+
+static bool is_zero(const u8 *p, u32 len)
+{
+	u32 i;
+
+	for (i = 0; i < len && !p[i]; i++)
+		;
+	return i == len;
+}
+
+/* Everything that carries data, in odd lengths; a SEND goes to a list of three pieces. */
+static u32 put_all(u8 *at_)
+{
+	u8 *p = at_;
+
+	p += put_tagged(p, RDMAP_WRITE, a.rkey, at(&a, 0), 0, 201, false);
+	p += put_tagged(p, RDMAP_WRITE, a.rkey, at(&a, 201), 201, 99, true);
+	p += put_send(p, 1, 0, 150, false);
+	p += put_tagged(p, RDMAP_READ_RESPONSE, a.lkey, at(&a, 1000), 0, 120, false);
+	p += put_send(p, 1, 150, 73, true);
+	p += put_tagged(p, RDMAP_READ_RESPONSE, a.lkey, at(&a, 1120), 120, 130, true);
+	p += put_send(p, 2, 0, 5, true);
+	return (u32)(p - at_);
+}
+
+static void post_inbox(void)
+{
+	struct hca_recv_wr wr = { .num_sge = 3 };
+	u32 i;
+
+	for (i = 0; i < 3; i++)
+		wr.sge[i] = (struct hca_sge){ at(&a, INBOX + 100 * i), 100, a.lkey };
+	hca_soft_post_recv(a.wq, &wr);
+	post_recv(&a, INBOX + 1000, 100);
+	post(&a, HCA_WR_RDMA_READ, 0, 1000, 250, 9, 0);
+	loop_run_idle(loop, 0);
+}
+
+static bool all_there(void)
+{
+	u32 recvs = 0, reads = 0;
+	struct hca_cqe c;
+	bool ok = is_pattern(a.mem, 300) && is_zero(a.mem + 300, 700) && is_pattern(a.mem + 1000, 250) &&
+		  is_zero(a.mem + 1250, 100) && is_pattern(a.mem + INBOX, 223) && is_zero(a.mem + INBOX + 223, 77) &&
+		  is_pattern(a.mem + INBOX + 1000, 5);
+
+	while (next(&a, &c) == 0) /* receives among themselves in order; the READ may be told behind both */
+		if (c.opcode == HCA_WC_RECV)
+			ok &= c.byte_len == (recvs++ ? 5 : 223);
+		else
+			reads += c.opcode == HCA_WC_RDMA_READ && c.byte_len == 250;
+	ok &= recvs == 2 && reads == 1;
+	return ok && siw_counter(a.hca, SIW_CTR_FPDU_RECEIVED) == 7;
+}
+
+/* In two parts, cut at each byte; and in parts of each length. */
+static void test_cuts(int base, const struct mpa_terms *t)
+{
+	u32 len = 1, cut, ok = 0, steps = 0;
+
+	for (cut = 1; cut < len || cut == 1; cut++) {
+		int fd = open_input(t);
+		u32 at_ = 0, n;
+
+		len = put_all(bytes);
+		post_inbox();
+		if (feed(bytes, cut) && feed(bytes + cut, len - cut))
+			ok += all_there();
+		side_close(&a);
+		close(fd);
+
+		fd = open_input(t);
+		len = put_all(bytes);
+		post_inbox();
+		for (; at_ < len; at_ += n) {
+			n = min(cut, len - at_);
+			if (!feed(bytes + at_, n))
+				break;
+		}
+		steps += at_ == len && all_there();
+		side_close(&a);
+		close(fd);
+	}
+	row(base, "a stream cut at each byte is placed", len > 900 && ok == len - 1);
+	row(base + 1, "and one in parts of each length", steps == len - 1);
+}
+
+static void test_direct(void)
+{
+	struct iovec iov[SIW_PIECES];
+	int fd = open_input(&plain);
+	u32 len = put_tagged(bytes, RDMAP_WRITE, a.rkey, at(&a, 0), 0, 500, true), room;
+
+	len += put_tagged(bytes + len, RDMAP_WRITE, a.rkey, at(&a, 500), 500, 500, true);
+	row(30, "a header and some payload", feed(bytes, 16 + 50) && is_pattern(a.mem, 50));
+	row(31, "the rest is to go to its place",
+	    siw_input_prepare(a.qp, iov, SIW_PIECES, &room) == 2 && iov[0].iov_base == a.mem + 50 &&
+		    iov[0].iov_len == 450);
+	row(32, "then trailer and next header alone to the buffer", iov[1].iov_len == 4 + 16 && room == 470);
+	row(33, "with them the next payload, too",
+	    feed(bytes + 66, 470) && siw_input_prepare(a.qp, iov, SIW_PIECES, &room) == 2 && iov[0].iov_len == 500 &&
+		    iov[0].iov_base == a.mem + 500);
+	row(34, "and all is in place", feed(bytes + 536, len - 536) && is_pattern(a.mem, 1000));
+	side_close(&a);
+	close(fd);
+}
+
+/* What is wrong is so before its payload is there, and none of that is placed. */
+static void test_judged(void)
+{
+	int fd = open_input(&plain);
+	struct hca_cqe c;
+
+	put_tagged(bytes, RDMAP_WRITE, a.rkey, at(&a, SIZE - 499), 0, 500, true);
+	row(40, "a WRITE whose last byte is outside",
+	    !feed(bytes, 16 + 100) && answered(fd, DDP_ERR_T_BOUNDS) && is_zero(a.mem + SIZE - 499, 499));
+	side_close(&a);
+	close(fd);
+
+	fd = open_input(&plain);
+	put_tagged(bytes, RDMAP_WRITE, a.ro_rkey, at(&a, 0), 0, 500, true);
+	row(41, "one to what is read only", !feed(bytes, 16 + 100) && answered(fd, RDMAP_ERR_ACCESS) && !a.mem[0]);
+	side_close(&a);
+	close(fd);
+
+	fd = open_input(&plain);
+	post_recv(&a, 0, 499);
+	put_send(bytes, 1, 0, 500, true);
+	row(42, "a SEND that is longer than the receive",
+	    !feed(bytes, 20 + 100) && answered(fd, DDP_ERR_U_TOO_LONG) && !a.mem[0]);
+	row(43, "which fails", next(&a, &c) == HCA_WC_LOC_LEN_ERR);
+	side_close(&a);
+	close(fd);
+
+	fd = open_input(&plain);
+	put_tagged(bytes, RDMAP_READ_RESPONSE, a.lkey, at(&a, 0), 0, 500, true);
+	row(44, "a READ response that nobody asked for",
+	    !feed(bytes, 16 + 100) && answered(fd, RDMAP_ERR_OPCODE) && !a.mem[0]);
+	side_close(&a);
+	close(fd);
+}
+
+/* The key goes while the payload comes. */
+static void test_revoked(void)
+{
+	int fd = open_input(&plain);
+	struct hca_cqe c;
+
+	put_tagged(bytes, RDMAP_WRITE, a.rkey, at(&a, 0), 0, 500, true);
+	row(50, "a part of a WRITE", feed(bytes, 16 + 100));
+	hca_mr_dereg(a.ctx, a.lkey);
+	row(51, "the rest has no place any more", !feed(bytes + 116, 200) && answered(fd, DDP_ERR_T_STAG));
+	row(52, "and is not placed", is_pattern(a.mem, 100) && is_zero(a.mem + 100, 400));
+	side_close(&a);
+	close(fd);
+
+	fd = open_input(&plain);
+	post_recv(&a, 0, 500);
+	put_send(bytes, 1, 0, 500, true);
+	row(53, "a part of a SEND", feed(bytes, 20 + 100));
+	hca_mr_dereg(a.ctx, a.lkey);
+	row(54, "whose receive has lost its memory", !feed(bytes + 120, 200) && answered(fd, RDMAP_ERR_CATASTROPHIC));
+	row(55, "and fails", next(&a, &c) == HCA_WC_LOC_PROT_ERR && is_zero(a.mem + 100, 400));
+	side_close(&a);
+	close(fd);
+
+	fd = open_input(&plain);
+	post(&a, HCA_WR_RDMA_READ, 0, 0, 500, 9, 0);
+	loop_run_idle(loop, 0);
+	recv(fd, bytes, sizeof(bytes), MSG_DONTWAIT); /* the request */
+	put_tagged(bytes, RDMAP_READ_RESPONSE, a.lkey, at(&a, 0), 0, 500, true);
+	row(56, "a part of a READ response", feed(bytes, 16 + 100));
+	hca_mr_dereg(a.ctx, a.lkey);
+	row(57, "whose READ has lost its memory", !feed(bytes + 116, 200) && answered(fd, DDP_ERR_T_STAG));
+	row(58, "and fails", next(&a, &c) == HCA_WC_LOC_PROT_ERR && is_zero(a.mem + 100, 400));
+	side_close(&a);
+	close(fd);
+
+	fd = open_input(&plain);
+	put_tagged(bytes, RDMAP_WRITE, a.rkey, at(&a, 0), 0, 500, true);
+	row(59, "a peer that goes in the middle",
+	    feed(bytes, 16 + 100) && !siw_input_taken(a.qp, 400, 0) && a.closed == -ECONNRESET);
+	side_close(&a);
+	close(fd);
+}
+
+/* Registered, and then gone without a word: TCP finds out. */
+static void test_unwritable(void)
+{
+	void *p = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	int fd = open_input(&plain);
+	u32 key, rkey, len;
+
+	hca_mr_reg(a.ctx, a.pdn, (u64)(uintptr_t)p, (u64)(uintptr_t)p, 8192, 0xf, &key, &rkey);
+	len = put_tagged(bytes, RDMAP_WRITE, rkey, (u64)(uintptr_t)p, 0, 1000, true);
+	mprotect(p, 8192, PROT_NONE);
+	row(60, "a WRITE to memory that is not there",
+	    send(fd, bytes, 16, 0) == 16 && (loop_run_idle(loop, 0), true) &&
+		    send(fd, bytes + 16, len - 16, 0) == (ssize_t)len - 16);
+	loop_run_idle(loop, 0);
+	row(61, "ends the connection", answered(fd, DDP_ERR_T_STAG) && a.closed == -EPROTO);
+	side_close(&a);
+	close(fd);
+	munmap(p, 8192);
+}
+
+/* The same again: TCP does not do that, but a peer may. */
+static void test_repeated(void)
+{
+	static const struct mpa_terms with_crc = { .crc = true, .ird = 4, .ord = 4 };
+	const struct mpa_terms *t[] = { &plain, &with_crc };
+	struct hca_cqe c;
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(t); i++) {
+		int fd = open_input(t[i]);
+		u32 len;
+
+		post_recv(&a, 0, 100);
+		post_recv(&a, 200, 100);
+		len = put_send(bytes, 1, 0, 100, true);
+		row(70 + 2 * (int)i, "a SEND comes", feed(bytes, len) && next(&a, &c) == 0);
+		row(71 + 2 * (int)i, "and once more, which ends the connection",
+		    !feed(bytes, len) && answered(fd, DDP_ERR_U_MSN) && next(&a, &c) == HCA_WC_WR_FLUSH_ERR &&
+			    is_zero(a.mem + 200, 100));
+		side_close(&a);
+		close(fd);
+	}
+}
+
+int main(void)
+{
+	static const struct mpa_terms with_crc = { .crc = true, .ird = 4, .ord = 4 };
+
+	loop = loop_create_virtual();
+	test_cuts(10, &plain);
+	test_cuts(20, &with_crc);
+	test_direct();
+	test_judged();
+	test_revoked();
+	test_unwritable();
+	test_repeated();
+	loop_destroy(loop);
+	return rows_end();
+}
