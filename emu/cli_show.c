@@ -89,8 +89,6 @@ static void print_node(const json_t *n)
 	print_counters(guest);
 }
 
-static void print_counters(const json_t *port);
-
 static void print_ethernet(const json_t *e)
 {
 	json_t *sw, *p;

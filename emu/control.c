@@ -59,7 +59,7 @@ static struct fabric_node *find_place(struct daemon *d, struct ctl_client *c, co
 }
 
 /* Counters of thousands of nodes are for those who ask for them: true, against "few". */
-static bool wants_counters(const struct daemon *d, const json_t *req, const struct fabric_node *only)
+static bool wants_counters(const struct daemon *d, const json_t *req, const char *only)
 {
 	const char *when = text_of(req, "counters");
 
@@ -72,14 +72,13 @@ static json_t *cmd_show(void *arg, struct ctl_client *c, const json_t *req, int 
 {
 	struct daemon *d = arg;
 	const char *name = text_of(req, "node");
-	const struct fabric_node *n = name ? fabric_node_find(d->fabric, name) : NULL;
 	char *text;
 	json_t *o;
 
-	if (name && !n)
+	if (name && !fabric_node_find(d->fabric, name) && !daemon_ether_has(d, name))
 		return unknown_node(d, c, name, false);
 	if (!json_is_true(json_object_get(req, "topology")))
-		return daemon_show(d, n, wants_counters(d, req, n));
+		return daemon_show(d, name, wants_counters(d, req, name));
 	text = daemon_topology_text(d);
 	o = text ? json_string(text) : NULL;
 	free(text);

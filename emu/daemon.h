@@ -107,7 +107,8 @@ bool daemon_guest_here(const struct host *h);
 json_t *daemon_guest_json(const struct host *h); /* what QEMU has to know */
 
 /* show.c: the fabric as JSON; @only: one node, or NULL. */
-json_t *daemon_show(struct daemon *d, const struct fabric_node *only, bool counters);
+json_t *daemon_show(struct daemon *d, const char *only,
+		    bool counters); /* @only: a node, or of the Ethernet; NULL: all */
 json_t *daemon_show_ips(const struct fabric_node *n);
 json_t *daemon_show_status(struct daemon *d);
 /* The fabric in the format of ibnetdiscover. A string that the caller frees; NULL without memory. */

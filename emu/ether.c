@@ -108,6 +108,14 @@ struct eth_end *daemon_ether_place(const struct daemon *d, const char *place, bo
 	return d->ether ? eth_find(d->ether->net, place) : NULL;
 }
 
+bool daemon_ether_has(const struct daemon *d, const char *name)
+{
+	bool all;
+	const struct eth_end *end = daemon_ether_place(d, name, &all);
+
+	return end && !strcmp(eth_end_name(end), name);
+}
+
 static json_t *end_json(const struct eth_end *end, bool counters)
 {
 	const struct eth_end *peer = eth_end_peer(end);
@@ -129,24 +137,47 @@ static json_t *end_json(const struct eth_end *end, bool counters)
 	return o;
 }
 
-json_t *daemon_ether_json(const struct daemon *d, bool counters)
+/* All ports, or that of the station which is meant. NULL: there is none. */
+static json_t *switch_json(struct eth_switch *sw, const char *station, bool counters)
 {
-	json_t *switches, *stations, *ports;
-	u32 i, k;
+	json_t *ports = json_array();
+	u32 k;
+
+	for (k = 1; k <= eth_switch_ports(sw); k++) {
+		const struct eth_end *end = eth_switch_port(sw, k);
+
+		if (!station || !strcmp(eth_end_name(eth_end_peer(end)), station))
+			json_array_append_new(ports, end_json(end, counters));
+	}
+	if (!station || json_array_size(ports))
+		return json_pack("{s:s, s:o}", "name", eth_switch_name(sw), "ports", ports);
+	json_decref(ports);
+	return NULL;
+}
+
+json_t *daemon_ether_json(const struct daemon *d, const char *only, bool counters)
+{
+	const struct eth_switch *one;
+	json_t *switches, *stations;
+	u32 i;
 
 	if (!d->ether)
 		return json_null();
 	switches = json_array();
 	stations = json_array();
+	one = only ? eth_switch_find(d->ether->net, only) : NULL;
 	for (i = 0; i < eth_switch_count(d->ether->net); i++) {
 		struct eth_switch *sw = eth_switch_at(d->ether->net, i);
+		json_t *o = one && sw != one ? NULL : switch_json(sw, one ? NULL : only, counters);
 
-		ports = json_array();
-		for (k = 1; k <= eth_switch_ports(sw); k++)
-			json_array_append_new(ports, end_json(eth_switch_port(sw, k), counters));
-		json_array_append_new(switches, json_pack("{s:s, s:o}", "name", eth_switch_name(sw), "ports", ports));
+		if (o)
+			json_array_append_new(switches, o);
 	}
-	for (i = 0; i < d->ether->nstations; i++)
-		json_array_append_new(stations, end_json(d->ether->station[i].end, counters));
+	for (i = 0; i < d->ether->nstations; i++) {
+		const struct eth_end *end = d->ether->station[i].end;
+
+		if (!only || !strcmp(eth_end_name(end), only))
+			json_array_append_new(stations, end_json(end, counters));
+	}
 	return json_pack("{s:o, s:o}", "switches", switches, "stations", stations);
 }

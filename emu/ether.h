@@ -25,7 +25,9 @@ struct ether_station *daemon_ether_station(const struct daemon *d, const struct 
 struct eth *daemon_ether_net(const struct daemon *d);
 /* The end that a place of Ethernet names; NULL: it is no such place. *all: a switch without a port was named. */
 struct eth_end *daemon_ether_place(const struct daemon *d, const char *place, bool *all);
-/* Switches with their ports; null without Ethernet. */
-json_t *daemon_ether_json(const struct daemon *d, bool counters);
+/* Is there a switch or a station of that name? */
+bool daemon_ether_has(const struct daemon *d, const char *name);
+/* Switches with their ports, and stations; null without Ethernet. Of @only, a switch or a station, unless that is NULL. */
+json_t *daemon_ether_json(const struct daemon *d, const char *only, bool counters);
 
 #endif

@@ -147,7 +147,7 @@ static json_t *sm_json(struct daemon *d)
 	return json_null();
 }
 
-json_t *daemon_show(struct daemon *d, const struct fabric_node *only, bool counters)
+json_t *daemon_show(struct daemon *d, const char *only, bool counters)
 {
 	json_t *o = json_object(), *nodes = json_array();
 	u32 i;
@@ -157,7 +157,7 @@ json_t *daemon_show(struct daemon *d, const struct fabric_node *only, bool count
 		const struct host *h = d->hosts[i];
 		json_t *o;
 
-		if (only && n != only)
+		if (only && strcmp(fabric_node_name(n), only))
 			continue;
 		o = node_json(n, counters);
 		if (h && h->vdev)
@@ -168,7 +168,7 @@ json_t *daemon_show(struct daemon *d, const struct fabric_node *only, bool count
 	json_object_set_new(o, "sm", sm_json(d));
 	json_object_set_new(o, "manager", daemon_manager_json(d));
 	json_object_set_new(o, "nodes", nodes);
-	json_object_set_new(o, "ethernet", daemon_ether_json(d, counters));
+	json_object_set_new(o, "ethernet", daemon_ether_json(d, only, counters));
 	return o;
 }
 

@@ -282,6 +282,18 @@ def test_faults_on_the_way(net, action, keys):
     rping(net, "r3", "r1", IP["r3"], count=30, size=30000)
 
 
+def test_shown_by_name(net):
+    """A switch with all of its ports, a station with the one that it is at."""
+    rping(net, "r1", "r3", "10.1.0.1", count=1)
+    sw2 = net.command("show", "--counters", "sw2")
+    assert re.findall(r"^ethernet (\S+)", sw2, re.M) == ["sw2"] and "r1:1" not in sw2
+    assert re.findall(r"^ +\d +up +(\S+)$", sw2, re.M) == ["sw1:1", "r3:1", "v3:1"]
+    r3 = net.command("show", "--counters", "r3")
+    assert re.findall(r"^ +(\d) +up +(\S+)$", r3, re.M) == [("2", "r3:1")]
+    assert re.search(r"^ +tx_frames +\d+$", r3, re.M)
+    assert 'has no node "sw3"' in net.command("show", "sw3", status=1)
+
+
 def test_a_link_that_is_down(net):
     net.command("link", "r2", "down")
     assert end(net, "sw1", 3)["state"] == "down"
