@@ -123,8 +123,10 @@ static void qp_destroy(struct hca_qp *qp)
 	list_del(&rq->work);
 	list_del(&rq->dirty);
 	free(rq->held);
+	free(rq->ahead);
 	free(rq->wqes);
 	free(rq->res);
+	free(rq->again);
 	free(rq->comps);
 	free(rq);
 }
@@ -152,6 +154,7 @@ static void enter_error(struct rxe_qp *rq)
 	rxe_req_flush(rq);
 	rxe_hold_drop(rq);
 	rq->res_next = rq->res_head;
+	rq->again_tail = rq->again_head;
 	if (rq->qp->srq)
 		hca_qp_event(rq->qp, HCA_EVENT_QP_LAST_WQE_REACHED);
 }

@@ -47,11 +47,17 @@ struct rxe_wqe {
 /* What the responder owes, in the order of PSNs. */
 struct rxe_resource {
 	bool atomic;
-	u32 first_psn, npkts, sent; /* sent: responses out in this round */
+	u32 first_psn, npkts, sent; /* sent: responses out */
 	u64 va, orig;
 	u32 rkey, length, msn;
 	struct wire_buf *chunk;
 	u32 chunk_off;
+};
+
+/* A part of one that is to be sent again. */
+struct rxe_again {
+	u32 index; /* the resource's */
+	u32 at, n; /* its next packet, and how many */
 };
 
 struct rxe;
@@ -83,7 +89,10 @@ struct rxe_qp {
 	u32 wq_head, wq_next, wq_tail; /* pulled, next to send, oldest not completed */
 	u32 pkt_next;                  /* packet of wqes[wq_next] to send next */
 	u32 psn, una, max_psn;         /* next PSN to send, oldest not acknowledged, one past the highest ever sent */
-	u32 rd_out;                    /* READs and atomics in flight */
+	u64 *ahead;                    /* bits of the READ responses behind a gap that are in their places, by PSN */
+	u32 nahead, asked_to;          /* asked: the gap up to that PSN is asked for */
+	bool asked;
+	u32 rd_out; /* READs and atomics in flight */
 	u8 retries, rnr_retries;
 	bool rnr_wait, drained, sqd;
 	struct rxe_window win;
@@ -114,6 +123,8 @@ struct rxe_qp {
 	u32 wr_rkey, wr_left, wr_len;
 	struct rxe_resource *res; /* RXE_RESOURCES */
 	u32 res_head, res_next, res_tail;
+	struct rxe_again *again; /* RXE_RESOURCES, from the first one on; sent before what is owed for the first time */
+	u32 again_head, again_tail;
 	struct hca_cqe *comps; /* receive completions that wait */
 	u32 ncomps, comps_cap;
 	bool dma_failed, read_failed;
@@ -170,7 +181,7 @@ void rxe_window_lost(struct rxe_qp *rq);
 u64 rxe_window_timeout(const struct rxe_qp *rq);
 bool rxe_window_early(struct rxe_qp *rq); /* the time-out that has come is none that counts as a retry */
 
-/* The requester: wqe.c, requester.c, retry.c, response.c */
+/* The requester: wqe.c, requester.c, retry.c, response.c, read.c */
 void rxe_req_kick(struct rxe_qp *rq);
 bool rxe_req_run(struct rxe_qp *rq); /* true: more to do */
 void rxe_req_complete(struct rxe_qp *rq);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* What the files of the requester share: wqe.c, requester.c, retry.c, response.c, ud_send.c. */
+/* What the files of the requester share: wqe.c, requester.c, retry.c, response.c, read.c, ud_send.c. */
 #ifndef MUSLIN_RXE_REQUEST_H
 #define MUSLIN_RXE_REQUEST_H
 
@@ -34,6 +34,24 @@ const u8 *rxe_wqe_direct(struct rxe_qp *rq, const struct rxe_wqe *w, u32 off, u3
 void rxe_wqe_release(struct rxe_wqe *w);
 /* The oldest request fails with @status; what follows is flushed (10.8.2 and table 58: RC errs, UC and UD stop sending). */
 void rxe_req_fail(struct rxe_qp *rq, u8 status);
+
+/* requester.c: asks again for @n packets of a READ, from its packet @at on */
+void rxe_req_ask(struct rxe_qp *rq, struct rxe_wqe *w, u32 at, u32 n);
+
+/* response.c */
+void rxe_req_progress(struct rxe_qp *rq, u32 una); /* everything before @una is acknowledged */
+/* Everything up to @psn is. False: a READ or atomic below it has no response, and is asked for again. */
+bool rxe_req_acked(struct rxe_qp *rq, u32 psn);
+
+/* read.c */
+struct rxe_wqe *rxe_read_oldest(const struct rxe_qp *rq); /* READ or atomic that waits for its response; NULL: none */
+u32 rxe_read_expected(const struct rxe_qp *rq, const struct rxe_wqe *w);         /* PSN of the response that is next */
+void rxe_read_take(struct rxe_qp *rq, struct rxe_wqe *w, struct wire_packet *p); /* it is this one */
+/* A response that is not the expected one, while some is. */
+void rxe_read_ahead(struct rxe_qp *rq, const struct wire_packet *p, const struct wire_opcode *op, u32 psn);
+void rxe_read_done(struct rxe_qp *rq, struct rxe_wqe *w);
+bool rxe_read_again(struct rxe_qp *rq); /* asks for the gap once more; false: there is none */
+void rxe_read_reset(struct rxe_qp *rq);
 
 /* retry.c */
 void rxe_retry_arm(struct rxe_qp *rq); /* the timer of the oldest packet */

@@ -63,16 +63,17 @@ static int chunk_load(struct rxe_qp *rq, struct rxe_wqe *w, u32 off, u32 len)
 	return err;
 }
 
-static void eths_fill(struct rxe_qp *rq, struct wire_packet *p, const struct rxe_wqe *w, u32 got)
+/* @off, @len: of the part that is written or read. */
+static void eths_fill(struct wire_packet *p, const struct rxe_wqe *w, u32 off, u32 len)
 {
 	const struct wire_opcode *op = wire_opcode(p->hdr[p->bth_off]);
 
 	if (op->eths & BIT(WIRE_ETH_RETH)) {
 		struct wire_reth *h = rxe_eth(p, WIRE_ETH_RETH);
 
-		h->va = cpu_to_be64(w->remote_addr + got);
+		h->va = cpu_to_be64(w->remote_addr + off);
 		h->rkey = cpu_to_be32(w->rkey);
-		h->dmalen = cpu_to_be32(w->length - got);
+		h->dmalen = cpu_to_be32(len);
 	}
 	if (op->eths & BIT(WIRE_ETH_ATOMIC)) {
 		struct wire_atomic_eth *h = rxe_eth(p, WIRE_ETH_ATOMIC);
@@ -120,6 +121,7 @@ static struct wire_packet *make_packet(struct rxe_qp *rq, struct rxe_wqe *w, u32
 	const struct hca_qp *qp = rq->qp;
 	u32 len = rxe_wqe_reads(w) ? 0 : min(rxe_req_mtu(rq), w->length - off);
 	bool last = rxe_wqe_reads(w) || off + len == w->length;
+	u32 got = rxe_wqe_reads(w) ? w->got : 0;
 	const u8 *direct = len ? rxe_wqe_direct(rq, w, off, len) : NULL;
 	struct wire_packet *p;
 
@@ -131,7 +133,7 @@ static struct wire_packet *make_packet(struct rxe_qp *rq, struct rxe_wqe *w, u32
 		      qp->attr.dest_qpn, psn, len, last && w->flags & HCA_SEND_SOLICITED, ackreq);
 	if (!p)
 		return NULL;
-	eths_fill(rq, p, w, rxe_wqe_reads(w) ? w->got : 0);
+	eths_fill(p, w, got, w->length - got);
 	if (direct)
 		rxe_borrow(p, direct, len);
 	else if (len)
@@ -178,6 +180,18 @@ static void send_packet(struct rxe_qp *rq, struct rxe_wqe *w)
 	} else if (!loop_timer_armed(&rq->timer)) {
 		rxe_retry_arm(rq);
 	}
+	packet_out(rq, p);
+}
+
+void rxe_req_ask(struct rxe_qp *rq, struct rxe_wqe *w, u32 at, u32 n)
+{
+	const struct hca_qp *qp = rq->qp;
+	u32 off = at * rxe_req_mtu(rq), len = min(n * rxe_req_mtu(rq), w->length - off);
+	struct wire_packet *p = rxe_frame(rq->qp, &qp->attr.av, rxe_pkey(qp, qp->attr.pkey_index), WIRE_RC_READ_REQUEST,
+					  qp->attr.dest_qpn, wire_psn_add(w->first_psn, at), 0, false, false);
+
+	if (p)
+		eths_fill(p, w, off, len);
 	packet_out(rq, p);
 }
 
@@ -293,4 +307,5 @@ void rxe_req_reset(struct rxe_qp *rq)
 	rq->rnr_wait = rq->drained = rq->sqd = false;
 	rq->hole_due = rq->hole_out = false;
 	rq->holds = RXE_HOLDS_UNKNOWN;
+	rxe_read_reset(rq);
 }

@@ -26,6 +26,12 @@ static void count(const struct rxe_qp *rq, enum hca_counter c)
 	hca_count(rq->qp->hca, rq->qp->attr.port, c);
 }
 
+static void forget_owed(struct rxe_qp *rq)
+{
+	rq->res_head = rq->res_next;
+	rq->again_tail = rq->again_head;
+}
+
 /* Receive requests */
 
 int rxe_recv_get(struct rxe_qp *rq)
@@ -81,7 +87,7 @@ static void send_ack(struct rxe_qp *rq, u8 syndrome, u32 psn)
 
 static bool owes_responses(const struct rxe_qp *rq)
 {
-	return rq->res_next != rq->res_head;
+	return rq->res_next != rq->res_head || rq->again_tail != rq->again_head;
 }
 
 /* The QP fails as responder: NAK, event, flush (9.9.3, table 59). */
@@ -329,28 +335,57 @@ static bool run_atomic(struct rxe_qp *rq, struct wire_packet *p, const struct wi
 	return true;
 }
 
-/* A READ or atomic that was answered once: READs are executed again, atomics replayed (9.7.5.1.5). */
+static void again_add(struct rxe_qp *rq, u32 index, u32 at, u32 n)
+{
+	if (!rq->again)
+		rq->again = calloc(RXE_RESOURCES, sizeof(*rq->again));
+	if (!rq->again || rq->again_head - rq->again_tail == RXE_RESOURCES)
+		return; /* as if lost */
+	rq->again[rq->again_head++ % RXE_RESOURCES] = (struct rxe_again){ index, at, n };
+}
+
+/* The oldest part that is to be answered again; NULL: none. What it is part of may be forgotten since. */
+static struct rxe_again *again_next(struct rxe_qp *rq)
+{
+	for (; rq->again_tail != rq->again_head; rq->again_tail++) {
+		struct rxe_again *a = &rq->again[rq->again_tail % RXE_RESOURCES];
+
+		if (a->index - rq->res_tail < rq->res_head - rq->res_tail)
+			return a;
+	}
+	return NULL;
+}
+
+/*
+ * A READ or atomic that was asked for before: READs are executed again, atomics replayed (9.7.5.1.5). A READ may ask for a part,
+ * which its PSN and length tell. What is owed yet is not sent twice: a part that ends with it is where to go on from.
+ */
 static void replay(struct rxe_qp *rq, struct wire_packet *p, const struct wire_opcode *op, u32 psn)
 {
-	u32 i;
+	const struct wire_reth *h = op->flags & WIRE_OPF_READ ? rxe_eth(p, WIRE_ETH_RETH) : NULL;
+	u32 i, n, at, mtu = mtu_of(rq->qp);
 
 	for (i = rq->res_tail; i != rq->res_head; i++) {
 		struct rxe_resource *r = res_at(rq, i);
-		s32 into = wire_psn_diff(psn, r->first_psn);
+		bool owed = i - rq->res_next < rq->res_head - rq->res_next;
 
-		if (into < 0 || into >= (s32)r->npkts || r->atomic != !!(op->flags & WIRE_OPF_ATOMIC))
+		at = (u32)wire_psn_diff(psn, r->first_psn);
+		if (at >= r->npkts || r->atomic != !h)
 			continue;
-		r->sent = (u32)into;
-		rq->res_next = min(rq->res_next, i); /* and all that was owed after it */
-		for (i++; i != rq->res_head; i++)
-			res_at(rq, i)->sent = 0;
+		n = h ? min((max(be32_to_cpu(h->dmalen), 1u) - 1) / mtu + 1, r->npkts - at) : 1;
+		if ((h && be32_to_cpu(h->rkey) != r->rkey) || (owed && at >= r->sent))
+			return;
+		if (owed && at + n == r->npkts)
+			r->sent = at;
+		else
+			again_add(rq, i, at, owed ? min(n, r->sent - at) : n);
 		rxe_req_kick(rq);
 		return;
 	}
 }
 
 /* Makes bytes @off.. of the response stand in r->chunk. False: they cannot be read, and the QP has failed or will. */
-static bool read_chunk(struct rxe_qp *rq, struct rxe_resource *r, u32 off, u32 len)
+static bool read_chunk(struct rxe_qp *rq, struct rxe_resource *r, u32 at, u32 off, u32 len)
 {
 	if (r->chunk && off >= r->chunk_off && off + len <= r->chunk_off + r->chunk->size)
 		return true;
@@ -359,25 +394,26 @@ static bool read_chunk(struct rxe_qp *rq, struct rxe_resource *r, u32 off, u32 l
 	r->chunk_off = off;
 	if (!r->chunk ||
 	    rxe_remote_move(rq, r->rkey, r->va + off, r->chunk->size, HCA_ACCESS_REMOTE_READ, r->chunk->data, false)) {
-		rq->epsn = wire_psn_add(r->first_psn, r->sent);
-		rq->res_head = rq->res_next; /* what is owed will not come */
+		rq->epsn = wire_psn_add(r->first_psn, at);
+		forget_owed(rq); /* it will not come */
 		fail_access(rq);
 		return false;
 	}
 	hca_batch_run(rq->rxe->rd);
 	if (rq->dma_failed) {
-		rq->epsn = wire_psn_add(r->first_psn, r->sent);
+		rq->epsn = wire_psn_add(r->first_psn, at);
 		rxe_dirty(rq);
 		return false;
 	}
 	return true;
 }
 
-static bool send_read_packet(struct rxe_qp *rq, struct rxe_resource *r)
+/* Its packet @at. */
+static bool send_read_packet(struct rxe_qp *rq, struct rxe_resource *r, u32 at)
 {
 	struct hca_qp *qp = rq->qp;
-	u32 mtu = mtu_of(qp), off = r->sent * mtu, len = min(mtu, r->length - off);
-	bool first = !r->sent, last = r->sent + 1 == r->npkts;
+	u32 mtu = mtu_of(qp), off = at * mtu, len = min(mtu, r->length - off);
+	bool first = !at, last = at + 1 == r->npkts;
 	u8 opcode = first && last ? WIRE_RC_READ_RESP_ONLY
 		    : first       ? WIRE_RC_READ_RESP_FIRST
 		    : last        ? WIRE_RC_READ_RESP_LAST
@@ -387,10 +423,10 @@ static bool send_read_packet(struct rxe_qp *rq, struct rxe_resource *r)
 
 	hca_batch_run(rq->rxe->wr); /* what was written before is read */
 	direct = len ? rxe_remote_direct(rq, r->rkey, r->va + off, len, HCA_ACCESS_REMOTE_READ) : NULL;
-	if (len && !direct && !read_chunk(rq, r, off, len))
+	if (len && !direct && !read_chunk(rq, r, at, off, len))
 		return false;
 	p = rxe_frame(qp, &qp->attr.av, rxe_pkey(qp, qp->attr.pkey_index), opcode, qp->attr.dest_qpn,
-		      wire_psn_add(r->first_psn, r->sent), len, false, false);
+		      wire_psn_add(r->first_psn, at), len, false, false);
 	if (!p)
 		return false;
 	if (opcode != WIRE_RC_READ_RESP_MIDDLE)
@@ -399,7 +435,6 @@ static bool send_read_packet(struct rxe_qp *rq, struct rxe_resource *r)
 		rxe_borrow(p, direct, len);
 	else if (len)
 		rxe_payload(p, r->chunk, off - r->chunk_off, len);
-	r->sent++;
 	rxe_pace_sent(rq, qp->attr.av.static_rate, p->hdr_len + p->len);
 	rxe_send(rq->rxe, qp->attr.port, p);
 	return true;
@@ -415,9 +450,29 @@ static bool send_atomic_ack(struct rxe_qp *rq, struct rxe_resource *r)
 		return false;
 	wire_aeth_fill(rxe_eth(p, WIRE_ETH_AETH), ACK_NO_CREDITS, r->msn);
 	((struct wire_atomic_ack_eth *)rxe_eth(p, WIRE_ETH_ATOMIC_ACK))->orig = cpu_to_be64(r->orig);
-	r->sent = 1;
 	rxe_send(rq->rxe, qp->attr.port, p);
 	return true;
+}
+
+static void chunk_drop(struct rxe_resource *r)
+{
+	wire_buf_put(r->chunk);
+	r->chunk = NULL;
+}
+
+/* One response is out: of @a, if it is not NULL. */
+static void response_out(struct rxe_qp *rq, struct rxe_resource *r, struct rxe_again *a)
+{
+	if (a) {
+		a->at++;
+		if (--a->n)
+			return;
+		rq->again_tail++;
+		chunk_drop(r);
+	} else if (++r->sent == r->npkts) {
+		rq->res_next++;
+		chunk_drop(r);
+	}
 }
 
 bool rxe_resp_run(struct rxe_qp *rq)
@@ -425,18 +480,17 @@ bool rxe_resp_run(struct rxe_qp *rq)
 	u32 n;
 
 	for (n = 0; n < RXE_BUDGET && owes_responses(rq); n++) {
-		struct rxe_resource *r = res_at(rq, rq->res_next);
+		struct rxe_again *a = again_next(rq);
+		struct rxe_resource *r = res_at(rq, a ? a->index : rq->res_next);
 
+		if (!a && rq->res_next == rq->res_head)
+			break;
 		if (rq->qp->state < HCA_QPS_RTR || rq->qp->state > HCA_QPS_SQE ||
 		    rxe_blocked(rq->rxe, rq->qp->attr.port) || rxe_pace_wait(rq))
 			return false;
-		if (!(r->atomic ? send_atomic_ack(rq, r) : send_read_packet(rq, r)))
+		if (!(r->atomic ? send_atomic_ack(rq, r) : send_read_packet(rq, r, a ? a->at : r->sent)))
 			return false;
-		if (r->sent == r->npkts) {
-			wire_buf_put(r->chunk);
-			r->chunk = NULL;
-			rq->res_next++;
-		}
+		response_out(rq, r, a);
 	}
 	if (!owes_responses(rq) && (rq->ack_due || rq->nak))
 		rxe_dirty(rq);
@@ -667,6 +721,7 @@ void rxe_resp_reset(struct rxe_qp *rq)
 	for (; rq->res && rq->res_tail != rq->res_head; rq->res_tail++)
 		wire_buf_put(res_at(rq, rq->res_tail)->chunk);
 	rq->res_head = rq->res_next = rq->res_tail = 0;
+	rq->again_head = rq->again_tail = 0;
 	rq->ncomps = 0;
 	rq->recv_held = rq->nak_sent = rq->ack_due = rq->comm_est = rq->uc_drop = rq->dma_failed = false;
 	rq->last_op = rq->nak = 0;

@@ -5,7 +5,7 @@
 #define RNR_FOREVER 7
 #define PROBE_EVERY 16 /* losses, after which a peer may be one that holds what comes behind a gap */
 
-static void progress(struct rxe_qp *rq, u32 una)
+void rxe_req_progress(struct rxe_qp *rq, u32 una)
 {
 	if (wire_psn_diff(una, rq->una) <= 0)
 		return;
@@ -23,8 +23,7 @@ static void progress(struct rxe_qp *rq, u32 una)
 		rxe_retry_arm(rq);
 }
 
-/* Everything up to @psn is acknowledged. False: a READ or atomic below it has no response, and is asked for again. */
-static bool ack_to(struct rxe_qp *rq, u32 psn)
+bool rxe_req_acked(struct rxe_qp *rq, u32 psn)
 {
 	u32 i;
 
@@ -37,13 +36,14 @@ static bool ack_to(struct rxe_qp *rq, u32 psn)
 		if (w->state == WQE_DONE)
 			continue;
 		if (rxe_wqe_reads(w)) {
-			progress(rq, wire_psn_add(w->first_psn, w->got / rxe_req_mtu(rq)));
-			rxe_retry(rq, rq->una);
+			rxe_req_progress(rq, rxe_read_expected(rq, w));
+			if (!rq->asked)
+				rxe_retry(rq, rq->una);
 			return false;
 		}
 		w->state = WQE_DONE;
 	}
-	progress(rq, wire_psn_add(psn, 1));
+	rxe_req_progress(rq, wire_psn_add(psn, 1));
 	rxe_dirty(rq);
 	rxe_req_kick(rq);
 	return true;
@@ -75,7 +75,7 @@ static void on_nak(struct rxe_qp *rq, u32 psn, u8 syndrome)
 {
 	u8 code = wire_aeth_value(syndrome), before = rq->rnr_retries;
 
-	if (psn != rq->una && !ack_to(rq, wire_psn_add(psn, WIRE_PSN_MASK)))
+	if (psn != rq->una && !rxe_req_acked(rq, wire_psn_add(psn, WIRE_PSN_MASK)))
 		return;
 	rxe_retry_settle(rq, true);
 	if (wire_aeth_type(syndrome) == WIRE_AETH_RNR_NAK) {
@@ -97,31 +97,6 @@ static void on_nak(struct rxe_qp *rq, u32 psn, u8 syndrome)
 		rxe_req_fail(rq, HCA_WC_BAD_RESP_ERR);
 }
 
-static struct rxe_wqe *oldest_read(struct rxe_qp *rq)
-{
-	u32 i;
-
-	for (i = rq->wq_tail; i != rq->wq_head; i++) {
-		struct rxe_wqe *w = rxe_wqe_at(rq, i);
-
-		if (w->state == WQE_POSTED)
-			return NULL;
-		if (w->state == WQE_SENT && rxe_wqe_reads(w))
-			return w;
-	}
-	return NULL;
-}
-
-static void read_done(struct rxe_qp *rq, struct rxe_wqe *w)
-{
-	w->state = WQE_DONE;
-	if (rq->rd_out)
-		rq->rd_out--;
-	progress(rq, wire_psn_add(w->first_psn, w->npkts));
-	rxe_dirty(rq);
-	rxe_req_kick(rq);
-}
-
 static void on_atomic(struct rxe_qp *rq, struct rxe_wqe *w, struct wire_packet *p)
 {
 	struct wire_atomic_ack_eth *h = rxe_eth(p, WIRE_ETH_ATOMIC_ACK);
@@ -138,53 +113,7 @@ static void on_atomic(struct rxe_qp *rq, struct rxe_wqe *w, struct wire_packet *
 	if (err)
 		rxe_req_fail(rq, HCA_WC_LOC_PROT_ERR);
 	else
-		read_done(rq, w);
-}
-
-u32 rxe_req_place(struct rxe_qp *rq, u32 psn, u32 n, u32 len, u8 **at)
-{
-	const struct rxe_wqe *w = rq->wqes && rq->qp->state >= HCA_QPS_RTS ? oldest_read(rq) : NULL;
-
-	if (!w || w->opcode != HCA_WR_RDMA_READ || w->length - w->got <= len ||
-	    psn != wire_psn_add(w->first_psn, w->got / len) || wire_psn_diff(psn, rq->una) < 0)
-		return 0;
-	n = min(n, (w->length - w->got - 1) / len);
-	*at = rxe_sges_direct(rq, w->sge, w->num_sge, w->got, n * len, HCA_ACCESS_LOCAL_WRITE);
-	return *at ? n : 0;
-}
-
-static bool in_place(struct rxe_qp *rq, const struct rxe_wqe *w, const struct wire_packet *p)
-{
-	return p->flags & WIRE_PKT_BORROWED &&
-	       p->data == rxe_sges_direct(rq, w->sge, w->num_sge, w->got, p->len, HCA_ACCESS_LOCAL_WRITE);
-}
-
-static void on_read(struct rxe_qp *rq, struct rxe_wqe *w, struct wire_packet *p, const struct wire_opcode *op)
-{
-	u32 left = w->length - w->got, mtu = rxe_req_mtu(rq), want = op->flags & WIRE_OPF_END ? left : mtu;
-
-	if (p->len != want || (!(op->flags & WIRE_OPF_END) && left <= mtu) || want > mtu) {
-		rxe_req_fail(rq, HCA_WC_BAD_RESP_ERR);
-		return;
-	}
-	if (p->len && !in_place(rq, w, p)) {
-		int err = rxe_sges_span(rq->qp, w->sge, w->num_sge, w->got, p->len, HCA_ACCESS_LOCAL_WRITE,
-					(void *)(uintptr_t)p->data, true, rq);
-
-		if (err) {
-			rxe_req_fail(rq, HCA_WC_LOC_PROT_ERR);
-			return;
-		}
-		rxe_keep_payload(rq->rxe, p);
-		rq->rxe->wr_bytes += p->len;
-	}
-	w->got += p->len;
-	if (op->flags & WIRE_OPF_END) {
-		read_done(rq, w);
-		return;
-	}
-	progress(rq, wire_psn_add(w->first_psn, w->got / mtu));
-	rxe_dirty(rq);
+		rxe_read_done(rq, w);
 }
 
 static void ghost(const struct rxe_qp *rq)
@@ -210,31 +139,27 @@ void rxe_req_response(struct rxe_qp *rq, struct wire_packet *p, const struct wir
 		return;
 	}
 	if (op->op == WIRE_RC_ACK) {
-		if (ack_to(rq, psn))
+		if (rxe_req_acked(rq, psn))
 			rxe_retry_settle(rq, false);
 		return;
 	}
 	/* A READ or atomic response also acknowledges every earlier request. */
-	w = oldest_read(rq);
+	w = rxe_read_oldest(rq);
 	if (!w) {
 		ghost(rq);
 		return;
 	}
-	expected = wire_psn_add(w->first_psn, w->got / rxe_req_mtu(rq));
+	expected = rxe_read_expected(rq, w);
 	if (psn != expected) {
-		if (wire_psn_diff(psn, expected) <= 0 || rq->psn != rq->max_psn || rq->win.gap)
-			return;
-		rq->win.gap = rq->win.on; /* more of the same flight will come */
-		rxe_window_lost(rq);
-		rxe_retry(rq, expected);
+		rxe_read_ahead(rq, p, op, psn);
 		return;
 	}
-	if (psn != rq->una && !ack_to(rq, wire_psn_add(psn, WIRE_PSN_MASK)))
+	if (psn != rq->una && !rxe_req_acked(rq, wire_psn_add(psn, WIRE_PSN_MASK)))
 		return;
 	if (op->flags & WIRE_OPF_ATOMIC && w->opcode != HCA_WR_RDMA_READ)
 		on_atomic(rq, w, p);
 	else if (op->flags & WIRE_OPF_READ && w->opcode == HCA_WR_RDMA_READ)
-		on_read(rq, w, p, op);
+		rxe_read_take(rq, w, p);
 	else
 		rxe_req_fail(rq, HCA_WC_BAD_RESP_ERR);
 }

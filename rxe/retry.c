@@ -2,6 +2,8 @@
 /* What is sent again: all from a packet on (go-back-n), or a lost packet alone where the responder holds what came behind it. */
 #include "rxe/request.h"
 
+#define GAP_TRIES 2 /* time-outs after which a READ is asked for with all that follows, and not a part of it */
+
 void rxe_retry_arm(struct rxe_qp *rq)
 {
 	if (rq->qp->attr.timeout)
@@ -12,7 +14,7 @@ void rxe_retry_from(struct rxe_qp *rq, u32 psn)
 {
 	u32 i;
 
-	rq->hole_due = rq->hole_out = false;
+	rq->hole_due = rq->hole_out = rq->asked = false;
 	rq->rd_out = 0;
 	for (i = rq->wq_tail; i != rq->wq_head; i++) {
 		const struct rxe_wqe *w = rxe_wqe_at(rq, i);
@@ -55,7 +57,7 @@ struct rxe_wqe *rxe_retry_find(const struct rxe_qp *rq, u32 psn)
 
 /*
  * What is lost is sent again: the packet alone, if the responder holds what came behind it or may do so, else all from there on.
- * Whether it does is seen when the packet is acknowledged, alone or with those behind it. READs are always asked for again.
+ * Whether it does is seen when the packet is acknowledged, alone or with those behind it. What READs miss read.c asks for.
  */
 static void resend(struct rxe_qp *rq, u32 psn)
 {
@@ -116,6 +118,8 @@ void rxe_req_timer(struct loop_timer *t, struct now now)
 	rq->win.gap = false;
 	if (rxe_window_early(rq)) {
 		rxe_retry_arm(rq);
+		if (rq->win.backoff <= GAP_TRIES && rxe_read_again(rq))
+			return;
 		if (rq->holds == RXE_HOLDS && !rq->hole_out)
 			resend(rq, rq->una);
 		else

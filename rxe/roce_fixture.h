@@ -262,6 +262,17 @@ static int answer(u32 *psn)
 	return wire_aeth_syndrome((const struct wire_aeth *)(b + sizeof(*bth)));
 }
 
+/* Do the first @n packets of 1024 bytes hold what those from PSN on were filled with: their place, counted from 1? */
+static bool is_filled(u32 n)
+{
+	u32 i;
+
+	for (i = 0; i < n * 1024; i++)
+		if (mem[i] != (u8)(i / 1024 + 1))
+			return false;
+	return true;
+}
+
 static void close_qp(void)
 {
 	struct hca_cqe c;

@@ -27,7 +27,9 @@ struct placing {
 	u8 *at;
 	u8 heads[ROCE_SEGMENTS][HEAD_MAX], tails[ROCE_SEGMENTS][WIRE_ICRC_LEN];
 	struct iovec iov[3 * ROCE_SEGMENTS + 1];
-	struct wire_buf *rest; /* what follows them */
+	struct wire_packet *pkt[ROCE_SEGMENTS]; /* those that are in their places */
+	struct wire_buf *other[ROCE_SEGMENTS];  /* what came instead */
+	struct wire_buf *rest;                  /* what follows them */
 };
 
 static struct msghdr message(union ip_sockaddr *from, struct iovec *iov, size_t n)
@@ -104,36 +106,37 @@ static struct wire_buf *take_out(struct placing *t, u32 n)
 	return buf;
 }
 
-/* As any packet. */
-static void take_as_ordinary(struct roce_port *rp, struct placing *t, u32 n)
+static void sort_out(struct placing *t, u32 n)
 {
-	struct wire_buf *buf = take_out(t, n);
-
-	if (buf)
-		roce_take(rp, buf, 0, t->segment, &t->r);
-	wire_buf_put(buf);
-}
-
-static void take_placed(struct roce_port *rp, struct placing *t, u32 n)
-{
-	struct wire_packet *p = NULL;
-
+	t->other[n] = NULL;
+	t->pkt[n] = NULL;
 	if (follows(t, n))
-		p = wire_roce_parse_pieces(t->heads[n], t->at + n * t->payload, t->tails[n], t->segment, &t->r);
-	if (!p) {
-		take_as_ordinary(rp, t, n);
-		return;
-	}
-	roce_count(rp, ROCE_CTR_PLACED);
-	roce_parsed(rp, p, &t->r);
+		t->pkt[n] = wire_roce_parse_pieces(t->heads[n], t->at + n * t->payload, t->tails[n], t->segment, &t->r);
+	if (!t->pkt[n])
+		t->other[n] = take_out(t, n);
 }
 
+static void take(struct roce_port *rp, struct placing *t, u32 n)
+{
+	if (t->pkt[n]) {
+		roce_count(rp, ROCE_CTR_PLACED);
+		roce_parsed(rp, t->pkt[n], &t->r);
+	} else if (t->other[n]) {
+		roce_take(rp, t->other[n], 0, t->segment, &t->r);
+		wire_buf_put(t->other[n]);
+	}
+}
+
+/* First all that is not what it was taken for is taken out: behind a gap the places are those of other packets of the train. */
 static void take_all(struct roce_endpoint *ep, struct placing *t)
 {
 	u32 i, off, rest = t->len - t->n * t->segment;
+	u16 id = t->r.id;
 
 	for (i = 0; i < t->n; i++, t->r.id++)
-		take_placed(ep->port, t, i);
+		sort_out(t, i);
+	for (i = 0, t->r.id = id; i < t->n; i++, t->r.id++)
+		take(ep->port, t, i);
 	for (off = 0; off < rest; off += t->segment, t->r.id++)
 		roce_take(ep->port, t->rest, off, min(t->segment, rest - off), &t->r);
 }

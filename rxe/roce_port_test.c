@@ -295,21 +295,28 @@ static void test_trains(void)
 }
 
 /*
- * A READ of nine packets, of which these come in one train. The responder keeps no packets, so what is missing is asked for again: from
- * there on and not from the beginning (9.7.5.1.7), at once.
+ * A READ of nine packets, of which these come in one train. What is missing is asked for again, and nothing else: one gap after the
+ * other, at once, and a packet that is there twice makes no difference.
  */
 static const struct read_row {
 	const char *what;
-	u8 n, place[MOST + 1];
+	u8 n, place[MOST + 2];
 	u8 bad;
-	u8 asked; /* from that packet on is asked for again; 0: nothing is, since all is there or was asked for before */
+	struct {
+		u8 place, n; /* n 0: nothing more is asked for */
+	} gap[3];
 } reads[] = {
-	{ "a READ is answered", 9, { 0, 1, 2, 3, 4, 5, 6, 7, 8 }, 0, 0 },
-	{ "one response is lost", 8, { 0, 1, 2, 4, 5, 6, 7, 8 }, 0, 3 },
-	{ "the last but one", 8, { 0, 1, 2, 3, 4, 5, 6, 8 }, 0, 7 },
-	{ "two are lost: one request for both", 7, { 0, 1, 3, 5, 6, 7, 8 }, 0, 2 },
-	{ "one has a wrong ICRC", 9, { 0, 1, 2, 3, 4, 5, 6, 7, 8 }, 6, 5 },
-	{ "one comes twice", 9, { 0, 1, 2, 2, 3, 4, 5, 6, 7 }, 0, 0 },
+	{ "a READ is answered", 9, { 0, 1, 2, 3, 4, 5, 6, 7, 8 }, 0, {} },
+	{ "one response is lost", 8, { 0, 1, 2, 4, 5, 6, 7, 8 }, 0, { { 3, 1 } } },
+	{ "the last but one", 8, { 0, 1, 2, 3, 4, 5, 6, 8 }, 0, { { 7, 1 } } },
+	{ "three in a row", 6, { 0, 1, 5, 6, 7, 8 }, 0, { { 2, 3 } } },
+	{ "two, one after the other", 7, { 0, 1, 3, 5, 6, 7, 8 }, 0, { { 2, 1 }, { 4, 1 } } },
+	{ "three of them", 6, { 0, 2, 3, 5, 6, 8 }, 0, { { 1, 1 }, { 4, 1 }, { 7, 1 } } },
+	{ "the first one", 8, { 1, 2, 3, 4, 5, 6, 7, 8 }, 0, { { 0, 1 } } },
+	{ "all but the last", 1, { 8 }, 0, { { 0, 8 } } },
+	{ "one has a wrong ICRC", 9, { 0, 1, 2, 3, 4, 5, 6, 7, 8 }, 6, { { 5, 1 } } },
+	{ "one comes twice", 10, { 0, 1, 2, 2, 3, 4, 5, 6, 7, 8 }, 0, {} },
+	{ "two change places", 9, { 0, 1, 3, 2, 4, 5, 6, 7, 8 }, 0, { { 2, 1 } } },
 };
 
 static struct sent nth_response(u32 place)
@@ -325,49 +332,77 @@ static struct sent nth_response(u32 place)
 	return s;
 }
 
-/* The packet from which on the latest READ request asks; -1: there was none, or it is not in its place or not as long as the rest. */
-static int asked(void)
+/* How many packets the READ request asks for that has come, and from which on; 0: none has, or it is a wrong one. */
+static u32 asked(u32 *place)
 {
-	u8 b[256];
+	u8 b[256] = { 0 };
 	const struct wire_bth *bth = (const struct wire_bth *)b;
 	const struct wire_reth *h = (const struct wire_reth *)(b + sizeof(*bth));
-	int place = -1;
 
-	while (recv(peer_fd, b, sizeof(b), MSG_DONTWAIT) == sizeof(*bth) + sizeof(*h) + WIRE_ICRC_LEN) {
-		place = wire_psn_diff(wire_bth_psn(bth), PSN);
-		if (bth->opcode != WIRE_RC_READ_REQUEST || be32_to_cpu(h->rkey) != PEER_RKEY || place < 0 ||
-		    place > 8 || be64_to_cpu(h->va) != PEER_VA + (u64)place * MTU ||
-		    be32_to_cpu(h->dmalen) != (9u - (u32)place) * MTU)
-			return -1;
+	if (recv(peer_fd, b, sizeof(b), MSG_DONTWAIT) != sizeof(*bth) + sizeof(*h) + WIRE_ICRC_LEN)
+		return 0;
+	*place = (u32)wire_psn_diff(wire_bth_psn(bth), PSN);
+	if (bth->opcode != WIRE_RC_READ_REQUEST || be32_to_cpu(h->rkey) != PEER_RKEY ||
+	    be64_to_cpu(h->va) != PEER_VA + (u64)*place * MTU || be32_to_cpu(h->dmalen) % MTU)
+		return 0;
+	return be32_to_cpu(h->dmalen) / MTU;
+}
+
+static void respond(u32 first, u32 n)
+{
+	u32 i;
+
+	for (i = first; i < first + n; i++) {
+		struct sent s = nth_response(i);
+
+		send_packet(&s);
 	}
-	return place;
 }
 
 static bool read_ok(const struct read_row *t)
 {
 	static struct sending all;
-	u64 placed = roce_port_counter(port, ROCE_CTR_PLACED);
 	struct hca_cqe c;
-	u32 place;
+	u32 i, place, n;
 	bool ok;
 
 	start_sending();
 	post_read(9 * MTU);
-	ok = asked() == 0;
-	for (place = 0; place < t->n; place++) {
-		struct sent s = nth_response(t->place[place]);
+	ok = asked(&place) == 9 && !place;
+	for (i = 0; i < t->n; i++) {
+		struct sent s = nth_response(t->place[i]);
 
-		s.flags = t->bad == place + 1 ? WIRE_PKT_BAD_ICRC : 0;
+		s.flags = t->bad == i + 1 ? WIRE_PKT_BAD_ICRC : 0;
 		put_packet(&all, &s);
 	}
 	send_all(&all);
-	ok &= asked() == (t->asked ? t->asked : -1) && roce_port_counter(port, ROCE_CTR_PLACED) > placed;
-	for (place = t->asked ? t->asked : 8; place < 9; place++) {
-		struct sent s = nth_response(place);
-
-		send_packet(&s);
+	for (i = 0; i < ARRAY_SIZE(t->gap) && t->gap[i].n; i++) {
+		n = asked(&place);
+		ok &= n == t->gap[i].n && place == t->gap[i].place;
+		respond(place, n);
 	}
-	return ok && holds(9) && hca_soft_cq_poll(cq, &c, 1) == 1 && !c.status && asked() == -1;
+	return ok && !asked(&place) && holds(9) && hca_soft_cq_poll(cq, &c, 1) == 1 && !c.status;
+}
+
+/* Longer than any train: how many of its packets come straight to their places when one is lost. */
+static u64 placed_behind(u32 lost)
+{
+	u64 before = roce_port_counter(port, ROCE_CTR_PLACED);
+	static struct sending all;
+	u32 i;
+
+	start_sending();
+	post_read(40 * MTU);
+	for (i = 0; i < 30; i++) {
+		struct sent s = nth_response(i ? 1 : 0);
+
+		s.psn = PSN + i;
+		s.fill = (u8)(i + 1);
+		if (i != lost)
+			put_packet(&all, &s);
+	}
+	send_all(&all);
+	return is_filled(min(lost, 30u)) ? roce_port_counter(port, ROCE_CTR_PLACED) - before : 0;
 }
 
 static void test_reads(void)
@@ -378,6 +413,12 @@ static void test_reads(void)
 		memset(mem, 0xee, sizeof(mem));
 		open_qp();
 		row(120 + (int)i, reads[i].what, read_ok(&reads[i]));
+		close_qp();
+	}
+	for (i = 0; i < 2; i++) {
+		open_qp();
+		row(135 + (int)i, i ? "up to a gap they come straight to their places" : "or all do",
+		    placed_behind(i ? 10 : 0xff) == (i ? 9 : 29));
 		close_qp();
 	}
 }

@@ -219,6 +219,7 @@ void rxe_req_flush(struct rxe_qp *rq)
 	rq->pkt_next = 0;
 	rq->rd_out = 0;
 	rq->rnr_wait = false;
+	rxe_read_reset(rq);
 }
 
 void rxe_req_fail(struct rxe_qp *rq, u8 status)
