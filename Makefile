@@ -10,7 +10,7 @@ Q := $(if $(V),,@)
 CPPFLAGS += -I. -D_GNU_SOURCE
 CFLAGS += -std=gnu11 -O2 -g -Wall -Wextra -Werror -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith \
 	-Wno-unused-parameter -fno-strict-aliasing -MMD -MP
-LIBS := -Wl,--as-needed -ljansson -lisal -lpcap
+LIBS := -Wl,--as-needed -ljansson -lisal -lpcap -luring
 ifeq ($(SAN),1)
 CFLAGS += -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
 LDFLAGS += -fsanitize=address,undefined

@@ -31,6 +31,10 @@ static int set_option(void *arg, const char *word)
 		o->rtr_zero = !strcmp(word + 4, "zero");
 		o->rtr_write = !strcmp(word + 4, "write");
 		o->rtr_read = !strcmp(word + 4, "read");
+	} else if (!strncmp(word, "uring=", 6)) {
+		o->uring = !strcmp(word + 6, "auto") ? SIW_URING_AUTO
+			   : !strcmp(word + 6, "on") ? SIW_URING_ON
+						     : SIW_URING_OFF;
 	} else if (!strncmp(word, "start=", 6)) {
 		o->start_ns = strtoull(word + 6, NULL, 10) * 1000 * 1000;
 	}

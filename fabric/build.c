@@ -421,7 +421,8 @@ static int roce_option(struct fabric_build *b, const char *word)
 static int iwarp_option(struct fabric_build *b, const char *word)
 {
 	static const char *const known[] = { "mpa=1",       "mpa=2",    "crc=on",    "crc=off",  "markers=on",
-					     "markers=off", "rtr=none", "rtr=write", "rtr=read", "rtr=zero" };
+					     "markers=off", "rtr=none", "rtr=write", "rtr=read", "rtr=zero",
+					     "uring=auto",  "uring=on", "uring=off" };
 	char *end;
 	u32 i;
 
@@ -432,8 +433,10 @@ static int iwarp_option(struct fabric_build *b, const char *word)
 			return 1;
 	if (!strncmp(word, "start=", 6) && isdigit((u8)word[6]) && strtoul(word + 6, &end, 10) && !strcmp(end, "ms"))
 		return 1;
-	return fabric_build_error(
-		b, "\"%.40s\": say mpa=1|2, crc=on|off, markers=on|off, rtr=none|write|read|zero, or start=Nms", word);
+	return fabric_build_error(b,
+				  "\"%.40s\": say mpa=1|2, crc=on|off, markers=on|off, rtr=none|write|read|zero, "
+				  "uring=auto|on|off, or start=Nms",
+				  word);
 }
 
 static int bound_address(struct fabric_build *b, struct fabric_ip *ip, const char *kind, const char *word)

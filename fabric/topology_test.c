@@ -33,7 +33,7 @@ static const struct {
 	  "\"h\" 10.1.2.3\n",
 	  2, 2 },
 	{ "host r1 roce 127.0.0.2\n", 1, 0 },
-	{ "host w1 iwarp 127.0.0.2 ::1 mpa=1 crc=on markers=on rtr=read start=200ms\n", 1, 0 },
+	{ "host w1 iwarp 127.0.0.2 ::1 mpa=1 crc=on markers=on rtr=read uring=off start=200ms\n", 1, 0 },
 	{ "leafs 1 hosts 2\nhost r1 roce 127.0.0.2 ::1\nhost r2 roce eth0 # all of it\n", 5, 4 },
 };
 
@@ -85,6 +85,7 @@ static const struct {
 	{ "host r1 roce ::1 mode=v3\n", "f:1: \"mode=v3\": say mode=v2, dcqcn" },
 	{ "host r1 roce dcqcn\n", "f:1: roce needs an address" },
 	{ "host w1 iwarp ::1 start=-5ms\n", "f:1: \"start=-5ms\": say mpa=1|2" },
+	{ "host w1 iwarp ::1 uring=yes\n", "f:1: \"uring=yes\": say mpa=1|2" },
 	{ "host w1 iwarp ::1 mpa=3\n", "f:1: \"mpa=3\": say mpa=1|2" },
 	{ "host w1 iwarp crc=on\n", "f:1: iwarp needs an address" },
 	{ "host r1 roce\n", "f:1: roce needs an address" },

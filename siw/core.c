@@ -37,7 +37,11 @@ __le32 iwarp_crc(const u8 *p, u32 len, bool used)
 
 void siw_set_options(struct hca *hca, const struct siw_options *o)
 {
-	((struct siw *)hca_transport_data(hca))->options = *o;
+	struct siw *siw = hca_transport_data(hca);
+
+	siw->options = *o;
+	siw_ring_destroy(siw->ring);
+	siw->ring = o->uring == SIW_URING_OFF ? NULL : siw_ring_create(siw);
 }
 
 void siw_dma_failed(void *arg)
@@ -47,7 +51,11 @@ void siw_dma_failed(void *arg)
 
 void siw_kick(struct siw_qp *sq)
 {
-	if (sq->fd.fd >= 0)
+	if (sq->fd.fd < 0)
+		return;
+	if (sq->siw->ring)
+		siw_ring_want(sq, true);
+	else
 		loop_task_queue(sq->siw->loop, &sq->task);
 }
 
@@ -61,6 +69,7 @@ void siw_qp_close(struct siw_qp *sq, int err, int event)
 		return;
 	loop_fd_del(&sq->fd);
 	loop_task_cancel(&sq->task);
+	siw_ring_forget(sq);
 	siw_rtr_stop(sq);
 	sq->fd.fd = -1;
 	siw_linger(sq->siw, fd);
@@ -80,7 +89,9 @@ static void on_fd(struct loop_fd *w, u32 events, struct now now)
 {
 	struct siw_qp *sq = container_of(w, struct siw_qp, fd);
 
-	if (events & (EPOLLIN | EPOLLHUP | EPOLLERR))
+	if (events & (EPOLLIN | EPOLLHUP | EPOLLERR) && sq->siw->ring)
+		siw_ring_want(sq, false);
+	else if (events & (EPOLLIN | EPOLLHUP | EPOLLERR))
 		siw_input_run(sq);
 	if (sq->fd.fd >= 0 && events & EPOLLOUT)
 		siw_kick(sq);
@@ -126,6 +137,7 @@ static void engine_stop(struct hca *hca)
 
 	siw_conns_end(siw);
 	siw_linger_end(siw);
+	siw_ring_destroy(siw->ring);
 	hca_batch_destroy(siw->rd);
 	hca_batch_destroy(siw->wr);
 	free(siw);
@@ -144,6 +156,8 @@ static int qp_create(struct hca_qp *qp)
 	sq->siw = hca_transport_data(qp->hca);
 	sq->fd = (struct loop_fd){ .fd = -1, .fn = on_fd };
 	loop_task_init(&sq->task, on_task);
+	list_init(&sq->want_receive);
+	list_init(&sq->want_send);
 	qp->transport = sq;
 	return 0;
 }
@@ -158,6 +172,7 @@ static void drop_stream(struct siw_qp *sq)
 		return;
 	loop_fd_del(&sq->fd);
 	loop_task_cancel(&sq->task);
+	siw_ring_forget(sq);
 	siw_rtr_stop(sq);
 	sq->fd.fd = -1;
 	siw_linger(sq->siw, fd);

@@ -25,6 +25,7 @@ struct side {
 };
 
 static struct loop *loop;
+static struct siw_options options = { .revision = 2, .rtr_write = true, .rtr_read = true, .uring = SIW_URING_OFF };
 static struct side a, b;
 
 static inline int drop_packet(struct wire_port *port, struct wire_packet *p)
@@ -88,6 +89,7 @@ static inline void side_open(struct side *s, u16 n)
 	};
 	s->hca = hca_create(loop, &cfg);
 	hca_set_transport(s->hca, &siw_transport);
+	siw_set_options(s->hca, &options);
 	s->ctx = hca_ctx_create(s->hca, &hca_local_dma, NULL, on_event, s);
 	hca_pd_alloc(s->ctx, &s->pdn);
 	s->mem = calloc(1, SIZE);

@@ -93,6 +93,7 @@ struct siw {
 	u32 direct_min; /* SIW_DIRECT */
 	siw_tap_fn *tap;
 	void *tap_ctx;
+	struct siw_ring *ring; /* NULL: a call for each stream */
 };
 
 /* What a capture has seen of a connection, in bytes. */
@@ -115,6 +116,7 @@ struct siw_qp {
 	struct siw *siw;
 	struct loop_fd fd; /* .fd < 0: no stream */
 	struct loop_task task;
+	struct list want_receive, want_send; /* the ring's */
 	struct mpa_terms terms;
 	siw_closed_fn *closed;
 	void *closed_ctx;
@@ -230,6 +232,12 @@ void siw_send_complete(struct siw_qp *sq);
 struct siw_wqe *siw_send_oldest_read(struct siw_qp *sq);
 /* Tells the peer @err, as far as the socket takes it, and closes. */
 void siw_terminate(struct siw_qp *sq, enum iwarp_error err, int event);
+
+/* ring.c */
+struct siw_ring *siw_ring_create(struct siw *siw); /* NULL: it is not permitted here */
+void siw_ring_destroy(struct siw_ring *r);         /* NULL is harmless */
+void siw_ring_want(struct siw_qp *sq, bool send);  /* soon; of an adapter that has a ring */
+void siw_ring_forget(struct siw_qp *sq);
 
 /* rtr.c */
 void siw_rtr_start(struct siw_qp *sq); /* of an initiator's stream that has just begun */

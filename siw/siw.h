@@ -36,7 +36,8 @@ int siw_qp_attach(struct hca *hca, u32 qpn, int fd, const struct mpa_terms *term
 	C(START_TIMEOUT, "iwarp_start_timeouts") /* peers half open for too long */                  \
 	C(OLDER, "iwarp_fallbacks")              /* to revision 1, which is all that the peer has */ \
 	C(CROWDED, "iwarp_half_open_dropped")    /* gave way to newcomers */                         \
-	C(REJECT, "iwarp_rejects_sent")
+	C(REJECT, "iwarp_rejects_sent")                                                              \
+	C(URING, "iwarp_uring_calls") /* each for some streams */
 #define SIW_COUNTER_ENUM(name, str) SIW_CTR_##name,
 enum siw_counter {
 	SIW_COUNTERS(SIW_COUNTER_ENUM) SIW_CTR_NUM
@@ -53,8 +54,14 @@ struct siw_options {
 	bool rtr_zero, rtr_write,
 		rtr_read; /* what the initiator offers to send first; none: not peer to peer (RFC 6581, 7) */
 	u64 start_ns;     /* for the peer to send its frame */
+	enum siw_uring {
+		SIW_URING_AUTO, /* where more than one stream has something to do */
+		SIW_URING_ON,
+		SIW_URING_OFF
+	} uring; /* io_uring, where it is permitted */
 };
 extern const struct siw_options siw_options_default;
+/* Makes the ring for io_uring, too: before the daemon gives up the call for that, and before the first stream. */
 void siw_set_options(struct hca *hca, const struct siw_options *o);
 
 /* A port for the adapter: up, with the GUID's station address as its GID. NULL without memory. */
