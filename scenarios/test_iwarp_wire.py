@@ -6,10 +6,12 @@ an rping server that takes any number of connections.
     w1 127.a.b.1: rping -s -P          w2 127.a.b.2: a client that behaves          this test: 127.0.0.1, raw TCP
 """
 
+import contextlib
 import os
 import re
 import socket
 import struct
+import time
 
 import pytest
 from muslin.mpa import (
@@ -200,6 +202,37 @@ def test_a_crowd_of_half_open_peers(raw):
     assert raw.counter("half_open_dropped") >= before + 70
     for s in crowd:
         s.close()
+
+
+def test_a_crowd_from_one_address(raw):
+    """It is bounded by itself: somebody else who is slow keeps the place that he has."""
+
+    def attempt():
+        """False: the machine was so slow that his time was over before the crowd had come."""
+        before, began = raw.counter("half_open_dropped"), time.monotonic()
+        with contextlib.ExitStack() as stack:
+            slow = stack.enter_context(socket.create_connection((raw.ip[1], int(raw.port)), 10, (raw.ip[0], 0)))
+            for _ in range(150):
+                stack.enter_context(raw.connect())
+            wait_until(lambda: raw.counter("half_open_dropped") >= before + 150 - 32, 10, "the end of most of them")
+            if time.monotonic() - began > START_MS / 2000:
+                return False
+            slow.sendall(start_frame())
+            return read(slow, 20)[:16] == REPLY
+
+    wait_until(attempt, 60)
+    assert raw.good()
+
+
+def test_peer_that_never_closes(raw):
+    """It has said something wrong, is told so, and does nothing: its stream has a time, too."""
+    before = raw.counter("ends_unanswered")
+    s = raw.start()
+    s.sendall(send_(queue=3))
+    assert read(s, 28)[3] == RDMAP | TERMINATE
+    assert raw.good()
+    wait_until(lambda: raw.counter("ends_unanswered") > before, 10, "the end of its stream")
+    s.close()
 
 
 def test_truncated_stream(raw):

@@ -459,29 +459,50 @@ static void conn_destroy(struct hca_iw_conn *c)
 
 /* ---- listening ---- */
 
-/* A newcomer takes the place of the one that has taken longest to say what it wants. */
-static void make_room(struct hca_iw_listener *l)
+/* The one that has taken longest to say what it wants, of those from that address when they are too many; NULL: there is room. */
+static struct hca_iw_conn *in_the_way(const struct hca_iw_listener *l, const struct hca_iw_addr *from)
 {
-	if (l->nhalf < SIW_HALF_OPEN)
+	struct hca_iw_conn *c, *first = NULL;
+	u32 n = 0;
+
+	list_for_each (c, &l->half, half)
+		if (ip_addr_equal(&c->remote.ip, &from->ip)) {
+			first = first ?: c;
+			n++;
+		}
+	if (n >= SIW_HALF_OF_ONE)
+		return first;
+	return l->nhalf < SIW_HALF_OPEN ? NULL : list_first(&l->half, struct hca_iw_conn, half);
+}
+
+/* A newcomer takes its place. */
+static void make_room(struct hca_iw_listener *l, const struct hca_iw_addr *from)
+{
+	struct hca_iw_conn *c = in_the_way(l, from);
+
+	if (!c)
 		return;
 	l->siw->counter[SIW_CTR_CROWDED]++;
-	fail(list_first(&l->half, struct hca_iw_conn, half), -ETIMEDOUT, true, NULL);
+	fail(c, -ETIMEDOUT, true, NULL);
 }
 
 void siw_conn_take(struct hca_iw_listener *l, int fd)
 {
+	struct hca_iw_addr local = { .port = 0 }, remote = { .port = 0 };
 	struct hca_iw_conn *c;
 
-	make_room(l);
+	siw_socket_names(fd, &local, &remote);
+	make_room(l, &remote);
 	c = conn_create(l->siw, fd, CONN_AWAIT_REQUEST);
 	if (!c) {
 		siw_socket_reset(fd);
 		return;
 	}
 	c->listener = l;
+	c->local = local;
+	c->remote = remote;
 	list_add(&l->half, &c->half);
 	l->nhalf++;
-	siw_socket_names(fd, &c->local, &c->remote);
 	set_timer(c, l->siw->options.start_ns);
 }
 

@@ -6,6 +6,7 @@
 #include "siw/internal.h"
 
 #define SIW_HALF_OPEN    128 /* of a listener: peers whose request has not come in full */
+#define SIW_HALF_OF_ONE  32  /* of these from one address */
 #define SIW_ACCEPTS      16  /* before others have their turn */
 #define SIW_LISTEN_ADDRS 8
 

@@ -28,9 +28,15 @@ static void end(struct siw_linger *l)
 	free(l);
 }
 
+static void give_up(struct siw_linger *l)
+{
+	l->siw->counter[SIW_CTR_LINGER]++;
+	end(l);
+}
+
 static void on_time(struct loop_timer *t, struct now now)
 {
-	end(container_of(t, struct siw_linger, timer));
+	give_up(container_of(t, struct siw_linger, timer));
 }
 
 static void on_fd(struct loop_fd *w, u32 events, struct now now)
@@ -51,7 +57,7 @@ void siw_linger(struct siw *siw, int fd)
 		return;
 	}
 	if (siw->nlingering == SIW_LINGERING)
-		end(list_first(&siw->lingering, struct siw_linger, link));
+		give_up(list_first(&siw->lingering, struct siw_linger, link));
 	l->siw = siw;
 	l->fd = (struct loop_fd){ .fd = fd, .fn = on_fd };
 	l->timer.fn = on_time;

@@ -36,6 +36,7 @@ int siw_qp_attach(struct hca *hca, u32 qpn, int fd, const struct mpa_terms *term
 	C(START_TIMEOUT, "iwarp_start_timeouts") /* peers half open for too long */                  \
 	C(OLDER, "iwarp_fallbacks")              /* to revision 1, which is all that the peer has */ \
 	C(CROWDED, "iwarp_half_open_dropped")    /* gave way to newcomers */                         \
+	C(LINGER, "iwarp_ends_unanswered")       /* streams whose peer did not close them, too */    \
 	C(REJECT, "iwarp_rejects_sent")                                                              \
 	C(URING, "iwarp_uring_calls") /* each for some streams */
 #define SIW_COUNTER_ENUM(name, str) SIW_CTR_##name,

@@ -369,6 +369,80 @@ static void later(u64 ns)
 
 #define MS (1000ull * 1000)
 
+static u32 lingering(void)
+{
+	return ((const struct siw *)hca_transport_data(a.hca))->nlingering;
+}
+
+/* All that the peer can read, in bytes. */
+static u64 read_all(int fd)
+{
+	static u8 waste[65536];
+	u64 sum = 0;
+	ssize_t n;
+
+	do {
+		loop_run_idle(loop, 0);
+		n = recv(fd, waste, sizeof(waste), MSG_DONTWAIT);
+		sum += n > 0 ? (u64)n : 0;
+	} while (n > 0);
+	return sum;
+}
+
+#define STUCK 20 /* WRITEs of 1 MiB */
+
+static int open_stuck(void)
+{
+	int fd = open_raw();
+	u32 i;
+
+	for (i = 0; i < STUCK; i++)
+		post(&a, HCA_WR_RDMA_WRITE, 0, 0, SIZE, 7, 0);
+	loop_run_idle(loop, 0);
+	return fd;
+}
+
+/* A peer that reads nothing, or does not go when it is told to. */
+static void test_stuck(void)
+{
+	struct hca_cqe c;
+	u32 done = 0, i;
+	u64 bytes;
+	int fd = open_stuck();
+
+	while (next(&a, &c) == 0)
+		done++;
+	row(180, "of what a peer does not read little is kept", a.qp->out_len <= SIW_OUT && done < 2);
+	later(3600 * 1000 * MS);
+	row(181, "however long it takes", a.qp->out_len <= SIW_OUT && next(&a, &c) == -1 && a.closed == 1);
+	bytes = read_all(fd);
+	while (next(&a, &c) == 0)
+		done++;
+	row(182, "and then it reads all", done == STUCK && bytes > (u64)STUCK * SIZE);
+	side_close(&a);
+	close(fd);
+
+	fd = open_stuck();
+	while (next(&a, &c) == 0)
+		;
+	siw_qp_end(a.qp);
+	loop_run_idle(loop, 0);
+	for (i = 0; next(&a, &c) == HCA_WC_WR_FLUSH_ERR; i++)
+		;
+	row(183, "an end does not wait for it", i >= STUCK - 2 && lingering() == 1);
+	later(1100 * MS);
+	row(184, "nor for ever for its own end", !lingering() && siw_counter(a.hca, SIW_CTR_LINGER) == 1);
+	side_close(&a);
+	close(fd);
+
+	fd = open_raw();
+	siw_qp_end(a.qp);
+	close(fd);
+	loop_run_idle(loop, 0);
+	row(185, "a peer that goes, too", !lingering() && !siw_counter(a.hca, SIW_CTR_LINGER));
+	side_close(&a);
+}
+
 /* An initiator: its first message waits for a moment, and an empty WRITE is said again while the peer is silent. */
 static void test_first(void)
 {
@@ -469,6 +543,7 @@ int main(void)
 	test_invalidation();
 	test_bad();
 	test_slow();
+	test_stuck();
 	loop_destroy(loop);
 	return rows_end();
 }
