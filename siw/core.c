@@ -187,9 +187,11 @@ static void buffers_free(struct siw_qp *sq)
 	free(sq->reads);
 	free(sq->out);
 	free(sq->in);
+	free(sq->comps);
 	sq->wqes = NULL;
 	sq->reads = NULL;
 	sq->out = sq->in = NULL;
+	sq->comps = NULL;
 }
 
 static void qp_destroy(struct hca_qp *qp)
@@ -200,7 +202,6 @@ static void qp_destroy(struct hca_qp *qp)
 	drop_stream(sq);
 	siw_send_reset(sq);
 	buffers_free(sq);
-	free(sq->comps);
 	free(sq);
 }
 
@@ -260,7 +261,8 @@ static int buffers_alloc(struct siw_qp *sq)
 	sq->reads = sq->reads ?: calloc(SIW_READS, sizeof(*sq->reads));
 	sq->out = sq->out ?: malloc(SIW_OUT);
 	sq->in = sq->in ?: malloc(SIW_IN);
-	return sq->wqes && sq->reads && sq->out && sq->in ? 0 : -ENOMEM;
+	sq->comps = sq->comps ?: calloc(SIW_COMPS, sizeof(*sq->comps));
+	return sq->wqes && sq->reads && sq->out && sq->in && sq->comps ? 0 : -ENOMEM;
 }
 
 static void stream_init(struct siw_qp *sq, const struct mpa_terms *terms)

@@ -99,15 +99,18 @@ void siw_input_bytes(struct siw_qp *sq)
 	u32 at = 0;
 	int len;
 
-	while ((len = step(sq, at)) > 0)
+	do {
+		while ((len = step(sq, at)) > 0 && sq->ncomps < SIW_COMPS)
+			at += (u32)len;
+		if (len < 0)
+			return;
 		at += (u32)len;
-	if (len < 0)
-		return;
-	siw_receive_commit(sq); /* the batch points into the buffer */
-	if (sq->dma_failed) {
-		siw_receive_fail(sq, RDMAP_ERR_CATASTROPHIC);
-		return;
-	}
+		siw_receive_commit(sq); /* the batch points into the buffer */
+		if (sq->dma_failed) {
+			siw_receive_fail(sq, RDMAP_ERR_CATASTROPHIC);
+			return;
+		}
+	} while (len && sq->fd.fd >= 0);
 	sq->in_len -= at;
 	sq->received += at;
 	if (at && sq->in_len)

@@ -325,6 +325,29 @@ static void test_repeated(void)
 	}
 }
 
+#define MANY (2 * SIW_COMPS + 3)
+
+/* More messages in one call than completions are kept back. */
+static void test_many(void)
+{
+	static const struct mpa_terms with_crc = { .crc = true, .ird = 4, .ord = 4 };
+	static u8 burst[64 * MANY];
+	int fd = open_input(&with_crc);
+	u32 i, len = 0, ok = 0;
+	struct hca_cqe c;
+
+	for (i = 0; i < MANY; i++) {
+		post_recv(&a, 32 * i, 32);
+		len += put_send(burst + len, i + 1, 0, i % 32, true);
+	}
+	row(80, "many SENDs at once", feed(burst, len));
+	for (i = 0; i < MANY && next(&a, &c) == 0; i++)
+		ok += c.byte_len == i % 32 && is_pattern(a.mem + 32 * i, i % 32);
+	row(81, "each has its receive, in order", ok == MANY && next(&a, &c) == -1);
+	side_close(&a);
+	close(fd);
+}
+
 int main(void)
 {
 	static const struct mpa_terms with_crc = { .crc = true, .ird = 4, .ord = 4 };
@@ -337,6 +360,7 @@ int main(void)
 	test_revoked();
 	test_unwritable();
 	test_repeated();
+	test_many();
 	loop_destroy(loop);
 	return rows_end();
 }

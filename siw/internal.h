@@ -10,6 +10,7 @@
 #include "siw/siw.h"
 
 #define SIW_WQES  256 /* send requests pulled and not completed */
+#define SIW_COMPS 128 /* receive completions that wait for the batch of writes */
 #define SIW_READS 128 /* inbound READ requests that wait: no more than the IRD */
 #define SIW_SEGMENT \
 	32752u          /* payload of an FPDU that we send; more where TCP's segments are long: siw_socket_segment() */
@@ -152,8 +153,8 @@ struct siw_qp {
 	bool recv_held;
 	struct hca_recv_wr recv;
 	u32 recv_off;
-	struct hca_cqe *comps;
-	u32 ncomps, comps_cap;
+	struct hca_cqe *comps; /* SIW_COMPS */
+	u32 ncomps;
 };
 
 /* core.c */

@@ -47,21 +47,6 @@ bool siw_receive_fail(struct siw_qp *sq, enum iwarp_error err)
 	return fail(sq, err, 0, HCA_EVENT_QP_FATAL);
 }
 
-/* Receive completions wait until the data is in memory. */
-static void queue_completion(struct siw_qp *sq, const struct hca_cqe *cqe)
-{
-	if (sq->ncomps == sq->comps_cap) {
-		u32 cap = sq->comps_cap ? sq->comps_cap * 2 : 64;
-		struct hca_cqe *comps = realloc(sq->comps, cap * sizeof(*comps));
-
-		if (!comps)
-			abort();
-		sq->comps = comps;
-		sq->comps_cap = cap;
-	}
-	sq->comps[sq->ncomps++] = *cqe;
-}
-
 void siw_receive_commit(struct siw_qp *sq)
 {
 	u32 i, n = sq->ncomps;
@@ -123,7 +108,7 @@ static bool finish_send(struct siw_qp *sq)
 	sq->msn_in[DDP_QN_SEND]++;
 	sq->recv_held = false;
 	hca_count(sq->qp->hca, sq->qp->attr.port, HCA_CNT_RDMA_RECVS);
-	queue_completion(sq, &cqe);
+	sq->comps[sq->ncomps++] = cqe; /* which waits until the data is in memory; siw_input_bytes() sees to the room */
 	return true;
 }
 
