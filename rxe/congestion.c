@@ -70,16 +70,17 @@ void rxe_cc_received(struct rxe_qp *rq, struct wire_packet *p)
 
 void rxe_cc_notified(struct rxe_qp *rq)
 {
-	if (!port_of(rq)->attr.dcqcn)
-		return;
-	if (!rq->dcqcn) {
+	bool heeds = port_of(rq)->attr.dcqcn;
+
+	if (heeds && !rq->dcqcn) {
 		rq->dcqcn = malloc(sizeof(*rq->dcqcn));
-		if (!rq->dcqcn)
-			return; /* the next one comes soon */
-		dcqcn_init(rq->dcqcn, rxe_pace_link(rq) * 1000ull);
+		if (rq->dcqcn)
+			dcqcn_init(rq->dcqcn, rxe_pace_link(rq) * 1000ull);
 	}
-	hca_count(rq->qp->hca, rq->qp->attr.port, HCA_CNT_CNP_HANDLED);
-	dcqcn_cut(rq->dcqcn, loop_now(rq->rxe->loop));
+	heeds = heeds && rq->dcqcn; /* without memory: the next one comes soon */
+	hca_count(rq->qp->hca, rq->qp->attr.port, heeds ? HCA_CNT_CNP_HANDLED : HCA_CNT_CNP_IGNORED);
+	if (heeds)
+		dcqcn_cut(rq->dcqcn, loop_now(rq->rxe->loop));
 }
 
 u64 rxe_cc_rate(struct rxe_qp *rq, u32 bytes)

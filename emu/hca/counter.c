@@ -32,6 +32,7 @@ static const char *const names[] = {
 	[HCA_CNT_CQ_OVERFLOW] = "cq_overflow",
 	[HCA_CNT_CNP_SENT] = "np_cnp_sent",
 	[HCA_CNT_CNP_HANDLED] = "rp_cnp_handled",
+	[HCA_CNT_CNP_IGNORED] = "rp_cnp_ignored",
 	[HCA_CNT_ECN_MARKED] = "np_ecn_marked_roce_packets",
 };
 static_assert(ARRAY_SIZE(names) == HCA_COUNTERS, "a name for each counter");
