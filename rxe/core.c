@@ -5,8 +5,6 @@
 
 #include "rxe/internal.h"
 
-#define COMMIT_BYTES (256u << 10)
-
 static void on_commit(struct loop_task *t, struct now now)
 {
 	rxe_commit(container_of(t, struct rxe, commit_task));
@@ -94,7 +92,6 @@ static void engine_stop(struct hca *hca)
 	}
 	hca_batch_destroy(rxe->rd);
 	hca_batch_destroy(rxe->wr);
-	free(rxe->kept);
 	free(rxe);
 }
 
@@ -270,7 +267,7 @@ static int receive(struct hca *hca, u8 port, struct wire_packet *p)
 		connected_receive(rxe, port, p, op);
 	}
 	wire_packet_free(p);
-	if (rxe->nkept > COMMIT_BYTES / WIRE_MTU_MAX * 4)
+	if (rxe->nkept == RXE_KEPT)
 		rxe_commit(rxe);
 	return 0;
 }

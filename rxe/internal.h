@@ -17,6 +17,7 @@
 #define RXE_HOLD          512         /* packets ahead of their turn that a responder holds, per QP */
 #define RXE_HOLD_BYTES    (32u << 20) /* of their payloads, of all QPs of an adapter together */
 #define RXE_RESOURCES     128         /* READs and atomics that a responder remembers */
+#define RXE_KEPT          256         /* buffers that the batch of writes points into */
 #define RXE_BUDGET        60          /* packets a QP sends before the next one has its turn */
 
 enum wqe_state {
@@ -125,7 +126,7 @@ struct rxe_qp {
 	u32 res_head, res_next, res_tail;
 	struct rxe_again *again; /* RXE_RESOURCES, from the first one on; sent before what is owed for the first time */
 	u32 again_head, again_tail;
-	struct hca_cqe *comps; /* receive completions that wait */
+	struct hca_cqe *comps; /* receive completions that wait; there is room for that of a held request */
 	u32 ncomps, comps_cap;
 	bool dma_failed, read_failed;
 };
@@ -136,8 +137,8 @@ struct rxe {
 	struct list work, dirty, blocked; /* blocked: had work when their port had no credits */
 	struct loop_task tx_task, commit_task;
 	struct hca_batch *rd, *wr;
-	struct wire_buf **kept; /* payloads that the batch of writes points into */
-	u32 nkept, kept_cap, wr_bytes;
+	struct wire_buf *kept[RXE_KEPT]; /* the batch of writes points into them */
+	u32 nkept, wr_bytes;
 	u32 ahead;                      /* bytes of payload that responders hold */
 	struct list pending[RXE_PORTS]; /* packets that the link did not take */
 };

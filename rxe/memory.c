@@ -128,22 +128,27 @@ u8 *rxe_remote_direct(struct rxe_qp *rq, u32 rkey, u64 va, u32 len, u32 access)
 			   access & HCA_ACCESS_REMOTE_WRITE);
 }
 
+/* Nothing points into buffers behind that. */
+static void write_kept(struct rxe *rxe)
+{
+	u32 i;
+
+	hca_batch_run(rxe->wr);
+	for (i = 0; i < rxe->nkept; i++)
+		wire_buf_put(rxe->kept[i]);
+	rxe->nkept = 0;
+}
+
 void rxe_keep(struct rxe *rxe, struct wire_buf *buf)
 {
 	if (!buf)
 		return;
 	if (rxe->nkept && rxe->kept[rxe->nkept - 1] == buf)
 		return;
-	if (rxe->nkept == rxe->kept_cap) {
-		u32 cap = rxe->kept_cap ? rxe->kept_cap * 2 : 256;
-		struct wire_buf **kept = realloc(rxe->kept, cap * sizeof(struct wire_buf *));
-
-		if (!kept)
-			abort();
-		rxe->kept = kept;
-		rxe->kept_cap = cap;
-	}
-	rxe->kept[rxe->nkept++] = wire_buf_get(buf);
+	if (rxe->nkept == RXE_KEPT) /* this one is written, too */
+		write_kept(rxe);
+	else
+		rxe->kept[rxe->nkept++] = wire_buf_get(buf);
 }
 
 /* What is borrowed cannot be kept: it is written now. */
@@ -167,12 +172,8 @@ void rxe_dirty(struct rxe_qp *rq)
 void rxe_commit(struct rxe *rxe)
 {
 	struct list batch;
-	u32 i, n = rxe->nkept;
 
-	hca_batch_run(rxe->wr);
-	rxe->nkept = 0;
-	for (i = 0; i < n; i++)
-		wire_buf_put(rxe->kept[i]);
+	write_kept(rxe);
 	list_init(&batch);
 	list_splice(&batch, &rxe->dirty);
 	while (!list_empty(&batch)) {

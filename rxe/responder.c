@@ -34,12 +34,31 @@ static void forget_owed(struct rxe_qp *rq)
 
 /* Receive requests */
 
+/* Room for the completion of one more, which waits for the commit. */
+static bool reserve_completion(struct rxe_qp *rq)
+{
+	u32 cap = rq->comps_cap ? rq->comps_cap * 2 : 64;
+	struct hca_cqe *comps;
+
+	if (likely(rq->ncomps < rq->comps_cap))
+		return true;
+	comps = realloc(rq->comps, cap * sizeof(*comps));
+	if (!comps)
+		return false;
+	rq->comps = comps;
+	rq->comps_cap = cap;
+	return true;
+}
+
+/* Without memory it is as if none were posted, for which each service has its answer. */
 int rxe_recv_get(struct rxe_qp *rq)
 {
 	int got;
 
 	if (rq->recv_held)
 		return 1;
+	if (!reserve_completion(rq))
+		return 0;
 	got = hca_next_recv(rq->qp, &rq->recv);
 	if (got > 0) {
 		rq->recv_held = true;
@@ -56,15 +75,6 @@ int rxe_recv_get(struct rxe_qp *rq)
 /* Queues the completion of the held request for the commit. */
 void rxe_recv_complete(struct rxe_qp *rq, struct hca_cqe *cqe)
 {
-	if (rq->ncomps == rq->comps_cap) {
-		u32 cap = rq->comps_cap ? rq->comps_cap * 2 : 64;
-		struct hca_cqe *comps = realloc(rq->comps, cap * sizeof(*comps));
-
-		if (!comps)
-			abort();
-		rq->comps = comps;
-		rq->comps_cap = cap;
-	}
 	cqe->token = rq->recv.token;
 	rq->comps[rq->ncomps++] = *cqe;
 	rq->recv_held = false;

@@ -1,3 +1,4 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # The InfiniBand transport engine.
 $(eval $(call room,rxe,emu/hca emu/wire emu/lib))
+rxe/rxe_test_LIBS := -Wl,--wrap=realloc

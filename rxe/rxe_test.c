@@ -8,6 +8,7 @@
 #include "emu/lib/row.h"
 #include "emu/wire/hdr.h"
 #include "emu/wire/opcode.h"
+#include "rxe/internal.h"
 #include "rxe/rxe.h"
 
 #define SIZE (1u << 20)
@@ -30,6 +31,16 @@ static u64 drop_from, drop_to; /* the nth to the nth are lost */
 static bool drop_all;
 static u64 drop_lids; /* of packets to the LIDs of these bits */
 static u8 static_rate;
+
+static bool no_memory; /* for the first completions of a receiver */
+
+void *__real_realloc(void *p, size_t size);
+void *__wrap_realloc(void *p, size_t size);
+
+void *__wrap_realloc(void *p, size_t size)
+{
+	return no_memory && size == 64 * sizeof(struct hca_cqe) ? NULL : __real_realloc(p, size);
+}
 
 static int wire_send(struct wire_port *port, struct wire_packet *p)
 {
@@ -428,6 +439,61 @@ static void test_rnr(void)
 	stop();
 }
 
+/* For completions: it is as if no receive were posted. */
+static void test_no_memory(void)
+{
+	struct hca_send_wr wr;
+
+	start(HCA_QPT_RC, 5, 0);
+	wr = request(HCA_WR_SEND, 100);
+	post_recv(100);
+	no_memory = true;
+	hca_soft_post_send(a.wq, &wr);
+	loop_run_idle(loop, loop_now(loop).ns);
+	no_memory = false;
+	row(311, "no memory is answered by RNR", hca_counter(b.hca, 1, HCA_CNT_SEND_RNR_ERR) == 1);
+	run();
+	row(312, "and the retry finds some", !next(&a).status && !next(&b).status);
+	stop();
+
+	start(HCA_QPT_UD, 5, 0);
+	wr = request(HCA_WR_SEND, 100);
+	post_recv(200);
+	no_memory = true;
+	hca_soft_post_send(a.wq, &wr);
+	run();
+	no_memory = false;
+	row(313, "a datagram is lost", next(&b).status == 255 && hca_counter(b.hca, 1, HCA_CNT_UD_DROPPED) == 1);
+	hca_soft_post_send(a.wq, &wr);
+	run();
+	row(314, "and the next one comes", !next(&b).status);
+	stop();
+}
+
+/* More payloads than are kept until they are written. */
+static void test_kept(void)
+{
+	struct rxe_qp *rq;
+	u32 i, ok = 0;
+
+	start(HCA_QPT_RC, 5, 0);
+	rq = hca_qp_lookup(b.hca, b.qpn)->transport;
+	for (i = 0; i <= RXE_KEPT; i++) {
+		const struct hca_sge sge = { (u64)(uintptr_t)(b.mem + 8 * i), 8, b.lkey };
+		struct wire_buf *buf = wire_buf_alloc(8);
+
+		memset(buf->data, (int)i, 8);
+		ok += !rxe_sges_span(rq->qp, &sge, 1, 0, 8, HCA_ACCESS_LOCAL_WRITE, buf->data, true, rq);
+		rxe_keep(rq->rxe, buf);
+		wire_buf_put(buf);
+	}
+	row(321, "what is kept has an end", ok == RXE_KEPT + 1 && !rq->rxe->nkept);
+	for (i = 0, ok = 0; i < 8 * (RXE_KEPT + 1); i++)
+		ok += b.mem[i] == (u8)(i / 8);
+	row(322, "and all is written", ok == i);
+	stop();
+}
+
 static void test_many(void)
 {
 	struct hca_send_wr wr;
@@ -692,7 +758,9 @@ int main(void)
 	test_violations();
 	test_atomics();
 	test_rnr();
+	test_no_memory();
 	test_many();
+	test_kept();
 	test_invalidate();
 	test_ud();
 	test_lso_errors();
