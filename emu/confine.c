@@ -151,26 +151,27 @@ static const u16 allowed[] = {
 #endif
 };
 
-/* Of a daemon whose hosts connect by TCP; its rings are there already, and send and receive only. */
-static const u16 allowed_tcp[] = { __NR_connect, __NR_io_uring_enter };
+/* Of a daemon whose hosts have sockets on addresses of the machine; rings are there already, and send and receive only. */
+static const u16 allowed_net[] = { __NR_connect, __NR_io_uring_enter };
 
 #define LOAD(field)           (struct sock_filter) BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, field))
 #define GIVE(value)           (struct sock_filter) BPF_STMT(BPF_RET | BPF_K, value)
 #define SKIP_UNLESS(value, n) (struct sock_filter) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, value, 0, n)
 
 /* The low word of an argument comes first on the little-endian machines that ARCH names. */
-static u32 write_filter(struct sock_filter *f, bool tcp)
+static u32 write_filter(struct sock_filter *f, enum daemon_net net)
 {
 	static const u32 families[] = { AF_UNIX, AF_INET, AF_INET6 };
-	u32 n = 0, i;
+	bool tcp = net == DAEMON_NET_TCP;
+	u32 n = 0, extra = net ? ARRAY_SIZE(allowed_net) : 0, i;
 
 	f[n++] = LOAD(arch);
 	f[n++] = SKIP_UNLESS(ARCH, 2);
 	f[n++] = LOAD(nr);
 	f[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, 0x40000000, 0, 1); /* x32 */
 	f[n++] = GIVE(SECCOMP_RET_ERRNO | EPERM);
-	for (i = 0; i < ARRAY_SIZE(allowed) + tcp * ARRAY_SIZE(allowed_tcp); i++) {
-		f[n++] = SKIP_UNLESS(i < ARRAY_SIZE(allowed) ? allowed[i] : allowed_tcp[i - ARRAY_SIZE(allowed)], 1);
+	for (i = 0; i < ARRAY_SIZE(allowed) + extra; i++) {
+		f[n++] = SKIP_UNLESS(i < ARRAY_SIZE(allowed) ? allowed[i] : allowed_net[i - ARRAY_SIZE(allowed)], 1);
 		f[n++] = GIVE(SECCOMP_RET_ALLOW);
 	}
 	f[n++] = SKIP_UNLESS(__NR_socket, tcp ? 7 : 3);
@@ -183,21 +184,21 @@ static u32 write_filter(struct sock_filter *f, bool tcp)
 	return n;
 }
 
-static int filter_calls(bool tcp)
+static int filter_calls(enum daemon_net net)
 {
-	static struct sock_filter f[2 * (ARRAY_SIZE(allowed) + ARRAY_SIZE(allowed_tcp)) + 24];
-	struct sock_fprog prog = { .len = (u16)write_filter(f, tcp), .filter = f };
+	static struct sock_filter f[2 * (ARRAY_SIZE(allowed) + ARRAY_SIZE(allowed_net)) + 24];
+	struct sock_fprog prog = { .len = (u16)write_filter(f, net), .filter = f };
 
 	return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog) ? -errno : 0;
 }
 #else
-static int filter_calls(bool tcp) /* sanitizers look around with calls of their own */
+static int filter_calls(enum daemon_net net) /* sanitizers look around with calls of their own */
 {
 	return 0;
 }
 #endif
 
-void daemon_confine(bool tcp)
+void daemon_confine(enum daemon_net net)
 {
 	int err;
 
@@ -205,7 +206,7 @@ void daemon_confine(bool tcp)
 		log_at(LOG_WARN, "", "rights cannot be given up: %s", strerror(errno));
 		return;
 	}
-	err = filter_calls(tcp); /* a sandbox may have one already, and refuse another */
+	err = filter_calls(net); /* a sandbox may have one already, and refuse another */
 	if (err)
 		log_at(LOG_INFO, "", "runs without a filter of system calls: %s", strerror(-err));
 }

@@ -136,7 +136,12 @@ void daemon_timeline_destroy(struct daemon *d);
 /* iwarp.c: gives the host an iWARP port as its line of the topology says. 0 or -errno. */
 int daemon_iwarp_bind(struct daemon *d, struct host *h);
 
-/* confine.c: gives up what the daemon does not need once it runs. @tcp: hosts of it make connections. */
-void daemon_confine(bool tcp);
+/* confine.c: gives up what the daemon does not need once it runs, by what its hosts speak on addresses of the machine. */
+enum daemon_net {
+	DAEMON_NET_NONE,
+	DAEMON_NET_UDP, /* sockets are made beforehand, and connected at work */
+	DAEMON_NET_TCP,
+};
+void daemon_confine(enum daemon_net net);
 
 #endif

@@ -197,14 +197,20 @@ static void start_servers(struct daemon *d)
 		fail("%s: the hosts' addresses cannot be written: %s", tree, strerror(errno));
 }
 
-static bool has_tcp(const struct daemon *d)
+static enum daemon_net net_of(const struct daemon *d)
 {
+	enum daemon_net net = DAEMON_NET_NONE;
 	u32 i;
 
-	for (i = 0; i < fabric_node_count(d->fabric); i++)
-		if (daemon_host_is_iwarp(fabric_node(d->fabric, i)))
-			return true;
-	return false;
+	for (i = 0; i < fabric_node_count(d->fabric); i++) {
+		const struct fabric_node *n = fabric_node(d->fabric, i);
+
+		if (daemon_host_is_iwarp(n))
+			return DAEMON_NET_TCP;
+		if (fabric_node_binding(n))
+			net = DAEMON_NET_UDP;
+	}
+	return net;
 }
 
 static void stop(struct daemon *d)
@@ -258,7 +264,7 @@ int main(int argc, char **argv)
 	log_at(LOG_INFO, "", "fabric %s: %u nodes", d.run.name, fabric_node_count(d.fabric));
 	if (d.manager && sm_mad_start(d.manager))
 		log_at(LOG_ERROR, "", "the subnet manager cannot start");
-	daemon_confine(has_tcp(&d));
+	daemon_confine(net_of(&d));
 	err = loop_run(d.loop);
 	if (err)
 		log_at(LOG_ERROR, "", "the loop failed: %s", strerror(-err));

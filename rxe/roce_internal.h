@@ -23,6 +23,10 @@ struct roce_flow {
 	struct loop_fd fd;
 	u16 sport;
 	bool blocked;
+	int ttl; /* of the socket; 0: not told */
+	struct wire_gid
+		peer;  /* that the socket is connected to, which spares the kernel a look at its routes; zero: none */
+	u32 strangers; /* trains in a row that went to others */
 };
 
 /* One address of the port. */
@@ -31,6 +35,7 @@ struct roce_endpoint {
 	struct wire_gid gid;
 	char device[IF_NAMESIZE];
 	u32 mtu, scope;
+	u32 alone;                       /* datagrams that came one at a time, in a row */
 	bool midst;                      /* what came last was a packet in the midst of a message */
 	const struct roce_endpoint *own; /* of a multicast group: the address that is its member */
 	struct loop_fd rx;
@@ -51,6 +56,14 @@ struct roce_link {
 };
 extern const struct roce_link roce_socket_link, roce_ether_link;
 
+/* An acknowledgement that waits for another packet to leave with. */
+struct roce_ack {
+	struct wire_packet *p; /* NULL: none */
+	u64 until;
+	u32 lonely, passed; /* that had no company, in a row; that did not wait since */
+	struct loop_poller poller;
+};
+
 struct roce_port {
 	struct wire_port wire;
 	struct loop *loop;
@@ -65,6 +78,7 @@ struct roce_port {
 	u32 nneighbours;
 	struct list tx;
 	u32 ntx;
+	struct roce_ack ack;
 	struct loop_task task;
 	bool want_ready, no_gso;
 	struct wire_buf *rx[ROCE_RECVS];
@@ -104,6 +118,13 @@ void roce_send_run(struct roce_port *rp);
 bool roce_socket_route(struct roce_port *rp, const struct wire_packet *p, struct wire_roce *r);
 void roce_socket_run(struct roce_port *rp);
 void roce_tap(struct roce_port *rp, const struct wire_packet *p, const struct wire_roce *r, bool out);
+
+/* roce_ack.c: with sockets only. */
+void roce_ack_open(struct roce_port *rp);
+void roce_ack_close(struct roce_port *rp);
+bool roce_ack_wait(struct roce_port *rp, struct wire_packet *p); /* true: @p waits, and is the port's */
+/* Queues @p, and what waits with it: behind a request, and before anything else. */
+void roce_ack_join(struct roce_port *rp, struct wire_packet *p);
 
 /* roce_recv.c */
 void roce_recv(struct roce_endpoint *ep);

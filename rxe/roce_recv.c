@@ -10,6 +10,7 @@
 
 #define BUF_SIZE 65536
 #define BUDGET   (4 * ROCE_RECVS) /* datagrams or trains before others have their turn */
+#define ALONE    16               /* single ones before it is asked whether more of them wait */
 
 static void get_control(struct msghdr *m, struct wire_roce *r, u32 *segment)
 {
@@ -147,8 +148,14 @@ static u32 receive_some(struct roce_endpoint *ep, u32 most)
 }
 
 /*
- * While a long message comes, trains are received one by one, since the next one may be placed; otherwise as many as there are.
+ * How many to ask for. While a long message comes one, since the next one may be placed; and one where they come one at a time,
+ * since to ask for more than there is costs a look more, which short messages feel. The loop tells when there is more.
  */
+static u32 how_many(const struct roce_endpoint *ep)
+{
+	return ep->midst || ep->alone % ALONE ? 1 : ROCE_RECVS;
+}
+
 void roce_recv(struct roce_endpoint *ep)
 {
 	u32 done = 0, most, got;
@@ -159,10 +166,11 @@ void roce_recv(struct roce_endpoint *ep)
 			done++;
 			continue;
 		}
-		most = ep->midst ? 1 : ROCE_RECVS;
+		most = how_many(ep);
 		got = receive_some(ep, most);
 		done += got;
-		if (got < most)
+		ep->alone = got == 1 ? ep->alone + 1 : 0;
+		if (got < most || ep->alone % ALONE)
 			break;
 	} while (done < BUDGET);
 }

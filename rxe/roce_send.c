@@ -11,6 +11,9 @@
 #include "emu/wire/opcode.h"
 #include "rxe/roce_internal.h"
 
+#define SHORT     512 /* bytes of a train that are better in one piece */
+#define STRANGERS 16
+
 /* A train that is being put together. */
 struct train {
 	struct roce_flow *flow;
@@ -19,6 +22,7 @@ struct train {
 	struct wire_packet *pkt[ROCE_SEGMENTS];
 	struct iovec iov[3 * ROCE_SEGMENTS];
 	u8 tail[ROCE_SEGMENTS][WIRE_ROCE_TAIL_MAX];
+	u8 flat[SHORT];
 };
 
 void roce_tap(struct roce_port *rp, const struct wire_packet *p, const struct wire_roce *r, bool out)
@@ -96,8 +100,9 @@ static void mark(struct roce_port *rp, struct wire_packet *p)
 void roce_queue(struct roce_port *rp, struct wire_packet *p)
 {
 	mark(rp, p);
-	list_add(&rp->tx, &p->link);
-	rp->ntx++;
+	if (roce_ack_wait(rp, p))
+		return;
+	roce_ack_join(rp, p);
 	loop_task_queue(rp->loop, &rp->task);
 }
 
@@ -195,20 +200,72 @@ static void put_segment(struct msghdr *m, u16 segment)
 	m->msg_controllen += CMSG_SPACE(sizeof(segment));
 }
 
+/* Is the flow's socket connected to whom the train goes to? It is to whom many trains in a row went. */
+static bool flow_connected(struct roce_flow *f, const struct wire_gid *dst, const union ip_sockaddr *to, socklen_t len)
+{
+	if (likely(wire_gid_equal(&f->peer, dst))) {
+		f->strangers = 0;
+		return true;
+	}
+	if (++f->strangers < STRANGERS || wire_gid_is_multicast(dst))
+		return false;
+	f->strangers = 0;
+	if (connect(f->fd.fd, &to->sa, len))
+		return false;
+	f->peer = *dst;
+	return true;
+}
+
+/* Told once, since it is mostly the same: with each train it would cost as much as a look at the routes. */
+static void flow_set_ttl(struct roce_flow *f, int ttl, bool v4)
+{
+	if (likely(f->ttl == ttl))
+		return;
+	f->ttl = ttl;
+	setsockopt(f->fd.fd, v4 ? IPPROTO_IP : IPPROTO_IPV6, v4 ? IP_TTL : IPV6_UNICAST_HOPS, &ttl, sizeof(ttl));
+	setsockopt(f->fd.fd, v4 ? IPPROTO_IP : IPPROTO_IPV6, v4 ? IP_MULTICAST_TTL : IPV6_MULTICAST_HOPS, &ttl,
+		   sizeof(ttl));
+}
+
+/* A short train in one piece. */
+static void train_join(struct train *t)
+{
+	u8 *p = t->flat;
+	u32 i;
+
+	if (t->bytes > sizeof(t->flat))
+		return;
+	for (i = 0; i < t->niov; i++) {
+		memcpy(p, t->iov[i].iov_base, t->iov[i].iov_len);
+		p += t->iov[i].iov_len;
+	}
+	t->iov[0] = (struct iovec){ t->flat, t->bytes };
+	t->niov = 1;
+}
+
 static int train_send(struct train *t)
 {
-	u8 control[3 * CMSG_SPACE(sizeof(int))] __attribute__((aligned(8))) = { 0 };
+	u8 control[2 * CMSG_SPACE(sizeof(int))] __attribute__((aligned(8))) = { 0 };
 	bool v4 = wire_gid_is_v4(&t->path.dst);
 	union ip_sockaddr to;
-	struct msghdr m = { .msg_name = &to, .msg_iov = t->iov, .msg_iovlen = t->niov, .msg_control = control };
+	struct msghdr m = { .msg_name = &to, .msg_iov = t->iov, .msg_control = control };
 
 	m.msg_namelen = roce_sockaddr_set(&to, &t->path.dst, WIRE_ROCE_PORT, t->flow->ep->scope);
+	if (flow_connected(t->flow, &t->path.dst, &to, m.msg_namelen)) {
+		m.msg_name = NULL;
+		m.msg_namelen = 0;
+	}
+	train_join(t);
+	m.msg_iovlen = t->niov;
 	if (t->npkts > 1)
 		put_segment(&m, (u16)t->segment);
 	if (t->path.tos)
 		put_int(&m, v4 ? IPPROTO_IP : IPPROTO_IPV6, v4 ? IP_TOS : IPV6_TCLASS, t->path.tos);
-	if (t->path.ttl && t->path.ttl != ROCE_TTL)
-		put_int(&m, v4 ? IPPROTO_IP : IPPROTO_IPV6, v4 ? IP_TTL : IPV6_HOPLIMIT, t->path.ttl);
+	flow_set_ttl(t->flow, t->path.ttl ? t->path.ttl : ROCE_TTL, v4);
+	if (sendmsg(t->flow->fd.fd, &m, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0)
+		return 0;
+	if (errno != ECONNREFUSED) /* nobody was there for an earlier one */
+		return -errno;
 	return sendmsg(t->flow->fd.fd, &m, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 ? -errno : 0;
 }
 

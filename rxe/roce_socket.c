@@ -122,7 +122,11 @@ static void on_rx(struct loop_fd *w, u32 events, struct now now)
 static void on_tx(struct loop_fd *w, u32 events, struct now now)
 {
 	struct roce_flow *f = container_of(w, struct roce_flow, fd);
+	socklen_t len = sizeof(int);
+	int err;
 
+	if (events & EPOLLERR) /* nobody is there: to look takes it away */
+		getsockopt(w->fd, SOL_SOCKET, SO_ERROR, &err, &len);
 	if (f->blocked) {
 		f->blocked = false;
 		loop_fd_mod(w, 0);
@@ -197,6 +201,7 @@ static int open_all(struct roce_port *rp, const struct roce_config *cfg)
 	}
 	rp->wire.borrows = true;
 	put_v1_gids(rp);
+	roce_ack_open(rp);
 	if (rp->neps)
 		roce_groups_open(rp);
 	roce_port_set_mtu(rp, mtu);
@@ -207,6 +212,7 @@ static void close_all(struct roce_port *rp)
 {
 	u32 i;
 
+	roce_ack_close(rp);
 	for (i = 0; i < rp->neps; i++)
 		endpoint_close(&rp->ep[i]);
 	roce_groups_close(rp);

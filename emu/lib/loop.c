@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Event loop over epoll with a timer heap, a task queue and shared-memory pollers. */
 #include <errno.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
@@ -368,6 +369,17 @@ static int loop_sleep(struct loop *loop)
 	return err;
 }
 
+/* While it only polls, whoever it polls for may need this processor. */
+static int look_and_yield(struct loop *loop)
+{
+	u32 n = 0;
+	int err = run_fds(loop, 0, &n);
+
+	if (!n)
+		sched_yield();
+	return err;
+}
+
 int loop_run(struct loop *loop)
 {
 	u32 spins = 0;
@@ -382,8 +394,10 @@ int loop_run(struct loop *loop)
 			continue;
 		}
 		spins = 0;
-		if (n || polled || !list_empty(&loop->tasks) || loop->now.ns < loop->poll_until)
+		if (n || polled || !list_empty(&loop->tasks))
 			err = run_fds(loop, 0, &n);
+		else if (loop->now.ns < loop->poll_until)
+			err = look_and_yield(loop);
 		else
 			err = loop_sleep(loop);
 	}
@@ -401,6 +415,10 @@ void loop_run_idle(struct loop *loop, u64 until_ns)
 		u32 n = run_timers(loop) + loop_run_tasks(loop) + run_pollers(loop);
 
 		if (run_fds(loop, 0, &n) || n || !list_empty(&loop->tasks))
+			continue;
+		n = pollers_sleep(loop, true);
+		pollers_sleep(loop, false);
+		if (n)
 			continue;
 		if (!loop->is_virtual || !loop->ntimers || loop->heap[0]->when > until_ns)
 			break;

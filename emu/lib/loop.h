@@ -38,7 +38,7 @@ struct loop_task {
 /*
  * Something in shared memory to be looked at in every iteration while the loop is awake. poll() returns how much work
  * it found (0: none). sleep(true) is called before the loop blocks: the owner publishes "write the eventfd from now
- * on", and must then return true when work arrived meanwhile, which cancels the sleep; sleep(false) after waking.
+ * on", or does what it has put off, and must then return true when there is work, which cancels the sleep; sleep(false) after waking.
  */
 struct loop_poller {
 	struct list link;

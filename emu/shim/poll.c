@@ -14,10 +14,13 @@
 
 #include "emu/shim/shim.h"
 
-#define LOOKS    16     /* between two times that the clock is read */
-#define LOOKS_NS 20000  /* more for so many of them: it does other work */
-#define SPIN_NS  50000  /* before it sleeps */
-#define BRIEF_NS 5000   /* where the last completion took longer than that to come, as the next one will */
+#define LOOKS    8     /* between two times that the clock is read */
+#define LOOKS_NS 20000 /* more for so many of them: it does other work */
+#define SPIN_NS  50000 /* before it sleeps */
+#define BRIEF_NS \
+	5000 /* the same, where so many completions in a row took longer than that, as the next one will; ... */
+#define SLOW     4
+#define TRY      16     /* ... one in so many is waited for in full, to see whether that is still so */
 #define SLEEP_NS 250000 /* at most */
 
 static struct uv_shared *watched; /* of the only uverbs file that is open */
@@ -57,21 +60,35 @@ static void sleep_until_completion(struct uv_shared *s, unsigned int seen)
 	__atomic_fetch_sub(&s->waiting, 1, __ATOMIC_SEQ_CST);
 }
 
+/* How long to wait without sleep for what comes next; @slept: for what has come now it was not enough. */
+static unsigned long long patience(unsigned long long spin, bool slept)
+{
+	static __thread unsigned int slow, brief;
+
+	if (spin == SPIN_NS)
+		slow = slept ? slow + 1 : 0;
+	return slow < SLOW || ++brief % TRY == 0 ? SPIN_NS : BRIEF_NS;
+}
+
 /* Called now and then by a thread that looks at CQs. */
 static void rest(void)
 {
 	static __thread unsigned long long since, before, spin = SPIN_NS;
 	static __thread unsigned int seen, posted;
+	static __thread bool slept;
 	struct uv_shared *s = __atomic_load_n(&watched, __ATOMIC_ACQUIRE);
 	unsigned long long now = now_ns();
 	unsigned int come = s ? __atomic_load_n(&s->completions, __ATOMIC_SEQ_CST) : 0, sent = posts;
 
-	if (come != seen)
-		spin = now - since > SPIN_NS ? BRIEF_NS : SPIN_NS;
+	if (come != seen) {
+		spin = patience(spin, slept);
+		slept = false;
+	}
 	if (come != seen || sent != posted || now - before > LOOKS_NS)
 		since = now;
 	seen = come;
 	posted = sent;
+	slept |= s && now - since > spin;
 	if (s && now - since > spin)
 		sleep_until_completion(s, seen);
 	else

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Large regions that are registered become memory that the daemon maps, too: their pages move into a memfd, which takes
+ * Regions that are registered become memory that the daemon maps, too: their whole pages move into a memfd, which takes
  * their place at the same addresses. The daemon then reaches them without a system call, and the program sees no difference:
  *
  * - It is done only while the process has one thread, so that nobody writes between the copy and the exchange, and only
- *   with anonymous private memory that is not the heap of brk().
+ *   with anonymous private memory.
  * - A child gets a copy of its own right after fork().
  * - MADV_DONTNEED and MADV_FREE give zeroes there, as allocators expect of anonymous memory.
  * - The memfd's size is beyond what any mremap() makes of the mapping.
@@ -23,7 +23,7 @@
 
 #include "emu/shim/shim.h"
 
-#define SHARE_LEAST (64u << 10)  /* less is not worth a mapping */
+#define SHARE_LARGE (64u << 10)  /* half of the files are kept for these */
 #define SHARE_MOST  (1ull << 30) /* more may be sparse, and the copy would fill it */
 #define FILE_SIZE   (1ull << 42) /* sparse */
 #define FILES       64
@@ -96,7 +96,7 @@ static bool area_get(struct maps *m, struct area *a)
 	if (!line_get(m, line) ||
 	    sscanf(line, "%lx-%lx %4s %llx %*s %llu %n", &a->start, &a->end, perms, &a->offset, &inode, &name) < 5)
 		return false;
-	a->plain = !strcmp(perms, "rw-p") && !inode && !line[name];
+	a->plain = !strcmp(perms, "rw-p") && !inode && (!line[name] || !strcmp(line + name, "[heap]"));
 	a->file = strstr(line + name, "memfd:" SHIM_MEMORY) ? file_of((ino_t)inode) : -1;
 	if (a->file >= 0)
 		files[a->file].seen = true;
@@ -201,7 +201,9 @@ static bool area_share(struct area *a)
 
 	for (i = 0; i < FILES && files[i].fd >= 0;)
 		i++;
-	if (i == FILES || a->end - a->start < SHARE_LEAST || a->end - a->start > SHARE_MOST)
+	if (i == FILES || a->end - a->start > SHARE_MOST)
+		return false;
+	if (nfiles >= FILES / 2 && a->end - a->start < SHARE_LARGE)
 		return false;
 	fd = memfd_create(SHIM_MEMORY, MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (fd < 0)
@@ -227,7 +229,7 @@ void shim_share(int rpc, uint64_t addr, uint64_t len)
 	struct area areas[AREAS];
 	int i, n;
 
-	if (len > UINTPTR_MAX - addr || end <= start || (!nfiles && (end - start < SHARE_LEAST || !one_thread())))
+	if (len > UINTPTR_MAX - addr || end <= start || (!nfiles && !one_thread()))
 		return;
 	pthread_mutex_lock(&lock);
 	n = areas_find(start, end, one_thread(), areas);
