@@ -13,8 +13,9 @@
 #define ROCE_QUEUE    512 /* packets that wait for the sockets before the transport has to wait */
 #define ROCE_SEGMENTS 64  /* packets that one call hands over, when they are alike */
 #define ROCE_DATAGRAM 65000
-#define ROCE_RECVS    8   /* datagrams, or trains of them, that one call takes */
-#define ROCE_CONTROL  256 /* bytes of what the kernel says about a datagram */
+#define ROCE_TRAIN    65536 /* bytes of one, at most */
+#define ROCE_RECVS    8     /* datagrams, or trains of them, that one call takes */
+#define ROCE_CONTROL  256   /* bytes of what the kernel says about a datagram */
 #define ROCE_TTL      64
 #define ROCE_GROUPS   16 /* multicast groups of a port in its life */
 
@@ -22,7 +23,6 @@ struct roce_flow {
 	struct roce_endpoint *ep;
 	struct loop_fd fd;
 	u16 sport;
-	bool blocked;
 	int ttl; /* of the socket; 0: not told */
 	struct wire_gid
 		peer;  /* that the socket is connected to, which spares the kernel a look at its routes; zero: none */
@@ -37,6 +37,8 @@ struct roce_endpoint {
 	u32 mtu, scope;
 	u32 alone;                       /* datagrams that came one at a time, in a row */
 	bool midst;                      /* what came last was a packet in the midst of a message */
+	bool next_known;                 /* the PSN of the train that should come next, which is next_psn */
+	u32 next_psn, sure;              /* trains in a row that came as expected */
 	const struct roce_endpoint *own; /* of a multicast group: the address that is its member */
 	struct loop_fd rx;
 	struct roce_flow flow[ROCE_FLOWS];
@@ -136,8 +138,13 @@ void roce_arrived(struct roce_port *rp, struct wire_packet *p, const struct wire
 /* The @len bytes at @off in @buf, from BTH to ICRC, which came as @r says. */
 void roce_take(struct roce_port *rp, struct wire_buf *buf, u32 off, u32 len, const struct wire_roce *r);
 
-/* roce_place.c: receives a train whose payloads go straight to their places. False: the next one cannot. */
-bool roce_place(struct roce_endpoint *ep);
+/* roce_place.c: receives a train whose payloads go straight to their places. */
+enum roce_placed {
+	ROCE_PLACED,
+	ROCE_ELSEWHERE, /* the next one cannot be placed */
+	ROCE_NOTHING,   /* there is none */
+};
+enum roce_placed roce_place(struct roce_endpoint *ep);
 
 /* roce_ether.c: a frame without a tag, or with that one; 0, -EAGAIN: the link is full, the frame is lost. */
 int roce_ether_frame(struct roce_port *rp, const u8 *dst, u16 tci, u16 type, const u8 *payload, u32 len);

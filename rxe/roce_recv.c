@@ -8,9 +8,8 @@
 #include "emu/wire/opcode.h"
 #include "rxe/roce_internal.h"
 
-#define BUF_SIZE 65536
-#define BUDGET   (4 * ROCE_RECVS) /* datagrams or trains before others have their turn */
-#define ALONE    16               /* single ones before it is asked whether more of them wait */
+#define BUDGET (4 * ROCE_RECVS) /* datagrams or trains before others have their turn */
+#define ALONE  16               /* single ones before it is asked whether more of them wait */
 
 static void get_control(struct msghdr *m, struct wire_roce *r, u32 *segment)
 {
@@ -113,7 +112,7 @@ static bool refill(struct roce_port *rp, u32 n)
 		if (rp->rx[i] && rp->rx[i]->refs == 1)
 			continue;
 		wire_buf_put(rp->rx[i]);
-		rp->rx[i] = wire_buf_alloc(BUF_SIZE);
+		rp->rx[i] = wire_buf_alloc(ROCE_TRAIN);
 		if (!rp->rx[i])
 			return false;
 	}
@@ -133,7 +132,7 @@ static u32 receive_some(struct roce_endpoint *ep, u32 most)
 		return 0;
 	memset(m, 0, most * sizeof(m[0]));
 	for (i = 0; i < most; i++) {
-		iov[i] = (struct iovec){ ep->port->rx[i]->data, BUF_SIZE };
+		iov[i] = (struct iovec){ ep->port->rx[i]->data, ROCE_TRAIN };
 		m[i].msg_hdr = (struct msghdr){ .msg_name = &from[i],
 						.msg_namelen = sizeof(from[i]),
 						.msg_iov = &iov[i],
@@ -142,6 +141,7 @@ static u32 receive_some(struct roce_endpoint *ep, u32 most)
 						.msg_controllen = ROCE_CONTROL };
 	}
 	n = recvmmsg(ep->rx.fd, m, most, MSG_DONTWAIT, NULL);
+	ep->next_known &= n <= 0;
 	for (i = 0; (int)i < n; i++)
 		roce_take_train(ep, ep->port->rx[i], m[i].msg_len, &m[i].msg_hdr);
 	return n < 0 ? 0 : (u32)n;
@@ -162,14 +162,18 @@ void roce_recv(struct roce_endpoint *ep)
 
 	loop_stay_awake(ep->port->loop); /* to be woken costs the sender more than a look costs us */
 	do {
-		if (ep->midst && list_empty(&ep->port->faults) && roce_place(ep)) {
-			done++;
+		bool may_place = ep->midst && list_empty(&ep->port->faults);
+		enum roce_placed placed = may_place ? roce_place(ep) : ROCE_ELSEWHERE;
+
+		done++;
+		if (placed == ROCE_PLACED)
 			continue;
-		}
+		if (placed == ROCE_NOTHING)
+			break;
 		most = how_many(ep);
 		got = receive_some(ep, most);
 		done += got;
-		ep->alone = got == 1 ? ep->alone + 1 : 0;
+		ep->alone = got == 1 && !ep->midst ? ep->alone + 1 : 0;
 		if (got < most || ep->alone % ALONE)
 			break;
 	} while (done < BUDGET);

@@ -11,8 +11,9 @@
 #include "emu/wire/opcode.h"
 #include "rxe/roce_internal.h"
 
-#define SHORT     512 /* bytes of a train that are better in one piece */
+#define SHORT     256 /* bytes of payload that are better copied than pointed to */
 #define STRANGERS 16
+#define SMALL     (WIRE_HDR_MAX + SHORT + WIRE_ROCE_TAIL_MAX)
 
 /* A train that is being put together. */
 struct train {
@@ -20,9 +21,10 @@ struct train {
 	struct wire_roce path; /* of its first packet */
 	u32 segment, bytes, npkts, niov;
 	struct wire_packet *pkt[ROCE_SEGMENTS];
-	struct iovec iov[3 * ROCE_SEGMENTS];
-	u8 tail[ROCE_SEGMENTS][WIRE_ROCE_TAIL_MAX];
-	u8 flat[SHORT];
+	struct iovec iov[2 * ROCE_SEGMENTS + 1];
+	u8 small[ROCE_SEGMENTS *
+		 SMALL]; /* all but the payloads, in one piece between two of them: each piece costs the kernel a look */
+	u32 used, piece; /* bytes of it; where the last piece begins */
 };
 
 void roce_tap(struct roce_port *rp, const struct wire_packet *p, const struct wire_roce *r, bool out)
@@ -136,18 +138,35 @@ static bool same_way(const struct train *t, const struct roce_flow *flow, const 
 	       t->path.ttl == r->ttl;
 }
 
+static void put(struct train *t, const void *p, u32 len)
+{
+	if (len)
+		memcpy(t->small + t->used, p, len);
+	t->used += len;
+}
+
+static void piece_end(struct train *t)
+{
+	if (t->used > t->piece)
+		t->iov[t->niov++] = (struct iovec){ t->small + t->piece, t->used - t->piece };
+	t->piece = t->used;
+}
+
 static void train_add(struct train *t, struct wire_packet *p, struct wire_roce *r)
 {
-	u32 hdr = p->hdr_len - p->bth_off, n;
+	u32 hdr = p->hdr_len - p->bth_off;
 
-	r->id = (u16)t->npkts;
-	n = wire_roce_tail(p, r, t->tail[t->npkts]);
-	t->iov[t->niov++] = (struct iovec){ p->hdr + p->bth_off, hdr };
-	if (p->len)
+	put(t, p->hdr + p->bth_off, hdr);
+	if (p->len <= SHORT) {
+		put(t, p->data, p->len);
+	} else {
+		piece_end(t);
 		t->iov[t->niov++] = (struct iovec){ (void *)(uintptr_t)p->data, p->len };
-	t->iov[t->niov++] = (struct iovec){ t->tail[t->npkts], n };
+	}
+	r->id = (u16)t->npkts;
+	t->used += wire_roce_tail(p, r, t->small + t->used);
 	t->pkt[t->npkts++] = p;
-	t->bytes += hdr + p->len + n;
+	t->bytes += wire_roce_len(p);
 }
 
 /* Takes packets from the queue for as long as they are alike; the last one may be shorter. */
@@ -156,7 +175,7 @@ static void train_fill(struct roce_port *rp, struct train *t)
 	struct roce_flow *flow;
 	struct wire_roce r;
 
-	t->npkts = t->niov = t->bytes = 0;
+	t->npkts = t->niov = t->bytes = t->used = t->piece = 0;
 	while (!list_empty(&rp->tx) && t->npkts < (rp->no_gso ? 1 : ROCE_SEGMENTS)) {
 		struct wire_packet *p = list_first(&rp->tx, struct wire_packet, link);
 		u32 len = wire_roce_len(p);
@@ -227,22 +246,6 @@ static void flow_set_ttl(struct roce_flow *f, int ttl, bool v4)
 		   sizeof(ttl));
 }
 
-/* A short train in one piece. */
-static void train_join(struct train *t)
-{
-	u8 *p = t->flat;
-	u32 i;
-
-	if (t->bytes > sizeof(t->flat))
-		return;
-	for (i = 0; i < t->niov; i++) {
-		memcpy(p, t->iov[i].iov_base, t->iov[i].iov_len);
-		p += t->iov[i].iov_len;
-	}
-	t->iov[0] = (struct iovec){ t->flat, t->bytes };
-	t->niov = 1;
-}
-
 static int train_send(struct train *t)
 {
 	u8 control[2 * CMSG_SPACE(sizeof(int))] __attribute__((aligned(8))) = { 0 };
@@ -255,7 +258,7 @@ static int train_send(struct train *t)
 		m.msg_name = NULL;
 		m.msg_namelen = 0;
 	}
-	train_join(t);
+	piece_end(t);
 	m.msg_iovlen = t->niov;
 	if (t->npkts > 1)
 		put_segment(&m, (u16)t->segment);
@@ -293,8 +296,8 @@ static bool run_train(struct roce_port *rp, struct train *t)
 	err = train_send(t);
 	if (err == -EAGAIN || err == -ENOBUFS) {
 		train_return(rp, t);
-		t->flow->blocked = true;
-		loop_fd_mod(&t->flow->fd, EPOLLOUT);
+		if (!t->flow->fd.loop)
+			loop_fd_add(rp->loop, &t->flow->fd, EPOLLOUT);
 		return false;
 	}
 	if ((err == -EIO || err == -EINVAL) && t->npkts > 1) { /* an interface that trains cannot pass */

@@ -122,15 +122,8 @@ static void on_rx(struct loop_fd *w, u32 events, struct now now)
 static void on_tx(struct loop_fd *w, u32 events, struct now now)
 {
 	struct roce_flow *f = container_of(w, struct roce_flow, fd);
-	socklen_t len = sizeof(int);
-	int err;
 
-	if (events & EPOLLERR) /* nobody is there: to look takes it away */
-		getsockopt(w->fd, SOL_SOCKET, SO_ERROR, &err, &len);
-	if (f->blocked) {
-		f->blocked = false;
-		loop_fd_mod(w, 0);
-	}
+	loop_fd_del(w); /* it is watched only while it is full: else each packet that leaves it would cost a look */
 	roce_send_run(f->ep->port);
 }
 
@@ -152,8 +145,6 @@ static int endpoint_open(struct roce_endpoint *ep)
 		if (fd < 0)
 			return fd;
 		f->fd = (struct loop_fd){ .fd = fd, .fn = on_tx };
-		if (loop_fd_add(ep->port->loop, &f->fd, 0))
-			return -errno;
 	}
 	return loop_fd_add(ep->port->loop, &ep->rx, EPOLLIN) ? -errno : 0;
 }

@@ -11,6 +11,7 @@ LINES = (
     "a child has its own",
     "zeroes after MADV_DONTNEED",
     "other memory at the same place",
+    "pages of the heap",
     "not while there are threads",
 )
 

@@ -10,13 +10,14 @@
 
 #define LOOP_EVENTS          64
 #define LOOP_STAY_NS         (50 * NSEC_PER_USEC)
+#define LOOP_YIELD_NS        (20 * NSEC_PER_USEC)
 #define LOOP_SPINS_PER_EPOLL 16 /* iterations without a look at descriptors while pollers find work */
 
 struct loop {
 	int epfd;
 	bool is_virtual, stop;
 	struct now now;
-	u64 poll_until;
+	u64 poll_until, keep_until; /* awake; and without giving the processor away meanwhile */
 	struct loop_fd **fds; /* slot -> watch; epoll data is slot and serial, so a deleted watch is never touched... */
 	u32 serial;           /* ... and one that has taken its slot gets none of its events */
 	u32 nfds, *free_fds, nfree;
@@ -309,6 +310,8 @@ static u32 run_pollers(struct loop *loop)
 
 		if (found)
 			stay_awake(loop, stay);
+		if (found && p->stay_ns)
+			loop->keep_until = loop->now.ns + stay;
 		n += found;
 	}
 	return n;
@@ -369,15 +372,21 @@ static int loop_sleep(struct loop *loop)
 	return err;
 }
 
-/* While it only polls, whoever it polls for may need this processor. */
+/*
+ * While it only polls, whoever it polls for may need this processor. Where that takes long, the loop goes to sleep next: who
+ * wakes up is given a processor that is free, if there is one, and who yields is not.
+ */
 static int look_and_yield(struct loop *loop)
 {
 	u32 n = 0;
 	int err = run_fds(loop, 0, &n);
 
-	if (!n)
-		sched_yield();
-	return err;
+	if (n || err || loop->now.ns < loop->keep_until)
+		return err;
+	sched_yield();
+	if (clock_read() - loop->now.ns > LOOP_YIELD_NS)
+		loop->poll_until = 0;
+	return 0;
 }
 
 int loop_run(struct loop *loop)

@@ -44,7 +44,11 @@ struct loop_poller {
 	struct list link;
 	u32 (*poll)(struct loop_poller *p, struct now now);
 	bool (*sleep)(struct loop_poller *p, bool asleep);
-	u64 stay_ns; /* how long the loop goes on polling after work that this one found; 0: 50 us */
+	/*
+	 * How long the loop goes on polling after work that this one found, and keeps its processor, since who asks does not give
+	 * it back; 0: 50 us, in which others may have it.
+	 */
+	u64 stay_ns;
 };
 
 /* Returns NULL with errno. The virtual form has a clock that jumps to the next timer when nothing else is to do. */

@@ -69,7 +69,9 @@ struct uverbs {
 	struct uv_events async;
 	struct list channels;
 	u32 nchannels;
-	u32 unsent; /* CQs whose event did not fit into their channel */
+	u32 unsent;  /* CQs whose event did not fit into their channel */
+	u32 unwoken; /* completions since the program was woken the last time */
+	bool more;   /* much is under way in the send queue that completed last */
 	struct table cqs, qps, srqs;
 	struct loop_poller poller;
 	struct loop_fd kicked;

@@ -13,7 +13,8 @@
 
 #include "emu/uverbs/context.h"
 
-#define PAGE 4096u
+#define PAGE       4096u
+#define WAKE_LATER 8 /* completions, where as many send requests are still to come */
 
 struct area {
 	struct list link;
@@ -110,6 +111,12 @@ static u32 ring_posted(const struct uv_ring *r)
 	return (__atomic_load_n(&r->buf->producer_index, __ATOMIC_ACQUIRE) - r->next) & r->mask;
 }
 
+/* Posted, and not given back. */
+static u32 ring_taken(const struct uv_ring *r)
+{
+	return (__atomic_load_n(&r->buf->producer_index, __ATOMIC_ACQUIRE) - r->done) & r->mask;
+}
+
 static const void *ring_pull(struct uv_ring *r)
 {
 	const void *e;
@@ -198,6 +205,7 @@ static void send_done(void *fe)
 	struct uv_qp *qp = fe;
 
 	ring_done(&qp->sq);
+	qp->u->more = ring_taken(&qp->sq) >= WAKE_LATER;
 	if (qp->refused)
 		pass_refused(qp);
 }
@@ -321,12 +329,19 @@ void uv_cq_resend(struct uv_cq *cq)
 		event_send(cq);
 }
 
-/* A program that polls may sleep. */
-static void wake_pollers(struct uv_shared *s)
+/*
+ * A program that polls may sleep, and wakes up by itself before long. Where it has much under way, it is not woken for each
+ * completion: that would cost us more than a packet.
+ */
+static void wake_pollers(struct uverbs *u)
 {
+	struct uv_shared *s = u->shared;
+
 	__atomic_fetch_add(&s->completions, 1, __ATOMIC_SEQ_CST);
-	if (__atomic_load_n(&s->waiting, __ATOMIC_SEQ_CST))
-		syscall(SYS_futex, &s->completions, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+	if (!__atomic_load_n(&s->waiting, __ATOMIC_SEQ_CST) || (u->more && ++u->unwoken < WAKE_LATER))
+		return;
+	u->unwoken = 0;
+	syscall(SYS_futex, &s->completions, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }
 
 static void flush(void *fe)
@@ -342,7 +357,7 @@ static void flush(void *fe)
 		event_send(cq);
 	}
 	if (cq->wake)
-		wake_pollers(cq->u->shared);
+		wake_pollers(cq->u);
 	cq->wake = cq->wake_solicited = false;
 }
 

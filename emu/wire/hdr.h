@@ -212,6 +212,11 @@ static inline u32 wire_bth_psn(const struct wire_bth *h)
 	return be32_to_cpu(h->ack_psn) & WIRE_PSN_MASK;
 }
 
+static inline void wire_bth_set_psn(struct wire_bth *h, u32 psn)
+{
+	h->ack_psn = (h->ack_psn & ~cpu_to_be32(WIRE_PSN_MASK)) | cpu_to_be32(psn & WIRE_PSN_MASK);
+}
+
 static inline void wire_bth_fill(struct wire_bth *h, u8 opcode, bool se, u8 pad, u16 pkey, u32 qpn, bool ackreq,
 				 u32 psn)
 {

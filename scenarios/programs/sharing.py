@@ -73,6 +73,22 @@ class Loop:
                 return
 
 
+def in_the_heap(loop, libc, b, pb, mb):
+    libc.memalign.restype = ctypes.c_void_p
+    heap = libc.memalign(ctypes.c_size_t(4096), ctypes.c_size_t(8192))
+    ctypes.memset(heap, ord("h"), 8192)
+    mh = loop.register(heap, 8192)
+    assert shared(heap) and ctypes.string_at(heap, 8192) == b"h" * 8192
+    child = os.fork()
+    if not child:
+        ctypes.memset(heap, ord("c"), 8192)
+        os._exit(1 if shared(heap) else 0)
+    assert os.waitpid(child, 0)[1] == 0
+    loop.write(mh, heap, mb, pb, 8192)
+    assert b[:8192] == b"h" * 8192
+    print("pages of the heap")
+
+
 def main():
     loop = Loop()
     (a, pa), (b, pb) = anonymous(), anonymous()
@@ -110,11 +126,13 @@ def main():
     fixed = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | 0x10
     assert libc.mmap(pa, SIZE, mmap.PROT_READ | mmap.PROT_WRITE, fixed, -1, 0) == pa
     a[:] = b"n" * SIZE
-    md = loop.register(pa, 4096)  # too small to be shared: what was there before is not meant
+    md = loop.register(pa, 4000)  # no whole page, which is not shared: what was there before is not meant
     assert not shared(pa)
-    loop.write(md, pa, mb, pb, 4096)
-    assert b[:4096] == b"n" * 4096
+    loop.write(md, pa, mb, pb, 4000)
+    assert b[:4000] == b"n" * 4000
     print("other memory at the same place")
+
+    in_the_heap(loop, libc, b, pb, mb)
 
     done = threading.Event()
     thread = threading.Thread(target=done.wait)
