@@ -192,9 +192,10 @@ def test_an_address_that_is_taken(two, new_fabric):
     assert "Address already in use" in said and "host r9 cannot be made" in said
 
 
-@pytest.mark.parametrize("tool", ["ib_write_bw", "ib_read_bw", "ib_send_bw", "ib_atomic_bw"])
-def test_loss_is_recovered_from(lossy, tool):
-    perftest(lossy, tool, *([] if "atomic" in tool else ["-s", "65536"]))
+@pytest.mark.parametrize("args", ["write -s 65536", "read -s 65536", "read -s 1048576", "send -s 65536", "atomic"])
+def test_loss_is_recovered_from(lossy, args):
+    tool, *size = args.split()
+    perftest(lossy, f"ib_{tool}_bw", *size)
     assert lossy.counter("r2", "roce_faults") > 0
 
 
