@@ -3,6 +3,7 @@
 
 import contextlib
 import json
+import statistics
 import subprocess
 import time
 
@@ -30,18 +31,23 @@ def perftest(fabrics, tool, *args):
     return last_row(out)
 
 
-def iperf3():
-    """MB/s of a TCP stream of three seconds."""
+def iperf3(seconds=1):
+    """MB/s of a TCP stream."""
     server = ["iperf3", "-s", "-1", "-B", SERVER, "-p", "18516"]
+    argv = ["iperf3", "-J", "-c", SERVER, "-p", "18516", "-t", str(seconds), "-l", "1M"]
     with subprocess.Popen(server, stdout=subprocess.DEVNULL) as srv:
-        argv = ["iperf3", "-J", "-c", SERVER, "-p", "18516", "-t", "3", "-l", "1M"]
         for _ in range(50):
-            done = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False)
+            done = subprocess.run(argv, capture_output=True, text=True, timeout=20, check=False)
             if done.returncode == 0:
                 break
             time.sleep(0.1)
         srv.wait(10)
     return json.loads(done.stdout)["end"]["sum_received"]["bits_per_second"] / 8e6
+
+
+def write_bw(fabrics, size, n, *args):
+    """MB/s of RDMA Writes."""
+    return perftest(fabrics, "ib_write_bw", "-s", size, "-n", n, *args)[3] * 1.048576
 
 
 def libfabric_latency(size, n):
@@ -51,14 +57,30 @@ def libfabric_latency(size, n):
     return float(between_processes([*args, "-B", "13339"], [*args, "-P", "13339", SERVER], latency))
 
 
+def many_connections(bench):
+    """MB/s of 64 connections, by io_uring where that is permitted, and by a call for each."""
+    figures = []
+    for uring in ("auto", "off"):
+        with two_daemons(bench, f"uring={uring}") as fabrics:
+            figures.append(write_bw(fabrics, 1 << 16, 200, "-q", 64))
+    return figures
+
+
 def run(bench):
+    ours, plain = [], []
     with two_daemons(bench) as fabrics:
-        mb_s = perftest(fabrics, "ib_write_bw", "-s", 1 << 20, "-n", 2000)[3] * 1.048576
+        for _ in range(3):  # by turns: what else the machine does at a time concerns both
+            ours.append(write_bw(fabrics, 1 << 20, 2000))
+            plain.append(iperf3())
         us = perftest(fabrics, "ib_send_lat", "-s", 64, "-n", 5000)[4]
     with two_daemons(bench, "crc=on") as fabrics:
-        with_crc = perftest(fabrics, "ib_write_bw", "-s", 1 << 20, "-n", 1000)[3] * 1.048576
-    plain = iperf3()
-    row("iWARP ib_write_bw 1 MiB : iperf3", f"{mb_s:.0f} MB/s", mb_s / plain, ">= 0.7", mb_s >= 0.7 * plain)
+        with_crc = write_bw(fabrics, 1 << 20, 1000)
+    mb_s = statistics.median(ours)
+    ratio = mb_s / statistics.median(plain)
+    row("iWARP ib_write_bw 1 MiB : iperf3", f"{mb_s:.0f} MB/s", ratio, ">= 0.7", ratio >= 0.7)
     report("  with CRC32C", f"{with_crc:.0f} MB/s")
+    ring, calls = many_connections(bench)
+    report("  64 connections of 64 KiB, by io_uring", f"{ring:.0f} MB/s")
+    report("  64 connections of 64 KiB, by plain calls", f"{calls:.0f} MB/s")
     theirs = libfabric_latency(64, 5000)
     row("iWARP ib_send_lat 64 B : libfabric's tcp", f"{us:.1f} us", us / theirs, "<= 1", us <= theirs)
