@@ -124,6 +124,38 @@ static void test_cuts(void)
 	row(13, "in steps of any length, too", ok == len);
 }
 
+/* FPDUs that follow one another to the end of the stream; 0: they do not. */
+static u32 count_fpdus(const u8 *p, u32 len)
+{
+	u32 at = 0, n = 0;
+
+	for (; at + sizeof(struct iwarp_ctrl) <= len; n++)
+		at += iwarp_fpdu_len(be16_to_cpu(((const struct iwarp_ctrl *)(p + at))->len));
+	return at == len ? n : 0;
+}
+
+/* Memory that is written while it is sent: the peer gets this or that, but the stream stays a stream. */
+static void test_changing(void)
+{
+	static u8 want[STREAM], got[STREAM];
+	u32 fpdus, len = reference(want, &fpdus), step, ok = 0;
+
+	for (step = 1; step < 100; step++) {
+		int fd = open_train(1), n;
+		u32 at_ = 0;
+
+		post_all();
+		while ((n = take(got + at_, step)) >= 0) {
+			at_ += (u32)n;
+			memset(a.mem, (int)(step + at_), SIZE / 8);
+		}
+		ok += at_ == len && count_fpdus(got, len) == fpdus;
+		side_close(&a);
+		close(fd);
+	}
+	row(14, "memory that changes between the calls breaks no FPDU", ok == 99);
+}
+
 static void test_completion(void)
 {
 	u8 got[STREAM];
@@ -256,6 +288,7 @@ int main(void)
 {
 	loop = loop_create_virtual();
 	test_cuts();
+	test_changing();
 	test_completion();
 	test_memory();
 	test_local();
