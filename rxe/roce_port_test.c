@@ -423,6 +423,60 @@ static void test_reads(void)
 	}
 }
 
+/* After a READ of eight packets was answered: what a duplicate of it is answered with (9.7.5.1.5). */
+static const struct part_row {
+	const char *what;
+	u32 place, packets; /* from which on, and how many are asked for */
+	u64 rkey;           /* as in the tables above */
+	u32 n;              /* responses */
+} parts[] = {
+	{ "all of it", 0, 8, 1, 8 },     { "a part in the midst", 2, 3, 1, 3 }, { "one packet", 7, 1, 1, 1 },
+	{ "the rest", 5, 3, 1, 3 },      { "more than the rest", 6, 9, 1, 2 },  { "nothing", 4, 0, 1, 1 },
+	{ "another R_Key", 2, 3, 2, 0 },
+};
+
+/* READ responses that have come, each with the PSN and the payload that follow those of the one before; 99: not so. */
+static u32 responses(u32 place)
+{
+	u8 b[2 * MTU];
+	const struct wire_bth *bth = (const struct wire_bth *)b;
+	u32 n = 0, head;
+	ssize_t got;
+
+	while ((got = recv(peer_fd, b, sizeof(b), MSG_DONTWAIT)) >= 0) {
+		head = sizeof(*bth) + (bth->opcode == WIRE_RC_READ_RESP_MIDDLE ? 0 : sizeof(struct wire_aeth));
+		if (wire_bth_psn(bth) != PSN + place + n || got != (ssize_t)(head + MTU + WIRE_ICRC_LEN) ||
+		    b[head] != place + n || b[head + MTU - 1] != place + n)
+			return 99;
+		n++;
+	}
+	return n;
+}
+
+static void test_parts(void)
+{
+	struct sent all = resolve((struct sent){ .opcode = WIRE_RC_READ_REQUEST, 0, PSN, 0, 8 * MTU, 1, 0 });
+	u32 i;
+
+	for (i = 0; i < 8 * MTU; i++)
+		mem[i] = (u8)(i / MTU);
+	open_qp();
+	send_packet(&all);
+	row(200, "a READ is answered, once", responses(0) == 8);
+	for (i = 0; i < ARRAY_SIZE(parts); i++) {
+		const struct part_row *t = &parts[i];
+		struct sent s = resolve((struct sent){ .opcode = WIRE_RC_READ_REQUEST,
+						       .psn = PSN + t->place,
+						       .dmalen = t->packets * MTU,
+						       .rkey = (u32)t->rkey,
+						       .va = t->place * MTU });
+
+		send_packet(&s);
+		row(201 + (int)i, t->what, responses(t->place) == t->n);
+	}
+	close_qp();
+}
+
 /* WRITEs of that length, of these places behind what is due. */
 static void send_ahead(u32 first, u32 last, u32 len)
 {
@@ -584,6 +638,7 @@ int main(void)
 	test_fatal();
 	test_trains();
 	test_reads();
+	test_parts();
 	test_hold();
 	test_faults();
 	test_port();
