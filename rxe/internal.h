@@ -222,7 +222,7 @@ void rxe_cc_notified(struct rxe_qp *rq);
 u64 rxe_cc_rate(struct rxe_qp *rq, u32 bytes); /* kb/s after those were sent; 0: nothing holds it */
 void rxe_cc_reset(struct rxe_qp *rq);
 
-/* responder.c */
+/* The responder: responder.c, resource.c */
 void rxe_resp_request(struct rxe_qp *rq, struct wire_packet *p, const struct wire_opcode *op);
 u32 rxe_resp_place(struct rxe_qp *rq, u32 psn, u32 n, u32 len, u8 **at); /* the same of a WRITE */
 bool rxe_resp_run(struct rxe_qp *rq);                                    /* READ responses; true: more to do */

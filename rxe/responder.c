@@ -6,31 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "rxe/internal.h"
-
-#define NAK(code)      (WIRE_AETH_NAK | (code))
-#define ACK_NO_CREDITS 31 /* end-to-end flow control is not used: RNR NAKs pace the requester (9.7.7.2.4) */
-
-static u32 mtu_of(const struct hca_qp *qp)
-{
-	return wire_mtu_bytes(qp->attr.path_mtu);
-}
-
-static struct rxe_resource *res_at(const struct rxe_qp *rq, u32 i)
-{
-	return &rq->res[i % RXE_RESOURCES];
-}
-
-static void count(const struct rxe_qp *rq, enum hca_counter c)
-{
-	hca_count(rq->qp->hca, rq->qp->attr.port, c);
-}
-
-static void forget_owed(struct rxe_qp *rq)
-{
-	rq->res_head = rq->res_next;
-	rq->again_tail = rq->again_head;
-}
+#include "rxe/respond.h"
 
 /* Receive requests */
 
@@ -95,13 +71,8 @@ static void send_ack(struct rxe_qp *rq, u8 syndrome, u32 psn)
 	rxe_send(rq->rxe, qp->attr.port, p);
 }
 
-static bool owes_responses(const struct rxe_qp *rq)
-{
-	return rq->res_next != rq->res_head || rq->again_tail != rq->again_head;
-}
-
 /* The QP fails as responder: NAK, event, flush (9.9.3, table 59). */
-static void fail(struct rxe_qp *rq, u8 syndrome, int event, u8 recv_status)
+void rxe_resp_fail(struct rxe_qp *rq, u8 syndrome, int event, u8 recv_status)
 {
 	if (rq->qp->type == HCA_QPT_RC && !rq->nak)
 		rq->nak = syndrome;
@@ -118,16 +89,16 @@ static void fail(struct rxe_qp *rq, u8 syndrome, int event, u8 recv_status)
 	rxe_qp_error(rq, event);
 }
 
-static void fail_access(struct rxe_qp *rq)
+void rxe_resp_fail_access(struct rxe_qp *rq)
 {
-	count(rq, HCA_CNT_REMOTE_ACCESS_ERR);
-	fail(rq, NAK(WIRE_NAK_REMOTE_ACCESS), HCA_EVENT_QP_ACCESS_ERR, HCA_WC_LOC_ACCESS_ERR);
+	rxe_resp_count(rq, HCA_CNT_REMOTE_ACCESS_ERR);
+	rxe_resp_fail(rq, RXE_NAK(WIRE_NAK_REMOTE_ACCESS), HCA_EVENT_QP_ACCESS_ERR, HCA_WC_LOC_ACCESS_ERR);
 }
 
-static void fail_invalid(struct rxe_qp *rq, u8 recv_status)
+void rxe_resp_fail_invalid(struct rxe_qp *rq, u8 recv_status)
 {
-	count(rq, HCA_CNT_REMOTE_INV_REQ_ERR);
-	fail(rq, NAK(WIRE_NAK_INVALID_REQUEST), HCA_EVENT_QP_REQ_ERR, recv_status);
+	rxe_resp_count(rq, HCA_CNT_REMOTE_INV_REQ_ERR);
+	rxe_resp_fail(rq, RXE_NAK(WIRE_NAK_INVALID_REQUEST), HCA_EVENT_QP_REQ_ERR, recv_status);
 }
 
 /* UC drops the rest of a message that went wrong, and goes on with the next one (9.8.3). */
@@ -151,7 +122,7 @@ static bool place_recv(struct rxe_qp *rq, struct wire_packet *p)
 	}
 	if (err == HCA_KEY_BOUNDS) { /* longer than what was posted */
 		if (rq->qp->type == HCA_QPT_RC) {
-			fail_invalid(rq, HCA_WC_LOC_LEN_ERR);
+			rxe_resp_fail_invalid(rq, HCA_WC_LOC_LEN_ERR);
 		} else {
 			struct hca_cqe cqe = { .status = HCA_WC_LOC_LEN_ERR, .opcode = HCA_WC_RECV };
 
@@ -160,7 +131,7 @@ static bool place_recv(struct rxe_qp *rq, struct wire_packet *p)
 		}
 		return false;
 	}
-	fail(rq, NAK(WIRE_NAK_REMOTE_OP), HCA_EVENT_QP_FATAL, HCA_WC_LOC_PROT_ERR);
+	rxe_resp_fail(rq, RXE_NAK(WIRE_NAK_REMOTE_OP), HCA_EVENT_QP_FATAL, HCA_WC_LOC_PROT_ERR);
 	return false;
 }
 
@@ -185,7 +156,7 @@ static bool place_write(struct rxe_qp *rq, struct wire_packet *p)
 	if (!in_place(rq, p) && rxe_remote_move(rq, rq->wr_rkey, rq->wr_va, p->len, HCA_ACCESS_REMOTE_WRITE,
 						(void *)(uintptr_t)p->data, true)) {
 		if (rq->qp->type == HCA_QPT_RC)
-			fail_access(rq);
+			rxe_resp_fail_access(rq);
 		else
 			uc_break(rq);
 		return false;
@@ -204,9 +175,9 @@ static bool need_recv(struct rxe_qp *rq)
 	if (got > 0)
 		return true;
 	if (got < 0) {
-		fail(rq, NAK(WIRE_NAK_REMOTE_OP), HCA_EVENT_QP_FATAL, 0);
+		rxe_resp_fail(rq, RXE_NAK(WIRE_NAK_REMOTE_OP), HCA_EVENT_QP_FATAL, 0);
 	} else if (rq->qp->type == HCA_QPT_RC) {
-		count(rq, HCA_CNT_SEND_RNR_ERR);
+		rxe_resp_count(rq, HCA_CNT_SEND_RNR_ERR);
 		rq->nak = WIRE_AETH_RNR_NAK | rq->qp->attr.min_rnr_timer;
 		rq->nak_sent = true;
 		rxe_dirty(rq);
@@ -225,7 +196,7 @@ static bool write_start(struct rxe_qp *rq, struct wire_packet *p)
 	rq->wr_len = rq->wr_left = be32_to_cpu(h->dmalen);
 	if (rq->wr_len > 1u << 31) {
 		if (rq->qp->type == HCA_QPT_RC)
-			fail_invalid(rq, 0);
+			rxe_resp_fail_invalid(rq, 0);
 		else
 			uc_break(rq);
 		return false;
@@ -233,7 +204,7 @@ static bool write_start(struct rxe_qp *rq, struct wire_packet *p)
 	if (!(rq->qp->attr.access & HCA_ACCESS_REMOTE_WRITE) ||
 	    rxe_remote_move(rq, rq->wr_rkey, rq->wr_va, rq->wr_len, HCA_ACCESS_REMOTE_WRITE, NULL, true)) {
 		if (rq->qp->type == HCA_QPT_RC)
-			fail_access(rq);
+			rxe_resp_fail_access(rq);
 		else
 			uc_break(rq);
 		return false;
@@ -262,249 +233,8 @@ static void deliver(struct rxe_qp *rq, struct wire_packet *p, const struct wire_
 		cqe.flags |= HCA_WC_WITH_INVALIDATE;
 		cqe.imm = be32_to_cpu(((struct wire_ieth *)rxe_eth(p, WIRE_ETH_IETH))->rkey);
 	}
-	count(rq, HCA_CNT_RDMA_RECVS);
+	rxe_resp_count(rq, HCA_CNT_RDMA_RECVS);
 	rxe_recv_complete(rq, &cqe);
-}
-
-/* READs and atomics */
-
-static struct rxe_resource *resource_add(struct rxe_qp *rq, u32 psn, u32 npkts)
-{
-	struct rxe_resource *r = res_at(rq, rq->res_head);
-
-	if (rq->res_head - rq->res_tail == RXE_RESOURCES) {
-		if (rq->res_next == rq->res_tail)
-			rq->res_next++;
-		rq->res_tail++;
-		wire_buf_put(r->chunk);
-	}
-	rq->res_head++;
-	*r = (struct rxe_resource){ .first_psn = psn, .npkts = npkts };
-	return r;
-}
-
-static bool start_read(struct rxe_qp *rq, struct wire_packet *p, u32 psn)
-{
-	const struct wire_reth *h = rxe_eth(p, WIRE_ETH_RETH);
-	u64 va = be64_to_cpu(h->va);
-	u32 rkey = be32_to_cpu(h->rkey), len = be32_to_cpu(h->dmalen), mtu = mtu_of(rq->qp);
-	struct rxe_resource *r;
-
-	if (rq->res_head - rq->res_next >= max(rq->qp->attr.max_dest_rd_atomic, (u8)1) || len > 1u << 31) {
-		fail_invalid(rq, 0);
-		return false;
-	}
-	if (!(rq->qp->attr.access & HCA_ACCESS_REMOTE_READ) ||
-	    rxe_remote_move(rq, rkey, va, len, HCA_ACCESS_REMOTE_READ, NULL, false)) {
-		fail_access(rq);
-		return false;
-	}
-	r = resource_add(rq, psn, len ? (len + mtu - 1) / mtu : 1);
-	r->va = va;
-	r->rkey = rkey;
-	r->length = len;
-	rq->epsn = wire_psn_add(psn, r->npkts);
-	if (unlikely(rq->nheld))
-		rxe_hold_skip(rq, wire_psn_add(psn, 1), r->npkts - 1);
-	rq->msn = (rq->msn + 1) & 0xffffff;
-	r->msn = rq->msn;
-	rxe_req_kick(rq);
-	return true;
-}
-
-static bool run_atomic(struct rxe_qp *rq, struct wire_packet *p, const struct wire_opcode *op, u32 psn)
-{
-	const struct wire_atomic_eth *h = rxe_eth(p, WIRE_ETH_ATOMIC);
-	u64 va = be64_to_cpu(h->va), orig;
-	u32 rkey = be32_to_cpu(h->rkey);
-	bool swap = op->op == WIRE_RC_CMP_SWAP;
-	struct rxe_resource *r;
-	struct hca_span span[HCA_MAX_SPANS];
-
-	if ((va & 7) || rq->res_head - rq->res_next >= max(rq->qp->attr.max_dest_rd_atomic, (u8)1)) {
-		fail_invalid(rq, 0);
-		return false;
-	}
-	if (!(rq->qp->attr.access & HCA_ACCESS_REMOTE_ATOMIC) ||
-	    hca_key_remote(rq->qp, rkey, va, 8, HCA_ACCESS_REMOTE_ATOMIC, span) < 0) {
-		fail_access(rq);
-		return false;
-	}
-	hca_batch_run(rq->rxe->wr); /* what came before is in memory first */
-	if (hca_atomic(span, swap, be64_to_cpu(swap ? h->compare : h->swap_add), be64_to_cpu(h->swap_add), &orig)) {
-		fail(rq, NAK(WIRE_NAK_REMOTE_OP), HCA_EVENT_QP_FATAL, 0);
-		return false;
-	}
-	r = resource_add(rq, psn, 1);
-	r->atomic = true;
-	r->orig = orig;
-	rq->epsn = wire_psn_add(psn, 1);
-	rq->msn = (rq->msn + 1) & 0xffffff;
-	r->msn = rq->msn;
-	rxe_req_kick(rq);
-	return true;
-}
-
-static void again_add(struct rxe_qp *rq, u32 index, u32 at, u32 n)
-{
-	if (!rq->again)
-		rq->again = calloc(RXE_RESOURCES, sizeof(*rq->again));
-	if (!rq->again || rq->again_head - rq->again_tail == RXE_RESOURCES)
-		return; /* as if lost */
-	rq->again[rq->again_head++ % RXE_RESOURCES] = (struct rxe_again){ index, at, n };
-}
-
-/* The oldest part that is to be answered again; NULL: none. What it is part of may be forgotten since. */
-static struct rxe_again *again_next(struct rxe_qp *rq)
-{
-	for (; rq->again_tail != rq->again_head; rq->again_tail++) {
-		struct rxe_again *a = &rq->again[rq->again_tail % RXE_RESOURCES];
-
-		if (a->index - rq->res_tail < rq->res_head - rq->res_tail)
-			return a;
-	}
-	return NULL;
-}
-
-/*
- * A READ or atomic that was asked for before: READs are executed again, atomics replayed (9.7.5.1.5). A READ may ask for a part,
- * which its PSN and length tell. What is owed yet is not sent twice: a part that ends with it is where to go on from.
- */
-static void replay(struct rxe_qp *rq, struct wire_packet *p, const struct wire_opcode *op, u32 psn)
-{
-	const struct wire_reth *h = op->flags & WIRE_OPF_READ ? rxe_eth(p, WIRE_ETH_RETH) : NULL;
-	u32 i, n, at, mtu = mtu_of(rq->qp);
-
-	for (i = rq->res_tail; i != rq->res_head; i++) {
-		struct rxe_resource *r = res_at(rq, i);
-		bool owed = i - rq->res_next < rq->res_head - rq->res_next;
-
-		at = (u32)wire_psn_diff(psn, r->first_psn);
-		if (at >= r->npkts || r->atomic != !h)
-			continue;
-		n = h ? min((max(be32_to_cpu(h->dmalen), 1u) - 1) / mtu + 1, r->npkts - at) : 1;
-		if ((h && be32_to_cpu(h->rkey) != r->rkey) || (owed && at >= r->sent))
-			return;
-		if (owed && at + n == r->npkts)
-			r->sent = at;
-		else
-			again_add(rq, i, at, owed ? min(n, r->sent - at) : n);
-		rxe_req_kick(rq);
-		return;
-	}
-}
-
-/* Makes bytes @off.. of the response stand in r->chunk. False: they cannot be read, and the QP has failed or will. */
-static bool read_chunk(struct rxe_qp *rq, struct rxe_resource *r, u32 at, u32 off, u32 len)
-{
-	if (r->chunk && off >= r->chunk_off && off + len <= r->chunk_off + r->chunk->size)
-		return true;
-	wire_buf_put(r->chunk);
-	r->chunk = wire_buf_alloc(min(RXE_CHUNK, r->length - off));
-	r->chunk_off = off;
-	if (!r->chunk ||
-	    rxe_remote_move(rq, r->rkey, r->va + off, r->chunk->size, HCA_ACCESS_REMOTE_READ, r->chunk->data, false)) {
-		rq->epsn = wire_psn_add(r->first_psn, at);
-		forget_owed(rq); /* it will not come */
-		fail_access(rq);
-		return false;
-	}
-	hca_batch_run(rq->rxe->rd);
-	if (rq->dma_failed) {
-		rq->epsn = wire_psn_add(r->first_psn, at);
-		rxe_dirty(rq);
-		return false;
-	}
-	return true;
-}
-
-/* Its packet @at. */
-static bool send_read_packet(struct rxe_qp *rq, struct rxe_resource *r, u32 at)
-{
-	struct hca_qp *qp = rq->qp;
-	u32 mtu = mtu_of(qp), off = at * mtu, len = min(mtu, r->length - off);
-	bool first = !at, last = at + 1 == r->npkts;
-	u8 opcode = first && last ? WIRE_RC_READ_RESP_ONLY
-		    : first       ? WIRE_RC_READ_RESP_FIRST
-		    : last        ? WIRE_RC_READ_RESP_LAST
-				  : WIRE_RC_READ_RESP_MIDDLE;
-	const u8 *direct;
-	struct wire_packet *p;
-
-	hca_batch_run(rq->rxe->wr); /* what was written before is read */
-	direct = len ? rxe_remote_direct(rq, r->rkey, r->va + off, len, HCA_ACCESS_REMOTE_READ) : NULL;
-	if (len && !direct && !read_chunk(rq, r, at, off, len))
-		return false;
-	p = rxe_frame(qp, &qp->attr.av, rxe_pkey(qp, qp->attr.pkey_index), opcode, qp->attr.dest_qpn,
-		      wire_psn_add(r->first_psn, at), len, false, false);
-	if (!p)
-		return false;
-	if (opcode != WIRE_RC_READ_RESP_MIDDLE)
-		wire_aeth_fill(rxe_eth(p, WIRE_ETH_AETH), ACK_NO_CREDITS, r->msn);
-	if (direct)
-		rxe_borrow(p, direct, len);
-	else if (len)
-		rxe_payload(p, r->chunk, off - r->chunk_off, len);
-	rxe_pace_sent(rq, qp->attr.av.static_rate, p->hdr_len + p->len);
-	rxe_send(rq->rxe, qp->attr.port, p);
-	return true;
-}
-
-static bool send_atomic_ack(struct rxe_qp *rq, struct rxe_resource *r)
-{
-	struct hca_qp *qp = rq->qp;
-	struct wire_packet *p = rxe_frame(qp, &qp->attr.av, rxe_pkey(qp, qp->attr.pkey_index), WIRE_RC_ATOMIC_ACK,
-					  qp->attr.dest_qpn, r->first_psn, 0, false, false);
-
-	if (!p)
-		return false;
-	wire_aeth_fill(rxe_eth(p, WIRE_ETH_AETH), ACK_NO_CREDITS, r->msn);
-	((struct wire_atomic_ack_eth *)rxe_eth(p, WIRE_ETH_ATOMIC_ACK))->orig = cpu_to_be64(r->orig);
-	rxe_send(rq->rxe, qp->attr.port, p);
-	return true;
-}
-
-static void chunk_drop(struct rxe_resource *r)
-{
-	wire_buf_put(r->chunk);
-	r->chunk = NULL;
-}
-
-/* One response is out: of @a, if it is not NULL. */
-static void response_out(struct rxe_qp *rq, struct rxe_resource *r, struct rxe_again *a)
-{
-	if (a) {
-		a->at++;
-		if (--a->n)
-			return;
-		rq->again_tail++;
-		chunk_drop(r);
-	} else if (++r->sent == r->npkts) {
-		rq->res_next++;
-		chunk_drop(r);
-	}
-}
-
-bool rxe_resp_run(struct rxe_qp *rq)
-{
-	u32 n;
-
-	for (n = 0; n < RXE_BUDGET && owes_responses(rq); n++) {
-		struct rxe_again *a = again_next(rq);
-		struct rxe_resource *r = res_at(rq, a ? a->index : rq->res_next);
-
-		if (!a && rq->res_next == rq->res_head)
-			break;
-		if (rq->qp->state < HCA_QPS_RTR || rq->qp->state > HCA_QPS_SQE ||
-		    rxe_blocked(rq->rxe, rq->qp->attr.port) || rxe_pace_wait(rq))
-			return false;
-		if (!(r->atomic ? send_atomic_ack(rq, r) : send_read_packet(rq, r, a ? a->at : r->sent)))
-			return false;
-		response_out(rq, r, a);
-	}
-	if (!owes_responses(rq) && (rq->ack_due || rq->nak))
-		rxe_dirty(rq);
-	return owes_responses(rq);
 }
 
 /* Sequence */
@@ -521,7 +251,7 @@ static bool in_order(const struct rxe_qp *rq, const struct wire_opcode *op)
 
 static bool length_valid(const struct rxe_qp *rq, const struct wire_packet *p, const struct wire_opcode *op)
 {
-	u32 mtu = mtu_of(rq->qp);
+	u32 mtu = rxe_resp_mtu(rq);
 
 	if (p->len > mtu)
 		return false;
@@ -540,7 +270,7 @@ static bool take(struct rxe_qp *rq, struct wire_packet *p, const struct wire_opc
 	if (op->flags & WIRE_OPF_WRITE &&
 	    (p->len > rq->wr_left || (op->flags & WIRE_OPF_END && p->len != rq->wr_left))) {
 		if (rq->qp->type == HCA_QPT_RC)
-			fail_invalid(rq, 0);
+			rxe_resp_fail_invalid(rq, 0);
 		else
 			uc_break(rq);
 		return false;
@@ -551,7 +281,7 @@ static bool take(struct rxe_qp *rq, struct wire_packet *p, const struct wire_opc
 		return false;
 	if (op->flags & WIRE_OPF_INV &&
 	    hca_key_invalidate(rq->qp, be32_to_cpu(((struct wire_ieth *)rxe_eth(p, WIRE_ETH_IETH))->rkey), true)) {
-		fail_access(rq);
+		rxe_resp_fail_access(rq);
 		return false;
 	}
 	rq->last_op = op->flags & WIRE_OPF_END ? 0 : op->flags & WIRE_OPF_SEND ? 1 : 2;
@@ -590,9 +320,9 @@ static void uc_request(struct rxe_qp *rq, struct wire_packet *p, const struct wi
 
 static void rc_duplicate(struct rxe_qp *rq, struct wire_packet *p, const struct wire_opcode *op, u32 psn)
 {
-	count(rq, HCA_CNT_DUPLICATE_REQUEST);
+	rxe_resp_count(rq, HCA_CNT_DUPLICATE_REQUEST);
 	if (op->flags & (WIRE_OPF_READ | WIRE_OPF_ATOMIC)) {
-		replay(rq, p, op, psn);
+		rxe_resource_again(rq, p, op, psn);
 	} else {
 		rq->ack_due = true;
 		rxe_dirty(rq);
@@ -609,8 +339,8 @@ static void rc_ahead(struct rxe_qp *rq, const struct wire_packet *p, u32 psn)
 {
 	/* what repeats is the next round: its first packet is lost again, or the NAK was */
 	if (!rq->nak_sent || (is_ethernet(rq) && wire_psn_diff(psn, rq->ooo_psn) <= 0)) {
-		count(rq, HCA_CNT_OUT_OF_SEQUENCE);
-		rq->nak = NAK(WIRE_NAK_PSN_SEQ);
+		rxe_resp_count(rq, HCA_CNT_OUT_OF_SEQUENCE);
+		rq->nak = RXE_NAK(WIRE_NAK_PSN_SEQ);
 		rq->nak_sent = true;
 		rxe_dirty(rq);
 	}
@@ -635,15 +365,15 @@ static void rc_next(struct rxe_qp *rq, struct wire_packet *p, const struct wire_
 	rq->nak_sent = false;
 	comm_established(rq);
 	if (!in_order(rq, op) || !length_valid(rq, p, op)) {
-		fail_invalid(rq, HCA_WC_LOC_QP_OP_ERR);
+		rxe_resp_fail_invalid(rq, HCA_WC_LOC_QP_OP_ERR);
 		return;
 	}
 	if (op->flags & WIRE_OPF_READ) {
-		start_read(rq, p, psn);
+		rxe_resource_read(rq, p, psn);
 		return;
 	}
 	if (op->flags & WIRE_OPF_ATOMIC) {
-		run_atomic(rq, p, op, psn);
+		rxe_resource_atomic(rq, p, op, psn);
 		return;
 	}
 	if (!take(rq, p, op))
@@ -673,7 +403,7 @@ static void rc_held(struct rxe_qp *rq)
 	}
 	if (!rq->nheld || rq->nak)
 		return;
-	rq->nak = NAK(WIRE_NAK_PSN_SEQ);
+	rq->nak = RXE_NAK(WIRE_NAK_PSN_SEQ);
 	rq->nak_sent = true;
 	rxe_dirty(rq);
 }
@@ -706,7 +436,7 @@ void rxe_resp_commit(struct rxe_qp *rq)
 		rq->ack_due = false;
 		if (rq->qp->state >= HCA_QPS_RTR && rq->qp->state <= HCA_QPS_SQE) {
 			if (rq->qp->type == HCA_QPT_RC)
-				send_ack(rq, NAK(WIRE_NAK_REMOTE_OP), rq->epsn);
+				send_ack(rq, RXE_NAK(WIRE_NAK_REMOTE_OP), rq->epsn);
 			rxe_qp_error(rq, HCA_EVENT_QP_FATAL);
 		}
 		return;
@@ -716,10 +446,10 @@ void rxe_resp_commit(struct rxe_qp *rq)
 		hca_complete_recv(rq->qp, &rq->comps[i]);
 	}
 	rq->ncomps = 0;
-	if (owes_responses(rq))
+	if (rxe_resource_owed(rq))
 		return;
 	if (rq->ack_due && (!rq->nak || rq->nheld)) /* before a NAK, too, that is for the next gap */
-		send_ack(rq, ACK_NO_CREDITS, wire_psn_add(rq->epsn, WIRE_PSN_MASK));
+		send_ack(rq, RXE_ACK_NO_CREDITS, wire_psn_add(rq->epsn, WIRE_PSN_MASK));
 	if (rq->nak)
 		send_ack(rq, rq->nak, rq->epsn);
 	rq->nak = 0;
@@ -728,10 +458,7 @@ void rxe_resp_commit(struct rxe_qp *rq)
 
 void rxe_resp_reset(struct rxe_qp *rq)
 {
-	for (; rq->res && rq->res_tail != rq->res_head; rq->res_tail++)
-		wire_buf_put(res_at(rq, rq->res_tail)->chunk);
-	rq->res_head = rq->res_next = rq->res_tail = 0;
-	rq->again_head = rq->again_tail = 0;
+	rxe_resource_reset(rq);
 	rq->ncomps = 0;
 	rq->recv_held = rq->nak_sent = rq->ack_due = rq->comm_est = rq->uc_drop = rq->dma_failed = false;
 	rq->last_op = rq->nak = 0;
