@@ -8,6 +8,7 @@ import pathlib
 import re
 import signal
 import tempfile
+import time
 
 from .fault import Fault
 from .process import Process, wait_until
@@ -103,17 +104,18 @@ class Fabric:
         return srv.wait(timeout, status=None), out
 
     def _retry(self, srv, client, timeout, early=TOO_EARLY):
+        head = (0.1 * 2**n for n in itertools.count())
+
         def attempt():
             p = self.start(*client)
             text = p.wait(timeout, status=None)
             if p.popen.returncode == 0:
                 return text or " "
-            if early.search(text + srv.output):
-                srv.restart()
-                return None
-            if REFUSED.search(text) and srv.running():
-                return None
-            raise AssertionError(f"{p} ended with {p.popen.returncode}:\n{text}\nthe server {srv}:\n{srv.output}")
+            if not early.search(text + srv.output) and not REFUSED.search(text):
+                raise AssertionError(f"{p} ended with {p.popen.returncode}:\n{text}\nthe server {srv}:\n{srv.output}")
+            srv.restart()  # who makes several connections may have made some, which it would wait for the end of
+            time.sleep(next(head))
+            return None
 
         return wait_until(attempt, 20, f"a connection to {srv}", 0.2)
 
