@@ -222,24 +222,36 @@ static bool area_share(struct area *a)
 	return true;
 }
 
+/* The area's part in [start, end), made memory of a file of ours. */
+static bool part_share(struct area *a, uintptr_t start, uintptr_t end)
+{
+	a->start = a->start > start ? a->start : start;
+	a->end = a->end < end ? a->end : end;
+	return a->start < a->end && area_share(a);
+}
+
+/* What has the pages that the region touches is told; whole ones of it are shared. */
 void shim_share(int rpc, uint64_t addr, uint64_t len)
 {
-	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), start = (addr + page - 1) & -page,
-		  end = (addr + len) & -page;
+	static bool shared; /* once: the daemon may know something of these pages */
+	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), first = addr & -page, last = (addr + len + page - 1) & -page,
+		  start = (addr + page - 1) & -page, end = (addr + len) & -page;
+	bool may = end > start && one_thread();
 	struct area areas[AREAS];
 	int i, n;
 
-	if (len > UINTPTR_MAX - addr || end <= start || (!nfiles && !one_thread()))
+	if (!len || len > UINTPTR_MAX - addr - page || (!shared && !may))
 		return;
 	pthread_mutex_lock(&lock);
-	n = areas_find(start, end, one_thread(), areas);
-	tell(rpc, start, end, -1, 0);
+	n = areas_find(first, last, may, areas);
+	tell(rpc, first, last, -1, 0);
 	for (i = 0; i < n; i++)
-		if (areas[i].file >= 0 || area_share(&areas[i]))
+		if (areas[i].file >= 0 || part_share(&areas[i], start, end))
 			tell(rpc, areas[i].start, areas[i].end, areas[i].file, areas[i].offset);
 	for (i = 0; i < FILES; i++)
 		if (files[i].fd >= 0 && !files[i].seen)
 			file_drop(i);
+	shared |= nfiles > 0;
 	pthread_mutex_unlock(&lock);
 }
 
