@@ -261,16 +261,19 @@ static void on_connected(struct hca_iw_conn *c)
 
 /* ---- responder ---- */
 
-static void refuse(struct hca_iw_conn *c, const u8 *data, u16 len)
+/* -EINVAL: more data than a reply has room for; nothing has happened. */
+static int refuse(struct hca_iw_conn *c, const u8 *data, u16 len)
 {
 	struct mpa_frame reply = c->reply;
 
 	reply.reject = true;
 	reply.data = data;
 	reply.data_len = len;
+	if (send_frame(c, &reply) == -EMSGSIZE)
+		return -EINVAL;
 	c->siw->counter[SIW_CTR_REJECT]++;
-	(void)send_frame(c, &reply);
 	hang_up(c, false);
+	return 0;
 }
 
 static void on_request(struct hca_iw_conn *c)
@@ -285,7 +288,7 @@ static void on_request(struct hca_iw_conn *c)
 		return;
 	}
 	if (mpa_answer(&c->req, &own, &c->reply, &c->terms) != MPA_ACCEPT) {
-		refuse(c, NULL, 0);
+		(void)refuse(c, NULL, 0);
 		conn_free(c);
 		return;
 	}
@@ -294,7 +297,7 @@ static void on_request(struct hca_iw_conn *c)
 	c->state = CONN_ASKED;
 	watch_end(c);
 	if (tell(c, HCA_IW_REQUEST, 0, &c->req)) {
-		refuse(c, NULL, 0);
+		(void)refuse(c, NULL, 0);
 		conn_free(c);
 	} else if (c->state == CONN_ASKED && loop_fd_add(c->siw->loop, &c->fd, EPOLLIN | EPOLLRDHUP)) {
 		fail(c, -ENOMEM, true, NULL);
@@ -351,13 +354,10 @@ static struct hca_iw_conn *conn_create(struct siw *siw, int fd, enum conn_state 
 
 static int check(struct hca *hca, const struct hca_iw_param *p)
 {
-	const struct siw *siw = hca_transport_data(hca);
 	struct hca_qp *qp = hca_qp_lookup(hca, p->qpn);
 	const struct siw_qp *sq = qp ? qp->transport : NULL;
 
-	if (!sq || qp->state < HCA_QPS_INIT || qp->state > HCA_QPS_RTS || sq->fd.fd >= 0)
-		return -EINVAL;
-	return p->data_len > MPA_PRIVATE_MAX - (siw->options.revision == 2 ? MPA_V2_LEN : 0) ? -EINVAL : 0;
+	return !sq || qp->state < HCA_QPS_INIT || qp->state > HCA_QPS_RTS || sq->fd.fd >= 0 ? -EINVAL : 0;
 }
 
 struct hca_iw_conn *siw_conn_ask(struct siw *siw, int fd, const struct hca_iw_param *p, hca_iw_event_fn *fn, void *ctx)
@@ -385,6 +385,8 @@ static int conn_connect(struct hca *hca, struct hca_iw_addr *src, const struct h
 
 	if (err)
 		return err;
+	if (p->data_len > MPA_PRIVATE_MAX - (siw->options.revision == 2 ? MPA_V2_LEN : 0))
+		return -EINVAL;
 	fd = siw_socket_connect(src, dst);
 	if (fd < 0)
 		return fd;
@@ -431,12 +433,7 @@ static int conn_accept(struct hca_iw_conn *c, const struct hca_iw_param *p)
 
 static int conn_reject(struct hca_iw_conn *c, const u8 *data, u16 len)
 {
-	if (c->state != CONN_ASKED)
-		return -EINVAL;
-	if (len > MPA_PRIVATE_MAX - MPA_V2_LEN)
-		return -EINVAL;
-	refuse(c, data, len);
-	return 0;
+	return c->state == CONN_ASKED ? refuse(c, data, len) : -EINVAL;
 }
 
 static int conn_disconnect(struct hca_iw_conn *c)
@@ -451,7 +448,7 @@ static void conn_destroy(struct hca_iw_conn *c)
 {
 	c->fn = NULL;
 	if (c->state == CONN_ASKED)
-		refuse(c, NULL, 0);
+		(void)refuse(c, NULL, 0);
 	if (c->sq)
 		siw_qp_end(c->sq);
 	conn_free(c);

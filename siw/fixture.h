@@ -25,7 +25,11 @@ struct side {
 };
 
 static struct loop *loop;
-static struct siw_options options = { .revision = 2, .rtr_write = true, .rtr_read = true, .uring = SIW_URING_OFF };
+static struct siw_options options = { .revision = 2,
+				      .rtr_write = true,
+				      .rtr_read = true,
+				      .uring = SIW_URING_OFF,
+				      .start_ns = 10ull * 1000 * 1000 * 1000 };
 static struct side a, b;
 
 static inline int drop_packet(struct wire_port *port, struct wire_packet *p)
