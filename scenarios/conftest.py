@@ -38,7 +38,8 @@ def program():
         path = folder / name
         if not path.exists():
             sources = [PROGRAMS / f"{name}.c", PROGRAMS / "rc.c"]
-            subprocess.run(["cc", "-O1", "-g", "-Wall", "-Werror", "-o", path, *sources, "-libverbs"], check=True)
+            argv = ["cc", "-O1", "-g", "-Wall", "-Werror", "-o", path, *sources, "-lrdmacm", "-libverbs"]
+            subprocess.run(argv, check=True)
         return path
 
     yield compiled

@@ -169,6 +169,20 @@ def test_within_one_daemon(two):
     two.perftest("ib_write_bw", "-s", "65536", server="w1", client="w3")
 
 
+def test_private_data(two, program):
+    """Both ways, with requests, accepts and rejects: nothing, a byte, as much as rdma_cm lets programs say."""
+    rows = [(size, how, back) for how in ("accept", "reject") for size in (0, 1, 255) for back in (0, 1, 255)]
+    where = [two.ip["w1"], free_port()]
+    server = two.a.start("w1", program("private"), "serve", *where, *[f"{how}:{back}" for _, how, back in rows])
+    server.expect("serving")
+    out = two.run("w2", program("private"), "connect", *where, *[str(size) for size, _, _ in rows])
+    answers = re.findall(r"^(ESTABLISHED|REJECTED) (\d+) (\w+)$", out, re.M)
+    names = {"accept": "ESTABLISHED", "reject": "REJECTED"}
+    assert answers == [(names[how], str(back), "right") for _, how, back in rows], out
+    asked = re.findall(r"^CONNECT_REQUEST (\d+) (\w+)$", server.wait(10), re.M)
+    assert asked == [(str(size), "right") for size, _, _ in rows]
+
+
 def test_nobody_listens(two):
     assert "RDMA_CM_EVENT_REJECTED" in two.run("w2", "rping", "-c", "-a", two.ip["w1"], "-C", "1", status=None)
 

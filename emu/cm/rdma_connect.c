@@ -175,15 +175,18 @@ static int send_sidr_req(struct rdma_id *id, const u8 *data, u8 len)
 
 int rdma_id_connect(struct rdma_id *id, const struct rdma_conn *conn)
 {
-	u8 offset = rdma_id_data_offset(id), data[256];
+	u32 offset = rdma_id_data_offset(id);
+	u8 data[256];
 	bool ud = id->type == HCA_QPT_UD;
 	u32 room = ud ? CM_SIDR_REQ_PRIVATE_DATA_LEN : CM_REQ_PRIVATE_DATA_LEN;
 	int err;
 
-	if (id->state != RDMA_ROUTE_RESOLVED || !id->port || (u32)offset + conn->data_len > room)
+	if (id->state != RDMA_ROUTE_RESOLVED || !id->port)
 		return -EINVAL;
 	if (id->host->iw)
 		return rdma_iw_connect(id, conn);
+	if (offset + conn->data_len > room)
+		return -EINVAL;
 	if (offset)
 		rdma_id_put_header(id, data);
 	memcpy(data + offset, conn->data, conn->data_len);
