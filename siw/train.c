@@ -53,22 +53,22 @@ void siw_train_end(struct siw_qp *sq, struct siw_train *t)
 	add_stretch(sq, t, sq->out_at + sq->out_len);
 }
 
-/* Copies the bytes @from..@to behind what is in the buffer, where there is room for an FPDU. */
-static void settle(struct siw_qp *sq, const struct siw_train *t, u32 from, u32 to)
+/* Copies what is left of @f to the buffer: to its start where that is free, else behind the last header, where there is room, too. */
+static void settle(struct siw_qp *sq, const struct siw_train *t, const struct siw_fpdu *f, u32 from)
 {
-	u8 *end = sq->out + sq->out_at + sq->out_len, *p = end;
+	u32 left = f->end - from, at = 0;
+	u8 *to = f->head >= left ? sq->out : sq->out + sq->out_at + sq->out_len, *p = to;
 	const struct iovec *iov = t->iov;
-	u32 at = 0;
 
-	for (; at < to; at += (u32)iov->iov_len, iov++) {
+	for (; at < f->end; at += (u32)iov->iov_len, iov++) {
 		u32 len = (u32)iov->iov_len, skip = from > at ? min(from - at, len) : 0,
-		    keep = min(len, to - at) - skip;
+		    keep = min(len, f->end - at) - skip;
 
 		memcpy(p, (u8 *)iov->iov_base + skip, keep);
 		p += keep;
 	}
-	sq->out_at = (u32)(end - sq->out);
-	sq->out_len = to - from;
+	sq->out_at = (u32)(to - sq->out);
+	sq->out_len = left;
 }
 
 void siw_train_rewind(struct siw_qp *sq, const struct siw_pos *pos)
@@ -87,7 +87,7 @@ void siw_train_taken(struct siw_qp *sq, struct siw_train *t, u32 bytes)
 		sq->out_at += sq->out_len - (t->bytes - bytes);
 		sq->out_len = t->bytes - bytes;
 	} else if (bytes > f->start) {
-		settle(sq, t, bytes, f->end);
+		settle(sq, t, f, bytes);
 		siw_train_rewind(sq, &f->after);
 	} else {
 		sq->out_at = f->head - (f->start - bytes);
