@@ -7,29 +7,38 @@ an rping server that takes any number of connections.
 """
 
 import contextlib
+import fcntl
 import os
 import re
+import signal
 import socket
 import struct
+import termios
 import time
 
 import pytest
 from muslin.mpa import (
     CRC,
     DDP,
+    ENHANCED,
     LAST,
+    PEER_TO_PEER,
     RDMAP,
     READ,
     READ_RESPONSE,
     REJECT,
     REPLY,
+    RTR_WRITE,
     SEND,
     SEND_INV,
     TAGGED,
     TERMINATE,
     WRITE,
+    Stream,
+    enhanced,
     fpdu,
     read,
+    read_start,
     start_frame,
 )
 from muslin.process import free_port, wait_until
@@ -178,6 +187,59 @@ def test_silent_and_slow_peers(raw):
     assert ended(silent) and ended(slow)
     assert raw.counter("start_timeouts") == before + 2
     assert raw.good()
+
+
+class OneByOne:
+    """A socket that sends each byte by itself, and does @meanwhile in the middle."""
+
+    def __init__(self, sock, meanwhile):
+        self.sock, self.meanwhile = sock, meanwhile
+        self.recv = sock.recv
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+    def sendall(self, data):
+        for i in range(len(data)):
+            if i == len(data) // 2:
+                self.meanwhile()
+            self.sock.sendall(data[i : i + 1])
+
+
+def test_slow_fpdus(raw):
+    """Behind the start there is no hurry: others are served while half an FPDU is there, which is taken when whole."""
+    served = []
+    s = raw.start(CRC)
+    text = bytes(range(1, 64)) + b"\0"
+    assert Stream(OneByOne(s, lambda: served.append(raw.good())), crc=True).rping_client(text) == text
+    s.close()
+    assert served == [True] * 4
+
+
+def bytes_here(s):
+    return struct.unpack("i", fcntl.ioctl(s, termios.FIONREAD, bytes(4)))[0]
+
+
+def test_peer_that_reads_nothing(raw):
+    """Its window shuts in the middle of a READ's response: others are served meanwhile, and the program may go."""
+    with socket.create_server((raw.ip[0], 0)) as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
+        port = str(listener.getsockname()[1])
+        client = raw.fabric.start("w2", "rping", "-c", "-a", raw.ip[0], "-p", port, "-C", "1", "-S", "65000")
+        listener.settimeout(10)
+        s, _ = listener.accept()
+    s.settimeout(10)
+    read_start(s)
+    s.sendall(start_frame(ENHANCED | CRC, 2, enhanced(PEER_TO_PEER | 4, RTR_WRITE | 1), key=REPLY))
+    stream = Stream(s, crc=True)
+    to, stag, size = stream.receive_info()
+    stream.read_request(stag, to, size)
+    wait_until(lambda: bytes_here(s) > 0, 10, "the response's first bytes")
+    for _ in range(3):
+        assert raw.good()
+    assert client.running() and 0 < bytes_here(s) < size / 2
+    client.signal(signal.SIGKILL)
+    client.wait(10, None)
+    assert raw.good()
+    assert ended(s)
 
 
 def dribble(s, data):

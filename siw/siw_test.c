@@ -332,6 +332,13 @@ static void test_bad(void)
 	}
 }
 
+static void later(u64 ns)
+{
+	loop_run_idle(loop, loop_now(loop).ns + ns);
+}
+
+#define MS (1000ull * 1000)
+
 static void test_slow(void)
 {
 	static const struct bad good = { .what = "", U, V(SEND), { 0, 0, 1, 0 }, 4 };
@@ -343,17 +350,25 @@ static void test_slow(void)
 	post_recv(&a, 0, 16);
 	for (i = 0; i < n; i++) {
 		ok += send(fd, fpdu + i, 1, 0) == 1;
-		loop_run_idle(loop, 0);
+		later(60 * 1000 * MS);
 		got = next(&a, &c);
 		if (i + 1 < n && got != -1)
 			break;
 	}
-	row(150, "an FPDU in single bytes", ok == n && got == 0);
+	row(150, "an FPDU in single bytes, a minute between them", ok == n && got == 0);
 	ok = send(fd, fpdu, 7, 0) == 7;
 	close(fd);
 	loop_run_idle(loop, 0);
 	row(151, "a peer that goes in the middle of one", ok && a.closed == -ECONNRESET);
 	side_close(&a);
+
+	fd = open_raw();
+	post_recv(&a, 0, 16);
+	ok = send(fd, fpdu, n - 1, 0) == (ssize_t)n - 1;
+	later(60 * 1000 * MS);
+	side_close(&a);
+	row(152, "the queue pair may go in the middle of one", ok && recv(fd, fpdu, 1, MSG_DONTWAIT) == 0);
+	close(fd);
 }
 
 static bool got(int fd, u8 *p, u32 size)
@@ -361,13 +376,6 @@ static bool got(int fd, u8 *p, u32 size)
 	loop_run_idle(loop, 0);
 	return recv(fd, p, size, MSG_DONTWAIT) == (ssize_t)size;
 }
-
-static void later(u64 ns)
-{
-	loop_run_idle(loop, loop_now(loop).ns + ns);
-}
-
-#define MS (1000ull * 1000)
 
 static u32 lingering(void)
 {
@@ -441,6 +449,12 @@ static void test_stuck(void)
 	loop_run_idle(loop, 0);
 	row(185, "a peer that goes, too", !lingering() && !siw_counter(a.hca, SIW_CTR_LINGER));
 	side_close(&a);
+
+	fd = open_stuck();
+	side_close(&a);
+	bytes = read_all(fd);
+	row(186, "its queue pair may go meanwhile", bytes && bytes < SIZE && !recv(fd, &c, 1, MSG_DONTWAIT));
+	close(fd);
 }
 
 /* An initiator: its first message waits for a moment, and an empty WRITE is said again while the peer is silent. */
