@@ -8,6 +8,7 @@ import os
 import pathlib
 import re
 import shutil
+import statistics
 import subprocess
 import tempfile
 
@@ -38,15 +39,35 @@ class Bench:
         finally:
             fabric.down()
 
+    @contextlib.contextmanager
+    def pair(self, lines, options="", together=False):
+        """The fabrics of two hosts that have these lines of a topology: of a daemon each, or @together of one."""
+        texts = [f"{line} {options}\n" for line in lines]
+        if together:
+            with self.fabric("".join(texts)) as both:
+                yield both, both
+        else:
+            with self.fabric(texts[0], name="bench-a") as a, self.fabric(texts[1], name="bench-b") as b:
+                yield a, b
+
+    def measure_limits(self):
+        """What this machine's memory, network and wake-ups allow, by harness/peer_bench."""
+        return self.program("harness/peer_bench", r"^(\w+) ([\d.]+)$")
+
     @functools.cached_property
     def limits(self):
-        """What this machine's memory and wake-ups allow, by harness/peer_bench."""
-        return self.program("harness/peer_bench", r"^(\w+) ([\d.]+)$")
+        return self.measure_limits()
 
     def program(self, path, pattern):
         """Runs a program of the build; what the pattern finds in its output as names and numbers."""
         out = subprocess.run([self.build / path], capture_output=True, text=True, check=True).stdout
         return {name: float(value) for name, value in re.findall(pattern, out, re.M)}
+
+
+def by_turns(ours, theirs, times=3):
+    """The medians of what two functions measure by turns: what else the machine does at a time concerns both."""
+    figures = [(ours(), theirs()) for _ in range(times)]
+    return [statistics.median(column) for column in zip(*figures, strict=True)]
 
 
 def row(what, figure, ratio, want, good):

@@ -1,31 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """RoCEv2 between two daemons on addresses of the loopback interface, and others between the same addresses."""
 
-import contextlib
+import functools
 import os
 import re
 import subprocess
 import time
 
-from . import last_row, report, row
+from . import by_turns, last_row, report, row
 
 SERVER, CLIENT = "127.88.0.1", "127.88.0.2"
-
-
 HOSTS = tuple(f"host {host} roce {ip}" for host, ip in (("r1", SERVER), ("r2", CLIENT)))
-
-
-@contextlib.contextmanager
-def two_daemons(bench, options=""):
-    a, b = (f"{line} {options}\n" for line in HOSTS)
-    with bench.fabric(a, name="roce-a") as a, bench.fabric(b, name="roce-b") as b:
-        yield a, b
-
-
-@contextlib.contextmanager
-def one_daemon(bench):
-    with bench.fabric("\n".join(HOSTS) + "\n", name="roce") as both:
-        yield both, both
 
 
 def perftest(fabrics, tool, size, n):
@@ -80,13 +65,21 @@ def libfabric_latency(size, n):
     return float(between_processes([*args, "-B", "13339"], [*args, "-P", "13339", SERVER], rate))
 
 
-def latency(bench, theirs):
-    """One way of 64 bytes on the average, against libfabric's ping-pong over TCP: hosts of one daemon, and of two."""
-    for what, daemons in (("one daemon", one_daemon), ("two daemons", two_daemons)):
-        with daemons(bench) as fabrics:
-            us = perftest(fabrics, "ib_send_lat", 64, 10000)[5]
-            row(f"RoCEv2 ib_send_lat 64 B, {what} : libfabric's tcp", f"{us:.1f} us", us / theirs, "<= 1", us <= theirs)
-    with two_daemons(bench) as fabrics:
+def short_messages(bench, what, hosts, measure):
+    """One way of 64 bytes on the average, as @measure finds it, against libfabric's ping-pong over TCP."""
+    for together, daemons in ((True, "one daemon"), (False, "two daemons")):
+        with bench.pair(hosts, together=together) as fabrics:
+            us, theirs = by_turns(functools.partial(measure, fabrics), functools.partial(libfabric_latency, 64, 10000))
+        row(f"{what} ib_send_lat 64 B, {daemons} : libfabric's tcp", f"{us:.1f} us", us / theirs, "<= 1", us <= theirs)
+
+
+def send_latency(fabrics):
+    return perftest(fabrics, "ib_send_lat", 64, 10000)[5]
+
+
+def latency(bench):
+    short_messages(bench, "RoCEv2", HOSTS, send_latency)
+    with bench.pair(HOSTS) as fabrics:
         report("  of ib_write_lat, which polls memory", f"{perftest(fabrics, 'ib_write_lat', 64, 3000)[5]:.1f} us")
 
 
@@ -97,7 +90,7 @@ def loss(bench):
     """What is left of the bandwidth when one packet in a hundred is lost, each way."""
     found = []
     for options in ("", "loss=0.01"):
-        with two_daemons(bench, options) as fabrics:
+        with bench.pair(HOSTS, options) as fabrics:
             found.append([bandwidth(fabrics, tool, packets * 4096, n) for tool, packets, n in LOSSES])
     for (tool, packets, _), whole, lossy in zip(LOSSES, *found, strict=True):
         ratio = lossy / whole
@@ -106,12 +99,14 @@ def loss(bench):
 
 
 def run(bench):
-    with two_daemons(bench) as fabrics:
-        mb_s = bandwidth(fabrics, "ib_write_bw", 1 << 20, 5000)
-    latency(bench, libfabric_latency(64, 10000))
-    ratio = mb_s / bench.limits["udp_trains_mb_s"]
+    with bench.pair(HOSTS) as fabrics:
+        mb_s, plain = by_turns(
+            lambda: bandwidth(fabrics, "ib_write_bw", 1 << 20, 5000), lambda: bench.measure_limits()["udp_trains_mb_s"]
+        )
+    latency(bench)
+    ratio = mb_s / plain
     row("RoCEv2 ib_write_bw 1 MiB : UDP with GSO and GRO", f"{mb_s:.0f} MB/s", ratio, ">= 0.7", ratio >= 0.7)
-    report("  of UDP with GSO and GRO", f"{bench.limits['udp_trains_mb_s']:.0f} MB/s")
+    report("  of UDP with GSO and GRO", f"{plain:.0f} MB/s")
     for name, theirs in (("UCX over tcp", ucx_tcp(1 << 20, 2000)), ("libfabric's tcp", libfabric_tcp(1 << 20, 500))):
         row(f"RoCEv2 ib_write_bw 1 MiB : {name}", f"{mb_s:.0f} MB/s", mb_s / theirs, "> 1", mb_s > theirs)
     loss(bench)
