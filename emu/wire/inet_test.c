@@ -63,7 +63,7 @@ static u32 build(const struct shape *s, u8 *p, u32 *l4)
 	u32 head = s->proto == WIRE_INET_TCP ? 20 : 8, i, len;
 
 	memset(p, 0xee, 2048);
-	wire_store(p, 4, (s->v6 ? WIRE_INET_IP6 : WIRE_INET_IP4) << 16);
+	wire_store(p, 4, (u32)(s->v6 ? WIRE_INET_IP6 : WIRE_INET_IP4) << 16);
 	for (i = 4; i < 48; i++)
 		p[i] = (u8)(i * 3);
 	*l4 = s->v6 ? 44 + s->options * 8u : 24 + s->options * 4u;

@@ -44,7 +44,7 @@ static u32 headers(const struct shape *s, u8 *p)
 
 	for (i = 0; i < l4 + 20 + s->tcp_words * 4u; i++)
 		p[i] = (u8)(i * 5 + 1);
-	wire_store(p, 4, (s->v6 ? WIRE_INET_IP6 : WIRE_INET_IP4) << 16);
+	wire_store(p, 4, (u32)(s->v6 ? WIRE_INET_IP6 : WIRE_INET_IP4) << 16);
 	if (s->v6) {
 		p[4] = 0x60;
 		p[10] = s->ip_words ? 60 : WIRE_INET_TCP;
