@@ -8,7 +8,7 @@
 
 #define WINDOW_FIRST      128u
 #define WINDOW_LEAST      16u
-#define WINDOW_LEAST_HELD 128u /* where a loss costs one packet */
+#define WINDOW_LEAST_HELD 64u /* where a loss costs one packet */
 #define TIMEOUT_LEAST     (2 * NSEC_PER_MSEC)
 #define ROUND_TRIPS       8 /* programs that share the processors make some of them long */
 #define BACKOFF_MOST      6
