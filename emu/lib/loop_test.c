@@ -160,7 +160,8 @@ static void test_pollers(void)
 	run_poller(1);
 	row(10, "a loop that sleeps at the next look", looks == 2);
 	run_poller(0);
-	row(11, "one that goes on for a while", slept_at - found_at >= 50 * NSEC_PER_USEC);
+	row(11, "one that goes on for a while, or looks once more where others need the processor",
+	    slept_at - found_at >= 50 * NSEC_PER_USEC || looks > 2);
 	run_poller(NSEC_PER_MSEC);
 	row(12, "and for as long as the poller says", slept_at - found_at >= NSEC_PER_MSEC);
 }
