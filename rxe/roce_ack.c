@@ -66,7 +66,6 @@ static void leave(struct roce_port *rp)
 {
 	rp->ack.lonely += rp->ack.lonely < LONELY;
 	go(rp);
-	roce_send_run(rp);
 }
 
 static u32 on_poll(struct loop_poller *poller, struct now now)
