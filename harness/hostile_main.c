@@ -200,7 +200,7 @@ static void truncated(void)
 
 	for (i = 0; i < 2000; i++) {
 		struct uv_request req = { .op = draw() % 8, .arg = draw() };
-		char control[RIGHTS_SPACE(16)] = { 0 };
+		RIGHTS_CONTROL(control, 16) = { 0 };
 		struct iovec iov = { msg, draw() % (draw() % 4 ? 256 : sizeof(msg)) };
 		struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1 };
 		int fds[16];

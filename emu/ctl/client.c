@@ -30,7 +30,7 @@ int ctl_connect(const char *path)
 
 static int send_line(int sock, const char *text, size_t len, int fd)
 {
-	char control[RIGHTS_SPACE(1)] = { 0 };
+	RIGHTS_CONTROL(control, 1) = { 0 };
 
 	while (len) {
 		struct iovec iov = { (void *)(uintptr_t)text, len };

@@ -172,7 +172,7 @@ static bool run_lines(struct ctl_client *c)
 /* False when the client is gone. */
 static bool read_in(struct ctl_client *c)
 {
-	char control[RIGHTS_SPACE(8)];
+	RIGHTS_CONTROL(control, 8);
 	struct iovec iov = { c->in + c->in_len, CTL_LINE_MAX - c->in_len };
 	struct msghdr msg = {
 		.msg_iov = &iov, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof(control)

@@ -8,8 +8,10 @@
 #include <unistd.h>
 
 #define RIGHTS_SPACE(n) CMSG_SPACE((n) * sizeof(int))
+/* A buffer for @n of them, where the headers in it may lie. */
+#define RIGHTS_CONTROL(name, n) _Alignas(struct cmsghdr) char name[RIGHTS_SPACE(n)]
 
-/* The message takes @n of @fds along; @control has RIGHTS_SPACE(@n) bytes of zero. */
+/* The message takes @n of @fds along; @control is a RIGHTS_CONTROL for @n, all zero. */
 static inline void rights_put(struct msghdr *m, void *control, const int *fds, unsigned int n)
 {
 	struct cmsghdr *c;

@@ -328,7 +328,8 @@ static ssize_t gone(void)
 ssize_t shim_read(struct shim_file *f, void *buf, size_t len)
 {
 	const size_t first = 64 + UMAD_FIRST;
-	char control[RIGHTS_SPACE(1)], peek[512];
+	RIGHTS_CONTROL(control, 1);
+	char peek[512];
 	struct iovec iov = { peek, sizeof(peek) };
 	struct msghdr msg = {
 		.msg_iov = &iov, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof(control)

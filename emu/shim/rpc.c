@@ -29,7 +29,7 @@ void shim_rpc_unlock(void)
 static int send_request(int rpc, const struct uv_request *req, const void *in, size_t len, int fd)
 {
 	struct iovec iov[2] = { { (void *)(uintptr_t)req, sizeof(*req) }, { (void *)(uintptr_t)in, len } };
-	char control[RIGHTS_SPACE(1)] = { 0 };
+	RIGHTS_CONTROL(control, 1) = { 0 };
 	struct msghdr msg = { .msg_iov = iov, .msg_iovlen = 2 };
 	ssize_t n;
 
@@ -46,7 +46,7 @@ static int receive_answer(int rpc, void *out, size_t *out_len, int *fds)
 {
 	struct uv_answer a = { .result = -EIO };
 	struct iovec iov[2] = { { &a, sizeof(a) }, { out, out_len ? *out_len : 0 } };
-	char control[RIGHTS_SPACE(2)];
+	RIGHTS_CONTROL(control, 2);
 	struct msghdr msg = {
 		.msg_iov = iov, .msg_iovlen = 2, .msg_control = control, .msg_controllen = sizeof(control)
 	};

@@ -106,7 +106,7 @@ static void answer(struct conn *c, ssize_t result, size_t len, const int *fds, u
 {
 	struct uv_answer a = { .result = (s32)result, .fds = nfds };
 	struct iovec iov[2] = { { &a, sizeof(a) }, { outbuf, len } };
-	char control[RIGHTS_SPACE(2)] = { 0 };
+	RIGHTS_CONTROL(control, 2) = { 0 };
 	struct msghdr msg = { .msg_iov = iov, .msg_iovlen = 2 };
 
 	rights_put(&msg, control, fds, nfds);
@@ -289,7 +289,7 @@ static void dispatch(struct conn *c, const u8 *msg, size_t len, int fd)
 static void on_conn(struct loop_fd *w, u32 events, struct now now)
 {
 	struct conn *c = container_of(w, struct conn, fd);
-	char control[RIGHTS_SPACE(4)];
+	RIGHTS_CONTROL(control, 4);
 	struct iovec iov = { inbuf, sizeof(inbuf) };
 	struct msghdr msg = {
 		.msg_iov = &iov, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof(control)

@@ -90,7 +90,7 @@ static void record_free(struct umad_file *f, struct umad_record *r)
 /* 0; -EAGAIN while the buffer is full; another error when the application is gone. */
 static int record_send(struct umad_file *f, struct umad_record *r)
 {
-	char control[RIGHTS_SPACE(1)] = { 0 };
+	RIGHTS_CONTROL(control, 1) = { 0 };
 	struct iovec iov = { .iov_base = r->data, .iov_len = r->len };
 	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
 

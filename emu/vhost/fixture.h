@@ -83,7 +83,7 @@ static inline void front_send(struct front *f, u32 request, u32 flags, const voi
 {
 	struct vhost_hdr hdr = { request, VHOST_MSG_VERSION | flags, size };
 	struct iovec iov[2] = { { &hdr, sizeof(hdr) }, { (void *)(uintptr_t)payload, size } };
-	char control[RIGHTS_SPACE(1)] = { 0 };
+	RIGHTS_CONTROL(control, 1) = { 0 };
 	struct msghdr msg = { .msg_iov = iov, .msg_iovlen = 2 };
 
 	rights_put(&msg, control, &fd, fd >= 0);

@@ -48,7 +48,7 @@ static void disconnect(struct vhost *v)
 /* Reads on: 1 when something came, 0 when nothing is there, -errno at the end. */
 static int read_some(struct vhost *v)
 {
-	char control[RIGHTS_SPACE(VHOST_FDS_MAX)];
+	RIGHTS_CONTROL(control, VHOST_FDS_MAX);
 	bool head = v->got < sizeof(v->hdr);
 	u32 at = head ? v->got : v->got - (u32)sizeof(v->hdr);
 	struct iovec iov = { head ? (u8 *)&v->hdr + at : (u8 *)&v->in + at,
