@@ -32,21 +32,23 @@ class Roce(Two):
         b.up(f"host r2 roce {self.ip['r2']} {options}\n")
 
 
-@pytest.fixture(scope="module")
-def two(_make_fabric):
-    fabrics = [_make_fabric("roce-a"), _make_fabric("roce-b")]
-    yield Roce(*fabrics)
+def roce_ports(make_fabric, name, **options):
+    """What a fixture yields: the ports of two daemons that are up, and down afterwards."""
+    fabrics = [make_fabric(f"{name}-{letter}") for letter in "ab"]
+    yield Roce(*fabrics, **options)
     for f in fabrics:
         f.down()
+
+
+@pytest.fixture(scope="module")
+def two(_make_fabric):
+    yield from roce_ports(_make_fabric, "roce")
 
 
 @pytest.fixture(scope="module")
 def lossy(_make_fabric):
     """The same, but one packet in a hundred is lost each way."""
-    fabrics = [_make_fabric("lossy-a"), _make_fabric("lossy-b")]
-    yield Roce(*fabrics, first=10, options="loss=0.01")
-    for f in fabrics:
-        f.down()
+    yield from roce_ports(_make_fabric, "lossy", first=10, options="loss=0.01")
 
 
 def frames(path):

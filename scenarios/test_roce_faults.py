@@ -15,7 +15,7 @@ import shutil
 import pytest
 from forge import Peer, bth
 from muslin import free_port, wait_until
-from test_roce import INTEGRITY, Roce, perftest
+from test_roce import INTEGRITY, perftest, roce_ports
 
 HW = "../hw_counters/"
 SEND_ONLY, RC_ACK = 4, 17
@@ -49,10 +49,7 @@ FATAL = {
 
 @pytest.fixture(scope="module")
 def two(_make_fabric):
-    fabrics = [_make_fabric("roce-faults-a"), _make_fabric("roce-faults-b")]
-    yield Roce(*fabrics, first=60)
-    for f in fabrics:
-        f.down()
+    yield from roce_ports(_make_fabric, "roce-faults", first=60)
 
 
 class Beside:

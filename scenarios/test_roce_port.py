@@ -11,24 +11,18 @@ import signal
 
 import pytest
 from muslin import free_port, wait_until
-from test_roce import Roce, frames, icrc_is_right, perftest
+from test_roce import frames, icrc_is_right, perftest, roce_ports
 
 
 @pytest.fixture(scope="module")
 def ports(_make_fabric):
-    fabrics = [_make_fabric("port-a"), _make_fabric("port-b")]
-    yield Roce(*fabrics, first=20)
-    for f in fabrics:
-        f.down()
+    yield from roce_ports(_make_fabric, "port", first=20)
 
 
 @pytest.fixture(scope="module")
 def congested(_make_fabric):
     """Two ports with congestion control, and a twentieth of what they send is marked."""
-    fabrics = [_make_fabric("congested-a"), _make_fabric("congested-b")]
-    yield Roce(*fabrics, first=30, options="dcqcn ce=0.05")
-    for f in fabrics:
-        f.down()
+    yield from roce_ports(_make_fabric, "congested", first=30, options="dcqcn ce=0.05")
 
 
 # What the documentation of distributions prints for rxe0, with the values that are this port's own.
