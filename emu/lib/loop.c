@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Event loop over epoll with a timer heap, a task queue and shared-memory pollers. */
+/* Event loop over epoll with timers, a task queue and shared-memory pollers. */
 #include <errno.h>
 #include <sched.h>
 #include <stdlib.h>
@@ -21,8 +21,7 @@ struct loop {
 	struct loop_fd **fds; /* slot -> watch; epoll data is slot and serial, so a deleted watch is never touched... */
 	u32 serial;           /* ... and one that has taken its slot gets none of its events */
 	u32 nfds, *free_fds, nfree;
-	struct loop_timer **heap;
-	u32 ntimers, heap_cap;
+	struct timer_heap timers;
 	struct list tasks, pollers;
 };
 
@@ -67,7 +66,6 @@ void loop_destroy(struct loop *loop)
 	close(loop->epfd);
 	free(loop->fds);
 	free(loop->free_fds);
-	free(loop->heap);
 	free(loop);
 }
 
@@ -151,81 +149,30 @@ void loop_fd_del(struct loop_fd *w)
 	w->loop = NULL;
 }
 
-/* Timers: a binary heap ordered by time. */
-
-static void heap_put(struct loop *loop, u32 i, struct loop_timer *t)
-{
-	loop->heap[i] = t;
-	t->slot = i;
-}
-
-static void heap_up(struct loop *loop, u32 i)
-{
-	struct loop_timer *t = loop->heap[i];
-
-	for (; i && loop->heap[(i - 1) / 2]->when > t->when; i = (i - 1) / 2)
-		heap_put(loop, i, loop->heap[(i - 1) / 2]);
-	heap_put(loop, i, t);
-}
-
-static void heap_down(struct loop *loop, u32 i)
-{
-	struct loop_timer *t = loop->heap[i];
-	u32 c;
-
-	while ((c = 2 * i + 1) < loop->ntimers) {
-		if (c + 1 < loop->ntimers && loop->heap[c + 1]->when < loop->heap[c]->when)
-			c++;
-		if (loop->heap[c]->when >= t->when)
-			break;
-		heap_put(loop, i, loop->heap[c]);
-		i = c;
-	}
-	heap_put(loop, i, t);
-}
+/* Timers */
 
 void loop_timer_set(struct loop *loop, struct loop_timer *t, u64 when_ns)
 {
-	if (!t->loop) {
-		if (loop->ntimers == loop->heap_cap) {
-			u32 cap = loop->heap_cap ? loop->heap_cap * 2 : 256;
-			struct loop_timer **heap = realloc(loop->heap, cap * sizeof(struct loop_timer *));
-
-			if (!heap)
-				abort(); /* a lost timer would hang a QP for ever */
-			loop->heap = heap;
-			loop->heap_cap = cap;
-		}
-		t->loop = loop;
-		heap_put(loop, loop->ntimers++, t);
-	}
+	loop_timer_cancel(t);
+	t->loop = loop;
 	t->when = when_ns;
-	heap_up(loop, t->slot);
-	heap_down(loop, t->slot);
+	timer_heap_add(&loop->timers, t);
 }
 
 void loop_timer_cancel(struct loop_timer *t)
 {
-	struct loop *loop = t->loop;
-	u32 i = t->slot;
-
-	if (!loop)
+	if (!t->loop)
 		return;
+	timer_heap_del(&t->loop->timers, t);
 	t->loop = NULL;
-	if (i == --loop->ntimers)
-		return;
-	heap_put(loop, i, loop->heap[loop->ntimers]);
-	heap_up(loop, i);
-	heap_down(loop, loop->heap[i]->slot);
 }
 
 static u32 run_timers(struct loop *loop)
 {
+	struct loop_timer *t;
 	u32 n = 0;
 
-	while (loop->ntimers && loop->heap[0]->when <= loop->now.ns) {
-		struct loop_timer *t = loop->heap[0];
-
+	while ((t = loop->timers.first) && t->when <= loop->now.ns) {
 		loop_timer_cancel(t);
 		t->fn(t, loop->now);
 		n++;
@@ -352,13 +299,14 @@ static int run_fds(struct loop *loop, int timeout_ms, u32 *n)
 /* Milliseconds until the next timer, rounded down so that the last part is polled; -1 without timers. */
 static int sleep_time(const struct loop *loop)
 {
+	const struct loop_timer *t = loop->timers.first;
 	u64 d;
 
-	if (!loop->ntimers)
+	if (!t)
 		return -1;
-	if (loop->heap[0]->when <= loop->now.ns)
+	if (t->when <= loop->now.ns)
 		return 0;
-	d = (loop->heap[0]->when - loop->now.ns + NSEC_PER_MSEC - 1) / NSEC_PER_MSEC;
+	d = (t->when - loop->now.ns + NSEC_PER_MSEC - 1) / NSEC_PER_MSEC;
 	return d > 60000 ? 60000 : (int)d;
 }
 
@@ -422,6 +370,7 @@ void loop_run_idle(struct loop *loop, u64 until_ns)
 {
 	for (;;) {
 		u32 n = run_timers(loop) + loop_run_tasks(loop) + run_pollers(loop);
+		const struct loop_timer *t;
 
 		if (run_fds(loop, 0, &n) || n || !list_empty(&loop->tasks))
 			continue;
@@ -429,9 +378,10 @@ void loop_run_idle(struct loop *loop, u64 until_ns)
 		pollers_sleep(loop, false);
 		if (n)
 			continue;
-		if (!loop->is_virtual || !loop->ntimers || loop->heap[0]->when > until_ns)
+		t = loop->timers.first;
+		if (!loop->is_virtual || !t || t->when > until_ns)
 			break;
-		loop->now.ns = max(loop->now.ns, loop->heap[0]->when);
+		loop->now.ns = max(loop->now.ns, t->when);
 	}
 	if (loop->is_virtual && loop->now.ns < until_ns)
 		loop->now.ns = until_ns;

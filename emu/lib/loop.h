@@ -6,8 +6,7 @@
 #include <sys/epoll.h>
 
 #include "emu/lib/list.h"
-
-struct loop;
+#include "emu/lib/timer.h"
 
 /*
  * A watched descriptor, embedded in its owner. The callback gets EPOLL* bits. It may delete itself or any other
@@ -18,14 +17,6 @@ struct loop_fd {
 	void (*fn)(struct loop_fd *w, u32 events, struct now now);
 	struct loop *loop; /* NULL while not added */
 	u32 slot, serial;  /* private */
-};
-
-/* A one-shot timer, embedded in its owner. Zeroed memory is a valid idle timer once fn is set. */
-struct loop_timer {
-	u64 when; /* absolute ns of the loop's clock */
-	void (*fn)(struct loop_timer *t, struct now now);
-	struct loop *loop; /* NULL while not armed */
-	u32 slot;          /* private: heap index */
 };
 
 /* Work to be run once, later in this iteration or in the next one; embedded in its owner. */
@@ -62,8 +53,9 @@ int loop_fd_add(struct loop *loop, struct loop_fd *w, u32 events);
 int loop_fd_mod(struct loop_fd *w, u32 events);
 void loop_fd_del(struct loop_fd *w); /* does not close w->fd; harmless when not added */
 
-void loop_timer_set(struct loop *loop, struct loop_timer *t, u64 when_ns); /* re-arms when armed */
-void loop_timer_cancel(struct loop_timer *t);                              /* harmless when idle */
+/* Re-arms when armed. Timers of the same time fire in the order in which they were set. */
+void loop_timer_set(struct loop *loop, struct loop_timer *t, u64 when_ns);
+void loop_timer_cancel(struct loop_timer *t); /* harmless when idle */
 static inline bool loop_timer_armed(const struct loop_timer *t)
 {
 	return t->loop != NULL;

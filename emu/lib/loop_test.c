@@ -166,6 +166,77 @@ static void test_pollers(void)
 	row(12, "and for as long as the poller says", slept_at - found_at >= NSEC_PER_MSEC);
 }
 
+/* Timers that all fall due at once; what each of them does is in @act. */
+static struct loop_timer due[8];
+static char order[64];
+static void (*act)(struct loop_timer *t, struct now now);
+
+static void on_due(struct loop_timer *t, struct now now)
+{
+	size_t n = strlen(order);
+
+	if (n + 1 < sizeof(order))
+		order[n] = (char)('0' + (t - due));
+	if (act)
+		act(t, now);
+}
+
+static const char *run_due(void (*does)(struct loop_timer *t, struct now now))
+{
+	u64 at = loop_now(loop).ns + 100;
+	u32 i;
+
+	memset(order, 0, sizeof(order));
+	act = does;
+	for (i = 0; i < ARRAY_SIZE(due); i++) {
+		due[i].fn = on_due;
+		loop_timer_set(loop, &due[i], at);
+	}
+	loop_run_idle(loop, at + 1000);
+	return order;
+}
+
+static void cancel_next(struct loop_timer *t, struct now now)
+{
+	if (t != &due[ARRAY_SIZE(due) - 1])
+		loop_timer_cancel(t + 1);
+}
+
+static void cancel_all(struct loop_timer *t, struct now now)
+{
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(due); i++)
+		loop_timer_cancel(&due[i]);
+}
+
+static void again_once(struct loop_timer *t, struct now now)
+{
+	if (strlen(order) <= ARRAY_SIZE(due))
+		loop_timer_set(loop, t, now.ns + (t == &due[3] ? 0 : 10));
+}
+
+static void postpone_next(struct loop_timer *t, struct now now)
+{
+	if (t == &due[0])
+		loop_timer_set(loop, &due[1], now.ns);
+}
+
+static void test_due(void)
+{
+	bool idle = true;
+	u32 i;
+
+	row(13, "equal times, in the order set", !strcmp(run_due(NULL), "01234567"));
+	row(14, "one that another's callback cancels does not fire", !strcmp(run_due(cancel_next), "0246"));
+	row(15, "nor do any when all are cancelled", !strcmp(run_due(cancel_all), "0"));
+	row(16, "set again in its own callback, behind its equals", !strcmp(run_due(again_once), "0123456730124567"));
+	row(17, "set again while armed, it goes behind its equals", !strcmp(run_due(postpone_next), "02345671"));
+	for (i = 0; i < ARRAY_SIZE(due); i++)
+		idle &= !loop_timer_armed(&due[i]);
+	row(18, "none is armed then", idle);
+}
+
 int main(void)
 {
 	loop = loop_create_virtual();
@@ -175,6 +246,7 @@ int main(void)
 	test_tasks();
 	test_fds();
 	test_slots();
+	test_due();
 	loop_destroy(loop);
 	loop = loop_create();
 	if (!loop)
