@@ -66,7 +66,7 @@ struct rxe;
 /* How fast a requester sends where there are no credits. */
 struct rxe_window {
 	bool on, sampling;
-	bool gap; /* READ: the missing responses are asked for already */
+	bool gap; /* the missing responses are asked for already */
 	u8 backoff;
 	u32 window, credit, sample_psn;
 	u64 srtt, sample_ns, progress_ns;

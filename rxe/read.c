@@ -93,31 +93,36 @@ static u32 gap(const struct rxe_qp *rq, u32 psn, u32 most)
 
 /* Asking again */
 
-/* For the gap that begins with what is expected, or, if nothing is behind it, for all of the rest. */
-static void ask(struct rxe_qp *rq, struct rxe_wqe *w)
+/* For the gap that begins with what is expected. */
+static void ask_for_gap(struct rxe_qp *rq, const struct rxe_wqe *w)
 {
-	u32 at = w->got / rxe_req_mtu(rq), psn = wire_psn_add(w->first_psn, at), n;
+	u32 at = w->got / rxe_req_mtu(rq), psn = wire_psn_add(w->first_psn, at), n = gap(rq, psn, w->npkts - at);
 
-	if (!rq->nahead || w->opcode != HCA_WR_RDMA_READ || !rq->retries) {
-		rxe_retry(rq, psn);
-		return;
-	}
-	n = gap(rq, psn, w->npkts - at);
-	hca_count(rq->qp->hca, rq->qp->attr.port, HCA_CNT_COMPLETER_RETRY);
-	rq->retries--;
 	rq->asked = true;
 	rq->asked_to = wire_psn_add(psn, n);
 	rxe_req_ask(rq, w, at, n);
 }
 
+/* The same as a retry; if nothing is behind the gap, for all of the rest. */
+static void ask(struct rxe_qp *rq, const struct rxe_wqe *w)
+{
+	if (!rq->nahead || w->opcode != HCA_WR_RDMA_READ || !rq->retries) {
+		rxe_retry(rq, rxe_read_expected(rq, w));
+		return;
+	}
+	hca_count(rq->qp->hca, rq->qp->attr.port, HCA_CNT_COMPLETER_RETRY);
+	rq->retries--;
+	ask_for_gap(rq, w);
+}
+
 bool rxe_read_again(struct rxe_qp *rq)
 {
-	struct rxe_wqe *w = rxe_read_oldest(rq);
+	const struct rxe_wqe *w = rxe_read_oldest(rq);
 
 	rq->asked = false;
-	if (!rq->nahead || !w || rxe_read_expected(rq, w) != rq->una)
+	if (!rq->nahead || !w || w->opcode != HCA_WR_RDMA_READ || rxe_read_expected(rq, w) != rq->una)
 		return false;
-	ask(rq, w);
+	ask_for_gap(rq, w);
 	return true;
 }
 

@@ -36,7 +36,7 @@ void rxe_wqe_release(struct rxe_wqe *w);
 void rxe_req_fail(struct rxe_qp *rq, u8 status);
 
 /* requester.c: asks again for @n packets of a READ, from its packet @at on */
-void rxe_req_ask(struct rxe_qp *rq, struct rxe_wqe *w, u32 at, u32 n);
+void rxe_req_ask(struct rxe_qp *rq, const struct rxe_wqe *w, u32 at, u32 n);
 
 /* response.c */
 void rxe_req_progress(struct rxe_qp *rq, u32 una); /* everything before @una is acknowledged */

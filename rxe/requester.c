@@ -183,7 +183,7 @@ static void send_packet(struct rxe_qp *rq, struct rxe_wqe *w)
 	packet_out(rq, p);
 }
 
-void rxe_req_ask(struct rxe_qp *rq, struct rxe_wqe *w, u32 at, u32 n)
+void rxe_req_ask(struct rxe_qp *rq, const struct rxe_wqe *w, u32 at, u32 n)
 {
 	const struct hca_qp *qp = rq->qp;
 	u32 off = at * rxe_req_mtu(rq), len = min(n * rxe_req_mtu(rq), w->length - off);

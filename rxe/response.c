@@ -23,6 +23,17 @@ void rxe_req_progress(struct rxe_qp *rq, u32 una)
 		rxe_retry_arm(rq);
 }
 
+/* An acknowledgement of what is behind its response is an implied NAK (9.7.5.1); the next ones of the flight say it again. */
+static void response_lost(struct rxe_qp *rq, const struct rxe_wqe *w)
+{
+	rxe_req_progress(rq, rxe_read_expected(rq, w));
+	if (rq->asked || rq->win.gap)
+		return;
+	rq->win.gap = true;
+	rxe_window_lost(rq);
+	rxe_retry(rq, rq->una);
+}
+
 bool rxe_req_acked(struct rxe_qp *rq, u32 psn)
 {
 	u32 i;
@@ -36,9 +47,7 @@ bool rxe_req_acked(struct rxe_qp *rq, u32 psn)
 		if (w->state == WQE_DONE)
 			continue;
 		if (rxe_wqe_reads(w)) {
-			rxe_req_progress(rq, rxe_read_expected(rq, w));
-			if (!rq->asked)
-				rxe_retry(rq, rq->una);
+			response_lost(rq, w);
 			return false;
 		}
 		w->state = WQE_DONE;

@@ -29,6 +29,7 @@ static struct side a, b;
 static u64 sent;               /* packets on the wire, both ways */
 static u64 drop_from, drop_to; /* the nth to the nth are lost */
 static bool drop_all;
+static u8 drop_opcode;
 static u64 drop_lids; /* of packets to the LIDs of these bits */
 static u8 static_rate;
 
@@ -47,7 +48,7 @@ static int wire_send(struct wire_port *port, struct wire_packet *p)
 	struct side *to = port == &a.port ? &b : &a;
 	u64 n = ++sent;
 
-	if (drop_all || (n >= drop_from && n <= drop_to) ||
+	if (drop_all || (drop_opcode && p->hdr[p->bth_off] == drop_opcode) || (n >= drop_from && n <= drop_to) ||
 	    (drop_lids & 1ull << (wire_lrh_dlid((const struct wire_lrh *)p->hdr) % 64))) {
 		wire_packet_free(p);
 		return 0;
@@ -184,6 +185,7 @@ static void start(enum hca_qp_type type, u8 mtu, u32 psn)
 		a.mem[i] = (u8)(i * 7 + i / 251);
 	sent = drop_from = drop_to = 0;
 	drop_all = false;
+	drop_opcode = 0;
 }
 
 static void stop(void)
@@ -467,6 +469,30 @@ static void test_no_memory(void)
 	hca_soft_post_send(a.wq, &wr);
 	run();
 	row(314, "and the next one comes", !next(&b).status);
+	stop();
+}
+
+/* Each acknowledgement behind a response that is lost says so, but it is lost once. */
+static void test_lost_response(void)
+{
+	struct hca_send_wr wr;
+	u32 i, ok = 0;
+
+	start(HCA_QPT_RC, 5, 0);
+	drop_opcode = WIRE_RC_READ_RESP_ONLY;
+	wr = request(HCA_WR_RDMA_READ, 64);
+	hca_soft_post_send(a.wq, &wr);
+	wr = request(HCA_WR_RDMA_WRITE, 64);
+	for (i = 0; i < 10; i++) {
+		hca_soft_post_send(a.wq, &wr);
+		loop_run_idle(loop, loop_now(loop).ns);
+	}
+	drop_opcode = 0;
+	row(323, "what was asked for again is waited for", hca_counter(a.hca, 1, HCA_CNT_COMPLETER_RETRY) == 1);
+	run();
+	for (i = 0; i <= 10; i++)
+		ok += !next(&a).status;
+	row(324, "and comes", ok == 11);
 	stop();
 }
 
@@ -760,6 +786,7 @@ int main(void)
 	test_rnr();
 	test_no_memory();
 	test_many();
+	test_lost_response();
 	test_kept();
 	test_invalidate();
 	test_ud();
