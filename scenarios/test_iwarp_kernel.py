@@ -77,14 +77,13 @@ class Peer:
 
     def _try_guest(self, server, host, client):
         """The guest listens when its kernel says so."""
-        self.vm.start(f"echo $$ >/tmp/server.pid; exec timeout 60 {server}", "server")
+        running = self.vm.start(server, "server")
         self.vm.wait(f"ss -Hltn sport = :{self.port} | grep -q .")
         out = self.fabric.run(host, *client.split(), status=None)
         early = TOO_EARLY_ON_TCP.search(out)
         if early:
-            self.vm.call("kill $(cat /tmp/server.pid)")  # it may have gone
-        self.vm.wait("! [ -d /proc/$(cat /tmp/server.pid) ]", 65)
-        return None if early else (self.vm.log("server"), out)
+            running.kill()
+        return None if early else (running.wait(60, None), out)
 
     def rping_to_us(self):
         args = f"-p {self.port} -V -v -C 10"

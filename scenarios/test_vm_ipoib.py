@@ -90,14 +90,14 @@ def bulk_at(a, b, family, address, mbit):
     """What a receives when b sends /tmp/sent at that rate."""
     b.run(f"tc qdisc replace dev ib0 root tbf rate {mbit}mbit burst 32kb limit 8mb")
     a.run("sysctl -qw net.core.rmem_max=33554432; rm -f /tmp/got")
-    a.start(f"socat -u -b 65000 {family}-RECV:9000,rcvbuf=16777216 OPEN:/tmp/got,creat,trunc", "rx")
+    receiver = a.start(f"socat -u -b 65000 {family}-RECV:9000,rcvbuf=16777216 OPEN:/tmp/got,creat,trunc", "rx")
     a.wait("grep -q :2328 /proc/net/udp /proc/net/udp6", what="the receiver")  # 9000
     b.run(f"socat -u -b {DATAGRAM} OPEN:/tmp/sent {family}-SENDTO:{address}:9000")
     b.wait("tc -s qdisc show dev ib0 | grep -q 'backlog 0b 0p'", what="the queue's end")
     b.run("tc qdisc del dev ib0 root")
     a.ping("10.0.0.5")  # behind the last datagram
     got = a.read("/tmp/got")
-    a.run("kill $(pidof socat); while pidof socat; do :; done")
+    receiver.kill()
     return got
 
 
@@ -122,17 +122,18 @@ def test_udp_bulk(guests, family, address):
 def test_multicast_both_ways(guests, family):
     """Each has joined a group of its own making; what the other sends into it arrives."""
     receive, send = GROUPS[family]
+    members = []
     for vm in guests:
         vm.run("ip route replace 239.0.0.0/8 dev ib0; ip -6 route replace multicast ff15::/16 dev ib0 table local")
-        vm.start(f"socat -u {receive} OPEN:/tmp/heard,creat,trunc", "member")
+        members.append(vm.start(f"socat -u {receive} OPEN:/tmp/heard,creat,trunc", "member"))
     for to, sender in (guests, guests[::-1]):
         def heard(to=to, sender=sender):
             sender.run(f"echo hello from {sender.host} | socat -u - {send}")
             return to.call(f"grep 'hello from {sender.host}' /tmp/heard")[0] == 0
 
         wait_until(heard, 20, f"multicast from {sender.host}", 0.3)
-    for vm in guests:
-        vm.run("kill $(pidof socat)")
+    for member in members:
+        member.kill()
 
 
 def test_everybody_answers_a_ping_to_all_nodes(guests):

@@ -44,10 +44,9 @@ def test_connections_of_both(pair):
     """Verbs of a user, over the connection managers of both kernels, in both directions."""
     a, b = pair
     for server, client, address in ((b, a, "10.0.0.5"), (a, b, "10.0.0.1")):
-        server.start(f"rping -s -V -v -C 5 -S 20000 -a {address}", "rping")
+        running = server.start(f"rping -s -V -v -C 5 -S 20000 -a {address}", "rping")
         client.wait(f"rping -c -V -v -C 5 -S 20000 -a {address}")
-        server.wait("! pidof rping", what="the server's end")
-        assert server.log("rping").count("server ping data: rdma-ping-") == 5
+        assert running.wait(20, None).count("server ping data: rdma-ping-") == 5
 
 
 def test_driver_goes_and_comes(pair):
@@ -122,5 +121,6 @@ def test_daemon_dies(shared_fabric, mounted):
     wait_until(lambda: echoes(a) > before + 5, 60, "echoes", 0.3)
     assert len(sums(a, b)) == 1
     a.run("killall -INT ping")
-    b.start("ibv_rc_pingpong -e", "pingpong")
+    server = b.start("ibv_rc_pingpong -e", "pingpong")
     a.wait("ibv_rc_pingpong -e 10.0.0.5", what="a connection with interrupts")
+    server.wait(20)

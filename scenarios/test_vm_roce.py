@@ -83,17 +83,30 @@ def index(vm, ip, kind="RoCE v2"):
     return found[0] if found else None
 
 
+def serve(server, command, client, program):
+    """Runs @command in a guest until @program elsewhere has had what it wants, and its end: the next one binds where
+    this one did. Returns what the client printed."""
+    job = server.start(command, "server")
+
+    def attempt():
+        status, out = client.call(program)
+        assert status == 0 or job.running(), f"{job}:\n{job.output}\n{program}:\n{out}"
+        return status == 0 and (out or " ")
+
+    out = wait_until(attempt, 30, program, 0.3)
+    job.wait(20, None)
+    return out
+
+
 def talk(server, client, command, to, *, each):
     """Runs @command, with what each() adds for a guest, as server and as client."""
-    server.start(f"{command} {each(server)}", "talk")
-    out = client.wait(f"{command} {each(client)} {to}", what=f"{command}\n{server.log('talk')}")
+    out = serve(server, f"{command} {each(server)}", client, f"{command} {each(client)} {to}")
     assert re.search(r"\d+ iters in|^ *\d+ +(200|50) ", out, re.M), out
-    server.wait(f"! pgrep -f '^{command.split()[0]}'")
 
 
 def rping(server, client, to, count=10):
-    server.start(f"rping -s -a {to} -v -C {count}", "rping")
-    assert f"rdma-ping-{count - 1}" in client.wait(f"rping -c -a {to} -v -C {count}", what="rping")
+    where = f"-a {to} -v -C {count}"
+    assert f"rdma-ping-{count - 1}" in serve(server, f"rping -s {where}", client, f"rping -c {where}")
 
 
 def test_device(two):
@@ -167,10 +180,10 @@ def test_vlan(two):
 def test_group(two):
     """A sender and a receiver join one group; every message comes."""
     a, b = two
-    b.start(f"mckey -m 225.1.2.3 -b {B} -C 10", "mckey")
+    member = b.start(f"mckey -m 225.1.2.3 -b {B} -C 10", "mckey")
     b.wait("grep -q 030201E1 /proc/net/igmp", what="the receiver in its group")
     assert "return status 0" in a.run(f"mckey -m 225.1.2.3 -b {A} -s -C 10")
-    assert "return status 0" in b.wait("grep return /tmp/mckey.log && cat /tmp/mckey.log")
+    assert "return status 0" in member.wait(30)
 
 
 def test_capture_is_dissected(net, two):
@@ -185,13 +198,14 @@ def test_both_ports_at_once(net, two):
     """Two connections of one adapter, over InfiniBand and over RoCE, at the same time."""
     a, b = two
     server = net.start("h2", "rping", "-s", "-a", "10.0.0.2", "-C", 300)
-    b.start(f"rping -s -a {B} -C 300", "rping")
+    other = b.start(f"rping -s -a {B} -C 300", "rping")
     before = net.node("h1")["ports"][0]["counters"], end(net, "h1-eth")["counters"]
     wait = "rping -c -a 10.0.0.2 -v -C 300 >/tmp/ib.log & rping -c -a %s -v -C 300 >/tmp/roce.log; wait"
     a.run(wait % B)
     for link in ("ib", "roce"):
         assert "rdma-ping-299" in a.log(link)
-    server.wait(20, None)
+    for process in (server, other):
+        process.wait(20, None)
     after = net.node("h1")["ports"][0]["counters"], end(net, "h1-eth")["counters"]
     for link, counter in enumerate(("port_xmit_packets", "tx_frames")):
         assert after[link][counter] > before[link][counter] + 600
@@ -224,8 +238,8 @@ def host_serves(net, vm, address):
 
 
 def guest_serves(net, vm, address):
-    vm.start(f"rping -s -a {address} -C 10", "rping")
-    wait_until(lambda: "rdma-ping-9" in net.run("r1", "rping", "-c", "-a", address, "-v", "-C", 10, status=None), 30)
+    where = f"-a {address} -v -C 10"
+    assert "rdma-ping-9" in serve(vm, f"rping -s {where}", Place(net, "r1"), f"rping -c {where}")
 
 
 def test_ipv6(net, two):
@@ -250,13 +264,13 @@ def test_ipv6(net, two):
 def test_card_finishes_what_is_sent(net, two, to):
     """A guest leaves checksums and cutting to its card: on the wire each frame fits, and its checksums are right."""
     a, b = two
-    b.start("socat -u TCP6-LISTEN:9000,ipv6only=0 CREATE:/tmp/got", "socat")
+    sink = b.start("socat -u TCP6-LISTEN:9000,ipv6only=0 CREATE:/tmp/got", "socat")
     a.run("head -c 1000000 /dev/urandom >/tmp/sent")
     sends = "cat /sys/class/net/eth0/statistics/tx_packets"
     before = int(a.run(sends))
     with Capture(net, "h1-eth") as c:
         a.wait(f"socat -u FILE:/tmp/sent TCP:{to}:9000 && echo sent")
-        b.wait("! pidof socat")
+        sink.wait(20)
     handed = int(a.run(sends)) - before
     assert a.run("md5sum </tmp/sent") == b.run("md5sum </tmp/got")
     checks = ["tcp.check_checksum:TRUE", "ip.check_checksum:TRUE"]
@@ -286,11 +300,11 @@ def measured(server, client, command, to):
     command += f" -R -F -p {free_port()}"
 
     def attempt():
-        server.start(command)
+        running = server.start(command)
         if server.vm:
             server.vm.wait("rdma res show cm_id | grep -q 'state LISTEN'")
         _, out = client.call(f"{command} {to}", 120)
-        server.stop(command)
+        running.kill()
         if RESULT.search(out):
             return out
         assert REFUSED.search(out), out
@@ -368,9 +382,8 @@ def test_rxe_and_our_adapter_with_loss(two, rxe, wire, lossy, tool):
 def test_data_survives_loss(net, two, rxe, wire):
     """What our adapter READs from the kernel's and WRITEs to it, each byte checked."""
     fault = net.fault("g2", "drop", prob="1%", pcap=f"{DATA} and udp[8] > 5 and udp[8] != 12")
-    two[0].start(f"rping -s -a {A} -V -S 30000 -C 20", "rping")
-    out = rxe.wait(f"rping -c -a {A} -V -v -S 30000 -C 20", what="rping")
-    assert out.count("ping data") == 20
+    what = f"-a {A} -V -v -S 30000 -C 20"
+    assert serve(two[0], f"rping -s {what}", rxe, f"rping -c {what}").count("ping data") == 20
     fault.clear()
 
 

@@ -79,21 +79,21 @@ def pair(ends, server, client):
     With -R, perftest's server listens for a second connection once it has answered by the first one, and a client that
     is faster is refused; the server waits on, for a second connection alone. Then both start anew.
     """
-    ended = ends[1].start(server)
+    running = ends[1].start(server)
 
     def attempt():
-        nonlocal ended
+        nonlocal running
         status, out = ends[0].call(client)
         if status == 0:
             return out or " "
-        assert not ended(), f"{ended()}\nclient:\n{out}"
+        assert running.running(), f"{running.output}\nclient:\n{out}"
         if TOO_EARLY.search(out):
-            ends[1].stop(server)
-            ended = ends[1].start(server)
+            running.kill()
+            running = ends[1].start(server)
         return None
 
     out = wait_until(attempt, 30, f"a client for `{server}`", 0.2)
-    return out, wait_until(ended, 20, f"the end of `{server}`", 0.1)
+    return out, running.wait(20, None)
 
 
 def over_tcp(ends, port, tool):
@@ -131,20 +131,14 @@ def test_ibping(ends):
     """Answered by a user-space agent on the other side's QP1."""
     client, server = ends
     lid = server.fabric.port(server.host)["lid"]
-    if server.vm:
-        server.vm.start("ibping -S", "ibping")
-    else:
-        agent = server.fabric.start(server.host, "ibping", "-S")
+    agent = server.start("ibping -S")
 
     def echoes():
         status, out = client.call(f"ibping -c 3 -f {lid}")
         return out if status == 0 and "3 received, 0% packet loss" in out else None
 
     wait_until(echoes, 30, "echoes", 0.2)
-    if server.vm:
-        server.vm.run("kill $(pidof ibping)")
-    else:
-        agent.kill()
+    agent.kill()
 
 
 def test_counters_of_the_other_end(ends):

@@ -3,7 +3,8 @@
 
 from .fabric import Fabric, FabricError
 from .fault import Fault
+from .job import Job
 from .process import Process, ProcessFailed, free_port, wait_until
 from .vm import VM
 
-__all__ = ["Fabric", "FabricError", "Fault", "VM", "Process", "ProcessFailed", "free_port", "wait_until"]
+__all__ = ["Fabric", "FabricError", "Fault", "Job", "VM", "Process", "ProcessFailed", "free_port", "wait_until"]

@@ -8,13 +8,13 @@ import shlex
 import socket
 import time
 
+from .job import KILLED, Job
 from .process import ProcessFailed, wait_until
 
 SPLAT = re.compile(
     r"BUG:|WARNING: CPU|Oops|general protection|Kernel panic|KASAN|UBSAN|rcu: INFO|possible recursive locking|"
     r"blocked for more than|refcount_t:|list_(add|del) corruption|Call Trace:"
 )
-KILLED = 137
 GRACE = 15  # seconds that a guest may take to answer
 READY = "ready"  # what the guest says once it serves commands
 
@@ -100,8 +100,8 @@ class VM:
         return out
 
     def start(self, command, name="job"):
-        """Starts a shell command in the background, its output in /tmp/NAME.log."""
-        self.run(f"setsid sh -c {shlex.quote(command)} >/tmp/{name}.log 2>&1 </dev/null &")
+        """Starts a shell command in the background, its output in /tmp/NAME.log, and returns it."""
+        return Job(self, command, name)
 
     def log(self, name="job"):
         return self.run(f"cat /tmp/{name}.log", status=None)

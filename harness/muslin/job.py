@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""A shell command in the background of a guest: started, watched, and ended with everything that it started."""
+
+import shlex
+
+from .process import ProcessFailed, wait_until
+
+KILLED = 137
+
+
+class Job:
+    """@command in a session of its own in the guest @vm, both streams in /tmp/@name.log there. Used as a Process is."""
+
+    def __init__(self, vm, command, name):
+        self.vm, self.command, self.log = vm, command, f"/tmp/{name}.log"
+        self.end = f"/tmp/{name}.{vm.sent}.end"
+        told = f"sh -c {shlex.quote(command)}; echo $? >{self.end}"
+        self.pid = int(vm.run(f"setsid sh -c {shlex.quote(told)} >{self.log} 2>&1 </dev/null & echo $!"))
+
+    @property
+    def output(self):
+        return self.vm.run(f"cat {self.log}")
+
+    def status(self):
+        """How it has ended, None while it runs."""
+        said = self.vm.run(f"[ -d /proc/{self.pid} ] || cat {self.end} 2>/dev/null || echo {KILLED}")
+        return int(said) if said else None
+
+    def running(self):
+        return self.status() is None
+
+    def wait(self, timeout=60.0, status=0):
+        """Waits for the end, checks the exit status (None: any) and returns the output."""
+        try:
+            wait_until(lambda: not self.running(), timeout, str(self), 0.2)
+        except AssertionError:
+            self.kill()
+            raise ProcessFailed(f"{self} still ran after {timeout:g} s:\n{self.output}") from None
+        got = self.status()
+        if status is not None and got != status:
+            raise ProcessFailed(f"{self} ended with {got}, not {status}:\n{self.output}")
+        return self.output
+
+    def kill(self):
+        """Ends the command and what it started. Harmless when it has ended."""
+        self.vm.run(f"kill -9 -- -{self.pid} 2>/dev/null; while [ -d /proc/{self.pid} ]; do sleep 0.05; done")
+
+    def __str__(self):
+        return f"`{self.command}` in the guest on {self.vm.host}"
