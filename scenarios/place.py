@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """Where a program runs: in a guest, or on a host of the fabric in host mode."""
 
+from muslin import wait_until
+from muslin.fabric import ANEW
+
 
 class Place:
     """The guest @vm on @host, or @host itself."""
@@ -23,3 +26,24 @@ class Place:
         process = self.fabric.start(self.host, *command.split())
         out = process.wait(timeout, status=None)
         return process.popen.returncode, out
+
+
+def pair(server, command, client, program):
+    """
+    Runs @command and @program in two places, or guests, to their ends; the client tries until the server listens. Both
+    outputs, the client's first. Whoever binds next to what the server had bound to finds it free.
+    """
+    running = server.start(command)
+
+    def attempt():
+        nonlocal running
+        status, out = client.call(program)
+        if ANEW.search(out):
+            running.kill()
+            running = server.start(command)
+            return None
+        assert status == 0 or running.running(), f"{running}:\n{running.output}\n{program}:\n{out}"
+        return status == 0 and (out or " ")
+
+    out = wait_until(attempt, 30, f"`{program}`", 0.2)
+    return out, running.wait(20, None)

@@ -12,13 +12,13 @@ import re
 import pytest
 from muslin.process import wait_until
 from test_perftest import RESULT, free_port
-from two import TOO_EARLY_ON_TCP, Two, own_addresses
+from two import ANEW_ON_TCP, Two, own_addresses
 
 
 class Iwarp(Two):
     """@a_options, @b_options: of how the hosts connect, a word each."""
 
-    early = TOO_EARLY_ON_TCP
+    anew = ANEW_ON_TCP
 
     def __init__(self, a, b, first=1, a_options="", b_options=""):
         super().__init__(a, b, "w2", "siw0")

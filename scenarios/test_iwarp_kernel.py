@@ -19,7 +19,7 @@ import pytest
 from muslin import free_port, siw
 from muslin.process import wait_until
 from test_perftest import RESULT
-from two import TOO_EARLY_ON_TCP
+from two import ANEW_ON_TCP
 
 pytestmark = pytest.mark.guest
 
@@ -65,7 +65,7 @@ class Peer:
         status, out = self.vm.call(client)
         if status == 0 or RESULT.search(out):  # perftest on siw may not disconnect when the other side has done so
             return out or " "
-        if TOO_EARLY_ON_TCP.search(out + srv.output):
+        if ANEW_ON_TCP.search(out + srv.output):
             srv.restart()
             return None
         assert srv.running(), f"{client}: {status}\n{out}\n{srv}\n{srv.output}"
@@ -80,7 +80,7 @@ class Peer:
         running = self.vm.start(server, "server")
         self.vm.wait(f"ss -Hltn sport = :{self.port} | grep -q .")
         out = self.fabric.run(host, *client.split(), status=None)
-        early = TOO_EARLY_ON_TCP.search(out)
+        early = ANEW_ON_TCP.search(out)
         if early:
             running.kill()
         return None if early else (running.wait(60, None), out)

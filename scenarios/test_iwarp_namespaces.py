@@ -12,13 +12,13 @@ import pytest
 from muslin import free_port
 from test_perftest import RESULT
 from test_roce_namespaces import give_ipv6, two_machines
-from two import TOO_EARLY_ON_TCP
+from two import ANEW_ON_TCP
 
 
 @pytest.fixture(scope="module")
 def machines(_make_fabric):
     with two_machines(_make_fabric, "w", "iwarp", give_ipv6) as two:
-        two.early = TOO_EARLY_ON_TCP
+        two.anew = ANEW_ON_TCP
         yield two
 
 

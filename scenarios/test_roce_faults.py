@@ -126,7 +126,7 @@ def test_ends_its_connection(two, name):
         fault = armed(two, text, dir="out")
         args = ["-a", two.ip["r1"], "-V", "-C", 60, "-S", 30000, "-p", free_port()]
         server = two.a.start("r1", "rping", "-s", *args)
-        said = two.b._retry(server, ("r2", "rping", "-c", *args, "-v"), 30, two.early)
+        said = two.b._retry(server, ("r2", "rping", "-c", *args, "-v"), 30, two.anew)
         out = server.wait(30, status=None)
         fault.clear()
     assert two.counter("r2", counter) == before + 1

@@ -65,7 +65,7 @@ def boot(shared_fabric):
 
 
 SENDERS = {
-    "rdma": "ib_write_bw -R -D 60 -s 65536 10.0.0.6",
+    "rdma": "rping -c -a 10.0.0.6 -C 1000000 -S 65000",
     "datagrams": "/usr/bin/ping -f 10.0.0.1",
 }
 
@@ -73,7 +73,7 @@ SENDERS = {
 @pytest.mark.parametrize("what", SENDERS)
 def test_killed_while_sending(shared_fabric, at_work, boot, what):
     """SIGKILL for a QEMU whose guest sends: the others do not notice, and its host is free again."""
-    peer = shared_fabric.start("h6", *"ib_write_bw -R -D 60 -s 65536".split())
+    peer = shared_fabric.start("h6", *"rping -s -P -S 65000 -a 10.0.0.6".split())
     vm = boot()
     vm.start(f"for i in 1 2 3 4 5; do {SENDERS[what]} && break; sleep 0.3; done", "sender")
     moves(shared_fabric, "h2")

@@ -13,8 +13,7 @@ import re
 
 import pytest
 from muslin import free_port, wait_until
-from muslin.fabric import TOO_EARLY
-from place import Place
+from place import Place, pair
 
 pytestmark = pytest.mark.guest
 
@@ -40,7 +39,6 @@ PERFTESTS = [
 ]
 RPING = "rping -v -C 4 -S 20000"
 CM = [f"{RPING} -V", "ucmatose -S 4096 -C 20", "udaddy -C 5 -S 1000"]
-SERVERS = {"rping": "-s", "ucmatose": "", "udaddy": ""}  # what makes each of them the server
 
 
 def sockets_of(server, seen_from):
@@ -72,36 +70,12 @@ def ends(request, shared_fabric, guests):
     return {"a-b": (a, b), "a-host": (a, host), "host-a": (host, a)}[request.param]
 
 
-def pair(ends, server, client):
-    """
-    Runs both to their ends; the client tries until the server listens. Both outputs, the client's first.
-
-    With -R, perftest's server listens for a second connection once it has answered by the first one, and a client that
-    is faster is refused; the server waits on, for a second connection alone. Then both start anew.
-    """
-    running = ends[1].start(server)
-
-    def attempt():
-        nonlocal running
-        status, out = ends[0].call(client)
-        if status == 0:
-            return out or " "
-        assert running.running(), f"{running.output}\nclient:\n{out}"
-        if TOO_EARLY.search(out):
-            running.kill()
-            running = ends[1].start(server)
-        return None
-
-    out = wait_until(attempt, 30, f"a client for `{server}`", 0.2)
-    return out, running.wait(20, None)
-
-
 def over_tcp(ends, port, tool):
     """Runs a tool whose two sides meet on a port, by the address of RDMA where rdma_cm does so, or of sockets."""
     client, server = ends
     tool = f"{tool} -p {port['guest' if server.vm else 'host']}"
     address = server.address if " -R" in tool else sockets_of(server, client)
-    return pair(ends, tool, f"{tool} {address}")
+    return pair(server, tool, client, f"{tool} {address}")
 
 
 @pytest.mark.parametrize("tool", PINGPONGS)
@@ -119,8 +93,9 @@ def test_perftest(ends, port, tool):
 @pytest.mark.parametrize("tool", CM, ids=["rping", "ucmatose", "udaddy"])
 def test_connection_manager(ends, tool):
     """By address: the kernel's rdma_cm and its IPoIB in the guests, the daemon's on the host."""
-    server, client = ("-s -a", "-c -a") if tool.startswith("rping") else ("-b", "-s")
-    out, other = pair(ends, f"{tool} {server} {ends[1].address}", f"{tool} {client} {ends[1].address}")
+    client, server = ends
+    serve, ask = ("-s -a", "-c -a") if tool.startswith("rping") else ("-b", "-s")
+    out, other = pair(server, f"{tool} {serve} {server.address}", client, f"{tool} {ask} {server.address}")
     if tool.startswith("rping"):
         assert out.count("ping data: rdma-ping-") == other.count("ping data: rdma-ping-") == 4
     else:

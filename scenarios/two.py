@@ -4,10 +4,10 @@
 import os
 import re
 
-from muslin.fabric import TOO_EARLY
+from muslin.fabric import ANEW
 
-# What perftest says over iWARP when it was too early: the server's end comes as the end of a TCP connection.
-TOO_EARLY_ON_TCP = re.compile(r"socket/rdma_cm|Failed to exchange data|Failed to create RDMA CM|" + TOO_EARLY.pattern)
+# The same over iWARP, where the end of a server that was asked too early comes as the end of a TCP connection.
+ANEW_ON_TCP = re.compile(r"socket/rdma_cm|Failed to exchange data|Failed to create RDMA CM|" + ANEW.pattern)
 
 
 def own_addresses(letter, first=1):
@@ -19,7 +19,7 @@ def own_addresses(letter, first=1):
 class Two:
     """The host @second is of fabric b, all others are of a. @device: what they call their adapter."""
 
-    early = TOO_EARLY
+    anew = ANEW
 
     def __init__(self, a, b, second, device):
         self.a, self.b, self.second, self.device = a, b, second, device
@@ -32,7 +32,7 @@ class Two:
 
     def pair(self, server, client, timeout=60.0):
         srv = self.of(server[0]).start(*server)
-        out = self.of(client[0])._retry(srv, client, timeout, self.early)
+        out = self.of(client[0])._retry(srv, client, timeout, self.anew)
         return srv.wait(timeout, status=None), out
 
     def counter(self, host, name):

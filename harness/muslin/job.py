@@ -43,7 +43,7 @@ class Job:
 
     def kill(self):
         """Ends the command and what it started. Harmless when it has ended."""
-        self.vm.run(f"kill -9 -- -{self.pid} 2>/dev/null; while [ -d /proc/{self.pid} ]; do sleep 0.05; done")
+        self.vm.run(f"kill -9 -{self.pid} 2>/dev/null; while [ -d /proc/{self.pid} ]; do sleep 0.05; done")
 
     def __str__(self):
         return f"`{self.command}` in the guest on {self.vm.host}"
