@@ -31,9 +31,7 @@ class Two:
         return self.of(host).run(host, *argv, **kw)
 
     def pair(self, server, client, timeout=60.0):
-        srv = self.of(server[0]).start(*server)
-        out = self.of(client[0])._retry(srv, client, timeout, self.anew)
-        return srv.wait(timeout, status=None), out
+        return self.of(server[0]).pair(server, client, of=self.of(client[0]), anew=self.anew, timeout=timeout)
 
     def counter(self, host, name):
         return int(self.run(host, "cat", f"/sys/class/infiniband/{self.device}/ports/1/counters/{name}"))

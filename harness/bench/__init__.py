@@ -86,6 +86,13 @@ def last_row(out):
     return [float(x) for x in re.findall(r"^\s*(\d+\s+\d+\s+.*)$", out, re.M)[-1].split()]
 
 
+def perftest(fabrics, hosts, address, *argv):
+    """The columns of a perftest program's last row, from the second one's host to the first one's, at @address."""
+    server, client = ((host, *map(str, argv)) for host in hosts)
+    _, out = fabrics[0].pair(server, (*client, address), of=fabrics[1], timeout=240)
+    return last_row(out)
+
+
 def cpu_seconds(pid):
     fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")

@@ -5,7 +5,7 @@ import json
 import subprocess
 import time
 
-from . import by_turns, last_row, report, row
+from . import by_turns, perftest, report, row
 from .roce import short_messages
 
 SERVER, CLIENT = "127.89.0.1", "127.89.0.2"
@@ -13,14 +13,9 @@ PORT = "18515"
 HOSTS = tuple(f"host {host} iwarp {ip}" for host, ip in (("w1", SERVER), ("w2", CLIENT)))
 
 
-def perftest(fabrics, tool, *args):
-    """The columns of the tool's last row, from the second daemon's host to the first one's."""
-    a, b = fabrics
-    argv = [tool, "-R", "-p", PORT, *map(str, args)]
-    server = a.start("w1", *argv)
-    out = b._retry(server, ("w2", *argv, SERVER), 120)
-    server.wait(60, status=None)
-    return last_row(out)
+def columns(fabrics, tool, *args):
+    """The figures of a program of perftest between the second daemon's host and the first one's."""
+    return perftest(fabrics, ("w1", "w2"), SERVER, tool, "-R", "-p", PORT, *args)
 
 
 def iperf3(seconds=1):
@@ -39,11 +34,11 @@ def iperf3(seconds=1):
 
 def write_bw(fabrics, size, n, *args):
     """MB/s of RDMA Writes."""
-    return perftest(fabrics, "ib_write_bw", "-s", size, "-n", n, *args)[3] * 1.048576
+    return columns(fabrics, "ib_write_bw", "-s", size, "-n", n, *args)[3] * 1.048576
 
 
 def send_latency(fabrics):
-    return perftest(fabrics, "ib_send_lat", "-s", 64, "-n", 10000)[5]
+    return columns(fabrics, "ib_send_lat", "-s", 64, "-n", 10000)[5]
 
 
 def many_connections(bench):

@@ -7,25 +7,20 @@ import re
 import subprocess
 import time
 
-from . import by_turns, last_row, report, row
+from . import by_turns, perftest, report, row
 
 SERVER, CLIENT = "127.88.0.1", "127.88.0.2"
 HOSTS = tuple(f"host {host} roce {ip}" for host, ip in (("r1", SERVER), ("r2", CLIENT)))
 
 
-def perftest(fabrics, tool, size, n):
+def columns(fabrics, tool, size, n):
     """The figures of a program of perftest between the second daemon's host and the first one's."""
-    a, b = fabrics
-    args = [tool, "-x", "0", "-s", str(size), "-n", str(n)]
-    server = a.start("r1", *args)
-    out = b._retry(server, ("r2", *args, SERVER), 120)
-    server.wait(60, status=None)
-    return last_row(out)
+    return perftest(fabrics, ("r1", "r2"), SERVER, tool, "-x", 0, "-s", size, "-n", n)
 
 
 def bandwidth(fabrics, tool, size, n):
     """MB/s of ib_write_bw or ib_read_bw from the second daemon's host to the first one's."""
-    return perftest(fabrics, tool, size, n)[3] * 1.048576
+    return columns(fabrics, tool, size, n)[3] * 1.048576
 
 
 def between_processes(server, client, found, **env):
@@ -74,13 +69,13 @@ def short_messages(bench, what, hosts, measure):
 
 
 def send_latency(fabrics):
-    return perftest(fabrics, "ib_send_lat", 64, 10000)[5]
+    return columns(fabrics, "ib_send_lat", 64, 10000)[5]
 
 
 def latency(bench):
     short_messages(bench, "RoCEv2", HOSTS, send_latency)
     with bench.pair(HOSTS) as fabrics:
-        report("  of ib_write_lat, which polls memory", f"{perftest(fabrics, 'ib_write_lat', 64, 3000)[5]:.1f} us")
+        report("  of ib_write_lat, which polls memory", f"{columns(fabrics, 'ib_write_lat', 64, 3000)[5]:.1f} us")
 
 
 LOSSES = (("ib_write_bw", 16, 20000), ("ib_read_bw", 16, 20000), ("ib_read_bw", 256, 2000))  # of packets

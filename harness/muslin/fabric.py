@@ -91,17 +91,18 @@ class Fabric:
         """Runs a program on @host to its end and returns what it printed."""
         return self.start(host, *argv).wait(timeout, status)
 
-    def pair(self, server, client, *, ready=None, timeout=60.0):
+    def pair(self, server, client, *, of=None, ready=None, anew=ANEW, timeout=60.0):
         """
-        Runs @server = (host, argv...) and @client = (host, argv...) against each other: the client starts when the
-        server has printed @ready (None: tries again while the client cannot connect). Returns both outputs.
+        Runs @server = (host, argv...) and @client = (host, argv...; a host @of another fabric) against each other: the
+        client starts when the server has printed @ready (None: tries again while the client cannot connect, or one says
+        that both must begin @anew). Returns both outputs.
         """
-        srv = self.start(*server)
+        srv, clients = self.start(*server), of or self
         if ready:
             srv.expect(ready)
-            out = self.run(*client, timeout=timeout)
+            out = clients.run(*client, timeout=timeout)
         else:
-            out = self._retry(srv, client, timeout)
+            out = clients._retry(srv, client, timeout, anew)
         return srv.wait(timeout, status=None), out
 
     def _retry(self, srv, client, timeout, anew=ANEW):
