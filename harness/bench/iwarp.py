@@ -1,12 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """iWARP between two daemons on addresses of the loopback interface, and plain TCP between the same addresses."""
 
-import json
-import subprocess
-import time
-
 from . import by_turns, perftest, report, row
-from .roce import short_messages
+from .roce import between_processes, short_messages
 
 SERVER, CLIENT = "127.89.0.1", "127.89.0.2"
 PORT = "18515"
@@ -21,15 +17,8 @@ def columns(fabrics, tool, *args):
 def iperf3(seconds=1):
     """MB/s of a TCP stream."""
     server = ["iperf3", "-s", "-1", "-B", SERVER, "-p", "18516"]
-    argv = ["iperf3", "-J", "-c", SERVER, "-p", "18516", "-t", str(seconds), "-l", "1M"]
-    with subprocess.Popen(server, stdout=subprocess.DEVNULL) as srv:
-        for _ in range(50):
-            done = subprocess.run(argv, capture_output=True, text=True, timeout=20, check=False)
-            if done.returncode == 0:
-                break
-            time.sleep(0.1)
-        srv.wait(10)
-    return json.loads(done.stdout)["end"]["sum_received"]["bits_per_second"] / 8e6
+    client = ["iperf3", "-c", SERVER, "-p", "18516", "-t", str(seconds), "-l", "1M", "-f", "m"]
+    return float(between_processes(server, client, r"([\d.]+) Mbits/sec +receiver")) / 8
 
 
 def write_bw(fabrics, size, n, *args):
