@@ -69,7 +69,7 @@ struct rxe_window {
 	bool gap; /* the missing responses are asked for already */
 	u8 backoff;
 	u32 window, credit, sample_psn;
-	u64 srtt, sample_ns, progress_ns;
+	u64 srtt, sample_ns, began; /* of the acknowledge time-out */
 };
 
 /* Does the responder at the other end hold what comes behind a gap? */
@@ -177,6 +177,7 @@ void rxe_window_reset(struct rxe_qp *rq);
 u32 rxe_window_size(const struct rxe_qp *rq);    /* packets that may be unacknowledged */
 bool rxe_window_ackreq(const struct rxe_qp *rq); /* for the packet at the cursor */
 void rxe_window_sent(struct rxe_qp *rq, u32 psn);
+void rxe_window_begin(struct rxe_qp *rq); /* the acknowledge time-out of what is sent begins now (9.7.6.1.3) */
 void rxe_window_acked(struct rxe_qp *rq, u32 una, u32 n);
 void rxe_window_lost(struct rxe_qp *rq);
 u64 rxe_window_timeout(const struct rxe_qp *rq);

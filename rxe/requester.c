@@ -178,6 +178,7 @@ static void send_packet(struct rxe_qp *rq, struct rxe_wqe *w)
 			rxe_dirty(rq);
 		}
 	} else if (!loop_timer_armed(&rq->timer)) {
+		rxe_window_begin(rq);
 		rxe_retry_arm(rq);
 	}
 	packet_out(rq, p);

@@ -127,6 +127,7 @@ void rxe_req_timer(struct loop_timer *t, struct now now)
 		return;
 	}
 	hca_count(rq->qp->hca, rq->qp->attr.port, HCA_CNT_LOCAL_ACK_TIMEOUT);
+	rxe_window_begin(rq);
 	rxe_retry_arm(rq);
 	rq->hole_out = false;
 	if (rq->holds == RXE_HOLDS_UNKNOWN)

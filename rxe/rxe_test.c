@@ -32,6 +32,7 @@ static bool drop_all;
 static u8 drop_opcode;
 static u64 drop_lids; /* of packets to the LIDs of these bits */
 static u8 static_rate;
+static u8 link_layer = WIRE_LINK_IB, ack_timeout = 8;
 
 static bool no_memory; /* for the first completions of a receiver */
 
@@ -77,6 +78,7 @@ static void side_init(struct side *s, u16 lid)
 	s->port.ops = &wire_ops;
 	s->port.num = 1;
 	s->port.attr = (struct wire_port_attr){
+		.link_layer = link_layer,
 		.state = 4,
 		.lid = lid,
 		.mtu_cap = 5,
@@ -115,12 +117,16 @@ static struct hca_qp_attr attr_to(const struct side *to, u8 mtu, u32 psn)
 		.sq_psn = psn,
 		.dest_qpn = to->qpn,
 		.access = 0xf,
-		.av = { .dlid = to->port.attr.lid, .port = 1, .static_rate = static_rate },
+		.av = { .dlid = to->port.attr.lid,
+			.port = 1,
+			.static_rate = static_rate,
+			.grh = link_layer == WIRE_LINK_ETHERNET,
+			.dgid = to->port.attr.gid[0] },
 		.port = 1,
 		.max_rd_atomic = 4,
 		.max_dest_rd_atomic = 4,
 		.min_rnr_timer = 1,
-		.timeout = 8,
+		.timeout = ack_timeout,
 		.retry_cnt = 3,
 		.rnr_retry = 3,
 	};
@@ -496,6 +502,45 @@ static void test_lost_response(void)
 	stop();
 }
 
+/* On Ethernet, where packets are sent again early: for how long, in ms, one tries that had nothing to send for @idle ms. */
+static u64 tries_for(u64 idle)
+{
+	struct hca_send_wr wr;
+	struct rxe_qp *rq;
+	u64 from;
+
+	link_layer = WIRE_LINK_ETHERNET;
+	ack_timeout = 14;
+	start(HCA_QPT_RC, 5, 0);
+	rq = hca_qp_lookup(a.hca, a.qpn)->transport;
+	rq->win.srtt = 10 * NSEC_PER_USEC;
+	wr = request(HCA_WR_RDMA_WRITE, 64);
+	hca_soft_post_send(a.wq, &wr);
+	loop_run_idle(loop, loop_now(loop).ns + idle * NSEC_PER_MSEC);
+	next(&a);
+	from = loop_now(loop).ns;
+	drop_all = true;
+	hca_soft_post_send(a.wq, &wr);
+	while (next(&a).status != HCA_WC_RETRY_EXC_ERR && loop_now(loop).ns < from + 10 * NSEC_PER_SEC)
+		loop_run_idle(loop, loop_now(loop).ns + NSEC_PER_MSEC);
+	from = loop_now(loop).ns - from;
+	stop();
+	link_layer = WIRE_LINK_IB;
+	ack_timeout = 8;
+	return from / NSEC_PER_MSEC;
+}
+
+/* 9.9.2.4.2.1: the time-out is between one and four times what the attribute says, and there are three retries. */
+static void test_patience(void)
+{
+	u64 least = 4 * wire_timeout_ns(14) / NSEC_PER_MSEC, ms;
+
+	ms = tries_for(1);
+	row(325, "every retry has its time", ms >= least && ms <= 4 * least);
+	ms = tries_for(5000);
+	row(326, "after a pause, too", ms >= least && ms <= 4 * least);
+}
+
 /* More payloads than are kept until they are written. */
 static void test_kept(void)
 {
@@ -787,6 +832,7 @@ int main(void)
 	test_no_memory();
 	test_many();
 	test_lost_response();
+	test_patience();
 	test_kept();
 	test_invalidate();
 	test_ud();

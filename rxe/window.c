@@ -51,7 +51,7 @@ void rxe_window_acked(struct rxe_qp *rq, u32 una, u32 n)
 
 	p->backoff = 0;
 	p->gap = false;
-	p->progress_ns = now;
+	p->began = now;
 	if (!p->on)
 		return;
 	p->credit += n;
@@ -84,11 +84,16 @@ u64 rxe_window_timeout(const struct rxe_qp *rq)
 	return min(early, whole);
 }
 
+void rxe_window_begin(struct rxe_qp *rq)
+{
+	rq->win.began = loop_now(rq->rxe->loop).ns;
+}
+
 bool rxe_window_early(struct rxe_qp *rq)
 {
 	struct rxe_window *p = &rq->win;
 
-	if (!p->on || loop_now(rq->rxe->loop).ns - p->progress_ns >= wire_timeout_ns(rq->qp->attr.timeout))
+	if (!p->on || loop_now(rq->rxe->loop).ns - p->began >= wire_timeout_ns(rq->qp->attr.timeout))
 		return false;
 	p->backoff++;
 	return true;
