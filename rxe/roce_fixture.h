@@ -12,6 +12,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "emu/hca/bring.h"
 #include "emu/hca/soft_queue.h"
 #include "rxe/internal.h"
 #include "rxe/roce_internal.h"
@@ -90,8 +91,7 @@ static void open_qp(void)
 				    .max_recv_wr = 8,
 				    .max_send_sge = 1,
 				    .max_recv_sge = 1 };
-	struct hca_qp_attr attr = { .state = HCA_QPS_INIT,
-				    .port = 1,
+	struct hca_qp_attr attr = { .port = 1,
 				    .access = 0xf,
 				    .path_mtu = WIRE_MTU_1024,
 				    .dest_qpn = PEER_QPN,
@@ -102,22 +102,16 @@ static void open_qp(void)
 
 	hca_soft_qp_create(ctx, &init, &wq);
 	qpn = hca_soft_wq_number(wq);
-	hca_qp_modify(ctx, qpn, &attr, HCA_QP_STATE | HCA_QP_PKEY_INDEX | HCA_QP_PORT | HCA_QP_ACCESS_FLAGS);
-	attr.state = HCA_QPS_RTR;
-	if (hca_qp_modify(ctx, qpn, &attr,
-			  HCA_QP_STATE | HCA_QP_AV | HCA_QP_PATH_MTU | HCA_QP_DEST_QPN | HCA_QP_RQ_PSN |
-				  HCA_QP_MAX_DEST_RD_ATOMIC | HCA_QP_MIN_RNR_TIMER))
+	if (bring_to(hca_qp_lookup(hca, qpn), attr, HCA_QPS_RTR))
 		printf("the queue pair does not come to RTR\n");
 }
 
 /* Its own requests begin with the same PSN, and no time-out repeats them. */
 static void start_sending(void)
 {
-	struct hca_qp_attr attr = { .state = HCA_QPS_RTS, .sq_psn = PSN, .max_rd_atomic = 1, .retry_cnt = 7 };
+	struct hca_qp_attr attr = { .sq_psn = PSN, .max_rd_atomic = 1, .retry_cnt = 7 };
 
-	if (hca_qp_modify(ctx, qpn, &attr,
-			  HCA_QP_STATE | HCA_QP_TIMEOUT | HCA_QP_RETRY_CNT | HCA_QP_RNR_RETRY | HCA_QP_SQ_PSN |
-				  HCA_QP_MAX_QP_RD_ATOMIC))
+	if (bring_to(hca_qp_lookup(hca, qpn), attr, HCA_QPS_RTS))
 		printf("the queue pair does not come to RTS\n");
 }
 

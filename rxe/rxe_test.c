@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "emu/hca/bring.h"
 #include "emu/hca/soft_queue.h"
 #include "emu/lib/row.h"
 #include "emu/wire/hdr.h"
@@ -132,21 +133,9 @@ static struct hca_qp_attr attr_to(const struct side *to, u8 mtu, u32 psn)
 	};
 }
 
-static int move(struct side *s, const struct side *to, enum hca_qp_type type, u8 mtu, u32 psn)
+static int move(struct side *s, const struct side *to, u8 mtu, u32 psn)
 {
-	static const u32 masks[3][3] = {
-		{ 0x38, 0x129180, 0x12e00 },
-		{ 0x38, 0x101180, 0x10000 },
-		{ 0x70, 0, 0x10000 },
-	};
-	struct hca_qp_attr at = attr_to(to, mtu, psn);
-	int i, err = 0;
-
-	for (i = 0; i < 3 && !err; i++) {
-		at.state = (u8)(HCA_QPS_INIT + i);
-		err = hca_qp_modify(s->ctx, s->qpn, &at, HCA_QP_STATE | masks[type - HCA_QPT_RC][i]);
-	}
-	return err;
+	return bring_to(hca_qp_lookup(s->hca, s->qpn), attr_to(to, mtu, psn), HCA_QPS_RTS);
 }
 
 static void qp_make(struct side *s, enum hca_qp_type type)
@@ -185,7 +174,7 @@ static void start(enum hca_qp_type type, u8 mtu, u32 psn)
 	side_init(&b, 2);
 	qp_make(&a, type);
 	qp_make(&b, type);
-	if (move(&a, &b, type, mtu, psn) || move(&b, &a, type, mtu, psn))
+	if (move(&a, &b, mtu, psn) || move(&b, &a, mtu, psn))
 		exit(1);
 	for (i = 0; i < 2 * SIZE; i++)
 		a.mem[i] = (u8)(i * 7 + i / 251);
@@ -787,7 +776,7 @@ static void start_apm(void)
 	a.port.attr.lmc = b.port.attr.lmc = 1;
 	qp_remake(&a);
 	qp_remake(&b);
-	if (move(&a, &b, HCA_QPT_RC, 5, 0) || move(&b, &a, HCA_QPT_RC, 5, 0))
+	if (move(&a, &b, 5, 0) || move(&b, &a, 5, 0))
 		exit(1);
 }
 

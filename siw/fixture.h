@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <sys/socket.h>
 
+#include "emu/hca/bring.h"
 #include "emu/hca/soft_queue.h"
 #include "siw/internal.h"
 
@@ -49,25 +50,14 @@ static inline void on_closed(void *ctx, int err)
 
 static inline void to_rts(struct side *s)
 {
-	struct hca_qp_attr attr = { .state = HCA_QPS_INIT,
-				    .port = 1,
+	struct hca_qp_attr attr = { .port = 1,
 				    .access = 0xf,
 				    .path_mtu = WIRE_MTU_1024,
 				    .max_rd_atomic = 4,
 				    .max_dest_rd_atomic = 4,
 				    .av = { .port = 1 } };
-	int err = hca_qp_modify(s->ctx, s->qpn, &attr,
-				HCA_QP_STATE | HCA_QP_PKEY_INDEX | HCA_QP_PORT | HCA_QP_ACCESS_FLAGS);
 
-	attr.state = HCA_QPS_RTR;
-	err |= hca_qp_modify(s->ctx, s->qpn, &attr,
-			     HCA_QP_STATE | HCA_QP_AV | HCA_QP_PATH_MTU | HCA_QP_DEST_QPN | HCA_QP_RQ_PSN |
-				     HCA_QP_MAX_DEST_RD_ATOMIC | HCA_QP_MIN_RNR_TIMER);
-	attr.state = HCA_QPS_RTS;
-	err |= hca_qp_modify(s->ctx, s->qpn, &attr,
-			     HCA_QP_STATE | HCA_QP_TIMEOUT | HCA_QP_RETRY_CNT | HCA_QP_RNR_RETRY | HCA_QP_SQ_PSN |
-				     HCA_QP_MAX_QP_RD_ATOMIC);
-	if (err)
+	if (bring_to(hca_qp_lookup(s->hca, s->qpn), attr, HCA_QPS_RTS))
 		printf("the queue pair does not come to RTS\n");
 }
 

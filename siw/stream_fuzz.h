@@ -3,6 +3,7 @@
 #ifndef MUSLIN_SIW_STREAM_FUZZ_H
 #define MUSLIN_SIW_STREAM_FUZZ_H
 
+#include "emu/hca/bring.h"
 #include "emu/hca/soft_queue.h"
 #include "siw/siw.h"
 
@@ -21,21 +22,6 @@ struct fuzz_side {
 
 static void fuzz_event(void *fe, const struct hca_event *ev) {}
 
-static void fuzz_rts(struct fuzz_side *s)
-{
-	static const u32 masks[] = {
-		[HCA_QPS_INIT] = HCA_QP_STATE | HCA_QP_PKEY_INDEX | HCA_QP_PORT | HCA_QP_ACCESS_FLAGS,
-		[HCA_QPS_RTR] = HCA_QP_STATE | HCA_QP_AV | HCA_QP_PATH_MTU | HCA_QP_DEST_QPN | HCA_QP_RQ_PSN |
-				HCA_QP_MAX_DEST_RD_ATOMIC | HCA_QP_MIN_RNR_TIMER,
-		[HCA_QPS_RTS] = HCA_QP_STATE | HCA_QP_TIMEOUT | HCA_QP_RETRY_CNT | HCA_QP_RNR_RETRY | HCA_QP_SQ_PSN |
-				HCA_QP_MAX_QP_RD_ATOMIC,
-	};
-	struct hca_qp_attr attr = { .port = 1, .access = 0xf, .path_mtu = WIRE_MTU_1024, .av = { .port = 1 } };
-
-	for (attr.state = HCA_QPS_INIT; attr.state <= HCA_QPS_RTS; attr.state++)
-		hca_qp_modify(s->ctx, s->qpn, &attr, masks[attr.state]);
-}
-
 static void fuzz_post(struct fuzz_side *s)
 {
 	struct hca_recv_wr recv = { .num_sge = 1 };
@@ -53,6 +39,7 @@ static void fuzz_open(struct fuzz_side *s)
 	struct hca_qp_init init = {
 		.type = HCA_QPT_RC, .max_send_wr = 4, .max_recv_wr = 4, .max_send_sge = 1, .max_recv_sge = 1
 	};
+	struct hca_qp_attr attr = { .port = 1, .access = 0xf, .path_mtu = WIRE_MTU_1024, .av = { .port = 1 } };
 	u64 mem = (u64)(uintptr_t)s->mem;
 
 	memset(s, 0, sizeof(*s));
@@ -71,7 +58,7 @@ static void fuzz_open(struct fuzz_side *s)
 	init.send_cqn = init.recv_cqn = hca_soft_cq_number(s->cq);
 	hca_soft_qp_create(s->ctx, &init, &s->wq);
 	s->qpn = hca_soft_wq_number(s->wq);
-	fuzz_rts(s);
+	bring_to(hca_qp_lookup(s->hca, s->qpn), attr, HCA_QPS_RTS);
 	fuzz_post(s);
 }
 

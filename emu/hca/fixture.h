@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "emu/hca/bring.h"
 #include "emu/hca/internal.h"
 #include "emu/hca/soft_queue.h"
 #include "emu/lib/row.h"
@@ -117,37 +118,18 @@ static inline struct hca_qp_attr fixture_attr(void)
 /* Brings a QP to @to by the shortest way; 0 or the error. */
 static inline int fixture_move(struct fixture *f, struct hca_soft_wq *wq, enum hca_qp_state to)
 {
-	static const enum hca_qp_state path[][6] = {
-		[HCA_QPS_RESET] = { HCA_QPS_RESET },
-		[HCA_QPS_INIT] = { HCA_QPS_INIT },
-		[HCA_QPS_RTR] = { HCA_QPS_INIT, HCA_QPS_RTR },
-		[HCA_QPS_RTS] = { HCA_QPS_INIT, HCA_QPS_RTR, HCA_QPS_RTS },
-		[HCA_QPS_SQD] = { HCA_QPS_INIT, HCA_QPS_RTR, HCA_QPS_RTS, HCA_QPS_SQD },
-		[HCA_QPS_SQE] = { HCA_QPS_INIT, HCA_QPS_RTR, HCA_QPS_RTS },
-		[HCA_QPS_ERR] = { HCA_QPS_INIT, HCA_QPS_ERR },
-	};
-	static const u32 masks[HCA_QPS_ERR + 1][3] = {
-		/* RC, UC, the others */
-		[HCA_QPS_INIT] = { 0x38, 0x38, 0x70 },
-		[HCA_QPS_RTR] = { 0x129180, 0x101180, 0 },
-		[HCA_QPS_RTS] = { 0x12e00, 0x10000, 0x10000 },
-	};
-	u32 qpn = hca_soft_wq_number(wq), i;
-	struct hca_qp *qp = hca_qp_lookup(f->hca, qpn);
+	struct hca_qp *qp = hca_qp_lookup(f->hca, hca_soft_wq_number(wq));
 	struct hca_qp_attr a = fixture_attr();
-	int col = qp->type == HCA_QPT_RC ? 0 : qp->type == HCA_QPT_UC ? 1 : 2, err = 0;
+	int err;
 
 	a.state = HCA_QPS_RESET;
-	err = hca_qp_modify(f->ctx, qpn, &a, HCA_QP_STATE);
-	for (i = 0; i < 6 && path[to][i] && !err; i++) {
-		u32 mask = masks[path[to][i]][col];
-
-		if (qp->type <= HCA_QPT_GSI)
-			mask &= ~(u32)HCA_QP_PORT;
-		a.state = (u8)path[to][i];
-		err = hca_qp_modify(f->ctx, qpn, &a, HCA_QP_STATE | mask);
-	}
-	if (to == HCA_QPS_SQE && !err)
+	err = hca_qp_modify(f->ctx, qp->qpn, &a, HCA_QP_STATE);
+	if (!err && to != HCA_QPS_RESET)
+		err = bring_to(qp, a, to == HCA_QPS_ERR ? HCA_QPS_INIT : to < HCA_QPS_RTS ? to : HCA_QPS_RTS);
+	a.state = (u8)to;
+	if (!err && (to == HCA_QPS_SQD || to == HCA_QPS_ERR))
+		err = hca_qp_modify(f->ctx, qp->qpn, &a, HCA_QP_STATE);
+	if (!err && to == HCA_QPS_SQE)
 		hca_qp_fail(qp, HCA_QPS_SQE, -1);
 	return err;
 }

@@ -208,12 +208,11 @@ static int to_rtr(struct fixture *f, struct hca_soft_wq *wq, u8 mtu, u32 dest, u
 	struct hca_qp_attr a = fixture_attr();
 
 	fixture_move(f, wq, HCA_QPS_INIT);
-	a.state = HCA_QPS_RTR;
 	a.path_mtu = mtu;
 	a.dest_qpn = dest;
 	a.rq_psn = psn;
 	a.av = *av;
-	return hca_qp_modify(f->ctx, hca_soft_wq_number(wq), &a, HCA_QP_STATE | 0x129180);
+	return bring_to(hca_qp_lookup(f->hca, hca_soft_wq_number(wq)), a, HCA_QPS_RTR);
 }
 
 static void check_rtr(struct fixture *f, struct hca_soft_wq *wq)

@@ -15,6 +15,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include "emu/hca/bring.h"
 #include "emu/uverbs/context.h"
 #include "rxe/rxe.h"
 
@@ -172,9 +173,8 @@ struct desk_objects {
 			abort();                                                         \
 	} while (0)
 
-static inline void desk_qp_ready(struct desk *d, u32 handle, u32 peer, bool ud)
+static inline void desk_qp_ready(struct desk *d, u32 handle, u32 peer, enum hca_qp_type type)
 {
-	static const u32 masks[2][3] = { { 0x38, 0x129180, 0x12e00 }, { 0x70, 0, 0x10000 } };
 	struct ib_uverbs_modify_qp m = { .qp_handle = handle,
 					 .path_mtu = 3,
 					 .qkey = 1,
@@ -188,13 +188,13 @@ static inline void desk_qp_ready(struct desk *d, u32 handle, u32 peer, bool ud)
 					 .retry_cnt = 1,
 					 .rnr_retry = 1 };
 	u32 out;
-	int i;
+	u8 to;
 
 	m.dest.dlid = DESK_LID;
 	m.dest.port_num = 1;
-	for (i = 0; i < 3; i++) {
-		m.qp_state = (u8)(HCA_QPS_INIT + i);
-		m.attr_mask = HCA_QP_STATE | masks[ud][i];
+	for (to = HCA_QPS_INIT; to <= HCA_QPS_RTS; to++) {
+		m.qp_state = to;
+		m.attr_mask = HCA_QP_STATE | bring_mask(type, to);
 		if (desk_command(d, IB_USER_VERBS_CMD_MODIFY_QP, &m, sizeof(m), &out, 0) < 0)
 			abort();
 	}
@@ -268,10 +268,10 @@ static inline void desk_make(struct desk *d, struct desk_objects *o)
 	o->ring[9] = (struct mminfo){ .size = sizeof(struct uv_shared) };
 	for (i = 0; i < 4; i++)
 		desk_qp_make(d, o, i);
-	desk_qp_ready(d, o->qp[0], o->qpn[1], false);
-	desk_qp_ready(d, o->qp[1], o->qpn[0], false);
-	desk_qp_ready(d, o->qp[2], 0, true);
-	desk_qp_ready(d, o->qp[3], o->qpn[3], false);
+	desk_qp_ready(d, o->qp[0], o->qpn[1], HCA_QPT_RC);
+	desk_qp_ready(d, o->qp[1], o->qpn[0], HCA_QPT_RC);
+	desk_qp_ready(d, o->qp[2], 0, HCA_QPT_UD);
+	desk_qp_ready(d, o->qp[3], o->qpn[3], HCA_QPT_RC);
 }
 
 static inline void desk_ring(struct desk *d, u32 handle)
