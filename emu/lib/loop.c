@@ -12,6 +12,7 @@
 #define LOOP_STAY_NS         (50 * NSEC_PER_USEC)
 #define LOOP_YIELD_NS        (20 * NSEC_PER_USEC)
 #define LOOP_SPINS_PER_EPOLL 16 /* iterations without a look at descriptors while pollers find work */
+#define SLEEP_MOST           (60 * NSEC_PER_SEC)
 
 struct loop {
 	int epfd;
@@ -278,10 +279,27 @@ static bool pollers_sleep(struct loop *loop, bool asleep)
 
 /* Running */
 
-static int run_fds(struct loop *loop, int timeout_ms, u32 *n)
+/* To the nanosecond, where kernel and sandbox have the call for it; links and paces wait for less than a millisecond. */
+static int wait_fds(struct loop *loop, struct epoll_event *ev, u64 ns)
+{
+	static bool refused;
+	struct timespec ts = { .tv_nsec = (long)ns };
+	int got;
+
+	if (ns && ns < NSEC_PER_SEC && !refused) {
+		got = epoll_pwait2(loop->epfd, ev, LOOP_EVENTS, &ts, NULL);
+		refused = got < 0 && (errno == ENOSYS || errno == EPERM);
+		if (!refused)
+			return got;
+	}
+	ns = min(ns, SLEEP_MOST) + NSEC_PER_MSEC - 1;
+	return epoll_wait(loop->epfd, ev, LOOP_EVENTS, (int)(ns / NSEC_PER_MSEC));
+}
+
+static int run_fds(struct loop *loop, u64 timeout, u32 *n)
 {
 	struct epoll_event ev[LOOP_EVENTS];
-	int i, got = epoll_wait(loop->epfd, ev, LOOP_EVENTS, timeout_ms);
+	int i, got = wait_fds(loop, ev, timeout);
 
 	if (got < 0)
 		return errno == EINTR ? 0 : -errno;
@@ -296,18 +314,13 @@ static int run_fds(struct loop *loop, int timeout_ms, u32 *n)
 	return 0;
 }
 
-/* Milliseconds until the next timer, rounded down so that the last part is polled; -1 without timers. */
-static int sleep_time(const struct loop *loop)
+static u64 sleep_time(const struct loop *loop)
 {
 	const struct loop_timer *t = loop->timers.first;
-	u64 d;
 
 	if (!t)
-		return -1;
-	if (t->when <= loop->now.ns)
-		return 0;
-	d = (t->when - loop->now.ns + NSEC_PER_MSEC - 1) / NSEC_PER_MSEC;
-	return d > 60000 ? 60000 : (int)d;
+		return SLEEP_MOST;
+	return t->when <= loop->now.ns ? 0 : t->when - loop->now.ns;
 }
 
 static int loop_sleep(struct loop *loop)
