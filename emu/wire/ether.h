@@ -85,7 +85,8 @@ struct ether_user {
 struct ether_port {
 	const struct ether_ops *ops;
 	u8 mac[ETHER_ALEN];
-	u32 mtu; /* of a frame's payload */
+	u32 mtu;  /* of a frame's payload */
+	u64 rate; /* of the link, bit/s; 0: frames take no time */
 	bool up;
 	char name[64];
 	struct ether_user roce, nic; /* asked in this order */

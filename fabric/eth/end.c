@@ -11,7 +11,6 @@
 
 #define BURST      64 /* frames that an end sends before others have their turn */
 #define GAP_BYTES  24 /* preamble, FCS and the gap between frames, which take time, too. 802.3, 4.4.2 */
-#define BEHIND_NS  (100 * NSEC_PER_USEC) /* a link whose timer was late may catch up by so much */
 #define LOSSLESS_X 16 /* queues of lossless frames are bounded where they come in; this is the last resort */
 
 struct eth_frame *eth_frame_create(struct wire_buf *buf, u8 class, struct eth_end *from)
@@ -98,6 +97,7 @@ void eth_end_queue(struct eth_end *end, struct wire_buf *buf, u8 class, struct e
 		wire_buf_put(buf);
 		return;
 	}
+	f->since = eth_now(end->e);
 	list_add(&end->q[class], &f->link);
 	end->bytes += buf->size;
 	eth_end_kick(end);
@@ -150,12 +150,13 @@ static void note_wait(struct eth_end *end, u64 now, bool waits)
 	end->waits_since = 0;
 }
 
-static void take_time(struct eth_end *end, u64 now, u32 len)
+/* A link does not know how late its timer was: the frame began to leave when the link was free and nothing stopped it any more. */
+static void take_time(struct eth_end *end, const struct eth_frame *f)
 {
-	u64 begin = max(end->busy_until, end->backlog ? now - min(now, (u64)BEHIND_NS) : now);
+	u64 begin = max(max(end->busy_until, f->since), end->paused_until[f->class]);
 
 	if (end->cfg.rate)
-		end->busy_until = begin + (len + GAP_BYTES) * 8 * NSEC_PER_SEC / end->cfg.rate;
+		end->busy_until = begin + (f->buf->size + GAP_BYTES) * 8 * NSEC_PER_SEC / end->cfg.rate;
 }
 
 static void tell_ready(struct eth_end *end)
@@ -181,12 +182,11 @@ static void run(struct eth_end *end)
 			break;
 		list_del(&f->link);
 		end->bytes -= f->buf->size;
-		take_time(end, now, f->buf->size);
+		take_time(end, f);
 		transmit(end, f);
 	}
 	note_wait(end, now, wait != 0);
-	end->backlog = end->bytes && end->busy_until > now;
-	if (end->backlog)
+	if (end->bytes && end->busy_until > now)
 		wait = end->busy_until;
 	if (wait)
 		loop_timer_set(end->e->loop, &end->timer, wait);
@@ -325,6 +325,7 @@ struct eth_end *eth_end_create(struct eth *e, const struct eth_link_config *cfg)
 	end->num = 1;
 	end->port.ops = &station_ops;
 	end->port.mtu = cfg->mtu ? cfg->mtu : ETHER_MTU;
+	end->port.rate = cfg->rate;
 	end->port.up = true;
 	for (c = 0; c < ETH_CLASSES; c++)
 		list_init(&end->q[c]);

@@ -220,6 +220,36 @@ static void test_links(void)
 	finish();
 }
 
+/* A station's link whose timer comes late by @late_us, with ten frames of 1024 bytes to send at 100 Mb/s. How many have left then? */
+static u64 left_after(u32 late_us)
+{
+	u32 i;
+
+	for (i = 0; i < 10; i++)
+		put(A, B, 0, 1000);
+	loop_run_idle(loop, loop_now(loop).ns);
+	loop_timer_set(loop, &st[A].end->timer, loop_now(loop).ns + late_us * NSEC_PER_USEC);
+	loop_run_idle(loop, loop_now(loop).ns + late_us * NSEC_PER_USEC);
+	return count("a", ETH_CTR_TX_FRAMES);
+}
+
+static void test_late_timers(void)
+{
+	static const struct eth_link_config slow = { .rate = 100000000 };
+	u64 before;
+
+	build(&slow);
+	say(B, A, 0, 60);
+	before = count("a", ETH_CTR_TX_FRAMES);
+	row(27, "a late timer does not make the link slower", left_after(500) - before == 7);
+	loop_run_idle(loop, loop_now(loop).ns + 100 * NSEC_PER_USEC);
+	row(28, "nor faster", count("a", ETH_CTR_TX_FRAMES) - before == 8);
+	run(1);
+	before = count("a", ETH_CTR_TX_FRAMES);
+	row(29, "a link that had nothing to send has saved nothing", left_after(1) - before == 1);
+	finish();
+}
+
 static void test_pause(const struct eth_link_config *link, u16 tci, int n)
 {
 	bool lossless = link->pause || link->pfc & BIT(tci >> 13);
@@ -370,6 +400,7 @@ int main(void)
 	test_learning();
 	test_vlans();
 	test_links();
+	test_late_timers();
 	test_pause(&with_pause, 0, 30);
 	test_pause(&with_pfc, 3 << 13 | 5, 34);
 	test_pause(&without, 0, 50);

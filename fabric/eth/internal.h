@@ -11,6 +11,7 @@ struct eth_frame {
 	struct list link;
 	struct wire_buf *buf;
 	struct eth_end *from; /* on whose books it stands while it waits in a switch or at a station; NULL: nobody's */
+	u64 since;            /* ns: waits for the link from then on */
 	u64 when;             /* held by a fault until then, ns */
 	u64 after;            /* ... or until so many others have passed */
 	u8 class;
@@ -31,7 +32,6 @@ struct eth_end {
 	struct list q[ETH_CLASSES];
 	u32 bytes;
 	u64 busy_until; /* with a rate: when the next one may leave */
-	bool backlog;   /* somebody waits for that */
 	struct loop_task task;
 	struct loop_timer timer; /* the link is free again, or a pause is over */
 
