@@ -181,7 +181,8 @@ void rxe_window_begin(struct rxe_qp *rq); /* the acknowledge time-out of what is
 void rxe_window_acked(struct rxe_qp *rq, u32 una, u32 n);
 void rxe_window_lost(struct rxe_qp *rq);
 u64 rxe_window_timeout(const struct rxe_qp *rq);
-bool rxe_window_early(struct rxe_qp *rq); /* the time-out that has come is none that counts as a retry */
+bool rxe_window_due(const struct rxe_qp *rq); /* a retry that is made now counts */
+bool rxe_window_early(struct rxe_qp *rq);     /* the time-out that has come is none that counts as a retry */
 
 /* The requester: wqe.c, requester.c, retry.c, response.c, read.c */
 void rxe_req_kick(struct rxe_qp *rq);

@@ -57,7 +57,7 @@ void rxe_read_reset(struct rxe_qp *rq);
 void rxe_retry_arm(struct rxe_qp *rq); /* the timer of the oldest packet */
 /* Goes on sending from @psn, which lies in an outstanding request or right behind the last one. */
 void rxe_retry_from(struct rxe_qp *rq, u32 psn);
-/* The same for what is lost, which counts: the QP fails when it has happened too often. */
+/* The same for what is lost; the QP fails when that has happened in too many time-outs. */
 void rxe_retry(struct rxe_qp *rq, u32 psn);
 /* The SEND or WRITE that @psn belongs to, which was sent and is not acknowledged. */
 struct rxe_wqe *rxe_retry_find(const struct rxe_qp *rq, u32 psn);

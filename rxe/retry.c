@@ -86,21 +86,28 @@ void rxe_retry_settle(struct rxe_qp *rq, bool nak)
 		rxe_retry_from(rq, rq->una);
 }
 
-void rxe_retry(struct rxe_qp *rq, u32 psn)
+static void retry(struct rxe_qp *rq, u32 psn, bool counts)
 {
 	hca_count(rq->qp->hca, rq->qp->attr.port, HCA_CNT_COMPLETER_RETRY);
-	if (!rq->retries && rq->qp->attr.path_mig_state == HCA_MIG_ARMED) { /* 17.2.8: before the QP gives up */
+	if (counts)
+		rxe_window_begin(rq);
+	if (counts && !rq->retries && rq->qp->attr.path_mig_state == HCA_MIG_ARMED) { /* 17.2.8: rather than give up */
 		rxe_migrate(rq);
 		rxe_retry_from(rq, psn);
 		return;
 	}
-	if (!rq->retries) {
+	if (counts && !rq->retries) {
 		hca_count(rq->qp->hca, rq->qp->attr.port, HCA_CNT_RETRY_EXCEEDED);
 		rxe_req_fail(rq, HCA_WC_RETRY_EXC_ERR);
 		return;
 	}
-	rq->retries--;
+	rq->retries -= counts;
 	resend(rq, psn);
+}
+
+void rxe_retry(struct rxe_qp *rq, u32 psn)
+{
+	retry(rq, psn, rxe_window_due(rq));
 }
 
 void rxe_req_timer(struct loop_timer *t, struct now now)
@@ -127,10 +134,9 @@ void rxe_req_timer(struct loop_timer *t, struct now now)
 		return;
 	}
 	hca_count(rq->qp->hca, rq->qp->attr.port, HCA_CNT_LOCAL_ACK_TIMEOUT);
-	rxe_window_begin(rq);
 	rxe_retry_arm(rq);
 	rq->hole_out = false;
 	if (rq->holds == RXE_HOLDS_UNKNOWN)
 		rq->holds = RXE_HOLDS_NOT;
-	rxe_retry(rq, rq->una);
+	retry(rq, rq->una, true);
 }

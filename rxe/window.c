@@ -89,12 +89,17 @@ void rxe_window_begin(struct rxe_qp *rq)
 	rq->win.began = loop_now(rq->rxe->loop).ns;
 }
 
+bool rxe_window_due(const struct rxe_qp *rq)
+{
+	const struct rxe_window *p = &rq->win;
+
+	return !p->on || loop_now(rq->rxe->loop).ns - p->began >= wire_timeout_ns(rq->qp->attr.timeout);
+}
+
 bool rxe_window_early(struct rxe_qp *rq)
 {
-	struct rxe_window *p = &rq->win;
-
-	if (!p->on || loop_now(rq->rxe->loop).ns - p->began >= wire_timeout_ns(rq->qp->attr.timeout))
+	if (rxe_window_due(rq))
 		return false;
-	p->backoff++;
+	rq->win.backoff++;
 	return true;
 }
