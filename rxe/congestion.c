@@ -9,8 +9,10 @@
 #include "emu/wire/roce.h"
 #include "rxe/internal.h"
 
-#define CNP_INTERVAL_NS 50000ull  /* between notifications of one connection */
-#define CNP_PAYLOAD     16        /* reserved, zero */
+#define CNP_INTERVAL_NS 50000ull /* between notifications of one connection */
+#define CNP_PAYLOAD     16       /* reserved, zero */
+#define ROUND_NS        (4ull * NSEC_PER_MSEC)
+#define FIRST_PART      64        /* of the link's rate */
 #define CNP_TCLASS      (48 << 2) /* DSCP of control packets; itself it cannot be marked */
 
 static const struct wire_port *port_of(const struct rxe_qp *rq)
@@ -68,26 +70,51 @@ void rxe_cc_received(struct rxe_qp *rq, struct wire_packet *p)
 	send_cnp(rq);
 }
 
+/* To what responders send nothing is answered that would tell: then it is a time that is long for most links. */
+static u64 round_trip(const struct rxe_qp *rq)
+{
+	return rq->win.srtt ? rq->win.srtt : ROUND_NS;
+}
+
+/*
+ * kb/s at which the queue pair has sent until the first notification: what is on its way, over a round trip. It may have had little to
+ * send, and is to have a share of the link.
+ */
+static u64 first_rate(const struct rxe_qp *rq, u64 line)
+{
+	u64 bytes = (u64)wire_psn_diff(rq->max_psn, rq->una) * wire_mtu_bytes(rq->qp->attr.path_mtu);
+
+	if (!rq->win.on || !rq->win.srtt)
+		return line;
+	return max(bytes * 8 * NSEC_PER_MSEC / rq->win.srtt, line / FIRST_PART);
+}
+
+static bool begin(struct rxe_qp *rq)
+{
+	u64 kbps = port_of(rq)->attr.kbps, speed = rxe_pace_link(rq) * 1000ull, line = kbps ? min(kbps, speed) : speed;
+
+	rq->dcqcn = malloc(sizeof(*rq->dcqcn));
+	if (!rq->dcqcn) /* the next one comes soon */
+		return false;
+	dcqcn_init(rq->dcqcn, line, first_rate(rq, line), loop_now(rq->rxe->loop));
+	return true;
+}
+
 void rxe_cc_notified(struct rxe_qp *rq)
 {
-	bool heeds = port_of(rq)->attr.dcqcn;
+	bool heeds = port_of(rq)->attr.dcqcn && (rq->dcqcn || begin(rq));
 
-	if (heeds && !rq->dcqcn) {
-		rq->dcqcn = malloc(sizeof(*rq->dcqcn));
-		if (rq->dcqcn)
-			dcqcn_init(rq->dcqcn, rxe_pace_link(rq) * 1000ull);
-	}
-	heeds = heeds && rq->dcqcn; /* without memory: the next one comes soon */
 	hca_count(rq->qp->hca, rq->qp->attr.port, heeds ? HCA_CNT_CNP_HANDLED : HCA_CNT_CNP_IGNORED);
-	if (heeds)
-		dcqcn_cut(rq->dcqcn, loop_now(rq->rxe->loop));
+	if (!heeds)
+		return;
+	dcqcn_notified(rq->dcqcn, round_trip(rq), loop_now(rq->rxe->loop));
 }
 
 u64 rxe_cc_rate(struct rxe_qp *rq, u32 bytes)
 {
 	if (!rq->dcqcn)
 		return 0;
-	dcqcn_sent(rq->dcqcn, bytes, loop_now(rq->rxe->loop));
+	dcqcn_sent(rq->dcqcn, bytes, round_trip(rq), loop_now(rq->rxe->loop));
 	return dcqcn_holds(rq->dcqcn) ? rq->dcqcn->rate : 0;
 }
 

@@ -7,8 +7,9 @@
 #include "emu/wire/hdr.h"
 #include "rxe/internal.h"
 
-#define AHEAD_NS 20000ull
-#define LATE_NS  ((u64)NSEC_PER_MSEC) /* a timer that comes as late is made up for */
+#define AHEAD_NS    20000ull
+#define LATE_NS     ((u64)NSEC_PER_MSEC)  /* a timer that comes as late is made up for */
+#define LATE_CUT_NS (200 * NSEC_PER_USEC) /* ... after notifications: a burst would bring the next one */
 
 static void on_timer(struct loop_timer *t, struct now now)
 {
@@ -31,11 +32,16 @@ static u64 static_kbps(const struct rxe_qp *rq, u8 static_rate)
 	return rate && rate < rxe_pace_link(rq) ? rate * 1000ull : 0;
 }
 
+static u64 late_ns(const struct rxe_qp *rq)
+{
+	return rq->dcqcn ? LATE_CUT_NS : LATE_NS;
+}
+
 bool rxe_pace_wait(struct rxe_qp *rq)
 {
 	u64 now = loop_now(rq->rxe->loop).ns;
 
-	if (rq->paced_until + LATE_NS < now)
+	if (rq->paced_until + late_ns(rq) < now)
 		rq->paced = false;
 	if (rq->paced_until <= now + AHEAD_NS)
 		return false;
@@ -54,7 +60,7 @@ void rxe_pace_sent(struct rxe_qp *rq, u8 static_rate, u32 bytes)
 	if (!kbps)
 		return;
 	now = loop_now(rq->rxe->loop).ns;
-	if (rq->paced_until + LATE_NS < now || !rq->paced)
+	if (rq->paced_until + late_ns(rq) < now || !rq->paced)
 		rq->paced_until = max(rq->paced_until, now);
 	rq->paced_until += bytes * 8000000ull / kbps;
 }

@@ -285,6 +285,7 @@ static int open_station(struct roce_port *rp, const struct roce_config *cfg)
 	rp->ether = cfg->ether;
 	rp->managed = !cfg->naddr;
 	memcpy(rp->wire.attr.mac, rp->ether->mac, ETHER_ALEN);
+	rp->wire.attr.kbps = rp->ether->rate / 1000;
 	roce_port_set_mtu(rp, rp->ether->mtu);
 	if (!rp->managed)
 		add_gids(rp, add_gids(rp, 0, cfg, cfg->v1 ? 1 : 2), cfg, cfg->v1 ? 2 : 1);

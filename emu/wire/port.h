@@ -42,6 +42,7 @@ struct wire_port_attr {
 	u16 pkey_violations, qkey_violations, mkey_violations;
 	struct wire_gid gid[WIRE_PORT_GIDS]; /* zero: empty */
 	bool dcqcn;                          /* Ethernet: congestion control is an option of the port */
+	u64 kbps;                            /* Ethernet: of a simulated link; 0: as the speed says */
 	u8 roce_version; /* of RoCE, which connections are made by; 0: as the table's order has it */
 	u8 gids;         /* entries in use by number: GUIDCap */
 	struct wire_l2 gid_l2[WIRE_PORT_GIDS]; /* on Ethernet */
