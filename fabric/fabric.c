@@ -5,16 +5,11 @@
 
 #include "fabric/internal.h"
 
-static const char *const counter_names[] = {
-#define FABRIC_COUNTER_NAME(name, str) [FABRIC_CTR_##name] = str,
-	FABRIC_COUNTERS(FABRIC_COUNTER_NAME)
-#undef FABRIC_COUNTER_NAME
-};
-static_assert(ARRAY_SIZE(counter_names) == FABRIC_CTR_NUM, "one name for each counter");
-
 const char *fabric_counter_name(enum fabric_counter c)
 {
-	return c < FABRIC_CTR_NUM ? counter_names[c] : "?";
+	static const char *const names[] = { FABRIC_COUNTERS(COUNTER_NAME) };
+
+	return c < FABRIC_CTR_NUM ? names[c] : "?";
 }
 
 static void port_speeds(struct fabric_port *p, const struct fabric_topology_port *tp)

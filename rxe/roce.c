@@ -9,16 +9,11 @@
 
 #define CAP_CM (1u << 16) /* IsCommunicationManagementSupported */
 
-static const char *const counter_names[] = {
-#define ROCE_COUNTER_NAME(name, str) [ROCE_CTR_##name] = str,
-	ROCE_COUNTERS(ROCE_COUNTER_NAME)
-#undef ROCE_COUNTER_NAME
-};
-static_assert(ARRAY_SIZE(counter_names) == ROCE_CTR_NUM, "a name for each counter");
-
 const char *roce_counter_name(enum roce_counter c)
 {
-	return c < ROCE_CTR_NUM ? counter_names[c] : "?";
+	static const char *const names[] = { ROCE_COUNTERS(COUNTER_NAME) };
+
+	return c < ROCE_CTR_NUM ? names[c] : "?";
 }
 
 u64 roce_port_counter(const struct roce_port *rp, enum roce_counter c)

@@ -11,16 +11,11 @@ const struct siw_options siw_options_default = {
 	.revision = 2, .rtr_write = true, .rtr_read = true, .start_ns = 10ull * 1000 * 1000 * 1000
 };
 
-static const char *const counter_names[] = {
-#define SIW_COUNTER_NAME(name, str) [SIW_CTR_##name] = str,
-	SIW_COUNTERS(SIW_COUNTER_NAME)
-#undef SIW_COUNTER_NAME
-};
-static_assert(ARRAY_SIZE(counter_names) == SIW_CTR_NUM, "a name for each counter");
-
 const char *siw_counter_name(enum siw_counter c)
 {
-	return c < SIW_CTR_NUM ? counter_names[c] : "?";
+	static const char *const names[] = { SIW_COUNTERS(COUNTER_NAME) };
+
+	return c < SIW_CTR_NUM ? names[c] : "?";
 }
 
 u64 siw_counter(struct hca *hca, enum siw_counter c)

@@ -19,10 +19,7 @@ const char *cm_state_name(enum cm_state s)
 
 const char *cm_counter_name(enum cm_counter c)
 {
-#define NAME(name, str) str,
-	static const char *const names[] = { CM_COUNTERS(NAME) };
-#undef NAME
-	static_assert(ARRAY_SIZE(names) == CM_CTR_NUM, "one name for each counter");
+	static const char *const names[] = { CM_COUNTERS(COUNTER_NAME) };
 
 	return names[c];
 }

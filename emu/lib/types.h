@@ -102,4 +102,7 @@ struct now {
 #define likely(x)   __builtin_expect(!!(x), 1)
 #define unlikely(x) __builtin_expect(!!(x), 0)
 
+/* The names of a room's counters, which it lists as C(NUMBER, "name"), in the order of their numbers. */
+#define COUNTER_NAME(number, name) name,
+
 #endif

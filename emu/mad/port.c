@@ -10,16 +10,11 @@
 
 #define TID_HIGH_FIRST 0x40000000u /* a raw user of the same QP counts its agents from 1 */
 
-static const char *const counter_names[] = {
-#define MAD_COUNTER_NAME(name, str) [MAD_CTR_##name] = str,
-	MAD_COUNTERS(MAD_COUNTER_NAME)
-#undef MAD_COUNTER_NAME
-};
-static_assert(ARRAY_SIZE(counter_names) == MAD_CTR_NUM, "a name for each counter");
-
 const char *mad_counter_name(enum mad_counter c)
 {
-	return c < MAD_CTR_NUM ? counter_names[c] : "?";
+	static const char *const names[] = { MAD_COUNTERS(COUNTER_NAME) };
+
+	return c < MAD_CTR_NUM ? names[c] : "?";
 }
 
 u64 mad_port_counter(const struct mad_port *mp, enum mad_counter c)

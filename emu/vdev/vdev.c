@@ -26,16 +26,11 @@
 #define BLK_SIZE_AT   20
 #define BLK_QUEUES_AT 34
 
-static const char *const counter_names[] = {
-#define VDEV_COUNTER_NAME(name, str) [VDEV_CTR_##name] = str,
-	VDEV_COUNTERS(VDEV_COUNTER_NAME)
-#undef VDEV_COUNTER_NAME
-};
-static_assert(ARRAY_SIZE(counter_names) == VDEV_CTR_NUM, "a name for each counter");
-
 const char *vdev_counter_name(enum vdev_counter c)
 {
-	return c < VDEV_CTR_NUM ? counter_names[c] : NULL;
+	static const char *const names[] = { VDEV_COUNTERS(COUNTER_NAME) };
+
+	return c < VDEV_CTR_NUM ? names[c] : NULL;
 }
 
 static bool is_comp(u32 queue)
@@ -204,7 +199,7 @@ void vd_reset(struct vdev *d)
 		d->cfg.present(d->cfg.arg, false);
 	log_at(LOG_INFO, d->cfg.name, "the guest's driver has gone");
 	for (i = 0; i < VDEV_CTR_NUM; i++)
-		log_at(LOG_DEBUG, d->cfg.name, "%s %llu", counter_names[i],
+		log_at(LOG_DEBUG, d->cfg.name, "%s %llu", vdev_counter_name((enum vdev_counter)i),
 		       (unsigned long long)vdev_counter(d, (enum vdev_counter)i));
 }
 

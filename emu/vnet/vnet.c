@@ -35,16 +35,11 @@ struct vnet {
 	u64 counter[VNET_CTR_NUM];
 };
 
-static const char *const counter_names[] = {
-#define VNET_COUNTER_NAME(name, str) [VNET_CTR_##name] = str,
-	VNET_COUNTERS(VNET_COUNTER_NAME)
-#undef VNET_COUNTER_NAME
-};
-static_assert(ARRAY_SIZE(counter_names) == VNET_CTR_NUM, "a name for each counter");
-
 const char *vnet_counter_name(enum vnet_counter c)
 {
-	return c < VNET_CTR_NUM ? counter_names[c] : "?";
+	static const char *const names[] = { VNET_COUNTERS(COUNTER_NAME) };
+
+	return c < VNET_CTR_NUM ? names[c] : "?";
 }
 
 u64 vnet_counter(const struct vnet *n, enum vnet_counter c)

@@ -6,16 +6,11 @@
 
 #include "fabric/eth/internal.h"
 
-static const char *const counter_names[] = {
-#define ETH_COUNTER_NAME(name, str) [ETH_CTR_##name] = str,
-	ETH_COUNTERS(ETH_COUNTER_NAME)
-#undef ETH_COUNTER_NAME
-};
-static_assert(ARRAY_SIZE(counter_names) == ETH_CTR_NUM, "a name for each counter");
-
 const char *eth_counter_name(enum eth_counter c)
 {
-	return c < ETH_CTR_NUM ? counter_names[c] : "?";
+	static const char *const names[] = { ETH_COUNTERS(COUNTER_NAME) };
+
+	return c < ETH_CTR_NUM ? names[c] : "?";
 }
 
 u64 eth_end_counter(const struct eth_end *end, enum eth_counter c)
