@@ -130,6 +130,9 @@ int cli_log(int argc, char **argv)
 	if (argc > 2 || (argc == 2 && !follow))
 		cli_fail(CLI_USAGE, "usage: muslin log [--name FABRIC] [-f]");
 	fd = open(rundir_path(&cli_run, RUNDIR_LOG, path), O_RDONLY | O_CLOEXEC);
+	if (fd < 0 && errno == ENOENT && rundir_daemon(&cli_run))
+		cli_fail(CLI_ERROR, "fabric %s is in the foreground; its log is what it writes to standard error",
+			 cli_run.name);
 	if (fd < 0)
 		cli_fail(CLI_ERROR, "%s: %s; is fabric %s up?", path, strerror(errno), cli_run.name);
 	do {

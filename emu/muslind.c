@@ -95,6 +95,7 @@ static void watch_signals(struct daemon *d)
 	sigset_t set;
 
 	signal(SIGPIPE, SIG_IGN);
+	signal(SIGCHLD, SIG_IGN); /* it has none of its own; as a container's first process it takes in orphans */
 	sigemptyset(&set);
 	sigaddset(&set, SIGTERM);
 	sigaddset(&set, SIGINT);
