@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """
-What ci/container says of a fabric larger than one machine, as far as it goes without an orchestrator: the commands of
-compose.yaml and kubernetes.yaml, word for word, each container's in a network namespace with an eth0 of its own.
+What ci/container says of a fabric larger than one machine, as far as it goes without an engine (with one:
+ci/container-check): the commands of compose.yaml and kubernetes.yaml, word for word, each container's in a network
+namespace with an eth0 of its own, without capabilities or a way to any.
 
     first: its command of the file, eth0 10.9.0.1 --- veth --- second: its command, eth0 10.9.0.2
 """
@@ -11,6 +12,7 @@ import pathlib
 import re
 import shlex
 import shutil
+import signal
 
 import pytest
 import yaml
@@ -37,10 +39,10 @@ def compose():
     hosts = {s["hostname"]: [w.replace("$$", "$") for w in s["command"]] for s in services.values()}
     runs = []
     for words in comments(path):
-        assert words[:4] == ["docker", "compose", "-f", "ci/container/compose.yaml"]
-        if words[4] == "exec":
-            where, *argv = words[6:] if words[5] == "-d" else words[5:]
-            runs.append((where, argv))
+        assert words[:2] == ["docker", "compose"]
+        if words[2] == "exec":
+            assert words[3] == "-T"
+            runs.append((words[4], words[5:]))
     return hosts, dict.fromkeys(hosts), runs
 
 
@@ -63,6 +65,7 @@ class Container:
     def __init__(self, fabric, name, pid):
         self.fabric = fabric
         self.enter = ["nsenter", "--preserve-credentials", "-U", "-n", "-m", "-t", pid, "--"]
+        self.enter += ["setpriv", "--no-new-privs", "--bounding-set", "-all", "--inh-caps", "-all", "--"]
         self.folder = fabric.folder / name
         self.folder.mkdir(mode=0o700)
         if fabric.user is not None:
@@ -76,8 +79,8 @@ class Container:
 
 def network(fabric, aliases):
     """Two namespaces in which the names @aliases are known; their processes."""
-    if not all(shutil.which(t) for t in ("unshare", "nsenter", "ip")):
-        pytest.skip("needs unshare, nsenter and ip")
+    if not all(shutil.which(t) for t in ("unshare", "nsenter", "setpriv", "ip")):
+        pytest.skip("needs unshare, nsenter, setpriv and ip")
     probe = fabric._start(["unshare", "-Urnm", "true"])
     probe.popen.wait(10)
     if probe.popen.returncode:
@@ -101,15 +104,37 @@ def test_commands_work(new_fabric, parse):
     for name, c in containers.items():
         wait_until(lambda c=c, n=name: n in c.start(["muslin", "show"]).wait(10, status=None), 20, "the daemon")
     (where, server), (whence, client) = runs
-    srv = containers[where].start(server)
+    containers[where].start(server).wait(20)  # leaves the server behind
 
     def attempt():
         out = containers[whence].start(client).wait(60, status=None)
         return out if "ping data" in out else None
 
     assert wait_until(attempt, 20, "a connection", 0.2).count("ping data") == 10
-    srv.wait(20, status=None)
+    log = containers[where].folder / "rping.log"
+    wait_until(lambda: "server DISCONNECT EVENT" in log.read_text(), 20, "the server's end")
     for c in containers.values():
         c.start(["muslin", "down"]).wait(20)
     for d in daemons:
         d.wait(20, status=None)
+
+
+def test_image_and_pods_agree_on_the_user():
+    user = re.findall(r"^USER (\d+)$", (FILES / "Containerfile").read_text(), re.M)
+    _, pods = yaml.safe_load_all((FILES / "kubernetes.yaml").read_text())
+    assert [str(pods["spec"]["template"]["spec"]["securityContext"]["runAsUser"])] == user
+
+
+def test_orphans_of_a_container_leave_no_zombies(new_fabric):
+    """Its first process is the daemon, as for compose.yaml: who loses its parent becomes the daemon's child."""
+    script = 'sleep 600 & echo "orphan $!"; exec "$@"'
+    daemon = new_fabric._start(["sh", "-c", script, "sh", new_fabric.muslin, "up", "--foreground"])
+    wait_until(lambda: "h1" in new_fabric.start_muslin("show").wait(10, status=None), 20, "the daemon")
+    orphan = int(re.search(r"orphan (\d+)", daemon.output)[1])
+    children = pathlib.Path(f"/proc/{daemon.popen.pid}/task/{daemon.popen.pid}/children")
+    assert children.read_text().split() == [str(orphan)]
+    os.kill(orphan, signal.SIGTERM)
+    wait_until(lambda: not children.read_text().split(), 10, "the orphan's end")
+    assert "is in the foreground" in new_fabric.start_muslin("log").wait(10, status=1)
+    new_fabric.start_muslin("down").wait(20)
+    daemon.wait(20)
