@@ -48,8 +48,8 @@ struct hca_key_space {
 
 void hca_key_space_init(struct hca_key_space *ks, struct rng *rng);
 void hca_key_space_fini(struct hca_key_space *ks);
-/* A slot with a fresh variant, entered in the context's list. NULL without memory. */
-struct hca_key *hca_key_alloc(struct hca_ctx *ctx, struct hca_pd *pd, enum hca_key_kind kind);
+/* A slot with a fresh variant, entered in the context's list; or why there is none: -ENOMEM, or as hca_may_create() says. */
+int hca_key_alloc(struct hca_ctx *ctx, struct hca_pd *pd, enum hca_key_kind kind, struct hca_key **out);
 void hca_key_free(struct hca_key *k);
 struct hca_key *hca_key_slot(struct hca *hca, u32 key); /* by index: the variant may be stale */
 struct hca_key *hca_key_find(struct hca *hca, u32 key); /* by index and variant */

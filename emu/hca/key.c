@@ -48,26 +48,32 @@ static struct hca_key *make_slot(struct hca *hca)
 	return k;
 }
 
-struct hca_key *hca_key_alloc(struct hca_ctx *ctx, struct hca_pd *pd, enum hca_key_kind kind)
+int hca_key_alloc(struct hca_ctx *ctx, struct hca_pd *pd, enum hca_key_kind kind, struct hca_key **out)
 {
+	const struct hca_caps *caps = &ctx->hca->caps;
 	struct hca_key_space *ks = &ctx->hca->keys;
+	bool mr = kind == HCA_KEY_MR;
+	u32 key, *used = mr ? &ks->mrs : &ks->mws;
+	int err = hca_may_create(ctx->hca, mr ? HCA_OBJECT_MR : HCA_OBJECT_MW, *used, mr ? caps->max_mr : caps->max_mw);
 	struct hca_key *k;
-	u32 key;
 
+	if (err)
+		return err;
 	/* A few slots rest, so that even a lone region changes its index each time. */
 	if (ks->made < 16 || list_empty(&ks->free))
 		k = make_slot(ctx->hca);
 	else
 		k = list_first(&ks->free, struct hca_key, link);
 	if (!k)
-		return NULL;
+		return -ENOMEM;
 	list_del(&k->link);
 	key = (k->key & ~0xffu) | (u8)(k->key + 1);
 	*k = (struct hca_key){ .key = key, .kind = kind, .ctx = ctx, .pd = pd };
 	list_add(&ctx->keys, &k->link);
 	pd->users++;
-	*(kind == HCA_KEY_MR ? &ks->mrs : &ks->mws) += 1;
-	return k;
+	++*used;
+	*out = k;
+	return 0;
 }
 
 void hca_key_free(struct hca_key *k)

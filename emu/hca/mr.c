@@ -55,12 +55,9 @@ int hca_mr_reg(struct hca_ctx *ctx, u32 pdn, u64 va, u64 iova, u64 len, u32 acce
 		if (err)
 			return err;
 	}
-	err = hca_may_create(ctx->hca, HCA_OBJECT_MR, ctx->hca->keys.mrs, ctx->hca->caps.max_mr);
+	err = hca_key_alloc(ctx, pd, HCA_KEY_MR, &k);
 	if (err)
 		return err;
-	k = hca_key_alloc(ctx, pd, HCA_KEY_MR);
-	if (!k)
-		return -ENOMEM;
 	k->va = va;
 	be_region(k, base, len, access, lkey, rkey);
 	return 0;
@@ -83,12 +80,9 @@ int hca_mr_reg_pages(struct hca_ctx *ctx, u32 pdn, u64 iova, u64 len, u32 access
 	size = 1ull << page_shift;
 	if (len > npages * size - (base & (size - 1)))
 		return -EINVAL;
-	err = hca_may_create(ctx->hca, HCA_OBJECT_MR, ctx->hca->keys.mrs, ctx->hca->caps.max_mr);
+	err = hca_key_alloc(ctx, pd, HCA_KEY_MR, &k);
 	if (err)
 		return err;
-	k = hca_key_alloc(ctx, pd, HCA_KEY_MR);
-	if (!k)
-		return -ENOMEM;
 	k->pages = malloc(npages * sizeof(*pages));
 	if (!k->pages) {
 		hca_key_free(k);
@@ -109,12 +103,9 @@ int hca_mr_alloc(struct hca_ctx *ctx, u32 pdn, u32 max_pages, u32 *lkey)
 
 	if (!pd || !max_pages || max_pages > MAX_PAGES)
 		return -EINVAL;
-	err = hca_may_create(ctx->hca, HCA_OBJECT_MR, ctx->hca->keys.mrs, ctx->hca->caps.max_mr);
+	err = hca_key_alloc(ctx, pd, HCA_KEY_MR, &k);
 	if (err)
 		return err;
-	k = hca_key_alloc(ctx, pd, HCA_KEY_MR);
-	if (!k)
-		return -ENOMEM;
 	k->fast = true;
 	k->max_pages = max_pages;
 	*lkey = k->key;

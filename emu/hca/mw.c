@@ -20,12 +20,9 @@ int hca_mw_alloc(struct hca_ctx *ctx, u32 pdn, u8 type, u32 *rkey)
 
 	if (!pd || (type != 1 && type != 2))
 		return -EINVAL;
-	err = hca_may_create(ctx->hca, HCA_OBJECT_MW, ctx->hca->keys.mws, ctx->hca->caps.max_mw);
+	err = hca_key_alloc(ctx, pd, type == 1 ? HCA_KEY_MW1 : HCA_KEY_MW2, &k);
 	if (err)
 		return err;
-	k = hca_key_alloc(ctx, pd, type == 1 ? HCA_KEY_MW1 : HCA_KEY_MW2);
-	if (!k)
-		return -ENOMEM;
 	*rkey = k->key;
 	return 0;
 }
