@@ -54,20 +54,36 @@ void siw_kick(struct siw_qp *sq)
 		loop_task_queue(sq->siw->loop, &sq->task);
 }
 
-/* Whatever is left is flushed; the owner of the connection is told last. */
-void siw_qp_close(struct siw_qp *sq, int err, int event)
+/* False: it has none. */
+static bool leave_stream(struct siw_qp *sq)
 {
-	siw_closed_fn *closed = sq->closed;
 	int fd = sq->fd.fd;
 
 	if (fd < 0)
-		return;
+		return false;
 	loop_fd_del(&sq->fd);
 	loop_task_cancel(&sq->task);
 	siw_ring_forget(sq);
 	siw_rtr_stop(sq);
 	sq->fd.fd = -1;
 	siw_linger(sq->siw, fd);
+	return true;
+}
+
+static void tell_owner(struct siw_qp *sq, int err)
+{
+	siw_closed_fn *closed = sq->closed;
+
+	sq->closed = NULL;
+	if (closed)
+		closed(sq->closed_ctx, err);
+}
+
+/* Whatever is left is flushed; the owner of the connection is told last. */
+void siw_qp_close(struct siw_qp *sq, int err, int event)
+{
+	if (!leave_stream(sq))
+		return;
 	if (err)
 		siw_count(sq, SIW_CTR_RESET);
 	siw_receive_commit(sq);
@@ -75,9 +91,7 @@ void siw_qp_close(struct siw_qp *sq, int err, int event)
 	siw_send_flush(sq);
 	hca_qp_fail(sq->qp, HCA_QPS_ERR, event);
 	hca_flush(sq->siw->hca);
-	sq->closed = NULL;
-	if (closed)
-		closed(sq->closed_ctx, err);
+	tell_owner(sq, err);
 }
 
 static void on_fd(struct loop_fd *w, u32 events, struct now now)
@@ -160,20 +174,8 @@ static int qp_create(struct hca_qp *qp)
 /* Without a completion: nobody is there to take it. */
 static void drop_stream(struct siw_qp *sq)
 {
-	siw_closed_fn *closed = sq->closed;
-	int fd = sq->fd.fd;
-
-	if (fd < 0)
-		return;
-	loop_fd_del(&sq->fd);
-	loop_task_cancel(&sq->task);
-	siw_ring_forget(sq);
-	siw_rtr_stop(sq);
-	sq->fd.fd = -1;
-	siw_linger(sq->siw, fd);
-	sq->closed = NULL;
-	if (closed)
-		closed(sq->closed_ctx, 0);
+	if (leave_stream(sq))
+		tell_owner(sq, 0);
 }
 
 static void buffers_free(struct siw_qp *sq)
