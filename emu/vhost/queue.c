@@ -282,42 +282,33 @@ void vhost_want_kicks(struct vhost *v, u32 queue, bool want)
 		store16(&q->used->flags, want ? 0 : USED_NO_NOTIFY);
 }
 
-u32 vhost_chain_read(const struct vhost_chain *c, u32 off, void *dst, u32 len)
+/* From @off of these segments to @to, or there from @from. */
+static u32 segs_copy(const struct vhost_seg *s, u32 n, u32 off, u8 *to, const u8 *from, u32 len)
 {
-	u32 i, done = 0;
+	u32 part, done = 0;
 
-	for (i = 0; i < c->nout && done < len; i++) {
-		const struct vhost_seg *s = &c->seg[i];
-		u32 part;
-
+	for (; n-- && done < len; s++) {
 		if (off >= s->len) {
 			off -= s->len;
 			continue;
 		}
 		part = min(s->len - off, len - done);
-		memcpy((u8 *)dst + done, (const u8 *)s->ptr + off, part);
+		if (to)
+			memcpy(to + done, (const u8 *)s->ptr + off, part);
+		else
+			memcpy((u8 *)s->ptr + off, from + done, part);
 		done += part;
 		off = 0;
 	}
 	return done;
 }
 
+u32 vhost_chain_read(const struct vhost_chain *c, u32 off, void *dst, u32 len)
+{
+	return segs_copy(c->seg, c->nout, off, dst, NULL, len);
+}
+
 u32 vhost_chain_write(const struct vhost_chain *c, u32 off, const void *src, u32 len)
 {
-	u32 i, done = 0;
-
-	for (i = c->nout; i < (u32)c->nout + c->nin && done < len; i++) {
-		const struct vhost_seg *s = &c->seg[i];
-		u32 part;
-
-		if (off >= s->len) {
-			off -= s->len;
-			continue;
-		}
-		part = min(s->len - off, len - done);
-		memcpy((u8 *)s->ptr + off, (const u8 *)src + done, part);
-		done += part;
-		off = 0;
-	}
-	return done;
+	return segs_copy(c->seg + c->nout, c->nin, off, NULL, src, len);
 }
