@@ -352,7 +352,7 @@ host c ether sw1 ip 10.2.0.3/24 dcqcn
 
 
 def test_a_switch_marks_what_waits(new_fabric):
-    """What is queued behind others for a slow link comes marked, whole, and its sender is notified."""
+    """What leaves by a slow link while others wait for it comes marked, whole, and its sender is notified."""
 
     def hw(host, name):
         return int(new_fabric.run(host, "cat", f"/sys/class/infiniband/rxe0/ports/1/hw_counters/{name}"))

@@ -61,7 +61,10 @@ bool eth_end_full(const struct eth_end *end)
 	return end->bytes >= eth_queue(end);
 }
 
-/* The same frame, or a copy that says that it has met congestion, if its sender permits that; takes the reference. */
+/*
+ * The same frame, or a copy that says that it has met congestion, if its sender permits that; takes the reference. Those that leave are
+ * marked by what waits then: what comes would tell of it later, and of senders that come in turns only the last one.
+ */
 static struct wire_buf *mark(struct eth_end *end, struct wire_buf *buf)
 {
 	struct ether_header h;
@@ -90,8 +93,6 @@ void eth_end_queue(struct eth_end *end, struct wire_buf *buf, u8 class, struct e
 		wire_buf_put(buf);
 		return;
 	}
-	if (end->sw && end->cfg.ecn && end->bytes >= end->cfg.ecn)
-		buf = mark(end, buf);
 	f = eth_frame_create(buf, class, from);
 	if (!f) {
 		wire_buf_put(buf);
@@ -183,6 +184,8 @@ static void run(struct eth_end *end)
 		list_del(&f->link);
 		end->bytes -= f->buf->size;
 		take_time(end, f);
+		if (end->sw && end->cfg.ecn && end->bytes >= end->cfg.ecn)
+			f->buf = mark(end, f->buf);
 		transmit(end, f);
 	}
 	note_wait(end, now, wait != 0);

@@ -23,7 +23,7 @@ struct eth_link_config {
 	u64 rate;   /* bit/s; 0: frames take no time */
 	u32 mtu;    /* 0: ETHER_MTU */
 	u32 queue;  /* bytes that wait for the link; 0: ETH_QUEUE */
-	u32 ecn;    /* a switch marks what it queues behind so many bytes, where the sender permits; 0: never */
+	u32 ecn;    /* a switch marks what leaves while so many bytes wait, where the sender permits; 0: never */
 	bool pause; /* 802.3x: whoever is full stops the other end */
 	u8 pfc;     /* 802.1Qbb: the priorities that are stopped one by one, a bit each */
 	u16 vlan;   /* of untagged frames; 0: 1 */
