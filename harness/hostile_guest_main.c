@@ -372,6 +372,23 @@ static void killed(void)
 	}
 }
 
+/* The file of the guest's memory is cut short while queue pairs send from it. Nothing of it may be touched then, here neither. */
+static void cut(void)
+{
+	u32 n, i;
+
+	for (n = 0; n < 60; n++) {
+		start();
+		for (i = 0; i < QPS * 2; i++)
+			post(i % QPS, FRONT_DATA, MESSAGE + 1000 * (i % 4), key);
+		if (ftruncate(g.f.memfd, n & 1 ? 0 : FRONT_DATA))
+			fail("ftruncate", -errno);
+		for (i = 0; i < MUSLIN_VQS; i++)
+			front_kick(&g.f, i);
+		front_close(&g.f);
+	}
+}
+
 /* Messages of the front end: cut short, of no kind, of any length, and with descriptors that nobody asked for. */
 static void messages(void)
 {
@@ -400,7 +417,8 @@ int main(int argc, char **argv)
 		void (*fn)(void);
 	} modes[] = { { "rings", rings },       { "descriptors", descriptors }, { "memory", memory },
 		      { "commands", commands }, { "handles", handles },         { "config", config },
-		      { "resets", resets },     { "killed", killed },           { "messages", messages } };
+		      { "resets", resets },     { "killed", killed },           { "cut", cut },
+		      { "messages", messages } };
 	size_t i;
 
 	signal(SIGPIPE, SIG_IGN);

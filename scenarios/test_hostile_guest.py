@@ -12,7 +12,7 @@ import shutil
 import pytest
 from test_hostile import victims
 
-MODES = ["rings", "descriptors", "memory", "commands", "handles", "config", "resets", "killed", "messages"]
+MODES = ["rings", "descriptors", "memory", "commands", "handles", "config", "resets", "killed", "cut", "messages"]
 
 
 @pytest.fixture

@@ -122,6 +122,8 @@ struct vhost {
 	int req_fd;
 	struct vhost_region region[VHOST_REGIONS_MAX];
 	u32 nregions;
+	bool lost; /* some of it: the connection is at its end */
+	struct list lost_link;
 	struct vhost_queue q[VHOST_QUEUES_MAX];
 	struct vhost_stats stats;
 	struct vhost_queue_stats queue_stats[VHOST_QUEUES_MAX]; /* outlive connections */
@@ -137,6 +139,16 @@ struct vhost {
 int vhost_memory_set(struct vhost *v, const struct vhost_mem_region *r, u32 n, int *fds, u32 nfds);
 void vhost_memory_clear(struct vhost *v);
 void *vhost_memory_user(const struct vhost *v, u64 user, u64 len);
+
+/* The begin of what is mapped, which lies before the region where this is not at the begin of its file. */
+static inline u8 *vhost_region_begin(const struct vhost_region *r)
+{
+	return r->map - (r->map_len - r->size);
+}
+
+/* lost.c: from now on a guest's memory may go without harm; until it is unwatched. */
+void vhost_lost_watch(struct vhost *v);
+void vhost_lost_unwatch(struct vhost *v);
 
 /* queue.c */
 void vhost_queue_init(struct vhost *v, u32 index);

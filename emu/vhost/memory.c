@@ -31,11 +31,8 @@ void vhost_memory_clear(struct vhost *v)
 {
 	u32 i;
 
-	for (i = 0; i < v->nregions; i++) {
-		struct vhost_region *r = &v->region[i];
-
-		munmap(r->map - (r->map_len - r->size), r->map_len);
-	}
+	for (i = 0; i < v->nregions; i++)
+		munmap(vhost_region_begin(&v->region[i]), v->region[i].map_len);
 	v->nregions = 0;
 }
 

@@ -42,6 +42,8 @@ static void disconnect(struct vhost *v)
 		close(v->req_fd);
 	v->req_fd = -1;
 	v->got = 0;
+	v->stats.lost_memory += v->lost;
+	v->lost = false;
 	v->features = v->protocol = 0;
 }
 
@@ -92,13 +94,20 @@ static int read_messages(struct vhost *v)
 	return n;
 }
 
+static const char *circumstance(const struct vhost *v, int err)
+{
+	if (v->lost)
+		return ", and before it its memory";
+	return err == -EBADMSG ? ": no vhost-user message" : "";
+}
+
 static void on_conn(struct loop_fd *w, u32 events, struct now now)
 {
 	struct vhost *v = container_of(w, struct vhost, conn);
 	int err = read_messages(v);
 
 	if (err < 0) {
-		log_at(LOG_INFO, v->path, "the guest has gone%s", err == -EBADMSG ? ": no vhost-user message" : "");
+		log_at(LOG_INFO, v->path, "the guest has gone%s", circumstance(v, err));
 		disconnect(v);
 	}
 }
@@ -156,8 +165,10 @@ struct vhost *vhost_create(struct loop *loop, const char *path, const struct vho
 	for (i = 0; i < VHOST_QUEUES_MAX; i++)
 		vhost_queue_init(v, i);
 	err = (size_t)snprintf(v->path, sizeof(v->path), "%s", path) < sizeof(v->path) ? listen_at(v) : -ENAMETOOLONG;
-	if (!err)
+	if (!err) {
+		vhost_lost_watch(v);
 		return v;
+	}
 	if (v->listener.fd >= 0)
 		close(v->listener.fd);
 	free(v);
@@ -170,6 +181,7 @@ void vhost_destroy(struct vhost *v)
 	if (!v)
 		return;
 	disconnect(v);
+	vhost_lost_unwatch(v);
 	loop_fd_del(&v->listener);
 	close(v->listener.fd);
 	unlink(v->path);

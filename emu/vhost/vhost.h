@@ -70,7 +70,7 @@ u32 vhost_chain_read(const struct vhost_chain *c, u32 off, void *dst, u32 len);
 u32 vhost_chain_write(const struct vhost_chain *c, u32 off, const void *src, u32 len);
 
 struct vhost_stats {
-	u64 messages, bad_messages, connections, chains, broken_queues;
+	u64 messages, bad_messages, connections, chains, broken_queues, lost_memory;
 };
 void vhost_stats(const struct vhost *v, struct vhost_stats *st);
 

@@ -204,6 +204,18 @@ static void test_life(struct loop *loop, struct front *f)
 	loop_run_idle(loop, 0);
 	row(86, "at once", !vhost_connected(dev));
 	front_close(&g);
+	front_open(&g, loop, path);
+	front_start(&g, QUEUES);
+	row(87, "its memory goes", echo(&g, 0) && !ftruncate(g.memfd, 0));
+	front_kick(&g, 0);
+	loop_run_idle(loop, 0);
+	loop_run_idle(loop, 0);
+	row(88, "and so does the connection", !vhost_connected(dev) && stats().lost_memory == 1);
+	front_close(&g);
+	row(89, "but not the device", !front_open(&g, loop, path));
+	front_start(&g, QUEUES);
+	row(90, "which serves the next one", echo(&g, 0));
+	front_close(&g);
 }
 
 int main(void)
