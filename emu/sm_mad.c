@@ -64,42 +64,6 @@ static const struct {
 			       METHOD(SA_METHOD_DELETE) },
 };
 
-static struct mad_addr to_mad(const struct sm_addr *a)
-{
-	return (struct mad_addr){
-		.qpn = a->qpn,
-		.qkey = a->qkey,
-		.lid = a->lid,
-		.pkey_index = a->pkey_index,
-		.sl = a->sl,
-		.path_bits = a->path_bits,
-		.grh = a->grh,
-		.hop_limit = a->hop_limit,
-		.traffic_class = a->traffic_class,
-		.gid_index = a->gid_index,
-		.flow_label = a->flow_label,
-		.gid = a->gid,
-	};
-}
-
-static struct sm_addr to_sm(const struct mad_addr *a)
-{
-	return (struct sm_addr){
-		.qpn = a->qpn,
-		.qkey = a->qkey,
-		.lid = a->lid,
-		.pkey_index = a->pkey_index,
-		.sl = a->sl,
-		.path_bits = a->path_bits,
-		.grh = a->grh,
-		.hop_limit = a->hop_limit,
-		.traffic_class = a->traffic_class,
-		.gid_index = a->gid_index,
-		.flow_label = a->flow_label,
-		.gid = a->gid,
-	};
-}
-
 /* ---- what the manager asks ---- */
 
 static enum agent agent_of(u8 mgmt_class)
@@ -203,18 +167,17 @@ static int send_answer(struct sm_mad *m, const u8 *mad, u32 len, const struct ma
 	}
 }
 
-static int send(void *transport, const u8 *mad, u32 len, const struct sm_addr *to, u32 timeout_ms, u32 retries,
+static int send(void *transport, const u8 *mad, u32 len, const struct mad_addr *to, u32 timeout_ms, u32 retries,
 		void *cookie)
 {
 	enum agent agent = agent_of(mad[1]);
 	struct sm_mad *m = transport;
-	struct mad_addr addr = to_mad(to);
 
 	if (m->paused)
-		return keep_out(m, mad, len, &addr, timeout_ms, retries, cookie);
+		return keep_out(m, mad, len, to, timeout_ms, retries, cookie);
 	if (m->watch && agent == AGENT_SA && wire_mad_is_response(mad[3]))
-		return send_answer(m, mad, len, &addr);
-	return mad_send(m->agent[agent], mad, len, &addr, timeout_ms, retries, cookie);
+		return send_answer(m, mad, len, to);
+	return mad_send(m->agent[agent], mad, len, to, timeout_ms, retries, cookie);
 }
 
 static void set_is_sm(void *transport, bool on)
@@ -239,10 +202,9 @@ static const struct sm_transport_ops ops = { .send = send, .set_is_sm = set_is_s
 static void receive(void *ctx, const u8 *data, u32 len, const struct mad_addr *addr, void *cookie)
 {
 	struct sm_mad *m = ctx;
-	struct sm_addr from = to_sm(addr);
 
 	if (!m->paused)
-		sm_receive(m->sm, data, len, &from, cookie);
+		sm_receive(m->sm, data, len, addr, cookie);
 	else if (cookie || m->nkept++ < KEPT_MAX)
 		keep(&m->kept, data, len, addr, cookie);
 }
@@ -267,11 +229,10 @@ static void sent(void *ctx, const u8 *data, u32 len, int status, void *cookie)
 
 static void go_on(struct sm_mad *m, const struct kept *k)
 {
-	struct sm_addr from = to_sm(&k->addr);
 	int err;
 
 	if (k->kind == KEPT_IN) {
-		sm_receive(m->sm, k->data, k->len, &from, k->cookie);
+		sm_receive(m->sm, k->data, k->len, &k->addr, k->cookie);
 	} else if (k->kind == KEPT_SENT) {
 		sm_sent(m->sm, k->status, k->cookie);
 	} else {

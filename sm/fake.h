@@ -207,7 +207,7 @@ static inline u16 fake_attribute(struct fake *f, int at, u8 entry, u16 attr, u32
 static inline void fake_work(struct loop_task *t, struct now now)
 {
 	struct fake *f = container_of(t, struct fake, work);
-	static const struct sm_addr from = { .lid = 0xffff };
+	static const struct mad_addr from = { .lid = 0xffff };
 	struct fake_smp *s;
 	bool set;
 	u16 status;
@@ -233,7 +233,7 @@ static inline void fake_work(struct loop_task *t, struct now now)
 	}
 }
 
-static inline int fake_send(void *arg, const u8 *mad, u32 len, const struct sm_addr *to, u32 timeout_ms, u32 retries,
+static inline int fake_send(void *arg, const u8 *mad, u32 len, const struct mad_addr *to, u32 timeout_ms, u32 retries,
 			    void *cookie)
 {
 	struct fake *f = arg;

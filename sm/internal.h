@@ -103,7 +103,7 @@ void sm_smp_queue(struct sm *sm, struct sm_smp *smp);
  */
 void sm_smp_phase(struct sm *sm, bool (*next)(struct sm *sm), void (*done)(struct sm *sm));
 void sm_smp_answer(struct sm *sm, struct sm_smp *smp, const u8 *mad);
-void sm_smp_send_plain(struct sm *sm, const u8 *mad, const struct sm_addr *to);
+void sm_smp_send_plain(struct sm *sm, const u8 *mad, const struct mad_addr *to);
 void sm_smp_init(struct sm *sm);
 void sm_smp_forget(struct sm *sm);
 void sm_smp_fini(struct sm *sm);
@@ -270,7 +270,7 @@ struct sm_other { /* another subnet manager */
 	u8 priority, state;
 	u32 act_count;
 };
-void sm_sminfo_receive(struct sm *sm, const u8 *mad, const struct sm_addr *from);
+void sm_sminfo_receive(struct sm *sm, const u8 *mad, const struct mad_addr *from);
 void sm_sminfo_survey(struct sm *sm, void (*done)(struct sm *sm)); /* asks every port with IsSM */
 bool sm_sminfo_judge(struct sm *sm); /* after the survey: true when this one is or becomes master */
 void sm_sminfo_init(struct sm *sm);
@@ -279,13 +279,13 @@ void sm_sminfo_fill(const struct sm *sm, u8 *info);
 const struct sm_other *sm_sminfo_other(const struct sm *sm, const struct sm_port *p);
 
 /* trap.c */
-void sm_trap_receive(struct sm *sm, const u8 *mad, const struct sm_addr *from);
+void sm_trap_receive(struct sm *sm, const u8 *mad, const struct mad_addr *from);
 void sm_trap_gid(struct sm *sm, u16 trap, const struct wire_gid *gid, const struct sm_port *subject);
 bool sm_trap_is_report(const struct sm *sm, const void *cookie);
 void sm_trap_report_sent(struct sm *sm, void *cookie);
 
 /* sa.c */
-void sm_sa_receive(struct sm *sm, const u8 *data, u32 len, const struct sm_addr *from);
+void sm_sa_receive(struct sm *sm, const u8 *data, u32 len, const struct mad_addr *from);
 void sm_sa_flush(struct sm *sm); /* answers of joins, now that the switches know */
 void sm_sa_init(struct sm *sm);
 void sm_sa_fini(struct sm *sm);

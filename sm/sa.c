@@ -212,7 +212,7 @@ static void handle(struct sa_call *c)
 
 struct held {
 	struct list link;
-	struct sm_addr to;
+	struct mad_addr to;
 	u32 len;
 	u8 mad[];
 };
@@ -242,7 +242,7 @@ static u32 finish(struct sa_call *c)
 	return MAD_SIZE;
 }
 
-static void send(struct sm *sm, const u8 *mad, u32 len, const struct sm_addr *to)
+static void send(struct sm *sm, const u8 *mad, u32 len, const struct mad_addr *to)
 {
 	(void)sm->ops->send(sm->transport, mad, len, to, 0, 0, NULL); /* who asks, asks again */
 }
@@ -272,7 +272,7 @@ void sm_sa_flush(struct sm *sm)
 	}
 }
 
-void sm_sa_receive(struct sm *sm, const u8 *data, u32 len, const struct sm_addr *from)
+void sm_sa_receive(struct sm *sm, const u8 *data, u32 len, const struct mad_addr *from)
 {
 	struct sa_call c = { .sm = sm, .mad = data, .len = len, .from = from, .method = wire_get(data, MAD_METHOD) };
 	u64 key = len < SA_DATA ? 0 : wire_get(data, SA_SM_KEY);

@@ -16,7 +16,7 @@ struct sa_call {
 	struct sm *sm;
 	const u8 *mad; /* as it came */
 	u32 len;
-	const struct sm_addr *from;
+	const struct mad_addr *from;
 	struct sm_port *requester; /* NULL: not known in the subnet */
 	bool trusted;              /* knows the SM_Key */
 	u8 method;

@@ -9,7 +9,7 @@ int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
 	static const u16 attrs[] = { 0x11, 0x12, 0x13, 0x14, 0x15, 0x17, 0x18, 0x20, 0x30,
 				     0x31, 0x33, 0x35, 0x36, 0x38, 0x3a, 3,    0xf3 };
 	static const u8 methods[] = { 1, 2, 0x12, 0x14, 0x15, 5, 7, 0x81 };
-	struct sm_addr from = { .qpn = 1 };
+	struct mad_addr from = { .qpn = 1 };
 	struct fake f;
 	u8 *mad;
 	size_t n;

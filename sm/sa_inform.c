@@ -11,7 +11,7 @@
 
 struct subscriber {
 	struct list link; /* sm.subscribers */
-	struct sm_addr addr;
+	struct mad_addr addr;
 	u64 port_guid;
 	u16 number;
 	u8 info[INFORMINFO_SIZE];

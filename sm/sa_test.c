@@ -18,7 +18,7 @@ static struct ask ask_of(u8 method, u16 attr, u64 comp)
 /* The status of the answer, -1 when none came. @from: the node whose LID asks. */
 static int request(struct fake *f, const struct ask *a, int from)
 {
-	struct sm_addr addr = { .lid = fake_lid(f, from), .qpn = 1 };
+	struct mad_addr addr = { .lid = fake_lid(f, from), .qpn = 1 };
 	u8 mad[MAD_SIZE] = { 0 };
 	u32 before = f->nsent;
 

@@ -154,7 +154,7 @@ void sm_status(const struct sm *sm, struct sm_status *st)
 
 /* ---- what arrives ---- */
 
-static void receive_smp(struct sm *sm, const u8 *mad, const struct sm_addr *from)
+static void receive_smp(struct sm *sm, const u8 *mad, const struct mad_addr *from)
 {
 	u8 method = wire_get(mad, MAD_METHOD);
 	u16 attr = wire_get(mad, MAD_ATTR_ID);
@@ -167,7 +167,7 @@ static void receive_smp(struct sm *sm, const u8 *mad, const struct sm_addr *from
 		sm_trap_receive(sm, mad, from);
 }
 
-void sm_receive(struct sm *sm, const u8 *data, u32 len, const struct sm_addr *from, void *cookie)
+void sm_receive(struct sm *sm, const u8 *data, u32 len, const struct mad_addr *from, void *cookie)
 {
 	if (len < MAD_HDR_SIZE)
 		return;

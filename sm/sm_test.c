@@ -100,7 +100,7 @@ static void test_link_lost(void)
 
 static void test_trap(void)
 {
-	static const struct sm_addr from = { .lid = 3 };
+	static const struct mad_addr from = { .lid = 3 };
 	struct sm_status a, b;
 	u8 mad[MAD_SIZE] = { 1, MAD_CLASS_SUBN_LID, 1, MAD_METHOD_TRAP };
 	struct fake f;
@@ -286,7 +286,7 @@ static const struct {
 /* SubnSet(SMInfo) from the third CA's manager. */
 static void tell(struct fake *f, u8 mod)
 {
-	struct sm_addr from = { .lid = fake_lid(f, FAKE_CA(2)) };
+	struct mad_addr from = { .lid = fake_lid(f, FAKE_CA(2)) };
 	u8 mad[MAD_SIZE] = { 1, MAD_CLASS_SUBN_LID, 1, MAD_METHOD_SET };
 
 	wire_set(mad, MAD_ATTR_ID, SMP_ATTR_SM_INFO);

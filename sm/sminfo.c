@@ -287,7 +287,7 @@ bool sm_sminfo_judge(struct sm *sm)
 
 struct set_ctx {
 	const u8 *info;
-	const struct sm_addr *from;
+	const struct mad_addr *from;
 	bool directed;
 };
 
@@ -350,7 +350,7 @@ static int find_transition(const struct sm *sm, u32 mod)
 	return -1;
 }
 
-void sm_sminfo_receive(struct sm *sm, const u8 *mad, const struct sm_addr *from)
+void sm_sminfo_receive(struct sm *sm, const u8 *mad, const struct mad_addr *from)
 {
 	bool set = wire_get(mad, MAD_METHOD) == MAD_METHOD_SET;
 	struct set_ctx c = { .info = mad + SMP_DATA,

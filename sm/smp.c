@@ -67,7 +67,7 @@ static u8 path_to(const struct sm *sm, const struct sm_smp *smp, u8 *path)
 	return hops;
 }
 
-static void build(struct sm *sm, const struct sm_smp *smp, u8 *mad, struct sm_addr *to)
+static void build(struct sm *sm, const struct sm_smp *smp, u8 *mad, struct mad_addr *to)
 {
 	memset(mad, 0, MAD_SIZE);
 	memset(to, 0, sizeof(*to));
@@ -94,7 +94,7 @@ static void build(struct sm *sm, const struct sm_smp *smp, u8 *mad, struct sm_ad
 static int transmit(struct sm *sm, struct sm_smp *smp)
 {
 	u8 mad[MAD_SIZE];
-	struct sm_addr to;
+	struct mad_addr to;
 
 	build(sm, smp, mad, &to);
 	sm->st.smps++;
@@ -168,7 +168,7 @@ void sm_smp_answer(struct sm *sm, struct sm_smp *smp, const u8 *mad)
 	loop_task_queue(sm->loop, &sm->pump);
 }
 
-void sm_smp_send_plain(struct sm *sm, const u8 *mad, const struct sm_addr *to)
+void sm_smp_send_plain(struct sm *sm, const u8 *mad, const struct mad_addr *to)
 {
 	/* Nobody waits for an answer; a send that fails is a lost packet. */
 	(void)sm->ops->send(sm->transport, mad, MAD_SIZE, to, 0, 0, NULL);

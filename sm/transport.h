@@ -4,21 +4,9 @@
 #define MUSLIN_SM_TRANSPORT_H
 
 #include "emu/lib/types.h"
-#include "emu/wire/gid.h"
+#include "emu/wire/mad.h"
 
 struct sm;
-
-/* The other end of a MAD. Host order. */
-struct sm_addr {
-	u32 qpn, qkey;
-	u16 lid; /* 0xffff: directed route */
-	u16 pkey_index;
-	u8 sl, path_bits;
-	bool grh;
-	u8 hop_limit, traffic_class, gid_index;
-	u32 flow_label;
-	struct wire_gid gid; /* when grh */
-};
 
 /*
  * Implemented by the MAD layer (emu/sm_mad.c, umad_main.c). Nothing calls back from inside these functions.
@@ -32,14 +20,14 @@ struct sm_transport_ops {
 	 * of its class. With @timeout_ms an answer is expected: sm_receive() gets it with @cookie, or sm_sent() tells that
 	 * it did not come after @retries more tries. 0 or -errno, when neither will be called.
 	 */
-	int (*send)(void *transport, const u8 *mad, u32 len, const struct sm_addr *to, u32 timeout_ms, u32 retries,
+	int (*send)(void *transport, const u8 *mad, u32 len, const struct mad_addr *to, u32 timeout_ms, u32 retries,
 		    void *cookie);
 	void (*set_is_sm)(void *transport, bool on); /* PortInfo:CapabilityMask.IsSM of the own port */
 	u64 (*port_guid)(void *transport);
 };
 
 /* A response to a request (@cookie as sent) or something unsolicited (NULL). @data is borrowed, @len its whole length. */
-void sm_receive(struct sm *sm, const u8 *data, u32 len, const struct sm_addr *from, void *cookie);
+void sm_receive(struct sm *sm, const u8 *data, u32 len, const struct mad_addr *from, void *cookie);
 /* A request that had a cookie ended without response: @status is a negative errno. Calls without cookie are ignored. */
 void sm_sent(struct sm *sm, int status, void *cookie);
 

@@ -3,7 +3,7 @@
 #include "sm/internal.h"
 #include "sm/sa.h"
 
-static void repress(struct sm *sm, const u8 *mad, const struct sm_addr *from)
+static void repress(struct sm *sm, const u8 *mad, const struct mad_addr *from)
 {
 	u8 resp[MAD_SIZE];
 
@@ -37,7 +37,7 @@ static const struct {
 	{ TRAP_SYS_IMAGE_GUID, on_local_change },
 };
 
-void sm_trap_receive(struct sm *sm, const u8 *mad, const struct sm_addr *from)
+void sm_trap_receive(struct sm *sm, const u8 *mad, const struct mad_addr *from)
 {
 	struct sm_port *p = sm_port_by_lid(sm, from->lid);
 	u8 notice[NOTICE_SIZE] = { 0 };

@@ -146,7 +146,7 @@ static void on_tick(struct loop_timer *t, struct now now)
 
 /* ---- what the manager asks ---- */
 
-static void set_addr(void *umad, const struct sm_addr *to)
+static void set_addr(void *umad, const struct mad_addr *to)
 {
 	ib_mad_addr_t grh = { 0 };
 
@@ -165,7 +165,7 @@ static void set_addr(void *umad, const struct sm_addr *to)
 	umad_set_grh(umad, &grh);
 }
 
-static int port_send(void *transport, const u8 *mad, u32 len, const struct sm_addr *to, u32 timeout_ms, u32 retries,
+static int port_send(void *transport, const u8 *mad, u32 len, const struct mad_addr *to, u32 timeout_ms, u32 retries,
 		     void *cookie)
 {
 	struct port *p = transport;
@@ -214,10 +214,10 @@ static const struct sm_transport_ops ops = { .send = port_send, .set_is_sm = set
 
 /* ---- what arrives ---- */
 
-static struct sm_addr from_umad(void *umad)
+static struct mad_addr from_umad(void *umad)
 {
 	const ib_mad_addr_t *a = umad_get_mad_addr(umad);
-	struct sm_addr from = {
+	struct mad_addr from = {
 		.qpn = be32toh((__force u32)a->qpn),
 		.qkey = be32toh((__force u32)a->qkey),
 		.lid = be16toh((__force u16)a->lid),
@@ -247,7 +247,7 @@ struct message {
 static void deliver(struct port *p, struct message *m)
 {
 	const u8 *mad = umad_get_mad(m->umad);
-	struct sm_addr from = from_umad(m->umad);
+	struct mad_addr from = from_umad(m->umad);
 	void *cookie = NULL;
 
 	if (m->len < MAD_HDR_SIZE)

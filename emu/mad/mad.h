@@ -7,27 +7,13 @@
 #define MUSLIN_MAD_MAD_H
 
 #include "emu/lib/loop.h"
+#include "emu/wire/mad.h"
 #include "emu/wire/port.h"
 
 #define MAD_TIMED_OUT (-110) /* status of a request that nobody answered: -ETIMEDOUT */
 
 struct mad_port;
 struct mad_agent;
-
-/* Where a MAD goes to, or came from. Host order. */
-struct mad_addr {
-	u32 qpn;  /* remote QPN: 0, 1 or a redirected one */
-	u32 qkey; /* on send, for QPs other than 0 */
-	u16 lid;  /* remote LID; 0xffff permissive (directed route) */
-	u16 pkey_index;
-	u8 sl;
-	u8 path_bits; /* of the local LID */
-	bool grh;
-	u8 hop_limit, traffic_class, gid_index;
-	u32 flow_label;
-	struct wire_gid gid; /* remote GID (on receive: the source), when grh */
-	struct wire_l2 l2;   /* on Ethernet: the remote station; on receive with what else the packet had */
-};
 
 /* What an agent wants; class 0 means that it only sends and takes responses to its own requests. */
 struct mad_agent_reg {

@@ -4,6 +4,8 @@
 #define MUSLIN_WIRE_MAD_H
 
 #include "emu/wire/field.h"
+#include "emu/wire/gid.h"
+#include "emu/wire/packet.h"
 
 #define MAD_SIZE            256
 #define MAD_HDR_SIZE        24
@@ -37,6 +39,21 @@ struct wire_mad_hdr {
 	__be32 attr_mod;
 } __attribute__((packed));
 static_assert(sizeof(struct wire_mad_hdr) == MAD_HDR_SIZE, "MAD header size");
+
+/* Where a MAD goes to, or came from. Host order. */
+struct mad_addr {
+	u32 qpn;  /* remote QPN: 0, 1 or a redirected one */
+	u32 qkey; /* on send, for QPs other than 0 */
+	u16 lid;  /* remote LID; 0xffff permissive (directed route) */
+	u16 pkey_index;
+	u8 sl;
+	u8 path_bits; /* of the local LID */
+	bool grh;
+	u8 hop_limit, traffic_class, gid_index;
+	u32 flow_label;
+	struct wire_gid gid; /* remote GID (on receive: the source), when grh */
+	struct wire_l2 l2;   /* on Ethernet: the remote station; on receive with what else the packet had */
+};
 
 /* A whole MAD: the header as a struct, the rest by fields. */
 struct wire_mad {
