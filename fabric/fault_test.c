@@ -26,16 +26,8 @@ static int record(void *ctx, struct wire_packet *p)
 
 static void start(void)
 {
-	char name[4] = "h1";
-	u32 i;
-
-	test_start("leafs 1 hosts 4 vls 4 mtu 2048\n");
-	for (i = 1; i <= 4; i++) {
-		name[1] = (char)('0' + i);
-		test_attach(&h[i], name);
-	}
+	test_start_leaf(h);
 	h[3].port->data.receive = record;
-	test_bring_up(&h[1], 4);
 	order[0] = 0;
 }
 

@@ -8,19 +8,6 @@
 
 static struct test_host h[5];
 
-static void start(void)
-{
-	char name[4] = "h1";
-	u32 i;
-
-	test_start("leafs 1 hosts 4 vls 4 mtu 2048\n");
-	for (i = 1; i <= 4; i++) {
-		name[1] = (char)('0' + i);
-		test_attach(&h[i], name);
-	}
-	test_bring_up(&h[1], 4);
-}
-
 static struct fabric_port *leaf_port(u32 num)
 {
 	return fabric_node_port(fabric_node_find(test_fabric, "leaf1"), num);
@@ -30,7 +17,7 @@ static void test_forward(void)
 {
 	u32 i;
 
-	start();
+	test_start_leaf(h);
 	for (i = 0; i < 100; i++)
 		test_send(&h[1], 3, 0, 256, i + 1);
 	test_run(0);
@@ -62,7 +49,7 @@ static void test_backpressure(void)
 	u32 sent = 0, i;
 	bool refused = false;
 
-	start();
+	test_start_leaf(h);
 	h[3].stalled = true;
 	for (i = 0; i < 2000 && !refused; i++) {
 		refused = test_send(&h[1], 3, 0, 1024, sent + 1) == -EAGAIN;
@@ -100,7 +87,7 @@ static void set_mft(u32 lid_index, u16 mask)
 
 static void test_multicast(void)
 {
-	start();
+	test_start_leaf(h);
 	set_mft(1, BIT(1) | BIT(2) | BIT(3));
 	test_send(&h[1], 0xc001, 0, 100, 1);
 	test_run(0);
@@ -150,7 +137,7 @@ static void enforce(u32 port, bool in, bool out)
 
 static void test_partitions(void)
 {
-	start();
+	test_start_leaf(h);
 	enforce(2, true, true);
 	send_pkey(1, 2, 0xffff);
 	row(60, "a full member passes a limited entry", h[2].packets == 1);
@@ -206,7 +193,7 @@ static void test_timers(void)
 {
 	u32 n;
 
-	start();
+	test_start_leaf(h);
 	set_port(3, PORTINFO_HOQ_LIFE, 10); /* 4.2 ms */
 	set_port(3, PORTINFO_VL_STALL_COUNT, 2);
 	h[3].stalled = true;
@@ -232,7 +219,7 @@ static void test_timers(void)
 	row(85, "no credits are lost", !leaf_port(1)->rx_blocks[0] && !leaf_port(3)->peer->rx_blocks[0]);
 	row(86, "XmitWait", test_counter("leaf1", 3, FABRIC_CTR_XMIT_WAIT) > 1000);
 	test_stop();
-	start();
+	test_start_leaf(h);
 	h[3].stalled = true;
 	n = fill(1, 3, 0);
 	test_send(&h[1], 3, 0, 1000, n + 1);
@@ -274,7 +261,7 @@ static void contend(const u8 (*low)[2], u32 nlow, const u8 (*high)[2], u32 nhigh
 	struct fabric_port *out;
 	u32 i, held;
 
-	start();
+	test_start_leaf(h);
 	out = leaf_port(3);
 	set_arb(3, VLARB_LOW_LO, low, nlow);
 	set_arb(3, VLARB_HIGH_LO, high, nhigh);
@@ -331,7 +318,7 @@ static void test_damage(void)
 	struct wire_packet *p;
 	u32 i;
 
-	start();
+	test_start_leaf(h);
 	set_port(1, PORTINFO_LOCAL_PHY_ERRORS, 2);
 	for (i = 0; i < 3; i++) {
 		p = test_packet(1, 3, 0, 10, i, 0xffff);

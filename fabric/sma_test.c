@@ -114,18 +114,7 @@ static void test_states(void)
 
 static int smp_key(struct test_host *h, const char *path, u8 method, u64 key, const u8 *data)
 {
-	u8 hops = (u8)strlen(path);
-	u64 before = h->mads;
-	struct wire_mad m;
-
-	test_smp_init(&m, MAD_CLASS_SUBN_DIRECTED, method, SMP_ATTR_PORT_INFO, 0);
-	wire_set(m.raw, SMP_MKEY, key);
-	wire_set(m.raw, SMP_HOP_CNT, hops);
-	memcpy(m.raw + SMP_INITIAL_PATH + 1, path, hops);
-	if (data)
-		memcpy(m.raw + SMP_DATA, data, SMP_DATA_SIZE);
-	test_send_mad(h, m.raw, WIRE_LID_PERMISSIVE, MAD_QPN_SMI);
-	return h->mads == before ? -1 : (int)wire_get(h->last.raw, SMP_DR_STATUS);
+	return test_smp_key(h, path, method, SMP_ATTR_PORT_INFO, 0, key, data);
 }
 
 static void test_mkey(void)

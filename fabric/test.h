@@ -128,20 +128,27 @@ static inline void test_smp_init(struct wire_mad *m, u8 class, u8 method, u16 at
 	wire_set(m->raw, SMP_DR_DLID, WIRE_LID_PERMISSIVE);
 }
 
-/* A directed-route SMP along @path ("\1\3": hops); @data of 64 bytes or NULL. The status, or -1 without an answer. */
-static inline int test_smp(struct test_host *h, const char *path, u8 method, u16 attr, u32 mod, const u8 *data)
+/* A directed-route SMP along @path ("\1\3": hops), with an M_Key; @data of 64 bytes or NULL. The status, or -1 without an answer. */
+static inline int test_smp_key(struct test_host *h, const char *path, u8 method, u16 attr, u32 mod, u64 key,
+			       const u8 *data)
 {
 	u8 hops = (u8)strlen(path);
 	u64 before = h->mads;
 	struct wire_mad m;
 
 	test_smp_init(&m, MAD_CLASS_SUBN_DIRECTED, method, attr, mod);
+	wire_set(m.raw, SMP_MKEY, key);
 	wire_set(m.raw, SMP_HOP_CNT, hops);
 	memcpy(m.raw + SMP_INITIAL_PATH + 1, path, hops);
 	if (data)
 		memcpy(m.raw + SMP_DATA, data, SMP_DATA_SIZE);
 	test_send_mad(h, m.raw, WIRE_LID_PERMISSIVE, MAD_QPN_SMI);
 	return h->mads == before ? -1 : (int)wire_get(h->last.raw, SMP_DR_STATUS);
+}
+
+static inline int test_smp(struct test_host *h, const char *path, u8 method, u16 attr, u32 mod, const u8 *data)
+{
+	return test_smp_key(h, path, method, attr, mod, 0, data);
 }
 
 static inline int test_get(struct test_host *h, const char *path, u16 attr, u32 mod)
@@ -192,6 +199,20 @@ static inline void test_bring_up(struct test_host *h1, u32 hosts)
 			test_port_set(h1, i == 1 ? "" : path, i == 1 ? 1 : 0, (u16)i, (u8)s);
 			test_port_set(h1, "\1", i, 0, (u8)s);
 		}
+}
+
+/* h[1] to h[4] on one leaf. */
+static inline void test_start_leaf(struct test_host h[5])
+{
+	char name[4] = "h1";
+	u32 i;
+
+	test_start("leafs 1 hosts 4 vls 4 mtu 2048\n");
+	for (i = 1; i <= 4; i++) {
+		name[1] = (char)('0' + i);
+		test_attach(&h[i], name);
+	}
+	test_bring_up(&h[1], 4);
 }
 
 /* A data packet of @len bytes. */

@@ -80,19 +80,9 @@ static bool one_agent_per_method(struct cable *c)
 
 /* ---- requests ---- */
 
-static void answer(struct seen *s)
-{
-	u8 resp[MAD_SIZE];
-
-	memcpy(resp, s->mad, MAD_SIZE);
-	resp[3] |= 0x80;
-	resp[100] = 42;
-	mad_send(s->agent, resp, MAD_SIZE, &s->from, 0, 0, NULL);
-}
-
 static bool request_and_response(struct cable *c)
 {
-	struct seen client = { 0 }, server = { .then = answer };
+	struct seen client = { 0 }, server = { .then = seen_answer };
 	u8 mad[MAD_SIZE];
 
 	CHECK(seen_register(c->ma, &client, 4, 1, 0) == 0);
@@ -119,7 +109,7 @@ static bool drop_first(struct end *e, const struct wire_packet *p)
 
 static bool retries_until_answered(struct cable *c)
 {
-	struct seen client = { 0 }, server = { .then = answer };
+	struct seen client = { 0 }, server = { .then = seen_answer };
 	u8 mad[MAD_SIZE];
 
 	seen_register(c->ma, &client, 4, 1, 0);
@@ -157,7 +147,7 @@ static bool times_out_after_retries(struct cable *c)
 
 static bool cancelled_says_nothing(struct cable *c)
 {
-	struct seen client = { 0 }, server = { .then = answer };
+	struct seen client = { 0 }, server = { .then = seen_answer };
 	u8 mad[MAD_SIZE];
 
 	seen_register(c->ma, &client, 4, 1, 0);
@@ -180,7 +170,7 @@ static void unregister_self(struct seen *s)
 
 static bool agent_ends_in_its_callback(struct cable *c)
 {
-	struct seen client = { .then = unregister_self }, server = { .then = answer };
+	struct seen client = { .then = unregister_self }, server = { .then = seen_answer };
 	u8 mad[MAD_SIZE];
 	u32 i;
 
@@ -310,7 +300,7 @@ static bool directed_route_is_permissive(struct cable *c)
 
 static bool grh_both_ways(struct cable *c)
 {
-	struct seen client = { 0 }, server = { .then = answer };
+	struct seen client = { 0 }, server = { .then = seen_answer };
 	struct mad_addr to = TO_LID(2);
 	u8 mad[MAD_SIZE];
 

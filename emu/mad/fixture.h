@@ -200,6 +200,17 @@ static inline int seen_register(struct mad_port *mp, struct seen *s, u8 class, u
 	return mad_agent_register(mp, &reg, &s->agent);
 }
 
+/* What it may do: a response with the request's data, but for a byte. */
+static inline void seen_answer(struct seen *s)
+{
+	u8 resp[MAD_SIZE];
+
+	memcpy(resp, s->mad, MAD_SIZE);
+	resp[3] |= 0x80;
+	resp[100] = 42;
+	mad_send(s->agent, resp, MAD_SIZE, &s->from, 0, 0, NULL);
+}
+
 #define CHECK(cond)                                                                \
 	do {                                                                       \
 		if (!(cond)) {                                                     \

@@ -115,19 +115,9 @@ static bool ioctls(struct cable *c)
 
 /* ---- records ---- */
 
-static void answer(struct seen *s)
-{
-	u8 resp[MAD_SIZE];
-
-	memcpy(resp, s->mad, MAD_SIZE);
-	resp[3] |= 0x80;
-	resp[100] = 42;
-	mad_send(s->agent, resp, MAD_SIZE, &s->from, 0, 0, NULL);
-}
-
 static bool request_and_response(struct cable *c)
 {
-	struct seen server = { .then = answer };
+	struct seen server = { .then = seen_answer };
 	u8 mad[MAD_SIZE];
 	struct app a;
 	u32 id;
@@ -226,7 +216,7 @@ static bool unsolicited(struct cable *c)
 static bool old_header(struct cable *c)
 {
 	struct ib_user_mad_hdr_old *old = (void *)&rec;
-	struct seen server = { .then = answer };
+	struct seen server = { .then = seen_answer };
 	struct umad_port *port = umad_port_create(c->loop, c->ma);
 	struct app a = { .port = port };
 	u8 buf[56 + MAD_SIZE] = { 0 };
