@@ -28,6 +28,25 @@ def guests(shared_fabric):
         vm.stop()
 
 
+@pytest.fixture(scope="module")
+def mounted(guests):
+    """Both: the first one has the second one's /export at /mnt, over RDMA."""
+    a, b = guests
+    assert "rdma 20049" in b.run("nfs-server")
+    assert "proto=rdma" in a.run("nfs-mount 10.0.0.5")
+    yield guests
+    a.run("umount /mnt", timeout=60)
+
+
+@pytest.fixture
+def folder():
+    """One that any user may enter."""
+    path = pathlib.Path(tempfile.mkdtemp(prefix="muslin-t-"))
+    path.chmod(0o755)
+    yield path
+    shutil.rmtree(path, ignore_errors=True)
+
+
 @pytest.fixture(scope="session")
 def program():
     """program("apm"): the path of programs/apm.c, compiled with what these programs share."""

@@ -7,7 +7,6 @@ import re
 import shutil
 import subprocess
 import sys
-import tempfile
 
 import pytest
 import yaml
@@ -44,15 +43,6 @@ def test_mine_in_a_guest(fabric):
     vm.ping("10.0.0.1", count=5)  # ib0 asks for the path again
     assert fault.fired == [1]
 """
-
-
-@pytest.fixture
-def folder():
-    """A folder that any user may enter, for the tests of somebody else's repository."""
-    path = pathlib.Path(tempfile.mkdtemp(prefix="muslin-c-"))
-    path.chmod(0o755)
-    yield path
-    shutil.rmtree(path, ignore_errors=True)
 
 
 def users_tests(folder, programs, env, *args, text=USER_TEST):

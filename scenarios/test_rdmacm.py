@@ -11,22 +11,21 @@ import pytest
 
 def test_rping_verifies_its_data(shared_fabric):
     ip = shared_fabric.ip("h1")
-    srv = shared_fabric.start("h1", "rping", "-s", "-a", ip, "-V", "-C", "20")
-    out = shared_fabric._retry(srv, ("h5", "rping", "-c", "-a", ip, "-V", "-v", "-C", "20"), 30)
-    srv.wait(20, status=None)
+    args = ["-a", ip, "-V", "-C", "20"]
+    _, out = shared_fabric.pair(("h1", "rping", "-s", *args), ("h5", "rping", "-c", "-v", *args))
     assert out.count("ping data") == 20
 
 
 def test_hosts_are_known_by_name(shared_fabric):
-    srv = shared_fabric.start("h3", "rping", "-s", "-a", "h3", "-C", "5")
-    out = shared_fabric._retry(srv, ("h6", "rping", "-c", "-a", "h3", "-v", "-C", "5"), 30)
+    args = ["-a", "h3", "-C", "5"]
+    _, out = shared_fabric.pair(("h3", "rping", "-s", *args), ("h6", "rping", "-c", "-v", *args))
     assert out.count("ping data") == 5
 
 
 def test_rping_over_ipv6(shared_fabric):
     ip = next(a.split("/")[0] for a in shared_fabric.node("h2")["ips"] if ":" in a)
-    srv = shared_fabric.start("h2", "rping", "-s", "-a", ip, "-V", "-C", "5")
-    out = shared_fabric._retry(srv, ("h6", "rping", "-c", "-a", ip, "-V", "-v", "-C", "5"), 30)
+    args = ["-a", ip, "-V", "-C", "5"]
+    _, out = shared_fabric.pair(("h2", "rping", "-s", *args), ("h6", "rping", "-c", "-v", *args))
     assert out.count("ping data") == 5
 
 
@@ -56,10 +55,8 @@ def test_mckey(shared_fabric, group):
 
 
 def test_rstream(shared_fabric):
-    ip = shared_fabric.ip("h3")
-    srv = shared_fabric.start("h3", "rstream", "-T", "v", "-S", "65536", "-C", "200")
-    out = shared_fabric._retry(srv, ("h7", "rstream", "-s", ip, "-T", "v", "-S", "65536", "-C", "200"), 60)
-    srv.wait(30, status=None)
+    args = ["rstream", "-T", "v", "-S", "65536", "-C", "200"]
+    _, out = shared_fabric.pair(("h3", *args), ("h7", *args, "-s", shared_fabric.ip("h3")))
     assert re.search(r"custom\s+64k\s+200\s", out), out
 
 
@@ -79,10 +76,8 @@ def test_cmtime(shared_fabric):
 
 
 def test_rdma_client_and_server(shared_fabric):
-    ip = shared_fabric.ip("h2")
-    srv = shared_fabric.start("h2", "rdma_server")
-    out = shared_fabric._retry(srv, ("h7", "rdma_client", "-s", ip), 30)
-    assert "end 0" in out and "end 0" in srv.wait(20)
+    srv, out = shared_fabric.pair(("h2", "rdma_server"), ("h7", "rdma_client", "-s", shared_fabric.ip("h2")))
+    assert "end 0" in out and "end 0" in srv
 
 
 def test_nobody_listens(shared_fabric):

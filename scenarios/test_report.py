@@ -10,7 +10,6 @@ import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import urllib.error
 import urllib.request
 import xml.etree.ElementTree
@@ -116,54 +115,44 @@ def test_long(new_fabric):
     print("PHASE ends", flush=True)
 """
 
-@pytest.fixture
-def open_folder():
-    """A folder that any user may enter."""
-    folder = pathlib.Path(tempfile.mkdtemp(prefix="muslin-h-"))
-    folder.chmod(0o755)
-    yield folder
-    shutil.rmtree(folder, ignore_errors=True)
-
-
 def mounts():
     return {line.split()[1] for line in pathlib.Path("/proc/mounts").read_text().splitlines()}
 
 
 @pytest.mark.parametrize("sig", [signal.SIGKILL, signal.SIGINT])
 @pytest.mark.parametrize("phase", ["up", "runs", "boots", "ends"])
-def test_nothing_stays_behind(request, open_folder, shared_fabric, sig, phase):
+def test_nothing_stays_behind(request, folder, shared_fabric, sig, phase):
     """
     However the run ends, and whenever: while the fabric comes up, in the midst of a test, while a guest boots, or at
     the end. Its daemon, its programs, its guests and their sockets are gone, and nothing is mounted.
     """
     if phase == "boots" and not shutil.which("qemu-system-x86_64"):
         pytest.skip("QEMU is not installed: ci/deps vm")
-    tmp_path = open_folder
     guest = 'print("PHASE boots", flush=True); new_fabric.vm("h2")' if phase == "boots" else ""
     text = TEST.replace("GUEST", guest).replace("NAP", "0" if phase == "ends" else "100")
     seconds = str(1000 + os.getpid())  # by which its programs are known
     text = text.replace("SECONDS", seconds)
-    (tmp_path / "test_long.py").write_text(text)
+    (folder / "test_long.py").write_text(text)
     build = request.config.getoption("--muslin-build")
     args = [sys.executable, "-m", "pytest", "-s", "-p", "muslin.plugin", "-p", "no:cacheprovider", "test_long.py",
             f"--muslin-build={os.path.abspath(build)}"]
-    env = dict(os.environ, PYTHONPATH=str(request.config.rootpath / "harness"), TMPDIR=str(tmp_path))
+    env = dict(os.environ, PYTHONPATH=str(request.config.rootpath / "harness"), TMPDIR=str(folder))
     env["MUSLIN_CACHE"] = shared_fabric.env["MUSLIN_CACHE"]
     before = mounts()
-    with (tmp_path / "out").open("w") as out:
+    with (folder / "out").open("w") as out:
         heed = functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL)  # a job in the background ignores it
-        run = subprocess.Popen(args, cwd=tmp_path, env=env, stdout=out, stderr=out, preexec_fn=heed)
-    wait_until(lambda: f"PHASE {phase}" in (tmp_path / "out").read_text(), 60, f"the phase {phase}", 0.002)
+        run = subprocess.Popen(args, cwd=folder, env=env, stdout=out, stderr=out, preexec_fn=heed)
+    wait_until(lambda: f"PHASE {phase}" in (folder / "out").read_text(), 60, f"the phase {phase}", 0.002)
     if phase == "boots":
-        wait_until(lambda: processes("qemu-system", tmp_path), 60, "QEMU")
+        wait_until(lambda: processes("qemu-system", folder), 60, "QEMU")
     run.send_signal(sig)
     try:
         run.wait(30)
     finally:
         run.kill()
-    wait_until(lambda: not processes(str(tmp_path)), 20, f"the end of what runs in {tmp_path}", 0.1)
+    wait_until(lambda: not processes(str(folder)), 20, f"the end of what runs in {folder}", 0.1)
     wait_until(lambda: not processes(f"ib_write_bw -D {seconds}$"), 20, "the programs' end", 0.1)
-    wait_until(lambda: not [p for p in tmp_path.glob("**/*") if p.is_socket()], 20, "the sockets' end", 0.1)
+    wait_until(lambda: not [p for p in folder.glob("**/*") if p.is_socket()], 20, "the sockets' end", 0.1)
     assert mounts() == before
 
 

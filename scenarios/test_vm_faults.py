@@ -15,15 +15,6 @@ COPY = """head -c 4000000 /dev/urandom >/tmp/sent
 cp /tmp/sent /mnt/{0} && sync -f /mnt && echo 3 >/proc/sys/vm/drop_caches"""
 
 
-@pytest.fixture(scope="module")
-def mounted(guests):
-    a, b = guests
-    assert "rdma 20049" in b.run("nfs-server")
-    assert "proto=rdma" in a.run("nfs-mount 10.0.0.5")
-    yield guests
-    a.run("umount /mnt", timeout=60)
-
-
 def same(a, b, name):
     assert a.run("md5sum </tmp/sent") == b.run(f"md5sum </export/{name}") == a.run(f"md5sum </mnt/{name}")
 

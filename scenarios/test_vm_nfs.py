@@ -30,15 +30,6 @@ def forget(vm):
     vm.run("sync; echo 3 >/proc/sys/vm/drop_caches")
 
 
-@pytest.fixture(scope="module")
-def mounted(guests):
-    a, b = guests
-    assert "rdma 20049" in b.run("nfs-server")
-    assert "proto=rdma" in a.run("nfs-mount 10.0.0.5")
-    yield guests
-    a.run("umount /mnt", timeout=60)
-
-
 @pytest.mark.parametrize("size", SIZES)
 def test_file_to_the_server_and_back(mounted, size):
     a, b = mounted
