@@ -11,7 +11,7 @@
 
 #define CNP_INTERVAL_NS 50000ull /* between notifications of one connection */
 #define CNP_PAYLOAD     16       /* reserved, zero */
-#define ROUND_NS        (4ull * NSEC_PER_MSEC)
+#define ROUND_NS        ((u64)NSEC_PER_MSEC)
 #define FIRST_PART      64        /* of the link's rate */
 #define CNP_TCLASS      (48 << 2) /* DSCP of control packets; itself it cannot be marked */
 
@@ -70,7 +70,7 @@ void rxe_cc_received(struct rxe_qp *rq, struct wire_packet *p)
 	send_cnp(rq);
 }
 
-/* To what responders send nothing is answered that would tell: then it is a time that is long for most links. */
+/* Nothing answers what responders send, nor UC: then it is a time that is long for a link of 1 Gb/s, and short for one of 100 Mb/s. */
 static u64 round_trip(const struct rxe_qp *rq)
 {
 	return rq->win.srtt ? rq->win.srtt : ROUND_NS;
