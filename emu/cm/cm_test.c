@@ -34,6 +34,14 @@ static bool drop_b(struct end *e, const struct wire_packet *p)
 	return lose(&loss_b, p);
 }
 
+static void pair_lose(struct pair *p, const struct loss *a, const struct loss *b)
+{
+	loss_a = *a;
+	loss_b = *b;
+	p->c.a.drop = drop_a;
+	p->c.b.drop = drop_b;
+}
+
 static const struct connect_row {
 	const char *name;
 	enum answer answer;
@@ -159,10 +167,7 @@ static bool one_connect(const struct connect_row *r)
 	bool ok;
 
 	pair_open(&p);
-	loss_a = r->a;
-	loss_b = r->b;
-	p.c.a.drop = drop_a;
-	p.c.b.drop = drop_b;
+	pair_lose(&p, &r->a, &r->b);
 	p.b.answer = r->answer;
 	pair_connect(&p);
 	cable_run(&p.c, 3000);
@@ -186,155 +191,123 @@ static bool one_connect(const struct connect_row *r)
 
 /* ---- what the messages carry ---- */
 
-static bool attributes(void)
+static bool attributes(struct pair *p)
 {
 	struct cm_qp a, b;
-	struct pair p;
 	bool ok;
 
-	pair_open(&p);
-	pair_connect(&p);
-	cable_run(&p.c, 100);
-	ok = !cm_id_qp(p.a.id, &a) && !cm_id_qp(p.b.id, &b);
-	ok &= a.remote_qpn == p.b.qpn && b.remote_qpn == p.a.qpn;
+	pair_connect(p);
+	cable_run(&p->c, 100);
+	ok = !cm_id_qp(p->a.id, &a) && !cm_id_qp(p->b.id, &b);
+	ok &= a.remote_qpn == p->b.qpn && b.remote_qpn == p->a.qpn;
 	ok &= a.rq_psn == 0x111111 && b.sq_psn == 0x111111 && a.sq_psn == 0x222222 && b.rq_psn == 0x222222;
 	/* each side may have as many READs under way as the other has room for */
 	ok &= a.initiator_depth == 3 && a.responder_resources == 4 && b.initiator_depth == 4 &&
 	      b.responder_resources == 3;
 	ok &= b.retry_count == 6 && b.rnr_retry == 7 && a.rnr_retry == 5;
 	ok &= b.path.dlid == 1 && b.path.slid == 2 && b.path.mtu == WIRE_MTU_2048 && b.path.pkey == 0xffff;
-	ok &= wire_gid_equal(&b.path.dgid, &p.c.a.port.attr.gid[0]);
-	pair_close(&p);
-	return ok;
+	return ok && wire_gid_equal(&b.path.dgid, &p->c.a.port.attr.gid[0]);
 }
 
-static bool private_data(void)
+static bool private_data(struct pair *p)
 {
-	struct pair p;
-	bool ok;
-
-	pair_open(&p);
-	p.b.answer = ANSWER_REJECT;
-	pair_connect(&p);
-	cable_run(&p.c, 100);
-	ok = p.a.data_len == CM_REJ_PRIVATE_DATA_LEN && memcmp(p.a.data, "no", 3) == 0;
-	pair_close(&p);
-	return ok;
+	p->b.answer = ANSWER_REJECT;
+	pair_connect(p);
+	cable_run(&p->c, 100);
+	return p->a.data_len == CM_REJ_PRIVATE_DATA_LEN && memcmp(p->a.data, "no", 3) == 0;
 }
 
 /* ---- requests that are refused at once ---- */
 
-static bool wrong_arguments(void)
+static bool wrong_arguments(struct pair *p)
 {
 	u8 data[256] = { 0 };
 	struct cm_req req;
 	struct cm_listener *l;
-	struct pair p;
 	bool ok;
 
-	pair_open(&p);
-	p.a.id = cm_id_create(p.a.cm, side_event, &p.a);
-	req = req_of(&p);
+	p->a.id = cm_id_create(p->a.cm, side_event, &p->a);
+	req = req_of(p);
 	req.data = data;
 	req.data_len = CM_REQ_PRIVATE_DATA_LEN + 1;
-	ok = cm_send_req(p.a.id, &req) == -EINVAL;
+	ok = cm_send_req(p->a.id, &req) == -EINVAL;
 	req.data_len = CM_REQ_PRIVATE_DATA_LEN;
 	req.port = 2;
-	ok &= cm_send_req(p.a.id, &req) == -ENODEV;
+	ok &= cm_send_req(p->a.id, &req) == -ENODEV;
 	req.port = 1;
 	req.path.mtu = 6;
-	ok &= cm_send_req(p.a.id, &req) == -EINVAL;
-	ok &= cm_send_rtu(p.a.id, NULL, 0) == -EINVAL && cm_send_dreq(p.a.id, NULL, 0) == -EINVAL &&
-	      cm_send_drep(p.a.id, NULL, 0) == -EINVAL && cm_send_rej(p.a.id, 28, NULL, 0) == -EINVAL &&
-	      cm_send_rep(p.a.id, &(struct cm_rep){ 0 }) == -EINVAL && cm_established(p.a.id) == -EINVAL;
-	ok &= cm_listen(p.a.cm, 0x1234, 0xff00, side_request, &p.a, &l) == -EINVAL;
-	req = req_of(&p);
-	ok &= cm_send_req(p.a.id, &req) == 0 && cm_send_req(p.a.id, &req) == -EINVAL;
-	pair_close(&p);
-	return ok;
+	ok &= cm_send_req(p->a.id, &req) == -EINVAL;
+	ok &= cm_send_rtu(p->a.id, NULL, 0) == -EINVAL && cm_send_dreq(p->a.id, NULL, 0) == -EINVAL &&
+	      cm_send_drep(p->a.id, NULL, 0) == -EINVAL && cm_send_rej(p->a.id, 28, NULL, 0) == -EINVAL &&
+	      cm_send_rep(p->a.id, &(struct cm_rep){ 0 }) == -EINVAL && cm_established(p->a.id) == -EINVAL;
+	ok &= cm_listen(p->a.cm, 0x1234, 0xff00, side_request, &p->a, &l) == -EINVAL;
+	req = req_of(p);
+	return ok && cm_send_req(p->a.id, &req) == 0 && cm_send_req(p->a.id, &req) == -EINVAL;
 }
 
-static bool nobody_listens(void)
+static bool nobody_listens(struct pair *p)
 {
 	struct cm_req req;
-	struct pair p;
-	bool ok;
 
-	pair_open(&p);
-	req = req_of(&p);
+	req = req_of(p);
 	req.service_id = SERVICE + 1;
-	p.a.id = cm_id_create(p.a.cm, side_event, &p.a);
-	cm_send_req(p.a.id, &req);
-	cable_run(&p.c, 100);
-	ok = p.a.reason == CM_REJ_INVALID_SERVICE_ID && !strcmp(p.b.trace, "");
-	pair_close(&p);
-	return ok;
+	p->a.id = cm_id_create(p->a.cm, side_event, &p->a);
+	cm_send_req(p->a.id, &req);
+	cable_run(&p->c, 100);
+	return p->a.reason == CM_REJ_INVALID_SERVICE_ID && !strcmp(p->b.trace, "");
 }
 
-static bool wrong_transport(void)
+static bool wrong_transport(struct pair *p)
 {
 	struct cm_req req;
-	struct pair p;
-	bool ok;
 
-	pair_open(&p);
-	req = req_of(&p);
+	req = req_of(p);
 	req.transport = (enum cm_transport)CM_TRANSPORT_RD;
-	p.a.id = cm_id_create(p.a.cm, side_event, &p.a);
-	cm_send_req(p.a.id, &req);
-	cable_run(&p.c, 100);
-	ok = p.a.reason == CM_REJ_INVALID_TRANSPORT;
-	pair_close(&p);
-	return ok;
+	p->a.id = cm_id_create(p->a.cm, side_event, &p->a);
+	cm_send_req(p->a.id, &req);
+	cable_run(&p->c, 100);
+	return p->a.reason == CM_REJ_INVALID_TRANSPORT;
 }
 
 /* ---- peers that take their time, forget, or are gone ---- */
 
-static bool takes_its_time(void)
+static bool takes_its_time(struct pair *p)
 {
 	struct cm_rep rep;
-	struct pair p;
 	bool ok;
 
-	pair_open(&p);
-	p.b.answer = ANSWER_LATER; /* 4.3 s; without the MRA the REQ would fail after 2 s */
-	pair_connect(&p);
-	cable_run(&p.c, 4000);
-	ok = p.a.id->state == CM_ST_MRA_REQ_RCVD && cm_counter(p.a.cm, CM_CTR_RETRIES) == 0;
-	rep = rep_of(&p.b);
-	ok &= cm_send_rep(p.b.id, &rep) == 0;
-	cable_run(&p.c, 100);
-	ok &= p.a.id->state == CM_ST_ESTABLISHED && p.b.id->state == CM_ST_ESTABLISHED;
-	pair_close(&p);
-	return ok;
+	p->b.answer = ANSWER_LATER; /* 4.3 s; without the MRA the REQ would fail after 2 s */
+	pair_connect(p);
+	cable_run(&p->c, 4000);
+	ok = p->a.id->state == CM_ST_MRA_REQ_RCVD && cm_counter(p->a.cm, CM_CTR_RETRIES) == 0;
+	rep = rep_of(&p->b);
+	ok &= cm_send_rep(p->b.id, &rep) == 0;
+	cable_run(&p->c, 100);
+	return ok && p->a.id->state == CM_ST_ESTABLISHED && p->b.id->state == CM_ST_ESTABLISHED;
 }
 
 /* A restarts and uses the same QP: B still takes it for connected. 12.9.8.3.1. */
-static bool stale_connection(void)
+static bool stale_connection(struct pair *p)
 {
-	struct pair p;
 	bool ok;
 
-	pair_open(&p);
-	pair_connect(&p);
-	cable_run(&p.c, 100);
-	cm_destroy(p.a.cm);
-	p.a.cm = cm_create(p.c.loop, 1, 15, 99);
-	cm_port_add(p.a.cm, 1, p.c.ma);
-	memset(p.a.trace, 0, sizeof(p.a.trace));
-	pair_connect(&p);
-	cable_run(&p.c, 100);
-	ok = p.a.reason == CM_REJ_STALE_CONN && cm_counter(p.b.cm, CM_CTR_STALE) == 1;
+	pair_connect(p);
+	cable_run(&p->c, 100);
+	cm_destroy(p->a.cm);
+	p->a.cm = cm_create(p->c.loop, 1, 15, 99);
+	cm_port_add(p->a.cm, 1, p->c.ma);
+	memset(p->a.trace, 0, sizeof(p->a.trace));
+	pair_connect(p);
+	cable_run(&p->c, 100);
+	ok = p->a.reason == CM_REJ_STALE_CONN && cm_counter(p->b.cm, CM_CTR_STALE) == 1;
 	/* B's DREQ meets nobody, who answers it */
-	ok &= !strcmp(p.b.trace, "QUX");
-	cable_run(&p.c, 5000);
-	ok &= p.a.id->state == CM_ST_IDLE;
-	cm_id_destroy(p.a.id);
-	pair_connect(&p);
-	cable_run(&p.c, 100);
-	ok &= p.a.id->state == CM_ST_ESTABLISHED;
-	pair_close(&p);
-	return ok;
+	ok &= !strcmp(p->b.trace, "QUX");
+	cable_run(&p->c, 5000);
+	ok &= p->a.id->state == CM_ST_IDLE;
+	cm_id_destroy(p->a.id);
+	pair_connect(p);
+	cable_run(&p->c, 100);
+	return ok && p->a.id->state == CM_ST_ESTABLISHED;
 }
 
 static bool destroyed_in(enum cm_state state, const char *trace_b)
@@ -361,33 +334,23 @@ static bool destroyed_in(enum cm_state state, const char *trace_b)
 	return ok;
 }
 
-static bool both_disconnect(void)
+static bool both_disconnect(struct pair *p)
 {
-	struct pair p;
 	bool ok;
 
-	pair_open(&p);
-	pair_connect(&p);
-	cable_run(&p.c, 100);
-	ok = !cm_send_dreq(p.a.id, NULL, 0) && !cm_send_dreq(p.b.id, NULL, 0);
-	cable_run(&p.c, 5000);
-	ok &= p.a.id->state == CM_ST_IDLE && p.b.id->state == CM_ST_IDLE;
-	pair_close(&p);
-	return ok;
+	pair_connect(p);
+	cable_run(&p->c, 100);
+	ok = !cm_send_dreq(p->a.id, NULL, 0) && !cm_send_dreq(p->b.id, NULL, 0);
+	cable_run(&p->c, 5000);
+	return ok && p->a.id->state == CM_ST_IDLE && p->b.id->state == CM_ST_IDLE;
 }
 
-static bool established_by_data(void)
+static bool established_by_data(struct pair *p)
 {
-	struct pair p;
-	bool ok;
-
-	pair_open(&p);
-	p.a.silent = true;
-	pair_connect(&p);
-	cable_run(&p.c, 100);
-	ok = cm_established(p.b.id) == 0 && cm_established(p.b.id) == -EISCONN && !strcmp(p.b.trace, "QU");
-	pair_close(&p);
-	return ok;
+	p->a.silent = true;
+	pair_connect(p);
+	cable_run(&p->c, 100);
+	return cm_established(p->b.id) == 0 && cm_established(p->b.id) == -EISCONN && !strcmp(p->b.trace, "QU");
 }
 
 /* ---- service ID resolution ---- */
@@ -414,10 +377,7 @@ static bool one_sidr(const struct sidr_row *r)
 	bool ok;
 
 	pair_open(&p);
-	loss_a = r->a;
-	loss_b = r->b;
-	p.c.a.drop = drop_a;
-	p.c.b.drop = drop_b;
+	pair_lose(&p, &r->a, &r->b);
 	p.b.answer = r->answer;
 	p.a.id = cm_id_create(p.a.cm, side_event, &p.a);
 	req = (struct cm_sidr_req){ .service_id = r->service,
@@ -469,10 +429,7 @@ static bool one_lap(const struct lap_row *r)
 	p.c.a.port.attr.lmc = p.c.b.port.attr.lmc = 1;
 	ok = !pair_connect(&p);
 	cable_run(&p.c, 3000);
-	loss_a = r->a;
-	loss_b = r->b;
-	p.c.a.drop = drop_a;
-	p.c.b.drop = drop_b;
+	pair_lose(&p, &r->a, &r->b);
 	p.b.silent = r->silent;
 	p.a.reason = 0xff;
 	alt.path = path_to(&p.c.a, &p.c.b);
@@ -491,8 +448,24 @@ static bool one_lap(const struct lap_row *r)
 	return ok;
 }
 
+static const struct {
+	const char *name;
+	bool (*run)(struct pair *p);
+} others[] = {
+	{ "attributes of the queue pair", attributes },
+	{ "private data", private_data },
+	{ "wrong arguments and states", wrong_arguments },
+	{ "nobody listens", nobody_listens },
+	{ "wrong transport", wrong_transport },
+	{ "the peer takes its time", takes_its_time },
+	{ "stale connection", stale_connection },
+	{ "both disconnect", both_disconnect },
+	{ "established by data", established_by_data },
+};
+
 int main(void)
 {
+	struct pair p;
 	size_t i;
 
 	for (i = 0; i < ARRAY_SIZE(connects); i++)
@@ -501,17 +474,13 @@ int main(void)
 		row(0, sidrs[i].name, one_sidr(&sidrs[i]));
 	for (i = 0; i < ARRAY_SIZE(laps); i++)
 		row(0, laps[i].name, one_lap(&laps[i]));
-	row(0, "attributes of the queue pair", attributes());
-	row(0, "private data", private_data());
-	row(0, "wrong arguments and states", wrong_arguments());
-	row(0, "nobody listens", nobody_listens());
-	row(0, "wrong transport", wrong_transport());
-	row(0, "the peer takes its time", takes_its_time());
-	row(0, "stale connection", stale_connection());
+	for (i = 0; i < ARRAY_SIZE(others); i++) {
+		pair_open(&p);
+		row(0, others[i].name, others[i].run(&p));
+		pair_close(&p);
+	}
 	row(0, "destroyed after REQ", destroyed_in(CM_ST_REQ_SENT, "QR"));
 	row(0, "destroyed after REP", destroyed_in(CM_ST_REP_RCVD, "QR"));
 	row(0, "destroyed when connected", destroyed_in(CM_ST_ESTABLISHED, "QUDx"));
-	row(0, "both disconnect", both_disconnect());
-	row(0, "established by data", established_by_data());
 	return rows_end();
 }
