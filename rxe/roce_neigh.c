@@ -8,8 +8,8 @@
 
 #include "rxe/roce_internal.h"
 
-#define ASK_NS         NSEC_PER_SEC
-#define ASKS           3
+#define ASK_NS         (100 * NSEC_PER_MSEC) /* twice as much each time: queue pairs wait for less than a second */
+#define ASKS           5
 #define REACHABLE_NS   (60 * NSEC_PER_SEC)
 #define NEIGHBOURS_MAX 4096
 #define WAITING_MAX    512 /* packets, of one neighbour; the transport sends more by itself */
@@ -94,7 +94,7 @@ static void ask(struct roce_neigh *n)
 		ask_arp(n);
 	else
 		ask_nd(n);
-	loop_timer_set(loop, &n->timer, loop_now(loop).ns + ASK_NS);
+	loop_timer_set(loop, &n->timer, loop_now(loop).ns + (ASK_NS << (n->asks - 1)));
 }
 
 static void on_timer(struct loop_timer *t, struct now now)

@@ -396,6 +396,15 @@ def test_congestion_control(new_fabric):
     assert counter(new_fabric, "sw1", 1, "tx_ecn_marked") > 0 == counter(new_fabric, "sw2", 1, "tx_ecn_marked")
 
 
+def test_a_lost_question(new_fabric):
+    """Who has an address is asked again before a queue pair gives up that waits for the answer."""
+    new_fabric.up(CONTROLLED)
+    new_fabric.fault("b", "drop", pcap="arp", nth=1)
+    argv = ["ibv_rc_pingpong", "-g", 0, "-p", free_port()]
+    _, out = new_fabric.pair(("a", *argv), ("b", *argv, "10.2.0.1"))
+    assert "1000 iters in" in out
+
+
 def test_a_pause_storm(new_fabric):
     """A station that says PAUSE without end stops whoever sends to it, until it is taken away."""
     new_fabric.up(SLOW.format(flow="pause"))
