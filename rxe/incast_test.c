@@ -11,6 +11,7 @@
 #include <sys/epoll.h>
 #include <time.h>
 
+#include "emu/hca/bring.h"
 #include "emu/hca/soft_queue.h"
 #include "emu/lib/rng.h"
 #include "emu/lib/row.h"
@@ -232,15 +233,10 @@ static void qp_move(struct host *h, struct hca_soft_wq *wq, const struct host *t
 				  .retry_cnt = 7,
 				  .rnr_retry = 7,
 				  .av = { .port = 1, .grh = true, .hop_limit = 64 } };
-	static const u32 masks[] = { 0x38, 0x129180, 0x12e00 };
-	u32 i;
 
 	at.av.dgid = roce_port_wire(to->port)->attr.gid[0];
-	for (i = 0; i < 3; i++) {
-		at.state = (u8)(HCA_QPS_INIT + i);
-		if (hca_qp_modify(h->ctx, hca_soft_wq_number(wq), &at, HCA_QP_STATE | masks[i]))
-			exit(1);
-	}
+	if (bring_to(hca_qp_lookup(h->hca, hca_soft_wq_number(wq)), at, HCA_QPS_RTS))
+		exit(1);
 }
 
 /* Networks */
