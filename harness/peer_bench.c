@@ -130,27 +130,40 @@ static void open_sockets(int *from, int *to)
 		exit(1);
 }
 
-/* MB/s that arrive of what another process sends as fast as it can. */
-static double trains(void)
+/* Sends a message in trains, again and again. */
+static void send_messages(int fd, const char *buf, size_t size)
 {
-	char *buf = malloc(SIZE);
+	size_t at;
+
+	for (;;) {
+		for (at = 0; at < size; at += TRAIN)
+			send(fd, buf + at, at + TRAIN < size ? TRAIN : size - at, 0);
+	}
+}
+
+/* MB/s that arrive of messages of @size bytes, which another process sends as fast as it can from a place of that size to one. */
+static double trains(size_t size)
+{
+	char *buf = malloc(size + TRAIN);
+	size_t bytes = 0, at = 0, got;
 	double start, end;
-	size_t bytes = 0;
 	int from, to;
 	pid_t pid;
 
 	if (!buf)
 		exit(1);
-	memset(buf, 1, SIZE);
+	memset(buf, 1, size + TRAIN);
 	open_sockets(&from, &to);
 	pid = fork();
 	if (pid < 0)
 		exit(1);
-	while (!pid)
-		send(from, buf, TRAIN, 0);
+	if (!pid)
+		send_messages(from, buf, size);
 	start = seconds();
 	do {
-		bytes += (size_t)recv(to, buf, SIZE, 0);
+		got = (size_t)recv(to, buf + at, TRAIN, 0);
+		bytes += got;
+		at = at + got < size ? at + got : 0;
 		end = seconds();
 	} while (end - start < MEASURE);
 	kill(pid, SIGKILL);
@@ -162,7 +175,8 @@ static double trains(void)
 int main(void)
 {
 	printf("bounce_mb_s %.0f\n", bounce());
-	printf("udp_trains_mb_s %.0f\n", trains());
+	printf("udp_trains_mb_s %.0f\n", trains(SIZE));
+	printf("udp_train_mb_s %.0f\n", trains(TRAIN));
 	printf("eventfd_us %.3f\n", eventfd_pingpong());
 	return 0;
 }
