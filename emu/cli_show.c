@@ -87,6 +87,9 @@ static void print_node(const json_t *n)
 		printf("        guest's device, %s driver\n",
 		       json_is_true(json_object_get(guest, "driver")) ? "in use by its" : "without a");
 	print_counters(guest);
+	if (json_object_get(guest, "card"))
+		printf("        guest's network card\n");
+	print_counters(json_object_get(guest, "card"));
 }
 
 static void print_ethernet(const json_t *e)

@@ -15,16 +15,6 @@
 
 #define HOSTS_AT_START 512 /* nodes */
 
-static const char *roce_counter(struct uv_host *uv, u8 port, u32 n, u64 *value)
-{
-	const struct host *h = container_of(uv, struct host, uv);
-
-	if (n >= ROCE_CTR_NUM)
-		return NULL;
-	*value = roce_port_counter(h->roce, (enum roce_counter)n);
-	return roce_counter_name((enum roce_counter)n);
-}
-
 static const char *gid_netdev(const struct uv_host *uv, u32 gid)
 {
 	return roce_port_device(container_of(uv, struct host, uv)->roce, gid);
@@ -35,13 +25,38 @@ static bool is_roce(const struct host *h, u8 port)
 	return h->roce && roce_port_wire(h->roce)->num == port;
 }
 
+/* Of the port's management layer; the connection manager is the host's. */
+static const char *management_counter(const struct host *h, u8 port, u32 n, u64 *value)
+{
+	if (n < MAD_CTR_NUM) {
+		*value = mad_port_counter(h->uv.mad[port - 1], (enum mad_counter)n);
+		return mad_counter_name((enum mad_counter)n);
+	}
+	n -= MAD_CTR_NUM;
+	if (n < UMAD_CTR_NUM) {
+		*value = umad_port_counter(h->uv.umad[port - 1], (enum umad_counter)n);
+		return umad_counter_name((enum umad_counter)n);
+	}
+	n -= UMAD_CTR_NUM;
+	if (n >= CM_CTR_NUM)
+		return NULL;
+	*value = cm_counter(rdma_host_cm(h->rdma), (enum cm_counter)n);
+	return cm_counter_name((enum cm_counter)n);
+}
+
 static const char *port_counter(struct uv_host *uv, u8 port, u32 n, u64 *value)
 {
+	const struct host *h = container_of(uv, struct host, uv);
 	const struct fabric_port *p = fabric_node_port(uv->owner, port);
+	u32 own = is_roce(h, port) ? ROCE_CTR_NUM : FABRIC_CTR_NUM;
 
-	if (is_roce(container_of(uv, struct host, uv), port))
-		return roce_counter(uv, port, n, value);
-	if (n >= FABRIC_CTR_NUM || !p)
+	if (n >= own)
+		return management_counter(h, port, n - own, value);
+	if (is_roce(h, port)) {
+		*value = roce_port_counter(h->roce, (enum roce_counter)n);
+		return roce_counter_name((enum roce_counter)n);
+	}
+	if (!p)
 		return NULL;
 	*value = fabric_port_counter(p, (enum fabric_counter)n);
 	return fabric_counter_name((enum fabric_counter)n);

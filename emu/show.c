@@ -118,13 +118,26 @@ static json_t *guest_counters_json(const struct vdev *v)
 	return o;
 }
 
-/* The device that a guest has, or had. */
-static json_t *guest_json(const struct vdev *v, bool counters)
+static json_t *card_counters_json(const struct vnet *n)
 {
-	json_t *o = json_pack("{s:b}", "driver", vdev_in_use(v));
+	json_t *o = json_object();
+	u32 i;
+
+	for (i = 0; i < VNET_CTR_NUM; i++)
+		json_object_set_new(o, vnet_counter_name((enum vnet_counter)i),
+				    json_integer((json_int_t)vnet_counter(n, (enum vnet_counter)i)));
+	return o;
+}
+
+/* The device that a guest has, or had, and its network card. */
+static json_t *guest_json(const struct host *h, bool counters)
+{
+	json_t *o = json_pack("{s:b}", "driver", vdev_in_use(h->vdev));
 
 	if (counters)
-		json_object_set_new(o, "counters", guest_counters_json(v));
+		json_object_set_new(o, "counters", guest_counters_json(h->vdev));
+	if (counters && h->card)
+		json_object_set_new(o, "card", json_pack("{s:o}", "counters", card_counters_json(h->card)));
 	return o;
 }
 
@@ -161,7 +174,7 @@ json_t *daemon_show(struct daemon *d, const char *only, bool counters)
 			continue;
 		o = node_json(n, counters);
 		if (h && h->vdev)
-			json_object_set_new(o, "guest", guest_json(h->vdev, counters));
+			json_object_set_new(o, "guest", guest_json(h, counters));
 		json_array_append_new(nodes, o);
 	}
 	json_object_set_new(o, "name", json_string(d->run.name));

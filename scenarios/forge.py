@@ -17,6 +17,12 @@ def reth(addr, rkey, length):
     return struct.pack(">QII", addr, rkey, length)
 
 
+def mad(cls, attribute, *, base=1, version=2, qkey=0x80010000):
+    """A datagram to QP1 with a MAD whose method is Send and whose content is zero. IBTA 13.4.3"""
+    header = struct.pack(">BBBBHHQHHI", base, cls, version, 3, 0, 0, 7, attribute, 0, 0)
+    return bth(100, 1) + struct.pack(">II", qkey, 1) + header + bytes(256 - len(header))
+
+
 def icrc(src, dst, body):
     """Of the datagram with @body from (address, port) @src: what routers may change counts as ones. A17.3.3"""
     ip = struct.pack(">BBHHHBBH", 0x45, 0xFF, 28 + len(body) + 4, 0, 0x4000, 0xFF, 17, 0xFFFF)

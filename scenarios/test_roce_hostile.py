@@ -15,7 +15,7 @@ import re
 import struct
 
 import pytest
-from forge import PSN, Peer, bth, reth
+from forge import PSN, Peer, bth, mad, reth
 from muslin import wait_until
 
 PROGRAM = pathlib.Path(__file__).parent / "programs" / "roce_target.py"
@@ -26,6 +26,7 @@ ACK, PSN_SEQ, INVALID, ACCESS = 0x1F, 0x60, 0x61, 0x62  # of the AETH. IBTA tabl
 
 SEND_FIRST, SEND_LAST, SEND_ONLY, WRITE_FIRST, WRITE_MIDDLE, WRITE_ONLY, READ, RC_ACK = 0, 2, 4, 6, 7, 10, 12, 17
 UD_SEND, CNP = 100, 129
+CM, RTU = 7, 0x14  # a management class and an attribute of it. IBTA 16.7.1
 
 
 # name: (what is sent to queue pair @q, a list; the answer's syndrome and PSN or None; what is counted)
@@ -75,6 +76,10 @@ ROWS = {
         None,
         "hw_counters/rx_qkey_mismatch",
     ),
+    "a MAD of another version": (lambda q: [mad(CM, RTU, base=9)], None, "counters/mad_malformed"),
+    "half a MAD": (lambda q: [mad(CM, RTU)[:-128]], None, "counters/mad_malformed"),
+    "a MAD with another's Q_Key": (lambda q: [mad(CM, RTU, qkey=7)], None, "counters/mad_qkey_violations"),
+    "a connection's last word to nobody": (lambda q: [mad(CM, RTU)], None, "counters/cm_unexpected"),
     # What follows ends the connection, as it must
     "larger than the path's MTU": (lambda q: [bth(SEND_ONLY, q.qpn) + bytes(2 * MTU)], (INVALID, PSN), "invalid"),
     "a first packet that is short": (lambda q: [bth(SEND_FIRST, q.qpn) + bytes(100)], (INVALID, PSN), "invalid"),

@@ -257,6 +257,8 @@ def test_card_finishes_what_is_sent(net, two, to):
         a.wait(f"socat -u FILE:/tmp/sent TCP:{to}:9000 && echo sent")
         sink.wait(20)
     handed = int(a.run(sends)) - before
+    card = net.node("h1")["guest"]["card"]["counters"]
+    assert card["tx_frames"] >= handed and card["rx_frames"] and not card["tx_bad"]
     assert a.run("md5sum </tmp/sent") == b.run("md5sum </tmp/got")
     checks = ["tcp.check_checksum:TRUE", "ip.check_checksum:TRUE"]
     names = "frame.len", "tcp.checksum.status", "ip.checksum.status"

@@ -68,21 +68,21 @@ void mad_port_set_raw(struct mad_port *mp, u8 qpn, const struct mad_raw *raw);
 int mad_port_send_raw(struct mad_port *mp, u8 qpn, const u8 *mad, const struct mad_addr *to);
 
 /* What happened at this port, for counters and tests. */
-#define MAD_COUNTERS(C)                                                                          \
-	C(SENT, "mads_sent")                                                                     \
-	C(RECEIVED, "mads_received")                                                             \
-	C(MALFORMED, "malformed") /* not 256 bytes, wrong base version, class on the wrong QP */ \
-	C(PKEY_BAD, "pkey_violations")                                                           \
-	C(QKEY_BAD, "qkey_violations")                                                           \
-	C(NO_AGENT, "no_agent")                                                                  \
-	C(UNSUPPORTED, "answered_unsupported")                                                   \
-	C(UNMATCHED, "unmatched_responses")                                                      \
-	C(TIMEOUTS, "timeouts")                                                                  \
-	C(RESENT, "resent")                                                                      \
-	C(TX_DROPPED, "send_queue_overflow")                                                     \
-	C(RMPP_ABORTED, "rmpp_aborted")                                                          \
-	C(RMPP_DUPLICATES, "rmpp_duplicates")                                                    \
-	C(RMPP_REFUSED, "rmpp_refused") /* too many or too long messages */
+#define MAD_COUNTERS(C)                                                                              \
+	C(SENT, "mad_sent")                                                                          \
+	C(RECEIVED, "mad_received")                                                                  \
+	C(MALFORMED, "mad_malformed") /* not 256 bytes, wrong base version, class on the wrong QP */ \
+	C(PKEY_BAD, "mad_pkey_violations")                                                           \
+	C(QKEY_BAD, "mad_qkey_violations")                                                           \
+	C(NO_AGENT, "mad_no_agent")                                                                  \
+	C(UNSUPPORTED, "mad_answered_unsupported")                                                   \
+	C(UNMATCHED, "mad_unmatched_responses")                                                      \
+	C(TIMEOUTS, "mad_timeouts")                                                                  \
+	C(RESENT, "mad_resent")                                                                      \
+	C(TX_DROPPED, "mad_send_queue_overflow")                                                     \
+	C(RMPP_ABORTED, "mad_rmpp_aborted")                                                          \
+	C(RMPP_DUPLICATES, "mad_rmpp_duplicates")                                                    \
+	C(RMPP_REFUSED, "mad_rmpp_refused") /* too many or too long messages */
 #define MAD_COUNTER_ENUM(name, str) MAD_CTR_##name,
 enum mad_counter {
 	MAD_COUNTERS(MAD_COUNTER_ENUM) MAD_CTR_NUM

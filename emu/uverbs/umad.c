@@ -66,6 +66,13 @@ struct umad_record {
 	u8 data[];
 };
 
+const char *umad_counter_name(enum umad_counter c)
+{
+	static const char *const names[] = { UMAD_COUNTERS(COUNTER_NAME) };
+
+	return c < UMAD_CTR_NUM ? names[c] : "?";
+}
+
 u64 umad_port_counter(const struct umad_port *p, enum umad_counter c)
 {
 	return c < UMAD_CTR_NUM ? p->counter[c] : 0;

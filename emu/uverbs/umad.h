@@ -64,5 +64,6 @@ enum umad_counter {
 };
 #undef UMAD_COUNTER_ENUM
 u64 umad_port_counter(const struct umad_port *p, enum umad_counter c);
+const char *umad_counter_name(enum umad_counter c);
 
 #endif
