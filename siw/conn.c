@@ -60,7 +60,10 @@ static void conn_free(struct hca_iw_conn *c)
 	free(c);
 }
 
-/* The start has failed: whoever waits for it is told; a request that nobody knows of is forgotten. */
+/*
+ * The start has failed: whoever waits for it is told; a request that nobody knows of is forgotten. Who has not answered a request
+ * yet learns it by his answer: a disconnection is of what was connected, and rping's server, for one, takes it for its own.
+ */
 static void fail(struct hca_iw_conn *c, int err, bool reset, const struct mpa_frame *f)
 {
 	enum conn_state was = c->state;
@@ -68,8 +71,8 @@ static void fail(struct hca_iw_conn *c, int err, bool reset, const struct mpa_fr
 	hang_up(c, reset);
 	if (was == CONN_AWAIT_REQUEST)
 		conn_free(c);
-	else
-		(void)tell(c, was == CONN_ASKED ? HCA_IW_CLOSED : HCA_IW_REPLY, err, f);
+	else if (was != CONN_ASKED)
+		(void)tell(c, HCA_IW_REPLY, err, f);
 }
 
 static void on_timer(struct loop_timer *t, struct now now)
@@ -433,7 +436,9 @@ static int conn_accept(struct hca_iw_conn *c, const struct hca_iw_param *p)
 
 static int conn_reject(struct hca_iw_conn *c, const u8 *data, u16 len)
 {
-	return c->state == CONN_ASKED ? refuse(c, data, len) : -EINVAL;
+	if (c->state != CONN_ASKED)
+		return c->state == CONN_DEAD ? -ECONNRESET : -EINVAL;
+	return refuse(c, data, len);
 }
 
 static int conn_disconnect(struct hca_iw_conn *c)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Private data of connections, both ways: an initiator and a responder whose sockets are a pair. */
+/* The start of connections, and private data both ways: an initiator and a responder whose sockets are a pair. */
 #include <errno.h>
 #include <netinet/in.h>
 
@@ -19,13 +19,14 @@ struct told {
 
 static struct told request, reply;
 static struct hca_iw_listener listener;
+static struct hca_iw_conn *asking;
 static u8 sent[TOO_LONG];
 
 static int on_told(void *ctx, struct hca_iw_conn *c, const struct hca_iw_event *ev)
 {
 	struct told *t = ctx;
 
-	if (ev->type != HCA_IW_REQUEST && ev->type != HCA_IW_REPLY)
+	if (ev->type == HCA_IW_ESTABLISHED)
 		return 0;
 	*t = (struct told){ .conn = c, .type = (int)ev->type, .status = ev->status, .len = ev->data_len };
 	if (ev->data_len)
@@ -59,7 +60,7 @@ static void ask(u8 revision, u16 len)
 	pair(fds);
 	p = param(&a, len);
 	siw_conn_take(&listener, fds[1]);
-	siw_conn_ask(hca_transport_data(a.hca), fds[0], &p, on_told, &reply);
+	asking = siw_conn_ask(hca_transport_data(a.hca), fds[0], &p, on_told, &reply);
 	loop_run_idle(loop, 0);
 }
 
@@ -118,6 +119,22 @@ static void test_too_long(u8 revision)
 	close_both();
 }
 
+/* A request whose peer goes, or breaks MPA, before it is answered: who has it learns that by his answer, and by nothing else. */
+static void test_withdrawn(void)
+{
+	struct hca_iw_param p;
+
+	ask(2, 0);
+	p = param(&b, 0);
+	siw_conn_ops.destroy(asking);
+	loop_run_idle(loop, 0);
+	row(300, "a request whose peer has gone", holds(&request, HCA_IW_REQUEST, 0, 0));
+	row(301, "cannot be accepted", siw_conn_ops.accept(request.conn, &p) == -ECONNRESET);
+	row(302, "nor rejected", siw_conn_ops.reject(request.conn, NULL, 0) == -ECONNRESET);
+	siw_conn_ops.destroy(request.conn);
+	close_both();
+}
+
 int main(void)
 {
 	u8 revision;
@@ -128,6 +145,7 @@ int main(void)
 		test_lengths(revision);
 		test_too_long(revision);
 	}
+	test_withdrawn();
 	loop_destroy(loop);
 	return rows_end();
 }

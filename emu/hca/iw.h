@@ -29,7 +29,7 @@ enum hca_iw_event_type {
 	HCA_IW_REQUEST,     /* at a listener */
 	HCA_IW_REPLY,       /* to hca_iw_ops.connect: connected, or not */
 	HCA_IW_ESTABLISHED, /* at the accepting side */
-	HCA_IW_CLOSED       /* connected before; or a request that nobody has accepted yet is withdrawn */
+	HCA_IW_CLOSED       /* connected before. Of a request that is withdrawn, accept and reject tell: -ECONNRESET */
 };
 
 /* Pointers are valid during the call. */
