@@ -308,12 +308,17 @@ def test_truncated_stream(raw):
 
 
 def test_peer_that_does_not_wait(raw):
-    """FPDUs before the reply break MPA (RFC 5044, 7.1.2) unless the reply is faster; either way others are served."""
+    """
+    FPDUs before the reply break MPA (RFC 5044, 7.1.2) unless the reply is faster; either way others are served. Each
+    waits until rping has complained of the last one, since it takes two requests at a time for one another.
+    """
     for _ in range(10):
+        said = len(raw.server.output)
         s = raw.connect()
         s.sendall(start_frame() + tagged(0x12345678, 0) * 3)
         assert ended(s)
-    assert raw.good()
+        wait_until(lambda said=said: len(raw.server.output) > said, 10, "what rping says of it")
+    assert raw.good(), raw.server.output
 
 
 def test_capture_is_dissected(raw):
