@@ -370,11 +370,11 @@ def test_a_switch_marks_what_waits(new_fabric):
 
 CONTROLLED = """
 ethernet sw1 queue 64k ecn 16k
-host a ether sw1 ip 10.2.0.1/24 rate 1G dcqcn
+host a ether sw1 ip 10.2.0.1/24 rate 200M dcqcn
 host b ether sw1 ip 10.2.0.2/24 dcqcn
 host c ether sw1 ip 10.2.0.3/24 dcqcn
 ethernet sw2 queue 64k ecn 16k
-host x ether sw2 ip 10.3.0.1/24 rate 1G
+host x ether sw2 ip 10.3.0.1/24 rate 200M
 host y ether sw2 ip 10.3.0.2/24
 host z ether sw2 ip 10.3.0.3/24
 """
@@ -389,8 +389,8 @@ def test_congestion_control(new_fabric):
     The first packets find no room in either; from then on those with it lose hardly any. Most runs lose a thousandth.
     """
     new_fabric.up(CONTROLLED)
-    send_at_once(new_fabric, "x", "10.3.0.1", "yz", 600)
-    send_at_once(new_fabric, "a", "10.2.0.1", "bc", 600)
+    send_at_once(new_fabric, "x", "10.3.0.1", "yz", 250)
+    send_at_once(new_fabric, "a", "10.2.0.1", "bc", 250)
     with_it, without = (counter(new_fabric, sw, 1, "tx_dropped") for sw in ("sw1", "sw2"))
     assert without > 5000 and with_it < without / 10
     assert counter(new_fabric, "sw1", 1, "tx_ecn_marked") > 0 == counter(new_fabric, "sw2", 1, "tx_ecn_marked")
