@@ -86,19 +86,25 @@ void rxe_retry_settle(struct rxe_qp *rq, bool nak)
 		rxe_retry_from(rq, rq->una);
 }
 
+/* The QP fails, but for one that has another path to try (17.2.8). */
+static void give_up(struct rxe_qp *rq, u32 psn)
+{
+	if (rq->qp->attr.path_mig_state == HCA_MIG_ARMED) {
+		rxe_migrate(rq);
+		rxe_retry_from(rq, psn);
+		return;
+	}
+	hca_count(rq->qp->hca, rq->qp->attr.port, HCA_CNT_RETRY_EXCEEDED);
+	rxe_req_fail(rq, HCA_WC_RETRY_EXC_ERR);
+}
+
 static void retry(struct rxe_qp *rq, u32 psn, bool counts)
 {
 	hca_count(rq->qp->hca, rq->qp->attr.port, HCA_CNT_COMPLETER_RETRY);
 	if (counts)
 		rxe_window_begin(rq);
-	if (counts && !rq->retries && rq->qp->attr.path_mig_state == HCA_MIG_ARMED) { /* 17.2.8: rather than give up */
-		rxe_migrate(rq);
-		rxe_retry_from(rq, psn);
-		return;
-	}
 	if (counts && !rq->retries) {
-		hca_count(rq->qp->hca, rq->qp->attr.port, HCA_CNT_RETRY_EXCEEDED);
-		rxe_req_fail(rq, HCA_WC_RETRY_EXC_ERR);
+		give_up(rq, psn);
 		return;
 	}
 	rq->retries -= counts;
