@@ -10,7 +10,7 @@
 
 #include "emu/vhost/internal.h"
 
-static struct list devices = { &devices, &devices }; /* of which guests have shared memory */
+static struct list devices = { &devices, &devices }; /* whose guests may have shared memory */
 
 /* Async-signal-safe: mmap and shutdown are bare calls, and the list does not change where memory of guests is touched. */
 static bool take_over(struct vhost *v, const u8 *at)
