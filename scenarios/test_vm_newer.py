@@ -12,6 +12,7 @@ import fcntl
 import os
 import signal
 
+import place
 import pytest
 from muslin import wait_until
 
@@ -44,9 +45,9 @@ def test_connections_of_both(pair):
     """Verbs of a user, over the connection managers of both kernels, in both directions."""
     a, b = pair
     for server, client, address in ((b, a, "10.0.0.5"), (a, b, "10.0.0.1")):
-        running = server.start(f"rping -s -V -v -C 5 -S 20000 -a {address}", "rping")
-        client.wait(f"rping -c -V -v -C 5 -S 20000 -a {address}")
-        assert running.wait(20, None).count("server ping data: rdma-ping-") == 5
+        what = f"-V -v -C 5 -S 20000 -a {address}"
+        _, said = place.pair(server, f"rping -s {what}", client, f"rping -c {what}")
+        assert said.count("server ping data: rdma-ping-") == 5
 
 
 def test_driver_goes_and_comes(pair):
