@@ -10,7 +10,7 @@ TESTS += $$(filter %_test,$$($1_BINS))
 BENCHES += $$(filter %_bench,$$($1_BINS))
 FUZZERS += $$(patsubst %.c,$$O/fuzz/%,$$(wildcard $1/*_fuzz.c))
 $$O/$1.a: $$($1_OBJS)
-	@rm -f $$@
+	@mkdir -p $$(@D) && rm -f $$@
 	$$(Q)ar rcs $$@ $$^
 $$($1_BINS): $$O/%: $$O/%.o $$O/$1.a $$(patsubst %,$$O/%.a,$2)
 	$$(Q)$$(CC) $$(LDFLAGS) -o $$@ $$(filter %.o %.a,$$^) $$($$*_LIBS) $$(LIBS)

@@ -15,6 +15,9 @@ unit: $(TESTS)
 	$(Q)for t in $(TESTS); do echo "  TEST $$t"; $$t >$$t.log 2>&1 || { tail -n 40 $$t.log; echo "FAILED: $$t"; exit 1; }; \
 		tail -n 1 $$t.log; done
 
+print-tests: # their names, for ci/arm64
+	@echo $(TESTS)
+
 # Each door is fed its corpus, and what the fuzzer makes of it, for a bounded number of runs.
 fuzz: $(FUZZERS)
 	$(Q)for f in $(FUZZERS); do n=$${f#$O/fuzz/}; n=$${n%_fuzz}; c=$$(dirname $$n)/corpus/$$(basename $$n); \
@@ -31,7 +34,19 @@ test:
 	$(Q)$(MAKE) check
 	$(Q)$(MAKE) unit
 	$(Q)$(if $(filter 1,$(SAN)),,$(MAKE) fuzz)
-	$(Q)$(PYTHON) -m pytest --muslin-build=$O -n $(WORKERS) --dist loadfile $(PYTEST_ARGS)
+	$(Q)$(PYTHON) -m pytest --muslin-user=nobody --muslin-build=$O -n $(WORKERS) --dist loadfile $(PYTEST_ARGS)
+	$(Q)$(if $(filter 1,$(SAN)),,$(MAKE) san)
+
+# With ASan and UBSan in the time that CI has, at the end of `make test`: all unit tests, which include random verbs (rxe/chaos),
+# and the scenarios of the doors that programs, guests and peers reach: verbs, rdma_cm, hostile programs, guests and RoCE peers,
+# late memory, and the tables of rules. Without sanitizers in CI: what boots guests, faults, iWARP, perftest, pyverbs, OpenSM's
+# tests and the diagnostics. All of it: make test SAN=1.
+SAN_SCENARIOS ?= verbs rdmacm sm hostile hostile_guest roce_hostile late_clients descriptors forks rules_verbs rules_smp rules_sa rules_cm
+san:
+	$(Q)$(MAKE) SAN=1 -j$(JOBS) all
+	$(Q)$(MAKE) SAN=1 -j$(JOBS) unit
+	$(Q)$(PYTHON) -m pytest --muslin-user=nobody --muslin-build=build-san -n $(WORKERS) --dist loadfile \
+		$(foreach s,$(SAN_SCENARIOS),$(wildcard scenarios/*/test_$s.py))
 
 demo:
 	$(Q)ci/deps demo
@@ -45,20 +60,29 @@ bench:
 	$(Q)$(MAKE) -j$(JOBS) all $(BENCHES)
 	$(Q)$(PYTHON) ci/bench $O $(BENCH)
 
+# Random verbs against a model of them, for as long as one likes: CHAOS="--seconds 600 --seed 7". rxe/chaos has the words.
+CHAOS ?= --ops 1000000
+chaos: $O/rxe/chaos/chaos_test
+	$(Q)$< $(CHAOS)
+
+# The same with programs, the distribution's libraries and a daemon: so many operations of each program (scenarios/verbs/test_chaos.py).
+CHAOS_OPS ?= 100000
+chaos-programs: all
+	$(Q)MUSLIN_CHAOS=$(CHAOS_OPS) $(PYTHON) -m pytest --muslin-build=$O -s scenarios/verbs/test_chaos.py $(PYTEST_ARGS)
+
 asan:
 	$(Q)$(MAKE) test SAN=1
 
 install: all
-	install -d $(DESTDIR)$(prefix)/bin $(DESTDIR)$(prefix)/lib/muslin $(DESTDIR)$(prefix)/share/man/man1 \
-		$(DESTDIR)$(prefix)/share/man/man5 $(DESTDIR)$(prefix)/share/man/man8
-	install $(filter-out %.so,$(PROGRAMS)) $(DESTDIR)$(prefix)/bin
-	install -m 644 $(filter %.so,$(PROGRAMS)) $(DESTDIR)$(prefix)/lib/muslin
-	install -d $(DESTDIR)$(prefix)/share/muslin/src/emu/abi $(DESTDIR)$(prefix)/share/muslin/src/emu/guest/image
-	cp -r emu/guest/image/*.py emu/guest/image/root $(DESTDIR)$(prefix)/share/muslin/src/emu/guest/image
-	install -m 644 emu/abi/*.h $(DESTDIR)$(prefix)/share/muslin/src/emu/abi
-	install -m 644 emu/guest/*.[ch] emu/guest/Kbuild $(DESTDIR)$(prefix)/share/muslin/src/emu/guest
-	install -m 644 emu/guest/dkms.conf $(DESTDIR)$(prefix)/share/muslin/src
-	for s in 1 5 8; do install -m 644 man/*.$$s $(DESTDIR)$(prefix)/share/man/man$$s; done
+	$(Q)ci/install install $O '$(DESTDIR)' '$(prefix)' '$(libdir)'
+
+uninstall: all
+	$(Q)ci/install uninstall $O '$(DESTDIR)' '$(prefix)' '$(libdir)'
+
+# Packages, into $O/packages: Debian's, RPM's, and a wheel that holds the programs, too.
+deb rpm wheel: all
+	$(Q)ci/deps package
+	$(Q)ci/package $@ $O
 
 clean:
 	rm -rf build build-san
@@ -67,10 +91,14 @@ help:
 	@echo "make demo     install what is missing, build, and show a fabric at work"
 	@echo "make test     everything: checks, unit tests, fuzzers over their corpora, scenarios (SAN=1: ASan and UBSan)"
 	@echo "make all      build only           make check   static checks only"
+	@echo "make chaos    random verbs, faults and kills against a model of verbs (CHAOS="--seconds 600 --seed 7")"
+	@echo "make chaos-programs    the same with programs on a fabric, CHAOS_OPS=n operations of each"
 	@echo "make bench    ratios, each against a peer measured in the same run (BENCH="hosts fabric": some sections)"
+	@echo "make san      unit tests and some scenarios with ASan and UBSan, as make test does at its end (make test SAN=1: all)"
 	@echo "make fuzz     FUZZ_RUNS=n runs of each fuzz target"
-	@echo "make install  DESTDIR= prefix=$(prefix)"
+	@echo "make install  DESTDIR= prefix=$(prefix) libdir=$(libdir); make uninstall removes the same files"
+	@echo "make deb | rpm | wheel    packages, into $O/packages"
 
-.PHONY: all unit fuzz check test demo bench asan install clean help
+.PHONY: all unit print-tests san fuzz check test demo bench chaos chaos-programs asan install uninstall deb rpm wheel clean help
 .SECONDARY:
 -include $(shell find $O -name '*.d' 2>/dev/null)

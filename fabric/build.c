@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Putting a topology together: nodes, names, GUIDs and links, each checked as it is entered. */
+/* Topology builder: adds nodes, names, GUIDs and links, and checks each. */
 #include <arpa/inet.h>
 #include <ctype.h>
 #include <errno.h>
@@ -184,7 +184,7 @@ s64 fabric_build_node(struct fabric_build *b, u8 type, const char *id, u32 nport
 	return b->t->nnodes++;
 }
 
-/* A description that two nodes share names neither: the second is called by its id. */
+/* Two nodes with the same description: the second one is named by its id. */
 int fabric_build_name(struct fabric_build *b, u32 node, const char *name)
 {
 	struct fabric_topology_node *n = &b->t->nodes[node];
@@ -377,14 +377,14 @@ int fabric_build_ip(struct fabric_build *b, struct fabric_line *l)
 	return any ? 0 : fabric_build_error(b, "ip needs an address");
 }
 
-/* An interface's name looks like no address; whether there is one is seen when the host is made. */
+/* An interface name is no address; the daemon checks that the interface exists. */
 static bool is_interface(const char *word)
 {
 	return strlen(word) < 16 && !strpbrk(word, ":/ ");
 }
 
-/* Does @word give @name a probability? -1: what it gives is none; 0: it is something else. */
-static int probability(const char *word, const char *name)
+/* Parses "@name=PROBABILITY". -1: invalid value; 0: another option. */
+static int build_probability(const char *word, const char *name)
 {
 	size_t n = strlen(name);
 	char *end;
@@ -396,7 +396,7 @@ static int probability(const char *word, const char *name)
 	return end != word + n + 1 && !*end && p >= 0 && p <= 1 ? 1 : -1;
 }
 
-/* Of a RoCE port. 1: known and good, 0: it is something else. */
+/* An option of a RoCE port. 1: valid, 0: another option. */
 static int roce_option(struct fabric_build *b, const char *word)
 {
 	static const char *const names[] = { "loss", "ce" }, *const known[] = { "dcqcn", "mode=v1", "mode=v2" };
@@ -406,7 +406,7 @@ static int roce_option(struct fabric_build *b, const char *word)
 		if (!strcmp(word, known[i]))
 			return 1;
 	for (i = 0; i < ARRAY_SIZE(names); i++) {
-		int got = probability(word, names[i]);
+		int got = build_probability(word, names[i]);
 
 		if (got < 0)
 			return fabric_build_error(b, "%s is from 0 to 1, not \"%.40s\"", names[i],
@@ -417,7 +417,7 @@ static int roce_option(struct fabric_build *b, const char *word)
 	return strchr(word, '=') ? fabric_build_error(b, "\"%.40s\": say mode=v2, dcqcn, ce=P or loss=P", word) : 0;
 }
 
-/* Of a connection's start on an iWARP port, as siw/siw.h has them. 1: known and good, 0: it is something else. */
+/* An MPA option of an iWARP port, see siw/siw.h. 1: valid, 0: another option. */
 static int iwarp_option(struct fabric_build *b, const char *word)
 {
 	static const char *const known[] = { "mpa=1",       "mpa=2",    "crc=on",    "crc=off",  "markers=on",

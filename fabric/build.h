@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Private to the fabric room: how the two dialects put a topology together. */
+/* Private to the fabric room: the topology builder that both topology formats use. */
 #ifndef MUSLIN_FABRIC_BUILD_H
 #define MUSLIN_FABRIC_BUILD_H
 
@@ -21,10 +21,10 @@ struct fabric_build {
 	char *err;
 	size_t err_len;
 	u32 line;
-	u8 lanes, speed; /* of links that do not say theirs */
+	u8 lanes, speed; /* defaults of links */
 };
 
-/* cursor.c's one line at a time; tokens are words, or what stands between quotes. */
+/* Tokens of one line: words, or quoted strings. */
 struct fabric_line {
 	const char *p, *end;
 };
@@ -39,24 +39,24 @@ int fabric_build_port_guid(struct fabric_build *b, u32 node, u8 port, u64 guid);
 s64 fabric_build_find_id(struct fabric_build *b, const char *id);
 s64 fabric_build_find_name(struct fabric_build *b, const char *name);
 int fabric_build_link(struct fabric_build *b, u32 a, u32 ap, u32 z, u32 zp);
-/* "4xHDR" -> lanes and speed; false when it is none. */
+/* "4xHDR" -> lanes and speed; false: invalid. */
 bool fabric_build_rate(const char *word, u8 *lanes, u8 *speed);
 /* ip NAME ADDR[/LEN] [ADDR6[/LEN]], the words after "ip". NAME may be "h1" or "h1:2". */
 int fabric_build_ip(struct fabric_build *b, struct fabric_line *l);
 /*
- * A host beside the fabric: @kind is roce or iwarp; the words of @l are its addresses, or one interface of the machine.
+ * A host that is not on the fabric: @kind is roce or iwarp; the words of @l are its addresses, or one interface of the machine.
  */
 int fabric_build_bound(struct fabric_build *b, const char *name, const char *kind, struct fabric_line *l);
 /* The same without words of its own. Its number, or negative (reported). */
 s64 fabric_build_bound_node(struct fabric_build *b, const char *name, const char *binding);
-/* ether.c: the words after "ethernet", and after "host NAME KIND" where @kind is ether, nic or tap. */
+/* topology_ether.c: the words after "ethernet", and after "host NAME KIND" where @kind is ether, nic or tap. */
 int fabric_build_ethernet(struct fabric_build *b, struct fabric_line *l);
 int fabric_build_station(struct fabric_build *b, const char *name, const char *kind, struct fabric_line *l);
 /* Next word (or quoted string) of the line into @word; false at its end. */
 bool fabric_line_word(struct fabric_line *l, char *word, size_t size);
 bool fabric_line_next(const char **p, const char *end, struct fabric_line *l);
 
-/* shape.c, netfile.c: the dialects. 0, or negative with the error reported. */
+/* shape.c, netfile.c: the two formats. 0, or negative with the error reported. */
 bool fabric_shape_match(const char *text, size_t len);
 int fabric_shape_parse(struct fabric_build *b, const char *text, size_t len);
 int fabric_netfile_parse(struct fabric_build *b, const char *text, size_t len);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * Captures: pcapng with one interface for each port, of link type ERF, whose type 21 is an InfiniBand packet from LRH
- * to VCRC. Blocks go to a descriptor by way of a bounded buffer; what does not fit is dropped and counted.
+ * to VCRC. Blocks are written through a bounded buffer; packets that do not fit are dropped and counted.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "fabric/internal.h"
+#include "fabric/fabric_internal.h"
 
 #define BUFFER_SIZE         (8u << 20)
 #define LINKTYPE_ERF        197
@@ -41,13 +41,13 @@ struct fabric_capture {
 	struct fabric_port **ports; /* by interface number */
 	u32 nports;
 	struct fabric_capture_stats stats;
-	u64 epoch; /* wall clock minus the loop's */
+	u64 epoch; /* wall clock minus loop clock */
 	u8 *buf;
-	u32 head, len; /* what is to be written: buf[head], len bytes, linear */
+	u32 head, len; /* pending output: buf[head], len bytes, linear */
 };
 
-/* The output is written linearly; what stays behind moves to the front when the end is near. */
-static u8 *reserve(struct fabric_capture *c, u32 n)
+/* The buffer is linear; the unwritten rest moves to the front when the end is near. */
+static u8 *capture_reserve(struct fabric_capture *c, u32 n)
 {
 	u8 *at;
 
@@ -63,7 +63,7 @@ static u8 *reserve(struct fabric_capture *c, u32 n)
 	return at;
 }
 
-static void fail(struct fabric_capture *c)
+static void capture_fail(struct fabric_capture *c)
 {
 	if (c->failed)
 		return;
@@ -74,8 +74,11 @@ static void fail(struct fabric_capture *c)
 		c->done(c->ctx);
 }
 
-static void drain(struct fabric_capture *c)
+static void capture_drain(struct fabric_capture *c)
 {
+	/* The flag belongs to all who have the file open, and any of them may have cleared it. */
+	if (c->len && !c->failed)
+		fcntl(c->fd, F_SETFL, fcntl(c->fd, F_GETFL) | O_NONBLOCK);
 	while (c->len && !c->failed) {
 		ssize_t n = write(c->fd, c->buf + c->head, c->len);
 
@@ -84,7 +87,7 @@ static void drain(struct fabric_capture *c)
 		if (n < 0 && errno == EAGAIN)
 			break;
 		if (n <= 0) {
-			fail(c);
+			capture_fail(c);
 			return;
 		}
 		c->head += (u32)n;
@@ -101,44 +104,44 @@ static void on_writable(struct loop_fd *w, u32 events, struct now now)
 	struct fabric_capture *c = container_of(w, struct fabric_capture, watch);
 
 	if (events & (EPOLLERR | EPOLLHUP))
-		fail(c);
+		capture_fail(c);
 	else
-		drain(c);
+		capture_drain(c);
 }
 
 static void on_flush(struct loop_task *t, struct now now)
 {
-	drain(container_of(t, struct fabric_capture, flush));
+	capture_drain(container_of(t, struct fabric_capture, flush));
 }
 
-static void put16(u8 *d, u32 at, u16 v)
+static void capture_put16(u8 *d, u32 at, u16 v)
 {
 	memcpy(d + at, &v, 2);
 }
 
-static void put32(u8 *d, u32 at, u32 v)
+static void capture_put32(u8 *d, u32 at, u32 v)
 {
 	memcpy(d + at, &v, 4);
 }
 
-static void block(u8 *d, u32 type, u32 len)
+static void capture_block(u8 *d, u32 type, u32 len)
 {
-	put32(d, 0, type);
-	put32(d, 4, len);
-	put32(d, len - 4, len);
+	capture_put32(d, 0, type);
+	capture_put32(d, 4, len);
+	capture_put32(d, len - 4, len);
 }
 
 static int section_header(struct fabric_capture *c)
 {
-	u8 *d = reserve(c, 28);
+	u8 *d = capture_reserve(c, 28);
 
 	if (!d)
 		return -ENOMEM;
-	block(d, BLOCK_SHB, 28);
-	put32(d, 8, 0x1a2b3c4d);
-	put16(d, 12, 1);
-	put32(d, 16, ~0u);
-	put32(d, 20, ~0u);
+	capture_block(d, BLOCK_SHB, 28);
+	capture_put32(d, 8, 0x1a2b3c4d);
+	capture_put16(d, 12, 1);
+	capture_put32(d, 16, ~0u);
+	capture_put32(d, 20, ~0u);
 	return 0;
 }
 
@@ -147,17 +150,17 @@ static int interface_block(struct fabric_capture *c, const char *node, u32 num, 
 	char name[FABRIC_NAME_MAX + 8];
 	u32 n = (u32)snprintf(name, sizeof(name), "%s:%u", node, num), pad = (n + 3) & ~3u;
 	u32 len = 16 + 4 + pad + 8 + 4 + 4;
-	u8 *d = reserve(c, len);
+	u8 *d = capture_reserve(c, len);
 
 	if (!d)
 		return -ENOMEM;
-	block(d, BLOCK_IDB, len);
-	put16(d, 8, linktype);
-	put16(d, 16, OPT_IF_NAME);
-	put16(d, 18, (u16)n);
+	capture_block(d, BLOCK_IDB, len);
+	capture_put16(d, 8, linktype);
+	capture_put16(d, 16, OPT_IF_NAME);
+	capture_put16(d, 18, (u16)n);
 	memcpy(d + 20, name, n);
-	put16(d, 20 + pad, OPT_IF_TSRESOL);
-	put16(d, 22 + pad, 1);
+	capture_put16(d, 20 + pad, OPT_IF_TSRESOL);
+	capture_put16(d, 22 + pad, 1);
 	d[24 + pad] = 9;
 	return 0;
 }
@@ -191,11 +194,11 @@ struct fabric_capture *fabric_capture_start(struct fabric *f, int fd, void (*don
 		return NULL;
 	}
 	fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
-	c->polls = !loop_fd_add(f->loop, &c->watch, 0); /* a regular file cannot be polled, and never blocks */
+	c->polls = !loop_fd_add(f->loop, &c->watch, 0); /* a regular file cannot be polled */
 	return c;
 }
 
-/* @p NULL: an interface whose frames come from elsewhere. */
+/* @p NULL: an interface whose frames the caller adds (Ethernet). */
 static int add_interface(struct fabric_capture *c, struct fabric_port *p, const char *node, u32 num)
 {
 	struct fabric_port **ports = realloc(c->ports, (c->nports + 1) * sizeof(struct fabric_port *));
@@ -252,25 +255,25 @@ static void erf_header(u8 *d, u64 ns, u32 len)
 	d[15] = len;
 }
 
-/* Room for @data bytes in a packet block, which are to be filled in; NULL: it is dropped. */
+/* Reserves a packet block with @data bytes for the caller to fill in; NULL: no space, the packet is dropped. */
 static u8 *packet_block(struct fabric_capture *c, u32 interface, u64 ns, u32 data, bool out)
 {
 	u32 pad = (data + 3) & ~3u, len = 28 + pad + 12 + 4;
-	u8 *d = reserve(c, len);
+	u8 *d = capture_reserve(c, len);
 
 	if (!d) {
 		c->stats.dropped++;
 		return NULL;
 	}
-	block(d, BLOCK_EPB, len);
-	put32(d, 8, interface);
-	put32(d, 12, ns >> 32);
-	put32(d, 16, (u32)ns);
-	put32(d, 20, data);
-	put32(d, 24, data);
-	put16(d, 28 + pad, OPT_EPB_FLAGS);
-	put16(d, 30 + pad, 4);
-	put32(d, 32 + pad, out ? 2 : 1);
+	capture_block(d, BLOCK_EPB, len);
+	capture_put32(d, 8, interface);
+	capture_put32(d, 12, ns >> 32);
+	capture_put32(d, 16, (u32)ns);
+	capture_put32(d, 20, data);
+	capture_put32(d, 24, data);
+	capture_put16(d, 28 + pad, OPT_EPB_FLAGS);
+	capture_put16(d, 30 + pad, 4);
+	capture_put32(d, 32 + pad, out ? 2 : 1);
 	c->stats.packets++;
 	loop_task_queue(c->f->loop, &c->flush);
 	return d + 28;
@@ -326,7 +329,7 @@ void fabric_capture_stop(struct fabric_capture *c)
 		if (c->ports[i])
 			c->ports[i]->capture = NULL;
 	c->done = NULL;
-	drain(c);
+	capture_drain(c);
 	loop_fd_del(&c->watch);
 	loop_task_cancel(&c->flush);
 	free(c->ports);

@@ -4,7 +4,7 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include "fabric/test.h"
+#include "fabric/fabric_fixture.h"
 
 static struct test_host h1, h2;
 static u32 done_calls;

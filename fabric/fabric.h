@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* The simulated fabric: nodes, links, and what shows and steers them. */
-#ifndef MUSLIN_FABRIC_FABRIC_H
-#define MUSLIN_FABRIC_FABRIC_H
+/* The simulated fabric: nodes, links, their accessors and events. */
+#ifndef MUSLIN_FABRIC_H
+#define MUSLIN_FABRIC_H
 
 #include "emu/lib/loop.h"
-#include "emu/wire/port.h"
+#include "emu/port/port.h"
 #include "fabric/topology.h"
 
 struct fabric;
@@ -36,6 +36,8 @@ struct fabric_capture;
 	C(VL15_DROPPED, "VL15_dropped")                                \
 	C(XMIT_WAIT, "port_xmit_wait")                                 \
 	C(QP1_DROPPED, "qp1_dropped")                                  \
+	C(RCV_QP0_VL, "rcv_qp0_not_vl15")                              \
+	C(RCV_VL15_QP, "rcv_vl15_not_qp0")                             \
 	C(RCV_MALFORMED, "rcv_malformed")                              \
 	C(RCV_DLID_MAPPING, "rcv_dlid_mapping")                        \
 	C(RCV_VL_MAPPING, "rcv_vl_mapping")                            \
@@ -58,7 +60,6 @@ const char *fabric_counter_name(enum fabric_counter c); /* sysfs' name where it 
  */
 struct fabric *fabric_create(struct loop *loop, const struct fabric_topology *topo, u64 seed);
 void fabric_destroy(struct fabric *f);
-struct loop *fabric_loop(const struct fabric *f);
 
 u32 fabric_node_count(const struct fabric *f);
 struct fabric_node *fabric_node(const struct fabric *f, u32 index); /* NULL out of range; order of the file */
@@ -91,14 +92,14 @@ struct fabric_port_info {
 void fabric_port_info(const struct fabric_port *p, struct fabric_port_info *info);
 u64 fabric_port_counter(const struct fabric_port *p, enum fabric_counter c);
 
-/* The seam of a CA's port; NULL when @n is no CA or has no such port. Belongs to the fabric. */
+/* The wire_port of a CA port; NULL when @n is no CA or has no such port. The fabric owns it. */
 struct wire_port *fabric_ca_port(const struct fabric_node *n, u32 num);
-/* "roce ADDRESS..." of a host whose port is not on the fabric but bound to addresses of the machine; NULL: any other. */
+/* The link of a host that is not on the fabric ("roce ADDRESS..."); NULL: any other node. */
 const char *fabric_node_binding(const struct fabric_node *n);
-/* What such a host has turned out to be. */
+/* Sets GUID and addresses of such a host. */
 void fabric_node_bind(struct fabric_node *n, u64 guid, const struct fabric_ip *ip);
 /*
- * Has the agents of a CA's port (SMA, PMA) answer @mad of 256 bytes in place, as a driver's process_mad does. 1: answered; 0: it is
+ * Processes @mad (256 bytes, reply in place) by the agents of a CA port (SMA, PMA), as a driver's process_mad does. 1: reply; 0: it is
  * not for them (SMInfo of a port with a subnet manager, other classes, no Get or Set).
  */
 int fabric_ca_mad(const struct fabric_node *n, u32 num, u8 *mad);
@@ -108,28 +109,25 @@ const struct fabric_ip *fabric_ca_ip(const struct fabric_node *n, u32 num);
 const struct fabric_node *fabric_port_node(const struct fabric_port *p);
 
 enum fabric_event_type {
-	FABRIC_EVENT_PORT, /* its state is another one */
+	FABRIC_EVENT_PORT, /* the port state has changed */
 	FABRIC_EVENT_SM,   /* a subnet manager opens or closes the port (IsSM) */
-	FABRIC_EVENT_FAULT,
 	FABRIC_EVENT_TYPES
 };
-struct fabric_fault;
 struct fabric_event {
 	enum fabric_event_type type;
-	const struct fabric_port *port;   /* NULL for a fault */
-	const struct fabric_fault *fault; /* that has fired, or has been undone */
+	const struct fabric_port *port;
 	const char *text;
 };
-/* Tells @fn what happens, from then on; it must not change the fabric. NULL: nobody. */
+/* Sets the watcher: @fn is called for each event and must not change the fabric. NULL: none. */
 void fabric_watch(struct fabric *f, void (*fn)(void *ctx, const struct fabric_event *ev), void *ctx);
 
-/* Pulls the cable out of the port, or plugs it in again. 0, -ENOLINK when the port has none. */
+/* Disconnects or reconnects the port's cable. 0, or -ENOLINK without a cable. */
 int fabric_link_unplug(struct fabric_port *p);
 int fabric_link_plug(struct fabric_port *p);
 
 /*
- * Captures what passes the port, both ways, as pcapng to @fd (owned by the caller; made non-blocking). What @fd does
- * not take in time is dropped and counted. More ports may be added to the same capture. A negative errno when @fd
+ * Captures the packets of the port, both directions, as pcapng to @fd (owned by the caller; made non-blocking). Packets
+ * that @fd does not accept in time are dropped and counted. More ports may be added to the same capture. A negative errno when @fd
  * fails: -errno in *err. @done (may be NULL) is called once when @fd has failed (reader gone); stop it then.
  */
 struct fabric_capture *fabric_capture_start(struct fabric *f, int fd, void (*done)(void *ctx), void *ctx);
@@ -141,6 +139,6 @@ struct fabric_capture_stats {
 	u64 packets, dropped;
 };
 void fabric_capture_stats(const struct fabric_capture *c, struct fabric_capture_stats *st);
-void fabric_capture_stop(struct fabric_capture *c); /* writes what it can, and frees */
+void fabric_capture_stop(struct fabric_capture *c); /* flushes as far as possible, and frees */
 
 #endif

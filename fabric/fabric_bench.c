@@ -2,8 +2,8 @@
 /* Packets a second through one switch, and directed-route SMPs a second, on one core. */
 #include <time.h>
 
+#include "fabric/fabric_fixture.h"
 #include "fabric/fault.h"
-#include "fabric/test.h"
 
 static double seconds(void)
 {
@@ -47,7 +47,7 @@ static int arm(void)
 
 	for (i = 0; i < 100; i++) {
 		snprintf(text, sizeof(text), "h2 drop %s", keys[i % ARRAY_SIZE(keys)]);
-		if (!fabric_fault_add(test_fabric, text, err, sizeof(err)))
+		if (!fault_add(fabric_faults(test_fabric), text, err, sizeof(err)))
 			return 1;
 	}
 	return 0;

@@ -2,8 +2,7 @@
 /* Any lines as faults, of which those that are taken meet a few packets. */
 #include "fabric/fault.h"
 
-#include "fabric/tap.h"
-#include "fabric/test.h"
+#include "fabric/fabric_fixture.h"
 
 int LLVMFuzzerTestOneInput(const u8 *data, size_t size);
 
@@ -23,15 +22,15 @@ int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
 	test_bring_up(&h1, 2);
 	for (i = 0; i < 8 && (line = strsep(&rest, "\n")); i++) {
 		err[0] = 0;
-		if (!fabric_fault_add(test_fabric, line, err, sizeof(err)) && !err[0])
+		if (!fault_add(fabric_faults(test_fabric), line, err, sizeof(err)) && !err[0])
 			abort(); /* an error without a message */
 	}
 	for (i = 1; i < 20; i++)
 		test_send(&h1, 2, 0, 300, i);
 	test_get(&h1, "\1\2", SMP_ATTR_NODE_INFO, 0);
 	test_run(10 * NSEC_PER_MSEC);
-	while (!list_empty(&test_fabric->faults))
-		fabric_fault_remove(list_first(&test_fabric->faults, struct fabric_fault, link));
+	while (!fault_set_empty(fabric_faults(test_fabric)))
+		fault_remove(list_first(&fabric_faults(test_fabric)->faults, struct fault, link));
 	test_run(0);
 	test_stop();
 	if (wire_packet_live())

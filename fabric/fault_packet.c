@@ -1,214 +1,132 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * What faults do to packets, at the end of a link's direction, before the port there sees them.
+ * Packet faults of InfiniBand links. They run at the end of one direction of a link, before the receiving port counts the packet.
  *
- * A packet stands on the books of the receiving port's buffer. One that is dropped leaves them. One that is late leaves
- * them and is entered again when it comes: a long cable holds packets without taking the receiver's buffer. One that
- * waits for a slow or stalled link stays on them, so that credits run out and the sender feels it.
+ * A packet on a link holds credits of the receiving port's input buffer. A dropped packet returns them. A delayed or
+ * reordered packet returns them and takes them again when it is released: a long cable does not use the receiver's
+ * buffer. A packet behind a rate limit or a stall keeps them, so that the sender runs out of credits.
  */
 #include <stdlib.h>
 
 #include "emu/wire/opcode.h"
-#include "fabric/tap.h"
+#include "fabric/fault_internal.h"
 
-#define HELD_MAX     65536 /* packets behind one tap; more are lost, as if the link had dropped them */
-#define HELD_SMPS    256   /* of VL15, which has no credits */
-#define TOLD_MAX     32    /* hits of each fault that are told to whoever watches */
-#define REORDER_TIME (1 * NSEC_PER_MSEC)
+#define HELD_SMPS 256 /* packets of VL15, which has no credits, behind a stall without end */
 
-static bool ours(struct fabric_tap *t, const struct wire_packet *p)
+/* Packets for the engine */
+
+static bool link_match(const struct fault *ft, const void *packet)
 {
-	struct fabric_fault *ft = t->fault;
+	return wire_match_test(&ft->match, packet);
+}
 
-	if (!wire_match_test(&ft->s.match, p) || !pick_next(&ft->s.pick))
+static bool link_may_match(const struct fault *ft, const void *packet)
+{
+	return wire_match_flow(&ft->match, packet);
+}
+
+static void link_flow(const void *packet, u64 key[2])
+{
+	const struct wire_packet *p = packet;
+	const struct wire_lrh *lrh = wire_packet_lrh(p);
+	const struct wire_bth *bth = wire_packet_bth(p);
+
+	key[0] = (u64)wire_bth_qpn(bth) << 40 | (u64)wire_lrh_slid(lrh) << 24 | (u64)wire_lrh_dlid(lrh) << 8 |
+		 bth->opcode;
+	key[1] = (u64)p->len << 16 | (u64)wire_lrh_sl(lrh) << 8 | p->vl;
+}
+
+static void link_forward(struct fault_hook *h, void *packet, u32 next)
+{
+	struct fabric_port *in = h->at;
+
+	fabric_flight_push(in->node->f, in, packet, next);
+}
+
+static void link_drop(struct fault_hook *h, void *packet)
+{
+	fabric_flight_drop(h->at, packet);
+}
+
+/* Takes credits of the receiver's buffer. */
+static void link_charge(struct fault_hook *h, const struct wire_packet *p)
+{
+	struct fabric_port *in = h->at;
+
+	if (p->vl != WIRE_VL_MGMT)
+		in->rx_blocks[p->vl] += fabric_blocks(p);
+}
+
+static void *link_clone(struct fault_hook *h, void *packet)
+{
+	struct wire_packet *c = wire_packet_clone(packet);
+
+	if (c)
+		link_charge(h, c);
+	return c;
+}
+
+static bool link_hold(struct fault_hook *h, void *packet, u64 when)
+{
+	const struct wire_packet *p = packet;
+
+	if (p->vl == WIRE_VL_MGMT && when == FAULT_NEVER && h->nheld >= HELD_SMPS)
 		return false;
-	if (ft->s.pick.hits <= TOLD_MAX)
-		fabric_tell(ft->f, FABRIC_EVENT_FAULT, NULL, ft, "fired");
+	if (!h->fault->kind->keeps_credits)
+		fabric_flight_release(h->at, p->vl, p);
 	return true;
 }
 
-static u32 tap_index(const struct fabric_tap *t)
+static void link_release(struct fault_hook *h, void *packet)
 {
-	u32 i = 0;
-
-	while (t->in->taps && i < t->in->taps->n && t->in->taps->tap[i] != t)
-		i++;
-	return i;
+	if (!h->fault->kind->keeps_credits)
+		link_charge(h, packet);
 }
 
-static enum fault_verdict lose(struct fabric_tap *t, struct wire_packet *p)
+static u8 *link_bytes(struct fault_hook *h, void *packet, u32 *from, u32 *len)
 {
-	fabric_relay_drop(t->in, p);
-	return FAULT_TAKEN;
-}
+	struct wire_packet *p = packet;
 
-/* Keeps the packet until @when (ns). @charged: it stays on the receiver's books. */
-static enum fault_verdict hold(struct fabric_tap *t, struct wire_packet *p, u64 when, bool charged)
-{
-	if (t->nheld >= (p->vl == WIRE_VL_MGMT && when == ~0ull ? HELD_SMPS : HELD_MAX))
-		return lose(t, p);
-	if (!charged)
-		fabric_relay_release(t->in, p->vl, p);
-	p->queued = when;
-	list_add(&t->held, &p->link);
-	t->nheld++;
-	if (when != ~0ull && !loop_timer_armed(&t->timer))
-		loop_timer_set(t->in->node->f->loop, &t->timer, when);
-	return FAULT_TAKEN;
-}
-
-static bool stays_charged(const struct fabric_tap *t)
-{
-	const struct fabric_fault_spec *s = &t->fault->s;
-
-	return s->rate || !(s->time || s->jitter || s->depth);
-}
-
-/* Sends the first held packet on to the next tap or the port. */
-static void let_go(struct fabric_tap *t)
-{
-	struct wire_packet *p = list_first(&t->held, struct wire_packet, link);
-
-	list_del(&p->link);
-	t->nheld--;
-	if (!stays_charged(t) && p->vl != WIRE_VL_MGMT)
-		t->in->rx_blocks[p->vl] += fabric_blocks(p);
-	fabric_flight_push(t->in->node->f, t->in, p, tap_index(t) + 1);
-}
-
-void fault_tap_release(struct fabric_tap *t)
-{
-	while (!list_empty(&t->held))
-		let_go(t);
-	loop_timer_cancel(&t->timer);
-}
-
-void fault_tap_timer(struct loop_timer *timer, struct now now)
-{
-	struct fabric_tap *t = container_of(timer, struct fabric_tap, timer);
-
-	while (!list_empty(&t->held) && list_first(&t->held, struct wire_packet, link)->queued <= now.ns)
-		let_go(t);
-	if (!list_empty(&t->held) && list_first(&t->held, struct wire_packet, link)->queued != ~0ull)
-		loop_timer_set(t->in->node->f->loop, timer, list_first(&t->held, struct wire_packet, link)->queued);
-}
-
-/* The actions */
-
-static enum fault_verdict drop(struct fabric_tap *t, struct wire_packet *p, u32 next)
-{
-	return ours(t, p) ? lose(t, p) : FAULT_PASS;
-}
-
-static enum fault_verdict duplicate(struct fabric_tap *t, struct wire_packet *p, u32 next)
-{
-	u32 copies = t->fault->s.copies ? t->fault->s.copies : 1;
-	struct wire_packet *c;
-
-	if (!ours(t, p))
-		return FAULT_PASS;
-	while (copies-- && (c = wire_packet_clone(p))) {
-		if (c->vl != WIRE_VL_MGMT)
-			t->in->rx_blocks[c->vl] += fabric_blocks(c);
-		fabric_flight_push(t->in->node->f, t->in, c, next);
+	if (h->fault->what == FAULT_PAYLOAD && p->len && wire_packet_unshare(p)) {
+		*len = p->len;
+		return p->buf->data;
 	}
-	return FAULT_PASS;
+	if (h->fault->what != FAULT_HEADER)
+		return NULL;
+	*from = p->bth_off;
+	*len = p->hdr_len;
+	return p->hdr;
 }
 
-/* Holds a packet until depth others have passed, or for a time, so that the last ones come, too. */
-static enum fault_verdict reorder(struct fabric_tap *t, struct wire_packet *p, u32 next)
+/* Corrects the credits that the packet holds after its length has changed. */
+static void link_recharge(struct fault_hook *h, const struct wire_packet *p, u32 before)
 {
-	u64 now = t->in->node->f->now.ns, wait = t->fault->s.time ? t->fault->s.time : REORDER_TIME;
-	struct wire_packet *q, *tmp;
-
-	if (ours(t, p)) {
-		p->born = t->passed + t->fault->s.depth;
-		return hold(t, p, now + wait, false);
-	}
-	t->passed++;
-	list_for_each_safe (q, tmp, &t->held, link) {
-		if (q->born > t->passed)
-			break;
-		let_go(t);
-	}
-	return FAULT_PASS;
-}
-
-/* Packets keep their order: none goes before the one that came first. */
-static enum fault_verdict delay(struct fabric_tap *t, struct wire_packet *p, u32 next)
-{
-	const struct fabric_fault_spec *s = &t->fault->s;
-	u64 when = t->in->node->f->now.ns + s->time;
-
-	if (!ours(t, p))
-		return FAULT_PASS;
-	if (s->jitter)
-		when += rng_next(&t->fault->rng) % s->jitter;
-	when = max(when, t->busy_until);
-	t->busy_until = when;
-	return hold(t, p, when, false);
-}
-
-static enum fault_verdict rate(struct fabric_tap *t, struct wire_packet *p, u32 next)
-{
-	u64 now = t->in->node->f->now.ns, bits = (wire_packet_link_len(p) + 2) * 8ull;
-
-	if (!ours(t, p))
-		return FAULT_PASS;
-	t->busy_until = max(t->busy_until, now) + bits * NSEC_PER_SEC / t->fault->s.rate;
-	return hold(t, p, t->busy_until, true);
-}
-
-static enum fault_verdict stall(struct fabric_tap *t, struct wire_packet *p, u32 next)
-{
-	const struct fabric_fault_spec *s = &t->fault->s;
-	u64 now = t->in->node->f->now.ns;
-
-	/* Once it is stalled everything of the kind waits behind the first. */
-	if (t->nheld ? !wire_match_test(&s->match, p) : !ours(t, p))
-		return FAULT_PASS;
-	if (!t->nheld)
-		t->busy_until = s->lasts ? now + s->lasts : ~0ull;
-	return hold(t, p, t->busy_until, true);
-}
-
-static void flip(struct fabric_fault *ft, u8 *bytes, u32 from, u32 len)
-{
-	u64 n = rng_next(&ft->rng);
-	u32 at = ft->s.given & BIT_ULL(FAULT_OFFSET) ? ft->s.offset : from + (u32)(n >> 8) % (len - from);
-
-	if (at < len)
-		bytes[at] ^= (u8)(1 << (n & 7));
-}
-
-/* The packet's length has changed: so do the books. */
-static void recharge(struct fabric_tap *t, const struct wire_packet *p, u32 before)
-{
-	u32 *books = &t->in->rx_blocks[p->vl];
+	struct fabric_port *in = h->at;
+	u32 *blocks = &in->rx_blocks[p->vl];
 
 	if (p->vl == WIRE_VL_MGMT)
 		return;
-	*books -= min(before, *books);
-	*books += fabric_blocks(p);
-	if (t->in->peer)
-		fabric_arb_kick(t->in->peer);
+	*blocks -= min(before, *blocks);
+	*blocks += fabric_blocks(p);
+	if (in->peer)
+		fabric_flight_kick(in->peer);
 }
 
-/* What comes after silent damage to headers must hold for the packet's readers: it goes through the door once more. */
-static enum fault_verdict reenter(struct fabric_tap *t, struct wire_packet *p)
+/* Parses the packet again after a silent change of its headers; a malformed one is dropped and counted. */
+static enum fault_verdict link_reparse(struct fault_hook *h, struct wire_packet *p)
 {
 	u8 bytes[WIRE_HDR_MAX + WIRE_MTU_MAX + 16];
 	u32 before = fabric_blocks(p);
 	struct wire_packet *q;
 	int n;
 
-	wire_lrh_set_words(fabric_lrh(p), wire_packet_link_len(p) / 4);
+	wire_lrh_set_words(wire_packet_lrh(p), wire_packet_link_len(p) / 4);
 	n = wire_packet_serialize(p, bytes, sizeof(bytes));
 	q = n > 0 ? wire_packet_parse(bytes, (u32)n, false) : NULL;
 	if (!q) {
-		fabric_count(t->in, FABRIC_CTR_RCV_ERRORS);
-		fabric_count(t->in, FABRIC_CTR_RCV_MALFORMED);
-		return lose(t, p);
+		fabric_count(h->at, FABRIC_CTR_RCV_ERRORS);
+		fabric_count(h->at, FABRIC_CTR_RCV_MALFORMED);
+		return fault_discard(h, p);
 	}
 	wire_buf_put(p->buf);
 	p->buf = q->buf ? wire_buf_get(q->buf) : NULL;
@@ -219,118 +137,125 @@ static enum fault_verdict reenter(struct fabric_tap *t, struct wire_packet *p)
 	p->hdr_len = q->hdr_len;
 	memcpy(p->hdr, q->hdr, q->hdr_len);
 	wire_packet_free(q);
-	recharge(t, p, before);
+	link_recharge(h, p, before);
 	return FAULT_PASS;
 }
 
-static enum fault_verdict corrupt(struct fabric_tap *t, struct wire_packet *p, u32 next)
+static enum fault_verdict link_corrupted(struct fault_hook *h, void *packet)
 {
-	const struct fabric_fault_spec *s = &t->fault->s;
+	const struct fault *ft = h->fault;
+	struct wire_packet *p = packet;
 
-	if (!ours(t, p))
-		return FAULT_PASS;
-	if (s->what == FAULT_PAYLOAD && p->len && wire_packet_unshare(p))
-		flip(t->fault, p->buf->data, 0, p->len);
-	if (s->what == FAULT_HEADER)
-		flip(t->fault, p->hdr, p->bth_off, p->hdr_len);
-	if (s->what == FAULT_VCRC)
+	if (ft->what == FAULT_VCRC)
 		p->flags |= WIRE_PKT_BAD_VCRC;
-	else if (!s->silent)
+	else if (!ft->silent)
 		p->flags |= WIRE_PKT_BAD_ICRC;
-	return s->what == FAULT_HEADER && s->silent ? reenter(t, p) : FAULT_PASS;
+	return ft->what == FAULT_HEADER && ft->silent ? link_reparse(h, p) : FAULT_PASS;
 }
 
-static enum fault_verdict truncate_packet(struct fabric_tap *t, struct wire_packet *p, u32 next)
+const struct fault_packet_ops fault_packet_ops = {
+	.match = link_match,
+	.may_match = link_may_match,
+	.flow = link_flow,
+	.forward = link_forward,
+	.queues = true,
+	.drop = link_drop,
+	.clone = link_clone,
+	.hold = link_hold,
+	.release = link_release,
+	.bytes = link_bytes,
+	.corrupted = link_corrupted,
+};
+
+/* Kinds */
+
+static enum fault_verdict rate(struct fault_hook *h, void *packet)
 {
-	const struct fabric_fault_spec *s = &t->fault->s;
+	u64 bits = (wire_packet_link_len(packet) + 2) * 8ull;
+
+	if (!fault_hit(h, packet))
+		return FAULT_PASS;
+	h->busy_until = max(h->busy_until, fault_now(h)) + bits * NSEC_PER_SEC / fabric_fault(h->fault)->rate;
+	return fault_hold(h, packet, h->busy_until);
+}
+
+/* After the first hit all matching packets wait behind it. */
+static enum fault_verdict stall(struct fault_hook *h, void *packet)
+{
+	struct fault *ft = h->fault;
+
+	if (h->nheld ? !link_match(ft, packet) : !fault_hit(h, packet))
+		return FAULT_PASS;
+	if (!h->nheld)
+		h->busy_until = ft->lasts ? fault_now(h) + ft->lasts : FAULT_NEVER;
+	return fault_hold(h, packet, h->busy_until);
+}
+
+static enum fault_verdict truncate_packet(struct fault_hook *h, void *packet)
+{
+	const struct fault *ft = h->fault;
+	struct wire_packet *p = packet;
 	u32 before = fabric_blocks(p);
 
-	if (p->len <= s->bytes || !ours(t, p))
+	if (p->len <= ft->bytes || !fault_hit(h, p))
 		return FAULT_PASS;
-	p->len = s->bytes;
-	recharge(t, p, before);
-	if (s->silent) {
-		struct wire_bth *bth = fabric_bth(p);
-
-		bth->flags = (bth->flags & ~0x30) | (-p->len & 3) << 4;
-		return reenter(t, p);
-	}
+	wire_packet_truncate(p, ft->bytes);
+	link_recharge(h, p, before);
+	if (ft->silent)
+		return link_reparse(h, p);
 	p->flags |= WIRE_PKT_EBP | WIRE_PKT_BAD_ICRC;
 	return FAULT_PASS;
 }
 
-static enum fault_verdict mark(struct fabric_tap *t, struct wire_packet *p, u32 next)
+static enum fault_verdict mark(struct fault_hook *h, void *packet)
 {
-	if (ours(t, p))
-		wire_bth_set_fecn(fabric_bth(p));
+	if (fault_hit(h, packet))
+		wire_bth_set_fecn(wire_packet_bth(packet));
 	return FAULT_PASS;
 }
 
-static enum fault_verdict alter(struct fabric_tap *t, struct wire_packet *p, u32 next)
+static enum fault_verdict alter(struct fault_hook *h, void *packet)
 {
-	const struct fabric_fault_spec *s = &t->fault->s;
+	const struct fabric_fault *ft = fabric_fault(h->fault);
+	bool status = fault_given(h->fault, FAULT_STATUS);
+	u32 offset = h->fault->offset;
+	struct wire_packet *p = packet;
 
-	if ((s->given & BIT_ULL(FAULT_STATUS) && !wire_match_mad(p)) || p->len < s->offset + s->alter.n || !ours(t, p))
+	if ((status && !wire_match_mad(p)) || p->len < offset + ft->alter.n || !fault_hit(h, p))
 		return FAULT_PASS;
 	if (!p->len || !wire_packet_unshare(p))
 		return FAULT_PASS;
-	memcpy(p->buf->data + s->offset, s->alter.data, s->alter.n);
-	if (s->given & BIT_ULL(FAULT_STATUS)) /* beside the D bit of directed routes */
-		wire_set(p->buf->data, MAD_STATUS, (wire_get(p->buf->data, MAD_STATUS) & 0x8000) | s->status);
+	memcpy(p->buf->data + offset, ft->alter.data, ft->alter.n);
+	if (status) /* beside the D bit of directed routes */
+		wire_set(p->buf->data, MAD_STATUS, (wire_get(p->buf->data, MAD_STATUS) & 0x8000) | ft->status);
 	return FAULT_PASS;
 }
 
-static enum fault_verdict symbol(struct fabric_tap *t, struct wire_packet *p, u32 next)
+static enum fault_verdict symbol(struct fault_hook *h, void *packet)
 {
-	struct fabric_port *in = t->in;
+	struct fabric_port *in = h->at;
+	u32 times = fabric_fault(h->fault)->times;
 
-	if (!ours(t, p))
-		return FAULT_PASS;
-	in->ctr[FABRIC_CTR_SYMBOL_ERRORS] += t->fault->s.times ? t->fault->s.times : 1;
+	if (fault_hit(h, packet))
+		in->ctr[FABRIC_CTR_SYMBOL_ERRORS] += times ? times : 1;
 	return FAULT_PASS;
 }
 
-static int check_alter(struct fabric_fault *ft, char *err, size_t err_len)
+static int alter_check(struct fault *base, char *err, size_t err_len)
 {
-	const struct fabric_fault_spec *s = &ft->s;
-
-	if (!s->alter.n && !(s->given & BIT_ULL(FAULT_STATUS)))
+	if (!fabric_fault(base)->alter.n && !fault_given(base, FAULT_STATUS))
 		return spec_refuse(err, err_len, "alter: it needs to=HEX or status=");
 	return 0;
 }
 
-static int check_silent(struct fabric_fault *ft, char *err, size_t err_len)
-{
-	if (ft->s.silent && (ft->s.what == FAULT_ICRC || ft->s.what == FAULT_VCRC))
-		return spec_refuse(err, err_len, "silent: damage to a CRC is what the receiver notices");
-	return 0;
-}
-
-static int check_jitter(struct fabric_fault *ft, char *err, size_t err_len)
-{
-	if (!ft->s.time && !ft->s.jitter)
-		return spec_refuse(err, err_len, "delay: it needs time=, jitter= or both");
-	return 0;
-}
-
-const struct fault_action fault_packet_actions[] = {
-	{ .name = "drop", .packet = drop },
-	{ .name = "duplicate", .packet = duplicate, .allowed = BIT_ULL(FAULT_COPIES) },
-	{ .name = "reorder",
-	  .packet = reorder,
-	  .all_packets = true,
-	  .allowed = BIT_ULL(FAULT_TIME),
-	  .required = BIT_ULL(FAULT_DEPTH) },
-	{ .name = "delay",
-	  .packet = delay,
-	  .check = check_jitter,
-	  .allowed = BIT_ULL(FAULT_TIME) | BIT_ULL(FAULT_JITTER) },
-	{ .name = "rate", .packet = rate, .required = BIT_ULL(FAULT_RATE) },
-	{ .name = "stall", .packet = stall, .allowed = BIT_ULL(FAULT_FOR) },
-	{ .name = "corrupt",
-	  .packet = corrupt,
-	  .check = check_silent,
-	  .required = BIT_ULL(FAULT_WHAT),
+const struct fault_kind fault_packet_kinds[] = {
+	{ FAULT_KIND_DROP(0) },
+	{ FAULT_KIND_DUPLICATE(0) },
+	{ FAULT_KIND_REORDER, .allowed = BIT_ULL(FAULT_TIME), .required = BIT_ULL(FAULT_DEPTH) },
+	{ FAULT_KIND_DELAY(0) },
+	{ .name = "rate", .packet = rate, .keeps_credits = true, .required = BIT_ULL(FAULT_RATE) },
+	{ .name = "stall", .packet = stall, .keeps_credits = true, .allowed = BIT_ULL(FAULT_FOR) },
+	{ FAULT_KIND_CORRUPT, .required = BIT_ULL(FAULT_WHAT),
 	  .allowed = BIT_ULL(FAULT_OFFSET) | BIT_ULL(FAULT_SILENT) },
 	{ .name = "truncate",
 	  .packet = truncate_packet,
@@ -339,7 +264,7 @@ const struct fault_action fault_packet_actions[] = {
 	{ .name = "ecn", .packet = mark },
 	{ .name = "alter",
 	  .packet = alter,
-	  .check = check_alter,
+	  .prepare = alter_check,
 	  .allowed = BIT_ULL(FAULT_OFFSET) | BIT_ULL(FAULT_TO) | BIT_ULL(FAULT_STATUS) },
 	{ .name = "symbol", .packet = symbol, .allowed = BIT_ULL(FAULT_TIMES) },
 	{ .name = NULL },

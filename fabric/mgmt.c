@@ -1,115 +1,27 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Management datagrams that arrive at a node: who answers them, and how answers and traps leave. */
+/* QP0 and QP1 of a node: dispatch of SMPs and GMPs to SMA, PMA or MAD layer, and their responses. IBTA 13.5, 14.2. */
 #include <errno.h>
 #include <stdlib.h>
 
 #include "emu/wire/opcode.h"
-#include "fabric/internal.h"
+#include "fabric/fabric_internal.h"
 
-u8 *fabric_mad_data(struct wire_packet *p)
+/* Makes a response of the packet: swaps source and destination addresses and QPs. IBTA 13.5.4. */
+static void mgmt_swap_addresses(struct fabric_port *self, struct wire_packet *p)
 {
-	struct wire_buf *own;
-
-	if (p->len != MAD_SIZE || fabric_bth(p)->opcode != WIRE_UD_SEND_ONLY ||
-	    p->bth_off + sizeof(struct wire_bth) + sizeof(struct wire_deth) > p->hdr_len)
-		return NULL;
-	if (p->buf->refs > 1) {
-		own = wire_buf_alloc(MAD_SIZE);
-		if (!own)
-			return NULL;
-		memcpy(own->data, p->data, MAD_SIZE);
-		wire_buf_put(p->buf);
-		p->buf = own;
-		p->data = own->data;
-	}
-	return p->buf->data + (p->data - p->buf->data);
-}
-
-static struct wire_deth *deth(const struct wire_packet *p)
-{
-	return (struct wire_deth *)(p->hdr + p->bth_off + sizeof(struct wire_bth));
-}
-
-struct wire_packet *fabric_mgmt_packet(u16 slid, u16 dlid, u8 sl, u32 qpn)
-{
-	struct wire_packet *p = wire_packet_alloc();
-	struct wire_buf *b = p ? wire_buf_alloc(MAD_SIZE) : NULL;
-
-	if (!b) {
-		if (p)
-			wire_packet_free(p);
-		return NULL;
-	}
-	memset(b->data, 0, MAD_SIZE);
-	p->buf = b;
-	p->data = b->data;
-	p->len = MAD_SIZE;
-	p->has_lrh = 1;
-	p->bth_off = sizeof(struct wire_lrh);
-	p->hdr_len = p->bth_off + sizeof(struct wire_bth) + sizeof(struct wire_deth);
-	p->vl = qpn == MAD_QPN_SMI ? WIRE_VL_MGMT : 0;
-	wire_lrh_fill(fabric_lrh(p), p->vl, sl, WIRE_LNH_BTH, dlid, slid, wire_packet_link_len(p) / 4);
-	wire_bth_fill(fabric_bth(p), WIRE_UD_SEND_ONLY, false, 0, WIRE_PKEY_DEFAULT_FULL, qpn, false, 0);
-	wire_deth_fill(deth(p), qpn == MAD_QPN_SMI ? 0 : MAD_QKEY_WELL_KNOWN, qpn);
-	return p;
-}
-
-/* To the CA itself: by way of its port 0, so that nothing is delivered inside the caller's call. */
-static void send_inside(struct fabric_port *p, struct wire_packet *pkt)
-{
-	pkt->in_port = p->num;
-	if (pkt->vl != WIRE_VL_MGMT)
-		p->rx_blocks[pkt->vl] += fabric_blocks(pkt);
-	fabric_flight_push(p->node->f, &p->node->ports[0], pkt, 0);
-}
-
-static void send_gmp(struct fabric_port *p, struct wire_packet *pkt)
-{
-	u8 vl = fabric_relay_vl(p, p, wire_lrh_sl(fabric_lrh(pkt)));
-
-	if (p->state != PORT_STATE_ACTIVE || vl >= p->nvls) {
-		fabric_count(p, FABRIC_CTR_XMIT_DISCARDS);
-		wire_packet_free(pkt);
-	} else if ((p->vls && (p->vls->active & BIT(vl))) || !fabric_credit(p, vl, pkt)) {
-		pkt->in_port = 0;
-		fabric_arb_queue(p, pkt, vl, p->node->f->now);
-	} else {
-		fabric_flight_push(p->node->f, fabric_relay_transmit(p, pkt, vl), pkt, 0);
-	}
-}
-
-void fabric_mgmt_send(struct fabric_port *p, struct wire_packet *pkt)
-{
-	u16 dlid = wire_lrh_dlid(fabric_lrh(pkt));
-
-	if (p->node->sw) {
-		pkt->in_port = 0;
-		fabric_relay_route(p->node, &p->node->ports[0], pkt);
-	} else if (p->lid && dlid >= p->lid && dlid < p->lid + BIT(p->lmc)) {
-		send_inside(p, pkt);
-	} else if (pkt->vl == WIRE_VL_MGMT) {
-		fabric_relay_send_vl15(p, pkt);
-	} else {
-		send_gmp(p, pkt);
-	}
-}
-
-/* Turns the packet round: what was the source is the destination. */
-static void turn(struct fabric_port *self, struct wire_packet *p)
-{
-	struct wire_lrh *lrh = fabric_lrh(p);
+	struct wire_lrh *lrh = wire_packet_lrh(p);
 	u16 slid = wire_lrh_slid(lrh);
 	bool permissive = wire_lrh_dlid(lrh) == WIRE_LID_PERMISSIVE;
-	u32 src_qp = wire_deth_src_qp(deth(p)), dst_qp = wire_bth_qpn(fabric_bth(p));
+	u32 src_qp = wire_deth_src_qp(wire_packet_deth(p)), dst_qp = wire_bth_qpn(wire_packet_bth(p));
 
 	lrh->slid = permissive || wire_lid_is_multicast(wire_lrh_dlid(lrh))
-			    ? cpu_to_be16(permissive ? WIRE_LID_PERMISSIVE : self->lid)
+			    ? cpu_to_be16(permissive ? WIRE_LID_PERMISSIVE : self->info->lid)
 			    : lrh->dlid;
 	lrh->dlid = cpu_to_be16(slid);
-	fabric_bth(p)->ecn_qpn = cpu_to_be32(src_qp);
-	wire_deth_fill(deth(p), dst_qp == MAD_QPN_SMI ? 0 : MAD_QKEY_WELL_KNOWN, dst_qp);
+	wire_packet_bth(p)->ecn_qpn = cpu_to_be32(src_qp);
+	wire_deth_fill(wire_packet_deth(p), dst_qp == MAD_QPN_SMI ? 0 : MAD_QKEY_WELL_KNOWN, dst_qp);
 	if (p->grh_off) {
-		struct wire_grh *grh = (struct wire_grh *)(p->hdr + p->grh_off);
+		struct wire_grh *grh = wire_packet_grh(p);
 		struct wire_gid gid = grh->sgid;
 
 		grh->sgid = grh->dgid;
@@ -120,36 +32,48 @@ static void turn(struct fabric_port *self, struct wire_packet *p)
 	p->flags = 0;
 }
 
-static void respond(struct fabric_port *self, struct fabric_port *in, struct wire_packet *p, const u8 *mad)
+static void mgmt_receive_directed(struct fabric_port *self, struct fabric_port *in, struct wire_packet *p);
+
+static void mgmt_respond(struct fabric_port *self, struct fabric_port *in, struct wire_packet *p, const u8 *mad)
 {
 	bool directed = wire_get(mad, MAD_CLASS) == MAD_CLASS_SUBN_DIRECTED;
 
-	turn(self, p);
+	mgmt_swap_addresses(self, p);
 	if (directed && wire_get(mad, SMP_DR_DLID) == WIRE_LID_PERMISSIVE)
-		fabric_smi_step(self->node, in, p);
+		mgmt_receive_directed(self, in, p);
 	else
-		fabric_mgmt_send(self, p);
+		fabric_mad_send(self, p);
 }
 
-static void drop(struct fabric_port *in, struct wire_packet *p, bool charged)
+static void mgmt_drop(struct fabric_port *in, struct wire_packet *p, bool credits_held)
 {
-	if (charged)
-		fabric_relay_drop(in, p);
+	if (credits_held)
+		fabric_flight_drop(in, p);
 	else
 		wire_packet_free(p);
 }
 
-/* SMInfo belongs to a subnet manager, where there is one. */
+/* Is the SMP for a subnet manager on the host, not for the SMA? SMInfo is, where IsSM is set. IBTA 14.2.3, 14.4.1 */
 static bool for_sm(const struct fabric_port *self, const u8 *mad)
 {
 	u8 method = wire_get(mad, MAD_METHOD);
 
-	if (method != MAD_METHOD_GET && method != MAD_METHOD_SET)
-		return method != MAD_METHOD_TRAP_REPRESS;
-	return wire_get(mad, MAD_ATTR_ID) == SMP_ATTR_SM_INFO && self->ca && (self->cap_mask & PORT_CAP_SM);
+	switch (method) {
+	case MAD_METHOD_GET:
+	case MAD_METHOD_SET:
+		return wire_get(mad, MAD_ATTR_ID) == SMP_ATTR_SM_INFO && self->ca &&
+		       (self->info->cap_mask & PORT_CAP_SM);
+	case MAD_METHOD_SEND:
+	case MAD_METHOD_TRAP:
+	case MAD_METHOD_REPORT:
+		return true;
+	default:
+		return method & MAD_METHOD_RESP;
+	}
 }
 
-void fabric_smp_deliver(struct fabric_port *self, struct fabric_port *in, struct wire_packet *p, u8 *mad)
+/* Dispatches an SMP to the node's SMA or to the MAD layer of a CA. */
+static void mgmt_deliver_smp(struct fabric_port *self, struct fabric_port *in, struct wire_packet *p, u8 *mad)
 {
 	u8 method = wire_get(mad, MAD_METHOD);
 
@@ -159,16 +83,22 @@ void fabric_smp_deliver(struct fabric_port *self, struct fabric_port *in, struct
 		else
 			wire_packet_free(p);
 	} else if (method == MAD_METHOD_TRAP_REPRESS) {
-		/* Managers on the host send traps of their own. */
-		if (!fabric_trap_repress(self->node, mad) && self->ca)
+		/* A subnet manager on the host may have sent the trap. */
+		if (!fabric_sma_trap_repress(self->node, mad, wire_lrh_slid(wire_packet_lrh(p))) && self->ca)
 			fabric_ca_deliver_mad(self, p, false);
 		else
 			wire_packet_free(p);
-	} else if (fabric_sma_request(self, in, mad, wire_lrh_slid(fabric_lrh(p)))) {
-		respond(self, in, p, mad);
+	} else if (fabric_sma_request(self, in, mad, wire_lrh_slid(wire_packet_lrh(p)))) {
+		mgmt_respond(self, in, p, mad);
 	} else {
 		wire_packet_free(p);
 	}
+}
+
+static void mgmt_receive_directed(struct fabric_port *self, struct fabric_port *in, struct wire_packet *p)
+{
+	if (fabric_smi_step(self->node, in, p))
+		mgmt_deliver_smp(self, in, p, fabric_mad_data(p));
 }
 
 int fabric_ca_mad(const struct fabric_node *n, u32 num, u8 *mad)
@@ -182,24 +112,24 @@ int fabric_ca_mad(const struct fabric_node *n, u32 num, u8 *mad)
 		return fabric_pma_request(p, mad);
 	if (!wire_mad_is_smp_class(class) || for_sm(p, mad) || wire_get(mad, MAD_METHOD) == MAD_METHOD_TRAP_REPRESS)
 		return 0;
-	return fabric_sma_request(fabric_self(p), p, mad, p->lid);
+	return fabric_sma_request(fabric_self(p), p, mad, p->info->lid);
 }
 
-static void receive_smp(struct fabric_port *self, struct fabric_port *in, struct wire_packet *p, bool charged)
+static void mgmt_receive_smp(struct fabric_port *self, struct fabric_port *in, struct wire_packet *p, bool credits_held)
 {
-	u8 *mad = p->vl == WIRE_VL_MGMT ? fabric_mad_data(p) : NULL; /* SMPs on other VLs are discarded: 9.9 */
+	u8 *mad = fabric_mad_data(p);
 	u8 class = mad ? wire_get(mad, MAD_CLASS) : 0;
 
 	if (class == MAD_CLASS_SUBN_DIRECTED)
-		fabric_smi_step(self->node, in, p);
+		mgmt_receive_directed(self, in, p);
 	else if (class == MAD_CLASS_SUBN_LID)
-		fabric_smp_deliver(self, in, p, mad);
+		mgmt_deliver_smp(self, in, p, mad);
 	else
-		drop(in, p, charged);
+		mgmt_drop(in, p, credits_held);
 }
 
-/* A request of a class that nobody on a switch serves. */
-static bool unsupported(u8 *mad)
+/* Answers a request of a class without an agent on a switch. */
+static bool mgmt_unsupported(u8 *mad)
 {
 	u8 method = wire_get(mad, MAD_METHOD);
 
@@ -210,46 +140,87 @@ static bool unsupported(u8 *mad)
 	return true;
 }
 
-static void receive_gmp(struct fabric_port *self, struct fabric_port *in, struct wire_packet *p, bool charged)
+static void mgmt_violation(struct fabric_port *self, const struct wire_packet *p, bool qkey, u32 key)
 {
-	u8 *mad = p->vl != WIRE_VL_MGMT ? fabric_mad_data(p) : NULL;
+	const struct wire_lrh *lrh = wire_packet_lrh(p);
+	struct wire_port_violation v = {
+		.qkey = qkey,
+		.key = key,
+		.sl = wire_lrh_sl(lrh),
+		.slid = wire_lrh_slid(lrh),
+		.dlid = wire_lrh_dlid(lrh),
+		.sqp = wire_deth_src_qp(wire_packet_deth(p)),
+		.dqp = MAD_QPN_GSI,
+	};
+	u16 *count = qkey ? &self->info->qkey_violations : &self->info->pkey_violations;
+
+	if (self->ca) {
+		self->ca->wire.ops->violation(&self->ca->wire, &v);
+		return;
+	}
+	*count += *count != 0xffff;
+	fabric_trap_key(self, &v);
+}
+
+/* Checks of QP1 for agents of the node: Q_Key, and a P_Key of the CA's table (10.9.8). */
+static bool gmp_keys_ok(struct fabric_port *self, const struct wire_packet *p)
+{
+	u16 pkey = wire_bth_pkey(wire_packet_bth(p));
+	u32 qkey = wire_deth_qkey(wire_packet_deth(p)), i;
+
+	for (i = 0; self->ca && i < WIRE_PORT_PKEYS && !wire_pkey_match(self->ca->wire.attr.pkey[i], pkey); i++)
+		;
+	if (i == WIRE_PORT_PKEYS)
+		mgmt_violation(self, p, false, pkey);
+	else if (qkey != MAD_QKEY_WELL_KNOWN)
+		mgmt_violation(self, p, true, qkey);
+	return i < WIRE_PORT_PKEYS && qkey == MAD_QKEY_WELL_KNOWN;
+}
+
+static void mgmt_receive_gmp(struct fabric_port *self, struct fabric_port *in, struct wire_packet *p, bool credits_held)
+{
+	u8 *mad = fabric_mad_data(p);
 	bool request = mad && !wire_mad_is_response((u8)wire_get(mad, MAD_METHOD)), answer = false;
 
 	if (mad && request && wire_get(mad, MAD_CLASS) == MAD_CLASS_PERF)
-		answer = fabric_pma_request(self, mad);
+		answer = gmp_keys_ok(self, p) && fabric_pma_request(self, mad);
 	else if (self->ca) {
-		fabric_ca_deliver_mad(self, p, charged);
+		fabric_ca_deliver_mad(self, p, credits_held);
 		return;
 	} else if (request) {
-		answer = unsupported(mad);
+		answer = mgmt_unsupported(mad);
 	}
 	if (!answer) {
-		drop(in, p, charged);
+		mgmt_drop(in, p, credits_held);
 		return;
 	}
-	if (charged)
-		fabric_relay_release(in, p->vl, p);
-	respond(self, in, p, mad);
+	if (credits_held)
+		fabric_flight_release(in, p->vl, p);
+	mgmt_respond(self, in, p, mad);
 }
 
-void fabric_mgmt_receive(struct fabric_port *p, struct fabric_port *in, struct wire_packet *pkt, bool charged)
+void fabric_mgmt_receive(struct fabric_port *p, struct fabric_port *in, struct wire_packet *pkt, bool credits_held)
 {
 	u32 qpn;
 
 	if (pkt->flags & WIRE_PKT_BAD_ICRC) {
 		fabric_count(p, FABRIC_CTR_RCV_ERRORS);
-		drop(in, pkt, charged);
+		mgmt_drop(in, pkt, credits_held);
 		return;
 	}
-	if (pkt->bth_off + sizeof(struct wire_bth) > pkt->hdr_len || wire_lrh_lnh(fabric_lrh(pkt)) < WIRE_LNH_BTH) {
-		drop(in, pkt, charged);
+	if (pkt->bth_off + sizeof(struct wire_bth) > pkt->hdr_len ||
+	    wire_lrh_lnh(wire_packet_lrh(pkt)) < WIRE_LNH_BTH) {
+		mgmt_drop(in, pkt, credits_held);
 		return;
 	}
-	qpn = wire_bth_qpn(fabric_bth(pkt));
-	if (qpn == MAD_QPN_SMI)
-		receive_smp(p, in, pkt, charged);
+	qpn = wire_bth_qpn(wire_packet_bth(pkt));
+	if ((qpn == MAD_QPN_SMI) != (pkt->vl == WIRE_VL_MGMT)) { /* 9.2.3.2, 9.9 */
+		fabric_count(p, qpn == MAD_QPN_SMI ? FABRIC_CTR_RCV_QP0_VL : FABRIC_CTR_RCV_VL15_QP);
+		mgmt_drop(in, pkt, credits_held);
+	} else if (qpn == MAD_QPN_SMI)
+		mgmt_receive_smp(p, in, pkt, credits_held);
 	else if (qpn == MAD_QPN_GSI || p->ca)
-		receive_gmp(p, in, pkt, charged);
+		mgmt_receive_gmp(p, in, pkt, credits_held);
 	else
-		drop(in, pkt, charged);
+		mgmt_drop(in, pkt, credits_held);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Topology files as ibnetdiscover writes them and ibsim reads them. */
+/* Parser of topology files in the format of ibnetdiscover and ibsim. */
 #include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 #include "emu/wire/smp.h"
 #include "fabric/build.h"
 
-/* A link as one end has named it; peers may come later in the file. */
+/* A link as one end declares it; the peer may follow later in the file. */
 struct ref {
 	char *peer;
 	u32 node, line;
@@ -30,7 +30,7 @@ static void skip_space(struct fabric_line *l)
 }
 
 /* "[12]" -> 12; negative when it is none. */
-static s64 bracket(struct fabric_line *l)
+static s64 netfile_bracket(struct fabric_line *l)
 {
 	s64 n = 0;
 
@@ -47,7 +47,7 @@ static s64 bracket(struct fabric_line *l)
 }
 
 /* "(0002c9...)": the GUID, 0 when there is none. */
-static u64 parens(struct fabric_line *l)
+static u64 netfile_parens(struct fabric_line *l)
 {
 	char buf[32];
 	size_t n = 0;
@@ -62,13 +62,13 @@ static u64 parens(struct fabric_line *l)
 	return strtoull(buf, NULL, 16);
 }
 
-static bool quoted(struct fabric_line *l, char *s, size_t size)
+static bool netfile_quoted(struct fabric_line *l, char *s, size_t size)
 {
 	skip_space(l);
 	return l->p < l->end && *l->p == '"' && fabric_line_word(l, s, size) && *s;
 }
 
-/* The rest of the line up to the comment may hold ibsim's w= and s=; the comment, a rate such as 4xHDR. */
+/* Before the comment: ibsim's w= and s=; in the comment: a rate such as 4xHDR. */
 static void link_rate(struct fabric_line *l, u8 *lanes, u8 *speed)
 {
 	char word[FABRIC_NAME_MAX + 16];
@@ -107,7 +107,7 @@ static int port_line(struct netfile *f, struct fabric_line *l)
 {
 	struct fabric_topology_node *n;
 	char peer[FABRIC_NAME_MAX];
-	s64 port = bracket(l), peer_port;
+	s64 port = netfile_bracket(l), peer_port;
 	struct ref *r;
 	u64 guid;
 
@@ -116,18 +116,18 @@ static int port_line(struct netfile *f, struct fabric_line *l)
 	n = &f->b->t->nodes[f->node];
 	if (port < 1 || port > n->nports)
 		return fabric_build_error(f->b, "\"%.60s\" has ports 1 to %u", n->id, n->nports);
-	guid = parens(l);
+	guid = netfile_parens(l);
 	if (guid && n->type == NODE_TYPE_CA && fabric_build_port_guid(f->b, (u32)f->node, (u8)port, guid))
 		return -EINVAL;
 	while (l->p < l->end && *l->p == '[') /* [ext n] */
-		if (bracket(l) < 0)
+		if (netfile_bracket(l) < 0)
 			return fabric_build_error(f->b, "a bracket is not closed");
-	if (!quoted(l, peer, sizeof(peer)))
+	if (!netfile_quoted(l, peer, sizeof(peer)))
 		return fabric_build_error(f->b, "port %u: the peer's name in quotes is missing", (u32)port);
-	peer_port = bracket(l);
+	peer_port = netfile_bracket(l);
 	if (peer_port < 0)
 		return fabric_build_error(f->b, "port %u: the peer's port in brackets is missing", (u32)port);
-	parens(l);
+	netfile_parens(l);
 	r = ref_add(f);
 	if (!r)
 		return fabric_build_error(f->b, "out of memory");
@@ -154,7 +154,7 @@ static int node_comment(struct netfile *f, struct fabric_line *l)
 	if (l->p == l->end)
 		return fabric_build_name(f->b, (u32)f->node, n->id);
 	l->p++;
-	if (!quoted(l, name, sizeof(name)))
+	if (!netfile_quoted(l, name, sizeof(name)))
 		snprintf(name, sizeof(name), "%s", n->id);
 	return fabric_build_name(f->b, (u32)f->node, name);
 }
@@ -168,7 +168,7 @@ static int node_line(struct netfile *f, struct fabric_line *l, u8 type)
 
 	if (!fabric_line_word(l, word, sizeof(word)) || !isdigit((u8)word[0]))
 		return fabric_build_error(f->b, "the number of ports is missing");
-	if (!quoted(l, id, sizeof(id)))
+	if (!netfile_quoted(l, id, sizeof(id)))
 		return fabric_build_error(f->b, "the node's name in quotes is missing");
 	f->node = fabric_build_node(f->b, type, id, (u32)strtoul(word, NULL, 10));
 	if (f->node < 0)
@@ -223,7 +223,7 @@ static int attr_line(struct netfile *f, const char *word)
 	return 0;
 }
 
-static int line(struct netfile *f, struct fabric_line *l)
+static int netfile_line(struct netfile *f, struct fabric_line *l)
 {
 	char word[128];
 	u32 i;
@@ -240,7 +240,7 @@ static int line(struct netfile *f, struct fabric_line *l)
 	return attr_line(f, word);
 }
 
-static int resolve(struct netfile *f)
+static int netfile_resolve(struct netfile *f)
 {
 	struct fabric_build *b = f->b;
 	u32 i;
@@ -267,7 +267,7 @@ static int resolve(struct netfile *f)
 }
 
 /* Comments that start with #muslin: ip "h1" 10.0.0.1 */
-static int remarks(struct fabric_build *b, const char *text, size_t len)
+static int netfile_remarks(struct fabric_build *b, const char *text, size_t len)
 {
 	const char *p = text, *end = text + len;
 	struct fabric_line l;
@@ -294,12 +294,12 @@ int fabric_netfile_parse(struct fabric_build *b, const char *text, size_t len)
 	u32 i;
 
 	for (b->line = 1; !err && fabric_line_next(&p, end, &l); b->line++) {
-		err = line(&f, &l);
+		err = netfile_line(&f, &l);
 	}
 	if (!err)
-		err = resolve(&f);
+		err = netfile_resolve(&f);
 	if (!err)
-		err = remarks(b, text, len);
+		err = netfile_remarks(b, text, len);
 	for (i = 0; i < f.nrefs; i++)
 		free(f.refs[i].peer);
 	free(f.refs);

@@ -2,7 +2,7 @@
 /* The performance management agent of every port. IBTA 16.1. */
 #include "emu/wire/pma.h"
 
-#include "fabric/internal.h"
+#include "fabric/fabric_internal.h"
 
 struct pma {
 	struct fabric_node *n;
@@ -12,7 +12,7 @@ struct pma {
 	u32 first, last; /* ports that PortSelect names */
 };
 
-/* A counter of an attribute: where it stands, what it counts, and which bit of a select field clears it. */
+/* A counter field of an attribute, its counter, and the CounterSelect bit that clears it. */
 struct row {
 	u16 bit, width;
 	u8 counter;
@@ -83,7 +83,7 @@ static const struct row op_rcv_rows[] = {
 	{ 64, 32, FABRIC_CTR_RCV_DATA, 1 },
 };
 
-static bool selected(const struct pma *q, const struct row *r, struct wire_field select2)
+static bool pma_selected(const struct pma *q, const struct row *r, struct wire_field select2)
 {
 	if (r->select >= 32)
 		return select2.width && (wire_get(q->d, select2) >> (r->select - 32) & 1);
@@ -91,15 +91,15 @@ static bool selected(const struct pma *q, const struct row *r, struct wire_field
 }
 
 /*
- * One counter, set to *@set unless that is NULL. What the narrow attributes show is the distance from a base, so that
- * clearing them and clearing PortCountersExtended do not touch each other. 16.1.4.11
+ * One counter, set to *@set unless that is NULL. The 32-bit attributes report the difference from a base, so that
+ * clearing PortCounters does not clear PortCountersExtended and vice versa. IBTA 16.1.4.11
  */
-static u64 counter(struct fabric_port *p, u8 which, bool narrow, const u64 *set)
+static u64 pma_counter(struct fabric_port *p, u8 which, bool narrow, const u64 *set)
 {
 	u64 *c = &p->ctr[which], *base = &p->ctr_base[which], shown;
 
 	if (which == FABRIC_CTR_XMIT_WAIT)
-		fabric_arb_account(p);
+		fabric_arb_update_wait(p);
 	shown = *c - *base;
 	if (set && narrow) {
 		*base = *c - *set;
@@ -110,56 +110,56 @@ static u64 counter(struct fabric_port *p, u8 which, bool narrow, const u64 *set)
 	return narrow ? *c - *base : *c;
 }
 
-/* Writes the rows' sums over the ports, each stopping at its field's greatest value. */
-static u16 rows(struct pma *q, const struct row *r, u32 n, struct wire_field select2)
+/* Writes the sum of each row over the ports, saturated at the width of its field. */
+static u16 pma_rows(struct pma *q, const struct row *r, u32 n, struct wire_field select2)
 {
 	u32 i, port;
 
 	for (i = 0; i < n; i++) {
 		u64 most = r[i].width == 64 ? ~0ull : (1ull << r[i].width) - 1, sum = 0;
 		u64 value = wire_get(q->d, WIRE_FIELD(r[i].bit, r[i].width));
-		bool set = q->set && selected(q, &r[i], select2);
+		bool set = q->set && pma_selected(q, &r[i], select2);
 
 		for (port = q->first; port <= q->last; port++)
-			sum += counter(&q->n->ports[port], r[i].counter, r[i].width < 64, set ? &value : NULL);
+			sum += pma_counter(&q->n->ports[port], r[i].counter, r[i].width < 64, set ? &value : NULL);
 		wire_set(q->d, WIRE_FIELD(r[i].bit, r[i].width), min(sum, most));
 	}
 	return 0;
 }
 
-static u16 counters(struct pma *q)
+static u16 pma_counters(struct pma *q)
 {
-	return rows(q, counters_rows, ARRAY_SIZE(counters_rows), PORTCOUNTERS_SELECT2);
+	return pma_rows(q, counters_rows, ARRAY_SIZE(counters_rows), PORTCOUNTERS_SELECT2);
 }
 
 static u16 counters_ext(struct pma *q)
 {
-	return rows(q, ext_rows, ARRAY_SIZE(ext_rows), PORTCOUNTERSEXT_SELECT2);
+	return pma_rows(q, ext_rows, ARRAY_SIZE(ext_rows), PORTCOUNTERSEXT_SELECT2);
 }
 
 static u16 rcv_err(struct pma *q)
 {
-	return rows(q, rcv_err_rows, ARRAY_SIZE(rcv_err_rows), WIRE_FIELD(0, 0));
+	return pma_rows(q, rcv_err_rows, ARRAY_SIZE(rcv_err_rows), WIRE_FIELD(0, 0));
 }
 
 static u16 xmit_disc(struct pma *q)
 {
-	return rows(q, discard_rows, ARRAY_SIZE(discard_rows), WIRE_FIELD(0, 0));
+	return pma_rows(q, discard_rows, ARRAY_SIZE(discard_rows), WIRE_FIELD(0, 0));
 }
 
 static u16 op_rcv(struct pma *q)
 {
-	return rows(q, op_rcv_rows, ARRAY_SIZE(op_rcv_rows), WIRE_FIELD(0, 0));
+	return pma_rows(q, op_rcv_rows, ARRAY_SIZE(op_rcv_rows), WIRE_FIELD(0, 0));
 }
 
-/* Flow control goes by counters here, not by link packets: there are none to count. */
+/* Credits are counters here, not flow control packets: there are none to count. */
 static u16 flow_ctl(struct pma *q)
 {
 	memset(q->d + 4, 0, 8);
 	return 0;
 }
 
-/* A counter of each VL, @offset bytes into struct fabric_vls, in fields from @first on that stop at their greatest value. */
+/* A counter of each VL, @offset bytes into struct fabric_vls, in saturating fields from @first on. */
 static u16 vl_counters(struct pma *q, size_t offset, struct wire_field first)
 {
 	u32 vl, port, sel = wire_get(q->d, PMA_COUNTER_SELECT);
@@ -215,7 +215,7 @@ static u16 class_port_info(struct pma *q)
 	return 0;
 }
 
-/* No sampler runs: the control says so, with the tick of PortXmitWait (TickUnit 0 is one link symbol time: 16 here). */
+/* PortSamplesControl: no sampler runs; reports the tick of PortXmitWait (TickUnit 0 is one link symbol time: 16 here). */
 static u16 samples_control(struct pma *q)
 {
 	u8 port = wire_get(q->d, PORTSAMPLES_PORT_SELECT);
@@ -230,13 +230,13 @@ static u16 samples_control(struct pma *q)
 
 static const struct {
 	u16 attr;
-	bool any_port; /* PortSelect is not looked at */
+	bool any_port; /* PortSelect is ignored */
 	bool set;
 	u16 (*fn)(struct pma *q);
 } attrs[] = {
 	{ PMA_ATTR_CLASS_PORT_INFO, true, false, class_port_info },
 	{ PMA_ATTR_PORT_SAMPLES_CONTROL, false, true, samples_control },
-	{ PMA_ATTR_PORT_COUNTERS, false, true, counters },
+	{ PMA_ATTR_PORT_COUNTERS, false, true, pma_counters },
 	{ PMA_ATTR_PORT_COUNTERS_EXT, false, true, counters_ext },
 	{ PMA_ATTR_PORT_RCV_ERROR_DETAILS, false, true, rcv_err },
 	{ PMA_ATTR_PORT_XMIT_DISCARD_DETAILS, false, true, xmit_disc },
@@ -266,7 +266,7 @@ static bool select_ports(struct pma *q)
 	return port <= q->n->nports;
 }
 
-static u16 dispatch(struct pma *q, u16 attr)
+static u16 pma_dispatch(struct pma *q, u16 attr)
 {
 	u32 i;
 
@@ -296,8 +296,9 @@ bool fabric_pma_request(struct fabric_port *self, u8 *mad)
 	else if (method != MAD_METHOD_GET && method != MAD_METHOD_SET)
 		status = MAD_STATUS_BAD_METHOD;
 	else
-		status = dispatch(&q, wire_get(mad, MAD_ATTR_ID));
-	wire_set(mad, MAD_METHOD, MAD_METHOD_GET_RESP);
+		status = pma_dispatch(&q, wire_get(mad, MAD_ATTR_ID));
+	wire_set(mad, MAD_BASE_VERSION, MAD_BASE_VERSION_1);
+	wire_set(mad, MAD_METHOD, method == MAD_METHOD_SET ? MAD_METHOD_GET_RESP : method | MAD_METHOD_RESP);
 	wire_set(mad, MAD_STATUS, status);
 	return true;
 }

@@ -4,7 +4,7 @@
  *
  *     h1, h2, h3, h4 - leaf1
  */
-#include "fabric/test.h"
+#include "fabric/fabric_fixture.h"
 
 static struct test_host h[5];
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* The short form of a topology: a shape in a line, and options. */
+/* Parser of the short form of topologies: a shape and options. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -19,7 +19,7 @@ struct shape_args {
 	u32 line;
 };
 
-static int add(struct fabric_build *b, u8 type, const char *stem, u32 num, u32 nports, u32 *node)
+static int shape_add(struct fabric_build *b, u8 type, const char *stem, u32 num, u32 nports, u32 *node)
 {
 	static const u64 base[] = {
 		[NODE_TYPE_CA] = 0x0002c90300000000ull, [NODE_TYPE_SWITCH] = 0x0002c90400000000ull
@@ -42,7 +42,7 @@ static int add_hosts(struct fabric_build *b, const struct shape_args *a, u32 sw,
 	int err;
 
 	for (i = 0; i < count; i++) {
-		err = add(b, NODE_TYPE_CA, "h", ++*nhosts, a->ports, &h);
+		err = shape_add(b, NODE_TYPE_CA, "h", ++*nhosts, a->ports, &h);
 		for (p = 1; !err && p <= a->ports; p++)
 			err = fabric_build_link(b, h, p, sw, i * a->ports + p);
 		if (err)
@@ -61,9 +61,9 @@ static int build_leafs(struct fabric_build *b, const struct shape_args *a)
 	if (!a->leafs || !a->hosts || (a->leafs > 1 && !a->spines))
 		return fabric_build_error(b, "leafs, spines and hosts (of each leaf) are at least 1");
 	for (i = 0; i < a->leafs && !err; i++)
-		err = add(b, NODE_TYPE_SWITCH, "leaf", i + 1, down + up, &leaf);
+		err = shape_add(b, NODE_TYPE_SWITCH, "leaf", i + 1, down + up, &leaf);
 	for (i = 0; i < a->spines && !err; i++)
-		err = add(b, NODE_TYPE_SWITCH, "spine", i + 1, a->leafs * a->trunks, &spine);
+		err = shape_add(b, NODE_TYPE_SWITCH, "spine", i + 1, a->leafs * a->trunks, &spine);
 	for (i = 0; i < a->leafs && !err; i++)
 		err = add_hosts(b, a, first + i, a->hosts, &nhosts);
 	for (i = 0; i < a->leafs; i++)
@@ -82,11 +82,11 @@ static int build_fattree3(struct fabric_build *b, const struct shape_args *a)
 	int err = 0;
 
 	for (i = 0; i < k * half && !err; i++)
-		err = add(b, NODE_TYPE_SWITCH, "leaf", i + 1, k, &sw);
+		err = shape_add(b, NODE_TYPE_SWITCH, "leaf", i + 1, k, &sw);
 	for (i = 0; i < k * half && !err; i++)
-		err = add(b, NODE_TYPE_SWITCH, "spine", i + 1, k, &sw);
+		err = shape_add(b, NODE_TYPE_SWITCH, "spine", i + 1, k, &sw);
 	for (i = 0; i < half * half && !err; i++)
-		err = add(b, NODE_TYPE_SWITCH, "core", i + 1, k, &sw);
+		err = shape_add(b, NODE_TYPE_SWITCH, "core", i + 1, k, &sw);
 	for (i = 0; i < k * half && !err; i++)
 		err = add_hosts(b, a, leaf0 + i, half, &nhosts);
 	for (i = 0; i < k * half; i++)
@@ -122,7 +122,7 @@ static int build_ring(struct fabric_build *b, const struct shape_args *a)
 	if (a->ring < 3)
 		return fabric_build_error(b, "a ring has at least 3 switches");
 	for (i = 0; i < a->ring && !err; i++)
-		err = add(b, NODE_TYPE_SWITCH, "sw", i + 1, down + 2, &sw);
+		err = shape_add(b, NODE_TYPE_SWITCH, "sw", i + 1, down + 2, &sw);
 	for (i = 0; i < a->ring && !err; i++)
 		err = add_hosts(b, a, first + i, hosts, &nhosts);
 	for (i = 0; i < a->ring && !err; i++)
@@ -130,7 +130,7 @@ static int build_ring(struct fabric_build *b, const struct shape_args *a)
 	return err;
 }
 
-static int build(struct fabric_build *b, const struct shape_args *a)
+static int shape_build(struct fabric_build *b, const struct shape_args *a)
 {
 	b->line = a->line;
 	switch (a->shape) {
@@ -140,7 +140,7 @@ static int build(struct fabric_build *b, const struct shape_args *a)
 		return build_fattree(b, a);
 	case SHAPE_RING:
 		return build_ring(b, a);
-	case SHAPE_NONE: /* perhaps there are only hosts beside the fabric */
+	case SHAPE_NONE: /* there may be hosts without a fabric only */
 		break;
 	}
 	return 0;
@@ -166,7 +166,7 @@ static const struct {
 	{ "ports", offsetof(struct shape_args, ports), SHAPE_NONE, FABRIC_CA_PORTS_MAX },
 };
 
-static bool value(struct fabric_line *l, char *word, char *val, size_t size)
+static bool shape_value(struct fabric_line *l, char *word, char *val, size_t size)
 {
 	char *eq = strchr(word, '=');
 
@@ -178,7 +178,7 @@ static bool value(struct fabric_line *l, char *word, char *val, size_t size)
 	return fabric_line_word(l, val, size);
 }
 
-static int number(struct fabric_build *b, struct shape_args *a, u32 i, const char *val)
+static int shape_number(struct fabric_build *b, struct shape_args *a, u32 i, const char *val)
 {
 	char *end;
 	unsigned long n = strtoul(val, &end, 10);
@@ -246,7 +246,7 @@ static const struct {
 	{ "partitions", set_partitions },
 };
 
-static int keyword(struct fabric_build *b, struct shape_args *a, struct fabric_line *l, char *word)
+static int shape_keyword(struct fabric_build *b, struct shape_args *a, struct fabric_line *l, char *word)
 {
 	char val[256];
 	u32 i;
@@ -256,18 +256,18 @@ static int keyword(struct fabric_build *b, struct shape_args *a, struct fabric_l
 		a->line = b->line;
 		return 0;
 	}
-	if (!value(l, word, val, sizeof(val)))
+	if (!shape_value(l, word, val, sizeof(val)))
 		return fabric_build_error(b, "\"%.40s\" wants a value, or is not known", word);
 	for (i = 0; i < ARRAY_SIZE(numbers); i++)
 		if (!strcmp(word, numbers[i].word))
-			return number(b, a, i, val);
+			return shape_number(b, a, i, val);
 	for (i = 0; i < ARRAY_SIZE(options); i++)
 		if (!strcmp(word, options[i].word))
 			return options[i].set(b, val);
 	return fabric_build_error(b, "\"%.40s\" is not known", word);
 }
 
-/* host NAME ip ADDR..., ip NAME ADDR...: left for the second pass, when the hosts are there. */
+/* host NAME ip ADDR..., ip NAME ADDR...: handled in the second pass, after the hosts. */
 static bool is_host_line(const char *word)
 {
 	return !strcmp(word, "ip") || !strcmp(word, "host") || !strcmp(word, "ethernet");
@@ -298,7 +298,7 @@ static int host_line(struct fabric_build *b, struct fabric_line l, const char *w
 	return fabric_build_ip(b, &ip);
 }
 
-static int pass(struct fabric_build *b, struct shape_args *a, const char *text, size_t len, bool hosts)
+static int shape_pass(struct fabric_build *b, struct shape_args *a, const char *text, size_t len, bool hosts)
 {
 	const char *p = text, *end = text + len;
 	struct fabric_line l;
@@ -312,7 +312,7 @@ static int pass(struct fabric_build *b, struct shape_args *a, const char *text, 
 			if (host && hosts)
 				err = host_line(b, l, word);
 			else if (!host && !hosts)
-				err = keyword(b, a, &l, word);
+				err = shape_keyword(b, a, &l, word);
 			if (host)
 				break;
 		}
@@ -322,13 +322,13 @@ static int pass(struct fabric_build *b, struct shape_args *a, const char *text, 
 int fabric_shape_parse(struct fabric_build *b, const char *text, size_t len)
 {
 	struct shape_args a = { .levels = 3, .ports = 1, .trunks = 1, .line = 1 };
-	int err = pass(b, &a, text, len, false);
+	int err = shape_pass(b, &a, text, len, false);
 
 	if (!err && (!a.ports || !a.trunks))
 		err = fabric_build_error(b, "ports and links are at least 1");
 	if (!err)
-		err = build(b, &a);
-	err = err ? err : pass(b, &a, text, len, true);
+		err = shape_build(b, &a);
+	err = err ? err : shape_pass(b, &a, text, len, true);
 	if (err || b->t->nnodes || b->t->ether)
 		return err;
 	b->line = a.line;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* The subnet management agent of every node: versions, methods, the M_Key, and the attributes of a node. IBTA 14. */
-#include "fabric/internal.h"
+#include "fabric/fabric_internal.h"
 
 static u16 node_desc(struct fabric_sma *s)
 {
@@ -93,20 +93,12 @@ static u16 led_info(struct fabric_sma *s)
 }
 
 /* A pending trap, or none. */
-static u16 notice(struct fabric_sma *s)
+static u16 sma_notice(struct fabric_sma *s)
 {
 	memset(s->data, 0, SMP_DATA_SIZE);
 	wire_set(s->data, NOTICE_IS_GENERIC, 1);
 	wire_set(s->data, NOTICE_TYPE, NOTICE_TYPE_EMPTY);
 	return 0;
-}
-
-/* The port that a modifier names: a CA's own for 0; external ones and 0 on a switch. */
-struct fabric_port *fabric_sma_port(struct fabric_sma *s, u32 num)
-{
-	if (!s->n->sw && !num)
-		return s->in;
-	return num <= s->n->nports ? &s->n->ports[num] : NULL;
 }
 
 static const struct {
@@ -125,10 +117,10 @@ static const struct {
 	{ SMP_ATTR_LFT, true, true, fabric_sma_lft },
 	{ SMP_ATTR_MFT, true, true, fabric_sma_mft },
 	{ SMP_ATTR_LED_INFO, true, true, led_info },
-	{ SMP_ATTR_NOTICE, true, false, notice },
+	{ SMP_ATTR_NOTICE, true, false, sma_notice },
 };
 
-static u16 dispatch(struct fabric_sma *s, u16 attr)
+static u16 sma_dispatch(struct fabric_sma *s, u16 attr)
 {
 	u32 i;
 
@@ -143,10 +135,10 @@ static u16 dispatch(struct fabric_sma *s, u16 attr)
 }
 
 /*
- * The M_Key check. IBTA 14.2.4. False: no answer. A good key ends a running lease; a bad one starts it, and a lease
- * that has run out drops the protection so that a new subnet manager may read the key.
+ * The M_Key check. IBTA 14.2.4. False: no response. A matching M_Key stops the lease timer; a mismatch starts it, and its
+ * expiry clears M_KeyProtectBits, so that a new subnet manager may read the M_Key.
  */
-static bool mkey_check(struct fabric_sma *s, u16 slid)
+static bool sma_check_mkey(struct fabric_sma *s, u16 slid)
 {
 	struct fabric_port *p = s->self;
 	u64 now = loop_now(s->n->f->loop).ns;
@@ -162,13 +154,24 @@ static bool mkey_check(struct fabric_sma *s, u16 slid)
 	}
 	if (!s->set && p->mkey_protect < MKEY_PROTECT_GET)
 		return true;
-	if (p->mkey_viol != 0xffff)
-		p->mkey_viol++;
+	if (p->info->mkey_violations != 0xffff)
+		p->info->mkey_violations++;
 	if (!p->lease_end && p->mkey_lease && p->mkey_protect != MKEY_PROTECT_GET_NVRAM)
 		p->lease_end = now + p->mkey_lease * NSEC_PER_SEC;
-	fabric_ca_sync(p);
 	fabric_trap_mkey(p, s->mad, slid);
 	return false;
+}
+
+bool fabric_sma_trap_repress(struct fabric_node *n, u8 *mad, u16 slid)
+{
+	u64 tid = wire_get(mad, MAD_TID);
+	struct fabric_sma s = { .n = n, .self = fabric_trap_sender(n, tid), .mad = mad, .set = true };
+
+	if (!s.self)
+		return false;
+	if (sma_check_mkey(&s, slid))
+		fabric_trap_end(n, tid);
+	return true;
 }
 
 bool fabric_sma_request(struct fabric_port *self, struct fabric_port *in, u8 *mad, u16 slid)
@@ -189,11 +192,12 @@ bool fabric_sma_request(struct fabric_port *self, struct fabric_port *in, u8 *ma
 		status = MAD_STATUS_BAD_VERSION;
 	else if (method != MAD_METHOD_GET && method != MAD_METHOD_SET)
 		status = MAD_STATUS_BAD_METHOD;
-	else if (!mkey_check(&s, slid))
+	else if (!sma_check_mkey(&s, slid))
 		return false;
 	else
-		status = dispatch(&s, wire_get(mad, MAD_ATTR_ID));
-	wire_set(mad, MAD_METHOD, MAD_METHOD_GET_RESP);
+		status = sma_dispatch(&s, wire_get(mad, MAD_ATTR_ID));
+	wire_set(mad, MAD_BASE_VERSION, MAD_BASE_VERSION_1);
+	wire_set(mad, MAD_METHOD, method == MAD_METHOD_SET ? MAD_METHOD_GET_RESP : method | MAD_METHOD_RESP);
 	wire_set(mad, MAD_STATUS, status | (directed ? 0x8000 : 0));
 	if (s.trap)
 		fabric_trap_local_changes(self, s.trap_flags);

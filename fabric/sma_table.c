@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Tables that a subnet manager fills: forwarding, P_Keys, GUIDs, SL to VL, VL arbitration. IBTA 14.2.5.5 - 14.2.5.12. */
+/* SMA: forwarding, P_Key, GUID, SL-to-VL and VL arbitration table attributes. IBTA 14.2.5.5 - 14.2.5.12. */
 #include <errno.h>
 #include <stdlib.h>
 
-#include "fabric/internal.h"
+#include "fabric/fabric_internal.h"
 
-/* Makes room up to and with @block; the new entries say "no port". */
+/* Grows the LFT to include @block; new entries are "no port". */
 static int lft_grow(struct fabric_switch *sw, u32 block)
 {
 	u32 len = (block + 1) * LFT_PER_BLOCK;
@@ -153,10 +153,10 @@ static void sl2vl_read(const struct fabric_port *in, const struct fabric_port *o
 
 	memset(d, 0, SMP_DATA_SIZE);
 	for (sl = 0; sl < WIRE_SL_NUM; sl++)
-		wire_set(d, SLTOVL_VL(sl), fabric_relay_vl(in, out, sl));
+		wire_set(d, SLTOVL_VL(sl), fabric_flight_vl(in, out, sl));
 }
 
-/* The table by input port, filled with what held until now. */
+/* Allocates the SL-to-VL table by input port, with the current mapping. */
 static int sl2vl_alloc(struct fabric_port *out)
 {
 	u32 inputs = out->node->sw ? out->node->nports + 1u : 1, i, sl;
@@ -183,7 +183,6 @@ u16 fabric_sma_sl2vl(struct fabric_sma *s)
 		if (sl2vl_alloc(out))
 			return MAD_STATUS_BUSY;
 		memcpy(out->sl2vl[s->n->sw ? in->num : 0], s->data, SLTOVL_SIZE);
-		fabric_ca_sync(out);
 	}
 	sl2vl_read(in, out, s->data);
 	return 0;

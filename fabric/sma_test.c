@@ -2,7 +2,7 @@
 /*
  * Rows of the SMA and the PMA, asked as a subnet manager would:  h1 - leaf1 - h2
  */
-#include "fabric/test.h"
+#include "fabric/fabric_fixture.h"
 
 static struct test_host h1, h2;
 
@@ -108,6 +108,9 @@ static void test_states(void)
 		row(100 + (int)i, states[i].what,
 		    rc == states[i].status && wire_get(h1.last.raw + SMP_DATA, PORTINFO_STATE) == states[i].after);
 	}
+	row(119, "an unknown method",
+	    test_smp(&h1, "\1", 0x0b, SMP_ATTR_NODE_INFO, 0, NULL) == MAD_STATUS_BAD_METHOD &&
+		    wire_get(h1.last.raw, MAD_METHOD) == (0x0b | MAD_METHOD_RESP));
 	test_get(&h1, "\1", SMP_ATTR_SWITCH_INFO, 0);
 	row(120, "PortStateChange is set", wire_get(h1.last.raw + SMP_DATA, SWITCHINFO_PORT_STATE_CHANGE) == 1);
 }
@@ -117,9 +120,20 @@ static int smp_key(struct test_host *h, const char *path, u8 method, u64 key, co
 	return test_smp_key(h, path, method, SMP_ATTR_PORT_INFO, 0, key, data);
 }
 
+static void repress(u64 mkey)
+{
+	struct wire_mad m = h1.trap;
+	u16 lid = wire_get(m.raw + SMP_DATA, NOTICE_ISSUER_LID);
+
+	wire_set(m.raw, MAD_METHOD, MAD_METHOD_TRAP_REPRESS);
+	wire_set(m.raw, SMP_MKEY, mkey);
+	test_send_mad(&h1, m.raw, lid, MAD_QPN_SMI);
+}
+
 static void test_mkey(void)
 {
 	u8 d[SMP_DATA_SIZE];
+	u64 tid;
 
 	test_bring_up(&h1, 2);
 	test_get(&h1, "\1\2", SMP_ATTR_PORT_INFO, 0);
@@ -140,6 +154,14 @@ static void test_mkey(void)
 	    h1.traps && wire_get(h1.trap.raw + SMP_DATA, NOTICE_TRAP_NUMBER) == TRAP_BAD_MKEY &&
 		    wire_get(h1.trap.raw + SMP_DATA, NOTICE_256_MKEY) == 7);
 	row(135, "is counted", h2.port->attr.mkey_violations == 1);
+	row(139, "which does not tell the M_Key", wire_get(h1.trap.raw, SMP_MKEY) == 0);
+	tid = wire_get(h1.trap.raw, MAD_TID);
+	repress(7);
+	row(140, "a TrapRepress with a wrong M_Key is counted", h2.port->attr.mkey_violations == 2);
+	repress(0x1122); /* of the trap that this raised */
+	test_run(NSEC_PER_SEC);
+	row(141, "and does not end the trap", wire_get(h1.trap.raw, MAD_TID) == tid);
+	repress(0x1122);
 	wire_set(d, PORTINFO_MKEY_PROTECT, MKEY_PROTECT_GET);
 	row(136, "protect bits 2", smp_key(&h1, "\1\2", MAD_METHOD_SET, 0x1122, d) == 0);
 	row(137, "Get without it has no answer", smp_key(&h1, "\1\2", MAD_METHOD_GET, 7, NULL) == -1);
@@ -152,20 +174,11 @@ static void test_mkey(void)
 	smp_key(&h1, "\1\2", MAD_METHOD_SET, 0x1122, d);
 }
 
-static void repress(void)
-{
-	struct wire_mad m = h1.trap;
-	u16 lid = wire_get(m.raw + SMP_DATA, NOTICE_ISSUER_LID);
-
-	wire_set(m.raw, MAD_METHOD, MAD_METHOD_TRAP_REPRESS);
-	test_send_mad(&h1, m.raw, lid, MAD_QPN_SMI);
-}
-
 static void test_traps(void)
 {
 	u64 n;
 
-	repress(); /* of 256 */
+	repress(0); /* of 256 */
 	h1.traps = 0;
 	fabric_link_unplug(fabric_node_port(fabric_node_find(test_fabric, "leaf1"), 2));
 	test_run(0);
@@ -175,7 +188,7 @@ static void test_traps(void)
 	n = h1.traps;
 	test_run(2 * NSEC_PER_SEC);
 	row(151, "which is repeated", h1.traps > n);
-	repress();
+	repress(0);
 	n = h1.traps;
 	test_run(100 * NSEC_PER_SEC);
 	row(152, "until it is repressed", h1.traps == n);
@@ -185,7 +198,7 @@ static void test_traps(void)
 	fabric_link_plug(fabric_node_port(fabric_node_find(test_fabric, "leaf1"), 2));
 	test_run(0);
 	row(155, "it comes back to Init", h2.port->attr.state == PORT_STATE_INIT && h1.traps > n);
-	repress();
+	repress(0);
 	test_bring_up(&h1, 2);
 	n = h1.traps;
 	h2.port->ops->set_cap(h2.port, PORT_CAP_SM, 0);
@@ -193,7 +206,7 @@ static void test_traps(void)
 	row(156, "IsSM makes trap 144",
 	    h1.traps > n && wire_get(h1.trap.raw + SMP_DATA, NOTICE_TRAP_NUMBER) == TRAP_LOCAL_CHANGES &&
 		    (wire_get(h1.trap.raw + SMP_DATA, NOTICE_144_CAP_MASK) & PORT_CAP_SM));
-	repress();
+	repress(0);
 	h2.mads = 0;
 	test_get(&h1, "\1\2", SMP_ATTR_SM_INFO, 0);
 	row(157, "SMInfo goes to the SM", h2.mads == 1);
@@ -202,7 +215,7 @@ static void test_traps(void)
 	row(158, "a Q_Key violation makes trap 258",
 	    wire_get(h1.trap.raw + SMP_DATA, NOTICE_TRAP_NUMBER) == TRAP_BAD_QKEY &&
 		    h2.port->attr.qkey_violations == 1);
-	repress();
+	repress(0);
 }
 
 static void test_events(void)
@@ -287,6 +300,68 @@ static void test_pma(void)
 	row(189, "VL counters", pma(100, MAD_METHOD_GET, PMA_ATTR_PORT_VL_OP_PACKETS, 1, 0) == 0);
 }
 
+/* Where and how a MAD may go: its QP, its VL, its keys. What is wrong gets no answer, and a counter. */
+static const struct {
+	int n;
+	const char *what;
+	u16 dlid;
+	u8 class;
+	u32 qpn, qkey;
+	u16 pkey;
+	u8 vl;
+	bool answered;
+	enum fabric_counter counter;
+	u16 qkeys, pkeys; /* violations */
+} doors[] = {
+	{ 190, "an SMP", 2, MAD_CLASS_SUBN_LID, 0, 0, 0xffff, 15, true, 0, 0, 0 },
+	{ 191, "on a data VL", 2, MAD_CLASS_SUBN_LID, 0, 0, 0xffff, 0, false, FABRIC_CTR_RCV_QP0_VL, 0, 0 },
+	{ 192, "on a data VL, to a switch", 100, MAD_CLASS_SUBN_LID, 0, 0, 0xffff, 0, false, FABRIC_CTR_RCV_QP0_VL, 0,
+	  0 },
+	{ 193, "on a data VL, to oneself", 1, MAD_CLASS_SUBN_LID, 0, 0, 0xffff, 0, false, FABRIC_CTR_RCV_QP0_VL, 0, 0 },
+	{ 194, "a directed one on a data VL", 2, MAD_CLASS_SUBN_DIRECTED, 0, 0, 0xffff, 0, false, FABRIC_CTR_RCV_QP0_VL,
+	  0, 0 },
+	{ 195, "a GMP on VL15", 2, MAD_CLASS_PERF, 1, MAD_QKEY_WELL_KNOWN, 0xffff, 15, false, FABRIC_CTR_RCV_VL15_QP, 0,
+	  0 },
+	{ 196, "data on VL15", 2, MAD_CLASS_PERF, 77, 1, 0xffff, 15, false, FABRIC_CTR_RCV_VL15_QP, 0, 0 },
+	{ 197, "a GMP", 2, MAD_CLASS_PERF, 1, MAD_QKEY_WELL_KNOWN, 0xffff, 0, true, 0, 0, 0 },
+	{ 198, "with a wrong Q_Key", 2, MAD_CLASS_PERF, 1, 0x11111111, 0xffff, 0, false, 0, 1, 0 },
+	{ 199, "with a wrong Q_Key, to a switch", 100, MAD_CLASS_PERF, 1, 0, 0xffff, 0, false, 0, 1, 0 },
+	{ 200, "with a P_Key that the port has not", 2, MAD_CLASS_PERF, 1, MAD_QKEY_WELL_KNOWN, 0x8123, 0, false, 0, 0,
+	  1 },
+};
+
+static void test_doors(void)
+{
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(doors); i++) {
+		struct fabric_node *n = fabric_node_find(test_fabric, doors[i].dlid == 100 ? "leaf1"
+								      : doors[i].dlid == 1 ? "h1"
+											   : "h2");
+		struct fabric_port *at = fabric_node_port(n, doors[i].dlid != 100);
+		struct wire_packet *p = fabric_mad_packet(1, doors[i].dlid, 0, doors[i].qpn);
+		u64 before = h1.mads, counted = at->ctr[doors[i].counter], lost;
+		u16 qkeys = at->info->qkey_violations, pkeys = at->info->pkey_violations;
+		struct wire_mad m;
+
+		test_smp_init(&m, doors[i].class, MAD_METHOD_GET,
+			      doors[i].class == MAD_CLASS_PERF ? PMA_ATTR_CLASS_PORT_INFO : SMP_ATTR_NODE_INFO, 0);
+		memcpy(p->buf->data, m.raw, MAD_SIZE);
+		p->vl = doors[i].vl;
+		wire_lrh_set_vl(wire_packet_lrh(p), p->vl);
+		wire_packet_bth(p)->pkey = cpu_to_be16(doors[i].pkey);
+		wire_deth_fill((struct wire_deth *)(wire_packet_bth(p) + 1), doors[i].qkey, doors[i].qpn != 0);
+		if (wire_port_send(h1.port, p))
+			wire_packet_free(p);
+		test_run(0);
+		lost = at->ctr[doors[i].counter] - counted;
+		row(doors[i].n, doors[i].what,
+		    h1.mads - before == doors[i].answered && (!doors[i].counter || lost == 1) &&
+			    at->info->qkey_violations - qkeys == doors[i].qkeys &&
+			    at->info->pkey_violations - pkeys == doors[i].pkeys);
+	}
+}
+
 /* By LID to the switch, by directed route from there. */
 static void test_mixed(void)
 {
@@ -327,6 +402,7 @@ int main(void)
 	test_traps();
 	test_events();
 	test_pma();
+	test_doors();
 	test_mixed();
 	test_stop();
 	row(199, "no packet is lost sight of", wire_packet_live() == live);

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Topologies: loading, the choice of a dialect, and what is filled in after parsing. */
+/* Topologies: loading, selection of the parser, and defaults after parsing. */
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "fabric/build.h"
-#include "fabric/ether.h"
+#include "fabric/topology_ether.h"
 
 #define TOPOLOGY_FILE_MAX (256u << 20)
 
-/* Addresses for the ports that were given none: 10.0.0.1 on, and the same number under fd00::. */
+/* Addresses for the ports without configured ones: 10.0.0.1 on, and the same number under fd00::. */
 static void assign_ips(struct fabric_topology *t)
 {
 	u32 next = 1, i, p;
@@ -38,8 +40,8 @@ static void assign_ips(struct fabric_topology *t)
 	}
 }
 
-/* GUIDs for the nodes that were given none; names for those without a description. */
-static int complete(struct fabric_build *b)
+/* Default GUIDs and names of nodes. */
+static int topology_complete(struct fabric_build *b)
 {
 	struct fabric_topology *t = b->t;
 	u64 next = 0x0002c9fe00000000ull;
@@ -90,7 +92,7 @@ struct fabric_topology *fabric_topology_parse(const char *text, size_t len, cons
 	b.t->vl_cap = 4;
 	rc = fabric_shape_match(text, len) ? fabric_shape_parse(&b, text, len) : fabric_netfile_parse(&b, text, len);
 	if (!rc)
-		rc = complete(&b);
+		rc = topology_complete(&b);
 	index_fini(&b.names);
 	index_fini(&b.ids);
 	index_fini(&b.guids);
@@ -145,6 +147,15 @@ struct fabric_topology *fabric_topology_load(const char *path, char *err, size_t
 	t = fabric_topology_parse(text, len, path, err, err_len);
 	free(text);
 	return t;
+}
+
+struct fabric_topology *fabric_topology_open(const char *topology, char *err, size_t err_len)
+{
+	bool words = strpbrk(topology, " \t\n=") && fabric_shape_match(topology, strlen(topology));
+
+	if (words && access(topology, F_OK))
+		return fabric_topology_parse(topology, strlen(topology), "topology", err, err_len);
+	return fabric_topology_load(topology, err, err_len);
 }
 
 struct fabric_topology *fabric_topology_default(void)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* What a fabric consists of, read from ibnetdiscover's format or from the short form. */
+/* The topology of a fabric, parsed from ibnetdiscover's format or from the short form. */
 #ifndef MUSLIN_FABRIC_TOPOLOGY_H
 #define MUSLIN_FABRIC_TOPOLOGY_H
 
@@ -30,7 +30,7 @@ struct fabric_topology_port {
 };
 
 struct fabric_topology_node {
-	char name[FABRIC_NAME_MAX]; /* unique; what commands call it, and its first NodeDescription */
+	char name[FABRIC_NAME_MAX]; /* unique; its name in commands, and the initial NodeDescription */
 	char *id;                   /* as the file refers to it ("S-0002c9..."); NULL in the short form */
 	u8 type;                    /* enum wire_node_type */
 	u8 nports;
@@ -61,6 +61,8 @@ struct fabric_topology *fabric_topology_parse(const char *text, size_t len, cons
 					      size_t err_len);
 /* Reads the file @path and parses it. */
 struct fabric_topology *fabric_topology_load(const char *path, char *err, size_t err_len);
+/* @topology is the path of a file or, where no such file exists, a text in the short form. */
+struct fabric_topology *fabric_topology_open(const char *topology, char *err, size_t err_len);
 /* Two leafs, two spines, four hosts at each leaf. NULL without memory. */
 struct fabric_topology *fabric_topology_default(void);
 void fabric_topology_destroy(struct fabric_topology *t); /* NULL is harmless */

@@ -150,6 +150,16 @@ static void test_details(void)
 	fabric_topology_destroy(t);
 	t = fabric_topology_load("/nonexistent/x", err, sizeof(err));
 	row(207, "a file that is not there", !t && !strncmp(err, "/nonexistent/x:0: No such", 25));
+	t = fabric_topology_open("/nonexistent/ring 3", err, sizeof(err));
+	row(209, "a file that is not there, with a blank in its name", !t && strstr(err, ":0: No such"));
+	t = fabric_topology_open("leafs 2 spines 2 hosts 4", err, sizeof(err));
+	row(210, t ? "the short form as an argument" : err, t && t->nnodes == 12);
+	fabric_topology_destroy(t);
+	t = fabric_topology_open("ring=3", err, sizeof(err));
+	row(211, t ? "one word of it" : err, t && t->nnodes == 6);
+	fabric_topology_destroy(t);
+	t = fabric_topology_open("leafs 2 spines", err, sizeof(err));
+	row(212, "a wrong one names the line", !t && !strncmp(err, "topology:1: ", 12));
 	t = fabric_topology_load("scenarios/topologies/two-leafs.net", err, sizeof(err));
 	row(208, t ? "the scenarios' file" : err, !t || (t->nnodes == 12 && links(t) == 24));
 	fabric_topology_destroy(t);

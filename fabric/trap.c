@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Traps: notices to the subnet manager, repeated until it represses them. IBTA 13.4.9, 14.3.13. */
+/* Traps to the subnet manager, resent until TrapRepress. IBTA 13.4.9, 14.3.13. */
 #include <stdlib.h>
 
-#include "fabric/internal.h"
+#include "fabric/fabric_internal.h"
 
 #define TRAPS_MAX     16 /* of a node, not yet repressed */
 #define TRAP_FIRST_NS (500 * NSEC_PER_MSEC)
@@ -16,15 +16,15 @@ struct fabric_trap {
 	u8 notice[NOTICE_SMP_SIZE];
 };
 
-static void transmit(struct fabric_trap *t)
+static void trap_transmit(struct fabric_trap *t)
 {
 	struct fabric_port *p = t->self;
 	struct wire_packet *pkt;
 	u8 *mad;
 
-	if (!wire_lid_is_unicast(p->sm_lid) || !p->lid)
+	if (!wire_lid_is_unicast(p->info->sm_lid) || !p->info->lid)
 		return;
-	pkt = fabric_mgmt_packet(p->lid, p->sm_lid, p->sm_sl, MAD_QPN_SMI);
+	pkt = fabric_mad_packet(p->info->lid, p->info->sm_lid, p->info->sm_sl, MAD_QPN_SMI);
 	if (!pkt)
 		return;
 	mad = pkt->buf->data;
@@ -34,17 +34,16 @@ static void transmit(struct fabric_trap *t)
 	wire_set(mad, MAD_METHOD, MAD_METHOD_TRAP);
 	wire_set(mad, MAD_TID, t->tid);
 	wire_set(mad, MAD_ATTR_ID, SMP_ATTR_NOTICE);
-	wire_set(mad, SMP_MKEY, p->mkey);
 	memcpy(mad + SMP_DATA, t->notice, NOTICE_SMP_SIZE);
-	wire_set(mad + SMP_DATA, NOTICE_ISSUER_LID, p->lid);
-	fabric_mgmt_send(p, pkt);
+	wire_set(mad + SMP_DATA, NOTICE_ISSUER_LID, p->info->lid);
+	fabric_mad_send(p, pkt);
 }
 
-static void on_timer(struct loop_timer *timer, struct now now)
+static void trap_on_timer(struct loop_timer *timer, struct now now)
 {
 	struct fabric_trap *t = container_of(timer, struct fabric_trap, timer);
 
-	transmit(t);
+	trap_transmit(t);
 	t->wait = min(t->wait * 2, TRAP_LAST_NS);
 	loop_timer_set(t->self->node->f->loop, timer, now.ns + t->wait);
 }
@@ -62,8 +61,8 @@ void fabric_trap_fini(struct fabric_node *n)
 		trap_free(list_first(&n->traps, struct fabric_trap, link));
 }
 
-/* One that says the same already waits to be repressed: it is renewed instead. */
-static struct fabric_trap *find(struct fabric_port *self, const u8 *notice)
+/* The same trap is pending already: its data are updated. */
+static struct fabric_trap *trap_find(struct fabric_port *self, const u8 *notice)
 {
 	u16 number = wire_get(notice, NOTICE_TRAP_NUMBER);
 	struct fabric_trap *t;
@@ -78,7 +77,7 @@ static struct fabric_trap *find(struct fabric_port *self, const u8 *notice)
 	return NULL;
 }
 
-/* A new one in the node's list; NULL when that is full. */
+/* Adds a trap to the node's list; NULL when it is full. */
 static struct fabric_trap *trap_new(struct fabric_port *self)
 {
 	struct fabric_trap *t;
@@ -89,7 +88,7 @@ static struct fabric_trap *trap_new(struct fabric_port *self)
 	t = n < TRAPS_MAX ? calloc(1, sizeof(*t)) : NULL;
 	if (t) {
 		t->self = self;
-		t->timer.fn = on_timer;
+		t->timer.fn = trap_on_timer;
 		list_add(&self->node->traps, &t->link);
 	}
 	return t;
@@ -100,9 +99,9 @@ static void raise_trap(struct fabric_port *self, const u8 *notice)
 	struct fabric *f = self->node->f;
 	struct fabric_trap *t;
 
-	if (f->closing || !wire_lid_is_unicast(self->sm_lid) || !self->lid)
+	if (f->closing || !wire_lid_is_unicast(self->info->sm_lid) || !self->info->lid)
 		return;
-	t = find(self, notice);
+	t = trap_find(self, notice);
 	if (!t)
 		t = trap_new(self);
 	if (!t)
@@ -110,22 +109,30 @@ static void raise_trap(struct fabric_port *self, const u8 *notice)
 	memcpy(t->notice, notice, NOTICE_SMP_SIZE);
 	t->tid = ++f->next_tid;
 	t->wait = TRAP_FIRST_NS;
-	transmit(t);
+	trap_transmit(t);
 	loop_timer_set(f->loop, &t->timer, loop_now(f->loop).ns + t->wait);
 }
 
-bool fabric_trap_repress(struct fabric_node *n, const u8 *mad)
+static struct fabric_trap *trap_by_tid(struct fabric_node *n, u64 tid)
 {
-	u64 tid = wire_get(mad, MAD_TID);
-	struct fabric_trap *t, *tmp;
-	bool ours = false;
+	struct fabric_trap *t;
 
-	list_for_each_safe (t, tmp, &n->traps, link)
-		if (t->tid == tid) {
-			trap_free(t);
-			ours = true;
-		}
-	return ours;
+	list_for_each (t, &n->traps, link)
+		if (t->tid == tid)
+			return t;
+	return NULL;
+}
+
+struct fabric_port *fabric_trap_sender(struct fabric_node *n, u64 tid)
+{
+	struct fabric_trap *t = trap_by_tid(n, tid);
+
+	return t ? t->self : NULL;
+}
+
+void fabric_trap_end(struct fabric_node *n, u64 tid)
+{
+	trap_free(trap_by_tid(n, tid));
 }
 
 static void notice_init(const struct fabric_port *self, u8 *d, u8 type, u16 number)
@@ -135,7 +142,7 @@ static void notice_init(const struct fabric_port *self, u8 *d, u8 type, u16 numb
 	wire_set(d, NOTICE_TYPE, type);
 	wire_set(d, NOTICE_PRODUCER_TYPE, self->node->sw ? NOTICE_PRODUCER_SWITCH : NOTICE_PRODUCER_CA);
 	wire_set(d, NOTICE_TRAP_NUMBER, number);
-	wire_set(d, NOTICE_ISSUER_LID, self->lid);
+	wire_set(d, NOTICE_ISSUER_LID, self->info->lid);
 }
 
 void fabric_trap_link_state(struct fabric_node *sw)
@@ -144,7 +151,7 @@ void fabric_trap_link_state(struct fabric_node *sw)
 	u8 d[NOTICE_SIZE];
 
 	notice_init(self, d, NOTICE_TYPE_URGENT, TRAP_LINK_STATE_CHANGE);
-	wire_set(d, NOTICE_128_LID, self->lid);
+	wire_set(d, NOTICE_128_LID, self->info->lid);
 	raise_trap(self, d);
 }
 
@@ -154,7 +161,7 @@ void fabric_trap_port(struct fabric_port *p, u16 trap)
 	u8 d[NOTICE_SIZE];
 
 	notice_init(self, d, NOTICE_TYPE_URGENT, trap);
-	wire_set(d, NOTICE_129_LID, self->lid);
+	wire_set(d, NOTICE_129_LID, self->info->lid);
 	wire_set(d, NOTICE_129_PORT, p->num);
 	raise_trap(self, d);
 }
@@ -164,8 +171,8 @@ void fabric_trap_local_changes(struct fabric_port *self, u16 flags)
 	u8 d[NOTICE_SIZE];
 
 	notice_init(self, d, NOTICE_TYPE_INFO, TRAP_LOCAL_CHANGES);
-	wire_set(d, NOTICE_144_LID, self->lid);
-	wire_set(d, NOTICE_144_CAP_MASK, self->cap_mask);
+	wire_set(d, NOTICE_144_LID, self->info->lid);
+	wire_set(d, NOTICE_144_CAP_MASK, self->info->cap_mask);
 	wire_set(d, NOTICE_144_OTHER_LOCAL_CHANGES, flags != 0);
 	wire_set(d, NOTICE_144_CHANGE_FLAGS, flags);
 	raise_trap(self, d);
@@ -217,20 +224,20 @@ void fabric_trap_switch_pkey(struct fabric_port *at, const struct wire_packet *p
 	u8 d[NOTICE_SIZE];
 
 	notice_init(self, d, NOTICE_TYPE_SECURITY, TRAP_BAD_PKEY_SWITCH);
-	wire_set(d, NOTICE_259_LID1, wire_lrh_slid(fabric_lrh(p)));
-	wire_set(d, NOTICE_259_LID2, wire_lrh_dlid(fabric_lrh(p)));
-	wire_set(d, NOTICE_259_PKEY, wire_bth_pkey(fabric_bth(p)));
-	wire_set(d, NOTICE_259_SL, wire_lrh_sl(fabric_lrh(p)));
-	wire_set(d, NOTICE_259_QP2, wire_bth_qpn(fabric_bth(p)));
+	wire_set(d, NOTICE_259_LID1, wire_lrh_slid(wire_packet_lrh(p)));
+	wire_set(d, NOTICE_259_LID2, wire_lrh_dlid(wire_packet_lrh(p)));
+	wire_set(d, NOTICE_259_PKEY, wire_bth_pkey(wire_packet_bth(p)));
+	wire_set(d, NOTICE_259_SL, wire_lrh_sl(wire_packet_lrh(p)));
+	wire_set(d, NOTICE_259_QP2, wire_bth_qpn(wire_packet_bth(p)));
 	if (p->grh_off) {
-		const struct wire_grh *grh = (const struct wire_grh *)(p->hdr + p->grh_off);
+		const struct wire_grh *grh = wire_packet_grh(p);
 
 		valid |= NOTICE_259_VALID_GID1 | NOTICE_259_VALID_GID2;
 		wire_copy_in(d, NOTICE_259_GID1, &grh->sgid);
 		memcpy(wire_bytes(d, NOTICE_259_GID2), &grh->dgid, 16);
 	}
 	wire_set(d, NOTICE_259_DATA_VALID, valid);
-	wire_set(d, NOTICE_259_SW_LID, self->lid);
+	wire_set(d, NOTICE_259_SW_LID, self->info->lid);
 	wire_set(d, NOTICE_259_PORT, at->num);
 	raise_trap(self, d);
 }

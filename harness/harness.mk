@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# The harness: the bench's peers, and two programs that mean harm.
-$(eval $(call room,harness,))
+# The bench's peer, and two hostile programs: one in host mode, one in a guest's place.
+$(eval $(call room,harness/bench,))
 HELPERS += $O/hostile
-$O/hostile: harness/hostile_main.c emu/uverbs/proto.h
+$O/hostile: harness/hostile/hostile_main.c emu/host/proto.h
 	@mkdir -p $(@D)
-	$(Q)$(CC) -I. -D_GNU_SOURCE -std=gnu11 -O1 -g -Wall -Wextra -Werror -o $@ $<
+	$(Q)$(CC) -I. -D_GNU_SOURCE -std=gnu11 -O1 -g $(WARNINGS) -o $@ $<
 HELPERS += $O/hostile-guest
-$O/hostile-guest: $O/harness/hostile_guest_main.o $O/emu/lib.a
+$O/hostile-guest: $O/harness/hostile/hostile_guest_main.o $O/emu/lib.a
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^

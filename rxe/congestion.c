@@ -1,39 +1,33 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Congestion control of RoCEv2 (A17.9.3), where the port has it as an option: packets of connections say that they may be
- * marked; for those that come marked a notification (CNP) goes back, and who gets one slows down by DCQCN.
+ * RoCEv2 congestion management (IBTA A17.9.3), if enabled at the port: packets of connected queue pairs are sent with ECN ECT. The
+ * receiver of a packet marked CE sends a congestion notification packet (CNP), and the receiver of a CNP reduces its rate by DCQCN.
  */
 #include <stdlib.h>
 
-#include "emu/wire/hdr.h"
-#include "emu/wire/roce.h"
-#include "rxe/internal.h"
+#include "emu/packet/roce.h"
+#include "rxe/rxe_internal.h"
 
 #define CNP_INTERVAL_NS 50000ull /* between notifications of one connection */
 #define CNP_PAYLOAD     16       /* reserved, zero */
 #define ROUND_NS        ((u64)NSEC_PER_MSEC)
 #define FIRST_PART      64        /* of the link's rate */
-#define CNP_TCLASS      (48 << 2) /* DSCP of control packets; itself it cannot be marked */
+#define CNP_TCLASS      (48 << 2) /* DSCP of control packets, and Not-ECT */
 
 static const struct wire_port *port_of(const struct rxe_qp *rq)
 {
 	return hca_port(rq->qp->hca, rq->qp->attr.port);
 }
 
-static struct wire_grh *grh_of(struct wire_packet *p)
-{
-	return (struct wire_grh *)(p->hdr + p->grh_off);
-}
-
 static void set_tclass(struct wire_packet *p, u8 tclass)
 {
-	wire_grh_set_ver_tc_flow(grh_of(p), tclass, wire_grh_flow(grh_of(p)));
+	wire_grh_set_ver_tc_flow(wire_packet_grh(p), tclass, wire_grh_flow(wire_packet_grh(p)));
 }
 
-void rxe_cc_mark(const struct rxe_qp *rq, struct wire_packet *p)
+void rxe_cc_set_ect(const struct rxe_qp *rq, struct wire_packet *p)
 {
 	if (p->grh_off && port_of(rq)->attr.dcqcn)
-		set_tclass(p, (wire_grh_tclass(grh_of(p)) & ~WIRE_ECN_MASK) | WIRE_ECN_ECT);
+		set_tclass(p, (wire_grh_tclass(wire_packet_grh(p)) & ~WIRE_ECN_MASK) | WIRE_ECN_ECT);
 }
 
 static void send_cnp(struct rxe_qp *rq)
@@ -49,7 +43,7 @@ static void send_cnp(struct rxe_qp *rq)
 		      false, false);
 	if (p) {
 		rxe_payload(p, buf, 0, CNP_PAYLOAD);
-		wire_bth_set_becn((struct wire_bth *)(p->hdr + p->bth_off));
+		wire_bth_set_becn(wire_packet_bth(p));
 		set_tclass(p, CNP_TCLASS);
 		hca_count(qp->hca, qp->attr.port, HCA_CNT_CNP_SENT);
 		rxe_send(rq->rxe, qp->attr.port, p);
@@ -61,66 +55,67 @@ void rxe_cc_received(struct rxe_qp *rq, struct wire_packet *p)
 {
 	u64 now = loop_now(rq->rxe->loop).ns;
 
-	if (!p->grh_off || (wire_grh_tclass(grh_of(p)) & WIRE_ECN_MASK) != WIRE_ECN_CE || !port_of(rq)->attr.dcqcn)
+	if (!p->grh_off || (wire_grh_tclass(wire_packet_grh(p)) & WIRE_ECN_MASK) != WIRE_ECN_CE ||
+	    !port_of(rq)->attr.dcqcn)
 		return;
 	hca_count(rq->qp->hca, rq->qp->attr.port, HCA_CNT_ECN_MARKED);
-	if (now < rq->cnp_after)
+	if (now < rq->rate.cnp_after)
 		return;
-	rq->cnp_after = now + CNP_INTERVAL_NS;
+	rq->rate.cnp_after = now + CNP_INTERVAL_NS;
 	send_cnp(rq);
 }
 
-/* Nothing answers what responders send, nor UC: then it is a time that is long for a link of 1 Gb/s, and short for one of 100 Mb/s. */
-static u64 round_trip(const struct rxe_qp *rq)
+/* Without ACKs (UC, READ responses) there is no sample: a default, long for a link of 1 Gb/s and short for one of 100 Mb/s. */
+static u64 round_trip_ns(const struct rxe_qp *rq)
 {
-	return rq->win.srtt ? rq->win.srtt : ROUND_NS;
+	return rq->req.cwnd.srtt ? rq->req.cwnd.srtt : ROUND_NS;
 }
 
 /*
- * kb/s at which the queue pair has sent until the first notification: what is on its way, over a round trip. It may have had little to
- * send, and is to have a share of the link.
+ * kb/s at which the queue pair has sent until the first CNP: bytes in flight per round trip. At least a part of the link's rate, since
+ * the queue pair may have had little to send.
  */
 static u64 first_rate(const struct rxe_qp *rq, u64 line)
 {
-	u64 bytes = (u64)wire_psn_diff(rq->max_psn, rq->una) * wire_mtu_bytes(rq->qp->attr.path_mtu);
+	u64 bytes = (u64)wire_psn_diff(rq->req.max_psn, rq->req.una) * wire_mtu_bytes(rq->qp->attr.path_mtu);
 
-	if (!rq->win.on || !rq->win.srtt)
+	if (!rq->req.cwnd.on || !rq->req.cwnd.srtt)
 		return line;
-	return max(bytes * 8 * NSEC_PER_MSEC / rq->win.srtt, line / FIRST_PART);
+	return max(bytes * 8 * NSEC_PER_MSEC / rq->req.cwnd.srtt, line / FIRST_PART);
 }
 
-static bool begin(struct rxe_qp *rq)
+static bool dcqcn_start(struct rxe_qp *rq)
 {
 	u64 kbps = port_of(rq)->attr.kbps, speed = rxe_pace_link(rq) * 1000ull, line = kbps ? min(kbps, speed) : speed;
 
-	rq->dcqcn = malloc(sizeof(*rq->dcqcn));
-	if (!rq->dcqcn) /* the next one comes soon */
+	rq->rate.dcqcn = malloc(sizeof(*rq->rate.dcqcn));
+	if (!rq->rate.dcqcn) /* the next CNP tries again */
 		return false;
-	dcqcn_init(rq->dcqcn, line, first_rate(rq, line), loop_now(rq->rxe->loop));
+	dcqcn_init(rq->rate.dcqcn, line, first_rate(rq, line), loop_now(rq->rxe->loop));
 	return true;
 }
 
 void rxe_cc_notified(struct rxe_qp *rq)
 {
-	bool heeds = port_of(rq)->attr.dcqcn && (rq->dcqcn || begin(rq));
+	bool handled = port_of(rq)->attr.dcqcn && (rq->rate.dcqcn || dcqcn_start(rq));
 
-	hca_count(rq->qp->hca, rq->qp->attr.port, heeds ? HCA_CNT_CNP_HANDLED : HCA_CNT_CNP_IGNORED);
-	if (!heeds)
+	hca_count(rq->qp->hca, rq->qp->attr.port, handled ? HCA_CNT_CNP_HANDLED : HCA_CNT_CNP_IGNORED);
+	if (!handled)
 		return;
-	dcqcn_notified(rq->dcqcn, round_trip(rq), loop_now(rq->rxe->loop));
+	dcqcn_notified(rq->rate.dcqcn, round_trip_ns(rq), loop_now(rq->rxe->loop));
 }
 
 u64 rxe_cc_rate(struct rxe_qp *rq, u32 bytes)
 {
-	if (!rq->dcqcn)
+	if (!rq->rate.dcqcn)
 		return 0;
-	dcqcn_sent(rq->dcqcn, bytes, round_trip(rq), loop_now(rq->rxe->loop));
-	return dcqcn_holds(rq->dcqcn) ? rq->dcqcn->rate : 0;
+	dcqcn_sent(rq->rate.dcqcn, bytes, round_trip_ns(rq), loop_now(rq->rxe->loop));
+	return dcqcn_limits(rq->rate.dcqcn) ? rq->rate.dcqcn->rate : 0;
 }
 
 void rxe_cc_reset(struct rxe_qp *rq)
 {
-	free(rq->dcqcn);
-	rq->dcqcn = NULL;
-	rq->cnp_after = 0;
+	free(rq->rate.dcqcn);
+	rq->rate.dcqcn = NULL;
+	rq->rate.cnp_after = 0;
 }

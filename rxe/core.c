@@ -1,29 +1,30 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* The engine's entry points: life of its queue pairs, arrival of packets, turns of those that have work. */
+/* The InfiniBand transport's hca_transport operations: creation and states of queue pairs, packet receive, and scheduling of sends. */
 #include <errno.h>
 #include <stdlib.h>
 
-#include "rxe/internal.h"
+#include "emu/lib/poison.h"
+#include "rxe/request.h"
 
 static void on_commit(struct loop_task *t, struct now now)
 {
 	rxe_commit(container_of(t, struct rxe, commit_task));
 }
 
-/* What programs lend us they may take back as soon as the loop goes on. */
-static void settle(struct rxe *rxe)
+/* Zero-copy packets reference memory of programs, which may be unmapped before the next turn of the loop: they are flushed here. */
+static void ports_flush_zcopy(struct rxe *rxe)
 {
 	u8 i;
 
 	for (i = 1; i <= hca_nports(rxe->hca); i++) {
 		struct wire_port *port = hca_port(rxe->hca, i);
 
-		if (port->borrows)
-			port->ops->settle(port);
+		if (port->zcopy)
+			port->ops->flush_zcopy(port);
 	}
 }
 
-/* Each queue pair with work has a turn; the order is that in which they asked. */
+/* Round robin over the queue pairs that have work. */
 static void on_tx(struct loop_task *t, struct now now)
 {
 	struct rxe *rxe = container_of(t, struct rxe, tx_task);
@@ -37,13 +38,13 @@ static void on_tx(struct loop_task *t, struct now now)
 
 		list_del(&rq->work);
 		more = rxe_resp_run(rq);
-		more |= rq->wqes && (rq->qp->type == HCA_QPT_UD ? rxe_ud_run(rq) : rxe_req_run(rq));
+		more |= rq->req.wq.wqes && (rq->qp->type == HCA_QPT_UD ? rxe_ud_run(rq) : rxe_req_run(rq));
 		if (more)
 			rxe_req_kick(rq);
 		else if (rq->qp->attr.port && rxe_blocked(rxe, rq->qp->attr.port) && list_empty(&rq->work))
 			list_add(&rxe->blocked, &rq->work);
 	}
-	settle(rxe);
+	ports_flush_zcopy(rxe);
 }
 
 static int engine_start(struct hca *hca)
@@ -66,6 +67,8 @@ static int engine_start(struct hca *hca)
 	list_init(&rxe->work);
 	list_init(&rxe->blocked);
 	list_init(&rxe->dirty);
+	list_init(&rxe->commit_wait);
+	list_init(&rxe->stalled);
 	for (i = 0; i < RXE_PORTS; i++)
 		list_init(&rxe->pending[i]);
 	loop_task_init(&rxe->tx_task, on_tx);
@@ -103,62 +106,94 @@ static int qp_create(struct hca_qp *qp)
 		return -ENOMEM;
 	rq->qp = qp;
 	rq->rxe = hca_transport_data(qp->hca);
-	rq->timer.fn = rxe_req_timer;
+	rq->req.timer.fn = rxe_req_timer;
+	rq->req.wq = (struct hca_sq){ .qp = qp, .wqe_size = sizeof(struct rxe_wqe), .release = rxe_wqe_release };
 	list_init(&rq->work);
 	list_init(&rq->dirty);
+	list_init(&rq->stalled);
 	qp->transport = rq;
 	return 0;
+}
+
+/* To the state of RESET. Batched and pending writes are executed; they do not refer to the queue pair any more. */
+static void qp_reset(struct rxe_qp *rq)
+{
+	rxe_writes_run(rq->rxe);
+	hca_moves_disown(rq->qp->ctx, rq);
+	rq->fail_due = RXE_FAIL_NONE;
+	rxe_req_reset(rq);
+	rxe_resp_reset(rq);
+	rq->qp->flush_deferred = rq->wrote = false;
+	rq->write_due = 0;
+	list_del(&rq->dirty);
+	list_del(&rq->stalled);
 }
 
 static void qp_destroy(struct hca_qp *qp)
 {
 	struct rxe_qp *rq = qp->transport;
 
-	hca_batch_run(rq->rxe->wr); /* nothing in the batch may name it any more */
-	rxe_req_reset(rq);
-	rxe_resp_reset(rq);
+	qp_reset(rq);
 	list_del(&rq->work);
-	list_del(&rq->dirty);
-	free(rq->held);
-	free(rq->ahead);
-	free(rq->wqes);
-	free(rq->res);
-	free(rq->again);
-	free(rq->comps);
+	free(rq->resp.ooo);
+	free(rq->req.read_ooo);
+	hca_sq_free(&rq->req.wq);
+	free(rq->resp.res);
+	free(rq->resp.replay);
+	free(rq->resp.comps);
 	free(rq);
 }
 
-static bool rings_alloc(struct rxe_qp *rq)
+static bool qp_rings_alloc(struct rxe_qp *rq)
 {
-	if (!rq->wqes)
-		rq->wqes = calloc(RXE_WQES, sizeof(*rq->wqes));
-	if (!rq->res && rq->qp->type == HCA_QPT_RC)
-		rq->res = calloc(RXE_RESOURCES, sizeof(*rq->res));
-	return rq->wqes && (rq->res || rq->qp->type != HCA_QPT_RC);
+	if (hca_sq_alloc(&rq->req.wq))
+		return false;
+	if (!rq->resp.res && rq->qp->type == HCA_QPT_RC) {
+		rq->resp.res = calloc(RXE_RESOURCES, sizeof(*rq->resp.res));
+		poison(rq->resp.res, rq->resp.res ? RXE_RESOURCES * sizeof(*rq->resp.res) : 0);
+	}
+	return rq->resp.res || rq->qp->type != HCA_QPT_RC;
 }
 
-/* In the error state what the responder held is flushed before what was never pulled. */
-static void enter_error(struct rxe_qp *rq)
+/* Flushes the requests that the transport has pulled, before those that it has not (hca_qp_flush()). */
+static void qp_enter_error(struct rxe_qp *rq)
 {
-	hca_batch_run(rq->rxe->wr);
-	rxe_resp_commit(rq);
-	if (rq->recv_held) {
+	rxe_writes_run(rq->rxe);
+	if (!rxe_writes_done(rq)) { /* received messages complete before the flush */
+		rq->fail_due = RXE_FAIL_ERROR;
+		rq->qp->flush_deferred = true;
+		loop_timer_cancel(&rq->req.timer);
+		rxe_dirty(rq);
+		return;
+	}
+	rq->fail_due = RXE_FAIL_NONE;
+	rxe_resp_complete(rq);
+	if (rq->resp.recv_pulled) {
 		struct hca_cqe cqe = { .status = HCA_WC_WR_FLUSH_ERR, .opcode = HCA_WC_RECV };
 
 		rxe_recv_complete(rq, &cqe);
-		rxe_resp_commit(rq);
+		rxe_resp_complete(rq);
 	}
+	rq->resp.failing = rq->resp.ack_due = false;
+	rq->resp.nak = 0;
 	rxe_req_flush(rq);
-	rxe_hold_drop(rq);
-	rq->res_next = rq->res_head;
-	rq->again_tail = rq->again_head;
+	rxe_ooo_flush(rq);
+	rq->resp.res_next = rq->resp.res_head;
+	rq->resp.replay_tail = rq->resp.replay_head;
 	if (rq->qp->srq)
 		hca_qp_event(rq->qp, HCA_EVENT_QP_LAST_WQE_REACHED);
 }
 
+void rxe_qp_flush(struct rxe_qp *rq)
+{
+	rq->qp->flush_deferred = false;
+	qp_enter_error(rq);
+	hca_qp_flush(rq->qp);
+}
+
 void rxe_qp_error(struct rxe_qp *rq, int event)
 {
-	enter_error(rq);
+	qp_enter_error(rq);
 	hca_qp_fail(rq->qp, HCA_QPS_ERR, event);
 }
 
@@ -167,34 +202,33 @@ static void qp_modified(struct hca_qp *qp, enum hca_qp_state from, u32 mask)
 	struct rxe_qp *rq = qp->transport;
 
 	if (mask & HCA_QP_RQ_PSN)
-		rq->epsn = qp->attr.rq_psn;
+		rq->resp.epsn = rq->resp.cpsn = qp->attr.rq_psn;
 	if (mask & HCA_QP_SQ_PSN) {
-		rq->psn = rq->una = rq->max_psn = qp->attr.sq_psn;
-		rxe_window_reset(rq);
+		rq->req.psn = rq->req.una = rq->req.max_psn = qp->attr.sq_psn;
+		rxe_cwnd_reset(rq);
 	}
 	if (mask & HCA_QP_RETRY_CNT)
-		rq->retries = qp->attr.retry_cnt;
+		rq->req.retries = qp->attr.retry_cnt;
 	if (mask & HCA_QP_RNR_RETRY)
-		rq->rnr_retries = qp->attr.rnr_retry;
+		rq->req.rnr_retries = qp->attr.rnr_retry;
 	if (mask & HCA_QP_PATH_MIG_STATE)
 		rq->mig_refused = false;
 	if (qp->state == from)
 		return;
 	if (qp->state == HCA_QPS_RESET) {
-		rxe_req_reset(rq);
-		rxe_resp_reset(rq);
+		qp_reset(rq);
 	} else if (qp->state == HCA_QPS_ERR) {
-		enter_error(rq);
+		qp_enter_error(rq);
 	} else if (qp->state == HCA_QPS_SQE) {
 		rxe_req_flush(rq);
 	} else if (qp->state == HCA_QPS_RTR || qp->state == HCA_QPS_RTS) {
-		rq->sqd = rq->drained = false;
-		if (!rings_alloc(rq))
+		rq->req.sqd = rq->req.drained = false;
+		if (!qp_rings_alloc(rq))
 			rxe_qp_error(rq, HCA_EVENT_QP_FATAL);
 		else
 			rxe_req_kick(rq);
 	} else if (qp->state == HCA_QPS_SQD) {
-		rq->sqd = true;
+		rq->req.sqd = true;
 		rxe_dirty(rq);
 	}
 }
@@ -203,10 +237,10 @@ static void qp_query(struct hca_qp *qp, struct hca_qp_attr *attr)
 {
 	const struct rxe_qp *rq = qp->transport;
 
-	attr->sq_draining = rq->sqd && !rq->drained;
+	attr->sq_draining = rq->req.sqd && !rq->req.drained;
 	if (qp->state >= HCA_QPS_RTR) {
-		attr->rq_psn = rq->epsn;
-		attr->sq_psn = rq->psn;
+		attr->rq_psn = rq->resp.epsn;
+		attr->sq_psn = rq->req.psn;
 	}
 }
 
@@ -214,28 +248,19 @@ static void qp_doorbell(struct hca_qp *qp)
 {
 	struct rxe_qp *rq = qp->transport;
 
-	if (rq->wqes)
+	if (rq->req.wq.wqes)
 		rxe_req_kick(rq);
-}
-
-static void qp_recv_doorbell(struct hca_qp *qp) {}
-
-/* 9.6.1: is the packet one that this QP may look at? */
-static bool connected_accepts(const struct hca_qp *qp, const struct wire_packet *p, const struct wire_opcode *op,
-			      u8 port)
-{
-	if (op->transport != WIRE_TP_CNP && op->transport != (qp->type == HCA_QPT_RC ? WIRE_TP_RC : WIRE_TP_UC))
-		return false;
-	return rxe_path_accepts(qp->transport, p, port);
 }
 
 static void connected_receive(struct rxe *rxe, u8 port, struct wire_packet *p, const struct wire_opcode *op)
 {
-	struct hca_qp *qp = hca_qp_lookup(rxe->hca, wire_bth_qpn((struct wire_bth *)(p->hdr + p->bth_off)));
+	struct hca_qp *qp = hca_qp_lookup(rxe->hca, wire_bth_qpn(wire_packet_bth(p)));
 	struct rxe_qp *rq;
 
+	/* transport, path and P_Key checks (9.6.1) */
 	if (!qp || qp->type == HCA_QPT_UD || qp->state < HCA_QPS_RTR || qp->state > HCA_QPS_SQE ||
-	    !connected_accepts(qp, p, op, port)) {
+	    (op->transport != WIRE_TP_CNP && op->transport != (qp->type == HCA_QPT_RC ? WIRE_TP_RC : WIRE_TP_UC)) ||
+	    !rxe_path_accepts(qp->transport, p, port)) {
 		hca_count(rxe->hca, port, HCA_CNT_WRONG_QP);
 		return;
 	}
@@ -254,12 +279,12 @@ static void connected_receive(struct rxe *rxe, u8 port, struct wire_packet *p, c
 static int receive(struct hca *hca, u8 port, struct wire_packet *p)
 {
 	struct rxe *rxe = hca_transport_data(hca);
-	const struct wire_opcode *op = wire_opcode(p->hdr[p->bth_off]);
+	const struct wire_opcode *op = wire_packet_opcode(p);
 
 	hca_count(hca, port, HCA_CNT_RCVD_PKTS);
 	if (p->flags & WIRE_PKT_BAD_ICRC) {
 		hca_count(hca, port, HCA_CNT_ICRC_ERR);
-	} else if (!op || wire_bth_tver((struct wire_bth *)(p->hdr + p->bth_off))) {
+	} else if (!op || wire_bth_tver(wire_packet_bth(p))) {
 		hca_count(hca, port, HCA_CNT_BAD_PACKET);
 	} else if (op->transport == WIRE_TP_UD) {
 		rxe_ud_receive(rxe, port, p, op);
@@ -267,7 +292,7 @@ static int receive(struct hca *hca, u8 port, struct wire_packet *p)
 		connected_receive(rxe, port, p, op);
 	}
 	wire_packet_free(p);
-	if (rxe->nkept == RXE_KEPT)
+	if (rxe->nwrite_bufs == RXE_WRITE_BUFS)
 		rxe_commit(rxe);
 	return 0;
 }
@@ -299,10 +324,10 @@ const struct hca_transport rxe_transport = {
 	.modified = qp_modified,
 	.query = qp_query,
 	.doorbell = qp_doorbell,
-	.recv_doorbell = qp_recv_doorbell,
 	.receive = receive,
-	.place = rxe_place,
+	.zcopy = rxe_zcopy_receive,
 	.port_ready = port_ready,
+	.moved = rxe_moved,
 	.start = engine_start,
 	.stop = engine_stop,
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* The reaction point of DCQCN: how fast a flow may send that congestion notifications come for. */
+/* DCQCN reaction point (SIGCOMM 2015): the rate of a flow that receives congestion notifications (CNP). */
 #ifndef MUSLIN_RXE_DCQCN_H
 #define MUSLIN_RXE_DCQCN_H
 
@@ -8,23 +8,23 @@
 /* Rates are in kb/s, times in ns. */
 struct dcqcn {
 	u64 line, rate, target;
-	u32 alpha;                     /* how congested the path seems, of DCQCN_ONE */
-	bool deaf;                     /* a notification may speak of what was sent before the last cut */
-	u64 used, gap;                 /* by the loop's clock: up to date; and for how long what was sent takes */
-	u64 clock, since;              /* the flow's own time; a period began then */
-	u64 bytes;                     /* since the byte counter's last event */
+	u32 alpha;            /* estimated congestion of the path, of DCQCN_ONE */
+	bool cut_recently;    /* in the period after a cut: a CNP may be for packets sent before it, and is ignored */
+	u64 updated, busy_ns; /* loop clock of the last update; how long the bytes sent take at the rate */
+	u64 clock, since;     /* clock of the flow, which stops while it is idle; begin of the period */
+	u64 bytes;            /* since the byte counter's last event */
 	u32 timer_events, byte_events; /* increases since the last cut */
 };
 #define DCQCN_ONE (1u << 20)
 
-/* A flow over a link of the rate @line, that has sent at @rate so far. */
+/* A flow over a link of the rate @line, which has been sending at @rate. */
 void dcqcn_init(struct dcqcn *d, u64 line, u64 rate, struct now now);
-/* A notification has come: the rate falls, if it has not just done so. @rtt: the path's round trip; 0: a short one. */
+/* A CNP arrived: cuts the rate, except in the period after a cut. @rtt: round trip of the path; 0: short. */
 void dcqcn_notified(struct dcqcn *d, u64 rtt, struct now now);
-/* @bytes are sent; brings the rate up to date. */
+/* @bytes were sent; updates the rate. */
 void dcqcn_sent(struct dcqcn *d, u64 bytes, u64 rtt, struct now now);
-/* Is the flow held below its link's rate? */
-static inline bool dcqcn_holds(const struct dcqcn *d)
+/* Is the flow limited below its link's rate? */
+static inline bool dcqcn_limits(const struct dcqcn *d)
 {
 	return d->rate < d->line;
 }

@@ -159,9 +159,9 @@ static void test_bounds(void)
 	for (i = 0; i < 1000; i++, send_period(&d, &now))
 		dcqcn_notified(&d, 0, now);
 	assert(d.rate == 1000 && d.alpha <= DCQCN_ONE);
-	for (i = 0; i < 20000 && dcqcn_holds(&d); i++)
+	for (i = 0; i < 20000 && dcqcn_limits(&d); i++)
 		send_period(&d, &now);
-	assert(!dcqcn_holds(&d) && d.rate == LINE);
+	assert(!dcqcn_limits(&d) && d.rate == LINE);
 	for (i = 0; i < 5000; i++) /* alpha decays: the next one hardly matters */
 		send_period(&d, &now);
 	dcqcn_notified(&d, 0, now);
@@ -189,12 +189,12 @@ static void test_slow(void)
 	struct dcqcn d;
 
 	dcqcn_init(&d, LINE, 3000000, (struct now){ 0 });
-	assert(d.rate == 3000000 && dcqcn_holds(&d));
+	assert(d.rate == 3000000 && dcqcn_limits(&d));
 	dcqcn_notified(&d, 0, (struct now){ 1 });
 	assert(d.rate == 1500000);
 	dcqcn_init(&d, 500, 500, (struct now){ 0 });
 	dcqcn_notified(&d, 0, (struct now){ 1 });
-	assert(d.rate == 500 && !dcqcn_holds(&d));
+	assert(d.rate == 500 && !dcqcn_limits(&d));
 }
 
 int main(void)

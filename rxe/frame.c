@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Packets of the InfiniBand link: LRH, GRH and BTH, and the queue before a port that has no credits. */
+/* Packet headers LRH, GRH and BTH (IBTA 7.7, 8.3, 9.2), and the send queue of a port: backpressure when it has no credits. */
 #include <errno.h>
 
-#include "rxe/internal.h"
+#include "rxe/rxe_internal.h"
 
 #define HOP_LIMIT_DEFAULT 64
 
@@ -38,25 +38,18 @@ struct wire_packet *rxe_frame(struct hca_qp *qp, const struct hca_av *av, u16 pk
 	p->bth_off = av->grh ? 48 : 8;
 	p->hdr_len = p->bth_off + op->hdr_len;
 	words = (p->hdr_len + len + pad + WIRE_ICRC_LEN) / 4;
-	wire_lrh_fill((struct wire_lrh *)p->hdr, 0, av->sl, av->grh ? WIRE_LNH_GRH : WIRE_LNH_BTH, av->dlid,
+	wire_lrh_fill(wire_packet_lrh(p), 0, av->sl, av->grh ? WIRE_LNH_GRH : WIRE_LNH_BTH, av->dlid,
 		      port->attr.lid | (av->src_path_bits & ((1u << port->attr.lmc) - 1)), words);
 	if (av->grh)
-		grh_fill((struct wire_grh *)(p->hdr + 8), av, port, words * 4 - 48);
+		grh_fill(wire_packet_grh(p), av, port, words * 4 - 48);
 	if (wire_port_is_ethernet(port))
 		p->l2 = wire_port_l2(port, av->sgid_index, av->sl, av->dmac);
-	wire_bth_fill((struct wire_bth *)(p->hdr + p->bth_off), opcode, se, (u8)pad, pkey, dqpn, ackreq, psn);
+	wire_bth_fill(wire_packet_bth(p), opcode, se, (u8)pad, pkey, dqpn, ackreq, psn);
 	if (qp->type == HCA_QPT_UD)
 		return p;
-	wire_bth_set_migreq((struct wire_bth *)(p->hdr + p->bth_off), qp->attr.path_mig_state == HCA_MIG_MIGRATED);
-	rxe_cc_mark(qp->transport, p);
+	wire_bth_set_migreq(wire_packet_bth(p), qp->attr.path_mig_state == HCA_MIG_MIGRATED);
+	rxe_cc_set_ect(qp->transport, p);
 	return p;
-}
-
-void *rxe_eth(struct wire_packet *p, enum wire_eth eth)
-{
-	const struct wire_opcode *op = wire_opcode(p->hdr[p->bth_off]);
-
-	return p->hdr + p->bth_off + op->offset[eth];
 }
 
 void rxe_payload(struct wire_packet *p, struct wire_buf *buf, u32 off, u32 len)
@@ -69,14 +62,14 @@ void rxe_payload(struct wire_packet *p, struct wire_buf *buf, u32 off, u32 len)
 }
 
 /*
- * The program may write to its memory while the packet is made, and the ICRC is wrong then: the packet is as good as lost, and
- * a retry repairs it. Before the completion nobody is promised what of two writes is sent.
+ * Zero-copy send. The program may write to its memory while the ICRC is computed. The receiver drops the packet then, as if it were
+ * lost, and a retransmission follows. Before the completion it is undefined which data is sent (IBTA 10.8.3).
  */
-void rxe_borrow(struct wire_packet *p, const u8 *data, u32 len)
+void rxe_payload_zcopy(struct wire_packet *p, const u8 *data, u32 len)
 {
 	p->data = data;
 	p->len = len;
-	p->flags |= WIRE_PKT_BORROWED;
+	p->flags |= WIRE_PKT_ZCOPY;
 }
 
 bool rxe_blocked(const struct rxe *rxe, u8 port)
@@ -89,7 +82,6 @@ bool rxe_send(struct rxe *rxe, u8 port, struct wire_packet *p)
 	struct wire_port *wp = hca_port(rxe->hca, port);
 
 	hca_count(rxe->hca, port, HCA_CNT_SENT_PKTS);
-	p->born = loop_now(rxe->loop).ns;
 	if (!rxe_blocked(rxe, port) && wire_port_send(wp, p) == 0)
 		return true;
 	if (wire_packet_own(p))

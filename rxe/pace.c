@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Static rate control (9.11.1): towards a destination that is slower than the own port, packets leave at its rate. Links
- * take no time here, so the time that a packet would take on the slower one is counted, and the queue pair waits when it
- * is ahead by more than one turn of the loop is worth. The rate that congestion control allows is kept in the same way.
+ * Static rate control (IBTA 9.11.1): packets to a destination slower than the local port are sent at the rate of that destination.
+ * Links here have no transmission time, so the transmission time of each packet on the slower link is added up, and the queue pair
+ * waits when it is ahead by more than a turn of the loop. The rate limit of DCQCN is enforced in the same way.
  */
-#include "emu/wire/hdr.h"
-#include "rxe/internal.h"
+#include "rxe/rxe_internal.h"
 
 #define AHEAD_NS    20000ull
-#define LATE_NS     ((u64)NSEC_PER_MSEC)  /* a timer that comes as late is made up for */
-#define LATE_CUT_NS (200 * NSEC_PER_USEC) /* ... after notifications: a burst would bring the next one */
+#define LATE_NS     ((u64)NSEC_PER_MSEC)  /* a timer that fires up to so late is made up for */
+#define LATE_CUT_NS (200 * NSEC_PER_USEC) /* ... under DCQCN: a burst would cause the next CNP */
 
 static void on_timer(struct loop_timer *t, struct now now)
 {
-	rxe_req_kick(container_of(t, struct rxe_qp, pace));
+	rxe_req_kick(container_of(t, struct rxe_qp, rate.timer));
 }
 
 u32 rxe_pace_link(const struct rxe_qp *rq)
@@ -34,20 +33,20 @@ static u64 static_kbps(const struct rxe_qp *rq, u8 static_rate)
 
 static u64 late_ns(const struct rxe_qp *rq)
 {
-	return rq->dcqcn ? LATE_CUT_NS : LATE_NS;
+	return rq->rate.dcqcn ? LATE_CUT_NS : LATE_NS;
 }
 
 bool rxe_pace_wait(struct rxe_qp *rq)
 {
 	u64 now = loop_now(rq->rxe->loop).ns;
 
-	if (rq->paced_until + late_ns(rq) < now)
-		rq->paced = false;
-	if (rq->paced_until <= now + AHEAD_NS)
+	if (rq->rate.until + late_ns(rq) < now)
+		rq->rate.armed = false;
+	if (rq->rate.until <= now + AHEAD_NS)
 		return false;
-	rq->paced = true;
-	rq->pace.fn = on_timer;
-	loop_timer_set(rq->rxe->loop, &rq->pace, rq->paced_until);
+	rq->rate.armed = true;
+	rq->rate.timer.fn = on_timer;
+	loop_timer_set(rq->rxe->loop, &rq->rate.timer, rq->rate.until);
 	return true;
 }
 
@@ -60,7 +59,7 @@ void rxe_pace_sent(struct rxe_qp *rq, u8 static_rate, u32 bytes)
 	if (!kbps)
 		return;
 	now = loop_now(rq->rxe->loop).ns;
-	if (rq->paced_until + late_ns(rq) < now || !rq->paced)
-		rq->paced_until = max(rq->paced_until, now);
-	rq->paced_until += bytes * 8000000ull / kbps;
+	if (rq->rate.until + late_ns(rq) < now || !rq->rate.armed)
+		rq->rate.until = max(rq->rate.until, now);
+	rq->rate.until += bytes * 8000000ull / kbps;
 }

@@ -1,23 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* What the files of the requester share: wqe.c, requester.c, retry.c, response.c, read.c, ud_send.c. */
+/* Requester (IBTA 9.7.5, 9.8.2): declarations shared by wqe.c, requester.c, retry.c, response.c, read.c, ud_send.c. */
 #ifndef MUSLIN_RXE_REQUEST_H
 #define MUSLIN_RXE_REQUEST_H
 
-#include "rxe/internal.h"
+#include "rxe/rxe_internal.h"
 
 static inline struct rxe_wqe *rxe_wqe_at(const struct rxe_qp *rq, u32 i)
 {
-	return &rq->wqes[i % RXE_WQES];
+	return &((struct rxe_wqe *)rq->req.wq.wqes)[i % HCA_SQ_WQES];
 }
 
-static inline bool rxe_wqe_reads(const struct rxe_wqe *w)
+static inline u32 rxe_wqe_slot(const struct rxe_qp *rq, const struct rxe_wqe *w)
 {
-	return w->opcode >= HCA_WR_RDMA_READ && w->opcode <= HCA_WR_ATOMIC_FETCH_AND_ADD;
-}
-
-static inline bool rxe_wqe_local(const struct rxe_wqe *w)
-{
-	return w->opcode == HCA_WR_LOCAL_INV || w->opcode == HCA_WR_BIND_MW || w->opcode >= HCA_WR_REG_MR;
+	return (u32)(w - (const struct rxe_wqe *)rq->req.wq.wqes);
 }
 
 static inline u32 rxe_req_mtu(const struct rxe_qp *rq)
@@ -28,40 +23,43 @@ static inline u32 rxe_req_mtu(const struct rxe_qp *rq)
 }
 
 /* wqe.c */
-bool rxe_wqes_pull(struct rxe_qp *rq); /* false: there is none */
-/* Bytes @off.. of the message where they are, of one that is long enough for that; NULL: they have to be read. */
+bool rxe_wqes_pull(struct rxe_qp *rq); /* false: none posted */
+/* Zero-copy: a pointer to bytes @off.. of the message; NULL: they have to be copied, also if the message is short. */
 const u8 *rxe_wqe_direct(struct rxe_qp *rq, const struct rxe_wqe *w, u32 off, u32 len);
-void rxe_wqe_release(struct rxe_wqe *w);
-/* The oldest request fails with @status; what follows is flushed (10.8.2 and table 58: RC errs, UC and UD stop sending). */
+void rxe_wqes_loaded(struct rxe_qp *rq);                    /* the reads of requests load_first..load_end are done */
+void rxe_wqe_release(struct hca_qp *qp, struct hca_wqe *w); /* of struct hca_sq */
+/* The oldest request fails with @status; later requests are flushed (10.8.2, table 58: RC goes to ERR, UC and UD to SQE). */
 void rxe_req_fail(struct rxe_qp *rq, u8 status);
 
-/* requester.c: asks again for @n packets of a READ, from its packet @at on */
-void rxe_req_ask(struct rxe_qp *rq, const struct rxe_wqe *w, u32 at, u32 n);
+/* requester.c: retransmits a READ for the @n response packets from packet @at on */
+void rxe_req_retransmit_read(struct rxe_qp *rq, const struct rxe_wqe *w, u32 at, u32 n);
 
 /* response.c */
-void rxe_req_progress(struct rxe_qp *rq, u32 una); /* everything before @una is acknowledged */
-/* Everything up to @psn is. False: a READ or atomic below it has no response, and is asked for again. */
+void rxe_req_progress(struct rxe_qp *rq, u32 una); /* PSNs before @una are acknowledged */
+/* PSNs up to @psn are acknowledged. False: a response to an earlier READ or atomic is missing, it is retransmitted. */
 bool rxe_req_acked(struct rxe_qp *rq, u32 psn);
 
 /* read.c */
-struct rxe_wqe *rxe_read_oldest(const struct rxe_qp *rq); /* READ or atomic that waits for its response; NULL: none */
-u32 rxe_read_expected(const struct rxe_qp *rq, const struct rxe_wqe *w);         /* PSN of the response that is next */
-void rxe_read_take(struct rxe_qp *rq, struct rxe_wqe *w, struct wire_packet *p); /* it is this one */
-/* A response that is not the expected one, while some is. */
-void rxe_read_ahead(struct rxe_qp *rq, const struct wire_packet *p, const struct wire_opcode *op, u32 psn);
+struct rxe_wqe *rxe_read_oldest(const struct rxe_qp *rq); /* the oldest outstanding READ or atomic; NULL: none */
+u32 rxe_read_expected(const struct rxe_qp *rq, const struct rxe_wqe *w);             /* PSN of the next response */
+void rxe_read_response(struct rxe_qp *rq, struct rxe_wqe *w, struct wire_packet *p); /* with the expected PSN */
+/* A response with another PSN. */
+void rxe_read_out_of_order(struct rxe_qp *rq, const struct wire_packet *p, const struct wire_opcode *op, u32 psn);
 void rxe_read_done(struct rxe_qp *rq, struct rxe_wqe *w);
-bool rxe_read_again(struct rxe_qp *rq); /* asks for the gap once more; false: there is none */
+/* Advances over responses that were received out of order, up to the next missing one. Call after each expected response. */
+void rxe_read_advance(struct rxe_qp *rq);
+bool rxe_read_retransmit(struct rxe_qp *rq); /* requests the missing responses once more; false: none is missing */
 void rxe_read_reset(struct rxe_qp *rq);
 
 /* retry.c */
-void rxe_retry_arm(struct rxe_qp *rq); /* the timer of the oldest packet */
-/* Goes on sending from @psn, which lies in an outstanding request or right behind the last one. */
+void rxe_retry_arm(struct rxe_qp *rq); /* the retransmission timer of the oldest packet */
+/* Go-back-n: sending continues from @psn, which belongs to an outstanding request or follows the last one. */
 void rxe_retry_from(struct rxe_qp *rq, u32 psn);
-/* The same for what is lost; the QP fails when that has happened in too many time-outs. */
+/* Retransmits the lost packet @psn, or fails the QP when the retry counter is exhausted. */
 void rxe_retry(struct rxe_qp *rq, u32 psn);
-/* The SEND or WRITE that @psn belongs to, which was sent and is not acknowledged. */
-struct rxe_wqe *rxe_retry_find(const struct rxe_qp *rq, u32 psn);
-/* Everything before rq->una is acknowledged, by an ACK or a NAK: what does that tell of a packet that was sent again alone? */
-void rxe_retry_settle(struct rxe_qp *rq, bool nak);
+/* The outstanding SEND or WRITE that @psn belongs to. */
+struct rxe_wqe *rxe_retransmit_find(const struct rxe_qp *rq, u32 psn);
+/* rq->req.una has advanced by an ACK or a NAK: completes a selective retransmission, which tells what the peer supports. */
+void rxe_retransmit_acked(struct rxe_qp *rq, bool nak);
 
 #endif

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * The requester: cuts requests into packets (9.7.5, 9.8.2).
+ * Requester: segmentation of send requests into packets (IBTA 9.7.5, 9.8.2).
  *
- * wqes[] is a ring: wq_tail is the oldest request not completed, wq_next the one whose packet pkt_next goes out next,
- * wq_head one past the last pulled. A retry moves wq_next, pkt_next and psn back (go-back-n); what a request has got
- * stays. Completions are given in order, and only by a commit, when the data that they speak of is in place.
+ * Of the send queue wq.tail is the oldest request not completed, next the request whose packet pkt_next is sent next, wq.head one
+ * past the last one fetched. Retransmission by go-back-n moves next, pkt_next and psn back; response bytes that a
+ * READ has received stay. The commit completes requests in order, after their response data has been written to memory.
  */
 #include <errno.h>
 
@@ -18,7 +18,7 @@ enum {
 	PKT_KINDS
 };
 
-/* [request][place in the message]; UC's opcodes lie WIRE_TP_UC above. */
+/* [request][first, middle, last, only]; add WIRE_TP_UC for UC. */
 static const u8 send_opcodes[][PKT_KINDS] = {
 	[HCA_WR_RDMA_WRITE] = { WIRE_RC_WRITE_FIRST, WIRE_RC_WRITE_MIDDLE, WIRE_RC_WRITE_LAST, WIRE_RC_WRITE_ONLY },
 	[HCA_WR_RDMA_WRITE_WITH_IMM] = { WIRE_RC_WRITE_FIRST, WIRE_RC_WRITE_MIDDLE, WIRE_RC_WRITE_LAST_IMM,
@@ -33,115 +33,123 @@ static const u8 send_opcodes[][PKT_KINDS] = {
 	[HCA_WR_ATOMIC_FETCH_AND_ADD] = { [PKT_ONLY] = WIRE_RC_FETCH_ADD },
 };
 
-static u8 opcode_of(const struct rxe_qp *rq, const struct rxe_wqe *w, u32 off, u32 len)
+static u8 packet_opcode(const struct rxe_qp *rq, const struct rxe_wqe *w, u32 off, u32 len)
 {
-	bool first = !off, last = off + len == w->length;
-	int kind = rxe_wqe_reads(w) || (first && last) ? PKT_ONLY : first ? PKT_FIRST : last ? PKT_LAST : PKT_MIDDLE;
+	bool first = !off, last = off + len == w->wr.length;
+	int kind = hca_wqe_reads(&w->wr) || (first && last) ? PKT_ONLY
+		   : first                                  ? PKT_FIRST
+		   : last                                   ? PKT_LAST
+							    : PKT_MIDDLE;
 
-	return send_opcodes[w->opcode][kind] + (rq->qp->type == HCA_QPT_UC ? WIRE_TP_UC : 0);
+	return send_opcodes[w->wr.opcode][kind] + (rq->qp->type == HCA_QPT_UC ? WIRE_TP_UC : 0);
 }
 
-/* Makes bytes @off.. of the message stand in w->chunk. */
+/* Loads bytes @off.. of the message into w->chunk. -EINPROGRESS: pending until rxe_req_loading() returns false. */
 static int chunk_load(struct rxe_qp *rq, struct rxe_wqe *w, u32 off, u32 len)
 {
-	u32 size = min(RXE_CHUNK, w->length - off);
+	u32 size = min(RXE_CHUNK, w->wr.length - off);
 	int err;
 
 	if (!len || (w->chunk && off >= w->chunk_off && off + len <= w->chunk_off + w->chunk->size))
 		return 0;
-	wire_buf_put(w->chunk);
+	rxe_chunk_put(rq, w->chunk);
 	w->chunk = wire_buf_alloc(size);
 	w->chunk_off = off;
 	if (!w->chunk)
 		return -ENOMEM;
-	err = rxe_sges_span(rq->qp, w->sge, w->num_sge, off, size, 0, w->chunk->data, false, rq);
-	hca_batch_run(rq->rxe->rd);
-	if (rq->read_failed) {
-		rq->read_failed = false;
-		err = -EFAULT;
-	}
-	return err;
+	err = rxe_wqe_read(rq, w, off, size, w->chunk->data);
+	rq->req.load_first = rq->req.wq.tail + (rxe_wqe_slot(rq, w) - rq->req.wq.tail) % HCA_SQ_WQES;
+	rq->req.load_end = rq->req.load_first + 1;
+	if (rxe_reads_run(rq, &rq->req.load_due) && !err)
+		return -EINPROGRESS;
+	rq->req.load_due = 0;
+	return w->read_failed ? -EFAULT : err;
 }
 
-/* @off, @len: of the part that is written or read. */
+bool rxe_req_loading(struct rxe_qp *rq)
+{
+	if (likely(!rq->req.load_due))
+		return false;
+	if (rxe_pending(rq, rq->req.load_due)) {
+		rxe_stall(rq);
+		return true;
+	}
+	rq->req.load_due = 0;
+	rxe_wqes_loaded(rq);
+	return false;
+}
+
+/* @off, @len: the part of the message in RETH. */
 static void eths_fill(struct wire_packet *p, const struct rxe_wqe *w, u32 off, u32 len)
 {
-	const struct wire_opcode *op = wire_opcode(p->hdr[p->bth_off]);
+	const struct wire_opcode *op = wire_packet_opcode(p);
 
 	if (op->eths & BIT(WIRE_ETH_RETH)) {
-		struct wire_reth *h = rxe_eth(p, WIRE_ETH_RETH);
+		struct wire_reth *h = wire_packet_reth(p);
 
-		h->va = cpu_to_be64(w->remote_addr + off);
-		h->rkey = cpu_to_be32(w->rkey);
+		h->va = cpu_to_be64(w->wr.remote_addr + off);
+		h->rkey = cpu_to_be32(w->wr.rkey);
 		h->dmalen = cpu_to_be32(len);
 	}
 	if (op->eths & BIT(WIRE_ETH_ATOMIC)) {
-		struct wire_atomic_eth *h = rxe_eth(p, WIRE_ETH_ATOMIC);
-		bool swap = w->opcode == HCA_WR_ATOMIC_CMP_AND_SWP;
+		struct wire_atomic_eth *h = wire_packet_atomic_eth(p);
+		bool swap = w->wr.opcode == HCA_WR_ATOMIC_CMP_AND_SWP;
 
-		h->va = cpu_to_be64(w->remote_addr);
-		h->rkey = cpu_to_be32(w->rkey);
-		h->swap_add = cpu_to_be64(swap ? w->swap : w->compare_add);
-		h->compare = cpu_to_be64(swap ? w->compare_add : 0);
+		h->va = cpu_to_be64(w->wr.remote_addr);
+		h->rkey = cpu_to_be32(w->wr.rkey);
+		h->swap_add = cpu_to_be64(swap ? w->wr.swap : w->wr.compare_add);
+		h->compare = cpu_to_be64(swap ? w->wr.compare_add : 0);
 	}
 	if (op->eths & BIT(WIRE_ETH_IMMDT))
-		((struct wire_immdt *)rxe_eth(p, WIRE_ETH_IMMDT))->imm = cpu_to_be32(w->imm);
+		wire_packet_immdt(p)->imm = cpu_to_be32(w->wr.imm);
 	if (op->eths & BIT(WIRE_ETH_IETH))
-		((struct wire_ieth *)rxe_eth(p, WIRE_ETH_IETH))->rkey = cpu_to_be32(w->imm);
-}
-
-/* Marks the request as sent for the first time: its place in the PSNs is fixed from now on. */
-static void wqe_start(struct rxe_qp *rq, struct rxe_wqe *w, u32 mtu)
-{
-	if (w->state != WQE_POSTED)
-		return;
-	w->state = WQE_SENT;
-	w->first_psn = rq->psn;
-	w->npkts = w->length ? (w->length + mtu - 1) / mtu : 1;
+		wire_packet_ieth(p)->rkey = cpu_to_be32(w->wr.imm);
 }
 
 static void cursor_next(struct rxe_qp *rq, const struct rxe_wqe *w, u32 pkts)
 {
-	rq->psn = wire_psn_add(rq->psn, pkts);
-	if (wire_psn_diff(rq->psn, rq->max_psn) > 0)
-		rq->max_psn = rq->psn;
-	rq->pkt_next++;
-	if (rxe_wqe_reads(w) || rq->pkt_next >= w->npkts) {
-		rq->wq_next++;
-		rq->pkt_next = 0;
+	rq->req.psn = wire_psn_add(rq->req.psn, pkts);
+	if (wire_psn_diff(rq->req.psn, rq->req.max_psn) > 0)
+		rq->req.max_psn = rq->req.psn;
+	rq->req.pkt_next++;
+	if (hca_wqe_reads(&w->wr) || rq->req.pkt_next >= w->npkts) {
+		rq->req.next++;
+		rq->req.pkt_next = 0;
 	}
 }
 
 /*
- * The packet at @off of the message, with @psn. NULL: there is no memory, which is as if it were lost, or the request has a status now
- * since its payload cannot be read.
+ * The packet at @off of the message, with @psn. NULL: out of memory, handled as a lost packet; or w->wr.status is set since the payload
+ * cannot be read; or the payload is being fetched (rq->req.load_due).
  */
-static struct wire_packet *make_packet(struct rxe_qp *rq, struct rxe_wqe *w, u32 off, u32 psn, bool ackreq)
+static struct wire_packet *packet_build(struct rxe_qp *rq, struct rxe_wqe *w, u32 off, u32 psn, bool ackreq)
 {
 	const struct hca_qp *qp = rq->qp;
-	u32 len = rxe_wqe_reads(w) ? 0 : min(rxe_req_mtu(rq), w->length - off);
-	bool last = rxe_wqe_reads(w) || off + len == w->length;
-	u32 got = rxe_wqe_reads(w) ? w->got : 0;
+	u32 len = hca_wqe_reads(&w->wr) ? 0 : min(rxe_req_mtu(rq), w->wr.length - off);
+	bool last = hca_wqe_reads(&w->wr) || off + len == w->wr.length;
+	u32 got = hca_wqe_reads(&w->wr) ? w->got : 0;
 	const u8 *direct = len ? rxe_wqe_direct(rq, w, off, len) : NULL;
 	struct wire_packet *p;
+	int err;
 
-	if (!direct && chunk_load(rq, w, off, len)) {
-		w->status = HCA_WC_LOC_PROT_ERR;
+	err = direct ? 0 : chunk_load(rq, w, off, len);
+	if (err) {
+		w->wr.status = err == -EINPROGRESS ? HCA_WC_SUCCESS : HCA_WC_LOC_PROT_ERR;
 		return NULL;
 	}
-	p = rxe_frame(rq->qp, &qp->attr.av, rxe_pkey(qp, qp->attr.pkey_index), opcode_of(rq, w, off, len),
-		      qp->attr.dest_qpn, psn, len, last && w->flags & HCA_SEND_SOLICITED, ackreq);
+	p = rxe_frame(rq->qp, &qp->attr.av, rxe_pkey(qp, qp->attr.pkey_index), packet_opcode(rq, w, off, len),
+		      qp->attr.dest_qpn, psn, len, last && w->wr.flags & HCA_SEND_SOLICITED, ackreq);
 	if (!p)
 		return NULL;
-	eths_fill(p, w, got, w->length - got);
+	eths_fill(p, w, got, w->wr.length - got);
 	if (direct)
-		rxe_borrow(p, direct, len);
+		rxe_payload_zcopy(p, direct, len);
 	else if (len)
 		rxe_payload(p, w->chunk, off - w->chunk_off, len);
 	return p;
 }
 
-static void packet_out(struct rxe_qp *rq, struct wire_packet *p)
+static void packet_send(struct rxe_qp *rq, struct wire_packet *p)
 {
 	const struct hca_qp *qp = rq->qp;
 
@@ -151,100 +159,120 @@ static void packet_out(struct rxe_qp *rq, struct wire_packet *p)
 	rxe_send(rq->rxe, qp->attr.port, p);
 }
 
-static void send_packet(struct rxe_qp *rq, struct rxe_wqe *w)
+static void wqe_send_packet(struct rxe_qp *rq, struct rxe_wqe *w)
 {
-	bool reads = rxe_wqe_reads(w), last, ackreq;
+	bool reads = hca_wqe_reads(&w->wr), last, ackreq;
 	u32 mtu = rxe_req_mtu(rq), off, pkts = 1;
 	struct wire_packet *p;
 
-	wqe_start(rq, w, mtu);
-	off = reads ? 0 : rq->pkt_next * mtu;
-	last = reads || rq->pkt_next + 1 == w->npkts;
-	ackreq = rq->qp->type == HCA_QPT_RC && !reads && (last || rxe_window_ackreq(rq));
-	p = make_packet(rq, w, off, rq->psn, ackreq);
-	if (w->status)
+	if (w->wr.state == HCA_WQE_POSTED) { /* sent for the first time: its PSNs */
+		w->wr.state = HCA_WQE_SENT;
+		w->first_psn = rq->req.psn;
+		w->npkts = rxe_packets(w->wr.length, mtu);
+	}
+	off = reads ? 0 : rq->req.pkt_next * mtu;
+	last = reads || rq->req.pkt_next + 1 == w->npkts;
+	ackreq = rq->qp->type == HCA_QPT_RC && !reads && (last || rxe_cwnd_ackreq(rq));
+	p = packet_build(rq, w, off, rq->req.psn, ackreq);
+	if (w->wr.status || rq->req.load_due)
 		return;
 	if (reads) {
 		pkts = w->npkts - w->got / mtu;
-		rq->rd_out++;
+		rq->req.rd_out++;
 	}
 	if (ackreq || reads)
-		rxe_window_sent(rq, rq->psn);
+		rxe_cwnd_sent(rq, rq->req.psn);
 	cursor_next(rq, w, pkts);
 	if (rq->qp->type == HCA_QPT_UC) {
-		rq->una = rq->max_psn;
+		rq->req.una = rq->req.max_psn;
 		if (last) {
-			w->state = WQE_DONE;
+			w->wr.state = HCA_WQE_DONE;
 			rxe_dirty(rq);
 		}
-	} else if (!loop_timer_armed(&rq->timer)) {
-		rxe_window_begin(rq);
+	} else if (!loop_timer_armed(&rq->req.timer)) {
+		rxe_cwnd_timer_begin(rq);
 		rxe_retry_arm(rq);
 	}
-	packet_out(rq, p);
+	packet_send(rq, p);
 }
 
-void rxe_req_ask(struct rxe_qp *rq, const struct rxe_wqe *w, u32 at, u32 n)
+void rxe_req_retransmit_read(struct rxe_qp *rq, const struct rxe_wqe *w, u32 at, u32 n)
 {
 	const struct hca_qp *qp = rq->qp;
-	u32 off = at * rxe_req_mtu(rq), len = min(n * rxe_req_mtu(rq), w->length - off);
+	u32 off = at * rxe_req_mtu(rq), len = min(n * rxe_req_mtu(rq), w->wr.length - off);
 	struct wire_packet *p = rxe_frame(rq->qp, &qp->attr.av, rxe_pkey(qp, qp->attr.pkey_index), WIRE_RC_READ_REQUEST,
 					  qp->attr.dest_qpn, wire_psn_add(w->first_psn, at), 0, false, false);
 
 	if (p)
 		eths_fill(p, w, off, len);
-	packet_out(rq, p);
+	packet_send(rq, p);
 }
 
-/* The missing packet alone. A request that cannot be read any more is found out in its turn. */
-static void send_hole(struct rxe_qp *rq)
+/* Selective retransmission: the missing packet only. If its payload cannot be read any more, go-back-n fails the request. */
+static void retransmit_packet(struct rxe_qp *rq)
 {
-	struct rxe_wqe *w = rxe_retry_find(rq, rq->hole);
+	struct rxe_wqe *w = rxe_retransmit_find(rq, rq->req.retransmit_psn);
 	struct wire_packet *p;
 
-	rq->hole_due = false;
+	rq->req.retransmit_due = false;
 	if (!w)
 		return;
-	p = make_packet(rq, w, (u32)wire_psn_diff(rq->hole, w->first_psn) * rxe_req_mtu(rq), rq->hole, true);
-	if (w->status) {
-		rxe_retry_from(rq, rq->hole);
+	p = packet_build(rq, w, (u32)wire_psn_diff(rq->req.retransmit_psn, w->first_psn) * rxe_req_mtu(rq),
+			 rq->req.retransmit_psn, true);
+	if (w->wr.status) {
+		rxe_retry_from(rq, rq->req.retransmit_psn);
 		return;
 	}
-	rq->hole_out = true;
-	packet_out(rq, p);
+	if (rq->req.load_due) {
+		rq->req.retransmit_due = true;
+		return;
+	}
+	rq->req.retransmit_out = true;
+	packet_send(rq, p);
 }
 
-static void run_local(struct rxe_qp *rq, struct rxe_wqe *w)
+static void local_operation_run(struct rxe_qp *rq, struct rxe_wqe *w)
 {
-	int err = 0;
-
-	if (w->opcode == HCA_WR_LOCAL_INV)
-		err = hca_key_invalidate(rq->qp, w->local->rkey, false);
-	else if (w->opcode == HCA_WR_BIND_MW)
-		err = hca_mw_bind(rq->qp, w->local);
-	else if (w->opcode == HCA_WR_REG_MR)
-		err = hca_mr_fast_reg(rq->qp, w->local);
 	w->npkts = 0;
-	w->first_psn = rq->psn;
-	if (err) {
-		w->status = w->opcode == HCA_WR_BIND_MW ? HCA_WC_MW_BIND_ERR : HCA_WC_LOC_QP_OP_ERR;
+	w->first_psn = rq->req.psn;
+	hca_sq_run_local(&rq->req.wq, &w->wr);
+	if (w->wr.status)
 		return;
-	}
-	w->state = WQE_DONE;
-	rq->wq_next++;
+	rq->req.next++;
 	rxe_dirty(rq);
 }
 
-/* May the request at the cursor go out now? */
-static bool may_send(const struct rxe_qp *rq, const struct rxe_wqe *w)
+/* May the next request be sent now: congestion window, READ depth, fence? */
+static bool send_allowed(const struct rxe_qp *rq, const struct rxe_wqe *w)
 {
+	s32 out = wire_psn_diff(rq->req.psn, rq->req.una);
+
 	if (rq->qp->type != HCA_QPT_RC)
 		return true;
-	if (wire_psn_diff(rq->psn, rq->una) >= (s32)rxe_window_size(rq))
+	if (out >= (s32)rxe_cwnd_size(rq))
 		return false;
-	if (rxe_wqe_reads(w))
-		return rq->rd_out < max(rq->qp->attr.max_rd_atomic, (u8)1);
-	return !(w->flags & HCA_SEND_FENCE && !rq->pkt_next && rq->rd_out);
+	if (hca_wqe_reads(&w->wr))
+		return rq->req.rd_out < rq->qp->attr.max_rd_atomic &&
+		       rxe_packets(w->wr.length, rxe_req_mtu(rq)) + (u32)max(out, 0) <= RXE_PSNS_MAX;
+	return !(w->wr.flags & HCA_SEND_FENCE && !rq->req.pkt_next && rq->req.rd_out);
+}
+
+/* LOCAL_INV waits for all earlier requests: they may use the key, and be retransmitted (10.6.5.1). */
+static bool local_operation_allowed(const struct rxe_qp *rq, const struct rxe_wqe *w)
+{
+	if (w->wr.opcode == HCA_WR_LOCAL_INV && rq->req.wq.tail != rq->req.next)
+		return false;
+	return !(w->wr.flags & HCA_SEND_FENCE && rq->req.rd_out);
+}
+
+/* In SQD no request begins; those in progress are completed, including retransmissions (10.3.1.5). */
+static bool state_allows_send(const struct rxe_qp *rq)
+{
+	if (rq->qp->state == HCA_QPS_RTS)
+		return true;
+	return rq->qp->state == HCA_QPS_SQD &&
+	       (rq->req.retransmit_due ||
+		(rq->req.next != rq->req.wq.head && rxe_wqe_at(rq, rq->req.next)->wr.state != HCA_WQE_POSTED));
 }
 
 bool rxe_req_run(struct rxe_qp *rq)
@@ -252,38 +280,46 @@ bool rxe_req_run(struct rxe_qp *rq)
 	u32 n;
 
 	for (n = 0; n < RXE_BUDGET; n++) {
-		bool fresh = !rq->pkt_next && !rq->hole_due;
 		struct rxe_wqe *w;
 
-		if (rq->qp->state != HCA_QPS_RTS && !(rq->qp->state == HCA_QPS_SQD && !fresh))
+		if (!state_allows_send(rq))
 			return false;
-		if (rq->rnr_wait || rxe_blocked(rq->rxe, rq->qp->attr.port) || rxe_pace_wait(rq))
+		if (rq->fail_due || rxe_req_loading(rq))
 			return false;
-		if (rq->hole_due) {
-			send_hole(rq);
+		if (rq->req.rnr_wait || rxe_blocked(rq->rxe, rq->qp->attr.port) || rxe_pace_wait(rq))
+			return false;
+		if (rq->req.retransmit_due) {
+			retransmit_packet(rq);
 			continue;
 		}
-		if (rq->wq_next == rq->wq_head && !rxe_wqes_pull(rq))
+		if (rq->req.next == rq->req.wq.head && (!rxe_wqes_pull(rq) || rxe_req_loading(rq)))
 			return false;
-		w = rxe_wqe_at(rq, rq->wq_next);
-		if (w->status) {
-			if (rq->wq_tail == rq->wq_next)
-				rxe_req_fail(rq, w->status);
+		w = rxe_wqe_at(rq, rq->req.next);
+		if (w->wr.state == HCA_WQE_DONE) {
+			/* retransmission skips completed requests: local operations are carried out once */
+			rq->req.psn = wire_psn_add(w->first_psn, w->npkts);
+			rq->req.next++;
+			rq->req.pkt_next = 0;
+			rxe_dirty(rq);
+			continue;
+		}
+		if (hca_wqe_reads(&w->wr) && !rq->qp->attr.max_rd_atomic) /* READ depth 0: it can never be sent */
+			w->wr.status = HCA_WC_LOC_QP_OP_ERR;
+		if (w->wr.status) {
+			if (rq->req.wq.tail == rq->req.next)
+				rxe_req_fail(rq, w->wr.status);
 			else
-				rxe_dirty(rq); /* its turn comes when the earlier ones are completed */
+				rxe_dirty(rq); /* it fails when the earlier requests are completed */
 			return false;
 		}
-		if (!may_send(rq, w))
+		if (!(hca_wqe_local(&w->wr) ? local_operation_allowed(rq, w) : send_allowed(rq, w)))
 			return false;
-		if (rxe_wqe_local(w)) {
-			if (w->flags & HCA_SEND_FENCE && rq->rd_out)
-				return false;
-			run_local(rq, w);
-		} else {
-			send_packet(rq, w);
-		}
-		if (w->status)
-			n--; /* looked at again, to fail it */
+		if (hca_wqe_local(&w->wr))
+			local_operation_run(rq, w);
+		else
+			wqe_send_packet(rq, w);
+		if (w->wr.status)
+			n--; /* the next iteration fails it */
 	}
 	return true;
 }
@@ -298,15 +334,15 @@ void rxe_req_kick(struct rxe_qp *rq)
 
 void rxe_req_reset(struct rxe_qp *rq)
 {
-	loop_timer_cancel(&rq->timer);
-	loop_timer_cancel(&rq->pace);
-	rq->paced_until = 0;
+	rq->req.load_due = 0;
+	loop_timer_cancel(&rq->req.timer);
+	loop_timer_cancel(&rq->rate.timer);
+	rq->rate.until = 0;
 	rxe_cc_reset(rq);
-	for (; rq->wqes && rq->wq_tail != rq->wq_head; rq->wq_tail++)
-		rxe_wqe_release(rxe_wqe_at(rq, rq->wq_tail));
-	rq->wq_tail = rq->wq_next = rq->wq_head = rq->pkt_next = rq->rd_out = 0;
-	rq->rnr_wait = rq->drained = rq->sqd = false;
-	rq->hole_due = rq->hole_out = false;
-	rq->holds = RXE_HOLDS_UNKNOWN;
+	hca_sq_reset(&rq->req.wq);
+	rq->req.next = rq->req.pkt_next = rq->req.rd_out = 0;
+	rq->req.rnr_wait = rq->req.drained = rq->req.sqd = false;
+	rq->req.retransmit_due = rq->req.retransmit_out = false;
+	rq->req.peer_selective = RXE_SELECTIVE_UNKNOWN;
 	rxe_read_reset(rq);
 }

@@ -1,208 +1,297 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* READs and atomics of a responder: what it owes, in the order of PSNs, and what it remembers in case it is asked again. */
+/* Responder resources: responses to READs and atomics, and their replay for duplicate requests (IBTA 9.7.5.1.5). */
+#include <errno.h>
 #include <stdlib.h>
 
+#include "emu/lib/poison.h"
 #include "rxe/respond.h"
 
-static struct rxe_resource *res_at(const struct rxe_qp *rq, u32 i)
+static struct rxe_resource *resource_at(const struct rxe_qp *rq, u32 i)
 {
-	return &rq->res[i % RXE_RESOURCES];
+	return &rq->resp.res[i % RXE_RESOURCES];
 }
 
-static void forget_owed(struct rxe_qp *rq)
+static void resource_release(struct rxe_qp *rq, struct rxe_resource *r)
 {
-	rq->res_head = rq->res_next;
-	rq->again_tail = rq->again_head;
+	if (r->due) /* the move of an atomic's original value, or of the chunk */
+		hca_moves_forget_local(rq->qp->ctx, r, sizeof(*r));
+	rxe_chunk_put(rq, r->chunk);
+	poison(r, sizeof(*r));
 }
 
-bool rxe_resource_owed(const struct rxe_qp *rq)
+static void resource_drop_newest(struct rxe_qp *rq)
 {
-	return rq->res_next != rq->res_head || rq->again_tail != rq->again_head;
+	resource_release(rq, resource_at(rq, --rq->resp.res_head));
+}
+
+static void resource_drop_oldest(struct rxe_qp *rq)
+{
+	resource_release(rq, resource_at(rq, rq->resp.res_tail++));
+}
+
+void rxe_resource_cancel(struct rxe_qp *rq, u32 psn)
+{
+	while (rq->resp.res_head != rq->resp.res_next) {
+		const struct rxe_resource *r = resource_at(rq, rq->resp.res_head - 1);
+
+		if (wire_psn_diff(wire_psn_add(r->first_psn, r->npkts), psn) <= 0)
+			break;
+		resource_drop_newest(rq);
+	}
+}
+
+bool rxe_resource_pending(const struct rxe_qp *rq)
+{
+	return rq->resp.res_next != rq->resp.res_head || rq->resp.replay_tail != rq->resp.replay_head;
 }
 
 static struct rxe_resource *resource_add(struct rxe_qp *rq, u32 psn, u32 npkts)
 {
-	struct rxe_resource *r = res_at(rq, rq->res_head);
+	struct rxe_resource *r = resource_at(rq, rq->resp.res_head);
 
-	if (rq->res_head - rq->res_tail == RXE_RESOURCES) {
-		if (rq->res_next == rq->res_tail)
-			rq->res_next++;
-		rq->res_tail++;
-		wire_buf_put(r->chunk);
+	if (rq->resp.res_head - rq->resp.res_tail == RXE_RESOURCES) {
+		if (rq->resp.res_next == rq->resp.res_tail)
+			rq->resp.res_next++;
+		resource_drop_oldest(rq);
 	}
-	rq->res_head++;
+	unpoison(r, sizeof(*r));
+	rq->resp.res_head++;
 	*r = (struct rxe_resource){ .first_psn = psn, .npkts = npkts };
 	return r;
 }
 
 bool rxe_resource_read(struct rxe_qp *rq, struct wire_packet *p, u32 psn)
 {
-	const struct wire_reth *h = rxe_eth(p, WIRE_ETH_RETH);
+	const struct wire_reth *h = wire_packet_reth(p);
 	u64 va = be64_to_cpu(h->va);
 	u32 rkey = be32_to_cpu(h->rkey), len = be32_to_cpu(h->dmalen), mtu = rxe_resp_mtu(rq);
 	struct rxe_resource *r;
 
-	if (rq->res_head - rq->res_next >= max(rq->qp->attr.max_dest_rd_atomic, (u8)1) || len > 1u << 31) {
-		rxe_resp_fail_invalid(rq, 0);
+	if (rq->resp.res_head - rq->resp.res_next >= rq->qp->attr.max_dest_rd_atomic || len > HCA_MESSAGE_MAX ||
+	    rxe_packets(len, mtu) > RXE_PSNS_MAX) {
+		rxe_resp_fail(rq, RXE_RESP_INVALID);
 		return false;
 	}
-	if (!(rq->qp->attr.access & HCA_ACCESS_REMOTE_READ) ||
-	    rxe_remote_move(rq, rkey, va, len, HCA_ACCESS_REMOTE_READ, NULL, false)) {
-		rxe_resp_fail_access(rq);
+	if (rxe_remote_check(rq, rkey, va, len, HCA_ACCESS_REMOTE_READ)) {
+		rxe_resp_fail(rq, RXE_RESP_ACCESS);
 		return false;
 	}
-	r = resource_add(rq, psn, len ? (len + mtu - 1) / mtu : 1);
+	r = resource_add(rq, psn, rxe_packets(len, mtu));
 	r->va = va;
 	r->rkey = rkey;
 	r->length = len;
-	rq->epsn = wire_psn_add(psn, r->npkts);
-	if (unlikely(rq->nheld))
-		rxe_hold_skip(rq, wire_psn_add(psn, 1), r->npkts - 1);
-	rq->msn = (rq->msn + 1) & 0xffffff;
-	r->msn = rq->msn;
+	rq->resp.epsn = wire_psn_add(psn, r->npkts);
+	if (unlikely(rq->resp.nooo))
+		rxe_ooo_discard(rq, wire_psn_add(psn, 1), r->npkts - 1);
+	rq->resp.msn = (rq->resp.msn + 1) & 0xffffff;
+	r->msn = rq->resp.msn;
 	rxe_req_kick(rq);
 	return true;
 }
 
 bool rxe_resource_atomic(struct rxe_qp *rq, struct wire_packet *p, const struct wire_opcode *op, u32 psn)
 {
-	const struct wire_atomic_eth *h = rxe_eth(p, WIRE_ETH_ATOMIC);
-	u64 va = be64_to_cpu(h->va), orig;
+	const struct wire_atomic_eth *h = wire_packet_atomic_eth(p);
+	u64 va = be64_to_cpu(h->va);
 	u32 rkey = be32_to_cpu(h->rkey);
 	bool swap = op->op == WIRE_RC_CMP_SWAP;
 	struct rxe_resource *r;
 	struct hca_span span[HCA_MAX_SPANS];
+	int err;
 
-	if ((va & 7) || rq->res_head - rq->res_next >= max(rq->qp->attr.max_dest_rd_atomic, (u8)1)) {
-		rxe_resp_fail_invalid(rq, 0);
+	if ((va & 7) || rq->resp.res_head - rq->resp.res_next >= rq->qp->attr.max_dest_rd_atomic) {
+		rxe_resp_fail(rq, RXE_RESP_INVALID);
 		return false;
 	}
-	if (!(rq->qp->attr.access & HCA_ACCESS_REMOTE_ATOMIC) ||
-	    hca_key_remote(rq->qp, rkey, va, 8, HCA_ACCESS_REMOTE_ATOMIC, span) < 0) {
-		rxe_resp_fail_access(rq);
+	if (hca_key_remote(rq->qp, rkey, va, 8, HCA_ACCESS_REMOTE_ATOMIC, span) < 0) {
+		rxe_resp_fail(rq, RXE_RESP_ACCESS);
 		return false;
 	}
-	hca_batch_run(rq->rxe->wr); /* what came before is in memory first */
-	if (hca_atomic(span, swap, be64_to_cpu(swap ? h->compare : h->swap_add), be64_to_cpu(h->swap_add), &orig)) {
-		rxe_resp_fail(rq, RXE_NAK(WIRE_NAK_REMOTE_OP), HCA_EVENT_QP_FATAL, 0);
+	rxe_writes_run(rq->rxe); /* earlier writes go first */
+	if (rq->resp.write_failed)
 		return false;
-	}
 	r = resource_add(rq, psn, 1);
 	r->atomic = true;
-	r->orig = orig;
-	rq->epsn = wire_psn_add(psn, 1);
-	rq->msn = (rq->msn + 1) & 0xffffff;
-	r->msn = rq->msn;
+	err = rxe_writes_done(rq) ? rxe_atomic(rq, span, swap, be64_to_cpu(swap ? h->compare : h->swap_add),
+					       be64_to_cpu(h->swap_add), &r->orig, psn)
+				  : -EBUSY;
+	if (err == -EBUSY) { /* earlier writes are pending: the requester retransmits it when they are done */
+		resource_drop_newest(rq);
+		rxe_resp_rnr(rq);
+		return false;
+	}
+	if (err && err != -EINPROGRESS) {
+		resource_drop_newest(rq);
+		rxe_resp_fail(rq, RXE_RESP_MEMORY);
+		return false;
+	}
+	r->due = err ? hca_ctx_moves(rq->qp->ctx) : 0;
+	rq->resp.epsn = wire_psn_add(psn, 1);
+	rq->resp.msn = (rq->resp.msn + 1) & 0xffffff;
+	r->msn = rq->resp.msn;
 	rxe_req_kick(rq);
 	return true;
 }
 
-static void again_add(struct rxe_qp *rq, u32 index, u32 at, u32 n)
+static void replay_add(struct rxe_qp *rq, u32 index, u32 at, u32 end, bool whole)
 {
-	if (!rq->again)
-		rq->again = calloc(RXE_RESOURCES, sizeof(*rq->again));
-	if (!rq->again || rq->again_head - rq->again_tail == RXE_RESOURCES)
+	if (!rq->resp.replay)
+		rq->resp.replay = calloc(RXE_RESOURCES, sizeof(*rq->resp.replay));
+	if (!rq->resp.replay || rq->resp.replay_head - rq->resp.replay_tail == RXE_RESOURCES)
 		return; /* as if lost */
-	rq->again[rq->again_head++ % RXE_RESOURCES] = (struct rxe_again){ index, at, n };
+	rq->resp.replay[rq->resp.replay_head++ % RXE_RESOURCES] = (struct rxe_replay){ index, at, at, end, whole };
 }
 
-/* The oldest part that is to be answered again; NULL: none. What it is part of may be forgotten since. */
-static struct rxe_again *again_next(struct rxe_qp *rq)
+/* The oldest replay; NULL: none. Its resource may have been dropped since. */
+static struct rxe_replay *replay_next(struct rxe_qp *rq)
 {
-	for (; rq->again_tail != rq->again_head; rq->again_tail++) {
-		struct rxe_again *a = &rq->again[rq->again_tail % RXE_RESOURCES];
+	for (; rq->resp.replay_tail != rq->resp.replay_head; rq->resp.replay_tail++) {
+		struct rxe_replay *a = &rq->resp.replay[rq->resp.replay_tail % RXE_RESOURCES];
 
-		if (a->index - rq->res_tail < rq->res_head - rq->res_tail)
+		if (a->index - rq->resp.res_tail < rq->resp.res_head - rq->resp.res_tail)
 			return a;
 	}
 	return NULL;
 }
 
 /*
- * A READ or atomic that was asked for before: READs are executed again, atomics replayed (9.7.5.1.5). A READ may ask for a part,
- * which its PSN and length tell. What is owed yet is not sent twice: a part that ends with it is where to go on from.
+ * A duplicate READ or atomic: READs are executed again, atomics replayed (9.7.5.1.5). A duplicate READ may request a part, by its PSN
+ * and length. Responses that are still pending are not sent twice: a duplicate up to their end moves the position of the pending
+ * response back. Where PSNs have wrapped, the duplicate is of the newest resource with that PSN.
  */
-void rxe_resource_again(struct rxe_qp *rq, struct wire_packet *p, const struct wire_opcode *op, u32 psn)
+void rxe_resource_duplicate(struct rxe_qp *rq, struct wire_packet *p, const struct wire_opcode *op, u32 psn)
 {
-	const struct wire_reth *h = op->flags & WIRE_OPF_READ ? rxe_eth(p, WIRE_ETH_RETH) : NULL;
-	u32 i, n, at, mtu = rxe_resp_mtu(rq);
+	const struct wire_reth *h = op->flags & WIRE_OPF_READ ? wire_packet_reth(p) : NULL;
+	u32 mtu = rxe_resp_mtu(rq), i;
 
-	for (i = rq->res_tail; i != rq->res_head; i++) {
-		struct rxe_resource *r = res_at(rq, i);
-		bool owed = i - rq->res_next < rq->res_head - rq->res_next;
+	for (i = rq->resp.res_head; i-- != rq->resp.res_tail;) {
+		struct rxe_resource *r = resource_at(rq, i);
+		bool pending = i - rq->resp.res_next < rq->resp.res_head - rq->resp.res_next;
+		u32 at = (u32)wire_psn_diff(psn, r->first_psn), end;
 
-		at = (u32)wire_psn_diff(psn, r->first_psn);
-		if (at >= r->npkts || r->atomic != !h)
+		if (at >= r->npkts)
 			continue;
-		n = h ? min((max(be32_to_cpu(h->dmalen), 1u) - 1) / mtu + 1, r->npkts - at) : 1;
-		if ((h && be32_to_cpu(h->rkey) != r->rkey) || (owed && at >= r->sent))
+		if ((rxe_pending(rq, r->due) || rxe_writes_late(rq)) && wire_psn_diff(psn, rq->resp.cpsn) <= 0)
+			rxe_resp_wait(rq, psn);
+		if (r->atomic != !h || (h && be32_to_cpu(h->rkey) != r->rkey) || (pending && at >= r->sent))
 			return;
-		if (owed && at + n == r->npkts)
-			r->sent = at;
+		end = h ? (u32)min((u64)at * mtu + be32_to_cpu(h->dmalen), (u64)r->length) : 0;
+		if (pending && end == r->length)
+			r->sent = r->start = at;
 		else
-			again_add(rq, i, at, owed ? min(n, r->sent - at) : n);
+			replay_add(rq, i, at, pending ? min(end, r->sent * mtu) : end,
+				   !pending || end <= r->sent * mtu);
 		rxe_req_kick(rq);
 		return;
 	}
 }
 
-/* Makes bytes @off.. of the response stand in r->chunk. False: they cannot be read, and the QP has failed or will. */
-static bool read_chunk(struct rxe_qp *rq, struct rxe_resource *r, u32 at, u32 off, u32 len)
+static void resource_chunk_release(struct rxe_qp *rq, struct rxe_resource *r)
 {
-	if (r->chunk && off >= r->chunk_off && off + len <= r->chunk_off + r->chunk->size)
-		return true;
-	wire_buf_put(r->chunk);
-	r->chunk = wire_buf_alloc(min(RXE_CHUNK, r->length - off));
-	r->chunk_off = off;
-	if (!r->chunk ||
-	    rxe_remote_move(rq, r->rkey, r->va + off, r->chunk->size, HCA_ACCESS_REMOTE_READ, r->chunk->data, false)) {
-		rq->epsn = wire_psn_add(r->first_psn, at);
-		forget_owed(rq); /* it will not come */
-		rxe_resp_fail_access(rq);
-		return false;
-	}
-	hca_batch_run(rq->rxe->rd);
-	if (rq->dma_failed) {
-		rq->epsn = wire_psn_add(r->first_psn, at);
-		rxe_dirty(rq);
-		return false;
-	}
-	return true;
+	rxe_chunk_put(rq, r->chunk);
+	r->chunk = NULL;
 }
 
-/* Its packet @at. */
-static bool send_read_packet(struct rxe_qp *rq, struct rxe_resource *r, u32 at)
+/* One response packet was sent: of the replay @a, if it is not NULL. */
+static void response_sent(struct rxe_qp *rq, struct rxe_resource *r, struct rxe_replay *a)
+{
+	if (a) {
+		if (++a->at * rxe_resp_mtu(rq) < a->end)
+			return;
+		rq->resp.replay_tail++;
+		resource_chunk_release(rq, r);
+		return;
+	}
+	rq->resp.cpsn = wire_psn_add(r->first_psn, ++r->sent);
+	if (r->sent == r->npkts) {
+		rq->resp.res_next++;
+		resource_chunk_release(rq, r);
+	}
+}
+
+/* Loads bytes @off.. of the response into r->chunk. 0, enum rxe_resp_error, or -EINPROGRESS. */
+static int resource_chunk_load(struct rxe_qp *rq, struct rxe_resource *r, u32 off, u32 len)
+{
+	int err;
+
+	if (r->failed) {
+		r->failed = false;
+		resource_chunk_release(rq, r);
+		return RXE_RESP_MEMORY;
+	}
+	if (r->chunk && off >= r->chunk_off && off + len <= r->chunk_off + r->chunk->size)
+		return 0;
+	rxe_chunk_put(rq, r->chunk);
+	r->chunk = wire_buf_alloc(min(RXE_CHUNK, r->length - off));
+	if (!r->chunk)
+		return RXE_RESP_MEMORY;
+	r->chunk_off = off;
+	err = rxe_resource_load(rq, r, r->va + off, r->chunk->size, r->chunk->data);
+	if (!err || err == -EINPROGRESS)
+		return err;
+	r->failed = false;
+	resource_chunk_release(rq, r);
+	return err == -EFAULT ? RXE_RESP_MEMORY : RXE_RESP_ACCESS;
+}
+
+/* @first, @last: of the response to the request, which may be a duplicate READ of a part. */
+static u8 response_opcode(bool first, bool last)
+{
+	if (first)
+		return last ? WIRE_RC_READ_RESP_ONLY : WIRE_RC_READ_RESP_FIRST;
+	return last ? WIRE_RC_READ_RESP_LAST : WIRE_RC_READ_RESP_MIDDLE;
+}
+
+/* Sends the next packet of @r, or of its replay @a. False: not now. */
+static bool send_read_packet(struct rxe_qp *rq, struct rxe_resource *r, struct rxe_replay *a)
 {
 	struct hca_qp *qp = rq->qp;
-	u32 mtu = rxe_resp_mtu(rq), off = at * mtu, len = min(mtu, r->length - off);
-	bool first = !at, last = at + 1 == r->npkts;
-	u8 opcode = first && last ? WIRE_RC_READ_RESP_ONLY
-		    : first       ? WIRE_RC_READ_RESP_FIRST
-		    : last        ? WIRE_RC_READ_RESP_LAST
-				  : WIRE_RC_READ_RESP_MIDDLE;
+	u32 mtu = rxe_resp_mtu(rq), at = a ? a->at : r->sent, off = at * mtu, end = a ? a->end : r->length;
+	u32 len = min(mtu, end - off);
+	bool last = off + len == end && (!a || a->whole);
+	u8 opcode = response_opcode(at == (a ? a->start : r->start), last);
 	const u8 *direct;
 	struct wire_packet *p;
+	int err = 0;
 
-	hca_batch_run(rq->rxe->wr); /* what was written before is read */
-	direct = len ? rxe_remote_direct(rq, r->rkey, r->va + off, len, HCA_ACCESS_REMOTE_READ) : NULL;
-	if (len && !direct && !read_chunk(rq, r, at, off, len))
+	rxe_writes_run(rq->rxe); /* a READ returns what earlier requests wrote */
+	if (rq->resp.write_failed)
 		return false;
+	if (!rxe_writes_done(rq)) {
+		rxe_stall(rq);
+		return false;
+	}
+	direct = len ? rxe_remote_direct(rq, r->rkey, r->va + off, len, HCA_ACCESS_REMOTE_READ) : NULL;
+	if (len && !direct)
+		err = resource_chunk_load(rq, r, off, len);
+	if (err == -EINPROGRESS) {
+		rxe_stall(rq);
+		return false;
+	}
+	if (err && !a)
+		rxe_resp_fail_at(rq, err, wire_psn_add(r->first_psn, at));
+	if (err) {
+		rq->resp.replay_tail +=
+			!!a; /* the first response was sent: since then the memory may have been deregistered */
+		return a;
+	}
 	p = rxe_frame(qp, &qp->attr.av, rxe_pkey(qp, qp->attr.pkey_index), opcode, qp->attr.dest_qpn,
 		      wire_psn_add(r->first_psn, at), len, false, false);
 	if (!p)
 		return false;
 	if (opcode != WIRE_RC_READ_RESP_MIDDLE)
-		wire_aeth_fill(rxe_eth(p, WIRE_ETH_AETH), RXE_ACK_NO_CREDITS, r->msn);
+		wire_aeth_fill(wire_packet_aeth(p), RXE_ACK_NO_CREDITS, r->msn);
 	if (direct)
-		rxe_borrow(p, direct, len);
+		rxe_payload_zcopy(p, direct, len);
 	else if (len)
 		rxe_payload(p, r->chunk, off - r->chunk_off, len);
 	rxe_pace_sent(rq, qp->attr.av.static_rate, p->hdr_len + p->len);
 	rxe_send(rq->rxe, qp->attr.port, p);
+	response_sent(rq, r, a);
 	return true;
 }
 
-static bool send_atomic_ack(struct rxe_qp *rq, struct rxe_resource *r)
+static bool send_atomic_ack(struct rxe_qp *rq, struct rxe_resource *r, struct rxe_replay *a)
 {
 	struct hca_qp *qp = rq->qp;
 	struct wire_packet *p = rxe_frame(qp, &qp->attr.av, rxe_pkey(qp, qp->attr.pkey_index), WIRE_RC_ATOMIC_ACK,
@@ -210,59 +299,43 @@ static bool send_atomic_ack(struct rxe_qp *rq, struct rxe_resource *r)
 
 	if (!p)
 		return false;
-	wire_aeth_fill(rxe_eth(p, WIRE_ETH_AETH), RXE_ACK_NO_CREDITS, r->msn);
-	((struct wire_atomic_ack_eth *)rxe_eth(p, WIRE_ETH_ATOMIC_ACK))->orig = cpu_to_be64(r->orig);
+	wire_aeth_fill(wire_packet_aeth(p), RXE_ACK_NO_CREDITS, r->msn);
+	wire_packet_atomic_ack_eth(p)->orig = cpu_to_be64(r->orig);
 	rxe_send(rq->rxe, qp->attr.port, p);
+	response_sent(rq, r, a);
 	return true;
-}
-
-static void chunk_drop(struct rxe_resource *r)
-{
-	wire_buf_put(r->chunk);
-	r->chunk = NULL;
-}
-
-/* One response is out: of @a, if it is not NULL. */
-static void response_out(struct rxe_qp *rq, struct rxe_resource *r, struct rxe_again *a)
-{
-	if (a) {
-		a->at++;
-		if (--a->n)
-			return;
-		rq->again_tail++;
-		chunk_drop(r);
-	} else if (++r->sent == r->npkts) {
-		rq->res_next++;
-		chunk_drop(r);
-	}
 }
 
 bool rxe_resp_run(struct rxe_qp *rq)
 {
 	u32 n;
 
-	for (n = 0; n < RXE_BUDGET && rxe_resource_owed(rq); n++) {
-		struct rxe_again *a = again_next(rq);
-		struct rxe_resource *r = res_at(rq, a ? a->index : rq->res_next);
+	for (n = 0; n < RXE_BUDGET && rxe_resource_pending(rq); n++) {
+		struct rxe_replay *a = replay_next(rq);
+		struct rxe_resource *r = resource_at(rq, a ? a->index : rq->resp.res_next);
 
-		if (!a && rq->res_next == rq->res_head)
+		if (!a && rq->resp.res_next == rq->resp.res_head)
 			break;
+		if (rxe_pending(rq, r->due)) {
+			rxe_stall(rq);
+			return false;
+		}
+		r->due = 0;
 		if (rq->qp->state < HCA_QPS_RTR || rq->qp->state > HCA_QPS_SQE ||
 		    rxe_blocked(rq->rxe, rq->qp->attr.port) || rxe_pace_wait(rq))
 			return false;
-		if (!(r->atomic ? send_atomic_ack(rq, r) : send_read_packet(rq, r, a ? a->at : r->sent)))
+		if (!(r->atomic ? send_atomic_ack(rq, r, a) : send_read_packet(rq, r, a)))
 			return false;
-		response_out(rq, r, a);
 	}
-	if (!rxe_resource_owed(rq) && (rq->ack_due || rq->nak))
+	if (!rxe_resource_pending(rq) && (rq->resp.ack_due || rq->resp.nak))
 		rxe_dirty(rq);
-	return rxe_resource_owed(rq);
+	return rxe_resource_pending(rq);
 }
 
 void rxe_resource_reset(struct rxe_qp *rq)
 {
-	for (; rq->res && rq->res_tail != rq->res_head; rq->res_tail++)
-		wire_buf_put(res_at(rq, rq->res_tail)->chunk);
-	rq->res_head = rq->res_next = rq->res_tail = 0;
-	rq->again_head = rq->again_tail = 0;
+	while (rq->resp.res_tail != rq->resp.res_head)
+		resource_drop_oldest(rq);
+	rq->resp.res_head = rq->resp.res_next = rq->resp.res_tail = 0;
+	rq->resp.replay_head = rq->resp.replay_tail = 0;
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* What the files of the responder share: responder.c, resource.c. */
+/* Responder (IBTA 9.7.4, 9.8.3): declarations shared by responder.c, resp_error.c, resource.c, ud.c. */
 #ifndef MUSLIN_RXE_RESPOND_H
 #define MUSLIN_RXE_RESPOND_H
 
-#include "rxe/internal.h"
+#include "rxe/rxe_internal.h"
 
 #define RXE_NAK(code)      (WIRE_AETH_NAK | (code))
 #define RXE_ACK_NO_CREDITS 31 /* end-to-end flow control is not used: RNR NAKs pace the requester (9.7.7.2.4) */
@@ -18,17 +18,32 @@ static inline void rxe_resp_count(const struct rxe_qp *rq, enum hca_counter c)
 	hca_count(rq->qp->hca, rq->qp->attr.port, c);
 }
 
-/* responder.c: the QP fails, by a NAK with @syndrome; @event as of hca_qp_fail(), @recv_status of a receive that was pulled, 0: none. */
-void rxe_resp_fail(struct rxe_qp *rq, u8 syndrome, int event, u8 recv_status);
-void rxe_resp_fail_access(struct rxe_qp *rq);
-void rxe_resp_fail_invalid(struct rxe_qp *rq, u8 recv_status);
+/* resp_error.c: responder errors by a table of error and transport service. */
+enum rxe_resp_error {
+	RXE_RESP_NO_RECV = 1, /* no receive is posted */
+	RXE_RESP_INVALID,     /* opcode sequence, length, too many READs */
+	RXE_RESP_ACCESS,      /* rights, R_Key, range */
+	RXE_RESP_LENGTH,      /* a SEND is longer than the receive */
+	RXE_RESP_PROTECTION,  /* the L_Key of the receive */
+	RXE_RESP_RECV,        /* the receive is malformed, and already completed in error */
+	RXE_RESP_MEMORY,      /* the key is valid, but its memory cannot be read or written */
+	RXE_RESP_ERRORS
+};
+void rxe_resp_fail(struct rxe_qp *rq, enum rxe_resp_error error);
+void rxe_resp_fail_at(struct rxe_qp *rq, enum rxe_resp_error error, u32 psn); /* of RC: the NAK has @psn */
 
-/* resource.c: the request whose turn it is. False: it was refused, and the QP has failed. */
+/* RNR NAK for the expected packet, sent by the commit: the requester retransmits it. */
+void rxe_resp_rnr(struct rxe_qp *rq);
+/* RNR NAK for a duplicate, sent at once: moves of client memory are pending, the peer shall wait and count no retry. */
+void rxe_resp_wait(struct rxe_qp *rq, u32 psn);
+
+/* resource.c: a request with the expected PSN. False: it failed, or is to be retransmitted. */
 bool rxe_resource_read(struct rxe_qp *rq, struct wire_packet *p, u32 psn);
 bool rxe_resource_atomic(struct rxe_qp *rq, struct wire_packet *p, const struct wire_opcode *op, u32 psn);
-void rxe_resource_again(struct rxe_qp *rq, struct wire_packet *p, const struct wire_opcode *op,
-			u32 psn);                /* a duplicate */
-bool rxe_resource_owed(const struct rxe_qp *rq); /* responses are to be sent, which go before any ACK */
+void rxe_resource_duplicate(struct rxe_qp *rq, struct wire_packet *p, const struct wire_opcode *op,
+			    u32 psn);                 /* a duplicate */
+bool rxe_resource_pending(const struct rxe_qp *rq);   /* responses are to be sent, before any ACK */
+void rxe_resource_cancel(struct rxe_qp *rq, u32 psn); /* cancels pending responses from @psn on */
 void rxe_resource_reset(struct rxe_qp *rq);
 
 #endif

@@ -1,56 +1,57 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* What comes back to a requester: acknowledgements, NAKs, and the data of READs and atomics (9.7.5.1). */
+/* Requester: ACKs, NAKs and the responses to READs and atomics (IBTA 9.7.5.1). */
 #include "rxe/request.h"
 
 #define RNR_FOREVER 7
-#define PROBE_EVERY 16 /* losses, after which a peer may be one that holds what comes behind a gap */
+#define PROBE_EVERY 16 /* sequence error NAKs after which selective retransmission is tried again */
 
 void rxe_req_progress(struct rxe_qp *rq, u32 una)
 {
-	if (wire_psn_diff(una, rq->una) <= 0)
+	if (wire_psn_diff(una, rq->req.una) <= 0)
 		return;
-	rxe_window_acked(rq, una, (u32)wire_psn_diff(una, rq->una));
-	rq->una = una;
-	rq->retries = rq->qp->attr.retry_cnt;
-	rq->rnr_retries = rq->qp->attr.rnr_retry;
-	if (wire_psn_diff(rq->una, rq->psn) > 0)
-		rxe_retry_from(rq, rq->una); /* an ACK for what a retry was about to repeat */
-	if (rq->rnr_wait)
+	rxe_cwnd_acked(rq, una, (u32)wire_psn_diff(una, rq->req.una));
+	rq->req.una = una;
+	rq->req.retries = rq->qp->attr.retry_cnt;
+	rq->req.rnr_retries = rq->qp->attr.rnr_retry;
+	if (wire_psn_diff(rq->req.una, rq->req.psn) > 0)
+		rxe_retry_from(rq, rq->req.una); /* an ACK for packets that go-back-n was about to retransmit */
+	if (rq->req.rnr_wait)
 		return;
-	if (rq->una == rq->max_psn)
-		loop_timer_cancel(&rq->timer);
+	if (rq->req.una == rq->req.max_psn)
+		loop_timer_cancel(&rq->req.timer);
 	else
 		rxe_retry_arm(rq);
 }
 
-/* An acknowledgement of what is behind its response is an implied NAK (9.7.5.1); the next ones of the flight say it again. */
+/* An ACK for a request after @w is an implied NAK of its response (9.7.5.1); only the first one of a flight is handled. */
 static void response_lost(struct rxe_qp *rq, const struct rxe_wqe *w)
 {
 	rxe_req_progress(rq, rxe_read_expected(rq, w));
-	if (rq->asked || rq->win.gap)
+	if (rq->req.read_retransmit || rq->req.cwnd.loss_handled)
 		return;
-	rq->win.gap = true;
-	rxe_window_lost(rq);
-	rxe_retry(rq, rq->una);
+	rq->req.cwnd.loss_handled = true;
+	rxe_cwnd_lost(rq);
+	rxe_retry(rq, rq->req.una);
 }
 
 bool rxe_req_acked(struct rxe_qp *rq, u32 psn)
 {
 	u32 i;
 
-	for (i = rq->wq_tail; i != rq->wq_head; i++) {
+	for (i = rq->req.wq.tail; i != rq->req.wq.head; i++) {
 		struct rxe_wqe *w = rxe_wqe_at(rq, i);
 
-		if (w->state == WQE_POSTED ||
-		    wire_psn_diff(wire_psn_add(w->first_psn, w->npkts), wire_psn_add(psn, 1)) > 0)
+		if (w->wr.state == HCA_WQE_POSTED)
 			break;
-		if (w->state == WQE_DONE)
+		if (w->wr.state == HCA_WQE_DONE)
 			continue;
-		if (rxe_wqe_reads(w)) {
+		if (hca_wqe_reads(&w->wr) && wire_psn_diff(psn, rxe_read_expected(rq, w)) >= 0) {
 			response_lost(rq, w);
 			return false;
 		}
-		w->state = WQE_DONE;
+		if (wire_psn_diff(wire_psn_add(w->first_psn, w->npkts), wire_psn_add(psn, 1)) > 0)
+			break;
+		w->wr.state = HCA_WQE_DONE;
 	}
 	rxe_req_progress(rq, wire_psn_add(psn, 1));
 	rxe_dirty(rq);
@@ -65,38 +66,40 @@ static const u8 nak_status[] = {
 	[WIRE_NAK_INVALID_RD_REQUEST] = HCA_WC_REM_INV_RD_REQ_ERR,
 };
 
-static void on_rnr(struct rxe_qp *rq, u32 psn, u8 code)
+static void rnr_nak_receive(struct rxe_qp *rq, u32 psn, u8 code)
 {
 	hca_count(rq->qp->hca, rq->qp->attr.port, HCA_CNT_RCVD_RNR_ERR);
-	if (!rq->rnr_retries) {
+	if (!rq->req.rnr_retries) {
 		hca_count(rq->qp->hca, rq->qp->attr.port, HCA_CNT_RNR_RETRY_EXCEEDED);
 		rxe_req_fail(rq, HCA_WC_RNR_RETRY_EXC_ERR);
 		return;
 	}
-	if (rq->rnr_retries != RNR_FOREVER)
-		rq->rnr_retries--;
+	if (rq->req.rnr_retries != RNR_FOREVER)
+		rq->req.rnr_retries--;
 	rxe_retry_from(rq, psn);
-	rq->rnr_wait = true;
-	loop_timer_set(rq->rxe->loop, &rq->timer, loop_now(rq->rxe->loop).ns + wire_rnr_timer_ns(code));
+	rq->req.rnr_wait = true;
+	loop_timer_set(rq->rxe->loop, &rq->req.timer, loop_now(rq->rxe->loop).ns + wire_rnr_timer_ns(code));
 }
 
-static void on_nak(struct rxe_qp *rq, u32 psn, u8 syndrome)
+static void nak_receive(struct rxe_qp *rq, u32 psn, u8 syndrome)
 {
-	u8 code = wire_aeth_value(syndrome), before = rq->rnr_retries;
+	u8 code = wire_aeth_value(syndrome);
+	bool progress = psn != rq->req.una;
 
-	if (psn != rq->una && !rxe_req_acked(rq, wire_psn_add(psn, WIRE_PSN_MASK)))
+	if (progress && !rxe_req_acked(rq, wire_psn_add(psn, WIRE_PSN_MASK)))
 		return;
-	rxe_retry_settle(rq, true);
+	rxe_retransmit_acked(rq, true);
 	if (wire_aeth_type(syndrome) == WIRE_AETH_RNR_NAK) {
-		rq->rnr_retries = psn == rq->una ? before : rq->rnr_retries;
-		on_rnr(rq, psn, code);
+		if (progress || !rq->req.rnr_wait) /* else it is of an earlier flight, whose retry was counted */
+			rnr_nak_receive(rq, psn, code);
 		return;
 	}
 	if (code == WIRE_NAK_PSN_SEQ) {
 		hca_count(rq->qp->hca, rq->qp->attr.port, HCA_CNT_RCVD_SEQ_ERR);
-		if (rq->holds == RXE_HOLDS_NOT && !(++rq->gaps % PROBE_EVERY))
-			rq->holds = RXE_HOLDS_UNKNOWN; /* two losses in a row look like that */
-		rxe_window_lost(rq);
+		if (rq->req.peer_selective == RXE_SELECTIVE_NO && !(++rq->req.seq_naks % PROBE_EVERY))
+			rq->req.peer_selective =
+				RXE_SELECTIVE_UNKNOWN; /* two adjacent losses look like a go-back-n peer */
+		rxe_cwnd_lost(rq);
 		rxe_retry(rq, psn);
 		return;
 	}
@@ -106,9 +109,9 @@ static void on_nak(struct rxe_qp *rq, u32 psn, u8 syndrome)
 		rxe_req_fail(rq, HCA_WC_BAD_RESP_ERR);
 }
 
-static void on_atomic(struct rxe_qp *rq, struct rxe_wqe *w, struct wire_packet *p)
+static void atomic_response_receive(struct rxe_qp *rq, struct rxe_wqe *w, struct wire_packet *p)
 {
-	struct wire_atomic_ack_eth *h = rxe_eth(p, WIRE_ETH_ATOMIC_ACK);
+	struct wire_atomic_ack_eth *h = wire_packet_atomic_ack_eth(p);
 	struct wire_buf *buf = wire_buf_alloc(8);
 	u64 orig = be64_to_cpu(h->orig);
 	int err;
@@ -116,59 +119,66 @@ static void on_atomic(struct rxe_qp *rq, struct rxe_wqe *w, struct wire_packet *
 	if (!buf)
 		return; /* as if lost */
 	memcpy(buf->data, &orig, 8);
-	err = rxe_sges_span(rq->qp, w->sge, w->num_sge, 0, 8, HCA_ACCESS_LOCAL_WRITE, buf->data, true, rq);
-	rxe_keep(rq->rxe, buf);
+	err = rxe_response_write(rq, w, 0, rxe_bytes_in(buf));
 	wire_buf_put(buf);
-	if (err)
+	if (err) {
 		rxe_req_fail(rq, HCA_WC_LOC_PROT_ERR);
-	else
-		rxe_read_done(rq, w);
+		return;
+	}
+	rxe_read_done(rq, w);
+	rxe_read_advance(rq);
 }
 
-static void ghost(const struct rxe_qp *rq)
+static void ghost_count(const struct rxe_qp *rq)
 {
 	hca_count(rq->qp->hca, rq->qp->attr.port, HCA_CNT_GHOST);
 }
 
 void rxe_req_response(struct rxe_qp *rq, struct wire_packet *p, const struct wire_opcode *op)
 {
-	u32 psn = wire_bth_psn((struct wire_bth *)(p->hdr + p->bth_off)), expected;
+	u32 psn = wire_bth_psn(wire_packet_bth(p)), expected;
 	struct rxe_wqe *w;
 	u8 syndrome = WIRE_AETH_ACK;
 
-	if (rq->qp->state < HCA_QPS_RTS || rq->qp->state > HCA_QPS_SQD || !rq->wqes ||
-	    wire_psn_diff(psn, rq->una) < 0 || wire_psn_diff(psn, rq->max_psn) >= 0) {
-		ghost(rq); /* or a duplicate (9.7.5.1.1) */
+	if (rq->fail_due || (p->len && hca_ctx_full(rq->qp->ctx)))
+		return; /* as if lost */
+	if (rq->qp->state < HCA_QPS_RTS || rq->qp->state > HCA_QPS_SQD || !rq->req.wq.wqes ||
+	    wire_psn_diff(psn, rq->req.una) < 0 || wire_psn_diff(psn, rq->req.max_psn) >= 0) {
+		ghost_count(rq); /* or a duplicate (9.7.5.1.1) */
 		return;
 	}
 	if (op->flags & WIRE_OPF_ACK)
-		syndrome = wire_aeth_syndrome(rxe_eth(p, WIRE_ETH_AETH));
+		syndrome = wire_aeth_syndrome(wire_packet_aeth(p));
+	if (wire_aeth_type(syndrome) == WIRE_AETH_RESERVED) {
+		hca_count(rq->qp->hca, rq->qp->attr.port, HCA_CNT_BAD_PACKET);
+		return;
+	}
 	if (wire_aeth_type(syndrome) != WIRE_AETH_ACK) {
-		on_nak(rq, psn, syndrome);
+		nak_receive(rq, psn, syndrome);
 		return;
 	}
 	if (op->op == WIRE_RC_ACK) {
 		if (rxe_req_acked(rq, psn))
-			rxe_retry_settle(rq, false);
+			rxe_retransmit_acked(rq, false);
 		return;
 	}
 	/* A READ or atomic response also acknowledges every earlier request. */
 	w = rxe_read_oldest(rq);
 	if (!w) {
-		ghost(rq);
+		ghost_count(rq);
 		return;
 	}
 	expected = rxe_read_expected(rq, w);
 	if (psn != expected) {
-		rxe_read_ahead(rq, p, op, psn);
+		rxe_read_out_of_order(rq, p, op, psn);
 		return;
 	}
-	if (psn != rq->una && !rxe_req_acked(rq, wire_psn_add(psn, WIRE_PSN_MASK)))
+	if (psn != rq->req.una && !rxe_req_acked(rq, wire_psn_add(psn, WIRE_PSN_MASK)))
 		return;
-	if (op->flags & WIRE_OPF_ATOMIC && w->opcode != HCA_WR_RDMA_READ)
-		on_atomic(rq, w, p);
-	else if (op->flags & WIRE_OPF_READ && w->opcode == HCA_WR_RDMA_READ)
-		rxe_read_take(rq, w, p);
+	if (op->flags & WIRE_OPF_ATOMIC && w->wr.opcode != HCA_WR_RDMA_READ)
+		atomic_response_receive(rq, w, p);
+	else if (op->flags & WIRE_OPF_READ && w->wr.opcode == HCA_WR_RDMA_READ)
+		rxe_read_response(rq, w, p);
 	else
 		rxe_req_fail(rq, HCA_WC_BAD_RESP_ERR);
 }

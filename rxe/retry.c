@@ -1,93 +1,97 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* What is sent again: all from a packet on (go-back-n), or a lost packet alone where the responder holds what came behind it. */
+/*
+ * Requester: retransmission (IBTA 9.7.5.1, 9.7.6.1.3), by go-back-n, or selectively: only the lost packet, if the responder has an
+ * out-of-order buffer.
+ */
 #include "rxe/request.h"
 
-#define GAP_TRIES 2 /* time-outs after which a READ is asked for with all that follows, and not a part of it */
+#define PARTIAL_READ_TRIES 2 /* time-outs after which go-back-n follows partial READ retransmission */
 
 void rxe_retry_arm(struct rxe_qp *rq)
 {
 	if (rq->qp->attr.timeout)
-		loop_timer_set(rq->rxe->loop, &rq->timer, loop_now(rq->rxe->loop).ns + rxe_window_timeout(rq));
+		loop_timer_set(rq->rxe->loop, &rq->req.timer, loop_now(rq->rxe->loop).ns + rxe_cwnd_timeout(rq));
 }
 
 void rxe_retry_from(struct rxe_qp *rq, u32 psn)
 {
 	u32 i;
 
-	rq->hole_due = rq->hole_out = rq->asked = false;
-	rq->rd_out = 0;
-	for (i = rq->wq_tail; i != rq->wq_head; i++) {
+	rq->req.retransmit_due = rq->req.retransmit_out = rq->req.read_retransmit = false;
+	rq->req.rd_out = 0;
+	for (i = rq->req.wq.tail; i != rq->req.wq.head; i++) {
 		const struct rxe_wqe *w = rxe_wqe_at(rq, i);
 
-		if (w->state == WQE_POSTED)
+		if (w->wr.state == HCA_WQE_POSTED)
 			break;
-		if (w->npkts && w->state == WQE_SENT && wire_psn_diff(psn, wire_psn_add(w->first_psn, w->npkts)) < 0)
+		if (w->npkts && w->wr.state == HCA_WQE_SENT &&
+		    wire_psn_diff(psn, wire_psn_add(w->first_psn, w->npkts)) < 0)
 			break;
-		rq->rd_out += w->state == WQE_SENT && rxe_wqe_reads(w);
+		rq->req.rd_out += w->wr.state == HCA_WQE_SENT && hca_wqe_reads(&w->wr);
 	}
-	rq->wq_next = i;
-	rq->pkt_next = 0;
-	rq->psn = psn;
-	if (i != rq->wq_head && rxe_wqe_at(rq, i)->state == WQE_SENT) {
+	rq->req.next = i;
+	rq->req.pkt_next = 0;
+	rq->req.psn = psn;
+	if (i != rq->req.wq.head && rxe_wqe_at(rq, i)->wr.state == HCA_WQE_SENT) {
 		const struct rxe_wqe *w = rxe_wqe_at(rq, i);
 
-		if (rxe_wqe_reads(w))
-			rq->psn = wire_psn_add(w->first_psn, w->got / rxe_req_mtu(rq));
+		if (hca_wqe_reads(&w->wr))
+			rq->req.psn = wire_psn_add(w->first_psn, w->got / rxe_req_mtu(rq));
 		else
-			rq->pkt_next = (u32)wire_psn_diff(psn, w->first_psn);
+			rq->req.pkt_next = (u32)wire_psn_diff(psn, w->first_psn);
 	}
 	rxe_req_kick(rq);
 }
 
-struct rxe_wqe *rxe_retry_find(const struct rxe_qp *rq, u32 psn)
+struct rxe_wqe *rxe_retransmit_find(const struct rxe_qp *rq, u32 psn)
 {
 	u32 i;
 
-	for (i = rq->wq_tail; i != rq->wq_head; i++) {
+	for (i = rq->req.wq.tail; i != rq->req.wq.head; i++) {
 		struct rxe_wqe *w = rxe_wqe_at(rq, i);
 		s32 into = wire_psn_diff(psn, w->first_psn);
 
-		if (w->state == WQE_POSTED)
+		if (w->wr.state == HCA_WQE_POSTED)
 			break;
-		if (w->state == WQE_SENT && into >= 0 && into < (s32)w->npkts)
-			return rxe_wqe_reads(w) ? NULL : w;
+		if (w->wr.state == HCA_WQE_SENT && into >= 0 && into < (s32)w->npkts)
+			return hca_wqe_reads(&w->wr) ? NULL : w;
 	}
 	return NULL;
 }
 
 /*
- * What is lost is sent again: the packet alone, if the responder holds what came behind it or may do so, else all from there on.
- * Whether it does is seen when the packet is acknowledged, alone or with those behind it. What READs miss read.c asks for.
+ * Retransmits the lost packet @psn selectively if the responder has an out-of-order buffer or may have one, else by go-back-n from
+ * @psn on. rxe_retransmit_acked() finds out which, by the PSN that the next ACK reaches. read.c retransmits READs.
  */
-static void resend(struct rxe_qp *rq, u32 psn)
+static void retransmit(struct rxe_qp *rq, u32 psn)
 {
-	if (!rq->win.on || rq->holds == RXE_HOLDS_NOT || psn != rq->una || rq->psn != rq->max_psn || rq->rd_out ||
-	    !rxe_retry_find(rq, psn)) {
+	if (!rq->req.cwnd.on || rq->req.peer_selective == RXE_SELECTIVE_NO || psn != rq->req.una ||
+	    rq->req.psn != rq->req.max_psn || rq->req.rd_out || !rxe_retransmit_find(rq, psn)) {
 		rxe_retry_from(rq, psn);
 		return;
 	}
-	rq->hole = psn;
-	rq->hole_due = true;
+	rq->req.retransmit_psn = psn;
+	rq->req.retransmit_due = true;
 	rxe_req_kick(rq);
 }
 
-void rxe_retry_settle(struct rxe_qp *rq, bool nak)
+void rxe_retransmit_acked(struct rxe_qp *rq, bool nak)
 {
-	bool alone = rq->una == wire_psn_add(rq->hole, 1);
+	bool one_acked = rq->req.una == wire_psn_add(rq->req.retransmit_psn, 1);
 
-	if (!rq->hole_out || wire_psn_diff(rq->una, rq->hole) <= 0)
+	if (!rq->req.retransmit_out || wire_psn_diff(rq->req.una, rq->req.retransmit_psn) <= 0)
 		return;
-	rq->hole_out = false;
-	if (!alone)
-		rq->holds = RXE_HOLDS;
-	else if (rq->holds == RXE_HOLDS_UNKNOWN)
-		rq->holds = RXE_HOLDS_NOT;
-	if (alone && !nak && rq->una != rq->max_psn)
-		rxe_retry_from(rq, rq->una);
+	rq->req.retransmit_out = false;
+	if (!one_acked)
+		rq->req.peer_selective = RXE_SELECTIVE_YES;
+	else if (rq->req.peer_selective == RXE_SELECTIVE_UNKNOWN)
+		rq->req.peer_selective = RXE_SELECTIVE_NO;
+	if (one_acked && !nak && rq->req.una != rq->req.max_psn)
+		rxe_retry_from(rq, rq->req.una);
 }
 
-/* The QP fails, but for one that has another path to try (17.2.8). */
-static void give_up(struct rxe_qp *rq, u32 psn)
+/* Fails the QP, or migrates an armed one to its alternate path (17.2.8). */
+static void retry_exceeded(struct rxe_qp *rq, u32 psn)
 {
 	if (rq->qp->attr.path_mig_state == HCA_MIG_ARMED) {
 		rxe_migrate(rq);
@@ -98,51 +102,56 @@ static void give_up(struct rxe_qp *rq, u32 psn)
 	rxe_req_fail(rq, HCA_WC_RETRY_EXC_ERR);
 }
 
-static void retry(struct rxe_qp *rq, u32 psn, bool counts)
+static void retry(struct rxe_qp *rq, u32 psn, bool counted)
 {
 	hca_count(rq->qp->hca, rq->qp->attr.port, HCA_CNT_COMPLETER_RETRY);
-	if (counts)
-		rxe_window_begin(rq);
-	if (counts && !rq->retries) {
-		give_up(rq, psn);
+	if (counted)
+		rxe_cwnd_timer_begin(rq);
+	if (counted && !rq->req.retries) {
+		retry_exceeded(rq, psn);
 		return;
 	}
-	rq->retries -= counts;
-	resend(rq, psn);
+	rq->req.retries -= counted;
+	retransmit(rq, psn);
 }
 
 void rxe_retry(struct rxe_qp *rq, u32 psn)
 {
-	retry(rq, psn, rxe_window_due(rq));
+	retry(rq, psn, rxe_cwnd_timeout_counts(rq));
 }
 
 void rxe_req_timer(struct loop_timer *t, struct now now)
 {
-	struct rxe_qp *rq = container_of(t, struct rxe_qp, timer);
+	struct rxe_qp *rq = container_of(t, struct rxe_qp, req.timer);
 
-	if (rq->rnr_wait) {
-		rq->rnr_wait = false;
+	if (rq->req.rnr_wait) {
+		rq->req.rnr_wait = false;
 		rxe_req_kick(rq);
 		return;
 	}
-	if (rq->una == rq->max_psn)
+	if (rq->req.una == rq->req.max_psn)
 		return;
-	rxe_window_lost(rq);
-	rq->win.gap = false;
-	if (rxe_window_early(rq)) {
+	if (hca_ctx_full(rq->qp->ctx) ||
+	    rxe_pending(rq, rq->req.load_due)) { /* this side delays the ACK: moves are pending */
 		rxe_retry_arm(rq);
-		if (rq->win.backoff <= GAP_TRIES && rxe_read_again(rq))
+		return;
+	}
+	rxe_cwnd_lost(rq);
+	rq->req.cwnd.loss_handled = false;
+	if (rxe_cwnd_timeout_early(rq)) {
+		rxe_retry_arm(rq);
+		if (rq->req.cwnd.backoff <= PARTIAL_READ_TRIES && rxe_read_retransmit(rq))
 			return;
-		if (rq->holds == RXE_HOLDS && !rq->hole_out)
-			resend(rq, rq->una);
+		if (rq->req.peer_selective == RXE_SELECTIVE_YES && !rq->req.retransmit_out)
+			retransmit(rq, rq->req.una);
 		else
-			rxe_retry_from(rq, rq->una);
+			rxe_retry_from(rq, rq->req.una);
 		return;
 	}
 	hca_count(rq->qp->hca, rq->qp->attr.port, HCA_CNT_LOCAL_ACK_TIMEOUT);
 	rxe_retry_arm(rq);
-	rq->hole_out = false;
-	if (rq->holds == RXE_HOLDS_UNKNOWN)
-		rq->holds = RXE_HOLDS_NOT;
-	retry(rq, rq->una, true);
+	rq->req.retransmit_out = false;
+	if (rq->req.peer_selective == RXE_SELECTIVE_UNKNOWN)
+		rq->req.peer_selective = RXE_SELECTIVE_NO;
+	retry(rq, rq->req.una, true);
 }

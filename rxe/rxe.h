@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* The InfiniBand transport engine: RC, UC and UD over the ports of an HCA. */
-#ifndef MUSLIN_RXE_RXE_H
-#define MUSLIN_RXE_RXE_H
+#ifndef MUSLIN_RXE_H
+#define MUSLIN_RXE_H
 
 #include "emu/hca/engine.h"
 

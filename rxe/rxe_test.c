@@ -1,39 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Two HCAs back to back in virtual time, over a wire that loses, repeats and swaps packets by plan: a row per rule. */
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-
-#include "emu/hca/bring.h"
-#include "emu/hca/soft_queue.h"
-#include "emu/lib/row.h"
-#include "emu/wire/hdr.h"
-#include "emu/wire/opcode.h"
-#include "rxe/internal.h"
-#include "rxe/rxe.h"
-
-#define SIZE (1u << 20)
-
-/* One side. */
-struct side {
-	struct wire_port port;
-	struct hca *hca;
-	struct hca_ctx *ctx;
-	struct hca_soft_cq *cq;
-	struct hca_soft_wq *wq;
-	u32 pdn, qpn, lkey, rkey, events[32];
-	u8 *mem;
-};
-
-static struct loop *loop;
-static struct side a, b;
-static u64 sent;               /* packets on the wire, both ways */
-static u64 drop_from, drop_to; /* the nth to the nth are lost */
-static bool drop_all;
-static u8 drop_opcode;
-static u64 drop_lids; /* of packets to the LIDs of these bits */
-static u8 static_rate;
-static u8 link_layer = WIRE_LINK_IB, ack_timeout = 8;
+#include "rxe/rxe_fixture.h"
 
 static bool no_memory; /* for the first completions of a receiver */
 
@@ -45,190 +12,6 @@ void *__wrap_realloc(void *p, size_t size)
 	return no_memory && size == 64 * sizeof(struct hca_cqe) ? NULL : __real_realloc(p, size);
 }
 
-static int wire_send(struct wire_port *port, struct wire_packet *p)
-{
-	struct side *to = port == &a.port ? &b : &a;
-	u64 n = ++sent;
-
-	if (drop_all || (drop_opcode && p->hdr[p->bth_off] == drop_opcode) || (n >= drop_from && n <= drop_to) ||
-	    (drop_lids & 1ull << (wire_lrh_dlid((const struct wire_lrh *)p->hdr) % 64))) {
-		wire_packet_free(p);
-		return 0;
-	}
-	return to->port.data.receive(to->port.data.ctx, p);
-}
-
-static void wire_violation(struct wire_port *port, const struct wire_port_violation *v)
-{
-	port->attr.qkey_violations++;
-}
-
-static const struct wire_port_ops wire_ops = { .send = wire_send, .violation = wire_violation };
-
-static void on_event(void *fe, const struct hca_event *ev)
-{
-	((struct side *)fe)->events[ev->type]++;
-}
-
-static void side_init(struct side *s, u16 lid)
-{
-	struct wire_port *ports[1] = { &s->port };
-	struct hca_config cfg = { .name = "t", .node_guid = lid, .nports = 1, .ports = ports, .seed = lid };
-
-	memset(s, 0, sizeof(*s));
-	s->port.ops = &wire_ops;
-	s->port.num = 1;
-	s->port.attr = (struct wire_port_attr){
-		.link_layer = link_layer,
-		.state = 4,
-		.lid = lid,
-		.mtu_cap = 5,
-		.mtu_active = 5,
-		.width_active = 2,     /* 4x */
-		.speed_ext_active = 4, /* HDR */
-		.gids = 1,
-		.pkeys = 2,
-		.pkey = { 0xffff, 0x8001 },
-	};
-	s->port.attr.gid[0] = wire_gid_make(WIRE_GID_PREFIX_DEFAULT, lid);
-	s->hca = hca_create(loop, &cfg);
-	hca_set_transport(s->hca, &rxe_transport);
-	s->ctx = hca_ctx_create(s->hca, &hca_local_dma, NULL, on_event, s);
-	hca_pd_alloc(s->ctx, &s->pdn);
-	s->mem = calloc(1, 2 * SIZE);
-	hca_mr_reg(s->ctx, s->pdn, (u64)(uintptr_t)s->mem, (u64)(uintptr_t)s->mem, 2 * SIZE, 0xf, &s->lkey, &s->rkey);
-	hca_soft_cq_create(s->ctx, 1024, NULL, NULL, &s->cq);
-}
-
-static void side_fini(struct side *s)
-{
-	hca_soft_wq_destroy(s->wq);
-	hca_soft_cq_destroy(s->cq);
-	hca_ctx_destroy(s->ctx);
-	hca_destroy(s->hca);
-	free(s->mem);
-}
-
-static struct hca_qp_attr attr_to(const struct side *to, u8 mtu, u32 psn)
-{
-	return (struct hca_qp_attr){
-		.path_mtu = mtu,
-		.qkey = 0x1234,
-		.rq_psn = psn,
-		.sq_psn = psn,
-		.dest_qpn = to->qpn,
-		.access = 0xf,
-		.av = { .dlid = to->port.attr.lid,
-			.port = 1,
-			.static_rate = static_rate,
-			.grh = link_layer == WIRE_LINK_ETHERNET,
-			.dgid = to->port.attr.gid[0] },
-		.port = 1,
-		.max_rd_atomic = 4,
-		.max_dest_rd_atomic = 4,
-		.min_rnr_timer = 1,
-		.timeout = ack_timeout,
-		.retry_cnt = 3,
-		.rnr_retry = 3,
-	};
-}
-
-static int move(struct side *s, const struct side *to, u8 mtu, u32 psn)
-{
-	return bring_to(hca_qp_lookup(s->hca, s->qpn), attr_to(to, mtu, psn), HCA_QPS_RTS);
-}
-
-static void qp_make(struct side *s, enum hca_qp_type type)
-{
-	struct hca_qp_init init = {
-		.type = type,
-		.pdn = s->pdn,
-		.send_cqn = hca_soft_cq_number(s->cq),
-		.recv_cqn = hca_soft_cq_number(s->cq),
-		.max_send_wr = 256,
-		.max_recv_wr = 256,
-		.max_send_sge = 4,
-		.max_recv_sge = 4,
-		.max_inline = 64,
-		.sq_sig_all = true,
-		.rx_csum = type == HCA_QPT_UD,
-	};
-
-	if (hca_soft_qp_create(s->ctx, &init, &s->wq))
-		exit(1);
-	s->qpn = hca_soft_wq_number(s->wq);
-}
-
-static void qp_remake(struct side *s)
-{
-	hca_soft_wq_destroy(s->wq);
-	qp_make(s, HCA_QPT_RC);
-}
-
-static void start(enum hca_qp_type type, u8 mtu, u32 psn)
-{
-	u32 i;
-
-	loop = loop_create_virtual();
-	side_init(&a, 1);
-	side_init(&b, 2);
-	qp_make(&a, type);
-	qp_make(&b, type);
-	if (move(&a, &b, mtu, psn) || move(&b, &a, mtu, psn))
-		exit(1);
-	for (i = 0; i < 2 * SIZE; i++)
-		a.mem[i] = (u8)(i * 7 + i / 251);
-	sent = drop_from = drop_to = 0;
-	drop_all = false;
-	drop_opcode = 0;
-}
-
-static void stop(void)
-{
-	side_fini(&a);
-	side_fini(&b);
-	loop_destroy(loop);
-}
-
-static void run(void)
-{
-	loop_run_idle(loop, loop_now(loop).ns + 10 * NSEC_PER_SEC);
-}
-
-static struct hca_send_wr request(u8 opcode, u32 len)
-{
-	struct hca_send_wr wr = {
-		.token = 42,
-		.opcode = opcode,
-		.imm = 0xabcd1234,
-		.remote_addr = (u64)(uintptr_t)b.mem,
-		.rkey = b.rkey,
-		.num_sge = 1,
-		.sge = { { (u64)(uintptr_t)a.mem, len, a.lkey } },
-		.remote_qpn = b.qpn,
-		.remote_qkey = 0x1234,
-		.av = { .dlid = 2, .port = 1 },
-	};
-
-	return wr;
-}
-
-static void post_recv(u32 len)
-{
-	struct hca_recv_wr wr = { .token = 7, .num_sge = 1, .sge = { { (u64)(uintptr_t)b.mem, len, b.lkey } } };
-
-	hca_soft_post_recv(b.wq, &wr);
-}
-
-/* The next completion of a side, or status 255. */
-static struct hca_cqe next(struct side *s)
-{
-	struct hca_cqe cqe = { .status = 255 };
-
-	hca_soft_cq_poll(s->cq, &cqe, 1);
-	return cqe;
-}
-
 struct transfer {
 	const char *what;
 	enum hca_qp_type type;
@@ -237,23 +20,23 @@ struct transfer {
 };
 
 static const struct transfer transfers[] = {
-	{ "send of nothing", HCA_QPT_RC, HCA_WR_SEND, 5, 0, 0, 0, 0 },
-	{ "send of a byte", HCA_QPT_RC, HCA_WR_SEND, 5, 1, 0, 0, 0 },
-	{ "send of an MTU", HCA_QPT_RC, HCA_WR_SEND, 1, 256, 0, 0, 0 },
-	{ "send with immediate of many packets", HCA_QPT_RC, HCA_WR_SEND_WITH_IMM, 1, 5000, 0, 0, 0 },
+	{ "zero-length SEND", HCA_QPT_RC, HCA_WR_SEND, 5, 0, 0, 0, 0 },
+	{ "SEND of a byte", HCA_QPT_RC, HCA_WR_SEND, 5, 1, 0, 0, 0 },
+	{ "SEND of an MTU", HCA_QPT_RC, HCA_WR_SEND, 1, 256, 0, 0, 0 },
+	{ "SEND with immediate of many packets", HCA_QPT_RC, HCA_WR_SEND_WITH_IMM, 1, 5000, 0, 0, 0 },
 	{ "PSNs wrap", HCA_QPT_RC, HCA_WR_SEND, 1, 5000, 0xfffff8, 0, 0 },
-	{ "write of a MiB", HCA_QPT_RC, HCA_WR_RDMA_WRITE, 5, SIZE, 0xffff80, 0, 0 },
-	{ "write with immediate", HCA_QPT_RC, HCA_WR_RDMA_WRITE_WITH_IMM, 3, 100001, 0, 0, 0 },
-	{ "read of a MiB", HCA_QPT_RC, HCA_WR_RDMA_READ, 5, SIZE, 0xffff80, 0, 0 },
-	{ "read of one byte", HCA_QPT_RC, HCA_WR_RDMA_READ, 5, 1, 0, 0, 0 },
+	{ "WRITE of a MiB", HCA_QPT_RC, HCA_WR_RDMA_WRITE, 5, SIZE, 0xffff80, 0, 0 },
+	{ "WRITE with immediate", HCA_QPT_RC, HCA_WR_RDMA_WRITE_WITH_IMM, 3, 100001, 0, 0, 0 },
+	{ "READ of a MiB", HCA_QPT_RC, HCA_WR_RDMA_READ, 5, SIZE, 0xffff80, 0, 0 },
+	{ "READ of one byte", HCA_QPT_RC, HCA_WR_RDMA_READ, 5, 1, 0, 0, 0 },
 	{ "the first packet is lost", HCA_QPT_RC, HCA_WR_SEND, 1, 5000, 0, 1, 1 },
-	{ "one in the middle is lost", HCA_QPT_RC, HCA_WR_SEND, 1, 5000, 0xfffffa, 9, 9 },
-	{ "the last one is lost", HCA_QPT_RC, HCA_WR_SEND, 1, 5000, 0, 20, 20 },
+	{ "a middle packet is lost", HCA_QPT_RC, HCA_WR_SEND, 1, 5000, 0xfffffa, 9, 9 },
+	{ "the last packet is lost", HCA_QPT_RC, HCA_WR_SEND, 1, 5000, 0, 20, 20 },
 	{ "the ACK is lost", HCA_QPT_RC, HCA_WR_SEND, 5, 100, 0, 2, 2 },
-	{ "a write loses many", HCA_QPT_RC, HCA_WR_RDMA_WRITE, 5, SIZE, 0, 50, 130 },
-	{ "a read request is lost", HCA_QPT_RC, HCA_WR_RDMA_READ, 5, 100000, 0, 1, 1 },
-	{ "a read response is lost", HCA_QPT_RC, HCA_WR_RDMA_READ, 5, 100000, 0, 9, 9 },
-	{ "the last read response is lost", HCA_QPT_RC, HCA_WR_RDMA_READ, 5, 100000, 0, 26, 26 },
+	{ "a WRITE loses many packets", HCA_QPT_RC, HCA_WR_RDMA_WRITE, 5, SIZE, 0, 50, 130 },
+	{ "a READ request is lost", HCA_QPT_RC, HCA_WR_RDMA_READ, 5, 100000, 0, 1, 1 },
+	{ "a READ response is lost", HCA_QPT_RC, HCA_WR_RDMA_READ, 5, 100000, 0, 9, 9 },
+	{ "the last READ response is lost", HCA_QPT_RC, HCA_WR_RDMA_READ, 5, 100000, 0, 26, 26 },
 	{ "UC send", HCA_QPT_UC, HCA_WR_SEND, 2, 3000, 0, 0, 0 },
 	{ "UC write with immediate", HCA_QPT_UC, HCA_WR_RDMA_WRITE_WITH_IMM, 5, 70000, 0xfffffe, 0, 0 },
 	{ "UD send", HCA_QPT_UD, HCA_WR_SEND, 5, 2000, 0, 0, 0 },
@@ -320,6 +103,7 @@ enum wrong {
 	BAD_RKEY,
 	OUT_OF_BOUNDS,
 	NO_RIGHT,
+	NO_ATOMIC,
 	BAD_LKEY,
 	DEAD_WIRE,
 	ODD_ATOMIC,
@@ -334,26 +118,30 @@ struct violation {
 };
 
 static const struct violation violations[] = {
-	{ "no receive: RNR retries end", NO_RECV, HCA_WR_SEND, HCA_WC_RNR_RETRY_EXC_ERR, 255, -1 },
-	{ "a receive that is too short", SHORT_RECV, HCA_WR_SEND, HCA_WC_REM_INV_REQ_ERR, HCA_WC_LOC_LEN_ERR,
+	{ "no receive: RNR retry counter exceeded", NO_RECV, HCA_WR_SEND, HCA_WC_RNR_RETRY_EXC_ERR, 255, -1 },
+	{ "SEND longer than the receive", SHORT_RECV, HCA_WR_SEND, HCA_WC_REM_INV_REQ_ERR, HCA_WC_LOC_LEN_ERR,
 	  HCA_EVENT_QP_REQ_ERR },
-	{ "a write with a wrong R_Key", BAD_RKEY, HCA_WR_RDMA_WRITE, HCA_WC_REM_ACCESS_ERR, 255,
+	{ "WRITE with an invalid R_Key", BAD_RKEY, HCA_WR_RDMA_WRITE, HCA_WC_REM_ACCESS_ERR, 255,
 	  HCA_EVENT_QP_ACCESS_ERR },
-	{ "a read with a wrong R_Key", BAD_RKEY, HCA_WR_RDMA_READ, HCA_WC_REM_ACCESS_ERR, 255,
+	{ "READ with an invalid R_Key", BAD_RKEY, HCA_WR_RDMA_READ, HCA_WC_REM_ACCESS_ERR, 255,
 	  HCA_EVENT_QP_ACCESS_ERR },
-	{ "a write behind the region", OUT_OF_BOUNDS, HCA_WR_RDMA_WRITE, HCA_WC_REM_ACCESS_ERR, 255,
+	{ "WRITE beyond the memory region", OUT_OF_BOUNDS, HCA_WR_RDMA_WRITE, HCA_WC_REM_ACCESS_ERR, 255,
 	  HCA_EVENT_QP_ACCESS_ERR },
-	{ "a write that the QP forbids", NO_RIGHT, HCA_WR_RDMA_WRITE, HCA_WC_REM_ACCESS_ERR, 255,
-	  HCA_EVENT_QP_ACCESS_ERR },
-	{ "a send with a wrong L_Key", BAD_LKEY, HCA_WR_SEND, HCA_WC_LOC_PROT_ERR, 255, -1 },
-	{ "nobody answers", DEAD_WIRE, HCA_WR_SEND, HCA_WC_RETRY_EXC_ERR, 255, -1 },
-	{ "an atomic at an odd address", UNALIGNED, HCA_WR_ATOMIC_FETCH_AND_ADD, HCA_WC_LOC_LEN_ERR, 255, -1 },
+	{ "WRITE not enabled at the QP", NO_RIGHT, HCA_WR_RDMA_WRITE, HCA_WC_REM_INV_REQ_ERR, 255,
+	  HCA_EVENT_QP_REQ_ERR },
+	{ "READ not enabled at the QP", NO_RIGHT, HCA_WR_RDMA_READ, HCA_WC_REM_INV_REQ_ERR, 255, HCA_EVENT_QP_REQ_ERR },
+	{ "atomic not enabled at the QP", NO_ATOMIC, HCA_WR_ATOMIC_FETCH_AND_ADD, HCA_WC_REM_INV_REQ_ERR, 255,
+	  HCA_EVENT_QP_REQ_ERR },
+	{ "SEND with an invalid L_Key", BAD_LKEY, HCA_WR_SEND, HCA_WC_LOC_PROT_ERR, 255, -1 },
+	{ "no ACK: transport retry counter exceeded", DEAD_WIRE, HCA_WR_SEND, HCA_WC_RETRY_EXC_ERR, 255, -1 },
+	{ "unaligned atomic", UNALIGNED, HCA_WR_ATOMIC_FETCH_AND_ADD, HCA_WC_LOC_LEN_ERR, 255, -1 },
 };
 
 static bool violation_ok(const struct violation *v)
 {
 	struct hca_send_wr wr = request(v->opcode, 64);
-	struct hca_qp_attr at = { .access = 0 };
+	struct hca_qp_attr at = { .access = v->wrong == NO_ATOMIC ? HCA_ACCESS_REMOTE_WRITE | HCA_ACCESS_REMOTE_READ
+								  : 0 };
 	struct hca_cqe s, r;
 
 	if (v->wrong == SHORT_RECV)
@@ -364,7 +152,7 @@ static bool violation_ok(const struct violation *v)
 		wr.remote_addr += 2 * SIZE - 63;
 	if (v->wrong == UNALIGNED)
 		wr.remote_addr += 4;
-	if (v->wrong == NO_RIGHT && hca_qp_modify(b.ctx, b.qpn, &at, HCA_QP_ACCESS_FLAGS))
+	if ((v->wrong == NO_RIGHT || v->wrong == NO_ATOMIC) && hca_qp_modify(b.ctx, b.qpn, &at, HCA_QP_ACCESS_FLAGS))
 		return false;
 	if (v->wrong == BAD_LKEY)
 		wr.sge[0].lkey ^= 1;
@@ -418,7 +206,7 @@ static void test_atomics(void)
 	row(301, "compare and swap", !next(&a).status && value(&b, 0) == 99 && value(&a, 0) == 42);
 	hca_soft_post_send(a.wq, &wr);
 	run();
-	row(302, "compare that differs", !next(&a).status && value(&b, 0) == 99 && value(&a, 0) == 99);
+	row(302, "compare and swap of another value", !next(&a).status && value(&b, 0) == 99 && value(&a, 0) == 99);
 	stop();
 }
 
@@ -432,11 +220,55 @@ static void test_rnr(void)
 	loop_run_idle(loop, loop_now(loop).ns);
 	post_recv(100);
 	run();
-	row(310, "a late receive is met by the RNR retry", !next(&a).status && !next(&b).status);
+	row(310, "the RNR retry finds a receive posted late", !next(&a).status && !next(&b).status);
 	stop();
 }
 
-/* For completions: it is as if no receive were posted. */
+/* Each packet is duplicated, and so are responses: only one RNR NAK of a flight counts. */
+static void test_rnr_twice(void)
+{
+	struct hca_send_wr wr;
+	u32 i, n = 0;
+
+	start(HCA_QPT_RC, 5, 0);
+	chance.twice = 1024;
+	wr = request(HCA_WR_SEND, 100);
+	hca_soft_post_send(a.wq, &wr);
+	run();
+	chance.twice = 0;
+	for (i = 0; i < sent; i++)
+		n += passed[i].opcode == WIRE_RC_SEND_ONLY;
+	row(315, "the first attempt and three retries", n == 4 && next(&a).status == HCA_WC_RNR_RETRY_EXC_ERR);
+	stop();
+}
+
+/* The receiver's memory is late, and so much is under way that RC would be told to retry: what nobody retries is received. */
+static void test_late(enum hca_qp_type type)
+{
+	static u8 from[9 << 20], to[sizeof(from)];
+	struct hca_send_wr wr;
+	u32 i, n = 0;
+
+	start(type, 5, 0);
+	late_side = &b;
+	hca_ctx_write(b.ctx, &b, (u64)(uintptr_t)to, from, sizeof(from));
+	row(316, "the receiver takes no further requests", hca_ctx_full(b.ctx));
+	wr = request(HCA_WR_SEND, 100);
+	for (i = 0; i < 10; i++) {
+		post_recv(200);
+		hca_soft_post_send(a.wq, &wr);
+	}
+	run();
+	row(317, "nothing is received while its memory is late", next(&b).status == 255);
+	late_end();
+	run();
+	while (!next(&b).status)
+		n++;
+	row(318, "each message for which there is a receive", n == 10 && !hca_counter(b.hca, 1, HCA_CNT_UD_DROPPED));
+	stop();
+}
+
+/* Out of memory for completions is handled as if no receive were posted. */
 static void test_no_memory(void)
 {
 	struct hca_send_wr wr;
@@ -448,9 +280,9 @@ static void test_no_memory(void)
 	hca_soft_post_send(a.wq, &wr);
 	loop_run_idle(loop, loop_now(loop).ns);
 	no_memory = false;
-	row(311, "no memory is answered by RNR", hca_counter(b.hca, 1, HCA_CNT_SEND_RNR_ERR) == 1);
+	row(311, "out of memory: RNR NAK", hca_counter(b.hca, 1, HCA_CNT_SEND_RNR_ERR) == 1);
 	run();
-	row(312, "and the retry finds some", !next(&a).status && !next(&b).status);
+	row(312, "the RNR retry succeeds", !next(&a).status && !next(&b).status);
 	stop();
 
 	start(HCA_QPT_UD, 5, 0);
@@ -460,14 +292,15 @@ static void test_no_memory(void)
 	hca_soft_post_send(a.wq, &wr);
 	run();
 	no_memory = false;
-	row(313, "a datagram is lost", next(&b).status == 255 && hca_counter(b.hca, 1, HCA_CNT_UD_DROPPED) == 1);
+	row(313, "out of memory: a datagram is dropped",
+	    next(&b).status == 255 && hca_counter(b.hca, 1, HCA_CNT_UD_DROPPED) == 1);
 	hca_soft_post_send(a.wq, &wr);
 	run();
-	row(314, "and the next one comes", !next(&b).status);
+	row(314, "the next datagram is received", !next(&b).status);
 	stop();
 }
 
-/* Each acknowledgement behind a response that is lost says so, but it is lost once. */
+/* Each ACK after a lost READ response is an implied NAK, but the response is retransmitted once. */
 static void test_lost_response(void)
 {
 	struct hca_send_wr wr;
@@ -483,15 +316,15 @@ static void test_lost_response(void)
 		loop_run_idle(loop, loop_now(loop).ns);
 	}
 	drop_opcode = 0;
-	row(323, "what was asked for again is waited for", hca_counter(a.hca, 1, HCA_CNT_COMPLETER_RETRY) == 1);
+	row(323, "one retransmission of a lost READ response", hca_counter(a.hca, 1, HCA_CNT_COMPLETER_RETRY) == 1);
 	run();
 	for (i = 0; i <= 10; i++)
 		ok += !next(&a).status;
-	row(324, "and comes", ok == 11);
+	row(324, "the retransmitted response is received", ok == 11);
 	stop();
 }
 
-/* On Ethernet, where packets are sent again early: for how long, in ms, one tries that had nothing to send for @idle ms. */
+/* On Ethernet, with early retransmission: how long, in ms, a QP retries that was idle for @idle ms before. */
 static u64 tries_for(u64 idle)
 {
 	struct hca_send_wr wr;
@@ -502,7 +335,7 @@ static u64 tries_for(u64 idle)
 	ack_timeout = 14;
 	start(HCA_QPT_RC, 5, 0);
 	rq = hca_qp_lookup(a.hca, a.qpn)->transport;
-	rq->win.srtt = 10 * NSEC_PER_USEC;
+	rq->req.cwnd.srtt = 10 * NSEC_PER_USEC;
 	wr = request(HCA_WR_RDMA_WRITE, 64);
 	hca_soft_post_send(a.wq, &wr);
 	loop_run_idle(loop, loop_now(loop).ns + idle * NSEC_PER_MSEC);
@@ -519,18 +352,18 @@ static u64 tries_for(u64 idle)
 	return from / NSEC_PER_MSEC;
 }
 
-/* 9.9.2.4.2.1: the time-out is between one and four times what the attribute says, and there are three retries. */
+/* 9.9.2.4.2.1: the local ACK timeout is between one and four times the attribute; three retries. */
 static void test_patience(void)
 {
 	u64 least = 4 * wire_timeout_ns(14) / NSEC_PER_MSEC, ms;
 
 	ms = tries_for(1);
-	row(325, "every retry has its time", ms >= least && ms <= 4 * least);
+	row(325, "each retry takes a local ACK timeout", ms >= least && ms <= 4 * least);
 	ms = tries_for(5000);
-	row(326, "after a pause, too", ms >= least && ms <= 4 * least);
+	row(326, "also after an idle time", ms >= least && ms <= 4 * least);
 }
 
-/* More payloads than are kept until they are written. */
+/* More payload buffers than the batch of writes references. */
 static void test_kept(void)
 {
 	struct rxe_qp *rq;
@@ -538,19 +371,20 @@ static void test_kept(void)
 
 	start(HCA_QPT_RC, 5, 0);
 	rq = hca_qp_lookup(b.hca, b.qpn)->transport;
-	for (i = 0; i <= RXE_KEPT; i++) {
-		const struct hca_sge sge = { (u64)(uintptr_t)(b.mem + 8 * i), 8, b.lkey };
+	for (i = 0; i <= RXE_WRITE_BUFS; i++) {
 		struct wire_buf *buf = wire_buf_alloc(8);
 
+		rq->resp.recv.num_sge = 1;
+		rq->resp.recv.sge[0] = (struct hca_sge){ (u64)(uintptr_t)(b.mem + 8 * i), 8, b.lkey };
 		memset(buf->data, (int)i, 8);
-		ok += !rxe_sges_span(rq->qp, &sge, 1, 0, 8, HCA_ACCESS_LOCAL_WRITE, buf->data, true, rq);
-		rxe_keep(rq->rxe, buf);
+		ok += !rxe_recv_write(rq, 0, rxe_bytes_in(buf));
 		wire_buf_put(buf);
 	}
-	row(321, "what is kept has an end", ok == RXE_KEPT + 1 && !rq->rxe->nkept);
-	for (i = 0, ok = 0; i < 8 * (RXE_KEPT + 1); i++)
+	row(321, "the batch of writes is bounded", ok == RXE_WRITE_BUFS + 1 && rq->rxe->nwrite_bufs < 2);
+	rxe_writes_run(rq->rxe);
+	for (i = 0, ok = 0; i < 8 * (RXE_WRITE_BUFS + 1); i++)
 		ok += b.mem[i] == (u8)(i / 8);
-	row(322, "and all is written", ok == i);
+	row(322, "all payload is written", ok == i);
 	stop();
 }
 
@@ -575,7 +409,7 @@ static void test_many(void)
 
 		ok += !s.status && s.token == i && !next(&b).status;
 	}
-	row(320, "200 sends in order over a loss", ok == 200);
+	row(320, "200 SENDs complete in order after a loss", ok == 200);
 	stop();
 }
 
@@ -591,7 +425,8 @@ static void test_invalidate(void)
 	post_recv(64);
 	hca_soft_post_send(a.wq, &wr);
 	run();
-	row(330, "invalidation of an unbound window is refused", next(&a).status == HCA_WC_REM_ACCESS_ERR);
+	row(330, "SEND with invalidate of an unbound window: remote access error",
+	    next(&a).status == HCA_WC_REM_ACCESS_ERR);
 	hca_mw_free(b.ctx, rkey);
 	stop();
 }
@@ -606,12 +441,12 @@ static void test_ud(void)
 	post_recv(200);
 	hca_soft_post_send(a.wq, &wr);
 	run();
-	row(340, "a wrong Q_Key is dropped and counted",
+	row(340, "a Q_Key mismatch is dropped and counted",
 	    !next(&a).status && next(&b).status == 255 && b.port.attr.qkey_violations == 1);
 	wr = request(HCA_WR_SEND, 4097);
 	hca_soft_post_send(a.wq, &wr);
 	run();
-	row(341, "a datagram beyond the MTU", next(&a).status == HCA_WC_LOC_LEN_ERR);
+	row(341, "a datagram longer than the MTU", next(&a).status == HCA_WC_LOC_LEN_ERR);
 	stop();
 }
 
@@ -641,13 +476,12 @@ static const struct {
 	u16 mss, hdr;
 	u8 opcode, first, status; /* the first byte of the headers */
 } lso_errors[] = {
-	{ "a packet to be cut whose headers are no IP", HCA_QPT_UD, 5000, 1000, 44, HCA_WR_SEND, 1,
-	  HCA_WC_LOC_QP_OP_ERR },
-	{ "one whose headers are too few", HCA_QPT_UD, 5000, 1000, 40, HCA_WR_SEND, 8, HCA_WC_LOC_QP_OP_ERR },
-	{ "one with an immediate", HCA_QPT_UD, 5000, 1000, 44, HCA_WR_SEND_WITH_IMM, 8, HCA_WC_LOC_QP_OP_ERR },
-	{ "one of a connection", HCA_QPT_RC, 5000, 1000, 44, HCA_WR_SEND, 8, HCA_WC_LOC_QP_OP_ERR },
-	{ "one whose segments exceed the MTU", HCA_QPT_UD, 5000, 4060, 44, HCA_WR_SEND, 8, HCA_WC_LOC_LEN_ERR },
-	{ "one of more than 64 KiB", HCA_QPT_UD, 65537, 1000, 44, HCA_WR_SEND, 8, HCA_WC_LOC_LEN_ERR },
+	{ "LSO: headers are not IP", HCA_QPT_UD, 5000, 1000, 44, HCA_WR_SEND, 1, HCA_WC_LOC_QP_OP_ERR },
+	{ "LSO: headers are too short", HCA_QPT_UD, 5000, 1000, 40, HCA_WR_SEND, 8, HCA_WC_LOC_QP_OP_ERR },
+	{ "LSO with immediate", HCA_QPT_UD, 5000, 1000, 44, HCA_WR_SEND_WITH_IMM, 8, HCA_WC_LOC_QP_OP_ERR },
+	{ "LSO on RC", HCA_QPT_RC, 5000, 1000, 44, HCA_WR_SEND, 8, HCA_WC_LOC_QP_OP_ERR },
+	{ "LSO: segments exceed the MTU", HCA_QPT_UD, 5000, 4060, 44, HCA_WR_SEND, 8, HCA_WC_LOC_LEN_ERR },
+	{ "LSO of more than 64 KiB", HCA_QPT_UD, 65537, 1000, 44, HCA_WR_SEND, 8, HCA_WC_LOC_LEN_ERR },
 };
 
 static void test_lso_errors(void)
@@ -687,21 +521,21 @@ static void test_lso(void)
 		r = next(&b);
 		ok += !r.status && r.byte_len == 40 + 44 + 1000 && r.flags == HCA_WC_IP_CSUM_OK;
 	}
-	row(370, "a packet in forty segments, whose checksums are right",
+	row(370, "LSO: forty segments with correct checksums",
 	    ok == 40 && !s.status && s.opcode == HCA_WC_LSO && next(&b).status == 255);
-	row(371, "the last one holds the last bytes", !memcmp(b.mem + 84, a.mem + 39000, 1000));
+	row(371, "LSO: the last segment has the last bytes", !memcmp(b.mem + 84, a.mem + 39000, 1000));
 	headers(a.mem);
 	a.mem[7] = 144;
 	wr = request(HCA_WR_SEND, 148);
 	post_recv(2048);
 	hca_soft_post_send(a.wq, &wr);
 	run();
-	row(372, "wrong checksums are not called right", !next(&a).status && next(&b).flags == 0);
+	row(372, "wrong checksums are not reported as OK", !next(&a).status && next(&b).flags == 0);
 	wr.flags = HCA_SEND_IP_CSUM;
 	post_recv(2048);
 	hca_soft_post_send(a.wq, &wr);
 	run();
-	row(373, "and are filled in for who asks", !next(&a).status && next(&b).flags == HCA_WC_IP_CSUM_OK);
+	row(373, "checksum offload fills them in", !next(&a).status && next(&b).flags == HCA_WC_IP_CSUM_OK);
 	stop();
 }
 
@@ -720,17 +554,17 @@ static void test_static_rate(void)
 	start(HCA_QPT_RC, 5, 0);
 	wr = request(HCA_WR_RDMA_WRITE, SIZE);
 	hca_soft_post_send(a.wq, &wr);
-	row(350, "a WRITE at 2.5 Gb/s takes its time", !done_after(3000) && done_after(1000));
+	row(350, "static rate of 2.5 Gb/s limits a WRITE", !done_after(3000) && done_after(1000));
 	wr = request(HCA_WR_RDMA_READ, SIZE);
 	wr.sge[0].addr = (u64)(uintptr_t)a.mem;
 	hca_soft_post_send(a.wq, &wr);
-	row(351, "so do the responses of a READ", !done_after(3000) && done_after(1000));
+	row(351, "static rate limits READ responses", !done_after(3000) && done_after(1000));
 	stop();
 	static_rate = WIRE_RATE_200;
 	start(HCA_QPT_RC, 5, 0);
 	wr = request(HCA_WR_RDMA_WRITE, SIZE);
 	hca_soft_post_send(a.wq, &wr);
-	row(352, "the port's own rate is no limit", done_after(10));
+	row(352, "a static rate of the port's rate is no limit", done_after(10));
 	stop();
 	static_rate = 0;
 }
@@ -784,24 +618,25 @@ static void test_migration(void)
 {
 	start_apm();
 	row(360, "no alternate path to rearm", arm(&a, 5, false) == -EINVAL && mig_state(&a) == HCA_MIG_MIGRATED);
-	row(361, "rearmed is not armed", !arm(&a, 5, true) && send_one() && mig_state(&a) == HCA_MIG_REARM);
-	row(362, "when both are, traffic arms them",
+	row(361, "REARM without an alternate path of the peer stays REARM",
+	    !arm(&a, 5, true) && send_one() && mig_state(&a) == HCA_MIG_REARM);
+	row(362, "both sides REARM: traffic arms them",
 	    !arm(&b, 3, true) && send_one() && send_one() && mig_state(&a) == HCA_MIG_ARMED &&
 		    mig_state(&b) == HCA_MIG_ARMED);
 	drop_lids = BIT(2) | BIT(4);
-	row(363, "the primary path is lost: the message arrives by the other one", send_one());
-	row(364, "both sides have moved and say so",
+	row(363, "primary path down: the message arrives by the alternate path", send_one());
+	row(364, "both sides have migrated and raised PATH_MIG",
 	    mig_state(&a) == HCA_MIG_MIGRATED && mig_state(&b) == HCA_MIG_MIGRATED &&
 		    a.events[HCA_EVENT_PATH_MIG] == 1 && b.events[HCA_EVENT_PATH_MIG] == 1);
-	row(365, "and go on there", send_one() && a.events[HCA_EVENT_PATH_MIG] == 1);
+	row(365, "traffic continues on the new path", send_one() && a.events[HCA_EVENT_PATH_MIG] == 1);
 	drop_lids = 0;
 	stop();
 
 	start_apm();
-	row(366, "an alternate path that the peer does not know",
+	row(366, "an alternate path unknown to the peer",
 	    !arm(&a, 5, true) && !arm(&b, 7, true) && send_one() && send_one() && mig_state(&b) == HCA_MIG_ARMED);
 	drop_lids = BIT(4);
-	row(367, "its request to migrate is refused",
+	row(367, "its migration request is rejected",
 	    !send_one() && b.events[HCA_EVENT_PATH_MIG_ERR] == 1 && mig_state(&b) == HCA_MIG_ARMED);
 	drop_lids = 0;
 	stop();
@@ -818,6 +653,9 @@ int main(void)
 	test_violations();
 	test_atomics();
 	test_rnr();
+	test_rnr_twice();
+	test_late(HCA_QPT_UD);
+	test_late(HCA_QPT_UC);
 	test_no_memory();
 	test_many();
 	test_lost_response();

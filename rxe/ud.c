@@ -1,42 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Unreliable datagrams and multicast (9.8.4, 10.5): one packet a message, checked by Q_Key, the GRH kept for the receiver. */
+/* UD receive and multicast (IBTA 9.8.4, 10.5): one packet per message, P_Key and Q_Key checks, the GRH in the first 40 bytes. */
 #include <errno.h>
 
+#include "emu/packet/roce.h"
 #include "emu/wire/inet.h"
-#include "emu/wire/roce.h"
-#include "rxe/internal.h"
+#include "rxe/respond.h"
 
 #define GRH_LEN 40
 
 struct delivery {
 	struct wire_packet *p;
 	const struct wire_opcode *op;
-	const struct hca_qp *from; /* who sent it, if it is a queue pair of this HCA: it gets no copy */
+	const struct hca_qp *from; /* the sender, if it is a queue pair of this HCA: it gets no copy */
 };
-
-static void violation(struct rxe *rxe, u8 port, const struct wire_packet *p, u32 key, u32 sqp, u32 dqp)
-{
-	struct wire_port *wp = hca_port(rxe->hca, port);
-	const struct wire_lrh *lrh = (const struct wire_lrh *)p->hdr;
-	struct wire_port_violation v = {
-		.qkey = true,
-		.key = key,
-		.sl = wire_lrh_sl(lrh),
-		.slid = wire_lrh_slid(lrh),
-		.dlid = wire_lrh_dlid(lrh),
-		.sqp = sqp,
-		.dqp = dqp,
-	};
-
-	hca_count(rxe->hca, port, HCA_CNT_QKEY_MISMATCH);
-	if (p->grh_off) {
-		const struct wire_grh *grh = (const struct wire_grh *)(p->hdr + p->grh_off);
-
-		v.sgid = grh->sgid;
-		v.dgid = grh->dgid;
-	}
-	wp->ops->violation(wp, &v);
-}
 
 static u16 pkey_index(const struct wire_port *port, u16 pkey)
 {
@@ -49,15 +25,9 @@ static u16 pkey_index(const struct wire_port *port, u16 pkey)
 	return 0;
 }
 
-static bool is_ethernet(const struct rxe_qp *rq)
+/* Writes GRH (if any) and payload to the pulled receive request. */
+static int ud_payload_write(struct rxe_qp *rq, struct wire_packet *p)
 {
-	return hca_port(rq->qp->hca, rq->qp->attr.port)->attr.link_layer == WIRE_LINK_ETHERNET;
-}
-
-/* Places GRH (where there is one) and payload into the held request. */
-static int place(struct rxe_qp *rq, struct wire_packet *p)
-{
-	struct rxe *rxe = rq->rxe;
 	int err = 0;
 
 	if (p->grh_off) {
@@ -65,27 +35,23 @@ static int place(struct rxe_qp *rq, struct wire_packet *p)
 
 		if (!grh)
 			return -ENOMEM;
-		if (is_ethernet(rq))
+		if (rxe_is_ethernet(rq))
 			wire_roce_put_grh(p, grh->data);
 		else
 			memcpy(grh->data, p->hdr + p->grh_off, GRH_LEN);
-		err = rxe_sges_span(rq->qp, rq->recv.sge, rq->recv.num_sge, 0, GRH_LEN, HCA_ACCESS_LOCAL_WRITE,
-				    grh->data, true, rq);
-		rxe_keep(rxe, grh);
+		err = rxe_recv_write(rq, 0, rxe_bytes_in(grh));
 		wire_buf_put(grh);
 	}
 	if (!err && p->len)
-		err = rxe_sges_span(rq->qp, rq->recv.sge, rq->recv.num_sge, GRH_LEN, p->len, HCA_ACCESS_LOCAL_WRITE,
-				    (void *)(uintptr_t)p->data, true, rq);
-	rxe_keep_payload(rxe, p);
+		err = rxe_recv_write(rq, GRH_LEN, rxe_bytes_of(p));
 	return err;
 }
 
-static void deliver(struct rxe_qp *rq, struct wire_packet *p, const struct wire_opcode *op)
+static void ud_deliver(struct rxe_qp *rq, struct wire_packet *p, const struct wire_opcode *op)
 {
-	const struct wire_lrh *lrh = (struct wire_lrh *)p->hdr;
-	const struct wire_bth *bth = (struct wire_bth *)(p->hdr + p->bth_off);
-	const struct wire_deth *deth = rxe_eth(p, WIRE_ETH_DETH);
+	const struct wire_lrh *lrh = wire_packet_lrh(p);
+	const struct wire_bth *bth = wire_packet_bth(p);
+	const struct wire_deth *deth = wire_packet_deth(p);
 	struct wire_port *port = hca_port(rq->qp->hca, rq->qp->attr.port);
 	struct hca_cqe cqe = {
 		.opcode = HCA_WC_RECV,
@@ -98,37 +64,36 @@ static void deliver(struct rxe_qp *rq, struct wire_packet *p, const struct wire_
 		.flags = p->grh_off ? HCA_WC_GRH : 0,
 		.solicited = wire_bth_se(bth),
 	};
-	int err;
+	int got, err;
 
-	if (rxe_recv_get(rq) <= 0) { /* nothing posted: a datagram is dropped silently */
-		hca_count(rq->qp->hca, port->num, HCA_CNT_UD_DROPPED);
+	got = hca_ctx_overfull(rq->qp->ctx) ? 0 : rxe_recv_get(rq);
+	if (got <= 0) {
+		rxe_resp_fail(rq, got ? RXE_RESP_RECV : RXE_RESP_NO_RECV);
 		return;
 	}
-	err = place(rq, p);
-	if (err == HCA_KEY_BOUNDS)
-		cqe.status = HCA_WC_LOC_LEN_ERR;
-	else if (err)
-		cqe.status = HCA_WC_LOC_PROT_ERR;
+	err = ud_payload_write(rq, p);
+	if (err) {
+		rxe_resp_fail(rq, err == HCA_KEY_BOUNDS ? RXE_RESP_LENGTH : RXE_RESP_PROTECTION);
+		return;
+	}
 	if (rq->qp->rx_csum && wire_inet_ok(p->data, p->len))
 		cqe.flags |= HCA_WC_IP_CSUM_OK;
 	if (op->flags & WIRE_OPF_IMM) {
 		cqe.flags |= HCA_WC_WITH_IMM;
-		cqe.imm = be32_to_cpu(((struct wire_immdt *)rxe_eth(p, WIRE_ETH_IMMDT))->imm);
+		cqe.imm = be32_to_cpu(wire_packet_immdt(p)->imm);
 	}
 	rxe_recv_complete(rq, &cqe);
 }
 
-static bool receives(const struct hca_qp *qp)
+static bool qp_receives_ud(const struct hca_qp *qp)
 {
 	return qp->type == HCA_QPT_UD && qp->state >= HCA_QPS_RTR && qp->state <= HCA_QPS_SQE;
 }
 
 static bool member_accepts(const struct hca_qp *qp, struct wire_packet *p)
 {
-	const struct wire_bth *bth = (struct wire_bth *)(p->hdr + p->bth_off);
-
-	return receives(qp) && wire_pkey_match(rxe_pkey(qp, qp->attr.pkey_index), wire_bth_pkey(bth)) &&
-	       wire_deth_qkey(rxe_eth(p, WIRE_ETH_DETH)) == qp->attr.qkey;
+	return qp_receives_ud(qp) && rxe_pkey_matches(qp, p, qp->attr.port, qp->attr.pkey_index) &&
+	       rxe_qkey_matches(qp, p);
 }
 
 static void deliver_member(struct hca_qp *qp, void *arg)
@@ -136,18 +101,18 @@ static void deliver_member(struct hca_qp *qp, void *arg)
 	struct delivery *d = arg;
 
 	if (qp != d->from && member_accepts(qp, d->p))
-		deliver(qp->transport, d->p, d->op);
+		ud_deliver(qp->transport, d->p, d->op);
 }
 
 static void deliver_group(struct hca *hca, u8 port, struct delivery *d)
 {
-	const struct wire_grh *grh = (const struct wire_grh *)(d->p->hdr + d->p->grh_off);
+	const struct wire_grh *grh = wire_packet_grh(d->p);
 	struct wire_gid mgid;
 
 	if (!d->p->grh_off)
 		return;
 	mgid = grh->dgid;
-	hca_mcast_for_each(hca, port, &mgid, wire_lrh_dlid((struct wire_lrh *)d->p->hdr), deliver_member, d);
+	hca_mcast_for_each(hca, port, &mgid, wire_lrh_dlid(wire_packet_lrh(d->p)), deliver_member, d);
 }
 
 void rxe_ud_loop_back(struct rxe_qp *rq, struct wire_packet *p, const struct wire_opcode *op)
@@ -159,8 +124,7 @@ void rxe_ud_loop_back(struct rxe_qp *rq, struct wire_packet *p, const struct wir
 
 void rxe_ud_receive(struct rxe *rxe, u8 port, struct wire_packet *p, const struct wire_opcode *op)
 {
-	const struct wire_bth *bth = (struct wire_bth *)(p->hdr + p->bth_off);
-	const struct wire_deth *deth = rxe_eth(p, WIRE_ETH_DETH);
+	const struct wire_bth *bth = wire_packet_bth(p);
 	struct delivery d = { .p = p, .op = op };
 	struct hca_qp *qp;
 
@@ -169,13 +133,10 @@ void rxe_ud_receive(struct rxe *rxe, u8 port, struct wire_packet *p, const struc
 		return;
 	}
 	qp = hca_qp_lookup(rxe->hca, wire_bth_qpn(bth));
-	if (!qp || !receives(qp) || qp->attr.port != port) {
+	if (!qp || !qp_receives_ud(qp) || qp->attr.port != port) {
 		hca_count(rxe->hca, port, HCA_CNT_WRONG_QP);
 		return;
 	}
-	if (wire_deth_qkey(deth) != qp->attr.qkey) {
-		violation(rxe, port, p, wire_deth_qkey(deth), wire_deth_src_qp(deth), qp->qpn);
-		return;
-	}
-	deliver(qp->transport, p, op);
+	if (rxe_pkey_accepts(qp, p, port, qp->attr.pkey_index) && rxe_qkey_accepts(qp, p, port))
+		ud_deliver(qp->transport, p, op);
 }

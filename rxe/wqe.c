@@ -1,240 +1,179 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* The send requests of a queue pair: pulled with what they carry, and completed in their order. */
-#include <stdlib.h>
-
-#include "emu/wire/lso.h"
+/* Requester: payload of send requests that are fetched; completion and failure of requests (IBTA 10.8, 11.6.2). */
+#include "emu/packet/lso.h"
 #include "rxe/request.h"
 
-#define PULL_MAX     64
-#define DIRECT_LEAST 1024 /* less is copied as fast as it is looked up */
+#define PULL_MAX   64
+#define PULL_BYTES (256u << 10) /* of payload that is fetched before the first byte of it is sent */
+#define ZCOPY_MIN  1024         /* bytes: a shorter message is copied as fast as its keys are looked up */
 
-void rxe_wqe_release(struct rxe_wqe *w)
+void rxe_wqe_release(struct hca_qp *qp, struct hca_wqe *wr)
 {
-	wire_buf_put(w->chunk);
-	w->chunk = NULL;
-	free(w->local);
-	w->local = NULL;
-}
-
-static void wqe_fill(struct rxe_wqe *w, const struct hca_send_wr *wr)
-{
-	w->token = wr->token;
-	w->opcode = wr->opcode;
-	w->flags = wr->flags;
-	w->state = WQE_POSTED;
-	w->num_sge = wr->flags & HCA_SEND_INLINE ? 0 : wr->num_sge;
-	w->pkey_index = wr->pkey_index;
-	w->imm = wr->imm;
-	w->rkey = wr->rkey;
-	w->remote_addr = wr->remote_addr;
-	w->compare_add = wr->compare_add;
-	w->swap = wr->swap;
-	w->remote_qpn = wr->remote_qpn;
-	w->remote_qkey = wr->remote_qkey;
-	w->lso_mss = w->lso_hdr = 0;
-	w->av = wr->av;
-	w->got = w->chunk_off = w->length = 0;
-	w->status = HCA_WC_SUCCESS;
-	memcpy(w->sge, wr->sge, w->num_sge * sizeof(w->sge[0]));
-}
-
-static u32 sges_length(const struct rxe_wqe *w, bool *too_long)
-{
-	u64 sum = 0;
-	u32 i;
-
-	for (i = 0; i < w->num_sge; i++)
-		sum += w->sge[i].length;
-	*too_long = sum > 1u << 31; /* the longest message, 9.7.1 */
-	return *too_long ? 0 : (u32)sum;
+	rxe_chunk_put(qp->transport, container_of(wr, struct rxe_wqe, wr)->chunk);
 }
 
 const u8 *rxe_wqe_direct(struct rxe_qp *rq, const struct rxe_wqe *w, u32 off, u32 len)
 {
-	if (w->chunk || w->length < DIRECT_LEAST || rq->qp->type == HCA_QPT_UD)
+	if (w->chunk || w->wr.length < ZCOPY_MIN || rq->qp->type == HCA_QPT_UD)
 		return NULL;
-	return rxe_sges_direct(rq, w->sge, w->num_sge, off, len, 0);
+	return rxe_sges_direct(rq, w->wr.sge, w->wr.num_sge, off, len, 0);
 }
 
-/* Takes the first chunk of the payload along, so that many small messages share one batch of reads. */
+/* Loads the first chunk of the payload, so that many small messages share one batch of reads. */
 static void wqe_load(struct rxe_qp *rq, struct rxe_wqe *w, const struct hca_send_wr *wr)
 {
 	u32 max = rq->qp->type == HCA_QPT_UD ? rxe_req_mtu(rq) : ~0u;
-	bool too_long = false;
+	bool in = wr->flags & HCA_SEND_INLINE, atomic = hca_wqe_reads(&w->wr) && w->wr.opcode != HCA_WR_RDMA_READ, late;
 
-	w->length = wr->flags & HCA_SEND_INLINE ? wr->inline_len : sges_length(w, &too_long);
-	if (rxe_wqe_reads(w) && w->opcode != HCA_WR_RDMA_READ)
-		too_long |= w->length < 8 || (w->remote_addr & 7);
-	if (too_long || w->length > max) {
-		w->status = HCA_WC_LOC_LEN_ERR;
+	if (w->wr.length > max || rxe_packets(w->wr.length, rxe_req_mtu(rq)) > RXE_PSNS_MAX ||
+	    (atomic && (w->wr.length < 8 || w->wr.remote_addr & 7))) {
+		w->wr.status = HCA_WC_LOC_LEN_ERR;
 		return;
 	}
-	if (rxe_wqe_reads(w)) {
-		if (w->opcode != HCA_WR_RDMA_READ)
-			w->length = 8;
+	if (atomic)
+		w->wr.length = 8;
+	if (hca_wqe_reads(&w->wr))
 		return;
-	}
-	if (!w->length ||
-	    (!(wr->flags & HCA_SEND_INLINE) && (w->length > RXE_CHUNK || rxe_wqe_direct(rq, w, 0, w->length))))
+	/* The payload of a fenced request may be the response data of an earlier READ (10.8.3.3). */
+	late = rq->qp->type == HCA_QPT_RC && w->wr.flags & HCA_SEND_FENCE;
+	if (!w->wr.length || (!in && (late || w->wr.length > RXE_CHUNK || rxe_wqe_direct(rq, w, 0, w->wr.length))))
 		return;
-	w->chunk = wire_buf_alloc(w->length);
+	w->chunk = wire_buf_alloc(w->wr.length);
 	if (!w->chunk)
-		w->status = HCA_WC_LOC_QP_OP_ERR;
-	else if (wr->flags & HCA_SEND_INLINE)
-		memcpy(w->chunk->data, wr->inline_data, w->length);
-	else if (rxe_sges_span(rq->qp, w->sge, w->num_sge, 0, w->length, 0, w->chunk->data, false, rq))
-		w->status = HCA_WC_LOC_PROT_ERR;
+		w->wr.status = HCA_WC_LOC_QP_OP_ERR;
+	else if (in)
+		memcpy(w->chunk->data, wr->inline_data, w->wr.length);
+	else if (rxe_wqe_read(rq, w, 0, w->wr.length, w->chunk->data))
+		w->wr.status = HCA_WC_LOC_PROT_ERR;
 }
 
-/* A packet to be cut: the headers, and behind them all of the payload. */
+/* LSO: the headers, then the whole payload. */
 static void wqe_load_lso(struct rxe_qp *rq, struct rxe_wqe *w, const struct hca_send_wr *wr)
 {
-	bool too_long;
-
 	w->lso_mss = wr->lso_mss;
 	w->lso_hdr = wr->lso_hdr_len;
-	w->length = sges_length(w, &too_long);
 	if (!wire_lso_valid(wr->inline_data, w->lso_hdr))
-		w->status = HCA_WC_LOC_QP_OP_ERR;
-	else if (too_long || w->length > RXE_CHUNK || w->lso_hdr + min(w->length, (u32)w->lso_mss) > rxe_req_mtu(rq))
-		w->status = HCA_WC_LOC_LEN_ERR;
-	if (w->status)
+		w->wr.status = HCA_WC_LOC_QP_OP_ERR;
+	else if (w->wr.length > RXE_CHUNK || w->lso_hdr + min(w->wr.length, (u32)w->lso_mss) > rxe_req_mtu(rq))
+		w->wr.status = HCA_WC_LOC_LEN_ERR;
+	if (w->wr.status)
 		return;
-	w->chunk = wire_buf_alloc(w->lso_hdr + w->length);
+	w->chunk = wire_buf_alloc(w->lso_hdr + w->wr.length);
 	if (!w->chunk) {
-		w->status = HCA_WC_LOC_QP_OP_ERR;
+		w->wr.status = HCA_WC_LOC_QP_OP_ERR;
 		return;
 	}
 	memcpy(w->chunk->data, wr->inline_data, w->lso_hdr);
-	if (rxe_sges_span(rq->qp, w->sge, w->num_sge, 0, w->length, 0, w->chunk->data + w->lso_hdr, false, rq))
-		w->status = HCA_WC_LOC_PROT_ERR;
+	if (rxe_wqe_read(rq, w, 0, w->wr.length, w->chunk->data + w->lso_hdr))
+		w->wr.status = HCA_WC_LOC_PROT_ERR;
 }
 
-static void wqe_load_local(struct rxe_wqe *w, const struct hca_send_wr *wr)
+/* Some may be completed already: an ACK of their first transmission came while they were loaded for the retransmission. */
+void rxe_wqes_loaded(struct rxe_qp *rq)
 {
-	w->local = malloc(sizeof(*w->local));
-	if (w->local)
-		*w->local = *wr;
-	else
-		w->status = HCA_WC_LOC_QP_OP_ERR;
+	u32 i;
+
+	for (i = rq->req.load_first; i != rq->req.load_end; i++)
+		if (i - rq->req.wq.tail < rq->req.wq.head - rq->req.wq.tail && unlikely(rxe_wqe_at(rq, i)->read_failed))
+			rxe_wqe_at(rq, i)->wr.status = HCA_WC_LOC_PROT_ERR;
 }
 
 bool rxe_wqes_pull(struct rxe_qp *rq)
 {
 	static struct hca_send_wr wr;
-	u32 first = rq->wq_head, n, i;
+	u32 first = rq->req.wq.head, n, bytes = 0;
 
-	for (n = 0; n < PULL_MAX && rq->wq_head - rq->wq_tail < RXE_WQES; n++) {
-		int got = hca_next_send(rq->qp, &wr);
+	if (unlikely(hca_ctx_full(rq->qp->ctx))) {
+		rxe_stall(rq);
+		return false;
+	}
+
+	for (n = 0; n < PULL_MAX && bytes < PULL_BYTES; n++) {
+		struct hca_wqe *fetched = hca_sq_fetch(&rq->req.wq, &wr);
 		struct rxe_wqe *w;
 
-		if (!got)
+		if (!fetched)
 			break;
-		w = rxe_wqe_at(rq, rq->wq_head++);
-		wqe_fill(w, &wr);
-		if (got < 0)
-			w->status = HCA_WC_LOC_QP_OP_ERR;
-		else if (rxe_wqe_local(w))
-			wqe_load_local(w, &wr);
-		else if (wr.lso_mss)
+		w = container_of(fetched, struct rxe_wqe, wr);
+		w->remote_qpn = wr.remote_qpn;
+		w->remote_qkey = wr.remote_qkey;
+		w->av = wr.av;
+		w->lso_mss = w->lso_hdr = 0;
+		w->got = w->chunk_off = 0;
+		w->chunk = NULL;
+		w->read_failed = false;
+		if (w->wr.status || hca_wqe_local(&w->wr))
+			continue;
+		if (wr.lso_mss)
 			wqe_load_lso(rq, w, &wr);
 		else
 			wqe_load(rq, w, &wr);
-		if (w->status)
+		if (w->wr.status)
 			hca_count(rq->qp->hca, rq->qp->attr.port, HCA_CNT_WQE_ERR);
+		bytes += w->chunk ? w->wr.length : 0;
 	}
-	hca_batch_run(rq->rxe->rd);
-	if (rq->read_failed) {
-		rq->read_failed = false;
-		for (i = first; i != rq->wq_head; i++)
-			rxe_wqe_at(rq, i)->status = HCA_WC_LOC_PROT_ERR;
-	}
-	return rq->wq_head != first;
+	rq->req.load_first = first;
+	rq->req.load_end = rq->req.wq.head;
+	if (!rxe_reads_run(rq, &rq->req.load_due))
+		rxe_wqes_loaded(rq);
+	return rq->req.wq.head != first;
 }
 
 /* Completing */
 
-static const u8 wc_opcodes[] = {
-	[HCA_WR_RDMA_WRITE] = HCA_WC_RDMA_WRITE,
-	[HCA_WR_RDMA_WRITE_WITH_IMM] = HCA_WC_RDMA_WRITE,
-	[HCA_WR_SEND] = HCA_WC_SEND,
-	[HCA_WR_SEND_WITH_IMM] = HCA_WC_SEND,
-	[HCA_WR_RDMA_READ] = HCA_WC_RDMA_READ,
-	[HCA_WR_ATOMIC_CMP_AND_SWP] = HCA_WC_COMP_SWAP,
-	[HCA_WR_ATOMIC_FETCH_AND_ADD] = HCA_WC_FETCH_ADD,
-	[HCA_WR_LOCAL_INV] = HCA_WC_LOCAL_INV,
-	[HCA_WR_BIND_MW] = HCA_WC_BIND_MW,
-	[HCA_WR_SEND_WITH_INV] = HCA_WC_SEND,
-	[HCA_WR_REG_MR] = HCA_WC_REG_MR,
-	[HCA_WR_NOP] = HCA_WC_SEND,
-};
-
-static void wqe_complete(struct rxe_qp *rq, struct rxe_wqe *w, u8 status)
-{
-	struct hca_cqe cqe = { .token = w->token, .status = status };
-
-	if (w->opcode < ARRAY_SIZE(wc_opcodes))
-		cqe.opcode = wc_opcodes[w->opcode];
-	if (w->lso_mss)
-		cqe.opcode = HCA_WC_LSO;
-	if (rxe_wqe_reads(w))
-		cqe.byte_len = w->length;
-	rq->wq_tail++;
-	if (status == HCA_WC_SUCCESS)
-		hca_count(rq->qp->hca, rq->qp->attr.port, HCA_CNT_RDMA_SENDS);
-	else
-		hca_count(rq->qp->hca, rq->qp->attr.port, HCA_CNT_SEND_ERR);
-	rxe_wqe_release(w);
-	hca_send_done(rq->qp); /* first: who sees the completion may post to the slot at once */
-	if (status != HCA_WC_SUCCESS || rq->qp->sq_sig_all || w->flags & HCA_SEND_SIGNALED)
-		hca_complete_send(rq->qp, &cqe);
-}
-
 void rxe_req_complete(struct rxe_qp *rq)
 {
-	bool any = false;
+	u32 n = hca_sq_complete(&rq->req.wq, rq->req.next);
 
-	while (rq->wq_tail != rq->wq_next && rxe_wqe_at(rq, rq->wq_tail)->state == WQE_DONE) {
-		wqe_complete(rq, rxe_wqe_at(rq, rq->wq_tail), HCA_WC_SUCCESS);
-		any = true;
+	if (rq->req.wq.tail != rq->req.next && unlikely(rxe_wqe_at(rq, rq->req.wq.tail)->wr.state == HCA_WQE_DONE)) {
+		rxe_req_fail(rq, HCA_WC_WR_FLUSH_ERR); /* with its own error */
+		return;
 	}
-	if (rq->sqd && !rq->drained && rq->wq_tail == rq->wq_next && !rq->pkt_next) {
-		rq->drained = true;
+	/* Drained: all requests in progress are acknowledged, and no other begins (10.3.1.5). */
+	if (rq->req.sqd && !rq->req.drained &&
+	    (rq->req.wq.tail == rq->req.wq.head || rxe_wqe_at(rq, rq->req.wq.tail)->wr.state == HCA_WQE_POSTED)) {
+		rq->req.drained = true;
 		if (rq->qp->attr.en_sqd_async_notify)
 			hca_qp_event(rq->qp, HCA_EVENT_SQ_DRAINED);
 	}
-	if (any)
+	if (n)
 		rxe_req_kick(rq);
+}
+
+static void wqes_flush(struct rxe_qp *rq, u8 status)
+{
+	loop_timer_cancel(&rq->req.timer);
+	rq->req.load_due = 0;
+	hca_sq_flush(&rq->req.wq, status);
+	rq->req.next = rq->req.wq.head;
+	rq->req.pkt_next = 0;
+	rq->req.rd_out = 0;
+	rq->req.rnr_wait = false;
+	rxe_read_reset(rq);
 }
 
 void rxe_req_flush(struct rxe_qp *rq)
 {
-	loop_timer_cancel(&rq->timer);
-	while (rq->wqes && rq->wq_tail != rq->wq_head) {
-		struct rxe_wqe *w = rxe_wqe_at(rq, rq->wq_tail);
-
-		wqe_complete(rq, w, w->state == WQE_DONE ? HCA_WC_SUCCESS : HCA_WC_WR_FLUSH_ERR);
-	}
-	rq->wq_next = rq->wq_head;
-	rq->pkt_next = 0;
-	rq->rd_out = 0;
-	rq->rnr_wait = false;
-	rxe_read_reset(rq);
+	wqes_flush(rq, HCA_WC_WR_FLUSH_ERR);
 }
 
 void rxe_req_fail(struct rxe_qp *rq, u8 status)
 {
 	struct hca_qp *qp = rq->qp;
 
-	hca_batch_run(rq->rxe->wr);
-	while (rq->wq_tail != rq->wq_head && rxe_wqe_at(rq, rq->wq_tail)->state == WQE_DONE)
-		wqe_complete(rq, rxe_wqe_at(rq, rq->wq_tail), HCA_WC_SUCCESS);
-	if (rq->wq_tail != rq->wq_head)
-		wqe_complete(rq, rxe_wqe_at(rq, rq->wq_tail), status);
+	rxe_writes_run(rq->rxe);
+	if (!rxe_writes_done(rq)) { /* response data of earlier READs */
+		if (!rq->fail_due) {
+			rq->fail_due = RXE_FAIL_REQUEST;
+			rq->fail_status = status;
+		}
+		loop_timer_cancel(&rq->req.timer);
+		rxe_dirty(rq);
+		return;
+	}
+	wqes_flush(rq, status);
 	if (qp->type == HCA_QPT_RC)
 		rxe_qp_error(rq, -1);
-	else {
-		rxe_req_flush(rq);
+	else
 		hca_qp_fail(qp, HCA_QPS_SQE, -1);
-	}
 }

@@ -1,15 +1,20 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""What scenarios share: a pair of guests, simulations, and the small C programs in programs/."""
+"""What scenarios share: a pair of guests, simulations, and the small programs in programs/."""
 
 import json
+import os
 import pathlib
 import shutil
 import subprocess
+import sys
 import tempfile
 
 import pytest
 
-PROGRAMS = pathlib.Path(__file__).with_name("programs")
+HERE = pathlib.Path(__file__).parent
+PROGRAMS = HERE / "programs"
+# Modules have names of their own: those of one subject import from those of another by these.
+sys.path[:0] = sorted({str(f.parent) for f in HERE.glob("*/test_*.py")})
 
 
 def pytest_collection_modifyitems(items):
@@ -49,19 +54,28 @@ def folder():
 
 @pytest.fixture(scope="session")
 def program():
-    """program("apm"): the path of programs/apm.c, compiled with what these programs share."""
+    """
+    program("apm"): the path of programs/apm.c, compiled with what these programs share; where programs/ has a folder of
+    that name, of all its files. program("sharing.py"): the path of a copy that any user may read, beside the others.
+    """
     folder = pathlib.Path(tempfile.mkdtemp(prefix="muslin-p-"))
     folder.chmod(0o755)
+    werror = ["-Werror"] if os.environ.get("WERROR") == "1" else []
 
-    def compiled(name):
+    def made(name):
         path = folder / name
-        if not path.exists():
-            sources = [PROGRAMS / f"{name}.c", PROGRAMS / "rc.c"]
-            argv = ["cc", "-O1", "-g", "-Wall", "-Werror", "-o", path, *sources, "-lrdmacm", "-libverbs"]
+        if not path.exists() and path.suffix == ".py":
+            for file in PROGRAMS.glob("*.py"):
+                shutil.copy(file, folder)
+                (folder / file.name).chmod(0o755)
+        elif not path.exists():
+            tree = PROGRAMS / name
+            sources = sorted(tree.glob("*.c")) if tree.is_dir() else [PROGRAMS / f"{name}.c", PROGRAMS / "rc.c"]
+            argv = ["cc", "-D_GNU_SOURCE", "-O1", "-g", "-Wall", *werror, "-o", path, *sources, "-lrdmacm", "-libverbs"]
             subprocess.run(argv, check=True)
         return path
 
-    yield compiled
+    yield made
     shutil.rmtree(folder)
 
 

@@ -4,10 +4,10 @@
 import os
 import re
 
-from muslin.fabric import ANEW
+from muslin.pair import RESTART_BOTH
 
-# The same over iWARP, where the end of a server that was asked too early comes as the end of a TCP connection.
-ANEW_ON_TCP = re.compile(r"socket/rdma_cm|Failed to exchange data|Failed to create RDMA CM|" + ANEW.pattern)
+# The same over iWARP, where a server that is asked too early closes the TCP connection.
+RESTART_ON_TCP = re.compile(r"socket/rdma_cm|Failed to exchange data|Failed to create RDMA CM|" + RESTART_BOTH.pattern)
 
 
 def own_addresses(letter, first=1):
@@ -19,7 +19,7 @@ def own_addresses(letter, first=1):
 class Two:
     """The host @second is of fabric b, all others are of a. @device: what they call their adapter."""
 
-    anew = ANEW
+    restart = RESTART_BOTH
 
     def __init__(self, a, b, second, device):
         self.a, self.b, self.second, self.device = a, b, second, device
@@ -31,7 +31,8 @@ class Two:
         return self.of(host).run(host, *argv, **kw)
 
     def pair(self, server, client, timeout=60.0):
-        return self.of(server[0]).pair(server, client, of=self.of(client[0]), anew=self.anew, timeout=timeout)
+        clients = self.of(client[0])
+        return self.of(server[0]).pair(server, client, client_fabric=clients, restart=self.restart, timeout=timeout)
 
     def counter(self, host, name):
         return int(self.run(host, "cat", f"/sys/class/infiniband/{self.device}/ports/1/counters/{name}"))

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Connections from their TCP handshake to the first FPDU, each side of it: the initiator sends an MPA request and gets a reply, the
- * responder's program accepts or rejects in between (RFC 5044, 7.1; RFC 6581). Then the stream is the queue pair's. A frame is
- * read to its last byte and not further, within a time that a slow peer cannot stretch.
+ * iWARP connection establishment: TCP handshake and MPA negotiation, until the stream belongs to the queue pair. The initiator sends an
+ * MPA request and receives the reply; between the two the responder's program accepts or rejects (RFC 5044, 7.1; RFC 6581). A frame is
+ * read up to its last byte and no further, within a time-out that a slow peer cannot extend. The states and events are rows of a table.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -12,7 +12,36 @@
 
 #define CONNECT_NS (20ull * 1000 * 1000 * 1000) /* TCP's handshake */
 
-static int tell(struct hca_iw_conn *c, enum hca_iw_event_type type, int status, const struct mpa_frame *f)
+enum conn_event {
+	EV_ESTABLISHED, /* TCP */
+	EV_REQUEST,     /* a valid MPA request */
+	EV_BAD_REQUEST, /* one whose parameters cannot be met: rejected (RFC 6581, 9) */
+	EV_REPLY,       /* the MPA reply accepts, and fits the request */
+	EV_REJECTED,    /* the MPA reply rejects */
+	EV_REVISION_1,  /* the peer has MPA revision 1 only (RFC 6581, 10) */
+	EV_ACCEPT,      /* by the responder's program */
+	EV_REJECT,
+	EV_FAILED, /* of TCP, a time-out, a malformed frame, or one that is not allowed now */
+	EV_CLOSED  /* the stream was closed in RDMA mode */
+};
+
+/* What comes with an event. */
+struct conn_arg {
+	int err;
+	bool reset;                    /* FAILED: close by a TCP reset, to report an error to the peer */
+	const struct mpa_frame *frame; /* of the peer; REJECT: private data */
+	const struct hca_iw_param *param;
+};
+
+/* One transition; defined with the table at the end. -EINVAL: the state has none for the event. */
+static int conn_event(struct hca_iw_conn *c, enum conn_event ev, const struct conn_arg *arg);
+
+static void conn_fail(struct hca_iw_conn *c, int err, bool reset)
+{
+	(void)conn_event(c, EV_FAILED, &(struct conn_arg){ .err = err, .reset = reset });
+}
+
+static int event_raise(struct hca_iw_conn *c, enum hca_iw_event_type type, int status, const struct mpa_frame *f)
 {
 	u16 ird = min(c->terms.ird, (u16)255), ord = min(c->terms.ord, (u16)255);
 	struct hca_iw_event ev = { .type = type, .status = status, .local = c->local, .remote = c->remote };
@@ -26,7 +55,7 @@ static int tell(struct hca_iw_conn *c, enum hca_iw_event_type type, int status, 
 	return c->fn ? c->fn(c->ctx, c, &ev) : 0;
 }
 
-static void watch_end(struct hca_iw_conn *c)
+static void fd_unwatch(struct hca_iw_conn *c)
 {
 	loop_fd_del(&c->fd);
 	loop_timer_cancel(&c->timer);
@@ -36,43 +65,28 @@ static void watch_end(struct hca_iw_conn *c)
 	c->listener = NULL;
 }
 
-/* The socket goes; @reset: the peer is to see that something was wrong. */
-static void hang_up(struct hca_iw_conn *c, bool reset)
+/* Closes the socket; @reset: by a TCP reset, to report an error to the peer. */
+static void conn_close(struct hca_iw_conn *c, bool reset)
 {
 	int fd = c->fd.fd;
 
-	watch_end(c);
-	c->state = CONN_DEAD;
+	fd_unwatch(c);
+	c->state = CONN_CLOSED;
 	c->fd.fd = -1;
 	if (fd < 0)
 		return;
 	if (reset)
 		siw_socket_reset(fd);
 	else
-		siw_linger(c->siw, fd);
+		siw_half_close(c->siw, fd);
 }
 
 static void conn_free(struct hca_iw_conn *c)
 {
-	hang_up(c, false);
+	conn_close(c, false);
 	loop_task_cancel(&c->task);
 	list_del(&c->link);
 	free(c);
-}
-
-/*
- * The start has failed: whoever waits for it is told; a request that nobody knows of is forgotten. Who has not answered a request
- * yet learns it by his answer: a disconnection is of what was connected, and rping's server, for one, takes it for its own.
- */
-static void fail(struct hca_iw_conn *c, int err, bool reset, const struct mpa_frame *f)
-{
-	enum conn_state was = c->state;
-
-	hang_up(c, reset);
-	if (was == CONN_AWAIT_REQUEST)
-		conn_free(c);
-	else if (was != CONN_ASKED)
-		(void)tell(c, HCA_IW_REPLY, err, f);
 }
 
 static void on_timer(struct loop_timer *t, struct now now)
@@ -80,7 +94,7 @@ static void on_timer(struct loop_timer *t, struct now now)
 	struct hca_iw_conn *c = container_of(t, struct hca_iw_conn, timer);
 
 	c->siw->counter[SIW_CTR_START_TIMEOUT]++;
-	fail(c, -ETIMEDOUT, true, NULL);
+	conn_fail(c, -ETIMEDOUT, true);
 }
 
 static void set_timer(struct hca_iw_conn *c, u64 ns)
@@ -88,24 +102,26 @@ static void set_timer(struct hca_iw_conn *c, u64 ns)
 	loop_timer_set(c->siw->loop, &c->timer, loop_now(c->siw->loop).ns + ns);
 }
 
-/* ---- the stream, while it is the queue pair's ---- */
+/* ---- RDMA mode: the stream is the queue pair's ---- */
 
 static void on_closed(void *ctx, int err)
 {
-	struct hca_iw_conn *c = ctx;
+	(void)conn_event(ctx, EV_CLOSED, &(struct conn_arg){ .err = err });
+}
 
+static int close_report(struct hca_iw_conn *c, const struct conn_arg *arg)
+{
 	c->sq = NULL;
-	c->state = CONN_DEAD;
 	loop_task_cancel(&c->task);
-	(void)tell(c, HCA_IW_CLOSED, err, NULL);
+	return event_raise(c, HCA_IW_CLOSED, arg->err, NULL);
 }
 
 static void on_established(struct loop_task *t, struct now now)
 {
-	(void)tell(container_of(t, struct hca_iw_conn, task), HCA_IW_ESTABLISHED, 0, NULL);
+	(void)event_raise(container_of(t, struct hca_iw_conn, task), HCA_IW_ESTABLISHED, 0, NULL);
 }
 
-/* Of a responder: the initiator has sent its first FPDU, or need not. */
+/* Responder: the initiator has sent its first FPDU, or is not required to. */
 static void on_started(void *ctx)
 {
 	struct hca_iw_conn *c = ctx;
@@ -113,16 +129,20 @@ static void on_started(void *ctx)
 	loop_task_queue(c->siw->loop, &c->task);
 }
 
-static int attach(struct hca_iw_conn *c, u32 qpn)
+static int stream_attach(struct hca_iw_conn *c, u64 owner, u32 qpn)
 {
 	int fd = c->fd.fd, err;
 
-	watch_end(c);
+	fd_unwatch(c);
 	c->fd.fd = -1;
-	c->state = CONN_STREAM;
-	err = siw_qp_attach(c->siw->hca, qpn, fd, &c->terms, NULL, 0, on_closed, c);
+	if (hca_qp_owner(c->siw->hca, qpn) == owner) {
+		err = siw_qp_attach(c->siw->hca, qpn, fd, &c->terms, NULL, 0, on_closed, c);
+	} else {
+		close(fd);
+		err = -EINVAL;
+	}
 	if (err) {
-		c->state = CONN_DEAD;
+		c->state = CONN_CLOSED;
 		return err;
 	}
 	c->sq = hca_qp_lookup(c->siw->hca, qpn)->transport;
@@ -142,12 +162,12 @@ static int send_frame(struct hca_iw_conn *c, const struct mpa_frame *f)
 
 	if (len < 0)
 		return len;
-	siw_tap(c->siw, &c->local, &c->remote, &c->seq, frame, (u32)len, true);
+	siw_capture(c->siw, &c->local, &c->remote, &c->seq, frame, (u32)len, true);
 	/* the first bytes of a connection: TCP has room for them */
 	return send(c->fd.fd, frame, (size_t)len, MSG_DONTWAIT | MSG_NOSIGNAL) == len ? 0 : -ECONNRESET;
 }
 
-/* 1: @f is there; 0: more is to come; -errno. */
+/* 1: @f is complete; 0: incomplete; -errno. */
 static int read_frame(struct hca_iw_conn *c, struct mpa_frame *f)
 {
 	for (;;) {
@@ -167,7 +187,7 @@ static int read_frame(struct hca_iw_conn *c, struct mpa_frame *f)
 		if (len < 0)
 			return len;
 		if (len) {
-			siw_tap(c->siw, &c->remote, &c->local, &c->seq, c->buf, c->len, false);
+			siw_capture(c->siw, &c->remote, &c->local, &c->seq, c->buf, c->len, false);
 			return 1;
 		}
 	}
@@ -195,138 +215,247 @@ static void fill_request(struct hca_iw_conn *c, const struct hca_iw_param *p)
 	c->req.data_len = p->data_len;
 }
 
-/* By revision 1, on a new connection. RFC 6581, 10. */
-static void ask_again(struct hca_iw_conn *c)
+/* Once more with MPA revision 1, on a new TCP connection (RFC 6581, 10). */
+static int request_retry(struct hca_iw_conn *c, const struct conn_arg *arg)
 {
 	int err;
 
-	c->siw->counter[SIW_CTR_OLDER]++;
-	watch_end(c);
+	c->siw->counter[SIW_CTR_FALLBACK]++;
+	fd_unwatch(c);
 	siw_socket_reset(c->fd.fd);
 	c->req.revision = 1;
 	c->req.enhanced = c->req.peer_to_peer = c->req.rtr_zero = c->req.rtr_write = c->req.rtr_read = false;
-	c->local = c->asked;
-	c->seq = (struct siw_tap_seq){ 0 };
+	c->local = c->bound;
+	c->seq = (struct siw_capture_seq){ 0 };
 	c->len = 0;
-	c->state = CONN_CONNECTING;
 	c->fd.fd = siw_socket_connect(&c->local, &c->remote);
 	err = c->fd.fd < 0 ? c->fd.fd : loop_fd_add(c->siw->loop, &c->fd, EPOLLOUT) ? -ENOMEM : 0;
 	if (err)
-		fail(c, err, true, NULL);
+		conn_fail(c, err, true);
 	else
 		set_timer(c, CONNECT_NS);
+	return err;
 }
 
-/* A peer that knows no revision 2 may end the connection without a word. */
-static bool is_older(const struct hca_iw_conn *c, int err)
+/* A peer without MPA revision 2 may close the connection without a reply. */
+static bool peer_may_be_revision_1(const struct hca_iw_conn *c, int err)
 {
-	return c->state == CONN_AWAIT_REPLY && c->req.revision == 2 && !c->len && (err == -ECONNRESET || err == -EPIPE);
+	return c->state == CONN_AWAIT_MPAREP && c->req.revision == 2 && !c->len &&
+	       (err == -ECONNRESET || err == -EPIPE);
 }
 
-static void on_reply(struct hca_iw_conn *c, const struct mpa_frame *reply)
+static int request_send(struct hca_iw_conn *c, const struct conn_arg *arg)
 {
 	int err;
 
-	switch (mpa_conclude(&c->req, reply, &c->terms)) {
-	case MPA_ACCEPT:
-		err = attach(c, c->qpn);
-		(void)tell(c, HCA_IW_REPLY, err, reply);
-		return;
-	case MPA_REJECT:
-		fail(c, -ECONNREFUSED, false, reply);
-		return;
-	case MPA_OLDER:
-		ask_again(c);
-		return;
-	default:
-		c->siw->counter[SIW_CTR_START]++;
-		fail(c, -EPROTO, true, NULL);
-	}
+	siw_socket_names(c->fd.fd, &c->local, &c->remote);
+	set_timer(c, c->siw->options.start_ns);
+	err = send_frame(c, &c->req);
+	if (!err && loop_fd_mod(&c->fd, EPOLLIN))
+		err = -ENOMEM;
+	if (err)
+		conn_fail(c, err, true);
+	return err;
 }
 
-static void on_connected(struct hca_iw_conn *c)
+static int reply_receive(struct hca_iw_conn *c, const struct conn_arg *arg)
+{
+	return event_raise(c, HCA_IW_REPLY, stream_attach(c, c->owner, c->qpn), arg->frame);
+}
+
+static int rejection_report(struct hca_iw_conn *c, const struct conn_arg *arg)
+{
+	conn_close(c, false);
+	return event_raise(c, HCA_IW_REPLY, -ECONNREFUSED, arg->frame);
+}
+
+static int failure_report(struct hca_iw_conn *c, const struct conn_arg *arg)
+{
+	conn_close(c, arg->reset);
+	return event_raise(c, HCA_IW_REPLY, arg->err, NULL);
+}
+
+static void on_tcp_connected(struct hca_iw_conn *c)
 {
 	socklen_t len = sizeof(int);
 	int err = 0;
 
-	if (getsockopt(c->fd.fd, SOL_SOCKET, SO_ERROR, &err, &len) || err) {
-		fail(c, err ? -err : -EIO, false, NULL);
-		return;
+	if (getsockopt(c->fd.fd, SOL_SOCKET, SO_ERROR, &err, &len) || err)
+		conn_fail(c, err ? -err : -EIO, false);
+	else
+		(void)conn_event(c, EV_ESTABLISHED, NULL);
+}
+
+static void on_reply(struct hca_iw_conn *c, const struct mpa_frame *reply)
+{
+	static const enum conn_event events[] = {
+		[MPA_ACCEPT] = EV_REPLY, [MPA_REJECT] = EV_REJECTED, [MPA_REVISION_1] = EV_REVISION_1
+	};
+	enum mpa_result v = mpa_reply_check(&c->req, reply, &c->terms);
+
+	if (v == MPA_MISMATCH) {
+		c->siw->counter[SIW_CTR_START]++;
+		conn_fail(c, -EPROTO, true);
+	} else {
+		(void)conn_event(c, events[v], &(struct conn_arg){ .frame = reply });
 	}
-	siw_socket_names(c->fd.fd, &c->local, &c->remote);
-	c->state = CONN_AWAIT_REPLY;
-	set_timer(c, c->siw->options.start_ns);
-	err = send_frame(c, &c->req);
-	if (!err && !loop_fd_mod(&c->fd, EPOLLIN))
-		return;
-	fail(c, err ? err : -ENOMEM, true, NULL);
 }
 
 /* ---- responder ---- */
 
-/* -EINVAL: more data than a reply has room for; nothing has happened. */
-static int refuse(struct hca_iw_conn *c, const u8 *data, u16 len)
+static int reject_send(struct hca_iw_conn *c, const struct conn_arg *arg)
 {
 	struct mpa_frame reply = c->reply;
 
 	reply.reject = true;
-	reply.data = data;
-	reply.data_len = len;
-	if (send_frame(c, &reply) == -EMSGSIZE)
-		return -EINVAL;
+	reply.data = arg->frame ? arg->frame->data : NULL;
+	reply.data_len = arg->frame ? arg->frame->data_len : 0;
+	(void)send_frame(c, &reply);
 	c->siw->counter[SIW_CTR_REJECT]++;
-	hang_up(c, false);
+	conn_close(c, false);
+	return 0;
+}
+
+/* No program knows of the connection. */
+static int request_reject(struct hca_iw_conn *c, const struct conn_arg *arg)
+{
+	(void)reject_send(c, arg);
+	conn_free(c);
+	return 0;
+}
+
+static int request_drop(struct hca_iw_conn *c, const struct conn_arg *arg)
+{
+	conn_close(c, arg->reset);
+	conn_free(c);
+	return 0;
+}
+
+static int request_report(struct hca_iw_conn *c, const struct conn_arg *arg)
+{
+	struct hca_iw_listener *l = c->listener;
+
+	c->fn = l->fn;
+	c->ctx = l->ctx;
+	fd_unwatch(c);
+	if (event_raise(c, HCA_IW_REQUEST, 0, &c->req))
+		return request_reject(c, &(struct conn_arg){ 0 });
+	if (c->state == CONN_RECVD_MPAREQ && loop_fd_add(c->siw->loop, &c->fd, EPOLLIN | EPOLLRDHUP))
+		conn_fail(c, -ENOMEM, true);
+	return 0;
+}
+
+/*
+ * The program gets the error when it accepts or rejects: a DISCONNECTED event is for established connections only, and rping's server,
+ * for one, mistakes it for the event of another connection.
+ */
+static int request_withdraw(struct hca_iw_conn *c, const struct conn_arg *arg)
+{
+	conn_close(c, arg->reset);
+	return 0;
+}
+
+static int withdrawn(struct hca_iw_conn *c, const struct conn_arg *arg)
+{
+	return -ECONNRESET;
+}
+
+static int reply_send(struct hca_iw_conn *c, const struct conn_arg *arg)
+{
+	const struct hca_iw_param *p = arg->param;
+	int err = send_frame(c, &c->reply);
+
+	if (err) {
+		conn_close(c, true);
+		return err;
+	}
+	err = stream_attach(c, p->owner, p->qpn);
+	if (err)
+		return err;
+	c->sq->started = on_started;
+	if (!c->sq->wait_first_fpdu)
+		on_started(c);
 	return 0;
 }
 
 static void on_request(struct hca_iw_conn *c)
 {
-	struct hca_iw_listener *l = c->listener;
 	const struct siw_options *o = &c->siw->options;
-	const struct mpa_wants own = { SIW_READS, SIW_READS, o->crc, o->markers };
+	const struct mpa_limits own = { SIW_READS, SIW_READS, o->crc, o->markers };
 
-	if (c->req.reply || c->req.revision > o->revision) { /* RFC 6581, 10: an older one closes */
+	if (c->req.reply || c->req.revision > o->revision) { /* a responder of revision 1 closes (RFC 6581, 10) */
 		c->siw->counter[SIW_CTR_START]++;
-		fail(c, -EPROTO, true, NULL);
+		conn_fail(c, -EPROTO, true);
 		return;
 	}
-	if (mpa_answer(&c->req, &own, &c->reply, &c->terms) != MPA_ACCEPT) {
-		(void)refuse(c, NULL, 0);
-		conn_free(c);
-		return;
+	(void)conn_event(
+		c, mpa_reply_create(&c->req, &own, &c->reply, &c->terms) == MPA_ACCEPT ? EV_REQUEST : EV_BAD_REQUEST,
+		&(struct conn_arg){ 0 });
+}
+
+/* ---- states (RFC 5044, 7.1; RFC 6581, 9, 10) ---- */
+
+static const struct {
+	enum conn_state state;
+	enum conn_event event;
+	int (*action)(struct hca_iw_conn *c, const struct conn_arg *arg); /* in state @next; may free the connection */
+	enum conn_state next;
+} transitions[] = {
+	/* initiator */
+	{ CONN_CONNECTING, EV_ESTABLISHED, request_send, CONN_AWAIT_MPAREP },
+	{ CONN_CONNECTING, EV_FAILED, failure_report, CONN_CLOSED },
+	{ CONN_AWAIT_MPAREP, EV_REPLY, reply_receive, CONN_RDMA_MODE },
+	{ CONN_AWAIT_MPAREP, EV_REJECTED, rejection_report, CONN_CLOSED },
+	{ CONN_AWAIT_MPAREP, EV_REVISION_1, request_retry, CONN_CONNECTING },
+	{ CONN_AWAIT_MPAREP, EV_FAILED, failure_report, CONN_CLOSED },
+	/* responder */
+	{ CONN_AWAIT_MPAREQ, EV_REQUEST, request_report, CONN_RECVD_MPAREQ },
+	{ CONN_AWAIT_MPAREQ, EV_BAD_REQUEST, request_reject, CONN_CLOSED },
+	{ CONN_AWAIT_MPAREQ, EV_FAILED, request_drop, CONN_CLOSED },
+	{ CONN_RECVD_MPAREQ, EV_ACCEPT, reply_send, CONN_RDMA_MODE },
+	{ CONN_RECVD_MPAREQ, EV_REJECT, reject_send, CONN_CLOSED },
+	{ CONN_RECVD_MPAREQ, EV_FAILED, request_withdraw, CONN_CLOSED },
+	{ CONN_CLOSED, EV_ACCEPT, withdrawn, CONN_CLOSED },
+	{ CONN_CLOSED, EV_REJECT, withdrawn, CONN_CLOSED },
+	/* both */
+	{ CONN_RDMA_MODE, EV_CLOSED, close_report, CONN_CLOSED },
+};
+
+static int conn_event(struct hca_iw_conn *c, enum conn_event ev, const struct conn_arg *arg)
+{
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(transitions); i++) {
+		if (transitions[i].state != c->state || transitions[i].event != ev)
+			continue;
+		c->state = transitions[i].next;
+		return transitions[i].action(c, arg);
 	}
-	c->fn = l->fn;
-	c->ctx = l->ctx;
-	c->state = CONN_ASKED;
-	watch_end(c);
-	if (tell(c, HCA_IW_REQUEST, 0, &c->req)) {
-		(void)refuse(c, NULL, 0);
-		conn_free(c);
-	} else if (c->state == CONN_ASKED && loop_fd_add(c->siw->loop, &c->fd, EPOLLIN | EPOLLRDHUP)) {
-		fail(c, -ENOMEM, true, NULL);
-	}
+	return -EINVAL;
 }
 
 static void on_fd(struct loop_fd *w, u32 events, struct now now)
 {
 	struct hca_iw_conn *c = container_of(w, struct hca_iw_conn, fd);
+	bool initiator = c->state == CONN_AWAIT_MPAREP;
 	struct mpa_frame f;
 	int got;
 
 	if (c->state == CONN_CONNECTING) {
-		on_connected(c);
+		on_tcp_connected(c);
 		return;
 	}
-	if (c->state == CONN_ASKED) { /* nothing may come before the reply (RFC 5044, 7.1.2), but an end */
-		fail(c, -ECONNRESET, true, NULL);
+	if (c->state ==
+	    CONN_RECVD_MPAREQ) { /* the initiator sends nothing before the reply (RFC 5044, 7.1.2): it has closed */
+		conn_fail(c, -ECONNRESET, true);
 		return;
 	}
-	got = read_frame(c, c->state == CONN_AWAIT_REPLY ? &f : &c->req);
-	if (got < 0 && is_older(c, got))
-		ask_again(c);
+	got = read_frame(c, initiator ? &f : &c->req);
+	if (got < 0 && peer_may_be_revision_1(c, got))
+		(void)conn_event(c, EV_REVISION_1, NULL);
 	else if (got < 0)
-		fail(c, got, true, NULL);
-	else if (got && c->state == CONN_AWAIT_REPLY)
+		conn_fail(c, got, true);
+	else if (got && initiator)
 		on_reply(c, &f);
 	else if (got)
 		on_request(c);
@@ -353,17 +482,20 @@ static struct hca_iw_conn *conn_create(struct siw *siw, int fd, enum conn_state 
 	return c;
 }
 
-/* ---- what the user asks for ---- */
+/* ---- calls of the program ---- */
 
-static int check(struct hca *hca, const struct hca_iw_param *p)
+static int qp_check(struct hca *hca, const struct hca_iw_param *p)
 {
 	struct hca_qp *qp = hca_qp_lookup(hca, p->qpn);
 	const struct siw_qp *sq = qp ? qp->transport : NULL;
 
+	if (!qp || hca_qp_owner(hca, p->qpn) != p->owner)
+		return -EINVAL;
 	return !sq || qp->state < HCA_QPS_INIT || qp->state > HCA_QPS_RTS || sq->fd.fd >= 0 ? -EINVAL : 0;
 }
 
-struct hca_iw_conn *siw_conn_ask(struct siw *siw, int fd, const struct hca_iw_param *p, hca_iw_event_fn *fn, void *ctx)
+struct hca_iw_conn *siw_conn_active_open(struct siw *siw, int fd, const struct hca_iw_param *p, hca_iw_event_fn *fn,
+					 void *ctx)
 {
 	struct hca_iw_conn *c = conn_create(siw, fd, CONN_CONNECTING);
 
@@ -373,6 +505,7 @@ struct hca_iw_conn *siw_conn_ask(struct siw *siw, int fd, const struct hca_iw_pa
 	}
 	c->fn = fn;
 	c->ctx = ctx;
+	c->owner = p->owner;
 	c->qpn = p->qpn;
 	fill_request(c, p);
 	set_timer(c, CONNECT_NS);
@@ -384,7 +517,7 @@ static int conn_connect(struct hca *hca, struct hca_iw_addr *src, const struct h
 {
 	struct siw *siw = hca_transport_data(hca);
 	struct hca_iw_addr from = *src;
-	int err = check(hca, p), fd;
+	int err = qp_check(hca, p), fd;
 
 	if (err)
 		return err;
@@ -393,10 +526,10 @@ static int conn_connect(struct hca *hca, struct hca_iw_addr *src, const struct h
 	fd = siw_socket_connect(src, dst);
 	if (fd < 0)
 		return fd;
-	*conn = siw_conn_ask(siw, fd, p, fn, ctx);
+	*conn = siw_conn_active_open(siw, fd, p, fn, ctx);
 	if (!*conn)
 		return -ENOMEM;
-	(*conn)->asked = from;
+	(*conn)->bound = from;
 	(*conn)->local = *src;
 	(*conn)->remote = *dst;
 	return 0;
@@ -408,61 +541,56 @@ static void conn_own(struct hca_iw_conn *c, hca_iw_event_fn *fn, void *ctx)
 	c->ctx = ctx;
 }
 
+/* Is there room for so much private data in the reply? */
+static bool reply_fits(const struct hca_iw_conn *c, u16 len)
+{
+	return len + (c->reply.enhanced ? MPA_V2_LEN : 0) <= MPA_PRIVATE_MAX;
+}
+
 static int conn_accept(struct hca_iw_conn *c, const struct hca_iw_param *p)
 {
-	const struct mpa_wants own = { p->ird, p->ord, c->siw->options.crc, c->siw->options.markers };
-	int err = c->state == CONN_ASKED ? check(c->siw->hca, p) : c->state == CONN_DEAD ? -ECONNRESET : -EINVAL;
+	const struct mpa_limits own = { p->ird, p->ord, c->siw->options.crc, c->siw->options.markers };
 
-	if (err)
-		return err;
-	mpa_answer(&c->req, &own, &c->reply, &c->terms);
+	if (c->state == CONN_RECVD_MPAREQ && (qp_check(c->siw->hca, p) || !reply_fits(c, p->data_len)))
+		return -EINVAL;
+	if (c->state == CONN_RECVD_MPAREQ)
+		mpa_reply_create(&c->req, &own, &c->reply, &c->terms);
 	c->reply.data = p->data;
 	c->reply.data_len = p->data_len;
-	err = send_frame(c, &c->reply);
-	if (err == -EMSGSIZE)
-		return -EINVAL;
-	if (err) {
-		hang_up(c, true);
-		return err;
-	}
-	err = attach(c, p->qpn);
-	if (err)
-		return err;
-	c->sq->started = on_started;
-	if (!c->sq->wait_start)
-		on_started(c);
-	return 0;
+	return conn_event(c, EV_ACCEPT, &(struct conn_arg){ .param = p });
 }
 
 static int conn_reject(struct hca_iw_conn *c, const u8 *data, u16 len)
 {
-	if (c->state != CONN_ASKED)
-		return c->state == CONN_DEAD ? -ECONNRESET : -EINVAL;
-	return refuse(c, data, len);
+	const struct mpa_frame f = { .data = data, .data_len = len };
+
+	if (c->state == CONN_RECVD_MPAREQ && !reply_fits(c, len))
+		return -EINVAL;
+	return conn_event(c, EV_REJECT, &(struct conn_arg){ .frame = &f });
 }
 
 static int conn_disconnect(struct hca_iw_conn *c)
 {
 	if (!c->sq)
 		return -EINVAL;
-	siw_qp_end(c->sq);
+	siw_qp_disconnect(c->sq);
 	return 0;
 }
 
 static void conn_destroy(struct hca_iw_conn *c)
 {
 	c->fn = NULL;
-	if (c->state == CONN_ASKED)
-		(void)refuse(c, NULL, 0);
+	if (c->state == CONN_RECVD_MPAREQ)
+		(void)conn_event(c, EV_REJECT, &(struct conn_arg){ 0 });
 	if (c->sq)
-		siw_qp_end(c->sq);
+		siw_qp_disconnect(c->sq);
 	conn_free(c);
 }
 
 /* ---- listening ---- */
 
-/* The one that has taken longest to say what it wants, of those from that address when they are too many; NULL: there is room. */
-static struct hca_iw_conn *in_the_way(const struct hca_iw_listener *l, const struct hca_iw_addr *from)
+/* The oldest half-open connection (from address @from if that has too many) when the limit is reached; else NULL. */
+static struct hca_iw_conn *half_open_oldest(const struct hca_iw_listener *l, const struct hca_iw_addr *from)
 {
 	struct hca_iw_conn *c, *first = NULL;
 	u32 n = 0;
@@ -477,25 +605,25 @@ static struct hca_iw_conn *in_the_way(const struct hca_iw_listener *l, const str
 	return l->nhalf < SIW_HALF_OPEN ? NULL : list_first(&l->half, struct hca_iw_conn, half);
 }
 
-/* A newcomer takes its place. */
-static void make_room(struct hca_iw_listener *l, const struct hca_iw_addr *from)
+/* Drops a half-open connection if the limit is reached. */
+static void half_open_evict(struct hca_iw_listener *l, const struct hca_iw_addr *from)
 {
-	struct hca_iw_conn *c = in_the_way(l, from);
+	struct hca_iw_conn *c = half_open_oldest(l, from);
 
 	if (!c)
 		return;
-	l->siw->counter[SIW_CTR_CROWDED]++;
-	fail(c, -ETIMEDOUT, true, NULL);
+	l->siw->counter[SIW_CTR_HALF_OPEN_DROPPED]++;
+	conn_fail(c, -ETIMEDOUT, true);
 }
 
-void siw_conn_take(struct hca_iw_listener *l, int fd)
+void siw_conn_passive_open(struct hca_iw_listener *l, int fd)
 {
 	struct hca_iw_addr local = { .port = 0 }, remote = { .port = 0 };
 	struct hca_iw_conn *c;
 
 	siw_socket_names(fd, &local, &remote);
-	make_room(l, &remote);
-	c = conn_create(l->siw, fd, CONN_AWAIT_REQUEST);
+	half_open_evict(l, &remote);
+	c = conn_create(l->siw, fd, CONN_AWAIT_MPAREQ);
 	if (!c) {
 		siw_socket_reset(fd);
 		return;
@@ -518,7 +646,7 @@ static void on_accept(struct loop_fd *w, u32 events, struct now now)
 
 		if (fd < 0)
 			return;
-		siw_conn_take(l, fd);
+		siw_conn_passive_open(l, fd);
 	}
 }
 
@@ -531,7 +659,7 @@ static void conn_unlisten(struct hca_iw_listener *l)
 		close(l->at[i].fd.fd);
 	}
 	while (!list_empty(&l->half))
-		fail(list_first(&l->half, struct hca_iw_conn, half), -ECONNRESET, true, NULL);
+		conn_fail(list_first(&l->half, struct hca_iw_conn, half), -ECONNRESET, true);
 	list_del(&l->link);
 	free(l);
 }
@@ -570,7 +698,7 @@ err:
 	return fd;
 }
 
-void siw_conns_end(struct siw *siw)
+void siw_conns_destroy(struct siw *siw)
 {
 	while (!list_empty(&siw->listeners))
 		conn_unlisten(list_first(&siw->listeners, struct hca_iw_listener, link));

@@ -1,39 +1,40 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Connections that start, and who listens for them. */
+/* Connection establishment: connections and listeners. */
 #ifndef MUSLIN_SIW_CONN_H
 #define MUSLIN_SIW_CONN_H
 
-#include "siw/internal.h"
+#include "siw/siw_internal.h"
 
-#define SIW_HALF_OPEN    128 /* of a listener: peers whose request has not come in full */
+#define SIW_HALF_OPEN    128 /* of a listener: connections whose MPA request is not complete */
 #define SIW_HALF_OF_ONE  32  /* of these from one address */
-#define SIW_ACCEPTS      16  /* before others have their turn */
+#define SIW_ACCEPTS      16  /* TCP connections accepted per turn of the loop */
 #define SIW_LISTEN_ADDRS 8
 
 enum conn_state {
-	CONN_CONNECTING,    /* TCP */
-	CONN_AWAIT_REPLY,   /* initiator */
-	CONN_AWAIT_REQUEST, /* responder: nobody knows of it yet */
-	CONN_ASKED,         /* responder: accept or reject is to come */
-	CONN_STREAM,        /* the queue pair has it */
-	CONN_DEAD
+	CONN_CONNECTING,   /* initiator: TCP handshake */
+	CONN_AWAIT_MPAREP, /* initiator: the MPA request was sent */
+	CONN_AWAIT_MPAREQ, /* responder: no program knows of the connection yet */
+	CONN_RECVD_MPAREQ, /* responder: the program accepts or rejects */
+	CONN_RDMA_MODE,    /* full operation (RFC 5044, 7): the queue pair has the stream */
+	CONN_CLOSED
 };
 
 struct hca_iw_conn {
 	struct list link; /* siw.conns */
 	struct siw *siw;
 	enum conn_state state;
-	struct hca_iw_listener *listener; /* AWAIT_REQUEST */
+	struct hca_iw_listener *listener; /* AWAIT_MPAREQ: half open */
 	struct list half;                 /* listener.half */
 	struct loop_fd fd;
 	struct loop_timer timer;
-	struct loop_task task; /* tells of ESTABLISHED */
+	struct loop_task task; /* raises ESTABLISHED */
 	hca_iw_event_fn *fn;
 	void *ctx;
+	u64 owner; /* of qpn */
 	u32 qpn;
-	struct siw_qp *sq;                       /* STREAM */
-	struct hca_iw_addr asked, local, remote; /* asked: local, its port 0 where any does */
-	struct siw_tap_seq seq;
+	struct siw_qp *sq;                       /* RDMA_MODE */
+	struct hca_iw_addr bound, local, remote; /* bound: local as the program has given it, port 0: any */
+	struct siw_capture_seq seq;
 	struct mpa_frame req, reply;
 	struct mpa_terms terms;
 	u32 len;
@@ -54,8 +55,9 @@ struct hca_iw_listener {
 	} at[SIW_LISTEN_ADDRS];
 };
 
-/* A socket whose other end is a peer that wants something, or that is to be asked; @fd is its from now on. NULL: no memory. */
-void siw_conn_take(struct hca_iw_listener *l, int fd);
-struct hca_iw_conn *siw_conn_ask(struct siw *siw, int fd, const struct hca_iw_param *p, hca_iw_event_fn *fn, void *ctx);
+/* Responder and initiator, on a TCP socket that is connected or connecting; they own @fd. NULL: out of memory. */
+void siw_conn_passive_open(struct hca_iw_listener *l, int fd);
+struct hca_iw_conn *siw_conn_active_open(struct siw *siw, int fd, const struct hca_iw_param *p, hca_iw_event_fn *fn,
+					 void *ctx);
 
 #endif

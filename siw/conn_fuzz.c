@@ -37,9 +37,9 @@ int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
 	l.siw = hca_transport_data(s.hca);
 	list_init(&l.half);
 	if (data[0] & 1)
-		siw_conn_take(&l, fds[0]);
+		siw_conn_passive_open(&l, fds[0]);
 	else
-		siw_conn_ask(l.siw, fds[0], &param, on_event, NULL);
+		siw_conn_active_open(l.siw, fds[0], &param, on_event, NULL);
 	fuzz_idle(&s);
 	if (send(fds[1], data + 1, size - 1, MSG_NOSIGNAL) >= 0)
 		fuzz_idle(&s);

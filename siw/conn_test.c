@@ -9,43 +9,45 @@
 
 #define TOO_LONG (MPA_PRIVATE_MAX + 1)
 
-/* What one side was told last. */
-struct told {
+/* The last event of one side. */
+struct seen_event {
 	struct hca_iw_conn *conn;
 	int type, status;
 	u16 len;
 	u8 data[MPA_PRIVATE_MAX];
 };
 
-static struct told request, reply;
+static struct seen_event request, reply;
 static struct hca_iw_listener listener;
-static struct hca_iw_conn *asking;
+static struct hca_iw_conn *initiator;
 static u8 sent[TOO_LONG];
 
-static int on_told(void *ctx, struct hca_iw_conn *c, const struct hca_iw_event *ev)
+static int on_iw_event(void *ctx, struct hca_iw_conn *c, const struct hca_iw_event *ev)
 {
-	struct told *t = ctx;
+	struct seen_event *t = ctx;
 
 	if (ev->type == HCA_IW_ESTABLISHED)
 		return 0;
-	*t = (struct told){ .conn = c, .type = (int)ev->type, .status = ev->status, .len = ev->data_len };
+	*t = (struct seen_event){ .conn = c, .type = (int)ev->type, .status = ev->status, .len = ev->data_len };
 	if (ev->data_len)
 		memcpy(t->data, ev->data, ev->data_len);
 	return 0;
 }
 
-static bool holds(const struct told *t, int type, int status, u16 len)
+static bool event_is(const struct seen_event *t, int type, int status, u16 len)
 {
 	return t->type == type && t->status == status && t->len == len && !memcmp(t->data, sent, len);
 }
 
 static struct hca_iw_param param(const struct side *s, u16 len)
 {
-	return (struct hca_iw_param){ .qpn = s->qpn, .ird = 2, .ord = 2, .data = sent, .data_len = len };
+	return (struct hca_iw_param){
+		.owner = hca_qp_owner(s->hca, s->qpn), .qpn = s->qpn, .ird = 2, .ord = 2, .data = sent, .data_len = len
+	};
 }
 
-/* Of revision @revision, with that many bytes in the request. */
-static void ask(u8 revision, u16 len)
+/* An initiator of MPA revision @revision, with @len bytes of private data in its request. */
+static void connect_pair(u8 revision, u16 len)
 {
 	struct hca_iw_param p;
 	int fds[2];
@@ -54,13 +56,13 @@ static void ask(u8 revision, u16 len)
 	side_open(&a, 1);
 	options.revision = 2;
 	side_open(&b, 2);
-	request = reply = (struct told){ .type = -1 };
-	listener = (struct hca_iw_listener){ .siw = hca_transport_data(b.hca), .fn = on_told, .ctx = &request };
+	request = reply = (struct seen_event){ .type = -1 };
+	listener = (struct hca_iw_listener){ .siw = hca_transport_data(b.hca), .fn = on_iw_event, .ctx = &request };
 	list_init(&listener.half);
 	pair(fds);
 	p = param(&a, len);
-	siw_conn_take(&listener, fds[1]);
-	asking = siw_conn_ask(hca_transport_data(a.hca), fds[0], &p, on_told, &reply);
+	siw_conn_passive_open(&listener, fds[1]);
+	initiator = siw_conn_active_open(hca_transport_data(a.hca), fds[0], &p, on_iw_event, &reply);
 	loop_run_idle(loop, 0);
 }
 
@@ -75,23 +77,24 @@ static void test_lengths(u8 revision)
 		struct hca_iw_param p;
 		int base = 100 * revision + 10 * (int)i;
 
-		ask(revision, len);
-		row(base, "a request's data", holds(&request, HCA_IW_REQUEST, 0, len));
+		connect_pair(revision, len);
+		row(base, "REQUEST event with private data", event_is(&request, HCA_IW_REQUEST, 0, len));
 		p = param(&b, len);
-		row(base + 1, "it is accepted", siw_conn_ops.accept(request.conn, &p) == 0);
+		row(base + 1, "accept", siw_conn_ops.accept(request.conn, &p) == 0);
 		loop_run_idle(loop, 0);
-		row(base + 2, "with data", holds(&reply, HCA_IW_REPLY, 0, len));
+		row(base + 2, "REPLY event with private data", event_is(&reply, HCA_IW_REPLY, 0, len));
 		close_both();
 
-		ask(revision, len);
-		row(base + 3, "another is rejected", siw_conn_ops.reject(request.conn, sent, len) == 0);
+		connect_pair(revision, len);
+		row(base + 3, "reject", siw_conn_ops.reject(request.conn, sent, len) == 0);
 		loop_run_idle(loop, 0);
-		row(base + 4, "with data, too", holds(&reply, HCA_IW_REPLY, -ECONNREFUSED, len));
+		row(base + 4, "REPLY event of a reject with private data",
+		    event_is(&reply, HCA_IW_REPLY, -ECONNREFUSED, len));
 		close_both();
 	}
 }
 
-/* What does not fit is said to who asked for it, and nothing has happened. */
+/* Private data that does not fit: the call fails, and the connection stays as it is. */
 static void test_too_long(u8 revision)
 {
 	const struct hca_iw_addr to = { .ip = ip_addr_v4(INADDR_LOOPBACK), .port = 1 };
@@ -101,36 +104,61 @@ static void test_too_long(u8 revision)
 	struct hca_iw_conn *none;
 	struct hca_iw_param p;
 
-	ask(revision, 0);
+	connect_pair(revision, 0);
 	p = param(&b, len + 1);
-	row(base, "an accept with too much", siw_conn_ops.accept(request.conn, &p) == -EINVAL);
-	row(base + 1, "a reject with too much", siw_conn_ops.reject(request.conn, sent, len + 1) == -EINVAL);
+	row(base, "accept with too much private data", siw_conn_ops.accept(request.conn, &p) == -EINVAL);
+	row(base + 1, "reject with too much private data", siw_conn_ops.reject(request.conn, sent, len + 1) == -EINVAL);
 	p = param(&b, len);
-	row(base + 2, "and then as much as there may be", siw_conn_ops.accept(request.conn, &p) == 0);
+	row(base + 2, "accept with the most private data after that", siw_conn_ops.accept(request.conn, &p) == 0);
 	loop_run_idle(loop, 0);
-	row(base + 3, "which comes", holds(&reply, HCA_IW_REPLY, 0, len));
-	row(base + 4, "none was rejected", siw_counter(b.hca, SIW_CTR_REJECT) == 0);
+	row(base + 3, "REPLY event with that data", event_is(&reply, HCA_IW_REPLY, 0, len));
+	row(base + 4, "no reject was sent", siw_counter(b.hca, SIW_CTR_REJECT) == 0);
 	close_both();
 
-	ask(revision, 0);
+	connect_pair(revision, 0);
 	p = param(&a, len + 1);
-	row(base + 5, "a request with too much",
-	    siw_conn_ops.connect(a.hca, &from, &to, &p, on_told, &reply, &none) == -EINVAL);
+	row(base + 5, "connect with too much private data",
+	    siw_conn_ops.connect(a.hca, &from, &to, &p, on_iw_event, &reply, &none) == -EINVAL);
 	close_both();
 }
 
-/* A request whose peer goes, or breaks MPA, before it is answered: who has it learns that by his answer, and by nothing else. */
+/* A queue pair of another context is not connected, nor one that has got the number of the caller's while TCP and MPA were under way. */
+static void test_owner(void)
+{
+	const struct hca_iw_addr to = { .ip = ip_addr_v4(INADDR_LOOPBACK), .port = 1 };
+	struct hca_iw_addr from = { .ip = ip_addr_v4(INADDR_LOOPBACK) };
+	struct hca_iw_conn *none;
+	struct hca_iw_param p;
+
+	connect_pair(2, 0);
+	p = param(&a, 0);
+	p.owner++;
+	row(290, "connect with a queue pair of another context",
+	    siw_conn_ops.connect(a.hca, &from, &to, &p, on_iw_event, &reply, &none) == -EINVAL);
+	p = param(&b, 0);
+	p.owner = 0;
+	row(291, "accept with a queue pair of another context", siw_conn_ops.accept(request.conn, &p) == -EINVAL);
+	p = param(&b, 0);
+	initiator->owner++; /* as if the queue pair had been destroyed, and its number been given to another context */
+	row(292, "accept with an own queue pair", siw_conn_ops.accept(request.conn, &p) == 0);
+	loop_run_idle(loop, 0);
+	row(293, "REPLY event where the QPN belongs to another context meanwhile",
+	    event_is(&reply, HCA_IW_REPLY, -EINVAL, 0));
+	close_both();
+}
+
+/* The initiator closes before the program accepts or rejects: that call fails, and no event is raised. */
 static void test_withdrawn(void)
 {
 	struct hca_iw_param p;
 
-	ask(2, 0);
+	connect_pair(2, 0);
 	p = param(&b, 0);
-	siw_conn_ops.destroy(asking);
+	siw_conn_ops.destroy(initiator);
 	loop_run_idle(loop, 0);
-	row(300, "a request whose peer has gone", holds(&request, HCA_IW_REQUEST, 0, 0));
-	row(301, "cannot be accepted", siw_conn_ops.accept(request.conn, &p) == -ECONNRESET);
-	row(302, "nor rejected", siw_conn_ops.reject(request.conn, NULL, 0) == -ECONNRESET);
+	row(300, "REQUEST event of a peer that has closed", event_is(&request, HCA_IW_REQUEST, 0, 0));
+	row(301, "accept after the peer has closed", siw_conn_ops.accept(request.conn, &p) == -ECONNRESET);
+	row(302, "reject after the peer has closed", siw_conn_ops.reject(request.conn, NULL, 0) == -ECONNRESET);
 	siw_conn_ops.destroy(request.conn);
 	close_both();
 }
@@ -145,6 +173,7 @@ int main(void)
 		test_lengths(revision);
 		test_too_long(revision);
 	}
+	test_owner();
 	test_withdrawn();
 	loop_destroy(loop);
 	return rows_end();

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* The engine's entry points: life of its queue pairs, and of the streams that they get. */
+/* The iWARP transport's hca_transport operations: creation and states of queue pairs, attaching and closing of TCP streams. */
 #include <errno.h>
 #include <isa-l/crc.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "siw/internal.h"
+#include "siw/siw_internal.h"
 
 const struct siw_options siw_options_default = {
 	.revision = 2, .rtr_write = true, .rtr_read = true, .start_ns = 10ull * 1000 * 1000 * 1000
@@ -35,42 +35,54 @@ void siw_set_options(struct hca *hca, const struct siw_options *o)
 	struct siw *siw = hca_transport_data(hca);
 
 	siw->options = *o;
-	siw_ring_destroy(siw->ring);
-	siw->ring = o->uring == SIW_URING_OFF ? NULL : siw_ring_create(siw);
-}
-
-void siw_dma_failed(void *arg)
-{
-	((struct siw_qp *)arg)->dma_failed = true;
+	siw_uring_destroy(siw->uring);
+	siw->uring = o->uring == SIW_URING_OFF ? NULL : siw_uring_create(siw);
 }
 
 void siw_kick(struct siw_qp *sq)
 {
 	if (sq->fd.fd < 0)
 		return;
-	if (sq->siw->ring)
-		siw_ring_want(sq, true);
+	if (sq->siw->uring)
+		siw_uring_queue_op(sq, true);
 	else
 		loop_task_queue(sq->siw->loop, &sq->task);
 }
 
+void siw_stall(struct siw_qp *sq)
+{
+	if (list_empty(&sq->stalled))
+		list_add(&sq->siw->stalled, &sq->stalled);
+}
+
+void siw_watch(struct siw_qp *sq)
+{
+	if (sq->fd.fd >= 0 && !sq->pause.fault)
+		loop_fd_mod(&sq->fd, (sq->write_due ? 0 : EPOLLIN) | (sq->epollout ? EPOLLOUT : 0));
+}
+
 /* False: it has none. */
-static bool leave_stream(struct siw_qp *sq)
+static bool stream_detach(struct siw_qp *sq)
 {
 	int fd = sq->fd.fd;
 
 	if (fd < 0)
 		return false;
+	siw_send_unload(sq);
+	siw_fault_forget(sq);
 	loop_fd_del(&sq->fd);
 	loop_task_cancel(&sq->task);
-	siw_ring_forget(sq);
+	siw_uring_remove(sq);
 	siw_rtr_stop(sq);
 	sq->fd.fd = -1;
-	siw_linger(sq->siw, fd);
+	if (sq->reset)
+		siw_socket_reset(fd);
+	else
+		siw_half_close(sq->siw, fd);
 	return true;
 }
 
-static void tell_owner(struct siw_qp *sq, int err)
+static void owner_notify(struct siw_qp *sq, int err)
 {
 	siw_closed_fn *closed = sq->closed;
 
@@ -79,27 +91,81 @@ static void tell_owner(struct siw_qp *sq, int err)
 		closed(sq->closed_ctx, err);
 }
 
-/* Whatever is left is flushed; the owner of the connection is told last. */
-void siw_qp_close(struct siw_qp *sq, int err, int event)
+/* Received messages complete, the rest is flushed, then the owner of the connection is notified. */
+static void close_finish(struct siw_qp *sq, int err, int event)
 {
-	if (!leave_stream(sq))
-		return;
-	if (err)
-		siw_count(sq, SIW_CTR_RESET);
-	siw_receive_commit(sq);
+	sq->close_due = sq->qp->flush_deferred = false;
 	siw_receive_flush(sq);
 	siw_send_flush(sq);
 	hca_qp_fail(sq->qp, HCA_QPS_ERR, event);
 	hca_flush(sq->siw->hca);
-	tell_owner(sq, err);
+	owner_notify(sq, err);
+}
+
+void siw_qp_close(struct siw_qp *sq, int err, int event)
+{
+	if (!stream_detach(sq))
+		return;
+	if (err)
+		siw_count(sq, SIW_CTR_RESET);
+	siw_receive_commit(sq);
+	if (!sq->write_due) {
+		close_finish(sq, err, event);
+		return;
+	}
+	sq->close_due = sq->qp->flush_deferred = true;
+	sq->close_err = err;
+	sq->close_event = event;
+}
+
+/* Moves are done: completes receives, and continues to receive and send. */
+static void resume(struct siw_qp *sq)
+{
+	if (sq->write_due && !siw_pending(sq, sq->write_due)) {
+		siw_receive_commit(sq);
+		if (sq->close_due) {
+			close_finish(sq, sq->close_err, sq->close_event);
+		} else if (sq->fd.fd >= 0) {
+			siw_watch(sq);
+			siw_input_bytes(sq);
+		}
+	}
+	if (sq->write_due || siw_pending(sq, sq->load_due))
+		siw_stall(sq);
+	if (sq->fd.fd >= 0)
+		siw_kick(sq);
+}
+
+static void on_moved(struct loop_task *t, struct now now)
+{
+	struct siw *siw = container_of(t, struct siw, moved_task);
+	struct list batch;
+
+	list_init(&batch);
+	list_splice(&batch, &siw->stalled);
+	while (!list_empty(&batch)) {
+		struct siw_qp *sq = list_first(&batch, struct siw_qp, stalled);
+
+		list_del(&sq->stalled);
+		resume(sq);
+	}
+	hca_flush(siw->hca);
+}
+
+static void moved(struct hca *hca)
+{
+	struct siw *siw = hca_transport_data(hca);
+
+	if (!list_empty(&siw->stalled))
+		loop_task_queue(siw->loop, &siw->moved_task);
 }
 
 static void on_fd(struct loop_fd *w, u32 events, struct now now)
 {
 	struct siw_qp *sq = container_of(w, struct siw_qp, fd);
 
-	if (events & (EPOLLIN | EPOLLHUP | EPOLLERR) && sq->siw->ring)
-		siw_ring_want(sq, false);
+	if (events & (EPOLLIN | EPOLLHUP | EPOLLERR) && sq->siw->uring)
+		siw_uring_queue_op(sq, false);
 	else if (events & (EPOLLIN | EPOLLHUP | EPOLLERR))
 		siw_input_run(sq);
 	if (sq->fd.fd >= 0 && events & EPOLLOUT)
@@ -135,7 +201,11 @@ static int engine_start(struct hca *hca)
 	siw->direct_min = SIW_DIRECT;
 	list_init(&siw->conns);
 	list_init(&siw->listeners);
-	list_init(&siw->lingering);
+	list_init(&siw->half_closed);
+	list_init(&siw->stalled);
+	list_init(&siw->paused);
+	fault_set_init(&siw->faults, &siw_fault_target, siw->loop, hca, 0);
+	loop_task_init(&siw->moved_task, on_moved);
 	hca_set_transport_data(hca, siw);
 	return 0;
 }
@@ -144,9 +214,11 @@ static void engine_stop(struct hca *hca)
 {
 	struct siw *siw = hca_transport_data(hca);
 
-	siw_conns_end(siw);
-	siw_linger_end(siw);
-	siw_ring_destroy(siw->ring);
+	loop_task_cancel(&siw->moved_task);
+	fault_set_fini(&siw->faults);
+	siw_conns_destroy(siw);
+	siw_half_close_destroy(siw);
+	siw_uring_destroy(siw->uring);
 	hca_batch_destroy(siw->rd);
 	hca_batch_destroy(siw->wr);
 	free(siw);
@@ -163,29 +235,36 @@ static int qp_create(struct hca_qp *qp)
 		return -ENOMEM;
 	sq->qp = qp;
 	sq->siw = hca_transport_data(qp->hca);
+	sq->wq = (struct hca_sq){ .qp = qp, .wqe_size = sizeof(struct siw_wqe), .keep_inline = true };
 	sq->fd = (struct loop_fd){ .fd = -1, .fn = on_fd };
 	loop_task_init(&sq->task, on_task);
 	list_init(&sq->want_receive);
 	list_init(&sq->want_send);
+	list_init(&sq->stalled);
+	list_init(&sq->pause.link);
 	qp->transport = sq;
 	return 0;
 }
 
-/* Without a completion: nobody is there to take it. */
-static void drop_stream(struct siw_qp *sq)
+/* Closes the stream without completions. No batch entry or pending move refers to the queue pair afterwards. */
+static void stream_drop(struct siw_qp *sq)
 {
-	if (leave_stream(sq))
-		tell_owner(sq, 0);
+	hca_batch_run(sq->siw->wr);
+	hca_moves_disown(sq->qp->ctx, sq);
+	list_del(&sq->stalled);
+	sq->load_due = sq->write_due = 0;
+	if (stream_detach(sq) || sq->close_due)
+		owner_notify(sq, 0);
+	sq->close_due = sq->qp->flush_deferred = false;
 }
 
 static void buffers_free(struct siw_qp *sq)
 {
-	free(sq->wqes);
+	hca_sq_free(&sq->wq);
 	free(sq->reads);
 	free(sq->out);
 	free(sq->in);
 	free(sq->comps);
-	sq->wqes = NULL;
 	sq->reads = NULL;
 	sq->out = sq->in = NULL;
 	sq->comps = NULL;
@@ -195,8 +274,7 @@ static void qp_destroy(struct hca_qp *qp)
 {
 	struct siw_qp *sq = qp->transport;
 
-	hca_batch_run(sq->siw->wr); /* nothing in the batch may name it any more */
-	drop_stream(sq);
+	stream_drop(sq);
 	siw_send_reset(sq);
 	buffers_free(sq);
 	free(sq);
@@ -206,7 +284,7 @@ static void qp_destroy(struct hca_qp *qp)
  * The state that programs know as SQD is CLOSING here: what was posted before is given to TCP as far as it takes it, the rest
  * is flushed, and the stream ends.
  */
-void siw_qp_end(struct siw_qp *sq)
+void siw_qp_disconnect(struct siw_qp *sq)
 {
 	siw_receive_commit(sq);
 	siw_rtr_flush(sq);
@@ -222,14 +300,14 @@ static void qp_modified(struct hca_qp *qp, enum hca_qp_state from, u32 mask)
 	if (qp->state == from)
 		return;
 	if (qp->state == HCA_QPS_RESET) {
-		drop_stream(sq);
+		stream_drop(sq);
 		siw_send_reset(sq);
-		sq->recv_held = false;
+		sq->recv_pulled = false;
 		sq->ncomps = 0;
 	} else if (qp->state == HCA_QPS_ERR) {
 		siw_qp_close(sq, 0, -1);
 	} else if (qp->state == HCA_QPS_SQD) {
-		siw_qp_end(sq);
+		siw_qp_disconnect(sq);
 	} else {
 		siw_kick(sq);
 	}
@@ -242,9 +320,7 @@ static void qp_doorbell(struct hca_qp *qp)
 	siw_kick(qp->transport);
 }
 
-static void qp_recv_doorbell(struct hca_qp *qp) {}
-
-static int receive(struct hca *hca, u8 port, struct wire_packet *p) /* there are none: all comes by TCP */
+static int receive(struct hca *hca, u8 port, struct wire_packet *p) /* all traffic is received by TCP */
 {
 	wire_packet_free(p);
 	return 0;
@@ -254,12 +330,11 @@ static void port_ready(struct hca *hca, u8 port) {}
 
 static int buffers_alloc(struct siw_qp *sq)
 {
-	sq->wqes = sq->wqes ?: calloc(SIW_WQES, sizeof(*sq->wqes));
 	sq->reads = sq->reads ?: calloc(SIW_READS, sizeof(*sq->reads));
 	sq->out = sq->out ?: malloc(SIW_OUT);
 	sq->in = sq->in ?: malloc(SIW_IN);
-	sq->comps = sq->comps ?: calloc(SIW_COMPS, sizeof(*sq->comps));
-	return sq->wqes && sq->reads && sq->out && sq->in && sq->comps ? 0 : -ENOMEM;
+	sq->comps = sq->comps ?: calloc(SIW_COMPS + 1, sizeof(*sq->comps));
+	return !hca_sq_alloc(&sq->wq) && sq->reads && sq->out && sq->in && sq->comps ? 0 : -ENOMEM;
 }
 
 static void stream_init(struct siw_qp *sq, const struct mpa_terms *terms)
@@ -271,12 +346,14 @@ static void stream_init(struct siw_qp *sq, const struct mpa_terms *terms)
 	sq->terms = *terms;
 	sq->in_len = sq->out_at = sq->out_len = sq->rd_head = sq->pos.rd_tail = sq->pos.rd_done = sq->pos.wq_done = 0;
 	sq->pos.reads_out = sq->direct = 0;
-	sq->open.partly = sq->bulk = sq->careful = sq->pos.request = false;
+	sq->fpdu.partial = sq->bulk = sq->one_fpdu = sq->pos.request = false;
 	sq->pos.built = sq->sent = sq->received = 0;
-	sq->want_out = sq->dma_failed = sq->rtr_out = sq->hold = false;
-	sq->wait_start = !terms->initiator && (terms->rtr_zero || terms->rtr_write || terms->rtr_read);
+	sq->load_due = sq->write_due = 0;
+	sq->epollout = sq->read_failed = sq->write_failed = sq->failed_incomplete = sq->rtr_out = sq->rtr_wait = false;
+	sq->wait_first_fpdu = !terms->initiator && (terms->rtr_zero || terms->rtr_write || terms->rtr_read);
+	sq->reset = sq->pause.passed = false;
 	sq->started = NULL;
-	sq->seq = (struct siw_tap_seq){ 0 };
+	sq->seq = (struct siw_capture_seq){ 0 };
 }
 
 int siw_qp_attach(struct hca *hca, u32 qpn, int fd, const struct mpa_terms *terms, const u8 *early, u32 len,
@@ -322,9 +399,9 @@ const struct hca_transport siw_transport = {
 	.modified = qp_modified,
 	.query = qp_query,
 	.doorbell = qp_doorbell,
-	.recv_doorbell = qp_recv_doorbell,
 	.receive = receive,
 	.port_ready = port_ready,
+	.moved = moved,
 	.start = engine_start,
 	.stop = engine_stop,
 	.iw = &siw_conn_ops,

@@ -9,7 +9,7 @@
 
 #include "emu/hca/bring.h"
 #include "emu/hca/soft_queue.h"
-#include "siw/internal.h"
+#include "siw/siw_internal.h"
 
 #define SIZE (1u << 20)
 
@@ -61,6 +61,8 @@ static inline void to_rts(struct side *s)
 		printf("the queue pair does not come to RTS\n");
 }
 
+static const struct hca_dma_ops *dma = &hca_local_dma;
+
 static inline void side_open(struct side *s, u16 n)
 {
 	struct wire_port *ports[1] = { &s->port };
@@ -84,7 +86,7 @@ static inline void side_open(struct side *s, u16 n)
 	s->hca = hca_create(loop, &cfg);
 	hca_set_transport(s->hca, &siw_transport);
 	siw_set_options(s->hca, &options);
-	s->ctx = hca_ctx_create(s->hca, &hca_local_dma, NULL, on_event, s);
+	s->ctx = hca_ctx_create(s->hca, dma, NULL, on_event, s);
 	hca_pd_alloc(s->ctx, &s->pdn);
 	s->mem = calloc(1, SIZE);
 	hca_mr_reg(s->ctx, s->pdn, (u64)(uintptr_t)s->mem, (u64)(uintptr_t)s->mem, SIZE, 0xf, &s->lkey, &s->rkey);

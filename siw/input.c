@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * The stream's bytes to FPDUs. They come into a buffer, and are judged when they are whole. Where nothing stands against it (CRC,
- * markers, a capture), a long one is judged by its headers, and the rest of its payload comes to where it belongs, with
- * as much of the next FPDU's headers behind it that the next payload may do so, too.
+ * MPA framing (RFC 5044, 4): the bytes of the TCP stream to FPDUs. An FPDU is received into a buffer, and checked when it is complete.
+ * Without CRC, markers and capture a long FPDU is checked by its headers, and the rest of its payload is received by zero-copy directly
+ * to program memory, together with the headers of the next FPDU.
  */
 #include <errno.h>
 #include <sys/socket.h>
 
-#include "siw/internal.h"
+#include "siw/siw_internal.h"
 
 static bool may_split(const struct siw_qp *sq)
 {
 	return siw_may_split(sq) && !sq->terms.mark_in;
 }
 
-/* Bytes of the FPDU at @at of the buffer; 0: it has not all come, -EPROTO: its length is wrong. */
+/* Bytes of the FPDU at @at of the buffer; 0: incomplete, -EPROTO: invalid length. */
 static int fpdu_length(const struct siw_qp *sq, u32 at, u32 *ulpdu)
 {
 	u64 pos = sq->received + at;
@@ -22,8 +22,9 @@ static int fpdu_length(const struct siw_qp *sq, u32 at, u32 *ulpdu)
 
 	if (sq->in_len - at < lead + IWARP_LEN_SIZE)
 		return 0;
-	*ulpdu = be16_to_cpu(((const struct iwarp_ctrl *)(sq->in + at + lead))->len);
-	if (*ulpdu < sizeof(struct iwarp_ctrl) - IWARP_LEN_SIZE && (*ulpdu || !sq->wait_start || !sq->terms.rtr_zero))
+	*ulpdu = be16_to_cpu(iwarp_hdr(sq->in + at + lead)->ctrl.len);
+	if (*ulpdu < sizeof(struct iwarp_ctrl) - IWARP_LEN_SIZE &&
+	    (*ulpdu || !sq->wait_first_fpdu || !sq->terms.rtr_zero))
 		return -EPROTO;
 	len = iwarp_fpdu_len(*ulpdu);
 	if (sq->terms.mark_in)
@@ -31,10 +32,10 @@ static int fpdu_length(const struct siw_qp *sq, u32 at, u32 *ulpdu)
 	return sq->in_len - at < len ? 0 : (int)len;
 }
 
-/* Headers of an FPDU that has data for a program; 0: of others, or that they have not come. */
+/* Header length of an FPDU with payload for a program; 0: another FPDU, or headers are incomplete. */
 static u32 data_header(const struct siw_qp *sq, u32 at)
 {
-	const struct iwarp_ctrl *c = (const struct iwarp_ctrl *)(sq->in + at);
+	const struct iwarp_ctrl *c = &iwarp_hdr(sq->in + at)->ctrl;
 	u32 here = sq->in_len - at, hdr;
 	u8 opcode;
 
@@ -47,50 +48,56 @@ static u32 data_header(const struct siw_qp *sq, u32 at)
 	return here < hdr ? 0 : hdr;
 }
 
-/* Begins with one of which a good part is still to come. Returns the bytes that are done with; 0: not worth it, -1: the stream is gone. */
-static int begin(struct siw_qp *sq, u32 at, u32 ulpdu)
+/* Begins an FPDU whose payload is received by zero-copy. Returns bytes consumed; 0: too short for that, -1: the stream is closed. */
+static int zcopy_begin(struct siw_qp *sq, u32 at, u32 ulpdu)
 {
 	u32 hdr = may_split(sq) ? data_header(sq, at) : 0, here = sq->in_len - at - hdr,
 	    payload = ulpdu + IWARP_LEN_SIZE - hdr;
 
 	if (!hdr || ulpdu + IWARP_LEN_SIZE < hdr || payload < here + sq->siw->direct_min)
 		return 0;
-	sq->open.here = here;
-	sq->open.trailer = iwarp_pad(ulpdu) + IWARP_CRC_SIZE;
+	sq->fpdu.buffered = here;
+	sq->fpdu.trailer = iwarp_pad(ulpdu) + IWARP_CRC_SIZE;
 	if (!siw_receive_fpdu(sq, sq->in + at, 0, 0, ulpdu))
 		return -1;
 	sq->bulk = true;
 	return (int)(hdr + here);
 }
 
-/* Goes on with the one that has been begun. Returns the bytes that are done with; -1: the stream is gone. */
-static int go_on(struct siw_qp *sq, u32 at)
+/* Continues the FPDU that has been begun. Returns bytes consumed; -1: the stream is closed. */
+static int zcopy_continue(struct siw_qp *sq, u32 at)
 {
-	struct siw_open *o = &sq->open;
+	struct siw_rx_fpdu *o = &sq->fpdu;
 	u32 here = sq->in_len - at, part = min(here, o->payload - o->placed);
 
-	if (part && !siw_receive_place(sq, sq->in + at, part))
+	if (part && !siw_receive_payload(sq, sq->in + at, part))
 		return -1;
 	if (o->placed < o->payload || here - part < o->trailer)
 		return (int)part;
 	return siw_receive_finish(sq) ? (int)(part + o->trailer) : -1;
 }
 
-/* The next step with what is at @at. Returns the bytes that are done with; 0: more must come, -1: the stream is gone. */
-static int step(struct siw_qp *sq, u32 at)
+/* Handles the bytes at @at. Returns bytes consumed; 0: incomplete, -1: the stream is closed. */
+static int fpdu_receive(struct siw_qp *sq, u32 at)
 {
 	u32 ulpdu = 0;
 	int len;
 
-	if (sq->open.partly)
-		return go_on(sq, at);
+	if (sq->fpdu.partial)
+		return zcopy_continue(sq, at);
 	len = fpdu_length(sq, at, &ulpdu);
 	if (len < 0)
 		return (int)siw_receive_fail(sq, MPA_ERR_LENGTH) - 1;
 	if (!len)
-		return sq->in_len - at < IWARP_LEN_SIZE ? 0 : begin(sq, at, ulpdu);
+		return sq->in_len - at < IWARP_LEN_SIZE ? 0 : zcopy_begin(sq, at, ulpdu);
+	if (unlikely(!fault_set_empty(&sq->siw->faults))) {
+		int go = siw_fault_fpdu(sq);
+
+		if (go <= 0)
+			return go;
+	}
 	sq->bulk = ulpdu >= sq->siw->direct_min && may_split(sq);
-	sq->open.here = (u32)len;
+	sq->fpdu.buffered = (u32)len;
 	return siw_receive_fpdu(sq, sq->in + at, (u32)len, sq->received + at, ulpdu) ? len : -1;
 }
 
@@ -100,17 +107,17 @@ void siw_input_bytes(struct siw_qp *sq)
 	int len;
 
 	do {
-		while ((len = step(sq, at)) > 0 && sq->ncomps < SIW_COMPS)
+		while ((len = fpdu_receive(sq, at)) > 0 && sq->ncomps < SIW_COMPS)
 			at += (u32)len;
 		if (len < 0)
 			return;
 		at += (u32)len;
 		siw_receive_commit(sq); /* the batch points into the buffer */
-		if (sq->dma_failed) {
-			siw_receive_fail(sq, RDMAP_ERR_CATASTROPHIC);
+		if (sq->write_failed && !sq->write_due) {
+			siw_receive_write_failed(sq);
 			return;
 		}
-	} while (len && sq->fd.fd >= 0);
+	} while (len && sq->fd.fd >= 0 && !sq->write_due);
 	sq->in_len -= at;
 	sq->received += at;
 	if (at && sq->in_len)
@@ -118,19 +125,21 @@ void siw_input_bytes(struct siw_qp *sq)
 }
 
 /* Bytes to the end of what may stand before the next long payload: they are worth a call of their own. */
-static u32 headers(const struct siw_qp *sq)
+static u32 headers_length(const struct siw_qp *sq)
 {
-	u32 hdr = sq->open.ddp & DDP_TAGGED ? sizeof(struct iwarp_tagged) : sizeof(struct iwarp_untagged);
+	u32 hdr = sq->fpdu.ddp & DDP_TAGGED ? sizeof(struct iwarp_tagged) : sizeof(struct iwarp_untagged);
 
-	return hdr + (sq->open.partly ? sq->open.trailer : 0);
+	return hdr + (sq->fpdu.partial ? sq->fpdu.trailer : 0);
 }
 
 int siw_input_prepare(struct siw_qp *sq, struct iovec *iov, u32 max, u32 *room)
 {
-	struct siw_open *o = &sq->open;
-	u32 left = o->partly ? o->payload - o->placed : 0, space;
+	struct siw_rx_fpdu *o = &sq->fpdu;
+	u32 left = o->partial ? o->payload - o->placed : 0, space;
 	int n = 0;
 
+	if (sq->write_due || sq->pause.fault) /* backpressure by TCP until writes to client memory are done */
+		return 0;
 	if (left && sq->bulk) {
 		n = siw_receive_sink(sq, iov, max - 1);
 		if (n < 0)
@@ -138,34 +147,29 @@ int siw_input_prepare(struct siw_qp *sq, struct iovec *iov, u32 max, u32 *room)
 		sq->bulk = n > 0;
 	}
 	sq->direct = n ? left : 0;
-	space = sq->bulk && sq->in_len < headers(sq) ? headers(sq) - sq->in_len : SIW_IN - sq->in_len;
+	space = sq->bulk && sq->in_len < headers_length(sq) ? headers_length(sq) - sq->in_len : SIW_IN - sq->in_len;
 	iov[n++] = (struct iovec){ sq->in + sq->in_len, space };
 	*room = sq->direct + space;
 	return n;
 }
 
-/* The end of the stream: in the middle of an FPDU it is no orderly one. */
-static void end(struct siw_qp *sq, int err)
-{
-	siw_qp_close(sq, err ? err : sq->in_len || sq->open.partly ? -ECONNRESET : 0, -1);
-}
-
-bool siw_input_taken(struct siw_qp *sq, u32 room, ssize_t n)
+bool siw_input_received(struct siw_qp *sq, u32 room, ssize_t n)
 {
 	u32 direct;
 
 	if (n == -EAGAIN || n == -EINTR)
 		return false;
 	if (n == -EFAULT && sq->direct)
-		return siw_receive_misplaced(sq, HCA_KEY_INVALID);
+		return siw_receive_key_error(sq, HCA_KEY_INVALID);
 	if (n <= 0) {
-		end(sq, (int)n);
+		/* an end inside an FPDU is not orderly */
+		siw_qp_close(sq, n ? (int)n : sq->in_len || sq->fpdu.partial ? -ECONNRESET : 0, -1);
 		return false;
 	}
-	if (!sq->hold)
+	if (!sq->rtr_wait)
 		siw_rtr_stop(sq);
 	direct = min((u32)n, sq->direct);
-	sq->open.placed += direct;
+	sq->fpdu.placed += direct;
 	sq->received += direct;
 	sq->in_len += (u32)n - direct;
 	siw_input_bytes(sq);
@@ -182,7 +186,7 @@ void siw_input_run(struct siw_qp *sq)
 		struct msghdr m = { .msg_iov = iov, .msg_iovlen = (u32)niov };
 		ssize_t n = niov ? recvmsg(sq->fd.fd, &m, MSG_DONTWAIT) : 0;
 
-		if (!niov || !siw_input_taken(sq, room, n < 0 ? -errno : n))
+		if (!niov || !siw_input_received(sq, room, n < 0 ? -errno : n))
 			break;
 	}
 	hca_flush(sq->siw->hca);

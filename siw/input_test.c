@@ -43,7 +43,7 @@ static bool feed(const u8 *p, u32 len)
 			memcpy(iov[i].iov_base, p + (room - left), part);
 			left -= part;
 		}
-		siw_input_taken(a.qp, room + (room == len), room);
+		siw_input_received(a.qp, room + (room == len), room);
 	}
 	return a.qp->fd.fd >= 0;
 }
@@ -66,7 +66,7 @@ static u32 put(u8 *at, const struct iwarp_ctrl *c, const void *rest, u32 rest_le
 	return body + IWARP_CRC_SIZE;
 }
 
-static u32 put_tagged(u8 *at, u8 opcode, u32 stag, u64 to, u32 from, u32 payload, bool last)
+static u32 tagged_build(u8 *at, u8 opcode, u32 stag, u64 to, u32 from, u32 payload, bool last)
 {
 	const struct iwarp_tagged t = { .c = { .ddp = DDP_TAGGED | DDP_VERSION | (last ? DDP_LAST : 0),
 					       .rdmap = RDMAP_VERSION | opcode },
@@ -76,7 +76,7 @@ static u32 put_tagged(u8 *at, u8 opcode, u32 stag, u64 to, u32 from, u32 payload
 	return put(at, &t.c, &t.stag, sizeof(t) - sizeof(t.c), from, payload);
 }
 
-static u32 put_send(u8 *at, u32 msn, u32 mo, u32 payload, bool last)
+static u32 send_build(u8 *at, u32 msn, u32 mo, u32 payload, bool last)
 {
 	const struct iwarp_untagged u = { .c = { .ddp = DDP_VERSION | (last ? DDP_LAST : 0),
 						 .rdmap = RDMAP_VERSION | RDMAP_SEND },
@@ -110,13 +110,13 @@ static u32 put_all(u8 *at_)
 {
 	u8 *p = at_;
 
-	p += put_tagged(p, RDMAP_WRITE, a.rkey, at(&a, 0), 0, 201, false);
-	p += put_tagged(p, RDMAP_WRITE, a.rkey, at(&a, 201), 201, 99, true);
-	p += put_send(p, 1, 0, 150, false);
-	p += put_tagged(p, RDMAP_READ_RESPONSE, a.lkey, at(&a, 1000), 0, 120, false);
-	p += put_send(p, 1, 150, 73, true);
-	p += put_tagged(p, RDMAP_READ_RESPONSE, a.lkey, at(&a, 1120), 120, 130, true);
-	p += put_send(p, 2, 0, 5, true);
+	p += tagged_build(p, RDMAP_WRITE, a.rkey, at(&a, 0), 0, 201, false);
+	p += tagged_build(p, RDMAP_WRITE, a.rkey, at(&a, 201), 201, 99, true);
+	p += send_build(p, 1, 0, 150, false);
+	p += tagged_build(p, RDMAP_READ_RESPONSE, a.lkey, at(&a, 1000), 0, 120, false);
+	p += send_build(p, 1, 150, 73, true);
+	p += tagged_build(p, RDMAP_READ_RESPONSE, a.lkey, at(&a, 1120), 120, 130, true);
+	p += send_build(p, 2, 0, 5, true);
 	return (u32)(p - at_);
 }
 
@@ -178,26 +178,26 @@ static void test_cuts(int base, const struct mpa_terms *t)
 		side_close(&a);
 		close(fd);
 	}
-	row(base, "a stream cut at each byte is placed", len > 900 && ok == len - 1);
-	row(base + 1, "and one in parts of each length", steps == len - 1);
+	row(base, "stream cut at each byte", len > 900 && ok == len - 1);
+	row(base + 1, "stream in parts of each length", steps == len - 1);
 }
 
 static void test_direct(void)
 {
 	struct iovec iov[SIW_PIECES];
 	int fd = open_input(&plain);
-	u32 len = put_tagged(bytes, RDMAP_WRITE, a.rkey, at(&a, 0), 0, 500, true), room;
+	u32 len = tagged_build(bytes, RDMAP_WRITE, a.rkey, at(&a, 0), 0, 500, true), room;
 
-	len += put_tagged(bytes + len, RDMAP_WRITE, a.rkey, at(&a, 500), 500, 500, true);
-	row(30, "a header and some payload", feed(bytes, 16 + 50) && is_pattern(a.mem, 50));
-	row(31, "the rest is to go to its place",
+	len += tagged_build(bytes + len, RDMAP_WRITE, a.rkey, at(&a, 500), 500, 500, true);
+	row(30, "headers with a part of the payload", feed(bytes, 16 + 50) && is_pattern(a.mem, 50));
+	row(31, "zero-copy receive of the rest",
 	    siw_input_prepare(a.qp, iov, SIW_PIECES, &room) == 2 && iov[0].iov_base == a.mem + 50 &&
 		    iov[0].iov_len == 450);
-	row(32, "then trailer and next header alone to the buffer", iov[1].iov_len == 4 + 16 && room == 470);
-	row(33, "with them the next payload, too",
+	row(32, "trailer and next headers to the buffer", iov[1].iov_len == 4 + 16 && room == 470);
+	row(33, "trailer, next headers and its payload to the buffer",
 	    feed(bytes + 66, 470) && siw_input_prepare(a.qp, iov, SIW_PIECES, &room) == 2 && iov[0].iov_len == 500 &&
 		    iov[0].iov_base == a.mem + 500);
-	row(34, "and all is in place", feed(bytes + 536, len - 536) && is_pattern(a.mem, 1000));
+	row(34, "all payload is placed", feed(bytes + 536, len - 536) && is_pattern(a.mem, 1000));
 	side_close(&a);
 	close(fd);
 }
@@ -208,30 +208,30 @@ static void test_judged(void)
 	int fd = open_input(&plain);
 	struct hca_cqe c;
 
-	put_tagged(bytes, RDMAP_WRITE, a.rkey, at(&a, SIZE - 499), 0, 500, true);
-	row(40, "a WRITE whose last byte is outside",
+	tagged_build(bytes, RDMAP_WRITE, a.rkey, at(&a, SIZE - 499), 0, 500, true);
+	row(40, "WRITE beyond the end of the region",
 	    !feed(bytes, 16 + 100) && answered(fd, DDP_ERR_T_BOUNDS) && is_zero(a.mem + SIZE - 499, 499));
 	side_close(&a);
 	close(fd);
 
 	fd = open_input(&plain);
-	put_tagged(bytes, RDMAP_WRITE, a.ro_rkey, at(&a, 0), 0, 500, true);
-	row(41, "one to what is read only", !feed(bytes, 16 + 100) && answered(fd, RDMAP_ERR_ACCESS) && !a.mem[0]);
+	tagged_build(bytes, RDMAP_WRITE, a.ro_rkey, at(&a, 0), 0, 500, true);
+	row(41, "WRITE to a read-only region", !feed(bytes, 16 + 100) && answered(fd, RDMAP_ERR_ACCESS) && !a.mem[0]);
 	side_close(&a);
 	close(fd);
 
 	fd = open_input(&plain);
 	post_recv(&a, 0, 499);
-	put_send(bytes, 1, 0, 500, true);
-	row(42, "a SEND that is longer than the receive",
+	send_build(bytes, 1, 0, 500, true);
+	row(42, "SEND longer than the receive: Terminate",
 	    !feed(bytes, 20 + 100) && answered(fd, DDP_ERR_U_TOO_LONG) && !a.mem[0]);
-	row(43, "which fails", next(&a, &c) == HCA_WC_LOC_LEN_ERR);
+	row(43, "SEND longer than the receive: status", next(&a, &c) == HCA_WC_LOC_LEN_ERR);
 	side_close(&a);
 	close(fd);
 
 	fd = open_input(&plain);
-	put_tagged(bytes, RDMAP_READ_RESPONSE, a.lkey, at(&a, 0), 0, 500, true);
-	row(44, "a READ response that nobody asked for",
+	tagged_build(bytes, RDMAP_READ_RESPONSE, a.lkey, at(&a, 0), 0, 500, true);
+	row(44, "READ response without a request",
 	    !feed(bytes, 16 + 100) && answered(fd, RDMAP_ERR_OPCODE) && !a.mem[0]);
 	side_close(&a);
 	close(fd);
@@ -243,21 +243,24 @@ static void test_revoked(void)
 	int fd = open_input(&plain);
 	struct hca_cqe c;
 
-	put_tagged(bytes, RDMAP_WRITE, a.rkey, at(&a, 0), 0, 500, true);
-	row(50, "a part of a WRITE", feed(bytes, 16 + 100));
+	tagged_build(bytes, RDMAP_WRITE, a.rkey, at(&a, 0), 0, 500, true);
+	row(50, "WRITE, a part of its payload", feed(bytes, 16 + 100));
 	hca_mr_dereg(a.ctx, a.lkey);
-	row(51, "the rest has no place any more", !feed(bytes + 116, 200) && answered(fd, DDP_ERR_T_STAG));
-	row(52, "and is not placed", is_pattern(a.mem, 100) && is_zero(a.mem + 100, 400));
+	row(51, "STag invalidated before the rest: Terminate", !feed(bytes + 116, 200) && answered(fd, DDP_ERR_T_STAG));
+	row(52, "STag invalidated before the rest: nothing placed",
+	    is_pattern(a.mem, 100) && is_zero(a.mem + 100, 400));
 	side_close(&a);
 	close(fd);
 
 	fd = open_input(&plain);
 	post_recv(&a, 0, 500);
-	put_send(bytes, 1, 0, 500, true);
-	row(53, "a part of a SEND", feed(bytes, 20 + 100));
+	send_build(bytes, 1, 0, 500, true);
+	row(53, "SEND, a part of its payload", feed(bytes, 20 + 100));
 	hca_mr_dereg(a.ctx, a.lkey);
-	row(54, "whose receive has lost its memory", !feed(bytes + 120, 200) && answered(fd, RDMAP_ERR_CATASTROPHIC));
-	row(55, "and fails", next(&a, &c) == HCA_WC_LOC_PROT_ERR && is_zero(a.mem + 100, 400));
+	row(54, "L_Key of the receive invalidated before the rest: Terminate",
+	    !feed(bytes + 120, 200) && answered(fd, RDMAP_ERR_CATASTROPHIC));
+	row(55, "L_Key of the receive invalidated before the rest: status",
+	    next(&a, &c) == HCA_WC_LOC_PROT_ERR && is_zero(a.mem + 100, 400));
 	side_close(&a);
 	close(fd);
 
@@ -265,18 +268,20 @@ static void test_revoked(void)
 	post(&a, HCA_WR_RDMA_READ, 0, 0, 500, 9, 0);
 	loop_run_idle(loop, 0);
 	recv(fd, bytes, sizeof(bytes), MSG_DONTWAIT); /* the request */
-	put_tagged(bytes, RDMAP_READ_RESPONSE, a.lkey, at(&a, 0), 0, 500, true);
-	row(56, "a part of a READ response", feed(bytes, 16 + 100));
+	tagged_build(bytes, RDMAP_READ_RESPONSE, a.lkey, at(&a, 0), 0, 500, true);
+	row(56, "READ response, a part of its payload", feed(bytes, 16 + 100));
 	hca_mr_dereg(a.ctx, a.lkey);
-	row(57, "whose READ has lost its memory", !feed(bytes + 116, 200) && answered(fd, DDP_ERR_T_STAG));
-	row(58, "and fails", next(&a, &c) == HCA_WC_LOC_PROT_ERR && is_zero(a.mem + 100, 400));
+	row(57, "L_Key of the READ invalidated before the rest: Terminate",
+	    !feed(bytes + 116, 200) && answered(fd, DDP_ERR_T_STAG));
+	row(58, "L_Key of the READ invalidated before the rest: status",
+	    next(&a, &c) == HCA_WC_LOC_PROT_ERR && is_zero(a.mem + 100, 400));
 	side_close(&a);
 	close(fd);
 
 	fd = open_input(&plain);
-	put_tagged(bytes, RDMAP_WRITE, a.rkey, at(&a, 0), 0, 500, true);
-	row(59, "a peer that goes in the middle",
-	    feed(bytes, 16 + 100) && !siw_input_taken(a.qp, 400, 0) && a.closed == -ECONNRESET);
+	tagged_build(bytes, RDMAP_WRITE, a.rkey, at(&a, 0), 0, 500, true);
+	row(59, "the peer closes inside the payload",
+	    feed(bytes, 16 + 100) && !siw_input_received(a.qp, 400, 0) && a.closed == -ECONNRESET);
 	side_close(&a);
 	close(fd);
 }
@@ -289,13 +294,13 @@ static void test_unwritable(void)
 	u32 key, rkey, len;
 
 	hca_mr_reg(a.ctx, a.pdn, (u64)(uintptr_t)p, (u64)(uintptr_t)p, 8192, 0xf, &key, &rkey);
-	len = put_tagged(bytes, RDMAP_WRITE, rkey, (u64)(uintptr_t)p, 0, 1000, true);
+	len = tagged_build(bytes, RDMAP_WRITE, rkey, (u64)(uintptr_t)p, 0, 1000, true);
 	mprotect(p, 8192, PROT_NONE);
-	row(60, "a WRITE to memory that is not there",
+	row(60, "WRITE to unmapped memory: zero-copy receive fails",
 	    send(fd, bytes, 16, 0) == 16 && (loop_run_idle(loop, 0), true) &&
 		    send(fd, bytes + 16, len - 16, 0) == (ssize_t)len - 16);
 	loop_run_idle(loop, 0);
-	row(61, "ends the connection", answered(fd, DDP_ERR_T_STAG) && a.closed == -EPROTO);
+	row(61, "WRITE to unmapped memory: Terminate", answered(fd, DDP_ERR_T_STAG) && a.closed == -EPROTO);
 	side_close(&a);
 	close(fd);
 	munmap(p, 8192);
@@ -315,9 +320,9 @@ static void test_repeated(void)
 
 		post_recv(&a, 0, 100);
 		post_recv(&a, 200, 100);
-		len = put_send(bytes, 1, 0, 100, true);
-		row(70 + 2 * (int)i, "a SEND comes", feed(bytes, len) && next(&a, &c) == 0);
-		row(71 + 2 * (int)i, "and once more, which ends the connection",
+		len = send_build(bytes, 1, 0, 100, true);
+		row(70 + 2 * (int)i, "SEND", feed(bytes, len) && next(&a, &c) == 0);
+		row(71 + 2 * (int)i, "the same MSN again: Terminate",
 		    !feed(bytes, len) && answered(fd, DDP_ERR_U_MSN) && next(&a, &c) == HCA_WC_WR_FLUSH_ERR &&
 			    is_zero(a.mem + 200, 100));
 		side_close(&a);
@@ -338,12 +343,12 @@ static void test_many(void)
 
 	for (i = 0; i < MANY; i++) {
 		post_recv(&a, 32 * i, 32);
-		len += put_send(burst + len, i + 1, 0, i % 32, true);
+		len += send_build(burst + len, i + 1, 0, i % 32, true);
 	}
-	row(80, "many SENDs at once", feed(burst, len));
+	row(80, "more SENDs than completions are queued", feed(burst, len));
 	for (i = 0; i < MANY && next(&a, &c) == 0; i++)
 		ok += c.byte_len == i % 32 && is_pattern(a.mem + 32 * i, i % 32);
-	row(81, "each has its receive, in order", ok == MANY && next(&a, &c) == -1);
+	row(81, "each SEND completes its receive, in order", ok == MANY && next(&a, &c) == -1);
 	side_close(&a);
 	close(fd);
 }

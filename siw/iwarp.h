@@ -46,6 +46,20 @@ struct iwarp_terminate {
 } IWARP_HDR;
 static_assert(sizeof(struct iwarp_terminate) == 24, "terminate");
 
+/* The headers of an FPDU, by the type that its control bytes name. */
+union iwarp_hdr {
+	struct iwarp_ctrl ctrl;
+	struct iwarp_tagged tagged;
+	struct iwarp_untagged untagged;
+	struct iwarp_read read;
+	struct iwarp_terminate terminate;
+};
+
+static inline union iwarp_hdr *iwarp_hdr(const u8 *p)
+{
+	return (union iwarp_hdr *)(uintptr_t)p;
+}
+
 #define IWARP_LEN_SIZE 2
 #define IWARP_CRC_SIZE 4
 

@@ -55,11 +55,11 @@ static void test_all(void)
 		u64 pos = say(len);
 		u32 markers = siw_marker_bytes(pos, len);
 
-		row(10 + (int)i, "how many there are", len + markers == (u32)(end - pos));
+		row(10 + (int)i, "length of markers", len + markers == (u32)(end - pos));
 		memcpy(p + markers, plain, len);
 		siw_marker_insert(p, pos, len);
-		row(40 + (int)i, "each in its place", !memcmp(p, stream + pos, len + markers));
-		row(70 + (int)i, "and away again", siw_marker_remove(p, pos, len) && !memcmp(p, plain, len));
+		row(40 + (int)i, "positions and values of markers", !memcmp(p, stream + pos, len + markers));
+		row(70 + (int)i, "markers removed", siw_marker_remove(p, pos, len) && !memcmp(p, plain, len));
 	}
 }
 
@@ -88,8 +88,8 @@ static void test_wrong(void)
 		p[rows[i].at] ^= rows[i].flip;
 		row(100 + (int)i, rows[i].what, siw_marker_remove(p, 0, 1200) == rows[i].right);
 	}
-	row(110, "the first FPDU has one in front", siw_marker_lead(0) == 4 && siw_marker_lead(512) == 4);
-	row(111, "another has not", !siw_marker_lead(20) && !siw_marker_lead(508));
+	row(110, "marker before the first FPDU", siw_marker_lead(0) == 4 && siw_marker_lead(512) == 4);
+	row(111, "no marker before another FPDU", !siw_marker_lead(20) && !siw_marker_lead(508));
 }
 
 int main(void)

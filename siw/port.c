@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* The port of an iWARP adapter: attributes only, for what it sends goes by TCP. */
+/* wire_port of an iWARP adapter: attributes only, all traffic is carried by TCP. */
 #include <stdio.h>
 #include <stdlib.h>
 

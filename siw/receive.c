@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Receiving: FPDUs, each checked by MPA, then DDP, then RDMAP, and its payload placed. A wrong one ends the connection by a
- * Terminate that names layer and error (RFC 5040, 7), and touches no other. An FPDU without CRC and markers may be judged
- * by its headers while its payload still comes: all of that is for one place, whose key is looked at again for each part.
+ * iWARP receive and direct data placement: checks of each FPDU by MPA, DDP and RDMAP (RFC 5044, 5041, 5040), then its payload is written
+ * to memory. An invalid FPDU is answered by a Terminate with layer and error (RFC 5040, 7), and fails its own connection only. An FPDU
+ * without CRC and markers may be checked by its headers while its payload is still arriving: it has one sink, whose key is checked
+ * again for each part.
  */
 #include <errno.h>
 #include <stdlib.h>
 
-#include "siw/internal.h"
+#include "siw/siw_internal.h"
 
-/* Who is to blame, for the counter. */
+/* The counter of the layer at fault. */
 static enum siw_counter counter_of(enum iwarp_error err)
 {
 	switch (err >> 8) {
@@ -24,19 +25,19 @@ static enum siw_counter counter_of(enum iwarp_error err)
 	}
 }
 
-/* @status: of the receive request that is held, 0: none is to be failed. */
-static bool fail(struct siw_qp *sq, enum iwarp_error err, u8 status, int event)
+/* @status: of the pulled receive request; 0: it does not fail. */
+static bool stream_fail(struct siw_qp *sq, enum iwarp_error err, u8 status, int event)
 {
 	siw_count(sq, counter_of(err));
 	siw_receive_commit(sq);
 	if (sq->fd.fd < 0)
 		return false;
-	if (sq->recv_held && status) {
+	if (sq->recv_pulled && status) {
 		struct hca_cqe cqe = { .token = sq->recv.token, .status = status, .opcode = HCA_WC_RECV };
 
-		sq->recv_held = false;
-		hca_recv_done(sq->qp);
-		hca_complete_recv(sq->qp, &cqe);
+		sq->recv_pulled = false;
+		sq->comps[sq->ncomps++] = cqe; /* there is room for one more than SIW_COMPS */
+		siw_receive_commit(sq);
 	}
 	siw_terminate(sq, err, event);
 	return false;
@@ -44,22 +45,43 @@ static bool fail(struct siw_qp *sq, enum iwarp_error err, u8 status, int event)
 
 bool siw_receive_fail(struct siw_qp *sq, enum iwarp_error err)
 {
-	return fail(sq, err, 0, HCA_EVENT_QP_FATAL);
+	return stream_fail(sq, err, 0, HCA_EVENT_QP_FATAL);
+}
+
+bool siw_receive_write_failed(struct siw_qp *sq)
+{
+	/* its receive, if that has not been completed: then no completion has been queued since */
+	bool held = sq->failed.kind == SIW_WRITE_RECV && sq->failed_incomplete;
+
+	return stream_fail(sq, RDMAP_ERR_CATASTROPHIC, held ? HCA_WC_LOC_PROT_ERR : 0, HCA_EVENT_QP_FATAL);
 }
 
 void siw_receive_commit(struct siw_qp *sq)
 {
+	u64 moves = hca_ctx_moves(sq->qp->ctx);
 	u32 i, n = sq->ncomps;
 
 	hca_batch_run(sq->siw->wr);
+	if (hca_ctx_moves(sq->qp->ctx) != moves) {
+		sq->write_due = hca_ctx_moves(sq->qp->ctx);
+		siw_watch(sq);
+	}
+	if (siw_pending(sq, sq->write_due)) {
+		siw_stall(sq);
+		return;
+	}
+	sq->write_due = 0;
 	sq->ncomps = 0;
+	sq->failed_incomplete |= sq->write_failed && sq->failed.ncomps == n;
 	for (i = 0; i < n; i++) {
-		if (sq->dma_failed)
-			sq->comps[i].status = HCA_WC_LOC_PROT_ERR;
+		if (unlikely(sq->write_failed) && i >= sq->failed.ncomps)
+			sq->comps[i].status = i == sq->failed.ncomps && sq->failed.kind == SIW_WRITE_RECV
+						      ? HCA_WC_LOC_PROT_ERR
+						      : HCA_WC_WR_FLUSH_ERR;
 		hca_recv_done(sq->qp);
 		hca_complete_recv(sq->qp, &sq->comps[i]);
 	}
-	if (sq->wqes)
+	if (sq->wq.wqes)
 		siw_send_complete(sq);
 }
 
@@ -67,32 +89,32 @@ void siw_receive_flush(struct siw_qp *sq)
 {
 	struct hca_cqe cqe = { .token = sq->recv.token, .status = HCA_WC_WR_FLUSH_ERR, .opcode = HCA_WC_RECV };
 
-	if (!sq->recv_held)
+	if (!sq->recv_pulled)
 		return;
-	sq->recv_held = false;
+	sq->recv_pulled = false;
 	hca_recv_done(sq->qp);
 	hca_complete_recv(sq->qp, &cqe);
 }
 
 /* SEND */
 
-static bool take_recv(struct siw_qp *sq)
+static bool recv_pull(struct siw_qp *sq)
 {
 	int got;
 
-	if (sq->recv_held)
+	if (sq->recv_pulled)
 		return true;
 	got = hca_next_recv(sq->qp, &sq->recv);
 	if (got <= 0)
 		return false;
-	sq->recv_held = true;
+	sq->recv_pulled = true;
 	sq->recv_off = 0;
 	return true;
 }
 
-static bool finish_send(struct siw_qp *sq)
+static bool send_finish(struct siw_qp *sq)
 {
-	u8 opcode = sq->open.opcode;
+	u8 opcode = sq->fpdu.opcode;
 	bool inv = opcode == RDMAP_SEND_INV || opcode == RDMAP_SEND_SE_INV;
 	struct hca_cqe cqe = { .token = sq->recv.token,
 			       .opcode = HCA_WC_RECV,
@@ -101,141 +123,151 @@ static bool finish_send(struct siw_qp *sq)
 
 	if (inv) {
 		cqe.flags = HCA_WC_WITH_INVALIDATE;
-		cqe.imm = sq->open.inv_stag;
+		cqe.imm = sq->fpdu.inv_stag;
 		if (hca_key_invalidate(sq->qp, cqe.imm, true))
-			return fail(sq, RDMAP_ERR_CANNOT_INVALIDATE, HCA_WC_LOC_ACCESS_ERR, HCA_EVENT_QP_ACCESS_ERR);
+			return stream_fail(sq, RDMAP_ERR_CANNOT_INVALIDATE, HCA_WC_LOC_ACCESS_ERR,
+					   HCA_EVENT_QP_ACCESS_ERR);
 	}
 	sq->msn_in[DDP_QN_SEND]++;
-	sq->recv_held = false;
+	sq->recv_pulled = false;
 	hca_count(sq->qp->hca, sq->qp->attr.port, HCA_CNT_RDMA_RECVS);
 	sq->comps[sq->ncomps++] = cqe; /* which waits until the data is in memory; siw_input_bytes() sees to the room */
 	return true;
 }
 
-/* Placing */
+/* Direct data placement */
 
-/* Where the payload of the FPDU goes, and how far into that. */
-static struct siw_mem sink_of(struct siw_qp *sq, u32 *off)
+/* The sink of the FPDU's payload, and the offset in it. */
+static struct hca_mem payload_sink(struct siw_qp *sq, u32 *off)
 {
 	const struct siw_wqe *w;
 
 	*off = 0;
-	if (sq->open.opcode == RDMAP_WRITE)
-		return (struct siw_mem){ &sq->open.sink, 1, true, HCA_ACCESS_REMOTE_WRITE };
-	if (sq->open.opcode != RDMAP_READ_RESPONSE) {
+	if (sq->fpdu.opcode == RDMAP_WRITE)
+		return (struct hca_mem){ sq->qp, &sq->fpdu.sink, 1, hca_key_remote, HCA_ACCESS_REMOTE_WRITE };
+	if (sq->fpdu.opcode != RDMAP_READ_RESPONSE) {
 		*off = sq->recv_off;
-		return (struct siw_mem){ sq->recv.sge, sq->recv.num_sge, false, HCA_ACCESS_LOCAL_WRITE };
+		return (struct hca_mem){ sq->qp, sq->recv.sge, sq->recv.num_sge, hca_key_recv, HCA_ACCESS_LOCAL_WRITE };
 	}
 	w = siw_send_oldest_read(sq);
 	*off = w->placed;
-	return (struct siw_mem){ w->sge, w->num_sge, false, HCA_ACCESS_LOCAL_WRITE };
+	return (struct hca_mem){ sq->qp, w->wr.sge, w->wr.num_sge, hca_key_local, HCA_ACCESS_LOCAL_WRITE };
 }
 
-bool siw_receive_misplaced(struct siw_qp *sq, int err)
+bool siw_receive_key_error(struct siw_qp *sq, int err)
 {
-	if (sq->open.opcode == RDMAP_READ_RESPONSE) {
-		siw_send_oldest_read(sq)->status = HCA_WC_LOC_PROT_ERR;
-		return fail(sq, DDP_ERR_T_STAG, 0, HCA_EVENT_QP_FATAL);
+	if (sq->fpdu.opcode == RDMAP_READ_RESPONSE) {
+		siw_send_oldest_read(sq)->wr.status = HCA_WC_LOC_PROT_ERR;
+		return stream_fail(sq, DDP_ERR_T_STAG, 0, HCA_EVENT_QP_FATAL);
 	}
-	if (sq->open.opcode != RDMAP_WRITE)
+	if (sq->fpdu.opcode != RDMAP_WRITE)
 		return err == HCA_KEY_BOUNDS
-			       ? fail(sq, DDP_ERR_U_TOO_LONG, HCA_WC_LOC_LEN_ERR, HCA_EVENT_QP_REQ_ERR)
-			       : fail(sq, RDMAP_ERR_CATASTROPHIC, HCA_WC_LOC_PROT_ERR, HCA_EVENT_QP_FATAL);
+			       ? stream_fail(sq, DDP_ERR_U_TOO_LONG, HCA_WC_LOC_LEN_ERR, HCA_EVENT_QP_REQ_ERR)
+			       : stream_fail(sq, RDMAP_ERR_CATASTROPHIC, HCA_WC_LOC_PROT_ERR, HCA_EVENT_QP_FATAL);
 	hca_count(sq->qp->hca, sq->qp->attr.port, HCA_CNT_REMOTE_ACCESS_ERR);
-	return fail(sq,
-		    err == HCA_KEY_ACCESS   ? RDMAP_ERR_ACCESS
-		    : err == HCA_KEY_BOUNDS ? DDP_ERR_T_BOUNDS
-		    : err == HCA_KEY_PD     ? DDP_ERR_T_STAG_STREAM
-					    : DDP_ERR_T_STAG,
-		    0, HCA_EVENT_QP_ACCESS_ERR);
+	return stream_fail(sq,
+			   err == HCA_KEY_ACCESS   ? RDMAP_ERR_ACCESS
+			   : err == HCA_KEY_BOUNDS ? DDP_ERR_T_BOUNDS
+			   : err == HCA_KEY_PD     ? DDP_ERR_T_STAG_STREAM
+						   : DDP_ERR_T_STAG,
+			   0, HCA_EVENT_QP_ACCESS_ERR);
 }
 
-static bool is_denied(const struct siw_qp *sq)
+static bool payload_discarded(const struct siw_qp *sq)
 {
-	return sq->open.opcode == RDMAP_WRITE && !(sq->qp->attr.access & HCA_ACCESS_REMOTE_WRITE);
+	return sq->fpdu.opcode == RDMAP_WRITE && !(sq->qp->attr.access & HCA_ACCESS_REMOTE_WRITE);
 }
 
-bool siw_receive_place(struct siw_qp *sq, const u8 *p, u32 len)
+bool siw_receive_payload(struct siw_qp *sq, const u8 *p, u32 len)
 {
 	u32 off;
-	struct siw_mem mem = sink_of(sq, &off);
-	int err = is_denied(sq) ? HCA_KEY_ACCESS : siw_mem_write(sq, &mem, off + sq->open.placed, len, p);
+	struct hca_mem mem = payload_sink(sq, &off);
+	struct siw_write w = { .kind = SIW_WRITE_REMOTE, .ncomps = (u8)sq->ncomps };
+	int err;
+
+	if (sq->fpdu.opcode == RDMAP_READ_RESPONSE) {
+		w.kind = SIW_WRITE_READ;
+		w.slot = (u16)(siw_send_oldest_read(sq) - (struct siw_wqe *)sq->wq.wqes);
+	} else if (sq->fpdu.opcode != RDMAP_WRITE) {
+		w.kind = SIW_WRITE_RECV;
+	}
+	err = payload_discarded(sq) ? HCA_KEY_ACCESS : siw_mem_write(sq, &mem, off + sq->fpdu.placed, len, p, &w);
 
 	if (err)
-		return siw_receive_misplaced(sq, err);
-	sq->open.placed += len;
+		return siw_receive_key_error(sq, err);
+	sq->fpdu.placed += len;
 	return true;
 }
 
 int siw_receive_sink(struct siw_qp *sq, struct iovec *iov, u32 max)
 {
 	u32 off;
-	struct siw_mem mem = sink_of(sq, &off);
-	int n = is_denied(sq)
+	struct hca_mem mem = payload_sink(sq, &off);
+	int n = payload_discarded(sq)
 			? HCA_KEY_ACCESS
-			: siw_mem_direct(sq, &mem, off + sq->open.placed, sq->open.payload - sq->open.placed, iov, max);
+			: hca_mem_direct(&mem, off + sq->fpdu.placed, sq->fpdu.payload - sq->fpdu.placed, iov, max);
 
-	return n < 0 ? (int)siw_receive_misplaced(sq, n) - 1 : n;
+	return n < 0 ? (int)siw_receive_key_error(sq, n) - 1 : n;
 }
 
-/* READ responses come in order, each FPDU where the last one ended. */
-static void finish_read(struct siw_qp *sq)
+/* READ responses arrive in order, each FPDU where the last one ended. */
+static void read_response_finish(struct siw_qp *sq)
 {
 	struct siw_wqe *w = siw_send_oldest_read(sq);
 
-	w->placed += sq->open.payload;
-	if (!(sq->open.ddp & DDP_LAST))
+	w->placed += sq->fpdu.payload;
+	if (!(sq->fpdu.ddp & DDP_LAST))
 		return;
-	w->state = SIW_DONE;
+	w->wr.state = HCA_WQE_DONE;
 	sq->pos.reads_out--;
 	siw_kick(sq); /* a fence, or one more READ, may go on */
 }
 
 bool siw_receive_finish(struct siw_qp *sq)
 {
-	sq->open.partly = false;
-	if (sq->open.opcode == RDMAP_WRITE)
+	sq->fpdu.partial = false;
+	if (sq->fpdu.opcode == RDMAP_WRITE)
 		return true;
-	if (sq->open.opcode == RDMAP_READ_RESPONSE) {
-		finish_read(sq);
+	if (sq->fpdu.opcode == RDMAP_READ_RESPONSE) {
+		read_response_finish(sq);
 		return true;
 	}
-	sq->recv_off += sq->open.payload;
-	return sq->open.ddp & DDP_LAST ? finish_send(sq) : true;
+	sq->recv_off += sq->fpdu.payload;
+	return sq->fpdu.ddp & DDP_LAST ? send_finish(sq) : true;
 }
 
-/* The headers are right, @p is what there is of the payload. */
-static bool begin(struct siw_qp *sq, const u8 *p, u32 payload)
+/* The headers are valid, @p is the part of the payload received so far. */
+static bool payload_begin(struct siw_qp *sq, const u8 *p, u32 payload)
 {
-	struct siw_open *o = &sq->open;
+	struct siw_rx_fpdu *o = &sq->fpdu;
 	u32 off;
-	struct siw_mem mem;
+	struct hca_mem mem;
 	int err;
 
 	o->payload = payload;
 	o->placed = 0;
 	if (!payload)
 		return siw_receive_finish(sq);
-	if (o->here >= payload)
-		return siw_receive_place(sq, p, payload) && siw_receive_finish(sq);
-	mem = sink_of(sq, &off);
-	err = is_denied(sq) ? HCA_KEY_ACCESS : siw_mem_check(sq, &mem, off, payload);
+	if (o->buffered >= payload)
+		return siw_receive_payload(sq, p, payload) && siw_receive_finish(sq);
+	mem = payload_sink(sq, &off);
+	err = payload_discarded(sq) ? HCA_KEY_ACCESS : hca_mem_check(&mem, off, payload);
 	if (err)
-		return siw_receive_misplaced(sq, err);
-	o->partly = true;
-	return !o->here || siw_receive_place(sq, p, o->here);
+		return siw_receive_key_error(sq, err);
+	o->partial = true;
+	return !o->buffered || siw_receive_payload(sq, p, o->buffered);
 }
 
-static bool on_send(struct siw_qp *sq, const u8 *p, u32 len)
+static bool send_receive(struct siw_qp *sq, const u8 *p, u32 len)
 {
-	const struct iwarp_untagged *u = (const struct iwarp_untagged *)p;
+	const struct iwarp_untagged *u = &iwarp_hdr(p)->untagged;
 
-	if (!take_recv(sq))
-		return fail(sq, DDP_ERR_U_NO_BUFFER, 0, HCA_EVENT_QP_FATAL);
+	if (!recv_pull(sq))
+		return stream_fail(sq, DDP_ERR_U_NO_BUFFER, 0, HCA_EVENT_QP_FATAL);
 	if (be32_to_cpu(u->mo) != sq->recv_off)
-		return fail(sq, DDP_ERR_U_MO, HCA_WC_LOC_QP_OP_ERR, HCA_EVENT_QP_FATAL);
-	sq->open.inv_stag = be32_to_cpu(u->inv_stag);
-	return begin(sq, p + sizeof(*u), len - sizeof(*u));
+		return stream_fail(sq, DDP_ERR_U_MO, HCA_WC_LOC_QP_OP_ERR, HCA_EVENT_QP_FATAL);
+	sq->fpdu.inv_stag = be32_to_cpu(u->inv_stag);
+	return payload_begin(sq, p + sizeof(*u), len - sizeof(*u));
 }
 
 /* Of a READ's source. RFC 5040, 4.8: remote protection errors. */
@@ -253,7 +285,7 @@ static enum iwarp_error protection_error(int err)
 	}
 }
 
-static int check_source(struct siw_qp *sq, const struct siw_read *r)
+static int read_source_check(struct siw_qp *sq, const struct siw_read *r)
 {
 	struct hca_span span[HCA_MAX_SPANS];
 
@@ -264,27 +296,27 @@ static int check_source(struct siw_qp *sq, const struct siw_read *r)
 	return min(hca_key_remote(sq->qp, r->source_stag, r->source_to, r->length, HCA_ACCESS_REMOTE_READ, span), 0);
 }
 
-/* READ request: answered when its turn comes. */
-static bool on_read_request(struct siw_qp *sq, const u8 *p, u32 len)
+/* READ request: responses are sent in order. */
+static bool read_request_receive(struct siw_qp *sq, const u8 *p, u32 len)
 {
-	const struct iwarp_read *r = (const struct iwarp_read *)p;
+	const struct iwarp_read *r = &iwarp_hdr(p)->read;
 	struct siw_read *read;
 	int err;
 
 	if (len != sizeof(*r) || !(r->u.c.ddp & DDP_LAST) || r->u.mo)
-		return fail(sq, DDP_ERR_U_MO, 0, HCA_EVENT_QP_REQ_ERR);
+		return stream_fail(sq, DDP_ERR_U_MO, 0, HCA_EVENT_QP_REQ_ERR);
 	if (sq->rd_head - sq->pos.rd_tail >= min(max((u32)sq->terms.ird, 1u), (u32)SIW_READS))
-		return fail(sq, DDP_ERR_U_NO_BUFFER, 0, HCA_EVENT_QP_REQ_ERR);
+		return stream_fail(sq, DDP_ERR_U_NO_BUFFER, 0, HCA_EVENT_QP_REQ_ERR);
 	read = &sq->reads[sq->rd_head % SIW_READS];
 	*read = (struct siw_read){ .sink_stag = be32_to_cpu(r->sink_stag),
 				   .source_stag = be32_to_cpu(r->source_stag),
 				   .length = be32_to_cpu(r->size),
 				   .sink_to = be64_to_cpu(r->sink_to),
 				   .source_to = be64_to_cpu(r->source_to) };
-	err = check_source(sq, read);
+	err = read_source_check(sq, read);
 	if (err) {
 		hca_count(sq->qp->hca, sq->qp->attr.port, HCA_CNT_REMOTE_ACCESS_ERR);
-		return fail(sq, protection_error(err), 0, HCA_EVENT_QP_ACCESS_ERR);
+		return stream_fail(sq, protection_error(err), 0, HCA_EVENT_QP_ACCESS_ERR);
 	}
 	sq->msn_in[DDP_QN_READ]++;
 	sq->rd_head++;
@@ -301,10 +333,10 @@ static const struct {
 	{ DDP_ERR_U_QN >> 8, HCA_WC_REM_INV_REQ_ERR },
 };
 
-/* The peer says what was wrong: the oldest request gets it, the others are flushed. */
-static bool on_terminate(struct siw_qp *sq, const u8 *p, u32 len)
+/* Terminate: the oldest request fails with that error, the others are flushed. */
+static bool terminate_receive(struct siw_qp *sq, const u8 *p, u32 len)
 {
-	const struct iwarp_terminate *t = (const struct iwarp_terminate *)p;
+	const struct iwarp_terminate *t = &iwarp_hdr(p)->terminate;
 	u8 status = HCA_WC_REM_OP_ERR;
 	u32 i;
 
@@ -317,49 +349,41 @@ static bool on_terminate(struct siw_qp *sq, const u8 *p, u32 len)
 		if (terminate_status[i].layer_type == t->layer_type)
 			status = terminate_status[i].status;
 	siw_receive_commit(sq);
-	if (sq->wq_tail != sq->wq_head)
-		sq->wqes[sq->wq_tail % SIW_WQES].status = status;
+	if (sq->wq.tail != sq->wq.head)
+		hca_sq_at(&sq->wq, sq->wq.tail)->status = status;
 	siw_qp_close(sq, -ECONNABORTED, HCA_EVENT_QP_FATAL);
 	return false;
 }
 
-static bool on_untagged(struct siw_qp *sq, const u8 *p, u32 len)
+static bool untagged_receive(struct siw_qp *sq, const u8 *p, u32 len)
 {
 	static const u8 queues[RDMAP_OPCODES] = {
 		[RDMAP_READ_REQUEST] = DDP_QN_READ, [RDMAP_TERMINATE] = DDP_QN_TERMINATE
 	};
-	const struct iwarp_untagged *u = (const struct iwarp_untagged *)p;
+	const struct iwarp_untagged *u = &iwarp_hdr(p)->untagged;
 	u8 opcode = u->c.rdmap & RDMAP_OPCODE_MASK;
 	u32 qn;
 
 	if (len < sizeof(*u))
-		return fail(sq, MPA_ERR_LENGTH, 0, HCA_EVENT_QP_FATAL);
+		return stream_fail(sq, MPA_ERR_LENGTH, 0, HCA_EVENT_QP_FATAL);
 	if ((u->c.ddp & DDP_VERSION_MASK) != DDP_VERSION)
-		return fail(sq, DDP_ERR_U_VERSION, 0, HCA_EVENT_QP_FATAL);
+		return stream_fail(sq, DDP_ERR_U_VERSION, 0, HCA_EVENT_QP_FATAL);
 	qn = be32_to_cpu(u->qn);
 	if (qn >= DDP_QUEUES)
-		return fail(sq, DDP_ERR_U_QN, 0, HCA_EVENT_QP_FATAL);
+		return stream_fail(sq, DDP_ERR_U_QN, 0, HCA_EVENT_QP_FATAL);
 	if (be32_to_cpu(u->msn) != sq->msn_in[qn])
-		return fail(sq, DDP_ERR_U_MSN, 0, HCA_EVENT_QP_FATAL);
+		return stream_fail(sq, DDP_ERR_U_MSN, 0, HCA_EVENT_QP_FATAL);
 	if (opcode < RDMAP_READ_REQUEST || opcode == RDMAP_READ_RESPONSE || opcode > RDMAP_TERMINATE ||
 	    queues[opcode] != qn)
-		return fail(sq, RDMAP_ERR_OPCODE, 0, HCA_EVENT_QP_FATAL);
+		return stream_fail(sq, RDMAP_ERR_OPCODE, 0, HCA_EVENT_QP_FATAL);
 	if (qn == DDP_QN_READ)
-		return on_read_request(sq, p, len);
-	return qn == DDP_QN_SEND ? on_send(sq, p, len) : on_terminate(sq, p, len);
+		return read_request_receive(sq, p, len);
+	return qn == DDP_QN_SEND ? send_receive(sq, p, len) : terminate_receive(sq, p, len);
 }
 
-static bool on_write(struct siw_qp *sq, const u8 *p, u32 payload)
+static bool read_response_receive(struct siw_qp *sq, const u8 *p, u32 payload)
 {
-	const struct iwarp_tagged *t = (const struct iwarp_tagged *)p;
-
-	sq->open.sink = (struct hca_sge){ be64_to_cpu(t->to), payload, be32_to_cpu(t->stag) };
-	return begin(sq, p + sizeof(*t), payload);
-}
-
-static bool on_read_response(struct siw_qp *sq, const u8 *p, u32 payload)
-{
-	const struct iwarp_tagged *t = (const struct iwarp_tagged *)p;
+	const struct iwarp_tagged *t = &iwarp_hdr(p)->tagged;
 	struct siw_wqe *w = siw_send_oldest_read(sq);
 	bool last = t->c.ddp & DDP_LAST;
 
@@ -368,35 +392,37 @@ static bool on_read_response(struct siw_qp *sq, const u8 *p, u32 payload)
 		return true;
 	}
 	if (!w || sq->rtr_out)
-		return fail(sq, RDMAP_ERR_OPCODE, 0, HCA_EVENT_QP_FATAL);
-	if (w->num_sge && be32_to_cpu(t->stag) != w->sge[0].lkey)
-		return fail(sq, DDP_ERR_T_STAG, 0, HCA_EVENT_QP_FATAL);
-	if (payload > w->length - w->placed || last != (w->placed + payload == w->length) ||
-	    (w->num_sge && be64_to_cpu(t->to) != w->sge[0].addr + w->placed))
-		return fail(sq, DDP_ERR_T_BOUNDS, 0, HCA_EVENT_QP_FATAL);
-	return begin(sq, p + sizeof(*t), payload);
+		return stream_fail(sq, RDMAP_ERR_OPCODE, 0, HCA_EVENT_QP_FATAL);
+	if (w->wr.num_sge && be32_to_cpu(t->stag) != w->wr.sge[0].lkey)
+		return stream_fail(sq, DDP_ERR_T_STAG, 0, HCA_EVENT_QP_FATAL);
+	if (payload > w->wr.length - w->placed || last != (w->placed + payload == w->wr.length) ||
+	    (w->wr.num_sge && be64_to_cpu(t->to) != w->wr.sge[0].addr + w->placed))
+		return stream_fail(sq, DDP_ERR_T_BOUNDS, 0, HCA_EVENT_QP_FATAL);
+	return payload_begin(sq, p + sizeof(*t), payload);
 }
 
-static bool on_tagged(struct siw_qp *sq, const u8 *p, u32 len)
+static bool tagged_receive(struct siw_qp *sq, const u8 *p, u32 len)
 {
-	const struct iwarp_tagged *t = (const struct iwarp_tagged *)p;
+	const struct iwarp_tagged *t = &iwarp_hdr(p)->tagged;
 	u8 opcode = t->c.rdmap & RDMAP_OPCODE_MASK;
 
 	if (len < sizeof(*t))
-		return fail(sq, MPA_ERR_LENGTH, 0, HCA_EVENT_QP_FATAL);
+		return stream_fail(sq, MPA_ERR_LENGTH, 0, HCA_EVENT_QP_FATAL);
 	if ((t->c.ddp & DDP_VERSION_MASK) != DDP_VERSION)
-		return fail(sq, DDP_ERR_T_VERSION, 0, HCA_EVENT_QP_FATAL);
-	if (opcode == RDMAP_WRITE)
-		return on_write(sq, p, len - sizeof(*t));
+		return stream_fail(sq, DDP_ERR_T_VERSION, 0, HCA_EVENT_QP_FATAL);
+	if (opcode == RDMAP_WRITE) {
+		sq->fpdu.sink = (struct hca_sge){ be64_to_cpu(t->to), len - sizeof(*t), be32_to_cpu(t->stag) };
+		return payload_begin(sq, p + sizeof(*t), len - sizeof(*t));
+	}
 	if (opcode == RDMAP_READ_RESPONSE)
-		return on_read_response(sq, p, len - sizeof(*t));
-	return fail(sq, RDMAP_ERR_OPCODE, 0, HCA_EVENT_QP_FATAL);
+		return read_response_receive(sq, p, len - sizeof(*t));
+	return stream_fail(sq, RDMAP_ERR_OPCODE, 0, HCA_EVENT_QP_FATAL);
 }
 
-/* An initiator's empty SEND takes no receive, and one without any header is as good. */
+/* RTR: an initiator's zero-length SEND consumes no receive; a zero-length FPDU is accepted, too. */
 static bool is_rtr_zero(struct siw_qp *sq, const u8 *p, u32 ulpdu)
 {
-	const struct iwarp_untagged *u = (const struct iwarp_untagged *)p;
+	const struct iwarp_untagged *u = &iwarp_hdr(p)->untagged;
 	bool first = sq->terms.rtr_zero && !sq->terms.initiator && sq->msn_in[DDP_QN_SEND] == 1;
 
 	if (!ulpdu)
@@ -408,10 +434,10 @@ static bool is_rtr_zero(struct siw_qp *sq, const u8 *p, u32 ulpdu)
 	return true;
 }
 
-/* The peer has sent its first FPDU. True: there is no more to it. */
-static bool on_first(struct siw_qp *sq, const u8 *p, u32 ulpdu)
+/* The first FPDU of the peer. True: it is an RTR message, and done. */
+static bool first_fpdu_receive(struct siw_qp *sq, const u8 *p, u32 ulpdu)
 {
-	sq->wait_start = false;
+	sq->wait_first_fpdu = false;
 	siw_kick(sq);
 	if (sq->started)
 		sq->started(sq->closed_ctx);
@@ -420,25 +446,25 @@ static bool on_first(struct siw_qp *sq, const u8 *p, u32 ulpdu)
 
 bool siw_receive_fpdu(struct siw_qp *sq, u8 *p, u32 len, u64 pos, u32 ulpdu)
 {
-	const struct iwarp_ctrl *c = (const struct iwarp_ctrl *)p;
+	const struct iwarp_ctrl *c = &iwarp_hdr(p)->ctrl;
 	u32 body = len - IWARP_CRC_SIZE;
 
 	siw_count(sq, SIW_CTR_FPDU_RECEIVED);
-	siw_tap(sq->siw, &sq->remote, &sq->local, &sq->seq, p, len, false);
+	siw_capture(sq->siw, &sq->remote, &sq->local, &sq->seq, p, len, false);
 	if (sq->terms.crc) {
 		__le32 crc = iwarp_crc(p, body, true);
 
 		if (memcmp(&crc, p + body, sizeof(crc)))
-			return fail(sq, MPA_ERR_CRC, 0, HCA_EVENT_QP_FATAL);
+			return stream_fail(sq, MPA_ERR_CRC, 0, HCA_EVENT_QP_FATAL);
 	}
 	if (sq->terms.mark_in && !siw_marker_remove(p, pos, iwarp_fpdu_len(ulpdu)))
-		return fail(sq, MPA_ERR_LENGTH, 0, HCA_EVENT_QP_FATAL);
-	if (sq->wait_start && on_first(sq, p, ulpdu))
+		return stream_fail(sq, MPA_ERR_LENGTH, 0, HCA_EVENT_QP_FATAL);
+	if (sq->wait_first_fpdu && first_fpdu_receive(sq, p, ulpdu))
 		return true;
 	if ((c->rdmap & RDMAP_VERSION_MASK) != RDMAP_VERSION)
-		return fail(sq, RDMAP_ERR_VERSION, 0, HCA_EVENT_QP_FATAL);
-	sq->open.opcode = c->rdmap & RDMAP_OPCODE_MASK;
-	sq->open.ddp = c->ddp;
-	return c->ddp & DDP_TAGGED ? on_tagged(sq, p, ulpdu + IWARP_LEN_SIZE)
-				   : on_untagged(sq, p, ulpdu + IWARP_LEN_SIZE);
+		return stream_fail(sq, RDMAP_ERR_VERSION, 0, HCA_EVENT_QP_FATAL);
+	sq->fpdu.opcode = c->rdmap & RDMAP_OPCODE_MASK;
+	sq->fpdu.ddp = c->ddp;
+	return c->ddp & DDP_TAGGED ? tagged_receive(sq, p, ulpdu + IWARP_LEN_SIZE)
+				   : untagged_receive(sq, p, ulpdu + IWARP_LEN_SIZE);
 }

@@ -21,28 +21,28 @@ static void test_operations(void)
 	for (i = 0; i < ARRAY_SIZE(sizes); i++) {
 		post_recv(&b, SIZE / 2, SIZE / 2);
 		post(&a, HCA_WR_SEND, 0, 0, sizes[i], 0, 0);
-		row(10 + (int)i, "a SEND comes",
+		row(10 + (int)i, "SEND: the receive completes",
 		    next(&b, &c) == 0 && c.opcode == HCA_WC_RECV && c.byte_len == sizes[i] && !c.solicited &&
 			    !memcmp(b.mem + SIZE / 2, a.mem, sizes[i]));
-		row(20 + (int)i, "and is complete", next(&a, &c) == 0 && c.opcode == HCA_WC_SEND);
+		row(20 + (int)i, "SEND: completion", next(&a, &c) == 0 && c.opcode == HCA_WC_SEND);
 		memset(b.mem, 0, SIZE);
 		post(&a, HCA_WR_RDMA_WRITE, 0, 0, sizes[i], b.rkey, at(&b, 0));
-		row(30 + (int)i, "a WRITE is complete", next(&a, &c) == 0 && c.opcode == HCA_WC_RDMA_WRITE);
-		row(40 + (int)i, "and in place", !memcmp(b.mem, a.mem, sizes[i]));
+		row(30 + (int)i, "RDMA WRITE: completion", next(&a, &c) == 0 && c.opcode == HCA_WC_RDMA_WRITE);
+		row(40 + (int)i, "RDMA WRITE: bytes at the peer", !memcmp(b.mem, a.mem, sizes[i]));
 		memset(a.mem + SIZE / 2, 0, SIZE / 2);
 		post(&a, HCA_WR_RDMA_READ, 0, SIZE / 2, sizes[i], b.rkey, at(&b, 0));
-		row(50 + (int)i, "a READ brings it back",
+		row(50 + (int)i, "RDMA READ: completion and bytes",
 		    next(&a, &c) == 0 && c.opcode == HCA_WC_RDMA_READ && c.byte_len == sizes[i] &&
 			    !memcmp(a.mem + SIZE / 2, a.mem, sizes[i]));
 	}
 	post_recv(&b, 0, 64);
 	post(&a, HCA_WR_SEND, HCA_SEND_SOLICITED, 0, 5, 0, 0);
-	row(60, "a SEND with solicited event", next(&b, &c) == 0 && c.solicited);
+	row(60, "SEND with solicited event", next(&b, &c) == 0 && c.solicited);
 	close_both();
 }
 
-/* More than the buffers hold, and than the socket takes at once. */
-static void test_bulk(void)
+/* Messages longer than the buffers and the socket's send buffer. */
+static void test_long_messages(void)
 {
 	struct hca_cqe c;
 	u32 i, ok = 0;
@@ -54,9 +54,9 @@ static void test_bulk(void)
 	post(&a, HCA_WR_RDMA_READ, 0, 0, SIZE, b.rkey, at(&b, 0));
 	for (i = 0; i < 17; i++)
 		ok += next(&a, &c) == 0;
-	row(75, "16 MiB there and one back", ok == 17 && !memcmp(a.mem, b.mem, SIZE));
+	row(75, "WRITEs of 16 MiB and one READ: completions", ok == 17 && !memcmp(a.mem, b.mem, SIZE));
 	pattern(b.mem, SIZE);
-	row(76, "undamaged", !memcmp(a.mem, b.mem, SIZE));
+	row(76, "WRITEs of 16 MiB and one READ: bytes", !memcmp(a.mem, b.mem, SIZE));
 	close_both();
 }
 
@@ -72,11 +72,11 @@ static void test_order(void)
 	}
 	for (i = 0; i < 200; i++)
 		ok += next(&a, &c) == 0 && c.token == (i & 1 ? HCA_WR_RDMA_WRITE : HCA_WR_RDMA_READ);
-	row(70, "many READs and fenced WRITEs complete in order", ok == 200);
+	row(70, "READs and fenced WRITEs complete in order", ok == 200);
 	close_both();
 }
 
-static void test_ends(void)
+static void test_close(void)
 {
 	struct hca_qp_attr attr = { .state = HCA_QPS_ERR };
 	struct hca_cqe c;
@@ -85,37 +85,110 @@ static void test_ends(void)
 	open_both();
 	post_recv(&b, 0, 64);
 	hca_qp_modify(a.ctx, a.qpn, &attr, HCA_QP_STATE);
-	row(80, "the other side flushes", next(&b, &c) == HCA_WC_WR_FLUSH_ERR);
-	row(81, "and is told of an orderly end", b.closed == 0);
+	row(80, "ERR: the peer's requests are flushed", next(&b, &c) == HCA_WC_WR_FLUSH_ERR);
+	row(81, "ERR: the peer's owner gets an orderly close", b.closed == 0);
 	pair(fds);
-	row(82, "a queue pair in error takes no stream",
+	row(82, "attach to a queue pair in ERR",
 	    siw_qp_attach(a.hca, a.qpn, fds[0], &terms, NULL, 0, on_closed, &a) == -EINVAL);
 	close(fds[1]);
 	close_both();
 
 	open_both();
 	post(&a, HCA_WR_SEND, 0, 0, 10, 0, 0);
-	row(83, "a SEND that nobody waits for ends the connection", next(&a, &c) == 0 && b.closed == -EPROTO);
-	row(84, "by a Terminate", siw_counter(a.hca, SIW_CTR_TERMINATE_RECEIVED) == 1);
+	row(83, "SEND without a receive: the connection is closed", next(&a, &c) == 0 && b.closed == -EPROTO);
+	row(84, "SEND without a receive: Terminate", siw_counter(a.hca, SIW_CTR_TERMINATE_RECEIVED) == 1);
 	close_both();
 
 	open_both();
 	post(&a, HCA_WR_RDMA_READ, 0, 0, 10, b.rkey ^ 0x1000, at(&b, 0));
-	row(85, "a READ with a wrong STag", next(&a, &c) == HCA_WC_REM_ACCESS_ERR);
+	row(85, "READ with an invalid STag: status", next(&a, &c) == HCA_WC_REM_ACCESS_ERR);
 	close_both();
 
 	open_both();
 	post(&a, HCA_WR_SEND_WITH_IMM, 0, 0, 10, 0, 0);
-	row(86, "immediate data is not there", next(&a, &c) == HCA_WC_LOC_QP_OP_ERR);
+	row(86, "immediate data: status", next(&a, &c) == HCA_WC_LOC_QP_OP_ERR);
 	close_both();
 
 	open_both();
 	post(&a, HCA_WR_RDMA_WRITE, 0, 0, SIZE + 1, b.rkey, at(&b, 0));
-	row(87, "memory that is not registered", next(&a, &c) == HCA_WC_LOC_PROT_ERR);
+	row(87, "an invalid L_Key: status", next(&a, &c) == HCA_WC_LOC_PROT_ERR);
 	close_both();
 }
 
-/* A SEND with invalidate takes a window away, and its receiver is told which one. RFC 5040, 5.1 */
+/* SEND with Invalidate unbinds a window; the receive completion names it (RFC 5040, 5.1). */
+/* Memory that goes away after the key was checked: no read or write of the bytes from @gone on succeeds. */
+
+static const u8 *gone;
+
+static int unmapped_read(void *ctx, const struct hca_dma_seg *seg, u32 n)
+{
+	return (u64)(uintptr_t)gone - seg->addr < seg->len ? -EFAULT : hca_local_dma.read(ctx, seg, n);
+}
+
+static int unmapped_write(void *ctx, const struct hca_dma_seg *seg, u32 n)
+{
+	u32 i;
+
+	for (i = 0; i < n; i++)
+		if ((u64)(uintptr_t)gone - seg[i].addr < seg[i].len)
+			return -EFAULT;
+	return hca_local_dma.write(ctx, seg, n);
+}
+
+static const struct hca_dma_ops gone_dma = { .read = unmapped_read, .write = unmapped_write };
+
+static void test_unmapped(void)
+{
+	struct hca_cqe c;
+
+	dma = &gone_dma;
+	open_both();
+	gone = b.mem + 8192;
+	post_recv(&b, 0, 64);
+	post_recv(&b, 8192, 64);
+	post_recv(&b, 4096, 64);
+	post(&a, HCA_WR_SEND, 0, 0, 10, 0, 0);
+	post(&a, HCA_WR_SEND, 0, 0, 10, 0, 0);
+	post(&a, HCA_WR_SEND, 0, 0, 10, 0, 0);
+	row(190, "receive before one whose memory fails", next(&b, &c) == 0 && c.byte_len == 10);
+	row(191, "receive whose memory fails", next(&b, &c) == HCA_WC_LOC_PROT_ERR);
+	row(192, "receive after it is flushed", next(&b, &c) == HCA_WC_WR_FLUSH_ERR);
+	close_both();
+
+	open_both();
+	gone = b.mem + 8192;
+	post_recv(&b, 0, 64);
+	post_recv(&b, 4096, 64);
+	post(&a, HCA_WR_SEND, 0, 0, 10, 0, 0);
+	post(&a, HCA_WR_RDMA_WRITE, 0, 0, 10, b.rkey, at(&b, 8192));
+	post(&a, HCA_WR_SEND, 0, 0, 10, 0, 0);
+	row(193, "receive before a WRITE whose memory fails", next(&b, &c) == 0);
+	row(194, "receive after that WRITE is flushed", next(&b, &c) == HCA_WC_WR_FLUSH_ERR);
+	close_both();
+
+	open_both();
+	gone = a.mem + 8192;
+	post(&a, HCA_WR_RDMA_READ, 0, 0, 10, b.rkey, at(&b, 0));
+	post(&a, HCA_WR_RDMA_READ, 0, 8192, 10, b.rkey, at(&b, 0));
+	post(&a, HCA_WR_RDMA_READ, 0, 4096, 10, b.rkey, at(&b, 0));
+	row(195, "READ before one whose memory fails", next(&a, &c) == 0);
+	row(196, "READ whose memory fails", next(&a, &c) == HCA_WC_LOC_PROT_ERR);
+	row(197, "READ after it is flushed", next(&a, &c) == HCA_WC_WR_FLUSH_ERR);
+	close_both();
+
+	open_both();
+	gone = b.mem + 8192;
+	post_recv(&b, 0, 64);
+	post(&b, HCA_WR_SEND, 0, 8192, 10, 0, 0);
+	post(&a, HCA_WR_SEND, 0, 0, 10, 0, 0);
+	while (next(&b, &c) >= 0 && c.opcode == HCA_WC_SEND)
+		;
+	row(198, "payload to be sent that cannot be read: no receive fails",
+	    c.opcode == HCA_WC_RECV && c.status != HCA_WC_LOC_PROT_ERR);
+	close_both();
+	dma = &hca_local_dma;
+}
+
 static void test_invalidation(void)
 {
 	struct hca_send_wr bind = { .opcode = HCA_WR_BIND_MW,
@@ -131,20 +204,20 @@ static void test_invalidation(void)
 		   &rkey);
 	hca_mw_alloc(b.ctx, b.pdn, 2, &bind.mw_rkey);
 	hca_soft_post_send(b.wq, &bind);
-	row(90, "a window is bound", next(&b, &c) == 0 && c.opcode == HCA_WC_BIND_MW);
+	row(90, "BIND_MW", next(&b, &c) == 0 && c.opcode == HCA_WC_BIND_MW);
 	window = (bind.mw_rkey & ~0xffu) | (u8)(bind.mw_rkey + 1);
 	pattern(a.mem, SIZE);
 	post(&a, HCA_WR_RDMA_WRITE, 0, 0, 64, window, at(&b, 0));
-	row(91, "and written to", next(&a, &c) == 0 && !memcmp(a.mem, b.mem, 64));
+	row(91, "RDMA WRITE by the window's STag", next(&a, &c) == 0 && !memcmp(a.mem, b.mem, 64));
 	post_recv(&b, SIZE / 2, 64);
 	post(&a, HCA_WR_SEND_WITH_INV, HCA_SEND_SOLICITED, 0, 10, window, 0);
-	row(92, "a SEND names the window that it has invalidated",
+	row(92, "SEND with Invalidate: STag in the receive completion",
 	    next(&b, &c) == 0 && c.flags & HCA_WC_WITH_INVALIDATE && c.imm == window && c.byte_len == 10 &&
 		    c.solicited);
-	row(93, "and is complete", next(&a, &c) == 0 && c.opcode == HCA_WC_SEND && b.closed == 1);
+	row(93, "SEND with Invalidate: completion", next(&a, &c) == 0 && c.opcode == HCA_WC_SEND && b.closed == 1);
 	post(&a, HCA_WR_RDMA_WRITE, 0, 0, 64, window, at(&b, 0));
 	next(&a, &c);
-	row(94, "nobody writes to it any more",
+	row(94, "RDMA WRITE by the invalidated STag",
 	    b.closed == -EPROTO && siw_counter(a.hca, SIW_CTR_TERMINATE_RECEIVED) == 1);
 	close_both();
 }
@@ -172,7 +245,7 @@ struct bad {
 static const struct bad bads[] = {
 	{ .what = "a wrong CRC", U, V(SEND), { 0, 0, 1, 0 }, 4, MPA_ERR_CRC, SIW_CTR_CRC, true, 0, true },
 	{ .what = "a ULPDU of one byte", U, V(SEND), { 0, 0, 1, 0 }, 4, MPA_ERR_LENGTH, SIW_CTR_LENGTH, true, 1 },
-	{ .what = "an untagged header that is cut",
+	{ .what = "truncated untagged header",
 	  U,
 	  V(SEND),
 	  { 0, 0, 1, 0 },
@@ -181,7 +254,7 @@ static const struct bad bads[] = {
 	  SIW_CTR_LENGTH,
 	  true,
 	  10 },
-	{ .what = "a tagged header that is cut",
+	{ .what = "truncated tagged header",
 	  T,
 	  V(WRITE),
 	  { RKEY, 0, MEM },
@@ -207,16 +280,9 @@ static const struct bad bads[] = {
 	  SIW_CTR_DDP_TAGGED },
 	{ .what = "RDMAP version 0", U, RDMAP_SEND, { 0, 0, 1, 0 }, 4, RDMAP_ERR_VERSION, SIW_CTR_RDMAP, true },
 	{ .what = "queue 3", U, V(SEND), { 0, 3, 1, 0 }, 4, DDP_ERR_U_QN, SIW_CTR_DDP_UNTAGGED, true },
-	{ .what = "a message number that was",
-	  U,
-	  V(SEND),
-	  { 0, 0, 0, 0 },
-	  4,
-	  DDP_ERR_U_MSN,
-	  SIW_CTR_DDP_UNTAGGED,
-	  true },
-	{ .what = "one that is not yet", U, V(SEND), { 0, 0, 2, 0 }, 4, DDP_ERR_U_MSN, SIW_CTR_DDP_UNTAGGED, true },
-	{ .what = "an offset beyond what came",
+	{ .what = "a past MSN", U, V(SEND), { 0, 0, 0, 0 }, 4, DDP_ERR_U_MSN, SIW_CTR_DDP_UNTAGGED, true },
+	{ .what = "a future MSN", U, V(SEND), { 0, 0, 2, 0 }, 4, DDP_ERR_U_MSN, SIW_CTR_DDP_UNTAGGED, true },
+	{ .what = "MO beyond the bytes received",
 	  U,
 	  V(SEND),
 	  { 0, 0, 1, 4 },
@@ -225,7 +291,7 @@ static const struct bad bads[] = {
 	  SIW_CTR_DDP_UNTAGGED,
 	  true },
 	{ .what = "no receive", U, V(SEND), { 0, 0, 1, 0 }, 4, DDP_ERR_U_NO_BUFFER, SIW_CTR_DDP_UNTAGGED },
-	{ .what = "more than the receive holds",
+	{ .what = "a message longer than the receive",
 	  U,
 	  V(SEND),
 	  { 0, 0, 1, 0 },
@@ -233,18 +299,17 @@ static const struct bad bads[] = {
 	  DDP_ERR_U_TOO_LONG,
 	  SIW_CTR_DDP_UNTAGGED,
 	  true },
-	{ .what = "a SEND on the queue of READs",
-	  U,
-	  V(SEND),
-	  { 0, 1, 1, 0 },
-	  4,
-	  RDMAP_ERR_OPCODE,
-	  SIW_CTR_RDMAP,
-	  true },
+	{ .what = "SEND on queue 1", U, V(SEND), { 0, 1, 1, 0 }, 4, RDMAP_ERR_OPCODE, SIW_CTR_RDMAP, true },
 	{ .what = "an untagged WRITE", U, V(WRITE), { 0, 0, 1, 0 }, 4, RDMAP_ERR_OPCODE, SIW_CTR_RDMAP, true },
 	{ .what = "a tagged SEND", T, V(SEND), { RKEY, 0, MEM }, 4, RDMAP_ERR_OPCODE, SIW_CTR_RDMAP },
 	{ .what = "opcode 8", U, RDMAP_VERSION | 8, { 0, 0, 1, 0 }, 4, RDMAP_ERR_OPCODE, SIW_CTR_RDMAP, true },
-	{ .what = "a WRITE to no region", T, V(WRITE), { 0x77777700, 0, MEM }, 4, DDP_ERR_T_STAG, SIW_CTR_DDP_TAGGED },
+	{ .what = "WRITE to an invalid STag",
+	  T,
+	  V(WRITE),
+	  { 0x77777700, 0, MEM },
+	  4,
+	  DDP_ERR_T_STAG,
+	  SIW_CTR_DDP_TAGGED },
 	{ .what = "a WRITE to a region that is read only",
 	  T,
 	  V(WRITE),
@@ -253,22 +318,22 @@ static const struct bad bads[] = {
 	  RDMAP_ERR_ACCESS,
 	  SIW_CTR_RDMAP },
 	{ .what = "a WRITE outside the region", T, V(WRITE), { RKEY, 0, 16 }, 4, DDP_ERR_T_BOUNDS, SIW_CTR_DDP_TAGGED },
-	{ .what = "a READ response that nobody asked for",
+	{ .what = "READ response without a request",
 	  T,
 	  V(READ_RESPONSE),
 	  { RKEY, 0, MEM },
 	  4,
 	  RDMAP_ERR_OPCODE,
 	  SIW_CTR_RDMAP },
-	{ .what = "a READ request of a wrong length",
+	{ .what = "READ request of an invalid length",
 	  U,
 	  V(READ_REQUEST),
 	  { 0, 1, 1, 0 },
 	  4,
 	  DDP_ERR_U_MO,
 	  SIW_CTR_DDP_UNTAGGED },
-	{ .what = "a READ of no region", U, V(READ_REQUEST), { 0, 1, 1, 0 }, 28, RDMAP_ERR_STAG, SIW_CTR_RDMAP },
-	{ .what = "an invalidation of what is not there",
+	{ .what = "READ of an invalid STag", U, V(READ_REQUEST), { 0, 1, 1, 0 }, 28, RDMAP_ERR_STAG, SIW_CTR_RDMAP },
+	{ .what = "Invalidate of an invalid STag",
 	  U,
 	  V(SEND_INV),
 	  { 0x77777700, 0, 1, 0 },
@@ -310,7 +375,7 @@ static u32 make(const struct side *s, const struct bad *t, u8 *p)
 	return body + IWARP_CRC_SIZE;
 }
 
-static void test_bad(void)
+static void test_protocol_errors(void)
 {
 	u8 fpdu[128];
 	u32 i;
@@ -339,7 +404,7 @@ static void later(u64 ns)
 
 #define MS (1000ull * 1000)
 
-static void test_slow(void)
+static void test_single_bytes(void)
 {
 	static const struct bad good = { .what = "", U, V(SEND), { 0, 0, 1, 0 }, 4 };
 	struct hca_cqe c;
@@ -355,11 +420,11 @@ static void test_slow(void)
 		if (i + 1 < n && got != -1)
 			break;
 	}
-	row(150, "an FPDU in single bytes, a minute between them", ok == n && got == 0);
+	row(150, "an FPDU in single bytes, one a minute", ok == n && got == 0);
 	ok = send(fd, fpdu, 7, 0) == 7;
 	close(fd);
 	loop_run_idle(loop, 0);
-	row(151, "a peer that goes in the middle of one", ok && a.closed == -ECONNRESET);
+	row(151, "the peer closes inside an FPDU", ok && a.closed == -ECONNRESET);
 	side_close(&a);
 
 	fd = open_raw();
@@ -367,7 +432,7 @@ static void test_slow(void)
 	ok = send(fd, fpdu, n - 1, 0) == (ssize_t)n - 1;
 	later(60 * 1000 * MS);
 	side_close(&a);
-	row(152, "the queue pair may go in the middle of one", ok && recv(fd, fpdu, 1, MSG_DONTWAIT) == 0);
+	row(152, "the queue pair is destroyed inside an FPDU", ok && recv(fd, fpdu, 1, MSG_DONTWAIT) == 0);
 	close(fd);
 }
 
@@ -377,9 +442,9 @@ static bool got(int fd, u8 *p, u32 size)
 	return recv(fd, p, size, MSG_DONTWAIT) == (ssize_t)size;
 }
 
-static u32 lingering(void)
+static u32 half_closed(void)
 {
-	return ((const struct siw *)hca_transport_data(a.hca))->nlingering;
+	return ((const struct siw *)hca_transport_data(a.hca))->nhalf_closed;
 }
 
 /* All that the peer can read, in bytes. */
@@ -397,68 +462,71 @@ static u64 read_all(int fd)
 	return sum;
 }
 
-#define STUCK 20 /* WRITEs of 1 MiB */
+#define UNREAD 20 /* WRITEs of 1 MiB */
 
-static int open_stuck(void)
+static int open_zero_window(void)
 {
 	int fd = open_raw();
 	u32 i;
 
-	for (i = 0; i < STUCK; i++)
+	for (i = 0; i < UNREAD; i++)
 		post(&a, HCA_WR_RDMA_WRITE, 0, 0, SIZE, 7, 0);
 	loop_run_idle(loop, 0);
 	return fd;
 }
 
-/* A peer that reads nothing, or does not go when it is told to. */
-static void test_stuck(void)
+/* A peer that does not read (zero TCP window), or does not close its side. */
+static void test_zero_window(void)
 {
 	struct hca_cqe c;
 	u32 done = 0, i;
 	u64 bytes;
-	int fd = open_stuck();
+	int fd = open_zero_window();
 
 	while (next(&a, &c) == 0)
 		done++;
-	row(180, "of what a peer does not read little is kept", a.qp->out_len <= SIW_OUT && done < 2);
+	row(180, "a peer that does not read: bytes in the send buffer", a.qp->out_len <= SIW_OUT && done < 2);
 	later(3600 * 1000 * MS);
-	row(181, "however long it takes", a.qp->out_len <= SIW_OUT && next(&a, &c) == -1 && a.closed == 1);
+	row(181, "the same after an hour", a.qp->out_len <= SIW_OUT && next(&a, &c) == -1 && a.closed == 1);
 	bytes = read_all(fd);
 	while (next(&a, &c) == 0)
 		done++;
-	row(182, "and then it reads all", done == STUCK && bytes > (u64)STUCK * SIZE);
+	row(182, "the peer reads: all requests complete", done == UNREAD && bytes > (u64)UNREAD * SIZE);
 	side_close(&a);
 	close(fd);
 
-	fd = open_stuck();
+	fd = open_zero_window();
 	while (next(&a, &c) == 0)
 		;
-	siw_qp_end(a.qp);
+	siw_qp_disconnect(a.qp);
 	loop_run_idle(loop, 0);
 	for (i = 0; next(&a, &c) == HCA_WC_WR_FLUSH_ERR; i++)
 		;
-	row(183, "an end does not wait for it", i >= STUCK - 2 && lingering() == 1);
+	row(183, "disconnect does not wait for the peer", i >= UNREAD - 2 && half_closed() == 1);
 	later(1100 * MS);
-	row(184, "nor for ever for its own end", !lingering() && siw_counter(a.hca, SIW_CTR_LINGER) == 1);
+	row(184, "half-closed stream: aborted after its time-out",
+	    !half_closed() && siw_counter(a.hca, SIW_CTR_HALF_CLOSED_ABORT) == 1);
 	side_close(&a);
 	close(fd);
 
 	fd = open_raw();
-	siw_qp_end(a.qp);
+	siw_qp_disconnect(a.qp);
 	close(fd);
 	loop_run_idle(loop, 0);
-	row(185, "a peer that goes, too", !lingering() && !siw_counter(a.hca, SIW_CTR_LINGER));
+	row(185, "half-closed stream: freed when the peer closes",
+	    !half_closed() && !siw_counter(a.hca, SIW_CTR_HALF_CLOSED_ABORT));
 	side_close(&a);
 
-	fd = open_stuck();
+	fd = open_zero_window();
 	side_close(&a);
 	bytes = read_all(fd);
-	row(186, "its queue pair may go meanwhile", bytes && bytes < SIZE && !recv(fd, &c, 1, MSG_DONTWAIT));
+	row(186, "half-closed stream: the queue pair is destroyed",
+	    bytes && bytes < SIZE && !recv(fd, &c, 1, MSG_DONTWAIT));
 	close(fd);
 }
 
 /* An initiator: its first message waits for a moment, and an empty WRITE is said again while the peer is silent. */
-static void test_first(void)
+static void test_rtr(void)
 {
 	const struct mpa_terms was = terms;
 	struct hca_cqe c;
@@ -469,39 +537,39 @@ static void test_first(void)
 	fd = open_raw();
 	siw_rtr_start(a.qp);
 	post(&a, HCA_WR_SEND, 0, 0, 4, 0, 0);
-	row(160, "nothing is sent at once", !got(fd, p, 1));
+	row(160, "RTR: nothing is sent before the delay", !got(fd, p, 1));
 	later(3 * MS);
-	row(161, "then an empty WRITE, and what waited",
+	row(161, "RTR: an empty WRITE, then the delayed request",
 	    got(fd, p, 20 + 28) && p[3] == V(WRITE) && p[20 + 3] == V(SEND));
-	row(162, "which is complete", next(&a, &c) == 0);
+	row(162, "RTR: that request completes", next(&a, &c) == 0);
 	later(10 * MS);
-	row(163, "and the empty WRITE again", got(fd, p, 20) && p[3] == V(WRITE));
+	row(163, "RTR: the empty WRITE is repeated", got(fd, p, 20) && p[3] == V(WRITE));
 	later(5000 * MS);
-	row(164, "but not for ever", got(fd, p, 60) && !got(fd, p, 1));
+	row(164, "RTR: the repetitions end", got(fd, p, 60) && !got(fd, p, 1));
 	side_close(&a);
 	close(fd);
 
 	fd = open_raw();
 	siw_rtr_start(a.qp);
 	later(3 * MS);
-	row(165, "a peer that has spoken", got(fd, p, 20) && send(fd, p, 20, 0) == 20);
+	row(165, "RTR: the peer sends an FPDU", got(fd, p, 20) && send(fd, p, 20, 0) == 20);
 	loop_run_idle(loop, 0);
 	later(5000 * MS);
-	row(166, "needs no second one", !got(fd, p, 1));
+	row(166, "RTR: no repetition after that", !got(fd, p, 1));
 	side_close(&a);
 	close(fd);
 
 	fd = open_raw();
 	siw_rtr_start(a.qp);
-	siw_qp_end(a.qp);
-	row(167, "an end does not forget it", got(fd, p, 20) && p[3] == V(WRITE));
+	siw_qp_disconnect(a.qp);
+	row(167, "RTR: disconnect sends the delayed message", got(fd, p, 20) && p[3] == V(WRITE));
 	side_close(&a);
 	close(fd);
 	terms = was;
 }
 
 /* A responder that agreed on an empty SEND. */
-static void test_zero(void)
+static void test_rtr_zero_length(void)
 {
 	static const struct bad empty = { .what = "", U, V(SEND), { 0, 0, 1, 0 }, 0 };
 	static const struct bad second = { .what = "", U, V(SEND), { 0, 0, 2, 0 }, 4 };
@@ -515,18 +583,18 @@ static void test_zero(void)
 	fd = open_raw();
 	post_recv(&a, 0, 16);
 	post(&a, HCA_WR_RDMA_WRITE, 0, 0, 4, 7, 0);
-	row(170, "it waits for that", !got(fd, fpdu, 1));
+	row(170, "responder: no FPDU before the initiator's first", !got(fd, fpdu, 1));
 	ok = send(fd, fpdu, make(&a, &empty, fpdu), 0) > 0;
-	row(171, "and then sends", ok && got(fd, fpdu, 24));
-	row(172, "its WRITE", next(&a, &c) == 0 && c.opcode == HCA_WC_RDMA_WRITE);
+	row(171, "responder: sends after a zero-length FPDU", ok && got(fd, fpdu, 24));
+	row(172, "responder: its WRITE completes", next(&a, &c) == 0 && c.opcode == HCA_WC_RDMA_WRITE);
 	ok = send(fd, fpdu, make(&a, &second, fpdu), 0) > 0;
-	row(173, "the receive is for the next SEND", ok && next(&a, &c) == 0 && c.byte_len == 4);
+	row(173, "a zero-length RTR SEND consumes no receive", ok && next(&a, &c) == 0 && c.byte_len == 4);
 	side_close(&a);
 	close(fd);
 	terms = was;
 }
 
-static void test_marked(void)
+static void test_markers(void)
 {
 	static const struct mpa_terms marked[] = {
 		{ .crc = true, .mark_in = true, .mark_out = true, .ird = 4, .ord = 4 },
@@ -538,26 +606,105 @@ static void test_marked(void)
 	for (i = 0; i < ARRAY_SIZE(marked); i++) {
 		terms = marked[i];
 		test_operations();
-		test_bulk();
+		test_long_messages();
 		test_order();
 	}
 	terms = was;
+}
+
+static struct fault *arm(const char *text)
+{
+	char err[300] = "";
+	struct fault *ft = fault_add(siw_faults(b.hca), text, err, sizeof(err));
+
+	if (!ft)
+		printf("%s: %s\n", text, err);
+	return ft;
+}
+
+/* Sends @n SENDs of 8 bytes from a to b; how many complete at b without an error. */
+static u32 sends(u32 n)
+{
+	struct hca_cqe c;
+	u32 i, ok = 0;
+
+	for (i = 0; i < n; i++) {
+		post_recv(&b, i * 8, 8);
+		post(&a, HCA_WR_SEND, 0, i * 8, 8, 0, 0);
+	}
+	while (next(&b, &c) >= 0)
+		ok += c.status == HCA_WC_SUCCESS;
+	return ok;
+}
+
+static void test_faults(void)
+{
+	struct fault *ft;
+	struct hca_cqe c;
+	u32 ok;
+
+	open_both();
+	ft = arm("w2 rst nth=2");
+	row(400, "a reset before the second FPDU", sends(3) == 1 && b.closed == -ECONNRESET && ft->pick.hits == 1);
+	fault_remove(ft);
+	close_both();
+
+	open_both();
+	ft = arm("w2 half-close nth=2");
+	ok = sends(2);
+	row(410, "what came before a half-close is received, and the FPDU itself", ok == 2 && !a.closed);
+	fault_remove(ft);
+	close_both();
+
+	open_both();
+	ft = arm("w2 stall nth=2");
+	row(420, "a stall before the second FPDU", sends(3) == 1 && a.closed == 1 && b.closed == 1);
+	post(&b, HCA_WR_RDMA_WRITE, 0, 0, 8, a.rkey, at(&a, 0));
+	later(1000 * MS);
+	row(421, "nothing is sent either", next(&b, &c) == -1);
+	fault_remove(ft);
+	for (ok = 0; next(&b, &c) >= 0;)
+		ok += c.status == HCA_WC_SUCCESS;
+	row(422, "all goes on when it is cleared", ok == 3 && a.closed == 1 && b.closed == 1);
+	close_both();
+
+	open_both();
+	ft = arm("w2 delay nth=2 time=20ms");
+	row(430, "the second FPDU waits", sends(3) == 1);
+	post(&b, HCA_WR_RDMA_WRITE, 0, 0, 8, a.rkey, at(&a, 0));
+	row(431, "the other direction does not", next(&b, &c) == HCA_WC_SUCCESS && c.token == HCA_WR_RDMA_WRITE);
+	later(30 * MS);
+	for (ok = 0; next(&b, &c) >= 0;)
+		ok += c.status == HCA_WC_SUCCESS;
+	row(432, "for its time, once", ok == 2 && ft->pick.hits == 1);
+	fault_remove(ft);
+	close_both();
+
+	open_both();
+	ft = arm("w2 stall qpn=1");
+	row(440, "another queue pair's", sends(3) == 3 && !ft->pick.seen);
+	fault_remove(ft);
+	ft = arm("w2 stall");
+	row(441, "every stream stands still", sends(3) == 0);
+	close_both(); /* with the queue pair stalled, and the fault armed */
 }
 
 int main(void)
 {
 	loop = loop_create_virtual();
 	test_operations();
-	test_bulk();
+	test_long_messages();
 	test_order();
-	test_marked();
-	test_first();
-	test_zero();
-	test_ends();
+	test_markers();
+	test_rtr();
+	test_rtr_zero_length();
+	test_close();
+	test_unmapped();
 	test_invalidation();
-	test_bad();
-	test_slow();
-	test_stuck();
+	test_protocol_errors();
+	test_single_bytes();
+	test_zero_window();
+	test_faults();
 	loop_destroy(loop);
 	return rows_end();
 }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* TCP sockets of the machine, all non-blocking. */
+/* Non-blocking TCP sockets of iWARP streams: listen, connect, accept, socket options, MULPDU (RFC 5044, 4.1). */
 #include <errno.h>
 #include <netinet/tcp.h>
 #include <unistd.h>
 
-#include "siw/internal.h"
+#include "siw/siw_internal.h"
 
-#define SNDBUF_NEAR (256 << 10) /* TCP takes twice that */
+#define SNDBUF_LOCAL (256 << 10) /* TCP takes twice that */
 
 static void addr_of(struct hca_iw_addr *to, const union ip_sockaddr *a)
 {
@@ -27,7 +27,7 @@ void siw_socket_names(int fd, struct hca_iw_addr *local, struct hca_iw_addr *rem
 		addr_of(remote, &a);
 }
 
-/* What the machine refuses is done without. */
+/* Socket options that the machine refuses are optional. */
 static void tune(int fd)
 {
 	int on = 1;
@@ -46,7 +46,7 @@ static int open_bound(const struct hca_iw_addr *addr, bool listen)
 	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
 	if (a.sa.sa_family == AF_INET6)
 		setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof(on));
-	if (!listen && !addr->port) /* so that connections to different peers may share one */
+	if (!listen && !addr->port) /* connections to different peers may share a port */
 		setsockopt(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &on, sizeof(on));
 	if (!bind(fd, &a.sa, len))
 		return fd;
@@ -94,26 +94,17 @@ int siw_socket_accept(int listener)
 	return fd;
 }
 
-/*
- * Packets are that long within a machine only. There no distance has to be filled, and what is on the way is best taken from
- * the processor's cache: with the send buffer that TCP would choose itself it is not.
- */
-static void keep_near(int fd)
-{
-	int bytes = SNDBUF_NEAR;
-
-	setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
-}
-
 u32 siw_socket_segment(int fd)
 {
 	struct tcp_info info = { 0 };
 	socklen_t len = sizeof(info);
+	int bytes = SNDBUF_LOCAL;
 
-	/* not by what TCP calls its segment: that is bounded by the window, which is narrow at first */
+	/* not the MSS of TCP_INFO: the receive window, small at first, bounds it */
 	if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len) || info.tcpi_pmtu < 2 * SIW_SEGMENT - 1)
 		return SIW_SEGMENT;
-	keep_near(fd);
+	/* A send buffer larger than the processor's cache, which TCP's autotuning would choose, makes a stream within the machine slower. */
+	setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
 	return SIW_SEGMENT_MAX;
 }
 

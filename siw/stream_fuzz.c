@@ -8,7 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "siw/internal.h"
+#include "siw/siw_internal.h"
 #include "siw/stream_fuzz.h"
 
 int LLVMFuzzerTestOneInput(const u8 *data, size_t size);

@@ -1,46 +1,42 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * What goes to TCP in one call. Headers, and payload that is small or has a checksum, stand in the stream's buffer; other payload
- * is taken by TCP from where it is. TCP may take any part: of an FPDU that it has begun with the rest is copied now, and those
- * behind are forgotten, to be built once more from the position before them. So nothing refers to programs' memory after the call,
- * which may go away then.
+ * Zero-copy send: the FPDUs that one call passes to TCP. Headers, and payload that is short or has a CRC, are in the stream's buffer;
+ * TCP reads other payload directly from program memory. TCP may accept any part: the rest of an FPDU that it has begun is copied to
+ * the buffer, and the FPDUs after it are rolled back, to be built again from the position before them. So no pointer to program memory
+ * is left after the call.
  */
-#include "siw/internal.h"
+#include "siw/siw_internal.h"
 
 void siw_train_begin(struct siw_qp *sq, struct siw_train *t)
 {
 	t->bytes = t->nfpdus = t->niov = 0;
+	t->full = false;
 	t->tail = sq->out_at;
 }
 
-static void add(struct siw_train *t, void *p, u32 len)
-{
-	t->iov[t->niov++] = (struct iovec){ p, len };
-	t->bytes += len;
-}
-
-/* The buffer up to @end. */
-static void add_stretch(struct siw_qp *sq, struct siw_train *t, u32 end)
+/* Appends the buffer up to @end. */
+static void iov_add_buffer(struct siw_qp *sq, struct siw_train *t, u32 end)
 {
 	if (end != t->tail)
-		add(t, sq->out + t->tail, end - t->tail);
+		t->iov[t->niov++] = (struct iovec){ sq->out + t->tail, end - t->tail };
+	t->bytes += end - t->tail;
 	t->tail = end;
 }
 
 /* The pieces stand where they will, behind the stretch that ends with the header, and one is left for the last stretch. */
-int siw_train_reach(struct siw_qp *sq, struct siw_train *t, const struct siw_mem *m, u32 off, u32 len)
+int siw_train_gather(struct siw_qp *sq, struct siw_train *t, const struct hca_mem *m, u32 off, u32 len)
 {
 	if (len < sq->siw->direct_min || !siw_may_split(sq) || sq->terms.mark_out || t->nfpdus == SIW_TRAIN ||
 	    t->niov + 2 >= SIW_PIECES)
 		return 0;
-	return siw_mem_direct(sq, m, off, len, &t->iov[t->niov + 1], SIW_PIECES - 2 - t->niov);
+	return hca_mem_direct(m, off, len, &t->iov[t->niov + 1], SIW_PIECES - 2 - t->niov);
 }
 
 struct siw_fpdu *siw_train_add(struct siw_qp *sq, struct siw_train *t, const u8 *at, u32 hdr, int pieces)
 {
 	struct siw_fpdu *f = &t->fpdu[t->nfpdus++];
 
-	add_stretch(sq, t, (u32)(at - sq->out));
+	iov_add_buffer(sq, t, (u32)(at - sq->out));
 	f->head = t->tail - hdr;
 	f->start = t->bytes - hdr;
 	for (; pieces; pieces--)
@@ -50,11 +46,11 @@ struct siw_fpdu *siw_train_add(struct siw_qp *sq, struct siw_train *t, const u8 
 
 void siw_train_end(struct siw_qp *sq, struct siw_train *t)
 {
-	add_stretch(sq, t, sq->out_at + sq->out_len);
+	iov_add_buffer(sq, t, sq->out_at + sq->out_len);
 }
 
-/* Copies what is left of @f to the buffer: to its start where that is free, else behind the last header, where there is room, too. */
-static void settle(struct siw_qp *sq, const struct siw_train *t, const struct siw_fpdu *f, u32 from)
+/* Copies the rest of @f to the buffer: to its start if that is free, else after the last header, where room is reserved. */
+static void fpdu_copy_rest(struct siw_qp *sq, const struct siw_train *t, const struct siw_fpdu *f, u32 from)
 {
 	u32 left = f->end - from, at = 0;
 	u8 *to = f->head >= left ? sq->out : sq->out + sq->out_at + sq->out_len, *p = to;
@@ -77,7 +73,7 @@ void siw_train_rewind(struct siw_qp *sq, const struct siw_pos *pos)
 	sq->pos = *pos;
 }
 
-void siw_train_taken(struct siw_qp *sq, struct siw_train *t, u32 bytes)
+void siw_train_sent(struct siw_qp *sq, struct siw_train *t, u32 bytes)
 {
 	struct siw_fpdu *f = t->fpdu, *end = t->fpdu + t->nfpdus;
 
@@ -87,7 +83,7 @@ void siw_train_taken(struct siw_qp *sq, struct siw_train *t, u32 bytes)
 		sq->out_at += sq->out_len - (t->bytes - bytes);
 		sq->out_len = t->bytes - bytes;
 	} else if (bytes > f->start) {
-		settle(sq, t, f, bytes);
+		fpdu_copy_rest(sq, t, f, bytes);
 		siw_train_rewind(sq, &f->after);
 	} else {
 		sq->out_at = f->head - (f->start - bytes);

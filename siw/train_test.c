@@ -57,7 +57,7 @@ static int take(u8 *to, u32 most)
 		memcpy(to + got, train.iov[i].iov_base, n);
 		got += n;
 	}
-	siw_send_taken(a.qp, &train, got ? (ssize_t)got : -EAGAIN);
+	siw_send_done(a.qp, &train, got ? (ssize_t)got : -EAGAIN);
 	return (int)got;
 }
 
@@ -110,9 +110,9 @@ static void test_cuts(void)
 		side_close(&a);
 		close(fd);
 	}
-	row(10, "a stream cut at each byte is the same", len > 700 && ok == len + 1);
-	row(11, "and its FPDUs are counted once", counted == len + 1);
-	row(12, "and complete", complete == len + 1);
+	row(10, "TCP accepts a part, of each length: the stream is the same", len > 700 && ok == len + 1);
+	row(11, "TCP accepts a part: FPDUs are counted once", counted == len + 1);
+	row(12, "TCP accepts a part: completions", complete == len + 1);
 	for (ok = 0, cut = 1; cut <= len; cut++) {
 		int fd = open_train(cut & 1 ? 1 : 30);
 
@@ -121,7 +121,7 @@ static void test_cuts(void)
 		side_close(&a);
 		close(fd);
 	}
-	row(13, "in steps of any length, too", ok == len);
+	row(13, "TCP accepts steps of any length", ok == len);
 }
 
 /* FPDUs that follow one another to the end of the stream; 0: they do not. */
@@ -130,7 +130,7 @@ static u32 count_fpdus(const u8 *p, u32 len)
 	u32 at = 0, n = 0;
 
 	for (; at + sizeof(struct iwarp_ctrl) <= len; n++)
-		at += iwarp_fpdu_len(be16_to_cpu(((const struct iwarp_ctrl *)(p + at))->len));
+		at += iwarp_fpdu_len(be16_to_cpu(iwarp_hdr(p + at)->ctrl.len));
 	return at == len ? n : 0;
 }
 
@@ -153,7 +153,7 @@ static void test_changing(void)
 		side_close(&a);
 		close(fd);
 	}
-	row(14, "memory that changes between the calls breaks no FPDU", ok == 99);
+	row(14, "payload that changes between calls: FPDUs stay valid", ok == 99);
 }
 
 static void test_completion(void)
@@ -167,8 +167,8 @@ static void test_completion(void)
 	len = 3 * 20 + 100;
 	for (i = 0; i + 1 < len; i++)
 		early += take(got, 1) != 1 || hca_soft_cq_poll(a.cq, &c, 1);
-	row(20, "a WRITE is not complete before its last byte is taken", !early);
-	row(21, "and then it is", take(got, 1) == 1 && hca_soft_cq_poll(a.cq, &c, 1) == 1 && !c.status);
+	row(20, "WRITE: no completion before its last byte is accepted", !early);
+	row(21, "WRITE: completion after that", take(got, 1) == 1 && hca_soft_cq_poll(a.cq, &c, 1) == 1 && !c.status);
 	side_close(&a);
 	close(fd);
 }
@@ -181,20 +181,21 @@ static void test_memory(void)
 	int fd = open_train(1), n;
 
 	post(&a, HCA_WR_RDMA_WRITE, 0, 0, 100, 7, 0);
-	row(30, "a part is taken", take(got, 26) == 26);
+	row(30, "TCP accepts a part of an FPDU", take(got, 26) == 26);
 	hca_mr_dereg(a.ctx, a.lkey);
 	n = take(got + 26, STREAM);
-	row(31, "the rest of that FPDU was copied", n == 34 && !memcmp(got + 16, a.mem, 40));
-	row(32, "the next one cannot be read", next(&a, &c) == HCA_WC_LOC_PROT_ERR && a.qp->fd.fd < 0);
+	row(31, "the rest of that FPDU is copied", n == 34 && !memcmp(got + 16, a.mem, 40));
+	row(32, "the next FPDU's L_Key is invalid", next(&a, &c) == HCA_WC_LOC_PROT_ERR && a.qp->fd.fd < 0);
 	side_close(&a);
 	close(fd);
 
 	fd = open_train(1);
 	a.qp->reads[a.qp->rd_head++] = (struct siw_read){ .source_stag = a.rkey, .length = 60, .source_to = at(&a, 0) };
-	row(33, "a part of a READ response is taken", take(got, 26) == 26);
+	row(33, "TCP accepts a part of a READ response", take(got, 26) == 26);
 	hca_mr_dereg(a.ctx, a.lkey);
-	row(34, "its rest was copied", take(got, STREAM) == -1 && recv(fd, got + 26, 34, 0) == 34 && !got[59]);
-	row(35, "and the next one is not there", answered(fd, RDMAP_ERR_STAG));
+	row(34, "the rest of that READ response is copied",
+	    take(got, STREAM) == -1 && recv(fd, got + 26, 34, 0) == 34 && !got[59]);
+	row(35, "the next READ response's STag is invalid: Terminate", answered(fd, RDMAP_ERR_STAG));
 	side_close(&a);
 	close(fd);
 }
@@ -210,7 +211,7 @@ static void test_local(void)
 	u64 page = at(&a, 4096) & ~4095ull;
 	u32 key, ok = 0;
 
-	row(40, "a region without memory", !hca_mr_alloc(a.ctx, a.pdn, 4, &key));
+	row(40, "REG_MR region", !hca_mr_alloc(a.ctx, a.pdn, 4, &key));
 	reg.reg_key = key;
 	reg.access = HCA_ACCESS_LOCAL_WRITE;
 	reg.bind_addr = page;
@@ -223,12 +224,12 @@ static void test_local(void)
 	hca_soft_post_send(a.wq, &reg);
 	hca_soft_post_send(a.wq, &write);
 	hca_soft_post_send(a.wq, &inv);
-	row(41, "TCP is full", take(got, 0) == 0);
-	row(42, "then it is not", take(got, STREAM) == 160 && !memcmp(got + 16, (u8 *)(uintptr_t)page, 40));
+	row(41, "TCP accepts nothing", take(got, 0) == 0);
+	row(42, "TCP accepts all", take(got, STREAM) == 160 && !memcmp(got + 16, (u8 *)(uintptr_t)page, 40));
 	take(got, STREAM);
 	for (i = 0; i < 3; i++)
 		ok += next(&a, &c) == 0;
-	row(43, "all are complete, the invalidation last", ok == 3 && c.opcode == HCA_WC_LOCAL_INV);
+	row(43, "LOCAL_INV completes last", ok == 3 && c.opcode == HCA_WC_LOCAL_INV);
 	side_close(&a);
 	close(fd);
 }
@@ -248,8 +249,8 @@ static void test_unreadable(void)
 	mprotect(p, 8192, PROT_NONE);
 	post(&a, HCA_WR_RDMA_WRITE, 0, 0, 100, 7, 0);
 	hca_soft_post_send(a.wq, &wr);
-	row(50, "what was before is complete", next(&a, &c) == 0);
-	row(51, "memory that is not there", next(&a, &c) == HCA_WC_LOC_PROT_ERR && a.qp->fd.fd < 0);
+	row(50, "request before one with unmapped memory", next(&a, &c) == 0);
+	row(51, "request with unmapped memory", next(&a, &c) == HCA_WC_LOC_PROT_ERR && a.qp->fd.fd < 0);
 	side_close(&a);
 	close(fd);
 
@@ -259,7 +260,7 @@ static void test_unreadable(void)
 		(struct siw_read){ .source_stag = rkey, .length = 8192, .source_to = (u64)(uintptr_t)p };
 	siw_kick(a.qp);
 	loop_run_idle(loop, 0);
-	row(52, "the source of a READ that is not there", answered(fd, RDMAP_ERR_STAG) && a.closed == -EPROTO);
+	row(52, "READ response with unmapped memory: Terminate", answered(fd, RDMAP_ERR_STAG) && a.closed == -EPROTO);
 	side_close(&a);
 	close(fd);
 	munmap(p, 8192);
@@ -277,7 +278,7 @@ static void test_copied(void)
 
 		a.qp->terms = copied[i];
 		post(&a, HCA_WR_RDMA_WRITE, 0, 0, 200, 7, 0);
-		row(60 + (int)i, "such a stream is copied",
+		row(60 + (int)i, "streams without zero-copy send",
 		    take(got, STREAM) > 200 && !train.nfpdus && train.niov == 1);
 		side_close(&a);
 		close(fd);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Bringing the subnet up: P_Key tables, VL tables, forwarding tables and PortInfo go out together, with which ports
- * become ARMED; when all is answered, they become ACTIVE. IBTA 14.4.4, 7.2.7.
+ * Subnet configuration: sets P_Key, VL and forwarding tables and PortInfo (ports to Armed); after all responses it sets
+ * the ports to Active. IBTA 14.4.4, 7.2.7.
  */
-#include "sm/internal.h"
+#include "sm/sm_internal.h"
 
 #define HOQ_LIFE        0x12 /* 1 s */
-#define HOQ_LIFE_LEAF   0x10 /* 268 ms at a CA: one that does not receive must not stop others for long */
+#define HOQ_LIFE_LEAF   0x10 /* 268 ms at a CA port: limits the head-of-line blocking by a CA that does not receive */
 #define PACKET_LIFE     0x12
 #define STALL_COUNT     7
 #define SUBNET_TIMEOUT  18
@@ -26,7 +26,7 @@ static void want_end(const struct sm *sm, const struct sm_port *p, u8 *d)
 	wire_set(d, PORTINFO_MKEY_PROTECT, 0);
 	wire_set(d, PORTINFO_SUBNET_TIMEOUT, SUBNET_TIMEOUT);
 	wire_set(d, PORTINFO_CLIENT_REREGISTER,
-		 (sm->reregister || !p->in_service) &&
+		 (sm->reregister || !p->trap64_sent) &&
 			 (wire_get(p->info, PORTINFO_CAP_MASK) & PORT_CAP_CLIENT_REREGISTER));
 }
 
@@ -56,7 +56,7 @@ static void want_link(const struct sm *sm, const struct sm_port *p, u8 *d)
 	wire_set(d, PORTINFO_PART_ENFORCE_OUT, enforce);
 }
 
-/* What never says "change this" in a Set. */
+/* The fields that mean "no change" in a Set. */
 static void leave_alone(u8 *d)
 {
 	wire_set(d, PORTINFO_STATE, PORT_STATE_NOP);
@@ -79,7 +79,7 @@ static void on_port_set(struct sm *sm, struct sm_smp *smp, const u8 *mad)
 	smp->port->has_info = true;
 }
 
-static bool differs(const u8 *have, const u8 *want)
+static bool bringup_differs(const u8 *have, const u8 *want)
 {
 	u8 a[PORTINFO_SIZE], b[PORTINFO_SIZE];
 
@@ -122,7 +122,7 @@ static void configure_port(struct sm *sm, struct sm_port *p)
 	if (external)
 		want_link(sm, p, want);
 	arm = external && sm_port_state(p) == PORT_STATE_INIT;
-	if (arm || differs(p->info, want))
+	if (arm || bringup_differs(p->info, want))
 		set_port(sm, p, arm ? PORT_STATE_ARMED : PORT_STATE_NOP, want);
 }
 
@@ -133,7 +133,7 @@ static void activate_port(struct sm *sm, struct sm_port *p)
 	if ((sm_node_is_switch(p->node) && !p->num) || !has_link(p) || sm_port_state(p) != PORT_STATE_ARMED)
 		return;
 	memcpy(want, p->info, sizeof(want));
-	wire_set(want, PORTINFO_CLIENT_REREGISTER, 0); /* once was enough */
+	wire_set(want, PORTINFO_CLIENT_REREGISTER, 0); /* set once only */
 	set_port(sm, p, PORT_STATE_ACTIVE, want);
 }
 
@@ -211,7 +211,7 @@ static const struct {
 	{ sm_mcast_push_rewind, sm_mcast_push }, { rewind_nodes, configure_ports },
 };
 
-static bool push(struct sm *sm)
+static bool bringup_push(struct sm *sm)
 {
 	while (!steps[sm->step].push(sm)) {
 		if (++sm->step == ARRAY_SIZE(steps))
@@ -221,15 +221,15 @@ static bool push(struct sm *sm)
 	return true;
 }
 
-static bool activate(struct sm *sm)
+static bool bringup_activate(struct sm *sm)
 {
 	return each_node(sm, activate_port);
 }
 
-static void configured(struct sm *sm)
+static void bringup_configured(struct sm *sm)
 {
 	rewind_nodes(sm);
-	sm_smp_phase(sm, activate, sm->brought_up);
+	sm_smp_phase(sm, bringup_activate, sm->brought_up);
 }
 
 void sm_bringup_start(struct sm *sm, void (*done)(struct sm *sm))
@@ -237,5 +237,5 @@ void sm_bringup_start(struct sm *sm, void (*done)(struct sm *sm))
 	sm->brought_up = done;
 	sm->step = 0;
 	steps[0].rewind(sm);
-	sm_smp_phase(sm, push, configured);
+	sm_smp_phase(sm, bringup_push, bringup_configured);
 }

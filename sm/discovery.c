@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Discovery: breadth first by directed route from the own port, all that is known being asked at once. IBTA 14.4.2.
+ * Discovery: breadth-first search by directed-route SMPs from the own port, with parallel requests. IBTA 14.4.2.
  *
- * What is found is entered beside what was known (sm_port.found beside .peer), so that subnet administration can answer
- * from the last complete picture meanwhile; commit() puts the new one in its place.
+ * New links are stored in sm_port.found beside .peer, so that subnet administration answers from the last complete
+ * topology meanwhile; discovery_commit() replaces it.
  */
-#include "sm/internal.h"
+#include "sm/sm_internal.h"
 
 static void ask_port(struct sm *sm, struct sm_port *p);
 static void on_node_info(struct sm *sm, struct sm_smp *smp, const u8 *mad);
@@ -23,7 +23,7 @@ static void on_node_desc(struct sm *sm, struct sm_smp *smp, const u8 *mad)
 	n->desc_stale = false;
 }
 
-static void probe(struct sm *sm, struct sm_port *p)
+static void discovery_probe(struct sm *sm, struct sm_port *p)
 {
 	struct sm_smp *smp;
 
@@ -37,7 +37,7 @@ static void probe(struct sm *sm, struct sm_port *p)
 	sm_smp_queue(sm, smp);
 }
 
-/* The port that an SMP can leave by: any external one of a switch, and the own one. */
+/* Ports through which an SMP can be forwarded: external ports of a switch, and the own port. */
 static bool leads_on(const struct sm *sm, const struct sm_port *p)
 {
 	u8 state = sm_port_state(p);
@@ -58,7 +58,7 @@ static void on_port_info(struct sm *sm, struct sm_smp *smp, const u8 *mad)
 	memcpy(p->info, mad + SMP_DATA, PORTINFO_SIZE);
 	p->has_info = true;
 	if (leads_on(sm, p))
-		probe(sm, p);
+		discovery_probe(sm, p);
 }
 
 static void ask_port(struct sm *sm, struct sm_port *p)
@@ -79,7 +79,7 @@ static void on_switch_info_set(struct sm *sm, struct sm_smp *smp, const u8 *mad)
 		sm_sweep_error(sm, smp, "PortStateChange is not cleared");
 }
 
-/* It is cleared before the ports are read: what changes after that sets it again. */
+/* PortStateChange is cleared before the ports are read, so that later changes set it again. */
 static void clear_change(struct sm *sm, struct sm_node *n)
 {
 	struct sm_smp *smp = sm_smp_new(sm, n, SMP_ATTR_SWITCH_INFO, 0, on_switch_info_set);
@@ -101,7 +101,7 @@ static void on_switch_info(struct sm *sm, struct sm_smp *smp, const u8 *mad)
 		sm_sweep_error(sm, smp, "no SwitchInfo");
 		return;
 	}
-	/* A switch that lost its tables was started anew. */
+	/* A switch without its tables was rebooted. */
 	if (wire_get(mad + SMP_DATA, SWITCHINFO_LFT_TOP) != wire_get(n->swinfo, SWITCHINFO_LFT_TOP))
 		sm_route_reset(n);
 	memcpy(n->swinfo, mad + SMP_DATA, SWITCHINFO_SIZE);
@@ -127,14 +127,14 @@ static void ask_node(struct sm *sm, struct sm_node *n)
 		sm_smp_queue(sm, smp);
 }
 
-/* The node that @info describes, entered when it is new. */
+/* Looks up the node of @info, or adds it. */
 static struct sm_node *node_of(struct sm *sm, const u8 *info)
 {
 	struct sm_node *n = sm_node_find(sm, wire_get(info, NODEINFO_NODE_GUID));
 
 	if (n && n->seen != sm->sweep &&
 	    (n->type != wire_get(info, NODEINFO_NODE_TYPE) || n->nports != wire_get(info, NODEINFO_NUM_PORTS))) {
-		sm_node_remove(sm, n); /* the same GUID, another device */
+		sm_node_remove(sm, n); /* another device with the same GUID */
 		n = NULL;
 	}
 	if (!n) {
@@ -156,8 +156,8 @@ static void connect_ports(struct sm *sm, struct sm_port *a, struct sm_port *b)
 	b->found = a;
 }
 
-/* First meeting in this sweep: the path by which it was met is the path to it. */
-static void meet(struct sm *sm, struct sm_node *n, const struct sm_smp *smp, const u8 *info)
+/* First response of the node in this sweep: its path becomes the directed route to the node. */
+static void discovery_add_path(struct sm *sm, struct sm_node *n, const struct sm_smp *smp, const u8 *info)
 {
 	n->seen = sm->sweep;
 	memcpy(n->info, info, NODEINFO_SIZE);
@@ -189,7 +189,7 @@ static void on_node_info(struct sm *sm, struct sm_smp *smp, const u8 *mad)
 		return;
 	}
 	if (n->seen != sm->sweep)
-		meet(sm, n, smp, info);
+		discovery_add_path(sm, n, smp, info);
 	p = &n->ports[local];
 	if (smp->port)
 		connect_ports(sm, smp->port, p);
@@ -217,19 +217,19 @@ static void commit_port(struct sm *sm, struct sm_port *p)
 	if (p->seen == sm->sweep)
 		return;
 	p->has_info = false;
-	if (p->guid && p->in_service) {
+	if (p->guid && p->trap64_sent) {
 		struct wire_gid gid = wire_gid_make(sm->cfg.subnet_prefix, p->guid);
 
-		sm_sa_forget_port(sm, p); /* first: who is gone gets no report of it */
+		sm->cfg.sa->forget_port(sm, p); /* before the report: the port has left the subnet */
 		sm_trap_gid(sm, TRAP_GID_OUT_OF_SERVICE, &gid, p);
-		p->in_service = false;
+		p->trap64_sent = false;
 		sm_mcast_forget_port(sm, p);
 		sm_lid_release(sm, p);
 		sm->changed = true;
 	}
 }
 
-static void commit(struct sm *sm)
+static void discovery_commit(struct sm *sm)
 {
 	void (*done)(struct sm * sm) = sm->discovered;
 	struct sm_node *n, *tmp;
@@ -258,5 +258,5 @@ void sm_discovery_start(struct sm *sm, void (*done)(struct sm *sm))
 	smp = sm_smp_new(sm, NULL, SMP_ATTR_NODE_INFO, 0, on_node_info);
 	if (smp)
 		sm_smp_queue(sm, smp);
-	sm_smp_phase(sm, NULL, commit);
+	sm_smp_phase(sm, NULL, discovery_commit);
 }

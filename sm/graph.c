@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* The switches as a graph: numbers, links between them, and how many CA ports each one has. */
+/* Graph of the switches for routing: nodes, edges, CA ports per switch. */
 #include <errno.h>
 #include <stdlib.h>
 
-#include "sm/internal.h"
+#include "sm/sm_internal.h"
 
 int sm_graph_alloc(struct sm_graph *g, u32 n, u32 nedges)
 {
@@ -44,14 +44,14 @@ void sm_graph_index(struct sm_graph *g)
 		g->first[s++] = g->nedges;
 }
 
-/* Does traffic pass this switch port? Its peer is a switch, and not the same port. */
+/* Is it an inter-switch link? The peer is a port of a switch, and not the port itself. */
 static bool is_edge(const struct sm_port *p)
 {
 	return p->num && p->peer && p->peer != p && p->peer->num && sm_node_is_switch(p->peer->node) &&
 	       p->peer->node != p->node && p->has_info && p->peer->has_info;
 }
 
-static void count(struct sm *sm, u32 *n, u32 *nedges)
+static void graph_count(struct sm *sm, u32 *n, u32 *nedges)
 {
 	struct sm_node *node;
 	u32 i;
@@ -84,7 +84,7 @@ int sm_graph_build(struct sm *sm, struct sm_graph *g)
 	struct sm_node *node;
 	u32 n, nedges, e = 0;
 
-	count(sm, &n, &nedges);
+	graph_count(sm, &n, &nedges);
 	if (sm_graph_alloc(g, n, nedges))
 		return -ENOMEM;
 	list_for_each (node, &sm->nodes, link)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* LIDs: what a port has it keeps; what is new, or claimed twice, gets the lowest free range. IBTA 14.4.3. */
-#include "sm/internal.h"
+/* LID assignment: ports keep valid LIDs; new ports, and duplicates, get the lowest free range. IBTA 14.4.3. */
+#include "sm/sm_internal.h"
 
 static u8 lmc_of(const struct sm *sm, const struct sm_port *p)
 {
@@ -19,7 +19,7 @@ static bool is_free(const struct sm *sm, u32 lid, u8 lmc)
 	return true;
 }
 
-static void take(struct sm *sm, struct sm_port *p, u32 lid, u8 lmc)
+static void lid_reserve(struct sm *sm, struct sm_port *p, u32 lid, u8 lmc)
 {
 	u32 i;
 
@@ -39,13 +39,13 @@ void sm_lid_release(struct sm *sm, struct sm_port *p)
 	p->lid = 0;
 }
 
-/* An end port that is there and has told its PortInfo. */
+/* A present end port with known PortInfo. */
 static bool wants_lid(const struct sm_port *p)
 {
 	return p->guid && p->has_info;
 }
 
-static void keep(struct sm *sm, struct sm_port *p)
+static void lid_keep(struct sm *sm, struct sm_port *p)
 {
 	u32 lid = wire_get(p->info, PORTINFO_LID);
 	u8 lmc = lmc_of(sm, p);
@@ -53,12 +53,12 @@ static void keep(struct sm *sm, struct sm_port *p)
 	if (p->lid)
 		return;
 	if (is_free(sm, lid, lmc))
-		take(sm, p, lid, lmc);
+		lid_reserve(sm, p, lid, lmc);
 	else if (lid && wire_lid_is_unicast((u16)lid))
-		sm_log(sm, LOG_INFO, "%s had LID %u, which is not free", sm_node_name(p->node), lid);
+		sm_log(sm, LOG_INFO, "%s had LID %u, which another port uses", sm_node_name(p->node), lid);
 }
 
-static u32 assign(struct sm *sm, struct sm_port *p, u32 from)
+static u32 lid_assign(struct sm *sm, struct sm_port *p, u32 from)
 {
 	u8 lmc = lmc_of(sm, p);
 	u32 lid;
@@ -67,10 +67,10 @@ static u32 assign(struct sm *sm, struct sm_port *p, u32 from)
 		return from;
 	for (lid = (from + BIT(lmc) - 1) & ~(BIT(lmc) - 1); lid + BIT(lmc) <= SM_LIDS; lid += BIT(lmc))
 		if (is_free(sm, lid, lmc)) {
-			take(sm, p, lid, lmc);
+			lid_reserve(sm, p, lid, lmc);
 			return lid + BIT(lmc);
 		}
-	sm_log(sm, LOG_ERROR, "%s: no LID is left", sm_node_name(p->node));
+	sm_log(sm, LOG_ERROR, "%s: no free LID", sm_node_name(p->node));
 	sm->errors++;
 	return from;
 }
@@ -85,9 +85,9 @@ static void each_end(struct sm *sm, u32 *next)
 			if (!wants_lid(&n->ports[i]))
 				continue;
 			if (next)
-				*next = assign(sm, &n->ports[i], *next);
+				*next = lid_assign(sm, &n->ports[i], *next);
 			else
-				keep(sm, &n->ports[i]);
+				lid_keep(sm, &n->ports[i]);
 		}
 }
 
@@ -97,7 +97,7 @@ void sm_lid_assign(struct sm *sm)
 
 	each_end(sm, NULL);
 	if (sm->self)
-		assign(sm, sm->self, 1);
+		lid_assign(sm, sm->self, 1);
 	each_end(sm, &(u32){ 1 });
 	for (lid = SM_LIDS - 1; lid && !sm->by_lid[lid]; lid--)
 		;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Multicast groups and their members: how they come and go, and which the partitions ask for. IBTA 10.5, 15.2.5.17. */
+/* Multicast groups and members: create, join, leave, delete, and the groups of the partitions. IBTA 10.5, 15.2.5.17. */
 #include <stdlib.h>
 
-#include "sm/internal.h"
+#include "sm/sm_internal.h"
 
 #define IPOIB_QKEY       0x0b1b
 #define IPOIB_MTU        WIRE_MTU_2048
@@ -28,7 +28,7 @@ struct sm_group *sm_group_by_mlid(const struct sm *sm, u16 mlid)
 }
 
 /* How many multicast LIDs every switch can forward. */
-static u32 capacity(const struct sm *sm)
+static u32 mcast_capacity(const struct sm *sm)
 {
 	u32 cap = SM_MLIDS_MAX, own;
 	struct sm_node *n;
@@ -41,10 +41,10 @@ static u32 capacity(const struct sm *sm)
 	return cap;
 }
 
-/* The lowest free one: tables stay short. */
+/* The lowest free MLID, for short tables. */
 static u32 free_index(const struct sm *sm)
 {
-	u32 cap = capacity(sm), i;
+	u32 cap = mcast_capacity(sm), i;
 
 	for (i = 0; i < cap && sm->by_mlid[i]; i++)
 		;
@@ -72,15 +72,17 @@ struct sm_group *sm_group_create(struct sm *sm, const struct wire_gid *mgid)
 	return g;
 }
 
-/* Forwarding entries without a group are cleared by the next multicast push. */
+/* The next update of the MFTs clears entries without a group. */
 void sm_group_destroy(struct sm *sm, struct sm_group *g)
 {
 	struct sm_member *m, *tmp;
 
-	list_for_each_safe (m, tmp, &g->members, link)
+	list_for_each_safe (m, tmp, &g->members, link) {
+		m->port->groups--;
 		free(m);
+	}
 	sm->by_mlid[g->mlid - WIRE_LID_MULTICAST_MIN] = NULL;
-	sm->mcast_gone = true;
+	sm->mcast_group_deleted = true;
 	sm->st.groups--;
 	list_del(&g->link);
 	free(g);
@@ -101,9 +103,10 @@ struct sm_member *sm_group_join(struct sm *sm, struct sm_group *g, struct sm_por
 	struct sm_member *m = sm_group_member(g, p);
 
 	if (!m) {
-		m = calloc(1, sizeof(*m));
+		m = p->groups < SM_PORT_GROUPS ? calloc(1, sizeof(*m)) : NULL;
 		if (!m)
 			return NULL;
+		p->groups++;
 		m->port = p;
 		list_add(&g->members, &m->link);
 	}
@@ -119,6 +122,7 @@ void sm_group_leave(struct sm *sm, struct sm_group *g, struct sm_member *m, u8 j
 	if (m->join_state)
 		return;
 	list_del(&m->link);
+	m->port->groups--;
 	free(m);
 }
 
@@ -154,7 +158,7 @@ void sm_mcast_forget_port(struct sm *sm, struct sm_port *p)
 	}
 }
 
-/* ---- what the partitions ask for ---- */
+/* ---- groups of the partitions ---- */
 
 static void well_known(struct sm *sm, const struct sm_partition *part, const struct wire_gid *mgid,
 		       const struct sm_group_flags *f)
@@ -167,7 +171,7 @@ static void well_known(struct sm *sm, const struct sm_partition *part, const str
 	}
 	g = sm_group_create(sm, mgid);
 	if (!g) {
-		sm_log(sm, LOG_WARN, "partition %s: no multicast LID is left", part->name);
+		sm_log(sm, LOG_WARN, "partition %s: no free multicast LID", part->name);
 		return;
 	}
 	g->well_known = true;
@@ -183,7 +187,7 @@ static void well_known(struct sm *sm, const struct sm_partition *part, const str
 }
 
 /* ff1S:401b:PKEY::ffff:ffff, RFC 4391, 4. */
-static void broadcast(struct sm *sm, const struct sm_partition *part, u8 scope)
+static void mcast_broadcast(struct sm *sm, const struct sm_partition *part, u8 scope)
 {
 	u64 prefix = 0xff10401b00000000ull | (u64)scope << 48 | (u64)(part->pkey | WIRE_PKEY_FULL) << 16;
 	struct wire_gid mgid = wire_gid_make(prefix, 0xffffffff);
@@ -197,7 +201,7 @@ static void partition_groups(struct sm *sm, const struct sm_partition *part)
 
 	for (i = 0; part->ipoib && i < 16; i++)
 		if (scopes & BIT(i))
-			broadcast(sm, part, (u8)i);
+			mcast_broadcast(sm, part, (u8)i);
 	for (i = 0; i < part->ngroups; i++)
 		well_known(sm, part, &part->groups[i].mgid, &part->groups[i].flags);
 }
@@ -219,7 +223,7 @@ void sm_mcast_fini(struct sm *sm)
 	sm->mlid_top = 0;
 }
 
-/* ---- what a port can do ---- */
+/* ---- capabilities of a port ---- */
 
 u8 sm_port_mtu(const struct sm_port *p)
 {

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Multicast trees: for each group the switches of its members hang from the switch that is nearest to all hosts, each
- * by a shortest path; groups with other numbers take other ones of equal length. IBTA 14.2.5.12.
+ * Multicast spanning trees: for each group a tree of shortest paths from the switch with the smallest sum of distances to
+ * the hosts to the switches of the members; groups use different paths of equal length. IBTA 14.2.5.12.
  */
 #include <stdlib.h>
 
-#include "sm/internal.h"
+#include "sm/sm_internal.h"
 
 #define POSITIONS_MAX 16
 
-/* Room that is kept from one group to the next. */
+/* Work space, reused for all groups. */
 struct tree {
 	struct sm_graph *g;
 	u16 *dist;  /* [n] hops to the root; 0xffff: not reached */
@@ -18,16 +18,16 @@ struct tree {
 	u32 root, reached;
 };
 
-static u32 positions(const struct sm_node *n)
+static u32 mcast_route_positions(const struct sm_node *n)
 {
 	return min((u32)n->nports / MFT_PORTS_PER_POSITION + 1, (u32)POSITIONS_MAX);
 }
 
 /* ---- tables ---- */
 
-static bool resize(struct sm_node *n, u32 mlids)
+static bool mcast_route_resize(struct sm_node *n, u32 mlids)
 {
-	size_t pos = positions(n), old = n->mft_len * pos, len = mlids * pos;
+	size_t pos = mcast_route_positions(n), old = n->mft_len * pos, len = mlids * pos;
 	u16 *mft, *set;
 
 	if (n->mft_len >= mlids)
@@ -46,26 +46,27 @@ static bool resize(struct sm_node *n, u32 mlids)
 	return true;
 }
 
-static void clear(struct sm *sm, u32 index)
+static void mcast_route_clear(struct sm *sm, u32 index)
 {
 	struct sm_node *n;
 
 	list_for_each (n, &sm->nodes, link)
 		if (index < n->mft_len)
-			memset(n->mft + index * positions(n), 0, positions(n) * sizeof(*n->mft));
+			memset(n->mft + index * mcast_route_positions(n), 0,
+			       mcast_route_positions(n) * sizeof(*n->mft));
 }
 
-static void put(struct sm_node *n, u32 index, u8 port)
+static void mcast_route_put(struct sm_node *n, u32 index, u8 port)
 {
 	u32 pos = port / MFT_PORTS_PER_POSITION;
 
-	if (pos < positions(n) && index < n->mft_len)
-		n->mft[index * positions(n) + pos] |= 1 << port % MFT_PORTS_PER_POSITION;
+	if (pos < mcast_route_positions(n) && index < n->mft_len)
+		n->mft[index * mcast_route_positions(n) + pos] |= 1 << port % MFT_PORTS_PER_POSITION;
 }
 
 /* ---- a tree ---- */
 
-static void spread(struct tree *t)
+static void mcast_route_spread(struct tree *t)
 {
 	const struct sm_graph *g = t->g;
 	u32 head = 0, tail = 0, s, to, e;
@@ -87,7 +88,7 @@ static void spread(struct tree *t)
 }
 
 /* The edge from @s towards the root; which one of several depends on the group. */
-static u32 parent(const struct tree *t, u32 s, u32 index)
+static u32 mcast_route_parent(const struct tree *t, u32 s, u32 index)
 {
 	const struct sm_graph *g = t->g;
 	u32 e, n = 0, want;
@@ -101,7 +102,7 @@ static u32 parent(const struct tree *t, u32 s, u32 index)
 	return SM_NONE;
 }
 
-/* Members' switches are in the tree; members that receive have their port in the mask. */
+/* Adds the switches of members to the tree, and the ports of receiving members to the port mask. */
 static void add_members(struct tree *t, const struct sm_group *g, u32 index)
 {
 	struct sm_member *m;
@@ -113,7 +114,7 @@ static void add_members(struct tree *t, const struct sm_group *g, u32 index)
 			continue;
 		t->in[at->node->sw] = 1;
 		if (m->join_state & (JOIN_FULL | JOIN_NON))
-			put(at->node, index, at->num);
+			mcast_route_put(at->node, index, at->num);
 	}
 }
 
@@ -126,7 +127,7 @@ static u32 count_in(const struct tree *t)
 	return n;
 }
 
-/* From the far ends inwards each one is tied to its parent, until only the one is left where all come together. */
+/* Connects each switch to its parent, the farthest first, down to the root of the members. */
 static void connect_tree(struct tree *t, u32 index)
 {
 	const struct sm_graph *g = t->g;
@@ -136,11 +137,11 @@ static void connect_tree(struct tree *t, u32 index)
 		s = t->order[i];
 		if (!t->in[s])
 			continue;
-		e = parent(t, s, index);
+		e = mcast_route_parent(t, s, index);
 		if (e == SM_NONE)
 			continue;
-		put(g->node[s], index, g->edge[e].port);
-		put(g->node[g->edge[e].to], index, g->edge[e].to_port);
+		mcast_route_put(g->node[s], index, g->edge[e].port);
+		mcast_route_put(g->node[g->edge[e].to], index, g->edge[e].to_port);
 		left -= t->in[g->edge[e].to];
 		t->in[g->edge[e].to] = 1;
 	}
@@ -150,7 +151,7 @@ static void route_group(struct sm *sm, struct tree *t, struct sm_group *g)
 {
 	u32 index = g->mlid - WIRE_LID_MULTICAST_MIN;
 
-	clear(sm, index);
+	mcast_route_clear(sm, index);
 	g->dirty = false;
 	if (list_empty(&g->members) || !t->g->n)
 		return;
@@ -181,7 +182,7 @@ static int tree_init(struct tree *t, struct sm_graph *g)
 		return -1;
 	if (g->n) {
 		t->root = nearest_to_all(g);
-		spread(t);
+		mcast_route_spread(t);
 	}
 	return 0;
 }
@@ -199,7 +200,7 @@ static bool resize_all(struct sm *sm)
 	struct sm_node *n;
 
 	list_for_each (n, &sm->nodes, link)
-		if (sm_node_is_switch(n) && !resize(n, len))
+		if (sm_node_is_switch(n) && !mcast_route_resize(n, len))
 			return false;
 	return true;
 }
@@ -208,10 +209,10 @@ static void clear_gone(struct sm *sm)
 {
 	u32 i;
 
-	for (i = 0; sm->mcast_gone && i < sm->mlid_top; i++)
+	for (i = 0; sm->mcast_group_deleted && i < sm->mlid_top; i++)
 		if (!sm->by_mlid[i])
-			clear(sm, i);
-	sm->mcast_gone = false;
+			mcast_route_clear(sm, i);
+	sm->mcast_group_deleted = false;
 }
 
 void sm_mcast_route(struct sm *sm, bool all)
@@ -244,7 +245,7 @@ static void on_mft(struct sm *sm, struct sm_smp *smp, const u8 *mad)
 
 static void push_block(struct sm *sm, struct sm_node *n, u32 block, u32 pos)
 {
-	u32 np = positions(n), i, at;
+	u32 np = mcast_route_positions(n), i, at;
 	struct sm_smp *smp;
 	bool same = !n->mft_unknown;
 
@@ -271,7 +272,7 @@ static void push_switch(struct sm *sm, struct sm_node *n)
 	u32 block, pos;
 
 	for (block = 0; block < n->mft_len / MFT_PER_BLOCK; block++)
-		for (pos = 0; pos < positions(n); pos++)
+		for (pos = 0; pos < mcast_route_positions(n); pos++)
 			push_block(sm, n, block, pos);
 	n->mft_unknown = false;
 }

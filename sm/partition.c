@@ -32,7 +32,7 @@ struct scan {
 	char word[WORD_MAX];
 };
 
-static bool fail(struct scan *s, const char *fmt, ...)
+static bool partition_fail(struct scan *s, const char *fmt, ...)
 {
 	va_list ap;
 	int n;
@@ -50,7 +50,7 @@ static bool fail(struct scan *s, const char *fmt, ...)
 }
 
 /* Blanks and comments; newlines too unless the end of the line means something. */
-static void skip(struct scan *s, bool lines)
+static void partition_skip(struct scan *s, bool lines)
 {
 	for (;; s->p++) {
 		if (*s->p == '#')
@@ -64,13 +64,13 @@ static void skip(struct scan *s, bool lines)
 }
 
 /* A word up to one of the characters of @stop, without blanks at its end. It may be empty. */
-static bool word(struct scan *s, const char *stop)
+static bool partition_word(struct scan *s, const char *stop)
 {
 	size_t n = 0;
 
 	while (*s->p && *s->p != '\n' && *s->p != '#' && !strchr(stop, *s->p)) {
 		if (n == WORD_MAX - 1)
-			return fail(s, "this word is too long");
+			return partition_fail(s, "this word is too long");
 		s->word[n++] = *s->p++;
 	}
 	while (n && isspace((unsigned char)s->word[n - 1]))
@@ -79,7 +79,7 @@ static bool word(struct scan *s, const char *stop)
 	return true;
 }
 
-static bool eat(struct scan *s, char c)
+static bool partition_eat(struct scan *s, char c)
 {
 	if (*s->p != c)
 		return false;
@@ -87,16 +87,16 @@ static bool eat(struct scan *s, char c)
 	return true;
 }
 
-static bool number(struct scan *s, const char *what, u64 max, u64 *v)
+static bool partition_number(struct scan *s, const char *what, u64 max, u64 *v)
 {
 	char *end;
 
 	errno = 0;
 	*v = strtoull(s->word, &end, 0);
 	if (!s->word[0] || *end || s->word[0] == '-' || errno)
-		return fail(s, "%s: '%s' is not a number", what, s->word);
+		return partition_fail(s, "%s: '%s' is not a number", what, s->word);
 	if (*v > max)
-		return fail(s, "%s: %s is too large, at most 0x%llx", what, s->word, (unsigned long long)max);
+		return partition_fail(s, "%s: %s is too large, at most 0x%llx", what, s->word, (unsigned long long)max);
 	return true;
 }
 
@@ -105,7 +105,7 @@ static bool prefix_of(const char *word, const char *full)
 	return word[0] && !strncasecmp(word, full, strlen(word));
 }
 
-static bool membership(struct scan *s, u8 *m)
+static bool partition_membership(struct scan *s, u8 *m)
 {
 	if (prefix_of(s->word, "full"))
 		*m = SM_MEMBER_FULL;
@@ -114,11 +114,11 @@ static bool membership(struct scan *s, u8 *m)
 	else if (prefix_of(s->word, "both"))
 		*m = SM_MEMBER_BOTH;
 	else
-		return fail(s, "membership is full, limited or both, not '%s'", s->word);
+		return partition_fail(s, "membership is full, limited or both, not '%s'", s->word);
 	return true;
 }
 
-static void *grow(struct scan *s, void *array, u32 n, u32 *cap, size_t size)
+static void *partition_grow(struct scan *s, void *array, u32 n, u32 *cap, size_t size)
 {
 	void *a;
 
@@ -128,7 +128,7 @@ static void *grow(struct scan *s, void *array, u32 n, u32 *cap, size_t size)
 	a = realloc(array, *cap * size);
 	if (!a) {
 		*cap = n;
-		fail(s, "out of memory");
+		partition_fail(s, "out of memory");
 	}
 	return a;
 }
@@ -138,7 +138,7 @@ static void *grow(struct scan *s, void *array, u32 n, u32 *cap, size_t size)
 static bool set_mtu(struct scan *s, struct sm_group_flags *f, u64 v)
 {
 	if (!wire_mtu_bytes((u8)v))
-		return fail(s, "mtu: %s is no MTU code (1: 256 ... 5: 4096)", s->word);
+		return partition_fail(s, "mtu: %s is no MTU code (1: 256 ... 5: 4096)", s->word);
 	f->mtu = (u8)v;
 	f->mtu_set = true;
 	return true;
@@ -147,7 +147,7 @@ static bool set_mtu(struct scan *s, struct sm_group_flags *f, u64 v)
 static bool set_rate(struct scan *s, struct sm_group_flags *f, u64 v)
 {
 	if (!wire_rate_mbps((u8)v))
-		return fail(s, "rate: %s is no rate code (2: 2.5 Gb/s, 3: 10 ...)", s->word);
+		return partition_fail(s, "rate: %s is no rate code (2: 2.5 Gb/s, 3: 10 ...)", s->word);
 	f->rate = (u8)v;
 	f->rate_set = true;
 	return true;
@@ -163,7 +163,7 @@ static bool set_sl(struct scan *s, struct sm_group_flags *f, u64 v)
 static bool set_scope(struct scan *s, struct sm_group_flags *f, u64 v)
 {
 	if (!v)
-		return fail(s, "scope: 0 is reserved");
+		return partition_fail(s, "scope: 0 is reserved");
 	f->scopes |= BIT(v);
 	return true;
 }
@@ -213,14 +213,14 @@ static bool group_flag(struct scan *s, struct sm_group_flags *f, bool *known)
 	if (i == ARRAY_SIZE(group_flags))
 		return true;
 	*known = true;
-	if (!eat(s, '='))
-		return fail(s, "%s needs a value: %s=N", group_flags[i].name, group_flags[i].name);
+	if (!partition_eat(s, '='))
+		return partition_fail(s, "%s needs a value: %s=N", group_flags[i].name, group_flags[i].name);
 	do {
-		skip(s, false);
-		if (!word(s, ",:;=") || !number(s, group_flags[i].name, group_flags[i].max, &v) ||
+		partition_skip(s, false);
+		if (!partition_word(s, ",:;=") || !partition_number(s, group_flags[i].name, group_flags[i].max, &v) ||
 		    !group_flags[i].set(s, f, v))
 			return false;
-		skip(s, false);
+		partition_skip(s, false);
 		if (group_flags[i].set != set_scope || *s->p != ',')
 			break;
 		/* scope=2,5: a bare number after the comma goes on with the list */
@@ -270,8 +270,8 @@ static bool partition_get(struct scan *s, const char *name, u16 pkey)
 		return true;
 	}
 	if (ps->n == PARTITIONS_MAX)
-		return fail(s, "too many partitions");
-	p = grow(s, ps->part, ps->n, &ps->cap, sizeof(*p));
+		return partition_fail(s, "too many partitions");
+	p = partition_grow(s, ps->part, ps->n, &ps->cap, sizeof(*p));
 	if (!p)
 		return false;
 	ps->part = p;
@@ -288,22 +288,22 @@ static bool name_and_key(struct scan *s)
 	char name[64];
 	u64 v = 0;
 
-	if (!word(s, ",:;="))
+	if (!partition_word(s, ",:;="))
 		return false;
 	if (strlen(s->word) >= sizeof(name))
-		return fail(s, "the name '%s' is too long", s->word);
+		return partition_fail(s, "the name '%s' is too long", s->word);
 	memcpy(name, s->word, strlen(s->word) + 1);
-	skip(s, false);
-	if (eat(s, '=')) {
-		skip(s, false);
-		if (!word(s, ",:;=") || !number(s, "P_Key", 0xffff, &v))
+	partition_skip(s, false);
+	if (partition_eat(s, '=')) {
+		partition_skip(s, false);
+		if (!partition_word(s, ",:;=") || !partition_number(s, "P_Key", 0xffff, &v))
 			return false;
 		if (!(v & 0x7fff))
-			return fail(s, "P_Key 0x%04llx is invalid", (unsigned long long)v);
+			return partition_fail(s, "P_Key 0x%04llx is invalid", (unsigned long long)v);
 	} else if (!strcasecmp(name, "Default")) {
 		v = PKEY_DEFAULT;
 	} else if (!name[0]) {
-		return fail(s, "a partition needs a name or a P_Key");
+		return partition_fail(s, "a partition needs a name or a P_Key");
 	}
 	if (!partition_get(s, name, v & 0x7fff))
 		return false;
@@ -317,39 +317,40 @@ static bool header_flag(struct scan *s)
 	struct sm_partition *p = &s->ps->part[s->cur];
 	bool known;
 
-	if (!word(s, ",:;="))
+	if (!partition_word(s, ",:;="))
 		return false;
-	skip(s, false);
+	partition_skip(s, false);
 	if (!strcasecmp(s->word, "ipoib"))
 		p->ipoib = true;
 	else if (!strcasecmp(s->word, "indx0"))
 		p->index0 = true;
 	else if (!strcasecmp(s->word, "defmember")) {
-		if (!eat(s, '='))
-			return fail(s, "defmember needs a value: defmember=full");
-		skip(s, false);
-		return word(s, ",:;=") && membership(s, &s->defmember);
+		if (!partition_eat(s, '='))
+			return partition_fail(s, "defmember needs a value: defmember=full");
+		partition_skip(s, false);
+		return partition_word(s, ",:;=") && partition_membership(s, &s->defmember);
 	} else {
 		if (!group_flag(s, &p->flags, &known))
 			return false;
-		return known || fail(s, "'%s' is not known here", s->word);
+		return known || partition_fail(s, "'%s' is not known here", s->word);
 	}
 	return true;
 }
 
-static bool header(struct scan *s)
+static bool partition_header(struct scan *s)
 {
 	s->defmember = SM_MEMBER_LIMITED;
 	if (!name_and_key(s))
 		return false;
-	for (skip(s, true); eat(s, ','); skip(s, true)) {
-		skip(s, true);
+	for (partition_skip(s, true); partition_eat(s, ','); partition_skip(s, true)) {
+		partition_skip(s, true);
 		if (!header_flag(s))
 			return false;
 	}
-	if (eat(s, ':') || *s->p == ';')
+	if (partition_eat(s, ':') || *s->p == ';')
 		return true;
-	return fail(s, *s->p ? "expected ',' or ':' before '%.10s'" : "the definition ends without ':' and ';'", s->p);
+	return partition_fail(
+		s, *s->p ? "expected ',' or ':' before '%.10s'" : "the definition ends without ':' and ';'", s->p);
 }
 
 /* ---- the part after it ---- */
@@ -366,7 +367,7 @@ static const struct {
 	{ "SELF", SM_WHOM_SELF },
 };
 
-static bool member(struct scan *s)
+static bool partition_member(struct scan *s)
 {
 	struct sm_partition *p = &s->ps->part[s->cur];
 	struct sm_partition_member m = { .membership = s->defmember };
@@ -377,15 +378,15 @@ static bool member(struct scan *s)
 		;
 	if (i < ARRAY_SIZE(whom_names))
 		m.whom = whom_names[i].whom;
-	else if (!number(s, "port GUID", ~0ull, &m.guid))
+	else if (!partition_number(s, "port GUID", ~0ull, &m.guid))
 		return false;
-	skip(s, false);
-	if (eat(s, '=')) {
-		skip(s, false);
-		if (!word(s, ",:;=") || !membership(s, &m.membership))
+	partition_skip(s, false);
+	if (partition_eat(s, '=')) {
+		partition_skip(s, false);
+		if (!partition_word(s, ",:;=") || !partition_membership(s, &m.membership))
 			return false;
 	}
-	a = grow(s, p->members, p->nmembers, &p->members_cap, sizeof(m));
+	a = partition_grow(s, p->members, p->nmembers, &p->members_cap, sizeof(m));
 	if (!a)
 		return false;
 	p->members = a;
@@ -404,40 +405,40 @@ static void put_pkey(struct wire_gid *mgid, u16 pkey)
 	mgid->raw[5] = pkey & 0xff;
 }
 
-static bool group(struct scan *s)
+static bool partition_group(struct scan *s)
 {
 	struct sm_partition *p = &s->ps->part[s->cur];
 	struct sm_partition_group g = { .flags = p->flags };
 	bool known;
 	void *a;
 
-	skip(s, false);
-	if (!eat(s, '='))
-		return fail(s, "mgid needs a value: mgid=GID");
-	skip(s, false);
-	if (!word(s, ", \t;"))
+	partition_skip(s, false);
+	if (!partition_eat(s, '='))
+		return partition_fail(s, "mgid needs a value: mgid=GID");
+	partition_skip(s, false);
+	if (!partition_word(s, ", \t;"))
 		return false;
 	if (inet_pton(AF_INET6, s->word, g.mgid.raw) != 1)
-		return fail(s, "'%s' is not a GID", s->word);
+		return partition_fail(s, "'%s' is not a GID", s->word);
 	if (!wire_gid_is_multicast(&g.mgid))
-		return fail(s, "'%s' is not a multicast GID", s->word);
+		return partition_fail(s, "'%s' is not a multicast GID", s->word);
 	put_pkey(&g.mgid, p->pkey);
-	for (skip(s, false); *s->p == ','; skip(s, false)) {
+	for (partition_skip(s, false); *s->p == ','; partition_skip(s, false)) {
 		s->p++;
-		skip(s, false);
+		partition_skip(s, false);
 		if (*s->p == '\n' || *s->p == ';' || !*s->p)
 			break;
-		if (!word(s, ",:;="))
+		if (!partition_word(s, ",:;="))
 			return false;
-		skip(s, false);
+		partition_skip(s, false);
 		if (!group_flag(s, &g.flags, &known))
 			return false;
 		if (!known)
-			return fail(s, "'%s' is no flag of a multicast group", s->word);
+			return partition_fail(s, "'%s' is no flag of a multicast group", s->word);
 	}
 	if (*s->p && *s->p != '\n' && *s->p != ';')
-		return fail(s, "expected ',' or the end of the line before '%.10s'", s->p);
-	a = grow(s, p->groups, p->ngroups, &p->groups_cap, sizeof(g));
+		return partition_fail(s, "expected ',' or the end of the line before '%.10s'", s->p);
+	a = partition_grow(s, p->groups, p->ngroups, &p->groups_cap, sizeof(g));
 	if (!a)
 		return false;
 	p->groups = a;
@@ -445,43 +446,44 @@ static bool group(struct scan *s)
 	return true;
 }
 
-static bool properties(struct scan *s)
+static bool partition_properties(struct scan *s)
 {
 	bool more = true, is_group;
 
-	for (skip(s, true); *s->p && *s->p != ';'; skip(s, true)) {
+	for (partition_skip(s, true); *s->p && *s->p != ';'; partition_skip(s, true)) {
 		if (!more)
-			return fail(s, "expected ',' or ';' before '%.10s'", s->p);
-		if (!word(s, ",:;=\t "))
+			return partition_fail(s, "expected ',' or ';' before '%.10s'", s->p);
+		if (!partition_word(s, ",:;=\t "))
 			return false;
 		is_group = !strcasecmp(s->word, "mgid");
-		if (!(is_group ? group(s) : member(s)))
+		if (!(is_group ? partition_group(s) : partition_member(s)))
 			return false;
-		skip(s, false);
+		partition_skip(s, false);
 		more = is_group;
 		if (*s->p == '\n') /* OpenSM's own example leaves the comma out at a line's end */
 			more = true;
-		if (eat(s, ','))
+		if (partition_eat(s, ','))
 			more = true;
 	}
-	return eat(s, ';') || fail(s, "the definition of '%s' does not end with ';'", s->ps->part[s->cur].name);
+	return partition_eat(s, ';') ||
+	       partition_fail(s, "the definition of '%s' does not end with ';'", s->ps->part[s->cur].name);
 }
 
-static bool definition(struct scan *s)
+static bool partition_definition(struct scan *s)
 {
-	return header(s) && (eat(s, ';') || properties(s));
+	return partition_header(s) && (partition_eat(s, ';') || partition_properties(s));
 }
 
 /* ---- life ---- */
 
-static bool everybody(struct scan *s, u8 membership, bool ipoib)
+static bool partition_everybody(struct scan *s, u8 membership, bool ipoib)
 {
 	struct sm_partition *p = &s->ps->part[0];
 
 	p->ipoib = ipoib;
 	p->members = calloc(1, sizeof(*p->members));
 	if (!p->members)
-		return fail(s, "out of memory");
+		return partition_fail(s, "out of memory");
 	p->members[0] = (struct sm_partition_member){ .whom = SM_WHOM_ALL, .membership = membership };
 	p->nmembers = p->members_cap = 1;
 	return true;
@@ -499,13 +501,13 @@ struct sm_partitions *sm_partitions_parse(const char *text, const char *file, ch
 		err[0] = 0;
 	s.ps = calloc(1, sizeof(*s.ps));
 	if (!s.ps || !partition_get(&s, "Default", PKEY_DEFAULT)) {
-		fail(&s, "out of memory");
+		partition_fail(&s, "out of memory");
 		sm_partitions_destroy(s.ps);
 		return NULL;
 	}
-	/* Management needs a partition with everybody. A file may say more of the members: the last word counts. */
-	everybody(&s, text ? SM_MEMBER_LIMITED : SM_MEMBER_FULL, !text);
-	for (skip(&s, true); text && *s.p && definition(&s); skip(&s, true))
+	/* All ports are members of the default partition. The file may change the membership: the last entry counts. */
+	partition_everybody(&s, text ? SM_MEMBER_LIMITED : SM_MEMBER_FULL, !text);
+	for (partition_skip(&s, true); text && *s.p && partition_definition(&s); partition_skip(&s, true))
 		;
 	if (s.failed) {
 		sm_partitions_destroy(s.ps);

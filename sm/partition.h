@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Partitions as an administrator writes them down: OpenSM's partitions.conf. */
+/* Partition configuration in the format of OpenSM's partitions.conf. */
 #ifndef MUSLIN_SM_PARTITION_H
 #define MUSLIN_SM_PARTITION_H
 
@@ -11,7 +11,7 @@ enum sm_membership {
 	SM_MEMBER_BOTH = 3
 };
 
-/* Who is meant, other than by GUID. */
+/* Member keywords other than GUIDs. */
 enum sm_whom {
 	SM_WHOM_GUID,
 	SM_WHOM_ALL,
@@ -27,7 +27,7 @@ struct sm_partition_member {
 	u8 whom, membership;
 };
 
-/* What a multicast group of the partition has; codes as in MCMemberRecord. */
+/* Attributes of a multicast group of the partition; codes as in MCMemberRecord. */
 struct sm_group_flags {
 	u8 mtu, rate, sl, tclass;
 	u32 qkey, flow;
@@ -57,13 +57,13 @@ struct sm_partitions {
 };
 
 /*
- * Parses @text, which errors call @file. A definition that repeats a P_Key adds to it. Returns what the caller destroys,
- * or NULL with "file:line: message" in @err. NULL @text gives the default partition with everybody a full member.
+ * Parses @text, which errors call @file. A definition that repeats a P_Key adds to it. Returns an object that the caller destroys,
+ * or NULL with "file:line: message" in @err. NULL @text gives the default partition with all ports as full members.
  */
 struct sm_partitions *sm_partitions_parse(const char *text, const char *file, char *err, size_t err_len);
 /* The text of the file, which the caller frees; NULL with one line in @err. */
 char *sm_partitions_read(const char *path, char *err, size_t err_len);
-void sm_partitions_destroy(struct sm_partitions *ps); /* NULL is harmless */
+void sm_partitions_destroy(struct sm_partitions *ps); /* NULL is allowed */
 const struct sm_partition *sm_partitions_find(const struct sm_partitions *ps, u16 pkey);
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Reads the file in which partitions are written down. */
+/* Reads the partition configuration file. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

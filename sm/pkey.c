@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * P_Key tables: those of end ports as the partitions say, and at a switch port with a CA behind it the same keys, for
- * the switch to enforce. IBTA 10.9, 14.2.5.7.
+ * P_Key tables of end ports by the partition configuration, and of the switch ports that they are attached to, for P_Key
+ * enforcement. IBTA 10.9, 14.2.5.7, 18.2.4.2.
  */
 #include <stdlib.h>
 
-#include "sm/internal.h"
+#include "sm/sm_internal.h"
 
-/* ---- who is in which partition ---- */
+/* ---- membership ---- */
 
 static bool is_whom(const struct sm *sm, const struct sm_port *p, u8 whom)
 {
@@ -23,12 +23,12 @@ static bool is_whom(const struct sm *sm, const struct sm_port *p, u8 whom)
 	case SM_WHOM_SELF:
 		return p == sm->self;
 	default:
-		return false; /* virtual ports are not told apart from their CA */
+		return false; /* no virtual ports here */
 	}
 }
 
-/* The last line that names a port decides; naming it by GUID counts as any other way. */
-static u8 membership(const struct sm *sm, const struct sm_partition *part, const struct sm_port *p)
+/* The last entry that names a port counts, by GUID or by keyword. */
+static u8 pkey_membership(const struct sm *sm, const struct sm_partition *part, const struct sm_port *p)
 {
 	const struct sm_partition_member *m;
 	u8 is = 0;
@@ -40,12 +40,12 @@ static u8 membership(const struct sm *sm, const struct sm_partition *part, const
 			is = m->membership;
 	}
 	if (part == &sm->parts->part[0] && p == sm->self)
-		is |= SM_MEMBER_FULL; /* management has to reach everybody */
+		is |= SM_MEMBER_FULL; /* the SM communicates with all ports */
 	return is;
 }
 
-/* One partition, and everybody a full member. */
-static bool trivial(const struct sm *sm)
+/* The default partition only, with all ports as full members. */
+static bool pkey_default_only(const struct sm *sm)
 {
 	const struct sm_partition *part = &sm->parts->part[0];
 	const struct sm_partition_member *last = part->members + part->nmembers - 1;
@@ -55,7 +55,7 @@ static bool trivial(const struct sm *sm)
 
 bool sm_pkey_enforced(const struct sm *sm)
 {
-	return !trivial(sm);
+	return !pkey_default_only(sm);
 }
 
 struct keys {
@@ -63,7 +63,7 @@ struct keys {
 	u16 n;
 };
 
-static void add(struct keys *k, u16 key, bool front)
+static void pkey_add(struct keys *k, u16 key, bool front)
 {
 	if (k->n == SM_PKEYS_MAX)
 		return;
@@ -73,8 +73,8 @@ static void add(struct keys *k, u16 key, bool front)
 	k->n++;
 }
 
-/* The default partition stands first unless another one asks for index 0. */
-static void collect(const struct sm *sm, const struct sm_port *p, struct keys *k)
+/* The default partition has index 0 unless the configuration assigns it to another one. */
+static void pkey_collect(const struct sm *sm, const struct sm_port *p, struct keys *k)
 {
 	const struct sm_partition *part;
 	u32 i;
@@ -83,15 +83,15 @@ static void collect(const struct sm *sm, const struct sm_port *p, struct keys *k
 	k->n = 0;
 	for (i = 0; i < sm->parts->n; i++) {
 		part = &sm->parts->part[i];
-		is = membership(sm, part, p);
+		is = pkey_membership(sm, part, p);
 		if (is & SM_MEMBER_LIMITED)
-			add(k, part->pkey, part->index0);
+			pkey_add(k, part->pkey, part->index0);
 		if (is & SM_MEMBER_FULL)
-			add(k, part->pkey | WIRE_PKEY_FULL, part->index0);
+			pkey_add(k, part->pkey | WIRE_PKEY_FULL, part->index0);
 	}
 }
 
-static u32 capacity(const struct sm_port *p)
+static u32 pkey_capacity(const struct sm_port *p)
 {
 	return max((u32)wire_get(p->node->info, NODEINFO_PARTITION_CAP), 1u);
 }
@@ -101,8 +101,8 @@ static bool same_partition(u16 a, u16 b)
 	return (a & WIRE_PKEY_BASE) == (b & WIRE_PKEY_BASE);
 }
 
-/* Puts each of the wanted keys where @have has the same one, or, without @exact, one of the same partition. */
-static void keep(const struct sm_port *have, struct keys *want, struct keys *k, bool exact)
+/* Gives each wanted P_Key the index at which @have has it, or, without @exact, has a P_Key of the same partition. */
+static void pkey_keep_indexes(const struct sm_port *have, struct keys *want, struct keys *k, bool exact)
 {
 	u32 i, at;
 
@@ -117,10 +117,10 @@ static void keep(const struct sm_port *have, struct keys *want, struct keys *k, 
 }
 
 /*
- * Queue pairs name their keys by index, so that a key keeps its place as long as it is there. What goes leaves a hole for what
- * comes. Index 0 is the first partition's in any case.
+ * Queue pairs refer to P_Keys by index, so that a P_Key keeps its index. A removed P_Key leaves a free index for a new
+ * one. Index 0 always belongs to the first partition.
  */
-static void settle(const struct sm_port *p, struct keys *k)
+static void pkey_assign_indexes(const struct sm_port *p, struct keys *k)
 {
 	struct keys want = *k;
 	u32 i, at = 0;
@@ -128,8 +128,8 @@ static void settle(const struct sm_port *p, struct keys *k)
 	if (!p->npkeys || !k->n || !same_partition(p->pkeys[0], k->key[0]))
 		return;
 	memset(k, 0, sizeof(*k));
-	keep(p, &want, k, true);
-	keep(p, &want, k, false);
+	pkey_keep_indexes(p, &want, k, true);
+	pkey_keep_indexes(p, &want, k, false);
 	for (i = 0; i < want.n; i++) {
 		while (want.key[i] && k->key[at])
 			at++;
@@ -141,17 +141,17 @@ static void settle(const struct sm_port *p, struct keys *k)
 			k->n = (u16)(i + 1);
 }
 
-static void assign(struct sm *sm, struct sm_port *p)
+static void pkey_assign(struct sm *sm, struct sm_port *p)
 {
 	struct keys k;
 	u16 *keys;
 
-	collect(sm, p, &k);
-	settle(p, &k);
-	if (k.n > capacity(p)) {
-		sm_log(sm, LOG_WARN, "%s port %u has room for %u P_Keys, %u are wanted", sm_node_name(p->node), p->num,
-		       capacity(p), k.n);
-		k.n = (u16)capacity(p);
+	pkey_collect(sm, p, &k);
+	pkey_assign_indexes(p, &k);
+	if (k.n > pkey_capacity(p)) {
+		sm_log(sm, LOG_WARN, "%s port %u has a table of %u P_Keys, %u are required", sm_node_name(p->node),
+		       p->num, pkey_capacity(p), k.n);
+		k.n = (u16)pkey_capacity(p);
 	}
 	if (p->pkeys && k.n == p->npkeys && !memcmp(p->pkeys, k.key, k.n * sizeof(*k.key)))
 		return;
@@ -169,8 +169,8 @@ static void assign(struct sm *sm, struct sm_port *p)
 		p->peer->pkeys_sent = 0;
 }
 
-/* Members of groups whose partition they have left are none any more. */
-static void expel(struct sm *sm)
+/* Removes members from multicast groups of partitions that they have left. */
+static void pkey_leave_groups(struct sm *sm)
 {
 	struct sm_group *g, *tmp;
 	struct sm_member *m, *next;
@@ -183,7 +183,7 @@ static void expel(struct sm *sm)
 	}
 }
 
-static void adopt(struct sm *sm)
+static void pkey_apply_partitions(struct sm *sm)
 {
 	struct sm_group *g;
 
@@ -191,7 +191,7 @@ static void adopt(struct sm *sm)
 	sm->parts = sm->next_parts;
 	sm->next_parts = NULL;
 	list_for_each (g, &sm->groups, link)
-		g->well_known = false; /* the new partitions will say */
+		g->well_known = false; /* set again by the new partitions */
 	sm_mcast_init(sm);
 	sm_log(sm, LOG_INFO, "%u partitions", sm->parts->n);
 }
@@ -203,16 +203,16 @@ void sm_pkey_assign(struct sm *sm)
 	u32 i;
 
 	if (others)
-		adopt(sm);
+		pkey_apply_partitions(sm);
 	list_for_each (n, &sm->nodes, link)
 		for (i = 0; i <= n->nports; i++)
 			if (n->ports[i].guid)
-				assign(sm, &n->ports[i]);
+				pkey_assign(sm, &n->ports[i]);
 	if (others)
-		expel(sm);
+		pkey_leave_groups(sm);
 }
 
-/* ---- questions ---- */
+/* ---- queries ---- */
 
 bool sm_pkey_has(const struct sm_port *p, u16 pkey)
 {
@@ -251,7 +251,7 @@ u16 sm_pkey_common(const struct sm_port *a, const struct sm_port *b)
 	return 0;
 }
 
-/* ---- blocks to the ports ---- */
+/* ---- Set(P_KeyTable) ---- */
 
 static void on_pkeys(struct sm *sm, struct sm_smp *smp, const u8 *mad)
 {
@@ -277,7 +277,7 @@ static void set_block(struct sm *sm, struct sm_port *p, const struct sm_port *of
 	sm_smp_queue(sm, smp);
 }
 
-/* Whole tables, once: what another manager left behind goes too. */
+/* Writes the whole table once, which removes entries of another SM. */
 static void push_table(struct sm *sm, struct sm_port *p, const struct sm_port *of, u32 cap)
 {
 	u32 blocks = min((cap + PKEYTABLE_PER_BLOCK - 1) / PKEYTABLE_PER_BLOCK, 255u), i;
@@ -302,13 +302,13 @@ static void push_port(struct sm *sm, struct sm_port *p)
 		return;
 	if (sm_port_is_end(p)) {
 		if (p->pkeys && p->lid)
-			push_table(sm, p, p, capacity(p));
+			push_table(sm, p, p, pkey_capacity(p));
 		return;
 	}
 	if (!sm_pkey_enforced(sm) || !peer || sm_node_is_switch(peer->node) || !peer->pkeys)
 		return;
 	if (enforce_cap(p->node) >= peer->npkeys)
-		push_table(sm, p, peer, min(enforce_cap(p->node), capacity(peer)));
+		push_table(sm, p, peer, min(enforce_cap(p->node), pkey_capacity(peer)));
 }
 
 bool sm_pkey_push(struct sm *sm)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Virtual lanes: how many a link uses, which one a service level takes, and how they share it. IBTA 7.6.6, 7.6.9. */
-#include "sm/internal.h"
+/* QoS: operational VLs, SL-to-VL mapping and VL arbitration tables. IBTA 7.6.6, 7.6.9. */
+#include "sm/sm_internal.h"
 
 #define HIGH_WEIGHT 4  /* of each VL in the high-priority table, in 64 bytes */
 #define LOW_WEIGHT  64 /* and in the low-priority one */
@@ -12,7 +12,7 @@ static u8 vl_cap(const struct sm_port *p)
 	return wire_vl_count(cap) ? cap : 1;
 }
 
-/* Both ends of a link have to have them. */
+/* Operational VLs: the minimum of both ends. */
 u8 sm_qos_oper_vls(const struct sm_port *p)
 {
 	return p->peer && p->peer->has_info ? min(vl_cap(p), vl_cap(p->peer)) : vl_cap(p);
@@ -27,7 +27,7 @@ void sm_qos_sl2vl(const struct sm *sm, const struct sm_port *out, u8 *table)
 		wire_set(table, SLTOVL_VL(sl), sl % vls);
 }
 
-/* Every lane has its turn in both tables; the first blocks hold them all. */
+/* Both arbitration tables serve every VL; they fit into the first blocks. */
 void sm_qos_vlarb(const struct sm *sm, const struct sm_port *p, u8 block, u8 *table)
 {
 	u8 vls = wire_vl_count(sm_qos_oper_vls(p)), i;
@@ -42,7 +42,7 @@ void sm_qos_vlarb(const struct sm *sm, const struct sm_port *p, u8 block, u8 *ta
 	}
 }
 
-/* ---- tables to the ports ---- */
+/* ---- Set(SLtoVLMappingTable), Set(VLArbitrationTable) ---- */
 
 static void on_table(struct sm *sm, struct sm_smp *smp, const u8 *mad)
 {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Forwarding tables. An engine says which links lead nearer to a destination switch; here one of them is chosen for
- * each LID, so that the traffic of all hosts to all LIDs spreads evenly: a switch's links are loaded with what really
- * comes through it, from the far ends inwards. A two or three level fat tree gets the same paths as by its shape.
+ * Linear forwarding tables. A routing engine computes the candidate links towards each destination switch; this file selects
+ * one of them for each LID so that the load of all-to-all traffic is balanced: flows are accumulated from the farthest
+ * switches towards the destination. Two and three level fat trees get the paths of a fat-tree routing.
  */
 #include <errno.h>
 #include <stdlib.h>
 
-#include "sm/internal.h"
+#include "sm/sm_internal.h"
 
 int sm_route_init(struct sm_route *r, struct sm_graph *g)
 {
@@ -55,7 +55,7 @@ void sm_route_bfs(struct sm_route *r, u32 to)
 	r->reached = tail;
 }
 
-/* ---- choosing ---- */
+/* ---- selection ---- */
 
 struct fill {
 	struct sm_route r;
@@ -65,8 +65,8 @@ struct fill {
 	u8 *active;
 };
 
-/* For the ith LID: the least loaded of the @n candidates takes the flow of @s. */
-static void choose(struct fill *f, u32 s, const u32 *cand, u32 n, const struct sm_dest *d, u32 nlids, u8 *lft)
+/* Assigns the flow of @s to the ith LID to the least loaded of the @n candidates. */
+static void route_choose(struct fill *f, u32 s, const u32 *cand, u32 n, const struct sm_dest *d, u32 nlids, u8 *lft)
 {
 	const struct sm_edge *edge = f->r.g->edge;
 	u32 *flow = f->flow + (size_t)s * f->batch;
@@ -101,7 +101,7 @@ static void fill_dest(struct fill *f, const struct sm_dest *d, u32 nlids, u8 **l
 			if (f->r.cand[e])
 				cand[n++] = e;
 		if (n)
-			choose(f, s, cand, n, d, nlids, lft[s]);
+			route_choose(f, s, cand, n, d, nlids, lft[s]);
 	}
 	for (i = 0; i < nlids; i++)
 		lft[to][d[i].lid] = d[i].port;
@@ -188,7 +188,7 @@ static int by_switch(const void *a, const void *b)
 }
 
 /* Every LID, the switch at which it is and the port there. */
-static u32 destinations(struct sm *sm, struct sm_dest *d)
+static u32 route_destinations(struct sm *sm, struct sm_dest *d)
 {
 	struct sm_port *p, *at;
 	u32 lid, n = 0;
@@ -203,7 +203,7 @@ static u32 destinations(struct sm *sm, struct sm_dest *d)
 	return n;
 }
 
-static bool resize(struct sm_node *n, u32 len)
+static bool route_resize(struct sm_node *n, u32 len)
 {
 	u8 *lft, *set;
 
@@ -222,13 +222,13 @@ static bool resize(struct sm_node *n, u32 len)
 	return true;
 }
 
-static u8 **tables(struct sm *sm)
+static u8 **route_tables(struct sm *sm)
 {
 	u8 **lft = calloc(sm->graph.n + 1, sizeof(*lft));
 	u32 i;
 
 	for (i = 0; lft && i < sm->graph.n; i++) {
-		if (!resize(sm->graph.node[i], sm->lft_len)) {
+		if (!route_resize(sm->graph.node[i], sm->lft_len)) {
 			free(lft);
 			return NULL;
 		}
@@ -238,7 +238,7 @@ static u8 **tables(struct sm *sm)
 	return lft;
 }
 
-static int run(struct sm *sm, const struct sm_dest *d, u32 n, u8 **lft)
+static int route_run(struct sm *sm, const struct sm_dest *d, u32 n, u8 **lft)
 {
 	struct sm_deps *deps = NULL;
 	bool automatic = !strcmp(sm->cfg.routing, "auto");
@@ -263,8 +263,8 @@ void sm_route_all(struct sm *sm)
 
 	sm->lft_len = (sm->max_lid / LFT_PER_BLOCK + 1u) * LFT_PER_BLOCK;
 	if (d && !sm_graph_build(sm, &sm->graph))
-		lft = tables(sm);
-	if (!lft || run(sm, d, destinations(sm, d), lft)) {
+		lft = route_tables(sm);
+	if (!lft || route_run(sm, d, route_destinations(sm, d), lft)) {
 		sm_log(sm, LOG_ERROR, "no memory for forwarding tables");
 		sm->errors++;
 	}
@@ -278,7 +278,7 @@ u8 sm_route_port(const struct sm_node *sw, u16 lid)
 	return lid < sw->lft_len ? sw->lft[lid] : LFT_PORT_NONE;
 }
 
-/* ---- blocks to the switches ---- */
+/* ---- Set(LinearForwardingTable) ---- */
 
 void sm_route_reset(struct sm_node *n)
 {
@@ -320,7 +320,7 @@ void sm_route_push_rewind(struct sm *sm)
 	sm->it_block = 0;
 }
 
-/* A block of every switch before the next block: no switch waits for another's whole table. */
+/* Sends one block to every switch before the next block, so that all switches progress. */
 bool sm_route_push(struct sm *sm)
 {
 	struct sm_node *n = sm->it_node;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Could the channels of a routing wait for each other in a circle? A channel is a link in one direction; it depends on
- * those by which packets that came over it may go on. No circle of dependencies, no deadlock (Dally and Seitz).
+ * Credit loop detection: cycles in the channel dependency graph (Dally and Seitz). A channel is a link in one direction; it
+ * depends on the channels to which the next switch may forward its packets. Without a cycle there is no deadlock.
  */
 #include <stdlib.h>
 
-#include "sm/internal.h"
+#include "sm/sm_internal.h"
 
 #define WORDS 4 /* of 64 ports */
 
@@ -76,8 +76,8 @@ static u32 next_dep(const struct sm_deps *d, u32 e, u32 from)
 	return SM_NONE;
 }
 
-/* Depth first with a stack of our own; a channel met again on the stack closes a circle. */
-static bool search(const struct sm_deps *d, u32 root, u8 *colour, u32 *stack, u32 *at)
+/* Iterative depth-first search; a channel that is on the stack already closes a cycle. */
+static bool route_cycle_search(const struct sm_deps *d, u32 root, u8 *colour, u32 *stack, u32 *at)
 {
 	u32 depth = 0, e, n;
 
@@ -109,10 +109,10 @@ bool sm_deps_cyclic(const struct sm_deps *d)
 	u32 n = d->g->nedges, e;
 	u8 *colour = calloc(n + 1, 1);
 	u32 *stack = calloc(n + 1, sizeof(*stack)), *at = calloc(n + 1, sizeof(*at));
-	bool cyclic = !colour || !stack || !at; /* not known: not safe */
+	bool cyclic = !colour || !stack || !at; /* without memory: assume a cycle */
 
 	for (e = 0; !cyclic && e < n; e++)
-		cyclic = !colour[e] && search(d, e, colour, stack, at);
+		cyclic = !colour[e] && route_cycle_search(d, e, colour, stack, at);
 	free(colour);
 	free(stack);
 	free(at);

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Min-hop: every neighbour that is one hop nearer to the destination is a candidate. */
-#include "sm/internal.h"
+/* Min-hop routing: every neighbour that is one hop closer to the destination is a candidate. */
+#include "sm/sm_internal.h"
 
-static int setup(struct sm_graph *g)
+static int route_minhop_setup(struct sm_graph *g)
 {
 	return 0;
 }
 
-static void prepare(struct sm_route *r, u32 to)
+static void route_minhop_prepare(struct sm_route *r, u32 to)
 {
 	const struct sm_graph *g = r->g;
 	u32 e;
@@ -17,4 +17,4 @@ static void prepare(struct sm_route *r, u32 to)
 		r->cand[e] = r->dist[g->edge[e].from] == r->dist[g->edge[e].to] + 1;
 }
 
-const struct sm_engine sm_route_minhop = { "minhop", setup, prepare };
+const struct sm_engine sm_route_minhop = { "minhop", route_minhop_setup, route_minhop_prepare };

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "emu/lib/row.h"
-#include "sm/internal.h"
+#include "sm/sm_internal.h"
 
 #define N_MAX    64
 #define LID_MAX  512

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Up/down: a path goes up towards the roots, then down, never up again, so that channels cannot wait for each other in
- * a circle, whatever loops the graph has.
+ * Up/down routing: a path goes up towards the roots, then down, never up again, which excludes credit loops in any
+ * topology.
  *
  * Ranks count from the roots; within a rank the lower number is the upper one, so that every link has an upper end. A
  * switch that has a path to the destination which only goes down takes it: what came down can go on down. Others go up.
@@ -11,18 +11,18 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "sm/internal.h"
+#include "sm/sm_internal.h"
 
 #define FAR     0xffff
 #define ILLEGAL 0x4000 /* added to the distance of those without a legal path */
 
-static bool upper(const struct sm_graph *g, u32 a, u32 b)
+static bool route_updn_upper(const struct sm_graph *g, u32 a, u32 b)
 {
 	return g->rank[a] != g->rank[b] ? g->rank[a] < g->rank[b] : a < b;
 }
 
 /* Distances from all that have 0 in @dist, in place. */
-static void spread(const struct sm_graph *g, u16 *dist, u32 *queue)
+static void route_updn_spread(const struct sm_graph *g, u16 *dist, u32 *queue)
 {
 	u32 head = 0, tail = 0, s, e;
 
@@ -39,8 +39,8 @@ static void spread(const struct sm_graph *g, u16 *dist, u32 *queue)
 	}
 }
 
-/* The switch whose farthest switch is nearest: the root where every switch has hosts (rings, meshes). */
-static u32 centre(const struct sm_graph *g, u16 *dist, u32 *queue)
+/* The centre of the graph (minimum eccentricity): the root where every switch has hosts (rings, meshes). */
+static u32 route_updn_centre(const struct sm_graph *g, u16 *dist, u32 *queue)
 {
 	u32 s, t, best = 0, worst, best_worst = FAR + 1;
 
@@ -48,7 +48,7 @@ static u32 centre(const struct sm_graph *g, u16 *dist, u32 *queue)
 	for (s = 0; s < g->n; s += max(g->n / 256, 1u)) {
 		for (t = 0; t < g->n; t++)
 			dist[t] = t == s ? 0 : FAR;
-		spread(g, dist, queue);
+		route_updn_spread(g, dist, queue);
 		for (t = worst = 0; t < g->n; t++)
 			worst = max(worst, dist[t] == FAR ? 0u : dist[t]);
 		if (worst < best_worst) {
@@ -66,22 +66,22 @@ static void find_roots(struct sm_graph *g, u16 *dist, u32 *queue)
 
 	for (s = 0; s < g->n; s++)
 		dist[s] = g->hosts[s] ? 0 : FAR;
-	spread(g, dist, queue);
+	route_updn_spread(g, dist, queue);
 	for (s = 0; s < g->n; s++)
 		high = max(high, dist[s] == FAR ? 0u : dist[s]);
-	root = high ? SM_NONE : centre(g, g->rank, queue);
+	root = high ? SM_NONE : route_updn_centre(g, g->rank, queue);
 	for (s = 0; s < g->n; s++)
 		g->rank[s] = (high ? dist[s] == high : s == root) ? 0 : FAR;
 }
 
-static int setup(struct sm_graph *g)
+static int route_updn_setup(struct sm_graph *g)
 {
 	u16 *dist = calloc(g->n + 1, sizeof(*dist));
 	u32 *queue = calloc(g->n + 1, sizeof(*queue));
 
 	if (dist && queue && g->n) {
 		find_roots(g, dist, queue);
-		spread(g, g->rank, queue);
+		route_updn_spread(g, g->rank, queue);
 	}
 	free(dist);
 	free(queue);
@@ -102,7 +102,7 @@ static u32 down_paths(struct sm_route *r, u32 to)
 		s = r->queue[head++];
 		for (e = g->first[s]; e < g->first[s + 1]; e++) {
 			t = g->edge[e].to;
-			if (r->dist[t] == FAR && upper(g, t, s)) {
+			if (r->dist[t] == FAR && route_updn_upper(g, t, s)) {
 				r->dist[t] = r->dist[s] + 1;
 				r->queue[tail++] = t;
 			}
@@ -132,7 +132,7 @@ static u32 up_paths(struct sm_route *r, u32 n)
 				continue;
 			for (e = g->first[s]; e < g->first[s + 1]; e++) {
 				t = g->edge[e].to;
-				if (r->dist[t] != FAR || !upper(g, s, t))
+				if (r->dist[t] != FAR || !route_updn_upper(g, s, t))
 					continue;
 				r->dist[t] = (u16)(d + 1);
 				r->queue[more++] = t;
@@ -170,20 +170,20 @@ static int by_dist(const void *a, const void *b, void *ctx)
 	return x < y ? -1 : x > y;
 }
 
-static bool candidate(const struct sm_route *r, const struct sm_edge *e)
+static bool route_updn_candidate(const struct sm_route *r, const struct sm_edge *e)
 {
 	u16 from = r->dist[e->from], to = r->dist[e->to];
 
 	if (from == FAR || to == FAR)
 		return false;
 	if (r->tmp[e->from] != FAR)
-		return r->tmp[e->to] != FAR && upper(r->g, e->from, e->to) && from == to + 1;
+		return r->tmp[e->to] != FAR && route_updn_upper(r->g, e->from, e->to) && from == to + 1;
 	if (from & ILLEGAL)
 		return (to & ILLEGAL) ? from == to + 1 : true;
-	return upper(r->g, e->to, e->from) && from == to + 1;
+	return route_updn_upper(r->g, e->to, e->from) && from == to + 1;
 }
 
-static void prepare(struct sm_route *r, u32 to)
+static void route_updn_prepare(struct sm_route *r, u32 to)
 {
 	const struct sm_graph *g = r->g;
 	u32 e;
@@ -192,7 +192,7 @@ static void prepare(struct sm_route *r, u32 to)
 	memcpy(r->order, r->queue, r->reached * sizeof(*r->order));
 	qsort_r(r->order, r->reached, sizeof(*r->order), by_dist, r);
 	for (e = 0; e < g->nedges; e++)
-		r->cand[e] = candidate(r, &g->edge[e]);
+		r->cand[e] = route_updn_candidate(r, &g->edge[e]);
 }
 
-const struct sm_engine sm_route_updn = { "updn", setup, prepare };
+const struct sm_engine sm_route_updn = { "updn", route_updn_setup, route_updn_prepare };

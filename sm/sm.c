@@ -4,9 +4,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "sm/internal.h"
+#include "sm/sm_internal.h"
 
-static void defaults(struct sm_config *c)
+static void sm_defaults(struct sm_config *c)
 {
 	c->name = c->name ? c->name : "sm";
 	c->sm_key = c->sm_key ? c->sm_key : 1;
@@ -20,7 +20,7 @@ static void defaults(struct sm_config *c)
 	c->window = c->window ? c->window : 256;
 }
 
-static bool valid(const struct sm_config *c, char *err, size_t err_len)
+static bool sm_valid(const struct sm_config *c, char *err, size_t err_len)
 {
 	static const char *const engines[] = { "auto", "minhop", "updn" };
 	u32 i;
@@ -50,8 +50,8 @@ struct sm *sm_create(struct loop *loop, const struct sm_transport_ops *ops, void
 	struct sm_config c = *config;
 	struct sm *sm;
 
-	defaults(&c);
-	if (!valid(&c, err, err_len))
+	sm_defaults(&c);
+	if (!sm_valid(&c, err, err_len))
 		return NULL;
 	sm = calloc(1, sizeof(*sm));
 	if (!sm) {
@@ -78,7 +78,7 @@ struct sm *sm_create(struct loop *loop, const struct sm_transport_ops *ops, void
 	sm_smp_init(sm);
 	sm_sweep_init(sm);
 	sm_sminfo_init(sm);
-	sm_sa_init(sm);
+	sm->cfg.sa->init(sm);
 	return sm;
 }
 
@@ -111,7 +111,7 @@ void sm_destroy(struct sm *sm)
 	sm->cfg.event = NULL;
 	sm_stop(sm);
 	sm_smp_fini(sm);
-	sm_sa_fini(sm);
+	sm->cfg.sa->fini(sm);
 	sm_mcast_fini(sm);
 	sm_graph_fini(&sm->graph);
 	sm_subnet_fini(sm);
@@ -152,7 +152,7 @@ void sm_status(const struct sm *sm, struct sm_status *st)
 	st->sweeping |= sm->want_heavy && (sm->state == SM_STATE_MASTER || sm->state == SM_STATE_DISCOVERING);
 }
 
-/* ---- what arrives ---- */
+/* ---- received MADs ---- */
 
 static void receive_smp(struct sm *sm, const u8 *mad, const struct mad_addr *from)
 {
@@ -171,18 +171,18 @@ void sm_receive(struct sm *sm, const u8 *data, u32 len, const struct mad_addr *f
 {
 	if (len < MAD_HDR_SIZE)
 		return;
-	if (wire_mad_is_smp_class(data[1])) {
+	if (wire_mad_is_smp_class(wire_mad_get_class(data))) {
 		if (len != MAD_SIZE)
 			return;
 		if (cookie)
 			sm_smp_answer(sm, cookie, data);
-		else if (sm->running && !wire_mad_is_response(data[3]))
+		else if (sm->running && !wire_mad_is_response(wire_mad_get_method(data)))
 			receive_smp(sm, data, from);
-	} else if (data[1] == MAD_CLASS_SUBN_ADM) {
+	} else if (wire_mad_get_class(data) == MAD_CLASS_SUBN_ADM) {
 		if (cookie)
-			sm_trap_report_sent(sm, cookie);
-		else if (sm->running && !wire_mad_is_response(data[3]))
-			sm_sa_receive(sm, data, len, from);
+			sm->cfg.sa->report_sent(sm, cookie);
+		else if (sm->running && !wire_mad_is_response(wire_mad_get_method(data)))
+			sm->cfg.sa->receive(sm, data, len, from);
 	}
 }
 
@@ -190,8 +190,6 @@ void sm_sent(struct sm *sm, int status, void *cookie)
 {
 	if (!cookie)
 		return;
-	if (sm_trap_is_report(sm, cookie))
-		sm_trap_report_sent(sm, cookie);
-	else
+	if (!sm->cfg.sa->report_sent(sm, cookie))
 		sm_smp_answer(sm, cookie, NULL);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* The subnet manager and subnet administration of one port. */
-#ifndef MUSLIN_SM_SM_H
-#define MUSLIN_SM_SM_H
+#ifndef MUSLIN_SM_H
+#define MUSLIN_SM_H
 
 #include "emu/lib/loop.h"
 #include "sm/transport.h"
@@ -23,8 +23,32 @@ struct sm_status {
 	u32 nodes, switches, cas, ports_active;
 	u32 groups, subscribers, services, partitions;
 	u64 smps, sa_requests, sa_errors, traps;
+	u64 bad_traps;       /* of which these were not of the port that sent them: no reason to do anything */
+	u64 traps_coalesced; /* and these found a sweep that was due already */
+	u64 sminfo_refused;  /* SubnSet(SMInfo) without the SM_Key, or not allowed in the state */
+	u64 sa_key_errors;   /* requests with a wrong SM_Key, which are discarded */
+	u64 sa_held_lost;    /* join responses dropped since too many waited for the MFTs */
 	const char *routing; /* engine of the last sweep */
 	bool subnet_up, sweeping;
+};
+
+struct sm_port;
+struct mad_addr;
+
+/* Subnet administration as the subnet manager calls it. The SM calls init() first and fini() last. */
+struct sm_sa_ops {
+	void (*init)(struct sm *sm);
+	void (*fini)(struct sm *sm);
+	/* A request of class SubnAdm, after RMPP reassembly. */
+	void (*receive)(struct sm *sm, const u8 *data, u32 len, const struct mad_addr *from);
+	void (*flush)(
+		struct sm *sm); /* the switches have the multicast trees: send the join responses that wait for them */
+	void (*forget_port)(struct sm *sm,
+			    struct sm_port *p); /* removes the event subscriptions of a port that left the subnet */
+	/* Forwards @notice of NOTICE_SIZE bytes to the subscribers that may know of @subject (NULL: no port). IBTA 13.4.11 */
+	void (*report)(struct sm *sm, const u8 *notice, const struct sm_port *subject);
+	/* A Report was answered or not sent. False: @cookie is not a Report's. */
+	bool (*report_sent)(struct sm *sm, void *cookie);
 };
 
 /* Zero means the default given here. Strings are copied by sm_create(). */
@@ -35,18 +59,19 @@ struct sm_config {
 	u64 sa_key;                  /* SM_Key of trusted SA requests; 1, as OpenSM and saquery have it */
 	u64 mkey;                    /* M_Key to set and to send; 0 */
 	u64 subnet_prefix;           /* fe80::/64 */
-	const char *partitions;      /* text in the format of OpenSM's partitions.conf; NULL: everybody full member */
+	const char *partitions;      /* text in the format of OpenSM's partitions.conf; NULL: all ports full members */
 	const char *partitions_file; /* what error lines call it */
 	const char *routing;         /* "minhop", "updn", "auto" (min-hop unless it could deadlock) */
 	u8 lmc;                      /* of CA ports, 0 - 7 */
 	u32 sweep_ms;                /* from one light sweep to the next; 10000 */
-	u32 poll_ms;                 /* of a standby's questions to the master; 1000 */
+	u32 poll_ms;                 /* polling interval of a standby; 1000 */
 	u32 timeout_ms, retries;     /* of an SMP; 200, 3 */
-	u32 window;                  /* SMPs under way; 256 */
+	u32 window;                  /* limit of outstanding SMPs; 256 */
 	u8 hoq_life; /* code of a switch port's HOQLife and of packets' lifetime in switches; 0x12, 1 s; 20: for ever */
-	bool alone;  /* takes no notice of other subnet managers: a fault */
+	bool alone;  /* ignores other subnet managers: a fault */
 	bool qos;    /* program SL-to-VL and VL arbitration */
-	u64 seed;    /* of all that is chosen freely */
+	const struct sm_sa_ops *sa;                    /* sm_sa of sm/sa/sa.h */
+	u64 seed;                                      /* of random numbers */
 	void (*event)(void *ctx, enum sm_event event); /* may call sm_status(), nothing else of the SM */
 	void *ctx;
 };
@@ -57,9 +82,9 @@ struct sm_config {
  */
 struct sm *sm_create(struct loop *loop, const struct sm_transport_ops *ops, void *transport,
 		     const struct sm_config *config, char *err, size_t err_len);
-void sm_destroy(struct sm *sm); /* NULL is harmless */
+void sm_destroy(struct sm *sm); /* NULL is allowed */
 void sm_start(struct sm *sm);   /* sets IsSM and starts to discover */
-void sm_stop(struct sm *sm);    /* clears IsSM; what is under way is ignored when it comes */
+void sm_stop(struct sm *sm);    /* clears IsSM; later responses are ignored */
 void sm_sweep(struct sm *sm);   /* a heavy sweep now, when master */
 /*
  * Other partitions than those of the configuration, in the same format; @file is what error lines call the text. A heavy sweep

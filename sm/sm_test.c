@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Rows of the subnet manager: bringing up the subnet of fake.h, keeping it up, and giving it away. */
 #include "emu/lib/row.h"
-#include "sm/fake.h"
+#include "sm/sm_fixture.h"
 
 /* ---- what a subnet that is up looks like ---- */
 
@@ -100,7 +100,7 @@ static void test_link_lost(void)
 
 static void test_trap(void)
 {
-	static const struct mad_addr from = { .lid = 3 };
+	struct mad_addr from = { 0 };
 	struct sm_status a, b;
 	u8 mad[MAD_SIZE] = { 1, MAD_CLASS_SUBN_LID, 1, MAD_METHOD_TRAP };
 	struct fake f;
@@ -110,11 +110,65 @@ static void test_trap(void)
 	wire_set(mad, MAD_ATTR_ID, SMP_ATTR_NOTICE);
 	wire_set(mad + SMP_DATA, NOTICE_IS_GENERIC, 1);
 	wire_set(mad + SMP_DATA, NOTICE_TRAP_NUMBER, TRAP_LINK_STATE_CHANGE);
+	from.lid = fake_lid(&f, 1);
+	wire_set(mad + SMP_DATA, NOTICE_ISSUER_LID, from.lid);
+	wire_set(mad + SMP_DATA, NOTICE_128_LID, from.lid);
 	sm_receive(f.sm, mad, MAD_SIZE, &from, NULL);
 	row(0, "TrapRepress", wire_get(f.sent, MAD_METHOD) == MAD_METHOD_TRAP_REPRESS);
 	fake_run(&f, 500);
 	sm_status(f.sm, &b);
 	row(0, "a trap lets it sweep", b.heavy_sweeps == a.heavy_sweeps + 1 && b.traps == 1);
+	fake_close(&f);
+}
+
+/* A trap, which says that it is of the port with LID @issuer and about @about, and comes from @from. Heavy sweeps that follow. */
+static u64 sweeps_for(struct fake *f, u16 trap, u16 from_lid, u16 issuer, u16 about, u32 times, u32 ms)
+{
+	struct mad_addr from = { .lid = from_lid };
+	u8 mad[MAD_SIZE] = { 1, MAD_CLASS_SUBN_LID, 1, MAD_METHOD_TRAP };
+	struct sm_status a, b;
+	u32 i;
+
+	wire_set(mad, MAD_ATTR_ID, SMP_ATTR_NOTICE);
+	wire_set(mad + SMP_DATA, NOTICE_IS_GENERIC, 1);
+	wire_set(mad + SMP_DATA, NOTICE_TRAP_NUMBER, trap);
+	wire_set(mad + SMP_DATA, NOTICE_ISSUER_LID, issuer);
+	wire_set(mad + SMP_DATA, NOTICE_128_LID, about); /* where 144 and 145 have theirs is elsewhere */
+	if (trap != TRAP_LINK_STATE_CHANGE)
+		wire_set(mad + SMP_DATA, NOTICE_144_LID, about);
+	sm_status(f->sm, &a);
+	for (i = 0; i < times; i++) {
+		sm_receive(f->sm, mad, MAD_SIZE, &from, NULL);
+		fake_run(f, ms);
+	}
+	sm_status(f->sm, &b);
+	return b.heavy_sweeps - a.heavy_sweeps;
+}
+
+static void test_trap_flood(void)
+{
+	struct sm_status st;
+	struct fake f;
+	u16 sw, ca;
+	u64 n;
+
+	fake_open(&f, &(struct sm_config){ .sweep_ms = 1000000 });
+	sw = fake_lid(&f, 1);
+	ca = fake_lid(&f, FAKE_CA(2));
+	row(0, "128 of a CA", sweeps_for(&f, TRAP_LINK_STATE_CHANGE, ca, ca, ca, 1, 100) == 0);
+	row(0, "128 of a CA that says that it is a switch",
+	    sweeps_for(&f, TRAP_LINK_STATE_CHANGE, ca, sw, sw, 1, 100) == 0);
+	row(0, "128 of a CA about a switch", sweeps_for(&f, TRAP_LINK_STATE_CHANGE, ca, ca, sw, 1, 100) == 0);
+	row(0, "128 of nobody", sweeps_for(&f, TRAP_LINK_STATE_CHANGE, 0x777, 0x777, 0x777, 1, 100) == 0);
+	row(0, "144 about another port", sweeps_for(&f, TRAP_LOCAL_CHANGES, ca, ca, sw, 1, 100) == 0);
+	sm_status(f.sm, &st);
+	row(0, "all are counted", st.bad_traps == 5 && st.traps == 5);
+	row(0, "144 of the port itself", sweeps_for(&f, TRAP_LOCAL_CHANGES, ca, ca, ca, 1, 100) == 1);
+	fake_run(&f, 60000);
+	n = sweeps_for(&f, TRAP_LOCAL_CHANGES, ca, ca, ca, 10000, 1); /* in ten seconds */
+	row(0, "ten seconds of traps: a burst, and one sweep a second", n >= 10 && n <= 19);
+	n = sweeps_for(&f, TRAP_LINK_STATE_CHANGE, sw, sw, sw, 1, 1500);
+	row(0, "another's is not lost in them", n == 1);
 	fake_close(&f);
 }
 
@@ -198,7 +252,7 @@ static void test_lids_found(void)
 	wire_set(f.node[FAKE_CA(3)].info[1], PORTINFO_LID, 77);
 	wire_set(f.node[FAKE_CA(1)].info[1], PORTINFO_LID, 78);
 	wire_set(f.node[FAKE_CA(2)].info[1], PORTINFO_LID, 78);
-	f.sm = sm_create(f.loop, &fake_ops, &f, &(struct sm_config){ 0 }, (char[8]){ 0 }, 8);
+	f.sm = sm_create(f.loop, &fake_ops, &f, &(struct sm_config){ .sa = &sm_sa }, (char[8]){ 0 }, 8);
 	sm_start(f.sm);
 	fake_run(&f, 1000);
 	row(0, "a LID that is found is kept", fake_lid(&f, FAKE_CA(3)) == 77);
@@ -265,51 +319,83 @@ static void test_partitions_change(void)
 
 /* ---- the state machine of SMInfo ---- */
 
+/* What each state makes of each SubnSet(SMInfo): the state that follows, or nothing: it is refused. */
 static const struct {
-	const char *name;
-	u8 from, mod;
-	u16 status;
-	u8 to;
+	u8 from, mod, to;
 } sminfo[] = {
-	{ "ACKNOWLEDGE ends a master", SM_STATE_MASTER, SMINFO_MOD_ACKNOWLEDGE, 0, SM_STATE_STANDBY },
-	{ "a master is not disabled", SM_STATE_MASTER, SMINFO_MOD_DISABLE, MAD_STATUS_BAD_VALUE, SM_STATE_MASTER },
-	{ "a master is not put on standby", SM_STATE_MASTER, SMINFO_MOD_STANDBY, MAD_STATUS_BAD_VALUE,
-	  SM_STATE_MASTER },
-	{ "HANDOVER makes a master", SM_STATE_STANDBY, SMINFO_MOD_HANDOVER, 0, SM_STATE_MASTER },
-	{ "DISABLE", SM_STATE_STANDBY, SMINFO_MOD_DISABLE, 0, SM_STATE_NOT_ACTIVE },
-	{ "STANDBY wakes", SM_STATE_NOT_ACTIVE, SMINFO_MOD_STANDBY, 0, SM_STATE_STANDBY },
-	{ "what sleeps takes nothing else", SM_STATE_NOT_ACTIVE, SMINFO_MOD_HANDOVER, MAD_STATUS_BAD_VALUE,
-	  SM_STATE_NOT_ACTIVE },
-	{ "no such modifier", SM_STATE_MASTER, 9, MAD_STATUS_BAD_VALUE, SM_STATE_MASTER },
+	{ SM_STATE_STANDBY, SMINFO_MOD_HANDOVER, SM_STATE_MASTER },
+	{ SM_STATE_STANDBY, SMINFO_MOD_DISABLE, SM_STATE_NOT_ACTIVE },
+	{ SM_STATE_STANDBY, SMINFO_MOD_DISCOVER, SM_STATE_DISCOVERING },
+	{ SM_STATE_NOT_ACTIVE, SMINFO_MOD_STANDBY, SM_STATE_STANDBY },
+	{ SM_STATE_MASTER, SMINFO_MOD_HANDOVER, SM_STATE_MASTER },
 };
 
-/* SubnSet(SMInfo) from the third CA's manager. */
-static void tell(struct fake *f, u8 mod)
+static const u8 sm_states[] = { SM_STATE_NOT_ACTIVE, SM_STATE_DISCOVERING, SM_STATE_STANDBY, SM_STATE_MASTER };
+
+/* SubnSet(SMInfo) from the manager on a CA. */
+static void tell_from(struct fake *f, int ca, u8 mod, u64 key)
 {
-	struct mad_addr from = { .lid = fake_lid(f, FAKE_CA(2)) };
+	struct mad_addr from = { .lid = fake_lid(f, FAKE_CA(ca)) };
 	u8 mad[MAD_SIZE] = { 1, MAD_CLASS_SUBN_LID, 1, MAD_METHOD_SET };
 
 	wire_set(mad, MAD_ATTR_ID, SMP_ATTR_SM_INFO);
 	wire_set(mad, MAD_ATTR_MOD, mod);
-	wire_set(mad + SMP_DATA, SMINFO_GUID, FAKE_GUID(FAKE_CA(2)) + 1);
+	wire_set(mad + SMP_DATA, SMINFO_GUID, FAKE_GUID(FAKE_CA(ca)) + 1);
 	wire_set(mad + SMP_DATA, SMINFO_STATE, SM_STATE_MASTER);
+	wire_set(mad + SMP_DATA, SMINFO_SM_KEY, key);
 	sm_receive(f->sm, mad, MAD_SIZE, &from, NULL);
+}
+
+static void tell(struct fake *f, u8 mod)
+{
+	tell_from(f, 2, mod, 1);
+}
+
+static bool answered(const struct fake *f, u16 status, u8 state)
+{
+	return wire_get(f->sent, MAD_ATTR_ID) == SMP_ATTR_SM_INFO && wire_get(f->sent, MAD_STATUS) == status &&
+	       f->sm->state == state;
+}
+
+static bool sminfo_ok(struct fake *f, u8 from, u8 mod, u64 key)
+{
+	struct sm_status st;
+	u8 to = from;
+	bool refused = true;
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(sminfo) && key == 1; i++)
+		if (sminfo[i].from == from && sminfo[i].mod == mod) {
+			to = sminfo[i].to;
+			refused = false;
+		}
+	fake_open(f, NULL);
+	sm_set_state(f->sm, from);
+	f->nsent = 0;
+	tell_from(f, 2, mod, key);
+	sm_status(f->sm, &st);
+	/* Who takes over acknowledges: that is what was sent last. */
+	return st.sminfo_refused == refused && f->sm->state == to &&
+	       (mod == SMINFO_MOD_HANDOVER && !refused ? f->nsent == 1
+						       : answered(f, refused ? MAD_STATUS_BAD_VALUE : 0, to));
 }
 
 static void test_sminfo(void)
 {
+	static const u64 keys[] = { 1, 0, 2 };
+	char what[100];
 	struct fake f;
-	size_t i;
+	size_t i, k;
+	u8 mod;
 
-	for (i = 0; i < ARRAY_SIZE(sminfo); i++) {
-		fake_open(&f, NULL);
-		sm_set_state(f.sm, sminfo[i].from);
-		tell(&f, sminfo[i].mod);
-		row(0, sminfo[i].name,
-		    wire_get(f.sent, MAD_ATTR_ID) == SMP_ATTR_SM_INFO &&
-			    wire_get(f.sent, MAD_STATUS) == sminfo[i].status && f.sm->state == sminfo[i].to);
-		fake_close(&f);
-	}
+	for (i = 0; i < ARRAY_SIZE(sm_states); i++)
+		for (mod = 0; mod <= SMINFO_MOD_DISCOVER + 1; mod++)
+			for (k = 0; k < ARRAY_SIZE(keys); k++) {
+				snprintf(what, sizeof(what), "SubnSet(SMInfo) %u at %s with SM_Key %u", mod,
+					 wire_sm_state_name(sm_states[i]), (unsigned int)keys[k]);
+				row(0, what, sminfo_ok(&f, sm_states[i], mod, keys[k]));
+				fake_close(&f);
+			}
 }
 
 /* To a manager with a higher priority, which acknowledges. */
@@ -323,10 +409,54 @@ static void test_handover(void)
 	fake_run(&f, 100);
 	row(0, "who has handed over stands by", f.handovers == 1 && f.sm->state == SM_STATE_STANDBY);
 	wire_set(f.rival, SMINFO_STATE, SM_STATE_MASTER);
+	tell_from(&f, 1, SMINFO_MOD_ACKNOWLEDGE, 1);
+	row(0, "another's ACKNOWLEDGE is refused", answered(&f, MAD_STATUS_BAD_VALUE, SM_STATE_STANDBY));
 	tell(&f, SMINFO_MOD_ACKNOWLEDGE);
-	row(0, "and takes the acknowledgement", !wire_get(f.sent, MAD_STATUS) && f.sm->state == SM_STATE_STANDBY);
+	row(0, "the successor's is taken", answered(&f, 0, SM_STATE_STANDBY));
+	tell(&f, SMINFO_MOD_ACKNOWLEDGE);
+	row(0, "once", answered(&f, MAD_STATUS_BAD_VALUE, SM_STATE_STANDBY));
 	fake_run(&f, 5000);
 	row(0, "and stands by then", f.handovers == 1 && f.sm->state == SM_STATE_STANDBY);
+	fake_close(&f);
+}
+
+/* A master that does not show its SM_Key to a standby. */
+static void test_handover_without_key(void)
+{
+	struct fake f;
+
+	fake_open(&f, NULL);
+	sm_set_state(f.sm, SM_STATE_STANDBY);
+	f.sm->master_guid = FAKE_GUID(FAKE_CA(1)) + 1;
+	f.sm->master_lid = fake_lid(&f, FAKE_CA(1));
+	tell_from(&f, 2, SMINFO_MOD_HANDOVER, 0);
+	row(0, "HANDOVER without a key of one that is not the master",
+	    answered(&f, MAD_STATUS_BAD_VALUE, SM_STATE_STANDBY));
+	tell_from(&f, 1, SMINFO_MOD_DISABLE, 0);
+	row(0, "nothing else without a key", answered(&f, MAD_STATUS_BAD_VALUE, SM_STATE_STANDBY));
+	tell_from(&f, 1, SMINFO_MOD_HANDOVER, 0);
+	row(0, "HANDOVER without a key of the master", f.sm->state == SM_STATE_MASTER);
+	fake_close(&f);
+}
+
+/* ACKNOWLEDGE comes before the response to the handover. */
+static void test_early_acknowledge(void)
+{
+	struct fake f;
+
+	fake_open(&f, NULL);
+	fake_rival(&f, 5);
+	sm_sweep(f.sm);
+	while (!f.sm->handing_over && loop_run_tasks(f.loop))
+		;
+	tell_from(&f, 1, SMINFO_MOD_ACKNOWLEDGE, 1);
+	row(0, "another's ACKNOWLEDGE ends no master", answered(&f, MAD_STATUS_BAD_VALUE, SM_STATE_MASTER));
+	tell_from(&f, 2, SMINFO_MOD_ACKNOWLEDGE, 2);
+	row(0, "nor does one without the SM_Key", answered(&f, MAD_STATUS_BAD_VALUE, SM_STATE_MASTER));
+	tell(&f, SMINFO_MOD_ACKNOWLEDGE);
+	row(0, "the successor's does", answered(&f, 0, SM_STATE_STANDBY));
+	fake_run(&f, 100);
+	row(0, "and it stays a standby", f.sm->state == SM_STATE_STANDBY);
 	fake_close(&f);
 }
 
@@ -335,12 +465,15 @@ int main(void)
 	test_up();
 	test_link_lost();
 	test_trap();
+	test_trap_flood();
 	test_losses();
 	test_lids();
 	test_lids_found();
 	test_partitions();
 	test_partitions_change();
 	test_sminfo();
+	test_early_acknowledge();
+	test_handover_without_key();
 	test_handover();
 	return rows_end();
 }

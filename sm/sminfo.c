@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Which of several subnet managers is master: SMInfo, priorities, polling and handover. IBTA 14.4.1. */
+/* SM state machine: SMInfo, master election by priority and GUID, polling and handover. IBTA 14.4.1. */
 #include <stdlib.h>
 
-#include "sm/internal.h"
+#include "sm/sm_internal.h"
 
 #define POLL_MISSES 3
 
+/*
+ * By 14.2.5.13 an SM discloses its SM_Key to a master only. OpenSM ignores an SM that does not disclose it, and does not authenticate
+ * its own Get(SMInfo), so that any sender of SMPs can read the key.
+ */
 void sm_sminfo_fill(const struct sm *sm, u8 *info)
 {
 	memset(info, 0, SMINFO_SIZE);
@@ -16,8 +20,8 @@ void sm_sminfo_fill(const struct sm *sm, u8 *info)
 	wire_set(info, SMINFO_STATE, sm->state);
 }
 
-/* Does (priority, GUID) of the other one win? The lower GUID does, where priorities are equal. */
-static bool wins(const struct sm *sm, u8 priority, u64 guid)
+/* Does the other SM precede this one? Higher priority, then lower GUID. */
+static bool sminfo_precedes(const struct sm *sm, u8 priority, u64 guid)
 {
 	if (priority != sm->cfg.priority)
 		return priority > sm->cfg.priority;
@@ -39,7 +43,7 @@ void sm_set_state(struct sm *sm, u8 state)
 	if (state == SM_STATE_MASTER) {
 		sm->reregister = true;
 		sm->master_lid = 0;
-		sm_subnet_unknown(sm);
+		sm_subnet_invalidate(sm);
 	}
 	if (sm->cfg.event)
 		sm->cfg.event(sm->cfg.ctx, SM_EVENT_STATE);
@@ -47,17 +51,7 @@ void sm_set_state(struct sm *sm, u8 state)
 
 /* ---- the others ---- */
 
-const struct sm_other *sm_sminfo_other(const struct sm *sm, const struct sm_port *p)
-{
-	u32 i;
-
-	for (i = 0; i < sm->nothers; i++)
-		if (sm->others[i].port == p)
-			return &sm->others[i];
-	return NULL;
-}
-
-static void remember(struct sm *sm, struct sm_port *p, const u8 *info)
+static void sminfo_store_other(struct sm *sm, struct sm_port *p, const u8 *info)
 {
 	struct sm_other *o;
 
@@ -77,7 +71,7 @@ static void remember(struct sm *sm, struct sm_port *p, const u8 *info)
 	o->act_count = wire_get(info, SMINFO_ACT_COUNT);
 }
 
-/* One that does not answer has just gone, or comes: traps and sweeps tell. */
+/* An SM without a response has left or is starting: traps and sweeps follow. */
 static void on_survey(struct sm *sm, struct sm_smp *smp, const u8 *mad)
 {
 	u64 key;
@@ -86,9 +80,9 @@ static void on_survey(struct sm *sm, struct sm_smp *smp, const u8 *mad)
 		return;
 	key = wire_get(mad + SMP_DATA, SMINFO_SM_KEY);
 	if (key && key != sm->cfg.sm_key)
-		sm_log(sm, LOG_WARN, "the SM at %s has another SM_Key and is ignored", sm_node_name(smp->node));
+		sm_log(sm, LOG_WARN, "the SM at %s has a different SM_Key and is ignored", sm_node_name(smp->node));
 	else
-		remember(sm, smp->port, mad + SMP_DATA);
+		sminfo_store_other(sm, smp->port, mad + SMP_DATA);
 }
 
 static bool survey_next(struct sm *sm)
@@ -121,14 +115,14 @@ void sm_sminfo_survey(struct sm *sm, void (*done)(struct sm *sm))
 	sm_smp_phase(sm, survey_next, done);
 }
 
-/* ---- standby: is the master still there? ---- */
+/* ---- standby: polling the master ---- */
 
 static void arm_poll(struct sm *sm)
 {
 	loop_timer_set(sm->loop, &sm->poll, loop_now(sm->loop).ns + sm->cfg.poll_ms * NSEC_PER_MSEC);
 }
 
-static void rediscover(struct sm *sm)
+static void sminfo_to_discovering_now(struct sm *sm)
 {
 	sm_set_state(sm, SM_STATE_DISCOVERING);
 	sm_sweep_request(sm);
@@ -144,16 +138,16 @@ static void on_poll(struct sm *sm, struct sm_smp *smp, const u8 *mad)
 	if (!mad || sm_smp_status(mad)) {
 		if (++sm->poll_misses >= POLL_MISSES) {
 			sm_log(sm, LOG_WARN, "the master at LID %u does not answer", sm->master_lid);
-			rediscover(sm);
+			sminfo_to_discovering_now(sm);
 			return;
 		}
 	} else if (wire_get(info, SMINFO_GUID) != sm->master_guid ||
 		   (wire_get(info, SMINFO_STATE) != SM_STATE_MASTER &&
-		    !wins(sm, wire_get(info, SMINFO_PRIORITY), sm->master_guid))) {
-		rediscover(sm);
+		    !sminfo_precedes(sm, wire_get(info, SMINFO_PRIORITY), sm->master_guid))) {
+		sminfo_to_discovering_now(sm);
 		return;
 	} else if (wire_get(info, SMINFO_STATE) != SM_STATE_MASTER && ++sm->poll_misses >= POLL_MISSES) {
-		rediscover(sm); /* it should have become master by now */
+		sminfo_to_discovering_now(sm); /* it should be master by now */
 		return;
 	} else if (wire_get(info, SMINFO_STATE) == SM_STATE_MASTER) {
 		sm->poll_misses = 0;
@@ -169,8 +163,8 @@ static void poll_timer(struct loop_timer *t, struct now now)
 
 	if (sm->state != SM_STATE_STANDBY || sm->poll_out)
 		return;
-	if (!p && !sm->master_lid) { /* nobody to ask */
-		rediscover(sm);
+	if (!p && !sm->master_lid) { /* no master to poll */
+		sminfo_to_discovering_now(sm);
 		return;
 	}
 	smp = sm_smp_new(sm, p ? p->node : NULL, SMP_ATTR_SM_INFO, 0, on_poll);
@@ -201,9 +195,9 @@ static void on_set(struct sm *sm, struct sm_smp *smp, const u8 *mad)
 }
 
 /*
- * The other one has accepted, or not. In 14.4.1 ACKNOWLEDGE ends a master; OpenSM sends none, and stands by again while it
- * finds another master. So the response counts, and ACKNOWLEDGE finds a standby. Who refused is not asked again before
- * the next sweep is over.
+ * Response to HANDOVER. By 14.4.1 ACKNOWLEDGE moves a master to standby; OpenSM sends none, and stays standby while it
+ * discovers another master. So the response moves this SM to standby, and a later ACKNOWLEDGE finds it there. An SM that
+ * rejected the handover gets no other one before the end of the next sweep.
  */
 static void on_handover(struct sm *sm, struct sm_smp *smp, const u8 *mad)
 {
@@ -212,6 +206,7 @@ static void on_handover(struct sm *sm, struct sm_smp *smp, const u8 *mad)
 		return;
 	if (mad && !sm_smp_status(mad)) {
 		stand_by(sm, sm->handover_to, sm->handover_lid);
+		sm->ack_due = true;
 		return;
 	}
 	sm_log(sm, LOG_WARN, "the handover was not accepted");
@@ -253,13 +248,14 @@ static void hand_over_to(struct sm *sm, const struct sm_other *o)
 	if (sm->handing_over)
 		return;
 	sm->handing_over = true;
+	sm->ack_due = false;
 	sm->handover_to = o->guid;
 	sm->handover_lid = o->lid;
 	sm_log(sm, LOG_INFO, "handover to the SM at %s", sm_node_name(o->port->node));
 	send_set(sm, o->port->node, 0, SMINFO_MOD_HANDOVER, sm->state, on_handover);
 }
 
-bool sm_sminfo_judge(struct sm *sm)
+bool sm_sminfo_elect(struct sm *sm)
 {
 	const struct sm_other *o;
 
@@ -267,7 +263,7 @@ bool sm_sminfo_judge(struct sm *sm)
 		o = strongest(sm, BIT(SM_STATE_MASTER));
 		if (!o) {
 			o = strongest(sm, BIT(SM_STATE_DISCOVERING) | BIT(SM_STATE_STANDBY));
-			if (o && !wins(sm, o->priority, o->guid))
+			if (o && !sminfo_precedes(sm, o->priority, o->guid))
 				o = NULL;
 		}
 		if (o)
@@ -276,27 +272,57 @@ bool sm_sminfo_judge(struct sm *sm)
 			sm_set_state(sm, SM_STATE_MASTER);
 	} else if (sm->state == SM_STATE_MASTER) {
 		o = strongest(sm, BIT(SM_STATE_MASTER) | BIT(SM_STATE_STANDBY));
-		if (o && wins(sm, o->priority, o->guid) && o->guid != sm->refused_by)
+		if (o && sminfo_precedes(sm, o->priority, o->guid) && o->guid != sm->refused_by)
 			hand_over_to(sm, o);
 		sm->refused_by = 0;
 	}
 	return sm->state == SM_STATE_MASTER && !sm->handing_over;
 }
 
-/* ---- what others ask and set ---- */
+/* ---- Get(SMInfo), Set(SMInfo) received ---- */
 
 struct set_ctx {
 	const u8 *info;
 	const struct mad_addr *from;
-	bool directed;
+	bool directed, authentic; /* it has our SM_Key */
 };
+
+/* Is it the SM of the pending handover? */
+static bool is_successor(const struct sm *sm, const struct set_ctx *c)
+{
+	return wire_get(c->info, SMINFO_GUID) == sm->handover_to &&
+	       (c->directed || !sm->handover_lid || c->from->lid == sm->handover_lid);
+}
+
+static bool has_key(const struct sm *sm, const struct set_ctx *c)
+{
+	return c->authentic;
+}
+
+/* OpenSM does not disclose its SM_Key to a standby, not even in a handover. */
+static bool of_master(const struct sm *sm, const struct set_ctx *c)
+{
+	return c->authentic ||
+	       (!wire_get(c->info, SMINFO_SM_KEY) && wire_get(c->info, SMINFO_GUID) == sm->master_guid &&
+		(c->directed || !sm->master_lid || c->from->lid == sm->master_lid));
+}
+
+static bool handover_pending(const struct sm *sm, const struct set_ctx *c)
+{
+	return c->authentic && sm->handing_over && is_successor(sm, c);
+}
+
+static bool ack_due(const struct sm *sm, const struct set_ctx *c)
+{
+	return c->authentic && sm->ack_due && is_successor(sm, c);
+}
 
 static void take_over(struct sm *sm, const struct set_ctx *c)
 {
 	struct sm_port *p = sm_port_by_guid(sm, wire_get(c->info, SMINFO_GUID));
 	bool by_lid = !c->directed && c->from->lid && c->from->lid < SM_LIDS;
 
-	/* It is a standby that acknowledges, IBTA 14.4.1; OpenSM takes it from no other. */
+	/* Only a standby sends ACKNOWLEDGE, IBTA 14.4.1; OpenSM accepts it from no other. */
 	if (by_lid || p)
 		send_set(sm, by_lid ? NULL : p->node, by_lid ? c->from->lid : 0, SMINFO_MOD_ACKNOWLEDGE,
 			 SM_STATE_STANDBY, on_set);
@@ -305,10 +331,8 @@ static void take_over(struct sm *sm, const struct set_ctx *c)
 
 static void hand_over(struct sm *sm, const struct set_ctx *c)
 {
-	u64 guid = wire_get(c->info, SMINFO_GUID);
-	struct sm_port *p = sm_port_by_guid(sm, guid);
-
-	stand_by(sm, guid, p ? p->lid : 0);
+	stand_by(sm, sm->handover_to, sm->handover_lid);
+	sm->ack_due = false;
 }
 
 static void sleep_now(struct sm *sm, const struct set_ctx *c)
@@ -316,37 +340,43 @@ static void sleep_now(struct sm *sm, const struct set_ctx *c)
 	loop_timer_cancel(&sm->poll);
 }
 
-static void wake(struct sm *sm, const struct set_ctx *c)
+static void sminfo_to_standby(struct sm *sm, const struct set_ctx *c)
 {
 	arm_poll(sm);
 }
 
-static void discover(struct sm *sm, const struct set_ctx *c)
+static void sminfo_to_discovering(struct sm *sm, const struct set_ctx *c)
 {
 	sm_sweep_request(sm);
 }
 
-/* SubnSet(SMInfo) by state; what is not here is refused. The state changes first. */
+/*
+ * SubnSet(SMInfo) by state and AttributeModifier (14.4.1); other combinations are rejected. The state changes before the response.
+ * A master accepts ACKNOWLEDGE only as the reply to its own HANDOVER.
+ */
 static const struct {
 	u8 state, mod, next;
 	void (*action)(struct sm *sm, const struct set_ctx *c);
+	bool (*allowed)(const struct sm *sm, const struct set_ctx *c);
 } transitions[] = {
-	{ SM_STATE_STANDBY, SMINFO_MOD_HANDOVER, SM_STATE_MASTER, take_over },
-	{ SM_STATE_MASTER, SMINFO_MOD_HANDOVER, SM_STATE_MASTER, take_over },
-	{ SM_STATE_MASTER, SMINFO_MOD_ACKNOWLEDGE, SM_STATE_STANDBY, hand_over },
-	{ SM_STATE_STANDBY, SMINFO_MOD_ACKNOWLEDGE, SM_STATE_STANDBY, hand_over },
-	{ SM_STATE_STANDBY, SMINFO_MOD_DISABLE, SM_STATE_NOT_ACTIVE, sleep_now },
-	{ SM_STATE_NOT_ACTIVE, SMINFO_MOD_STANDBY, SM_STATE_STANDBY, wake },
-	{ SM_STATE_STANDBY, SMINFO_MOD_DISCOVER, SM_STATE_DISCOVERING, discover },
+	{ SM_STATE_STANDBY, SMINFO_MOD_HANDOVER, SM_STATE_MASTER, take_over, of_master },
+	{ SM_STATE_MASTER, SMINFO_MOD_HANDOVER, SM_STATE_MASTER, take_over, has_key },
+	{ SM_STATE_MASTER, SMINFO_MOD_ACKNOWLEDGE, SM_STATE_STANDBY, hand_over, handover_pending },
+	{ SM_STATE_STANDBY, SMINFO_MOD_ACKNOWLEDGE, SM_STATE_STANDBY, hand_over, ack_due },
+	{ SM_STATE_STANDBY, SMINFO_MOD_DISABLE, SM_STATE_NOT_ACTIVE, sleep_now, has_key },
+	{ SM_STATE_NOT_ACTIVE, SMINFO_MOD_STANDBY, SM_STATE_STANDBY, sminfo_to_standby, has_key },
+	{ SM_STATE_STANDBY, SMINFO_MOD_DISCOVER, SM_STATE_DISCOVERING, sminfo_to_discovering, has_key },
 };
 
-static int find_transition(const struct sm *sm, u32 mod)
+static int find_transition(const struct sm *sm, u32 mod, const struct set_ctx *c)
 {
 	u32 i;
 
+	if (sm->cfg.alone)
+		return -1;
 	for (i = 0; i < ARRAY_SIZE(transitions); i++)
 		if (transitions[i].state == sm->state && transitions[i].mod == mod)
-			return (int)i;
+			return transitions[i].allowed(sm, c) ? (int)i : -1;
 	return -1;
 }
 
@@ -355,8 +385,9 @@ void sm_sminfo_receive(struct sm *sm, const u8 *mad, const struct mad_addr *from
 	bool set = wire_get(mad, MAD_METHOD) == MAD_METHOD_SET;
 	struct set_ctx c = { .info = mad + SMP_DATA,
 			     .from = from,
-			     .directed = wire_get(mad, MAD_CLASS) == MAD_CLASS_SUBN_DIRECTED };
-	int row = set && !sm->cfg.alone ? find_transition(sm, wire_get(mad, MAD_ATTR_MOD)) : -1;
+			     .directed = wire_get(mad, MAD_CLASS) == MAD_CLASS_SUBN_DIRECTED,
+			     .authentic = wire_get(mad + SMP_DATA, SMINFO_SM_KEY) == sm->cfg.sm_key };
+	int row = set ? find_transition(sm, wire_get(mad, MAD_ATTR_MOD), &c) : -1;
 	u16 status = set && row < 0 ? MAD_STATUS_BAD_VALUE : 0;
 	u8 resp[MAD_SIZE];
 
@@ -366,6 +397,7 @@ void sm_sminfo_receive(struct sm *sm, const u8 *mad, const struct mad_addr *from
 	memset(resp + SMP_DATA, 0, SMP_DATA_SIZE);
 	sm_sminfo_fill(sm, resp + SMP_DATA);
 	sm_smp_send_plain(sm, resp, from);
+	sm->st.sminfo_refused += set && row < 0;
 	if (row < 0)
 		return;
 	sm_log(sm, LOG_INFO, "%s from SM 0x%016llx", wire_sminfo_mod_name(transitions[row].mod),

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* SMPs: a queue, a window of those under way, and phases that end when all is answered. */
+/* SMP transport: send queue, limit of outstanding SMPs, and phases that end after all responses. */
 #include <errno.h>
 #include <stdlib.h>
 
-#include "sm/internal.h"
+#include "sm/sm_internal.h"
 
 u16 sm_smp_status(const u8 *mad)
 {
@@ -37,13 +37,13 @@ struct sm_smp *sm_smp_new(struct sm *sm, struct sm_node *node, u16 attr, u32 mod
 	return smp;
 }
 
-static void recycle(struct sm *sm, struct sm_smp *smp)
+static void smp_recycle(struct sm *sm, struct sm_smp *smp)
 {
 	list_del(&smp->link);
 	list_add(&sm->smp_free, &smp->link);
 }
 
-/* What a CA's port has is set through that port (14.2.5.6), and its node may have been met by another one. */
+/* PortInfo of a CA port is set through that port (14.2.5.6); the node may have been discovered through another one. */
 static const struct sm_port *entrance(const struct sm *sm, const struct sm_smp *smp)
 {
 	const struct sm_port *p = smp->port;
@@ -67,14 +67,14 @@ static u8 path_to(const struct sm *sm, const struct sm_smp *smp, u8 *path)
 	return hops;
 }
 
-static void build(struct sm *sm, const struct sm_smp *smp, u8 *mad, struct mad_addr *to)
+static void smp_build(struct sm *sm, const struct sm_smp *smp, u8 *mad, struct mad_addr *to)
 {
 	memset(mad, 0, MAD_SIZE);
 	memset(to, 0, sizeof(*to));
-	mad[0] = MAD_BASE_VERSION_1;
-	mad[1] = smp->lid ? MAD_CLASS_SUBN_LID : MAD_CLASS_SUBN_DIRECTED;
-	mad[2] = MAD_CLASS_VERSION_SUBN;
-	mad[3] = smp->method;
+	wire_set(mad, MAD_BASE_VERSION, MAD_BASE_VERSION_1);
+	wire_set(mad, MAD_CLASS, smp->lid ? MAD_CLASS_SUBN_LID : MAD_CLASS_SUBN_DIRECTED);
+	wire_set(mad, MAD_CLASS_VERSION, MAD_CLASS_VERSION_SUBN);
+	wire_set(mad, MAD_METHOD, smp->method);
 	wire_set(mad, MAD_TID, ++sm->tid & 0xffffffff);
 	wire_set(mad, MAD_ATTR_ID, smp->attr);
 	wire_set(mad, MAD_ATTR_MOD, smp->mod);
@@ -91,18 +91,18 @@ static void build(struct sm *sm, const struct sm_smp *smp, u8 *mad, struct mad_a
 	wire_set(mad, SMP_HOP_CNT, path_to(sm, smp, mad + SMP_INITIAL_PATH));
 }
 
-static int transmit(struct sm *sm, struct sm_smp *smp)
+static int smp_transmit(struct sm *sm, struct sm_smp *smp)
 {
 	u8 mad[MAD_SIZE];
 	struct mad_addr to;
 
-	build(sm, smp, mad, &to);
+	smp_build(sm, smp, mad, &to);
 	sm->st.smps++;
 	return sm->ops->send(sm->transport, mad, MAD_SIZE, &to, sm->cfg.timeout_ms, sm->cfg.retries, smp);
 }
 
-/* Asks the phase for more; false when there is nothing to send. */
-static bool refill(struct sm *sm)
+/* Lets the phase queue more SMPs; false when there are none to send. */
+static bool smp_refill(struct sm *sm)
 {
 	while (list_empty(&sm->smp_queue)) {
 		if (!sm->next)
@@ -117,21 +117,21 @@ static void fill_window(struct sm *sm)
 {
 	struct sm_smp *smp;
 
-	while (sm->outstanding < sm->cfg.window && refill(sm)) {
+	while (sm->outstanding < sm->cfg.window && smp_refill(sm)) {
 		smp = list_first(&sm->smp_queue, struct sm_smp, link);
 		list_del(&smp->link);
 		list_add(&sm->smp_sent, &smp->link);
 		sm->outstanding++;
-		if (transmit(sm, smp) < 0) {
+		if (smp_transmit(sm, smp) < 0) {
 			sm->outstanding--;
 			smp->fn(sm, smp, NULL);
-			recycle(sm, smp);
+			smp_recycle(sm, smp);
 		}
 	}
 }
 
-/* Sends what the window takes; a phase in which nothing is left to be answered is over. */
-static void pump(struct loop_task *t, struct now now)
+/* Sends SMPs up to the limit of outstanding ones; ends the phase after the last response. */
+static void smp_pump(struct loop_task *t, struct now now)
 {
 	struct sm *sm = container_of(t, struct sm, pump);
 	void (*done)(struct sm * sm);
@@ -164,27 +164,27 @@ void sm_smp_answer(struct sm *sm, struct sm_smp *smp, const u8 *mad)
 {
 	sm->outstanding--;
 	smp->fn(sm, smp, mad);
-	recycle(sm, smp);
+	smp_recycle(sm, smp);
 	loop_task_queue(sm->loop, &sm->pump);
 }
 
 void sm_smp_send_plain(struct sm *sm, const u8 *mad, const struct mad_addr *to)
 {
-	/* Nobody waits for an answer; a send that fails is a lost packet. */
+	/* No response is expected; a failed send counts as a lost packet. */
 	(void)sm->ops->send(sm->transport, mad, MAD_SIZE, to, 0, 0, NULL);
 }
 
-static void ignore(struct sm *sm, struct sm_smp *smp, const u8 *mad) {}
+static void smp_ignore(struct sm *sm, struct sm_smp *smp, const u8 *mad) {}
 
-/* What is under way ends without consequences. */
+/* Outstanding SMPs complete without effect. */
 void sm_smp_forget(struct sm *sm)
 {
 	struct sm_smp *smp, *tmp;
 
 	list_for_each (smp, &sm->smp_sent, link)
-		smp->fn = ignore;
+		smp->fn = smp_ignore;
 	list_for_each_safe (smp, tmp, &sm->smp_queue, link)
-		recycle(sm, smp);
+		smp_recycle(sm, smp);
 	sm->next = NULL;
 	sm->phase_done = NULL;
 }
@@ -194,7 +194,7 @@ void sm_smp_init(struct sm *sm)
 	list_init(&sm->smp_queue);
 	list_init(&sm->smp_sent);
 	list_init(&sm->smp_free);
-	loop_task_init(&sm->pump, pump);
+	loop_task_init(&sm->pump, smp_pump);
 }
 
 static void free_list(struct list *l)

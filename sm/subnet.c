@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* The subnet as it was discovered: nodes and ports, found by GUID and by LID. */
+/* The discovered subnet: nodes and ports, lookup by GUID and by LID. */
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "sm/internal.h"
+#include "sm/sm_internal.h"
 
 static u32 hash_of(u64 guid)
 {
@@ -81,7 +81,7 @@ struct sm_node *sm_node_add(struct sm *sm, const u8 *info)
 	return n;
 }
 
-/* ---- port GUIDs: open addressing; a removal fills the table anew ---- */
+/* ---- port GUIDs: open addressing; a removal rebuilds the table ---- */
 
 static void guid_put(struct sm *sm, struct sm_port *p)
 {
@@ -171,7 +171,7 @@ struct sm_port *sm_port_switch(const struct sm_port *p)
 	return p->peer && sm_node_is_switch(p->peer->node) ? p->peer : NULL;
 }
 
-void sm_subnet_unknown(struct sm *sm)
+void sm_subnet_invalidate(struct sm *sm)
 {
 	struct sm_node *n;
 	u32 i;
@@ -210,7 +210,7 @@ static void port_remove(struct sm *sm, struct sm_port *p)
 	if (!p->guid)
 		return;
 	sm_mcast_forget_port(sm, p);
-	sm_sa_forget_port(sm, p);
+	sm->cfg.sa->forget_port(sm, p);
 	sm_lid_release(sm, p);
 	if (sm->self == p)
 		sm->self = NULL;

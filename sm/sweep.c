@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Sweeps. A heavy one discovers, surveys the other subnet managers, and, when this one is master, computes everything
- * anew and sends what differs. A light one only asks the switches whether something changed. IBTA 14.4.6.
+ * Sweeps. A heavy sweep discovers the subnet, queries the other subnet managers, and as master recomputes the
+ * configuration and sets what differs. A light sweep reads PortStateChange of the switches only. IBTA 14.4.6.
  */
-#include "sm/internal.h"
+#include "sm/sm_internal.h"
 
-#define RETRY_MIN_MS 500
+#define RETRY_MIN_MS   500
+#define TRAP_SWEEPS    8 /* without delay */
+#define TRAP_PERIOD_NS NSEC_PER_SEC
 
-static void arm(struct sm *sm, u32 ms)
+static void sweep_arm(struct sm *sm, u32 ms)
 {
 	loop_timer_set(sm->loop, &sm->timer, loop_now(sm->loop).ns + ms * NSEC_PER_MSEC);
 }
@@ -20,7 +22,7 @@ void sm_sweep_error(struct sm *sm, const struct sm_smp *smp, const char *what)
 		       smp->hop ? smp->hop : smp->mod & 0xff, what);
 }
 
-/* What is due next. Everything that ends comes here. */
+/* Starts the next pending activity; called whenever one ends. */
 void sm_sweep_idle(struct sm *sm)
 {
 	sm->phase = SM_IDLE;
@@ -29,12 +31,12 @@ void sm_sweep_idle(struct sm *sm)
 	if (sm->state != SM_STATE_MASTER)
 		loop_timer_cancel(&sm->timer);
 	else if (sm->errors)
-		arm(sm, sm->retry_wait);
+		sweep_arm(sm, sm->retry_wait);
 	else
-		arm(sm, sm->cfg.sweep_ms);
+		sweep_arm(sm, sm->cfg.sweep_ms);
 }
 
-static void count(struct sm *sm)
+static void sweep_count(struct sm *sm)
 {
 	struct sm_status *st = &sm->st;
 	struct sm_node *n;
@@ -51,8 +53,8 @@ static void count(struct sm *sm)
 	}
 }
 
-/* Ports that are in the subnet from now on are reported. */
-static void announce(struct sm *sm)
+/* Sends trap 64 reports for new ports. */
+static void sweep_announce(struct sm *sm)
 {
 	struct wire_gid gid;
 	struct sm_node *n;
@@ -62,15 +64,15 @@ static void announce(struct sm *sm)
 	list_for_each (n, &sm->nodes, link)
 		for (i = 0; i <= n->nports; i++) {
 			p = &n->ports[i];
-			if (!p->guid || !p->lid || p->in_service)
+			if (!p->guid || !p->lid || p->trap64_sent)
 				continue;
-			p->in_service = true;
+			p->trap64_sent = true;
 			gid = wire_gid_make(sm->cfg.subnet_prefix, p->guid);
 			sm_trap_gid(sm, TRAP_GID_IN_SERVICE, &gid, p);
 		}
 }
 
-static void backoff(struct sm *sm)
+static void sweep_backoff(struct sm *sm)
 {
 	if (!sm->errors)
 		sm->retry_wait = RETRY_MIN_MS;
@@ -78,13 +80,13 @@ static void backoff(struct sm *sm)
 		sm->retry_wait = min(sm->retry_wait * 2, sm->cfg.sweep_ms);
 }
 
-static void event(struct sm *sm, enum sm_event e)
+static void sweep_event(struct sm *sm, enum sm_event e)
 {
 	if (sm->cfg.event)
 		sm->cfg.event(sm->cfg.ctx, e);
 }
 
-static void finish(struct sm *sm)
+static void sweep_finish(struct sm *sm)
 {
 	struct sm_status *st = &sm->st;
 
@@ -96,30 +98,30 @@ static void finish(struct sm *sm)
 	sm->act_count++;
 	sm->reregister = false;
 	sm->want_mcast = false;
-	count(sm);
-	announce(sm);
-	backoff(sm);
+	sweep_count(sm);
+	sweep_announce(sm);
+	sweep_backoff(sm);
 	sm_log(sm, LOG_INFO, "%s: %u nodes (%u switches), %u active ports, %s, %u SMPs in %.3f s%s",
 	       sm->errors ? "sweep with errors" : "SUBNET UP", st->nodes, st->switches, st->ports_active, st->routing,
 	       st->sweep_smps, (double)st->sweep_ns / 1e9, sm->changed ? "" : ", nothing new");
-	sm_sa_flush(sm);
+	sm->cfg.sa->flush(sm);
 	sm_sweep_idle(sm);
-	event(sm, sm->errors ? SM_EVENT_SWEEP : SM_EVENT_SUBNET_UP);
+	sweep_event(sm, sm->errors ? SM_EVENT_SWEEP : SM_EVENT_SUBNET_UP);
 }
 
-static void surveyed(struct sm *sm)
+static void sweep_surveyed(struct sm *sm)
 {
 	if (!sm->self || !sm->self->has_info) {
-		sm_log(sm, LOG_WARN, "the own port does not answer");
+		sm_log(sm, LOG_WARN, "no response from the own port");
 		sm->errors++;
-	} else if (!sm_sminfo_judge(sm)) {
+	} else if (!sm_sminfo_elect(sm)) {
 		sm_sweep_idle(sm);
 		return;
 	}
 	if (!sm->self || !sm->self->has_info) {
-		backoff(sm);
+		sweep_backoff(sm);
 		sm_sweep_idle(sm);
-		arm(sm, sm->retry_wait);
+		sweep_arm(sm, sm->retry_wait);
 		return;
 	}
 	sm_lid_assign(sm);
@@ -127,12 +129,12 @@ static void surveyed(struct sm *sm)
 	sm_mcast_init(sm);
 	sm_route_all(sm);
 	sm_mcast_route(sm, true);
-	sm_bringup_start(sm, finish);
+	sm_bringup_start(sm, sweep_finish);
 }
 
-static void discovered(struct sm *sm)
+static void sweep_discovered(struct sm *sm)
 {
-	sm_sminfo_survey(sm, surveyed);
+	sm_sminfo_survey(sm, sweep_surveyed);
 }
 
 void sm_sweep_heavy(struct sm *sm)
@@ -145,7 +147,7 @@ void sm_sweep_heavy(struct sm *sm)
 	sm->sweep_start = loop_now(sm->loop).ns;
 	sm->smps_start = sm->st.smps;
 	loop_timer_cancel(&sm->timer);
-	sm_discovery_start(sm, discovered);
+	sm_discovery_start(sm, sweep_discovered);
 }
 
 /* ---- light ---- */
@@ -156,7 +158,7 @@ static void on_light(struct sm *sm, struct sm_smp *smp, const u8 *mad)
 		sm->want_heavy = true;
 }
 
-/* Another manager may have been at work: then the own port tells. */
+/* PortInfo of the own port shows the settings of another SM. */
 static void on_light_port(struct sm *sm, struct sm_smp *smp, const u8 *mad)
 {
 	if (!mad || sm_smp_status(mad) || wire_get(mad + SMP_DATA, PORTINFO_STATE) != sm_port_state(smp->port) ||
@@ -183,7 +185,7 @@ static bool light_next(struct sm *sm)
 
 static void light_surveyed(struct sm *sm)
 {
-	sm_sminfo_judge(sm);
+	sm_sminfo_elect(sm);
 	sm_sweep_idle(sm);
 }
 
@@ -219,7 +221,7 @@ void sm_sweep_light(struct sm *sm)
 
 static void mcast_done(struct sm *sm)
 {
-	sm_sa_flush(sm);
+	sm->cfg.sa->flush(sm);
 	sm_sweep_idle(sm);
 }
 
@@ -244,9 +246,31 @@ void sm_sweep_request(struct sm *sm)
 	loop_task_queue(sm->loop, &sm->kick);
 }
 
-/* ---- what starts them ---- */
+/* Token bucket; traps that arrive while a sweep is pending take no token. */
+void sm_sweep_for_trap(struct sm *sm)
+{
+	u64 now = loop_now(sm->loop).ns, burst = (TRAP_SWEEPS - 1) * TRAP_PERIOD_NS;
 
-static void kick(struct loop_task *t, struct now now)
+	if (sm->want_heavy || loop_timer_armed(&sm->trap_timer)) {
+		sm->st.traps_coalesced++;
+		return;
+	}
+	if (sm->trap_credit_at > now + burst) {
+		loop_timer_set(sm->loop, &sm->trap_timer, sm->trap_credit_at - burst);
+		return;
+	}
+	sm->trap_credit_at = max(sm->trap_credit_at, now) + TRAP_PERIOD_NS;
+	sm_sweep_request(sm);
+}
+
+static void on_trap_timer(struct loop_timer *t, struct now now)
+{
+	sm_sweep_for_trap(container_of(t, struct sm, trap_timer));
+}
+
+/* ---- triggers ---- */
+
+static void sweep_kick(struct loop_task *t, struct now now)
 {
 	struct sm *sm = container_of(t, struct sm, kick);
 
@@ -258,7 +282,7 @@ static void kick(struct loop_task *t, struct now now)
 		mcast_start(sm);
 }
 
-static void on_timer(struct loop_timer *t, struct now now)
+static void sweep_on_timer(struct loop_timer *t, struct now now)
 {
 	struct sm *sm = container_of(t, struct sm, timer);
 
@@ -272,8 +296,9 @@ static void on_timer(struct loop_timer *t, struct now now)
 
 void sm_sweep_init(struct sm *sm)
 {
-	loop_task_init(&sm->kick, kick);
-	sm->timer.fn = on_timer;
+	loop_task_init(&sm->kick, sweep_kick);
+	sm->timer.fn = sweep_on_timer;
+	sm->trap_timer.fn = on_trap_timer;
 	sm->retry_wait = RETRY_MIN_MS;
 }
 
@@ -281,6 +306,7 @@ void sm_sweep_fini(struct sm *sm)
 {
 	loop_task_cancel(&sm->kick);
 	loop_timer_cancel(&sm->timer);
+	loop_timer_cancel(&sm->trap_timer);
 	sm->phase = SM_IDLE;
 	sm->want_heavy = sm->want_mcast = false;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* How the subnet manager reaches its port: what it asks of a MAD layer, and what that reports back. */
+/* Interface between the subnet manager and a MAD layer: sending, and its callbacks. */
 #ifndef MUSLIN_SM_TRANSPORT_H
 #define MUSLIN_SM_TRANSPORT_H
 
@@ -9,16 +9,16 @@
 struct sm;
 
 /*
- * Implemented by the MAD layer (emu/sm_mad.c, umad_main.c). Nothing calls back from inside these functions.
+ * Implemented by the MAD layer (emu/smhost/sm_mad.c, umad_main.c). Nothing calls back from inside these functions.
  *
- * The transport holds agents for SubnLID (Get, Set, Trap), SubnDR (Get, Set) and SubnAdm (all requests of 15.2.2), does
- * RMPP for the last, and gives what arrives to sm_receive(). It changes only the upper 32 bits of a request's TID.
+ * The transport registers agents for SubnLID (Get, Set, Trap), SubnDR (Get, Set) and SubnAdm (all requests of 15.2.2), does
+ * RMPP for the last, and passes received MADs to sm_receive(). It changes only the upper 32 bits of a request's TID.
  */
 struct sm_transport_ops {
 	/*
 	 * Sends @mad of @len bytes (copied; 256, or more for an RMPP message: headers once, then all data) by the agent
-	 * of its class. With @timeout_ms an answer is expected: sm_receive() gets it with @cookie, or sm_sent() tells that
-	 * it did not come after @retries more tries. 0 or -errno, when neither will be called.
+	 * of its class. With @timeout_ms a response is expected: sm_receive() gets it with @cookie, or sm_sent() reports the
+	 * timeout after @retries retries. 0 or -errno, when neither will be called.
 	 */
 	int (*send)(void *transport, const u8 *mad, u32 len, const struct mad_addr *to, u32 timeout_ms, u32 retries,
 		    void *cookie);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Alternate paths of an established connection: LAP and APR. IBTA 12.8, 12.9. The side that asked for the connection offers
- * a path, the other one takes it or says why not; both then load it into their queue pairs (17.2.8).
+ * Alternate path loading: LAP and APR. IBTA 12.8, 12.9. The active side proposes a path, the passive side accepts or rejects
+ * it; both load it into their queue pairs (17.2.8).
  */
 #include <errno.h>
 
-#include "emu/cm/internal.h"
+#include "emu/cm/cm_internal.h"
 
 int cm_send_lap(struct cm_id *id, const struct cm_alternate *alt)
 {
@@ -43,40 +43,23 @@ int cm_send_apr(struct cm_id *id, u8 status)
 	return 0;
 }
 
-/* Which of our ports the path ends at; NULL with the status that says what is wrong. */
-static const struct cm_port *port_of(const struct cm *cm, const struct sa_path *path, u8 *status)
-{
-	u8 i;
-
-	*status = CM_APR_INVALID_GID;
-	for (i = 0; i < cm->nports; i++) {
-		const struct wire_port *w = mad_port_wire(cm->port[i].mp);
-
-		if (!wire_gid_equal(&w->attr.gid[0], &path->sgid))
-			continue;
-		*status = CM_APR_INVALID_LID;
-		if (path->slid && (path->slid ^ w->attr.lid) >> w->attr.lmc == 0)
-			return &cm->port[i];
-	}
-	return NULL;
-}
-
-/* The status of what can be judged without the queue pair. */
-static u8 judge(struct cm_id *id, const u8 *mad)
+/* APR status by the checks that do not need the queue pair. */
+static u8 lap_check(struct cm_id *id, const u8 *mad)
 {
 	const struct cm_port *p;
-	u8 status;
 
 	if (id->passive == false)
-		return CM_APR_REJECT; /* only who asked for the connection offers paths */
+		return CM_APR_REJECT; /* only the active side sends LAP */
 	if (wire_get(mad, CM_LAP_REMOTE_QPN) != id->local_qpn)
 		return CM_APR_INVALID_QPN;
-	id->alternate.path = id->qp.path; /* what LAP does not say is as on the primary path */
+	id->alternate.path = id->qp.path; /* defaults of fields not in LAP */
 	cm_path_get(mad, &cm_lap_path, &id->alternate.path);
 	id->alternate.ack_timeout = wire_get(mad, CM_LAP_ALT_ACK_TIMEOUT);
-	p = port_of(id->cm, &id->alternate.path, &status);
+	p = cm_path_port(id->cm, &id->alternate.path);
 	if (!p)
-		return status;
+		return CM_APR_INVALID_GID;
+	if (!cm_path_lid_is_own(p, &id->alternate.path))
+		return CM_APR_INVALID_LID;
 	id->alternate.port = p->num;
 	if (p->num == id->qp.port && id->alternate.path.slid == id->qp.path.slid &&
 	    id->alternate.path.dlid == id->qp.path.dlid)
@@ -95,7 +78,7 @@ struct cm_event cm_on_lap(struct cm_id *id, const u8 *mad)
 		return (struct cm_event){ .type = CM_EVENTS };
 	}
 	id->lap_tid = tid;
-	id->apr_status = judge(id, mad);
+	id->apr_status = lap_check(id, mad);
 	id->lap = CM_LAP_RCVD;
 	if (id->apr_status == CM_APR_OK && id->fn)
 		return (struct cm_event){ .type = CM_EVENT_LAP, .alternate = &id->alternate };

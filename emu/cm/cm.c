@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* The communication manager: its ports, conversations and listeners. */
+/* Communication manager: ports, communication IDs (conversations) and listeners. IBTA 12. */
 #include <errno.h>
 #include <stdlib.h>
 
-#include "emu/cm/internal.h"
+#include "emu/cm/cm_internal.h"
 
 #define IDS_MAX (1u << 20)
 
@@ -100,7 +100,7 @@ int cm_port_add(struct cm *cm, u8 num, struct mad_port *mp)
 
 /* ---- conversations ---- */
 
-/* The salt keeps a restarted host from using the IDs that its peers still know. */
+/* The random part keeps a restarted host from reusing IDs that its peers still know. */
 struct cm_id *cm_id_find(const struct cm *cm, u32 local_id)
 {
 	return table_get(&cm->ids, local_id ^ cm->id_salt);
@@ -108,17 +108,21 @@ struct cm_id *cm_id_find(const struct cm *cm, u32 local_id)
 
 struct cm_id *cm_id_by_remote(const struct cm *cm, u64 ca_guid, u32 remote_id, u32 remote_qpn)
 {
-	struct cm_id *id;
+	struct cm_id *id, *same_qp = NULL;
 	u32 i;
 
-	table_for_each (&cm->ids, i, id)
-		if (id->qp_known && id->remote_ca_guid == ca_guid &&
-		    (id->remote_id == remote_id || id->qp.remote_qpn == remote_qpn))
+	table_for_each (&cm->ids, i, id) {
+		if (!id->qp_known || id->remote_ca_guid != ca_guid)
+			continue;
+		if (id->remote_id == remote_id)
 			return id;
-	return NULL;
+		if (id->qp.remote_qpn == remote_qpn)
+			same_qp = id;
+	}
+	return same_qp;
 }
 
-static void on_timer(struct loop_timer *t, struct now now);
+static void cm_on_timer(struct loop_timer *t, struct now now);
 
 struct cm_id *cm_id_new(struct cm *cm)
 {
@@ -127,7 +131,7 @@ struct cm_id *cm_id_new(struct cm *cm)
 	if (!id)
 		return NULL;
 	id->cm = cm;
-	id->timer.fn = on_timer;
+	id->timer.fn = cm_on_timer;
 	if (table_add(&cm->ids, id, &id->slot)) {
 		free(id);
 		return NULL;
@@ -170,7 +174,7 @@ void cm_id_enter(struct cm_id *id, enum cm_state state)
 	id->state = state;
 }
 
-/* 12.9.8.4: twice the packet lifetime and the peer's delay, so that no packet of the connection is on its way. */
+/* 12.9.8.4: twice the packet lifetime and the peer's delay, so that no packet of the connection is in flight. */
 void cm_id_timewait(struct cm_id *id)
 {
 	u64 ns = wire_timeout_ns(id->qp.local_ack_timeout);
@@ -180,7 +184,7 @@ void cm_id_timewait(struct cm_id *id)
 	loop_timer_set(id->cm->loop, &id->timer, loop_now(id->cm->loop).ns + ns);
 }
 
-static void on_timer(struct loop_timer *t, struct now now)
+static void cm_on_timer(struct loop_timer *t, struct now now)
 {
 	struct cm_id *id = container_of(t, struct cm_id, timer);
 	bool owned = id->fn;

@@ -3,8 +3,8 @@
  * The communication manager of a host: connections (REQ, REP, RTU, DREQ, DREP, REJ, MRA), their alternate
  * paths (LAP, APR) and service ID resolution (SIDR), over all its ports. IBTA volume 1, chapter 12. Host order.
  */
-#ifndef MUSLIN_CM_CM_H
-#define MUSLIN_CM_CM_H
+#ifndef MUSLIN_CM_H
+#define MUSLIN_CM_H
 
 #include "emu/mad/sa_query.h"
 #include "emu/wire/cm.h"
@@ -18,7 +18,7 @@ enum cm_transport {
 	CM_UC = CM_TRANSPORT_UC
 };
 
-/* What a REQ says, or is to say. IBTA 12.6.5. */
+/* Contents of a REQ. IBTA 12.6.5. */
 struct cm_req {
 	u64 service_id;
 	struct sa_path path; /* as seen from this side */
@@ -62,7 +62,7 @@ struct cm_sidr_rep {
 	u8 data_len; /* at most CM_SIDR_REP_PRIVATE_DATA_LEN */
 };
 
-/* Another way between the two, for automatic path migration. IBTA 12.8. */
+/* An alternate path for automatic path migration. IBTA 12.8. */
 struct cm_alternate {
 	struct sa_path path; /* as seen from this side */
 	u8 port;             /* own port number */
@@ -71,21 +71,21 @@ struct cm_alternate {
 
 enum cm_event_type {
 	CM_EVENT_REQ,       /* to a listener */
-	CM_EVENT_REQ_ERROR, /* nobody answered the REQ */
+	CM_EVENT_REQ_ERROR, /* REQ timeout */
 	CM_EVENT_REP,
-	CM_EVENT_REP_ERROR, /* nobody answered the REP */
+	CM_EVENT_REP_ERROR, /* REP timeout */
 	CM_EVENT_RTU,
 	CM_EVENT_REJ,
 	CM_EVENT_DREQ,
-	CM_EVENT_DREQ_ERROR, /* nobody answered the DREQ */
+	CM_EVENT_DREQ_ERROR, /* DREQ timeout */
 	CM_EVENT_DREP,
 	CM_EVENT_TIMEWAIT_EXIT, /* the QP may be used again (12.9.8.4) */
 	CM_EVENT_SIDR_REQ,      /* to a listener */
 	CM_EVENT_SIDR_REP,
 	CM_EVENT_SIDR_ERROR,
-	CM_EVENT_LAP,       /* the peer offers an alternate path: cm_send_apr() when it is loaded */
-	CM_EVENT_APR,       /* the peer has answered ours: reason, enum wire_cm_apr_status */
-	CM_EVENT_LAP_ERROR, /* or has not */
+	CM_EVENT_LAP,       /* the peer proposes an alternate path: cm_send_apr() when it is loaded */
+	CM_EVENT_APR,       /* response to our LAP: reason, enum wire_cm_apr_status */
+	CM_EVENT_LAP_ERROR, /* LAP timeout */
 	CM_EVENTS
 };
 
@@ -105,14 +105,14 @@ struct cm_event {
 /* May destroy @id. */
 typedef void cm_event_fn(void *ctx, struct cm_id *id, const struct cm_event *ev);
 /*
- * A REQ or SIDR_REQ for the listener. 0: @id, new, is the listener's owner's from now on, who has called cm_id_own() or
- * does it before the next message; -ENOENT: not for this one, ask the next; other -errno: answered by REJ or SIDR_REP.
+ * A REQ or SIDR_REQ for the listener. 0: the listener's owner owns the new @id and calls cm_id_own() before the next message;
+ * -ENOENT: not for this listener, try the next; other -errno: the CM sends REJ or SIDR_REP.
  */
 typedef int cm_request_fn(void *ctx, struct cm_id *id, const struct cm_event *ev);
 
 /* @ca_guid: of the HCA; @ack_delay: its Local CA ACK Delay code; @seed: of IDs and PSNs. NULL without memory. */
 struct cm *cm_create(struct loop *loop, u64 ca_guid, u8 ack_delay, u64 seed);
-/* All ids must be gone. What waits in timewait is forgotten. */
+/* All ids must be destroyed. IDs in timewait are freed. */
 void cm_destroy(struct cm *cm);
 /* Adds port @num: takes class 0x07 of @mp, which must outlive the CM. 0, -EBUSY, -ENOMEM. */
 int cm_port_add(struct cm *cm, u8 num, struct mad_port *mp);
@@ -121,8 +121,8 @@ int cm_port_add(struct cm *cm, u8 num, struct mad_port *mp);
 struct cm_id *cm_id_create(struct cm *cm, cm_event_fn *fn, void *ctx);
 void cm_id_own(struct cm_id *id, cm_event_fn *fn, void *ctx);
 /*
- * Ends it the way that its state asks for (12.9.7): REJ, DREQ or DREP. No event comes any more; a connection's timewait
- * goes on without its owner.
+ * Ends it according to its state (12.9.7): REJ, DREQ or DREP. No further events; the timewait of a connection continues
+ * without an owner.
  */
 void cm_id_destroy(struct cm_id *id);
 
@@ -138,7 +138,7 @@ int cm_send_rej(struct cm_id *id, u16 reason, const u8 *data, u8 len);
 int cm_send_dreq(struct cm_id *id, const u8 *data, u8 len);
 int cm_send_drep(struct cm_id *id, const u8 *data, u8 len);
 int cm_send_mra(struct cm_id *id, u8 service_timeout, const u8 *data, u8 len);
-/* Offers the peer an alternate path: of an established connection, by the side that asked for it. */
+/* Sends LAP: proposes an alternate path of an established connection; active side only. */
 int cm_send_lap(struct cm_id *id, const struct cm_alternate *alt);
 /* Answers a LAP. @status: enum wire_cm_apr_status. */
 int cm_send_apr(struct cm_id *id, u8 status);
@@ -147,7 +147,7 @@ int cm_established(struct cm_id *id);
 int cm_send_sidr_req(struct cm_id *id, const struct cm_sidr_req *req);
 int cm_send_sidr_rep(struct cm_id *id, const struct cm_sidr_rep *rep);
 
-/* What the QP's attributes have to be, as far as the messages have told. Rights and MTU as negotiated. 12.9.8. */
+/* QP attributes as far as known from the messages. Access rights and MTU as negotiated. 12.9.8. */
 struct cm_qp {
 	struct sa_path path;
 	u8 port, local_ack_timeout, retry_count, rnr_retry;
@@ -155,21 +155,21 @@ struct cm_qp {
 	u8 responder_resources, initiator_depth; /* own */
 	enum cm_transport transport;
 };
-/* 0; -EINVAL while the peer's half is not known (before REQ or REP came). */
+/* 0; -EINVAL before the REQ or REP of the peer was received. */
 int cm_id_qp(const struct cm_id *id, struct cm_qp *qp);
 
 /* A random PSN. */
 u32 cm_psn(struct cm *cm);
 
-#define CM_COUNTERS(C)                                                          \
-	C(SENT, "cm_sent")                                                      \
-	C(RECEIVED, "cm_received")                                              \
-	C(RETRIES, "cm_retries")                                                \
-	C(TIMEOUTS, "cm_timeouts")                                              \
-	C(DUPLICATES, "cm_duplicates")                                          \
-	C(UNEXPECTED, "cm_unexpected") /* wrong for the state, or for nobody */ \
-	C(STALE, "cm_stale")                                                    \
-	C(REJECTED, "cm_rejects_sent")                                          \
+#define CM_COUNTERS(C)                                                                  \
+	C(SENT, "cm_sent")                                                              \
+	C(RECEIVED, "cm_received")                                                      \
+	C(RETRIES, "cm_retries")                                                        \
+	C(TIMEOUTS, "cm_timeouts")                                                      \
+	C(DUPLICATES, "cm_duplicates")                                                  \
+	C(UNEXPECTED, "cm_unexpected") /* unexpected in this state, or without an ID */ \
+	C(STALE, "cm_stale")                                                            \
+	C(REJECTED, "cm_rejects_sent")                                                  \
 	C(MALFORMED, "cm_malformed")
 #define CM_COUNTER_ENUM(name, str) CM_CTR_##name,
 enum cm_counter {

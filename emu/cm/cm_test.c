@@ -269,6 +269,31 @@ static bool wrong_transport(struct pair *p)
 	return p->a.reason == CM_REJ_INVALID_TRANSPORT;
 }
 
+/* 12.6.7.2: the primary path ends at none of B's ports; the REJ names the address that would do. */
+static bool wrong_path(struct pair *p, struct cm_req *req, u16 reason)
+{
+	p->a.id = cm_id_create(p->a.cm, side_event, &p->a);
+	cm_send_req(p->a.id, req);
+	cable_run(&p->c, 100);
+	return p->a.reason == reason && !strcmp(p->b.trace, "");
+}
+
+static bool wrong_gid(struct pair *p)
+{
+	struct cm_req req = req_of(p);
+
+	req.path.dgid.raw[15] ^= 0x80;
+	return wrong_path(p, &req, CM_REJ_INVALID_GID);
+}
+
+static bool wrong_lid(struct pair *p)
+{
+	struct cm_req req = req_of(p);
+
+	p->c.b.port.attr.lid = 7; /* it has changed since the path was resolved */
+	return wrong_path(p, &req, CM_REJ_INVALID_LID);
+}
+
 /* ---- peers that take their time, forget, or are gone ---- */
 
 static bool takes_its_time(struct pair *p)
@@ -351,6 +376,53 @@ static bool established_by_data(struct pair *p)
 	pair_connect(p);
 	cable_run(&p->c, 100);
 	return cm_established(p->b.id) == 0 && cm_established(p->b.id) == -EISCONN && !strcmp(p->b.trace, "QU");
+}
+
+/* ---- messages that are not the peer's, or late ---- */
+
+static void send_rej(struct pair *p, u32 local_id, u8 message, u16 reason)
+{
+	u8 mad[MAD_SIZE];
+
+	cm_mad_init(mad, CM_ATTR_REJ, 1);
+	cm_mad_rej(mad, local_id, p->a.id->local_id, message, reason, 2);
+	wire_set(mad, CM_REJ_INFO_LEN, 0);
+	mad_send(p->b.cm->port[0].agent, mad, MAD_SIZE, &TO_LID(p->c.a.port.attr.lid), 0, 0, NULL);
+	cable_run(&p->c, 10);
+}
+
+/* A REJ of another conversation of the peer does not end this one. 12.9.8.3. */
+static bool rej_of_another(struct pair *p)
+{
+	u64 before;
+
+	pair_connect(p);
+	cable_run(&p->c, 100);
+	before = cm_counter(p->a.cm, CM_CTR_UNEXPECTED);
+	send_rej(p, p->b.id->local_id + 1, CM_MESSAGE_OTHER, CM_REJ_CONSUMER);
+	if (p->a.id->state != CM_ST_ESTABLISHED || cm_counter(p->a.cm, CM_CTR_UNEXPECTED) != before + 1)
+		return false;
+	send_rej(p, p->b.id->local_id, CM_MESSAGE_OTHER, CM_REJ_CONSUMER);
+	return p->a.id->state == CM_ST_TIMEWAIT && !strcmp(p->a.trace, "PR");
+}
+
+/* A duplicate of a REQ is found by its communication ID although an older connection had the same QP. */
+static bool duplicate_before_stale(struct pair *p)
+{
+	struct cm_id old = { .cm = p->b.cm, .state = CM_ST_TIMEWAIT, .qp_known = true, .remote_ca_guid = 1 };
+	struct cm_id new = old;
+	bool ok;
+
+	old.remote_id = 5;
+	new.remote_id = 6;
+	old.qp.remote_qpn = new.qp.remote_qpn = 7;
+	ok = !table_add(&p->b.cm->ids, &old, &old.slot) && !table_add(&p->b.cm->ids, &new, &new.slot) &&
+	     cm_id_by_remote(p->b.cm, 1, 6, 7) == &new &&cm_id_by_remote(p->b.cm, 1, 5, 7) ==
+		     &old &&cm_id_by_remote(p->b.cm, 1, 8, 7) &&
+	     !cm_id_by_remote(p->b.cm, 2, 6, 7);
+	table_remove(&p->b.cm->ids, old.slot);
+	table_remove(&p->b.cm->ids, new.slot);
+	return ok;
 }
 
 /* ---- service ID resolution ---- */
@@ -457,10 +529,14 @@ static const struct {
 	{ "wrong arguments and states", wrong_arguments },
 	{ "nobody listens", nobody_listens },
 	{ "wrong transport", wrong_transport },
+	{ "a GID that is not the port's", wrong_gid },
+	{ "a LID that is not the port's", wrong_lid },
 	{ "the peer takes its time", takes_its_time },
 	{ "stale connection", stale_connection },
 	{ "both disconnect", both_disconnect },
 	{ "established by data", established_by_data },
+	{ "REJ of another conversation", rej_of_another },
+	{ "duplicate of a REQ with the QP of an older connection", duplicate_before_stale },
 };
 
 int main(void)

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* What the owner of a conversation asks for: each request belongs to some states, sends a message, and leads to another. */
+/* Requests of the owner of an ID: allowed states, message to send, next state. IBTA 12.9.7. */
 #include <errno.h>
 
-#include "emu/cm/internal.h"
+#include "emu/cm/cm_internal.h"
 
 #define S(name) (1u << CM_ST_##name)
 
-static bool in(const struct cm_id *id, u32 states)
+static bool connect_in(const struct cm_id *id, u32 states)
 {
 	return states & 1u << id->state;
 }
@@ -41,7 +41,7 @@ int cm_send_req(struct cm_id *id, const struct cm_req *req)
 {
 	int err;
 
-	if (!in(id, S(IDLE)) || req->data_len > CM_REQ_PRIVATE_DATA_LEN || !wire_mtu_bytes(req->path.mtu))
+	if (!connect_in(id, S(IDLE)) || req->data_len > CM_REQ_PRIVATE_DATA_LEN || !wire_mtu_bytes(req->path.mtu))
 		return -EINVAL;
 	err = cm_id_begin(id, req->port, &req->path, req->service_id, req->response_timeout, req->max_retries);
 	if (err)
@@ -65,7 +65,7 @@ int cm_send_req(struct cm_id *id, const struct cm_req *req)
 
 int cm_send_rep(struct cm_id *id, const struct cm_rep *rep)
 {
-	if (!in(id, S(REQ_RCVD) | S(MRA_REQ_SENT)) || rep->data_len > CM_REP_PRIVATE_DATA_LEN)
+	if (!connect_in(id, S(REQ_RCVD) | S(MRA_REQ_SENT)) || rep->data_len > CM_REP_PRIVATE_DATA_LEN)
 		return -EINVAL;
 	id->local_qpn = rep->qpn;
 	id->qp.rq_psn = rep->psn;
@@ -78,7 +78,7 @@ int cm_send_rep(struct cm_id *id, const struct cm_rep *rep)
 
 int cm_send_rtu(struct cm_id *id, const u8 *data, u8 len)
 {
-	if (!in(id, S(REP_RCVD) | S(MRA_REP_SENT)) || len > CM_RTU_PRIVATE_DATA_LEN)
+	if (!connect_in(id, S(REP_RCVD) | S(MRA_REP_SENT)) || len > CM_RTU_PRIVATE_DATA_LEN)
 		return -EINVAL;
 	cm_mad_init(id->mad, CM_ATTR_RTU, id->tid);
 	cm_mad_ids(id->mad, id);
@@ -88,20 +88,20 @@ int cm_send_rtu(struct cm_id *id, const u8 *data, u8 len)
 	return 0;
 }
 
-/* Which message is refused, by the state. */
+/* The message that a REJ rejects, by state. */
 static u8 refused_message(const struct cm_id *id)
 {
-	if (in(id, S(REQ_RCVD) | S(MRA_REQ_SENT)))
+	if (connect_in(id, S(REQ_RCVD) | S(MRA_REQ_SENT)))
 		return CM_MESSAGE_REQ;
-	return in(id, S(REP_RCVD) | S(MRA_REP_SENT)) ? CM_MESSAGE_REP : CM_MESSAGE_OTHER;
+	return connect_in(id, S(REP_RCVD) | S(MRA_REP_SENT)) ? CM_MESSAGE_REP : CM_MESSAGE_OTHER;
 }
 
 int cm_send_rej(struct cm_id *id, u16 reason, const u8 *data, u8 len)
 {
 	u8 mad[MAD_SIZE];
 
-	if (!in(id, S(REQ_SENT) | S(MRA_REQ_RCVD) | S(REQ_RCVD) | S(MRA_REQ_SENT) | S(REP_SENT) | S(MRA_REP_RCVD) |
-			    S(REP_RCVD) | S(MRA_REP_SENT)) ||
+	if (!connect_in(id, S(REQ_SENT) | S(MRA_REQ_RCVD) | S(REQ_RCVD) | S(MRA_REQ_SENT) | S(REP_SENT) |
+				    S(MRA_REP_RCVD) | S(REP_RCVD) | S(MRA_REP_SENT)) ||
 	    len > CM_REJ_PRIVATE_DATA_LEN)
 		return -EINVAL;
 	cm_answered(id);
@@ -117,7 +117,7 @@ int cm_send_rej(struct cm_id *id, u16 reason, const u8 *data, u8 len)
 
 int cm_send_dreq(struct cm_id *id, const u8 *data, u8 len)
 {
-	if (!in(id, S(ESTABLISHED)) || len > CM_DREQ_PRIVATE_DATA_LEN)
+	if (!connect_in(id, S(ESTABLISHED)) || len > CM_DREQ_PRIVATE_DATA_LEN)
 		return -EINVAL;
 	id->lap = CM_LAP_IDLE;
 	id->tid = (u64)mad_agent_tid_high(id->port->agent) << 32 | id->local_id;
@@ -131,7 +131,7 @@ int cm_send_dreq(struct cm_id *id, const u8 *data, u8 len)
 
 int cm_send_drep(struct cm_id *id, const u8 *data, u8 len)
 {
-	if (!in(id, S(DREQ_RCVD)) || len > CM_DREP_PRIVATE_DATA_LEN)
+	if (!connect_in(id, S(DREQ_RCVD)) || len > CM_DREP_PRIVATE_DATA_LEN)
 		return -EINVAL;
 	cm_mad_init(id->mad, CM_ATTR_DREP, id->tid);
 	cm_mad_ids(id->mad, id);
@@ -143,10 +143,10 @@ int cm_send_drep(struct cm_id *id, const u8 *data, u8 len)
 
 int cm_send_mra(struct cm_id *id, u8 service_timeout, const u8 *data, u8 len)
 {
-	bool req = in(id, S(REQ_RCVD));
+	bool req = connect_in(id, S(REQ_RCVD));
 	u8 mad[MAD_SIZE];
 
-	if (!in(id, S(REQ_RCVD) | S(REP_RCVD)) || len > CM_MRA_PRIVATE_DATA_LEN)
+	if (!connect_in(id, S(REQ_RCVD) | S(REP_RCVD)) || len > CM_MRA_PRIVATE_DATA_LEN)
 		return -EINVAL;
 	cm_mad_init(mad, CM_ATTR_MRA, id->tid);
 	cm_mad_ids(mad, id);
@@ -160,9 +160,9 @@ int cm_send_mra(struct cm_id *id, u8 service_timeout, const u8 *data, u8 len)
 
 int cm_established(struct cm_id *id)
 {
-	if (in(id, S(ESTABLISHED)))
+	if (connect_in(id, S(ESTABLISHED)))
 		return -EISCONN;
-	if (!in(id, S(REP_SENT) | S(MRA_REP_RCVD)))
+	if (!connect_in(id, S(REP_SENT) | S(MRA_REP_RCVD)))
 		return -EINVAL;
 	cm_answered(id);
 	cm_id_enter(id, CM_ST_ESTABLISHED);
@@ -181,16 +181,16 @@ int cm_id_qp(const struct cm_id *id, struct cm_qp *qp)
 void cm_id_destroy(struct cm_id *id)
 {
 	cm_id_own(id, NULL, NULL);
-	if (in(id, S(REQ_SENT) | S(MRA_REQ_RCVD)))
+	if (connect_in(id, S(REQ_SENT) | S(MRA_REQ_RCVD)))
 		(void)cm_send_rej(id, CM_REJ_TIMEOUT, NULL, 0);
-	else if (in(id, S(ESTABLISHED)))
+	else if (connect_in(id, S(ESTABLISHED)))
 		(void)cm_send_dreq(id, NULL, 0);
-	else if (in(id, S(DREQ_RCVD)))
+	else if (connect_in(id, S(DREQ_RCVD)))
 		(void)cm_send_drep(id, NULL, 0);
-	else if (in(id, S(SIDR_REQ_RCVD)))
+	else if (connect_in(id, S(SIDR_REQ_RCVD)))
 		(void)cm_send_sidr_rep(id, &(struct cm_sidr_rep){ .status = CM_SIDR_REJECT });
 	else
 		(void)cm_send_rej(id, CM_REJ_CONSUMER, NULL, 0);
-	if (!in(id, S(DREQ_SENT) | S(TIMEWAIT)))
+	if (!connect_in(id, S(DREQ_SENT) | S(TIMEWAIT)))
 		cm_id_free(id);
 }

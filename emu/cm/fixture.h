@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* For tests: two communication managers at the ends of a cable, whose users note what they are told, and answer. */
+/* For tests: two communication managers at the ends of a cable, whose users record events and respond. */
 #ifndef MUSLIN_CM_FIXTURE_H
 #define MUSLIN_CM_FIXTURE_H
 
-#include "emu/cm/internal.h"
+#include "emu/cm/cm_internal.h"
 #include "emu/mad/fixture.h"
 
 #define SERVICE 0x1234
@@ -106,7 +106,7 @@ static void side_open(struct side *s, struct loop *loop, struct mad_port *mp, u6
 	s->qpn = 0x100 + (u32)guid;
 }
 
-static void pair_open(struct pair *p)
+static inline void pair_open(struct pair *p)
 {
 	memset(p, 0, sizeof(*p));
 	cable_open(&p->c);
@@ -115,7 +115,7 @@ static void pair_open(struct pair *p)
 	cm_listen(p->b.cm, SERVICE, ~0ull, side_request, &p->b, &p->b.listener);
 }
 
-static void pair_close(struct pair *p)
+static inline void pair_close(struct pair *p)
 {
 	if (p->a.id)
 		cm_id_destroy(p->a.id);
@@ -159,7 +159,7 @@ static struct cm_req req_of(const struct pair *p)
 				.data_len = 3 };
 }
 
-static int pair_connect(struct pair *p)
+static inline int pair_connect(struct pair *p)
 {
 	struct cm_req req = req_of(p);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Messages of the communication manager: how they are written and read. IBTA 12.6. */
-#include "emu/cm/internal.h"
+/* Formats of CM messages. IBTA 12.6. */
+#include "emu/cm/cm_internal.h"
 
 #define PACKET_LIFE_MASK 0x3f
 
@@ -64,6 +64,24 @@ struct mad_addr cm_path_addr(const struct cm_port *p, const struct sa_path *path
 	return to;
 }
 
+const struct cm_port *cm_path_port(const struct cm *cm, const struct sa_path *path)
+{
+	u8 i, k;
+
+	for (i = 0; i < cm->nports; i++)
+		for (k = 0; k < WIRE_PORT_GIDS; k++)
+			if (wire_gid_equal(&mad_port_wire(cm->port[i].mp)->attr.gid[k], &path->sgid))
+				return &cm->port[i];
+	return NULL;
+}
+
+bool cm_path_lid_is_own(const struct cm_port *p, const struct sa_path *path)
+{
+	const struct wire_port_attr *attr = &mad_port_wire(p->mp)->attr;
+
+	return path->slid && (path->slid ^ attr->lid) >> attr->lmc == 0;
+}
+
 u8 cm_roce_version(const struct cm_port *p, const struct mad_addr *from)
 {
 	return mad_port_wire(p->mp)->attr.gid_l2[from->gid_index % WIRE_PORT_GIDS].version;
@@ -110,7 +128,7 @@ void cm_path_get(const u8 *mad, const struct cm_path_fields *f, struct sa_path *
 
 /* ---- REQ ---- */
 
-/* With what stands in a REQ beside the path's own fields. */
+/* The path of a REQ, with fields outside of its path block. */
 static struct sa_path req_path(const u8 *mad)
 {
 	u8 ack = wire_get(mad, CM_REQ_PRIMARY_ACK_TIMEOUT);

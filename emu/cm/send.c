@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Messages out: each that wants an answer is sent again until it comes, or the tries are used up. IBTA 12.9.8. */
-#include "emu/cm/internal.h"
+/* Sending of CM messages, with retransmission up to Max CM Retries. IBTA 12.9.8. */
+#include "emu/cm/cm_internal.h"
 
 int cm_send(struct cm_id *id, const u8 *mad)
 {
@@ -14,13 +14,13 @@ void cm_reply_once(struct cm_port *p, const struct mad_addr *to, const u8 *mad)
 	(void)mad_send(p->agent, mad, MAD_SIZE, to, 0, 0, NULL);
 }
 
-/* The peer's time to answer, and both ways. */
+/* Response timeout of the peer plus the round trip. */
 u64 cm_response_ns(const struct cm_id *id)
 {
 	return wire_timeout_ns(id->response_timeout) + 2 * wire_timeout_ns(min(id->qp.path.packet_life, (u8)20));
 }
 
-/* A port that is down takes nothing: the tries go on, for it may come back. */
+/* A port that is down sends nothing: the retries continue. */
 int cm_send_wait(struct cm_id *id, u64 wait_ns)
 {
 	id->tries = 0;
@@ -58,7 +58,7 @@ static enum cm_event_type error_of(u16 attr)
 	return waits[i].error;
 }
 
-static void give_up(struct cm_id *id)
+static void send_tries_exhausted(struct cm_id *id)
 {
 	u16 attr = wire_get(id->mad, MAD_ATTR_ID);
 
@@ -80,7 +80,7 @@ static void give_up(struct cm_id *id)
 void cm_timed_out(struct cm_id *id)
 {
 	if (id->tries++ >= id->max_retries) {
-		give_up(id);
+		send_tries_exhausted(id);
 		return;
 	}
 	cm_count(id->cm, RETRIES);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Service ID resolution: which QP serves a service ID, asked and answered in one exchange. IBTA 12.11. */
+/* Service ID resolution: SIDR_REQ and SIDR_REP. IBTA 12.11. */
 #include <errno.h>
 
-#include "emu/cm/internal.h"
+#include "emu/cm/cm_internal.h"
 
 int cm_send_sidr_req(struct cm_id *id, const struct cm_sidr_req *req)
 {
@@ -48,13 +48,19 @@ int cm_send_sidr_rep(struct cm_id *id, const struct cm_sidr_rep *rep)
 
 /* ---- received ---- */
 
+/* On Ethernet every LID is 0. */
+static bool same_sender(const struct mad_addr *a, const struct mad_addr *b)
+{
+	return a->lid == b->lid && a->grh == b->grh && (!a->grh || wire_gid_equal(&a->gid, &b->gid));
+}
+
 static bool asked_already(const struct cm *cm, u32 request_id, const struct mad_addr *from)
 {
 	const struct cm_id *id;
 	u32 i;
 
 	table_for_each (&cm->ids, i, id)
-		if (id->state == CM_ST_SIDR_REQ_RCVD && id->remote_id == request_id && id->peer.lid == from->lid)
+		if (id->state == CM_ST_SIDR_REQ_RCVD && id->remote_id == request_id && same_sender(&id->peer, from))
 			return true;
 	return false;
 }
@@ -64,7 +70,7 @@ static u8 status_of(int err)
 	return err == -ENOENT ? CM_SIDR_UNSUPPORTED : CM_SIDR_REJECT;
 }
 
-/* The way back from where the request came: it has no path of its own. */
+/* The return path, from the addresses of the request. */
 static struct sa_path path_back(const struct cm_port *p, const struct mad_addr *from, u16 pkey)
 {
 	const struct wire_port_attr *attr = &mad_port_wire(p->mp)->attr;

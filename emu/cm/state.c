@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * The state machine of a connection. IBTA 12.9. A received message finds its conversation, then a row of the table below by
- * its attribute and the conversation's state; a message that has no row is counted and dropped, for it is late, a
- * duplicate that needs no answer, or not the peer's.
+ * Connection state machine. IBTA 12.9. A received message selects its ID, then a row of the table below by attribute and
+ * state; a message without a row is counted and discarded: it is late, a duplicate that needs no response, or not from the
+ * peer.
  *
- * The mail box id->mad holds the message that was sent last: while the timer runs it waits for its answer, and a peer that
- * repeats itself gets it again.
+ * id->mad is the last message sent: while the timer runs it waits for its response, and a duplicate of the peer's message
+ * causes a retransmission.
  */
 #include <errno.h>
 
-#include "emu/cm/internal.h"
+#include "emu/cm/cm_internal.h"
 
 #define S(name) (1u << CM_ST_##name)
 
-/* What a handler returns: nothing is told when type is CM_EVENTS. */
+/* Result of a handler; type CM_EVENTS: no event. */
 static const struct cm_event nothing = { .type = CM_EVENTS };
 
 struct message {
@@ -34,15 +34,26 @@ static void answer_mra(struct cm_id *id, enum wire_cm_message message)
 	(void)cm_send(id, mad);
 }
 
-/* Answers a message whose conversation is not known here. */
-static void answer_rej(const struct message *m, u32 local_id, u8 message, u16 reason)
+/* A REJ with additional information of @info_len bytes: what the recipient would have accepted. 12.6.7.2. */
+static void answer_rej_info(const struct message *m, u32 local_id, u8 message, u16 reason, const void *info,
+			    u8 info_len)
 {
 	u8 mad[MAD_SIZE];
 
 	cm_count(m->port->cm, REJECTED);
 	cm_mad_init(mad, CM_ATTR_REJ, wire_get(m->mad, MAD_TID));
 	cm_mad_rej(mad, local_id, wire_get(m->mad, CM_LOCAL_COMM_ID), message, reason, m->port->cm->ca_guid);
+	if (info_len) {
+		wire_set(mad, CM_REJ_INFO_LEN, info_len);
+		memcpy(wire_bytes(mad, CM_REJ_INFO), info, info_len);
+	}
 	cm_reply_once(m->port, m->from, mad);
+}
+
+/* Sends REJ for a message without a known ID. */
+static void answer_rej(const struct message *m, u32 local_id, u8 message, u16 reason)
+{
+	answer_rej_info(m, local_id, message, reason, NULL, 0);
 }
 
 static void answer_drep(const struct message *m)
@@ -138,13 +149,36 @@ static void req_again(struct cm_id *id, const struct message *m)
 	}
 }
 
-/* The peer uses a QP again that we take for connected: it has forgotten that connection. 12.9.8.3.1. */
+/* Stale connection: the peer reuses a QP that is connected here. 12.9.8.3.1. */
 static void req_stale(struct cm_id *old, const struct message *m)
 {
 	cm_count(old->cm, STALE);
 	answer_rej(m, 0, CM_MESSAGE_REQ, CM_REJ_STALE_CONN);
 	if (old->state == CM_ST_ESTABLISHED)
 		(void)cm_send_dreq(old, NULL, 0);
+}
+
+/*
+ * Does the primary path end at a port of this CA? The REJ names the address of the port that received the REQ. LIDs are
+ * checked within a subnet only. 12.6.7.2, table 109.
+ */
+static bool req_path_check(const struct message *m, const struct cm_req *req)
+{
+	const struct wire_port *wire = mad_port_wire(m->port->mp);
+	const struct cm_port *p = cm_path_port(m->port->cm, &req->path);
+	__be16 lid = cpu_to_be16(wire->attr.lid);
+
+	if (!p) {
+		answer_rej_info(m, 0, CM_MESSAGE_REQ, CM_REJ_INVALID_GID, wire->attr.gid[0].raw,
+				sizeof(wire->attr.gid[0].raw));
+		return false;
+	}
+	if (!wire_port_is_ethernet(wire) && wire_get(m->mad, CM_REQ_PRIMARY_SUBNET_LOCAL) &&
+	    !cm_path_lid_is_own(p, &req->path)) {
+		answer_rej_info(m, 0, CM_MESSAGE_REQ, CM_REJ_INVALID_LID, &lid, sizeof(lid));
+		return false;
+	}
+	return true;
 }
 
 static void receive_req(const struct message *m)
@@ -164,7 +198,7 @@ static void receive_req(const struct message *m)
 		answer_rej(m, 0, CM_MESSAGE_REQ, CM_REJ_INVALID_TRANSPORT);
 	else if (!wire_mtu_bytes(req.path.mtu))
 		answer_rej(m, 0, CM_MESSAGE_REQ, CM_REJ_INVALID_MTU);
-	else
+	else if (req_path_check(m, &req))
 		req_new(m, &req);
 }
 
@@ -215,7 +249,7 @@ static struct cm_event on_rtu(struct cm_id *id, const struct message *m)
 				  .data_len = CM_RTU_PRIVATE_DATA_LEN };
 }
 
-static struct cm_event rejected(const struct message *m)
+static struct cm_event state_rejected(const struct message *m)
 {
 	return (struct cm_event){ .type = CM_EVENT_REJ,
 				  .reason = wire_get(m->mad, CM_REJ_REASON),
@@ -230,13 +264,13 @@ static struct cm_event on_rej(struct cm_id *id, const struct message *m)
 		cm_id_timewait(id);
 	else
 		cm_id_enter(id, CM_ST_IDLE);
-	return rejected(m);
+	return state_rejected(m);
 }
 
 static struct cm_event on_rej_connected(struct cm_id *id, const struct message *m)
 {
 	cm_id_timewait(id);
-	return rejected(m);
+	return state_rejected(m);
 }
 
 static struct cm_event on_mra(struct cm_id *id, const struct message *m)
@@ -295,7 +329,7 @@ static struct cm_event on_apr(struct cm_id *id, const struct message *m)
 	return cm_on_apr(id, m->mad);
 }
 
-/* The peer takes its time over our LAP. */
+/* MRA for our LAP. */
 static struct cm_event on_mra_lap(struct cm_id *id, const struct message *m)
 {
 	if (id->lap != CM_LAP_SENT || wire_get(m->mad, CM_MRA_MESSAGE) != CM_MESSAGE_OTHER)
@@ -328,33 +362,38 @@ static const struct row {
 	{ CM_ATTR_MRA, S(ESTABLISHED), on_mra_lap },
 };
 
-/* ---- finding the conversation ---- */
+/* ---- lookup of the ID ---- */
 
+/* A REJ of the REQ may come from a peer that has given the connection no communication ID. 12.6.7. */
 static struct cm_id *find_rejected(const struct message *m)
 {
 	struct cm *cm = m->port->cm;
 	u32 remote = wire_get(m->mad, CM_REJ_LOCAL_COMM_ID);
+	struct cm_id *id;
 
 	if (wire_get(m->mad, CM_REJ_REASON) == CM_REJ_TIMEOUT && wire_get(m->mad, CM_REJ_INFO_LEN) >= 8)
 		return cm_id_by_remote(cm, wire_get(m->mad, WIRE_FIELD(CM_REJ_INFO.bit, 64)), remote, ~0u);
-	return cm_id_find(cm, wire_get(m->mad, CM_REMOTE_COMM_ID));
+	id = cm_id_find(cm, wire_get(m->mad, CM_REMOTE_COMM_ID));
+	if (id && id->qp_known && id->remote_id != remote)
+		return NULL;
+	return id;
 }
 
-static struct cm_id *find(const struct message *m)
+static struct cm_id *state_find(const struct message *m)
 {
 	struct cm_id *id;
 
 	if (m->attr == CM_ATTR_REJ)
 		return find_rejected(m);
 	id = cm_id_find(m->port->cm, wire_get(m->mad, CM_REMOTE_COMM_ID));
-	/* the first answer tells the peer's communication ID */
+	/* the first response has the peer's communication ID */
 	if (id && id->qp_known && id->remote_id != wire_get(m->mad, CM_LOCAL_COMM_ID))
 		return NULL;
 	return id;
 }
 
-/* 12.9.8.3: the other side has a connection that this one has not, and is told. */
-static void unknown(const struct message *m)
+/* 12.9.8.3: rejects a message of a connection that does not exist here. */
+static void state_unknown(const struct message *m)
 {
 	cm_count(m->port->cm, UNEXPECTED);
 	if (m->attr == CM_ATTR_DREQ)
@@ -365,12 +404,12 @@ static void unknown(const struct message *m)
 
 static void receive_in_conversation(const struct message *m)
 {
-	struct cm_id *id = find(m);
+	struct cm_id *id = state_find(m);
 	struct cm_event ev;
 	size_t i;
 
 	if (!id) {
-		unknown(m);
+		state_unknown(m);
 		return;
 	}
 	for (i = 0; i < ARRAY_SIZE(rows); i++) {

@@ -4,8 +4,8 @@
  * {"ok": true, "result": ...} or {"ok": false, "error": TEXT}, in the order of the requests. A request may carry one
  * descriptor (SCM_RIGHTS). A client that does not read its answers is not read from.
  */
-#ifndef MUSLIN_CTL_CTL_H
-#define MUSLIN_CTL_CTL_H
+#ifndef MUSLIN_CTL_H
+#define MUSLIN_CTL_H
 
 #include <jansson.h>
 
@@ -13,6 +13,7 @@
 
 #define CTL_LINE_MAX    65536 /* bytes of a request, newline included */
 #define CTL_CLIENTS_MAX 128
+#define CTL_LINES_TURN  4 /* requests of one client before others have their turn */
 
 struct ctl_server;
 struct ctl_client;

@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -179,6 +180,66 @@ static void test_close(void)
 	row(105, "and told once", closed == 1);
 }
 
+static struct fixture *flooded;
+static u32 seen_answers;
+
+static void on_other(struct loop_fd *w, u32 events, struct now now)
+{
+	char buf[65536];
+	ssize_t n = recv(flooded->sock, buf, sizeof(buf), MSG_PEEK | MSG_DONTWAIT), i;
+
+	for (i = 0; i < n; i++)
+		seen_answers += buf[i] == '\n';
+	loop_fd_del(w);
+}
+
+/* Thousands of requests in one buffer: others have their turn meanwhile, and all are answered. */
+static void test_budget(void)
+{
+	char lines[8192], buf[65536];
+	struct fixture f;
+	struct loop_fd other = { .fd = eventfd(1, EFD_CLOEXEC), .fn = on_other };
+	u32 got = 0;
+	ssize_t n, i;
+	int turns;
+
+	setup(&f);
+	flooded = &f;
+	memset(lines, '\n', sizeof(lines));
+	if (write(f.sock, lines, sizeof(lines)) != sizeof(lines))
+		abort();
+	loop_fd_add(f.loop, &other, EPOLLIN);
+	loop_run_idle(f.loop, 0);
+	row(108, "others have their turn", seen_answers <= 2 * CTL_LINES_TURN);
+	for (turns = 0; turns < 100000 && got < sizeof(lines); turns++) {
+		n = recv(f.sock, buf, sizeof(buf), MSG_DONTWAIT);
+		for (i = 0; i < n; i++)
+			got += buf[i] == '\n';
+		loop_run_idle(f.loop, 0);
+	}
+	row(109, "and all requests have their answers", got == sizeof(lines));
+	close(other.fd);
+	teardown(&f);
+}
+
+static void test_deep(void)
+{
+	static const char wrong[] = "{\"ok\":false,";
+	char *line = malloc(CTL_LINE_MAX), buf[4096] = { 0 };
+	struct fixture f;
+
+	setup(&f);
+	memset(line, '[', CTL_LINE_MAX - 2);
+	line[CTL_LINE_MAX - 2] = '\n';
+	if (write(f.sock, line, CTL_LINE_MAX - 1) != CTL_LINE_MAX - 1)
+		abort();
+	loop_run_idle(f.loop, 0);
+	row(110, "JSON that is too deep",
+	    read(f.sock, buf, sizeof(buf) - 1) > 0 && !strncmp(buf, wrong, sizeof(wrong) - 1));
+	teardown(&f);
+	free(line);
+}
+
 static void test_too_many(void)
 {
 	int sv[CTL_CLIENTS_MAX][2], i, err = 0, last[2];
@@ -203,6 +264,8 @@ int main(void)
 	test_long_line();
 	test_slow_client();
 	test_close();
+	test_budget();
+	test_deep();
 	test_too_many();
 	return rows_end();
 }

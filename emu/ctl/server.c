@@ -11,14 +11,16 @@
 #include <unistd.h>
 
 #include "emu/ctl/ctl.h"
+#include "emu/lib/accept.h"
 #include "emu/lib/log.h"
-#include "emu/lib/rights.h"
+#include "emu/lib/passed.h"
 
 #define BIG_ANSWER (8u << 20) /* bytes; what making it took is given back */
 
 struct ctl_server {
 	struct loop *loop;
 	struct loop_fd listener;
+	struct accept_listener accept;
 	const struct ctl_command *commands;
 	void *arg;
 	char path[108];
@@ -30,9 +32,12 @@ struct ctl_client {
 	struct list link;
 	struct loop_fd fd;
 	struct ctl_server *server;
-	int passed; /* a descriptor that awaits its request; -1: none */
+	pid_t pid;             /* of the client */
+	int passed;            /* a descriptor that awaits its request; -1: none */
+	struct loop_task more; /* lines that were more than a turn's */
 	char *in, *out;
-	size_t in_len, out_len, out_done;
+	size_t in_at, in_len; /* bytes that are done with, and all */
+	size_t out_len, out_done;
 	bool eof;
 	char error[512];
 	void (*on_close)(void *arg);
@@ -43,10 +48,10 @@ static void client_close(struct ctl_client *c)
 {
 	if (c->on_close)
 		c->on_close(c->close_arg);
+	loop_task_cancel(&c->more);
 	loop_fd_del(&c->fd);
-	close(c->fd.fd);
-	if (c->passed >= 0)
-		close(c->passed);
+	passed_close(c->passed, c->pid);
+	passed_close_socket(c->fd.fd, c->pid);
 	list_del(&c->link);
 	c->server->count--;
 	free(c->in);
@@ -105,8 +110,7 @@ static bool answer_line(struct ctl_client *c, const char *line, size_t len)
 	else
 		result = ctl_error(c, "no JSON: %s (column %d)", je.text, je.column);
 	json_decref(req);
-	if (c->passed >= 0)
-		close(c->passed);
+	passed_close(c->passed, c->pid);
 	c->passed = -1;
 	/* The text of an error may quote bytes of the request that are no UTF-8, which "s%" style packing refuses. */
 	if (result)
@@ -152,17 +156,20 @@ static bool flush_out(struct ctl_client *c)
 /* Answers the lines that are complete, one at a time, for as long as the client takes the answers. False: to be closed. */
 static bool run_lines(struct ctl_client *c)
 {
+	u32 budget = CTL_LINES_TURN;
+
 	while (!c->out) {
-		char *nl = memchr(c->in, '\n', c->in_len);
-		size_t n;
+		char *line = c->in + c->in_at, *nl = memchr(line, '\n', c->in_len - c->in_at);
 
 		if (!nl)
-			return !c->eof && c->in_len < CTL_LINE_MAX;
-		n = (size_t)(nl - c->in);
-		if (!answer_line(c, c->in, n))
+			return !c->eof && c->in_len - c->in_at < CTL_LINE_MAX;
+		if (!budget--) {
+			loop_task_queue(c->server->loop, &c->more);
+			return true;
+		}
+		if (!answer_line(c, line, (size_t)(nl - line)))
 			return false;
-		c->in_len -= n + 1;
-		memmove(c->in, nl + 1, c->in_len);
+		c->in_at = (size_t)(nl - c->in) + 1;
 		if (!flush_out(c))
 			return false;
 	}
@@ -172,22 +179,31 @@ static bool run_lines(struct ctl_client *c)
 /* False when the client is gone. */
 static bool read_in(struct ctl_client *c)
 {
-	RIGHTS_CONTROL(control, 8);
-	struct iovec iov = { c->in + c->in_len, CTL_LINE_MAX - c->in_len };
-	struct msghdr msg = {
-		.msg_iov = &iov, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof(control)
-	};
+	struct iovec iov;
+	u32 npassed;
 	ssize_t n;
 
-	if (!iov.iov_len)
-		return true;
-	n = recvmsg(c->fd.fd, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	c->in_len -= c->in_at;
+	memmove(c->in, c->in + c->in_at, c->in_len);
+	c->in_at = 0;
+	iov = (struct iovec){ c->in + c->in_len, CTL_LINE_MAX - c->in_len };
+	n = passed_recv(c->fd.fd, &iov, &c->passed, c->passed < 0, &npassed);
 	if (n < 0)
 		return errno == EAGAIN || errno == EINTR;
-	rights_get(&msg, &c->passed, c->passed < 0);
 	c->in_len += (size_t)n;
 	c->eof = c->eof || !n;
 	return true;
+}
+
+/* Nothing more is read from a client while lines of it wait, or an answer that it does not take. */
+static void client_run(struct ctl_client *c, bool alive)
+{
+	if (alive)
+		alive = run_lines(c);
+	if (alive)
+		alive = !loop_fd_mod(&c->fd, c->out ? EPOLLOUT : c->more.queued ? 0 : EPOLLIN);
+	if (!alive)
+		client_close(c);
 }
 
 static void on_client(struct loop_fd *w, u32 events, struct now now)
@@ -199,12 +215,12 @@ static void on_client(struct loop_fd *w, u32 events, struct now now)
 		alive = flush_out(c);
 	if (alive && !c->out && (events & EPOLLIN))
 		alive = read_in(c);
-	if (alive)
-		alive = run_lines(c);
-	if (alive)
-		alive = !loop_fd_mod(w, c->out ? EPOLLOUT : EPOLLIN);
-	if (!alive)
-		client_close(c);
+	client_run(c, alive);
+}
+
+static void on_more(struct loop_task *t, struct now now)
+{
+	client_run(container_of(t, struct ctl_client, more), true);
 }
 
 int ctl_server_attach(struct ctl_server *s, int fd)
@@ -219,7 +235,9 @@ int ctl_server_attach(struct ctl_server *s, int fd)
 		goto err_free;
 	c->server = s;
 	c->passed = -1;
+	c->pid = passed_owner(fd);
 	c->fd = (struct loop_fd){ .fd = fd, .fn = on_client };
+	loop_task_init(&c->more, on_more);
 	err = loop_fd_add(s->loop, &c->fd, EPOLLIN);
 	if (err)
 		goto err_in;
@@ -232,17 +250,17 @@ err_in:
 err_free:
 	free(c);
 err_close:
-	close(fd);
+	passed_close_socket(fd, passed_owner(fd));
 	return err;
 }
 
 static void on_listen(struct loop_fd *w, u32 events, struct now now)
 {
 	struct ctl_server *s = container_of(w, struct ctl_server, listener);
-	int fd = accept4(w->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	int fd = accept_next(&s->accept, SOCK_NONBLOCK);
 
-	if (fd >= 0 && ctl_server_attach(s, fd))
-		log_at(LOG_WARN, "control", "a connection was refused");
+	if (fd == -EMFILE || fd == -ENFILE || (fd >= 0 && ctl_server_attach(s, fd)))
+		log_at(LOG_WARN, "control", "a connection was refused: there are %u", s->count);
 }
 
 static int start_listening(struct ctl_server *s, const char *path)
@@ -262,8 +280,10 @@ static int start_listening(struct ctl_server *s, const char *path)
 		return -1;
 	unlink(path);
 	if (!bind(s->listener.fd, (struct sockaddr *)&sa, sizeof(sa)) && !chmod(path, 0600) &&
-	    !listen(s->listener.fd, CTL_CLIENTS_MAX) && !loop_fd_add(s->loop, &s->listener, EPOLLIN))
+	    !listen(s->listener.fd, CTL_CLIENTS_MAX) && !loop_fd_add(s->loop, &s->listener, EPOLLIN)) {
+		accept_init(&s->accept, s->listener.fd);
 		return 0;
+	}
 	err = errno;
 	close(s->listener.fd);
 	errno = err;
@@ -294,6 +314,7 @@ void ctl_server_destroy(struct ctl_server *s)
 		client_close(list_first(&s->clients, struct ctl_client, link));
 	if (s->listener.fd >= 0) {
 		loop_fd_del(&s->listener);
+		accept_fini(&s->accept);
 		close(s->listener.fd);
 		unlink(s->path);
 	}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* What differs between the kernels that the module builds for: 6.1 and 6.12. Nothing else looks at versions. */
+/* What differs between the kernels that the module builds for: 6.1 to 7.2. Nothing else looks at versions. */
 #ifndef MUSLIN_GUEST_COMPAT_H
 #define MUSLIN_GUEST_COMPAT_H
 
@@ -32,6 +32,30 @@ static inline int mu_find_vqs(struct virtio_device *vdev, unsigned int n, struct
 #else
 #define MU_CREATE_CQ_ARGS  struct ib_cq *ibcq, const struct ib_cq_init_attr *attr, struct ib_udata *udata
 #define MU_CREATE_CQ_UDATA udata
+#endif
+
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(7, 1, 0)
+#define MU_RESIZE_CQ_OP   resize_user_cq
+#define MU_RESIZE_CQ_ARGS struct ib_cq *ibcq, unsigned int cqe, struct ib_udata *udata
+#else
+#define MU_RESIZE_CQ_OP   resize_cq
+#define MU_RESIZE_CQ_ARGS struct ib_cq *ibcq, int cqe, struct ib_udata *udata
+#endif
+
+/* The handle is for TLP processing hints, which only drivers of PCI devices use. */
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 17, 0)
+#define MU_REG_USER_MR_ARGS \
+	struct ib_pd *pd, u64 start, u64 len, u64 iova, int access, struct ib_dmah *dmah, struct ib_udata *udata
+#define MU_REG_USER_MR_DMAH dmah
+#else
+#define MU_REG_USER_MR_ARGS struct ib_pd *pd, u64 start, u64 len, u64 iova, int access, struct ib_udata *udata
+#define MU_REG_USER_MR_DMAH false
+#endif
+
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(7, 2, 0)
+#define mu_umem_get ib_umem_get_va
+#else
+#define mu_umem_get ib_umem_get
 #endif
 
 #endif

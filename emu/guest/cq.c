@@ -85,8 +85,6 @@ free_ring:
 	return err;
 }
 
-const struct ib_device_ops mu_cq_ops = { .create_cq = create_cq };
-
 int mu_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
 {
 	struct mu_cq *cq = to_mu_cq(ibcq);
@@ -97,7 +95,7 @@ int mu_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
 }
 
 /* Of a user's: its library maps the new ring, in which the daemon has put what was not polled. */
-int mu_resize_cq(struct ib_cq *ibcq, int cqe, struct ib_udata *udata)
+static int resize_cq(MU_RESIZE_CQ_ARGS)
 {
 	struct mu_dev *dev = to_mu_dev(ibcq->device);
 	struct mu_cq *cq = to_mu_cq(ibcq);
@@ -123,6 +121,8 @@ int mu_resize_cq(struct ib_cq *ibcq, int cqe, struct ib_udata *udata)
 	ibcq->cqe = ring->mask;
 	return 0;
 }
+
+const struct ib_device_ops mu_cq_ops = { .create_cq = create_cq, .MU_RESIZE_CQ_OP = resize_cq };
 
 static enum ib_wc_opcode opcode_of(u32 opcode)
 {

@@ -99,17 +99,17 @@ static enum rdma_link_layer get_link_layer(struct ib_device *ibdev, u32 port)
 	return is_ethernet(ibdev, port) ? IB_LINK_LAYER_ETHERNET : IB_LINK_LAYER_INFINIBAND;
 }
 
+/* From kernel 7.2 on @udata is NULL when ib_core itself asks. */
 static int query_device(struct ib_device *ibdev, struct ib_device_attr *a, struct ib_udata *udata)
 {
 	const struct muslin_hello_answer *h = &to_mu_dev(ibdev)->hello;
 
-	if (udata->inlen || udata->outlen)
+	if (udata && (udata->inlen || udata->outlen))
 		return -EINVAL;
 	memset(a, 0, sizeof(*a));
 	a->fw_ver = 1;
 	a->sys_image_guid = cpu_to_be64(h->sys_image_guid);
-	a->vendor_id = 0x2c9;
-	a->vendor_part_id = 1;
+	a->vendor_id = 0xffffff; /* as rdma_rxe, whose provider in rdma-core drives the device */
 	a->max_mr_size = h->max_mr_size;
 	a->page_size_cap = SZ_4K | SZ_64K | SZ_2M | SZ_1G;
 	a->max_qp = h->max_qp;
@@ -249,9 +249,7 @@ static const struct ib_device_ops ops = {
 	.query_port = query_port,
 	.query_qp = mu_query_qp,
 	.query_srq = mu_query_srq,
-	.reg_user_mr = mu_reg_user_mr,
 	.req_notify_cq = mu_req_notify_cq,
-	.resize_cq = mu_resize_cq,
 
 	INIT_RDMA_OBJ_SIZE(ib_ah, mu_ah, ib),
 	INIT_RDMA_OBJ_SIZE(ib_cq, mu_cq, ib),
@@ -294,6 +292,7 @@ int mu_register(struct mu_dev *dev)
 	strscpy(ib->node_desc, dev->hello.name, sizeof(ib->node_desc));
 	ib_set_device_ops(ib, &ops);
 	ib_set_device_ops(ib, &mu_cq_ops);
+	ib_set_device_ops(ib, &mu_mr_ops);
 	ib_set_device_ops(ib, &mu_netdev_ops);
 	err = ib_register_device(ib, "muslin%d", dev->vdev->dev.parent);
 	if (err)

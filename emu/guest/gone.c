@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * A device that is gone: its daemon has died or been replaced, or the connection to it broke, and with it went every object. The
- * kernel's and the users' ones are still there, and whoever waits for their completions must get some: what is posted comes back
+ * kernel's and the users' ones still exist, and their users wait for completions: what is posted comes back
  * flushed (10.3.1.7: as in the Error state), and what is destroyed is destroyed. Meanwhile the device is taken from the driver
  * and given back to it, so that it registers anew with the daemon that is there now; users see the end of one device and the
  * beginning of another.
@@ -68,10 +68,12 @@ static bool put(struct mu_cq *cq, const struct ib_uverbs_wc *wc)
 
 	spin_lock_irqsave(&cq->lock, flags);
 	at = r->buf->producer_index & r->mask;
-	room = ((at + 1) & r->mask) != (READ_ONCE(r->buf->consumer_index) & r->mask);
+	/* The program has read the entries before the index that it wrote. */
+	room = ((at + 1) & r->mask) != (smp_load_acquire(&r->buf->consumer_index) & r->mask);
 	if (room) {
 		memcpy(mu_ring_at(r, at), wc, sizeof(*wc));
-		smp_store_release(&r->buf->producer_index, (at + 1) & r->mask); /* the entry is written */
+		/* The entry is written before the program sees its index. */
+		smp_store_release(&r->buf->producer_index, (at + 1) & r->mask);
 	}
 	spin_unlock_irqrestore(&cq->lock, flags);
 	return room;

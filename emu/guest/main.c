@@ -8,7 +8,7 @@
 #include "emu/guest/compat.h"
 #include "emu/guest/muslin.h"
 
-/* The first ring since the daemon looked wakes it: whoever finds the flag set knows that somebody did. */
+/* The first ring since the daemon looked wakes it: a CPU that finds the flag set knows that another one has done so. */
 void mu_doorbell(struct mu_dev *dev, u32 handle)
 {
 	if (READ_ONCE(dev->gone)) {

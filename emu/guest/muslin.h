@@ -191,7 +191,7 @@ int mu_destroy_srq(struct ib_srq *srq, struct ib_udata *udata);
 
 /* memory.c */
 struct ib_mr *mu_get_dma_mr(struct ib_pd *pd, int access);
-struct ib_mr *mu_reg_user_mr(struct ib_pd *pd, u64 start, u64 len, u64 iova, int access, struct ib_udata *udata);
+extern const struct ib_device_ops mu_mr_ops;
 struct ib_mr *mu_alloc_mr(struct ib_pd *pd, enum ib_mr_type type, u32 max_sg);
 int mu_map_mr_sg(struct ib_mr *mr, struct scatterlist *sg, int nents, unsigned int *offset);
 int mu_dereg_mr(struct ib_mr *mr, struct ib_udata *udata);
@@ -207,7 +207,6 @@ int mu_destroy_qp(struct ib_qp *qp, struct ib_udata *udata);
 /* cq.c */
 extern const struct ib_device_ops mu_cq_ops;
 int mu_destroy_cq(struct ib_cq *cq, struct ib_udata *udata);
-int mu_resize_cq(struct ib_cq *cq, int cqe, struct ib_udata *udata);
 int mu_poll_cq(struct ib_cq *cq, int n, struct ib_wc *wc);
 int mu_req_notify_cq(struct ib_cq *cq, enum ib_cq_notify_flags flags);
 

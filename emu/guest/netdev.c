@@ -91,7 +91,7 @@ static void attach(struct mu_dev *dev, struct mu_eth *e, struct net_device *nd)
 	queue_work(system_unbound_wq, &dev->rescan);
 }
 
-/* Whoever reads the pointer under RCU is done before the interface is freed. */
+/* RCU readers of the pointer have finished before the interface is freed. */
 static void detach(struct mu_dev *dev, struct mu_eth *e)
 {
 	RCU_INIT_POINTER(e->netdev, NULL);
@@ -123,7 +123,7 @@ static int on_event(struct notifier_block *nb, unsigned long event, void *ptr)
 	return NOTIFY_DONE;
 }
 
-/* Interfaces that are there already are told of as if they came now. */
+/* Existing interfaces are reported as if they were registered now. */
 int mu_netdev_start(struct mu_dev *dev)
 {
 	INIT_WORK(&dev->rescan, rescan);

@@ -93,7 +93,7 @@ static int enter(struct mu_dev *dev, struct mu_qp *qp)
 	return err;
 }
 
-/* Whoever polls finds the number unknown from here on; a poll under way ends first. */
+/* A poll finds the number unknown from here on; one that has begun ends first. */
 static void leave(struct mu_dev *dev, struct mu_qp *qp)
 {
 	xa_erase_irq(&dev->qps, qp->handle);
@@ -173,40 +173,84 @@ free_rings:
 	return err;
 }
 
+/* Attributes by their places in the contract and in ib_verbs.h. */
+struct attr_place {
+	u16 ours, theirs;
+	u8 ours_size, theirs_size;
+};
+
+#define ATTR(our, their)                                                                                    \
+	{                                                                                                   \
+		.ours = offsetof(struct muslin_qp_attr, our), .theirs = offsetof(struct ib_qp_attr, their), \
+		.ours_size = sizeof_field(struct muslin_qp_attr, our),                                      \
+		.theirs_size = sizeof_field(struct ib_qp_attr, their),                                      \
+	}
+
+static const struct attr_place attr_places[] = {
+	ATTR(state, qp_state),
+	ATTR(cur_state, cur_qp_state),
+	ATTR(path_mtu, path_mtu),
+	ATTR(path_mig_state, path_mig_state),
+	ATTR(qkey, qkey),
+	ATTR(rq_psn, rq_psn),
+	ATTR(sq_psn, sq_psn),
+	ATTR(dest_qpn, dest_qp_num),
+	ATTR(access, qp_access_flags),
+	ATTR(pkey_index, pkey_index),
+	ATTR(alt_pkey_index, alt_pkey_index),
+	ATTR(en_sqd_async_notify, en_sqd_async_notify),
+	ATTR(sq_draining, sq_draining),
+	ATTR(max_rd_atomic, max_rd_atomic),
+	ATTR(max_dest_rd_atomic, max_dest_rd_atomic),
+	ATTR(min_rnr_timer, min_rnr_timer),
+	ATTR(port, port_num),
+	ATTR(timeout, timeout),
+	ATTR(retry_cnt, retry_cnt),
+	ATTR(rnr_retry, rnr_retry),
+	ATTR(alt_port, alt_port_num),
+	ATTR(alt_timeout, alt_timeout),
+};
+
+static u32 attr_get(const void *from, u8 size)
+{
+	return size == 1 ? *(const u8 *)from : size == 2 ? *(const u16 *)from : *(const u32 *)from;
+}
+
+static void attr_set(void *to, u8 size, u32 value)
+{
+	if (size == 1)
+		*(u8 *)to = value;
+	else if (size == 2)
+		*(u16 *)to = value;
+	else
+		*(u32 *)to = value;
+}
+
+static void attrs_to_device(struct muslin_qp_attr *m, const struct ib_qp_attr *a)
+{
+	const struct attr_place *p;
+
+	for (p = attr_places; p < attr_places + ARRAY_SIZE(attr_places); p++)
+		attr_set((u8 *)m + p->ours, p->ours_size, attr_get((const u8 *)a + p->theirs, p->theirs_size));
+}
+
+static void attrs_from_device(struct ib_qp_attr *a, const struct muslin_qp_attr *m)
+{
+	const struct attr_place *p;
+
+	for (p = attr_places; p < attr_places + ARRAY_SIZE(attr_places); p++)
+		attr_set((u8 *)a + p->theirs, p->theirs_size, attr_get((const u8 *)m + p->ours, p->ours_size));
+}
+
 int mu_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *a, int mask, struct ib_udata *udata)
 {
-	struct muslin_qp_modify in = {
-		.handle = to_mu_qp(ibqp)->handle,
-		.mask = mask,
-		.attr = {
-			.state = a->qp_state,
-			.cur_state = a->cur_qp_state,
-			.path_mtu = a->path_mtu,
-			.path_mig_state = a->path_mig_state,
-			.qkey = a->qkey,
-			.rq_psn = a->rq_psn,
-			.sq_psn = a->sq_psn,
-			.dest_qpn = a->dest_qp_num,
-			.access = a->qp_access_flags,
-			.pkey_index = a->pkey_index,
-			.alt_pkey_index = a->alt_pkey_index,
-			.en_sqd_async_notify = a->en_sqd_async_notify,
-			.max_rd_atomic = a->max_rd_atomic,
-			.max_dest_rd_atomic = a->max_dest_rd_atomic,
-			.min_rnr_timer = a->min_rnr_timer,
-			.port = a->port_num,
-			.timeout = a->timeout,
-			.retry_cnt = a->retry_cnt,
-			.rnr_retry = a->rnr_retry,
-			.alt_port = a->alt_port_num,
-			.alt_timeout = a->alt_timeout,
-		},
-	};
+	struct muslin_qp_modify in = { .handle = to_mu_qp(ibqp)->handle, .mask = mask };
 	struct muslin_answer out;
 	int err;
 
 	if (mask & ~IB_QP_ATTR_STANDARD_BITS)
 		return -EOPNOTSUPP;
+	attrs_to_device(&in.attr, a);
 	if (mask & IB_QP_AV)
 		mu_av_fill(&in.attr.av, &a->ah_attr);
 	if (mask & IB_QP_ALT_PATH)
@@ -227,30 +271,8 @@ int mu_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *a, int mask, struct ib_qp
 
 	if (err)
 		return err;
-	*a = (struct ib_qp_attr){
-		.qp_state = m->state,
-		.cur_qp_state = m->cur_state,
-		.path_mtu = m->path_mtu,
-		.path_mig_state = m->path_mig_state,
-		.qkey = m->qkey,
-		.rq_psn = m->rq_psn,
-		.sq_psn = m->sq_psn,
-		.dest_qp_num = m->dest_qpn,
-		.qp_access_flags = m->access,
-		.cap = qp->cap,
-		.pkey_index = m->pkey_index,
-		.alt_pkey_index = m->alt_pkey_index,
-		.sq_draining = m->sq_draining,
-		.max_rd_atomic = m->max_rd_atomic,
-		.max_dest_rd_atomic = m->max_dest_rd_atomic,
-		.min_rnr_timer = m->min_rnr_timer,
-		.port_num = m->port,
-		.timeout = m->timeout,
-		.retry_cnt = m->retry_cnt,
-		.rnr_retry = m->rnr_retry,
-		.alt_port_num = m->alt_port,
-		.alt_timeout = m->alt_timeout,
-	};
+	*a = (struct ib_qp_attr){ .cap = qp->cap };
+	attrs_from_device(a, &out.attr);
 	a->cap.max_send_wr = qp->sq->mask; /* what the rings take */
 	a->cap.max_recv_wr = qp->rq ? qp->rq->mask : 0;
 	mu_av_read(&a->ah_attr, &m->av, ibqp->device);

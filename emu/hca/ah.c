@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Address handles: attribute vectors under a number of the context. */
+/* Address handles (IBTA 10.2.4.3): address vectors by number, per context. */
 #include <errno.h>
 #include <stdlib.h>
 
-#include "emu/hca/internal.h"
+#include "emu/hca/hca_internal.h"
 
 struct hca_ah {
 	struct hca_pd *pd;
@@ -17,7 +17,7 @@ int hca_ah_create(struct hca_ctx *ctx, u32 pdn, const struct hca_av *av, u32 *ah
 	int err;
 
 	if (hca_iw(ctx->hca))
-		return -EOPNOTSUPP; /* no datagrams */
+		return -EOPNOTSUPP; /* iWARP has no datagrams */
 	if (!pd || hca_av_check(ctx->hca, av, true))
 		return -EINVAL;
 	err = hca_may_create(ctx->hca, HCA_OBJECT_AH, ctx->ahs.used, ctx->hca->caps.max_ah);
@@ -28,6 +28,7 @@ int hca_ah_create(struct hca_ctx *ctx, u32 pdn, const struct hca_av *av, u32 *ah
 		return -ENOMEM;
 	ah->pd = pd;
 	ah->av = *av;
+	hca_av_normalize(ctx->hca, &ah->av);
 	if (table_add(&ctx->ahs, ah, ahn)) {
 		free(ah);
 		return -ENOMEM;

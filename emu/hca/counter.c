@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Counters of the device by port, under the names that rxe and mlx5 use in hw_counters. */
-#include "emu/hca/internal.h"
+/* hw_counters of the device, by port, with the names of rxe and mlx5. */
+#include "emu/hca/hca_internal.h"
 
 static const char *const names[] = {
 	[HCA_CNT_SENT_PKTS] = "sent_pkts",
@@ -22,7 +22,7 @@ static const char *const names[] = {
 	[HCA_CNT_BAD_PACKET] = "rx_bad_packets",
 	[HCA_CNT_WRONG_QP] = "rx_wrong_qp",
 	[HCA_CNT_GHOST] = "rx_ghost_acks",
-	[HCA_CNT_HOLD_REFUSED] = "rx_hold_refused",
+	[HCA_CNT_OOO_DISCARDED] = "rx_hold_refused",
 	[HCA_CNT_REMOTE_ACCESS_ERR] = "resp_remote_access_errors",
 	[HCA_CNT_REMOTE_INV_REQ_ERR] = "resp_remote_invalid_request",
 	[HCA_CNT_PKEY_MISMATCH] = "rx_pkey_mismatch",

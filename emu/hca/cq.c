@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Completion queues: entries to the front end, one flush for a burst, and what follows an overflow. */
+/* Completion queues (IBTA 10.2.6, 11.6.3.1): completions to the front end, one flush per burst, and overflow. */
 #include <errno.h>
 #include <stdlib.h>
 
-#include "emu/hca/internal.h"
+#include "emu/hca/hca_internal.h"
 
 struct hca_cq *hca_cq_get(struct hca_ctx *ctx, u32 cqn)
 {
@@ -50,7 +50,7 @@ int hca_cq_destroy(struct hca_ctx *ctx, u32 cqn)
 	return 0;
 }
 
-/* The event comes at once; the QPs fail from a task, because a transport is in the midst of one of them. */
+/* CQ overflow: the event is raised at once; a task fails the QPs, because the transport is processing one of them now. */
 static void overflow(struct hca_cq *cq, u8 port)
 {
 	struct hca *hca = cq->ctx->hca;
@@ -121,8 +121,8 @@ void hca_complete_recv(struct hca_qp *qp, struct hca_cqe *cqe)
 	complete(qp->recv_cq, qp, cqe);
 }
 
-/* A flush may wake a user inside the daemon that posts and completes again: each CQ is flushed once, the task does
- * what came up meanwhile. */
+/* A flush may call a user inside the daemon that posts and completes again: each CQ is flushed once, the task flushes
+ * completions added meanwhile. */
 void hca_flush(struct hca *hca)
 {
 	struct list now;

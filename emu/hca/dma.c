@@ -4,24 +4,46 @@
  *
  * Entries are grouped by context. A change of direction starts new groups, so that a read sees what the writes before
  * it wrote and no buffer is overtaken; within a group entries keep their order. A run hands each group to the context's
- * DMA in as few calls as possible. When one fails, its entries are tried one by one to find whom to blame.
+ * DMA in as few calls as possible. When a call fails, its entries are retried one by one to find those that fail.
+ *
+ * Where the DMA would have to wait for the memory (-EAGAIN), the entries become moves, which another thread executes while the loop
+ * continues. A move has a serial number in its context until it is done. It owns the local bytes: those to be
+ * written are copied when it begins, those that were read are copied to the entries' buffers when it is done, so that neither
+ * a packet nor a queue pair has to outlive it. The bytes under way of a context are limited (hca_ctx_full()).
  */
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/uio.h>
 
-#include "emu/hca/internal.h"
+#include "emu/hca/hca_internal.h"
 
-#define SEGS_PER_CALL 1024 /* UIO_MAXIOV */
+#define SEGS_PER_CALL 1024         /* UIO_MAXIOV */
+#define MOVE_BYTES    (128u << 10) /* of one move, but for a segment that is longer */
+#define MOVING_MOST   (8u << 20)   /* bytes under way, beyond which a context takes no more requests */
+#define MOVING_DROP   (32u << 20)  /* and no packets either that their sender does not repeat */
 
 struct entry {
 	struct hca_dma_seg seg;
-	void (*failed)(void *arg);
+	void (*failed)(void *arg, u64 tag);
 	void *arg;
+	u64 tag;
+};
+
+/* A pending move of a context. */
+struct hca_pending {
+	struct list link;
+	struct hca_ctx *ctx;
+	struct hca_move *move;
+	u64 serial;
+	void *mem;
+	u32 check; /* key of the region whose memory it checks; 0: a move of data */
+	u32 n;
+	struct entry entry[];
 };
 
 struct group {
-	struct hca_ctx *ctx; /* NULL: forgotten */
+	struct hca_ctx *ctx; /* NULL: the context was destroyed */
+	void *mem;
 	bool write;
 	u32 n, cap;
 	struct entry *entry;
@@ -83,7 +105,12 @@ u32 hca_batch_pending(const struct hca_batch *b)
 	return b->set[b->cur].pending;
 }
 
-static struct group *new_group(struct set *s, struct hca_ctx *ctx, bool write)
+static void *span_mem(const struct hca_span *span)
+{
+	return span->mem ? span->mem : span->ctx->dma_ctx;
+}
+
+static struct group *new_group(struct set *s, struct hca_ctx *ctx, void *mem, bool write)
 {
 	struct group *g;
 
@@ -99,13 +126,14 @@ static struct group *new_group(struct set *s, struct hca_ctx *ctx, bool write)
 	}
 	g = &s->group[s->n++];
 	g->ctx = ctx;
+	g->mem = mem;
 	g->write = write;
 	g->n = 0;
 	return g;
 }
 
-/* The context remembers its open group; the serial tells whether that is still so. */
-static struct group *open_group(struct hca_batch *b, struct hca_ctx *ctx, bool write)
+/* The context caches its open group; it is valid while the serial matches. */
+static struct group *open_group(struct hca_batch *b, struct hca_ctx *ctx, void *mem, bool write)
 {
 	struct set *s = &b->set[b->cur];
 	struct group *g;
@@ -116,12 +144,12 @@ static struct group *open_group(struct hca_batch *b, struct hca_ctx *ctx, bool w
 		s->first = s->n;
 		b->serial = ++serials;
 	}
-	if (likely(ctx->batch == b && ctx->batch_serial == b->serial))
+	if (likely(ctx->batch == b && ctx->batch_serial == b->serial && s->group[ctx->batch_group].mem == mem))
 		return &s->group[ctx->batch_group];
 	for (i = s->first; i < s->n; i++)
-		if (s->group[i].ctx == ctx)
+		if (s->group[i].ctx == ctx && s->group[i].mem == mem)
 			break;
-	g = i < s->n ? &s->group[i] : new_group(s, ctx, write);
+	g = i < s->n ? &s->group[i] : new_group(s, ctx, mem, write);
 	if (g) {
 		ctx->batch = b;
 		ctx->batch_serial = b->serial;
@@ -142,46 +170,344 @@ static bool grow(struct group *g)
 	return true;
 }
 
-/* Without memory the entry is done at once, behind all that is pending. */
-static void add_slowly(struct hca_batch *b, const struct entry *e, struct hca_ctx *ctx, bool write)
-{
-	int (*op)(void *, const struct hca_dma_seg *, u32) = write ? ctx->dma->write : ctx->dma->read;
+/* Moves */
 
-	hca_batch_run(b);
-	if (op(ctx->dma_ctx, &e->seg, 1) && e->failed)
-		e->failed(e->arg);
+static struct hca_move *move_new(enum hca_move_op op, u32 n, u32 bytes)
+{
+	size_t head = sizeof(struct hca_move) + n * sizeof(struct hca_move_seg);
+	struct hca_move *m = malloc(head + bytes);
+
+	if (!m)
+		return NULL;
+	*m = (struct hca_move){ .op = op, .n = n, .bytes = bytes, .data = (u8 *)m + head };
+	list_init(&m->link);
+	return m;
 }
 
-static inline void add(struct hca_batch *b, const struct hca_span *span, void *local, void (*failed)(void *arg),
-		       void *arg, bool write)
+static struct hca_pending *pending_new(struct hca_ctx *ctx, void *mem, struct hca_move *m, const struct entry *e)
+{
+	struct hca_pending *p = malloc(sizeof(*p) + m->n * sizeof(*e));
+	u32 i;
+
+	if (!p)
+		return NULL;
+	*p = (struct hca_pending){ .ctx = ctx, .move = m, .mem = mem, .n = m->n };
+	list_init(&p->link);
+	memcpy(p->entry, e, m->n * sizeof(*e));
+	for (i = 0; i < m->n; i++)
+		m->seg[i] = (struct hca_move_seg){ .addr = e[i].seg.addr, .len = e[i].seg.len };
+	m->pending = p;
+	return p;
+}
+
+static void check_over(struct hca_pending *p, bool failed)
+{
+	struct hca_key *k = hca_key_find(p->ctx->hca, p->check);
+
+	if (k && failed)
+		hca_key_free(k);
+	else if (k)
+		k->valid = true;
+}
+
+/* The move is done: copies its bytes to the entries' buffers, and reports failures. */
+static void pending_finish(struct hca_pending *p, bool failed)
+{
+	const struct hca_move *m = p->move;
+	bool any = failed;
+	u32 i, at = 0;
+
+	for (i = 0; i < p->n; at += m->seg[i++].len) {
+		const struct entry *e = &p->entry[i];
+
+		if (failed || m->seg[i].failed) {
+			any = true;
+			if (e->failed)
+				e->failed(e->arg, e->tag);
+		} else if (m->op != HCA_MOVE_WRITE && e->seg.local) {
+			memcpy(e->seg.local, m->data + at, e->seg.len);
+		}
+	}
+	if (p->check)
+		check_over(p, any);
+	free(p);
+}
+
+/* Starts the move. 0, -EFAULT or -EBUSY: it is done, and @p freed; -EINPROGRESS. */
+static int move_start(struct hca_pending *p)
+{
+	struct hca_move *m = p->move;
+	struct hca_ctx *ctx = p->ctx;
+	int err = ctx->dma->start(p->mem, m);
+	bool failed;
+	u32 i;
+
+	if (err == -EINPROGRESS) {
+		p->serial = ++ctx->move_serial;
+		ctx->moving += m->bytes;
+		list_add(&ctx->moves, &p->link);
+		return err;
+	}
+	failed = err;
+	for (i = 0; i < m->n; i++)
+		failed |= m->seg[i].failed;
+	if (err == -EBUSY)
+		free(p);
+	else
+		pending_finish(p, err);
+	free(m);
+	return err ? err : failed ? -EFAULT : 0;
+}
+
+static void pending_end(struct hca_pending *p, bool failed)
+{
+	struct hca_ctx *ctx = p->ctx;
+	const struct hca_transport *t = ctx->hca->transport;
+
+	list_del(&p->link);
+	ctx->moving -= p->move->bytes;
+	p->move->pending = NULL;
+	pending_finish(p, failed);
+	if (t && t->moved)
+		t->moved(ctx->hca);
+}
+
+void hca_move_done(struct hca_move *m)
+{
+	if (m->pending)
+		pending_end(m->pending, false);
+	free(m);
+}
+
+void hca_move_abandon(struct hca_move *m)
+{
+	if (m->pending)
+		pending_end(m->pending, true);
+}
+
+void hca_moves_forget(struct hca_ctx *ctx)
+{
+	while (!list_empty(&ctx->moves)) {
+		struct hca_pending *p = list_first(&ctx->moves, struct hca_pending, link);
+
+		list_del(&p->link);
+		p->move->pending = NULL;
+		free(p);
+	}
+}
+
+void hca_moves_disown(struct hca_ctx *ctx, const void *arg)
+{
+	struct hca_pending *p;
+	u32 i;
+
+	list_for_each (p, &ctx->moves, link) {
+		for (i = 0; i < p->n; i++) {
+			if (p->entry[i].arg != arg)
+				continue;
+			p->entry[i].failed = NULL;
+			p->entry[i].seg.local = NULL;
+		}
+	}
+}
+
+void hca_moves_forget_local(struct hca_ctx *ctx, const void *from, u32 len)
+{
+	struct hca_pending *p;
+	u32 i;
+
+	list_for_each (p, &ctx->moves, link) {
+		for (i = 0; i < p->n && p->move->op != HCA_MOVE_WRITE; i++) {
+			const u8 *at = p->entry[i].seg.local;
+
+			if (at < (const u8 *)from || at >= (const u8 *)from + len)
+				continue;
+			p->entry[i].failed = NULL;
+			p->entry[i].seg.local = NULL;
+		}
+	}
+}
+
+u64 hca_ctx_moves(const struct hca_ctx *ctx)
+{
+	return ctx->move_serial;
+}
+
+bool hca_ctx_moved(const struct hca_ctx *ctx, u64 serial)
+{
+	return list_empty(&ctx->moves) || list_first(&ctx->moves, struct hca_pending, link)->serial > serial;
+}
+
+bool hca_ctx_full(const struct hca_ctx *ctx)
+{
+	return ctx->moving > MOVING_MOST;
+}
+
+bool hca_ctx_overfull(const struct hca_ctx *ctx)
+{
+	return ctx->moving > MOVING_DROP;
+}
+
+static bool touches(const struct hca_pending *p, const struct hca_key *k)
+{
+	u32 i;
+
+	if (p->move->op == HCA_MOVE_READ)
+		return false;
+	for (i = 0; k && i < p->n; i++) {
+		const struct hca_dma_seg *s = &p->entry[i].seg;
+
+		if (p->mem == (k->mem ? k->mem : k->ctx->dma_ctx) && s->addr < k->va + k->len &&
+		    k->va < s->addr + s->len)
+			return true;
+	}
+	return !k;
+}
+
+u64 hca_ctx_writes(struct hca_ctx *ctx, u32 lkey)
+{
+	const struct hca_key *k = lkey ? hca_key_slot(ctx->hca, lkey) : NULL;
+	const struct hca_pending *p;
+	u64 last = 0;
+
+	if (k && k->pages)
+		k = NULL; /* pieces of a list: any write may be one of them */
+	hca_batches_run();
+	list_for_each (p, &ctx->moves, link)
+		if (touches(p, k))
+			last = p->serial;
+	return last;
+}
+
+static void move_fill(struct hca_move *m, const struct entry *e)
+{
+	u32 i, at = 0;
+
+	for (i = 0; i < m->n; at += e[i++].seg.len)
+		memcpy(m->data + at, e[i].seg.local, e[i].seg.len);
+}
+
+/* One move of entries from @e on, of @n at most; returns how many. */
+static u32 entries_start(struct hca_ctx *ctx, void *mem, const struct entry *e, u32 n, bool write)
+{
+	struct hca_pending *p = NULL;
+	struct hca_move *m;
+	u32 take = 0, bytes = 0, i;
+
+	for (; take < n && take < SEGS_PER_CALL && (!take || bytes + e[take].seg.len <= MOVE_BYTES); take++)
+		bytes += e[take].seg.len;
+	m = move_new(write ? HCA_MOVE_WRITE : HCA_MOVE_READ, take, bytes);
+	if (m)
+		p = pending_new(ctx, mem, m, e);
+	if (p) {
+		if (write)
+			move_fill(m, e);
+		move_start(p);
+		return take;
+	}
+	free(m);
+	for (i = 0; i < take; i++)
+		if (e[i].failed)
+			e[i].failed(e[i].arg, e[i].tag);
+	return take;
+}
+
+/* A single entry. */
+static void entry_move(struct hca_ctx *ctx, void *mem, const struct entry *e, bool write)
+{
+	int err = (write ? ctx->dma->write : ctx->dma->read)(mem, &e->seg, 1);
+
+	if (err == -EAGAIN)
+		entries_start(ctx, mem, e, 1, write);
+	else if (err && e->failed)
+		e->failed(e->arg, e->tag);
+}
+
+int hca_ctx_write(struct hca_ctx *ctx, void *dma, u64 addr, const void *local, u32 len)
+{
+	const struct entry e = { .seg = { addr, len, (void *)(uintptr_t)local } };
+	int err = ctx->dma->write(dma, &e.seg, 1);
+	struct hca_pending *p;
+	struct hca_move *m;
+
+	if (err != -EAGAIN)
+		return err;
+	m = move_new(HCA_MOVE_WRITE, 1, len);
+	p = m ? pending_new(ctx, dma, m, &e) : NULL;
+	if (!p) {
+		free(m);
+		return -ENOMEM;
+	}
+	move_fill(m, &e);
+	return move_start(p);
+}
+
+int hca_mr_check(struct hca_key *k)
+{
+	struct hca_ctx *ctx = k->ctx;
+	void *mem = k->mem ? k->mem : ctx->dma_ctx;
+	const struct entry e[2] = { { .seg = { .addr = k->va, .len = 1 } },
+				    { .seg = { .addr = k->va + k->len - 1, .len = 1 } } };
+	struct hca_pending *p;
+	struct hca_move *m;
+	int err;
+
+	err = ctx->dma->check ? ctx->dma->check(mem, k->va, k->len, k->access & HCA_ACCESS_LOCAL_WRITE) : 0;
+	if (err != -EAGAIN)
+		return err;
+	m = move_new(HCA_MOVE_READ, 2, 2);
+	p = m ? pending_new(ctx, mem, m, e) : NULL;
+	if (!p) {
+		free(m);
+		return -ENOMEM;
+	}
+	err = move_start(p);
+	if (err == -EINPROGRESS)
+		p->check = k->key;
+	return err;
+}
+
+/* Batches */
+
+/* Out of memory: the entry is moved alone, after all pending entries. */
+static void add_slowly(struct hca_batch *b, const struct entry *e, const struct hca_span *span, bool write)
+{
+	hca_batch_run(b);
+	entry_move(span->ctx, span_mem(span), e, write);
+}
+
+static inline void add(struct hca_batch *b, const struct hca_span *span, void *local,
+		       void (*failed)(void *arg, u64 tag), void *arg, u64 tag, bool write)
 {
 	struct entry e = {
 		.seg = { .addr = span->addr, .len = span->len, .local = local },
 		.failed = failed,
 		.arg = arg,
+		.tag = tag,
 	};
 	struct group *g;
 
 	if (!span->len)
 		return;
-	g = open_group(b, span->ctx, write);
+	g = open_group(b, span->ctx, span_mem(span), write);
 	if (unlikely(!g || (g->n == g->cap && !grow(g)))) {
-		add_slowly(b, &e, span->ctx, write);
+		add_slowly(b, &e, span, write);
 		return;
 	}
 	g->entry[g->n++] = e;
 	b->set[b->cur].pending++;
 }
 
-void hca_batch_read(struct hca_batch *b, const struct hca_span *span, void *local, void (*failed)(void *arg), void *arg)
+void hca_batch_read(struct hca_batch *b, const struct hca_span *span, void *local, void (*failed)(void *arg, u64 tag),
+		    void *arg, u64 tag)
 {
-	add(b, span, local, failed, arg, false);
+	add(b, span, local, failed, arg, tag, false);
 }
 
-void hca_batch_write(struct hca_batch *b, const struct hca_span *span, const void *local, void (*failed)(void *arg),
-		     void *arg)
+void hca_batch_write(struct hca_batch *b, const struct hca_span *span, const void *local,
+		     void (*failed)(void *arg, u64 tag), void *arg, u64 tag)
 {
-	add(b, span, (void *)(uintptr_t)local, failed, arg, true);
+	add(b, span, (void *)(uintptr_t)local, failed, arg, tag, true);
 }
 
 /* Moves entries from @i on into @seg, joined where both sides are adjacent; returns the entry after the last taken. */
@@ -211,10 +537,8 @@ static void blame(struct group *g, u32 from, u32 to)
 
 	for (i = from; i < to && g->ctx; i++) {
 		struct entry e = g->entry[i];
-		struct hca_ctx *ctx = g->ctx;
 
-		if ((g->write ? ctx->dma->write : ctx->dma->read)(ctx->dma_ctx, &e.seg, 1) && e.failed)
-			e.failed(e.arg);
+		entry_move(g->ctx, g->mem, &e, g->write);
 	}
 }
 
@@ -225,8 +549,11 @@ static void run_group(struct hca_batch *b, struct group *g)
 	while (i < g->n && g->ctx) {
 		struct hca_ctx *ctx = g->ctx;
 		u32 nsegs, next = gather(g, i, b->seg, &nsegs);
+		int err = (g->write ? ctx->dma->write : ctx->dma->read)(g->mem, b->seg, nsegs);
 
-		if (unlikely((g->write ? ctx->dma->write : ctx->dma->read)(ctx->dma_ctx, b->seg, nsegs)))
+		if (unlikely(err == -EAGAIN))
+			next = i + entries_start(ctx, g->mem, g->entry + i, next - i, g->write);
+		else if (unlikely(err))
 			blame(g, i, next);
 		i = next;
 	}
@@ -266,6 +593,14 @@ void hca_batch_forget(struct hca_batch *b, const struct hca_ctx *ctx)
 	b->serial = ++serials;
 }
 
+void hca_batches_run(void)
+{
+	struct hca_batch *b;
+
+	list_for_each (b, &batches, link)
+		hca_batch_run(b);
+}
+
 void hca_batches_forget(const struct hca_ctx *ctx)
 {
 	struct hca_batch *b;
@@ -300,10 +635,10 @@ void *hca_span_direct(const struct hca_span *span, bool write)
 {
 	const struct hca_ctx *ctx = span->ctx;
 
-	return ctx->dma->direct ? ctx->dma->direct(ctx->dma_ctx, span->addr, span->len, write) : NULL;
+	return ctx->dma->direct ? ctx->dma->direct(span_mem(span), span->addr, span->len, write) : NULL;
 }
 
-static u64 operate(bool swap, u64 value, u64 compare_add, u64 swap_value)
+u64 hca_atomic_value(bool swap, u64 value, u64 compare_add, u64 swap_value)
 {
 	if (!swap)
 		return value + compare_add;
@@ -321,12 +656,34 @@ static void atomic_direct(u64 *p, bool swap, u64 compare_add, u64 swap_value, u6
 	__atomic_compare_exchange_n(p, old, swap_value, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
 }
 
-int hca_atomic(const struct hca_span *span, bool swap, u64 compare_add, u64 swap_value, u64 *old)
+static int atomic_start(const struct hca_span *span, bool swap, u64 compare_add, u64 swap_value, u64 *old,
+			void (*failed)(void *arg, u64 tag), void *arg, u64 tag)
+{
+	const struct entry e = { .seg = { span->addr, 8, old }, .arg = arg, .tag = tag };
+	struct hca_move *m = move_new(swap ? HCA_MOVE_CMP_SWAP : HCA_MOVE_FETCH_ADD, 1, 8);
+	struct hca_pending *p = m ? pending_new(span->ctx, span_mem(span), m, &e) : NULL;
+	int err;
+
+	if (!p) {
+		free(m);
+		return -EFAULT;
+	}
+	m->compare_add = compare_add;
+	m->swap = swap_value;
+	err = move_start(p);
+	if (err == -EINPROGRESS)
+		p->entry[0].failed = failed;
+	return err;
+}
+
+int hca_atomic(const struct hca_span *span, bool swap, u64 compare_add, u64 swap_value, u64 *old,
+	       void (*failed)(void *arg, u64 tag), void *arg, u64 tag)
 {
 	const struct hca_dma_ops *dma = span->ctx->dma;
 	struct hca_dma_seg seg = { .addr = span->addr, .len = 8, .local = old };
 	u64 value;
 	void *p;
+	int err;
 
 	if (span->len != 8)
 		return -EFAULT;
@@ -335,11 +692,14 @@ int hca_atomic(const struct hca_span *span, bool swap, u64 compare_add, u64 swap
 		atomic_direct(p, swap, compare_add, swap_value, old);
 		return 0;
 	}
-	if (dma->read(span->ctx->dma_ctx, &seg, 1))
+	err = dma->read(span_mem(span), &seg, 1);
+	if (err == -EAGAIN)
+		return atomic_start(span, swap, compare_add, swap_value, old, failed, arg, tag);
+	if (err)
 		return -EFAULT;
-	value = operate(swap, *old, compare_add, swap_value);
+	value = hca_atomic_value(swap, *old, compare_add, swap_value);
 	if (value == *old && swap)
 		return 0;
 	seg.local = &value;
-	return dma->write(span->ctx->dma_ctx, &seg, 1) ? -EFAULT : 0;
+	return dma->write(span_mem(span), &seg, 1) ? -EFAULT : 0;
 }

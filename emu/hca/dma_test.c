@@ -48,7 +48,7 @@ static struct hca_batch *b;
 static u32 failures;
 static u64 failed_set;
 
-static void on_failed(void *arg)
+static void on_failed(void *arg, u64 tag)
 {
 	failures++;
 	failed_set |= 1ull << (uintptr_t)arg;
@@ -56,12 +56,12 @@ static void on_failed(void *arg)
 
 static void wr(u32 c, u64 addr, u32 len, const void *local, u32 id)
 {
-	hca_batch_write(b, &(struct hca_span){ ctx[c], addr, len }, local, on_failed, (void *)(uintptr_t)id);
+	hca_batch_write(b, &(struct hca_span){ ctx[c], addr, len, NULL }, local, on_failed, (void *)(uintptr_t)id, 0);
 }
 
 static void rd(u32 c, u64 addr, u32 len, void *local, u32 id)
 {
-	hca_batch_read(b, &(struct hca_span){ ctx[c], addr, len }, local, on_failed, (void *)(uintptr_t)id);
+	hca_batch_read(b, &(struct hca_span){ ctx[c], addr, len, NULL }, local, on_failed, (void *)(uintptr_t)id, 0);
 }
 
 static void run(void)
@@ -130,7 +130,7 @@ static void check_order(void)
 	row(23, "from one context to another through a buffer", !memcmp(mem[1].byte + 200, two, 8));
 }
 
-static void add_again(void *arg)
+static void add_again(void *arg, u64 tag)
 {
 	static u8 byte = 77;
 
@@ -156,7 +156,7 @@ static void check_blame(void)
 	rd(0, 600, 8, src, 1);
 	run();
 	row(32, "a lone entry", failures == 1);
-	hca_batch_write(b, &(struct hca_span){ ctx[0], 600, 8 }, src, add_again, NULL);
+	hca_batch_write(b, &(struct hca_span){ ctx[0], 600, 8, NULL }, src, add_again, NULL, 0);
 	run();
 	row(33, "a callback may add", failures == 1 && hca_batch_pending(b) == 1);
 	run();
@@ -186,15 +186,15 @@ static void check_forget(void)
 
 static void check_atomics(struct hca_ctx *c, u64 addr, u64 *cell, int n)
 {
-	struct hca_span span = { c, addr, 8 };
+	struct hca_span span = { c, addr, 8, NULL };
 	u64 old;
 
 	*cell = 100;
-	row(n, "add", !hca_atomic(&span, false, 5, 0, &old) && old == 100 && *cell == 105);
-	row(n + 1, "add wraps", !hca_atomic(&span, false, ~0ull, 0, &old) && old == 105 && *cell == 104);
-	row(n + 2, "swap", !hca_atomic(&span, true, 104, 7, &old) && old == 104 && *cell == 7);
-	row(n + 3, "no swap", !hca_atomic(&span, true, 104, 9, &old) && old == 7 && *cell == 7);
-	row(n + 4, "swap with itself", !hca_atomic(&span, true, 7, 7, &old) && old == 7 && *cell == 7);
+	row(n, "add", !hca_atomic(&span, false, 5, 0, &old, NULL, NULL, 0) && old == 100 && *cell == 105);
+	row(n + 1, "add wraps", !hca_atomic(&span, false, ~0ull, 0, &old, NULL, NULL, 0) && old == 105 && *cell == 104);
+	row(n + 2, "swap", !hca_atomic(&span, true, 104, 7, &old, NULL, NULL, 0) && old == 104 && *cell == 7);
+	row(n + 3, "no swap", !hca_atomic(&span, true, 104, 9, &old, NULL, NULL, 0) && old == 7 && *cell == 7);
+	row(n + 4, "swap with itself", !hca_atomic(&span, true, 7, 7, &old, NULL, NULL, 0) && old == 7 && *cell == 7);
 }
 
 static void check_iov(void)
@@ -207,6 +207,106 @@ static void check_iov(void)
 	row(70, "all", hca_dma_iov(seg, 3, local, &nl, remote, &nr) == 3);
 	row(71, "joined on each side on its own",
 	    nl == 2 && nr == 2 && remote[0].iov_len == 16 && local[0].iov_len == 8 && local[1].iov_len == 16);
+}
+
+/* Memory that is moved by something else: what was begun, until the test says that it is done. */
+static struct hca_move *begun[8];
+static u32 nbegun;
+
+static int late_op(void *dma, const struct hca_dma_seg *seg, u32 n)
+{
+	return -EAGAIN;
+}
+
+static int late_check(void *dma, u64 addr, u64 len, bool write)
+{
+	return -EAGAIN;
+}
+
+static int late_start(void *dma, struct hca_move *m)
+{
+	begun[nbegun++] = m;
+	return -EINPROGRESS;
+}
+
+static void late_done(u32 i)
+{
+	struct hca_move *m = begun[i];
+	u32 s, at = 0;
+
+	for (s = 0; s < m->n; at += m->seg[s++].len) {
+		struct hca_dma_seg seg = { m->seg[s].addr, m->seg[s].len, m->data + at };
+
+		m->seg[s].failed = move(&mem[0], &seg, 1, m->op == HCA_MOVE_WRITE);
+	}
+	hca_move_done(m);
+}
+
+static const struct hca_dma_ops late_ops = {
+	.read = late_op, .write = late_op, .check = late_check, .start = late_start
+};
+
+static void check_late(void)
+{
+	static u8 big[9 << 20];
+	u8 src[8], dst[8] = { 0 };
+	u32 pd, lkey, rkey;
+	u64 serial, old;
+
+	ctx[1] = hca_ctx_create(f.hca, &late_ops, &mem[0], NULL, NULL);
+	memset(src, 5, 8);
+	run();
+	wr(1, 40000, 8, src, 1);
+	rd(1, 40000, 8, dst, 2);
+	run();
+	serial = hca_ctx_moves(ctx[1]);
+	memset(src, 6, 8); /* was copied */
+	row(80, "under way", nbegun == 2 && serial == 2 && !hca_ctx_moved(ctx[1], 1) && mem[0].byte[40000] != 5);
+	row(81, "the last write", hca_ctx_writes(ctx[1], 0) == 1);
+	late_done(0);
+	row(82, "the first is done", hca_ctx_moved(ctx[1], 1) && !hca_ctx_moved(ctx[1], 2) && mem[0].byte[40007] == 5);
+	late_done(1);
+	row(83, "the second, too", hca_ctx_moved(ctx[1], 2) && dst[0] == 5 && dst[7] == 5 && !failures);
+	nbegun = 0;
+	wr(1, 1 << 20, 8, src, 3);
+	run();
+	late_done(0);
+	row(84, "a failure is found late", failures == 1 && failed_set == 1 << 3);
+	nbegun = 0;
+	rd(1, 40000, 8, dst, 4);
+	run();
+	hca_moves_disown(ctx[1], (void *)4);
+	memset(dst, 0, 8);
+	late_done(0);
+	row(85, "nothing for who was disowned", !dst[0] && !failures);
+	nbegun = 0;
+	hca_pd_alloc(ctx[1], &pd);
+	row(86, "a region is looked at",
+	    hca_mr_reg(ctx[1], pd, 4096, 4096, 4096, 1, &lkey, &rkey) == -EINPROGRESS &&
+		    hca_mr_registered(ctx[1], lkey));
+	late_done(0);
+	row(87, "and then it is valid", !hca_mr_registered(ctx[1], lkey) && !hca_mr_dereg(ctx[1], lkey));
+	row(88, "one that is not there",
+	    hca_mr_reg(ctx[1], pd, 1 << 20, 1 << 20, 4096, 1, &lkey, &rkey) == -EINPROGRESS);
+	late_done(1);
+	row(89, "is gone", hca_mr_registered(ctx[1], lkey) == -EFAULT && hca_mr_dereg(ctx[1], lkey) == -EINVAL);
+	nbegun = 0;
+	memset(mem[0].byte + 48, 0, 8);
+	row(90, "an atomic",
+	    hca_atomic(&(struct hca_span){ ctx[1], 48, 8, NULL }, false, 3, 0, &old, on_failed, NULL, 0) ==
+			    -EINPROGRESS &&
+		    begun[0]->op == HCA_MOVE_FETCH_ADD);
+	hca_move_abandon(begun[0]);
+	row(91, "which is abandoned", failures == 1 && hca_ctx_moved(ctx[1], hca_ctx_moves(ctx[1])));
+	free(begun[0]);
+	nbegun = 0;
+	row(92, "room", !hca_ctx_full(ctx[1]));
+	wr(1, 0, sizeof(big), big, 5);
+	run();
+	row(93, "and none", hca_ctx_full(ctx[1]));
+	hca_ctx_destroy(ctx[1]);
+	hca_move_done(begun[0]);
+	row(94, "a context that goes leaves its moves behind", true);
 }
 
 int main(void)
@@ -223,12 +323,13 @@ int main(void)
 	check_order();
 	check_blame();
 	check_atomics(ctx[0], 64, (u64 *)(void *)(mem[0].byte + 64), 50);
-	span = (struct hca_span){ ctx[0], 1 << 20, 8 };
-	row(55, "missing memory", hca_atomic(&span, false, 1, 0, &old) == -EFAULT);
+	span = (struct hca_span){ ctx[0], 1 << 20, 8, NULL };
+	row(55, "missing memory", hca_atomic(&span, false, 1, 0, &old, NULL, NULL, 0) == -EFAULT);
 	span.len = 4;
-	row(56, "not 8 bytes", hca_atomic(&span, false, 1, 0, &old) == -EFAULT);
+	row(56, "not 8 bytes", hca_atomic(&span, false, 1, 0, &old, NULL, NULL, 0) == -EFAULT);
 	check_forget();
 	check_iov();
+	check_late();
 	ctx[1] = hca_ctx_create(f.hca, &hca_local_dma, NULL, NULL, NULL);
 	check_atomics(ctx[1], (u64)(uintptr_t)&cell, &cell, 60);
 	hca_batch_destroy(b);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What a transport (rxe, later siw) sees of the verbs objects: queue pairs with their attributes, the pull of work
- * requests, keys, completions, events. Included by emu/hca and by transports only.
+ * Interface between the HCA and its transport (rxe, siw): queue pairs with their attributes, work requests, keys, memory access,
+ * completions, events. Included by emu/hca and by transports only.
  */
 #ifndef MUSLIN_HCA_ENGINE_H
 #define MUSLIN_HCA_ENGINE_H
@@ -23,29 +23,30 @@ struct hca_qp {
 	enum hca_qp_type type;
 	u32 qpn, src_qpn;
 	bool sq_sig_all, rx_csum;
+	bool flush_deferred; /* set by the transport: earlier completions are pending, the flush must wait for them */
 	u32 max_send_wr, max_recv_wr, max_send_sge, max_recv_sge, max_inline;
 	enum hca_qp_state state; /* the transport may move it to SQE or ERR by hca_qp_fail() only */
 	struct hca_qp_attr
-		attr; /* as modified; live values (state, sq_psn, path_mig_state...) come by transport->query */
-	struct list wants_recv; /* on the context's list while in error or waiting for a receive: hca_qp_want_recv() */
-	void *transport;        /* the transport's own part */
+		attr;         /* as modified; live values (state, sq_psn, path_mig_state...) come by transport->query */
+	struct list in_error; /* on the context's list while in ERR: receives posted later are flushed */
+	void *transport;      /* the transport's own part */
 };
 
-/* A transport, given to the HCA once at start. Calls come in the order of the QP's life. */
+/* Operations of a transport, which is set once at start. */
 struct hca_transport {
 	int (*create)(struct hca_qp *qp); /* allocates qp->transport; 0 or -ENOMEM */
 	void (*destroy)(struct hca_qp *qp);
-	/* After a valid modify: qp->attr holds the new values, @from the old state, @mask what changed. On RESET: forget
-	 * everything. On ERR: flush (hca_qp_flush does the queues not yet pulled). SQD: drain, then SQ_DRAINED. */
+	/* After a valid modify: qp->attr has the new values, @from the old state, @mask the attributes that changed. RESET: drop
+	 * all state. ERR: flush (hca_qp_flush() flushes requests not yet pulled). SQD: drain, then raise SQ_DRAINED. */
 	void (*modified)(struct hca_qp *qp, enum hca_qp_state from, u32 mask);
 	void (*query)(struct hca_qp *qp, struct hca_qp_attr *attr);
-	void (*doorbell)(struct hca_qp *qp);      /* send work may be there */
-	void (*recv_doorbell)(struct hca_qp *qp); /* a receive may be there for a QP that wanted one */
+	void (*doorbell)(struct hca_qp *qp); /* send work may be there */
 	/* A packet for QPN >= 2 or multicast from a port of this HCA; ownership passes. -EAGAIN as in wire/port.h. */
 	int (*receive)(struct hca *hca, u8 port, struct wire_packet *p);
-	/* Where packets that are about to come may be placed, as in wire/port.h; NULL: nowhere. */
-	u32 (*place)(struct hca *hca, u8 port, const struct wire_packet *head, u32 n, u8 **at);
+	/* Zero-copy receive, as wire_port_user.zcopy; may be NULL. */
+	u32 (*zcopy)(struct hca *hca, u8 port, const struct wire_packet *head, u32 n, u8 **at);
 	void (*port_ready)(struct hca *hca, u8 port); /* credits came back */
+	void (*moved)(struct hca *hca);               /* moves of some context are done; may be NULL */
 	int (*start)(struct hca *hca);                /* hca_set_transport_data() may be called; 0 or -errno */
 	void (*stop)(struct hca *hca);
 	const struct hca_iw_ops *iw; /* connections are the transport's own, by TCP; NULL: they are not */
@@ -62,15 +63,10 @@ struct hca_qp *hca_qp_lookup(struct hca *hca, u32 qpn); /* O(1); NULL when there
 u32 hca_mcast_for_each(struct hca *hca, u8 port, const struct wire_gid *mgid, u16 mlid,
 		       void (*fn)(struct hca_qp *qp, void *arg), void *arg);
 
-/* Work requests. In a state that does not allow it they return 0. As hca_wq_ops, with the checks that need no transport:
- * num_sge against the QP, opcode against the QP type, inline length, BIND_MW/LOCAL_INV rights. */
-int hca_next_send(struct hca_qp *qp, struct hca_send_wr *wr);
-void hca_send_done(struct hca_qp *qp);
+/* Receive requests: 0 in a state that does not allow it; otherwise as hca_wq_ops. Send requests: sq.h. */
 /* From the QP's own queue or its SRQ (and then counts toward the limit event). */
 int hca_next_recv(struct hca_qp *qp, struct hca_recv_wr *wr);
 void hca_recv_done(struct hca_qp *qp);
-/* Puts the QP on / off its context's list of QPs that wait for receives (rings without doorbells). */
-void hca_qp_want_recv(struct hca_qp *qp, bool want);
 
 /* Completions: @cqe's qpn and port are filled in. A full CQ raises CQ_ERR and fails the QPs of the CQ. The front end's
  * flush comes from hca_flush(), which the transport calls at the end of a burst (and the HCA before the loop sleeps). */
@@ -81,7 +77,7 @@ void hca_flush(struct hca *hca);
 /* Moves the QP to ERR (or UD/UC send errors: SQE) after a fatal error; pulls and flushes what is still in its queues
  * with WR_FLUSH_ERR. The transport has completed what it had pulled. @event: the affiliated event, or -1 for none. */
 void hca_qp_fail(struct hca_qp *qp, enum hca_qp_state to, int event);
-/* The transport has connected a QP in INIT (or RTR): it comes to RTS with these depths, and its front end is told. */
+/* The transport has connected a QP in INIT (or RTR): moves it to RTS with these depths, and notifies its front end. */
 void hca_qp_establish(struct hca_qp *qp, u8 ird, u8 ord);
 /* Flushes entries still in the front end's queues of a QP in ERR (or the send queue in SQE). */
 void hca_qp_flush(struct hca_qp *qp);
@@ -101,12 +97,15 @@ struct hca_span {
 	struct hca_ctx *ctx;
 	u64 addr;
 	u32 len;
+	void *mem; /* NULL: the context's; else that of the process that registered it */
 };
 /* Checks key, PD, range, state, rights (0: local read), then gives up to HCA_MAX_SPANS spans that cover the range from its
- * start: all of it, or what so many pieces reach where the memory is scattered; ask again for the rest. A zero @len needs no
+ * start: all of it, or as many bytes as HCA_MAX_SPANS pieces have; look up the rest again. A zero @len needs no
  * key (9.7.4.1) and has no span. Returns the number of spans or an hca_key_error. */
 #define HCA_MAX_SPANS 4
 int hca_key_local(struct hca_qp *qp, u32 lkey, u64 va, u32 len, u32 access, struct hca_span *span);
+/* For the memory of a receive: that of an SRQ is of the SRQ's PD, whatever the QP's is (10.2.9.2). */
+int hca_key_recv(struct hca_qp *qp, u32 lkey, u64 va, u32 len, u32 access, struct hca_span *span);
 int hca_key_remote(struct hca_qp *qp, u32 rkey, u64 va, u32 len, u32 access, struct hca_span *span);
 
 /* SEND_WITH_INV at the responder, LOCAL_INV and BIND_MW / REG_MR at the requester: 0 or an hca_key_error, with which the
@@ -119,23 +118,39 @@ int hca_mr_fast_reg(struct hca_qp *qp, const struct hca_send_wr *wr);
  * A batch of moves, merged where adjacent and run with as few calls as possible (one process_vm_writev for a burst).
  * Reads fill @local at once on hca_batch_read_run(). Writes are deferred: @local must stay until hca_batch_write_run(),
  * which must come before the completions and ACKs that speak of them. Errors are per owner: on -EFAULT the batch is
- * re-run entry by entry and @failed(arg) is called for each that failed.
+ * re-run entry by entry and @failed(arg, tag) is called for each that failed.
+ *
+ * Memory of a process that is not mapped here is moved by another thread. When that takes long the run returns before: the
+ * context's moves (hca_ctx_moves(), hca_ctx_moved()) tell whether what was asked for has happened, and the transport is told by
+ * moved(). Buffers to be read into stay until then, or their owner is disowned; bytes to be written were copied.
  */
 struct hca_batch;
 struct hca_batch *hca_batch_create(void);
 void hca_batch_destroy(struct hca_batch *b);
-void hca_batch_read(struct hca_batch *b, const struct hca_span *span, void *local, void (*failed)(void *arg),
-		    void *arg);
-void hca_batch_write(struct hca_batch *b, const struct hca_span *span, const void *local, void (*failed)(void *arg),
-		     void *arg);
+void hca_batch_read(struct hca_batch *b, const struct hca_span *span, void *local, void (*failed)(void *arg, u64 tag),
+		    void *arg, u64 tag);
+void hca_batch_write(struct hca_batch *b, const struct hca_span *span, const void *local,
+		     void (*failed)(void *arg, u64 tag), void *arg, u64 tag);
 void hca_batch_run(struct hca_batch *b);
 u32 hca_batch_pending(const struct hca_batch *b);
 /* Drops entries whose memory belongs to @ctx, because it goes away. */
 void hca_batch_forget(struct hca_batch *b, const struct hca_ctx *ctx);
 /* A pointer to the span's memory that is valid until the next return to the loop; NULL where it is not mapped here. */
 void *hca_span_direct(const struct hca_span *span, bool write);
-/* 8-byte atomic at one span, in host byte order; *old gets the value before. 0 or -EFAULT. */
-int hca_atomic(const struct hca_span *span, bool swap, u64 compare_add, u64 swap_value, u64 *old);
+/*
+ * 8-byte atomic at one span, in host byte order; *old gets the value before. 0 or -EFAULT; -EINPROGRESS: as a batch that takes long;
+ * -EBUSY: not while moves to that memory are under way.
+ */
+int hca_atomic(const struct hca_span *span, bool swap, u64 compare_add, u64 swap_value, u64 *old,
+	       void (*failed)(void *arg, u64 tag), void *arg, u64 tag);
+/* Moves of @ctx under way for the owner @arg neither fill its buffers nor call it. What is in a batch must have been run. */
+void hca_moves_disown(struct hca_ctx *ctx, const void *arg);
+/* The same for what moves under way fill of [from, from + len): that buffer goes. */
+void hca_moves_forget_local(struct hca_ctx *ctx, const void *from, u32 len);
+/* So much is under way that requests of this context and of its peers wait. */
+bool hca_ctx_full(const struct hca_ctx *ctx);
+/* So much more that UC and UD packets, which their senders do not repeat, are dropped, too. */
+bool hca_ctx_overfull(const struct hca_ctx *ctx);
 
 /* Counters of the device (sysfs hw_counters); the names are those of rxe's and mlx5's hw_counters. */
 enum hca_counter {
@@ -157,8 +172,8 @@ enum hca_counter {
 	HCA_CNT_ICRC_ERR,
 	HCA_CNT_BAD_PACKET,
 	HCA_CNT_WRONG_QP,
-	HCA_CNT_GHOST,        /* a response that nobody waits for, 9.7.5.1.1 */
-	HCA_CNT_HOLD_REFUSED, /* a packet behind a gap that was too far ahead, or too much to be held */
+	HCA_CNT_GHOST,         /* an unexpected response: ghost acknowledge, 9.7.5.1.1 */
+	HCA_CNT_OOO_DISCARDED, /* an out-of-order packet for which the out-of-order buffer had no room */
 	HCA_CNT_REMOTE_ACCESS_ERR,
 	HCA_CNT_REMOTE_INV_REQ_ERR,
 	HCA_CNT_PKEY_MISMATCH,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Asynchronous events: affiliated ones to the owner of the object, those of a port to every context. */
-#include "emu/hca/internal.h"
+/* Asynchronous events (IBTA 11.6.3): affiliated events to the owner of the object, port events to every context. */
+#include "emu/hca/hca_internal.h"
 
 static const enum hca_event_type port_events[] = {
 	[WIRE_PORT_ACTIVE] = HCA_EVENT_PORT_ACTIVE,    [WIRE_PORT_ERR] = HCA_EVENT_PORT_ERR,

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 #include "emu/hca/bring.h"
-#include "emu/hca/internal.h"
+#include "emu/hca/hca_internal.h"
 #include "emu/hca/soft_queue.h"
 #include "emu/lib/row.h"
 

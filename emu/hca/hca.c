@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* The device: its ports, its transport and its contexts. */
+/* HCA (IBTA 10.2.1): ports, transport, and contexts with their objects. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "emu/hca/internal.h"
+#include "emu/hca/hca_internal.h"
 
 /* QPNs are handed out one after the other from a seeded start in this many, so that one comes back late. */
 #define QPN_RANGE (1u << 17)
@@ -19,12 +19,12 @@ static int port_receive(void *ctx, struct wire_packet *p)
 	return 0;
 }
 
-static u32 port_place(void *ctx, const struct wire_packet *head, u32 n, u8 **at)
+static u32 port_zcopy(void *ctx, const struct wire_packet *head, u32 n, u8 **at)
 {
 	struct hca_port_slot *ps = ctx;
 	const struct hca_transport *t = ps->hca->transport;
 
-	return t && t->place ? t->place(ps->hca, ps->wire->num, head, n, at) : 0;
+	return t && t->zcopy ? t->zcopy(ps->hca, ps->wire->num, head, n, at) : 0;
 }
 
 static void port_ready(void *ctx)
@@ -60,7 +60,7 @@ static void attach_port(struct hca *hca, u8 i, struct wire_port *wire)
 	wire->data = (struct wire_port_user){
 		.ctx = ps,
 		.receive = port_receive,
-		.place = port_place,
+		.zcopy = port_zcopy,
 		.ready = port_ready,
 		.event = hca_port_event,
 	};
@@ -90,7 +90,7 @@ struct hca *hca_create(struct loop *loop, const struct hca_config *cfg)
 	list_init(&hca->ctxs);
 	list_init(&hca->dirty);
 	list_init(&hca->overflowed);
-	list_init(&hca->faults);
+	fault_set_init(&hca->faults, &hca_fault_target, loop, hca, 0);
 	list_init(&hca->failing);
 	hca->caps = hca_caps_default;
 	loop_task_init(&hca->fault_task, hca_fault_run);
@@ -117,6 +117,7 @@ void hca_destroy(struct hca *hca)
 	loop_task_cancel(&hca->flush_task);
 	loop_task_cancel(&hca->overflow_task);
 	loop_task_cancel(&hca->fault_task);
+	fault_set_fini(&hca->faults);
 	hca_mcast_fini(hca);
 	hca_key_space_fini(&hca->keys);
 	table_fini(&hca->qps);
@@ -150,6 +151,32 @@ u64 hca_sys_image_guid(const struct hca *hca)
 u8 hca_nports(const struct hca *hca)
 {
 	return hca->nports;
+}
+
+static const char *const object_names[] = { "contexts", "pd", "mr", "mw", "cq", "srq", "qp" };
+
+const char *hca_object_name(u32 n)
+{
+	return n < ARRAY_SIZE(object_names) ? object_names[n] : NULL;
+}
+
+static u32 contexts_count(const struct hca *hca)
+{
+	const struct hca_ctx *ctx;
+	u32 n = 0;
+
+	list_for_each (ctx, &hca->ctxs, link)
+		n++;
+	return n;
+}
+
+u32 hca_object_count(const struct hca *hca, u32 n)
+{
+	const u32 counts[] = { contexts_count(hca), hca->pds.used,  hca->keys.mrs, hca->keys.mws,
+			       hca->cqs.used,       hca->srqs.used, hca->qps.used };
+	static_assert(ARRAY_SIZE(counts) == ARRAY_SIZE(object_names), "a name for each count");
+
+	return n < ARRAY_SIZE(counts) ? counts[n] : 0;
 }
 
 int hca_set_transport(struct hca *hca, const struct hca_transport *t)
@@ -193,15 +220,24 @@ struct hca_ctx *hca_ctx_create(struct hca *hca, const struct hca_dma_ops *dma, v
 	if (!ctx)
 		return NULL;
 	ctx->hca = hca;
+	ctx->serial = ++hca->ctx_serial;
 	ctx->dma = dma;
 	ctx->dma_ctx = dma_ctx;
 	ctx->event = event;
 	ctx->fe = fe;
 	list_init(&ctx->keys);
-	list_init(&ctx->wants_recv);
+	list_init(&ctx->moves);
+	list_init(&ctx->flushing);
+	loop_task_init(&ctx->flush_task, hca_ctx_flush_run);
+	list_init(&ctx->in_error);
 	table_init(&ctx->ahs, 1, hca_caps_default.max_ah);
 	list_add(&hca->ctxs, &ctx->link);
 	return ctx;
+}
+
+u64 hca_ctx_serial(const struct hca_ctx *ctx)
+{
+	return ctx->serial;
 }
 
 static void destroy_qps(struct hca_ctx *ctx)
@@ -225,7 +261,7 @@ static void destroy_keys(struct hca_ctx *ctx)
 		hca_key_free(list_first(&ctx->keys, struct hca_key, link));
 }
 
-/* The order in which objects use each other; nothing is in use any more when its turn comes. */
+/* Objects are destroyed before those that they reference. */
 void hca_ctx_destroy(struct hca_ctx *ctx)
 {
 	struct hca *hca = ctx->hca;
@@ -237,6 +273,8 @@ void hca_ctx_destroy(struct hca_ctx *ctx)
 	ctx->dying = true;
 	destroy_qps(ctx);
 	hca_batches_forget(ctx);
+	hca_moves_forget(ctx);
+	loop_task_cancel(&ctx->flush_task);
 	table_for_each (&hca->srqs, i, srq)
 		if (srq->ctx == ctx)
 			hca_srq_destroy(ctx, srq->srqn);

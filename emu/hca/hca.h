@@ -7,11 +7,11 @@
  * Objects belong to a context (one opener) and are named by number. Every call checks that a number belongs to the
  * calling context: -EINVAL otherwise, as an unknown one. -EBUSY: still used. -ENOMEM: limit or memory. -EOPNOTSUPP.
  */
-#ifndef MUSLIN_HCA_HCA_H
-#define MUSLIN_HCA_HCA_H
+#ifndef MUSLIN_HCA_H
+#define MUSLIN_HCA_H
 
 #include "emu/lib/loop.h"
-#include "emu/wire/port.h"
+#include "emu/port/port.h"
 
 struct hca;
 struct hca_ctx;
@@ -209,7 +209,7 @@ struct hca_wq_ops {
 };
 
 /* complete(): 0, or -ENOSPC: the ring is full (CQ overflow: the engine raises the error events). The front end
- * owns the ring, arming and completion events. flush(): end of a burst of completions: wake whoever is armed. */
+ * owns the ring, arming and completion events. flush(): end of a burst of completions: sends the event of an armed CQ. */
 struct hca_cq_ops {
 	int (*complete)(void *fe, const struct hca_cqe *cqe);
 	void (*flush)(void *fe);
@@ -245,10 +245,12 @@ struct hca_event {
 };
 
 /*
- * Memory of a context. Addresses are the application's (or the guest's). read and write move @n segments between
- * application memory and the linear @local buffers in as few calls as possible; 0 or -EFAULT (nothing is promised
- * about what was moved). direct() may give a pointer that is valid until the next return to the loop, or NULL.
+ * Memory of a context, or of the process that registered a region. Addresses are the application's (or the guest's). read and
+ * write move @n segments between application memory and the linear @local buffers in as few calls as possible; 0, -EFAULT
+ * (nothing is promised about what was moved), or -EAGAIN: this memory cannot be reached without waiting, use start(). direct()
+ * may give a pointer that is valid until the next return to the loop, or NULL.
  */
+struct hca_move;
 struct hca_dma_seg {
 	u64 addr;
 	u32 len;
@@ -258,8 +260,46 @@ struct hca_dma_ops {
 	int (*read)(void *dma, const struct hca_dma_seg *seg, u32 n);
 	int (*write)(void *dma, const struct hca_dma_seg *seg, u32 n);
 	void *(*direct)(void *dma, u64 addr, u32 len, bool write); /* may be NULL */
-	int (*check)(void *dma, u64 addr, u64 len, bool write);    /* at registration: -EFAULT; may be NULL */
+	int (*check)(void *dma, u64 addr, u64 len, bool write);    /* at registration: -EFAULT, -EAGAIN; may be NULL */
+	/*
+	 * Begins a move behind those that were begun before it. 0: it is done; -EINPROGRESS: hca_move_done() follows, from the
+	 * loop; else nothing was moved: -EFAULT, -EBUSY (an atomic operation that must wait for the moves before it). NULL where
+	 * read(), write() and check() never give -EAGAIN.
+	 */
+	int (*start)(void *dma, struct hca_move *m);
+	void (*use)(void *dma, int by); /* regions of this memory: one more, one less; may be NULL */
 };
+
+/*
+ * A move that may take long, between segments of application memory and @data, where their bytes follow each other. It refers to
+ * nothing else, so that another thread can carry it out and free it (by free()) when the context is gone meanwhile.
+ */
+enum hca_move_op {
+	HCA_MOVE_READ,
+	HCA_MOVE_WRITE,
+	HCA_MOVE_FETCH_ADD, /* one segment of 8 bytes: @data gets the value before */
+	HCA_MOVE_CMP_SWAP,
+};
+struct hca_move_seg {
+	u64 addr;
+	u32 len;
+	bool failed;
+};
+struct hca_move {
+	struct list link;            /* for who carries it out */
+	struct hca_pending *pending; /* dma.c's; NULL: nobody is interested any more */
+	enum hca_move_op op;
+	u64 compare_add, swap;
+	u32 n, bytes;
+	u8 *data;
+	struct hca_move_seg seg[];
+};
+/* What an atomic operation leaves where @value was. */
+u64 hca_atomic_value(bool swap, u64 value, u64 compare_add, u64 swap_value);
+/* The move is over: its segments say which of them failed. Frees it. */
+void hca_move_done(struct hca_move *m);
+/* It is over for the context, all its segments failed; @m itself belongs to who carries it out. */
+void hca_move_abandon(struct hca_move *m);
 
 /*
  * For DMA by process_vm_readv/writev: turns up to @n segments into local and remote vectors, joined on each side on its
@@ -299,14 +339,25 @@ u8 hca_nports(const struct hca *hca);
 /* Named counters for sysfs hw_counters: name of the nth (NULL past the end) and its value for a port. */
 const char *hca_counter_name(u32 n);
 u64 hca_counter(const struct hca *hca, u8 port, u32 n);
+/* Objects of all contexts that exist now: name of the nth kind (NULL past the end) and how many there are. */
+const char *hca_object_name(u32 n);
+u32 hca_object_count(const struct hca *hca, u32 n);
 
 struct hca_ctx *hca_ctx_create(struct hca *hca, const struct hca_dma_ops *dma, void *dma_ctx,
 			       void (*event)(void *fe, const struct hca_event *ev), void *fe);
+/* Its number, never 0 and never used again: names the owner of a queue pair where a pointer could outlive it. */
+u64 hca_ctx_serial(const struct hca_ctx *ctx);
+/* Moves that are under way have serials: that of the last one so far, and whether all up to @serial are done. */
+u64 hca_ctx_moves(const struct hca_ctx *ctx);
+bool hca_ctx_moved(const struct hca_ctx *ctx, u64 serial);
+/* Writes into the memory @dma of a process. 0, -EFAULT, or -EINPROGRESS: it is under way. @local was copied. */
+int hca_ctx_write(struct hca_ctx *ctx, void *dma, u64 addr, const void *local, u32 len);
+/* The last write under way that touches the region, or with 0 any memory; 0: none. Writes that are still in batches are begun. */
+u64 hca_ctx_writes(struct hca_ctx *ctx, u32 lkey);
 /* Destroys every object of the context; peers see what IBTA gives them. No callback comes after it returns. */
 void hca_ctx_destroy(struct hca_ctx *ctx);
 /*
- * Tells the front end, now and whenever it changes, whether each call that posts sends has to ask hca_qp_post() first:
- * a fault lets some of them fail.
+ * Calls @fn now and at each change: must each call that posts sends call hca_qp_post() first, since a fault lets some of them fail?
  */
 void hca_ctx_watch_posts(struct hca_ctx *ctx, void (*fn)(void *fe, bool asked));
 /* 0, or the -errno with which a call that posts to the send queue fails: what it posted is not to be sent. */
@@ -318,6 +369,12 @@ int hca_pd_free(struct hca_ctx *ctx, u32 pdn);
 /* @va: application address; @iova: address that work requests and remote peers use. rkey equals lkey or 0. */
 int hca_mr_reg(struct hca_ctx *ctx, u32 pdn, u64 va, u64 iova, u64 len, u32 access, u32 *lkey, u32 *rkey);
 /*
+ * The same in the memory @dma, of the process that asks. -EINPROGRESS: the region is made, and not valid until the memory was looked
+ * at; when hca_ctx_moved() says so, hca_mr_registered() gives 0 or -EFAULT, and then the region is gone.
+ */
+int hca_mr_reg_of(struct hca_ctx *ctx, void *dma, u32 pdn, u64 va, u64 iova, u64 len, u32 access, u32 *lkey, u32 *rkey);
+int hca_mr_registered(struct hca_ctx *ctx, u32 lkey);
+/*
  * The same for memory that is a list of @npages pages of 1 << @page_shift bytes by their addresses in the DMA space (copied); the
  * region begins in the first at @iova's offset. Addresses are looked at when they are used.
  */
@@ -325,6 +382,8 @@ int hca_mr_reg_pages(struct hca_ctx *ctx, u32 pdn, u64 iova, u64 len, u32 access
 		     u32 page_shift, u32 *lkey, u32 *rkey);
 /* A region for REG_MR work requests of up to @max_pages pages; unusable until the first. */
 int hca_mr_alloc(struct hca_ctx *ctx, u32 pdn, u32 max_pages, u32 *lkey);
+/* Addresses of pages that the regions of @ctx hold, or may hold after a fast registration. */
+u64 hca_mr_pages(const struct hca_ctx *ctx);
 int hca_mr_dereg(struct hca_ctx *ctx, u32 lkey);                    /* -EBUSY while windows are bound to it */
 int hca_mw_alloc(struct hca_ctx *ctx, u32 pdn, u8 type, u32 *rkey); /* type 1 or 2 */
 int hca_mw_free(struct hca_ctx *ctx, u32 rkey); /* by the handle part (upper 24 bits) of its R_Key */
@@ -349,7 +408,7 @@ struct hca_qp_init {
 	u32 srqn; /* 0: none */
 	u32 max_send_wr, max_recv_wr, max_send_sge, max_recv_sge, max_inline;
 	bool sq_sig_all;
-	bool rx_csum; /* UD: tell of a received IP packet whose checksums are right */
+	bool rx_csum; /* UD: set HCA_WC_IP_CSUM_OK for a received IP packet with valid checksums */
 	u8 port;      /* special QPs */
 	u32 qpn;      /* 0: the engine chooses */
 	u32 src_qpn;  /* 0: own number; otherwise the SQPN that leaves in DETH */
@@ -393,22 +452,24 @@ struct hca_qp_attr {
 };
 /* The [from][to] table of required and optional attributes decides: -EINVAL. Values are checked, too. */
 int hca_qp_modify(struct hca_ctx *ctx, u32 qpn, const struct hca_qp_attr *attr, u32 mask);
+/* The serial number of the context that the QP belongs to; 0: there is no such QP. */
+u64 hca_qp_owner(struct hca *hca, u32 qpn);
 /*
- * For the communication manager, which loads what a LAP or APR has said: an alternate path, to be rearmed, whoever's QP it
- * is. As hca_qp_modify().
+ * For the communication manager: loads the alternate path of a LAP or APR, and rearms. As hca_qp_modify(), and
+ * -EINVAL where @owner is not the QP's.
  */
-int hca_qp_load_alternate(struct hca *hca, u32 qpn, const struct hca_av *av, u16 pkey_index, u8 timeout);
+int hca_qp_load_alternate(struct hca *hca, u64 owner, u32 qpn, const struct hca_av *av, u16 pkey_index, u8 timeout);
 int hca_qp_query(struct hca_ctx *ctx, u32 qpn, struct hca_qp_attr *attr);
 int hca_qp_destroy(struct hca_ctx *ctx, u32 qpn); /* -EBUSY while attached to multicast groups */
 /* Work may have been posted to the send queue. Idempotent; an unknown number is ignored. */
 void hca_qp_doorbell(struct hca_ctx *ctx, u32 qpn);
 /*
- * Receives may have been posted: for rings without a receive doorbell the front end calls it from its poller while
- * hca_qp_wants_recv() says that the QP is in error or waits for a receive, and hca_ctx_wants_recv() that any does.
+ * Receives may have been posted: those of a QP in ERR are flushed. A front end whose rings have no receive doorbell polls by
+ * hca_ctx_poll_recv() while hca_ctx_wants_recv(), since a QP of the context is in ERR then.
  */
 void hca_qp_recv_doorbell(struct hca_ctx *ctx, u32 qpn);
 bool hca_ctx_wants_recv(const struct hca_ctx *ctx);
-/* Looks at the receive (and flushes the send) queues of all QPs of the context that want it; returns work found. */
+/* Flushes requests that were posted to QPs of the context in ERR; returns how many. */
 u32 hca_ctx_poll_recv(struct hca_ctx *ctx);
 
 /* Address handles: the number goes into UD work requests by the front end, which resolves it by hca_ah_av(). */

@@ -19,19 +19,19 @@ static void report(const char *what, double start, u32 rounds)
 	printf("%-40s %6.1f ns\n", what, (now_ns() - start) / rounds);
 }
 
-static void on_failed(void *arg) {}
+static void on_failed(void *arg, u64 tag) {}
 
 static void bench_batch(struct hca_ctx *ctx, u8 *mem)
 {
 	static u8 local[64];
 	struct hca_batch *b = hca_batch_create();
-	struct hca_span span = { ctx, 0, 64 };
+	struct hca_span span = { ctx, 0, 64, NULL };
 	double t = now_ns();
 	u32 i;
 
 	for (i = 0; i < ROUNDS; i++) {
 		span.addr = (u64)(uintptr_t)(mem + (i & 63) * 64);
-		hca_batch_write(b, &span, local, on_failed, NULL);
+		hca_batch_write(b, &span, local, on_failed, NULL, 0);
 		if ((i & 63) == 63)
 			hca_batch_run(b);
 	}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Connections of a transport that makes them itself, over TCP: iWARP. The transport offers these calls to whoever manages
- * connections by address, as the kernel's drivers offer theirs to iw_cm.
+ * Connections of a transport over TCP: iWARP. The transport offers these calls to the connection manager, as the kernel's drivers offer
+ * theirs to iw_cm.
  */
 #ifndef MUSLIN_HCA_IW_H
 #define MUSLIN_HCA_IW_H
@@ -19,8 +19,9 @@ struct hca_iw_addr {
 };
 
 struct hca_iw_param {
-	u32 qpn;     /* in INIT; comes to RTS with the connection */
-	u8 ird, ord; /* READs from the peer, and to it, at a time */
+	u64 owner;   /* hca_qp_owner(): a queue pair of another context with that number is rejected */
+	u32 qpn;     /* in INIT; the connection moves it to RTS */
+	u8 ird, ord; /* outstanding inbound and outbound READs */
 	const u8 *data;
 	u16 data_len;
 };
@@ -29,7 +30,7 @@ enum hca_iw_event_type {
 	HCA_IW_REQUEST,     /* at a listener */
 	HCA_IW_REPLY,       /* to hca_iw_ops.connect: connected, or not */
 	HCA_IW_ESTABLISHED, /* at the accepting side */
-	HCA_IW_CLOSED       /* connected before. Of a request that is withdrawn, accept and reject tell: -ECONNRESET */
+	HCA_IW_CLOSED /* of an established connection; for a request that the peer has withdrawn accept() and reject() return -ECONNRESET */
 };
 
 /* Pointers are valid during the call. */
@@ -37,19 +38,19 @@ struct hca_iw_event {
 	enum hca_iw_event_type type;
 	int status; /* REPLY: 0; -ECONNREFUSED, with data where the peer's program refused; -ECONNRESET, -ETIMEDOUT, -EPROTO... */
 	struct hca_iw_addr local, remote;
-	u8 ird, ord; /* own, as agreed; of a REQUEST: the most that the peer allows */
+	u8 ird, ord; /* own, as negotiated; REQUEST: the peer's limits */
 	const u8 *data;
 	u16 data_len;
 };
 
 /*
- * Never called before the call that it answers has returned. A REQUEST comes with a new @conn: 0, and it is the listener's owner's,
- * who has called hca_iw_ops.own(); -errno: it is refused. Must not destroy @conn, nor the queue pair.
+ * Never called before the call that it completes has returned. REQUEST has a new @conn: return 0 after hca_iw_ops.own() to take it, or
+ * -errno to reject it. Must not destroy @conn, nor the queue pair.
  */
 typedef int hca_iw_event_fn(void *ctx, struct hca_iw_conn *conn, const struct hca_iw_event *ev);
 
 struct hca_iw_ops {
-	/* @src: port 0: any; it is filled in. 0, or -errno: -EINVAL: the queue pair; what the machine's TCP says. */
+	/* @src: port 0: any, filled in. 0; -EINVAL: the queue pair; or -errno of TCP. */
 	int (*connect)(struct hca *hca, struct hca_iw_addr *src, const struct hca_iw_addr *dst,
 		       const struct hca_iw_param *p, hca_iw_event_fn *fn, void *ctx, struct hca_iw_conn **conn);
 	/* Listens at addresses of the machine: all or none. */
@@ -57,15 +58,15 @@ struct hca_iw_ops {
 		      struct hca_iw_listener **l);
 	void (*unlisten)(struct hca_iw_listener *l);
 	void (*own)(struct hca_iw_conn *conn, hca_iw_event_fn *fn, void *ctx);
-	/* Of a request. -EINVAL: the queue pair, or too much private data; -ECONNRESET: the peer has gone. */
+	/* Of a REQUEST. -EINVAL: the queue pair, or too much private data; -ECONNRESET: the peer has closed. */
 	int (*accept)(struct hca_iw_conn *conn, const struct hca_iw_param *p);
 	int (*reject)(struct hca_iw_conn *conn, const u8 *data, u16 len);
-	/* What TCP has taken still arrives; CLOSED follows. -EINVAL: it is not connected. */
+	/* Orderly: bytes that TCP has accepted are delivered; CLOSED follows. -EINVAL: not connected. */
 	int (*disconnect)(struct hca_iw_conn *conn);
-	void (*destroy)(struct hca_iw_conn *conn); /* a connection goes on without its owner */
+	void (*destroy)(struct hca_iw_conn *conn); /* an established connection is closed */
 };
 
-/* NULL: the adapter's transport has no such connections. */
+/* NULL: the transport of the adapter has no connections of its own. */
 const struct hca_iw_ops *hca_iw(const struct hca *hca);
 
 #endif

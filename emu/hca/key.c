@@ -8,7 +8,8 @@
  */
 #include <stdlib.h>
 
-#include "emu/hca/internal.h"
+#include "emu/hca/hca_internal.h"
+#include "emu/lib/poison.h"
 
 void hca_key_space_init(struct hca_key_space *ks, struct rng *rng)
 {
@@ -67,6 +68,7 @@ int hca_key_alloc(struct hca_ctx *ctx, struct hca_pd *pd, enum hca_key_kind kind
 	if (!k)
 		return -ENOMEM;
 	list_del(&k->link);
+	UNPOISON_FROM(k, access);
 	key = (k->key & ~0xffu) | (u8)(k->key + 1);
 	*k = (struct hca_key){ .key = key, .kind = kind, .ctx = ctx, .pd = pd };
 	list_add(&ctx->keys, &k->link);
@@ -81,7 +83,10 @@ void hca_key_free(struct hca_key *k)
 	struct hca_key_space *ks = &k->ctx->hca->keys;
 
 	hca_mw_unbind(k);
+	if (k->mem && k->ctx->dma->use)
+		k->ctx->dma->use(k->mem, -1);
 	k->pd->users--;
+	k->ctx->mr_pages -= k->fast ? k->max_pages : k->npages;
 	*(k->kind == HCA_KEY_MR ? &ks->mrs : &ks->mws) -= 1;
 	k->kind = HCA_KEY_FREE;
 	k->valid = false;
@@ -89,6 +94,7 @@ void hca_key_free(struct hca_key *k)
 	k->pages = NULL;
 	list_del(&k->link);
 	list_add(&ks->free, &k->link);
+	POISON_FROM(k, access);
 }
 
 struct hca_key *hca_key_slot(struct hca *hca, u32 key)
@@ -105,7 +111,7 @@ struct hca_key *hca_key_find(struct hca *hca, u32 key)
 	return likely(k && k->key == key && k->kind != HCA_KEY_FREE) ? k : NULL;
 }
 
-/* Also where va + len passes 2^64: nothing is added up. */
+/* Without a sum: va + len may overflow. */
 static inline bool in_range(const struct hca_key *k, u64 va, u64 len)
 {
 	u64 off = va - k->base;
@@ -113,16 +119,16 @@ static inline bool in_range(const struct hca_key *k, u64 va, u64 len)
 	return va >= k->base && off <= k->len && len <= k->len - off;
 }
 
-/* Adds a span, joined to the one before where adjacent. False: there is no room for it. */
-static bool add_span(struct hca_span *span, int *n, struct hca_ctx *ctx, u64 addr, u32 len)
+/* Appends a span, merged with the previous one if adjacent. False: no room. */
+static bool add_span(struct hca_span *span, int *n, struct hca_ctx *ctx, void *mem, u64 addr, u32 len)
 {
-	if (*n && span[*n - 1].addr + span[*n - 1].len == addr) {
+	if (*n && span[*n - 1].addr + span[*n - 1].len == addr && span[*n - 1].mem == mem) {
 		span[*n - 1].len += len;
 		return true;
 	}
 	if (*n == HCA_MAX_SPANS)
 		return false;
-	span[(*n)++] = (struct hca_span){ .ctx = ctx, .addr = addr, .len = len };
+	span[(*n)++] = (struct hca_span){ .ctx = ctx, .addr = addr, .len = len, .mem = mem };
 	return true;
 }
 
@@ -135,7 +141,7 @@ static int translate_pages(const struct hca_key *k, u64 va, u32 len, struct hca_
 	while (len) {
 		u64 in = off & (size - 1), part = min(size - in, (u64)len);
 
-		if (!add_span(span, &n, k->ctx, k->pages[off >> k->page_shift] + in, (u32)part))
+		if (!add_span(span, &n, k->ctx, k->mem, k->pages[off >> k->page_shift] + in, (u32)part))
 			break;
 		off += part;
 		len -= (u32)part;
@@ -172,7 +178,7 @@ static int translate_keys(const struct hca_key *k, u64 va, u32 len, struct hca_s
 		if (m < 0)
 			return m;
 		for (j = 0; j < m; j++) {
-			if (!add_span(span, &n, k->ctx, part[j].addr, part[j].len))
+			if (!add_span(span, &n, k->ctx, part[j].mem, part[j].addr, part[j].len))
 				return n;
 			take -= part[j].len;
 			len -= part[j].len;
@@ -195,11 +201,12 @@ static int translate(const struct hca_key *k, u64 va, u32 len, struct hca_span *
 		return translate_pages(k, va, len, span);
 	if (unlikely(k->nsge))
 		return translate_keys(k, va, len, span);
-	*span = (struct hca_span){ .ctx = k->ctx, .addr = k->va + (va - k->base), .len = len };
+	*span = (struct hca_span){ .ctx = k->ctx, .addr = k->va + (va - k->base), .len = len, .mem = k->mem };
 	return 1;
 }
 
-int hca_key_local(struct hca_qp *qp, u32 lkey, u64 va, u32 len, u32 access, struct hca_span *span)
+static int key_of_pd(struct hca_qp *qp, const struct hca_pd *pd, u32 lkey, u64 va, u32 len, u32 access,
+		     struct hca_span *span)
 {
 	const struct hca_key *k;
 
@@ -208,14 +215,23 @@ int hca_key_local(struct hca_qp *qp, u32 lkey, u64 va, u32 len, u32 access, stru
 	k = hca_key_find(qp->hca, lkey);
 	if (unlikely(!k || !k->valid || k->kind != HCA_KEY_MR))
 		return HCA_KEY_INVALID;
-	/* Buffers of a shared receive queue belong to its PD (10.2.9.2). */
-	if (unlikely(k->pd != qp->pd && !(qp->srq && (access & HCA_ACCESS_LOCAL_WRITE) && k->pd == qp->srq->pd)))
+	if (unlikely(k->pd != pd))
 		return k->ctx == qp->ctx ? HCA_KEY_PD : HCA_KEY_INVALID;
 	if (unlikely(!in_range(k, va, len)))
 		return HCA_KEY_BOUNDS;
 	if (unlikely(access & ~k->access))
 		return HCA_KEY_ACCESS;
 	return translate(k, va, len, span);
+}
+
+int hca_key_local(struct hca_qp *qp, u32 lkey, u64 va, u32 len, u32 access, struct hca_span *span)
+{
+	return key_of_pd(qp, qp->pd, lkey, va, len, access, span);
+}
+
+int hca_key_recv(struct hca_qp *qp, u32 lkey, u64 va, u32 len, u32 access, struct hca_span *span)
+{
+	return key_of_pd(qp, qp->srq ? qp->srq->pd : qp->pd, lkey, va, len, access, span);
 }
 
 /* Type 1 windows and regions go by PD, type 2B windows by PD and QP (10.6.7.2). */

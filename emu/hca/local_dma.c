@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* DMA for users inside the daemon: an address is a pointer. */
+/* hca_dma_ops for users inside the daemon: a DMA address is a pointer. */
 #include "emu/hca/soft_queue.h"
 
 static int local_read(void *dma, const struct hca_dma_seg *seg, u32 n)

@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "emu/hca/internal.h"
+#include "emu/hca/hca_internal.h"
 
 #define BUCKETS 64
 
@@ -26,7 +26,7 @@ static struct list *bucket(struct hca *hca, const struct wire_gid *mgid)
 	return &hca->mcast[h >> 58];
 }
 
-static struct group *find(struct hca *hca, const struct wire_gid *mgid)
+static struct group *group_find(struct hca *hca, const struct wire_gid *mgid)
 {
 	struct group *g;
 	struct list *b;
@@ -50,7 +50,7 @@ static struct attachment *find_qp(struct group *g, const struct hca_qp *qp)
 	return NULL;
 }
 
-/* Ports whose link has to know of groups. */
+/* Updates the group membership of the link. */
 static int tell_ports(struct hca *hca, const struct wire_gid *mgid, bool member)
 {
 	u8 i;
@@ -146,7 +146,7 @@ int hca_mcast_attach(struct hca_ctx *ctx, u32 qpn, const struct wire_gid *mgid, 
 
 	if (!qp || qp->type != HCA_QPT_UD || !is_group(mgid) || (mlid && !wire_lid_is_multicast(mlid)))
 		return -EINVAL;
-	g = find(ctx->hca, mgid);
+	g = group_find(ctx->hca, mgid);
 	at = g ? find_qp(g, qp) : NULL;
 	if (at)
 		return at->mlid == mlid ? 0 : -EINVAL;
@@ -163,7 +163,7 @@ int hca_mcast_attach(struct hca_ctx *ctx, u32 qpn, const struct wire_gid *mgid, 
 int hca_mcast_detach(struct hca_ctx *ctx, u32 qpn, const struct wire_gid *mgid, u16 mlid)
 {
 	struct hca_qp *qp = hca_qp_get(ctx, qpn);
-	struct group *g = qp ? find(ctx->hca, mgid) : NULL;
+	struct group *g = qp ? group_find(ctx->hca, mgid) : NULL;
 	struct attachment *at = g ? find_qp(g, qp) : NULL;
 
 	if (!at || at->mlid != mlid)
@@ -192,11 +192,11 @@ void hca_mcast_fini(struct hca *hca)
 	hca->mcast = NULL;
 }
 
-/* The MGID alone decides; @mlid brought the packet here. */
+/* By MGID only; @mlid is not compared. */
 u32 hca_mcast_for_each(struct hca *hca, u8 port, const struct wire_gid *mgid, u16 mlid,
 		       void (*fn)(struct hca_qp *qp, void *arg), void *arg)
 {
-	struct group *g = find(hca, mgid);
+	struct group *g = group_find(hca, mgid);
 	u32 i, n = 0;
 
 	for (i = 0; g && i < g->n; i++)

@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "emu/hca/internal.h"
+#include "emu/hca/hca_internal.h"
 
 #define REMOTE    (HCA_ACCESS_REMOTE_WRITE | HCA_ACCESS_REMOTE_READ | HCA_ACCESS_REMOTE_ATOMIC)
 #define OPTIONAL  0x3ff00000u
@@ -41,6 +41,11 @@ static void be_region(struct hca_key *k, u64 base, u64 len, u32 access, u32 *lke
 
 int hca_mr_reg(struct hca_ctx *ctx, u32 pdn, u64 va, u64 iova, u64 len, u32 access, u32 *lkey, u32 *rkey)
 {
+	return hca_mr_reg_of(ctx, NULL, pdn, va, iova, len, access, lkey, rkey);
+}
+
+int hca_mr_reg_of(struct hca_ctx *ctx, void *dma, u32 pdn, u64 va, u64 iova, u64 len, u32 access, u32 *lkey, u32 *rkey)
+{
 	struct hca_pd *pd = hca_pd_get(ctx, pdn);
 	u64 base = access & HCA_ACCESS_ZERO_BASED ? 0 : iova;
 	int err = check_access(access);
@@ -50,17 +55,27 @@ int hca_mr_reg(struct hca_ctx *ctx, u32 pdn, u64 va, u64 iova, u64 len, u32 acce
 		return err;
 	if (!pd || !len || len > ctx->hca->caps.max_mr_size || wraps(va, len) || wraps(base, len))
 		return -EINVAL;
-	if (ctx->dma->check) {
-		err = ctx->dma->check(ctx->dma_ctx, va, len, access & HCA_ACCESS_LOCAL_WRITE);
-		if (err)
-			return err;
-	}
 	err = hca_key_alloc(ctx, pd, HCA_KEY_MR, &k);
 	if (err)
 		return err;
 	k->va = va;
+	k->mem = dma;
+	if (dma && ctx->dma->use)
+		ctx->dma->use(dma, 1);
 	be_region(k, base, len, access, lkey, rkey);
-	return 0;
+	err = hca_mr_check(k);
+	if (err == -EINPROGRESS)
+		k->valid = false;
+	else if (err)
+		hca_key_free(k);
+	return err;
+}
+
+int hca_mr_registered(struct hca_ctx *ctx, u32 lkey)
+{
+	const struct hca_key *k = hca_key_find(ctx->hca, lkey);
+
+	return k && k->ctx == ctx && k->valid ? 0 : -EFAULT;
 }
 
 int hca_mr_reg_pages(struct hca_ctx *ctx, u32 pdn, u64 iova, u64 len, u32 access, const u64 *pages, u32 npages,
@@ -91,6 +106,7 @@ int hca_mr_reg_pages(struct hca_ctx *ctx, u32 pdn, u64 iova, u64 len, u32 access
 	memcpy(k->pages, pages, npages * sizeof(*pages));
 	k->npages = npages;
 	k->page_shift = page_shift;
+	ctx->mr_pages += npages;
 	be_region(k, base, len, access, lkey, rkey);
 	return 0;
 }
@@ -108,8 +124,14 @@ int hca_mr_alloc(struct hca_ctx *ctx, u32 pdn, u32 max_pages, u32 *lkey)
 		return err;
 	k->fast = true;
 	k->max_pages = max_pages;
+	ctx->mr_pages += max_pages;
 	*lkey = k->key;
 	return 0;
+}
+
+u64 hca_mr_pages(const struct hca_ctx *ctx)
+{
+	return ctx->mr_pages;
 }
 
 int hca_mr_dereg(struct hca_ctx *ctx, u32 lkey)
@@ -121,6 +143,7 @@ int hca_mr_dereg(struct hca_ctx *ctx, u32 lkey)
 		return -EINVAL;
 	if (k->windows)
 		return -EBUSY;
+	hca_batches_run(); /* no byte that was received before is written afterwards; see hca_ctx_writes() */
 	hca_key_free(k);
 	return 0;
 }

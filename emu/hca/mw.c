@@ -2,7 +2,7 @@
 /* Memory windows of type 1 and 2B, their binding, and the invalidation of keys (10.6.7). */
 #include <errno.h>
 
-#include "emu/hca/internal.h"
+#include "emu/hca/hca_internal.h"
 
 #define WINDOW_ACCESS \
 	(HCA_ACCESS_REMOTE_WRITE | HCA_ACCESS_REMOTE_READ | HCA_ACCESS_REMOTE_ATOMIC | HCA_ACCESS_ZERO_BASED)

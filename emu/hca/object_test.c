@@ -159,7 +159,7 @@ static void check_mcast(void)
 	row(61, "a unicast GID", hca_mcast_attach(f.ctx, qpn, &uni, 0xc001) == -EINVAL);
 	row(62, "a unicast LID", hca_mcast_attach(f.ctx, qpn, &mgid, 5) == -EINVAL);
 	row(63, "another's QP", hca_mcast_attach(thief, qpn, &mgid, 0xc001) == -EINVAL);
-	row(64, "nobody", members(1, &mgid) == 0);
+	row(64, "no member of the group", members(1, &mgid) == 0);
 	row(65, "attach", !hca_mcast_attach(f.ctx, qpn, &mgid, 0xc001) && members(1, &mgid) == 1);
 	row(66, "again", !hca_mcast_attach(f.ctx, qpn, &mgid, 0xc001) && members(1, &mgid) == 1);
 	row(67, "by another LID", hca_mcast_attach(f.ctx, qpn, &mgid, 0xc002) == -EINVAL);

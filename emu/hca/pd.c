@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Protection domains. */
+/* Protection domains (IBTA 10.2.3). */
 #include <errno.h>
 #include <stdlib.h>
 
-#include "emu/hca/internal.h"
+#include "emu/hca/hca_internal.h"
 
 struct hca_pd *hca_pd_get(struct hca_ctx *ctx, u32 pdn)
 {

@@ -1,13 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Queue pairs: creation, lookup, doorbells, destruction. */
+/* Queue pairs (IBTA 10.2.4): creation, lookup, doorbells, destruction. */
 #include <errno.h>
 #include <stdlib.h>
 
-#include "emu/hca/internal.h"
+#include "emu/hca/hca_internal.h"
+
+#define POLL_MAX 256 /* queue pairs of a context that are polled in an iteration of the loop */
 
 struct hca_qp *hca_qp_lookup(struct hca *hca, u32 qpn)
 {
 	return table_get(&hca->qps, qpn);
+}
+
+u64 hca_qp_owner(struct hca *hca, u32 qpn)
+{
+	const struct hca_qp *qp = hca_qp_lookup(hca, qpn);
+
+	return qp ? qp->ctx->serial : 0;
 }
 
 struct hca_qp *hca_qp_get(struct hca_ctx *ctx, u32 qpn)
@@ -89,7 +98,7 @@ static void fill(struct hca_qp *qp, const struct hca_qp_init *init)
 	qp->max_inline = init->max_inline;
 	qp->attr.port = init->type <= HCA_QPT_GSI ? init->port : 0;
 	qp->state = HCA_QPS_RESET;
-	list_init(&qp->wants_recv);
+	list_init(&qp->in_error);
 }
 
 /* On the wire the special QPs are 0 and 1 (3.9.4). */
@@ -112,6 +121,7 @@ int hca_qp_create(struct hca_ctx *ctx, const struct hca_qp_init *init, const str
 	if (!priv)
 		return -ENOMEM;
 	list_init(&priv->failing);
+	list_init(&priv->flushing);
 	qp->hca = hca;
 	qp->ctx = ctx;
 	qp->ops = ops;
@@ -141,19 +151,21 @@ err_free:
 	return err;
 }
 
-/* The number goes first: what the transport still sends to itself finds nobody. */
+/* The QPN is freed first: packets that the transport loops back while destroying do not find the QP. */
 void hca_qp_free(struct hca_qp *qp)
 {
 	struct hca *hca = qp->hca;
 
 	hca_mcast_forget(qp);
 	list_del(&hca_qp_priv(qp)->failing);
+	list_del(&hca_qp_priv(qp)->flushing);
 	hca_mw_unbind_qp(qp);
-	list_del(&qp->wants_recv);
+	list_del(&qp->in_error);
 	table_remove(&hca->qps, qp->qpn);
 	if (hca->transport)
 		hca->transport->destroy(qp);
-	list_del(&qp->wants_recv);
+	list_del(&qp->in_error);
+	list_del(&hca_qp_priv(qp)->flushing);
 	use_objects(qp, -1);
 	free(hca_qp_priv(qp));
 }
@@ -182,59 +194,40 @@ void hca_qp_doorbell(struct hca_ctx *ctx, u32 qpn)
 		qp->hca->transport->doorbell(qp);
 }
 
-/* A receive may have come for a QP on the list. Returns what was done. */
-static u32 poll_recv(struct hca_qp *qp)
-{
-	if (qp->state == HCA_QPS_ERR)
-		return hca_qp_flush_count(qp);
-	if (!qp->hca->transport)
-		return 0;
-	qp->hca->transport->recv_doorbell(qp);
-	return 0;
-}
-
 void hca_qp_recv_doorbell(struct hca_ctx *ctx, u32 qpn)
 {
 	struct hca_qp *qp = hca_qp_get(ctx, qpn);
 
-	if (qp && !list_empty(&qp->wants_recv))
-		poll_recv(qp);
-}
-
-void hca_qp_want_recv(struct hca_qp *qp, bool want)
-{
-	if (want == !list_empty(&qp->wants_recv))
-		return;
-	if (want)
-		list_add(&qp->ctx->wants_recv, &qp->wants_recv);
-	else if (qp->state != HCA_QPS_ERR)
-		list_del(&qp->wants_recv);
+	if (qp && unlikely(qp->state == HCA_QPS_ERR))
+		hca_qp_flush(qp);
 }
 
 bool hca_ctx_wants_recv(const struct hca_ctx *ctx)
 {
-	return !list_empty(&ctx->wants_recv);
+	return !list_empty(&ctx->in_error);
 }
 
 u32 hca_ctx_poll_recv(struct hca_ctx *ctx)
 {
 	struct list todo;
-	u32 found = 0;
+	u32 found = 0, n;
 
-	if (list_empty(&ctx->wants_recv))
+	if (list_empty(&ctx->in_error))
 		return 0;
 	list_init(&todo);
-	list_splice(&todo, &ctx->wants_recv);
-	while (!list_empty(&todo)) {
-		struct hca_qp *qp = list_first(&todo, struct hca_qp, wants_recv);
-		u32 qpn = qp->qpn;
+	list_splice(&todo, &ctx->in_error);
+	for (n = 0; !list_empty(&todo); n++) {
+		struct hca_qp *qp = list_first(&todo, struct hca_qp, in_error);
 
-		list_del(&qp->wants_recv);
-		list_add(&ctx->wants_recv, &qp->wants_recv);
-		found += poll_recv(qp);
-		/* Off the list: it had what it waited for. */
-		if (hca_qp_get(ctx, qpn) == qp && list_empty(&qp->wants_recv))
-			found++;
+		if (n == POLL_MAX) { /* the others are first in the next call */
+			list_splice(&todo, &ctx->in_error);
+			list_splice(&ctx->in_error, &todo);
+			break;
+		}
+
+		list_del(&qp->in_error);
+		list_add(&ctx->in_error, &qp->in_error);
+		found += hca_qp_flush_count(qp);
 	}
 	return found;
 }

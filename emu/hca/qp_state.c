@@ -5,7 +5,7 @@
  */
 #include <errno.h>
 
-#include "emu/hca/internal.h"
+#include "emu/hca/hca_internal.h"
 
 #define PKEY   HCA_QP_PKEY_INDEX
 #define PORT   HCA_QP_PORT
@@ -141,23 +141,32 @@ bool hca_qp_transition_ok(enum hca_qp_type type, u8 from, u8 to, u32 mask)
 	       !(mask & ~(t->req[type] | t->opt[type] | HCA_QP_STATE));
 }
 
-/* A path's address: what the port can express (12.7.x limits of the fields, GID table of the port). */
+/* Is the address vector valid: field limits (12.7), GID index of the port? An Ethernet port ignores DLID and path bits, as ib_core does. */
 int hca_av_check(const struct hca *hca, const struct hca_av *av, bool multicast_ok)
 {
 	const struct wire_port_attr *port;
+	bool ib;
 
-	if (!hca_port_valid(hca, av->port) || av->sl > 15 || av->src_path_bits > 127)
+	if (!hca_port_valid(hca, av->port) || av->sl > 15)
 		return -EINVAL;
 	if (av->static_rate && !wire_rate_mbps(av->static_rate))
 		return -EINVAL;
-	if (!multicast_ok && wire_lid_is_multicast(av->dlid))
-		return -EINVAL;
 	port = hca_port_attr(hca, av->port);
+	ib = port->link_layer == WIRE_LINK_IB;
+	if (ib && (av->src_path_bits > 127 || (!multicast_ok && wire_lid_is_multicast(av->dlid))))
+		return -EINVAL;
 	if (!av->grh)
-		return port->link_layer == WIRE_LINK_IB ? 0 : -EINVAL;
-	if (av->sgid_index >= min(port->gids, WIRE_PORT_GIDS) || av->flow_label > 0xfffff)
+		return ib ? 0 : -EINVAL;
+	if (av->sgid_index >= min(port->gids, WIRE_PORT_GIDS))
 		return -EINVAL;
 	return wire_gid_is_zero(&port->gid[av->sgid_index]) ? -EINVAL : 0;
+}
+
+void hca_av_normalize(const struct hca *hca, struct hca_av *av)
+{
+	av->flow_label &= 0xfffff;
+	if (hca_port_attr(hca, av->port)->link_layer != WIRE_LINK_IB)
+		av->dlid = av->src_path_bits = 0;
 }
 
 /* The port that the QP will have after the modify. */
@@ -307,12 +316,22 @@ static void copy_values(struct hca_qp *qp, const struct hca_qp_attr *attr, u32 m
 	}
 	qp->attr.rq_psn &= 0xffffff;
 	qp->attr.sq_psn &= 0xffffff;
-	if (mask & HCA_QP_ALT_PATH)
-		hca_qp_priv(qp)->alt_loaded = true;
+	if (mask & HCA_QP_AV)
+		hca_av_normalize(qp->hca, &qp->attr.av);
+	if (!(mask & HCA_QP_ALT_PATH))
+		return;
+	hca_av_normalize(qp->hca, &qp->attr.alt_av);
+	hca_qp_priv(qp)->alt_loaded = true;
 }
 
 /* Back to what creation gave; the front end drops what is posted. */
-static void reset(struct hca_qp *qp)
+static void qp_error_list_add(struct hca_qp *qp)
+{
+	if (list_empty(&qp->in_error))
+		list_add(&qp->ctx->in_error, &qp->in_error);
+}
+
+static void qp_reset(struct hca_qp *qp)
 {
 	u8 port = qp->type <= HCA_QPT_GSI ? qp->attr.port : 0;
 
@@ -320,7 +339,7 @@ static void reset(struct hca_qp *qp)
 	qp->attr.port = port;
 	hca_qp_priv(qp)->alt_loaded = false;
 	hca_mw_unbind_qp(qp);
-	list_del(&qp->wants_recv);
+	list_del(&qp->in_error);
 }
 
 static void enter_state(struct hca_qp *qp, enum hca_qp_state to, u32 mask)
@@ -330,9 +349,9 @@ static void enter_state(struct hca_qp *qp, enum hca_qp_state to, u32 mask)
 	qp->state = to;
 	qp->attr.state = to;
 	if (to == HCA_QPS_RESET)
-		reset(qp);
+		qp_reset(qp);
 	if (to == HCA_QPS_ERR)
-		hca_qp_want_recv(qp, true);
+		qp_error_list_add(qp);
 	if (qp->hca->transport)
 		qp->hca->transport->modified(qp, from, mask);
 	if (to == HCA_QPS_RESET && qp->ops->reset)
@@ -355,12 +374,12 @@ int hca_qp_modify(struct hca_ctx *ctx, u32 qpn, const struct hca_qp_attr *attr, 
 		return -EINVAL;
 	copy_values(qp, attr, mask);
 	if (to == HCA_QPS_SQD && !(mask & HCA_QP_EN_SQD_ASYNC_NOTIFY) && qp->state != to)
-		qp->attr.en_sqd_async_notify = false; /* asked for anew each time (10.3.1.5) */
+		qp->attr.en_sqd_async_notify = false; /* must be requested each time (10.3.1.5) */
 	enter_state(qp, to, mask);
 	return 0;
 }
 
-int hca_qp_load_alternate(struct hca *hca, u32 qpn, const struct hca_av *av, u16 pkey_index, u8 timeout)
+int hca_qp_load_alternate(struct hca *hca, u64 owner, u32 qpn, const struct hca_av *av, u16 pkey_index, u8 timeout)
 {
 	const struct hca_qp *qp = hca_qp_lookup(hca, qpn);
 	struct hca_qp_attr attr = {
@@ -371,7 +390,9 @@ int hca_qp_load_alternate(struct hca *hca, u32 qpn, const struct hca_av *av, u16
 		.alt_timeout = timeout,
 	};
 
-	return qp ? hca_qp_modify(qp->ctx, qpn, &attr, HCA_QP_ALT_PATH | HCA_QP_PATH_MIG_STATE) : -EINVAL;
+	return qp && qp->ctx->serial == owner
+		       ? hca_qp_modify(qp->ctx, qpn, &attr, HCA_QP_ALT_PATH | HCA_QP_PATH_MIG_STATE)
+		       : -EINVAL;
 }
 
 int hca_qp_query(struct hca_ctx *ctx, u32 qpn, struct hca_qp_attr *attr)
@@ -411,7 +432,7 @@ void hca_qp_fail(struct hca_qp *qp, enum hca_qp_state to, int event)
 		qp->state = to;
 		qp->attr.state = to;
 		if (to == HCA_QPS_ERR)
-			hca_qp_want_recv(qp, true);
+			qp_error_list_add(qp);
 	}
 	hca_qp_flush(qp);
 	if (event >= 0)

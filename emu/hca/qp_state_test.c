@@ -231,14 +231,47 @@ static void check_rtr(struct fixture *f, struct hca_soft_wq *wq)
 	row(67, "a GID past the table", to_rtr(f, wq, 1, 1, 0, &grh) == -EINVAL);
 	grh.sgid_index = 0;
 	row(68, "a GID of the port", !to_rtr(f, wq, 1, 1, 0, &grh));
-	grh.flow_label = 0x100000;
-	row(69, "a flow label of 21 bits", to_rtr(f, wq, 1, 1, 0, &grh) == -EINVAL);
+	grh.flow_label = ~0u;
+	row(69, "a flow label is taken by its 20 bits", !to_rtr(f, wq, 1, 1, 0, &grh));
+	hca_qp_query(f->ctx, hca_soft_wq_number(wq), &q);
+	row(73, "a flow label is taken by its 20 bits", q.av.flow_label == 0xfffff);
+	grh.dlid = 0xc000;
+	row(74, "a multicast LID", to_rtr(f, wq, 1, 1, 0, &grh) == -EINVAL);
+	f->port[0].attr.link_layer = WIRE_LINK_ETHERNET;
+	grh.src_path_bits = 128;
+	row(75, "an Ethernet port ignores LID and path bits", !to_rtr(f, wq, 1, 1, 0, &grh));
+	hca_qp_query(f->ctx, hca_soft_wq_number(wq), &q);
+	row(76, "an Ethernet port ignores LID and path bits", !q.av.dlid && !q.av.src_path_bits);
+	f->port[0].attr.link_layer = WIRE_LINK_IB;
 	row(70, "a PSN is taken by its 24 bits", !to_rtr(f, wq, 1, 1, 0xff000001, &av));
 	hca_qp_query(f->ctx, hca_soft_wq_number(wq), &q);
 	row(71, "a PSN is taken by its 24 bits", q.rq_psn == 1 && q.state == HCA_QPS_RTR && q.cur_state == HCA_QPS_RTR);
 	fixture_move(f, wq, HCA_QPS_RESET);
 	hca_qp_query(f->ctx, hca_soft_wq_number(wq), &q);
-	row(72, "RESET forgets", q.rq_psn == 0 && q.dest_qpn == 0 && q.state == HCA_QPS_RESET);
+	row(72, "RESET clears the attributes", q.rq_psn == 0 && q.dest_qpn == 0 && q.state == HCA_QPS_RESET);
+}
+
+/* By number, for the communication manager: of the owner's queue pair only. */
+static void check_alternate(struct fixture *f, struct hca_soft_wq *wq)
+{
+	struct hca_ctx *other = hca_ctx_create(f->hca, &hca_local_dma, NULL, NULL, NULL);
+	u64 own = hca_ctx_serial(f->ctx), stranger = hca_ctx_serial(other);
+	struct hca_av av = { .dlid = 3, .port = 1 };
+	u32 qpn = hca_soft_wq_number(wq);
+	struct hca_qp_attr q;
+
+	fixture_move(f, wq, HCA_QPS_RTS);
+	row(100, "owners differ", own && stranger && own != stranger && hca_qp_owner(f->hca, qpn) == own);
+	row(101, "no queue pair, no owner", hca_qp_owner(f->hca, 0xfffff0) == 0);
+	row(102, "an alternate path by a stranger",
+	    hca_qp_load_alternate(f->hca, stranger, qpn, &av, 0, 14) == -EINVAL);
+	row(103, "alternate path by another owner", hca_qp_load_alternate(f->hca, 0, qpn, &av, 0, 14) == -EINVAL);
+	hca_qp_query(f->ctx, qpn, &q);
+	row(104, "nothing was loaded", q.alt_av.dlid == 0);
+	row(105, "by the owner", !hca_qp_load_alternate(f->hca, own, qpn, &av, 0, 14));
+	hca_qp_query(f->ctx, qpn, &q);
+	row(106, "it is loaded", q.alt_av.dlid == 3);
+	hca_ctx_destroy(other);
 }
 
 int main(void)
@@ -262,6 +295,7 @@ int main(void)
 	wq = fixture_qp(&f, HCA_QPT_RC, cq, 0);
 	check_values(&f, wq);
 	check_rtr(&f, wq);
+	check_alternate(&f, wq);
 	hca_soft_wq_destroy(wq);
 	hca_soft_cq_destroy(cq);
 	fixture_fini(&f);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Queues of canonical work requests in plain memory, the front end of users inside the daemon. */
+/* Front end of users inside the daemon: queues of canonical work requests in local memory. */
 #include <errno.h>
 #include <stdlib.h>
 

@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "emu/hca/internal.h"
+#include "emu/hca/hca_internal.h"
 
 struct hca_srq *hca_srq_get(struct hca_ctx *ctx, u32 srqn)
 {
@@ -43,7 +43,7 @@ int hca_srq_create(struct hca_ctx *ctx, u32 pdn, const struct hca_srq_attr *attr
 	return 0;
 }
 
-/* One event for each arming (10.2.9.4). */
+/* The limit event is raised once per arming (10.2.9.4). */
 void hca_srq_check_limit(struct hca_srq *srq)
 {
 	if (!srq->attr.limit || !srq->posted || srq->posted(srq->fe) >= srq->attr.limit)

@@ -60,7 +60,7 @@ static void check_limit(struct fixture *f, struct hca_soft_wq *srq, struct hca_q
 	row(30, "the last", hca_next_recv(a, &wr) == 1 && wr.token == 9);
 	row(31, "empty", hca_next_recv(a, &wr) == 0);
 	post(srq, 1, 2);
-	row(32, "the SRQ says how many SGEs", hca_next_recv(b, &wr) == 1);
+	row(32, "SGEs of the SRQ, not of the QP", hca_next_recv(b, &wr) == 1);
 	row(33, "more SGEs than it was made with", post(srq, 1, 5) == -EINVAL);
 }
 

@@ -1,65 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Work requests: the pull from the front end with the checks that need no transport, and the flush in error states. */
+/* Work queues (IBTA 10.8): receive requests of the front end, and flush of both queues in error states. */
 #include <errno.h>
 
-#include "emu/hca/internal.h"
+#include "emu/hca/hca_internal.h"
 
-#define RC BIT(HCA_QPT_RC)
-#define UC BIT(HCA_QPT_UC)
-#define DG (BIT(HCA_QPT_UD) | BIT(HCA_QPT_SMI) | BIT(HCA_QPT_GSI))
-
-/* Which service carries an operation (9.4, table 38), what its completion is called, whether data may be inline. */
-static const struct {
-	u8 types, completion;
-	bool no_inline;
-} operations[] = {
-	[HCA_WR_RDMA_WRITE] = { RC | UC, HCA_WC_RDMA_WRITE },
-	[HCA_WR_RDMA_WRITE_WITH_IMM] = { RC | UC, HCA_WC_RDMA_WRITE },
-	[HCA_WR_SEND] = { RC | UC | DG, HCA_WC_SEND },
-	[HCA_WR_SEND_WITH_IMM] = { RC | UC | DG, HCA_WC_SEND },
-	[HCA_WR_RDMA_READ] = { RC, HCA_WC_RDMA_READ, true },
-	[HCA_WR_ATOMIC_CMP_AND_SWP] = { RC, HCA_WC_COMP_SWAP, true },
-	[HCA_WR_ATOMIC_FETCH_AND_ADD] = { RC, HCA_WC_FETCH_ADD, true },
-	[HCA_WR_LOCAL_INV] = { RC | UC, HCA_WC_LOCAL_INV },
-	[HCA_WR_BIND_MW] = { RC | UC, HCA_WC_BIND_MW },
-	[HCA_WR_SEND_WITH_INV] = { RC, HCA_WC_SEND },
-	[HCA_WR_REG_MR] = { RC | UC, HCA_WC_REG_MR },
-	[HCA_WR_NOP] = { RC | UC | DG, HCA_WC_SEND },
-};
-
-static bool send_ok(const struct hca_qp *qp, const struct hca_send_wr *wr)
-{
-	if (wr->opcode >= ARRAY_SIZE(operations) || !(operations[wr->opcode].types & BIT(qp->type)))
-		return false;
-	if (wr->lso_mss && (wr->lso_hdr_len > HCA_MAX_INLINE || !(DG & BIT(qp->type)) || wr->opcode != HCA_WR_SEND ||
-			    wr->flags & HCA_SEND_INLINE))
-		return false;
-	if (wr->flags & HCA_SEND_INLINE)
-		return wr->inline_len <= qp->max_inline && wr->inline_len <= HCA_MAX_INLINE &&
-		       !operations[wr->opcode].no_inline;
-	return wr->num_sge <= qp->max_send_sge && wr->num_sge <= HCA_MAX_SGE;
-}
-
-int hca_next_send(struct hca_qp *qp, struct hca_send_wr *wr)
-{
-	int n;
-
-	if (unlikely(qp->state != HCA_QPS_RTS))
-		return 0;
-	if (hca_faulty(qp->hca) && !hca_fault_send(qp))
-		return 0;
-	n = qp->ops->next_send(qp->fe, wr);
-	if (likely(n == 0 || (n > 0 && send_ok(qp, wr))))
-		return n;
-	hca_count(qp->hca, qp->attr.port, HCA_CNT_WQE_ERR);
-	return -EINVAL;
-}
-
-void hca_send_done(struct hca_qp *qp)
-{
-	if (qp->ops->send_done)
-		qp->ops->send_done(qp->fe);
-}
+#define FLUSH_MAX 512 /* work requests of a context in an iteration of the loop */
 
 /* The slot of a shared queue is free as soon as its request was copied: the QPs that share it finish in any order. */
 static int next_shared(struct hca_srq *srq, struct hca_recv_wr *wr)
@@ -96,22 +41,63 @@ void hca_recv_done(struct hca_qp *qp)
 		qp->ops->recv_done(qp->fe);
 }
 
-/* A ring in shared memory may be filled as fast as it is emptied: a visit ends after one ring's worth. */
+/*
+ * A ring in shared memory may be long, and refilled as fast as it is flushed: the number of requests flushed for a context in an
+ * iteration of the loop is limited, and the flush continues in the next iteration.
+ */
+static bool flush_more(struct hca_qp *qp)
+{
+	struct hca_ctx *ctx = qp->ctx;
+	u64 now = loop_now(ctx->hca->loop).ns;
+
+	if (ctx->flush_turn != now) {
+		ctx->flush_turn = now;
+		ctx->flushed = 0;
+	}
+	if (ctx->flushed < FLUSH_MAX)
+		return true;
+	if (list_empty(&hca_qp_priv(qp)->flushing))
+		list_add(&ctx->flushing, &hca_qp_priv(qp)->flushing);
+	loop_task_queue(ctx->hca->loop, &ctx->flush_task);
+	return false;
+}
+
+void hca_ctx_flush_run(struct loop_task *t, struct now now)
+{
+	struct hca_ctx *ctx = container_of(t, struct hca_ctx, flush_task);
+	struct list batch;
+
+	ctx->flushed = 0;
+	list_init(&batch);
+	list_splice(&batch, &ctx->flushing);
+	while (!list_empty(&batch)) {
+		struct hca_qp_priv *priv = list_first(&batch, struct hca_qp_priv, flushing);
+
+		list_del(&priv->flushing);
+		hca_qp_flush(&priv->qp);
+		if (ctx->flushed >= FLUSH_MAX) {
+			list_splice(&ctx->flushing, &batch);
+			break;
+		}
+	}
+}
+
 static u32 flush_sends(struct hca_qp *qp)
 {
 	struct hca_send_wr wr;
 	u32 n = 0;
 
-	while (n <= qp->max_send_wr) {
+	while (flush_more(qp)) {
 		struct hca_cqe cqe = { .status = HCA_WC_WR_FLUSH_ERR };
 
 		wr.token = 0;
 		wr.opcode = HCA_WR_SEND;
 		if (!qp->ops->next_send(qp->fe, &wr))
 			break;
+		qp->ctx->flushed++;
 		cqe.token = wr.token;
-		if (wr.opcode < ARRAY_SIZE(operations))
-			cqe.opcode = operations[wr.opcode].completion;
+		if (wr.opcode < HCA_WR_OPCODES)
+			cqe.opcode = hca_operations[wr.opcode].completion;
 		hca_send_done(qp);
 		hca_complete_send(qp, &cqe);
 		n++;
@@ -119,18 +105,19 @@ static u32 flush_sends(struct hca_qp *qp)
 	return n;
 }
 
-/* Receives of an SRQ stay: other QPs may take them. */
+/* Receives of an SRQ are not flushed: other QPs use them. */
 static u32 flush_recvs(struct hca_qp *qp)
 {
 	struct hca_recv_wr wr;
 	u32 n = 0;
 
-	while (!qp->srq && n <= qp->max_recv_wr) {
+	while (!qp->srq && flush_more(qp)) {
 		struct hca_cqe cqe = { .status = HCA_WC_WR_FLUSH_ERR, .opcode = HCA_WC_RECV };
 
 		wr.token = 0;
 		if (!qp->ops->next_recv(qp->fe, &wr))
 			break;
+		qp->ctx->flushed++;
 		cqe.token = wr.token;
 		hca_recv_done(qp);
 		hca_complete_recv(qp, &cqe);
@@ -143,6 +130,8 @@ u32 hca_qp_flush_count(struct hca_qp *qp)
 {
 	u32 n = 0;
 
+	if (qp->flush_deferred)
+		return 0;
 	if (qp->state == HCA_QPS_ERR || qp->state == HCA_QPS_SQE)
 		n += flush_sends(qp);
 	if (qp->state == HCA_QPS_ERR)

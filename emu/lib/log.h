@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Log lines with a level and a speaker. */
+/* Log lines with a level and a speaker, limited in their rate. */
 #ifndef MUSLIN_LIB_LOG_H
 #define MUSLIN_LIB_LOG_H
 
 #include <stdarg.h>
+
+#include "emu/lib/log_limit.h"
 
 enum log_level {
 	LOG_ERROR,
@@ -16,15 +18,25 @@ enum log_level {
 /* Lines above this level are not formatted. Default LOG_INFO. */
 extern enum log_level log_level;
 
-/* One line on stderr: time, level, @who (may be ""), message without newline. */
-void log_line(enum log_level level, const char *who, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+/*
+ * One line on stderr: time, level, @who (may be ""), message without newline; or none, when there have been too many of @class
+ * from @who and @source. How many were suppressed is said as soon as another line may be written.
+ */
+void log_line(struct log_class *class, enum log_level level, const char *who, u64 source, const char *fmt, ...)
+	__attribute__((format(printf, 5, 6)));
+/* Says how many lines were suppressed, where that is due. For the loop, while log_limit_pending is not 0. */
+void log_flush(void);
+u64 log_suppressed_total(void);
 /* Start-up only: prints like an error line and exits with status 1. */
 void die(const char *fmt, ...) __attribute__((format(printf, 1, 2), noreturn));
 
-#define log_at(level, who, ...)                                \
-	do {                                                   \
-		if ((level) <= log_level)                      \
-			log_line((level), (who), __VA_ARGS__); \
+/* @source: a number that tells apart whom @who speaks of, such as a peer's LID, so that one does not use up the lines of another. */
+#define log_from(level, who, source, ...)                                             \
+	do {                                                                          \
+		static struct log_class log_class_;                                   \
+		if ((level) <= log_level)                                             \
+			log_line(&log_class_, (level), (who), (source), __VA_ARGS__); \
 	} while (0)
+#define log_at(level, who, ...) log_from(level, who, 0, __VA_ARGS__)
 
 #endif

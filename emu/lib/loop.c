@@ -6,6 +6,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "emu/lib/log.h"
 #include "emu/lib/loop.h"
 
 #define LOOP_EVENTS          64
@@ -301,6 +302,8 @@ static int run_fds(struct loop *loop, u64 timeout, u32 *n)
 	struct epoll_event ev[LOOP_EVENTS];
 	int i, got = wait_fds(loop, ev, timeout);
 
+	if (log_limit_pending)
+		log_flush();
 	if (got < 0)
 		return errno == EINTR ? 0 : -errno;
 	clock_update(loop);
@@ -318,9 +321,11 @@ static u64 sleep_time(const struct loop *loop)
 {
 	const struct loop_timer *t = loop->timers.first;
 
+	u64 most = log_limit_pending ? LOG_SOURCE_PERIOD : SLEEP_MOST;
+
 	if (!t)
-		return SLEEP_MOST;
-	return t->when <= loop->now.ns ? 0 : t->when - loop->now.ns;
+		return most;
+	return t->when <= loop->now.ns ? 0 : min(t->when - loop->now.ns, most);
 }
 
 static int loop_sleep(struct loop *loop)
@@ -334,8 +339,8 @@ static int loop_sleep(struct loop *loop)
 }
 
 /*
- * While it only polls, whoever it polls for may need this processor. Where that takes long, the loop goes to sleep next: who
- * wakes up is given a processor that is free, if there is one, and who yields is not.
+ * While it only polls, the peer may need this processor. Where that takes long, the loop sleeps next: a task that wakes up is
+ * given a processor that is free, if there is one, and a task that yields is not.
  */
 static int look_and_yield(struct loop *loop)
 {

@@ -225,7 +225,7 @@ int spec_word(const struct spec_field *fields, u32 n, void *to, u64 *seen, const
 	void *value;
 	u32 i;
 
-	for (i = 0; i < n && (strncmp(fields[i].name, word, len) || fields[i].name[len]); i++)
+	for (i = 0; i < n && (!fields[i].name || strncmp(fields[i].name, word, len) || fields[i].name[len]); i++)
 		;
 	if (i == n)
 		return spec_refuse(err, err_len, "%.60s: there is no \"%.*s\"", word, (int)min(len, (size_t)40), word);

@@ -50,8 +50,8 @@ struct spec_words {
 /* Splits @text. 0, or -EINVAL and one line in @err: too long, or a quote that does not end. */
 int spec_split(struct spec_words *w, const char *text, char *err, size_t err_len);
 /*
- * Puts one word into @to by the table of @n <= 64 fields, and its bit into *seen. 0, or -EINVAL and one line in @err that
- * names the word: unknown key, value missing or wrong, said twice.
+ * Puts one word into @to by the table of @n <= 64 fields, of which those without a name do not exist, and its bit into *seen. 0, or
+ * -EINVAL and one line in @err that names the word: unknown key, value missing or wrong, said twice.
  */
 int spec_word(const struct spec_field *fields, u32 n, void *to, u64 *seen, const char *word, char *err, size_t err_len);
 /* The same with all words from @first on. */

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Words of commands: values and errors as rows, and the decisions of picks. */
+/* Words of commands: values and errors as rows. */
 #include "emu/lib/spec.h"
 
 #include <stdio.h>
 
-#include "emu/lib/pick.h"
 #include "emu/lib/row.h"
 
 struct target {
@@ -23,6 +22,7 @@ static const struct spec_field fields[] = {
 	SPEC_FIELD("chance", SPEC_CHANCE, target, chance),
 	SPEC_FIELD("range", SPEC_RANGE, target, range, .max = 0xffffff),
 	SPEC_FIELD("text", SPEC_TEXT, target, text),
+	{ .name = NULL },
 };
 
 static const struct {
@@ -72,52 +72,6 @@ static bool line_ok(u32 i)
 	       !memcmp(got.range, rows[i].want.range, sizeof(got.range)) && !strcmp(got.text, rows[i].want.text);
 }
 
-static const struct {
-	struct pick p;
-	const char *want; /* x: chosen */
-} picks[] = {
-	{ { .nth = 3 }, "..x....." },
-	{ { .every = 3 }, "..x..x.." },
-	{ { .first = 2 }, "xx......" },
-	{ { .after = 2, .first = 2 }, "..xx...." },
-	{ { .after = 1, .every = 2 }, "..x.x.x." },
-	{ { .every = 2, .count = 2 }, ".x.x...." },
-	{ { .count = 1 }, "x......." },
-	{ { .nth = 0 }, "xxxxxxxx" },
-	{ { .by_chance = true, .chance = 0 }, "........" },
-	{ { .by_chance = true, .chance = 0xffffffff, .first = 3 }, "xxx....." },
-};
-
-static bool pick_ok(u32 i)
-{
-	struct pick p = picks[i].p;
-	char got[9] = "";
-	u32 k;
-
-	for (k = 0; k < 8; k++)
-		got[k] = pick_next(&p) ? 'x' : '.';
-	return !strcmp(got, picks[i].want) && p.seen == 8;
-}
-
-/* The same seed gives the same decisions, another one others. */
-static void chances(int n)
-{
-	struct pick a = { .by_chance = true, .chance = 0x40000000 }, b = a, c = a;
-	u32 i, same = 0, other = 0;
-
-	a.rng.state = b.rng.state = 7;
-	c.rng.state = 8;
-	for (i = 0; i < 4000; i++) {
-		bool x = pick_next(&a);
-
-		same += x == pick_next(&b);
-		other += x != pick_next(&c);
-	}
-	row(n, "line", same == 4000 && a.digest == b.digest && !memcmp(a.log, b.log, sizeof(a.log)));
-	row(n + 1, "line", other > 1000 && a.digest != c.digest);
-	row(n + 2, "line", a.hits > 900 && a.hits < 1100);
-}
-
 static void test_rows(void)
 {
 	static const struct {
@@ -138,13 +92,10 @@ static void test_rows(void)
 
 int main(void)
 {
-	test_rows();
 	u32 i;
 
+	test_rows();
 	for (i = 0; i < ARRAY_SIZE(rows); i++)
 		row((int)i, rows[i].line, line_ok(i));
-	for (i = 0; i < ARRAY_SIZE(picks); i++)
-		row(100 + (int)i, "the picked one", pick_ok(i));
-	chances(200);
 	return rows_end();
 }

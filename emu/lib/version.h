@@ -3,6 +3,6 @@
 #ifndef MUSLIN_LIB_VERSION_H
 #define MUSLIN_LIB_VERSION_H
 
-#define MUSLIN_VERSION "0.1"
+#define MUSLIN_VERSION "1.0.0"
 
 #endif

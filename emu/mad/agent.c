@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Agents of the MAD layer: who may register for what, and who gets a MAD. The rules are those of the kernel's ib_mad. */
+/* MAD agents: registration and dispatch of MADs, by the rules of the kernel's ib_mad. */
 #include <errno.h>
 #include <stdlib.h>
 
-#include "emu/mad/internal.h"
+#include "emu/mad/mad_internal.h"
 #include "emu/wire/smp.h"
 
 #define CLASS_MAX   80 /* classes from here on do not exist, but for the directed-route one */
@@ -102,13 +102,15 @@ u32 mad_agent_tid_high(const struct mad_agent *agent)
 
 /* ---- dispatch ---- */
 
-static bool takes(const struct mad_agent *a, u8 qpn, const u8 *mad)
+static bool agent_takes(const struct mad_agent *a, u8 qpn, const u8 *mad)
 {
 	u8 method = wire_get(mad, MAD_METHOD) & 0x7f;
 
-	return a->reg.qpn == qpn && a->reg.mgmt_class == mad[1] && a->reg.class_version == mad[2] &&
+	return a->reg.qpn == qpn && a->reg.mgmt_class == wire_mad_get_class(mad) &&
+	       a->reg.class_version == wire_get(mad, MAD_CLASS_VERSION) &&
 	       (a->reg.methods[method / 64] & BIT_ULL(method % 64)) &&
-	       (!wire_mad_is_vendor2_class(mad[1]) || memcmp(a->reg.oui, mad + 37, 3) == 0);
+	       (!wire_mad_is_vendor2_class(wire_mad_get_class(mad)) ||
+		memcmp(a->reg.oui, wire_cbytes(mad, MAD_VENDOR2_OUI), 3) == 0);
 }
 
 /* Responses go by the TID that the agent put into its request; all else by class, version and method. */
@@ -116,39 +118,39 @@ static struct mad_agent *find_agent(struct mad_port *mp, u8 qpn, const u8 *mad)
 {
 	struct mad_agent *a;
 
-	if (wire_mad_is_response(mad[3])) {
+	if (wire_mad_is_response(wire_mad_get_method(mad))) {
 		a = by_tid_high(mp, wire_get(mad, MAD_TID) >> 32);
 		return a && a->reg.qpn == qpn && a->reg.recv ? a : NULL;
 	}
 	list_for_each (a, &mp->agents, link)
-		if (takes(a, qpn, mad))
+		if (agent_takes(a, qpn, mad))
 			return a;
 	return NULL;
 }
 
-/* A Get or Set that nobody serves is answered with "method and attribute not supported", as the kernel does. */
+/* A Get or Set without an agent is answered with "method and attribute not supported", as the kernel does. */
 static void answer_unsupported(struct mad_port *mp, u8 qpn, const u8 *mad, const struct mad_addr *from)
 {
 	u16 status = MAD_STATUS_BAD_METHOD_ATTR;
 	u8 resp[MAD_SIZE];
 
-	if (mad[3] != MAD_METHOD_GET && mad[3] != MAD_METHOD_SET)
+	if (wire_mad_get_method(mad) != MAD_METHOD_GET && wire_mad_get_method(mad) != MAD_METHOD_SET)
 		return;
 	memcpy(resp, mad, MAD_SIZE);
 	wire_set(resp, MAD_METHOD, MAD_METHOD_GET_RESP);
-	if (mad[1] == MAD_CLASS_SUBN_DIRECTED)
+	if (wire_mad_get_class(mad) == MAD_CLASS_SUBN_DIRECTED)
 		status |= 0x8000; /* the D bit: back along the route, 14.2.2.1 */
 	wire_set(resp, MAD_STATUS, status);
 	if (mad_port_xmit(mp, qpn, resp, from) == 0)
 		mp->counter[MAD_CTR_UNSUPPORTED]++;
 }
 
-static void deliver(struct mad_agent *a, const u8 *data, u32 len, const struct mad_addr *from)
+static void agent_deliver(struct mad_agent *a, const u8 *data, u32 len, const struct mad_addr *from)
 {
 	void *cookie = NULL;
 	struct mad_req *r;
 
-	if (wire_mad_is_response(data[3])) {
+	if (wire_mad_is_response(wire_mad_get_method(data))) {
 		r = mad_req_find(a, data, from);
 		if (r) {
 			cookie = r->cookie;
@@ -178,11 +180,11 @@ void mad_agent_receive(struct mad_port *mp, u8 qpn, const u8 *mad, const struct 
 		return;
 	}
 	if (!a->reg.rmpp_version || !rmpp_active(mad)) {
-		deliver(a, mad, MAD_SIZE, from);
+		agent_deliver(a, mad, MAD_SIZE, from);
 		return;
 	}
 	if (rmpp_receive(a, mad, from, &msg)) {
-		deliver(a, msg.data, msg.len, from);
+		agent_deliver(a, msg.data, msg.len, from);
 		free(msg.data);
 	}
 }

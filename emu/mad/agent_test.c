@@ -200,8 +200,8 @@ static bool unserved_get_is_answered(struct cable *c)
 	mad_fill(mad, 0x0a, 1, 1, 0x12, 7);
 	mad_send(client.agent, mad, MAD_SIZE, &TO_LID(2), 100, 3, &client);
 	cable_run(c, 1);
-	CHECK(client.recvs == 1 && client.mad[3] == 0x81 && wire_get(client.mad, MAD_STATUS) == 0x0c);
-	mad[3] = MAD_METHOD_TRAP;
+	CHECK(client.recvs == 1 && wire_mad_get_method(client.mad) == 0x81 && wire_get(client.mad, MAD_STATUS) == 0x0c);
+	wire_set(mad, MAD_METHOD, MAD_METHOD_TRAP);
 	mad_send(client.agent, mad, MAD_SIZE, &TO_LID(2), 0, 0, &client);
 	cable_run(c, 1);
 	CHECK(client.recvs == 1 && mad_port_counter(c->mb, MAD_CTR_UNSUPPORTED) == 1);
@@ -222,7 +222,7 @@ static bool vendor_class_goes_by_oui(struct cable *c)
 	cable_run(c, 1);
 	CHECK(ping.recvs == 0);
 	wire_set(mad, MAD_VENDOR2_OUI, MAD_OUI_OPENIB);
-	mad[3] = 1;
+	wire_set(mad, MAD_METHOD, 1);
 	mad_send(client.agent, mad, MAD_SIZE, &TO_LID(2), 0, 0, NULL);
 	cable_run(c, 1);
 	CHECK(ping.recvs == 1);
@@ -382,7 +382,7 @@ static bool wrong_class_on_qp0(struct cable *c)
 	mad_fill(mad, 4, 1, 1, 0x12, 7);
 	mad_send(client.agent, mad, MAD_SIZE, &to, 0, 0, NULL);
 	mad_fill(mad, 1, 1, 1, 0x20, 7);
-	mad[0] = 2;
+	wire_set(mad, MAD_BASE_VERSION, 2);
 	mad_send(client.agent, mad, MAD_SIZE, &to, 0, 0, NULL);
 	cable_run(c, 1);
 	CHECK(mad_port_counter(c->mb, MAD_CTR_MALFORMED) == 2);

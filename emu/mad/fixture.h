@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "emu/mad/internal.h"
+#include "emu/mad/mad_internal.h"
 #include "emu/wire/hdr.h"
 
 struct end {
@@ -135,10 +135,10 @@ static inline void cable_close(struct cable *c)
 static inline void mad_fill(u8 *mad, u8 class, u8 version, u8 method, u16 attr, u32 tid)
 {
 	memset(mad, 0, MAD_SIZE);
-	mad[0] = MAD_BASE_VERSION_1;
-	mad[1] = class;
-	mad[2] = version;
-	mad[3] = method;
+	wire_set(mad, MAD_BASE_VERSION, MAD_BASE_VERSION_1);
+	wire_set(mad, MAD_CLASS, class);
+	wire_set(mad, MAD_CLASS_VERSION, version);
+	wire_set(mad, MAD_METHOD, method);
 	wire_set(mad, MAD_TID, tid);
 	wire_set(mad, MAD_ATTR_ID, attr);
 }

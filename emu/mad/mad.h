@@ -3,14 +3,14 @@
  * Management datagrams of one CA port: QP0 and QP1 with agents, request/response matching, timeouts and RMPP, as the
  * kernel's ib_mad gives them to umad users. Used by umad, the SM, the CM and the SA client.
  */
-#ifndef MUSLIN_MAD_MAD_H
-#define MUSLIN_MAD_MAD_H
+#ifndef MUSLIN_MAD_H
+#define MUSLIN_MAD_H
 
 #include "emu/lib/loop.h"
+#include "emu/port/port.h"
 #include "emu/wire/mad.h"
-#include "emu/wire/port.h"
 
-#define MAD_TIMED_OUT (-110) /* status of a request that nobody answered: -ETIMEDOUT */
+#define MAD_TIMED_OUT (-110) /* status of a request without response: -ETIMEDOUT */
 
 struct mad_port;
 struct mad_agent;
@@ -82,7 +82,8 @@ int mad_port_send_raw(struct mad_port *mp, u8 qpn, const u8 *mad, const struct m
 	C(TX_DROPPED, "mad_send_queue_overflow")                                                     \
 	C(RMPP_ABORTED, "mad_rmpp_aborted")                                                          \
 	C(RMPP_DUPLICATES, "mad_rmpp_duplicates")                                                    \
-	C(RMPP_REFUSED, "mad_rmpp_refused") /* too many or too long messages */
+	C(RMPP_REFUSED, "mad_rmpp_refused") /* too many or too long messages */                      \
+	C(REFUSED, "mad_send_refused")      /* too many requests, or bytes of them, under way */
 #define MAD_COUNTER_ENUM(name, str) MAD_CTR_##name,
 enum mad_counter {
 	MAD_COUNTERS(MAD_COUNTER_ENUM) MAD_CTR_NUM
@@ -91,7 +92,7 @@ enum mad_counter {
 u64 mad_port_counter(const struct mad_port *mp, enum mad_counter c);
 const char *mad_counter_name(enum mad_counter c);
 
-/* Port events for whoever holds only the mad_port: fn is called after the port's attributes changed. */
+/* Port events for users of the mad_port: fn is called after the port's attributes changed. */
 struct mad_watch {
 	struct list link;
 	void (*fn)(struct mad_watch *w, enum wire_port_event event);

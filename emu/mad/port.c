@@ -3,9 +3,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "emu/mad/internal.h"
-#include "emu/wire/hdr.h"
-#include "emu/wire/opcode.h"
+#include "emu/mad/mad_internal.h"
+#include "emu/packet/header.h"
 #include "emu/wire/smp.h"
 
 #define TID_HIGH_FIRST 0x40000000u /* a raw user of the same QP counts its agents from 1 */
@@ -32,7 +31,7 @@ struct wire_port *mad_port_wire(const struct mad_port *mp)
 /* SMPs that start with a directed route come from the permissive LID (14.2.1.1), and so do those of a port without LID. */
 static u16 source_lid(const struct wire_port *w, u8 qpn, const u8 *mad, const struct mad_addr *to)
 {
-	if (qpn == MAD_QPN_SMI && mad[1] == MAD_CLASS_SUBN_DIRECTED && to->lid == WIRE_LID_PERMISSIVE)
+	if (qpn == MAD_QPN_SMI && wire_mad_get_class(mad) == MAD_CLASS_SUBN_DIRECTED && to->lid == WIRE_LID_PERMISSIVE)
 		return WIRE_LID_PERMISSIVE;
 	if (!w->attr.lid)
 		return WIRE_LID_PERMISSIVE;
@@ -41,9 +40,10 @@ static u16 source_lid(const struct wire_port *w, u8 qpn, const u8 *mad, const st
 
 static void put_grh(struct wire_packet *p, const struct wire_port *w, const struct mad_addr *to)
 {
-	struct wire_grh *grh = (struct wire_grh *)(p->hdr + 8);
+	struct wire_grh *grh;
 
-	p->grh_off = 8;
+	p->grh_off = sizeof(struct wire_lrh);
+	grh = wire_packet_grh(p);
 	wire_grh_set_ver_tc_flow(grh, to->traffic_class, to->flow_label);
 	grh->paylen = cpu_to_be16(sizeof(struct wire_bth) + sizeof(struct wire_deth) + MAD_SIZE + WIRE_ICRC_LEN);
 	grh->nxthdr = WIRE_GRH_NXTHDR_IBA;
@@ -56,11 +56,11 @@ static u32 remote_qkey(u8 qpn, const struct mad_addr *to)
 {
 	if (qpn == MAD_QPN_SMI)
 		return 0;
-	/* A Q_Key with its top bit set stands for the sending QP's own (10.2.5). */
+	/* A Q_Key with its top bit set selects the Q_Key of the sending QP (10.2.5). */
 	return (to->qkey & 0x80000000u) || (to->qpn == MAD_QPN_GSI && !to->qkey) ? MAD_QKEY_WELL_KNOWN : to->qkey;
 }
 
-static struct wire_packet *build(struct mad_port *mp, u8 qpn, const u8 *mad, const struct mad_addr *to, u16 pkey)
+static struct wire_packet *port_build(struct mad_port *mp, u8 qpn, const u8 *mad, const struct mad_addr *to, u16 pkey)
 {
 	struct wire_packet *p = wire_packet_alloc();
 	struct wire_buf *buf = wire_buf_alloc(MAD_SIZE);
@@ -85,13 +85,12 @@ static struct wire_packet *build(struct mad_port *mp, u8 qpn, const u8 *mad, con
 	if (wire_port_is_ethernet(mp->wire))
 		p->l2 = wire_port_l2(mp->wire, to->gid_index, sl, to->l2.mac);
 	p->bth_off = p->hdr_len;
-	wire_bth_fill((struct wire_bth *)(p->hdr + p->bth_off), WIRE_UD_SEND_ONLY, false, 0, pkey, to->qpn, false,
-		      mp->psn[qpn]);
+	wire_bth_fill(wire_packet_bth(p), WIRE_UD_SEND_ONLY, false, 0, pkey, to->qpn, false, mp->psn[qpn]);
 	mp->psn[qpn] = wire_psn_add(mp->psn[qpn], 1);
-	wire_deth_fill((struct wire_deth *)(p->hdr + p->bth_off + 12), remote_qkey(qpn, to), qpn);
+	wire_deth_fill(wire_packet_deth(p), remote_qkey(qpn, to), qpn);
 	p->hdr_len += sizeof(struct wire_bth) + sizeof(struct wire_deth);
 	p->vl = qpn == MAD_QPN_SMI ? WIRE_VL_MGMT : 0;
-	wire_lrh_fill((struct wire_lrh *)p->hdr, p->vl, sl, to->grh ? WIRE_LNH_GRH : WIRE_LNH_BTH, to->lid,
+	wire_lrh_fill(wire_packet_lrh(p), p->vl, sl, to->grh ? WIRE_LNH_GRH : WIRE_LNH_BTH, to->lid,
 		      source_lid(mp->wire, qpn, mad, to), wire_packet_link_len(p) / 4);
 	return p;
 }
@@ -113,7 +112,7 @@ int mad_port_xmit(struct mad_port *mp, u8 qpn, const u8 *mad, const struct mad_a
 		mp->counter[MAD_CTR_TX_DROPPED]++;
 		return 0;
 	}
-	p = build(mp, qpn, mad, to, pkey);
+	p = port_build(mp, qpn, mad, to, pkey);
 	if (!p)
 		return -ENOMEM;
 	mp->counter[MAD_CTR_SENT]++;
@@ -154,7 +153,7 @@ static void pump_qp(struct mad_port *mp, u8 qpn)
  * Packets leave here and not in mad_send(), so that a link which delivers at once does not call an agent that is in the
  * middle of sending. The same holds for sent().
  */
-static void pump(struct loop_task *t, struct now now)
+static void port_pump(struct loop_task *t, struct now now)
 {
 	struct mad_port *mp = container_of(t, struct mad_port, pump);
 	struct list done;
@@ -162,6 +161,10 @@ static void pump(struct loop_task *t, struct now now)
 	pump_qp(mp, MAD_QPN_SMI);
 	pump_qp(mp, MAD_QPN_GSI);
 	list_init(&done);
+	if (mp->tx_len[MAD_QPN_GSI] < MAD_TX_MAX / 2)
+		list_splice(&done, &mp->more);
+	while (!list_empty(&done))
+		rmpp_send_more(list_first(&done, struct mad_req, done));
 	list_splice(&done, &mp->done);
 	while (!list_empty(&done))
 		mad_req_end(list_first(&done, struct mad_req, done), 0);
@@ -183,9 +186,9 @@ static u8 gid_index(const struct wire_port_attr *attr, const struct wire_gid *gi
 
 static void get_addr(const struct mad_port *mp, const struct wire_packet *p, struct mad_addr *a)
 {
-	const struct wire_lrh *lrh = (const struct wire_lrh *)p->hdr;
-	const struct wire_deth *deth = (const struct wire_deth *)(p->hdr + p->bth_off + 12);
-	const struct wire_grh *grh = (const struct wire_grh *)(p->hdr + p->grh_off);
+	const struct wire_lrh *lrh = wire_packet_lrh(p);
+	const struct wire_deth *deth = wire_packet_deth(p);
+	const struct wire_grh *grh = wire_packet_grh(p);
 
 	memset(a, 0, sizeof(*a));
 	a->qpn = wire_deth_src_qp(deth);
@@ -217,15 +220,15 @@ static int pkey_index(const struct wire_port_attr *attr, u16 pkey)
 	return -1;
 }
 
-static void violation(struct mad_port *mp, const struct wire_packet *p, bool qkey, u32 key)
+static void port_violation(struct mad_port *mp, const struct wire_packet *p, bool qkey, u32 key)
 {
-	const struct wire_lrh *lrh = (const struct wire_lrh *)p->hdr;
-	const struct wire_bth *bth = (const struct wire_bth *)(p->hdr + p->bth_off);
-	const struct wire_grh *grh = (const struct wire_grh *)(p->hdr + p->grh_off);
+	const struct wire_lrh *lrh = wire_packet_lrh(p);
+	const struct wire_bth *bth = wire_packet_bth(p);
+	const struct wire_grh *grh = wire_packet_grh(p);
 	struct wire_port_violation v = {
 		.qkey = qkey,
 		.key = key,
-		.sqp = wire_deth_src_qp((const struct wire_deth *)(bth + 1)),
+		.sqp = wire_deth_src_qp(wire_packet_deth(p)),
 		.dqp = wire_bth_qpn(bth),
 	};
 
@@ -246,16 +249,16 @@ static void violation(struct mad_port *mp, const struct wire_packet *p, bool qke
 /* The keys of a packet to QP1: any P_Key of the port's table (10.9.8), and the well-known Q_Key. */
 static bool check_keys(struct mad_port *mp, const struct wire_packet *p, struct mad_addr *from)
 {
-	u16 pkey = wire_bth_pkey((const struct wire_bth *)(p->hdr + p->bth_off));
+	u16 pkey = wire_bth_pkey(wire_packet_bth(p));
 	int index = pkey_index(&mp->wire->attr, pkey);
 
 	if (index < 0) {
-		violation(mp, p, false, pkey);
+		port_violation(mp, p, false, pkey);
 		return false;
 	}
 	from->pkey_index = index;
 	if (from->qkey != MAD_QKEY_WELL_KNOWN) {
-		violation(mp, p, true, from->qkey);
+		port_violation(mp, p, true, from->qkey);
 		return false;
 	}
 	return true;
@@ -264,22 +267,26 @@ static bool check_keys(struct mad_port *mp, const struct wire_packet *p, struct 
 /* Is this a MAD that may stand on this QP? CM serves ClassPortInfo by other methods than Send only. */
 static bool check_mad(u8 qpn, const u8 *mad)
 {
-	if (mad[0] != MAD_BASE_VERSION_1)
+	if (wire_get(mad, MAD_BASE_VERSION) != MAD_BASE_VERSION_1)
 		return false;
-	if (wire_mad_is_smp_class(mad[1]) != (qpn == MAD_QPN_SMI))
+	if (wire_mad_is_smp_class(wire_mad_get_class(mad)) != (qpn == MAD_QPN_SMI))
 		return false;
-	return mad[1] != MAD_CLASS_CM || wire_get(mad, MAD_ATTR_ID) == MAD_ATTR_CLASS_PORT_INFO ||
+	return wire_mad_get_class(mad) != MAD_CLASS_CM || wire_get(mad, MAD_ATTR_ID) == MAD_ATTR_CLASS_PORT_INFO ||
 	       wire_get(mad, MAD_METHOD) == MAD_METHOD_SEND;
 }
 
 static void take(struct mad_port *mp, const struct wire_packet *p)
 {
-	const struct wire_bth *bth = (const struct wire_bth *)(p->hdr + p->bth_off);
+	const struct wire_bth *bth = wire_packet_bth(p);
 	u32 qpn = wire_bth_qpn(bth);
 	struct mad_addr from;
 
 	if (bth->opcode != WIRE_UD_SEND_ONLY || qpn > MAD_QPN_GSI || p->len != MAD_SIZE ||
 	    p->hdr_len < p->bth_off + sizeof(*bth) + sizeof(struct wire_deth)) {
+		mp->counter[MAD_CTR_MALFORMED]++;
+		return;
+	}
+	if ((qpn == MAD_QPN_SMI) != (p->vl == WIRE_VL_MGMT)) { /* on Ethernet there is no VL15, and no QP0: A16.4.1 */
 		mp->counter[MAD_CTR_MALFORMED]++;
 		return;
 	}
@@ -305,7 +312,7 @@ static void port_ready(void *ctx)
 {
 	struct mad_port *mp = ctx;
 
-	if (mp->tx_len[0] || mp->tx_len[1])
+	if (mp->tx_len[0] || mp->tx_len[1] || !list_empty(&mp->more))
 		loop_task_queue(mp->loop, &mp->pump);
 }
 
@@ -343,8 +350,9 @@ struct mad_port *mad_port_create(struct loop *loop, struct wire_port *port)
 	list_init(&mp->tx[0]);
 	list_init(&mp->tx[1]);
 	list_init(&mp->done);
+	list_init(&mp->more);
 	list_init(&mp->watches);
-	loop_task_init(&mp->pump, pump);
+	loop_task_init(&mp->pump, port_pump);
 	port->mad =
 		(struct wire_port_user){ .ctx = mp, .receive = port_receive, .ready = port_ready, .event = port_event };
 	return mp;

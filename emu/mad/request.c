@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "emu/mad/internal.h"
+#include "emu/mad/mad_internal.h"
 
 #define DATA_MAX (RMPP_SEGS_MAX * 128u) /* well above any table, below what the segment count can say */
 
@@ -18,6 +18,7 @@ void mad_req_free(struct mad_req *r)
 	list_del(&r->link);
 	list_del(&r->done);
 	r->agent->nreqs--;
+	r->agent->req_bytes -= r->len;
 	free(r);
 }
 
@@ -30,6 +31,7 @@ void mad_req_end(struct mad_req *r, int status)
 	list_del(&r->link);
 	list_del(&r->done);
 	a->nreqs--;
+	a->req_bytes -= r->len;
 	if (status == MAD_TIMED_OUT)
 		a->mp->counter[MAD_CTR_TIMEOUTS]++;
 	if (a->reg.sent)
@@ -37,7 +39,7 @@ void mad_req_end(struct mad_req *r, int status)
 	free(r);
 }
 
-static void expired(struct loop_timer *t, struct now now)
+static void request_expired(struct loop_timer *t, struct now now)
 {
 	struct mad_req *r = container_of(t, struct mad_req, timer);
 	struct mad_port *mp = r->agent->mp;
@@ -67,11 +69,12 @@ static void expired(struct loop_timer *t, struct now now)
  */
 static bool same_peer(const struct mad_req *r, const u8 *mad, const struct mad_addr *from)
 {
-	bool sent_resp = wire_mad_is_response(r->data[3]), got_resp = wire_mad_is_response(mad[3]);
+	bool sent_resp = wire_mad_is_response(wire_mad_get_method(r->data)),
+	     got_resp = wire_mad_is_response(wire_mad_get_method(mad));
 
 	if (sent_resp == got_resp)
 		return false;
-	if (mad[1] == MAD_CLASS_SUBN_DIRECTED)
+	if (wire_mad_get_class(mad) == MAD_CLASS_SUBN_DIRECTED)
 		return true;
 	if (r->to.grh != from->grh)
 		return false;
@@ -85,16 +88,17 @@ struct mad_req *mad_req_find(struct mad_agent *a, const u8 *mad, const struct ma
 	struct mad_req *r;
 
 	list_for_each (r, &a->reqs, link)
-		if (memcmp(r->data + 8, mad + 8, 8) == 0 && r->data[1] == mad[1] && same_peer(r, mad, from))
+		if (wire_mad_get_tid(r->data) == wire_mad_get_tid(mad) &&
+		    wire_mad_get_class(r->data) == wire_mad_get_class(mad) && same_peer(r, mad, from))
 			return r;
 	return NULL;
 }
 
 static void set_tid(struct mad_agent *a, u8 *mad)
 {
-	if (wire_mad_is_response(mad[3]) || mad[1] == MAD_CLASS_CM)
+	if (wire_mad_is_response(wire_mad_get_method(mad)) || wire_mad_get_class(mad) == MAD_CLASS_CM)
 		return;
-	wire_set(mad, WIRE_FIELD(64, 32), a->tid_high);
+	wire_set(mad, MAD_TID_HIGH, a->tid_high);
 }
 
 /* An active RMPP header makes a message; its version and type are the layer's to fill in, as in the kernel. */
@@ -107,8 +111,10 @@ static struct mad_req *req_create(struct mad_agent *a, const u8 *data, u32 len, 
 {
 	struct mad_req *r;
 
-	if (a->nreqs >= MAD_REQS_MAX)
+	if (a->nreqs >= MAD_REQS_MAX || a->req_bytes + len > MAD_BYTES_MAX) {
+		a->mp->counter[MAD_CTR_REFUSED]++;
 		return NULL;
+	}
 	r = calloc(1, sizeof(*r) + max(len, (u32)MAD_SIZE));
 	if (!r)
 		return NULL;
@@ -117,10 +123,11 @@ static struct mad_req *req_create(struct mad_agent *a, const u8 *data, u32 len, 
 	r->agent = a;
 	r->to = *to;
 	r->cookie = cookie;
-	r->timer.fn = expired;
+	r->timer.fn = request_expired;
 	list_init(&r->done);
 	list_add(&a->reqs, &r->link);
 	a->nreqs++;
+	a->req_bytes += len;
 	set_tid(a, r->data);
 	return r;
 }
@@ -132,7 +139,8 @@ int mad_send(struct mad_agent *a, const u8 *data, u32 len, const struct mad_addr
 	struct mad_req *r;
 	int err;
 
-	if (len < MAD_HDR_SIZE || len > (rmpp ? DATA_MAX : MAD_SIZE) || (rmpp && len < rmpp_hdr_len(data[1])))
+	if (len < MAD_HDR_SIZE || len > (rmpp ? DATA_MAX : MAD_SIZE) ||
+	    (rmpp && len < rmpp_hdr_len(wire_mad_get_class(data))))
 		return -EINVAL;
 	if (to->qpn == MAD_QPN_SMI && a->reg.qpn != MAD_QPN_SMI)
 		return -EINVAL;

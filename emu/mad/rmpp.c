@@ -10,7 +10,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "emu/mad/internal.h"
+#include "emu/mad/mad_internal.h"
 
 bool rmpp_class(u8 mgmt_class)
 {
@@ -32,12 +32,12 @@ static u32 seg_data(u8 mgmt_class)
 /* ---- control packets ---- */
 
 /* An answer to @mad: its headers back with the R bit turned, and the RMPP header replaced. */
-static void control(struct mad_agent *a, const u8 *mad, const struct mad_addr *to, enum wire_rmpp_type type, u8 status,
-		    u32 seg, u32 newwin)
+static void rmpp_control(struct mad_agent *a, const u8 *mad, const struct mad_addr *to, enum wire_rmpp_type type,
+			 u8 status, u32 seg, u32 newwin)
 {
 	u8 ctl[MAD_SIZE] = { 0 };
 
-	memcpy(ctl, mad, rmpp_hdr_len(mad[1]));
+	memcpy(ctl, mad, rmpp_hdr_len(wire_mad_get_class(mad)));
 	ctl[3] ^= MAD_METHOD_RESP;
 	memset(ctl + MAD_HDR_SIZE, 0, RMPP_HDR_SIZE);
 	wire_set(ctl, RMPP_VERSION, RMPP_VERSION_1);
@@ -49,10 +49,10 @@ static void control(struct mad_agent *a, const u8 *mad, const struct mad_addr *t
 	(void)mad_port_xmit(a->mp, a->reg.qpn, ctl, to); /* as good as lost when it fails */
 }
 
-static void nack(struct mad_agent *a, const u8 *mad, const struct mad_addr *to, enum wire_rmpp_status status)
+static void rmpp_nack(struct mad_agent *a, const u8 *mad, const struct mad_addr *to, enum wire_rmpp_status status)
 {
 	a->mp->counter[MAD_CTR_RMPP_ABORTED]++;
-	control(a, mad, to, status == RMPP_STATUS_RESX ? RMPP_TYPE_STOP : RMPP_TYPE_ABORT, status, 0, 0);
+	rmpp_control(a, mad, to, status == RMPP_STATUS_RESX ? RMPP_TYPE_STOP : RMPP_TYPE_ABORT, status, 0, 0);
 }
 
 /* ---- receiving ---- */
@@ -66,12 +66,12 @@ struct rmpp_recv {
 	u32 seg_num;  /* all up to here have come */
 	u32 last_ack; /* the last one that an ACK named */
 	u32 newwin;
-	u32 repwin;   /* the window that the other side opened for the response: double-sided transfer, 13.6.6.3 */
-	u64 ahead;    /* bit n: segment seg_num + 1 + n has come too */
-	u32 last_seg; /* 0: not known yet */
-	u32 last_len; /* bytes of data in it */
-	u32 cap;
-	u8 *data;           /* headers, then segments' data, room for cap segments */
+	u32 repwin;     /* the window that the other side opened for the response: double-sided transfer, 13.6.6.3 */
+	u64 ahead;      /* bit n: segment seg_num + 1 + n has come too */
+	u32 last_seg;   /* 0: not known yet */
+	u32 last_len;   /* bytes of data in it */
+	u32 cap, bytes; /* segments, and what they take */
+	u8 *data;       /* headers, then segments' data, room for cap segments */
 	u8 first[MAD_SIZE]; /* the headers, after data went to the agent */
 };
 
@@ -80,6 +80,7 @@ static void recv_free(struct rmpp_recv *v)
 	loop_timer_cancel(&v->timer);
 	list_del(&v->link);
 	v->agent->nrecvs--;
+	v->agent->recv_bytes -= v->bytes;
 	free(v->data);
 	free(v);
 }
@@ -95,7 +96,7 @@ static void recv_expired(struct loop_timer *t, struct now now)
 	struct rmpp_recv *v = container_of(t, struct rmpp_recv, timer);
 
 	if (!v->complete)
-		nack(v->agent, v->first, &v->from, RMPP_STATUS_T2L);
+		rmpp_nack(v->agent, v->first, &v->from, RMPP_STATUS_T2L);
 	recv_free(v);
 }
 
@@ -111,17 +112,23 @@ static struct rmpp_recv *recv_find(struct mad_agent *a, const u8 *mad, const str
 	struct rmpp_recv *v;
 
 	list_for_each (v, &a->rmpp_recvs, link)
-		if (memcmp(v->first + 8, mad + 8, 8) == 0 && memcmp(v->first + 1, mad + 1, 3) == 0 &&
+		if (wire_mad_get_tid(v->first) == wire_mad_get_tid(mad) && memcmp(v->first + 1, mad + 1, 3) == 0 &&
 		    v->from.lid == from->lid && v->from.qpn == from->qpn)
 			return v;
 	return NULL;
 }
 
-/* Makes room by forgetting the oldest complete message; false when all are under way. */
-static bool recv_make_room(struct mad_agent *a)
+/* Makes room by forgetting the oldest complete message; false when all are under way, or too many of one source. */
+static bool recv_make_room(struct mad_agent *a, const struct mad_addr *from)
 {
 	struct rmpp_recv *v;
+	u32 n = 0;
 
+	list_for_each (v, &a->rmpp_recvs, link)
+		n += !v->complete && v->from.lid == from->lid && v->from.grh == from->grh &&
+		     (!from->grh || wire_gid_equal(&v->from.gid, &from->gid));
+	if (n >= RMPP_SOURCE_MAX)
+		return false;
 	if (a->nrecvs < RMPP_RECVS_MAX)
 		return true;
 	list_for_each (v, &a->rmpp_recvs, link)
@@ -134,7 +141,7 @@ static bool recv_make_room(struct mad_agent *a)
 
 static struct rmpp_recv *recv_create(struct mad_agent *a, const u8 *mad, const struct mad_addr *from)
 {
-	struct rmpp_recv *v = recv_make_room(a) ? calloc(1, sizeof(*v)) : NULL;
+	struct rmpp_recv *v = recv_make_room(a, from) ? calloc(1, sizeof(*v)) : NULL;
 
 	if (!v)
 		return NULL;
@@ -149,26 +156,31 @@ static struct rmpp_recv *recv_create(struct mad_agent *a, const u8 *mad, const s
 	return v;
 }
 
-static void ack(struct rmpp_recv *v)
+static void rmpp_ack(struct rmpp_recv *v)
 {
 	v->last_ack = v->seg_num;
-	control(v->agent, v->first, &v->from, RMPP_TYPE_ACK, 0, v->seg_num, v->newwin);
+	rmpp_control(v->agent, v->first, &v->from, RMPP_TYPE_ACK, 0, v->seg_num, v->newwin);
 }
 
 static bool recv_reserve(struct rmpp_recv *v, u32 seg)
 {
-	u8 class = v->first[1];
-	u32 cap;
+	u8 class = wire_mad_get_class(v->first);
+	u32 cap, bytes;
 	u8 *p;
 
 	if (seg <= v->cap)
 		return true;
 	if (seg > RMPP_SEGS_MAX)
 		return false;
-	cap = max(seg, v->cap * 2);
-	p = realloc(v->data, rmpp_hdr_len(class) + cap * seg_data(class));
+	cap = min(max(seg, v->cap * 2), (u32)RMPP_SEGS_MAX);
+	bytes = rmpp_hdr_len(class) + cap * seg_data(class);
+	if (v->agent->recv_bytes - v->bytes + bytes > RMPP_RECV_BYTES_MAX)
+		return false;
+	p = realloc(v->data, bytes);
 	if (!p)
 		return false;
+	v->agent->recv_bytes += bytes - v->bytes;
+	v->bytes = bytes;
 	if (!v->data)
 		memcpy(p, v->first, rmpp_hdr_len(class));
 	v->data = p;
@@ -179,16 +191,16 @@ static bool recv_reserve(struct rmpp_recv *v, u32 seg)
 /* How much data the last segment holds: its PayloadLength counts the class header too. */
 static u32 last_len(const u8 *mad)
 {
-	u32 class_hdr = rmpp_hdr_len(mad[1]) - MAD_RMPP_HDR_END, len = wire_get(mad, RMPP_PAYLOAD_LEN);
+	u32 class_hdr = rmpp_hdr_len(wire_mad_get_class(mad)) - MAD_RMPP_HDR_END, len = wire_get(mad, RMPP_PAYLOAD_LEN);
 
 	if (len > RMPP_SEG_PAYLOAD)
-		return seg_data(mad[1]);
+		return seg_data(wire_mad_get_class(mad));
 	return len > class_hdr ? len - class_hdr : 0;
 }
 
 static void recv_store(struct rmpp_recv *v, const u8 *mad, u32 seg)
 {
-	u32 hdr = rmpp_hdr_len(mad[1]), size = seg_data(mad[1]);
+	u32 hdr = rmpp_hdr_len(wire_mad_get_class(mad)), size = seg_data(wire_mad_get_class(mad));
 
 	memcpy(v->data + hdr + (size_t)(seg - 1) * size, mad + hdr, size);
 	v->ahead |= BIT_ULL(seg - v->seg_num - 1);
@@ -204,13 +216,15 @@ static void recv_store(struct rmpp_recv *v, const u8 *mad, u32 seg)
 
 static void recv_complete(struct rmpp_recv *v, struct rmpp_msg *msg)
 {
-	u8 class = v->first[1];
+	u8 class = wire_mad_get_class(v->first);
 
 	msg->data = v->data;
 	msg->len = rmpp_hdr_len(class) + (v->last_seg - 1) * seg_data(class) + v->last_len;
 	v->data = NULL;
+	v->agent->recv_bytes -= v->bytes;
+	v->bytes = 0;
 	v->complete = true;
-	ack(v);
+	rmpp_ack(v);
 	recv_arm(v, RMPP_REMEMBER_MS);
 }
 
@@ -221,7 +235,7 @@ static bool recv_segment(struct rmpp_recv *v, const u8 *mad, u32 seg, struct rmp
 
 	if (v->complete || seg <= v->last_ack) {
 		mp->counter[MAD_CTR_RMPP_DUPLICATES]++;
-		ack(v);
+		rmpp_ack(v);
 		return false;
 	}
 	if (seg > v->newwin || seg <= v->seg_num || (v->last_seg && seg > v->last_seg) ||
@@ -231,7 +245,7 @@ static bool recv_segment(struct rmpp_recv *v, const u8 *mad, u32 seg, struct rmp
 	}
 	if (!recv_reserve(v, seg)) {
 		mp->counter[MAD_CTR_RMPP_REFUSED]++;
-		nack(v->agent, v->first, &v->from, RMPP_STATUS_RESX);
+		rmpp_nack(v->agent, v->first, &v->from, RMPP_STATUS_RESX);
 		recv_free(v);
 		return false;
 	}
@@ -242,7 +256,7 @@ static bool recv_segment(struct rmpp_recv *v, const u8 *mad, u32 seg, struct rmp
 	}
 	if (v->seg_num == v->newwin) {
 		v->newwin += RMPP_WINDOW;
-		ack(v);
+		rmpp_ack(v);
 	}
 	return false;
 }
@@ -254,11 +268,11 @@ static bool recv_data(struct mad_agent *a, const u8 *mad, const struct mad_addr 
 	struct rmpp_recv *v;
 
 	if (wire_get(mad, RMPP_STATUS)) {
-		nack(a, mad, from, RMPP_STATUS_BAD_STATUS);
+		rmpp_nack(a, mad, from, RMPP_STATUS_BAD_STATUS);
 		return false;
 	}
 	if (first != (seg == 1)) {
-		nack(a, mad, from, RMPP_STATUS_BAD_SEG);
+		rmpp_nack(a, mad, from, RMPP_STATUS_BAD_SEG);
 		return false;
 	}
 	v = recv_find(a, mad, from);
@@ -268,7 +282,7 @@ static bool recv_data(struct mad_agent *a, const u8 *mad, const struct mad_addr 
 		v = recv_create(a, mad, from);
 		if (!v) {
 			a->mp->counter[MAD_CTR_RMPP_REFUSED]++;
-			nack(a, mad, from, RMPP_STATUS_RESX);
+			rmpp_nack(a, mad, from, RMPP_STATUS_RESX);
 			return false;
 		}
 		recv_arm(v, RMPP_TOTAL_TIMEOUT_MS);
@@ -306,10 +320,21 @@ static void send_segment(struct mad_req *r, u32 seg)
 	(void)mad_port_xmit(r->agent->mp, r->agent->reg.qpn, mad, &r->to);
 }
 
+/* Sends the segments of the RMPP window as far as the send queue has space. */
 static void send_window(struct mad_req *r)
 {
-	while (r->seg_num < r->seg_count && r->seg_num < r->newwin)
+	struct mad_port *mp = r->agent->mp;
+	u32 budget = RMPP_TURN;
+
+	list_del(&r->done);
+	while (r->seg_num < r->seg_count && r->seg_num < r->newwin) {
+		if (!budget-- || mp->tx_len[r->agent->reg.qpn] >= MAD_TX_MAX / 2) {
+			list_add(&mp->more, &r->done);
+			loop_task_queue(mp->loop, &mp->pump);
+			break;
+		}
 		send_segment(r, ++r->seg_num);
+	}
 	mad_req_arm(r, r->timeout_ms && r->timeout_ms < RMPP_ACK_TIMEOUT_MS ? r->timeout_ms : RMPP_ACK_TIMEOUT_MS);
 }
 
@@ -319,17 +344,24 @@ static u32 first_window(const struct mad_req *r)
 	const struct rmpp_recv *v;
 
 	list_for_each (v, &r->agent->rmpp_recvs, link)
-		if (v->complete && memcmp(v->first + 8, r->data + 8, 8) == 0 && v->first[1] == r->data[1] &&
-		    (v->first[3] ^ MAD_METHOD_RESP) == r->data[3] && v->from.lid == r->to.lid)
+		if (v->complete && wire_mad_get_tid(v->first) == wire_mad_get_tid(r->data) &&
+		    wire_mad_get_class(v->first) == wire_mad_get_class(r->data) &&
+		    (wire_mad_get_method(v->first) ^ MAD_METHOD_RESP) == wire_mad_get_method(r->data) &&
+		    v->from.lid == r->to.lid)
 			return v->repwin;
 	return 1;
 }
 
+void rmpp_send_more(struct mad_req *r)
+{
+	send_window(r);
+}
+
 void rmpp_send_start(struct mad_req *r)
 {
-	u32 size = seg_data(r->data[1]);
+	u32 size = seg_data(wire_mad_get_class(r->data));
 
-	r->hdr_len = rmpp_hdr_len(r->data[1]);
+	r->hdr_len = rmpp_hdr_len(wire_mad_get_class(r->data));
 	r->seg_count = max((r->len - r->hdr_len + size - 1) / size, 1u);
 	r->newwin = first_window(r);
 	send_window(r);
@@ -361,10 +393,10 @@ static void abort_send(struct mad_agent *a, const u8 *mad, const struct mad_addr
 	mad_req_end(r, -ECONNABORTED);
 }
 
-/* Both ends of a broken exchange: the other side is told, the send is over. */
+/* Aborts a transaction: sends ABORT to the peer, and ends the send. */
 static void fail_send(struct mad_agent *a, const u8 *mad, const struct mad_addr *from, enum wire_rmpp_status status)
 {
-	nack(a, mad, from, status);
+	rmpp_nack(a, mad, from, status);
 	abort_send(a, mad, from);
 }
 
@@ -377,7 +409,7 @@ static void last_ack_came(struct mad_req *r, const u8 *mad, const struct mad_add
 		return;
 	}
 	mad_req_arm(r, r->timeout_ms);
-	control(a, mad, from, RMPP_TYPE_ACK, 0, 0, RMPP_WINDOW); /* the way back is open */
+	rmpp_control(a, mad, from, RMPP_TYPE_ACK, 0, 0, RMPP_WINDOW); /* the way back is open */
 }
 
 static void recv_ack(struct mad_agent *a, const u8 *mad, const struct mad_addr *from)
@@ -403,7 +435,7 @@ static void recv_ack(struct mad_agent *a, const u8 *mad, const struct mad_addr *
 	}
 	if (r->last_ack == r->seg_count) {
 		if (r->timeout_ms) /* the ACK that opened the way back got lost */
-			control(a, mad, from, RMPP_TYPE_ACK, 0, 0, RMPP_WINDOW);
+			rmpp_control(a, mad, from, RMPP_TYPE_ACK, 0, 0, RMPP_WINDOW);
 		return;
 	}
 	if (seg > r->seg_count || seg > r->newwin) {
@@ -429,7 +461,7 @@ static void recv_stop_or_abort(struct mad_agent *a, const u8 *mad, const struct 
 	struct rmpp_recv *v = recv_find(a, mad, from);
 
 	if (stop ? status != RMPP_STATUS_RESX : status < RMPP_STATUS_T2L || status > RMPP_STATUS_UNSPEC)
-		nack(a, mad, from, RMPP_STATUS_BAD_STATUS);
+		rmpp_nack(a, mad, from, RMPP_STATUS_BAD_STATUS);
 	if (v && !v->complete)
 		recv_free(v); /* the sender gave up */
 	abort_send(a, mad, from);

@@ -40,7 +40,7 @@ static bool whole(const struct seen *s, u32 len)
 
 static void answer_table(struct seen *s)
 {
-	u8 *m = message(s->mad[3] | 0x80, table_len, 0);
+	u8 *m = message(wire_mad_get_method(s->mad) | 0x80, table_len, 0);
 
 	memcpy(m + 8, s->mad + 8, 8);
 	mad_send(s->agent, m, HDR + table_len, &s->from, 0, 3, NULL);
@@ -350,7 +350,7 @@ static bool sender_hears(struct cable *c)
 		CHECK(raw.recvs == 1 && wire_get(raw.mad, RMPP_SEGMENT) == 1);
 		CHECK(wire_get(raw.mad, RMPP_PAYLOAD_LEN) == 1000 + 5 * 20);
 		memcpy(mad, raw.mad, MAD_SIZE);
-		mad[3] ^= 0x80;
+		wire_set(mad, MAD_METHOD, wire_mad_get_method(mad) ^ MAD_METHOD_RESP);
 		fill_rmpp(mad, &send_rows[i].say);
 		mad_send(raw.agent, mad, MAD_SIZE, &raw.from, 0, 0, NULL);
 		cable_run(c, 1);
@@ -364,6 +364,79 @@ static bool sender_hears(struct cable *c)
 	}
 	free(raw.data);
 	return ok;
+}
+
+/* A receiver opens a window of four thousand million segments. */
+static bool endless_window(struct cable *c)
+{
+	struct seen sender = { 0 }, raw = { 0 };
+	u32 before, len = 200 * 4 * RMPP_TURN;
+	u8 *m = message(GET_MULTI, len, 9), mad[MAD_SIZE];
+
+	seen_register(c->ma, &sender, CLASS, 2, 1);
+	seen_register(c->mb, &raw, CLASS, 2, 0);
+	CHECK(mad_send(sender.agent, m, HDR + len, &TO_LID(2), 1000, 0, NULL) == 0);
+	cable_run(c, 1);
+	CHECK(raw.recvs == 1);
+	memcpy(mad, raw.mad, MAD_SIZE);
+	wire_set(mad, MAD_METHOD, wire_mad_get_method(mad) ^ MAD_METHOD_RESP);
+	wire_set(mad, RMPP_TYPE, RMPP_TYPE_ACK);
+	wire_set(mad, RMPP_SEGMENT, 1);
+	wire_set(mad, RMPP_NEW_WINDOW, ~0u);
+	before = c->a.sent;
+	mad_agent_receive(c->ma, MAD_QPN_GSI, mad, &TO_LID(2));
+	CHECK(c->ma->tx_len[1] == RMPP_TURN && c->a.sent == before);
+	cable_run(c, 1);
+	CHECK(c->a.sent - before == 4 * RMPP_TURN - 1 && !c->ma->counter[MAD_CTR_TX_DROPPED]);
+	free(m);
+	free(raw.data);
+	return true;
+}
+
+/* One host begins message after message and ends none; another host's still finds room. */
+static bool messages_without_end(struct cable *c)
+{
+	struct seen taker = { 0 };
+	struct mad_addr from = TO_LID(2), other = TO_LID(3);
+	u8 mad[MAD_SIZE];
+	u32 i;
+
+	seen_register(c->ma, &taker, CLASS, 2, 1);
+	for (i = 0; i < RMPP_RECVS_MAX; i++) {
+		mad_fill(mad, CLASS, 2, GET_MULTI, 0x11, i);
+		wire_set(mad, RMPP_VERSION, RMPP_VERSION_1);
+		wire_set(mad, RMPP_TYPE, RMPP_TYPE_DATA);
+		wire_set(mad, RMPP_FLAGS, RMPP_FLAG_ACTIVE | RMPP_FLAG_FIRST);
+		wire_set(mad, RMPP_SEGMENT, 1);
+		mad_agent_receive(c->ma, MAD_QPN_GSI, mad, &from);
+	}
+	CHECK(taker.agent->nrecvs == RMPP_SOURCE_MAX);
+	CHECK(c->ma->counter[MAD_CTR_RMPP_REFUSED] == RMPP_RECVS_MAX - RMPP_SOURCE_MAX);
+	mad_agent_receive(c->ma, MAD_QPN_GSI, mad, &other);
+	CHECK(taker.agent->nrecvs == RMPP_SOURCE_MAX + 1);
+	cable_run(c, RMPP_TOTAL_TIMEOUT_MS + 1000);
+	CHECK(!taker.agent->nrecvs && !taker.agent->recv_bytes);
+	return true;
+}
+
+/* Bytes that wait to be acknowledged. */
+static bool too_much_to_send(struct cable *c)
+{
+	struct seen sender = { 0 };
+	u32 len = 4u << 20, n = 0;
+	u8 *m = message(GET_MULTI, len, 1);
+	int err = 0;
+
+	seen_register(c->ma, &sender, CLASS, 2, 1);
+	while (!err && n <= MAD_BYTES_MAX / len) {
+		err = mad_send(sender.agent, m, HDR + len, &TO_LID(2), 1000, 0, NULL);
+		n += !err;
+	}
+	CHECK(err == -ENOMEM && n == MAD_BYTES_MAX / len - 1 && c->ma->counter[MAD_CTR_REFUSED] == 1);
+	cable_run(c, 10000);
+	CHECK(!sender.agent->nreqs && !sender.agent->req_bytes);
+	free(m);
+	return true;
 }
 
 static const struct row rows[] = {
@@ -380,6 +453,9 @@ static const struct row rows[] = {
 	{ "agents go", memory_is_freed_when_agents_go },
 	{ "malformed", malformed },
 	{ "what a sender hears", sender_hears },
+	{ "an endless window", endless_window },
+	{ "messages without end", messages_without_end },
+	{ "too much to send", too_much_to_send },
 };
 
 int main(void)

@@ -17,7 +17,7 @@ struct sa_client {
 	u32 next_tid;
 };
 
-/* One request to the SA. done() gets the response's MAD, or NULL with a -errno; the query is gone by then. */
+/* One request to the SA. done() gets the response's MAD, or NULL with a -errno; the query is freed by then. */
 struct sa_query {
 	struct list link; /* sa_client.queries */
 	struct sa_client *client;

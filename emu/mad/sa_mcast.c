@@ -26,7 +26,7 @@ struct sa_group {
 	u8 joined;                /* join state bits held at the SA */
 	struct sa_query *query;   /* under way */
 	struct sa_mcast *joining; /* for this member; NULL when it left meanwhile, or for a Delete */
-	u8 asked;                 /* bits in the request under way */
+	u8 requested;             /* bits in the request under way */
 	struct loop_task work;
 	struct loop_timer again;
 };
@@ -118,7 +118,7 @@ void sa_mcmember_get(const u8 *attr, struct sa_mcmember *m)
 		member_store(m, &mc_fields[i], wire_get(attr, mc_fields[i].wire));
 }
 
-/* ---- the group's work ---- */
+/* ---- join and leave of a group ---- */
 
 static void group_free(struct sa_group *g)
 {
@@ -130,7 +130,7 @@ static void group_free(struct sa_group *g)
 	free(g);
 }
 
-static u8 needed(const struct sa_group *g)
+static u8 sa_mcast_needed(const struct sa_group *g)
 {
 	const struct sa_mcast *m;
 	u8 bits = 0;
@@ -164,13 +164,13 @@ static struct sa_query *leave_request(struct sa_group *g, u8 bits)
 	return q;
 }
 
-static void left(struct sa_query *q, int status, u16 sa_status, const u8 *mad)
+static void sa_mcast_left(struct sa_query *q, int status, u16 sa_status, const u8 *mad)
 {
 	struct sa_group *g = q->ctx;
 
-	/* Gone either way: an SA that does not answer ages the member out, or has forgotten it. */
+	/* Deleted in any case: an SA that does not respond ages the member out. */
 	g->query = NULL;
-	g->joined &= ~g->asked;
+	g->joined &= ~g->requested;
 	loop_task_queue(g->client->loop, &g->work);
 }
 
@@ -178,13 +178,13 @@ static void group_leave(struct sa_group *g, u8 bits)
 {
 	struct sa_query *q = leave_request(g, bits);
 
-	g->asked = bits;
+	g->requested = bits;
 	if (!q) {
 		g->joined &= ~bits;
 		loop_task_queue(g->client->loop, &g->work);
 		return;
 	}
-	q->done = left;
+	q->done = sa_mcast_left;
 	q->ctx = g;
 	g->query = q;
 	sa_query_send(q, 0);
@@ -200,7 +200,7 @@ static void member_answer(struct sa_mcast *m, int status, u16 sa_status)
 		m->cb(m->ctx, status, sa_status, status ? NULL : &m->group->rec);
 }
 
-static void joined(struct sa_query *q, int status, u16 sa_status, const u8 *mad)
+static void sa_mcast_joined(struct sa_query *q, int status, u16 sa_status, const u8 *mad)
 {
 	struct sa_group *g = q->ctx;
 	struct sa_mcast *m = g->joining;
@@ -210,7 +210,7 @@ static void joined(struct sa_query *q, int status, u16 sa_status, const u8 *mad)
 	if (status == 0) {
 		sa_mcmember_get(mad + SA_DATA, &g->rec);
 		g->mgid = g->rec.mgid;
-		g->joined |= g->asked;
+		g->joined |= g->requested;
 	}
 	if (m && m->state == MEMBER_WANTS_AGAIN && !mad) {
 		/* No answer, or no SM at all just now. */
@@ -235,16 +235,16 @@ static bool group_join(struct sa_group *g, struct sa_mcast *m)
 	if (!q)
 		return false;
 	sa_mcmember_put(&rec, q->mad + SA_DATA);
-	q->done = joined;
+	q->done = sa_mcast_joined;
 	q->ctx = g;
 	g->query = q;
 	g->joining = m;
-	g->asked = m->want.join_state;
+	g->requested = m->want.join_state;
 	sa_query_send(q, 0);
 	return true;
 }
 
-/* Does the joined group have what a further member asks for? Compared as the kernel does: exact values only. */
+/* Does the joined group match the request of a further member? Compared as in the kernel: exact values only. */
 static bool group_suits(const struct sa_group *g, const struct sa_mcast *m)
 {
 	const struct sa_mcmember *have = &g->rec, *want = &m->want;
@@ -261,7 +261,7 @@ static bool group_suits(const struct sa_group *g, const struct sa_mcast *m)
 static void group_work(struct loop_task *t, struct now now)
 {
 	struct sa_group *g = container_of(t, struct sa_group, work);
-	u8 unwanted = g->joined & ~needed(g);
+	u8 unwanted = g->joined & ~sa_mcast_needed(g);
 	struct sa_mcast *m = next_wanting(g);
 
 	if (g->query || loop_timer_armed(&g->again))
@@ -346,7 +346,7 @@ void sa_mcast_leave(struct sa_mcast *m)
 	if (g->joining == m)
 		g->joining = NULL;
 	if (list_empty(&g->members) || (g->members.next == &m->link && g->members.prev == &m->link))
-		loop_timer_cancel(&g->again); /* nobody is left to try for */
+		loop_timer_cancel(&g->again); /* no members left */
 	list_del(&m->link);
 	free(m);
 	loop_task_queue(g->client->loop, &g->work);
@@ -390,7 +390,7 @@ void sa_groups_destroy(struct sa_client *c)
 	}
 }
 
-/* ---- a look at a group ---- */
+/* ---- Get(MCMemberRecord) ---- */
 
 static void get_done(struct sa_query *q, int status, u16 sa_status, const u8 *mad)
 {

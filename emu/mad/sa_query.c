@@ -45,7 +45,7 @@ static void query_end(struct sa_query *q, int status, u16 sa_status, const u8 *m
 	free(q);
 }
 
-static void refused(struct loop_task *t, struct now now)
+static void sa_query_refused(struct loop_task *t, struct now now)
 {
 	struct sa_query *q = container_of(t, struct sa_query, refused);
 
@@ -59,7 +59,7 @@ struct sa_query *sa_query_create(struct sa_client *c, u8 method, u16 attr, u64 c
 	if (!q)
 		return NULL;
 	q->client = c;
-	loop_task_init(&q->refused, refused);
+	loop_task_init(&q->refused, sa_query_refused);
 	list_add(&c->queries, &q->link);
 	wire_set(q->mad, MAD_BASE_VERSION, MAD_BASE_VERSION_1);
 	wire_set(q->mad, MAD_CLASS, MAD_CLASS_SUBN_ADM);

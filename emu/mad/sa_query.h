@@ -35,13 +35,13 @@ struct sa_mcmember {
 };
 
 /* @status: 0, MAD_TIMED_OUT, -ENETUNREACH (no SM known), -EINVAL (the SA refused: @sa_status is its MAD status), or
- * -ENOENT (no such path or group). @path is valid when status is 0. The query is gone when this is called. */
+ * -ENOENT (no such path or group). @path is valid when status is 0. The query is freed when this is called. */
 typedef void sa_path_fn(void *ctx, int status, u16 sa_status, const struct sa_path *path);
 typedef void sa_mcast_fn(void *ctx, int status, u16 sa_status, const struct sa_mcmember *rec);
 
 /* @mp must outlive the client. NULL without memory. */
 struct sa_client *sa_client_create(struct loop *loop, struct mad_port *mp);
-/* Queries that are under way end without a callback; groups are left with a message to the SA where possible. */
+/* Outstanding queries end without a callback; groups are left, with a message to the SA where possible. */
 void sa_client_destroy(struct sa_client *c);
 
 /*
@@ -54,11 +54,11 @@ struct sa_query *sa_path_get(struct sa_client *c, const struct wire_gid *sgid, c
 struct sa_query *sa_path_get_service(struct sa_client *c, const struct wire_gid *sgid, const struct wire_gid *dgid,
 				     u16 pkey, u64 service_id, int traffic_class, u32 timeout_ms, sa_path_fn *cb,
 				     void *ctx);
-void sa_query_cancel(struct sa_query *q); /* no callback any more; q is gone */
+void sa_query_cancel(struct sa_query *q); /* no callback; frees q */
 
 /*
- * A membership of (this port, MGID). The first join of a group asks the SA; later ones share its answer; the last leave
- * tells the SA. Lives until sa_mcast_leave(), also after a failed callback.
+ * A membership of (this port, MGID). The first join of a group sends a request to the SA; later ones share its result; the last
+ * leave sends a delete. Lives until sa_mcast_leave(), also after a failed callback.
  */
 struct sa_mcast;
 
@@ -69,10 +69,10 @@ struct sa_mcast;
  */
 struct sa_mcast *sa_mcast_join(struct sa_client *c, const struct sa_mcmember *want, u64 comp, sa_mcast_fn *cb,
 			       void *ctx);
-void sa_mcast_leave(struct sa_mcast *m); /* no callback any more; m is gone */
+void sa_mcast_leave(struct sa_mcast *m); /* no callback; frees m */
 /* The group as last joined (after a rejoin the MLID may be another one); valid after a callback with status 0. */
 const struct sa_mcmember *sa_mcast_record(const struct sa_mcast *m);
-/* Asks the SA for the record of a group without joining (Get). */
+/* Queries the record of a group without joining (Get). */
 struct sa_query *sa_mcast_get(struct sa_client *c, const struct wire_gid *mgid, u32 timeout_ms, sa_mcast_fn *cb,
 			      void *ctx);
 /* After WIRE_PORT_CLIENT_REREGISTER, WIRE_PORT_SM_CHANGE or WIRE_PORT_LID_CHANGE: joins every group again, for as long

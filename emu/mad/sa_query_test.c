@@ -18,7 +18,7 @@ struct sa {
 static void sa_answer(struct seen *s)
 {
 	struct sa *sa = container_of(s, struct sa, seen);
-	u8 *mad = s->mad, *a = mad + SA_DATA, method = mad[3];
+	u8 *mad = s->mad, *a = mad + SA_DATA, method = wire_mad_get_method(mad);
 
 	sa->gets += method == MAD_METHOD_GET;
 	sa->sets += method == MAD_METHOD_SET;
@@ -27,7 +27,7 @@ static void sa_answer(struct seen *s)
 	memcpy(sa->record, a, sizeof(sa->record));
 	if (sa->mute)
 		return;
-	mad[3] = method == SA_METHOD_DELETE ? SA_METHOD_DELETE_RESP : MAD_METHOD_GET_RESP;
+	wire_set(mad, MAD_METHOD, method == SA_METHOD_DELETE ? SA_METHOD_DELETE_RESP : MAD_METHOD_GET_RESP);
 	wire_set(mad, MAD_STATUS, sa->status);
 	if (wire_get(mad, MAD_ATTR_ID) == SA_ATTR_PATH_RECORD) {
 		wire_set(a, PATHREC_DLID, 77);

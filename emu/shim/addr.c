@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * The IP addresses of the fabric's hosts as sockets see them. The machine does not have these addresses: each stands for a
- * loopback address of its own, which bind, connect and the like use instead, and which is turned back where a program asks.
- * So programs that first talk over TCP or UDP reach each other by the addresses that rdma_cm knows.
+ * Translation of the fabric's IP addresses in socket calls. The machine does not have these addresses: each maps to a
+ * loopback address, which bind, connect and the like use instead, and which is translated back in getsockname and the like.
+ * So programs that use TCP or UDP reach each other by the addresses that rdma_cm resolves.
  */
 #include <arpa/inet.h>
 #include <pthread.h>
@@ -26,7 +26,7 @@ static struct in6_addr own4, own6;
 static uint32_t own_loopback;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-static int parse(const char *text, struct in6_addr *a)
+static int addr_parse(const char *text, struct in6_addr *a)
 {
 	struct in_addr v4;
 
@@ -39,11 +39,11 @@ static int parse(const char *text, struct in6_addr *a)
 	return inet_pton(AF_INET6, text, a) == 1;
 }
 
-static void add(const char *host, const char *fabric, const char *loopback)
+static void addr_add(const char *host, const char *fabric, const char *loopback)
 {
 	struct pair p, *grown;
 
-	if (!parse(fabric, &p.fabric) || inet_pton(AF_INET, loopback, &p.loopback) != 1)
+	if (!addr_parse(fabric, &p.fabric) || inet_pton(AF_INET, loopback, &p.loopback) != 1)
 		return;
 	grown = realloc(pairs, (npairs + 1) * sizeof(*pairs));
 	if (!grown)
@@ -62,7 +62,7 @@ static void add(const char *host, const char *fabric, const char *loopback)
 }
 
 /* Lines of host, address, loopback address. */
-static void load(void)
+static void addr_load(void)
 {
 	char path[SHIM_PATH_MAX], line[256], host[NAME_MAX_LEN + 1], fabric[INET6_ADDRSTRLEN + 1],
 		loop[INET_ADDRSTRLEN + 1];
@@ -76,11 +76,11 @@ static void load(void)
 		return;
 	while (fgets(line, sizeof(line), f))
 		if (sscanf(line, "%64s %46s %16s", host, fabric, loop) == 3)
-			add(host, fabric, loop);
+			addr_add(host, fabric, loop);
 	fclose(f);
 }
 
-static struct in6_addr as_v6(const struct sockaddr *sa)
+struct in6_addr shim_addr_v6(const struct sockaddr *sa)
 {
 	struct in6_addr a = IN6ADDR_ANY_INIT;
 
@@ -91,7 +91,7 @@ static struct in6_addr as_v6(const struct sockaddr *sa)
 	return a;
 }
 
-static int is_ip(const struct sockaddr *sa, socklen_t len)
+bool shim_addr_is_ip(const struct sockaddr *sa, socklen_t len)
 {
 	return sa && ((sa->sa_family == AF_INET && len >= sizeof(struct sockaddr_in)) ||
 		      (sa->sa_family == AF_INET6 && len >= sizeof(struct sockaddr_in6)));
@@ -116,10 +116,10 @@ bool shim_addr_out(struct sockaddr_storage *to, const struct sockaddr *sa, sockl
 	struct in6_addr a;
 	size_t i;
 
-	if (!is_ip(sa, len) || len > sizeof(*to))
+	if (!shim_addr_is_ip(sa, len) || len > sizeof(*to))
 		return false;
-	pthread_once(&once, load);
-	a = as_v6(sa);
+	pthread_once(&once, addr_load);
+	a = shim_addr_v6(sa);
 	for (i = 0; i < npairs; i++) {
 		if (memcmp(&pairs[i].fabric, &a, sizeof(a)))
 			continue;
@@ -130,25 +130,36 @@ bool shim_addr_out(struct sockaddr_storage *to, const struct sockaddr *sa, sockl
 	return false;
 }
 
-bool shim_addr_of_name(const char *name, int family, char *text, size_t size)
+bool shim_addr_of_name(const char *name, int family, struct in6_addr *addr)
 {
 	bool v4;
 	size_t i;
 
-	pthread_once(&once, load);
+	pthread_once(&once, addr_load);
 	for (i = 0; i < npairs; i++) {
 		v4 = IN6_IS_ADDR_V4MAPPED(&pairs[i].fabric);
 		if (strcmp(pairs[i].host, name) || (family == AF_INET6 && v4) || (family == AF_INET && !v4))
 			continue;
-		return inet_ntop(v4 ? AF_INET : AF_INET6, pairs[i].fabric.s6_addr + (v4 ? 12 : 0), text,
-				 (socklen_t)size);
+		*addr = pairs[i].fabric;
+		return true;
 	}
 	return false;
 }
 
+const char *shim_addr_name(const struct in6_addr *addr)
+{
+	size_t i;
+
+	pthread_once(&once, addr_load);
+	for (i = 0; i < npairs; i++)
+		if (!memcmp(&pairs[i].fabric, addr, sizeof(*addr)))
+			return pairs[i].host;
+	return NULL;
+}
+
 bool shim_addr_own(struct sockaddr_storage *to, sa_family_t family)
 {
-	pthread_once(&once, load);
+	pthread_once(&once, addr_load);
 	if (!own_loopback)
 		return false;
 	memset(to, 0, sizeof(*to));
@@ -157,19 +168,19 @@ bool shim_addr_own(struct sockaddr_storage *to, sa_family_t family)
 	return true;
 }
 
-/* An IPv4 socket gets the IPv4 address that the loopback address stands for, an IPv6 one the IPv6 address. */
+/* Translates a loopback address to the IPv4 address for an IPv4 socket, to the IPv6 address for an IPv6 one. */
 void shim_addr_in(struct sockaddr *sa, socklen_t len)
 {
 	struct in6_addr a;
 	uint32_t loopback;
 	size_t i;
 
-	if (!is_ip(sa, len))
+	if (!shim_addr_is_ip(sa, len))
 		return;
-	a = as_v6(sa);
+	a = shim_addr_v6(sa);
 	if (!IN6_IS_ADDR_V4MAPPED(&a) || a.s6_addr[12] != 127)
 		return;
-	pthread_once(&once, load);
+	pthread_once(&once, addr_load);
 	memcpy(&loopback, a.s6_addr + 12, 4);
 	for (i = 0; i < npairs; i++) {
 		if (pairs[i].loopback != loopback ||

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Opening device files, and what is written to them: commands, which the daemon answers, and doorbells, which need none. */
+/* Device files: open, and write of commands, which the daemon executes, and of doorbells in shared memory. */
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -16,8 +17,9 @@
 #include "emu/lib/rights.h"
 #include "emu/shim/shim.h"
 
-#define ANSWER_MAX 8192 /* bytes: more than any command answers */
-#define UMAD_FIRST 256  /* bytes of data that a short read() of a long record gets */
+#define ANSWER_MAX       8192 /* bytes: more than any command answers */
+#define EVENT_THREADS_US 10000
+#define UMAD_FIRST       256 /* bytes of data that a short read() of a long record gets */
 
 static struct shim_file *file_new(enum uv_kind kind, unsigned int unit)
 {
@@ -97,20 +99,21 @@ int shim_open(enum uv_kind kind, unsigned int unit, int flags)
 	return f->fd;
 }
 
-static void ring(struct shim_file *f, uint32_t handle)
+static void command_ring_doorbell(struct shim_file *f, uint32_t handle)
 {
 	struct uv_shared *s = f->shared;
 	uint64_t one = 1;
 
 	shim_poll_posted();
 	__atomic_fetch_or(&s->doorbell[handle / 64], 1ull << handle % 64, __ATOMIC_SEQ_CST);
-	__atomic_store_n(&s->rung, 1, __ATOMIC_SEQ_CST);
+	__atomic_exchange_n(&s->rung, 1,
+			    __ATOMIC_SEQ_CST); /* pairs with the daemon's, which reads the doorbells then */
 	if (__atomic_load_n(&s->asleep, __ATOMIC_SEQ_CST) && REAL(write)(f->kick, &one, sizeof(one)) < 0)
 		return; /* the eventfd is full: the daemon will wake */
 }
 
 /* The two commands of the data path: 1 done, 0 for the daemon to do, -1 with errno. */
-static int fast(struct shim_file *f, const struct ib_uverbs_cmd_hdr *hdr, const void *body, size_t len)
+static int command_doorbell(struct shim_file *f, const struct ib_uverbs_cmd_hdr *hdr, const void *body, size_t len)
 {
 	if (!f->shared)
 		return 0;
@@ -118,13 +121,13 @@ static int fast(struct shim_file *f, const struct ib_uverbs_cmd_hdr *hdr, const 
 		const struct ib_uverbs_post_send *cmd = body;
 		uint32_t h = cmd->qp_handle;
 
-		if (h >= UV_HANDLES || cmd->wr_count || __atomic_load_n(&f->shared->ask, __ATOMIC_RELAXED))
+		if (h >= UV_HANDLES || cmd->wr_count || __atomic_load_n(&f->shared->check_posts, __ATOMIC_RELAXED))
 			return 0;
 		if (!(__atomic_load_n(&f->shared->ready[h / 64], __ATOMIC_ACQUIRE) & 1ull << h % 64)) {
 			errno = EINVAL;
 			return -1;
 		}
-		ring(f, h);
+		command_ring_doorbell(f, h);
 		return 1;
 	}
 	if (hdr->command == IB_USER_VERBS_CMD_REQ_NOTIFY_CQ && len >= sizeof(struct ib_uverbs_req_notify_cq)) {
@@ -132,8 +135,9 @@ static int fast(struct shim_file *f, const struct ib_uverbs_cmd_hdr *hdr, const 
 
 		if (cmd->cq_handle >= UV_HANDLES)
 			return 0;
-		__atomic_store_n(&f->shared->arm[cmd->cq_handle], cmd->solicited_only ? UV_ARM_SOLICITED : UV_ARM_NEXT,
-				 __ATOMIC_SEQ_CST);
+		uv_arm(&f->shared->arm[cmd->cq_handle], cmd->solicited_only);
+		__atomic_thread_fence(
+			__ATOMIC_SEQ_CST); /* before the program polls, as the daemon's after it completes */
 		return 1;
 	}
 	return 0;
@@ -190,7 +194,7 @@ static void cm_reply(const uint8_t *buf, size_t len, struct reply *r)
 		memcpy(&r->fd, buf + sizeof(*hdr) + offsetof(struct rdma_ucm_migrate_id, fd), 4);
 }
 
-/* What the option's pointer names goes along, for the daemon does not read it. Returns the new length in @to, or 0. */
+/* Appends the option value, which the daemon cannot read. Returns the new length in @to, or 0. */
 static size_t with_option(const void *buf, size_t len, uint8_t *to, size_t room)
 {
 	const struct rdma_ucm_cmd_hdr *hdr = buf;
@@ -229,7 +233,7 @@ static void memory_share(int rpc, const void *buf, size_t len)
 	shim_share(rpc, cmd.start, cmd.length);
 }
 
-static ssize_t command(struct shim_file *f, const void *buf, size_t len)
+static ssize_t command_forward(struct shim_file *f, const void *buf, size_t len)
 {
 	struct reply r = { .fd = -1 };
 	uint8_t out[ANSWER_MAX], value[2048];
@@ -262,6 +266,25 @@ static ssize_t command(struct shim_file *f, const void *buf, size_t len)
 	return result;
 }
 
+/*
+ * DESTROY_ID discards the unread events of the id. A thread that poll() has told of such an event calls GET_EVENT next, and waits
+ * for ever when the id is destroyed between both, as rping of rdma-core 65 does. In the kernel that window is a few microseconds;
+ * here it is a wake-up and a command. So threads get time to take their events first.
+ */
+static void wait_for_event_threads(const struct shim_file *f)
+{
+	static const char *single;
+	struct pollfd p = { .fd = f->kick, .events = POLLIN };
+	unsigned us;
+
+	if (!single)
+		single = dlsym(RTLD_DEFAULT, "__libc_single_threaded");
+	if (single && *single)
+		return;
+	for (us = 0; us < EVENT_THREADS_US && REAL(poll)(&p, 1, 0) == 1 && p.revents & POLLIN; us += 100)
+		usleep(100);
+}
+
 ssize_t shim_write(struct shim_file *f, const void *buf, size_t len)
 {
 	const struct ib_uverbs_cmd_hdr *hdr = buf;
@@ -273,21 +296,23 @@ ssize_t shim_write(struct shim_file *f, const void *buf, size_t len)
 	if (f->kind == UV_UMAD) {
 		n = send(f->fd, buf, len, MSG_NOSIGNAL);
 		if (n < 0 && errno == EPIPE)
-			errno = EIO; /* the device is gone */
+			errno = EIO; /* the device was removed */
 		return n;
 	}
 	if (len < sizeof(*hdr) || len > UV_MESSAGE_MAX - sizeof(struct uv_request)) {
 		errno = EINVAL;
 		return -1;
 	}
-	done = f->kind == UV_UVERBS ? fast(f, hdr, hdr + 1, len - sizeof(*hdr)) : 0;
+	done = f->kind == UV_UVERBS ? command_doorbell(f, hdr, hdr + 1, len - sizeof(*hdr)) : 0;
 	if (done)
 		return done < 0 ? -1 : (ssize_t)len;
+	if (f->kind == UV_RDMA_CM && hdr->command == RDMA_USER_CM_CMD_DESTROY_ID)
+		wait_for_event_threads(f);
 	for (;;) {
 		const struct rdma_ucm_cmd_hdr *cm = buf;
 		struct pollfd p = { .fd = f->kick, .events = POLLIN };
 
-		n = command(f, buf, len);
+		n = command_forward(f, buf, len);
 		if (n >= 0 || errno != EAGAIN || f->kind != UV_RDMA_CM || cm->cmd != RDMA_USER_CM_CMD_GET_EVENT ||
 		    fcntl(f->kick, F_GETFL) & O_NONBLOCK)
 			return n;
@@ -317,8 +342,8 @@ static ssize_t read_large(struct shim_file *f, int memfd, void *buf, size_t len,
 	return (ssize_t)size;
 }
 
-/* The fabric is down. Programs that try again and again, with a line in a log each time, are held up. */
-static ssize_t gone(void)
+/* The fabric is down: delays programs that retry in a loop. */
+static ssize_t umad_fabric_down(void)
 {
 	usleep(100000);
 	errno = ENODEV;
@@ -335,13 +360,13 @@ ssize_t shim_read(struct shim_file *f, void *buf, size_t len)
 		.msg_iov = &iov, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof(control)
 	};
 	ssize_t n;
-	int memfd;
+	int memfd = -1;
 
 	if (f->kind != UV_UMAD)
 		return REAL(read)(f->fd, buf, len);
 	n = recvmsg(f->fd, &msg, MSG_PEEK | MSG_TRUNC | MSG_CMSG_CLOEXEC);
 	if (!n)
-		return gone();
+		return umad_fabric_down();
 	if (n < 0)
 		return n;
 	if (rights_get(&msg, &memfd, 1)) {

@@ -16,7 +16,7 @@ struct copier {
 	int sock, memfd;
 };
 
-static int32_t serve(int memfd, const struct uv_copy *c)
+static int32_t copy_serve(int memfd, const struct uv_copy *c)
 {
 	off_t off = 0;
 	uint32_t i;
@@ -33,7 +33,7 @@ static int32_t serve(int memfd, const struct uv_copy *c)
 	return 0;
 }
 
-static void *copier(void *arg)
+static void *copy_thread(void *arg)
 {
 	struct copier c = *(struct copier *)arg;
 	struct uv_copy *req = malloc(sizeof(*req));
@@ -49,7 +49,7 @@ static void *copier(void *arg)
 		}
 		if (n <= 0)
 			break;
-		result = serve(c.memfd, req);
+		result = copy_serve(c.memfd, req);
 		n = send(c.sock, &result, sizeof(result), MSG_NOSIGNAL);
 	}
 	free(req);
@@ -69,7 +69,7 @@ static int thread_start(struct copier *c)
 	pthread_sigmask(SIG_SETMASK, &all, &old); /* the application's handlers run in its own threads */
 	pthread_attr_init(&attr);
 	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	err = pthread_create(&t, &attr, copier, c);
+	err = pthread_create(&t, &attr, copy_thread, c);
 	pthread_attr_destroy(&attr);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	return -err;

@@ -26,7 +26,7 @@ ssize_t read(int fd, void *buf, size_t len)
 	ssize_t n = f ? shim_read(f, buf, len) : REAL(read)(fd, buf, len);
 
 	shim_file_put(f);
-	if (!n && len && shim_channel(fd)) { /* the device is gone */
+	if (!n && len && shim_channel(fd)) { /* the device was removed */
 		errno = EIO;
 		return -1;
 	}
@@ -58,7 +58,7 @@ int ioctl(int fd, unsigned long request, ...)
 	return result;
 }
 
-/* A program that closes all there is does not mean what it has not opened. */
+/* Protects the private descriptors of the shim from closefrom() and close_range(). */
 int close(int fd)
 {
 	if (shim_private(fd)) {
@@ -71,16 +71,19 @@ int close(int fd)
 
 int close_range(unsigned int first, unsigned int last, int flags)
 {
+	unsigned int from = first;
 	int keep;
 
+	while (from <= last && (keep = shim_private_next(from, last)) >= 0) {
+		if ((unsigned int)keep > from && REAL(close_range)(from, (unsigned int)keep - 1, flags))
+			return -1;
+		from = (unsigned int)keep + 1;
+	}
+	if (from <= last && REAL(close_range)(from, last, flags))
+		return -1;
 	if (!(flags & CLOSE_RANGE_CLOEXEC))
 		shim_file_forget_range(first, last);
-	while (first <= last && (keep = shim_private_next(first, last)) >= 0) {
-		if ((unsigned int)keep > first && REAL(close_range)(first, (unsigned int)keep - 1, flags))
-			return -1;
-		first = (unsigned int)keep + 1;
-	}
-	return first <= last ? REAL(close_range)(first, last, flags) : 0;
+	return 0;
 }
 
 void closefrom(int first)
@@ -101,26 +104,34 @@ int dup(int fd)
 	return to;
 }
 
+/* The number that the application wants may be one of ours, which it does not know of. */
+static bool dup_begin(int fd, int want)
+{
+	int err = fd != want && shim_private(want) ? shim_private_move(want) : 0;
+
+	if (err)
+		errno = -err;
+	return !err;
+}
+
+/* After a successful call the previous file of @to is closed. */
+static int dup_end(int fd, int to)
+{
+	if (to >= 0 && to != fd) {
+		shim_file_forget(to);
+		shim_file_dup(fd, to);
+	}
+	return to;
+}
+
 int dup2(int fd, int want)
 {
-	int to;
-
-	if (fd != want)
-		shim_file_forget(want);
-	to = REAL(dup2)(fd, want);
-	if (fd != want)
-		shim_file_dup(fd, to);
-	return to;
+	return dup_begin(fd, want) ? dup_end(fd, REAL(dup2)(fd, want)) : -1;
 }
 
 int dup3(int fd, int want, int flags)
 {
-	int to;
-
-	shim_file_forget(want);
-	to = REAL(dup3)(fd, want, flags);
-	shim_file_dup(fd, to);
-	return to;
+	return dup_begin(fd, want) ? dup_end(fd, REAL(dup3)(fd, want, flags)) : -1;
 }
 
 #define FCNTL(name)                                           \
@@ -141,7 +152,7 @@ int dup3(int fd, int want, int flags)
 FCNTL(fcntl)
 FCNTL(fcntl64)
 
-/* rdma-core asks netlink first and reads sysfs only when that is not there. */
+/* rdma-core tries netlink first and falls back to sysfs. */
 int socket(int domain, int type, int protocol)
 {
 	if (domain == AF_NETLINK && protocol == NETLINK_RDMA && shim_active()) {

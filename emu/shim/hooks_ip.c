@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Calls on sockets that carry IP addresses. */
-#include <arpa/inet.h>
 #include <errno.h>
-#include <netdb.h>
 #include <netinet/in.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -147,12 +145,33 @@ int accept4(int fd, __SOCKADDR_ARG addr, socklen_t *len, int flags)
 	return got;
 }
 
-/* The hosts of the fabric are known by their names. */
-int getaddrinfo(const char *node, const char *service, const struct addrinfo *hints, struct addrinfo **res)
+/* Messages to the fabric's hosts go one by one, for each gets an address of its own. */
+int sendmmsg(int fd, struct mmsghdr *msgs, unsigned int n, int flags)
 {
-	char text[INET6_ADDRSTRLEN];
+	struct sockaddr_storage to;
+	unsigned int i;
+	ssize_t sent;
 
-	if (node && shim_addr_of_name(node, hints ? hints->ai_family : AF_UNSPEC, text, sizeof(text)))
-		node = text;
-	return REAL(getaddrinfo)(node, service, hints, res);
+	for (i = 0; i < n; i++)
+		if (shim_addr_out(&to, msgs[i].msg_hdr.msg_name, msgs[i].msg_hdr.msg_namelen))
+			break;
+	if (i == n)
+		return REAL(sendmmsg)(fd, msgs, n, flags);
+	for (i = 0; i < n; i++) {
+		sent = sendmsg(fd, &msgs[i].msg_hdr, flags);
+		if (sent < 0)
+			return i ? (int)i : -1;
+		msgs[i].msg_len = (unsigned int)sent;
+	}
+	return (int)n;
+}
+
+int recvmmsg(int fd, struct mmsghdr *msgs, unsigned int n, int flags, struct timespec *timeout)
+{
+	int got = REAL(recvmmsg)(fd, msgs, n, flags, timeout), i;
+
+	for (i = 0; i < got; i++)
+		if (msgs[i].msg_hdr.msg_name)
+			shim_addr_in(msgs[i].msg_hdr.msg_name, msgs[i].msg_hdr.msg_namelen);
+	return got;
 }

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include "emu/shim/shim.h"
@@ -155,6 +156,11 @@ ON_PATH(char *, realpath, (const char *path, char *resolved), (to, resolved))
 ON_PATH(char *, __realpath_chk, (const char *path, char *resolved, size_t room), (to, resolved, room))
 ON_PATH(char *, canonicalize_file_name, (const char *path), (to))
 ON_PATH(int, chdir, (const char *path), (to))
+/* Extended attributes: the files of the tree have none, as those of sysfs. */
+ON_PATH(ssize_t, getxattr, (const char *path, const char *name, void *value, size_t size), (to, name, value, size))
+ON_PATH(ssize_t, lgetxattr, (const char *path, const char *name, void *value, size_t size), (to, name, value, size))
+ON_PATH(ssize_t, listxattr, (const char *path, char *list, size_t size), (to, list, size))
+ON_PATH(ssize_t, llistxattr, (const char *path, char *list, size_t size), (to, list, size))
 ON_PATH(int, glob, (const char *path, int flags, int (*err)(const char *at, int code), glob_t *g), (to, flags, err, g))
 ON_PATH(int, glob64, (const char *path, int flags, int (*err)(const char *at, int code), glob64_t *g),
 	(to, flags, err, g))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Calls that ask what a path or a descriptor is, and may be answered: a character device. */
+/* stat and the like: device files and their descriptors are character devices. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -38,7 +38,7 @@ static bool device_of(int fd, dev_t *number)
 	return true;
 }
 
-/* What the caller asks about: a device file by @path, or with an empty one by the descriptor itself. */
+/* The device file of a call, by @path, or with an empty one by the descriptor. */
 struct subject {
 	char buf[SHIM_PATH_MAX];
 	const char *to;
@@ -84,7 +84,7 @@ STAT(fstatat, stat, (int dir, const char *path, struct stat *st, int flags), fst
 STAT(fstatat64, stat64, (int dir, const char *path, struct stat64 *st, int flags), fstatat64, (dir, s.to, st, flags),
      dir)
 
-/* What programs built for an older libc call: @ver has one value on 64-bit machines. */
+/* Entry points of an older libc; @ver has one value on 64-bit machines. */
 STAT(__xstat, stat, (int ver, const char *path, struct stat *st), stat, (s.to, st), -1)
 STAT(__lxstat, stat, (int ver, const char *path, struct stat *st), lstat, (s.to, st), -1)
 STAT(__xstat64, stat64, (int ver, const char *path, struct stat64 *st), stat64, (s.to, st), -1)

@@ -30,7 +30,7 @@ bool shim_active(void)
 	return getenv("MUSLIN_TREE") && getenv("MUSLIN_SOCKET") && getenv("MUSLIN_HOST");
 }
 
-static void refresh(void)
+static void path_refresh(void)
 {
 	int fds[2], rpc, saved = errno;
 
@@ -89,14 +89,14 @@ const char *shim_path(const char *path, char *buf, enum uv_kind *dev, unsigned i
 	return buf;
 }
 
-/* Counters and states are brought up to date when somebody looks; the tree itself is made at the first look. */
+/* The daemon updates counters and states when sysfs is read; it creates the tree at the first access. */
 const char *shim_look(const char *path, char *buf, enum uv_kind *dev, unsigned int *unit)
 {
 	static bool made;
 	const char *to = shim_path(path, buf, dev, unit);
 
 	if (to == buf && (!made || !dev || *dev == UV_KINDS)) {
-		refresh();
+		path_refresh();
 		made = true;
 	}
 	return to;

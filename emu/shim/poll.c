@@ -31,7 +31,7 @@ void shim_poll_watch(struct uv_shared *s)
 	watched = ++nwatched == 1 ? s : NULL;
 }
 
-/* What was the only one among several is not known: programs that open devices again and again go on without sleep. */
+/* Among several devices the remaining one is unknown: none is watched, and polling continues without sleep. */
 void shim_poll_unwatch(struct uv_shared *s)
 {
 	nwatched--;
@@ -60,7 +60,7 @@ static void sleep_until_completion(struct uv_shared *s, unsigned int seen)
 	__atomic_fetch_sub(&s->waiting, 1, __ATOMIC_SEQ_CST);
 }
 
-/* How long to wait without sleep for what comes next; @slept: for what has come now it was not enough. */
+/* Adapts the busy-wait time; @slept: the last wait was too short. */
 static unsigned long long patience(unsigned long long spin, bool slept)
 {
 	static __thread unsigned int slow, brief;
@@ -71,7 +71,7 @@ static unsigned long long patience(unsigned long long spin, bool slept)
 }
 
 /* Called now and then by a thread that looks at CQs. */
-static void rest(void)
+static void poll_remaining(void)
 {
 	static __thread unsigned long long since, before, spin = SPIN_NS;
 	static __thread unsigned int seen, posted;
@@ -103,7 +103,7 @@ int pthread_spin_lock(pthread_spinlock_t *lock)
 
 	if (++looks % LOOKS == 0) {
 		saved = errno;
-		rest();
+		poll_remaining();
 		errno = saved;
 	}
 	return REAL(pthread_spin_lock)(lock);

@@ -26,6 +26,11 @@ void shim_rpc_unlock(void)
 	pthread_mutex_unlock(&lock);
 }
 
+void shim_rpc_child(void)
+{
+	pthread_mutex_init(&lock, NULL);
+}
+
 static int send_request(int rpc, const struct uv_request *req, const void *in, size_t len, int fd)
 {
 	struct iovec iov[2] = { { (void *)(uintptr_t)req, sizeof(*req) }, { (void *)(uintptr_t)in, len } };
@@ -56,7 +61,7 @@ static int receive_answer(int rpc, void *out, size_t *out_len, int *fds)
 		n = recvmsg(rpc, &msg, MSG_CMSG_CLOEXEC);
 	} while (n < 0 && errno == EINTR);
 	if (n < (ssize_t)sizeof(a))
-		return -EIO; /* the daemon is gone */
+		return -EIO; /* the daemon has closed */
 	if (out_len)
 		*out_len = (size_t)n - sizeof(a);
 	fds[0] = fds[1] = -1;
@@ -65,14 +70,15 @@ static int receive_answer(int rpc, void *out, size_t *out_len, int *fds)
 }
 
 /* Not to be cancelled: the lock would stay, and an answer be left for the next request. */
-static int call(int rpc, const struct uv_request *req, const void *in, size_t in_len, int in_fd, void *out,
-		size_t *out_len, int *fds)
+static int rpc_call(int rpc, const struct uv_request *req, const void *in, size_t in_len, int in_fd, void *out,
+		    size_t *out_len, int *fds)
 {
 	int err, cancel, saved = errno;
 
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	shim_rpc_lock();
-	err = send_request(rpc, req, in, in_len, in_fd);
+	/* a program that closes descriptors that it has not opened, by system calls of its own, may have another file there */
+	err = shim_private(rpc) ? send_request(rpc, req, in, in_len, in_fd) : -EIO;
 	if (!err)
 		err = receive_answer(rpc, out, out_len, fds);
 	shim_rpc_unlock();
@@ -85,7 +91,7 @@ int shim_call(int rpc, enum uv_op op, unsigned int arg, const void *in, size_t i
 	      size_t *out_len, int *fd)
 {
 	struct uv_request req = { .op = op, .arg = arg };
-	int fds[2] = { -1, -1 }, result = call(rpc, &req, in, in_len, in_fd, out, out_len, fds);
+	int fds[2] = { -1, -1 }, result = rpc_call(rpc, &req, in, in_len, in_fd, out, out_len, fds);
 
 	if (fd)
 		*fd = fds[0];
@@ -112,9 +118,8 @@ static int reach_daemon(void)
 
 int shim_connect(enum uv_kind kind, unsigned int unit, uint64_t attach, int fds[2], int *rpc, struct uv_opened *opened)
 {
-	static const uint64_t word = 0x6d75736c696e2031; /* any */
 	struct uv_request req = { .op = UV_OPEN };
-	struct uv_open o = { .kind = kind, .unit = unit, .attach = attach, .probe = (uintptr_t)&word, .word = word };
+	struct uv_open o = { .kind = kind, .unit = unit, .attach = attach };
 	struct uv_opened got;
 	size_t len = sizeof(got);
 	int fd = reach_daemon(), err;
@@ -122,10 +127,10 @@ int shim_connect(enum uv_kind kind, unsigned int unit, uint64_t attach, int fds[
 	if (fd < 0)
 		return fd;
 	snprintf(o.host, sizeof(o.host), "%s", getenv("MUSLIN_HOST"));
-	if (kind == UV_UVERBS && !attach) /* the daemon reads and writes our memory; Yama wants to be told */
+	if (kind == UV_UVERBS && !attach) /* permits process_vm_readv() by the daemon under Yama */
 		prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY);
 	fds[0] = fds[1] = -1;
-	err = call(fd, &req, &o, sizeof(o), -1, &got, &len, fds);
+	err = rpc_call(fd, &req, &o, sizeof(o), -1, &got, &len, fds);
 	if (!err && len < sizeof(got))
 		err = -EIO;
 	if (err < 0) {

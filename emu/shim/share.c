@@ -5,11 +5,12 @@
  *
  * - It is done only while the process has one thread, so that nobody writes between the copy and the exchange, and only
  *   with anonymous private memory.
- * - A child gets a copy of its own right after fork().
+ * - A child gets a snapshot: the parent copies its shared memory just before the fork, and the child has the copy take the place of the
+ *   shared memory. Memory that a child does not get (MADV_DONTFORK, as ibv_fork_init() has it for all regions) is not copied.
  * - MADV_DONTNEED and MADV_FREE give zeroes there, as allocators expect of anonymous memory.
  * - The memfd's size is beyond what any mremap() makes of the mapping.
  *
- * The daemon is told at each registration what lies there now, since the program may have unmapped what it once shared.
+ * Each registration reports the current mapping to the daemon, since the program may have unmapped shared memory.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -27,7 +28,7 @@
 #define SHARE_MOST  (1ull << 30) /* more may be sparse, and the copy would fill it */
 #define FILE_SIZE   (1ull << 42) /* sparse */
 #define FILES       64
-#define AREAS       64 /* looked at for one registration */
+#define AREAS       65536 /* the kernel lets a process have fewer: vm.max_map_count */
 #define LINE        512
 
 /* A part of the address space, as /proc/self/maps has it. */
@@ -35,11 +36,15 @@ struct area {
 	uintptr_t start, end;
 	unsigned long long offset;
 	int file;   /* of ours, or -1 */
+	int prot;   /* PROT_* */
 	bool plain; /* anonymous, private, writable */
+	bool dontfork;
+	void *copy; /* of the snapshot; NULL: none */
 };
 
 struct maps {
 	int fd;
+	bool flags; /* it is smaps, which has lines of each area behind it */
 	size_t at, have;
 	char buf[4096];
 };
@@ -50,7 +55,10 @@ static struct {
 	bool seen;
 } files[FILES];
 static unsigned int nfiles;
+static bool dontfork_used; /* by madvise(): without, nobody needs to look for it, which takes long */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct area *snapshot; /* while a fork is under way */
+static int nsnapshot;
 
 /* No stdio: it would allocate memory while the map is read. */
 static bool line_get(struct maps *m, char *line)
@@ -96,11 +104,36 @@ static bool area_get(struct maps *m, struct area *a)
 	if (!line_get(m, line) ||
 	    sscanf(line, "%lx-%lx %4s %llx %*s %llu %n", &a->start, &a->end, perms, &a->offset, &inode, &name) < 5)
 		return false;
+	a->prot = (perms[0] == 'r' ? PROT_READ : 0) | (perms[1] == 'w' ? PROT_WRITE : 0) |
+		  (perms[2] == 'x' ? PROT_EXEC : 0);
+	a->dontfork = false;
+	a->copy = NULL;
 	a->plain = !strcmp(perms, "rw-p") && !inode && (!line[name] || !strcmp(line + name, "[heap]"));
 	a->file = strstr(line + name, "memfd:" SHIM_MEMORY) ? file_of((ino_t)inode) : -1;
 	if (a->file >= 0)
 		files[a->file].seen = true;
+	while (m->flags && line_get(m, line)) {
+		if (strncmp(line, "VmFlags:", 8))
+			continue;
+		a->dontfork = strstr(line, " dc");
+		break;
+	}
 	return true;
+}
+
+/* Not from the heap, which is in the map, too. Unused pages take no memory. */
+static struct area *areas_new(void)
+{
+	void *p = mmap(NULL, AREAS * sizeof(struct area), PROT_READ | PROT_WRITE,
+		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	return p == MAP_FAILED ? NULL : p;
+}
+
+static void areas_free(struct area *areas)
+{
+	if (areas)
+		munmap(areas, AREAS * sizeof(struct area));
 }
 
 /*
@@ -109,11 +142,12 @@ static bool area_get(struct maps *m, struct area *a)
  */
 static int areas_find(uintptr_t start, uintptr_t end, bool plain, struct area *areas)
 {
-	struct maps m = { .fd = -1 };
+	struct maps m = { .fd = -1, .flags = dontfork_used };
 	struct area a;
 	int i, n = 0;
 
-	m.fd = REAL(open)("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+	if (areas)
+		m.fd = REAL(open)(m.flags ? "/proc/self/smaps" : "/proc/self/maps", O_RDONLY | O_CLOEXEC);
 	if (m.fd < 0)
 		return 0;
 	for (i = 0; i < FILES; i++)
@@ -139,19 +173,48 @@ static bool one_thread(void)
 	return !REAL(stat)("/proc/self/task", &st) && st.st_nlink == 3;
 }
 
-/* Puts a mapping of @fd (or anonymous memory, -1) with the same bytes in the place of the area. */
-static bool exchange(const struct area *a, int fd)
+/* Puts the mapping at @from in the place of the area, with the area's rights. */
+static bool share_replace(const struct area *a, void *from)
 {
 	size_t len = a->end - a->start;
-	void *to = mmap(NULL, len, PROT_READ | PROT_WRITE, fd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED, fd, 0);
+
+	if (mremap(from, len, len, MREMAP_MAYMOVE | MREMAP_FIXED, (void *)a->start) == MAP_FAILED) {
+		munmap(from, len);
+		return false;
+	}
+	if (a->prot != (PROT_READ | PROT_WRITE))
+		mprotect((void *)a->start, len, a->prot);
+	if (a->dontfork)
+		REAL(madvise)((void *)a->start, len, MADV_DONTFORK);
+	return true;
+}
+
+/* Anonymous memory with the bytes of the area, read from its file whatever the area's rights are. NULL without memory. */
+static void *area_copy(const struct area *a)
+{
+	off_t at = (off_t)a->offset, end = at + (off_t)(a->end - a->start), hole;
+	size_t len = a->end - a->start;
+	char *to = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	int fd = files[a->file].fd;
 
 	if (to == MAP_FAILED)
-		return false;
-	memcpy(to, (void *)a->start, len);
-	if (mremap(to, len, len, MREMAP_MAYMOVE | MREMAP_FIXED, (void *)a->start) != MAP_FAILED)
-		return true;
-	munmap(to, len);
-	return false;
+		return NULL;
+	for (;;) {
+		at = lseek(fd, at, SEEK_DATA);
+		if (at < 0 || at >= end)
+			return to;
+		hole = lseek(fd, at, SEEK_HOLE);
+		hole = hole < 0 || hole > end ? end : hole;
+		for (; at < hole;) {
+			ssize_t n = pread(fd, to + (at - (off_t)a->offset), (size_t)(hole - at), at);
+
+			if (n <= 0) {
+				munmap(to, len);
+				return NULL;
+			}
+			at += n;
+		}
+	}
 }
 
 static void file_drop(int i)
@@ -161,17 +224,78 @@ static void file_drop(int i)
 	nfiles--;
 }
 
-void shim_share_in_child(void)
+static void snapshot_drop(bool unused)
 {
-	struct area areas[AREAS];
-	int i, n;
+	int i;
+
+	for (i = 0; i < nsnapshot; i++)
+		if (unused && snapshot[i].copy)
+			munmap(snapshot[i].copy, snapshot[i].end - snapshot[i].start);
+	areas_free(snapshot);
+	snapshot = NULL;
+	nsnapshot = 0;
+}
+
+bool shim_share_fork(bool wait)
+{
+	int saved = errno, i;
+
+	if (!wait && pthread_mutex_trylock(&lock))
+		return false;
+	if (wait)
+		pthread_mutex_lock(&lock);
+	if (nfiles) {
+		snapshot = areas_new();
+		nsnapshot = areas_find(0, UINTPTR_MAX, false, snapshot);
+	}
+	for (i = 0; i < nsnapshot; i++)
+		if (!snapshot[i].dontfork)
+			snapshot[i].copy = area_copy(&snapshot[i]);
+	errno = saved;
+	return true;
+}
+
+void shim_share_forked(void)
+{
+	int saved = errno;
+
+	snapshot_drop(true);
+	pthread_mutex_unlock(&lock);
+	errno = saved;
+}
+
+int shim_share_move(int fd, int to)
+{
+	int i;
+
+	for (i = 0; i < FILES; i++) {
+		if (files[i].fd != fd)
+			continue;
+		files[i].fd = to;
+		return 0;
+	}
+	return -EBUSY;
+}
+
+/* Without a snapshot the memory is copied as it is now. */
+void shim_share_child(void)
+{
+	int i;
 
 	pthread_mutex_init(&lock, NULL);
 	if (!nfiles)
 		return;
-	n = areas_find(0, UINTPTR_MAX, false, areas);
-	for (i = 0; i < n; i++)
-		exchange(&areas[i], -1);
+	if (!snapshot) {
+		snapshot = areas_new();
+		nsnapshot = areas_find(0, UINTPTR_MAX, false, snapshot);
+	}
+	for (i = 0; i < nsnapshot; i++) {
+		if (!snapshot[i].copy && !snapshot[i].dontfork)
+			snapshot[i].copy = area_copy(&snapshot[i]);
+		if (snapshot[i].copy)
+			share_replace(&snapshot[i], snapshot[i].copy);
+	}
+	snapshot_drop(false);
 	for (i = 0; i < FILES; i++)
 		if (files[i].fd >= 0)
 			file_drop(i);
@@ -185,8 +309,8 @@ static void __attribute__((constructor)) init(void)
 		files[i].fd = -1;
 }
 
-/* @file: what lies there, or -1: memory that the daemon has to reach as any other. */
-static void tell(int rpc, uintptr_t start, uintptr_t end, int file, unsigned long long offset)
+/* @file: the mapped file, or -1: not shared. */
+static void share_report(int rpc, uintptr_t start, uintptr_t end, int file, unsigned long long offset)
 {
 	struct uv_share s = { .addr = start, .len = end - start, .offset = offset };
 
@@ -196,7 +320,9 @@ static void tell(int rpc, uintptr_t start, uintptr_t end, int file, unsigned lon
 /* Makes the area memory of a file of ours. */
 static bool area_share(struct area *a)
 {
+	size_t len = a->end - a->start;
 	struct stat st;
+	void *to = MAP_FAILED;
 	int i, fd;
 
 	for (i = 0; i < FILES && files[i].fd >= 0;)
@@ -208,8 +334,11 @@ static bool area_share(struct area *a)
 	fd = memfd_create(SHIM_MEMORY, MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (fd < 0)
 		return false;
-	if (ftruncate(fd, FILE_SIZE) || fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_SEAL) || REAL(fstat)(fd, &st) ||
-	    !exchange(a, fd)) {
+	if (!ftruncate(fd, FILE_SIZE) && !fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_SEAL) && !REAL(fstat)(fd, &st))
+		to = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (to != MAP_FAILED)
+		memcpy(to, (void *)a->start, len);
+	if (to == MAP_FAILED || !share_replace(a, to)) {
 		REAL(close)(fd);
 		return false;
 	}
@@ -230,43 +359,57 @@ static bool part_share(struct area *a, uintptr_t start, uintptr_t end)
 	return a->start < a->end && area_share(a);
 }
 
-/* What has the pages that the region touches is told; whole ones of it are shared. */
+/* Reports the mapping of the pages of the region to the daemon; shares whole pages. */
 void shim_share(int rpc, uint64_t addr, uint64_t len)
 {
 	static bool shared; /* once: the daemon may know something of these pages */
 	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), first = addr & -page, last = (addr + len + page - 1) & -page,
 		  start = (addr + page - 1) & -page, end = (addr + len) & -page;
 	bool may = end > start && one_thread();
-	struct area areas[AREAS];
+	struct area *areas;
 	int i, n;
 
 	if (!len || len > UINTPTR_MAX - addr - page || (!shared && !may))
 		return;
 	pthread_mutex_lock(&lock);
+	areas = areas_new();
 	n = areas_find(first, last, may, areas);
-	tell(rpc, first, last, -1, 0);
+	share_report(rpc, first, last, -1, 0);
 	for (i = 0; i < n; i++)
 		if (areas[i].file >= 0 || part_share(&areas[i], start, end))
-			tell(rpc, areas[i].start, areas[i].end, areas[i].file, areas[i].offset);
+			share_report(rpc, areas[i].start, areas[i].end, areas[i].file, areas[i].offset);
 	for (i = 0; i < FILES; i++)
 		if (files[i].fd >= 0 && !files[i].seen)
 			file_drop(i);
 	shared |= nfiles > 0;
+	areas_free(areas);
 	pthread_mutex_unlock(&lock);
 }
 
-/* What was thrown away reads as zeroes. */
-int madvise(void *addr, size_t len, int advice)
+/* Discarded pages read as zeroes. */
+static void area_discard(uintptr_t start, size_t len)
 {
-	int result = REAL(madvise)(addr, len, advice), i, n;
-	struct area areas[AREAS];
+	struct area *areas;
+	int i, n;
 
-	if (result || !nfiles || (advice != MADV_DONTNEED && advice != MADV_FREE))
-		return result;
 	pthread_mutex_lock(&lock);
-	n = areas_find((uintptr_t)addr, (uintptr_t)addr + len, false, areas);
+	areas = areas_new();
+	n = areas_find(start, start + len, false, areas);
 	for (i = 0; i < n; i++)
 		REAL(madvise)((void *)areas[i].start, areas[i].end - areas[i].start, MADV_REMOVE);
+	areas_free(areas);
 	pthread_mutex_unlock(&lock);
-	return result;
+}
+
+int madvise(void *addr, size_t len, int advice)
+{
+	int result = REAL(madvise)(addr, len, advice);
+
+	if (result)
+		return result;
+	if (advice == MADV_DONTFORK)
+		dontfork_used = true;
+	if (nfiles && (advice == MADV_DONTNEED || advice == MADV_FREE))
+		area_discard((uintptr_t)addr, len);
+	return 0;
 }

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* The preload library: what its files share. */
-#ifndef MUSLIN_SHIM_SHIM_H
-#define MUSLIN_SHIM_SHIM_H
+#ifndef MUSLIN_SHIM_H
+#define MUSLIN_SHIM_H
 
+#include <netinet/in.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/socket.h>
 #include <sys/types.h>
 
-#include "emu/uverbs/proto.h"
+#include "emu/host/proto.h"
 
 #define SHIM_PATH_MAX 4096
 #define SHIM_CHANNEL  UV_KINDS /* a completion channel: only its end is of interest */
@@ -52,6 +53,7 @@ int shim_call(int rpc, enum uv_op op, unsigned int arg, const void *in, size_t i
 	      size_t *out_len, int *fd);
 void shim_rpc_lock(void);
 void shim_rpc_unlock(void);
+void shim_rpc_child(void); /* no thread of the child holds the lock */
 
 /* table.c */
 struct shim_file *shim_file_get(int fd); /* NULL: not a device file of ours. To be put when the call is done. */
@@ -62,14 +64,26 @@ void shim_file_dup(int from, int to);
 void shim_file_forget(int fd);
 /* Forgets all from @first to @last. */
 void shim_file_forget_range(unsigned int first, unsigned int last);
-/* The connection of this process: a child makes its own at first use. */
+/*
+ * The connection of this process: a child makes its own at first use. -EBADF in a child of vfork, where the file is its parent's;
+ * -errno.
+ */
 int shim_file_rpc(struct shim_file *f);
 /* Descriptors of our own, which the application does not know: moved out of its way and closed by us alone. */
 int shim_private_add(int fd);
 void shim_private_close(int fd);
 bool shim_private(int fd);
+/* Gives it another number, since the application wants this one. 0 or -errno. */
+int shim_private_move(int fd);
 /* The next private descriptor in [first, last], or -1. */
 int shim_private_next(unsigned int first, unsigned int last);
+
+void shim_table_lock(void);
+void shim_table_unlock(void);
+void shim_table_child(void);
+
+/* hooks_fork.c: false in a child of vfork, whose memory is its parent's but whose descriptors are not. */
+bool shim_own_process(void);
 
 /* command.c */
 int shim_open(enum uv_kind kind, unsigned int unit, int flags);
@@ -78,13 +92,16 @@ ssize_t shim_read(struct shim_file *f, void *buf, size_t len);
 int shim_ioctl(struct shim_file *f, unsigned long request, void *arg);
 
 /* addr.c */
-/* Is it a host of the fabric? Then @to is the address that stands for it. */
+/* Is it a host of the fabric? @to is its loopback address. */
 bool shim_addr_out(struct sockaddr_storage *to, const struct sockaddr *sa, socklen_t len);
-/* The address of the fabric's host of that name, as text, of @family or any (AF_UNSPEC). */
-bool shim_addr_of_name(const char *name, int family, char *text, size_t size);
-/* The address that stands for this host. */
+bool shim_addr_is_ip(const struct sockaddr *sa, socklen_t len);
+struct in6_addr shim_addr_v6(const struct sockaddr *sa); /* of an IP address; IPv4 is mapped */
+/* The address of the fabric's host of that name, of @family or any (AF_UNSPEC), and the name of one of that address, or NULL. */
+bool shim_addr_of_name(const char *name, int family, struct in6_addr *addr);
+const char *shim_addr_name(const struct in6_addr *addr);
+/* The loopback address of this host. */
 bool shim_addr_own(struct sockaddr_storage *to, sa_family_t family);
-/* Turns an address that stands for a host back into that host's. */
+/* Translates the loopback address of a host to the address of the host. */
 void shim_addr_in(struct sockaddr *sa, socklen_t len);
 
 /* poll.c: opened and closed uverbs files, and doorbells */
@@ -95,7 +112,14 @@ void shim_poll_posted(void);
 /* share.c: lets the daemon map what is about to be registered, where that can be done, and tells it over the connection. */
 #define SHIM_MEMORY "muslin-memory"
 void shim_share(int rpc, uint64_t addr, uint64_t len);
-void shim_share_in_child(void); /* a child has its memory for itself */
+/*
+ * Around a fork: the parent takes a snapshot of its shared memory, which becomes the child's. False without @wait: another thread is at
+ * work there, and there is no snapshot; otherwise the parent calls shim_share_forked() afterwards.
+ */
+bool shim_share_fork(bool wait);
+void shim_share_forked(void);
+void shim_share_child(void);
+int shim_share_move(int fd, int to); /* the descriptor of a shared file has another number. 0; -EBUSY: it is none */
 
 /* copy.c: a thread that serves the daemon's copies for the file of that cookie. 0 or -errno. */
 int shim_copy_start(enum uv_kind kind, unsigned int unit, uint64_t cookie);

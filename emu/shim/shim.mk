@@ -3,7 +3,7 @@
 SHIM_C := $(wildcard emu/shim/*.c)
 SHIM := $O/libmuslin-shim.so
 PROGRAMS += $(SHIM)
-$(SHIM): $(SHIM_C) emu/shim/shim.h emu/uverbs/proto.h
+$(SHIM): $(SHIM_C) emu/shim/shim.h emu/host/proto.h
 	@mkdir -p $(@D)
-	$(Q)$(CC) -I. -D_GNU_SOURCE -std=gnu11 -O2 -g -Wall -Wextra -Werror -Wno-unused-parameter -U_FORTIFY_SOURCE -fPIC \
+	$(Q)$(CC) -I. -D_GNU_SOURCE -std=gnu11 -O2 -g $(WARNINGS) -Wno-unused-parameter -U_FORTIFY_SOURCE -fPIC \
 		-fvisibility=default -shared -o $@ $(SHIM_C) -ldl -lpthread

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * The application's descriptors that are device files, and our own. A number is believed only while its inode agrees: who
- * closes by a raw system call goes unseen. A child of vfork shares our memory but not our descriptors, so what it closes
- * or duplicates is not noted; only fork runs the handler that makes the child owner of its copy of the table.
+ * The application's descriptors that are device files, and our own. A number is believed only while its inode agrees: a close by a
+ * system call that the program makes itself goes unseen. A child of vfork shares our memory but not our descriptors, so what it closes
+ * or duplicates is not noted; a child with a memory of its own has its own copy of the table (hooks_fork.c).
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -18,39 +18,28 @@
 #define PRIVATE_FIRST 512 /* where there is room: beyond what select() and careless dup2() use */
 
 static struct shim_file *files[FDS];
-static unsigned char private[FDS / 8];
+static struct {
+	ino_t inode; /* 0: not ours */
+	dev_t dev;
+} private[FDS];
 static int highest = -1; /* of both */
-static pid_t owner;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t reconnecting = PTHREAD_MUTEX_INITIALIZER;
 
-static void before_fork(void)
+void shim_table_lock(void)
 {
-	shim_rpc_lock();
 	pthread_mutex_lock(&lock);
 }
 
-static void after_fork(void)
+void shim_table_unlock(void)
 {
 	pthread_mutex_unlock(&lock);
-	shim_rpc_unlock();
 }
 
-static void in_child(void)
+void shim_table_child(void)
 {
-	owner = getpid();
-	after_fork();
-	shim_share_in_child();
-}
-
-__attribute__((constructor)) static void start(void)
-{
-	owner = getpid();
-	pthread_atfork(before_fork, after_fork, in_child);
-}
-
-static bool ours(void)
-{
-	return !owner || getpid() == owner;
+	pthread_mutex_init(&lock, NULL);
+	pthread_mutex_init(&reconnecting, NULL);
 }
 
 static void note_highest(int fd)
@@ -61,22 +50,33 @@ static void note_highest(int fd)
 
 /* Our own descriptors */
 
+/* The number still means our descriptor. */
+static bool private_same(int fd)
+{
+	struct stat st;
+
+	return private[fd].inode && !REAL(fstat)(fd, &st) && st.st_ino == private[fd].inode &&
+	       st.st_dev == private[fd].dev;
+}
+
 bool shim_private(int fd)
 {
-	return fd >= 0 && fd <= highest && private[fd / 8] & 1 << fd % 8 && ours();
+	return fd >= 0 && fd <= highest && private_same(fd) && shim_own_process();
 }
 
 int shim_private_add(int fd)
 {
 	int to = REAL(fcntl)(fd, F_DUPFD_CLOEXEC, PRIVATE_FIRST);
+	struct stat st;
 
 	if (to >= 0) {
 		REAL(close)(fd);
 		fd = to;
 	}
-	if (fd >= 0 && fd < FDS) {
+	if (fd >= 0 && fd < FDS && !REAL(fstat)(fd, &st)) {
 		pthread_mutex_lock(&lock);
-		private[fd / 8] |= (unsigned char)(1 << fd % 8);
+		private[fd].inode = st.st_ino;
+		private[fd].dev = st.st_dev;
 		note_highest(fd);
 		pthread_mutex_unlock(&lock);
 	}
@@ -85,12 +85,49 @@ int shim_private_add(int fd)
 
 void shim_private_close(int fd)
 {
+	bool same = fd >= FDS;
+
 	if (fd >= 0 && fd < FDS) {
 		pthread_mutex_lock(&lock);
-		private[fd / 8] &= (unsigned char)~(1 << fd % 8);
+		same = private_same(fd);
+		private[fd].inode = 0;
 		pthread_mutex_unlock(&lock);
 	}
-	REAL(close)(fd);
+	if (same)
+		REAL(close)(fd);
+}
+
+/* A holder of it, other than the tables here and in share.c, keeps it: -EBUSY. */
+int shim_private_move(int fd)
+{
+	struct shim_file *f;
+	int to, i, err = -EBUSY;
+
+	to = REAL(fcntl)(fd, F_DUPFD_CLOEXEC, PRIVATE_FIRST);
+	if (to < 0)
+		return -errno;
+	shim_rpc_lock(); /* no request is under way */
+	pthread_mutex_lock(&lock);
+	for (i = 0; i <= highest; i++) {
+		f = files[i];
+		if (!f || (f->rpc != fd && f->kick != fd))
+			continue;
+		f->rpc = f->rpc == fd ? to : f->rpc;
+		f->kick = f->kick == fd ? to : f->kick;
+		err = 0;
+	}
+	if (err)
+		err = shim_share_move(fd, to);
+	if (!err && to < FDS) {
+		private[to] = private[fd];
+		note_highest(to);
+	}
+	if (!err)
+	private[fd].inode = 0;
+	pthread_mutex_unlock(&lock);
+	shim_rpc_unlock();
+	REAL(close)(err ? to : fd);
+	return err;
 }
 
 int shim_private_next(unsigned int first, unsigned int last)
@@ -107,12 +144,12 @@ int shim_private_next(unsigned int first, unsigned int last)
 /* The application's */
 
 /* Whatever is entered for @fd, a channel too. */
-static struct shim_file *entry(int fd)
+static struct shim_file *table_entry(int fd)
 {
 	return fd >= 0 && fd < FDS ? __atomic_load_n(&files[fd], __ATOMIC_ACQUIRE) : NULL;
 }
 
-static bool same(int fd, const struct shim_file *f)
+static bool table_same(int fd, const struct shim_file *f)
 {
 	struct stat st;
 
@@ -121,28 +158,31 @@ static bool same(int fd, const struct shim_file *f)
 
 void shim_file_add(int fd, struct shim_file *f)
 {
+	struct shim_file *stale;
 	struct stat st;
 
-	if (fd < 0 || fd >= FDS || !ours() || REAL(fstat)(fd, &st))
+	if (fd < 0 || fd >= FDS || !shim_own_process() || REAL(fstat)(fd, &st))
 		return;
 	f->inode = st.st_ino;
 	f->dev = st.st_dev;
 	pthread_mutex_lock(&lock);
 	f->refs++;
 	note_highest(fd);
+	stale = files[fd]; /* closed by a system call of the program's own */
 	__atomic_store_n(&files[fd], f, __ATOMIC_RELEASE);
 	pthread_mutex_unlock(&lock);
+	shim_file_put(stale);
 }
 
 void shim_file_dup(int from, int to)
 {
-	struct shim_file *f = entry(from);
+	struct shim_file *f = table_entry(from);
 
-	if (f && to >= 0 && same(from, f))
+	if (f && to >= 0 && table_same(from, f))
 		shim_file_add(to, f);
 }
 
-/* The daemon holds both ends of a channel and cannot see that nobody reads it any more. */
+/* The daemon has both ends of a channel open and cannot detect that the readers have closed. */
 static void channel_end(struct shim_file *f)
 {
 	uint64_t inode = f->inode;
@@ -155,10 +195,12 @@ static void file_end(struct shim_file *f)
 {
 	int i;
 
+	pthread_mutex_lock(&lock);
 	for (i = 0; i <= highest; i++) {
 		if (files[i] && files[i]->parent == f)
 			files[i]->parent = NULL;
 	}
+	pthread_mutex_unlock(&lock);
 	if (f->shared) {
 		shim_poll_unwatch(f->shared);
 		munmap(f->shared, UV_SHARED_SIZE);
@@ -188,7 +230,7 @@ void shim_file_put(struct shim_file *f)
 
 struct shim_file *shim_file_get(int fd)
 {
-	struct shim_file *f = entry(fd);
+	struct shim_file *f = table_entry(fd);
 
 	if (!f)
 		return NULL;
@@ -199,7 +241,7 @@ struct shim_file *shim_file_get(int fd)
 	if (f)
 		f->refs++;
 	pthread_mutex_unlock(&lock);
-	if (!f || same(fd, f))
+	if (!f || table_same(fd, f))
 		return f;
 	shim_file_put(f);
 	return NULL;
@@ -207,14 +249,14 @@ struct shim_file *shim_file_get(int fd)
 
 bool shim_channel(int fd)
 {
-	struct shim_file *f = entry(fd);
+	struct shim_file *f = table_entry(fd);
 	bool channel;
 
 	if (!f)
 		return false;
 	pthread_mutex_lock(&lock);
 	f = files[fd];
-	channel = f && f->kind == SHIM_CHANNEL && same(fd, f);
+	channel = f && f->kind == SHIM_CHANNEL && table_same(fd, f);
 	pthread_mutex_unlock(&lock);
 	return channel;
 }
@@ -223,7 +265,7 @@ void shim_file_forget(int fd)
 {
 	struct shim_file *f;
 
-	if (!entry(fd) || !ours())
+	if (!table_entry(fd) || !shim_own_process())
 		return;
 	pthread_mutex_lock(&lock);
 	f = files[fd];
@@ -242,15 +284,26 @@ void shim_file_forget_range(unsigned int first, unsigned int last)
 
 int shim_file_rpc(struct shim_file *f)
 {
-	int fds[2], rpc, err;
+	int fds[2], rpc, old = -1, err = 0;
+	struct uv_opened opened = { 0 };
 
-	if (f->pid == getpid())
+	if (__atomic_load_n(&f->pid, __ATOMIC_ACQUIRE) == getpid())
 		return f->rpc;
-	err = shim_connect(f->kind, f->unit, f->cookie, fds, &rpc, NULL);
-	if (err)
-		return err;
-	shim_private_close(f->rpc);
-	f->rpc = rpc;
-	f->pid = getpid();
+	if (!shim_own_process())
+		return -EBADF;
+	pthread_mutex_lock(&reconnecting);
+	if (f->pid != getpid())
+		err = shim_connect(f->kind, f->unit, f->cookie, fds, &rpc, &opened);
+	if (!err && opened.copy) /* the daemon cannot reach this process either */
+		err = shim_copy_start(f->kind, f->unit, f->cookie);
+	if (!err && f->pid != getpid()) {
+		old = f->rpc;
+		f->rpc = rpc;
+		__atomic_store_n(&f->pid, getpid(), __ATOMIC_RELEASE);
+	}
+	rpc = err ? err : f->rpc;
+	pthread_mutex_unlock(&reconnecting);
+	if (old >= 0)
+		shim_private_close(old);
 	return rpc;
 }

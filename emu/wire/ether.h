@@ -6,8 +6,8 @@
 #ifndef MUSLIN_WIRE_ETHER_H
 #define MUSLIN_WIRE_ETHER_H
 
+#include "emu/lib/types.h"
 #include "emu/wire/field.h"
-#include "emu/wire/packet.h"
 
 #define ETHER_ALEN     6
 #define ETHER_DST      0
@@ -57,44 +57,13 @@ u32 ether_header_put(const struct ether_header *h, u8 *frame);
 /* The address of a multicast IP group (the last bytes of a mapped IPv4 one, or of an IPv6 one). RFC 1112, 2464. */
 void ether_multicast_mac(u8 mac[ETHER_ALEN], const u8 ip[16]);
 
-struct ether_port;
-
-/* Implemented by the link. */
-struct ether_ops {
-	/*
-	 * Sends a frame of @frame->size bytes without FCS, which nobody changes any more. Takes the reference and returns 0, also
-	 * where it must be dropped. -EAGAIN: the link's queue is full; the caller keeps it, and users' ready() follows.
-	 */
-	int (*send)(struct ether_port *port, struct wire_buf *frame);
-	/* The station's second user has room again for what it refused. */
-	void (*resume)(struct ether_port *port);
+/* What stands below the network header of a packet on Ethernet, or of those from one of a port's GIDs. */
+struct wire_l2 {
+	u8 mac[6];  /* of the other station; zero: the link layer is to find it by the GID. Of a GID: the own station */
+	u16 vlan;   /* priority and VLAN, as in a tag (802.1Q, 9.6); 0: untagged */
+	u8 version; /* RoCE v1 or v2; 0: as the link has it by default */
 };
-
-/* Implemented by whoever takes frames. */
-struct ether_user {
-	void *ctx;
-	/*
-	 * A frame has come; it may be kept by a reference of one's own. 1: taken, 0: it is not for this user, -EAGAIN: no room now
-	 * (only the station's last user).
-	 */
-	int (*receive)(void *ctx, struct wire_buf *frame);
-	void (*ready)(void *ctx);         /* the queue has room again; may be NULL */
-	void (*link)(void *ctx, bool up); /* may be NULL */
-};
-
-struct ether_port {
-	const struct ether_ops *ops;
-	u8 mac[ETHER_ALEN];
-	u32 mtu;  /* of a frame's payload */
-	u64 rate; /* of the link, bit/s; 0: frames take no time */
-	bool up;
-	char name[64];
-	struct ether_user roce, nic; /* asked in this order */
-};
-
-static inline int ether_port_send(struct ether_port *port, struct wire_buf *frame)
-{
-	return port->ops->send(port, frame);
-}
+#define WIRE_VLAN_ID         0x0fff
+#define WIRE_VLAN_PRIO_SHIFT 13
 
 #endif

@@ -161,6 +161,10 @@ static inline u8 wire_bth_pad(const struct wire_bth *h)
 {
 	return h->flags >> 4 & 3;
 }
+static inline void wire_bth_set_pad(struct wire_bth *h, u32 payload_len)
+{
+	h->flags = (h->flags & ~0x30) | (-payload_len & 3) << 4;
+}
 
 static inline u8 wire_bth_tver(const struct wire_bth *h)
 {

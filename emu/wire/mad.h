@@ -3,9 +3,9 @@
 #ifndef MUSLIN_WIRE_MAD_H
 #define MUSLIN_WIRE_MAD_H
 
+#include "emu/wire/ether.h"
 #include "emu/wire/field.h"
 #include "emu/wire/gid.h"
-#include "emu/wire/packet.h"
 
 #define MAD_SIZE            256
 #define MAD_HDR_SIZE        24
@@ -23,6 +23,7 @@
 #define MAD_STATUS         WIRE_FIELD(32, 16)
 #define MAD_CLASS_SPECIFIC WIRE_FIELD(48, 16)
 #define MAD_TID            WIRE_FIELD(64, 64)
+#define MAD_TID_HIGH       WIRE_FIELD(64, 32) /* which agent, by convention of the kernel */
 #define MAD_ATTR_ID        WIRE_FIELD(128, 16)
 #define MAD_ATTR_MOD       WIRE_FIELD(160, 32)
 
@@ -134,6 +135,21 @@ enum wire_mad_attr {
 #define MAD_VENDOR1_DATA  24
 #define MAD_VENDOR2_DATA  40
 #define MAD_VENDOR2_OUI   WIRE_FIELD(37 * 8, 24)
+
+static inline u8 wire_mad_get_class(const void *mad)
+{
+	return (u8)wire_get(mad, MAD_CLASS);
+}
+
+static inline u8 wire_mad_get_method(const void *mad)
+{
+	return (u8)wire_get(mad, MAD_METHOD);
+}
+
+static inline u64 wire_mad_get_tid(const void *mad)
+{
+	return wire_get(mad, MAD_TID);
+}
 
 static inline bool wire_mad_is_smp_class(u8 mgmt_class)
 {

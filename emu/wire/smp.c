@@ -50,18 +50,6 @@ static const char *name_of(const char *const *names, unsigned int n, u32 value)
 	return value < n && names[value] ? names[value] : "?";
 }
 
-const char *wire_node_type_name(u8 type)
-{
-	static const char *const names[] = {
-		[NODE_TYPE_CA] = "CA",
-		[NODE_TYPE_SWITCH] = "Switch",
-		[NODE_TYPE_ROUTER] = "Router",
-	};
-	static_assert(ARRAY_SIZE(names) == NODE_TYPE_ROUTER + 1, "one name for each node type");
-
-	return name_of(names, ARRAY_SIZE(names), type);
-}
-
 const char *wire_port_state_name(u8 state)
 {
 	static const char *const names[] = {

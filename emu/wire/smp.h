@@ -365,7 +365,6 @@ enum wire_sminfo_mod {
 
 /* Names for logs and output; "?" when the value has none. */
 const char *wire_smp_attr_name(u16 attr);
-const char *wire_node_type_name(u8 type);
 const char *wire_port_state_name(u8 state); /* "Active", as ibstat prints it */
 const char *wire_phys_state_name(u8 state); /* "LinkUp" */
 const char *wire_sm_state_name(u8 state);

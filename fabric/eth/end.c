@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * One end of a link: what waits to be sent, by priority, and what arrives. Each hop of a frame is work of its own in the loop, so
- * that no path through the network is deeper than another on the stack.
+ * One end of an Ethernet link: transmit queues by priority, and receive. Each hop of a frame is a task of its own in the loop, which
+ * bounds the depth of the stack.
  */
 #include <errno.h>
 #include <stdlib.h>
 
 #include "emu/wire/ip.h"
-#include "fabric/eth/internal.h"
+#include "fabric/eth/eth_internal.h"
 
-#define BURST      64 /* frames that an end sends before others have their turn */
-#define GAP_BYTES  24 /* preamble, FCS and the gap between frames, which take time, too. 802.3, 4.4.2 */
-#define LOSSLESS_X 16 /* queues of lossless frames are bounded where they come in; this is the last resort */
+#define BURST      64 /* frames that an end sends in one run of its task */
+#define GAP_BYTES  24 /* preamble, FCS and interpacket gap. 802.3, 4.4.2 */
+#define LOSSLESS_X 16 /* PAUSE bounds lossless queues at the ingress; this factor is the hard limit */
 
 struct eth_frame *eth_frame_create(struct wire_buf *buf, u8 class, struct eth_end *from)
 {
@@ -23,11 +23,11 @@ struct eth_frame *eth_frame_create(struct wire_buf *buf, u8 class, struct eth_en
 	f->class = class;
 	f->from = from;
 	if (from)
-		eth_pause_charge(from, class, buf->size);
+		eth_pause_account(from, class, buf->size);
 	return f;
 }
 
-static void off_the_books(struct eth_frame *f)
+static void eth_frame_unaccount(struct eth_frame *f)
 {
 	if (f->from)
 		eth_pause_release(f->from, f->class, f->buf->size);
@@ -36,12 +36,12 @@ static void off_the_books(struct eth_frame *f)
 
 void eth_frame_free(struct eth_frame *f)
 {
-	off_the_books(f);
+	eth_frame_unaccount(f);
 	wire_buf_put(f->buf);
 	free(f);
 }
 
-static void drop_all(struct list *frames)
+static void eth_frames_free(struct list *frames)
 {
 	while (!list_empty(frames)) {
 		struct eth_frame *f = list_first(frames, struct eth_frame, link);
@@ -62,10 +62,10 @@ bool eth_end_full(const struct eth_end *end)
 }
 
 /*
- * The same frame, or a copy that says that it has met congestion, if its sender permits that; takes the reference. Those that leave are
- * marked by what waits then: what comes would tell of it later, and of senders that come in turns only the last one.
+ * ECN: returns the frame, or a copy marked CE if it is ECT; consumes the reference. Frames are marked at dequeue by the queue length:
+ * marking at enqueue reports congestion later, and with senders that alternate only to the last one.
  */
-static struct wire_buf *mark(struct eth_end *end, struct wire_buf *buf)
+static struct wire_buf *eth_end_mark_ce(struct eth_end *end, struct wire_buf *buf)
 {
 	struct ether_header h;
 	struct wire_buf *copy;
@@ -104,14 +104,14 @@ void eth_end_queue(struct eth_end *end, struct wire_buf *buf, u8 class, struct e
 	eth_end_kick(end);
 }
 
-/* Onto the link: what is on the way stands on nobody's books. */
-static void transmit(struct eth_end *end, struct eth_frame *f)
+/* Transmits a frame; a frame on the link does not count for flow control. */
+static void eth_end_transmit(struct eth_end *end, struct eth_frame *f)
 {
 	eth_count(end, ETH_CTR_TX_FRAMES);
 	end->counter[ETH_CTR_TX_BYTES] += f->buf->size;
-	if (end->tap)
-		end->tap(end->tap_ctx, f->buf->data, f->buf->size, true);
-	off_the_books(f);
+	if (end->capture)
+		end->capture(end->capture_ctx, f->buf->data, f->buf->size, true);
+	eth_frame_unaccount(f);
 	eth_fault_pass(end->peer, f);
 }
 
@@ -120,13 +120,13 @@ void eth_end_send_now(struct eth_end *end, struct wire_buf *buf)
 	struct eth_frame *f = end->port.up ? eth_frame_create(buf, 0, NULL) : NULL;
 
 	if (f)
-		transmit(end, f);
+		eth_end_transmit(end, f);
 	else
 		wire_buf_put(buf);
 }
 
-/* The highest priority that may send. *wait: when another one may. */
-static struct eth_frame *next(struct eth_end *end, u64 now, u64 *wait)
+/* The head of the highest priority that is not paused. *wait: end of the earliest pause. */
+static struct eth_frame *eth_end_next_frame(struct eth_end *end, u64 now, u64 *wait)
 {
 	u32 c = ETH_CLASSES;
 
@@ -141,7 +141,7 @@ static struct eth_frame *next(struct eth_end *end, u64 now, u64 *wait)
 	return NULL;
 }
 
-static void note_wait(struct eth_end *end, u64 now, bool waits)
+static void eth_end_note_pause(struct eth_end *end, u64 now, bool waits)
 {
 	if (waits && !end->waits_since)
 		end->waits_since = now;
@@ -151,8 +151,8 @@ static void note_wait(struct eth_end *end, u64 now, bool waits)
 	end->waits_since = 0;
 }
 
-/* A link does not know how late its timer was: the frame began to leave when the link was free and nothing stopped it any more. */
-static void take_time(struct eth_end *end, const struct eth_frame *f)
+/* The transmission starts when the link was free and not paused, not when the (late) timer ran. */
+static void eth_end_occupy(struct eth_end *end, const struct eth_frame *f)
 {
 	u64 begin = max(max(end->busy_until, f->since), end->paused_until[f->class]);
 
@@ -160,7 +160,7 @@ static void take_time(struct eth_end *end, const struct eth_frame *f)
 		end->busy_until = begin + (f->buf->size + GAP_BYTES) * 8 * NSEC_PER_SEC / end->cfg.rate;
 }
 
-static void tell_ready(struct eth_end *end)
+static void eth_station_ready(struct eth_end *end)
 {
 	if (!end->want_ready || end->bytes > eth_queue(end) / 2)
 		return;
@@ -171,46 +171,46 @@ static void tell_ready(struct eth_end *end)
 		end->port.nic.ready(end->port.nic.ctx);
 }
 
-static void run(struct eth_end *end)
+static void eth_end_run(struct eth_end *end)
 {
 	u64 now = eth_now(end->e), wait = 0;
 	struct eth_frame *f = NULL;
 	u32 n;
 
 	for (n = 0; n < BURST && end->busy_until <= now; n++) {
-		f = next(end, now, &wait);
+		f = eth_end_next_frame(end, now, &wait);
 		if (!f)
 			break;
 		list_del(&f->link);
 		end->bytes -= f->buf->size;
-		take_time(end, f);
+		eth_end_occupy(end, f);
 		if (end->sw && end->cfg.ecn && end->bytes >= end->cfg.ecn)
-			f->buf = mark(end, f->buf);
-		transmit(end, f);
+			f->buf = eth_end_mark_ce(end, f->buf);
+		eth_end_transmit(end, f);
 	}
-	note_wait(end, now, wait != 0);
+	eth_end_note_pause(end, now, wait != 0);
 	if (end->bytes && end->busy_until > now)
 		wait = end->busy_until;
 	if (wait)
 		loop_timer_set(end->e->loop, &end->timer, wait);
 	else if (end->bytes)
 		eth_end_kick(end);
-	tell_ready(end);
+	eth_station_ready(end);
 }
 
-static void on_task(struct loop_task *t, struct now now)
+static void end_on_task(struct loop_task *t, struct now now)
 {
-	run(container_of(t, struct eth_end, task));
+	eth_end_run(container_of(t, struct eth_end, task));
 }
 
-static void on_timer(struct loop_timer *t, struct now now)
+static void end_on_timer(struct loop_timer *t, struct now now)
 {
-	run(container_of(t, struct eth_end, timer));
+	eth_end_run(container_of(t, struct eth_end, timer));
 }
 
 /* Stations */
 
-static void hold(struct eth_end *end, struct wire_buf *buf, u8 class)
+static void station_queue_rx(struct eth_end *end, struct wire_buf *buf, u8 class)
 {
 	struct eth_frame *f = NULL;
 
@@ -224,7 +224,7 @@ static void hold(struct eth_end *end, struct wire_buf *buf, u8 class)
 	end->held_bytes += buf->size;
 }
 
-static void deliver(struct eth_end *end, struct wire_buf *buf, u8 class)
+static void station_receive(struct eth_end *end, struct wire_buf *buf, u8 class)
 {
 	struct ether_port *p = &end->port;
 
@@ -233,7 +233,7 @@ static void deliver(struct eth_end *end, struct wire_buf *buf, u8 class)
 	if (!p->nic.receive)
 		return;
 	if (!list_empty(&end->held) || p->nic.receive(p->nic.ctx, buf) == -EAGAIN)
-		hold(end, buf, class);
+		station_queue_rx(end, buf, class);
 }
 
 static void station_resume(struct ether_port *port)
@@ -270,9 +270,9 @@ static int station_send(struct ether_port *port, struct wire_buf *buf)
 
 static const struct ether_ops station_ops = { .send = station_send, .resume = station_resume };
 
-/* Arrival */
+/* Receive */
 
-static bool acceptable(struct eth_end *end, const struct eth_frame *f)
+static bool eth_end_frame_ok(struct eth_end *end, const struct eth_frame *f)
 {
 	u32 len = f->buf->size;
 
@@ -285,12 +285,12 @@ static bool acceptable(struct eth_end *end, const struct eth_frame *f)
 	return false;
 }
 
-void eth_end_arrive(struct eth_end *end, struct eth_frame *f)
+void eth_end_receive(struct eth_end *end, struct eth_frame *f)
 {
 	struct wire_buf *buf = f->buf;
 	u8 class;
 
-	if (!end->port.up || !acceptable(end, f)) {
+	if (!end->port.up || !eth_end_frame_ok(end, f)) {
 		eth_frame_free(f);
 		return;
 	}
@@ -299,20 +299,20 @@ void eth_end_arrive(struct eth_end *end, struct eth_frame *f)
 	end->counter[ETH_CTR_RX_BYTES] += buf->size;
 	if (ether_is_multicast(buf->data))
 		eth_count(end, ETH_CTR_RX_MULTICAST);
-	if (end->tap)
-		end->tap(end->tap_ctx, buf->data, buf->size, false);
+	if (end->capture)
+		end->capture(end->capture_ctx, buf->data, buf->size, false);
 	if (!eth_pause_frame(end, buf->data, buf->size)) {
 		class = eth_frame_class(buf->data, buf->size);
 		if (end->sw) {
 			eth_switch_receive(end, buf, class);
 			return;
 		}
-		deliver(end, buf, class);
+		station_receive(end, buf, class);
 	}
 	wire_buf_put(buf);
 }
 
-/* Life */
+/* Create, destroy, link state */
 
 struct eth_end *eth_end_create(struct eth *e, const struct eth_link_config *cfg)
 {
@@ -333,20 +333,19 @@ struct eth_end *eth_end_create(struct eth *e, const struct eth_link_config *cfg)
 	for (c = 0; c < ETH_CLASSES; c++)
 		list_init(&end->q[c]);
 	list_init(&end->held);
-	list_init(&end->faults);
-	loop_task_init(&end->task, on_task);
-	end->timer.fn = on_timer;
+	loop_task_init(&end->task, end_on_task);
+	end->timer.fn = end_on_timer;
 	end->refresh.fn = eth_pause_refresh;
 	return end;
 }
 
-static void empty(struct eth_end *end)
+static void eth_end_flush(struct eth_end *end)
 {
 	u32 c;
 
 	for (c = 0; c < ETH_CLASSES; c++)
-		drop_all(&end->q[c]);
-	drop_all(&end->held);
+		eth_frames_free(&end->q[c]);
+	eth_frames_free(&end->held);
 	end->bytes = end->held_bytes = 0;
 	loop_timer_cancel(&end->timer);
 	loop_timer_cancel(&end->refresh);
@@ -357,16 +356,16 @@ void eth_end_destroy(struct eth_end *end)
 {
 	if (!end)
 		return;
-	empty(end);
+	eth_end_flush(end);
 	free(end);
 }
 
-static void set_up(struct eth_end *end, bool up)
+static void eth_end_set_link(struct eth_end *end, bool up)
 {
 	struct ether_port *p = &end->port;
 
 	p->up = up;
-	empty(end);
+	eth_end_flush(end);
 	memset(end->paused_until, 0, sizeof(end->paused_until));
 	end->xoff = 0;
 	end->busy_until = 0;
@@ -376,13 +375,13 @@ static void set_up(struct eth_end *end, bool up)
 		p->roce.link(p->roce.ctx, up);
 	if (p->nic.link)
 		p->nic.link(p->nic.ctx, up);
-	tell_ready(end);
+	eth_station_ready(end);
 }
 
 void eth_end_set_up(struct eth_end *end, bool up)
 {
 	if (end->port.up == up)
 		return;
-	set_up(end, up);
-	set_up(end->peer, up);
+	eth_end_set_link(end, up);
+	eth_end_set_link(end->peer, up);
 }

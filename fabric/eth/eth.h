@@ -6,28 +6,28 @@
 #ifndef MUSLIN_FABRIC_ETH_ETH_H
 #define MUSLIN_FABRIC_ETH_ETH_H
 
+#include "emu/fault/fault.h"
 #include "emu/lib/loop.h"
-#include "emu/lib/pick.h"
-#include "emu/wire/ether.h"
+#include "emu/port/ether_port.h"
 
 #define ETH_CLASSES   8 /* priorities */
 #define ETH_VLANS     4095
 #define ETH_TRUNK_MAX 32
 #define ETH_PORTS_MAX 255
 #define ETH_NAME_MAX  64
-#define ETH_QUEUE     (1u << 20)           /* bytes of a queue, where nothing else is said */
+#define ETH_QUEUE     (1u << 20)           /* bytes, default queue length */
 #define ETH_AGE_NS    (300 * NSEC_PER_SEC) /* 802.1Q, table 8-6 */
 
 /* A link, alike in both directions. All zero is a link of ETHER_MTU in VLAN 1 that takes no time. */
 struct eth_link_config {
-	u64 rate;   /* bit/s; 0: frames take no time */
-	u32 mtu;    /* 0: ETHER_MTU */
-	u32 queue;  /* bytes that wait for the link; 0: ETH_QUEUE */
-	u32 ecn;    /* a switch marks what leaves while so many bytes wait, where the sender permits; 0: never */
-	bool pause; /* 802.3x: whoever is full stops the other end */
-	u8 pfc;     /* 802.1Qbb: the priorities that are stopped one by one, a bit each */
-	u16 vlan;   /* of untagged frames; 0: 1 */
-	bool all;   /* every VLAN passes, tagged */
+	u64 rate;                 /* bit/s; 0: frames take no time */
+	u32 mtu;                  /* 0: ETHER_MTU */
+	u32 queue;                /* bytes that wait for the link; 0: ETH_QUEUE */
+	u32 ecn;                  /* queue length in bytes from which a switch marks ECT frames CE; 0: never */
+	bool pause;               /* 802.3x: PAUSE frames */
+	u8 pfc;                   /* 802.1Qbb: priorities with PFC, a bit each */
+	u16 vlan;                 /* of untagged frames; 0: 1 */
+	bool all;                 /* every VLAN passes, tagged */
 	u16 trunk[ETH_TRUNK_MAX]; /* those that pass tagged */
 	u32 ntrunk;
 };
@@ -38,7 +38,7 @@ struct eth_end; /* one end of a link: a switch's port, or a station */
 
 /* NULL without memory. @loop must outlive it. What is random takes @seed. */
 struct eth *eth_create(struct loop *loop, u64 seed);
-void eth_destroy(struct eth *e); /* stations' users hear nothing of it; NULL is harmless */
+void eth_destroy(struct eth *e); /* does not call the users of stations; NULL is allowed */
 
 /* A switch that forgets stations after @age_ns of silence; 0: ETH_AGE_NS. NULL without memory. */
 struct eth_switch *eth_switch_add(struct eth *e, const char *name, u64 age_ns);
@@ -52,7 +52,7 @@ struct ether_port *eth_station_port(struct eth_end *end);
 /* "r1", "r1:1", "sw1:3"; a switch without a port gives its first. NULL: there is none. */
 struct eth_end *eth_find(const struct eth *e, const char *place);
 
-/* For those who look. A switch's ports count from 1; index over both kinds. */
+/* Iteration over all nodes. Ports of a switch count from 1. */
 u32 eth_switch_count(const struct eth *e);
 struct eth_switch *eth_switch_at(const struct eth *e, u32 i);
 const char *eth_switch_name(const struct eth_switch *sw);
@@ -62,7 +62,7 @@ const char *eth_end_name(const struct eth_end *end);                   /* of the
 u32 eth_end_num(const struct eth_end *end);                            /* 1 for a station */
 struct eth_end *eth_end_peer(const struct eth_end *end);
 bool eth_end_up(const struct eth_end *end);
-/* Pulls the link's cable, or plugs it in again. */
+/* Disconnects or reconnects the link's cable. */
 void eth_end_set_up(struct eth_end *end, bool up);
 
 #define ETH_COUNTERS(C)                                                               \
@@ -80,7 +80,7 @@ void eth_end_set_up(struct eth_end *end, bool up);
 	C(TX_DOWN, "tx_link_down")                                                    \
 	C(RX_PAUSE, "rx_pause")                                                       \
 	C(TX_PAUSE, "tx_pause")                                                       \
-	C(PAUSED_US, "tx_paused_us") /* some priority had to wait */                  \
+	C(PAUSED_US, "tx_paused_us") /* some priority was paused   */                 \
 	C(FLOODED, "flooded")        /* frames for a station that nobody knew */      \
 	C(FAULTS, "faults")          /* frames that a fault has touched */
 #define ETH_COUNTER_ENUM(name, str) ETH_CTR_##name,
@@ -91,27 +91,21 @@ enum eth_counter {
 const char *eth_counter_name(enum eth_counter c);
 u64 eth_end_counter(const struct eth_end *end, enum eth_counter c);
 
-/* @tap sees each frame that leaves or comes at this end, and is valid during the call. NULL: nobody looks. */
-void eth_end_set_tap(struct eth_end *end, void (*tap)(void *ctx, const u8 *frame, u32 len, bool out), void *ctx);
-bool eth_end_tapped(const struct eth_end *end);
+/* @capture is called for each frame sent or received at this end; the frame is valid during the call. NULL: no capture. */
+void eth_end_set_capture(struct eth_end *end, void (*capture)(void *ctx, const u8 *frame, u32 len, bool out),
+			 void *ctx);
+bool eth_end_captured(const struct eth_end *end);
 
 /*
- * Makes @station the TAP interface @name of the machine, which is made where there is none. NULL with errno: EPERM without the right
- * to, EBUSY when another program has it. The station and @loop must outlive it.
+ * Connects @station to the TAP interface @name of the machine, and creates it if needed. NULL with errno: EPERM without CAP_NET_ADMIN,
+ * EBUSY when another program uses it. The station and @loop must outlive it.
  */
 struct eth_tap_device;
 struct eth_tap_device *eth_tap_open(struct loop *loop, const char *name, struct ether_port *station);
 void eth_tap_close(struct eth_tap_device *t); /* NULL is harmless */
 
-/*
- * Faults: PLACE ACTION [key=value...], as in muslin-fault(5). NULL and one line in @err, which names the word that is wrong. They
- * end with the network.
- */
-struct eth_fault;
-bool eth_fault_action(const char *name);
-struct eth_fault *eth_fault_add(struct eth *e, const char *text, char *err, size_t err_len);
-void eth_fault_remove(struct eth_fault *ft);
-const struct pick *eth_fault_pick(const struct eth_fault *ft);
-u32 eth_fault_held(const struct eth_fault *ft);
+/* Faults of its links, a target of the fault engine. The network frees those that remain. */
+extern const struct fault_target eth_fault_target;
+struct fault_set *eth_faults(struct eth *e);
 
 #endif

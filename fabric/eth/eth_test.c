@@ -11,7 +11,7 @@
 
 #include "emu/lib/row.h"
 #include "emu/wire/ip.h"
-#include "fabric/eth/internal.h"
+#include "fabric/eth/eth_internal.h"
 
 enum {
 	A,
@@ -330,11 +330,11 @@ static void test_marking(void)
 	finish();
 }
 
-static bool fault(const char *text, struct eth_fault **ft)
+static bool arm(const char *text, struct fault **ft)
 {
 	char err[200];
 
-	*ft = eth_fault_add(net, text, err, sizeof(err));
+	*ft = fault_add(eth_faults(net), text, err, sizeof(err));
 	return *ft;
 }
 
@@ -346,57 +346,54 @@ static void test_faults(void)
 					     "b melt",
 					     "x drop",
 					     "b drop melt=1",
-					     "b delay",
 					     "b drop pcap=(((",
 					     "b storm class=8",
 					     "sw1:9 drop",
 					     "sw1:0 drop",
 					     "b drop time=5ms",
-					     "b storm nth=1",
-					     "b drop nth=0",
-					     "b drop nth=1 every=2" };
-	struct eth_fault *ft;
+					     "b storm nth=1" };
+	struct fault *ft;
 	u32 i;
 
 	build(&plain);
 	say(B, A, 0, 60);
 	clear();
 	for (i = 0; i < ARRAY_SIZE(wrong); i++)
-		row(60 + (int)i, wrong[i], !fault(wrong[i], &ft));
-	row(40, "drop: the second one", fault("b drop dir=in nth=2", &ft));
+		row(60 + (int)i, wrong[i], !arm(wrong[i], &ft));
+	row(40, "drop: the second one", arm("b drop dir=in nth=2", &ft));
 	for (i = 0; i < 3; i++)
 		say(A, B, 0, 60);
-	row(41, "one is gone, and has been counted", got(0, 2, 0, 0) && eth_fault_pick(ft)->hits == 1);
-	eth_fault_remove(ft);
-	fault("b duplicate dir=in copies=2 nth=1", &ft);
+	row(41, "one is gone, and has been counted", got(0, 2, 0, 0) && ft->pick.hits == 1);
+	fault_remove(ft);
+	arm("b duplicate dir=in copies=2 nth=1", &ft);
 	say(A, B, 0, 60);
 	row(42, "three of one", got(0, 3, 0, 0));
-	eth_fault_remove(ft);
-	fault("b delay dir=in time=5ms", &ft);
+	fault_remove(ft);
+	arm("b delay dir=in time=5ms", &ft);
 	say(A, B, 0, 60);
-	row(43, "not yet", got(0, 0, 0, 0) && eth_fault_held(ft) == 1);
+	row(43, "not yet", got(0, 0, 0, 0) && fault_held(ft) == 1);
 	run(5);
 	row(44, "but then", got(0, 1, 0, 0));
-	eth_fault_remove(ft);
-	fault("b reorder dir=in nth=1 time=1s", &ft);
+	fault_remove(ft);
+	arm("b reorder dir=in nth=1 time=1s", &ft);
 	say(A, B, 0, 60);
 	say(A, B, 0, 61);
 	row(45, "the first comes last", st[B].last->size == 60 && got(0, 2, 0, 0));
-	eth_fault_remove(ft);
-	fault("b corrupt dir=in nth=1 fcs", &ft);
+	fault_remove(ft);
+	arm("b corrupt dir=in nth=1 fcs", &ft);
 	say(A, B, 0, 60);
 	row(46, "a bad FCS is dropped", got(0, 0, 0, 0) && count("b", ETH_CTR_RX_FCS) == 1);
-	eth_fault_remove(ft);
-	fault("b corrupt dir=in nth=1 offset=20", &ft);
+	fault_remove(ft);
+	arm("b corrupt dir=in nth=1 offset=20", &ft);
 	say(A, B, 0, 60);
 	row(47, "one byte is another", got(0, 1, 0, 0) && st[B].last->data[20] != 0x55 && st[B].last->data[21] == 0x55);
-	eth_fault_remove(ft);
-	fault("b drop dir=in pcap=\"greater 100\"", &ft);
+	fault_remove(ft);
+	arm("b drop dir=in pcap=\"greater 100\"", &ft);
 	say(A, B, 0, 60);
 	say(A, B, 0, 160);
 	row(48, "only what the filter matches", got(0, 1, 0, 0));
-	fault("all drop", &ft); /* a place that is none: armed nowhere */
-	finish();               /* with a fault armed */
+	arm("all drop", &ft); /* a place that is none: armed nowhere */
+	finish();             /* with a fault armed */
 }
 
 int main(void)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Any frames, from any station, into switches whose links have flow control: a length of two bytes, a port, then the frame. */
-#include "fabric/eth/internal.h"
+#include "fabric/eth/eth_internal.h"
 #include <stdlib.h>
 
 #define STATIONS 4

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* The network: its switches and stations by name, and what can be asked of them. */
+/* The Ethernet network object: switches and stations by name, accessors. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "fabric/eth/internal.h"
+#include "fabric/eth/eth_internal.h"
 
 const char *eth_counter_name(enum eth_counter c)
 {
@@ -25,8 +25,7 @@ struct eth *eth_create(struct loop *loop, u64 seed)
 	if (!e)
 		return NULL;
 	e->loop = loop;
-	e->seed = seed;
-	list_init(&e->faults);
+	fault_set_init(&e->faults, &eth_fault_target, loop, e, seed + 1);
 	return e;
 }
 
@@ -43,8 +42,8 @@ static void switch_destroy(struct eth_switch *sw)
 	free(sw);
 }
 
-/* Frames stand on others' books: queues are emptied before anything is freed. */
-static void quiet(struct eth *e)
+/* Queued frames refer to their ingress ends: flush all queues before any end is freed. */
+static void eth_flush_all(struct eth *e)
 {
 	u32 i, k;
 
@@ -63,8 +62,8 @@ void eth_destroy(struct eth *e)
 		return;
 	for (i = 0; i < e->nstations; i++)
 		e->station[i]->port.roce = e->station[i]->port.nic = (struct ether_user){ 0 };
-	eth_faults_destroy(e);
-	quiet(e);
+	fault_set_fini(&e->faults);
+	eth_flush_all(e);
 	for (i = 0; i < e->nstations; i++)
 		eth_end_destroy(e->station[i]);
 	for (i = 0; i < e->nsw; i++)
@@ -75,7 +74,7 @@ void eth_destroy(struct eth *e)
 }
 
 /* Room for one pointer more; false without memory. */
-static bool grow(void *list, u32 n)
+static bool list_grow(void *list, u32 n)
 {
 	void **p = list, *more = realloc(*p, (n + 1) * sizeof(void *));
 
@@ -86,7 +85,7 @@ static bool grow(void *list, u32 n)
 
 struct eth_switch *eth_switch_add(struct eth *e, const char *name, u64 age_ns)
 {
-	struct eth_switch *sw = grow(&e->sw, e->nsw) ? calloc(1, sizeof(*sw)) : NULL;
+	struct eth_switch *sw = list_grow(&e->sw, e->nsw) ? calloc(1, sizeof(*sw)) : NULL;
 
 	if (!sw)
 		return NULL;
@@ -156,7 +155,7 @@ struct eth_end *eth_station_add(struct eth_switch *sw, const char *name, const u
 	if (sw->nends >= ETH_PORTS_MAX)
 		return NULL;
 	errno = ENOMEM;
-	end = grow(&e->station, e->nstations) ? eth_end_create(e, cfg) : NULL;
+	end = list_grow(&e->station, e->nstations) ? eth_end_create(e, cfg) : NULL;
 	port = end ? add_port(sw, cfg) : NULL;
 	if (!port) {
 		eth_end_destroy(end);
@@ -250,13 +249,13 @@ bool eth_end_up(const struct eth_end *end)
 	return end->port.up;
 }
 
-void eth_end_set_tap(struct eth_end *end, void (*tap)(void *ctx, const u8 *frame, u32 len, bool out), void *ctx)
+void eth_end_set_capture(struct eth_end *end, void (*capture)(void *ctx, const u8 *frame, u32 len, bool out), void *ctx)
 {
-	end->tap = tap;
-	end->tap_ctx = ctx;
+	end->capture = capture;
+	end->capture_ctx = ctx;
 }
 
-bool eth_end_tapped(const struct eth_end *end)
+bool eth_end_captured(const struct eth_end *end)
 {
-	return end->tap;
+	return end->capture;
 }

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Flow control of a link: PAUSE (802.3 annex 31B), which stops everything, and priority flow control (802.1Qbb), which stops
- * priorities. What came in by an end and still waits in its node stands on that end's books, by priority; above one mark the
- * other end is told to stop, below another one to go on. Both are said in real frames.
+ * Flow control of a link: PAUSE (802.3 annex 31B), which stops all traffic, and priority flow control (802.1Qbb), which stops
+ * single priorities. rx_bytes counts the frames of a priority received at an end and still queued in its node. Above the XOFF
+ * threshold the end sends XOFF to its peer, below the XON threshold it sends XON, both as frames.
  */
 #include <errno.h>
 
 #include "emu/wire/ip.h"
-#include "fabric/eth/internal.h"
+#include "fabric/eth/eth_internal.h"
 
 #define OP_PAUSE     0x0001
 #define OP_PFC       0x0101
 #define QUANTA_MAX   0xffffu
 #define QUANTUM_BITS 512
-#define RATE_ASSUMED (10 * NSEC_PER_SEC) /* of links that take no time: 10 Gb/s */
+#define RATE_ASSUMED (10 * NSEC_PER_SEC) /* of links without a rate: 10 Gb/s */
 #define ALL          0xff
 
 static const u8 group[ETHER_ALEN] = { 0x01, 0x80, 0xc2, 0x00, 0x00, 0x01 };
@@ -48,8 +48,8 @@ static u64 quantum_ns(const struct eth_end *end)
 	return max(QUANTUM_BITS * NSEC_PER_SEC / rate, 1ull);
 }
 
-/* The end's classes of @mask shall stop for @quanta each. */
-static void say(struct eth_end *end, u8 mask, u16 quanta)
+/* Sends PAUSE or PFC for the classes of @mask with @quanta; 0 is XON. */
+static void pause_send(struct eth_end *end, u8 mask, u16 quanta)
 {
 	struct ether_header h = { .type = ETHERTYPE_FLOW };
 	struct wire_buf *buf = wire_buf_alloc(ETHER_MIN);
@@ -74,12 +74,12 @@ static void say(struct eth_end *end, u8 mask, u16 quanta)
 	eth_end_send_now(end, buf);
 }
 
-static void arm_refresh(struct eth_end *end)
+static void pause_arm_refresh(struct eth_end *end)
 {
 	loop_timer_set(end->e->loop, &end->refresh, eth_now(end->e) + quantum_ns(end) * QUANTA_MAX / 2);
 }
 
-/* A pause ends by itself: it is said again for as long as it shall last. */
+/* A pause expires: XOFF is sent again while it applies. */
 void eth_pause_refresh(struct loop_timer *t, struct now now)
 {
 	struct eth_end *end = container_of(t, struct eth_end, refresh);
@@ -87,16 +87,16 @@ void eth_pause_refresh(struct loop_timer *t, struct now now)
 
 	if (!stopped)
 		return;
-	say(end, stopped, QUANTA_MAX);
-	arm_refresh(end);
+	pause_send(end, stopped, QUANTA_MAX);
+	pause_arm_refresh(end);
 }
 
-static u8 stop_mask(const struct eth_end *end, u8 class)
+static u8 pause_mask(const struct eth_end *end, u8 class)
 {
 	return end->cfg.pause ? ALL : (u8)BIT(class);
 }
 
-static u32 waiting(const struct eth_end *end, u8 class)
+static u32 pause_rx_bytes(const struct eth_end *end, u8 class)
 {
 	u32 c, sum = 0;
 
@@ -107,28 +107,29 @@ static u32 waiting(const struct eth_end *end, u8 class)
 	return sum;
 }
 
-void eth_pause_charge(struct eth_end *end, u8 class, u32 len)
+void eth_pause_account(struct eth_end *end, u8 class, u32 len)
 {
-	u8 mask = stop_mask(end, class);
+	u8 mask = pause_mask(end, class);
 
 	end->rx_bytes[class] += len;
-	if (!eth_class_lossless(end, class) || end->xoff & BIT(class) || waiting(end, class) < eth_queue(end) / 4)
+	if (!eth_class_lossless(end, class) || end->xoff & BIT(class) ||
+	    pause_rx_bytes(end, class) < eth_queue(end) / 4)
 		return;
 	end->xoff |= mask;
-	say(end, mask, QUANTA_MAX);
-	arm_refresh(end);
+	pause_send(end, mask, QUANTA_MAX);
+	pause_arm_refresh(end);
 }
 
 void eth_pause_release(struct eth_end *end, u8 class, u32 len)
 {
-	u8 mask = stop_mask(end, class);
+	u8 mask = pause_mask(end, class);
 
 	end->rx_bytes[class] -= min(len, end->rx_bytes[class]);
-	if (!(end->xoff & BIT(class)) || waiting(end, class) > eth_queue(end) / 8)
+	if (!(end->xoff & BIT(class)) || pause_rx_bytes(end, class) > eth_queue(end) / 8)
 		return;
 	end->xoff &= ~mask;
 	if (mask & ~end->storm)
-		say(end, mask & ~end->storm, 0);
+		pause_send(end, mask & ~end->storm, 0);
 }
 
 void eth_pause_storm(struct eth_end *end, u8 classes)
@@ -137,11 +138,11 @@ void eth_pause_storm(struct eth_end *end, u8 classes)
 
 	end->storm = classes;
 	if (ended)
-		say(end, ended, 0);
+		pause_send(end, ended, 0);
 	if (!classes)
 		return;
-	say(end, classes, QUANTA_MAX);
-	arm_refresh(end);
+	pause_send(end, classes, QUANTA_MAX);
+	pause_arm_refresh(end);
 }
 
 bool eth_paused(const struct eth_end *end, u8 class, u64 now)
@@ -159,14 +160,14 @@ bool eth_pause_frame(struct eth_end *end, const u8 *frame, u32 len)
 	if (ether_type(frame) != ETHERTYPE_FLOW)
 		return false;
 	op = len >= ETHER_MIN ? (u16)wire_load(p, 2) : 0;
-	if (op != OP_PAUSE && op != OP_PFC) /* nobody else's: MAC control is never forwarded. 802.1Q, 8.6.3 */
+	if (op != OP_PAUSE && op != OP_PFC) /* MAC control frames are never forwarded. 802.1Q, 8.6.3 */
 		return true;
 	eth_count(end, ETH_CTR_RX_PAUSE);
 	for (c = 0; c < ETH_CLASSES; c++) {
 		if (op == OP_PFC && !(wire_load(p + 2, 2) & BIT(c)))
 			continue;
 		if (op == OP_PFC ? !(end->cfg.pfc & BIT(c)) : !end->cfg.pause)
-			continue; /* the link does not have it */
+			continue; /* not enabled on the link */
 		end->paused_until[c] = now + wire_load(op == OP_PFC ? p + 4 + 2 * c : p + 2, 2) * quantum_ns(end);
 	}
 	eth_end_kick(end);

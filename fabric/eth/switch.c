@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Switches: which VLAN a frame belongs to, who is behind which port, and where a frame goes. IEEE 802.1Q, clause 8. */
+/* Bridge: VLAN classification, address learning and forwarding. IEEE 802.1Q, clause 8. */
 #include <errno.h>
 #include <stdlib.h>
 
-#include "fabric/eth/internal.h"
+#include "fabric/eth/eth_internal.h"
 
 #define TABLE_BUCKETS 1024
-#define TABLE_MAX     16384 /* stations of all VLANs; more are flooded to */
+#define TABLE_MAX     16384 /* entries of all VLANs; further stations are not learned */
 
-/* A station that has been heard of. */
+/* A learned address. */
 struct eth_entry {
 	struct list link;
 	u8 mac[ETHER_ALEN];
@@ -17,7 +17,7 @@ struct eth_entry {
 	u64 heard; /* ns */
 };
 
-/* A frame as it goes through. */
+/* A frame being forwarded. */
 struct passage {
 	struct eth_end *in;
 	struct ether_header h;
@@ -26,9 +26,9 @@ struct passage {
 	u8 class;
 };
 
-/* The table of stations */
+/* Filtering database */
 
-static struct list *bucket(struct eth_switch *sw, const u8 *mac, u16 vid)
+static struct list *fdb_bucket(struct eth_switch *sw, const u8 *mac, u16 vid)
 {
 	u64 h = (wire_load(mac, 6) << 12 | vid) * 0x9e3779b97f4a7c15ull;
 
@@ -36,16 +36,16 @@ static struct list *bucket(struct eth_switch *sw, const u8 *mac, u16 vid)
 }
 static_assert(TABLE_BUCKETS == 1u << (64 - 54), "the hash has as many values");
 
-static void forget(struct eth_switch *sw, struct eth_entry *en)
+static void fdb_delete(struct eth_switch *sw, struct eth_entry *en)
 {
 	list_del(&en->link);
 	free(en);
 	sw->nentries--;
 }
 
-static struct eth_entry *find(struct eth_switch *sw, const u8 *mac, u16 vid)
+static struct eth_entry *fdb_find(struct eth_switch *sw, const u8 *mac, u16 vid)
 {
-	struct list *b = bucket(sw, mac, vid);
+	struct list *b = fdb_bucket(sw, mac, vid);
 	struct eth_entry *en;
 
 	list_for_each (en, b, link)
@@ -54,25 +54,25 @@ static struct eth_entry *find(struct eth_switch *sw, const u8 *mac, u16 vid)
 	return NULL;
 }
 
-static bool too_old(const struct eth_switch *sw, const struct eth_entry *en, u64 now)
+static bool fdb_entry_expired(const struct eth_switch *sw, const struct eth_entry *en, u64 now)
 {
 	return now - en->heard >= sw->age_ns;
 }
 
-static void learn(struct eth_switch *sw, const u8 *mac, u16 vid, struct eth_end *end)
+static void fdb_learn(struct eth_switch *sw, const u8 *mac, u16 vid, struct eth_end *end)
 {
 	struct eth_entry *en;
 
 	if (ether_is_multicast(mac))
 		return;
-	en = find(sw, mac, vid);
+	en = fdb_find(sw, mac, vid);
 	if (!en) {
 		en = sw->nentries < TABLE_MAX ? calloc(1, sizeof(*en)) : NULL;
 		if (!en)
 			return;
 		memcpy(en->mac, mac, ETHER_ALEN);
 		en->vid = vid;
-		list_add(bucket(sw, mac, vid), &en->link);
+		list_add(fdb_bucket(sw, mac, vid), &en->link);
 		sw->nentries++;
 	}
 	en->end = end;
@@ -81,27 +81,27 @@ static void learn(struct eth_switch *sw, const u8 *mac, u16 vid, struct eth_end 
 		loop_timer_set(sw->e->loop, &sw->sweep, en->heard + sw->age_ns);
 }
 
-static void forget_if(struct eth_switch *sw, const struct eth_end *end, u64 now)
+static void fdb_delete_matching(struct eth_switch *sw, const struct eth_end *end, u64 now)
 {
 	struct eth_entry *en, *tmp;
 	u32 i;
 
 	for (i = 0; i < TABLE_BUCKETS; i++)
 		list_for_each_safe (en, tmp, &sw->table[i], link)
-			if (now ? too_old(sw, en, now) : !end || en->end == end)
-				forget(sw, en);
+			if (now ? fdb_entry_expired(sw, en, now) : !end || en->end == end)
+				fdb_delete(sw, en);
 }
 
 void eth_switch_forget(struct eth_switch *sw, const struct eth_end *end)
 {
-	forget_if(sw, end, 0);
+	fdb_delete_matching(sw, end, 0);
 }
 
 void eth_switch_sweep(struct loop_timer *t, struct now now)
 {
 	struct eth_switch *sw = container_of(t, struct eth_switch, sweep);
 
-	forget_if(sw, NULL, now.ns);
+	fdb_delete_matching(sw, NULL, now.ns);
 	if (sw->nentries)
 		loop_timer_set(sw->e->loop, t, now.ns + sw->age_ns);
 }
@@ -119,7 +119,7 @@ int eth_switch_init(struct eth_switch *sw)
 
 /* VLANs */
 
-static bool passes_tagged(const struct eth_end *end, u16 vid)
+static bool vlan_is_tagged(const struct eth_end *end, u16 vid)
 {
 	u32 i;
 
@@ -131,18 +131,18 @@ static bool passes_tagged(const struct eth_end *end, u16 vid)
 	return false;
 }
 
-/* The VLAN of a frame that comes in, 0: of none that the port is in. A tag with VLAN 0 is for its priority alone. 802.1Q, 6.9.1 */
-static u16 classify(const struct eth_end *in, const struct ether_header *h)
+/* The VLAN of a received frame; 0: the port is no member. A tag with VID 0 carries the priority only. 802.1Q, 6.9.1 */
+static u16 vlan_classify(const struct eth_end *in, const struct ether_header *h)
 {
 	u16 vid = h->tci & WIRE_VLAN_ID;
 
 	if (!h->tagged || !vid || vid == in->cfg.vlan)
 		return in->cfg.vlan;
-	return passes_tagged(in, vid) ? vid : 0;
+	return vlan_is_tagged(in, vid) ? vid : 0;
 }
 
 /* The same frame with another header. */
-static struct wire_buf *rewrite(const struct passage *p, bool tagged)
+static struct wire_buf *passage_rewrite(const struct passage *p, bool tagged)
 {
 	struct ether_header h = p->h;
 	u32 body = p->buf->size - h.size, size = ETHER_SIZE + (tagged ? ETHER_TAG_SIZE : 0);
@@ -157,32 +157,32 @@ static struct wire_buf *rewrite(const struct passage *p, bool tagged)
 	return buf;
 }
 
-static void send_out(struct passage *p, struct eth_end *out)
+static void passage_send(struct passage *p, struct eth_end *out)
 {
 	bool tagged = p->vid != out->cfg.vlan;
 	struct wire_buf **form = tagged ? &p->tagged : &p->untagged;
 
-	if (out == p->in || (tagged && !passes_tagged(out, p->vid)))
+	if (out == p->in || (tagged && !vlan_is_tagged(out, p->vid)))
 		return;
 	if (!*form)
-		*form = rewrite(p, tagged);
+		*form = passage_rewrite(p, tagged);
 	if (*form)
 		eth_end_queue(out, wire_buf_get(*form), p->class, p->in);
 }
 
-static void forward(struct eth_switch *sw, struct passage *p)
+static void passage_forward(struct eth_switch *sw, struct passage *p)
 {
-	struct eth_entry *en = ether_is_multicast(p->h.dst) ? NULL : find(sw, p->h.dst, p->vid);
+	struct eth_entry *en = ether_is_multicast(p->h.dst) ? NULL : fdb_find(sw, p->h.dst, p->vid);
 	u32 i;
 
-	if (en && !too_old(sw, en, eth_now(sw->e))) {
-		send_out(p, en->end);
+	if (en && !fdb_entry_expired(sw, en, eth_now(sw->e))) {
+		passage_send(p, en->end);
 		return;
 	}
 	if (!ether_is_multicast(p->h.dst))
 		eth_count(p->in, ETH_CTR_FLOODED);
 	for (i = 0; i < sw->nends; i++)
-		send_out(p, sw->end[i]);
+		passage_send(p, sw->end[i]);
 }
 
 void eth_switch_receive(struct eth_end *in, struct wire_buf *buf, u8 class)
@@ -194,7 +194,7 @@ void eth_switch_receive(struct eth_end *in, struct wire_buf *buf, u8 class)
 		eth_count(in, ETH_CTR_RX_SHORT);
 		goto out;
 	}
-	p.vid = classify(in, &p.h);
+	p.vid = vlan_classify(in, &p.h);
 	if (!p.vid) {
 		eth_count(in, ETH_CTR_RX_FILTERED);
 		goto out;
@@ -204,8 +204,8 @@ void eth_switch_receive(struct eth_end *in, struct wire_buf *buf, u8 class)
 		p.tagged = wire_buf_get(buf);
 	else if (!p.h.tagged)
 		p.untagged = wire_buf_get(buf);
-	learn(sw, p.h.src, p.vid, in);
-	forward(sw, &p);
+	fdb_learn(sw, p.h.src, p.vid, in);
+	passage_forward(sw, &p);
 	wire_buf_put(p.tagged);
 	wire_buf_put(p.untagged);
 out:

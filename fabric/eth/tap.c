@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* A station that is a TAP interface of the machine: what its kernel sends there is on the simulated Ethernet. */
+/* A station that is a TAP network interface of the machine: frames of its kernel enter the simulated Ethernet. */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/if.h>
@@ -11,17 +11,17 @@
 
 #include "fabric/eth/eth.h"
 
-#define ROUNDS 64 /* frames before others have their turn */
+#define ROUNDS 64 /* frames in one call of the event handler */
 
 struct eth_tap_device {
 	struct ether_port *station;
 	struct loop_fd fd;
-	struct wire_buf *held; /* the link had no room for it */
+	struct wire_buf *held; /* frame for which the link had no space */
 	u64 lost;
 };
 
-/* False: the link is full; it tells when it is not. */
-static bool send_held(struct eth_tap_device *t)
+/* False: the link is full; tap_on_ready() follows. */
+static bool tap_send_held(struct eth_tap_device *t)
 {
 	if (t->held && ether_port_send(t->station, t->held))
 		return false;
@@ -29,7 +29,7 @@ static bool send_held(struct eth_tap_device *t)
 	return true;
 }
 
-static struct wire_buf *read_frame(const struct eth_tap_device *t)
+static struct wire_buf *tap_read_frame(const struct eth_tap_device *t)
 {
 	static u8 frame[ETHER_MTU_MAX + ETHER_SIZE + ETHER_TAG_SIZE];
 	ssize_t n = read(t->fd.fd, frame, sizeof(frame));
@@ -40,30 +40,30 @@ static struct wire_buf *read_frame(const struct eth_tap_device *t)
 	return buf;
 }
 
-static void transmit(struct eth_tap_device *t)
+static void tap_transmit(struct eth_tap_device *t)
 {
 	u32 i;
 
-	for (i = 0; i < ROUNDS && send_held(t); i++) {
-		t->held = read_frame(t);
+	for (i = 0; i < ROUNDS && tap_send_held(t); i++) {
+		t->held = tap_read_frame(t);
 		if (!t->held)
 			break;
 	}
 	loop_fd_mod(&t->fd, t->held ? 0 : EPOLLIN);
 }
 
-static void on_readable(struct loop_fd *w, u32 events, struct now now)
+static void tap_on_readable(struct loop_fd *w, u32 events, struct now now)
 {
-	transmit(container_of(w, struct eth_tap_device, fd));
+	tap_transmit(container_of(w, struct eth_tap_device, fd));
 }
 
-static void on_ready(void *ctx)
+static void tap_on_ready(void *ctx)
 {
-	transmit(ctx);
+	tap_transmit(ctx);
 }
 
-/* What the interface does not take, because it is down, is lost as on any. */
-static int on_frame(void *ctx, struct wire_buf *frame)
+/* Frames to an interface that is down are lost. */
+static int tap_on_frame(void *ctx, struct wire_buf *frame)
 {
 	struct eth_tap_device *t = ctx;
 
@@ -71,7 +71,7 @@ static int on_frame(void *ctx, struct wire_buf *frame)
 	return 1;
 }
 
-static int open_tun(const char *name)
+static int tap_open_tun(const char *name)
 {
 	struct ifreq req = { .ifr_flags = IFF_TAP | IFF_NO_PI };
 	int fd = open("/dev/net/tun", O_RDWR | O_CLOEXEC | O_NONBLOCK), err;
@@ -89,7 +89,7 @@ static int open_tun(const char *name)
 struct eth_tap_device *eth_tap_open(struct loop *loop, const char *name, struct ether_port *station)
 {
 	struct eth_tap_device *t = calloc(1, sizeof(*t));
-	int fd = t ? open_tun(name) : -ENOMEM;
+	int fd = t ? tap_open_tun(name) : -ENOMEM;
 
 	if (fd < 0) {
 		free(t);
@@ -97,8 +97,8 @@ struct eth_tap_device *eth_tap_open(struct loop *loop, const char *name, struct 
 		return NULL;
 	}
 	t->station = station;
-	t->fd = (struct loop_fd){ .fd = fd, .fn = on_readable };
-	station->nic = (struct ether_user){ .ctx = t, .receive = on_frame, .ready = on_ready };
+	t->fd = (struct loop_fd){ .fd = fd, .fn = tap_on_readable };
+	station->nic = (struct ether_user){ .ctx = t, .receive = tap_on_frame, .ready = tap_on_ready };
 	if (!loop_fd_add(loop, &t->fd, EPOLLIN))
 		return t;
 	eth_tap_close(t);

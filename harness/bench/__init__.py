@@ -51,8 +51,8 @@ class Bench:
                 yield a, b
 
     def measure_limits(self):
-        """What this machine's memory, network and wake-ups allow, by harness/peer_bench."""
-        return self.program("harness/peer_bench", r"^(\w+) ([\d.]+)$")
+        """What this machine's memory, network and wake-ups allow, by harness/bench/peer_bench."""
+        return self.program("harness/bench/peer_bench", r"^(\w+) ([\d.]+)$")
 
     @functools.cached_property
     def limits(self):
@@ -89,7 +89,7 @@ def last_row(out):
 def perftest(fabrics, hosts, address, *argv):
     """The columns of a perftest program's last row, from the second one's host to the first one's, at @address."""
     server, client = ((host, *map(str, argv)) for host in hosts)
-    _, out = fabrics[0].pair(server, (*client, address), of=fabrics[1], timeout=240)
+    _, out = fabrics[0].pair(server, (*client, address), client_fabric=fabrics[1], timeout=240)
     return last_row(out)
 
 

@@ -1,10 +1,27 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""Fabrics, and programs on their hosts, for tests."""
+"""Fabrics, and programs on their hosts, for tests. muslin-pytest(7) is the reference."""
 
-from .fabric import Fabric, FabricError
+from .errors import FabricError, MuslinError, ProcessFailed, WaitTimeout
+from .fabric import Fabric
 from .fault import Fault
+from .host import Host, Link, Trace
 from .job import Job
-from .process import Process, ProcessFailed, free_port, wait_until
+from .process import Process, free_port, wait_until
 from .vm import VM
 
-__all__ = ["Fabric", "FabricError", "Fault", "Job", "VM", "Process", "ProcessFailed", "free_port", "wait_until"]
+__all__ = [
+    "Fabric",
+    "FabricError",
+    "Fault",
+    "Host",
+    "Job",
+    "Link",
+    "MuslinError",
+    "Process",
+    "ProcessFailed",
+    "Trace",
+    "VM",
+    "WaitTimeout",
+    "free_port",
+    "wait_until",
+]

@@ -5,23 +5,14 @@ import itertools
 import json
 import os
 import pathlib
-import re
-import signal
 import tempfile
-import time
 
+from . import pair
+from .errors import FabricError
 from .fault import Fault
+from .host import Host, Link, Trace
 from .process import Process, wait_until
 from .vm import VM
-
-REFUSED = re.compile(r"ouldn't connect|refused|REJECTED|UNREACHABLE|ADDR_ERROR|status -?(8|111)|event 8|blka 8", re.I)
-# What perftest says when both sides have to begin anew: with -R its server was asked for a second connection too early,
-# and waits for a second one alone; or it could not measure the processor's clock, on a machine that has much to do.
-ANEW = re.compile("Failed to connect RDMA CM events|Correlation coefficient")
-
-
-class FabricError(AssertionError):
-    pass
 
 
 class Fabric:
@@ -53,9 +44,10 @@ class Fabric:
         self.env["MUSLIN_CACHE"] = os.environ.get("MUSLIN_CACHE", str(cache))
         self.env |= {k: os.environ[k] for k in ("MUSLIN_ACCEL", "MUSLIN_KERNEL", "MUSLIN_QEMU") if k in os.environ}
         self.env["OSM_CACHE_DIR"] = self.env["OSM_TMP_DIR"] = str(self.folder)
-        for sanitizer in ("ASAN", "LSAN", "UBSAN"):
-            # muslin-sm on a host of the fabric is preloaded, too
-            self.env[f"{sanitizer}_OPTIONS"] = f"log_path={self.folder}/sanitizer:verify_asan_link_order=0"
+        # muslin-sm on a host of the fabric is preloaded, too. The quarantine of freed memory is smaller than the growth
+        # that tests of the daemon's memory permit.
+        options = f"log_path={self.folder}/sanitizer:verify_asan_link_order=0:quarantine_size_mb=8"
+        self.env |= {f"{sanitizer}_OPTIONS": options for sanitizer in ("ASAN", "LSAN", "UBSAN")}
 
     # Programs
 
@@ -73,12 +65,14 @@ class Fabric:
         return self._start([self.muslin, *args], pass_fds)
 
     def _capture(self, hosts):
-        """If that is wanted: from the first program or guest on a host on, all that passes its port."""
+        """With --muslin-capture: all that passes the ports of @hosts, from the first program or guest there on."""
         for h in hosts.split(",") if self.capture else []:
             if h not in self.traces:
-                file = self.folder / f"{next(self.count):03}-{h}.pcapng"
-                self.traces[h] = self.start_muslin("trace", h, "-w", file)
-                wait_until(file.exists, 10, f"the capture at {h}", 0.02)
+                self.traces[h] = self.trace(h)
+
+    def trace(self, place, *options):
+        """Captures the packets that pass @place (a host, or NODE:PORT) until the block ends; returns the Trace."""
+        return Trace(self, place, self.folder / f"{next(self.count):03}-{place.replace(':', '.')}.pcapng", options)
 
     def vm(self, host, *options, timeout=300.0):
         """Boots a guest on @host and returns its VM. The first one on a machine waits for its image."""
@@ -91,38 +85,29 @@ class Fabric:
         """Runs a program on @host to its end and returns what it printed."""
         return self.start(host, *argv).wait(timeout, status)
 
-    def pair(self, server, client, *, of=None, ready=None, anew=ANEW, timeout=60.0):
+    def pair(self, server, client, *, client_fabric=None, ready=None, restart=pair.RESTART_BOTH, timeout=60.0):
         """
-        Runs @server = (host, argv...) and @client = (host, argv...; a host @of another fabric) against each other: the
-        client starts when the server has printed @ready (None: tries again while the client cannot connect, or one says
-        that both must begin @anew). Returns both outputs.
+        Runs @server = (host, argv...) and @client = (host, argv...) against each other and returns both outputs; the
+        client's host is one of this fabric or of @client_fabric. The client starts when the server has printed @ready;
+        with None it starts at once, and again while it is refused or one of them prints what @restart matches
+        (see muslin.pair).
         """
-        srv, clients = self.start(*server), of or self
+        srv, clients = self.start(*server), client_fabric or self
         if ready:
             srv.expect(ready)
             out = clients.run(*client, timeout=timeout)
         else:
-            out = clients._retry(srv, client, timeout, anew)
+            out = pair.run(srv, lambda: clients.start(*client), timeout, restart)
         return srv.wait(timeout, status=None), out
 
-    def _retry(self, srv, client, timeout, anew=ANEW):
-        head = (0.1 * 2**n for n in itertools.count())
-
-        def attempt():
-            p = self.start(*client)
-            text = p.wait(timeout, status=None)
-            if p.popen.returncode == 0 and not anew.search(text):
-                return text or " "
-            if not anew.search(text + srv.output) and not REFUSED.search(text):
-                raise AssertionError(f"{p} ended with {p.popen.returncode}:\n{text}\nthe server {srv}:\n{srv.output}")
-            srv.restart()  # who makes several connections may have made some, which it would wait for the end of
-            time.sleep(next(head))
-            return None
-
-        return wait_until(attempt, 20, f"a connection to {srv}", 0.2)
-
     def _start(self, argv, pass_fds=()):
-        log = self.folder / f"{next(self.count):03}-{pathlib.Path(str(argv[-1])).name[:20] or 'x'}.log"
+        words = [str(a) for a in argv]
+        if "--" in words:  # a program on a host: by both names
+            at = words.index("--")
+            label = "-".join([words[at - 1], pathlib.Path(words[at + 1]).name if at + 1 < len(words) else "shell"])
+        else:
+            label = "-".join(["muslin", *words[len(self.wrapper) + 1 :][:1]])
+        log = self.folder / f"{next(self.count):03}-{label[:40].replace('/', '.')}.log"
         p = Process(argv, log, env=self.env, cwd=self.folder, user=self.user, pass_fds=pass_fds)
         self.processes.append(p)
         return p
@@ -131,8 +116,8 @@ class Fabric:
 
     def up(self, topology=None, *args, timeout=120.0):
         """
-        Brings it up and waits for the embedded subnet manager, unless --no-sm is among @args; @topology is a path, or
-        text (then it contains a newline).
+        Brings it up and waits for the embedded subnet manager, unless --no-sm is among @args; @topology is a path, or a
+        topology as text (of one line or several).
         """
         argv = ["up", *([] if self.seed is None or "--seed" in args else ["--seed", str(self.seed)])]
         if topology is not None:
@@ -159,20 +144,18 @@ class Fabric:
         return self
 
     def down(self):
-        """Ends programs and daemon. Harmless when it is down."""
-        for p in self.traces.values():
-            p.signal(signal.SIGINT)
-            p.wait(10, status=None)
+        """Ends programs and daemon; a report of the sanitizers is an error then. Harmless when it is down."""
+        for trace in self.traces.values():
+            trace.stop()
         for p in self.processes:
             p.kill()
         self.command("down", status=None)
         if self.hold is not None:
             os.close(self.hold)
             self.hold = None
-
-    def sanitizer_reports(self):
-        """What the sanitizers have said of muslin's own programs: of a build with SAN=1 only."""
-        return "\n".join(f.read_text(errors="replace") for f in sorted(self.folder.glob("sanitizer.*")))
+        reports = "\n".join(f.read_text(errors="replace") for f in sorted(self.folder.glob("sanitizer.*")))
+        if reports:
+            raise FabricError(f"sanitizers (SAN=1) report of muslin's programs:\n{reports}")
 
     # Faults
 
@@ -200,6 +183,22 @@ class Fabric:
     def show(self):
         """The state of the fabric: what `muslin show --json` prints."""
         return json.loads(self.command("show", "--json", "--counters"))
+
+    @property
+    def hosts(self):
+        """All hosts, as Host objects."""
+        return [Host(self, n["name"]) for n in self.show()["nodes"] if n["type"] != "switch"]
+
+    def host(self, name):
+        """The Host of that name."""
+        found = {h.name: h for h in self.hosts}
+        if name not in found:
+            raise FabricError(f"no host {name}; there are {', '.join(found)}")
+        return found[name]
+
+    def link(self, place):
+        """The Link at @place: NODE:PORT."""
+        return Link(self, place)
 
     def node(self, name):
         for node in self.show()["nodes"]:

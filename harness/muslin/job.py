@@ -3,7 +3,8 @@
 
 import shlex
 
-from .process import ProcessFailed, wait_until
+from .errors import ProcessFailed
+from .process import wait_until
 
 KILLED = 137
 

@@ -1,49 +1,59 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""The pytest plugin: fixtures `fabric` (one of a test's own) and `shared_fabric` (the default one, for a module)."""
+"""The pytest plugin. Fixtures, marker, options and ini values: muslin-pytest(7)."""
 
+import hashlib
 import os
 import pathlib
 import pwd
+import re
 import shutil
 import subprocess
 import tempfile
 
 import pytest
 
-from . import report
+from . import launcher, report
 from .fabric import Fabric
 
 TREE = pathlib.Path(__file__).resolve().parents[2]
+FABRICS = pytest.StashKey[list]()  # of a test: those made for it
+REPORTS = pytest.StashKey[dict]()  # of a test: pytest's report of each phase
 
 
 def pytest_addoption(parser):
     group = parser.getgroup("muslin")
-    group.addoption("--muslin-build", default=os.environ.get("MUSLIN_BUILD", str(TREE / "build")), help="build folder")
-    group.addoption("--muslin-seed", type=int, default=1, help="what chance in fabrics and faults is drawn from")
-    group.addoption("--muslin-artifacts", default=None, help="keep what failed tests leave in this folder")
-    group.addoption("--muslin-kernel", default=None, help="the kernel of guests: a version or its beginning, as 6.12")
-    group.addoption("--muslin-qemu", default=None, help="the QEMU of guests, or a version of the backports, as 10")
-    group.addoption("--muslin-capture", action="store_true", help="capture what passes hosts that are used")
-    group.addoption("--muslin-report", default=None, help="write a page about each fabric into this folder")
+    group.addoption("--muslin-build", default=os.environ.get("MUSLIN_BUILD"), help="a folder of `make`, or installed")
+    group.addoption("--muslin-seed", type=int, default=1, help="the seed of what is random in fabrics and faults")
+    group.addoption("--muslin-artifacts", default=None, help="keep the files of failed tests in this folder")
+    group.addoption("--muslin-kernel", help="the kernel of guests: a version or its beginning, as 6.12, or newest")
+    group.addoption("--muslin-qemu", help="the QEMU of guests, or a version of the backports, as 10, or newest")
+    group.addoption("--muslin-capture", action="store_true", help="capture the packets of every host that is used")
+    group.addoption("--muslin-user", default=None, help="when root runs the tests: the user of fabrics and programs")
+    group.addoption("--muslin-report", default=None, help="write pages about all fabrics, and an index, here")
+    parser.addini("muslin_topology", "the topology of muslin_fabric: text, or a file relative to the rootdir")
 
 
 def pytest_configure(config):
+    config.addinivalue_line("markers", "muslin(topology, *args): of muslin_fabric, and arguments of `muslin up`")
     config.addinivalue_line("markers", "guest: boots QEMU guests")
     for option, name in (("--muslin-kernel", "MUSLIN_KERNEL"), ("--muslin-qemu", "MUSLIN_QEMU")):
         if config.getoption(option):
             os.environ[name] = config.getoption(option)
 
 
-def pytest_collection_modifyitems(items):
-    """Tests with guests are left out, with the reason, where there is no QEMU or nothing to build the driver with."""
+def pytest_collection_modifyitems(config, items):
+    """Tests with guests are skipped, with the reason, where there is no QEMU or nothing to build the driver with."""
     qemu = os.environ.get("MUSLIN_QEMU") or "qemu-system-x86_64"
-    needs = ("qemu-system-x86_64" if qemu[0].isdigit() else qemu, "make", "gcc", "apt-get", "dpkg-deb")
+    if qemu[0].isdigit() or qemu == "newest":
+        qemu = "qemu-system-x86_64"
+    needs = (qemu, "make", "gcc", "apt-get", "dpkg-deb")
     missing = [p for p in needs if not shutil.which(p)]
     for item in items:
         if item.get_closest_marker("guest"):
             if missing:
                 item.add_marker(pytest.mark.skip(reason=f"no {' and '.join(missing)} here: ci/deps vm"))
-            item.add_marker(pytest.mark.timeout(600))
+            if config.pluginmanager.hasplugin("timeout"):
+                item.add_marker(pytest.mark.timeout(600))
 
 
 def pytest_report_header(config):
@@ -53,17 +63,14 @@ def pytest_report_header(config):
 
 
 def _vms(item):
-    """The guests of the fabrics that the test has to do with."""
+    """The guests of the fabrics that the test uses."""
     return [vm for f in getattr(item, "funcargs", {}).values() if isinstance(f, Fabric) for vm in f.vms]
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_runtest_call(item):
-    """
-    After a test that has passed: if a fault that it armed never fired, it has not tested what it says; and a kernel
-    that has complained has not passed.
-    """
-    idle = [str(f) for fabric in getattr(item, "muslin_fabrics", []) for f in fabric.unfired()]
+    """After a test has passed: it fails when a fault that it armed never fired, or the kernel of a guest complained."""
+    idle = [str(f) for fabric in item.stash.get(FABRICS, []) for f in fabric.unfired()]
     if idle:
         raise AssertionError("never fired: " + "; ".join(idle))
     for vm in _vms(item):
@@ -74,43 +81,69 @@ def pytest_runtest_call(item):
 def pytest_runtest_makereport(item, call):
     outcome = yield
     result = outcome.get_result()
-    if call.when == "call":
-        item.stash_failed = result.failed
+    item.stash.setdefault(REPORTS, {})[call.when] = result
     if result.failed and call.when != "teardown":
         for vm in _vms(item):
             result.sections.append((f"kernel of the guest on {vm.host}", vm.keep()[-4000:]))
 
 
+def pytest_sessionfinish(session):
+    """The index over the pages of all workers."""
+    if not hasattr(session.config, "workerinput"):
+        for option in ("--muslin-report", "--muslin-artifacts"):
+            folder = session.config.getoption(option)
+            if folder and pathlib.Path(folder).is_dir():
+                report.write_index(pathlib.Path(folder))
+
+
+# ---- programs ----
+
+
 @pytest.fixture(scope="session")
-def muslin_user():
-    """Tests that root starts run as nobody: what muslin promises needs no privilege."""
-    return pwd.getpwnam("nobody").pw_uid if os.geteuid() == 0 else None
+def muslin_user(request):
+    """The uid that fabrics and programs run as when root starts the tests; None: the caller's own."""
+    name = request.config.getoption("--muslin-user")
+    return pwd.getpwnam(name).pw_uid if name and os.geteuid() == 0 else None
 
 
 @pytest.fixture(scope="session")
 def muslin_programs(request):
     """
-    The folder with the programs: as `make install` lays them out, in a place that any user may read; without a tree
-    around, those that are installed.
+    The folder with the programs: those of --muslin-build as `make install` lays them out, in a place that any user may
+    read; without that option and without a tree around the plugin, those that are installed.
     """
-    if not (TREE / "Makefile").exists() or request.config.getoption("--muslin-build") == "installed":
-        muslin = shutil.which("muslin")
-        if not muslin:
-            pytest.exit("muslin: the program is not in the PATH: `make install` puts it there", 2)
-        yield pathlib.Path(muslin).resolve().parent
+    build = request.config.getoption("--muslin-build")
+    tree = (TREE / "Makefile").exists()
+    if build == "installed" or not (build or tree):
+        programs = launcher.folder()
+        if not programs:
+            pytest.fail(
+                "muslin: the program is not in the PATH: install the wheel or a package, or name a build folder "
+                "by --muslin-build",
+                pytrace=False,
+            )
+        yield programs
+        return
+    build = pathlib.Path(build or TREE / "build").resolve()
+    if not tree:  # a build folder of a tree somewhere else: its programs find each other
+        if not (build / "muslin").exists():
+            pytest.fail(f"--muslin-build={build}: there is no program muslin: build it with `make`", pytrace=False)
+        yield build
         return
     folder = pathlib.Path(tempfile.mkdtemp(prefix="muslin-"))
     folder.chmod(0o755)
-    build = request.config.getoption("--muslin-build")
-    where = [f"O={build}", "DESTDIR=", f"prefix={folder}"]
+    where = [f"O={build}", "DESTDIR=", f"prefix={folder}", f"libdir={folder}/lib"]
     subprocess.run(["make", "-s", "-C", TREE, "install", *where], check=True)
     yield folder / "bin"
     shutil.rmtree(folder)
 
 
+# ---- fabrics ----
+
+
 @pytest.fixture(scope="session")
-def _make_fabric(request, muslin_programs, muslin_user):
-    """A maker of fabrics in folders of their own; each is put down by whoever made it."""
+def muslin_make_fabric(request, muslin_programs, muslin_user):
+    """make(label): a Fabric that is not up, in its own folder. The caller takes it down; for fixtures of any scope."""
 
     def make(label):
         folder = pathlib.Path(tempfile.mkdtemp(prefix="muslin-t-"))
@@ -124,21 +157,34 @@ def _make_fabric(request, muslin_programs, muslin_user):
     return make
 
 
-def _finish(fabric, request, failed):
+def _artifact_name(nodeid, n=0):
+    """A file name for a test: its node id, which stays readable; two tests never share one."""
+    name = re.sub(r"[^\w.=,+@\[\]-]", "_", nodeid.replace("::", ".").replace("/", "."))
+    if name != nodeid.replace("::", ".").replace("/", ".") or len(name) > 180:
+        name = f"{name[:180]}-{hashlib.sha256(nodeid.encode()).hexdigest()[:6]}"
+    return f"{name}+{n + 1}" if n else name
+
+
+def _finish(fabric, request, reports, n=0):
     options = request.config.getoption
-    replay = f"pytest '{request.node.nodeid}' --muslin-seed={options('--muslin-seed')}"
+    nodeid = request.node.nodeid or request.node.name
+    replay = f"pytest '{nodeid}' --muslin-seed={options('--muslin-seed')}"
+    failed = any(r.failed for r in reports.values()) or not reports
     if failed:
         print(f"--- again: {replay}\n--- daemon log of {fabric.name}\n{_log(fabric)}")
-    for folder, wanted in ((options("--muslin-report"), True), (options("--muslin-artifacts"), failed)):
-        if folder and wanted and fabric.hold is not None:
-            report.write(fabric, pathlib.Path(folder) / fabric.name, request.node.name, not failed, replay)
-    fabric.down()
-    sanitizers = fabric.sanitizer_reports()
-    for folder, wanted in ((options("--muslin-report"), True), (options("--muslin-artifacts"), failed)):
-        if folder and wanted:
-            shutil.copytree(fabric.folder, pathlib.Path(folder) / fabric.name, dirs_exist_ok=True, ignore=_not_kept)
-    shutil.rmtree(fabric.folder, ignore_errors=True)
-    assert not sanitizers, sanitizers
+    wanted = {options("--muslin-report"), options("--muslin-artifacts") if failed else None} - {None}
+    folders = [pathlib.Path(f) / _artifact_name(nodeid, n) for f in sorted(wanted)]
+    for folder in folders if fabric.hold is not None else []:
+        page = report.write(fabric, folder, nodeid, reports, replay)
+        if hasattr(request.node, "user_properties"):  # a test's, not a module's
+            request.node.user_properties.append(("muslin_report", str(page)))
+    try:
+        fabric.down()
+    finally:
+        for folder in folders:
+            shutil.copytree(fabric.folder, folder, dirs_exist_ok=True, ignore=_not_kept)
+            folder.chmod(0o755)
+        shutil.rmtree(fabric.folder, ignore_errors=True)
 
 
 def _not_kept(folder, names):
@@ -153,26 +199,77 @@ def _log(fabric):
         return str(e)
 
 
-@pytest.fixture
-def new_fabric(request, _make_fabric):
-    """A fabric that is not up yet."""
-    f = _make_fabric(request.node.name.split("[")[0].removeprefix("test_"))
-    request.node.muslin_fabrics = [*getattr(request.node, "muslin_fabrics", []), f]
-    yield f
-    _finish(f, request, getattr(request.node, "stash_failed", True))
+def _test_name(request):
+    return request.node.name.split("[")[0].removeprefix("test_")
 
 
 @pytest.fixture
-def fabric(new_fabric):
-    """The default fabric (two leafs, two spines, four hosts a leaf) for one test alone."""
-    return new_fabric.up()
+def muslin_topology(request):
+    """The topology of muslin_fabric: of the marker, else of the ini value. Override it for the tests of a folder."""
+    marker = request.node.get_closest_marker("muslin")
+    if marker and marker.args:
+        return marker.args[0]
+    text = request.config.getini("muslin_topology")
+    file = request.config.rootpath / text if text else None
+    return file if file and "\n" not in text and file.is_file() else text or None
+
+
+@pytest.fixture
+def muslin_fabric_factory(request, muslin_make_fabric):
+    """make(topology=None, *args): a Fabric that is up (up=False: not yet). All of them end with the test."""
+    made = []
+
+    def make(topology=None, *args, label=None, up=True):
+        f = muslin_make_fabric(f"{label or _test_name(request)}{len(made) or ''}")
+        made.append(f)
+        request.node.stash.setdefault(FABRICS, []).append(f)
+        return f.up(topology, *args) if up else f
+
+    yield make
+    for n, f in reversed(list(enumerate(made))):
+        _finish(f, request, request.node.stash.get(REPORTS, {}), n)
+
+
+@pytest.fixture
+def muslin_new_fabric(muslin_fabric_factory):
+    """A fabric for one test that is not up yet."""
+    return muslin_fabric_factory(up=False)
+
+
+@pytest.fixture
+def muslin_fabric(request, muslin_new_fabric, muslin_topology):
+    """A fabric for one test: of muslin_topology; by default two leafs, two spines and four hosts a leaf."""
+    marker = request.node.get_closest_marker("muslin")
+    return muslin_new_fabric.up(muslin_topology, *(marker.args[1:] if marker else ()))
 
 
 @pytest.fixture(scope="module")
-def shared_fabric(request, _make_fabric):
+def muslin_shared_fabric(request, muslin_make_fabric):
     """The default fabric, shared by the tests of a module that do not change it."""
-    f = _make_fabric(request.module.__name__.rsplit(".", 1)[-1].removeprefix("test_"))
+    f = muslin_make_fabric(request.module.__name__.rsplit(".", 1)[-1].removeprefix("test_"))
     f.up()
     before = request.session.testsfailed
     yield f
-    _finish(f, request, request.session.testsfailed > before)
+    failed = request.session.testsfailed > before
+    _finish(f, request, {} if failed else {"call": report.PASSED})
+
+
+# The names of before 1.0.
+
+
+@pytest.fixture
+def new_fabric(muslin_new_fabric):
+    """muslin_new_fabric."""
+    return muslin_new_fabric
+
+
+@pytest.fixture
+def fabric(muslin_fabric):
+    """muslin_fabric."""
+    return muslin_fabric
+
+
+@pytest.fixture(scope="module")
+def shared_fabric(muslin_shared_fabric):
+    """muslin_shared_fabric."""
+    return muslin_shared_fabric

@@ -11,6 +11,8 @@ import socket
 import subprocess
 import time
 
+from .errors import ProcessFailed, WaitTimeout
+
 LIBC = ctypes.CDLL(None)
 PR_SET_PDEATHSIG = 1
 
@@ -33,10 +35,6 @@ def _interrupts_later():
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-class ProcessFailed(AssertionError):
-    """A program ended with another status than asked for; the message holds what it printed."""
-
-
 def free_port():
     """A TCP port, as text, that nobody listens at now."""
     with socket.socket() as s:
@@ -45,14 +43,14 @@ def free_port():
 
 
 def wait_until(condition, timeout=20.0, what="the condition", interval=0.05):
-    """Polls @condition until it returns something true and returns that; AssertionError after @timeout seconds."""
+    """Polls @condition until it returns something true and returns that; WaitTimeout after @timeout seconds."""
     end = time.monotonic() + timeout
     while True:
         value = condition()
         if value:
             return value
         if time.monotonic() > end:
-            raise AssertionError(f"{what} did not come within {timeout:g} s (last: {value!r})")
+            raise WaitTimeout(f"{what} did not come within {timeout:g} s (last: {value!r})")
         time.sleep(interval)
 
 

@@ -48,6 +48,10 @@ def rates(timeline):
     }
 
 
+def _tick(v):
+    return f"{v:.0f}" if v >= 100 else f"{v:.2g}"
+
+
 def plot(timeline):
     """The throughput of each host that moved anything, with a line for each fault."""
     lines = {h: r for h, r in rates(timeline).items() if any(r)}
@@ -65,7 +69,7 @@ def plot(timeline):
     for i in range(6):
         v, t = top * i / 5, span * i / 5
         out.append(f'<line x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y(v):.1f}" y2="{y(v):.1f}" stroke="#e3e7ec"/>')
-        out.append(f'<text class="axis" x="{LEFT - 6}" y="{y(v) + 4:.1f}" style="text-anchor:end">{v:.2g}</text>')
+        out.append(f'<text class="axis" x="{LEFT - 6}" y="{y(v) + 4:.1f}" style="text-anchor:end">{_tick(v)}</text>')
         out.append(f'<text class="axis" x="{x(t):.1f}" y="{HEIGHT - 10}">{t:.1f} s</text>')
     for t, kind, what in timeline.get("events", []):
         if kind == "fault":
@@ -152,8 +156,8 @@ def table(head, rows):
     return f"<table><tr>{''.join(f'<th>{h}</th>' for h in head)}</tr>{cells}</table>"
 
 
-def page(data, title, passed, replay, captures=()):
-    """The page as text. @captures: names of files beside it."""
+def page(data, title, passed, replay, *, captures=(), failures=None):
+    """The page as text. @captures: names of files beside it; @failures: what pytest says of each phase that failed."""
     e = html.escape
     faults = [
         (f["id"], f"<code>{e(f['fault'])}</code>", f["matches"], f["hits"] or '<span class="idle">never fired</span>')
@@ -175,6 +179,7 @@ def page(data, title, passed, replay, captures=()):
             f'<!DOCTYPE html><html lang="en"><meta charset="utf-8"><title>{e(title)}</title><style>{STYLE}</style>',
             f'<h1>{e(title)}: <span id="result" class="{word}">{word}</span></h1>',
             f"<p>fabric {e(data['name'])}, seed {data['seed']}, {when}<br>again: <code>{e(replay)}</code></p>",
+            *(f"<h2>Failure in {e(when)}</h2><pre>{e(text)}</pre>" for when, text in (failures or {}).items()),
             f"<h2>Fabric</h2>{data['svg']}",
             f"<h2>Throughput of hosts</h2>{plot(data['timeline'])}",
             f"<h2>Faults</h2>{table(['', 'fault', 'matches', 'hits'], faults)}",
@@ -186,12 +191,56 @@ def page(data, title, passed, replay, captures=()):
     )
 
 
-def write(fabric, folder, title, passed, replay):
-    """Writes folder/report.html about a fabric that is still up, and its timeline as JSON beside it."""
+class PASSED:
+    """Stands for pytest's report of a phase that passed."""
+
+    failed, duration, longreprtext = False, 0.0, ""
+
+
+def write(fabric, folder, title, reports, replay):
+    """
+    Writes folder/report.html about a fabric that is still up, and beside it the timeline and the result as JSON.
+    @reports: pytest's report of each phase of the test; without any it counts as failed.
+    """
     data = collect(fabric)
-    captures = sorted(str(p.relative_to(fabric.folder)) for p in fabric.folder.glob("**/*.pcap*"))
+    captures = sorted(
+        str(p.relative_to(fabric.folder)) for p in fabric.folder.rglob("*") if p.suffix in (".pcap", ".pcapng")
+    )
+    passed = bool(reports) and not any(r.failed for r in reports.values())
+    failures = {when: r.longreprtext for when, r in reports.items() if r.failed}
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "report.html").write_text(page(data, title, passed, replay, captures))
+    (folder / "report.html").write_text(page(data, title, passed, replay, captures=captures, failures=failures))
     (folder / "timeline.json").write_text(json.dumps(data["timeline"]))
     (folder / "replay.sh").write_text(f"#!/bin/sh\n{replay}\n")
+    result = {
+        "test": title,
+        "passed": passed,
+        "seconds": sum(r.duration for r in reports.values()),
+        "failure": next((t.strip().splitlines()[-1] for t in failures.values() if t.strip()), ""),
+        "faults": [f["fault"] for f in data["faults"]],
+        "captures": captures,
+    }
+    (folder / "result.json").write_text(json.dumps(result))
     return folder / "report.html"
+
+
+def write_index(folder):
+    """Writes folder/index.html over the reports below it, failures first. None are there: writes nothing."""
+    results = [(p.parent, json.loads(p.read_text())) for p in folder.glob("*/result.json")]
+    e = html.escape
+    rows = [
+        (
+            f'<span class="{"passed" if r["passed"] else "failed"}">{"passed" if r["passed"] else "failed"}</span>',
+            f'<a href="{e(where.name)}/report.html">{e(r["test"])}</a><br><code>{e(r["failure"])}</code>',
+            f"{r['seconds']:.1f} s",
+            "<br>".join(f"<code>{e(f)}</code>" for f in r["faults"]),
+            "<br>".join(f'<a href="{e(where.name)}/{e(c)}">{e(c)}</a>' for c in r["captures"]),
+        )
+        for where, r in sorted(results, key=lambda x: (x[1]["passed"], x[1]["test"]))
+    ]
+    if not rows:
+        return
+    failed = sum(not r["passed"] for _, r in results)
+    text = f'<!DOCTYPE html><html lang="en"><meta charset="utf-8"><title>muslin</title><style>{STYLE}</style>'
+    text += f"<h1>{len(rows)} fabrics, {failed} of failed tests</h1>"
+    (folder / "index.html").write_text(text + table(["", "test", "time", "faults", "captures"], rows) + "</html>")

@@ -8,8 +8,9 @@ import shlex
 import socket
 import time
 
+from .errors import ProcessFailed, WaitTimeout
 from .job import KILLED, Job
-from .process import ProcessFailed, wait_until
+from .process import wait_until
 
 SPLAT = re.compile(
     r"BUG:|WARNING: CPU|Oops|general protection|Kernel panic|KASAN|UBSAN|rcu: INFO|possible recursive locking|"
@@ -121,7 +122,11 @@ class VM:
 
     def wait_ib0(self, dev="ib0", timeout=30.0):
         """Until the interface has its carrier: it has joined the broadcast group."""
-        self.wait(f"[ \"$(cat /sys/class/net/{dev}/carrier)\" = 1 ]", timeout)
+        try:
+            self.wait(f"[ \"$(cat /sys/class/net/{dev}/carrier)\" = 1 ]", timeout)
+        except WaitTimeout:
+            self.check()  # a driver that has crashed says so in the kernel's log alone
+            raise
         return self
 
     def ping(self, to, *, size=56, count=3):

@@ -12,7 +12,7 @@ import json
 import random
 import socket
 
-import pyverbs.enums as e
+import verbs_enums as e
 from pyverbs.addr import GID, AHAttr, GlobalRoute
 from pyverbs.cq import CQ
 from pyverbs.device import Context, get_device_list

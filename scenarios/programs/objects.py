@@ -4,7 +4,7 @@
 
 import sys
 
-from pyverbs import enums as e
+import verbs_enums as e
 from pyverbs.addr import AHAttr
 from pyverbs.cq import CQ, CompChannel
 from pyverbs.device import Context

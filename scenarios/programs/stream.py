@@ -11,7 +11,7 @@ import random
 import socket
 import time
 
-import pyverbs.enums as e
+import verbs_enums as e
 from pyverbs.addr import AHAttr
 from pyverbs.cq import CQ
 from pyverbs.device import Context, get_device_list

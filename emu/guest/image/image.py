@@ -14,7 +14,7 @@ import tempfile
 import time
 
 import kernel
-from packages import cache_folder, digest, resolve, run, say, unpack
+from packages import NATIVE, alone, cache_folder, digest, own, resolve, run, say, unpack
 
 PACKAGES = """busybox-static dash rdma-core ibverbs-utils ibverbs-providers rdmacm-utils infiniband-diags perftest
     iproute2 ethtool opensm nfs-common nfs-kernel-server rpcbind iperf3 iputils-ping socat""".split()
@@ -22,14 +22,15 @@ PACKAGES = """busybox-static dash rdma-core ibverbs-utils ibverbs-providers rdma
 WITHOUT = re.compile(
     r"^(python3|libpython3|perl|libperl|dpkg|tar|debconf|cdebconf|adduser|passwd|login|ucf|usrmerge|"
     r"sensible-utils|udev|media-types|lsb-base|init-system|sysvinit|dmsetup|libpam|kmod_|libsemanage|readline-common|"
-    r"lib(text|file|number)-|gcc-12-base|libgdbm|libsqlite)"
+    r"lib(text|file|number)-|gcc-12-base|libgdbm)"
 )
 MODULES = """virtio_pci virtio_console virtio_net virtio_blk qemu_fw_cfg ib_core ib_cm ib_umad ib_uverbs ib_ipoib
     rdma_cm rdma_ucm rdma_rxe crc32_generic crc32_pclmul rpcrdma nfs nfsv3 nfsv4 nfsd bonding rds_rdma ext4
     crc32c_generic sch_tbf 9p 9pnet_virtio 8021q""".split()
 STRIP = """usr/share/doc usr/share/man usr/share/locale usr/share/lintian usr/share/perl5 usr/share/bash-completion
-    usr/share/zoneinfo usr/share/misc usr/lib/x86_64-linux-gnu/perl usr/lib/x86_64-linux-gnu/gconv usr/lib/systemd
-    lib/systemd""".split()
+    usr/share/zoneinfo usr/share/misc usr/lib/systemd lib/systemd
+    usr/lib/x86_64-linux-gnu/perl usr/lib/x86_64-linux-gnu/gconv usr/lib/aarch64-linux-gnu/perl
+    usr/lib/aarch64-linux-gnu/gconv""".split()
 FILES = {
     "etc/passwd": "root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/false\n"
     "_rpc:x:100:65534::/run/rpcbind:/bin/false\nstatd:x:101:65534::/var/lib/nfs:/bin/false\n",
@@ -87,7 +88,7 @@ def layer(kind, name, make):
 def forget(cache):
     """Removes layers that nobody has used for long, and what a build that was killed has left."""
     now = time.time()
-    for kind in ("base", "kernel", "image", "qemu", "resolved", "build"):
+    for kind in ("base", "kernel", "image", "root", "qemu", "resolved", "lists", "build"):
         found = sorted(cache.glob(f"{kind}-*"), key=lambda p: p.stat().st_mtime)
         for old in found[: len(found) if kind == "build" else -KEEP]:
             if now - old.stat().st_mtime > HOUR:
@@ -107,10 +108,15 @@ def merge(root, name):
         old.symlink_to(f"usr/{name}")
 
 
-def make_base(debs):
+def make_base(debs, arch):
     def make(out):
         root = out.parent / "root"
         unpack(debs, root)
+        here = root
+        if arch != NATIVE:
+            here = out.parent / "here"
+            unpack(alone(["busybox-static"]), here)
+        shutil.copy(next(p for p in (here / "bin/busybox", here / "usr/bin/busybox") if p.exists()), out / "busybox")
         for d in STRIP:
             shutil.rmtree(root / d, ignore_errors=True)
         for d in ("bin", "sbin", "lib", "lib64"):
@@ -124,7 +130,6 @@ def make_base(debs):
         sh.symlink_to("dash")
         say("writing the packages' layer")
         cpio(root, out / "initrd")
-        shutil.copy(root / "usr/bin/busybox", out / "busybox")
 
     return make
 
@@ -132,8 +137,8 @@ def make_base(debs):
 def make_kernel(version, depmod):
     def make(out):
         tree = out.parent / "kernel"
-        kernel.unpack_kernel(version, tree)
-        (out / "kernel").write_bytes(kernel.uncompressed(tree / f"boot/vmlinuz-{version}"))
+        vmlinuz = kernel.unpack_kernel(version, tree)
+        (out / "kernel").write_bytes(kernel.uncompressed(vmlinuz))
         merge(tree, "lib")
         kernel.prune(tree, version, MODULES, depmod)
         (tree / "usr/lib").rename(out / "lib")
@@ -160,20 +165,20 @@ def make_image(version, base, modules, depmod):
     return make
 
 
-def image(wanted):
-    """Paths of kernel and initramfs for the kernel @wanted, of which is made what is not in the cache yet."""
+def image(wanted, arch=NATIVE):
+    """Version, kernel file and initramfs of the kernel @wanted, of which is made what is not in the cache yet."""
     with cache_lock():
-        version = kernel.choose(wanted)
-        debs = [d for d in resolve(PACKAGES) if not WITHOUT.match(d[1])]
+        version = kernel.choose(wanted, arch)
+        debs = [d for d in resolve(PACKAGES, own(arch)) if not WITHOUT.match(d[1])]
         base_name = digest(HERE / "image.py", *sorted(d[1] for d in debs))
-        base = layer("base", base_name, make_base(debs))
+        base = layer("base", base_name, make_base(debs, arch))
         depmod = [base / "busybox", "depmod"]
         kernel_name = digest(HERE / "kernel.py", version, *kernel.package(version), *MODULES)
         modules = layer("kernel", kernel_name, make_kernel(version, depmod))
-        own = [p for room in ("abi", "guest") for p in sorted((kernel.SOURCES / room).rglob("*")) if p.is_file()]
-        own = [p for p in own if p.suffix in (".c", ".h", "") and "__pycache__" not in p.parts]
-        name = digest(base_name, kernel_name, *(x for p in own for x in (p.name, p)))
+        ours = [p for room in ("abi", "guest") for p in sorted((kernel.SOURCES / room).rglob("*")) if p.is_file()]
+        ours = [p for p in ours if p.suffix in (".c", ".h", "") and "__pycache__" not in p.parts]
+        name = digest(base_name, kernel_name, *(x for p in ours for x in (p.name, p)))
         folder = layer("image", name, make_image(version, base, modules, depmod))
         forget(cache_folder())
     say("")
-    return folder / "kernel", folder / "initrd"
+    return version, folder / "kernel", folder / "initrd"

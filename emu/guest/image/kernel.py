@@ -3,6 +3,7 @@
 """
 Debian's kernels: which one, its headers, its modules, and our driver built for it.
 usage: kernel.py VERSION FOLDER     prints where its headers are: installed, or below the folder
+       kernel.py                    prints the versions that --kernel can mean here, the newest last
 """
 
 import contextlib
@@ -16,57 +17,88 @@ import re
 import shutil
 import sys
 
-from packages import alone, backports, fail, names, resolve, run, say, unpack, words
+from packages import NATIVE, alone, backports, fail, names, own, resolve, run, say, unpack, words
 
 SOURCES = pathlib.Path(__file__).resolve().parents[2]  # emu/, with guest/ and abi/
 INSTALLED = pathlib.Path("/usr/src")
+CROSS = {"amd64": "x86_64-linux-gnu-", "arm64": "aarch64-linux-gnu-"}
+VERSION = r"\d+\.\d+\.\d[^-]*(?:-\d+)?-"
 
 
 def in_order(version):
     return [int(n) for n in re.findall(r"\d+", version)]
 
 
-def installed():
+def flavour_of(version):
+    """The part that tells architecture, page size and configuration: "amd64", "cloud-amd64", "arm64-16k"."""
+    return re.search(rf"(?:(?:cloud|rt)-)?(?:{'|'.join(CROSS)})(?:-16k)?$", version)[0]
+
+
+def arch_of(version):
+    return next(arch for arch in CROSS if arch in flavour_of(version))
+
+
+def installed(flavour):
     """Versions whose headers are on this machine, the oldest first."""
-    found = (p.parent.name.removeprefix("linux-headers-") for p in INSTALLED.glob("linux-headers-*-amd64/Makefile"))
-    return sorted(found, key=in_order)
+    makefiles = INSTALLED.glob(f"linux-headers-*-{flavour}/Makefile")
+    found = (p.parent.name.removeprefix("linux-headers-") for p in makefiles)
+    return sorted((v for v in found if re.fullmatch(VERSION + flavour, v)), key=in_order)
 
 
-def offered(where=()):
+def offered(flavour, where):
     """Versions whose headers and images apt could fetch there, the oldest first."""
     known = names("linux-", where)
-    found = (re.fullmatch(r"linux-headers-(\d[^-]*(?:-\d+)?-amd64)", n) for n in known)
-    versions = {m[1] for m in found if m and re.match(r"\d+\.\d+\.\d", m[1])}
-    return sorted((v for v in versions if f"linux-image-{v}" in known), key=in_order)
+    found = (re.fullmatch(rf"linux-headers-({VERSION}{flavour})", n) for n in known)
+    return sorted((m[1] for m in found if m and f"linux-image-{m[1]}" in known), key=in_order)
 
 
-def choose(wanted):
+def places(arch, flavour=None):
+    """The versions that are installed, those of the distribution, and those of its backports."""
+    yield installed(flavour or arch)
+    yield offered(flavour or arch, own(arch))
+    there = backports(arch)
+    yield offered(flavour or arch, there) if there else []
+
+
+def all_versions(arch):
+    return sorted({v for versions in places(arch) for v in versions}, key=in_order)
+
+
+def choose(wanted, arch=NATIVE):
     """
-    The version that @wanted means: all of it, or its beginning ("6.12": the newest of them), of those that are
-    installed or that the distribution or its backports offer. Without any it is the one that the distribution's
-    linux-headers-amd64 means.
+    The version for @arch that @wanted means: all of it, or its beginning ("6.12": the newest of them), a flavour
+    ("arm64-16k", "cloud-amd64"), or both ("6.12-cloud-amd64"), of those that are installed or that the distribution or
+    its backports offer, or "newest" of all. Without any it is the one that the distribution's linux-headers-ARCH means.
     """
+    if wanted == "newest":
+        return all_versions(arch)[-1]
     if wanted:
-        for versions in (installed, offered, lambda: offered(backports() or ())):
-            for v in reversed(versions()):
-                if re.match(re.escape(wanted.rstrip(".")) + r"(?!\d)", v):
+        m = re.fullmatch(rf"(?:(\d.*?)-?)??((?:(?:cloud|rt)-)?{arch}(?:-16k)?)?", wanted)
+        start, flavour = (m[1] or "", m[2]) if m else (wanted, None)
+        for versions in places(arch, flavour):
+            for v in reversed(versions):
+                if re.match(re.escape(start.rstrip(".")) + (r"(?!\d)" if start else ""), v):
                     return v
         fail(f"no kernel {wanted} among the installed headers, in what apt knows and in the backports")
-    for _, name, _ in resolve(["linux-headers-amd64"]):
-        m = re.match(r"linux-headers-(.*-amd64)_", name)
+    for _, name, _ in resolve([f"linux-headers-{arch}"], own(arch)):
+        m = re.match(rf"linux-headers-(.*-{arch})_", name)
         if m:
             return m[1]
-    fail("apt knows no linux-headers-amd64")
+    fail(f"apt knows no linux-headers-{arch}")
 
 
 def source(version):
     """Where apt finds this kernel."""
-    return () if f"linux-image-{version}" in names("linux-") else backports() or ()
+    where = own(arch_of(version))
+    return where if f"linux-image-{version}" in names("linux-", where) else backports(arch_of(version)) or ()
 
 
 def package(version):
-    """The kernel's package."""
-    return alone([f"linux-image-{version}"], source(version))
+    """The kernel's packages: newer ones have the image and the modules in packages of their own."""
+    where = source(version)
+    depends = run(["apt-cache", "depends", *words(where), f"linux-image-{version}"])
+    parts = re.findall(rf"Depends: (linux-(?:binary|modules)-{re.escape(version)})$", depends, re.M)
+    return alone([f"linux-image-{version}", *parts], where)
 
 
 def headers(version, folder):
@@ -75,8 +107,10 @@ def headers(version, folder):
         return INSTALLED / f"linux-headers-{version}"
     where = source(version)
     depends = run(["apt-cache", "depends", *words(where), f"linux-headers-{version}"])
-    needs = re.findall(r"Depends: (linux-(?:headers|kbuild)-\S+)", depends)
+    needs = re.findall(r"Depends: (linux-headers-\S+)", depends)
+    kbuild = re.findall(r"Depends: (linux-kbuild-[^\s:]+)", depends)  # programs that run here
     unpack(alone([f"linux-headers-{version}", *needs], where), folder)
+    unpack(alone(kbuild, own() if where == own(arch_of(version)) else backports() or ()), folder)
     found = folder / f"usr/src/linux-headers-{version}"
     makefile = found / "Makefile"
     makefile.write_text(makefile.read_text().replace("/usr/src/", f"{folder}/usr/src/"))
@@ -91,9 +125,14 @@ def build_driver(version, folder):
     say(f"building the driver for {version}")
     # Type information for BPF needs a tool and a vmlinux that a build of one module has no other use for.
     words = [f"M={folder}/emu/guest", "CONFIG_DEBUG_INFO_BTF_MODULES=", "modules"]
+    cross = "" if arch_of(version) == NATIVE else CROSS[arch_of(version)]
+    if cross:
+        words.append(f"CROSS_COMPILE={cross}")
+        if not shutil.which(f"{cross}gcc"):
+            fail(f"{cross}gcc is missing: install gcc-{cross.rstrip('-').replace('_', '-')}")
     run(["make", "-s", "-C", there, *words], env={**os.environ, "MAKEFLAGS": "", "MAKELEVEL": "0"})
     ko = folder / "emu/guest/muslin.ko"
-    run(["strip", "--strip-debug", ko])
+    run([f"{cross}strip", "--strip-debug", ko])
     return ko
 
 
@@ -131,8 +170,12 @@ def uncompressed(image):
 
 
 def unpack_kernel(version, folder):
-    """Unpacks the kernel's package in @folder: boot/ and lib/modules/."""
+    """Unpacks the kernel's packages in @folder, lib/modules/ among them, and returns the path of the kernel."""
     unpack(package(version), folder)
+    for path in (f"boot/vmlinuz-{version}", f"usr/lib/modules/{version}/vmlinuz", f"lib/modules/{version}/vmlinuz"):
+        if (folder / path).exists():
+            return folder / path
+    fail(f"linux-image-{version} and what it depends on have no vmlinuz")
 
 
 def needed(base, names):
@@ -146,20 +189,29 @@ def needed(base, names):
     return {*files, *(need for f in files for need in deps[f])}
 
 
+def decompressed(module):
+    """The path of the file @module, which newer packages compress by xz: a guest's modprobe and insmod read no such."""
+    if module.suffix != ".xz":
+        return module
+    plain = module.with_suffix("")
+    plain.write_bytes(lzma.decompress(module.read_bytes()))
+    module.unlink()
+    return plain
+
+
 def prune(root, version, names, depmod):
-    """
-    Leaves the modules @names and what they need. Newer packages have them compressed, which a guest's modprobe does not
-    read.
-    """
+    """Leaves the modules @names and what they need, none of them compressed."""
     run([*depmod, "-b", root, version])
     base = root / "lib/modules" / version
     want = needed(base, names)
-    for f in base.rglob("*.ko*"):
-        if str(f.relative_to(base)) in want and f.suffix == ".xz":
-            f.with_suffix("").write_bytes(lzma.decompress(f.read_bytes()))
-        if str(f.relative_to(base)) not in want or f.suffix == ".xz":
+    for f in list(base.rglob("*.ko*")):
+        if str(f.relative_to(base)) in want:
+            decompressed(f)
+        else:
             f.unlink()
 
 
-if __name__ == "__main__":
+if __name__ == "__main__" and len(sys.argv) == 1:
+    print(*all_versions(NATIVE), sep="\n")
+elif __name__ == "__main__":
     print(headers(choose(sys.argv[1]), pathlib.Path(sys.argv[2])))

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """
 Debian packages: which ones a system needs, fetched once into the cache and unpacked without any privilege. Where apt
-looks for them is a list of its options: none for what the machine's own sources have, or those of backports().
+looks for them is a list of its options: own() for the machine's release, or backports(). Architectures have Debian's
+names: amd64, arm64.
 """
 
 import hashlib
@@ -18,6 +19,8 @@ import urllib.request
 
 ALONE = ["Dir::State::status=/dev/null", "Debug::NoLocking=1", "APT::Sandbox::User="]  # nothing installed, no root
 KEYRING = pathlib.Path("/usr/share/keyrings/debian-archive-keyring.gpg")
+MACHINES = {"x86_64": "amd64", "aarch64": "arm64"}
+NATIVE = MACHINES.get(os.uname().machine, os.uname().machine)
 DAY = 86400
 TRIES = 3
 
@@ -86,37 +89,55 @@ def remembered(what, where, find):
 
 
 def debian():
-    """Address and name of the release that apt gets the machine's packages from; None: from elsewhere."""
+    """Address, name and state ("stable") of the release that apt gets packages from here; None: it is not Debian."""
 
     def find():
-        form = "$(ORIGIN) $(LABEL) $(CODENAME) $(REPO_URI)"
+        form = "$(ORIGIN) $(LABEL) $(CODENAME) $(REPO_URI) $(SUITE)"
         text = run(["apt-get", "indextargets", "--format", form, "Created-By: Packages", "Component: main"])
-        m = re.search(r"^Debian Debian ([a-z]+) (\S+)$", text, re.M)
-        return m and [m[2], m[1]]
+        m = re.search(r"^Debian Debian ([a-z]+) (\S+) (\S+)$", text, re.M)
+        return m and [m[2], m[1], m[3]]
 
-    return remembered(["release"], (), find)
+    return remembered(["release", "state"], (), find)
 
 
-def backports():
+def repository(arch, suffixes):
     """
-    Where apt finds the backports to this release, and nothing else, whether the machine's own sources have them or not:
-    it keeps lists of its own in the cache, of the day. None: this is no Debian.
+    Where apt finds these parts of the release ("-backports"; "" for the release itself) for @arch, and nothing else,
+    whether the machine's own sources have them or not: it keeps lists of its own in the cache, of the day.
     """
     release = debian()
-    if not release:
-        return None
-    folder = cache_folder() / f"backports-{digest(*release)}"
+    folder = cache_folder() / f"lists-{digest(*release, arch, *suffixes)}"
     places = {"Etc::sourceparts": "sources", "State::lists": "lists", "Cache": "apt"}
     for name in ("sources", "lists/partial", "apt/archives/partial"):
         (folder / name).mkdir(parents=True, exist_ok=True)
     where = ["Dir::Etc::sourcelist=/dev/null", *(f"Dir::{k}={folder / v}" for k, v in places.items())]
-    signed = f"[signed-by={KEYRING}] " if KEYRING.exists() else ""
-    (folder / "sources/backports.list").write_text(f"deb {signed}{release[0]} {release[1]}-backports main\n")
+    if arch != NATIVE:
+        where += [f"APT::Architecture={arch}", f"APT::Architectures={arch}"]
+    signed = f" signed-by={KEYRING}" if KEYRING.exists() else ""
+    lines = (f"deb [arch={arch}{signed}] {release[0]} {release[1]}{suffix} main\n" for suffix in suffixes)
+    (folder / "sources/sources.list").write_text("".join(lines))
     stamp = folder / "updated"
     if not stamp.exists() or time.time() - stamp.stat().st_mtime > DAY:
         run(["apt-get", "update", *words([*ALONE, *where, "Acquire::Languages=none", "Acquire::Retries=3"])])
         stamp.touch()
     return where
+
+
+def own(arch=NATIVE):
+    """Where apt finds the machine's release: its own sources, or the same release for another architecture."""
+    if arch == NATIVE:
+        return ()
+    if not debian():
+        fail(f"packages for {arch} can be had where apt's are Debian's")
+    return repository(arch, [""])
+
+
+def backports(arch=NATIVE):
+    """Where apt finds the backports to this release; nowhere when this is no Debian, or one that has no backports."""
+    release = debian()
+    if not release or not re.fullmatch(r"(old)*stable", release[2]):
+        return None
+    return repository(arch, ["-backports"])
 
 
 def names(prefix, where=()):
@@ -138,9 +159,9 @@ def ask(packages, where, command):
     return remembered([*command, *packages], where, find)
 
 
-def resolve(packages):
+def resolve(packages, where=()):
     """What apt would fetch for @packages on an empty system: (address, file name, sha256 or '')."""
-    return ask(packages, (), ["install", "-y", "--no-install-recommends"])
+    return ask(packages, where, ["install", "-y", "--no-install-recommends"])
 
 
 def alone(packages, where=()):

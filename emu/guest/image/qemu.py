@@ -10,32 +10,41 @@ from image import cache_lock, layer
 from packages import alone, backports, digest, fail, unpack
 
 # Without the libraries that they need: those are there where the machine's own QEMU is.
-PACKAGES = ["qemu-system-x86", "qemu-system-common", "qemu-system-data", "seabios"]
+PACKAGES = {
+    "amd64": ["qemu-system-x86", "qemu-system-common", "qemu-system-data", "seabios"],
+    "arm64": ["qemu-system-arm", "qemu-system-common", "qemu-system-data"],
+}
+PROGRAMS = {"amd64": "qemu-system-x86_64", "arm64": "qemu-system-aarch64"}
 
 
-def newer(wanted):
-    """The program of the backports whose version begins with @wanted."""
+def newer(wanted, arch):
+    """The program of the backports whose version begins with @wanted, which may be empty; None: they have none."""
     with cache_lock():
         where = backports()
-        debs = alone(PACKAGES, where) if where else []
-        if not any(re.match(rf"qemu-system-x86_(\d+%3a)?{re.escape(wanted)}(?!\d)", d[1]) for d in debs):
-            fail(f"no QEMU {wanted} in the backports")
+        debs = alone(PACKAGES[arch], where) if where else []
+        version = re.escape(wanted) + r"(?!\d)" if wanted else ""
+        if not any(re.match(rf"{PACKAGES[arch][0]}_(\d+%3a)?{version}", d[1]) for d in debs):
+            return None
         folder = layer("qemu", digest(*(d[1] for d in debs)), lambda out: unpack(debs, out))
-    return str(folder / "usr/bin/qemu-system-x86_64")
+    return str(folder / "usr/bin" / PROGRAMS[arch])
 
 
-def of_version(wanted):
+def of_version(wanted, arch):
     """The machine's own where it has that version."""
-    own = shutil.which("qemu-system-x86_64")
+    own = shutil.which(PROGRAMS[arch])
+    if wanted == "newest":
+        return newer("", arch) or own
     numbers = [int(n) for n in wanted.split(".")]
-    return own if own and list(version(own))[: len(numbers)] == numbers else newer(wanted)
+    if own and list(version(own))[: len(numbers)] == numbers:
+        return own
+    return newer(wanted, arch) or fail(f"no QEMU {wanted} in the backports")
 
 
-def find(wanted):
-    """The program that @wanted means: its name or path, or the beginning of a version, as "10"."""
-    program = of_version(wanted) if re.fullmatch(r"\d+(\.\d+)?", wanted) else shutil.which(wanted)
+def find(wanted, arch):
+    """The program that @wanted means: its name or path, or the beginning of a version, as "10", or "newest"."""
+    program = of_version(wanted, arch) if re.fullmatch(r"\d+(\.\d+)?|newest", wanted) else shutil.which(wanted)
     if not program:
-        fail(f"{wanted} is missing: install qemu-system-x86 (`ci/deps vm`)")
+        fail(f"{wanted} is missing: install {PACKAGES[arch][0]} (`ci/deps vm`)")
     return program
 
 

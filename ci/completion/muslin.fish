@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# Completion of muslin(1) for fish.
+function __muslin_hosts
+    set -l name default
+    set -q MUSLIN_NAME; and set name $MUSLIN_NAME
+    set -l words (commandline -opc)
+    set -l at (contains -i -- --name $words); and set name $words[(math $at + 1)]
+    set -l base /tmp/muslin-(id -u)
+    set -q XDG_RUNTIME_DIR; and set base $XDG_RUNTIME_DIR/muslin
+    set -q MUSLIN_RUNDIR; and set base $MUSLIN_RUNDIR
+    test -r $base/$name/tree/addresses; and string split -f1 ' ' <$base/$name/tree/addresses | sort -u
+end
+
+set -l commands up down run vm show trace link mode partitions fault top metrics timeline console log list help
+complete -c muslin -f
+complete -c muslin -n "not __fish_seen_subcommand_from $commands" -a "$commands"
+complete -c muslin -l name -x -d fabric -a "(muslin list 2>/dev/null | string split -f1 ' ')"
+complete -c muslin -n "__fish_seen_subcommand_from run vm show trace link mode fault" -a "(__muslin_hosts)"
+complete -c muslin -n "__fish_seen_subcommand_from fault" -a "add list clear"
+complete -c muslin -n "__fish_seen_subcommand_from link" -a "up down"
+complete -c muslin -n "__fish_seen_subcommand_from show" -l json -l counters -l topology -l svg
+complete -c muslin -n "__fish_seen_subcommand_from up partitions" -F

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Shared by the commands of muslin(1). */
+#ifndef MUSLIN_CLI_H
+#define MUSLIN_CLI_H
+
+#include <jansson.h>
+
+#include "emu/ctl/rundir.h"
+
+enum cli_exit {
+	CLI_OK,
+	CLI_ERROR,
+	CLI_USAGE
+};
+
+extern struct rundir cli_run; /* of the fabric that the command is about */
+
+/* Ends the program with a line "muslin: ..." on standard error. */
+void cli_fail(enum cli_exit status, const char *fmt, ...) __attribute__((format(printf, 2, 3), noreturn));
+/* A connection to the fabric's daemon; ends the program when none is up. */
+int cli_connect(void);
+/* Sends @req (taken) on @sock and returns the result; on an error ends the program with the daemon's message. */
+json_t *cli_ask(int sock, json_t *req);
+/* The path of an installed file: the first of @places (NULL at the end; absolute, or relative to the program's folder) that exists. */
+void cli_beside(char *path, size_t size, const char *const *places);
+const char *cli_text(const json_t *o, const char *key); /* "" where there is none */
+long long cli_number(const json_t *o, const char *key); /* 0 where there is none */
+
+/* The commands: what main() returns. argv[0] is the command's name. */
+int cli_vm(int argc, char **argv);
+int cli_up(int argc, char **argv);
+int cli_down(int argc, char **argv);
+int cli_list(int argc, char **argv);
+int cli_log(int argc, char **argv);
+int cli_partitions(int argc, char **argv);
+int cli_link(int argc, char **argv);
+int cli_mode(int argc, char **argv);
+int cli_exec(int argc, char **argv);
+int cli_show(int argc, char **argv);
+int cli_trace(int argc, char **argv);
+int cli_top(int argc, char **argv);
+int cli_metrics(int argc, char **argv);
+int cli_timeline(int argc, char **argv);
+int cli_svg(const json_t *shown); /* draws the result of `show` */
+int cli_fault(int argc, char **argv);
+int cli_console(int argc, char **argv);
+
+#endif

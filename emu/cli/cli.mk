@@ -1,0 +1,12 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# The command line, which speaks to the control socket alone.
+$(eval $(call room,emu/cli,emu/ctl emu/lib))
+
+emu/cli/cli_run_CFLAGS := -DMUSLIN_LIBDIR='"$(libdir)/muslin"'
+PROGRAMS += $O/muslin
+$O/muslin: $O/emu/cli/muslin_main.o $O/emu/cli.a $O/emu/ctl.a $O/emu/lib.a
+	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LIBS)
+
+PROGRAMS += $O/muslin-vm
+$O/muslin-vm: emu/guest/muslin-vm
+	$(Q)ln -sf $(abspath $<) $@

@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* muslin fault: arm, list and clear faults. muslin console: the commands of ibsim's console. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "emu/cli/cli.h"
+#include "emu/ctl/ctl.h"
+
+#define LINE_MAX_LEN 4096
+
+static void fault_usage(void)
+{
+	cli_fail(CLI_USAGE, "usage: muslin fault [--name FABRIC] add PLACE FAULT [KEY=VALUE...] | list [--json] | "
+			    "clear [ID|PLACE]");
+}
+
+/* Joins the words to one line; quotes words with blanks. */
+static char *fault_join(int argc, char **argv)
+{
+	static char line[LINE_MAX_LEN];
+	size_t at = 0;
+	int i;
+
+	for (i = 0; i < argc && at < sizeof(line); i++) {
+		const char *quote = !strpbrk(argv[i], " \t") ? "" : strchr(argv[i], '\'') ? "\"" : "'";
+
+		at += (size_t)snprintf(line + at, sizeof(line) - at, "%s%s%s%s", i ? " " : "", quote, argv[i], quote);
+	}
+	if (at >= sizeof(line))
+		cli_fail(CLI_USAGE, "%.40s...: too long", line);
+	return line;
+}
+
+static void print_fault(const json_t *f)
+{
+	printf("%4lld  %8lld  %8lld  %s%s\n", cli_number(f, "id"), cli_number(f, "matches"), cli_number(f, "hits"),
+	       cli_text(f, "fault"), cli_number(f, "hits") ? "" : "  (never fired)");
+}
+
+static int fault_add(int argc, char **argv)
+{
+	json_t *req = json_pack("{s:s, s:s, s:s}", "command", "fault", "op", "add", "fault", fault_join(argc, argv)),
+	       *f;
+
+	if (!req)
+		cli_fail(CLI_USAGE, "the fault is no UTF-8 text");
+	f = cli_ask(cli_connect(), req);
+	printf("%lld\n", cli_number(f, "id"));
+	json_decref(f);
+	return CLI_OK;
+}
+
+static int fault_list(int argc, char **argv)
+{
+	json_t *all, *f;
+	size_t i;
+
+	if (argc > 1 || (argc && strcmp(argv[0], "--json")))
+		fault_usage();
+	all = cli_ask(cli_connect(), json_pack("{s:s, s:s}", "command", "fault", "op", "list"));
+	if (argc) {
+		json_dumpf(all, stdout, JSON_INDENT(1));
+		putchar('\n');
+	} else {
+		printf("  id   matches      hits  fault\n");
+		json_array_foreach(all, i, f) print_fault(f);
+	}
+	json_decref(all);
+	return fflush(stdout) ? CLI_ERROR : CLI_OK;
+}
+
+static int fault_clear(int argc, char **argv)
+{
+	json_t *req = json_pack("{s:s, s:s}", "command", "fault", "op", "clear"), *gone, *f;
+	char *end = NULL;
+	long id = argc ? strtol(argv[0], &end, 10) : 0;
+	size_t i;
+
+	if (argc > 1)
+		fault_usage();
+	if (argc && !*end && id > 0)
+		json_object_set_new(req, "id", json_integer(id));
+	else if (argc)
+		json_object_set_new(req, "place", json_string(argv[0]));
+	gone = cli_ask(cli_connect(), req);
+	json_array_foreach(gone, i, f) print_fault(f);
+	json_decref(gone);
+	return CLI_OK;
+}
+
+int cli_fault(int argc, char **argv)
+{
+	if (argc > 3 && !strcmp(argv[1], "add"))
+		return fault_add(argc - 2, argv + 2);
+	if (argc > 1 && !strcmp(argv[1], "list"))
+		return fault_list(argc - 2, argv + 2);
+	if (argc > 1 && !strcmp(argv[1], "clear"))
+		return fault_clear(argc - 2, argv + 2);
+	fault_usage();
+	return CLI_USAGE;
+}
+
+/* ibsim's console: Unlink "node"[port], Link ..., ReLink ..., Clear "node"[port], Error "node"[port] rate */
+
+static bool fault_call(int sock, json_t *req)
+{
+	char err[1024];
+	json_t *result = ctl_call(sock, req, -1, err, sizeof(err));
+
+	json_decref(req);
+	if (!result)
+		printf("muslin: %s\n", err);
+	json_decref(result);
+	return result;
+}
+
+/*
+ * Takes a place off the line: "\"leaf1\"[3]", where the quotes may hold blanks, "leaf1[3]" or "leaf1:3". As muslin writes it
+ * in @place; false: there is none.
+ */
+static bool take_place(char **line, char *place, size_t size)
+{
+	const char *p = *line + strspn(*line, " \t\r\n");
+	bool quoted = *p == '"';
+	size_t at = 0;
+
+	for (p += quoted; *p && at + 2 < size; p++) {
+		if (quoted ? *p == '"' : strchr(" \t\r\n[", *p) != NULL)
+			break;
+		place[at++] = *p;
+	}
+	if (quoted && *p++ != '"')
+		return false;
+	if (*p == '[') {
+		place[at++] = ':';
+		for (p++; *p >= '0' && *p <= '9' && at + 1 < size; p++)
+			place[at++] = *p;
+		if (*p++ != ']' || place[at - 1] == ':')
+			return false;
+	}
+	place[at] = 0;
+	*line += p - *line;
+	return at && (!*p || strchr(" \t\r\n", *p));
+}
+
+static bool has_port(const char *place)
+{
+	return strchr(place, ':') != NULL;
+}
+
+/* Every cable of the node, or one. */
+static bool link_verb(int sock, const char *place, const char *state)
+{
+	json_t *shown, *p, *node;
+	char err[1024], port[256];
+	bool ok = true;
+	size_t i;
+
+	if (has_port(place))
+		return fault_call(sock,
+				  json_pack("{s:s, s:s, s:s}", "command", "link", "place", place, "state", state));
+	node = json_pack("{s:s, s:s}", "command", "show", "node", place);
+	shown = ctl_call(sock, node, -1, err, sizeof(err));
+	json_decref(node);
+	if (!shown) {
+		printf("muslin: %s\n", err);
+		return false;
+	}
+	node = json_array_get(json_object_get(shown, "nodes"), 0);
+	json_array_foreach(json_object_get(node, "ports"), i, p)
+	{
+		if (!*cli_text(p, "peer"))
+			continue;
+		snprintf(port, sizeof(port), "%s:%lld", place, cli_number(p, "num"));
+		ok = link_verb(sock, port, state) && ok;
+	}
+	json_decref(shown);
+	return ok;
+}
+
+static bool error_verb(int sock, const char *place, const char *rate, const char *attr)
+{
+	char text[LINE_MAX_LEN];
+
+	if (!rate || !*rate || strspn(rate, "0123456789") != strlen(rate)) {
+		printf("muslin: Error: a rate from 0 to 100 is wanted\n");
+		return false;
+	}
+	fault_call(sock, json_pack("{s:s, s:s, s:s}", "command", "fault", "op", "clear", "place", place));
+	if (!strcmp(rate, "0"))
+		return true;
+	snprintf(text, sizeof(text), "%s drop prob=%s%% opcode=ud qpn=0-1%s%s", place, rate, attr ? " attr=" : "",
+		 attr ? attr : "");
+	return fault_call(sock, json_pack("{s:s, s:s, s:s}", "command", "fault", "op", "add", "fault", text));
+}
+
+static bool clear_verb(int sock, const char *place)
+{
+	return fault_call(sock, json_pack("{s:s, s:s, s:s}", "command", "fault", "op", "clear", "place", place)) &&
+	       link_verb(sock, place, "up");
+}
+
+static bool fault_verb(int sock, char *line)
+{
+	char *rest = line, *word = strtok_r(line, " \t\r\n", &rest), place[200];
+	const char *arg, *attr;
+
+	if (!word || *word == '#' || *word == '!')
+		return true;
+	if (!take_place(&rest, place, sizeof(place))) {
+		printf("muslin: %s: of which \"node\"[port]?\n", word);
+		return false;
+	}
+	arg = strtok_r(NULL, " \t\r\n", &rest);
+	attr = strtok_r(NULL, " \t\r\n", &rest);
+	if (!strcasecmp(word, "Unlink"))
+		return link_verb(sock, place, "down");
+	if (!strcasecmp(word, "Link") || !strcasecmp(word, "ReLink"))
+		return link_verb(sock, place, "up");
+	if (!strcasecmp(word, "Clear"))
+		return clear_verb(sock, place);
+	if (!strcasecmp(word, "Error"))
+		return error_verb(sock, place, arg, attr);
+	printf("muslin: %s: there are Link, ReLink, Unlink, Clear, Error and Quit\n", word);
+	return false;
+}
+
+int cli_console(int argc, char **argv)
+{
+	bool prompt = isatty(STDIN_FILENO), ok = true;
+	char line[LINE_MAX_LEN];
+	int sock = cli_connect();
+
+	if (argc > 1)
+		cli_fail(CLI_USAGE, "usage: muslin console [--name FABRIC] <COMMANDS");
+	for (;;) {
+		if (prompt)
+			printf("%s> ", cli_run.name);
+		fflush(stdout);
+		if (!fgets(line, sizeof(line), stdin) || !strncasecmp(line, "quit", 4))
+			return ok ? CLI_OK : CLI_ERROR;
+		ok = fault_verb(sock, line) && ok;
+	}
+}

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* `muslin run`: a program on a host, with the preload library; what that library cannot reach is said beforehand. */
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include "emu/cli/cli.h"
+#include "emu/ctl/ctl.h"
+
+#define SHIM     "libmuslin-shim.so"
+#define SEGMENTS 256 /* of a program that is looked at */
+
+/*
+ * Puts the shim behind the preloads of the user, whose calls then reach it as they would reach libc. One that is there already, from
+ * a `muslin run` outside of this one, is dropped.
+ */
+static void set_preload(void)
+{
+	static const char *const places[] = { SHIM, "../lib/muslin/" SHIM, MUSLIN_LIBDIR "/" SHIM, NULL };
+	const char *old = getenv("LD_PRELOAD");
+	char shim[RUNDIR_PATH_MAX + 64], *mine = strdup(old ? old : ""), *all = NULL, *at, *save, *more;
+
+	cli_beside(shim, sizeof(shim), places);
+	if (strpbrk(shim, " :"))
+		cli_fail(CLI_ERROR, "%s: LD_PRELOAD does not support paths with blanks or colons; install elsewhere",
+			 shim);
+	for (at = mine ? strtok_r(mine, " :", &save) : NULL; at; at = strtok_r(NULL, " :", &save)) {
+		const char *base = strrchr(at, '/');
+
+		if (!strcmp(base ? base + 1 : at, SHIM))
+			continue;
+		if (asprintf(&more, "%s%s:", all ? all : "", at) < 0)
+			cli_fail(CLI_ERROR, "out of memory");
+		free(all);
+		all = more;
+	}
+	if (!mine || asprintf(&more, "%s%s", all ? all : "", shim) < 0)
+		cli_fail(CLI_ERROR, "out of memory");
+	setenv("LD_PRELOAD", more, 1);
+	free(more);
+	free(all);
+	free(mine);
+}
+
+/* The file that execvp() runs; false: none. */
+static bool program_find(const char *name, char *path, size_t size)
+{
+	const char *dir = getenv("PATH");
+	size_t n;
+
+	if (strchr(name, '/'))
+		return snprintf(path, size, "%s", name) < (int)size && !access(path, X_OK);
+	for (; dir && *dir; dir += n + (dir[n] == ':')) {
+		n = strcspn(dir, ":");
+		if (snprintf(path, size, "%.*s/%s", (int)n, dir, name) < (int)size && !access(path, X_OK))
+			return true;
+	}
+	return false;
+}
+
+/* Is it an ELF program that no dynamic linker starts? */
+static bool is_static(const char *path)
+{
+	static Elf64_Phdr segment[SEGMENTS];
+	int fd = open(path, O_RDONLY | O_CLOEXEC), i;
+	bool elf = false, interpreter = false;
+	Elf64_Ehdr head;
+	ssize_t n;
+
+	if (fd < 0)
+		return false;
+	if (read(fd, &head, sizeof(head)) == sizeof(head) && !memcmp(head.e_ident, ELFMAG, SELFMAG) &&
+	    head.e_ident[EI_CLASS] == ELFCLASS64 && head.e_phentsize == sizeof(*segment) && head.e_phnum <= SEGMENTS) {
+		n = pread(fd, segment, head.e_phnum * sizeof(*segment), (off_t)head.e_phoff);
+		elf = n == (ssize_t)(head.e_phnum * sizeof(*segment));
+	}
+	for (i = 0; elf && i < head.e_phnum; i++)
+		interpreter |= segment[i].p_type == PT_INTERP;
+	close(fd);
+	return elf && !interpreter;
+}
+
+/* Why the dynamic linker or the program itself drops LD_PRELOAD; NULL: it does not. */
+static const char *drops_preload(const char *name, const char *path)
+{
+	static const char *const others[] = { "sudo", "su", "doas", "pkexec", "runuser" };
+	const char *base = strrchr(name, '/');
+	struct stat st;
+	size_t i;
+
+	for (i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+		if (!strcmp(base ? base + 1 : name, others[i]))
+			return "clears the environment";
+	if (stat(path, &st))
+		return NULL;
+	if ((st.st_mode & S_ISUID && st.st_uid != getuid()) || (st.st_mode & S_ISGID && st.st_gid != getgid()))
+		return "has a set-user-ID or set-group-ID bit";
+	if (getuid() && getxattr(path, "security.capability", NULL, 0) > 0)
+		return "has file capabilities";
+	return is_static(path) ? "is statically linked" : NULL;
+}
+
+static void warn_unreached(const char *name)
+{
+	char path[RUNDIR_PATH_MAX];
+	const char *why = program_find(name, path, sizeof(path)) ? drops_preload(name, path) : NULL;
+
+	if (why)
+		fprintf(stderr,
+			"muslin: warning: %s %s, so that it does not load " SHIM " and will find no RDMA device\n",
+			name, why);
+}
+
+int cli_exec(int argc, char **argv)
+{
+	char path[RUNDIR_PATH_MAX];
+	const char *host = argc > 1 ? argv[1] : NULL;
+	char **program = argv + 2;
+	int sock;
+
+	if (argc > 2 && !strcmp(*program, "--"))
+		program++;
+	if (argc < 3 || !*program)
+		cli_fail(CLI_USAGE, "usage: muslin run [--name FABRIC] HOST [--] PROGRAM [ARGUMENT...]");
+	sock = cli_connect();
+	json_decref(cli_ask(sock, json_pack("{s:s, s:s}", "command", "host", "name", host)));
+	close(sock);
+	setenv("MUSLIN_NAME", cli_run.name, 1);
+	setenv("MUSLIN_HOST", host, 1);
+	setenv("MUSLIN_SOCKET", rundir_path(&cli_run, RUNDIR_HOSTS, path), 1);
+	setenv("MUSLIN_TREE", rundir_path(&cli_run, RUNDIR_TREE, path), 1);
+	setenv("MUSLIN_RUNDIR", cli_run.base, 1);
+	set_preload();
+	warn_unreached(*program);
+	execvp(*program, program);
+	fprintf(stderr, "muslin: %s: %s\n", *program, strerror(errno));
+	return errno == ENOENT ? 127 : 126;
+}

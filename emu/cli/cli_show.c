@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* muslin show: the fabric as a table, as JSON, or as a topology. */
+#include <stdio.h>
+#include <string.h>
+
+#include "emu/cli/cli.h"
+
+struct show {
+	bool json, counters, topology, svg;
+	const char *node;
+};
+
+static void show_parse(struct show *s, int argc, char **argv)
+{
+	int i;
+
+	for (i = 1; i < argc; i++) {
+		if (!strcmp(argv[i], "--json"))
+			s->json = true;
+		else if (!strcmp(argv[i], "--counters"))
+			s->counters = true;
+		else if (!strcmp(argv[i], "--topology"))
+			s->topology = true;
+		else if (!strcmp(argv[i], "--svg"))
+			s->svg = true;
+		else if (argv[i][0] != '-' && !s->node)
+			s->node = argv[i];
+		else
+			cli_fail(
+				CLI_USAGE,
+				"usage: muslin show [--name FABRIC] [--json] [--counters] [--topology] [--svg] [NODE]");
+	}
+}
+
+static void print_counters(const json_t *owner)
+{
+	const char *key;
+	json_t *v;
+
+	json_object_foreach(json_object_get(owner, "counters"), key, v)
+	{
+		if (json_integer_value(v))
+			printf("           %-36s %lld\n", key, (long long)json_integer_value(v));
+	}
+}
+
+static void print_port(const json_t *p)
+{
+	char link[32] = "", peer[96] = "-";
+
+	if (json_object_get(p, "rate"))
+		snprintf(link, sizeof(link), "%lldx%s %g", cli_number(p, "width"), cli_text(p, "speed"),
+			 json_number_value(json_object_get(p, "rate")));
+	if (*cli_text(p, "peer"))
+		snprintf(peer, sizeof(peer), "%s:%lld", cli_text(p, "peer"), cli_number(p, "peer_port"));
+	printf("  %4lld  %-11s %-12s %-13s %s%s\n", cli_number(p, "num"), cli_text(p, "state"),
+	       cli_text(p, "phys_state"), link, peer,
+	       json_is_true(json_object_get(p, "unplugged")) ? " (unplugged)" : "");
+	print_counters(p);
+}
+
+/* A switch's own port, and sockets without a cable, say nothing new. */
+static bool port_of_interest(const json_t *p)
+{
+	return *cli_text(p, "peer") && cli_number(p, "num");
+}
+
+static void print_node(const json_t *n)
+{
+	const json_t *guest = json_object_get(n, "guest");
+	json_t *p, *ip;
+	size_t i;
+
+	printf("%s %s  guid %s  ", cli_text(n, "type"), cli_text(n, "name"), cli_text(n, "guid"));
+	if (*cli_text(n, "binding"))
+		printf("%.*s", (int)strcspn(cli_text(n, "binding"), " "), cli_text(n, "binding"));
+	else
+		printf("lid %lld", cli_number(n, "lid"));
+	json_array_foreach(json_object_get(n, "ips"), i, ip) printf("  %s", json_string_value(ip));
+	printf("\n");
+	json_array_foreach(json_object_get(n, "ports"), i, p)
+	{
+		if (port_of_interest(p))
+			print_port(p);
+	}
+	if (guest)
+		printf("        guest's device, %s driver\n",
+		       json_is_true(json_object_get(guest, "driver")) ? "in use by its" : "without a");
+	print_counters(guest);
+	if (json_object_get(guest, "card"))
+		printf("        guest's network card\n");
+	print_counters(json_object_get(guest, "card"));
+}
+
+static void print_ethernet(const json_t *e)
+{
+	json_t *sw, *p;
+	size_t i, k;
+
+	json_array_foreach(json_object_get(e, "switches"), i, sw)
+	{
+		printf("ethernet %s\n", cli_text(sw, "name"));
+		json_array_foreach(json_object_get(sw, "ports"), k, p)
+		{
+			printf("  %4lld  %-11s %s:%lld\n", cli_number(p, "num"), cli_text(p, "state"),
+			       cli_text(p, "peer"), cli_number(p, "peer_port"));
+			print_counters(p);
+		}
+	}
+}
+
+static void print_manager(const json_t *m)
+{
+	if (!json_is_object(m))
+		return;
+	printf("embedded manager on %s: %s%s, routing %s, %lld sweeps, the last of %lld SMPs in %.3f s, %lld groups\n",
+	       cli_text(m, "host"), cli_text(m, "state"), json_is_true(json_object_get(m, "up")) ? ", subnet up" : "",
+	       cli_text(m, "routing"), cli_number(m, "heavy_sweeps"), cli_number(m, "sweep_smps"),
+	       json_real_value(json_object_get(m, "sweep_seconds")), cli_number(m, "groups"));
+}
+
+static void print_table(const json_t *shown)
+{
+	json_t *sm = json_object_get(shown, "sm"), *n;
+	size_t i;
+
+	if (json_is_object(sm))
+		printf("fabric %s, subnet manager on %s:%lld, lid %lld\n", cli_text(shown, "name"),
+		       cli_text(sm, "host"), cli_number(sm, "port"), cli_number(sm, "lid"));
+	else
+		printf("fabric %s, no subnet manager\n", cli_text(shown, "name"));
+	print_manager(json_object_get(shown, "manager"));
+	printf("  port  state       physical     link, Gb/s    peer\n");
+	json_array_foreach(json_object_get(shown, "nodes"), i, n) print_node(n);
+	print_ethernet(json_object_get(shown, "ethernet"));
+}
+
+int cli_show(int argc, char **argv)
+{
+	struct show s = { .json = false };
+	json_t *req, *shown;
+
+	show_parse(&s, argc, argv);
+	req = json_pack("{s:s, s:b}", "command", "show", "topology", s.topology);
+	if (s.counters)
+		json_object_set_new(req, "counters", json_true());
+	else if (s.json)
+		json_object_set_new(req, "counters", json_string("few"));
+	if (s.node)
+		json_object_set_new(req, "node", json_string(s.node));
+	shown = cli_ask(cli_connect(), req);
+	if (s.topology)
+		fputs(json_string_value(shown), stdout);
+	else if (s.svg)
+		cli_svg(shown);
+	else if (s.json)
+		json_dumpf(shown, stdout, JSON_INDENT(1));
+	else
+		print_table(shown);
+	if (s.json)
+		putchar('\n');
+	json_decref(shown);
+	return fflush(stdout) ? CLI_ERROR : CLI_OK;
+}

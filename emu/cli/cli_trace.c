@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * muslin trace: the daemon writes pcapng into a pipe; this process copies the blocks, counts packets, and stops the
+ * capture at its limit, so that a slow disk or terminal never blocks the daemon.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "emu/cli/cli.h"
+#include "emu/ctl/ctl.h"
+
+#define BLOCK_PACKET 6 /* Enhanced Packet Block */
+#define BLOCK_MAX    (1u << 16)
+#define PIPE_SIZE    (1 << 20)
+
+struct trace {
+	const char *place, *file;
+	unsigned long long count; /* 0: no limit */
+	double duration;          /* 0: no limit */
+	int sock, in, out;
+	unsigned long long packets;
+	bool stop_requested; /* to end */
+	size_t len;
+	unsigned char buf[2 * BLOCK_MAX];
+};
+
+static volatile sig_atomic_t interrupted;
+
+static void on_interrupt(int sig)
+{
+	interrupted = 1;
+}
+
+static double trace_seconds(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
+}
+
+static const char usage[] =
+	"usage: muslin trace [--name FABRIC] [-w FILE] [-c COUNT] [--duration SECONDS] HOST|NODE:PORT";
+
+static double trace_positive(const char *text)
+{
+	char *end;
+	double v = strtod(text, &end);
+
+	if (*end || !(v > 0))
+		cli_fail(CLI_USAGE, "%s: not a number above 0; %s", text, usage);
+	return v;
+}
+
+static void trace_parse(struct trace *t, int argc, char **argv)
+{
+	int i;
+
+	for (i = 1; i < argc; i++) {
+		if (argv[i][0] != '-' && !t->place) {
+			t->place = argv[i];
+			continue;
+		}
+		if (i + 1 == argc)
+			cli_fail(CLI_USAGE, "%s", usage);
+		if (!strcmp(argv[i], "-w"))
+			t->file = argv[++i];
+		else if (!strcmp(argv[i], "-c"))
+			t->count = (unsigned long long)trace_positive(argv[++i]);
+		else if (!strcmp(argv[i], "--duration"))
+			t->duration = trace_positive(argv[++i]);
+		else
+			cli_fail(CLI_USAGE, "%s", usage);
+	}
+	if (!t->place)
+		cli_fail(CLI_USAGE, "%s", usage);
+	if (!t->file && isatty(STDOUT_FILENO))
+		cli_fail(
+			CLI_USAGE,
+			"a capture is no text for a terminal: -w FILE, or a pipe as in `muslin trace %s | tshark -i -`",
+			t->place);
+}
+
+/* The file is created after the capture has started, so that scripts may wait for it before they start traffic. */
+static void trace_start(struct trace *t)
+{
+	int pipefd[2];
+	char err[1024];
+	json_t *req = json_pack("{s:s, s:s}", "command", "trace", "place", t->place), *ports;
+
+	t->sock = cli_connect();
+	if (pipe2(pipefd, O_CLOEXEC))
+		cli_fail(CLI_ERROR, "pipe: %s", strerror(errno));
+	fcntl(pipefd[0], F_SETPIPE_SZ, PIPE_SIZE);
+	ports = ctl_call(t->sock, req, pipefd[1], err, sizeof(err));
+	if (!ports)
+		cli_fail(CLI_ERROR, "%s", err);
+	json_decref(ports);
+	json_decref(req);
+	close(pipefd[1]);
+	t->in = pipefd[0];
+	t->out = STDOUT_FILENO;
+	if (!t->file)
+		return;
+	t->out = open(t->file, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+	if (t->out < 0)
+		cli_fail(CLI_ERROR, "%s: %s", t->file, strerror(errno));
+}
+
+static bool trace_put(int fd, const unsigned char *data, size_t len)
+{
+	while (len) {
+		ssize_t n = write(fd, data, len);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return false;
+		data += n;
+		len -= (size_t)n;
+	}
+	return true;
+}
+
+static bool trace_enough(const struct trace *t)
+{
+	return t->count && t->packets >= t->count;
+}
+
+/* Writes the complete blocks of the buffer, up to the packet limit. False when the output fails. */
+static bool put_blocks(struct trace *t)
+{
+	size_t at = 0;
+	uint32_t head[2];
+	bool ok;
+
+	while (t->len - at >= sizeof(head) && !trace_enough(t)) {
+		memcpy(head, t->buf + at, sizeof(head));
+		if (head[1] < 12 || head[1] > BLOCK_MAX)
+			cli_fail(CLI_ERROR, "the capture stream of the daemon is invalid");
+		if (t->len - at < head[1])
+			break;
+		at += head[1];
+		t->packets += head[0] == BLOCK_PACKET;
+	}
+	ok = trace_put(t->out, t->buf, at);
+	t->len -= at;
+	memmove(t->buf, t->buf + at, t->len);
+	return ok;
+}
+
+/* Reads available data. 1; 0 at EOF; negative when the output fails. */
+static int trace_copy(struct trace *t)
+{
+	ssize_t n = read(t->in, t->buf + t->len, sizeof(t->buf) - t->len);
+
+	if (n < 0)
+		return errno == EINTR ? 1 : -errno;
+	if (!n)
+		return 0;
+	if (trace_enough(t))
+		return 1; /* the rest is discarded */
+	t->len += (size_t)n;
+	return put_blocks(t) ? 1 : -errno;
+}
+
+/* The daemon flushes, closes the pipe and answers; the answer is read after the pipe's end. */
+static void ask_end(struct trace *t)
+{
+	static const char req[] = "{\"command\":\"untrace\"}\n";
+
+	t->stop_requested = true;
+	if (send(t->sock, req, sizeof(req) - 1, MSG_NOSIGNAL) < 0)
+		interrupted = 1;
+}
+
+static int trace_run(struct trace *t)
+{
+	double end = t->duration ? trace_seconds() + t->duration : 0;
+	sigset_t none;
+	int r = 1;
+
+	sigemptyset(&none);
+	while (r > 0) {
+		struct pollfd p[2] = { { .fd = t->in, .events = POLLIN }, { .fd = t->out } };
+		double left = end ? end - trace_seconds() : 3600;
+		struct timespec ts;
+
+		if (!t->stop_requested && (interrupted || trace_enough(t) || left <= 0))
+			ask_end(t);
+		if (t->stop_requested || left <= 0)
+			left = 10;
+		ts = (struct timespec){ .tv_sec = (time_t)left,
+					.tv_nsec = (long)((left - (double)(time_t)left) * 1e9) };
+		if (ppoll(p, 2, &ts, &none) < 0 && errno != EINTR)
+			return -errno;
+		if (p[1].revents & POLLERR)
+			return -EPIPE;
+		if (p[0].revents)
+			r = trace_copy(t);
+		else if (t->stop_requested && !p[0].revents && left >= 10)
+			r = 1;
+	}
+	return r;
+}
+
+static void trace_report(struct trace *t)
+{
+	char answer[512] = "";
+	json_t *o;
+	ssize_t n = t->stop_requested ? recv(t->sock, answer, sizeof(answer) - 1, 0) : 0;
+	long long dropped;
+
+	o = n > 0 ? json_loads(answer, JSON_DISABLE_EOF_CHECK, NULL) : NULL;
+	dropped = cli_number(json_object_get(o, "result"), "dropped");
+	fprintf(stderr, "%llu packets%s%s", t->packets, t->file ? " in " : "", t->file ?: "");
+	if (dropped)
+		fprintf(stderr, ", %lld dropped since the output was too slow", dropped);
+	fputs("\n", stderr);
+	json_decref(o);
+}
+
+int cli_trace(int argc, char **argv)
+{
+	static struct trace t;
+	struct sigaction sa = { .sa_handler = on_interrupt };
+	sigset_t set;
+	int err;
+
+	trace_parse(&t, argc, argv);
+	sigemptyset(&set);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGHUP);
+	sigprocmask(SIG_BLOCK, &set, NULL); /* taken in ppoll() only */
+	sigaction(SIGINT, &sa, NULL);
+	sigaction(SIGTERM, &sa, NULL);
+	sigaction(SIGHUP, &sa, NULL);
+	signal(SIGPIPE, SIG_IGN);
+	trace_start(&t);
+	err = trace_run(&t);
+	if (err < 0 && err != -EPIPE)
+		cli_fail(CLI_ERROR, "%s: %s", t.file ?: "standard output", strerror(-err));
+	if (err < 0)
+		return CLI_OK; /* the reader has closed the pipe */
+	trace_report(&t);
+	return CLI_OK;
+}

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* muslin up and down: start a daemon and wait for its subnet, and end one. */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "emu/cli/cli.h"
+
+#define POLL_MS      20
+#define UP_PATIENCE  30.0 /* seconds without any port becoming Active */
+#define DOWN_WAIT_MS 10000
+#define SHOWN_HOSTS  16
+
+static double up_seconds(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
+}
+
+static void pause_ms(long ms)
+{
+	struct timespec ts = { .tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000 };
+
+	nanosleep(&ts, NULL);
+}
+
+static bool has_option(int argc, char **argv, const char *option)
+{
+	int i;
+
+	for (i = 1; i < argc; i++) {
+		if (!strcmp(argv[i], option))
+			return true;
+	}
+	return false;
+}
+
+static void start_daemon(int argc, char **argv)
+{
+	static const char *const places[] = { "muslind", "../sbin/muslind", NULL };
+	char program[RUNDIR_PATH_MAX + 64];
+	int status;
+	pid_t pid;
+
+	cli_beside(program, sizeof(program), places);
+	setenv("MUSLIN_NAME", cli_run.name, 1);
+	fflush(stdout);
+	pid = has_option(argc, argv, "--foreground") ? 0 : fork();
+	if (pid < 0)
+		cli_fail(CLI_ERROR, "fork: %s", strerror(errno));
+	if (!pid) {
+		argv[0] = program;
+		execv(program, argv);
+		cli_fail(CLI_ERROR, "%s: %s", program, strerror(errno));
+	}
+	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+		;
+	if (!WIFEXITED(status))
+		cli_fail(CLI_ERROR, "the daemon died of signal %d", WTERMSIG(status));
+	if (WEXITSTATUS(status) || has_option(argc, argv, "--help") || has_option(argc, argv, "--version"))
+		exit(WEXITSTATUS(status));
+}
+
+static void print_hosts(int sock)
+{
+	json_t *shown = cli_ask(sock, json_pack("{s:s}", "command", "show")), *n;
+	size_t i;
+
+	json_array_foreach(json_object_get(shown, "nodes"), i, n)
+	{
+		const char *ip = json_string_value(json_array_get(json_object_get(n, "ips"), 0));
+
+		if (!strcmp(cli_text(n, "type"), "ca"))
+			printf("  %-12s lid %-5lld %s\n", cli_text(n, "name"), cli_number(n, "lid"), ip ?: "");
+	}
+	json_decref(shown);
+}
+
+static void up_fail(const json_t *st)
+{
+	json_t *waiting = json_object_get(st, "waiting"), *w;
+	char text[512] = "";
+	size_t i, at = 0;
+
+	json_array_foreach(waiting, i, w) at +=
+		(size_t)snprintf(text + at, sizeof(text) - at, "%s%s", i ? ", " : "", json_string_value(w));
+	cli_fail(CLI_ERROR, "the subnet does not come up: %lld of %lld ports are Active, not %s...; see `muslin log`",
+		 cli_number(st, "active"), cli_number(st, "ports"), text);
+}
+
+static bool is_up(const json_t *st)
+{
+	return json_is_true(json_object_get(json_object_get(st, "manager"), "up")) &&
+	       cli_number(st, "active") == cli_number(st, "ports");
+}
+
+/* Progress line on a terminal. */
+static void up_progress(const json_t *st, double start)
+{
+	static double last;
+
+	if (!isatty(STDERR_FILENO) || (up_seconds() - start < 1 && st) || (st && up_seconds() - last < 0.3))
+		return;
+	last = up_seconds();
+	if (st)
+		fprintf(stderr, "\r%lld of %lld ports are Active ", cli_number(st, "active"), cli_number(st, "ports"));
+	else
+		fprintf(stderr, "\r%40s\r", "");
+}
+
+/* Polls until all wired ports are Active; fails without progress for UP_PATIENCE. */
+static json_t *wait_up(int sock)
+{
+	double start = up_seconds(), last_change = start;
+	long long active = -1;
+	json_t *st;
+
+	for (;;) {
+		st = cli_ask(sock, json_pack("{s:s}", "command", "status"));
+		if (is_up(st)) {
+			up_progress(NULL, start);
+			return st;
+		}
+		up_progress(st, start);
+		if (cli_number(st, "active") != active)
+			last_change = up_seconds();
+		active = cli_number(st, "active");
+		if (up_seconds() - last_change > UP_PATIENCE)
+			up_fail(st);
+		pause_ms(cli_number(st, "ports") > 1000 ? 10 * POLL_MS : POLL_MS);
+		json_decref(st);
+	}
+}
+
+int cli_up(int argc, char **argv)
+{
+	double start = up_seconds();
+	json_t *st, *sm;
+	int sock;
+
+	start_daemon(argc, argv);
+	sock = cli_connect();
+	st = cli_ask(sock, json_pack("{s:s}", "command", "status"));
+	if (json_is_object(json_object_get(st, "manager"))) {
+		json_decref(st);
+		st = wait_up(sock);
+	}
+	printf("fabric %s: %lld hosts, %lld switches, %lld links", cli_run.name, cli_number(st, "hosts"),
+	       cli_number(st, "switches"), cli_number(st, "ports") / 2);
+	sm = json_object_get(st, "sm");
+	if (json_is_object(json_object_get(st, "manager")))
+		printf("; subnet up after %.2f s, its manager is on %s\n", up_seconds() - start, cli_text(sm, "host"));
+	else if (cli_number(st, "ports"))
+		printf("; no subnet manager yet: muslin run HOST -- opensm\n");
+	else
+		printf("\n");
+	if (cli_number(st, "hosts") <= SHOWN_HOSTS)
+		print_hosts(sock);
+	json_decref(st);
+	close(sock);
+	return CLI_OK;
+}
+
+int cli_down(int argc, char **argv)
+{
+	pid_t pid = rundir_daemon(&cli_run);
+	int waited;
+
+	if (argc > 1)
+		cli_fail(CLI_USAGE, "usage: muslin down [--name FABRIC]");
+	if (!pid) {
+		if (access(cli_run.dir, F_OK))
+			cli_connect(); /* fails with a message */
+		rundir_remove(&cli_run);
+		cli_fail(CLI_ERROR, "fabric %s was not up; removed stale files of a dead daemon", cli_run.name);
+	}
+	kill(pid, SIGTERM);
+	for (waited = 0; rundir_daemon(&cli_run) == pid; waited += POLL_MS) {
+		if (waited >= DOWN_WAIT_MS) {
+			kill(pid, SIGKILL);
+			pause_ms(POLL_MS);
+			rundir_remove(&cli_run);
+			cli_fail(CLI_ERROR, "fabric %s did not end within %d s and was killed", cli_run.name,
+				 DOWN_WAIT_MS / 1000);
+		}
+		pause_ms(POLL_MS);
+	}
+	return CLI_OK;
+}

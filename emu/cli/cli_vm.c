@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* muslin vm: requests the hosts' devices from the daemon, then executes the program that builds images and runs QEMU. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "emu/cli/cli.h"
+#include "emu/ctl/ctl.h"
+
+/* Appends a line to the variable. */
+static void add_line(char **text, const char *a, const char *b)
+{
+	char *more;
+
+	if (asprintf(&more, "%s%s%s%s\n", *text ? *text : "", a, b ? "=" : "", b ? b : "") < 0)
+		cli_fail(CLI_ERROR, "out of memory");
+	free(*text);
+	*text = more;
+}
+
+/* Settings of the guest, one line for each device. */
+struct devices {
+	char *hcas, *cards, *ips, *monitors;
+	int ncards;
+};
+
+/* "SOCKET MAC MTU ADDRESS..." */
+static void take_card(struct devices *d, const json_t *card)
+{
+	char *line, *more;
+	json_t *ip;
+	size_t i;
+
+	if (!json_is_object(card))
+		return;
+	if (asprintf(&line, "%s %s %lld", cli_text(card, "socket"), cli_text(card, "mac"), cli_number(card, "mtu")) < 0)
+		cli_fail(CLI_ERROR, "out of memory");
+	json_array_foreach(json_object_get(card, "ips"), i, ip)
+	{
+		if (asprintf(&more, "%s %s", line, json_string_value(ip)) < 0)
+			cli_fail(CLI_ERROR, "out of memory");
+		free(line);
+		line = more;
+	}
+	add_line(&d->cards, line, NULL);
+	free(line);
+	d->ncards++;
+}
+
+/*
+ * Requests the devices of @host, with one end of a socket pair. The other end becomes a QEMU monitor, through which the daemon
+ * sets the carrier of the host's network card, if it has one.
+ */
+static json_t *vm_request_devices(int sock, const char *host, struct devices *d)
+{
+	char netdev[16], fd[16], err[1024];
+	json_t *req, *answer;
+	int pair[2];
+
+	if (socketpair(AF_UNIX, SOCK_STREAM, 0, pair))
+		cli_fail(CLI_ERROR, "socketpair: %s", strerror(errno));
+	snprintf(netdev, sizeof(netdev), "net%d", d->ncards);
+	req = json_pack("{s:s, s:s, s:s}", "command", "vm", "name", host, "netdev", netdev);
+	answer = ctl_call(sock, req, pair[1], err, sizeof(err));
+	if (!answer)
+		cli_fail(CLI_ERROR, "%s", err);
+	json_decref(req);
+	close(pair[1]);
+	snprintf(fd, sizeof(fd), "%d", pair[0]);
+	if (json_is_object(json_object_get(answer, "card")))
+		add_line(&d->monitors, fd, NULL);
+	else
+		close(pair[0]);
+	return answer;
+}
+
+/* The devices of @host are in the guest, too. */
+static void take_host(int sock, const char *host, struct devices *d)
+{
+	json_t *a = vm_request_devices(sock, host, d), *ip;
+	bool first = !d->hcas;
+	char queues[16];
+	size_t i;
+
+	add_line(&d->hcas, host, cli_text(a, "socket"));
+	snprintf(queues, sizeof(queues), "%lld", cli_number(a, "queues"));
+	setenv("MUSLIN_VM_QUEUES", queues, 1);
+	if (first)
+		json_array_foreach(json_object_get(a, "ips"), i, ip)
+			add_line(&d->ips, json_string_value(ip) ?: "", NULL);
+	take_card(d, json_object_get(a, "card"));
+	json_decref(a);
+}
+
+/* The loopback address for the host's addresses in host mode (emu/daemon/addresses.c). */
+static void tell_loopback(const char *host)
+{
+	char path[RUNDIR_PATH_MAX], line[256], name[64], loopback[64];
+	FILE *f = fopen(rundir_path(&cli_run, RUNDIR_TREE "/addresses", path), "re");
+
+	setenv("MUSLIN_VM_LOOPBACK", "", 1);
+	while (f && fgets(line, sizeof(line), f))
+		if (sscanf(line, "%63s %*s %63s", name, loopback) == 2 && !strcmp(name, host))
+			setenv("MUSLIN_VM_LOOPBACK", loopback, 1);
+	if (f)
+		fclose(f);
+}
+
+int cli_vm(int argc, char **argv)
+{
+	static const char *const places[] = { "muslin-vm", "../../emu/guest/muslin-vm", NULL };
+	char tool[RUNDIR_PATH_MAX], *hosts, *host, *save;
+	struct devices d = { NULL };
+	int sock;
+
+	cli_beside(tool, sizeof(tool), places);
+	if (argc < 2 || (argv[1][0] == '-' && strcmp(argv[1], "--build") && strcmp(argv[1], "--help")))
+		cli_fail(CLI_USAGE,
+			 "usage: muslin vm [--name FABRIC] HOST[,HOST...] [OPTION...] [-- PROGRAM [ARGUMENT...]]; "
+			 "`muslin vm --help` names the options");
+	if (argv[1][0] != '-') {
+		sock = cli_connect();
+		hosts = strdup(argv[1]);
+		for (host = strtok_r(hosts, ",", &save); host; host = strtok_r(NULL, ",", &save))
+			take_host(sock, host, &d);
+		tell_loopback(hosts);
+		close(sock);
+		free(hosts);
+		setenv("MUSLIN_VM_HCAS", d.hcas ? d.hcas : "", 1);
+		setenv("MUSLIN_VM_CARDS", d.cards ? d.cards : "", 1);
+		setenv("MUSLIN_VM_MONITORS", d.monitors ? d.monitors : "", 1);
+		setenv("MUSLIN_VM_IPS", d.ips ? d.ips : "", 1);
+		argv++;
+	}
+	argv[0] = tool;
+	execv(tool, argv);
+	fprintf(stderr, "muslin: %s: %s\n", tool, strerror(errno));
+	return CLI_ERROR;
+}

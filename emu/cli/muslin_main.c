@@ -1,0 +1,320 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* muslin(1): command line, and the small commands. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "emu/cli/cli.h"
+#include "emu/ctl/ctl.h"
+
+struct rundir cli_run;
+
+void cli_fail(enum cli_exit status, const char *fmt, ...)
+{
+	va_list ap;
+
+	fflush(stdout);
+	fputs("muslin: ", stderr);
+	va_start(ap, fmt);
+	vfprintf(stderr, fmt, ap);
+	va_end(ap);
+	fputc('\n', stderr);
+	exit(status);
+}
+
+int cli_connect(void)
+{
+	char path[RUNDIR_PATH_MAX];
+	int sock = ctl_connect(rundir_path(&cli_run, RUNDIR_CONTROL, path));
+
+	if (sock >= 0)
+		return sock;
+	if (sock != -ENOENT && sock != -ECONNREFUSED)
+		cli_fail(CLI_ERROR, "%s: %s", path, strerror(-sock));
+	if (strcmp(cli_run.name, "default"))
+		cli_fail(
+			CLI_ERROR,
+			"fabric %s is not up; start it with `muslin up --name %s` (`muslin list` names those that are)",
+			cli_run.name, cli_run.name);
+	cli_fail(CLI_ERROR, "no fabric is up; start one with `muslin up`");
+}
+
+json_t *cli_ask(int sock, json_t *req)
+{
+	char err[1024];
+	json_t *result = ctl_call(sock, req, -1, err, sizeof(err));
+
+	json_decref(req);
+	if (!result)
+		cli_fail(CLI_ERROR, "%s", err);
+	return result;
+}
+
+void cli_beside(char *path, size_t size, const char *const *places)
+{
+	char self[RUNDIR_PATH_MAX];
+	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+	int i;
+
+	self[n > 0 ? n : 0] = 0;
+	if (strrchr(self, '/'))
+		*strrchr(self, '/') = 0;
+	for (i = 0; places[i]; i++) {
+		snprintf(path, size, "%s%s%s", *places[i] == '/' ? "" : self, *places[i] == '/' ? "" : "/", places[i]);
+		if (!access(path, R_OK))
+			return;
+	}
+	cli_fail(CLI_ERROR, "%s/%s is missing: build it with `make`, or install again", self, places[0]);
+}
+
+const char *cli_text(const json_t *o, const char *key)
+{
+	return json_string_value(json_object_get(o, key)) ?: "";
+}
+
+long long cli_number(const json_t *o, const char *key)
+{
+	return (long long)json_integer_value(json_object_get(o, key));
+}
+
+static void pause_ms(long ms)
+{
+	struct timespec ts = { .tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000 };
+
+	nanosleep(&ts, NULL);
+}
+
+int cli_list(int argc, char **argv)
+{
+	char **names;
+	int n = rundir_list(&cli_run, &names), i;
+
+	for (i = 0; i < n; i++) {
+		struct rundir r;
+		char err[256];
+		pid_t pid;
+
+		if (!names[i] || rundir_open(&r, names[i], err, sizeof(err)))
+			continue;
+		pid = rundir_daemon(&r);
+		if (pid)
+			printf("%-24s pid %d\n", names[i], pid);
+		free(names[i]);
+	}
+	free(names);
+	return CLI_OK;
+}
+
+static int copy_log(int fd)
+{
+	char buf[16384];
+	ssize_t n;
+
+	while ((n = read(fd, buf, sizeof(buf))) > 0) {
+		if (fwrite(buf, 1, (size_t)n, stdout) != (size_t)n)
+			return -1;
+	}
+	return fflush(stdout);
+}
+
+int cli_log(int argc, char **argv)
+{
+	bool follow = argc == 2 && !strcmp(argv[1], "-f");
+	char path[RUNDIR_PATH_MAX];
+	int fd, alive;
+
+	if (argc > 2 || (argc == 2 && !follow))
+		cli_fail(CLI_USAGE, "usage: muslin log [--name FABRIC] [-f]");
+	fd = open(rundir_path(&cli_run, RUNDIR_LOG, path), O_RDONLY | O_CLOEXEC);
+	if (fd < 0 && errno == ENOENT && rundir_daemon(&cli_run))
+		cli_fail(CLI_ERROR, "fabric %s is in the foreground; its log is what it writes to standard error",
+			 cli_run.name);
+	if (fd < 0)
+		cli_fail(CLI_ERROR, "%s: %s; is fabric %s up?", path, strerror(errno), cli_run.name);
+	do {
+		alive = rundir_daemon(&cli_run);
+		if (copy_log(fd))
+			return CLI_ERROR;
+		if (follow && alive)
+			pause_ms(100);
+	} while (follow && alive);
+	close(fd);
+	return CLI_OK;
+}
+
+int cli_link(int argc, char **argv)
+{
+	json_t *req;
+
+	if (argc != 3 || (strcmp(argv[2], "up") && strcmp(argv[2], "down")))
+		cli_fail(CLI_USAGE, "usage: muslin link [--name FABRIC] NODE:PORT up|down");
+	req = json_pack("{s:s, s:s, s:s}", "command", "link", "place", argv[1], "state", argv[2]);
+	json_decref(cli_ask(cli_connect(), req));
+	return CLI_OK;
+}
+
+int cli_mode(int argc, char **argv)
+{
+	json_t *req, *mode;
+
+	if (argc < 2 || argc > 3)
+		cli_fail(CLI_USAGE, "usage: muslin mode [--name FABRIC] HOST [v1|v2]");
+	req = json_pack("{s:s, s:s}", "command", "mode", "name", argv[1]);
+	if (argc == 3)
+		json_object_set_new(req, "mode", json_string(argv[2]));
+	mode = cli_ask(cli_connect(), req);
+	if (argc == 2)
+		puts(json_string_value(mode));
+	json_decref(mode);
+	return CLI_OK;
+}
+
+/* Polls until the subnet manager has set the P_Key tables of all ports. */
+static void wait_swept(int sock)
+{
+	json_t *st, *sm;
+	bool busy, failed;
+
+	do {
+		pause_ms(20);
+		st = cli_ask(sock, json_pack("{s:s}", "command", "status"));
+		sm = json_object_get(st, "manager");
+		busy = json_is_true(json_object_get(sm, "sweeping"));
+		failed = cli_number(sm, "sweep_errors") != 0;
+		json_decref(st);
+	} while (busy);
+	if (failed)
+		cli_fail(CLI_ERROR,
+			 "not all ports have the new P_Key tables yet; the subnet manager retries, see `muslin log`");
+}
+
+int cli_partitions(int argc, char **argv)
+{
+	char *file = argc == 2 ? realpath(argv[1], NULL) : NULL;
+	json_t *req = json_pack("{s:s}", "command", "partitions");
+	int sock;
+
+	if (argc > 2)
+		cli_fail(CLI_USAGE, "usage: muslin partitions [--name FABRIC] [FILE]");
+	if (argc == 2 && !file)
+		cli_fail(CLI_ERROR, "%s: %s", argv[1], strerror(errno));
+	if (file)
+		json_object_set_new(req, "file", json_string(file));
+	sock = cli_connect();
+	json_decref(cli_ask(sock, req));
+	wait_swept(sock);
+	close(sock);
+	free(file);
+	return CLI_OK;
+}
+
+static void muslin_usage(FILE *out)
+{
+	fputs("usage: muslin COMMAND [--name FABRIC] ...\n"
+	      "  up [--seed N] [--foreground] [TOPOLOGY]    start a fabric\n"
+	      "  down                                       end it\n"
+	      "  run HOST [--] PROGRAM [ARGUMENT...]        run a program on a host\n"
+	      "  vm HOST [OPTION...] [-- PROGRAM...]        boot a guest on a host\n"
+	      "  show [--json] [--counters] [NODE]          nodes, ports, LIDs, states, rates, addresses\n"
+	      "  show --topology | --svg                    the fabric in the format of ibnetdiscover, or drawn\n"
+	      "  trace [-w FILE] [-c COUNT] [--duration S] HOST|NODE:PORT\n"
+	      "                                             capture packets as pcapng\n"
+	      "  link NODE:PORT up|down                     plug or pull a cable\n"
+	      "  mode HOST [v1|v2]                          the version of RoCE that its connections are made by\n"
+	      "  partitions [FILE]                          the subnet manager reads its partitions again\n"
+	      "  fault add PLACE FAULT [KEY=VALUE...]       do something wrong on purpose; see muslin-fault(5)\n"
+	      "  fault list [--json] | clear [ID|PLACE]     what is armed and how often it fired; undo it\n"
+	      "  top [-n COUNT] [--interval SECONDS]        live rates of all links\n"
+	      "  metrics [--listen [ADDRESS:]PORT]          counters for Prometheus\n"
+	      "  timeline [--start]                         what has happened since the start, as JSON\n"
+	      "  console                                    ibsim's Link, ReLink, Unlink, Clear, Error from stdin\n"
+	      "  log [-f]                                   the daemon's log\n"
+	      "  list                                       fabrics that are up\n"
+	      "Without --name the fabric is $MUSLIN_NAME, or \"default\". See muslin(1).\n",
+	      out);
+}
+
+static int cmd_help(int argc, char **argv)
+{
+	muslin_usage(stdout);
+	return CLI_OK;
+}
+
+static int cmd_version(int argc, char **argv)
+{
+	puts("muslin " MUSLIN_VERSION);
+	return CLI_OK;
+}
+
+static const struct command {
+	const char *name;
+	int (*run)(int argc, char **argv);
+} commands[] = {
+	{ "top", cli_top },           { "metrics", cli_metrics },
+	{ "timeline", cli_timeline }, { "fault", cli_fault },
+	{ "console", cli_console },   { "up", cli_up },
+	{ "down", cli_down },         { "run", cli_exec },
+	{ "show", cli_show },         { "trace", cli_trace },
+	{ "link", cli_link },         { "mode", cli_mode },
+	{ "log", cli_log },           { "partitions", cli_partitions },
+	{ "list", cli_list },         { "vm", cli_vm },
+	{ "help", cmd_help },         { "--help", cmd_help },
+	{ "-h", cmd_help },           { "--version", cmd_version },
+	{ "-V", cmd_version },        { "version", cmd_version },
+};
+
+/*
+ * Takes "--name FABRIC" and "--name=FABRIC" out of the arguments, wherever options may stand: for `run` that is before the host,
+ * for what follows is the program's own.
+ */
+static const char *take_name(int *argc, char **argv)
+{
+	const char *name = getenv("MUSLIN_NAME");
+	bool run = false;
+	int i = 1, k, n;
+
+	while (i < *argc) {
+		if (!strcmp(argv[i], "--name") && i + 1 == *argc)
+			cli_fail(CLI_USAGE, "--name: missing FABRIC");
+		n = !strcmp(argv[i], "--name") ? 2 : !strncmp(argv[i], "--name=", 7) ? 1 : 0;
+		if (n) {
+			name = n == 2 ? argv[i + 1] : argv[i] + 7;
+			for (k = i; k + n <= *argc; k++)
+				argv[k] = argv[k + n];
+			*argc -= n;
+			continue;
+		}
+		if (!strcmp(argv[i], "--") || run)
+			break;
+		run = i == 1 && (!strcmp(argv[i], "run") || !strcmp(argv[i], "vm"));
+		i++;
+	}
+	return name && *name ? name : "default";
+}
+
+int main(int argc, char **argv)
+{
+	const char *name = take_name(&argc, argv);
+	char err[512];
+	size_t i;
+
+	if (argc < 2) {
+		muslin_usage(stderr);
+		return CLI_USAGE;
+	}
+	for (i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
+		if (strcmp(commands[i].name, argv[1]))
+			continue;
+		if (rundir_open(&cli_run, name, err, sizeof(err)))
+			cli_fail(CLI_ERROR, "%s", err);
+		return commands[i].run(argc - 1, argv + 1);
+	}
+	fprintf(stderr, "muslin: no command \"%s\"\n", argv[1]);
+	muslin_usage(stderr);
+	return CLI_USAGE;
+}

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* The daemon's simulated Ethernet: creation from the topology, and lookups of commands. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "emu/daemon/daemon.h"
+#include "emu/lib/log.h"
+
+struct daemon_ether {
+	struct eth *net;
+	struct ether_station *station;
+	u32 nstations;
+};
+
+/* A card of a host that is on the fabric, too, is called otherwise than its adapter. */
+static void station_name(const struct daemon *d, const struct fabric_ether_station *s, char *name, size_t size)
+{
+	const struct fabric_node *n = s->node == ~0u ? NULL : fabric_node(d->fabric, s->node);
+
+	snprintf(name, size, "%.50s%s", s->name, n && !fabric_node_binding(n) ? "-eth" : "");
+}
+
+static int add_station(struct daemon *d, const struct fabric_ether *t, u32 i)
+{
+	struct ether_station *s = &d->ether->station[i];
+	char name[ETH_NAME_MAX];
+
+	s->cfg = t->station[i];
+	station_name(d, &s->cfg, name, sizeof(name));
+	s->end = eth_station_add(eth_switch_at(d->ether->net, s->cfg.sw), name, s->cfg.mac, &s->cfg.link);
+	d->ether->nstations++;
+	if (!s->end)
+		return -errno;
+	if (s->cfg.kind != FABRIC_ETHER_TAP)
+		return 0;
+	s->tap = eth_tap_open(d->loop, s->cfg.device, eth_station_port(s->end));
+	if (s->tap)
+		return 0;
+	log_at(LOG_ERROR, s->cfg.name, "TAP interface %s: %s", s->cfg.device, strerror(errno));
+	return -errno;
+}
+
+static int ethernet_build(struct daemon *d, const struct fabric_ether *t)
+{
+	struct eth *net = d->ether->net;
+	int err = 0;
+	u32 i;
+
+	for (i = 0; i < t->nsw && !err; i++)
+		err = eth_switch_add(net, t->sw[i].name, t->sw[i].age_ns) ? 0 : -ENOMEM;
+	for (i = 0; i < t->ncables && !err; i++)
+		err = eth_cable_add(eth_switch_at(net, t->cable[i].a), eth_switch_at(net, t->cable[i].b),
+				    &t->cable[i].link);
+	for (i = 0; i < t->nstations && !err; i++)
+		err = add_station(d, t, i);
+	return err;
+}
+
+int daemon_ether_create(struct daemon *d, const struct fabric_topology *topo)
+{
+	struct daemon_ether *de;
+
+	if (!topo->ether)
+		return 0;
+	de = d->ether = calloc(1, sizeof(*de));
+	if (!de)
+		return -ENOMEM;
+	de->net = eth_create(d->loop, d->opt.seed);
+	de->station = calloc(topo->ether->nstations + 1, sizeof(*de->station));
+	if (!de->net || !de->station)
+		return -ENOMEM;
+	return ethernet_build(d, topo->ether);
+}
+
+void daemon_ether_destroy(struct daemon *d)
+{
+	u32 i;
+
+	if (!d->ether)
+		return;
+	for (i = 0; i < d->ether->nstations; i++)
+		eth_tap_close(d->ether->station[i].tap);
+	eth_destroy(d->ether->net);
+	free(d->ether->station);
+	free(d->ether);
+	d->ether = NULL;
+}
+
+struct ether_station *daemon_ether_station(const struct daemon *d, const struct fabric_node *n)
+{
+	u32 i;
+
+	for (i = 0; d->ether && i < d->ether->nstations; i++)
+		if (d->ether->station[i].cfg.node != ~0u && fabric_node(d->fabric, d->ether->station[i].cfg.node) == n)
+			return &d->ether->station[i];
+	return NULL;
+}
+
+struct eth *daemon_ether_net(const struct daemon *d)
+{
+	return d->ether ? d->ether->net : NULL;
+}
+
+struct eth_end *daemon_ether_place(const struct daemon *d, const char *place, bool *all)
+{
+	*all = d->ether && eth_switch_find(d->ether->net, place);
+	return d->ether ? eth_find(d->ether->net, place) : NULL;
+}
+
+bool daemon_ether_has(const struct daemon *d, const char *name)
+{
+	bool all;
+	const struct eth_end *end = daemon_ether_place(d, name, &all);
+
+	return end && !strcmp(eth_end_name(end), name);
+}
+
+static json_t *end_json(const struct eth_end *end, bool counters)
+{
+	const struct eth_end *peer = eth_end_peer(end);
+	json_t *o = json_object(), *c;
+	u32 i;
+
+	json_object_set_new(o, "name", json_string(eth_end_name(end)));
+	json_object_set_new(o, "num", json_integer(eth_end_num(end)));
+	json_object_set_new(o, "state", json_string(eth_end_up(end) ? "up" : "down"));
+	json_object_set_new(o, "peer", json_string(eth_end_name(peer)));
+	json_object_set_new(o, "peer_port", json_integer(eth_end_num(peer)));
+	if (!counters)
+		return o;
+	c = json_object();
+	for (i = 0; i < ETH_CTR_NUM; i++)
+		json_object_set_new(c, eth_counter_name((enum eth_counter)i),
+				    json_integer((json_int_t)eth_end_counter(end, (enum eth_counter)i)));
+	json_object_set_new(o, "counters", c);
+	return o;
+}
+
+/* All ports, or that of the station which is meant. NULL: there is none. */
+static json_t *switch_json(struct eth_switch *sw, const char *station, bool counters)
+{
+	json_t *ports = json_array();
+	u32 k;
+
+	for (k = 1; k <= eth_switch_ports(sw); k++) {
+		const struct eth_end *end = eth_switch_port(sw, k);
+
+		if (!station || !strcmp(eth_end_name(eth_end_peer(end)), station))
+			json_array_append_new(ports, end_json(end, counters));
+	}
+	if (!station || json_array_size(ports))
+		return json_pack("{s:s, s:o}", "name", eth_switch_name(sw), "ports", ports);
+	json_decref(ports);
+	return NULL;
+}
+
+json_t *daemon_ether_json(const struct daemon *d, const char *only, bool counters)
+{
+	const struct eth_switch *one;
+	json_t *switches, *stations;
+	u32 i;
+
+	if (!d->ether)
+		return json_null();
+	switches = json_array();
+	stations = json_array();
+	one = only ? eth_switch_find(d->ether->net, only) : NULL;
+	for (i = 0; i < eth_switch_count(d->ether->net); i++) {
+		struct eth_switch *sw = eth_switch_at(d->ether->net, i);
+		json_t *o = one && sw != one ? NULL : switch_json(sw, one ? NULL : only, counters);
+
+		if (o)
+			json_array_append_new(switches, o);
+	}
+	for (i = 0; i < d->ether->nstations; i++) {
+		const struct eth_end *end = d->ether->station[i].end;
+
+		if (!only || !strcmp(eth_end_name(end), only))
+			json_array_append_new(stations, end_json(end, counters));
+	}
+	return json_pack("{s:o, s:o}", "switches", switches, "stations", stations);
+}

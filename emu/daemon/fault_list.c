@@ -1,0 +1,321 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* The faults that are armed, under the numbers by which commands name them. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "emu/daemon/daemon.h"
+#include "emu/daemon/manager_fault.h"
+#include "emu/hca/hca_fault.h"
+#include "emu/lib/log.h"
+#include "fabric/fault.h"
+#include "rxe/roce/roce.h"
+#include "siw/siw.h"
+
+#define FAULTS_MAX 10000
+
+/* A line of `muslin fault add`: one fault of the engine, or of an adapter that is unplugged two. */
+struct armed_fault {
+	struct list link;
+	u32 id;
+	struct fault *fault[2];
+	struct host *unplugged;
+	u64 armed; /* loop clock, ns */
+	char text[];
+};
+
+static double fault_list_seconds(const struct daemon *d, u64 ns)
+{
+	return (double)(ns - d->started) / (double)NSEC_PER_SEC;
+}
+
+static json_t *fault_json(const struct daemon *d, const struct armed_fault *ft)
+{
+	const struct pick *pick = &ft->fault[0]->pick;
+	json_t *o = json_object(), *fired = json_array();
+	char digest[20];
+	u64 i;
+
+	for (i = 0; i < min(pick->hits, (u64)PICK_LOG); i++)
+		json_array_append_new(fired, json_integer((json_int_t)pick->log[i]));
+	snprintf(digest, sizeof(digest), "%016llx", (unsigned long long)pick->digest);
+	json_object_set_new(o, "id", json_integer(ft->id));
+	json_object_set_new(o, "fault", json_string(ft->text));
+	json_object_set_new(o, "armed", json_real(fault_list_seconds(d, ft->armed)));
+	json_object_set_new(o, "matches", json_integer((json_int_t)pick->seen));
+	json_object_set_new(o, "hits", json_integer((json_int_t)pick->hits));
+	json_object_set_new(o, "fired", fired); /* numbers of the matches, the first of them */
+	json_object_set_new(o, "digest", json_string(digest));
+	json_object_set_new(o, "applied", json_boolean(ft->fault[0]->applied));
+	json_object_set_new(o, "held", json_integer(fault_held(ft->fault[0])));
+	return o;
+}
+
+static void fault_list_note(struct daemon *d, u32 id, const char *what, const char *text)
+{
+	char line[120];
+
+	snprintf(line, sizeof(line), "%u %s%s%.90s", id, what, *text ? " " : "", text);
+	daemon_timeline_note(d, "fault", line);
+}
+
+static void fault_list_notify(void *ctx, const struct fault *fault, const char *what)
+{
+	struct daemon *d = ctx;
+	const struct armed_fault *ft;
+	u32 id = d->fault_id + 1; /* it is being armed */
+
+	list_for_each (ft, &d->faults, link)
+		if (ft->fault[0] == fault || ft->fault[1] == fault)
+			id = ft->id;
+	fault_list_note(d, id, what, "");
+}
+
+struct host *daemon_fault_host(struct daemon *d, const char *place, char *err, size_t err_len)
+{
+	struct host *h = daemon_host_get(d, place);
+
+	if (!h)
+		snprintf(err, err_len, "%.64s: %s", place,
+			 fabric_node_find(d->fabric, place) ? "this fault needs a host as its place"
+							    : "there is no such node");
+	return h;
+}
+
+/* The faults of each target at a place; NULL: the place is none of the target's. */
+
+static struct fault_set *second_managers_at(struct daemon *d, const char *place)
+{
+	return &d->second_managers;
+}
+
+static struct fault_set *ether_at(struct daemon *d, const char *place)
+{
+	bool all;
+
+	return daemon_ether_place(d, place, &all) ? eth_faults(daemon_ether_net(d)) : NULL;
+}
+
+/* Of a RoCE port on sockets. */
+static struct fault_set *roce_at(struct daemon *d, const char *place)
+{
+	const struct fabric_node *n = fabric_node_find(d->fabric, place);
+	const struct host *h = n && fabric_node_binding(n) ? daemon_host_get(d, place) : NULL;
+
+	return h && !h->station && h->roce ? roce_port_faults(h->roce) : NULL;
+}
+
+static struct fault_set *iwarp_at(struct daemon *d, const char *place)
+{
+	const struct fabric_node *n = fabric_node_find(d->fabric, place);
+	struct host *h = n && daemon_host_is_iwarp(n) ? daemon_host_get(d, place) : NULL;
+
+	return h ? siw_faults(h->uv.hca) : NULL;
+}
+
+static struct fault_set *fabric_at(struct daemon *d, const char *place)
+{
+	return fabric_faults(d->fabric);
+}
+
+static struct fault_set *hca_at(struct daemon *d, const char *place)
+{
+	struct host *h = daemon_host_get(d, place);
+
+	return h && h->uv.hca ? hca_faults(h->uv.hca) : NULL;
+}
+
+/* In this order a target that has the action is asked whether the place is its. */
+static const struct {
+	const struct fault_target *target;
+	struct fault_set *(*at)(struct daemon *d, const char *place);
+	bool own_seed; /* the set counts its faults for their seeds; others take the number of faults armed before */
+} targets[] = {
+	{ &second_manager_target, second_managers_at, false },
+	{ &eth_fault_target, ether_at, true },
+	{ &roce_fault_target, roce_at, false },
+	{ &siw_fault_target, iwarp_at, false },
+	{ &fabric_fault_target, fabric_at, true },
+	{ &hca_fault_target, hca_at, false },
+};
+
+static struct fault_set *fault_list_refuse(struct daemon *d, const char *place, const char *action, char *err,
+					   size_t err_len)
+{
+	char links[150], hca[150];
+
+	if (fault_kind(&hca_fault_target, action)) {
+		if (daemon_fault_host(d, place, err, err_len))
+			snprintf(err, err_len, "%.64s: the host has no adapter", place);
+		return NULL;
+	}
+	fault_names(&fabric_fault_target, links, sizeof(links));
+	fault_names(&hca_fault_target, hca, sizeof(hca));
+	snprintf(err, err_len,
+		 "%s: there is no such fault; of packets, links and nodes there are: %.140s; of an HCA: %.140s", action,
+		 links, hca);
+	return NULL;
+}
+
+/* The set in which the line is a fault, by its first two words; NULL with the error said. */
+static struct fault_set *fault_list_set(struct daemon *d, const char *place, const char *action, char *err,
+					size_t err_len)
+{
+	struct fault_set *set = NULL;
+	bool own_seed = false;
+	u32 i;
+
+	if (!strcmp(place, MANAGER_FAULT_PLACE) && !fabric_node_find(d->fabric, place))
+		set = &d->manager_faults;
+	else if (!*action)
+		set = fabric_faults(d->fabric);
+	for (i = 0; i < ARRAY_SIZE(targets) && !set; i++) {
+		own_seed = targets[i].own_seed;
+		if (fault_kind(targets[i].target, action))
+			set = targets[i].at(d, place);
+	}
+	if (!set)
+		return fault_list_refuse(d, place, action, err, err_len);
+	if (!own_seed)
+		set->seed = d->opt.seed + d->fault_id;
+	set->notify = fault_list_notify;
+	set->notify_ctx = d;
+	return set;
+}
+
+/* The adapter is pulled out of its host: with its cables, and under all programs that use it. */
+static int fault_list_unplug(struct daemon *d, struct armed_fault *ft, struct fault_set *set, const char *place,
+			     const char *text, char *err, size_t err_len)
+{
+	struct host *h = daemon_host_get(d, place);
+	char line[FABRIC_NAME_MAX + 8];
+	const struct armed_fault *other;
+
+	list_for_each (other, &d->faults, link)
+		if (other->unplugged == h) {
+			snprintf(err, err_len, "unplug: fault %u has unplugged it already", other->id);
+			return -1;
+		}
+	ft->fault[0] = fault_add(set, text, err, err_len);
+	if (!ft->fault[0])
+		return -1;
+	ft->unplugged = h;
+	if (!fabric_node_binding(h->node)) {
+		snprintf(line, sizeof(line), "%s down", h->uv.name);
+		ft->fault[1] = fault_add(fabric_faults(d->fabric), line, err, err_len); /* NULL: it has no cable */
+	}
+	rdma_host_unplug(h->rdma);
+	uv_server_unplug(d->server, &h->uv, true);
+	return 0;
+}
+
+/* 0, or negative with the error said. */
+static int fault_list_arm(struct daemon *d, struct armed_fault *ft, const char *text, char *err, size_t err_len)
+{
+	char place[FABRIC_NAME_MAX] = "", action[32] = "";
+	struct fault_set *set;
+
+	sscanf(text, "%63s %31s", place, action);
+	set = fault_list_set(d, place, action, err, err_len);
+	if (!set)
+		return -1;
+	if (set->target == &hca_fault_target && !strcmp(action, HCA_FAULT_UNPLUG))
+		return fault_list_unplug(d, ft, set, place, text, err, err_len);
+	ft->fault[0] = fault_add(set, text, err, err_len);
+	return ft->fault[0] ? 0 : -1;
+}
+
+static json_t *cmd_add(struct daemon *d, struct ctl_client *c, const char *text)
+{
+	size_t len = strlen(text) + 1;
+	struct armed_fault *ft;
+	char err[512];
+
+	if (d->nfaults >= FAULTS_MAX)
+		return ctl_error(c, "%d faults are armed: clear some", FAULTS_MAX);
+	ft = calloc(1, sizeof(*ft) + len);
+	if (!ft)
+		return ctl_error(c, "out of memory");
+	if (fault_list_arm(d, ft, text, err, sizeof(err))) {
+		free(ft);
+		return ctl_error(c, "%s", err);
+	}
+	memcpy(ft->text, text, len);
+	ft->id = ++d->fault_id;
+	ft->armed = loop_now(d->loop).ns;
+	list_add(&d->faults, &ft->link);
+	d->nfaults++;
+	log_at(LOG_INFO, "fault", "%u armed: %s", ft->id, text);
+	fault_list_note(d, ft->id, "armed:", text);
+	return fault_json(d, ft);
+}
+
+static void fault_list_remove(struct daemon *d, struct armed_fault *ft)
+{
+	const struct pick *pick = &ft->fault[0]->pick;
+	int i;
+
+	log_at(LOG_INFO, "fault", "%u cleared after %llu hits of %llu matches", ft->id, (unsigned long long)pick->hits,
+	       (unsigned long long)pick->seen);
+	fault_list_note(d, ft->id, "cleared", "");
+	for (i = 1; i >= 0; i--)
+		if (ft->fault[i])
+			fault_remove(ft->fault[i]);
+	if (ft->unplugged)
+		uv_server_unplug(d->server, &ft->unplugged->uv, false);
+	list_del(&ft->link);
+	free(ft);
+	d->nfaults--;
+}
+
+/* The faults as they were: of one number, at one place (or at its ports), or all. */
+static json_t *cmd_clear(struct daemon *d, struct ctl_client *c, u32 id, const char *place)
+{
+	json_t *gone = json_array();
+	struct armed_fault *ft, *tmp;
+	size_t len = place ? strlen(place) : 0;
+
+	list_for_each_safe (ft, tmp, &d->faults, link) {
+		if (id && ft->id != id)
+			continue;
+		if (place && (strncmp(ft->text, place, len) || !strchr(" :", ft->text[len])))
+			continue;
+		json_array_append_new(gone, fault_json(d, ft));
+		fault_list_remove(d, ft);
+	}
+	if (!id || json_array_size(gone))
+		return gone;
+	json_decref(gone);
+	return ctl_error(c, "there is no fault %u; `muslin fault list` names those that are armed", id);
+}
+
+json_t *daemon_faults_json(struct daemon *d)
+{
+	json_t *all = json_array();
+	struct armed_fault *ft;
+
+	list_for_each (ft, &d->faults, link)
+		json_array_append_new(all, fault_json(d, ft));
+	return all;
+}
+
+json_t *daemon_fault_command(void *arg, struct ctl_client *c, const json_t *req, int *fd)
+{
+	const char *op = json_string_value(json_object_get(req, "op")) ?: "";
+	const char *text = json_string_value(json_object_get(req, "fault"));
+	const char *place = json_string_value(json_object_get(req, "place"));
+	json_int_t id = json_integer_value(json_object_get(req, "id"));
+
+	if (!strcmp(op, "list"))
+		return daemon_faults_json(arg);
+	if (!strcmp(op, "clear") && id >= 0 && id <= UINT32_MAX)
+		return cmd_clear(arg, c, (u32)id, place);
+	if (!strcmp(op, "add") && text)
+		return cmd_add(arg, c, text);
+	return ctl_error(c, "a fault request needs an \"op\": add with a \"fault\", list, or clear");
+}
+
+void daemon_faults_destroy(struct daemon *d)
+{
+	while (!list_empty(&d->faults))
+		fault_list_remove(d, list_first(&d->faults, struct armed_fault, link));
+}

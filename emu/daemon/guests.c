@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* vhost-user devices of a host for its guest: HCA and network card. */
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "emu/daemon/daemon.h"
+#include "emu/lib/log.h"
+
+static int local_mad(void *arg, u8 port, u8 *mad)
+{
+	return fabric_ca_mad(((struct host *)arg)->node, port, mad);
+}
+
+/* The addresses are the guest's while there is one. */
+static void guests_present(void *arg, bool here)
+{
+	struct host *h = arg;
+	u8 i;
+
+	for (i = 1; i <= h->uv.nports; i++) {
+		struct ipif *ip = rdma_host_ipif(h->rdma, i);
+
+		if (ip)
+			ipif_mute(ip, here);
+	}
+}
+
+/* A socket's path is short: the host's number, not its name. */
+static int socket_path(struct daemon *d, const struct host *h, const char *suffix, char *path)
+{
+	char dir[RUNDIR_PATH_MAX];
+	u32 n;
+
+	if (mkdir(rundir_path(&d->run, RUNDIR_GUESTS, dir), 0700) && errno != EEXIST)
+		return -errno;
+	for (n = 0; d->hosts[n] != h;)
+		n++;
+	snprintf(path, RUNDIR_PATH_MAX, "%.480s/%u%s", dir, n, suffix);
+	return 0;
+}
+
+static int make_adapter(struct daemon *d, struct host *h)
+{
+	struct vdev_config cfg = { .name = h->uv.name,
+				   .hca = h->uv.hca,
+				   .nports = h->uv.nports,
+				   .local_mad = local_mad,
+				   .present = guests_present,
+				   .arg = h };
+	char path[RUNDIR_PATH_MAX];
+	int err = socket_path(d, h, "", path);
+	u8 i;
+
+	if (err)
+		return err;
+	for (i = 0; i < h->uv.nports; i++)
+		cfg.mad[i] = h->uv.mad[i];
+	h->vdev = vdev_create(d->loop, path, &cfg);
+	return h->vdev ? 0 : -errno;
+}
+
+static bool has_card(const struct host *h)
+{
+	return h->station && h->station->cfg.kind == FABRIC_ETHER_NIC;
+}
+
+static int make_card(struct daemon *d, struct host *h)
+{
+	char path[RUNDIR_PATH_MAX];
+	int err = socket_path(d, h, "n", path);
+
+	if (err)
+		return err;
+	h->card = vnet_create(d->loop, path, eth_station_port(h->station->end));
+	return h->card ? 0 : -errno;
+}
+
+int daemon_guest_create(struct daemon *d, struct host *h)
+{
+	int err = 0;
+
+	if (h->siw)
+		return -EOPNOTSUPP; /* the guest's driver knows no TCP */
+	if (!h->vdev && h->uv.hca)
+		err = make_adapter(d, h);
+	if (!err && !h->card && has_card(h))
+		err = make_card(d, h);
+	return err;
+}
+
+void daemon_guest_destroy(struct host *h)
+{
+	vdev_destroy(h->vdev);
+	vnet_destroy(h->card);
+}
+
+bool daemon_guest_monitor(struct host *h, int fd, const char *netdev)
+{
+	int err = h->card ? vnet_set_monitor(h->card, fd, netdev) : 0;
+
+	if (err)
+		log_at(LOG_WARN, h->uv.name, "the carrier of its network card cannot be set: %s", strerror(-err));
+	return h->card;
+}
+
+/* The host of a socket's name: its number, and the rest of the name. */
+static struct host *left_behind(struct daemon *d, const char *name)
+{
+	char *end;
+	unsigned long n = strtoul(name, &end, 10);
+
+	if (end == name || n >= fabric_node_count(d->fabric))
+		return NULL;
+	return daemon_host_get(d, fabric_node_name(fabric_node(d->fabric, (u32)n)));
+}
+
+/* Devices of a previous daemon: guests that still run reconnect to the devices of their hosts. */
+void daemon_guests_return(struct daemon *d)
+{
+	char path[RUNDIR_PATH_MAX];
+	DIR *dir = opendir(rundir_path(&d->run, RUNDIR_GUESTS, path));
+	const struct dirent *e;
+
+	while (dir && (e = readdir(dir))) {
+		struct host *h = *e->d_name == '.' ? NULL : left_behind(d, e->d_name);
+
+		if (*e->d_name != '.' && (!h || daemon_guest_create(d, h)))
+			unlinkat(dirfd(dir), e->d_name, 0);
+	}
+	if (dir)
+		closedir(dir);
+}
+
+bool daemon_guest_here(const struct host *h)
+{
+	return (h->vdev && vdev_in_use(h->vdev)) || (h->card && vnet_in_use(h->card));
+}
+
+/* "ADDRESS/LENGTH", with "@VLAN" where it is tagged. */
+static json_t *card_ips(const struct fabric_ether_station *s)
+{
+	json_t *ips = json_array();
+	char ip[IP_ADDR_STRLEN], text[IP_ADDR_STRLEN + 16];
+	u32 i;
+	int n;
+
+	for (i = 0; i < s->naddr; i++) {
+		n = snprintf(text, sizeof(text), "%s/%u", ip_addr_str(&s->addr[i], ip), s->len[i]);
+		if (s->vlan[i])
+			snprintf(text + n, sizeof(text) - (size_t)n, "@%u", s->vlan[i]);
+		json_array_append_new(ips, json_string(text));
+	}
+	return ips;
+}
+
+static json_t *card_json(const struct host *h)
+{
+	const struct ether_port *p;
+	char mac[24];
+
+	if (!h->card)
+		return json_null();
+	p = eth_station_port(h->station->end);
+	snprintf(mac, sizeof(mac), "%02x:%02x:%02x:%02x:%02x:%02x", p->mac[0], p->mac[1], p->mac[2], p->mac[3],
+		 p->mac[4], p->mac[5]);
+	return json_pack("{s:s, s:s, s:i, s:o}", "socket", vnet_path(h->card), "mac", mac, "mtu", (int)p->mtu, "ips",
+			 card_ips(&h->station->cfg));
+}
+
+json_t *daemon_guest_json(const struct host *h)
+{
+	json_t *socket = h->vdev ? json_string(vdev_path(h->vdev)) : json_null();
+	json_t *ips = h->vdev && !fabric_node_binding(h->node) ? daemon_show_ips(h->node) : json_array();
+
+	return json_pack("{s:s, s:o, s:i, s:o, s:o}", "name", h->uv.name, "socket", socket, "queues", VDEV_QUEUES,
+			 "ips", ips, "card", card_json(h));
+}

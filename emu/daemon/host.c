@@ -1,0 +1,384 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* The hosts of the fabric: adapter, transport and management layer, put together when a host is first used. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "emu/daemon/daemon.h"
+#include "emu/host/ucma.h"
+#include "emu/host/umad.h"
+#include "emu/lib/log.h"
+#include "emu/packet/roce.h"
+#include "emu/wire/smp.h"
+#include "rxe/roce/roce.h"
+#include "rxe/rxe.h"
+
+#define HOSTS_AT_START 512 /* nodes */
+
+static const char *gid_netdev(const struct uv_host *uv, u32 gid)
+{
+	return roce_port_device(container_of(uv, struct host, uv)->roce, gid);
+}
+
+static bool is_roce(const struct host *h, u8 port)
+{
+	return h->roce && roce_port_wire(h->roce)->num == port;
+}
+
+/* Of the port's management layer; the connection manager is the host's. */
+static const char *management_counter(const struct host *h, u8 port, u32 n, u64 *value)
+{
+	if (n < MAD_CTR_NUM) {
+		*value = mad_port_counter(h->uv.mad[port - 1], (enum mad_counter)n);
+		return mad_counter_name((enum mad_counter)n);
+	}
+	n -= MAD_CTR_NUM;
+	if (n < UMAD_CTR_NUM) {
+		*value = umad_port_counter(h->uv.umad[port - 1], (enum umad_counter)n);
+		return umad_counter_name((enum umad_counter)n);
+	}
+	n -= UMAD_CTR_NUM;
+	if (n >= CM_CTR_NUM)
+		return NULL;
+	*value = cm_counter(rdma_host_cm(h->rdma), (enum cm_counter)n);
+	return cm_counter_name((enum cm_counter)n);
+}
+
+static const char *port_counter(struct uv_host *uv, u8 port, u32 n, u64 *value)
+{
+	const struct host *h = container_of(uv, struct host, uv);
+	const struct fabric_port *p = fabric_node_port(uv->owner, port);
+	u32 own = is_roce(h, port) ? ROCE_CTR_NUM : FABRIC_CTR_NUM;
+
+	if (n >= own)
+		return management_counter(h, port, n - own, value);
+	if (is_roce(h, port)) {
+		*value = roce_port_counter(h->roce, (enum roce_counter)n);
+		return roce_counter_name((enum roce_counter)n);
+	}
+	if (!p)
+		return NULL;
+	*value = fabric_port_counter(p, (enum fabric_counter)n);
+	return fabric_counter_name((enum fabric_counter)n);
+}
+
+/* Options of a RoCE host besides its addresses. */
+struct options {
+	double loss, marking; /* probabilities, of what is sent */
+	bool dcqcn;
+};
+
+static int set_option(void *arg, const char *word)
+{
+	struct options *o = arg;
+
+	if (!strncmp(word, "loss=", 5))
+		o->loss = strtod(word + 5, NULL);
+	else if (!strncmp(word, "ce=", 3))
+		o->marking = strtod(word + 3, NULL);
+	else if (!strcmp(word, "dcqcn"))
+		o->dcqcn = true;
+	else if (!strcmp(word, "mode=v1"))
+		return -EPROTONOSUPPORT; /* v1 is no UDP: it takes an Ethernet */
+	else if (strcmp(word, "mode=v2"))
+		return 0;
+	return 1;
+}
+
+/* A host whose port is on the machine's own network. */
+static int bind_roce(struct daemon *d, struct host *h)
+{
+	struct roce_config cfg = { .loop = d->loop, .name = h->uv.name, .seed = d->opt.seed };
+	struct options o = { .loss = 0 };
+	int n = daemon_binding_read(h->node, cfg.addr, set_option, &o);
+	struct fabric_ip ip;
+
+	if (n < 0)
+		return n;
+	cfg.naddr = (u32)n;
+	cfg.node_guid = cfg.port_guid = roce_guid(&cfg.addr[0]);
+	h->roce = roce_port_create(&cfg);
+	if (!h->roce)
+		return -errno;
+	roce_port_set_loss(h->roce, o.loss);
+	roce_port_set_marking(h->roce, o.marking);
+	roce_port_set_dcqcn(h->roce, o.dcqcn);
+	ip = daemon_binding_ip(cfg.addr, cfg.naddr);
+	fabric_node_bind(h->node, cfg.node_guid, &ip);
+	h->uv.gid_netdev = gid_netdev;
+	return 0;
+}
+
+/*
+ * A host whose port @num is a station of the simulated Ethernet; a guest's has no address of its own, its kernel gives it some.
+ */
+static int bind_station(struct daemon *d, struct host *h, u8 num)
+{
+	const struct fabric_ether_station *s = &h->station->cfg;
+	struct roce_config cfg = {
+		.loop = d->loop,
+		.name = h->uv.name,
+		.node_guid = fabric_node_guid(h->node),
+		.port_guid = fabric_node_guid(h->node) + (num > 1 ? num : 0u),
+		.num = num,
+		.seed = d->opt.seed,
+		.ether = eth_station_port(h->station->end),
+		.v1 = s->v1,
+	};
+	u32 i;
+
+	for (i = 0; i < s->naddr && s->kind == FABRIC_ETHER_ROCE; i++, cfg.naddr++) {
+		cfg.addr[i] = wire_gid_from_bytes(s->addr[i].raw);
+		cfg.vlan[i] = s->vlan[i];
+		cfg.net[i] = s->len[i];
+	}
+	h->roce = roce_port_create(&cfg);
+	if (!h->roce)
+		return -errno;
+	roce_port_set_dcqcn(h->roce, s->dcqcn);
+	h->uv.gid_netdev = gid_netdev;
+	h->uv.nports = num;
+	return 0;
+}
+
+/* Creates the port of a host that is not on the fabric. */
+static int bind_port(struct daemon *d, struct host *h)
+{
+	if (daemon_host_is_iwarp(h->node))
+		return daemon_iwarp_bind(d, h);
+	h->uv.device = "rxe0";
+	if (!h->station)
+		return bind_roce(d, h);
+	if (h->station->cfg.kind == FABRIC_ETHER_ROCE || h->station->cfg.roce)
+		return bind_station(d, h, 1);
+	h->uv.nports = 0; /* a network card alone */
+	return 0;
+}
+
+/* Adds a RoCE port to a host of the fabric, on the network card of its guest. */
+static int bind_second(struct daemon *d, struct host *h)
+{
+	if (!h->station || !h->station->cfg.roce)
+		return 0;
+	return h->uv.nports < UV_PORTS ? bind_station(d, h, h->uv.nports + 1) : -ENOSPC;
+}
+
+static int create_hca(struct daemon *d, struct host *h)
+{
+	struct hca_config cfg = {
+		.name = h->uv.name,
+		.node_guid = fabric_node_guid(h->node),
+		.sys_image_guid = fabric_node_sysguid(h->node),
+		.nports = h->uv.nports,
+		.ports = h->uv.port,
+		.seed = d->opt.seed,
+	};
+
+	h->uv.hca = hca_create(d->loop, &cfg);
+	if (!h->uv.hca)
+		return -errno;
+	if (!h->siw)
+		return hca_set_transport(h->uv.hca, &rxe_transport);
+	if (hca_set_transport(h->uv.hca, &siw_transport))
+		return -ENOMEM;
+	siw_set_options(h->uv.hca, &h->iwarp);
+	return 0;
+}
+
+/* Connection management, with the IP addresses that the topology gives. */
+static int create_rdma(struct daemon *d, struct host *h)
+{
+	struct rdma_host_config cfg = {
+		.loop = d->loop,
+		.hca = h->uv.hca,
+		.name = h->uv.name,
+		.nports = h->uv.nports,
+		.apm = d->opt.apm,
+		.seed = d->opt.seed ^ fabric_node_guid(h->node) ^ 1,
+	};
+	u8 i;
+
+	for (i = 0; i < h->uv.nports; i++) {
+		const struct fabric_ip *ip = fabric_ca_ip(h->node, i + 1u);
+
+		cfg.mp[i] = h->uv.mad[i];
+		if (!ip) /* of a guest's card, whose addresses the guest has */
+			continue;
+		cfg.v4[i] = ip_addr_v4(ip->v4);
+		cfg.v4_len[i] = ip->v4_len;
+		memcpy(cfg.v6[i].raw, ip->v6, sizeof(ip->v6));
+		cfg.v6_len[i] = ip->v6_len;
+	}
+	h->rdma = rdma_host_create(&cfg);
+	h->uv.cm = h->rdma ? ucma_host_create(h->rdma) : NULL;
+	return h->uv.cm ? 0 : -ENOMEM;
+}
+
+static void host_destroy(struct host *h)
+{
+	u8 i;
+
+	daemon_guest_destroy(h);
+	ucma_host_destroy(h->uv.cm);
+	rdma_host_destroy(h->rdma);
+	for (i = 0; i < h->uv.nports; i++) {
+		if (h->uv.umad[i])
+			umad_port_destroy(h->uv.umad[i]);
+		if (h->uv.mad[i])
+			mad_port_destroy(h->uv.mad[i]);
+	}
+	if (h->uv.hca)
+		hca_destroy(h->uv.hca);
+	roce_port_destroy(h->roce);
+	siw_port_destroy(h->siw);
+	free(h);
+}
+
+static struct wire_port *port_of(struct host *h, u8 num)
+{
+	if (h->siw)
+		return h->siw;
+	return is_roce(h, num) ? roce_port_wire(h->roce) : fabric_ca_port(h->node, num);
+}
+
+static int create_port(struct daemon *d, struct host *h, u8 num)
+{
+	u8 i = num - 1;
+
+	h->uv.port[i] = port_of(h, num);
+	h->uv.mad[i] = mad_port_create(d->loop, h->uv.port[i]);
+	if (!h->uv.mad[i])
+		return -ENOMEM;
+	if (h->siw) /* nothing is managed by MADs */
+		return 0;
+	h->uv.umad[i] = umad_port_create(d->loop, h->uv.mad[i]);
+	return h->uv.umad[i] ? 0 : -ENOMEM;
+}
+
+bool daemon_host_is_iwarp(const struct fabric_node *n)
+{
+	return fabric_node_binding(n) && !strncmp(fabric_node_binding(n), "iwarp ", 6);
+}
+
+static struct host *host_create(struct daemon *d, struct fabric_node *n)
+{
+	struct host *h = calloc(1, sizeof(*h));
+	int err;
+	u8 i;
+
+	if (!h)
+		return NULL;
+	h->node = n;
+	h->uv.name = fabric_node_name(n);
+	h->uv.owner = n;
+	h->uv.counter = port_counter;
+	h->uv.nports = min(fabric_node_ports(n), (u8)UV_PORTS);
+	h->uv.device = "muslin0";
+	h->station = daemon_ether_station(d, n);
+	err = fabric_node_binding(n) ? bind_port(d, h) : bind_second(d, h);
+	if (err)
+		goto err_destroy;
+	if (!h->uv.nports)
+		return h;
+	for (i = 0; i < h->uv.nports; i++) {
+		err = create_port(d, h, i + 1);
+		if (err)
+			goto err_destroy;
+	}
+	err = create_hca(d, h);
+	err = err ? err : create_rdma(d, h);
+	if (err)
+		goto err_destroy;
+	return h;
+
+err_destroy:
+	log_at(LOG_ERROR, h->uv.name, "the host cannot be created: %s", strerror(-err));
+	host_destroy(h);
+	return NULL;
+}
+
+struct host *daemon_host_of(struct daemon *d, struct fabric_node *n)
+{
+	u32 i;
+
+	for (i = 0; i < fabric_node_count(d->fabric); i++) {
+		if (fabric_node(d->fabric, i) != n)
+			continue;
+		if (!d->hosts[i])
+			d->hosts[i] = host_create(d, n);
+		return d->hosts[i];
+	}
+	return NULL;
+}
+
+/*
+ * So that each host answers to its IP addresses, unless there are too many to be made unasked. Those with sockets of the
+ * machine's network must be made now: later the daemon may open none.
+ */
+const char *daemon_hosts_start(struct daemon *d)
+{
+	u32 i, n = fabric_node_count(d->fabric);
+
+	for (i = 0; i < n; i++) {
+		struct fabric_node *node = fabric_node(d->fabric, i);
+
+		if (fabric_node_type(node) == NODE_TYPE_CA && (n <= HOSTS_AT_START || fabric_node_binding(node)))
+			if (!daemon_host_of(d, node) && fabric_node_binding(node))
+				return fabric_node_name(node);
+	}
+	return NULL;
+}
+
+struct host *daemon_host_get(struct daemon *d, const char *name)
+{
+	struct fabric_node *n = fabric_node_find(d->fabric, name);
+
+	return n && fabric_node_type(n) == NODE_TYPE_CA ? daemon_host_of(d, n) : NULL;
+}
+
+void daemon_hosts_destroy(struct daemon *d)
+{
+	u32 i;
+
+	for (i = 0; i < fabric_node_count(d->fabric); i++) {
+		if (d->hosts[i])
+			host_destroy(d->hosts[i]);
+	}
+	free(d->hosts);
+}
+
+/* Levenshtein's distance, of names up to FABRIC_NAME_MAX. */
+static u32 host_distance(const char *a, const char *b)
+{
+	u32 row[FABRIC_NAME_MAX + 1], n = (u32)strnlen(b, FABRIC_NAME_MAX), i, j, diagonal, above;
+
+	for (j = 0; j <= n; j++)
+		row[j] = j;
+	for (i = 1; a[i - 1]; i++) {
+		diagonal = row[0];
+		row[0] = i;
+		for (j = 1; j <= n; j++) {
+			above = row[j];
+			row[j] = min(min(row[j - 1], above) + 1, diagonal + (a[i - 1] != b[j - 1]));
+			diagonal = above;
+		}
+	}
+	return row[n];
+}
+
+u32 daemon_names_like(const struct daemon *d, const char *name, bool hosts, const char **like, u32 max)
+{
+	u32 i, far, n = 0;
+
+	for (far = 0; far <= 2; far++) {
+		for (i = 0; i < fabric_node_count(d->fabric) && n < max; i++) {
+			const struct fabric_node *node = fabric_node(d->fabric, i);
+
+			if (hosts && fabric_node_type(node) != NODE_TYPE_CA)
+				continue;
+			if (host_distance(fabric_node_name(node), name) == far)
+				like[n++] = fabric_node_name(node);
+		}
+	}
+	return n;
+}

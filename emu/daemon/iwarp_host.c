@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Hosts with an iWARP port over the machine's TCP: options of their topology line. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "emu/daemon/daemon.h"
+#include "emu/port/netdev.h"
+#include "rxe/roce/roce.h"
+#include "siw/siw.h"
+
+static const char *counter(struct uv_host *uv, u8 port, u32 n, u64 *value)
+{
+	if (n >= SIW_CTR_NUM)
+		return NULL;
+	*value = siw_counter(uv->hca, (enum siw_counter)n);
+	return siw_counter_name((enum siw_counter)n);
+}
+
+/* The topology has checked the words. */
+static int set_option(void *arg, const char *word)
+{
+	struct siw_options *o = arg;
+
+	if (!strncmp(word, "mpa=", 4)) {
+		o->revision = word[4] == '1' ? 1 : 2;
+	} else if (!strncmp(word, "crc=", 4)) {
+		o->crc = !strcmp(word + 4, "on");
+	} else if (!strncmp(word, "markers=", 8)) {
+		o->markers = !strcmp(word + 8, "on");
+	} else if (!strncmp(word, "rtr=", 4)) {
+		o->rtr_zero = !strcmp(word + 4, "zero");
+		o->rtr_write = !strcmp(word + 4, "write");
+		o->rtr_read = !strcmp(word + 4, "read");
+	} else if (!strncmp(word, "uring=", 6)) {
+		o->uring = !strcmp(word + 6, "auto") ? SIW_URING_AUTO
+			   : !strcmp(word + 6, "on") ? SIW_URING_ON
+						     : SIW_URING_OFF;
+	} else if (!strncmp(word, "start=", 6)) {
+		o->start_ns = strtoull(word + 6, NULL, 10) * 1000 * 1000;
+	}
+	return strchr(word, '=') != NULL;
+}
+
+static const char *gid_netdev(const struct uv_host *uv, u32 gid)
+{
+	return container_of(uv, struct host, uv)->netdev;
+}
+
+int daemon_iwarp_bind(struct daemon *d, struct host *h)
+{
+	struct wire_gid addr[ROCE_ADDRS];
+	struct fabric_ip ip;
+	struct ip_addr first;
+	int n;
+	u64 guid;
+
+	h->iwarp = siw_options_default;
+	n = daemon_binding_read(h->node, addr, set_option, &h->iwarp);
+	if (n < 0)
+		return n;
+	first = ip_addr_of_gid(&addr[0]);
+	netdev_find(&first, h->netdev);
+	guid = roce_guid(&addr[0]);
+	h->siw = siw_port_create(h->uv.name, guid, netdev_mtu(h->netdev));
+	if (!h->siw)
+		return -ENOMEM;
+	ip = daemon_binding_ip(addr, (u32)n);
+	fabric_node_bind(h->node, guid, &ip);
+	h->uv.device = "siw0";
+	h->uv.gid_netdev = gid_netdev;
+	h->uv.counter = counter;
+	return 0;
+}

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* The embedded subnet manager: its port, configuration and status. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "emu/daemon/daemon.h"
+#include "emu/lib/log.h"
+#include "emu/smhost/sm_mad.h"
+#include "emu/wire/smp.h"
+#include "sm/partition.h"
+
+static bool on_fabric(const struct fabric_node *n)
+{
+	return fabric_node_type(n) == NODE_TYPE_CA && !fabric_node_binding(n);
+}
+
+bool daemon_manager_needed(const struct daemon *d)
+{
+	u32 i, bound = 0;
+
+	for (i = 0; i < fabric_node_count(d->fabric); i++)
+		bound += fabric_node_binding(fabric_node(d->fabric, i)) != NULL;
+	return bound != fabric_node_count(d->fabric);
+}
+
+/* The host of --sm-host, or the first one on the fabric. NULL with a line in @err. */
+static struct host *manager_host(struct daemon *d, char *err, size_t err_len)
+{
+	struct host *h = NULL;
+	u32 i;
+
+	for (i = 0; !d->opt.sm_host && !h && i < fabric_node_count(d->fabric); i++)
+		if (on_fabric(fabric_node(d->fabric, i)))
+			h = daemon_host_of(d, fabric_node(d->fabric, i));
+	if (d->opt.sm_host)
+		h = daemon_host_get(d, d->opt.sm_host);
+	if (h && on_fabric(h->node))
+		return h;
+	if (d->opt.sm_host)
+		snprintf(err, err_len, "--sm-host: the fabric has no host \"%s\"", d->opt.sm_host);
+	else
+		snprintf(err, err_len, "the fabric has no host on which a subnet manager could run; say --no-sm");
+	return NULL;
+}
+
+/* Records events of the subnet manager in the timeline. */
+static void manager_on_event(void *ctx, enum sm_event event)
+{
+	struct daemon *d = ctx;
+	struct sm_status st;
+	char line[100];
+
+	if (!d->manager)
+		return; /* it is being made, or destroyed */
+	sm_status(sm_mad_manager(d->manager), &st);
+	if (event == SM_EVENT_STATE)
+		snprintf(line, sizeof(line), "manager: %s", wire_sm_state_name(st.state));
+	else
+		snprintf(line, sizeof(line), "manager: %s, %u nodes, %u SMPs in %.1f ms",
+			 event == SM_EVENT_SUBNET_UP ? "subnet up" : "a sweep with errors", st.nodes, st.sweep_smps,
+			 (double)st.sweep_ns / 1e6);
+	daemon_timeline_note(d, "sm", line);
+}
+
+int daemon_manager_create(struct daemon *d, char *err, size_t err_len)
+{
+	struct sm_config cfg = {
+		.routing = d->opt.routing,
+		.lmc = d->opt.lmc,
+		.qos = d->opt.qos,
+		.seed = d->opt.seed,
+		.priority = d->opt.priority,
+		.subnet_prefix = d->opt.subnet_prefix,
+		.partitions_file = d->opt.partitions,
+		.event = manager_on_event,
+		.ctx = d,
+	};
+	struct host *h = manager_host(d, err, err_len);
+
+	if (!h)
+		return -ENOENT;
+	if (d->opt.partitions && !d->partitions) {
+		d->partitions = sm_partitions_read(d->opt.partitions, err, err_len);
+		if (!d->partitions)
+			return -EINVAL;
+	}
+	cfg.partitions = d->partitions;
+	d->manager = sm_mad_create(d->loop, h->uv.mad[0], &cfg, err, err_len);
+	if (!d->manager)
+		return -EINVAL;
+	daemon_manager_watch(d);
+	return 0;
+}
+
+int daemon_manager_partitions(struct daemon *d, const char *path, char *err, size_t err_len)
+{
+	char *text;
+	int got;
+
+	path = path ? path : d->opt.partitions;
+	if (!d->manager || !path) {
+		snprintf(err, err_len, "%s",
+			 d->manager ? "which file?" : "the fabric has no subnet manager of its own");
+		return -ENOENT;
+	}
+	text = sm_partitions_read(path, err, err_len);
+	if (!text)
+		return -EINVAL;
+	got = sm_set_partitions(sm_mad_manager(d->manager), text, path, err, err_len);
+	if (got) {
+		free(text);
+		return got;
+	}
+	free(d->partitions); /* one that comes back after a fault has the new ones */
+	d->partitions = text;
+	return 0;
+}
+
+json_t *daemon_manager_json(const struct daemon *d)
+{
+	struct sm_status st;
+
+	if (!d->manager)
+		return json_null();
+	sm_status(sm_mad_manager(d->manager), &st);
+	return json_pack("{s:s, s:s, s:i, s:b, s:b, s:s, s:i, s:i, s:f, s:i, s:i, s:i, s:i, s:i, s:i, s:I, s:I, s:I, "
+			 "s:I, s:I, s:I, "
+			 "s:I, s:I}",
+			 "host", mad_port_wire(sm_mad_port(d->manager))->name, "state", wire_sm_state_name(st.state),
+			 "priority", st.priority, "up", st.subnet_up, "sweeping", st.sweeping, "routing", st.routing,
+			 "heavy_sweeps", (int)st.heavy_sweeps, "light_sweeps", (int)st.light_sweeps, "sweep_seconds",
+			 (double)st.sweep_ns / (double)NSEC_PER_SEC, "sweep_smps", (int)st.sweep_smps, "sweep_errors",
+			 (int)st.sweep_errors, "nodes", (int)st.nodes, "groups", (int)st.groups, "services",
+			 (int)st.services, "subscribers", (int)st.subscribers, "sa_requests",
+			 (json_int_t)st.sa_requests, "sa_errors", (json_int_t)st.sa_errors, "sa_key_errors",
+			 (json_int_t)st.sa_key_errors, "sa_held_lost", (json_int_t)st.sa_held_lost, "traps",
+			 (json_int_t)st.traps, "bad_traps", (json_int_t)st.bad_traps, "traps_coalesced",
+			 (json_int_t)st.traps_coalesced, "sminfo_refused", (json_int_t)st.sminfo_refused);
+}

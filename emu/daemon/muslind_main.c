@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* muslind(8): creates a fabric, detaches, and runs until a signal or `muslin down`. */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "emu/daemon/daemon.h"
+#include "emu/daemon/manager_fault.h"
+#include "emu/lib/log.h"
+#include "emu/lib/passed.h"
+#include "emu/smhost/sm_mad.h"
+
+static void muslind_fail(const char *fmt, ...) __attribute__((format(printf, 1, 2), noreturn));
+static void muslind_fail(const char *fmt, ...)
+{
+	va_list ap;
+
+	fputs("muslin: ", stderr);
+	va_start(ap, fmt);
+	vfprintf(stderr, fmt, ap);
+	va_end(ap);
+	fputc('\n', stderr);
+	exit(1);
+}
+
+/* The starting process waits for a byte; EOF without one means that the start has failed. */
+static int muslind_background(void)
+{
+	int ready[2];
+	pid_t pid;
+	char ok;
+
+	if (pipe2(ready, O_CLOEXEC))
+		muslind_fail("pipe: %s", strerror(errno));
+	pid = fork();
+	if (pid < 0)
+		muslind_fail("fork: %s", strerror(errno));
+	if (pid) {
+		close(ready[1]);
+		_exit(read(ready[0], &ok, 1) == 1 ? 0 : 1);
+	}
+	close(ready[0]);
+	setsid();
+	pid = fork();
+	if (pid < 0)
+		muslind_fail("fork: %s", strerror(errno));
+	if (pid)
+		_exit(0);
+	return ready[1];
+}
+
+/* Redirects standard output and error to the log. */
+static void muslind_detach(const struct rundir *run, int ready)
+{
+	char path[RUNDIR_PATH_MAX];
+	int log = open(rundir_path(run, RUNDIR_LOG, path), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0600);
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	if (log < 0 || null < 0)
+		muslind_fail("%s: %s", path, strerror(errno));
+	if (chdir("/") || dup2(null, STDIN_FILENO) < 0 || dup2(log, STDOUT_FILENO) < 0 || dup2(log, STDERR_FILENO) < 0)
+		muslind_fail("cannot detach: %s", strerror(errno));
+	close(log);
+	close(null);
+	if (write(ready, "", 1) != 1)
+		log_at(LOG_WARN, "", "the starting process has ended");
+	close(ready);
+}
+
+static struct fabric_topology *muslind_load(const char *topology)
+{
+	char err[512] = "out of memory";
+	struct fabric_topology *t =
+		topology ? fabric_topology_open(topology, err, sizeof(err)) : fabric_topology_default();
+
+	if (!t)
+		muslind_fail("%s", err);
+	return t;
+}
+
+static void on_signal(struct loop_fd *w, u32 events, struct now now)
+{
+	struct daemon *d = container_of(w, struct daemon, signals);
+
+	log_at(LOG_INFO, "", "ends by a signal");
+	loop_stop(d->loop);
+}
+
+static void watch_signals(struct daemon *d)
+{
+	sigset_t set;
+
+	signal(SIGPIPE, SIG_IGN);
+	signal(SIGCHLD, SIG_IGN); /* it has none of its own; as a container's first process it takes in orphans */
+	sigemptyset(&set);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGHUP);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	d->signals = (struct loop_fd){ .fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK), .fn = on_signal };
+	if (d->signals.fd < 0 || loop_fd_add(d->loop, &d->signals, EPOLLIN))
+		muslind_fail("signalfd: %s", strerror(errno));
+}
+
+/* The peer of --hold has exited. */
+static void on_hold(struct loop_fd *w, u32 events, struct now now)
+{
+	struct daemon *d = container_of(w, struct daemon, hold);
+
+	log_at(LOG_INFO, "", "the peer of --hold has closed");
+	loop_fd_del(w);
+	loop_stop(d->loop);
+}
+
+static void watch_hold(struct daemon *d)
+{
+	d->hold = (struct loop_fd){ .fd = d->opt.hold, .fn = on_hold };
+	if (d->opt.hold >= 0 && loop_fd_add(d->loop, &d->hold, EPOLLIN))
+		muslind_fail("--hold %d: %s", d->opt.hold, strerror(errno));
+}
+
+/* Raises the descriptor limit for thousands of files; new files are private to the user. */
+static void muslind_limit(void)
+{
+	struct rlimit r;
+
+	if (!getrlimit(RLIMIT_NOFILE, &r)) {
+		r.rlim_cur = r.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &r);
+	}
+	passed_reserve();
+	umask(077);
+}
+
+static struct uv_host *find_host(void *arg, const char *name)
+{
+	struct host *h = daemon_host_get(arg, name);
+
+	return h && h->uv.hca ? &h->uv : NULL;
+}
+
+static void start_fabric(struct daemon *d, struct fabric_topology *topo)
+{
+	int err;
+
+	list_init(&d->faults);
+	d->loop = loop_create();
+	manager_faults_init(d);
+	d->fabric = d->loop ? fabric_create(d->loop, topo, d->opt.seed) : NULL;
+	err = d->fabric ? daemon_ether_create(d, topo) : 0;
+	if (err)
+		muslind_fail("the Ethernet cannot be created: %s", strerror(-err));
+	fabric_topology_destroy(topo);
+	if (!d->fabric)
+		muslind_fail("the fabric cannot be created: %s", strerror(errno));
+	d->started = loop_now(d->loop).ns;
+	d->hosts = calloc(fabric_node_count(d->fabric), sizeof(*d->hosts));
+	if (!d->hosts)
+		muslind_fail("out of memory");
+}
+
+static void start_hosts(struct daemon *d)
+{
+	const char *host = daemon_hosts_start(d);
+
+	if (!host)
+		return;
+	rundir_remove(&d->run);
+	muslind_fail("host %s cannot be created", host);
+}
+
+/* Creates the subnet manager before detaching, to report invalid options; it starts after the log is open. */
+static void make_manager(struct daemon *d)
+{
+	char err[512];
+
+	if (d->opt.no_sm || !daemon_manager_needed(d))
+		return;
+	if (daemon_manager_create(d, err, sizeof(err)))
+		muslind_fail("%s", err);
+}
+
+static void start_servers(struct daemon *d)
+{
+	char path[RUNDIR_PATH_MAX], tree[RUNDIR_PATH_MAX];
+
+	d->server = uv_server_create(d->loop, rundir_path(&d->run, RUNDIR_HOSTS, path),
+				     rundir_path(&d->run, RUNDIR_TREE, tree), find_host, d);
+	if (!d->server)
+		muslind_fail("%s: %s", path, strerror(errno));
+	d->control = ctl_server_create(d->loop, rundir_path(&d->run, RUNDIR_CONTROL, path), daemon_commands, d);
+	if (!d->control)
+		muslind_fail("%s: %s", path, strerror(errno));
+	if (daemon_addresses_write(d))
+		muslind_fail("%s: the hosts' addresses cannot be written: %s", tree, strerror(errno));
+}
+
+static enum daemon_net net_of(const struct daemon *d)
+{
+	enum daemon_net net = DAEMON_NET_NONE;
+	u32 i;
+
+	for (i = 0; i < fabric_node_count(d->fabric); i++) {
+		const struct fabric_node *n = fabric_node(d->fabric, i);
+
+		if (daemon_host_is_iwarp(n))
+			return DAEMON_NET_TCP;
+		if (fabric_node_binding(n))
+			net = DAEMON_NET_UDP;
+	}
+	return net;
+}
+
+static void muslind_stop(struct daemon *d)
+{
+	ctl_server_destroy(d->control);
+	daemon_faults_destroy(d);
+	daemon_timeline_destroy(d);
+	uv_server_destroy(d->server);
+	sm_mad_destroy(d->manager);
+	free(d->partitions);
+	daemon_hosts_destroy(d);
+	daemon_ether_destroy(d);
+	fabric_destroy(d->fabric);
+	loop_fd_del(&d->signals);
+	loop_fd_del(&d->hold);
+	close(d->signals.fd);
+	loop_destroy(d->loop);
+}
+
+int main(int argc, char **argv)
+{
+	static struct daemon d;
+	struct fabric_topology *topo;
+	int ready = -1, lock, err;
+	char why[512];
+
+	daemon_options_parse(&d.opt, argc, argv);
+	if (rundir_open(&d.run, d.opt.name, why, sizeof(why)))
+		muslind_fail("%s", why);
+	topo = muslind_load(d.opt.topology);
+	if (!d.opt.partitions && topo->partition_file) /* the command line's word counts more */
+		d.opt.partitions = realpath(topo->partition_file, NULL) ?: strdup(topo->partition_file);
+	muslind_limit();
+	if (!d.opt.foreground)
+		ready = muslind_background();
+	lock = rundir_claim(&d.run);
+	if (lock == -EBUSY)
+		muslind_fail(
+			"fabric %s is running already; end it with `muslin down --name %s`, or choose another --name",
+			d.run.name, d.run.name);
+	if (lock < 0)
+		muslind_fail("%s: %s", d.run.dir, strerror(-lock));
+	start_fabric(&d, topo);
+	watch_signals(&d);
+	watch_hold(&d);
+	start_hosts(&d);
+	start_servers(&d);
+	daemon_guests_return(&d);
+	make_manager(&d);
+	if (rundir_sign(lock))
+		muslind_fail("%s: the process id cannot be written", d.run.dir);
+	if (ready >= 0)
+		muslind_detach(&d.run, ready);
+	log_at(LOG_INFO, "", "fabric %s: %u nodes", d.run.name, fabric_node_count(d.fabric));
+	if (d.manager && sm_mad_start(d.manager))
+		log_at(LOG_ERROR, "", "the subnet manager cannot start");
+	daemon_confine(net_of(&d));
+	err = loop_run(d.loop);
+	if (err)
+		log_at(LOG_ERROR, "", "the loop failed: %s", strerror(-err));
+	muslind_stop(&d);
+	rundir_remove(&d.run);
+	return err != 0;
+}

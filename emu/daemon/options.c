@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* The daemon's command line, which `muslin up` hands on. */
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "emu/daemon/daemon.h"
+
+#define USAGE 2
+
+static void options_usage(FILE *out)
+{
+	fputs("usage: muslin up [--name FABRIC] [--seed N] [--foreground] [--hold FD] [--no-sm] [--sm-host HOST]\n"
+	      "                 [--partitions FILE] [--routing minhop|updn|auto] [--lmc N] [--priority N] [--qos] "
+	      "[--apm]\n"
+	      "                 [--subnet-prefix N] [TOPOLOGY]\n"
+	      "TOPOLOGY is a file as in muslin-topology(5), or a line such as 'ring 3'; without one there are two "
+	      "leafs, "
+	      "two spines and eight hosts\n",
+	      out);
+}
+
+static u64 options_number(const char *option, const char *text, u64 max)
+{
+	char *end;
+	u64 v;
+
+	errno = 0;
+	v = strtoull(text, &end, 0);
+	if (!errno && *text && *text != '-' && !*end && v <= max)
+		return v;
+	fprintf(stderr, "muslin: --%s %s: not a number from 0 to %llu\n", option, text, (unsigned long long)max);
+	exit(USAGE);
+}
+
+enum option_id {
+	OPT_NAME = 256,
+	OPT_SEED,
+	OPT_FOREGROUND,
+	OPT_HOLD,
+	OPT_NO_SM,
+	OPT_SM_HOST,
+	OPT_PARTITIONS,
+	OPT_ROUTING,
+	OPT_LMC,
+	OPT_PRIORITY,
+	OPT_QOS,
+	OPT_APM,
+	OPT_SUBNET_PREFIX,
+	OPT_HELP,
+	OPT_VERSION
+};
+
+static const struct option options[] = {
+	{ "name", required_argument, NULL, OPT_NAME },
+	{ "seed", required_argument, NULL, OPT_SEED },
+	{ "foreground", no_argument, NULL, OPT_FOREGROUND },
+	{ "help", no_argument, NULL, OPT_HELP },
+	{ "no-sm", no_argument, NULL, OPT_NO_SM },
+	{ "sm-host", required_argument, NULL, OPT_SM_HOST },
+	{ "partitions", required_argument, NULL, OPT_PARTITIONS },
+	{ "routing", required_argument, NULL, OPT_ROUTING },
+	{ "lmc", required_argument, NULL, OPT_LMC },
+	{ "priority", required_argument, NULL, OPT_PRIORITY },
+	{ "qos", no_argument, NULL, OPT_QOS },
+	{ "apm", no_argument, NULL, OPT_APM },
+	{ "subnet-prefix", required_argument, NULL, OPT_SUBNET_PREFIX },
+	{ "hold", required_argument, NULL, OPT_HOLD },
+	{ "version", no_argument, NULL, OPT_VERSION },
+	{ NULL, 0, NULL, 0 },
+};
+
+static bool take_sm(struct daemon_options *opt, int id)
+{
+	switch (id) {
+	case OPT_NO_SM:
+		opt->no_sm = true;
+		return true;
+	case OPT_SM_HOST:
+		opt->sm_host = optarg;
+		return true;
+	case OPT_PARTITIONS:
+		opt->partitions = realpath(optarg, NULL) ?: optarg; /* is read again when the folder is another one */
+		return true;
+	case OPT_ROUTING:
+		opt->routing = optarg;
+		return true;
+	case OPT_LMC:
+		opt->lmc = (u8)options_number("lmc", optarg, 7);
+		return true;
+	case OPT_PRIORITY:
+		opt->priority = (u8)options_number("priority", optarg, 15);
+		return true;
+	case OPT_QOS:
+		opt->qos = true;
+		return true;
+	case OPT_APM:
+		opt->apm = true;
+		return true;
+	case OPT_SUBNET_PREFIX:
+		opt->subnet_prefix = options_number("subnet-prefix", optarg, UINT64_MAX);
+		return true;
+	default:
+		return false;
+	}
+}
+
+static void options_parse_option(struct daemon_options *opt, int id)
+{
+	if (take_sm(opt, id))
+		return;
+	switch (id) {
+	case OPT_NAME:
+		opt->name = optarg;
+		break;
+	case OPT_SEED:
+		opt->seed = options_number("seed", optarg, UINT64_MAX);
+		break;
+	case OPT_FOREGROUND:
+		opt->foreground = true;
+		break;
+	case OPT_HOLD:
+		opt->hold = (int)options_number("hold", optarg, 1 << 20);
+		break;
+	case OPT_HELP:
+		options_usage(stdout);
+		exit(0);
+	case OPT_VERSION:
+		puts("muslind " MUSLIN_VERSION);
+		exit(0);
+	default:
+		options_usage(stderr);
+		exit(USAGE);
+	}
+}
+
+void daemon_options_parse(struct daemon_options *opt, int argc, char **argv)
+{
+	const char *name = getenv("MUSLIN_NAME");
+	int id;
+
+	opt->name = name && *name ? name : "default";
+	opt->seed = 1;
+	opt->hold = -1;
+	while ((id = getopt_long(argc, argv, "", options, NULL)) != -1)
+		options_parse_option(opt, id);
+	if (optind < argc)
+		opt->topology = argv[optind++];
+	if (optind == argc)
+		return;
+	fprintf(stderr, "muslin: %s: more than one topology\n", argv[optind]);
+	exit(USAGE);
+}

@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* The fabric as `muslin show` prints it: JSON, and the format of ibnetdiscover. */
+#include <arpa/inet.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "emu/daemon/daemon.h"
+#include "emu/lib/log.h"
+#include "emu/lib/passed.h"
+#include "emu/wire/smp.h"
+
+static json_t *show_hex(u64 v, int digits)
+{
+	char text[24];
+
+	snprintf(text, sizeof(text), "0x%0*llx", digits, (unsigned long long)v);
+	return json_string(text);
+}
+
+static json_t *counters_json(const struct fabric_port *p)
+{
+	json_t *o = json_object();
+	u32 i;
+
+	for (i = 0; i < FABRIC_CTR_NUM; i++)
+		json_object_set_new(o, fabric_counter_name((enum fabric_counter)i),
+				    json_integer((json_int_t)fabric_port_counter(p, (enum fabric_counter)i)));
+	return o;
+}
+
+static json_t *port_json(const struct fabric_port *p, bool counters)
+{
+	struct fabric_port_info info;
+	json_t *o = json_object();
+
+	fabric_port_info(p, &info);
+	json_object_set_new(o, "num", json_integer(info.num));
+	json_object_set_new(o, "guid", show_hex(info.guid, 16));
+	json_object_set_new(o, "state", json_string(wire_port_state_name(info.state)));
+	json_object_set_new(o, "phys_state", json_string(wire_phys_state_name(info.phys_state)));
+	json_object_set_new(o, "lid", json_integer(info.lid));
+	json_object_set_new(o, "sm_lid", json_integer(info.sm_lid));
+	json_object_set_new(o, "lmc", json_integer(info.lmc));
+	json_object_set_new(o, "mtu", json_integer(wire_mtu_bytes(info.mtu)));
+	if (info.lanes) {
+		json_object_set_new(o, "width", json_integer(info.lanes));
+		json_object_set_new(o, "speed", json_string(wire_speed_name(info.speed)));
+		json_object_set_new(o, "rate",
+				    json_real(strtod(wire_rate_name(wire_link_rate(info.speed, info.lanes)), NULL)));
+	}
+	if (info.unplugged)
+		json_object_set_new(o, "unplugged", json_true());
+	if (info.peer) {
+		json_object_set_new(o, "peer", json_string(fabric_node_name(info.peer)));
+		json_object_set_new(o, "peer_port", json_integer(info.peer_port));
+	}
+	if (counters)
+		json_object_set_new(o, "counters", counters_json(p));
+	return o;
+}
+
+json_t *daemon_show_ips(const struct fabric_node *n)
+{
+	static const u8 none[16];
+	json_t *ips = json_array();
+	char text[INET6_ADDRSTRLEN];
+	u32 i;
+
+	for (i = 1; i <= fabric_node_ports(n); i++) {
+		const struct fabric_ip *ip = fabric_ca_ip(n, i);
+		struct in_addr v4;
+
+		if (!ip)
+			continue;
+		v4.s_addr = htonl(ip->v4);
+		if (ip->v4 && inet_ntop(AF_INET, &v4, text, sizeof(text)))
+			json_array_append_new(ips, json_string(text));
+		if (memcmp(ip->v6, none, sizeof(none)) && inet_ntop(AF_INET6, ip->v6, text, sizeof(text)))
+			json_array_append_new(ips, json_string(text));
+	}
+	return ips;
+}
+
+static bool is_ca(const struct fabric_node *n)
+{
+	return fabric_node_type(n) == NODE_TYPE_CA;
+}
+
+static json_t *node_json(const struct fabric_node *n, bool counters)
+{
+	json_t *o = json_object(), *ports = json_array();
+	struct fabric_port_info first;
+	char desc[65];
+	u32 i;
+
+	fabric_port_info(fabric_node_port(n, is_ca(n)), &first);
+	fabric_node_desc(n, desc);
+	json_object_set_new(o, "name", json_string(fabric_node_name(n)));
+	json_object_set_new(o, "type", json_string(is_ca(n) ? "ca" : "switch"));
+	json_object_set_new(o, "guid", show_hex(fabric_node_guid(n), 16));
+	json_object_set_new(o, "description", json_string(desc) ?: json_string("?"));
+	json_object_set_new(o, "lid", json_integer(first.lid));
+	if (fabric_node_binding(n))
+		json_object_set_new(o, "binding", json_string(fabric_node_binding(n)));
+	for (i = is_ca(n); i <= fabric_node_ports(n) && !fabric_node_binding(n); i++)
+		json_array_append_new(ports, port_json(fabric_node_port(n, i), counters));
+	json_object_set_new(o, "ports", ports);
+	json_object_set_new(o, "ips", daemon_show_ips(n));
+	return o;
+}
+
+static json_t *guest_counters_json(const struct vdev *v)
+{
+	json_t *o = json_object();
+	u32 i;
+
+	for (i = 0; i < VDEV_CTR_NUM; i++)
+		json_object_set_new(o, vdev_counter_name((enum vdev_counter)i),
+				    json_integer((json_int_t)vdev_counter(v, (enum vdev_counter)i)));
+	return o;
+}
+
+static json_t *card_counters_json(const struct vnet *n)
+{
+	json_t *o = json_object();
+	u32 i;
+
+	for (i = 0; i < VNET_CTR_NUM; i++)
+		json_object_set_new(o, vnet_counter_name((enum vnet_counter)i),
+				    json_integer((json_int_t)vnet_counter(n, (enum vnet_counter)i)));
+	return o;
+}
+
+/* The device that a guest has, or had, and its network card. */
+static json_t *guest_json(const struct host *h, bool counters)
+{
+	json_t *o = json_pack("{s:b}", "driver", vdev_in_use(h->vdev));
+
+	if (counters)
+		json_object_set_new(o, "counters", guest_counters_json(h->vdev));
+	if (counters && h->card)
+		json_object_set_new(o, "card", json_pack("{s:o}", "counters", card_counters_json(h->card)));
+	return o;
+}
+
+/* Counts of the verbs objects of the host's adapter, by type. */
+static json_t *objects_json(const struct hca *hca)
+{
+	json_t *o = json_object();
+	u32 i;
+
+	for (i = 0; hca_object_name(i); i++)
+		json_object_set_new(o, hca_object_name(i), json_integer(hca_object_count(hca, i)));
+	return o;
+}
+
+/* The master SM: the port with IsSM whose LID is the SM LID of the ports; null: none. */
+static json_t *sm_json(struct daemon *d)
+{
+	struct fabric_port_info info;
+	u32 i, j;
+
+	for (i = 0; i < fabric_node_count(d->fabric); i++) {
+		const struct fabric_node *n = fabric_node(d->fabric, i);
+
+		for (j = 1; is_ca(n) && j <= fabric_node_ports(n); j++) {
+			fabric_port_info(fabric_node_port(n, j), &info);
+			if (info.cap_mask & WIRE_PORT_CAP_IS_SM && info.lid && info.lid == info.sm_lid)
+				return json_pack("{s:s, s:i, s:i}", "host", fabric_node_name(n), "port", (int)j, "lid",
+						 (int)info.lid);
+		}
+	}
+	return json_null();
+}
+
+/* Descriptors that clients have passed, or whose sockets they are. */
+static json_t *passed_json(void)
+{
+	struct passed_stats st;
+
+	passed_stats(&st);
+	return json_pack("{s:I, s:I, s:i}", "closed", (json_int_t)st.closed, "delayed", (json_int_t)st.delayed,
+			 "waiting", (int)st.waiting);
+}
+
+json_t *daemon_show(struct daemon *d, const char *only, bool counters)
+{
+	json_t *o = json_object(), *nodes = json_array();
+	u32 i;
+
+	for (i = 0; i < fabric_node_count(d->fabric); i++) {
+		const struct fabric_node *n = fabric_node(d->fabric, i);
+		const struct host *h = d->hosts[i];
+		json_t *o;
+
+		if (only && strcmp(fabric_node_name(n), only))
+			continue;
+		o = node_json(n, counters);
+		if (h && h->vdev)
+			json_object_set_new(o, "guest", guest_json(h, counters));
+		if (h && counters)
+			json_object_set_new(o, "objects", objects_json(h->uv.hca));
+		json_array_append_new(nodes, o);
+	}
+	json_object_set_new(o, "name", json_string(d->run.name));
+	json_object_set_new(o, "log_suppressed", json_integer((json_int_t)log_suppressed_total()));
+	json_object_set_new(o, "passed_descriptors", passed_json());
+	json_object_set_new(o, "sm", sm_json(d));
+	json_object_set_new(o, "manager", daemon_manager_json(d));
+	json_object_set_new(o, "nodes", nodes);
+	json_object_set_new(o, "ethernet", daemon_ether_json(d, only, counters));
+	return o;
+}
+
+/* How far the subnet is: numbers of ports, and the names of some that are not Active. */
+json_t *daemon_show_status(struct daemon *d)
+{
+	u32 i, j, hosts = 0, switches = 0, wired = 0, active = 0;
+	json_t *waiting = json_array();
+	struct fabric_port_info info;
+	char text[FABRIC_NAME_MAX + 40];
+
+	for (i = 0; i < fabric_node_count(d->fabric); i++) {
+		const struct fabric_node *n = fabric_node(d->fabric, i);
+
+		hosts += is_ca(n);
+		switches += !is_ca(n);
+		for (j = 1; j <= fabric_node_ports(n); j++) {
+			fabric_port_info(fabric_node_port(n, j), &info);
+			if (!info.peer || info.unplugged)
+				continue;
+			wired++;
+			active += info.state == PORT_STATE_ACTIVE;
+			if (info.state == PORT_STATE_ACTIVE || json_array_size(waiting) >= 4)
+				continue;
+			snprintf(text, sizeof(text), "%s:%u %s", fabric_node_name(n), j,
+				 wire_port_state_name(info.state));
+			json_array_append_new(waiting, json_string(text));
+		}
+	}
+	return json_pack("{s:s, s:i, s:i, s:i, s:i, s:o, s:o, s:o, s:f}", "name", d->run.name, "hosts", (int)hosts,
+			 "switches", (int)switches, "ports", (int)wired, "active", (int)active, "waiting", waiting,
+			 "sm", sm_json(d), "manager", daemon_manager_json(d), "uptime",
+			 (double)(loop_now(d->loop).ns - d->started) / (double)NSEC_PER_SEC);
+}
+
+static void print_id(FILE *out, const struct fabric_node *n)
+{
+	fprintf(out, "\"%c-%016llx\"", is_ca(n) ? 'H' : 'S', (unsigned long long)fabric_node_guid(n));
+}
+
+static void print_links(FILE *out, const struct fabric_node *n)
+{
+	struct fabric_port_info info;
+	u32 i;
+
+	for (i = 1; i <= fabric_node_ports(n); i++) {
+		fabric_port_info(fabric_node_port(n, i), &info);
+		if (!info.peer)
+			continue;
+		fprintf(out, "[%u]", i);
+		if (is_ca(n))
+			fprintf(out, "(%llx)", (unsigned long long)info.guid);
+		fprintf(out, "\t");
+		print_id(out, info.peer);
+		fprintf(out, "[%u]", info.peer_port);
+		if (is_ca(info.peer)) {
+			struct fabric_port_info peer;
+
+			fabric_port_info(fabric_node_port(info.peer, info.peer_port), &peer);
+			fprintf(out, "(%llx)", (unsigned long long)peer.guid);
+		}
+		fprintf(out, "\t\t# \"%s\" lid %u", fabric_node_name(info.peer), info.lid);
+		if (info.lanes)
+			fprintf(out, " %ux%s", info.lanes, wire_speed_name(info.speed));
+		fprintf(out, "\n");
+	}
+}
+
+static void print_node(FILE *out, const struct fabric_node *n)
+{
+	struct fabric_port_info info;
+	const char *kind = is_ca(n) ? "ca" : "switch";
+
+	fabric_port_info(fabric_node_port(n, is_ca(n)), &info);
+	fprintf(out, "\nvendid=0x%x\ndevid=0x%x\nsysimgguid=0x%llx\n%sguid=0x%llx", fabric_node_vendor(n),
+		fabric_node_device(n), (unsigned long long)fabric_node_sysguid(n), kind,
+		(unsigned long long)fabric_node_guid(n));
+	if (!is_ca(n))
+		fprintf(out, "(%llx)", (unsigned long long)fabric_node_guid(n));
+	fprintf(out, "\n%s\t%u ", is_ca(n) ? "Ca" : "Switch", fabric_node_ports(n));
+	print_id(out, n);
+	fprintf(out, "\t\t# \"%s\"", fabric_node_name(n));
+	if (!is_ca(n))
+		fprintf(out, " base port 0 lid %u lmc %u", info.lid, info.lmc);
+	fprintf(out, "\n");
+	print_links(out, n);
+}
+
+char *daemon_topology_text(struct daemon *d)
+{
+	char *text = NULL;
+	size_t len;
+	FILE *out = open_memstream(&text, &len);
+	u32 i;
+
+	if (!out)
+		return NULL;
+	fprintf(out, "# muslin: fabric %s\n", d->run.name);
+	for (i = 0; i < fabric_node_count(d->fabric); i++)
+		print_node(out, fabric_node(d->fabric, i));
+	fclose(out);
+	return text;
+}

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Timeline: events of the fabric and traffic of hosts, recorded from the first request on. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "emu/daemon/daemon.h"
+#include "emu/wire/smp.h"
+
+#define EVENTS_MAX  4096
+#define HOSTS_MAX   64
+#define SAMPLES_MAX 3000
+#define SAMPLE_TIME (200 * NSEC_PER_MSEC)
+
+struct event {
+	u64 ns;
+	const char *kind; /* "port", "sm" or "fault" */
+	char what[116];
+};
+
+struct timeline {
+	struct daemon *d;
+	struct loop_timer timer;
+	struct fabric_port *port[HOSTS_MAX]; /* port 1 of each host */
+	u32 nports;
+	u64 start;
+	u32 nevents, nsamples;
+	u64 lost;
+	struct event event[EVENTS_MAX];
+	u64 sample[SAMPLES_MAX][HOSTS_MAX]; /* bytes both ways since the beginning of the fabric */
+};
+
+static struct event *timeline_add(struct timeline *t, const char *kind)
+{
+	struct event *e;
+
+	if (t->nevents == EVENTS_MAX) {
+		t->lost++;
+		return NULL;
+	}
+	e = &t->event[t->nevents++];
+	e->ns = loop_now(t->d->loop).ns;
+	e->kind = kind;
+	return e;
+}
+
+static void timeline_watched(void *arg, const struct fabric_event *ev)
+{
+	struct timeline *t = arg;
+	struct event *e = timeline_add(t, ev->type == FABRIC_EVENT_SM ? "sm" : "port");
+	struct fabric_port_info info;
+
+	if (!e)
+		return;
+	fabric_port_info(ev->port, &info);
+	snprintf(e->what, sizeof(e->what), "%s:%u %s", fabric_node_name(fabric_port_node(ev->port)), info.num,
+		 ev->type == FABRIC_EVENT_SM ? ev->text : wire_port_state_name(info.state));
+}
+
+void daemon_timeline_note(struct daemon *d, const char *kind, const char *text)
+{
+	struct event *e = d->timeline ? timeline_add(d->timeline, kind) : NULL;
+
+	if (e)
+		snprintf(e->what, sizeof(e->what), "%s", text);
+}
+
+static void timeline_sample(struct loop_timer *timer, struct now now)
+{
+	struct timeline *t = container_of(timer, struct timeline, timer);
+	u32 i;
+
+	if (t->nsamples == SAMPLES_MAX)
+		return;
+	for (i = 0; i < t->nports; i++)
+		t->sample[t->nsamples][i] = 4 * (fabric_port_counter(t->port[i], FABRIC_CTR_XMIT_DATA) +
+						 fabric_port_counter(t->port[i], FABRIC_CTR_RCV_DATA));
+	t->nsamples++;
+	loop_timer_set(t->d->loop, timer, now.ns + SAMPLE_TIME);
+}
+
+static json_t *timeline_start(struct daemon *d, struct ctl_client *c)
+{
+	struct timeline *t;
+	u32 i;
+
+	if (d->timeline)
+		return json_true();
+	t = calloc(1, sizeof(*t));
+	if (!t)
+		return ctl_error(c, "out of memory");
+	t->d = d;
+	t->start = loop_now(d->loop).ns;
+	t->timer.fn = timeline_sample;
+	for (i = 0; i < fabric_node_count(d->fabric) && t->nports < HOSTS_MAX; i++)
+		if (fabric_node_type(fabric_node(d->fabric, i)) == NODE_TYPE_CA)
+			t->port[t->nports++] = fabric_node_port(fabric_node(d->fabric, i), 1);
+	d->timeline = t;
+	fabric_watch(d->fabric, timeline_watched, t);
+	timeline_sample(&t->timer, loop_now(d->loop));
+	return json_true();
+}
+
+static double timeline_seconds(u64 ns)
+{
+	return (double)ns / (double)NSEC_PER_SEC;
+}
+
+static json_t *samples_json(const struct timeline *t, u32 port)
+{
+	json_t *a = json_array();
+	u32 i;
+
+	for (i = 0; i < t->nsamples; i++)
+		json_array_append_new(a, json_integer((json_int_t)t->sample[i][port]));
+	return a;
+}
+
+static json_t *timeline_show(const struct timeline *t)
+{
+	json_t *events = json_array(), *hosts = json_object();
+	u32 i;
+
+	for (i = 0; i < t->nevents; i++)
+		json_array_append_new(events, json_pack("[f, s, s]", timeline_seconds(t->event[i].ns - t->start),
+							t->event[i].kind, t->event[i].what));
+	for (i = 0; i < t->nports; i++)
+		json_object_set_new(hosts, fabric_node_name(fabric_port_node(t->port[i])), samples_json(t, i));
+	return json_pack("{s:f, s:o, s:I, s:f, s:o}", "now", timeline_seconds(loop_now(t->d->loop).ns - t->start),
+			 "events", events, "lost", (json_int_t)t->lost, "interval", timeline_seconds(SAMPLE_TIME),
+			 "bytes", hosts);
+}
+
+json_t *daemon_timeline_command(void *arg, struct ctl_client *c, const json_t *req, int *fd)
+{
+	struct daemon *d = arg;
+
+	if (json_is_true(json_object_get(req, "start")))
+		return timeline_start(d, c);
+	return d->timeline ? timeline_show(d->timeline)
+			   : ctl_error(c, "nothing is recorded: `muslin timeline --start` begins");
+}
+
+void daemon_timeline_destroy(struct daemon *d)
+{
+	if (!d->timeline)
+		return;
+	fabric_watch(d->fabric, NULL, NULL);
+	loop_timer_cancel(&d->timeline->timer);
+	free(d->timeline);
+}

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Rows of hca_fault.c: what is refused and with which words, and what each fault does to queues, objects and limits. */
+#include "emu/hca/hca_fault.h"
+
+#include "emu/hca/fixture.h"
+
+static const struct {
+	const char *line, *err;
+} refused[] = {
+	{ "", "h1: a fault is a place, an action, and keys" },
+	{ "rn", "rn: there is no such fault" },
+	{ "complete", "complete: it needs status=" },
+	{ "complete status=GOOD", "status=GOOD: status takes a completion status" },
+	{ "complete status=FATAL_ERR object=mr", "object: complete takes no such key" },
+	{ "refuse", "refuse: it needs object=" },
+	{ "refuse object=x", "object=x: object takes pd, mr" },
+	{ "refuse object=mr errno=EFOO", "errno=EFOO: errno takes ENOMEM" },
+	{ "rnr qpn=0x1000000", "qpn=0x1000000: qpn takes" },
+	{ "event name=FOO", "name=FOO: name takes an event" },
+	{ "event name=PORT_ERR port=3", "port=3: the ports are 1 to 2" },
+	{ "caps", "caps: it needs profile= or at least one of" },
+	{ "caps max_qp=100000", "max_qp=100000: max_qp takes a number up to 65536" },
+	{ "caps profile=poor", "profile=poor: profile takes no-srq, one-read" },
+	{ "post errno=ENOENT", "errno=ENOENT: errno takes" },
+	{ "unplug for=1s", "for=1s: there is no \"for\"" },
+	{ "fatal nth=1", "nth: fatal takes no such key" },
+};
+
+static void check_refused(struct fixture *f)
+{
+	char err[300], line[200];
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(refused); i++) {
+		err[0] = 0;
+		snprintf(line, sizeof(line), "h1 %s", refused[i].line);
+		row((int)i, refused[i].line,
+		    !fault_add(hca_faults(f->hca), line, err, sizeof(err)) &&
+			    !strncmp(err, refused[i].err, strlen(refused[i].err)) &&
+			    fault_set_empty(hca_faults(f->hca)));
+	}
+}
+
+static struct fault *arm(struct fixture *f, const char *text)
+{
+	char err[200] = "", line[200];
+	struct fault *ft;
+
+	snprintf(line, sizeof(line), "h1 %s", text);
+	ft = fault_add(hca_faults(f->hca), line, err, sizeof(err));
+
+	if (!ft)
+		printf("%s: %s\n", text, err);
+	return ft;
+}
+
+struct pair {
+	struct hca_soft_cq *cq;
+	struct hca_soft_wq *wq;
+	struct hca_qp *qp;
+};
+
+static struct pair make(struct fixture *f)
+{
+	struct pair p = { NULL, NULL, NULL };
+
+	hca_soft_cq_create(f->ctx, 8, NULL, NULL, &p.cq);
+	p.wq = fixture_qp(f, HCA_QPT_RC, p.cq, 0);
+	p.qp = hca_qp_lookup(f->hca, hca_soft_wq_number(p.wq));
+	fixture_move(f, p.wq, HCA_QPS_RTS);
+	return p;
+}
+
+static void unmake(struct pair *p)
+{
+	hca_soft_wq_destroy(p->wq);
+	hca_soft_cq_destroy(p->cq);
+}
+
+static void check_completions(struct fixture *f)
+{
+	struct hca_cqe out = { .opcode = HCA_WC_SEND }, cqe[8];
+	struct fault *ft = arm(f, "complete status=REM_ACCESS_ERR nth=2 queue=send");
+	struct pair p = make(f);
+	u32 i;
+
+	out.opcode = HCA_WC_RECV;
+	hca_complete_recv(p.qp, &out);
+	for (i = 0; i < 2; i++) {
+		out = (struct hca_cqe){ .opcode = HCA_WC_SEND };
+		hca_complete_send(p.qp, &out);
+	}
+	row(20, "three completions", hca_soft_cq_poll(p.cq, cqe, 8) == 3);
+	row(21, "the second send has the status",
+	    !cqe[0].status && !cqe[1].status && cqe[2].status == HCA_WC_REM_ACCESS_ERR);
+	row(22, "the QP is not failed in the midst of it", p.qp->state == HCA_QPS_RTS);
+	loop_run_idle(f->loop, 0);
+	row(23, "but after it, with its event",
+	    p.qp->state == HCA_QPS_ERR && f->events[HCA_EVENT_QP_FATAL] == 1 && ft->pick.hits == 1);
+	fault_remove(ft);
+	unmake(&p);
+
+	ft = arm(f, "overrun nth=1");
+	p = make(f);
+	out = (struct hca_cqe){ .opcode = HCA_WC_SEND };
+	hca_complete_send(p.qp, &out);
+	loop_run_idle(f->loop, 0);
+	row(24, "an overrun: its event, and the QP fails",
+	    f->events[HCA_EVENT_CQ_ERR] == 1 && p.qp->state == HCA_QPS_ERR);
+	fault_remove(ft);
+	unmake(&p);
+}
+
+static void check_queues(struct fixture *f)
+{
+	static struct hca_send_wr send;
+	struct hca_recv_wr recv = { .token = 1 };
+	struct fault *ft = arm(f, "rnr first=2");
+	struct pair p = make(f);
+
+	hca_soft_post_recv(p.wq, &recv);
+	row(30, "no receive, twice", !hca_next_recv(p.qp, &recv) && !hca_next_recv(p.qp, &recv));
+	row(31, "then there is one", hca_next_recv(p.qp, &recv) == 1);
+	fault_remove(ft);
+	ft = arm(f, "stuck");
+	hca_soft_post_send(p.wq, &send);
+	row(32, "a stuck queue", !hca_next_send(p.qp, &send) && hca_soft_wq_sends(p.wq) == 1);
+	fault_remove(ft);
+	row(33, "that goes on", hca_next_send(p.qp, &send) == 1);
+	ft = arm(f, "error nth=1 qpn=1");
+	hca_soft_post_send(p.wq, &send);
+	hca_next_send(p.qp, &send);
+	loop_run_idle(f->loop, 0);
+	row(34, "another QP's", p.qp->state == HCA_QPS_RTS && !ft->pick.seen);
+	fault_remove(ft);
+	ft = arm(f, "error");
+	loop_run_idle(f->loop, 0);
+	row(35, "into the error state at once", p.qp->state == HCA_QPS_ERR);
+	fault_remove(ft);
+	unmake(&p);
+}
+
+static void check_objects(struct fixture *f)
+{
+	struct fault *ft = arm(f, "refuse object=mr after=1 errno=EFAULT"), *caps;
+	u32 lkey[3], rkey, pdn, fatal = f->events[HCA_EVENT_DEVICE_FATAL];
+	struct hca_soft_cq *cq = NULL;
+	u64 page = 0x1000;
+
+	row(40, "one region", !hca_mr_reg(f->ctx, f->pdn, 0x1000, 0x1000, 64, 0, &lkey[0], &rkey));
+	row(41, "and no more", hca_mr_reg(f->ctx, f->pdn, 0x1000, 0x1000, 64, 0, &lkey[1], &rkey) == -EFAULT);
+	fault_remove(ft);
+	caps = arm(f, "caps max_mr=1 max_cq=0");
+	row(42, "caps are told", hca_caps(f->hca)->max_mr == 1 && hca_caps(f->hca)->max_qp == hca_caps_default.max_qp);
+	row(43, "and hold, for a guest's regions, too",
+	    hca_mr_reg(f->ctx, f->pdn, 0x1000, 0x1000, 64, 0, &lkey[1], &rkey) == -ENOMEM &&
+		    hca_mr_reg_pages(f->ctx, f->pdn, 0x1000, 64, 0, &page, 1, 12, &lkey[1], &rkey) == -ENOMEM &&
+		    hca_soft_cq_create(f->ctx, 8, NULL, NULL, &cq) == -ENOMEM);
+	fault_remove(caps);
+	row(44, "until they are cleared", !hca_mr_reg(f->ctx, f->pdn, 0x1000, 0x1000, 64, 0, &lkey[1], &rkey));
+	ft = arm(f, "fatal");
+	row(45, "fatal: its event, and nothing can be made",
+	    f->events[HCA_EVENT_DEVICE_FATAL] == fatal + 1 && hca_pd_alloc(f->ctx, &pdn) == -EIO);
+	fault_remove(ft);
+	row(46, "until it is cleared", !hca_pd_alloc(f->ctx, &pdn));
+	ft = arm(f, "event name=PORT_ERR port=2");
+	row(47, "an event of a port", f->last.type == HCA_EVENT_PORT_ERR && f->last.number == 2);
+	fault_remove(ft);
+	caps = arm(f, "caps profile=plain max_sge=2");
+	row(48, "a profile, and what is said beside it",
+	    !hca_caps(f->hca)->max_srq && hca_caps(f->hca)->max_qp_rd_atom == 1 && hca_caps(f->hca)->max_sge == 2);
+	fault_remove(caps);
+}
+
+static bool asked;
+
+static void on_posts(void *fe, bool ask)
+{
+	asked = ask;
+}
+
+static void check_posts(struct fixture *f)
+{
+	struct pair p = make(f);
+	struct fault *ft;
+
+	hca_ctx_watch_posts(f->ctx, on_posts);
+	row(50, "posts are not asked for", !asked && !hca_qp_post(f->ctx, p.qp->qpn));
+	ft = arm(f, "post nth=2 errno=EBUSY");
+	row(51, "now they are", asked);
+	row(52, "and the second fails",
+	    !hca_qp_post(f->ctx, p.qp->qpn) && hca_qp_post(f->ctx, p.qp->qpn) == -EBUSY &&
+		    !hca_qp_post(f->ctx, p.qp->qpn));
+	fault_remove(ft);
+	row(53, "no more", !asked);
+	unmake(&p);
+}
+
+int main(void)
+{
+	struct fixture f;
+
+	fixture_init(&f);
+	check_refused(&f);
+	check_completions(&f);
+	check_queues(&f);
+	check_objects(&f);
+	check_posts(&f);
+	fixture_fini(&f);
+	return rows_end();
+}

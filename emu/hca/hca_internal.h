@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* HCA (IBTA chapters 10, 11): declarations shared by its files, by the file that implements each part. */
+#ifndef MUSLIN_HCA_INTERNAL_H
+#define MUSLIN_HCA_INTERNAL_H
+
+#include <errno.h>
+
+#include "emu/hca/hca_fault.h"
+#include "emu/hca/sq.h"
+#include "emu/lib/rng.h"
+#include "emu/lib/table.h"
+
+/* key.c: a slot of the key space. Slots are never moved or freed while the HCA lives, so that a stale key meets a
+ * slot with another variant. */
+enum hca_key_kind {
+	HCA_KEY_FREE,
+	HCA_KEY_MR,
+	HCA_KEY_MW1,
+	HCA_KEY_MW2
+};
+
+struct hca_key {
+	u32 key;          /* 24 bits of index, 8 bits of variant */
+	u8 kind;          /* enum hca_key_kind */
+	bool valid;       /* a MR that may be used, a window that is bound */
+	bool fast;        /* a MR for fast registration */
+	struct list link; /* the context's keys, or the free list */
+	/* Poisoned while the slot is free, from here on. */
+	u32 access;
+	struct hca_ctx *ctx;
+	struct hca_pd *pd;
+	u64 base; /* address that users of the key give for its first byte */
+	u64 len;
+	u64 va;             /* DMA address of the first byte; a window: address within @mr */
+	void *mem;          /* in which memory; NULL: the context's */
+	struct hca_key *mr; /* of a bound window */
+	u32 windows;        /* bound to this MR */
+	struct hca_qp *qp;  /* to which a type 2 window is bound */
+	u64 *pages;         /* fast registration by pages, else NULL */
+	u32 max_pages, npages, page_shift;
+	struct hca_sge sge[HCA_MAX_SPANS]; /* fast registration of other keys' ranges */
+	u32 nsge;
+};
+
+struct hca_key_space {
+	struct hca_key **slot;
+	u32 first, cap, made; /* index of slot[0], slots allocated, slots ever used */
+	u32 mrs, mws;
+	struct list free;
+};
+
+void hca_key_space_init(struct hca_key_space *ks, struct rng *rng);
+void hca_key_space_fini(struct hca_key_space *ks);
+/* A slot with a fresh variant, entered in the context's list; or why there is none: -ENOMEM, or as hca_may_create() says. */
+int hca_key_alloc(struct hca_ctx *ctx, struct hca_pd *pd, enum hca_key_kind kind, struct hca_key **out);
+void hca_key_free(struct hca_key *k);
+struct hca_key *hca_key_slot(struct hca *hca, u32 key); /* by index: the variant may be stale */
+struct hca_key *hca_key_find(struct hca *hca, u32 key); /* by index and variant */
+
+/* mw.c */
+void hca_mw_unbind(struct hca_key *k);
+void hca_mw_unbind_qp(struct hca_qp *qp); /* type 2 windows go with their QP's connection */
+
+/* hca.c */
+struct hca_port_slot {
+	struct hca *hca;
+	struct wire_port *wire;
+	u64 counter[HCA_COUNTERS];
+};
+
+struct hca {
+	struct loop *loop;
+	char name[64];
+	u64 node_guid, sys_image_guid;
+	u8 nports;
+	struct hca_port_slot *port; /* [0] is port 1 */
+	struct rng rng;
+	const struct hca_transport *transport;
+	void *transport_data;
+	struct list ctxs;
+	u64 ctx_serial; /* of the latest */
+	struct table qps, pds, cqs, srqs;
+	u32 qpn_next, qpns;
+	struct hca_key_space keys;
+	struct list dirty;      /* CQs with completions since the last flush */
+	struct list overflowed; /* CQs whose QPs must fail */
+	struct loop_task flush_task, overflow_task;
+	struct hca_caps caps;
+	struct fault_set faults;
+	struct list failing; /* QPs that a fault moves to ERR from the task */
+	struct loop_task fault_task;
+	struct list *mcast; /* hash of groups; NULL until the first */
+	u32 mcast_groups;
+};
+
+struct hca_ctx {
+	struct hca *hca;
+	u64 serial;
+	struct list link;
+	const struct hca_dma_ops *dma;
+	void *dma_ctx;
+	void (*event)(void *fe, const struct hca_event *ev);
+	void (*posts)(void *fe, bool asked); /* NULL: no post of this one can fail */
+	void *fe;
+	struct list keys;
+	u64 mr_pages;         /* addresses of pages that its keys hold, or may hold */
+	struct list in_error; /* its QPs in ERR */
+	struct table ahs;
+	u32 qps;
+	bool dying;
+	/* dma.c: where a batch keeps this context's open group */
+	struct hca_batch *batch;
+	u32 batch_serial, batch_group;
+	struct list flushing; /* queue pairs whose flush continues in the next iteration */
+	struct loop_task flush_task;
+	u64 flush_turn; /* the iteration in which flushed counts */
+	u32 flushed;
+	struct list moves; /* under way, by serial */
+	u64 move_serial;   /* of the last one */
+	u64 moving;        /* bytes of them */
+};
+
+static inline const struct wire_port_attr *hca_port_attr(const struct hca *hca, u8 num)
+{
+	return &hca->port[num - 1].wire->attr;
+}
+
+static inline bool hca_port_valid(const struct hca *hca, u8 num)
+{
+	return num >= 1 && num <= hca->nports;
+}
+
+/* pd.c */
+struct hca_pd {
+	struct hca_ctx *ctx;
+	u32 pdn, users;
+};
+struct hca_pd *hca_pd_get(struct hca_ctx *ctx, u32 pdn); /* the context's own, or NULL */
+
+/* cq.c */
+struct hca_cq {
+	struct hca_ctx *ctx;
+	const struct hca_cq_ops *ops;
+	void *fe;
+	u32 cqn, users;
+	bool error;        /* overflowed: nothing more is taken (11.6.3.1) */
+	struct list dirty; /* on the HCA's list */
+	struct list overflowed;
+};
+struct hca_cq *hca_cq_get(struct hca_ctx *ctx, u32 cqn);
+void hca_cq_overflow_run(struct loop_task *t, struct now now);
+
+/* srq.c */
+struct hca_srq {
+	struct hca_ctx *ctx;
+	struct hca_pd *pd;
+	const struct hca_wq_ops *ops;
+	void *fe;
+	u32 srqn, users;
+	struct hca_srq_attr attr;
+	u32 (*posted)(void *fe);
+};
+struct hca_srq *hca_srq_get(struct hca_ctx *ctx, u32 srqn);
+void hca_srq_check_limit(struct hca_srq *srq);
+
+/* qp.c */
+struct hca_qp_priv {
+	struct hca_qp qp;
+	u32 mcast_groups; /* attached to */
+	u32 windows;      /* type 2 windows bound */
+	struct list failing;
+	struct list flushing; /* on the context's list: its flush is not over */
+	bool alt_loaded;      /* an alternate path was given since RESET */
+};
+
+static inline struct hca_qp_priv *hca_qp_priv(struct hca_qp *qp)
+{
+	return container_of(qp, struct hca_qp_priv, qp);
+}
+struct hca_qp *hca_qp_get(struct hca_ctx *ctx, u32 qpn);
+void hca_qp_free(struct hca_qp *qp); /* without checks: the context goes away */
+
+/* qp_state.c */
+bool hca_qp_transition_ok(enum hca_qp_type type, u8 from, u8 to, u32 mask);
+int hca_av_check(const struct hca *hca, const struct hca_av *av, bool multicast_ok);
+/* Clears what a valid one has beyond its port's fields: flow labels have 20 bits (8.3), Ethernet ports no LIDs (A17). */
+void hca_av_normalize(const struct hca *hca, struct hca_av *av);
+/* Moves the QP to ERR as a modify would, unless it is in RESET or ERR. */
+void hca_qp_force_error(struct hca_qp *qp);
+
+/* sq.c: of hca_wq_ops, with the checks of an opcode and its transport service. In a state that does not allow it: 0. */
+int hca_next_send(struct hca_qp *qp, struct hca_send_wr *wr);
+void hca_send_done(struct hca_qp *qp);
+
+/* wq.c: hca_qp_flush(), returns the number of entries flushed. */
+u32 hca_qp_flush_count(struct hca_qp *qp);
+void hca_ctx_flush_run(struct loop_task *t, struct now now);
+
+/* hca_fault.c. The hooks are called only while faults are armed. */
+enum hca_fault_hook {
+	HCA_FAULT_NONE,
+	HCA_FAULT_COMPLETE,
+	HCA_FAULT_OVERRUN,
+	HCA_FAULT_ERROR,
+	HCA_FAULT_STUCK,
+	HCA_FAULT_RNR,
+	HCA_FAULT_REFUSE,
+	HCA_FAULT_POST,
+	HCA_FAULT_FATAL
+};
+enum hca_object {
+	HCA_OBJECT_PD,
+	HCA_OBJECT_MR,
+	HCA_OBJECT_MW,
+	HCA_OBJECT_CQ,
+	HCA_OBJECT_SRQ,
+	HCA_OBJECT_QP,
+	HCA_OBJECT_AH,
+	HCA_OBJECTS
+};
+void hca_fault_run(struct loop_task *t, struct now now);
+bool hca_fault_send(struct hca_qp *qp);                          /* false: the queue looks empty */
+bool hca_fault_recv(struct hca_qp *qp);                          /* false: no receive is posted */
+bool hca_fault_complete(struct hca_qp *qp, struct hca_cqe *cqe); /* false: the CQ is full */
+int hca_fault_refuse(struct hca *hca, enum hca_object object);   /* may one be made? 0 or -errno */
+
+static inline bool hca_faulty(const struct hca *hca)
+{
+	return unlikely(!fault_set_empty(&hca->faults));
+}
+
+/* May an object be made where @used of at most @max are there? 0 or -errno. */
+static inline int hca_may_create(struct hca *hca, enum hca_object object, u32 used, u32 max)
+{
+	int err = hca_faulty(hca) ? hca_fault_refuse(hca, object) : 0;
+
+	return err ? err : used >= max ? -ENOMEM : 0;
+}
+
+/* ah.c */
+void hca_ah_fini(struct hca_ctx *ctx);
+
+/* mcast.c */
+void hca_mcast_forget(struct hca_qp *qp);
+void hca_mcast_fini(struct hca *hca);
+
+/* dma.c */
+void hca_batches_forget(const struct hca_ctx *ctx); /* in every batch */
+void hca_batches_run(void);
+void hca_moves_forget(struct hca_ctx *ctx); /* pending moves have no owner afterwards */
+/* Looks at the region's memory. 0, -EFAULT, or -EINPROGRESS: then the region becomes valid or is freed. */
+int hca_mr_check(struct hca_key *k);
+
+/* event.c */
+void hca_ctx_event(struct hca_ctx *ctx, enum hca_event_type type, u32 number, void *fe);
+void hca_port_event(void *port_slot, enum wire_port_event event);
+
+#endif

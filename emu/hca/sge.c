@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Gather and scatter (IBTA 10.6, 10.8): copies between memory that SGEs name and local buffers, and pointers for zero-copy. */
+#include "emu/hca/sq.h"
+
+/* A position in the list: byte @off of @sge, @left bytes before the end of the range. */
+struct cursor {
+	const struct hca_sge *sge, *end;
+	u32 off, left;
+};
+
+static struct cursor cursor_at(const struct hca_mem *m, u32 off, u32 len)
+{
+	return (struct cursor){ m->sge, m->sge + m->n, off, len };
+}
+
+/* Checks the key of the rest of the SGE, @part, and gives its first spans: how many; 0: the range ends here; or an hca_key_error. */
+static int cursor_lookup(struct cursor *c, const struct hca_mem *m, struct hca_span *span, u32 *part)
+{
+	bool remote = m->key == hca_key_remote;
+	int n;
+
+	if (!c->left)
+		return 0;
+	while (c->sge != c->end && c->off >= c->sge->length)
+		c->off -= (c->sge++)->length;
+	if (c->sge == c->end)
+		return HCA_KEY_BOUNDS;
+	*part = min(c->left, c->sge->length - c->off);
+	n = m->key(m->qp, c->sge->lkey, c->sge->addr + c->off, *part, m->access, span);
+	if (likely(n > 0))
+		return n;
+	return !n || (n == HCA_KEY_BOUNDS && !remote) ? (remote ? HCA_KEY_BOUNDS : HCA_KEY_INVALID) : n;
+}
+
+static void cursor_advance(struct cursor *c, u32 bytes)
+{
+	c->off += bytes;
+	c->left -= bytes;
+}
+
+int hca_mem_check(const struct hca_mem *m, u32 off, u32 len)
+{
+	struct cursor c = cursor_at(m, off, len);
+	struct hca_span span[HCA_MAX_SPANS];
+	u32 part;
+	int n;
+
+	while ((n = cursor_lookup(&c, m, span, &part)) > 0)
+		cursor_advance(&c, part);
+	return n;
+}
+
+int hca_mem_read(const struct hca_mem *m, u32 off, u32 len, void *local, const struct hca_mem_batch *b)
+{
+	struct cursor c = cursor_at(m, off, len);
+	struct hca_span span[HCA_MAX_SPANS];
+	u8 *to = local;
+	u32 part;
+	int n, i;
+
+	while ((n = cursor_lookup(&c, m, span, &part)) > 0) {
+		for (i = 0; i < n; i++) {
+			hca_batch_read(b->batch, &span[i], to, b->failed, b->arg, b->tag);
+			to += span[i].len;
+			cursor_advance(&c, span[i].len);
+		}
+	}
+	return n;
+}
+
+int hca_mem_write(const struct hca_mem *m, u32 off, u32 len, const void *local, const struct hca_mem_batch *b)
+{
+	struct cursor c = cursor_at(m, off, len);
+	struct hca_span span[HCA_MAX_SPANS];
+	const u8 *from = local;
+	u32 part;
+	int n, i;
+
+	while ((n = cursor_lookup(&c, m, span, &part)) > 0) {
+		for (i = 0; i < n; i++) {
+			hca_batch_write(b->batch, &span[i], from, b->failed, b->arg, b->tag);
+			from += span[i].len;
+			cursor_advance(&c, span[i].len);
+		}
+	}
+	return n;
+}
+
+int hca_mem_direct(const struct hca_mem *m, u32 off, u32 len, struct iovec *iov, u32 max)
+{
+	bool write = m->access & (HCA_ACCESS_LOCAL_WRITE | HCA_ACCESS_REMOTE_WRITE);
+	struct cursor c = cursor_at(m, off, len);
+	struct hca_span span[HCA_MAX_SPANS];
+	u32 pieces = 0, part;
+	int n, i;
+
+	while ((n = cursor_lookup(&c, m, span, &part)) > 0) {
+		for (i = 0; i < n; i++) {
+			void *at = pieces < max ? hca_span_direct(&span[i], write) : NULL;
+
+			if (!at)
+				return 0;
+			iov[pieces++] = (struct iovec){ at, span[i].len };
+			cursor_advance(&c, span[i].len);
+		}
+	}
+	return n ? n : (int)pieces;
+}

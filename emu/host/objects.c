@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Commands on PDs, AHs, memory regions and windows, and multicast: their handles are the HCA's own numbers. */
+#include <errno.h>
+
+#include "emu/host/attr.h"
+#include "emu/host/command.h"
+
+int uv_alloc_pd(struct uv_call *c)
+{
+	struct ib_uverbs_alloc_pd_resp resp;
+	int err = hca_pd_alloc(c->u->verbs.ctx, &resp.pd_handle);
+
+	if (!err)
+		uv_call_out(c, &resp, sizeof(resp));
+	return err;
+}
+
+int uv_dealloc_pd(struct uv_call *c)
+{
+	struct ib_uverbs_dealloc_pd cmd;
+	int err = uv_call_in(c, &cmd, sizeof(cmd));
+
+	return err ? err : hca_pd_free(c->u->verbs.ctx, cmd.pd_handle);
+}
+
+int uv_create_ah(struct uv_call *c)
+{
+	struct ib_uverbs_create_ah cmd;
+	struct ib_uverbs_create_ah_resp resp;
+	struct rxe_create_ah_resp rxe = { 0 };
+	struct hca_av av;
+	int err = uv_call_in(c, &cmd, sizeof(cmd));
+
+	if (err)
+		return err;
+	uv_av_in(&av, &cmd.attr);
+	err = hca_ah_create(c->u->verbs.ctx, cmd.pd_handle, &av, &rxe.ah_num);
+	if (err)
+		return err;
+	resp.ah_handle = rxe.ah_num;
+	uv_call_out(c, &resp, sizeof(resp));
+	err = uv_call_out_driver(c, sizeof(resp), &rxe, sizeof(rxe));
+	if (err)
+		hca_ah_destroy(c->u->verbs.ctx, rxe.ah_num);
+	return err;
+}
+
+int uv_destroy_ah(struct uv_call *c)
+{
+	struct ib_uverbs_destroy_ah cmd;
+	int err = uv_call_in(c, &cmd, sizeof(cmd));
+
+	return err ? err : hca_ah_destroy(c->u->verbs.ctx, cmd.ah_handle);
+}
+
+int uv_reg_mr(struct uv_call *c)
+{
+	struct ib_uverbs_reg_mr cmd;
+	struct ib_uverbs_reg_mr_resp resp;
+	struct uv_file *f = c->u->file;
+	int err = uv_call_in(c, &cmd, sizeof(cmd));
+
+	if (err)
+		return err;
+	if ((cmd.start & 0xfff) != (cmd.hca_va & 0xfff) && !(cmd.access_flags & HCA_ACCESS_ZERO_BASED))
+		return -EINVAL;
+	err = hca_mr_reg_of(c->u->verbs.ctx, f->process, cmd.pd_handle, cmd.start, cmd.hca_va, cmd.length,
+			    cmd.access_flags, &resp.lkey, &resp.rkey);
+	if (err == -EINPROGRESS) {
+		f->deferral = (struct uv_deferral){ hca_ctx_moves(c->u->verbs.ctx), resp.lkey };
+		err = 0;
+	}
+	resp.mr_handle = resp.lkey;
+	if (!err)
+		uv_call_out(c, &resp, sizeof(resp));
+	return err;
+}
+
+int uv_dereg_mr(struct uv_call *c)
+{
+	struct ib_uverbs_dereg_mr cmd;
+	int err = uv_call_in(c, &cmd, sizeof(cmd));
+	u64 writes;
+
+	if (err)
+		return err;
+	writes = hca_ctx_writes(c->u->verbs.ctx, cmd.mr_handle);
+	err = hca_mr_dereg(c->u->verbs.ctx, cmd.mr_handle);
+	if (!err) /* the program may use its memory for something else from the answer on */
+		c->u->file->deferral.until = writes;
+	return err;
+}
+
+int uv_alloc_mw(struct uv_call *c)
+{
+	struct ib_uverbs_alloc_mw cmd;
+	struct ib_uverbs_alloc_mw_resp resp;
+	int err = uv_call_in(c, &cmd, sizeof(cmd));
+
+	if (!err)
+		err = hca_mw_alloc(c->u->verbs.ctx, cmd.pd_handle, cmd.mw_type, &resp.rkey);
+	resp.mw_handle = resp.rkey;
+	if (!err)
+		uv_call_out(c, &resp, sizeof(resp));
+	return err;
+}
+
+int uv_dealloc_mw(struct uv_call *c)
+{
+	struct ib_uverbs_dealloc_mw cmd;
+	int err = uv_call_in(c, &cmd, sizeof(cmd));
+
+	return err ? err : hca_mw_free(c->u->verbs.ctx, cmd.mw_handle);
+}
+
+/* Attach and detach have one form. */
+static int objects_mcast(struct uv_call *c,
+			 int (*fn)(struct hca_ctx *ctx, u32 qpn, const struct wire_gid *mgid, u16 mlid))
+{
+	struct ib_uverbs_attach_mcast cmd;
+	int err = uv_call_in(c, &cmd, sizeof(cmd));
+
+	return err ? err : verbs_qp_mcast(&c->u->verbs, cmd.qp_handle, cmd.gid, cmd.mlid, fn);
+}
+
+int uv_attach_mcast(struct uv_call *c)
+{
+	return objects_mcast(c, hca_mcast_attach);
+}
+
+int uv_detach_mcast(struct uv_call *c)
+{
+	return objects_mcast(c, hca_mcast_detach);
+}

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Protocol between the shim and the daemon. One SOCK_SEQPACKET connection per opened device file; it lives as long as
+ * any process holds the file, so that the daemon sees the last close. Each request is a struct uv_request and its bytes, each
+ * answer a struct uv_answer and its bytes, with descriptors as SCM_RIGHTS. A child that inherited a file attaches to it by a
+ * connection of its own, so that its requests do not mix with its parent's.
+ */
+#ifndef MUSLIN_HOST_PROTO_H
+#define MUSLIN_HOST_PROTO_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define UV_MESSAGE_MAX 65536 /* bytes of a request or answer, with its header */
+
+enum uv_kind {
+	UV_SYSFS,
+	UV_UVERBS,
+	UV_UMAD,
+	UV_ISSM,
+	UV_RDMA_CM,
+	UV_KINDS
+};
+
+enum uv_op {
+	UV_OPEN,    /* first of a connection: data is a struct uv_open; the answer's a struct uv_opened */
+	UV_WRITE,   /* data: the bytes that were written to the file */
+	UV_IOCTL,   /* arg: the request; data: the argument's bytes, which come back as the answer's */
+	UV_REFRESH, /* a UV_SYSFS connection: bring the tree up to date */
+	UV_CLOSED,  /* data: a u64, the inode of a completion channel that is closed everywhere */
+	UV_COPY,    /* this connection serves copies from now on: the daemon sends struct uv_copy */
+	UV_SHARE,   /* data: a struct uv_share; with a descriptor: the mapped file; without: not shareable */
+};
+
+struct uv_request {
+	uint32_t op, arg;
+};
+
+struct uv_open {
+	uint32_t kind, unit; /* the number in the name of the file */
+	char host[64];
+	uint64_t attach; /* the cookie of a file that is open already; 0: a new one */
+};
+
+struct uv_opened {
+	uint64_t cookie;
+	uint32_t copy; /* the daemon may not read the program's memory: offer UV_COPY */
+	uint32_t reserved;
+};
+
+/*
+ * Where process_vm_readv is denied a thread of the program moves the bytes, through a memfd that came with the answer to
+ * UV_COPY: segments stand in it one behind the other. It answers each with the result alone, as an int32_t.
+ */
+#define UV_COPY_SEGS 1024
+#define UV_COPY_SIZE (1u << 20)
+struct uv_copy {
+	uint32_t write, n; /* write: into the program */
+	struct uv_copy_seg {
+		uint64_t addr, len;
+	} seg[UV_COPY_SEGS];
+};
+
+/* A part of the program's memory that is a memfd's, sealed against shrinking, from @offset on. */
+struct uv_share {
+	uint64_t addr, len, offset;
+};
+
+struct uv_answer {
+	int32_t result; /* 0 or more: what the system call returns; less: -errno */
+	uint32_t fds;   /* descriptors that come along */
+};
+
+/*
+ * A uverbs file is a memfd that the application maps its rings from, at the offsets that commands answer. Its first bytes are
+ * not for the application: doorbells and arming, so that the data path needs no request.
+ */
+#define UV_HANDLES     4096         /* QPs, and CQs, of a context */
+#define UV_FILE_SIZE   (1ull << 32) /* of the memfd: sparse, sealed */
+#define UV_SHARED_SIZE 65536
+struct uv_shared {
+	uint32_t asleep;      /* set by the daemon before it sleeps: ring the eventfd */
+	uint32_t rung;        /* set by the shim after a doorbell */
+	uint32_t check_posts; /* set by the daemon: a post may fail, so each is a command */
+	uint64_t doorbell[UV_HANDLES / 64];
+	uint64_t ready[UV_HANDLES / 64]; /* set by the daemon: the QP takes sends */
+	uint32_t arm[UV_HANDLES];        /* of a CQ: enum uv_arm */
+	uint32_t completions;            /* a futex: changes when completions have come */
+	uint32_t waiting;                /* a thread of the program waits on it */
+};
+enum uv_arm {
+	UV_ARM_NONE,
+	UV_ARM_NEXT,
+	UV_ARM_SOLICITED
+};
+
+/* A request for the next completion stays when one for solicited completions follows (11.4.2.2). */
+static inline void uv_arm(uint32_t *arm, bool solicited)
+{
+	uint32_t none = UV_ARM_NONE;
+
+	if (solicited)
+		__atomic_compare_exchange_n(arm, &none, UV_ARM_SOLICITED, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+	else
+		__atomic_store_n(arm, UV_ARM_NEXT, __ATOMIC_SEQ_CST);
+}
+
+#endif

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Event queue of the rdma_cm device file; the descriptor is readable while GET_EVENT has events. */
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+
+#include "emu/host/attr.h"
+#include "emu/host/readback.h"
+#include "emu/host/ucma_internal.h"
+
+/* One byte lies in the socket while events wait. The application may have taken it: then it is put there again. */
+static void set_level(struct ucma_file *f)
+{
+	static u8 unread[READBACK_MAX];
+	char byte = 0;
+
+	if (f->locked || !!f->nevents == !!uv_unread(f->app))
+		return;
+	if (!f->nevents)
+		f->locked = uv_readback(f->app, unread) == -ETIMEDOUT;
+	else if (send(f->daemon, &byte, 1, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
+		return; /* the application has closed its end */
+}
+
+static void fill_ud(struct rdma_ucm_ud_param *p, const struct rdma_event *ev)
+{
+	p->qp_num = ev->conn.qpn;
+	p->qkey = ev->conn.qkey;
+	uv_av_out(&p->ah_attr, &ev->av);
+	p->private_data_len = ev->conn.data_len;
+	if (ev->conn.data_len)
+		memcpy(p->private_data, ev->conn.data, ev->conn.data_len);
+}
+
+static void fill_conn(struct rdma_ucm_conn_param *p, const struct rdma_event *ev)
+{
+	p->qp_num = ev->conn.qpn;
+	p->responder_resources = ev->conn.responder_resources;
+	p->initiator_depth = ev->conn.initiator_depth;
+	p->flow_control = ev->conn.flow_control;
+	p->retry_count = ev->conn.retry_count;
+	p->rnr_retry_count = ev->conn.rnr_retry_count;
+	p->srq = ev->conn.srq;
+	p->private_data_len = ev->conn.data_len;
+	if (ev->conn.data_len)
+		memcpy(p->private_data, ev->conn.data, ev->conn.data_len);
+}
+
+/* The new id takes over @id, and events of @id name it. */
+static int request_create(struct ucma_event *e, struct rdma_id *id)
+{
+	struct ucma_ctx *listener = e->ctx;
+
+	if (!listener->backlog || listener->file->nevents >= UCMA_EVENTS_MAX)
+		return -ENOMEM;
+	e->request = ucma_ctx_create(listener->file);
+	if (!e->request)
+		return -ENOMEM;
+	listener->backlog--;
+	e->request->rdma = id;
+	rdma_id_set_ctx(id, e->request);
+	e->resp.id = e->request->id;
+	return 0;
+}
+
+static void event_queue(struct ucma_event *e)
+{
+	struct ucma_ctx *ctx = e->ctx;
+
+	list_add(&ctx->file->events, &e->link);
+	list_add(&ctx->events, &e->ctx_link);
+	ctx->file->nevents++;
+	set_level(ctx->file);
+}
+
+/*
+ * As the kernel's ucma does, events of an id with uid 0 are not reported: it is a request that the application has not accepted, and
+ * its accept will fail. A CONNECT_REQUEST is always reported, for its event has to take over the new id.
+ */
+int ucma_event(void *arg, struct rdma_id *id, const struct rdma_event *ev)
+{
+	struct ucma_ctx *ctx = arg;
+	struct ucma_event *e;
+
+	if (!ctx->uid && !ev->request)
+		return 0;
+	e = calloc(1, sizeof(*e));
+	if (!e)
+		return -ENOMEM;
+	e->ctx = ctx;
+	e->resp.uid = ctx->uid;
+	e->resp.id = ctx->id;
+	e->resp.event = ev->type;
+	e->resp.status = (u32)ev->status;
+	if (ev->mcast) {
+		e->mc = rdma_mcast_ctx(ev->mcast);
+		e->resp.uid = e->mc->uid;
+		e->resp.id = e->mc->id;
+	}
+	if (rdma_id_qp_type(id) == HCA_QPT_UD)
+		fill_ud(&e->resp.param.ud, ev);
+	else
+		fill_conn(&e->resp.param.conn, ev);
+	if (ev->request && request_create(e, ev->request)) {
+		free(e);
+		return -ENOMEM;
+	}
+	event_queue(e);
+	return 0;
+}
+
+int ucma_write_event(struct ucma_call *c)
+{
+	struct ucma_write_event cmd;
+	struct ucma_event *e;
+	struct ucma_ctx *ctx;
+	int err;
+
+	memcpy(&cmd, c->in, sizeof(cmd));
+	if (cmd.event != UCMA_EVENT_USER && cmd.event != UCMA_EVENT_INTERNAL)
+		return -EINVAL;
+	err = ucma_ctx_find(c->file, cmd.id, &ctx);
+	if (err)
+		return err;
+	e = calloc(1, sizeof(*e));
+	if (!e)
+		return -ENOMEM;
+	e->ctx = ctx;
+	e->resp.uid = ctx->uid;
+	e->resp.id = ctx->id;
+	e->resp.event = cmd.event;
+	e->resp.status = cmd.status;
+	memcpy(&e->resp.param, &cmd.arg, sizeof(cmd.arg));
+	event_queue(e);
+	return 0;
+}
+
+/* The caller owns the objects of the event. */
+static void event_free(struct ucma_file *f, struct ucma_event *e)
+{
+	list_del(&e->link);
+	list_del(&e->ctx_link);
+	f->nevents--;
+	free(e);
+}
+
+int ucma_get_event(struct ucma_call *c)
+{
+	struct ucma_file *f = c->file;
+	struct ucma_event *e;
+
+	if (list_empty(&f->events))
+		return -EAGAIN;
+	e = list_first(&f->events, struct ucma_event, link);
+	ucma_out(c, &e->resp, sizeof(e->resp));
+	e->ctx->events_reported++;
+	if (e->mc)
+		e->mc->events_reported++;
+	if (e->request) {
+		e->ctx->backlog++;
+		ucma_ctx_publish(e->request, f);
+	}
+	event_free(f, e);
+	set_level(f);
+	return 0;
+}
+
+void ucma_events_drop(struct ucma_ctx *ctx, const struct ucma_mc *mc)
+{
+	struct ucma_file *f = ctx->file;
+	struct ucma_event *e, *tmp;
+	struct ucma_ctx *request;
+
+	list_for_each_safe (e, tmp, &ctx->events, ctx_link) {
+		if (mc && e->mc != mc)
+			continue;
+		request = e->request;
+		event_free(f, e);
+		if (request)
+			ucma_ctx_destroy(request);
+	}
+	set_level(f);
+}
+
+void ucma_events_move(struct ucma_ctx *ctx, struct ucma_file *to)
+{
+	struct ucma_file *from = ctx->file;
+	struct ucma_event *e;
+
+	list_for_each (e, &ctx->events, ctx_link) {
+		list_del(&e->link);
+		from->nevents--;
+		list_add(&to->events, &e->link);
+		to->nevents++;
+		if (e->request)
+			e->request->file = to;
+	}
+	set_level(from);
+	set_level(to);
+}

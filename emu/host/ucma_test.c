@@ -1,0 +1,501 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Rows of the rdma_cm device file: what wrong commands get, events and their level, ids between files, unread requests. */
+#include <poll.h>
+
+#include "emu/host/ucma_fixture.h"
+#include "emu/lib/row.h"
+
+static u32 create(struct ucma_fixture *f, u16 ps)
+{
+	struct rdma_ucm_create_id cmd = { .uid = 0x1000 + ps, .ps = ps, .qp_type = HCA_QPT_RC };
+	struct rdma_ucm_create_id_resp resp = { 0 };
+
+	command(f, 0, RDMA_USER_CM_CMD_CREATE_ID, &cmd, sizeof(cmd), sizeof(resp), -1);
+	memcpy(&resp, f->out, min(f->out_len, sizeof(resp)));
+	return resp.id;
+}
+
+static struct rdma_ucm_bind bind_to(u32 id, u32 addr, u16 port)
+{
+	struct rdma_ucm_bind cmd = { .id = id, .addr_size = sizeof(struct sockaddr_in) };
+	struct sockaddr_in in = { .sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(addr) };
+
+	memcpy(&cmd.addr, &in, sizeof(in));
+	return cmd;
+}
+
+static ssize_t try_bind(struct ucma_fixture *f, u32 id, u32 addr, u16 port)
+{
+	struct rdma_ucm_bind cmd = bind_to(id, addr, port);
+	ssize_t n = command(f, 0, RDMA_USER_CM_CMD_BIND, &cmd, sizeof(cmd), 0, -1);
+
+	return n < 0 ? n : 0;
+}
+
+/* ---- the door ---- */
+
+static const struct {
+	const char *name;
+	u32 cmd;
+	size_t len;
+	u16 out;
+	ssize_t want;
+} doors[] = {
+	{ "no such command", 25, 64, 64, -EINVAL },
+	{ "RESOLVE_IB_SERVICE", 23, 64, 64, -ENOSYS },
+	{ "a far command", 0xffffffff, 64, 64, -EINVAL },
+	{ "GET_OPTION is not there", RDMA_USER_CM_CMD_GET_OPTION, 64, 64, -ENOSYS },
+	{ "CREATE_ID cut", RDMA_USER_CM_CMD_CREATE_ID, 8, 64, -EINVAL },
+	{ "CREATE_ID without room", RDMA_USER_CM_CMD_CREATE_ID, 24, 0, -ENOSPC },
+	{ "CREATE_ID, port space 0", RDMA_USER_CM_CMD_CREATE_ID, 24, 4, -EINVAL },
+	{ "BIND cut", RDMA_USER_CM_CMD_BIND, 16, 0, -EINVAL },
+	{ "CONNECT cut", RDMA_USER_CM_CMD_CONNECT, 200, 0, -EINVAL },
+	{ "GET_EVENT, nothing waits", RDMA_USER_CM_CMD_GET_EVENT, 8, 512, -EAGAIN },
+	{ "GET_EVENT without room", RDMA_USER_CM_CMD_GET_EVENT, 8, 16, -ENOSPC },
+	{ "DESTROY_ID of nobody", RDMA_USER_CM_CMD_DESTROY_ID, 16, 4, -ENOENT },
+	{ "LISTEN of nobody", RDMA_USER_CM_CMD_LISTEN, 8, 0, -ENOENT },
+	{ "QUERY of nobody", RDMA_USER_CM_CMD_QUERY, 16, 400, -ENOENT },
+	{ "LEAVE_MCAST of nobody", RDMA_USER_CM_CMD_LEAVE_MCAST, 16, 4, -ENOENT },
+	{ "MIGRATE_ID without a file", RDMA_USER_CM_CMD_MIGRATE_ID, 16, 4, -ENOENT },
+};
+
+static void test_doors(struct ucma_fixture *f)
+{
+	static const u8 zero[512];
+	ssize_t n;
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(doors); i++) {
+		n = command(f, 0, doors[i].cmd, zero, doors[i].len, doors[i].out, -1);
+		if (n != doors[i].want)
+			printf("%s: %zd\n", doors[i].name, n);
+		row(0, doors[i].name, n == doors[i].want && f->out_len == 0);
+	}
+}
+
+/* ---- states and addresses ---- */
+
+static void test_binding(struct ucma_fixture *f)
+{
+	u32 a = create(f, RDMA_PS_TCP), b = create(f, RDMA_PS_TCP), c = create(f, RDMA_PS_UDP),
+	    d = create(f, RDMA_PS_TCP);
+	struct rdma_ucm_listen listen = { .id = a };
+	struct rdma_ucm_bind cmd = bind_to(b, 0, 0);
+
+	row(0, "ids", a && b && c && d);
+	row(0, "bind to the own address", try_bind(f, a, 0x0a000001, 7471) == 0);
+	row(0, "bound twice", try_bind(f, a, 0x0a000001, 7472) == -EINVAL);
+	row(0, "the port is taken", try_bind(f, b, 0x0a000001, 7471) == -EADDRINUSE);
+	row(0, "the port is taken by a wildcard", try_bind(f, b, 0, 7471) == -EADDRINUSE);
+	row(0, "the same port in another space", try_bind(f, c, 0x0a000001, 7471) == 0);
+	row(0, "a stranger's address", try_bind(f, b, 0x0a000002, 7471) == -EADDRNOTAVAIL);
+	cmd.addr_size = 3;
+	row(0, "an address cut short", command(f, 0, RDMA_USER_CM_CMD_BIND, &cmd, sizeof(cmd), 0, -1) == -EINVAL);
+	cmd.addr_size = 4000;
+	row(0, "an address too long", command(f, 0, RDMA_USER_CM_CMD_BIND, &cmd, sizeof(cmd), 0, -1) == -EINVAL);
+	row(0, "port 0 gets one", try_bind(f, d, 0, 0) == 0);
+	row(0, "listen", command(f, 0, RDMA_USER_CM_CMD_LISTEN, &listen, sizeof(listen), 0, -1) > 0);
+	row(0, "listen twice", command(f, 0, RDMA_USER_CM_CMD_LISTEN, &listen, sizeof(listen), 0, -1) == -EINVAL);
+}
+
+/* The number of the port that the id's device has; 0: it has none. */
+static u32 port_of(struct ucma_fixture *f, u32 id)
+{
+	struct rdma_ucm_query cmd = { .id = id, .option = RDMA_USER_CM_QUERY_ADDR };
+	struct rdma_ucm_query_addr_resp resp;
+
+	command(f, 0, RDMA_USER_CM_CMD_QUERY, &cmd, sizeof(cmd), sizeof(resp), -1);
+	memcpy(&resp, f->out, sizeof(resp));
+	return resp.port_num;
+}
+
+static void test_loopback(struct ucma_fixture *f)
+{
+	u32 a = create(f, RDMA_PS_TCP), b = create(f, RDMA_PS_TCP), c = create(f, RDMA_PS_TCP);
+
+	row(0, "bind to a loopback address", try_bind(f, a, INADDR_LOOPBACK, 7481) == 0);
+	row(0, "a loopback address attaches no device", port_of(f, a) == 0);
+	row(0, "its port is that of any address", try_bind(f, b, 0x0a000001, 7481) == -EADDRINUSE);
+	row(0, "bind to the own address", try_bind(f, c, 0x0a000001, 7482) == 0);
+	row(0, "the own address attaches a device", port_of(f, c) == 1);
+}
+
+static void test_states(struct ucma_fixture *f)
+{
+	u32 a = create(f, RDMA_PS_TCP);
+	struct rdma_ucm_connect connect = { .id = a };
+	struct rdma_ucm_resolve_route route = { .id = a, .timeout_ms = 100 };
+	struct rdma_ucm_accept accept = { .id = a };
+	struct rdma_ucm_disconnect disconnect = { .id = a };
+	struct rdma_ucm_init_qp_attr attr = { .id = a, .qp_state = HCA_QPS_INIT };
+	struct rdma_ucm_notify notify = { .id = a, .event = HCA_EVENT_COMM_EST };
+	struct rdma_ucm_reject reject = { .id = a, .reason = 5 };
+
+	row(0, "connect without parameters",
+	    command(f, 0, RDMA_USER_CM_CMD_CONNECT, &connect, sizeof(connect), 0, -1) == -EINVAL);
+	connect.conn_param.valid = 1;
+	row(0, "connect before the route",
+	    command(f, 0, RDMA_USER_CM_CMD_CONNECT, &connect, sizeof(connect), 0, -1) == -EINVAL);
+	row(0, "route before the address",
+	    command(f, 0, RDMA_USER_CM_CMD_RESOLVE_ROUTE, &route, sizeof(route), 0, -1) == -EINVAL);
+	row(0, "accept of nothing", command(f, 0, RDMA_USER_CM_CMD_ACCEPT, &accept, sizeof(accept), 0, -1) == -EINVAL);
+	row(0, "disconnect of nothing",
+	    command(f, 0, RDMA_USER_CM_CMD_DISCONNECT, &disconnect, sizeof(disconnect), 0, -1) == -EINVAL);
+	row(0, "attributes without a device",
+	    command(f, 0, RDMA_USER_CM_CMD_INIT_QP_ATTR, &attr, sizeof(attr), 200, -1) == -EINVAL);
+	row(0, "notify of nothing", command(f, 0, RDMA_USER_CM_CMD_NOTIFY, &notify, sizeof(notify), 0, -1) == -EINVAL);
+	row(0, "a reason that users have not",
+	    command(f, 0, RDMA_USER_CM_CMD_REJECT, &reject, sizeof(reject), 0, -1) == -EINVAL);
+	row(0, "another file's id",
+	    command(f, 1, RDMA_USER_CM_CMD_DISCONNECT, &disconnect, sizeof(disconnect), 0, -1) == -EINVAL);
+}
+
+static const struct {
+	const char *name;
+	u32 level, optname, optlen;
+	size_t extra;
+	ssize_t want;
+} options[] = {
+	{ "TOS", RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, 1, 1, 1 },
+	{ "TOS of four bytes", RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, 4, 4, -EINVAL },
+	{ "REUSEADDR", RDMA_OPTION_ID, RDMA_OPTION_ID_REUSEADDR, 4, 4, 1 },
+	{ "REUSEADDR without its value", RDMA_OPTION_ID, RDMA_OPTION_ID_REUSEADDR, 4, 0, -EINVAL },
+	{ "ACK_TIMEOUT", RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT, 1, 1, 1 },
+	{ "an unknown option", RDMA_OPTION_ID, 9, 4, 4, -ENOSYS },
+	{ "an unknown level", 7, 0, 1, 1, -ENOSYS },
+	{ "a path too early", RDMA_OPTION_IB, RDMA_OPTION_IB_PATH, 72, 72, -EINVAL },
+	{ "a path cut short", RDMA_OPTION_IB, RDMA_OPTION_IB_PATH, 71, 71, -EINVAL },
+};
+
+static void test_options(struct ucma_fixture *f)
+{
+	u32 a = create(f, RDMA_PS_TCP);
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(options); i++) {
+		struct rdma_ucm_set_option opt = {
+			.id = a, .level = options[i].level, .optname = options[i].optname, .optlen = options[i].optlen
+		};
+		struct rdma_ucm_cmd_hdr hdr = { .cmd = RDMA_USER_CM_CMD_SET_OPTION, .in = sizeof(opt) };
+		u8 buf[256] = { 0 };
+		size_t len = 0;
+		int fd = -1;
+		ssize_t n;
+
+		memcpy(buf, &hdr, sizeof(hdr));
+		memcpy(buf + sizeof(hdr), &opt, sizeof(opt));
+		n = ucma_file_ops.command(&f->file[0], buf, sizeof(hdr) + sizeof(opt) + options[i].extra, -1, f->out,
+					  &len, &fd);
+		row(0, options[i].name, options[i].want < 0 ? n == options[i].want : n > 0);
+	}
+}
+
+/* ---- events ---- */
+
+static bool readable(int fd)
+{
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+
+	return poll(&p, 1, 0) == 1;
+}
+
+static u32 get_event(struct ucma_fixture *f, int file, struct rdma_ucm_event_resp *ev)
+{
+	struct rdma_ucm_get_event cmd = { 0 };
+	ssize_t n = command(f, file, RDMA_USER_CM_CMD_GET_EVENT, &cmd, sizeof(cmd), sizeof(*ev), -1);
+
+	memset(ev, 0xff, sizeof(*ev));
+	if (n > 0)
+		memcpy(ev, f->out, sizeof(*ev));
+	return n > 0 ? ev->event : ~0u;
+}
+
+static void resolve(struct ucma_fixture *f, u32 id, u32 addr)
+{
+	struct rdma_ucm_resolve_addr cmd = { .id = id, .timeout_ms = 500, .dst_size = sizeof(struct sockaddr_in) };
+	struct sockaddr_in in = { .sin_family = AF_INET, .sin_port = htons(7), .sin_addr.s_addr = htonl(addr) };
+
+	memcpy(&cmd.dst_addr, &in, sizeof(in));
+	row(0, "resolve", command(f, 0, RDMA_USER_CM_CMD_RESOLVE_ADDR, &cmd, sizeof(cmd), 0, -1) > 0);
+}
+
+static void test_events(struct ucma_fixture *f)
+{
+	u32 a = create(f, RDMA_PS_TCP), b = create(f, RDMA_PS_TCP);
+	struct rdma_ucm_destroy_id destroy = { .id = b };
+	struct rdma_ucm_event_resp ev;
+	char byte;
+
+	resolve(f, a, 0x0a000001);
+	resolve(f, b, 0x0a000009);
+	cable_run(&f->c, 100);
+	row(0, "the own address is resolved", readable(f->fd[0]) && get_event(f, 0, &ev) == RDMA_EVENT_ADDR_RESOLVED);
+	row(0, "the event names the id", ev.id == a && ev.uid == 0x1000 + RDMA_PS_TCP && ev.status == 0);
+	row(0, "nothing waits", !readable(f->fd[0]) && get_event(f, 0, &ev) == ~0u);
+	cable_run(&f->c, 1000);
+	row(0, "a stranger is not", readable(f->fd[0]));
+	row(0, "the application takes the byte", recv(f->fd[0], &byte, 1, MSG_DONTWAIT) == 1);
+	row(0, "the event is still there", get_event(f, 0, &ev) == RDMA_EVENT_ADDR_ERROR && ev.id == b);
+	row(0, "with its status", (int)ev.status == -ETIMEDOUT);
+	row(0, "destroy counts what was told",
+	    command(f, 0, RDMA_USER_CM_CMD_DESTROY_ID, &destroy, sizeof(destroy), 4, -1) > 0 && f->out[0] == 1);
+}
+
+static void test_own_events(struct ucma_fixture *f)
+{
+	u32 a = create(f, RDMA_PS_TCP);
+	struct ucma_write_event cmd = { .id = a, .event = UCMA_EVENT_USER, .status = 7, .arg = 0x1122334455667788 };
+	struct rdma_ucm_event_resp ev;
+	u64 arg;
+
+	row(0, "an event of the application", command(f, 0, UCMA_CMD_WRITE_CM_EVENT, &cmd, sizeof(cmd), 0, -1) > 0);
+	row(0, "comes back", readable(f->fd[0]) && get_event(f, 0, &ev) == UCMA_EVENT_USER && ev.id == a);
+	memcpy(&arg, &ev.param, sizeof(arg));
+	row(0, "with status and argument", ev.status == 7 && arg == cmd.arg && !readable(f->fd[0]));
+	cmd.event = RDMA_EVENT_ESTABLISHED;
+	row(0, "not an event of the CM",
+	    command(f, 0, UCMA_CMD_WRITE_CM_EVENT, &cmd, sizeof(cmd), 0, -1) == -EINVAL && !readable(f->fd[0]));
+	cmd = (struct ucma_write_event){ .id = a + 1000, .event = UCMA_EVENT_USER };
+	row(0, "not of a stranger's id", command(f, 0, UCMA_CMD_WRITE_CM_EVENT, &cmd, sizeof(cmd), 0, -1) == -ENOENT);
+}
+
+static void test_migration(struct ucma_fixture *f)
+{
+	u32 a = create(f, RDMA_PS_TCP);
+	struct rdma_ucm_migrate_id cmd = { .id = a };
+	struct rdma_ucm_event_resp ev;
+	int other[2];
+
+	resolve(f, a, 0x0a000001);
+	cable_run(&f->c, 100);
+	row(0, "no rdma_cm file",
+	    !pipe(other) && command(f, 1, RDMA_USER_CM_CMD_MIGRATE_ID, &cmd, sizeof(cmd), 4, other[0]) == -EINVAL);
+	row(0, "an id moves", command(f, 1, RDMA_USER_CM_CMD_MIGRATE_ID, &cmd, sizeof(cmd), 4, f->fd[0]) > 0);
+	row(0, "its events with it",
+	    !readable(f->fd[0]) && readable(f->fd[1]) && get_event(f, 1, &ev) == RDMA_EVENT_ADDR_RESOLVED &&
+		    ev.id == a);
+	row(0, "the old file does not know it",
+	    command(f, 0, RDMA_USER_CM_CMD_MIGRATE_ID, &cmd, sizeof(cmd), 4, f->fd[0]) == -EINVAL);
+	close(other[0]);
+	close(other[1]);
+}
+
+/* ---- requests ---- */
+
+#define LISTEN_PORT 7471
+
+static u32 listen_on(struct ucma_fixture *f, u64 uid)
+{
+	struct rdma_ucm_create_id cmd = { .uid = uid, .ps = RDMA_PS_TCP, .qp_type = HCA_QPT_RC };
+	struct rdma_ucm_create_id_resp resp = { 0 };
+	struct rdma_ucm_listen listen = { .backlog = 4 };
+
+	command(f, 0, RDMA_USER_CM_CMD_CREATE_ID, &cmd, sizeof(cmd), sizeof(resp), -1);
+	memcpy(&resp, f->out, sizeof(resp));
+	listen.id = resp.id;
+	row(0, "listen",
+	    !try_bind(f, resp.id, 0x0a000001, LISTEN_PORT) &&
+		    command(f, 0, RDMA_USER_CM_CMD_LISTEN, &listen, sizeof(listen), 0, -1) > 0);
+	return resp.id;
+}
+
+static ssize_t destroy(struct ucma_fixture *f, int file, u32 id)
+{
+	struct rdma_ucm_destroy_id cmd = { .id = id };
+
+	return command(f, file, RDMA_USER_CM_CMD_DESTROY_ID, &cmd, sizeof(cmd), 4, -1);
+}
+
+static ssize_t migrate(struct ucma_fixture *f, int to, u32 id, int from_fd)
+{
+	struct rdma_ucm_migrate_id cmd = { .id = id };
+
+	return command(f, to, RDMA_USER_CM_CMD_MIGRATE_ID, &cmd, sizeof(cmd), 4, from_fd);
+}
+
+/* Each command that names an id: none finds the id of a request before its event was read. */
+static void test_unread_request(struct ucma_fixture *f)
+{
+	static const struct {
+		u32 cmd;
+		size_t len, at; /* of the id */
+	} named[] = {
+		{ RDMA_USER_CM_CMD_DESTROY_ID, sizeof(struct rdma_ucm_destroy_id),
+		  offsetof(struct rdma_ucm_destroy_id, id) },
+		{ RDMA_USER_CM_CMD_ACCEPT, sizeof(struct rdma_ucm_accept), offsetof(struct rdma_ucm_accept, id) },
+		{ RDMA_USER_CM_CMD_REJECT, sizeof(struct rdma_ucm_reject), offsetof(struct rdma_ucm_reject, id) },
+		{ RDMA_USER_CM_CMD_DISCONNECT, sizeof(struct rdma_ucm_disconnect),
+		  offsetof(struct rdma_ucm_disconnect, id) },
+		{ RDMA_USER_CM_CMD_QUERY, sizeof(struct rdma_ucm_query), offsetof(struct rdma_ucm_query, id) },
+		{ RDMA_USER_CM_CMD_QUERY_ROUTE, sizeof(struct rdma_ucm_query), offsetof(struct rdma_ucm_query, id) },
+		{ RDMA_USER_CM_CMD_INIT_QP_ATTR, sizeof(struct rdma_ucm_init_qp_attr),
+		  offsetof(struct rdma_ucm_init_qp_attr, id) },
+		{ RDMA_USER_CM_CMD_NOTIFY, sizeof(struct rdma_ucm_notify), offsetof(struct rdma_ucm_notify, id) },
+		{ RDMA_USER_CM_CMD_MIGRATE_ID, sizeof(struct rdma_ucm_migrate_id),
+		  offsetof(struct rdma_ucm_migrate_id, id) },
+	};
+	u32 listener = listen_on(f, 0x55), request = listener + 1;
+	struct rdma_ucm_event_resp ev;
+	u8 body[512];
+	size_t i;
+
+	peer_connect(f, LISTEN_PORT);
+	row(0, "a request is reported", readable(f->fd[0]));
+	for (i = 0; i < ARRAY_SIZE(named); i++) {
+		memset(body, 0, sizeof(body));
+		memcpy(body + named[i].at, &request, sizeof(request));
+		if (named[i].cmd == RDMA_USER_CM_CMD_NOTIFY)
+			((struct rdma_ucm_notify *)(void *)body)->event = HCA_EVENT_COMM_EST;
+		row((int)named[i].cmd, "not found before GET_EVENT",
+		    command(f, 0, named[i].cmd, body, named[i].len, 512, f->fd[0]) == -ENOENT);
+	}
+	row(0, "the event", get_event(f, 0, &ev) == RDMA_EVENT_CONNECT_REQUEST && ev.id == request && ev.uid == 0x55);
+	row(0, "its id is the file's", destroy(f, 0, request) > 0 && destroy(f, 0, request) == -ENOENT);
+	cable_run(&f->c, 10);
+	row(0, "the peer gets a REJ", f->rejected == 1);
+}
+
+static void test_unread_request_ends(struct ucma_fixture *f)
+{
+	u32 listener = listen_on(f, 0x55);
+
+	peer_connect(f, LISTEN_PORT);
+	peer_connect(f, LISTEN_PORT);
+	peer_destroy(f, 0);
+	row(0, "the listener goes, unread requests with it", destroy(f, 0, listener) > 0 && !readable(f->fd[0]));
+	cable_run(&f->c, 10);
+	row(0, "the other peer gets a REJ", f->rejected == 1);
+}
+
+static void test_unread_request_moves(struct ucma_fixture *f)
+{
+	u32 listener = listen_on(f, 0x55);
+	struct rdma_ucm_event_resp ev;
+
+	peer_connect(f, LISTEN_PORT);
+	peer_connect(f, LISTEN_PORT);
+	row(0, "the listener moves", migrate(f, 1, listener, f->fd[0]) > 0);
+	row(0, "its requests with it", !readable(f->fd[0]) && get_event(f, 1, &ev) == RDMA_EVENT_CONNECT_REQUEST);
+	row(0, "an id that was read moves back", migrate(f, 0, ev.id, f->fd[1]) > 0);
+	row(0, "and is the other file's no more", destroy(f, 1, ev.id) == -EINVAL && destroy(f, 0, ev.id) > 0);
+}
+
+static void test_uid_zero(struct ucma_fixture *f)
+{
+	struct rdma_ucm_event_resp ev;
+
+	listen_on(f, 0);
+	peer_connect(f, LISTEN_PORT);
+	peer_destroy(f, 0);
+	row(0, "a listener with uid 0 gets requests",
+	    get_event(f, 0, &ev) == RDMA_EVENT_CONNECT_REQUEST && ev.uid == 0 && ev.id);
+	row(0, "what becomes of one before accept is not reported", !readable(f->fd[0]));
+	row(0, "its id", destroy(f, 0, ev.id) > 0);
+	peer_connect(f, LISTEN_PORT);
+	peer_destroy(f, 1);
+}
+
+static void test_backlog(struct ucma_fixture *f)
+{
+	struct rdma_ucm_event_resp ev;
+	int i;
+
+	listen_on(f, 0x55);
+	for (i = 0; i < 6; i++)
+		peer_connect(f, LISTEN_PORT);
+	cable_run(&f->c, 10);
+	row(0, "what is beyond the backlog of 4 is rejected", f->rejected == 2);
+	for (i = 0; i < 4; i++)
+		row(i, "within", get_event(f, 0, &ev) == RDMA_EVENT_CONNECT_REQUEST);
+	peer_connect(f, LISTEN_PORT);
+	cable_run(&f->c, 10);
+	row(0, "read requests do not count", f->rejected == 2 && get_event(f, 0, &ev) == RDMA_EVENT_CONNECT_REQUEST);
+}
+
+/* Of service IDs, which AF_IB addresses have: a range that has the port spaces in it would take everybody's requests. */
+static void test_service_ranges(struct ucma_fixture *f)
+{
+	static const struct {
+		u64 sid, mask;
+		ssize_t want;
+	} rows[] = {
+		{ 0x1000000000000ace, ~0ull, 0 },
+		{ 0x1000000000000000, 0xffffffffffff0000, 0 },
+		{ 0, 0, -EADDRINUSE },
+		{ 0x0000000000000000, 0xfffffffff0000000, -EADDRINUSE },
+		{ 0x0000000001000000, 0xffffffffff000000, -EADDRINUSE },
+		{ 0x0000000001061234, ~0ull, 0 }, /* a TCP port */
+		{ 0x0000000001061234, ~0ull, -EADDRINUSE },
+	};
+	struct rdma_ucm_bind bind = { .addr_size = sizeof(struct sockaddr_ib) };
+	struct sockaddr_ib ib = { .sib_family = AF_IB };
+	struct rdma_ucm_listen listen = { 0 };
+	ssize_t n;
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(rows); i++) {
+		bind.id = listen.id = create(f, RDMA_PS_IB);
+		ib.sib_sid = (__force __typeof__(ib.sib_sid))cpu_to_be64(rows[i].sid);
+		ib.sib_sid_mask = (__force __typeof__(ib.sib_sid_mask))cpu_to_be64(rows[i].mask);
+		memcpy(&bind.addr, &ib, sizeof(ib));
+		n = command(f, 0, RDMA_USER_CM_CMD_BIND, &bind, sizeof(bind), 0, -1);
+		n = n < 0 ? n : command(f, 0, RDMA_USER_CM_CMD_LISTEN, &listen, sizeof(listen), 0, -1);
+		row((int)i, "a range of service IDs", rows[i].want ? n == rows[i].want : n > 0);
+	}
+}
+
+/* A route is not resolved before the address is, and that is when its event is there. */
+static void test_order(struct ucma_fixture *f)
+{
+	u32 a = create(f, RDMA_PS_TCP);
+	struct rdma_ucm_resolve_route route = { .id = a, .timeout_ms = 100 };
+
+	resolve(f, a, 0x0a000001);
+	row(0, "the route before the event",
+	    command(f, 0, RDMA_USER_CM_CMD_RESOLVE_ROUTE, &route, sizeof(route), 0, -1) == -EINVAL);
+	cable_run(&f->c, 10);
+	row(0, "and after", command(f, 0, RDMA_USER_CM_CMD_RESOLVE_ROUTE, &route, sizeof(route), 0, -1) > 0);
+}
+
+static void test_many_ids(struct ucma_fixture *f)
+{
+	u32 ok = 0, i, last = 0;
+
+	for (i = 0; i < 28232; i++) {
+		last = create(f, RDMA_PS_TCP);
+		ok += !try_bind(f, last, 0, 0);
+	}
+	row(0, "each ephemeral port is given once", ok == 28232);
+	i = create(f, RDMA_PS_TCP);
+	row(0, "and then none", try_bind(f, i, 0, 0) == -EADDRNOTAVAIL);
+	row(0, "until one is free", destroy(f, 0, last) > 0 && !try_bind(f, i, 0, 0));
+}
+
+int main(void)
+{
+	static void (*const tests[])(struct ucma_fixture * f) = { test_doors,
+								  test_binding,
+								  test_loopback,
+								  test_states,
+								  test_options,
+								  test_events,
+								  test_own_events,
+								  test_migration,
+								  test_unread_request,
+								  test_unread_request_ends,
+								  test_unread_request_moves,
+								  test_uid_zero,
+								  test_backlog,
+								  test_service_ranges,
+								  test_order,
+								  test_many_ids };
+	struct ucma_fixture f;
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(tests); i++) {
+		fixture_open(&f);
+		tests[i](&f);
+		fixture_close(&f);
+	}
+	return rows_end();
+}

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* What the files of the IPoIB endpoint share. */
+#ifndef MUSLIN_IPOIB_IPIF_INTERNAL_H
+#define MUSLIN_IPOIB_IPIF_INTERNAL_H
+
+#include "emu/hca/soft_queue.h"
+#include "emu/ipoib/ipif.h"
+#include "emu/wire/sa.h"
+
+#define IPIF_RECVS   32
+#define IPIF_SENDS   32
+#define IPIF_GRH     40
+#define IPIF_HEADER  4 /* encapsulation header: EtherType and two reserved bytes. RFC 4391, section 6 */
+#define IPIF_BUF     4096
+#define IPIF_GROUPS  3 /* broadcast, and solicited-node groups of two IPv6 addresses */
+#define IPIF_HW_SIZE 20
+
+/* A group that the endpoint is member of. */
+struct ipif_group {
+	struct ipif *ip;
+	struct wire_gid mgid;
+	struct sa_mcast *mcast;
+	bool joined, attached;
+	u16 mlid; /* as attached */
+	u64 retry_ns;
+	struct loop_timer retry;
+};
+
+struct ipif {
+	struct ipif_config cfg;
+	struct wire_port *port;
+	struct ip_addr link_local;
+	u16 pkey; /* with the membership bit, as the MGIDs have it */
+	struct ipif_group group[IPIF_GROUPS];
+	struct hca_ctx *ctx;
+	struct hca_soft_cq *cq;
+	struct hca_soft_wq *wq;
+	u32 pdn, lkey, qpn;
+	u32 qkey;
+	u8 *buf; /* IPIF_RECVS to receive, then IPIF_SENDS to send */
+	u32 send_next;
+	struct loop_timer recover; /* the queue pair is in an error state, or ... */
+	bool cq_failed;            /* ... its CQ has lost a completion, and takes no more */
+	struct loop_timer reattach;
+	u32 reattaches;
+	struct list neighbours;
+	u32 nneighbours;
+	bool muted;
+	u64 arp_answered, nd_answered, echo_answered, malformed;
+};
+
+/* A hardware address. RFC 4391, section 9.1.1. */
+struct ipif_hw {
+	u32 qpn;
+	struct wire_gid gid;
+};
+
+/* ipif.c: @payload of @len bytes after the encapsulation header. -ENOMEM: dropped. */
+int ipif_send_to(struct ipif *ip, const struct hca_av *av, u32 qpn, u16 ethertype, const u8 *payload, u32 len);
+int ipif_send_group(struct ipif *ip, const struct sa_mcmember *group, u16 ethertype, const u8 *payload, u32 len);
+
+/* neighbour.c */
+void ipif_learn(struct ipif *ip, const struct ip_addr *a, const struct ipif_hw *hw, bool create);
+void ipif_neighbours_destroy(struct ipif *ip);
+
+/* ipif_packet.c */
+/* A packet for the endpoint, after the encapsulation header. @from: who sent it. */
+void ipif_packet(struct ipif *ip, u16 ethertype, const u8 *p, u32 len, const struct hca_cqe *from);
+void ipif_ask_arp(struct ipif *ip, const struct ip_addr *who);
+void ipif_ask_nd(struct ipif *ip, const struct ip_addr *who, const struct sa_mcmember *group);
+
+#endif

@@ -1,0 +1,321 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Descriptors that clients pass (SCM_RIGHTS). A close() may block for as long as a client likes: that of a file on FUSE or NFS waits for
+ * its file system, that of a TCP socket with SO_LINGER for its peer, and that of a local socket for all that is in its queue. The
+ * kernel also closes in the context of the receiver what recvmsg() truncates. So nothing is truncated, and detached threads
+ * close all but eventfds, pipes and files in memory.
+ *
+ * A client process occupies a few threads at most; its further descriptors wait for these, and nobody else's do.
+ */
+#include "emu/lib/passed.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "emu/lib/list.h"
+#include "emu/lib/rights.h"
+
+#define STACK (256u << 10)
+
+struct job {
+	struct list link;
+	int fd;
+};
+
+/* A client process of which descriptors are being closed, or wait. */
+struct owner {
+	struct list link;
+	struct list ready; /* in closer.ready while jobs wait and a thread may take one */
+	struct list jobs;
+	pid_t pid;
+	u32 busy, waiting; /* threads; jobs */
+};
+
+static struct {
+	pthread_mutex_t lock;
+	pthread_cond_t work;
+	struct list owners, ready;
+	u32 threads, idle;
+	struct passed_stats stats;
+} closer = {
+	.lock = PTHREAD_MUTEX_INITIALIZER,
+	.work = PTHREAD_COND_INITIALIZER,
+	.owners = { &closer.owners, &closer.owners },
+	.ready = { &closer.ready, &closer.ready },
+};
+
+static struct owner *owner_find(pid_t pid)
+{
+	struct owner *o;
+
+	list_for_each (o, &closer.owners, link)
+		if (o->pid == pid)
+			return o;
+	return NULL;
+}
+
+static struct owner *owner_get(pid_t pid)
+{
+	struct owner *o = owner_find(pid);
+
+	if (o)
+		return o;
+	o = calloc(1, sizeof(*o));
+	if (!o)
+		return NULL;
+	o->pid = pid;
+	list_init(&o->ready);
+	list_init(&o->jobs);
+	list_add(&closer.owners, &o->link);
+	return o;
+}
+
+/* Into or out of the list of those for which a thread has work. */
+static void owner_update(struct owner *o)
+{
+	list_del(&o->ready);
+	if (o->waiting && o->busy < PASSED_THREADS_OWNER) {
+		list_add(&closer.ready, &o->ready);
+	} else if (!o->waiting && !o->busy) {
+		list_del(&o->link);
+		free(o);
+	}
+}
+
+static struct job *owner_take_job(struct owner *o)
+{
+	struct job *j = list_first(&o->jobs, struct job, link);
+
+	list_del(&j->link);
+	o->waiting--;
+	o->busy++;
+	owner_update(o);
+	return j;
+}
+
+static void *closer_thread(void *arg);
+
+static bool thread_start(void)
+{
+	pthread_attr_t attr;
+	sigset_t all, old;
+	pthread_t t;
+	int err;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old); /* signals are the loop's */
+	pthread_attr_init(&attr);
+	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	pthread_attr_setstacksize(&attr, STACK);
+	err = pthread_create(&t, &attr, closer_thread, NULL);
+	pthread_attr_destroy(&attr);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	return !err;
+}
+
+/* A thread that does not close anything yet looks at the work. */
+static void thread_wake(void)
+{
+	if (closer.idle)
+		pthread_cond_signal(&closer.work);
+	else if (closer.threads < PASSED_THREADS && thread_start())
+		closer.threads++;
+}
+
+/* One thread stays when there is no work. One that may block has another look at the rest. */
+static void *closer_thread(void *arg)
+{
+	struct owner *o;
+	struct job *j;
+
+	pthread_mutex_lock(&closer.lock);
+	for (;;) {
+		while (list_empty(&closer.ready) && !closer.idle) {
+			closer.idle++;
+			pthread_cond_wait(&closer.work, &closer.lock);
+			closer.idle--;
+		}
+		if (list_empty(&closer.ready))
+			break;
+		o = list_first(&closer.ready, struct owner, ready);
+		j = owner_take_job(o);
+		if (!list_empty(&closer.ready))
+			thread_wake();
+		pthread_mutex_unlock(&closer.lock);
+		close(j->fd);
+		free(j);
+		pthread_mutex_lock(&closer.lock);
+		closer.stats.closed++;
+		closer.stats.waiting--;
+		o->busy--;
+		owner_update(o);
+	}
+	closer.threads--;
+	pthread_mutex_unlock(&closer.lock);
+	return NULL;
+}
+
+/* The lock is held. A job that finds no thread waits for the next one to be free. */
+static void job_add(struct owner *o, struct job *j)
+{
+	list_add(&o->jobs, &j->link);
+	o->waiting++;
+	closer.stats.waiting++;
+	if (o->busy + o->waiting > PASSED_THREADS_OWNER || closer.threads == PASSED_THREADS)
+		closer.stats.delayed++;
+	owner_update(o);
+	if (!list_empty(&closer.ready))
+		thread_wake();
+}
+
+static void close_by_thread(int fd, pid_t pid)
+{
+	struct job *j = malloc(sizeof(*j));
+	struct owner *o;
+
+	if (!j)
+		return; /* no memory: it stays open, which blocks nobody */
+	j->fd = fd;
+	pthread_mutex_lock(&closer.lock);
+	o = owner_get(pid);
+	if (o)
+		job_add(o, j);
+	else
+		free(j);
+	pthread_mutex_unlock(&closer.lock);
+}
+
+enum passed_kind passed_kind(int fd)
+{
+	char path[32], name[32];
+	ssize_t n;
+
+	if (fcntl(fd, F_GET_SEALS) >= 0)
+		return PASSED_MEMORY; /* files in memory alone have seals */
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	n = readlink(path, name, sizeof(name) - 1);
+	if (n < 0)
+		return PASSED_OTHER;
+	name[n] = 0;
+	if (!strcmp(name, "anon_inode:[eventfd]"))
+		return PASSED_EVENTFD;
+	if (!strncmp(name, "pipe:[", 6))
+		return PASSED_PIPE;
+	return strncmp(name, "socket:[", 8) ? PASSED_OTHER : PASSED_SOCKET;
+}
+
+void passed_close(int fd, pid_t owner)
+{
+	enum passed_kind kind;
+
+	if (fd < 0)
+		return;
+	kind = passed_kind(fd);
+	if (kind == PASSED_OTHER || kind == PASSED_SOCKET)
+		close_by_thread(fd, owner);
+	else
+		close(fd);
+}
+
+void passed_close_socket(int sock, pid_t owner)
+{
+	shutdown(sock, SHUT_RDWR); /* the peer sees the end now, and can queue nothing more */
+	close_by_thread(sock, owner);
+}
+
+bool passed_refused(pid_t owner)
+{
+	struct owner *o;
+	bool refused;
+
+	pthread_mutex_lock(&closer.lock);
+	o = owner_find(owner);
+	refused = o && o->waiting > PASSED_OWNER_MOST;
+	pthread_mutex_unlock(&closer.lock);
+	return refused;
+}
+
+pid_t passed_owner(int sock)
+{
+	struct ucred cred;
+	socklen_t len = sizeof(cred);
+
+	return getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &cred, &len) ? 0 : cred.pid;
+}
+
+u64 passed_socket(int fd)
+{
+	u64 cookie;
+	socklen_t len = sizeof(cookie);
+
+	return fd < 0 || getsockopt(fd, SOL_SOCKET, SO_COOKIE, &cookie, &len) ? 0 : cookie;
+}
+
+void passed_reserve(void)
+{
+	struct rlimit r;
+
+	if (getrlimit(RLIMIT_NOFILE, &r) || r.rlim_max < 4 * PASSED_MAX)
+		return;
+	r.rlim_cur = min(r.rlim_cur, r.rlim_max - PASSED_MAX);
+	setrlimit(RLIMIT_NOFILE, &r);
+}
+
+void passed_reserve_begin(struct rlimit *before)
+{
+	struct rlimit most;
+
+	getrlimit(RLIMIT_NOFILE, before);
+	most = (struct rlimit){ before->rlim_max, before->rlim_max };
+	setrlimit(RLIMIT_NOFILE, &most);
+}
+
+void passed_reserve_end(const struct rlimit *before)
+{
+	setrlimit(RLIMIT_NOFILE, before);
+}
+
+ssize_t passed_recv(int sock, const struct iovec *iov, int *fds, u32 max, u32 *nfds)
+{
+	RIGHTS_CONTROL(control, PASSED_MAX);
+	struct msghdr msg = { .msg_iov = (struct iovec *)(uintptr_t)iov,
+			      .msg_iovlen = 1,
+			      .msg_control = control,
+			      .msg_controllen = sizeof(control) };
+	int all[PASSED_MAX], err;
+	struct rlimit limit;
+	pid_t owner;
+	u32 n, i;
+	ssize_t got;
+
+	*nfds = 0;
+	passed_reserve_begin(&limit);
+	got = recvmsg(sock, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	err = errno;
+	passed_reserve_end(&limit);
+	if (got < 0) {
+		errno = err;
+		return -1;
+	}
+	n = rights_get(&msg, all, PASSED_MAX);
+	for (i = 0; i < n && i < max; i++)
+		fds[i] = all[i];
+	*nfds = i;
+	for (owner = passed_owner(sock); i < n; i++)
+		passed_close(all[i], owner);
+	return got;
+}
+
+void passed_stats(struct passed_stats *st)
+{
+	pthread_mutex_lock(&closer.lock);
+	*st = closer.stats;
+	pthread_mutex_unlock(&closer.lock);
+}

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Descriptors that clients pass, some of which take long to close. */
+#include <arpa/inet.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "emu/lib/passed.h"
+#include "emu/lib/rights.h"
+#include "emu/lib/row.h"
+
+#define LINGER 60 /* seconds */
+#define WAIT   20000
+
+/* A TCP connection whose peer reads nothing, and never acknowledges the end: close() waits LINGER seconds for it. */
+static int slow_socket(int *peer)
+{
+	struct sockaddr_in sa = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	const struct linger linger = { 1, LINGER };
+	int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), fd, size = 4096;
+	socklen_t len = sizeof(sa);
+	static char bytes[65536];
+
+	setsockopt(listener, SOL_SOCKET, SO_RCVBUF, &size, sizeof(size));
+	fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (bind(listener, (struct sockaddr *)&sa, len) || listen(listener, 1) ||
+	    getsockname(listener, (struct sockaddr *)&sa, &len) || connect(fd, (struct sockaddr *)&sa, len))
+		exit(1);
+	*peer = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+	close(listener);
+	while (send(fd, bytes, sizeof(bytes), MSG_DONTWAIT) > 0)
+		;
+	setsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger));
+	return fd;
+}
+
+static u32 open_files(void)
+{
+	DIR *d = opendir("/proc/self/fd");
+	u32 n = 0;
+
+	while (readdir(d))
+		n++;
+	closedir(d);
+	return n;
+}
+
+static struct passed_stats stats(void)
+{
+	struct passed_stats st;
+
+	passed_stats(&st);
+	return st;
+}
+
+/* Until @n are waiting to be closed, or being closed; until @open files are open. */
+static bool reached(u64 closed, u32 open)
+{
+	u32 i;
+
+	for (i = 0; i < WAIT && (stats().closed < closed || (open && open_files() != open)); i++)
+		poll(NULL, 0, 1);
+	return i < WAIT;
+}
+
+static bool ended(int sock)
+{
+	struct pollfd p = { .fd = sock, .events = POLLIN };
+	char c;
+
+	return poll(&p, 1, WAIT) == 1 && recv(sock, &c, 1, MSG_DONTWAIT) == 0;
+}
+
+static void pass(int sock, const int *fds, u32 n)
+{
+	RIGHTS_CONTROL(control, PASSED_MAX) = { 0 };
+	struct iovec iov = { "x", 1 };
+	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
+
+	rights_put(&msg, control, fds, n);
+	if (sendmsg(sock, &msg, 0) != 1)
+		exit(1);
+}
+
+static void test_kinds(void)
+{
+	int p[2], s[2], event = eventfd(0, EFD_CLOEXEC), memory = memfd_create("x", MFD_CLOEXEC);
+	int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+
+	if (pipe2(p, O_CLOEXEC) || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, s))
+		exit(1);
+	row(1, "kinds",
+	    passed_kind(event) == PASSED_EVENTFD && passed_kind(memory) == PASSED_MEMORY &&
+		    passed_kind(p[0]) == PASSED_PIPE && passed_kind(s[0]) == PASSED_SOCKET &&
+		    passed_kind(null) == PASSED_OTHER && passed_kind(-1) == PASSED_OTHER);
+	row(2, "a socket is known again",
+	    passed_socket(s[0]) && passed_socket(s[0]) != passed_socket(s[1]) && !passed_socket(null));
+	row(3, "its owner", passed_owner(s[0]) == getpid());
+	passed_close(event, 1);
+	passed_close(memory, 1);
+	passed_close(p[0], 1);
+	passed_close(p[1], 1);
+	row(4, "what cannot block is closed at once", stats().closed == 0 && fcntl(event, F_GETFD) < 0);
+	passed_close(null, 1);
+	passed_close_socket(s[0], 1);
+	row(5, "the rest by a thread", ended(s[1]) && reached(2, 0));
+	close(s[1]);
+}
+
+static void test_slow(void)
+{
+	int peer[PASSED_THREADS_OWNER + 3], fd, s[2], queued[2], i, n = PASSED_THREADS_OWNER + 3;
+	u64 closed = stats().closed, delayed = stats().delayed;
+	u32 before = open_files();
+
+	alarm(LINGER / 2);
+	for (i = 0; i < n - 1; i++)
+		passed_close(slow_socket(&peer[i]), 7);
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, s) ||
+	    socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, queued))
+		exit(1);
+	fd = slow_socket(&peer[n - 1]);
+	pass(queued[0], &fd, 1);
+	close(fd);
+	passed_close_socket(queued[1], 8);
+	row(10, "nobody waits for slow ones, nor for those in a queue", stats().closed <= closed + 1);
+	row(11, "a client has few threads", stats().delayed == delayed + 2);
+	passed_close_socket(s[0], 9);
+	row(12, "and others have theirs", ended(s[1]) && !passed_refused(7));
+	alarm(0);
+	for (i = 0; i < n; i++)
+		close(peer[i]);
+	close(s[1]);
+	close(queued[0]);
+	row(13, "in the end all are closed", reached(closed + (u64)n + 1, before) && stats().waiting == 0);
+}
+
+static void test_refused(void)
+{
+	int peer[PASSED_THREADS_OWNER], fds[PASSED_OWNER_MOST + 1], i;
+	u32 before = open_files();
+
+	for (i = 0; i <= PASSED_OWNER_MOST; i++)
+		fds[i] = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	for (i = 0; i < PASSED_THREADS_OWNER; i++)
+		passed_close(slow_socket(&peer[i]), 7);
+	for (i = 0; i <= PASSED_OWNER_MOST; i++)
+		passed_close(fds[i], 7);
+	row(20, "too many wait", passed_refused(7) && !passed_refused(8));
+	for (i = 0; i < PASSED_THREADS_OWNER; i++)
+		close(peer[i]);
+	row(21, "and then no more", reached(0, before) && !passed_refused(7));
+}
+
+/* As many as the kernel lets pass, when no descriptors are left: none is truncated, which the kernel would close here. */
+static void test_received(void)
+{
+	int s[2], fds[PASSED_MAX], got[2], taken[256], peer, n = 0, i;
+	char c[8];
+	const struct iovec iov = { c, sizeof(c) };
+	struct rlimit old, few;
+	u32 before, nfds;
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, s))
+		exit(1);
+	before = open_files();
+	row(30, "nothing is there", passed_recv(s[0], &iov, got, 2, &nfds) < 0 && errno == EAGAIN && !nfds);
+	fds[PASSED_MAX - 1] = slow_socket(&peer);
+	for (i = 0; i < PASSED_MAX - 1; i++)
+		fds[i] = 0;
+	pass(s[1], fds, PASSED_MAX);
+	close(fds[PASSED_MAX - 1]);
+	getrlimit(RLIMIT_NOFILE, &old);
+	few = (struct rlimit){ 64, old.rlim_max };
+	setrlimit(RLIMIT_NOFILE, &few);
+	while (n < 256 && (taken[n] = dup(0)) >= 0)
+		n++;
+	alarm(LINGER / 2);
+	row(31, "a message with all that the kernel lets pass", passed_recv(s[0], &iov, got, 2, &nfds) == 1);
+	alarm(0);
+	setrlimit(RLIMIT_NOFILE, &old);
+	row(32, "of which the caller takes two", nfds == 2 && got[0] >= 64 && got[1] >= 64);
+	while (n)
+		close(taken[--n]);
+	close(got[0]);
+	close(got[1]);
+	close(peer);
+	row(33, "the others are closed", reached(0, before));
+	close(s[1]);
+	row(34, "the end", passed_recv(s[0], &iov, got, 2, &nfds) == 0 && !nfds);
+	close(s[0]);
+	few = (struct rlimit){ old.rlim_max, old.rlim_max };
+	setrlimit(RLIMIT_NOFILE, &few);
+	passed_reserve();
+	getrlimit(RLIMIT_NOFILE, &few);
+	row(35, "descriptors are reserved", old.rlim_max < 4 * PASSED_MAX || few.rlim_cur == old.rlim_max - PASSED_MAX);
+	setrlimit(RLIMIT_NOFILE, &old);
+}
+
+int main(void)
+{
+	test_kinds();
+	test_slow();
+	test_refused();
+	test_received();
+	return rows_end();
+}

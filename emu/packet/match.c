@@ -1,0 +1,318 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Which packets are meant: keys of headers and of MADs, and expressions of libpcap. */
+#include <arpa/inet.h>
+#include <ctype.h>
+#include <errno.h>
+#include <pcap/pcap.h>
+#include <stdlib.h>
+
+#include "emu/packet/match.h"
+
+#include "emu/packet/header.h"
+#include "emu/wire/cm.h"
+#include "emu/wire/mad.h"
+#include "emu/wire/pma.h"
+#include "emu/wire/sa.h"
+
+#define PACKET_MAX (WIRE_HDR_MAX + WIRE_MTU_MAX + 16)
+
+static void opcode_add(u64 *set, u8 op)
+{
+	set[op / 64] |= BIT_ULL(op % 64);
+}
+
+/* Words for many opcodes: those that have all of these flags and one of the transports. */
+static const struct {
+	const char *name;
+	u16 flags;
+	int transport; /* -1: any */
+} opcode_groups[] = {
+	{ "any", 0, -1 },
+	{ "request", WIRE_OPF_REQUEST, -1 },
+	{ "response", WIRE_OPF_RESPONSE, -1 },
+	{ "ack", WIRE_OPF_ACK, -1 },
+	{ "send", WIRE_OPF_SEND, -1 },
+	{ "write", WIRE_OPF_WRITE, -1 },
+	{ "read", WIRE_OPF_READ, -1 },
+	{ "atomic", WIRE_OPF_ATOMIC, -1 },
+	{ "imm", WIRE_OPF_IMM, -1 },
+	{ "start", WIRE_OPF_START, -1 },
+	{ "end", WIRE_OPF_END, -1 },
+	{ "rc", 0, WIRE_TP_RC },
+	{ "uc", 0, WIRE_TP_UC },
+	{ "ud", 0, WIRE_TP_UD },
+	{ "cnp", 0, WIRE_TP_CNP },
+};
+
+static bool opcode_word(u64 *set, const char *word)
+{
+	const struct wire_opcode *op;
+	bool found = false;
+	u64 number;
+	u32 i, k;
+
+	if (spec_number(word, 0xff, &number)) {
+		opcode_add(set, (u8)number);
+		return true;
+	}
+	for (k = 0; k < ARRAY_SIZE(opcode_groups) && strcasecmp(opcode_groups[k].name, word); k++)
+		;
+	for (i = 0; i < 256; i++) {
+		op = wire_opcode((u8)i);
+		if (!op)
+			continue;
+		if (k == ARRAY_SIZE(opcode_groups)
+			    ? strcasecmp(op->name, word)
+			    : (op->flags & opcode_groups[k].flags) != opcode_groups[k].flags ||
+				      (opcode_groups[k].transport >= 0 && op->transport != opcode_groups[k].transport))
+			continue;
+		opcode_add(set, (u8)i);
+		found = true;
+	}
+	return found;
+}
+
+bool wire_match_parse_opcodes(void *to, const char *value)
+{
+	char word[40];
+	size_t n;
+
+	for (;; value += n + 1) {
+		n = strcspn(value, ",");
+		if (!n || n >= sizeof(word))
+			return false;
+		memcpy(word, value, n);
+		word[n] = 0;
+		if (!opcode_word(to, word))
+			return false;
+		if (!value[n])
+			return true;
+	}
+}
+
+/* A number, or the one that a name stands for: @is tells. */
+static bool by_name(const char *value, u32 max, bool (*is)(u32 i, const char *name), u32 *number)
+{
+	u64 v;
+	u32 i;
+
+	if (spec_number(value, max, &v)) {
+		*number = (u32)v;
+		return true;
+	}
+	if (*value == '?')
+		return false;
+	for (i = 0; i <= max; i++)
+		if (is(i, value)) {
+			*number = i;
+			return true;
+		}
+	return false;
+}
+
+static bool is_class(u32 i, const char *name)
+{
+	return !strcasecmp(wire_mad_class_name((u8)i), name);
+}
+
+static bool is_method(u32 i, const char *name)
+{
+	return !strcasecmp(wire_mad_method_name((u8)i), name);
+}
+
+static bool is_attr(u32 i, const char *name)
+{
+	return !strcasecmp(wire_smp_attr_name((u16)i), name) || !strcasecmp(wire_sa_attr_name((u16)i), name) ||
+	       !strcasecmp(wire_pma_attr_name((u16)i), name) || !strcasecmp(wire_cm_attr_name((u16)i), name);
+}
+
+bool wire_match_parse_attr(void *to, const char *value)
+{
+	u32 v;
+
+	if (!by_name(value, 0xffff, is_attr, &v))
+		return false;
+	*(u16 *)to = (u16)v;
+	return true;
+}
+
+bool wire_match_parse_class(void *to, const char *value)
+{
+	u32 v = MAD_CLASS_SUBN_ADM;
+
+	if (strcasecmp(value, "SA") && !by_name(value, 0xff, is_class, &v))
+		return false;
+	*(u8 *)to = (u8)v;
+	return true;
+}
+
+bool wire_match_parse_method(void *to, const char *value)
+{
+	u32 v;
+
+	if (!by_name(value, 0xff, is_method, &v))
+		return false;
+	*(u8 *)to = (u8)v;
+	return true;
+}
+
+bool wire_match_parse_gid(void *to, const char *value)
+{
+	return inet_pton(AF_INET6, value, to) == 1;
+}
+
+/* Names would be looked up while the daemon waits: only numbers, operators and these words. */
+static bool pcap_words_ok(const char *text)
+{
+	static const char *const words[] = { "link", "ether", "len", "less", "greater", "and", "or", "not" };
+	size_t n, i;
+
+	for (; *text; text += n) {
+		n = 1;
+		if (!isalpha((u8)*text)) {
+			while (isdigit((u8)*text) && isxdigit((u8)text[n]))
+				n++;
+			if (*text == '0' && (text[1] | 32) == 'x')
+				n = 2 + strspn(text + 2, "0123456789abcdefABCDEF");
+			continue;
+		}
+		while (isalnum((u8)text[n]))
+			n++;
+		for (i = 0; i < ARRAY_SIZE(words) && (strncmp(words[i], text, n) || words[i][n]); i++)
+			;
+		if (i == ARRAY_SIZE(words))
+			return false;
+	}
+	return true;
+}
+
+int wire_match_start(struct wire_match *m, u64 given, u32 at, bool frames, char *err, size_t err_len)
+{
+	struct bpf_program *program;
+	pcap_t *pcap;
+
+	m->given = (given & WIRE_MATCH_KEYS(at)) >> at;
+	if (!(m->given & BIT_ULL(WIRE_MATCH_PCAP)))
+		return 0;
+	if (!frames && !pcap_words_ok(m->pcap))
+		return spec_refuse(err, err_len,
+				   "pcap=%s: only link[...], len, less, greater, and, or, not, and numbers", m->pcap);
+	program = calloc(1, sizeof(*program));
+	pcap = program ? pcap_open_dead(frames ? DLT_EN10MB : DLT_INFINIBAND, frames ? ETHER_MTU_MAX : PACKET_MAX)
+		       : NULL;
+	if (!pcap || pcap_compile(pcap, program, m->pcap, 1, PCAP_NETMASK_UNKNOWN)) {
+		spec_refuse(err, err_len, "pcap=%s: %s", m->pcap, pcap ? pcap_geterr(pcap) : "out of memory");
+		free(program);
+		if (pcap)
+			pcap_close(pcap);
+		return -EINVAL;
+	}
+	pcap_close(pcap);
+	m->program = program;
+	return 0;
+}
+
+void wire_match_free(struct wire_match *m)
+{
+	if (!m->program)
+		return;
+	pcap_freecode(m->program);
+	free(m->program);
+	m->program = NULL;
+}
+
+static bool pcap_test(const struct wire_match *m, const struct wire_packet *p)
+{
+	u8 bytes[PACKET_MAX];
+	int n = wire_packet_serialize(p, bytes, sizeof(bytes));
+	struct pcap_pkthdr h = { .caplen = (u32)n, .len = (u32)n };
+
+	return n > 0 && pcap_offline_filter(m->program, &h, bytes);
+}
+
+const u8 *wire_match_mad(const struct wire_packet *p)
+{
+	const struct wire_bth *bth = wire_packet_bth(p);
+
+	if (p->len != MAD_SIZE || bth->opcode != WIRE_UD_SEND_ONLY || wire_bth_qpn(bth) > MAD_QPN_GSI)
+		return NULL;
+	return p->data;
+}
+
+static bool mad_test(const struct wire_match *m, const struct wire_packet *p)
+{
+	const u8 *mad = wire_match_mad(p);
+
+	if (!mad)
+		return false;
+	return (!(m->given & BIT_ULL(WIRE_MATCH_CLASS)) || wire_get(mad, MAD_CLASS) == m->class) &&
+	       (!(m->given & BIT_ULL(WIRE_MATCH_METHOD)) || wire_get(mad, MAD_METHOD) == m->method) &&
+	       (!(m->given & BIT_ULL(WIRE_MATCH_ATTR)) || wire_get(mad, MAD_ATTR_ID) == m->attr) &&
+	       (!(m->given & BIT_ULL(WIRE_MATCH_MOD)) || wire_get(mad, MAD_ATTR_MOD) == m->mod);
+}
+
+static bool within(const u32 range[2], u32 v)
+{
+	return v >= range[0] && v <= range[1];
+}
+
+bool wire_match_frame(const struct wire_match *m, const u8 *frame, u32 len)
+{
+	struct pcap_pkthdr h = { .caplen = len, .len = len };
+
+	if (m->given & BIT_ULL(WIRE_MATCH_LEN) && !within(m->len, len))
+		return false;
+	return !m->program || pcap_offline_filter(m->program, &h, frame);
+}
+
+static bool gid_test(const struct wire_match *m, const struct wire_packet *p)
+{
+	const struct wire_grh *grh = wire_packet_grh(p);
+
+	return p->grh_off && (!(m->given & BIT_ULL(WIRE_MATCH_SGID)) || wire_gid_equal(&grh->sgid, &m->sgid)) &&
+	       (!(m->given & BIT_ULL(WIRE_MATCH_DGID)) || wire_gid_equal(&grh->dgid, &m->dgid));
+}
+
+#define MAD_KEYS \
+	(BIT_ULL(WIRE_MATCH_CLASS) | BIT_ULL(WIRE_MATCH_METHOD) | BIT_ULL(WIRE_MATCH_ATTR) | BIT_ULL(WIRE_MATCH_MOD))
+#define GID_KEYS (BIT_ULL(WIRE_MATCH_SGID) | BIT_ULL(WIRE_MATCH_DGID))
+
+bool wire_match_flow(const struct wire_match *m, const struct wire_packet *p)
+{
+	const struct wire_lrh *lrh = wire_packet_lrh(p);
+	const struct wire_bth *bth = wire_packet_bth(p);
+	u64 given = m->given;
+
+	if (given & BIT_ULL(WIRE_MATCH_OPCODE) && !(m->opcodes[bth->opcode / 64] & BIT_ULL(bth->opcode % 64)))
+		return false;
+	if (given & BIT_ULL(WIRE_MATCH_QPN) && !within(m->qpn, wire_bth_qpn(bth)))
+		return false;
+	if (given & BIT_ULL(WIRE_MATCH_SLID) && !within(m->slid, wire_lrh_slid(lrh)))
+		return false;
+	if (given & BIT_ULL(WIRE_MATCH_DLID) && !within(m->dlid, wire_lrh_dlid(lrh)))
+		return false;
+	if (given & BIT_ULL(WIRE_MATCH_LEN) && !within(m->len, p->len))
+		return false;
+	if (given & BIT_ULL(WIRE_MATCH_SL) && wire_lrh_sl(lrh) != m->sl)
+		return false;
+	if (given & BIT_ULL(WIRE_MATCH_VL) && p->vl != m->vl)
+		return false;
+	return !(given & MAD_KEYS) || wire_match_mad(p);
+}
+
+bool wire_match_test(const struct wire_match *m, const struct wire_packet *p)
+{
+	u64 given = m->given;
+
+	if (!given)
+		return true;
+	if (!wire_match_flow(m, p))
+		return false;
+	if (given & BIT_ULL(WIRE_MATCH_PSN) && !within(m->psn, wire_bth_psn(wire_packet_bth(p))))
+		return false;
+	if (given & MAD_KEYS && !mad_test(m, p))
+		return false;
+	if (given & GID_KEYS && !gid_test(m, p))
+		return false;
+	return !(given & BIT_ULL(WIRE_MATCH_PCAP)) || pcap_test(m, p);
+}

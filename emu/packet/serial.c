@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Packets to and from the bytes of an InfiniBand link, with both CRCs. IBTA 7.7, 7.8. */
+#include <errno.h>
+#include <isa-l/crc.h>
+
+#include "emu/packet/packet.h"
+#include "emu/wire/hdr.h"
+#include "emu/wire/opcode.h"
+
+#define VCRC_POLY 0xd008 /* 0x100b, least significant bit first */
+#define TAIL_LEN  (WIRE_ICRC_LEN + WIRE_VCRC_LEN)
+
+/* What a switch or router may change counts as ones. IBTA 7.8.1. */
+static void mask_variant(const struct wire_packet *p, u8 *hdr)
+{
+	memcpy(hdr, p->hdr, p->hdr_len);
+	if (p->has_lrh)
+		hdr[0] |= 0xf0; /* VL */
+	if (p->grh_off) {
+		u8 *grh = hdr + p->grh_off;
+
+		memset(hdr, 0xff, p->has_lrh ? sizeof(struct wire_lrh) : 0); /* routers write another */
+		grh[0] |= 0x0f;                                              /* TClass, FlowLabel */
+		grh[1] = grh[2] = grh[3] = 0xff;
+		grh[7] = 0xff; /* HopLmt */
+	}
+	hdr[p->bth_off + 4] = 0xff; /* FECN, BECN and what is reserved beside them */
+}
+
+u32 wire_packet_icrc(const struct wire_packet *p)
+{
+	static const u8 zero[3];
+	u8 hdr[WIRE_HDR_MAX];
+	u32 crc;
+
+	mask_variant(p, hdr);
+	crc = crc32_gzip_refl(0, hdr, p->hdr_len);
+	if (p->len)
+		crc = crc32_gzip_refl(crc, p->data, p->len);
+	return crc32_gzip_refl(crc, zero, -p->len & 3);
+}
+
+static u16 vcrc_table[256];
+
+static __attribute__((constructor)) void vcrc_init(void)
+{
+	u32 i, bit;
+
+	for (i = 0; i < 256; i++) {
+		u16 v = i;
+
+		for (bit = 0; bit < 8; bit++)
+			v = v & 1 ? v >> 1 ^ VCRC_POLY : v >> 1;
+		vcrc_table[i] = v;
+	}
+}
+
+static u16 vcrc(const u8 *data, u32 len)
+{
+	u16 crc = 0xffff;
+	u32 i;
+
+	for (i = 0; i < len; i++)
+		crc = crc >> 8 ^ vcrc_table[(crc ^ data[i]) & 0xff];
+	return ~crc;
+}
+
+int wire_packet_serialize(const struct wire_packet *p, u8 *dst, u32 size)
+{
+	u32 len = wire_packet_link_len(p), pad = -p->len & 3, at = p->hdr_len, crc;
+	u16 v;
+
+	if (size < len + WIRE_VCRC_LEN || !p->has_lrh)
+		return -ENOSPC;
+	memcpy(dst, p->hdr, at);
+	if (p->len)
+		memcpy(dst + at, p->data, p->len);
+	memset(dst + at + p->len, 0, pad);
+	at += p->len + pad;
+	crc = wire_packet_icrc(p) ^ (p->flags & WIRE_PKT_BAD_ICRC ? 1 : 0);
+	crc = htole32(crc);
+	memcpy(dst + at, &crc, WIRE_ICRC_LEN);
+	at += WIRE_ICRC_LEN;
+	v = vcrc(dst, at) ^ (p->flags & (WIRE_PKT_BAD_VCRC | WIRE_PKT_EBP) ? 1 : 0);
+	v = htole16(v);
+	memcpy(dst + at, &v, WIRE_VCRC_LEN);
+	return (int)(at + WIRE_VCRC_LEN);
+}
+
+/* Offsets and lengths of the headers. False: malformed. */
+static bool parse_headers(struct wire_packet *p, const u8 *src, u32 len)
+{
+	const struct wire_lrh *lrh = (const struct wire_lrh *)src;
+	const struct wire_opcode *op;
+	const struct wire_bth *bth;
+	const struct wire_grh *grh;
+	u32 at = sizeof(*lrh), body;
+
+	if (len < sizeof(*lrh) + sizeof(*bth) + TAIL_LEN || wire_lrh_lver(lrh) ||
+	    wire_lrh_words(lrh) * 4 + WIRE_VCRC_LEN != len || wire_lrh_lnh(lrh) < WIRE_LNH_BTH)
+		return false;
+	if (wire_lrh_lnh(lrh) == WIRE_LNH_GRH) {
+		grh = (const struct wire_grh *)(src + at);
+		if (len < at + sizeof(*grh) + sizeof(*bth) + TAIL_LEN || wire_grh_ipver(grh) != WIRE_GRH_IPVER ||
+		    grh->nxthdr != WIRE_GRH_NXTHDR_IBA ||
+		    be16_to_cpu(grh->paylen) != len - at - sizeof(*grh) - WIRE_VCRC_LEN)
+			return false;
+		p->grh_off = at;
+		at += sizeof(*grh);
+	}
+	bth = (const struct wire_bth *)(src + at);
+	op = wire_opcode(bth->opcode);
+	if (!op || wire_bth_tver(bth) || len < at + op->hdr_len + TAIL_LEN)
+		return false;
+	p->has_lrh = 1;
+	p->vl = wire_lrh_vl(lrh);
+	p->bth_off = at;
+	p->hdr_len = at + op->hdr_len;
+	body = len - p->hdr_len - TAIL_LEN;
+	if (p->hdr_len > WIRE_HDR_MAX || wire_bth_pad(bth) > body || body - wire_bth_pad(bth) > WIRE_MTU_MAX ||
+	    (!(op->flags & WIRE_OPF_PAYLOAD) && body))
+		return false;
+	p->len = body - wire_bth_pad(bth);
+	return true;
+}
+
+static bool check_crcs(const struct wire_packet *p, const u8 *src, u32 len)
+{
+	u32 icrc;
+	u16 v;
+
+	memcpy(&icrc, src + len - TAIL_LEN, WIRE_ICRC_LEN);
+	memcpy(&v, src + len - WIRE_VCRC_LEN, WIRE_VCRC_LEN);
+	return le16toh(v) == vcrc(src, len - WIRE_VCRC_LEN) && le32toh(icrc) == wire_packet_icrc(p);
+}
+
+struct wire_packet *wire_packet_parse(const u8 *src, u32 len, bool check_crc)
+{
+	struct wire_packet *p = wire_packet_alloc();
+
+	if (!p) {
+		errno = ENOMEM;
+		return NULL;
+	}
+	if (!parse_headers(p, src, len))
+		goto bad;
+	memcpy(p->hdr, src, p->hdr_len);
+	if (p->len) {
+		p->buf = wire_buf_alloc(p->len);
+		if (!p->buf) {
+			wire_packet_free(p);
+			errno = ENOMEM;
+			return NULL;
+		}
+		p->data = p->buf->data;
+		memcpy(p->buf->data, src + p->hdr_len, p->len);
+	}
+	if (!check_crc || check_crcs(p, src, len))
+		return p;
+bad:
+	wire_packet_free(p);
+	errno = EBADMSG;
+	return NULL;
+}

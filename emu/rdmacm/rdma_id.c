@@ -1,0 +1,338 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* rdma_cm IDs: create, destroy, bind and port spaces. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "emu/rdmacm/rdma_internal.h"
+
+#define EPHEMERAL_FIRST 32768u
+#define EPHEMERAL_COUNT 28232u /* as net.ipv4.ip_local_port_range has it */
+
+int rdma_id_tell(struct rdma_id *id, enum rdma_event_type type, int status)
+{
+	return id->fn(id->ctx, id, &(struct rdma_event){ .type = type, .status = status });
+}
+
+/* The state changes with the event, so that the next call sees it. */
+static void id_resolved(struct loop_task *t, struct now now)
+{
+	struct rdma_id *id = container_of(t, struct rdma_id, later);
+	bool addr = id->state == RDMA_ADDR_QUERY;
+
+	id->state = addr ? RDMA_ADDR_RESOLVED : RDMA_ROUTE_RESOLVED;
+	(void)rdma_id_tell(id, addr ? RDMA_EVENT_ADDR_RESOLVED : RDMA_EVENT_ROUTE_RESOLVED, 0);
+}
+
+void rdma_id_resolved_later(struct rdma_id *id, enum rdma_state querying)
+{
+	id->state = querying;
+	loop_task_queue(id->host->loop, &id->later);
+}
+
+struct rdma_id *rdma_id_create(struct rdma_host *h, enum rdma_space ps, enum hca_qp_type type, rdma_event_fn *fn,
+			       void *ctx)
+{
+	struct rdma_id *id = calloc(1, sizeof(*id));
+
+	if (!id)
+		return NULL;
+	id->host = h;
+	id->ps = ps;
+	id->type = type;
+	id->fn = fn;
+	id->ctx = ctx;
+	id->psn = cm_psn(h->cm);
+	list_init(&id->mcasts);
+	list_init(&id->port_link);
+	loop_task_init(&id->later, id_resolved);
+	list_add(&h->ids, &id->link);
+	return id;
+}
+
+static void id_cancel(struct rdma_id *id)
+{
+	loop_task_cancel(&id->later);
+	if (id->resolving)
+		ipif_query_cancel(id->resolving);
+	if (id->routing)
+		sa_query_cancel(id->routing);
+	id->resolving = NULL;
+	id->routing = NULL;
+}
+
+static void leave_all(struct rdma_id *id)
+{
+	while (!list_empty(&id->mcasts))
+		rdma_mcast_leave(list_first(&id->mcasts, struct rdma_mcast, link));
+}
+
+void rdma_id_destroy(struct rdma_id *id)
+{
+	id_cancel(id);
+	leave_all(id);
+	if (id->listener)
+		cm_unlisten(id->listener);
+	if (id->cm)
+		cm_id_destroy(id->cm);
+	rdma_iw_destroy(id);
+	list_del(&id->port_link);
+	list_del(&id->link);
+	free(id);
+}
+
+void rdma_id_set_ctx(struct rdma_id *id, void *ctx)
+{
+	id->ctx = ctx;
+}
+
+/* ---- accessors ---- */
+
+enum hca_qp_type rdma_id_qp_type(const struct rdma_id *id)
+{
+	return id->type;
+}
+
+const union rdma_sockaddr *rdma_id_src(const struct rdma_id *id)
+{
+	return &id->src;
+}
+
+const union rdma_sockaddr *rdma_id_dst(const struct rdma_id *id)
+{
+	return &id->dst;
+}
+
+u8 rdma_id_port(const struct rdma_id *id)
+{
+	return id->port ? id->port->num : 0;
+}
+
+u16 rdma_id_pkey(const struct rdma_id *id)
+{
+	if (id->has_path)
+		return id->path.pkey;
+	return id->port ? ipif_pkey(id->port->ip) : 0;
+}
+
+void rdma_id_gids(const struct rdma_id *id, struct wire_gid *sgid, struct wire_gid *dgid)
+{
+	*sgid = id->has_path ? id->path.sgid : id->port ? id->port->wire->attr.gid[0] : (struct wire_gid){ { 0 } };
+	*dgid = id->has_path ? id->path.dgid : id->dgid;
+}
+
+const struct sa_path *rdma_id_path(const struct rdma_id *id)
+{
+	return id->has_path ? &id->path : NULL;
+}
+
+u64 rdma_id_service(const struct rdma_id *id, const union rdma_sockaddr *a)
+{
+	if (a->sa.sa_family == AF_IB)
+		return be64_to_cpu((__force __be64)a->ib.sib_sid);
+	return wire_cm_service_id(id->ps, rdma_sockaddr_port(a));
+}
+
+struct hca_av rdma_path_av(const struct rdma_port *p, const struct sa_path *path)
+{
+	return (struct hca_av){
+		.dlid = path->dlid,
+		.sl = path->sl,
+		.src_path_bits = path->slid & ((1u << p->wire->attr.lmc) - 1),
+		.static_rate = path->rate,
+		.port = p->num,
+		.grh = path->hop_limit > 1 || wire_port_is_ethernet(p->wire),
+		.sgid_index = wire_port_gid_index(p->wire, &path->sgid, path->roce),
+		.hop_limit = path->hop_limit,
+		.traffic_class = path->traffic_class,
+		.flow_label = path->flow_label,
+		.dgid = path->dgid,
+	};
+}
+
+u32 rdma_id_space_qkey(const struct rdma_id *id)
+{
+	const struct sa_mcmember *broadcast = id->port ? ipif_broadcast(id->port->ip) : NULL;
+
+	if (id->qkey)
+		return id->qkey;
+	return id->ps == RDMA_SPACE_IPOIB && broadcast ? broadcast->qkey : RDMA_UDP_QKEY;
+}
+
+void rdma_id_set_reuse(struct rdma_id *id, bool on)
+{
+	id->reuse = on;
+}
+
+int rdma_id_set_v6only(struct rdma_id *id, bool on)
+{
+	if (id->state != RDMA_IDLE && id->state != RDMA_BOUND)
+		return -EINVAL;
+	id->v6only = on;
+	return 0;
+}
+
+void rdma_id_set_tos(struct rdma_id *id, u8 tos)
+{
+	id->tos = tos;
+}
+
+int rdma_id_set_ack_timeout(struct rdma_id *id, u8 code)
+{
+	if (id->type != HCA_QPT_RC)
+		return -EINVAL;
+	id->ack_timeout = code & 31;
+	id->ack_timeout_set = true;
+	return 0;
+}
+
+/* ---- port spaces ---- */
+
+/* AF_IB addresses name their port space in the service ID; others have that of the id. 0: a service ID of its own. */
+static enum rdma_space space_of(const struct rdma_id *id, const union rdma_sockaddr *a)
+{
+	static const enum rdma_space spaces[] = { RDMA_SPACE_TCP, RDMA_SPACE_UDP, RDMA_SPACE_IB };
+	u64 sid, mask;
+	size_t i;
+
+	if (a->sa.sa_family != AF_IB)
+		return id->ps;
+	mask = be64_to_cpu((__force __be64)a->ib.sib_sid_mask);
+	sid = be64_to_cpu((__force __be64)a->ib.sib_sid) & mask;
+	for (i = 0; i < ARRAY_SIZE(spaces); i++)
+		if ((sid & CM_SERVICE_ID_PROTO_MASK) == (u64)spaces[i] << 16)
+			return spaces[i];
+	return 0;
+}
+
+/* @other owns the same port number. */
+static bool id_collide(const struct rdma_id *id, const struct rdma_id *other, bool listen)
+{
+	if (other == id || space_of(other, &other->src) != space_of(id, &id->src) ||
+	    rdma_sockaddr_port(&other->src) != rdma_sockaddr_port(&id->src))
+		return false;
+	if (!listen && id->reuse && other->reuse && other->state != RDMA_LISTEN)
+		return false;
+	if (listen && other->state != RDMA_LISTEN && id->reuse && other->reuse)
+		return false;
+	if (id->src.sa.sa_family != other->src.sa.sa_family && (id->v6only || other->v6only))
+		return false;
+	if (!id->port || !other->port) /* any address */
+		return true;
+	return rdma_sockaddr_same(&id->src, &other->src);
+}
+
+static struct list *owners_of_port(struct rdma_id *id)
+{
+	return &id->host->owners[rdma_sockaddr_port(&id->src) % RDMA_OWNERS];
+}
+
+static bool port_taken(struct rdma_id *id, bool listen)
+{
+	const struct rdma_id *other;
+
+	list_for_each (other, owners_of_port(id), port_link)
+		if (id_collide(id, other, listen))
+			return true;
+	return false;
+}
+
+static int take_ephemeral(struct rdma_id *id)
+{
+	u32 start = (u32)(rng_next(&id->host->rng) % EPHEMERAL_COUNT), i;
+
+	for (i = 0; i < EPHEMERAL_COUNT; i++) {
+		rdma_sockaddr_set_port(&id->src, (u16)(EPHEMERAL_FIRST + (start + i) % EPHEMERAL_COUNT));
+		if (!port_taken(id, false))
+			return 0;
+	}
+	return -EADDRNOTAVAIL;
+}
+
+static int take_port(struct rdma_id *id)
+{
+	int err = 0;
+
+	if (!space_of(id, &id->src)) /* a service ID outside the port spaces is taken as it is */
+		return 0;
+	if (!rdma_sockaddr_port(&id->src))
+		err = take_ephemeral(id);
+	else if (port_taken(id, false))
+		err = -EADDRINUSE;
+	if (!err)
+		list_add(owners_of_port(id), &id->port_link);
+	return err;
+}
+
+/* As the kernel's cma_any_addr() has it, a loopback address that is not the host's own is any address: it attaches no device. */
+static int bind_device(struct rdma_id *id, const union rdma_sockaddr *a)
+{
+	struct ip_addr ip;
+
+	if (rdma_sockaddr_is_any(a))
+		return 0;
+	if (rdma_sockaddr_is_ip(a)) {
+		ip = rdma_sockaddr_ip(a);
+		id->port = rdma_host_port_of(id->host, &ip);
+		if (id->port)
+			return 0;
+	}
+	if (rdma_sockaddr_is_loopback(a))
+		return 0;
+	if (a->sa.sa_family == AF_IB) {
+		struct wire_gid gid = wire_gid_from_bytes(a->ib.sib_addr.sib_raw);
+
+		id->port = rdma_host_port_by_gid(id->host, &gid);
+		return id->port ? 0 : -ENODEV;
+	}
+	return -EADDRNOTAVAIL;
+}
+
+int rdma_id_bind(struct rdma_id *id, const union rdma_sockaddr *addr)
+{
+	int err;
+
+	if (!rdma_sockaddr_len(addr))
+		return -EAFNOSUPPORT;
+	if (id->state != RDMA_IDLE)
+		return -EINVAL;
+	err = bind_device(id, addr);
+	if (err)
+		return err;
+	id->src = *addr;
+	id->chosen_port = rdma_sockaddr_port(addr);
+	err = take_port(id);
+	if (err) {
+		id->port = NULL;
+		id->src.sa.sa_family = AF_UNSPEC;
+		return err;
+	}
+	id->state = RDMA_BOUND;
+	return 0;
+}
+
+int rdma_id_listen(struct rdma_id *id)
+{
+	union rdma_sockaddr any = { .in.sin_family = AF_INET };
+	u64 mask = ~0ull;
+	int err = id->state == RDMA_IDLE ? rdma_id_bind(id, &any) : 0;
+
+	if (err)
+		return err;
+	if (id->state != RDMA_BOUND)
+		return -EINVAL;
+	if (!list_empty(&id->port_link) && port_taken(id, true))
+		return -EADDRINUSE;
+	if (id->src.sa.sa_family == AF_IB && list_empty(&id->port_link))
+		mask = be64_to_cpu((__force __be64)id->src.ib.sib_sid_mask);
+	if (list_empty(&id->port_link) &&
+	    !((rdma_id_service(id, &id->src) ^ CM_SERVICE_ID_IP_PREFIX) & mask & CM_SERVICE_ID_IP_MASK))
+		return -EADDRINUSE; /* a range that has the port spaces in it is other users' */
+	if (id->host->iw)
+		err = rdma_iw_listen(id);
+	else
+		err = cm_listen(id->host->cm, rdma_id_service(id, &id->src) & mask, mask, rdma_id_requested, id,
+				&id->listener);
+	if (!err)
+		id->state = RDMA_LISTEN;
+	return err;
+}

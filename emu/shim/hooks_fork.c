@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Children with a memory of their own. fork() runs the handlers that are registered here. _Fork(), clone() without CLONE_VM and
+ * syscall() with the numbers of fork and clone do not, and are hooked. A child of vfork() or posix_spawn() shares our memory until it
+ * calls exec: nothing is done for it. A system call that the program makes itself is seen only afterwards, by a page that the kernel
+ * clears in a child: such a child has its own table and copy from its first call of ours on.
+ */
+#include <errno.h>
+#include <linux/sched.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdarg.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "emu/shim/shim.h"
+
+static pid_t owner;
+static unsigned int
+	*same_memory; /* 1; 0 in a child with a memory of its own, until that has been noticed; NULL: not supported */
+
+static void child_begin(void)
+{
+	owner = getpid();
+	if (same_memory)
+		*same_memory = 1;
+	shim_rpc_child();
+	shim_table_child();
+	shim_share_child();
+}
+
+bool shim_own_process(void)
+{
+	if (!owner || getpid() == owner)
+		return true;
+	if (!same_memory || *same_memory)
+		return false;
+	child_begin();
+	return true;
+}
+
+/* For fork(): waits for other threads' calls, so that the child's state is whole. */
+static void before_fork(void)
+{
+	shim_share_fork(true);
+	shim_rpc_lock();
+	shim_table_lock();
+}
+
+static void after_fork(void)
+{
+	shim_table_unlock();
+	shim_rpc_unlock();
+	shim_share_forked();
+}
+
+__attribute__((constructor)) static void start(void)
+{
+	long page = sysconf(_SC_PAGESIZE);
+
+	owner = getpid();
+	same_memory = mmap(NULL, (size_t)page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (same_memory == MAP_FAILED || REAL(madvise)(same_memory, (size_t)page, MADV_WIPEONFORK))
+		same_memory = NULL;
+	else
+		*same_memory = 1;
+	pthread_atfork(before_fork, after_fork, child_begin);
+}
+
+/* For the others, which a signal handler may call: nothing is waited for. */
+static long forked(long pid, bool prepared)
+{
+	int saved = errno;
+
+	if (!pid)
+		child_begin();
+	else if (prepared)
+		shim_share_forked();
+	errno = saved;
+	return pid;
+}
+
+pid_t _Fork(void)
+{
+	bool prepared = shim_share_fork(false);
+
+	return (pid_t)forked(REAL(_Fork)(), prepared);
+}
+
+struct clone_start {
+	int (*fn)(void *arg);
+	void *arg;
+};
+
+static int clone_child(void *arg)
+{
+	struct clone_start s = *(struct clone_start *)arg;
+
+	child_begin();
+	return s.fn(s.arg);
+}
+
+int clone(int (*fn)(void *arg), void *stack, int flags, void *arg, ...)
+{
+	struct clone_start s = { fn, arg };
+	void *tls, *ptid, *ctid;
+	bool prepared;
+	va_list ap;
+
+	va_start(ap, arg);
+	ptid = va_arg(ap, void *);
+	tls = va_arg(ap, void *);
+	ctid = va_arg(ap, void *);
+	va_end(ap);
+	if (flags & CLONE_VM || !fn)
+		return REAL(clone)(fn, stack, flags, arg, ptid, tls, ctid);
+	prepared = shim_share_fork(false);
+	return (int)forked(REAL(clone)(clone_child, stack, flags, &s, ptid, tls, ctid), prepared);
+}
+
+/* Does the system call make a child with a memory of its own, which returns here as its parent does? */
+static bool forks(long number, const long *a)
+{
+	const struct clone_args *args = (const void *)a[0];
+
+	switch (number) {
+#ifdef SYS_fork
+	case SYS_fork:
+		return true;
+#endif
+	case SYS_clone:
+		return !(a[0] & CLONE_VM) && !a[1];
+	case SYS_clone3:
+		return args && (size_t)a[1] >= CLONE_ARGS_SIZE_VER0 && !(args->flags & CLONE_VM) && !args->stack;
+	default:
+		return false;
+	}
+}
+
+long syscall(long number, ...)
+{
+	long a[6];
+	bool prepared;
+	va_list ap;
+	int i;
+
+	va_start(ap, number);
+	for (i = 0; i < 6; i++)
+		a[i] = va_arg(ap, long);
+	va_end(ap);
+	if (!forks(number, a))
+		return REAL(syscall)(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+	prepared = shim_share_fork(false);
+	return forked(REAL(syscall)(number, a[0], a[1], a[2], a[3], a[4], a[5]), prepared);
+}

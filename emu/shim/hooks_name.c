@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Resolver calls: the hosts of the fabric are known by their names, and their addresses have these names. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netdb.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "emu/shim/shim.h"
+
+static bool is_v4(const struct in6_addr *a)
+{
+	return IN6_IS_ADDR_V4MAPPED(a);
+}
+
+int getaddrinfo(const char *node, const char *service, const struct addrinfo *hints, struct addrinfo **res)
+{
+	char text[INET6_ADDRSTRLEN];
+	struct in6_addr a;
+
+	if (node && shim_addr_of_name(node, hints ? hints->ai_family : AF_UNSPEC, &a))
+		node = inet_ntop(is_v4(&a) ? AF_INET : AF_INET6, a.s6_addr + (is_v4(&a) ? 12 : 0), text, sizeof(text));
+	return REAL(getaddrinfo)(node, service, hints, res);
+}
+
+int getnameinfo(const struct sockaddr *sa, socklen_t len, char *host, socklen_t host_len, char *serv,
+		socklen_t serv_len, int flags)
+{
+	const char *name = NULL;
+	struct in6_addr a;
+
+	if (host && host_len && !(flags & NI_NUMERICHOST) && shim_addr_is_ip(sa, len)) {
+		a = shim_addr_v6(sa);
+		name = shim_addr_name(&a);
+	}
+	if (!name)
+		return REAL(getnameinfo)(sa, len, host, host_len, serv, serv_len, flags);
+	if (strlen(name) >= host_len)
+		return EAI_OVERFLOW;
+	strcpy(host, name);
+	return serv && serv_len ? REAL(getnameinfo)(sa, len, NULL, 0, serv, serv_len, flags) : 0;
+}
+
+/* What a struct hostent of one address points to. */
+struct host_room {
+	char *aliases[1], *addrs[2];
+	struct in6_addr addr;
+	char name[];
+};
+
+static int host_fill(struct hostent *h, void *buf, size_t size, const char *name, const struct in6_addr *a)
+{
+	size_t skip = -(uintptr_t)buf % _Alignof(struct host_room);
+	struct host_room *r = (void *)((char *)buf + skip);
+
+	if (size < skip + sizeof(*r) + strlen(name) + 1)
+		return ERANGE;
+	strcpy(r->name, name);
+	r->aliases[0] = NULL;
+	r->addrs[0] = (char *)&r->addr;
+	r->addrs[1] = NULL;
+	h->h_name = r->name;
+	h->h_aliases = r->aliases;
+	h->h_addr_list = r->addrs;
+	h->h_addrtype = is_v4(a) ? AF_INET : AF_INET6;
+	h->h_length = is_v4(a) ? 4 : 16;
+	memcpy(&r->addr, a->s6_addr + (is_v4(a) ? 12 : 0), (size_t)h->h_length);
+	return 0;
+}
+
+static int host_result(int err, struct hostent *h, struct hostent **result, int *herr)
+{
+	*result = err ? NULL : h;
+	*herr = err ? NETDB_INTERNAL : NETDB_SUCCESS;
+	return err;
+}
+
+static struct hostent *host_static(const char *name, const struct in6_addr *a)
+{
+	static struct hostent h;
+	static char buf[512];
+
+	return host_fill(&h, buf, sizeof(buf), name, a) ? NULL : &h;
+}
+
+struct hostent *gethostbyname(const char *name)
+{
+	struct in6_addr a;
+
+	return shim_addr_of_name(name, AF_INET, &a) ? host_static(name, &a) : REAL(gethostbyname)(name);
+}
+
+struct hostent *gethostbyname2(const char *name, int family)
+{
+	struct in6_addr a;
+
+	return shim_addr_of_name(name, family, &a) ? host_static(name, &a) : REAL(gethostbyname2)(name, family);
+}
+
+int gethostbyname_r(const char *restrict name, struct hostent *restrict h, char *restrict buf, size_t size,
+		    struct hostent **restrict result, int *restrict herr)
+{
+	struct in6_addr a;
+
+	if (shim_addr_of_name(name, AF_INET, &a))
+		return host_result(host_fill(h, buf, size, name, &a), h, result, herr);
+	return REAL(gethostbyname_r)(name, h, buf, size, result, herr);
+}
+
+int gethostbyname2_r(const char *restrict name, int family, struct hostent *restrict h, char *restrict buf, size_t size,
+		     struct hostent **restrict result, int *restrict herr)
+{
+	struct in6_addr a;
+
+	if (shim_addr_of_name(name, family, &a))
+		return host_result(host_fill(h, buf, size, name, &a), h, result, herr);
+	return REAL(gethostbyname2_r)(name, family, h, buf, size, result, herr);
+}
+
+/* The name of a host by the address as gethostbyaddr() gets it. */
+static const char *name_of(const void *addr, socklen_t len, int family, struct in6_addr *a)
+{
+	if (family == AF_INET6 && len == sizeof(*a)) {
+		memcpy(a, addr, sizeof(*a));
+	} else if (family == AF_INET && len == sizeof(struct in_addr)) {
+		memset(a, 0, sizeof(*a));
+		a->s6_addr[10] = a->s6_addr[11] = 0xff;
+		memcpy(a->s6_addr + 12, addr, len);
+	} else {
+		return NULL;
+	}
+	return shim_addr_name(a);
+}
+
+struct hostent *gethostbyaddr(const void *addr, socklen_t len, int family)
+{
+	struct in6_addr a;
+	const char *name = name_of(addr, len, family, &a);
+
+	return name ? host_static(name, &a) : REAL(gethostbyaddr)(addr, len, family);
+}
+
+int gethostbyaddr_r(const void *restrict addr, socklen_t len, int family, struct hostent *restrict h,
+		    char *restrict buf, size_t size, struct hostent **restrict result, int *restrict herr)
+{
+	struct in6_addr a;
+	const char *name = name_of(addr, len, family, &a);
+
+	if (name)
+		return host_result(host_fill(h, buf, size, name, &a), h, result, herr);
+	return REAL(gethostbyaddr_r)(addr, len, family, h, buf, size, result, herr);
+}

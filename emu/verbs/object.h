@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The life of a front end's objects that have queues (CQs, QPs, SRQs), by handle: limits, references between them, creation, modification
+ * and end, with the same checks and errnos for every front end. PDs, AHs, memory regions and windows have no queues: a front end passes
+ * their numbers to emu/hca itself.
+ *
+ * A front end gives a struct verbs_ops. Its own structures begin with the common ones, and emu/hca's callbacks get a pointer to them.
+ */
+#ifndef MUSLIN_VERBS_OBJECT_H
+#define MUSLIN_VERBS_OBJECT_H
+
+#include "emu/hca/hca.h"
+#include "emu/lib/table.h"
+#include "emu/verbs/wqe.h"
+
+struct verbs;
+
+struct verbs_cq {
+	struct verbs *verbs;
+	u32 handle, cqn;
+	u32 specials;              /* special QPs that use it: the engine does not know of them */
+	bool wake, wake_solicited; /* a completion has come since the last flush */
+};
+
+struct verbs_qp {
+	struct verbs *verbs;
+	u32 handle, qpn;
+	struct wqe_limits limits; /* of the send queue */
+	u32 max_recv_sge;
+	struct verbs_cq *send_cq, *recv_cq;
+};
+
+struct verbs_srq {
+	struct verbs *verbs;
+	u32 handle, srqn, max_sge;
+};
+
+/* QP0 and QP1, where the front end's user has a MAD layer. */
+struct verbs_special_ops {
+	int (*create)(struct verbs_qp *qp, u8 port);
+	void (*destroy)(struct verbs_qp *qp);
+	int (*modify)(struct verbs_qp *qp, const struct hca_qp_attr *a, u32 mask);
+	void (*query)(const struct verbs_qp *qp, struct hca_qp_attr *a);
+};
+
+struct verbs_ops {
+	size_t cq_size, qp_size, srq_size; /* of the front end's structures */
+	/*
+	 * Make the queues by the front end's command @cmd; limits have been checked. 0 or -errno. Each fini() is called once for an object
+	 * whose init() was called, whether that failed or not.
+	 */
+	int (*cq_init)(struct verbs_cq *cq, u32 entries, const void *cmd);
+	void (*cq_fini)(struct verbs_cq *cq);
+	int (*qp_init)(struct verbs_qp *qp, const struct hca_qp_init *init, bool srq, const void *cmd);
+	void (*qp_fini)(struct verbs_qp *qp);
+	int (*srq_init)(struct verbs_srq *srq, u32 max_wr, const void *cmd);
+	void (*srq_fini)(struct verbs_srq *srq);
+	u32 (*srq_posted)(void *srq);
+	const struct hca_cq_ops *cq;
+	const struct hca_wq_ops *qp, *srq;
+	const struct verbs_special_ops *special; /* NULL: special QPs are not the user's */
+};
+
+/* The objects of one opener. */
+struct verbs {
+	const struct verbs_ops *ops;
+	struct hca *hca;
+	struct hca_ctx *ctx; /* the front end's, which it creates and destroys */
+	struct table cqs, qps, srqs;
+};
+
+/* Handles are @first..@last. */
+void verbs_init(struct verbs *v, const struct verbs_ops *ops, struct hca *hca, u32 first, u32 last);
+/* Frees all objects; the context is gone already. */
+void verbs_fini(struct verbs *v);
+
+int verbs_cq_create(struct verbs *v, u32 entries, const void *cmd, struct verbs_cq **cq);
+/* May a CQ have so many entries? 0 or -EINVAL. */
+int verbs_cq_check(const struct verbs *v, u32 entries);
+/* Ends the CQ for the engine; verbs_cq_free() follows. */
+int verbs_cq_destroy(struct verbs *v, u32 handle, struct verbs_cq **cq);
+void verbs_cq_free(struct verbs_cq *cq);
+/* Notes a completion that was put, and whether @arm (enum verbs_arm, which the user writes) wants an event now: then it is disarmed. */
+void verbs_cq_completed(struct verbs_cq *cq, const struct hca_cqe *cqe);
+bool verbs_cq_wants_event(const struct verbs_cq *cq, u32 *arm);
+
+enum verbs_arm {
+	VERBS_ARM_NONE,
+	VERBS_ARM_NEXT,
+	VERBS_ARM_SOLICITED
+};
+
+/* By handle; @init's own numbers of CQs and SRQ are filled in. */
+struct verbs_qp_queues {
+	u32 send_cq, recv_cq, srq;
+	bool has_srq;
+};
+int verbs_qp_create(struct verbs *v, const struct verbs_qp_queues *q, struct hca_qp_init *init, const void *cmd,
+		    struct verbs_qp **qp);
+int verbs_qp_modify(struct verbs *v, u32 handle, const struct hca_qp_attr *a, u32 mask, struct verbs_qp **qp);
+int verbs_qp_query(struct verbs *v, u32 handle, struct hca_qp_attr *a, struct verbs_qp **qp);
+int verbs_qp_destroy(struct verbs *v, u32 handle, struct verbs_qp **qp); /* verbs_qp_free() follows */
+void verbs_qp_free(struct verbs_qp *qp);
+/* @fn: hca_mcast_attach() or hca_mcast_detach(). */
+int verbs_qp_mcast(struct verbs *v, u32 handle, const u8 *mgid, u16 mlid,
+		   int (*fn)(struct hca_ctx *ctx, u32 qpn, const struct wire_gid *mgid, u16 mlid));
+/* Takes bits by handle out of @words words of shared memory where @rung is set; calls @fn for each QP. How many. */
+u32 verbs_doorbells(struct verbs *v, u32 *rung, u64 *doorbell, u32 words, void (*fn)(struct verbs_qp *qp));
+
+int verbs_srq_create(struct verbs *v, u32 pdn, const struct hca_srq_attr *attr, const void *cmd,
+		     struct verbs_srq **srq);
+int verbs_srq_set_limit(struct verbs *v, u32 handle, u32 limit);
+int verbs_srq_query(struct verbs *v, u32 handle, struct hca_srq_attr *attr, struct verbs_srq **srq);
+int verbs_srq_destroy(struct verbs *v, u32 handle, struct verbs_srq **srq); /* verbs_srq_free() follows */
+void verbs_srq_free(struct verbs_srq *srq);
+
+#endif

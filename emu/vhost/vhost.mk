@@ -1,3 +1,0 @@
-# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# The vhost-user back end.
-$(eval $(call room,emu/vhost,emu/lib))

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Asynchronous and completion events to the driver's event buffers; events without a buffer are queued. */
+#include <stdlib.h>
+
+#include "emu/virtio/virtio_internal.h"
+
+#define EVENTS_MAX 1024 /* that wait for buffers */
+
+static bool event_post(struct vdev *d, u32 queue, const void *event, u32 len)
+{
+	struct vhost_chain c;
+
+	if (vhost_pop(d->vhost, queue, &c) <= 0)
+		return false;
+	vhost_push(d->vhost, queue, c.head, vhost_chain_write(&c, 0, event, len));
+	return true;
+}
+
+void vd_event_flush(struct vdev *d)
+{
+	while (!list_empty(&d->events_due)) {
+		struct vd_event *e = list_first(&d->events_due, struct vd_event, link);
+
+		if (!event_post(d, MUSLIN_VQ_EVENT, &e->ev, sizeof(e->ev)))
+			break;
+		list_del(&e->link);
+		free(e);
+		d->nevents--;
+	}
+	vhost_signal(d->vhost, MUSLIN_VQ_EVENT);
+}
+
+static u32 number_of(const struct hca_event *ev)
+{
+	switch (ev->type) {
+	case HCA_EVENT_CQ_ERR:
+		return ((struct verbs_cq *)ev->fe)->handle;
+	case HCA_EVENT_SRQ_ERR:
+	case HCA_EVENT_SRQ_LIMIT_REACHED:
+		return ((struct verbs_srq *)ev->fe)->handle;
+	default:
+		return ev->fe ? ((struct verbs_qp *)ev->fe)->handle : ev->number;
+	}
+}
+
+void vd_event_put(struct vdev *d, u32 type, u32 number)
+{
+	struct vd_event *e = d->nevents < EVENTS_MAX ? malloc(sizeof(*e)) : NULL;
+
+	if (!e) {
+		vd_count(d, VDEV_CTR_EVENTS_LOST);
+		return;
+	}
+	e->ev = (struct muslin_event){ .type = type, .number = number };
+	list_add(&d->events_due, &e->link);
+	d->nevents++;
+	vd_event_flush(d);
+}
+
+void vd_event_raise(void *fe, const struct hca_event *ev)
+{
+	vd_event_put(fe, ev->type, number_of(ev));
+}
+
+/* The driver kicks for new buffers only while events are queued. */
+void vd_comp_flush(struct vdev *d, u32 vector)
+{
+	struct list *due = &d->comp_due[vector];
+	u32 queue = MUSLIN_VQ_COMP + vector, tries;
+
+	for (tries = 0; tries < 2; tries++) {
+		while (!list_empty(due)) {
+			struct vd_cq *cq = list_first(due, struct vd_cq, due);
+			struct muslin_comp comp = { .handle = cq->cq.handle };
+
+			if (!event_post(d, queue, &comp, sizeof(comp)))
+				break;
+			list_del(&cq->due);
+			vd_count(d, VDEV_CTR_COMP_EVENTS);
+		}
+		if (!tries)
+			vhost_want_kicks(d->vhost, queue, !list_empty(due));
+		if (list_empty(due))
+			break;
+		__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	}
+	vhost_signal(d->vhost, queue);
+}
+
+void vd_comp_raise(struct vd_cq *cq)
+{
+	struct vdev *d = vd_of(cq->cq.verbs);
+
+	if (list_empty(&cq->due))
+		list_add(&d->comp_due[cq->vector], &cq->due);
+	loop_task_queue(d->loop, &d->comp_task);
+}
+
+/* Interrupt coalescing: one interrupt a vector for a burst of completions. */
+void vd_comp_run(struct loop_task *t, struct now now)
+{
+	struct vdev *d = container_of(t, struct vdev, comp_task);
+	u32 i;
+
+	for (i = 0; i < MUSLIN_VECTORS; i++) {
+		if (!list_empty(&d->comp_due[i]))
+			vd_comp_flush(d, i);
+	}
+}
+
+void vd_events_drop(struct vdev *d)
+{
+	while (!list_empty(&d->events_due)) {
+		struct vd_event *e = list_first(&d->events_due, struct vd_event, link);
+
+		list_del(&e->link);
+		free(e);
+	}
+	d->nevents = 0;
+}

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* For tests: a device with an HCA of two ports that lead nowhere, the second Ethernet, and a driver that speaks to it. */
+#ifndef MUSLIN_VIRTIO_FIXTURE_H
+#define MUSLIN_VIRTIO_FIXTURE_H
+
+#include <time.h>
+
+#include "emu/virtio/vhost/fixture.h"
+#include "emu/virtio/virtio_internal.h"
+#include "rxe/rxe.h"
+
+#define GUEST_SHARED 0x40000
+#define GUEST_IN     0x60000
+#define GUEST_OUT    0x68000
+
+struct guest {
+	struct loop *loop;
+	struct wire_port port[2];
+	struct hca *hca;
+	struct mad_port *mad[2];
+	struct wire_l2 sent; /* of the last packet that left */
+	struct vdev *dev;
+	char path[64];
+	struct front f;
+};
+
+static inline int guest_send(struct wire_port *port, struct wire_packet *p)
+{
+	container_of(port - (port->num - 1), struct guest, port[0])->sent = p->l2;
+	wire_packet_free(p);
+	return 0;
+}
+
+static inline void guest_cap(struct wire_port *port, u32 set, u32 clear)
+{
+	port->attr.cap_mask = (port->attr.cap_mask & ~clear) | set;
+}
+
+static inline int guest_set_gid(struct wire_port *port, u8 index, const struct wire_gid *gid, const struct wire_l2 *l2)
+{
+	port->attr.gid[index] = *gid;
+	port->attr.gid_l2[index] = *l2;
+	return 0;
+}
+
+static const struct wire_port_ops guest_port_ops = { .send = guest_send, .set_cap = guest_cap };
+static const struct wire_port_ops guest_eth_ops = { .send = guest_send,
+						    .set_cap = guest_cap,
+						    .set_gid = guest_set_gid };
+
+static inline int guest_create(struct guest *g)
+{
+	struct wire_port *ports[2] = { &g->port[0], &g->port[1] };
+	struct hca_config cfg = { .name = "t", .node_guid = 0x1234, .nports = 2, .ports = ports, .seed = 7 };
+	struct vdev_config vc = { .name = "t", .nports = 2 };
+
+	memset(g, 0, sizeof(*g));
+	g->port[0].ops = &guest_port_ops;
+	g->port[0].num = 1;
+	g->port[0].attr = (struct wire_port_attr){
+		.state = 4, .lid = 1, .mtu_cap = 4, .mtu_active = 4, .gids = 2, .pkeys = 64, .pkey = { 0xffff }
+	};
+	g->port[0].attr.gid[0] = wire_gid_make(WIRE_GID_PREFIX_DEFAULT, 1);
+	g->port[1].ops = &guest_eth_ops;
+	g->port[1].num = 2;
+	g->port[1].attr = (struct wire_port_attr){ .link_layer = WIRE_LINK_ETHERNET,
+						   .state = 4,
+						   .mtu_cap = 5,
+						   .mtu_active = 5,
+						   .gids = WIRE_PORT_GIDS,
+						   .mac = { 2, 0, 0, 0, 0, 9 },
+						   .pkeys = 1,
+						   .pkey = { 0xffff } };
+	g->loop = loop_create();
+	g->hca = hca_create(g->loop, &cfg);
+	hca_set_transport(g->hca, &rxe_transport);
+	vc.hca = g->hca;
+	vc.mad[0] = g->mad[0] = mad_port_create(g->loop, &g->port[0]);
+	vc.mad[1] = g->mad[1] = mad_port_create(g->loop, &g->port[1]);
+	front_path(g->path, sizeof(g->path));
+	g->dev = vdev_create(g->loop, g->path, &vc);
+	return g->dev ? 0 : -errno;
+}
+
+static inline void guest_destroy(struct guest *g)
+{
+	vdev_destroy(g->dev);
+	mad_port_destroy(g->mad[0]);
+	mad_port_destroy(g->mad[1]);
+	hca_destroy(g->hca);
+	loop_destroy(g->loop);
+}
+
+static inline int guest_attach(struct guest *g)
+{
+	int err = front_open(&g->f, g->loop, g->path);
+
+	if (!err)
+		front_start(&g->f, MUSLIN_VQS);
+	return err;
+}
+
+static inline u64 guest_clock(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (u64)ts.tv_sec * NSEC_PER_SEC + (u64)ts.tv_nsec;
+}
+
+static inline void guest_pause(long us)
+{
+	struct timespec ts = { .tv_nsec = us * 1000 };
+
+	nanosleep(&ts, NULL);
+}
+
+/*
+ * Runs a command of @len bytes; the status, and the answer at GUEST_OUT. -ETIMEDOUT: the device, which is in another process,
+ * says nothing.
+ */
+static inline int guest_command(struct guest *g, const void *in, u32 len)
+{
+	u16 before = front_used(&g->f, MUSLIN_VQ_COMMAND);
+	u64 end = guest_clock() + 5 * NSEC_PER_SEC;
+
+	memcpy(g->f.mem + GUEST_IN, in, len);
+	memset(g->f.mem + GUEST_OUT, 0xff, 2048);
+	front_post(&g->f, MUSLIN_VQ_COMMAND, GUEST_IN, len, GUEST_OUT, 2048);
+	while (!g->f.loop && front_used(&g->f, MUSLIN_VQ_COMMAND) == before) {
+		if (guest_clock() > end)
+			return -ETIMEDOUT;
+		guest_pause(20);
+	}
+	return *(s32 *)(void *)(g->f.mem + GUEST_OUT);
+}
+
+static inline int guest_hello(struct guest *g)
+{
+	struct muslin_hello hello = {
+		.cmd = { .op = MUSLIN_HELLO },
+		.magic = MUSLIN_CONFIG_MAGIC,
+		.version = MUSLIN_ABI_VERSION,
+		.shared = GUEST_SHARED,
+	};
+
+	return guest_command(g, &hello, sizeof(hello));
+}
+
+static inline const struct muslin_number *guest_number(const struct guest *g)
+{
+	return (const void *)(g->f.mem + GUEST_OUT);
+}
+
+static inline int guest_object(struct guest *g, u32 op, u32 number, u32 arg)
+{
+	struct muslin_object in = { .cmd = { .op = op }, .number = number, .arg = arg };
+
+	return guest_command(g, &in, sizeof(in));
+}
+
+/* A ring of 4 entries of 1 << @log2 bytes in the pages from @gpa on, its list behind it. */
+static inline struct muslin_ring guest_ring(struct guest *g, u32 gpa, u32 log2)
+{
+	u32 bytes = (u32)offsetof(struct rxe_queue_buf, data) + (4u << log2), n = (bytes + 4095) / 4096, i;
+	u64 *list = (u64 *)(void *)(g->f.mem + gpa + n * 4096u);
+
+	memset(g->f.mem + gpa, 0, n * 4096u);
+	for (i = 0; i < n; i++)
+		list[i] = gpa + i * 4096u;
+	return (struct muslin_ring){ .pages = gpa + n * 4096u, .npages = n, .log2_elem = log2, .slots = 4 };
+}
+
+static inline struct muslin_cq_create guest_cq(struct guest *g, u32 ring)
+{
+	return (struct muslin_cq_create){ .cmd = { .op = MUSLIN_CQ_CREATE }, .ring = guest_ring(g, ring, 6) };
+}
+
+/* A kernel's queue pair for three requests of one SGE each, its rings at @sq and @rq. */
+static inline struct muslin_qp_create guest_qp(struct guest *g, u32 type, u32 pdn, u32 cq, u32 sq, u32 rq)
+{
+	return (struct muslin_qp_create){
+		.cmd = { .op = MUSLIN_QP_CREATE },
+		.type = type,
+		.flags = MUSLIN_QP_KERNEL | MUSLIN_QP_SIG_ALL,
+		.pdn = pdn,
+		.send_cq = cq,
+		.recv_cq = cq,
+		.max_send_wr = 3,
+		.max_recv_wr = 3,
+		.max_send_sge = 1,
+		.max_recv_sge = 1,
+		.sq = guest_ring(g, sq, 9),
+		.rq = guest_ring(g, rq, 7),
+	};
+}
+
+#endif

@@ -1,0 +1,346 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * The HCA device of a guest: virtqueues, doorbells, reset.
+ *
+ * A driver is active from HELLO to the stop of the command queue, which happens on a reset, a reboot and the end of the guest.
+ * Then all objects are destroyed, so that no writes reach memory that the guest reuses.
+ */
+#include "emu/virtio/vdev.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "emu/lib/log.h"
+#include "emu/virtio/virtio_internal.h"
+
+#define RECV_POLL_NS NSEC_PER_MSEC /* how often receive rings, which have no doorbell, are looked at while a QP waits */
+/*
+ * As long as a kick costs. A guest that polls uses a whole processor; where there are no others the daemon's polling takes
+ * it from the very guest whose answer it waits for. Two emulated guests on two processors, datagrams of 64 bytes: 2 us mean
+ * forty times the kicks and half the messages, 50 us half the kicks and no more messages.
+ */
+#define STAY_NS       (10 * NSEC_PER_USEC)
+#define BLK_SIZE      BIT_ULL(6)
+#define BLK_MQ        BIT_ULL(12)
+#define BLK_SIZE_AT   20
+#define BLK_QUEUES_AT 34
+
+const char *vdev_counter_name(enum vdev_counter c)
+{
+	static const char *const names[] = { VDEV_COUNTERS(COUNTER_NAME) };
+
+	return c < VDEV_CTR_NUM ? names[c] : NULL;
+}
+
+static bool is_comp(u32 queue)
+{
+	return queue >= MUSLIN_VQ_COMP;
+}
+
+/* Counters of the vhost-user transport, some by queue. */
+static u64 transport_counter(const struct vdev *d, enum vdev_counter c)
+{
+	struct vhost_queue_stats st;
+	struct vhost_stats all;
+	u64 sum = 0;
+	u32 q;
+
+	vhost_stats(d->vhost, &all);
+	switch (c) {
+	case VDEV_CTR_BAD_MESSAGES:
+		return all.bad_messages;
+	case VDEV_CTR_BROKEN_QUEUES:
+		return all.broken_queues;
+	case VDEV_CTR_UNMAPPED_QUEUES:
+		return all.unmapped_queues;
+	case VDEV_CTR_LOST_MEMORY:
+		return all.lost_memory;
+	case VDEV_CTR_REFUSED:
+		return all.refused_connections;
+	default:
+		break;
+	}
+	for (q = 0; q < MUSLIN_VQS; q++) {
+		vhost_queue_stats(d->vhost, q, &st);
+		if (c == VDEV_CTR_KICKS || (c == VDEV_CTR_DOORBELL_KICKS && q == MUSLIN_VQ_DOORBELL))
+			sum += st.kicks;
+		if (c == VDEV_CTR_INTERRUPTS || (c == VDEV_CTR_COMP_INTERRUPTS && is_comp(q)))
+			sum += st.signals;
+	}
+	return sum;
+}
+
+u64 vdev_counter(const struct vdev *d, enum vdev_counter c)
+{
+	if (c < VDEV_CTR_COMMANDS)
+		return transport_counter(d, c);
+	return c < VDEV_CTR_NUM ? d->counter[c] : 0;
+}
+
+static_assert(VDEV_QUEUES == MUSLIN_VQS, "as the contract has it");
+
+/* Doorbells */
+
+static void ring_one(struct verbs_qp *qp)
+{
+	vd_count(vd_of(qp->verbs), VDEV_CTR_DOORBELLS);
+	if (qp->limits.type <= HCA_QPT_GSI)
+		vd_special_doorbell(vd_qp_of(qp));
+	else
+		hca_qp_doorbell(qp->verbs->ctx, qp->qpn);
+}
+
+static u32 on_poll(struct loop_poller *p, struct now now)
+{
+	struct vdev *d = container_of(p, struct vdev, poller);
+	u32 n;
+
+	if (!d->shared)
+		return 0;
+	n = verbs_doorbells(&d->verbs, &d->shared->rung, (u64 *)d->shared->doorbell, MUSLIN_HANDLES / 64, ring_one);
+	if (hca_ctx_wants_recv(d->verbs.ctx)) {
+		n += hca_ctx_poll_recv(d->verbs.ctx);
+		if (!loop_timer_armed(&d->poll_timer))
+			loop_timer_set(d->loop, &d->poll_timer, now.ns + RECV_POLL_NS);
+	}
+	return n;
+}
+
+static bool on_sleep(struct loop_poller *p, bool asleep)
+{
+	struct vdev *d = container_of(p, struct vdev, poller);
+
+	if (!d->shared)
+		return false;
+	__atomic_store_n(&d->shared->asleep, asleep, __ATOMIC_SEQ_CST);
+	return asleep && __atomic_load_n(&d->shared->rung, __ATOMIC_SEQ_CST);
+}
+
+static void on_poll_timer(struct loop_timer *t, struct now now) {}
+
+static void on_resume(struct loop_task *t, struct now now)
+{
+	struct vdev *d = container_of(t, struct vdev, resume_task);
+	u32 i;
+
+	vd_commands(d);
+	for (i = 0; i < 2 * MUSLIN_PORTS_MAX; i++) {
+		struct vd_qp *qp = d->special[i / 2][i % 2];
+
+		if (qp && qp->more)
+			vd_special_doorbell(qp);
+	}
+}
+
+void vd_resume_later(struct vdev *d)
+{
+	vd_count(d, VDEV_CTR_TURNS_OVER);
+	loop_task_queue(d->loop, &d->resume_task);
+}
+
+/* Start and stop of the driver */
+
+static void init_verbs(struct vdev *d)
+{
+	verbs_init(&d->verbs, &vd_verbs_ops, d->cfg.hca, 1, MUSLIN_HANDLES - 1);
+}
+
+/* Removes the GIDs that the guest's kernel has set. */
+static void clear_gids(struct vdev *d)
+{
+	static const struct wire_gid none;
+	static const struct wire_l2 no_l2;
+	u32 port, i;
+
+	for (port = 1; port <= d->cfg.nports; port++) {
+		struct wire_port *w = hca_port(d->cfg.hca, (u8)port);
+
+		for (i = 0; w->ops->set_gid && i < MUSLIN_GIDS; i++)
+			w->ops->set_gid(w, (u8)i, &none, &no_l2);
+	}
+}
+
+void vd_reset(struct vdev *d)
+{
+	u32 i;
+
+	d->shared = NULL;
+	d->shared_gpa = 0;
+	if (!d->verbs.ctx)
+		return;
+	loop_poller_del(&d->poller);
+	loop_timer_cancel(&d->poll_timer);
+	loop_task_cancel(&d->comp_task);
+	loop_task_cancel(&d->resume_task);
+	for (i = 0; i < 2 * MUSLIN_PORTS_MAX; i++) {
+		if (d->special[i / 2][i % 2])
+			vd_special_destroy(&d->special[i / 2][i % 2]->qp);
+	}
+	hca_ctx_destroy(d->verbs.ctx);
+	d->verbs.ctx = NULL;
+	d->epoch++;
+	vd_events_drop(d);
+	clear_gids(d);
+	verbs_fini(&d->verbs);
+	init_verbs(d);
+	if (d->cfg.present)
+		d->cfg.present(d->cfg.arg, false);
+	log_at(LOG_INFO, d->cfg.name, "the guest's driver has stopped");
+	for (i = 0; i < VDEV_CTR_NUM; i++)
+		log_at(LOG_DEBUG, d->cfg.name, "%s %llu", vdev_counter_name((enum vdev_counter)i),
+		       (unsigned long long)vdev_counter(d, (enum vdev_counter)i));
+}
+
+int vd_hello(struct vdev *d, u64 shared)
+{
+	vd_reset(d);
+	if (shared % sizeof(u64) || !vhost_memory(d->vhost, shared, sizeof(struct muslin_shared)))
+		return -EFAULT;
+	d->verbs.ctx = hca_ctx_create(d->cfg.hca, &vd_dma, d, vd_event_raise, d);
+	if (!d->verbs.ctx)
+		return -ENOMEM;
+	d->shared_gpa = shared;
+	d->shared = vhost_memory(d->vhost, shared, sizeof(*d->shared));
+	loop_poller_add(d->loop, &d->poller);
+	if (d->cfg.present)
+		d->cfg.present(d->cfg.arg, true);
+	log_at(LOG_INFO, d->cfg.name, "a guest's driver is here");
+	return 0;
+}
+
+/* The virtio side */
+
+static void on_config(void *ctx, u8 *config)
+{
+	__le64 magic = cpu_to_le64(MUSLIN_CONFIG_MAGIC);
+	__le32 blk_size = cpu_to_le32(1);
+	__le16 queues = cpu_to_le16(MUSLIN_VQS);
+
+	memcpy(config, &magic, sizeof(magic));
+	memcpy(config + BLK_SIZE_AT, &blk_size, sizeof(blk_size));
+	memcpy(config + BLK_QUEUES_AT, &queues, sizeof(queues));
+}
+
+/* A kick of the doorbell queue only wakes the loop. */
+static void on_kick(void *ctx, u32 queue)
+{
+	struct vdev *d = ctx;
+
+	if (queue == MUSLIN_VQ_COMMAND)
+		vd_commands(d);
+	else if (queue == MUSLIN_VQ_EVENT)
+		vd_event_flush(d);
+	else if (is_comp(queue))
+		vd_comp_flush(d, queue - MUSLIN_VQ_COMP);
+}
+
+/* Also when QEMU has connected again, with a driver that did not notice the disconnect. */
+static void on_start(void *ctx, u32 queue)
+{
+	struct vdev *d = ctx;
+
+	if (queue != MUSLIN_VQ_EVENT)
+		return;
+	if (!d->verbs.ctx)
+		vd_events_drop(d); /* of a start before this one */
+	vd_event_put(d, MUSLIN_EVENT_EPOCH, d->epoch);
+}
+
+static void on_stop(void *ctx, u32 queue)
+{
+	if (queue == MUSLIN_VQ_COMMAND)
+		vd_reset(ctx);
+}
+
+static void on_memory(void *ctx)
+{
+	struct vdev *d = ctx;
+	struct vd_cq *cq;
+	struct vd_qp *qp;
+	struct vd_srq *srq;
+	u32 i;
+
+	table_for_each (&d->verbs.cqs, i, cq)
+		vd_ring_remap(d, &cq->ring);
+	table_for_each (&d->verbs.srqs, i, srq)
+		vd_ring_remap(d, &srq->ring);
+	table_for_each (&d->verbs.qps, i, qp) {
+		vd_ring_remap(d, &qp->sq);
+		vd_ring_remap(d, &qp->rq);
+	}
+	if (d->verbs.ctx)
+		d->shared = vhost_memory(d->vhost, d->shared_gpa, sizeof(*d->shared));
+}
+
+static const struct vhost_ops ops = {
+	.queues = MUSLIN_VQS,
+	.features = BLK_SIZE | BLK_MQ,
+	.config = on_config,
+	.kick = on_kick,
+	.start = on_start,
+	.stop = on_stop,
+	.memory = on_memory,
+};
+
+/* No daemon has used it before: microseconds, of which far more pass in a life than it has epochs. */
+static u32 first_epoch(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_REALTIME, &ts);
+	return (u32)((u64)ts.tv_sec * 1000000 + (u64)ts.tv_nsec / 1000);
+}
+
+struct vdev *vdev_create(struct loop *loop, const char *path, const struct vdev_config *cfg)
+{
+	struct vdev *d = calloc(1, sizeof(*d));
+	u32 i;
+
+	if (!d)
+		return NULL;
+	d->loop = loop;
+	d->epoch = first_epoch();
+	d->cfg = *cfg;
+	d->cfg.nports = min(cfg->nports, (u32)MUSLIN_PORTS_MAX);
+	init_verbs(d);
+	list_init(&d->events_due);
+	for (i = 0; i < MUSLIN_VECTORS; i++)
+		list_init(&d->comp_due[i]);
+	d->poller = (struct loop_poller){ .poll = on_poll, .sleep = on_sleep, .stay_ns = STAY_NS };
+	list_init(&d->poller.link);
+	loop_task_init(&d->comp_task, vd_comp_run);
+	loop_task_init(&d->resume_task, on_resume);
+	d->poll_timer.fn = on_poll_timer;
+	d->vhost = vhost_create(loop, path, &ops, d);
+	if (!d->vhost) {
+		int err = errno;
+
+		free(d);
+		errno = err;
+		return NULL;
+	}
+	for (i = 0; i < MUSLIN_VECTORS; i++)
+		vhost_want_kicks(d->vhost, MUSLIN_VQ_COMP + i, false);
+	return d;
+}
+
+void vdev_destroy(struct vdev *d)
+{
+	if (!d)
+		return;
+	vhost_destroy(d->vhost);
+	vd_reset(d);
+	verbs_fini(&d->verbs);
+	free(d);
+}
+
+const char *vdev_path(const struct vdev *d)
+{
+	return vhost_path(d->vhost);
+}
+
+bool vdev_in_use(const struct vdev *d)
+{
+	return d->verbs.ctx != NULL;
+}

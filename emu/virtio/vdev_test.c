@@ -1,0 +1,599 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* The device against a driver that obeys, and one that does not. */
+#include "emu/lib/row.h"
+#include "emu/virtio/fixture.h"
+#include "emu/wire/hdr.h"
+#include "emu/wire/mad.h"
+#include "emu/wire/opcode.h"
+
+static void test_hello(struct guest *g)
+{
+	struct muslin_hello bad = {
+		.cmd = { .op = MUSLIN_HELLO }, .magic = 1, .version = MUSLIN_ABI_VERSION, .shared = GUEST_SHARED
+	};
+	const struct muslin_port_answer *p = (const void *)(g->f.mem + GUEST_OUT);
+
+	row(1, "nothing before hello", guest_object(g, MUSLIN_PD_ALLOC, 0, 0) == -ENODEV);
+	row(2, "a wrong magic", guest_command(g, &bad, sizeof(bad)) == -EPROTO && !vdev_in_use(g->dev));
+	bad.magic = MUSLIN_CONFIG_MAGIC;
+	bad.shared = FRONT_MEM - 8;
+	row(3, "shared memory that is not there", guest_command(g, &bad, sizeof(bad)) == -EFAULT);
+	bad.shared = GUEST_SHARED + 4;
+	row(4, "shared memory askew", guest_command(g, &bad, sizeof(bad)) == -EFAULT);
+	row(5, "hello", guest_hello(g) == 0 && vdev_in_use(g->dev));
+	row(6, "a port", guest_object(g, MUSLIN_QUERY_PORT, 1, 0) == 0 && p->lid == 1 && p->pkey[0] == 0xffff);
+	row(7, "no such port",
+	    guest_object(g, MUSLIN_QUERY_PORT, 3, 0) == -EINVAL &&
+		    guest_object(g, MUSLIN_QUERY_PORT, 0x101, 0) == -EINVAL);
+	row(8, "no such command",
+	    guest_object(g, MUSLIN_OPS, 0, 0) == -EOPNOTSUPP && guest_object(g, 0, 0, 0) == -EOPNOTSUPP &&
+		    guest_object(g, ~0u, 0, 0) == -EOPNOTSUPP);
+}
+
+/* Each command, one byte short and one too long. */
+static void test_lengths(struct guest *g)
+{
+	u8 in[2048] = { 0 };
+	bool all = true;
+	u32 op, len;
+
+	for (op = MUSLIN_HELLO; op < MUSLIN_OPS; op++) {
+		memcpy(in, &op, sizeof(op));
+		for (len = 0; len < 12; len++)
+			all &= guest_command(g, in, len) < 0;
+		if (op != MUSLIN_MR_REG)
+			all &= guest_command(g, in, sizeof(in)) == -EINVAL;
+	}
+	row(20, "wrong lengths", all && vdev_in_use(g->dev));
+}
+
+static void test_foreign(struct guest *g)
+{
+	static const u32 ops[] = { MUSLIN_PD_FREE,       MUSLIN_CQ_DESTROY, MUSLIN_QP_QUERY,    MUSLIN_QP_DESTROY,
+				   MUSLIN_SRQ_SET_LIMIT, MUSLIN_SRQ_QUERY,  MUSLIN_SRQ_DESTROY, MUSLIN_AH_DESTROY,
+				   MUSLIN_MR_DMA,        MUSLIN_MR_ALLOC,   MUSLIN_MR_FREE,     MUSLIN_MW_ALLOC,
+				   MUSLIN_MW_FREE };
+	static const u32 numbers[] = { 0, 1, 0xffff, MUSLIN_HANDLES - 1, MUSLIN_HANDLES, ~0u };
+	bool all = true;
+	u32 i, j;
+
+	for (i = 0; i < ARRAY_SIZE(ops); i++)
+		for (j = 0; j < ARRAY_SIZE(numbers); j++)
+			all &= guest_object(g, ops[i], numbers[j], 1) < 0;
+	row(30, "numbers of nothing", all);
+}
+
+static void test_rings(struct guest *g)
+{
+	struct muslin_cq_create cq = guest_cq(g, 0x20000);
+	struct muslin_ring good = cq.ring;
+	static const struct {
+		int n;
+		const char *what;
+		struct muslin_ring r;
+	} rows[] = {
+		{ 40, "no pages", { 0, 0, 6, 4, 0 } },
+		{ 41, "a list in nowhere", { FRONT_MEM, 1, 6, 4, 0 } },
+		{ 42, "too few pages", { 0x21000, 1, 6, 64, 0 } },
+		{ 43, "slots that are no power of two", { 0x21000, 1, 6, 5, 0 } },
+		{ 44, "entries too small", { 0x21000, 1, 5, 4, 0 } },
+		{ 45, "entries of two gigabytes", { 0x21000, 1, 31, 4, 0 } },
+		{ 46, "a shift of all ones", { 0x21000, 1, ~0u, 4, 0 } },
+		{ 47, "slots for ever", { 0x21000, ~0u, 12, 1u << 31, 0 } },
+	};
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(rows); i++) {
+		cq.ring = rows[i].r;
+		row(rows[i].n, rows[i].what, guest_command(g, &cq, sizeof(cq)) < 0);
+	}
+	cq.ring = good;
+	*(u64 *)(void *)(g->f.mem + good.pages) = FRONT_MEM;
+	row(48, "a page in nowhere", guest_command(g, &cq, sizeof(cq)) == -EFAULT);
+	*(u64 *)(void *)(g->f.mem + good.pages) = 0x20008;
+	row(49, "a page askew", guest_command(g, &cq, sizeof(cq)) == -EINVAL);
+	*(u64 *)(void *)(g->f.mem + good.pages) = 0x20000;
+	cq.vector = MUSLIN_VECTORS;
+	row(50, "no such vector", guest_command(g, &cq, sizeof(cq)) == -EINVAL);
+	cq.vector = 1;
+	row(51, "a good one", guest_command(g, &cq, sizeof(cq)) == 0);
+	row(52, "and its end", guest_object(g, MUSLIN_CQ_DESTROY, guest_number(g)->number, 0) == 0);
+}
+
+static u32 make_cq(struct guest *g)
+{
+	struct muslin_cq_create cq = guest_cq(g, 0x20000);
+
+	return guest_command(g, &cq, sizeof(cq)) ? 0 : guest_number(g)->number;
+}
+
+static u32 make_qp(struct guest *g, u32 type, u32 pdn, u32 cq, u32 port)
+{
+	struct muslin_qp_create qp = guest_qp(g, type, pdn, cq, 0x28000, 0x30000);
+
+	qp.port = port;
+	return guest_command(g, &qp, sizeof(qp)) ? 0 : guest_number(g)->number;
+}
+
+static int move_qp(struct guest *g, u32 qp, u8 state, u32 mask)
+{
+	struct muslin_qp_modify m = { .cmd = { .op = MUSLIN_QP_MODIFY }, .handle = qp, .mask = HCA_QP_STATE | mask };
+
+	m.attr.state = state;
+	m.attr.port = 1;
+	m.attr.qkey = 0x80010000;
+	return guest_command(g, &m, sizeof(m));
+}
+
+/* A send request in slot 0, rung: what the completion queue says. */
+static int send_to(struct guest *g, u32 qp, u32 opcode, u32 num_sge, u64 addr, const struct muslin_av *av)
+{
+	struct muslin_shared *sh = (void *)(g->f.mem + GUEST_SHARED);
+	struct rxe_queue_buf *sq = (void *)(g->f.mem + 0x28000), *cq = (void *)(g->f.mem + 0x20000);
+	u32 at = sq->producer_index & 3, seen = cq->producer_index & 3;
+	struct rxe_send_wqe *w = (void *)(sq->data + at * 512);
+
+	memset(w, 0, 512);
+	w->wr.opcode = opcode;
+	w->wr.wr.ud.remote_qpn = 1;
+	w->wr.wr.ud.remote_qkey = 0x80010000;
+	memcpy(&w->wr.wr.ud.av, av, sizeof(*av));
+	w->dma.num_sge = num_sge;
+	w->dma.sge[0] = (struct rxe_sge){ .addr = addr, .length = 256 };
+	sq->producer_index = (at + 1) & 3;
+	sh->doorbell[qp / 64] |= 1ull << (qp % 64);
+	sh->rung = 1;
+	front_kick(&g->f, MUSLIN_VQ_DOORBELL);
+	if ((cq->producer_index & 3) == seen)
+		return -1;
+	cq->consumer_index = cq->producer_index;
+	return (int)((struct ib_uverbs_wc *)(void *)(cq->data + seen * 64))->status;
+}
+
+static int send_one(struct guest *g, u32 qp, u32 opcode, u32 num_sge, u64 addr)
+{
+	static const struct muslin_av av = { .dlid = 9, .port = 1 };
+
+	return send_to(g, qp, opcode, num_sge, addr, &av);
+}
+
+static void test_special(struct guest *g)
+{
+	struct muslin_shared *sh = (void *)(g->f.mem + GUEST_SHARED);
+	u32 pd, cq, qp;
+
+	guest_object(g, MUSLIN_PD_ALLOC, 0, 0);
+	pd = guest_number(g)->number;
+	cq = make_cq(g);
+	qp = make_qp(g, HCA_QPT_GSI, pd, cq, 1);
+	row(60, "QP1", qp && guest_number(g)->arg == 1);
+	row(61, "only one", make_qp(g, HCA_QPT_GSI, pd, cq, 1) == 0);
+	row(62, "its CQ is in use", guest_object(g, MUSLIN_CQ_DESTROY, cq, 0) == -EBUSY);
+	row(63, "no such state", move_qp(g, qp, 9, 0) == -EINVAL);
+	row(64, "to RTS",
+	    !move_qp(g, qp, HCA_QPS_INIT, HCA_QP_QKEY) && !move_qp(g, qp, HCA_QPS_RTR, 0) &&
+		    !move_qp(g, qp, HCA_QPS_RTS, 0));
+	row(65, "a MAD", send_one(g, qp, HCA_WR_SEND, 1, FRONT_DATA) == HCA_WC_SUCCESS);
+	row(66, "from nowhere", send_one(g, qp, HCA_WR_SEND, 1, FRONT_MEM) == HCA_WC_LOC_PROT_ERR);
+	row(67, "with SGEs without end", send_one(g, qp, HCA_WR_SEND, ~0u, FRONT_DATA) == HCA_WC_LOC_QP_OP_ERR);
+	row(68, "of no kind", send_one(g, qp, 77, 1, FRONT_DATA) == HCA_WC_LOC_QP_OP_ERR);
+	memset(sh->doorbell, 0xff, sizeof(sh->doorbell));
+	sh->rung = 1;
+	front_kick(&g->f, MUSLIN_VQ_DOORBELL);
+	row(69, "every doorbell at once", vdev_in_use(g->dev) && !sh->doorbell[0]);
+	row(70, "and gone",
+	    !guest_object(g, MUSLIN_QP_DESTROY, qp, 0) && !guest_object(g, MUSLIN_CQ_DESTROY, cq, 0) &&
+		    !guest_object(g, MUSLIN_PD_FREE, pd, 0));
+}
+
+/* What a message costs is counted by the queue that it goes over. */
+static void test_exits(struct guest *g)
+{
+	u64 kicks = vdev_counter(g->dev, VDEV_CTR_KICKS), rung = vdev_counter(g->dev, VDEV_CTR_DOORBELL_KICKS);
+	u64 interrupts = vdev_counter(g->dev, VDEV_CTR_INTERRUPTS);
+
+	front_kick(&g->f, MUSLIN_VQ_DOORBELL);
+	row(80, "a kick of the doorbell", vdev_counter(g->dev, VDEV_CTR_DOORBELL_KICKS) == rung + 1);
+	guest_object(g, MUSLIN_QUERY_PORT, 1, 0);
+	row(81, "one of another queue",
+	    vdev_counter(g->dev, VDEV_CTR_DOORBELL_KICKS) == rung + 1 &&
+		    vdev_counter(g->dev, VDEV_CTR_KICKS) == kicks + 2);
+	row(82, "its interrupt is not a message's",
+	    vdev_counter(g->dev, VDEV_CTR_INTERRUPTS) == interrupts + 1 &&
+		    !vdev_counter(g->dev, VDEV_CTR_COMP_INTERRUPTS));
+	row(83, "no such counter", !vdev_counter(g->dev, VDEV_CTR_NUM) && !vdev_counter_name(VDEV_CTR_NUM));
+}
+
+/* Two queue pairs that send the same request, each with a completion queue that is armed, rung together. */
+static void test_coalescing(struct guest *g)
+{
+	struct muslin_shared *sh = (void *)(g->f.mem + GUEST_SHARED);
+	static const struct muslin_av av = { .dlid = 9, .port = 1 };
+	u64 interrupts = vdev_counter(g->dev, VDEV_CTR_COMP_INTERRUPTS), events;
+	u32 pd, cq[2], qp[2], i;
+
+	guest_object(g, MUSLIN_PD_ALLOC, 0, 0);
+	pd = guest_number(g)->number;
+	for (i = 0; i < 2; i++) {
+		front_fill(front_desc(&g->f, MUSLIN_VQ_COMP, i), FRONT_DATA + 512 * i, sizeof(struct muslin_comp), 2,
+			   0);
+		front_offer(&g->f, MUSLIN_VQ_COMP, (u16)i);
+		cq[i] = make_cq(g);
+		qp[i] = make_qp(g, i ? HCA_QPT_GSI : HCA_QPT_SMI, pd, cq[i], 1);
+		move_qp(g, qp[i], HCA_QPS_INIT, HCA_QP_QKEY);
+		move_qp(g, qp[i], HCA_QPS_RTR, 0);
+		move_qp(g, qp[i], HCA_QPS_RTS, 0);
+		sh->arm[cq[i]] = MUSLIN_ARM_NEXT;
+		sh->doorbell[0] |= 1ull << qp[i];
+	}
+	events = vdev_counter(g->dev, VDEV_CTR_COMP_EVENTS);
+	row(84, "sent", send_to(g, qp[0], HCA_WR_SEND, 1, FRONT_DATA, &av) == HCA_WC_SUCCESS);
+	row(85, "two events", vdev_counter(g->dev, VDEV_CTR_COMP_EVENTS) == events + 2);
+	row(86, "and one interrupt", vdev_counter(g->dev, VDEV_CTR_COMP_INTERRUPTS) == interrupts + 1);
+	for (i = 0; i < 2; i++) {
+		guest_object(g, MUSLIN_QP_DESTROY, qp[i], 0);
+		guest_object(g, MUSLIN_CQ_DESTROY, cq[i], 0);
+	}
+	guest_object(g, MUSLIN_PD_FREE, pd, 0);
+}
+
+/* A UD QP that may cut packets has larger entries. */
+static void test_lso(struct guest *g)
+{
+	struct muslin_qp_create qp = guest_qp(g, HCA_QPT_UD, 0, 0, 0x28000, 0x30000);
+
+	qp.flags |= MUSLIN_QP_LSO;
+	qp.max_send_sge = 4;
+	guest_object(g, MUSLIN_PD_ALLOC, 0, 0);
+	qp.pdn = guest_number(g)->number;
+	qp.send_cq = qp.recv_cq = make_cq(g);
+	row(71, "entries with no room for headers", guest_command(g, &qp, sizeof(qp)) == -EINVAL);
+	qp.sq = guest_ring(g, 0x28000, 10);
+	qp.flags = MUSLIN_QP_SIG_ALL | MUSLIN_QP_LSO;
+	row(72, "a user's packets are not cut", guest_command(g, &qp, sizeof(qp)) == -EINVAL);
+	qp.flags |= MUSLIN_QP_KERNEL;
+	qp.type = HCA_QPT_RC;
+	row(73, "nor those of a connection", guest_command(g, &qp, sizeof(qp)) == -EINVAL);
+	qp.type = HCA_QPT_UD;
+	row(74, "a datagram's are", guest_command(g, &qp, sizeof(qp)) == 0);
+	row(75, "and gone",
+	    !guest_object(g, MUSLIN_QP_DESTROY, guest_number(g)->number, 0) &&
+		    !guest_object(g, MUSLIN_CQ_DESTROY, qp.send_cq, 0) && !guest_object(g, MUSLIN_PD_FREE, qp.pdn, 0));
+}
+
+static struct muslin_gid gid_add(u8 index, u8 version, u16 vlan)
+{
+	return (struct muslin_gid){
+		.cmd = { .op = MUSLIN_GID_ADD },
+		.port = 2,
+		.index = index,
+		.version = version,
+		.mac = { 2, 0, 0, 0, 0, 9 },
+		.vlan = vlan,
+		.gid = { [10] = 0xff, 0xff, 10, 0, 0, 1 },
+	};
+}
+
+static void test_gids(struct guest *g)
+{
+	const struct muslin_port_answer *p = (const void *)(g->f.mem + GUEST_OUT);
+	static const struct wire_gid none;
+	struct muslin_gid add = gid_add(3, 2, 7);
+	const struct wire_port_attr *a = &g->port[1].attr;
+
+	row(100, "an Ethernet port",
+	    guest_object(g, MUSLIN_QUERY_PORT, 2, 0) == 0 && p->ethernet && !memcmp(p->mac, add.mac, 6));
+	row(101, "a GID", guest_command(g, &add, sizeof(add)) == 0 && !memcmp(a->gid[3].raw, add.gid, 16));
+	row(102, "on its VLAN",
+	    a->gid_l2[3].vlan == 7 && a->gid_l2[3].version == 2 && !memcmp(a->gid_l2[3].mac, add.mac, 6));
+	row(103, "that goes",
+	    guest_object(g, MUSLIN_GID_DEL, 2, 3) == 0 && wire_gid_equal(&a->gid[3], &none) && !a->gid_l2[3].vlan);
+	add.port = 1;
+	row(104, "not on InfiniBand", guest_command(g, &add, sizeof(add)) == -EOPNOTSUPP);
+	row(105, "nor taken from it", guest_object(g, MUSLIN_GID_DEL, 1, 0) == -EOPNOTSUPP);
+	add.port = 3;
+	row(106, "no such port", guest_command(g, &add, sizeof(add)) == -EINVAL);
+	add = gid_add(MUSLIN_GIDS, 2, 0);
+	row(107, "no such index",
+	    guest_command(g, &add, sizeof(add)) == -EINVAL &&
+		    guest_object(g, MUSLIN_GID_DEL, 2, MUSLIN_GIDS) == -EINVAL);
+	add = gid_add(0, 3, 0);
+	row(108, "no such version", guest_command(g, &add, sizeof(add)) == -EINVAL);
+	add = gid_add(0, 2, 4095);
+	row(109, "no such VLAN", guest_command(g, &add, sizeof(add)) == -EINVAL);
+	add = gid_add(0, 2, 0);
+	add.mac[0] = 1;
+	row(110, "a group's address", guest_command(g, &add, sizeof(add)) == -EINVAL);
+	add = gid_add(0, 2, 0);
+	memset(add.gid, 0, sizeof(add.gid));
+	row(111, "no GID at all", guest_command(g, &add, sizeof(add)) == -EINVAL);
+}
+
+/* A MAD from 10.0.0.2 to QP1 of the Ethernet port. */
+static void receive_mad(struct guest *g, u8 version, u16 vlan)
+{
+	struct rxe_queue_buf *rq = (void *)(g->f.mem + 0x30000);
+	struct rxe_recv_wqe *w = (void *)(rq->data + (rq->producer_index & 3) * 128);
+	struct wire_packet *p = wire_packet_alloc();
+	struct wire_grh *grh = (void *)(p->hdr + 8);
+	struct wire_bth *bth = (void *)(p->hdr + 48);
+
+	w->dma.num_sge = 1;
+	w->dma.sge[0] = (struct rxe_sge){ .addr = FRONT_DATA, .length = 512 };
+	rq->producer_index = (rq->producer_index + 1) & 3;
+	memset(p->hdr, 0, sizeof(p->hdr));
+	p->has_lrh = 1;
+	p->grh_off = 8;
+	p->bth_off = 48;
+	p->hdr_len = 48 + sizeof(*bth) + sizeof(struct wire_deth);
+	p->buf = wire_buf_alloc(256);
+	memset(p->buf->data, 0, 256);
+	p->buf->data[0] = 1;
+	p->buf->data[1] = MAD_CLASS_PERF;
+	p->data = p->buf->data;
+	p->len = 256;
+	p->l2 = (struct wire_l2){ .mac = { 2, 0, 0, 0, 0, 8 }, .vlan = vlan, .version = version };
+	wire_grh_set_ver_tc_flow(grh, 0, 0);
+	grh->sgid = wire_gid_make(0, 0xffff0a000002ull);
+	grh->dgid = wire_gid_make(0, 0xffff0a000001ull);
+	wire_bth_fill(bth, WIRE_UD_SEND_ONLY, false, 0, 0xffff, 1, false, 0);
+	wire_deth_fill((struct wire_deth *)(bth + 1), 0x80010000, 1);
+	g->port[1].mad.receive(g->port[1].mad.ctx, p);
+}
+
+/* What the completion says, and whether the 40 bytes before the MAD begin with @first at @off. */
+static bool received(struct guest *g, u16 tag, u32 off, u8 first)
+{
+	struct rxe_queue_buf *cq = (void *)(g->f.mem + 0x20000);
+	struct ib_uverbs_wc *wc = (void *)(cq->data + (cq->consumer_index & 3) * 64);
+	bool ok =
+		cq->producer_index != cq->consumer_index && !wc->status && wc->wc_flags & HCA_WC_GRH && wc->slid == tag;
+
+	cq->consumer_index = cq->producer_index;
+	return ok && g->f.mem[FRONT_DATA + off] == first && g->f.mem[FRONT_DATA + 40] == 1;
+}
+
+static void test_ethernet(struct guest *g)
+{
+	static const struct muslin_av av = {
+		.port = 2, .grh = 1, .sgid_index = 4, .sl = 5, .dmac = { 2, 0, 0, 0, 0, 8 }, .dgid = { [15] = 1 }
+	};
+	struct muslin_gid add[] = { gid_add(2, 1, 0), gid_add(3, 2, 0), gid_add(4, 2, 7) };
+	u32 pd, cq, qp, i;
+
+	for (i = 0; i < ARRAY_SIZE(add); i++)
+		guest_command(g, &add[i], sizeof(add[i]));
+	guest_object(g, MUSLIN_PD_ALLOC, 0, 0);
+	pd = guest_number(g)->number;
+	cq = make_cq(g);
+	qp = make_qp(g, HCA_QPT_GSI, pd, cq, 2);
+	move_qp(g, qp, HCA_QPS_INIT, HCA_QP_QKEY);
+	move_qp(g, qp, HCA_QPS_RTR, 0);
+	move_qp(g, qp, HCA_QPS_RTS, 0);
+	row(120, "a MAD out", send_to(g, qp, HCA_WR_SEND, 1, FRONT_DATA, &av) == HCA_WC_SUCCESS);
+	row(121, "on the GID's VLAN", g->sent.version == 2 && g->sent.vlan == (5 << WIRE_VLAN_PRIO_SHIFT | 7));
+	row(122, "to the station", !memcmp(g->sent.mac, av.dmac, 6));
+	receive_mad(g, 2, 0);
+	row(123, "a MAD in has the IPv4 header", received(g, 0, 20, 0x45));
+	receive_mad(g, 2, 3 << WIRE_VLAN_PRIO_SHIFT | 7);
+	row(124, "one from a VLAN has its tag", received(g, 3 << WIRE_VLAN_PRIO_SHIFT | 7, 20, 0x45));
+	receive_mad(g, 1, 0);
+	row(125, "RoCE v1 has a GRH", received(g, 0, 0, 0x60));
+	guest_object(g, MUSLIN_QP_DESTROY, qp, 0);
+	guest_object(g, MUSLIN_CQ_DESTROY, cq, 0);
+	guest_object(g, MUSLIN_PD_FREE, pd, 0);
+	guest_hello(g);
+	row(126, "GIDs go with the guest", wire_gid_is_zero(&g->port[1].attr.gid[3]));
+}
+
+/* What is posted moves to the other ring, if it fits. */
+static void test_srq_resize(struct guest *g)
+{
+	struct muslin_srq_create srq = {
+		.cmd = { .op = MUSLIN_SRQ_CREATE }, .max_wr = 3, .max_sge = 1, .ring = guest_ring(g, 0x28000, 6)
+	};
+	struct rxe_queue_buf *old = (void *)(g->f.mem + 0x28000), *new = (void *)(g->f.mem + 0x30000);
+	u32 i;
+
+	guest_object(g, MUSLIN_PD_ALLOC, 0, 0);
+	srq.pdn = guest_number(g)->number;
+	row(76, "an SRQ", guest_command(g, &srq, sizeof(srq)) == 0);
+	srq.handle = guest_number(g)->number;
+	for (i = 0; i < 3; i++)
+		((struct rxe_recv_wqe *)(void *)(old->data + i * 64))->wr_id = 70 + i;
+	old->producer_index = 3;
+	srq.cmd.op = MUSLIN_SRQ_RESIZE;
+	srq.ring = guest_ring(g, 0x30000, 6);
+	srq.ring.slots = 2;
+	row(77, "a ring that is too small", guest_command(g, &srq, sizeof(srq)) == -EINVAL);
+	srq.ring.slots = 4;
+	row(78, "one that is not",
+	    guest_command(g, &srq, sizeof(srq)) == 0 && new->producer_index == 3 &&
+		    ((struct rxe_recv_wqe *)(void *)(new->data + 128))->wr_id == 72);
+	i = srq.handle;
+	srq.handle = 99;
+	row(79, "nobody's",
+	    guest_command(g, &srq, sizeof(srq)) == -EINVAL && !guest_object(g, MUSLIN_SRQ_DESTROY, i, 0) &&
+		    !guest_object(g, MUSLIN_PD_FREE, srq.pdn, 0));
+}
+
+static void test_memory(struct guest *g)
+{
+	struct {
+		struct muslin_mr_reg r;
+		u64 list[1];
+	} reg = { .r = { .cmd = { .op = MUSLIN_MR_REG }, .length = 8192, .npages = 2, .page_shift = 12 },
+		  .list = { 0x50000 } };
+
+	guest_object(g, MUSLIN_PD_ALLOC, 0, 0);
+	reg.r.pdn = guest_number(g)->number;
+	row(80, "a region", guest_command(g, &reg, sizeof(reg)) == 0);
+	row(81, "and its end", guest_object(g, MUSLIN_MR_FREE, guest_number(g)->number, 0) == 0);
+	reg.r.npages = 600;
+	row(82, "more pages than lists", guest_command(g, &reg, sizeof(reg)) == -EINVAL);
+	reg.r.npages = ~0u;
+	row(83, "pages without end", guest_command(g, &reg, sizeof(reg)) == -EINVAL);
+	reg.r.npages = 2;
+	reg.r.length = 8193;
+	row(84, "longer than its pages", guest_command(g, &reg, sizeof(reg)) == -EINVAL);
+	reg.r.length = 8192;
+	reg.r.page_shift = 63;
+	row(85, "pages of any size", guest_command(g, &reg, sizeof(reg)) == -EINVAL);
+	reg.r.page_shift = 12;
+	reg.list[0] = FRONT_MEM;
+	row(86, "a list in nowhere", guest_command(g, &reg, sizeof(reg)) == -EFAULT);
+}
+
+/* What the event queue tells in a buffer that is posted now: the epoch; 0: nothing of the kind. */
+static u32 epoch_told(struct guest *g)
+{
+	struct muslin_event *ev = (void *)(g->f.mem + FRONT_DATA + 1024);
+
+	memset(ev, 0, sizeof(*ev));
+	front_fill(front_desc(&g->f, MUSLIN_VQ_EVENT, 0), FRONT_DATA + 1024, sizeof(*ev), 2, 0);
+	front_offer(&g->f, MUSLIN_VQ_EVENT, 0);
+	return ev->type == MUSLIN_EVENT_EPOCH ? ev->number : 0;
+}
+
+static u32 epoch_said(struct guest *g)
+{
+	const struct muslin_hello_answer *a = (const void *)(g->f.mem + GUEST_OUT);
+
+	return guest_hello(g) ? 0 : a->epoch;
+}
+
+/* A driver learns whether the device is still the one that it said hello to. */
+static void test_epochs(struct guest *g)
+{
+	u32 first, second, told;
+
+	guest_attach(g);
+	told = epoch_told(g);
+	first = epoch_said(g);
+	row(94, "the epoch of hello", told && first == told);
+	row(95, "is told once", !epoch_told(g));
+	front_close(&g->f);
+	guest_attach(g);
+	second = epoch_told(g);
+	row(96, "a connection that broke ends it", second && second != first);
+	row(97, "with all commands but hello",
+	    guest_object(g, MUSLIN_PD_ALLOC, 0, 0) == -ENODEV && epoch_said(g) == second);
+	row(98, "as another hello does", epoch_said(g) != second);
+	front_close(&g->f);
+}
+
+static struct guest *other_guest;
+static u64 seen_commands;
+
+static void on_other(struct loop_fd *w, u32 events, struct now now)
+{
+	seen_commands = vdev_counter(other_guest->dev, VDEV_CTR_COMMANDS);
+	loop_fd_del(w);
+}
+
+/* A driver that has filled the queue of commands waits while others have their turn. */
+static void test_budget(struct guest *g)
+{
+	struct muslin_object in = { .cmd = { .op = MUSLIN_QUERY_PORT }, .number = 1 };
+	struct vring_avail_le *a = (struct vring_avail_le *)(void *)(front_ring(&g->f, MUSLIN_VQ_COMMAND) + 1024);
+	u16 used = front_used(&g->f, MUSLIN_VQ_COMMAND), *avail = &g->f.avail[MUSLIN_VQ_COMMAND];
+	struct loop_fd other = { .fd = eventfd(0, EFD_CLOEXEC), .fn = on_other };
+	u64 before = vdev_counter(g->dev, VDEV_CTR_COMMANDS), one = 1;
+	u32 i;
+
+	static_assert(FRONT_NUM > VDEV_COMMANDS_TURN, "the queue holds more than a turn's commands");
+	memcpy(g->f.mem + GUEST_IN, &in, sizeof(in));
+	front_fill(front_desc(&g->f, MUSLIN_VQ_COMMAND, 0), GUEST_IN, sizeof(in), 1, 1);
+	front_fill(front_desc(&g->f, MUSLIN_VQ_COMMAND, 1), GUEST_OUT, 2048, 2, 0);
+	for (i = 0; i < FRONT_NUM; i++)
+		a->ring[(*avail)++ % FRONT_NUM] = 0;
+	a->idx = cpu_to_le16(*avail);
+	other_guest = g;
+	loop_fd_add(g->loop, &other, EPOLLIN);
+	row(94, "a full queue", write(g->f.kick[MUSLIN_VQ_COMMAND], &one, 8) == 8 && write(other.fd, &one, 8) == 8);
+	loop_run_idle(g->loop, 0);
+	row(95, "others have their turn", seen_commands - before <= VDEV_COMMANDS_TURN);
+	row(96, "and all commands are served",
+	    vdev_counter(g->dev, VDEV_CTR_COMMANDS) == before + FRONT_NUM &&
+		    front_used(&g->f, MUSLIN_VQ_COMMAND) == (u16)(used + FRONT_NUM));
+	close(other.fd);
+}
+
+/* Regions of the same page over and over: the daemon's memory for their lists has a limit. */
+static void test_pages(struct guest *g)
+{
+	static struct {
+		struct muslin_mr_reg reg;
+		u64 list[MUSLIN_LISTS_MAX];
+	} in;
+	u32 npages = MUSLIN_LISTS_MAX * MUSLIN_LIST_ADDRS, made = 0, last = 0, pdn, i;
+	int err;
+
+	in.reg.cmd.op = MUSLIN_MR_REG;
+	row(83, "a PD", guest_object(g, MUSLIN_PD_ALLOC, 0, 0) == 0);
+	in.reg.pdn = pdn = guest_number(g)->number;
+	in.reg.npages = npages;
+	in.reg.page_shift = 12;
+	in.reg.length = 4096;
+	for (i = 0; i < MUSLIN_LISTS_MAX; i++)
+		in.list[i] = 0x20000;
+	for (err = 0; !err && made * (u64)npages <= VDEV_PAGES_MAX;) {
+		err = guest_command(g, &in, sizeof(in));
+		if (!err) {
+			made++;
+			last = guest_number(g)->number;
+		}
+	}
+	row(84, "regions have a limit of pages",
+	    err == -ENOMEM && made * (u64)npages <= VDEV_PAGES_MAX && (made + 2) * (u64)npages > VDEV_PAGES_MAX);
+	row(85, "what is freed can be had again",
+	    guest_object(g, MUSLIN_MR_FREE, last, 0) == 0 && guest_command(g, &in, sizeof(in)) == 0 &&
+		    guest_command(g, &in, sizeof(in)) == -ENOMEM);
+	for (i = 0, err = 0; !err && i < 2 * npages / MUSLIN_REG_PAGES; i++)
+		err = guest_object(g, MUSLIN_MR_ALLOC, pdn, MUSLIN_REG_PAGES);
+	row(86, "and so have fast registrations", err == -ENOMEM);
+}
+
+static void test_life(struct guest *g)
+{
+	u32 state[2] = { MUSLIN_VQ_COMMAND, 0 };
+
+	make_cq(g);
+	front_send(&g->f, VHOST_GET_VRING_BASE, 0, state, sizeof(state), -1);
+	front_reply(&g->f, state, sizeof(state));
+	row(90, "a stop ends all", !vdev_in_use(g->dev));
+	front_queue(&g->f, MUSLIN_VQ_COMMAND);
+	row(91, "and hello begins anew", guest_hello(g) == 0 && make_cq(g));
+	front_close(&g->f);
+	row(92, "a guest that is gone", !vdev_in_use(g->dev));
+	row(93, "and comes again", !guest_attach(g) && guest_hello(g) == 0);
+	front_close(&g->f);
+}
+
+int main(void)
+{
+	struct guest g;
+
+	if (guest_create(&g) || guest_attach(&g)) {
+		row(0, "no device", false);
+		return rows_end();
+	}
+	test_hello(&g);
+	test_lengths(&g);
+	test_foreign(&g);
+	test_rings(&g);
+	test_special(&g);
+	test_exits(&g);
+	test_coalescing(&g);
+	test_lso(&g);
+	test_srq_resize(&g);
+	test_gids(&g);
+	test_ethernet(&g);
+	test_memory(&g);
+	test_budget(&g);
+	test_pages(&g);
+	test_life(&g);
+	test_epochs(&g);
+	guest_destroy(&g);
+	return rows_end();
+}

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Private to the HCA device of a guest, by implementing file. */
+#ifndef MUSLIN_VIRTIO_INTERNAL_H
+#define MUSLIN_VIRTIO_INTERNAL_H
+
+#include "emu/abi/muslin_abi.h"
+#include "emu/verbs/object.h"
+#include "emu/verbs/ring.h"
+#include "emu/virtio/vdev.h"
+#include "emu/virtio/vhost/vhost.h"
+
+#define VDEV_COMMANDS_TURN 8          /* before others have their turn */
+#define VDEV_MADS_TURN     64         /* of QP0 or QP1 */
+#define VDEV_PAGES_MAX     (1u << 25) /* addresses of pages that are kept for a guest: of rings and of memory regions */
+
+/* A ring in guest pages. */
+struct vd_ring {
+	struct verbs_ring ring; /* its first page is NULL where the guest's memory was removed */
+	struct vdev *d;
+	u64 *gpa;
+	u32 npages; /* 0: none */
+};
+
+struct vd_cq {
+	struct verbs_cq cq;
+	u32 vector;
+	struct vd_ring ring;
+	bool kernel;
+	struct list due; /* on the vector's list while it waits for a buffer of the guest */
+};
+
+struct vd_qp {
+	struct verbs_qp qp;
+	struct vd_ring sq, rq;
+	bool kernel, sig_all, lso;
+	bool more; /* of a special QP: requests wait for the next turn */
+	u64 **reg; /* by slot of the send queue: the page list of a registration under way */
+	/* special QPs live here alone */
+	u8 port;
+	u8 state;
+	u32 qkey;
+	u16 pkey_index;
+};
+
+struct vd_srq {
+	struct verbs_srq srq;
+	struct vd_ring ring;
+};
+
+struct vd_event {
+	struct list link;
+	struct muslin_event ev;
+};
+
+struct vdev {
+	struct loop *loop;
+	struct vhost *vhost;
+	struct vdev_config cfg;
+	struct verbs verbs; /* its context is NULL: no driver has said hello */
+	u32 epoch;          /* another one after each end of all objects, of this daemon and of any before it */
+	u64 shared_gpa;
+	struct muslin_shared *shared;
+	struct list comp_due[MUSLIN_VECTORS], events_due;
+	struct loop_task comp_task;   /* tells the driver of what is on comp_due */
+	struct loop_task resume_task; /* continues work beyond the budget of a turn */
+	u32 nevents;
+	u64 pages; /* addresses of pages that rings and lists of fast registrations hold */
+	struct vd_qp *special[MUSLIN_PORTS_MAX][2];
+	struct loop_poller poller;
+	struct loop_timer poll_timer;
+	u64 counter[VDEV_CTR_NUM];
+};
+
+static inline void vd_count(struct vdev *d, enum vdev_counter c)
+{
+	d->counter[c]++;
+}
+
+/* guest_dma.c: false when @n more addresses of pages are more than a guest may have. */
+bool vd_pages_left(const struct vdev *d, u64 n);
+
+static inline struct vdev *vd_of(struct verbs *v)
+{
+	return container_of(v, struct vdev, verbs);
+}
+
+static inline struct vd_qp *vd_qp_of(struct verbs_qp *qp)
+{
+	return container_of(qp, struct vd_qp, qp);
+}
+
+/* ring.c */
+int vd_ring_create(struct vdev *d, struct vd_ring *r, const struct muslin_ring *desc, u32 min_elem);
+void vd_ring_destroy(struct vd_ring *r);
+void vd_ring_remap(struct vdev *d, struct vd_ring *r);
+
+/* queue.c: the work and completion queues */
+extern const struct hca_wq_ops vd_qp_wq_ops, vd_srq_wq_ops;
+extern const struct hca_cq_ops vd_cq_ops;
+u32 vd_srq_posted(void *fe);
+int vd_send_pull(struct vd_qp *qp, struct hca_send_wr *wr);
+int vd_recv_pull(struct vd_qp *qp, struct hca_recv_wr *wr);
+
+/* attr.c */
+void vd_attr_in(struct hca_qp_attr *a, const struct muslin_qp_attr *m);
+void vd_attr_out(struct muslin_qp_attr *m, const struct hca_qp_attr *a);
+void vd_av_in(struct hca_av *av, const struct muslin_av *a);
+
+/* object.c */
+extern const struct verbs_ops vd_verbs_ops;
+
+/* memory.c */
+extern const struct hca_dma_ops vd_dma;
+
+/* event.c */
+void vd_event_raise(void *fe, const struct hca_event *ev);
+void vd_event_put(struct vdev *d, u32 type, u32 number);
+void vd_event_flush(struct vdev *d);
+void vd_comp_raise(struct vd_cq *cq);
+void vd_comp_run(struct loop_task *t, struct now now);
+void vd_comp_flush(struct vdev *d, u32 vector);
+void vd_events_drop(struct vdev *d);
+
+/* special.c: QP0 and QP1 */
+extern const struct verbs_special_ops vd_special_ops;
+void vd_special_destroy(struct verbs_qp *qp);
+void vd_special_doorbell(struct vd_qp *qp);
+
+/* command.c */
+void vd_commands(struct vdev *d);
+int vd_hello(struct vdev *d, u64 shared);
+void vd_reset(struct vdev *d);
+
+/* vdev.c: the budget of a turn is spent; the loop continues in its next iteration. */
+void vd_resume_later(struct vdev *d);
+
+#endif

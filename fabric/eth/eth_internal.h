@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Private to the room of simulated Ethernet, by implementing file. */
+#ifndef MUSLIN_FABRIC_ETH_ETH_INTERNAL_H
+#define MUSLIN_FABRIC_ETH_ETH_INTERNAL_H
+
+#include "emu/lib/list.h"
+#include "fabric/eth/eth.h"
+
+/* A frame in a queue or on a link. */
+struct eth_frame {
+	struct list link;
+	struct wire_buf *buf;
+	struct eth_end *from; /* ingress end whose rx_bytes count it for flow control; NULL: none */
+	u64 since;            /* ns: time of enqueue */
+	u8 class;
+	bool bad_fcs;
+};
+
+/* One end of a link with its transmit queues. */
+struct eth_end {
+	struct eth *e;
+	struct eth_switch *sw; /* NULL: a station */
+	u32 num;
+	struct eth_end *peer;
+	struct eth_link_config cfg;
+	struct ether_port port; /* a station's */
+	bool want_ready;
+
+	/* end.c: sending */
+	struct list q[ETH_CLASSES];
+	u32 bytes;
+	u64 busy_until; /* with a rate: when the link is free */
+	struct loop_task task;
+	struct loop_timer timer; /* the link is free again, or a pause is over */
+
+	/* flow control, on both sides */
+	u64 paused_until[ETH_CLASSES]; /* by the peer's PAUSE frames */
+	u64 waits_since;               /* start of a wait for the end of a pause; 0: none */
+	u32 rx_bytes[ETH_CLASSES];     /* received here and still queued in this node */
+	u8 xoff;                       /* classes for which the peer was sent XOFF */
+	u8 storm;                      /* storm fault: classes with XOFF for ever */
+	struct loop_timer refresh;
+
+	/* station: receive backlog of its user */
+	struct list held;
+	u32 held_bytes;
+
+	struct fault_point hooks; /* faults of the receive direction */
+	void (*capture)(void *ctx, const u8 *frame, u32 len, bool out);
+	void *capture_ctx;
+	u64 counter[ETH_CTR_NUM];
+};
+
+struct eth_entry;
+
+struct eth_switch {
+	struct eth *e;
+	char name[ETH_NAME_MAX];
+	u64 age_ns;
+	u8 mac[ETHER_ALEN];
+	struct eth_end *end[ETH_PORTS_MAX]; /* [num - 1] */
+	u32 nends;
+	struct list *table; /* TABLE_BUCKETS of struct eth_entry */
+	u32 nentries;
+	struct loop_timer sweep;
+};
+
+struct eth {
+	struct loop *loop;
+	struct eth_switch **sw;
+	u32 nsw;
+	struct eth_end **station;
+	u32 nstations;
+	struct fault_set faults;
+};
+
+static inline void eth_count(struct eth_end *end, enum eth_counter c)
+{
+	end->counter[c]++;
+}
+
+static inline u64 eth_now(const struct eth *e)
+{
+	return loop_now(e->loop).ns;
+}
+
+static inline u32 eth_queue(const struct eth_end *end)
+{
+	return end->cfg.queue ? end->cfg.queue : ETH_QUEUE;
+}
+
+/* end.c */
+struct eth_end *eth_end_create(struct eth *e, const struct eth_link_config *cfg);
+void eth_end_destroy(struct eth_end *end);
+/* Queues a frame that @from (or NULL) accounts for flow control; consumes the reference. */
+void eth_end_queue(struct eth_end *end, struct wire_buf *buf, u8 class, struct eth_end *from);
+bool eth_end_full(const struct eth_end *end);
+/* Sends a flow control frame ahead of all queues. Consumes the reference. */
+void eth_end_send_now(struct eth_end *end, struct wire_buf *buf);
+void eth_end_kick(struct eth_end *end);
+/* Receives a frame, after faults; consumes it. */
+void eth_end_receive(struct eth_end *end, struct eth_frame *f);
+struct eth_frame *eth_frame_create(struct wire_buf *buf, u8 class, struct eth_end *from);
+void eth_frame_free(struct eth_frame *f); /* and removes it from the accounting */
+
+/* pause.c */
+/* The priority of a frame: PCP of its tag, or by DSCP. */
+u8 eth_frame_class(const u8 *frame, u32 len);
+bool eth_class_lossless(const struct eth_end *end, u8 class);
+void eth_pause_account(struct eth_end *end, u8 class, u32 len);
+void eth_pause_release(struct eth_end *end, u8 class, u32 len);
+bool eth_pause_frame(struct eth_end *end, const u8 *frame, u32 len); /* true: a MAC control frame, handled */
+bool eth_paused(const struct eth_end *end, u8 class, u64 now);
+void eth_pause_storm(struct eth_end *end, u8 classes); /* 0: ends the storm */
+void eth_pause_refresh(struct loop_timer *t, struct now now);
+
+/* switch.c: forwards; consumes the reference. */
+void eth_switch_receive(struct eth_end *in, struct wire_buf *buf, u8 class);
+void eth_switch_forget(struct eth_switch *sw, const struct eth_end *end); /* NULL: all */
+void eth_switch_sweep(struct loop_timer *t, struct now now);
+int eth_switch_init(struct eth_switch *sw);
+
+/* eth_fault.c: runs the fault hooks of @end, then eth_end_receive(). */
+void eth_fault_pass(struct eth_end *end, struct eth_frame *f);
+
+#endif

@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Private to the fabric room: nodes, ports and queues, grouped by the file that implements each part. */
+#ifndef MUSLIN_FABRIC_INTERNAL_H
+#define MUSLIN_FABRIC_INTERNAL_H
+
+#include "emu/fault/fault.h"
+#include "emu/lib/rng.h"
+#include "emu/packet/header.h"
+#include "emu/wire/smp.h"
+#include "fabric/fabric.h"
+
+#define FABRIC_VL_BLOCKS       4096   /* 64-byte blocks of buffer behind each data VL of a port */
+#define FABRIC_PKEYS           32     /* PartitionEnforcementCap of a switch's external port */
+#define FABRIC_MFT_LIDS        1024   /* MulticastFDBCap */
+#define FABRIC_LFT_LIDS        0xc000 /* LinearFDBCap */
+#define FABRIC_VLARB_ENTRIES   64     /* of each priority, at most */
+#define FABRIC_RX_BACKLOG_SMPS 256    /* VL15 packets that wait for a CA's MAD layer */
+#define FABRIC_NO_LIMIT        19     /* LifeTimeValue and HOQLife over this: for ever */
+
+/* Queues of an output port and per-VL counts: allocated when a port first carries data. */
+struct fabric_vls {
+	struct list q[16]; /* packets that wait for this output, by output VL */
+	u32 queued[16];
+	u16 active;       /* VLs with packets */
+	u16 stalled;      /* VLs in VLStalled */
+	u8 hoq_drops[16]; /* consecutive ones */
+	u64 stall_until[16];
+	u64 wait_since; /* 0: nothing waits */
+	u8 turn[2];     /* place in the arbitration tables */
+	s32 weight[2];  /* what is left of the entry, in 64-byte units */
+	s32 high_left;  /* what is left of LimitOfHighPriority, in bytes; see arb.c */
+	u8 rr;          /* round robin over VLs in no table */
+	u64 rx_pkts[16], rx_words[16], xmit_wait[16];
+};
+
+struct fabric_vlarb {
+	u8 vl[2][FABRIC_VLARB_ENTRIES], weight[2][FABRIC_VLARB_ENTRIES]; /* [0] low, [1] high */
+};
+
+struct fabric_rx_backlog {
+	struct list q;
+	u32 n;
+};
+
+/* A CA port's own part. */
+struct fabric_ca {
+	struct wire_port wire;
+	struct fabric_port *port;
+	struct fabric_rx_backlog backlog[2]; /* packets that the user did not accept (-EAGAIN): data, mad */
+	bool want_ready;                     /* a send met -EAGAIN */
+	struct fabric_ip ip;
+};
+
+struct fabric_port {
+	struct fabric_node *node;
+	struct fabric_port *peer; /* at the other end of the cable; NULL: no cable */
+	struct fabric_vls *vls;
+	struct fabric_vlarb *arb;
+	struct fabric_ca *ca;
+	struct fabric_capture *capture;
+	struct fault_point hooks; /* packet faults of the receive direction */
+	u8 (*sl2vl)[8];           /* by input port, 16 nibbles; NULL: SL modulo VLs */
+	u16 *pkeys;               /* FABRIC_PKEYS of them; NULL: 0xffff alone. A CA's are in wire.attr */
+	struct list kick;         /* in fabric.kicked: credits have come back */
+	struct list wait;         /* in fabric.waiting: packets are queued */
+	struct list down;         /* in fabric.downs: goes down once the answer has left */
+	u8 down_phys;
+	u32 rx_blocks[16]; /* credits in use of this port's input buffers */
+	u64 ctr[FABRIC_CTR_NUM];
+	u64 ctr_base[FABRIC_CTR_NUM]; /* base of PortCounters, which is cleared apart from the extended counters */
+	u64 guid;
+	u8 num;
+	bool unplugged;
+	u8 lanes_limit, speed_limit; /* limits of a degrade fault; 0: none */
+	u16 starved;                 /* VLs that a starve fault excludes from arbitration */
+	u32 pulled;                  /* number of faults that keep the link down */
+	/* PortInfo: what the users of a CA's port read, too (then in ca->wire.attr; a switch has its own), and the rest */
+	struct wire_portinfo *info;
+	u8 down_default; /* 1 Sleep, 2 Polling */
+	u8 oper_vls;     /* code */
+	u8 nvls;         /* count for the code */
+	u8 vl_high_limit, hoq_life, vl_stall_count;
+	u8 enforce_in : 1, enforce_out : 1, filter_in : 1, filter_out : 1;
+	u8 mkey_protect, phy_err_thr, phy_errors, overrun_thr, mc_trap_suppress, led, init_type;
+	u16 mkey_lease;
+	u64 mkey, prefix;
+	u64 lease_end; /* 0: no lease runs */
+};
+
+struct fabric_switch {
+	struct wire_portinfo *info; /* of its ports */
+	u8 *lft;
+	u32 lft_len; /* LIDs, a multiple of LFT_PER_BLOCK */
+	u16 *mft;    /* [lid - 0xc000][position] */
+	u32 mft_len; /* LIDs */
+	u8 positions;
+	u16 lft_top, mft_top;
+	u8 life_time, default_port, mc_primary, mc_not_primary, state_change;
+};
+
+struct fabric_trap;
+
+struct fabric_node {
+	char *binding; /* link of a host that is not on the fabric; NULL */
+	struct fabric *f;
+	u32 index;
+	u8 type, nports;
+	u16 devid;
+	u32 vendid;
+	u64 guid, sysguid;
+	struct fabric_port *ports; /* [0..nports] */
+	struct fabric_switch *sw;
+	struct list traps;
+	char name[FABRIC_NAME_MAX];
+	char desc[NODEDESC_SIZE];
+};
+
+/* A packet in flight: transmitted on a link, not yet received by the port at its end. */
+struct fabric_flight {
+	struct wire_packet *p;
+	struct fabric_port *to;
+	u32 hook; /* hooks of the receiver that it has passed; not 0: the receiver has not counted it */
+};
+
+struct fabric {
+	struct loop *loop;
+	struct rng rng;
+	struct fabric_node *nodes;
+	u32 nnodes;
+	struct fabric_port *port_pool;
+	struct fabric_flight *flight; /* ring, a power of two */
+	u32 flight_cap, flight_head, flight_n;
+	struct list kicked, waiting, downs;
+	struct loop_task task;
+	struct loop_timer timer; /* HOQLife and lifetime */
+	struct fault_set faults;
+	void (*watch)(void *ctx, const struct fabric_event *ev);
+	void *watch_ctx;
+	bool closing;
+	u8 mtu_cap, vl_cap; /* codes */
+	u64 next_tid;
+};
+
+/* flight.c: packets on links */
+/* Queues @p as in flight to @to, where it starts at fault hook number @hook. Port 0 of a switch: the switch sends it. */
+void fabric_flight_push(struct fabric *f, struct fabric_port *to, struct wire_packet *p, u32 hook);
+/* Transmits @p on @out's link; the caller has checked VL, credits and port state. Returns the receiving port. */
+struct fabric_port *fabric_flight_transmit(struct fabric_port *out, struct wire_packet *p, u8 vl);
+/* Transmits a VL15 packet, or drops it when the link is down. Consumes the packet. */
+void fabric_flight_vl15(struct fabric_port *out, struct wire_packet *p);
+/* Counts and captures a packet at the receiving port. */
+void fabric_flight_count(struct fabric_port *to, const struct wire_packet *p, u32 words, bool multicast);
+/* Returns the credits that @p holds of @in's input buffer. */
+void fabric_flight_release(struct fabric_port *in, u8 vl, const struct wire_packet *p);
+void fabric_flight_drop(struct fabric_port *in, struct wire_packet *p);
+void fabric_flight_kick(struct fabric_port *out); /* credits have come back: runs its queues, and users that wait */
+u8 fabric_flight_vl(const struct fabric_port *in, const struct fabric_port *out, u8 sl); /* SL2VL */
+
+/* relay.c: forwarding in a switch */
+/*
+ * Forwards a packet with ingress port @in (0: the switch itself). Returns the port at which it arrives next; port 0 of the switch: it is
+ * for its management port; NULL: it was queued or dropped.
+ */
+struct fabric_port *fabric_relay_data(struct fabric_node *sw, struct fabric_port *in, struct wire_packet *p);
+struct fabric_port *fabric_relay_vl15(struct fabric_node *sw, struct fabric_port *in, struct wire_packet *p);
+u16 *fabric_relay_pkeys(struct fabric_port *p, u32 *n); /* the P_Key table of a port, @n entries */
+
+/* receive.c */
+void fabric_receive_run(struct loop_task *t, struct now now);
+
+static inline u32 fabric_blocks(const struct wire_packet *p)
+{
+	return (wire_packet_link_len(p) + 2 + 63) / 64;
+}
+
+static inline bool fabric_credit(const struct fabric_port *out, u8 vl, const struct wire_packet *p)
+{
+	return out->peer->rx_blocks[vl] + fabric_blocks(p) <= FABRIC_VL_BLOCKS && likely(!(out->starved & BIT(vl)));
+}
+
+/* arb.c: output queues */
+int fabric_arb_vls(struct fabric_port *p); /* allocates p->vls; 0 or -ENOMEM */
+/* Queues @p at @out on @vl; it keeps the credits of @p->in_port's buffer of @p->vl. */
+void fabric_arb_queue(struct fabric_port *out, struct wire_packet *p, u8 vl);
+/* Transmits queued packets as far as credits permit. */
+void fabric_arb_run(struct fabric_port *out);
+u64 fabric_arb_wait_ticks(const struct fabric_port *out); /* PortXmitWait ticks not yet added to the counter */
+void fabric_arb_update_wait(struct fabric_port *out);     /* adds them */
+void fabric_arb_flush(struct fabric_port *out, enum fabric_counter why);
+void fabric_arb_timer(struct loop_timer *t, struct now now);
+
+/* ca.c */
+int fabric_ca_init(struct fabric_port *p, const struct fabric_topology *t, const struct fabric_topology_node *n);
+void fabric_ca_fini(struct fabric_port *p);
+/* Delivers the receive backlog, and signals users that wait for credits. */
+void fabric_ca_ready(struct fabric_port *p);
+void fabric_ca_event(struct fabric_port *p, enum wire_port_event e);
+/* Gives a packet to the transport or the MAD layer. @credits_held: it holds credits of the port's input buffer. */
+void fabric_ca_deliver_data(struct fabric_port *p, struct wire_packet *pkt);
+void fabric_ca_deliver_mad(struct fabric_port *p, struct wire_packet *pkt, bool credits_held);
+
+/* link.c */
+void fabric_link_update(struct fabric_port *p);     /* trains the link when both ends permit it */
+void fabric_link_disconnect(struct fabric_port *p); /* both ends go Down */
+void fabric_link_state(struct fabric_port *p, u8 state);
+/* Sets LinkWidthActive and LinkSpeedActive. */
+void fabric_link_set_active(struct wire_portinfo *info, u8 lanes, u8 speed); /* @speed: enum wire_speed */
+u8 fabric_link_width(u8 lanes);                                              /* the bit of LinkWidth */
+
+/* mad.c: MADs that agents of a node send */
+u8 *fabric_mad_data(struct wire_packet *p); /* the MAD, writable; NULL when it is none or memory is short */
+struct wire_packet *fabric_mad_packet(u16 slid, u16 dlid, u8 sl, u32 qpn); /* with an empty MAD */
+/* Sends a LID-routed SMP or GMP from management port @p. Consumes the packet. */
+void fabric_mad_send(struct fabric_port *p, struct wire_packet *pkt);
+
+/* smi.c: a directed-route SMP at this node. IBTA 14.2.2. True: it is for this node; else the packet is consumed. */
+bool fabric_smi_step(struct fabric_node *n, struct fabric_port *in, struct wire_packet *pkt);
+
+/* mgmt.c: a packet for QP0/QP1 of the node's management port @p (switch: port 0) with ingress port @in. Consumes it. */
+void fabric_mgmt_receive(struct fabric_port *p, struct fabric_port *in, struct wire_packet *pkt, bool credits_held);
+
+/* sma.c, sma_port.c, sma_table.c */
+void fabric_sma_run_downs(
+	struct fabric *f); /* applies PortState=Down of Set(PortInfo), deferred until the response has left */
+struct fabric_sma {
+	struct fabric_node *n;
+	struct fabric_port *in;   /* ingress port: LocalPortNum */
+	struct fabric_port *self; /* management port (LID, M_Key): port 0 of a switch, the CA's port */
+	u8 *mad, *data;
+	bool set, mkey_ok;
+	u32 mod;
+	u16 trap_flags; /* of trap 144, when the Set causes one */
+	bool trap;
+};
+/* Answers the request in place. False: no answer is due. */
+bool fabric_sma_request(struct fabric_port *self, struct fabric_port *in, u8 *mad, u16 slid);
+/* Ends the trap that the TrapRepress names, if its M_Key is good. False: the node has sent no such trap. */
+bool fabric_sma_trap_repress(struct fabric_node *n, u8 *mad, u16 slid);
+u16 fabric_sma_port_info(struct fabric_sma *s);
+u16 fabric_sma_pkey_table(struct fabric_sma *s);
+u16 fabric_sma_sl2vl(struct fabric_sma *s);
+u16 fabric_sma_vlarb(struct fabric_sma *s);
+u16 fabric_sma_lft(struct fabric_sma *s);
+u16 fabric_sma_mft(struct fabric_sma *s);
+u16 fabric_sma_guid_info(struct fabric_sma *s);
+struct fabric_port *fabric_sma_port(struct fabric_sma *s, u32 num);
+
+/* trap.c */
+void fabric_trap_link_state(struct fabric_node *sw);
+void fabric_trap_local_changes(struct fabric_port *self, u16 flags);
+void fabric_trap_mkey(struct fabric_port *self, const u8 *mad, u16 slid);
+void fabric_trap_key(struct fabric_port *self, const struct wire_port_violation *v);
+void fabric_trap_switch_pkey(struct fabric_port *at, const struct wire_packet *p);
+void fabric_trap_port(struct fabric_port *p, u16 trap); /* 129 - 131 */
+struct fabric_port *fabric_trap_sender(struct fabric_node *n,
+				       u64 tid); /* of a trap that is not repressed; NULL: none */
+void fabric_trap_end(struct fabric_node *n, u64 tid);
+void fabric_trap_fini(struct fabric_node *n);
+
+/* pma.c */
+bool fabric_pma_request(struct fabric_port *self, u8 *mad);
+
+/* capture.c */
+void fabric_capture_packet(struct fabric_port *at, const struct wire_packet *p, bool out);
+void fabric_capture_forget(struct fabric_port *p);
+
+static inline void fabric_count(struct fabric_port *p, enum fabric_counter c)
+{
+	p->ctr[c]++;
+}
+
+/* Reports an event to the watcher. */
+static inline void fabric_notify(struct fabric *f, enum fabric_event_type type, const struct fabric_port *p,
+				 const char *text)
+{
+	struct fabric_event ev = { .type = type, .port = p, .text = text };
+
+	if (f->watch && !f->closing)
+		f->watch(f->watch_ctx, &ev);
+}
+
+static inline bool fabric_link_is_up(const struct fabric_port *p)
+{
+	return p->info->phys_state == PHYS_STATE_LINK_UP;
+}
+
+static inline struct fabric_port *fabric_self(struct fabric_port *in)
+{
+	return in->node->sw ? &in->node->ports[0] : in;
+}
+
+/* Is @lid one of the port's? */
+static inline bool fabric_has_lid(const struct fabric_port *p, u16 lid)
+{
+	return p->info->lid && lid >= p->info->lid && lid < p->info->lid + BIT(p->info->lmc);
+}
+
+#endif

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Private to the fabric room: the faults of InfiniBand links and nodes, and their keys. */
+#ifndef MUSLIN_FABRIC_FAULT_INTERNAL_H
+#define MUSLIN_FABRIC_FAULT_INTERNAL_H
+
+#include <errno.h>
+
+#include "fabric/fabric_internal.h"
+#include "fabric/fault.h"
+
+#define FAULT_ALTER_MAX 64
+
+/* The keys of this target, in the order of the table in fault_target.c. */
+enum fabric_fault_key {
+	FAULT_WHAT = FAULT_OWN,
+	FAULT_STATUS,
+	FAULT_TO,
+	FAULT_RATE,
+	FAULT_UP,
+	FAULT_DOWN,
+	FAULT_TIMES,
+	FAULT_LANES,
+	FAULT_SPEED,
+	FAULT_WITH,
+	FAULT_LID,
+	FAULT_PORT,
+	FAULT_OFF,
+	FAULT_INDEX,
+	FAULT_PKEY,
+	FAULT_LANE,
+	FAULT_MTU,
+	FAULT_END
+};
+static_assert(FAULT_END <= 64, "one bit for each key");
+
+struct fault_bytes {
+	u8 n, data[FAULT_ALTER_MAX];
+};
+
+struct fabric_fault {
+	struct fault ft; /* the first */
+	struct fabric *f;
+	struct fabric_node *node; /* NULL: every link */
+	struct fabric_port *port; /* NULL: every port of the node */
+	/* The values of keys */
+	u64 rate, up, down;
+	u32 times, lid, num, index, pkey;
+	u8 lanes, speed, lane, mtu;
+	bool off;
+	u16 status;
+	struct fault_bytes alter;
+	char with[SPEC_TEXT_MAX];
+	/* Of those that alter links, nodes or tables */
+	bool down_now;
+	u32 cycles;
+	struct fabric_port *other; /* swap, lid, guid: with= */
+	u64 old, old_port_guid;    /* the values before the fault */
+};
+
+static inline struct fabric_fault *fabric_fault(struct fault *ft)
+{
+	return container_of(ft, struct fabric_fault, ft);
+}
+
+/* fault_place.c */
+int fault_place(struct fault *base, const char *place, char *err, size_t err_len);
+/* The port that "h1", "leaf1:5" names; NULL and a line in @err. */
+struct fabric_port *fault_find_port(struct fabric *f, const char *place, char *err, size_t err_len);
+int fault_attach_place(struct fault *base);
+void fault_rewire(struct fabric *f); /* attaches the hooks again after cables were swapped */
+/* Checks of the place: 0, or -EINVAL with a message in @err. */
+int fault_one_port(struct fault *base, char *err, size_t err_len);
+int fault_whole_node(struct fault *base, char *err, size_t err_len);
+
+/* fault_packet.c, fault_state.c, fault_table.c; each table ends with a row without a name */
+extern const struct fault_packet_ops fault_packet_ops;
+extern const struct fault_kind fault_packet_kinds[], fault_state_kinds[], fault_table_kinds[];
+void fault_retrain(struct fabric_port *p);
+
+#endif

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* The places of faults on links and nodes: how they are named, and the points at which their packets pass. */
+#include <stdio.h>
+
+#include "fabric/fault_internal.h"
+
+static struct fabric_node *fault_find_node(struct fabric *f, const char *place, u32 *num, char *err, size_t err_len)
+{
+	struct fabric_node *n = fabric_node_find(f, place);
+	const char *colon = strrchr(place, ':');
+	char name[FABRIC_NAME_MAX];
+	u64 v;
+
+	*num = 0;
+	if (n)
+		return n;
+	if (colon && (size_t)(colon - place) < sizeof(name)) {
+		snprintf(name, sizeof(name), "%.*s", (int)(colon - place), place);
+		n = fabric_node_find(f, name);
+	}
+	if (!n) {
+		spec_refuse(err, err_len, "%.80s: there is no such node", place);
+		return NULL;
+	}
+	if (!spec_number(colon + 1, 255, &v) || !v || v > n->nports) {
+		spec_refuse(err, err_len, "%.80s: the ports of %s are 1 to %u", place, n->name, n->nports);
+		return NULL;
+	}
+	*num = (u32)v;
+	return n;
+}
+
+struct fabric_port *fault_find_port(struct fabric *f, const char *place, char *err, size_t err_len)
+{
+	u32 num;
+	struct fabric_node *n = fault_find_node(f, place, &num, err, err_len);
+
+	if (!n)
+		return NULL;
+	if (!num && !n->sw && n->nports == 1)
+		num = 1;
+	if (num)
+		return &n->ports[num];
+	spec_refuse(err, err_len, "%.80s: which port? Say %s:1 to %s:%u", place, n->name, n->name, n->nports);
+	return NULL;
+}
+
+int fault_place(struct fault *base, const char *place, char *err, size_t err_len)
+{
+	struct fabric_fault *ft = fabric_fault(base);
+	bool wired = false, all = !strcmp(place, "all");
+	u32 num, i;
+
+	ft->f = base->set->owner;
+	if (fault_given(base, FAULT_DIR) && (all || !fault_sees_packets(base)))
+		return spec_refuse(err, err_len, "dir: %s", all ? "all links have none" : "no packets are looked at");
+	if (all)
+		return 0;
+	ft->node = fault_find_node(ft->f, place, &num, err, err_len);
+	if (!ft->node)
+		return -EINVAL;
+	ft->port = num ? &ft->node->ports[num] : NULL;
+	for (i = num ? num : 1; i <= (num ? num : ft->node->nports); i++)
+		wired |= ft->node->ports[i].peer != NULL;
+	return wired ? 0 : spec_refuse(err, err_len, "%.80s: it has no cable", place);
+}
+
+/* One hook at the receiving end of each direction; a cable between two ports of the same place has one hook at each end. */
+static int fault_attach_port(struct fabric_fault *ft, struct fabric_port *p)
+{
+	bool inner = !ft->node || (!ft->port && p->peer && p->peer->node == ft->node);
+	int err = 0;
+
+	if (!p->peer)
+		return 0;
+	if (ft->ft.dir != PICK_OUT || inner)
+		err = fault_attach(&ft->ft, &p->hooks, p);
+	if (!err && ft->ft.dir != PICK_IN && !inner)
+		err = fault_attach(&ft->ft, &p->peer->hooks, p->peer);
+	return err;
+}
+
+int fault_attach_place(struct fault *base)
+{
+	struct fabric_fault *ft = fabric_fault(base);
+	u32 first = ft->node ? ft->node->index : 0, last = ft->node ? first : ft->f->nnodes - 1, i, k;
+	int err = 0;
+
+	if (ft->port)
+		return fault_attach_port(ft, ft->port);
+	for (i = first; i <= last && !err; i++)
+		for (k = 1; k <= ft->f->nodes[i].nports && !err; k++)
+			err = fault_attach_port(ft, &ft->f->nodes[i].ports[k]);
+	return err;
+}
+
+void fault_rewire(struct fabric *f)
+{
+	struct fault *ft;
+
+	list_for_each (ft, &f->faults.faults, link)
+		if (!list_empty(&ft->hooks)) {
+			fault_detach(ft);
+			fault_attach_place(ft);
+		}
+}
+
+int fault_one_port(struct fault *base, char *err, size_t err_len)
+{
+	struct fabric_fault *ft = fabric_fault(base);
+
+	if (!ft->port && ft->node && !ft->node->sw && ft->node->nports == 1)
+		ft->port = &ft->node->ports[1];
+	if (!ft->port)
+		return spec_refuse(err, err_len, "%s: it needs one port as its place", base->kind->name);
+	return 0;
+}
+
+int fault_whole_node(struct fault *base, char *err, size_t err_len)
+{
+	struct fabric_fault *ft = fabric_fault(base);
+
+	if (!ft->node || ft->port)
+		return spec_refuse(err, err_len, "%s: it needs a node as its place", base->kind->name);
+	return 0;
+}

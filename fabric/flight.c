@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Packets in flight on links, with credit-based flow control (IBTA 7.9).
+ *
+ * A link has no latency unless a fault adds it. What transmits puts packets into the ring of packets in flight, from which receive.c
+ * takes them. Each port has an input buffer for each data VL. A port transmits a packet only when the input buffer of its peer has
+ * credits for it. The packet holds these credits until it has left on the next link or the CA's user has accepted it; returned
+ * credits schedule the port at the other end of the cable. VL15 has no flow control: a VL15 packet that cannot be transmitted is
+ * dropped.
+ */
+#include <stdlib.h>
+
+#include "fabric/fabric_internal.h"
+
+void fabric_flight_push(struct fabric *f, struct fabric_port *to, struct wire_packet *p, u32 hook)
+{
+	if (f->flight_n == f->flight_cap) {
+		u32 cap = f->flight_cap ? f->flight_cap * 2 : 1024, i;
+		struct fabric_flight *ring = malloc(cap * sizeof(*ring));
+
+		if (!ring) {
+			wire_packet_free(p);
+			return;
+		}
+		for (i = 0; i < f->flight_n; i++)
+			ring[i] = f->flight[(f->flight_head + i) & (f->flight_cap - 1)];
+		free(f->flight);
+		f->flight = ring;
+		f->flight_cap = cap;
+		f->flight_head = 0;
+	}
+	f->flight[(f->flight_head + f->flight_n++) & (f->flight_cap - 1)] = (struct fabric_flight){ p, to, hook };
+	loop_task_queue(f->loop, &f->task);
+}
+
+void fabric_flight_kick(struct fabric_port *out)
+{
+	struct fabric *f = out->node->f;
+
+	if (!((out->vls && out->vls->active) || (out->ca && out->ca->want_ready)) || !list_empty(&out->kick))
+		return;
+	list_add(&f->kicked, &out->kick);
+	loop_task_queue(f->loop, &f->task);
+}
+
+void fabric_flight_release(struct fabric_port *in, u8 vl, const struct wire_packet *p)
+{
+	if (vl == WIRE_VL_MGMT)
+		return;
+	in->rx_blocks[vl] -= min(fabric_blocks(p), in->rx_blocks[vl]);
+	if (in->peer)
+		fabric_flight_kick(in->peer);
+	if (in->ca)
+		fabric_flight_kick(in); /* a loopback sender waits for credits of its own buffer */
+}
+
+void fabric_flight_drop(struct fabric_port *in, struct wire_packet *p)
+{
+	if (in->num)
+		fabric_flight_release(in, p->vl, p);
+	wire_packet_free(p);
+}
+
+/* Counts and captures a packet at the receiving port. */
+void fabric_flight_count(struct fabric_port *to, const struct wire_packet *p, u32 words, bool multicast)
+{
+	to->ctr[FABRIC_CTR_RCV_DATA] += words;
+	to->ctr[FABRIC_CTR_RCV_PKTS]++;
+	to->ctr[multicast ? FABRIC_CTR_MC_RCV_PKTS : FABRIC_CTR_UC_RCV_PKTS]++;
+	if (to->vls) {
+		to->vls->rx_pkts[p->vl]++;
+		to->vls->rx_words[p->vl] += words;
+	}
+	if (unlikely(to->capture))
+		fabric_capture_packet(to, p, false);
+}
+
+struct fabric_port *fabric_flight_transmit(struct fabric_port *out, struct wire_packet *p, u8 vl)
+{
+	struct fabric_port *to = out->peer;
+	struct wire_lrh *lrh = wire_packet_lrh(p);
+	u32 len = wire_packet_link_len(p), words = len / 4;
+	bool multicast = wire_lid_is_multicast(wire_lrh_dlid(lrh));
+
+	p->vl = vl;
+	wire_lrh_set_vl(lrh, vl);
+	out->ctr[FABRIC_CTR_XMIT_DATA] += words;
+	out->ctr[FABRIC_CTR_XMIT_PKTS]++;
+	out->ctr[multicast ? FABRIC_CTR_MC_XMIT_PKTS : FABRIC_CTR_UC_XMIT_PKTS]++;
+	if (vl != WIRE_VL_MGMT)
+		to->rx_blocks[vl] += (len + 2 + 63) / 64;
+	if (unlikely(out->capture))
+		fabric_capture_packet(out, p, true);
+	if (likely(!to->hooks.n)) /* otherwise receive.c counts it */
+		fabric_flight_count(to, p, words, multicast);
+	return to;
+}
+
+u8 fabric_flight_vl(const struct fabric_port *in, const struct fabric_port *out, u8 sl)
+{
+	if (out->sl2vl) {
+		u8 b = out->sl2vl[in->node->sw ? in->num : 0][sl / 2];
+
+		return sl % 2 ? b & 15 : b >> 4;
+	}
+	return sl % out->nvls;
+}
+
+void fabric_flight_vl15(struct fabric_port *out, struct wire_packet *p)
+{
+	if (!out->peer || out->info->state < PORT_STATE_INIT) {
+		fabric_count(out, FABRIC_CTR_XMIT_DISCARDS);
+		fabric_count(out, FABRIC_CTR_XMIT_INACTIVE);
+		wire_packet_free(p);
+		return;
+	}
+	fabric_flight_push(out->node->f, fabric_flight_transmit(out, p, WIRE_VL_MGMT), p, 0);
+}

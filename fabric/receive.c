@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Packets at the end of a link: faults, counters, checks of the link layer (IBTA 7.2.4, 7.12.2), and dispatch to the switch's relay, to
+ * QP0 and QP1 of the node, or to the transport. The task takes each packet from the ring of packets in flight and forwards it from
+ * port to port in one loop while the outputs have credits, so that the depth of the stack does not depend on the number of switches.
+ */
+#include "fabric/fabric_internal.h"
+
+#define RUN_BUDGET 8192 /* packets in one run of the task */
+
+/* A packet at a CA's port: of management, or for the transport. It holds credits of the input buffer. */
+static void receive_ca(struct fabric_port *p, struct wire_packet *pkt)
+{
+	u16 dlid = wire_lrh_dlid(wire_packet_lrh(pkt));
+	u32 qpn = pkt->bth_off + sizeof(struct wire_bth) <= pkt->hdr_len ? wire_bth_qpn(wire_packet_bth(pkt)) : ~0u;
+
+	if (unlikely(pkt->vl == WIRE_VL_MGMT)) {
+		fabric_mgmt_receive(p, p, pkt, false);
+		return;
+	}
+	if (unlikely(!fabric_has_lid(p, dlid) && !wire_lid_is_multicast(dlid) && dlid != WIRE_LID_PERMISSIVE)) {
+		fabric_count(p, FABRIC_CTR_RCV_ERRORS);
+		fabric_flight_drop(p, pkt);
+		return;
+	}
+	if (unlikely(qpn <= MAD_QPN_GSI || qpn == ~0u)) {
+		fabric_mgmt_receive(p, p, pkt, true);
+		return;
+	}
+	fabric_ca_deliver_data(p, pkt);
+}
+
+/* Does the port state permit this packet? A data packet moves an Armed port to Active. IBTA 7.2.4. */
+static bool receive_check(struct fabric_port *in, const struct wire_packet *p)
+{
+	if (likely(in->info->state == PORT_STATE_ACTIVE))
+		return true;
+	if (p->vl == WIRE_VL_MGMT)
+		return in->info->state >= PORT_STATE_INIT;
+	if (in->info->state != PORT_STATE_ARMED)
+		return false;
+	fabric_link_state(in, PORT_STATE_ACTIVE);
+	return true;
+}
+
+/* Counts a packet with a bad VCRC or EBP; above the threshold a LocalLinkIntegrityError. IBTA 7.12.2. */
+static void receive_vcrc_error(struct fabric_port *in, const struct wire_packet *p)
+{
+	if (p->flags & WIRE_PKT_EBP) {
+		fabric_count(in, FABRIC_CTR_RCV_REMOTE_PHYS_ERRORS);
+		return;
+	}
+	fabric_count(in, FABRIC_CTR_RCV_ERRORS);
+	if (!in->phy_err_thr || ++in->phy_errors <= in->phy_err_thr)
+		return;
+	in->phy_errors = 0;
+	fabric_count(in, FABRIC_CTR_LINK_INTEGRITY_ERRORS);
+	fabric_trap_port(in, TRAP_LINK_INTEGRITY);
+}
+
+/* Runs the fault hooks at the end of the link. False: a fault has dropped or holds the packet. */
+static bool receive_run_hooks(struct fabric_port *in, struct wire_packet *p, u32 hook)
+{
+	if (!fault_pass(&in->hooks, p, hook))
+		return false;
+	fabric_flight_count(in, p, wire_packet_link_len(p) / 4,
+			    wire_lid_is_multicast(wire_lrh_dlid(wire_packet_lrh(p))));
+	return true;
+}
+
+/* Returns the port at which the packet arrives next; NULL: it has been delivered, queued or dropped. */
+static struct fabric_port *receive_packet(struct fabric_port *in, struct wire_packet *p, u32 hook)
+{
+	struct fabric_node *n = in->node;
+	struct fabric_port *to;
+	bool vl15;
+
+	if (unlikely(in->hooks.n || hook) && !receive_run_hooks(in, p, hook))
+		return NULL;
+	if (unlikely(!n->sw && !in->num)) { /* loopback of a CA port */
+		in = &n->ports[p->in_port];
+		if (p->vl == WIRE_VL_MGMT)
+			fabric_mgmt_receive(in, in, p, false);
+		else
+			receive_ca(in, p);
+		return NULL;
+	}
+	if (unlikely(!receive_check(in, p))) {
+		fabric_flight_drop(in, p);
+		return NULL;
+	}
+	if (unlikely(p->flags & (WIRE_PKT_BAD_VCRC | WIRE_PKT_EBP))) {
+		receive_vcrc_error(in, p);
+		fabric_flight_drop(in, p);
+		return NULL;
+	}
+	if (!n->sw) {
+		receive_ca(in, p);
+		return NULL;
+	}
+	vl15 = p->vl == WIRE_VL_MGMT;
+	to = unlikely(vl15) ? fabric_relay_vl15(n, in, p) : fabric_relay_data(n, in, p);
+	if (likely(to != &n->ports[0]))
+		return to;
+	fabric_mgmt_receive(to, in, p, in->num && !vl15);
+	return NULL;
+}
+
+void fabric_receive_run(struct loop_task *t, struct now now)
+{
+	struct fabric *f = container_of(t, struct fabric, task);
+	u32 budget = RUN_BUDGET;
+
+	while (budget) {
+		if (f->flight_n) {
+			struct fabric_flight fl = f->flight[f->flight_head];
+
+			f->flight_head = (f->flight_head + 1) & (f->flight_cap - 1);
+			f->flight_n--;
+			budget--;
+			for (; fl.to; fl.hook = 0)
+				fl.to = receive_packet(fl.to, fl.p, fl.hook);
+		} else if (!list_empty(&f->kicked)) {
+			struct fabric_port *p = list_first(&f->kicked, struct fabric_port, kick);
+
+			list_del(&p->kick);
+			budget--;
+			fabric_arb_run(p);
+			if (p->ca)
+				fabric_ca_ready(p);
+		} else if (!list_empty(&f->downs)) {
+			fabric_sma_run_downs(f);
+		} else {
+			return;
+		}
+	}
+	loop_task_queue(f->loop, &f->task);
+}

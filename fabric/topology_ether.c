@@ -1,0 +1,401 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Parser of the Ethernet lines of the short form: switches, inter-switch links, stations. */
+#include "fabric/topology_ether.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdlib.h>
+
+#include "emu/lib/spec.h"
+#include "emu/wire/smp.h"
+#include "fabric/build.h"
+
+#define SWITCHES_MAX 256
+
+/* Targets of the options of a line. */
+struct words {
+	struct eth_link_config *link;
+	u64 *age_ns;                          /* NULL: not on this line */
+	struct fabric_ether_station *station; /* NULL: likewise */
+};
+
+struct size_suffix {
+	char letter;
+	u32 shift;
+};
+
+static bool parse_size(const char *text, u32 *size)
+{
+	static const struct size_suffix suffix[] = { { 'k', 10 }, { 'K', 10 }, { 'm', 20 }, { 'M', 20 } };
+	char *end;
+	unsigned long n = strtoul(text, &end, 10);
+	u32 i, shift = 0;
+
+	for (i = 0; i < ARRAY_SIZE(suffix); i++)
+		if (*end && *end == suffix[i].letter && !end[1]) {
+			shift = suffix[i].shift;
+			end++;
+			break;
+		}
+	if (end == text || *end || n > 1u << 20 || !n || (u64)n << shift > 1u << 30)
+		return false;
+	*size = (u32)n << shift;
+	return true;
+}
+
+/* "100M", "2.5G", "10G": bit/s. */
+static bool parse_rate(const char *text, u64 *rate)
+{
+	char *end;
+	double v = strtod(text, &end);
+
+	if (end == text || v <= 0)
+		return false;
+	v *= *end == 'G' ? 1e9 : *end == 'M' ? 1e6 : *end == 'k' ? 1e3 : 1;
+	if ((*end && (!strchr("GMk", *end) || end[1])) || v < 1e4 || v > 1e13)
+		return false;
+	*rate = (u64)v;
+	return true;
+}
+
+/* Numbers with commas, each handed to @take. */
+static bool parse_list(const char *text, u32 max, bool (*take)(struct eth_link_config *c, u32 n),
+		       struct eth_link_config *c)
+{
+	unsigned long n;
+	char *end;
+
+	do {
+		n = strtoul(text, &end, 10);
+		if (end == text || n > max || !take(c, (u32)n))
+			return false;
+		text = end + 1;
+	} while (*end == ',');
+	return !*end;
+}
+
+static bool take_priority(struct eth_link_config *c, u32 n)
+{
+	c->pfc |= BIT(n);
+	return true;
+}
+
+static bool take_trunk(struct eth_link_config *c, u32 n)
+{
+	u32 i;
+
+	for (i = 0; i < c->ntrunk; i++)
+		if (c->trunk[i] == n)
+			return true;
+	if (!n || c->ntrunk == ETH_TRUNK_MAX)
+		return false;
+	c->trunk[c->ntrunk++] = (u16)n;
+	return true;
+}
+
+static bool parse_trunk(struct eth_link_config *c, const char *text)
+{
+	c->all = !strcmp(text, "all");
+	return c->all || parse_list(text, ETH_VLANS - 1, take_trunk, c);
+}
+
+static bool parse_mac(const char *text, u8 *mac)
+{
+	u32 b[ETHER_ALEN], i;
+	char rest;
+
+	if (sscanf(text, "%2x:%2x:%2x:%2x:%2x:%2x%c", &b[0], &b[1], &b[2], &b[3], &b[4], &b[5], &rest) != ETHER_ALEN)
+		return false;
+	for (i = 0; i < ETHER_ALEN; i++)
+		mac[i] = (u8)b[i];
+	return !ether_is_multicast(mac) && !ether_is_zero(mac);
+}
+
+/* ADDRESS[/LENGTH][@VLAN] */
+static bool parse_addr(struct fabric_ether_station *s, char *text)
+{
+	char *at = strchr(text, '@'), *slash;
+	u64 vlan = 0, len = 0;
+	struct in_addr v4;
+	u8 n = (u8)s->naddr;
+
+	if (at) {
+		*at = 0;
+		if (!spec_number(at + 1, ETH_VLANS - 1, &vlan) || !take_trunk(&s->link, (u32)vlan))
+			return false;
+	}
+	slash = strchr(text, '/');
+	if (slash) {
+		*slash = 0;
+		if (!spec_number(slash + 1, 128, &len) || !len)
+			return false;
+	}
+	if (n == FABRIC_ETHER_ADDRS)
+		return false;
+	if (inet_pton(AF_INET, text, &v4) == 1)
+		s->addr[n] = ip_addr_v4(ntohl(v4.s_addr));
+	else if (inet_pton(AF_INET6, text, s->addr[n].raw) != 1 || ip_addr_is_v4(&s->addr[n]))
+		return false;
+	if (len > 32 && ip_addr_is_v4(&s->addr[n]))
+		return false;
+	s->len[n] = (u8)(len ? len : ip_addr_is_v4(&s->addr[n]) ? 24 : 64);
+	s->vlan[n] = (u16)vlan;
+	s->naddr++;
+	return true;
+}
+
+/* One option. 1: valid, 0: unknown, -1: invalid value. */
+static int topology_ether_flag(const struct words *w, const char *word)
+{
+	if (!strcmp(word, "pause"))
+		w->link->pause = true;
+	else if (w->station && w->station->kind == FABRIC_ETHER_ROCE && !strcmp(word, "mode=v1"))
+		w->station->v1 = true;
+	else if (w->station && w->station->kind == FABRIC_ETHER_ROCE && !strcmp(word, "dcqcn"))
+		w->station->dcqcn = true;
+	else if (w->station && w->station->kind == FABRIC_ETHER_NIC && !strcmp(word, "roce"))
+		w->station->roce = true;
+	else
+		return 0;
+	return 1;
+}
+
+static int topology_ether_option(const struct words *w, const char *word, char *val)
+{
+	struct eth_link_config *c = w->link;
+	u64 n;
+
+	if (!strcmp(word, "rate"))
+		return parse_rate(val, &c->rate) ? 1 : -1;
+	if (!strcmp(word, "queue"))
+		return parse_size(val, &c->queue) ? 1 : -1;
+	if (!strcmp(word, "ecn"))
+		return parse_size(val, &c->ecn) ? 1 : -1;
+	if (!strcmp(word, "pfc"))
+		return parse_list(val, ETH_CLASSES - 1, take_priority, c) ? 1 : -1;
+	if (!strcmp(word, "trunk"))
+		return parse_trunk(c, val) ? 1 : -1;
+	if (!strcmp(word, "mtu")) {
+		if (!spec_number(val, ETHER_MTU_MAX, &n) || n < 576)
+			return -1;
+		c->mtu = (u32)n;
+		return 1;
+	}
+	if (!strcmp(word, "vlan")) {
+		if (!spec_number(val, ETH_VLANS - 1, &n) || !n)
+			return -1;
+		c->vlan = (u16)n;
+		return 1;
+	}
+	if (w->age_ns && !strcmp(word, "age")) {
+		if (!spec_number(val, 1000000, &n) || !n)
+			return -1;
+		*w->age_ns = n * NSEC_PER_SEC;
+		return 1;
+	}
+	if (w->station && !strcmp(word, "mac"))
+		return parse_mac(val, w->station->mac) ? 1 : -1;
+	return 0;
+}
+
+static int read_options(struct fabric_build *b, struct fabric_line *l, const struct words *w)
+{
+	char word[80], val[160];
+	bool addrs = false;
+	int got;
+
+	while (fabric_line_word(l, word, sizeof(word)) && word[0] != '#') {
+		if (w->station && !strcmp(word, "ip")) {
+			addrs = true;
+			continue;
+		}
+		if (addrs && strpbrk(word, ".:") && strcmp(word, "mac")) {
+			if (!parse_addr(w->station, word))
+				return fabric_build_error(b, "\"%.60s\" is no address, or one too many", word);
+			continue;
+		}
+		addrs = false;
+		if (topology_ether_flag(w, word))
+			continue;
+		snprintf(val, sizeof(val), "?");
+		got = fabric_line_word(l, val, sizeof(val)) ? topology_ether_option(w, word, val) : 0;
+		if (got < 0)
+			return fabric_build_error(b, "%s: \"%.60s\" is none", word, val);
+		if (!got)
+			return fabric_build_error(b, "\"%.60s\" is not known here, or wants a value", word);
+	}
+	return 0;
+}
+
+static struct fabric_ether *ether_of(struct fabric_build *b)
+{
+	if (!b->t->ether)
+		b->t->ether = calloc(1, sizeof(*b->t->ether));
+	return b->t->ether;
+}
+
+static s64 find_switch(const struct fabric_ether *e, const char *name)
+{
+	u32 i;
+
+	for (i = 0; e && i < e->nsw; i++)
+		if (!strcmp(e->sw[i].name, name))
+			return i;
+	return -1;
+}
+
+/* Room for one more at the end, zeroed. */
+static void *topology_ether_append(void *list, u32 *n, size_t size)
+{
+	void **p = list;
+	u8 *more = realloc(*p, (*n + 1) * size);
+
+	if (!more)
+		return NULL;
+	*p = more;
+	memset(more + *n * size, 0, size);
+	return more + (*n)++ * size;
+}
+
+static int add_cable(struct fabric_build *b, u32 x, u32 y, struct fabric_line *l)
+{
+	struct fabric_ether *e = b->t->ether;
+	struct fabric_ether_cable *c = topology_ether_append(&e->cable, &e->ncables, sizeof(*c));
+	struct words w = { .link = c ? &c->link : NULL };
+
+	if (!c)
+		return fabric_build_error(b, "out of memory");
+	c->a = x;
+	c->b = y;
+	c->link = e->sw[x].link;
+	c->link.all = !c->link.ntrunk;
+	return read_options(b, l, &w);
+}
+
+/* ethernet NAME [OPTION...], or ethernet NAME NAME [OPTION...] for a cable. */
+int fabric_build_ethernet(struct fabric_build *b, struct fabric_line *l)
+{
+	char name[FABRIC_NAME_MAX], other[FABRIC_NAME_MAX];
+	struct fabric_ether *e = ether_of(b);
+	struct fabric_ether_switch *sw;
+	struct fabric_line rest;
+	struct words w = { .link = NULL };
+	s64 x, y;
+
+	if (!e)
+		return fabric_build_error(b, "out of memory");
+	if (!fabric_line_word(l, name, sizeof(name)) || name[0] == '#' || strchr(name, ':'))
+		return fabric_build_error(b, "say: ethernet NAME, or ethernet NAME NAME for a cable");
+	rest = *l;
+	x = find_switch(e, name);
+	y = x >= 0 && fabric_line_word(&rest, other, sizeof(other)) ? find_switch(e, other) : -1;
+	if (y >= 0)
+		return add_cable(b, (u32)x, (u32)y, &rest);
+	if (x >= 0)
+		return fabric_build_error(b, "there is an Ethernet switch \"%.60s\" already", name);
+	if (fabric_build_find_name(b, name) >= 0)
+		return fabric_build_error(b, "there is a node \"%.60s\" already", name);
+	sw = e->nsw < SWITCHES_MAX ? topology_ether_append(&e->sw, &e->nsw, sizeof(*sw)) : NULL;
+	if (!sw)
+		return fabric_build_error(b, "too many Ethernet switches");
+	snprintf(sw->name, sizeof(sw->name), "%s", name);
+	w.link = &sw->link;
+	w.age_ns = &sw->age_ns;
+	return read_options(b, l, &w);
+}
+
+/* A locally administered MAC address with the station's number. */
+static void number_mac(u8 *mac, u32 n)
+{
+	static const u8 stem[3] = { 0x02, 0x6d, 0x75 };
+
+	memcpy(mac, stem, sizeof(stem));
+	wire_store(mac + 3, 3, n);
+}
+
+/* A network card may belong to a host that is on the fabric, too. */
+static int station_node(struct fabric_build *b, struct fabric_ether_station *s, const char *kind, const char *sw)
+{
+	s64 n = fabric_build_find_name(b, s->name);
+	char text[FABRIC_NAME_MAX + 16];
+
+	s->node = ~0u;
+	if (s->kind == FABRIC_ETHER_TAP)
+		return n < 0 ? 0 : fabric_build_error(b, "there is a node \"%.60s\" already", s->name);
+	if (n >= 0 && s->kind == FABRIC_ETHER_NIC && b->t->nodes[n].ip && !b->t->nodes[n].binding) {
+		s->node = (u32)n;
+		if (s->roce && b->t->nodes[n].nports > 1)
+			return fabric_build_error(b, "%.60s has two ports on the fabric already", s->name);
+		return 0;
+	}
+	snprintf(text, sizeof(text), "%s %s", kind, sw);
+	n = fabric_build_bound_node(b, s->name, text);
+	s->node = (u32)n;
+	return n < 0 ? (int)n : 0;
+}
+
+/* The addresses as `muslin show` and rdma_cm have them: the first of each family. */
+static void node_addresses(struct fabric_build *b, const struct fabric_ether_station *s)
+{
+	struct fabric_ip *ip;
+	u32 i = s->naddr;
+
+	if (s->node == ~0u || !b->t->nodes[s->node].binding)
+		return;
+	ip = &b->t->nodes[s->node].ip[1];
+	ip->fixed = true;
+	while (i--) {
+		if (ip_addr_is_v4(&s->addr[i])) {
+			ip->v4 = ip_addr_get_v4(&s->addr[i]);
+			ip->v4_len = s->len[i];
+		} else {
+			memcpy(ip->v6, s->addr[i].raw, sizeof(ip->v6));
+			ip->v6_len = s->len[i];
+		}
+	}
+}
+
+int fabric_build_station(struct fabric_build *b, const char *name, const char *kind, struct fabric_line *l)
+{
+	static const char *const kinds[] = {
+		[FABRIC_ETHER_ROCE] = "ether", [FABRIC_ETHER_NIC] = "nic", [FABRIC_ETHER_TAP] = "tap"
+	};
+	struct fabric_ether *e = ether_of(b);
+	struct fabric_ether_station *s = e ? topology_ether_append(&e->station, &e->nstations, sizeof(*s)) : NULL;
+	struct words w = { .link = s ? &s->link : NULL, .station = s };
+	char sw[FABRIC_NAME_MAX] = "";
+	s64 at;
+	int err;
+
+	if (!s)
+		return fabric_build_error(b, "out of memory");
+	while (strcmp(kinds[s->kind], kind))
+		s->kind++;
+	at = fabric_line_word(l, sw, sizeof(sw)) ? find_switch(e, sw) : -1;
+	if (at < 0)
+		return fabric_build_error(b, "\"%.60s\" is no Ethernet switch of the lines above", sw);
+	snprintf(s->name, sizeof(s->name), "%s", name);
+	s->sw = (u32)at;
+	s->link = e->sw[at].link;
+	number_mac(s->mac, e->nstations);
+	if (s->kind == FABRIC_ETHER_TAP && !fabric_line_word(l, s->device, sizeof(s->device)))
+		return fabric_build_error(b, "tap needs the name of an interface");
+	err = read_options(b, l, &w);
+	err = err ? err : station_node(b, s, kind, sw);
+	if (err)
+		return err;
+	if (s->kind == FABRIC_ETHER_ROCE && !s->naddr)
+		return fabric_build_error(b, "a RoCE host needs an address: ip ADDRESS");
+	node_addresses(b, s);
+	return 0;
+}
+
+void fabric_ether_destroy(struct fabric_ether *e)
+{
+	if (!e)
+		return;
+	free(e->sw);
+	free(e->cable);
+	free(e->station);
+	free(e);
+}

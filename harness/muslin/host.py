@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""A host of a fabric, a link, and a capture: what Fabric.host(), Fabric.link() and Fabric.trace() return."""
+
+import signal
+import subprocess
+
+from .errors import FabricError
+from .process import wait_until
+
+
+class Host:
+    """The host @name of @fabric. It formats as its name, so that it can stand in command lines."""
+
+    def __init__(self, fabric, name):
+        self.fabric, self.name = fabric, name
+
+    def run(self, *argv, **kw):
+        """Runs a program here to its end and returns its output: Fabric.run()."""
+        return self.fabric.run(self.name, *argv, **kw)
+
+    def start(self, *argv):
+        """Starts a program here and returns its Process."""
+        return self.fabric.start(self.name, *argv)
+
+    def vm(self, *options, **kw):
+        """Boots a guest on this host and returns its VM."""
+        return self.fabric.vm(self.name, *options, **kw)
+
+    def fault(self, action, *flags, **keys):
+        """Arms a fault of this host: Fabric.fault()."""
+        return self.fabric.fault(self.name, action, *flags, **keys)
+
+    def trace(self, **kw):
+        """Captures the packets of this host's port: Fabric.trace()."""
+        return self.fabric.trace(self.name, **kw)
+
+    def link(self, port=1):
+        """The link at @port."""
+        return self.fabric.link(f"{self.name}:{port}")
+
+    def port(self, num=1):
+        """The attributes of a port: lid, state, gids, counters and more, as `muslin show --json` has them."""
+        return self.fabric.port(self.name, num)
+
+    @property
+    def lid(self):
+        return self.port()["lid"]
+
+    @property
+    def ip(self):
+        """The first IPv4 address."""
+        return self.fabric.ip(self.name)
+
+    @property
+    def counters(self):
+        """The counters of port 1."""
+        return self.port()["counters"]
+
+    def __str__(self):
+        return self.name
+
+
+class Link:
+    """The link at @place ("leaf1:5", "h1:1"). `with link.down():` takes it up again at the end of the block."""
+
+    def __init__(self, fabric, place):
+        self.fabric, self.place = fabric, place
+
+    def up(self):
+        self.fabric.command("link", self.place, "up")
+        return self
+
+    def down(self):
+        self.fabric.command("link", self.place, "down")
+        return self
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exc):
+        self.up()
+
+    @property
+    def state(self):
+        """The logical state of its port: "Down", "Initialize", "Armed" or "Active"."""
+        node, _, num = self.place.rpartition(":")
+        if not node:
+            raise FabricError(f"{self.place}: a link is named by a node and a port, as leaf1:5")
+        return self.fabric.port(node, int(num))["state"]
+
+    def __str__(self):
+        return self.place
+
+
+class Trace:
+    """A capture at @place into the file @path (pcapng). It ends with the block, by stop(), or with the fabric."""
+
+    def __init__(self, fabric, place, path, options):
+        self.place, self.path = place, path
+        self.process = fabric.start_muslin("trace", place, *options, "-w", path)
+        wait_until(path.exists, 10, f"the capture at {place}", 0.02)
+
+    def stop(self):
+        """Ends the capture. Harmless when it has ended."""
+        if self.process.running():
+            self.process.signal(signal.SIGINT)
+            self.process.wait(10, status=None)
+        return self
+
+    def packets(self, display_filter=""):
+        """Ends the capture and returns the lines that tshark prints of the packets that pass @display_filter."""
+        self.stop()
+        argv = ["tshark", "-r", str(self.path), *(["-Y", display_filter] if display_filter else [])]
+        return subprocess.run(argv, capture_output=True, text=True, check=True).stdout.splitlines()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exc):
+        self.stop()

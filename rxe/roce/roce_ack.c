@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Delayed ACK with piggybacking on a RoCEv2 socket port. A program often answers a received message at once; an ACK that is sent in
+ * the same GSO train as the answer costs neither side a system call of its own, which dominates the cost of short messages. Without
+ * an answer the ACK is sent after DELAYED_ACK_NS, and after UNPAIRED_MAX such ACKs most of the following ones are not delayed.
+ */
+#include "emu/wire/hdr.h"
+#include "emu/wire/opcode.h"
+#include "rxe/roce/roce_internal.h"
+
+#define DELAYED_ACK_NS (12 * NSEC_PER_USEC)
+#define UNPAIRED_MAX   4  /* after so many delayed ACKs in a row that were not piggybacked... */
+#define RETRY_AFTER    64 /* ... only one ACK of so many is delayed */
+#define AETH_LAST      (sizeof(struct wire_bth) + sizeof(struct wire_aeth))
+
+/* No NAKs: only a positive ACK is delayed. */
+static bool ack_is_positive(const struct wire_packet *p)
+{
+	return wire_packet_bth(p)->opcode == WIRE_RC_ACK && (size_t)(p->hdr_len - p->bth_off) >= AETH_LAST &&
+	       wire_aeth_type(wire_aeth_syndrome(wire_packet_aeth(p))) == WIRE_AETH_ACK;
+}
+
+static void ack_queue(struct roce_port *rp)
+{
+	list_add(&rp->tx, &rp->ack.p->link);
+	rp->ntx++;
+	rp->ack.p = NULL;
+	loop_task_queue(rp->loop, &rp->task);
+}
+
+bool roce_ack_delay(struct roce_port *rp, struct wire_packet *p)
+{
+	struct roce_ack *a = &rp->ack;
+
+	if (!rp->ack.poller.poll || a->p || !list_empty(&rp->tx) || !ack_is_positive(p))
+		return false;
+	if (a->unpaired >= UNPAIRED_MAX && ++a->passed < RETRY_AFTER)
+		return false;
+	a->passed = 0;
+	a->p = p;
+	a->until = loop_now(rp->loop).ns + DELAYED_ACK_NS;
+	return true;
+}
+
+void roce_ack_piggyback(struct roce_port *rp, struct wire_packet *p)
+{
+	struct roce_ack *a = &rp->ack;
+	const struct wire_opcode *op = wire_packet_opcode(p);
+	bool answer = op && op->flags & WIRE_OPF_REQUEST;
+
+	if (answer)
+		a->unpaired = 0;
+	if (!answer && a->p)
+		ack_queue(rp);
+	list_add(&rp->tx, &p->link);
+	rp->ntx++;
+	if (answer && a->p)
+		ack_queue(rp);
+}
+
+/* No request to piggyback on: the ACK is sent in a datagram of its own. */
+static void ack_timeout(struct roce_port *rp)
+{
+	rp->ack.unpaired += rp->ack.unpaired < UNPAIRED_MAX;
+	ack_queue(rp);
+}
+
+static u32 on_poll(struct loop_poller *poller, struct now now)
+{
+	struct roce_port *rp = container_of(poller, struct roce_port, ack.poller);
+
+	if (rp->ack.p && now.ns >= rp->ack.until)
+		ack_timeout(rp);
+	return 0;
+}
+
+static bool on_sleep(struct loop_poller *poller, bool asleep)
+{
+	struct roce_port *rp = container_of(poller, struct roce_port, ack.poller);
+
+	if (!asleep || !rp->ack.p)
+		return false;
+	ack_timeout(rp);
+	return true;
+}
+
+void roce_ack_open(struct roce_port *rp)
+{
+	rp->ack.poller = (struct loop_poller){ .poll = on_poll, .sleep = on_sleep };
+	loop_poller_add(rp->loop, &rp->ack.poller);
+}
+
+void roce_ack_close(struct roce_port *rp)
+{
+	if (rp->ack.poller.poll)
+		loop_poller_del(&rp->ack.poller);
+	if (rp->ack.p)
+		wire_packet_free(rp->ack.p);
+	rp->ack.p = NULL;
+	rp->ack.poller.poll = NULL;
+}

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * A RoCE port on UDP sockets as a target of the fault engine. Faults run on packets before they are sent, or after they are received and
+ * before the port counts or captures them, since there is no fabric link on the way.
+ */
+#include <errno.h>
+
+#include "emu/wire/hdr.h"
+#include "emu/wire/opcode.h"
+#include "rxe/roce/roce_internal.h"
+
+#define ROCE_WHAT FAULT_OWN /* the key what= */
+/* Keys of fields that RoCE packets do not have; the offsets of pcap= count from the LRH. */
+#define LRH_KEYS                                                                                     \
+	(FAULT_MATCH_KEY(SLID) | FAULT_MATCH_KEY(DLID) | FAULT_MATCH_KEY(SL) | FAULT_MATCH_KEY(VL) | \
+	 FAULT_MATCH_KEY(PCAP))
+
+static struct roce_port *hook_port(const struct fault_hook *h)
+{
+	return h->fault->set->owner;
+}
+
+static bool hook_is_out(const struct fault_hook *h)
+{
+	return h->point == &hook_port(h)->hooks[1];
+}
+
+static bool roce_fault_match(const struct fault *ft, const void *packet)
+{
+	return wire_match_test(&ft->match, packet);
+}
+
+static void roce_fault_hit(struct fault_hook *h)
+{
+	roce_count(hook_port(h), ROCE_CTR_FAULTS);
+}
+
+static bool fault_pass_from(struct roce_port *rp, struct wire_packet *p, bool out, u32 first)
+{
+	if (!fault_pass(&rp->hooks[out], p, first))
+		return false;
+	if (out || !(p->flags & WIRE_PKT_BAD_ICRC))
+		return true;
+	roce_count(rp, ROCE_CTR_ICRC);
+	wire_packet_free(p);
+	return false;
+}
+
+bool roce_fault_pass(struct roce_port *rp, struct wire_packet *p, bool out)
+{
+	return fault_pass_from(rp, p, out, 0);
+}
+
+static void roce_fault_forward(struct fault_hook *h, void *packet, u32 next)
+{
+	struct roce_port *rp = hook_port(h);
+	struct wire_roce r;
+
+	if (!fault_pass_from(rp, packet, hook_is_out(h), next))
+		return;
+	if (hook_is_out(h)) {
+		roce_queue(rp, packet);
+		return;
+	}
+	wire_roce_from_grh(packet, &r);
+	roce_arrived(rp, packet, &r);
+}
+
+static void roce_fault_drop(struct fault_hook *h, void *packet)
+{
+	wire_packet_free(packet);
+}
+
+static void *roce_fault_clone(struct fault_hook *h, void *packet)
+{
+	return wire_packet_own(packet) ? wire_packet_clone(packet) : NULL;
+}
+
+static bool roce_fault_hold(struct fault_hook *h, void *packet, u64 when)
+{
+	return wire_packet_own(packet);
+}
+
+static u8 *roce_fault_bytes(struct fault_hook *h, void *packet, u32 *from, u32 *len)
+{
+	struct wire_packet *p = packet;
+
+	if (h->fault->what == FAULT_PAYLOAD && p->len && wire_packet_unshare(p)) {
+		*len = p->len;
+		return p->buf->data;
+	}
+	*len = p->hdr_len - p->bth_off;
+	return h->fault->what == FAULT_HEADER ? p->hdr + p->bth_off : NULL;
+}
+
+/* The ICRC is wrong, or with silent= correct: a received packet whose headers cannot be parsed any more is dropped here. */
+static enum fault_verdict roce_fault_corrupted(struct fault_hook *h, void *packet)
+{
+	struct wire_packet *p = packet;
+	const struct wire_opcode *op = wire_opcode(p->hdr[p->bth_off]);
+
+	if (!h->fault->silent)
+		p->flags |= WIRE_PKT_BAD_ICRC;
+	if (hook_is_out(h) || (op && op->hdr_len == p->hdr_len - p->bth_off))
+		return FAULT_PASS;
+	roce_count(hook_port(h), ROCE_CTR_MALFORMED);
+	return fault_discard(h, p);
+}
+
+/* Truncates the payload; the ICRC is wrong, or with silent= correct. */
+static enum fault_verdict roce_truncate(struct fault_hook *h, void *packet)
+{
+	const struct fault *ft = h->fault;
+	struct wire_packet *p = packet;
+
+	if (p->len <= ft->bytes || !fault_hit(h, p))
+		return FAULT_PASS;
+	wire_packet_truncate(p, ft->bytes);
+	if (!ft->silent)
+		p->flags |= WIRE_PKT_BAD_ICRC;
+	return FAULT_PASS;
+}
+
+static int roce_fault_attach(struct fault *ft)
+{
+	struct roce_port *rp = ft->set->owner;
+	int err = 0;
+
+	if (ft->dir != PICK_OUT)
+		err = fault_attach(ft, &rp->hooks[0], rp);
+	if (!err && ft->dir != PICK_IN)
+		err = fault_attach(ft, &rp->hooks[1], rp);
+	return err;
+}
+
+static const struct fault_packet_ops packet_ops = {
+	.match = roce_fault_match,
+	.hit = roce_fault_hit,
+	.forward = roce_fault_forward,
+	.drop = roce_fault_drop,
+	.clone = roce_fault_clone,
+	.hold = roce_fault_hold,
+	.bytes = roce_fault_bytes,
+	.corrupted = roce_fault_corrupted,
+};
+static const struct fault_kind packet_kinds[] = {
+	{ FAULT_KIND_DROP(0) },
+	{ FAULT_KIND_DUPLICATE(0) },
+	{ FAULT_KIND_DELAY(0) },
+	{ FAULT_KIND_REORDER, .allowed = BIT_ULL(FAULT_TIME), .required = BIT_ULL(FAULT_DEPTH) },
+	{ FAULT_KIND_CORRUPT, .allowed = BIT_ULL(FAULT_OFFSET) | BIT_ULL(FAULT_SILENT),
+	  .required = BIT_ULL(ROCE_WHAT) },
+	{ .name = "truncate",
+	  .packet = roce_truncate,
+	  .allowed = BIT_ULL(FAULT_SILENT),
+	  .required = BIT_ULL(FAULT_BYTES) },
+	{ .name = NULL },
+};
+static const struct fault_kind *const kinds[] = { packet_kinds, NULL };
+static const struct spec_field keys[] = {
+	[ROCE_WHAT - FAULT_OWN] = SPEC_FIELD("what", SPEC_NAME, fault, what, .names = "payload|header|icrc",
+					     .wants = "payload, header or icrc"),
+};
+const struct fault_target roce_fault_target = {
+	.of = "of a RoCE port on UDP ",
+	.kinds = kinds,
+	.keys = keys,
+	.nkeys = ARRAY_SIZE(keys),
+	.size = sizeof(struct fault),
+	.any = FAULT_PACKET_KEYS & ~LRH_KEYS,
+	.mtu = WIRE_MTU_MAX,
+	.attach = roce_fault_attach,
+	.packets = &packet_ops,
+};
+
+struct fault_set *roce_port_faults(struct roce_port *rp)
+{
+	return &rp->faults;
+}

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* RoCE port (IBTA annexes A16, A17): declarations shared by its files. */
+#ifndef MUSLIN_RXE_ROCE_ROCE_INTERNAL_H
+#define MUSLIN_RXE_ROCE_ROCE_INTERNAL_H
+
+#include "emu/lib/rng.h"
+#include "emu/packet/header.h"
+#include "emu/packet/roce.h"
+#include "emu/port/netdev.h"
+#include "emu/wire/neigh.h"
+#include "rxe/roce/roce.h"
+
+#define ROCE_FLOWS    4   /* source ports of an address, by which routers tell flows apart */
+#define ROCE_QUEUE    512 /* packets in the send queue before backpressure to the transport */
+#define ROCE_SEGMENTS 64  /* packets of equal length in a UDP GSO train */
+#define ROCE_DATAGRAM 65000
+#define ROCE_TRAIN    65536 /* bytes of a UDP GRO train, at most */
+#define ROCE_RECVS    8     /* datagrams, or trains of them, per recvmmsg() */
+#define ROCE_CONTROL  256   /* bytes of control messages of a datagram */
+#define ROCE_TTL      64
+#define ROCE_GROUPS   16 /* multicast groups of a port in its life */
+
+struct roce_flow {
+	struct roce_endpoint *ep;
+	struct loop_fd fd;
+	u16 sport;
+	int ttl; /* of the socket; 0: not set */
+	struct wire_gid
+		peer;  /* that the socket is connected to, which spares the kernel a look at its routes; zero: none */
+	u32 strangers; /* trains in a row that went to others */
+};
+
+/* One address of the port. */
+struct roce_endpoint {
+	struct roce_port *port;
+	struct wire_gid gid;
+	char device[IF_NAMESIZE];
+	u32 mtu, scope;
+	u32 single;                      /* datagrams that came one at a time, in a row */
+	bool mid_message;                /* what came last was a packet in the midst of a message */
+	bool next_known;                 /* the PSN of the train that should come next, which is next_psn */
+	u32 next_psn, sure;              /* trains in a row that came as expected */
+	const struct roce_endpoint *own; /* of a multicast group: the address that is its member */
+	struct loop_fd rx;
+	struct roce_flow flow[ROCE_FLOWS];
+};
+
+/* What carries a port's packets. */
+struct roce_link {
+	int (*open)(struct roce_port *rp,
+		    const struct roce_config *cfg); /* GIDs and MTU of rp->wire, too; 0 or -errno */
+	void (*close)(struct roce_port *rp);        /* also after open() has failed */
+	/* Which way @p goes; false: none. */
+	bool (*route)(struct roce_port *rp, const struct wire_packet *p, struct wire_roce *r);
+	/* Sends what is in rp->tx, as far as it can now. */
+	void (*run)(struct roce_port *rp);
+	int (*group)(struct roce_port *rp, const struct wire_gid *mgid, bool member); /* NULL: it receives all groups */
+	const char *(*device)(const struct roce_port *rp, u32 gid); /* network interface of the GID with that index */
+};
+extern const struct roce_link roce_socket_link, roce_ether_link;
+
+/* A delayed ACK, which waits for a request to be piggybacked on. */
+struct roce_ack {
+	struct wire_packet *p; /* NULL: none */
+	u64 until;
+	u32 unpaired, passed; /* ACKs sent alone, in a row; ACKs not delayed since */
+	struct loop_poller poller;
+};
+
+struct roce_port {
+	struct wire_port wire;
+	struct loop *loop;
+	const struct roce_link *link;
+	struct roce_endpoint ep[ROCE_ADDRS]; /* with sockets */
+	u32 neps;
+	struct roce_endpoint group[ROCE_GROUPS]; /* with sockets: those of multicast, made beforehand */
+	struct ether_port *ether;                /* with a station */
+	bool managed; /* a guest manages its addresses, and responds to ARP and ND for them */
+	struct fault_set faults;
+	struct fault_point hooks[2]; /* of packets received, sent */
+	struct list neighbours;
+	u32 nneighbours;
+	struct list tx;
+	u32 ntx;
+	struct roce_ack ack;
+	struct loop_task task;
+	bool want_ready, no_gso;
+	struct wire_buf *rx[ROCE_RECVS];
+	struct rng rng;
+	u64 loss, marking; /* of 2^32 */
+	void (*tap)(void *ctx, const u8 *frame, u32 len, bool out);
+	void *tap_ctx;
+	u64 counter[ROCE_CTR_NUM];
+};
+
+/* roce.c: the port's MTU, from the link's in bytes. */
+void roce_port_set_mtu(struct roce_port *rp, u32 bytes);
+
+static inline socklen_t roce_sockaddr_set(union ip_sockaddr *a, const struct wire_gid *gid, u16 port, u32 scope)
+{
+	struct ip_addr ip = ip_addr_of_gid(gid);
+
+	return ip_sockaddr_set(&a->sa, &ip, port, scope);
+}
+
+/* roce_socket.c: what a socket is told that receives; @v4: of that family. */
+void roce_socket_options(int fd, bool v4);
+
+/* roce_group.c */
+void roce_groups_open(struct roce_port *rp);
+void roce_groups_close(struct roce_port *rp);
+int roce_group(struct roce_port *rp, const struct wire_gid *mgid, bool member);
+
+/* roce_fault.c: applies the armed faults to a sent (@out) or received packet. False: a fault has consumed it. */
+bool roce_fault_pass(struct roce_port *rp, struct wire_packet *p, bool out);
+
+/* roce_send.c */
+void roce_queue(struct roce_port *rp, struct wire_packet *p); /* for the link, behind all faults */
+int roce_send(struct wire_port *w, struct wire_packet *p);
+void roce_flush_zcopy(struct wire_port *w);
+void roce_send_run(struct roce_port *rp);
+bool roce_socket_route(struct roce_port *rp, const struct wire_packet *p, struct wire_roce *r);
+void roce_socket_run(struct roce_port *rp);
+void roce_tap(struct roce_port *rp, const struct wire_packet *p, const struct wire_roce *r, bool out);
+
+/* roce_ack.c: delayed ACKs; with sockets only. */
+void roce_ack_open(struct roce_port *rp);
+void roce_ack_close(struct roce_port *rp);
+bool roce_ack_delay(struct roce_port *rp, struct wire_packet *p); /* true: @p is a delayed ACK now, owned by the port */
+/* Queues @p and the delayed ACK: the ACK after a request (piggybacked), but before any other packet. */
+void roce_ack_piggyback(struct roce_port *rp, struct wire_packet *p);
+
+/* roce_recv.c */
+void roce_recv(struct roce_endpoint *ep);
+/* Where a datagram came from, and the length of each one of a train; false: from no address. */
+bool roce_origin(const struct roce_endpoint *ep, struct msghdr *m, struct wire_roce *r, u32 *segment);
+void roce_recv_train(struct roce_endpoint *ep, struct wire_buf *buf, u32 len, struct msghdr *m);
+void roce_parsed(struct roce_port *rp, struct wire_packet *p, const struct wire_roce *r); /* NULL: invalid, see errno */
+void roce_arrived(struct roce_port *rp, struct wire_packet *p, const struct wire_roce *r); /* after all faults */
+/* The @len bytes at @off in @buf, from BTH to ICRC, which came as @r says. */
+void roce_recv_packet(struct roce_port *rp, struct wire_buf *buf, u32 off, u32 len, const struct wire_roce *r);
+
+/* roce_zcopy.c: zero-copy receive of a train. */
+enum roce_zcopy {
+	ROCE_ZCOPY_DONE,
+	ROCE_ZCOPY_NONE,  /* the next train is not eligible for zero-copy */
+	ROCE_ZCOPY_EMPTY, /* nothing to receive */
+};
+enum roce_zcopy roce_zcopy_recv(struct roce_endpoint *ep);
+
+/* roce_ether.c: a frame without a tag, or with that one; 0, -EAGAIN: the link is full, the frame is lost. */
+int roce_ether_frame(struct roce_port *rp, const u8 *dst, u16 tci, u16 type, const u8 *payload, u32 len);
+/* Does the port answer for @gid on that VLAN? Its index, or -1. */
+int roce_ether_own(const struct roce_port *rp, const struct wire_gid *gid, u16 vlan);
+
+/* roce_neigh.c: ARP and neighbour discovery of a station. */
+enum roce_answer {
+	ROCE_SEND,        /* the station is known */
+	ROCE_PENDING,     /* the packet waits for address resolution, which queues it again */
+	ROCE_UNREACHABLE, /* address resolution failed */
+};
+/* Resolves the MAC address of @r->dst; @p waits while the resolution is pending. */
+enum roce_answer roce_neigh_find(struct roce_port *rp, const struct wire_roce *r, struct wire_packet *p,
+				 u8 mac[ETHER_ALEN]);
+/* Handles a frame other than RoCE: ARP, neighbour discovery, echo. */
+void roce_neigh_frame(struct roce_port *rp, const struct ether_header *h, const u8 *payload, u32 len);
+void roce_neigh_flush(struct roce_port *rp); /* all of them */
+
+static inline void roce_count(struct roce_port *rp, enum roce_counter c)
+{
+	rp->counter[c]++;
+}
+
+#endif

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""
+What happens when something goes away: a spine's link, a program, the daemon.
+
+    h1 -- leaf1 --+-- spine1 --+-- leaf2 -- h5
+                  +-- spine2 --+
+"""
+
+import re
+import signal
+
+from muslin import free_port, wait_until
+
+
+def uplinks(fabric, leaf):
+    return {p["peer"]: p for p in fabric.node(leaf)["ports"] if p.get("peer", "").startswith("spine")}
+
+
+def test_traffic_goes_on_by_the_other_spine(fabric):
+    """The spine that carries h1's traffic to h5 loses its link; after the resweep the other one carries it."""
+    lids = [str(fabric.port(h)["lid"]) for h in ("h1", "h5")]
+    spine = re.search(r"spine\d", fabric.run("h1", "ibtracert", *lids))[0]
+    other = {"spine1": "spine2", "spine2": "spine1"}[spine]
+    fabric.command("link", f"leaf1:{uplinks(fabric, 'leaf1')[spine]['num']}", "down")
+    wait_until(lambda: other in fabric.run("h1", "ibtracert", *lids, status=None), 30, "a route by " + other, 0.5)
+    args = ["ibv_rc_pingpong", "-n", "200"]
+    _, out = fabric.pair(("h1", *args), ("h5", *args, "localhost"))
+    assert "200 iters" in out
+    assert fabric.port("h1")["lid"] == int(lids[0])
+
+
+def test_a_killed_program_leaves_nothing(fabric):
+    """Its peer sees retries exhausted, the daemon forgets its objects, and the host is usable at once."""
+    args = ["ib_write_bw", "-p", free_port(), "-s", "65536", "-D", "30"]
+    srv = fabric.start("h1", *args)
+    cli = None
+
+    def sending():
+        nonlocal cli
+        if cli is None or not cli.running():
+            cli = fabric.start("h5", *args, fabric.ip("h1"))
+        return int(fabric.port("h1")["counters"]["port_rcv_packets"]) > 5000
+
+    wait_until(sending, 20, "traffic", 0.2)
+    srv.signal(signal.SIGKILL)
+    out = cli.wait(60, status=None)
+    assert cli.popen.returncode != 0
+    assert re.search(r"status 12|transport retry counter exceeded|Completion with error", out), out
+    args = ["ibv_rc_pingpong", "-n", "100"]
+    fabric.pair(("h1", *args), ("h5", *args, "localhost"))
+
+
+def test_fabrics_stand_side_by_side(fabric, request):
+    """Another name is another fabric; the first does not notice when the second goes."""
+    other = request.getfixturevalue("muslin_make_fabric")("other")
+    try:
+        other.up("leafs 1 spines 1 hosts 2\n")
+        assert {n["name"] for n in other.show()["nodes"] if n["type"] == "ca"} == {"h1", "h2"}
+        assert len([n for n in fabric.show()["nodes"] if n["type"] == "ca"]) == 8
+    finally:
+        other.down()
+    assert "h8" in fabric.command("show")

@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""Where a program runs: in a guest, or on a host of the fabric in host mode."""
+
+from muslin import wait_until
+from muslin.errors import WaitTimeout
+from muslin.pair import RESTART_BOTH
+
+
+class Place:
+    """The guest @vm on @host, or @host itself."""
+
+    def __init__(self, fabric, host, vm=None):
+        self.fabric, self.host, self.vm = fabric, host, vm
+
+    @property
+    def address(self):
+        return self.fabric.ip(self.host)
+
+    def start(self, command):
+        """Starts a server, and returns it."""
+        return self.vm.start(command, "server") if self.vm else self.fabric.start(self.host, *command.split())
+
+    def call(self, command, timeout=60):
+        """Runs a program to its end; its status, and what it printed."""
+        if self.vm:
+            return self.vm.call(command, timeout)
+        process = self.fabric.start(self.host, *command.split())
+        out = process.wait(timeout, status=None)
+        return process.popen.returncode, out
+
+
+def pair(server, command, client, program):
+    """
+    Runs @command and @program in two places, or guests, to their ends; the client tries until the server listens. Both
+    outputs, the client's first. Whoever binds next to what the server had bound to finds it free.
+    """
+    running, failed = server.start(command), {}
+
+    def attempt():
+        nonlocal running
+        status, out = client.call(program)
+        if status:
+            failed[out] = None
+        if RESTART_BOTH.search(out):
+            running.kill()
+            running = server.start(command)
+            return None
+        assert status == 0 or running.running(), f"{running}:\n{running.output}\n{program}:\n{out}"
+        return status == 0 and (out or " ")
+
+    try:
+        out = wait_until(attempt, 30, f"`{program}`", 0.2)
+    except WaitTimeout as e:
+        raise WaitTimeout("\n".join([f"{e}:", *failed, f"{running}:", running.output])) from None
+    return out, running.wait(20, None)

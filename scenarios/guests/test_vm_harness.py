@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""What the fixtures do for tests with guests: a kernel's complaint fails the test, and what explains it is kept."""
+
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+pytestmark = pytest.mark.guest
+
+HARNESS = pathlib.Path(__file__).resolve().parents[2] / "harness"
+TESTS = """
+import pytest
+from muslin import ProcessFailed
+
+@pytest.fixture(scope="module")
+def vm(shared_fabric):
+    return shared_fabric.vm("h1")
+
+def test_that_says_something_harmless(vm):
+    vm.run("echo a bug, a warning, an oops >/dev/kmsg")
+
+@pytest.mark.parametrize("text", [
+    "BUG: kernel NULL pointer dereference",
+    "WARNING: CPU: 0 PID: 1 at made/up.c:1",
+    "INFO: task x blocked for more than",
+])
+def test_that_complains(vm, text):
+    vm.run(f"echo '{text}' >/dev/kmsg")
+
+def test_after_them(vm):
+    pass
+
+def test_that_hangs(vm):
+    with pytest.raises(AssertionError, match="took more than 2 s"):
+        vm.run("sleep 60", timeout=2)
+    assert vm.run("echo next") == "next\\n"
+
+def test_of_a_wrong_status(vm):
+    with pytest.raises(ProcessFailed, match="ended with 3, not 0"):
+        vm.run("exit 3")
+    assert vm.call("exit 3") == (3, "")
+
+def test_that_panics(shared_fabric):
+    vm = shared_fabric.vm("h5")
+    with pytest.raises(AssertionError):
+        vm.run("echo c >/proc/sysrq-trigger", timeout=10)
+"""
+
+
+def test_splats_fail_tests_and_are_kept(muslin_programs, tmp_path):
+    (tmp_path / "test_made_up.py").write_text(TESTS)
+    argv = [sys.executable, "-m", "pytest", "-p", "muslin.plugin", "-p", "no:cacheprovider", "-rA", "test_made_up.py"]
+    env = {k: v for k, v in os.environ.items() if not k.startswith("PYTEST")}
+    env |= {"PYTHONPATH": str(HARNESS), "PATH": f"{muslin_programs}:{env['PATH']}"}
+    options = ["--muslin-artifacts=kept", "--muslin-capture", "--muslin-build=installed"]
+    out = subprocess.run([*argv, *options], cwd=tmp_path, env=env, capture_output=True, text=True, timeout=250).stdout
+    assert "4 passed" in out and "4 failed" in out and "error" not in out.splitlines()[-1], out
+    assert out.count("FAILED test_made_up.py::test_that_complains") == 3, out
+    assert "FAILED test_made_up.py::test_that_panics" in out
+    assert "the kernel of the guest on h1 complains" in out and "Kernel panic" in out
+    kept = {p.name.split("-", 1)[-1]: p for p in tmp_path.glob("kept/*/*") if "h1" in p.name or "h5" in p.name}
+    assert {"h1.console", "h1.dmesg", "h1.pcapng", "h5.console"} <= kept.keys()
+    assert "BUG: kernel NULL" in kept["h1.dmesg"].read_text() and kept["h1.pcapng"].stat().st_size > 1000

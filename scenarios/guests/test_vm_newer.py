@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""
+A guest with the newest kernel on the newest QEMU that the backports offer beside one with the distribution's own: what
+depends on their versions in the driver, in its users and in the device. All the other scenarios run on them with
+--muslin-kernel newest and --muslin-qemu newest. Testing and unstable have no backports: both guests are alike there.
+
+    h1 (guest a: the newest)             h5 (guest b: the distribution's)
+        leaf1 ------------ spines ------------ leaf2
+"""
+
+import fcntl
+import os
+import re
+import signal
+
+import place
+import pytest
+from muslin import wait_until
+
+pytestmark = pytest.mark.guest
+
+
+@pytest.fixture(scope="module")
+def pair(shared_fabric):
+    vms = [shared_fabric.vm("h1", "--kernel", "newest", "--qemu", "newest"), shared_fabric.vm("h5")]
+    for vm in vms:
+        vm.wait_ib0()
+    yield vms
+    for vm in vms:
+        vm.stop()
+
+
+def test_ports_and_echoes(pair):
+    a, b = pair
+    newest, own = ([int(n) for n in re.findall(r"\d+", vm.run("uname -r"))] for vm in pair)
+    assert newest >= own
+    assert "State: Active" in a.run("ibstat muslin0 1")
+    a.wait("ping -c 1 -W 1 10.0.0.5", what="an echo")
+    a.ping("10.0.0.5", size=4000)
+    b.wait("ping -c 1 -W 1 fd00::1", what="an echo")
+
+
+def test_connections_of_both(pair):
+    """Verbs of a user, over the connection managers of both kernels, in both directions."""
+    a, b = pair
+    for server, client, address in ((b, a, "10.0.0.5"), (a, b, "10.0.0.1")):
+        what = f"-V -v -C 5 -S 20000 -a {address}"
+        _, said = place.pair(server, f"rping -s {what}", client, f"rping -c {what}")
+        assert said.count("server ping data: rdma-ping-") == 5
+
+
+def test_driver_goes_and_comes(pair):
+    a, _ = pair
+    a.run("rmmod muslin")
+    assert a.call("[ -e /sys/class/infiniband/muslin0 ]")[0]
+    a.run("modprobe muslin; ip addr replace 10.0.0.1/24 dev ib0; ip link set ib0 up")
+    a.wait_ib0().wait("ping -c 1 -W 1 10.0.0.5", what="an echo")
+
+
+def sums(a, b):
+    """Of the file as it was, as the server has it, and as the client reads it anew."""
+    a.run("sync; echo 3 >/proc/sys/vm/drop_caches")
+    return {vm.run(f"sha256sum <{path}", timeout=120) for vm, path in ((a, "/tmp/f"), (b, "/export/f"), (a, "/mnt/f"))}
+
+
+@pytest.fixture(scope="module")
+def mounted(pair):
+    a, b = pair
+    assert "rdma 20049" in b.run("nfs-server")
+    assert "proto=rdma" in a.run("nfs-mount 10.0.0.5")
+    a.run("head -c 1000000 /dev/urandom >/tmp/f && cp /tmp/f /mnt/f")
+    yield pair
+    a.run("umount /mnt")
+
+
+def test_nfs(mounted):
+    """The kernel's own verbs: fast registration, remote invalidation, reads and writes by the server."""
+    assert len(sums(*mounted)) == 1
+
+
+def replace_daemon(fabric):
+    """SIGKILL for the daemon, and a new one, as soon as the lock is free that tells whether there is one."""
+    os.kill(fabric.daemon_pid, signal.SIGKILL)
+    with next(fabric.folder.glob(f"run/**/{fabric.name}/pid")).open() as lock:
+        fcntl.flock(lock, fcntl.LOCK_SH)
+    os.close(fabric.hold)
+    fabric.up()
+
+
+def echoes(vm):
+    return int(vm.run("grep -c 'bytes from' /tmp/echoes.log", status=None))
+
+
+def start_programs(fabric, a, b):
+    """One on each guest that sends and polls for completions, and one that waits for events."""
+    b.start("exec ibv_rc_pingpong -n 1000000000", "pingpong")
+    b.wait("netstat -tln | grep -q :18515", what="the server")
+    a.start("exec ibv_rc_pingpong -n 1000000000 10.0.0.5", "pingpong")
+    a.start("exec ibv_asyncwatch", "watch")
+    a.wait("grep -q async /tmp/watch.log", what="ibv_asyncwatch")
+    before = int(fabric.port("h1")["counters"]["port_xmit_packets"])
+    wait_until(lambda: int(fabric.port("h1")["counters"]["port_xmit_packets"]) > before + 200, 20, "traffic", 0.2)
+
+
+def test_daemon_dies(shared_fabric, mounted):
+    """
+    And another one with the same topology takes its place: QEMU connects again, the drivers find that nobody
+    knows them, and begin anew. Programs hear of the end of their device; ping goes on, and so does the mount.
+    """
+    a, b = mounted
+    a.start("exec /usr/bin/ping -i 0.2 10.0.0.5", "echoes")
+    a.wait("[ $(grep -c 'bytes from' /tmp/echoes.log) -gt 3 ]", what="echoes")
+    start_programs(shared_fabric, a, b)
+    replace_daemon(shared_fabric)
+    # Since 7.2 at the latest ib_mad waits for the response to a DREQ whose send failed: two minutes with its retries.
+    a.wait("grep -q IBV_EVENT_DEVICE_FATAL /tmp/watch.log", 150, what="the event")
+    a.run("killall -q ibv_asyncwatch", status=None)
+    for vm in mounted:
+        vm.wait("! pidof ibv_rc_pingpong", what="the end of a program whose requests are flushed")
+        assert "Work Request Flushed Error" in vm.log("pingpong")
+    before = echoes(a)
+    wait_until(lambda: echoes(a) > before + 5, 60, "echoes", 0.3)
+    assert len(sums(a, b)) == 1
+    a.run("killall -INT ping")
+    server = b.start("ibv_rc_pingpong -e", "pingpong")
+    a.wait("ibv_rc_pingpong -e 10.0.0.5", what="a connection with interrupts")
+    server.wait(20)

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""A guest for one command, and one by the command line that the manual gives for a QEMU of one's own."""
+
+import pathlib
+import re
+import shutil
+import subprocess
+import time
+
+import pytest
+from muslin import wait_until
+
+pytestmark = pytest.mark.guest
+
+TREE = pathlib.Path(__file__).resolve().parents[2]
+
+
+def manual_line():
+    """The line of muslin(1) as a reader sees it."""
+    page = (TREE / "man/muslin.1").read_text()
+    return re.search(r"^\.Dl \$ (qemu-system-x86_64 .*)$", page, re.M)[1].replace("\\-", "-")
+
+
+def test_the_line_in_the_manual(fabric):
+    """A plain QEMU with a kernel and an image; what talks to its console sees the HCA."""
+    initrd = pathlib.Path(fabric.command("vm", "--build", timeout=300).split()[-1])
+    shutil.copy(initrd, fabric.folder / "initrd")
+    shutil.copy(initrd.parent / "kernel", fabric.folder / "bzImage")
+    line = manual_line()
+    assert "$(muslin vm h1 --print)" in line
+    env = fabric.env | {"PATH": f"{fabric.muslin.parent}:{fabric.env['PATH']}"}
+    who = {} if fabric.user is None else {"user": fabric.user, "group": fabric.user, "extra_groups": []}
+    console = fabric.folder / "console"
+    with console.open("wb") as out, subprocess.Popen(
+        ["sh", "-c", line], cwd=fabric.folder, env=env, stdin=subprocess.PIPE, stdout=out, stderr=out, **who
+    ) as qemu:
+
+        def shows(what):
+            wait_until(lambda: what in console.read_text(errors="replace") or qemu.poll() is not None, 60, what, 0.1)
+
+        def types(text):
+            qemu.stdin.write(text)
+            qemu.stdin.flush()
+
+        try:
+            shows("# ")  # the prompt
+            types(b"until ibstat | grep 'State: Activ[e]'; do sleep 0.2; done\n")
+            shows("State: Active")
+            types(b"ibstat; ip addr show ib0; poweroff -f\n")
+            qemu.wait(30)
+        finally:
+            qemu.kill()
+    text = console.read_text(errors="replace")
+    assert "Link layer: InfiniBand" in text and "link/infiniband" in text, text
+    assert fabric.port("h1")["guid"] in text, text
+
+
+def test_a_command_its_status_and_how_long_it_takes(fabric):
+    """From nothing to a command in a guest: well under 25 s. What the guest runs on is told in one line."""
+    fabric.command("vm", "--build", timeout=300)
+    began = time.monotonic()
+    out = fabric.command("vm", "h2", "--", "sh", "-c", "ibv_devices; cat /proc/uptime; exit 7", timeout=120, status=7)
+    took = time.monotonic() - began
+    assert re.search(r"^muslin: h2 boots on (TCG|KVM)$", out, re.M) and "muslin0" in out
+    assert took < 25, f"{took:.1f} s:\n{out}"

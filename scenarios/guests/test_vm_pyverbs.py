@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""
+The pyverbs suite of the distribution in a guest, which sees this machine's files and so its Python: nothing fails, and
+what is skipped is what a host of the fabric skips.
+"""
+
+import json
+import re
+import shutil
+
+import pytest
+from test_pyverbs import RUNNER, judge, unpack
+
+pytestmark = pytest.mark.guest
+
+SHARE = "-fsdev local,id=machine,path=/,security_model=none,readonly=on,multidevs=remap"
+DEVICE = "-device virtio-9p-pci,fsdev=machine,mount_tag=machine"
+MOUNTS = """modprobe -a 9p 9pnet_virtio && mkdir /machine
+mount -t 9p -o trans=virtio,ro,cache=loose,msize=131072 machine /machine
+for d in dev sys proc; do mount --bind /$d /machine/$d; done
+mount -t tmpfs none /machine/mnt; echo 64 >/proc/sys/vm/nr_hugepages"""
+
+# What a kernel in between makes different: it knows that there is no ODP, and a GUID of zero has a prefix in its table.
+OWN = {
+    "tests.test_device.DeviceTest.test_query_gid_ex_bad_flow": "All gid indices populated, cannot check bad flow",
+    "tests.test_odp.OdpTestCase.test_odp_rc_huge_traffic": "ODP is not supported - No ODP caps",
+    "tests.test_odp.OdpTestCase.test_odp_rc_huge_user_addr_traffic": "ODP is not supported - No ODP caps",
+    "tests.test_parent_domain.ParentDomainTrafficTest.test_huge_page_traffic": "Parent Domain is not supported on this "
+    "device",
+}
+
+
+@pytest.fixture(scope="module")
+def vm(shared_fabric):
+    """A guest with the machine's files in /machine, where Python finds its own."""
+    vm = shared_fabric.vm("h1", *[f"--qemu-arg={word}" for word in f"{SHARE} {DEVICE}".split()]).wait_ib0()
+    vm.run(MOUNTS)
+    yield vm
+    vm.stop()
+
+
+PYTHON = "TMPDIR=/mnt PYTHONDONTWRITEBYTECODE=1 chroot /machine /usr/bin/python3"
+
+
+def python(vm, *args, **kw):
+    return vm.run(f"{PYTHON} {' '.join(map(str, args))}", **kw)
+
+
+def test_suite(shared_fabric, vm):
+    folder = shared_fabric.folder
+    unpack(folder)
+    shutil.copy(RUNNER, folder)
+    suite = f"{folder}/{RUNNER.name} {folder}/tests /mnt/result.json 10.0.0.1 -v --dev muslin0"
+    out = python(vm, suite, timeout=300, status=None)
+    status, text = vm.call("cat /machine/mnt/result.json")
+    assert status == 0, out[-6000:]
+    judge(json.loads(text), OWN)
+
+
+def test_objects(shared_fabric, vm, program):
+    """Queues change their size under way, and every completion vector has its events."""
+    out = python(vm, program("objects.py"), "muslin0", shared_fabric.port("h1")["lid"])
+    assert out.split() == ["srq_resize", "cq_resize", "vectors", "4"]
+    counts = [sum(map(int, re.findall(r"\d+", line.split(":")[1])[:1]))
+              for line in vm.run("grep comp /proc/interrupts").splitlines()]
+    assert len(counts) == 4 and all(counts), "an interrupt for each vector"
+
+
+EVENTS = {"PORT_ACTIVE": 9, "PORT_ERR": 10, "PKEY_CHANGE": 12}  # enum ibv_event_type
+
+
+def test_port_events(shared_fabric, vm, program):
+    """A program hears of a pulled cable, of its return, and of another P_Key."""
+    conf = shared_fabric.folder / "partitions.conf"
+    conf.write_text("Default=0x7fff, ipoib : ALL=full;\nred=0x0001 : ALL=full;\n")
+    conf.chmod(0o644)
+    vm.start(f"{PYTHON} {program('async_events.py')} muslin0", "events")
+    vm.wait("grep -q ready /tmp/events.log", what="the program")
+    shared_fabric.command("link", "h1:1", "down")
+    vm.wait(f"grep -q '^{EVENTS['PORT_ERR']}$' /tmp/events.log", what="PORT_ERR")
+    shared_fabric.command("link", "h1:1", "up")
+    vm.wait(f"grep -q '^{EVENTS['PORT_ACTIVE']}$' /tmp/events.log", what="PORT_ACTIVE")
+    shared_fabric.wait_active()
+    shared_fabric.command("partitions", conf)
+    vm.wait(f"grep -q '^{EVENTS['PKEY_CHANGE']}$' /tmp/events.log", what="PKEY_CHANGE")
+    vm.run("killall python3", status=None)

@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""
+The documentation is true: its examples run, the code that it quotes is in the tree, and the files and functions
+that it names exist. A fence "sh test" or "python test" is an example to be run, "sh build" one that builds
+and is not run
+here, and
+"c FILE" a quotation from FILE.
+"""
+
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+import pytest
+
+TREE = pathlib.Path(__file__).resolve().parents[2]
+PAGES = [*sorted(TREE.glob("*.md")), *sorted((TREE / "docs").glob("*.md"))]
+FENCE = re.compile(r"^```(\w+) (\S+)\n(.*?)^```$", re.M | re.S)
+FENCES = [(page, *m.groups()) for page in PAGES for m in FENCE.finditer(page.read_text())]
+QUOTES = [f for f in FENCES if f[1] == "c"]
+ROOMS = "ci|docs|emu|fabric|harness|man|rxe|scenarios|siw|sm"
+
+
+def examples(language):
+    found = [(page, text) for page, lang, word, text in FENCES if lang == language and word == "test"]
+    assert found
+    return [pytest.param(text, id=f"{page.stem}-{i}") for i, (page, text) in enumerate(found)]
+
+
+@pytest.fixture
+def env(folder, muslin_programs):
+    env = {k: v for k, v in os.environ.items() if not k.startswith(("PYTEST", "MUSLIN"))}
+    return env | {"PATH": f"{muslin_programs}:{env['PATH']}", "MUSLIN_RUNDIR": str(folder / "r"), "HOME": str(folder)}
+
+
+@pytest.mark.parametrize("text", examples("sh"))
+def test_shell(text, folder, env):
+    script = f"set -e\ntrap 'muslin down >/dev/null 2>&1 || true' EXIT\n{text}\ntrap - EXIT\n"
+    r = subprocess.run(["bash", "-c", script], cwd=folder, env=env, capture_output=True, text=True, timeout=120)
+    assert r.returncode == 0, r.stdout + r.stderr
+    assert not list((folder / "r").glob("*/*.sock")), "the example leaves a daemon"
+
+
+@pytest.mark.parametrize("text", examples("python"))
+def test_python(text, folder, env):
+    (folder / "test_example.py").write_text(text)
+    env |= {"PYTHONPATH": str(TREE / "harness"), "PYTEST_PLUGINS": "muslin.plugin"}
+    options = ["-q", "-p", "no:cacheprovider", "--muslin-build=installed"]
+    argv = [sys.executable, "-m", "pytest", *options, "test_example.py"]
+    r = subprocess.run(argv, cwd=folder, env=env, capture_output=True, text=True, timeout=120)
+    assert r.returncode == 0 and "1 passed" in r.stdout, r.stdout + r.stderr
+
+
+@pytest.mark.parametrize("quote", QUOTES, ids=[f"{q[0].stem}-{i}" for i, q in enumerate(QUOTES)])
+def test_quotations(quote):
+    page, _, file, text = quote
+    assert text in (TREE / file).read_text(), f"{page.name} quotes what {file} has no more"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
+def test_names(page):
+    """`room/file.c:function()`, `room/file`, [text](file)."""
+    text, wrong = page.read_text(), []
+    for file, function in re.findall(r"`([\w/.-]+\.[ch]):(\w+)\(\)`", text):
+        path = TREE / file
+        if not path.exists() or not re.search(rf"^\w[^;{{}}]*\b{function}\(", path.read_text(), re.M):
+            wrong.append(f"{file}:{function}()")
+    for name in re.findall(rf"`((?:{ROOMS})(?:/[\w.*-]+)*)[/:`]", text) + re.findall(r"\]\(([\w./-]+)\)", text):
+        if not list(TREE.glob(name)) and not (page.parent / name).exists():
+            wrong.append(name)
+    assert not wrong, f"{page.name} names what the tree does not have"
+
+
+def test_conformance_is_current():
+    subprocess.run([sys.executable, TREE / "ci/conformance", "--check"], check=True, timeout=60)

@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""Packages, `make install` and `make uninstall`, and what they promise about the version and completion."""
+
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import zipfile
+
+import pytest
+
+TREE = pathlib.Path(__file__).resolve().parents[2]
+
+
+def output(*argv, **kw):
+    r = subprocess.run([str(a) for a in argv], capture_output=True, text=True, timeout=280, check=False, **kw)
+    assert r.returncode == 0, r.stdout + r.stderr
+    return r.stdout
+
+
+def build(request):
+    return pathlib.Path(request.config.getoption("--muslin-build") or TREE / "build").resolve()
+
+
+def make(request, *words):
+    return output("make", "-s", "-C", TREE, f"O={build(request)}", *words)
+
+
+def test_versions_agree(muslin_programs):
+    """One version in the programs, the DKMS configuration, the Python package and the packages' changelogs."""
+    version = output(TREE / "ci/package", "version").strip()
+    for program in ("muslin", "muslind", "muslin-sim", "muslin-sm"):
+        assert output(muslin_programs / program, "--version").split()[-1] == version
+    files = "pyproject.toml emu/guest/dkms.conf ci/pack/muslin.spec ci/pack/debian/changelog CHANGELOG.md"
+    for file in files.split():
+        assert re.search(rf"\b{re.escape(version)}\b", (TREE / file).read_text()), file
+
+
+def test_uninstall_removes_what_install_put(request, folder):
+    """Folders that others use stay, with their files."""
+    where = [f"DESTDIR={folder}", "prefix=/opt/x", "libdir=/opt/x/lib64"]
+    other = folder / "opt/x/share/man/man1/other.1"
+    other.parent.mkdir(parents=True)
+    other.write_text("")
+    make(request, "install", *where)
+    installed = {str(p.relative_to(folder)) for p in folder.rglob("*") if not p.is_dir()}
+    assert {"opt/x/bin/muslin", "opt/x/lib64/muslin/libmuslin-shim.so", "opt/x/share/man/man1/muslin.1"} <= installed
+    make(request, "uninstall", *where)
+    assert [p for p in folder.rglob("*") if not p.is_dir()] == [other]
+    assert not list(folder.rglob("*muslin*"))
+
+
+def test_install_leaves_folders_as_they_are(request, folder):
+    """Not for a moment does a folder that exists, as /usr and /tmp, get another mode: ctime would tell."""
+    where = [f"DESTDIR={folder}", "prefix=/opt/x", "libdir=/opt/x/lib64"]
+    make(request, "install", *where)
+    above = [p for p in folder.rglob("*") if p.is_dir() and all(q.is_dir() for q in p.iterdir())]
+    assert {folder / "opt", folder / "opt/x", folder / "opt/x/share"} <= set(above)
+    before = [p.stat().st_ctime_ns for p in above]
+    make(request, "install", *where)
+    assert [p.stat().st_ctime_ns for p in above] == before
+
+
+@pytest.fixture(scope="module")
+def wheel(request):
+    make(request, "wheel")
+    return max((build(request) / "packages").glob("muslin-*.whl"), key=lambda p: p.stat().st_mtime)
+
+
+def test_setup_with_a_wheel(wheel, folder):
+    """ci/setup with a package builds nothing: it puts the wheel's programs in the PATH and its plugin into pytest."""
+    (folder / "test_mine.py").write_text('def test_mine(fabric):\n    assert "Active" in fabric.run("h1", "ibstat")\n')
+    script = """
+        words=$("$1"/ci/setup "$PWD/prefix" "$2") && eval "$words"
+        muslin up
+        trap 'muslin down' EXIT
+        muslin run h1 -- ibv_devinfo
+        command -v muslind
+        /usr/bin/python3 -m pytest -q -p no:cacheprovider test_mine.py
+    """
+    env = {k: v for k, v in os.environ.items() if not k.startswith(("PYTEST", "MUSLIN", "PYTHONPATH", "LD_PRELOAD"))}
+    env |= {"MUSLIN_RUNDIR": str(folder / "r"), "HOME": str(folder)}
+    shutil.copy(wheel, folder)
+    out = output("sh", "-e", "-c", script, "sh", TREE, wheel.name, cwd=folder, env=env)
+    assert "PORT_ACTIVE" in out and f"{folder}/prefix/bin/muslind" in out and "1 passed" in out, out
+    assert not (folder / "prefix/lib/muslin").exists(), "it was built"
+
+
+def test_wheel(wheel, folder):
+    """`pip install FILE` alone: programs with their libraries, commands, and the plugin."""
+    names = zipfile.ZipFile(wheel).namelist()
+    assert not [n for n in names if "__pycache__" in n]
+    output("/usr/bin/python3", "-m", "venv", "--system-site-packages", folder / "venv")
+    output(folder / "venv/bin/pip", "install", "-q", "--no-index", "--no-deps", wheel)
+    muslin = folder / "venv/bin/muslin"
+    daemon = next(folder.glob("venv/lib/python3*/site-packages/muslin/_programs/bin/muslind"))
+    carried = re.findall(r"=> (\S+/_programs/\S+)", output("ldd", daemon))
+    assert len(carried) >= 4, "the libraries come from the wheel"
+    env = os.environ | {"MUSLIN_RUNDIR": str(folder / "r"), "MUSLIN_NAME": "wheel", "HOME": str(folder)}
+    env.pop("LD_PRELOAD", None)
+    output(muslin, "up", env=env)
+    try:
+        assert "Active" in output(muslin, "run", "h1", "--", "ibstat", env=env)
+    finally:
+        output(muslin, "down", env=env)
+    (folder / "test_mine.py").write_text('def test_mine(fabric):\n    assert "Active" in fabric.run("h1", "ibstat")\n')
+    argv = [folder / "venv/bin/python", "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_mine.py"]
+    env = {k: v for k, v in env.items() if not k.startswith(("PYTEST", "MUSLIN", "PYTHONPATH"))}
+    assert "1 passed" in output(*argv, cwd=folder, env=env)
+
+
+@pytest.mark.skipif(not shutil.which("dpkg-buildpackage"), reason="not a Debian system: dpkg-buildpackage is missing")
+def test_deb(request):
+    """The packages build with the flags that Debian hardens by, and lintian finds nothing."""
+    make(request, "deb")
+    packages = list((build(request) / "packages").glob("*.deb"))
+    assert {"muslin", "muslin-dkms", "python3-muslin"} <= {p.name.split("_")[0] for p in packages}
+    assert output("lintian", "--allow-root", "--tag-display-limit", "0", *packages) == ""
+
+
+@pytest.mark.skipif(not shutil.which("rpmbuild"), reason="rpmbuild is missing")
+def test_rpm(request):
+    make(request, "rpm")
+    packages = [p for p in (build(request) / "packages").glob("*.rpm") if "-debug" not in p.name]  # those are RPM's own
+    assert {"muslin", "muslin-dkms", "python3-muslin"} <= {re.split(r"-\d", p.name)[0] for p in packages}
+    said = output("rpmlint", "-c", TREE / "ci/pack/rpmlint.toml", *packages, TREE / "ci/pack/muslin.spec")
+    assert "0 errors, 0 warnings" in said, said
+
+
+@pytest.mark.parametrize(
+    "typed, offered",
+    [
+        (["ru"], {"run"}),
+        (["run", "h"], {"h1", "h2"}),
+        (["link", "h1:1", "d"], {"down"}),
+        (["show", "--j"], {"--json"}),
+    ],
+)
+def test_completion_in_bash(shared_fabric, typed, offered):
+    words = " ".join(f"'{w}'" for w in ["muslin", *typed])
+    line = f"COMP_WORDS=({words}); COMP_CWORD={len(typed)}"
+    script = f"source {TREE}/ci/completion/muslin; {line}; _muslin; printf '%s\\n' \"${{COMPREPLY[@]}}\""
+    got = set(output("bash", "-c", script, env=shared_fabric.env).split())
+    assert offered <= got, got
+
+
+@pytest.mark.parametrize("shell, check", [("zsh", "-n"), ("fish", "--no-execute")])
+def test_completion_is_read(shell, check):
+    file = {"zsh": "_muslin", "fish": "muslin.fish"}[shell]
+    output(shell, check, TREE / "ci/completion" / file)

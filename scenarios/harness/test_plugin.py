@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""The plugin as its users meet it: fixtures, marker, ini value, artifacts by node id, the index. muslin-pytest(7)."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+from test_ci import TREE
+
+TESTS = """
+import pytest
+from muslin import FabricError, MuslinError, WaitTimeout, wait_until
+
+
+def test_ini(muslin_fabric):
+    assert [str(h) for h in muslin_fabric.hosts] == ["h1", "h2"]
+
+
+@pytest.mark.muslin("leafs 1 hosts 3", "--no-sm")
+def test_marker(muslin_fabric):
+    assert len(muslin_fabric.hosts) == 3 and not muslin_fabric.show().get("manager")
+
+
+def test_factory(muslin_fabric_factory):
+    a, b = muslin_fabric_factory("leafs 1 hosts 2"), muslin_fabric_factory("leafs 1 hosts 4\\n")
+    assert len(a.hosts) == 2 and len(b.hosts) == 4
+
+
+def test_objects(fabric):
+    h1, h2 = fabric.hosts
+    with fabric.trace("h2") as trace:
+        out = fabric.pair((h2, "ibv_rc_pingpong", "-n", 20), (h1, "ibv_rc_pingpong", "-n", 20, h2.ip))[1]
+    assert "20 iters" in out and [p for p in trace.packets("infiniband.bth.opcode == 2")]
+    link = h2.link()
+    with link.down():
+        wait_until(lambda: link.state == "Down", 10, "the link is down")
+    wait_until(lambda: link.state == "Active", 20, "the link is up")
+    with pytest.raises(FabricError, match="no host h9; there are h1, h2"):
+        fabric.host("h9")
+    with pytest.raises(WaitTimeout):
+        wait_until(lambda: False, 0.1)
+    assert issubclass(WaitTimeout, MuslinError) and h1.lid and "port_xmit_data" in str(h1.counters).lower()
+
+
+@pytest.mark.parametrize("link", ["ib/1", "ib_1", "ib 1"])
+def test_a_name_that_is_longer_than_twenty_letters(fabric, link):
+    fabric.host("h1").fault("drop", opcode="rc", expect=False)
+    assert not link, link
+"""
+
+
+@pytest.fixture(scope="module")
+def users(muslin_programs, tmp_path_factory):
+    """Runs the tests above two at a time, as somebody else's: the output and the folder."""
+    folder = tmp_path_factory.mktemp("users")
+    (folder / "test_users.py").write_text(TESTS)
+    (folder / "pytest.ini").write_text("[pytest]\nmuslin_topology = leafs 1 hosts 2\n")
+    env = {k: v for k, v in os.environ.items() if not k.startswith("PYTEST")}
+    env |= {"PYTHONPATH": str(TREE / "harness"), "PYTEST_PLUGINS": "muslin.plugin"}
+    env["PATH"] = f"{muslin_programs}:{env['PATH']}"
+    argv = [sys.executable, "-m", "pytest", "-n", "2", "-p", "no:cacheprovider", "--junitxml=junit.xml"]
+    argv += ["--muslin-build=installed", "--muslin-artifacts=kept", "--muslin-report=pages"]
+    r = subprocess.run(argv, cwd=folder, env=env, capture_output=True, text=True, timeout=200, check=False)
+    return r.stdout + r.stderr, folder
+
+
+def test_fixtures(users):
+    out, _ = users
+    assert "4 passed" in out and "3 failed" in out, out
+
+
+def test_artifacts_by_node_id(users):
+    """Each failed case of a parametrised test keeps its own folder, readable by others."""
+    _, folder = users
+    kept = sorted((folder / "kept").glob("*/result.json"))
+    tests = {json.loads(k.read_text())["test"] for k in kept}
+    name = "test_users.py::test_a_name_that_is_longer_than_twenty_letters"
+    assert tests == {f"{name}[{p}]" for p in ("ib/1", "ib_1", "ib 1")}
+    assert all(k.parent.stat().st_mode & 0o755 == 0o755 for k in kept)
+
+
+def test_index(users):
+    """One page over all fabrics, failures first, with what failed; each test of the JUnit file names its page."""
+    _, folder = users
+    index = (folder / "pages/index.html").read_text()
+    assert "8 fabrics, 3 of failed tests" in index
+    results = re.findall(r'class="(passed|failed)"', index)
+    assert results == ["failed"] * 3 + ["passed"] * 5
+    assert "assert not" in index or "AssertionError" in index
+    page = next((folder / "pages").glob("*twenty_letters*ib_1*/report.html")).read_text()
+    assert "Failure in call" in page and "assert not link" in page
+    assert (folder / "junit.xml").read_text().count('name="muslin_report"') == 11  # failed tests have an artifact, too
+
+
+def test_a_build_folder_that_is_empty(muslin_programs, tmp_path):
+    """The plugin without a tree around it: a wrong --muslin-build is named, and only tests that want a fabric fail."""
+    site = tmp_path / "site"
+    site.mkdir()
+    subprocess.run(["cp", "-r", TREE / "harness/muslin", site / "muslin"], check=True)
+    (tmp_path / "test_users.py").write_text("def test_fabric(fabric): pass\ndef test_other(): pass\n")
+    env = {k: v for k, v in os.environ.items() if not k.startswith(("PYTEST", "PYTHONPATH"))}
+    env |= {"PYTHONPATH": str(site), "PYTEST_PLUGINS": "muslin.plugin"}
+    argv = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--muslin-build={tmp_path}/nothing"]
+    r = subprocess.run(argv, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=60, check=False)
+    assert "1 passed" in r.stdout and "1 error" in r.stdout
+    assert f"--muslin-build={tmp_path}/nothing: there is no program muslin" in r.stdout

@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""
+Faults of iWARP streams, under stock programs: what happens to the TCP connection, and what the programs see.
+
+    daemon a: w1 127.a.b.1          daemon b: w2 127.a.b.2
+"""
+
+import time
+
+import pytest
+from muslin import pair
+from muslin.errors import ProcessFailed
+from muslin.process import wait_until
+from test_iwarp import Iwarp
+from test_perftest import free_port
+
+
+@pytest.fixture(scope="module")
+def two(muslin_make_fabric):
+    fabrics = [muslin_make_fabric("iwarp-fault-a"), muslin_make_fabric("iwarp-fault-b")]
+    yield Iwarp(*fabrics, first=30)
+    for f in fabrics:
+        f.down()
+
+
+def broken(two, count=200):
+    """An rping whose connection ends: what the client says."""
+    args = ["-a", two.ip["w1"], "-V", "-C", count, "-p", free_port()]
+    server = two.a.start("w1", "rping", "-s", *args)
+    try:
+        said = pair.run(server, lambda: two.b.start("w2", "rping", "-c", *args, "-v"), 30)
+    except ProcessFailed as failed:
+        said = str(failed)
+    server.wait(30, status=None)
+    return said
+
+
+@pytest.mark.parametrize("action", ["rst", "half-close"])
+def test_ends_its_connection(two, action):
+    """And none but its own: both programs see it, and the next connection works."""
+    lost = two.counter("w1", "connections_lost")
+    fault = two.a.fault("w1", action, nth=30)
+    assert 0 < broken(two).count("ping data") < 200
+    assert fault.fired == [30]
+    fault.clear()
+    if action == "rst":
+        assert two.counter("w1", "connections_lost") > lost
+    two.rping()
+
+
+def test_a_stall_ends(two):
+    """The connection outlasts two seconds in which the stream stands still."""
+    fault = two.a.fault("w1", "stall", nth=20, time="2s")
+    begin = time.monotonic()
+    two.rping(count=50)
+    assert time.monotonic() - begin > 2
+    assert fault.fired == [20]
+    fault.clear()
+
+
+def test_a_stall_ends_when_it_is_cleared(two):
+    fault = two.a.fault("w1", "stall", nth=20)
+    args = ["-a", two.ip["w1"], "-V", "-C", 50, "-p", free_port()]
+    server = two.a.start("w1", "rping", "-s", *args)
+    client = two.b.start("w2", "rping", "-c", *args, "-v")
+    wait_until(lambda: fault.hits == 1, 30, "the stall")
+    fault.clear()
+    assert client.wait(30).count("ping data") == 50
+    server.wait(30)
+
+
+def test_a_delay_is_only_late(two):
+    fault = two.a.fault("w1", "delay", every=5, time="10ms")
+    two.rping(count=50)
+    assert fault.hits > 5
+    fault.clear()

@@ -1,0 +1,19 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""Descriptor numbers of a program with an open device: dup2() and close_range() act as without the preload library."""
+
+LINES = (
+    "opened",
+    "a dup2() that fails",
+    "a dup3() that fails",
+    "a dup2() to itself",
+    "a close_range() that fails",
+    "dup2() to every number",
+    "nothing is written there",
+    "closed, with a duplicate",
+    "closed by a system call, and the number used again",
+)
+
+
+def test_numbers(shared_fabric, program):
+    said = shared_fabric.run("h2", program("descriptors"), status=None)
+    assert said.splitlines() == list(LINES), said

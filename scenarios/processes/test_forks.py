@@ -1,0 +1,12 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""Children of a program with registered memory, which the daemon maps: however they are made, they get a copy."""
+
+import pytest
+
+KINDS = ["fork", "_Fork", "clone", "syscall", "clone3", "raw", "dontfork", "threads", "vfork"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_child(shared_fabric, program, kind):
+    said = shared_fabric.run("h2", program("forks"), kind)
+    assert said.strip() == f"{kind}: ok", said

@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""
+The daemon's loop waits for no program: memory that nobody provides, a program that offers copies, queues full of
+nothing. Each is
+alone with its trouble; others have their bandwidth, and `muslin show` answers at once.
+"""
+
+import os
+import pathlib
+import re
+import shutil
+import signal
+import tempfile
+import time
+
+import pytest
+from muslin import Fabric, free_port, wait_until
+
+SOON = 1.0  # seconds: what waited for a client took as long as the client liked
+STOPPED = 1.5  # seconds: longer than the daemon once waited for a copy
+
+
+@pytest.fixture
+def root_fabric(muslin_programs):
+    """One of root's, if root runs the tests: the kernel lets root alone make a userfaultfd for its own accesses."""
+    if os.geteuid():
+        pytest.skip("a userfaultfd takes root")
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="muslin-t-"))
+    fabric = Fabric(muslin_programs, folder, f"root-{os.getpid()}")
+    yield fabric.up()
+    fabric.down()
+    shutil.rmtree(folder)
+
+
+def others_go_on(fabric):
+    """A pair of other hosts has its messages, and the control socket answers."""
+    begin = time.monotonic()
+    fabric.command("show")
+    assert time.monotonic() - begin < SOON
+    args = ["ibv_rc_pingpong", "-p", free_port(), "-s", "1024", "-n", "200"]
+    _, client = fabric.pair(("h2", *args), ("h3", *args, "localhost"))
+    assert re.search(r"200 iters in [\d.]+ seconds", client), client
+
+
+def test_memory_that_nobody_provides(root_fabric, program):
+    stuck = root_fabric.start("h1", program("late"), "stuck").expect("userfaultfd: registering")
+    others_go_on(root_fabric)
+    others_go_on(root_fabric)
+    stuck.kill()
+    others_go_on(root_fabric)
+
+
+def test_channel_that_is_locked(root_fabric, program):
+    """By a read into memory that nobody provides: the kernel lets nobody else read from the channel meanwhile."""
+    stuck = root_fabric.start("h1", program("late"), "locked", root_fabric.ip("h1")).expect("reading")
+    stuck.expect("RDMA_CM_EVENT_ADDR_RESOLVED")
+    others_go_on(root_fabric)
+    stuck.kill()
+    others_go_on(root_fabric)
+
+
+@pytest.mark.parametrize("threads", [[], ["threads"]], ids=["shared", "unshared"])
+def test_memory_of_a_child(fabric, program, threads):
+    """As the kernel's current->mm: what a child registers is the child's, on whose device ever."""
+    out = fabric.run("h1", program("late"), "child", *threads)
+    assert "the child holds X" in out and "the parent holds p" in out
+
+
+def test_memory_that_is_given_back(fabric, program):
+    assert fabric.run("h1", program("late"), "dereg").split() == ["0", "written", "late"]
+
+
+@pytest.mark.parametrize("kind", ["verbs", "umad", "control"])
+def test_descriptors_that_close_late(fabric, program, kind):
+    """Passed with messages, and left in the queue of a socket that is closed; their last close() takes an hour."""
+    path = [fabric.folder / "run" / fabric.name / "control.sock"] if kind == "control" else []
+    words = ["/usr/bin/python3", program("slow_descriptors.py"), kind, fabric.daemon_pid, *path]
+    slow = fabric.start("h1", *words).expect("passed")
+    for _ in range(3):
+        others_go_on(fabric)
+    waiting = fabric.show()["passed_descriptors"]["waiting"]
+    slow.kill()
+    assert waiting, "none of them was slow"
+    wait_until(lambda: not fabric.show()["passed_descriptors"]["waiting"], 20, "the last one to be closed")
+
+
+def test_queues_in_error(fabric, program):
+    hog = fabric.start("h1", program("late"), "flush").expect("flushing")
+    others_go_on(fabric)
+    hog.kill()
+
+
+def test_copies_that_are_not_needed(fabric, program):
+    """The daemon probes whether it can reach a program's memory, and takes copies by its thread only then."""
+    assert fabric.run("h1", "/usr/bin/python3", program("offer_copies.py")) == "offered: -22\n"
+
+
+def unreadable(fabric, path):
+    """An executable that cannot be read: process_vm_*() is refused for such a process, so a thread of it copies."""
+    to = fabric.folder / f"unreadable-{path.name}"
+    shutil.copy(path, to)
+    to.chmod(0o111)
+    return to
+
+
+def test_pages_that_come_late(root_fabric, program):
+    """Each page 20 ms after it is touched: transfers take long, and nobody else waits."""
+    slow = root_fabric.start("h1", program("late"), "slow").expect("slow")
+    others_go_on(root_fabric)
+    assert slow.running(), slow.output
+    os.kill(slow.pid, signal.SIGUSR1)
+    assert "\n0 bytes wrong" in slow.wait()
+
+
+def test_copies_that_come_late(fabric, program):
+    """The first one after more than a second, which once ended all further ones."""
+    slow = fabric.start("h1", unreadable(fabric, program("late")), "copies").expect("slow")
+    others_go_on(fabric)
+    assert "\n0 bytes wrong" in slow.wait()
+    assert "copies for us" in fabric.daemon_log()
+
+
+@pytest.mark.parametrize("copies", [False, True], ids=["moved", "copied"])
+@pytest.mark.parametrize("hosts", [("h1", "h5"), ("w1", "w2")], ids=["infiniband", "iwarp"])
+def test_programs_that_are_stopped(new_fabric, hosts, copies):
+    """
+    By SIGSTOP, in the midst of traffic, first one end, then the other one: each goes on where it was, and no byte is
+    wrong (rping -V). Programs with threads share no memory with the daemon. Nothing moves for one that copies for it
+    while it is stopped.
+    """
+    net = f"127.{os.getpid() >> 8 & 127}.{os.getpid() & 255}"
+    fabric = new_fabric.up(f"leafs 2 spines 2 hosts 4\nhost w1 iwarp {net}.1\nhost w2 iwarp {net}.2\n")
+    rping = pathlib.Path(shutil.which("rping"))
+    args = ["stdbuf", "-oL", unreadable(fabric, rping) if copies else rping, "-V", "-v", "-S", "64"]
+    args += ["-p", free_port(), "-a", fabric.ip(hosts[0]), "-C", "100000000"]
+    ends = [fabric.start(hosts[0], *args, "-s")]
+    ends.append(fabric.start(hosts[1], *args, "-c"))
+
+    def connected():
+        if not ends[1].running():  # the server did not listen yet
+            ends[1].restart()
+        return "ping data" in ends[1].output
+
+    wait_until(connected, 20, "a connection", 0.2)
+
+    def pings():
+        return min(end.output.count("ping data") for end in ends)
+
+    for victim in ends:
+        before = pings()
+        wait_until(lambda before=before: pings() > before, 20, "a message")
+        os.kill(victim.pid, signal.SIGSTOP)
+        begin = time.monotonic()
+        while time.monotonic() < begin + STOPPED:
+            others_go_on(fabric)
+        assert all(end.running() for end in ends), ends
+        os.kill(victim.pid, signal.SIGCONT)
+    before = pings()
+    wait_until(lambda: pings() > before, 20, "a message after both went on")
+    for end in ends:
+        end.kill()
+        assert "data verification failed" not in end.output
+    assert fabric.daemon_log().count("copies for us") == 2 * copies

@@ -1,0 +1,18 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""Registered memory that the daemon maps: programs see no difference, whatever they do with it."""
+
+LINES = (
+    "shared, and its bytes are there",
+    "written from one to the other",
+    "registered twice",
+    "a child has its own",
+    "zeroes after MADV_DONTNEED",
+    "other memory at the same place",
+    "pages of the heap",
+    "not while there are threads",
+)
+
+
+def test_nothing_is_different(shared_fabric, program):
+    said = shared_fabric.run("h2", "/usr/bin/python3", program("sharing.py"))
+    assert said.splitlines() == list(LINES), said

@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * A program with registered memory makes a child: forks KIND. Prints "KIND: ok" when the child has the memory as it was at that moment,
+ * and neither sees what the other writes later. Other kinds: "dontfork", after ibv_fork_init(), where the child does not get registered
+ * memory at all; "threads", where threads of the child use the device that the parent opened all at once; "vfork", where the child does.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <infiniband/verbs.h>
+#include <linux/sched.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define PAGE    4096u
+#define PAGES   512u /* every second is read-only: so many mappings */
+#define THREADS 16
+
+static struct ibv_context *context;
+static struct ibv_pd *pd;
+static volatile unsigned char *memory;
+static int to_child[2];
+
+static void die(const char *what)
+{
+	perror(what);
+	exit(1);
+}
+
+static void open_device(void)
+{
+	struct ibv_device **list = ibv_get_device_list(NULL);
+
+	if (!list || !list[0])
+		die("no device");
+	context = ibv_open_device(list[0]);
+	pd = context ? ibv_alloc_pd(context) : NULL;
+	if (!pd)
+		die("device");
+}
+
+/* Is the memory the daemon's, too? Otherwise there is nothing to be seen here. */
+static int is_shared(void)
+{
+	FILE *f = fopen("/proc/self/maps", "r");
+	unsigned long start, end;
+	char line[512];
+	int shared = 0;
+
+	if (!f)
+		return 0;
+	while (fgets(line, sizeof(line), f))
+		if (sscanf(line, "%lx-%lx", &start, &end) == 2 && start <= (unsigned long)memory &&
+		    (unsigned long)memory < end)
+			shared = strstr(line, "muslin-memory") != NULL;
+	fclose(f);
+	return shared;
+}
+
+static void register_memory(void)
+{
+	void *p = mmap(NULL, PAGES * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (p == MAP_FAILED)
+		die("mmap");
+	memory = p;
+	memset(p, 1, PAGES * PAGE);
+	if (!ibv_reg_mr(pd, p, PAGES * PAGE, IBV_ACCESS_LOCAL_WRITE))
+		die("ibv_reg_mr");
+	if (!is_shared())
+		die("the memory is not shared");
+}
+
+static void protect(void)
+{
+	unsigned i;
+
+	for (i = 1; i < PAGES; i += 2)
+		if (mprotect((void *)(memory + i * PAGE), PAGE, i % 4 == 1 ? PROT_READ : PROT_NONE))
+			die("mprotect");
+}
+
+static void unprotect(void)
+{
+	if (mprotect((void *)memory, PAGES * PAGE, PROT_READ | PROT_WRITE))
+		die("mprotect");
+}
+
+static int others(unsigned char value)
+{
+	unsigned i, n = 0;
+
+	for (i = 0; i < PAGES * PAGE; i += PAGE / 2)
+		n += memory[i] != value;
+	return (int)n;
+}
+
+/* Sees no write of the parent, and writes itself. */
+static int child(void *arg)
+{
+	const int *late = arg;
+	char byte;
+	int wrong;
+
+	if (read(to_child[0], &byte, 1) != 1)
+		_exit(2);
+	if (*late) /* the first call that can be seen */
+		close(open("/dev/infiniband/uverbs0", O_RDWR));
+	unprotect();
+	wrong = *late ? 0 : others(1);
+	memset((void *)memory, 3, PAGES * PAGE);
+	_exit(wrong || others(3));
+}
+
+static void parent(const char *kind, pid_t pid)
+{
+	unsigned i;
+	int status;
+
+	if (pid < 0)
+		die(kind);
+	for (i = 0; i < PAGES; i += 2)
+		memset((void *)(memory + i * PAGE), 2, PAGE);
+	if (write(to_child[1], "", 1) != 1 || waitpid(pid, &status, __WALL) != pid)
+		die("wait");
+	unprotect();
+	for (i = 0; i < PAGES * PAGE; i++)
+		if (memory[i] != (i / PAGE % 2 ? 1 : 2))
+			break;
+	printf("%s: %s%s\n", kind, status ? "the child sees what the parent has written " : "",
+	       i < PAGES * PAGE ? "the parent sees what the child has written"
+	       : status         ? ""
+				: "ok");
+}
+
+static pid_t raw_fork(void)
+{
+#ifdef __x86_64__
+	long pid;
+
+	__asm__ volatile("syscall" : "=a"(pid) : "a"(SYS_clone), "D"(SIGCHLD), "S"(0), "d"(0) : "rcx", "r11", "memory");
+	return (pid_t)pid;
+#else
+	return fork();
+#endif
+}
+
+static void snapshot(const char *kind)
+{
+	static char stack[65536] __attribute__((aligned(64)));
+	struct clone_args args = { .exit_signal = SIGCHLD };
+	int late = !strcmp(kind, "raw");
+	pid_t pid;
+
+	register_memory();
+	protect();
+	if (!strcmp(kind, "fork"))
+		pid = fork();
+	else if (!strcmp(kind, "_Fork"))
+		pid = _Fork();
+	else if (!strcmp(kind, "clone"))
+		pid = clone(child, stack + sizeof(stack), SIGCHLD, &late);
+	else if (!strcmp(kind, "syscall"))
+		pid = (pid_t)syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL);
+	else if (!strcmp(kind, "clone3"))
+		pid = (pid_t)syscall(SYS_clone3, &args, sizeof(args));
+	else
+		pid = raw_fork();
+	if (!pid)
+		child(&late);
+	parent(kind, pid);
+}
+
+static void dontfork(void)
+{
+	unsigned char vec[PAGES];
+	int status;
+	pid_t pid;
+
+	register_memory();
+	pid = fork();
+	if (!pid)
+		_exit(mincore((void *)memory, PAGES * PAGE, vec) == 0 || errno != ENOMEM);
+	if (waitpid(pid, &status, 0) != pid)
+		die("wait");
+	printf("dontfork: %s\n", status ? "the child has the memory" : "ok");
+}
+
+/* Uses the device, and descriptors of its own, which nobody closes. */
+static void *use(void *arg)
+{
+	int i, fd, wrong = 0;
+	struct stat before, after;
+	struct ibv_pd *own;
+
+	pthread_barrier_wait(arg);
+	own = ibv_alloc_pd(context);
+	wrong += !own;
+	for (i = 0; i < 100; i++) {
+		fd = eventfd(0, EFD_CLOEXEC);
+		wrong += fd < 0 || fstat(fd, &before);
+		sched_yield();
+		wrong += fstat(fd, &after) || before.st_ino != after.st_ino || close(fd);
+	}
+	wrong += own && ibv_dealloc_pd(own);
+	return (void *)(long)wrong;
+}
+
+static int use_at_once(void)
+{
+	pthread_barrier_t all;
+	pthread_t t[THREADS];
+	long wrong = 0;
+	void *one;
+	int i;
+
+	pthread_barrier_init(&all, NULL, THREADS);
+	for (i = 0; i < THREADS; i++)
+		pthread_create(&t[i], NULL, use, &all);
+	for (i = 0; i < THREADS; i++) {
+		pthread_join(t[i], &one);
+		wrong += (long)one;
+	}
+	return wrong != 0;
+}
+
+static void threads(void)
+{
+	int i, status, wrong = 0;
+	pid_t pid;
+
+	for (i = 0; i < 50; i++) {
+		pid = fork();
+		if (!pid)
+			_exit(use_at_once());
+		wrong += waitpid(pid, &status, 0) != pid || status;
+	}
+	printf("threads: %s\n", wrong ? "children have failed" : "ok");
+}
+
+/* A child that shares our memory cannot have a connection of its own: its call fails, and ours go on. */
+static void shared_child(void)
+{
+	struct ibv_port_attr attr;
+	int status, wrong = 0;
+	pid_t pid = vfork();
+
+	if (!pid)
+		_exit(ibv_query_port(context, 1, &attr) == 0);
+	wrong += waitpid(pid, &status, 0) != pid || status;
+	wrong += ibv_query_port(context, 1, &attr) || !ibv_alloc_pd(context);
+	printf("vfork: %s\n", wrong ? "the device is of no use any more" : "ok");
+}
+
+int main(int argc, char **argv)
+{
+	const char *kind = argc > 1 ? argv[1] : "fork";
+
+	if (!strcmp(kind, "dontfork") && ibv_fork_init())
+		die("ibv_fork_init");
+	if (pipe(to_child))
+		die("pipe");
+	open_device();
+	if (!strcmp(kind, "dontfork"))
+		dontfork();
+	else if (!strcmp(kind, "threads"))
+		threads();
+	else if (!strcmp(kind, "vfork"))
+		shared_child();
+	else
+		snapshot(kind);
+	return 0;
+}

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Posts datagrams to a QP of its own, and destroys the QP that sends them at once. Says "ready" and waits for SIGUSR1, says "posted"
+ * before it destroys the QP, and in the end how many came. A program with threads, whose memory is not shared with the daemon.
+ */
+#include <infiniband/verbs.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#define COUNT 10
+#define QKEY  0x11111111
+#define SIZE  (40 + 64)
+
+static char mem[COUNT + 1][SIZE];
+
+static void must(int ok, const char *what)
+{
+	if (ok)
+		return;
+	perror(what);
+	exit(1);
+}
+
+static struct ibv_qp *qp_make(struct ibv_pd *pd, struct ibv_cq *cq)
+{
+	struct ibv_qp_init_attr init = {
+		.send_cq = cq, .recv_cq = cq, .qp_type = IBV_QPT_UD, .cap = { COUNT, COUNT, 1, 1, 0 }
+	};
+	struct ibv_qp_attr a = { .qp_state = IBV_QPS_INIT, .port_num = 1, .qkey = QKEY };
+	struct ibv_qp *qp = ibv_create_qp(pd, &init);
+
+	must(qp && !ibv_modify_qp(qp, &a, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY), "INIT");
+	a.qp_state = IBV_QPS_RTR;
+	must(!ibv_modify_qp(qp, &a, IBV_QP_STATE), "RTR");
+	a.qp_state = IBV_QPS_RTS;
+	must(!ibv_modify_qp(qp, &a, IBV_QP_STATE | IBV_QP_SQ_PSN), "RTS");
+	return qp;
+}
+
+static void *idle(void *arg)
+{
+	pause();
+	return NULL;
+}
+
+static int received(struct ibv_cq *cq)
+{
+	time_t end = time(NULL) + 5;
+	struct ibv_wc wc;
+	int n = 0;
+
+	while (n < COUNT && time(NULL) < end)
+		if (ibv_poll_cq(cq, 1, &wc) == 1)
+			n += wc.opcode == IBV_WC_RECV && wc.status == IBV_WC_SUCCESS;
+	return n;
+}
+
+int main(void)
+{
+	pthread_t thread;
+	int err = pthread_create(&thread, NULL, idle, NULL);
+	struct ibv_device **list = ibv_get_device_list(NULL);
+	struct ibv_context *ctx = !err && list && *list ? ibv_open_device(*list) : NULL;
+	struct ibv_pd *pd = ctx ? ibv_alloc_pd(ctx) : NULL;
+	struct ibv_mr *mr = pd ? ibv_reg_mr(pd, mem, sizeof(mem), IBV_ACCESS_LOCAL_WRITE) : NULL;
+	struct ibv_cq *cq = ctx ? ibv_create_cq(ctx, 2 * COUNT, NULL, NULL, 0) : NULL;
+	struct ibv_cq *sent = ctx ? ibv_create_cq(ctx, COUNT, NULL, NULL, 0) : NULL;
+	struct ibv_port_attr port;
+	struct ibv_qp *from, *to;
+	struct ibv_ah *ah;
+	sigset_t go;
+	int i;
+
+	sigemptyset(&go);
+	sigaddset(&go, SIGUSR1);
+	sigprocmask(SIG_BLOCK, &go, NULL);
+
+	must(mr && cq && sent && !ibv_query_port(ctx, 1, &port), "device");
+	from = qp_make(pd, sent);
+	to = qp_make(pd, cq);
+	ah = ibv_create_ah(pd, &(struct ibv_ah_attr){ .dlid = port.lid, .port_num = 1 });
+	must(!!ah, "AH");
+	for (i = 0; i < COUNT; i++) {
+		struct ibv_sge sge = { (uintptr_t)mem[i], SIZE, mr->lkey };
+		struct ibv_recv_wr wr = { .sg_list = &sge, .num_sge = 1 }, *bad;
+
+		must(!ibv_post_recv(to, &wr, &bad), "receive");
+	}
+	puts("ready");
+	fflush(stdout);
+	sigwait(&go, &i);
+	for (i = 0; i < COUNT; i++) {
+		struct ibv_sge sge = { (uintptr_t)mem[COUNT], 64, mr->lkey };
+		struct ibv_send_wr wr = { .sg_list = &sge,
+					  .num_sge = 1,
+					  .opcode = IBV_WR_SEND,
+					  .wr.ud = { ah, to->qp_num, QKEY } },
+				   *bad;
+
+		must(!ibv_post_send(from, &wr, &bad), "send");
+	}
+	puts("posted");
+	fflush(stdout);
+	must(!ibv_destroy_qp(from), "destroy");
+	printf("received %d\n", received(cq));
+	return 0;
+}

@@ -1,0 +1,476 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""
+RoCE hosts on a simulated Ethernet.
+
+      r1 10.1.0.1     r2 10.1.0.2             r3 10.1.0.3     v3 10.1.10.3 in VLAN 10
+      fd01::1         fd01::2                 |               | (untagged there)
+      10.1.10.1 in VLAN 10, tagged            |               |
+      |               |                       |               |
+      +--- 2 sw1 3 ---+                       +--- 2 sw2 3 ---+
+             1 ------------- all VLANs ------------- 1
+"""
+
+import itertools
+import os
+import re
+import shutil
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from muslin.process import free_port, wait_until
+from test_perftest import RESULT
+from test_roce import frames, icrc_is_right
+from test_roce_namespaces import inside
+
+TOPOLOGY = """
+ethernet sw1 mtu 4200
+ethernet sw2 mtu 4200
+ethernet sw1 sw2
+host r1 ether sw1 ip 10.1.0.1/24 fd01::1/64 10.1.10.1/24@10
+host r2 ether sw1 ip 10.1.0.2/24 fd01::2/64
+host r3 ether sw2 ip 10.1.0.3/24
+host v3 ether sw2 vlan 10 ip 10.1.10.3/24
+"""
+IP = {"r1": "10.1.0.1", "r2": "10.1.0.2", "r3": "10.1.0.3", "v3": "10.1.10.3"}
+
+
+@pytest.fixture(scope="module")
+def net(muslin_make_fabric):
+    fabric = muslin_make_fabric("ethernet")
+    fabric.up(TOPOLOGY)
+    yield fabric
+    fabric.down()
+
+
+def end(fabric, name, num=1):
+    """A switch's port, or a station, with its counters."""
+    e = fabric.show()["ethernet"]
+    ends = e["stations"] + [p for sw in e["switches"] for p in sw["ports"]]
+    return next(p for p in ends if p["name"] == name and p["num"] == num)
+
+
+def counter(fabric, name, num, which):
+    return end(fabric, name, num)["counters"][which]
+
+
+def roce(fabric, host, which):
+    return int(fabric.run(host, "cat", f"/sys/class/infiniband/rxe0/ports/1/counters/roce_{which}"))
+
+
+def gid(fabric, host, address, kind):
+    """The index of the GID that is @address and of type @kind."""
+    rows = re.findall(r"GID\[\s*(\d+)\]:\s+(\S+), RoCE v(\d)", fabric.run(host, "ibv_devinfo", "-v"))
+    plain = {"::ffff:" + address, address}
+    if "." in address:
+        a, b, c, d = map(int, address.split("."))
+        plain.add(f"0000:0000:0000:0000:0000:ffff:{a:02x}{b:02x}:{c:02x}{d:02x}")
+    return next(int(i) for i, text, v in rows if text in plain and int(v) == kind)
+
+
+def rping(fabric, server, client, address, *, count=10, size=100):
+    argv = ["rping", "-a", address, "-V", "-C", count, "-S", size]
+    srv, out = fabric.pair((server, *argv, "-s"), (client, *argv, "-c", "-v"))
+    assert out.count("ping data") == count
+
+
+def perftest(fabric, tool, hosts, *args, iters=100, index=(0, 0)):
+    server, client = hosts
+    common = [tool, "-p", free_port(), "-n", iters, "-F", *args]
+    srv, out = fabric.pair((server, *common, "-x", index[0]), (client, *common, "-x", index[1], IP[server]))
+    assert RESULT.search(out), out
+
+
+class Capture:
+    """What passes a place while the block runs."""
+
+    def __init__(self, fabric, place):
+        self.fabric, self.path = fabric, fabric.folder / f"{place.replace(':', '-')}-{next(fabric.count)}.pcapng"
+        self.place = place
+
+    def __enter__(self):
+        self.trace = self.fabric.start_muslin("trace", "-w", self.path, self.place)
+        wait_until(lambda: self.path.exists() and self.path.stat().st_size, 10, "the capture")
+        return self
+
+    def __exit__(self, *_):
+        self.trace.signal(2)
+        self.trace.wait(20, None)
+
+    def fields(self, *names, only="", options=()):
+        # That dissector takes payloads of others for its own.
+        argv = ["tshark", "-r", self.path, "-Y", only, "-T", "fields", "--disable-protocol", "rpcordma"]
+        for o in options:
+            argv += ["-o", o]
+        for n in names:
+            argv += ["-e", n]
+        out = self.fabric._start(argv).wait(60)
+        return [line.split("\t") for line in out.splitlines() if not line.startswith("Running")]
+
+    def sound(self):
+        """Nothing malformed, every ICRC right. Returns how many packets had one."""
+        # Payload that begins like an EtherType is taken for a frame by tshark: what programs send is not meant.
+        wrong = self.fields("frame.number", "frame.protocols", only="_ws.malformed")
+        assert not [row for row in wrong if "infiniband:ethertype:" not in row[1]]
+        checked = [icrc_is_right(f) for f in frames(self.path)]
+        assert False not in checked
+        return checked.count(True)
+
+
+def test_device(net):
+    info = net.run("r1", "ibv_devinfo", "-v")
+    for line in (
+        r"state:\s+PORT_ACTIVE \(4\)",
+        r"active_mtu:\s+4096 \(5\)",
+        r"link_layer:\s+Ethernet",
+        r"GID\[\s*0\]:\s+::ffff:10.1.0.1, RoCE v2",
+        r"GID\[\s*4\]:\s+\S+, RoCE v1",
+    ):
+        assert re.search(line, info, re.M), (line, info)
+
+
+@pytest.mark.parametrize("client", ["r2", "r3"])
+def test_rping(net, client):
+    """On one switch, and from one to the other."""
+    rping(net, "r1", client, "10.1.0.1")
+    rping(net, client, "r1", IP[client])
+
+
+def test_rping_over_ipv6(net):
+    rping(net, "r1", "r2", "fd01::1")
+
+
+def test_rping_in_a_vlan(net):
+    """r1 tags what its address in the VLAN sends; v3's port takes the tag away."""
+    with Capture(net, "r1") as c:
+        rping(net, "v3", "r1", "10.1.10.3")
+    assert c.sound() > 20
+    assert {row[0] for row in c.fields("vlan.id", only="infiniband")} == {"10"}
+
+
+def test_vlans_are_apart(net):
+    """r3 and v3 are on one switch, in two VLANs: nobody answers."""
+    before = roce(net, "r3", "no_neighbour")
+    client = net.start("r3", "rping", "-c", "-a", "10.1.10.3", "-v", "-C", 1)
+    wait_until(lambda: roce(net, "r3", "no_neighbour") > before, 20, "the end of asking")
+    assert "ping data" not in client.output
+    client.kill()
+
+
+@pytest.mark.parametrize("kind", [1, 2])
+@pytest.mark.parametrize("tool", ["ib_write_bw", "ib_read_bw", "ib_send_bw", "ib_atomic_bw"])
+def test_bandwidth(net, tool, kind):
+    index = gid(net, "r1", IP["r1"], kind), gid(net, "r3", IP["r3"], kind)
+    perftest(net, tool, ("r1", "r3"), *([] if "atomic" in tool else ["-s", "65536"]), index=index)
+
+
+@pytest.mark.parametrize("kind", [1, 2])
+def test_datagrams(net, kind):
+    index = gid(net, "r1", IP["r1"], kind), gid(net, "r2", IP["r2"], kind)
+    perftest(net, "ib_send_bw", ("r1", "r2"), "-c", "UD", "-s", "2048", index=index)
+
+
+@pytest.mark.parametrize("kind", [1, 2])
+def test_captures_are_dissected(net, kind):
+    """Of either version of RoCE: what the book says, nothing malformed, and every ICRC right."""
+    index = gid(net, "r1", IP["r1"], kind), gid(net, "r2", IP["r2"], kind)
+    with Capture(net, "sw1:3") as c:
+        perftest(net, "ib_write_bw", ("r1", "r2"), "-s", "10001", iters=5, index=index)
+        perftest(net, "ib_read_bw", ("r1", "r2"), "-s", "3000", iters=5, index=index)
+        perftest(net, "ib_send_bw", ("r1", "r2"), "-c", "UD", "-s", "77", iters=5, index=index)
+    assert c.sound() > 30
+    types = {row[0] for row in c.fields("eth.type", only="infiniband.bth")}
+    assert types == {"0x8915"} if kind == 1 else types == {"0x0800"}
+
+
+@pytest.mark.parametrize("first, then", [("v1", "v2"), ("v2", "v1")])
+def test_the_default_mode_is_changed(net, first, then):
+    """Connections by rdma_cm go by the version that is their host's default when they are made; others keep theirs."""
+    net.command("mode", "r2", first)
+    try:
+        with Capture(net, "r2") as c:
+            rping(net, "r1", "r2", "10.1.0.1", count=3)
+            net.command("mode", "r2", then)
+            rping(net, "r1", "r2", "10.1.0.1", count=3)
+        assert net.command("mode", "r2").strip() == then
+    finally:
+        net.command("mode", "r2", "v2")
+    types = [kind for kind, _ in itertools.groupby(row[0] for row in c.fields("eth.type", only="infiniband.bth"))]
+    assert types == [{"v1": "0x8915", "v2": "0x0800"}[mode] for mode in (first, then)]
+    assert c.sound()
+
+
+def test_the_default_mode_of_datagrams(net):
+    """A service is asked, answers, and is sent to by that version, too."""
+    net.command("mode", "r2", "v1")
+    try:
+        with Capture(net, "r2") as c:
+            argv = ["udaddy", "-c", 1, "-C", 3]
+            srv, cli = net.pair(("r1", *argv, "-b", "fd01::1"), ("r2", *argv, "-s", "fd01::1"))
+        assert "return status 0" in srv and "return status 0" in cli
+    finally:
+        net.command("mode", "r2", "v2")
+    assert {row[0] for row in c.fields("eth.type", only="infiniband.bth")} == {"0x8915"}
+    assert c.sound()
+
+
+def test_a_default_of_the_topology(new_fabric):
+    """With mode=v1 the GIDs of v1 are the first ones, and what programs use unasked; the peer need not have it."""
+    new_fabric.up("ethernet sw1\nhost a ether sw1 ip 10.4.0.1/24 mode=v1\nhost b ether sw1 ip 10.4.0.2/24\n")
+    assert new_fabric.command("mode", "a").strip() == "v1"
+    versions = re.findall(r"GID\[\s*\d+\]:\s+\S+, RoCE v(\d)", new_fabric.run("a", "ibv_devinfo", "-v"))
+    assert versions == ["1", "1", "2", "2"]
+    with Capture(new_fabric, "a") as c:
+        rping(new_fabric, "b", "a", "10.4.0.2", count=3)
+    assert {row[0] for row in c.fields("eth.type", only="infiniband.bth")} == {"0x8915"}
+    assert c.sound() > 10
+
+
+def test_wrong_modes(net):
+    assert 'a mode is v1 or v2, not "v3"' in net.command("mode", "r1", "v3", status=1)
+    assert "r9 is no host with a RoCE port" in net.command("mode", "r9", status=1)
+
+
+GROUPS = [("239.1.2.3", "10.1.0.1", "10.1.0.3"), ("ff0e::7", "fd01::1", "fd01::2")]
+
+
+@pytest.mark.parametrize(("group", "a", "b"), GROUPS)
+def test_groups(net, group, a, b):
+    """A group of IPv4 over both switches, one of IPv6 on one: frames to the station address of the group."""
+    member = net.start("r1", "mckey", "-m", group, "-b", a, "-C", 20)
+    with Capture(net, "r1") as c:
+        wait_until(
+            lambda: net.run("r2" if ":" in b else "r3", "mckey", "-s", "-m", group, "-b", b, "-C", 20)
+            and not member.running(),
+            30,
+            "the group's packets",
+        )
+    assert "return status 0" in member.wait(5)
+    mac = {"239.1.2.3": "01:00:5e:01:02:03", "ff0e::7": "33:33:00:00:00:07"}[group]
+    assert mac in {row[0] for row in c.fields("eth.dst", only="infiniband.deth")}
+    assert c.sound() >= 20
+
+
+def test_one_port_hears_what_is_for_it(net):
+    """Once a switch has learnt who is where, others do not see the frames."""
+    rping(net, "r1", "r2", "10.1.0.1", count=1)
+    before = counter(net, "r3", 1, "rx_frames")
+    rping(net, "r1", "r2", "10.1.0.1", count=50)
+    assert counter(net, "r3", 1, "rx_frames") - before < 10
+
+
+def test_damage_is_noticed(net):
+    """A bit that a switch damages is found by the ICRC, one that the link damages by the FCS; both are sent again."""
+    before = roce(net, "r2", "icrc_errors") + roce(net, "r2", "malformed")
+    fcs = counter(net, "r2", 1, "rx_fcs_errors")
+    net.fault("r2", "corrupt", dir="in", pcap="udp port 4791 and len > 1000", nth=3, offset=200)
+    net.fault("r2", "corrupt", "fcs", dir="in", pcap="udp port 4791 and len > 1000", nth=30)
+    rping(net, "r2", "r1", IP["r2"], count=40, size=3000)
+    assert roce(net, "r2", "icrc_errors") + roce(net, "r2", "malformed") == before + 1
+    assert counter(net, "r2", 1, "rx_fcs_errors") == fcs + 1
+
+
+@pytest.mark.parametrize(
+    ("action", "keys"),
+    [
+        ("drop", {"prob": "2%"}),
+        ("duplicate", {"every": 3}),
+        ("reorder", {"every": 7}),
+        ("delay", {"time": "1ms", "prob": "5%"}),
+    ],
+)
+def test_faults_on_the_way(net, action, keys):
+    """Between the switches; both ways, and large messages come whole."""
+    net.fault("sw1:1", action, pcap="udp port 4791 or (vlan and udp port 4791)", **keys)
+    rping(net, "r3", "r1", IP["r3"], count=30, size=30000)
+
+
+def test_shown_by_name(net):
+    """A switch with all of its ports, a station with the one that it is at."""
+    rping(net, "r1", "r3", "10.1.0.1", count=1)
+    sw2 = net.command("show", "--counters", "sw2")
+    assert re.findall(r"^ethernet (\S+)", sw2, re.M) == ["sw2"] and "r1:1" not in sw2
+    assert re.findall(r"^ +\d +up +(\S+)$", sw2, re.M) == ["sw1:1", "r3:1", "v3:1"]
+    r3 = net.command("show", "--counters", "r3")
+    assert re.findall(r"^ +(\d) +up +(\S+)$", r3, re.M) == [("2", "r3:1")]
+    assert re.search(r"^ +tx_frames +\d+$", r3, re.M)
+    assert 'has no node "sw3"' in net.command("show", "sw3", status=1)
+
+
+def test_a_link_that_is_down(net):
+    net.command("link", "r2", "down")
+    assert end(net, "sw1", 3)["state"] == "down"
+    assert "PORT_DOWN" in net.run("r2", "ibv_devinfo")
+    net.command("link", "sw1:3", "up")
+    assert "PORT_ACTIVE" in net.run("r2", "ibv_devinfo")
+    rping(net, "r1", "r2", "10.1.0.1")
+
+
+SLOW = """
+ethernet sw1 queue 64k {flow}
+host a ether sw1 ip 10.2.0.1/24 rate 200M
+host b ether sw1 ip 10.2.0.2/24
+host c ether sw1 ip 10.2.0.3/24
+"""
+
+
+def send_at_once(fabric, to, address, senders, messages):
+    """Each of @senders writes @messages of 64 KiB to @to."""
+
+    def flow(host):
+        argv = ["ib_write_bw", "-p", free_port(), "-x", 0, "-F", "-n", messages, "-s", 65536]
+        return fabric.pair((to, *argv), (host, *argv, address))[1]
+
+    with ThreadPoolExecutor() as all_of_them:
+        for out in all_of_them.map(flow, senders):
+            assert RESULT.search(out), out
+
+
+def incast(fabric):
+    """b and c send to a at once, whose link is slow. What sw1 dropped, and what pauses it has sent."""
+    send_at_once(fabric, "a", "10.2.0.1", "bc", 40)
+    ports = fabric.show()["ethernet"]["switches"][0]["ports"]
+    return sum(p["counters"]["tx_dropped"] for p in ports), sum(p["counters"]["tx_pause"] for p in ports)
+
+
+@pytest.mark.parametrize("flow", ["", "pause", "pfc 0,3"])
+def test_flow_control(new_fabric, flow):
+    """With PAUSE, or with priority flow control, nothing is lost in front of a slow link; without, much is."""
+    new_fabric.up(SLOW.format(flow=flow))
+    with Capture(new_fabric, "b") as c:
+        dropped, pauses = incast(new_fabric)
+    assert (dropped == 0) == bool(flow) and (pauses > 0) == bool(flow)
+    opcodes = {row[0] for row in c.fields("macc.opcode", only="macc")}
+    assert opcodes == {"": set(), "pause": {"0x0001"}, "pfc 0,3": {"0x0101"}}[flow]
+
+
+CONGESTED = """
+ethernet sw1 ecn 32k
+host a ether sw1 ip 10.2.0.1/24 rate 200M dcqcn
+host b ether sw1 ip 10.2.0.2/24 dcqcn
+host c ether sw1 ip 10.2.0.3/24 dcqcn
+"""
+
+
+def test_a_switch_marks_what_waits(new_fabric):
+    """What leaves by a slow link while others wait for it comes marked, whole, and its sender is notified."""
+
+    def hw(host, name):
+        return int(new_fabric.run(host, "cat", f"/sys/class/infiniband/rxe0/ports/1/hw_counters/{name}"))
+
+    new_fabric.up(CONGESTED)
+    with Capture(new_fabric, "a") as c:
+        incast(new_fabric)
+    noticed, handled = hw("a", "np_ecn_marked_roce_packets"), hw("b", "rp_cnp_handled") + hw("c", "rp_cnp_handled")
+    assert 100 < noticed <= counter(new_fabric, "sw1", 1, "tx_ecn_marked")
+    assert 10 < handled <= hw("a", "np_cnp_sent") < noticed
+    data = c.fields("ip.dsfield.ecn", "ip.checksum.status", only="infiniband.reth", options=["ip.check_checksum:TRUE"])
+    assert {row[0] for row in data} <= {"2", "3"} and {row[1] for row in data} == {"1"}
+    assert c.sound() > noticed
+
+
+CONTROLLED = """
+ethernet sw1 queue 64k ecn 16k
+host a ether sw1 ip 10.2.0.1/24 rate 200M dcqcn
+host b ether sw1 ip 10.2.0.2/24 dcqcn
+host c ether sw1 ip 10.2.0.3/24 dcqcn
+ethernet sw2 queue 64k ecn 16k
+host x ether sw2 ip 10.3.0.1/24 rate 200M
+host y ether sw2 ip 10.3.0.2/24
+host z ether sw2 ip 10.3.0.3/24
+"""
+
+
+def test_congestion_control(new_fabric):
+    """
+    A long incast at two switches that are alike, of hosts with congestion control and of hosts without.
+
+        b, c --- sw1 --- a, with DCQCN          y, z --- sw2 --- x, without
+
+    The first packets find no room in either; from then on those with it lose hardly any. Most runs lose a thousandth.
+    """
+    new_fabric.up(CONTROLLED)
+    send_at_once(new_fabric, "x", "10.3.0.1", "yz", 250)
+    send_at_once(new_fabric, "a", "10.2.0.1", "bc", 250)
+    with_it, without = (counter(new_fabric, sw, 1, "tx_dropped") for sw in ("sw1", "sw2"))
+    assert without > 5000 and with_it < without / 10
+    assert counter(new_fabric, "sw1", 1, "tx_ecn_marked") > 0 == counter(new_fabric, "sw2", 1, "tx_ecn_marked")
+
+
+def test_a_lost_question(new_fabric):
+    """Who has an address is asked again before a queue pair gives up that waits for the answer."""
+    new_fabric.up(CONTROLLED)
+    new_fabric.fault("b", "drop", pcap="arp", nth=1)
+    argv = ["ibv_rc_pingpong", "-g", 0, "-p", free_port()]
+    _, out = new_fabric.pair(("a", *argv), ("b", *argv, "10.2.0.1"))
+    assert "1000 iters in" in out
+
+
+def test_a_pause_storm(new_fabric):
+    """A station that says PAUSE without end stops whoever sends to it, until it is taken away."""
+    new_fabric.up(SLOW.format(flow="pause"))
+    rping(new_fabric, "b", "c", "10.2.0.2", count=1)
+    storm = new_fabric.fault("b", "storm")
+    argv = ["rping", "-a", "10.2.0.2", "-V", "-C", 3]
+    srv = new_fabric.start("b", *argv, "-s")
+    cli = new_fabric.start("c", *argv, "-c", "-v")
+    wait_until(lambda: end(new_fabric, "sw1", 2)["counters"]["rx_pause"] > 100, 20, "pauses")
+    assert "ping data" not in cli.output
+    storm.clear()
+    assert cli.wait(30).count("ping data") == 3
+    srv.wait(30, None)
+    assert counter(new_fabric, "sw1", 2, "tx_paused_us") > 100000
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        ("host r1 ether sw9 ip 10.0.0.1\n", '1: "sw9" is no Ethernet switch'),
+        ("ethernet sw1\nethernet sw1\n", "2: there is an Ethernet switch"),
+        ("ethernet sw1\nhost r1 ether sw1\n", "2: a RoCE host needs an address"),
+        ("ring 3 hosts 1 ports 2\nethernet e1\nhost h1 nic e1 roce\n", ": h1 has two ports on the fabric already"),
+        ("ethernet sw1 rate fast\n", 'rate: "fast" is none'),
+        ("ethernet sw1\nhost r1 ether sw1 ip 10.0.0.1/40\n", "is no address"),
+        ("ethernet sw1\nhost r1 ether sw1 ip 10.0.0.1 vlan 5000\n", 'vlan: "5000" is none'),
+    ],
+)
+def test_wrong_topologies(new_fabric, text, error):
+    path = new_fabric.folder / "wrong.topo"
+    path.write_text(text)
+    path.chmod(0o644)
+    assert error in new_fabric.command("up", path, status=1)
+
+
+TAP = """
+ethernet sw1
+host r1 ether sw1 ip 10.3.0.1/24 fd03::1/64
+host m tap sw1 tap0
+"""
+TAP_UP = """
+ip link set tap0 addrgenmode none; ip addr add 10.3.0.9/24 dev tap0; ip addr add fd03::9/64 dev tap0 nodad
+ip link set tap0 up
+"""
+
+
+def test_tap(new_fabric):
+    """
+    The machine's own kernel is on the Ethernet: it finds the RoCE host by ARP and neighbour discovery, and is answered.
+
+        a network namespace: tap0 10.3.0.9 --- sw1 --- r1
+    """
+    if not all(shutil.which(t) for t in ("unshare", "nsenter", "ip", "ping")):
+        pytest.skip("needs unshare, nsenter, ip and ping")
+    space = new_fabric._start(["unshare", "-Urn", "sh", "-c", "echo namespace $$; exec sleep 600"])
+    pid = wait_until(lambda: re.search(r"namespace (\d+)|ermitted", space.output), 10, "the namespace")[1]
+    if not pid or not os.access("/dev/net/tun", os.R_OK | os.W_OK):
+        pytest.skip("user namespaces or /dev/net/tun are not permitted here")
+    enter = ["nsenter", "--preserve-credentials", "-U", "-n", "-t", pid, "--"]
+    inside(new_fabric, pid).up(TAP)
+    new_fabric._start([*enter, "sh", "-c", TAP_UP]).wait(20)
+    with Capture(new_fabric, "m") as c:
+        for address in ("10.3.0.1", "fd03::1"):
+            out = new_fabric._start([*enter, "ping", "-c", "3", "-i", "0.2", "-s", "1000", address]).wait(20)
+            assert " 0% packet loss" in out
+    wrong = "_ws.malformed || icmp.checksum.status == 0 || icmpv6.checksum.status == 0"
+    assert not c.fields("frame.number", only=wrong)
+    assert len(c.fields("frame.number", only="icmp || icmpv6.type == 129")) >= 9
+    space.kill()

@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""
+The embedded subnet manager: what it makes of partitions, topologies and changes, as stock tools see it.
+
+    h1 h2 h3 h4 -- leaf1 --+-- spine1 --+-- leaf2 -- h5 h6 h7 h8
+                           +-- spine2 --+
+"""
+
+import re
+
+import pytest
+from muslin import wait_until
+
+
+def guid(fabric, host):
+    return fabric.port(host)["guid"]
+
+
+def pkeys(fabric, host):
+    out = fabric.run(host, "smpquery", "pkeys", str(fabric.port(host)["lid"]))
+    return re.findall(r"0x(\w{4})", out.split(":", 1)[1])
+
+
+def test_wrong_partitions_name_the_line(new_fabric):
+    path = new_fabric.folder / "partitions.conf"
+    path.write_text("Default=0x7fff, ipoib : ALL=full;\nBlue=0x8zz9 : ALL;\n")
+    assert "partitions.conf:2" in new_fabric.command("up", "--partitions", path, status=1)
+
+
+def test_partitions_separate(new_fabric):
+    """h1 and h5 are blue, h2 is a limited member; h6 is not in it and cannot talk to anybody with that key."""
+    fabric = new_fabric.up(None, "--no-sm")
+    guids = {h: guid(fabric, h) for h in ("h1", "h2", "h5")}
+    fabric.down()
+    path = fabric.folder / "partitions.conf"
+    path.write_text(
+        "Default=0x7fff, ipoib : ALL=full;\n"
+        f"Blue=0x8002 : {guids['h1']}=full, {guids['h5']}=full, {guids['h2']}=limited;\n"
+    )
+    fabric.up(None, "--partitions", path)
+    assert pkeys(fabric, "h1")[:3] == ["ffff", "8002", "0000"]
+    assert pkeys(fabric, "h2")[:3] == ["ffff", "0002", "0000"]
+    assert pkeys(fabric, "h6")[:2] == ["ffff", "0000"]
+    args = ["ib_send_bw", "-n", "50", "--pkey_index=1", "-p", "18716"]
+    fabric.pair(("h1", *args), ("h5", *args, "localhost"))
+    lids = [str(fabric.port(h)["lid"]) for h in ("h1", "h5", "h6")]
+    out = fabric.run("h1", "saquery", "PR", "--slid", lids[0], "--dlid", lids[1], "--pkey", "0x8002")
+    assert "0x8002" in out.lower()
+    out = fabric.run("h1", "saquery", "PR", "--slid", lids[0], "--dlid", lids[2], "--pkey", "0x8002", status=None)
+    assert "0x8002" not in out.lower()
+
+
+def test_partitions_of_the_topology(new_fabric):
+    """The topology names the file, unless the command line does."""
+    path = new_fabric.folder / "partitions.conf"
+    path.write_text("Default=0x7fff, ipoib : ALL=full;\nBlue=0x8002 : ALL=full;\n")
+    fabric = new_fabric.up(f"leafs 1 spines 1 hosts 2\npartition-file {path}\n")
+    assert pkeys(fabric, "h1")[:3] == ["ffff", "8002", "0000"]
+
+
+@pytest.mark.parametrize(
+    "topology, engine",
+    [("ring 6 hosts 2\n", "updn"), ("fattree k=4 levels=3\n", "minhop"), ("leafs 3 spines 2 hosts 2\n", "minhop")],
+    ids=["ring", "fattree", "leafs"],
+)
+def test_topologies_come_up(new_fabric, topology, engine):
+    """Every pair of hosts has a path that ibtracert can follow."""
+    fabric = new_fabric.up(topology)
+    assert fabric.show()["manager"]["routing"] == engine
+    hosts = [n for n in fabric.show()["nodes"] if n["type"] == "ca"]
+    for other in hosts[1:]:
+        out = fabric.run("h1", "ibtracert", str(hosts[0]["lid"]), str(other["lid"]))
+        assert f'"{other["name"]}"' in out.splitlines()[-1]
+
+
+def test_lmc(new_fabric):
+    """Four LIDs a host; paths to them differ in the spine they take, and they stay when a link has changed."""
+    fabric = new_fabric.up(None, "--lmc", "2")
+    port = fabric.port("h5")
+    assert port["lmc"] == 2 and port["lid"] % 4 == 0
+    own = str(fabric.port("h1")["lid"])
+    spines = {re.search(r"spine\d", fabric.run("h1", "ibtracert", own, str(port["lid"] + i)))[0] for i in range(4)}
+    assert spines == {"spine1", "spine2"}
+    fabric.command("link", "h5:1", "down")
+    wait_until(lambda: fabric.show()["manager"]["nodes"] == 11, 30, "the sweep without h5")
+    fabric.command("link", "h5:1", "up")
+    fabric.wait_active()
+    assert fabric.port("h5")["lid"] == port["lid"]
+
+
+def test_qos_tables(new_fabric):
+    """With --qos each service level has its lane, and the arbitration tables name them all."""
+    fabric = new_fabric.up(None, "--qos")
+    lid = str(fabric.node("leaf1")["lid"])
+    lanes = re.findall(r"\|\s*(\d+)", fabric.run("h1", "smpquery", "sl2vl", lid, "5").splitlines()[-2])
+    assert len(set(lanes)) > 1, lanes
+    out = fabric.run("h1", "smpquery", "vlarb", lid, "5")
+    assert re.search(r"WEIGHT:.*0x40", out), out
+
+
+def test_sm_host(new_fabric):
+    fabric = new_fabric.up(None, "--sm-host", "h3")
+    assert fabric.show()["sm"]["host"] == "h3"
+    assert "h99" in fabric.command("up", "--sm-host", "h99", "--name", "other", status=1)
+
+
+def test_routing_is_named(new_fabric):
+    assert "minhop" in new_fabric.command("up", "--routing", "magic", status=1)
+
+
+def test_a_large_fat_tree(new_fabric):
+    """A thousand hosts, within seconds."""
+    fabric = new_fabric.up("fattree k=16 levels=3\n")
+    manager = fabric.show()["manager"]
+    assert manager["up"] and manager["nodes"] == 1344
+    assert manager["sweep_seconds"] < 20

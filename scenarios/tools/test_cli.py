@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""The muslin command: what it prints, and what it says when something is wrong."""
+
+import json
+import pathlib
+
+import pytest
+from muslin import wait_until
+
+
+def test_show_json(shared_fabric):
+    shown = json.loads(shared_fabric.command("show", "--json"))
+    kinds = [n["type"] for n in shown["nodes"]]
+    assert kinds.count("ca") == 8 and kinds.count("switch") == 4
+    assert all(n["guid"] and n["ports"] for n in shown["nodes"])
+
+
+def test_show_names_hosts_and_addresses(shared_fabric):
+    out = shared_fabric.command("show")
+    assert "h1" in out and "leaf1" in out and shared_fabric.ip("h1") in out
+
+
+def test_unknown_host(shared_fabric):
+    p = shared_fabric._start([shared_fabric.muslin, "run", "h99", "--", "true"])
+    out = p.wait(status=None)
+    assert p.popen.returncode != 0 and "h99" in out
+
+
+def test_exit_status_is_the_programs(shared_fabric):
+    shared_fabric.run("h1", "sh", "-c", "exit 42", status=42)
+
+
+def test_second_up_is_refused(shared_fabric):
+    assert "running" in shared_fabric.command("up", status=1)
+
+
+def test_nothing_is_up(new_fabric):
+    out = new_fabric.command("show", status=1)
+    assert "muslin up" in out
+
+
+@pytest.mark.parametrize(
+    "text, line",
+    [
+        ("leafs two\n", 1),
+        ('vendid=0x2c9\nSwitch 4 "S-1" # "s" base port 0\n[9] "H-1"[1]\n', 3),
+        ("leafs 1 spines 1 hosts 2\nnonsense here\n", 2),
+    ],
+    ids=["number", "port", "word"],
+)
+def test_wrong_topology_names_the_line(new_fabric, text, line):
+    path = new_fabric.folder / "bad.topo"
+    path.write_text(text)
+    out = new_fabric.command("up", path, status=1)
+    assert f"bad.topo:{line}" in out
+
+
+def test_up_takes_the_short_form_as_argument(new_fabric):
+    new_fabric.up("leafs 2 spines 1 hosts 1")
+    out = new_fabric.command("show")
+    assert "leaf2" in out and "h2" in out and "spine2" not in out
+    assert "topology:1: " in new_fabric.command("up", "leafs two", status=1)
+
+
+def test_down_leaves_nothing(new_fabric):
+    new_fabric.up()
+    pid = new_fabric.daemon_pid
+    new_fabric.command("down")
+    wait_until(lambda: not pathlib.Path(f"/proc/{pid}").exists(), 10, "the daemon's end")
+    assert not list((new_fabric.folder / "run").glob(f"{new_fabric.name}/*sock*"))

@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""The page about a run, the drawing, rates and metrics; and that a harness that is killed leaves nothing behind."""
+
+import functools
+import os
+import pathlib
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+import xml.etree.ElementTree
+
+import pytest
+from muslin import free_port, report, wait_until
+
+BROWSER = next(filter(None, map(shutil.which, ("chromium-headless-shell", "chromium", "chromium-browser"))), None)
+PORT = free_port()
+PINGPONG = ["ibv_rc_pingpong", "-p", free_port(), "-n", "2000"]
+
+
+@pytest.fixture
+def told(fabric, tmp_path):
+    """A page about some traffic, a fault that fired and one that did not."""
+    fabric.fault("h5", "drop", opcode="rc", nth=500)
+    fabric.fault("h6", "drop", opcode="rc", expect=False)
+    fabric.pair(("h5", *PINGPONG), ("h1", *PINGPONG, fabric.ip("h5")))
+    fabric.command("link", "h8:1", "down")
+    wait_until(lambda: fabric.port("h8")["state"] == "Down", 10, "h8's port")
+    return report.write(fabric, tmp_path, "a <test>", {"call": report.PASSED}, "pytest again")
+
+
+def test_the_page_in_a_browser(told):
+    """A real browser renders it, and its document holds what there is to be seen; nothing is loaded from elsewhere."""
+    assert BROWSER, "no chromium here: ci/deps test installs it"
+    flags = ["--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={told.parent}/browser"]
+    args = [BROWSER, *flags, "--virtual-time-budget=3000", "--dump-dom", f"file://{told}"]
+    dom = subprocess.run(args, capture_output=True, text=True, timeout=60, check=True).stdout
+    assert re.search(r'id="result" class="passed">passed', dom) and "a &lt;test&gt;" in dom
+    assert dom.count("<polyline") >= 2 and re.search(r"<text[^>]*>h5</text>", dom)
+    assert len(re.findall(r"<rect(?! class)", dom)) == 12 and "stroke-dasharray" in dom
+    drawn = dom[dom.index('id="timeline"'):]
+    assert len(re.findall(r'<rect class="span"[^>]*>', drawn)) >= 4
+    for lane in ("fault 1 h5 drop opcode=rc nth=500", "subnet manager", "h8:1"):
+        assert re.search(rf"<text[^>]*>{lane} ?<", drawn), lane
+    assert "h5 drop opcode=rc nth=500" in dom and dom.count("never fired") == 1
+    assert "h8:1 Down" in dom
+    assert not re.search(r"(src|href)=\"https?:", dom)
+    shot = told.parent / "page.png"
+    args = [BROWSER, *flags, f"--screenshot={shot}", f"file://{told}"]
+    subprocess.run(args, capture_output=True, timeout=60, check=True)
+    assert shot.stat().st_size > 10000
+
+
+def test_the_drawing_is_well_formed(shared_fabric):
+    svg = xml.etree.ElementTree.fromstring(shared_fabric.command("show", "--svg"))
+    space = "{http://www.w3.org/2000/svg}"
+    assert len(svg.findall(space + "rect")) == 12 and len(svg.findall(space + "line")) == 12
+
+
+def test_top_shows_rates(shared_fabric):
+    srv = shared_fabric.start("h5", "ib_write_bw", "-p", PORT, "-D", "3")
+    cli = wait_until(lambda: busy(shared_fabric), 20, "traffic", 0.1)
+    out = shared_fabric.command("top", "-n", "1", "--interval", "0.5")
+    rows = [r.split() for r in out.splitlines()[1:]]
+    assert rows[0][1] == "Active" and float(rows[0][4]) > 1000
+    assert any(r[0] == "h1:1" and float(r[2]) > 0.01 for r in rows)
+    cli.wait(30, status=None)
+    srv.wait(30, status=None)
+
+
+def busy(fabric):
+    cli = fabric.start("h1", "ib_write_bw", "-p", PORT, "-D", "3", fabric.ip("h5"))
+    before = fabric.port("h1")["counters"]["port_xmit_packets"]
+    try:
+        wait_until(lambda: fabric.port("h1")["counters"]["port_xmit_packets"] > before + 2000, 2, "packets", 0.1)
+    except AssertionError:
+        return None
+    return cli
+
+
+def test_metrics_for_prometheus(shared_fabric):
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        port = s.getsockname()[1]
+    server = shared_fabric._start([shared_fabric.muslin, "metrics", "--listen", port])
+
+    def fetch():
+        try:
+            return urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=5).read().decode()
+        except (ConnectionError, urllib.error.URLError):
+            return None
+
+    text = wait_until(fetch, 10, "the endpoint")
+    assert re.search(r'^muslin_port_up\{fabric="[^"]+",node="h1",port="1"\} 1$', text, re.M)
+    assert re.search(r'^muslin_port_xmit_packets_total\{.*node="leaf1",port="1"\} [1-9]\d*$', text, re.M)
+    assert all(re.match(r"# TYPE |muslin_\w+\{[^}]*\} \d+$", line) for line in text.splitlines())
+    server.kill()
+
+
+TEST = """
+import time
+
+def test_long(new_fabric):
+    print("PHASE up", flush=True)
+    new_fabric.up()
+    print("PID", new_fabric.daemon_pid, flush=True)
+    new_fabric.start("h1", "ib_write_bw", "-D", "SECONDS")
+    print("PHASE runs", flush=True)
+    GUEST
+    time.sleep(NAP)
+    print("PHASE ends", flush=True)
+"""
+
+
+def mounts():
+    return {line.split()[1] for line in pathlib.Path("/proc/mounts").read_text().splitlines()}
+
+
+@pytest.mark.parametrize("sig", [signal.SIGKILL, signal.SIGINT])
+@pytest.mark.parametrize("phase", ["up", "runs", "boots", "ends"])
+def test_nothing_stays_behind(request, folder, shared_fabric, sig, phase):
+    """
+    However the run ends, and whenever: while the fabric comes up, in the midst of a test, while a guest boots, or at
+    the end. Its daemon, its programs, its guests and their sockets are gone, and nothing is mounted.
+    """
+    if phase == "boots" and not shutil.which("qemu-system-x86_64"):
+        pytest.skip("QEMU is not installed: ci/deps vm")
+    guest = 'print("PHASE boots", flush=True); new_fabric.vm("h2")' if phase == "boots" else ""
+    text = TEST.replace("GUEST", guest).replace("NAP", "0" if phase == "ends" else "100")
+    seconds = str(1000 + os.getpid())  # by which its programs are known
+    text = text.replace("SECONDS", seconds)
+    (folder / "test_long.py").write_text(text)
+    build = request.config.getoption("--muslin-build")
+    args = [sys.executable, "-m", "pytest", "-s", "-p", "muslin.plugin", "-p", "no:cacheprovider", "test_long.py",
+            f"--muslin-build={os.path.abspath(build)}"]
+    args.append(f"--muslin-user={request.config.getoption('--muslin-user') or ''}")
+    env = dict(os.environ, PYTHONPATH=str(request.config.rootpath / "harness"), TMPDIR=str(folder))
+    env["MUSLIN_CACHE"] = shared_fabric.env["MUSLIN_CACHE"]
+    before = mounts()
+    with (folder / "out").open("w") as out:
+        heed = functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL)  # a job in the background ignores it
+        run = subprocess.Popen(args, cwd=folder, env=env, stdout=out, stderr=out, preexec_fn=heed)
+    wait_until(lambda: f"PHASE {phase}" in (folder / "out").read_text(), 60, f"the phase {phase}", 0.002)
+    if phase == "boots":
+        wait_until(lambda: processes("qemu-system", folder), 60, "QEMU")
+    run.send_signal(sig)
+    try:
+        run.wait(30)
+    finally:
+        run.kill()
+    wait_until(lambda: not processes(str(folder)), 20, f"the end of what runs in {folder}", 0.1)
+    wait_until(lambda: not processes(f"ib_write_bw -D {seconds}$"), 20, "the programs' end", 0.1)
+    wait_until(lambda: not [p for p in folder.glob("**/*") if p.is_socket()], 20, "the sockets' end", 0.1)
+    assert mounts() == before
+
+
+def processes(pattern, folder=None):
+    """The processes whose command line matches and, with @folder, names it."""
+    found = subprocess.run(["pgrep", "-f", pattern], capture_output=True, text=True).stdout.split()
+    if folder:
+        found = [p for p in found if str(folder) in command_line(p)]
+    return [p for p in found if int(p) != os.getpid()]
+
+
+def command_line(pid):
+    try:
+        return pathlib.Path(f"/proc/{pid}/cmdline").read_text()
+    except OSError:
+        return ""

@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""
+Communication libraries and what they ask of a device: UCX, libfabric, rsockets, and single calls of theirs.
+
+    h1 -- leaf1 ... leaf2 -- h5        r1 -- sw1 -- sw2 -- r2
+"""
+
+import re
+import subprocess
+import sys
+
+import pytest
+from muslin import free_port
+
+ETHERNET = """
+ethernet sw1 mtu 4200
+ethernet sw2 mtu 4200
+ethernet sw1 sw2
+host r1 ether sw1 ip 10.1.0.1/24
+host r2 ether sw2 ip 10.1.0.2/24
+"""
+
+
+@pytest.fixture(scope="module")
+def ethernet(muslin_make_fabric):
+    fabric = muslin_make_fabric("clients")
+    fabric.up(ETHERNET)
+    yield fabric
+    fabric.down()
+
+
+@pytest.fixture(scope="module")
+def compiled():
+    """compiled(PATH, "-static"): the path, to which an empty program or library was compiled with these options."""
+
+    def run(path, *options, source="int main(void) { return 0; }"):
+        subprocess.run(["gcc", *options, "-x", "c", "-o", path, "-"], input=source, text=True, check=True)
+        path.chmod(0o755)
+        return path
+
+    return run
+
+
+@pytest.fixture(params=["ib", "roce"])
+def ends(request):
+    """The fabric, a server, a client, the server's address and the device's name."""
+    if request.param == "ib":
+        fabric = request.getfixturevalue("shared_fabric")
+        return fabric, "h1", "h5", fabric.ip("h1"), "muslin0"
+    return request.getfixturevalue("ethernet"), "r1", "r2", "10.1.0.1", "rxe0"
+
+
+def test_no_provider_of_an_adapter_maker_is_promised(ends):
+    """Programs that find Mellanox' number use mlx5's own calls (perftest from 26.04 on)."""
+    fabric, host, *_ = ends
+    assert re.search(r"vendor_id:\s+0xffffff\s+vendor_part_id:\s+0\s", fabric.run(host, "ibv_devinfo", "-v"))
+
+
+def test_address_vectors_of_ethernet(ethernet, program):
+    """DLIDs are ignored, flow labels have 20 bits: UCX sets 0xc000 and ~0."""
+    assert "END" in ethernet.run("r1", program("address_vector"))
+
+
+@pytest.mark.parametrize(
+    "test", ["rc_verbs am_lat bcopy", "rc_verbs put_bw zcopy", "rc_verbs get zcopy", "ud_verbs am_bw bcopy"]
+)
+def test_ucx_transports(ends, test):
+    fabric, server, client, ip, device = ends
+    transport, what, layout = test.split()
+    args = ["env", "UCX_UD_VERBS_ETH_DGID_CHECK=n", "ucx_perftest", "-p", free_port(), "-d", f"{device}:1"]
+    args += ["-x", transport, "-t", what, "-D", layout, "-n", "200", "-w", "10", "-s", "1024"]
+    _, out = fabric.pair((server, *args), (client, *args, ip))
+    assert re.search(r"^Final:\s+200\s", out, re.M), out
+
+
+def test_extended_attributes(shared_fabric):
+    """`ls -l` asks for them; the files have none, as in sysfs."""
+    assert "No such file" not in shared_fabric.run("h1", "ls", "-l", "/sys/class/infiniband/", "/dev/infiniband/")
+
+
+RESOLVE = """
+import socket, sys
+name, ip = sys.argv[1:]
+assert socket.gethostbyname(name) == ip
+assert socket.gethostbyname_ex(name) == (name, [], [ip])
+assert socket.gethostbyaddr(ip) == (name, [], [ip])
+assert socket.getnameinfo((ip, 80), socket.NI_NUMERICSERV) == (name, "80")
+assert socket.getnameinfo((ip, 80), socket.NI_NUMERICHOST)[0] == ip
+print("END")
+"""
+
+
+def test_names_of_hosts(shared_fabric):
+    """By each call of the resolver; `getent hosts` uses gethostbyname2() and gethostbyaddr()."""
+    ip = shared_fabric.ip("h5")
+    assert "END" in shared_fabric.run("h1", sys.executable, "-c", RESOLVE, "h5", ip)
+    assert re.search(r"\bh5$", shared_fabric.run("h1", "getent", "hosts", "h5").strip())
+    assert shared_fabric.run("h1", "getent", "hosts", ip).split() == [ip, "h5"]
+    assert shared_fabric.run("h1", "getent", "hosts", "localhost").split()[1] == "localhost"
+
+
+def test_lists_of_datagrams(shared_fabric, program):
+    assert "END" in shared_fabric.run("h1", program("datagram_lists"), shared_fabric.ip("h1"))
+
+
+def test_the_users_preloads_stay(shared_fabric, folder, compiled):
+    """They come before muslin's library, also in a `muslin run` within another."""
+    lib = compiled(folder / "mine.so", "-shared", source="int mine;")
+    muslin = str(shared_fabric.muslin)
+    inner = [muslin, "run", "--name", shared_fabric.name, "h5", "--", "env"]
+    out = shared_fabric.run("h1", "env", f"LD_PRELOAD={lib}", muslin, "run", "h2", "--", *inner)
+    first, *others = re.search(r"^LD_PRELOAD=(.*)$", out, re.M)[1].split(":")
+    assert first == str(lib) and len(others) == 1 and others[0].endswith("libmuslin-shim.so")
+
+
+def test_rsockets_by_preload(ends, program):
+    fabric, server, client, ip, _ = ends
+    run = ["env", "LD_PRELOAD=/usr/lib/x86_64-linux-gnu/rsocket/librspreload.so", fabric.muslin, "run"]
+    port = free_port()
+    one = fabric.start(server, *run, server, "--", program("echo"), "server", ip, port)
+    one.expect("listening")
+    assert "END" in fabric.run(client, *run, client, "--", program("echo"), "client", ip, port, timeout=30)
+    one.wait(20)
+
+
+def test_what_cannot_be_preloaded_is_said(shared_fabric, folder, compiled):
+    out = shared_fabric.run("h1", compiled(folder / "fixed", "-static"))
+    assert "is statically linked" in out
+    plain = compiled(folder / "plain")
+    assert "warning" not in shared_fabric.run("h1", plain)
+
+
+def test_a_loopback_address_attaches_no_device(ends, program):
+    """libfabric probes for devices by binding to it."""
+    fabric, host, *_ = ends
+    assert "END" in fabric.run(host, program("bind_loopback"))
+
+
+def test_libfabric(shared_fabric):
+    args, port = ["fi_pingpong", "-p", "verbs", "-e", "msg", "-I", "50", "-S", "64"], free_port()
+    server, client = ("h1", *args, "-B", port), ("h5", *args, "-P", port, shared_fabric.ip("h1"))
+    _, out = shared_fabric.pair(server, client)
+    assert re.search(r"^64\s+50\s", out, re.M), out

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Streams with io_uring: the same results, and fallback to plain system calls where it is refused or fails. */
+#include <errno.h>
+#include <fcntl.h>
+#include <liburing.h>
+#include <stdio.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "emu/lib/row.h"
+#include "siw/fixture.h"
+
+static const struct mpa_terms plain = { .ird = 4, .ord = 4 };
+
+/* May this process have a ring? Containers' sandboxes often say no. */
+static bool permitted(void)
+{
+	struct io_uring u;
+
+	if (io_uring_queue_init(4, &u, IORING_SETUP_R_DISABLED))
+		return false;
+	io_uring_queue_exit(&u);
+	return true;
+}
+
+static void open_pair(enum siw_uring uring)
+{
+	options = siw_options_default;
+	options.uring = uring;
+	terms = plain;
+	open_both();
+	pattern(a.mem, SIZE);
+}
+
+/* Writes, reads and sends, each in both directions. */
+static u32 work(void)
+{
+	struct hca_cqe c;
+	u32 i, ok = 0;
+
+	for (i = 0; i < 8; i++) {
+		memset(b.mem, 0, SIZE);
+		post(&a, HCA_WR_RDMA_WRITE, 0, 0, SIZE, b.rkey, at(&b, 0));
+		post(&b, HCA_WR_RDMA_WRITE, 0, 0, 100, a.rkey, at(&a, 0));
+		ok += next(&a, &c) == 0 && next(&b, &c) == 0 && !memcmp(a.mem + 100, b.mem + 100, SIZE - 100);
+		pattern(a.mem, SIZE);
+		post_recv(&b, 0, SIZE);
+		post(&a, HCA_WR_SEND, 0, 0, 50000 + i, 0, 0);
+		ok += next(&a, &c) == 0 && next(&b, &c) == 0 && c.byte_len == 50000 + i;
+		ok += !memcmp(a.mem, b.mem, 50000 + i);
+		post(&b, HCA_WR_RDMA_READ, 0, SIZE / 2, 200000, a.rkey, at(&a, 0));
+		ok += next(&b, &c) == 0 && !memcmp(a.mem, b.mem + SIZE / 2, 200000);
+	}
+	return ok;
+}
+
+static u64 calls(void)
+{
+	return siw_counter(a.hca, SIW_CTR_URING) + siw_counter(b.hca, SIW_CTR_URING);
+}
+
+static void test_ways(void)
+{
+	open_pair(SIW_URING_ON);
+	row(10, "messages by io_uring", work() == 32);
+	row(11, "io_uring is used where it is permitted", permitted() == (calls() > 0));
+	close_both();
+	open_pair(SIW_URING_AUTO);
+	row(12, "io_uring for more than one stream only", work() == 32);
+	close_both();
+	open_pair(SIW_URING_OFF);
+	row(13, "io_uring off", work() == 32 && !calls());
+	close_both();
+}
+
+static void test_refused(void)
+{
+	struct rlimit was, none;
+	struct siw *siw;
+
+	getrlimit(RLIMIT_NOFILE, &was);
+	open_pair(SIW_URING_OFF);
+	none = was;
+	none.rlim_cur = 0;
+	setrlimit(RLIMIT_NOFILE, &none);
+	options.uring = SIW_URING_ON;
+	siw_set_options(a.hca, &options);
+	siw_set_options(b.hca, &options);
+	setrlimit(RLIMIT_NOFILE, &was);
+	siw = hca_transport_data(a.hca);
+	row(20, "io_uring is not permitted: plain calls", !siw->uring && work() == 32 && !calls());
+	close_both();
+}
+
+/* Something else stands where the rings' descriptors were. */
+static u32 break_rings(void)
+{
+	int fd, null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	char path[64], name[64] = "";
+	u32 n = 0;
+
+	for (fd = 0; fd < 64; fd++) {
+		memset(name, 0, sizeof(name));
+		snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+		if (readlink(path, name, sizeof(name) - 1) > 0 && strstr(name, "io_uring") && dup2(null, fd) == fd)
+			n++;
+	}
+	close(null);
+	return n;
+}
+
+static void test_broken(void)
+{
+	const struct siw *siw;
+	u64 before;
+	u32 n;
+
+	open_pair(SIW_URING_ON);
+	row(30, "io_uring before its failure", work() == 32);
+	before = calls();
+	n = break_rings();
+	row(31, "io_uring fails", n == (permitted() ? 2 : 0));
+	siw = hca_transport_data(a.hca);
+	row(32, "plain calls after a failure of io_uring", work() == 32 && !siw->uring && calls() <= before + 2);
+	close_both();
+}
+
+static void test_ends(void)
+{
+	struct hca_qp_attr attr = { .state = HCA_QPS_ERR };
+	struct hca_cqe c;
+
+	open_pair(SIW_URING_ON);
+	post_recv(&b, 0, 64);
+	post(&a, HCA_WR_RDMA_WRITE, 0, 0, SIZE, b.rkey, at(&b, 0));
+	hca_qp_modify(a.ctx, a.qpn, &attr, HCA_QP_STATE);
+	row(40, "the queue pair enters ERR with operations queued", next(&a, &c) == HCA_WC_WR_FLUSH_ERR);
+	row(41, "its peer's stream is closed", next(&b, &c) == HCA_WC_WR_FLUSH_ERR && b.closed <= 0);
+	close_both();
+	open_pair(SIW_URING_ON);
+	post(&a, HCA_WR_RDMA_WRITE, 0, 0, SIZE, b.rkey, at(&b, 0));
+	post(&b, HCA_WR_RDMA_WRITE, 0, 0, SIZE, a.rkey ^ 0x5500, at(&a, 0));
+	row(42, "Terminate between streams of io_uring",
+	    next(&b, &c) >= 0 && a.closed == -EPROTO && siw_counter(b.hca, SIW_CTR_TERMINATE_RECEIVED) == 1);
+	close_both();
+}
+
+int main(void)
+{
+	loop = loop_create_virtual();
+	test_ways();
+	test_refused();
+	test_broken();
+	test_ends();
+	loop_destroy(loop);
+	return rows_end();
+}

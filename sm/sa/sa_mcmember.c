@@ -1,0 +1,372 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * MCMemberRecord: joining, leaving and asking about multicast groups. IBTA 15.2.5.17. A join that creates its group must say
+ * what it is to be; one that finds it must agree with what it is.
+ */
+#include "sm/sa/sa_internal.h"
+
+#define SIGNATURE_SA 0xa01b
+#define PACKET_LIFE  18
+#define CREATE_COMP                                                                              \
+	(SA_COMP(MCMEMBER_COMP_QKEY) | SA_COMP(MCMEMBER_COMP_PKEY) | SA_COMP(MCMEMBER_COMP_SL) | \
+	 SA_COMP(MCMEMBER_COMP_FLOW_LABEL) | SA_COMP(MCMEMBER_COMP_TCLASS))
+#define JOIN_COMP (SA_COMP(MCMEMBER_COMP_MGID) | SA_COMP(MCMEMBER_COMP_PORT_GID) | SA_COMP(MCMEMBER_COMP_JOIN_STATE))
+
+static const struct sa_field fields[] = {
+	{ MCMEMBER_COMP_MGID, 0, MCMEMBER_MGID },
+	{ MCMEMBER_COMP_PORT_GID, 0, MCMEMBER_PORT_GID },
+	/* from here on: what a join must agree on with its group */
+	{ MCMEMBER_COMP_QKEY, 0, MCMEMBER_QKEY },
+	{ MCMEMBER_COMP_MLID, 0, MCMEMBER_MLID },
+	{ MCMEMBER_COMP_TCLASS, 0, MCMEMBER_TCLASS },
+	{ MCMEMBER_COMP_SL, 0, MCMEMBER_SL },
+	{ MCMEMBER_COMP_FLOW_LABEL, 0, MCMEMBER_FLOW_LABEL },
+	{ MCMEMBER_COMP_HOP_LIMIT, 0, MCMEMBER_HOP_LIMIT },
+	{ MCMEMBER_COMP_SCOPE, 0, MCMEMBER_SCOPE },
+};
+#define AGREED 2 /* where those start */
+
+/* A component with a selector, in values that can be compared. */
+static const struct selected {
+	u8 sel_comp, comp;
+	struct wire_field sel, value;
+	u32 (*rank)(u8 code);
+} selected[] = {
+	{ MCMEMBER_COMP_MTU_SELECTOR, MCMEMBER_COMP_MTU, MCMEMBER_MTU_SELECTOR, MCMEMBER_MTU, NULL },
+	{ MCMEMBER_COMP_RATE_SELECTOR, MCMEMBER_COMP_RATE, MCMEMBER_RATE_SELECTOR, MCMEMBER_RATE, wire_rate_mbps },
+	{ MCMEMBER_COMP_LIFE_SELECTOR, MCMEMBER_COMP_LIFE, MCMEMBER_LIFE_SELECTOR, MCMEMBER_LIFE, NULL },
+};
+
+static u32 sa_mcmember_rank(const struct selected *s, u8 code)
+{
+	return s->rank ? s->rank(code) : code;
+}
+
+static bool selectors_match(const struct sa_call *c, const u8 *rec)
+{
+	const struct selected *s;
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(selected); i++) {
+		s = &selected[i];
+		if (!sm_sa_asks(c, s->sel_comp) || !sm_sa_asks(c, s->comp))
+			continue;
+		if (!sm_sa_select(wire_get(c->query, s->sel), sa_mcmember_rank(s, wire_get(rec, s->value)),
+				  sa_mcmember_rank(s, wire_get(c->query, s->value))))
+			return false;
+	}
+	return true;
+}
+
+static void put_group(const struct sm_group *g, u8 *r)
+{
+	memset(r, 0, MCMEMBER_SIZE);
+	wire_copy_in(r, MCMEMBER_MGID, g->mgid.raw);
+	wire_set(r, MCMEMBER_QKEY, g->qkey);
+	wire_set(r, MCMEMBER_MLID, g->mlid);
+	wire_set(r, MCMEMBER_MTU_SELECTOR, SA_SELECT_EXACTLY);
+	wire_set(r, MCMEMBER_MTU, g->mtu);
+	wire_set(r, MCMEMBER_TCLASS, g->tclass);
+	wire_set(r, MCMEMBER_PKEY, g->pkey);
+	wire_set(r, MCMEMBER_RATE_SELECTOR, SA_SELECT_EXACTLY);
+	wire_set(r, MCMEMBER_RATE, g->rate);
+	wire_set(r, MCMEMBER_LIFE_SELECTOR, SA_SELECT_EXACTLY);
+	wire_set(r, MCMEMBER_LIFE, g->life);
+	wire_set(r, MCMEMBER_SL, g->sl);
+	wire_set(r, MCMEMBER_FLOW_LABEL, g->flow);
+	wire_set(r, MCMEMBER_HOP_LIMIT, g->hop_limit);
+	wire_set(r, MCMEMBER_SCOPE, g->scope);
+}
+
+static void put_member(const struct sa_call *c, const struct sm_group *g, const struct sm_member *m, u8 *r)
+{
+	struct wire_gid gid = wire_gid_make(c->sm->cfg.subnet_prefix, m->port->guid);
+
+	put_group(g, r);
+	wire_copy_in(r, MCMEMBER_PORT_GID, gid.raw);
+	wire_set(r, MCMEMBER_JOIN_STATE, m->join_state);
+	wire_set(r, MCMEMBER_PROXY_JOIN, m->proxy);
+}
+
+/* ---- questions ---- */
+
+static bool is_asked(const struct sa_call *c, const u8 *rec)
+{
+	if (sm_sa_asks(c, MCMEMBER_COMP_PKEY) &&
+	    (wire_get(rec, MCMEMBER_PKEY) ^ wire_get(c->query, MCMEMBER_PKEY)) & WIRE_PKEY_BASE)
+		return false;
+	if (sm_sa_asks(c, MCMEMBER_COMP_JOIN_STATE) &&
+	    !(wire_get(rec, MCMEMBER_JOIN_STATE) & wire_get(c->query, MCMEMBER_JOIN_STATE)))
+		return false;
+	return selectors_match(c, rec) && sm_sa_match(c, rec, fields, ARRAY_SIZE(fields));
+}
+
+/* Who knows the SM_Key gets a record for each member; others one for each group, without members. 15.4.1.2 */
+static bool emit_group(struct sa_call *c, const struct sm_group *g)
+{
+	const struct sm_member *m;
+	u8 rec[MCMEMBER_SIZE];
+
+	if (!c->trusted || list_empty(&g->members)) {
+		put_group(g, rec);
+		return !is_asked(c, rec) || sm_sa_emit(c, rec);
+	}
+	list_for_each (m, &g->members, link) {
+		put_member(c, g, m, rec);
+		if (is_asked(c, rec) && !sm_sa_emit(c, rec))
+			return false;
+	}
+	return true;
+}
+
+/* Its own membership everybody may ask about. */
+static bool emit_own(struct sa_call *c, const struct sm_group *g)
+{
+	const struct sm_member *m = c->requester ? sm_group_member(g, c->requester) : NULL;
+	u8 rec[MCMEMBER_SIZE];
+
+	if (!m)
+		return true;
+	put_member(c, g, m, rec);
+	return !is_asked(c, rec) || sm_sa_emit(c, rec);
+}
+
+void sm_sa_mcmember_get(struct sa_call *c)
+{
+	bool one = c->method == MAD_METHOD_GET, own = !c->trusted && sm_sa_asks(c, MCMEMBER_COMP_PORT_GID);
+	struct sm_group *g;
+	u8 rec[MCMEMBER_SIZE];
+
+	sm_sa_size(c, MCMEMBER_SIZE);
+	list_for_each (g, &c->sm->groups, link) {
+		if (!c->trusted && !(c->requester && sm_pkey_has(c->requester, g->pkey)))
+			continue;
+		if (one && !sm_sa_asks(c, MCMEMBER_COMP_PORT_GID)) { /* the group is meant, whatever members it has */
+			put_group(g, rec);
+			if (is_asked(c, rec) && !sm_sa_emit(c, rec))
+				return;
+		} else if (!(own ? emit_own(c, g) : emit_group(c, g))) {
+			return;
+		}
+	}
+}
+
+/* ---- joining ---- */
+
+static void sa_mcmember_fail(struct sa_call *c, u16 status)
+{
+	c->status = status;
+}
+
+/*
+ * The port that is to join: the requester's, or another that shares a partition with it, which makes the membership a
+ * proxy's. Who has joined by itself is nobody else's business. 15.2.5.17, ProxyJoin
+ */
+static struct sm_port *sa_mcmember_subject(struct sa_call *c)
+{
+	struct wire_gid gid = wire_gid_from_bytes(wire_cbytes(c->query, MCMEMBER_PORT_GID));
+	struct sm_port *p = sm_port_by_guid(c->sm, wire_gid_guid(&gid));
+
+	if (!p || !p->lid ||
+	    (wire_gid_prefix(&gid) != c->sm->cfg.subnet_prefix && wire_gid_prefix(&gid) != WIRE_GID_PREFIX_DEFAULT)) {
+		sa_mcmember_fail(c, SA_STATUS_INVALID_GID);
+		return NULL;
+	}
+	if (p != c->requester && !sm_sa_may_see(c, p)) {
+		sa_mcmember_fail(c, SA_STATUS_REQ_INVALID);
+		return NULL;
+	}
+	return p;
+}
+
+static bool can_take_part(struct sa_call *c, const struct sm_group *g, const struct sm_port *p)
+{
+	u8 rec[MCMEMBER_SIZE];
+
+	put_group(g, rec);
+	if (!sm_pkey_has(p, g->pkey) || sm_port_mtu(p) < g->mtu ||
+	    wire_rate_mbps(sm_port_rate(p)) < wire_rate_mbps(g->rate) ||
+	    !sm_sa_match(c, rec, fields + AGREED, ARRAY_SIZE(fields) - AGREED) || !selectors_match(c, rec) ||
+	    (sm_sa_asks(c, MCMEMBER_COMP_PKEY) && (wire_get(c->query, MCMEMBER_PKEY) ^ g->pkey) & WIRE_PKEY_BASE)) {
+		sa_mcmember_fail(c, SA_STATUS_REQ_INVALID);
+		return false;
+	}
+	return true;
+}
+
+/* The value of a new group: what is asked for, as far as the creator's port can do it. 0: it cannot. */
+static u8 sa_mcmember_choose(const struct sa_call *c, const struct selected *s, u8 most, u8 lowest)
+{
+	u8 want = wire_get(c->query, s->value);
+
+	if (!sm_sa_asks(c, s->sel_comp) || !sm_sa_asks(c, s->comp))
+		return most;
+	switch (wire_get(c->query, s->sel)) {
+	case SA_SELECT_GREATER:
+		return sa_mcmember_rank(s, most) > sa_mcmember_rank(s, want) ? most : 0;
+	case SA_SELECT_LESS:
+		return sa_mcmember_rank(s, lowest) < sa_mcmember_rank(s, want)
+			       ? (sa_mcmember_rank(s, most) < sa_mcmember_rank(s, want) ? most : lowest)
+			       : 0;
+	case SA_SELECT_EXACTLY:
+		return sa_mcmember_rank(s, want) && sa_mcmember_rank(s, want) <= sa_mcmember_rank(s, most) ? want : 0;
+	default:
+		return most;
+	}
+}
+
+static u8 choose_life(const struct sa_call *c)
+{
+	u8 want = wire_get(c->query, MCMEMBER_LIFE);
+
+	if (!sm_sa_asks(c, MCMEMBER_COMP_LIFE_SELECTOR) || !sm_sa_asks(c, MCMEMBER_COMP_LIFE))
+		return PACKET_LIFE;
+	switch (wire_get(c->query, MCMEMBER_LIFE_SELECTOR)) {
+	case SA_SELECT_GREATER:
+		return want >= PACKET_LIFE ? want + 1 : PACKET_LIFE;
+	case SA_SELECT_EXACTLY:
+		return want;
+	default:
+		return PACKET_LIFE;
+	}
+}
+
+/*
+ * 4.1.1: of the flags only "transient" means something; reserved scopes are nobody's, so who likes may have them, as
+ * OpenSM has it. The SA's own range is not to be asked for. 15.2.5.17.2
+ */
+static bool good_mgid(const struct wire_gid *g)
+{
+	if (wire_load(g->raw + 2, 2) == SIGNATURE_SA && wire_mgid_scope(g) == MGID_SCOPE_LINK)
+		return false;
+	return wire_gid_is_multicast(g) && wire_mgid_flags(g) <= 1;
+}
+
+/* An MGID of the SA's own: transient, not used yet. */
+static struct wire_gid own_mgid(struct sm *sm, u8 scope)
+{
+	struct wire_gid g = { { 0xff, (u8)(0x10 | (scope ? scope : MGID_SCOPE_LINK)), 0xa0, 0x1b } };
+
+	do {
+		wire_store(g.raw + 8, 8, rng_next(&sm->rng));
+	} while (sm_group_find(sm, &g));
+	return g;
+}
+
+static struct sm_group *sa_mcmember_create(struct sa_call *c, struct wire_gid mgid, const struct sm_port *p)
+{
+	u8 scope = sm_sa_asks(c, MCMEMBER_COMP_SCOPE) ? wire_get(c->query, MCMEMBER_SCOPE) : 0;
+	u8 mtu = sa_mcmember_choose(c, &selected[0], sm_port_mtu(p), WIRE_MTU_256);
+	u8 rate = sa_mcmember_choose(c, &selected[1], sm_port_rate(p), WIRE_RATE_2_5);
+	u16 pkey = wire_get(c->query, MCMEMBER_PKEY);
+	struct sm_group *g;
+
+	if ((c->comp & CREATE_COMP) != CREATE_COMP) {
+		sa_mcmember_fail(c, SA_STATUS_INSUFFICIENT_COMPONENTS);
+		return NULL;
+	}
+	if (!(wire_get(c->query, MCMEMBER_JOIN_STATE) & JOIN_FULL) || !(wire_gid_is_zero(&mgid) || good_mgid(&mgid)) ||
+	    !mtu || !rate || !sm_pkey_has(p, pkey)) {
+		sa_mcmember_fail(c, SA_STATUS_REQ_INVALID);
+		return NULL;
+	}
+	if (wire_gid_is_zero(&mgid))
+		mgid = own_mgid(c->sm, scope);
+	g = sm_group_create(c->sm, &mgid);
+	if (!g) {
+		sa_mcmember_fail(c, SA_STATUS_NO_RESOURCES);
+		return NULL;
+	}
+	g->qkey = wire_get(c->query, MCMEMBER_QKEY);
+	g->pkey = pkey | WIRE_PKEY_FULL;
+	g->mtu = mtu;
+	g->rate = rate;
+	g->life = choose_life(c);
+	g->sl = wire_get(c->query, MCMEMBER_SL);
+	g->tclass = wire_get(c->query, MCMEMBER_TCLASS);
+	g->flow = wire_get(c->query, MCMEMBER_FLOW_LABEL);
+	g->hop_limit = sm_sa_asks(c, MCMEMBER_COMP_HOP_LIMIT) ? wire_get(c->query, MCMEMBER_HOP_LIMIT) : 0;
+	g->scope = wire_mgid_scope(&mgid);
+	sm_trap_gid(c->sm, TRAP_MCAST_CREATED, &g->mgid, NULL);
+	return g;
+}
+
+static bool may_change(const struct sa_call *c, const struct sm_member *m)
+{
+	return m->proxy || m->port == c->requester || c->trusted;
+}
+
+void sm_sa_mcmember_join(struct sa_call *c)
+{
+	struct wire_gid mgid = wire_gid_from_bytes(wire_cbytes(c->query, MCMEMBER_MGID));
+	u8 state = wire_get(c->query, MCMEMBER_JOIN_STATE), rec[MCMEMBER_SIZE];
+	struct sm_member *m = NULL;
+	struct sm_group *g;
+	struct sm_port *p;
+	bool proxy;
+
+	sm_sa_size(c, MCMEMBER_SIZE);
+	if ((c->comp & JOIN_COMP) != JOIN_COMP || !state) {
+		sa_mcmember_fail(c, (c->comp & JOIN_COMP) == JOIN_COMP ? SA_STATUS_REQ_INVALID
+								       : SA_STATUS_INSUFFICIENT_COMPONENTS);
+		return;
+	}
+	p = sa_mcmember_subject(c);
+	if (!p)
+		return;
+	g = sm_group_find(c->sm, &mgid);
+	if (!g && !(state & JOIN_FULL))
+		sa_mcmember_fail(c, SA_STATUS_REQ_INVALID);
+	else if (!g)
+		g = sa_mcmember_create(c, mgid, p);
+	else if (!can_take_part(c, g, p))
+		g = NULL;
+	if (!g)
+		return;
+	m = sm_group_member(g, p);
+	if (m && !may_change(c, m)) {
+		sa_mcmember_fail(c, SA_STATUS_REQ_INVALID);
+		return;
+	}
+	proxy = p != c->requester && (!m || m->proxy);
+	m = sm_group_join(c->sm, g, p, state);
+	if (!m) {
+		sa_mcmember_fail(c, SA_STATUS_NO_RESOURCES);
+		sm_group_reap(c->sm, g);
+		return;
+	}
+	m->proxy = proxy;
+	put_member(c, g, m, rec);
+	sm_sa_emit(c, rec);
+	c->wait_mcast = g->dirty;
+	if (g->dirty)
+		sm_sweep_mcast(c->sm);
+}
+
+void sm_sa_mcmember_leave(struct sa_call *c)
+{
+	struct wire_gid mgid = wire_gid_from_bytes(wire_cbytes(c->query, MCMEMBER_MGID));
+	u8 state = wire_get(c->query, MCMEMBER_JOIN_STATE), rec[MCMEMBER_SIZE];
+	struct sm_group *g = sm_group_find(c->sm, &mgid);
+	struct sm_member *m;
+	struct sm_port *p;
+
+	sm_sa_size(c, MCMEMBER_SIZE);
+	if ((c->comp & JOIN_COMP) != JOIN_COMP) {
+		sa_mcmember_fail(c, SA_STATUS_INSUFFICIENT_COMPONENTS);
+		return;
+	}
+	p = sa_mcmember_subject(c);
+	m = g && p ? sm_group_member(g, p) : NULL;
+	if (!m || !state || (m->join_state & state) != state || !may_change(c, m)) {
+		if (!c->status)
+			sa_mcmember_fail(c, SA_STATUS_REQ_INVALID);
+		return;
+	}
+	put_member(c, g, m, rec);
+	wire_set(rec, MCMEMBER_JOIN_STATE, m->join_state & ~state);
+	sm_sa_emit(c, rec);
+	sm_group_leave(c->sm, g, m, state);
+	sm_group_reap(c->sm, g);
+	sm_sweep_mcast(c->sm);
+}

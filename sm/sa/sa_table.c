@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Records of tables: GUIDInfo, P_Keys, forwarding, VLs. They are the manager's own, so asking costs the subnet nothing. */
+#include "sm/sa/sa_internal.h"
+
+/* Visits each port of each node, or those of the LID that is asked for; false ends it. */
+static void each_port(struct sa_call *c, bool by_lid, u16 lid,
+		      bool (*fn)(struct sa_call *c, struct sm_port *p, u16 lid))
+{
+	struct sm *sm = c->sm;
+	const struct sm_port *one = by_lid ? sm_port_by_lid(sm, lid) : NULL, *end;
+	struct sm_node *n;
+	struct sm_port *p;
+	u32 i;
+
+	list_for_each (n, &sm->nodes, link) {
+		if (by_lid && (!one || one->node != n))
+			continue;
+		for (i = 0; i <= n->nports; i++) {
+			p = &n->ports[i];
+			end = sm_node_is_switch(n) ? &n->ports[0] : p;
+			if (!p->has_info || !end->lid || !sm_sa_may_see(c, end) ||
+			    (one && !sm_node_is_switch(n) && one != p))
+				continue;
+			if (!fn(c, p, end->lid))
+				return;
+		}
+	}
+}
+
+/* These say more about others than everybody should know. 15.4.1.2 */
+static bool needs_trust(struct sa_call *c)
+{
+	if (!c->trusted)
+		c->status = SA_STATUS_DENIED;
+	return c->trusted;
+}
+
+/* ---- GUIDInfoRecord ---- */
+
+static const struct sa_field guid_fields[] = { { GUIDINFOREC_COMP_BLOCK, 0, GUIDINFOREC_BLOCK } };
+
+static bool emit_guids(struct sa_call *c, struct sm_port *p, u16 lid)
+{
+	u8 rec[GUIDINFOREC_SIZE] = { 0 };
+
+	if (!p->guid)
+		return true;
+	wire_set(rec, GUIDINFOREC_LID, lid);
+	wire_set(rec, WIRE_AT(GUIDINFOREC_GUID_INFO, WIRE_FIELD(0, 64)), p->guid);
+	return !sm_sa_match(c, rec, guid_fields, ARRAY_SIZE(guid_fields)) || sm_sa_emit(c, rec);
+}
+
+void sm_sa_guid_info_record(struct sa_call *c)
+{
+	sm_sa_size(c, GUIDINFOREC_SIZE);
+	each_port(c, sm_sa_asks(c, GUIDINFOREC_COMP_LID), wire_get(c->query, GUIDINFOREC_LID), emit_guids);
+}
+
+/* ---- P_KeyTableRecord ---- */
+
+/* Port numbers tell a switch's ports apart; a CA's port is named by its LID, whatever number a request gives. */
+static u32 sa_table_nfields(const struct sm_port *p, u32 without_port, u32 with_port)
+{
+	return sm_node_is_switch(p->node) ? with_port : without_port;
+}
+
+static const struct sa_field pkey_fields[] = {
+	{ PKEYREC_COMP_BLOCK, 0, PKEYREC_BLOCK },
+	{ PKEYREC_COMP_PORT, 0, PKEYREC_PORT },
+};
+
+static bool emit_pkeys(struct sa_call *c, struct sm_port *p, u16 lid)
+{
+	const struct sm_port *of = p->guid ? p : sm_pkey_enforced(c->sm) && p->peer && p->peer->guid ? p->peer : NULL;
+	u8 rec[PKEYREC_SIZE];
+	u32 at, i;
+
+	for (at = 0; of && at < of->npkeys; at += PKEYTABLE_PER_BLOCK) {
+		memset(rec, 0, sizeof(rec));
+		wire_set(rec, PKEYREC_LID, lid);
+		wire_set(rec, PKEYREC_BLOCK, at / PKEYTABLE_PER_BLOCK);
+		wire_set(rec, PKEYREC_PORT, p->num);
+		for (i = 0; i < PKEYTABLE_PER_BLOCK && at + i < of->npkeys; i++)
+			wire_set(rec, WIRE_AT(PKEYREC_TABLE, PKEYTABLE_PKEY(i)), of->pkeys[at + i]);
+		if (sm_sa_match(c, rec, pkey_fields, sa_table_nfields(p, 1, 2)) && !sm_sa_emit(c, rec))
+			return false;
+	}
+	return true;
+}
+
+void sm_sa_pkey_record(struct sa_call *c)
+{
+	sm_sa_size(c, PKEYREC_SIZE);
+	if (needs_trust(c))
+		each_port(c, sm_sa_asks(c, PKEYREC_COMP_LID), wire_get(c->query, PKEYREC_LID), emit_pkeys);
+}
+
+/* ---- forwarding tables ---- */
+
+static const struct sa_field lft_fields[] = { { LFTREC_COMP_BLOCK, 0, LFTREC_BLOCK } };
+
+static bool emit_lft(struct sa_call *c, struct sm_port *p, u16 lid)
+{
+	const struct sm_node *n = p->node;
+	u8 rec[LFTREC_SIZE] = { 0 };
+	u32 block;
+
+	if (!sm_node_is_switch(n) || p->num)
+		return true;
+	wire_set(rec, LFTREC_LID, lid);
+	for (block = 0; block < min(n->lft_len, c->sm->lft_len) / LFT_PER_BLOCK; block++) {
+		wire_set(rec, LFTREC_BLOCK, block);
+		memcpy(rec + LFTREC_TABLE, n->lft + block * LFT_PER_BLOCK, LFT_PER_BLOCK);
+		if (sm_sa_match(c, rec, lft_fields, ARRAY_SIZE(lft_fields)) && !sm_sa_emit(c, rec))
+			return false;
+	}
+	return true;
+}
+
+void sm_sa_lft_record(struct sa_call *c)
+{
+	sm_sa_size(c, LFTREC_SIZE);
+	each_port(c, sm_sa_asks(c, LFTREC_COMP_LID), wire_get(c->query, LFTREC_LID), emit_lft);
+}
+
+static const struct sa_field mft_fields[] = {
+	{ MFTREC_COMP_POSITION, 0, MFTREC_POSITION },
+	{ MFTREC_COMP_BLOCK, 0, MFTREC_BLOCK },
+};
+
+static bool emit_mft_block(struct sa_call *c, const struct sm_node *n, u16 lid, u32 block, u32 position)
+{
+	u32 width = (n->nports + MFT_PORTS_PER_POSITION) / MFT_PORTS_PER_POSITION, i;
+	u8 rec[MFTREC_SIZE] = { 0 };
+
+	wire_set(rec, MFTREC_LID, lid);
+	wire_set(rec, MFTREC_POSITION, position);
+	wire_set(rec, MFTREC_BLOCK, block);
+	for (i = 0; i < MFT_PER_BLOCK; i++)
+		wire_set(rec, WIRE_AT(MFTREC_TABLE, MFT_PORT_MASK(i)),
+			 n->mft[(block * MFT_PER_BLOCK + i) * width + position]);
+	return !sm_sa_match(c, rec, mft_fields, ARRAY_SIZE(mft_fields)) || sm_sa_emit(c, rec);
+}
+
+static bool emit_mft(struct sa_call *c, struct sm_port *p, u16 lid)
+{
+	const struct sm_node *n = p->node;
+	u32 block, position;
+
+	if (!sm_node_is_switch(n) || p->num)
+		return true;
+	for (block = 0; block < n->mft_len / MFT_PER_BLOCK; block++)
+		for (position = 0; position <= n->nports / (u32)MFT_PORTS_PER_POSITION; position++)
+			if (!emit_mft_block(c, n, lid, block, position))
+				return false;
+	return true;
+}
+
+void sm_sa_mft_record(struct sa_call *c)
+{
+	sm_sa_size(c, MFTREC_SIZE);
+	each_port(c, sm_sa_asks(c, MFTREC_COMP_LID), wire_get(c->query, MFTREC_LID), emit_mft);
+}
+
+/* ---- virtual lanes ---- */
+
+static const struct sa_field sl2vl_fields[] = {
+	{ SLTOVLREC_COMP_IN_PORT, 0, SLTOVLREC_IN_PORT },
+	{ SLTOVLREC_COMP_OUT_PORT, 0, SLTOVLREC_OUT_PORT },
+};
+
+static bool emit_sl2vl(struct sa_call *c, struct sm_port *p, u16 lid)
+{
+	bool sw = sm_node_is_switch(p->node);
+	u8 rec[SLTOVLREC_SIZE] = { 0 };
+	u32 in;
+
+	wire_set(rec, SLTOVLREC_LID, lid);
+	wire_set(rec, SLTOVLREC_OUT_PORT, sw ? p->num : 0);
+	if (!sw || p->num)
+		sm_qos_sl2vl(c->sm, p, rec + SLTOVLREC_TABLE);
+	for (in = 0; in <= (sw ? p->node->nports : 0u); in++) {
+		wire_set(rec, SLTOVLREC_IN_PORT, in);
+		if (sm_sa_match(c, rec, sl2vl_fields, sa_table_nfields(p, 0, 2)) && !sm_sa_emit(c, rec))
+			return false;
+	}
+	return true;
+}
+
+void sm_sa_sl2vl_record(struct sa_call *c)
+{
+	sm_sa_size(c, SLTOVLREC_SIZE);
+	each_port(c, sm_sa_asks(c, SLTOVLREC_COMP_LID), wire_get(c->query, SLTOVLREC_LID), emit_sl2vl);
+}
+
+static const struct sa_field vlarb_fields[] = {
+	{ VLARBREC_COMP_BLOCK, 0, VLARBREC_BLOCK },
+	{ VLARBREC_COMP_OUT_PORT, 0, VLARBREC_OUT_PORT },
+};
+
+static bool emit_vlarb(struct sa_call *c, struct sm_port *p, u16 lid)
+{
+	u8 rec[VLARBREC_SIZE], block;
+
+	for (block = VLARB_LOW_LO; block <= VLARB_HIGH_HI; block++) {
+		memset(rec, 0, sizeof(rec));
+		wire_set(rec, VLARBREC_LID, lid);
+		wire_set(rec, VLARBREC_OUT_PORT, p->num);
+		wire_set(rec, VLARBREC_BLOCK, block);
+		if (!sm_node_is_switch(p->node) || p->num)
+			sm_qos_vlarb(c->sm, p, block, rec + VLARBREC_TABLE);
+		if (sm_sa_match(c, rec, vlarb_fields, sa_table_nfields(p, 1, 2)) && !sm_sa_emit(c, rec))
+			return false;
+	}
+	return true;
+}
+
+void sm_sa_vlarb_record(struct sa_call *c)
+{
+	sm_sa_size(c, VLARBREC_SIZE);
+	each_port(c, sm_sa_asks(c, VLARBREC_COMP_LID), wire_get(c->query, VLARBREC_LID), emit_vlarb);
+}

@@ -1,0 +1,447 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Rows of subnet administration: requests by MADs, and what comes back. The subnet is the one of fake.h. */
+#include "emu/lib/row.h"
+#include "sm/sm_fixture.h"
+
+struct ask {
+	u8 method;
+	u16 attr;
+	u64 comp, key;
+	u8 data[200];
+};
+
+static struct ask ask_of(u8 method, u16 attr, u64 comp)
+{
+	return (struct ask){ .method = method, .attr = attr, .comp = comp };
+}
+
+/* The status of the answer, -1 when none came. @from: the node whose LID asks. */
+static int request(struct fake *f, const struct ask *a, int from)
+{
+	struct mad_addr addr = { .lid = fake_lid(f, from), .qpn = 1 };
+	u8 mad[MAD_SIZE] = { 0 };
+	u32 before = f->nsent;
+
+	wire_set(mad, MAD_BASE_VERSION, 1);
+	wire_set(mad, MAD_CLASS, MAD_CLASS_SUBN_ADM);
+	wire_set(mad, MAD_CLASS_VERSION, MAD_CLASS_VERSION_SA);
+	wire_set(mad, MAD_METHOD, a->method);
+	wire_set(mad, MAD_TID, 77);
+	wire_set(mad, MAD_ATTR_ID, a->attr);
+	wire_set(mad, SA_SM_KEY, a->key);
+	wire_set(mad, SA_COMP_MASK, a->comp);
+	memcpy(mad + SA_DATA, a->data, sizeof(a->data));
+	sm_receive(f->sm, mad, MAD_SIZE, &addr, NULL);
+	fake_run(f, 10);
+	return f->nsent == before ? -1 : (int)wire_get(f->sent, MAD_STATUS);
+}
+
+static u32 records(const struct fake *f)
+{
+	u32 stride = (u32)wire_get(f->sent, SA_ATTR_OFFSET) * 8;
+
+	return stride ? (f->sent_len - SA_DATA) / stride : 0;
+}
+
+static const u8 *record(const struct fake *f, u32 i)
+{
+	return f->sent + SA_DATA + i * wire_get(f->sent, SA_ATTR_OFFSET) * 8;
+}
+
+static struct wire_gid gid_of(int node)
+{
+	return wire_gid_make(WIRE_GID_PREFIX_DEFAULT, FAKE_GUID(node) + (node >= 4));
+}
+
+/* ---- the door ---- */
+
+static const struct {
+	const char *name;
+	u8 method;
+	u16 attr;
+	u64 key;
+	int status;
+} doors[] = {
+	{ "ClassPortInfo", MAD_METHOD_GET, SA_ATTR_CLASS_PORT_INFO, 0, 0 },
+	{ "no such method", 0x1f, SA_ATTR_NODE_RECORD, 0, MAD_STATUS_BAD_METHOD },
+	{ "no such attribute", MAD_METHOD_GET, 0x99, 0, MAD_STATUS_BAD_METHOD_ATTR },
+	{ "a method that the attribute has not", MAD_METHOD_SET, SA_ATTR_NODE_RECORD, 0, MAD_STATUS_BAD_METHOD_ATTR },
+	{ "a wrong SM_Key", MAD_METHOD_GET, SA_ATTR_CLASS_PORT_INFO, 42, -1 },
+	{ "Get of many", MAD_METHOD_GET, SA_ATTR_NODE_RECORD, 0, SA_STATUS_TOO_MANY_RECORDS },
+	{ "P_Key tables need trust", SA_METHOD_GET_TABLE, SA_ATTR_PKEY_TABLE_RECORD, 0, SA_STATUS_DENIED },
+	{ "P_Key tables for who is trusted", SA_METHOD_GET_TABLE, SA_ATTR_PKEY_TABLE_RECORD, 1, 0 },
+	{ "MultiPath without GIDs", SA_METHOD_GET_MULTI, SA_ATTR_MULTI_PATH_RECORD, 0,
+	  SA_STATUS_INSUFFICIENT_COMPONENTS },
+	{ "joining nothing", MAD_METHOD_SET, SA_ATTR_MCMEMBER_RECORD, 0, SA_STATUS_INSUFFICIENT_COMPONENTS },
+	{ "leaving nothing", SA_METHOD_DELETE, SA_ATTR_MCMEMBER_RECORD, 0, SA_STATUS_INSUFFICIENT_COMPONENTS },
+	{ "a service without ID", MAD_METHOD_SET, SA_ATTR_SERVICE_RECORD, 0, SA_STATUS_INSUFFICIENT_COMPONENTS },
+	{ "unsubscribing what is not", MAD_METHOD_SET, SA_ATTR_INFORM_INFO, 0, SA_STATUS_REQ_INVALID },
+};
+
+static void test_doors(struct fake *f)
+{
+	struct ask a;
+	size_t i;
+	int s;
+
+	for (i = 0; i < ARRAY_SIZE(doors); i++) {
+		a = ask_of(doors[i].method, doors[i].attr, 0);
+		a.key = doors[i].key;
+		s = request(f, &a, FAKE_CA(1));
+		if (s != doors[i].status)
+			printf("%s: 0x%04x\n", doors[i].name, (unsigned int)s);
+		row(0, doors[i].name,
+		    s == doors[i].status && (s < 0 || wire_get(f->sent, MAD_TID) == 77) &&
+			    (wire_get(f->sent, MAD_METHOD) & 0x80));
+	}
+}
+
+/* ---- tables ---- */
+
+static const struct {
+	const char *name;
+	u16 attr;
+	u32 records;
+} tables[] = {
+	{ "NodeRecord", SA_ATTR_NODE_RECORD, 8 },
+	{ "PortInfoRecord", SA_ATTR_PORT_INFO_RECORD, 4 + 4 * 5 },
+	{ "SwitchInfoRecord", SA_ATTR_SWITCH_INFO_RECORD, 4 },
+	{ "LinkRecord", SA_ATTR_LINK_RECORD, 16 },
+	{ "SMInfoRecord", SA_ATTR_SM_INFO_RECORD, 1 },
+	{ "GUIDInfoRecord", SA_ATTR_GUID_INFO_RECORD, 8 },
+	{ "LFT", SA_ATTR_LFT_RECORD, 4 },
+	{ "MFT", SA_ATTR_MFT_RECORD, 4 },
+	{ "P_KeyTableRecord", SA_ATTR_PKEY_TABLE_RECORD, 8 },
+	{ "SLtoVL", SA_ATTR_SL_TO_VL_RECORD, 4 + 4 * 5 * 5 },
+	{ "VLArb", SA_ATTR_VL_ARB_RECORD, 4 * (4 + 4 * 5) },
+	{ "PathRecord, all pairs", SA_ATTR_PATH_RECORD, 64 },
+	{ "groups", SA_ATTR_MCMEMBER_RECORD, 1 },
+	{ "no services", SA_ATTR_SERVICE_RECORD, 0 },
+	{ "no subscriptions", SA_ATTR_INFORM_INFO_RECORD, 0 },
+};
+
+static void test_tables(struct fake *f)
+{
+	struct ask a;
+	size_t i;
+	int s;
+
+	for (i = 0; i < ARRAY_SIZE(tables); i++) {
+		a = ask_of(SA_METHOD_GET_TABLE, tables[i].attr, 0);
+		a.key = 1;
+		s = request(f, &a, FAKE_CA(1));
+		if (s || records(f) != tables[i].records)
+			printf("%s: status 0x%x, %u records\n", tables[i].name, (unsigned int)s, records(f));
+		row(0, tables[i].name,
+		    s == 0 && records(f) == tables[i].records && (wire_get(f->sent, RMPP_FLAGS) & RMPP_FLAG_ACTIVE));
+	}
+}
+
+static u64 record_sm_key(const struct fake *f)
+{
+	return wire_get(record(f, 0), WIRE_AT(SMINFOREC_SM_INFO, SMINFO_SM_KEY));
+}
+
+static void test_selection(struct fake *f)
+{
+	struct ask a = ask_of(MAD_METHOD_GET, SA_ATTR_NODE_RECORD, SA_COMP(NODEREC_COMP_LID));
+
+	wire_set(a.data, NODEREC_LID, fake_lid(f, FAKE_CA(2)));
+	row(0, "a node by LID",
+	    request(f, &a, FAKE_CA(1)) == 0 &&
+		    wire_get(record(f, 0), WIRE_AT(NODEREC_NODE_INFO, NODEINFO_NODE_GUID)) == FAKE_GUID(6) &&
+		    !strcmp((const char *)record(f, 0) + NODEREC_NODE_DESC, "h2"));
+	wire_set(a.data, NODEREC_LID, 4000);
+	row(0, "a LID that nobody has", request(f, &a, FAKE_CA(1)) == SA_STATUS_NO_RECORDS);
+	a = ask_of(SA_METHOD_GET_TABLE, SA_ATTR_NODE_RECORD, SA_COMP(NODEREC_COMP_NODE_TYPE));
+	wire_set(a.data, WIRE_AT(NODEREC_NODE_INFO, NODEINFO_NODE_TYPE), NODE_TYPE_SWITCH);
+	row(0, "nodes by type", request(f, &a, FAKE_CA(1)) == 0 && records(f) == 4);
+	a = ask_of(SA_METHOD_GET_TABLE, SA_ATTR_PORT_INFO_RECORD, SA_COMP(PORTINFOREC_COMP_STATE));
+	wire_set(a.data, WIRE_AT(PORTINFOREC_PORT_INFO, PORTINFO_STATE), PORT_STATE_ACTIVE);
+	row(0, "ports by state", request(f, &a, FAKE_CA(1)) == 0 && records(f) == 4 + 16);
+	a = ask_of(MAD_METHOD_GET, SA_ATTR_SM_INFO_RECORD, 0);
+	row(0, "the SM_Key is not told", request(f, &a, FAKE_CA(1)) == 0 && record_sm_key(f) == 0);
+	a.key = 1;
+	row(0, "but to who knows it", request(f, &a, FAKE_CA(1)) == 0 && record_sm_key(f) == 1);
+}
+
+/* ---- paths ---- */
+
+static struct ask path_ask(int from, int to)
+{
+	struct ask a = ask_of(MAD_METHOD_GET, SA_ATTR_PATH_RECORD,
+			      SA_COMP(PATHREC_COMP_SGID) | SA_COMP(PATHREC_COMP_DGID) | SA_COMP(PATHREC_COMP_NUM_PATH));
+	struct wire_gid s = gid_of(from), d = gid_of(to);
+
+	wire_copy_in(a.data, PATHREC_SGID, s.raw);
+	wire_copy_in(a.data, PATHREC_DGID, d.raw);
+	wire_set(a.data, PATHREC_NUM_PATH, 1);
+	return a;
+}
+
+static const struct path_row {
+	const char *name;
+	u8 comp_sel, comp;
+	struct wire_field sel, value;
+	u8 sel_v, value_v;
+	int status;
+	struct wire_field check;
+	u8 want;
+} path_rows[] = {
+#define MTU_ROW(name, sel, v, status, want)                                                                           \
+	{                                                                                                             \
+		name, PATHREC_COMP_MTU_SELECTOR, PATHREC_COMP_MTU, PATHREC_MTU_SELECTOR, PATHREC_MTU, sel, v, status, \
+			PATHREC_MTU, want                                                                             \
+	}
+#define RATE_ROW(name, sel, v, status, want)                                                                      \
+	{                                                                                                         \
+		name, PATHREC_COMP_RATE_SELECTOR, PATHREC_COMP_RATE, PATHREC_RATE_SELECTOR, PATHREC_RATE, sel, v, \
+			status, PATHREC_RATE, want                                                                \
+	}
+	MTU_ROW("MTU over 2048", SA_SELECT_GREATER, WIRE_MTU_2048, 0, WIRE_MTU_4096),
+	MTU_ROW("MTU over 4096", SA_SELECT_GREATER, WIRE_MTU_4096, SA_STATUS_NO_RECORDS, 0),
+	MTU_ROW("MTU under 2048", SA_SELECT_LESS, WIRE_MTU_2048, 0, WIRE_MTU_1024),
+	MTU_ROW("MTU under 256", SA_SELECT_LESS, WIRE_MTU_256, SA_STATUS_NO_RECORDS, 0),
+	MTU_ROW("MTU 1024", SA_SELECT_EXACTLY, WIRE_MTU_1024, 0, WIRE_MTU_1024),
+	MTU_ROW("the largest MTU", SA_SELECT_LARGEST, WIRE_MTU_256, 0, WIRE_MTU_4096),
+	RATE_ROW("rate 10", SA_SELECT_EXACTLY, WIRE_RATE_10, 0, WIRE_RATE_10),
+	RATE_ROW("rate 100", SA_SELECT_EXACTLY, WIRE_RATE_100, SA_STATUS_NO_RECORDS, 0),
+	RATE_ROW("rate under 40", SA_SELECT_LESS, WIRE_RATE_40, 0, WIRE_RATE_30),
+	RATE_ROW("rate over 30", SA_SELECT_GREATER, WIRE_RATE_30, 0, WIRE_RATE_40),
+	RATE_ROW("rate over 40", SA_SELECT_GREATER, WIRE_RATE_40, SA_STATUS_NO_RECORDS, 0),
+};
+
+static void test_paths(struct fake *f)
+{
+	struct ask a = path_ask(FAKE_CA(0), FAKE_CA(3));
+	const struct path_row *r;
+	size_t i;
+	int s;
+
+	row(0, "a path",
+	    request(f, &a, FAKE_CA(0)) == 0 && wire_get(record(f, 0), PATHREC_DLID) == fake_lid(f, FAKE_CA(3)) &&
+		    wire_get(record(f, 0), PATHREC_SLID) == fake_lid(f, FAKE_CA(0)) &&
+		    wire_get(record(f, 0), PATHREC_PKEY) == 0xffff &&
+		    wire_get(record(f, 0), PATHREC_RATE) == WIRE_RATE_40);
+	for (i = 0; i < ARRAY_SIZE(path_rows); i++) {
+		r = &path_rows[i];
+		a = path_ask(FAKE_CA(0), FAKE_CA(3));
+		a.comp |= SA_COMP(r->comp_sel) | SA_COMP(r->comp);
+		wire_set(a.data, r->sel, r->sel_v);
+		wire_set(a.data, r->value, r->value_v);
+		s = request(f, &a, FAKE_CA(0));
+		row(0, r->name, s == r->status && (s || wire_get(record(f, 0), r->check) == r->want));
+	}
+	a = path_ask(FAKE_CA(0), FAKE_CA(0));
+	row(0, "to itself", request(f, &a, FAKE_CA(0)) == 0);
+	a = path_ask(FAKE_CA(0), 2);
+	row(0, "to a switch",
+	    request(f, &a, FAKE_CA(0)) == 0 && wire_get(record(f, 0), PATHREC_DLID) == fake_lid(f, 2));
+	a = path_ask(FAKE_CA(0), 40);
+	row(0, "to a GID that nobody has", request(f, &a, FAKE_CA(0)) == SA_STATUS_INVALID_GID);
+	a = path_ask(FAKE_CA(0), FAKE_CA(1));
+	a.comp |= SA_COMP(PATHREC_COMP_PKEY);
+	wire_set(a.data, PATHREC_PKEY, 0x8001);
+	row(0, "in a partition that is not theirs", request(f, &a, FAKE_CA(0)) == SA_STATUS_NO_RECORDS);
+	a = ask_of(SA_METHOD_GET_TABLE, SA_ATTR_PATH_RECORD,
+		   SA_COMP(PATHREC_COMP_SLID) | SA_COMP(PATHREC_COMP_NUM_PATH));
+	wire_set(a.data, PATHREC_SLID, fake_lid(f, FAKE_CA(1)));
+	wire_set(a.data, PATHREC_NUM_PATH, 1);
+	row(0, "from one to all", request(f, &a, FAKE_CA(1)) == 0 && records(f) == 8);
+}
+
+/* ---- groups ---- */
+
+#define JOIN (SA_COMP(MCMEMBER_COMP_MGID) | SA_COMP(MCMEMBER_COMP_PORT_GID) | SA_COMP(MCMEMBER_COMP_JOIN_STATE))
+#define CREATE                                                                                          \
+	(JOIN | SA_COMP(MCMEMBER_COMP_QKEY) | SA_COMP(MCMEMBER_COMP_PKEY) | SA_COMP(MCMEMBER_COMP_SL) | \
+	 SA_COMP(MCMEMBER_COMP_FLOW_LABEL) | SA_COMP(MCMEMBER_COMP_TCLASS))
+
+static struct ask group_ask(u8 method, int member, u8 state, u64 comp, u8 last)
+{
+	struct ask a = ask_of(method, SA_ATTR_MCMEMBER_RECORD, comp);
+	struct wire_gid mgid = { { 0xff, 0x12, 0x40, 0x1b, 0xff, 0xff, [15] = last } }, port = gid_of(member);
+
+	wire_copy_in(a.data, MCMEMBER_MGID, mgid.raw);
+	wire_copy_in(a.data, MCMEMBER_PORT_GID, port.raw);
+	wire_set(a.data, MCMEMBER_JOIN_STATE, state);
+	wire_set(a.data, MCMEMBER_PKEY, 0xffff);
+	wire_set(a.data, MCMEMBER_QKEY, 0x1234);
+	return a;
+}
+
+/* Does the switch forward the group to that port? */
+static bool forwards(const struct fake *f, int sw, u16 mlid, u8 port)
+{
+	return f->node[sw].mft[mlid - WIRE_LID_MULTICAST_MIN] >> port & 1;
+}
+
+static void test_groups(struct fake *f)
+{
+	struct ask a = group_ask(MAD_METHOD_SET, FAKE_CA(0), JOIN_FULL, JOIN, 1);
+	u16 mlid;
+
+	row(0, "a group that is not there, too little said",
+	    request(f, &a, FAKE_CA(0)) == SA_STATUS_INSUFFICIENT_COMPONENTS);
+	a = group_ask(MAD_METHOD_SET, FAKE_CA(0), JOIN_NON, CREATE, 1);
+	row(0, "no full member can create one", request(f, &a, FAKE_CA(0)) == SA_STATUS_REQ_INVALID);
+	a = group_ask(MAD_METHOD_SET, FAKE_CA(0), JOIN_FULL, CREATE, 1);
+	row(0, "created", request(f, &a, FAKE_CA(0)) == 0);
+	mlid = (u16)wire_get(record(f, 0), MCMEMBER_MLID);
+	row(0, "its leaf forwards it when the answer comes", forwards(f, 0, mlid, 1));
+	row(0, "another's own membership is not to be changed", request(f, &a, FAKE_CA(1)) == SA_STATUS_REQ_INVALID);
+	a = group_ask(MAD_METHOD_SET, FAKE_CA(3), JOIN_FULL, JOIN, 1);
+	row(0, "joined",
+	    request(f, &a, FAKE_CA(3)) == 0 && wire_get(record(f, 0), MCMEMBER_QKEY) == 0x1234 &&
+		    wire_get(record(f, 0), MCMEMBER_MLID) == mlid);
+	row(0, "a tree",
+	    forwards(f, 1, mlid, 2) && (forwards(f, 0, mlid, 3) || forwards(f, 0, mlid, 4)) &&
+		    (forwards(f, 2, mlid, 1) != forwards(f, 3, mlid, 1)));
+	a = group_ask(MAD_METHOD_SET, FAKE_CA(2), JOIN_SEND_ONLY_NON, JOIN, 1);
+	row(0, "send only", request(f, &a, FAKE_CA(2)) == 0 && !forwards(f, 1, mlid, 1));
+	a = group_ask(MAD_METHOD_SET, FAKE_CA(1), JOIN_FULL, JOIN | SA_COMP(MCMEMBER_COMP_QKEY), 1);
+	wire_set(a.data, MCMEMBER_QKEY, 9);
+	row(0, "another Q_Key", request(f, &a, FAKE_CA(1)) == SA_STATUS_REQ_INVALID);
+	a = group_ask(SA_METHOD_DELETE, FAKE_CA(0), JOIN_NON, JOIN, 1);
+	row(0, "leaving what it is not", request(f, &a, FAKE_CA(0)) == SA_STATUS_REQ_INVALID);
+	a = group_ask(SA_METHOD_DELETE, FAKE_CA(0), JOIN_FULL, JOIN, 1);
+	row(0, "left", request(f, &a, FAKE_CA(0)) == 0);
+	fake_run(f, 100);
+	row(0, "its leaf has forgotten", !forwards(f, 0, mlid, 1));
+	a = group_ask(SA_METHOD_DELETE, FAKE_CA(3), JOIN_FULL, JOIN, 1);
+	row(0, "the last full member leaves", request(f, &a, FAKE_CA(3)) == 0);
+	a = group_ask(MAD_METHOD_GET, FAKE_CA(3), 0, SA_COMP(MCMEMBER_COMP_MGID), 1);
+	row(0, "the group is gone", request(f, &a, FAKE_CA(3)) == SA_STATUS_NO_RECORDS);
+	a = group_ask(MAD_METHOD_SET, FAKE_CA(0), JOIN_FULL, CREATE, 0);
+	memset(wire_bytes(a.data, MCMEMBER_MGID), 0, 16);
+	row(0, "an MGID of the SA's choice", request(f, &a, FAKE_CA(0)) == 0 && record(f, 0)[0] == 0xff);
+}
+
+/* ---- subscriptions and services ---- */
+
+static struct ask inform_ask(u8 subscribe, u16 trap)
+{
+	struct ask a = ask_of(MAD_METHOD_SET, SA_ATTR_INFORM_INFO, 0);
+
+	wire_set(a.data, INFORMINFO_LID_BEGIN, INFORMINFO_ALL_LIDS);
+	wire_set(a.data, INFORMINFO_IS_GENERIC, 1);
+	wire_set(a.data, INFORMINFO_SUBSCRIBE, subscribe);
+	wire_set(a.data, INFORMINFO_TYPE, INFORMINFO_ALL_TYPES);
+	wire_set(a.data, INFORMINFO_TRAP_NUMBER, trap);
+	wire_set(a.data, INFORMINFO_QPN, 1);
+	wire_set(a.data, INFORMINFO_PRODUCER_TYPE, INFORMINFO_ALL_PRODUCERS);
+	return a;
+}
+
+static void test_subscriptions(struct fake *f)
+{
+	struct ask a = inform_ask(1, TRAP_MCAST_CREATED), g;
+	u32 before;
+
+	row(0, "subscribe", request(f, &a, FAKE_CA(1)) == 0);
+	row(0, "subscribe again is one subscription", request(f, &a, FAKE_CA(1)) == 0 && f->sm->nsubscribers == 1);
+	before = f->reports;
+	g = group_ask(MAD_METHOD_SET, FAKE_CA(0), JOIN_FULL, CREATE, 7);
+	row(0, "a new group is reported", request(f, &g, FAKE_CA(0)) == 0 && f->reports == before + 1);
+	g = group_ask(SA_METHOD_DELETE, FAKE_CA(0), JOIN_FULL, JOIN, 7);
+	row(0, "its end is not asked for", request(f, &g, FAKE_CA(0)) == 0 && f->reports == before + 1);
+	a = inform_ask(0, TRAP_MCAST_CREATED);
+	row(0, "unsubscribe", request(f, &a, FAKE_CA(1)) == 0 && f->sm->nsubscribers == 0);
+}
+
+/* The notice of the last report, when it is one about that node's GID. */
+static bool reported(const struct fake *f, u16 trap, int node)
+{
+	struct wire_gid gid = gid_of(node);
+	const u8 *notice = f->sent + SA_DATA;
+
+	return wire_get(f->sent, MAD_METHOD) == MAD_METHOD_REPORT && wire_get(notice, NOTICE_TRAP_NUMBER) == trap &&
+	       !memcmp(wire_cbytes(notice, NOTICE_64_GID), gid.raw, sizeof(gid.raw));
+}
+
+/* A member that is unplugged goes out of service, and with it the group that it was the last of; then it is back. */
+static void test_unplugged(struct fake *f)
+{
+	struct ask out = inform_ask(1, TRAP_GID_OUT_OF_SERVICE), in = inform_ask(1, TRAP_GID_IN_SERVICE);
+	struct ask g = group_ask(MAD_METHOD_SET, FAKE_CA(3), JOIN_FULL, CREATE, 9);
+	struct ask q = group_ask(MAD_METHOD_GET, FAKE_CA(1), 0, SA_COMP(MCMEMBER_COMP_MGID), 9);
+	struct ask own = inform_ask(1, INFORMINFO_ALL_TRAPS);
+	struct ask name = ask_of(MAD_METHOD_GET, SA_ATTR_NODE_RECORD, SA_COMP(NODEREC_COMP_LID));
+	u32 before;
+
+	wire_set(name.data, NODEREC_LID, fake_lid(f, FAKE_CA(3)));
+	row(0, "before",
+	    !request(f, &out, FAKE_CA(1)) && !request(f, &in, FAKE_CA(1)) && !request(f, &g, FAKE_CA(3)) &&
+		    !request(f, &own, FAKE_CA(3)) && f->sm->nsubscribers == 3);
+	before = f->reports;
+	fake_uncable(f, FAKE_CA(3), 1);
+	fake_run(f, 30000);
+	row(0, "a port out of service is reported once",
+	    f->reports == before + 1 && reported(f, TRAP_GID_OUT_OF_SERVICE, FAKE_CA(3)));
+	row(0, "its subscription is gone", f->sm->nsubscribers == 2);
+	row(0, "its group is gone", request(f, &q, FAKE_CA(1)) == SA_STATUS_NO_RECORDS);
+	row(0, "its record is gone", request(f, &name, FAKE_CA(1)) == SA_STATUS_NO_RECORDS);
+	fake_cable(f, FAKE_CA(3), 1, 1, 2);
+	wire_set(f->node[1].swinfo, SWITCHINFO_PORT_STATE_CHANGE, 1);
+	fake_run(f, 30000);
+	row(0, "one back in service too", f->reports == before + 2 && reported(f, TRAP_GID_IN_SERVICE, FAKE_CA(3)));
+	row(0, "its record is back", request(f, &name, FAKE_CA(1)) == 0);
+}
+
+static void test_services(struct fake *f)
+{
+	struct ask a = ask_of(MAD_METHOD_SET, SA_ATTR_SERVICE_RECORD,
+			      SA_COMP(SERVICEREC_COMP_ID) | SA_COMP(SERVICEREC_COMP_GID) |
+				      SA_COMP(SERVICEREC_COMP_LEASE)),
+		   q = ask_of(SA_METHOD_GET_TABLE, SA_ATTR_SERVICE_RECORD, SA_COMP(SERVICEREC_COMP_ID));
+
+	wire_set(a.data, SERVICEREC_ID, 5);
+	wire_set(a.data, SERVICEREC_LEASE, 3);
+	wire_set(a.data, WIRE_FIELD(SERVICEREC_KEY.bit, 64), 1);
+	wire_set(q.data, SERVICEREC_ID, 5);
+	row(0, "a service", request(f, &a, FAKE_CA(1)) == 0);
+	row(0, "is found", request(f, &q, FAKE_CA(2)) == 0 && records(f) == 1);
+	wire_set(a.data, WIRE_FIELD(SERVICEREC_KEY.bit, 64), 2);
+	row(0, "with another key it is not theirs", request(f, &a, FAKE_CA(2)) == SA_STATUS_REQ_INVALID);
+	fake_run(f, 4000);
+	row(0, "its lease ends", request(f, &q, FAKE_CA(2)) == 0 && records(f) == 0);
+}
+
+/* ---- partitions ---- */
+
+static void test_limited(struct fake *f)
+{
+	struct ask a = path_ask(FAKE_CA(1), FAKE_CA(2));
+
+	row(0, "two limited members have no path", request(f, &a, FAKE_CA(1)) == SA_STATUS_NO_RECORDS);
+	a = path_ask(FAKE_CA(1), FAKE_CA(0));
+	row(0, "a limited and a full one have",
+	    request(f, &a, FAKE_CA(1)) == 0 && wire_get(record(f, 0), PATHREC_PKEY) == 0x7fff);
+	a = ask_of(SA_METHOD_GET_TABLE, SA_ATTR_NODE_RECORD, SA_COMP(NODEREC_COMP_NODE_TYPE));
+	wire_set(a.data, WIRE_AT(NODEREC_NODE_INFO, NODEINFO_NODE_TYPE), NODE_TYPE_CA);
+	row(0, "a limited member knows itself and the full one", request(f, &a, FAKE_CA(1)) == 0 && records(f) == 2);
+	a.key = 1;
+	row(0, "who has the SM_Key knows all", request(f, &a, FAKE_CA(1)) == 0 && records(f) == 4);
+}
+
+int main(void)
+{
+	static const struct sm_config limited = {
+		.partitions = "Default=0x7fff : ALL=limited, ALL_SWITCHES=full, SELF=full ;\n"
+	};
+	static void (*const tests[])(struct fake *
+				     f) = { test_doors,  test_tables,        test_selection, test_paths,
+					    test_groups, test_subscriptions, test_unplugged, test_services };
+	struct fake f;
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(tests); i++) {
+		fake_open(&f, NULL);
+		tests[i](&f);
+		fake_close(&f);
+	}
+	fake_open(&f, &limited);
+	test_limited(&f);
+	fake_close(&f);
+	return rows_end();
+}
