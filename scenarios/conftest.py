@@ -57,6 +57,7 @@ def program():
     """
     program("apm"): the path of programs/apm.c, compiled with what these programs share; where programs/ has a folder of
     that name, of all its files. program("sharing.py"): the path of a copy that any user may read, beside the others.
+    program("slow_copies.so"): a library to preload.
     """
     folder = pathlib.Path(tempfile.mkdtemp(prefix="muslin-p-"))
     folder.chmod(0o755)
@@ -70,9 +71,12 @@ def program():
                 (folder / file.name).chmod(0o755)
         elif not path.exists():
             tree = PROGRAMS / name
-            sources = sorted(tree.glob("*.c")) if tree.is_dir() else [PROGRAMS / f"{name}.c", PROGRAMS / "rc.c"]
-            argv = ["cc", "-D_GNU_SOURCE", "-O1", "-g", "-Wall", *werror, "-o", path, *sources, "-lrdmacm", "-libverbs"]
-            subprocess.run(argv, check=True)
+            if path.suffix == ".so":
+                parts = ["-shared", "-fPIC", tree.with_suffix(".c")]
+            else:
+                sources = sorted(tree.glob("*.c")) if tree.is_dir() else [tree.with_suffix(".c"), PROGRAMS / "rc.c"]
+                parts = [*sources, "-lrdmacm", "-libverbs"]
+            subprocess.run(["cc", "-D_GNU_SOURCE", "-O1", "-g", "-Wall", *werror, "-o", path, *parts], check=True)
         return path
 
     yield made

@@ -32,6 +32,11 @@ int uv_call_out_driver(struct uv_call *c, size_t core, const void *src, size_t s
 
 /* uverbs.c: processes the requests posted so far as far as possible without the peer. */
 void uv_catch_up(struct uverbs *u);
+/*
+ * Sends what was posted before a command that ends the sending, as hardware has sent it by then, however busy the machine is. True:
+ * memory moves are pending, perhaps of its payload; the command returns 0 and is executed again when they are done.
+ */
+bool uv_call_defer(struct uv_call *c);
 
 /* device.c */
 int uv_get_context(struct uv_call *c);

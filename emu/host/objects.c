@@ -128,7 +128,8 @@ int uv_attach_mcast(struct uv_call *c)
 	return objects_mcast(c, hca_mcast_attach);
 }
 
+/* A program leaves the group next, and the subnet manager then takes the sender's switch out of the group's routes. */
 int uv_detach_mcast(struct uv_call *c)
 {
-	return objects_mcast(c, hca_mcast_detach);
+	return uv_call_defer(c) ? 0 : objects_mcast(c, hca_mcast_detach);
 }

@@ -6,8 +6,6 @@
 #include "emu/host/attr.h"
 #include "emu/host/command.h"
 
-#define AGAIN_MOST 16 /* deferrals of one DESTROY_QP */
-
 /* Inline data may take the place of all SGEs. */
 static u32 inline_room(const struct ib_uverbs_ex_create_qp *cmd)
 {
@@ -169,23 +167,6 @@ int uv_query_qp(struct uv_call *c)
 	return 0;
 }
 
-/*
- * Sends what was posted before a QP is destroyed, as hardware has sent it by then, however busy the machine is. True: memory moves
- * are pending, perhaps of its payload, and the command is executed again when they are done. Other QPs of the context cannot defer
- * it without end.
- */
-static bool uv_sends_deferred(struct uv_call *c)
-{
-	const struct hca_ctx *ctx = c->u->verbs.ctx;
-	struct uv_file *f = c->u->file;
-
-	uv_catch_up(c->u);
-	if (hca_ctx_moved(ctx, hca_ctx_moves(ctx)) || f->again == AGAIN_MOST)
-		return false;
-	f->deferral = (struct uv_deferral){ .until = hca_ctx_moves(ctx), .again = f->again + 1 };
-	return true;
-}
-
 int uv_destroy_qp(struct uv_call *c)
 {
 	struct ib_uverbs_destroy_qp cmd;
@@ -196,7 +177,7 @@ int uv_destroy_qp(struct uv_call *c)
 
 	if (err)
 		return err;
-	if (uv_sends_deferred(c))
+	if (uv_call_defer(c))
 		return 0;
 	err = verbs_qp_destroy(&c->u->verbs, cmd.qp_handle, &base);
 	if (err)

@@ -12,6 +12,7 @@
 
 static_assert((int)UV_ARM_NEXT == VERBS_ARM_NEXT && (int)UV_ARM_SOLICITED == VERBS_ARM_SOLICITED, "arming of CQs");
 
+#define AGAIN_MOST      16            /* deferrals of one command */
 #define CATCH_UP_ROUNDS 4             /* send, commit, complete, and one to spare */
 #define RECV_POLL_NS    NSEC_PER_MSEC /* polling interval of receive rings, which have no doorbell, while a QP waits */
 
@@ -34,6 +35,19 @@ void uv_catch_up(struct uverbs *u)
 	take_doorbells(u);
 	for (i = 0; i < CATCH_UP_ROUNDS && loop_run_tasks(uv_server_loop(u->file->server)); i++)
 		;
+}
+
+/* Other QPs of the context cannot defer the command without end. */
+bool uv_call_defer(struct uv_call *c)
+{
+	const struct hca_ctx *ctx = c->u->verbs.ctx;
+	struct uv_file *f = c->u->file;
+
+	uv_catch_up(c->u);
+	if (hca_ctx_moved(ctx, hca_ctx_moves(ctx)) || f->again == AGAIN_MOST)
+		return false;
+	f->deferral = (struct uv_deferral){ .until = hca_ctx_moves(ctx), .again = f->again + 1 };
+	return true;
 }
 
 static u32 on_poll(struct loop_poller *p, struct now now)

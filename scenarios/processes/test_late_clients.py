@@ -120,6 +120,27 @@ def test_copies_that_come_late(fabric, program):
     assert "copies for us" in fabric.daemon_log()
 
 
+def slowly_copied(fabric, program, path):
+    """The words that start a program each of whose copies for the daemon takes 30 ms."""
+    preload = f'LD_PRELOAD="$LD_PRELOAD:{program("slow_copies.so")}" exec "$@"'
+    return ["sh", "-c", preload, "sh", unreadable(fabric, pathlib.Path(path))]
+
+
+def test_queue_pair_that_is_destroyed_at_once(fabric, program):
+    """What was posted before is sent, as hardware has sent it by then, however late its payload is read."""
+    assert fabric.run("h1", *slowly_copied(fabric, program, program("post_and_destroy"))) == "received 10\n"
+
+
+def test_group_that_is_left_at_once(fabric, program):
+    """The same of a sender that leaves its multicast group, whose routes the subnet manager then changes."""
+    args = ["-m", "239.1.2.3", "-C", "10", "-p", "0x0002", "-b"]
+    receiver = fabric.start("h1", "stdbuf", "-oL", "mckey", *args, fabric.ip("h1")).expect("joined")
+    mckey = slowly_copied(fabric, program, shutil.which("mckey"))
+    fabric.run("h5", *mckey, *args, fabric.ip("h5"), "-s")
+    assert "return status 0" in receiver.wait(30)
+    assert "copies for us" in fabric.daemon_log()
+
+
 @pytest.mark.parametrize("copies", [False, True], ids=["moved", "copied"])
 @pytest.mark.parametrize("hosts", [("h1", "h5"), ("w1", "w2")], ids=["infiniband", "iwarp"])
 def test_programs_that_are_stopped(new_fabric, hosts, copies):
@@ -160,4 +181,5 @@ def test_programs_that_are_stopped(new_fabric, hosts, copies):
     for end in ends:
         end.kill()
         assert "data verification failed" not in end.output
-    assert fabric.daemon_log().count("copies for us") == 2 * copies
+    for end in ends:
+        assert (f"process {end.pid} copies for us" in fabric.daemon_log()) == copies
