@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
@@ -17,9 +16,9 @@
 #include <unistd.h>
 
 #include "emu/host/mover.h"
+#include "emu/lib/thread.h"
 
-#define IOVS  512
-#define STACK (256u << 10)
+#define IOVS 512
 
 #define SPIN_NS (30 * NSEC_PER_USEC) /* each side looks for the other this long before it sleeps */
 
@@ -290,26 +289,16 @@ static void on_wake(struct loop_fd *w, u32 events, struct now now)
 	eventfd_read(w->fd, &v);
 }
 
-static int thread_start(struct uv_mover *mv)
+static int mover_start(struct uv_mover *mv)
 {
-	pthread_attr_t attr;
-	sigset_t all, old;
-	pthread_t t;
 	int err;
 
 	if (!thread_count_add(mv->pid))
 		return -EAGAIN;
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old); /* signals are the loop's */
-	pthread_attr_init(&attr);
-	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	pthread_attr_setstacksize(&attr, STACK);
-	err = pthread_create(&t, &attr, mover_thread, mv);
-	pthread_attr_destroy(&attr);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	err = thread_detached(mover_thread, mv);
 	if (err)
 		thread_count_remove(mv->pid);
-	return -err;
+	return err;
 }
 
 struct uv_mover *uv_mover_create(struct uv_process *p)
@@ -339,7 +328,7 @@ struct uv_mover *uv_mover_create(struct uv_process *p)
 	}
 	mv->sock = p->copy; /* before the thread begins */
 	mv->staging = p->staging;
-	if (thread_start(mv)) {
+	if (mover_start(mv)) {
 		loop_fd_del(&mv->woken);
 		mv->sock = -1;
 		mv->staging = NULL;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Takes back what an application has not read from its end of a socket pair. A recv() of the application holds the lock of that end
+ * Reads what an application has not read from its end of a socket pair. A recv() of the application holds the lock of that end
  * while it copies to memory, which may block without limit (see dma.c), and MSG_DONTWAIT of another reader waits for the lock. So a
- * detached thread reads, and the loop waits for it a short time.
+ * thread reads, and the loop waits for it a short time. A thread that is late is left to itself, and the next read has a new one.
  */
 #include "emu/host/readback.h"
 
@@ -10,126 +10,135 @@
 #include <fcntl.h>
 #include <linux/sockios.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
-#define STACK     (256u << 10)
+#include "emu/lib/thread.h"
+
 #define WAIT_NS   (200 * NSEC_PER_MSEC) /* a ready thread gets its time within this on a busy machine, too */
 #define LATE_MOST 4 /* threads that are blocked; then nothing is read back, and nothing is waited for */
 
-struct readback {
-	pthread_cond_t done;
-	bool finished, abandoned;
+/* A thread and its read. Under the lock, but for @bytes, which are the thread's until the read is done. */
+struct reader {
+	pthread_cond_t work, done;
+	enum {
+		READ_IDLE,
+		READ_WANTED,
+		READ_RUNNING,
+		READ_DONE
+	} state;
+	bool abandoned; /* the thread's own from then on */
 	int fd;
 	size_t len;
 	u8 bytes[READBACK_MAX];
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct reader *reader; /* the one that waits for work; the loop's */
 static u32 late;
 
-static void readback_free(struct readback *r)
+static void reader_free(struct reader *r)
 {
-	close(r->fd); /* a copy of the daemon's own */
+	pthread_cond_destroy(&r->work);
 	pthread_cond_destroy(&r->done);
 	free(r);
 }
 
-static void *readback_thread(void *arg)
+static void *reader_thread(void *arg)
 {
-	struct readback *r = arg;
-	bool abandoned;
+	struct reader *r = arg;
 	ssize_t n;
 
-	while (r->len < sizeof(r->bytes) &&
-	       (n = recv(r->fd, r->bytes + r->len, sizeof(r->bytes) - r->len, MSG_DONTWAIT)) > 0)
-		r->len += (size_t)n;
 	pthread_mutex_lock(&lock);
-	r->finished = true;
-	abandoned = r->abandoned;
-	late -= abandoned;
-	pthread_cond_signal(&r->done);
+	while (!r->abandoned) {
+		if (r->state != READ_WANTED) {
+			pthread_cond_wait(&r->work, &lock);
+			continue;
+		}
+		r->state = READ_RUNNING;
+		pthread_mutex_unlock(&lock);
+		r->len = 0;
+		while (r->len < sizeof(r->bytes) &&
+		       (n = recv(r->fd, r->bytes + r->len, sizeof(r->bytes) - r->len, MSG_DONTWAIT)) > 0)
+			r->len += (size_t)n;
+		close(r->fd);
+		pthread_mutex_lock(&lock);
+		r->state = READ_DONE;
+		pthread_cond_signal(&r->done);
+	}
+	late--;
 	pthread_mutex_unlock(&lock);
-	if (abandoned)
-		readback_free(r);
+	reader_free(r);
 	return NULL;
 }
 
-static struct readback *readback_start(int app)
+static struct reader *reader_create(void)
 {
-	struct readback *r = calloc(1, sizeof(*r));
+	struct reader *r = calloc(1, sizeof(*r));
 	pthread_condattr_t clock;
-	pthread_attr_t attr;
-	sigset_t all, old;
-	pthread_t t;
-	int err;
 
 	if (!r)
 		return NULL;
+	pthread_cond_init(&r->work, NULL);
 	pthread_condattr_init(&clock);
 	pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
 	pthread_cond_init(&r->done, &clock);
 	pthread_condattr_destroy(&clock);
-	r->fd = fcntl(app, F_DUPFD_CLOEXEC, 0);
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old); /* signals are the loop's */
-	pthread_attr_init(&attr);
-	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	pthread_attr_setstacksize(&attr, STACK);
-	err = r->fd < 0 ? EMFILE : pthread_create(&t, &attr, readback_thread, r);
-	pthread_attr_destroy(&attr);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	if (!err)
+	if (!thread_detached(reader_thread, r))
 		return r;
-	if (r->fd >= 0)
-		close(r->fd);
-	pthread_cond_destroy(&r->done);
-	free(r);
+	reader_free(r);
 	return NULL;
 }
 
-static bool readback_wait(struct readback *r)
+static struct timespec deadline(void)
 {
-	struct timespec until;
-	bool finished;
+	struct timespec t;
 	u64 ns;
 
-	clock_gettime(CLOCK_MONOTONIC, &until);
-	ns = (u64)until.tv_sec * NSEC_PER_SEC + (u64)until.tv_nsec + WAIT_NS;
-	until = (struct timespec){ .tv_sec = (time_t)(ns / NSEC_PER_SEC), .tv_nsec = (long)(ns % NSEC_PER_SEC) };
-	pthread_mutex_lock(&lock);
-	while (!r->finished && pthread_cond_timedwait(&r->done, &lock, &until) != ETIMEDOUT)
-		;
-	finished = r->finished;
-	if (!finished) {
-		r->abandoned = true; /* it is the thread's */
-		late++;
-	}
-	pthread_mutex_unlock(&lock);
-	return finished;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	ns = (u64)t.tv_sec * NSEC_PER_SEC + (u64)t.tv_nsec + WAIT_NS;
+	return (struct timespec){ .tv_sec = (time_t)(ns / NSEC_PER_SEC), .tv_nsec = (long)(ns % NSEC_PER_SEC) };
 }
 
 ssize_t uv_readback(int app, u8 *to)
 {
-	struct readback *r;
-	bool refused;
-	ssize_t n;
+	struct timespec until = deadline();
+	ssize_t n = -EAGAIN;
+	int fd;
 
+	if (!reader)
+		reader = reader_create();
+	fd = reader ? fcntl(app, F_DUPFD_CLOEXEC, 0) : -1;
+	if (fd < 0)
+		return n;
 	pthread_mutex_lock(&lock);
-	refused = late >= LATE_MOST;
+	if (late < LATE_MOST) {
+		reader->fd = fd;
+		reader->state = READ_WANTED;
+		pthread_cond_signal(&reader->work);
+		while (reader->state != READ_DONE && pthread_cond_timedwait(&reader->done, &lock, &until) != ETIMEDOUT)
+			;
+	}
+	switch (reader->state) {
+	case READ_DONE:
+		n = (ssize_t)reader->len;
+		memcpy(to, reader->bytes, reader->len);
+		break;
+	case READ_RUNNING:
+		n = -ETIMEDOUT;
+		reader->abandoned = true;
+		reader = NULL;
+		late++;
+		break;
+	default: /* it had no time to begin */
+		close(fd);
+	}
+	if (reader)
+		reader->state = READ_IDLE;
 	pthread_mutex_unlock(&lock);
-	r = refused ? NULL : readback_start(app);
-	if (!r)
-		return -EAGAIN;
-	if (!readback_wait(r))
-		return -ETIMEDOUT;
-	n = (ssize_t)r->len;
-	memcpy(to, r->bytes, r->len);
-	readback_free(r);
 	return n;
 }
 

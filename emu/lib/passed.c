@@ -12,7 +12,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
@@ -21,8 +20,7 @@
 
 #include "emu/lib/list.h"
 #include "emu/lib/rights.h"
-
-#define STACK (256u << 10)
+#include "emu/lib/thread.h"
 
 struct job {
 	struct list link;
@@ -102,30 +100,12 @@ static struct job *owner_take_job(struct owner *o)
 
 static void *closer_thread(void *arg);
 
-static bool thread_start(void)
-{
-	pthread_attr_t attr;
-	sigset_t all, old;
-	pthread_t t;
-	int err;
-
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old); /* signals are the loop's */
-	pthread_attr_init(&attr);
-	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	pthread_attr_setstacksize(&attr, STACK);
-	err = pthread_create(&t, &attr, closer_thread, NULL);
-	pthread_attr_destroy(&attr);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	return !err;
-}
-
 /* A thread that does not close anything yet looks at the work. */
 static void thread_wake(void)
 {
 	if (closer.idle)
 		pthread_cond_signal(&closer.work);
-	else if (closer.threads < PASSED_THREADS && thread_start())
+	else if (closer.threads < PASSED_THREADS && !thread_detached(closer_thread, NULL))
 		closer.threads++;
 }
 
