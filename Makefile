@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # muslin. Each room has a fragment that names its programs and what its tests need; `make help` lists the targets.
-# O=build-san is a build with SAN=1 for whoever names the folder alone, as the tests' `make install`.
+# O=build-san alone means SAN=1, too: the tests' `make install` names the folder only.
 ifeq ($(origin SAN),undefined)
 SAN := $(if $(filter %-san,$(O)),1,0)
 endif

@@ -63,6 +63,20 @@ static int request_create(struct ucma_event *e, struct rdma_id *id)
 	return 0;
 }
 
+static struct ucma_event *event_create(struct ucma_ctx *ctx, u32 type, u32 status)
+{
+	struct ucma_event *e = calloc(1, sizeof(*e));
+
+	if (!e)
+		return NULL;
+	e->ctx = ctx;
+	e->resp.uid = ctx->uid;
+	e->resp.id = ctx->id;
+	e->resp.event = type;
+	e->resp.status = status;
+	return e;
+}
+
 static void event_queue(struct ucma_event *e)
 {
 	struct ucma_ctx *ctx = e->ctx;
@@ -84,14 +98,9 @@ int ucma_event(void *arg, struct rdma_id *id, const struct rdma_event *ev)
 
 	if (!ctx->uid && !ev->request)
 		return 0;
-	e = calloc(1, sizeof(*e));
+	e = event_create(ctx, ev->type, (u32)ev->status);
 	if (!e)
 		return -ENOMEM;
-	e->ctx = ctx;
-	e->resp.uid = ctx->uid;
-	e->resp.id = ctx->id;
-	e->resp.event = ev->type;
-	e->resp.status = (u32)ev->status;
 	if (ev->mcast) {
 		e->mc = rdma_mcast_ctx(ev->mcast);
 		e->resp.uid = e->mc->uid;
@@ -122,14 +131,9 @@ int ucma_write_event(struct ucma_call *c)
 	err = ucma_ctx_find(c->file, cmd.id, &ctx);
 	if (err)
 		return err;
-	e = calloc(1, sizeof(*e));
+	e = event_create(ctx, cmd.event, cmd.status);
 	if (!e)
 		return -ENOMEM;
-	e->ctx = ctx;
-	e->resp.uid = ctx->uid;
-	e->resp.id = ctx->id;
-	e->resp.event = cmd.event;
-	e->resp.status = cmd.status;
 	memcpy(&e->resp.param, &cmd.arg, sizeof(cmd.arg));
 	event_queue(e);
 	return 0;

@@ -1,6 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """Where a program runs: in a guest, or on a host of the fabric in host mode."""
 
+import fcntl
+import os
+import signal
+
 from muslin import wait_until
 from muslin.errors import WaitTimeout
 from muslin.pair import RESTART_BOTH
@@ -53,3 +57,20 @@ def pair(server, command, client, program):
     except WaitTimeout as e:
         raise WaitTimeout("\n".join([f"{e}:", *failed, f"{running}:", running.output])) from None
     return out, running.wait(20, None)
+
+
+def rping_both_ways(a, b):
+    """Between guest @a on h1 and guest @b on h5, over the connection managers of both kernels."""
+    for server, client, address in ((b, a, "10.0.0.5"), (a, b, "10.0.0.1")):
+        what = f"-V -v -C 5 -S 20000 -a {address}"
+        _, said = pair(server, f"rping -s {what}", client, f"rping -c {what}")
+        assert said.count("server ping data: rdma-ping-") == 5
+
+
+def replace_daemon(fabric):
+    """SIGKILL for the daemon, and a new one, as soon as the lock is free that tells whether there is one."""
+    os.kill(fabric.daemon_pid, signal.SIGKILL)
+    with next(fabric.folder.glob(f"run/**/{fabric.name}/pid")).open() as lock:
+        fcntl.flock(lock, fcntl.LOCK_SH)
+    os.close(fabric.hold)
+    fabric.up()

@@ -44,11 +44,7 @@ def test_ports_and_echoes(pair):
 
 def test_rping(pair):
     """Verbs of a user, over the connection managers of both kernels, in both directions."""
-    a, b = pair
-    for server, client, address in ((b, a, "10.0.0.5"), (a, b, "10.0.0.1")):
-        what = f"-V -v -C 5 -S 20000 -a {address}"
-        _, said = place.pair(server, f"rping -s {what}", client, f"rping -c {what}")
-        assert said.count("server ping data: rdma-ping-") == 5
+    place.rping_both_ways(*pair)
 
 
 def test_many_requests(pair):

@@ -8,10 +8,7 @@ depends on their versions in the driver, in its users and in the device. All the
         leaf1 ------------ spines ------------ leaf2
 """
 
-import fcntl
-import os
 import re
-import signal
 
 import place
 import pytest
@@ -42,11 +39,7 @@ def test_ports_and_echoes(pair):
 
 def test_connections_of_both(pair):
     """Verbs of a user, over the connection managers of both kernels, in both directions."""
-    a, b = pair
-    for server, client, address in ((b, a, "10.0.0.5"), (a, b, "10.0.0.1")):
-        what = f"-V -v -C 5 -S 20000 -a {address}"
-        _, said = place.pair(server, f"rping -s {what}", client, f"rping -c {what}")
-        assert said.count("server ping data: rdma-ping-") == 5
+    place.rping_both_ways(*pair)
 
 
 def test_driver_goes_and_comes(pair):
@@ -78,15 +71,6 @@ def test_nfs(mounted):
     assert len(sums(*mounted)) == 1
 
 
-def replace_daemon(fabric):
-    """SIGKILL for the daemon, and a new one, as soon as the lock is free that tells whether there is one."""
-    os.kill(fabric.daemon_pid, signal.SIGKILL)
-    with next(fabric.folder.glob(f"run/**/{fabric.name}/pid")).open() as lock:
-        fcntl.flock(lock, fcntl.LOCK_SH)
-    os.close(fabric.hold)
-    fabric.up()
-
-
 def echoes(vm):
     return int(vm.run("grep -c 'bytes from' /tmp/echoes.log", status=None))
 
@@ -111,7 +95,7 @@ def test_daemon_dies(shared_fabric, mounted):
     a.start("exec /usr/bin/ping -i 0.2 10.0.0.5", "echoes")
     a.wait("[ $(grep -c 'bytes from' /tmp/echoes.log) -gt 3 ]", what="echoes")
     start_programs(shared_fabric, a, b)
-    replace_daemon(shared_fabric)
+    place.replace_daemon(shared_fabric)
     # Since 7.2 at the latest ib_mad waits for the response to a DREQ whose send failed: two minutes with its retries.
     a.wait("grep -q IBV_EVENT_DEVICE_FATAL /tmp/watch.log", 150, what="the event")
     a.run("killall -q ibv_asyncwatch", status=None)

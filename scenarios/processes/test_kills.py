@@ -11,13 +11,13 @@ least 1). --muslin-seed draws what is killed, and when.
 
 import collections
 import contextlib
-import fcntl
 import os
 import pathlib
 import random
 import signal
 import time
 
+import place
 import pytest
 from muslin import WaitTimeout, free_port, wait_until
 
@@ -293,15 +293,6 @@ def test_guests(shared_fabric):
     assert rss(fabric) < memory + 16384 or is_sanitized(fabric)
 
 
-def replace_daemon(fabric):
-    """SIGKILL for the daemon, and a new one, as soon as the lock is free that tells whether there is one."""
-    os.kill(fabric.daemon_pid, signal.SIGKILL)
-    with next(fabric.folder.glob(f"run/**/{fabric.name}/pid")).open() as lock:
-        fcntl.flock(lock, fcntl.LOCK_SH)
-    os.close(fabric.hold)
-    fabric.up()
-
-
 @pytest.mark.guest
 @pytest.mark.timeout(1800)
 def test_daemon_under_guests(fabric):
@@ -313,7 +304,7 @@ def test_daemon_under_guests(fabric):
     for _ in range(daemons):
         a.start("exec /usr/bin/ping -i 0.05 10.0.0.5", "echoes")
         time.sleep(rng.random())  # the moment is random
-        replace_daemon(fabric)
+        place.replace_daemon(fabric)
         a.wait_ib0()
         b.wait_ib0()
         a.wait("/usr/bin/ping -c 1 -W 1 10.0.0.5 >/dev/null", 60, what="an echo")

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Random verbs of many programs against a model of what verbs promise. Each program has a slot in a file that all of them map;
- * two programs share a connection, and what one end is to find it reads there: what was sent, what was written to its memory, and
- * the excuses for errors, which stand there before whoever has one acts. Without an excuse every request succeeds.
+ * two programs share a connection, and an end reads there what it has to find: what was sent, what was written to its memory, and the
+ * excuses for errors, which a program records before it causes them. Without an excuse every request succeeds.
  */
 #ifndef CHAOS_H
 #define CHAOS_H
