@@ -2,7 +2,8 @@
 /*
  * Requester: congestion window and retransmission time-out on Ethernet, where the link has no credits and packets get lost. The
  * window halves with each loss and grows by 1/16 of itself per round trip; an early retransmission time-out is computed from the
- * smoothed round-trip time. Retries are counted only when the local ACK timeout of the queue pair has expired (IBTA 9.7.6.1.3).
+ * smoothed round-trip time. A retry is counted only when the local ACK timeout of the queue pair has expired, which may take up to four
+ * times the attribute (IBTA 9.7.6.1.3): a busy machine delays ACKs by many round trips.
  */
 #include "rxe/rxe_internal.h"
 
@@ -12,6 +13,7 @@
 #define TIMEOUT_MIN        (2 * NSEC_PER_MSEC)
 #define TIMEOUT_SRTTS      8 /* programs that share the processors make some round trips long */
 #define BACKOFF_MAX        6
+#define COUNTED_TIMEOUTS   3 /* of the attribute; the next early time-out is less than one later */
 
 void rxe_cwnd_reset(struct rxe_qp *rq)
 {
@@ -92,7 +94,8 @@ bool rxe_cwnd_timeout_counts(const struct rxe_qp *rq)
 {
 	const struct rxe_cwnd *cwnd = &rq->req.cwnd;
 
-	return !cwnd->on || loop_now(rq->rxe->loop).ns - cwnd->timer_began >= wire_timeout_ns(rq->qp->attr.timeout);
+	return !cwnd->on || loop_now(rq->rxe->loop).ns - cwnd->timer_began >=
+				    COUNTED_TIMEOUTS * wire_timeout_ns(rq->qp->attr.timeout);
 }
 
 bool rxe_cwnd_timeout_early(struct rxe_qp *rq)
