@@ -177,7 +177,7 @@ static void set_port(u32 port, struct wire_field f, u32 value)
 	test_smp(&h[1], "\1", MAD_METHOD_SET, SMP_ATTR_PORT_INFO, port, d);
 }
 
-/* Fills the host's buffer, so that what follows stands in the switch. */
+/* Fills the host's buffer, so that what follows is queued in the switch. */
 static u32 fill(u32 from, u32 to, u8 sl)
 {
 	u32 n = 0;

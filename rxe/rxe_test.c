@@ -353,7 +353,7 @@ static u64 tries_for(u64 idle)
 }
 
 /* 9.9.2.4.2.1: the local ACK timeout is between one and four times the attribute; three retries. */
-static void test_patience(void)
+static void test_retry_interval(void)
 {
 	u64 least = 4 * wire_timeout_ns(14) / NSEC_PER_MSEC, ms;
 
@@ -659,7 +659,7 @@ int main(void)
 	test_no_memory();
 	test_many();
 	test_lost_response();
-	test_patience();
+	test_retry_interval();
 	test_kept();
 	test_invalidate();
 	test_ud();

@@ -130,7 +130,7 @@ static inline u32 iwarp_fpdu_len(u32 ulpdu)
 
 #define SIW_MARKER_SIZE 4u
 
-/* Bytes of the marker that stands in front of an FPDU which begins at byte @pos of the stream; 0: none. */
+/* Bytes of the marker in front of an FPDU that begins at byte @pos of the stream; 0: none. */
 u32 siw_marker_lead(u64 pos);
 /* Bytes of all markers in an FPDU of @len bytes without them. */
 u32 siw_marker_bytes(u64 pos, u32 len);

@@ -162,14 +162,14 @@ static void top_metrics(FILE *out, int sock)
 
 static void top_answer(int conn, int sock)
 {
-	struct timeval patience = { .tv_sec = HTTP_TIMEOUT };
+	struct timeval timeout = { .tv_sec = HTTP_TIMEOUT };
 	char request[2048], head[128], *body = NULL;
 	size_t len, sent = 0;
 	ssize_t n;
 	FILE *out;
 
-	setsockopt(conn, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
-	setsockopt(conn, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
+	setsockopt(conn, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout));
+	setsockopt(conn, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof(timeout));
 	n = recv(conn, request, sizeof(request) - 1, 0);
 	request[n > 0 ? n : 0] = 0;
 	out = open_memstream(&body, &len);

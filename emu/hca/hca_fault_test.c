@@ -93,7 +93,7 @@ static void check_completions(struct fixture *f)
 	row(20, "three completions", hca_soft_cq_poll(p.cq, cqe, 8) == 3);
 	row(21, "the second send has the status",
 	    !cqe[0].status && !cqe[1].status && cqe[2].status == HCA_WC_REM_ACCESS_ERR);
-	row(22, "the QP is not failed in the midst of it", p.qp->state == HCA_QPS_RTS);
+	row(22, "the QP does not fail before its end", p.qp->state == HCA_QPS_RTS);
 	loop_run_idle(f->loop, 0);
 	row(23, "but after it, with its event",
 	    p.qp->state == HCA_QPS_ERR && f->events[HCA_EVENT_QP_FATAL] == 1 && ft->pick.hits == 1);

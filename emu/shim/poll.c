@@ -61,7 +61,7 @@ static void sleep_until_completion(struct uv_shared *s, unsigned int seen)
 }
 
 /* Adapts the busy-wait time; @slept: the last wait was too short. */
-static unsigned long long patience(unsigned long long spin, bool slept)
+static unsigned long long next_spin(unsigned long long spin, bool slept)
 {
 	static __thread unsigned int slow, brief;
 
@@ -81,7 +81,7 @@ static void poll_remaining(void)
 	unsigned int come = s ? __atomic_load_n(&s->completions, __ATOMIC_SEQ_CST) : 0, sent = posts;
 
 	if (come != seen) {
-		spin = patience(spin, slept);
+		spin = next_spin(spin, slept);
 		slept = false;
 	}
 	if (come != seen || sent != posted || now - before > LOOKS_NS)

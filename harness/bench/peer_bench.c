@@ -21,7 +21,7 @@
 #define SIZE    (1u << 20)
 #define MEASURE 1.0 /* seconds a measurement */
 
-#define DATAGRAM 4112 /* bytes: a RoCEv2 packet in the midst of a WRITE, with 4096 of them */
+#define DATAGRAM 4112 /* bytes: an RDMA WRITE Middle packet of RoCEv2, with 4096 of them */
 #define TRAIN    (15 * DATAGRAM)
 
 static double seconds(void)

@@ -33,7 +33,7 @@ enum chaos_kind {
 	CHAOS_DOWN,
 	CHAOS_BUSY,
 	CHAOS_NO_POLL,
-	CHAOS_HOLE,
+	CHAOS_UNMAP,
 	CHAOS_CHECK,
 	CHAOS_KINDS
 };
@@ -83,8 +83,8 @@ struct chaos_prog {
 	u64 va; /* address of the arena in the program's address space */
 	u8 *mem, *shadow;
 	u8 taken[CHAOS_UNITS];
-	struct chaos_mr mr[2]; /* of the lower and of the upper half */
-	u32 hole, hole_len;    /* bytes that cannot be accessed; 0 length: none */
+	struct chaos_mr mr[2];      /* of the lower and of the upper half */
+	u32 unmapped, unmapped_len; /* bytes that cannot be accessed; 0 length: none */
 	struct {
 		u64 first;
 		u32 done, failed;

@@ -105,16 +105,16 @@ static bool error_excused(const struct end *e, const struct msg *m, u8 status)
 	 */
 	case HCA_WC_RETRY_EXC_ERR:
 		return e->conn->type == HCA_QPT_RC &&
-		       (excuse & LOST || (e->conn->lossy && (consumes || excuse & (RACE | HOLE))) ||
+		       (excuse & LOST || (e->conn->lossy && (consumes || excuse & (RACE | UNMAPPED))) ||
 			(excuse && !only_bad(e->conn, e) && (e->peer->died || !serves(e->peer))));
 	case HCA_WC_RNR_RETRY_EXC_ERR:
 		return consumes && e->conn->rnr_retry != 7 && (e->conn->disorder || rnr_waited(e));
 	case HCA_WC_REM_INV_REQ_ERR:
 		return consumes && excuse & BAD_RECV;
 	case HCA_WC_REM_OP_ERR:
-		return excuse & HOLE || (consumes && excuse & (BAD_RECV | RACE));
+		return excuse & UNMAPPED || (consumes && excuse & (BAD_RECV | RACE));
 	case HCA_WC_LOC_PROT_ERR:
-		return excuse & HOLE || !key;
+		return excuse & UNMAPPED || !key;
 	case HCA_WC_REM_ACCESS_ERR:
 		return !chaos_area_key_held(&m->remote) || (m->window && !chaos_window_held(e->peer, m)) ||
 		       (m->opcode == HCA_WR_SEND_WITH_INV && excuse & RACE);
@@ -258,10 +258,10 @@ static bool recv_excused(const struct end *e, const struct recv *r, u8 status)
 	case HCA_WC_LOC_LEN_ERR:
 		return r->cap < MAX_SEND;
 	case HCA_WC_LOC_PROT_ERR:
-		return r->bad || excuse & HOLE || !chaos_area_key_held(&r->area);
+		return r->bad || excuse & UNMAPPED || !chaos_area_key_held(&r->area);
 	case HCA_WC_LOC_ACCESS_ERR:
 	case HCA_WC_LOC_QP_OP_ERR:
-		return excuse & (BAD | RACE | HOLE);
+		return excuse & (BAD | RACE | UNMAPPED);
 	}
 	return false;
 }

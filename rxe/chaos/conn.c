@@ -187,7 +187,8 @@ void chaos_conn_connect(struct conn *c)
 		words_read(&c->end[i]);
 	c->connected = true;
 	for (i = 0; i < 2; i++)
-		c->excuse |= (c->end[i].prog->hole_len ? HOLE : 0) | (c->end[i].srq ? shared_excuse(c->end[i].srq) : 0);
+		c->excuse |= (c->end[i].prog->unmapped_len ? UNMAPPED : 0) |
+			     (c->end[i].srq ? shared_excuse(c->end[i].srq) : 0);
 	c->disorder = chaos.wire.late || chaos.wire.repeat;
 	c->lossy = chaos.wire.lose || chaos.wire.damage;
 	if (c->index && (chaos_now() < chaos.down_until || chaos.wire.lose > 100))

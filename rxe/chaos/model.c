@@ -69,15 +69,15 @@ static void wire_faults_set(void)
 	}
 }
 
-static void hole_set(struct chaos_prog *p)
+static void unmapped_set(struct chaos_prog *p)
 {
-	if (p->hole_len) {
-		p->hole_len = 0;
+	if (p->unmapped_len) {
+		p->unmapped_len = 0;
 		return;
 	}
-	chaos_prog_excuse(p, HOLE);
-	p->hole = CHAOS_FIRST_UNIT * CHAOS_UNIT + draw(CHAOS_ARENA - CHAOS_FIRST_UNIT * CHAOS_UNIT - 4096);
-	p->hole_len = 1 + draw(4096);
+	chaos_prog_excuse(p, UNMAPPED);
+	p->unmapped = CHAOS_FIRST_UNIT * CHAOS_UNIT + draw(CHAOS_ARENA - CHAOS_FIRST_UNIT * CHAOS_UNIT - 4096);
+	p->unmapped_len = 1 + draw(4096);
 }
 
 static void check_all(void)
@@ -198,8 +198,8 @@ static void run_op(const struct chaos_op *op)
 		case CHAOS_NO_POLL:
 			e->no_poll = 1 + draw(40);
 			break;
-		case CHAOS_HOLE:
-			hole_set(e->prog);
+		case CHAOS_UNMAP:
+			unmapped_set(e->prog);
 			break;
 		default:
 			break;
@@ -255,7 +255,7 @@ void chaos_model_open(u64 seed)
 }
 
 /* All faults are over: what can go on does, and comes to its end. */
-static void settle(void)
+static void quiesce(void)
 {
 	u32 i, round;
 
@@ -293,7 +293,7 @@ void chaos_model_close(void)
 {
 	u32 i;
 
-	settle();
+	quiesce();
 	for (i = 0; i < 2 * CONNS; i++)
 		if (!waits_for_recv(&chaos_model.conn[i / 2].end[i % 2]))
 			chaos_end_check_sends(&chaos_model.conn[i / 2].end[i % 2]);

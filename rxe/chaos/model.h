@@ -21,10 +21,10 @@ enum excuse {
 	STOPPED = 1 << 2,  /* a queue pair was moved to the error state */
 	KILLED = 1 << 3,
 	OVERRUN = 1 << 4,
-	LOST = 1 << 5,   /* the link was down, or loses too much for the retries */
-	RACE = 1 << 6,   /* a key became invalid while it was in use */
-	HOLE = 1 << 7,   /* memory that cannot be accessed */
-	FAILED = 1 << 8, /* an earlier failure had its excuse */
+	LOST = 1 << 5,     /* the link was down, or loses too much for the retries */
+	RACE = 1 << 6,     /* a key became invalid while it was in use */
+	UNMAPPED = 1 << 7, /* memory that cannot be accessed */
+	FAILED = 1 << 8,   /* an earlier failure had its excuse */
 };
 
 /* A posted send request. */

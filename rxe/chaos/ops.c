@@ -35,7 +35,7 @@ static struct {
 	[CHAOS_DOWN] = { "down", 4 },
 	[CHAOS_BUSY] = { "busy", 10 },
 	[CHAOS_NO_POLL] = { "no-poll", 4 },
-	[CHAOS_HOLE] = { "hole", 3 },
+	[CHAOS_UNMAP] = { "unmap", 3 },
 	[CHAOS_CHECK] = { "check", 10 },
 };
 static_assert(ARRAY_SIZE(kinds) == CHAOS_KINDS, "a name for each kind");

@@ -206,7 +206,7 @@ static u8 *dma_at(struct chaos_prog *p, u64 addr, u32 len, const char *what)
 	if (addr < p->va || off > CHAOS_ARENA || len > CHAOS_ARENA - off || !registered(p, (u32)off, len))
 		chaos_fail("%s of %u bytes at %#llx of program %u, where no region is registered", what, len,
 			   (unsigned long long)off, p->index);
-	if (p->hole_len && off < p->hole + p->hole_len && off + len > p->hole)
+	if (p->unmapped_len && off < p->unmapped + p->unmapped_len && off + len > p->unmapped)
 		return NULL;
 	return p->mem + off;
 }
@@ -282,7 +282,7 @@ void chaos_prog_start(struct chaos_prog *p)
 	memset(p->taken, 0, sizeof(p->taken));
 	memset(p->taken, 1, CHAOS_FIRST_UNIT);
 	memset(p->word, 0, sizeof(p->word));
-	p->hole_len = 0;
+	p->unmapped_len = 0;
 	for (i = 0; i < CHAOS_ARENA; i++)
 		p->mem[i] = (u8)(i * 13 + p->index * 7 + (i >> 8));
 	memset(p->mem, 0, CHAOS_WORDS);

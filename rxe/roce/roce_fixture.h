@@ -133,7 +133,7 @@ static u64 counter(enum hca_counter c)
 	return hca_counter(hca, 1, c);
 }
 
-/* One packet of a peer, and what stands in it. */
+/* One packet of a peer, and its header fields. */
 struct sent {
 	u8 opcode;
 	u32 qpn, psn, len, dmalen, rkey;

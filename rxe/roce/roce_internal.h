@@ -37,7 +37,7 @@ struct roce_endpoint {
 	char device[IF_NAMESIZE];
 	u32 mtu, scope;
 	u32 single;                      /* datagrams that came one at a time, in a row */
-	bool mid_message;                /* what came last was a packet in the midst of a message */
+	bool mid_message;                /* the last packet was a First or Middle one */
 	bool next_known;                 /* the PSN of the train that should come next, which is next_psn */
 	u32 next_psn, sure;              /* trains in a row that came as expected */
 	const struct roce_endpoint *own; /* of a multicast group: the address that is its member */

@@ -56,9 +56,9 @@ class Connection:
     def send(self):
         self.qp.post_send(SendWR(opcode=e.IBV_WR_SEND, num_sge=1, sg=[SGE(self.mr.buf, self.args.size, self.mr.lkey)]))
 
-    def wait(self, patience):
+    def wait(self, timeout):
         """The next completion, or None."""
-        end = time.monotonic() + patience
+        end = time.monotonic() + timeout
         while time.monotonic() < end:
             n, wcs = self.cq.poll(1)
             if n and wcs[0].qp_num == self.qp.qp_num:  # not of one that was before

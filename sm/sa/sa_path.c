@@ -244,7 +244,7 @@ static bool sa_path_usable(const struct sa_call *c, const struct sm_port *p)
 	return p && p->guid && p->lid && p->has_info && sm_sa_may_see(c, p);
 }
 
-/* Link-local and site-local prefixes mean this subnet, whatever else stands in them: there are no routers. 4.1.1 */
+/* Link-local and site-local prefixes mean this subnet, whatever their other bits are: there are no routers. 4.1.1 */
 static bool is_local(const struct sa_call *c, const struct wire_gid *gid)
 {
 	return wire_gid_prefix(gid) == c->sm->cfg.subnet_prefix || (gid->raw[0] == 0xfe && gid->raw[1] & 0x80);

@@ -45,7 +45,7 @@ static inline void front_turn(struct front *f)
 static inline int front_open(struct front *f, struct loop *loop, const char *path)
 {
 	struct sockaddr_un sa = { .sun_family = AF_UNIX };
-	struct timeval patience = { .tv_sec = 5 };
+	struct timeval timeout = { .tv_sec = 5 };
 
 	memset(f, 0, sizeof(*f));
 	f->loop = loop;
@@ -56,8 +56,8 @@ static inline int front_open(struct front *f, struct loop *loop, const char *pat
 	snprintf(sa.sun_path, sizeof(sa.sun_path), "%s", path);
 	if (f->memfd < 0 || ftruncate(f->memfd, FRONT_MEM) || connect(f->fd, (struct sockaddr *)&sa, sizeof(sa)))
 		return -errno;
-	setsockopt(f->fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
-	setsockopt(f->fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
+	setsockopt(f->fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout));
+	setsockopt(f->fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof(timeout));
 	f->mem = mmap(NULL, FRONT_MEM, PROT_READ | PROT_WRITE, MAP_SHARED, f->memfd, 0);
 	front_turn(f);
 	return f->mem == MAP_FAILED ? -ENOMEM : 0;

@@ -158,13 +158,13 @@ static void creates_wrong(const struct set *s)
 	struct ibv_qp_init_attr init = {
 		.send_cq = s->cq, .recv_cq = s->cq, .qp_type = IBV_QPT_RC, .cap = { 1u << 30, 1, 1, 1, 0 }
 	};
-	void *hole = (void *)4096; /* below what may be mapped */
+	void *unmapped = (void *)4096; /* below what may be mapped */
 
 	must_fail(!ibv_create_cq(prog.ctx, 0, NULL, NULL, 0), "create_cq of no entries");
 	must_fail(!ibv_create_cq(prog.ctx, 1 << 30, NULL, NULL, 0), "create_cq of 2^30 entries");
 	must_fail(!ibv_reg_mr(s->pd, memory, 4096, IBV_ACCESS_REMOTE_WRITE), "reg_mr with remote write alone");
 	must_fail(!ibv_create_qp(s->pd, &init), "create_qp of 2^30 requests");
-	must_fail(!ibv_reg_mr(s->pd, hole, 4096, IBV_ACCESS_LOCAL_WRITE), "reg_mr of what is not mapped");
+	must_fail(!ibv_reg_mr(s->pd, unmapped, 4096, IBV_ACCESS_LOCAL_WRITE), "reg_mr of what is not mapped");
 }
 
 void objects_op(void)

@@ -13,9 +13,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#define SLOT     4096u /* of a receive */
-#define MEMORY   (REGION + 2 * MARGIN)
-#define PATIENCE 3.0 /* seconds for what must come */
+#define SLOT   4096u /* of a receive */
+#define MEMORY (REGION + 2 * MARGIN)
+#define WAIT_S 3.0 /* seconds for what must come */
 
 #define REMOTE (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)
 
@@ -378,7 +378,7 @@ static void collect(struct end *e)
 
 bool wait_send(struct scene *s, enum side at, unsigned n)
 {
-	double end = now() + PATIENCE;
+	double end = now() + WAIT_S;
 
 	for (collect(&s->end[at]); s->end[at].got_send < n && now() < end; collect(&s->end[at]))
 		nap();
@@ -387,7 +387,7 @@ bool wait_send(struct scene *s, enum side at, unsigned n)
 
 bool wait_recv(struct scene *s, enum side at, unsigned n)
 {
-	double end = now() + PATIENCE;
+	double end = now() + WAIT_S;
 
 	for (collect(&s->end[at]); s->end[at].got_recv < n && now() < end; collect(&s->end[at]))
 		nap();
@@ -407,7 +407,7 @@ static bool has_event(const struct end *e, unsigned type)
 bool wait_event(struct scene *s, enum side at, enum ibv_event_type type)
 {
 	struct end *e = &s->end[at];
-	double end = now() + PATIENCE;
+	double end = now() + WAIT_S;
 
 	for (collect(e); !has_event(e, type) && now() < end; collect(e))
 		nap();
@@ -417,7 +417,7 @@ bool wait_event(struct scene *s, enum side at, enum ibv_event_type type)
 bool wait_event_unpolled(struct scene *s, enum side at, enum ibv_event_type type)
 {
 	struct end *e = &s->end[at];
-	double end = now() + PATIENCE;
+	double end = now() + WAIT_S;
 
 	for (collect_events(e); !has_event(e, type) && now() < end; collect_events(e))
 		nap();
@@ -426,7 +426,7 @@ bool wait_event_unpolled(struct scene *s, enum side at, enum ibv_event_type type
 
 bool wait_state(struct ibv_qp *qp, enum ibv_qp_state state)
 {
-	double end = now() + PATIENCE;
+	double end = now() + WAIT_S;
 
 	while (state_of(qp) != state && now() < end)
 		nap();
@@ -450,7 +450,7 @@ void settle(struct scene *s)
 
 	for (i = 0; i < 4; i++) {
 		struct ibv_send_wr wr = { .opcode = IBV_WR_RDMA_WRITE, .send_flags = IBV_SEND_SIGNALED }, *bad;
-		double end = now() + PATIENCE;
+		double end = now() + WAIT_S;
 		struct ibv_wc wc;
 		int n = 0;
 
