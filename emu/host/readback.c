@@ -2,7 +2,8 @@
 /*
  * Reads what an application has not read from its end of a socket pair. A recv() of the application holds the lock of that end
  * while it copies to memory, which may block without limit (see dma.c), and MSG_DONTWAIT of another reader waits for the lock. So a
- * thread reads, and the loop waits for it a short time. A thread that is late is left to itself, and the next read has a new one.
+ * thread reads, and the loop waits for it a short time, a shorter one for a while after a thread was late. Such a thread is left to
+ * itself, and the next read has a new one.
  */
 #include "emu/host/readback.h"
 
@@ -19,6 +20,8 @@
 #include "emu/lib/thread.h"
 
 #define WAIT_NS   (200 * NSEC_PER_MSEC) /* a ready thread gets its time within this on a busy machine, too */
+#define BRIEF_NS  (2 * NSEC_PER_MSEC) /* for LATE_NS after a late read, so that nobody holds the loop again and again */
+#define LATE_NS   (10 * NSEC_PER_SEC)
 #define LATE_MOST 4 /* threads that are blocked; then nothing is read back, and nothing is waited for */
 
 /* A thread and its read. Under the lock, but for @bytes, which are the thread's until the read is done. */
@@ -39,6 +42,7 @@ struct reader {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct reader *reader; /* the one that waits for work; the loop's */
 static u32 late;
+static u64 late_until; /* CLOCK_MONOTONIC, ns; the loop's */
 
 static void reader_free(struct reader *r)
 {
@@ -93,19 +97,18 @@ static struct reader *reader_create(void)
 	return NULL;
 }
 
-static struct timespec deadline(void)
+static u64 clock_ns(void)
 {
 	struct timespec t;
-	u64 ns;
 
 	clock_gettime(CLOCK_MONOTONIC, &t);
-	ns = (u64)t.tv_sec * NSEC_PER_SEC + (u64)t.tv_nsec + WAIT_NS;
-	return (struct timespec){ .tv_sec = (time_t)(ns / NSEC_PER_SEC), .tv_nsec = (long)(ns % NSEC_PER_SEC) };
+	return (u64)t.tv_sec * NSEC_PER_SEC + (u64)t.tv_nsec;
 }
 
 ssize_t uv_readback(int app, u8 *to)
 {
-	struct timespec until = deadline();
+	u64 now = clock_ns(), ns = now + (now < late_until ? BRIEF_NS : WAIT_NS);
+	struct timespec until = { .tv_sec = (time_t)(ns / NSEC_PER_SEC), .tv_nsec = (long)(ns % NSEC_PER_SEC) };
 	ssize_t n = -EAGAIN;
 	int fd;
 
@@ -129,6 +132,7 @@ ssize_t uv_readback(int app, u8 *to)
 		break;
 	case READ_RUNNING:
 		n = -ETIMEDOUT;
+		late_until = clock_ns() + LATE_NS;
 		reader->abandoned = true;
 		reader = NULL;
 		late++;
