@@ -12,9 +12,8 @@
 
 static_assert((int)UV_ARM_NEXT == VERBS_ARM_NEXT && (int)UV_ARM_SOLICITED == VERBS_ARM_SOLICITED, "arming of CQs");
 
-#define AGAIN_MOST      16            /* deferrals of one command */
-#define CATCH_UP_ROUNDS 4             /* send, commit, complete, and one to spare */
-#define RECV_POLL_NS    NSEC_PER_MSEC /* polling interval of receive rings, which have no doorbell, while a QP waits */
+#define AGAIN_MOST   16            /* deferrals of one command */
+#define RECV_POLL_NS NSEC_PER_MSEC /* polling interval of receive rings, which have no doorbell, while a QP waits */
 
 /* Doorbells */
 
@@ -30,11 +29,8 @@ static u32 take_doorbells(struct uverbs *u)
 
 void uv_catch_up(struct uverbs *u)
 {
-	u32 i;
-
 	take_doorbells(u);
-	for (i = 0; i < CATCH_UP_ROUNDS && loop_run_tasks(uv_server_loop(u->file->server)); i++)
-		;
+	verbs_requests_run(uv_server_loop(u->file->server));
 }
 
 /* Other QPs of the context cannot defer the command without end. */

@@ -7,6 +7,8 @@
 
 #include "emu/hca/iw.h"
 
+#define REQUEST_ROUNDS 4 /* send, commit, complete, and one to spare */
+
 void verbs_init(struct verbs *v, const struct verbs_ops *ops, struct hca *hca, u32 first, u32 last)
 {
 	v->ops = ops;
@@ -267,6 +269,14 @@ u32 verbs_doorbells(struct verbs *v, u32 *rung, u64 *doorbell, u32 words, void (
 		}
 	}
 	return n;
+}
+
+void verbs_requests_run(struct loop *loop)
+{
+	u32 i;
+
+	for (i = 0; i < REQUEST_ROUNDS && loop_run_tasks(loop); i++)
+		;
 }
 
 /* ---- shared receive queues ---- */

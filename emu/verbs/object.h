@@ -106,6 +106,8 @@ int verbs_qp_mcast(struct verbs *v, u32 handle, const u8 *mgid, u16 mlid,
 		   int (*fn)(struct hca_ctx *ctx, u32 qpn, const struct wire_gid *mgid, u16 mlid));
 /* Takes bits by handle out of @words words of shared memory where @rung is set; calls @fn for each QP. How many. */
 u32 verbs_doorbells(struct verbs *v, u32 *rung, u64 *doorbell, u32 words, void (*fn)(struct verbs_qp *qp));
+/* Processes the requests of these doorbells as far as possible without the peer, by tasks of the loop. */
+void verbs_requests_run(struct loop *loop);
 
 int verbs_srq_create(struct verbs *v, u32 pdn, const struct hca_srq_attr *attr, const void *cmd,
 		     struct verbs_srq **srq);

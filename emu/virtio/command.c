@@ -271,6 +271,7 @@ static int mcast_detach(struct vdev *d, const void *in, u32 len, void *out)
 {
 	const struct muslin_mcast *cmd = in;
 
+	vd_catch_up(d);
 	return verbs_qp_mcast(&d->verbs, cmd->handle, cmd->mgid, cmd->mlid, hca_mcast_detach);
 }
 

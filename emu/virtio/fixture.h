@@ -19,6 +19,7 @@ struct guest {
 	struct hca *hca;
 	struct mad_port *mad[2];
 	struct wire_l2 sent; /* of the last packet that left */
+	u32 nsent;
 	struct vdev *dev;
 	char path[64];
 	struct front f;
@@ -26,7 +27,10 @@ struct guest {
 
 static inline int guest_send(struct wire_port *port, struct wire_packet *p)
 {
-	container_of(port - (port->num - 1), struct guest, port[0])->sent = p->l2;
+	struct guest *g = container_of(port - (port->num - 1), struct guest, port[0]);
+
+	g->sent = p->l2;
+	g->nsent++;
 	wire_packet_free(p);
 	return 0;
 }

@@ -185,8 +185,10 @@ int vd_qp_query(struct vdev *d, const void *in, u32 len, void *out)
 int vd_qp_destroy(struct vdev *d, const void *in, u32 len, void *out)
 {
 	struct verbs_qp *qp;
-	int err = verbs_qp_destroy(&d->verbs, ((const struct muslin_object *)in)->number, &qp);
+	int err;
 
+	vd_catch_up(d);
+	err = verbs_qp_destroy(&d->verbs, ((const struct muslin_object *)in)->number, &qp);
 	if (!err)
 		verbs_qp_free(qp);
 	return err;

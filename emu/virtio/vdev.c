@@ -91,6 +91,18 @@ static void ring_one(struct verbs_qp *qp)
 		hca_qp_doorbell(qp->verbs->ctx, qp->qpn);
 }
 
+static u32 take_doorbells(struct vdev *d)
+{
+	return verbs_doorbells(&d->verbs, &d->shared->rung, (u64 *)d->shared->doorbell, MUSLIN_HANDLES / 64, ring_one);
+}
+
+void vd_catch_up(struct vdev *d)
+{
+	if (d->shared)
+		take_doorbells(d);
+	verbs_requests_run(d->loop);
+}
+
 static u32 on_poll(struct loop_poller *p, struct now now)
 {
 	struct vdev *d = container_of(p, struct vdev, poller);
@@ -98,7 +110,7 @@ static u32 on_poll(struct loop_poller *p, struct now now)
 
 	if (!d->shared)
 		return 0;
-	n = verbs_doorbells(&d->verbs, &d->shared->rung, (u64 *)d->shared->doorbell, MUSLIN_HANDLES / 64, ring_one);
+	n = take_doorbells(d);
 	if (hca_ctx_wants_recv(d->verbs.ctx)) {
 		n += hca_ctx_poll_recv(d->verbs.ctx);
 		if (!loop_timer_armed(&d->poll_timer))

@@ -237,6 +237,33 @@ static void test_coalescing(struct guest *g)
 	guest_object(g, MUSLIN_PD_FREE, pd, 0);
 }
 
+/* The doorbell and the command arrive while the loop is busy. */
+static void test_destroy_at_once(struct guest *g)
+{
+	struct muslin_object destroy = { .cmd = { .op = MUSLIN_QP_DESTROY } };
+	u32 pd, cq, sent;
+
+	guest_object(g, MUSLIN_PD_ALLOC, 0, 0);
+	pd = guest_number(g)->number;
+	cq = make_cq(g);
+	destroy.number = make_qp(g, HCA_QPT_UD, pd, cq, 0);
+	move_qp(g, destroy.number, HCA_QPS_INIT, HCA_QP_PKEY_INDEX | HCA_QP_PORT | HCA_QP_QKEY);
+	move_qp(g, destroy.number, HCA_QPS_RTR, 0);
+	row(56, "a QP", !move_qp(g, destroy.number, HCA_QPS_RTS, HCA_QP_SQ_PSN));
+	sent = g->nsent;
+	g->f.loop = NULL;
+	send_one(g, destroy.number, HCA_WR_SEND, 0, 0);
+	memcpy(g->f.mem + GUEST_IN, &destroy, sizeof(destroy));
+	front_post(&g->f, MUSLIN_VQ_COMMAND, GUEST_IN, sizeof(destroy), GUEST_OUT, 2048);
+	vd_commands(g->dev);
+	g->f.loop = g->loop;
+	front_kick(&g->f, MUSLIN_VQ_DOORBELL);
+	row(57, "what was posted before its end is sent", g->nsent == sent + 1);
+	row(58, "and gone",
+	    !*(s32 *)(void *)(g->f.mem + GUEST_OUT) && !guest_object(g, MUSLIN_CQ_DESTROY, cq, 0) &&
+		    !guest_object(g, MUSLIN_PD_FREE, pd, 0));
+}
+
 /* A UD QP that may cut packets has larger entries. */
 static void test_lso(struct guest *g)
 {
@@ -585,6 +612,7 @@ int main(void)
 	test_special(&g);
 	test_exits(&g);
 	test_coalescing(&g);
+	test_destroy_at_once(&g);
 	test_lso(&g);
 	test_srq_resize(&g);
 	test_gids(&g);

@@ -130,6 +130,8 @@ void vd_special_doorbell(struct vd_qp *qp);
 void vd_commands(struct vdev *d);
 int vd_hello(struct vdev *d, u64 shared);
 void vd_reset(struct vdev *d);
+/* Sends what was posted before a command that ends the sending. */
+void vd_catch_up(struct vdev *d);
 
 /* vdev.c: the budget of a turn is spent; the loop continues in its next iteration. */
 void vd_resume_later(struct vdev *d);
