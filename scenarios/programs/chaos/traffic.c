@@ -284,7 +284,7 @@ static uint32_t send_statuses(const struct end *e, const struct msg *m, uint32_t
 		return may;
 	may |= BIT(IBV_WC_WR_FLUSH_ERR);
 	if (e->type == CONN_IWARP)
-		return may | (ex & (BAD | BAD_RECV | RACE) ? ANY_REMOTE : 0);
+		return may | (ex & (BAD | BAD_RECV | RACE | KILLED) ? ANY_REMOTE : 0);
 	if (end_is_rc(e))
 		may |= BIT(IBV_WC_RETRY_EXC_ERR);
 	if (ex & RACE && (!consumes || m->in_target))
