@@ -153,6 +153,7 @@ struct end {
 	uint64_t since; /* when it came to the state */
 	uint8_t *mem, *recvs, *target;
 	struct ibv_qp *qp;
+	uint32_t qpn; /* until its last completion has been polled, after the QP itself is destroyed */
 	struct ibv_cq *scq, *rcq;
 	bool own_cq, own_rcq, failed, rq_failed, closing_read, armed[2];
 	uint64_t sqd; /* since when its queue pair is in that state */
@@ -225,7 +226,7 @@ void traffic_reset(struct end *e);
 bool traffic_op(struct end *e);
 bool traffic_fill(struct end *e); /* posts receives */
 bool traffic_poll_all(void);
-void traffic_poll(struct end *e);
+void traffic_poll(struct end *e); /* until the CQs that it uses are empty */
 void traffic_closing_read(struct end *e);
 void traffic_check_target(struct end *e);
 void traffic_late(struct end *e);

@@ -187,6 +187,7 @@ static void qp_make(struct end *e)
 	e->qp = ibv_create_qp(prog.pd, &init);
 	if (!e->qp)
 		wrong(e, "create_qp: %s", strerror(errno));
+	e->qpn = e->qp->qp_num;
 	err = ibv_modify_qp(e->qp, &a, mask | (e->type == CONN_UD ? IBV_QP_QKEY : IBV_QP_ACCESS_FLAGS));
 	if (err)
 		wrong(e, "modify_qp to INIT: %s", strerror(err));
@@ -285,6 +286,7 @@ static void cm_qp_make(struct end *e)
 	if (rdma_create_qp(e->id, prog.pd, &init))
 		wrong(e, "rdma_create_qp: %s", strerror(errno));
 	e->qp = e->id->qp;
+	e->qpn = e->qp->qp_num;
 	while (traffic_fill(e))
 		;
 }
@@ -378,7 +380,7 @@ static void end_make(struct end *e, uint32_t gen)
 		while (traffic_fill(e))
 			;
 	m->incarnation = prog.incarnation;
-	m->qpn = e->qp ? e->qp->qp_num : 0;
+	m->qpn = e->qpn;
 	m->psn = draw(1 << 24);
 	m->rkey = e->target_mr->rkey;
 	m->target = (uintptr_t)e->target;
@@ -424,6 +426,7 @@ static void end_destroy(struct end *e)
 	if (e->own_cq)
 		destroyed(e, ibv_destroy_cq(e->scq), "destroy_cq");
 	e->qp = NULL;
+	e->qpn = 0;
 	e->id = e->listener = NULL;
 	e->channel = NULL;
 	e->srq = NULL;

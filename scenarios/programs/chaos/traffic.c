@@ -392,10 +392,10 @@ static bool cq_poll(struct ibv_cq *cq)
 	for (i = 0; i < n; i++) {
 		struct end *e = end_of(wc[i].wr_id);
 
-		if ((wc[i].wr_id >> 32 & 0xffff) != (e->gen & 0xffff) || !e->qp)
+		if ((wc[i].wr_id >> 32 & 0xffff) != (e->gen & 0xffff) || !e->qpn)
 			continue; /* of an SRQ that is gone */
 		file->head.proc[prog.index].completions++;
-		if (wc[i].qp_num != e->qp->qp_num)
+		if (wc[i].qp_num != e->qpn)
 			wrong(e, "a completion of QP %#x", wc[i].qp_num);
 		if (wc[i].wr_id & 1u << 31)
 			on_recv(e, &wc[i], wc[i].wr_id & 0x7fffffff);
@@ -416,10 +416,8 @@ static bool own_poll(struct end *e, struct ibv_cq *cq, uint32_t queue)
 
 void traffic_poll(struct end *e)
 {
-	if (e->own_cq)
-		own_poll(e, e->scq, 0);
-	if (e->own_rcq)
-		own_poll(e, e->rcq, 1);
+	while (cq_poll(prog.cq) || (e->own_cq && own_poll(e, e->scq, 0)) || (e->own_rcq && own_poll(e, e->rcq, 1)))
+		;
 }
 
 static bool channel_event(void)
