@@ -56,11 +56,6 @@ void eth_end_kick(struct eth_end *end)
 	loop_task_queue(end->e->loop, &end->task);
 }
 
-bool eth_end_full(const struct eth_end *end)
-{
-	return end->bytes >= eth_queue(end);
-}
-
 /*
  * ECN: returns the frame, or a copy marked CE if it is ECT; consumes the reference. Frames are marked at dequeue by the queue length:
  * marking at enqueue reports congestion later, and with senders that alternate only to the last one.
@@ -112,7 +107,8 @@ static void eth_end_transmit(struct eth_end *end, struct eth_frame *f)
 	if (end->capture)
 		end->capture(end->capture_ctx, f->buf->data, f->buf->size, true);
 	eth_frame_unaccount(f);
-	eth_fault_pass(end->peer, f);
+	if (fault_pass(&end->peer->hooks, f, 0))
+		eth_end_receive(end->peer, f);
 }
 
 void eth_end_send_now(struct eth_end *end, struct wire_buf *buf)
@@ -134,30 +130,11 @@ static struct eth_frame *eth_end_next_frame(struct eth_end *end, u64 now, u64 *w
 	while (c--) {
 		if (list_empty(&end->q[c]))
 			continue;
-		if (!eth_paused(end, (u8)c, now))
+		if (end->paused_until[c] <= now)
 			return list_first(&end->q[c], struct eth_frame, link);
 		*wait = *wait ? min(*wait, end->paused_until[c]) : end->paused_until[c];
 	}
 	return NULL;
-}
-
-static void eth_end_note_pause(struct eth_end *end, u64 now, bool waits)
-{
-	if (waits && !end->waits_since)
-		end->waits_since = now;
-	if (waits || !end->waits_since)
-		return;
-	end->counter[ETH_CTR_PAUSED_US] += (now - end->waits_since) / NSEC_PER_USEC;
-	end->waits_since = 0;
-}
-
-/* The transmission starts when the link was free and not paused, not when the (late) timer ran. */
-static void eth_end_occupy(struct eth_end *end, const struct eth_frame *f)
-{
-	u64 begin = max(max(end->busy_until, f->since), end->paused_until[f->class]);
-
-	if (end->cfg.rate)
-		end->busy_until = begin + (f->buf->size + GAP_BYTES) * 8 * NSEC_PER_SEC / end->cfg.rate;
 }
 
 static void eth_station_ready(struct eth_end *end)
@@ -173,8 +150,8 @@ static void eth_station_ready(struct eth_end *end)
 
 static void eth_end_run(struct eth_end *end)
 {
-	u64 now = eth_now(end->e), wait = 0;
-	struct eth_frame *f = NULL;
+	u64 now = eth_now(end->e), wait = 0, begin;
+	struct eth_frame *f;
 	u32 n;
 
 	for (n = 0; n < BURST && end->busy_until <= now; n++) {
@@ -183,12 +160,20 @@ static void eth_end_run(struct eth_end *end)
 			break;
 		list_del(&f->link);
 		end->bytes -= f->buf->size;
-		eth_end_occupy(end, f);
+		/* The transmission starts when the link was free and not paused, not when the (late) timer ran. */
+		begin = max(max(end->busy_until, f->since), end->paused_until[f->class]);
+		if (end->cfg.rate)
+			end->busy_until = begin + (f->buf->size + GAP_BYTES) * 8 * NSEC_PER_SEC / end->cfg.rate;
 		if (end->sw && end->cfg.ecn && end->bytes >= end->cfg.ecn)
 			f->buf = eth_end_mark_ce(end, f->buf);
 		eth_end_transmit(end, f);
 	}
-	eth_end_note_pause(end, now, wait != 0);
+	if (wait && !end->waits_since) {
+		end->waits_since = now;
+	} else if (!wait && end->waits_since) {
+		end->counter[ETH_CTR_PAUSED_US] += (now - end->waits_since) / NSEC_PER_USEC;
+		end->waits_since = 0;
+	}
 	if (end->bytes && end->busy_until > now)
 		wait = end->busy_until;
 	if (wait)
@@ -210,10 +195,15 @@ static void end_on_timer(struct loop_timer *t, struct now now)
 
 /* Stations */
 
-static void station_queue_rx(struct eth_end *end, struct wire_buf *buf, u8 class)
+static void station_receive(struct eth_end *end, struct wire_buf *buf, u8 class)
 {
+	struct ether_port *p = &end->port;
 	struct eth_frame *f = NULL;
 
+	if (p->roce.receive && p->roce.receive(p->roce.ctx, buf))
+		return;
+	if (!p->nic.receive || (list_empty(&end->held) && p->nic.receive(p->nic.ctx, buf) != -EAGAIN))
+		return;
 	if (end->held_bytes + buf->size <= eth_queue(end))
 		f = eth_frame_create(wire_buf_get(buf), class, end);
 	if (!f) {
@@ -222,18 +212,6 @@ static void station_queue_rx(struct eth_end *end, struct wire_buf *buf, u8 class
 	}
 	list_add(&end->held, &f->link);
 	end->held_bytes += buf->size;
-}
-
-static void station_receive(struct eth_end *end, struct wire_buf *buf, u8 class)
-{
-	struct ether_port *p = &end->port;
-
-	if (p->roce.receive && p->roce.receive(p->roce.ctx, buf))
-		return;
-	if (!p->nic.receive)
-		return;
-	if (!list_empty(&end->held) || p->nic.receive(p->nic.ctx, buf) == -EAGAIN)
-		station_queue_rx(end, buf, class);
 }
 
 static void station_resume(struct ether_port *port)
@@ -255,7 +233,7 @@ static int station_send(struct ether_port *port, struct wire_buf *buf)
 {
 	struct eth_end *end = container_of(port, struct eth_end, port);
 
-	if (eth_end_full(end) && port->up) {
+	if (end->bytes >= eth_queue(end) && port->up) {
 		end->want_ready = true;
 		return -EAGAIN;
 	}
@@ -272,25 +250,15 @@ static const struct ether_ops station_ops = { .send = station_send, .resume = st
 
 /* Receive */
 
-static bool eth_end_frame_ok(struct eth_end *end, const struct eth_frame *f)
-{
-	u32 len = f->buf->size;
-
-	if (f->bad_fcs)
-		eth_count(end, ETH_CTR_RX_FCS);
-	else if (len < ETHER_SIZE || len > end->port.mtu + ETHER_SIZE + ETHER_TAG_SIZE)
-		eth_count(end, ETH_CTR_RX_SHORT);
-	else
-		return true;
-	return false;
-}
-
 void eth_end_receive(struct eth_end *end, struct eth_frame *f)
 {
 	struct wire_buf *buf = f->buf;
+	bool length_ok = buf->size >= ETHER_SIZE && buf->size <= end->port.mtu + ETHER_SIZE + ETHER_TAG_SIZE;
 	u8 class;
 
-	if (!end->port.up || !eth_end_frame_ok(end, f)) {
+	if (!end->port.up || f->bad_fcs || !length_ok) {
+		if (end->port.up)
+			eth_count(end, f->bad_fcs ? ETH_CTR_RX_FCS : ETH_CTR_RX_SHORT);
 		eth_frame_free(f);
 		return;
 	}

@@ -3,8 +3,6 @@
  * Ethernet links as a target of the fault engine. Faults run on frames at the receiving end of a link, before the station or switch
  * there.
  */
-#include <errno.h>
-
 #include "fabric/eth/eth_internal.h"
 
 enum eth_fault_key {
@@ -91,12 +89,6 @@ static const struct fault_packet_ops frame_ops = {
 	.bytes = frame_bytes,
 	.corrupted = frame_corrupted,
 };
-
-void eth_fault_pass(struct eth_end *end, struct eth_frame *f)
-{
-	if (fault_pass(&end->hooks, f, 0))
-		eth_end_receive(end, f);
-}
 
 /* Kinds */
 

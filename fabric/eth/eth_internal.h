@@ -94,7 +94,6 @@ struct eth_end *eth_end_create(struct eth *e, const struct eth_link_config *cfg)
 void eth_end_destroy(struct eth_end *end);
 /* Queues a frame that @from (or NULL) accounts for flow control; consumes the reference. */
 void eth_end_queue(struct eth_end *end, struct wire_buf *buf, u8 class, struct eth_end *from);
-bool eth_end_full(const struct eth_end *end);
 /* Sends a flow control frame ahead of all queues. Consumes the reference. */
 void eth_end_send_now(struct eth_end *end, struct wire_buf *buf);
 void eth_end_kick(struct eth_end *end);
@@ -110,8 +109,7 @@ bool eth_class_lossless(const struct eth_end *end, u8 class);
 void eth_pause_account(struct eth_end *end, u8 class, u32 len);
 void eth_pause_release(struct eth_end *end, u8 class, u32 len);
 bool eth_pause_frame(struct eth_end *end, const u8 *frame, u32 len); /* true: a MAC control frame, handled */
-bool eth_paused(const struct eth_end *end, u8 class, u64 now);
-void eth_pause_storm(struct eth_end *end, u8 classes); /* 0: ends the storm */
+void eth_pause_storm(struct eth_end *end, u8 classes);               /* 0: ends the storm */
 void eth_pause_refresh(struct loop_timer *t, struct now now);
 
 /* switch.c: forwards; consumes the reference. */
@@ -119,8 +117,5 @@ void eth_switch_receive(struct eth_end *in, struct wire_buf *buf, u8 class);
 void eth_switch_forget(struct eth_switch *sw, const struct eth_end *end); /* NULL: all */
 void eth_switch_sweep(struct loop_timer *t, struct now now);
 int eth_switch_init(struct eth_switch *sw);
-
-/* eth_fault.c: runs the fault hooks of @end, then eth_end_receive(). */
-void eth_fault_pass(struct eth_end *end, struct eth_frame *f);
 
 #endif

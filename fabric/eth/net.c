@@ -29,45 +29,33 @@ struct eth *eth_create(struct loop *loop, u64 seed)
 	return e;
 }
 
-static void switch_destroy(struct eth_switch *sw)
-{
-	u32 i;
-
-	loop_timer_cancel(&sw->sweep);
-	if (sw->table)
-		eth_switch_forget(sw, NULL);
-	free(sw->table);
-	for (i = 0; i < sw->nends; i++)
-		eth_end_destroy(sw->end[i]);
-	free(sw);
-}
-
-/* Queued frames refer to their ingress ends: flush all queues before any end is freed. */
-static void eth_flush_all(struct eth *e)
-{
-	u32 i, k;
-
-	for (i = 0; i < e->nsw; i++)
-		for (k = 0; k < e->sw[i]->nends; k++) {
-			e->sw[i]->end[k]->port.roce = e->sw[i]->end[k]->port.nic = (struct ether_user){ 0 };
-			eth_end_set_up(e->sw[i]->end[k], false);
-		}
-}
-
 void eth_destroy(struct eth *e)
 {
-	u32 i;
+	u32 i, k;
 
 	if (!e)
 		return;
 	for (i = 0; i < e->nstations; i++)
 		e->station[i]->port.roce = e->station[i]->port.nic = (struct ether_user){ 0 };
 	fault_set_fini(&e->faults);
-	eth_flush_all(e);
+	/* Queued frames refer to their ingress ends: flush all queues before any end is freed. */
+	for (i = 0; i < e->nsw; i++)
+		for (k = 0; k < e->sw[i]->nends; k++) {
+			e->sw[i]->end[k]->port.roce = e->sw[i]->end[k]->port.nic = (struct ether_user){ 0 };
+			eth_end_set_up(e->sw[i]->end[k], false);
+		}
 	for (i = 0; i < e->nstations; i++)
 		eth_end_destroy(e->station[i]);
-	for (i = 0; i < e->nsw; i++)
-		switch_destroy(e->sw[i]);
+	for (i = 0; i < e->nsw; i++) {
+		struct eth_switch *sw = e->sw[i];
+
+		loop_timer_cancel(&sw->sweep);
+		eth_switch_forget(sw, NULL);
+		free(sw->table);
+		for (k = 0; k < sw->nends; k++)
+			eth_end_destroy(sw->end[k]);
+		free(sw);
+	}
 	free(e->station);
 	free(e->sw);
 	free(e);

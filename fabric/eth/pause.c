@@ -4,8 +4,6 @@
  * single priorities. rx_bytes counts the frames of a priority received at an end and still queued in its node. Above the XOFF
  * threshold the end sends XOFF to its peer, below the XON threshold it sends XON, both as frames.
  */
-#include <errno.h>
-
 #include "emu/wire/ip.h"
 #include "fabric/eth/eth_internal.h"
 
@@ -18,22 +16,19 @@
 
 static const u8 group[ETHER_ALEN] = { 0x01, 0x80, 0xc2, 0x00, 0x00, 0x01 };
 
-static u8 dscp_class(const u8 *ip, u32 len, u16 type)
-{
-	if (type == WIRE_INET_IP4 && len >= IP4_SIZE)
-		return ip[IP4_TOS] >> 5;
-	if (type == WIRE_INET_IP6 && len >= IP6_SIZE)
-		return (u8)(wire_get(ip, IP6_TCLASS) >> 5);
-	return 0;
-}
-
 u8 eth_frame_class(const u8 *frame, u32 len)
 {
 	struct ether_header h;
 
 	if (!ether_header_get(&h, frame, len))
 		return 0;
-	return h.tagged ? (u8)(h.tci >> 13) : dscp_class(frame + h.size, len - h.size, h.type);
+	if (h.tagged)
+		return (u8)(h.tci >> 13);
+	if (h.type == WIRE_INET_IP4 && len - h.size >= IP4_SIZE)
+		return frame[h.size + IP4_TOS] >> 5;
+	if (h.type == WIRE_INET_IP6 && len - h.size >= IP6_SIZE)
+		return (u8)(wire_get(frame + h.size, IP6_TCLASS) >> 5);
+	return 0;
 }
 
 bool eth_class_lossless(const struct eth_end *end, u8 class)
@@ -143,11 +138,6 @@ void eth_pause_storm(struct eth_end *end, u8 classes)
 		return;
 	pause_send(end, classes, QUANTA_MAX);
 	pause_arm_refresh(end);
-}
-
-bool eth_paused(const struct eth_end *end, u8 class, u64 now)
-{
-	return end->paused_until[class] > now;
 }
 
 bool eth_pause_frame(struct eth_end *end, const u8 *frame, u32 len)

@@ -36,13 +36,6 @@ static struct list *fdb_bucket(struct eth_switch *sw, const u8 *mac, u16 vid)
 }
 static_assert(TABLE_BUCKETS == 1u << (64 - 54), "the hash has as many values");
 
-static void fdb_delete(struct eth_switch *sw, struct eth_entry *en)
-{
-	list_del(&en->link);
-	free(en);
-	sw->nentries--;
-}
-
 static struct eth_entry *fdb_find(struct eth_switch *sw, const u8 *mac, u16 vid)
 {
 	struct list *b = fdb_bucket(sw, mac, vid);
@@ -88,8 +81,11 @@ static void fdb_delete_matching(struct eth_switch *sw, const struct eth_end *end
 
 	for (i = 0; i < TABLE_BUCKETS; i++)
 		list_for_each_safe (en, tmp, &sw->table[i], link)
-			if (now ? fdb_entry_expired(sw, en, now) : !end || en->end == end)
-				fdb_delete(sw, en);
+			if (now ? fdb_entry_expired(sw, en, now) : !end || en->end == end) {
+				list_del(&en->link);
+				free(en);
+				sw->nentries--;
+			}
 }
 
 void eth_switch_forget(struct eth_switch *sw, const struct eth_end *end)

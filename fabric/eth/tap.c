@@ -20,34 +20,20 @@ struct eth_tap_device {
 	u64 lost;
 };
 
-/* False: the link is full; tap_on_ready() follows. */
-static bool tap_send_held(struct eth_tap_device *t)
-{
-	if (t->held && ether_port_send(t->station, t->held))
-		return false;
-	t->held = NULL;
-	return true;
-}
-
-static struct wire_buf *tap_read_frame(const struct eth_tap_device *t)
-{
-	static u8 frame[ETHER_MTU_MAX + ETHER_SIZE + ETHER_TAG_SIZE];
-	ssize_t n = read(t->fd.fd, frame, sizeof(frame));
-	struct wire_buf *buf = n >= ETHER_SIZE ? wire_buf_alloc((u32)n) : NULL;
-
-	if (buf)
-		memcpy(buf->data, frame, (size_t)n);
-	return buf;
-}
-
 static void tap_transmit(struct eth_tap_device *t)
 {
+	static u8 frame[ETHER_MTU_MAX + ETHER_SIZE + ETHER_TAG_SIZE];
+	ssize_t n;
 	u32 i;
 
-	for (i = 0; i < ROUNDS && tap_send_held(t); i++) {
-		t->held = tap_read_frame(t);
+	for (i = 0; i < ROUNDS; i++) {
+		if (t->held && ether_port_send(t->station, t->held))
+			break; /* the link is full; tap_on_ready() follows */
+		n = read(t->fd.fd, frame, sizeof(frame));
+		t->held = n >= ETHER_SIZE ? wire_buf_alloc((u32)n) : NULL;
 		if (!t->held)
 			break;
+		memcpy(t->held->data, frame, (size_t)n);
 	}
 	loop_fd_mod(&t->fd, t->held ? 0 : EPOLLIN);
 }
