@@ -4,7 +4,6 @@
  * (18.2.5.4). VLs in neither arbitration table are served last, round robin, so that a port forwards before a subnet
  * manager has written the tables.
  */
-#include <errno.h>
 #include <stdlib.h>
 
 #include "fabric/fabric_internal.h"
@@ -12,20 +11,6 @@
 #define HIGH_LIMIT_UNIT   4096 /* bytes for each unit of LimitOfHighPriority */
 #define HIGH_UNLIMITED    255
 #define XMIT_WAIT_TICK_NS 64
-
-int fabric_arb_vls(struct fabric_port *p)
-{
-	u32 i;
-
-	if (p->vls)
-		return 0;
-	p->vls = calloc(1, sizeof(*p->vls));
-	if (!p->vls)
-		return -ENOMEM;
-	for (i = 0; i < 16; i++)
-		list_init(&p->vls->q[i]);
-	return 0;
-}
 
 /* Includes the packets that still wait. */
 u64 fabric_arb_wait_ticks(const struct fabric_port *out)
@@ -70,14 +55,19 @@ static void timer_at(struct fabric *f, u64 when)
 void fabric_arb_queue(struct fabric_port *out, struct wire_packet *p, u8 vl)
 {
 	u64 now = loop_now(out->node->f->loop).ns;
-	struct fabric_vls *v;
+	struct fabric_vls *v = out->vls;
+	u32 i;
 
-	if (fabric_arb_vls(out)) {
+	if (!v) {
+		v = out->vls = calloc(1, sizeof(*v));
+		for (i = 0; v && i < 16; i++)
+			list_init(&v->q[i]);
+	}
+	if (!v) {
 		fabric_count(out, FABRIC_CTR_XMIT_DISCARDS);
 		fabric_flight_drop(&out->node->ports[p->in_port], p);
 		return;
 	}
-	v = out->vls;
 	if (v->stalled & BIT(vl)) {
 		if (now < v->stall_until[vl]) {
 			fabric_count(out, FABRIC_CTR_XMIT_DISCARDS);
@@ -139,19 +129,6 @@ void fabric_arb_flush(struct fabric_port *out, enum fabric_counter why)
 	for (vl = 0; out->vls && vl < 16; vl++)
 		while (out->vls->active & BIT(vl))
 			vl_drop_head(out, vl, now, why);
-}
-
-static void vl_transmit_head(struct fabric_port *out, u8 vl)
-{
-	struct fabric *f = out->node->f;
-	struct wire_packet *p = vl_dequeue(out, vl, loop_now(f->loop).ns);
-	struct fabric_port *in = &out->node->ports[p->in_port];
-	u8 in_vl = p->vl;
-
-	out->vls->hoq_drops[vl] = 0;
-	fabric_flight_push(f, fabric_flight_transmit(out, p, vl), p, 0);
-	if (in->num)
-		fabric_flight_release(in, in_vl, p);
 }
 
 /* VLs whose head packet has credits. */
@@ -231,14 +208,26 @@ static int arb_pick(struct fabric_port *out, u16 mask)
 
 void fabric_arb_run(struct fabric_port *out)
 {
+	struct fabric *f = out->node->f;
 	u16 mask;
-	int vl;
 
 	while (out->vls && out->vls->active && out->peer && (mask = arb_eligible_vls(out))) {
-		vl = arb_pick(out, mask);
+		int vl = arb_pick(out, mask);
+		struct wire_packet *p;
+		struct fabric_port *in;
+		u32 blocks;
+		u8 in_vl;
+
 		if (vl < 0)
 			break;
-		vl_transmit_head(out, (u8)vl);
+		p = vl_dequeue(out, (u8)vl, loop_now(f->loop).ns);
+		in = &out->node->ports[p->in_port];
+		in_vl = p->vl;
+		blocks = fabric_blocks(p);
+		out->vls->hoq_drops[vl] = 0;
+		fabric_flight_push(f, fabric_flight_transmit(out, p, (u8)vl), p, 0);
+		if (in->num)
+			fabric_flight_release(in, in_vl, blocks);
 	}
 }
 

@@ -126,38 +126,23 @@ s64 fabric_build_find_name(struct fabric_build *b, const char *name)
 
 /* Nodes */
 
-static struct fabric_topology_node *node_alloc(struct fabric_topology *t)
+void *fabric_build_append(void *list, u32 *n, size_t size)
 {
-	if (t->nnodes == t->cap) {
-		u32 cap = t->cap ? t->cap * 2 : 32;
-		struct fabric_topology_node *nodes = realloc(t->nodes, cap * sizeof(*nodes));
+	void **p = list, *more;
 
-		if (!nodes)
+	if (!(*n & (*n - 1))) {
+		more = realloc(*p, (*n ? 2 * *n : 1) * size);
+		if (!more)
 			return NULL;
-		t->nodes = nodes;
-		t->cap = cap;
+		*p = more;
 	}
-	return memset(&t->nodes[t->nnodes], 0, sizeof(*t->nodes));
-}
-
-static int node_fill(struct fabric_topology_node *n, const char *id)
-{
-	u32 p;
-
-	n->ports = calloc(n->nports + 1u, sizeof(*n->ports));
-	if (n->type == NODE_TYPE_CA && n->ports)
-		n->ip = calloc(n->nports + 1u, sizeof(*n->ip));
-	if (!n->ports || (n->type == NODE_TYPE_CA && !n->ip))
-		return -ENOMEM;
-	for (p = 0; p <= n->nports; p++)
-		n->ports[p].peer = FABRIC_NO_PEER;
-	n->id = id ? strdup(id) : NULL;
-	return id && !n->id ? -ENOMEM : 0;
+	return memset((u8 *)*p + (*n)++ * size, 0, size);
 }
 
 s64 fabric_build_node(struct fabric_build *b, u8 type, const char *id, u32 nports)
 {
 	u32 most = type == NODE_TYPE_CA ? FABRIC_CA_PORTS_MAX : FABRIC_SWITCH_PORTS_MAX;
+	u32 node = b->t->nnodes, p;
 	struct fabric_topology_node *n;
 
 	if (!nports || nports > most)
@@ -167,7 +152,7 @@ s64 fabric_build_node(struct fabric_build *b, u8 type, const char *id, u32 nport
 	if (id && fabric_build_find_id(b, id) >= 0)
 		return fabric_build_error(b, "node \"%.60s\" is there already (line %u)", id,
 					  b->t->nodes[fabric_build_find_id(b, id)].line);
-	n = node_alloc(b->t);
+	n = fabric_build_append(&b->t->nodes, &b->t->nnodes, sizeof(*n));
 	if (!n)
 		return fabric_build_error(b, "out of memory");
 	n->type = type;
@@ -175,13 +160,15 @@ s64 fabric_build_node(struct fabric_build *b, u8 type, const char *id, u32 nport
 	n->line = b->line;
 	n->vendid = 0x0002c9;
 	n->devid = type == NODE_TYPE_CA ? 0x1017 : 0xb924;
-	if (node_fill(n, id) || (id && index_add(&b->ids, hash_string(id), b->t->nnodes))) {
-		free(n->ports);
-		free(n->ip);
-		free(n->id);
+	n->id = id ? strdup(id) : NULL;
+	n->ports = calloc(nports + 1u, sizeof(*n->ports));
+	n->ip = type == NODE_TYPE_CA ? calloc(nports + 1u, sizeof(*n->ip)) : NULL;
+	if (!n->ports || (type == NODE_TYPE_CA && !n->ip) ||
+	    (id && (!n->id || index_add(&b->ids, hash_string(id), node))))
 		return fabric_build_error(b, "out of memory");
-	}
-	return b->t->nnodes++;
+	for (p = 0; p <= nports; p++)
+		n->ports[p].peer = FABRIC_NO_PEER;
+	return node;
 }
 
 /* Two nodes with the same description: the second one is named by its id. */
@@ -377,44 +364,29 @@ int fabric_build_ip(struct fabric_build *b, struct fabric_line *l)
 	return any ? 0 : fabric_build_error(b, "ip needs an address");
 }
 
-/* An interface name is no address; the daemon checks that the interface exists. */
-static bool is_interface(const char *word)
-{
-	return strlen(word) < 16 && !strpbrk(word, ":/ ");
-}
-
-/* Parses "@name=PROBABILITY". -1: invalid value; 0: another option. */
-static int build_probability(const char *word, const char *name)
-{
-	size_t n = strlen(name);
-	char *end;
-	double p;
-
-	if (strncmp(word, name, n) || word[n] != '=')
-		return 0;
-	p = strtod(word + n + 1, &end);
-	return end != word + n + 1 && !*end && p >= 0 && p <= 1 ? 1 : -1;
-}
-
 /* An option of a RoCE port. 1: valid, 0: another option. */
 static int roce_option(struct fabric_build *b, const char *word)
 {
 	static const char *const names[] = { "loss", "ce" }, *const known[] = { "dcqcn", "mode=v1", "mode=v2" };
+	const char *value = strchr(word, '=');
+	char *end;
+	double p;
 	u32 i;
 
 	for (i = 0; i < ARRAY_SIZE(known); i++)
 		if (!strcmp(word, known[i]))
 			return 1;
+	if (!value)
+		return 0;
 	for (i = 0; i < ARRAY_SIZE(names); i++) {
-		int got = build_probability(word, names[i]);
-
-		if (got < 0)
-			return fabric_build_error(b, "%s is from 0 to 1, not \"%.40s\"", names[i],
-						  strchr(word, '=') + 1);
-		if (got)
-			return got;
+		if (strncmp(word, names[i], strlen(names[i])) || word + strlen(names[i]) != value)
+			continue;
+		p = strtod(++value, &end);
+		if (end != value && !*end && p >= 0 && p <= 1)
+			return 1;
+		return fabric_build_error(b, "%s is from 0 to 1, not \"%.40s\"", names[i], value);
 	}
-	return strchr(word, '=') ? fabric_build_error(b, "\"%.40s\": say mode=v2, dcqcn, ce=P or loss=P", word) : 0;
+	return fabric_build_error(b, "\"%.40s\": say mode=v2, dcqcn, ce=P or loss=P", word);
 }
 
 /* An MPA option of an iWARP port, see siw/siw.h. 1: valid, 0: another option. */
@@ -458,7 +430,7 @@ static int bound_address(struct fabric_build *b, struct fabric_ip *ip, const cha
 		if (!ip->v6_len)
 			memcpy(ip->v6, addr, sizeof(addr));
 		ip->v6_len = 128;
-	} else if (!is_interface(word)) {
+	} else if (strlen(word) >= 16 || strpbrk(word, ":/ ")) { /* the daemon checks that the interface exists */
 		return fabric_build_error(b, "\"%.60s\" is no IP address and no interface", word);
 	}
 	ip->fixed = true;

@@ -36,6 +36,8 @@ s64 fabric_build_node(struct fabric_build *b, u8 type, const char *id, u32 nport
 int fabric_build_name(struct fabric_build *b, u32 node, const char *name);
 int fabric_build_guid(struct fabric_build *b, u32 node, u64 guid);
 int fabric_build_port_guid(struct fabric_build *b, u32 node, u8 port, u64 guid);
+/* Room for one more at the end of *list, zeroed; counts it in *n. NULL without memory. The list has room for a power of two. */
+void *fabric_build_append(void *list, u32 *n, size_t size);
 s64 fabric_build_find_id(struct fabric_build *b, const char *id);
 s64 fabric_build_find_name(struct fabric_build *b, const char *name);
 int fabric_build_link(struct fabric_build *b, u32 a, u32 ap, u32 z, u32 zp);

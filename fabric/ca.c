@@ -16,28 +16,6 @@ static struct fabric_ca *to_ca(struct wire_port *w)
 	return container_of(w, struct fabric_ca, wire);
 }
 
-/* Loopback: a packet to an own LID is in flight to port 0, which a CA does not have. */
-static void ca_send_loopback(struct fabric_port *p, struct wire_packet *pkt, u8 vl)
-{
-	pkt->vl = vl;
-	wire_lrh_set_vl(wire_packet_lrh(pkt), vl);
-	pkt->in_port = p->num;
-	if (vl != WIRE_VL_MGMT)
-		p->rx_blocks[vl] += fabric_blocks(pkt);
-	fabric_flight_push(p->node->f, &p->node->ports[0], pkt, 0);
-}
-
-static int ca_send_vl15(struct fabric_port *p, struct wire_packet *pkt)
-{
-	u16 dlid = wire_lrh_dlid(wire_packet_lrh(pkt));
-
-	if (dlid == WIRE_LID_PERMISSIVE || fabric_has_lid(p, dlid))
-		ca_send_loopback(p, pkt, WIRE_VL_MGMT);
-	else
-		fabric_flight_vl15(p, pkt);
-	return 0;
-}
-
 static int ca_discard(struct fabric_port *p, struct wire_packet *pkt, enum fabric_counter why)
 {
 	fabric_count(p, FABRIC_CTR_XMIT_DISCARDS);
@@ -50,29 +28,35 @@ static int ca_send(struct wire_port *w, struct wire_packet *pkt)
 {
 	struct fabric_ca *ca = to_ca(w);
 	struct fabric_port *p = ca->port;
+	u16 dlid = wire_lrh_dlid(wire_packet_lrh(pkt));
+	bool self = fabric_has_lid(p, dlid), full;
 	u8 vl;
 
 	/* Only the SMI sends on VL15 (9.2.3.2). A datagram of another QP to QP0 uses its SL's VL; the receiver discards it. */
-	if (pkt->vl == WIRE_VL_MGMT)
-		return ca_send_vl15(p, pkt);
+	if (pkt->vl == WIRE_VL_MGMT) {
+		if (dlid == WIRE_LID_PERMISSIVE || self)
+			fabric_flight_loopback(p, pkt, WIRE_VL_MGMT);
+		else
+			fabric_flight_vl15(p, pkt);
+		return 0;
+	}
 	vl = fabric_flight_vl(p, p, wire_lrh_sl(wire_packet_lrh(pkt)));
 	if (unlikely(p->info->state != PORT_STATE_ACTIVE || vl >= p->nvls))
 		return ca_discard(p, pkt, vl >= p->nvls ? FABRIC_CTR_RCV_VL_MAPPING : FABRIC_CTR_XMIT_INACTIVE);
 	if (unlikely(pkt->len > wire_mtu_bytes(p->info->mtu_active)))
 		return ca_discard(p, pkt, FABRIC_CTR_XMIT_NEIGHBOR_MTU);
-	if (fabric_has_lid(p, wire_lrh_dlid(wire_packet_lrh(pkt)))) {
-		if (p->rx_blocks[vl] + fabric_blocks(pkt) > FABRIC_VL_BLOCKS) {
-			ca->want_ready = true;
-			return -EAGAIN;
-		}
-		ca_send_loopback(p, pkt, vl);
-		return 0;
-	}
-	if ((p->vls && (p->vls->active & BIT(vl))) || !fabric_credit(p, vl, pkt)) {
+	if (self)
+		full = p->rx_blocks[vl] + fabric_blocks(pkt) > FABRIC_VL_BLOCKS;
+	else
+		full = (p->vls && (p->vls->active & BIT(vl))) || !fabric_credit(p, vl, pkt);
+	if (full) {
 		ca->want_ready = true;
 		return -EAGAIN;
 	}
-	fabric_flight_push(p->node->f, fabric_flight_transmit(p, pkt, vl), pkt, 0);
+	if (self)
+		fabric_flight_loopback(p, pkt, vl);
+	else
+		fabric_flight_push(p->node->f, fabric_flight_transmit(p, pkt, vl), pkt, 0);
 	return 0;
 }
 
@@ -91,12 +75,7 @@ static void ca_set_cap(struct wire_port *w, u32 set, u32 clear)
 
 static void ca_violation(struct wire_port *w, const struct wire_port_violation *v)
 {
-	struct fabric_port *p = to_ca(w)->port;
-	u16 *count = v->qkey ? &p->info->qkey_violations : &p->info->pkey_violations;
-
-	if (*count != 0xffff)
-		++*count;
-	fabric_trap_key(p, v);
+	fabric_trap_key(to_ca(w)->port, v);
 }
 
 static const struct wire_port_ops ops = { .send = ca_send, .set_cap = ca_set_cap, .violation = ca_violation };
@@ -127,12 +106,7 @@ static bool ca_offer(struct fabric_port *p, u32 user, struct wire_packet *pkt)
 			fabric_count(p, vl == WIRE_VL_MGMT ? FABRIC_CTR_VL15_DROPPED : FABRIC_CTR_QP1_DROPPED);
 		wire_packet_free(pkt);
 	}
-	if (vl != WIRE_VL_MGMT) {
-		p->rx_blocks[vl] -= min(blocks, p->rx_blocks[vl]);
-		if (p->peer)
-			fabric_flight_kick(p->peer);
-		fabric_flight_kick(p);
-	}
+	fabric_flight_release(p, vl, blocks);
 	return true;
 }
 
@@ -151,12 +125,15 @@ static void ca_deliver(struct fabric_port *p, u32 user, struct wire_packet *pkt)
 	h->n++;
 }
 
-static void ca_run_backlog(struct fabric_port *p)
+/* Resumes a CA: delivers its receive backlog, and signals its users that sends may be retried. */
+void fabric_ca_ready(struct fabric_port *p)
 {
+	struct fabric_ca *ca = p->ca;
+	struct wire_port *w = &ca->wire;
 	u32 user;
 
 	for (user = USER_DATA; user <= USER_MAD; user++) {
-		struct fabric_rx_backlog *h = &p->ca->backlog[user];
+		struct fabric_rx_backlog *h = &ca->backlog[user];
 		u32 left = h->n;
 
 		while (left--) {
@@ -170,15 +147,6 @@ static void ca_run_backlog(struct fabric_port *p)
 			h->n--;
 		}
 	}
-}
-
-/* Resumes a CA: delivers its receive backlog, and signals its users that sends may be retried. */
-void fabric_ca_ready(struct fabric_port *p)
-{
-	struct fabric_ca *ca = p->ca;
-	struct wire_port *w = &ca->wire;
-
-	ca_run_backlog(p);
 	if (!ca->want_ready)
 		return;
 	ca->want_ready = false;

@@ -165,26 +165,20 @@ static int interface_block(struct fabric_capture *c, const char *node, u32 num, 
 	return 0;
 }
 
-static u64 wall_offset(struct fabric *f)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_REALTIME, &ts);
-	return (u64)ts.tv_sec * NSEC_PER_SEC + (u64)ts.tv_nsec - loop_now(f->loop).ns;
-}
-
 struct fabric_capture *fabric_capture_start(struct fabric *f, int fd, void (*done)(void *ctx), void *ctx)
 {
 	struct fabric_capture *c = calloc(1, sizeof(*c));
+	struct timespec ts;
 
 	if (!c)
 		return NULL;
+	clock_gettime(CLOCK_REALTIME, &ts);
+	c->epoch = (u64)ts.tv_sec * NSEC_PER_SEC + (u64)ts.tv_nsec - loop_now(f->loop).ns;
 	c->buf = malloc(BUFFER_SIZE);
 	c->f = f;
 	c->fd = fd;
 	c->done = done;
 	c->ctx = ctx;
-	c->epoch = wall_offset(f);
 	c->watch.fd = fd;
 	c->watch.fn = on_writable;
 	loop_task_init(&c->flush, on_flush);

@@ -6,30 +6,12 @@
 #include "fabric/fabric_internal.h"
 #include "fabric/fault.h"
 
-static u8 port_lanes(const struct fabric_topology_port *tp)
-{
-	return tp->lanes ? tp->lanes : 4;
-}
-
-static u8 port_speed(const struct fabric_topology_port *tp)
-{
-	return tp->speed ? min(tp->speed, (u8)WIRE_SPEED_NDR) : WIRE_SPEED_HDR;
-}
-
-static void port_speeds(struct wire_portinfo *info, const struct fabric_topology_port *tp)
-{
-	u8 lanes = port_lanes(tp), speed = port_speed(tp);
-
-	info->width_supported = info->width_enabled = fabric_link_width(lanes) | LINK_WIDTH_1X;
-	info->speed_supported = info->speed_enabled = BIT(min(speed, (u8)WIRE_SPEED_QDR)) - 1;
-	info->speed_ext_supported = speed > WIRE_SPEED_QDR ? BIT(speed - WIRE_SPEED_QDR) - 1 : 0;
-	info->speed_ext_enabled = info->speed_ext_supported ? info->speed_ext_supported : LINK_SPEED_EXT_DISABLE;
-	fabric_link_set_active(info, 4, WIRE_SPEED_SDR);
-}
-
+/* Port 0 of a switch is always up. */
 static void port_init(struct fabric_port *p, const struct fabric_topology *t, const struct fabric_topology_port *tp)
 {
 	struct wire_portinfo *info = p->info;
+	u8 lanes = tp->lanes ? tp->lanes : 4;
+	u8 speed = tp->speed ? min(tp->speed, (u8)WIRE_SPEED_NDR) : WIRE_SPEED_HDR;
 
 	p->down_default = PHYS_STATE_POLLING;
 	p->oper_vls = t->vl_cap;
@@ -37,30 +19,21 @@ static void port_init(struct fabric_port *p, const struct fabric_topology *t, co
 	p->hoq_life = 31;
 	p->vl_stall_count = 7;
 	p->prefix = WIRE_GID_PREFIX_DEFAULT;
-	info->state = PORT_STATE_DOWN;
-	info->phys_state = PHYS_STATE_POLLING;
+	info->state = p->num ? PORT_STATE_DOWN : PORT_STATE_ACTIVE;
+	info->phys_state = p->num ? PHYS_STATE_POLLING : PHYS_STATE_LINK_UP;
 	info->mtu_cap = info->mtu_active = t->mtu;
 	info->subnet_timeout = 18;
 	info->cap_mask = PORT_CAP_TRAP | PORT_CAP_SL_MAP | PORT_CAP_SYS_IMAGE_GUID | PORT_CAP_EXT_SPEEDS |
 			 PORT_CAP_LED_INFO | PORT_CAP_CLIENT_REREGISTER | PORT_CAP_CAP_MASK_NOTICE |
 			 PORT_CAP_OTHER_LOCAL_CHANGES | PORT_CAP_CAP_MASK2;
-	port_speeds(info, tp);
+	info->width_supported = info->width_enabled = fabric_link_width(lanes) | LINK_WIDTH_1X;
+	info->speed_supported = info->speed_enabled = BIT(min(speed, (u8)WIRE_SPEED_QDR)) - 1;
+	info->speed_ext_supported = speed > WIRE_SPEED_QDR ? BIT(speed - WIRE_SPEED_QDR) - 1 : 0;
+	info->speed_ext_enabled = info->speed_ext_supported ? info->speed_ext_supported : LINK_SPEED_EXT_DISABLE;
+	fabric_link_set_active(info, p->num ? 4 : lanes, p->num ? WIRE_SPEED_SDR : speed);
 }
 
-static int node_switch(struct fabric_node *n)
-{
-	n->sw = calloc(1, sizeof(*n->sw));
-	if (!n->sw)
-		return -ENOMEM;
-	n->sw->info = calloc(n->nports + 1u, sizeof(*n->sw->info));
-	if (!n->sw->info)
-		return -ENOMEM;
-	n->sw->positions = n->nports / MFT_PORTS_PER_POSITION + 1;
-	n->sw->life_time = 18;
-	return 0;
-}
-
-/* Port 0 of a switch is always up; a CA has none, but its number names the loopback. */
+/* A CA has no port 0, but its number names the loopback. */
 static int node_port_init(struct fabric_node *n, u8 num, const struct fabric_topology *t,
 			  const struct fabric_topology_node *tn)
 {
@@ -74,6 +47,8 @@ static int node_port_init(struct fabric_node *n, u8 num, const struct fabric_top
 	list_init(&p->down);
 	if (n->sw) {
 		p->info = &n->sw->info[num];
+		if (!num)
+			p->guid = n->guid;
 	} else if (num) {
 		p->guid = tp->guid ? tp->guid : tn->guid + num;
 		if (fabric_ca_init(p, t, tn))
@@ -82,12 +57,6 @@ static int node_port_init(struct fabric_node *n, u8 num, const struct fabric_top
 		return 0;
 	}
 	port_init(p, t, tp);
-	if (num)
-		return 0;
-	p->guid = n->guid;
-	p->info->state = PORT_STATE_ACTIVE;
-	p->info->phys_state = PHYS_STATE_LINK_UP;
-	fabric_link_set_active(p->info, port_lanes(tp), port_speed(tp));
 	return 0;
 }
 
@@ -110,32 +79,24 @@ static int node_init(struct fabric_node *n, const struct fabric_topology *t, con
 	}
 	memcpy(n->name, tn->name, sizeof(n->name));
 	memcpy(n->desc, tn->name, min(strlen(tn->name), sizeof(n->desc)));
-	if (n->type == NODE_TYPE_SWITCH)
-		err = node_switch(n);
+	if (n->type == NODE_TYPE_SWITCH) {
+		n->sw = calloc(1, sizeof(*n->sw));
+		if (!n->sw)
+			return -ENOMEM;
+		n->sw->positions = n->nports / MFT_PORTS_PER_POSITION + 1;
+		n->sw->life_time = 18;
+		n->sw->info = calloc(n->nports + 1u, sizeof(*n->sw->info));
+		if (!n->sw->info)
+			return -ENOMEM;
+	}
 	for (i = 0; i <= n->nports && !err; i++)
 		err = node_port_init(n, (u8)i, t, tn);
 	return err;
 }
 
-static void fabric_wire(struct fabric *f, const struct fabric_topology *t)
-{
-	u32 i, p;
-
-	for (i = 0; i < f->nnodes; i++)
-		for (p = 1; p <= f->nodes[i].nports; p++) {
-			const struct fabric_topology_port *tp = &t->nodes[i].ports[p];
-
-			if (tp->peer != FABRIC_NO_PEER)
-				f->nodes[i].ports[p].peer = &f->nodes[tp->peer].ports[tp->peer_port];
-		}
-	for (i = 0; i < f->nnodes; i++)
-		for (p = 1; p <= f->nodes[i].nports; p++)
-			fabric_link_update(&f->nodes[i].ports[p]);
-}
-
 static int fabric_build(struct fabric *f, const struct fabric_topology *t)
 {
-	u32 i, nports = 0;
+	u32 i, p, nports = 0;
 	int err = 0;
 
 	for (i = 0; i < t->nnodes; i++)
@@ -148,14 +109,21 @@ static int fabric_build(struct fabric *f, const struct fabric_topology *t)
 		struct fabric_node *n = &f->nodes[i];
 
 		n->f = f;
-		n->index = i;
 		n->ports = &f->port_pool[nports];
 		nports += t->nodes[i].nports + 1u;
 		f->nnodes++;
 		err = node_init(n, t, &t->nodes[i]);
 	}
-	if (!err)
-		fabric_wire(f, t);
+	for (i = 0; i < f->nnodes && !err; i++)
+		for (p = 1; p <= f->nodes[i].nports; p++) {
+			const struct fabric_topology_port *tp = &t->nodes[i].ports[p];
+
+			if (tp->peer != FABRIC_NO_PEER)
+				f->nodes[i].ports[p].peer = &f->nodes[tp->peer].ports[tp->peer_port];
+		}
+	for (i = 0; i < f->nnodes && !err; i++)
+		for (p = 1; p <= f->nodes[i].nports; p++)
+			fabric_link_update(&f->nodes[i].ports[p]);
 	return err;
 }
 
@@ -183,27 +151,6 @@ struct fabric *fabric_create(struct loop *loop, const struct fabric_topology *to
 	return f;
 }
 
-/* Queued packets return credits to other ports: flush all queues before any port is freed. */
-static void flush_all(struct fabric *f)
-{
-	u32 i, p;
-
-	for (i = 0; i < f->nnodes; i++)
-		for (p = 0; p <= f->nodes[i].nports && f->nodes[i].ports; p++)
-			if (f->nodes[i].ports[p].vls)
-				fabric_arb_flush(&f->nodes[i].ports[p], FABRIC_CTR_XMIT_INACTIVE);
-}
-
-static void port_fini(struct fabric_port *p)
-{
-	fabric_capture_forget(p);
-	fabric_ca_fini(p);
-	free(p->vls);
-	free(p->arb);
-	free(p->sl2vl);
-	free(p->pkeys);
-}
-
 void fabric_destroy(struct fabric *f)
 {
 	u32 i, p;
@@ -214,7 +161,11 @@ void fabric_destroy(struct fabric *f)
 	fault_set_fini(&f->faults);
 	for (i = 0; i < f->nnodes; i++)
 		fabric_trap_fini(&f->nodes[i]);
-	flush_all(f);
+	/* Queued packets return credits to other ports: flush all queues before any port is freed. */
+	for (i = 0; i < f->nnodes; i++)
+		for (p = 0; p <= f->nodes[i].nports; p++)
+			if (f->nodes[i].ports[p].vls)
+				fabric_arb_flush(&f->nodes[i].ports[p], FABRIC_CTR_XMIT_INACTIVE);
 	while (f->flight_n) {
 		wire_packet_free(f->flight[f->flight_head].p);
 		f->flight_head = (f->flight_head + 1) & (f->flight_cap - 1);
@@ -223,9 +174,16 @@ void fabric_destroy(struct fabric *f)
 	for (i = 0; i < f->nnodes; i++) {
 		struct fabric_node *n = &f->nodes[i];
 
-		for (p = 0; p <= n->nports; p++)
-			if (n->ports[p].node)
-				port_fini(&n->ports[p]);
+		for (p = 0; p <= n->nports; p++) {
+			struct fabric_port *port = &n->ports[p];
+
+			fabric_capture_forget(port);
+			fabric_ca_fini(port);
+			free(port->vls);
+			free(port->arb);
+			free(port->sl2vl);
+			free(port->pkeys);
+		}
 		free(n->binding);
 		if (n->sw) {
 			free(n->sw->lft);

@@ -103,7 +103,6 @@ struct fabric_trap;
 struct fabric_node {
 	char *binding; /* link of a host that is not on the fabric; NULL */
 	struct fabric *f;
-	u32 index;
 	u8 type, nports;
 	u16 devid;
 	u32 vendid;
@@ -150,8 +149,10 @@ struct fabric_port *fabric_flight_transmit(struct fabric_port *out, struct wire_
 void fabric_flight_vl15(struct fabric_port *out, struct wire_packet *p);
 /* Counts and captures a packet at the receiving port. */
 void fabric_flight_count(struct fabric_port *to, const struct wire_packet *p, u32 words, bool multicast);
-/* Returns the credits that @p holds of @in's input buffer. */
-void fabric_flight_release(struct fabric_port *in, u8 vl, const struct wire_packet *p);
+/* Sends @p to @self itself on @vl; it is delivered from the ring, not within the caller's call. */
+void fabric_flight_loopback(struct fabric_port *self, struct wire_packet *p, u8 vl);
+/* Returns @blocks credits of @in's input buffer. */
+void fabric_flight_release(struct fabric_port *in, u8 vl, u32 blocks);
 void fabric_flight_drop(struct fabric_port *in, struct wire_packet *p);
 void fabric_flight_kick(struct fabric_port *out); /* credits have come back: runs its queues, and users that wait */
 u8 fabric_flight_vl(const struct fabric_port *in, const struct fabric_port *out, u8 sl); /* SL2VL */
@@ -179,7 +180,6 @@ static inline bool fabric_credit(const struct fabric_port *out, u8 vl, const str
 }
 
 /* arb.c: output queues */
-int fabric_arb_vls(struct fabric_port *p); /* allocates p->vls; 0 or -ENOMEM */
 /* Queues @p at @out on @vl; it keeps the credits of @p->in_port's buffer of @p->vl. */
 void fabric_arb_queue(struct fabric_port *out, struct wire_packet *p, u8 vl);
 /* Transmits queued packets as far as credits permit. */
@@ -249,6 +249,7 @@ struct fabric_port *fabric_sma_port(struct fabric_sma *s, u32 num);
 void fabric_trap_link_state(struct fabric_node *sw);
 void fabric_trap_local_changes(struct fabric_port *self, u16 flags);
 void fabric_trap_mkey(struct fabric_port *self, const u8 *mad, u16 slid);
+/* Counts a wrong P_Key or Q_Key, and reports it: 257, 258. */
 void fabric_trap_key(struct fabric_port *self, const struct wire_port_violation *v);
 void fabric_trap_switch_pkey(struct fabric_port *at, const struct wire_packet *p);
 void fabric_trap_port(struct fabric_port *p, u16 trap); /* 129 - 131 */
@@ -277,11 +278,6 @@ static inline void fabric_notify(struct fabric *f, enum fabric_event_type type, 
 
 	if (f->watch && !f->closing)
 		f->watch(f->watch_ctx, &ev);
-}
-
-static inline bool fabric_link_is_up(const struct fabric_port *p)
-{
-	return p->info->phys_state == PHYS_STATE_LINK_UP;
 }
 
 static inline struct fabric_port *fabric_self(struct fabric_port *in)

@@ -66,6 +66,9 @@ static inline struct fabric_fault *fabric_fault(struct fault *ft)
 int fault_place(struct fault *base, const char *place, char *err, size_t err_len);
 /* The port that "h1", "leaf1:5" names; NULL and a line in @err. */
 struct fabric_port *fault_find_port(struct fabric *f, const char *place, char *err, size_t err_len);
+/* The port of the place after @p, NULL: the first, in the order of the fabric; all have cables. NULL: there is none. */
+struct fabric_port *fault_next_port(const struct fabric_fault *ft, struct fabric_port *p);
+#define fault_for_each_port(ft, p) for (p = fault_next_port(ft, NULL); p; p = fault_next_port(ft, p))
 int fault_attach_place(struct fault *base);
 void fault_rewire(struct fabric *f); /* attaches the hooks again after cables were swapped */
 /* Checks of the place: 0, or -EINVAL with a message in @err. */

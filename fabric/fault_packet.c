@@ -6,9 +6,6 @@
  * reordered packet returns them and takes them again when it is released: a long cable does not use the receiver's
  * buffer. A packet behind a rate limit or a stall keeps them, so that the sender runs out of credits.
  */
-#include <stdlib.h>
-
-#include "emu/wire/opcode.h"
 #include "fabric/fault_internal.h"
 
 #define HELD_SMPS 256 /* packets of VL15, which has no credits, behind a stall without end */
@@ -73,7 +70,7 @@ static bool link_hold(struct fault_hook *h, void *packet, u64 when)
 	if (p->vl == WIRE_VL_MGMT && when == FAULT_NEVER && h->nheld >= HELD_SMPS)
 		return false;
 	if (!h->fault->kind->keeps_credits)
-		fabric_flight_release(h->at, p->vl, p);
+		fabric_flight_release(h->at, p->vl, fabric_blocks(p));
 	return true;
 }
 

@@ -65,32 +65,35 @@ int fault_place(struct fault *base, const char *place, char *err, size_t err_len
 	return wired ? 0 : spec_refuse(err, err_len, "%.80s: it has no cable", place);
 }
 
-/* One hook at the receiving end of each direction; a cable between two ports of the same place has one hook at each end. */
-static int fault_attach_port(struct fabric_fault *ft, struct fabric_port *p)
+struct fabric_port *fault_next_port(const struct fabric_fault *ft, struct fabric_port *p)
 {
-	bool inner = !ft->node || (!ft->port && p->peer && p->peer->node == ft->node);
-	int err = 0;
+	const struct fabric_node *last = ft->node ? ft->node : &ft->f->nodes[ft->f->nnodes - 1];
 
-	if (!p->peer)
-		return 0;
-	if (ft->ft.dir != PICK_OUT || inner)
-		err = fault_attach(&ft->ft, &p->hooks, p);
-	if (!err && ft->ft.dir != PICK_IN && !inner)
-		err = fault_attach(&ft->ft, &p->peer->hooks, p->peer);
-	return err;
+	if (ft->port)
+		return p || !ft->port->peer ? NULL : ft->port;
+	p = p ? p + 1 : ft->node ? ft->node->ports : ft->f->port_pool;
+	while (p <= &last->ports[last->nports] && !p->peer)
+		p++;
+	return p <= &last->ports[last->nports] ? p : NULL;
 }
 
+/* One hook at the receiving end of each direction; a cable between two ports of the same place has one hook at each end. */
 int fault_attach_place(struct fault *base)
 {
 	struct fabric_fault *ft = fabric_fault(base);
-	u32 first = ft->node ? ft->node->index : 0, last = ft->node ? first : ft->f->nnodes - 1, i, k;
+	struct fabric_port *p;
 	int err = 0;
 
-	if (ft->port)
-		return fault_attach_port(ft, ft->port);
-	for (i = first; i <= last && !err; i++)
-		for (k = 1; k <= ft->f->nodes[i].nports && !err; k++)
-			err = fault_attach_port(ft, &ft->f->nodes[i].ports[k]);
+	fault_for_each_port (ft, p) {
+		bool inner = !ft->node || (!ft->port && p->peer->node == ft->node);
+
+		if (ft->ft.dir != PICK_OUT || inner)
+			err = fault_attach(&ft->ft, &p->hooks, p);
+		if (!err && ft->ft.dir != PICK_IN && !inner)
+			err = fault_attach(&ft->ft, &p->peer->hooks, p->peer);
+		if (err)
+			break;
+	}
 	return err;
 }
 

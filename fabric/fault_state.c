@@ -6,42 +6,26 @@
 
 #define FLAP_TIME (1 * NSEC_PER_SEC)
 
-/* Calls @fn for each port of the place that has a cable. */
-static void each_cable(struct fault *base, void (*fn)(struct fabric_fault *ft, struct fabric_port *p))
-{
-	struct fabric_fault *ft = fabric_fault(base);
-	u32 first = ft->node ? ft->node->index : 0, last = ft->node ? first : ft->f->nnodes - 1, i, k;
-
-	if (ft->port) {
-		fn(ft, ft->port);
-		return;
-	}
-	for (i = first; i <= last; i++)
-		for (k = 1; k <= ft->f->nodes[i].nports; k++)
-			if (ft->f->nodes[i].ports[k].peer)
-				fn(ft, &ft->f->nodes[i].ports[k]);
-}
-
-static void port_pull(struct fabric_fault *ft, struct fabric_port *p)
-{
-	p->pulled++;
-	fabric_link_disconnect(p);
-}
-
-static void port_reconnect(struct fabric_fault *ft, struct fabric_port *p)
-{
-	p->pulled--;
-	fabric_link_update(p);
-}
-
 static void down_apply(struct fault *base)
 {
-	each_cable(base, port_pull);
+	struct fabric_fault *ft = fabric_fault(base);
+	struct fabric_port *p;
+
+	fault_for_each_port (ft, p) {
+		p->pulled++;
+		fabric_link_disconnect(p);
+	}
 }
 
 static void down_undo(struct fault *base)
 {
-	each_cable(base, port_reconnect);
+	struct fabric_fault *ft = fabric_fault(base);
+	struct fabric_port *p;
+
+	fault_for_each_port (ft, p) {
+		p->pulled--;
+		fabric_link_update(p);
+	}
 }
 
 /* flap: the timer alternates down and up. */
@@ -51,7 +35,7 @@ static void flap_apply(struct fault *base)
 
 	ft->cycles = 1;
 	ft->down_now = true;
-	each_cable(base, port_pull);
+	down_apply(base);
 	loop_timer_set(ft->f->loop, &base->timer, loop_now(ft->f->loop).ns + (ft->down ?: FLAP_TIME));
 }
 
@@ -60,7 +44,7 @@ static void flap_undo(struct fault *base)
 	struct fabric_fault *ft = fabric_fault(base);
 
 	if (ft->down_now)
-		each_cable(base, port_reconnect);
+		down_undo(base);
 	ft->down_now = false;
 }
 
@@ -69,7 +53,10 @@ static void flap_step(struct fault *base)
 	struct fabric_fault *ft = fabric_fault(base);
 
 	ft->down_now = !ft->down_now;
-	each_cable(base, ft->down_now ? port_pull : port_reconnect);
+	if (ft->down_now)
+		down_apply(base);
+	else
+		down_undo(base);
 	ft->cycles += ft->down_now;
 	if (!ft->down_now && ft->times && ft->cycles >= ft->times)
 		base->applied = false;
@@ -85,30 +72,30 @@ void fault_retrain(struct fabric_port *p)
 }
 
 /* degrade: limits width and speed at both ends of the cable, and the MTU of this port. */
-static void port_limit(struct fabric_fault *ft, struct fabric_port *p)
-{
-	p->lanes_limit = ft->lanes;
-	p->speed_limit = ft->speed;
-	p->info->mtu_cap = ft->mtu ? min(ft->mtu, ft->f->mtu_cap) : ft->f->mtu_cap;
-	p->info->mtu_active = min(p->info->mtu_active, p->info->mtu_cap);
-	fault_retrain(p);
-}
-
-static void port_unlimit(struct fabric_fault *ft, struct fabric_port *p)
-{
-	p->lanes_limit = p->speed_limit = 0;
-	p->info->mtu_cap = ft->f->mtu_cap;
-	fault_retrain(p);
-}
-
 static void degrade_apply(struct fault *base)
 {
-	each_cable(base, port_limit);
+	struct fabric_fault *ft = fabric_fault(base);
+	struct fabric_port *p;
+
+	fault_for_each_port (ft, p) {
+		p->lanes_limit = ft->lanes;
+		p->speed_limit = ft->speed;
+		p->info->mtu_cap = ft->mtu ? min(ft->mtu, ft->f->mtu_cap) : ft->f->mtu_cap;
+		p->info->mtu_active = min(p->info->mtu_active, p->info->mtu_cap);
+		fault_retrain(p);
+	}
 }
 
 static void degrade_undo(struct fault *base)
 {
-	each_cable(base, port_unlimit);
+	struct fabric_fault *ft = fabric_fault(base);
+	struct fabric_port *p;
+
+	fault_for_each_port (ft, p) {
+		p->lanes_limit = p->speed_limit = 0;
+		p->info->mtu_cap = ft->f->mtu_cap;
+		fault_retrain(p);
+	}
 }
 
 static int degrade_check(struct fault *base, char *err, size_t err_len)
@@ -121,25 +108,24 @@ static int degrade_check(struct fault *base, char *err, size_t err_len)
 }
 
 /* starve: excludes VLs from arbitration. */
-static void port_starve(struct fabric_fault *ft, struct fabric_port *p)
-{
-	p->starved |= BIT(ft->lane);
-}
-
-static void port_unstarve(struct fabric_fault *ft, struct fabric_port *p)
-{
-	p->starved &= (u16)~BIT(ft->lane);
-	fabric_flight_kick(p);
-}
-
 static void starve_apply(struct fault *base)
 {
-	each_cable(base, port_starve);
+	struct fabric_fault *ft = fabric_fault(base);
+	struct fabric_port *p;
+
+	fault_for_each_port (ft, p)
+		p->starved |= BIT(ft->lane);
 }
 
 static void starve_undo(struct fault *base)
 {
-	each_cable(base, port_unstarve);
+	struct fabric_fault *ft = fabric_fault(base);
+	struct fabric_port *p;
+
+	fault_for_each_port (ft, p) {
+		p->starved &= (u16)~BIT(ft->lane);
+		fabric_flight_kick(p);
+	}
 }
 
 static int starve_check(struct fault *base, char *err, size_t err_len)
@@ -189,28 +175,26 @@ static int swap_check(struct fault *base, char *err, size_t err_len)
 }
 
 /* kill: resets a node to its power-on state. */
-static void port_reset(struct fabric_port *p)
+static void kill_apply(struct fault *base)
 {
-	p->info->lid = p->info->sm_lid = 0;
-	p->info->lmc = p->info->sm_sl = 0;
-	p->mkey = 0;
-	p->mkey_protect = 0;
-	p->lease_end = 0;
-	free(p->arb);
-	free(p->sl2vl);
-	free(p->pkeys);
-	p->arb = NULL;
-	p->sl2vl = NULL;
-	p->pkeys = NULL;
-	p->enforce_in = p->enforce_out = p->filter_in = p->filter_out = 0;
-}
+	struct fabric_node *n = fabric_fault(base)->node;
+	struct fabric_port *p;
 
-static void node_reset(struct fabric_node *n)
-{
-	u32 i;
-
-	for (i = n->sw ? 0 : 1; i <= n->nports; i++)
-		port_reset(&n->ports[i]);
+	down_apply(base);
+	for (p = &n->ports[n->sw ? 0 : 1]; p <= &n->ports[n->nports]; p++) {
+		p->info->lid = p->info->sm_lid = 0;
+		p->info->lmc = p->info->sm_sl = 0;
+		p->mkey = 0;
+		p->mkey_protect = 0;
+		p->lease_end = 0;
+		free(p->arb);
+		free(p->sl2vl);
+		free(p->pkeys);
+		p->arb = NULL;
+		p->sl2vl = NULL;
+		p->pkeys = NULL;
+		p->enforce_in = p->enforce_out = p->filter_in = p->filter_out = 0;
+	}
 	if (!n->sw)
 		return;
 	free(n->sw->lft);
@@ -219,14 +203,6 @@ static void node_reset(struct fabric_node *n)
 	n->sw->mft = NULL;
 	n->sw->lft_len = n->sw->mft_len = 0;
 	n->sw->lft_top = n->sw->mft_top = 0;
-}
-
-static void kill_apply(struct fault *base)
-{
-	struct fabric_fault *ft = fabric_fault(base);
-
-	each_cable(base, port_pull);
-	node_reset(ft->node);
 }
 
 #define LASTS BIT_ULL(FAULT_FOR)

@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Table faults: wrong LFT, MFT, P_Key, GUID and LID entries, until the fault is cleared or the subnet manager rewrites them. */
-#include <stdlib.h>
-
-#include "emu/wire/smp.h"
 #include "fabric/fault_internal.h"
 
 static int whole_switch(struct fault *base, char *err, size_t err_len)

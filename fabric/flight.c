@@ -33,6 +33,17 @@ void fabric_flight_push(struct fabric *f, struct fabric_port *to, struct wire_pa
 	loop_task_queue(f->loop, &f->task);
 }
 
+/* A packet to the port itself is in flight to port 0, which a CA does not have. */
+void fabric_flight_loopback(struct fabric_port *self, struct wire_packet *p, u8 vl)
+{
+	p->vl = vl;
+	wire_lrh_set_vl(wire_packet_lrh(p), vl);
+	p->in_port = self->num;
+	if (vl != WIRE_VL_MGMT)
+		self->rx_blocks[vl] += fabric_blocks(p);
+	fabric_flight_push(self->node->f, &self->node->ports[0], p, 0);
+}
+
 void fabric_flight_kick(struct fabric_port *out)
 {
 	struct fabric *f = out->node->f;
@@ -43,11 +54,11 @@ void fabric_flight_kick(struct fabric_port *out)
 	loop_task_queue(f->loop, &f->task);
 }
 
-void fabric_flight_release(struct fabric_port *in, u8 vl, const struct wire_packet *p)
+void fabric_flight_release(struct fabric_port *in, u8 vl, u32 blocks)
 {
 	if (vl == WIRE_VL_MGMT)
 		return;
-	in->rx_blocks[vl] -= min(fabric_blocks(p), in->rx_blocks[vl]);
+	in->rx_blocks[vl] -= min(blocks, in->rx_blocks[vl]);
 	if (in->peer)
 		fabric_flight_kick(in->peer);
 	if (in->ca)
@@ -57,11 +68,10 @@ void fabric_flight_release(struct fabric_port *in, u8 vl, const struct wire_pack
 void fabric_flight_drop(struct fabric_port *in, struct wire_packet *p)
 {
 	if (in->num)
-		fabric_flight_release(in, p->vl, p);
+		fabric_flight_release(in, p->vl, fabric_blocks(p));
 	wire_packet_free(p);
 }
 
-/* Counts and captures a packet at the receiving port. */
 void fabric_flight_count(struct fabric_port *to, const struct wire_packet *p, u32 words, bool multicast)
 {
 	to->ctr[FABRIC_CTR_RCV_DATA] += words;

@@ -46,20 +46,18 @@ struct wire_packet *fabric_mad_packet(u16 slid, u16 dlid, u8 sl, u32 qpn)
 	return p;
 }
 
-/* Loopback through the ring of packets in flight, so that nothing is delivered within the caller's call. */
-static void mad_send_loopback(struct fabric_port *p, struct wire_packet *pkt)
-{
-	pkt->in_port = p->num;
-	if (pkt->vl != WIRE_VL_MGMT)
-		p->rx_blocks[pkt->vl] += fabric_blocks(pkt);
-	fabric_flight_push(p->node->f, &p->node->ports[0], pkt, 0);
-}
-
-static void mad_send_gmp(struct fabric_port *p, struct wire_packet *pkt)
+void fabric_mad_send(struct fabric_port *p, struct wire_packet *pkt)
 {
 	u8 vl = fabric_flight_vl(p, p, wire_lrh_sl(wire_packet_lrh(pkt)));
 
-	if (p->info->state != PORT_STATE_ACTIVE || vl >= p->nvls) {
+	if (p->node->sw) {
+		pkt->in_port = 0;
+		fabric_flight_push(p->node->f, &p->node->ports[0], pkt, 0); /* the switch forwards it */
+	} else if (fabric_has_lid(p, wire_lrh_dlid(wire_packet_lrh(pkt)))) {
+		fabric_flight_loopback(p, pkt, pkt->vl);
+	} else if (pkt->vl == WIRE_VL_MGMT) {
+		fabric_flight_vl15(p, pkt);
+	} else if (p->info->state != PORT_STATE_ACTIVE || vl >= p->nvls) {
 		fabric_count(p, FABRIC_CTR_XMIT_DISCARDS);
 		wire_packet_free(pkt);
 	} else if ((p->vls && (p->vls->active & BIT(vl))) || !fabric_credit(p, vl, pkt)) {
@@ -67,21 +65,5 @@ static void mad_send_gmp(struct fabric_port *p, struct wire_packet *pkt)
 		fabric_arb_queue(p, pkt, vl);
 	} else {
 		fabric_flight_push(p->node->f, fabric_flight_transmit(p, pkt, vl), pkt, 0);
-	}
-}
-
-void fabric_mad_send(struct fabric_port *p, struct wire_packet *pkt)
-{
-	u16 dlid = wire_lrh_dlid(wire_packet_lrh(pkt));
-
-	if (p->node->sw) {
-		pkt->in_port = 0;
-		fabric_flight_push(p->node->f, &p->node->ports[0], pkt, 0); /* the switch forwards it */
-	} else if (fabric_has_lid(p, dlid)) {
-		mad_send_loopback(p, pkt);
-	} else if (pkt->vl == WIRE_VL_MGMT) {
-		fabric_flight_vl15(p, pkt);
-	} else {
-		mad_send_gmp(p, pkt);
 	}
 }

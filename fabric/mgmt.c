@@ -1,9 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* QP0 and QP1 of a node: dispatch of SMPs and GMPs to SMA, PMA or MAD layer, and their responses. IBTA 13.5, 14.2. */
-#include <errno.h>
-#include <stdlib.h>
-
-#include "emu/wire/opcode.h"
 #include "fabric/fabric_internal.h"
 
 /* Makes a response of the packet: swaps source and destination addresses and QPs. IBTA 13.5.4. */
@@ -115,31 +111,6 @@ int fabric_ca_mad(const struct fabric_node *n, u32 num, u8 *mad)
 	return fabric_sma_request(fabric_self(p), p, mad, p->info->lid);
 }
 
-static void mgmt_receive_smp(struct fabric_port *self, struct fabric_port *in, struct wire_packet *p, bool credits_held)
-{
-	u8 *mad = fabric_mad_data(p);
-	u8 class = mad ? wire_get(mad, MAD_CLASS) : 0;
-
-	if (class == MAD_CLASS_SUBN_DIRECTED)
-		mgmt_receive_directed(self, in, p);
-	else if (class == MAD_CLASS_SUBN_LID)
-		mgmt_deliver_smp(self, in, p, mad);
-	else
-		mgmt_drop(in, p, credits_held);
-}
-
-/* Answers a request of a class without an agent on a switch. */
-static bool mgmt_unsupported(u8 *mad)
-{
-	u8 method = wire_get(mad, MAD_METHOD);
-
-	if (method != MAD_METHOD_GET && method != MAD_METHOD_SET)
-		return false;
-	wire_set(mad, MAD_METHOD, MAD_METHOD_GET_RESP);
-	wire_set(mad, MAD_STATUS, MAD_STATUS_BAD_VERSION);
-	return true;
-}
-
 static void mgmt_violation(struct fabric_port *self, const struct wire_packet *p, bool qkey, u32 key)
 {
 	const struct wire_lrh *lrh = wire_packet_lrh(p);
@@ -152,13 +123,7 @@ static void mgmt_violation(struct fabric_port *self, const struct wire_packet *p
 		.sqp = wire_deth_src_qp(wire_packet_deth(p)),
 		.dqp = MAD_QPN_GSI,
 	};
-	u16 *count = qkey ? &self->info->qkey_violations : &self->info->pkey_violations;
 
-	if (self->ca) {
-		self->ca->wire.ops->violation(&self->ca->wire, &v);
-		return;
-	}
-	*count += *count != 0xffff;
 	fabric_trap_key(self, &v);
 }
 
@@ -180,27 +145,31 @@ static bool gmp_keys_ok(struct fabric_port *self, const struct wire_packet *p)
 static void mgmt_receive_gmp(struct fabric_port *self, struct fabric_port *in, struct wire_packet *p, bool credits_held)
 {
 	u8 *mad = fabric_mad_data(p);
-	bool request = mad && !wire_mad_is_response((u8)wire_get(mad, MAD_METHOD)), answer = false;
+	u8 method = mad ? wire_get(mad, MAD_METHOD) : 0;
+	bool request = mad && !wire_mad_is_response(method), answer = false;
 
-	if (mad && request && wire_get(mad, MAD_CLASS) == MAD_CLASS_PERF)
+	if (request && wire_get(mad, MAD_CLASS) == MAD_CLASS_PERF)
 		answer = gmp_keys_ok(self, p) && fabric_pma_request(self, mad);
 	else if (self->ca) {
 		fabric_ca_deliver_mad(self, p, credits_held);
 		return;
-	} else if (request) {
-		answer = mgmt_unsupported(mad);
+	} else if (method == MAD_METHOD_GET || method == MAD_METHOD_SET) { /* of a class without an agent on a switch */
+		wire_set(mad, MAD_METHOD, MAD_METHOD_GET_RESP);
+		wire_set(mad, MAD_STATUS, MAD_STATUS_BAD_VERSION);
+		answer = true;
 	}
 	if (!answer) {
 		mgmt_drop(in, p, credits_held);
 		return;
 	}
 	if (credits_held)
-		fabric_flight_release(in, p->vl, p);
+		fabric_flight_release(in, p->vl, fabric_blocks(p));
 	mgmt_respond(self, in, p, mad);
 }
 
 void fabric_mgmt_receive(struct fabric_port *p, struct fabric_port *in, struct wire_packet *pkt, bool credits_held)
 {
+	u8 *mad, class;
 	u32 qpn;
 
 	if (pkt->flags & WIRE_PKT_BAD_ICRC) {
@@ -217,10 +186,18 @@ void fabric_mgmt_receive(struct fabric_port *p, struct fabric_port *in, struct w
 	if ((qpn == MAD_QPN_SMI) != (pkt->vl == WIRE_VL_MGMT)) { /* 9.2.3.2, 9.9 */
 		fabric_count(p, qpn == MAD_QPN_SMI ? FABRIC_CTR_RCV_QP0_VL : FABRIC_CTR_RCV_VL15_QP);
 		mgmt_drop(in, pkt, credits_held);
-	} else if (qpn == MAD_QPN_SMI)
-		mgmt_receive_smp(p, in, pkt, credits_held);
-	else if (qpn == MAD_QPN_GSI || p->ca)
+	} else if (qpn == MAD_QPN_SMI) {
+		mad = fabric_mad_data(pkt);
+		class = mad ? wire_get(mad, MAD_CLASS) : 0;
+		if (class == MAD_CLASS_SUBN_DIRECTED)
+			mgmt_receive_directed(p, in, pkt);
+		else if (class == MAD_CLASS_SUBN_LID)
+			mgmt_deliver_smp(p, in, pkt, mad);
+		else
+			mgmt_drop(in, pkt, credits_held);
+	} else if (qpn == MAD_QPN_GSI || p->ca) {
 		mgmt_receive_gmp(p, in, pkt, credits_held);
-	else
+	} else {
 		mgmt_drop(in, pkt, credits_held);
+	}
 }

@@ -17,7 +17,7 @@ struct ref {
 struct netfile {
 	struct fabric_build *b;
 	struct ref *refs;
-	u32 nrefs, cap;
+	u32 nrefs;
 	s64 node; /* the one whose ports are being listed; -1: none */
 	u64 guid, sysguid;
 	u32 vendid, devid;
@@ -88,20 +88,6 @@ static void link_rate(struct fabric_line *l, u8 *lanes, u8 *speed)
 	}
 }
 
-static struct ref *ref_add(struct netfile *f)
-{
-	if (f->nrefs == f->cap) {
-		u32 cap = f->cap ? f->cap * 2 : 256;
-		struct ref *refs = realloc(f->refs, cap * sizeof(*refs));
-
-		if (!refs)
-			return NULL;
-		f->refs = refs;
-		f->cap = cap;
-	}
-	return memset(&f->refs[f->nrefs], 0, sizeof(*f->refs));
-}
-
 /* [port](guid)  "peer"[port](guid)  # ... */
 static int port_line(struct netfile *f, struct fabric_line *l)
 {
@@ -128,7 +114,7 @@ static int port_line(struct netfile *f, struct fabric_line *l)
 	if (peer_port < 0)
 		return fabric_build_error(f->b, "port %u: the peer's port in brackets is missing", (u32)port);
 	netfile_parens(l);
-	r = ref_add(f);
+	r = fabric_build_append(&f->refs, &f->nrefs, sizeof(*r));
 	if (!r)
 		return fabric_build_error(f->b, "out of memory");
 	r->lanes = f->b->lanes;
@@ -139,31 +125,14 @@ static int port_line(struct netfile *f, struct fabric_line *l)
 	r->peer_port = peer_port > 255 ? 255 : (u8)peer_port;
 	r->line = f->b->line;
 	r->peer = strdup(peer);
-	f->nrefs++;
 	return r->peer ? 0 : fabric_build_error(f->b, "out of memory");
 }
 
-/* The description in the comment; where there is none, the id is the name. */
-static int node_comment(struct netfile *f, struct fabric_line *l)
-{
-	struct fabric_topology_node *n = &f->b->t->nodes[f->node];
-	char name[FABRIC_NAME_MAX];
-
-	while (l->p < l->end && *l->p != '#')
-		l->p++;
-	if (l->p == l->end)
-		return fabric_build_name(f->b, (u32)f->node, n->id);
-	l->p++;
-	if (!netfile_quoted(l, name, sizeof(name)))
-		snprintf(name, sizeof(name), "%s", n->id);
-	return fabric_build_name(f->b, (u32)f->node, name);
-}
-
-/* Switch 8 "S-..." # "name" ... */
+/* Switch 8 "S-..." # "name" ...; where there is no name in the comment, the id is the name. */
 static int node_line(struct netfile *f, struct fabric_line *l, u8 type)
 {
 	struct fabric_topology_node *n;
-	char word[32], id[FABRIC_NAME_MAX];
+	char word[32], id[FABRIC_NAME_MAX], name[FABRIC_NAME_MAX];
 	int err;
 
 	if (!fabric_line_word(l, word, sizeof(word)) || !isdigit((u8)word[0]))
@@ -182,7 +151,12 @@ static int node_line(struct netfile *f, struct fabric_line *l, u8 type)
 	err = f->guid ? fabric_build_guid(f->b, (u32)f->node, f->guid) : 0;
 	f->guid = f->sysguid = 0;
 	f->vendid = f->devid = 0;
-	return err ? err : node_comment(f, l);
+	if (err)
+		return err;
+	while (l->p < l->end && *l->p != '#')
+		l->p++;
+	l->p += l->p < l->end;
+	return fabric_build_name(f->b, (u32)f->node, netfile_quoted(l, name, sizeof(name)) ? name : id);
 }
 
 static const struct {
@@ -293,9 +267,8 @@ int fabric_netfile_parse(struct fabric_build *b, const char *text, size_t len)
 	int err = 0;
 	u32 i;
 
-	for (b->line = 1; !err && fabric_line_next(&p, end, &l); b->line++) {
+	for (b->line = 1; !err && fabric_line_next(&p, end, &l); b->line++)
 		err = netfile_line(&f, &l);
-	}
 	if (!err)
 		err = netfile_resolve(&f);
 	if (!err)

@@ -91,7 +91,7 @@ void fabric_port_info(const struct fabric_port *p, struct fabric_port_info *info
 {
 	const struct fabric_port *self = p->node->sw ? &p->node->ports[0] : p;
 	const struct wire_portinfo *pi = p->info;
-	bool up = fabric_link_is_up(p);
+	bool up = pi->phys_state == PHYS_STATE_LINK_UP;
 
 	*info = (struct fabric_port_info){
 		.num = p->num,

@@ -19,6 +19,16 @@ struct row {
 	u8 select; /* bit of CounterSelect; 32 + bit of CounterSelect2 */
 };
 
+/* An attribute, the function that fills it in, and what that function needs. */
+struct attr {
+	u16 id;
+	void (*fn)(struct pma *q, const struct attr *a);
+	u32 n; /* pma_rows: of rows; vl_counters: offset in struct fabric_vls; no_counters: bytes */
+	const struct row *rows;
+	struct wire_field field; /* pma_rows: CounterSelect2, if there is one; vl_counters: that of VL 0 */
+	bool get_only, any_port; /* @any_port: PortSelect is ignored */
+};
+
 static const struct row counters_rows[] = {
 	{ 32, 16, FABRIC_CTR_SYMBOL_ERRORS, 0 },
 	{ 48, 8, FABRIC_CTR_LINK_RECOVERIES, 1 },
@@ -111,56 +121,29 @@ static u64 pma_counter(struct fabric_port *p, u8 which, bool narrow, const u64 *
 }
 
 /* Writes the sum of each row over the ports, saturated at the width of its field. */
-static u16 pma_rows(struct pma *q, const struct row *r, u32 n, struct wire_field select2)
+static void pma_rows(struct pma *q, const struct attr *a)
 {
-	u32 i, port;
+	const struct row *r;
+	u32 port;
 
-	for (i = 0; i < n; i++) {
-		u64 most = r[i].width == 64 ? ~0ull : (1ull << r[i].width) - 1, sum = 0;
-		u64 value = wire_get(q->d, WIRE_FIELD(r[i].bit, r[i].width));
-		bool set = q->set && pma_selected(q, &r[i], select2);
+	for (r = a->rows; r < a->rows + a->n; r++) {
+		u64 most = r->width == 64 ? ~0ull : (1ull << r->width) - 1, sum = 0;
+		u64 value = wire_get(q->d, WIRE_FIELD(r->bit, r->width));
+		bool set = q->set && pma_selected(q, r, a->field);
 
 		for (port = q->first; port <= q->last; port++)
-			sum += pma_counter(&q->n->ports[port], r[i].counter, r[i].width < 64, set ? &value : NULL);
-		wire_set(q->d, WIRE_FIELD(r[i].bit, r[i].width), min(sum, most));
+			sum += pma_counter(&q->n->ports[port], r->counter, r->width < 64, set ? &value : NULL);
+		wire_set(q->d, WIRE_FIELD(r->bit, r->width), min(sum, most));
 	}
-	return 0;
 }
 
-static u16 pma_counters(struct pma *q)
+static void no_counters(struct pma *q, const struct attr *a)
 {
-	return pma_rows(q, counters_rows, ARRAY_SIZE(counters_rows), PORTCOUNTERS_SELECT2);
+	memset(q->d + 4, 0, a->n);
 }
 
-static u16 counters_ext(struct pma *q)
-{
-	return pma_rows(q, ext_rows, ARRAY_SIZE(ext_rows), PORTCOUNTERSEXT_SELECT2);
-}
-
-static u16 rcv_err(struct pma *q)
-{
-	return pma_rows(q, rcv_err_rows, ARRAY_SIZE(rcv_err_rows), WIRE_FIELD(0, 0));
-}
-
-static u16 xmit_disc(struct pma *q)
-{
-	return pma_rows(q, discard_rows, ARRAY_SIZE(discard_rows), WIRE_FIELD(0, 0));
-}
-
-static u16 op_rcv(struct pma *q)
-{
-	return pma_rows(q, op_rcv_rows, ARRAY_SIZE(op_rcv_rows), WIRE_FIELD(0, 0));
-}
-
-/* Credits are counters here, not flow control packets: there are none to count. */
-static u16 flow_ctl(struct pma *q)
-{
-	memset(q->d + 4, 0, 8);
-	return 0;
-}
-
-/* A counter of each VL, @offset bytes into struct fabric_vls, in saturating fields from @first on. */
-static u16 vl_counters(struct pma *q, size_t offset, struct wire_field first)
+/* A counter of each VL, in saturating fields. */
+static void vl_counters(struct pma *q, const struct attr *a)
 {
 	u32 vl, port, sel = wire_get(q->d, PMA_COUNTER_SELECT);
 
@@ -169,40 +152,18 @@ static u16 vl_counters(struct pma *q, size_t offset, struct wire_field first)
 
 		for (port = q->first; port <= q->last; port++) {
 			struct fabric_vls *v = q->n->ports[port].vls;
-			u64 *counter = v ? (u64 *)((u8 *)v + offset) + vl : NULL;
+			u64 *counter = v ? (u64 *)((u8 *)v + a->n) + vl : NULL;
 
 			if (counter && q->set && (sel & BIT(vl)))
 				*counter = 0;
 			sum += counter ? *counter : 0;
 		}
-		wire_set(q->d, WIRE_FIELD(first.bit + first.width * vl, first.width),
-			 min(sum, BIT_ULL(first.width) - 1));
+		wire_set(q->d, WIRE_FIELD(a->field.bit + a->field.width * vl, a->field.width),
+			 min(sum, BIT_ULL(a->field.width) - 1));
 	}
-	return 0;
 }
 
-static u16 vl_op_packets(struct pma *q)
-{
-	return vl_counters(q, offsetof(struct fabric_vls, rx_pkts), PORTVLOPPKTS_VL(0));
-}
-
-static u16 vl_op_data(struct pma *q)
-{
-	return vl_counters(q, offsetof(struct fabric_vls, rx_words), PORTVLOPDATA_VL(0));
-}
-
-static u16 vl_xmit_wait(struct pma *q)
-{
-	return vl_counters(q, offsetof(struct fabric_vls, xmit_wait), PORTVLXMITWAIT_VL(0));
-}
-
-static u16 vl_none(struct pma *q)
-{
-	memset(q->d + 4, 0, 32);
-	return 0;
-}
-
-static u16 class_port_info(struct pma *q)
+static void class_port_info(struct pma *q, const struct attr *a)
 {
 	memset(q->d, 0, PMA_DATA_SIZE);
 	wire_set(q->d, CPI_BASE_VERSION, 1);
@@ -212,11 +173,10 @@ static u16 class_port_info(struct pma *q)
 			 PMA_CAP_QP1_DROPPED);
 	wire_set(q->d, CPI_CAP_MASK2, PMA_CAP2_ADDITIONAL_EXT_COUNTERS);
 	wire_set(q->d, CPI_RESP_TIME, 16);
-	return 0;
 }
 
 /* PortSamplesControl: no sampler runs; reports the tick of PortXmitWait (TickUnit 0 is one link symbol time: 16 here). */
-static u16 samples_control(struct pma *q)
+static void samples_control(struct pma *q, const struct attr *a)
 {
 	u8 port = wire_get(q->d, PORTSAMPLES_PORT_SELECT);
 
@@ -225,27 +185,24 @@ static u16 samples_control(struct pma *q)
 	wire_set(q->d, PORTSAMPLES_TICK, 15);
 	wire_set(q->d, PORTSAMPLES_COUNTER_WIDTH, 2);
 	wire_set(q->d, PORTSAMPLES_STATUS, PMA_SAMPLE_DONE);
-	return 0;
 }
 
-static const struct {
-	u16 attr;
-	bool any_port; /* PortSelect is ignored */
-	bool set;
-	u16 (*fn)(struct pma *q);
-} attrs[] = {
-	{ PMA_ATTR_CLASS_PORT_INFO, true, false, class_port_info },
-	{ PMA_ATTR_PORT_SAMPLES_CONTROL, false, true, samples_control },
-	{ PMA_ATTR_PORT_COUNTERS, false, true, pma_counters },
-	{ PMA_ATTR_PORT_COUNTERS_EXT, false, true, counters_ext },
-	{ PMA_ATTR_PORT_RCV_ERROR_DETAILS, false, true, rcv_err },
-	{ PMA_ATTR_PORT_XMIT_DISCARD_DETAILS, false, true, xmit_disc },
-	{ PMA_ATTR_PORT_OP_RCV_COUNTERS, false, true, op_rcv },
-	{ PMA_ATTR_PORT_FLOW_CTL_COUNTERS, false, true, flow_ctl },
-	{ PMA_ATTR_PORT_VL_OP_PACKETS, false, true, vl_op_packets },
-	{ PMA_ATTR_PORT_VL_OP_DATA, false, true, vl_op_data },
-	{ PMA_ATTR_PORT_VL_XMIT_WAIT, false, true, vl_xmit_wait },
-	{ PMA_ATTR_SW_PORT_VL_CONGESTION, false, true, vl_none },
+#define ROWS(r) ARRAY_SIZE(r), r
+#define VLS(m)  offsetof(struct fabric_vls, m)
+static const struct attr attrs[] = {
+	{ PMA_ATTR_CLASS_PORT_INFO, class_port_info, .get_only = true, .any_port = true },
+	{ PMA_ATTR_PORT_SAMPLES_CONTROL, samples_control },
+	{ PMA_ATTR_PORT_COUNTERS, pma_rows, ROWS(counters_rows), PORTCOUNTERS_SELECT2 },
+	{ PMA_ATTR_PORT_COUNTERS_EXT, pma_rows, ROWS(ext_rows), PORTCOUNTERSEXT_SELECT2 },
+	{ PMA_ATTR_PORT_RCV_ERROR_DETAILS, pma_rows, ROWS(rcv_err_rows) },
+	{ PMA_ATTR_PORT_XMIT_DISCARD_DETAILS, pma_rows, ROWS(discard_rows) },
+	{ PMA_ATTR_PORT_OP_RCV_COUNTERS, pma_rows, ROWS(op_rcv_rows) },
+	/* Credits are counters here, not flow control packets: there are none to count. */
+	{ PMA_ATTR_PORT_FLOW_CTL_COUNTERS, no_counters, 8 },
+	{ PMA_ATTR_PORT_VL_OP_PACKETS, vl_counters, VLS(rx_pkts), .field = PORTVLOPPKTS_VL(0) },
+	{ PMA_ATTR_PORT_VL_OP_DATA, vl_counters, VLS(rx_words), .field = PORTVLOPDATA_VL(0) },
+	{ PMA_ATTR_PORT_VL_XMIT_WAIT, vl_counters, VLS(xmit_wait), .field = PORTVLXMITWAIT_VL(0) },
+	{ PMA_ATTR_SW_PORT_VL_CONGESTION, no_counters, 32 },
 };
 
 /* Which ports PortSelect names; false: none. */
@@ -268,18 +225,16 @@ static bool select_ports(struct pma *q)
 
 static u16 pma_dispatch(struct pma *q, u16 attr)
 {
-	u32 i;
+	const struct attr *a = attrs;
 
-	for (i = 0; i < ARRAY_SIZE(attrs); i++) {
-		if (attrs[i].attr != attr)
-			continue;
-		if (q->set && !attrs[i].set)
-			return MAD_STATUS_BAD_METHOD_ATTR;
-		if (!attrs[i].any_port && !select_ports(q))
-			return MAD_STATUS_BAD_VALUE;
-		return attrs[i].fn(q);
-	}
-	return MAD_STATUS_BAD_METHOD_ATTR;
+	while (a < attrs + ARRAY_SIZE(attrs) && a->id != attr)
+		a++;
+	if (a == attrs + ARRAY_SIZE(attrs) || (q->set && a->get_only))
+		return MAD_STATUS_BAD_METHOD_ATTR;
+	if (!a->any_port && !select_ports(q))
+		return MAD_STATUS_BAD_VALUE;
+	a->fn(q, a);
+	return 0;
 }
 
 bool fabric_pma_request(struct fabric_port *self, u8 *mad)

@@ -58,16 +58,6 @@ static void receive_vcrc_error(struct fabric_port *in, const struct wire_packet 
 	fabric_trap_port(in, TRAP_LINK_INTEGRITY);
 }
 
-/* Runs the fault hooks at the end of the link. False: a fault has dropped or holds the packet. */
-static bool receive_run_hooks(struct fabric_port *in, struct wire_packet *p, u32 hook)
-{
-	if (!fault_pass(&in->hooks, p, hook))
-		return false;
-	fabric_flight_count(in, p, wire_packet_link_len(p) / 4,
-			    wire_lid_is_multicast(wire_lrh_dlid(wire_packet_lrh(p))));
-	return true;
-}
-
 /* Returns the port at which the packet arrives next; NULL: it has been delivered, queued or dropped. */
 static struct fabric_port *receive_packet(struct fabric_port *in, struct wire_packet *p, u32 hook)
 {
@@ -75,8 +65,12 @@ static struct fabric_port *receive_packet(struct fabric_port *in, struct wire_pa
 	struct fabric_port *to;
 	bool vl15;
 
-	if (unlikely(in->hooks.n || hook) && !receive_run_hooks(in, p, hook))
-		return NULL;
+	if (unlikely(in->hooks.n || hook)) {
+		if (!fault_pass(&in->hooks, p, hook))
+			return NULL; /* a fault has dropped or holds the packet */
+		fabric_flight_count(in, p, wire_packet_link_len(p) / 4,
+				    wire_lid_is_multicast(wire_lrh_dlid(wire_packet_lrh(p))));
+	}
 	if (unlikely(!n->sw && !in->num)) { /* loopback of a CA port */
 		in = &n->ports[p->in_port];
 		if (p->vl == WIRE_VL_MGMT)

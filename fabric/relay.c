@@ -76,48 +76,38 @@ static void relay_discard(struct fabric_port *out, enum fabric_counter why)
 	fabric_count(out, why);
 }
 
-/* All checks of a data packet at output port @out but credits. Returns the VL; negative: drop. */
-static int relay_output_check(struct fabric_port *in, struct fabric_port *out, const struct wire_packet *p)
+/* Checks, and transmits or queues one data packet at one output port. Returns the receiving port; NULL: queued or dropped. */
+static struct fabric_port *relay_output(struct fabric_port *in, struct fabric_port *out, struct wire_packet *p)
 {
-	u8 vl;
+	u8 vl, in_vl = p->vl;
 
 	if (unlikely(!out->peer || out->info->state != PORT_STATE_ACTIVE)) {
 		relay_discard(out, FABRIC_CTR_XMIT_INACTIVE);
-		return -1;
+		goto drop;
 	}
 	vl = fabric_flight_vl(in, out, wire_lrh_sl(wire_packet_lrh(p)));
 	if (unlikely(vl >= out->nvls)) {
 		relay_error(in, FABRIC_CTR_RCV_VL_MAPPING);
-		return -1;
+		goto drop;
 	}
 	if (unlikely(p->len > wire_mtu_bytes(out->info->mtu_active))) {
 		relay_discard(out, FABRIC_CTR_XMIT_NEIGHBOR_MTU);
-		return -1;
+		goto drop;
 	}
 	if (unlikely((out->enforce_out || out->filter_out) && !pkey_enforce(out, p, true)))
-		return -1;
-	return vl;
-}
-
-/* Transmits or queues one data packet at one output port. Returns the receiving port; NULL: queued or dropped. */
-static struct fabric_port *relay_output(struct fabric_port *in, struct fabric_port *out, struct wire_packet *p)
-{
-	int vl = relay_output_check(in, out, p);
-	u8 in_vl = p->vl;
-
-	if (unlikely(vl < 0)) {
-		fabric_flight_drop(in, p);
-		return NULL;
-	}
+		goto drop;
 	p->in_port = in->num;
-	if (likely((!out->vls || !(out->vls->active & BIT(vl))) && fabric_credit(out, (u8)vl, p))) {
-		struct fabric_port *to = fabric_flight_transmit(out, p, (u8)vl);
+	if (likely((!out->vls || !(out->vls->active & BIT(vl))) && fabric_credit(out, vl, p))) {
+		struct fabric_port *to = fabric_flight_transmit(out, p, vl);
 
 		if (in->num)
-			fabric_flight_release(in, in_vl, p);
+			fabric_flight_release(in, in_vl, fabric_blocks(p));
 		return to;
 	}
-	fabric_arb_queue(out, p, (u8)vl);
+	fabric_arb_queue(out, p, vl);
+	return NULL;
+drop:
+	fabric_flight_drop(in, p);
 	return NULL;
 }
 

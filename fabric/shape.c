@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Parser of the short form of topologies: a shape and options. */
-#include <errno.h>
 #include <stdlib.h>
 
 #include "emu/wire/smp.h"
@@ -130,22 +129,6 @@ static int build_ring(struct fabric_build *b, const struct shape_args *a)
 	return err;
 }
 
-static int shape_build(struct fabric_build *b, const struct shape_args *a)
-{
-	b->line = a->line;
-	switch (a->shape) {
-	case SHAPE_LEAFS:
-		return build_leafs(b, a);
-	case SHAPE_FATTREE:
-		return build_fattree(b, a);
-	case SHAPE_RING:
-		return build_ring(b, a);
-	case SHAPE_NONE: /* there may be hosts without a fabric only */
-		break;
-	}
-	return 0;
-}
-
 /* Words with a number after them, "word 4" or "word=4". */
 static const struct {
 	const char *word;
@@ -165,18 +148,6 @@ static const struct {
 	{ "ring", offsetof(struct shape_args, ring), SHAPE_RING, 4096 },
 	{ "ports", offsetof(struct shape_args, ports), SHAPE_NONE, FABRIC_CA_PORTS_MAX },
 };
-
-static bool shape_value(struct fabric_line *l, char *word, char *val, size_t size)
-{
-	char *eq = strchr(word, '=');
-
-	if (eq) {
-		snprintf(val, size, "%s", eq + 1);
-		*eq = 0;
-		return *val;
-	}
-	return fabric_line_word(l, val, size);
-}
 
 static int shape_number(struct fabric_build *b, struct shape_args *a, u32 i, const char *val)
 {
@@ -248,7 +219,7 @@ static const struct {
 
 static int shape_keyword(struct fabric_build *b, struct shape_args *a, struct fabric_line *l, char *word)
 {
-	char val[256];
+	char val[256], *eq = strchr(word, '=');
 	u32 i;
 
 	if (!strcmp(word, "fattree")) {
@@ -256,7 +227,11 @@ static int shape_keyword(struct fabric_build *b, struct shape_args *a, struct fa
 		a->line = b->line;
 		return 0;
 	}
-	if (!shape_value(l, word, val, sizeof(val)))
+	if (eq) {
+		snprintf(val, sizeof(val), "%s", eq + 1);
+		*eq = 0;
+	}
+	if (eq ? !*val : !fabric_line_word(l, val, sizeof(val)))
 		return fabric_build_error(b, "\"%.40s\" wants a value, or is not known", word);
 	for (i = 0; i < ARRAY_SIZE(numbers); i++)
 		if (!strcmp(word, numbers[i].word))
@@ -321,13 +296,17 @@ static int shape_pass(struct fabric_build *b, struct shape_args *a, const char *
 
 int fabric_shape_parse(struct fabric_build *b, const char *text, size_t len)
 {
+	static int (*const build[])(struct fabric_build * b, const struct shape_args *a) = {
+		[SHAPE_LEAFS] = build_leafs, [SHAPE_FATTREE] = build_fattree, [SHAPE_RING] = build_ring
+	};
 	struct shape_args a = { .levels = 3, .ports = 1, .trunks = 1, .line = 1 };
 	int err = shape_pass(b, &a, text, len, false);
 
 	if (!err && (!a.ports || !a.trunks))
 		err = fabric_build_error(b, "ports and links are at least 1");
-	if (!err)
-		err = shape_build(b, &a);
+	b->line = a.line;
+	if (!err && a.shape) /* there may be hosts without a fabric only */
+		err = build[a.shape](b, &a);
 	err = err ? err : shape_pass(b, &a, text, len, true);
 	if (err || b->t->nnodes || b->t->ether)
 		return err;

@@ -34,10 +34,27 @@ static u16 node_info(struct fabric_sma *s)
 	return 0;
 }
 
-static void switch_info_get(const struct fabric_node *n, u8 *d)
+static u16 switch_info(struct fabric_sma *s)
 {
-	const struct fabric_switch *sw = n->sw;
+	struct fabric_switch *sw = s->n->sw;
+	u8 *d = s->data;
+	u16 status = 0;
 
+	if (!sw)
+		return MAD_STATUS_BAD_METHOD_ATTR;
+	if (s->set) {
+		if (wire_get(d, SWITCHINFO_LFT_TOP) >= FABRIC_LFT_LIDS)
+			status = MAD_STATUS_BAD_VALUE;
+		else
+			sw->lft_top = wire_get(d, SWITCHINFO_LFT_TOP);
+		sw->default_port = wire_get(d, SWITCHINFO_DEFAULT_PORT);
+		sw->mc_primary = wire_get(d, SWITCHINFO_DEFAULT_MC_PRIMARY);
+		sw->mc_not_primary = wire_get(d, SWITCHINFO_DEFAULT_MC_NOT_PRIMARY);
+		sw->life_time = wire_get(d, SWITCHINFO_LIFE_TIME);
+		sw->mft_top = wire_get(d, SWITCHINFO_MFT_TOP);
+		if (wire_get(d, SWITCHINFO_PORT_STATE_CHANGE))
+			sw->state_change = 0;
+	}
 	memset(d, 0, SMP_DATA_SIZE);
 	wire_set(d, SWITCHINFO_LFT_CAP, FABRIC_LFT_LIDS);
 	wire_set(d, SWITCHINFO_MFT_CAP, FABRIC_MFT_LIDS);
@@ -53,29 +70,6 @@ static void switch_info_get(const struct fabric_node *n, u8 *d)
 	wire_set(d, SWITCHINFO_FILTER_RAW_IN_CAP, 1);
 	wire_set(d, SWITCHINFO_FILTER_RAW_OUT_CAP, 1);
 	wire_set(d, SWITCHINFO_MFT_TOP, sw->mft_top);
-}
-
-static u16 switch_info(struct fabric_sma *s)
-{
-	struct fabric_switch *sw = s->n->sw;
-	u16 status = 0;
-
-	if (!sw)
-		return MAD_STATUS_BAD_METHOD_ATTR;
-	if (s->set) {
-		if (wire_get(s->data, SWITCHINFO_LFT_TOP) >= FABRIC_LFT_LIDS)
-			status = MAD_STATUS_BAD_VALUE;
-		else
-			sw->lft_top = wire_get(s->data, SWITCHINFO_LFT_TOP);
-		sw->default_port = wire_get(s->data, SWITCHINFO_DEFAULT_PORT);
-		sw->mc_primary = wire_get(s->data, SWITCHINFO_DEFAULT_MC_PRIMARY);
-		sw->mc_not_primary = wire_get(s->data, SWITCHINFO_DEFAULT_MC_NOT_PRIMARY);
-		sw->life_time = wire_get(s->data, SWITCHINFO_LIFE_TIME);
-		sw->mft_top = wire_get(s->data, SWITCHINFO_MFT_TOP);
-		if (wire_get(s->data, SWITCHINFO_PORT_STATE_CHANGE))
-			sw->state_change = 0;
-	}
-	switch_info_get(s->n, s->data);
 	return status;
 }
 

@@ -10,21 +10,6 @@ struct fabric_port *fabric_sma_port(struct fabric_sma *s, u32 num)
 	return num <= s->n->nports ? &s->n->ports[num] : NULL;
 }
 
-static void get_speeds(const struct fabric_port *p, u8 *d)
-{
-	const struct wire_portinfo *info = p->info;
-
-	wire_set(d, PORTINFO_WIDTH_ENABLED, info->width_enabled);
-	wire_set(d, PORTINFO_WIDTH_SUPPORTED, info->width_supported);
-	wire_set(d, PORTINFO_WIDTH_ACTIVE, info->width_active);
-	wire_set(d, PORTINFO_SPEED_SUPPORTED, info->speed_supported);
-	wire_set(d, PORTINFO_SPEED_ENABLED, info->speed_enabled);
-	wire_set(d, PORTINFO_SPEED_ACTIVE, info->speed_active);
-	wire_set(d, PORTINFO_SPEED_EXT_SUPPORTED, info->speed_ext_supported);
-	wire_set(d, PORTINFO_SPEED_EXT_ENABLED, info->speed_ext_supported ? info->speed_ext_enabled : 0);
-	wire_set(d, PORTINFO_SPEED_EXT_ACTIVE, info->speed_ext_active);
-}
-
 /* Fields of the management port: the CA's own, or port 0 of a switch. */
 static void get_own(const struct fabric_sma *s, const struct fabric_port *p, u8 *d)
 {
@@ -52,20 +37,28 @@ static void get_own(const struct fabric_sma *s, const struct fabric_port *p, u8 
 
 static void sma_port_get(const struct fabric_sma *s, const struct fabric_port *p)
 {
-	const struct fabric *f = s->n->f;
+	const struct wire_portinfo *info = p->info;
 	u8 *d = s->data;
 
 	memset(d, 0, SMP_DATA_SIZE);
 	if (!s->n->sw || !p->num)
 		get_own(s, p, d);
-	get_speeds(p, d);
+	wire_set(d, PORTINFO_WIDTH_ENABLED, info->width_enabled);
+	wire_set(d, PORTINFO_WIDTH_SUPPORTED, info->width_supported);
+	wire_set(d, PORTINFO_WIDTH_ACTIVE, info->width_active);
+	wire_set(d, PORTINFO_SPEED_SUPPORTED, info->speed_supported);
+	wire_set(d, PORTINFO_SPEED_ENABLED, info->speed_enabled);
+	wire_set(d, PORTINFO_SPEED_ACTIVE, info->speed_active);
+	wire_set(d, PORTINFO_SPEED_EXT_SUPPORTED, info->speed_ext_supported);
+	wire_set(d, PORTINFO_SPEED_EXT_ENABLED, info->speed_ext_supported ? info->speed_ext_enabled : 0);
+	wire_set(d, PORTINFO_SPEED_EXT_ACTIVE, info->speed_ext_active);
 	wire_set(d, PORTINFO_LOCAL_PORT, s->in->num);
-	wire_set(d, PORTINFO_STATE, list_empty(&p->down) ? p->info->state : PORT_STATE_DOWN);
-	wire_set(d, PORTINFO_PHYS_STATE, list_empty(&p->down) ? p->info->phys_state : p->down_phys);
+	wire_set(d, PORTINFO_STATE, list_empty(&p->down) ? info->state : PORT_STATE_DOWN);
+	wire_set(d, PORTINFO_PHYS_STATE, list_empty(&p->down) ? info->phys_state : p->down_phys);
 	wire_set(d, PORTINFO_LINK_DOWN_DEFAULT, p->down_default);
-	wire_set(d, PORTINFO_NEIGHBOR_MTU, p->info->mtu_active);
-	wire_set(d, PORTINFO_MTU_CAP, p->info->mtu_cap);
-	wire_set(d, PORTINFO_VL_CAP, f->vl_cap);
+	wire_set(d, PORTINFO_NEIGHBOR_MTU, info->mtu_active);
+	wire_set(d, PORTINFO_MTU_CAP, info->mtu_cap);
+	wire_set(d, PORTINFO_VL_CAP, s->n->f->vl_cap);
 	wire_set(d, PORTINFO_OPER_VLS, p->oper_vls);
 	wire_set(d, PORTINFO_VL_HIGH_LIMIT, p->vl_high_limit);
 	wire_set(d, PORTINFO_VL_ARB_HIGH_CAP, FABRIC_VLARB_ENTRIES);
@@ -76,8 +69,8 @@ static void sma_port_get(const struct fabric_sma *s, const struct fabric_port *p
 	wire_set(d, PORTINFO_PART_ENFORCE_OUT, p->enforce_out);
 	wire_set(d, PORTINFO_FILTER_RAW_IN, p->filter_in);
 	wire_set(d, PORTINFO_FILTER_RAW_OUT, p->filter_out);
-	wire_set(d, PORTINFO_PKEY_VIOLATIONS, p->info->pkey_violations);
-	wire_set(d, PORTINFO_QKEY_VIOLATIONS, p->info->qkey_violations);
+	wire_set(d, PORTINFO_PKEY_VIOLATIONS, info->pkey_violations);
+	wire_set(d, PORTINFO_QKEY_VIOLATIONS, info->qkey_violations);
 	wire_set(d, PORTINFO_LOCAL_PHY_ERRORS, p->phy_err_thr);
 	wire_set(d, PORTINFO_OVERRUN_ERRORS, p->overrun_thr);
 	wire_set(d, PORTINFO_MAX_CREDIT_HINT, FABRIC_VL_BLOCKS);
@@ -117,7 +110,7 @@ static bool set_enabled(u8 *enabled, u8 want, u8 supported, u8 all, bool *change
 	return true;
 }
 
-static bool set_speeds(struct fabric_port *p, const u8 *d, u16 *flags, bool ext_valid)
+static bool set_speeds(struct fabric_port *p, const u8 *d, u16 *flags)
 {
 	bool width = false, speed = false, ok;
 	u8 ext = wire_get(d, PORTINFO_SPEED_EXT_ENABLED);
@@ -126,30 +119,15 @@ static bool set_speeds(struct fabric_port *p, const u8 *d, u16 *flags, bool ext_
 			 LINK_WIDTH_ALL_SUPPORTED, &width);
 	ok &= set_enabled(&p->info->speed_enabled, wire_get(d, PORTINFO_SPEED_ENABLED), p->info->speed_supported,
 			  LINK_SPEED_ALL_SUPPORTED, &speed);
-	if (ext_valid && ext == LINK_SPEED_EXT_DISABLE) {
+	if (ext == LINK_SPEED_EXT_DISABLE) {
 		speed |= p->info->speed_ext_enabled != ext;
 		p->info->speed_ext_enabled = ext;
-	} else if (ext_valid && p->info->speed_ext_supported) {
+	} else if (p->info->speed_ext_supported) {
 		ok &= set_enabled(&p->info->speed_ext_enabled, ext, p->info->speed_ext_supported,
 				  LINK_SPEED_EXT_ALL_SUPPORTED, &speed);
 	}
 	*flags |= (width ? NOTICE_144_LINK_WIDTH_ENABLED : 0) | (speed ? NOTICE_144_LINK_SPEED_ENABLED : 0);
 	return ok;
-}
-
-static void set_prefix(struct fabric_port *p, u64 prefix)
-{
-	struct wire_port_attr *a = p->ca ? &p->ca->wire.attr : NULL;
-	u32 i;
-
-	if (p->prefix == prefix)
-		return;
-	p->prefix = prefix;
-	for (i = 0; a && i < a->gids; i++)
-		if (wire_gid_guid(&a->gid[i]))
-			a->gid[i] = wire_gid_make(prefix, wire_gid_guid(&a->gid[i]));
-	if (a)
-		fabric_ca_event(p, WIRE_PORT_GID_CHANGE);
 }
 
 static bool set_lids(struct fabric_port *p, const u8 *d)
@@ -178,6 +156,9 @@ static bool set_lids(struct fabric_port *p, const u8 *d)
 
 static bool set_own(struct fabric_port *p, const u8 *d)
 {
+	struct wire_port_attr *a = p->ca ? &p->ca->wire.attr : NULL;
+	u64 prefix = wire_get(d, PORTINFO_GID_PREFIX);
+	u32 i;
 	bool ok;
 
 	p->mkey = wire_get(d, PORTINFO_MKEY);
@@ -188,7 +169,14 @@ static bool set_own(struct fabric_port *p, const u8 *d)
 	p->init_type = wire_get(d, PORTINFO_INIT_TYPE);
 	if (!wire_get(d, PORTINFO_MKEY_VIOLATIONS))
 		p->info->mkey_violations = 0;
-	set_prefix(p, wire_get(d, PORTINFO_GID_PREFIX));
+	if (p->prefix != prefix) {
+		p->prefix = prefix;
+		for (i = 0; a && i < a->gids; i++)
+			if (wire_gid_guid(&a->gid[i]))
+				a->gid[i] = wire_gid_make(prefix, wire_gid_guid(&a->gid[i]));
+		if (a)
+			fabric_ca_event(p, WIRE_PORT_GID_CHANGE);
+	}
 	ok = set_lids(p, d);
 	if (p->ca && wire_get(d, PORTINFO_CLIENT_REREGISTER))
 		fabric_ca_event(p, WIRE_PORT_CLIENT_REREGISTER);
@@ -230,22 +218,18 @@ static bool set_link(struct fabric_port *p, const u8 *d)
 }
 
 /* PortState Down retrains the link; PortPhysicalState Disabled and Sleep take it down until Polling is set. */
-static void set_down(struct fabric_port *p, u8 phys)
-{
-	fabric_link_disconnect(p);
-	p->info->phys_state = phys;
-	if (phys == PHYS_STATE_POLLING && p->peer && p->peer->info->phys_state == PHYS_STATE_SLEEP)
-		p->peer->info->phys_state = PHYS_STATE_POLLING; /* polling wakes a sleeper: 5.6.4 */
-	fabric_link_update(p);
-}
-
 void fabric_sma_run_downs(struct fabric *f)
 {
 	while (!list_empty(&f->downs)) {
 		struct fabric_port *p = list_first(&f->downs, struct fabric_port, down);
+		u8 phys = p->down_phys;
 
 		list_del(&p->down);
-		set_down(p, p->down_phys);
+		fabric_link_disconnect(p);
+		p->info->phys_state = phys;
+		if (phys == PHYS_STATE_POLLING && p->peer && p->peer->info->phys_state == PHYS_STATE_SLEEP)
+			p->peer->info->phys_state = PHYS_STATE_POLLING; /* polling wakes a sleeper: 5.6.4 */
+		fabric_link_update(p);
 	}
 }
 
@@ -270,7 +254,7 @@ static u16 sma_port_set(struct fabric_sma *s, struct fabric_port *p)
 	if (external && !state_legal(p, state, phys))
 		return MAD_STATUS_BAD_VALUE;
 	if (external)
-		ok = set_speeds(p, s->data, &s->trap_flags, true);
+		ok = set_speeds(p, s->data, &s->trap_flags);
 	s->trap |= s->trap_flags != 0;
 	ok &= set_link(p, s->data);
 	if (!s->n->sw || !p->num)

@@ -132,19 +132,14 @@ struct fabric_topology *fabric_topology_load(const char *path, char *err, size_t
 {
 	struct fabric_topology *t;
 	FILE *f = fopen(path, "re");
-	char *text = NULL;
 	size_t len = 0;
+	char *text = f ? read_file(f, &len) : NULL;
 
-	if (f)
-		text = read_file(f, &len);
-	if (!text) {
+	if (!text)
 		snprintf(err, err_len, "%s:0: %s", path, strerror(errno));
-		if (f)
-			fclose(f);
-		return NULL;
-	}
-	fclose(f);
-	t = fabric_topology_parse(text, len, path, err, err_len);
+	if (f)
+		fclose(f);
+	t = text ? fabric_topology_parse(text, len, path, err, err_len) : NULL;
 	free(text);
 	return t;
 }

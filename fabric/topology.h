@@ -46,7 +46,7 @@ struct fabric_ether;
 
 struct fabric_topology {
 	struct fabric_topology_node *nodes;
-	u32 nnodes, cap;
+	u32 nnodes;
 	u8 mtu;                     /* MTUCap code of every port */
 	u8 vl_cap;                  /* VLCap code of every port */
 	char *partition_file;       /* as named in the topology, or NULL */

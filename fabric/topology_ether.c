@@ -3,11 +3,9 @@
 #include "fabric/topology_ether.h"
 
 #include <arpa/inet.h>
-#include <errno.h>
 #include <stdlib.h>
 
 #include "emu/lib/spec.h"
-#include "emu/wire/smp.h"
 #include "fabric/build.h"
 
 #define SWITCHES_MAX 256
@@ -19,25 +17,13 @@ struct words {
 	struct fabric_ether_station *station; /* NULL: likewise */
 };
 
-struct size_suffix {
-	char letter;
-	u32 shift;
-};
-
 static bool parse_size(const char *text, u32 *size)
 {
-	static const struct size_suffix suffix[] = { { 'k', 10 }, { 'K', 10 }, { 'm', 20 }, { 'M', 20 } };
 	char *end;
 	unsigned long n = strtoul(text, &end, 10);
-	u32 i, shift = 0;
+	u32 shift = *end == 'k' || *end == 'K' ? 10 : *end == 'm' || *end == 'M' ? 20 : 0;
 
-	for (i = 0; i < ARRAY_SIZE(suffix); i++)
-		if (*end && *end == suffix[i].letter && !end[1]) {
-			shift = suffix[i].shift;
-			end++;
-			break;
-		}
-	if (end == text || *end || n > 1u << 20 || !n || (u64)n << shift > 1u << 30)
+	if (end[shift != 0] || n > 1u << 20 || !n || (u64)n << shift > 1u << 30)
 		return false;
 	*size = (u32)n << shift;
 	return true;
@@ -91,12 +77,6 @@ static bool take_trunk(struct eth_link_config *c, u32 n)
 		return false;
 	c->trunk[c->ntrunk++] = (u16)n;
 	return true;
-}
-
-static bool parse_trunk(struct eth_link_config *c, const char *text)
-{
-	c->all = !strcmp(text, "all");
-	return c->all || parse_list(text, ETH_VLANS - 1, take_trunk, c);
 }
 
 static bool parse_mac(const char *text, u8 *mac)
@@ -173,8 +153,10 @@ static int topology_ether_option(const struct words *w, const char *word, char *
 		return parse_size(val, &c->ecn) ? 1 : -1;
 	if (!strcmp(word, "pfc"))
 		return parse_list(val, ETH_CLASSES - 1, take_priority, c) ? 1 : -1;
-	if (!strcmp(word, "trunk"))
-		return parse_trunk(c, val) ? 1 : -1;
+	if (!strcmp(word, "trunk")) {
+		c->all = !strcmp(val, "all");
+		return c->all || parse_list(val, ETH_VLANS - 1, take_trunk, c) ? 1 : -1;
+	}
 	if (!strcmp(word, "mtu")) {
 		if (!spec_number(val, ETHER_MTU_MAX, &n) || n < 576)
 			return -1;
@@ -244,23 +226,10 @@ static s64 find_switch(const struct fabric_ether *e, const char *name)
 	return -1;
 }
 
-/* Room for one more at the end, zeroed. */
-static void *topology_ether_append(void *list, u32 *n, size_t size)
-{
-	void **p = list;
-	u8 *more = realloc(*p, (*n + 1) * size);
-
-	if (!more)
-		return NULL;
-	*p = more;
-	memset(more + *n * size, 0, size);
-	return more + (*n)++ * size;
-}
-
 static int add_cable(struct fabric_build *b, u32 x, u32 y, struct fabric_line *l)
 {
 	struct fabric_ether *e = b->t->ether;
-	struct fabric_ether_cable *c = topology_ether_append(&e->cable, &e->ncables, sizeof(*c));
+	struct fabric_ether_cable *c = fabric_build_append(&e->cable, &e->ncables, sizeof(*c));
 	struct words w = { .link = c ? &c->link : NULL };
 
 	if (!c)
@@ -295,22 +264,13 @@ int fabric_build_ethernet(struct fabric_build *b, struct fabric_line *l)
 		return fabric_build_error(b, "there is an Ethernet switch \"%.60s\" already", name);
 	if (fabric_build_find_name(b, name) >= 0)
 		return fabric_build_error(b, "there is a node \"%.60s\" already", name);
-	sw = e->nsw < SWITCHES_MAX ? topology_ether_append(&e->sw, &e->nsw, sizeof(*sw)) : NULL;
+	sw = e->nsw < SWITCHES_MAX ? fabric_build_append(&e->sw, &e->nsw, sizeof(*sw)) : NULL;
 	if (!sw)
 		return fabric_build_error(b, "too many Ethernet switches");
 	snprintf(sw->name, sizeof(sw->name), "%s", name);
 	w.link = &sw->link;
 	w.age_ns = &sw->age_ns;
 	return read_options(b, l, &w);
-}
-
-/* A locally administered MAC address with the station's number. */
-static void number_mac(u8 *mac, u32 n)
-{
-	static const u8 stem[3] = { 0x02, 0x6d, 0x75 };
-
-	memcpy(mac, stem, sizeof(stem));
-	wire_store(mac + 3, 3, n);
 }
 
 /* A network card may belong to a host that is on the fabric, too. */
@@ -361,7 +321,7 @@ int fabric_build_station(struct fabric_build *b, const char *name, const char *k
 		[FABRIC_ETHER_ROCE] = "ether", [FABRIC_ETHER_NIC] = "nic", [FABRIC_ETHER_TAP] = "tap"
 	};
 	struct fabric_ether *e = ether_of(b);
-	struct fabric_ether_station *s = e ? topology_ether_append(&e->station, &e->nstations, sizeof(*s)) : NULL;
+	struct fabric_ether_station *s = e ? fabric_build_append(&e->station, &e->nstations, sizeof(*s)) : NULL;
 	struct words w = { .link = s ? &s->link : NULL, .station = s };
 	char sw[FABRIC_NAME_MAX] = "";
 	s64 at;
@@ -377,7 +337,8 @@ int fabric_build_station(struct fabric_build *b, const char *name, const char *k
 	snprintf(s->name, sizeof(s->name), "%s", name);
 	s->sw = (u32)at;
 	s->link = e->sw[at].link;
-	number_mac(s->mac, e->nstations);
+	wire_store(s->mac, 3, 0x026d75); /* locally administered */
+	wire_store(s->mac + 3, 3, e->nstations);
 	if (s->kind == FABRIC_ETHER_TAP && !fabric_line_word(l, s->device, sizeof(s->device)))
 		return fabric_build_error(b, "tap needs the name of an interface");
 	err = read_options(b, l, &w);

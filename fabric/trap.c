@@ -57,7 +57,7 @@ static void trap_free(struct fabric_trap *t)
 
 void fabric_trap_fini(struct fabric_node *n)
 {
-	while (n->traps.next && !list_empty(&n->traps))
+	while (!list_empty(&n->traps))
 		trap_free(list_first(&n->traps, struct fabric_trap, link));
 }
 
@@ -77,35 +77,25 @@ static struct fabric_trap *trap_find(struct fabric_port *self, const u8 *notice)
 	return NULL;
 }
 
-/* Adds a trap to the node's list; NULL when it is full. */
-static struct fabric_trap *trap_new(struct fabric_port *self)
-{
-	struct fabric_trap *t;
-	u32 n = 0;
-
-	list_for_each (t, &self->node->traps, link)
-		n++;
-	t = n < TRAPS_MAX ? calloc(1, sizeof(*t)) : NULL;
-	if (t) {
-		t->self = self;
-		t->timer.fn = trap_on_timer;
-		list_add(&self->node->traps, &t->link);
-	}
-	return t;
-}
-
 static void raise_trap(struct fabric_port *self, const u8 *notice)
 {
 	struct fabric *f = self->node->f;
 	struct fabric_trap *t;
+	u32 n = 0;
 
 	if (f->closing || !wire_lid_is_unicast(self->info->sm_lid) || !self->info->lid)
 		return;
 	t = trap_find(self, notice);
-	if (!t)
-		t = trap_new(self);
-	if (!t)
-		return;
+	if (!t) {
+		list_for_each (t, &self->node->traps, link)
+			n++;
+		t = n < TRAPS_MAX ? calloc(1, sizeof(*t)) : NULL;
+		if (!t)
+			return;
+		t->self = self;
+		t->timer.fn = trap_on_timer;
+		list_add(&self->node->traps, &t->link);
+	}
 	memcpy(t->notice, notice, NOTICE_SMP_SIZE);
 	t->tid = ++f->next_tid;
 	t->wait = TRAP_FIRST_NS;
@@ -202,8 +192,10 @@ void fabric_trap_mkey(struct fabric_port *self, const u8 *mad, u16 slid)
 
 void fabric_trap_key(struct fabric_port *self, const struct wire_port_violation *v)
 {
+	u16 *count = v->qkey ? &self->info->qkey_violations : &self->info->pkey_violations;
 	u8 d[NOTICE_SIZE];
 
+	*count += *count != 0xffff;
 	notice_init(self, d, NOTICE_TYPE_SECURITY, v->qkey ? TRAP_BAD_QKEY : TRAP_BAD_PKEY);
 	wire_set(d, NOTICE_257_LID1, v->slid);
 	wire_set(d, NOTICE_257_LID2, v->dlid);
