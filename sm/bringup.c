@@ -30,19 +30,13 @@ static void want_end(const struct sm *sm, const struct sm_port *p, u8 *d)
 			 (wire_get(p->info, PORTINFO_CAP_MASK) & PORT_CAP_CLIENT_REREGISTER));
 }
 
-static u8 neighbor_mtu(const struct sm_port *p)
-{
-	u8 a = wire_get(p->info, PORTINFO_MTU_CAP), b = wire_get(p->peer->info, PORTINFO_MTU_CAP);
-
-	return p->peer->has_info ? min(a, b) : a;
-}
-
 static void want_link(const struct sm *sm, const struct sm_port *p, u8 *d)
 {
 	bool leaf = !sm_node_is_switch(p->peer->node), sw = sm_node_is_switch(p->node);
 	bool enforce = sw && leaf && sm_pkey_enforced(sm);
+	u8 mtu = wire_get(p->info, PORTINFO_MTU_CAP), peer_mtu = wire_get(p->peer->info, PORTINFO_MTU_CAP);
 
-	wire_set(d, PORTINFO_NEIGHBOR_MTU, neighbor_mtu(p));
+	wire_set(d, PORTINFO_NEIGHBOR_MTU, p->peer->has_info ? min(mtu, peer_mtu) : mtu);
 	wire_set(d, PORTINFO_OPER_VLS, sm_qos_oper_vls(p));
 	wire_set(d, PORTINFO_LOCAL_PHY_ERRORS, ERROR_THRESHOLD);
 	wire_set(d, PORTINFO_OVERRUN_ERRORS, ERROR_THRESHOLD);
@@ -137,29 +131,9 @@ static void activate_port(struct sm *sm, struct sm_port *p)
 	set_port(sm, p, PORT_STATE_ACTIVE, want);
 }
 
-/* Visits the ports of one node in each call; false after the last. */
-static bool each_node(struct sm *sm, void (*fn)(struct sm *sm, struct sm_port *p))
-{
-	struct sm_node *n = sm->it_node;
-	u32 i;
-
-	if (&n->link == &sm->nodes)
-		return false;
-	for (i = 0; i <= n->nports; i++)
-		fn(sm, &n->ports[i]);
-	sm->it_node = list_entry(n->link.next, struct sm_node, link);
-	return true;
-}
-
-static void rewind_nodes(struct sm *sm)
-{
-	sm->it_node = list_first(&sm->nodes, struct sm_node, link);
-	sm->it_port = sm->it_block = sm->it_in = 0;
-}
-
 static bool configure_ports(struct sm *sm)
 {
-	return each_node(sm, configure_port);
+	return sm_smp_each_node(sm, configure_port);
 }
 
 /* ---- SwitchInfo ---- */
@@ -197,38 +171,31 @@ static void configure_switch(struct sm *sm, struct sm_port *p)
 
 static bool configure_switches(struct sm *sm)
 {
-	return each_node(sm, configure_switch);
+	return sm_smp_each_node(sm, configure_switch);
 }
 
 /* ---- the phases ---- */
 
-static const struct {
-	void (*rewind)(struct sm *sm);
-	bool (*push)(struct sm *sm);
-} steps[] = {
-	{ rewind_nodes, configure_switches },    { sm_pkey_push_rewind, sm_pkey_push },
-	{ sm_qos_push_rewind, sm_qos_push },     { sm_route_push_rewind, sm_route_push },
-	{ sm_mcast_push_rewind, sm_mcast_push }, { rewind_nodes, configure_ports },
-};
+static bool (*const steps[])(struct sm *sm) = { configure_switches, sm_pkey_push,  sm_qos_push,
+						sm_route_push,      sm_mcast_push, configure_ports };
 
 static bool bringup_push(struct sm *sm)
 {
-	while (!steps[sm->step].push(sm)) {
+	while (!steps[sm->step](sm)) {
 		if (++sm->step == ARRAY_SIZE(steps))
 			return false;
-		steps[sm->step].rewind(sm);
+		sm_smp_rewind(sm);
 	}
 	return true;
 }
 
 static bool bringup_activate(struct sm *sm)
 {
-	return each_node(sm, activate_port);
+	return sm_smp_each_node(sm, activate_port);
 }
 
 static void bringup_configured(struct sm *sm)
 {
-	rewind_nodes(sm);
 	sm_smp_phase(sm, bringup_activate, sm->brought_up);
 }
 
@@ -236,6 +203,5 @@ void sm_bringup_start(struct sm *sm, void (*done)(struct sm *sm))
 {
 	sm->brought_up = done;
 	sm->step = 0;
-	steps[0].rewind(sm);
 	sm_smp_phase(sm, bringup_push, bringup_configured);
 }

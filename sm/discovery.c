@@ -23,20 +23,6 @@ static void on_node_desc(struct sm *sm, struct sm_smp *smp, const u8 *mad)
 	n->desc_stale = false;
 }
 
-static void discovery_probe(struct sm *sm, struct sm_port *p)
-{
-	struct sm_smp *smp;
-
-	if (p->node->hops >= SMP_HOPS_MAX)
-		return;
-	smp = sm_smp_new(sm, p->node, SMP_ATTR_NODE_INFO, 0, on_node_info);
-	if (!smp)
-		return;
-	smp->hop = p->num;
-	smp->port = p;
-	sm_smp_queue(sm, smp);
-}
-
 /* Ports through which an SMP can be forwarded: external ports of a switch, and the own port. */
 static bool leads_on(const struct sm *sm, const struct sm_port *p)
 {
@@ -46,19 +32,26 @@ static bool leads_on(const struct sm *sm, const struct sm_port *p)
 	       (sm_node_is_switch(p->node) ? p->num != 0 : p == sm->self);
 }
 
-static void on_port_info(struct sm *sm, struct sm_smp *smp, const u8 *mad)
+static void on_port_info(struct sm *sm, struct sm_smp *got, const u8 *mad)
 {
-	struct sm_port *p = smp->port;
+	struct sm_port *p = got->port;
+	struct sm_smp *smp;
 
 	if (!mad || sm_smp_status(mad)) {
 		p->has_info = false;
-		sm_sweep_error(sm, smp, "no PortInfo");
+		sm_sweep_error(sm, got, "no PortInfo");
 		return;
 	}
 	memcpy(p->info, mad + SMP_DATA, PORTINFO_SIZE);
 	p->has_info = true;
-	if (leads_on(sm, p))
-		discovery_probe(sm, p);
+	if (!leads_on(sm, p) || p->node->hops >= SMP_HOPS_MAX)
+		return;
+	smp = sm_smp_new(sm, p->node, SMP_ATTR_NODE_INFO, 0, on_node_info);
+	if (!smp)
+		return;
+	smp->hop = p->num;
+	smp->port = p;
+	sm_smp_queue(sm, smp);
 }
 
 static void ask_port(struct sm *sm, struct sm_port *p)
@@ -111,22 +104,6 @@ static void on_switch_info(struct sm *sm, struct sm_smp *smp, const u8 *mad)
 		ask_port(sm, &n->ports[i]);
 }
 
-static void ask_node(struct sm *sm, struct sm_node *n)
-{
-	struct sm_smp *smp;
-
-	if (!n->has_desc || n->desc_stale) {
-		smp = sm_smp_new(sm, n, SMP_ATTR_NODE_DESC, 0, on_node_desc);
-		if (smp)
-			sm_smp_queue(sm, smp);
-	}
-	if (!sm_node_is_switch(n))
-		return;
-	smp = sm_smp_new(sm, n, SMP_ATTR_SWITCH_INFO, 0, on_switch_info);
-	if (smp)
-		sm_smp_queue(sm, smp);
-}
-
 /* Looks up the node of @info, or adds it. */
 static struct sm_node *node_of(struct sm *sm, const u8 *info)
 {
@@ -157,18 +134,29 @@ static void connect_ports(struct sm *sm, struct sm_port *a, struct sm_port *b)
 }
 
 /* First response of the node in this sweep: its path becomes the directed route to the node. */
-static void discovery_add_path(struct sm *sm, struct sm_node *n, const struct sm_smp *smp, const u8 *info)
+static void discovery_add_path(struct sm *sm, struct sm_node *n, const struct sm_smp *got, const u8 *info)
 {
+	struct sm_smp *smp;
+
 	n->seen = sm->sweep;
 	memcpy(n->info, info, NODEINFO_SIZE);
-	if (smp->node) {
-		memcpy(n->path, smp->node->path, SMP_PATH_SIZE);
-		n->hops = smp->node->hops + 1;
-		n->path[n->hops] = smp->hop;
+	if (got->node) {
+		memcpy(n->path, got->node->path, SMP_PATH_SIZE);
+		n->hops = got->node->hops + 1;
+		n->path[n->hops] = got->hop;
 	} else {
 		n->hops = 0;
 	}
-	ask_node(sm, n);
+	if (!n->has_desc || n->desc_stale) {
+		smp = sm_smp_new(sm, n, SMP_ATTR_NODE_DESC, 0, on_node_desc);
+		if (smp)
+			sm_smp_queue(sm, smp);
+	}
+	if (!sm_node_is_switch(n))
+		return;
+	smp = sm_smp_new(sm, n, SMP_ATTR_SWITCH_INFO, 0, on_switch_info);
+	if (smp)
+		sm_smp_queue(sm, smp);
 }
 
 static void on_node_info(struct sm *sm, struct sm_smp *smp, const u8 *mad)

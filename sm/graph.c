@@ -51,19 +51,6 @@ static bool is_edge(const struct sm_port *p)
 	       p->peer->node != p->node && p->has_info && p->peer->has_info;
 }
 
-static void graph_count(struct sm *sm, u32 *n, u32 *nedges)
-{
-	struct sm_node *node;
-	u32 i;
-
-	*n = *nedges = 0;
-	list_for_each (node, &sm->nodes, link) {
-		node->sw = sm_node_is_switch(node) ? (*n)++ : SM_NONE;
-		for (i = 1; node->sw != SM_NONE && i <= node->nports; i++)
-			*nedges += is_edge(&node->ports[i]);
-	}
-}
-
 static void fill_switch(struct sm_graph *g, struct sm_node *node, u32 *e)
 {
 	struct sm_port *p;
@@ -82,9 +69,13 @@ static void fill_switch(struct sm_graph *g, struct sm_node *node, u32 *e)
 int sm_graph_build(struct sm *sm, struct sm_graph *g)
 {
 	struct sm_node *node;
-	u32 n, nedges, e = 0;
+	u32 n = 0, nedges = 0, e = 0, i;
 
-	graph_count(sm, &n, &nedges);
+	list_for_each (node, &sm->nodes, link) {
+		node->sw = sm_node_is_switch(node) ? n++ : SM_NONE;
+		for (i = 1; node->sw != SM_NONE && i <= node->nports; i++)
+			nedges += is_edge(&node->ports[i]);
+	}
 	if (sm_graph_alloc(g, n, nedges))
 		return -ENOMEM;
 	list_for_each (node, &sm->nodes, link)

@@ -39,12 +39,6 @@ void sm_lid_release(struct sm *sm, struct sm_port *p)
 	p->lid = 0;
 }
 
-/* A present end port with known PortInfo. */
-static bool wants_lid(const struct sm_port *p)
-{
-	return p->guid && p->has_info;
-}
-
 static void lid_keep(struct sm *sm, struct sm_port *p)
 {
 	u32 lid = wire_get(p->info, PORTINFO_LID);
@@ -75,6 +69,7 @@ static u32 lid_assign(struct sm *sm, struct sm_port *p, u32 from)
 	return from;
 }
 
+/* Visits the end ports that are present: they keep their LIDs, or, with @next, get one from *next on. */
 static void each_end(struct sm *sm, u32 *next)
 {
 	struct sm_node *n;
@@ -82,7 +77,7 @@ static void each_end(struct sm *sm, u32 *next)
 
 	list_for_each (n, &sm->nodes, link)
 		for (i = 0; i <= n->nports; i++) {
-			if (!wants_lid(&n->ports[i]))
+			if (!n->ports[i].guid || !n->ports[i].has_info)
 				continue;
 			if (next)
 				*next = lid_assign(sm, &n->ports[i], *next);

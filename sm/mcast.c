@@ -27,10 +27,10 @@ struct sm_group *sm_group_by_mlid(const struct sm *sm, u16 mlid)
 		       : NULL;
 }
 
-/* How many multicast LIDs every switch can forward. */
-static u32 mcast_capacity(const struct sm *sm)
+/* The lowest free MLID, for short tables, among those that every switch can forward. */
+static u32 free_index(const struct sm *sm)
 {
-	u32 cap = SM_MLIDS_MAX, own;
+	u32 cap = SM_MLIDS_MAX, own, i;
 	struct sm_node *n;
 
 	list_for_each (n, &sm->nodes, link) {
@@ -38,14 +38,6 @@ static u32 mcast_capacity(const struct sm *sm)
 		if (own && own < cap)
 			cap = own;
 	}
-	return cap;
-}
-
-/* The lowest free MLID, for short tables. */
-static u32 free_index(const struct sm *sm)
-{
-	u32 cap = mcast_capacity(sm), i;
-
 	for (i = 0; i < cap && sm->by_mlid[i]; i++)
 		;
 	return i < cap ? i : SM_NONE;
@@ -126,20 +118,15 @@ void sm_group_leave(struct sm *sm, struct sm_group *g, struct sm_member *m, u8 j
 	free(m);
 }
 
-static bool has_full_member(const struct sm_group *g)
+void sm_group_reap(struct sm *sm, struct sm_group *g)
 {
 	struct sm_member *m;
 
+	if (g->well_known)
+		return;
 	list_for_each (m, &g->members, link)
 		if (m->join_state & (JOIN_FULL | JOIN_SEND_ONLY_FULL))
-			return true;
-	return false;
-}
-
-void sm_group_reap(struct sm *sm, struct sm_group *g)
-{
-	if (g->well_known || has_full_member(g))
-		return;
+			return;
 	sm_trap_gid(sm, TRAP_MCAST_DELETED, &g->mgid, NULL);
 	sm_group_destroy(sm, g);
 }

@@ -11,11 +11,8 @@
 
 /* Work space, reused for all groups. */
 struct tree {
-	struct sm_graph *g;
-	u16 *dist;  /* [n] hops to the root; 0xffff: not reached */
-	u32 *order; /* [n] */
-	u8 *in;     /* [n] part of this group's tree */
-	u32 root, reached;
+	struct sm_route r; /* from the root */
+	u8 *in;            /* [n] part of this group's tree */
 };
 
 static u32 mcast_route_positions(const struct sm_node *n)
@@ -66,38 +63,17 @@ static void mcast_route_put(struct sm_node *n, u32 index, u8 port)
 
 /* ---- a tree ---- */
 
-static void mcast_route_spread(struct tree *t)
-{
-	const struct sm_graph *g = t->g;
-	u32 head = 0, tail = 0, s, to, e;
-
-	memset(t->dist, 0xff, g->n * sizeof(*t->dist));
-	t->dist[t->root] = 0;
-	t->order[tail++] = t->root;
-	while (head < tail) {
-		s = t->order[head++];
-		for (e = g->first[s]; e < g->first[s + 1]; e++) {
-			to = g->edge[e].to;
-			if (t->dist[to] != 0xffff)
-				continue;
-			t->dist[to] = t->dist[s] + 1;
-			t->order[tail++] = to;
-		}
-	}
-	t->reached = tail;
-}
-
 /* The edge from @s towards the root; which one of several depends on the group. */
-static u32 mcast_route_parent(const struct tree *t, u32 s, u32 index)
+static u32 mcast_route_parent(const struct sm_route *r, u32 s, u32 index)
 {
-	const struct sm_graph *g = t->g;
+	const struct sm_graph *g = r->g;
 	u32 e, n = 0, want;
 
 	for (e = g->first[s]; e < g->first[s + 1]; e++)
-		n += t->dist[g->edge[e].to] + 1 == t->dist[s];
+		n += r->dist[g->edge[e].to] + 1 == r->dist[s];
 	want = n ? index % n : 0;
 	for (e = g->first[s]; e < g->first[s + 1]; e++)
-		if (t->dist[g->edge[e].to] + 1 == t->dist[s] && !want--)
+		if (r->dist[g->edge[e].to] + 1 == r->dist[s] && !want--)
 			return e;
 	return SM_NONE;
 }
@@ -118,26 +94,19 @@ static void add_members(struct tree *t, const struct sm_group *g, u32 index)
 	}
 }
 
-static u32 count_in(const struct tree *t)
-{
-	u32 i, n = 0;
-
-	for (i = 0; i < t->reached; i++)
-		n += t->in[t->order[i]];
-	return n;
-}
-
 /* Connects each switch to its parent, the farthest first, down to the root of the members. */
 static void connect_tree(struct tree *t, u32 index)
 {
-	const struct sm_graph *g = t->g;
-	u32 i, s, e, left = count_in(t);
+	const struct sm_graph *g = t->r.g;
+	u32 i, s, e, left = 0;
 
-	for (i = t->reached; i-- > 1 && left > 1;) {
-		s = t->order[i];
+	for (i = 0; i < t->r.reached; i++)
+		left += t->in[t->r.order[i]];
+	for (i = t->r.reached; i-- > 1 && left > 1;) {
+		s = t->r.order[i];
 		if (!t->in[s])
 			continue;
-		e = mcast_route_parent(t, s, index);
+		e = mcast_route_parent(&t->r, s, index);
 		if (e == SM_NONE)
 			continue;
 		mcast_route_put(g->node[s], index, g->edge[e].port);
@@ -153,45 +122,28 @@ static void route_group(struct sm *sm, struct tree *t, struct sm_group *g)
 
 	mcast_route_clear(sm, index);
 	g->dirty = false;
-	if (list_empty(&g->members) || !t->g->n)
+	if (list_empty(&g->members) || !sm->graph.n)
 		return;
-	memset(t->in, 0, t->g->n);
+	memset(t->in, 0, sm->graph.n);
 	add_members(t, g, index);
 	connect_tree(t, index);
 }
 
 /* ---- all of them ---- */
 
-static u32 nearest_to_all(const struct sm_graph *g)
-{
-	u32 s, best = 0;
-
-	for (s = 1; s < g->n; s++)
-		if (g->far[s] < g->far[best])
-			best = s;
-	return best;
-}
-
 static int tree_init(struct tree *t, struct sm_graph *g)
 {
-	t->g = g;
-	t->dist = calloc(g->n + 1, sizeof(*t->dist));
-	t->order = calloc(g->n + 1, sizeof(*t->order));
-	t->in = calloc(g->n + 1, 1);
-	if (!t->dist || !t->order || !t->in)
-		return -1;
-	if (g->n) {
-		t->root = nearest_to_all(g);
-		mcast_route_spread(t);
-	}
-	return 0;
-}
+	u32 s, root = 0;
 
-static void tree_fini(struct tree *t)
-{
-	free(t->dist);
-	free(t->order);
-	free(t->in);
+	t->in = calloc(g->n + 1, 1);
+	if (!t->in || sm_route_init(&t->r, g))
+		return -1;
+	for (s = 1; s < g->n; s++)
+		if (g->far[s] < g->far[root])
+			root = s;
+	if (g->n)
+		sm_route_bfs(&t->r, root);
+	return 0;
 }
 
 static bool resize_all(struct sm *sm)
@@ -205,32 +157,27 @@ static bool resize_all(struct sm *sm)
 	return true;
 }
 
-static void clear_gone(struct sm *sm)
-{
-	u32 i;
-
-	for (i = 0; sm->mcast_group_deleted && i < sm->mlid_top; i++)
-		if (!sm->by_mlid[i])
-			mcast_route_clear(sm, i);
-	sm->mcast_group_deleted = false;
-}
-
 void sm_mcast_route(struct sm *sm, bool all)
 {
-	struct tree t = { .g = &sm->graph };
+	struct tree t = { .in = NULL };
 	struct sm_group *g;
+	u32 i;
 
 	if (!resize_all(sm) || tree_init(&t, &sm->graph)) {
 		sm_log(sm, LOG_ERROR, "no memory for multicast trees");
 		sm->errors++;
-		tree_fini(&t);
-		return;
+		goto out;
 	}
-	clear_gone(sm);
+	for (i = 0; sm->mcast_group_deleted && i < sm->mlid_top; i++)
+		if (!sm->by_mlid[i])
+			mcast_route_clear(sm, i);
+	sm->mcast_group_deleted = false;
 	list_for_each (g, &sm->groups, link)
 		if (all || g->dirty)
 			route_group(sm, &t, g);
-	tree_fini(&t);
+out:
+	sm_route_fini(&t.r);
+	free(t.in);
 }
 
 /* ---- blocks to the switches ---- */
@@ -267,10 +214,13 @@ static void push_block(struct sm *sm, struct sm_node *n, u32 block, u32 pos)
 	sm_smp_queue(sm, smp);
 }
 
-static void push_switch(struct sm *sm, struct sm_node *n)
+static void push_switch(struct sm *sm, struct sm_port *p)
 {
+	struct sm_node *n = p->node;
 	u32 block, pos;
 
+	if (p->num || !sm_node_is_switch(n) || !wire_get(n->swinfo, SWITCHINFO_MFT_CAP))
+		return;
 	for (block = 0; block < n->mft_len / MFT_PER_BLOCK; block++)
 		for (pos = 0; pos < mcast_route_positions(n); pos++)
 			push_block(sm, n, block, pos);
@@ -279,17 +229,5 @@ static void push_switch(struct sm *sm, struct sm_node *n)
 
 bool sm_mcast_push(struct sm *sm)
 {
-	struct sm_node *n = sm->it_node;
-
-	if (&n->link == &sm->nodes)
-		return false;
-	if (sm_node_is_switch(n) && wire_get(n->swinfo, SWITCHINFO_MFT_CAP))
-		push_switch(sm, n);
-	sm->it_node = list_entry(n->link.next, struct sm_node, link);
-	return true;
-}
-
-void sm_mcast_push_rewind(struct sm *sm)
-{
-	sm->it_node = list_first(&sm->nodes, struct sm_node, link);
+	return sm_smp_each_node(sm, push_switch);
 }

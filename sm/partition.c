@@ -469,11 +469,6 @@ static bool partition_properties(struct scan *s)
 	       partition_fail(s, "the definition of '%s' does not end with ';'", s->ps->part[s->cur].name);
 }
 
-static bool partition_definition(struct scan *s)
-{
-	return partition_header(s) && (partition_eat(s, ';') || partition_properties(s));
-}
-
 /* ---- life ---- */
 
 static bool partition_everybody(struct scan *s, u8 membership, bool ipoib)
@@ -507,8 +502,9 @@ struct sm_partitions *sm_partitions_parse(const char *text, const char *file, ch
 	}
 	/* All ports are members of the default partition. The file may change the membership: the last entry counts. */
 	partition_everybody(&s, text ? SM_MEMBER_LIMITED : SM_MEMBER_FULL, !text);
-	for (partition_skip(&s, true); text && *s.p && partition_definition(&s); partition_skip(&s, true))
-		;
+	for (partition_skip(&s, true); text && *s.p; partition_skip(&s, true))
+		if (!partition_header(&s) || !(partition_eat(&s, ';') || partition_properties(&s)))
+			break;
 	if (s.failed) {
 		sm_partitions_destroy(s.ps);
 		return NULL;

@@ -44,18 +44,13 @@ static u8 pkey_membership(const struct sm *sm, const struct sm_partition *part, 
 	return is;
 }
 
-/* The default partition only, with all ports as full members. */
-static bool pkey_default_only(const struct sm *sm)
+/* Not where there is the default partition only, with all ports as full members. */
+bool sm_pkey_enforced(const struct sm *sm)
 {
 	const struct sm_partition *part = &sm->parts->part[0];
 	const struct sm_partition_member *last = part->members + part->nmembers - 1;
 
-	return sm->parts->n == 1 && last->whom == SM_WHOM_ALL && last->membership == SM_MEMBER_FULL;
-}
-
-bool sm_pkey_enforced(const struct sm *sm)
-{
-	return !pkey_default_only(sm);
+	return sm->parts->n > 1 || last->whom != SM_WHOM_ALL || last->membership != SM_MEMBER_FULL;
 }
 
 struct keys {
@@ -183,27 +178,22 @@ static void pkey_leave_groups(struct sm *sm)
 	}
 }
 
-static void pkey_apply_partitions(struct sm *sm)
-{
-	struct sm_group *g;
-
-	sm_partitions_destroy(sm->parts);
-	sm->parts = sm->next_parts;
-	sm->next_parts = NULL;
-	list_for_each (g, &sm->groups, link)
-		g->well_known = false; /* set again by the new partitions */
-	sm_mcast_init(sm);
-	sm_log(sm, LOG_INFO, "%u partitions", sm->parts->n);
-}
-
 void sm_pkey_assign(struct sm *sm)
 {
 	bool others = sm->next_parts;
+	struct sm_group *g;
 	struct sm_node *n;
 	u32 i;
 
-	if (others)
-		pkey_apply_partitions(sm);
+	if (others) {
+		sm_partitions_destroy(sm->parts);
+		sm->parts = sm->next_parts;
+		sm->next_parts = NULL;
+		list_for_each (g, &sm->groups, link)
+			g->well_known = false; /* set again by the new partitions */
+		sm_mcast_init(sm);
+		sm_log(sm, LOG_INFO, "%u partitions", sm->parts->n);
+	}
 	list_for_each (n, &sm->nodes, link)
 		for (i = 0; i <= n->nports; i++)
 			if (n->ports[i].guid)
@@ -219,7 +209,7 @@ bool sm_pkey_has(const struct sm_port *p, u16 pkey)
 	u32 i;
 
 	for (i = 0; i < p->npkeys; i++)
-		if ((p->pkeys[i] & WIRE_PKEY_BASE) == (pkey & WIRE_PKEY_BASE))
+		if (same_partition(p->pkeys[i], pkey))
 			return true;
 	return false;
 }
@@ -261,32 +251,28 @@ static void on_pkeys(struct sm *sm, struct sm_smp *smp, const u8 *mad)
 	sm_sweep_error(sm, smp, "the P_Key table is not set");
 }
 
-static void set_block(struct sm *sm, struct sm_port *p, const struct sm_port *of, u32 block)
-{
-	u32 num = sm_node_is_switch(p->node) ? p->num : 0, i, at;
-	struct sm_smp *smp = sm_smp_new(sm, p->node, SMP_ATTR_PKEY_TABLE, num << 16 | block, on_pkeys);
-
-	if (!smp)
-		return;
-	smp->method = MAD_METHOD_SET;
-	smp->port = p;
-	for (i = 0; i < PKEYTABLE_PER_BLOCK; i++) {
-		at = block * PKEYTABLE_PER_BLOCK + i;
-		wire_set(smp->data, PKEYTABLE_PKEY(i), at < of->npkeys ? of->pkeys[at] : 0);
-	}
-	sm_smp_queue(sm, smp);
-}
-
 /* Writes the whole table once, which removes entries of another SM. */
 static void push_table(struct sm *sm, struct sm_port *p, const struct sm_port *of, u32 cap)
 {
-	u32 blocks = min((cap + PKEYTABLE_PER_BLOCK - 1) / PKEYTABLE_PER_BLOCK, 255u), i;
+	u32 blocks = min((cap + PKEYTABLE_PER_BLOCK - 1) / PKEYTABLE_PER_BLOCK, 255u), block, i, at;
+	u32 num = sm_node_is_switch(p->node) ? p->num : 0;
+	struct sm_smp *smp;
 
 	if (p->pkeys_sent >= blocks && sm_port_state(p) != PORT_STATE_INIT)
 		return;
 	p->pkeys_sent = (u8)blocks;
-	for (i = 0; i < blocks; i++)
-		set_block(sm, p, of, i);
+	for (block = 0; block < blocks; block++) {
+		smp = sm_smp_new(sm, p->node, SMP_ATTR_PKEY_TABLE, num << 16 | block, on_pkeys);
+		if (!smp)
+			continue;
+		smp->method = MAD_METHOD_SET;
+		smp->port = p;
+		for (i = 0; i < PKEYTABLE_PER_BLOCK; i++) {
+			at = block * PKEYTABLE_PER_BLOCK + i;
+			wire_set(smp->data, PKEYTABLE_PKEY(i), at < of->npkeys ? of->pkeys[at] : 0);
+		}
+		sm_smp_queue(sm, smp);
+	}
 }
 
 static u32 enforce_cap(const struct sm_node *n)
@@ -313,18 +299,5 @@ static void push_port(struct sm *sm, struct sm_port *p)
 
 bool sm_pkey_push(struct sm *sm)
 {
-	struct sm_node *n = sm->it_node;
-	u32 i;
-
-	if (&n->link == &sm->nodes)
-		return false;
-	for (i = 0; i <= n->nports; i++)
-		push_port(sm, &n->ports[i]);
-	sm->it_node = list_entry(n->link.next, struct sm_node, link);
-	return true;
-}
-
-void sm_pkey_push_rewind(struct sm *sm)
-{
-	sm->it_node = list_first(&sm->nodes, struct sm_node, link);
+	return sm_smp_each_node(sm, push_port);
 }

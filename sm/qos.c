@@ -112,18 +112,5 @@ static void push_port(struct sm *sm, struct sm_port *p)
 
 bool sm_qos_push(struct sm *sm)
 {
-	struct sm_node *n = sm->it_node;
-	u32 i;
-
-	if (!sm->cfg.qos || &n->link == &sm->nodes)
-		return false;
-	for (i = 0; i <= n->nports; i++)
-		push_port(sm, &n->ports[i]);
-	sm->it_node = list_entry(n->link.next, struct sm_node, link);
-	return true;
-}
-
-void sm_qos_push_rewind(struct sm *sm)
-{
-	sm->it_node = list_first(&sm->nodes, struct sm_node, link);
+	return sm->cfg.qos && sm_smp_each_node(sm, push_port);
 }

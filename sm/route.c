@@ -116,63 +116,41 @@ static u32 same_switch(const struct sm_dest *d, u32 n)
 	return i;
 }
 
-static void add_distances(const struct sm_route *r, u32 to)
-{
-	struct sm_graph *g = r->g;
-	u32 s;
-
-	for (s = 0; s < g->n; s++)
-		g->far[s] += (u64)r->dist[s] * g->hosts[to];
-}
-
-static int fill_init(struct fill *f, struct sm_graph *g, const struct sm_dest *dests, u32 ndests)
-{
-	u32 i, n;
-
-	memset(f, 0, sizeof(*f));
-	f->batch = 1;
-	for (i = 0; i < ndests; i += n) {
-		n = same_switch(dests + i, ndests - i);
-		f->batch = max(f->batch, n);
-	}
-	if (sm_route_init(&f->r, g))
-		return -ENOMEM;
-	f->load = calloc(g->nedges + 1, sizeof(*f->load));
-	f->flow = calloc((size_t)(g->n + 1) * f->batch, sizeof(*f->flow));
-	f->active = calloc(g->n + 1, 1);
-	return f->load && f->flow && f->active ? 0 : -ENOMEM;
-}
-
-static void fill_fini(struct fill *f)
-{
-	sm_route_fini(&f->r);
-	free(f->load);
-	free(f->flow);
-	free(f->active);
-}
-
 int sm_route_fill(struct sm_graph *g, const struct sm_engine *e, const struct sm_dest *dests, u32 ndests, u8 **lft,
 		  struct sm_deps *deps)
 {
-	struct fill f;
-	u32 i, n;
-	int err = e->setup(g);
+	struct fill f = { .batch = 1 };
+	u32 i, n, s, to;
+	int err = e->setup ? e->setup(g) : 0;
 
-	if (!err)
-		err = fill_init(&f, g, dests, ndests);
-	else
+	if (err)
 		return err;
+	for (i = 0; i < ndests; i += n) {
+		n = same_switch(dests + i, ndests - i);
+		f.batch = max(f.batch, n);
+	}
+	err = sm_route_init(&f.r, g);
+	f.load = calloc(g->nedges + 1, sizeof(*f.load));
+	f.flow = calloc((size_t)(g->n + 1) * f.batch, sizeof(*f.flow));
+	f.active = calloc(g->n + 1, 1);
+	if (!f.load || !f.flow || !f.active)
+		err = -ENOMEM;
 	if (!err)
 		memset(g->far, 0, g->n * sizeof(*g->far));
 	for (i = 0; !err && i < ndests; i += n) {
 		n = same_switch(dests + i, ndests - i);
-		e->prepare(&f.r, dests[i].sw);
+		to = dests[i].sw;
+		e->prepare(&f.r, to);
 		fill_dest(&f, dests + i, n, lft);
-		add_distances(&f.r, dests[i].sw);
-		if (deps && g->hosts[dests[i].sw])
+		for (s = 0; s < g->n; s++)
+			g->far[s] += (u64)f.r.dist[s] * g->hosts[to];
+		if (deps && g->hosts[to])
 			sm_deps_add(deps, &f.r, f.active);
 	}
-	fill_fini(&f);
+	sm_route_fini(&f.r);
+	free(f.load);
+	free(f.flow);
+	free(f.active);
 	return err;
 }
 
@@ -312,12 +290,6 @@ static void push_block(struct sm *sm, struct sm_node *n, u32 block)
 	memcpy(smp->data, want, LFT_PER_BLOCK);
 	memcpy(set, want, LFT_PER_BLOCK);
 	sm_smp_queue(sm, smp);
-}
-
-void sm_route_push_rewind(struct sm *sm)
-{
-	sm->it_node = list_first(&sm->nodes, struct sm_node, link);
-	sm->it_block = 0;
 }
 
 /* Sends one block to every switch before the next block, so that all switches progress. */

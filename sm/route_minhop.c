@@ -2,11 +2,6 @@
 /* Min-hop routing: every neighbour that is one hop closer to the destination is a candidate. */
 #include "sm/sm_internal.h"
 
-static int route_minhop_setup(struct sm_graph *g)
-{
-	return 0;
-}
-
 static void route_minhop_prepare(struct sm_route *r, u32 to)
 {
 	const struct sm_graph *g = r->g;
@@ -17,4 +12,4 @@ static void route_minhop_prepare(struct sm_route *r, u32 to)
 		r->cand[e] = r->dist[g->edge[e].from] == r->dist[g->edge[e].to] + 1;
 }
 
-const struct sm_engine sm_route_minhop = { "minhop", route_minhop_setup, route_minhop_prepare };
+const struct sm_engine sm_route_minhop = { "minhop", .prepare = route_minhop_prepare };

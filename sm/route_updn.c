@@ -60,27 +60,20 @@ static u32 route_updn_centre(const struct sm_graph *g, u16 *dist, u32 *queue)
 }
 
 /* The roots are the switches farthest from any host. */
-static void find_roots(struct sm_graph *g, u16 *dist, u32 *queue)
-{
-	u32 s, high = 0, root;
-
-	for (s = 0; s < g->n; s++)
-		dist[s] = g->hosts[s] ? 0 : FAR;
-	route_updn_spread(g, dist, queue);
-	for (s = 0; s < g->n; s++)
-		high = max(high, dist[s] == FAR ? 0u : dist[s]);
-	root = high ? SM_NONE : route_updn_centre(g, g->rank, queue);
-	for (s = 0; s < g->n; s++)
-		g->rank[s] = (high ? dist[s] == high : s == root) ? 0 : FAR;
-}
-
 static int route_updn_setup(struct sm_graph *g)
 {
 	u16 *dist = calloc(g->n + 1, sizeof(*dist));
-	u32 *queue = calloc(g->n + 1, sizeof(*queue));
+	u32 *queue = calloc(g->n + 1, sizeof(*queue)), s, high = 0, root;
 
 	if (dist && queue && g->n) {
-		find_roots(g, dist, queue);
+		for (s = 0; s < g->n; s++)
+			dist[s] = g->hosts[s] ? 0 : FAR;
+		route_updn_spread(g, dist, queue);
+		for (s = 0; s < g->n; s++)
+			high = max(high, dist[s] == FAR ? 0u : dist[s]);
+		root = high ? SM_NONE : route_updn_centre(g, g->rank, queue);
+		for (s = 0; s < g->n; s++)
+			g->rank[s] = (high ? dist[s] == high : s == root) ? 0 : FAR;
 		route_updn_spread(g, g->rank, queue);
 	}
 	free(dist);

@@ -20,13 +20,16 @@ static void sm_defaults(struct sm_config *c)
 	c->window = c->window ? c->window : 256;
 }
 
-static bool sm_valid(const struct sm_config *c, char *err, size_t err_len)
+/* Replaces the word for routing by one that lives for ever. */
+static bool sm_valid(struct sm_config *c, char *err, size_t err_len)
 {
 	static const char *const engines[] = { "auto", "minhop", "updn" };
 	u32 i;
 
 	for (i = 0; i < ARRAY_SIZE(engines) && strcmp(c->routing, engines[i]); i++)
 		;
+	if (i < ARRAY_SIZE(engines))
+		c->routing = engines[i];
 	if (i == ARRAY_SIZE(engines))
 		snprintf(err, err_len, "routing is auto, minhop or updn, not '%s'", c->routing);
 	else if (c->priority > 15)
@@ -36,12 +39,6 @@ static bool sm_valid(const struct sm_config *c, char *err, size_t err_len)
 	else
 		return true;
 	return false;
-}
-
-/* Routing is one of three words that live for ever; the other strings are not kept. */
-static const char *routing_word(const char *name)
-{
-	return !strcmp(name, "updn") ? "updn" : !strcmp(name, "minhop") ? "minhop" : "auto";
 }
 
 struct sm *sm_create(struct loop *loop, const struct sm_transport_ops *ops, void *transport,
@@ -65,7 +62,6 @@ struct sm *sm_create(struct loop *loop, const struct sm_transport_ops *ops, void
 	}
 	snprintf(sm->name, sizeof(sm->name), "%s", c.name);
 	c.name = sm->name;
-	c.routing = routing_word(c.routing);
 	c.partitions = c.partitions_file = NULL;
 	sm->cfg = c;
 	sm->loop = loop;

@@ -104,6 +104,9 @@ void sm_smp_queue(struct sm *sm, struct sm_smp *smp);
  * @done is called after all responses. @next may be NULL.
  */
 void sm_smp_phase(struct sm *sm, bool (*next)(struct sm *sm), void (*done)(struct sm *sm));
+/* For @next: calls @fn for the ports of one node in each call, from the first node of the phase on; false after the last. */
+bool sm_smp_each_node(struct sm *sm, void (*fn)(struct sm *sm, struct sm_port *p));
+void sm_smp_rewind(struct sm *sm); /* to the first node */
 void sm_smp_answer(struct sm *sm, struct sm_smp *smp, const u8 *mad);
 void sm_smp_send_plain(struct sm *sm, const u8 *mad, const struct mad_addr *to);
 void sm_smp_init(struct sm *sm);
@@ -172,7 +175,7 @@ struct sm_route {
 };
 struct sm_engine {
 	const char *name;
-	int (*setup)(struct sm_graph *g);
+	int (*setup)(struct sm_graph *g); /* may be NULL */
 	void (*prepare)(struct sm_route *r, u32 to);
 };
 extern const struct sm_engine sm_route_minhop, sm_route_updn;
@@ -199,7 +202,6 @@ int sm_route_fill(struct sm_graph *g, const struct sm_engine *e, const struct sm
 void sm_route_all(struct sm *sm);
 bool sm_route_push(struct sm *sm); /* queues blocks that changed; false when there are no more */
 void sm_route_reset(struct sm_node *n);
-void sm_route_push_rewind(struct sm *sm);
 /* Output port of @lid at @sw; 255: none. */
 u8 sm_route_port(const struct sm_node *sw, u16 lid);
 
@@ -212,7 +214,6 @@ bool sm_deps_cyclic(const struct sm_deps *d);
 /* pkey.c */
 void sm_pkey_assign(struct sm *sm);
 bool sm_pkey_push(struct sm *sm);
-void sm_pkey_push_rewind(struct sm *sm);
 bool sm_pkey_has(const struct sm_port *p, u16 pkey); /* by its low 15 bits */
 bool sm_pkey_full(const struct sm_port *p, u16 pkey);
 bool sm_pkey_match(const struct sm_port *a, const struct sm_port *b, u16 pkey); /* may they communicate? */
@@ -221,7 +222,6 @@ bool sm_pkey_enforced(const struct sm *sm);                                     
 
 /* qos.c */
 bool sm_qos_push(struct sm *sm);
-void sm_qos_push_rewind(struct sm *sm);
 void sm_qos_sl2vl(const struct sm *sm, const struct sm_port *out, u8 *table);
 void sm_qos_vlarb(const struct sm *sm, const struct sm_port *p, u8 block, u8 *table);
 u8 sm_qos_oper_vls(const struct sm_port *p);
@@ -264,7 +264,6 @@ u8 sm_port_rate(const struct sm_port *p);
 /* mcast_route.c */
 void sm_mcast_route(struct sm *sm, bool all);
 bool sm_mcast_push(struct sm *sm);
-void sm_mcast_push_rewind(struct sm *sm);
 
 /* sminfo.c */
 struct sm_other { /* another subnet manager */
@@ -335,7 +334,7 @@ struct sm {
 
 	/* iterators of the phases */
 	struct sm_node *it_node;
-	u32 it_port, it_block, it_in, step;
+	u32 it_block, step;
 	u32 lft_len;
 	const struct sm_engine *engine;
 	struct sm_graph graph;

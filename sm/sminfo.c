@@ -85,33 +85,27 @@ static void on_survey(struct sm *sm, struct sm_smp *smp, const u8 *mad)
 		sminfo_store_other(sm, smp->port, mad + SMP_DATA);
 }
 
+static void survey_port(struct sm *sm, struct sm_port *p)
+{
+	struct sm_smp *smp;
+
+	if (!p->guid || !p->has_info || p == sm->self || !(wire_get(p->info, PORTINFO_CAP_MASK) & PORT_CAP_SM))
+		return;
+	smp = sm_smp_new(sm, p->node, SMP_ATTR_SM_INFO, 0, on_survey);
+	if (!smp)
+		return;
+	smp->port = p;
+	sm_smp_queue(sm, smp);
+}
+
 static bool survey_next(struct sm *sm)
 {
-	struct sm_node *n = sm->it_node;
-	struct sm_smp *smp;
-	struct sm_port *p;
-	u32 i;
-
-	if (&n->link == &sm->nodes)
-		return false;
-	for (i = 0; i <= n->nports; i++) {
-		p = &n->ports[i];
-		if (!p->guid || !p->has_info || p == sm->self || !(wire_get(p->info, PORTINFO_CAP_MASK) & PORT_CAP_SM))
-			continue;
-		smp = sm_smp_new(sm, n, SMP_ATTR_SM_INFO, 0, on_survey);
-		if (!smp)
-			continue;
-		smp->port = p;
-		sm_smp_queue(sm, smp);
-	}
-	sm->it_node = list_entry(n->link.next, struct sm_node, link);
-	return true;
+	return sm_smp_each_node(sm, survey_port);
 }
 
 void sm_sminfo_survey(struct sm *sm, void (*done)(struct sm *sm))
 {
 	sm->nothers = 0;
-	sm->it_node = list_first(&sm->nodes, struct sm_node, link);
 	sm_smp_phase(sm, survey_next, done);
 }
 

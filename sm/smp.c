@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* SMP transport: send queue, limit of outstanding SMPs, and phases that end after all responses. */
-#include <errno.h>
 #include <stdlib.h>
 
 #include "sm/sm_internal.h"
@@ -44,21 +43,13 @@ static void smp_recycle(struct sm *sm, struct sm_smp *smp)
 }
 
 /* PortInfo of a CA port is set through that port (14.2.5.6); the node may have been discovered through another one. */
-static const struct sm_port *entrance(const struct sm *sm, const struct sm_smp *smp)
-{
-	const struct sm_port *p = smp->port;
-
-	if (smp->method != MAD_METHOD_SET || !p || p == sm->self || sm_node_is_switch(p->node) || !p->peer ||
-	    p->peer->node->hops >= SMP_HOPS_MAX)
-		return NULL;
-	return p->peer;
-}
-
 static u8 path_to(const struct sm *sm, const struct sm_smp *smp, u8 *path)
 {
-	const struct sm_port *from = entrance(sm, smp);
-	const struct sm_node *n = from ? from->node : smp->node;
-	u8 hops = n ? n->hops : 0, last = from ? from->num : smp->hop;
+	const struct sm_port *p = smp->port;
+	bool by_port = smp->method == MAD_METHOD_SET && p && p != sm->self && !sm_node_is_switch(p->node) && p->peer &&
+		       p->peer->node->hops < SMP_HOPS_MAX;
+	const struct sm_node *n = by_port ? p->peer->node : smp->node;
+	u8 hops = n ? n->hops : 0, last = by_port ? p->peer->num : smp->hop;
 
 	if (n)
 		memcpy(path, n->path, hops + 1u);
@@ -67,10 +58,11 @@ static u8 path_to(const struct sm *sm, const struct sm_smp *smp, u8 *path)
 	return hops;
 }
 
-static void smp_build(struct sm *sm, const struct sm_smp *smp, u8 *mad, struct mad_addr *to)
+static int smp_transmit(struct sm *sm, struct sm_smp *smp)
 {
-	memset(mad, 0, MAD_SIZE);
-	memset(to, 0, sizeof(*to));
+	struct mad_addr to = { .lid = smp->lid ? smp->lid : WIRE_LID_PERMISSIVE };
+	u8 mad[MAD_SIZE] = { 0 };
+
 	wire_set(mad, MAD_BASE_VERSION, MAD_BASE_VERSION_1);
 	wire_set(mad, MAD_CLASS, smp->lid ? MAD_CLASS_SUBN_LID : MAD_CLASS_SUBN_DIRECTED);
 	wire_set(mad, MAD_CLASS_VERSION, MAD_CLASS_VERSION_SUBN);
@@ -81,22 +73,11 @@ static void smp_build(struct sm *sm, const struct sm_smp *smp, u8 *mad, struct m
 	wire_set(mad, SMP_MKEY, sm->cfg.mkey);
 	if (smp->method == MAD_METHOD_SET)
 		memcpy(mad + SMP_DATA, smp->data, SMP_DATA_SIZE);
-	if (smp->lid) {
-		to->lid = smp->lid;
-		return;
+	if (!smp->lid) {
+		wire_set(mad, SMP_DR_SLID, WIRE_LID_PERMISSIVE);
+		wire_set(mad, SMP_DR_DLID, WIRE_LID_PERMISSIVE);
+		wire_set(mad, SMP_HOP_CNT, path_to(sm, smp, mad + SMP_INITIAL_PATH));
 	}
-	to->lid = WIRE_LID_PERMISSIVE;
-	wire_set(mad, SMP_DR_SLID, WIRE_LID_PERMISSIVE);
-	wire_set(mad, SMP_DR_DLID, WIRE_LID_PERMISSIVE);
-	wire_set(mad, SMP_HOP_CNT, path_to(sm, smp, mad + SMP_INITIAL_PATH));
-}
-
-static int smp_transmit(struct sm *sm, struct sm_smp *smp)
-{
-	u8 mad[MAD_SIZE];
-	struct mad_addr to;
-
-	smp_build(sm, smp, mad, &to);
 	sm->st.smps++;
 	return sm->ops->send(sm->transport, mad, MAD_SIZE, &to, sm->cfg.timeout_ms, sm->cfg.retries, smp);
 }
@@ -153,8 +134,28 @@ void sm_smp_queue(struct sm *sm, struct sm_smp *smp)
 	loop_task_queue(sm->loop, &sm->pump);
 }
 
+void sm_smp_rewind(struct sm *sm)
+{
+	sm->it_node = list_first(&sm->nodes, struct sm_node, link);
+	sm->it_block = 0;
+}
+
+bool sm_smp_each_node(struct sm *sm, void (*fn)(struct sm *sm, struct sm_port *p))
+{
+	struct sm_node *n = sm->it_node;
+	u32 i;
+
+	if (&n->link == &sm->nodes)
+		return false;
+	for (i = 0; i <= n->nports; i++)
+		fn(sm, &n->ports[i]);
+	sm->it_node = list_entry(n->link.next, struct sm_node, link);
+	return true;
+}
+
 void sm_smp_phase(struct sm *sm, bool (*next)(struct sm *sm), void (*done)(struct sm *sm))
 {
+	sm_smp_rewind(sm);
 	sm->next = next;
 	sm->phase_done = done;
 	loop_task_queue(sm->loop, &sm->pump);

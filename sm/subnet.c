@@ -40,26 +40,9 @@ static bool grow_hash(struct sm *sm)
 	return true;
 }
 
-static void node_init(struct sm_node *n, const u8 *info)
-{
-	u32 i;
-
-	n->guid = wire_get(info, NODEINFO_NODE_GUID);
-	n->sysguid = wire_get(info, NODEINFO_SYSTEM_GUID);
-	n->type = wire_get(info, NODEINFO_NODE_TYPE);
-	n->nports = wire_get(info, NODEINFO_NUM_PORTS);
-	n->sw = SM_NONE;
-	n->mft_unknown = true;
-	memcpy(n->info, info, NODEINFO_SIZE);
-	for (i = 0; i <= n->nports; i++) {
-		n->ports[i].node = n;
-		n->ports[i].num = (u8)i;
-	}
-}
-
 struct sm_node *sm_node_add(struct sm *sm, const u8 *info)
 {
-	u32 nports = wire_get(info, NODEINFO_NUM_PORTS), h;
+	u32 nports = wire_get(info, NODEINFO_NUM_PORTS), h, i;
 	struct sm_node *n;
 
 	if (!grow_hash(sm))
@@ -71,7 +54,17 @@ struct sm_node *sm_node_add(struct sm *sm, const u8 *info)
 		free(n);
 		return NULL;
 	}
-	node_init(n, info);
+	n->guid = wire_get(info, NODEINFO_NODE_GUID);
+	n->sysguid = wire_get(info, NODEINFO_SYSTEM_GUID);
+	n->type = wire_get(info, NODEINFO_NODE_TYPE);
+	n->nports = (u8)nports;
+	n->sw = SM_NONE;
+	n->mft_unknown = true;
+	memcpy(n->info, info, NODEINFO_SIZE);
+	for (i = 0; i <= nports; i++) {
+		n->ports[i].node = n;
+		n->ports[i].num = (u8)i;
+	}
 	h = hash_of(n->guid) & (sm->nhash - 1);
 	n->hash_next = sm->hash[h];
 	sm->hash[h] = n;
@@ -201,28 +194,24 @@ static void node_free(struct sm_node *n)
 	free(n);
 }
 
-static void port_remove(struct sm *sm, struct sm_port *p)
-{
-	if (p->peer && p->peer->peer == p)
-		p->peer->peer = NULL;
-	if (p->found && p->found->found == p)
-		p->found->found = NULL;
-	if (!p->guid)
-		return;
-	sm_mcast_forget_port(sm, p);
-	sm->cfg.sa->forget_port(sm, p);
-	sm_lid_release(sm, p);
-	if (sm->self == p)
-		sm->self = NULL;
-}
-
 void sm_node_remove(struct sm *sm, struct sm_node *n)
 {
 	struct sm_node **at = &sm->hash[hash_of(n->guid) & (sm->nhash - 1)];
-	u32 i;
+	struct sm_port *p;
 
-	for (i = 0; i <= n->nports; i++)
-		port_remove(sm, &n->ports[i]);
+	for (p = n->ports; p <= &n->ports[n->nports]; p++) {
+		if (p->peer && p->peer->peer == p)
+			p->peer->peer = NULL;
+		if (p->found && p->found->found == p)
+			p->found->found = NULL;
+		if (!p->guid)
+			continue;
+		sm_mcast_forget_port(sm, p);
+		sm->cfg.sa->forget_port(sm, p);
+		sm_lid_release(sm, p);
+		if (sm->self == p)
+			sm->self = NULL;
+	}
 	while (*at != n)
 		at = &(*at)->hash_next;
 	*at = n->hash_next;

@@ -80,12 +80,6 @@ static void sweep_backoff(struct sm *sm)
 		sm->retry_wait = min(sm->retry_wait * 2, sm->cfg.sweep_ms);
 }
 
-static void sweep_event(struct sm *sm, enum sm_event e)
-{
-	if (sm->cfg.event)
-		sm->cfg.event(sm->cfg.ctx, e);
-}
-
 static void sweep_finish(struct sm *sm)
 {
 	struct sm_status *st = &sm->st;
@@ -106,7 +100,8 @@ static void sweep_finish(struct sm *sm)
 	       st->sweep_smps, (double)st->sweep_ns / 1e9, sm->changed ? "" : ", nothing new");
 	sm->cfg.sa->flush(sm);
 	sm_sweep_idle(sm);
-	sweep_event(sm, sm->errors ? SM_EVENT_SWEEP : SM_EVENT_SUBNET_UP);
+	if (sm->cfg.event)
+		sm->cfg.event(sm->cfg.ctx, sm->errors ? SM_EVENT_SWEEP : SM_EVENT_SUBNET_UP);
 }
 
 static void sweep_surveyed(struct sm *sm)
@@ -167,20 +162,20 @@ static void on_light_port(struct sm *sm, struct sm_smp *smp, const u8 *mad)
 		sm->want_heavy = true;
 }
 
-static bool light_next(struct sm *sm)
+static void light_ask(struct sm *sm, struct sm_port *p)
 {
-	struct sm_node *n = sm->it_node;
 	struct sm_smp *smp;
 
-	if (&n->link == &sm->nodes)
-		return false;
-	if (sm_node_is_switch(n)) {
-		smp = sm_smp_new(sm, n, SMP_ATTR_SWITCH_INFO, 0, on_light);
-		if (smp)
-			sm_smp_queue(sm, smp);
-	}
-	sm->it_node = list_entry(n->link.next, struct sm_node, link);
-	return true;
+	if (p->num || !sm_node_is_switch(p->node))
+		return;
+	smp = sm_smp_new(sm, p->node, SMP_ATTR_SWITCH_INFO, 0, on_light);
+	if (smp)
+		sm_smp_queue(sm, smp);
+}
+
+static bool light_next(struct sm *sm)
+{
+	return sm_smp_each_node(sm, light_ask);
 }
 
 static void light_surveyed(struct sm *sm)
@@ -208,7 +203,6 @@ void sm_sweep_light(struct sm *sm)
 		return;
 	}
 	sm->phase = SM_LIGHT;
-	sm->it_node = list_first(&sm->nodes, struct sm_node, link);
 	smp = sm_smp_new(sm, sm->self->node, SMP_ATTR_PORT_INFO, sm->self->num, on_light_port);
 	if (smp) {
 		smp->port = sm->self;
@@ -223,15 +217,6 @@ static void mcast_done(struct sm *sm)
 {
 	sm->cfg.sa->flush(sm);
 	sm_sweep_idle(sm);
-}
-
-static void mcast_start(struct sm *sm)
-{
-	sm->phase = SM_MCAST;
-	sm->want_mcast = false;
-	sm_mcast_route(sm, false);
-	sm_mcast_push_rewind(sm);
-	sm_smp_phase(sm, sm_mcast_push, mcast_done);
 }
 
 void sm_sweep_mcast(struct sm *sm)
@@ -276,10 +261,14 @@ static void sweep_kick(struct loop_task *t, struct now now)
 
 	if (!sm->running || sm->phase != SM_IDLE || sm->handing_over)
 		return;
-	if (sm->want_heavy && (sm->state == SM_STATE_MASTER || sm->state == SM_STATE_DISCOVERING))
+	if (sm->want_heavy && (sm->state == SM_STATE_MASTER || sm->state == SM_STATE_DISCOVERING)) {
 		sm_sweep_heavy(sm);
-	else if (sm->want_mcast && sm->state == SM_STATE_MASTER)
-		mcast_start(sm);
+	} else if (sm->want_mcast && sm->state == SM_STATE_MASTER) {
+		sm->phase = SM_MCAST;
+		sm->want_mcast = false;
+		sm_mcast_route(sm, false);
+		sm_smp_phase(sm, sm_mcast_push, mcast_done);
+	}
 }
 
 static void sweep_on_timer(struct loop_timer *t, struct now now)

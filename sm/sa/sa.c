@@ -118,7 +118,7 @@ enum kind {
 static const struct handler {
 	u16 attr;
 	u8 kinds;
-	u16 size; /* bytes of the attribute in a request, at least */
+	u16 size; /* bytes of the attribute in a request, at least, and of a record unless fn() says another size */
 	void (*fn)(struct sa_call *c);
 } handlers[] = {
 	{ SA_ATTR_CLASS_PORT_INFO, KIND_GET, 0, class_port_info },
@@ -163,50 +163,40 @@ static u8 kind_of(u8 method)
 	}
 }
 
-static const struct handler *find_handler(u16 attr, u8 kind)
-{
-	u32 i;
-
-	for (i = 0; i < ARRAY_SIZE(handlers); i++)
-		if (handlers[i].attr == attr && handlers[i].kinds & kind)
-			return &handlers[i];
-	return NULL;
-}
-
 static bool multi_packet(u8 method)
 {
 	return method == SA_METHOD_GET_TABLE || method == SA_METHOD_GET_MULTI;
 }
 
-/* 15.2.2: Get has exactly one record; a table may be empty. */
-static void check_count(struct sa_call *c)
-{
-	if (c->status || multi_packet(c->method))
-		return;
-	if (!c->nrecords)
-		c->status = SA_STATUS_NO_RECORDS;
-	else if (c->nrecords > 1)
-		c->status = SA_STATUS_TOO_MANY_RECORDS;
-}
-
 static void sa_handle(struct sa_call *c)
 {
+	const struct handler *h = handlers, *end = handlers + ARRAY_SIZE(handlers);
+	u16 attr = wire_get(c->mad, MAD_ATTR_ID);
 	u8 kind = kind_of(c->method);
-	const struct handler *h = find_handler(wire_get(c->mad, MAD_ATTR_ID), kind);
 
+	while (h < end && (h->attr != attr || !(h->kinds & kind)))
+		h++;
 	if (wire_get(c->mad, MAD_CLASS_VERSION) != MAD_CLASS_VERSION_SA)
 		c->status = MAD_STATUS_BAD_VERSION;
 	else if (!kind)
 		c->status = MAD_STATUS_BAD_METHOD;
-	else if (!h)
+	else if (h == end)
 		c->status = MAD_STATUS_BAD_METHOD_ATTR;
 	else if (c->query_len < h->size)
 		c->status = SA_STATUS_REQ_INVALID;
 	else if (!c->requester && !c->trusted)
 		c->status = SA_STATUS_REQ_INVALID;
-	else
-		h->fn(c);
-	check_count(c);
+	if (c->status)
+		return;
+	sm_sa_size(c, h->size);
+	h->fn(c);
+	if (c->status || multi_packet(c->method))
+		return;
+	/* 15.2.2: Get has exactly one record; a table may be empty. */
+	if (!c->nrecords)
+		c->status = SA_STATUS_NO_RECORDS;
+	else if (c->nrecords > 1)
+		c->status = SA_STATUS_TOO_MANY_RECORDS;
 }
 
 /* ---- responses ---- */
@@ -298,7 +288,6 @@ static void sa_receive(struct sm *sm, const u8 *data, u32 len, const struct mad_
 	if (!c.out)
 		return;
 	c.cap = MAD_SIZE;
-	sm_sa_size(&c, 8);
 	sa_handle(&c);
 	if (c.status) {
 		sm->st.sa_errors++;

@@ -81,7 +81,6 @@ void sm_sa_inform_set(struct sa_call *c)
 	u8 op = wire_get(c->query, INFORMINFO_SUBSCRIBE), rec[INFORMINFO_SIZE];
 	struct subscriber *s = sa_inform_find(c);
 
-	sm_sa_size(c, INFORMINFO_SIZE);
 	memcpy(rec, c->query, sizeof(rec));
 	if (op > 1 || wire_get(c->query, INFORMINFO_IS_GENERIC) > 1 || (op && !may_subscribe(c)) || (!op && !s))
 		c->status = SA_STATUS_REQ_INVALID;
@@ -111,7 +110,6 @@ void sm_sa_inform_record(struct sa_call *c)
 	u8 rec[INFORMINFOREC_SIZE];
 	struct wire_gid gid;
 
-	sm_sa_size(c, INFORMINFOREC_SIZE);
 	list_for_each (s, &c->sm->subscribers, link) {
 		if (!c->trusted && s->addr.lid != c->from->lid)
 			continue;

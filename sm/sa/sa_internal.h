@@ -32,7 +32,7 @@ struct sa_call {
 };
 
 /* sa.c */
-void sm_sa_size(struct sa_call *c, u32 size);      /* of a record, before the first */
+void sm_sa_size(struct sa_call *c, u32 size);      /* of a record, other than that of the request, before the first */
 bool sm_sa_emit(struct sa_call *c, const u8 *rec); /* false: there is no room for more */
 bool sm_sa_match(const struct sa_call *c, const u8 *rec, const struct sa_field *fields, u32 n);
 /* May the requester see this port? They share a partition, or it knows the SM_Key. 15.4.1.2 */

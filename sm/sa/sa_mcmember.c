@@ -137,7 +137,6 @@ void sm_sa_mcmember_get(struct sa_call *c)
 	struct sm_group *g;
 	u8 rec[MCMEMBER_SIZE];
 
-	sm_sa_size(c, MCMEMBER_SIZE);
 	list_for_each (g, &c->sm->groups, link) {
 		if (!c->trusted && !(c->requester && sm_pkey_has(c->requester, g->pkey)))
 			continue;
@@ -153,11 +152,6 @@ void sm_sa_mcmember_get(struct sa_call *c)
 
 /* ---- joining ---- */
 
-static void sa_mcmember_fail(struct sa_call *c, u16 status)
-{
-	c->status = status;
-}
-
 /*
  * The port that is to join: the requester's, or another that shares a partition with it, which makes the membership a
  * proxy's. Who has joined by itself is nobody else's business. 15.2.5.17, ProxyJoin
@@ -169,11 +163,11 @@ static struct sm_port *sa_mcmember_subject(struct sa_call *c)
 
 	if (!p || !p->lid ||
 	    (wire_gid_prefix(&gid) != c->sm->cfg.subnet_prefix && wire_gid_prefix(&gid) != WIRE_GID_PREFIX_DEFAULT)) {
-		sa_mcmember_fail(c, SA_STATUS_INVALID_GID);
+		c->status = SA_STATUS_INVALID_GID;
 		return NULL;
 	}
 	if (p != c->requester && !sm_sa_may_see(c, p)) {
-		sa_mcmember_fail(c, SA_STATUS_REQ_INVALID);
+		c->status = SA_STATUS_REQ_INVALID;
 		return NULL;
 	}
 	return p;
@@ -188,7 +182,7 @@ static bool can_take_part(struct sa_call *c, const struct sm_group *g, const str
 	    wire_rate_mbps(sm_port_rate(p)) < wire_rate_mbps(g->rate) ||
 	    !sm_sa_match(c, rec, fields + AGREED, ARRAY_SIZE(fields) - AGREED) || !selectors_match(c, rec) ||
 	    (sm_sa_asks(c, MCMEMBER_COMP_PKEY) && (wire_get(c->query, MCMEMBER_PKEY) ^ g->pkey) & WIRE_PKEY_BASE)) {
-		sa_mcmember_fail(c, SA_STATUS_REQ_INVALID);
+		c->status = SA_STATUS_REQ_INVALID;
 		return false;
 	}
 	return true;
@@ -262,19 +256,19 @@ static struct sm_group *sa_mcmember_create(struct sa_call *c, struct wire_gid mg
 	struct sm_group *g;
 
 	if ((c->comp & CREATE_COMP) != CREATE_COMP) {
-		sa_mcmember_fail(c, SA_STATUS_INSUFFICIENT_COMPONENTS);
+		c->status = SA_STATUS_INSUFFICIENT_COMPONENTS;
 		return NULL;
 	}
 	if (!(wire_get(c->query, MCMEMBER_JOIN_STATE) & JOIN_FULL) || !(wire_gid_is_zero(&mgid) || good_mgid(&mgid)) ||
 	    !mtu || !rate || !sm_pkey_has(p, pkey)) {
-		sa_mcmember_fail(c, SA_STATUS_REQ_INVALID);
+		c->status = SA_STATUS_REQ_INVALID;
 		return NULL;
 	}
 	if (wire_gid_is_zero(&mgid))
 		mgid = own_mgid(c->sm, scope);
 	g = sm_group_create(c->sm, &mgid);
 	if (!g) {
-		sa_mcmember_fail(c, SA_STATUS_NO_RESOURCES);
+		c->status = SA_STATUS_NO_RESOURCES;
 		return NULL;
 	}
 	g->qkey = wire_get(c->query, MCMEMBER_QKEY);
@@ -305,10 +299,9 @@ void sm_sa_mcmember_join(struct sa_call *c)
 	struct sm_port *p;
 	bool proxy;
 
-	sm_sa_size(c, MCMEMBER_SIZE);
 	if ((c->comp & JOIN_COMP) != JOIN_COMP || !state) {
-		sa_mcmember_fail(c, (c->comp & JOIN_COMP) == JOIN_COMP ? SA_STATUS_REQ_INVALID
-								       : SA_STATUS_INSUFFICIENT_COMPONENTS);
+		c->status =
+			(c->comp & JOIN_COMP) == JOIN_COMP ? SA_STATUS_REQ_INVALID : SA_STATUS_INSUFFICIENT_COMPONENTS;
 		return;
 	}
 	p = sa_mcmember_subject(c);
@@ -316,7 +309,7 @@ void sm_sa_mcmember_join(struct sa_call *c)
 		return;
 	g = sm_group_find(c->sm, &mgid);
 	if (!g && !(state & JOIN_FULL))
-		sa_mcmember_fail(c, SA_STATUS_REQ_INVALID);
+		c->status = SA_STATUS_REQ_INVALID;
 	else if (!g)
 		g = sa_mcmember_create(c, mgid, p);
 	else if (!can_take_part(c, g, p))
@@ -325,13 +318,13 @@ void sm_sa_mcmember_join(struct sa_call *c)
 		return;
 	m = sm_group_member(g, p);
 	if (m && !may_change(c, m)) {
-		sa_mcmember_fail(c, SA_STATUS_REQ_INVALID);
+		c->status = SA_STATUS_REQ_INVALID;
 		return;
 	}
 	proxy = p != c->requester && (!m || m->proxy);
 	m = sm_group_join(c->sm, g, p, state);
 	if (!m) {
-		sa_mcmember_fail(c, SA_STATUS_NO_RESOURCES);
+		c->status = SA_STATUS_NO_RESOURCES;
 		sm_group_reap(c->sm, g);
 		return;
 	}
@@ -351,16 +344,15 @@ void sm_sa_mcmember_leave(struct sa_call *c)
 	struct sm_member *m;
 	struct sm_port *p;
 
-	sm_sa_size(c, MCMEMBER_SIZE);
 	if ((c->comp & JOIN_COMP) != JOIN_COMP) {
-		sa_mcmember_fail(c, SA_STATUS_INSUFFICIENT_COMPONENTS);
+		c->status = SA_STATUS_INSUFFICIENT_COMPONENTS;
 		return;
 	}
 	p = sa_mcmember_subject(c);
 	m = g && p ? sm_group_member(g, p) : NULL;
 	if (!m || !state || (m->join_state & state) != state || !may_change(c, m)) {
 		if (!c->status)
-			sa_mcmember_fail(c, SA_STATUS_REQ_INVALID);
+			c->status = SA_STATUS_REQ_INVALID;
 		return;
 	}
 	put_member(c, g, m, rec);

@@ -60,7 +60,6 @@ static bool emit_node(struct sa_call *c, struct sm_port *p)
 
 void sm_sa_node_record(struct sa_call *c)
 {
-	sm_sa_size(c, NODEREC_SIZE);
 	each_end(c, sm_sa_asks(c, NODEREC_COMP_LID), wire_get(c->query, NODEREC_LID), emit_node);
 }
 
@@ -149,7 +148,6 @@ static bool emit_port(struct sa_call *c, struct sm_port *p)
 
 void sm_sa_port_info_record(struct sa_call *c)
 {
-	sm_sa_size(c, PORTINFOREC_SIZE);
 	each_end(c, sm_sa_asks(c, PORTINFOREC_COMP_LID), wire_get(c->query, PORTINFOREC_END_PORT_LID), emit_port);
 }
 
@@ -168,7 +166,6 @@ static bool emit_switch(struct sa_call *c, struct sm_port *p)
 
 void sm_sa_switch_info_record(struct sa_call *c)
 {
-	sm_sa_size(c, SWITCHINFOREC_SIZE);
 	each_end(c, sm_sa_asks(c, SWITCHINFOREC_COMP_LID), wire_get(c->query, SWITCHINFOREC_LID), emit_switch);
 }
 
@@ -212,7 +209,6 @@ static bool emit_links(struct sa_call *c, struct sm_port *p)
 
 void sm_sa_link_record(struct sa_call *c)
 {
-	sm_sa_size(c, LINKREC_SIZE);
 	each_end(c, sm_sa_asks(c, LINKREC_COMP_FROM_LID), wire_get(c->query, LINKREC_FROM_LID), emit_links);
 }
 
@@ -240,7 +236,6 @@ void sm_sa_sm_info_record(struct sa_call *c)
 	u8 rec[SMINFOREC_SIZE] = { 0 };
 	u32 i;
 
-	sm_sa_size(c, SMINFOREC_SIZE);
 	wire_set(rec, SMINFOREC_LID, c->sm->self ? c->sm->self->lid : 0);
 	sm_sminfo_fill(c->sm, rec + SMINFOREC_SM_INFO);
 	emit_sm(c, rec);

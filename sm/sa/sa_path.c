@@ -3,8 +3,6 @@
  * PathRecord and MultiPathRecord. IBTA 15.2.5.16. A path is what the forwarding tables say: they are walked from switch to
  * switch, and the narrowest link on the way gives MTU and rate.
  */
-#include <stdlib.h>
-
 #include "sm/sa/sa_internal.h"
 
 #define HOPS_MAX    64
@@ -259,11 +257,7 @@ static bool named_end(struct sa_call *c, bool by_gid, struct wire_field gid_fiel
 
 	*end = NULL;
 	if (by_gid) {
-		if (!is_local(c, &gid)) {
-			c->status = SA_STATUS_INVALID_GID;
-			return false;
-		}
-		*end = sm_port_by_guid(c->sm, wire_gid_guid(&gid));
+		*end = is_local(c, &gid) ? sm_port_by_guid(c->sm, wire_gid_guid(&gid)) : NULL;
 		if (!*end) {
 			c->status = SA_STATUS_INVALID_GID;
 			return false;
@@ -293,34 +287,31 @@ static void to_all(struct sa_call *c, const struct want *w, const struct sm_port
 				sa_path_pair(c, w, src, &n->ports[i], w->numb_path);
 }
 
+/* What PathRecord and MultiPathRecord, R, have in common. */
+#define WANT(R)                                                                          \
+	.mtu = sm_sa_asks(c, R##_COMP_MTU_SELECTOR) && sm_sa_asks(c, R##_COMP_MTU),      \
+	.rate = sm_sa_asks(c, R##_COMP_RATE_SELECTOR) && sm_sa_asks(c, R##_COMP_RATE),   \
+	.life = sm_sa_asks(c, R##_COMP_LIFE_SELECTOR) && sm_sa_asks(c, R##_COMP_LIFE),   \
+	.pkey = sm_sa_asks(c, R##_COMP_PKEY), .sl = sm_sa_asks(c, R##_COMP_SL),          \
+	.reversible = sm_sa_asks(c, R##_COMP_REVERSIBLE) && wire_get(q, R##_REVERSIBLE), \
+	.mtu_sel = wire_get(q, R##_MTU_SELECTOR), .mtu_code = wire_get(q, R##_MTU),      \
+	.rate_sel = wire_get(q, R##_RATE_SELECTOR), .rate_code = wire_get(q, R##_RATE),  \
+	.life_sel = wire_get(q, R##_LIFE_SELECTOR), .life_code = wire_get(q, R##_LIFE),  \
+	.pkey_value = wire_get(q, R##_PKEY), .sl_value = wire_get(q, R##_SL),            \
+	.numb_path = (sm_sa_asks(c, R##_COMP_NUM_PATH) ? wire_get(q, R##_NUM_PATH) : 0) ?: PATHS_MAX
+
 static struct want want_of(const struct sa_call *c)
 {
 	const u8 *q = c->query;
 	struct want w = {
-		.mtu = sm_sa_asks(c, PATHREC_COMP_MTU_SELECTOR) && sm_sa_asks(c, PATHREC_COMP_MTU),
-		.rate = sm_sa_asks(c, PATHREC_COMP_RATE_SELECTOR) && sm_sa_asks(c, PATHREC_COMP_RATE),
-		.life = sm_sa_asks(c, PATHREC_COMP_LIFE_SELECTOR) && sm_sa_asks(c, PATHREC_COMP_LIFE),
-		.pkey = sm_sa_asks(c, PATHREC_COMP_PKEY),
-		.sl = sm_sa_asks(c, PATHREC_COMP_SL),
-		.reversible = sm_sa_asks(c, PATHREC_COMP_REVERSIBLE) && wire_get(q, PATHREC_REVERSIBLE),
-		.mtu_sel = wire_get(q, PATHREC_MTU_SELECTOR),
-		.mtu_code = wire_get(q, PATHREC_MTU),
-		.rate_sel = wire_get(q, PATHREC_RATE_SELECTOR),
-		.rate_code = wire_get(q, PATHREC_RATE),
-		.life_sel = wire_get(q, PATHREC_LIFE_SELECTOR),
-		.life_code = wire_get(q, PATHREC_LIFE),
-		.pkey_value = wire_get(q, PATHREC_PKEY),
-		.sl_value = wire_get(q, PATHREC_SL),
+		WANT(PATHREC),
 		.slid = sm_sa_asks(c, PATHREC_COMP_SLID) ? wire_get(q, PATHREC_SLID) : 0,
 		.dlid = sm_sa_asks(c, PATHREC_COMP_DLID) ? wire_get(q, PATHREC_DLID) : 0,
 		.tclass = sm_sa_asks(c, PATHREC_COMP_TCLASS) ? wire_get(q, PATHREC_TCLASS) : 0,
 		.flow = sm_sa_asks(c, PATHREC_COMP_FLOW_LABEL) ? wire_get(q, PATHREC_FLOW_LABEL) : 0,
 		.service_id = wire_get(q, PATHREC_SERVICE_ID),
-		.numb_path = PATHS_MAX,
 	};
 
-	if (sm_sa_asks(c, PATHREC_COMP_NUM_PATH) && wire_get(q, PATHREC_NUM_PATH))
-		w.numb_path = wire_get(q, PATHREC_NUM_PATH);
 	if (c->method == MAD_METHOD_GET)
 		w.numb_path = 1;
 	return w;
@@ -379,7 +370,6 @@ void sm_sa_path_record(struct sa_call *c)
 	bool group = is_group(c, &mgid);
 	u32 i;
 
-	sm_sa_size(c, PATHREC_SIZE);
 	if (!named_end(c, sm_sa_asks(c, PATHREC_COMP_SGID), PATHREC_SGID, sm_sa_asks(c, PATHREC_COMP_SLID),
 		       PATHREC_SLID, &src))
 		return;
@@ -403,32 +393,6 @@ void sm_sa_path_record(struct sa_call *c)
 
 /* ---- MultiPathRecord ---- */
 
-static struct want multi_want(const struct sa_call *c)
-{
-	const u8 *q = c->query;
-	struct want w = {
-		.mtu = sm_sa_asks(c, MULTIPATHREC_COMP_MTU_SELECTOR) && sm_sa_asks(c, MULTIPATHREC_COMP_MTU),
-		.rate = sm_sa_asks(c, MULTIPATHREC_COMP_RATE_SELECTOR) && sm_sa_asks(c, MULTIPATHREC_COMP_RATE),
-		.life = sm_sa_asks(c, MULTIPATHREC_COMP_LIFE_SELECTOR) && sm_sa_asks(c, MULTIPATHREC_COMP_LIFE),
-		.pkey = sm_sa_asks(c, MULTIPATHREC_COMP_PKEY),
-		.sl = sm_sa_asks(c, MULTIPATHREC_COMP_SL),
-		.reversible = sm_sa_asks(c, MULTIPATHREC_COMP_REVERSIBLE) && wire_get(q, MULTIPATHREC_REVERSIBLE),
-		.mtu_sel = wire_get(q, MULTIPATHREC_MTU_SELECTOR),
-		.mtu_code = wire_get(q, MULTIPATHREC_MTU),
-		.rate_sel = wire_get(q, MULTIPATHREC_RATE_SELECTOR),
-		.rate_code = wire_get(q, MULTIPATHREC_RATE),
-		.life_sel = wire_get(q, MULTIPATHREC_LIFE_SELECTOR),
-		.life_code = wire_get(q, MULTIPATHREC_LIFE),
-		.pkey_value = wire_get(q, MULTIPATHREC_PKEY),
-		.sl_value = wire_get(q, MULTIPATHREC_SL),
-		.numb_path = PATHS_MAX,
-	};
-
-	if (sm_sa_asks(c, MULTIPATHREC_COMP_NUM_PATH) && wire_get(q, MULTIPATHREC_NUM_PATH))
-		w.numb_path = wire_get(q, MULTIPATHREC_NUM_PATH);
-	return w;
-}
-
 static const struct sm_port *multi_end(struct sa_call *c, u32 i)
 {
 	struct wire_gid gid = wire_gid_from_bytes(wire_cbytes(c->query, MULTIPATHREC_GID(i)));
@@ -443,7 +407,8 @@ void sm_sa_multi_path_record(struct sa_call *c)
 {
 	u32 ns = (u32)wire_get(c->query, MULTIPATHREC_SGID_COUNT),
 	    nd = (u32)wire_get(c->query, MULTIPATHREC_DGID_COUNT);
-	struct want w = multi_want(c);
+	const u8 *q = c->query;
+	struct want w = { WANT(MULTIPATHREC) };
 	const struct sm_port *src, *dst;
 	u32 s, d, left = w.numb_path;
 

@@ -88,15 +88,6 @@ static void sa_service_expire(struct loop_timer *t, struct now now)
 	sa_service_arm(sm);
 }
 
-/* What is left of the lease is what is told. */
-static void sa_service_refresh(const struct sm *sm, struct service *s)
-{
-	u64 now = loop_now(sm->loop).ns;
-
-	if (s->expires != ~0ull)
-		wire_set(s->rec, SERVICEREC_LEASE, s->expires > now ? (s->expires - now) / NSEC_PER_SEC : 0);
-}
-
 /* The key is nobody's business but the owner's, and of who is trusted. 15.2.5.14.1 */
 static bool sa_service_emit(struct sa_call *c, const struct service *s)
 {
@@ -110,17 +101,19 @@ static bool sa_service_emit(struct sa_call *c, const struct service *s)
 
 /* ---- requests ---- */
 
+/* What is left of the lease is what is told. */
 void sm_sa_service_get(struct sa_call *c)
 {
+	u64 now = loop_now(c->sm->loop).ns;
 	struct service *s;
 	u16 pkey;
 
-	sm_sa_size(c, SERVICEREC_SIZE);
 	list_for_each (s, &c->sm->services, link) {
 		pkey = wire_get(s->rec, SERVICEREC_PKEY);
 		if (!c->trusted && pkey && !(c->requester && sm_pkey_has(c->requester, pkey)))
 			continue;
-		sa_service_refresh(c->sm, s);
+		if (s->expires != ~0ull)
+			wire_set(s->rec, SERVICEREC_LEASE, s->expires > now ? (s->expires - now) / NSEC_PER_SEC : 0);
 		if (sm_sa_match(c, s->rec, fields, ARRAY_SIZE(fields)) && data_match(c, s->rec) &&
 		    !sa_service_emit(c, s))
 			return;
@@ -150,7 +143,6 @@ void sm_sa_service_set(struct sa_call *c)
 	struct service *s;
 	u32 lease;
 
-	sm_sa_size(c, SERVICEREC_SIZE);
 	if (!sa_service_valid(c))
 		return;
 	s = sa_service_find(sm, c->query);
@@ -182,7 +174,6 @@ void sm_sa_service_delete(struct sa_call *c)
 {
 	struct service *s;
 
-	sm_sa_size(c, SERVICEREC_SIZE);
 	if (!c->comp) {
 		c->status = SA_STATUS_INSUFFICIENT_COMPONENTS;
 		return;

@@ -27,14 +27,6 @@ static void each_port(struct sa_call *c, bool by_lid, u16 lid,
 	}
 }
 
-/* These say more about others than everybody should know. 15.4.1.2 */
-static bool needs_trust(struct sa_call *c)
-{
-	if (!c->trusted)
-		c->status = SA_STATUS_DENIED;
-	return c->trusted;
-}
-
 /* ---- GUIDInfoRecord ---- */
 
 static const struct sa_field guid_fields[] = { { GUIDINFOREC_COMP_BLOCK, 0, GUIDINFOREC_BLOCK } };
@@ -52,7 +44,6 @@ static bool emit_guids(struct sa_call *c, struct sm_port *p, u16 lid)
 
 void sm_sa_guid_info_record(struct sa_call *c)
 {
-	sm_sa_size(c, GUIDINFOREC_SIZE);
 	each_port(c, sm_sa_asks(c, GUIDINFOREC_COMP_LID), wire_get(c->query, GUIDINFOREC_LID), emit_guids);
 }
 
@@ -90,9 +81,10 @@ static bool emit_pkeys(struct sa_call *c, struct sm_port *p, u16 lid)
 
 void sm_sa_pkey_record(struct sa_call *c)
 {
-	sm_sa_size(c, PKEYREC_SIZE);
-	if (needs_trust(c))
+	if (c->trusted)
 		each_port(c, sm_sa_asks(c, PKEYREC_COMP_LID), wire_get(c->query, PKEYREC_LID), emit_pkeys);
+	else
+		c->status = SA_STATUS_DENIED; /* they say more about others than everybody should know. 15.4.1.2 */
 }
 
 /* ---- forwarding tables ---- */
@@ -119,7 +111,6 @@ static bool emit_lft(struct sa_call *c, struct sm_port *p, u16 lid)
 
 void sm_sa_lft_record(struct sa_call *c)
 {
-	sm_sa_size(c, LFTREC_SIZE);
 	each_port(c, sm_sa_asks(c, LFTREC_COMP_LID), wire_get(c->query, LFTREC_LID), emit_lft);
 }
 
@@ -128,37 +119,30 @@ static const struct sa_field mft_fields[] = {
 	{ MFTREC_COMP_BLOCK, 0, MFTREC_BLOCK },
 };
 
-static bool emit_mft_block(struct sa_call *c, const struct sm_node *n, u16 lid, u32 block, u32 position)
-{
-	u32 width = (n->nports + MFT_PORTS_PER_POSITION) / MFT_PORTS_PER_POSITION, i;
-	u8 rec[MFTREC_SIZE] = { 0 };
-
-	wire_set(rec, MFTREC_LID, lid);
-	wire_set(rec, MFTREC_POSITION, position);
-	wire_set(rec, MFTREC_BLOCK, block);
-	for (i = 0; i < MFT_PER_BLOCK; i++)
-		wire_set(rec, WIRE_AT(MFTREC_TABLE, MFT_PORT_MASK(i)),
-			 n->mft[(block * MFT_PER_BLOCK + i) * width + position]);
-	return !sm_sa_match(c, rec, mft_fields, ARRAY_SIZE(mft_fields)) || sm_sa_emit(c, rec);
-}
-
 static bool emit_mft(struct sa_call *c, struct sm_port *p, u16 lid)
 {
 	const struct sm_node *n = p->node;
-	u32 block, position;
+	u32 width = (n->nports + MFT_PORTS_PER_POSITION) / MFT_PORTS_PER_POSITION, block, position, i;
+	u8 rec[MFTREC_SIZE] = { 0 };
 
 	if (!sm_node_is_switch(n) || p->num)
 		return true;
+	wire_set(rec, MFTREC_LID, lid);
 	for (block = 0; block < n->mft_len / MFT_PER_BLOCK; block++)
-		for (position = 0; position <= n->nports / (u32)MFT_PORTS_PER_POSITION; position++)
-			if (!emit_mft_block(c, n, lid, block, position))
+		for (position = 0; position <= n->nports / (u32)MFT_PORTS_PER_POSITION; position++) {
+			wire_set(rec, MFTREC_POSITION, position);
+			wire_set(rec, MFTREC_BLOCK, block);
+			for (i = 0; i < MFT_PER_BLOCK; i++)
+				wire_set(rec, WIRE_AT(MFTREC_TABLE, MFT_PORT_MASK(i)),
+					 n->mft[(block * MFT_PER_BLOCK + i) * width + position]);
+			if (sm_sa_match(c, rec, mft_fields, ARRAY_SIZE(mft_fields)) && !sm_sa_emit(c, rec))
 				return false;
+		}
 	return true;
 }
 
 void sm_sa_mft_record(struct sa_call *c)
 {
-	sm_sa_size(c, MFTREC_SIZE);
 	each_port(c, sm_sa_asks(c, MFTREC_COMP_LID), wire_get(c->query, MFTREC_LID), emit_mft);
 }
 
@@ -189,7 +173,6 @@ static bool emit_sl2vl(struct sa_call *c, struct sm_port *p, u16 lid)
 
 void sm_sa_sl2vl_record(struct sa_call *c)
 {
-	sm_sa_size(c, SLTOVLREC_SIZE);
 	each_port(c, sm_sa_asks(c, SLTOVLREC_COMP_LID), wire_get(c->query, SLTOVLREC_LID), emit_sl2vl);
 }
 
@@ -217,6 +200,5 @@ static bool emit_vlarb(struct sa_call *c, struct sm_port *p, u16 lid)
 
 void sm_sa_vlarb_record(struct sa_call *c)
 {
-	sm_sa_size(c, VLARBREC_SIZE);
 	each_port(c, sm_sa_asks(c, VLARBREC_COMP_LID), wire_get(c->query, VLARBREC_LID), emit_vlarb);
 }

@@ -99,26 +99,20 @@ static int umad_port_remember(struct port *p, u32 tid, u32 timeout_ms, u32 retri
 	return 0;
 }
 
-static struct pending *umad_port_find(struct port *p, u32 tid)
-{
-	struct pending *w;
-
-	list_for_each (w, &p->pending[tid % PENDING_HASH], link)
-		if (w->tid == tid)
-			return w;
-	return NULL;
-}
-
 /* The cookie of the request with this TID, which is forgotten; NULL when there is none. */
 static void *umad_port_take(struct port *p, u32 tid)
 {
-	struct pending *w = umad_port_find(p, tid);
-	void *cookie = w ? w->cookie : NULL;
+	struct pending *w;
+	void *cookie;
 
-	if (w)
-		list_del(&w->link);
-	free(w);
-	return cookie;
+	list_for_each (w, &p->pending[tid % PENDING_HASH], link)
+		if (w->tid == tid) {
+			cookie = w->cookie;
+			list_del(&w->link);
+			free(w);
+			return cookie;
+		}
+	return NULL;
 }
 
 /* Timeouts that the port does not report, as with ibsim. */
@@ -475,58 +469,53 @@ static const struct option long_options[] = {
 	{ NULL, 0, NULL, 0 },
 };
 
-static void take_option(struct options *o, int id)
-{
-	switch (id) {
-	case 'g':
-		o->guid = umad_port_number("-g", optarg, 1, UINT64_MAX);
-		break;
-	case 'p':
-		o->cfg.priority = (u8)umad_port_number("-p", optarg, 0, 15);
-		break;
-	case 'P':
-		o->partitions = optarg;
-		break;
-	case 'R':
-		o->cfg.routing = optarg;
-		break;
-	case 's':
-		o->cfg.sweep_ms = (u32)umad_port_number("-s", optarg, 1, 86400) * 1000;
-		break;
-	case 't':
-		o->cfg.timeout_ms = (u32)umad_port_number("-t", optarg, 1, 60000);
-		break;
-	case 'r':
-		o->cfg.retries = (u32)umad_port_number("-r", optarg, 1, 100);
-		break;
-	case OPT_LMC:
-		o->cfg.lmc = (u8)umad_port_number("--lmc", optarg, 0, 7);
-		break;
-	case OPT_QOS:
-		o->cfg.qos = true;
-		break;
-	case 'v':
-		log_level = LOG_DEBUG;
-		break;
-	case OPT_VERSION:
-		puts("muslin-sm " MUSLIN_VERSION);
-		exit(0);
-	case 'h':
-		umad_port_usage(stdout);
-		exit(0);
-	default:
-		umad_port_usage(stderr);
-		exit(USAGE);
-	}
-}
-
 static void umad_port_parse(struct options *o, int argc, char **argv)
 {
 	int id;
 
 	o->cfg.window = 32; /* what real switches and ibsim take without loss */
 	while ((id = getopt_long(argc, argv, "g:p:P:R:s:t:r:vh", long_options, NULL)) != -1)
-		take_option(o, id);
+		switch (id) {
+		case 'g':
+			o->guid = umad_port_number("-g", optarg, 1, UINT64_MAX);
+			break;
+		case 'p':
+			o->cfg.priority = (u8)umad_port_number("-p", optarg, 0, 15);
+			break;
+		case 'P':
+			o->partitions = optarg;
+			break;
+		case 'R':
+			o->cfg.routing = optarg;
+			break;
+		case 's':
+			o->cfg.sweep_ms = (u32)umad_port_number("-s", optarg, 1, 86400) * 1000;
+			break;
+		case 't':
+			o->cfg.timeout_ms = (u32)umad_port_number("-t", optarg, 1, 60000);
+			break;
+		case 'r':
+			o->cfg.retries = (u32)umad_port_number("-r", optarg, 1, 100);
+			break;
+		case OPT_LMC:
+			o->cfg.lmc = (u8)umad_port_number("--lmc", optarg, 0, 7);
+			break;
+		case OPT_QOS:
+			o->cfg.qos = true;
+			break;
+		case 'v':
+			log_level = LOG_DEBUG;
+			break;
+		case OPT_VERSION:
+			puts("muslin-sm " MUSLIN_VERSION);
+			exit(0);
+		case 'h':
+			umad_port_usage(stdout);
+			exit(0);
+		default:
+			umad_port_usage(stderr);
+			exit(USAGE);
+		}
 	if (optind == argc)
 		return;
 	umad_port_usage(stderr);
