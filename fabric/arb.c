@@ -70,8 +70,7 @@ void fabric_arb_queue(struct fabric_port *out, struct wire_packet *p, u8 vl)
 	}
 	if (v->stalled & BIT(vl)) {
 		if (now < v->stall_until[vl]) {
-			fabric_count(out, FABRIC_CTR_XMIT_DISCARDS);
-			fabric_count(out, FABRIC_CTR_XMIT_HOQ);
+			fabric_count_discard(out, FABRIC_CTR_XMIT_HOQ);
 			fabric_flight_drop(&out->node->ports[p->in_port], p);
 			return;
 		}
@@ -116,8 +115,7 @@ static void vl_drop_head(struct fabric_port *out, u8 vl, u64 now, enum fabric_co
 {
 	struct wire_packet *p = vl_dequeue(out, vl, now);
 
-	fabric_count(out, FABRIC_CTR_XMIT_DISCARDS);
-	fabric_count(out, why);
+	fabric_count_discard(out, why);
 	fabric_flight_drop(&out->node->ports[p->in_port], p);
 }
 

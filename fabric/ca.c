@@ -18,8 +18,7 @@ static struct fabric_ca *to_ca(struct wire_port *w)
 
 static int ca_discard(struct fabric_port *p, struct wire_packet *pkt, enum fabric_counter why)
 {
-	fabric_count(p, FABRIC_CTR_XMIT_DISCARDS);
-	fabric_count(p, why);
+	fabric_count_discard(p, why);
 	wire_packet_free(pkt);
 	return 0;
 }

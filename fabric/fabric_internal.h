@@ -270,6 +270,13 @@ static inline void fabric_count(struct fabric_port *p, enum fabric_counter c)
 	p->ctr[c]++;
 }
 
+/* Counts a packet that is discarded at an output port. */
+static inline void fabric_count_discard(struct fabric_port *out, enum fabric_counter why)
+{
+	fabric_count(out, FABRIC_CTR_XMIT_DISCARDS);
+	fabric_count(out, why);
+}
+
 /* Reports an event to the watcher. */
 static inline void fabric_notify(struct fabric *f, enum fabric_event_type type, const struct fabric_port *p,
 				 const char *text)

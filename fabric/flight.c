@@ -119,8 +119,7 @@ u8 fabric_flight_vl(const struct fabric_port *in, const struct fabric_port *out,
 void fabric_flight_vl15(struct fabric_port *out, struct wire_packet *p)
 {
 	if (!out->peer || out->info->state < PORT_STATE_INIT) {
-		fabric_count(out, FABRIC_CTR_XMIT_DISCARDS);
-		fabric_count(out, FABRIC_CTR_XMIT_INACTIVE);
+		fabric_count_discard(out, FABRIC_CTR_XMIT_INACTIVE);
 		wire_packet_free(p);
 		return;
 	}

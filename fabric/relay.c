@@ -70,19 +70,13 @@ static void relay_error(struct fabric_port *in, enum fabric_counter why)
 	fabric_count(in, why);
 }
 
-static void relay_discard(struct fabric_port *out, enum fabric_counter why)
-{
-	fabric_count(out, FABRIC_CTR_XMIT_DISCARDS);
-	fabric_count(out, why);
-}
-
 /* Checks, and transmits or queues one data packet at one output port. Returns the receiving port; NULL: queued or dropped. */
 static struct fabric_port *relay_output(struct fabric_port *in, struct fabric_port *out, struct wire_packet *p)
 {
 	u8 vl, in_vl = p->vl;
 
 	if (unlikely(!out->peer || out->info->state != PORT_STATE_ACTIVE)) {
-		relay_discard(out, FABRIC_CTR_XMIT_INACTIVE);
+		fabric_count_discard(out, FABRIC_CTR_XMIT_INACTIVE);
 		goto drop;
 	}
 	vl = fabric_flight_vl(in, out, wire_lrh_sl(wire_packet_lrh(p)));
@@ -91,7 +85,7 @@ static struct fabric_port *relay_output(struct fabric_port *in, struct fabric_po
 		goto drop;
 	}
 	if (unlikely(p->len > wire_mtu_bytes(out->info->mtu_active))) {
-		relay_discard(out, FABRIC_CTR_XMIT_NEIGHBOR_MTU);
+		fabric_count_discard(out, FABRIC_CTR_XMIT_NEIGHBOR_MTU);
 		goto drop;
 	}
 	if (unlikely((out->enforce_out || out->filter_out) && !pkey_enforce(out, p, true)))

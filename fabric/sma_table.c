@@ -5,20 +5,20 @@
 
 #include "fabric/fabric_internal.h"
 
-/* Grows the LFT to include @block; new entries are "no port". */
-static int lft_grow(struct fabric_switch *sw, u32 block)
+/* Grows *@table, a forwarding table of *@len LIDs of @size bytes each, to @want LIDs; new bytes are @fill. */
+static int table_grow(void *table, u32 *len, u32 want, size_t size, u8 fill)
 {
-	u32 len = (block + 1) * LFT_PER_BLOCK;
-	u8 *lft;
+	void **t = table;
+	u8 *more;
 
-	if (len <= sw->lft_len)
+	if (want <= *len)
 		return 0;
-	lft = realloc(sw->lft, len);
-	if (!lft)
+	more = realloc(*t, want * size);
+	if (!more)
 		return -ENOMEM;
-	memset(lft + sw->lft_len, LFT_PORT_NONE, len - sw->lft_len);
-	sw->lft = lft;
-	sw->lft_len = len;
+	memset(more + *len * size, fill, (want - *len) * size);
+	*t = more;
+	*len = want;
 	return 0;
 }
 
@@ -32,7 +32,7 @@ u16 fabric_sma_lft(struct fabric_sma *s)
 	if (s->mod > LFT_BLOCK_MAX)
 		return MAD_STATUS_BAD_VALUE;
 	if (s->set) {
-		if (lft_grow(sw, s->mod))
+		if (table_grow(&sw->lft, &sw->lft_len, at + LFT_PER_BLOCK, sizeof(*sw->lft), LFT_PORT_NONE))
 			return MAD_STATUS_BUSY;
 		memcpy(sw->lft + at, s->data, LFT_SIZE);
 		if (!s->mod)
@@ -45,22 +45,6 @@ u16 fabric_sma_lft(struct fabric_sma *s)
 	return 0;
 }
 
-static int mft_grow(struct fabric_switch *sw, u32 block)
-{
-	u32 len = (block + 1) * MFT_PER_BLOCK;
-	u16 *mft;
-
-	if (len <= sw->mft_len)
-		return 0;
-	mft = realloc(sw->mft, len * sw->positions * sizeof(*mft));
-	if (!mft)
-		return -ENOMEM;
-	memset(mft + sw->mft_len * sw->positions, 0, (len - sw->mft_len) * sw->positions * sizeof(*mft));
-	sw->mft = mft;
-	sw->mft_len = len;
-	return 0;
-}
-
 u16 fabric_sma_mft(struct fabric_sma *s)
 {
 	struct fabric_switch *sw = s->n->sw;
@@ -70,7 +54,8 @@ u16 fabric_sma_mft(struct fabric_sma *s)
 		return MAD_STATUS_BAD_METHOD_ATTR;
 	if (block >= FABRIC_MFT_LIDS / MFT_PER_BLOCK || pos >= sw->positions)
 		return MAD_STATUS_BAD_VALUE;
-	if (s->set && mft_grow(sw, block))
+	if (s->set &&
+	    table_grow(&sw->mft, &sw->mft_len, (block + 1) * MFT_PER_BLOCK, sw->positions * sizeof(*sw->mft), 0))
 		return MAD_STATUS_BUSY;
 	for (i = 0; i < MFT_PER_BLOCK; i++) {
 		lid = block * MFT_PER_BLOCK + i;
@@ -147,15 +132,6 @@ u16 fabric_sma_guid_info(struct fabric_sma *s)
 	return 0;
 }
 
-static void sl2vl_read(const struct fabric_port *in, const struct fabric_port *out, u8 *d)
-{
-	u8 sl;
-
-	memset(d, 0, SMP_DATA_SIZE);
-	for (sl = 0; sl < WIRE_SL_NUM; sl++)
-		wire_set(d, SLTOVL_VL(sl), fabric_flight_vl(in, out, sl));
-}
-
 /* Allocates the SL-to-VL table by input port, with the current mapping. */
 static int sl2vl_alloc(struct fabric_port *out)
 {
@@ -176,6 +152,7 @@ u16 fabric_sma_sl2vl(struct fabric_sma *s)
 {
 	struct fabric_port *in = s->n->sw ? fabric_sma_port(s, s->mod >> 8 & 0xff) : s->self;
 	struct fabric_port *out = s->n->sw ? fabric_sma_port(s, s->mod & 0xff) : s->self;
+	u8 sl;
 
 	if (!in || !out || s->mod >> 16)
 		return MAD_STATUS_BAD_VALUE;
@@ -184,7 +161,9 @@ u16 fabric_sma_sl2vl(struct fabric_sma *s)
 			return MAD_STATUS_BUSY;
 		memcpy(out->sl2vl[s->n->sw ? in->num : 0], s->data, SLTOVL_SIZE);
 	}
-	sl2vl_read(in, out, s->data);
+	memset(s->data, 0, SMP_DATA_SIZE);
+	for (sl = 0; sl < WIRE_SL_NUM; sl++)
+		wire_set(s->data, SLTOVL_VL(sl), fabric_flight_vl(in, out, sl));
 	return 0;
 }
 

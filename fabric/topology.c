@@ -175,6 +175,11 @@ void fabric_topology_destroy(struct fabric_topology *t)
 	}
 	free(t->nodes);
 	free(t->partition_file);
-	fabric_ether_destroy(t->ether);
+	if (t->ether) {
+		free(t->ether->sw);
+		free(t->ether->cable);
+		free(t->ether->station);
+		free(t->ether);
+	}
 	free(t);
 }

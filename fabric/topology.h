@@ -24,9 +24,8 @@ struct fabric_topology_port {
 	u32 line; /* where it was wired */
 	u64 guid; /* of a CA's port; 0: node GUID + number */
 	u8 peer_port;
-	u8 lanes;     /* 1, 2, 4, 8, 12 */
-	u8 speed;     /* enum wire_speed */
-	u8 confirmed; /* both ends have named the link */
+	u8 lanes; /* 1, 2, 4, 8, 12 */
+	u8 speed; /* enum wire_speed */
 };
 
 struct fabric_topology_node {

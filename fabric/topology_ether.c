@@ -350,13 +350,3 @@ int fabric_build_station(struct fabric_build *b, const char *name, const char *k
 	node_addresses(b, s);
 	return 0;
 }
-
-void fabric_ether_destroy(struct fabric_ether *e)
-{
-	if (!e)
-		return;
-	free(e->sw);
-	free(e->cable);
-	free(e->station);
-	free(e);
-}

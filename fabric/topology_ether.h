@@ -48,6 +48,4 @@ struct fabric_ether {
 	u32 nsw, ncables, nstations;
 };
 
-void fabric_ether_destroy(struct fabric_ether *e); /* NULL is harmless */
-
 #endif
