@@ -173,32 +173,25 @@ static void well_known(struct sm *sm, const struct sm_partition *part, const str
 	g->scope = wire_mgid_scope(mgid);
 }
 
-/* ff1S:401b:PKEY::ffff:ffff, RFC 4391, 4. */
-static void mcast_broadcast(struct sm *sm, const struct sm_partition *part, u8 scope)
-{
-	u64 prefix = 0xff10401b00000000ull | (u64)scope << 48 | (u64)(part->pkey | WIRE_PKEY_FULL) << 16;
-	struct wire_gid mgid = wire_gid_make(prefix, 0xffffffff);
-
-	well_known(sm, part, &mgid, &part->flags);
-}
-
-static void partition_groups(struct sm *sm, const struct sm_partition *part)
-{
-	u32 scopes = part->flags.scopes ? part->flags.scopes : BIT(MGID_SCOPE_LINK), i;
-
-	for (i = 0; part->ipoib && i < 16; i++)
-		if (scopes & BIT(i))
-			mcast_broadcast(sm, part, (u8)i);
-	for (i = 0; i < part->ngroups; i++)
-		well_known(sm, part, &part->groups[i].mgid, &part->groups[i].flags);
-}
-
+/* The broadcast group of IPoIB is ff1S:401b:PKEY::ffff:ffff, RFC 4391, 4. */
 void sm_mcast_init(struct sm *sm)
 {
-	u32 i;
+	const struct sm_partition *part;
+	struct wire_gid mgid;
+	u32 scopes, i;
+	u64 prefix;
 
-	for (i = 0; i < sm->parts->n; i++)
-		partition_groups(sm, &sm->parts->part[i]);
+	for (part = sm->parts->part; part < sm->parts->part + sm->parts->n; part++) {
+		scopes = part->flags.scopes ? part->flags.scopes : BIT(MGID_SCOPE_LINK);
+		for (i = 0; part->ipoib && i < 16; i++) {
+			prefix = 0xff10401b00000000ull | (u64)i << 48 | (u64)(part->pkey | WIRE_PKEY_FULL) << 16;
+			mgid = wire_gid_make(prefix, 0xffffffff);
+			if (scopes & BIT(i))
+				well_known(sm, part, &mgid, &part->flags);
+		}
+		for (i = 0; i < part->ngroups; i++)
+			well_known(sm, part, &part->groups[i].mgid, &part->groups[i].flags);
+	}
 }
 
 void sm_mcast_fini(struct sm *sm)

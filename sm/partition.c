@@ -118,19 +118,20 @@ static bool partition_membership(struct scan *s, u8 *m)
 	return true;
 }
 
-static void *partition_grow(struct scan *s, void *array, u32 n, u32 *cap, size_t size)
+/* Room for one more at the end of *array, zeroed; counts it in *n. NULL without memory. The array has room for a power of two. */
+static void *partition_append(struct scan *s, void *array, u32 *n, size_t size)
 {
-	void *a;
+	void **p = array, *more;
 
-	if (n < *cap)
-		return array;
-	*cap = *cap ? *cap * 2 : 8;
-	a = realloc(array, *cap * size);
-	if (!a) {
-		*cap = n;
-		partition_fail(s, "out of memory");
+	if (!(*n & (*n - 1))) {
+		more = realloc(*p, (*n ? 2 * *n : 1) * size);
+		if (!more) {
+			partition_fail(s, "out of memory");
+			return NULL;
+		}
+		*p = more;
 	}
-	return a;
+	return memset((u8 *)*p + (*n)++ * size, 0, size);
 }
 
 /* ---- group flags ---- */
@@ -239,15 +240,6 @@ static bool group_flag(struct scan *s, struct sm_group_flags *f, bool *known)
 
 /* ---- the part before the colon ---- */
 
-static u16 free_pkey(const struct sm_partitions *ps)
-{
-	u16 key;
-
-	for (key = 1; key < PKEY_DEFAULT && sm_partitions_find(ps, key); key++)
-		;
-	return key;
-}
-
 static struct sm_partition *by_name(const struct sm_partitions *ps, const char *name)
 {
 	u32 i;
@@ -271,13 +263,10 @@ static bool partition_get(struct scan *s, const char *name, u16 pkey)
 	}
 	if (ps->n == PARTITIONS_MAX)
 		return partition_fail(s, "too many partitions");
-	p = partition_grow(s, ps->part, ps->n, &ps->cap, sizeof(*p));
+	p = partition_append(s, &ps->part, &ps->n, sizeof(*p));
 	if (!p)
 		return false;
-	ps->part = p;
-	s->cur = ps->n++;
-	p += s->cur;
-	memset(p, 0, sizeof(*p));
+	s->cur = ps->n - 1;
 	snprintf(p->name, sizeof(p->name), "%s", name);
 	p->pkey = pkey;
 	return true;
@@ -286,6 +275,7 @@ static bool partition_get(struct scan *s, const char *name, u16 pkey)
 static bool name_and_key(struct scan *s)
 {
 	char name[64];
+	u16 key = 1;
 	u64 v = 0;
 
 	if (!partition_word(s, ",:;="))
@@ -307,8 +297,11 @@ static bool name_and_key(struct scan *s)
 	}
 	if (!partition_get(s, name, v & 0x7fff))
 		return false;
-	if (!s->ps->part[s->cur].pkey)
-		s->ps->part[s->cur].pkey = free_pkey(s->ps);
+	if (!s->ps->part[s->cur].pkey) {
+		while (key < PKEY_DEFAULT && sm_partitions_find(s->ps, key))
+			key++;
+		s->ps->part[s->cur].pkey = key;
+	}
 	return true;
 }
 
@@ -370,8 +363,7 @@ static const struct {
 static bool partition_member(struct scan *s)
 {
 	struct sm_partition *p = &s->ps->part[s->cur];
-	struct sm_partition_member m = { .membership = s->defmember };
-	void *a;
+	struct sm_partition_member m = { .membership = s->defmember }, *at;
 	u32 i;
 
 	for (i = 0; i < ARRAY_SIZE(whom_names) && strcasecmp(s->word, whom_names[i].name); i++)
@@ -386,12 +378,10 @@ static bool partition_member(struct scan *s)
 		if (!partition_word(s, ",:;=") || !partition_membership(s, &m.membership))
 			return false;
 	}
-	a = partition_grow(s, p->members, p->nmembers, &p->members_cap, sizeof(m));
-	if (!a)
-		return false;
-	p->members = a;
-	p->members[p->nmembers++] = m;
-	return true;
+	at = partition_append(s, &p->members, &p->nmembers, sizeof(m));
+	if (at)
+		*at = m;
+	return at;
 }
 
 /* IPoIB's groups (signatures 0x401b and 0x601b) carry the partition's key, whatever the file says: RFC 4391, 4. */
@@ -408,9 +398,8 @@ static void put_pkey(struct wire_gid *mgid, u16 pkey)
 static bool partition_group(struct scan *s)
 {
 	struct sm_partition *p = &s->ps->part[s->cur];
-	struct sm_partition_group g = { .flags = p->flags };
+	struct sm_partition_group g = { .flags = p->flags }, *at;
 	bool known;
-	void *a;
 
 	partition_skip(s, false);
 	if (!partition_eat(s, '='))
@@ -438,12 +427,10 @@ static bool partition_group(struct scan *s)
 	}
 	if (*s->p && *s->p != '\n' && *s->p != ';')
 		return partition_fail(s, "expected ',' or the end of the line before '%.10s'", s->p);
-	a = partition_grow(s, p->groups, p->ngroups, &p->groups_cap, sizeof(g));
-	if (!a)
-		return false;
-	p->groups = a;
-	p->groups[p->ngroups++] = g;
-	return true;
+	at = partition_append(s, &p->groups, &p->ngroups, sizeof(g));
+	if (at)
+		*at = g;
+	return at;
 }
 
 static bool partition_properties(struct scan *s)
@@ -471,19 +458,6 @@ static bool partition_properties(struct scan *s)
 
 /* ---- life ---- */
 
-static bool partition_everybody(struct scan *s, u8 membership, bool ipoib)
-{
-	struct sm_partition *p = &s->ps->part[0];
-
-	p->ipoib = ipoib;
-	p->members = calloc(1, sizeof(*p->members));
-	if (!p->members)
-		return partition_fail(s, "out of memory");
-	p->members[0] = (struct sm_partition_member){ .whom = SM_WHOM_ALL, .membership = membership };
-	p->nmembers = p->members_cap = 1;
-	return true;
-}
-
 struct sm_partitions *sm_partitions_parse(const char *text, const char *file, char *err, size_t err_len)
 {
 	struct scan s = { .p = text ? text : "",
@@ -491,6 +465,8 @@ struct sm_partitions *sm_partitions_parse(const char *text, const char *file, ch
 			  .line = 1,
 			  .err = err,
 			  .err_len = err_len };
+
+	struct sm_partition_member *all;
 
 	if (err_len)
 		err[0] = 0;
@@ -501,7 +477,11 @@ struct sm_partitions *sm_partitions_parse(const char *text, const char *file, ch
 		return NULL;
 	}
 	/* All ports are members of the default partition. The file may change the membership: the last entry counts. */
-	partition_everybody(&s, text ? SM_MEMBER_LIMITED : SM_MEMBER_FULL, !text);
+	s.ps->part[0].ipoib = !text;
+	all = partition_append(&s, &s.ps->part[0].members, &s.ps->part[0].nmembers, sizeof(*all));
+	if (all)
+		*all = (struct sm_partition_member){ .whom = SM_WHOM_ALL,
+						     .membership = text ? SM_MEMBER_LIMITED : SM_MEMBER_FULL };
 	for (partition_skip(&s, true); text && *s.p; partition_skip(&s, true))
 		if (!partition_header(&s) || !(partition_eat(&s, ';') || partition_properties(&s)))
 			break;

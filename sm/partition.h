@@ -46,14 +46,14 @@ struct sm_partition {
 	bool ipoib, index0;
 	struct sm_group_flags flags;
 	struct sm_partition_member *members;
-	u32 nmembers, members_cap;
+	u32 nmembers;
 	struct sm_partition_group *groups;
-	u32 ngroups, groups_cap;
+	u32 ngroups;
 };
 
 struct sm_partitions {
 	struct sm_partition *part; /* [0] is the default partition, 0x7fff */
-	u32 n, cap;
+	u32 n;
 };
 
 /*

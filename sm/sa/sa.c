@@ -73,20 +73,6 @@ bool sm_sa_may_see(const struct sa_call *c, const struct sm_port *p)
 	return c->trusted || (c->requester && (c->requester == end || sm_pkey_common(c->requester, end)));
 }
 
-bool sm_sa_select(u8 sel, u32 have, u32 want)
-{
-	switch (sel) {
-	case SA_SELECT_GREATER:
-		return have > want;
-	case SA_SELECT_LESS:
-		return have < want;
-	case SA_SELECT_EXACTLY:
-		return have == want;
-	default:
-		return true; /* the largest there is */
-	}
-}
-
 /* ---- ClassPortInfo ---- */
 
 static void class_port_info(struct sa_call *c)
@@ -309,7 +295,8 @@ static void sa_init(struct sm *sm)
 {
 	list_init(&sm->held);
 	sm_service_init(sm);
-	sm_inform_init(sm);
+	list_init(&sm->subscribers);
+	list_init(&sm->reports);
 }
 
 static void sa_fini(struct sm *sm)

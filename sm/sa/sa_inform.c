@@ -202,12 +202,6 @@ void sm_inform_report(struct sm *sm, const u8 *notice, const struct sm_port *sub
 
 /* ---- life ---- */
 
-void sm_inform_init(struct sm *sm)
-{
-	list_init(&sm->subscribers);
-	list_init(&sm->reports);
-}
-
 void sm_inform_fini(struct sm *sm)
 {
 	struct subscriber *s, *tmp;

@@ -41,8 +41,6 @@ static inline bool sm_sa_asks(const struct sa_call *c, u32 comp)
 {
 	return c->comp & SA_COMP(comp);
 }
-/* @v is the component's value, @sel its selector: does @have do? *use: what to answer with. Codes in ascending order. */
-bool sm_sa_select(u8 sel, u32 have, u32 want);
 
 /* Handlers; the answer's status is c->status. */
 void sm_sa_node_record(struct sa_call *c);
@@ -75,7 +73,6 @@ void sm_service_fini(struct sm *sm);
 bool sm_inform_report_sent(struct sm *sm, void *cookie); /* false: @cookie is not a Report */
 /* The operations of sm_sa_ops. */
 void sm_inform_report(struct sm *sm, const u8 *notice, const struct sm_port *subject);
-void sm_inform_init(struct sm *sm);
 void sm_inform_fini(struct sm *sm);
 void sm_inform_forget_port(struct sm *sm, struct sm_port *p);
 

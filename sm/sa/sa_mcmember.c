@@ -45,15 +45,19 @@ static u32 sa_mcmember_rank(const struct selected *s, u8 code)
 static bool selectors_match(const struct sa_call *c, const u8 *rec)
 {
 	const struct selected *s;
-	u32 i;
+	u32 i, have, want;
+	u8 sel;
 
 	for (i = 0; i < ARRAY_SIZE(selected); i++) {
 		s = &selected[i];
 		if (!sm_sa_asks(c, s->sel_comp) || !sm_sa_asks(c, s->comp))
 			continue;
-		if (!sm_sa_select(wire_get(c->query, s->sel), sa_mcmember_rank(s, wire_get(rec, s->value)),
-				  sa_mcmember_rank(s, wire_get(c->query, s->value))))
-			return false;
+		sel = wire_get(c->query, s->sel);
+		have = sa_mcmember_rank(s, wire_get(rec, s->value));
+		want = sa_mcmember_rank(s, wire_get(c->query, s->value));
+		if ((sel == SA_SELECT_GREATER && have <= want) || (sel == SA_SELECT_LESS && have >= want) ||
+		    (sel == SA_SELECT_EXACTLY && have != want))
+			return false; /* the fourth asks for the largest there is */
 	}
 	return true;
 }

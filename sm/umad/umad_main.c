@@ -72,18 +72,6 @@ static const struct {
 			 SA_METHOD_GET_MULTI, SA_METHOD_DELETE } },
 };
 
-static enum agent agent_of(u8 mgmt_class)
-{
-	switch (mgmt_class) {
-	case MAD_CLASS_SUBN_LID:
-		return AGENT_LID;
-	case MAD_CLASS_SUBN_DIRECTED:
-		return AGENT_DIRECTED;
-	default:
-		return AGENT_SA;
-	}
-}
-
 /* ---- outstanding requests ---- */
 
 static int umad_port_remember(struct port *p, u32 tid, u32 timeout_ms, u32 retries, void *cookie)
@@ -164,6 +152,7 @@ static int port_send(void *transport, const u8 *mad, u32 len, const struct mad_a
 {
 	struct port *p = transport;
 	u32 tid = wire_get(mad, MAD_TID) & 0xffffffff;
+	enum agent agent = 0;
 	void *umad;
 	int err;
 
@@ -172,8 +161,9 @@ static int port_send(void *transport, const u8 *mad, u32 len, const struct mad_a
 		return -ENOMEM;
 	memcpy(umad_get_mad(umad), mad, len);
 	set_addr(umad, to);
-	err = umad_send(p->id, p->agent[agent_of(wire_mad_get_class(mad))], umad, (int)max(len, (u32)MAD_SIZE),
-			(int)timeout_ms, (int)retries);
+	while (agent < AGENT_SA && agents[agent].mgmt_class != wire_mad_get_class(mad))
+		agent++;
+	err = umad_send(p->id, p->agent[agent], umad, (int)max(len, (u32)MAD_SIZE), (int)timeout_ms, (int)retries);
 	free(umad);
 	if (err)
 		return err < 0 ? err : -EIO;
