@@ -131,11 +131,6 @@ static void activate_port(struct sm *sm, struct sm_port *p)
 	set_port(sm, p, PORT_STATE_ACTIVE, want);
 }
 
-static bool configure_ports(struct sm *sm)
-{
-	return sm_smp_each_node(sm, configure_port);
-}
-
 /* ---- SwitchInfo ---- */
 
 static void on_switch_set(struct sm *sm, struct sm_smp *smp, const u8 *mad)
@@ -169,19 +164,20 @@ static void configure_switch(struct sm *sm, struct sm_port *p)
 	sm_smp_queue(sm, smp);
 }
 
-static bool configure_switches(struct sm *sm)
-{
-	return sm_smp_each_node(sm, configure_switch);
-}
-
 /* ---- the phases ---- */
 
-static bool (*const steps[])(struct sm *sm) = { configure_switches, sm_pkey_push,  sm_qos_push,
-						sm_route_push,      sm_mcast_push, configure_ports };
+/* Each step visits the ports of all nodes, or has a function of its own. */
+static const struct {
+	void (*visit)(struct sm *sm, struct sm_port *p);
+	bool (*next)(struct sm *sm);
+} steps[] = {
+	{ .visit = configure_switch }, { .visit = sm_pkey_push },  { .visit = sm_qos_push },
+	{ .next = sm_route_push },     { .visit = sm_mcast_push }, { .visit = configure_port },
+};
 
 static bool bringup_push(struct sm *sm)
 {
-	while (!steps[sm->step](sm)) {
+	while (!(steps[sm->step].next ? steps[sm->step].next(sm) : sm_smp_each_node(sm, steps[sm->step].visit))) {
 		if (++sm->step == ARRAY_SIZE(steps))
 			return false;
 		sm_smp_rewind(sm);
@@ -189,14 +185,9 @@ static bool bringup_push(struct sm *sm)
 	return true;
 }
 
-static bool bringup_activate(struct sm *sm)
-{
-	return sm_smp_each_node(sm, activate_port);
-}
-
 static void bringup_configured(struct sm *sm)
 {
-	sm_smp_phase(sm, bringup_activate, sm->brought_up);
+	sm_smp_visit(sm, activate_port, sm->brought_up);
 }
 
 void sm_bringup_start(struct sm *sm, void (*done)(struct sm *sm))

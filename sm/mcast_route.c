@@ -22,27 +22,6 @@ static u32 mcast_route_positions(const struct sm_node *n)
 
 /* ---- tables ---- */
 
-static bool mcast_route_resize(struct sm_node *n, u32 mlids)
-{
-	size_t pos = mcast_route_positions(n), old = n->mft_len * pos, len = mlids * pos;
-	u16 *mft, *set;
-
-	if (n->mft_len >= mlids)
-		return true;
-	mft = realloc(n->mft, len * sizeof(*mft));
-	if (mft)
-		n->mft = mft;
-	set = realloc(n->mft_set, len * sizeof(*set));
-	if (set)
-		n->mft_set = set;
-	if (!mft || !set)
-		return false;
-	memset(mft + old, 0, (len - old) * sizeof(*mft));
-	memset(set + old, 0, (len - old) * sizeof(*set));
-	n->mft_len = mlids;
-	return true;
-}
-
 static void mcast_route_clear(struct sm *sm, u32 index)
 {
 	struct sm_node *n;
@@ -148,12 +127,18 @@ static int tree_init(struct tree *t, struct sm_graph *g)
 
 static bool resize_all(struct sm *sm)
 {
-	u32 len = (sm->mlid_top + MFT_PER_BLOCK - 1) / MFT_PER_BLOCK * MFT_PER_BLOCK;
+	u32 mlids = (sm->mlid_top + MFT_PER_BLOCK - 1) / MFT_PER_BLOCK * MFT_PER_BLOCK;
 	struct sm_node *n;
 
-	list_for_each (n, &sm->nodes, link)
-		if (sm_node_is_switch(n) && !mcast_route_resize(n, len))
+	list_for_each (n, &sm->nodes, link) {
+		size_t size = mcast_route_positions(n) * sizeof(*n->mft), old = n->mft_len * size, len = mlids * size;
+
+		if (!sm_node_is_switch(n) || n->mft_len >= mlids)
+			continue;
+		if (!sm_route_grow(&n->mft, old, len, 0) || !sm_route_grow(&n->mft_set, old, len, 0))
 			return false;
+		n->mft_len = mlids;
+	}
 	return true;
 }
 
@@ -214,7 +199,7 @@ static void push_block(struct sm *sm, struct sm_node *n, u32 block, u32 pos)
 	sm_smp_queue(sm, smp);
 }
 
-static void push_switch(struct sm *sm, struct sm_port *p)
+void sm_mcast_push(struct sm *sm, struct sm_port *p)
 {
 	struct sm_node *n = p->node;
 	u32 block, pos;
@@ -225,9 +210,4 @@ static void push_switch(struct sm *sm, struct sm_port *p)
 		for (pos = 0; pos < mcast_route_positions(n); pos++)
 			push_block(sm, n, block, pos);
 	n->mft_unknown = false;
-}
-
-bool sm_mcast_push(struct sm *sm)
-{
-	return sm_smp_each_node(sm, push_switch);
 }

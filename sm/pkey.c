@@ -280,7 +280,7 @@ static u32 enforce_cap(const struct sm_node *n)
 	return wire_get(n->swinfo, SWITCHINFO_PART_ENFORCE_CAP);
 }
 
-static void push_port(struct sm *sm, struct sm_port *p)
+void sm_pkey_push(struct sm *sm, struct sm_port *p)
 {
 	struct sm_port *peer = p->peer;
 
@@ -295,9 +295,4 @@ static void push_port(struct sm *sm, struct sm_port *p)
 		return;
 	if (enforce_cap(p->node) >= peer->npkeys)
 		push_table(sm, p, peer, min(enforce_cap(p->node), pkey_capacity(peer)));
-}
-
-bool sm_pkey_push(struct sm *sm)
-{
-	return sm_smp_each_node(sm, push_port);
 }

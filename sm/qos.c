@@ -97,9 +97,9 @@ static void push_vlarb(struct sm *sm, struct sm_port *p)
 	}
 }
 
-static void push_port(struct sm *sm, struct sm_port *p)
+void sm_qos_push(struct sm *sm, struct sm_port *p)
 {
-	if ((sm_node_is_switch(p->node) && !p->num) || !p->has_info || !p->peer)
+	if (!sm->cfg.qos || (sm_node_is_switch(p->node) && !p->num) || !p->has_info || !p->peer)
 		return;
 	if (p->qos_sent && sm_port_state(p) != PORT_STATE_INIT)
 		return;
@@ -108,9 +108,4 @@ static void push_port(struct sm *sm, struct sm_port *p)
 	    (sm_node_is_switch(p->node) || wire_get(p->info, PORTINFO_CAP_MASK) & PORT_CAP_SL_MAP))
 		push_sl2vl(sm, p);
 	push_vlarb(sm, p);
-}
-
-bool sm_qos_push(struct sm *sm)
-{
-	return sm->cfg.qos && sm_smp_each_node(sm, push_port);
 }

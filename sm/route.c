@@ -181,37 +181,36 @@ static u32 route_destinations(struct sm *sm, struct sm_dest *d)
 	return n;
 }
 
-static bool route_resize(struct sm_node *n, u32 len)
+bool sm_route_grow(void *table, size_t old, size_t len, u8 fill)
 {
-	u8 *lft, *set;
+	void **t = table;
+	u8 *more = realloc(*t, len);
 
-	if (n->lft_len >= len)
-		return true;
-	lft = realloc(n->lft, len);
-	if (lft)
-		n->lft = lft;
-	set = realloc(n->lft_set, len);
-	if (set)
-		n->lft_set = set;
-	if (!lft || !set)
+	if (!more)
 		return false;
-	memset(n->lft_set + n->lft_len, SM_LFT_UNKNOWN, len - n->lft_len);
-	n->lft_len = len;
+	*t = more;
+	memset(more + old, fill, len - old);
 	return true;
 }
 
 static u8 **route_tables(struct sm *sm)
 {
 	u8 **lft = calloc(sm->graph.n + 1, sizeof(*lft));
-	u32 i;
+	u32 i, len = sm->lft_len;
 
 	for (i = 0; lft && i < sm->graph.n; i++) {
-		if (!route_resize(sm->graph.node[i], sm->lft_len)) {
-			free(lft);
-			return NULL;
+		struct sm_node *n = sm->graph.node[i];
+
+		if (n->lft_len < len) {
+			if (!sm_route_grow(&n->lft, n->lft_len, len, LFT_PORT_NONE) ||
+			    !sm_route_grow(&n->lft_set, n->lft_len, len, SM_LFT_UNKNOWN)) {
+				free(lft);
+				return NULL;
+			}
+			n->lft_len = len;
 		}
-		lft[i] = sm->graph.node[i]->lft;
-		memset(lft[i], LFT_PORT_NONE, sm->graph.node[i]->lft_len);
+		lft[i] = n->lft;
+		memset(lft[i], LFT_PORT_NONE, n->lft_len);
 	}
 	return lft;
 }

@@ -104,6 +104,8 @@ void sm_smp_queue(struct sm *sm, struct sm_smp *smp);
  * @done is called after all responses. @next may be NULL.
  */
 void sm_smp_phase(struct sm *sm, bool (*next)(struct sm *sm), void (*done)(struct sm *sm));
+/* A phase that visits every port: @fn may queue SMPs. */
+void sm_smp_visit(struct sm *sm, void (*fn)(struct sm *sm, struct sm_port *p), void (*done)(struct sm *sm));
 /* For @next: calls @fn for the ports of one node in each call, from the first node of the phase on; false after the last. */
 bool sm_smp_each_node(struct sm *sm, void (*fn)(struct sm *sm, struct sm_port *p));
 void sm_smp_rewind(struct sm *sm); /* to the first node */
@@ -202,6 +204,8 @@ int sm_route_fill(struct sm_graph *g, const struct sm_engine *e, const struct sm
 void sm_route_all(struct sm *sm);
 bool sm_route_push(struct sm *sm); /* queues blocks that changed; false when there are no more */
 void sm_route_reset(struct sm_node *n);
+/* Grows *@table from @old to @len bytes, the new ones @fill; false without memory. */
+bool sm_route_grow(void *table, size_t old, size_t len, u8 fill);
 /* Output port of @lid at @sw; 255: none. */
 u8 sm_route_port(const struct sm_node *sw, u16 lid);
 
@@ -213,7 +217,7 @@ bool sm_deps_cyclic(const struct sm_deps *d);
 
 /* pkey.c */
 void sm_pkey_assign(struct sm *sm);
-bool sm_pkey_push(struct sm *sm);
+void sm_pkey_push(struct sm *sm, struct sm_port *p); /* queues blocks of its table */
 bool sm_pkey_has(const struct sm_port *p, u16 pkey); /* by its low 15 bits */
 bool sm_pkey_full(const struct sm_port *p, u16 pkey);
 bool sm_pkey_match(const struct sm_port *a, const struct sm_port *b, u16 pkey); /* may they communicate? */
@@ -221,7 +225,7 @@ u16 sm_pkey_common(const struct sm_port *a, const struct sm_port *b);           
 bool sm_pkey_enforced(const struct sm *sm);                                     /* at the switches' ports */
 
 /* qos.c */
-bool sm_qos_push(struct sm *sm);
+void sm_qos_push(struct sm *sm, struct sm_port *p); /* queues its tables */
 void sm_qos_sl2vl(const struct sm *sm, const struct sm_port *out, u8 *table);
 void sm_qos_vlarb(const struct sm *sm, const struct sm_port *p, u8 block, u8 *table);
 u8 sm_qos_oper_vls(const struct sm_port *p);
@@ -263,7 +267,7 @@ u8 sm_port_rate(const struct sm_port *p);
 
 /* mcast_route.c */
 void sm_mcast_route(struct sm *sm, bool all);
-bool sm_mcast_push(struct sm *sm);
+void sm_mcast_push(struct sm *sm, struct sm_port *p); /* queues blocks of a switch that changed */
 
 /* sminfo.c */
 struct sm_other { /* another subnet manager */
@@ -316,6 +320,7 @@ struct sm {
 	u64 tid;
 	struct loop_task pump;
 	bool (*next)(struct sm *sm);
+	void (*visit)(struct sm *sm, struct sm_port *p);
 	void (*phase_done)(struct sm *sm);
 
 	/* sweep.c */

@@ -98,15 +98,10 @@ static void survey_port(struct sm *sm, struct sm_port *p)
 	sm_smp_queue(sm, smp);
 }
 
-static bool survey_next(struct sm *sm)
-{
-	return sm_smp_each_node(sm, survey_port);
-}
-
 void sm_sminfo_survey(struct sm *sm, void (*done)(struct sm *sm))
 {
 	sm->nothers = 0;
-	sm_smp_phase(sm, survey_next, done);
+	sm_smp_visit(sm, survey_port, done);
 }
 
 /* ---- standby: polling the master ---- */

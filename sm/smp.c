@@ -161,6 +161,17 @@ void sm_smp_phase(struct sm *sm, bool (*next)(struct sm *sm), void (*done)(struc
 	loop_task_queue(sm->loop, &sm->pump);
 }
 
+static bool visit_next(struct sm *sm)
+{
+	return sm_smp_each_node(sm, sm->visit);
+}
+
+void sm_smp_visit(struct sm *sm, void (*fn)(struct sm *sm, struct sm_port *p), void (*done)(struct sm *sm))
+{
+	sm->visit = fn;
+	sm_smp_phase(sm, visit_next, done);
+}
+
 void sm_smp_answer(struct sm *sm, struct sm_smp *smp, const u8 *mad)
 {
 	sm->outstanding--;

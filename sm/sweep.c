@@ -173,11 +173,6 @@ static void light_ask(struct sm *sm, struct sm_port *p)
 		sm_smp_queue(sm, smp);
 }
 
-static bool light_next(struct sm *sm)
-{
-	return sm_smp_each_node(sm, light_ask);
-}
-
 static void light_surveyed(struct sm *sm)
 {
 	sm_sminfo_elect(sm);
@@ -208,7 +203,7 @@ void sm_sweep_light(struct sm *sm)
 		smp->port = sm->self;
 		sm_smp_queue(sm, smp);
 	}
-	sm_smp_phase(sm, light_next, light_done);
+	sm_smp_visit(sm, light_ask, light_done);
 }
 
 /* ---- multicast trees between sweeps ---- */
@@ -267,7 +262,7 @@ static void sweep_kick(struct loop_task *t, struct now now)
 		sm->phase = SM_MCAST;
 		sm->want_mcast = false;
 		sm_mcast_route(sm, false);
-		sm_smp_phase(sm, sm_mcast_push, mcast_done);
+		sm_smp_visit(sm, sm_mcast_push, mcast_done);
 	}
 }
 
