@@ -231,7 +231,7 @@ static int shape_keyword(struct fabric_build *b, struct shape_args *a, struct fa
 		snprintf(val, sizeof(val), "%s", eq + 1);
 		*eq = 0;
 	}
-	if (eq ? !*val : !fabric_line_word(l, val, sizeof(val)))
+	if (eq ? !eq[1] : !fabric_line_word(l, val, sizeof(val)))
 		return fabric_build_error(b, "\"%.40s\" wants a value, or is not known", word);
 	for (i = 0; i < ARRAY_SIZE(numbers); i++)
 		if (!strcmp(word, numbers[i].word))

@@ -80,14 +80,14 @@ static struct fabric_trap *trap_find(struct fabric_port *self, const u8 *notice)
 static void raise_trap(struct fabric_port *self, const u8 *notice)
 {
 	struct fabric *f = self->node->f;
-	struct fabric_trap *t;
+	struct fabric_trap *t, *other;
 	u32 n = 0;
 
 	if (f->closing || !wire_lid_is_unicast(self->info->sm_lid) || !self->info->lid)
 		return;
 	t = trap_find(self, notice);
 	if (!t) {
-		list_for_each (t, &self->node->traps, link)
+		list_for_each (other, &self->node->traps, link)
 			n++;
 		t = n < TRAPS_MAX ? calloc(1, sizeof(*t)) : NULL;
 		if (!t)
