@@ -25,16 +25,13 @@ json_t *cli_ask(int sock, json_t *req);
 void cli_beside(char *path, size_t size, const char *const *places);
 const char *cli_text(const json_t *o, const char *key); /* "" where there is none */
 long long cli_number(const json_t *o, const char *key); /* 0 where there is none */
+double cli_seconds(void);                               /* CLOCK_MONOTONIC */
+void cli_sleep(double seconds);
 
 /* The commands: what main() returns. argv[0] is the command's name. */
 int cli_vm(int argc, char **argv);
 int cli_up(int argc, char **argv);
 int cli_down(int argc, char **argv);
-int cli_list(int argc, char **argv);
-int cli_log(int argc, char **argv);
-int cli_partitions(int argc, char **argv);
-int cli_link(int argc, char **argv);
-int cli_mode(int argc, char **argv);
 int cli_exec(int argc, char **argv);
 int cli_show(int argc, char **argv);
 int cli_trace(int argc, char **argv);

@@ -145,11 +145,6 @@ static bool take_place(char **line, char *place, size_t size)
 	return at && (!*p || strchr(" \t\r\n", *p));
 }
 
-static bool has_port(const char *place)
-{
-	return strchr(place, ':') != NULL;
-}
-
 /* Every cable of the node, or one. */
 static bool link_verb(int sock, const char *place, const char *state)
 {
@@ -158,7 +153,7 @@ static bool link_verb(int sock, const char *place, const char *state)
 	bool ok = true;
 	size_t i;
 
-	if (has_port(place))
+	if (strchr(place, ':'))
 		return fault_call(sock,
 				  json_pack("{s:s, s:s, s:s}", "command", "link", "place", place, "state", state));
 	node = json_pack("{s:s, s:s}", "command", "show", "node", place);
@@ -196,12 +191,6 @@ static bool error_verb(int sock, const char *place, const char *rate, const char
 	return fault_call(sock, json_pack("{s:s, s:s, s:s}", "command", "fault", "op", "add", "fault", text));
 }
 
-static bool clear_verb(int sock, const char *place)
-{
-	return fault_call(sock, json_pack("{s:s, s:s, s:s}", "command", "fault", "op", "clear", "place", place)) &&
-	       link_verb(sock, place, "up");
-}
-
 static bool fault_verb(int sock, char *line)
 {
 	char *rest = line, *word = strtok_r(line, " \t\r\n", &rest), place[200];
@@ -220,7 +209,9 @@ static bool fault_verb(int sock, char *line)
 	if (!strcasecmp(word, "Link") || !strcasecmp(word, "ReLink"))
 		return link_verb(sock, place, "up");
 	if (!strcasecmp(word, "Clear"))
-		return clear_verb(sock, place);
+		return fault_call(sock,
+				  json_pack("{s:s, s:s, s:s}", "command", "fault", "op", "clear", "place", place)) &&
+		       link_verb(sock, place, "up");
 	if (!strcasecmp(word, "Error"))
 		return error_verb(sock, place, arg, attr);
 	printf("muslin: %s: there are Link, ReLink, Unlink, Clear, Error and Quit\n", word);

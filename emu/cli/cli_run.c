@@ -12,7 +12,6 @@
 #include <unistd.h>
 
 #include "emu/cli/cli.h"
-#include "emu/ctl/ctl.h"
 
 #define SHIM     "libmuslin-shim.so"
 #define SEGMENTS 256 /* of a program that is looked at */
@@ -107,21 +106,10 @@ static const char *drops_preload(const char *name, const char *path)
 	return is_static(path) ? "is statically linked" : NULL;
 }
 
-static void warn_unreached(const char *name)
-{
-	char path[RUNDIR_PATH_MAX];
-	const char *why = program_find(name, path, sizeof(path)) ? drops_preload(name, path) : NULL;
-
-	if (why)
-		fprintf(stderr,
-			"muslin: warning: %s %s, so that it does not load " SHIM " and will find no RDMA device\n",
-			name, why);
-}
-
 int cli_exec(int argc, char **argv)
 {
 	char path[RUNDIR_PATH_MAX];
-	const char *host = argc > 1 ? argv[1] : NULL;
+	const char *host = argc > 1 ? argv[1] : NULL, *why;
 	char **program = argv + 2;
 	int sock;
 
@@ -138,7 +126,11 @@ int cli_exec(int argc, char **argv)
 	setenv("MUSLIN_TREE", rundir_path(&cli_run, RUNDIR_TREE, path), 1);
 	setenv("MUSLIN_RUNDIR", cli_run.base, 1);
 	set_preload();
-	warn_unreached(*program);
+	why = program_find(*program, path, sizeof(path)) ? drops_preload(*program, path) : NULL;
+	if (why)
+		fprintf(stderr,
+			"muslin: warning: %s %s, so that it does not load " SHIM " and will find no RDMA device\n",
+			*program, why);
 	execvp(*program, program);
 	fprintf(stderr, "muslin: %s: %s\n", *program, strerror(errno));
 	return errno == ENOENT ? 127 : 126;

@@ -59,12 +59,6 @@ static void print_port(const json_t *p)
 	print_counters(p);
 }
 
-/* A switch's own port, and sockets without a cable, say nothing new. */
-static bool port_of_interest(const json_t *p)
-{
-	return *cli_text(p, "peer") && cli_number(p, "num");
-}
-
 static void print_node(const json_t *n)
 {
 	const json_t *guest = json_object_get(n, "guest");
@@ -80,7 +74,8 @@ static void print_node(const json_t *n)
 	printf("\n");
 	json_array_foreach(json_object_get(n, "ports"), i, p)
 	{
-		if (port_of_interest(p))
+		/* A switch's own port, and sockets without a cable, say nothing new. */
+		if (*cli_text(p, "peer") && cli_number(p, "num"))
 			print_port(p);
 	}
 	if (guest)

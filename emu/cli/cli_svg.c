@@ -122,8 +122,6 @@ static double svg_place(struct drawn *d, size_t n, int nlayers)
 			row[k++] = &d[i];
 		}
 		qsort(row, k, sizeof(struct drawn *), by_want);
-		if (!layer)
-			width = (double)k * (BOX_WIDTH + GAP_X);
 		width = width < (double)k * (BOX_WIDTH + GAP_X) ? (double)k * (BOX_WIDTH + GAP_X) : width;
 		left = width / (double)(k ? k : 1);
 		for (i = 0; i < k; i++)
@@ -143,27 +141,24 @@ static void svg_escape(const char *text)
 	}
 }
 
-static const char *colour(const json_t *port)
-{
-	const char *state = cli_text(port, "state");
-
-	return !strcmp(state, "Active") ? "#2a7d4f" : !strcmp(state, "Down") ? "#c0392b" : "#c98a1b";
-}
-
 static void svg_line(struct drawn *d, size_t n, const struct drawn *from, const json_t *port, double height)
 {
 	const struct drawn *to = svg_find(d, n, cli_text(port, "peer"));
-	bool down = !strcmp(cli_text(port, "state"), "Down");
+	const char *state = cli_text(port, "state");
+	bool down = !strcmp(state, "Down");
 
 	if (!to || to < from || (to == from && cli_number(port, "peer_port") < cli_number(port, "num")))
 		return;
 	printf("<line x1=\"%.0f\" y1=\"%.0f\" x2=\"%.0f\" y2=\"%.0f\" stroke=\"%s\" stroke-width=\"1.6\"%s><title>",
-	       from->x, height - from->layer * GAP_Y, to->x, height - to->layer * GAP_Y, colour(port),
+	       from->x, height - from->layer * GAP_Y, to->x, height - to->layer * GAP_Y,
+	       !strcmp(state, "Active") ? "#2a7d4f"
+	       : down                   ? "#c0392b"
+					: "#c98a1b",
 	       down ? " stroke-dasharray=\"5 4\"" : "");
 	svg_escape(from->name);
 	printf(":%lld - ", cli_number(port, "num"));
 	svg_escape(to->name);
-	printf(":%lld %s</title></line>\n", cli_number(port, "peer_port"), cli_text(port, "state"));
+	printf(":%lld %s</title></line>\n", cli_number(port, "peer_port"), state);
 }
 
 static void svg_box(const struct drawn *b, double height)

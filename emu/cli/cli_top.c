@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "emu/cli/cli.h"
@@ -79,14 +78,6 @@ static void print_rates(const json_t *before, const json_t *after, double dt, in
 		printf("%-28s %-11s %10.3f %10.3f %12.0f\n", r[i].name, r[i].state, r[i].out, r[i].in, r[i].packets);
 }
 
-static void wait_for(double seconds)
-{
-	struct timespec ts = { .tv_sec = (time_t)seconds,
-			       .tv_nsec = (long)((seconds - (double)(time_t)seconds) * 1e9) };
-
-	nanosleep(&ts, NULL);
-}
-
 static double top_number(const char *text, double max)
 {
 	char *end;
@@ -115,7 +106,7 @@ int cli_top(int argc, char **argv)
 	sock = cli_connect();
 	before = top_show(sock);
 	while (!fflush(stdout)) {
-		wait_for(interval);
+		cli_sleep(interval);
 		after = top_show(sock);
 		if (tty)
 			printf("\033[H\033[2J");
@@ -163,7 +154,7 @@ static void top_metrics(FILE *out, int sock)
 static void top_answer(int conn, int sock)
 {
 	struct timeval timeout = { .tv_sec = HTTP_TIMEOUT };
-	char request[2048], head[128], *body = NULL;
+	char request[2048], *body = NULL;
 	size_t len, sent = 0;
 	ssize_t n;
 	FILE *out;
@@ -180,7 +171,6 @@ static void top_answer(int conn, int sock)
 	fclose(out);
 	dprintf(conn, "HTTP/1.0 %s\r\nContent-Type: text/plain; version=0.0.4\r\nContent-Length: %zu\r\n\r\n",
 		len ? "200 OK" : "404 Not Found", len);
-	snprintf(head, sizeof(head), "%zu", len);
 	while (sent < len && (n = send(conn, body + sent, len - sent, MSG_NOSIGNAL)) > 0)
 		sent += (size_t)n;
 	free(body);

@@ -11,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "emu/cli/cli.h"
@@ -37,14 +36,6 @@ static volatile sig_atomic_t interrupted;
 static void on_interrupt(int sig)
 {
 	interrupted = 1;
-}
-
-static double trace_seconds(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
 }
 
 static const char usage[] =
@@ -172,30 +163,24 @@ static int trace_copy(struct trace *t)
 	return put_blocks(t) ? 1 : -errno;
 }
 
-/* The daemon flushes, closes the pipe and answers; the answer is read after the pipe's end. */
-static void ask_end(struct trace *t)
-{
-	static const char req[] = "{\"command\":\"untrace\"}\n";
-
-	t->stop_requested = true;
-	if (send(t->sock, req, sizeof(req) - 1, MSG_NOSIGNAL) < 0)
-		interrupted = 1;
-}
-
 static int trace_run(struct trace *t)
 {
-	double end = t->duration ? trace_seconds() + t->duration : 0;
+	static const char req[] = "{\"command\":\"untrace\"}\n";
+	double end = t->duration ? cli_seconds() + t->duration : 0;
 	sigset_t none;
 	int r = 1;
 
 	sigemptyset(&none);
 	while (r > 0) {
 		struct pollfd p[2] = { { .fd = t->in, .events = POLLIN }, { .fd = t->out } };
-		double left = end ? end - trace_seconds() : 3600;
+		double left = end ? end - cli_seconds() : 3600;
 		struct timespec ts;
 
-		if (!t->stop_requested && (interrupted || trace_enough(t) || left <= 0))
-			ask_end(t);
+		if (!t->stop_requested && (interrupted || trace_enough(t) || left <= 0)) {
+			/* The daemon flushes, closes the pipe and answers; the answer is read after the pipe's end. */
+			t->stop_requested = true;
+			(void)send(t->sock, req, sizeof(req) - 1, MSG_NOSIGNAL);
+		}
 		if (t->stop_requested || left <= 0)
 			left = 10;
 		ts = (struct timespec){ .tv_sec = (time_t)left,
@@ -206,8 +191,6 @@ static int trace_run(struct trace *t)
 			return -EPIPE;
 		if (p[0].revents)
 			r = trace_copy(t);
-		else if (t->stop_requested && !p[0].revents && left >= 10)
-			r = 1;
 	}
 	return r;
 }

@@ -6,30 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "emu/cli/cli.h"
 
-#define POLL_MS      20
+#define POLL_SECONDS 0.02
 #define UP_PATIENCE  30.0 /* seconds without any port becoming Active */
-#define DOWN_WAIT_MS 10000
+#define DOWN_WAIT    10   /* seconds */
 #define SHOWN_HOSTS  16
-
-static double up_seconds(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
-}
-
-static void pause_ms(long ms)
-{
-	struct timespec ts = { .tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000 };
-
-	nanosleep(&ts, NULL);
-}
 
 static bool has_option(int argc, char **argv, const char *option)
 {
@@ -95,20 +79,14 @@ static void up_fail(const json_t *st)
 		 cli_number(st, "active"), cli_number(st, "ports"), text);
 }
 
-static bool is_up(const json_t *st)
-{
-	return json_is_true(json_object_get(json_object_get(st, "manager"), "up")) &&
-	       cli_number(st, "active") == cli_number(st, "ports");
-}
-
 /* Progress line on a terminal. */
 static void up_progress(const json_t *st, double start)
 {
 	static double last;
 
-	if (!isatty(STDERR_FILENO) || (up_seconds() - start < 1 && st) || (st && up_seconds() - last < 0.3))
+	if (!isatty(STDERR_FILENO) || (cli_seconds() - start < 1 && st) || (st && cli_seconds() - last < 0.3))
 		return;
-	last = up_seconds();
+	last = cli_seconds();
 	if (st)
 		fprintf(stderr, "\r%lld of %lld ports are Active ", cli_number(st, "active"), cli_number(st, "ports"));
 	else
@@ -118,30 +96,31 @@ static void up_progress(const json_t *st, double start)
 /* Polls until all wired ports are Active; fails without progress for UP_PATIENCE. */
 static json_t *wait_up(int sock)
 {
-	double start = up_seconds(), last_change = start;
+	double start = cli_seconds(), last_change = start;
 	long long active = -1;
 	json_t *st;
 
 	for (;;) {
 		st = cli_ask(sock, json_pack("{s:s}", "command", "status"));
-		if (is_up(st)) {
+		if (json_is_true(json_object_get(json_object_get(st, "manager"), "up")) &&
+		    cli_number(st, "active") == cli_number(st, "ports")) {
 			up_progress(NULL, start);
 			return st;
 		}
 		up_progress(st, start);
 		if (cli_number(st, "active") != active)
-			last_change = up_seconds();
+			last_change = cli_seconds();
 		active = cli_number(st, "active");
-		if (up_seconds() - last_change > UP_PATIENCE)
+		if (cli_seconds() - last_change > UP_PATIENCE)
 			up_fail(st);
-		pause_ms(cli_number(st, "ports") > 1000 ? 10 * POLL_MS : POLL_MS);
+		cli_sleep(cli_number(st, "ports") > 1000 ? 10 * POLL_SECONDS : POLL_SECONDS);
 		json_decref(st);
 	}
 }
 
 int cli_up(int argc, char **argv)
 {
-	double start = up_seconds();
+	double start = cli_seconds();
 	json_t *st, *sm;
 	int sock;
 
@@ -156,7 +135,7 @@ int cli_up(int argc, char **argv)
 	       cli_number(st, "switches"), cli_number(st, "ports") / 2);
 	sm = json_object_get(st, "sm");
 	if (json_is_object(json_object_get(st, "manager")))
-		printf("; subnet up after %.2f s, its manager is on %s\n", up_seconds() - start, cli_text(sm, "host"));
+		printf("; subnet up after %.2f s, its manager is on %s\n", cli_seconds() - start, cli_text(sm, "host"));
 	else if (cli_number(st, "ports"))
 		printf("; no subnet manager yet: muslin run HOST -- opensm\n");
 	else
@@ -171,7 +150,7 @@ int cli_up(int argc, char **argv)
 int cli_down(int argc, char **argv)
 {
 	pid_t pid = rundir_daemon(&cli_run);
-	int waited;
+	double start = cli_seconds();
 
 	if (argc > 1)
 		cli_fail(CLI_USAGE, "usage: muslin down [--name FABRIC]");
@@ -182,15 +161,14 @@ int cli_down(int argc, char **argv)
 		cli_fail(CLI_ERROR, "fabric %s was not up; removed stale files of a dead daemon", cli_run.name);
 	}
 	kill(pid, SIGTERM);
-	for (waited = 0; rundir_daemon(&cli_run) == pid; waited += POLL_MS) {
-		if (waited >= DOWN_WAIT_MS) {
+	for (; rundir_daemon(&cli_run) == pid; cli_sleep(POLL_SECONDS)) {
+		if (cli_seconds() - start >= DOWN_WAIT) {
 			kill(pid, SIGKILL);
-			pause_ms(POLL_MS);
+			cli_sleep(POLL_SECONDS);
 			rundir_remove(&cli_run);
 			cli_fail(CLI_ERROR, "fabric %s did not end within %d s and was killed", cli_run.name,
-				 DOWN_WAIT_MS / 1000);
+				 DOWN_WAIT);
 		}
-		pause_ms(POLL_MS);
 	}
 	return CLI_OK;
 }

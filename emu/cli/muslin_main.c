@@ -82,14 +82,23 @@ long long cli_number(const json_t *o, const char *key)
 	return (long long)json_integer_value(json_object_get(o, key));
 }
 
-static void pause_ms(long ms)
+double cli_seconds(void)
 {
-	struct timespec ts = { .tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000 };
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
+}
+
+void cli_sleep(double seconds)
+{
+	struct timespec ts = { .tv_sec = (time_t)seconds,
+			       .tv_nsec = (long)((seconds - (double)(time_t)seconds) * 1e9) };
 
 	nanosleep(&ts, NULL);
 }
 
-int cli_list(int argc, char **argv)
+static int cmd_list(int argc, char **argv)
 {
 	char **names;
 	int n = rundir_list(&cli_run, &names), i;
@@ -110,23 +119,12 @@ int cli_list(int argc, char **argv)
 	return CLI_OK;
 }
 
-static int copy_log(int fd)
-{
-	char buf[16384];
-	ssize_t n;
-
-	while ((n = read(fd, buf, sizeof(buf))) > 0) {
-		if (fwrite(buf, 1, (size_t)n, stdout) != (size_t)n)
-			return -1;
-	}
-	return fflush(stdout);
-}
-
-int cli_log(int argc, char **argv)
+static int cmd_log(int argc, char **argv)
 {
 	bool follow = argc == 2 && !strcmp(argv[1], "-f");
-	char path[RUNDIR_PATH_MAX];
+	char path[RUNDIR_PATH_MAX], buf[16384];
 	int fd, alive;
+	ssize_t n;
 
 	if (argc > 2 || (argc == 2 && !follow))
 		cli_fail(CLI_USAGE, "usage: muslin log [--name FABRIC] [-f]");
@@ -138,16 +136,20 @@ int cli_log(int argc, char **argv)
 		cli_fail(CLI_ERROR, "%s: %s; is fabric %s up?", path, strerror(errno), cli_run.name);
 	do {
 		alive = rundir_daemon(&cli_run);
-		if (copy_log(fd))
+		while ((n = read(fd, buf, sizeof(buf))) > 0) {
+			if (fwrite(buf, 1, (size_t)n, stdout) != (size_t)n)
+				return CLI_ERROR;
+		}
+		if (fflush(stdout))
 			return CLI_ERROR;
 		if (follow && alive)
-			pause_ms(100);
+			cli_sleep(0.1);
 	} while (follow && alive);
 	close(fd);
 	return CLI_OK;
 }
 
-int cli_link(int argc, char **argv)
+static int cmd_link(int argc, char **argv)
 {
 	json_t *req;
 
@@ -158,7 +160,7 @@ int cli_link(int argc, char **argv)
 	return CLI_OK;
 }
 
-int cli_mode(int argc, char **argv)
+static int cmd_mode(int argc, char **argv)
 {
 	json_t *req, *mode;
 
@@ -181,7 +183,7 @@ static void wait_swept(int sock)
 	bool busy, failed;
 
 	do {
-		pause_ms(20);
+		cli_sleep(0.02);
 		st = cli_ask(sock, json_pack("{s:s}", "command", "status"));
 		sm = json_object_get(st, "manager");
 		busy = json_is_true(json_object_get(sm, "sweeping"));
@@ -193,7 +195,7 @@ static void wait_swept(int sock)
 			 "not all ports have the new P_Key tables yet; the subnet manager retries, see `muslin log`");
 }
 
-int cli_partitions(int argc, char **argv)
+static int cmd_partitions(int argc, char **argv)
 {
 	char *file = argc == 2 ? realpath(argv[1], NULL) : NULL;
 	json_t *req = json_pack("{s:s}", "command", "partitions");
@@ -260,9 +262,9 @@ static const struct command {
 	{ "console", cli_console },   { "up", cli_up },
 	{ "down", cli_down },         { "run", cli_exec },
 	{ "show", cli_show },         { "trace", cli_trace },
-	{ "link", cli_link },         { "mode", cli_mode },
-	{ "log", cli_log },           { "partitions", cli_partitions },
-	{ "list", cli_list },         { "vm", cli_vm },
+	{ "link", cmd_link },         { "mode", cmd_mode },
+	{ "log", cmd_log },           { "partitions", cmd_partitions },
+	{ "list", cmd_list },         { "vm", cli_vm },
 	{ "help", cmd_help },         { "--help", cmd_help },
 	{ "-h", cmd_help },           { "--version", cmd_version },
 	{ "-V", cmd_version },        { "version", cmd_version },
