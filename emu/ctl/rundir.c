@@ -136,9 +136,7 @@ int rundir_claim(const struct rundir *r)
 
 int rundir_sign(int fd)
 {
-	if (ftruncate(fd, 0) || dprintf(fd, "%d\n", getpid()) < 0)
-		return -errno;
-	return 0;
+	return ftruncate(fd, 0) || dprintf(fd, "%d\n", getpid()) < 0 ? -errno : 0;
 }
 
 void rundir_remove(const struct rundir *r)

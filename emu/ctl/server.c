@@ -101,8 +101,6 @@ static bool answer_line(struct ctl_client *c, const char *line, size_t len)
 {
 	json_error_t je;
 	json_t *req = json_loadb(line, len, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &je), *result, *answer;
-	char *text;
-	size_t n;
 
 	c->error[0] = 0;
 	if (req)
@@ -118,20 +116,14 @@ static bool answer_line(struct ctl_client *c, const char *line, size_t len)
 	else
 		answer = json_pack("{s:b, s:o}", "ok", 0, "error",
 				   json_string(c->error) ?: json_string("wrong request"));
-	text = answer ? json_dumps(answer, JSON_COMPACT) : NULL;
+	c->out = answer ? json_dumps(answer, JSON_COMPACT) : NULL;
 	json_decref(answer);
-	if (!text)
+	if (!c->out)
 		return false;
-	n = strlen(text);
-	c->out = malloc(n + 1);
-	if (c->out) {
-		memcpy(c->out, text, n);
-		c->out[n] = '\n';
-		c->out_len = n + 1;
-		c->out_done = 0;
-	}
-	free(text);
-	return c->out != NULL;
+	c->out_len = strlen(c->out) + 1;
+	c->out[c->out_len - 1] = '\n'; /* in place of the NUL: it has a length */
+	c->out_done = 0;
+	return true;
 }
 
 /* Writes what the client takes. False when it is gone. */
