@@ -64,12 +64,6 @@ static void write_station(FILE *f, const struct ether_station *st, u32 loopback)
 	}
 }
 
-/* Hosts on sockets have addresses of the machine. */
-static bool is_simulated(const struct daemon *d, const struct fabric_node *n)
-{
-	return fabric_node_type(n) == NODE_TYPE_CA && (!fabric_node_binding(n) || daemon_ether_station(d, n));
-}
-
 int daemon_addresses_write(struct daemon *d)
 {
 	char tree[RUNDIR_PATH_MAX], path[RUNDIR_PATH_MAX];
@@ -82,13 +76,14 @@ int daemon_addresses_write(struct daemon *d)
 		return -errno;
 	for (i = 0; i < fabric_node_count(d->fabric); i++) {
 		const struct fabric_node *n = fabric_node(d->fabric, i);
+		const struct ether_station *st = daemon_ether_station(d, n);
 
-		if (!is_simulated(d, n))
+		if (fabric_node_type(n) != NODE_TYPE_CA)
 			continue;
-		if (fabric_node_binding(n))
-			write_station(f, daemon_ether_station(d, n), ++loopback);
-		else
+		if (!fabric_node_binding(n))
 			write_node(f, n, &loopback);
+		else if (st) /* others have addresses of the machine */
+			write_station(f, st, ++loopback);
 	}
 	return fclose(f) ? -errno : 0;
 }

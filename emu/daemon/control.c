@@ -214,9 +214,7 @@ static json_t *cmd_partitions(void *arg, struct ctl_client *c, const json_t *req
 										      : json_true();
 }
 
-struct trace;
-
-/* A port of Ethernet that is traced. */
+/* A port of Ethernet that is traced; or the one port of a host beside the fabric, without @end. */
 struct trace_end {
 	struct trace *t;
 	struct eth_end *end;
@@ -231,16 +229,16 @@ struct trace {
 	struct loop_task task;
 	struct ctl_client *client;
 	struct host *host; /* beside the fabric, whose frames it takes; NULL */
-	u32 interface;
+	struct trace_end of_host;
 	struct trace_end *ends;
 	u32 nends;
 };
 
 static void trace_frame(void *arg, const u8 *frame, u32 len, bool out)
 {
-	struct trace *t = arg;
+	struct trace_end *te = arg;
 
-	fabric_capture_frame(t->capture, t->interface, frame, len, out);
+	fabric_capture_frame(te->t->capture, te->interface, frame, len, out);
 }
 
 /* Sets the capture callback of a host that is not on the fabric (Ethernet frames); NULL: none. */
@@ -250,11 +248,6 @@ static void set_tap(struct host *h, void (*tap)(void *ctx, const u8 *frame, u32 
 		siw_set_capture(h->uv.hca, tap, ctx);
 	else
 		roce_port_set_tap(h->roce, tap, ctx);
-}
-
-static bool is_tapped(const struct host *h)
-{
-	return h->siw ? siw_captured(h->uv.hca) : roce_port_tapped(h->roce);
 }
 
 static void trace_end(void *arg)
@@ -297,22 +290,15 @@ static json_t *trace_add_host(struct trace *t, struct ctl_client *c, struct fabr
 
 	if (!h)
 		return ctl_error(c, "host %s does not exist; see `muslin log`", fabric_node_name(n));
-	if (is_tapped(h))
+	if (h->siw ? siw_captured(h->uv.hca) : roce_port_tapped(h->roce))
 		return ctl_error(c, "%s:1 has a trace already", fabric_node_name(n));
 	interface = fabric_capture_add_frames(t->capture, fabric_node_name(n), 1);
 	if (interface < 0)
 		return ctl_error(c, "%s:1: no memory", fabric_node_name(n));
 	t->host = h;
-	t->interface = (u32)interface;
-	set_tap(h, trace_frame, t);
+	t->of_host = (struct trace_end){ .t = t, .interface = (u32)interface };
+	set_tap(h, trace_frame, &t->of_host);
 	return json_pack("[s+]", fabric_node_name(n), ":1");
-}
-
-static void trace_ether_frame(void *arg, const u8 *frame, u32 len, bool out)
-{
-	struct trace_end *te = arg;
-
-	fabric_capture_frame(te->t->capture, te->interface, frame, len, out);
 }
 
 /* One port of Ethernet; 0 or -errno. */
@@ -328,7 +314,7 @@ static int trace_add_end(struct trace *t, struct eth_end *end)
 		return interface;
 	*te = (struct trace_end){ .t = t, .end = end, .interface = (u32)interface };
 	t->nends++;
-	eth_end_set_capture(end, trace_ether_frame, te);
+	eth_end_set_capture(end, trace_frame, te);
 	return 0;
 }
 

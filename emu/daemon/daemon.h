@@ -122,7 +122,6 @@ int daemon_addresses_write(struct daemon *d);
 
 /* fault_list.c */
 json_t *daemon_fault_command(void *arg, struct ctl_client *c, const json_t *req, int *fd);
-json_t *daemon_faults_json(struct daemon *d);
 void daemon_faults_destroy(struct daemon *d);
 /* A host where a fault of hosts is said to be; NULL and a line in @err. */
 struct host *daemon_fault_host(struct daemon *d, const char *place, char *err, size_t err_len);

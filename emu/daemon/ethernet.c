@@ -13,21 +13,16 @@ struct daemon_ether {
 	u32 nstations;
 };
 
-/* A card of a host that is on the fabric, too, is called otherwise than its adapter. */
-static void station_name(const struct daemon *d, const struct fabric_ether_station *s, char *name, size_t size)
-{
-	const struct fabric_node *n = s->node == ~0u ? NULL : fabric_node(d->fabric, s->node);
-
-	snprintf(name, size, "%.50s%s", s->name, n && !fabric_node_binding(n) ? "-eth" : "");
-}
-
 static int add_station(struct daemon *d, const struct fabric_ether *t, u32 i)
 {
 	struct ether_station *s = &d->ether->station[i];
+	const struct fabric_node *n;
 	char name[ETH_NAME_MAX];
 
 	s->cfg = t->station[i];
-	station_name(d, &s->cfg, name, sizeof(name));
+	n = s->cfg.node == ~0u ? NULL : fabric_node(d->fabric, s->cfg.node);
+	/* A card of a host that is on the fabric, too, is called otherwise than its adapter. */
+	snprintf(name, sizeof(name), "%.50s%s", s->cfg.name, n && !fabric_node_binding(n) ? "-eth" : "");
 	s->end = eth_station_add(eth_switch_at(d->ether->net, s->cfg.sw), name, s->cfg.mac, &s->cfg.link);
 	d->ether->nstations++;
 	if (!s->end)
@@ -41,36 +36,30 @@ static int add_station(struct daemon *d, const struct fabric_ether *t, u32 i)
 	return -errno;
 }
 
-static int ethernet_build(struct daemon *d, const struct fabric_ether *t)
+int daemon_ether_create(struct daemon *d, const struct fabric_topology *topo)
 {
-	struct eth *net = d->ether->net;
+	const struct fabric_ether *t = topo->ether;
+	struct daemon_ether *de;
 	int err = 0;
 	u32 i;
 
-	for (i = 0; i < t->nsw && !err; i++)
-		err = eth_switch_add(net, t->sw[i].name, t->sw[i].age_ns) ? 0 : -ENOMEM;
-	for (i = 0; i < t->ncables && !err; i++)
-		err = eth_cable_add(eth_switch_at(net, t->cable[i].a), eth_switch_at(net, t->cable[i].b),
-				    &t->cable[i].link);
-	for (i = 0; i < t->nstations && !err; i++)
-		err = add_station(d, t, i);
-	return err;
-}
-
-int daemon_ether_create(struct daemon *d, const struct fabric_topology *topo)
-{
-	struct daemon_ether *de;
-
-	if (!topo->ether)
+	if (!t)
 		return 0;
 	de = d->ether = calloc(1, sizeof(*de));
 	if (!de)
 		return -ENOMEM;
 	de->net = eth_create(d->loop, d->opt.seed);
-	de->station = calloc(topo->ether->nstations + 1, sizeof(*de->station));
+	de->station = calloc(t->nstations + 1, sizeof(*de->station));
 	if (!de->net || !de->station)
 		return -ENOMEM;
-	return ethernet_build(d, topo->ether);
+	for (i = 0; i < t->nsw && !err; i++)
+		err = eth_switch_add(de->net, t->sw[i].name, t->sw[i].age_ns) ? 0 : -ENOMEM;
+	for (i = 0; i < t->ncables && !err; i++)
+		err = eth_cable_add(eth_switch_at(de->net, t->cable[i].a), eth_switch_at(de->net, t->cable[i].b),
+				    &t->cable[i].link);
+	for (i = 0; i < t->nstations && !err; i++)
+		err = add_station(d, t, i);
+	return err;
 }
 
 void daemon_ether_destroy(struct daemon *d)

@@ -23,11 +23,6 @@ struct armed_fault {
 	char text[];
 };
 
-static double fault_list_seconds(const struct daemon *d, u64 ns)
-{
-	return (double)(ns - d->started) / (double)NSEC_PER_SEC;
-}
-
 static json_t *fault_json(const struct daemon *d, const struct armed_fault *ft)
 {
 	const struct pick *pick = &ft->fault[0]->pick;
@@ -40,7 +35,7 @@ static json_t *fault_json(const struct daemon *d, const struct armed_fault *ft)
 	snprintf(digest, sizeof(digest), "%016llx", (unsigned long long)pick->digest);
 	json_object_set_new(o, "id", json_integer(ft->id));
 	json_object_set_new(o, "fault", json_string(ft->text));
-	json_object_set_new(o, "armed", json_real(fault_list_seconds(d, ft->armed)));
+	json_object_set_new(o, "armed", json_real((double)(ft->armed - d->started) / (double)NSEC_PER_SEC));
 	json_object_set_new(o, "matches", json_integer((json_int_t)pick->seen));
 	json_object_set_new(o, "hits", json_integer((json_int_t)pick->hits));
 	json_object_set_new(o, "fired", fired); /* numbers of the matches, the first of them */
@@ -288,29 +283,26 @@ static json_t *cmd_clear(struct daemon *d, struct ctl_client *c, u32 id, const c
 	return ctl_error(c, "there is no fault %u; `muslin fault list` names those that are armed", id);
 }
 
-json_t *daemon_faults_json(struct daemon *d)
-{
-	json_t *all = json_array();
-	struct armed_fault *ft;
-
-	list_for_each (ft, &d->faults, link)
-		json_array_append_new(all, fault_json(d, ft));
-	return all;
-}
-
 json_t *daemon_fault_command(void *arg, struct ctl_client *c, const json_t *req, int *fd)
 {
 	const char *op = json_string_value(json_object_get(req, "op")) ?: "";
 	const char *text = json_string_value(json_object_get(req, "fault"));
 	const char *place = json_string_value(json_object_get(req, "place"));
 	json_int_t id = json_integer_value(json_object_get(req, "id"));
+	const struct armed_fault *ft;
+	struct daemon *d = arg;
+	json_t *all;
 
-	if (!strcmp(op, "list"))
-		return daemon_faults_json(arg);
+	if (!strcmp(op, "list")) {
+		all = json_array();
+		list_for_each (ft, &d->faults, link)
+			json_array_append_new(all, fault_json(d, ft));
+		return all;
+	}
 	if (!strcmp(op, "clear") && id >= 0 && id <= UINT32_MAX)
-		return cmd_clear(arg, c, (u32)id, place);
+		return cmd_clear(d, c, (u32)id, place);
 	if (!strcmp(op, "add") && text)
-		return cmd_add(arg, c, text);
+		return cmd_add(d, c, text);
 	return ctl_error(c, "a fault request needs an \"op\": add with a \"fault\", list, or clear");
 }
 

@@ -63,33 +63,22 @@ static int make_adapter(struct daemon *d, struct host *h)
 	return h->vdev ? 0 : -errno;
 }
 
-static bool has_card(const struct host *h)
-{
-	return h->station && h->station->cfg.kind == FABRIC_ETHER_NIC;
-}
-
-static int make_card(struct daemon *d, struct host *h)
-{
-	char path[RUNDIR_PATH_MAX];
-	int err = socket_path(d, h, "n", path);
-
-	if (err)
-		return err;
-	h->card = vnet_create(d->loop, path, eth_station_port(h->station->end));
-	return h->card ? 0 : -errno;
-}
-
 int daemon_guest_create(struct daemon *d, struct host *h)
 {
+	char path[RUNDIR_PATH_MAX];
 	int err = 0;
 
 	if (h->siw)
 		return -EOPNOTSUPP; /* the guest's driver knows no TCP */
 	if (!h->vdev && h->uv.hca)
 		err = make_adapter(d, h);
-	if (!err && !h->card && has_card(h))
-		err = make_card(d, h);
-	return err;
+	if (err || h->card || !h->station || h->station->cfg.kind != FABRIC_ETHER_NIC)
+		return err;
+	err = socket_path(d, h, "n", path);
+	if (err)
+		return err;
+	h->card = vnet_create(d->loop, path, eth_station_port(h->station->end));
+	return h->card ? 0 : -errno;
 }
 
 void daemon_guest_destroy(struct host *h)

@@ -234,18 +234,11 @@ static void host_destroy(struct host *h)
 	free(h);
 }
 
-static struct wire_port *port_of(struct host *h, u8 num)
-{
-	if (h->siw)
-		return h->siw;
-	return is_roce(h, num) ? roce_port_wire(h->roce) : fabric_ca_port(h->node, num);
-}
-
 static int create_port(struct daemon *d, struct host *h, u8 num)
 {
 	u8 i = num - 1;
 
-	h->uv.port[i] = port_of(h, num);
+	h->uv.port[i] = h->siw ? h->siw : is_roce(h, num) ? roce_port_wire(h->roce) : fabric_ca_port(h->node, num);
 	h->uv.mad[i] = mad_port_create(d->loop, h->uv.port[i]);
 	if (!h->uv.mad[i])
 		return -ENOMEM;

@@ -119,13 +119,6 @@ static void on_hold(struct loop_fd *w, u32 events, struct now now)
 	loop_stop(d->loop);
 }
 
-static void watch_hold(struct daemon *d)
-{
-	d->hold = (struct loop_fd){ .fd = d->opt.hold, .fn = on_hold };
-	if (d->opt.hold >= 0 && loop_fd_add(d->loop, &d->hold, EPOLLIN))
-		muslind_fail("--hold %d: %s", d->opt.hold, strerror(errno));
-}
-
 /* Raises the descriptor limit for thousands of files; new files are private to the user. */
 static void muslind_limit(void)
 {
@@ -164,16 +157,6 @@ static void start_fabric(struct daemon *d, struct fabric_topology *topo)
 	d->hosts = calloc(fabric_node_count(d->fabric), sizeof(*d->hosts));
 	if (!d->hosts)
 		muslind_fail("out of memory");
-}
-
-static void start_hosts(struct daemon *d)
-{
-	const char *host = daemon_hosts_start(d);
-
-	if (!host)
-		return;
-	rundir_remove(&d->run);
-	muslind_fail("host %s cannot be created", host);
 }
 
 /* Creates the subnet manager before detaching, to report invalid options; it starts after the log is open. */
@@ -240,6 +223,7 @@ int main(int argc, char **argv)
 	static struct daemon d;
 	struct fabric_topology *topo;
 	int ready = -1, lock, err;
+	const char *host;
 	char why[512];
 
 	daemon_options_parse(&d.opt, argc, argv);
@@ -260,8 +244,14 @@ int main(int argc, char **argv)
 		muslind_fail("%s: %s", d.run.dir, strerror(-lock));
 	start_fabric(&d, topo);
 	watch_signals(&d);
-	watch_hold(&d);
-	start_hosts(&d);
+	d.hold = (struct loop_fd){ .fd = d.opt.hold, .fn = on_hold };
+	if (d.opt.hold >= 0 && loop_fd_add(d.loop, &d.hold, EPOLLIN))
+		muslind_fail("--hold %d: %s", d.opt.hold, strerror(errno));
+	host = daemon_hosts_start(&d);
+	if (host) {
+		rundir_remove(&d.run);
+		muslind_fail("host %s cannot be created", host);
+	}
 	start_servers(&d);
 	daemon_guests_return(&d);
 	make_manager(&d);

@@ -71,45 +71,8 @@ static const struct option options[] = {
 	{ NULL, 0, NULL, 0 },
 };
 
-static bool take_sm(struct daemon_options *opt, int id)
-{
-	switch (id) {
-	case OPT_NO_SM:
-		opt->no_sm = true;
-		return true;
-	case OPT_SM_HOST:
-		opt->sm_host = optarg;
-		return true;
-	case OPT_PARTITIONS:
-		opt->partitions = realpath(optarg, NULL) ?: optarg; /* is read again when the folder is another one */
-		return true;
-	case OPT_ROUTING:
-		opt->routing = optarg;
-		return true;
-	case OPT_LMC:
-		opt->lmc = (u8)options_number("lmc", optarg, 7);
-		return true;
-	case OPT_PRIORITY:
-		opt->priority = (u8)options_number("priority", optarg, 15);
-		return true;
-	case OPT_QOS:
-		opt->qos = true;
-		return true;
-	case OPT_APM:
-		opt->apm = true;
-		return true;
-	case OPT_SUBNET_PREFIX:
-		opt->subnet_prefix = options_number("subnet-prefix", optarg, UINT64_MAX);
-		return true;
-	default:
-		return false;
-	}
-}
-
 static void options_parse_option(struct daemon_options *opt, int id)
 {
-	if (take_sm(opt, id))
-		return;
 	switch (id) {
 	case OPT_NAME:
 		opt->name = optarg;
@@ -122,6 +85,33 @@ static void options_parse_option(struct daemon_options *opt, int id)
 		break;
 	case OPT_HOLD:
 		opt->hold = (int)options_number("hold", optarg, 1 << 20);
+		break;
+	case OPT_NO_SM:
+		opt->no_sm = true;
+		break;
+	case OPT_SM_HOST:
+		opt->sm_host = optarg;
+		break;
+	case OPT_PARTITIONS:
+		opt->partitions = realpath(optarg, NULL) ?: optarg; /* is read again when the folder is another one */
+		break;
+	case OPT_ROUTING:
+		opt->routing = optarg;
+		break;
+	case OPT_LMC:
+		opt->lmc = (u8)options_number("lmc", optarg, 7);
+		break;
+	case OPT_PRIORITY:
+		opt->priority = (u8)options_number("priority", optarg, 15);
+		break;
+	case OPT_QOS:
+		opt->qos = true;
+		break;
+	case OPT_APM:
+		opt->apm = true;
+		break;
+	case OPT_SUBNET_PREFIX:
+		opt->subnet_prefix = options_number("subnet-prefix", optarg, UINT64_MAX);
 		break;
 	case OPT_HELP:
 		options_usage(stdout);

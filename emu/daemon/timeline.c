@@ -105,26 +105,20 @@ static double timeline_seconds(u64 ns)
 	return (double)ns / (double)NSEC_PER_SEC;
 }
 
-static json_t *samples_json(const struct timeline *t, u32 port)
-{
-	json_t *a = json_array();
-	u32 i;
-
-	for (i = 0; i < t->nsamples; i++)
-		json_array_append_new(a, json_integer((json_int_t)t->sample[i][port]));
-	return a;
-}
-
 static json_t *timeline_show(const struct timeline *t)
 {
-	json_t *events = json_array(), *hosts = json_object();
-	u32 i;
+	json_t *events = json_array(), *hosts = json_object(), *samples;
+	u32 i, k;
 
 	for (i = 0; i < t->nevents; i++)
 		json_array_append_new(events, json_pack("[f, s, s]", timeline_seconds(t->event[i].ns - t->start),
 							t->event[i].kind, t->event[i].what));
-	for (i = 0; i < t->nports; i++)
-		json_object_set_new(hosts, fabric_node_name(fabric_port_node(t->port[i])), samples_json(t, i));
+	for (i = 0; i < t->nports; i++) {
+		samples = json_array();
+		for (k = 0; k < t->nsamples; k++)
+			json_array_append_new(samples, json_integer((json_int_t)t->sample[k][i]));
+		json_object_set_new(hosts, fabric_node_name(fabric_port_node(t->port[i])), samples);
+	}
 	return json_pack("{s:f, s:o, s:I, s:f, s:o}", "now", timeline_seconds(loop_now(t->d->loop).ns - t->start),
 			 "events", events, "lost", (json_int_t)t->lost, "interval", timeline_seconds(SAMPLE_TIME),
 			 "bytes", hosts);
