@@ -109,19 +109,14 @@ static struct wire_packet *packet(struct sim *s, u32 from, u16 slid, u16 dlid, u
 	return p;
 }
 
-static u32 destination(struct sim *s, u32 self)
-{
-	u32 by = s->stride ? s->stride : 1 + (u32)(rng_next(&s->rng) % (s->nhosts - 1));
-
-	return (self + by) % s->nhosts;
-}
-
 /* One packet, and the next one after a time that varies by half. */
 static void on_traffic(struct loop_timer *t, struct now now)
 {
 	struct sim_host *h = container_of(t, struct sim_host, timer);
 	struct sim *s = h->sim;
-	u32 self = (u32)(h - s->host), to = destination(s, self);
+	u32 self = (u32)(h - s->host);
+	u32 by = s->stride ? s->stride : 1 + (u32)(rng_next(&s->rng) % (s->nhosts - 1));
+	u32 to = (self + by) % s->nhosts;
 	u16 slid = h->port->attr.lid, dlid = s->host[to].port->attr.lid;
 	struct wire_packet *p = slid && dlid ? packet(s, self, slid, dlid, h->psn) : NULL;
 
@@ -136,27 +131,25 @@ static void on_traffic(struct loop_timer *t, struct now now)
 	loop_timer_set(s->loop, t, now.ns + s->interval / 2 + rng_next(&s->rng) % s->interval);
 }
 
-static void add_host(struct sim *s, const struct fabric_node *n)
-{
-	struct sim_host *h = &s->host[s->nhosts++];
-
-	h->sim = s;
-	h->port = fabric_ca_port(n, 1);
-	h->mad = mad_port_create(s->loop, h->port);
-	h->timer.fn = on_traffic;
-	h->port->data = (struct wire_port_user){ .ctx = h, .receive = receive };
-	if (!h->mad)
-		fail("out of memory", "");
-}
-
 static void make_hosts(struct sim *s)
 {
 	u32 n = fabric_node_count(s->fabric), i;
 
 	s->host = calloc(n, sizeof(*s->host));
-	for (i = 0; s->host && i < n; i++)
-		if (fabric_node_type(fabric_node(s->fabric, i)) == NODE_TYPE_CA)
-			add_host(s, fabric_node(s->fabric, i));
+	for (i = 0; s->host && i < n; i++) {
+		struct sim_host *h = &s->host[s->nhosts];
+
+		if (fabric_node_type(fabric_node(s->fabric, i)) != NODE_TYPE_CA)
+			continue;
+		s->nhosts++;
+		h->sim = s;
+		h->port = fabric_ca_port(fabric_node(s->fabric, i), 1);
+		h->mad = mad_port_create(s->loop, h->port);
+		h->timer.fn = on_traffic;
+		h->port->data = (struct wire_port_user){ .ctx = h, .receive = receive };
+		if (!h->mad)
+			fail("out of memory", "");
+	}
 	if (s->nhosts < 2)
 		fail("a simulation needs two hosts", "");
 	for (i = 0; i < s->nhosts; i++) {
