@@ -164,6 +164,17 @@ static inline u8 wire_port_gid_index(const struct wire_port *port, const struct 
 	return found == n ? 0 : found;
 }
 
+/* The index in the port's table of the first P_Key of @pkey's partition; 0 where there is none. */
+static inline u16 wire_port_pkey_index(const struct wire_port *port, u16 pkey)
+{
+	u16 i;
+
+	for (i = 0; i < min(port->attr.pkeys, (u16)WIRE_PORT_PKEYS); i++)
+		if ((port->attr.pkey[i] & WIRE_PKEY_BASE) == (pkey & WIRE_PKEY_BASE))
+			return i;
+	return 0;
+}
+
 /* What packets of the port's GID @index have below the network header, but for the other station. */
 static inline struct wire_l2 wire_port_l2(const struct wire_port *port, u8 index, u8 sl, const u8 mac[6])
 {
