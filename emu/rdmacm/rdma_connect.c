@@ -53,8 +53,8 @@ static int load_alternate(struct rdma_id *id, const struct cm_alternate *alt)
 	struct rdma_port *p = &id->host->port[alt->port - 1];
 	struct hca_av av = rdma_path_av(p, &alt->path);
 
-	return hca_qp_load_alternate(id->host->hca, id->owner, id->qpn, &av, rdma_port_pkey_index(p, rdma_id_pkey(id)),
-				     alt->ack_timeout);
+	return hca_qp_load_alternate(id->host->hca, id->owner, id->qpn, &av,
+				     wire_port_pkey_index(p->wire, rdma_id_pkey(id)), alt->ack_timeout);
 }
 
 /* Between the next of their LIDs at both ends. */
@@ -119,10 +119,7 @@ void rdma_id_connected(void *ctx, struct cm_id *cm, const struct cm_event *ev)
 
 static void set_qkey(struct rdma_id *id, u32 qkey)
 {
-	if (qkey)
-		id->qkey = qkey;
-	else
-		id->qkey = rdma_id_space_qkey(id);
+	id->qkey = qkey ? qkey : rdma_id_space_qkey(id);
 }
 
 static u8 connect_retries(u8 n)
@@ -289,7 +286,7 @@ static void init_attr(const struct rdma_id *id, struct hca_qp_attr *a, u32 *mask
 	struct cm_qp qp;
 
 	a->port = id->port->num;
-	a->pkey_index = rdma_port_pkey_index(id->port, rdma_id_pkey(id));
+	a->pkey_index = wire_port_pkey_index(id->port->wire, rdma_id_pkey(id));
 	*mask = HCA_QP_STATE | HCA_QP_PKEY_INDEX | HCA_QP_PORT;
 	if (id->type == HCA_QPT_UD) {
 		a->qkey = rdma_id_space_qkey(id);

@@ -53,16 +53,6 @@ struct rdma_port *rdma_host_active(struct rdma_host *h)
 	return &h->port[0];
 }
 
-u16 rdma_port_pkey_index(const struct rdma_port *p, u16 pkey)
-{
-	u16 i;
-
-	for (i = 0; i < min(p->wire->attr.pkeys, (u16)WIRE_PORT_PKEYS); i++)
-		if ((p->wire->attr.pkey[i] & WIRE_PKEY_BASE) == (pkey & WIRE_PKEY_BASE))
-			return i;
-	return 0;
-}
-
 /* As the kernel's clients do: rejoins the groups after events that may have lost the memberships. */
 static void host_on_event(struct mad_watch *w, enum wire_port_event event)
 {

@@ -49,27 +49,15 @@ struct rdma_id *rdma_id_create(struct rdma_host *h, enum rdma_space ps, enum hca
 	return id;
 }
 
-static void id_cancel(struct rdma_id *id)
+void rdma_id_destroy(struct rdma_id *id)
 {
 	loop_task_cancel(&id->later);
 	if (id->resolving)
 		ipif_query_cancel(id->resolving);
 	if (id->routing)
 		sa_query_cancel(id->routing);
-	id->resolving = NULL;
-	id->routing = NULL;
-}
-
-static void leave_all(struct rdma_id *id)
-{
 	while (!list_empty(&id->mcasts))
 		rdma_mcast_leave(list_first(&id->mcasts, struct rdma_mcast, link));
-}
-
-void rdma_id_destroy(struct rdma_id *id)
-{
-	id_cancel(id);
-	leave_all(id);
 	if (id->listener)
 		cm_unlisten(id->listener);
 	if (id->cm)

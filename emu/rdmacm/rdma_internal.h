@@ -108,7 +108,6 @@ struct hca_av rdma_path_av(const struct rdma_port *p, const struct sa_path *path
 struct rdma_port *rdma_host_port_of(struct rdma_host *h, const struct ip_addr *a); /* that has the address; NULL */
 struct rdma_port *rdma_host_port_by_gid(struct rdma_host *h, const struct wire_gid *gid);
 struct rdma_port *rdma_host_active(struct rdma_host *h); /* the first port that is up, or the first of all */
-u16 rdma_port_pkey_index(const struct rdma_port *p, u16 pkey);
 u32 rdma_id_space_qkey(const struct rdma_id *id);
 
 /* rdma_request.c: a listener's requests */

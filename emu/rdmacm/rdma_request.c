@@ -58,15 +58,6 @@ static bool for_address(const struct rdma_id *listener, const u8 *p)
 	return version == 6 || !listener->v6only;
 }
 
-static void save_ip(struct rdma_id *id, const struct rdma_id *listener, const u8 *p)
-{
-	struct ip_addr src = get_addr(p, CM_IP_DST_ADDR4, CM_IP_DST_ADDR);
-	struct ip_addr dst = get_addr(p, CM_IP_SRC_ADDR4, CM_IP_SRC_ADDR);
-
-	rdma_sockaddr_set_ip(&id->src, &src, rdma_sockaddr_port(&listener->src));
-	rdma_sockaddr_set_ip(&id->dst, &dst, (u16)wire_get(p, CM_IP_SRC_PORT));
-}
-
 static void put_ib(union rdma_sockaddr *a, const struct wire_gid *gid, u64 sid, u16 pkey)
 {
 	memset(a, 0, sizeof(*a));
@@ -92,7 +83,11 @@ static struct rdma_id *new_id(struct rdma_id *listener, const struct sa_path *pa
 		put_ib(&id->src, &path->sgid, sid, path->pkey);
 		put_ib(&id->dst, &path->dgid, 0, path->pkey);
 	} else {
-		save_ip(id, listener, data);
+		struct ip_addr src = get_addr(data, CM_IP_DST_ADDR4, CM_IP_DST_ADDR);
+		struct ip_addr dst = get_addr(data, CM_IP_SRC_ADDR4, CM_IP_SRC_ADDR);
+
+		rdma_sockaddr_set_ip(&id->src, &src, rdma_sockaddr_port(&listener->src));
+		rdma_sockaddr_set_ip(&id->dst, &dst, (u16)wire_get(data, CM_IP_SRC_PORT));
 	}
 	return id;
 }

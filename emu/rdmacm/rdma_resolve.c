@@ -41,14 +41,6 @@ static const struct wire_gid *own_gid(const struct rdma_port *p, const union rdm
 	return &p->wire->attr.gid[wire_port_is_ethernet(p->wire) ? wire_port_gid_index(p->wire, &gid, 0) : 0];
 }
 
-/* The own host: no query. */
-static int resolve_own(struct rdma_id *id, struct rdma_port *p)
-{
-	if (!id->port)
-		id->port = p;
-	return resolved_at_once(id, own_gid(p, &id->dst));
-}
-
 /* 127.0.0.1 is the own host; on Ethernet others of that network may be peers. */
 static bool means_own(struct rdma_id *id, const struct ip_addr *to)
 {
@@ -92,8 +84,11 @@ static int resolve_ip(struct rdma_id *id, u32 timeout_ms)
 		return -ENETUNREACH;
 	if (rdma_sockaddr_is_any(&id->src))
 		rdma_sockaddr_set_ip(&id->src, source && !means_own(id, &to) ? source : &to, port);
-	if (own)
-		return resolve_own(id, own);
+	if (own) { /* the own host: no query */
+		if (!id->port)
+			id->port = own;
+		return resolved_at_once(id, own_gid(own, &id->dst));
+	}
 	id->port = p;
 	if (ip_addr_is_multicast(&to)) {
 		struct wire_gid group = ipif_mgid(p->ip, &to);
