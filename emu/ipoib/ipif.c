@@ -162,22 +162,12 @@ static void ipif_on_event(void *fe, const struct hca_event *ev)
 		recover_later(ip);
 }
 
-static u16 pkey_index(const struct ipif *ip)
-{
-	const struct wire_port_attr *attr = &ip->port->attr;
-	u16 i;
-
-	for (i = 0; i < min(attr->pkeys, (u16)WIRE_PORT_PKEYS); i++)
-		if ((attr->pkey[i] & WIRE_PKEY_BASE) == (ip->pkey & WIRE_PKEY_BASE))
-			return i;
-	return 0;
-}
-
 static int qp_start(struct ipif *ip)
 {
-	struct hca_qp_attr a = {
-		.state = HCA_QPS_INIT, .pkey_index = pkey_index(ip), .port = ip->port->num, .qkey = ip->qkey
-	};
+	struct hca_qp_attr a = { .state = HCA_QPS_INIT,
+				 .pkey_index = wire_port_pkey_index(ip->port, ip->pkey),
+				 .port = ip->port->num,
+				 .qkey = ip->qkey };
 	int err = hca_qp_modify(ip->ctx, ip->qpn, &a, HCA_QP_STATE | HCA_QP_PKEY_INDEX | HCA_QP_PORT | HCA_QP_QKEY);
 	u32 i;
 
@@ -252,7 +242,7 @@ int ipif_send_to(struct ipif *ip, const struct hca_av *av, u32 qpn, u16 ethertyp
 				  .av = *av,
 				  .remote_qpn = qpn,
 				  .remote_qkey = ip->qkey,
-				  .pkey_index = pkey_index(ip),
+				  .pkey_index = wire_port_pkey_index(ip->port, ip->pkey),
 				  .num_sge = 1 };
 	u8 *p;
 
@@ -348,16 +338,6 @@ static void group_retry(struct loop_timer *t, struct now now)
 	group_join(container_of(t, struct ipif_group, retry));
 }
 
-static void group_failed(struct ipif_group *g)
-{
-	struct loop *loop = g->ip->cfg.loop;
-
-	sa_mcast_leave(g->mcast);
-	g->mcast = NULL;
-	g->retry_ns = min(max(g->retry_ns * 2, RETRY_MIN_NS), RETRY_MAX_NS);
-	loop_timer_set(loop, &g->retry, loop_now(loop).ns + g->retry_ns);
-}
-
 static void group_joined(void *ctx, int status, u16 sa_status, const struct sa_mcmember *rec)
 {
 	struct ipif_group *g = ctx;
@@ -365,7 +345,10 @@ static void group_joined(void *ctx, int status, u16 sa_status, const struct sa_m
 	u32 i;
 
 	if (status) {
-		group_failed(g);
+		sa_mcast_leave(g->mcast);
+		g->mcast = NULL;
+		g->retry_ns = min(max(g->retry_ns * 2, RETRY_MIN_NS), RETRY_MAX_NS);
+		loop_timer_set(ip->cfg.loop, &g->retry, loop_now(ip->cfg.loop).ns + g->retry_ns);
 		return;
 	}
 	g->joined = true;
@@ -425,14 +408,10 @@ static void group_leave(struct ipif_group *g)
 
 /* ---- link up ---- */
 
+/* Of the default partition, or the port's first one. */
 static u16 port_pkey(const struct wire_port *port)
 {
-	u16 i;
-
-	for (i = 0; i < min(port->attr.pkeys, (u16)WIRE_PORT_PKEYS); i++)
-		if ((port->attr.pkey[i] & WIRE_PKEY_BASE) == WIRE_PKEY_BASE)
-			return WIRE_PKEY_DEFAULT_FULL;
-	return port->attr.pkey[0] | WIRE_PKEY_FULL;
+	return port->attr.pkey[wire_port_pkey_index(port, WIRE_PKEY_DEFAULT_FULL)] | WIRE_PKEY_FULL;
 }
 
 /* Which groups there are follows from the P_Key and the addresses. */
