@@ -137,7 +137,7 @@ u8 cm_ack_timeout(u8 ca_ack_delay, u8 packet_life);
 int cm_send(struct cm_id *id, const u8 *mad);    /* once */
 int cm_send_wait(struct cm_id *id, u64 wait_ns); /* id->mad; retransmits until cm_answered() */
 void cm_answered(struct cm_id *id);              /* stops the retransmission */
-void cm_wait_longer(struct cm_id *id, u64 ns);   /* an MRA */
+void cm_wait_longer(struct cm_id *id, u64 ns);   /* for the response, from now on */
 u64 cm_response_ns(const struct cm_id *id);
 void cm_reply_once(struct cm_port *p, const struct mad_addr *to, const u8 *mad);
 

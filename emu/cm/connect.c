@@ -11,22 +11,14 @@ static bool connect_in(const struct cm_id *id, u32 states)
 	return states & 1u << id->state;
 }
 
-static struct cm_port *port_of(struct cm *cm, u8 num)
-{
-	u8 i;
-
-	for (i = 0; i < cm->nports; i++)
-		if (cm->port[i].num == num)
-			return &cm->port[i];
-	return NULL;
-}
-
 int cm_id_begin(struct cm_id *id, u8 port, const struct sa_path *path, u64 service_id, u8 response_timeout,
 		u8 max_retries)
 {
-	struct cm_port *p = port_of(id->cm, port);
+	struct cm_port *p = id->cm->port, *end = p + id->cm->nports;
 
-	if (!p)
+	while (p < end && p->num != port)
+		p++;
+	if (p == end)
 		return -ENODEV;
 	id->port = p;
 	id->tid = (u64)mad_agent_tid_high(p->agent) << 32 | id->local_id;
@@ -88,16 +80,11 @@ int cm_send_rtu(struct cm_id *id, const u8 *data, u8 len)
 	return 0;
 }
 
-/* The message that a REJ rejects, by state. */
-static u8 refused_message(const struct cm_id *id)
-{
-	if (connect_in(id, S(REQ_RCVD) | S(MRA_REQ_SENT)))
-		return CM_MESSAGE_REQ;
-	return connect_in(id, S(REP_RCVD) | S(MRA_REP_SENT)) ? CM_MESSAGE_REP : CM_MESSAGE_OTHER;
-}
-
 int cm_send_rej(struct cm_id *id, u16 reason, const u8 *data, u8 len)
 {
+	u8 message = connect_in(id, S(REQ_RCVD) | S(MRA_REQ_SENT))   ? CM_MESSAGE_REQ
+		     : connect_in(id, S(REP_RCVD) | S(MRA_REP_SENT)) ? CM_MESSAGE_REP
+								     : CM_MESSAGE_OTHER;
 	u8 mad[MAD_SIZE];
 
 	if (!connect_in(id, S(REQ_SENT) | S(MRA_REQ_RCVD) | S(REQ_RCVD) | S(MRA_REQ_SENT) | S(REP_SENT) |
@@ -107,7 +94,7 @@ int cm_send_rej(struct cm_id *id, u16 reason, const u8 *data, u8 len)
 	cm_answered(id);
 	cm_count(id->cm, REJECTED);
 	cm_mad_init(mad, CM_ATTR_REJ, id->tid);
-	cm_mad_rej(mad, id->local_id, id->remote_id, refused_message(id), reason, id->cm->ca_guid);
+	cm_mad_rej(mad, id->local_id, id->remote_id, message, reason, id->cm->ca_guid);
 	cm_mad_private(mad, CM_REJ_PRIVATE_DATA, data, len);
 	(void)cm_send(id, mad);
 	id->qp_known = false;

@@ -128,19 +128,6 @@ void cm_path_get(const u8 *mad, const struct cm_path_fields *f, struct sa_path *
 
 /* ---- REQ ---- */
 
-/* The path of a REQ, with fields outside of its path block. */
-static struct sa_path req_path(const u8 *mad)
-{
-	u8 ack = wire_get(mad, CM_REQ_PRIMARY_ACK_TIMEOUT);
-	struct sa_path p = { .reversible = true,
-			     .pkey = wire_get(mad, CM_REQ_PKEY),
-			     .mtu = wire_get(mad, CM_REQ_PATH_MTU),
-			     .packet_life = ack ? ack - 1 : 0 };
-
-	cm_path_get(mad, &cm_req_path, &p);
-	return p;
-}
-
 void cm_mad_req(u8 *mad, const struct cm_id *id, const struct cm_req *req)
 {
 	cm_mad_init(mad, CM_ATTR_REQ, id->tid);
@@ -167,6 +154,8 @@ void cm_mad_req(u8 *mad, const struct cm_id *id, const struct cm_req *req)
 
 void cm_req_parse(const u8 *mad, struct cm_req *req)
 {
+	u8 ack = wire_get(mad, CM_REQ_PRIMARY_ACK_TIMEOUT);
+
 	*req = (struct cm_req){
 		.service_id = wire_get(mad, CM_REQ_SERVICE_ID),
 		.remote_ca_guid = wire_get(mad, CM_REQ_LOCAL_CA_GUID),
@@ -184,8 +173,12 @@ void cm_req_parse(const u8 *mad, struct cm_req *req)
 		.srq = wire_get(mad, CM_REQ_SRQ),
 		.data = wire_cbytes(mad, CM_REQ_PRIVATE_DATA),
 		.data_len = CM_REQ_PRIVATE_DATA_LEN,
-		.path = req_path(mad),
+		.path = { .reversible = true,
+			  .pkey = wire_get(mad, CM_REQ_PKEY),
+			  .mtu = wire_get(mad, CM_REQ_PATH_MTU),
+			  .packet_life = ack ? ack - 1 : 0 },
 	};
+	cm_path_get(mad, &cm_req_path, &req->path);
 }
 
 /* ---- REP, REJ ---- */

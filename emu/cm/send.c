@@ -25,7 +25,7 @@ int cm_send_wait(struct cm_id *id, u64 wait_ns)
 {
 	id->tries = 0;
 	(void)cm_send(id, id->mad);
-	loop_timer_set(id->cm->loop, &id->timer, loop_now(id->cm->loop).ns + wait_ns);
+	cm_wait_longer(id, wait_ns);
 	return 0;
 }
 
@@ -48,19 +48,10 @@ static const struct {
 	{ CM_ATTR_SIDR_REQ, CM_EVENT_SIDR_ERROR },
 };
 
-static enum cm_event_type error_of(u16 attr)
-{
-	size_t i;
-
-	for (i = 0; i + 1 < ARRAY_SIZE(waits); i++)
-		if (waits[i].attr == attr)
-			break;
-	return waits[i].error;
-}
-
 static void send_tries_exhausted(struct cm_id *id)
 {
 	u16 attr = wire_get(id->mad, MAD_ATTR_ID);
+	size_t i = 0;
 
 	cm_count(id->cm, TIMEOUTS);
 	if (attr == CM_ATTR_REQ || attr == CM_ATTR_REP)
@@ -71,8 +62,10 @@ static void send_tries_exhausted(struct cm_id *id)
 		id->lap = CM_LAP_IDLE; /* the connection stays as it is */
 	else
 		cm_id_enter(id, CM_ST_IDLE);
+	while (i + 1 < ARRAY_SIZE(waits) && waits[i].attr != attr)
+		i++;
 	if (id->fn)
-		cm_id_tell(id, &(struct cm_event){ .type = error_of(attr) });
+		cm_id_tell(id, &(struct cm_event){ .type = waits[i].error });
 	else if (id->state == CM_ST_IDLE)
 		cm_id_free(id);
 }
@@ -85,5 +78,5 @@ void cm_timed_out(struct cm_id *id)
 	}
 	cm_count(id->cm, RETRIES);
 	(void)cm_send(id, id->mad);
-	loop_timer_set(id->cm->loop, &id->timer, loop_now(id->cm->loop).ns + cm_response_ns(id));
+	cm_wait_longer(id, cm_response_ns(id));
 }

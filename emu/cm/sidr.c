@@ -65,11 +65,6 @@ static bool asked_already(const struct cm *cm, u32 request_id, const struct mad_
 	return false;
 }
 
-static u8 status_of(int err)
-{
-	return err == -ENOENT ? CM_SIDR_UNSUPPORTED : CM_SIDR_REJECT;
-}
-
 /* The return path, from the addresses of the request. */
 static struct sa_path path_back(const struct cm_port *p, const struct mad_addr *from, u16 pkey)
 {
@@ -126,7 +121,7 @@ static void receive_req(struct cm_port *p, const u8 *mad, const struct mad_addr 
 	}
 	if (!err)
 		return;
-	rep.status = status_of(err);
+	rep.status = err == -ENOENT ? CM_SIDR_UNSUPPORTED : CM_SIDR_REJECT;
 	put_rep(answer, wire_get(mad, MAD_TID), request_id, req.service_id, &rep);
 	cm_reply_once(p, from, answer);
 	if (id)

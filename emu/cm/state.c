@@ -68,18 +68,6 @@ static void answer_drep(const struct message *m)
 
 /* ---- REQ ---- */
 
-static u16 reason_of(int err)
-{
-	switch (err) {
-	case -ENOENT:
-		return CM_REJ_INVALID_SERVICE_ID;
-	case -ENOMEM:
-		return CM_REJ_NO_RESOURCES;
-	default:
-		return CM_REJ_CONSUMER;
-	}
-}
-
 static void req_adopt(struct cm_id *id, const struct message *m, const struct cm_req *req)
 {
 	id->port = m->port;
@@ -123,7 +111,10 @@ static void req_new(const struct message *m, struct cm_req *req)
 	}
 	if (!err)
 		return;
-	answer_rej(m, 0, CM_MESSAGE_REQ, reason_of(err));
+	answer_rej(m, 0, CM_MESSAGE_REQ,
+		   err == -ENOENT   ? CM_REJ_INVALID_SERVICE_ID
+		   : err == -ENOMEM ? CM_REJ_NO_RESOURCES
+				    : CM_REJ_CONSUMER);
 	if (id)
 		cm_id_free(id);
 }
