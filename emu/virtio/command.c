@@ -348,7 +348,7 @@ static int command_run(struct vdev *d, u32 in, u32 *len)
 
 static void command_serve(struct vdev *d, const struct vhost_chain *c)
 {
-	u32 in = c->out_len > sizeof(request) ? 0 : vhost_chain_read(c, 0, &request, sizeof(request)), len, room;
+	u32 in = c->out_len > sizeof(request) ? 0 : vhost_chain_read(c, 0, &request, sizeof(request)), len;
 	int err;
 
 	memset(&answer, 0, sizeof(answer));
@@ -360,8 +360,7 @@ static void command_serve(struct vdev *d, const struct vhost_chain *c)
 		memset(&answer, 0, sizeof(answer));
 	}
 	answer.a.status = err;
-	room = min(len, c->in_len);
-	vhost_push(d->vhost, MUSLIN_VQ_COMMAND, c->head, vhost_chain_write(c, 0, &answer, room));
+	vhost_push(d->vhost, MUSLIN_VQ_COMMAND, c->head, vhost_chain_write(c, 0, &answer, min(len, c->in_len)));
 }
 
 /* A driver that refills the queue while it is served does not keep the loop from others. */

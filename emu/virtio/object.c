@@ -123,21 +123,11 @@ static void qp_fini(struct verbs_qp *base)
 	vd_ring_destroy(&qp->rq);
 }
 
-/* What only kernel users may have. */
-static bool flags_ok(const struct muslin_qp_create *cmd)
-{
-	bool kernel = cmd->flags & MUSLIN_QP_KERNEL;
-
-	if (cmd->flags & MUSLIN_QP_LSO && (cmd->type != HCA_QPT_UD || !kernel))
-		return false;
-	return cmd->type > HCA_QPT_GSI || kernel;
-}
-
 int vd_qp_create(struct vdev *d, const void *in, u32 len, void *out)
 {
 	const struct muslin_qp_create *cmd = in;
 	struct verbs_qp_queues queues = { cmd->send_cq, cmd->recv_cq, cmd->srq, cmd->srq };
-	bool special = cmd->type <= HCA_QPT_GSI;
+	bool special = cmd->type <= HCA_QPT_GSI, kernel = cmd->flags & MUSLIN_QP_KERNEL;
 	struct hca_qp_init init = {
 		.type = cmd->type,
 		.pdn = cmd->pdn,
@@ -152,8 +142,12 @@ int vd_qp_create(struct vdev *d, const void *in, u32 len, void *out)
 	};
 	struct muslin_number *a = out;
 	struct verbs_qp *qp;
-	int err = flags_ok(cmd) ? verbs_qp_create(&d->verbs, &queues, &init, cmd, &qp) : -EINVAL;
+	int err;
 
+	/* What only kernel users may have. */
+	if ((special && !kernel) || (cmd->flags & MUSLIN_QP_LSO && (cmd->type != HCA_QPT_UD || !kernel)))
+		return -EINVAL;
+	err = verbs_qp_create(&d->verbs, &queues, &init, cmd, &qp);
 	if (err)
 		return err;
 	a->number = qp->handle;

@@ -98,32 +98,25 @@ static int count_bad(struct vdev *d, int got)
 	return got;
 }
 
-int vd_send_pull(struct vd_qp *qp, struct hca_send_wr *wr)
+int vd_send_pull(void *fe, struct hca_send_wr *wr)
 {
+	struct vd_qp *qp = fe;
 	u32 slot = qp->sq.ring.next;
 	const struct rxe_send_wqe *entry = verbs_ring_pull(&qp->sq.ring);
 
 	return entry ? count_bad(vd_of(qp->qp.verbs), decode_send(qp, slot, entry, wr)) : 0;
 }
 
-int vd_recv_pull(struct vd_qp *qp, struct hca_recv_wr *wr)
+int vd_recv_pull(void *fe, struct hca_recv_wr *wr)
 {
-	return count_bad(vd_of(qp->qp.verbs), wqe_next_recv(&qp->rq.ring, wr, qp->qp.max_recv_sge));
-}
+	struct vd_qp *qp = fe;
 
-static int next_send(void *fe, struct hca_send_wr *wr)
-{
-	return vd_send_pull(fe, wr);
+	return count_bad(vd_of(qp->qp.verbs), wqe_next_recv(&qp->rq.ring, wr, qp->qp.max_recv_sge));
 }
 
 static void send_done(void *fe)
 {
 	verbs_ring_release(&((struct vd_qp *)fe)->sq.ring);
-}
-
-static int next_recv(void *fe, struct hca_recv_wr *wr)
-{
-	return vd_recv_pull(fe, wr);
 }
 
 static void recv_done(void *fe)
@@ -140,9 +133,9 @@ static void queue_reset(void *fe)
 }
 
 const struct hca_wq_ops vd_qp_wq_ops = {
-	.next_send = next_send,
+	.next_send = vd_send_pull,
 	.send_done = send_done,
-	.next_recv = next_recv,
+	.next_recv = vd_recv_pull,
 	.recv_done = recv_done,
 	.reset = queue_reset,
 };
@@ -175,7 +168,6 @@ static int queue_complete(void *fe, const struct hca_cqe *cqe)
 
 	if (cq->kernel)
 		wc.wc_flags = cqe->flags;
-
 	if (verbs_ring_put(&cq->ring.ring, &wc, sizeof(wc)))
 		return -ENOSPC;
 	verbs_cq_completed(&cq->cq, cqe);

@@ -98,8 +98,8 @@ void vd_ring_remap(struct vdev *d, struct vd_ring *r);
 extern const struct hca_wq_ops vd_qp_wq_ops, vd_srq_wq_ops;
 extern const struct hca_cq_ops vd_cq_ops;
 u32 vd_srq_posted(void *fe);
-int vd_send_pull(struct vd_qp *qp, struct hca_send_wr *wr);
-int vd_recv_pull(struct vd_qp *qp, struct hca_recv_wr *wr);
+int vd_send_pull(void *fe, struct hca_send_wr *wr);
+int vd_recv_pull(void *fe, struct hca_recv_wr *wr);
 
 /* attr.c */
 void vd_attr_in(struct hca_qp_attr *a, const struct muslin_qp_attr *m);

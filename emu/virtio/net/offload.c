@@ -68,29 +68,22 @@ static int take_frame(struct vnet_out *o, const struct vhost_chain *c, const str
 }
 
 /* The packet is kept with padding behind the ethertype, as segments are made from it. */
-static int read_packet(struct vnet_out *o, const struct vhost_chain *c, u32 len)
+static int take_packet(struct vnet_out *o, const struct vhost_chain *c, const struct vnet_hdr *hdr, u32 len)
 {
-	u8 tag[2];
+	u32 tcp = le16_to_cpu(hdr->csum_start) + PADDING;
+	u8 tag[2], *p;
 
+	if (len > PACKET_MAX + OVERHEAD || len < OVERHEAD + 20)
+		return -EPROTO;
 	vhost_chain_read(c, VNET_HDR + 2 * ETHER_ALEN, tag, sizeof(tag));
 	o->l2 = 2 * ETHER_ALEN + (wire_load(tag, 2) == ETHERTYPE_VLAN ? ETHER_TAG_SIZE : 0);
 	o->packet = wire_buf_alloc(len + PADDING);
 	if (!o->packet)
-		return -ENOMEM;
-	vhost_chain_read(c, VNET_HDR, o->packet->data, o->l2 + 2);
-	memset(o->packet->data + o->l2 + 2, 0, PADDING);
-	vhost_chain_read(c, VNET_HDR + o->l2 + 2, o->packet->data + o->l2 + WIRE_INET_ENCAP, len - o->l2 - 2);
-	return 0;
-}
-
-static int take_packet(struct vnet_out *o, const struct vhost_chain *c, const struct vnet_hdr *hdr, u32 len)
-{
-	u32 tcp = le16_to_cpu(hdr->csum_start) + PADDING;
-	const u8 *p;
-
-	if (len > PACKET_MAX + OVERHEAD || len < OVERHEAD + 20 || read_packet(o, c, len))
 		return -EPROTO;
 	p = o->packet->data;
+	vhost_chain_read(c, VNET_HDR, p, o->l2 + 2);
+	memset(p + o->l2 + 2, 0, PADDING);
+	vhost_chain_read(c, VNET_HDR + o->l2 + 2, p + o->l2 + WIRE_INET_ENCAP, len - o->l2 - 2);
 	o->mss = le16_to_cpu(hdr->gso_size);
 	o->next = 0;
 	if (tcp > o->l2 && tcp + 20 <= o->packet->size)
@@ -119,30 +112,21 @@ int vnet_out_take(struct vnet_out *o, const struct vhost_chain *c, u32 mtu)
 	return take_packet(o, c, &hdr, len);
 }
 
-/* The next segment behind the addresses and the tag, without padding. NULL: there is no memory for it. */
-static struct wire_buf *next_segment(struct vnet_out *o, u32 len)
-{
-	const u8 *p = o->packet->data;
-	struct wire_buf *s = wire_lso_segment(p + o->l2, o->head, len, o->mss, o->next), *b;
-
-	b = s ? wire_buf_alloc(o->l2 + s->size - PADDING) : NULL;
-	if (b) {
-		memcpy(b->data, p, o->l2 + 2);
-		memcpy(b->data + o->l2 + 2, s->data + WIRE_INET_ENCAP, s->size - WIRE_INET_ENCAP);
-	}
-	wire_buf_put(s);
-	return b;
-}
-
 struct wire_buf *vnet_out_next(struct vnet_out *o)
 {
-	struct wire_buf *b = o->frame;
+	struct wire_buf *b = o->frame, *s;
 	u32 len;
 
 	o->frame = NULL;
-	while (!b && o->packet) {
+	while (!b && o->packet) { /* without memory for a segment the next one is tried */
 		len = o->packet->size - o->l2 - o->head;
-		b = next_segment(o, len);
+		s = wire_lso_segment(o->packet->data + o->l2, o->head, len, o->mss, o->next);
+		b = s ? wire_buf_alloc(o->l2 + s->size - PADDING) : NULL;
+		if (b) { /* behind the addresses and the tag, without padding */
+			memcpy(b->data, o->packet->data, o->l2 + 2);
+			memcpy(b->data + o->l2 + 2, s->data + WIRE_INET_ENCAP, s->size - WIRE_INET_ENCAP);
+		}
+		wire_buf_put(s);
 		if (++o->next * o->mss >= len)
 			vnet_out_drop(o);
 	}

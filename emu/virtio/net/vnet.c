@@ -87,27 +87,19 @@ static enum sent send_held(struct vnet *n, u32 *budget)
 	}
 }
 
-static bool send_next(struct vnet *n)
-{
-	struct vhost_chain c;
-
-	if (vhost_pop(n->vhost, TX, &c) <= 0)
-		return false;
-	if (vnet_out_take(&n->out, &c, n->station->mtu))
-		n->counter[VNET_CTR_TX_BAD]++;
-	give_back(n, TX, c.head, 0);
-	return true;
-}
-
 static void vnet_transmit(struct vnet *n)
 {
 	enum sent sent = SENT_ALL;
+	struct vhost_chain c;
 	u32 budget = TURN;
 
 	while (n->running[TX]) {
 		sent = send_held(n, &budget);
-		if (sent != SENT_ALL || !send_next(n))
+		if (sent != SENT_ALL || vhost_pop(n->vhost, TX, &c) <= 0)
 			break;
+		if (vnet_out_take(&n->out, &c, n->station->mtu))
+			n->counter[VNET_CTR_TX_BAD]++;
+		give_back(n, TX, c.head, 0);
 		budget -= !!budget;
 	}
 	if (sent == TURN_OVER)

@@ -66,11 +66,6 @@ static int read_some(struct vhost *v)
 	return 1;
 }
 
-static int header_ok(const struct vhost *v)
-{
-	return (v->hdr.flags & VHOST_MSG_VERSION_MASK) == VHOST_MSG_VERSION && v->hdr.size <= sizeof(v->in);
-}
-
 /* What is left in the socket waits for the loop's next iteration. */
 static int read_messages(struct vhost *v)
 {
@@ -81,7 +76,8 @@ static int read_messages(struct vhost *v)
 		n = read_some(v);
 		if (n <= 0)
 			return n;
-		if (v->got == sizeof(v->hdr) && !header_ok(v))
+		if (v->got == sizeof(v->hdr) &&
+		    ((v->hdr.flags & VHOST_MSG_VERSION_MASK) != VHOST_MSG_VERSION || v->hdr.size > sizeof(v->in)))
 			return -EBADMSG;
 		if (v->got < sizeof(v->hdr) || v->got < sizeof(v->hdr) + v->hdr.size)
 			continue;
@@ -93,16 +89,12 @@ static int read_messages(struct vhost *v)
 	return n;
 }
 
-static const char *circumstance(const struct vhost *v, int err)
-{
-	if (v->lost)
-		return ", and before it its memory";
-	return err == -EBADMSG ? ": no vhost-user message" : "";
-}
-
 static void end_connection(struct vhost *v, int err)
 {
-	log_at(LOG_INFO, v->path, "the guest has gone%s", circumstance(v, err));
+	log_at(LOG_INFO, v->path, "the guest has gone%s",
+	       v->lost           ? ", and before it its memory"
+	       : err == -EBADMSG ? ": no vhost-user message"
+				 : "");
 	vhost_disconnect(v);
 }
 
@@ -151,8 +143,7 @@ static int listen_at(struct vhost *v)
 {
 	struct sockaddr_un sa = { .sun_family = AF_UNIX };
 
-	if (strlen(v->path) >= sizeof(sa.sun_path))
-		return -ENAMETOOLONG;
+	static_assert(sizeof(v->path) == sizeof(sa.sun_path), "it has been found to fit");
 	memcpy(sa.sun_path, v->path, strlen(v->path) + 1);
 	v->listener.fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (v->listener.fd < 0)
