@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Names of the CM's messages and reject reasons. */
+/* Names of the CM's messages. */
 #include "emu/wire/cm.h"
 
 const char *wire_cm_attr_name(u16 attr)
@@ -10,13 +10,4 @@ const char *wire_cm_attr_name(u16 attr)
 	static_assert(ARRAY_SIZE(names) == CM_ATTR_SPR - CM_ATTR_REQ + 1, "one name for each message");
 
 	return attr >= CM_ATTR_REQ && attr <= CM_ATTR_SPR ? names[attr - CM_ATTR_REQ] : "?";
-}
-
-const char *wire_cm_rej_name(u16 reason)
-{
-#define ROW(name, value, text) [value] = text,
-	static const char *const names[] = { CM_REJ_REASONS(ROW) };
-#undef ROW
-
-	return reason < ARRAY_SIZE(names) && names[reason] ? names[reason] : "?";
 }

@@ -311,6 +311,5 @@ static inline u64 wire_cm_service_id(u16 ps, u16 port)
 }
 
 const char *wire_cm_attr_name(u16 attr); /* "REQ"; "?" when unknown */
-const char *wire_cm_rej_name(u16 reason);
 
 #endif

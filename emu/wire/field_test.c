@@ -94,9 +94,7 @@ static void test_gid(void)
 {
 	struct wire_gid gid = wire_gid_make(WIRE_GID_PREFIX_DEFAULT, 0x0002c90300001234ull);
 	struct wire_gid mgid = wire_gid_make(0xff12401bffff0000ull, 1);
-	char buf[WIRE_GID_STRLEN];
 
-	row(0, "gid text", strcmp(wire_gid_str(&gid, buf), "fe80:0000:0000:0000:0002:c903:0000:1234") == 0);
 	row(0, "gid prefix", wire_gid_prefix(&gid) == WIRE_GID_PREFIX_DEFAULT);
 	row(0, "gid guid", wire_gid_guid(&gid) == 0x0002c90300001234ull);
 	row(0, "gid multicast", !wire_gid_is_multicast(&gid) && wire_gid_is_multicast(&mgid));
@@ -161,9 +159,6 @@ static void test_codes(void)
 	row(3, "mtu", wire_mtu_code(255) == 0);
 	row(0, "timeout", wire_timeout_ns(14) == 67108864);
 	for (u8 i = 0; i < 32; i++) {
-		row(i, "timeout code", wire_timeout_code(wire_timeout_ns(i)) == i);
-		row(i, "timeout code above", i == 31 || wire_timeout_code(wire_timeout_ns(i) + 1) == i + 1);
-		row(i, "credits", wire_aeth_credit_code(wire_aeth_credits(i)) == (i == 31 ? 30 : i));
 		/* Ascending from code 1 on, and code 0 is the longest. */
 		row(i, "rnr", i < 2 || wire_rnr_timer_ns(i) > wire_rnr_timer_ns(i - 1));
 		row(i, "rnr longest", !i || wire_rnr_timer_ns(i) < wire_rnr_timer_ns(0));

