@@ -5,6 +5,7 @@
 #include "emu/lib/poison.h"
 #include "emu/packet/packet.h"
 #include "emu/wire/hdr.h"
+#include "emu/wire/opcode.h"
 
 #define POOL_MAX       4096       /* packets kept for reuse */
 #define BUF_CLASSES    5          /* 256, 1 KiB, 4 KiB, 16 KiB, 64 KiB */
@@ -129,6 +130,28 @@ void wire_packet_truncate(struct wire_packet *p, u32 len)
 {
 	p->len = len;
 	wire_bth_set_pad((struct wire_bth *)(p->hdr + p->bth_off), len);
+}
+
+bool wire_packet_parse_bth(struct wire_packet *p, const void *src, u32 at, u32 len, u32 tail)
+{
+	const struct wire_bth *bth = src;
+	const struct wire_opcode *op;
+	u32 body;
+
+	if (len < sizeof(*bth) + tail)
+		return false;
+	op = wire_opcode(bth->opcode);
+	if (!op || wire_bth_tver(bth) || len < op->hdr_len + tail)
+		return false;
+	p->has_lrh = 1;
+	p->bth_off = (u8)at;
+	p->hdr_len = (u16)(at + op->hdr_len);
+	body = len - op->hdr_len - tail;
+	if (p->hdr_len > WIRE_HDR_MAX || wire_bth_pad(bth) > body || body - wire_bth_pad(bth) > WIRE_MTU_MAX ||
+	    (!(op->flags & WIRE_OPF_PAYLOAD) && body))
+		return false;
+	p->len = body - wire_bth_pad(bth);
+	return true;
 }
 
 struct wire_packet *wire_packet_clone(const struct wire_packet *p)

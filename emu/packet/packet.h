@@ -69,6 +69,11 @@ bool wire_packet_own(struct wire_packet *p);
 bool wire_packet_unshare(struct wire_packet *p);
 /* Cuts the payload to @len bytes, which it has at least, and sets the pad count. */
 void wire_packet_truncate(struct wire_packet *p, u32 len);
+/*
+ * Offsets and lengths of @p, whose headers from @bth on begin at @at of its bytes; @len: from the BTH to the end of what was received, of
+ * which @tail are CRCs. False: no opcode, or a length that cannot be.
+ */
+bool wire_packet_parse_bth(struct wire_packet *p, const void *bth, u32 at, u32 len, u32 tail);
 /* A packet with its own copy of the headers and a shared payload; NULL without memory. */
 struct wire_packet *wire_packet_clone(const struct wire_packet *p);
 

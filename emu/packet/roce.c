@@ -196,29 +196,6 @@ u32 wire_roce_tail(const struct wire_packet *p, const struct wire_roce *r, u8 ta
 	return pad + WIRE_ICRC_LEN;
 }
 
-static bool parse_headers(struct wire_packet *p, const u8 *src, u32 len)
-{
-	const struct wire_bth *bth = (const struct wire_bth *)src;
-	const struct wire_opcode *op;
-	u32 body;
-
-	if (len < sizeof(*bth) + WIRE_ICRC_LEN || len & 3)
-		return false;
-	op = wire_opcode(bth->opcode);
-	if (!op || wire_bth_tver(bth) || len < (u32)op->hdr_len + WIRE_ICRC_LEN)
-		return false;
-	p->has_lrh = 1;
-	p->grh_off = LRH_LEN;
-	p->bth_off = LRH_LEN + GRH_LEN;
-	p->hdr_len = p->bth_off + op->hdr_len;
-	body = len - op->hdr_len - WIRE_ICRC_LEN;
-	if (p->hdr_len > WIRE_HDR_MAX || wire_bth_pad(bth) > body || body - wire_bth_pad(bth) > WIRE_MTU_MAX ||
-	    (!(op->flags & WIRE_OPF_PAYLOAD) && body))
-		return false;
-	p->len = body - wire_bth_pad(bth);
-	return true;
-}
-
 static void put_lrh_grh(struct wire_packet *p, const struct wire_roce *r)
 {
 	wire_lrh_fill(wire_packet_lrh(p), 0, 0, WIRE_LNH_GRH, 0, 0, wire_packet_link_len(p) / 4);
@@ -229,7 +206,10 @@ static void put_lrh_grh(struct wire_packet *p, const struct wire_roce *r)
 bool wire_roce_peek(struct wire_packet *p, const u8 *src, u32 have, u32 len, const struct wire_roce *r)
 {
 	memset(p, 0, offsetof(struct wire_packet, hdr));
-	if (have < sizeof(struct wire_bth) || !parse_headers(p, src, len) || (u32)(p->hdr_len - p->bth_off) > have)
+	p->grh_off = LRH_LEN;
+	if (have < sizeof(struct wire_bth) || len & 3 ||
+	    !wire_packet_parse_bth(p, src, LRH_LEN + GRH_LEN, len, WIRE_ICRC_LEN) ||
+	    (u32)(p->hdr_len - p->bth_off) > have)
 		return false;
 	memcpy(p->hdr + p->bth_off, src, p->hdr_len - p->bth_off);
 	put_lrh_grh(p, r);

@@ -5,7 +5,6 @@
 
 #include "emu/packet/packet.h"
 #include "emu/wire/hdr.h"
-#include "emu/wire/opcode.h"
 
 #define VCRC_POLY 0xd008 /* 0x100b, least significant bit first */
 #define TAIL_LEN  (WIRE_ICRC_LEN + WIRE_VCRC_LEN)
@@ -91,37 +90,23 @@ int wire_packet_serialize(const struct wire_packet *p, u8 *dst, u32 size)
 static bool parse_headers(struct wire_packet *p, const u8 *src, u32 len)
 {
 	const struct wire_lrh *lrh = (const struct wire_lrh *)src;
-	const struct wire_opcode *op;
-	const struct wire_bth *bth;
 	const struct wire_grh *grh;
-	u32 at = sizeof(*lrh), body;
+	u32 at = sizeof(*lrh);
 
-	if (len < sizeof(*lrh) + sizeof(*bth) + TAIL_LEN || wire_lrh_lver(lrh) ||
+	if (len < sizeof(*lrh) + sizeof(struct wire_bth) + TAIL_LEN || wire_lrh_lver(lrh) ||
 	    wire_lrh_words(lrh) * 4 + WIRE_VCRC_LEN != len || wire_lrh_lnh(lrh) < WIRE_LNH_BTH)
 		return false;
 	if (wire_lrh_lnh(lrh) == WIRE_LNH_GRH) {
 		grh = (const struct wire_grh *)(src + at);
-		if (len < at + sizeof(*grh) + sizeof(*bth) + TAIL_LEN || wire_grh_ipver(grh) != WIRE_GRH_IPVER ||
-		    grh->nxthdr != WIRE_GRH_NXTHDR_IBA ||
+		if (len < at + sizeof(*grh) + sizeof(struct wire_bth) + TAIL_LEN ||
+		    wire_grh_ipver(grh) != WIRE_GRH_IPVER || grh->nxthdr != WIRE_GRH_NXTHDR_IBA ||
 		    be16_to_cpu(grh->paylen) != len - at - sizeof(*grh) - WIRE_VCRC_LEN)
 			return false;
 		p->grh_off = at;
 		at += sizeof(*grh);
 	}
-	bth = (const struct wire_bth *)(src + at);
-	op = wire_opcode(bth->opcode);
-	if (!op || wire_bth_tver(bth) || len < at + op->hdr_len + TAIL_LEN)
-		return false;
-	p->has_lrh = 1;
 	p->vl = wire_lrh_vl(lrh);
-	p->bth_off = at;
-	p->hdr_len = at + op->hdr_len;
-	body = len - p->hdr_len - TAIL_LEN;
-	if (p->hdr_len > WIRE_HDR_MAX || wire_bth_pad(bth) > body || body - wire_bth_pad(bth) > WIRE_MTU_MAX ||
-	    (!(op->flags & WIRE_OPF_PAYLOAD) && body))
-		return false;
-	p->len = body - wire_bth_pad(bth);
-	return true;
+	return wire_packet_parse_bth(p, src + at, at, len - at, TAIL_LEN);
 }
 
 static bool check_crcs(const struct wire_packet *p, const u8 *src, u32 len)
