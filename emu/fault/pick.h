@@ -85,11 +85,4 @@ static inline bool pick_next(struct pick *p)
 	return true;
 }
 
-/* Will it never choose again? */
-static inline bool pick_over(const struct pick *p)
-{
-	return (p->count && p->hits >= p->count) || (p->nth && p->seen >= p->after + p->nth) ||
-	       (p->first && p->seen >= p->after + p->first);
-}
-
 #endif
