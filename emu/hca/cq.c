@@ -64,30 +64,23 @@ static void overflow(struct hca_cq *cq, u8 port)
 	hca_ctx_event(cq->ctx, HCA_EVENT_CQ_ERR, cq->cqn, cq->fe);
 }
 
-static void fail_users(struct hca *hca, const struct hca_cq *cq)
-{
-	struct hca_qp *qp;
-	u32 i;
-
-	table_for_each (&hca->qps, i, qp) {
-		if (qp->send_cq != cq && qp->recv_cq != cq)
-			continue;
-		if (qp->state == HCA_QPS_RESET || qp->state == HCA_QPS_ERR)
-			continue;
-		hca_qp_force_error(qp);
-		hca_qp_event(qp, HCA_EVENT_QP_FATAL);
-	}
-}
-
 void hca_cq_overflow_run(struct loop_task *t, struct now now)
 {
 	struct hca *hca = container_of(t, struct hca, overflow_task);
+	struct hca_qp *qp;
+	u32 i;
 
 	while (!list_empty(&hca->overflowed)) {
 		struct hca_cq *cq = list_first(&hca->overflowed, struct hca_cq, overflowed);
 
 		list_del(&cq->overflowed);
-		fail_users(hca, cq);
+		table_for_each (&hca->qps, i, qp) {
+			if ((qp->send_cq != cq && qp->recv_cq != cq) || qp->state == HCA_QPS_RESET ||
+			    qp->state == HCA_QPS_ERR)
+				continue;
+			hca_qp_force_error(qp);
+			hca_qp_event(qp, HCA_EVENT_QP_FATAL);
+		}
 	}
 }
 

@@ -13,7 +13,6 @@
  */
 #include <errno.h>
 #include <stdlib.h>
-#include <sys/uio.h>
 
 #include "emu/hca/hca_internal.h"
 
@@ -172,42 +171,34 @@ static bool grow(struct group *g)
 
 /* Moves */
 
-static struct hca_move *move_new(enum hca_move_op op, u32 n, u32 bytes)
+/* A move of @n entries that has not begun, with the bytes that it writes. NULL without memory. */
+static struct hca_pending *pending_new(struct hca_ctx *ctx, void *mem, enum hca_move_op op, const struct entry *e,
+				       u32 n)
 {
 	size_t head = sizeof(struct hca_move) + n * sizeof(struct hca_move_seg);
-	struct hca_move *m = malloc(head + bytes);
+	struct hca_pending *p = malloc(sizeof(*p) + n * sizeof(*e));
+	struct hca_move *m;
+	u32 i, at, bytes = 0;
 
-	if (!m)
+	for (i = 0; i < n; i++)
+		bytes += e[i].seg.len;
+	m = malloc(head + bytes);
+	if (!p || !m) {
+		free(p);
+		free(m);
 		return NULL;
-	*m = (struct hca_move){ .op = op, .n = n, .bytes = bytes, .data = (u8 *)m + head };
+	}
+	*m = (struct hca_move){ .op = op, .n = n, .bytes = bytes, .data = (u8 *)m + head, .pending = p };
 	list_init(&m->link);
-	return m;
-}
-
-static struct hca_pending *pending_new(struct hca_ctx *ctx, void *mem, struct hca_move *m, const struct entry *e)
-{
-	struct hca_pending *p = malloc(sizeof(*p) + m->n * sizeof(*e));
-	u32 i;
-
-	if (!p)
-		return NULL;
-	*p = (struct hca_pending){ .ctx = ctx, .move = m, .mem = mem, .n = m->n };
+	*p = (struct hca_pending){ .ctx = ctx, .move = m, .mem = mem, .n = n };
 	list_init(&p->link);
-	memcpy(p->entry, e, m->n * sizeof(*e));
-	for (i = 0; i < m->n; i++)
+	memcpy(p->entry, e, n * sizeof(*e));
+	for (i = 0, at = 0; i < n; at += e[i++].seg.len) {
 		m->seg[i] = (struct hca_move_seg){ .addr = e[i].seg.addr, .len = e[i].seg.len };
-	m->pending = p;
+		if (op == HCA_MOVE_WRITE)
+			memcpy(m->data + at, e[i].seg.local, e[i].seg.len);
+	}
 	return p;
-}
-
-static void check_over(struct hca_pending *p, bool failed)
-{
-	struct hca_key *k = hca_key_find(p->ctx->hca, p->check);
-
-	if (k && failed)
-		hca_key_free(k);
-	else if (k)
-		k->valid = true;
 }
 
 /* The move is done: copies its bytes to the entries' buffers, and reports failures. */
@@ -215,6 +206,7 @@ static void pending_finish(struct hca_pending *p, bool failed)
 {
 	const struct hca_move *m = p->move;
 	bool any = failed;
+	struct hca_key *k;
 	u32 i, at = 0;
 
 	for (i = 0; i < p->n; at += m->seg[i++].len) {
@@ -228,8 +220,11 @@ static void pending_finish(struct hca_pending *p, bool failed)
 			memcpy(e->seg.local, m->data + at, e->seg.len);
 		}
 	}
-	if (p->check)
-		check_over(p, any);
+	k = p->check ? hca_key_find(p->ctx->hca, p->check) : NULL;
+	if (k && any)
+		hca_key_free(k);
+	else if (k)
+		k->valid = true;
 	free(p);
 }
 
@@ -379,34 +374,18 @@ u64 hca_ctx_writes(struct hca_ctx *ctx, u32 lkey)
 	return last;
 }
 
-static void move_fill(struct hca_move *m, const struct entry *e)
-{
-	u32 i, at = 0;
-
-	for (i = 0; i < m->n; at += e[i++].seg.len)
-		memcpy(m->data + at, e[i].seg.local, e[i].seg.len);
-}
-
 /* One move of entries from @e on, of @n at most; returns how many. */
 static u32 entries_start(struct hca_ctx *ctx, void *mem, const struct entry *e, u32 n, bool write)
 {
-	struct hca_pending *p = NULL;
-	struct hca_move *m;
+	struct hca_pending *p;
 	u32 take = 0, bytes = 0, i;
 
 	for (; take < n && take < SEGS_PER_CALL && (!take || bytes + e[take].seg.len <= MOVE_BYTES); take++)
 		bytes += e[take].seg.len;
-	m = move_new(write ? HCA_MOVE_WRITE : HCA_MOVE_READ, take, bytes);
-	if (m)
-		p = pending_new(ctx, mem, m, e);
-	if (p) {
-		if (write)
-			move_fill(m, e);
+	p = pending_new(ctx, mem, write ? HCA_MOVE_WRITE : HCA_MOVE_READ, e, take);
+	if (p)
 		move_start(p);
-		return take;
-	}
-	free(m);
-	for (i = 0; i < take; i++)
+	for (i = 0; i < take && !p; i++)
 		if (e[i].failed)
 			e[i].failed(e[i].arg, e[i].tag);
 	return take;
@@ -428,18 +407,11 @@ int hca_ctx_write(struct hca_ctx *ctx, void *dma, u64 addr, const void *local, u
 	const struct entry e = { .seg = { addr, len, (void *)(uintptr_t)local } };
 	int err = ctx->dma->write(dma, &e.seg, 1);
 	struct hca_pending *p;
-	struct hca_move *m;
 
 	if (err != -EAGAIN)
 		return err;
-	m = move_new(HCA_MOVE_WRITE, 1, len);
-	p = m ? pending_new(ctx, dma, m, &e) : NULL;
-	if (!p) {
-		free(m);
-		return -ENOMEM;
-	}
-	move_fill(m, &e);
-	return move_start(p);
+	p = pending_new(ctx, dma, HCA_MOVE_WRITE, &e, 1);
+	return p ? move_start(p) : -ENOMEM;
 }
 
 int hca_mr_check(struct hca_key *k)
@@ -449,18 +421,14 @@ int hca_mr_check(struct hca_key *k)
 	const struct entry e[2] = { { .seg = { .addr = k->va, .len = 1 } },
 				    { .seg = { .addr = k->va + k->len - 1, .len = 1 } } };
 	struct hca_pending *p;
-	struct hca_move *m;
 	int err;
 
 	err = ctx->dma->check ? ctx->dma->check(mem, k->va, k->len, k->access & HCA_ACCESS_LOCAL_WRITE) : 0;
 	if (err != -EAGAIN)
 		return err;
-	m = move_new(HCA_MOVE_READ, 2, 2);
-	p = m ? pending_new(ctx, mem, m, e) : NULL;
-	if (!p) {
-		free(m);
+	p = pending_new(ctx, mem, HCA_MOVE_READ, e, 2);
+	if (!p)
 		return -ENOMEM;
-	}
 	err = move_start(p);
 	if (err == -EINPROGRESS)
 		p->check = k->key;
@@ -468,13 +436,6 @@ int hca_mr_check(struct hca_key *k)
 }
 
 /* Batches */
-
-/* Out of memory: the entry is moved alone, after all pending entries. */
-static void add_slowly(struct hca_batch *b, const struct entry *e, const struct hca_span *span, bool write)
-{
-	hca_batch_run(b);
-	entry_move(span->ctx, span_mem(span), e, write);
-}
 
 static inline void add(struct hca_batch *b, const struct hca_span *span, void *local,
 		       void (*failed)(void *arg, u64 tag), void *arg, u64 tag, bool write)
@@ -490,8 +451,9 @@ static inline void add(struct hca_batch *b, const struct hca_span *span, void *l
 	if (!span->len)
 		return;
 	g = open_group(b, span->ctx, span_mem(span), write);
-	if (unlikely(!g || (g->n == g->cap && !grow(g)))) {
-		add_slowly(b, &e, span, write);
+	if (unlikely(!g || (g->n == g->cap && !grow(g)))) { /* the entry is moved alone, after all pending entries */
+		hca_batch_run(b);
+		entry_move(span->ctx, span_mem(span), &e, write);
 		return;
 	}
 	g->entry[g->n++] = e;
@@ -531,17 +493,6 @@ static u32 gather(const struct group *g, u32 i, struct hca_dma_seg *seg, u32 *ns
 	return i;
 }
 
-static void blame(struct group *g, u32 from, u32 to)
-{
-	u32 i;
-
-	for (i = from; i < to && g->ctx; i++) {
-		struct entry e = g->entry[i];
-
-		entry_move(g->ctx, g->mem, &e, g->write);
-	}
-}
-
 static void run_group(struct hca_batch *b, struct group *g)
 {
 	u32 i = 0;
@@ -551,10 +502,15 @@ static void run_group(struct hca_batch *b, struct group *g)
 		u32 nsegs, next = gather(g, i, b->seg, &nsegs);
 		int err = (g->write ? ctx->dma->write : ctx->dma->read)(g->mem, b->seg, nsegs);
 
-		if (unlikely(err == -EAGAIN))
+		if (unlikely(err == -EAGAIN)) {
 			next = i + entries_start(ctx, g->mem, g->entry + i, next - i, g->write);
-		else if (unlikely(err))
-			blame(g, i, next);
+		} else if (unlikely(err)) { /* one by one, to find those that fail */
+			for (; i < next && g->ctx; i++) {
+				struct entry e = g->entry[i];
+
+				entry_move(g->ctx, g->mem, &e, g->write);
+			}
+		}
 		i = next;
 	}
 }
@@ -609,28 +565,6 @@ void hca_batches_forget(const struct hca_ctx *ctx)
 		hca_batch_forget(b, ctx);
 }
 
-u32 hca_dma_iov(const struct hca_dma_seg *seg, u32 n, struct iovec *local, u32 *nlocal, struct iovec *remote,
-		u32 *nremote)
-{
-	u32 i, l = 0, r = 0;
-
-	for (i = 0; i < n && l < SEGS_PER_CALL && r < SEGS_PER_CALL; i++) {
-		void *addr = (void *)(uintptr_t)seg[i].addr;
-
-		if (l && (u8 *)local[l - 1].iov_base + local[l - 1].iov_len == seg[i].local)
-			local[l - 1].iov_len += seg[i].len;
-		else
-			local[l++] = (struct iovec){ seg[i].local, seg[i].len };
-		if (r && (u8 *)remote[r - 1].iov_base + remote[r - 1].iov_len == addr)
-			remote[r - 1].iov_len += seg[i].len;
-		else
-			remote[r++] = (struct iovec){ addr, seg[i].len };
-	}
-	*nlocal = l;
-	*nremote = r;
-	return i;
-}
-
 void *hca_span_direct(const struct hca_span *span, bool write)
 {
 	const struct hca_ctx *ctx = span->ctx;
@@ -645,31 +579,18 @@ u64 hca_atomic_value(bool swap, u64 value, u64 compare_add, u64 swap_value)
 	return value == compare_add ? swap_value : value;
 }
 
-/* In memory that both can reach the operation is atomic towards the application's own, too. */
-static void atomic_direct(u64 *p, bool swap, u64 compare_add, u64 swap_value, u64 *old)
-{
-	if (!swap) {
-		*old = __atomic_fetch_add(p, compare_add, __ATOMIC_SEQ_CST);
-		return;
-	}
-	*old = compare_add;
-	__atomic_compare_exchange_n(p, old, swap_value, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
-}
-
 static int atomic_start(const struct hca_span *span, bool swap, u64 compare_add, u64 swap_value, u64 *old,
 			void (*failed)(void *arg, u64 tag), void *arg, u64 tag)
 {
 	const struct entry e = { .seg = { span->addr, 8, old }, .arg = arg, .tag = tag };
-	struct hca_move *m = move_new(swap ? HCA_MOVE_CMP_SWAP : HCA_MOVE_FETCH_ADD, 1, 8);
-	struct hca_pending *p = m ? pending_new(span->ctx, span_mem(span), m, &e) : NULL;
+	struct hca_pending *p =
+		pending_new(span->ctx, span_mem(span), swap ? HCA_MOVE_CMP_SWAP : HCA_MOVE_FETCH_ADD, &e, 1);
 	int err;
 
-	if (!p) {
-		free(m);
+	if (!p)
 		return -EFAULT;
-	}
-	m->compare_add = compare_add;
-	m->swap = swap_value;
+	p->move->compare_add = compare_add;
+	p->move->swap = swap_value;
 	err = move_start(p);
 	if (err == -EINPROGRESS)
 		p->entry[0].failed = failed;
@@ -681,15 +602,18 @@ int hca_atomic(const struct hca_span *span, bool swap, u64 compare_add, u64 swap
 {
 	const struct hca_dma_ops *dma = span->ctx->dma;
 	struct hca_dma_seg seg = { .addr = span->addr, .len = 8, .local = old };
-	u64 value;
-	void *p;
+	u64 value, *p;
 	int err;
 
 	if (span->len != 8)
 		return -EFAULT;
 	p = hca_span_direct(span, true);
-	if (p && !((uintptr_t)p & 7)) {
-		atomic_direct(p, swap, compare_add, swap_value, old);
+	if (p && !((uintptr_t)p & 7)) { /* atomic towards the application's own operations, too */
+		*old = compare_add;
+		if (swap)
+			__atomic_compare_exchange_n(p, old, swap_value, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+		else
+			*old = __atomic_fetch_add(p, compare_add, __ATOMIC_SEQ_CST);
 		return 0;
 	}
 	err = dma->read(span_mem(span), &seg, 1);

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Rows of dma.c: merging, order, blame, forgetting, atomics. */
-#include <sys/uio.h>
-
 #include "emu/hca/fixture.h"
 
 /* Application memory of 64 KiB at address 0; one page may be missing. */
@@ -197,18 +195,6 @@ static void check_atomics(struct hca_ctx *c, u64 addr, u64 *cell, int n)
 	row(n + 4, "swap with itself", !hca_atomic(&span, true, 7, 7, &old, NULL, NULL, 0) && old == 7 && *cell == 7);
 }
 
-static void check_iov(void)
-{
-	static u8 buf[64];
-	struct hca_dma_seg seg[] = { { 0x1000, 8, buf }, { 0x1008, 8, buf + 16 }, { 0x2000, 8, buf + 24 } };
-	struct iovec local[1024], remote[1024];
-	u32 nl, nr;
-
-	row(70, "all", hca_dma_iov(seg, 3, local, &nl, remote, &nr) == 3);
-	row(71, "joined on each side on its own",
-	    nl == 2 && nr == 2 && remote[0].iov_len == 16 && local[0].iov_len == 8 && local[1].iov_len == 16);
-}
-
 /* Memory that is moved by something else: what was begun, until the test says that it is done. */
 static struct hca_move *begun[8];
 static u32 nbegun;
@@ -328,7 +314,6 @@ int main(void)
 	span.len = 4;
 	row(56, "not 8 bytes", hca_atomic(&span, false, 1, 0, &old, NULL, NULL, 0) == -EFAULT);
 	check_forget();
-	check_iov();
 	check_late();
 	ctx[1] = hca_ctx_create(f.hca, &hca_local_dma, NULL, NULL, NULL);
 	check_atomics(ctx[1], (u64)(uintptr_t)&cell, &cell, 60);

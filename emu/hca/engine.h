@@ -79,8 +79,8 @@ void hca_flush(struct hca *hca);
 void hca_qp_fail(struct hca_qp *qp, enum hca_qp_state to, int event);
 /* The transport has connected a QP in INIT (or RTR): moves it to RTS with these depths, and notifies its front end. */
 void hca_qp_establish(struct hca_qp *qp, u8 ird, u8 ord);
-/* Flushes entries still in the front end's queues of a QP in ERR (or the send queue in SQE). */
-void hca_qp_flush(struct hca_qp *qp);
+/* Flushes entries still in the front end's queues of a QP in ERR (or the send queue in SQE). Returns how many. */
+u32 hca_qp_flush(struct hca_qp *qp);
 void hca_qp_event(struct hca_qp *qp, enum hca_event_type type);
 
 /* Keys and memory. */

@@ -51,21 +51,6 @@ static void init_numbers(struct hca *hca)
 	hca_key_space_init(&hca->keys, &hca->rng);
 }
 
-static void attach_port(struct hca *hca, u8 i, struct wire_port *wire)
-{
-	struct hca_port_slot *ps = &hca->port[i];
-
-	ps->hca = hca;
-	ps->wire = wire;
-	wire->data = (struct wire_port_user){
-		.ctx = ps,
-		.receive = port_receive,
-		.zcopy = port_zcopy,
-		.ready = port_ready,
-		.event = hca_port_event,
-	};
-}
-
 struct hca *hca_create(struct loop *loop, const struct hca_config *cfg)
 {
 	struct hca *hca;
@@ -97,8 +82,17 @@ struct hca *hca_create(struct loop *loop, const struct hca_config *cfg)
 	loop_task_init(&hca->flush_task, flush_run);
 	loop_task_init(&hca->overflow_task, hca_cq_overflow_run);
 	init_numbers(hca);
-	for (i = 0; i < cfg->nports; i++)
-		attach_port(hca, i, cfg->ports[i]);
+	for (i = 0; i < cfg->nports; i++) {
+		hca->port[i].hca = hca;
+		hca->port[i].wire = cfg->ports[i];
+		cfg->ports[i]->data = (struct wire_port_user){
+			.ctx = &hca->port[i],
+			.receive = port_receive,
+			.zcopy = port_zcopy,
+			.ready = port_ready,
+			.event = hca_port_event,
+		};
+	}
 	return hca;
 }
 
@@ -240,38 +234,21 @@ u64 hca_ctx_serial(const struct hca_ctx *ctx)
 	return ctx->serial;
 }
 
-static void destroy_qps(struct hca_ctx *ctx)
-{
-	struct hca_qp *qp;
-	u32 i;
-
-	table_for_each (&ctx->hca->qps, i, qp)
-		if (qp->ctx == ctx)
-			hca_qp_free(qp);
-}
-
-static void destroy_keys(struct hca_ctx *ctx)
-{
-	struct hca_key *k, *tmp;
-
-	list_for_each_safe (k, tmp, &ctx->keys, link)
-		if (k->kind != HCA_KEY_MR)
-			hca_key_free(k);
-	while (!list_empty(&ctx->keys))
-		hca_key_free(list_first(&ctx->keys, struct hca_key, link));
-}
-
 /* Objects are destroyed before those that they reference. */
 void hca_ctx_destroy(struct hca_ctx *ctx)
 {
 	struct hca *hca = ctx->hca;
+	struct hca_key *k, *tmp;
+	struct hca_qp *qp;
 	struct hca_srq *srq;
 	struct hca_cq *cq;
 	struct hca_pd *pd;
 	u32 i;
 
 	ctx->dying = true;
-	destroy_qps(ctx);
+	table_for_each (&hca->qps, i, qp)
+		if (qp->ctx == ctx)
+			hca_qp_free(qp);
 	hca_batches_forget(ctx);
 	hca_moves_forget(ctx);
 	loop_task_cancel(&ctx->flush_task);
@@ -282,7 +259,11 @@ void hca_ctx_destroy(struct hca_ctx *ctx)
 		if (cq->ctx == ctx)
 			hca_cq_destroy(ctx, cq->cqn);
 	hca_ah_fini(ctx);
-	destroy_keys(ctx);
+	list_for_each_safe (k, tmp, &ctx->keys, link)
+		if (k->kind != HCA_KEY_MR)
+			hca_key_free(k);
+	while (!list_empty(&ctx->keys))
+		hca_key_free(list_first(&ctx->keys, struct hca_key, link));
 	table_for_each (&hca->pds, i, pd)
 		if (pd->ctx == ctx)
 			hca_pd_free(ctx, pd->pdn);

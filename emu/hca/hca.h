@@ -301,14 +301,6 @@ void hca_move_done(struct hca_move *m);
 /* It is over for the context, all its segments failed; @m itself belongs to who carries it out. */
 void hca_move_abandon(struct hca_move *m);
 
-/*
- * For DMA by process_vm_readv/writev: turns up to @n segments into local and remote vectors, joined on each side on its
- * own. Each vector holds 1024. Returns how many segments went in.
- */
-struct iovec;
-u32 hca_dma_iov(const struct hca_dma_seg *seg, u32 n, struct iovec *local, u32 *nlocal, struct iovec *remote,
-		u32 *nremote);
-
 struct hca_caps {
 	u32 max_qp, max_qp_wr, max_sge, max_cq, max_cqe, max_mr, max_pd, max_srq, max_srq_wr, max_srq_sge, max_mw,
 		max_ah;

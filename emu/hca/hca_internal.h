@@ -192,8 +192,7 @@ void hca_qp_force_error(struct hca_qp *qp);
 int hca_next_send(struct hca_qp *qp, struct hca_send_wr *wr);
 void hca_send_done(struct hca_qp *qp);
 
-/* wq.c: hca_qp_flush(), returns the number of entries flushed. */
-u32 hca_qp_flush_count(struct hca_qp *qp);
+/* wq.c */
 void hca_ctx_flush_run(struct loop_task *t, struct now now);
 
 /* hca_fault.c. The hooks are called only while faults are armed. */

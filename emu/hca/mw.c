@@ -94,21 +94,6 @@ static int check_region(const struct hca_key *mw, const struct hca_key *mr, cons
 	return 0;
 }
 
-static void bind(struct hca_qp *qp, struct hca_key *mw, struct hca_key *mr, const struct hca_send_wr *wr)
-{
-	mw->mr = mr;
-	mr->windows++;
-	mw->access = wr->access;
-	mw->base = wr->access & HCA_ACCESS_ZERO_BASED ? 0 : wr->bind_addr;
-	mw->va = wr->bind_addr;
-	mw->len = wr->bind_len;
-	mw->valid = true;
-	if (mw->kind == HCA_KEY_MW2) {
-		mw->qp = qp;
-		hca_qp_priv(qp)->windows++;
-	}
-}
-
 /* A type 1 window is bound anew, or unbound by a zero length; one of type 2 must be free (10.6.7.2.2). */
 int hca_mw_bind(struct hca_qp *qp, const struct hca_send_wr *wr)
 {
@@ -124,8 +109,19 @@ int hca_mw_bind(struct hca_qp *qp, const struct hca_send_wr *wr)
 		return err;
 	hca_mw_unbind(mw);
 	mw->key = key;
-	if (mr)
-		bind(qp, mw, mr, wr);
+	if (!mr)
+		return 0;
+	mw->mr = mr;
+	mr->windows++;
+	mw->access = wr->access;
+	mw->base = wr->access & HCA_ACCESS_ZERO_BASED ? 0 : wr->bind_addr;
+	mw->va = wr->bind_addr;
+	mw->len = wr->bind_len;
+	mw->valid = true;
+	if (mw->kind == HCA_KEY_MW2) {
+		mw->qp = qp;
+		hca_qp_priv(qp)->windows++;
+	}
 	return 0;
 }
 

@@ -61,44 +61,18 @@ static void use_objects(struct hca_qp *qp, int by)
 	qp->ctx->qps += by;
 }
 
-/* The next number that is free, from where the last search ended. */
-static int choose_number(struct hca *hca, struct hca_qp *qp)
+/* By the number @wanted; 0: by the next one that is free, from where the last search ended. */
+static int enter(struct hca *hca, struct hca_qp *qp, u32 wanted)
 {
 	struct table *t = &hca->qps;
 	u32 range = t->last - t->first + 1;
 	int err;
 
 	do {
-		qp->qpn = t->first + hca->qpn_next++ % range;
+		qp->qpn = wanted ? wanted : t->first + hca->qpn_next++ % range;
 		err = table_add_at(t, qp, qp->qpn);
-	} while (err == -EEXIST);
-	return err;
-}
-
-static int enter(struct hca *hca, struct hca_qp *qp, u32 wanted)
-{
-	int err;
-
-	if (!wanted)
-		return choose_number(hca, qp);
-	qp->qpn = wanted;
-	err = table_add_at(&hca->qps, qp, wanted);
+	} while (err == -EEXIST && !wanted);
 	return err == -EEXIST ? -EBUSY : err;
-}
-
-static void fill(struct hca_qp *qp, const struct hca_qp_init *init)
-{
-	qp->type = init->type;
-	qp->sq_sig_all = init->sq_sig_all;
-	qp->rx_csum = init->rx_csum;
-	qp->max_send_wr = init->max_send_wr;
-	qp->max_recv_wr = init->max_recv_wr;
-	qp->max_send_sge = init->max_send_sge;
-	qp->max_recv_sge = init->max_recv_sge;
-	qp->max_inline = init->max_inline;
-	qp->attr.port = init->type <= HCA_QPT_GSI ? init->port : 0;
-	qp->state = HCA_QPS_RESET;
-	list_init(&qp->in_error);
 }
 
 /* On the wire the special QPs are 0 and 1 (3.9.4). */
@@ -129,7 +103,17 @@ int hca_qp_create(struct hca_ctx *ctx, const struct hca_qp_init *init, const str
 	err = bind_objects(ctx, init, qp);
 	if (err)
 		goto err_free;
-	fill(qp, init);
+	qp->type = init->type;
+	qp->sq_sig_all = init->sq_sig_all;
+	qp->rx_csum = init->rx_csum;
+	qp->max_send_wr = init->max_send_wr;
+	qp->max_recv_wr = init->max_recv_wr;
+	qp->max_send_sge = init->max_send_sge;
+	qp->max_recv_sge = init->max_recv_sge;
+	qp->max_inline = init->max_inline;
+	qp->attr.port = init->type <= HCA_QPT_GSI ? init->port : 0;
+	qp->state = HCA_QPS_RESET;
+	list_init(&qp->in_error);
 	err = hca_may_create(hca, HCA_OBJECT_QP, hca->qps.used, hca->caps.max_qp);
 	if (err)
 		goto err_free;
@@ -224,10 +208,9 @@ u32 hca_ctx_poll_recv(struct hca_ctx *ctx)
 			list_splice(&ctx->in_error, &todo);
 			break;
 		}
-
 		list_del(&qp->in_error);
 		list_add(&ctx->in_error, &qp->in_error);
-		found += hca_qp_flush_count(qp);
+		found += hca_qp_flush(qp);
 	}
 	return found;
 }

@@ -324,13 +324,13 @@ static void copy_values(struct hca_qp *qp, const struct hca_qp_attr *attr, u32 m
 	hca_qp_priv(qp)->alt_loaded = true;
 }
 
-/* Back to what creation gave; the front end drops what is posted. */
 static void qp_error_list_add(struct hca_qp *qp)
 {
 	if (list_empty(&qp->in_error))
 		list_add(&qp->ctx->in_error, &qp->in_error);
 }
 
+/* Back to what creation gave; the front end drops what is posted. */
 static void qp_reset(struct hca_qp *qp)
 {
 	u8 port = qp->type <= HCA_QPT_GSI ? qp->attr.port : 0;

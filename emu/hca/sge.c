@@ -50,40 +50,34 @@ int hca_mem_check(const struct hca_mem *m, u32 off, u32 len)
 	return n;
 }
 
-int hca_mem_read(const struct hca_mem *m, u32 off, u32 len, void *local, const struct hca_mem_batch *b)
+static int mem_move(const struct hca_mem *m, u32 off, u32 len, u8 *local, const struct hca_mem_batch *b, bool write)
 {
 	struct cursor c = cursor_at(m, off, len);
 	struct hca_span span[HCA_MAX_SPANS];
-	u8 *to = local;
 	u32 part;
 	int n, i;
 
 	while ((n = cursor_lookup(&c, m, span, &part)) > 0) {
 		for (i = 0; i < n; i++) {
-			hca_batch_read(b->batch, &span[i], to, b->failed, b->arg, b->tag);
-			to += span[i].len;
+			if (write)
+				hca_batch_write(b->batch, &span[i], local, b->failed, b->arg, b->tag);
+			else
+				hca_batch_read(b->batch, &span[i], local, b->failed, b->arg, b->tag);
+			local += span[i].len;
 			cursor_advance(&c, span[i].len);
 		}
 	}
 	return n;
 }
 
+int hca_mem_read(const struct hca_mem *m, u32 off, u32 len, void *local, const struct hca_mem_batch *b)
+{
+	return mem_move(m, off, len, local, b, false);
+}
+
 int hca_mem_write(const struct hca_mem *m, u32 off, u32 len, const void *local, const struct hca_mem_batch *b)
 {
-	struct cursor c = cursor_at(m, off, len);
-	struct hca_span span[HCA_MAX_SPANS];
-	const u8 *from = local;
-	u32 part;
-	int n, i;
-
-	while ((n = cursor_lookup(&c, m, span, &part)) > 0) {
-		for (i = 0; i < n; i++) {
-			hca_batch_write(b->batch, &span[i], from, b->failed, b->arg, b->tag);
-			from += span[i].len;
-			cursor_advance(&c, span[i].len);
-		}
-	}
-	return n;
+	return mem_move(m, off, len, (u8 *)(uintptr_t)local, b, true);
 }
 
 int hca_mem_direct(const struct hca_mem *m, u32 off, u32 len, struct iovec *iov, u32 max)

@@ -126,7 +126,7 @@ static u32 flush_recvs(struct hca_qp *qp)
 	return n;
 }
 
-u32 hca_qp_flush_count(struct hca_qp *qp)
+u32 hca_qp_flush(struct hca_qp *qp)
 {
 	u32 n = 0;
 
@@ -137,9 +137,4 @@ u32 hca_qp_flush_count(struct hca_qp *qp)
 	if (qp->state == HCA_QPS_ERR)
 		n += flush_recvs(qp);
 	return n;
-}
-
-void hca_qp_flush(struct hca_qp *qp)
-{
-	hca_qp_flush_count(qp);
 }
