@@ -94,19 +94,6 @@ struct mad_req *mad_req_find(struct mad_agent *a, const u8 *mad, const struct ma
 	return NULL;
 }
 
-static void set_tid(struct mad_agent *a, u8 *mad)
-{
-	if (wire_mad_is_response(wire_mad_get_method(mad)) || wire_mad_get_class(mad) == MAD_CLASS_CM)
-		return;
-	wire_set(mad, MAD_TID_HIGH, a->tid_high);
-}
-
-/* An active RMPP header makes a message; its version and type are the layer's to fill in, as in the kernel. */
-static bool wants_rmpp(const struct mad_agent *a, const u8 *data, u32 len)
-{
-	return a->reg.rmpp_version && len >= MAD_RMPP_HDR_END && rmpp_active(data);
-}
-
 static struct mad_req *req_create(struct mad_agent *a, const u8 *data, u32 len, const struct mad_addr *to, void *cookie)
 {
 	struct mad_req *r;
@@ -128,14 +115,16 @@ static struct mad_req *req_create(struct mad_agent *a, const u8 *data, u32 len, 
 	list_add(&a->reqs, &r->link);
 	a->nreqs++;
 	a->req_bytes += len;
-	set_tid(a, r->data);
+	if (!wire_mad_is_response(wire_mad_get_method(data)) && wire_mad_get_class(data) != MAD_CLASS_CM)
+		wire_set(r->data, MAD_TID_HIGH, a->tid_high);
 	return r;
 }
 
 int mad_send(struct mad_agent *a, const u8 *data, u32 len, const struct mad_addr *to, u32 timeout_ms, u32 retries,
 	     void *cookie)
 {
-	bool rmpp = len >= MAD_HDR_SIZE && wants_rmpp(a, data, len);
+	/* An active RMPP header makes a message; its version and type are the layer's to fill in, as in the kernel. */
+	bool rmpp = a->reg.rmpp_version && len >= MAD_RMPP_HDR_END && rmpp_active(data);
 	struct mad_req *r;
 	int err;
 

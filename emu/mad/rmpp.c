@@ -321,7 +321,7 @@ static void send_segment(struct mad_req *r, u32 seg)
 }
 
 /* Sends the segments of the RMPP window as far as the send queue has space. */
-static void send_window(struct mad_req *r)
+void rmpp_send_more(struct mad_req *r)
 {
 	struct mad_port *mp = r->agent->mp;
 	u32 budget = RMPP_TURN;
@@ -352,11 +352,6 @@ static u32 first_window(const struct mad_req *r)
 	return 1;
 }
 
-void rmpp_send_more(struct mad_req *r)
-{
-	send_window(r);
-}
-
 void rmpp_send_start(struct mad_req *r)
 {
 	u32 size = seg_data(wire_mad_get_class(r->data));
@@ -364,7 +359,7 @@ void rmpp_send_start(struct mad_req *r)
 	r->hdr_len = rmpp_hdr_len(wire_mad_get_class(r->data));
 	r->seg_count = max((r->len - r->hdr_len + size - 1) / size, 1u);
 	r->newwin = first_window(r);
-	send_window(r);
+	rmpp_send_more(r);
 }
 
 bool rmpp_send_retry(struct mad_req *r)
@@ -372,7 +367,7 @@ bool rmpp_send_retry(struct mad_req *r)
 	if (r->last_ack == r->seg_count)
 		return false;
 	r->seg_num = r->last_ack;
-	send_window(r);
+	rmpp_send_more(r);
 	return true;
 }
 
@@ -452,7 +447,7 @@ static void recv_ack(struct mad_agent *a, const u8 *mad, const struct mad_addr *
 	if (seg == r->seg_count)
 		last_ack_came(r, mad, from);
 	else if (r->seg_num < newwin)
-		send_window(r);
+		rmpp_send_more(r);
 }
 
 static void recv_stop_or_abort(struct mad_agent *a, const u8 *mad, const struct mad_addr *from, bool stop)

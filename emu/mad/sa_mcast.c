@@ -288,24 +288,14 @@ static void try_again(struct loop_timer *t, struct now now)
 
 /* ---- members ---- */
 
-static struct sa_group *group_find(struct sa_client *c, const struct wire_gid *mgid)
+/* Every join with a zero MGID creates a group of its own. */
+static struct sa_group *group_get(struct sa_client *c, const struct sa_mcmember *want)
 {
 	struct sa_group *g;
 
-	if (wire_gid_is_zero(mgid))
-		return NULL; /* every such join creates a group of its own */
 	list_for_each (g, &c->groups, link)
-		if (wire_gid_equal(&g->mgid, mgid))
+		if (!wire_gid_is_zero(&want->mgid) && wire_gid_equal(&g->mgid, &want->mgid))
 			return g;
-	return NULL;
-}
-
-static struct sa_group *group_get(struct sa_client *c, const struct sa_mcmember *want)
-{
-	struct sa_group *g = group_find(c, &want->mgid);
-
-	if (g)
-		return g;
 	g = calloc(1, sizeof(*g));
 	if (!g)
 		return NULL;

@@ -7,26 +7,16 @@
 
 /* ---- requests ---- */
 
-static u16 default_pkey_index(const struct wire_port_attr *attr)
-{
-	u16 i;
-
-	for (i = 0; i < WIRE_PORT_PKEYS; i++)
-		if ((attr->pkey[i] & WIRE_PKEY_BASE) == WIRE_PKEY_BASE)
-			return i;
-	return 0;
-}
-
 static struct mad_addr sa_addr(const struct sa_client *c)
 {
-	const struct wire_port_attr *attr = &mad_port_wire(c->mp)->attr;
+	const struct wire_port *port = mad_port_wire(c->mp);
 
 	return (struct mad_addr){
 		.qpn = MAD_QPN_GSI,
 		.qkey = MAD_QKEY_WELL_KNOWN,
-		.lid = attr->sm_lid,
-		.sl = attr->sm_sl,
-		.pkey_index = default_pkey_index(attr),
+		.lid = port->attr.sm_lid,
+		.sl = port->attr.sm_sl,
+		.pkey_index = wire_port_pkey_index(port, WIRE_PKEY_DEFAULT_FULL),
 	};
 }
 
@@ -99,19 +89,13 @@ void sa_query_cancel(struct sa_query *q)
 	query_free(q);
 }
 
-static int status_errno(u16 sa_status)
-{
-	if (sa_status == SA_STATUS_OK)
-		return 0;
-	return sa_status == SA_STATUS_NO_RECORDS ? -ENOENT : -EINVAL;
-}
-
 static void agent_recv(void *ctx, const u8 *data, u32 len, const struct mad_addr *addr, void *cookie)
 {
 	u16 sa_status = wire_get(data, MAD_STATUS);
+	int status = sa_status == SA_STATUS_OK ? 0 : sa_status == SA_STATUS_NO_RECORDS ? -ENOENT : -EINVAL;
 
 	if (cookie)
-		query_end(cookie, status_errno(sa_status), sa_status, data);
+		query_end(cookie, status, sa_status, data);
 }
 
 static void agent_sent(void *ctx, const u8 *data, u32 len, int status, void *cookie)
@@ -230,10 +214,4 @@ struct sa_query *sa_path_get_service(struct sa_client *c, const struct wire_gid 
 	q->ctx = ctx;
 	sa_query_send(q, timeout_ms);
 	return q;
-}
-
-struct sa_query *sa_path_get(struct sa_client *c, const struct wire_gid *sgid, const struct wire_gid *dgid, u16 pkey,
-			     u32 timeout_ms, sa_path_fn *cb, void *ctx)
-{
-	return sa_path_get_service(c, sgid, dgid, pkey, 0, -1, timeout_ms, cb, ctx);
 }

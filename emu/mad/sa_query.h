@@ -45,12 +45,9 @@ struct sa_client *sa_client_create(struct loop *loop, struct mad_port *mp);
 void sa_client_destroy(struct sa_client *c);
 
 /*
- * One reversible path from @sgid to @dgid in partition @pkey (0: any). @timeout_ms 0: 3 tries of 2000 ms; otherwise one
- * third of it per try. The callback never runs before this returns. NULL without memory.
+ * One reversible path from @sgid to @dgid in partition @pkey (0: any); @service_id 0, @traffic_class -1: wildcard. @timeout_ms 0:
+ * 3 tries of 2000 ms; otherwise one third of it per try. The callback never runs before this returns. NULL without memory.
  */
-struct sa_query *sa_path_get(struct sa_client *c, const struct wire_gid *sgid, const struct wire_gid *dgid, u16 pkey,
-			     u32 timeout_ms, sa_path_fn *cb, void *ctx);
-/* As sa_path_get(), with a traffic class or service ID in the query: @service_id 0, @traffic_class -1: wildcard. */
 struct sa_query *sa_path_get_service(struct sa_client *c, const struct wire_gid *sgid, const struct wire_gid *dgid,
 				     u16 pkey, u64 service_id, int traffic_class, u32 timeout_ms, sa_path_fn *cb,
 				     void *ctx);

@@ -114,7 +114,7 @@ static struct sa_query *ask(struct world *w, struct got *g, u32 ms)
 {
 	struct wire_gid a = GID_A, b = GID_B;
 
-	return sa_path_get(w->client, &a, &b, 0xffff, ms, got_path, g);
+	return sa_path_get_service(w->client, &a, &b, 0xffff, 0, -1, ms, got_path, g);
 }
 
 static bool path(struct cable *c)
