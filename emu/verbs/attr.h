@@ -24,9 +24,7 @@ struct verbs_field {
 				 : true, default                     \
 				 : false)                            \
 	}
-/* A QP attribute, and one of an address vector. */
 #define VERBS_ATTR(type, their, our) VERBS_FIELD(type, their, struct hca_qp_attr, our)
-#define VERBS_AV(type, their, our)   VERBS_FIELD(type, their, struct hca_av, our)
 
 /* Sets what the table names; the rest of @to stays. */
 void verbs_fields_in(const struct verbs_field *f, u32 n, void *to, const void *from);

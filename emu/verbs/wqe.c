@@ -6,11 +6,6 @@
 
 #define WR_ATOMIC_WRITE 15 /* IBV_WR_ATOMIC_WRITE */
 
-static bool connected(const struct wqe_limits *limits)
-{
-	return limits->type == HCA_QPT_RC || limits->type == HCA_QPT_UC;
-}
-
 static int sges(struct hca_sge *dst, u16 *num, const volatile struct rxe_sge *src, u32 n, u32 max)
 {
 	u32 i;
@@ -63,13 +58,6 @@ static void kind(const struct rxe_send_wr *wr, struct hca_send_wr *out)
 	}
 }
 
-static void datagram(const struct rxe_send_wr *wr, struct hca_send_wr *out)
-{
-	out->remote_qpn = wr->wr.ud.remote_qpn & 0xffffff;
-	out->remote_qkey = wr->wr.ud.remote_qkey;
-	out->pkey_index = wr->wr.ud.pkey_index;
-}
-
 /* 8 aligned bytes, which an RDMA write moves as one. */
 static int atomic_write(const struct rxe_send_wr *wr, const volatile u8 *data, struct hca_send_wr *out)
 {
@@ -100,10 +88,13 @@ int wqe_send(struct hca_send_wr *out, const struct rxe_send_wqe *w, const volati
 		return -EINVAL;
 	out->opcode = (u8)op;
 	out->imm = imm ? be32_to_cpu(w->wr.ex.imm_data) : w->wr.ex.invalidate_rkey;
-	if (connected(limits))
+	if (limits->type == HCA_QPT_RC || limits->type == HCA_QPT_UC) {
 		kind(&w->wr, out);
-	else
-		datagram(&w->wr, out);
+	} else {
+		out->remote_qpn = w->wr.wr.ud.remote_qpn & 0xffffff;
+		out->remote_qkey = w->wr.wr.ud.remote_qkey;
+		out->pkey_index = w->wr.wr.ud.pkey_index;
+	}
 	if (!(out->flags & HCA_SEND_INLINE))
 		return sges(out->sge, &out->num_sge, data, w->dma.num_sge, limits->max_sge);
 	return len > limits->max_inline || len > HCA_MAX_INLINE ? -EINVAL : inline_bytes(out, data, len);
