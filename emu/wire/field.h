@@ -123,6 +123,32 @@ wire_inline void wire_set(void *base, struct wire_field f, u64 v)
 	}
 }
 
+/* A number of a structure of ours that a table of fields names: of 1, 2 or 4 bytes in host order. */
+static inline u32 wire_member_load(const void *member, u32 size)
+{
+	u16 v16;
+	u32 v;
+
+	if (size == 1)
+		return *(const u8 *)member;
+	if (size == 2) {
+		memcpy(&v16, member, sizeof(v16));
+		return v16;
+	}
+	memcpy(&v, member, sizeof(v));
+	return v;
+}
+
+static inline void wire_member_store(void *member, u32 size, u32 v)
+{
+	u16 v16 = (u16)v;
+
+	if (size == 1)
+		*(u8 *)member = (u8)v;
+	else
+		memcpy(member, size == 2 ? (void *)&v16 : (void *)&v, size == 2 ? sizeof(v16) : sizeof(v));
+}
+
 /* Byte-aligned fields that are strings, GIDs or blobs. */
 wire_inline void *wire_bytes(void *base, struct wire_field f)
 {
