@@ -68,54 +68,25 @@ static const struct mc_field {
 #undef F
 };
 
-static u32 member_load(const struct sa_mcmember *m, const struct mc_field *f)
-{
-	const u8 *p = (const u8 *)m + f->offset;
-	u16 v16;
-	u32 v32;
-
-	if (f->size == 1)
-		return *p;
-	if (f->size == 2) {
-		memcpy(&v16, p, 2);
-		return v16;
-	}
-	memcpy(&v32, p, 4);
-	return v32;
-}
-
-static void member_store(struct sa_mcmember *m, const struct mc_field *f, u32 v)
-{
-	u8 *p = (u8 *)m + f->offset;
-	u16 v16 = v;
-
-	if (f->size == 1)
-		*p = v;
-	else if (f->size == 2)
-		memcpy(p, &v16, 2);
-	else
-		memcpy(p, &v, 4);
-}
-
 void sa_mcmember_put(const struct sa_mcmember *m, u8 *attr)
 {
-	size_t i;
+	const struct mc_field *f;
 
 	wire_copy_in(attr, MCMEMBER_MGID, m->mgid.raw);
 	wire_copy_in(attr, MCMEMBER_PORT_GID, m->port_gid.raw);
-	for (i = 0; i < ARRAY_SIZE(mc_fields); i++)
-		wire_set(attr, mc_fields[i].wire, member_load(m, &mc_fields[i]));
+	for (f = mc_fields; f < mc_fields + ARRAY_SIZE(mc_fields); f++)
+		wire_set(attr, f->wire, wire_member_load((const u8 *)m + f->offset, f->size));
 }
 
 void sa_mcmember_get(const u8 *attr, struct sa_mcmember *m)
 {
-	size_t i;
+	const struct mc_field *f;
 
 	memset(m, 0, sizeof(*m));
 	m->mgid = wire_gid_from_bytes(wire_cbytes(attr, MCMEMBER_MGID));
 	m->port_gid = wire_gid_from_bytes(wire_cbytes(attr, MCMEMBER_PORT_GID));
-	for (i = 0; i < ARRAY_SIZE(mc_fields); i++)
-		member_store(m, &mc_fields[i], wire_get(attr, mc_fields[i].wire));
+	for (f = mc_fields; f < mc_fields + ARRAY_SIZE(mc_fields); f++)
+		wire_member_store((u8 *)m + f->offset, f->size, (u32)wire_get(attr, f->wire));
 }
 
 /* ---- join and leave of a group ---- */
