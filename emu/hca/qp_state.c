@@ -6,6 +6,7 @@
 #include <errno.h>
 
 #include "emu/hca/hca_internal.h"
+#include "emu/wire/field.h"
 
 #define PKEY   HCA_QP_PKEY_INDEX
 #define PORT   HCA_QP_PORT
@@ -212,21 +213,6 @@ static bool check_mtu(const struct hca_qp *qp, const struct hca_qp_attr *a, u32 
 	       a->path_mtu <= hca_port_attr(qp->hca, port)->mtu_cap;
 }
 
-static bool check_timeout(const struct hca_qp *qp, const struct hca_qp_attr *a, u32 mask)
-{
-	return a->timeout <= 31;
-}
-
-static bool check_retry(const struct hca_qp *qp, const struct hca_qp_attr *a, u32 mask)
-{
-	return a->retry_cnt <= 7;
-}
-
-static bool check_rnr_retry(const struct hca_qp *qp, const struct hca_qp_attr *a, u32 mask)
-{
-	return a->rnr_retry <= 7;
-}
-
 static bool check_rd_atomic(const struct hca_qp *qp, const struct hca_qp_attr *a, u32 mask)
 {
 	return a->max_rd_atomic <= qp->hca->caps.max_qp_init_rd_atom;
@@ -235,11 +221,6 @@ static bool check_rd_atomic(const struct hca_qp *qp, const struct hca_qp_attr *a
 static bool check_dest_rd_atomic(const struct hca_qp *qp, const struct hca_qp_attr *a, u32 mask)
 {
 	return a->max_dest_rd_atomic <= qp->hca->caps.max_qp_rd_atom;
-}
-
-static bool check_rnr_timer(const struct hca_qp *qp, const struct hca_qp_attr *a, u32 mask)
-{
-	return a->min_rnr_timer <= 31;
 }
 
 static bool check_alt(const struct hca_qp *qp, const struct hca_qp_attr *a, u32 mask)
@@ -256,11 +237,6 @@ static bool check_mig(const struct hca_qp *qp, const struct hca_qp_attr *a, u32 
 	return a->path_mig_state == HCA_MIG_MIGRATED || (a->path_mig_state == HCA_MIG_REARM && alt);
 }
 
-static bool check_dest_qpn(const struct hca_qp *qp, const struct hca_qp_attr *a, u32 mask)
-{
-	return a->dest_qpn <= 0xffffff;
-}
-
 /* One row for each attribute: is its value good, and which bytes of struct hca_qp_attr it covers. */
 #define FIELD(f)                                                                      \
 	{                                                                             \
@@ -272,6 +248,7 @@ static const struct {
 	struct {
 		u16 off, size;
 	} field[4];
+	u32 max; /* of the one field, a number; 0: any, or as ok() says */
 } attributes[] = {
 	{ HCA_QP_EN_SQD_ASYNC_NOTIFY, NULL, { FIELD(en_sqd_async_notify) } },
 	{ HCA_QP_ACCESS_FLAGS, check_access, { FIELD(access) } },
@@ -280,26 +257,33 @@ static const struct {
 	{ HCA_QP_QKEY, NULL, { FIELD(qkey) } },
 	{ HCA_QP_AV, check_av, { FIELD(av) } },
 	{ HCA_QP_PATH_MTU, check_mtu, { FIELD(path_mtu) } },
-	{ HCA_QP_TIMEOUT, check_timeout, { FIELD(timeout) } },
-	{ HCA_QP_RETRY_CNT, check_retry, { FIELD(retry_cnt) } },
-	{ HCA_QP_RNR_RETRY, check_rnr_retry, { FIELD(rnr_retry) } },
+	{ HCA_QP_TIMEOUT, NULL, { FIELD(timeout) }, 31 },
+	{ HCA_QP_RETRY_CNT, NULL, { FIELD(retry_cnt) }, 7 },
+	{ HCA_QP_RNR_RETRY, NULL, { FIELD(rnr_retry) }, 7 },
 	{ HCA_QP_RQ_PSN, NULL, { FIELD(rq_psn) } },
 	{ HCA_QP_MAX_QP_RD_ATOMIC, check_rd_atomic, { FIELD(max_rd_atomic) } },
 	{ HCA_QP_ALT_PATH, check_alt, { FIELD(alt_av), FIELD(alt_pkey_index), FIELD(alt_port), FIELD(alt_timeout) } },
-	{ HCA_QP_MIN_RNR_TIMER, check_rnr_timer, { FIELD(min_rnr_timer) } },
+	{ HCA_QP_MIN_RNR_TIMER, NULL, { FIELD(min_rnr_timer) }, 31 },
 	{ HCA_QP_SQ_PSN, NULL, { FIELD(sq_psn) } },
 	{ HCA_QP_MAX_DEST_RD_ATOMIC, check_dest_rd_atomic, { FIELD(max_dest_rd_atomic) } },
 	{ HCA_QP_PATH_MIG_STATE, check_mig, { FIELD(path_mig_state) } },
-	{ HCA_QP_DEST_QPN, check_dest_qpn, { FIELD(dest_qpn) } },
+	{ HCA_QP_DEST_QPN, NULL, { FIELD(dest_qpn) }, 0xffffff },
 };
 
 static int check_values(const struct hca_qp *qp, const struct hca_qp_attr *attr, u32 mask)
 {
 	u32 i;
 
-	for (i = 0; i < ARRAY_SIZE(attributes); i++)
-		if ((mask & attributes[i].bit) && attributes[i].ok && !attributes[i].ok(qp, attr, mask))
+	for (i = 0; i < ARRAY_SIZE(attributes); i++) {
+		const u8 *value = (const u8 *)attr + attributes[i].field[0].off;
+
+		if (!(mask & attributes[i].bit))
+			continue;
+		if (attributes[i].ok && !attributes[i].ok(qp, attr, mask))
 			return -EINVAL;
+		if (attributes[i].max && wire_member_load(value, attributes[i].field[0].size) > attributes[i].max)
+			return -EINVAL;
+	}
 	return 0;
 }
 
