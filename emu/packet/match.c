@@ -90,24 +90,19 @@ bool wire_match_parse_opcodes(void *to, const char *value)
 	}
 }
 
-/* A number, or the one that a name stands for: @is tells. */
-static bool by_name(const char *value, u32 max, bool (*is)(u32 i, const char *name), u32 *number)
+/* A number, or the one that a name stands for: @is tells. @to is a u8 or a u16, as @max says. */
+static bool by_name(void *to, const char *value, u32 max, bool (*is)(u32 i, const char *name))
 {
 	u64 v;
-	u32 i;
 
-	if (spec_number(value, max, &v)) {
-		*number = (u32)v;
-		return true;
+	if (!spec_number(value, max, &v)) {
+		for (v = *value == '?' ? max + 1ull : 0; v <= max && !is((u32)v, value);)
+			v++;
+		if (v > max)
+			return false;
 	}
-	if (*value == '?')
-		return false;
-	for (i = 0; i <= max; i++)
-		if (is(i, value)) {
-			*number = i;
-			return true;
-		}
-	return false;
+	wire_member_store(to, max > 0xff ? 2 : 1, (u32)v);
+	return true;
 }
 
 static bool is_class(u32 i, const char *name)
@@ -128,32 +123,20 @@ static bool is_attr(u32 i, const char *name)
 
 bool wire_match_parse_attr(void *to, const char *value)
 {
-	u32 v;
-
-	if (!by_name(value, 0xffff, is_attr, &v))
-		return false;
-	*(u16 *)to = (u16)v;
-	return true;
+	return by_name(to, value, 0xffff, is_attr);
 }
 
 bool wire_match_parse_class(void *to, const char *value)
 {
-	u32 v = MAD_CLASS_SUBN_ADM;
-
-	if (strcasecmp(value, "SA") && !by_name(value, 0xff, is_class, &v))
-		return false;
-	*(u8 *)to = (u8)v;
+	if (strcasecmp(value, "SA"))
+		return by_name(to, value, 0xff, is_class);
+	*(u8 *)to = MAD_CLASS_SUBN_ADM;
 	return true;
 }
 
 bool wire_match_parse_method(void *to, const char *value)
 {
-	u32 v;
-
-	if (!by_name(value, 0xff, is_method, &v))
-		return false;
-	*(u8 *)to = (u8)v;
-	return true;
+	return by_name(to, value, 0xff, is_method);
 }
 
 bool wire_match_parse_gid(void *to, const char *value)

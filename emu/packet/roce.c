@@ -122,9 +122,7 @@ static void mask_headers(u8 *ip, const struct wire_roce *r)
 	ip[IP6_LEN + 6] = ip[IP6_LEN + 7] = 0xff;
 }
 
-static const u8 zero_pad[3];
-
-/* @pad: the pad bytes. */
+/* ICRC of @p when it is sent as @r says, with the bytes of @pad. Fields that routers change count as ones. A17.3.3. */
 static u32 icrc(const struct wire_packet *p, const struct wire_roce *r, const u8 *pad)
 {
 	u8 head[DUMMY_LRH + IP_MAX + WIRE_HDR_MAX];
@@ -139,11 +137,6 @@ static u32 icrc(const struct wire_packet *p, const struct wire_roce *r, const u8
 	if (p->len)
 		crc = crc32_gzip_refl(crc, p->data, p->len);
 	return crc32_gzip_refl(crc, pad, -p->len & 3);
-}
-
-u32 wire_roce_icrc(const struct wire_packet *p, const struct wire_roce *r)
-{
-	return icrc(p, r, zero_pad);
 }
 
 /* The state of the CRC before it took byte @b, from the one after. */
@@ -189,9 +182,10 @@ static bool icrc_ok(const struct wire_packet *p, const struct wire_roce *r, cons
 
 u32 wire_roce_tail(const struct wire_packet *p, const struct wire_roce *r, u8 tail[WIRE_ROCE_TAIL_MAX])
 {
-	u32 pad = -p->len & 3, crc = htole32(wire_roce_icrc(p, r) ^ (p->flags & WIRE_PKT_BAD_ICRC ? 1 : 0));
+	u32 pad = -p->len & 3, crc;
 
 	memset(tail, 0, pad);
+	crc = htole32(icrc(p, r, tail) ^ (p->flags & WIRE_PKT_BAD_ICRC ? 1 : 0));
 	memcpy(tail + pad, &crc, WIRE_ICRC_LEN);
 	return pad + WIRE_ICRC_LEN;
 }

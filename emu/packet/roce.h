@@ -53,8 +53,6 @@ static inline u32 wire_roce_len(const struct wire_packet *p)
 	return p->hdr_len - p->bth_off + ((p->len + 3) & ~3u) + 4;
 }
 
-/* ICRC of @p when it is sent as @r says. Fields that routers change count as ones. A17.3.3. */
-u32 wire_roce_icrc(const struct wire_packet *p, const struct wire_roce *r);
 /* Writes pad bytes and ICRC to @tail, the end of the datagram; returns how many bytes. */
 u32 wire_roce_tail(const struct wire_packet *p, const struct wire_roce *r, u8 tail[WIRE_ROCE_TAIL_MAX]);
 /*
