@@ -60,7 +60,7 @@ int ipif_send_to(struct ipif *ip, const struct hca_av *av, u32 qpn, u16 ethertyp
 int ipif_send_group(struct ipif *ip, const struct sa_mcmember *group, u16 ethertype, const u8 *payload, u32 len);
 
 /* neighbour.c */
-void ipif_learn(struct ipif *ip, const struct ip_addr *a, const struct ipif_hw *hw, bool create);
+void ipif_learn(struct ipif *ip, const struct ip_addr *a, const struct ipif_hw *hw);
 void ipif_neighbours_destroy(struct ipif *ip);
 
 /* ipif_packet.c */

@@ -66,7 +66,7 @@ static void on_arp(struct ipif *ip, const u8 *p, u32 len, const struct hca_cqe *
 		return;
 	}
 	hw = hw_get(a.src_hw);
-	ipif_learn(ip, &a.src, &hw, false);
+	ipif_learn(ip, &a.src, &hw);
 	if (a.op == WIRE_ARP_REQUEST && ip_addr_equal(&a.dst, &ip->cfg.v4))
 		arp_answer(ip, &a, hw.qpn, from);
 }
@@ -101,19 +101,9 @@ static void on_solicit(struct ipif *ip, const struct wire_nd *from, const struct
 	if (!from->hw || !ipif_has(ip, &from->target))
 		return;
 	hw = hw_get(from->hw);
-	ipif_learn(ip, &from->src, &hw, false);
+	ipif_learn(ip, &from->src, &hw);
 	ip->nd_answered++;
 	(void)ipif_send_to(ip, &av, hw.qpn, WIRE_INET_IP6, p, wire_nd_put(p, &infiniband, &nd));
-}
-
-static void on_advert(struct ipif *ip, const struct wire_nd *nd)
-{
-	struct ipif_hw hw;
-
-	if (!nd->hw)
-		return;
-	hw = hw_get(nd->hw);
-	ipif_learn(ip, &nd->target, &hw, false);
 }
 
 /* ---- echo ---- */
@@ -135,14 +125,17 @@ static void on_ip6(struct ipif *ip, const u8 *p, u32 len, const struct hca_cqe *
 	u8 reply[IPIF_BUF];
 	struct ip_addr dst;
 	struct wire_nd nd;
+	struct ipif_hw hw;
 	int got = wire_nd_get(p, len, &infiniband, &nd);
 
 	if (got < 0)
 		ip->malformed++;
-	if (got > 0 && nd.type == WIRE_ND_SOLICIT)
+	if (got > 0 && nd.type == WIRE_ND_SOLICIT) {
 		on_solicit(ip, &nd, from);
-	else if (got > 0)
-		on_advert(ip, &nd);
+	} else if (got > 0 && nd.hw) { /* an advertisement */
+		hw = hw_get(nd.hw);
+		ipif_learn(ip, &nd.target, &hw);
+	}
 	if (got || len < IP6_SIZE)
 		return;
 	memcpy(dst.raw, p + IP6_DST, 16);

@@ -124,13 +124,11 @@ static struct neighbour *neighbour_create(struct ipif *ip, const struct ip_addr 
 	return n;
 }
 
-void ipif_learn(struct ipif *ip, const struct ip_addr *a, const struct ipif_hw *hw, bool make)
+void ipif_learn(struct ipif *ip, const struct ip_addr *a, const struct ipif_hw *hw)
 {
 	struct neighbour *n = neighbour_find(ip, a);
 	struct ipif_query *q;
 
-	if (!n && make)
-		n = neighbour_create(ip, a);
 	if (!n)
 		return;
 	n->hw = *hw;
