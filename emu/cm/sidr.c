@@ -48,19 +48,15 @@ int cm_send_sidr_rep(struct cm_id *id, const struct cm_sidr_rep *rep)
 
 /* ---- received ---- */
 
-/* On Ethernet every LID is 0. */
-static bool same_sender(const struct mad_addr *a, const struct mad_addr *b)
-{
-	return a->lid == b->lid && a->grh == b->grh && (!a->grh || wire_gid_equal(&a->gid, &b->gid));
-}
-
+/* A sender is known by its LID and its GID: on Ethernet every LID is 0. */
 static bool asked_already(const struct cm *cm, u32 request_id, const struct mad_addr *from)
 {
 	const struct cm_id *id;
 	u32 i;
 
 	table_for_each (&cm->ids, i, id)
-		if (id->state == CM_ST_SIDR_REQ_RCVD && id->remote_id == request_id && same_sender(&id->peer, from))
+		if (id->state == CM_ST_SIDR_REQ_RCVD && id->remote_id == request_id && id->peer.lid == from->lid &&
+		    id->peer.grh == from->grh && (!from->grh || wire_gid_equal(&id->peer.gid, &from->gid)))
 			return true;
 	return false;
 }
