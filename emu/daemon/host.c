@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* The hosts of the fabric: adapter, transport and management layer, put together when a host is first used. */
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "emu/daemon/daemon.h"
@@ -191,7 +190,6 @@ static int create_rdma(struct daemon *d, struct host *h)
 	struct rdma_host_config cfg = {
 		.loop = d->loop,
 		.hca = h->uv.hca,
-		.name = h->uv.name,
 		.nports = h->uv.nports,
 		.apm = d->opt.apm,
 		.seed = d->opt.seed ^ fabric_node_guid(h->node) ^ 1,

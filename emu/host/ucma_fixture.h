@@ -34,7 +34,7 @@ static void fixture_open(struct ucma_fixture *f)
 {
 	struct wire_port *ports[1] = { &f->c.a.port };
 	struct hca_config hca = { .name = "h1", .node_guid = 0x1234, .nports = 1, .ports = ports, .seed = 7 };
-	struct rdma_host_config cfg = { .name = "h1", .nports = 1, .seed = 9 };
+	struct rdma_host_config cfg = { .nports = 1, .seed = 9 };
 	char path[64];
 	int i, extra;
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Connection management of a host: an SA client and an IPoIB endpoint for each port, and a communication manager. */
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "emu/rdmacm/rdma_internal.h"
@@ -77,7 +76,6 @@ static int port_add(struct rdma_host *h, const struct rdma_host_config *cfg, u8 
 		.v6_len = cfg->v6_len[i],
 	};
 
-	p->host = h;
 	p->num = i + 1;
 	p->wire = mad_port_wire(cfg->mp[i]);
 	p->sa = ip.sa = sa_client_create(h->loop, cfg->mp[i]);
@@ -104,7 +102,6 @@ struct rdma_host *rdma_host_create(const struct rdma_host_config *cfg)
 	list_init(&h->ids);
 	for (i = 0; i < RDMA_OWNERS; i++)
 		list_init(&h->owners[i]);
-	snprintf(h->name, sizeof(h->name), "%s", cfg->name);
 	h->cm = cm_create(h->loop, hca_node_guid(h->hca), hca_caps(h->hca)->local_ca_ack_delay, rng_next(&h->rng));
 	if (!h->cm)
 		goto err;

@@ -4,7 +4,6 @@
 #define MUSLIN_RDMACM_RDMA_INTERNAL_H
 
 #include "emu/hca/iw.h"
-#include "emu/lib/log.h"
 #include "emu/lib/rng.h"
 #include "emu/rdmacm/rdmacm.h"
 
@@ -26,7 +25,6 @@ enum rdma_state {
 };
 
 struct rdma_port {
-	struct rdma_host *host;
 	u8 num;
 	struct wire_port *wire;
 	struct sa_client *sa;
@@ -39,7 +37,6 @@ struct rdma_host {
 	struct hca *hca;
 	struct cm *cm;
 	const struct hca_iw_ops *iw; /* iWARP connection operations; NULL: InfiniBand CM */
-	char name[64];
 	struct rng rng;
 	bool apm;
 	u8 nports;

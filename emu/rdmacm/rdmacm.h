@@ -80,7 +80,6 @@ typedef int rdma_event_fn(void *ctx, struct rdma_id *id, const struct rdma_event
 struct rdma_host_config {
 	struct loop *loop;
 	struct hca *hca;
-	const char *name;
 	u8 nports;
 	struct mad_port *mp[RDMA_PORTS];
 	struct ip_addr v4[RDMA_PORTS], v6[RDMA_PORTS]; /* zero: none */
