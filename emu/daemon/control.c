@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "emu/daemon/daemon.h"
 #include "emu/lib/log.h"

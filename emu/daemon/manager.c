@@ -5,7 +5,6 @@
 #include <stdlib.h>
 
 #include "emu/daemon/daemon.h"
-#include "emu/lib/log.h"
 #include "emu/smhost/sm_mad.h"
 #include "emu/wire/smp.h"
 #include "sm/partition.h"

@@ -2,7 +2,6 @@
 /* The life of a fault: parsing and checking its line, arming, applying, ending and removal. */
 #include "emu/fault/fault.h"
 
-#include <errno.h>
 #include <stdlib.h>
 
 #define COPIES_MAX 16

@@ -6,8 +6,6 @@
 #include "emu/hca/hca_fault.h"
 
 #include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
 
 #include "emu/hca/hca_internal.h"
 

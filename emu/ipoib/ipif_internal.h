@@ -46,7 +46,7 @@ struct ipif {
 	struct list neighbours;
 	u32 nneighbours;
 	bool muted;
-	u64 arp_answered, nd_answered, echo_answered, malformed;
+	u64 arp_answered, malformed;
 };
 
 /* A hardware address. RFC 4391, section 9.1.1. */

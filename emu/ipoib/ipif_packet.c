@@ -102,7 +102,6 @@ static void on_solicit(struct ipif *ip, const struct wire_nd *from, const struct
 		return;
 	hw = hw_get(from->hw);
 	ipif_learn(ip, &from->src, &hw);
-	ip->nd_answered++;
 	(void)ipif_send_to(ip, &av, hw.qpn, WIRE_INET_IP6, p, wire_nd_put(p, &infiniband, &nd));
 }
 
@@ -116,7 +115,6 @@ static void packet_echo(struct ipif *ip, u16 ethertype, const u8 *reply, int len
 		ip->malformed++;
 	if (len <= 0)
 		return;
-	ip->echo_answered++;
 	(void)ipif_send_to(ip, &av, from->src_qp, ethertype, reply, (u32)len);
 }
 

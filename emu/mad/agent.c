@@ -4,7 +4,6 @@
 #include <stdlib.h>
 
 #include "emu/mad/mad_internal.h"
-#include "emu/wire/smp.h"
 
 #define CLASS_MAX   80 /* classes from here on do not exist, but for the directed-route one */
 #define VERSION_MAX 0x83

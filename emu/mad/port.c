@@ -5,7 +5,6 @@
 
 #include "emu/mad/mad_internal.h"
 #include "emu/packet/header.h"
-#include "emu/wire/smp.h"
 
 #define TID_HIGH_FIRST 0x40000000u /* a raw user of the same QP counts its agents from 1 */
 

@@ -53,7 +53,6 @@ struct wire_port_attr {
 		struct wire_portinfo info;
 	};
 	u8 max_vl; /* VLCap code */
-	u16 cap_mask2;
 	u8 init_type_reply;
 	struct wire_gid gid[WIRE_PORT_GIDS]; /* zero: empty */
 	bool dcqcn;                          /* Ethernet: congestion control is an option of the port */

@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "emu/lib/log.h"
 #include "emu/virtio/net/vnet_internal.h"
 #include "emu/virtio/vhost/vhost.h"
 

@@ -2,9 +2,7 @@
 /* Messages of the vhost-user protocol, a table by request. */
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include "emu/lib/log.h"
 #include "emu/lib/passed.h"

@@ -132,7 +132,6 @@ static void on_listen(struct loop_fd *w, u32 events, struct now now)
 	}
 	v->conn.fd = fd;
 	v->pid = passed_owner(fd);
-	v->stats.connections++;
 	if (loop_fd_add(v->loop, &v->conn, EPOLLIN)) {
 		passed_close_socket(fd, v->pid);
 		v->conn.fd = -1;

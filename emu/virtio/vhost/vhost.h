@@ -70,7 +70,7 @@ u32 vhost_chain_read(const struct vhost_chain *c, u32 off, void *dst, u32 len);
 u32 vhost_chain_write(const struct vhost_chain *c, u32 off, const void *src, u32 len);
 
 struct vhost_stats {
-	u64 messages, bad_messages, connections, refused_connections, chains;
+	u64 messages, bad_messages, refused_connections;
 	u64 broken_queues;   /* stopped because of an invalid ring */
 	u64 unmapped_queues; /* whose rings were not in the guest's memory: not started, or stopped */
 	u64 lost_memory;
