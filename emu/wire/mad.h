@@ -392,6 +392,12 @@ enum wire_notice_259_valid {
 #define INFORMINFO_ALL_PRODUCERS 0xffffff
 
 /* Names for logs and traces; "?" when the value has none. */
+/* Tables of names of values that are far apart. */
+struct wire_name {
+	u16 value;
+	const char *name;
+};
+const char *wire_name(const struct wire_name *names, u32 n, u16 value); /* "?" when unknown */
 const char *wire_mad_class_name(u8 mgmt_class);
 const char *wire_mad_method_name(u8 method); /* those of SA too */
 const char *wire_trap_name(u16 trap);

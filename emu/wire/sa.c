@@ -4,53 +4,32 @@
 
 const char *wire_sa_attr_name(u16 attr)
 {
-	switch (attr) {
-	case SA_ATTR_CLASS_PORT_INFO:
-		return "ClassPortInfo";
-	case SA_ATTR_NOTICE:
-		return "Notice";
-	case SA_ATTR_INFORM_INFO:
-		return "InformInfo";
-	case SA_ATTR_NODE_RECORD:
-		return "NodeRecord";
-	case SA_ATTR_PORT_INFO_RECORD:
-		return "PortInfoRecord";
-	case SA_ATTR_SL_TO_VL_RECORD:
-		return "SLtoVLMappingTableRecord";
-	case SA_ATTR_SWITCH_INFO_RECORD:
-		return "SwitchInfoRecord";
-	case SA_ATTR_LFT_RECORD:
-		return "LinearForwardingTableRecord";
-	case SA_ATTR_RFT_RECORD:
-		return "RandomForwardingTableRecord";
-	case SA_ATTR_MFT_RECORD:
-		return "MulticastForwardingTableRecord";
-	case SA_ATTR_SM_INFO_RECORD:
-		return "SMInfoRecord";
-	case SA_ATTR_LINK_RECORD:
-		return "LinkRecord";
-	case SA_ATTR_GUID_INFO_RECORD:
-		return "GUIDInfoRecord";
-	case SA_ATTR_SERVICE_RECORD:
-		return "ServiceRecord";
-	case SA_ATTR_PKEY_TABLE_RECORD:
-		return "P_KeyTableRecord";
-	case SA_ATTR_PATH_RECORD:
-		return "PathRecord";
-	case SA_ATTR_VL_ARB_RECORD:
-		return "VLArbitrationTableRecord";
-	case SA_ATTR_MCMEMBER_RECORD:
-		return "MCMemberRecord";
-	case SA_ATTR_TRACE_RECORD:
-		return "TraceRecord";
-	case SA_ATTR_MULTI_PATH_RECORD:
-		return "MultiPathRecord";
-	case SA_ATTR_SERVICE_ASSOC_RECORD:
-		return "ServiceAssociationRecord";
-	case SA_ATTR_INFORM_INFO_RECORD:
-		return "InformInfoRecord";
-	}
-	return "?";
+	static const struct wire_name names[] = {
+		{ SA_ATTR_CLASS_PORT_INFO, "ClassPortInfo" },
+		{ SA_ATTR_NOTICE, "Notice" },
+		{ SA_ATTR_INFORM_INFO, "InformInfo" },
+		{ SA_ATTR_NODE_RECORD, "NodeRecord" },
+		{ SA_ATTR_PORT_INFO_RECORD, "PortInfoRecord" },
+		{ SA_ATTR_SL_TO_VL_RECORD, "SLtoVLMappingTableRecord" },
+		{ SA_ATTR_SWITCH_INFO_RECORD, "SwitchInfoRecord" },
+		{ SA_ATTR_LFT_RECORD, "LinearForwardingTableRecord" },
+		{ SA_ATTR_RFT_RECORD, "RandomForwardingTableRecord" },
+		{ SA_ATTR_MFT_RECORD, "MulticastForwardingTableRecord" },
+		{ SA_ATTR_SM_INFO_RECORD, "SMInfoRecord" },
+		{ SA_ATTR_LINK_RECORD, "LinkRecord" },
+		{ SA_ATTR_GUID_INFO_RECORD, "GUIDInfoRecord" },
+		{ SA_ATTR_SERVICE_RECORD, "ServiceRecord" },
+		{ SA_ATTR_PKEY_TABLE_RECORD, "P_KeyTableRecord" },
+		{ SA_ATTR_PATH_RECORD, "PathRecord" },
+		{ SA_ATTR_VL_ARB_RECORD, "VLArbitrationTableRecord" },
+		{ SA_ATTR_MCMEMBER_RECORD, "MCMemberRecord" },
+		{ SA_ATTR_TRACE_RECORD, "TraceRecord" },
+		{ SA_ATTR_MULTI_PATH_RECORD, "MultiPathRecord" },
+		{ SA_ATTR_SERVICE_ASSOC_RECORD, "ServiceAssociationRecord" },
+		{ SA_ATTR_INFORM_INFO_RECORD, "InformInfoRecord" },
+	};
+
+	return wire_name(names, ARRAY_SIZE(names), attr);
 }
 
 const char *wire_sa_status_name(u16 status)

@@ -4,45 +4,28 @@
 
 const char *wire_smp_attr_name(u16 attr)
 {
-	switch (attr) {
-	case SMP_ATTR_NOTICE:
-		return "Notice";
-	case SMP_ATTR_NODE_DESC:
-		return "NodeDescription";
-	case SMP_ATTR_NODE_INFO:
-		return "NodeInfo";
-	case SMP_ATTR_SWITCH_INFO:
-		return "SwitchInfo";
-	case SMP_ATTR_GUID_INFO:
-		return "GUIDInfo";
-	case SMP_ATTR_PORT_INFO:
-		return "PortInfo";
-	case SMP_ATTR_PKEY_TABLE:
-		return "P_KeyTable";
-	case SMP_ATTR_SL_TO_VL:
-		return "SLtoVLMappingTable";
-	case SMP_ATTR_VL_ARB:
-		return "VLArbitrationTable";
-	case SMP_ATTR_LFT:
-		return "LinearForwardingTable";
-	case SMP_ATTR_RFT:
-		return "RandomForwardingTable";
-	case SMP_ATTR_MFT:
-		return "MulticastForwardingTable";
-	case SMP_ATTR_SM_INFO:
-		return "SMInfo";
-	case SMP_ATTR_VENDOR_DIAG:
-		return "VendorDiag";
-	case SMP_ATTR_LED_INFO:
-		return "LedInfo";
-	case SMP_ATTR_CABLE_INFO:
-		return "CableInfo";
-	case SMP_ATTR_PORT_INFO_EXT:
-		return "PortInfoExtended";
-	case SMP_ATTR_MLNX_EXT_PORT_INFO:
-		return "MlnxExtPortInfo";
-	}
-	return "?";
+	static const struct wire_name names[] = {
+		{ SMP_ATTR_NOTICE, "Notice" },
+		{ SMP_ATTR_NODE_DESC, "NodeDescription" },
+		{ SMP_ATTR_NODE_INFO, "NodeInfo" },
+		{ SMP_ATTR_SWITCH_INFO, "SwitchInfo" },
+		{ SMP_ATTR_GUID_INFO, "GUIDInfo" },
+		{ SMP_ATTR_PORT_INFO, "PortInfo" },
+		{ SMP_ATTR_PKEY_TABLE, "P_KeyTable" },
+		{ SMP_ATTR_SL_TO_VL, "SLtoVLMappingTable" },
+		{ SMP_ATTR_VL_ARB, "VLArbitrationTable" },
+		{ SMP_ATTR_LFT, "LinearForwardingTable" },
+		{ SMP_ATTR_RFT, "RandomForwardingTable" },
+		{ SMP_ATTR_MFT, "MulticastForwardingTable" },
+		{ SMP_ATTR_SM_INFO, "SMInfo" },
+		{ SMP_ATTR_VENDOR_DIAG, "VendorDiag" },
+		{ SMP_ATTR_LED_INFO, "LedInfo" },
+		{ SMP_ATTR_CABLE_INFO, "CableInfo" },
+		{ SMP_ATTR_PORT_INFO_EXT, "PortInfoExtended" },
+		{ SMP_ATTR_MLNX_EXT_PORT_INFO, "MlnxExtPortInfo" },
+	};
+
+	return wire_name(names, ARRAY_SIZE(names), attr);
 }
 
 static const char *name_of(const char *const *names, unsigned int n, u32 value)
