@@ -161,11 +161,6 @@ static int pd_alloc(struct vdev *d, const void *in, u32 len, void *out)
 	return hca_pd_alloc(d->verbs.ctx, &((struct muslin_number *)out)->number);
 }
 
-static int pd_free(struct vdev *d, const void *in, u32 len, void *out)
-{
-	return hca_pd_free(d->verbs.ctx, ((const struct muslin_object *)in)->number);
-}
-
 static int ah_create(struct vdev *d, const void *in, u32 len, void *out)
 {
 	const struct muslin_ah_create *cmd = in;
@@ -173,11 +168,6 @@ static int ah_create(struct vdev *d, const void *in, u32 len, void *out)
 
 	vd_av_in(&av, &cmd->av);
 	return hca_ah_create(d->verbs.ctx, cmd->pdn, &av, &((struct muslin_number *)out)->number);
-}
-
-static int ah_destroy(struct vdev *d, const void *in, u32 len, void *out)
-{
-	return hca_ah_destroy(d->verbs.ctx, ((const struct muslin_object *)in)->number);
 }
 
 /* The addresses stand in pages that the command lists. */
@@ -243,21 +233,11 @@ static int mr_alloc(struct vdev *d, const void *in, u32 len, void *out)
 	return err;
 }
 
-static int mr_free(struct vdev *d, const void *in, u32 len, void *out)
-{
-	return hca_mr_dereg(d->verbs.ctx, ((const struct muslin_object *)in)->number);
-}
-
 static int mw_alloc(struct vdev *d, const void *in, u32 len, void *out)
 {
 	const struct muslin_object *cmd = in;
 
 	return hca_mw_alloc(d->verbs.ctx, cmd->number, (u8)cmd->arg, &((struct muslin_number *)out)->number);
-}
-
-static int mw_free(struct vdev *d, const void *in, u32 len, void *out)
-{
-	return hca_mw_free(d->verbs.ctx, ((const struct muslin_object *)in)->number);
 }
 
 static int mcast_attach(struct vdev *d, const void *in, u32 len, void *out)
@@ -282,7 +262,8 @@ static int mcast_detach(struct vdev *d, const void *in, u32 len, void *out)
 static const struct {
 	vd_command *fn;
 	u32 in, out;
-	bool longer; /* the structure has a tail */
+	bool longer;                                  /* the structure has a tail */
+	int (*free)(struct hca_ctx *ctx, u32 number); /* of an object of the HCA, instead of fn() */
 } commands[MUSLIN_OPS] = {
 	[MUSLIN_HELLO] = { command_hello, sizeof(struct muslin_hello), sizeof(struct muslin_hello_answer) },
 	[MUSLIN_QUERY_PORT] = { query_port, OBJECT, sizeof(struct muslin_port_answer) },
@@ -291,7 +272,7 @@ static const struct {
 	[MUSLIN_GID_DEL] = { gid_del, OBJECT, ANSWER },
 	[MUSLIN_MAD] = { local_mad, sizeof(struct muslin_mad), sizeof(struct muslin_mad_answer) },
 	[MUSLIN_PD_ALLOC] = { pd_alloc, OBJECT, NUMBER },
-	[MUSLIN_PD_FREE] = { pd_free, OBJECT, ANSWER },
+	[MUSLIN_PD_FREE] = { NULL, OBJECT, ANSWER, .free = hca_pd_free },
 	[MUSLIN_CQ_CREATE] = { vd_cq_create, sizeof(struct muslin_cq_create), NUMBER },
 	[MUSLIN_CQ_RESIZE] = { vd_cq_resize, sizeof(struct muslin_cq_create), ANSWER },
 	[MUSLIN_CQ_DESTROY] = { vd_cq_destroy, OBJECT, ANSWER },
@@ -305,19 +286,20 @@ static const struct {
 	[MUSLIN_SRQ_QUERY] = { vd_srq_query, OBJECT, NUMBER },
 	[MUSLIN_SRQ_DESTROY] = { vd_srq_destroy, OBJECT, ANSWER },
 	[MUSLIN_AH_CREATE] = { ah_create, sizeof(struct muslin_ah_create), NUMBER },
-	[MUSLIN_AH_DESTROY] = { ah_destroy, OBJECT, ANSWER },
+	[MUSLIN_AH_DESTROY] = { NULL, OBJECT, ANSWER, .free = hca_ah_destroy },
 	[MUSLIN_MR_REG] = { mr_reg, sizeof(struct muslin_mr_reg), NUMBER, true },
 	[MUSLIN_MR_DMA] = { mr_dma, OBJECT, NUMBER },
 	[MUSLIN_MR_ALLOC] = { mr_alloc, OBJECT, NUMBER },
-	[MUSLIN_MR_FREE] = { mr_free, OBJECT, ANSWER },
+	[MUSLIN_MR_FREE] = { NULL, OBJECT, ANSWER, .free = hca_mr_dereg },
 	[MUSLIN_MW_ALLOC] = { mw_alloc, OBJECT, NUMBER },
-	[MUSLIN_MW_FREE] = { mw_free, OBJECT, ANSWER },
+	[MUSLIN_MW_FREE] = { NULL, OBJECT, ANSWER, .free = hca_mw_free },
 	[MUSLIN_MCAST_ATTACH] = { mcast_attach, sizeof(struct muslin_mcast), ANSWER },
 	[MUSLIN_MCAST_DETACH] = { mcast_detach, sizeof(struct muslin_mcast), ANSWER },
 };
 
 static union {
 	struct muslin_cmd cmd;
+	struct muslin_object object;
 	struct muslin_mr_reg reg;
 	u8 bytes[sizeof(struct muslin_mr_reg) + MUSLIN_LISTS_MAX * sizeof(u64)];
 } request;
@@ -336,14 +318,15 @@ static int command_run(struct vdev *d, u32 in, u32 *len)
 	u32 op = request.cmd.op;
 
 	*len = sizeof(answer.a);
-	if (in < sizeof(request.cmd) || op >= MUSLIN_OPS || !commands[op].fn)
+	if (in < sizeof(request.cmd) || op >= MUSLIN_OPS || !commands[op].in)
 		return -EOPNOTSUPP;
 	if (in < commands[op].in || (in > commands[op].in && !commands[op].longer))
 		return -EINVAL;
 	if (!d->verbs.ctx && op != MUSLIN_HELLO)
 		return -ENODEV;
 	*len = commands[op].out;
-	return commands[op].fn(d, &request, in, &answer);
+	return commands[op].free ? commands[op].free(d->verbs.ctx, request.object.number)
+				 : commands[op].fn(d, &request, in, &answer);
 }
 
 static void command_serve(struct vdev *d, const struct vhost_chain *c)
