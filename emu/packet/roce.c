@@ -190,13 +190,6 @@ u32 wire_roce_tail(const struct wire_packet *p, const struct wire_roce *r, u8 ta
 	return pad + WIRE_ICRC_LEN;
 }
 
-static void put_lrh_grh(struct wire_packet *p, const struct wire_roce *r)
-{
-	wire_lrh_fill(wire_packet_lrh(p), 0, 0, WIRE_LNH_GRH, 0, 0, wire_packet_link_len(p) / 4);
-	put_grh(r, wire_roce_len(p), p->hdr + LRH_LEN);
-	p->l2 = r->l2;
-}
-
 bool wire_roce_peek(struct wire_packet *p, const u8 *src, u32 have, u32 len, const struct wire_roce *r)
 {
 	memset(p, 0, offsetof(struct wire_packet, hdr));
@@ -206,7 +199,9 @@ bool wire_roce_peek(struct wire_packet *p, const u8 *src, u32 have, u32 len, con
 	    (u32)(p->hdr_len - p->bth_off) > have)
 		return false;
 	memcpy(p->hdr + p->bth_off, src, p->hdr_len - p->bth_off);
-	put_lrh_grh(p, r);
+	wire_lrh_fill(wire_packet_lrh(p), 0, 0, WIRE_LNH_GRH, 0, 0, wire_packet_link_len(p) / 4);
+	put_grh(r, wire_roce_len(p), p->hdr + LRH_LEN);
+	p->l2 = r->l2;
 	return true;
 }
 
