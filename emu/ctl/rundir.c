@@ -67,7 +67,8 @@ int rundir_open(struct rundir *r, const char *name, char *err, size_t err_len)
 	strcpy(r->name, name);
 	if (own && *own != '/' && *own && !getcwd(cwd, sizeof(cwd)))
 		cwd[0] = 0;
-	if (own && *own)
+	r->own = own && *own;
+	if (r->own)
 		n = snprintf(r->base, sizeof(r->base), "%s%s%s", cwd, *cwd ? "/" : "", own);
 	else if (xdg && *xdg == '/')
 		n = snprintf(r->base, sizeof(r->base), "%s/muslin", xdg);
@@ -119,8 +120,9 @@ int rundir_claim(const struct rundir *r)
 	size_t i;
 	int fd, err;
 
-	if (mkdir(r->dir, 0700) && errno != EEXIST)
-		return -errno;
+	/* the end of another fabric may have removed the run directory since rundir_open() */
+	if (mkdir(r->dir, 0700) && errno == ENOENT && !mkdir(r->base, 0700))
+		mkdir(r->dir, 0700);
 	fd = open(rundir_path(r, RUNDIR_PID, path), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return -errno;
@@ -142,6 +144,8 @@ int rundir_sign(int fd)
 void rundir_remove(const struct rundir *r)
 {
 	remove_tree(r->dir);
+	if (!r->own)
+		(void)rmdir(r->base); /* other fabrics' folders may be in it */
 }
 
 static int is_fabric(const struct dirent *e)

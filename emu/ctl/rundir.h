@@ -23,6 +23,7 @@ struct rundir {
 	char base[RUNDIR_PATH_MAX];
 	char dir[RUNDIR_PATH_MAX];
 	char name[RUNDIR_NAME_MAX];
+	bool own; /* @base is $MUSLIN_RUNDIR, which is the user's to remove */
 };
 
 /*
@@ -41,7 +42,7 @@ pid_t rundir_daemon(const struct rundir *r);
 int rundir_claim(const struct rundir *r);
 /* Writes the process id into the claimed file @fd. */
 int rundir_sign(int fd);
-/* Removes the fabric's folder. */
+/* Removes the fabric's folder, and the run directory with the last one. */
 void rundir_remove(const struct rundir *r);
 /* The names of fabrics that have a folder, sorted; the caller frees each and the array. */
 int rundir_list(const struct rundir *r, char ***names);
