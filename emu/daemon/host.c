@@ -208,6 +208,8 @@ static int create_rdma(struct daemon *d, struct host *h)
 		cfg.v6_len[i] = ip->v6_len;
 	}
 	h->rdma = rdma_host_create(&cfg);
+	for (i = 0; h->rdma && i < h->uv.nports; i++)
+		h->uv.ipif[i] = rdma_host_ipif(h->rdma, i + 1);
 	h->uv.cm = h->rdma ? ucma_host_create(h->rdma) : NULL;
 	return h->uv.cm ? 0 : -ENOMEM;
 }

@@ -13,6 +13,10 @@
 
 #define UV_MESSAGE_MAX 65536 /* bytes of a request or answer, with its header */
 
+/* Where programs see the adapter: an address on the PCI bus that few machines have, since theirs is hidden. */
+#define UV_PCI_ROOT "pci0000:ef"
+#define UV_PCI_SLOT "0000:ef:00.0"
+
 enum uv_kind {
 	UV_SYSFS,
 	UV_UVERBS,

@@ -487,7 +487,7 @@ int uv_server_unplug(struct uv_server *s, struct uv_host *host, bool gone)
 	list_for_each (f, &s->files, link)
 		if (gone && f->f.host == host && f->f.ops && f->f.ops->revoke)
 			f->f.ops->revoke(&f->f);
-	return uv_sysfs_exchange(host->name, s->tree);
+	return uv_sysfs_exchange(host, s->tree);
 }
 
 static bool process_uses(const struct uv_file *f, pid_t pid)

@@ -7,10 +7,11 @@
 
 #include "emu/hca/hca.h"
 #include "emu/host/proto.h"
+#include "emu/ipoib/ipif.h"
 #include "emu/mad/mad.h"
 
 #define UV_PORTS      2
-#define UV_TREE_FILES 512 /* of a host's sysfs tree */
+#define UV_TREE_FILES 1024 /* of a host's sysfs tree, and links */
 
 /* A host of the fabric as its programs see it. The owner keeps it until the server is gone. */
 struct uv_host {
@@ -23,7 +24,8 @@ struct uv_host {
 	struct wire_port *port[UV_PORTS];
 	struct mad_port *mad[UV_PORTS];
 	struct umad_port *umad[UV_PORTS];
-	struct ucma_host *cm; /* NULL: no rdma_cm */
+	struct ucma_host *cm;        /* NULL: no rdma_cm */
+	struct ipif *ipif[UV_PORTS]; /* of use on InfiniBand */
 	/* Name and value of the nth counter of a port for sysfs; NULL past the end. */
 	const char *(*counter)(struct uv_host *host, u8 port, u32 n, u64 *value);
 	void *owner;
@@ -133,7 +135,7 @@ extern const struct uv_file_ops umad_file_ops, issm_file_ops, ucma_file_ops;
 /* sysfs.c: writes what has changed of the host's tree. 0 or -errno. */
 int uv_sysfs_refresh(struct uv_host *host, const char *tree);
 /* The tree with the device and the one without change places. */
-int uv_sysfs_exchange(const char *name, const char *tree);
+int uv_sysfs_exchange(const struct uv_host *host, const char *tree);
 
 /* mapping.c */
 /* Unmaps the mappings that overlap these addresses. */

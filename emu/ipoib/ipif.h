@@ -10,6 +10,9 @@
 #include "emu/mad/sa_query.h"
 #include "emu/wire/ip.h"
 
+#define IPIF_HEADER  4  /* the encapsulation header, RFC 4391, section 6 */
+#define IPIF_HW_SIZE 20 /* a hardware address, section 9.1.1 */
+
 struct ipif;
 struct ipif_query;
 
@@ -29,6 +32,7 @@ void ipif_destroy(struct ipif *ip); /* queries end without callback; NULL is har
 void ipif_mute(struct ipif *ip, bool muted);
 void ipif_event(struct ipif *ip, enum wire_port_event event);
 
+const u8 *ipif_hw_address(const struct ipif *ip, u8 *hw); /* writes IPIF_HW_SIZE bytes, and returns them */
 /* Is @a an address of this port (the link-local one of its GID included)? */
 bool ipif_has(const struct ipif *ip, const struct ip_addr *a);
 /* Is @a on the port's network? */

@@ -7,13 +7,11 @@
 #include "emu/ipoib/ipif.h"
 #include "emu/wire/sa.h"
 
-#define IPIF_RECVS   32
-#define IPIF_SENDS   32
-#define IPIF_GRH     40
-#define IPIF_HEADER  4 /* encapsulation header: EtherType and two reserved bytes. RFC 4391, section 6 */
-#define IPIF_BUF     4096
-#define IPIF_GROUPS  3 /* broadcast, and solicited-node groups of two IPv6 addresses */
-#define IPIF_HW_SIZE 20
+#define IPIF_RECVS  32
+#define IPIF_SENDS  32
+#define IPIF_GRH    40
+#define IPIF_BUF    4096
+#define IPIF_GROUPS 3 /* broadcast, and solicited-node groups of two IPv6 addresses */
 
 /* A group that the endpoint is member of. */
 struct ipif_group {

@@ -9,7 +9,7 @@
 
 static const struct wire_hw infiniband = { .type = HTYPE_IB, .len = IPIF_HW_SIZE };
 
-static const u8 *hw_own(const struct ipif *ip, u8 *p)
+const u8 *ipif_hw_address(const struct ipif *ip, u8 *p)
 {
 	memset(p, 0, IPIF_HW_SIZE);
 	wire_set(p, HW_QPN, ip->qpn);
@@ -36,7 +36,9 @@ void ipif_ask_arp(struct ipif *ip, const struct ip_addr *who)
 {
 	const struct sa_mcmember *broadcast = ipif_broadcast(ip);
 	u8 p[WIRE_ARP_MAX], own[IPIF_HW_SIZE];
-	struct wire_arp a = { .op = WIRE_ARP_REQUEST, .src = ip->cfg.v4, .dst = *who, .src_hw = hw_own(ip, own) };
+	struct wire_arp a = {
+		.op = WIRE_ARP_REQUEST, .src = ip->cfg.v4, .dst = *who, .src_hw = ipif_hw_address(ip, own)
+	};
 
 	if (broadcast)
 		(void)ipif_send_group(ip, broadcast, ETHERTYPE_ARP, p, wire_arp_put(p, &infiniband, &a));
@@ -49,7 +51,7 @@ static void arp_answer(struct ipif *ip, const struct wire_arp *from, u32 qpn, co
 	struct wire_arp a = { .op = WIRE_ARP_REPLY,
 			      .src = ip->cfg.v4,
 			      .dst = from->src,
-			      .src_hw = hw_own(ip, own),
+			      .src_hw = ipif_hw_address(ip, own),
 			      .dst_hw = from->src_hw };
 
 	ip->arp_answered++;
@@ -81,7 +83,7 @@ void ipif_ask_nd(struct ipif *ip, const struct ip_addr *who, const struct sa_mcm
 			      .src = src ? *src : ip->link_local,
 			      .dst = wire_nd_group(who),
 			      .target = *who,
-			      .hw = hw_own(ip, own) };
+			      .hw = ipif_hw_address(ip, own) };
 
 	(void)ipif_send_group(ip, group, WIRE_INET_IP6, p, wire_nd_put(p, &infiniband, &nd));
 }
@@ -95,7 +97,7 @@ static void on_solicit(struct ipif *ip, const struct wire_nd *from, const struct
 			      .src = from->target,
 			      .dst = from->src,
 			      .target = from->target,
-			      .hw = hw_own(ip, own) };
+			      .hw = ipif_hw_address(ip, own) };
 	struct ipif_hw hw;
 
 	if (!from->hw || !ipif_has(ip, &from->target))

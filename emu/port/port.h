@@ -62,6 +62,7 @@ struct wire_port_attr {
 	struct wire_l2 gid_l2[WIRE_PORT_GIDS]; /* on Ethernet */
 	u8 gid_net[WIRE_PORT_GIDS];            /* bits of the address that are its network's; 0: not known */
 	u8 mac[6];                 /* of the network interface that an Ethernet port is tied to; zero: none */
+	u32 netdev_mtu;            /* of that interface */
 	u16 pkey[WIRE_PORT_PKEYS]; /* 0: empty */
 	u16 pkeys;                 /* entries: NodeInfo:PartitionCap */
 };

@@ -19,7 +19,7 @@ static int open_path(int dir, const char *path, int flags, mode_t mode)
 	char buf[SHIM_PATH_MAX];
 	enum uv_kind kind;
 	unsigned int unit;
-	const char *to = shim_look(path, buf, &kind, &unit);
+	const char *to = shim_look_at(dir, path, buf, &kind, &unit);
 
 	if (to == buf && kind != UV_KINDS)
 		return shim_open(kind, unit, flags);
@@ -134,33 +134,64 @@ int scandir64(const char *path, struct dirent64 ***list, int (*filter)(const str
 	return REAL(scandir64)(shim_look(path, buf, NULL, NULL), list, filter, cmp);
 }
 
-#define ON_PATH(type, name, params, args)                          \
-	type name params;                                          \
-	type name params                                           \
-	{                                                          \
-		char buf[SHIM_PATH_MAX];                           \
-		const char *to = shim_look(path, buf, NULL, NULL); \
-                                                                   \
-		return REAL(name) args;                            \
+/* @name(@params), by the libc's function with the path @to; @result: what is made of its result. */
+#define ON_PATH_AT(dir, type, name, params, args, result)                  \
+	type name params;                                                  \
+	type name params                                                   \
+	{                                                                  \
+		char buf[SHIM_PATH_MAX];                                   \
+		const char *to = shim_look_at(dir, path, buf, NULL, NULL); \
+                                                                           \
+		return result(REAL(name) args);                            \
 	}
+#define ON_PATH(type, name, params, args) ON_PATH_AT(AT_FDCWD, type, name, params, args, )
 ON_PATH(int, access, (const char *path, int mode), (to, mode))
 ON_PATH(int, eaccess, (const char *path, int mode), (to, mode))
 ON_PATH(int, euidaccess, (const char *path, int mode), (to, mode))
-ON_PATH(int, faccessat, (int dir, const char *path, int mode, int flags), (dir, to, mode, flags))
+ON_PATH_AT(dir, int, faccessat, (int dir, const char *path, int mode, int flags), (dir, to, mode, flags), )
 ON_PATH(ssize_t, readlink, (const char *path, char *link, size_t len), (to, link, len))
-ON_PATH(ssize_t, readlinkat, (int dir, const char *path, char *link, size_t len), (dir, to, link, len))
+ON_PATH_AT(dir, ssize_t, readlinkat, (int dir, const char *path, char *link, size_t len), (dir, to, link, len), )
 ON_PATH(ssize_t, __readlink_chk, (const char *path, char *link, size_t len, size_t room), (to, link, len, room))
-ON_PATH(ssize_t, __readlinkat_chk, (int dir, const char *path, char *link, size_t len, size_t room),
-	(dir, to, link, len, room))
-ON_PATH(char *, realpath, (const char *path, char *resolved), (to, resolved))
-ON_PATH(char *, __realpath_chk, (const char *path, char *resolved, size_t room), (to, resolved, room))
-ON_PATH(char *, canonicalize_file_name, (const char *path), (to))
+ON_PATH_AT(dir, ssize_t, __readlinkat_chk, (int dir, const char *path, char *link, size_t len, size_t room),
+	   (dir, to, link, len, room), )
+ON_PATH_AT(AT_FDCWD, char *, realpath, (const char *path, char *resolved), (to, resolved), shim_seen)
+ON_PATH_AT(AT_FDCWD, char *, __realpath_chk, (const char *path, char *resolved, size_t room), (to, resolved, room),
+	   shim_seen)
+ON_PATH_AT(AT_FDCWD, char *, canonicalize_file_name, (const char *path), (to), shim_seen)
 ON_PATH(int, chdir, (const char *path), (to))
 /* Extended attributes: the files of the tree have none, as those of sysfs. */
 ON_PATH(ssize_t, getxattr, (const char *path, const char *name, void *value, size_t size), (to, name, value, size))
 ON_PATH(ssize_t, lgetxattr, (const char *path, const char *name, void *value, size_t size), (to, name, value, size))
 ON_PATH(ssize_t, listxattr, (const char *path, char *list, size_t size), (to, list, size))
 ON_PATH(ssize_t, llistxattr, (const char *path, char *list, size_t size), (to, list, size))
-ON_PATH(int, glob, (const char *path, int flags, int (*err)(const char *at, int code), glob_t *g), (to, flags, err, g))
-ON_PATH(int, glob64, (const char *path, int flags, int (*err)(const char *at, int code), glob64_t *g),
-	(to, flags, err, g))
+
+char *getcwd(char *buf, size_t size)
+{
+	return shim_seen(REAL(getcwd)(buf, size));
+}
+
+char *__getcwd_chk(char *buf, size_t size, size_t room);
+char *__getcwd_chk(char *buf, size_t size, size_t room)
+{
+	return shim_seen(REAL(__getcwd_chk)(buf, size, room));
+}
+
+char *get_current_dir_name(void)
+{
+	return shim_seen(REAL(get_current_dir_name)());
+}
+
+#define GLOB(name, type)                                                                                           \
+	int name(const char *path, int flags, int (*err)(const char *at, int code), type *g)                       \
+	{                                                                                                          \
+		char buf[SHIM_PATH_MAX];                                                                           \
+		const char *to = shim_look(path, buf, NULL, NULL);                                                 \
+		size_t first = flags & GLOB_APPEND ? g->gl_pathc : 0, offs = flags & GLOB_DOOFFS ? g->gl_offs : 0; \
+		int result = REAL(name)(to, flags, err, g);                                                        \
+                                                                                                                   \
+		for (; !result && to == buf && first < g->gl_pathc; first++)                                       \
+			shim_seen(g->gl_pathv[offs + first]);                                                      \
+		return result;                                                                                     \
+	}
+GLOB(glob, glob_t)
+GLOB(glob64, glob64_t)

@@ -46,12 +46,13 @@ struct subject {
 	dev_t number;
 };
 
+/* @fd: the folder of a relative path, or what an empty one means. */
 static void subject_of(struct subject *s, int fd, const char *path)
 {
 	enum uv_kind kind;
 	unsigned int unit;
 
-	s->to = shim_look(path, s->buf, &kind, &unit);
+	s->to = shim_look_at(fd, path, s->buf, &kind, &unit);
 	s->device = kind != UV_KINDS;
 	if (s->device)
 		s->number = device_number(kind, unit);

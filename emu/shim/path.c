@@ -2,18 +2,21 @@
 /* Which paths are ours: those of RDMA devices, which lead into the host's tree. */
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "emu/shim/shim.h"
 
 static const char *const prefixes[] = {
 	"/sys/class/infiniband", /* and infiniband_verbs, infiniband_mad, infiniband_cm */
-	"/sys/class/misc/rdma_cm",
-	"/dev/infiniband",
+	"/sys/class/misc/rdma_cm", "/sys/devices/" UV_PCI_ROOT, "/sys/bus/pci/devices/" UV_PCI_SLOT, "/dev/infiniband",
 };
+/* Network interfaces: those of a host on sockets are the machine's. */
+static const char *const net_prefixes[] = { "/sys/class/net", "/sys/devices/virtual/net" };
 
 static const struct {
 	const char *name;
@@ -41,13 +44,36 @@ static void path_refresh(void)
 	errno = saved;
 }
 
+/* A path in the host's tree. False: it is too long. */
+static bool tree_path(const char *path, char *buf)
+{
+	return snprintf(buf, SHIM_PATH_MAX, "%s/%s%s", getenv("MUSLIN_TREE"), getenv("MUSLIN_HOST"), path) <
+	       SHIM_PATH_MAX;
+}
+
+bool shim_has_netdevs(void)
+{
+	static int known = -1;
+	char buf[SHIM_PATH_MAX];
+	int saved = errno;
+
+	if (known < 0)
+		known = shim_active() && tree_path(net_prefixes[0], buf) && !REAL(access)(buf, F_OK);
+	errno = saved;
+	return known;
+}
+
 static bool has_prefix(const char *path)
 {
-	size_t i;
+	size_t i, n;
 
-	for (i = 0; i < sizeof(prefixes) / sizeof(prefixes[0]); i++) {
+	for (i = 0; i < sizeof(prefixes) / sizeof(prefixes[0]); i++)
 		if (!strncmp(path, prefixes[i], strlen(prefixes[i])))
-			return true;
+			return shim_active();
+	for (i = 0; i < sizeof(net_prefixes) / sizeof(net_prefixes[0]); i++) {
+		n = strlen(net_prefixes[i]);
+		if (!strncmp(path, net_prefixes[i], n) && (!path[n] || path[n] == '/'))
+			return shim_has_netdevs();
 	}
 	return false;
 }
@@ -69,24 +95,21 @@ static void device_of(const char *path, enum uv_kind *kind, unsigned int *unit)
 	}
 }
 
-const char *shim_path(const char *path, char *buf, enum uv_kind *dev, unsigned int *unit)
+static const char *shim_path(const char *path, char *buf, enum uv_kind *dev, unsigned int *unit)
 {
 	enum uv_kind kind;
 	unsigned int n;
 
 	if (dev)
 		*dev = UV_KINDS;
-	if (!path || path[0] != '/' || !has_prefix(path) || !shim_active())
+	if (!path || path[0] != '/' || !has_prefix(path))
 		return path;
 	device_of(path, &kind, &n);
 	if (dev) {
 		*dev = kind;
 		*unit = n;
 	}
-	if (snprintf(buf, SHIM_PATH_MAX, "%s/%s%s", getenv("MUSLIN_TREE"), getenv("MUSLIN_HOST"), path) >=
-	    SHIM_PATH_MAX)
-		return path;
-	return buf;
+	return tree_path(path, buf) ? buf : path;
 }
 
 /* The daemon updates counters and states when sysfs is read; it creates the tree at the first access. */
@@ -100,4 +123,46 @@ const char *shim_look(const char *path, char *buf, enum uv_kind *dev, unsigned i
 		made = true;
 	}
 	return to;
+}
+
+/* Is @dir open on the root of the file system? */
+static bool is_root(int dir)
+{
+	struct stat at, root;
+
+	return dir != AT_FDCWD && !REAL(fstat)(dir, &at) && !REAL(stat)("/", &root) && at.st_ino == root.st_ino &&
+	       at.st_dev == root.st_dev;
+}
+
+const char *shim_look_at(int dir, const char *path, char *buf, enum uv_kind *dev, unsigned int *unit)
+{
+	char absolute[SHIM_PATH_MAX];
+	const char *to;
+
+	if (!path || (strncmp(path, "sys/", 4) && strncmp(path, "dev/", 4)) || !is_root(dir) ||
+	    snprintf(absolute, sizeof(absolute), "/%s", path) >= (int)sizeof(absolute))
+		return shim_look(path, buf, dev, unit);
+	to = shim_look(absolute, buf, dev, unit);
+	return to == buf ? to : path;
+}
+
+static bool strip(char *path, const char *root)
+{
+	size_t n = strlen(root);
+
+	if (strncmp(path, root, n) || path[n] != '/')
+		return false;
+	memmove(path, path + n, strlen(path + n) + 1);
+	return true;
+}
+
+char *shim_seen(char *path)
+{
+	char root[SHIM_PATH_MAX], real[SHIM_PATH_MAX];
+	int saved = errno;
+
+	if (path && shim_active() && tree_path("", root) && !strip(path, root) && REAL(realpath)(root, real))
+		strip(path, real);
+	errno = saved;
+	return path;
 }

@@ -39,11 +39,17 @@ struct shim_file {
 	})
 void *shim_real(const char *name);
 
-/* path.c: the path to use instead; @buf of SHIM_PATH_MAX bytes. *dev: the kind of device file that it names, or UV_KINDS. */
-const char *shim_path(const char *path, char *buf, enum uv_kind *dev, unsigned int *unit);
-/* The same for who reads: the tree is brought up to date first. */
+/*
+ * path.c: the path to use instead; @buf of SHIM_PATH_MAX bytes. *dev: the kind of device file that it names, or UV_KINDS. The tree is
+ * brought up to date first.
+ */
 const char *shim_look(const char *path, char *buf, enum uv_kind *dev, unsigned int *unit);
-bool shim_active(void); /* the program runs on a host of a fabric */
+/* The same for a path at the folder @dir, which may be the root. */
+const char *shim_look_at(int dir, const char *path, char *buf, enum uv_kind *dev, unsigned int *unit);
+/* A path that leads into the tree becomes, in place, that which programs see. May be NULL. */
+char *shim_seen(char *path);
+bool shim_has_netdevs(void); /* the host has network interfaces of its own */
+bool shim_active(void);      /* the program runs on a host of a fabric */
 
 /* rpc.c */
 /* Opens a file, or with @attach one that is open already. 0 or -errno; descriptors are -1 where none came. */

@@ -4,6 +4,7 @@
  * v2, and the VLAN.
  */
 #include <errno.h>
+#include <stdio.h>
 
 #include "emu/packet/roce.h"
 #include "emu/wire/hdr.h"
@@ -285,6 +286,7 @@ static int open_station(struct roce_port *rp, const struct roce_config *cfg)
 	rp->ether = cfg->ether;
 	rp->managed = !cfg->naddr;
 	memcpy(rp->wire.attr.mac, rp->ether->mac, ETHER_ALEN);
+	rp->wire.attr.netdev_mtu = rp->ether->mtu;
 	rp->wire.attr.kbps = rp->ether->rate / 1000;
 	roce_port_set_mtu(rp, rp->ether->mtu);
 	if (!rp->managed)
@@ -300,9 +302,14 @@ static void close_station(struct roce_port *rp)
 		rp->ether->roce = (struct ether_user){ 0 };
 }
 
+/* That of a tagged address is an interface of its own, named as ip-link(8) does. */
 static const char *device(const struct roce_port *rp, u32 gid)
 {
-	return "eth0";
+	u16 vlan = rp->wire.attr.gid_l2[gid % WIRE_PORT_GIDS].vlan & WIRE_VLAN_ID;
+	static char name[sizeof("eth0.4095")];
+
+	snprintf(name, sizeof(name), vlan ? "eth0.%u" : "eth0", vlan);
+	return name;
 }
 
 const struct roce_link roce_ether_link = {

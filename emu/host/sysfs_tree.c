@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Files and links of a host's sysfs tree: modes are those of the kernel, and nothing is written that has not changed. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "emu/host/sysfs.h"
+
+#define TREE_PATH 768
+
+/* FNV-1a; never 0, which means unwritten. */
+static u64 tree_hash(u64 h, const char *text)
+{
+	while (*text)
+		h = (h ^ (u8)*text++) * 0x100000001b3ull;
+	return h | 1;
+}
+
+/* False: the entry is as the previous pass has left it. */
+static bool tree_begin(struct uv_tree *t, const char *file, const char *text, char path[TREE_PATH])
+{
+	u64 h = tree_hash(tree_hash(0xcbf29ce484222325ull, file), text);
+	bool same = t->n < t->max && t->written[t->n] == h;
+
+	if (!same && t->n < t->max)
+		t->written[t->n] = h;
+	t->n++;
+	snprintf(path, TREE_PATH, "%s/%s", t->root, file);
+	return !same;
+}
+
+static void tree_failed(struct uv_tree *t)
+{
+	t->err = -errno;
+	if (t->n <= t->max)
+		t->written[t->n - 1] = 0;
+}
+
+/* The daemon's umask is narrower. */
+static void make_dirs(char *path)
+{
+	char *p;
+
+	for (p = path + 1; (p = strchr(p, '/')); p++) {
+		*p = 0;
+		if (!mkdir(path, 0755))
+			chmod(path, 0755);
+		*p = '/';
+	}
+}
+
+/* Whatever is in the way: no folder, a link, or the owner may not write. */
+static int open_to_write(char *path)
+{
+	const int flags = O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC;
+	int fd = open(path, flags, 0600);
+
+	if (fd >= 0)
+		return fd;
+	if (errno == ENOENT)
+		make_dirs(path);
+	else if (errno == ELOOP)
+		unlink(path);
+	else if (errno == EACCES)
+		chmod(path, 0600);
+	else
+		return -1;
+	return open(path, flags, 0600);
+}
+
+void uv_tree_put(struct uv_tree *t, const char *file, u32 mode, const char *fmt, ...)
+{
+	char path[TREE_PATH], text[512];
+	va_list ap;
+	int len, fd;
+
+	va_start(ap, fmt);
+	len = vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	len = len < (int)sizeof(text) ? len : (int)sizeof(text) - 1;
+	if (!tree_begin(t, file, text, path))
+		return;
+	fd = open_to_write(path);
+	if (fd < 0 || pwrite(fd, text, (size_t)len, 0) != len || ftruncate(fd, len) || fchmod(fd, mode))
+		tree_failed(t);
+	if (fd >= 0)
+		close(fd);
+}
+
+void uv_tree_link(struct uv_tree *t, const char *file, const char *fmt, ...)
+{
+	char path[TREE_PATH], target[256];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(target, sizeof(target), fmt, ap);
+	va_end(ap);
+	if (!tree_begin(t, file, target, path))
+		return;
+	make_dirs(path);
+	unlink(path);
+	if (symlink(target, path))
+		tree_failed(t);
+}
