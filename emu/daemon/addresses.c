@@ -25,29 +25,33 @@ static u32 network_of(const struct daemon *d)
 	return (127u << 24) | (NETWORK_FIRST + h % NETWORK_COUNT) << 16;
 }
 
-static void write_one(FILE *f, const char *host, int family, const void *addr, u32 loopback)
+/* @len: bits of the address that are its network's. */
+static void write_one(FILE *f, const char *host, const struct ip_addr *addr, u32 len, u32 loopback, const char *netdev)
 {
-	char text[INET6_ADDRSTRLEN], loop[INET_ADDRSTRLEN];
 	struct in_addr lo = { htonl(loopback) };
+	char text[IP_ADDR_STRLEN];
 
-	fprintf(f, "%s %s %s\n", host, inet_ntop(family, addr, text, sizeof(text)),
-		inet_ntop(AF_INET, &lo, loop, sizeof(loop)));
+	fprintf(f, "%s %s %s %u %s\n", host, ip_addr_str(addr, text), inet_ntoa(lo), len, netdev);
 }
 
 static void write_node(FILE *f, const struct fabric_node *n, u32 *loopback)
 {
-	static const u8 none[16];
+	char netdev[16];
 	u8 i;
 
 	for (i = 1; i <= fabric_node_ports(n); i++) {
 		const struct fabric_ip *ip = fabric_ca_ip(n, i);
-		struct in_addr v4 = { ip ? htonl(ip->v4) : 0 };
+		struct ip_addr v4 = ip_addr_v4(ip ? ip->v4 : 0), v6 = { 0 };
 
 		++*loopback;
-		if (v4.s_addr)
-			write_one(f, fabric_node_name(n), AF_INET, &v4, *loopback);
-		if (ip && memcmp(ip->v6, none, sizeof(none)))
-			write_one(f, fabric_node_name(n), AF_INET6, ip->v6, *loopback);
+		if (!ip)
+			continue;
+		memcpy(v6.raw, ip->v6, sizeof(v6.raw));
+		snprintf(netdev, sizeof(netdev), "ib%u", i - 1u);
+		if (ip->v4)
+			write_one(f, fabric_node_name(n), &v4, ip->v4_len, *loopback, netdev);
+		if (!ip_addr_is_any(&v6))
+			write_one(f, fabric_node_name(n), &v6, ip->v6_len, *loopback, netdev);
 	}
 }
 
@@ -55,12 +59,12 @@ static void write_node(FILE *f, const struct fabric_node *n, u32 *loopback)
 static void write_station(FILE *f, const struct ether_station *st, u32 loopback)
 {
 	const struct fabric_ether_station *s = &st->cfg;
+	char netdev[16];
 	u32 i;
 
 	for (i = 0; i < s->naddr; i++) {
-		bool v4 = ip_addr_is_v4(&s->addr[i]);
-
-		write_one(f, s->name, v4 ? AF_INET : AF_INET6, s->addr[i].raw + (v4 ? 12 : 0), loopback);
+		snprintf(netdev, sizeof(netdev), s->vlan[i] ? "eth0.%u" : "eth0", s->vlan[i]);
+		write_one(f, s->name, &s->addr[i], s->len[i], loopback, netdev);
 	}
 }
 

@@ -2,9 +2,11 @@
 /*
  * Translation of the fabric's IP addresses in socket calls. The machine does not have these addresses: each maps to a
  * loopback address, which bind, connect and the like use instead, and which is translated back in getsockname and the like.
- * So programs that use TCP or UDP reach each other by the addresses that rdma_cm resolves.
+ * So programs that use TCP or UDP reach each other by the addresses that rdma_cm resolves. Each is an address of a network interface of
+ * its host (netdev.c).
  */
 #include <arpa/inet.h>
+#include <net/if.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,11 +20,12 @@ struct pair {
 	char host[NAME_MAX_LEN + 1];
 	struct in6_addr fabric;
 	uint32_t loopback; /* network order */
+	unsigned int len;
+	char netdev[IF_NAMESIZE];
 };
 
 static struct pair *pairs;
 static size_t npairs;
-static struct in6_addr own4, own6;
 static uint32_t own_loopback;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
@@ -39,9 +42,9 @@ static int addr_parse(const char *text, struct in6_addr *a)
 	return inet_pton(AF_INET6, text, a) == 1;
 }
 
-static void addr_add(const char *host, const char *fabric, const char *loopback)
+static void addr_add(struct pair p, const char *fabric, const char *loopback)
 {
-	struct pair p, *grown;
+	struct pair *grown;
 
 	if (!addr_parse(fabric, &p.fabric) || inet_pton(AF_INET, loopback, &p.loopback) != 1)
 		return;
@@ -49,23 +52,16 @@ static void addr_add(const char *host, const char *fabric, const char *loopback)
 	if (!grown)
 		return;
 	pairs = grown;
-	snprintf(p.host, sizeof(p.host), "%s", host);
 	pairs[npairs++] = p;
-	if (strcmp(host, getenv("MUSLIN_HOST")))
-		return;
-	if (!own_loopback)
+	if (!own_loopback && !strcmp(p.host, getenv("MUSLIN_HOST")))
 		own_loopback = p.loopback;
-	if (IN6_IS_ADDR_V4MAPPED(&p.fabric) && IN6_IS_ADDR_UNSPECIFIED(&own4))
-		own4 = p.fabric;
-	else if (!IN6_IS_ADDR_V4MAPPED(&p.fabric) && IN6_IS_ADDR_UNSPECIFIED(&own6))
-		own6 = p.fabric;
 }
 
-/* Lines of host, address, loopback address. */
+/* Lines of host, address, loopback address, bits of the network, and interface. */
 static void addr_load(void)
 {
-	char path[SHIM_PATH_MAX], line[256], host[NAME_MAX_LEN + 1], fabric[INET6_ADDRSTRLEN + 1],
-		loop[INET_ADDRSTRLEN + 1];
+	char path[SHIM_PATH_MAX], line[256], fabric[INET6_ADDRSTRLEN + 1], loop[INET_ADDRSTRLEN + 1];
+	struct pair p;
 	FILE *f;
 
 	if (!shim_active())
@@ -75,8 +71,8 @@ static void addr_load(void)
 	if (!f)
 		return;
 	while (fgets(line, sizeof(line), f))
-		if (sscanf(line, "%64s %46s %16s", host, fabric, loop) == 3)
-			addr_add(host, fabric, loop);
+		if (sscanf(line, "%64s %46s %16s %u %15s", p.host, fabric, loop, &p.len, p.netdev) == 5)
+			addr_add(p, fabric, loop);
 	fclose(f);
 }
 
@@ -155,6 +151,21 @@ const char *shim_addr_name(const struct in6_addr *addr)
 		if (!memcmp(&pairs[i].fabric, addr, sizeof(*addr)))
 			return pairs[i].host;
 	return NULL;
+}
+
+bool shim_addr_of_netdev(const char *netdev, size_t n, struct in6_addr *addr, unsigned int *len)
+{
+	size_t i;
+
+	pthread_once(&once, addr_load);
+	for (i = 0; i < npairs; i++) {
+		if (strcmp(pairs[i].host, getenv("MUSLIN_HOST")) || strcmp(pairs[i].netdev, netdev) || n--)
+			continue;
+		*addr = pairs[i].fabric;
+		*len = pairs[i].len;
+		return true;
+	}
+	return false;
 }
 
 bool shim_addr_own(struct sockaddr_storage *to, sa_family_t family)

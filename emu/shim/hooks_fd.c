@@ -53,6 +53,10 @@ int ioctl(int fd, unsigned long request, ...)
 	va_start(ap, request);
 	arg = va_arg(ap, void *);
 	va_end(ap);
+	if (!f && shim_netdev_ioctl(request, arg, &result)) {
+		errno = result ? -result : errno;
+		return result ? -1 : 0;
+	}
 	result = f ? shim_ioctl(f, request, arg) : REAL(ioctl)(fd, request, arg);
 	shim_file_put(f);
 	return result;

@@ -3,6 +3,7 @@
 #ifndef MUSLIN_SHIM_H
 #define MUSLIN_SHIM_H
 
+#include <net/if.h>
 #include <netinet/in.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -105,10 +106,25 @@ struct in6_addr shim_addr_v6(const struct sockaddr *sa); /* of an IP address; IP
 /* The address of the fabric's host of that name, of @family or any (AF_UNSPEC), and the name of one of that address, or NULL. */
 bool shim_addr_of_name(const char *name, int family, struct in6_addr *addr);
 const char *shim_addr_name(const struct in6_addr *addr);
+/* The nth address of the interface of this host, and the bits of it that are its network's. */
+bool shim_addr_of_netdev(const char *netdev, size_t n, struct in6_addr *addr, unsigned int *len);
 /* The loopback address of this host. */
 bool shim_addr_own(struct sockaddr_storage *to, sa_family_t family);
 /* Translates the loopback address of a host to the address of the host. */
 void shim_addr_in(struct sockaddr *sa, socklen_t len);
+
+/* netdev.c: the network interfaces of the host besides lo, as its sysfs tree has them */
+#define SHIM_NETDEVS 32
+struct shim_netdev {
+	char name[IF_NAMESIZE];
+	unsigned int index, flags, mtu, type, len;
+	unsigned char addr[20], broadcast[20];
+};
+size_t shim_netdev_list(struct shim_netdev list[SHIM_NETDEVS]);
+/* That of the name, or, where it is NULL, with that index. */
+bool shim_netdev_find(const char *name, unsigned int index, struct shim_netdev *dev);
+/* hooks_netdev.c: a request of sockets about an interface. False: it is the kernel's; *result: 0 or -errno. */
+bool shim_netdev_ioctl(unsigned long request, void *arg, int *result);
 
 /* poll.c: opened and closed uverbs files, and doorbells */
 void shim_poll_watch(struct uv_shared *s);

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""
+The network interfaces of a host: lo, and that of its port with the addresses of the topology.
+
+    h1 -- leaf1 ...       r1, v1 (VLAN 10) -- sw1       w1: iWARP on the machine's lo
+"""
+
+import socket
+
+import pytest
+
+from test_sysfs import ethernet  # noqa: F401
+
+
+@pytest.fixture
+def interfaces(program):
+    """interfaces(FABRIC, HOST): the lines about them, without those about lo."""
+
+    def run(fabric, host):
+        out = fabric.run(host, program("interfaces"))
+        assert "END" in out
+        assert "lo: 127.0.0.1/255.0.0.0" in out
+        return [line for line in out.splitlines() if not line.startswith(("lo:", "END"))]
+
+    return run
+
+
+def test_ipoib(shared_fabric, interfaces):
+    wanted = ["mtu 2044 type 32 length 20", "10.0.0.1/255.0.0.0", "fd00::1/ffff:ffff:ffff:ffff::"]
+    assert interfaces(shared_fabric, "h1") == [f"ib0: {x}" for x in wanted]
+
+
+def test_ethernet(ethernet, interfaces):  # noqa: F811
+    r1 = ["eth0: mtu 4200 type 1 length 6", "eth0: 10.1.0.1/255.255.255.0", "eth0: fd10::1/ffff:ffff:ffff:ffff::"]
+    assert interfaces(ethernet, "r1") == r1
+    links, addresses = ["eth0: mtu 4200", "eth0.10: mtu 4200"], ["eth0: 10.1.0.3", "eth0.10: 10.1.10.3"]
+    wanted = [f"{x} type 1 length 6" for x in links] + [f"{x}/255.255.255.0" for x in addresses]
+    assert interfaces(ethernet, "v1") == wanted
+
+
+def test_a_host_on_sockets_has_those_of_the_machine(ethernet):  # noqa: F811
+    out = ethernet.run("w1", "python3", "-c", "import socket; print(socket.if_nameindex())")
+    assert out.strip() == str(socket.if_nameindex())
+
+
+@pytest.mark.parametrize("host", ["h1", "r1"])
+def test_libfabric_lists_their_addresses(request, host):
+    fabric = request.getfixturevalue("shared_fabric" if host == "h1" else "ethernet")
+    ip = fabric.ip("h1") if host == "h1" else "10.1.0.1"
+    assert f"src_addr: fi_sockaddr_in://{ip}:0" in fabric.run(host, "fi_info", "-p", "verbs", "-v")
+
+
+def test_an_interface_goes_with_its_adapter(shared_fabric, program):
+    with shared_fabric.fault("h3", "unplug"):
+        assert "ib0" not in shared_fabric.run("h3", "ls", "/sys/class/net/")
+        assert "ib0" not in shared_fabric.run("h3", program("interfaces"))
+    assert "ib0" in shared_fabric.run("h3", program("interfaces"))
