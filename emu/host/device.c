@@ -60,6 +60,16 @@ int uv_get_context(struct uv_call *c)
 	return 0;
 }
 
+/*
+ * Bad P_Key and Q_Key counters, path migration, port active event, SYS_IMAGE_GUID, RC RNR NAK, memory windows, also of type 2B; SRQ
+ * resize, which siw does not have.
+ */
+u32 uv_device_caps(const struct uv_host *h)
+{
+	return 1 << 1 | 1 << 2 | 1 << 4 | 1 << 6 | 1 << 10 | 1 << 11 | 1 << 12 | 1 << 17 | 1 << 24 |
+	       (hca_iw(h->hca) ? 0 : 1 << 13);
+}
+
 static struct ib_uverbs_query_device_resp device_of(const struct uverbs *u)
 {
 	const struct uv_host *h = u->file->host;
@@ -77,12 +87,7 @@ static struct ib_uverbs_query_device_resp device_of(const struct uverbs *u)
 		.vendor_part_id = iwarp,
 		.max_qp = caps->max_qp < UV_HANDLES ? caps->max_qp : UV_HANDLES,
 		.max_qp_wr = caps->max_qp_wr,
-		/*
-		 * Bad P_Key and Q_Key counters, path migration, port active event, SYS_IMAGE_GUID, RC RNR NAK, memory
-		 * windows, also of type 2B; SRQ resize, which siw does not have
-		 */
-		.device_cap_flags = 1 << 1 | 1 << 2 | 1 << 4 | 1 << 6 | 1 << 10 | 1 << 11 | 1 << 12 | 1 << 17 |
-				    1 << 24 | (iwarp ? 0 : 1 << 13),
+		.device_cap_flags = uv_device_caps(h),
 		.max_sge = caps->max_sge,
 		.max_sge_rd = iwarp ? 1 : caps->max_sge, /* one sink. RFC 5040, 4.4 */
 		.max_cq = caps->max_cq < UV_HANDLES ? caps->max_cq : UV_HANDLES,

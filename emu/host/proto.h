@@ -23,6 +23,7 @@ enum uv_kind {
 	UV_UMAD,
 	UV_ISSM,
 	UV_RDMA_CM,
+	UV_NETLINK, /* a socket of NETLINK_RDMA: each write is what it sends */
 	UV_KINDS
 };
 

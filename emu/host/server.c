@@ -234,7 +234,7 @@ static int open_new(struct conn *c, const struct uv_open *o, int *fds)
 	f->f.ops = s->ops[o->kind];
 	if (!f->f.host || (!f->f.ops && o->kind != UV_SYSFS))
 		err = -ENXIO;
-	else if (f->f.host->gone && o->kind != UV_SYSFS && o->kind != UV_RDMA_CM)
+	else if (f->f.host->gone && o->kind != UV_SYSFS && o->kind != UV_RDMA_CM && o->kind != UV_NETLINK)
 		err = -ENODEV;
 	else if (f->f.ops)
 		err = f->f.ops->open(&f->f, o->unit, &fds[0], &fds[1]);
@@ -452,6 +452,7 @@ struct uv_server *uv_server_create(struct loop *loop, const char *path, const ch
 	s->ops[UV_UMAD] = &umad_file_ops;
 	s->ops[UV_ISSM] = &issm_file_ops;
 	s->ops[UV_RDMA_CM] = &ucma_file_ops;
+	s->ops[UV_NETLINK] = &nldev_file_ops;
 	s->listener = (struct loop_fd){ .fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0),
 					.fn = on_listen };
 	unlink(path);
@@ -511,6 +512,16 @@ bool uv_file_shares_process(const struct uv_file *f, u64 owner)
 		    (c->pid == f->opener->pid || process_uses(f, c->pid)))
 			return true;
 	return false;
+}
+
+void uv_server_each_file(struct uv_server *s, const struct uv_host *host, const struct uv_file_ops *ops,
+			 void (*fn)(void *arg, struct uv_file *f), void *arg)
+{
+	struct file *f;
+
+	list_for_each (f, &s->files, link)
+		if (f->f.host == host && f->f.ops == ops)
+			fn(arg, &f->f);
 }
 
 struct loop *uv_server_loop(const struct uv_server *s)

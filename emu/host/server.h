@@ -39,6 +39,10 @@ static inline bool uv_host_is_soft(const struct uv_host *h)
 	return h->port[0]->attr.link_layer == WIRE_LINK_ETHERNET;
 }
 
+#define UV_FW_VERSION "1.0.0"
+/* device.c: IBV_DEVICE_* */
+u32 uv_device_caps(const struct uv_host *h);
+
 struct umad_port;
 struct ucma_host;
 struct uv_server;
@@ -126,11 +130,14 @@ void uv_server_destroy(struct uv_server *s);
 int uv_server_unplug(struct uv_server *s, struct uv_host *host, bool gone);
 /* Does a process that uses @f also use the uverbs file whose context has that serial number, on the same host? */
 bool uv_file_shares_process(const struct uv_file *f, u64 owner);
+/* Each open file of that kind on the host. */
+void uv_server_each_file(struct uv_server *s, const struct uv_host *host, const struct uv_file_ops *ops,
+			 void (*fn)(void *arg, struct uv_file *f), void *arg);
 struct loop *uv_server_loop(const struct uv_server *s);
 const char *uv_server_tree(const struct uv_server *s);
 
 extern const struct uv_file_ops uverbs_file_ops;
-extern const struct uv_file_ops umad_file_ops, issm_file_ops, ucma_file_ops;
+extern const struct uv_file_ops umad_file_ops, issm_file_ops, ucma_file_ops, nldev_file_ops;
 
 /* sysfs.c: writes what has changed of the host's tree. 0 or -errno. */
 int uv_sysfs_refresh(struct uv_host *host, const char *tree);

@@ -164,7 +164,7 @@ static void put_device(struct uv_tree *t, struct uv_host *h)
 	put_guid(t, PATH("node_guid"), hca_node_guid(h->hca));
 	put_guid(t, PATH("sys_image_guid"), hca_sys_image_guid(h->hca));
 	uv_tree_put(t, PATH("node_desc"), SYSFS_WRITE, "%s\n", h->name);
-	uv_tree_put(t, PATH("fw_ver"), SYSFS_READ, uv_host_is_soft(h) ? "\n" : "1.0.0\n");
+	uv_tree_put(t, PATH("fw_ver"), SYSFS_READ, uv_host_is_soft(h) ? "\n" : UV_FW_VERSION "\n");
 	if (!uv_host_is_soft(h)) {
 		uv_tree_put(t, PATH("hw_rev"), SYSFS_READ, "0\n");
 		uv_tree_put(t, PATH("hca_type"), SYSFS_READ, "muslin\n");

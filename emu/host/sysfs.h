@@ -18,6 +18,9 @@ struct uv_tree {
 
 #define SYSFS_PCI "sys/devices/" UV_PCI_ROOT "/" UV_PCI_SLOT /* of the adapter */
 
+/* Number of the first network interface; 1 is lo's. Those of a port stand together. */
+#define UV_NETDEV_FIRST 2
+
 /* sysfs_tree.c */
 /* Writes the formatted text to the file if it differs; in place, since a reader may have it open. */
 void uv_tree_put(struct uv_tree *t, const char *file, u32 mode, const char *fmt, ...)

@@ -178,7 +178,7 @@ static bool is_repeated(const struct uv_host *h, u32 gid)
 
 void uv_sysfs_put_netdevs(struct uv_tree *t, const struct uv_host *h)
 {
-	u32 index = 2, i; /* 1 is lo's */
+	u32 index = UV_NETDEV_FIRST, i;
 	struct netdev d;
 	u8 port;
 

@@ -8,6 +8,11 @@
 #include "emu/host/ucma_internal.h"
 #include "emu/lib/passed.h"
 
+u32 ucma_host_ids(const struct ucma_host *h)
+{
+	return h->ctxs.used;
+}
+
 struct ucma_host *ucma_host_create(struct rdma_host *rdma)
 {
 	struct ucma_host *h = calloc(1, sizeof(*h));

@@ -15,6 +15,7 @@ struct ucma_host;
 
 /* What the rdma_cm files of a host share; goes into uv_host.cm. @rdma must outlive it. NULL without memory. */
 struct ucma_host *ucma_host_create(struct rdma_host *rdma);
-void ucma_host_destroy(struct ucma_host *h); /* files must be closed; NULL is harmless */
+void ucma_host_destroy(struct ucma_host *h);  /* files must be closed; NULL is harmless */
+u32 ucma_host_ids(const struct ucma_host *h); /* how many exist */
 
 #endif

@@ -285,6 +285,19 @@ static void wait_for_event_threads(const struct shim_file *f)
 		usleep(100);
 }
 
+/* The daemon puts the answers into the socket before it answers. */
+static ssize_t write_netlink(struct shim_file *f, const void *buf, size_t len)
+{
+	int rpc = shim_file_rpc(f), result = -EMSGSIZE;
+
+	if (len <= UV_MESSAGE_MAX - sizeof(struct uv_request))
+		result = rpc < 0 ? rpc : shim_call(rpc, UV_WRITE, 0, buf, len, -1, NULL, NULL, NULL);
+	if (result >= 0)
+		return result;
+	errno = -result;
+	return -1;
+}
+
 ssize_t shim_write(struct shim_file *f, const void *buf, size_t len)
 {
 	const struct ib_uverbs_cmd_hdr *hdr = buf;
@@ -299,6 +312,8 @@ ssize_t shim_write(struct shim_file *f, const void *buf, size_t len)
 			errno = EIO; /* the device was removed */
 		return n;
 	}
+	if (f->kind == UV_NETLINK)
+		return write_netlink(f, buf, len);
 	if (len < sizeof(*hdr) || len > UV_MESSAGE_MAX - sizeof(struct uv_request)) {
 		errno = EINVAL;
 		return -1;

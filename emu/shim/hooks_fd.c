@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/close_range.h>
-#include <linux/netlink.h>
 #include <stdarg.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
@@ -155,13 +154,3 @@ int dup3(int fd, int want, int flags)
 	}
 FCNTL(fcntl)
 FCNTL(fcntl64)
-
-/* rdma-core tries netlink first and falls back to sysfs. */
-int socket(int domain, int type, int protocol)
-{
-	if (domain == AF_NETLINK && protocol == NETLINK_RDMA && shim_active()) {
-		errno = EPROTONOSUPPORT;
-		return -1;
-	}
-	return REAL(socket)(domain, type, protocol);
-}

@@ -14,6 +14,8 @@ int bind(int fd, __CONST_SOCKADDR_ARG addr, socklen_t len)
 {
 	struct sockaddr_storage to;
 
+	if (shim_netlink(fd))
+		return 0;
 	return REAL(bind)(fd, shim_addr_out(&to, ADDR(addr), len) ? (struct sockaddr *)&to : ADDR(addr), len);
 }
 
@@ -49,6 +51,8 @@ int connect(int fd, __CONST_SOCKADDR_ARG addr, socklen_t len)
 	struct sockaddr_storage to;
 	int saved = errno;
 
+	if (shim_netlink(fd))
+		return 0;
 	if (!shim_addr_out(&to, ADDR(addr), len))
 		return REAL(connect)(fd, ADDR(addr), len);
 	bind_own(fd, to.ss_family);
@@ -87,6 +91,8 @@ ssize_t sendmsg(int fd, const struct msghdr *msg, int flags)
 	struct sockaddr_storage to;
 	struct msghdr m;
 
+	if (msg && shim_netlink(fd))
+		return shim_netlink_send(fd, msg);
 	if (!msg || !shim_addr_out(&to, msg->msg_name, msg->msg_namelen))
 		return REAL(sendmsg)(fd, msg, flags);
 	m = *msg;
@@ -100,37 +106,59 @@ ssize_t sendto(int fd, const void *buf, size_t n, int flags, __CONST_SOCKADDR_AR
 	struct sockaddr_storage to;
 	struct msghdr m = { .msg_name = &to, .msg_namelen = len, .msg_iov = &iov, .msg_iovlen = 1 };
 
+	if (shim_netlink(fd))
+		return shim_netlink_send(fd, &m);
 	if (!shim_addr_out(&to, ADDR(addr), len))
 		return REAL(sendto)(fd, buf, n, flags, ADDR(addr), len);
 	return send_from_own(fd, &m, flags);
 }
 
+ssize_t send(int fd, const void *buf, size_t n, int flags)
+{
+	return sendto(fd, buf, n, flags, (struct sockaddr *)NULL, 0);
+}
+
 ssize_t recvfrom(int fd, void *buf, size_t n, int flags, __SOCKADDR_ARG addr, socklen_t *len)
 {
+	socklen_t room = ADDR(addr) && len ? *len : 0;
 	ssize_t got = REAL(recvfrom)(fd, buf, n, flags, ADDR(addr), len);
 
-	if (got >= 0 && ADDR(addr) && len)
+	if (got < 0 || !ADDR(addr) || !len)
+		return got;
+	if (shim_netlink(fd)) {
+		*len = room;
+		shim_netlink_name(ADDR(addr), len, false);
+	} else {
 		shim_addr_in(ADDR(addr), *len);
+	}
 	return got;
 }
 
 ssize_t recvmsg(int fd, struct msghdr *msg, int flags)
 {
+	socklen_t room = msg ? msg->msg_namelen : 0;
 	ssize_t got = REAL(recvmsg)(fd, msg, flags);
 
-	if (got >= 0 && msg->msg_name)
+	if (got >= 0 && msg->msg_name && shim_netlink(fd)) {
+		msg->msg_namelen = room;
+		shim_netlink_name(msg->msg_name, &msg->msg_namelen, false);
+	} else if (got >= 0 && msg->msg_name)
 		shim_addr_in(msg->msg_name, msg->msg_namelen);
 	return got;
 }
 
-#define NAMES(name)                                           \
-	int name(int fd, __SOCKADDR_ARG addr, socklen_t *len) \
-	{                                                     \
-		int got = REAL(name)(fd, ADDR(addr), len);    \
-                                                              \
-		if (got >= 0 && ADDR(addr) && len)            \
-			shim_addr_in(ADDR(addr), *len);       \
-		return got;                                   \
+#define NAMES(name)                                                      \
+	int name(int fd, __SOCKADDR_ARG addr, socklen_t *len)            \
+	{                                                                \
+		int got;                                                 \
+                                                                         \
+		if (shim_netlink(fd) && ADDR(addr) && len)               \
+			return shim_netlink_name(ADDR(addr), len, true); \
+		got = REAL(name)(fd, ADDR(addr), len);                   \
+                                                                         \
+		if (got >= 0 && ADDR(addr) && len)                       \
+			shim_addr_in(ADDR(addr), *len);                  \
+		return got;                                              \
 	}
 NAMES(getsockname)
 NAMES(getpeername)

@@ -31,11 +31,12 @@ static bool device_of(int fd, dev_t *number)
 {
 	struct shim_file *f = shim_file_get(fd);
 
-	if (!f)
-		return false;
-	*number = device_number(f->kind, f->unit);
+	bool device = f && f->kind != UV_NETLINK;
+
+	if (device)
+		*number = device_number(f->kind, f->unit);
 	shim_file_put(f);
-	return true;
+	return device;
 }
 
 /* The device file of a call, by @path, or with an empty one by the descriptor. */

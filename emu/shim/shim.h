@@ -113,6 +113,11 @@ bool shim_addr_own(struct sockaddr_storage *to, sa_family_t family);
 /* Translates the loopback address of a host to the address of the host. */
 void shim_addr_in(struct sockaddr *sa, socklen_t len);
 
+/* hooks_netlink.c: sockets of NETLINK_RDMA */
+bool shim_netlink(int fd);
+int shim_netlink_name(struct sockaddr *addr, socklen_t *len, bool own); /* of the program, or the kernel's; always 0 */
+ssize_t shim_netlink_send(int fd, const struct msghdr *msg);
+
 /* netdev.c: the network interfaces of the host besides lo, as its sysfs tree has them */
 #define SHIM_NETDEVS 32
 struct shim_netdev {

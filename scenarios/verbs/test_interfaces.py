@@ -8,7 +8,6 @@ The network interfaces of a host: lo, and that of its port with the addresses of
 import socket
 
 import pytest
-
 from test_sysfs import ethernet  # noqa: F401
 
 

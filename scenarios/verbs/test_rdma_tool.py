@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""
+rdma(8) of iproute2: devices, links, resources and counters by NETLINK_RDMA.
+
+    h1 -- leaf1 ...       r1 -- sw1       w1: iWARP on the machine's lo
+"""
+
+import json
+import re
+import socket
+import sys
+
+import pytest
+from muslin import wait_until
+from test_sysfs import at, ethernet  # noqa: F401
+
+
+@pytest.fixture
+def rdma(shared_fabric):
+    """rdma("link"): what it prints on h1, as JSON."""
+    return lambda *args: json.loads(shared_fabric.run("h1", "rdma", "-j", *args))
+
+
+def test_devices_and_links(rdma, shared_fabric):
+    (link,) = rdma("link", "show")
+    assert (link["ifname"], link["port"], link["state"], link["physical_state"]) == ("muslin0", 1, "ACTIVE", "LINK_UP")
+    lid, sm_lid = (
+        int(shared_fabric.run("h1", "cat", f"/sys/class/infiniband/muslin0/ports/1/{x}"), 16) for x in ("lid", "sm_lid")
+    )
+    assert (link["lid"], link["sm_lid"], link["subnet_prefix"]) == (lid, sm_lid, "fe80:0000:0000:0000")
+    (dev,) = rdma("dev", "show")
+    guid = shared_fabric.run("h1", "cat", "/sys/class/infiniband/muslin0/node_guid").strip()
+    assert (dev["ifname"], dev["node_type"], dev["fw"], dev["node_guid"]) == ("muslin0", "ca", "1.0.0", guid)
+    assert "PORT_ACTIVE_EVENT" in shared_fabric.run("h1", "rdma", "dev", "-d")
+    assert "netns shared" in shared_fabric.run("h1", "rdma", "system")
+
+
+def test_interfaces_of_links(at):  # noqa: F811
+    """As getifaddrs() has them."""
+    fabric, host, device, netdev = at
+    out = fabric.run(host, "rdma", "link", "show", f"{device}/1", "-d")
+    found = re.search(r"netdev (\S+) netdev_index (\d+)", out)
+    if netdev == "ib0":
+        assert not found
+    else:
+        index = socket.if_nametoindex("lo") if netdev == "lo" else 2
+        assert (found[1], int(found[2])) == (netdev, index)
+
+
+def test_resources_and_counters(rdma, shared_fabric):
+    before = rdma("resource", "show")[0]
+    server = shared_fabric.start("h1", "ibv_rc_pingpong", "-g", "0")
+    wait_until(lambda: [x["state"] for x in rdma("resource", "show", "qp")] == ["INIT"])
+    (qp,) = rdma("resource", "show", "qp")
+    assert (qp["type"], qp["comm"]) == ("RC", "ibv_rc_pingpong")
+    after = rdma("resource", "show")[0]
+    assert [after[x] - before[x] for x in ("qp", "cq", "pd", "mr", "ctx")] == [1] * 5
+    server.kill()
+    assert "rcvd_pkts" in rdma("statistic", "show")[0]
+
+
+def test_nothing_is_changed(shared_fabric):
+    """That takes a privilege which nobody has on a host."""
+    out = shared_fabric.run("h1", "rdma", "dev", "set", "muslin0", "name", "mlx5_0", status=1)
+    assert "Operation not permitted" in out
+
+
+def test_no_device(shared_fabric):
+    with shared_fabric.fault("h4", "unplug"):
+        assert json.loads(shared_fabric.run("h4", "rdma", "-j", "dev", "show") or "[]") == []
+    assert "muslin0" in shared_fabric.run("h4", "rdma", "dev", "show")
+
+
+SOCKET = """
+import os, socket, struct
+s = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_NONBLOCK, 20)
+s.bind((0, 0))
+assert s.getsockname() == (os.getpid(), 0)
+s.setsockopt(270, 11, 1)
+def ask(type, flags, payload=b"", length=None):
+    s.sendto(struct.pack("=IHHII", length or 16 + len(payload), type, 1 | flags, 7, 0) + payload, (0, 0))
+def answers():
+    while True:
+        try:
+            data, peer = s.recvfrom(8192)
+        except BlockingIOError:
+            return
+        assert peer == (0, 0)
+        yield struct.unpack("=IHHIIi", data[:20])[1:]
+NLDEV, DONE, ERROR = 5 << 10, 3, 2
+ask(NLDEV | 1, 0x300)
+assert [(x[0], x[2]) for x in answers()] == [(NLDEV | 1, 7), (DONE, 7)]
+for type, payload, error in (
+    (NLDEV | 1, b"", 22), (NLDEV | 1, struct.pack("=HHI", 8, 1, 9), 22), (NLDEV | 5, struct.pack("=HHI", 8, 1, 0), 22),
+    (NLDEV | 900, b"", 95), (4 << 10, b"", 22), (NLDEV | 2, b"", 1), (NLDEV | 15, struct.pack("=HH4s", 60, 69, b"umad"), 22),
+):
+    ask(type, 0, payload)
+    assert [(x[0], -x[4]) for x in answers()] == [(ERROR, error)], (type, payload)
+ask(NLDEV | 1, 0, length=17)
+ask(NLDEV | 1, 0, length=5)
+assert not list(answers())
+try:
+    while True:
+        ask(NLDEV | 1, 0x300)
+except OSError as e:
+    assert e.errno == 105, e
+assert len(list(answers())) > 10
+ask(NLDEV | 6, 4)
+assert [x[0] for x in answers()] == [NLDEV | 6, ERROR]
+pid = os.fork()
+if not pid:
+    ask(NLDEV | 6, 0)
+    assert len(list(answers())) == 1
+    os._exit(0)
+assert os.waitpid(pid, 0)[1] == 0
+print("END")
+"""
+
+
+def test_sockets(shared_fabric):
+    """Errors as the kernel's; what is malformed has no answer, and a socket that nobody reads blocks nobody."""
+    assert "END" in shared_fabric.run("h1", sys.executable, "-c", SOCKET)
