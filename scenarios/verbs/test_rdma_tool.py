@@ -92,7 +92,8 @@ ask(NLDEV | 1, 0x300)
 assert [(x[0], x[2]) for x in answers()] == [(NLDEV | 1, 7), (DONE, 7)]
 for type, payload, error in (
     (NLDEV | 1, b"", 22), (NLDEV | 1, struct.pack("=HHI", 8, 1, 9), 22), (NLDEV | 5, struct.pack("=HHI", 8, 1, 0), 22),
-    (NLDEV | 900, b"", 95), (4 << 10, b"", 22), (NLDEV | 2, b"", 1), (NLDEV | 15, struct.pack("=HH4s", 60, 69, b"umad"), 22),
+    (NLDEV | 900, b"", 95), (4 << 10, b"", 22), (NLDEV | 2, b"", 1),
+    (NLDEV | 15, struct.pack("=HH4s", 60, 69, b"umad"), 22),
 ):
     ask(type, 0, payload)
     assert [(x[0], -x[4]) for x in answers()] == [(ERROR, error)], (type, payload)
