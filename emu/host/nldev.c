@@ -242,7 +242,7 @@ static void answer_one_port(struct nldev_call *c, u32 port)
 	put_device(c);
 	out_u32(c, RDMA_NLDEV_ATTR_PORT_INDEX, port);
 	if (a->link_layer != WIRE_LINK_ETHERNET) {
-		out_u64(c, RDMA_NLDEV_ATTR_CAP_FLAGS, a->cap_mask | (u64)a->cap_mask2 << 32);
+		out_u64(c, RDMA_NLDEV_ATTR_CAP_FLAGS, a->cap_mask);
 		out_u64(c, RDMA_NLDEV_ATTR_SUBNET_PREFIX, wire_gid_prefix(&a->gid[0]));
 		out_u32(c, RDMA_NLDEV_ATTR_LID, a->lid);
 		out_u32(c, RDMA_NLDEV_ATTR_SM_LID, a->sm_lid);
