@@ -70,7 +70,7 @@ def test_ucx_transports(ends, test):
     transport, what, layout = test.split()
     command = f"UCX_UD_VERBS_ETH_DGID_CHECK=n exec ucx_perftest -p {free_port()} -d {device}:1 -x {transport} -t {what}"
     command += f" -D {layout} -n 200 -w 10 -s 1024"
-    ends = ((h, "script", "-qec", f"{command} {to}", "/dev/null") for h, to in ((server, ""), (client, ip)))
+    ends = ((h, "env", "SHELL=/bin/sh", "script", "-qec", f"{command} {to}", "/dev/null") for h, to in ((server, ""), (client, ip)))
     _, out = fabric.pair(*ends)
     assert re.search(r"^Final:\s+200\s", out, re.M), out
 
