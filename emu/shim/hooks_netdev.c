@@ -216,7 +216,8 @@ struct if_nameindex *if_nameindex(void)
 	list = calloc(n + 2, sizeof(*list));
 	if (!list)
 		return NULL;
-	list[0] = (struct if_nameindex){ REAL(if_nametoindex)(LOOPBACK), strdup(LOOPBACK) };
+	list[0].if_index = REAL(if_nametoindex)(LOOPBACK);
+	list[0].if_name = strdup(LOOPBACK);
 	for (i = 0; i < n; i++)
 		list[i + 1] = (struct if_nameindex){ dev[i].index, strdup(dev[i].name) };
 	return list;
