@@ -27,13 +27,16 @@ static void tap_transmit(struct eth_tap_device *t)
 	u32 i;
 
 	for (i = 0; i < ROUNDS; i++) {
-		if (t->held && ether_port_send(t->station, t->held))
-			break; /* the link is full; tap_on_ready() follows */
-		n = read(t->fd.fd, frame, sizeof(frame));
-		t->held = n >= ETHER_SIZE ? wire_buf_alloc((u32)n) : NULL;
+		n = t->held ? 0 : read(t->fd.fd, frame, sizeof(frame));
+		if (n >= ETHER_SIZE)
+			t->held = wire_buf_alloc((u32)n);
 		if (!t->held)
 			break;
-		memcpy(t->held->data, frame, (size_t)n);
+		if (n)
+			memcpy(t->held->data, frame, (size_t)n);
+		if (ether_port_send(t->station, t->held))
+			break; /* the link is full; tap_on_ready() follows */
+		t->held = NULL;
 	}
 	loop_fd_mod(&t->fd, t->held ? 0 : EPOLLIN);
 }
