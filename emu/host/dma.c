@@ -12,22 +12,14 @@
  * while one is outstanding, the worker writes shared memory behind it, too.
  */
 #include <errno.h>
-#include <time.h>
 
 #include "emu/host/mover.h"
+#include "emu/lib/clock.h"
 
 #define LATE_NS     (100 * NSEC_PER_USEC) /* the longest wait for a move */
 #define TURN_NS     (300 * NSEC_PER_USEC) /* for all moves in an iteration of the loop */
 #define CREDIT_NS   (2 * NSEC_PER_MSEC)   /* for those of a process without a pause */
 #define CREDIT_PART 2                     /* of the time it has that much to be waited for */
-
-static u64 clock_read(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (u64)ts.tv_sec * NSEC_PER_SEC + (u64)ts.tv_nsec;
-}
 
 /* Moves segments while they are mapped here and nothing that was begun before is under way. */
 static int move_mapped(struct uv_process *p, const struct hca_dma_seg *seg, u32 n, bool write)

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "emu/host/mover.h"
+#include "emu/lib/clock.h"
 #include "emu/lib/thread.h"
 
 #define IOVS 512
@@ -40,14 +41,6 @@ struct uv_mover {
 	int sock; /* to the thread of the process that copies, or -1: process_vm_readv() works */
 	u8 *staging;
 };
-
-static u64 clock_read(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (u64)ts.tv_sec * NSEC_PER_SEC + (u64)ts.tv_nsec;
-}
 
 /* Spins until the other thread sets *@what, at most until @until. */
 static void mover_spin(const u32 *what, u64 until)

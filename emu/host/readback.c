@@ -17,6 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "emu/lib/clock.h"
 #include "emu/lib/thread.h"
 
 #define WAIT_NS   (200 * NSEC_PER_MSEC) /* a ready thread gets its time within this on a busy machine, too */
@@ -97,17 +98,9 @@ static struct reader *reader_create(void)
 	return NULL;
 }
 
-static u64 clock_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (u64)t.tv_sec * NSEC_PER_SEC + (u64)t.tv_nsec;
-}
-
 ssize_t uv_readback(int app, u8 *to)
 {
-	u64 now = clock_ns(), ns = now + (now < late_until ? BRIEF_NS : WAIT_NS);
+	u64 now = clock_read(), ns = now + (now < late_until ? BRIEF_NS : WAIT_NS);
 	struct timespec until = { .tv_sec = (time_t)(ns / NSEC_PER_SEC), .tv_nsec = (long)(ns % NSEC_PER_SEC) };
 	ssize_t n = -EAGAIN;
 	int fd;
@@ -132,7 +125,7 @@ ssize_t uv_readback(int app, u8 *to)
 		break;
 	case READ_RUNNING:
 		n = -ETIMEDOUT;
-		late_until = clock_ns() + LATE_NS;
+		late_until = clock_read() + LATE_NS;
 		reader->abandoned = true;
 		reader = NULL;
 		late++;

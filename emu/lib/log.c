@@ -6,6 +6,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "emu/lib/clock.h"
 #include "emu/lib/log.h"
 #include "emu/lib/types.h"
 
@@ -52,14 +53,6 @@ static void put_line(enum log_level level, const char *who, const char *text)
 	n = min(n, sizeof(line) - 1);
 	line[n++] = '\n';
 	line_write(line, n);
-}
-
-static u64 clock_read(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (u64)ts.tv_sec * NSEC_PER_SEC + (u64)ts.tv_nsec;
 }
 
 static void put_suppressed(const struct log_suppressed *s)

@@ -6,6 +6,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "emu/lib/clock.h"
 #include "emu/lib/log.h"
 #include "emu/lib/loop.h"
 
@@ -26,14 +27,6 @@ struct loop {
 	struct timer_heap timers;
 	struct list tasks, pollers;
 };
-
-static u64 clock_read(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (u64)ts.tv_sec * NSEC_PER_SEC + (u64)ts.tv_nsec;
-}
 
 struct loop *loop_create(void)
 {

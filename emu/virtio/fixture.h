@@ -5,6 +5,7 @@
 
 #include <time.h>
 
+#include "emu/lib/clock.h"
 #include "emu/virtio/vhost/fixture.h"
 #include "emu/virtio/virtio_internal.h"
 #include "rxe/rxe.h"
@@ -104,14 +105,6 @@ static inline int guest_attach(struct guest *g)
 	return err;
 }
 
-static inline u64 guest_clock(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (u64)ts.tv_sec * NSEC_PER_SEC + (u64)ts.tv_nsec;
-}
-
 static inline void guest_pause(long us)
 {
 	struct timespec ts = { .tv_nsec = us * 1000 };
@@ -126,13 +119,13 @@ static inline void guest_pause(long us)
 static inline int guest_command(struct guest *g, const void *in, u32 len)
 {
 	u16 before = front_used(&g->f, MUSLIN_VQ_COMMAND);
-	u64 end = guest_clock() + 5 * NSEC_PER_SEC;
+	u64 end = clock_read() + 5 * NSEC_PER_SEC;
 
 	memcpy(g->f.mem + GUEST_IN, in, len);
 	memset(g->f.mem + GUEST_OUT, 0xff, 2048);
 	front_post(&g->f, MUSLIN_VQ_COMMAND, GUEST_IN, len, GUEST_OUT, 2048);
 	while (!g->f.loop && front_used(&g->f, MUSLIN_VQ_COMMAND) == before) {
-		if (guest_clock() > end)
+		if (clock_read() > end)
 			return -ETIMEDOUT;
 		guest_pause(20);
 	}

@@ -149,11 +149,11 @@ static void post(u32 i, u64 addr, u32 len, u32 lkey)
 static int completion(void)
 {
 	struct rxe_queue_buf *buf = (void *)(g.f.mem + CQ_AT);
-	u64 end = guest_clock() + 5 * NSEC_PER_SEC;
+	u64 end = clock_read() + 5 * NSEC_PER_SEC;
 	int status;
 
 	while ((__atomic_load_n(&buf->producer_index, __ATOMIC_ACQUIRE) & 3) == (buf->consumer_index & 3)) {
-		if (guest_clock() > end)
+		if (clock_read() > end)
 			return -1;
 		guest_pause(20);
 	}
@@ -173,10 +173,10 @@ static void expect(const char *what, int got, int want)
 /* Wild values all over memory: rings, indexes, doorbells, and the queues that lead to the device. */
 static void rings(void)
 {
-	u64 end = guest_clock() + WILD_NS;
+	u64 end = clock_read() + WILD_NS;
 	u32 *words, i, n;
 
-	while (guest_clock() < end) {
+	while (clock_read() < end) {
 		start();
 		words = (u32 *)(void *)g.f.mem;
 		for (n = 0; n < 300; n++) {

@@ -101,7 +101,7 @@ static bool sa_service_emit(struct sa_call *c, const struct service *s)
 
 /* ---- requests ---- */
 
-/* What is left of the lease is what is told. */
+/* The lease of a record is the time that remains. 15.2.5.14 */
 void sm_sa_service_get(struct sa_call *c)
 {
 	u64 now = loop_now(c->sm->loop).ns;
