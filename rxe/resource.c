@@ -294,9 +294,12 @@ static bool send_read_packet(struct rxe_qp *rq, struct rxe_resource *r, struct r
 static bool send_atomic_ack(struct rxe_qp *rq, struct rxe_resource *r, struct rxe_replay *a)
 {
 	struct hca_qp *qp = rq->qp;
-	struct wire_packet *p = rxe_frame(qp, &qp->attr.av, rxe_pkey(qp, qp->attr.pkey_index), WIRE_RC_ATOMIC_ACK,
-					  qp->attr.dest_qpn, r->first_psn, 0, false, false);
+	struct wire_packet *p;
 
+	if (rq->resp.write_failed) /* perhaps its own: the commit sends a NAK */
+		return false;
+	p = rxe_frame(qp, &qp->attr.av, rxe_pkey(qp, qp->attr.pkey_index), WIRE_RC_ATOMIC_ACK, qp->attr.dest_qpn,
+		      r->first_psn, 0, false, false);
 	if (!p)
 		return false;
 	wire_aeth_fill(wire_packet_aeth(p), RXE_ACK_NO_CREDITS, r->msn);

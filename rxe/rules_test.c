@@ -288,6 +288,21 @@ static bool atomic_into_unmapped(void)
 	return is_next(&a, 1, HCA_WC_LOC_PROT_ERR) && qp_of(&b)->state == HCA_QPS_RTS;
 }
 
+/* The memory is found to be gone only when the move ends, while the transmit task is due. */
+static bool atomic_on_unmapped(void)
+{
+	struct hca_send_wr send = request_at(HCA_WR_SEND, 0, 64, 2);
+
+	late_side = &b;
+	unmap(&b, 4096, 8);
+	post(HCA_WR_ATOMIC_FETCH_AND_ADD, 4096, 8, 1);
+	step(0);
+	hca_soft_post_send(b.wq, &send);
+	late_end();
+	run();
+	return is_next(&a, 1, HCA_WC_REM_OP_ERR);
+}
+
 static bool send_from_unmapped(void)
 {
 	unmap(&a, 4096, 100);
@@ -827,6 +842,7 @@ static const struct rule rules[] = {
 	{ "10.2.9 receives of a shared queue come back when one fails", HCA_QPT_RC, srq_recv_unmapped },
 	{ "9.9.2 a READ into unmapped memory fails, the peer QP does not", HCA_QPT_RC, read_into_unmapped },
 	{ "9.9.2 an atomic into unmapped memory fails", HCA_QPT_RC, atomic_into_unmapped },
+	{ "9.9.3 an atomic on unmapped memory has no response", HCA_QPT_RC, atomic_on_unmapped },
 	{ "9.9.2 a SEND from unmapped memory fails, the peer QP does not", HCA_QPT_RC, send_from_unmapped },
 	{ "9.9.3 a READ of unmapped memory", HCA_QPT_RC, read_from_unmapped },
 	{ "9.9.3 a receive outside its region is a protection error, no length error", HCA_QPT_RC,

@@ -113,8 +113,7 @@ static inline void late_end(void)
 						   .len = m->seg[k].len,
 						   .local = m->data + at };
 
-			m->seg[k].failed =
-				(m->op == HCA_MOVE_WRITE ? hca_local_dma.write : hca_local_dma.read)(NULL, &seg, 1);
+			m->seg[k].failed = (m->op == HCA_MOVE_WRITE ? dma_write : dma_read)(late_moves, &seg, 1);
 		}
 		hca_move_done(m);
 	}
