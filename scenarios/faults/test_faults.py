@@ -23,7 +23,7 @@ def test_traffic_goes_on_by_the_other_spine(fabric):
     other = {"spine1": "spine2", "spine2": "spine1"}[spine]
     fabric.command("link", f"leaf1:{uplinks(fabric, 'leaf1')[spine]['num']}", "down")
     wait_until(lambda: other in fabric.run("h1", "ibtracert", *lids, status=None), 30, "a route by " + other, 0.5)
-    args = ["ibv_rc_pingpong", "-n", "200"]
+    args = ["ibv_rc_pingpong", "-p", free_port(), "-n", "200"]
     _, out = fabric.pair(("h1", *args), ("h5", *args, "localhost"))
     assert "200 iters" in out
     assert fabric.port("h1")["lid"] == int(lids[0])
@@ -46,7 +46,7 @@ def test_a_killed_program_leaves_nothing(fabric):
     out = cli.wait(60, status=None)
     assert cli.popen.returncode != 0
     assert re.search(r"status 12|transport retry counter exceeded|Completion with error", out), out
-    args = ["ibv_rc_pingpong", "-n", "100"]
+    args = ["ibv_rc_pingpong", "-p", free_port(), "-n", "100"]
     fabric.pair(("h1", *args), ("h5", *args, "localhost"))
 
 

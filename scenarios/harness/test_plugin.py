@@ -12,7 +12,7 @@ from test_ci import TREE
 
 TESTS = """
 import pytest
-from muslin import FabricError, MuslinError, WaitTimeout, wait_until
+from muslin import FabricError, MuslinError, WaitTimeout, free_port, wait_until
 
 
 def test_ini(muslin_fabric):
@@ -32,7 +32,8 @@ def test_factory(muslin_fabric_factory):
 def test_objects(fabric):
     h1, h2 = fabric.hosts
     with fabric.trace("h2") as trace:
-        out = fabric.pair((h2, "ibv_rc_pingpong", "-n", 20), (h1, "ibv_rc_pingpong", "-n", 20, h2.ip))[1]
+        args = ["ibv_rc_pingpong", "-p", free_port(), "-n", 20]
+        out = fabric.pair((h2, *args), (h1, *args, h2.ip))[1]
     assert "20 iters" in out and [p for p in trace.packets("infiniband.bth.opcode == 2")]
     link = h2.link()
     with link.down():

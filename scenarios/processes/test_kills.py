@@ -45,7 +45,7 @@ PAIRS = {
 }
 ALONE = [
     "ibv_asyncwatch",
-    "ibv_rc_pingpong",
+    "ibv_rc_pingpong -p {port}",
     "opensm -f opensm.log -s 1",
     "saquery",
     "perfquery -a",

@@ -3,7 +3,7 @@
 
 import re
 
-from muslin import wait_until
+from muslin import free_port, wait_until
 
 HOSTS = [f"h{i}" for i in range(1, 9)]
 SWITCHES = ["leaf1", "leaf2", "spine1", "spine2"]
@@ -56,7 +56,7 @@ def test_perfquery_counts_what_passed(shared_fabric):
         return int(re.search(r"PortRcvPkts:\.*(\d+)", out)[1])
 
     before = packets()
-    args = ["ibv_uc_pingpong", "-n", "500", "-s", "64"]
+    args = ["ibv_uc_pingpong", "-p", free_port(), "-n", "500", "-s", "64"]
     shared_fabric.pair(("h1", *args), ("h5", *args, "localhost"))
     assert 500 <= packets() - before < 600
 

@@ -2,9 +2,9 @@
 """OpenSM on a host of the fabric, alone and beside the embedded manager: neither side knows the other's code."""
 
 import pytest
-from muslin import wait_until
+from muslin import free_port, wait_until
 
-PINGPONG = ["ibv_rc_pingpong", "-n", "100"]
+PINGPONG = ["ibv_rc_pingpong", "-p", free_port(), "-n", "100"]
 
 
 @pytest.fixture

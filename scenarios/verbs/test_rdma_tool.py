@@ -11,7 +11,7 @@ import socket
 import sys
 
 import pytest
-from muslin import wait_until
+from muslin import free_port, wait_until
 from test_sysfs import at, ethernet  # noqa: F401
 
 
@@ -49,7 +49,7 @@ def test_interfaces_of_links(at):  # noqa: F811
 
 def test_resources_and_counters(rdma, shared_fabric):
     before = rdma("resource", "show")[0]
-    server = shared_fabric.start("h1", "ibv_rc_pingpong", "-g", "0")
+    server = shared_fabric.start("h1", "ibv_rc_pingpong", "-p", free_port(), "-g", "0")
     wait_until(lambda: [x["state"] for x in rdma("resource", "show", "qp")] == ["INIT"])
     (qp,) = rdma("resource", "show", "qp")
     assert (qp["type"], qp["comm"]) == ("RC", "ibv_rc_pingpong")
