@@ -61,10 +61,13 @@ static void muslind_detach(const struct rundir *run, int ready)
 {
 	char path[RUNDIR_PATH_MAX];
 	int log = open(rundir_path(run, RUNDIR_LOG, path), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0600);
-	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	int null;
 
-	if (log < 0 || null < 0)
+	if (log < 0)
 		muslind_fail("%s: %s", path, strerror(errno));
+	null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	if (null < 0)
+		muslind_fail("/dev/null: %s", strerror(errno));
 	if (chdir("/") || dup2(null, STDIN_FILENO) < 0 || dup2(log, STDOUT_FILENO) < 0 || dup2(log, STDERR_FILENO) < 0)
 		muslind_fail("cannot detach: %s", strerror(errno));
 	close(log);
