@@ -328,6 +328,17 @@ u64 hca_ctx_moves(const struct hca_ctx *ctx)
 	return ctx->move_serial;
 }
 
+u64 hca_ctx_transfers(const struct hca_ctx *ctx)
+{
+	const struct hca_pending *p;
+	u64 last = 0;
+
+	list_for_each (p, &ctx->moves, link)
+		if (!p->check)
+			last = p->serial;
+	return last;
+}
+
 bool hca_ctx_moved(const struct hca_ctx *ctx, u64 serial)
 {
 	return list_empty(&ctx->moves) || list_first(&ctx->moves, struct hca_pending, link)->serial > serial;

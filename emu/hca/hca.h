@@ -342,6 +342,8 @@ u64 hca_ctx_serial(const struct hca_ctx *ctx);
 /* Moves that are under way have serials: that of the last one so far, and whether all up to @serial are done. */
 u64 hca_ctx_moves(const struct hca_ctx *ctx);
 bool hca_ctx_moved(const struct hca_ctx *ctx, u64 serial);
+/* The last one under way that moves data of work requests, not a registration that looks at its memory; 0: none. */
+u64 hca_ctx_transfers(const struct hca_ctx *ctx);
 /* Writes into the memory @dma of a process. 0, -EFAULT, or -EINPROGRESS: it is under way. @local was copied. */
 int hca_ctx_write(struct hca_ctx *ctx, void *dma, u64 addr, const void *local, u32 len);
 /* The last write under way that touches the region, or with 0 any memory; 0: none. Writes that are still in batches are begun. */

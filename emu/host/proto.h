@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Protocol between the shim and the daemon. One SOCK_SEQPACKET connection per opened device file; it lives as long as
+ * Protocol between the shim and the daemon. SOCK_SEQPACKET connections for each opened device file; one lives as long as
  * any process holds the file, so that the daemon sees the last close. Each request is a struct uv_request and its bytes, each
  * answer a struct uv_answer and its bytes, with descriptors as SCM_RIGHTS. A child that inherited a file attaches to it by a
- * connection of its own, so that its requests do not mix with its parent's.
+ * connection of its own, so that its requests do not mix with its parent's; a process attaches by one more while those that it has wait
+ * for answers.
  */
 #ifndef MUSLIN_HOST_PROTO_H
 #define MUSLIN_HOST_PROTO_H

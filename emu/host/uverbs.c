@@ -36,13 +36,14 @@ void uv_catch_up(struct uverbs *u)
 /* Other QPs of the context cannot defer the command without end. */
 bool uv_call_defer(struct uv_call *c)
 {
-	const struct hca_ctx *ctx = c->u->verbs.ctx;
 	struct uv_file *f = c->u->file;
+	u64 until;
 
 	uv_catch_up(c->u);
-	if (hca_ctx_moved(ctx, hca_ctx_moves(ctx)) || f->again == AGAIN_MOST)
+	until = hca_ctx_transfers(c->u->verbs.ctx);
+	if (!until || f->again == AGAIN_MOST)
 		return false;
-	f->deferral = (struct uv_deferral){ .until = hca_ctx_moves(ctx), .again = f->again + 1 };
+	f->deferral = (struct uv_deferral){ .until = until, .again = f->again + 1 };
 	return true;
 }
 

@@ -29,7 +29,8 @@ static struct shim_file *file_new(enum uv_kind kind, unsigned int unit)
 		return NULL;
 	f->kind = kind;
 	f->unit = unit;
-	f->fd = f->rpc = f->kick = -1;
+	f->fd = f->kick = -1;
+	memset(f->rpc, 0xff, sizeof(f->rpc)); /* -1 */
 	f->pid = getpid();
 	return f;
 }
@@ -58,8 +59,8 @@ static void file_drop(struct shim_file *f)
 		REAL(close)(f->fd);
 	if (f->kick >= 0)
 		shim_private_close(f->kick);
-	if (f->rpc >= 0)
-		shim_private_close(f->rpc);
+	if (f->rpc[0] >= 0)
+		shim_private_close(f->rpc[0]);
 	free(f);
 }
 
@@ -77,7 +78,7 @@ int shim_open(enum uv_kind kind, unsigned int unit, int flags)
 	int fds[2] = { -1, -1 }, err = -ENOMEM;
 
 	if (f)
-		err = shim_connect(kind, unit, 0, fds, &f->rpc, &opened);
+		err = shim_connect(kind, unit, 0, fds, &f->rpc[0], &opened);
 	if (!err) {
 		f->cookie = opened.cookie;
 		f->fd = fds[0];
@@ -222,7 +223,7 @@ static void channel_watch(struct shim_file *parent, int fd)
 }
 
 /* Memory that is registered may be memory that the daemon maps. */
-static void memory_share(int rpc, const void *buf, size_t len)
+static void memory_share(struct shim_file *f, const void *buf, size_t len)
 {
 	const struct ib_uverbs_cmd_hdr *hdr = buf;
 	struct ib_uverbs_reg_mr cmd;
@@ -230,7 +231,7 @@ static void memory_share(int rpc, const void *buf, size_t len)
 	if (hdr->command != IB_USER_VERBS_CMD_REG_MR || len < sizeof(*hdr) + sizeof(cmd))
 		return;
 	memcpy(&cmd, hdr + 1, sizeof(cmd));
-	shim_share(rpc, cmd.start, cmd.length);
+	shim_share(f, cmd.start, cmd.length);
 }
 
 static ssize_t command_forward(struct shim_file *f, const void *buf, size_t len)
@@ -238,10 +239,10 @@ static ssize_t command_forward(struct shim_file *f, const void *buf, size_t len)
 	struct reply r = { .fd = -1 };
 	uint8_t out[ANSWER_MAX], value[2048];
 	size_t out_len = sizeof(out);
-	int result, fd = -1, rpc = shim_file_rpc(f);
+	int fd = -1, result = shim_file_connect(f);
 
-	if (f->kind == UV_UVERBS && rpc >= 0)
-		memory_share(rpc, buf, len);
+	if (f->kind == UV_UVERBS && !result)
+		memory_share(f, buf, len);
 	if (f->kind == UV_UVERBS)
 		verbs_reply(buf, len, &r);
 	else
@@ -252,7 +253,7 @@ static ssize_t command_forward(struct shim_file *f, const void *buf, size_t len)
 		buf = longer ? value : buf;
 		len = longer ? longer : len;
 	}
-	result = rpc < 0 ? rpc : shim_call(rpc, UV_WRITE, 0, buf, len, r.fd, out, &out_len, &fd);
+	result = result ? result : shim_call(f, UV_WRITE, 0, buf, len, r.fd, out, &out_len, &fd);
 	if (result < 0) {
 		errno = -result;
 		return -1;
@@ -288,10 +289,10 @@ static void wait_for_event_threads(const struct shim_file *f)
 /* The daemon puts the answers into the socket before it answers. */
 static ssize_t write_netlink(struct shim_file *f, const void *buf, size_t len)
 {
-	int rpc = shim_file_rpc(f), result = -EMSGSIZE;
+	int result = -EMSGSIZE;
 
 	if (len <= UV_MESSAGE_MAX - sizeof(struct uv_request))
-		result = rpc < 0 ? rpc : shim_call(rpc, UV_WRITE, 0, buf, len, -1, NULL, NULL, NULL);
+		result = shim_call(f, UV_WRITE, 0, buf, len, -1, NULL, NULL, NULL);
 	if (result >= 0)
 		return result;
 	errno = -result;
@@ -403,7 +404,7 @@ ssize_t shim_read(struct shim_file *f, void *buf, size_t len)
 int shim_ioctl(struct shim_file *f, unsigned long request, void *arg)
 {
 	size_t len = _IOC_SIZE(request);
-	int result, rpc;
+	int result;
 
 	if (f->kind != UV_UMAD || !arg) {
 		/* no argument is copied: ENABLE_PKEY has none */
@@ -413,8 +414,7 @@ int shim_ioctl(struct shim_file *f, unsigned long request, void *arg)
 		}
 		len = 0;
 	}
-	rpc = shim_file_rpc(f);
-	result = rpc < 0 ? rpc : shim_call(rpc, UV_IOCTL, (unsigned int)request, arg, len, -1, arg, &len, NULL);
+	result = shim_call(f, UV_IOCTL, (unsigned int)request, arg, len, -1, arg, &len, NULL);
 	if (result < 0) {
 		errno = -result;
 		return -1;

@@ -38,7 +38,7 @@ static void path_refresh(void)
 	int fds[2], rpc, saved = errno;
 
 	if (!shim_connect(UV_SYSFS, 0, 0, fds, &rpc, NULL)) {
-		shim_call(rpc, UV_REFRESH, 0, NULL, 0, -1, NULL, NULL, NULL);
+		shim_call_on(rpc, UV_REFRESH, 0, NULL, 0, -1, NULL, NULL, NULL);
 		shim_private_close(rpc);
 	}
 	errno = saved;

@@ -8,17 +8,47 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "emu/lib/rights.h"
 #include "emu/shim/shim.h"
 
-/* One request at a time in a process: they are rare, and a connection has one answer for each. */
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+/*
+ * A connection carries one request at a time. The daemon may answer late: a registration waits for its memory, which a userfaultfd or a
+ * network may provide. So a request does not wait long for those of other threads: the file gets one more connection.
+ */
+#define IDLE_WAIT_NS 1000000   /* for a connection of the file */
+#define CALLS_END_NS 100000000 /* for the requests of all other threads, before a fork */
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of the busy flags of all files, and the counts */
+static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
+static unsigned int calls; /* requests under way on connections of files */
+static unsigned int quiet; /* threads that wait for their end; no request begins meanwhile */
+
+static struct timespec time_after(long ns)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	t.tv_nsec += ns;
+	if (t.tv_nsec >= 1000000000) {
+		t.tv_nsec -= 1000000000;
+		t.tv_sec++;
+	}
+	return t;
+}
 
 void shim_rpc_lock(void)
 {
+	struct timespec until = time_after(CALLS_END_NS);
+
 	pthread_mutex_lock(&lock);
+	quiet++;
+	while (calls && !pthread_cond_clockwait(&changed, &lock, CLOCK_MONOTONIC, &until))
+		;
+	quiet--;
+	pthread_cond_broadcast(&changed);
 }
 
 void shim_rpc_unlock(void)
@@ -29,6 +59,8 @@ void shim_rpc_unlock(void)
 void shim_rpc_child(void)
 {
 	pthread_mutex_init(&lock, NULL);
+	pthread_cond_init(&changed, NULL);
+	calls = quiet = 0;
 }
 
 static int send_request(int rpc, const struct uv_request *req, const void *in, size_t len, int fd)
@@ -69,29 +101,24 @@ static int receive_answer(int rpc, void *out, size_t *out_len, int *fds)
 	return a.result;
 }
 
-/* Not to be cancelled: the lock would stay, and an answer be left for the next request. */
-static int rpc_call(int rpc, const struct uv_request *req, const void *in, size_t in_len, int in_fd, void *out,
-		    size_t *out_len, int *fds)
+static int rpc_exchange(int rpc, const struct uv_request *req, const void *in, size_t in_len, int in_fd, void *out,
+			size_t *out_len, int *fds)
 {
-	int err, cancel, saved = errno;
+	int err, saved = errno;
 
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
-	shim_rpc_lock();
 	/* a program that closes descriptors that it has not opened, by system calls of its own, may have another file there */
 	err = shim_private(rpc) ? send_request(rpc, req, in, in_len, in_fd) : -EIO;
 	if (!err)
 		err = receive_answer(rpc, out, out_len, fds);
-	shim_rpc_unlock();
-	pthread_setcancelstate(cancel, NULL);
 	errno = saved;
 	return err;
 }
 
-int shim_call(int rpc, enum uv_op op, unsigned int arg, const void *in, size_t in_len, int in_fd, void *out,
-	      size_t *out_len, int *fd)
+int shim_call_on(int rpc, enum uv_op op, unsigned int arg, const void *in, size_t in_len, int in_fd, void *out,
+		 size_t *out_len, int *fd)
 {
 	struct uv_request req = { .op = op, .arg = arg };
-	int fds[2] = { -1, -1 }, result = rpc_call(rpc, &req, in, in_len, in_fd, out, out_len, fds);
+	int fds[2] = { -1, -1 }, result = rpc_exchange(rpc, &req, in, in_len, in_fd, out, out_len, fds);
 
 	if (fd)
 		*fd = fds[0];
@@ -130,7 +157,7 @@ int shim_connect(enum uv_kind kind, unsigned int unit, uint64_t attach, int fds[
 	if (kind == UV_UVERBS && !attach) /* permits process_vm_readv() by the daemon under Yama */
 		prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY);
 	fds[0] = fds[1] = -1;
-	err = rpc_call(fd, &req, &o, sizeof(o), -1, &got, &len, fds);
+	err = rpc_exchange(fd, &req, &o, sizeof(o), -1, &got, &len, fds);
 	if (!err && len < sizeof(got))
 		err = -EIO;
 	if (err < 0) {
@@ -141,4 +168,82 @@ int shim_connect(enum uv_kind kind, unsigned int unit, uint64_t attach, int fds[
 		*opened = got;
 	*rpc = fd;
 	return 0;
+}
+
+/* A connection of the file that carries no request, or -1. */
+static int rpc_idle(const struct shim_file *f)
+{
+	int i;
+
+	for (i = 0; i < SHIM_RPCS && f->rpc[i] >= 0; i++)
+		if (!(f->busy & 1u << i))
+			return quiet ? -1 : i;
+	return -1;
+}
+
+/* Makes one more, if there is room. Without one, the caller waits for those that there are. */
+static void rpc_add(struct shim_file *f)
+{
+	int fds[2], fd, i;
+
+	if (f->rpc[SHIM_RPCS - 1] >= 0)
+		return;
+	pthread_mutex_unlock(&lock);
+	if (shim_connect(f->kind, f->unit, f->cookie, fds, &fd, NULL))
+		fd = -1;
+	pthread_mutex_lock(&lock);
+	for (i = 0; i < SHIM_RPCS && f->rpc[i] >= 0;)
+		i++;
+	if (i < SHIM_RPCS)
+		f->rpc[i] = fd;
+	else if (fd >= 0)
+		shim_private_close(fd);
+}
+
+/* Takes a connection of the file for a request. */
+static int rpc_take(struct shim_file *f)
+{
+	struct timespec until = time_after(IDLE_WAIT_NS);
+	bool tried = false;
+	int i;
+
+	pthread_mutex_lock(&lock);
+	while ((i = rpc_idle(f)) < 0) {
+		if (tried || quiet) {
+			pthread_cond_wait(&changed, &lock);
+		} else if (pthread_cond_clockwait(&changed, &lock, CLOCK_MONOTONIC, &until) && !quiet) {
+			tried = true;
+			rpc_add(f);
+		}
+	}
+	f->busy |= 1u << i;
+	calls++;
+	pthread_mutex_unlock(&lock);
+	return i;
+}
+
+static void rpc_release(struct shim_file *f, int i)
+{
+	pthread_mutex_lock(&lock);
+	f->busy &= ~(1u << i);
+	calls--;
+	pthread_cond_broadcast(&changed);
+	pthread_mutex_unlock(&lock);
+}
+
+/* Not to be cancelled: the connection would stay busy, and an answer be left for the next request. */
+int shim_call(struct shim_file *f, enum uv_op op, unsigned int arg, const void *in, size_t in_len, int in_fd, void *out,
+	      size_t *out_len, int *fd)
+{
+	int i, cancel, result;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+	result = shim_file_connect(f);
+	if (!result) {
+		i = rpc_take(f);
+		result = shim_call_on(f->rpc[i], op, arg, in, in_len, in_fd, out, out_len, fd);
+		rpc_release(f, i);
+	}
+	pthread_setcancelstate(cancel, NULL);
+	return result;
 }

@@ -310,11 +310,11 @@ static void __attribute__((constructor)) init(void)
 }
 
 /* @file: the mapped file, or -1: not shared. */
-static void share_report(int rpc, uintptr_t start, uintptr_t end, int file, unsigned long long offset)
+static void share_report(struct shim_file *f, uintptr_t start, uintptr_t end, int file, unsigned long long offset)
 {
 	struct uv_share s = { .addr = start, .len = end - start, .offset = offset };
 
-	shim_call(rpc, UV_SHARE, 0, &s, sizeof(s), file < 0 ? -1 : files[file].fd, NULL, NULL, NULL);
+	shim_call(f, UV_SHARE, 0, &s, sizeof(s), file < 0 ? -1 : files[file].fd, NULL, NULL, NULL);
 }
 
 /* Makes the area memory of a file of ours. */
@@ -360,7 +360,7 @@ static bool part_share(struct area *a, uintptr_t start, uintptr_t end)
 }
 
 /* Reports the mapping of the pages of the region to the daemon; shares whole pages. */
-void shim_share(int rpc, uint64_t addr, uint64_t len)
+void shim_share(struct shim_file *f, uint64_t addr, uint64_t len)
 {
 	static bool shared; /* once: the daemon may know something of these pages */
 	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), first = addr & -page, last = (addr + len + page - 1) & -page,
@@ -374,10 +374,10 @@ void shim_share(int rpc, uint64_t addr, uint64_t len)
 	pthread_mutex_lock(&lock);
 	areas = areas_new();
 	n = areas_find(first, last, may, areas);
-	share_report(rpc, first, last, -1, 0);
+	share_report(f, first, last, -1, 0);
 	for (i = 0; i < n; i++)
 		if (areas[i].file >= 0 || part_share(&areas[i], start, end))
-			share_report(rpc, areas[i].start, areas[i].end, areas[i].file, areas[i].offset);
+			share_report(f, areas[i].start, areas[i].end, areas[i].file, areas[i].offset);
 	for (i = 0; i < FILES; i++)
 		if (files[i].fd >= 0 && !files[i].seen)
 			file_drop(i);

@@ -14,16 +14,19 @@
 
 #define SHIM_PATH_MAX 4096
 #define SHIM_CHANNEL  UV_KINDS /* a completion channel: only its end is of interest */
+#define SHIM_RPCS     16       /* connections of a file in a process */
 
 /* An opened device file, by the application's descriptor. */
 struct shim_file {
 	enum uv_kind kind;
 	unsigned int unit;
-	int fd, rpc;
+	int fd;
+	int rpc[SHIM_RPCS]; /* its connections to the daemon, then -1 */
+	unsigned int busy;  /* a bit for each: it carries a request */
 	int kick; /* uverbs: the daemon's eventfd. rdma_cm: the file again, to wait for events when fd is closed already */
 	ino_t inode; /* of fd: tells whether the number still means this file */
 	dev_t dev;
-	pid_t pid;                /* whose connection rpc is */
+	pid_t pid;                /* whose connections they are */
 	uint64_t cookie;          /* by which a child attaches */
 	struct uv_shared *shared; /* uverbs only */
 	struct shim_file *parent; /* of a channel: the uverbs file; NULL when that is closed */
@@ -56,9 +59,12 @@ bool shim_active(void);      /* the program runs on a host of a fabric */
 /* Opens a file, or with @attach one that is open already. 0 or -errno; descriptors are -1 where none came. */
 int shim_connect(enum uv_kind kind, unsigned int unit, uint64_t attach, int fds[2], int *rpc, struct uv_opened *opened);
 /* Sends a request and waits for its answer. Returns its result (-errno); @out_len: room, then what came; *fd: one that came. */
-int shim_call(int rpc, enum uv_op op, unsigned int arg, const void *in, size_t in_len, int in_fd, void *out,
+int shim_call(struct shim_file *f, enum uv_op op, unsigned int arg, const void *in, size_t in_len, int in_fd, void *out,
 	      size_t *out_len, int *fd);
-void shim_rpc_lock(void);
+/* The same on a connection that only the caller uses. */
+int shim_call_on(int rpc, enum uv_op op, unsigned int arg, const void *in, size_t in_len, int in_fd, void *out,
+		 size_t *out_len, int *fd);
+void shim_rpc_lock(void); /* no request begins; waits a while for those of other threads to end */
 void shim_rpc_unlock(void);
 void shim_rpc_child(void); /* no thread of the child holds the lock */
 
@@ -71,11 +77,8 @@ void shim_file_dup(int from, int to);
 void shim_file_forget(int fd);
 /* Forgets all from @first to @last. */
 void shim_file_forget_range(unsigned int first, unsigned int last);
-/*
- * The connection of this process: a child makes its own at first use. -EBADF in a child of vfork, where the file is its parent's;
- * -errno.
- */
-int shim_file_rpc(struct shim_file *f);
+/* A child makes a connection of its own at first use. 0; -EBADF in a child of vfork, where the file is its parent's; -errno. */
+int shim_file_connect(struct shim_file *f);
 /* Descriptors of our own, which the application does not know: moved out of its way and closed by us alone. */
 int shim_private_add(int fd);
 void shim_private_close(int fd);
@@ -136,9 +139,9 @@ void shim_poll_watch(struct uv_shared *s);
 void shim_poll_unwatch(struct uv_shared *s);
 void shim_poll_posted(void);
 
-/* share.c: lets the daemon map what is about to be registered, where that can be done, and tells it over the connection. */
+/* share.c: lets the daemon map what is about to be registered on the file, where that can be done. */
 #define SHIM_MEMORY "muslin-memory"
-void shim_share(int rpc, uint64_t addr, uint64_t len);
+void shim_share(struct shim_file *f, uint64_t addr, uint64_t len);
 /*
  * Around a fork: the parent takes a snapshot of its shared memory, which becomes the child's. False without @wait: another thread is at
  * work there, and there is no snapshot; otherwise the parent calls shim_share_forked() afterwards.

@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -97,24 +98,37 @@ void shim_private_close(int fd)
 		REAL(close)(fd);
 }
 
-/* A holder of it, other than the tables here and in share.c, keeps it: -EBUSY. */
+/* The file's descriptor becomes @to: 0. It has none of that number, or a request is under way on it: -EBUSY. */
+static int file_move(struct shim_file *f, int fd, int to)
+{
+	int i;
+
+	if (f->kick == fd) {
+		f->kick = to;
+		return 0;
+	}
+	for (i = 0; i < SHIM_RPCS; i++) {
+		if (f->rpc[i] != fd || f->busy & 1u << i)
+			continue;
+		f->rpc[i] = to;
+		return 0;
+	}
+	return -EBUSY;
+}
+
+/* A holder of it, other than the tables here and in share.c, keeps it, and so does a request that takes long: -EBUSY. */
 int shim_private_move(int fd)
 {
-	struct shim_file *f;
 	int to, i, err = -EBUSY;
 
 	to = REAL(fcntl)(fd, F_DUPFD_CLOEXEC, PRIVATE_FIRST);
 	if (to < 0)
 		return -errno;
-	shim_rpc_lock(); /* no request is under way */
+	shim_rpc_lock();
 	pthread_mutex_lock(&lock);
 	for (i = 0; i <= highest; i++) {
-		f = files[i];
-		if (!f || (f->rpc != fd && f->kick != fd))
-			continue;
-		f->rpc = f->rpc == fd ? to : f->rpc;
-		f->kick = f->kick == fd ? to : f->kick;
-		err = 0;
+		if (files[i] && !file_move(files[i], fd, to))
+			err = 0; /* a file may have several numbers */
 	}
 	if (err)
 		err = shim_share_move(fd, to);
@@ -188,7 +202,7 @@ static void channel_end(struct shim_file *f)
 	uint64_t inode = f->inode;
 
 	if (f->parent && f->pid == getpid() && f->parent->pid == f->pid)
-		shim_call(f->parent->rpc, UV_CLOSED, 0, &inode, sizeof(inode), -1, NULL, NULL, NULL);
+		shim_call(f->parent, UV_CLOSED, 0, &inode, sizeof(inode), -1, NULL, NULL, NULL);
 }
 
 static void file_end(struct shim_file *f)
@@ -207,7 +221,8 @@ static void file_end(struct shim_file *f)
 	}
 	if (f->kick >= 0)
 		shim_private_close(f->kick);
-	shim_private_close(f->rpc);
+	for (i = 0; i < SHIM_RPCS; i++)
+		shim_private_close(f->rpc[i]);
 }
 
 void shim_file_put(struct shim_file *f)
@@ -282,28 +297,30 @@ void shim_file_forget_range(unsigned int first, unsigned int last)
 		shim_file_forget((int)fd);
 }
 
-int shim_file_rpc(struct shim_file *f)
+int shim_file_connect(struct shim_file *f)
 {
-	int fds[2], rpc, old = -1, err = 0;
+	int fds[2], rpc, old[SHIM_RPCS], i, err = 0;
 	struct uv_opened opened = { 0 };
 
 	if (__atomic_load_n(&f->pid, __ATOMIC_ACQUIRE) == getpid())
-		return f->rpc;
+		return 0;
 	if (!shim_own_process())
 		return -EBADF;
+	memset(old, 0xff, sizeof(old)); /* -1 */
 	pthread_mutex_lock(&reconnecting);
 	if (f->pid != getpid())
 		err = shim_connect(f->kind, f->unit, f->cookie, fds, &rpc, &opened);
 	if (!err && opened.copy) /* the daemon cannot reach this process either */
 		err = shim_copy_start(f->kind, f->unit, f->cookie);
 	if (!err && f->pid != getpid()) {
-		old = f->rpc;
-		f->rpc = rpc;
+		memcpy(old, f->rpc, sizeof(old));
+		memset(f->rpc, 0xff, sizeof(f->rpc));
+		f->rpc[0] = rpc;
+		f->busy = 0; /* with requests of the parent's threads */
 		__atomic_store_n(&f->pid, getpid(), __ATOMIC_RELEASE);
 	}
-	rpc = err ? err : f->rpc;
 	pthread_mutex_unlock(&reconnecting);
-	if (old >= 0)
-		shim_private_close(old);
-	return rpc;
+	for (i = 0; i < SHIM_RPCS; i++)
+		shim_private_close(old[i]);
+	return err;
 }

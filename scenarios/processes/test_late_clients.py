@@ -112,18 +112,24 @@ def test_pages_that_come_late(root_fabric, program):
     assert "\n0 bytes wrong" in slow.wait()
 
 
+def slowly_copied(fabric, program, path, first=0):
+    """The words that start a program whose copies take 30 ms each, and the first one @first seconds more."""
+    preload = f'LD_PRELOAD="$LD_PRELOAD:{program("slow_copies.so")}" SLOW_COPIES_FIRST={first} exec "$@"'
+    return ["sh", "-c", preload, "sh", unreadable(fabric, pathlib.Path(path))]
+
+
 def test_copies_that_come_late(fabric, program):
     """The first one after more than a second, which once ended all further ones."""
-    slow = fabric.start("h1", unreadable(fabric, program("late")), "copies").expect("slow")
+    slow = fabric.start("h1", *slowly_copied(fabric, program, program("late"), 1), "copies").expect("slow")
     others_go_on(fabric)
     assert "\n0 bytes wrong" in slow.wait()
     assert "copies for us" in fabric.daemon_log()
 
 
-def slowly_copied(fabric, program, path):
-    """The words that start a program each of whose copies for the daemon takes 30 ms."""
-    preload = f'LD_PRELOAD="$LD_PRELOAD:{program("slow_copies.so")}" exec "$@"'
-    return ["sh", "-c", preload, "sh", unreadable(fabric, pathlib.Path(path))]
+def test_registration_that_waits(fabric, program):
+    """For its memory, in one thread: others go on, on that context and on another one, and so do children."""
+    out = fabric.run("h1", *slowly_copied(fabric, program, program("late"), 3600), "beside", timeout=30)
+    assert out.splitlines() == [f"{who} goes on" for who in ("the same context", "another context", "a child")]
 
 
 def test_queue_pair_that_is_destroyed_at_once(fabric, program):

@@ -9,7 +9,8 @@
  *   slow    writes to and reads from pages that come late, one after the other (userfaultfd), and compares the bytes,
  *           until SIGUSR1
  *   locked  reads from its channel of rdma_cm into a page that nobody provides, which locks the channel; says "reading"
- *   copies  the same as slow where a thread of the program copies for the daemon, which takes long
+ *   copies  the same as slow where a thread of the program copies for the daemon, which takes long (slow_copies.c)
+ *   beside  registers memory whose copy takes for ever, and what its other threads and children do meanwhile: says each
  */
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -18,6 +19,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <rdma/rdma_cma.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -206,30 +208,6 @@ static void *pages_provide(void *arg)
 	return NULL;
 }
 
-static long copy_ns; /* what each copy for the daemon takes longer, and the first one a second more */
-
-static void copy_delay(void)
-{
-	static int copies;
-	struct timespec t = { .tv_sec = copies++ == 0, .tv_nsec = copy_ns };
-
-	if (copy_ns)
-		nanosleep(&t, NULL);
-}
-
-/* The preload library's copies go by these. */
-ssize_t pread(int fd, void *buf, size_t n, off_t off)
-{
-	copy_delay();
-	return syscall(SYS_pread64, fd, buf, n, off);
-}
-
-ssize_t pwrite(int fd, const void *buf, size_t n, off_t off)
-{
-	copy_delay();
-	return syscall(SYS_pwrite64, fd, buf, n, off);
-}
-
 static unsigned pages_differ(const char *p, const char *late)
 {
 	unsigned i, n = 0;
@@ -266,9 +244,7 @@ static void slow(bool copies)
 	pthread_t t;
 	int fd = copies ? -1 : pages_withhold(late);
 
-	if (copies)
-		copy_ns = SLOW;
-	else if (pthread_create(&t, NULL, pages_provide, &fd))
+	if (!copies && pthread_create(&t, NULL, pages_provide, &fd))
 		die("no thread");
 	side_open(&s);
 	a = qp_make_type(&s, 4, IBV_QPT_RC);
@@ -299,6 +275,65 @@ static void slow(bool copies)
 		wrong += pages_differ(own, late);
 	}
 	printf("%u bytes wrong\n", wrong);
+}
+
+static void *register_late(void *side)
+{
+	if (!ibv_reg_mr(((struct side *)side)->pd, pages(), SIZE, FULL))
+		die("not registered");
+	die("registered what is not there");
+}
+
+unsigned slow_copies(void) __attribute__((weak)); /* of slow_copies.c */
+
+/* A message from one queue pair of the device to another. */
+static void message_send(const struct side *s)
+{
+	struct ibv_qp *a = qp_make_type(s, 4, IBV_QPT_RC), *b = qp_make_type(s, 4, IBV_QPT_RC);
+	char *from = pages(), *to = pages();
+	struct ibv_mr *from_mr, *to_mr;
+
+	from_mr = ibv_reg_mr(s->pd, from, SIZE, FULL);
+	to_mr = ibv_reg_mr(s->pd, to, SIZE, FULL);
+	if (!from_mr || !to_mr)
+		die("not registered");
+	memset(from, 'm', SIZE);
+	qp_connect(s, a, b);
+	qp_connect(s, b, a);
+	post_write(a, from, from_mr->lkey, SIZE, (uintptr_t)to, to_mr->rkey);
+	completions_drain(s->cq, 1);
+	if (memcmp(from, to, SIZE) || ibv_destroy_qp(a) || ibv_destroy_qp(b) || ibv_dereg_mr(from_mr) ||
+	    ibv_dereg_mr(to_mr))
+		die("the message");
+}
+
+static void beside(void)
+{
+	struct side late, other;
+	pthread_t t;
+	pid_t pid;
+	int status = 1;
+
+	side_open(&late);
+	if (!slow_copies || pthread_create(&t, NULL, register_late, &late))
+		die("no slow copies, or no thread");
+	while (!slow_copies())
+		sched_yield();
+	if (ibv_destroy_qp(qp_make(&late, 4)))
+		die("the same context");
+	printf("the same context goes on\n");
+	side_open(&other);
+	message_send(&other);
+	printf("another context goes on\n");
+	fflush(stdout);
+	pid = fork();
+	if (!pid) {
+		side_open(&other);
+		_exit(ibv_destroy_qp(qp_make(&late, 4)) || ibv_destroy_qp(qp_make(&other, 4)));
+	}
+	if (pid < 0 || waitpid(pid, &status, 0) != pid || status)
+		die("the child: %d", status);
+	printf("a child goes on\n");
 }
 
 static int child_run(const struct side *s, char *p)
@@ -456,9 +491,11 @@ int main(int argc, char **argv)
 		slow(false);
 	else if (!strcmp(what, "copies"))
 		slow(true);
+	else if (!strcmp(what, "beside"))
+		beside();
 	else if (!strcmp(what, "locked") && argc > 2)
 		locked(argv[2]);
 	else
-		die("stuck, child, dereg, flush, slow, copies or locked");
+		die("stuck, child, dereg, flush, slow, copies, beside or locked");
 	return 0;
 }
