@@ -112,6 +112,8 @@ bool rxe_resource_atomic(struct rxe_qp *rq, struct wire_packet *p, const struct 
 		return false;
 	r = resource_add(rq, psn, 1);
 	r->atomic = true;
+	if (rxe_writes_done(rq)) /* the response acknowledges the messages before it */
+		rxe_resp_complete(rq);
 	err = rxe_writes_done(rq) ? rxe_atomic(rq, span, swap, be64_to_cpu(swap ? h->compare : h->swap_add),
 					       be64_to_cpu(h->swap_add), &r->orig, psn)
 				  : -EBUSY;
@@ -261,6 +263,7 @@ static bool send_read_packet(struct rxe_qp *rq, struct rxe_resource *r, struct r
 		rxe_stall(rq);
 		return false;
 	}
+	rxe_resp_complete(rq); /* the response acknowledges the messages before it */
 	direct = len ? rxe_remote_direct(rq, r->rkey, r->va + off, len, HCA_ACCESS_REMOTE_READ) : NULL;
 	if (len && !direct)
 		err = resource_chunk_load(rq, r, off, len);

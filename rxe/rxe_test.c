@@ -268,6 +268,31 @@ static void test_late(enum hca_qp_type type)
 	stop();
 }
 
+/*
+ * A response acknowledges the requests before it, so their receives must have completed. The responder's commit has
+ * not run when the response is sent, since it has packets of its own to send in the same turn.
+ */
+static void test_response_after_send(u8 opcode, u8 response)
+{
+	struct hca_send_wr wr, own;
+	u32 i, n = 0;
+
+	start(HCA_QPT_RC, 5, 0);
+	post_recv(100);
+	wr = request(HCA_WR_SEND, 100);
+	hca_soft_post_send(a.wq, &wr);
+	wr = request(opcode, 8);
+	hca_soft_post_send(a.wq, &wr);
+	own = request(HCA_WR_RDMA_WRITE, 0);
+	own.num_sge = 0;
+	hca_soft_post_send(b.wq, &own);
+	loop_run_tasks(loop);
+	for (i = 0; i < sent; i++)
+		n += passed[i].from == &b && passed[i].opcode == response;
+	row(319, "the receive of the SEND before it completes before the response", n == 1 && !next(&b).status);
+	stop();
+}
+
 /* Out of memory for completions is handled as if no receive were posted. */
 static void test_no_memory(void)
 {
@@ -656,6 +681,8 @@ int main(void)
 	test_rnr_twice();
 	test_late(HCA_QPT_UD);
 	test_late(HCA_QPT_UC);
+	test_response_after_send(HCA_WR_RDMA_READ, WIRE_RC_READ_RESP_ONLY);
+	test_response_after_send(HCA_WR_ATOMIC_FETCH_AND_ADD, WIRE_RC_ATOMIC_ACK);
 	test_no_memory();
 	test_many();
 	test_lost_response();
