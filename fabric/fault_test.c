@@ -95,6 +95,8 @@ static const struct {
 	{ "leaf1:1 pkey index=0 pkey=1", "pkey: leaf1 is a switch" },
 	{ "h1 drop pcap='host foo'", "pcap=host foo: only link[...]" },
 	{ "h1 drop pcap='link[0'", "pcap=link[0: " },
+	{ "h1 drop pcap='len > 100 or 3ab'", "pcap=len > 100 or 3ab: only link[...]" },
+	{ "h1 drop pcap='ether host 2:0:0:0:0:a'", "pcap=ether host 2:0:0:0:0:a: only link[...]" },
 };
 
 static void test_refused(void)

@@ -111,7 +111,7 @@ static const struct connect_row {
 	  { CM_ATTR_RTU, 99 },
 	  { 0 },
 	  "PRx",
-	  "Qp",
+	  "Qpx",
 	  CM_ST_IDLE,
 	  CM_ST_IDLE,
 	  CM_REJ_TIMEOUT },

@@ -339,11 +339,9 @@ static const struct row {
 	{ CM_ATTR_REP, S(REP_RCVD) | S(MRA_REP_SENT), on_rep_again },
 	{ CM_ATTR_REP, S(ESTABLISHED), on_rep_late },
 	{ CM_ATTR_RTU, S(REP_SENT) | S(MRA_REP_RCVD), on_rtu },
-	{ CM_ATTR_REJ,
-	  S(REQ_SENT) | S(MRA_REQ_RCVD) | S(REQ_RCVD) | S(MRA_REQ_SENT) | S(REP_SENT) | S(MRA_REP_RCVD) | S(REP_RCVD) |
-		  S(MRA_REP_SENT),
+	{ CM_ATTR_REJ, S(REQ_SENT) | S(MRA_REQ_RCVD) | S(REQ_RCVD) | S(MRA_REQ_SENT) | S(REP_SENT) | S(MRA_REP_RCVD),
 	  on_rej },
-	{ CM_ATTR_REJ, S(ESTABLISHED) | S(DREQ_SENT), on_rej_connected },
+	{ CM_ATTR_REJ, S(REP_RCVD) | S(MRA_REP_SENT) | S(ESTABLISHED) | S(DREQ_SENT), on_rej_connected },
 	{ CM_ATTR_MRA, S(REQ_SENT) | S(REP_SENT), on_mra },
 	{ CM_ATTR_DREQ, S(REP_SENT) | S(MRA_REP_RCVD) | S(ESTABLISHED) | S(DREQ_SENT), on_dreq },
 	{ CM_ATTR_DREQ, S(TIMEWAIT) | S(IDLE), on_dreq_again },

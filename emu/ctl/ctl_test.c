@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Rows of what a control client may send, and what it gets. */
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,6 +10,8 @@
 #include <unistd.h>
 
 #include "emu/ctl/ctl.h"
+#include "emu/lib/passed.h"
+#include "emu/lib/passed_fixture.h"
 #include "emu/lib/row.h"
 
 static u32 closed;
@@ -257,6 +260,27 @@ static void test_too_many(void)
 	teardown(&f);
 }
 
+/* Too many descriptors that the client has passed wait to be closed. It is this process. */
+static void test_refused(void)
+{
+	int peer[PASSED_THREADS_OWNER], i;
+	struct fixture f;
+	char answer[64];
+
+	setup(&f);
+	for (i = 0; i < PASSED_THREADS_OWNER; i++)
+		passed_close(slow_socket(&peer[i]), getpid());
+	for (i = 0; i <= PASSED_OWNER_MOST; i++)
+		passed_close(open("/dev/null", O_RDONLY | O_CLOEXEC), getpid());
+	if (write(f.sock, "{}\n", 3) != 3)
+		abort();
+	loop_run_idle(f.loop, 0);
+	row(111, "a client of too many slow descriptors is disconnected", read(f.sock, answer, sizeof(answer)) == 0);
+	for (i = 0; i < PASSED_THREADS_OWNER; i++)
+		close(peer[i]);
+	teardown(&f);
+}
+
 int main(void)
 {
 	signal(SIGPIPE, SIG_IGN);
@@ -267,5 +291,6 @@ int main(void)
 	test_budget();
 	test_deep();
 	test_too_many();
+	test_refused();
 	return rows_end();
 }

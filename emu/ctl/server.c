@@ -184,7 +184,7 @@ static bool read_in(struct ctl_client *c)
 		return errno == EAGAIN || errno == EINTR;
 	c->in_len += (size_t)n;
 	c->eof = c->eof || !n;
-	return true;
+	return !passed_refused(c->pid);
 }
 
 /* Nothing more is read from a client while lines of it wait, or an answer that it does not take. */

@@ -9,12 +9,13 @@
 #include <sys/vfs.h>
 
 #include "emu/host/server.h"
+#include "emu/lib/passed.h"
 
 #define MAPPING_MAX (1ull << 40)
 
 static void mapping_remove(struct uv_process *p, u32 i)
 {
-	munmap(p->mapping[i].base, p->mapping[i].len);
+	passed_unmap(p->mapping[i].base, p->mapping[i].len, p->pid);
 	p->mapping[i] = p->mapping[--p->nmappings];
 	p->last = 0;
 }

@@ -3,7 +3,7 @@
  * Descriptors that clients pass (SCM_RIGHTS). A close() may block for as long as a client likes: that of a file on FUSE or NFS waits for
  * its file system, that of a TCP socket with SO_LINGER for its peer, and that of a local socket for all that is in its queue. The
  * kernel also closes in the context of the receiver what recvmsg() truncates. So nothing is truncated, and detached threads
- * close all but eventfds, pipes and files in memory.
+ * close all but eventfds, pipes and files in memory. They also unmap what is large.
  *
  * A client process occupies a few threads at most; its further descriptors wait for these, and nobody else's do.
  */
@@ -14,6 +14,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -24,7 +25,9 @@
 
 struct job {
 	struct list link;
-	int fd;
+	int fd; /* -1: memory to be unmapped */
+	void *at;
+	size_t len;
 };
 
 /* A client process of which descriptors are being closed, or wait. */
@@ -129,7 +132,10 @@ static void *closer_thread(void *arg)
 		if (!list_empty(&closer.ready))
 			thread_wake();
 		pthread_mutex_unlock(&closer.lock);
-		close(j->fd);
+		if (j->fd >= 0)
+			close(j->fd);
+		else
+			munmap(j->at, j->len);
 		free(j);
 		pthread_mutex_lock(&closer.lock);
 		closer.stats.closed++;
@@ -155,14 +161,15 @@ static void job_add(struct owner *o, struct job *j)
 		thread_wake();
 }
 
-static void close_by_thread(int fd, pid_t pid)
+static void job_by_thread(const struct job *what, pid_t pid)
 {
 	struct job *j = malloc(sizeof(*j));
 	struct owner *o;
 
 	if (!j)
 		return; /* no memory: it stays open, which blocks nobody */
-	j->fd = fd;
+	*j = *what;
+	list_init(&j->link);
 	pthread_mutex_lock(&closer.lock);
 	o = owner_get(pid);
 	if (o)
@@ -170,6 +177,19 @@ static void close_by_thread(int fd, pid_t pid)
 	else
 		free(j);
 	pthread_mutex_unlock(&closer.lock);
+}
+
+static void close_by_thread(int fd, pid_t owner)
+{
+	job_by_thread(&(struct job){ .fd = fd }, owner);
+}
+
+void passed_unmap(void *at, size_t len, pid_t owner)
+{
+	if (len < PASSED_UNMAP_LARGE)
+		munmap(at, len);
+	else
+		job_by_thread(&(struct job){ .fd = -1, .at = at, .len = len }, owner);
 }
 
 enum passed_kind passed_kind(int fd)

@@ -16,6 +16,7 @@
 #define PASSED_THREADS       1024 /* that close */
 #define PASSED_THREADS_OWNER 4    /* for one client process */
 #define PASSED_OWNER_MOST    512  /* descriptors of a client process that wait: then it is disconnected */
+#define PASSED_UNMAP_LARGE   (16u << 20)
 
 enum passed_kind {
 	PASSED_OTHER,
@@ -26,7 +27,7 @@ enum passed_kind {
 };
 
 struct passed_stats {
-	u64 closed;  /* by threads */
+	u64 closed;  /* by threads, and mappings */
 	u64 delayed; /* waited, as all threads that their client may use were blocked */
 	u32 waiting; /* not closed yet */
 };
@@ -46,6 +47,11 @@ u64 passed_socket(int fd);
 void passed_close(int fd, pid_t owner);
 /* Closes a socket whose other end @owner has, with the descriptors in its queue. Never blocks. */
 void passed_close_socket(int sock, pid_t owner);
+/*
+ * Unmaps memory that @owner has shared. When nobody else has it, its pages are freed then, which takes 0.1 s and more for each GiB: a
+ * thread does it where it is large.
+ */
+void passed_unmap(void *at, size_t len, pid_t owner);
 /* Are there so many descriptors of @owner still to be closed that it must not pass more? */
 bool passed_refused(pid_t owner);
 /*

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Descriptors that clients pass, some of which take long to close. */
-#include <arpa/inet.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -13,33 +12,11 @@
 #include <unistd.h>
 
 #include "emu/lib/passed.h"
+#include "emu/lib/passed_fixture.h"
 #include "emu/lib/rights.h"
 #include "emu/lib/row.h"
 
-#define LINGER 60 /* seconds */
-#define WAIT   20000
-
-/* A TCP connection whose peer reads nothing, and never acknowledges the end: close() waits LINGER seconds for it. */
-static int slow_socket(int *peer)
-{
-	struct sockaddr_in sa = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-	const struct linger linger = { 1, LINGER };
-	int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), fd, size = 4096;
-	socklen_t len = sizeof(sa);
-	static char bytes[65536];
-
-	setsockopt(listener, SOL_SOCKET, SO_RCVBUF, &size, sizeof(size));
-	fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	if (bind(listener, (struct sockaddr *)&sa, len) || listen(listener, 1) ||
-	    getsockname(listener, (struct sockaddr *)&sa, &len) || connect(fd, (struct sockaddr *)&sa, len))
-		exit(1);
-	*peer = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
-	close(listener);
-	while (send(fd, bytes, sizeof(bytes), MSG_DONTWAIT) > 0)
-		;
-	setsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger));
-	return fd;
-}
+#define WAIT 20000
 
 static u32 open_files(void)
 {
@@ -159,6 +136,38 @@ static void test_refused(void)
 	row(21, "and then no more", reached(0, before) && !passed_refused(7));
 }
 
+static bool is_mapped(void *at)
+{
+	unsigned char in[1];
+
+	return !mincore(at, 1, in);
+}
+
+static void *memory_map(size_t len)
+{
+	void *at = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+	if (at == MAP_FAILED)
+		exit(1);
+	return at;
+}
+
+static void test_memory(void)
+{
+	int peer[PASSED_THREADS_OWNER], i;
+	void *small = memory_map(4096), *large = memory_map(PASSED_UNMAP_LARGE);
+	u64 closed = stats().closed;
+
+	for (i = 0; i < PASSED_THREADS_OWNER; i++)
+		passed_close(slow_socket(&peer[i]), 7);
+	passed_unmap(small, 4096, 7);
+	passed_unmap(large, PASSED_UNMAP_LARGE, 7);
+	row(40, "small memory is unmapped at once, large memory by a thread", !is_mapped(small) && is_mapped(large));
+	for (i = 0; i < PASSED_THREADS_OWNER; i++)
+		close(peer[i]);
+	row(41, "which has come to it", reached(closed + PASSED_THREADS_OWNER + 1, 0) && !is_mapped(large));
+}
+
 /* As many as the kernel lets pass, when no descriptors are left: none is truncated, which the kernel would close here. */
 static void test_received(void)
 {
@@ -209,6 +218,7 @@ int main(void)
 	test_kinds();
 	test_slow();
 	test_refused();
+	test_memory();
 	test_received();
 	return rows_end();
 }

@@ -144,26 +144,64 @@ bool wire_match_parse_gid(void *to, const char *value)
 	return inet_pton(AF_INET6, value, to) == 1;
 }
 
-/* Names would be looked up while the daemon waits: only numbers, operators and these words. */
-static bool pcap_words_ok(const char *text)
+static const char *const packet_words[] = { "link", "len", "less", "greater", "and", "or", "not", NULL };
+static const char *const frame_words[] = { "link",  "len",  "less",      "greater",   "and", "or",  "not",  "ether",
+					   "ip",    "ip6",  "arp",       "rarp",      "tcp", "udp", "sctp", "icmp",
+					   "icmp6", "igmp", "vlan",      "proto",     "src", "dst", "host", "net",
+					   "mask",  "port", "broadcast", "multicast", NULL };
+
+static bool is_word(const char *text, const char *const *words)
 {
-	static const char *const words[] = { "link", "ether", "len", "less", "greater", "and", "or", "not" };
-	size_t n, i;
+	for (; *words; words++)
+		if (!strcmp(text, *words))
+			return true;
+	return false;
+}
+
+static bool is_made_of(const char *text, const char *chars)
+{
+	return !text[strspn(text, chars)];
+}
+
+static bool is_mac(const char *text)
+{
+	u32 byte[6];
+	int n = 0;
+
+	return is_made_of(text, "0123456789abcdefABCDEF:") &&
+	       sscanf(text, "%2x:%2x:%2x:%2x:%2x:%2x%n", &byte[0], &byte[1], &byte[2], &byte[3], &byte[4], &byte[5],
+		      &n) == 6 &&
+	       !text[n];
+}
+
+/*
+ * libpcap looks up names, while the daemon waits: only numbers, operators and these words may be there, and of frames addresses. What it
+ * takes for a name may begin with a digit, and may have hyphens and dots.
+ */
+static bool pcap_words_ok(const char *text, bool frames)
+{
+	static const char chars[] = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_-.:";
+	u8 addr[16];
+	char run[64];
+	size_t n;
 
 	for (; *text; text += n) {
-		n = 1;
-		if (!isalpha((u8)*text)) {
-			while (isdigit((u8)*text) && isxdigit((u8)text[n]))
-				n++;
-			if (*text == '0' && (text[1] | 32) == 'x')
-				n = 2 + strspn(text + 2, "0123456789abcdefABCDEF");
+		n = isalnum((u8)*text) || *text == ':' ? strspn(text, chars) : 0;
+		if (!n) {
+			if (*text == '\\' || *text == '_')
+				return false;
+			n = 1;
 			continue;
 		}
-		while (isalnum((u8)text[n]))
-			n++;
-		for (i = 0; i < ARRAY_SIZE(words) && (strncmp(words[i], text, n) || words[i][n]); i++)
-			;
-		if (i == ARRAY_SIZE(words))
+		if (n >= sizeof(run))
+			return false;
+		memcpy(run, text, n);
+		run[n] = 0;
+		if (is_made_of(run, "0123456789:") || is_word(run, frames ? frame_words : packet_words) ||
+		    (!strncasecmp(run, "0x", 2) && is_made_of(run + 2, "0123456789abcdefABCDEF")))
+			continue;
+		if (!frames ||
+		    !(is_mac(run) || inet_pton(AF_INET, run, addr) == 1 || inet_pton(AF_INET6, run, addr) == 1))
 			return false;
 	}
 	return true;
@@ -177,9 +215,9 @@ int wire_match_start(struct wire_match *m, u64 given, u32 at, bool frames, char 
 	m->given = (given & WIRE_MATCH_KEYS(at)) >> at;
 	if (!(m->given & BIT_ULL(WIRE_MATCH_PCAP)))
 		return 0;
-	if (!frames && !pcap_words_ok(m->pcap))
-		return spec_refuse(err, err_len,
-				   "pcap=%s: only link[...], len, less, greater, and, or, not, and numbers", m->pcap);
+	if (!pcap_words_ok(m->pcap, frames))
+		return spec_refuse(err, err_len, "pcap=%s: only %s, len, less, greater, and, or, not, and numbers",
+				   m->pcap, frames ? "protocols, addresses" : "link[...]");
 	program = calloc(1, sizeof(*program));
 	pcap = program ? pcap_open_dead(frames ? DLT_EN10MB : DLT_INFINIBAND, frames ? ETHER_MTU_MAX : PACKET_MAX)
 		       : NULL;

@@ -94,6 +94,8 @@ void rdma_id_connected(void *ctx, struct cm_id *cm, const struct cm_event *ev)
 		out.status = ev->reason;
 		break;
 	case CM_EVENT_TIMEWAIT_EXIT:
+		if (id->state != RDMA_DISCONNECT) /* rejected */
+			return;
 		out.type = RDMA_EVENT_TIMEWAIT_EXIT;
 		break;
 	case CM_EVENT_SIDR_REP:

@@ -347,11 +347,23 @@ static void test_faults(void)
 					     "x drop",
 					     "b drop melt=1",
 					     "b drop pcap=(((",
+					     "b drop pcap='host localhost'",
+					     "b drop pcap=3ab",
+					     "b drop pcap='host 10-4'",
+					     "b drop pcap='len-4 > 100'",
+					     "b drop pcap='host ab:cd'",
+					     "b drop pcap='port http'",
+					     "b drop pcap='ether proto \\\\ip'",
 					     "b storm class=8",
 					     "sw1:9 drop",
 					     "sw1:0 drop",
 					     "b drop time=5ms",
 					     "b storm nth=1" };
+	static const char *const right[] = {
+		"b drop pcap='host 10.0.0.1 or ether host 02:00:5e:00:00:0a or ip6 host fe80::a'",
+		"b drop pcap='net 10.0.0.0/8 and not vlan 5 and udp port 4791'",
+		"b drop pcap='ether[12:2]=0x8915 or udp[8] & 0x3f > 5 and len - 4 > 100'",
+	};
 	struct fault *ft;
 	u32 i;
 
@@ -392,6 +404,14 @@ static void test_faults(void)
 	say(A, B, 0, 60);
 	say(A, B, 0, 160);
 	row(48, "only what the filter matches", got(0, 1, 0, 0));
+	fault_remove(ft);
+	for (i = 0; i < ARRAY_SIZE(right); i++) {
+		bool armed = arm(right[i], &ft);
+
+		row(80 + (int)i, right[i], armed);
+		if (armed)
+			fault_remove(ft);
+	}
 	arm("all drop", &ft); /* a place that is none: armed nowhere */
 	finish();             /* with a fault armed */
 }

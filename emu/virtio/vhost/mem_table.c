@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
+#include "emu/lib/passed.h"
 #include "emu/virtio/vhost/vhost_internal.h"
 
 static int region_map(struct vhost_region *r, const struct vhost_mem_region *m, int fd)
@@ -39,7 +40,7 @@ void vhost_memory_clear(struct vhost *v)
 	u32 i;
 
 	for (i = 0; i < v->nregions; i++)
-		munmap(vhost_region_begin(&v->region[i]), v->region[i].map_len);
+		passed_unmap(vhost_region_begin(&v->region[i]), v->region[i].map_len, v->pid);
 	v->nregions = 0;
 }
 
