@@ -220,8 +220,7 @@ void end_excuse(struct end *e, uint32_t excuse); /* before what it is an excuse 
 void end_stop(struct end *e);                    /* the next generation, please; the excuse is there */
 bool end_is_rc(const struct end *e);
 
-/* traffic.c: requests and completions. */
-uint8_t pattern(uint32_t id, uint32_t i);
+/* traffic.c, requests.c, wrong.c, completions.c */
 void traffic_reset(struct end *e);
 bool traffic_op(struct end *e);
 bool traffic_fill(struct end *e); /* posts receives */

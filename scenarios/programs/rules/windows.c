@@ -1,24 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Memory windows of type 1 and 2B (10.6.7), and invalidation by either side (10.6.5). The responder binds, the requester accesses. */
-#include "rules.h"
+/* Memory windows of type 1 and 2B (10.6.7). The responder binds, the requester accesses. */
+#include "windows.h"
 
 #include <errno.h>
 #include <string.h>
 
-#define SPAN       8192u /* of a window, from the region's start on */
-#define NEXT(k)    (((k) & ~0xffu) | (((k) + 1) & 0xff))
-#define ALL_RIGHTS (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)
+#define SPAN    8192u /* of a window, from the region's start on */
+#define NEXT(k) (((k) & ~0xffu) | (((k) + 1) & 0xff))
 
-struct bind {
-	unsigned access; /* default all rights; ZERO: none */
-	unsigned off, len;
-	struct ibv_mr *mr; /* default the region */
-	uint32_t key;      /* type 2: default the next one */
-	unsigned flags;
-	bool unbind;
-};
-
-static struct ibv_mw *window(struct scene *s, struct ibv_pd *pd, enum ibv_mw_type type)
+struct ibv_mw *mw_make(struct scene *s, struct ibv_pd *pd, enum ibv_mw_type type)
 {
 	struct ibv_mw *mw = ibv_alloc_mw(pd, type);
 
@@ -28,7 +18,7 @@ static struct ibv_mw *window(struct scene *s, struct ibv_pd *pd, enum ibv_mw_typ
 }
 
 /* Posts the binding to the responder's queue pair @qp; the window's new R_Key, or 0 where posting is refused. */
-static uint32_t bind_on(struct scene *s, struct ibv_qp *qp, struct ibv_mw *mw, struct bind b)
+static uint32_t mw_bind_on(struct scene *s, struct ibv_qp *qp, struct ibv_mw *mw, struct bind b)
 {
 	struct end *e = &s->end[RESP];
 	struct ibv_mw_bind_info info = {
@@ -59,18 +49,17 @@ static uint32_t bind_on(struct scene *s, struct ibv_qp *qp, struct ibv_mw *mw, s
 	}
 }
 
-static uint32_t bind(struct scene *s, struct ibv_mw *mw, struct bind b)
+uint32_t mw_bind(struct scene *s, struct ibv_mw *mw, struct bind b)
 {
-	return bind_on(s, s->end[RESP].qp, mw, b);
+	return mw_bind_on(s, s->end[RESP].qp, mw, b);
 }
 
-/* The last completion of the responder's send queue, of which @n have come. */
-static enum ibv_wc_status bound(struct scene *s, unsigned n)
+enum ibv_wc_status mw_bound(struct scene *s, unsigned n)
 {
 	return wait_send(s, RESP, n) ? s->end[RESP].swc[n - 1].status : IBV_WC_GENERAL_ERR;
 }
 
-static enum ibv_wc_status reach(struct scene *s, unsigned n, struct req r)
+enum ibv_wc_status mw_reach(struct scene *s, unsigned n, struct req r)
 {
 	post_ok(s, REQ, r);
 	return wait_send(s, REQ, n) ? s->end[REQ].swc[n - 1].status : IBV_WC_GENERAL_ERR;
@@ -81,7 +70,7 @@ static enum ibv_mw_type type_of(struct scene *s)
 	return s->rule->arg & 2 ? IBV_MW_TYPE_2 : IBV_MW_TYPE_1;
 }
 
-static int invalidate(struct scene *s, uint32_t key)
+int mw_invalidate(struct scene *s, uint32_t key)
 {
 	struct ibv_send_wr wr = { .opcode = IBV_WR_LOCAL_INV, .send_flags = IBV_SEND_SIGNALED, .invalidate_rkey = key },
 			   *bad;
@@ -89,8 +78,7 @@ static int invalidate(struct scene *s, uint32_t key)
 	return ibv_post_send(s->end[RESP].qp, &wr, &bad);
 }
 
-/* Forgets the completions of binding, which the rule's lists do not name; frees the window. */
-static void done(struct scene *s, struct ibv_mw *mw)
+void mw_done(struct scene *s, struct ibv_mw *mw)
 {
 	settle(s);
 	s->end[RESP].got_send = 0;
@@ -104,15 +92,15 @@ static void through(struct scene *s)
 {
 	const struct rule *r = s->rule;
 	struct end *b = &s->end[RESP];
-	struct ibv_mw *mw = window(s, b->pd, type_of(s));
+	struct ibv_mw *mw = mw_make(s, b->pd, type_of(s));
 	struct req q = r->send;
 	struct bind bd = { .access = (unsigned)r->arg2 };
 
-	q.rkey = bind(s, mw, bd);
-	EXPECT(s, bound(s, 1) == IBV_WC_SUCCESS);
+	q.rkey = mw_bind(s, mw, bd);
+	EXPECT(s, mw_bound(s, 1) == IBV_WC_SUCCESS);
 	post_ok(s, REQ, q);
 	wait_send(s, REQ, 1);
-	done(s, mw);
+	mw_done(s, mw);
 }
 
 static void access_rules(void)
@@ -172,168 +160,168 @@ static void access_rules(void)
 static void refused(struct scene *s, struct ibv_mw *mw, uint32_t key)
 {
 	if (key) /* else posting was refused, which does as well */
-		EXPECT(s, bound(s, 1) == IBV_WC_MW_BIND_ERR && wait_state(s->end[RESP].qp, IBV_QPS_ERR));
-	done(s, mw);
+		EXPECT(s, mw_bound(s, 1) == IBV_WC_MW_BIND_ERR && wait_state(s->end[RESP].qp, IBV_QPS_ERR));
+	mw_done(s, mw);
 }
 
 static void bind_no_right(struct scene *s)
 {
 	struct end *b = &s->end[RESP];
 	struct ibv_mr *mr = extra_mr(s, b, b->pd, region(b), REGION, IBV_ACCESS_LOCAL_WRITE | ALL_RIGHTS);
-	struct ibv_mw *mw = window(s, b->pd, type_of(s));
+	struct ibv_mw *mw = mw_make(s, b->pd, type_of(s));
 
-	refused(s, mw, bind(s, mw, (struct bind){ .mr = mr }));
+	refused(s, mw, mw_bind(s, mw, (struct bind){ .mr = mr }));
 }
 
 static void bind_other_pd(struct scene *s)
 {
 	struct end *b = &s->end[RESP];
 	struct ibv_mr *mr = extra_mr(s, b, b->other_pd, region(b), REGION, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND);
-	struct ibv_mw *mw = window(s, b->pd, type_of(s));
+	struct ibv_mw *mw = mw_make(s, b->pd, type_of(s));
 
-	refused(s, mw, bind(s, mw, (struct bind){ .mr = mr, .access = IBV_ACCESS_REMOTE_READ }));
+	refused(s, mw, mw_bind(s, mw, (struct bind){ .mr = mr, .access = IBV_ACCESS_REMOTE_READ }));
 }
 
 static void bind_window_of_other_pd(struct scene *s)
 {
 	struct end *b = &s->end[RESP];
 	struct ibv_mr *mr = extra_mr(s, b, b->other_pd, region(b), REGION, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND);
-	struct ibv_mw *mw = window(s, b->other_pd, type_of(s));
+	struct ibv_mw *mw = mw_make(s, b->other_pd, type_of(s));
 
-	refused(s, mw, bind(s, mw, (struct bind){ .mr = mr, .access = IBV_ACCESS_REMOTE_READ }));
+	refused(s, mw, mw_bind(s, mw, (struct bind){ .mr = mr, .access = IBV_ACCESS_REMOTE_READ }));
 }
 
 static void bind_beyond(struct scene *s)
 {
-	struct ibv_mw *mw = window(s, s->end[RESP].pd, type_of(s));
+	struct ibv_mw *mw = mw_make(s, s->end[RESP].pd, type_of(s));
 
-	refused(s, mw, bind(s, mw, (struct bind){ .off = REGION - 100, .len = 101 }));
+	refused(s, mw, mw_bind(s, mw, (struct bind){ .off = REGION - 100, .len = 101 }));
 }
 
 static void bind_before(struct scene *s)
 {
-	struct ibv_mw *mw = window(s, s->end[RESP].pd, type_of(s));
+	struct ibv_mw *mw = mw_make(s, s->end[RESP].pd, type_of(s));
 
-	refused(s, mw, bind(s, mw, (struct bind){ .off = -8u, .len = 64 }));
+	refused(s, mw, mw_bind(s, mw, (struct bind){ .off = -8u, .len = 64 }));
 }
 
 static void bind_write_of_readonly(struct scene *s)
 {
 	struct end *b = &s->end[RESP];
 	struct ibv_mr *mr = extra_mr(s, b, b->pd, region(b), REGION, IBV_ACCESS_REMOTE_READ | IBV_ACCESS_MW_BIND);
-	struct ibv_mw *mw = window(s, b->pd, type_of(s));
+	struct ibv_mw *mw = mw_make(s, b->pd, type_of(s));
 
-	refused(s, mw, bind(s, mw, (struct bind){ .mr = mr, .access = (unsigned)s->rule->arg2 }));
+	refused(s, mw, mw_bind(s, mw, (struct bind){ .mr = mr, .access = (unsigned)s->rule->arg2 }));
 }
 
 static void bind_read_of_readonly(struct scene *s)
 {
 	struct end *b = &s->end[RESP];
 	struct ibv_mr *mr = extra_mr(s, b, b->pd, region(b), REGION, IBV_ACCESS_MW_BIND);
-	struct ibv_mw *mw = window(s, b->pd, type_of(s));
-	uint32_t key = bind(s, mw, (struct bind){ .mr = mr, .access = IBV_ACCESS_REMOTE_READ });
+	struct ibv_mw *mw = mw_make(s, b->pd, type_of(s));
+	uint32_t key = mw_bind(s, mw, (struct bind){ .mr = mr, .access = IBV_ACCESS_REMOTE_READ });
 
-	EXPECT(s, bound(s, 1) == IBV_WC_SUCCESS);
-	EXPECT(s, reach(s, 1, (struct req){ .op = IBV_WR_RDMA_READ, .len = 64, .rkey = key }) == IBV_WC_SUCCESS);
-	done(s, mw);
+	EXPECT(s, mw_bound(s, 1) == IBV_WC_SUCCESS);
+	EXPECT(s, mw_reach(s, 1, (struct req){ .op = IBV_WR_RDMA_READ, .len = 64, .rkey = key }) == IBV_WC_SUCCESS);
+	mw_done(s, mw);
 }
 
 static void bind_deregd(struct scene *s)
 {
 	struct end *b = &s->end[RESP];
 	struct ibv_mr *mr = ibv_reg_mr(b->pd, region(b), REGION, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND), copy;
-	struct ibv_mw *mw = window(s, b->pd, type_of(s));
+	struct ibv_mw *mw = mw_make(s, b->pd, type_of(s));
 
 	copy = *mr;
 	EXPECT(s, !ibv_dereg_mr(mr));
-	refused(s, mw, bind(s, mw, (struct bind){ .mr = &copy }));
+	refused(s, mw, mw_bind(s, mw, (struct bind){ .mr = &copy }));
 }
 
 static void bind_freed(struct scene *s)
 {
-	struct ibv_mw *mw = window(s, s->end[RESP].pd, type_of(s)), copy = *mw;
+	struct ibv_mw *mw = mw_make(s, s->end[RESP].pd, type_of(s)), copy = *mw;
 
 	EXPECT(s, !ibv_dealloc_mw(mw));
-	refused(s, NULL, bind(s, &copy, (struct bind){ 0 }));
+	refused(s, NULL, mw_bind(s, &copy, (struct bind){ 0 }));
 }
 
 static void bind_bound(struct scene *s)
 {
-	struct ibv_mw *mw = window(s, s->end[RESP].pd, IBV_MW_TYPE_2), again;
-	uint32_t key = bind(s, mw, (struct bind){ 0 });
+	struct ibv_mw *mw = mw_make(s, s->end[RESP].pd, IBV_MW_TYPE_2), again;
+	uint32_t key = mw_bind(s, mw, (struct bind){ 0 });
 
-	EXPECT(s, bound(s, 1) == IBV_WC_SUCCESS);
+	EXPECT(s, mw_bound(s, 1) == IBV_WC_SUCCESS);
 	again = *mw;
 	again.rkey = key;
-	EXPECT(s, bind(s, &again, (struct bind){ 0 }));
-	EXPECT(s, bound(s, 2) == IBV_WC_MW_BIND_ERR);
-	done(s, mw);
+	EXPECT(s, mw_bind(s, &again, (struct bind){ 0 }));
+	EXPECT(s, mw_bound(s, 2) == IBV_WC_MW_BIND_ERR);
+	mw_done(s, mw);
 }
 
 static void bind_nothing(struct scene *s)
 {
-	struct ibv_mw *mw = window(s, s->end[RESP].pd, IBV_MW_TYPE_2);
+	struct ibv_mw *mw = mw_make(s, s->end[RESP].pd, IBV_MW_TYPE_2);
 
-	refused(s, mw, bind(s, mw, (struct bind){ .unbind = true }));
+	refused(s, mw, mw_bind(s, mw, (struct bind){ .unbind = true }));
 }
 
 static void bind_other_index(struct scene *s)
 {
-	struct ibv_mw *mw = window(s, s->end[RESP].pd, IBV_MW_TYPE_2);
+	struct ibv_mw *mw = mw_make(s, s->end[RESP].pd, IBV_MW_TYPE_2);
 
-	refused(s, mw, bind(s, mw, (struct bind){ .key = mw->rkey ^ 0x100 }));
+	refused(s, mw, mw_bind(s, mw, (struct bind){ .key = mw->rkey ^ 0x100 }));
 }
 
 static void bind_same_key(struct scene *s)
 {
-	struct ibv_mw *mw = window(s, s->end[RESP].pd, IBV_MW_TYPE_2);
+	struct ibv_mw *mw = mw_make(s, s->end[RESP].pd, IBV_MW_TYPE_2);
 
-	refused(s, mw, bind(s, mw, (struct bind){ .key = mw->rkey }));
+	refused(s, mw, mw_bind(s, mw, (struct bind){ .key = mw->rkey }));
 }
 
 static void bind_zero_based1(struct scene *s)
 {
-	struct ibv_mw *mw = window(s, s->end[RESP].pd, IBV_MW_TYPE_1);
+	struct ibv_mw *mw = mw_make(s, s->end[RESP].pd, IBV_MW_TYPE_1);
 
-	refused(s, mw, bind(s, mw, (struct bind){ .access = IBV_ACCESS_REMOTE_READ | IBV_ACCESS_ZERO_BASED }));
+	refused(s, mw, mw_bind(s, mw, (struct bind){ .access = IBV_ACCESS_REMOTE_READ | IBV_ACCESS_ZERO_BASED }));
 }
 
 static void bind_unknown_right(struct scene *s)
 {
-	struct ibv_mw *mw = window(s, s->end[RESP].pd, type_of(s));
+	struct ibv_mw *mw = mw_make(s, s->end[RESP].pd, type_of(s));
 
-	refused(s, mw, bind(s, mw, (struct bind){ .access = IBV_ACCESS_MW_BIND }));
+	refused(s, mw, mw_bind(s, mw, (struct bind){ .access = IBV_ACCESS_MW_BIND }));
 }
 
 static void type1_by_post(struct scene *s)
 {
 	struct end *b = &s->end[RESP];
-	struct ibv_mw *mw = window(s, b->pd, IBV_MW_TYPE_2);
+	struct ibv_mw *mw = mw_make(s, b->pd, IBV_MW_TYPE_2);
 	struct ibv_mw_bind mb = { .send_flags = IBV_SEND_SIGNALED,
 				  .bind_info = { b->mr, (uintptr_t)region(b), SPAN, ALL_RIGHTS } };
 
 	EXPECT(s, ibv_bind_mw(b->qp, mw, &mb) == EINVAL);
-	done(s, mw);
+	mw_done(s, mw);
 }
 
 static void bind_on_ud(struct scene *s)
 {
-	struct ibv_mw *mw = window(s, s->end[RESP].pd, IBV_MW_TYPE_2);
+	struct ibv_mw *mw = mw_make(s, s->end[RESP].pd, IBV_MW_TYPE_2);
 
-	EXPECT(s, !bind(s, mw, (struct bind){ 0 }));
-	done(s, mw);
+	EXPECT(s, !mw_bind(s, mw, (struct bind){ 0 }));
+	mw_done(s, mw);
 }
 
 static void bind_on_uc(struct scene *s)
 {
-	struct ibv_mw *mw = window(s, s->end[RESP].pd, type_of(s));
-	uint32_t key = bind(s, mw, (struct bind){ .access = IBV_ACCESS_REMOTE_WRITE });
+	struct ibv_mw *mw = mw_make(s, s->end[RESP].pd, type_of(s));
+	uint32_t key = mw_bind(s, mw, (struct bind){ .access = IBV_ACCESS_REMOTE_WRITE });
 
-	EXPECT(s, bound(s, 1) == IBV_WC_SUCCESS);
-	EXPECT(s, reach(s, 1, (struct req){ .op = IBV_WR_RDMA_WRITE, .len = 64, .rkey = key }) == IBV_WC_SUCCESS);
+	EXPECT(s, mw_bound(s, 1) == IBV_WC_SUCCESS);
+	EXPECT(s, mw_reach(s, 1, (struct req){ .op = IBV_WR_RDMA_WRITE, .len = 64, .rkey = key }) == IBV_WC_SUCCESS);
 	settle(s);
 	EXPECT(s, !memcmp(region(&s->end[REQ]), region(&s->end[RESP]), 64));
-	done(s, mw);
+	mw_done(s, mw);
 }
 
 /* Life of a binding. */
@@ -341,83 +329,84 @@ static void bind_on_uc(struct scene *s)
 static void zero_based(struct scene *s)
 {
 	struct end *b = &s->end[RESP];
-	struct ibv_mw *mw = window(s, b->pd, type_of(s));
+	struct ibv_mw *mw = mw_make(s, b->pd, type_of(s));
 	uint32_t key =
-		bind(s, mw, (struct bind){ .off = 4096, .access = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_ZERO_BASED });
+		mw_bind(s, mw, (struct bind){ .off = 4096, .access = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_ZERO_BASED });
 
-	EXPECT(s, bound(s, 1) == IBV_WC_SUCCESS);
-	EXPECT(s, reach(s, 1, (struct req){ .op = IBV_WR_RDMA_WRITE, .len = 64, .rkey = key, .raddr = 128 }) ==
+	EXPECT(s, mw_bound(s, 1) == IBV_WC_SUCCESS);
+	EXPECT(s, mw_reach(s, 1, (struct req){ .op = IBV_WR_RDMA_WRITE, .len = 64, .rkey = key, .raddr = 128 }) ==
 			  IBV_WC_SUCCESS);
 	EXPECT(s, !memcmp(region(b) + 4096 + 128, region(&s->end[REQ]), 64));
-	done(s, mw);
+	mw_done(s, mw);
 }
 
 static void zero_based_beyond(struct scene *s)
 {
-	struct ibv_mw *mw = window(s, s->end[RESP].pd, type_of(s));
+	struct ibv_mw *mw = mw_make(s, s->end[RESP].pd, type_of(s));
 	uint32_t key =
-		bind(s, mw, (struct bind){ .off = 4096, .access = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_ZERO_BASED });
+		mw_bind(s, mw, (struct bind){ .off = 4096, .access = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_ZERO_BASED });
 
-	EXPECT(s, bound(s, 1) == IBV_WC_SUCCESS);
-	EXPECT(s, reach(s, 1, (struct req){ .op = IBV_WR_RDMA_WRITE, .len = 64, .rkey = key, .raddr = SPAN - 32 }) ==
+	EXPECT(s, mw_bound(s, 1) == IBV_WC_SUCCESS);
+	EXPECT(s, mw_reach(s, 1, (struct req){ .op = IBV_WR_RDMA_WRITE, .len = 64, .rkey = key, .raddr = SPAN - 32 }) ==
 			  IBV_WC_REM_ACCESS_ERR);
-	done(s, mw);
+	mw_done(s, mw);
 }
 
 static void never_bound(struct scene *s)
 {
-	struct ibv_mw *mw = window(s, s->end[RESP].pd, type_of(s));
+	struct ibv_mw *mw = mw_make(s, s->end[RESP].pd, type_of(s));
 
-	EXPECT(s, reach(s, 1, (struct req){ .op = IBV_WR_RDMA_WRITE, .len = 8, .rkey = mw->rkey }) ==
+	EXPECT(s, mw_reach(s, 1, (struct req){ .op = IBV_WR_RDMA_WRITE, .len = 8, .rkey = mw->rkey }) ==
 			  IBV_WC_REM_ACCESS_ERR);
-	done(s, mw);
+	mw_done(s, mw);
 }
 
 static void after_free(struct scene *s)
 {
-	struct ibv_mw *mw = window(s, s->end[RESP].pd, type_of(s));
-	uint32_t key = bind(s, mw, (struct bind){ 0 });
+	struct ibv_mw *mw = mw_make(s, s->end[RESP].pd, type_of(s));
+	uint32_t key = mw_bind(s, mw, (struct bind){ 0 });
 
-	EXPECT(s, bound(s, 1) == IBV_WC_SUCCESS && !ibv_dealloc_mw(mw));
-	EXPECT(s, reach(s, 1, (struct req){ .op = IBV_WR_RDMA_WRITE, .len = 8, .rkey = key }) == IBV_WC_REM_ACCESS_ERR);
-	done(s, NULL);
+	EXPECT(s, mw_bound(s, 1) == IBV_WC_SUCCESS && !ibv_dealloc_mw(mw));
+	EXPECT(s,
+	       mw_reach(s, 1, (struct req){ .op = IBV_WR_RDMA_WRITE, .len = 8, .rkey = key }) == IBV_WC_REM_ACCESS_ERR);
+	mw_done(s, NULL);
 }
 
 static void dereg_bound(struct scene *s)
 {
 	struct end *b = &s->end[RESP];
-	struct ibv_mw *mw = window(s, b->pd, type_of(s));
+	struct ibv_mw *mw = mw_make(s, b->pd, type_of(s));
 
-	bind(s, mw, (struct bind){ 0 });
-	EXPECT(s, bound(s, 1) == IBV_WC_SUCCESS);
+	mw_bind(s, mw, (struct bind){ 0 });
+	EXPECT(s, mw_bound(s, 1) == IBV_WC_SUCCESS);
 	EXPECT(s, ibv_dereg_mr(b->mr) == EBUSY);
-	EXPECT(s, reach(s, 1, (struct req){ .op = IBV_WR_RDMA_WRITE, .len = 8 }) == IBV_WC_SUCCESS);
-	done(s, mw);
+	EXPECT(s, mw_reach(s, 1, (struct req){ .op = IBV_WR_RDMA_WRITE, .len = 8 }) == IBV_WC_SUCCESS);
+	mw_done(s, mw);
 }
 
 static void rebind1(struct scene *s)
 {
-	struct ibv_mw *mw = window(s, s->end[RESP].pd, IBV_MW_TYPE_1);
-	uint32_t first = bind(s, mw, (struct bind){ 0 }), second = bind(s, mw, (struct bind){ .off = SPAN });
+	struct ibv_mw *mw = mw_make(s, s->end[RESP].pd, IBV_MW_TYPE_1);
+	uint32_t first = mw_bind(s, mw, (struct bind){ 0 }), second = mw_bind(s, mw, (struct bind){ .off = SPAN });
 
-	EXPECT(s, bound(s, 2) == IBV_WC_SUCCESS && first != second);
-	EXPECT(s, reach(s, 1, (struct req){ .op = IBV_WR_RDMA_WRITE, .len = 8, .off = SPAN, .rkey = second }) ==
+	EXPECT(s, mw_bound(s, 2) == IBV_WC_SUCCESS && first != second);
+	EXPECT(s, mw_reach(s, 1, (struct req){ .op = IBV_WR_RDMA_WRITE, .len = 8, .off = SPAN, .rkey = second }) ==
 			  IBV_WC_SUCCESS);
-	EXPECT(s,
-	       reach(s, 2, (struct req){ .op = IBV_WR_RDMA_WRITE, .len = 8, .rkey = first }) == IBV_WC_REM_ACCESS_ERR);
-	done(s, mw);
+	EXPECT(s, mw_reach(s, 2, (struct req){ .op = IBV_WR_RDMA_WRITE, .len = 8, .rkey = first }) ==
+			  IBV_WC_REM_ACCESS_ERR);
+	mw_done(s, mw);
 }
 
 static void unbind1(struct scene *s)
 {
-	struct ibv_mw *mw = window(s, s->end[RESP].pd, IBV_MW_TYPE_1);
-	uint32_t first = bind(s, mw, (struct bind){ 0 });
+	struct ibv_mw *mw = mw_make(s, s->end[RESP].pd, IBV_MW_TYPE_1);
+	uint32_t first = mw_bind(s, mw, (struct bind){ 0 });
 
-	EXPECT(s, first && bind(s, mw, (struct bind){ .unbind = true }));
-	EXPECT(s, bound(s, 2) == IBV_WC_SUCCESS);
-	EXPECT(s,
-	       reach(s, 1, (struct req){ .op = IBV_WR_RDMA_READ, .len = 8, .rkey = first }) == IBV_WC_REM_ACCESS_ERR);
-	done(s, mw);
+	EXPECT(s, first && mw_bind(s, mw, (struct bind){ .unbind = true }));
+	EXPECT(s, mw_bound(s, 2) == IBV_WC_SUCCESS);
+	EXPECT(s, mw_reach(s, 1, (struct req){ .op = IBV_WR_RDMA_READ, .len = 8, .rkey = first }) ==
+			  IBV_WC_REM_ACCESS_ERR);
+	mw_done(s, mw);
 }
 
 /* A second connection of the same PDs: may it use what the first one's queue pair has bound? */
@@ -425,134 +414,37 @@ static void other_qp(struct scene *s)
 {
 	struct end *a = &s->end[REQ], *b = &s->end[RESP];
 	struct ibv_qp *own = a->qp, *made[2];
-	struct ibv_mw *mw = window(s, b->pd, type_of(s));
-	uint32_t key = bind(s, mw, (struct bind){ 0 });
+	struct ibv_mw *mw = mw_make(s, b->pd, type_of(s));
+	uint32_t key = mw_bind(s, mw, (struct bind){ 0 });
 	bool shared = type_of(s) == IBV_MW_TYPE_1;
 	int i;
 
-	EXPECT(s, bound(s, 1) == IBV_WC_SUCCESS);
+	EXPECT(s, mw_bound(s, 1) == IBV_WC_SUCCESS);
 	for (i = 0; i < 2; i++)
 		made[i] = qp_make(s, i, IBV_QPT_RC, &s->rule->knob[i]);
 	for (i = 0; i < 2; i++)
 		qp_connect(s, i, made[i], made[!i]->qp_num, IBV_QPS_RTS, &s->rule->knob[i]);
 	a->qp = made[REQ];
-	EXPECT(s, reach(s, 1, (struct req){ .op = IBV_WR_RDMA_WRITE, .len = 8, .rkey = key }) ==
+	EXPECT(s, mw_reach(s, 1, (struct req){ .op = IBV_WR_RDMA_WRITE, .len = 8, .rkey = key }) ==
 			  (shared ? IBV_WC_SUCCESS : IBV_WC_REM_ACCESS_ERR));
 	a->qp = own;
 	if (!shared)
 		EXPECT(s, wait_event(s, RESP, IBV_EVENT_QP_ACCESS_ERR));
 	b->events = 0;
-	EXPECT(s, reach(s, 2, (struct req){ .op = IBV_WR_RDMA_WRITE, .len = 8, .rkey = key }) == IBV_WC_SUCCESS);
+	EXPECT(s, mw_reach(s, 2, (struct req){ .op = IBV_WR_RDMA_WRITE, .len = 8, .rkey = key }) == IBV_WC_SUCCESS);
 	for (i = 0; i < 2; i++)
 		EXPECT(s, !ibv_destroy_qp(made[i]));
-	done(s, mw);
-}
-
-static void local_inv(struct scene *s)
-{
-	struct ibv_mw *mw = window(s, s->end[RESP].pd, IBV_MW_TYPE_2), copy;
-	uint32_t key = bind(s, mw, (struct bind){ 0 });
-
-	EXPECT(s, bound(s, 1) == IBV_WC_SUCCESS && !invalidate(s, key));
-	EXPECT(s, bound(s, 2) == IBV_WC_SUCCESS && s->end[RESP].swc[1].opcode == IBV_WC_LOCAL_INV);
-	copy = *mw;
-	copy.rkey = key;
-	key = bind(s, &copy, (struct bind){ 0 }); /* free to be bound anew */
-	EXPECT(s, bound(s, 3) == IBV_WC_SUCCESS);
-	EXPECT(s, reach(s, 1, (struct req){ .op = IBV_WR_RDMA_WRITE, .len = 8, .rkey = key }) == IBV_WC_SUCCESS);
-	EXPECT(s, reach(s, 2, (struct req){ .op = IBV_WR_RDMA_WRITE, .len = 8, .rkey = copy.rkey }) ==
-			  IBV_WC_REM_ACCESS_ERR);
-	done(s, mw);
-}
-
-static void local_inv_then_access(struct scene *s)
-{
-	struct ibv_mw *mw = window(s, s->end[RESP].pd, IBV_MW_TYPE_2);
-	uint32_t key = bind(s, mw, (struct bind){ 0 });
-
-	EXPECT(s, !invalidate(s, key) && bound(s, 2) == IBV_WC_SUCCESS);
-	EXPECT(s, reach(s, 1, (struct req){ .op = (enum ibv_wr_opcode)s->rule->arg2, .len = 8, .rkey = key }) ==
-			  IBV_WC_REM_ACCESS_ERR);
-	done(s, mw);
-}
-
-static void local_inv_wrong(struct scene *s)
-{
-	struct end *b = &s->end[RESP];
-	struct ibv_mw *mw = window(s, b->pd, s->rule->arg2 == 2 ? IBV_MW_TYPE_1 : IBV_MW_TYPE_2);
-	uint32_t key = 0xdead00;
-
-	if (s->rule->arg2 == 1)
-		key = mw->rkey; /* not bound */
-	if (s->rule->arg2 == 2)
-		key = bind(s, mw, (struct bind){ 0 });
-	if (s->rule->arg2 == 3)
-		key = b->mr->rkey;
-	EXPECT(s, !invalidate(s, key));
-	EXPECT(s, bound(s, s->rule->arg2 == 2 ? 2 : 1) != IBV_WC_SUCCESS);
-	EXPECT(s, wait_state(b->qp, IBV_QPS_ERR));
-	done(s, mw);
-}
-
-static void remote_inv(struct scene *s)
-{
-	struct end *b = &s->end[RESP];
-	struct ibv_mw *mw = window(s, b->pd, IBV_MW_TYPE_2);
-	uint32_t key = bind(s, mw, (struct bind){ 0 });
-
-	EXPECT(s, bound(s, 1) == IBV_WC_SUCCESS);
-	EXPECT(s,
-	       reach(s, 1, (struct req){ .op = IBV_WR_SEND_WITH_INV, .len = (unsigned)s->rule->arg2, .rkey = key }) ==
-		       IBV_WC_SUCCESS);
-	EXPECT(s, wait_recv(s, RESP, 1) && b->rwc[0].wc_flags & IBV_WC_WITH_INV && b->rwc[0].invalidated_rkey == key);
-	EXPECT(s, !ibv_dereg_mr(b->mr)); /* nothing is bound to it any more */
-	b->mr = NULL;
-	b->mr = ibv_reg_mr(b->pd, region(b), REGION, IBV_ACCESS_LOCAL_WRITE | ALL_RIGHTS);
-	EXPECT(s, reach(s, 2, (struct req){ .op = IBV_WR_RDMA_WRITE, .len = 8, .rkey = key }) == IBV_WC_REM_ACCESS_ERR);
-	done(s, mw);
-}
-
-static void remote_inv_wrong(struct scene *s)
-{
-	struct end *b = &s->end[RESP];
-	struct ibv_mw *mw = window(s, b->pd, s->rule->arg2 == 2 ? IBV_MW_TYPE_1 : IBV_MW_TYPE_2);
-	uint32_t key = 0xdead00;
-
-	if (s->rule->arg2 == 1)
-		key = mw->rkey;
-	if (s->rule->arg2 == 2) {
-		key = bind(s, mw, (struct bind){ 0 });
-		EXPECT(s, bound(s, 1) == IBV_WC_SUCCESS);
-	}
-	if (s->rule->arg2 == 3)
-		key = b->mr->rkey;
-	post_ok(s, REQ, (struct req){ .op = IBV_WR_SEND_WITH_INV, .len = 8, .rkey = key });
-	EXPECT(s, wait_send(s, REQ, 1) && wait_recv(s, RESP, 1));
-	EXPECT(s, b->rwc[0].status != IBV_WC_SUCCESS);
-	b->got_recv = 0;
-	done(s, mw);
-}
-
-static void inv_rnr(struct scene *s)
-{
-	struct ibv_mw *mw = window(s, s->end[RESP].pd, IBV_MW_TYPE_2);
-	uint32_t key = bind(s, mw, (struct bind){ 0 });
-
-	EXPECT(s, bound(s, 1) == IBV_WC_SUCCESS);
-	EXPECT(s, reach(s, 1, (struct req){ .op = IBV_WR_SEND_WITH_INV, .len = 8, .rkey = key }) ==
-			  IBV_WC_RNR_RETRY_EXC_ERR);
-	EXPECT(s, ibv_dereg_mr(s->end[RESP].mr) == EBUSY); /* it is bound yet */
-	done(s, mw);
+	mw_done(s, mw);
 }
 
 static void destroy_unbinds(struct scene *s)
 {
 	struct end *b = &s->end[RESP];
-	struct ibv_mw *mw = window(s, b->pd, type_of(s));
+	struct ibv_mw *mw = mw_make(s, b->pd, type_of(s));
 	bool two = type_of(s) == IBV_MW_TYPE_2;
 
-	bind(s, mw, (struct bind){ 0 });
-	EXPECT(s, bound(s, 1) == IBV_WC_SUCCESS);
+	mw_bind(s, mw, (struct bind){ 0 });
+	EXPECT(s, mw_bound(s, 1) == IBV_WC_SUCCESS);
 	if (s->rule->arg2)
 		EXPECT(s, !qp_modify(s, RESP, b->qp, IBV_QPS_RESET, &s->rule->knob[RESP], 0));
 	else {
@@ -565,188 +457,186 @@ static void destroy_unbinds(struct scene *s)
 	} else {
 		EXPECT(s, ibv_dereg_mr(b->mr) == EBUSY);
 	}
-	done(s, mw);
+	mw_done(s, mw);
 }
 
 static void bind_then_send(struct scene *s)
 {
 	struct end *b = &s->end[RESP];
-	struct ibv_mw *mw = window(s, b->pd, IBV_MW_TYPE_2);
+	struct ibv_mw *mw = mw_make(s, b->pd, IBV_MW_TYPE_2);
 	uint32_t key;
 
 	post_recvs(s, REQ, 1, (struct recv){ 0 });
-	key = bind(s, mw, (struct bind){ .flags = 0 });
+	key = mw_bind(s, mw, (struct bind){ .flags = 0 });
 	memcpy(region(b) + INBOX, &key, 4);
 	post_ok(s, RESP, (struct req){ .op = IBV_WR_SEND, .len = 4, .off = INBOX });
 	EXPECT(s, wait_recv(s, REQ, 1));
 	memcpy(&key, region(&s->end[REQ]) + INBOX, 4);
-	EXPECT(s, reach(s, 1, (struct req){ .op = IBV_WR_RDMA_WRITE, .len = 8, .rkey = key }) == IBV_WC_SUCCESS);
-	EXPECT(s, bound(s, 2) == IBV_WC_SUCCESS);
-	done(s, mw);
+	EXPECT(s, mw_reach(s, 1, (struct req){ .op = IBV_WR_RDMA_WRITE, .len = 8, .rkey = key }) == IBV_WC_SUCCESS);
+	EXPECT(s, mw_bound(s, 2) == IBV_WC_SUCCESS);
+	mw_done(s, mw);
 }
 
 static void bind_in_order(struct scene *s)
 {
 	struct end *b = &s->end[RESP];
-	struct ibv_mw *mw = window(s, b->pd, IBV_MW_TYPE_2);
+	struct ibv_mw *mw = mw_make(s, b->pd, IBV_MW_TYPE_2);
 	uint32_t key;
 
 	post_ok(s, RESP, (struct req){ .op = IBV_WR_RDMA_READ, .len = 8000, .id = 1 });
-	key = bind(s, mw, (struct bind){ .flags = s->rule->arg2 ? IBV_SEND_FENCE : 0 });
+	key = mw_bind(s, mw, (struct bind){ .flags = s->rule->arg2 ? IBV_SEND_FENCE : 0 });
 	post_ok(s, RESP, (struct req){ .op = IBV_WR_RDMA_WRITE, .len = 8, .id = 3 });
-	invalidate(s, key);
-	EXPECT(s, bound(s, 4) == IBV_WC_SUCCESS);
+	mw_invalidate(s, key);
+	EXPECT(s, mw_bound(s, 4) == IBV_WC_SUCCESS);
 	EXPECT(s, b->swc[0].opcode == IBV_WC_RDMA_READ && b->swc[1].opcode == IBV_WC_BIND_MW &&
 			  b->swc[2].opcode == IBV_WC_RDMA_WRITE && b->swc[3].opcode == IBV_WC_LOCAL_INV);
-	done(s, mw);
+	mw_done(s, mw);
 }
 
 static void lkey_of_window(struct scene *s)
 {
 	struct end *b = &s->end[RESP];
-	struct ibv_mw *mw = window(s, b->pd, type_of(s));
-	struct ibv_sge sge = { (uintptr_t)region(b), 8, bind(s, mw, (struct bind){ 0 }) };
+	struct ibv_mw *mw = mw_make(s, b->pd, type_of(s));
+	struct ibv_sge sge = { (uintptr_t)region(b), 8, mw_bind(s, mw, (struct bind){ 0 }) };
 	struct ibv_send_wr wr = { .sg_list = &sge,
 				  .num_sge = 1,
 				  .opcode = IBV_WR_SEND,
 				  .send_flags = IBV_SEND_SIGNALED },
 			   *bad;
 
-	EXPECT(s, !ibv_post_send(b->qp, &wr, &bad) && bound(s, 2) == IBV_WC_LOC_PROT_ERR);
-	done(s, mw);
+	EXPECT(s, !ibv_post_send(b->qp, &wr, &bad) && mw_bound(s, 2) == IBV_WC_LOC_PROT_ERR);
+	mw_done(s, mw);
 }
 
 static void over_window(struct scene *s)
 {
 	struct end *b = &s->end[RESP];
-	struct ibv_mw *one = window(s, b->pd, IBV_MW_TYPE_2), *two = window(s, b->pd, IBV_MW_TYPE_2);
-	uint32_t first = bind(s, one, (struct bind){ 0 }), second = bind(s, two, (struct bind){ .off = SPAN / 2 });
+	struct ibv_mw *one = mw_make(s, b->pd, IBV_MW_TYPE_2), *two = mw_make(s, b->pd, IBV_MW_TYPE_2);
+	uint32_t first = mw_bind(s, one, (struct bind){ 0 }),
+		 second = mw_bind(s, two, (struct bind){ .off = SPAN / 2 });
 
-	EXPECT(s, bound(s, 2) == IBV_WC_SUCCESS && !invalidate(s, first) && bound(s, 3) == IBV_WC_SUCCESS);
-	EXPECT(s, reach(s, 1, (struct req){ .op = IBV_WR_RDMA_WRITE, .len = 8, .off = SPAN / 2, .rkey = second }) ==
+	EXPECT(s, mw_bound(s, 2) == IBV_WC_SUCCESS && !mw_invalidate(s, first) && mw_bound(s, 3) == IBV_WC_SUCCESS);
+	EXPECT(s, mw_reach(s, 1, (struct req){ .op = IBV_WR_RDMA_WRITE, .len = 8, .off = SPAN / 2, .rkey = second }) ==
 			  IBV_WC_SUCCESS);
 	EXPECT(s, !ibv_dealloc_mw(one));
-	done(s, two);
+	mw_done(s, two);
 }
 
 static void mr_key_beside(struct scene *s)
 {
-	struct ibv_mw *mw = window(s, s->end[RESP].pd, IBV_MW_TYPE_2);
-	uint32_t key = bind(s, mw, (struct bind){ .access = IBV_ACCESS_REMOTE_READ });
+	struct ibv_mw *mw = mw_make(s, s->end[RESP].pd, IBV_MW_TYPE_2);
+	uint32_t key = mw_bind(s, mw, (struct bind){ .access = IBV_ACCESS_REMOTE_READ });
 
-	EXPECT(s, bound(s, 1) == IBV_WC_SUCCESS && key);
-	EXPECT(s, reach(s, 1, (struct req){ .op = IBV_WR_RDMA_WRITE, .len = 8 }) == IBV_WC_SUCCESS);
-	done(s, mw);
+	EXPECT(s, mw_bound(s, 1) == IBV_WC_SUCCESS && key);
+	EXPECT(s, mw_reach(s, 1, (struct req){ .op = IBV_WR_RDMA_WRITE, .len = 8 }) == IBV_WC_SUCCESS);
+	mw_done(s, mw);
 }
 
 static void pd_with_window(struct scene *s)
 {
 	struct ibv_pd *pd = ibv_alloc_pd(s->end[RESP].ctx);
-	struct ibv_mw *mw = window(s, pd, type_of(s));
+	struct ibv_mw *mw = mw_make(s, pd, type_of(s));
 
 	EXPECT(s, ibv_dealloc_pd(pd) == EBUSY);
 	EXPECT(s, !ibv_dealloc_mw(mw) && !ibv_dealloc_pd(pd));
 }
 
-#define REFUSED .state = { 0, AT(ERR) }
-#define POSTED  .state = { 0, ANY_STATE } /* the verb itself may refuse */
-#define DENIED  .req = { ST(REM_ACCESS_ERR) }, .state = { AT(ERR), AT(ERR) }, .event = { 0, EV(QP_ACCESS_ERR) }
+static const struct rule both_rows[] = {
+	{ .name = "binding to a region without bind access is refused",
+	  .clause = "C10-73: the region permits windows",
+	  .action = bind_no_right,
+	  POSTED },
+	{ .name = "binding to a region of another PD is refused",
+	  .clause = "10.6.7.2.2: window and region share a PD",
+	  .action = bind_other_pd,
+	  POSTED },
+	{ .name = "binding a window of another PD is refused",
+	  .clause = "C10-72: window and queue pair share a PD",
+	  .action = bind_window_of_other_pd,
+	  POSTED },
+	{ .name = "binding beyond the region is refused",
+	  .clause = "C10-75: within the region",
+	  .action = bind_beyond,
+	  POSTED },
+	{ .name = "binding before the region is refused",
+	  .clause = "C10-75: within the region",
+	  .action = bind_before,
+	  POSTED },
+	{ .name = "binding remote write to a region without local write is refused",
+	  .clause = "C10-74: the region's rights",
+	  .action = bind_write_of_readonly,
+	  .arg2 = IBV_ACCESS_REMOTE_WRITE,
+	  POSTED },
+	{ .name = "binding remote atomic to a region without local write is refused",
+	  .clause = "C10-74: the region's rights",
+	  .action = bind_write_of_readonly,
+	  .arg2 = IBV_ACCESS_REMOTE_ATOMIC,
+	  POSTED },
+	{ .name = "binding remote read needs no right of the region but bind",
+	  .clause = "C10-74: the region's rights",
+	  .action = bind_read_of_readonly,
+	  .req = { OK } },
+	{ .name = "binding to a deregistered region is refused",
+	  .clause = "10.6.7.2.2: a valid L_Key",
+	  .action = bind_deregd,
+	  POSTED },
+	{ .name = "binding a window that was freed is refused",
+	  .clause = "10.6.7.2.2: a valid R_Key",
+	  .action = bind_freed,
+	  POSTED },
+	{ .name = "binding a right that windows do not have is refused",
+	  .clause = "11.2.8.10: access rights",
+	  .action = bind_unknown_right,
+	  POSTED },
+	{ .name = "UC binds and its peer writes",
+	  .clause = "9.4 table 38: bind on UC",
+	  .type = IBV_QPT_UC,
+	  .action = bind_on_uc,
+	  .req = { OK } },
+	{ .name = "a window that was never bound gives no access",
+	  .clause = "10.6.7.2.1: unbound",
+	  .action = never_bound,
+	  DENIED },
+	{ .name = "a window that was freed gives no access",
+	  .clause = "11.2.8.12: deallocate",
+	  .action = after_free,
+	  DENIED },
+	{ .name = "a region with a window bound to it is not deregistered",
+	  .clause = "10.6.7.2.5, 11.2.8.5: windows still bound",
+	  .action = dereg_bound,
+	  .req = { OK } },
+	{ .name = "another queue pair of the PD",
+	  .clause = "10.6.7.2.4: type 1 goes by PD, type 2B by PD and queue pair",
+	  .action = other_qp,
+	  .req = { OK, OK } },
+	{ .name = "the end of the queue pair that bound it",
+	  .clause = "10.6.7.2.4: type 2B ends with its queue pair, type 1 does not",
+	  .action = destroy_unbinds,
+	  .state = { 0, GONE } },
+	{ .name = "RESET of the queue pair that bound it",
+	  .clause = "10.6.7.2.4: type 2B ends with its queue pair, type 1 does not",
+	  .action = destroy_unbinds,
+	  .arg2 = 1,
+	  .state = { 0, AT(RESET) } },
+	{ .name = "a window's key names no local memory",
+	  .clause = "10.6.7.1: an R_Key alone",
+	  .action = lkey_of_window,
+	  REFUSED },
+	{ .name = "a PD with a window is not freed", .clause = "11.2.1.6: in use", .action = pd_with_window },
+};
 
 static void both_types(void)
 {
-	static const struct rule rows[] = {
-		{ .name = "binding to a region without bind access is refused",
-		  .clause = "C10-73: the region permits windows",
-		  .action = bind_no_right,
-		  POSTED },
-		{ .name = "binding to a region of another PD is refused",
-		  .clause = "10.6.7.2.2: window and region share a PD",
-		  .action = bind_other_pd,
-		  POSTED },
-		{ .name = "binding a window of another PD is refused",
-		  .clause = "C10-72: window and queue pair share a PD",
-		  .action = bind_window_of_other_pd,
-		  POSTED },
-		{ .name = "binding beyond the region is refused",
-		  .clause = "C10-75: within the region",
-		  .action = bind_beyond,
-		  POSTED },
-		{ .name = "binding before the region is refused",
-		  .clause = "C10-75: within the region",
-		  .action = bind_before,
-		  POSTED },
-		{ .name = "binding remote write to a region without local write is refused",
-		  .clause = "C10-74: the region's rights",
-		  .action = bind_write_of_readonly,
-		  .arg2 = IBV_ACCESS_REMOTE_WRITE,
-		  POSTED },
-		{ .name = "binding remote atomic to a region without local write is refused",
-		  .clause = "C10-74: the region's rights",
-		  .action = bind_write_of_readonly,
-		  .arg2 = IBV_ACCESS_REMOTE_ATOMIC,
-		  POSTED },
-		{ .name = "binding remote read needs no right of the region but bind",
-		  .clause = "C10-74: the region's rights",
-		  .action = bind_read_of_readonly,
-		  .req = { OK } },
-		{ .name = "binding to a deregistered region is refused",
-		  .clause = "10.6.7.2.2: a valid L_Key",
-		  .action = bind_deregd,
-		  POSTED },
-		{ .name = "binding a window that was freed is refused",
-		  .clause = "10.6.7.2.2: a valid R_Key",
-		  .action = bind_freed,
-		  POSTED },
-		{ .name = "binding a right that windows do not have is refused",
-		  .clause = "11.2.8.10: access rights",
-		  .action = bind_unknown_right,
-		  POSTED },
-		{ .name = "UC binds and its peer writes",
-		  .clause = "9.4 table 38: bind on UC",
-		  .type = IBV_QPT_UC,
-		  .action = bind_on_uc,
-		  .req = { OK } },
-		{ .name = "a window that was never bound gives no access",
-		  .clause = "10.6.7.2.1: unbound",
-		  .action = never_bound,
-		  DENIED },
-		{ .name = "a window that was freed gives no access",
-		  .clause = "11.2.8.12: deallocate",
-		  .action = after_free,
-		  DENIED },
-		{ .name = "a region with a window bound to it is not deregistered",
-		  .clause = "10.6.7.2.5, 11.2.8.5: windows still bound",
-		  .action = dereg_bound,
-		  .req = { OK } },
-		{ .name = "another queue pair of the PD",
-		  .clause = "10.6.7.2.4: type 1 goes by PD, type 2B by PD and queue pair",
-		  .action = other_qp,
-		  .req = { OK, OK } },
-		{ .name = "the end of the queue pair that bound it",
-		  .clause = "10.6.7.2.4: type 2B ends with its queue pair, type 1 does not",
-		  .action = destroy_unbinds,
-		  .state = { 0, GONE } },
-		{ .name = "RESET of the queue pair that bound it",
-		  .clause = "10.6.7.2.4: type 2B ends with its queue pair, type 1 does not",
-		  .action = destroy_unbinds,
-		  .arg2 = 1,
-		  .state = { 0, AT(RESET) } },
-		{ .name = "a window's key names no local memory",
-		  .clause = "10.6.7.1: an R_Key alone",
-		  .action = lkey_of_window,
-		  REFUSED },
-		{ .name = "a PD with a window is not freed", .clause = "11.2.1.6: in use", .action = pd_with_window },
-	};
 	unsigned t, i;
 
 	for (t = 1; t <= 2; t++)
-		for (i = 0; i < ARRAY_LEN(rows); i++) {
-			struct rule r = rows[i];
+		for (i = 0; i < ARRAY_LEN(both_rows); i++) {
+			struct rule r = both_rows[i];
 
 			r.arg = t;
 			if (r.action == other_qp && t == 2)
 				r.req[0] = ST(REM_ACCESS_ERR);
-			rule_add(r, "type %u: %s", t, rows[i].name);
+			rule_add(r, "type %u: %s", t, both_rows[i].name);
 		}
 }
 
@@ -799,120 +689,6 @@ static const struct rule rows[] = {
 	  .clause = "10.6.7.2.2: zero length unbinds",
 	  .action = unbind1,
 	  DENIED },
-	{ .name = "local invalidation frees the window for another binding",
-	  .clause = "10.6.5: local invalidate",
-	  .action = local_inv,
-	  .req = { OK, ST(REM_ACCESS_ERR) },
-	  .state = { AT(ERR), AT(ERR) },
-	  .event = { 0, EV(QP_ACCESS_ERR) } },
-	{ .name = "a WRITE after local invalidation is refused",
-	  .clause = "10.6.5: local invalidate",
-	  .action = local_inv_then_access,
-	  .arg2 = IBV_WR_RDMA_WRITE,
-	  DENIED },
-	{ .name = "a READ after local invalidation is refused",
-	  .clause = "10.6.5: local invalidate",
-	  .action = local_inv_then_access,
-	  .arg2 = IBV_WR_RDMA_READ,
-	  DENIED },
-	{ .name = "an atomic after local invalidation is refused",
-	  .clause = "10.6.5: local invalidate",
-	  .action = local_inv_then_access,
-	  .arg2 = IBV_WR_ATOMIC_FETCH_AND_ADD,
-	  DENIED },
-	{ .name = "local invalidation of a key that was never given fails",
-	  .clause = "10.6.5, 11.6.2: invalid key",
-	  .action = local_inv_wrong,
-	  REFUSED },
-	{ .name = "local invalidation of a window that is not bound fails",
-	  .clause = "10.6.5, 11.6.2: not valid",
-	  .action = local_inv_wrong,
-	  .arg2 = 1,
-	  REFUSED },
-	{ .name = "local invalidation of a window of type 1 fails",
-	  .clause = "10.6.5: type 2 alone",
-	  .action = local_inv_wrong,
-	  .arg2 = 2,
-	  REFUSED },
-	{ .name = "local invalidation of a registered region fails",
-	  .clause = "10.6.5: regions for fast registration alone",
-	  .action = local_inv_wrong,
-	  .arg2 = 3,
-	  REFUSED },
-	{ .name = "SEND with invalidate unbinds, and says which key",
-	  .clause = "9.4.1.1, 10.6.5: remote invalidate",
-	  .recvs = 1,
-	  .action = remote_inv,
-	  .arg2 = 100,
-	  .req = { OK, ST(REM_ACCESS_ERR) },
-	  .resp = { OK },
-	  .state = { AT(ERR), AT(ERR) },
-	  .event = { 0, EV(QP_ACCESS_ERR) } },
-	{ .name = "SEND with invalidate of several packets unbinds at its end",
-	  .clause = "9.4.1.1: IETH in the last packet",
-	  .recvs = 1,
-	  .action = remote_inv,
-	  .arg2 = 3000,
-	  .req = { OK, ST(REM_ACCESS_ERR) },
-	  .resp = { OK },
-	  .state = { AT(ERR), AT(ERR) },
-	  .event = { 0, EV(QP_ACCESS_ERR) } },
-	{ .name = "SEND with invalidate of no byte unbinds",
-	  .clause = "9.4.1.1: zero length",
-	  .recvs = 1,
-	  .action = remote_inv,
-	  .arg2 = 0,
-	  .req = { OK, ST(REM_ACCESS_ERR) },
-	  .resp = { OK },
-	  .state = { AT(ERR), AT(ERR) },
-	  .event = { 0, EV(QP_ACCESS_ERR) } },
-	{ .name = "SEND with invalidate of a key that was never given is refused",
-	  .clause = "9.4.1.1, 9.7.4.1.5: remote access error",
-	  .recvs = 1,
-	  .action = remote_inv_wrong,
-	  DENIED },
-	{ .name = "SEND with invalidate of a window that is not bound is refused",
-	  .clause = "9.4.1.1, 9.7.4.1.5: remote access error",
-	  .recvs = 1,
-	  .action = remote_inv_wrong,
-	  .arg2 = 1,
-	  DENIED },
-	{ .name = "SEND with invalidate of a window of type 1 is refused",
-	  .clause = "9.4.1.1, 10.6.5: type 2 alone",
-	  .recvs = 1,
-	  .action = remote_inv_wrong,
-	  .arg2 = 2,
-	  DENIED },
-	{ .name = "SEND with invalidate of a registered region is refused",
-	  .clause = "9.4.1.1, 10.6.5: regions for fast registration alone",
-	  .recvs = 1,
-	  .action = remote_inv_wrong,
-	  .arg2 = 3,
-	  DENIED },
-	{ .name = "SEND with invalidate that finds no receive invalidates nothing",
-	  .clause = "9.7.4.1.4, 10.6.5: after the message is accepted",
-	  .knob[REQ].rnr_retry = ZERO,
-	  .action = inv_rnr,
-	  .req = { ST(RNR_RETRY_EXC_ERR) },
-	  .state = { AT(ERR) } },
-	{ .name = "UC has no SEND with invalidate",
-	  .clause = "9.4 table 38",
-	  .type = IBV_QPT_UC,
-	  .send = { .op = IBV_WR_SEND_WITH_INV, .len = 8, .rkey = 1 },
-	  .req = { ST(LOC_QP_OP_ERR) },
-	  .state = { AT(SQE) } },
-	{ .name = "UD has no SEND with invalidate",
-	  .clause = "9.4 table 38",
-	  .type = IBV_QPT_UD,
-	  .send = { .op = IBV_WR_SEND_WITH_INV, .len = 8, .rkey = 1 },
-	  .req = { ST(LOC_QP_OP_ERR) },
-	  .state = { AT(SQE) } },
-	{ .name = "UD has no local invalidate",
-	  .clause = "9.4 table 38",
-	  .type = IBV_QPT_UD,
-	  .send = { .op = IBV_WR_LOCAL_INV, .rkey = 1 },
-	  .req = { ST(LOC_QP_OP_ERR) },
-	  .state = { AT(SQE) } },
 	{ .name = "a window is bound when the SEND behind the binding arrives",
 	  .clause = "10.6.7.2.2, 10.8.3.3: in order",
 	  .action = bind_then_send,
@@ -942,4 +718,5 @@ void windows_rules(void)
 	both_types();
 	for (i = 0; i < ARRAY_LEN(rows); i++)
 		rule_add(rows[i], "%s", rows[i].name);
+	invalidation_rules();
 }
