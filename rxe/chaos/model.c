@@ -110,101 +110,175 @@ static void repair(struct conn *c)
 		}
 }
 
+/* Operations on an end of a connection; @n: how often */
+
+static void run_send(struct conn *c, struct end *e, u32 n)
+{
+	while (n--)
+		chaos_send_one(e);
+}
+
+static void run_recv(struct conn *c, struct end *e, u32 n)
+{
+	while (n--)
+		chaos_recv_one(e, MAX_SEND, false);
+}
+
+static void run_time(struct conn *c, struct end *e, u32 n)
+{
+	chaos_run(chance(50) ? draw(20000) : draw(3000000));
+}
+
+static void run_check(struct conn *c, struct end *e, u32 n)
+{
+	check_all();
+}
+
+static void run_wire(struct conn *c, struct end *e, u32 n)
+{
+	wire_faults_set();
+}
+
+static void run_busy(struct conn *c, struct end *e, u32 n)
+{
+	chaos_wire_busy(&chaos.host[draw(2)], draw(200000));
+}
+
+static void run_bind(struct conn *c, struct end *e, u32 n)
+{
+	chaos_window_bind(e);
+}
+
+static void run_window_write(struct conn *c, struct end *e, u32 n)
+{
+	chaos_window_write(e);
+}
+
+static void run_sqd(struct conn *c, struct end *e, u32 n)
+{
+	if (c->type == HCA_QPT_RC)
+		move(e, HCA_QPS_SQD, HCA_QPS_RTS);
+}
+
+static void run_rts(struct conn *c, struct end *e, u32 n)
+{
+	move(&c->end[0], HCA_QPS_RTS, HCA_QPS_SQD);
+	move(&c->end[1], HCA_QPS_RTS, HCA_QPS_SQD);
+	repair(c);
+}
+
+static void run_bad_send(struct conn *c, struct end *e, u32 n)
+{
+	chaos_bad_send(e);
+}
+
+static void run_bad_recv(struct conn *c, struct end *e, u32 n)
+{
+	c->excuse |= BAD_RECV;
+	if (e->srq) {
+		chaos_model.conn[6].excuse |= BAD_RECV;
+		chaos_model.conn[7].excuse |= BAD_RECV;
+	}
+	chaos_recv_one(e, chance(50) ? draw(100) : MAX_SEND, chance(50));
+}
+
+static void run_err(struct conn *c, struct end *e, u32 n)
+{
+	c->excuse |= STOPPED;
+	move(e, HCA_QPS_ERR, chaos_end_state(e));
+}
+
+static void run_reconnect(struct conn *c, struct end *e, u32 n)
+{
+	chaos_conn_disconnect(c, false);
+	chaos_conn_connect(c);
+}
+
+static void run_rebuild(struct conn *c, struct end *e, u32 n)
+{
+	chaos_conn_disconnect(c, true);
+	chaos_conn_connect(c);
+}
+
+static void run_dereg(struct conn *c, struct end *e, u32 n)
+{
+	if (!e->prog->mr[1].live)
+		return;
+	chaos_prog_excuse(e->prog, RACE);
+	chaos_mr_dereg(e->prog, 1);
+}
+
+static void run_reg(struct conn *c, struct end *e, u32 n)
+{
+	chaos_mr_reg(e->prog, 1);
+}
+
+static void run_invalidate(struct conn *c, struct end *e, u32 n)
+{
+	chaos_window_invalidate(e);
+}
+
+static void run_kill(struct conn *c, struct end *e, u32 n)
+{
+	chaos_prog_restart(e->prog);
+}
+
+static void run_down(struct conn *c, struct end *e, u32 n)
+{
+	u32 i;
+
+	chaos_wire_down(draw(20000000));
+	for (i = 1; i < CONNS; i++)
+		chaos_model.conn[i].excuse |= LOST;
+}
+
+static void run_no_poll(struct conn *c, struct end *e, u32 n)
+{
+	e->no_poll = 1 + draw(40);
+}
+
+static void run_unmap(struct conn *c, struct end *e, u32 n)
+{
+	unmapped_set(e->prog);
+}
+
+/* Connection 0 is a bystander, which nothing may disturb. */
+static const struct {
+	void (*run)(struct conn *c, struct end *e, u32 n);
+	bool disturbs;
+} ops[CHAOS_KINDS] = {
+	[CHAOS_SEND] = { run_send },
+	[CHAOS_RECV] = { run_recv },
+	[CHAOS_RUN] = { run_time },
+	[CHAOS_BAD_SEND] = { run_bad_send, true },
+	[CHAOS_BAD_RECV] = { run_bad_recv, true },
+	[CHAOS_ERR] = { run_err, true },
+	[CHAOS_RECONNECT] = { run_reconnect, true },
+	[CHAOS_REBUILD] = { run_rebuild, true },
+	[CHAOS_SQD] = { run_sqd, true },
+	[CHAOS_RTS] = { run_rts },
+	[CHAOS_DEREG] = { run_dereg, true },
+	[CHAOS_REG] = { run_reg, true },
+	[CHAOS_BIND] = { run_bind },
+	[CHAOS_INVALIDATE] = { run_invalidate, true },
+	[CHAOS_WINDOW_WRITE] = { run_window_write },
+	[CHAOS_KILL] = { run_kill, true },
+	[CHAOS_WIRE] = { run_wire },
+	[CHAOS_DOWN] = { run_down, true },
+	[CHAOS_BUSY] = { run_busy },
+	[CHAOS_NO_POLL] = { run_no_poll, true },
+	[CHAOS_UNMAP] = { run_unmap, true },
+	[CHAOS_CHECK] = { run_check },
+};
+
 static void run_op(const struct chaos_op *op)
 {
 	struct conn *c = &chaos_model.conn[op->conn % CONNS];
 	struct end *e = &c->end[draw(2)];
-	bool bystander = !c->index;
 	u32 n = 1 + draw(chance(20) ? DEPTH : 3);
 
-	switch ((enum chaos_kind)op->kind) {
-	case CHAOS_SEND:
-		while (n--)
-			chaos_send_one(e);
-		break;
-	case CHAOS_RECV:
-		while (n--)
-			chaos_recv_one(e, MAX_SEND, false);
-		break;
-	case CHAOS_RUN:
-		chaos_run(chance(50) ? draw(20000) : draw(3000000));
-		break;
-	case CHAOS_CHECK:
-		check_all();
-		break;
-	case CHAOS_WIRE:
-		wire_faults_set();
-		break;
-	case CHAOS_BUSY:
-		chaos_wire_busy(&chaos.host[draw(2)], draw(200000));
-		break;
-	case CHAOS_BIND:
-		chaos_window_bind(e);
-		break;
-	case CHAOS_WINDOW_WRITE:
-		chaos_window_write(e);
-		break;
-	case CHAOS_SQD:
-		if (!bystander && c->type == HCA_QPT_RC)
-			move(e, HCA_QPS_SQD, HCA_QPS_RTS);
-		break;
-	case CHAOS_RTS:
-		move(&c->end[0], HCA_QPS_RTS, HCA_QPS_SQD);
-		move(&c->end[1], HCA_QPS_RTS, HCA_QPS_SQD);
-		repair(c);
-		break;
-	default:
-		if (bystander)
-			break;
-		switch ((enum chaos_kind)op->kind) {
-		case CHAOS_BAD_SEND:
-			chaos_bad_send(e);
-			break;
-		case CHAOS_BAD_RECV:
-			c->excuse |= BAD_RECV;
-			if (e->srq)
-				chaos_model.conn[6].excuse |= BAD_RECV, chaos_model.conn[7].excuse |= BAD_RECV;
-			chaos_recv_one(e, chance(50) ? draw(100) : MAX_SEND, chance(50));
-			break;
-		case CHAOS_ERR:
-			c->excuse |= STOPPED;
-			move(e, HCA_QPS_ERR, chaos_end_state(e));
-			break;
-		case CHAOS_RECONNECT:
-		case CHAOS_REBUILD:
-			chaos_conn_disconnect(c, op->kind == CHAOS_REBUILD);
-			chaos_conn_connect(c);
-			break;
-		case CHAOS_DEREG:
-			if (e->prog->mr[1].live) {
-				chaos_prog_excuse(e->prog, RACE);
-				chaos_mr_dereg(e->prog, 1);
-			}
-			break;
-		case CHAOS_REG:
-			chaos_mr_reg(e->prog, 1);
-			break;
-		case CHAOS_INVALIDATE:
-			chaos_window_invalidate(e);
-			break;
-		case CHAOS_KILL:
-			chaos_prog_restart(e->prog);
-			break;
-		case CHAOS_DOWN:
-			chaos_wire_down(draw(20000000));
-			for (n = 1; n < CONNS; n++)
-				chaos_model.conn[n].excuse |= LOST;
-			break;
-		case CHAOS_NO_POLL:
-			e->no_poll = 1 + draw(40);
-			break;
-		case CHAOS_UNMAP:
-			unmapped_set(e->prog);
-			break;
-		default:
-			break;
-		}
-	}
+	if (ops[op->kind].run && (c->index || !ops[op->kind].disturbs))
+		ops[op->kind].run(c, e, n);
 }
 
 void chaos_model_run(const struct chaos_op *op)
