@@ -169,12 +169,7 @@ void sa_path_put_record(const struct sa_path *p, u8 *a)
 	wire_set(a, PATHREC_NUM_PATH, 1);
 	wire_set(a, PATHREC_PKEY, p->pkey);
 	wire_set(a, PATHREC_SL, p->sl);
-	wire_set(a, PATHREC_MTU_SELECTOR, SA_SELECT_EXACTLY);
-	wire_set(a, PATHREC_MTU, p->mtu);
-	wire_set(a, PATHREC_RATE_SELECTOR, SA_SELECT_EXACTLY);
-	wire_set(a, PATHREC_RATE, p->rate);
-	wire_set(a, PATHREC_LIFE_SELECTOR, SA_SELECT_EXACTLY);
-	wire_set(a, PATHREC_LIFE, p->packet_life);
+	wire_sa_path_limits(a, p->mtu, p->rate, p->packet_life);
 }
 
 static void path_done(struct sa_query *q, int status, u16 sa_status, const u8 *mad)

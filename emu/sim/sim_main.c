@@ -8,8 +8,8 @@
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
+#include "emu/lib/clock.h"
 #include "emu/lib/log.h"
 #include "emu/lib/rng.h"
 #include "emu/lib/version.h"
@@ -282,14 +282,6 @@ static void print(const struct sim *s, double simulated, double real)
 	json_decref(o);
 }
 
-static double cpu_seconds(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
-}
-
 struct sim_options {
 	double seconds, traffic, sweep;
 	u64 seed;
@@ -409,16 +401,15 @@ int main(int argc, char **argv)
 {
 	static struct sim s = { .size = 64 };
 	struct sim_options o = { .seconds = 60, .traffic = 10, .sweep = 10, .seed = 1 };
-	double began;
-	u64 end;
+	u64 began, end;
 
 	log_level = LOG_ERROR;
 	parse(&s, &o, argc, argv);
 	start(&s, &o, optind < argc ? argv[optind] : NULL);
-	began = cpu_seconds();
+	began = clock_read();
 	end = loop_now(s.loop).ns + (u64)(o.seconds * 1e9);
 	loop_run_idle(s.loop, end);
-	print(&s, o.seconds, cpu_seconds() - began);
+	print(&s, o.seconds, (double)(clock_read() - began) / (double)NSEC_PER_SEC);
 	finish(&s);
 	return fflush(stdout) ? 1 : 0;
 }

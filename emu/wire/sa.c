@@ -1,6 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Names of the SA's attributes and status codes. */
+/* Names of the SA's attributes and status codes; what PathRecords have in common. */
 #include "emu/wire/sa.h"
+
+void wire_sa_path_limits(u8 *r, u8 mtu, u8 rate, u8 life)
+{
+	wire_set(r, PATHREC_MTU_SELECTOR, SA_SELECT_EXACTLY);
+	wire_set(r, PATHREC_MTU, mtu);
+	wire_set(r, PATHREC_RATE_SELECTOR, SA_SELECT_EXACTLY);
+	wire_set(r, PATHREC_RATE, rate);
+	wire_set(r, PATHREC_LIFE_SELECTOR, SA_SELECT_EXACTLY);
+	wire_set(r, PATHREC_LIFE, life);
+}
 
 const char *wire_sa_attr_name(u16 attr)
 {

@@ -523,6 +523,9 @@ enum wire_multipathrec_comp {
 	MULTIPATHREC_COMP_SERVICE_ID_LSB = 21,
 };
 
+/* MTU, rate and packet life of a PathRecord: exactly these. IBTA 15.2.5.16. */
+void wire_sa_path_limits(u8 *r, u8 mtu, u8 rate, u8 life);
+
 /* Names for logs; "?" when the value has none. */
 const char *wire_sa_attr_name(u16 attr);
 const char *wire_sa_status_name(u16 status);

@@ -196,12 +196,7 @@ static void sa_path_put(const struct sa_call *c, const struct want *w, const str
 	wire_set(r, PATHREC_NUM_PATH, 1);
 	wire_set(r, PATHREC_PKEY, p->pkey);
 	wire_set(r, PATHREC_SL, p->sl);
-	wire_set(r, PATHREC_MTU_SELECTOR, SA_SELECT_EXACTLY);
-	wire_set(r, PATHREC_MTU, p->mtu);
-	wire_set(r, PATHREC_RATE_SELECTOR, SA_SELECT_EXACTLY);
-	wire_set(r, PATHREC_RATE, p->rate);
-	wire_set(r, PATHREC_LIFE_SELECTOR, SA_SELECT_EXACTLY);
-	wire_set(r, PATHREC_LIFE, p->life);
+	wire_sa_path_limits(r, p->mtu, p->rate, p->life);
 }
 
 /* ---- pairs of ports ---- */
@@ -338,12 +333,7 @@ static void group_path(struct sa_call *c, const struct wire_gid *mgid, const str
 	wire_set(r, PATHREC_NUM_PATH, 1);
 	wire_set(r, PATHREC_PKEY, g->pkey);
 	wire_set(r, PATHREC_SL, g->sl);
-	wire_set(r, PATHREC_MTU_SELECTOR, SA_SELECT_EXACTLY);
-	wire_set(r, PATHREC_MTU, g->mtu);
-	wire_set(r, PATHREC_RATE_SELECTOR, SA_SELECT_EXACTLY);
-	wire_set(r, PATHREC_RATE, g->rate);
-	wire_set(r, PATHREC_LIFE_SELECTOR, SA_SELECT_EXACTLY);
-	wire_set(r, PATHREC_LIFE, g->life);
+	wire_sa_path_limits(r, g->mtu, g->rate, g->life);
 	sm_sa_emit(c, r);
 }
 
