@@ -2,7 +2,7 @@
 /*
  * Requester: READ responses (IBTA 9.7.5.1), with out-of-order receive and partial READ retransmission on Ethernet. Responses behind a
  * missing PSN are written to memory, too, and only the missing responses are requested again, by a duplicate READ of that part
- * (9.7.5.1.5). Only the first missing range is requested at a time: the kernel's rxe ignores a duplicate that begins before the latest.
+ * (9.7.5.1). Only the first missing range is requested at a time: the kernel's rxe ignores a duplicate that begins before the latest.
  */
 #include <stdlib.h>
 

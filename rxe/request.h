@@ -28,7 +28,7 @@ bool rxe_wqes_pull(struct rxe_qp *rq); /* false: none posted */
 const u8 *rxe_wqe_direct(struct rxe_qp *rq, const struct rxe_wqe *w, u32 off, u32 len);
 void rxe_wqes_loaded(struct rxe_qp *rq);                    /* the reads of requests load_first..load_end are done */
 void rxe_wqe_release(struct hca_qp *qp, struct hca_wqe *w); /* of struct hca_sq */
-/* The oldest request fails with @status; later requests are flushed (10.8.2, table 58: RC goes to ERR, UC and UD to SQE). */
+/* The oldest request fails with @status; later requests are flushed (10.8.2: RC goes to ERR, UC and UD to SQE). */
 void rxe_req_fail(struct rxe_qp *rq, u8 status);
 
 /* requester.c: retransmits a READ for the @n response packets from packet @at on */

@@ -257,7 +257,7 @@ static bool send_allowed(const struct rxe_qp *rq, const struct rxe_wqe *w)
 	return !(w->wr.flags & HCA_SEND_FENCE && !rq->req.pkt_next && rq->req.rd_out);
 }
 
-/* LOCAL_INV waits for all earlier requests: they may use the key, and be retransmitted (10.6.5.1). */
+/* LOCAL_INV waits for all earlier requests: they may use the key, and be retransmitted (10.6.5). */
 static bool local_operation_allowed(const struct rxe_qp *rq, const struct rxe_wqe *w)
 {
 	if (w->wr.opcode == HCA_WR_LOCAL_INV && rq->req.wq.tail != rq->req.next)
@@ -265,7 +265,7 @@ static bool local_operation_allowed(const struct rxe_qp *rq, const struct rxe_wq
 	return !(w->wr.flags & HCA_SEND_FENCE && rq->req.rd_out);
 }
 
-/* In SQD no request begins; those in progress are completed, including retransmissions (10.3.1.5). */
+/* In SQD no request begins; those in progress are completed, including retransmissions (10.3.1). */
 static bool state_allows_send(const struct rxe_qp *rq)
 {
 	if (rq->qp->state == HCA_QPS_RTS)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Responder resources: responses to READs and atomics, and their replay for duplicate requests (IBTA 9.7.5.1.5). */
+/* Responder resources: responses to READs and atomics, and their replay for duplicate requests (IBTA 9.7.5.1). */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -157,7 +157,7 @@ static struct rxe_replay *replay_next(struct rxe_qp *rq)
 }
 
 /*
- * A duplicate READ or atomic: READs are executed again, atomics replayed (9.7.5.1.5). A duplicate READ may request a part, by its PSN
+ * A duplicate READ or atomic: READs are executed again, atomics replayed (9.7.5.1). A duplicate READ may request a part, by its PSN
  * and length. Responses that are still pending are not sent twice: a duplicate up to their end moves the position of the pending
  * response back. Where PSNs have wrapped, the duplicate is of the newest resource with that PSN.
  */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Responder errors (IBTA 9.9.3, tables 58, 59): what is answered, completed and counted, and what becomes of the queue pair. */
+/* Responder errors (IBTA 9.9): what is answered, completed and counted, and what becomes of the queue pair. */
 #include "rxe/respond.h"
 
 enum service {
@@ -12,7 +12,7 @@ enum service {
 enum resp_action {
 	RESP_RNR,  /* RNR NAK: the requester sends the packet again (9.7.5.2.8) */
 	RESP_DROP, /* no answer: UC drops the rest of the message (9.8.3), UD the datagram (9.8.4) */
-	RESP_ERROR /* RC: a NAK, the last response. The QP goes to ERR with the affiliated event (11.6.3.2) */
+	RESP_ERROR /* RC: a NAK, the last response. The QP goes to ERR with the affiliated event (11.6.3) */
 };
 
 #define UNCOUNTED -1
@@ -27,19 +27,19 @@ struct resp_answer {
 };
 
 static const struct resp_answer answers[RXE_RESP_ERRORS][SERVICES] = {
-	/* No receive is posted: 9.7.5.2.8, 9.8.3.2, 9.8.4.2. */
+	/* No receive is posted: 9.7.5.2.8, 9.8.3, 9.8.4. */
 	[RXE_RESP_NO_RECV] = {
 		{ RESP_RNR, HCA_CNT_SEND_RNR_ERR },
 		{ RESP_DROP, UNCOUNTED },
 		{ RESP_DROP, HCA_CNT_UD_DROPPED },
 	},
-	/* Opcode sequence, operation not enabled, length of a packet or of an RDMA WRITE, too many READs: 9.7.4.1.2, 9.7.4.1.3. */
+	/* Opcode sequence, operation not enabled, length of a packet or of an RDMA WRITE, too many READs: 9.7.4.1. */
 	[RXE_RESP_INVALID] = {
 		{ RESP_ERROR, HCA_CNT_REMOTE_INV_REQ_ERR, WIRE_NAK_INVALID_REQUEST, HCA_WC_LOC_QP_OP_ERR,
 		  HCA_EVENT_QP_REQ_ERR },
 		{ RESP_DROP, HCA_CNT_REMOTE_INV_REQ_ERR },
 	},
-	/* R_Key, rights, range: 9.7.4.1.4. */
+	/* R_Key, rights, range: 9.7.4.1. */
 	[RXE_RESP_ACCESS] = {
 		{ RESP_ERROR, HCA_CNT_REMOTE_ACCESS_ERR, WIRE_NAK_REMOTE_ACCESS, HCA_WC_LOC_ACCESS_ERR,
 		  HCA_EVENT_QP_ACCESS_ERR },
@@ -64,7 +64,7 @@ static const struct resp_answer answers[RXE_RESP_ERRORS][SERVICES] = {
 		{ RESP_ERROR, UNCOUNTED, .event = HCA_EVENT_QP_FATAL },
 		{ RESP_DROP, HCA_CNT_UD_DROPPED },
 	},
-	/* The key is valid, but its memory cannot be read or written: 9.7.5.2.7, remote operational error. */
+	/* The key is valid, but its memory cannot be read or written: 9.7.5.2, remote operational error. */
 	[RXE_RESP_MEMORY] = {
 		{ RESP_ERROR, UNCOUNTED, WIRE_NAK_REMOTE_OP, .event = HCA_EVENT_QP_FATAL },
 		{ RESP_ERROR, UNCOUNTED, .event = HCA_EVENT_QP_FATAL },
@@ -82,7 +82,7 @@ void rxe_resp_rnr(struct rxe_qp *rq)
 
 /*
  * RESP_ERROR: the QP drops all further requests. It goes to ERR when the responses to earlier requests and the NAK have been sent
- * (9.7.4.1.4): the requester completes the earlier requests, and fails this one.
+ * (9.7.4.1): the requester completes the earlier requests, and fails this one.
  */
 void rxe_resp_fail_at(struct rxe_qp *rq, enum rxe_resp_error error, u32 psn)
 {

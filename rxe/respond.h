@@ -6,7 +6,7 @@
 #include "rxe/rxe_internal.h"
 
 #define RXE_NAK(code)      (WIRE_AETH_NAK | (code))
-#define RXE_ACK_NO_CREDITS 31 /* end-to-end flow control is not used: RNR NAKs pace the requester (9.7.7.2.4) */
+#define RXE_ACK_NO_CREDITS 31 /* end-to-end flow control is not used: RNR NAKs pace the requester (9.7.7) */
 
 static inline u32 rxe_resp_mtu(const struct rxe_qp *rq)
 {

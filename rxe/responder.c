@@ -171,7 +171,7 @@ static void recv_message_complete(struct rxe_qp *rq, struct wire_packet *p, cons
 
 /* Sequence */
 
-/* Is the opcode valid after that of the last packet (9.7.4.1.2 and 9.8.3.1)? */
+/* Is the opcode valid after that of the last packet (9.7.4.1, 9.8.3)? */
 static bool opcode_sequence_valid(const struct rxe_qp *rq, const struct wire_opcode *op)
 {
 	if (op->flags & WIRE_OPF_START)
@@ -192,7 +192,7 @@ static bool length_valid(const struct rxe_qp *rq, const struct wire_packet *p, c
 	return op->flags & WIRE_OPF_START || p->len;
 }
 
-/* Is the operation enabled at the QP (9.7.4.1.3)? If not, it is an invalid request and no access error (11.6.2). */
+/* Is the operation enabled at the QP (9.7.4.1)? If not, it is an invalid request and no access error (11.6.2). */
 static bool operation_enabled(const struct rxe_qp *rq, const struct wire_opcode *op)
 {
 	u32 needed = op->flags & WIRE_OPF_WRITE    ? HCA_ACCESS_REMOTE_WRITE
@@ -297,7 +297,7 @@ static void rc_expected(struct rxe_qp *rq, struct wire_packet *p, const struct w
 
 	/*
 	 * The missing packet has arrived. The kernel's rxe ignores a second NAK until it has received an ACK, and waits for its time-out
-	 * instead. So this packet is acknowledged at once: a responder may acknowledge any packet (9.7.5.1.1).
+	 * instead. So this packet is acknowledged at once: a responder may acknowledge any packet (9.7.5.1).
 	 */
 	if (rq->resp.nak_sent && rxe_is_ethernet(rq)) {
 		rq->resp.ack_due = true;

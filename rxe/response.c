@@ -144,7 +144,7 @@ void rxe_req_response(struct rxe_qp *rq, struct wire_packet *p, const struct wir
 		return; /* as if lost */
 	if (rq->qp->state < HCA_QPS_RTS || rq->qp->state > HCA_QPS_SQD || !rq->req.wq.wqes ||
 	    wire_psn_diff(psn, rq->req.una) < 0 || wire_psn_diff(psn, rq->req.max_psn) >= 0) {
-		ghost_count(rq); /* or a duplicate (9.7.5.1.1) */
+		ghost_count(rq); /* or a duplicate (9.7.5.1) */
 		return;
 	}
 	if (op->flags & WIRE_OPF_ACK)

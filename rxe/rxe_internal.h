@@ -15,7 +15,7 @@
 #define RXE_CHUNK         65536u      /* application memory is read in pieces of this size */
 #define RXE_OOO_PACKETS   512         /* packets in the responder's out-of-order buffer, per QP */
 #define RXE_OOO_BYTES     (32u << 20) /* of payload in the out-of-order buffers of all QPs of an adapter */
-#define RXE_RESOURCES     128         /* READs and atomics for which the responder keeps its resources (9.7.5.1.5) */
+#define RXE_RESOURCES     128         /* READs and atomics for which the responder keeps its resources (9.7.5.1) */
 #define RXE_WRITE_BUFS    256         /* buffers that the batch of writes points into */
 #define RXE_WRITES        256         /* requests that the batch of writes belongs to */
 #define RXE_PSNS_MAX      0x7fffffu   /* unacknowledged: more could not be told from duplicates (9.7.1) */
@@ -35,7 +35,7 @@ struct rxe_wqe {
 	struct hca_av av;
 };
 
-/* Responder resources of a READ or atomic (9.7.5.1.5): its response is pending or may be replayed. In the order of PSNs. */
+/* Responder resources of a READ or atomic (9.7.5.1): its response is pending or may be replayed. In the order of PSNs. */
 struct rxe_resource {
 	bool atomic;
 	u32 first_psn, npkts;
@@ -99,7 +99,7 @@ enum rxe_selective {
 	RXE_SELECTIVE_NO
 };
 
-/* The message that the responder is receiving: the next packet must continue it (9.7.4.1.2). */
+/* The message that the responder is receiving: the next packet must continue it (9.7.4.1). */
 enum rxe_last_op {
 	RXE_LAST_OP_NONE,
 	RXE_LAST_OP_SEND,

@@ -34,7 +34,7 @@ static void wqe_load(struct rxe_qp *rq, struct rxe_wqe *w, const struct hca_send
 		w->wr.length = 8;
 	if (hca_wqe_reads(&w->wr))
 		return;
-	/* The payload of a fenced request may be the response data of an earlier READ (10.8.3.3). */
+	/* The payload of a fenced request may be the response data of an earlier READ (10.8.3). */
 	late = rq->qp->type == HCA_QPT_RC && w->wr.flags & HCA_SEND_FENCE;
 	if (!w->wr.length || (!in && (late || w->wr.length > RXE_CHUNK || rxe_wqe_direct(rq, w, 0, w->wr.length))))
 		return;
@@ -129,7 +129,7 @@ void rxe_req_complete(struct rxe_qp *rq)
 		rxe_req_fail(rq, HCA_WC_WR_FLUSH_ERR); /* with its own error */
 		return;
 	}
-	/* Drained: all requests in progress are acknowledged, and no other begins (10.3.1.5). */
+	/* Drained: all requests in progress are acknowledged, and no other begins (10.3.1). */
 	if (rq->req.sqd && !rq->req.drained &&
 	    (rq->req.wq.tail == rq->req.wq.head || rxe_wqe_at(rq, rq->req.wq.tail)->wr.state == HCA_WQE_POSTED)) {
 		rq->req.drained = true;

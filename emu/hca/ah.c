@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Address handles (IBTA 10.2.4.3): address vectors by number, per context. */
+/* Address handles (IBTA 10.2): address vectors by number, per context. */
 #include <errno.h>
 #include <stdlib.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* For tests: a queue pair is brought into service, with what each transition requires of its type (11.2.5.2). */
+/* For tests: a queue pair is brought into service, with what each transition requires of its type (11.2.5). */
 #ifndef MUSLIN_HCA_BRING_H
 #define MUSLIN_HCA_BRING_H
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Default capabilities of an HCA (Query HCA, IBTA 11.2.1.2). */
+/* Default capabilities of an HCA (Query HCA, IBTA 11.2.1). */
 #include "emu/hca/hca.h"
 
 const struct hca_caps hca_caps_default = {

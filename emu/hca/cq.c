@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Completion queues (IBTA 10.2.6, 11.6.3.1): completions to the front end, one flush per burst, and overflow. */
+/* Completion queues (IBTA 10.2.6, 11.6.3): completions to the front end, one flush per burst, and overflow. */
 #include <errno.h>
 #include <stdlib.h>
 

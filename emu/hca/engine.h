@@ -104,7 +104,7 @@ struct hca_span {
  * key (9.7.4.1) and has no span. Returns the number of spans or an hca_key_error. */
 #define HCA_MAX_SPANS 4
 int hca_key_local(struct hca_qp *qp, u32 lkey, u64 va, u32 len, u32 access, struct hca_span *span);
-/* For the memory of a receive: that of an SRQ is of the SRQ's PD, whatever the QP's is (10.2.9.2). */
+/* For the memory of a receive: that of an SRQ is of the SRQ's PD, whatever the QP's is (10.2.9). */
 int hca_key_recv(struct hca_qp *qp, u32 lkey, u64 va, u32 len, u32 access, struct hca_span *span);
 int hca_key_remote(struct hca_qp *qp, u32 rkey, u64 va, u32 len, u32 access, struct hca_span *span);
 
@@ -172,7 +172,7 @@ enum hca_counter {
 	HCA_CNT_ICRC_ERR,
 	HCA_CNT_BAD_PACKET,
 	HCA_CNT_WRONG_QP,
-	HCA_CNT_GHOST,         /* an unexpected response: ghost acknowledge, 9.7.5.1.1 */
+	HCA_CNT_GHOST,         /* an unexpected response: ghost acknowledge, 9.7.5.1 */
 	HCA_CNT_OOO_DISCARDED, /* an out-of-order packet for which the out-of-order buffer had no room */
 	HCA_CNT_REMOTE_ACCESS_ERR,
 	HCA_CNT_REMOTE_INV_REQ_ERR,

@@ -143,7 +143,7 @@ struct hca_cq {
 	const struct hca_cq_ops *ops;
 	void *fe;
 	u32 cqn, users;
-	bool error;        /* overflowed: nothing more is taken (11.6.3.1) */
+	bool error;        /* overflowed: nothing more is taken (11.6.3) */
 	struct list dirty; /* on the HCA's list */
 	struct list overflowed;
 };

@@ -234,7 +234,7 @@ int hca_key_recv(struct hca_qp *qp, u32 lkey, u64 va, u32 len, u32 access, struc
 	return key_of_pd(qp, qp->srq ? qp->srq->pd : qp->pd, lkey, va, len, access, span);
 }
 
-/* Type 1 windows and regions go by PD, type 2B windows by PD and QP (10.6.7.2). */
+/* Type 1 windows and regions go by PD, type 2B windows by PD and QP (10.6.7). */
 int hca_key_remote(struct hca_qp *qp, u32 rkey, u64 va, u32 len, u32 access, struct hca_span *span)
 {
 	const struct hca_key *k;

@@ -9,7 +9,7 @@
 #define OPTIONAL  0x3ff00000u
 #define MAX_PAGES (1u << 20)
 
-/* 10.6.3.2: what peers may write, the owner may write. */
+/* 10.6.3: what peers may write, the owner may write. */
 static int check_access(u32 access)
 {
 	const u32 known = HCA_ACCESS_LOCAL_WRITE | REMOTE | HCA_ACCESS_MW_BIND | HCA_ACCESS_ZERO_BASED |

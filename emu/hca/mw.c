@@ -74,7 +74,7 @@ static int check_window(const struct hca_qp *qp, const struct hca_key *mw, const
 	return 0;
 }
 
-/* The region under it: a window never gives more than the region's owner has (10.6.7.2.3). */
+/* The region under it: a window never gives more than the region's owner has (10.6.7). */
 static int check_region(const struct hca_key *mw, const struct hca_key *mr, const struct hca_send_wr *wr)
 {
 	u64 off;
@@ -94,7 +94,7 @@ static int check_region(const struct hca_key *mw, const struct hca_key *mr, cons
 	return 0;
 }
 
-/* A type 1 window is bound anew, or unbound by a zero length; one of type 2 must be free (10.6.7.2.2). */
+/* A type 1 window is bound anew, or unbound by a zero length; one of type 2 must be free (10.6.7). */
 int hca_mw_bind(struct hca_qp *qp, const struct hca_send_wr *wr)
 {
 	struct hca_key *mw = hca_key_find(qp->hca, wr->mw_rkey), *mr = NULL;

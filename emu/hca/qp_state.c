@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * The state machine of queue pairs (10.3.1) and modify. One table says for each transition which attributes must be
- * given and which may be (11.2.5.2, as Linux's users know them); another checks each attribute's value.
+ * given and which may be (11.2.5, as Linux's users know them); another checks each attribute's value.
  */
 #include <errno.h>
 
@@ -358,7 +358,7 @@ int hca_qp_modify(struct hca_ctx *ctx, u32 qpn, const struct hca_qp_attr *attr, 
 		return -EINVAL;
 	copy_values(qp, attr, mask);
 	if (to == HCA_QPS_SQD && !(mask & HCA_QP_EN_SQD_ASYNC_NOTIFY) && qp->state != to)
-		qp->attr.en_sqd_async_notify = false; /* must be requested each time (10.3.1.5) */
+		qp->attr.en_sqd_async_notify = false; /* must be requested each time (10.3.1) */
 	enter_state(qp, to, mask);
 	return 0;
 }

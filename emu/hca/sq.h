@@ -80,7 +80,7 @@ void hca_sq_run_local(struct hca_sq *sq, struct hca_wqe *w);
 /* Completes requests that are done, in order, before position @end and before the first one that has failed. Returns how many. */
 u32 hca_sq_complete(struct hca_sq *sq, u32 end);
 /*
- * Completes all requests in order (10.8.2, table 58): those done before the first failure; the oldest other one with its own error if it
+ * Completes all requests in order (10.8.2): those done before the first failure; the oldest other one with its own error if it
  * is done, else with @status; all later ones with WR_FLUSH_ERR, also those that were executed.
  */
 void hca_sq_flush(struct hca_sq *sq, u8 status);

@@ -43,7 +43,7 @@ int hca_srq_create(struct hca_ctx *ctx, u32 pdn, const struct hca_srq_attr *attr
 	return 0;
 }
 
-/* The limit event is raised once per arming (10.2.9.4). */
+/* The limit event is raised once per arming (10.2.9). */
 void hca_srq_check_limit(struct hca_srq *srq)
 {
 	if (!srq->attr.limit || !srq->posted || srq->posted(srq->fe) >= srq->attr.limit)
