@@ -261,11 +261,13 @@ static bool same_destination(const struct ib_user_mad_hdr *a, const struct ib_us
 /* Outstanding requests with the same TID are indistinguishable, and so are responses with the same TID to one address. */
 static bool is_duplicate(const struct umad_file *f, const struct ib_user_mad_hdr *hdr, const u8 *mad)
 {
-	bool resp = wire_mad_is_response(mad[3]);
+	bool resp = wire_mad_is_response(wire_get(mad, MAD_METHOD));
 	const struct umad_send *s;
 
 	list_for_each (s, &f->sends, link) {
-		if (memcmp(s->mad + 8, mad + 8, 8) || s->mad[1] != mad[1] || wire_mad_is_response(s->mad[3]) != resp)
+		if (wire_get(s->mad, MAD_TID) != wire_get(mad, MAD_TID) ||
+		    wire_get(s->mad, MAD_CLASS) != wire_get(mad, MAD_CLASS) ||
+		    wire_mad_is_response(wire_get(s->mad, MAD_METHOD)) != resp)
 			continue;
 		if (!resp || same_destination(hdr, &s->hdr))
 			return true;
@@ -302,10 +304,11 @@ static int send_mad(struct umad_file *f, const struct ib_user_mad_hdr *hdr, u8 *
 	struct umad_send *s;
 	int err;
 
-	if (!wire_mad_is_response(mad[3]))
+	if (!wire_mad_is_response(wire_get(mad, MAD_METHOD)))
 		wire_set(mad, WIRE_FIELD(64, 32), mad_agent_tid_high(a->mad));
 	/* An agent that does RMPP itself sends many segments under one TID. */
-	if ((a->rmpp || !wire_mad_class_has_rmpp(mad[1]) || !(wire_get(mad, RMPP_FLAGS) & RMPP_FLAG_ACTIVE)) &&
+	if ((a->rmpp || !wire_mad_class_has_rmpp(wire_get(mad, MAD_CLASS)) ||
+	     !(wire_get(mad, RMPP_FLAGS) & RMPP_FLAG_ACTIVE)) &&
 	    is_duplicate(f, hdr, mad))
 		return -EINVAL;
 	s = calloc(1, sizeof(*s));

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "emu/lib/poison.h"
+#include "emu/packet/header.h"
 #include "emu/packet/packet.h"
 #include "emu/wire/hdr.h"
 #include "emu/wire/opcode.h"
@@ -129,7 +130,7 @@ bool wire_packet_own(struct wire_packet *p)
 void wire_packet_truncate(struct wire_packet *p, u32 len)
 {
 	p->len = len;
-	wire_bth_set_pad((struct wire_bth *)(p->hdr + p->bth_off), len);
+	wire_bth_set_pad(wire_packet_bth(p), len);
 }
 
 bool wire_packet_parse_bth(struct wire_packet *p, const void *src, u32 at, u32 len, u32 tail)

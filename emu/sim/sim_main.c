@@ -14,6 +14,7 @@
 #include "emu/lib/rng.h"
 #include "emu/lib/version.h"
 #include "emu/mad/mad.h"
+#include "emu/packet/header.h"
 #include "emu/smhost/sm_mad.h"
 #include "emu/wire/hdr.h"
 #include "emu/wire/opcode.h"
@@ -71,7 +72,7 @@ static int receive(void *ctx, struct wire_packet *p)
 {
 	struct sim_host *h = ctx;
 	struct sim *s = h->sim;
-	u32 from, psn = wire_bth_psn((struct wire_bth *)(p->hdr + p->bth_off));
+	u32 from, psn = wire_bth_psn(wire_packet_bth(p));
 
 	memcpy(&from, p->data, sizeof(from));
 	s->arrived++;
@@ -103,9 +104,8 @@ static struct wire_packet *packet(struct sim *s, u32 from, u16 slid, u16 dlid, u
 	p->has_lrh = 1;
 	p->bth_off = sizeof(struct wire_lrh);
 	p->hdr_len = (u16)(p->bth_off + sizeof(struct wire_bth));
-	wire_lrh_fill((struct wire_lrh *)p->hdr, 0, 0, WIRE_LNH_BTH, dlid, slid, wire_packet_link_len(p) / 4);
-	wire_bth_fill((struct wire_bth *)(p->hdr + p->bth_off), WIRE_UC_SEND_ONLY, false, 0, WIRE_PKEY_DEFAULT_FULL,
-		      QPN, false, psn);
+	wire_lrh_fill(wire_packet_lrh(p), 0, 0, WIRE_LNH_BTH, dlid, slid, wire_packet_link_len(p) / 4);
+	wire_bth_fill(wire_packet_bth(p), WIRE_UC_SEND_ONLY, false, 0, WIRE_PKEY_DEFAULT_FULL, QPN, false, psn);
 	return p;
 }
 

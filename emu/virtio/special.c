@@ -20,14 +20,14 @@
  */
 static void undo_step(u8 *mad)
 {
-	u8 ptr = mad[6], cnt = mad[7];
+	u8 ptr = wire_get(mad, SMP_HOP_PTR), cnt = wire_get(mad, SMP_HOP_CNT);
 
-	if (mad[1] != MAD_CLASS_SUBN_DIRECTED || !cnt)
+	if (wire_get(mad, MAD_CLASS) != MAD_CLASS_SUBN_DIRECTED || !cnt)
 		return;
 	if (!wire_get(mad, SMP_D) && ptr == 1)
-		mad[6] = 0;
+		wire_set(mad, SMP_HOP_PTR, 0);
 	else if (wire_get(mad, SMP_D) && ptr == cnt)
-		mad[6] = cnt + 1;
+		wire_set(mad, SMP_HOP_PTR, cnt + 1);
 }
 
 /* Moves @len bytes at @off of the list's memory; the keys are those of a driver that owns all of it. */
