@@ -127,13 +127,18 @@ static struct mad_agent *find_agent(struct mad_port *mp, u8 qpn, const u8 *mad)
 	return NULL;
 }
 
-/* A Get or Set without an agent is answered with "method and attribute not supported", as the kernel does. */
+/*
+ * A Get or Set without an agent is answered with "method and attribute not supported", as the kernel does. An ACK, STOP or ABORT of RMPP
+ * (13.6.2) is no request; its sender would take the answer for another one, and reply to that, without end.
+ */
 static void answer_unsupported(struct mad_port *mp, u8 qpn, const u8 *mad, const struct mad_addr *from)
 {
 	u16 status = MAD_STATUS_BAD_METHOD_ATTR;
 	u8 resp[MAD_SIZE];
 
 	if (wire_mad_get_method(mad) != MAD_METHOD_GET && wire_mad_get_method(mad) != MAD_METHOD_SET)
+		return;
+	if (rmpp_active(mad) && wire_get(mad, RMPP_TYPE) != RMPP_TYPE_DATA)
 		return;
 	memcpy(resp, mad, MAD_SIZE);
 	wire_set(resp, MAD_METHOD, MAD_METHOD_GET_RESP);

@@ -413,6 +413,12 @@ static void recv_ack(struct mad_agent *a, const u8 *mad, const struct mad_addr *
 	struct rmpp_recv *v;
 	struct mad_req *r;
 
+	if (wire_get(
+		    mad,
+		    MAD_STATUS)) { /* an ACK of ours came back: the peer has no agent, and would return the next one, too */
+		abort_send(a, mad, from);
+		return;
+	}
 	if (wire_get(mad, RMPP_STATUS)) {
 		fail_send(a, mad, from, RMPP_STATUS_BAD_STATUS);
 		return;
