@@ -22,6 +22,7 @@ struct fabric_build {
 	size_t err_len;
 	u32 line;
 	u8 lanes, speed; /* defaults of links */
+	u32 first;       /* number of the first switch and host of a shape; 0: 1 */
 };
 
 /* Tokens of one line: words, or quoted strings. */
@@ -54,6 +55,8 @@ s64 fabric_build_bound_node(struct fabric_build *b, const char *name, const char
 /* topology_ether.c: the words after "ethernet", and after "host NAME KIND" where @kind is ether, nic or tap. */
 int fabric_build_ethernet(struct fabric_build *b, struct fabric_line *l);
 int fabric_build_station(struct fabric_build *b, const char *name, const char *kind, struct fabric_line *l);
+/* topology_trunk.c: trunk NODE:PORT to|listen ADDRESS [peer GUID[:PORT]] [key FILE], the words after "trunk". */
+int fabric_build_trunk(struct fabric_build *b, struct fabric_line *l);
 /* Next word (or quoted string) of the line into @word; false at its end. */
 bool fabric_line_word(struct fabric_line *l, char *word, size_t size);
 bool fabric_line_next(const char **p, const char *end, struct fabric_line *l);

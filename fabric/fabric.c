@@ -121,6 +121,8 @@ static int fabric_build(struct fabric *f, const struct fabric_topology *t)
 			if (tp->peer != FABRIC_NO_PEER)
 				f->nodes[i].ports[p].peer = &f->nodes[tp->peer].ports[tp->peer_port];
 		}
+	if (!err)
+		err = fabric_remote_init(f, t);
 	for (i = 0; i < f->nnodes && !err; i++)
 		for (p = 1; p <= f->nodes[i].nports; p++)
 			fabric_link_update(&f->nodes[i].ports[p]);
@@ -197,5 +199,6 @@ void fabric_destroy(struct fabric *f)
 	free(f->flight);
 	free(f->nodes);
 	free(f->port_pool);
+	free(f->remotes);
 	free(f);
 }

@@ -88,6 +88,7 @@ struct fabric_port_info {
 	bool unplugged;
 	const struct fabric_node *peer; /* NULL: not wired */
 	u8 peer_port;
+	bool trunk; /* the peer is in another daemon */
 };
 void fabric_port_info(const struct fabric_port *p, struct fabric_port_info *info);
 u64 fabric_port_counter(const struct fabric_port *p, enum fabric_counter c);
@@ -124,6 +125,63 @@ void fabric_watch(struct fabric *f, void (*fn)(void *ctx, const struct fabric_ev
 /* Disconnects or reconnects the port's cable. 0, or -ENOLINK without a cable. */
 int fabric_link_unplug(struct fabric_port *p);
 int fabric_link_plug(struct fabric_port *p);
+
+/*
+ * The end of a trunk, which is a link to a port of another daemon. The fabric has a port that stands for the other one; what carries
+ * the link is attached to it, and does at this end what the other daemon tells.
+ */
+struct fabric_remote;
+
+enum fabric_remote_change {
+	FABRIC_REMOTE_LINK,  /* what fabric_remote_link() tells has changed, or the link has gone down */
+	FABRIC_REMOTE_CABLE, /* likewise, and the cable was plugged or pulled here */
+	FABRIC_REMOTE_WAKE   /* likewise, and the port polls, which wakes one that sleeps (IBTA 5.6.4) */
+};
+
+/* Implemented by the carrier; none may call the fabric before it returns. */
+struct fabric_remote_ops {
+	void (*send)(void *ctx, struct wire_packet *p); /* takes the packet */
+	void (*credits)(void *ctx);                     /* blocks of the local port's input buffers are free again */
+	void (*change)(void *ctx, enum fabric_remote_change what);
+};
+
+/* What an end of a link needs to know of the other to train: IBTA 5.6.4. */
+struct fabric_remote_link {
+	bool trains;    /* polls or is up */
+	bool unplugged; /* the cable is out */
+	bool pulled;    /* a fault keeps the link down */
+	u8 width_enabled, speed_enabled, speed_ext_enabled;
+	u8 lanes_limit, speed_limit; /* of a fault; 0: none */
+};
+
+u32 fabric_remote_count(const struct fabric *f);
+/* In the order of the topology's trunks; NULL out of range. */
+struct fabric_remote *fabric_remote(const struct fabric *f, u32 index);
+struct fabric_port *fabric_remote_local(const struct fabric_remote *r);
+const struct fabric_node *fabric_remote_node(const struct fabric_remote *r); /* that of the other daemon */
+void fabric_remote_attach(struct fabric_remote *r, const struct fabric_remote_ops *ops, void *ctx); /* NULL: detaches */
+/* What the other end says who it is. @name is copied as far as it is printable. */
+void fabric_remote_name(struct fabric_remote *r, u8 type, u64 guid, u8 port, const char *name);
+/* The local end, as the other is to be told. The link comes up with no other values. */
+struct fabric_remote_link fabric_remote_link(struct fabric_remote *r);
+/* The other end trains with these values and knows ours: the link comes up if this end trains. False: ours have changed; tell them again. */
+bool fabric_remote_up(struct fabric_remote *r, const struct fabric_remote_link *peer);
+void fabric_remote_down(struct fabric_remote *r, const struct fabric_remote_link *peer); /* @peer NULL: it is gone */
+bool fabric_remote_is_up(const struct fabric_remote *r);
+void fabric_remote_cable(struct fabric_remote *r, bool unplugged); /* plugged or pulled at the other end */
+void fabric_remote_wake(struct fabric_remote *r);
+/* A packet has come; takes it. Credits were checked. A link that is down drops it. */
+void fabric_remote_receive(struct fabric_remote *r, struct wire_packet *p);
+/* One has come that is malformed. @ebp: it ended with EBP. */
+void fabric_remote_malformed(struct fabric_remote *r, bool ebp);
+void fabric_remote_overrun(struct fabric_remote *r);                     /* one has come without credits */
+void fabric_remote_drop(struct fabric_remote *r, struct wire_packet *p); /* one that was to be sent */
+u32 fabric_remote_free(const struct fabric_remote *r, u8 vl);            /* blocks of the local input buffer */
+/* A packet that was to be sent is on its way. */
+void fabric_remote_sent(struct fabric_remote *r, u8 vl, u32 blocks);
+/* So many blocks are in use at the other end, or on the way there. */
+void fabric_remote_credits(struct fabric_remote *r, u8 vl, u32 in_use);
+#define FABRIC_VL_BLOCKS 4096 /* 64-byte blocks of input buffer behind each data VL of a port */
 
 /*
  * Captures the packets of the port, both directions, as pcapng to @fd (owned by the caller; made non-blocking). Packets

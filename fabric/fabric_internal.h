@@ -9,7 +9,6 @@
 #include "emu/wire/smp.h"
 #include "fabric/fabric.h"
 
-#define FABRIC_VL_BLOCKS       4096   /* 64-byte blocks of buffer behind each data VL of a port */
 #define FABRIC_PKEYS           32     /* PartitionEnforcementCap of a switch's external port */
 #define FABRIC_MFT_LIDS        1024   /* MulticastFDBCap */
 #define FABRIC_LFT_LIDS        0xc000 /* LinearFDBCap */
@@ -57,6 +56,7 @@ struct fabric_port {
 	struct fabric_vls *vls;
 	struct fabric_vlarb *arb;
 	struct fabric_ca *ca;
+	struct fabric_remote *remote; /* the port is in another daemon; NULL: it is here */
 	struct fabric_capture *capture;
 	struct fault_point hooks; /* packet faults of the receive direction */
 	u8 (*sl2vl)[8];           /* by input port, 16 nibbles; NULL: SL modulo VLs */
@@ -110,8 +110,22 @@ struct fabric_node {
 	struct fabric_port *ports; /* [0..nports] */
 	struct fabric_switch *sw;
 	struct list traps;
+	struct fabric_port
+		*only; /* of a node in another daemon: the port at the end of the trunk; NULL: the node is here */
 	char name[FABRIC_NAME_MAX];
 	char desc[NODEDESC_SIZE];
+};
+
+/* The port of another daemon at the end of a trunk: what stands for it and its node here. */
+struct fabric_remote {
+	struct fabric_node node;
+	struct fabric_port port;
+	struct wire_portinfo info;
+	struct fabric_port *local; /* the port here */
+	const struct fabric_remote_ops *ops;
+	void *ctx;
+	struct fabric_remote_link told; /* of the local port, as last handed out */
+	u32 beyond[16];                 /* of port.rx_blocks: in use at the other daemon, or on the way there */
 };
 
 /* A packet in flight: transmitted on a link, not yet received by the port at its end. */
@@ -127,6 +141,8 @@ struct fabric {
 	struct fabric_node *nodes;
 	u32 nnodes;
 	struct fabric_port *port_pool;
+	struct fabric_remote *remotes;
+	u32 nremotes;
 	struct fabric_flight *flight; /* ring, a power of two */
 	u32 flight_cap, flight_head, flight_n;
 	struct list kicked, waiting, downs;
@@ -200,12 +216,21 @@ void fabric_ca_deliver_data(struct fabric_port *p, struct wire_packet *pkt);
 void fabric_ca_deliver_mad(struct fabric_port *p, struct wire_packet *pkt, bool credits_held);
 
 /* link.c */
+/* The peer of @p, which may be NULL, polls: that wakes one that sleeps. 5.6.4 */
+void fabric_link_wake(struct fabric_port *p);
 void fabric_link_update(struct fabric_port *p);     /* trains the link when both ends permit it */
 void fabric_link_disconnect(struct fabric_port *p); /* both ends go Down */
 void fabric_link_state(struct fabric_port *p, u8 state);
+void fabric_link_train(struct fabric_port *p, struct fabric_port *q); /* both go to Initialize */
+bool fabric_link_trains(const struct fabric_port *p);                 /* does this end permit it? */
 /* Sets LinkWidthActive and LinkSpeedActive. */
 void fabric_link_set_active(struct wire_portinfo *info, u8 lanes, u8 speed); /* @speed: enum wire_speed */
 u8 fabric_link_width(u8 lanes);                                              /* the bit of LinkWidth */
+
+/* remote.c: ports of other daemons */
+int fabric_remote_init(struct fabric *f, const struct fabric_topology *t);
+/* A packet has arrived at @at, which is in another daemon. Consumes it. */
+void fabric_remote_send(struct fabric_port *at, struct wire_packet *p);
 
 /* mad.c: MADs that agents of a node send */
 u8 *fabric_mad_data(struct wire_packet *p); /* the MAD, writable; NULL when it is none or memory is short */

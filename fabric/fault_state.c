@@ -171,6 +171,9 @@ static int swap_check(struct fault *base, char *err, size_t err_len)
 	if (ft->other == ft->port || !ft->other->peer)
 		return spec_refuse(err, err_len, "with=%s: %s", ft->with,
 				   ft->other->peer ? "the same port" : "it has no cable");
+	if (ft->other->peer->remote || (ft->port->peer && ft->port->peer->remote))
+		return spec_refuse(err, err_len,
+				   "swap: a trunk, whose other end is in another daemon, cannot be swapped");
 	return 0;
 }
 

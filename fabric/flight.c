@@ -48,6 +48,11 @@ void fabric_flight_kick(struct fabric_port *out)
 {
 	struct fabric *f = out->node->f;
 
+	if (unlikely(out->remote)) {
+		if (out->remote->ops)
+			out->remote->ops->credits(out->remote->ctx);
+		return;
+	}
 	if (!((out->vls && out->vls->active) || (out->ca && out->ca->want_ready)) || !list_empty(&out->kick))
 		return;
 	list_add(&f->kicked, &out->kick);

@@ -4,7 +4,7 @@
 
 #include "fabric/fabric_internal.h"
 
-static bool link_trains(const struct fabric_port *p)
+bool fabric_link_trains(const struct fabric_port *p)
 {
 	return !p->unplugged && !p->pulled && p->info->phys_state != PHYS_STATE_DISABLED &&
 	       p->info->phys_state != PHYS_STATE_SLEEP;
@@ -70,7 +70,7 @@ void fabric_link_state(struct fabric_port *p, u8 state)
 	u8 old = p->info->state;
 
 	p->info->state = state;
-	if (state != old)
+	if (state != old && !p->remote)
 		fabric_notify(p->node->f, FABRIC_EVENT_PORT, p, NULL);
 	if (!p->ca)
 		return;
@@ -88,19 +88,37 @@ static void link_trap(struct fabric_port *p)
 	fabric_trap_link_state(p->node);
 }
 
-void fabric_link_update(struct fabric_port *p)
+/* Tells the other end of a trunk. */
+static void link_tell(struct fabric_port *p, enum fabric_remote_change what)
 {
-	struct fabric_port *q = p->peer;
+	struct fabric_remote *r = p->peer ? p->peer->remote : NULL;
 
-	if (!q || !link_trains(p) || !link_trains(q) ||
-	    (p->info->phys_state == PHYS_STATE_LINK_UP && q->info->phys_state == PHYS_STATE_LINK_UP))
-		return;
+	if (r && r->ops)
+		r->ops->change(r->ctx, what);
+}
+
+void fabric_link_train(struct fabric_port *p, struct fabric_port *q)
+{
 	link_negotiate(p, q);
 	p->info->phys_state = q->info->phys_state = PHYS_STATE_LINK_UP;
 	fabric_link_state(p, PORT_STATE_INIT);
 	fabric_link_state(q, PORT_STATE_INIT);
 	link_trap(p);
 	link_trap(q);
+}
+
+void fabric_link_update(struct fabric_port *p)
+{
+	struct fabric_port *q = p->peer;
+
+	if (q && q->remote) {
+		link_tell(p, FABRIC_REMOTE_LINK); /* both daemons train it */
+		return;
+	}
+	if (!q || !fabric_link_trains(p) || !fabric_link_trains(q) ||
+	    (p->info->phys_state == PHYS_STATE_LINK_UP && q->info->phys_state == PHYS_STATE_LINK_UP))
+		return;
+	fabric_link_train(p, q);
 }
 
 static void link_end_down(struct fabric_port *p)
@@ -129,6 +147,15 @@ void fabric_link_disconnect(struct fabric_port *p)
 		if (p->peer)
 			link_trap(p->peer);
 	}
+	link_tell(p, FABRIC_REMOTE_LINK);
+}
+
+void fabric_link_wake(struct fabric_port *p)
+{
+	if (p && p->remote && p->remote->ops)
+		p->remote->ops->change(p->remote->ctx, FABRIC_REMOTE_WAKE);
+	else if (p && p->info->phys_state == PHYS_STATE_SLEEP)
+		p->info->phys_state = PHYS_STATE_POLLING;
 }
 
 int fabric_link_unplug(struct fabric_port *p)
@@ -137,6 +164,7 @@ int fabric_link_unplug(struct fabric_port *p)
 		return -ENOLINK;
 	p->unplugged = p->peer->unplugged = true;
 	fabric_link_disconnect(p);
+	link_tell(p, FABRIC_REMOTE_CABLE);
 	return 0;
 }
 
@@ -145,10 +173,9 @@ int fabric_link_plug(struct fabric_port *p)
 	if (!p->peer)
 		return -ENOLINK;
 	p->unplugged = p->peer->unplugged = false;
-	if (p->info->phys_state == PHYS_STATE_SLEEP)
-		p->info->phys_state = PHYS_STATE_POLLING;
-	if (p->peer->info->phys_state == PHYS_STATE_SLEEP)
-		p->peer->info->phys_state = PHYS_STATE_POLLING;
+	fabric_link_wake(p);
+	fabric_link_wake(p->peer);
 	fabric_link_update(p);
+	link_tell(p, FABRIC_REMOTE_CABLE);
 	return 0;
 }

@@ -251,10 +251,15 @@ static int netfile_remarks(struct fabric_build *b, const char *text, size_t len)
 	for (b->line = 1; !err && fabric_line_next(&p, end, &l); b->line++) {
 		if (!fabric_line_word(&l, word, sizeof(word)) || strcmp(word, "#muslin"))
 			continue;
-		if (!fabric_line_word(&l, word, sizeof(word)) || strcmp(word, "ip"))
-			err = fabric_build_error(b, "say: #muslin ip \"HOST\" ADDRESS");
-		else
+		if (!fabric_line_word(&l, word, sizeof(word)))
+			word[0] = 0;
+		if (!strcmp(word, "ip"))
 			err = fabric_build_ip(b, &l);
+		else if (!strcmp(word, "trunk"))
+			err = fabric_build_trunk(b, &l);
+		else
+			err = fabric_build_error(b, "say: #muslin ip \"HOST\" ADDRESS, or #muslin trunk \"NODE:PORT\" "
+						    "to|listen ADDRESS");
 	}
 	return err;
 }

@@ -31,6 +31,8 @@ struct fabric_node *fabric_node_find(const struct fabric *f, const char *name)
 
 struct fabric_port *fabric_node_port(const struct fabric_node *n, u32 num)
 {
+	if (n->only)
+		return num == n->only->num ? n->only : NULL;
 	return num <= n->nports && (num || n->sw) ? &n->ports[num] : NULL;
 }
 
@@ -109,6 +111,7 @@ void fabric_port_info(const struct fabric_port *p, struct fabric_port_info *info
 		.unplugged = p->unplugged || p->pulled || (p->peer && p->peer->pulled),
 		.peer = p->peer ? p->peer->node : NULL,
 		.peer_port = p->peer ? p->peer->num : 0,
+		.trunk = p->peer && p->peer->remote,
 	};
 }
 

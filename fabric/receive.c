@@ -71,6 +71,10 @@ static struct fabric_port *receive_packet(struct fabric_port *in, struct wire_pa
 		fabric_flight_count(in, p, wire_packet_link_len(p) / 4,
 				    wire_lid_is_multicast(wire_lrh_dlid(wire_packet_lrh(p))));
 	}
+	if (unlikely(in->remote)) {
+		fabric_remote_send(in, p);
+		return NULL;
+	}
 	if (unlikely(!n->sw && !in->num)) { /* loopback of a CA port */
 		in = &n->ports[p->in_port];
 		if (p->vl == WIRE_VL_MGMT)

@@ -5,6 +5,9 @@
 #include "emu/wire/smp.h"
 #include "fabric/build.h"
 
+#define FIRST_GUIDS 0x100000ull /* GUIDs of a fabric: "first" keeps those of several apart */
+#define FIRST_MAX   4095
+
 enum shape {
 	SHAPE_NONE,
 	SHAPE_LEAFS,
@@ -14,7 +17,7 @@ enum shape {
 
 struct shape_args {
 	enum shape shape;
-	u32 leafs, spines, hosts, k, levels, ring, ports, trunks;
+	u32 leafs, spines, hosts, k, levels, ring, ports, trunks, first;
 	u32 line;
 };
 
@@ -30,9 +33,10 @@ static int shape_add(struct fabric_build *b, u8 type, const char *stem, u32 num,
 	if (n < 0)
 		return (int)n;
 	*node = (u32)n;
-	snprintf(name, sizeof(name), "%s%u", stem, num);
+	snprintf(name, sizeof(name), "%s%u", stem, num + b->first);
 	err = fabric_build_name(b, *node, name);
-	return err ? err : fabric_build_guid(b, *node, base[type] + 0x10ull * (*node + 1));
+	return err ? err
+		   : fabric_build_guid(b, *node, base[type] + (u64)b->first * FIRST_GUIDS + 0x10ull * (*node + 1));
 }
 
 static int add_hosts(struct fabric_build *b, const struct shape_args *a, u32 sw, u32 count, u32 *nhosts)
@@ -146,6 +150,7 @@ static const struct {
 	{ "k", offsetof(struct shape_args, k), SHAPE_FATTREE, 254 },
 	{ "levels", offsetof(struct shape_args, levels), SHAPE_FATTREE, 3 },
 	{ "ring", offsetof(struct shape_args, ring), SHAPE_RING, 4096 },
+	{ "first", offsetof(struct shape_args, first), SHAPE_NONE, FIRST_MAX },
 	{ "ports", offsetof(struct shape_args, ports), SHAPE_NONE, FABRIC_CA_PORTS_MAX },
 };
 
@@ -245,7 +250,7 @@ static int shape_keyword(struct fabric_build *b, struct shape_args *a, struct fa
 /* host NAME ip ADDR..., ip NAME ADDR...: handled in the second pass, after the hosts. */
 static bool is_host_line(const char *word)
 {
-	return !strcmp(word, "ip") || !strcmp(word, "host") || !strcmp(word, "ethernet");
+	return !strcmp(word, "ip") || !strcmp(word, "host") || !strcmp(word, "ethernet") || !strcmp(word, "trunk");
 }
 
 #define HOST_LINES "say: host NAME ip ADDRESS, host NAME roce|iwarp ADDRESS, or host NAME ether|nic|tap SWITCH"
@@ -260,6 +265,8 @@ static int host_line(struct fabric_build *b, struct fabric_line l, const char *w
 		return fabric_build_ip(b, &l);
 	if (!strcmp(word, "ethernet"))
 		return fabric_build_ethernet(b, &l);
+	if (!strcmp(word, "trunk"))
+		return fabric_build_trunk(b, &l);
 	if (!fabric_line_word(&l, name, sizeof(name)) || !fabric_line_word(&l, what, sizeof(what)))
 		return fabric_build_error(b, HOST_LINES);
 	if (!strcmp(what, "roce") || !strcmp(what, "iwarp"))
@@ -299,11 +306,12 @@ int fabric_shape_parse(struct fabric_build *b, const char *text, size_t len)
 	static int (*const build[])(struct fabric_build * b, const struct shape_args *a) = {
 		[SHAPE_LEAFS] = build_leafs, [SHAPE_FATTREE] = build_fattree, [SHAPE_RING] = build_ring
 	};
-	struct shape_args a = { .levels = 3, .ports = 1, .trunks = 1, .line = 1 };
+	struct shape_args a = { .levels = 3, .ports = 1, .trunks = 1, .first = 1, .line = 1 };
 	int err = shape_pass(b, &a, text, len, false);
 
-	if (!err && (!a.ports || !a.trunks))
-		err = fabric_build_error(b, "ports and links are at least 1");
+	if (!err && (!a.ports || !a.trunks || !a.first))
+		err = fabric_build_error(b, "ports, links and first are at least 1");
+	b->first = a.first - 1;
 	b->line = a.line;
 	if (!err && a.shape) /* there may be hosts without a fabric only */
 		err = build[a.shape](b, &a);

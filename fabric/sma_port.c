@@ -227,8 +227,8 @@ void fabric_sma_run_downs(struct fabric *f)
 		list_del(&p->down);
 		fabric_link_disconnect(p);
 		p->info->phys_state = phys;
-		if (phys == PHYS_STATE_POLLING && p->peer && p->peer->info->phys_state == PHYS_STATE_SLEEP)
-			p->peer->info->phys_state = PHYS_STATE_POLLING; /* polling wakes a sleeper: 5.6.4 */
+		if (phys == PHYS_STATE_POLLING)
+			fabric_link_wake(p->peer);
 		fabric_link_update(p);
 	}
 }

@@ -10,10 +10,10 @@
 
 #define TOPOLOGY_FILE_MAX (256u << 20)
 
-/* Addresses for the ports without configured ones: 10.0.0.1 on, and the same number under fd00::. */
-static void assign_ips(struct fabric_topology *t)
+/* Addresses for the ports without configured ones: 10.0.0.1 (@next) on, and the same number under fd00::. */
+static void assign_ips(struct fabric_topology *t, u32 next)
 {
-	u32 next = 1, i, p;
+	u32 i, p;
 
 	for (i = 0; i < t->nnodes; i++) {
 		struct fabric_topology_node *n = &t->nodes[i];
@@ -68,7 +68,7 @@ static int topology_complete(struct fabric_build *b)
 				return err;
 		}
 	}
-	assign_ips(t);
+	assign_ips(t, b->first + 1);
 	return 0;
 }
 
@@ -173,6 +173,11 @@ void fabric_topology_destroy(struct fabric_topology *t)
 		free(t->nodes[i].ip);
 		free(t->nodes[i].binding);
 	}
+	for (i = 0; i < t->ntrunks; i++) {
+		free(t->trunks[i].address);
+		free(t->trunks[i].key);
+	}
+	free(t->trunks);
 	free(t->nodes);
 	free(t->partition_file);
 	if (t->ether) {

@@ -41,13 +41,27 @@ struct fabric_topology_node {
 	char *binding; /* of a host that is not on the fabric: "roce ADDRESS...", "ether SWITCH", "nic SWITCH"; or NULL */
 };
 
+/* A trunk: a cable to a port of another daemon. */
+struct fabric_topology_trunk {
+	u32 node; /* index */
+	u8 port;
+	bool listen;                     /* for the other daemon; else it connects */
+	char *address;                   /* path of a Unix socket, or ADDRESS:PORT of TCP */
+	char *key;                       /* file with the key that both share; NULL: none */
+	u64 peer_guid;                   /* of the peer's node; 0: of any */
+	u8 peer_port, peer_type;         /* 0: of any */
+	char peer_name[FABRIC_NAME_MAX]; /* "": not known */
+};
+
 struct fabric_ether;
 
 struct fabric_topology {
 	struct fabric_topology_node *nodes;
 	u32 nnodes;
-	u8 mtu;                     /* MTUCap code of every port */
-	u8 vl_cap;                  /* VLCap code of every port */
+	u8 mtu;    /* MTUCap code of every port */
+	u8 vl_cap; /* VLCap code of every port */
+	struct fabric_topology_trunk *trunks;
+	u32 ntrunks;
 	char *partition_file;       /* as named in the topology, or NULL */
 	struct fabric_ether *ether; /* NULL: there is no Ethernet */
 };
@@ -62,6 +76,15 @@ struct fabric_topology *fabric_topology_parse(const char *text, size_t len, cons
 struct fabric_topology *fabric_topology_load(const char *path, char *err, size_t err_len);
 /* @topology is the path of a file or, where no such file exists, a text in the short form. */
 struct fabric_topology *fabric_topology_open(const char *topology, char *err, size_t err_len);
+#define FABRIC_SHARDS_MAX 64
+/* One of several daemons among which a topology is split by its leafs. */
+struct fabric_shard {
+	u32 index, count;
+	char *(*address)(void *ctx, u32 shard); /* at which that shard listens for trunks; the caller frees it */
+	void *ctx;
+};
+/* Leaves in @t the nodes of one shard, and a trunk for each cable to another one. 0, or -errno and a line in @err. */
+int fabric_topology_shard(struct fabric_topology *t, const struct fabric_shard *at, char *err, size_t err_len);
 /* Two leafs, two spines, four hosts at each leaf. NULL without memory. */
 struct fabric_topology *fabric_topology_default(void);
 void fabric_topology_destroy(struct fabric_topology *t); /* NULL is harmless */

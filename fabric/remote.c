@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Ends of trunks: ports of other daemons, as peers of ports here.
+ *
+ * A port of another daemon has a port here that stands for it, so that links, arbitration, credits and faults are what they are for any
+ * link. A packet that arrives at the stand-in is handed to the carrier (fabric/trunk); one from the carrier is transmitted by the
+ * stand-in. Its input buffer is that of the other daemon: rx_blocks counts the packets that have not been handed over yet, and what
+ * the other daemon has not given back (beyond). A link trains when both daemons know the values of both ends.
+ */
+#include <ctype.h>
+#include <errno.h>
+#include <stdlib.h>
+
+#include "fabric/fabric_internal.h"
+
+void fabric_remote_send(struct fabric_port *at, struct wire_packet *p)
+{
+	struct fabric_remote *r = at->remote;
+
+	if (r->ops && r->info.phys_state == PHYS_STATE_LINK_UP) {
+		r->ops->send(r->ctx, p);
+		return;
+	}
+	fabric_count_discard(r->local, FABRIC_CTR_XMIT_INACTIVE);
+	fabric_flight_drop(at, p);
+}
+
+u32 fabric_remote_count(const struct fabric *f)
+{
+	return f->nremotes;
+}
+
+struct fabric_remote *fabric_remote(const struct fabric *f, u32 index)
+{
+	return index < f->nremotes ? &f->remotes[index] : NULL;
+}
+
+struct fabric_port *fabric_remote_local(const struct fabric_remote *r)
+{
+	return r->local;
+}
+
+const struct fabric_node *fabric_remote_node(const struct fabric_remote *r)
+{
+	return &r->node;
+}
+
+void fabric_remote_attach(struct fabric_remote *r, const struct fabric_remote_ops *ops, void *ctx)
+{
+	r->ops = ops;
+	r->ctx = ctx;
+}
+
+void fabric_remote_name(struct fabric_remote *r, u8 type, u64 guid, u8 port, const char *name)
+{
+	size_t i;
+
+	r->node.type = type;
+	r->node.guid = r->node.sysguid = r->port.guid = guid;
+	r->port.num = port;
+	r->node.nports = port;
+	for (i = 0; i < sizeof(r->node.name) - 1 && name[i]; i++)
+		r->node.name[i] = isprint((u8)name[i]) ? name[i] : '?';
+	r->node.name[i] = 0;
+}
+
+static struct fabric_remote_link remote_local_link(const struct fabric_port *p)
+{
+	struct fabric_remote_link link;
+
+	memset(&link, 0, sizeof(link)); /* it is compared as a whole */
+	link.trains = fabric_link_trains(p);
+	link.unplugged = p->unplugged;
+	link.pulled = p->pulled;
+	link.width_enabled = p->info->width_enabled;
+	link.speed_enabled = p->info->speed_enabled;
+	link.speed_ext_enabled = p->info->speed_ext_enabled;
+	link.lanes_limit = p->lanes_limit;
+	link.speed_limit = p->speed_limit;
+	return link;
+}
+
+struct fabric_remote_link fabric_remote_link(struct fabric_remote *r)
+{
+	r->told = remote_local_link(r->local);
+	return r->told;
+}
+
+static void remote_set_link(struct fabric_remote *r, const struct fabric_remote_link *peer)
+{
+	r->port.pulled = peer->pulled;
+	r->port.lanes_limit = peer->lanes_limit;
+	r->port.speed_limit = peer->speed_limit;
+	r->info.width_enabled = peer->width_enabled;
+	r->info.speed_enabled = peer->speed_enabled;
+	r->info.speed_ext_enabled = peer->speed_ext_enabled;
+}
+
+bool fabric_remote_up(struct fabric_remote *r, const struct fabric_remote_link *peer)
+{
+	struct fabric_remote_link now = remote_local_link(r->local);
+
+	if (memcmp(&now, &r->told, sizeof(now)))
+		return false;
+	if (!now.trains)
+		return true;
+	remote_set_link(r, peer);
+	fabric_link_train(r->local, &r->port);
+	return true;
+}
+
+void fabric_remote_down(struct fabric_remote *r, const struct fabric_remote_link *peer)
+{
+	if (peer)
+		remote_set_link(r, peer);
+	else
+		r->port.pulled = 0;
+	if (r->info.phys_state == PHYS_STATE_LINK_UP || r->local->info->phys_state == PHYS_STATE_LINK_UP)
+		fabric_link_disconnect(r->local);
+}
+
+bool fabric_remote_is_up(const struct fabric_remote *r)
+{
+	return r->info.phys_state == PHYS_STATE_LINK_UP;
+}
+
+void fabric_remote_cable(struct fabric_remote *r, bool unplugged)
+{
+	r->local->unplugged = r->port.unplugged = unplugged;
+	if (unplugged)
+		fabric_link_disconnect(r->local);
+	else
+		fabric_remote_wake(r);
+}
+
+void fabric_remote_wake(struct fabric_remote *r)
+{
+	fabric_link_wake(r->local);
+	fabric_link_update(r->local);
+}
+
+/* A data packet of a trunk on a VL that the port does not have is the receiver's to drop. */
+void fabric_remote_receive(struct fabric_remote *r, struct wire_packet *p)
+{
+	struct fabric *f = r->node.f;
+
+	if (!fabric_remote_is_up(r)) {
+		wire_packet_free(p);
+		return;
+	}
+	fabric_flight_push(f, fabric_flight_transmit(&r->port, p, p->vl), p, 0);
+}
+
+void fabric_remote_malformed(struct fabric_remote *r, bool ebp)
+{
+	if (!fabric_remote_is_up(r))
+		return;
+	fabric_count(r->local, ebp ? FABRIC_CTR_RCV_REMOTE_PHYS_ERRORS : FABRIC_CTR_RCV_ERRORS);
+	fabric_count(r->local, FABRIC_CTR_RCV_MALFORMED);
+}
+
+void fabric_remote_overrun(struct fabric_remote *r)
+{
+	fabric_count(r->local, FABRIC_CTR_OVERRUN_ERRORS);
+}
+
+void fabric_remote_drop(struct fabric_remote *r, struct wire_packet *p)
+{
+	if (p->vl == WIRE_VL_MGMT)
+		fabric_count(r->local, FABRIC_CTR_VL15_DROPPED);
+	else
+		fabric_count_discard(r->local, FABRIC_CTR_XMIT_INACTIVE);
+	fabric_flight_drop(&r->port, p);
+}
+
+u32 fabric_remote_free(const struct fabric_remote *r, u8 vl)
+{
+	return FABRIC_VL_BLOCKS - min(r->local->rx_blocks[vl], (u32)FABRIC_VL_BLOCKS);
+}
+
+void fabric_remote_sent(struct fabric_remote *r, u8 vl, u32 blocks)
+{
+	if (vl != WIRE_VL_MGMT)
+		r->beyond[vl] += blocks;
+}
+
+void fabric_remote_credits(struct fabric_remote *r, u8 vl, u32 in_use)
+{
+	u32 *blocks = &r->port.rx_blocks[vl], before = r->beyond[vl];
+
+	*blocks -= min(before, *blocks);
+	*blocks += in_use;
+	r->beyond[vl] = in_use;
+	if (in_use < before)
+		fabric_flight_kick(r->local);
+}
+
+int fabric_remote_init(struct fabric *f, const struct fabric_topology *t)
+{
+	u32 i;
+
+	f->remotes = calloc(t->ntrunks ? t->ntrunks : 1, sizeof(*f->remotes));
+	if (!f->remotes)
+		return -ENOMEM;
+	for (i = 0; i < t->ntrunks; i++, f->nremotes++) {
+		const struct fabric_topology_trunk *tt = &t->trunks[i];
+		struct fabric_remote *r = &f->remotes[i];
+
+		r->local = &f->nodes[tt->node].ports[tt->port];
+		r->local->peer = &r->port;
+		r->node.f = f;
+		r->node.only = &r->port;
+		list_init(&r->node.traps);
+		r->port.node = &r->node;
+		r->port.peer = r->local;
+		r->port.remote = r;
+		r->port.info = &r->info;
+		r->port.down_default = PHYS_STATE_POLLING;
+		list_init(&r->port.kick);
+		list_init(&r->port.wait);
+		list_init(&r->port.down);
+		r->info.state = PORT_STATE_DOWN;
+		r->info.phys_state = PHYS_STATE_POLLING;
+		fabric_remote_name(r, tt->peer_type ? tt->peer_type : (u8)NODE_TYPE_SWITCH, tt->peer_guid,
+				   tt->peer_port, tt->peer_name[0] ? tt->peer_name : "trunk");
+	}
+	return 0;
+}

@@ -1,0 +1,392 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* The trunks of a fabric: addresses and keys, listeners, and connections that are made again when they are lost. */
+#include <errno.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "emu/lib/log.h"
+#include "emu/lib/passed.h"
+#include "fabric/trunk/trunk_internal.h"
+
+#define KEY_MAX    4096
+#define RETRY_MIN  (50 * NSEC_PER_MSEC)
+#define RETRY_MAX  (1 * NSEC_PER_SEC)
+#define BACKLOG    128
+#define ACCEPT_MAX 16 /* connections that a listener accepts in its turn */
+
+const char *trunk_counter_name(enum trunk_counter c)
+{
+	static const char *const names[] = { TRUNK_COUNTERS(COUNTER_NAME) };
+
+	return c < TRUNK_CTR_NUM ? names[c] : "?";
+}
+
+bool trunk_info(const struct trunk_set *s, u32 index, struct trunk_info *info)
+{
+	const struct trunk *t = &s->trunks[index];
+
+	if (index >= s->ntrunks)
+		return false;
+	*info = (struct trunk_info){
+		.port = fabric_remote_local(t->remote),
+		.address = t->address,
+		.listens = t->listener != NULL,
+		.connected = t->conn && t->conn->state == TRUNK_READY,
+	};
+	return true;
+}
+
+u64 trunk_counter(const struct trunk_set *s, u32 index, enum trunk_counter c)
+{
+	return index < s->ntrunks && c < TRUNK_CTR_NUM ? s->trunks[index].ctr[c] : 0;
+}
+
+u64 trunk_set_counter(const struct trunk_set *s, enum trunk_counter c)
+{
+	return c < TRUNK_CTR_NUM ? s->ctr[c] : 0;
+}
+
+bool trunk_set_has_tcp(const struct trunk_set *s)
+{
+	return s->tcp;
+}
+
+/* The fabric's side */
+
+static void on_send(void *ctx, struct wire_packet *p)
+{
+	struct trunk *t = ctx;
+
+	if (t->conn)
+		trunk_conn_send(t->conn, p);
+	else
+		fabric_remote_drop(t->remote, p);
+}
+
+static void on_credits(void *ctx)
+{
+	struct trunk *t = ctx;
+
+	if (t->conn)
+		trunk_conn_credits(t->conn);
+}
+
+static void on_change(void *ctx, enum fabric_remote_change what)
+{
+	struct trunk *t = ctx;
+
+	if (t->conn)
+		trunk_conn_change(t->conn, what);
+}
+
+static const struct fabric_remote_ops remote_ops = { .send = on_send, .credits = on_credits, .change = on_change };
+
+/* Connecting */
+
+static void trunk_retry_later(struct trunk *t)
+{
+	t->wait = min(max(2 * t->wait, RETRY_MIN), max(t->wait, RETRY_MAX));
+	loop_timer_set(t->set->loop, &t->retry, loop_now(t->set->loop).ns + t->wait);
+}
+
+static void trunk_connect(struct loop_timer *timer, struct now now)
+{
+	struct trunk *t = container_of(timer, struct trunk, retry);
+	int family = t->at.sa.sa_family, one = 1;
+	int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+	if (fd >= 0 && family != AF_UNIX)
+		setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+	if (fd < 0 || (connect(fd, &t->at.sa, t->at.len) && errno != EINPROGRESS)) {
+		if (fd >= 0)
+			close(fd);
+		trunk_retry_later(t);
+		return;
+	}
+	t->conn = trunk_conn_create(t->set, fd, family == AF_UNIX);
+	if (!t->conn) {
+		trunk_retry_later(t);
+		return;
+	}
+	t->conn->trunk = t;
+	trunk_conn_start(t->conn);
+}
+
+void trunk_lost(struct trunk *t)
+{
+	if (!t->listener)
+		trunk_retry_later(t);
+}
+
+bool trunk_guid_is_here(const struct trunk_set *s, u64 guid)
+{
+	u32 i;
+
+	for (i = 0; i < fabric_node_count(s->fabric); i++)
+		if (fabric_node_guid(fabric_node(s->fabric, i)) == guid)
+			return true;
+	return false;
+}
+
+/* Listening */
+
+struct trunk *trunk_match(struct trunk_listener *l, const struct trunk_hello *h, enum trunk_refusal *why)
+{
+	u64 guid = be64_to_cpu(h->guid), wanted = be64_to_cpu(h->peer_guid);
+	u32 i;
+
+	*why = TRUNK_BAD_PORT;
+	if (trunk_guid_is_here(l->set, guid))
+		return NULL;
+	for (i = 0; i < l->set->ntrunks; i++) {
+		struct trunk *t = &l->set->trunks[i];
+
+		if (t->listener != l || (wanted && wanted != t->guid) || (h->peer_port && h->peer_port != t->port) ||
+		    (t->peer_guid && t->peer_guid != guid) || (t->peer_port && t->peer_port != h->port))
+			continue;
+		if (!t->conn)
+			return t;
+		*why = TRUNK_BUSY;
+	}
+	return NULL;
+}
+
+static void on_listener(struct loop_fd *w, u32 events, struct now now)
+{
+	struct trunk_listener *l = container_of(w, struct trunk_listener, w);
+	bool local = l->at.sa.sa_family == AF_UNIX;
+	struct trunk_conn *c;
+	int fd, one = 1;
+	u32 i;
+
+	for (i = 0; i < ACCEPT_MAX; i++) {
+		fd = accept_next(&l->accept, SOCK_NONBLOCK);
+		if (fd < 0)
+			return;
+		if (!local)
+			setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+		if (l->nunknown >= TRUNK_UNKNOWN) {
+			c = list_first(&l->unknown, struct trunk_conn, link);
+			trunk_count(c, TRUNK_CTR_REFUSED_HELLO, 1);
+			trunk_conn_destroy(c);
+		}
+		c = trunk_conn_create(l->set, fd, local);
+		if (!c)
+			continue;
+		c->listener = l;
+		list_add(&l->unknown, &c->link);
+		l->nunknown++;
+	}
+}
+
+/* The socket of a daemon that has died stays behind, and nobody answers there. */
+static void remove_stale(const struct trunk_address *at)
+{
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	struct stat st;
+
+	if (fd < 0)
+		return;
+	if (connect(fd, &at->sa, at->len) && errno == ECONNREFUSED && !lstat(at->un.sun_path, &st) &&
+	    S_ISSOCK(st.st_mode))
+		unlink(at->un.sun_path);
+	close(fd);
+}
+
+static int listener_open(struct trunk_listener *l)
+{
+	int family = l->at.sa.sa_family, one = 1;
+	int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), err;
+
+	if (fd < 0)
+		return -errno;
+	accept_init(&l->accept, fd);
+	l->w = (struct loop_fd){ .fd = fd, .fn = on_listener };
+	if (family == AF_UNIX)
+		remove_stale(&l->at);
+	else
+		setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+	if (bind(fd, &l->at.sa, l->at.len) || listen(fd, BACKLOG))
+		return -errno;
+	err = loop_fd_add(l->set->loop, &l->w, EPOLLIN);
+	return err;
+}
+
+static void listener_close(struct trunk_listener *l)
+{
+	struct trunk_conn *c, *tmp;
+
+	list_for_each_safe (c, tmp, &l->unknown, link)
+		trunk_conn_destroy(c);
+	loop_fd_del(&l->w);
+	accept_fini(&l->accept);
+	if (l->accept.fd >= 0)
+		close(l->accept.fd);
+	if (l->at.sa.sa_family == AF_UNIX && l->w.fn)
+		unlink(l->at.un.sun_path);
+}
+
+/* Creation */
+
+/* The path of a socket, or ADDRESS:PORT; an IPv6 address is in brackets. False with a line in @err. */
+static bool address_read(const char *text, struct trunk_address *at, char *err, size_t err_len)
+{
+	struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV }, *found;
+	const char *colon = strrchr(text, ':');
+	char host[200];
+	int rc;
+
+	memset(at, 0, sizeof(*at));
+	if (text[0] == '/') {
+		at->un.sun_family = AF_UNIX;
+		snprintf(at->un.sun_path, sizeof(at->un.sun_path), "%s", text);
+		at->len = sizeof(at->un);
+		return true;
+	}
+	snprintf(host, sizeof(host), "%.*s", (int)(colon - text), text);
+	if (host[0] == '[' && host[strlen(host) - 1] == ']') {
+		host[strlen(host) - 1] = 0;
+		memmove(host, host + 1, strlen(host));
+	}
+	rc = getaddrinfo(host, colon + 1, &hints, &found);
+	if (rc) {
+		snprintf(err, err_len, "trunk %s: %s", text, gai_strerror(rc));
+		return false;
+	}
+	at->len = min(found->ai_addrlen, (socklen_t)sizeof(at->in6));
+	memcpy(&at->sa, found->ai_addr, at->len);
+	freeaddrinfo(found);
+	return true;
+}
+
+static bool key_read(struct trunk *t, const char *path, char *err, size_t err_len)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t n = -1;
+
+	t->key = malloc(KEY_MAX);
+	if (fd >= 0 && t->key)
+		n = read(fd, t->key, KEY_MAX);
+	if (n < 0)
+		snprintf(err, err_len, "%s: the key of trunk %s cannot be read: %s", path, t->name, strerror(errno));
+	if (fd >= 0)
+		close(fd);
+	while (n > 0 && (t->key[n - 1] == '\n' || t->key[n - 1] == '\r'))
+		n--;
+	if (n >= 0 && n < 16)
+		snprintf(err, err_len, "%s: the key of trunk %s is shorter than 16 bytes", path, t->name);
+	t->key_len = n > 0 ? (size_t)n : 0;
+	return n >= 16;
+}
+
+static struct trunk_listener *listener_get(struct trunk_set *s, const struct trunk *t, char *err, size_t err_len)
+{
+	struct trunk_listener *l;
+	int rc;
+	u32 i;
+
+	for (i = 0; i < s->nlisteners; i++)
+		if (s->listeners[i].at.len == t->at.len && !memcmp(&s->listeners[i].at.sa, &t->at.sa, t->at.len))
+			return &s->listeners[i];
+	l = &s->listeners[s->nlisteners++];
+	l->set = s;
+	l->at = t->at;
+	l->accept.fd = l->accept.spare = -1;
+	list_init(&l->unknown);
+	rc = listener_open(l);
+	if (rc)
+		snprintf(err, err_len, "trunk %s: it cannot listen at %s: %s", t->name, t->address, strerror(-rc));
+	return rc ? NULL : l;
+}
+
+static bool trunk_init(struct trunk *t, u32 index, const struct fabric_topology_trunk *tt, char *err, size_t err_len)
+{
+	struct trunk_set *s = t->set;
+	const struct fabric_node *n;
+	struct fabric_port_info info;
+
+	t->remote = fabric_remote(s->fabric, index);
+	t->retry.fn = trunk_connect;
+	n = fabric_port_node(fabric_remote_local(t->remote));
+	fabric_port_info(fabric_remote_local(t->remote), &info);
+	t->guid = fabric_node_guid(n);
+	t->type = fabric_node_type(n);
+	t->port = info.num;
+	t->peer_guid = tt->peer_guid;
+	t->peer_port = tt->peer_port;
+	snprintf(t->name, sizeof(t->name), "%.58s:%u", fabric_node_name(n), t->port);
+	t->address = strdup(tt->address);
+	if (!t->address) {
+		snprintf(err, err_len, "out of memory");
+		return false;
+	}
+	if ((tt->key && !key_read(t, tt->key, err, err_len)) || !address_read(t->address, &t->at, err, err_len))
+		return false;
+	s->tcp |= t->at.sa.sa_family != AF_UNIX;
+	fabric_remote_attach(t->remote, &remote_ops, t);
+	if (tt->listen) {
+		t->listener = listener_get(s, t, err, err_len);
+		return t->listener != NULL;
+	}
+	loop_timer_set(s->loop, &t->retry, 0);
+	return true;
+}
+
+struct trunk_set *trunk_set_create(struct loop *loop, struct fabric *f, const struct fabric_topology *topo, char *err,
+				   size_t err_len)
+{
+	struct trunk_set *s = calloc(1, sizeof(*s));
+	bool ok = true;
+
+	if (s) {
+		s->loop = loop;
+		s->fabric = f;
+		s->trunks = calloc(topo->ntrunks + 1u, sizeof(*s->trunks));
+		s->listeners = calloc(topo->ntrunks + 1u, sizeof(*s->listeners));
+	}
+	if (!s || !s->trunks || !s->listeners) {
+		snprintf(err, err_len, "out of memory");
+		trunk_set_destroy(s);
+		return NULL;
+	}
+	while (ok && s->ntrunks < topo->ntrunks) {
+		struct trunk *t = &s->trunks[s->ntrunks];
+
+		t->set = s;
+		ok = trunk_init(t, s->ntrunks, &topo->trunks[s->ntrunks], err, err_len);
+		s->ntrunks++;
+	}
+	if (ok)
+		return s;
+	trunk_set_destroy(s);
+	return NULL;
+}
+
+void trunk_set_destroy(struct trunk_set *s)
+{
+	u32 i;
+
+	if (!s)
+		return;
+	for (i = 0; i < s->ntrunks; i++) {
+		struct trunk *t = &s->trunks[i];
+
+		if (t->conn)
+			trunk_conn_destroy(t->conn);
+		loop_timer_cancel(&t->retry);
+		if (t->remote)
+			fabric_remote_attach(t->remote, NULL, NULL);
+		free(t->address);
+		free(t->key);
+	}
+	for (i = 0; i < s->nlisteners; i++)
+		listener_close(&s->listeners[i]);
+	free(s->trunks);
+	free(s->listeners);
+	free(s);
+}

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* For the room's tests and fuzz target: two fabrics of one loop with a trunk, and a peer that writes what it likes. */
+#ifndef MUSLIN_TRUNK_FIXTURE_H
+#define MUSLIN_TRUNK_FIXTURE_H
+
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "emu/lib/log.h"
+#include "fabric/fabric_fixture.h"
+#include "fabric/trunk/trunk_internal.h"
+
+#define PEER_GUID 0x0002c90406400010ull /* of leaf101 */
+#define OWN_GUID  0x0002c90400000010ull /* of leaf1 */
+
+struct side {
+	struct fabric *f;
+	struct fabric_topology *topo;
+	struct trunk_set *set;
+};
+
+static char test_path[64];
+
+static inline void side_connect(struct side *s)
+{
+	char err[300];
+
+	s->set = trunk_set_create(test_loop, s->f, s->topo, err, sizeof(err));
+	if (!s->set) {
+		printf("%s\n", err);
+		exit(1);
+	}
+}
+
+/* A fabric of @shape whose leaf has a trunk at port 9; @how: to or listen; @more: options of the trunk. */
+static inline void side_start(struct side *s, const char *shape, const char *leaf, const char *how, const char *more)
+{
+	char text[300], err[300];
+
+	snprintf(test_path, sizeof(test_path), "/tmp/muslin-trunk-%d", getpid());
+	snprintf(text, sizeof(text), "%s\ntrunk %s:9 %s %s %s\n", shape, leaf, how, test_path, more);
+	if (!test_loop)
+		test_loop = loop_create_virtual();
+	s->topo = fabric_topology_parse(text, strlen(text), "test", err, sizeof(err));
+	if (!s->topo) {
+		printf("%s\n", err);
+		exit(1);
+	}
+	s->f = fabric_create(test_loop, s->topo, 1);
+	side_connect(s);
+}
+
+static inline void side_stop(struct side *s)
+{
+	trunk_set_destroy(s->set);
+	fabric_destroy(s->f);
+	fabric_topology_destroy(s->topo);
+}
+
+static inline struct fabric_port *side_port(struct side *s)
+{
+	return fabric_remote_local(fabric_remote(s->f, 0));
+}
+
+static inline u8 side_state(struct side *s)
+{
+	return side_port(s)->info->state;
+}
+
+static inline u64 side_counter(struct side *s, enum trunk_counter c)
+{
+	return trunk_counter(s->set, 0, c) + trunk_set_counter(s->set, c);
+}
+
+/* A stranger's connection. */
+static inline int stranger_connect(void)
+{
+	struct sockaddr_un sa = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+	snprintf(sa.sun_path, sizeof(sa.sun_path), "%s", test_path);
+	if (connect(fd, (struct sockaddr *)&sa, sizeof(sa)))
+		perror(test_path);
+	return fd;
+}
+
+static inline void stranger_send(int fd, u8 type, u8 flags, const void *body, u32 len)
+{
+	u8 m[sizeof(struct trunk_head) + 0x10000];
+	struct trunk_head h = { .type = type, .flags = flags, .len = cpu_to_be16((u16)len) };
+
+	memcpy(m, &h, sizeof(h));
+	memcpy(m + sizeof(h), body, len);
+	if (send(fd, m, sizeof(h) + len, MSG_NOSIGNAL) < 0)
+		return; /* it may have been refused already */
+	test_run(0);
+}
+
+static inline struct trunk_hello stranger_hello(void)
+{
+	struct trunk_hello h = { .version = cpu_to_be16(TRUNK_VERSION),
+				 .port = 9,
+				 .type = NODE_TYPE_SWITCH,
+				 .guid = cpu_to_be64(PEER_GUID) };
+
+	memcpy(h.magic, TRUNK_MAGIC, sizeof(h.magic));
+	snprintf(h.name, sizeof(h.name), "stranger");
+	return h;
+}
+
+/* Says hello, and trains the link. */
+static inline int stranger_train(void)
+{
+	struct trunk_link l = { .epoch = cpu_to_be32(1),
+				.ack = cpu_to_be32(1),
+				.flags = TRUNK_LINK_TRAINS,
+				.width = LINK_WIDTH_4X | LINK_WIDTH_1X,
+				.speed = LINK_SPEED_QDR,
+				.speed_ext = LINK_SPEED_EXT_DISABLE };
+	struct trunk_hello h = stranger_hello();
+	int fd = stranger_connect();
+
+	stranger_send(fd, TRUNK_HELLO, 0, &h, sizeof(h));
+	stranger_send(fd, TRUNK_LINK, 0, &l, sizeof(l));
+	return fd;
+}
+
+#endif

@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Private to the trunk room: the messages of a trunk's stream, its trunks, listeners and connections. */
+#ifndef MUSLIN_TRUNK_INTERNAL_H
+#define MUSLIN_TRUNK_INTERNAL_H
+
+#include <netinet/in.h>
+#include <sys/un.h>
+
+#include "emu/lib/accept.h"
+#include "emu/packet/header.h"
+#include "emu/wire/smp.h"
+#include "fabric/trunk/trunk.h"
+
+#define TRUNK_VERSION    1
+#define TRUNK_MAGIC      "muslinTK"
+#define TRUNK_NONCE_SIZE 16
+#define TRUNK_MAC_SIZE   32
+#define TRUNK_DATA_VLS   15
+#define TRUNK_MSG_MAX    (WIRE_HDR_MAX + WIRE_MTU_MAX)
+#define TRUNK_SILENCE    (15 * NSEC_PER_SEC) /* without a message: the peer is gone */
+#define TRUNK_PING       (1 * NSEC_PER_SEC)
+#define TRUNK_HELLO_TIME (5 * NSEC_PER_SEC) /* from the connection to the end of the hello */
+#define TRUNK_UNKNOWN    16           /* connections of a listener before their hello; one more replaces the oldest */
+#define TRUNK_READ       (256u << 10) /* bytes from one connection in its turn */
+#define TRUNK_WRITE      (1u << 20)   /* likewise to it */
+#define TRUNK_SMPS       1024         /* packets of VL15, which has no credits, that wait to be sent */
+#define TRUNK_FLOW_STEP  512          /* blocks that have come free before the peer is told */
+
+/* Messages: a head, and so many bytes. Integers are big-endian. */
+enum trunk_type {
+	TRUNK_HELLO = 1, /* struct trunk_hello: the first message of each side; that who listens answers */
+	TRUNK_AUTH,      /* HMAC of both hellos, where there is a key: first of that who connects */
+	TRUNK_REFUSE,    /* struct trunk_refuse, the last message */
+	TRUNK_LINK,      /* struct trunk_link */
+	TRUNK_FLOW,      /* struct trunk_flow for one or more VLs */
+	TRUNK_PACKET, /* LRH to pad; the CRCs are not sent, but whether they are wrong: enum wire_packet_flags in flags */
+	TRUNK_KEEPALIVE, /* nothing */
+	TRUNK_TYPES
+};
+
+struct trunk_head {
+	u8 type, flags;
+	__be16 len;
+};
+static_assert(sizeof(struct trunk_head) == 4, "head of a message");
+
+struct trunk_hello {
+	u8 magic[8];
+	__be16 version;
+	u8 port;      /* of the sender's node */
+	u8 peer_port; /* wanted; 0: any */
+	u8 type;      /* enum wire_node_type */
+	u8 pad[3];
+	__be64 guid, peer_guid; /* of the nodes; peer_guid 0: any */
+	u8 nonce[TRUNK_NONCE_SIZE];
+	char name[FABRIC_NAME_MAX];
+};
+static_assert(sizeof(struct trunk_hello) == 112, "hello");
+
+enum trunk_refusal {
+	TRUNK_BAD_HELLO = 1,
+	TRUNK_BAD_VERSION,
+	TRUNK_BAD_KEY,
+	TRUNK_BAD_PORT,
+	TRUNK_BUSY
+};
+
+struct trunk_refuse {
+	u8 why; /* enum trunk_refusal */
+	u8 pad;
+	__be16 version; /* the one that is spoken here */
+};
+static_assert(sizeof(struct trunk_refuse) == 4, "refuse");
+
+enum trunk_link_flags {
+	TRUNK_LINK_TRAINS = 1 << 0,
+	TRUNK_LINK_UNPLUGGED = 1 << 1,
+	TRUNK_LINK_PULLED = 1 << 2,
+	TRUNK_LINK_CABLE = 1 << 3, /* the cable was plugged or pulled: as UNPLUGGED says */
+	TRUNK_LINK_WAKE = 1 << 4,
+};
+
+/*
+ * The state of the sender's end. @epoch changes each time that the link goes down or its values change. A link comes up at an
+ * end when the peer trains and has acknowledged the present epoch; it goes down when the peer's epoch changes.
+ */
+struct trunk_link {
+	__be32 epoch, ack;
+	u8 flags, width, speed, speed_ext, lanes_limit, speed_limit, pad[2];
+};
+static_assert(sizeof(struct trunk_link) == 16, "link");
+
+/* IBTA 7.9.4: blocks received on the VL since the connection, and free ones of its buffer; their sum is FCCL. */
+struct trunk_flow {
+	u8 vl, pad;
+	__be16 free;
+	__be32 abr;
+};
+static_assert(sizeof(struct trunk_flow) == 8, "flow");
+
+struct trunk_address {
+	union {
+		struct sockaddr sa;
+		struct sockaddr_un un;
+		struct sockaddr_in in;
+		struct sockaddr_in6 in6;
+	};
+	socklen_t len;
+};
+
+struct trunk_listener {
+	struct trunk_set *set;
+	const char *address; /* of the first trunk that listens there */
+	struct trunk_address at;
+	struct accept_listener accept;
+	struct loop_fd w;
+	struct list unknown; /* connections before their hello */
+	u32 nunknown;
+};
+
+enum trunk_conn_state {
+	TRUNK_CONNECTING,
+	TRUNK_WAITS_HELLO,
+	TRUNK_WAITS_AUTH,
+	TRUNK_READY
+};
+
+/* Bytes that are sent before anything else: the rest of a message, and messages of the handshake. */
+#define TRUNK_TAIL_MAX (TRUNK_MSG_MAX + 1024)
+
+struct trunk_conn {
+	struct list link; /* in trunk_listener.unknown */
+	struct trunk_set *set;
+	struct trunk *trunk; /* NULL: not known yet */
+	struct trunk_listener *listener;
+	struct loop_fd w;
+	struct loop_task flush;
+	struct loop_timer timer;
+	enum trunk_conn_state state;
+	bool local;        /* a Unix socket */
+	bool blocked;      /* waits for EPOLLOUT */
+	bool ended;        /* to be destroyed by the flush task */
+	u64 heard, spoken; /* loop clock, ns */
+	struct trunk_hello mine, theirs;
+	/* to be sent */
+	u8 tail[TRUNK_TAIL_MAX];
+	u32 tail_len;
+	struct list packets;
+	u32 smps;
+	bool tell_link, tell_flow, tell_alive;
+	u8 link_flags; /* CABLE, WAKE */
+	/* received, of a message that is not whole */
+	u8 part[sizeof(struct trunk_head) + TRUNK_MSG_MAX];
+	u32 part_len;
+	/* link */
+	u32 epoch, peer_epoch;
+	bool link_told, heard_link;
+	/* credits, in blocks since the connection */
+	u32 sent[TRUNK_DATA_VLS], abr[TRUNK_DATA_VLS], told[TRUNK_DATA_VLS]; /* told: FCCL */
+};
+
+struct trunk {
+	struct trunk_set *set;
+	struct fabric_remote *remote;
+	struct trunk_listener *listener; /* NULL: it connects */
+	struct trunk_address at;
+	char *address;
+	u8 *key;
+	size_t key_len;
+	u64 guid, peer_guid;
+	u8 port, peer_port, type;
+	char name[FABRIC_NAME_MAX];
+	struct trunk_conn *conn; /* NULL: not connected */
+	struct loop_timer retry;
+	u64 wait;
+	u64 ctr[TRUNK_CTR_NUM];
+};
+
+struct trunk_set {
+	struct loop *loop;
+	struct fabric *fabric;
+	struct trunk *trunks;
+	u32 ntrunks;
+	struct trunk_listener *listeners;
+	u32 nlisteners;
+	bool tcp;
+	u64 ctr[TRUNK_CTR_NUM];
+};
+
+/* trunk.c */
+/* The trunk which a hello that came to @l means; NULL and why not. */
+struct trunk *trunk_match(struct trunk_listener *l, const struct trunk_hello *h, enum trunk_refusal *why);
+/* Has a node here this GUID? Then no node of another daemon may have it. */
+bool trunk_guid_is_here(const struct trunk_set *s, u64 guid);
+void trunk_lost(struct trunk *t); /* its connection is gone */
+
+/* conn.c */
+struct trunk_conn *trunk_conn_create(struct trunk_set *set, int fd, bool local); /* NULL: no memory; closes @fd */
+void trunk_conn_destroy(struct trunk_conn *c);
+void trunk_conn_start(struct trunk_conn *c); /* of a trunk that connects: says hello */
+void trunk_conn_change(struct trunk_conn *c, enum fabric_remote_change what);
+void trunk_conn_send(struct trunk_conn *c, struct wire_packet *p);
+void trunk_conn_credits(struct trunk_conn *c);
+
+/* message.c: @len bytes of a message that came. False: the connection has to end. */
+bool trunk_message(struct trunk_conn *c, const struct trunk_head *h, const u8 *body, u32 len);
+void trunk_message_hello(struct trunk_conn *c);
+void trunk_conn_refuse(struct trunk_conn *c, enum trunk_refusal why);
+/* What is to be told of link and credits, put into the tail, which has room for it. */
+void trunk_message_link(struct trunk_conn *c);
+void trunk_message_flow(struct trunk_conn *c);
+
+/* conn.c, for message.c */
+void trunk_conn_put(struct trunk_conn *c, enum trunk_type type, const void *body, u32 len);
+void trunk_conn_flush_later(struct trunk_conn *c);
+void trunk_conn_drop_packets(struct trunk_conn *c);
+void trunk_conn_end(struct trunk_conn *c); /* its task destroys it */
+void trunk_conn_ready(struct trunk_conn *c);
+
+static inline void trunk_count(struct trunk_conn *c, enum trunk_counter ctr, u64 n)
+{
+	if (c->trunk)
+		c->trunk->ctr[ctr] += n;
+	else
+		c->set->ctr[ctr] += n;
+}
+
+/* sha256.c */
+struct trunk_sha256 {
+	u32 h[8];
+	u64 len;
+	u8 block[64];
+};
+struct trunk_hmac {
+	struct trunk_sha256 inner, outer;
+};
+void trunk_sha256_init(struct trunk_sha256 *s);
+void trunk_sha256_add(struct trunk_sha256 *s, const void *data, size_t len);
+void trunk_sha256_end(struct trunk_sha256 *s, u8 digest[TRUNK_MAC_SIZE]);
+void trunk_hmac_init(struct trunk_hmac *h, const void *key, size_t len);
+void trunk_hmac_end(struct trunk_hmac *h, u8 mac[TRUNK_MAC_SIZE]);
+
+#endif

@@ -1,0 +1,508 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Two fabrics with a trunk between them; peers that are wrong or hostile. */
+#include "fabric/trunk/trunk_fixture.h"
+
+static struct side a, b;
+static struct test_host h1, h2, h101;
+
+static bool at(u8 state)
+{
+	return side_state(&a) == state && side_state(&b) == state;
+}
+
+static void trunk_start(const char *options_a, const char *options_b)
+{
+	side_start(&a, "leafs 1 hosts 2 vls 15", "leaf1", "listen", options_a);
+	side_start(&b, "leafs 1 hosts 2 vls 15 first 101", "leaf101", "to", options_b);
+	test_fabric = b.f;
+	test_attach(&h101, "h101");
+	test_fabric = a.f;
+	test_attach(&h1, "h1");
+	test_attach(&h2, "h2");
+	test_run(NSEC_PER_SEC);
+}
+
+static void trunk_stop(void)
+{
+	side_stop(&b);
+	side_stop(&a);
+	loop_destroy(test_loop);
+	test_loop = NULL;
+}
+
+/* LIDs: 1 and 2 are h1 and h2, 3 is h101; 100 and 101 the switches. Configured by SMPs from h1 across the trunk. */
+static void bring_up(void)
+{
+	static const struct {
+		const char *path;
+		u32 port;
+		u16 lid;
+	} ports[] = { { "", 1, 1 },   { "\1", 1, 0 },    { "\1\2", 1, 2 },    { "\1", 2, 0 },
+		      { "\1", 9, 0 }, { "\1\11", 9, 0 }, { "\1\11\1", 1, 3 }, { "\1\11", 1, 0 } };
+	static const char *const sw[] = { "\1", "\1\11" };
+	static const u8 lft[2][4] = { { LFT_PORT_NONE, 1, 2, 9 }, { LFT_PORT_NONE, 9, 9, 1 } };
+	u8 d[SMP_DATA_SIZE];
+	u32 i, s;
+
+	for (i = 0; i < 2; i++) {
+		test_port_set(&h1, sw[i], 0, (u16)(100 + i), 0);
+		memset(d, 0, sizeof(d));
+		wire_set(d, SWITCHINFO_LFT_TOP, 127);
+		wire_set(d, SWITCHINFO_LIFE_TIME, 18);
+		test_smp(&h1, sw[i], MAD_METHOD_SET, SMP_ATTR_SWITCH_INFO, 0, d);
+		memset(d, LFT_PORT_NONE, sizeof(d));
+		memcpy(d, lft[i], sizeof(lft[i]));
+		test_smp(&h1, sw[i], MAD_METHOD_SET, SMP_ATTR_LFT, 0, d);
+	}
+	for (s = PORT_STATE_ARMED; s <= PORT_STATE_ACTIVE; s++)
+		for (i = 0; i < ARRAY_SIZE(ports); i++)
+			test_port_set(&h1, ports[i].path, ports[i].port, ports[i].lid, (u8)s);
+}
+
+static bool no_credits_in_use(void)
+{
+	u32 used = 0, vl;
+
+	for (vl = 0; vl < TRUNK_DATA_VLS; vl++)
+		used += side_port(&a)->rx_blocks[vl] + side_port(&b)->rx_blocks[vl] +
+			side_port(&a)->peer->rx_blocks[vl] + side_port(&b)->peer->rx_blocks[vl];
+	/* Up to half a buffer may have come free without that the sender was told: it has enough. */
+	return used < TRUNK_FLOW_STEP * 2 * TRUNK_DATA_VLS;
+}
+
+static u32 send_many(struct test_host *from, u16 dlid, u8 sl, u32 len, u32 n)
+{
+	u32 i, sent = 0;
+
+	for (i = 0; i < n; i++)
+		sent += !test_send(from, dlid, sl, len, i);
+	return sent;
+}
+
+/* A packet whose payload is no multiple of 4. */
+static void send_padded(struct test_host *from, u16 dlid, u32 len)
+{
+	struct wire_packet *p = test_packet(from->port->attr.lid, dlid, 0, (len + 3) & ~3u, 1, 0xffff);
+
+	wire_packet_truncate(p, len);
+	row(19, "it is sent", !wire_port_send(from->port, p));
+}
+
+static void test_link(void)
+{
+	trunk_start("", "");
+	row(1, "the link trains", at(PORT_STATE_INIT));
+	row(2, "the peer's name", !strcmp(side_port(&a)->peer->node->name, "leaf101") && side_port(&a)->peer->num == 9);
+	row(3, "width and speed",
+	    side_port(&a)->info->speed_ext_active && side_port(&b)->info->width_active == LINK_WIDTH_4X);
+	row(4, "NodeInfo across the trunk",
+	    !test_get(&h1, "\1\11", SMP_ATTR_NODE_INFO, 0) &&
+		    wire_get(h1.last.raw + SMP_DATA, NODEINFO_NODE_GUID) == PEER_GUID &&
+		    wire_get(h1.last.raw + SMP_DATA, NODEINFO_LOCAL_PORT) == 9);
+	row(5, "a switch behind it reports the link", side_port(&b)->node->sw->state_change);
+
+	fabric_link_unplug(side_port(&a));
+	test_run(0);
+	row(6, "pulled here: down at both", at(PORT_STATE_DOWN) && side_port(&b)->unplugged);
+	fabric_link_plug(side_port(&b));
+	test_run(0);
+	row(7, "plugged there: up at both", at(PORT_STATE_INIT) && !side_port(&a)->unplugged);
+	side_port(&b)->pulled++;
+	fabric_link_disconnect(side_port(&b));
+	test_run(0);
+	row(8, "a fault keeps it down", at(PORT_STATE_DOWN));
+	side_port(&b)->pulled--;
+	side_port(&b)->speed_limit = WIRE_SPEED_DDR;
+	side_port(&a)->lanes_limit = 1;
+	fabric_link_update(side_port(&b));
+	test_run(0);
+	row(9, "limits of both ends count at both",
+	    at(PORT_STATE_INIT) && side_port(&a)->info->speed_active == LINK_SPEED_DDR &&
+		    !side_port(&a)->info->speed_ext_active && side_port(&b)->info->speed_active == LINK_SPEED_DDR &&
+		    side_port(&b)->info->width_active == LINK_WIDTH_1X);
+	side_port(&a)->info->phys_state = PHYS_STATE_DISABLED;
+	fabric_link_disconnect(side_port(&a));
+	side_port(&a)->info->phys_state = PHYS_STATE_DISABLED;
+	test_run(0);
+	row(10, "disabled: down at both", at(PORT_STATE_DOWN));
+	side_port(&a)->info->phys_state = PHYS_STATE_POLLING;
+	side_port(&b)->info->phys_state = PHYS_STATE_SLEEP;
+	fabric_link_update(side_port(&a));
+	test_run(0);
+	row(11, "the other one sleeps", at(PORT_STATE_DOWN));
+	fabric_link_wake(side_port(&a)->peer);
+	test_run(0);
+	row(12, "polling wakes it", at(PORT_STATE_INIT));
+	fabric_link_update(side_port(&a));
+	test_run(0);
+	row(13, "no change takes no link down",
+	    at(PORT_STATE_INIT) && test_counter("leaf1", 9, FABRIC_CTR_LINK_DOWNED) == 2);
+	trunk_stop();
+}
+
+static void test_data(void)
+{
+	u32 n, vl;
+
+	trunk_start("", "");
+	bring_up();
+	row(20, "active", at(PORT_STATE_ACTIVE));
+	n = send_many(&h1, 3, 0, 2048, 50);
+	test_run(0);
+	row(21, "packets arrive in order",
+	    n == 50 && h101.packets == 50 && !h101.order_errors && h101.bytes == 50 * 2048);
+	send_padded(&h101, 2, 13);
+	row(22, "and the other way, with pad bytes",
+	    send_many(&h101, 2, 3, 516, 8) == 8 && (test_run(0), h2.packets == 9) && h2.last_vl == 3 &&
+		    h2.bytes == 8 * 516 + 13);
+	send_padded(&h101, 2, 2047);
+	test_run(0);
+	row(23, "and without copy", h2.bytes == 8 * 516 + 13 + 2047);
+	for (vl = 0; vl < TRUNK_DATA_VLS; vl++) {
+		u64 before = h101.packets;
+
+		n = 0;
+		while (n < 3000) { /* more than the buffer of a VL has room for */
+			u32 got = send_many(&h1, 3, (u8)vl, 4096, 40);
+
+			test_run(0);
+			n += got ? got : 1000;
+		}
+		row(30 + (int)vl, "credits come back on every VL", n == 3000 && h101.packets == before + n);
+	}
+	row(45, "none is lost", no_credits_in_use());
+
+	h101.stalled = true;
+	for (n = 0, vl = 0; vl < 20; vl++) {
+		n += send_many(&h1, 3, 0, 4096, 40);
+		test_run(0);
+	}
+	row(46, "a receiver that accepts nothing stops the sender",
+	    n < 800 && n > 100 && side_port(&b)->rx_blocks[0] <= FABRIC_VL_BLOCKS &&
+		    side_port(&a)->peer->rx_blocks[0] <= FABRIC_VL_BLOCKS);
+	row(47, "another VL goes on", send_many(&h1, 2, 1, 4096, 4) == 4);
+	test_run(0);
+	h101.stalled = false;
+	h101.port->resume(h101.port);
+	test_run(0);
+	row(48, "nothing was lost", h101.packets == 50 + 15 * 3000 + n);
+	row(49, "no error was counted",
+	    !test_counter("leaf1", 9, FABRIC_CTR_XMIT_DISCARDS) && !side_counter(&b, TRUNK_CTR_VIOLATIONS) &&
+		    !side_counter(&a, TRUNK_CTR_VIOLATIONS));
+
+	h101.stalled = true;
+	send_many(&h1, 3, 0, 4096, 40);
+	fabric_link_unplug(side_port(&a));
+	test_run(0);
+	fabric_link_plug(side_port(&a));
+	h101.stalled = false;
+	h101.port->resume(h101.port);
+	test_run(0);
+	bring_up();
+	n = (u32)h101.packets;
+	row(50, "after a flap", send_many(&h1, 3, 0, 4096, 20) == 20 && (test_run(0), h101.packets == n + 20));
+	row(51, "credits survive it", no_credits_in_use());
+	trunk_stop();
+}
+
+static void test_death(void)
+{
+	u32 n, i;
+
+	trunk_start("", "");
+	bring_up();
+	h101.stalled = true;
+	for (n = i = 0; i < 5; i++) {
+		n += send_many(&h1, 3, 0, 4096, 40);
+		test_run(0);
+	}
+	trunk_set_destroy(b.set);
+	test_run(0);
+	row(60, "the peer has gone: down",
+	    n && side_state(&a) == PORT_STATE_DOWN && side_counter(&a, TRUNK_CTR_LOST) == 1);
+	row(61, "a switch reports it", side_port(&a)->node->sw->state_change);
+	row(62, "packets to it are dropped",
+	    !test_send(&h1, 3, 0, 64, 1) && (test_run(0), test_counter("leaf1", 9, FABRIC_CTR_XMIT_DISCARDS)));
+	row(63, "its credits are free", !side_port(&a)->peer->rx_blocks[0]);
+	side_connect(&b);
+	test_run(10 * NSEC_PER_MSEC); /* less than the lifetime of packets */
+	row(64, "it is back", at(PORT_STATE_INIT) && side_counter(&a, TRUNK_CTR_CONNECTED) == 2);
+	row(65, "what it still holds counts",
+	    side_port(&a)->peer->rx_blocks[0] == side_port(&b)->rx_blocks[0] && side_port(&b)->rx_blocks[0]);
+	h101.stalled = false;
+	h101.port->resume(h101.port);
+	bring_up();
+	test_run(0);
+	n = (u32)h101.packets;
+	row(66, "packets flow", send_many(&h1, 3, 0, 4096, 20) == 20 && (test_run(0), h101.packets == n + 20));
+	test_run(60 * NSEC_PER_SEC);
+	row(67, "an idle trunk stays", at(PORT_STATE_ACTIVE));
+	trunk_stop();
+}
+
+static void key_file(char *path, size_t size, const char *key)
+{
+	FILE *f;
+
+	snprintf(path, size, "/tmp/muslin-key-%d-%zu", getpid(), strlen(key));
+	f = fopen(path, "we");
+	fputs(key, f);
+	fclose(f);
+}
+
+static void test_key(void)
+{
+	char one[64], other[64], with[80], with_other[80];
+
+	key_file(one, sizeof(one), "a key of both sides\n");
+	key_file(other, sizeof(other), "a key that one side has\n");
+	snprintf(with, sizeof(with), "key %s", one);
+	snprintf(with_other, sizeof(with_other), "key %s", other);
+	trunk_start(with, with);
+	row(70, "the same key", at(PORT_STATE_INIT));
+	trunk_stop();
+	trunk_start(with, with_other);
+	row(71, "another key", at(PORT_STATE_DOWN) && side_counter(&a, TRUNK_CTR_REFUSED_KEY));
+	trunk_stop();
+	trunk_start(with, "");
+	row(72, "the peer has none", at(PORT_STATE_DOWN) && side_counter(&a, TRUNK_CTR_REFUSED_KEY));
+	trunk_stop();
+	trunk_start("", with);
+	row(73, "the peer has one", at(PORT_STATE_DOWN) && side_counter(&b, TRUNK_CTR_REFUSED_KEY));
+	trunk_stop();
+	unlink(one);
+	unlink(other);
+}
+
+static void test_peer(void)
+{
+	trunk_start("peer 0002c90406400010:9", "peer 0002c90400000010:9");
+	row(80, "the peers that are named", at(PORT_STATE_INIT));
+	trunk_stop();
+	trunk_start("peer 0002c90406400011", "");
+	row(81, "another GUID",
+	    at(PORT_STATE_DOWN) && side_counter(&a, TRUNK_CTR_REFUSED_PORT) &&
+		    side_counter(&b, TRUNK_CTR_REFUSED_BY_PEER));
+	trunk_stop();
+	trunk_start("", "peer 0002c90400000010:8");
+	row(82, "another port", at(PORT_STATE_DOWN) && side_counter(&a, TRUNK_CTR_REFUSED_PORT));
+	trunk_stop();
+}
+
+/* Hostile peers: what they send first, and what is counted. */
+static void test_hello(void)
+{
+	static const struct {
+		int n;
+		const char *what;
+		u8 type;
+		u16 len, at; /* byte at is changed to value */
+		u8 value;
+		enum trunk_counter counts;
+	} rows[] = {
+		{ 100, "another magic", TRUNK_HELLO, 112, 0, 'M', TRUNK_CTR_REFUSED_HELLO },
+		{ 101, "another version", TRUNK_HELLO, 112, 9, 77, TRUNK_CTR_REFUSED_VERSION },
+		{ 102, "a short hello", TRUNK_HELLO, 111, 0, 'm', TRUNK_CTR_REFUSED_HELLO },
+		{ 103, "a long hello", TRUNK_HELLO, 113, 0, 'm', TRUNK_CTR_REFUSED_HELLO },
+		{ 104, "no hello at first", TRUNK_LINK, 16, 0, 0, TRUNK_CTR_REFUSED_HELLO },
+		{ 105, "a packet at first", TRUNK_PACKET, 112, 0, 0, TRUNK_CTR_REFUSED_HELLO },
+		{ 106, "a type that there is not", 99, 4, 0, 0, TRUNK_CTR_REFUSED_HELLO },
+		{ 107, "a wanted port that there is not", TRUNK_HELLO, 112, 11, 3, TRUNK_CTR_REFUSED_PORT },
+		{ 108, "a wanted GUID that there is not", TRUNK_HELLO, 112, 24, 3, TRUNK_CTR_REFUSED_PORT },
+		{ 109, "longer than any message", TRUNK_HELLO, 60000, 0, 'm', TRUNK_CTR_REFUSED_HELLO },
+	};
+	struct trunk_hello h;
+	static u8 m[60000];
+	int fd[TRUNK_UNKNOWN + 4];
+	char c;
+	u32 i;
+
+	side_start(&a, "leafs 1 hosts 2", "leaf1", "listen", "");
+	for (i = 0; i < ARRAY_SIZE(rows); i++) {
+		u64 before = side_counter(&a, rows[i].counts);
+		int f = stranger_connect();
+
+		h = stranger_hello();
+		memcpy(m, &h, sizeof(h));
+		m[rows[i].at] = rows[i].value;
+		stranger_send(f, rows[i].type, 0, m, rows[i].len);
+		test_run(0);
+		row(rows[i].n, rows[i].what,
+		    side_counter(&a, rows[i].counts) == before + 1 && side_state(&a) == PORT_STATE_DOWN);
+		close(f);
+	}
+	h = stranger_hello();
+	h.guid = cpu_to_be64(0x0002c90300000020ull); /* of h1 */
+	fd[0] = stranger_connect();
+	stranger_send(fd[0], TRUNK_HELLO, 0, &h, sizeof(h));
+	row(110, "a GUID that a node here has", side_counter(&a, TRUNK_CTR_REFUSED_PORT) == 3);
+	close(fd[0]);
+	for (i = 0; i < ARRAY_SIZE(fd); i++) {
+		fd[i] = stranger_connect();
+		test_run(0);
+	}
+	row(111, "silent ones replace each other",
+	    recv(fd[3], &c, 1, MSG_DONTWAIT) == 0 && recv(fd[4], &c, 1, MSG_DONTWAIT) < 0);
+	test_run(TRUNK_HELLO_TIME + NSEC_PER_SEC);
+	row(112, "and have to go", recv(fd[4], &c, 1, MSG_DONTWAIT) == 0);
+	for (i = 0; i < ARRAY_SIZE(fd); i++)
+		close(fd[i]);
+	fd[0] = stranger_train();
+	row(113, "a right one is let in after them", side_state(&a) == PORT_STATE_INIT);
+	fd[1] = stranger_train();
+	row(114, "a second one is not",
+	    side_counter(&a, TRUNK_CTR_REFUSED_BUSY) == 1 && side_state(&a) == PORT_STATE_INIT);
+	test_run(TRUNK_SILENCE + 2 * NSEC_PER_SEC);
+	row(115, "one that falls silent is gone",
+	    side_counter(&a, TRUNK_CTR_TIMEOUTS) == 1 && side_state(&a) == PORT_STATE_DOWN);
+	close(fd[0]);
+	close(fd[1]);
+	side_stop(&a);
+	loop_destroy(test_loop);
+	test_loop = NULL;
+}
+
+static void stranger_flow(int fd, u8 vl, u16 free, u32 abr)
+{
+	struct trunk_flow m = { .vl = vl, .free = cpu_to_be16(free), .abr = cpu_to_be32(abr) };
+
+	stranger_send(fd, TRUNK_FLOW, 0, &m, sizeof(m));
+}
+
+/* @n packets of one block each, before anybody can tell of credits. */
+static void stranger_packets(int fd, u8 vl, u32 n)
+{
+	struct wire_packet *p = test_packet(3, 1, 0, 0, 1, 0xffff);
+	struct trunk_head h = { .type = TRUNK_PACKET, .len = cpu_to_be16(p->hdr_len) };
+	static u8 bytes[200000];
+	size_t len = 0;
+
+	wire_lrh_set_vl(wire_packet_lrh(p), vl);
+	while (n--) {
+		memcpy(bytes + len, &h, sizeof(h));
+		memcpy(bytes + len + sizeof(h), p->hdr, p->hdr_len);
+		len += sizeof(h) + p->hdr_len;
+	}
+	row(119, "they are sent", send(fd, bytes, len, MSG_NOSIGNAL) == (ssize_t)len);
+	wire_packet_free(p);
+	test_run(0);
+}
+
+/* What a connected peer sends against the protocol: the link goes down, and nothing else happens. */
+static void test_violations(void)
+{
+	struct trunk_link l = { .epoch = 0 };
+	u8 bytes[300] = { 0 };
+	u32 i;
+
+	for (i = 0; i < 12; i++) {
+		bool ends = i != 6 && i != 7;
+		int fd;
+
+		side_start(&a, "leafs 1 hosts 2", "leaf1", "listen", "");
+		fd = stranger_train();
+		row(120 + (int)i, "it trains first", side_state(&a) == PORT_STATE_INIT);
+		switch (i) {
+		case 0:
+			stranger_flow(fd, 15, 4096, 0);
+			break;
+		case 1:
+			stranger_flow(fd, 0, 4097, 0);
+			break;
+		case 2:
+			stranger_flow(fd, 0, 4096, 1);
+			break; /* nothing was sent */
+		case 3:
+			stranger_send(fd, TRUNK_FLOW, 0, bytes, 12);
+			break;
+		case 4:
+			stranger_send(fd, TRUNK_LINK, 0, &l, sizeof(l));
+			break;
+		case 5:
+			stranger_packets(fd, 3, 4097);
+			break;
+		case 6:
+			stranger_send(fd, TRUNK_PACKET, 0, bytes, 8);
+			break; /* malformed, which a link may do */
+		case 7:
+			stranger_send(fd, TRUNK_PACKET, WIRE_PKT_EBP, bytes, 300);
+			break;
+		case 8:
+			stranger_send(fd, TRUNK_HELLO, 0, bytes, sizeof(struct trunk_hello));
+			break;
+		case 9:
+			stranger_send(fd, 0, 0, bytes, 0);
+			break;
+		case 10:
+			stranger_send(fd, TRUNK_PACKET, 0, bytes, 0);
+			break;
+		case 11:
+			stranger_send(fd, TRUNK_AUTH, 0, bytes, TRUNK_MAC_SIZE);
+			break;
+		}
+		test_run(0);
+		row(140 + (int)i, "it is disconnected when it has to be",
+		    side_state(&a) == (ends ? PORT_STATE_DOWN : PORT_STATE_INIT) &&
+			    side_counter(&a, TRUNK_CTR_VIOLATIONS) == ends &&
+			    side_counter(&a, TRUNK_CTR_MALFORMED) == !ends);
+		close(fd);
+		test_run(0);
+		row(160 + (int)i, "the next one is welcome",
+		    (fd = stranger_train(), side_state(&a) == PORT_STATE_INIT));
+		if (i == 5)
+			row(180, "the overrun is counted",
+			    fabric_port_counter(side_port(&a), FABRIC_CTR_OVERRUN_ERRORS) == 1);
+		close(fd);
+		side_stop(&a);
+		loop_destroy(test_loop);
+		test_loop = NULL;
+	}
+}
+
+static void test_sha256(void)
+{
+	static const u8 abc[] = { 0xba, 0x78, 0x16, 0xbf, 0x8f, 0x01, 0xcf, 0xea, 0x41, 0x41, 0x40,
+				  0xde, 0x5d, 0xae, 0x22, 0x23, 0xb0, 0x03, 0x61, 0xa3, 0x96, 0x17,
+				  0x7a, 0x9c, 0xb4, 0x10, 0xff, 0x61, 0xf2, 0x00, 0x15, 0xad };
+	static const u8 jefe[] = { 0x5b, 0xdc, 0xc1, 0x46, 0xbf, 0x60, 0x75, 0x4e, 0x6a, 0x04, 0x24,
+				   0x26, 0x08, 0x95, 0x75, 0xc7, 0x5a, 0x00, 0x3f, 0x08, 0x9d, 0x27,
+				   0x39, 0x83, 0x9d, 0xec, 0x58, 0xb9, 0x64, 0xec, 0x38, 0x43 };
+	static const u8 aa131[] = { 0x60, 0xe4, 0x31, 0x59, 0x1e, 0xe0, 0xb6, 0x7f, 0x0d, 0x8a, 0x26,
+				    0xaa, 0xcb, 0xf5, 0xb7, 0x7f, 0x8e, 0x0b, 0xc6, 0x21, 0x37, 0x28,
+				    0xc5, 0x14, 0x05, 0x46, 0x04, 0x0f, 0x0e, 0xe3, 0x7f, 0x54 };
+	static const char text[] = "Test Using Larger Than Block-Size Key - Hash Key First";
+	struct trunk_sha256 s;
+	struct trunk_hmac h;
+	u8 d[TRUNK_MAC_SIZE], key[131];
+
+	trunk_sha256_init(&s);
+	trunk_sha256_add(&s, "abc", 3);
+	trunk_sha256_end(&s, d);
+	row(190, "FIPS 180-4: abc", !memcmp(d, abc, sizeof(d)));
+	trunk_hmac_init(&h, "Jefe", 4);
+	trunk_sha256_add(&h.inner, "what do ya want for nothing?", 28);
+	trunk_hmac_end(&h, d);
+	row(191, "RFC 4231, 4.3", !memcmp(d, jefe, sizeof(d)));
+	memset(key, 0xaa, sizeof(key));
+	trunk_hmac_init(&h, key, sizeof(key));
+	trunk_sha256_add(&h.inner, text, sizeof(text) - 1);
+	trunk_hmac_end(&h, d);
+	row(192, "RFC 4231, 4.7", !memcmp(d, aa131, sizeof(d)));
+}
+
+int main(void)
+{
+	u32 live = wire_packet_live();
+
+	log_level = LOG_ERROR;
+	test_sha256();
+	test_link();
+	test_data();
+	test_death();
+	test_key();
+	test_peer();
+	test_hello();
+	test_violations();
+	row(200, "no packet is left", wire_packet_live() == live);
+	return rows_end();
+}
