@@ -115,7 +115,7 @@ static void remove_tree(const char *path)
 
 int rundir_claim(const struct rundir *r)
 {
-	static const char *const stale[] = { RUNDIR_CONTROL, RUNDIR_HOSTS, RUNDIR_TREE };
+	static const char *const stale[] = { RUNDIR_CONTROL, RUNDIR_HOSTS, RUNDIR_TREE, RUNDIR_SHARDS, RUNDIR_TRUNK };
 	char path[RUNDIR_PATH_MAX];
 	size_t i;
 	int fd, err;

@@ -17,7 +17,9 @@
 #define RUNDIR_PID     "pid"       /* locked by the daemon for as long as it lives */
 #define RUNDIR_LOG     "log"
 #define RUNDIR_TREE    "tree"
-#define RUNDIR_GUESTS  "vm" /* sockets of the hosts' devices for guests, which outlive a daemon that dies */
+#define RUNDIR_SHARDS  "shards"     /* how many daemons hold the fabric; missing: one */
+#define RUNDIR_TRUNK   "trunk.sock" /* of the other shards */
+#define RUNDIR_GUESTS  "vm"         /* sockets of the hosts' devices for guests, which outlive a daemon that dies */
 
 struct rundir {
 	char base[RUNDIR_PATH_MAX];

@@ -85,6 +85,20 @@ static json_t *cmd_show(void *arg, struct ctl_client *c, const json_t *req, int 
 	return o ?: ctl_error(c, "out of memory");
 }
 
+/* Is the node of the place here? Commands find by it the daemon that a place is in. */
+static json_t *cmd_has(void *arg, struct ctl_client *c, const json_t *req, int *fd)
+{
+	struct daemon *d = arg;
+	const char *place = text_of(req, "place"), *colon = place ? strrchr(place, ':') : NULL;
+	char name[FABRIC_NAME_MAX] = "";
+
+	if (!place)
+		return ctl_error(c, "missing place");
+	if (colon && (size_t)(colon - place) < sizeof(name))
+		memcpy(name, place, (size_t)(colon - place));
+	return json_boolean(fabric_node_find(d->fabric, place) || (*name && fabric_node_find(d->fabric, name)));
+}
+
 static json_t *cmd_status(void *arg, struct ctl_client *c, const json_t *req, int *fd)
 {
 	return daemon_show_status(arg);
@@ -424,6 +438,7 @@ static json_t *cmd_untrace(void *arg, struct ctl_client *c, const json_t *req, i
 
 const struct ctl_command daemon_commands[] = {
 	{ "show", cmd_show },
+	{ "has", cmd_has },
 	{ "status", cmd_status },
 	{ "host", cmd_host },
 	{ "link", cmd_link },

@@ -11,6 +11,7 @@
 #include "emu/virtio/net/vnet.h"
 #include "emu/virtio/vdev.h"
 #include "fabric/fabric.h"
+#include "fabric/trunk/trunk.h"
 #include "siw/siw.h"
 
 /* One host of the fabric: made when it is first used, for there may be thousands. */
@@ -39,6 +40,7 @@ struct daemon_options {
 	const char *sm_host, *partitions, *routing; /* NULL: the first host, none, auto */
 	u8 lmc, priority;
 	u64 subnet_prefix; /* 0: the default one */
+	u32 shard, shards; /* this daemon, of so many that hold the topology; 0: it holds it all */
 };
 
 struct daemon {
@@ -46,6 +48,8 @@ struct daemon {
 	struct rundir run;
 	struct loop *loop;
 	struct fabric *fabric;
+	struct trunk_set *trunks;
+	struct fabric_topology *whole; /* of all shards; NULL: there is one */
 	struct uv_server *server;
 	struct ctl_server *control;
 	struct loop_fd signals, hold;
@@ -117,6 +121,15 @@ char *daemon_topology_text(struct daemon *d);
 /* control.c */
 extern const struct ctl_command daemon_commands[];
 
+/* shard.c: daemons that hold a topology together; the first one has the fabric's name, the others NAME.1, NAME.2... */
+int daemon_shard_rundir(struct rundir *r, const char *name, u32 shard, char *err,
+			size_t err_len); /* as rundir_open() */
+/* Leaves in @topo what this daemon holds. 0, or -errno and a line in @err. */
+int daemon_shard_topology(struct daemon *d, struct fabric_topology *topo, char *err, size_t err_len);
+bool daemon_shard_has_manager(const struct daemon *d); /* may the embedded subnet manager be in this one? */
+int daemon_shard_write(const struct daemon *d);        /* how many there are, for commands. 0, or -1 with errno */
+json_t *daemon_trunks_json(const struct daemon *d, const char *only);
+
 /* addresses.c: what the shim makes of the hosts' IP addresses. 0 or -errno. */
 int daemon_addresses_write(struct daemon *d);
 
@@ -138,7 +151,7 @@ int daemon_iwarp_bind(struct daemon *d, struct host *h);
 /* confine.c: drops privileges and system calls, depending on the transports of its hosts. */
 enum daemon_net {
 	DAEMON_NET_NONE,
-	DAEMON_NET_UDP, /* sockets are made beforehand, and connected at work */
+	DAEMON_NET_UDP, /* sockets are made beforehand, and connected at work; or trunks on local sockets */
 	DAEMON_NET_TCP,
 };
 void daemon_confine(enum daemon_net net);

@@ -53,11 +53,17 @@ static void fault_list_note(struct daemon *d, u32 id, const char *what, const ch
 	daemon_timeline_note(d, "fault", line);
 }
 
+/* Unique among all shards, which each have every so many numbers. */
+static u32 fault_list_next(const struct daemon *d)
+{
+	return d->fault_id + max(d->opt.shards, 1u);
+}
+
 static void fault_list_notify(void *ctx, const struct fault *fault, const char *what)
 {
 	struct daemon *d = ctx;
 	const struct armed_fault *ft;
-	u32 id = d->fault_id + 1; /* it is being armed */
+	u32 id = fault_list_next(d); /* it is being armed */
 
 	list_for_each (ft, &d->faults, link)
 		if (ft->fault[0] == fault || ft->fault[1] == fault)
@@ -235,7 +241,7 @@ static json_t *cmd_add(struct daemon *d, struct ctl_client *c, const char *text)
 		return ctl_error(c, "%s", err);
 	}
 	memcpy(ft->text, text, len);
-	ft->id = ++d->fault_id;
+	ft->id = d->fault_id = fault_list_next(d);
 	ft->armed = loop_now(d->loop).ns;
 	list_add(&d->faults, &ft->link);
 	d->nfaults++;

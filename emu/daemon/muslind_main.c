@@ -144,15 +144,22 @@ static struct uv_host *find_host(void *arg, const char *name)
 
 static void start_fabric(struct daemon *d, struct fabric_topology *topo)
 {
+	char why[512];
 	int err;
 
 	list_init(&d->faults);
+	d->fault_id = d->opt.shards ? d->opt.shard + 1 - d->opt.shards : 0;
 	d->loop = loop_create();
 	manager_faults_init(d);
 	d->fabric = d->loop ? fabric_create(d->loop, topo, d->opt.seed) : NULL;
 	err = d->fabric ? daemon_ether_create(d, topo) : 0;
 	if (err)
 		muslind_fail("the Ethernet cannot be created: %s", strerror(-err));
+	if (d->fabric && topo->ntrunks) {
+		d->trunks = trunk_set_create(d->loop, d->fabric, topo, why, sizeof(why));
+		if (!d->trunks)
+			muslind_fail("%s", why);
+	}
 	fabric_topology_destroy(topo);
 	if (!d->fabric)
 		muslind_fail("the fabric cannot be created: %s", strerror(errno));
@@ -167,7 +174,7 @@ static void make_manager(struct daemon *d)
 {
 	char err[512];
 
-	if (d->opt.no_sm || !daemon_manager_needed(d))
+	if (d->opt.no_sm || !daemon_manager_needed(d) || !daemon_shard_has_manager(d))
 		return;
 	if (daemon_manager_create(d, err, sizeof(err)))
 		muslind_fail("%s", err);
@@ -193,7 +200,9 @@ static enum daemon_net net_of(const struct daemon *d)
 	enum daemon_net net = DAEMON_NET_NONE;
 	u32 i;
 
-	for (i = 0; i < fabric_node_count(d->fabric); i++) {
+	if (d->trunks)
+		net = trunk_set_has_tcp(d->trunks) ? DAEMON_NET_TCP : DAEMON_NET_UDP;
+	for (i = 0; net != DAEMON_NET_TCP && i < fabric_node_count(d->fabric); i++) {
 		const struct fabric_node *n = fabric_node(d->fabric, i);
 
 		if (daemon_host_is_iwarp(n))
@@ -214,7 +223,9 @@ static void muslind_stop(struct daemon *d)
 	free(d->partitions);
 	daemon_hosts_destroy(d);
 	daemon_ether_destroy(d);
+	trunk_set_destroy(d->trunks);
 	fabric_destroy(d->fabric);
+	fabric_topology_destroy(d->whole);
 	loop_fd_del(&d->signals);
 	loop_fd_del(&d->hold);
 	close(d->signals.fd);
@@ -230,9 +241,14 @@ int main(int argc, char **argv)
 	char why[512];
 
 	daemon_options_parse(&d.opt, argc, argv);
-	if (rundir_open(&d.run, d.opt.name, why, sizeof(why)))
+	if (daemon_shard_rundir(&d.run, d.opt.name, d.opt.shard, why, sizeof(why)))
 		muslind_fail("%s", why);
 	topo = muslind_load(d.opt.topology);
+	if (d.opt.shards) {
+		d.whole = muslind_load(d.opt.topology);
+		if (daemon_shard_topology(&d, topo, why, sizeof(why)))
+			muslind_fail("%s", why);
+	}
 	if (!d.opt.partitions && topo->partition_file) /* the command line's word counts more */
 		d.opt.partitions = realpath(topo->partition_file, NULL) ?: strdup(topo->partition_file);
 	muslind_limit();
@@ -256,6 +272,8 @@ int main(int argc, char **argv)
 		muslind_fail("host %s cannot be created", host);
 	}
 	start_servers(&d);
+	if (daemon_shard_write(&d))
+		muslind_fail("%s: %s", d.run.dir, strerror(errno));
 	daemon_guests_return(&d);
 	make_manager(&d);
 	if (rundir_sign(lock))

@@ -14,7 +14,7 @@ static void options_usage(FILE *out)
 	fputs("usage: muslin up [--name FABRIC] [--seed N] [--foreground] [--hold FD] [--no-sm] [--sm-host HOST]\n"
 	      "                 [--partitions FILE] [--routing minhop|updn|auto] [--lmc N] [--priority N] [--qos] "
 	      "[--apm]\n"
-	      "                 [--subnet-prefix N] [TOPOLOGY]\n"
+	      "                 [--subnet-prefix N] [--shards N] [TOPOLOGY]\n"
 	      "TOPOLOGY is a file as in muslin-topology(5), or a line such as 'ring 3'; without one there are two "
 	      "leafs, "
 	      "two spines and eight hosts\n",
@@ -34,6 +34,18 @@ static u64 options_number(const char *option, const char *text, u64 max)
 	exit(USAGE);
 }
 
+/* "1/4": the second of four daemons. */
+static void options_shard(struct daemon_options *opt, const char *text)
+{
+	char tail;
+
+	if (sscanf(text, "%u/%u%c", &opt->shard, &opt->shards, &tail) == 2 && opt->shard < opt->shards &&
+	    opt->shards <= FABRIC_SHARDS_MAX)
+		return;
+	fprintf(stderr, "muslin: --shard %s: not like 0/2, of up to %d\n", text, FABRIC_SHARDS_MAX);
+	exit(USAGE);
+}
+
 enum option_id {
 	OPT_NAME = 256,
 	OPT_SEED,
@@ -48,6 +60,7 @@ enum option_id {
 	OPT_QOS,
 	OPT_APM,
 	OPT_SUBNET_PREFIX,
+	OPT_SHARD,
 	OPT_HELP,
 	OPT_VERSION
 };
@@ -66,6 +79,7 @@ static const struct option options[] = {
 	{ "qos", no_argument, NULL, OPT_QOS },
 	{ "apm", no_argument, NULL, OPT_APM },
 	{ "subnet-prefix", required_argument, NULL, OPT_SUBNET_PREFIX },
+	{ "shard", required_argument, NULL, OPT_SHARD },
 	{ "hold", required_argument, NULL, OPT_HOLD },
 	{ "version", no_argument, NULL, OPT_VERSION },
 	{ NULL, 0, NULL, 0 },
@@ -112,6 +126,9 @@ static void options_parse_option(struct daemon_options *opt, int id)
 		break;
 	case OPT_SUBNET_PREFIX:
 		opt->subnet_prefix = options_number("subnet-prefix", optarg, UINT64_MAX);
+		break;
+	case OPT_SHARD:
+		options_shard(opt, optarg);
 		break;
 	case OPT_HELP:
 		options_usage(stdout);

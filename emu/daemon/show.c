@@ -208,6 +208,7 @@ json_t *daemon_show(struct daemon *d, const char *only, bool counters)
 	json_object_set_new(o, "sm", sm_json(d));
 	json_object_set_new(o, "manager", daemon_manager_json(d));
 	json_object_set_new(o, "nodes", nodes);
+	json_object_set_new(o, "trunks", daemon_trunks_json(d, only));
 	json_object_set_new(o, "ethernet", daemon_ether_json(d, only, counters));
 	return o;
 }
@@ -227,7 +228,8 @@ json_t *daemon_show_status(struct daemon *d)
 		switches += !is_ca(n);
 		for (j = 1; j <= fabric_node_ports(n); j++) {
 			fabric_port_info(fabric_node_port(n, j), &info);
-			if (!info.peer || info.unplugged)
+			/* A daemon does not wait for another one, unless they are started together. */
+			if (!info.peer || info.unplugged || (info.trunk && !info.lanes && !d->opt.shards))
 				continue;
 			wired++;
 			active += info.state == PORT_STATE_ACTIVE;
@@ -268,7 +270,8 @@ static void print_links(FILE *out, const struct fabric_node *n)
 			struct fabric_port_info peer;
 
 			fabric_port_info(fabric_node_port(info.peer, info.peer_port), &peer);
-			fprintf(out, "(%llx)", (unsigned long long)peer.guid);
+			fprintf(out, "(%llx)",
+				(unsigned long long)(info.trunk ? peer.guid + info.peer_port : peer.guid));
 		}
 		fprintf(out, "\t\t# \"%s\" lid %u", fabric_node_name(info.peer), info.lid);
 		if (info.lanes)

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Trunks of the daemon, and shards: several daemons of one machine that hold one topology, with trunks between them. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "emu/daemon/daemon.h"
+
+int daemon_shard_rundir(struct rundir *r, const char *name, u32 shard, char *err, size_t err_len)
+{
+	char text[2 * RUNDIR_NAME_MAX];
+
+	snprintf(text, sizeof(text), shard ? "%.60s.%u" : "%.60s", name, shard);
+	return rundir_open(r, text, err, err_len);
+}
+
+/* Where a shard listens. NULL without memory. */
+static char *shard_address(void *ctx, u32 shard)
+{
+	const struct daemon *d = ctx;
+	char path[RUNDIR_PATH_MAX], err[256];
+	struct rundir r;
+
+	if (daemon_shard_rundir(&r, d->opt.name, shard, err, sizeof(err)))
+		return NULL;
+	return strdup(rundir_path(&r, RUNDIR_TRUNK, path));
+}
+
+int daemon_shard_topology(struct daemon *d, struct fabric_topology *topo, char *err, size_t err_len)
+{
+	struct fabric_shard at = { .index = d->opt.shard, .count = d->opt.shards, .address = shard_address, .ctx = d };
+
+	return fabric_topology_shard(topo, &at, err, err_len);
+}
+
+/* Has a shard a node of that name? */
+static bool shard_holds(const struct fabric_topology *t, const char *name)
+{
+	u32 i;
+
+	for (i = 0; i < t->nnodes; i++)
+		if (!strcmp(t->nodes[i].name, name))
+			return true;
+	return false;
+}
+
+bool daemon_shard_has_manager(const struct daemon *d)
+{
+	bool here;
+
+	if (!d->opt.sm_host || !d->whole)
+		return !d->opt.shard;
+	here = fabric_node_find(d->fabric, d->opt.sm_host) != NULL;
+	if (d->opt.shard || here)
+		return here;
+	return !shard_holds(d->whole, d->opt.sm_host); /* nobody has it: the first shard says so */
+}
+
+int daemon_shard_write(const struct daemon *d)
+{
+	char path[RUNDIR_PATH_MAX];
+	int fd, ok;
+
+	if (d->opt.shards < 2 || d->opt.shard)
+		return 0;
+	fd = open(rundir_path(&d->run, RUNDIR_SHARDS, path), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	ok = fd >= 0 && dprintf(fd, "%u\n", d->opt.shards) > 0;
+	if (fd >= 0)
+		close(fd);
+	return ok ? 0 : -1;
+}
+
+json_t *daemon_trunks_json(const struct daemon *d, const char *only)
+{
+	json_t *all = json_array(), *o;
+	struct fabric_port_info port;
+	struct trunk_info info;
+	u32 i, k;
+
+	for (i = 0; d->trunks && trunk_info(d->trunks, i, &info); i++) {
+		const char *name = fabric_node_name(fabric_port_node(info.port));
+
+		if (only && strcmp(only, name))
+			continue;
+		fabric_port_info(info.port, &port);
+		o = json_pack("{s:s, s:i, s:s, s:b, s:b, s:s, s:i}", "node", name, "port", (int)port.num, "address",
+			      info.address, "listens", info.listens, "connected", info.connected, "peer",
+			      fabric_node_name(port.peer), "peer_port", (int)port.peer_port);
+		for (k = 0; o && k < TRUNK_CTR_NUM; k++)
+			json_object_set_new(
+				o, trunk_counter_name((enum trunk_counter)k),
+				json_integer((json_int_t)trunk_counter(d->trunks, i, (enum trunk_counter)k)));
+		json_array_append_new(all, o);
+	}
+	return all;
+}
