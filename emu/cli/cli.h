@@ -21,6 +21,15 @@ void cli_fail(enum cli_exit status, const char *fmt, ...) __attribute__((format(
 int cli_connect(void);
 /* Sends @req (taken) on @sock and returns the result; on an error ends the program with the daemon's message. */
 json_t *cli_ask(int sock, json_t *req);
+/* cli_shard.c: how many daemons hold the fabric. */
+unsigned int cli_shards(void);
+void cli_shard_rundir(unsigned int shard, struct rundir *r); /* where that daemon has its files */
+int cli_connect_shard(unsigned int shard);
+extern struct rundir cli_place; /* where the daemon of the last cli_connect_place() has its files */
+/* A connection to the daemon that has the node of @place. */
+int cli_connect_place(const char *place);
+/* Asks all of them, as cli_ask(), and joins their answers. */
+json_t *cli_ask_all(json_t *req);
 /* The path of an installed file: the first of @places (NULL at the end; absolute, or relative to the program's folder) that exists. */
 void cli_beside(char *path, size_t size, const char *const *places);
 const char *cli_text(const json_t *o, const char *key); /* "" where there is none */

@@ -46,7 +46,7 @@ static int fault_add(int argc, char **argv)
 
 	if (!req)
 		cli_fail(CLI_USAGE, "the fault is no UTF-8 text");
-	f = cli_ask(cli_connect(), req);
+	f = strcmp(argv[0], "all") ? cli_ask(cli_connect_place(argv[0]), req) : cli_ask_all(req);
 	printf("%lld\n", cli_number(f, "id"));
 	json_decref(f);
 	return CLI_OK;
@@ -59,7 +59,7 @@ static int fault_list(int argc, char **argv)
 
 	if (argc > 1 || (argc && strcmp(argv[0], "--json")))
 		fault_usage();
-	all = cli_ask(cli_connect(), json_pack("{s:s, s:s}", "command", "fault", "op", "list"));
+	all = cli_ask_all(json_pack("{s:s, s:s}", "command", "fault", "op", "list"));
 	if (argc) {
 		json_dumpf(all, stdout, JSON_INDENT(1));
 		putchar('\n');
@@ -80,11 +80,14 @@ static int fault_clear(int argc, char **argv)
 
 	if (argc > 1)
 		fault_usage();
-	if (argc && !*end && id > 0)
+	if (argc && *end)
+		id = 0;
+	if (id > 0)
 		json_object_set_new(req, "id", json_integer(id));
 	else if (argc)
 		json_object_set_new(req, "place", json_string(argv[0]));
-	gone = cli_ask(cli_connect(), req);
+	/* Each daemon gives every so many numbers. */
+	gone = id > 0 ? cli_ask(cli_connect_shard((unsigned int)(id - 1) % cli_shards()), req) : cli_ask_all(req);
 	json_array_foreach(gone, i, f) print_fault(f);
 	json_decref(gone);
 	return CLI_OK;

@@ -117,13 +117,13 @@ int cli_exec(int argc, char **argv)
 		program++;
 	if (argc < 3 || !*program)
 		cli_fail(CLI_USAGE, "usage: muslin run [--name FABRIC] HOST [--] PROGRAM [ARGUMENT...]");
-	sock = cli_connect();
+	sock = cli_connect_place(host);
 	json_decref(cli_ask(sock, json_pack("{s:s, s:s}", "command", "host", "name", host)));
 	close(sock);
 	setenv("MUSLIN_NAME", cli_run.name, 1);
 	setenv("MUSLIN_HOST", host, 1);
-	setenv("MUSLIN_SOCKET", rundir_path(&cli_run, RUNDIR_HOSTS, path), 1);
-	setenv("MUSLIN_TREE", rundir_path(&cli_run, RUNDIR_TREE, path), 1);
+	setenv("MUSLIN_SOCKET", rundir_path(&cli_place, RUNDIR_HOSTS, path), 1);
+	setenv("MUSLIN_TREE", rundir_path(&cli_place, RUNDIR_TREE, path), 1);
 	setenv("MUSLIN_RUNDIR", cli_run.base, 1);
 	set_preload();
 	why = program_find(*program, path, sizeof(path)) ? drops_preload(*program, path) : NULL;

@@ -2,6 +2,7 @@
 /* muslin show: the fabric as a table, as JSON, or as a topology. */
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "emu/cli/cli.h"
 
@@ -130,6 +131,26 @@ static void print_table(const json_t *shown)
 	print_ethernet(json_object_get(shown, "ethernet"));
 }
 
+/* One text of those of all daemons. */
+static json_t *show_topology(json_t *req)
+{
+	unsigned int n = cli_shards(), i;
+	json_t *sum = json_string(""), *more, *both;
+
+	for (i = 0; i < n; i++) {
+		int sock = cli_connect_shard(i);
+
+		more = cli_ask(sock, json_incref(req));
+		close(sock);
+		both = json_sprintf("%s%s", json_string_value(sum), json_string_value(more));
+		json_decref(sum);
+		json_decref(more);
+		sum = both;
+	}
+	json_decref(req);
+	return sum;
+}
+
 int cli_show(int argc, char **argv)
 {
 	struct show s = { .json = false };
@@ -143,7 +164,7 @@ int cli_show(int argc, char **argv)
 		json_object_set_new(req, "counters", json_string("few"));
 	if (s.node)
 		json_object_set_new(req, "node", json_string(s.node));
-	shown = cli_ask(cli_connect(), req);
+	shown = s.topology ? show_topology(req) : s.node ? cli_ask(cli_connect_place(s.node), req) : cli_ask_all(req);
 	if (s.topology)
 		fputs(json_string_value(shown), stdout);
 	else if (s.svg)

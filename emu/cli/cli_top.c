@@ -20,9 +20,9 @@ struct rate {
 	double out, in, packets; /* Gb/s, Gb/s, packets per second */
 };
 
-static json_t *top_show(int sock)
+static json_t *top_show(void)
 {
-	return cli_ask(sock, json_pack("{s:s, s:b}", "command", "show", "counters", 1));
+	return cli_ask_all(json_pack("{s:s, s:b}", "command", "show", "counters", 1));
 }
 
 static long long top_counter(const json_t *port, const char *name)
@@ -93,7 +93,7 @@ int cli_top(int argc, char **argv)
 	double interval = 1, count = 0;
 	bool tty = isatty(STDOUT_FILENO);
 	json_t *before, *after;
-	int sock, i;
+	int i;
 
 	for (i = 1; i < argc; i += 2) {
 		if (!strcmp(argv[i], "--interval"))
@@ -103,11 +103,10 @@ int cli_top(int argc, char **argv)
 		else
 			cli_fail(CLI_USAGE, "usage: muslin top [--name FABRIC] [-n COUNT] [--interval SECONDS]");
 	}
-	sock = cli_connect();
-	before = top_show(sock);
+	before = top_show();
 	while (!fflush(stdout)) {
 		cli_sleep(interval);
-		after = top_show(sock);
+		after = top_show();
 		if (tty)
 			printf("\033[H\033[2J");
 		print_rates(before, after, interval, tty ? 30 : LINKS_MAX);
@@ -121,9 +120,9 @@ int cli_top(int argc, char **argv)
 }
 
 /* The text format of Prometheus: one family for each counter, one line for each port with a cable. */
-static void top_metrics(FILE *out, int sock)
+static void top_metrics(FILE *out)
 {
-	json_t *shown = top_show(sock), *node, *port, *value;
+	json_t *shown = top_show(), *node, *port, *value;
 	json_t *nodes = json_object_get(shown, "nodes");
 	json_t *first = json_array_get(json_object_get(json_array_get(nodes, 0), "ports"), 0);
 	const char *name;
@@ -151,7 +150,7 @@ static void top_metrics(FILE *out, int sock)
 	json_decref(shown);
 }
 
-static void top_answer(int conn, int sock)
+static void top_answer(int conn)
 {
 	struct timeval timeout = { .tv_sec = HTTP_TIMEOUT };
 	char request[2048], *body = NULL;
@@ -167,7 +166,7 @@ static void top_answer(int conn, int sock)
 	if (!out)
 		return;
 	if (!strncmp(request, "GET /metrics", 12))
-		top_metrics(out, sock);
+		top_metrics(out);
 	fclose(out);
 	dprintf(conn, "HTTP/1.0 %s\r\nContent-Type: text/plain; version=0.0.4\r\nContent-Length: %zu\r\n\r\n",
 		len ? "200 OK" : "404 Not Found", len);
@@ -197,13 +196,12 @@ static int listen_at(const char *where)
 
 int cli_metrics(int argc, char **argv)
 {
-	int sock, server, conn;
+	int server, conn;
 
 	if (argc != 1 && (argc != 3 || strcmp(argv[1], "--listen")))
 		cli_fail(CLI_USAGE, "usage: muslin metrics [--name FABRIC] [--listen [ADDRESS:]PORT]");
-	sock = cli_connect();
 	if (argc == 1) {
-		top_metrics(stdout, sock);
+		top_metrics(stdout);
 		return fflush(stdout) ? CLI_ERROR : CLI_OK;
 	}
 	server = listen_at(argv[2]);
@@ -211,9 +209,32 @@ int cli_metrics(int argc, char **argv)
 		conn = accept4(server, NULL, NULL, SOCK_CLOEXEC);
 		if (conn < 0)
 			continue;
-		top_answer(conn, sock);
+		top_answer(conn);
 		close(conn);
 	}
+}
+
+static int event_earlier(const void *a, const void *b)
+{
+	double x = json_number_value(json_array_get(*(json_t *const *)a, 0)),
+	       y = json_number_value(json_array_get(*(json_t *const *)b, 0));
+
+	return x < y ? -1 : x > y;
+}
+
+/* Those of several daemons, in the order of time. */
+static void timeline_sort(json_t *events)
+{
+	size_t n = json_array_size(events), i;
+	json_t **e = calloc(n + 1, sizeof(json_t *));
+
+	for (i = 0; e && i < n; i++)
+		e[i] = json_incref(json_array_get(events, i));
+	if (e)
+		qsort(e, n, sizeof(json_t *), event_earlier);
+	for (i = 0; e && i < n; i++)
+		json_array_set_new(events, i, e[i]);
+	free(e);
 }
 
 int cli_timeline(int argc, char **argv)
@@ -223,8 +244,9 @@ int cli_timeline(int argc, char **argv)
 
 	if (argc > 1 && !start)
 		cli_fail(CLI_USAGE, "usage: muslin timeline [--name FABRIC] [--start]");
-	t = cli_ask(cli_connect(), json_pack("{s:s, s:b}", "command", "timeline", "start", start));
+	t = cli_ask_all(json_pack("{s:s, s:b}", "command", "timeline", "start", start));
 	if (!start) {
+		timeline_sort(json_object_get(t, "events"));
 		json_dumpf(t, stdout, JSON_COMPACT);
 		putchar('\n');
 	}

@@ -87,7 +87,7 @@ static void trace_start(struct trace *t)
 	char err[1024];
 	json_t *req = json_pack("{s:s, s:s}", "command", "trace", "place", t->place), *ports;
 
-	t->sock = cli_connect();
+	t->sock = cli_connect_place(t->place);
 	if (pipe2(pipefd, O_CLOEXEC))
 		cli_fail(CLI_ERROR, "pipe: %s", strerror(errno));
 	fcntl(pipefd[0], F_SETPIPE_SZ, PIPE_SIZE);

@@ -14,6 +14,7 @@
 #define UP_PATIENCE  30.0 /* seconds without any port becoming Active */
 #define DOWN_WAIT    10   /* seconds */
 #define SHOWN_HOSTS  16
+#define SHARDS_MAX   64
 
 static bool has_option(int argc, char **argv, const char *option)
 {
@@ -26,7 +27,8 @@ static bool has_option(int argc, char **argv, const char *option)
 	return false;
 }
 
-static void start_daemon(int argc, char **argv)
+/* Its exit status. */
+static int start_daemon(int argc, char **argv)
 {
 	static const char *const places[] = { "muslind", "../sbin/muslind", NULL };
 	char program[RUNDIR_PATH_MAX + 64];
@@ -48,13 +50,82 @@ static void start_daemon(int argc, char **argv)
 		;
 	if (!WIFEXITED(status))
 		cli_fail(CLI_ERROR, "the daemon died of signal %d", WTERMSIG(status));
-	if (WEXITSTATUS(status) || has_option(argc, argv, "--help") || has_option(argc, argv, "--version"))
+	if (has_option(argc, argv, "--help") || has_option(argc, argv, "--version"))
 		exit(WEXITSTATUS(status));
+	return WEXITSTATUS(status);
 }
 
-static void print_hosts(int sock)
+/* Takes "--shards N" or "--shards=N" out of the arguments. How many; 0: it is not there. */
+static unsigned int take_shards(int *argc, char **argv)
 {
-	json_t *shown = cli_ask(sock, json_pack("{s:s}", "command", "show")), *n;
+	unsigned int n = 0;
+	int i, k, words;
+	char *end;
+
+	for (i = 1; i < *argc; i++) {
+		const char *value = NULL;
+
+		words = 0;
+		if (!strcmp(argv[i], "--shards") && i + 1 < *argc) {
+			value = argv[i + 1];
+			words = 2;
+		} else if (!strncmp(argv[i], "--shards=", 9)) {
+			value = argv[i] + 9;
+			words = 1;
+		}
+		if (!words)
+			continue;
+		n = (unsigned int)strtoul(value, &end, 10);
+		if (end == value || *end || n < 1 || n > SHARDS_MAX)
+			cli_fail(CLI_USAGE, "--shards %s: not a number from 1 to %d", value, SHARDS_MAX);
+		for (k = i; k + words <= *argc; k++)
+			argv[k] = argv[k + words];
+		*argc -= words;
+		i--;
+	}
+	return n;
+}
+
+/* Ends the first @n daemons. */
+static void stop_shards(unsigned int n)
+{
+	struct rundir r;
+	pid_t pid;
+
+	while (n--) {
+		cli_shard_rundir(n, &r);
+		pid = rundir_daemon(&r);
+		if (pid)
+			kill(pid, SIGTERM);
+	}
+}
+
+static void start_daemons(int argc, char **argv)
+{
+	unsigned int n = take_shards(&argc, argv), i;
+	char **with = calloc((size_t)argc + 3, sizeof(char *)), which[32];
+	int status = n < 2 ? start_daemon(argc, argv) : 0;
+
+	if (n > 1 && has_option(argc, argv, "--foreground"))
+		cli_fail(CLI_USAGE, "--shards starts several daemons, which cannot all be in the foreground");
+	for (i = 0; with && n > 1 && i < n && !status; i++) {
+		snprintf(which, sizeof(which), "%u/%u", i, n);
+		memcpy(with + 2, argv, ((size_t)argc + 1) * sizeof(char *));
+		with[0] = argv[0];
+		with[1] = "--shard";
+		with[2] = which;
+		status = start_daemon(argc + 2, with);
+	}
+	free(with);
+	if (status && n > 1)
+		stop_shards(i - 1);
+	if (status)
+		exit(status);
+}
+
+static void print_hosts(void)
+{
+	json_t *shown = cli_ask_all(json_pack("{s:s}", "command", "show")), *n;
 	size_t i;
 
 	json_array_foreach(json_object_get(shown, "nodes"), i, n)
@@ -94,14 +165,14 @@ static void up_progress(const json_t *st, double start)
 }
 
 /* Polls until all wired ports are Active; fails without progress for UP_PATIENCE. */
-static json_t *wait_up(int sock)
+static json_t *wait_up(void)
 {
 	double start = cli_seconds(), last_change = start;
 	long long active = -1;
 	json_t *st;
 
 	for (;;) {
-		st = cli_ask(sock, json_pack("{s:s}", "command", "status"));
+		st = cli_ask_all(json_pack("{s:s}", "command", "status"));
 		if (json_is_true(json_object_get(json_object_get(st, "manager"), "up")) &&
 		    cli_number(st, "active") == cli_number(st, "ports")) {
 			up_progress(NULL, start);
@@ -122,14 +193,12 @@ int cli_up(int argc, char **argv)
 {
 	double start = cli_seconds();
 	json_t *st, *sm;
-	int sock;
 
-	start_daemon(argc, argv);
-	sock = cli_connect();
-	st = cli_ask(sock, json_pack("{s:s}", "command", "status"));
+	start_daemons(argc, argv);
+	st = cli_ask_all(json_pack("{s:s}", "command", "status"));
 	if (json_is_object(json_object_get(st, "manager"))) {
 		json_decref(st);
-		st = wait_up(sock);
+		st = wait_up();
 	}
 	printf("fabric %s: %lld hosts, %lld switches, %lld links", cli_run.name, cli_number(st, "hosts"),
 	       cli_number(st, "switches"), cli_number(st, "ports") / 2);
@@ -141,34 +210,47 @@ int cli_up(int argc, char **argv)
 	else
 		printf("\n");
 	if (cli_number(st, "hosts") <= SHOWN_HOSTS)
-		print_hosts(sock);
+		print_hosts();
 	json_decref(st);
-	close(sock);
 	return CLI_OK;
+}
+
+static void down_one(const struct rundir *r)
+{
+	pid_t pid = rundir_daemon(r);
+	double start = cli_seconds();
+
+	if (!pid) {
+		if (access(r->dir, F_OK))
+			cli_connect(); /* fails with a message */
+		rundir_remove(r);
+		cli_fail(CLI_ERROR, "fabric %s was not up; removed stale files of a dead daemon", r->name);
+	}
+	kill(pid, SIGTERM);
+	for (; rundir_daemon(r) == pid; cli_sleep(POLL_SECONDS)) {
+		if (cli_seconds() - start >= DOWN_WAIT) {
+			kill(pid, SIGKILL);
+			cli_sleep(POLL_SECONDS);
+			rundir_remove(r);
+			cli_fail(CLI_ERROR, "fabric %s did not end within %d s and was killed", r->name, DOWN_WAIT);
+		}
+	}
 }
 
 int cli_down(int argc, char **argv)
 {
-	pid_t pid = rundir_daemon(&cli_run);
-	double start = cli_seconds();
+	unsigned int n = cli_shards();
+	struct rundir r;
 
 	if (argc > 1)
 		cli_fail(CLI_USAGE, "usage: muslin down [--name FABRIC]");
-	if (!pid) {
-		if (access(cli_run.dir, F_OK))
-			cli_connect(); /* fails with a message */
-		rundir_remove(&cli_run);
-		cli_fail(CLI_ERROR, "fabric %s was not up; removed stale files of a dead daemon", cli_run.name);
+	while (--n) { /* one that has died on its own is no error */
+		cli_shard_rundir(n, &r);
+		if (rundir_daemon(&r))
+			down_one(&r);
+		else
+			rundir_remove(&r);
 	}
-	kill(pid, SIGTERM);
-	for (; rundir_daemon(&cli_run) == pid; cli_sleep(POLL_SECONDS)) {
-		if (cli_seconds() - start >= DOWN_WAIT) {
-			kill(pid, SIGKILL);
-			cli_sleep(POLL_SECONDS);
-			rundir_remove(&cli_run);
-			cli_fail(CLI_ERROR, "fabric %s did not end within %d s and was killed", cli_run.name,
-				 DOWN_WAIT);
-		}
-	}
+	down_one(&cli_run);
 	return CLI_OK;
 }

@@ -122,12 +122,13 @@ int cli_vm(int argc, char **argv)
 			 "usage: muslin vm [--name FABRIC] HOST[,HOST...] [OPTION...] [-- PROGRAM [ARGUMENT...]]; "
 			 "`muslin vm --help` names the options");
 	if (argv[1][0] != '-') {
-		sock = cli_connect();
 		hosts = strdup(argv[1]);
-		for (host = strtok_r(hosts, ",", &save); host; host = strtok_r(NULL, ",", &save))
+		for (host = strtok_r(hosts, ",", &save); host; host = strtok_r(NULL, ",", &save)) {
+			sock = cli_connect_place(host);
 			take_host(sock, host, &d);
+			close(sock);
+		}
 		tell_loopback(hosts);
-		close(sock);
 		free(hosts);
 		setenv("MUSLIN_VM_HCAS", d.hcas ? d.hcas : "", 1);
 		setenv("MUSLIN_VM_CARDS", d.cards ? d.cards : "", 1);

@@ -156,7 +156,7 @@ static int cmd_link(int argc, char **argv)
 	if (argc != 3 || (strcmp(argv[2], "up") && strcmp(argv[2], "down")))
 		cli_fail(CLI_USAGE, "usage: muslin link [--name FABRIC] NODE:PORT up|down");
 	req = json_pack("{s:s, s:s, s:s}", "command", "link", "place", argv[1], "state", argv[2]);
-	json_decref(cli_ask(cli_connect(), req));
+	json_decref(cli_ask(cli_connect_place(argv[1]), req));
 	return CLI_OK;
 }
 
@@ -169,7 +169,7 @@ static int cmd_mode(int argc, char **argv)
 	req = json_pack("{s:s, s:s}", "command", "mode", "name", argv[1]);
 	if (argc == 3)
 		json_object_set_new(req, "mode", json_string(argv[2]));
-	mode = cli_ask(cli_connect(), req);
+	mode = cli_ask(cli_connect_place(argv[1]), req);
 	if (argc == 2)
 		puts(json_string_value(mode));
 	json_decref(mode);
@@ -218,7 +218,7 @@ static int cmd_partitions(int argc, char **argv)
 static void muslin_usage(FILE *out)
 {
 	fputs("usage: muslin COMMAND [--name FABRIC] ...\n"
-	      "  up [--seed N] [--foreground] [TOPOLOGY]    start a fabric\n"
+	      "  up [--seed N] [--shards N] [TOPOLOGY]      start a fabric\n"
 	      "  down                                       end it\n"
 	      "  run HOST [--] PROGRAM [ARGUMENT...]        run a program on a host\n"
 	      "  vm HOST [OPTION...] [-- PROGRAM...]        boot a guest on a host\n"

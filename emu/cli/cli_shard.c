@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Fabrics that several daemons hold (muslin up --shards): which daemon a place is in, and answers of all of them as one. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "emu/cli/cli.h"
+#include "emu/ctl/ctl.h"
+
+struct rundir cli_place;
+
+unsigned int cli_shards(void)
+{
+	char path[RUNDIR_PATH_MAX];
+	FILE *f = fopen(rundir_path(&cli_run, RUNDIR_SHARDS, path), "re");
+	unsigned int n = 1;
+
+	if (!f)
+		return 1;
+	if (fscanf(f, "%u", &n) != 1 || !n)
+		n = 1;
+	fclose(f);
+	return n;
+}
+
+void cli_shard_rundir(unsigned int shard, struct rundir *r)
+{
+	char name[RUNDIR_NAME_MAX + 12], err[512];
+
+	snprintf(name, sizeof(name), shard ? "%s.%u" : "%s", cli_run.name, shard);
+	if (rundir_open(r, name, err, sizeof(err)))
+		cli_fail(CLI_ERROR, "%s", err);
+}
+
+int cli_connect_shard(unsigned int shard)
+{
+	char path[RUNDIR_PATH_MAX];
+	struct rundir r;
+	int sock;
+
+	if (!shard)
+		return cli_connect();
+	cli_shard_rundir(shard, &r);
+	sock = ctl_connect(rundir_path(&r, RUNDIR_CONTROL, path));
+	if (sock < 0)
+		cli_fail(CLI_ERROR, "daemon %s, which holds a part of fabric %s, is not up: %s", r.name, cli_run.name,
+			 strerror(-sock));
+	return sock;
+}
+
+int cli_connect_place(const char *place)
+{
+	unsigned int n = cli_shards(), i;
+	bool has = false;
+	json_t *answer;
+	int sock;
+
+	cli_place = cli_run;
+	for (i = 0; n > 1 && i < n && !has; i++) {
+		sock = cli_connect_shard(i);
+		answer = cli_ask(sock, json_pack("{s:s, s:s}", "command", "has", "place", place));
+		has = json_is_true(answer);
+		json_decref(answer);
+		if (!has) {
+			close(sock);
+			continue;
+		}
+		cli_shard_rundir(i, &cli_place);
+		return sock;
+	}
+	return cli_connect(); /* of several it says what is wrong with the place */
+}
+
+/* Puts @more into @sum: lists are joined, numbers of ports and nodes added, and what only one has is kept. */
+static void shard_merge(json_t *sum, json_t *more)
+{
+	const char *key;
+	json_t *v, *mine;
+
+	if (json_is_array(sum))
+		json_array_extend(sum, more);
+	json_object_foreach(more, key, v)
+	{
+		mine = json_object_get(sum, key);
+		if (json_is_array(mine))
+			json_array_extend(mine, v);
+		else if (json_is_object(mine) && json_is_object(v))
+			json_object_update_missing(mine, v);
+		else if (json_is_integer(mine))
+			json_object_set_new(sum, key, json_integer(json_integer_value(mine) + json_integer_value(v)));
+		else if (!mine || json_is_null(mine))
+			json_object_set(sum, key, v);
+	}
+}
+
+json_t *cli_ask_all(json_t *req)
+{
+	unsigned int n = cli_shards(), i;
+	json_t *sum = NULL, *more;
+	int sock;
+
+	for (i = 0; i < n; i++) {
+		sock = cli_connect_shard(i);
+		more = cli_ask(sock, json_incref(req));
+		close(sock);
+		if (sum) {
+			shard_merge(sum, more);
+			json_decref(more);
+		} else {
+			sum = more;
+		}
+	}
+	json_decref(req);
+	return sum;
+}
