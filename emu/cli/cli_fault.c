@@ -43,12 +43,18 @@ static int fault_add(int argc, char **argv)
 {
 	json_t *req = json_pack("{s:s, s:s, s:s}", "command", "fault", "op", "add", "fault", fault_join(argc, argv)),
 	       *f;
+	unsigned int n, i;
 
 	if (!req)
 		cli_fail(CLI_USAGE, "the fault is no UTF-8 text");
-	f = strcmp(argv[0], "all") ? cli_ask(cli_connect_place(argv[0]), req) : cli_ask_all(req);
-	printf("%lld\n", cli_number(f, "id"));
-	json_decref(f);
+	/* Of all links: in each daemon, and each has a number of its own. */
+	n = strcmp(argv[0], "all") ? 1 : cli_shards();
+	for (i = 0; i < n; i++) {
+		f = cli_ask(n > 1 ? cli_connect_shard(i) : cli_connect_place(argv[0]), json_incref(req));
+		printf("%lld\n", cli_number(f, "id"));
+		json_decref(f);
+	}
+	json_decref(req);
 	return CLI_OK;
 }
 

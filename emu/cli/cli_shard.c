@@ -34,19 +34,25 @@ void cli_shard_rundir(unsigned int shard, struct rundir *r)
 		cli_fail(CLI_ERROR, "%s", err);
 }
 
-int cli_connect_shard(unsigned int shard)
+/* A connection to a daemon, or negative: one that has died takes its nodes with it, and the others go on. */
+static int shard_connect(unsigned int shard)
 {
 	char path[RUNDIR_PATH_MAX];
 	struct rundir r;
-	int sock;
 
 	if (!shard)
 		return cli_connect();
 	cli_shard_rundir(shard, &r);
-	sock = ctl_connect(rundir_path(&r, RUNDIR_CONTROL, path));
+	return ctl_connect(rundir_path(&r, RUNDIR_CONTROL, path));
+}
+
+int cli_connect_shard(unsigned int shard)
+{
+	int sock = shard_connect(shard);
+
 	if (sock < 0)
-		cli_fail(CLI_ERROR, "daemon %s, which holds a part of fabric %s, is not up: %s", r.name, cli_run.name,
-			 strerror(-sock));
+		cli_fail(CLI_ERROR, "daemon %s.%u, which holds a part of fabric %s, is not up: %s", cli_run.name, shard,
+			 cli_run.name, strerror(-sock));
 	return sock;
 }
 
@@ -59,7 +65,9 @@ int cli_connect_place(const char *place)
 
 	cli_place = cli_run;
 	for (i = 0; n > 1 && i < n && !has; i++) {
-		sock = cli_connect_shard(i);
+		sock = shard_connect(i);
+		if (sock < 0)
+			continue;
 		answer = cli_ask(sock, json_pack("{s:s, s:s}", "command", "has", "place", place));
 		has = json_is_true(answer);
 		json_decref(answer);
@@ -102,7 +110,9 @@ json_t *cli_ask_all(json_t *req)
 	int sock;
 
 	for (i = 0; i < n; i++) {
-		sock = cli_connect_shard(i);
+		sock = shard_connect(i);
+		if (sock < 0)
+			continue;
 		more = cli_ask(sock, json_incref(req));
 		close(sock);
 		if (sum) {

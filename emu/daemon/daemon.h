@@ -129,6 +129,7 @@ int daemon_shard_topology(struct daemon *d, struct fabric_topology *topo, char *
 bool daemon_shard_has_manager(const struct daemon *d); /* may the embedded subnet manager be in this one? */
 int daemon_shard_write(const struct daemon *d);        /* how many there are, for commands. 0, or -1 with errno */
 json_t *daemon_trunks_json(const struct daemon *d, const char *only);
+json_t *daemon_trunks_refused_json(const struct daemon *d); /* peers of all trunks */
 
 /* addresses.c: what the shim makes of the hosts' IP addresses. 0 or -errno. */
 int daemon_addresses_write(struct daemon *d);

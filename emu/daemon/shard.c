@@ -96,3 +96,18 @@ json_t *daemon_trunks_json(const struct daemon *d, const char *only)
 	}
 	return all;
 }
+
+json_t *daemon_trunks_refused_json(const struct daemon *d)
+{
+	json_t *o = json_object();
+	u32 k, i, n = d->trunks ? fabric_remote_count(d->fabric) : 0;
+
+	for (k = TRUNK_CTR_REFUSED_HELLO; n && k <= TRUNK_CTR_REFUSED_BUSY; k++) {
+		u64 sum = trunk_set_counter(d->trunks, (enum trunk_counter)k);
+
+		for (i = 0; i < n; i++)
+			sum += trunk_counter(d->trunks, i, (enum trunk_counter)k);
+		json_object_set_new(o, trunk_counter_name((enum trunk_counter)k), json_integer((json_int_t)sum));
+	}
+	return o;
+}

@@ -209,6 +209,7 @@ json_t *daemon_show(struct daemon *d, const char *only, bool counters)
 	json_object_set_new(o, "manager", daemon_manager_json(d));
 	json_object_set_new(o, "nodes", nodes);
 	json_object_set_new(o, "trunks", daemon_trunks_json(d, only));
+	json_object_set_new(o, "trunks_refused", daemon_trunks_refused_json(d));
 	json_object_set_new(o, "ethernet", daemon_ether_json(d, only, counters));
 	return o;
 }
