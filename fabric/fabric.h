@@ -181,7 +181,8 @@ u32 fabric_remote_free(const struct fabric_remote *r, u8 vl);            /* bloc
 void fabric_remote_sent(struct fabric_remote *r, u8 vl, u32 blocks);
 /* So many blocks are in use at the other end, or on the way there. */
 void fabric_remote_credits(struct fabric_remote *r, u8 vl, u32 in_use);
-#define FABRIC_VL_BLOCKS 4096 /* 64-byte blocks of input buffer behind each data VL of a port */
+#define FABRIC_VL_BLOCKS     4096  /* 64-byte blocks of input buffer behind each data VL of a port */
+#define FABRIC_REMOTE_BLOCKS 16384 /* of a port with a trunk, which has a longer way */
 
 /*
  * Captures the packets of the port, both directions, as pcapng to @fd (owned by the caller; made non-blocking). Packets

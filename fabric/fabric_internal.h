@@ -125,7 +125,7 @@ struct fabric_remote {
 	const struct fabric_remote_ops *ops;
 	void *ctx;
 	struct fabric_remote_link told; /* of the local port, as last handed out */
-	u32 beyond[16];                 /* of port.rx_blocks: in use at the other daemon, or on the way there */
+	u32 beyond[16];                 /* blocks in use at the other daemon, or on the way there */
 };
 
 /* A packet in flight: transmitted on a link, not yet received by the port at its end. */

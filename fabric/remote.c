@@ -5,7 +5,7 @@
  * A port of another daemon has a port here that stands for it, so that links, arbitration, credits and faults are what they are for any
  * link. A packet that arrives at the stand-in is handed to the carrier (fabric/trunk); one from the carrier is transmitted by the
  * stand-in. Its input buffer is that of the other daemon: rx_blocks counts the packets that have not been handed over yet, and what
- * the other daemon has not given back (beyond). A link trains when both daemons know the values of both ends.
+ * the other daemon has not given back (beyond), less the difference by which that buffer is deeper than those of ports here. A link trains when both daemons know the values of both ends.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -60,7 +60,7 @@ void fabric_remote_name(struct fabric_remote *r, u8 type, u64 guid, u8 port, con
 	r->port.num = port;
 	r->node.nports = port;
 	for (i = 0; i < sizeof(r->node.name) - 1 && name[i]; i++)
-		r->node.name[i] = isprint((u8)name[i]) ? name[i] : '?';
+		r->node.name[i] = isprint((u8)name[i]) && name[i] != '"' ? name[i] : '?';
 	r->node.name[i] = 0;
 }
 
@@ -175,24 +175,36 @@ void fabric_remote_drop(struct fabric_remote *r, struct wire_packet *p)
 
 u32 fabric_remote_free(const struct fabric_remote *r, u8 vl)
 {
-	return FABRIC_VL_BLOCKS - min(r->local->rx_blocks[vl], (u32)FABRIC_VL_BLOCKS);
+	return FABRIC_REMOTE_BLOCKS - min(r->local->rx_blocks[vl], (u32)FABRIC_REMOTE_BLOCKS);
+}
+
+/* The other daemon's buffer is deeper than that of a port here: what is in use there counts from this difference on. */
+static u32 remote_charge(u32 in_use)
+{
+	return in_use - min(in_use, (u32)(FABRIC_REMOTE_BLOCKS - FABRIC_VL_BLOCKS));
+}
+
+/* @blocks more than those that are in use at the other end are to be sent no longer. */
+static void remote_recharge(struct fabric_remote *r, u8 vl, u32 in_use, u32 blocks)
+{
+	u32 *rx = &r->port.rx_blocks[vl], before = remote_charge(r->beyond[vl]) + blocks, after = remote_charge(in_use);
+
+	*rx -= min(before, *rx);
+	*rx += after;
+	r->beyond[vl] = in_use;
+	if (after < before)
+		fabric_flight_kick(r->local);
 }
 
 void fabric_remote_sent(struct fabric_remote *r, u8 vl, u32 blocks)
 {
 	if (vl != WIRE_VL_MGMT)
-		r->beyond[vl] += blocks;
+		remote_recharge(r, vl, r->beyond[vl] + blocks, blocks);
 }
 
 void fabric_remote_credits(struct fabric_remote *r, u8 vl, u32 in_use)
 {
-	u32 *blocks = &r->port.rx_blocks[vl], before = r->beyond[vl];
-
-	*blocks -= min(before, *blocks);
-	*blocks += in_use;
-	r->beyond[vl] = in_use;
-	if (in_use < before)
-		fabric_flight_kick(r->local);
+	remote_recharge(r, vl, in_use, 0);
 }
 
 int fabric_remote_init(struct fabric *f, const struct fabric_topology *t)

@@ -14,7 +14,7 @@
 #include "emu/lib/passed.h"
 #include "fabric/trunk/trunk_internal.h"
 
-#define BATCH 64  /* packets in a call */
+#define BATCH 16  /* packets in a call: the peer works on them while more are made */
 #define SMALL 512 /* bytes of payload that are copied */
 
 void trunk_conn_flush_later(struct trunk_conn *c)
@@ -58,10 +58,7 @@ void trunk_conn_change(struct trunk_conn *c, enum fabric_remote_change what)
 {
 	if (c->state != TRUNK_READY || c->ended || fabric_remote_is_up(c->trunk->remote))
 		return;
-	if (what == FABRIC_REMOTE_CABLE)
-		c->link_flags |= TRUNK_LINK_CABLE;
-	if (what == FABRIC_REMOTE_WAKE)
-		c->link_flags |= TRUNK_LINK_WAKE;
+	c->wake |= what == FABRIC_REMOTE_WAKE;
 	if (!++c->epoch)
 		c->epoch = 1;
 	c->link_told = false;
@@ -365,6 +362,7 @@ static void on_timer(struct loop_timer *t, struct now now)
 		return;
 	}
 	loop_timer_set(c->set->loop, &c->timer, now.ns + TRUNK_PING);
+	c->changes = 0;
 	if (now.ns - c->spoken >= TRUNK_PING) {
 		c->tell_alive = true;
 		trunk_conn_flush_later(c);
@@ -385,6 +383,8 @@ struct trunk_conn *trunk_conn_create(struct trunk_set *set, int fd, bool local)
 	c->w = (struct loop_fd){ .fd = fd, .fn = on_socket };
 	c->timer.fn = on_timer;
 	c->epoch = 1;
+	if (local)
+		setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &(int){ TRUNK_SNDBUF }, sizeof(int));
 	list_init(&c->link);
 	list_init(&c->packets);
 	loop_task_init(&c->flush, conn_flush);
@@ -416,8 +416,9 @@ void trunk_conn_ready(struct trunk_conn *c)
 	log_at(LOG_INFO, c->trunk->name, "the trunk is connected to %.60s:%u", fabric_node_name(fabric_remote_node(r)),
 	       c->theirs.port);
 	for (vl = 0; vl < TRUNK_DATA_VLS; vl++)
-		fabric_remote_credits(r, vl, FABRIC_VL_BLOCKS);
+		fabric_remote_credits(r, vl, FABRIC_REMOTE_BLOCKS);
 	loop_timer_set(c->set->loop, &c->timer, loop_now(c->set->loop).ns + TRUNK_PING);
+	c->plugged = c->trunk->cable;
 	c->tell_link = c->tell_flow = true;
 	trunk_conn_flush_later(c);
 }

@@ -159,8 +159,9 @@ void trunk_message_link(struct trunk_conn *c)
 	struct trunk_link m = {
 		.epoch = cpu_to_be32(c->epoch),
 		.ack = cpu_to_be32(c->peer_epoch),
-		.flags = (u8)(c->link_flags | (l.trains ? TRUNK_LINK_TRAINS : 0) |
-			      (l.unplugged ? TRUNK_LINK_UNPLUGGED : 0) | (l.pulled ? TRUNK_LINK_PULLED : 0)),
+		.flags = (u8)((c->trunk->cable ? TRUNK_LINK_CABLE : 0) | (c->wake ? TRUNK_LINK_WAKE : 0) |
+			      (l.trains ? TRUNK_LINK_TRAINS : 0) | (l.unplugged ? TRUNK_LINK_UNPLUGGED : 0) |
+			      (l.pulled ? TRUNK_LINK_PULLED : 0)),
 		.width = l.width_enabled,
 		.speed = l.speed_enabled,
 		.speed_ext = l.speed_ext_enabled,
@@ -170,7 +171,7 @@ void trunk_message_link(struct trunk_conn *c)
 
 	c->tell_link = false;
 	c->link_told = true;
-	c->link_flags = 0;
+	c->wake = c->trunk->cable = false;
 	trunk_conn_put(c, TRUNK_LINK, &m, sizeof(m));
 }
 
@@ -195,13 +196,15 @@ static bool on_link(struct trunk_conn *c, const u8 *body)
 	};
 	if (!epoch || peer.lanes_limit > 12 || peer.speed_limit > WIRE_SPEED_NDR)
 		return message_violation(c, "invalid values of the link");
-	/* The cable is out when either end says so at first; then the last word counts. */
-	if (m.flags & TRUNK_LINK_CABLE || (!c->heard_link && peer.unplugged))
+	/* The cable is out when either end says so at first, unless it was plugged meanwhile; then the last word counts. */
+	if (m.flags & TRUNK_LINK_CABLE || (!c->heard_link && peer.unplugged && !c->plugged))
 		fabric_remote_cable(r, peer.unplugged);
 	c->heard_link = true;
 	if (m.flags & TRUNK_LINK_WAKE)
 		fabric_remote_wake(r);
 	if (epoch != c->peer_epoch) {
+		if (++c->changes > TRUNK_CHANGES)
+			return message_violation(c, "its end of the link changes too often");
 		c->peer_epoch = epoch;
 		c->tell_link = true;
 		fabric_remote_down(r, &peer);
@@ -223,7 +226,7 @@ static u32 flow_due(const struct trunk_conn *c, u8 vl, u32 free)
 
 	if (gain >= TRUNK_FLOW_STEP)
 		return (u32)gain;
-	return gain > 0 && c->told[vl] - c->abr[vl] < FABRIC_VL_BLOCKS / 2 ? (u32)gain : 0;
+	return gain > 0 && c->told[vl] - c->abr[vl] < FABRIC_REMOTE_BLOCKS / 2 ? (u32)gain : 0;
 }
 
 void trunk_message_flow(struct trunk_conn *c)
@@ -255,12 +258,12 @@ static bool on_flow(struct trunk_conn *c, const u8 *body, u32 len)
 
 		memcpy(&m, body, sizeof(m));
 		free = be16_to_cpu(m.free);
-		if (m.vl >= TRUNK_DATA_VLS || free > FABRIC_VL_BLOCKS)
+		if (m.vl >= TRUNK_DATA_VLS || free > FABRIC_REMOTE_BLOCKS)
 			return message_violation(c, "invalid credits");
 		outstanding = c->sent[m.vl] - be32_to_cpu(m.abr);
-		if (outstanding > 2 * FABRIC_VL_BLOCKS)
+		if (outstanding > 2 * FABRIC_REMOTE_BLOCKS)
 			return message_violation(c, "credits for packets that were not sent");
-		fabric_remote_credits(c->trunk->remote, m.vl, outstanding + FABRIC_VL_BLOCKS - free);
+		fabric_remote_credits(c->trunk->remote, m.vl, outstanding + FABRIC_REMOTE_BLOCKS - free);
 	}
 	return !len || message_violation(c, "a message of a wrong length");
 }

@@ -80,6 +80,8 @@ static void on_change(void *ctx, enum fabric_remote_change what)
 {
 	struct trunk *t = ctx;
 
+	if (what == FABRIC_REMOTE_CABLE)
+		t->cable = true;
 	if (t->conn)
 		trunk_conn_change(t->conn, what);
 }
@@ -211,7 +213,10 @@ static int listener_open(struct trunk_listener *l)
 		remove_stale(&l->at);
 	else
 		setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
-	if (bind(fd, &l->at.sa, l->at.len) || listen(fd, BACKLOG))
+	if (bind(fd, &l->at.sa, l->at.len))
+		return -errno;
+	l->bound = true;
+	if (listen(fd, BACKLOG))
 		return -errno;
 	err = loop_fd_add(l->set->loop, &l->w, EPOLLIN);
 	return err;
@@ -227,7 +232,7 @@ static void listener_close(struct trunk_listener *l)
 	accept_fini(&l->accept);
 	if (l->accept.fd >= 0)
 		close(l->accept.fd);
-	if (l->at.sa.sa_family == AF_UNIX && l->w.fn)
+	if (l->at.sa.sa_family == AF_UNIX && l->bound)
 		unlink(l->at.un.sun_path);
 }
 

@@ -20,11 +20,13 @@
 #define TRUNK_SILENCE    (15 * NSEC_PER_SEC) /* without a message: the peer is gone */
 #define TRUNK_PING       (1 * NSEC_PER_SEC)
 #define TRUNK_HELLO_TIME (5 * NSEC_PER_SEC) /* from the connection to the end of the hello */
-#define TRUNK_UNKNOWN    16           /* connections of a listener before their hello; one more replaces the oldest */
-#define TRUNK_READ       (256u << 10) /* bytes from one connection in its turn */
-#define TRUNK_WRITE      (1u << 20)   /* likewise to it */
-#define TRUNK_SMPS       1024         /* packets of VL15, which has no credits, that wait to be sent */
-#define TRUNK_FLOW_STEP  512          /* blocks that have come free before the peer is told */
+#define TRUNK_UNKNOWN    256         /* connections of a listener before their hello; one more replaces the oldest */
+#define TRUNK_READ       (64u << 10) /* bytes from one connection in its turn */
+#define TRUNK_SNDBUF     (1 << 20)   /* of a Unix socket, as far as the system permits */
+#define TRUNK_WRITE      (1u << 20)  /* likewise to it */
+#define TRUNK_CHANGES    500         /* of the peer's end of the link in a second */
+#define TRUNK_SMPS       1024        /* packets of VL15, which has no credits, that wait to be sent */
+#define TRUNK_FLOW_STEP  512         /* blocks that have come free before the peer is told */
 
 /* Messages: a head, and so many bytes. Integers are big-endian. */
 enum trunk_type {
@@ -114,6 +116,7 @@ struct trunk_listener {
 	struct trunk_address at;
 	struct accept_listener accept;
 	struct loop_fd w;
+	bool bound;
 	struct list unknown; /* connections before their hello */
 	u32 nunknown;
 };
@@ -148,13 +151,15 @@ struct trunk_conn {
 	struct list packets;
 	u32 smps;
 	bool tell_link, tell_flow, tell_alive;
-	u8 link_flags; /* CABLE, WAKE */
+	bool wake; /* to be told with the link */
 	/* received, of a message that is not whole */
 	u8 part[sizeof(struct trunk_head) + TRUNK_MSG_MAX];
 	u32 part_len;
 	/* link */
 	u32 epoch, peer_epoch;
+	u32 changes; /* of the peer's epoch, in this second */
 	bool link_told, heard_link;
+	bool plugged; /* the first word on the cable is ours */
 	/* credits, in blocks since the connection */
 	u32 sent[TRUNK_DATA_VLS], abr[TRUNK_DATA_VLS], told[TRUNK_DATA_VLS]; /* told: FCCL */
 };
@@ -173,6 +178,7 @@ struct trunk {
 	struct trunk_conn *conn; /* NULL: not connected */
 	struct loop_timer retry;
 	u64 wait;
+	bool cable; /* plugged or pulled here, and the peer was not told: that counts more than what it says */
 	u64 ctr[TRUNK_CTR_NUM];
 };
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Two fabrics with a trunk between them; peers that are wrong or hostile. */
+#include "fabric/fault.h"
 #include "fabric/trunk/trunk_fixture.h"
 
 static struct side a, b;
@@ -173,12 +174,12 @@ static void test_data(void)
 	row(45, "none is lost", no_credits_in_use());
 
 	h101.stalled = true;
-	for (n = 0, vl = 0; vl < 20; vl++) {
+	for (n = 0, vl = 0; vl < 40; vl++) {
 		n += send_many(&h1, 3, 0, 4096, 40);
 		test_run(0);
 	}
 	row(46, "a receiver that accepts nothing stops the sender",
-	    n < 800 && n > 100 && side_port(&b)->rx_blocks[0] <= FABRIC_VL_BLOCKS &&
+	    n < 1000 && n > 200 && side_port(&b)->rx_blocks[0] <= FABRIC_REMOTE_BLOCKS &&
 		    side_port(&a)->peer->rx_blocks[0] <= FABRIC_VL_BLOCKS);
 	row(47, "another VL goes on", send_many(&h1, 2, 1, 4096, 4) == 4);
 	test_run(0);
@@ -228,7 +229,7 @@ static void test_death(void)
 	test_run(10 * NSEC_PER_MSEC); /* less than the lifetime of packets */
 	row(64, "it is back", at(PORT_STATE_INIT) && side_counter(&a, TRUNK_CTR_CONNECTED) == 2);
 	row(65, "what it still holds counts",
-	    side_port(&a)->peer->rx_blocks[0] == side_port(&b)->rx_blocks[0] && side_port(&b)->rx_blocks[0]);
+	    fabric_remote(a.f, 0)->beyond[0] == side_port(&b)->rx_blocks[0] && side_port(&b)->rx_blocks[0]);
 	h101.stalled = false;
 	h101.port->resume(h101.port);
 	bring_up();
@@ -238,6 +239,58 @@ static void test_death(void)
 	test_run(60 * NSEC_PER_SEC);
 	row(67, "an idle trunk stays", at(PORT_STATE_ACTIVE));
 	trunk_stop();
+}
+
+/* A cable that is plugged or pulled while there is no connection. */
+static void test_cable(void)
+{
+	trunk_start("", "");
+	fabric_link_unplug(side_port(&b));
+	test_run(0);
+	trunk_set_destroy(b.set);
+	test_run(0);
+	fabric_link_plug(side_port(&a));
+	side_connect(&b);
+	test_run(NSEC_PER_SEC);
+	row(75, "plugged meanwhile", at(PORT_STATE_INIT) && !side_port(&b)->unplugged);
+	trunk_set_destroy(b.set);
+	fabric_link_unplug(side_port(&b));
+	side_connect(&b);
+	test_run(NSEC_PER_SEC);
+	row(76, "pulled meanwhile", at(PORT_STATE_DOWN) && side_port(&a)->unplugged);
+	trunk_stop();
+}
+
+/* The digest of what a random fault at a trunk's port decides, for packets of one direction. */
+static u64 fault_digest(const char *fault)
+{
+	struct fault *ft;
+	char err[200];
+	u64 digest;
+
+	trunk_start("", "");
+	bring_up();
+	ft = fault_add(fabric_faults(a.f), fault, err, sizeof(err));
+	if (!ft)
+		printf("%s\n", err);
+	send_many(&h101, 1, 0, 64, 100);
+	send_many(&h1, 3, 0, 64, 50);
+	test_run(0);
+	row(77, "it fires, and not always",
+	    ft->pick.hits > 5 && ft->pick.hits < 95 && h1.packets + h101.packets == 150 - ft->pick.hits);
+	digest = ft->pick.digest;
+	trunk_stop();
+	return digest;
+}
+
+static void test_seed(void)
+{
+	static const char in[] = "leaf1:9 drop prob=0.3 dir=in opcode=UC_SEND_ONLY",
+			  out[] = "leaf1:9 drop prob=0.3 dir=out opcode=UC_SEND_ONLY";
+
+	row(78, "the same seed, the same decisions",
+	    fault_digest(in) == fault_digest(in) && fault_digest(out) == fault_digest(out));
+	row(79, "each direction has its own", fault_digest(in) != fault_digest(out));
 }
 
 static void key_file(char *path, size_t size, const char *key)
@@ -407,7 +460,7 @@ static void test_violations(void)
 			stranger_flow(fd, 15, 4096, 0);
 			break;
 		case 1:
-			stranger_flow(fd, 0, 4097, 0);
+			stranger_flow(fd, 0, FABRIC_REMOTE_BLOCKS + 1, 0);
 			break;
 		case 2:
 			stranger_flow(fd, 0, 4096, 1);
@@ -419,7 +472,8 @@ static void test_violations(void)
 			stranger_send(fd, TRUNK_LINK, 0, &l, sizeof(l));
 			break;
 		case 5:
-			stranger_packets(fd, 3, 4097);
+			a.set->trunks[0].conn->told[3] = 100; /* as if it had been told of no more */
+			stranger_packets(fd, 3, 101);
 			break;
 		case 6:
 			stranger_send(fd, TRUNK_PACKET, 0, bytes, 8);
@@ -499,6 +553,8 @@ int main(void)
 	test_link();
 	test_data();
 	test_death();
+	test_cable();
+	test_seed();
 	test_key();
 	test_peer();
 	test_hello();

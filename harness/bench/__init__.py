@@ -14,7 +14,7 @@ import tempfile
 
 from muslin import Fabric
 
-SECTIONS = ("hosts", "fabric", "roce", "iwarp", "guest")
+SECTIONS = ("hosts", "fabric", "trunk", "roce", "iwarp", "guest")
 
 
 class Bench:

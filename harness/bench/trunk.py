@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""A subnet of two daemons: across the trunk, and beside it, compared with one daemon."""
+
+import concurrent.futures
+import os
+import re
+
+from . import by_turns, cpu_seconds, last_row, perftest, report, row
+from .roce import between_processes
+
+SHAPE = "leafs 2 spines 1 hosts {hosts}"
+LOOPBACK = "127.0.0.1:18517"
+PAIRS = 8
+
+
+def write_bw(fabric, client, size=1 << 16, n=10000):
+    """MB/s from @client to h1, which is at the first leaf."""
+    return perftest((fabric, fabric), ("h1", client), "h1", "ib_write_bw", "-F", "-s", size, "-n", n)[3] * 1.048576
+
+
+def write_latency(fabric, client):
+    return perftest((fabric, fabric), ("h1", client), "h1", "ib_write_lat", "-F", "-s", 64, "-n", 10000)[4]
+
+
+def aggregate(fabric):
+    """MB/s of 4 KiB Writes of eight pairs at once, each within its leaf."""
+
+    def one(i):
+        hosts = f"h{2 * i + 1}", f"h{2 * i + 2}"
+        common = ["ib_write_bw", "-F", "-s", 4096, "-D", "4", "-p", 18520 + i]
+        _, out = fabric.pair((hosts[0], *common), (hosts[1], *common, hosts[0]), timeout=240)
+        return last_row(out)[3] * 1.048576
+
+    with concurrent.futures.ThreadPoolExecutor(PAIRS) as pool:
+        return sum(pool.map(one, range(PAIRS)))
+
+
+def across_and_within(bench):
+    shape = SHAPE.format(hosts=2)
+    with bench.fabric(shape) as one, bench.fabric(shape, "--shards", "2", name="bench-s") as two:
+        mb_s, within = by_turns(lambda: write_bw(two, "h3"), lambda: write_bw(one, "h3"))
+        row("64 KiB across a trunk : within a daemon", f"{mb_s:.0f} MB/s", mb_s / within, ">= 0.6", mb_s >= 0.6 * within)
+        us, near = by_turns(lambda: write_latency(two, "h3"), lambda: write_latency(one, "h3"))
+        row("64 B latency across : within", f"{us:.1f} us", us / near, "<= 2", us <= 2 * near)
+        before = cpu_seconds(one.daemon_pid), cpu_seconds(two.daemon_pid)
+        for fabric in one, two:
+            write_bw(fabric, "h3", n=40000)
+        after = cpu_seconds(one.daemon_pid), cpu_seconds(two.daemon_pid)
+        for name, i in (("one daemon", 0), ("the daemon of the responder", 1)):
+            report(f"  time of {name} for a packet of 4 KiB", f"{(after[i] - before[i]) * 1e9 / 40000 / 16:.0f} ns")
+
+
+def two_cores(bench):
+    shape = SHAPE.format(hosts=PAIRS)
+    with bench.fabric(shape) as one:
+        alone = aggregate(one)
+    with bench.fabric(shape, "--shards", "2") as two:
+        both = aggregate(two)
+    what = f"{PAIRS} pairs of 4 KiB within two shards : one daemon"
+    if os.cpu_count() >= 2 * PAIRS + 2:
+        row(what, f"{both:.0f} MB/s", both / alone, ">= 1.7", both >= 1.7 * alone)
+    else:  # the programs themselves need the processors
+        report(f"{what} ({os.cpu_count()} processors)", f"{both:.0f} : {alone:.0f} MB/s")
+
+
+def iperf3(seconds=2):
+    """MB/s of a TCP stream."""
+    server = ["iperf3", "-s", "-1", "-B", "127.0.0.1", "-p", "18516"]
+    client = ["iperf3", "-c", "127.0.0.1", "-p", "18516", "-t", str(seconds), "-f", "m"]
+    return float(between_processes(server, client, r"([\d.]+) Mbits/sec +receiver")) / 8
+
+
+def over_tcp(bench):
+    a_text = f"leafs 1 hosts 2\ntrunk leaf1:9 listen {LOOPBACK}\n"
+    b_text = f"leafs 1 hosts 2 first 101\ntrunk leaf101:9 to {LOOPBACK}\n"
+    with bench.fabric(a_text, name="bench-a") as a, bench.fabric(b_text, "--no-sm", name="bench-b") as b:
+        b.wait_active()
+
+        def across():
+            common = ["ib_write_bw", "-R", "-F", "-s", 1 << 16, "-n", 10000]
+            _, out = a.pair(("h1", *common), ("h101", *common, "10.0.0.1"), client_fabric=b, timeout=240)
+            return last_row(out)[3] * 1.048576
+
+        mb_s, plain = by_turns(across, iperf3)
+    row("64 KiB across a trunk on TCP : iperf3", f"{mb_s:.0f} MB/s", mb_s / plain, ">= 0.6", mb_s >= 0.6 * plain)
+
+
+def bring_up(bench, k):
+    """Seconds until the fat tree is up, by one daemon and by four."""
+
+    def seconds(*args):
+        with bench.fabric(f"fattree k={k} levels=3", *args, timeout=600) as fabric:
+            out = fabric.processes[0].output
+        return float(re.search(r"subnet up after ([\d.]+) s", out)[1])
+
+    four, one = seconds("--shards", "4"), seconds()
+    row(f"fat tree of {k**3 // 4} hosts in four shards : in one", f"{four:.2f} s", four / one, "<= 1.5", four <= 1.5 * one)
+
+
+def run(bench):
+    across_and_within(bench)
+    over_tcp(bench)
+    two_cores(bench)
+    bring_up(bench, int(os.environ.get("BENCH_TRUNK_K", "16")))
