@@ -357,7 +357,8 @@ static void on_timer(struct loop_timer *t, struct now now)
 	}
 	if (now.ns - c->heard >= TRUNK_SILENCE) {
 		trunk_count(c, TRUNK_CTR_TIMEOUTS, 1);
-		log_at(LOG_WARN, c->trunk->name, "the peer has been silent for %llu s", TRUNK_SILENCE / NSEC_PER_SEC);
+		log_at(LOG_WARN, "trunk", "%s: the peer has been silent for %llu s", c->trunk->name,
+		       TRUNK_SILENCE / NSEC_PER_SEC);
 		trunk_conn_end(c);
 		return;
 	}
@@ -413,8 +414,8 @@ void trunk_conn_ready(struct trunk_conn *c)
 	c->trunk->wait = 0;
 	trunk_count(c, TRUNK_CTR_CONNECTED, 1);
 	fabric_remote_name(r, c->theirs.type, be64_to_cpu(c->theirs.guid), c->theirs.port, c->theirs.name);
-	log_at(LOG_INFO, c->trunk->name, "the trunk is connected to %.60s:%u", fabric_node_name(fabric_remote_node(r)),
-	       c->theirs.port);
+	log_at(LOG_INFO, "trunk", "%s is connected to %.60s:%u", c->trunk->name,
+	       fabric_node_name(fabric_remote_node(r)), c->theirs.port);
 	for (vl = 0; vl < TRUNK_DATA_VLS; vl++)
 		fabric_remote_credits(r, vl, FABRIC_REMOTE_BLOCKS);
 	loop_timer_set(c->set->loop, &c->timer, loop_now(c->set->loop).ns + TRUNK_PING);
@@ -440,7 +441,7 @@ void trunk_conn_destroy(struct trunk_conn *c)
 		t->conn = NULL;
 		if (c->state == TRUNK_READY) {
 			trunk_count(c, TRUNK_CTR_LOST, 1);
-			log_at(LOG_INFO, t->name, "the trunk's connection has ended");
+			log_at(LOG_INFO, "trunk", "%s: the connection has ended", t->name);
 			trunk_conn_drop_packets(c);
 			for (vl = 0; vl < TRUNK_DATA_VLS; vl++)
 				fabric_remote_credits(t->remote, vl, 0);

@@ -12,7 +12,7 @@
 
 static const char *trunk_conn_name(const struct trunk_conn *c)
 {
-	return c->trunk ? c->trunk->name : "trunk";
+	return c->trunk ? c->trunk->name : "listener";
 }
 
 void trunk_conn_refuse(struct trunk_conn *c, enum trunk_refusal why)
@@ -25,7 +25,7 @@ void trunk_conn_refuse(struct trunk_conn *c, enum trunk_refusal why)
 	struct trunk_refuse r = { .why = (u8)why, .version = cpu_to_be16(TRUNK_VERSION) };
 
 	trunk_count(c, ctr[why], 1);
-	log_at(LOG_WARN, trunk_conn_name(c), "a peer is refused: %s", trunk_counter_name(ctr[why]));
+	log_at(LOG_WARN, "trunk", "%s: a peer is refused: %s", trunk_conn_name(c), trunk_counter_name(ctr[why]));
 	trunk_conn_put(c, TRUNK_REFUSE, &r, sizeof(r));
 	trunk_conn_end(c);
 }
@@ -33,7 +33,7 @@ void trunk_conn_refuse(struct trunk_conn *c, enum trunk_refusal why)
 static bool message_violation(struct trunk_conn *c, const char *what)
 {
 	trunk_count(c, TRUNK_CTR_VIOLATIONS, 1);
-	log_at(LOG_WARN, trunk_conn_name(c), "the peer is disconnected: %s", what);
+	log_at(LOG_WARN, "trunk", "%s: the peer is disconnected: %s", trunk_conn_name(c), what);
 	trunk_conn_end(c);
 	return false;
 }
@@ -144,8 +144,8 @@ static void on_refuse(struct trunk_conn *c, const u8 *body)
 
 	memcpy(&r, body, sizeof(r));
 	trunk_count(c, TRUNK_CTR_REFUSED_BY_PEER, 1);
-	log_at(LOG_WARN, trunk_conn_name(c), "the peer, which speaks version %u, refuses: %s", be16_to_cpu(r.version),
-	       why[r.why < ARRAY_SIZE(why) ? r.why : 0]);
+	log_at(LOG_WARN, "trunk", "%s: the peer, which speaks version %u, refuses: %s", trunk_conn_name(c),
+	       be16_to_cpu(r.version), why[r.why < ARRAY_SIZE(why) ? r.why : 0]);
 	if (c->trunk)
 		c->trunk->wait = 5 * NSEC_PER_SEC;
 	trunk_conn_end(c);
