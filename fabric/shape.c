@@ -309,10 +309,10 @@ int fabric_shape_parse(struct fabric_build *b, const char *text, size_t len)
 	struct shape_args a = { .levels = 3, .ports = 1, .trunks = 1, .first = 1, .line = 1 };
 	int err = shape_pass(b, &a, text, len, false);
 
+	b->line = a.line;
 	if (!err && (!a.ports || !a.trunks || !a.first))
 		err = fabric_build_error(b, "ports, links and first are at least 1");
 	b->first = a.first - 1;
-	b->line = a.line;
 	if (!err && a.shape) /* there may be hosts without a fabric only */
 		err = build[a.shape](b, &a);
 	err = err ? err : shape_pass(b, &a, text, len, true);

@@ -34,6 +34,9 @@ static const struct {
 	  2, 2 },
 	{ "host r1 roce 127.0.0.2\n", 1, 0 },
 	{ "host w1 iwarp 127.0.0.2 ::1 mpa=1 crc=on markers=on rtr=read uring=off start=200ms\n", 1, 0 },
+	{ "leafs 1 hosts 2 first 101\ntrunk leaf101:9 listen [::1]:4000 peer 0x2c9:7 # a comment\n", 3, 4 },
+	{ "leafs 1 hosts 2\ntrunk leaf1:7 to 192.0.2.1:4000 key /k\ntrunk leaf1:9 to /t\n", 3, 4 },
+	{ "Switch 4 \"s 1\"\n[1] \"a\"[1]\nCa 1 \"a\"\n#muslin trunk \"s 1:4\" to /t\n", 2, 2 },
 	{ "leafs 1 hosts 2\nhost r1 roce 127.0.0.2 ::1\nhost r2 roce eth0 # all of it\n", 5, 4 },
 };
 
@@ -112,6 +115,24 @@ static const struct {
 	{ "Switch 4 \"s\"\n[1] \"s\"[1]\n", "f:2: port 1 is wired to itself" },
 	{ "bogus line\n", "f:1: \"bogus\" is not understood" },
 	{ "Switch 4 \"s\"\n#muslin ip \"x\" 10.0.0.1\n", "f:2: no host is called \"x\"" },
+	{ "Switch 4 \"s\"\n#muslin iq\n", "f:2: say: #muslin ip" },
+	{ "leafs 1 hosts 1 first 0\n", "f:1: ports, links and first are at least 1" },
+	{ "leafs 1 hosts 1 first 5000\n", "f:1: first is a number up to 4095" },
+	{ "leafs 1 hosts 1\ntrunk leaf1:2\n", "f:2: say: trunk NODE:PORT" },
+	{ "leafs 1 hosts 1\ntrunk leaf1:2 from /t\n", "f:2: say: trunk NODE:PORT" },
+	{ "leafs 1 hosts 1\ntrunk leaf1 to /t\n", "f:2: say: trunk NODE:PORT" },
+	{ "leafs 1 hosts 1\ntrunk leaf2:2 to /t\n", "f:2: there is no node \"leaf2\"" },
+	{ "leafs 1 hosts 1\ntrunk leaf1:1 to /t\n", "f:2: port 1 of \"leaf1\" is wired already (line 1)" },
+	{ "leafs 1 hosts 1\ntrunk leaf1:255 to /t\n", "f:2: \"leaf1\" has no port \"255\"" },
+	{ "leafs 1 hosts 1\ntrunk leaf1:x to /t\n", "f:2: \"leaf1\" has no port \"x\"" },
+	{ "leafs 1 hosts 1\ntrunk h1:2 to /t\n", "f:2: \"h1\" has ports 1 to 1, not 2" },
+	{ "leafs 1 hosts 1\ntrunk leaf1:2 to /t\ntrunk leaf1:2 to /u\n", "f:3: leaf1:2 has a trunk already" },
+	{ "leafs 1 hosts 1\ntrunk leaf1:2 to here\n", "f:2: \"here\": an address of a trunk" },
+	{ "leafs 1 hosts 1\ntrunk leaf1:2 to 127.0.0.1:x\n", "f:2: \"127.0.0.1:x\": an address of a trunk" },
+	{ "leafs 1 hosts 1\ntrunk leaf1:2 to 192.0.2.1:4000\n", "f:2: a trunk at \"192.0.2.1:4000\", which is not" },
+	{ "leafs 1 hosts 1\ntrunk leaf1:2 to /t peer 0\n", "f:2: say: trunk NODE:PORT" },
+	{ "leafs 1 hosts 1\ntrunk leaf1:2 to /t peer 7:300\n", "f:2: say: trunk NODE:PORT" },
+	{ "leafs 1 hosts 1\ntrunk leaf1:2 to /t key\n", "f:2: say: trunk NODE:PORT" },
 };
 
 static void test_bad(void)
@@ -165,10 +186,85 @@ static void test_details(void)
 	fabric_topology_destroy(t);
 }
 
+static char *shard_address(void *ctx, u32 shard)
+{
+	char text[32];
+
+	snprintf(text, sizeof(text), "/shard%u", shard);
+	return strdup(text);
+}
+
+static struct fabric_topology *shard_of(const char *text, u32 index, u32 count, char err[200])
+{
+	struct fabric_shard at = { .index = index, .count = count, .address = shard_address };
+	struct fabric_topology *t = parse(text, err);
+
+	if (t && !fabric_topology_shard(t, &at, err, 200))
+		return t;
+	fabric_topology_destroy(t);
+	return NULL;
+}
+
+/* All shards together have all nodes, each cable is in one of them or a trunk of two, and those fit. */
+static void test_shards(void)
+{
+	static const struct {
+		const char *text;
+		u32 count, nodes, links;
+	} rows[] = {
+		{ "leafs 2 spines 2 hosts 4", 2, 12, 24 },
+		{ "leafs 3 spines 1 hosts 2 links 2", 2, 10, 24 },
+		{ "fattree k=8", 4, 208, 768 },
+		{ "ring 7 hosts 2", 3, 21, 42 },
+		{ "leafs 4 spines 2 hosts 2 ports 2", 4, 14, 48 },
+	};
+	u32 i, s, k, j;
+	char err[200];
+
+	for (i = 0; i < ARRAY_SIZE(rows); i++) {
+		struct fabric_topology *t[8] = { NULL };
+		u32 nodes = 0, wired = 0, fit = 0, least = ~0u;
+
+		for (s = 0; s < rows[i].count; s++) {
+			t[s] = shard_of(rows[i].text, s, rows[i].count, err);
+			nodes += t[s] ? t[s]->nnodes : 0;
+			wired += t[s] ? links(t[s]) + t[s]->ntrunks : 0;
+			least = min(least, t[s] ? t[s]->nnodes : 0);
+		}
+		row(300 + (int)i, rows[i].text,
+		    nodes == rows[i].nodes && wired == rows[i].links && least >= nodes / rows[i].count / 2);
+		for (wired = s = 0; s < rows[i].count && t[s]; s++)
+			for (k = 0; k < t[s]->ntrunks; k++) {
+				const struct fabric_topology_trunk *a = &t[s]->trunks[k], *b;
+				const struct fabric_topology *o = t[a->address[6] - '0'];
+
+				wired++;
+				if (a->listen) {
+					fit += a->address[6] - '0' == (int)s;
+					continue;
+				}
+				for (j = 0; j < o->ntrunks; j++) {
+					b = &o->trunks[j];
+					fit += b->listen && o->nodes[b->node].guid == a->peer_guid &&
+					       b->port == a->peer_port && b->peer_port == a->port &&
+					       b->peer_guid == t[s]->nodes[a->node].guid;
+				}
+			}
+		row(320 + (int)i, "both ends of its trunks", wired && fit == wired);
+		for (s = 0; s < rows[i].count; s++)
+			fabric_topology_destroy(t[s]);
+	}
+	row(340, "too few leafs", !shard_of("leafs 1 hosts 9", 0, 2, err) && strstr(err, "fewer leaf switches"));
+	row(341, "trunks of its own",
+	    !shard_of("leafs 2 spines 1 hosts 9\ntrunk leaf1:99 to /t", 0, 2, err) && strstr(err, "trunks of its own"));
+	row(342, "Ethernet", !shard_of("leafs 2 spines 1 hosts 9\nethernet sw1", 0, 2, err) && strstr(err, "Ethernet"));
+}
+
 int main(void)
 {
 	test_good();
 	test_bad();
 	test_details();
+	test_shards();
 	return rows_end();
 }
