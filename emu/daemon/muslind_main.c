@@ -218,12 +218,12 @@ static void muslind_stop(struct daemon *d)
 	ctl_server_destroy(d->control);
 	daemon_faults_destroy(d);
 	daemon_timeline_destroy(d);
+	trunk_set_destroy(d->trunks); /* its links go down while the hosts that are told are there */
 	uv_server_destroy(d->server);
 	sm_mad_destroy(d->manager);
 	free(d->partitions);
 	daemon_hosts_destroy(d);
 	daemon_ether_destroy(d);
-	trunk_set_destroy(d->trunks);
 	fabric_destroy(d->fabric);
 	fabric_topology_destroy(d->whole);
 	loop_fd_del(&d->signals);

@@ -252,7 +252,8 @@ static void print_id(FILE *out, const struct fabric_node *n)
 	fprintf(out, "\"%c-%016llx\"", is_ca(n) ? 'H' : 'S', (unsigned long long)fabric_node_guid(n));
 }
 
-static void print_links(FILE *out, const struct fabric_node *n)
+/* @whole: what is at the other end of a trunk is in the text, too; else that cable is a comment. */
+static void print_links(FILE *out, const struct fabric_node *n, bool whole)
 {
 	struct fabric_port_info info;
 	u32 i;
@@ -261,7 +262,7 @@ static void print_links(FILE *out, const struct fabric_node *n)
 		fabric_port_info(fabric_node_port(n, i), &info);
 		if (!info.peer)
 			continue;
-		fprintf(out, "[%u]", i);
+		fprintf(out, "%s[%u]", info.trunk && !whole ? "# trunk: " : "", i);
 		if (is_ca(n))
 			fprintf(out, "(%llx)", (unsigned long long)info.guid);
 		fprintf(out, "\t");
@@ -281,7 +282,7 @@ static void print_links(FILE *out, const struct fabric_node *n)
 	}
 }
 
-static void print_node(FILE *out, const struct fabric_node *n)
+static void print_node(FILE *out, const struct fabric_node *n, bool whole)
 {
 	struct fabric_port_info info;
 	const char *kind = is_ca(n) ? "ca" : "switch";
@@ -298,7 +299,7 @@ static void print_node(FILE *out, const struct fabric_node *n)
 	if (!is_ca(n))
 		fprintf(out, " base port 0 lid %u lmc %u", info.lid, info.lmc);
 	fprintf(out, "\n");
-	print_links(out, n);
+	print_links(out, n, whole);
 }
 
 char *daemon_topology_text(struct daemon *d)
@@ -312,7 +313,7 @@ char *daemon_topology_text(struct daemon *d)
 		return NULL;
 	fprintf(out, "# muslin: fabric %s\n", d->run.name);
 	for (i = 0; i < fabric_node_count(d->fabric); i++)
-		print_node(out, fabric_node(d->fabric, i));
+		print_node(out, fabric_node(d->fabric, i), d->opt.shards);
 	fclose(out);
 	return text;
 }

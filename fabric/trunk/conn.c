@@ -262,8 +262,8 @@ static u32 conn_messages(struct trunk_conn *c, const u8 *data, u32 len)
 
 		memcpy(&h, data + at, sizeof(h));
 		body = be16_to_cpu(h.len);
-		if (body > TRUNK_MSG_MAX) { /* would not fit */
-			trunk_message(c, &h, NULL, body);
+		if (body > TRUNK_MSG_MAX) {
+			trunk_message(c, &h, data + at + sizeof(h), body); /* refuses it by its length */
 			break;
 		}
 		if (len - at - sizeof(h) < body)

@@ -196,6 +196,10 @@ static bool on_link(struct trunk_conn *c, const u8 *body)
 	};
 	if (!epoch || peer.lanes_limit > 12 || peer.speed_limit > WIRE_SPEED_NDR)
 		return message_violation(c, "invalid values of the link");
+	if (epoch != c->peer_epoch || m.flags & (TRUNK_LINK_CABLE | TRUNK_LINK_WAKE))
+		c->changes++;
+	if (c->changes > TRUNK_CHANGES)
+		return message_violation(c, "its end of the link changes too often");
 	/* The cable is out when either end says so at first, unless it was plugged meanwhile; then the last word counts. */
 	if (m.flags & TRUNK_LINK_CABLE || (!c->heard_link && peer.unplugged && !c->plugged))
 		fabric_remote_cable(r, peer.unplugged);
@@ -203,8 +207,6 @@ static bool on_link(struct trunk_conn *c, const u8 *body)
 	if (m.flags & TRUNK_LINK_WAKE)
 		fabric_remote_wake(r);
 	if (epoch != c->peer_epoch) {
-		if (++c->changes > TRUNK_CHANGES)
-			return message_violation(c, "its end of the link changes too often");
 		c->peer_epoch = epoch;
 		c->tell_link = true;
 		fabric_remote_down(r, &peer);

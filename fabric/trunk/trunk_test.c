@@ -271,8 +271,10 @@ static u64 fault_digest(const char *fault)
 	trunk_start("", "");
 	bring_up();
 	ft = fault_add(fabric_faults(a.f), fault, err, sizeof(err));
-	if (!ft)
+	if (!ft) {
 		printf("%s\n", err);
+		exit(1);
+	}
 	send_many(&h101, 1, 0, 64, 100);
 	send_many(&h1, 3, 0, 64, 50);
 	test_run(0);
@@ -446,9 +448,9 @@ static void test_violations(void)
 {
 	struct trunk_link l = { .epoch = 0 };
 	u8 bytes[300] = { 0 };
-	u32 i;
+	u32 i, k;
 
-	for (i = 0; i < 12; i++) {
+	for (i = 0; i < 13; i++) {
 		bool ends = i != 6 && i != 7;
 		int fd;
 
@@ -492,6 +494,11 @@ static void test_violations(void)
 			break;
 		case 11:
 			stranger_send(fd, TRUNK_AUTH, 0, bytes, TRUNK_MAC_SIZE);
+			break;
+		case 12:
+			l = (struct trunk_link){ .epoch = cpu_to_be32(1), .flags = TRUNK_LINK_CABLE };
+			for (k = 0; k <= TRUNK_CHANGES; k++)
+				stranger_send(fd, TRUNK_LINK, 0, &l, sizeof(l));
 			break;
 		}
 		test_run(0);

@@ -123,7 +123,8 @@ def test_a_flap_of_either_end(trunk):
 
 def test_faults_of_either_direction(trunk):
     """What leaves by the trunk is dropped in this daemon, what comes by it in that which receives it; RC recovers."""
-    for fabric, place, way in ((trunk.a, "leaf1:9", "out"), (trunk.b, "leaf101:9", "in"), (trunk.b, "leaf101:9", "out")):
+    ways = ((trunk.a, "leaf1:9", "out"), (trunk.b, "leaf101:9", "in"), (trunk.b, "leaf101:9", "out"))
+    for fabric, place, way in ways:
         fault = fabric.fault(place, "drop", dir=way, opcode="request,ack", nth=5)
         trunk.rping("h101", "h1", 20)
         assert fault.hits == 1
@@ -138,7 +139,7 @@ def test_faults_of_either_direction(trunk):
 
 @pytest.mark.parametrize("trunk", ["tcp"], indirect=True)
 def test_a_hostile_peer(trunk):
-    """One that is wrong is refused and counted, and the trunk goes on. (Only the fabric's user reaches a Unix socket.)"""
+    """A wrong one is refused and counted, and the trunk goes on. (Only the fabric's user reaches a Unix socket.)"""
     host, port = trunk.address.split(":")
     hello = struct.pack(">8sHBBB3xQQ16s64s", b"muslinTK", 1, 9, 0, 2, 0x0002C9FFFF000010, 0, bytes(16), b"x")
     rows = {
