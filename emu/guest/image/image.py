@@ -27,6 +27,7 @@ WITHOUT = re.compile(
 MODULES = """virtio_pci virtio_console virtio_net virtio_blk qemu_fw_cfg ib_core ib_cm ib_umad ib_uverbs ib_ipoib
     rdma_cm rdma_ucm rdma_rxe crc32_generic crc32_pclmul rpcrdma nfs nfsv3 nfsv4 nfsd bonding rds_rdma ext4
     crc32c_generic sch_tbf 9p 9pnet_virtio 8021q""".split()
+CONNECTX = ["mlx5_core", "mlx5_ib"]
 STRIP = """usr/share/doc usr/share/man usr/share/locale usr/share/lintian usr/share/perl5 usr/share/bash-completion
     usr/share/zoneinfo usr/share/misc usr/lib/systemd lib/systemd
     usr/lib/x86_64-linux-gnu/perl usr/lib/x86_64-linux-gnu/gconv usr/lib/aarch64-linux-gnu/perl
@@ -134,26 +135,29 @@ def make_base(debs, arch):
     return make
 
 
-def make_kernel(version, depmod):
+def make_kernel(version, names, depmod):
     def make(out):
         tree = out.parent / "kernel"
         vmlinuz = kernel.unpack_kernel(version, tree)
         (out / "kernel").write_bytes(kernel.uncompressed(vmlinuz))
         merge(tree, "lib")
-        kernel.prune(tree, version, MODULES, depmod)
+        kernel.prune(tree, version, names, depmod)
         (tree / "usr/lib").rename(out / "lib")
 
     return make
 
 
-def make_image(version, base, modules, depmod):
+def make_image(version, base, modules, depmod, stock):
+    """With our driver, unless it is a @stock one."""
+
     def make(out):
         root = out.parent / "root"
         shutil.copytree(HERE / "root", root)
         shutil.copytree(modules / "lib", root / "usr/lib", dirs_exist_ok=True)
-        extra = root / f"usr/lib/modules/{version}/extra"
-        extra.mkdir()
-        shutil.copy(kernel.build_driver(version, out.parent / "driver"), extra)
+        if not stock:
+            extra = root / f"usr/lib/modules/{version}/extra"
+            extra.mkdir()
+            shutil.copy(kernel.build_driver(version, out.parent / "driver"), extra)
         (root / "lib").symlink_to("usr/lib")
         run([*depmod, "-b", root, version])
         (root / "lib").unlink()
@@ -165,20 +169,24 @@ def make_image(version, base, modules, depmod):
     return make
 
 
-def image(wanted, arch=NATIVE):
-    """Version, kernel file and initramfs of the kernel @wanted, of which is made what is not in the cache yet."""
+def image(wanted, arch=NATIVE, stock=False):
+    """
+    Version, kernel file and initramfs of the kernel @wanted, of which is made what is not in the cache yet. The driver
+    is ours, or in a @stock image the distribution's for a ConnectX.
+    """
     with cache_lock():
         version = kernel.choose(wanted, arch)
         debs = [d for d in resolve(PACKAGES, own(arch)) if not WITHOUT.match(d[1])]
         base_name = digest(HERE / "image.py", *sorted(d[1] for d in debs))
         base = layer("base", base_name, make_base(debs, arch))
         depmod = [base / "busybox", "depmod"]
-        kernel_name = digest(HERE / "kernel.py", version, *kernel.package(version), *MODULES)
-        modules = layer("kernel", kernel_name, make_kernel(version, depmod))
+        wanted_modules = [*MODULES, *(CONNECTX if stock else [])]
+        kernel_name = digest(HERE / "kernel.py", version, *kernel.package(version), *wanted_modules)
+        modules = layer("kernel", kernel_name, make_kernel(version, wanted_modules, depmod))
         ours = [p for room in ("abi", "guest") for p in sorted((kernel.SOURCES / room).rglob("*")) if p.is_file()]
         ours = [p for p in ours if p.suffix in (".c", ".h", "") and "__pycache__" not in p.parts]
         name = digest(base_name, kernel_name, *(x for p in ours for x in (p.name, p)))
-        folder = layer("image", name, make_image(version, base, modules, depmod))
+        folder = layer("image", name, make_image(version, base, modules, depmod, stock))
         forget(cache_folder())
     say("")
     return version, folder / "kernel", folder / "initrd"

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """
 Debian packages: which ones a system needs, fetched once into the cache and unpacked without any privilege. Where apt
-looks for them is a list of its options: own() for the machine's release, or backports(). Architectures have Debian's
-names: amd64, arm64.
+looks for them is a list of its options: own() for the machine's release, backports(), or later(). Architectures have
+Debian's names: amd64, arm64.
 """
 
 import hashlib
@@ -21,6 +21,7 @@ ALONE = ["Dir::State::status=/dev/null", "Debug::NoLocking=1", "APT::Sandbox::Us
 KEYRING = pathlib.Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 MACHINES = {"x86_64": "amd64", "aarch64": "arm64"}
 NATIVE = MACHINES.get(os.uname().machine, os.uname().machine)
+LATER = "trixie"  # the oldest whose backports have a QEMU with vfio-user
 DAY = 86400
 TRIES = 3
 
@@ -100,21 +101,22 @@ def debian():
     return remembered(["release", "state"], (), find)
 
 
-def repository(arch, suffixes):
+def repository(arch, suites):
     """
-    Where apt finds these parts of the release ("-backports"; "" for the release itself) for @arch, and nothing else,
-    whether the machine's own sources have them or not: it keeps lists of its own in the cache, of the day.
+    Where apt finds these suites of the archive ("trixie", "trixie-backports") for @arch, and nothing else, whether the
+    machine's own sources have them or not: it keeps lists of its own in the cache, of the day. The last one is preferred.
     """
     release = debian()
-    folder = cache_folder() / f"lists-{digest(*release, arch, *suffixes)}"
+    folder = cache_folder() / f"lists-{digest(*release, arch, *suites)}"
     places = {"Etc::sourceparts": "sources", "State::lists": "lists", "Cache": "apt"}
     for name in ("sources", "lists/partial", "apt/archives/partial"):
         (folder / name).mkdir(parents=True, exist_ok=True)
     where = ["Dir::Etc::sourcelist=/dev/null", *(f"Dir::{k}={folder / v}" for k, v in places.items())]
+    where += [f"APT::Default-Release={suites[-1]}"]
     if arch != NATIVE:
         where += [f"APT::Architecture={arch}", f"APT::Architectures={arch}"]
     signed = f" signed-by={KEYRING}" if KEYRING.exists() else ""
-    lines = (f"deb [arch={arch}{signed}] {release[0]} {release[1]}{suffix} main\n" for suffix in suffixes)
+    lines = (f"deb [arch={arch}{signed}] {release[0]} {suite} main\n" for suite in suites)
     (folder / "sources/sources.list").write_text("".join(lines))
     stamp = folder / "updated"
     if not stamp.exists() or time.time() - stamp.stat().st_mtime > DAY:
@@ -129,7 +131,7 @@ def own(arch=NATIVE):
         return ()
     if not debian():
         fail(f"packages for {arch} can be had where apt's are Debian's")
-    return repository(arch, [""])
+    return repository(arch, [debian()[1]])
 
 
 def backports(arch=NATIVE):
@@ -137,7 +139,12 @@ def backports(arch=NATIVE):
     release = debian()
     if not release or not re.fullmatch(r"(old)*stable", release[2]):
         return None
-    return repository(arch, ["-backports"])
+    return repository(arch, [f"{release[1]}-backports"])
+
+
+def later():
+    """Where apt finds the release LATER with its backports, for programs that run by libraries of their own; or None."""
+    return repository(NATIVE, [LATER, f"{LATER}-backports"]) if debian() else None
 
 
 def names(prefix, where=()):

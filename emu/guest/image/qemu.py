@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""QEMU: the machine's own, or a newer one out of the distribution's backports, which is unpacked in the cache."""
+"""
+QEMU: the machine's own, or a newer one, which is unpacked in the cache: out of the distribution's backports, or of a later
+release with its own libraries.
+"""
 
 import contextlib
 import re
@@ -7,7 +10,7 @@ import shutil
 import subprocess
 
 from image import cache_lock, layer
-from packages import alone, backports, digest, fail, unpack
+from packages import LATER, alone, backports, digest, fail, later, resolve, unpack
 
 # Without the libraries that they need: those are there where the machine's own QEMU is.
 PACKAGES = {
@@ -15,6 +18,17 @@ PACKAGES = {
     "arm64": ["qemu-system-arm", "qemu-system-common", "qemu-system-data"],
 }
 PROGRAMS = {"amd64": "qemu-system-x86_64", "arm64": "qemu-system-aarch64"}
+VFIO_USER = (10, 1, 1)  # before it, connections to the device end at once, or there is no such device
+# Of the packages that it needs, those with libraries and firmware. The others are of maintainer scripts.
+COMPLETE = re.compile(r"^(lib(?!pam|semanage|sepol|audit-common)|zlib1g|qemu-system|seabios|ipxe-qemu)")
+RUN = """#!/bin/sh
+# QEMU of another release by its own loader and libraries
+root=$(dirname "$0")
+for lib in "$root"/usr/lib/*-linux-gnu; do
+	QEMU_MODULE_DIR=$lib/qemu exec "$lib"/ld-linux-*.so.* --library-path "$lib" "$root/usr/bin/{program}" \
+		-L "$root/usr/share/qemu" -L "$root/usr/share/seabios" -L "$root/usr/lib/ipxe/qemu" "$@"
+done
+"""
 
 
 def newer(wanted, arch):
@@ -27,6 +41,48 @@ def newer(wanted, arch):
             return None
         folder = layer("qemu", digest(*(d[1] for d in debs)), lambda out: unpack(debs, out))
     return str(folder / "usr/bin" / PROGRAMS[arch])
+
+
+def complete(arch):
+    """The program of the release LATER with all that it needs, if it runs here; or None."""
+
+    def make(out):
+        unpack(debs, out)
+        (out / "qemu").write_text(RUN.format(program=PROGRAMS[arch]))
+        (out / "qemu").chmod(0o755)
+
+    with cache_lock():
+        where = later()
+        found = resolve(PACKAGES[arch][:1], where) if where else []
+        debs = [d for d in found if COMPLETE.match(d[1])]
+        if not debs:
+            return None
+        folder = layer("qemu", digest(RUN, *(d[1] for d in debs)), make)
+    return str(folder / "qemu")
+
+
+def has_vfio_user(program):
+    """Whether it has the device, and one that works."""
+    argv = [program, "-device", "vfio-user-pci,help"]
+    if version(program) < VFIO_USER:
+        return False
+    return not subprocess.run(argv, capture_output=True, check=False, timeout=20).returncode
+
+
+def with_vfio_user(wanted, arch):
+    """The program that @wanted means, which must have vfio-user; one that has where nothing is wanted."""
+    if wanted:
+        program = find(wanted, arch)
+        if not has_vfio_user(program):
+            fail(f"{program} has no vfio-user-pci, which a ConnectX needs: QEMU 10.1.1 or newer")
+        return program
+    for program in (shutil.which(PROGRAMS[arch]), complete(arch)):
+        if program and has_vfio_user(program):
+            return program
+    fail(
+        f"a ConnectX needs QEMU 10.1.1 or newer, which is neither installed nor, as Debian's {LATER}-backports have it, "
+        "to be had by apt here"
+    )
 
 
 def of_version(wanted, arch):
@@ -49,9 +105,9 @@ def find(wanted, arch):
 
 
 def version(program):
-    """(10, 0) of 10.0.2; of one that cannot be asked the oldest that will do."""
+    """(10, 0, 2) of 10.0.2; of one that cannot be asked the oldest that will do."""
     with contextlib.suppress(OSError, subprocess.SubprocessError):
         said = subprocess.run([program, "--version"], capture_output=True, text=True, check=True, timeout=20).stdout
-        if m := re.search(r"version (\d+)\.(\d+)", said):
-            return int(m[1]), int(m[2])
-    return 7, 2
+        if m := re.search(r"version (\d+)\.(\d+)\.(\d+)", said):
+            return tuple(map(int, m.groups()))
+    return 7, 2, 0
