@@ -11,6 +11,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -209,6 +210,14 @@ enum passed_kind passed_kind(int fd)
 	if (!strncmp(name, "pipe:[", 6))
 		return PASSED_PIPE;
 	return strncmp(name, "socket:[", 8) ? PASSED_OTHER : PASSED_SOCKET;
+}
+
+void passed_signal(int fd)
+{
+	u64 one = 1;
+
+	if (poll(&(struct pollfd){ .fd = fd, .events = POLLOUT }, 1, 0) == 1 && write(fd, &one, sizeof(one)) < 0)
+		return; /* no eventfd any more */
 }
 
 void passed_close(int fd, pid_t owner)

@@ -1,38 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Memory table of a guest: regions that the front end shares (SET_MEM_TABLE). */
 #include <errno.h>
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
 
-#include "emu/lib/passed.h"
 #include "emu/virtio/vhost/vhost_internal.h"
 
-static int region_map(struct vhost_region *r, const struct vhost_mem_region *m, int fd)
+static int region_map(struct vhost *v, struct vhost_region *r, const struct vhost_mem_region *m, int fd)
 {
-	struct stat st;
-
-	if (!m->size || m->gpa + m->size < m->gpa || m->user + m->size < m->user || m->offset + m->size < m->offset)
+	if (m->gpa + m->size < m->gpa || m->user + m->size < m->user)
 		return -EINVAL;
-	/*
-	 * Seals exist in memory alone: memfd, tmpfs, hugetlbfs. The pages of other files come from a device, or from a program that may
-	 * never give them (FUSE), while the loop waits.
-	 */
-	if (fcntl(fd, F_GET_SEALS) < 0)
-		return -EINVAL;
-	/* Access beyond the end of the file raises SIGBUS. */
-	if (fstat(fd, &st) || (u64)st.st_size < m->offset + m->size)
-		return -EINVAL;
-	r->map_len = m->offset + m->size;
-	r->map = mmap(NULL, r->map_len, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
-	if (r->map == MAP_FAILED)
-		return -errno;
-	madvise(r->map, r->map_len, MADV_DONTDUMP);
 	r->gpa = m->gpa;
 	r->size = m->size;
 	r->user = m->user;
-	r->map += m->offset;
-	return 0;
+	return shared_map_init(&r->map, &v->client.memory, fd, m->offset, m->size, true);
 }
 
 void vhost_memory_clear(struct vhost *v)
@@ -40,7 +19,7 @@ void vhost_memory_clear(struct vhost *v)
 	u32 i;
 
 	for (i = 0; i < v->nregions; i++)
-		passed_unmap(vhost_region_begin(&v->region[i]), v->region[i].map_len, v->pid);
+		shared_map_fini(&v->region[i].map);
 	v->nregions = 0;
 }
 
@@ -54,7 +33,7 @@ int vhost_memory_set(struct vhost *v, const struct vhost_mem_region *m, u32 n, i
 	if (n > VHOST_REGIONS_MAX || n != nfds)
 		return -EINVAL;
 	for (i = 0; i < n; i++) {
-		err = region_map(&v->region[i], &m[i], fds[i]);
+		err = region_map(v, &v->region[i], &m[i], fds[i]);
 		if (err) {
 			vhost_memory_clear(v);
 			return err;
@@ -76,7 +55,7 @@ void *vhost_memory_part(const struct vhost *v, u64 gpa, u64 *len)
 			continue;
 		if (*len > r->size - off)
 			*len = r->size - off;
-		return r->map + off;
+		return r->map.ptr + off;
 	}
 	return NULL;
 }
@@ -98,7 +77,7 @@ void *vhost_memory_user(const struct vhost *v, u64 user, u64 len)
 		u64 off = user - r->user;
 
 		if (user >= r->user && off < r->size && len <= r->size - off)
-			return r->map + off;
+			return r->map.ptr + off;
 	}
 	return NULL;
 }

@@ -118,7 +118,7 @@ static int vring_fd(struct vhost *v, void (*set)(struct vhost_queue *q, int fd))
 
 	/* A pipe, a socket or a device may block where an eventfd does not. */
 	if (!q || (fd >= 0 && passed_kind(fd) != PASSED_EVENTFD)) {
-		passed_close(fd, v->pid);
+		passed_close(fd, v->client.pid);
 		return -EINVAL;
 	}
 	if (fd >= 0)
@@ -173,7 +173,7 @@ static int set_vring_enable(struct vhost *v)
 
 static int set_backend_req_fd(struct vhost *v)
 {
-	passed_close(v->req_fd, v->pid);
+	passed_close(v->req_fd, v->client.pid);
 	v->req_fd = take_fd(v, 0);
 	return 0;
 }
@@ -231,7 +231,8 @@ static int message_reply(struct vhost *v, u32 size)
 	struct iovec iov[2] = { { &hdr, sizeof(hdr) }, { &v->in, size } };
 	struct msghdr msg = { .msg_iov = iov, .msg_iovlen = 2 };
 
-	return sendmsg(v->conn.fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)(sizeof(hdr) + size) ? 0 : -EPIPE;
+	return sendmsg(v->client.conn.fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)(sizeof(hdr) + size) ? 0
+													      : -EPIPE;
 }
 
 int vhost_message(struct vhost *v)
@@ -244,7 +245,7 @@ int vhost_message(struct vhost *v)
 		got = v->hdr.size < requests[v->hdr.request].min ? -EINVAL : requests[v->hdr.request].fn(v);
 	if (got < 0) {
 		v->stats.bad_messages++;
-		log_at(LOG_DEBUG, v->path, "vhost-user request %u is refused: %d", v->hdr.request, got);
+		log_at(LOG_DEBUG, v->client.path, "vhost-user request %u is refused: %d", v->hdr.request, got);
 	}
 	if (got > 0)
 		return message_reply(v, (u32)got);

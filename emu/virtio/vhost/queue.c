@@ -4,10 +4,10 @@
  * queue with an invalid ring is stopped until it is started again.
  */
 #include <errno.h>
-#include <poll.h>
 #include <unistd.h>
 
 #include "emu/lib/log.h"
+#include "emu/lib/passed.h"
 #include "emu/virtio/vhost/vhost_internal.h"
 
 #define DESC_NEXT          1
@@ -240,7 +240,7 @@ static int break_queue(struct vhost_queue *q)
 {
 	q->broken = true;
 	q->v->stats.broken_queues++;
-	log_at(LOG_WARN, q->v->path, "queue %u is damaged and stands still", q->index);
+	log_at(LOG_WARN, q->v->client.path, "queue %u is damaged and stands still", q->index);
 	return -EBADMSG;
 }
 
@@ -284,7 +284,6 @@ void vhost_push(struct vhost *v, u32 queue, u16 head, u32 written)
 void vhost_signal(struct vhost *v, u32 queue)
 {
 	struct vhost_queue *q = &v->q[queue];
-	u64 one = 1;
 
 	if (!q->running || !q->unsignalled || q->call < 0)
 		return;
@@ -295,11 +294,7 @@ void vhost_signal(struct vhost *v, u32 queue)
 		return;
 	}
 	v->queue_stats[queue].signals++;
-	/* The front end shares the descriptor's O_NONBLOCK, and may clear it. One that takes no more is signalled already. */
-	if (poll(&(struct pollfd){ .fd = q->call, .events = POLLOUT }, 1, 0) != 1)
-		return;
-	if (write(q->call, &one, sizeof(one)) < 0 && errno != EAGAIN)
-		log_at(LOG_DEBUG, v->path, "an interrupt was not taken");
+	passed_signal(q->call);
 }
 
 void vhost_want_kicks(struct vhost *v, u32 queue, bool want)

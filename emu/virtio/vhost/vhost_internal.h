@@ -3,7 +3,7 @@
 #ifndef MUSLIN_VHOST_INTERNAL_H
 #define MUSLIN_VHOST_INTERNAL_H
 
-#include "emu/lib/accept.h"
+#include "emu/lib/client_socket.h"
 #include "emu/virtio/vhost/vhost.h"
 
 #define VHOST_REGIONS_MAX 8
@@ -81,8 +81,7 @@ union vhost_payload {
 
 struct vhost_region {
 	u64 gpa, size, user;
-	u8 *map;
-	u64 map_len;
+	struct shared_map map;
 };
 
 struct vring_desc_le {
@@ -121,16 +120,11 @@ struct vhost {
 	struct loop *loop;
 	const struct vhost_ops *ops;
 	void *ctx;
-	char path[108];
-	struct loop_fd listener, conn;
-	struct accept_listener accept;
-	pid_t pid; /* of the front end */
+	struct client_socket client; /* the front end */
 	u64 features, protocol;
 	int req_fd;
 	struct vhost_region region[VHOST_REGIONS_MAX];
 	u32 nregions;
-	bool lost; /* some of it: the connection is at its end */
-	struct list lost_link;
 	struct vhost_queue q[VHOST_QUEUES_MAX];
 	struct vhost_stats stats;
 	struct vhost_queue_stats queue_stats[VHOST_QUEUES_MAX]; /* outlive connections */
@@ -142,20 +136,10 @@ struct vhost {
 	u32 nfds;
 };
 
-/* memory.c */
+/* mem_table.c */
 int vhost_memory_set(struct vhost *v, const struct vhost_mem_region *r, u32 n, int *fds, u32 nfds);
 void vhost_memory_clear(struct vhost *v);
 void *vhost_memory_user(const struct vhost *v, u64 user, u64 len);
-
-/* The begin of what is mapped, which lies before the region where this is not at the begin of its file. */
-static inline u8 *vhost_region_begin(const struct vhost_region *r)
-{
-	return r->map - (r->map_len - r->size);
-}
-
-/* lost.c: from now on a guest's memory may go without harm; until it is unwatched. */
-void vhost_lost_watch(struct vhost *v);
-void vhost_lost_unwatch(struct vhost *v);
 
 /* queue.c */
 void vhost_queue_init(struct vhost *v, u32 index);

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Mapped memory of clients, and the SIGBUS handler for what they truncate. */
+#include "emu/lib/shared_map.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+
+#include "emu/lib/passed.h"
+
+static struct list maps = { &maps, &maps };
+
+/* Async-signal-safe: mmap and shutdown are bare calls, and the list does not change where memory of clients is touched. */
+static bool replace_lost(const u8 *at)
+{
+	struct shared_map *m;
+
+	list_for_each (m, &maps, link) {
+		if (at < m->map || at >= m->map + m->map_len)
+			continue;
+		if (mmap(m->map, m->map_len, PROT_READ | PROT_WRITE,
+			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) == MAP_FAILED)
+			return false;
+		m->owner->lost = true;
+		shutdown(m->owner->sock, SHUT_RDWR);
+		return true;
+	}
+	return false;
+}
+
+static void on_bus_error(int sig, siginfo_t *info, void *context)
+{
+	int saved = errno;
+
+	if (!replace_lost(info->si_addr))
+		signal(sig, SIG_DFL); /* no client's memory: the default action */
+	errno = saved;
+}
+
+static void handle_bus_errors(void)
+{
+	struct sigaction sa = { .sa_sigaction = on_bus_error, .sa_flags = SA_SIGINFO };
+	static bool done;
+
+	if (!done)
+		sigaction(SIGBUS, &sa, NULL);
+	done = true;
+}
+
+int shared_map_init(struct shared_map *m, struct shared_owner *owner, int fd, u64 offset, u64 size, bool write)
+{
+	struct stat st;
+
+	if (!size || offset + size < offset)
+		return -EINVAL;
+	/*
+	 * Seals exist in memory alone: memfd, tmpfs, hugetlbfs. The pages of other files come from a device, or from a program that may
+	 * never give them (FUSE), while the loop waits.
+	 */
+	if (fcntl(fd, F_GET_SEALS) < 0)
+		return -EINVAL;
+	/* Access beyond the end of the file raises SIGBUS. */
+	if (fstat(fd, &st) || (u64)st.st_size < offset + size)
+		return -EINVAL;
+	handle_bus_errors();
+	/* From the begin of the file, whatever the size of its pages. */
+	m->map_len = offset + size;
+	m->map = mmap(NULL, m->map_len, PROT_READ | (write ? PROT_WRITE : 0), MAP_SHARED | MAP_NORESERVE, fd, 0);
+	if (m->map == MAP_FAILED)
+		return -errno;
+	madvise(m->map, m->map_len, MADV_DONTDUMP);
+	m->ptr = m->map + offset;
+	m->owner = owner;
+	list_add(&maps, &m->link);
+	return 0;
+}
+
+void shared_map_fini(struct shared_map *m)
+{
+	list_del(&m->link);
+	passed_unmap(m->map, m->map_len, m->owner->pid);
+}
