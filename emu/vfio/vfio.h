@@ -48,8 +48,8 @@ struct vfio_ops {
 	void (*write)(void *dev, u32 bar, u64 off, const void *buf, u32 len);
 	/* Function level reset, reset of the guest, or of QEMU for it: as after power-on. DMA has ended when it returns. */
 	void (*reset)(void *dev);
-	/* The range goes: all pointers and work that refer to it are dropped before this returns. May be NULL if no pointer is kept. */
-	void (*dma_unmap)(void *dev, u64 iova, u64 len);
+	/* What is there up to @last goes: all pointers and work that refer to it are dropped before this returns. NULL: none is kept. */
+	void (*dma_unmap)(void *dev, u64 iova, u64 last);
 	/* The client comes or goes. When it has gone, all memory is unmapped (no dma_unmap comes), and a reset follows. May be NULL. */
 	void (*present)(void *dev, bool here);
 };

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* A vfio-user device: its client comes and goes, the bytes of its messages, resets. */
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#include "emu/lib/passed.h"
+#include "emu/vfio/vfio_internal.h"
+
+const char *vfio_counter_name(enum vfio_counter c)
+{
+	static const char *const names[] = { VFIO_COUNTERS(COUNTER_NAME) };
+
+	return c < VFIO_CTR_NUM ? names[c] : NULL;
+}
+
+u64 vfio_counter(const struct vfio_server *s, enum vfio_counter c)
+{
+	if (c == VFIO_CTR_LOST_MEMORY)
+		return s->client.lost_memory;
+	return c == VFIO_CTR_REFUSED ? s->client.refused : s->counters[c];
+}
+
+/* Eventfds stay: QEMU does not give them again to a guest that has reset the function by itself. */
+void vfio_server_reset(struct vfio_server *s)
+{
+	u32 i;
+
+	s->counters[VFIO_CTR_RESETS]++;
+	s->ops->reset(s->dev);
+	vfio_config_reset(s);
+	s->pending = 0;
+	for (i = 0; i < VFIO_BARS; i++)
+		if (s->area[i].ptr)
+			madvise(s->area[i].ptr, s->cfg.bar[i].area_len, MADV_REMOVE);
+}
+
+static void drop_fds(struct vfio_server *s)
+{
+	u32 i;
+
+	for (i = 0; i < s->nfds; i++)
+		passed_close(s->fds[i], s->client.pid);
+	s->nfds = 0;
+}
+
+static void qemu_gone(struct client_socket *c)
+{
+	struct vfio_server *s = container_of(c, struct vfio_server, client);
+	bool greeted = s->greeted;
+	u32 i;
+
+	for (i = 0; i < s->cfg.vectors; i++)
+		vfio_irq_set_fd(s, i, -1);
+	vfio_map_clear(s);
+	drop_fds(s);
+	s->got = 0;
+	s->greeted = false;
+	if (!greeted)
+		return;
+	if (s->ops->present)
+		s->ops->present(s->dev, false);
+	vfio_server_reset(s);
+}
+
+/* Reads on: 1 when something came, 0 when nothing is there, -errno at the end. */
+static int read_some(struct vfio_server *s)
+{
+	bool head = s->got < sizeof(s->hdr);
+	u32 at = head ? s->got : s->got - (u32)sizeof(s->hdr);
+	struct iovec iov = { head ? (u8 *)&s->hdr + at : (u8 *)&s->in + at,
+			     (head ? (u32)sizeof(s->hdr) : s->hdr.size) - s->got };
+	u32 nfds;
+	ssize_t n = passed_recv(s->client.conn.fd, &iov, s->fds + s->nfds, VFIO_FDS_MAX - s->nfds, &nfds);
+
+	if (n < 0)
+		return errno == EAGAIN || errno == EINTR ? 0 : -errno;
+	s->nfds += nfds;
+	if (!n)
+		return -EPIPE;
+	if (passed_refused(s->client.pid))
+		return -EMFILE;
+	s->got += (u32)n;
+	return 1;
+}
+
+/* What is left in the socket waits for the loop's next iteration. */
+static int qemu_readable(struct client_socket *c)
+{
+	struct vfio_server *s = container_of(c, struct vfio_server, client);
+	int budget = VFIO_TURN, n = 0;
+
+	while (n >= 0 && budget > 0) {
+		n = read_some(s);
+		if (n <= 0)
+			return n;
+		if (s->got == sizeof(s->hdr) &&
+		    (s->hdr.size < sizeof(s->hdr) || s->hdr.size - sizeof(s->hdr) > sizeof(s->in)))
+			return -EBADMSG;
+		if (s->got < sizeof(s->hdr) || s->got < s->hdr.size)
+			continue;
+		n = vfio_message(s);
+		budget -= n;
+		drop_fds(s);
+		s->got = 0;
+	}
+	return n;
+}
+
+static const struct client_socket_ops qemu_ops = { .protocol = "vfio-user",
+						   .readable = qemu_readable,
+						   .gone = qemu_gone };
+
+struct vfio_server *vfio_server_create(struct loop *loop, const char *path, const struct vfio_config *cfg,
+				       const struct vfio_ops *ops, void *dev)
+{
+	struct vfio_server *s = calloc(1, sizeof(*s));
+	u32 i;
+	int err;
+
+	if (!s)
+		return NULL;
+	s->cfg = *cfg;
+	s->ops = ops;
+	s->dev = dev;
+	s->reply_fd = -1;
+	for (i = 0; i < VFIO_VECTORS_MAX; i++)
+		s->vector[i] = -1;
+	vfio_config_init(s);
+	err = vfio_region_init(s);
+	if (!err)
+		err = client_socket_init(&s->client, loop, path, &qemu_ops);
+	if (!err)
+		return s;
+	vfio_region_fini(s);
+	free(s);
+	errno = -err;
+	return NULL;
+}
+
+static void no_reset(void *dev) {}
+
+void vfio_server_destroy(struct vfio_server *s)
+{
+	static const struct vfio_ops none = { .reset = no_reset };
+
+	if (!s)
+		return;
+	s->ops = &none;
+	client_socket_fini(&s->client);
+	vfio_region_fini(s);
+	free(s);
+}
+
+bool vfio_connected(const struct vfio_server *s)
+{
+	return s->greeted;
+}
+
+const char *vfio_path(const struct vfio_server *s)
+{
+	return s->client.path;
+}

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* The server's own state, and the protocol's messages (vfio-user 0.0; the structures of linux/vfio.h with a header). */
+#ifndef MUSLIN_VFIO_INTERNAL_H
+#define MUSLIN_VFIO_INTERNAL_H
+
+#include <linux/vfio.h>
+
+#include "emu/lib/client_socket.h"
+#include "emu/vfio/vfio.h"
+
+#define VFIO_MAPS_MAX   256  /* DMA regions of a client */
+#define VFIO_FDS_MAX    16   /* descriptors of a message */
+#define VFIO_MSG_MAX    8192 /* bytes of a message after its header */
+#define VFIO_TURN       64   /* messages and writes of one client before others have their turn */
+#define VFIO_CONFIG_LEN 4096
+
+enum vfio_command {
+	VFIO_CMD_VERSION = 1,
+	VFIO_CMD_DMA_MAP = 2,
+	VFIO_CMD_DMA_UNMAP = 3,
+	VFIO_CMD_DEVICE_GET_INFO = 4,
+	VFIO_CMD_DEVICE_GET_REGION_INFO = 5,
+	VFIO_CMD_DEVICE_GET_IRQ_INFO = 7,
+	VFIO_CMD_DEVICE_SET_IRQS = 8,
+	VFIO_CMD_REGION_READ = 9,
+	VFIO_CMD_REGION_WRITE = 10,
+	VFIO_CMD_DEVICE_RESET = 13,
+	VFIO_CMD_REGION_WRITE_MULTI = 15,
+	VFIO_COMMANDS
+};
+
+#define VFIO_FLAG_TYPE     0xfu
+#define VFIO_FLAG_REPLY    0x1u
+#define VFIO_FLAG_NO_REPLY 0x10u
+#define VFIO_FLAG_ERROR    0x20u
+
+struct vfio_hdr {
+	u16 id, command;
+	u32 size, flags, error;
+};
+
+struct vfio_write_one {
+	u64 offset;
+	u32 region, count;
+	u8 data[8];
+};
+
+union vfio_payload {
+	struct {
+		u16 major, minor;
+		char json[VFIO_MSG_MAX - 4];
+	} version;
+	struct {
+		u32 argsz, flags;
+		u64 offset, iova, size;
+	} map;
+	struct {
+		u32 argsz, flags;
+		u64 iova, size;
+	} unmap;
+	struct {
+		u32 argsz, flags, regions, irqs;
+	} info;
+	struct {
+		u32 argsz, flags, index, cap_offset;
+		u64 size, offset;
+		/* The capability of a region with an area that the client may map. */
+		u16 id, version;
+		u32 next, areas, reserved;
+		u64 area_offset, area_size;
+	} region;
+	struct {
+		u32 argsz, flags, index, count;
+	} irq;
+	struct {
+		u32 argsz, flags, index, start, count;
+	} set;
+	struct {
+		u64 offset;
+		u32 region, count;
+		u8 data[VFIO_MSG_MAX - 16];
+	} access;
+	struct {
+		u64 n;
+		struct vfio_write_one one[(VFIO_MSG_MAX - 8) / sizeof(struct vfio_write_one)];
+	} multi;
+};
+
+struct vfio_map {
+	u64 iova, size;
+	bool write, mapped; /* the client has memory that it does not share, as of ROMs */
+	struct shared_map memory;
+};
+
+struct vfio_server {
+	struct vfio_config cfg;
+	const struct vfio_ops *ops;
+	void *dev;
+	struct client_socket client;
+	bool greeted; /* versions have been exchanged */
+	u8 config[VFIO_CONFIG_LEN], writable[VFIO_CONFIG_LEN];
+	struct {
+		int fd;
+		u8 *ptr;
+	} area[VFIO_BARS];
+	struct vfio_map *map[VFIO_MAPS_MAX]; /* by address */
+	u32 nmaps;
+	int vector[VFIO_VECTORS_MAX]; /* eventfds; -1 */
+	u64 pending;                  /* vectors: the PBA */
+	u64 counters[VFIO_CTR_NUM];
+	/* the message that comes in; its answer takes its place */
+	struct vfio_hdr hdr;
+	u32 got; /* bytes of header and payload so far */
+	union vfio_payload in;
+	int fds[VFIO_FDS_MAX];
+	u32 nfds;
+	int reply_fd; /* goes with the answer, and stays the server's; -1 */
+};
+
+/* config.c: config space */
+void vfio_config_init(struct vfio_server *s);
+void vfio_config_reset(struct vfio_server *s);
+bool vfio_config_bus_master(const struct vfio_server *s);
+void vfio_config_write(struct vfio_server *s, u32 off, const u8 *data, u32 len);
+
+/* dma.c: the client's memory */
+int vfio_map_add(struct vfio_server *s, u64 iova, u64 size, u64 offset, bool write, int fd);
+/* All regions from @iova to @last; -EINVAL when one is cut. */
+int vfio_map_remove(struct vfio_server *s, u64 iova, u64 last, u64 *removed);
+void vfio_map_clear(struct vfio_server *s);
+
+/* irq.c: vectors of MSI-X */
+void vfio_irq_set_fd(struct vfio_server *s, u32 vector, int fd); /* takes it; -1: none */
+void vfio_irq_deliver(struct vfio_server *s);                    /* what is pending, and may go now */
+
+/* region.c: accesses; 0, or -EINVAL: none of the device's */
+int vfio_region_read(struct vfio_server *s, u32 region, u64 off, u8 *data, u32 len);
+int vfio_region_write(struct vfio_server *s, u32 region, u64 off, const u8 *data, u32 len);
+u64 vfio_region_size(const struct vfio_server *s, u32 region);
+int vfio_region_init(struct vfio_server *s); /* the areas */
+void vfio_region_fini(struct vfio_server *s);
+
+/* server.c: the reset of the function, of whatever kind */
+void vfio_server_reset(struct vfio_server *s);
+
+/* message.c: answers s->hdr with s->in. What it cost of a turn; -errno: the connection ends. */
+int vfio_message(struct vfio_server *s);
+
+#endif
