@@ -1,0 +1,357 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* The server against a client that obeys, and one that does not: messages, memory, regions, vectors, resets, coming and going. */
+#include "emu/vfio/fixture.h"
+
+#include "emu/lib/row.h"
+
+#define CONFIG VFIO_PCI_CONFIG_REGION_INDEX
+#define RW     (VFIO_DMA_MAP_FLAG_READ | VFIO_DMA_MAP_FLAG_WRITE)
+
+static struct device dev;
+static char path[64];
+
+static u64 counter(enum vfio_counter c)
+{
+	return vfio_counter(dev.s, c);
+}
+
+static void test_messages(struct client *c)
+{
+	u32 info[4] = { 16 }, irq[4] = { 16, 0, VFIO_PCI_MSIX_IRQ_INDEX, 0 }, region[8] = { 32, 0, 0 };
+	int n = client_hello(c);
+
+	row(1, "versions", n > 4 && !c->in.version.major && !c->in.version.json[n - 5] && vfio_connected(dev.s));
+	row(2, "the answer has no more than QEMU's own has room for",
+	    strstr(c->in.version.json, "\"write_multiple\":true") && n < 190);
+	row(3, "a second version is refused", client_hello(c) == -EINVAL);
+	row(4, "device",
+	    client_call(c, VFIO_CMD_DEVICE_GET_INFO, info, sizeof(info)) == 16 &&
+		    c->in.info.flags == (VFIO_DEVICE_FLAGS_PCI | VFIO_DEVICE_FLAGS_RESET) && c->in.info.regions == 9 &&
+		    c->in.info.irqs == 5);
+	row(5, "vectors",
+	    client_call(c, VFIO_CMD_DEVICE_GET_IRQ_INFO, irq, sizeof(irq)) == 16 && c->in.irq.count == DEV_VECTORS &&
+		    c->in.irq.flags == VFIO_IRQ_INFO_EVENTFD);
+	irq[2] = VFIO_PCI_INTX_IRQ_INDEX;
+	row(6, "no other interrupts",
+	    client_call(c, VFIO_CMD_DEVICE_GET_IRQ_INFO, irq, sizeof(irq)) == 16 && !c->in.irq.count);
+	irq[2] = 5;
+	row(7, "nor what is not there", client_call(c, VFIO_CMD_DEVICE_GET_IRQ_INFO, irq, sizeof(irq)) == -EINVAL);
+	row(8, "a BAR",
+	    client_call(c, VFIO_CMD_DEVICE_GET_REGION_INFO, region, sizeof(region)) == 32 &&
+		    c->in.region.size == DEV_BAR &&
+		    c->in.region.flags == (VFIO_REGION_INFO_FLAG_READ | VFIO_REGION_INFO_FLAG_WRITE));
+	region[2] = VFIO_PCI_ROM_REGION_INDEX;
+	row(9, "no ROM",
+	    client_call(c, VFIO_CMD_DEVICE_GET_REGION_INFO, region, sizeof(region)) == 32 && !c->in.region.size);
+	region[2] = 9;
+	row(10, "a region that is not there",
+	    client_call(c, VFIO_CMD_DEVICE_GET_REGION_INFO, region, sizeof(region)) == -EINVAL);
+	row(11, "an unknown command",
+	    client_call(c, 99, NULL, 0) == -EOPNOTSUPP && counter(VFIO_CTR_BAD_MESSAGES) == 4);
+	row(12, "one that is not offered", client_call(c, 6, region, 16) == -EOPNOTSUPP);
+	row(13, "one that is too short", client_call(c, VFIO_CMD_DMA_MAP, region, 8) == -EINVAL);
+	client_send(c, 99, VFIO_FLAG_NO_REPLY, NULL, 0, NULL, 0);
+	row(14, "no answer where none is wanted", client_reply(c) == -EPIPE && vfio_connected(dev.s));
+}
+
+static void test_config(struct client *c)
+{
+	u32 resets = dev.resets;
+	u8 all[16 + 4096];
+	u64 off = 0;
+
+	row(20, "identity", client_read(c, CONFIG, 0, 4) == 0x101315b3 && client_read(c, CONFIG, 8, 4) == 0x02070003);
+	client_write(c, CONFIG, 0, 0, 4);
+	row(21, "stays", client_read(c, CONFIG, 0, 4) == 0x101315b3 && client_read(c, CONFIG, 0x2c, 4) == 0x000815b3);
+	client_write(c, CONFIG, 0x10, ~0ull, 8);
+	row(22, "the size of a 64-bit BAR", client_read(c, CONFIG, 0x10, 8) == 0xffffffffffff000cull);
+	row(23, "capabilities: PCI Express, then MSI-X",
+	    client_read(c, CONFIG, 0x34, 1) == 0x60 && client_read(c, CONFIG, 0x60, 2) == 0x9c10 &&
+		    client_read(c, CONFIG, 0x9c, 4) == (0x11 | (DEV_VECTORS - 1) << 16) &&
+		    client_read(c, CONFIG, 0xa0, 8) == (DEV_TABLE | (u64)DEV_PBA << 32));
+	client_write(c, CONFIG, 4, 6, 2);
+	client_write(c, CONFIG, 0x9e, 0x8000, 2);
+	row(24, "command and MSI-X control",
+	    client_read(c, CONFIG, 4, 2) == 6 && client_read(c, CONFIG, 0x9e, 2) == 0x8007);
+	client_write(c, CONFIG, 0x68, 0xa810, 2);
+	row(25, "a function level reset",
+	    dev.resets == resets + 1 && !client_read(c, CONFIG, 4, 2) && !client_read(c, CONFIG, 0x68, 2) &&
+		    client_read(c, CONFIG, 0x9e, 2) == 7);
+	row(26, "past the end", client_read(c, CONFIG, 4096, 1) == ~0ull && client_read(c, CONFIG, 4095, 2) == ~0ull);
+	memcpy(all, &off, 8);
+	memcpy(all + 8, (u32[2]){ CONFIG, 4096 }, 8);
+	row(27, "all of it at once", client_call(c, VFIO_CMD_REGION_READ, all, 16) == 16 + 4096);
+}
+
+static void test_memory(struct client *c)
+{
+	u32 i;
+
+	for (i = 0; i < 8; i++)
+		c->mem[i] = c->mem[4096 - 4 + i] = (u8)('a' + i);
+	client_map(c, CLIENT_IOVA, 4096, 0, RW, c->memfd);
+	client_map(c, CLIENT_IOVA + 4096, 4096, 4096, RW, c->memfd);
+	client_write(c, 0, DEV_DMA, CLIENT_IOVA, 8);
+	row(30, "none without Bus Master Enable", dev.dma == -EFAULT && !vfio_dma(dev.s, CLIENT_IOVA, 1, false));
+	client_write(c, CONFIG, 4, 4, 2);
+	client_write(c, 0, DEV_DMA, CLIENT_IOVA, 8);
+	row(31, "there and back", !dev.dma && !memcmp(c->mem + 8, "hgfedcba", 8));
+	client_write(c, 0, DEV_DMA, CLIENT_IOVA + 4096 - 4, 8);
+	row(32, "across regions", !dev.dma && !memcmp(c->mem + 4096 + 4, "hgfedcba", 8));
+	row(33, "a pointer within one of them",
+	    vfio_dma(dev.s, CLIENT_IOVA + 4088, 8, true) && !vfio_dma(dev.s, CLIENT_IOVA + 4088, 9, true));
+	row(34, "one over another",
+	    client_map(c, CLIENT_IOVA + 8191, 4096, 0, RW, c->memfd) == -EEXIST &&
+		    client_map(c, CLIENT_IOVA - 1, 2, 0, RW, c->memfd) == -EEXIST);
+	row(35, "beyond its file",
+	    client_map(c, 0, 4096, CLIENT_MEM - 4095, RW, c->memfd) == -EINVAL &&
+		    client_map(c, 0, 4096, ~0ull - 100, RW, c->memfd) == -EINVAL);
+	row(36, "nothing, and round the end",
+	    client_map(c, 0, 0, 0, RW, c->memfd) == -EINVAL && client_map(c, ~0ull, 2, 0, RW, c->memfd) == -EINVAL);
+	row(37, "no memory, but a socket", client_map(c, 0, 4096, 0, RW, c->fd) == -EINVAL);
+	row(38, "what is not shared is there, and cannot be reached",
+	    !client_map(c, 0, 4096, 0, RW, -1) && !vfio_dma(dev.s, 0, 1, false));
+	row(39, "what may only be read",
+	    !client_map(c, 8192, 4096, 0, VFIO_DMA_MAP_FLAG_READ, c->memfd) && vfio_dma(dev.s, 8192, 4096, false) &&
+		    !vfio_dma(dev.s, 8192, 1, true) && vfio_dma_write(dev.s, 8192, "x", 1) == -EFAULT);
+	row(40, "a region is not cut", client_unmap(c, CLIENT_IOVA, 8191, 0) == -EINVAL && !dev.unmaps);
+	row(41, "two go, and the device has heard of it",
+	    client_unmap(c, CLIENT_IOVA, 8192, 0) == 24 && c->in.unmap.size == 8192 && dev.unmaps == 1 &&
+		    dev.unmapped == CLIENT_IOVA && dev.unmapped_last == CLIENT_IOVA + 8191 &&
+		    !vfio_dma(dev.s, CLIENT_IOVA, 1, false));
+	row(42, "nothing is there to go", client_unmap(c, CLIENT_IOVA, 8192, 0) == 24 && !c->in.unmap.size);
+	row(43, "flags",
+	    client_unmap(c, 0, 4096, VFIO_DMA_UNMAP_FLAG_ALL) == -EINVAL && client_unmap(c, 0, 4096, 1) == -EINVAL &&
+		    client_unmap(c, 0, 0, 0) == -EINVAL);
+	row(44, "all go",
+	    client_unmap(c, 0, 0, VFIO_DMA_UNMAP_FLAG_ALL) == 24 && c->in.unmap.size == 8192 &&
+		    !vfio_dma(dev.s, 8192, 1, false));
+	for (i = 0; i < VFIO_MAPS_MAX; i++)
+		client_map(c, (u64)(VFIO_MAPS_MAX - i) * 8192, 4096, 0, RW, c->memfd);
+	row(45, "so many and no more",
+	    vfio_dma(dev.s, 8192, 4096, true) && vfio_dma(dev.s, 8192 * 256, 1, true) &&
+		    !vfio_dma(dev.s, 4096, 1, true) && client_map(c, 0, 4096, 0, RW, c->memfd) == -ENOSPC);
+	row(46, "the last byte of all addresses",
+	    client_unmap(c, 0, 0, VFIO_DMA_UNMAP_FLAG_ALL) == 24 &&
+		    !client_map(c, ~0ull - 4095, 4096, 0, RW, c->memfd) && vfio_dma(dev.s, ~0ull, 1, true) &&
+		    vfio_dma_write(dev.s, ~0ull, "xy", 2) == -EFAULT &&
+		    client_unmap(c, 0, 0, VFIO_DMA_UNMAP_FLAG_ALL) == 24 && c->in.unmap.size == 4096);
+}
+
+static void test_regions(struct client *c)
+{
+	struct {
+		u64 n;
+		struct vfio_write_one w[4];
+	} m = {
+		4,
+		{ { 0x200, 0, 4, "abcd" }, { 0x204, 0, 8, "efghijkl" }, { DEV_BAR, 0, 4, "" }, { 0x20c, 0, 4, "mnop" } }
+	};
+	u64 bad = counter(VFIO_CTR_BAD_MESSAGES);
+
+	client_write(c, 0, 0x400, 0x1122334455667788, 8);
+	row(50, "what is written is read", client_read(c, 0, 0x400, 8) == 0x1122334455667788);
+	row(51, "past the end",
+	    client_write(c, 0, DEV_BAR - 4, 1, 8) == -EINVAL && client_read(c, 0, ~0ull, 8) == ~0ull);
+	row(52, "no bytes, too many, another BAR",
+	    client_write(c, 0, 0, 0, 0) == -EINVAL && client_read(c, 0, 0, VFIO_ACCESS_MAX + 1) == ~0ull &&
+		    client_read(c, 1, 0, 4) == ~0ull);
+	row(53, "a count that the message does not have", client_write(c, 0, 0, 0, 64) == -EINVAL);
+	client_send(c, VFIO_CMD_REGION_WRITE_MULTI, VFIO_FLAG_NO_REPLY, &m, sizeof(m), NULL, 0);
+	row(54, "a burst, of which the wrong one is left out",
+	    !memcmp(dev.reg + 0x200, "abcdefghijklmnop", 16) && counter(VFIO_CTR_BAD_MESSAGES) == bad + 7);
+	m.n = 1ull << 61;
+	row(55, "a burst of more than it has",
+	    client_call(c, VFIO_CMD_REGION_WRITE_MULTI, &m, sizeof(m)) == -EINVAL && vfio_connected(dev.s));
+	client_write(c, 0, DEV_TABLE, 1, 4);
+	row(56, "the MSI-X pages are not the device's", !dev.reg[DEV_TABLE] && !client_read(c, 0, DEV_PBA - 2, 4));
+}
+
+static void test_vectors(struct client *c)
+{
+	u32 trigger = VFIO_IRQ_SET_DATA_EVENTFD | VFIO_IRQ_SET_ACTION_TRIGGER, msix = VFIO_PCI_MSIX_IRQ_INDEX;
+	int pipes[2];
+
+	client_write(c, CONFIG, 4, 4, 2);
+	client_write(c, 0, DEV_RAISE, 3, 4);
+	row(60, "pending without an eventfd", client_read(c, 0, DEV_PBA, 8) == 8);
+	row(61, "raised by it", !client_events(c) && client_raised(c, 3) == 1 && !client_read(c, 0, DEV_PBA, 8));
+	client_write(c, 0, DEV_RAISE, 7, 4);
+	row(62, "raised", client_raised(c, 7) == 1 && !client_raised(c, 0));
+	client_write(c, CONFIG, 4, 0, 2);
+	client_write(c, 0, DEV_RAISE, 0, 4);
+	row(63, "not without Bus Master Enable", !client_raised(c, 0) && client_read(c, 0, DEV_PBA, 8) == 1);
+	client_write(c, CONFIG, 4, 4, 2);
+	row(64, "but then", client_raised(c, 0) == 1 && counter(VFIO_CTR_MASKED_INTERRUPTS) == 2);
+	client_write(c, 0, DEV_RAISE, DEV_VECTORS, 4);
+	row(65, "a vector that is not there", !client_read(c, 0, DEV_PBA, 8));
+	row(66, "none from now on", !client_set_irqs(c, trigger, msix, 2, 2, NULL, 0));
+	client_write(c, 0, DEV_RAISE, 2, 4);
+	row(67, "is pending", !client_raised(c, 2) && client_read(c, 0, DEV_PBA, 8) == 4);
+	row(68, "the client raises",
+	    !client_set_irqs(c, VFIO_IRQ_SET_DATA_NONE | VFIO_IRQ_SET_ACTION_TRIGGER, msix, 4, 2, NULL, 0) &&
+		    client_raised(c, 4) && client_raised(c, 5) && !client_raised(c, 6));
+	row(69, "beyond the last",
+	    client_set_irqs(c, trigger, msix, 7, 2, c->event, 2) == -EINVAL &&
+		    client_set_irqs(c, trigger, msix, ~0u, 2, c->event, 2) == -EINVAL);
+	row(70, "too few descriptors", client_set_irqs(c, trigger, msix, 0, 4, c->event, 2) == -EINVAL);
+	row(71, "no eventfd", !pipe(pipes) && client_set_irqs(c, trigger, msix, 0, 1, pipes + 1, 1) == -EINVAL);
+	close(pipes[0]);
+	close(pipes[1]);
+	row(72, "masks and other interrupts are QEMU's",
+	    client_set_irqs(c, VFIO_IRQ_SET_DATA_NONE | VFIO_IRQ_SET_ACTION_MASK, msix, 0, 1, NULL, 0) == -EINVAL &&
+		    client_set_irqs(c, trigger, VFIO_PCI_INTX_IRQ_INDEX, 0, 1, c->event, 1) == -EINVAL &&
+		    !client_set_irqs(c, VFIO_IRQ_SET_DATA_NONE | VFIO_IRQ_SET_ACTION_TRIGGER, VFIO_PCI_INTX_IRQ_INDEX,
+				     0, 0, NULL, 0));
+	client_write(c, CONFIG, 0x68, 0x8000, 2);
+	client_write(c, CONFIG, 4, 4, 2);
+	client_write(c, 0, DEV_RAISE, 1, 4);
+	row(73, "a reset by the guest leaves the eventfds, and nothing pending",
+	    client_raised(c, 1) == 1 && !client_read(c, 0, DEV_PBA, 8));
+	row(74, "all off",
+	    !client_set_irqs(c, VFIO_IRQ_SET_DATA_NONE | VFIO_IRQ_SET_ACTION_TRIGGER, msix, 0, 0, NULL, 0));
+	client_write(c, 0, DEV_RAISE, 1, 4);
+	row(75, "is off", !client_raised(c, 1));
+	row(76, "a reset",
+	    !client_call(c, VFIO_CMD_DEVICE_RESET, NULL, 0) && !client_read(c, 0, DEV_PBA, 8) &&
+		    !client_read(c, CONFIG, 4, 2));
+}
+
+/* Each ends its connection, and the next one finds everything as at the begin. */
+static void test_hostile(struct loop *loop)
+{
+	static const struct {
+		int n;
+		const char *what;
+		struct vfio_hdr hdr;
+		bool hello;
+	} cases[] = {
+		{ 80, "no version first", { 1, VFIO_CMD_DEVICE_RESET, 16, 0, 0 }, false },
+		{ 81, "less than a header", { 1, VFIO_CMD_DEVICE_RESET, 15, 0, 0 }, true },
+		{ 82, "more than a message may have", { 1, VFIO_CMD_REGION_WRITE, 16 + VFIO_MSG_MAX + 1, 0, 0 }, true },
+		{ 83, "4 GiB", { 1, VFIO_CMD_REGION_WRITE, ~0u, 0, 0 }, true },
+		{ 84, "an answer to nothing", { 1, VFIO_CMD_DEVICE_RESET, 16, VFIO_FLAG_REPLY, 0 }, true },
+	};
+	struct client c;
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(cases); i++) {
+		client_open(&c, loop, path);
+		if (cases[i].hello)
+			client_hello(&c);
+		if (send(c.fd, &cases[i].hdr, sizeof(cases[i].hdr), MSG_NOSIGNAL) > 0)
+			loop_run_idle(loop, 0);
+		row(cases[i].n, cases[i].what, !client_socket_connected(&dev.s->client));
+		client_close(&c);
+	}
+	client_open(&c, loop, path);
+	row(85, "another version",
+	    client_call(&c, VFIO_CMD_VERSION, "\1\0\0\0{}", 7) == -EINVAL && !client_socket_connected(&dev.s->client));
+	client_close(&c);
+	client_open(&c, loop, path);
+	row(86, "no JSON",
+	    client_call(&c, VFIO_CMD_VERSION, "\0\0\0\0{]", 7) == -EINVAL && !client_socket_connected(&dev.s->client));
+	client_close(&c);
+	client_open(&c, loop, path);
+	row(87, "JSON without an end", client_call(&c, VFIO_CMD_VERSION, "\0\0\0\0{}", 6) == -EINVAL);
+	client_close(&c);
+}
+
+/* Somebody who sends for ever and never reads is at the end when the socket is full; the loop comes back in between. */
+static void test_flood(struct loop *loop)
+{
+	u8 buf[16 * 64];
+	struct client c;
+	u32 i, sent = 0;
+
+	for (i = 0; i < sizeof(buf); i += 16)
+		memcpy(buf + i, &(struct vfio_hdr){ 1, VFIO_CMD_DEVICE_RESET, 16, 0, 0 }, 16);
+	client_open(&c, loop, path);
+	client_hello(&c);
+	while (vfio_connected(dev.s) && sent < 64u << 20) {
+		ssize_t n = send(c.fd, buf, sizeof(buf), MSG_NOSIGNAL | MSG_DONTWAIT);
+
+		sent += n > 0 ? (u32)n : 0;
+		loop_run_idle(loop, 0);
+	}
+	row(90, "a client that reads no answers", !vfio_connected(dev.s) && sent > 4096);
+	client_close(&c);
+}
+
+static void test_coming_and_going(struct loop *loop)
+{
+	struct client c, other;
+	u32 resets;
+
+	client_open(&c, loop, path);
+	row(100, "a driver begins", client_start(&c) && dev.present > dev.gone);
+	client_open(&other, loop, path);
+	row(101, "a second client is refused", client_hello(&other) == -EPIPE && counter(VFIO_CTR_REFUSED) == 1);
+	client_close(&other);
+	resets = dev.resets;
+	client_close(&c);
+	row(102, "it goes, with its memory and vectors",
+	    dev.present == dev.gone && dev.resets == resets + 1 && !vfio_connected(dev.s) &&
+		    !vfio_dma(dev.s, CLIENT_IOVA, 1, false) && dev.s->vector[0] < 0);
+	client_open(&c, loop, path);
+	row(103, "and comes again", client_start(&c) && vfio_dma(dev.s, CLIENT_IOVA, 1, true));
+	row(104, "memory is cut short", !ftruncate(c.memfd, 0));
+	client_write(&c, 0, DEV_DMA, CLIENT_IOVA, 8);
+	row(105, "that costs the connection alone",
+	    !vfio_connected(dev.s) && counter(VFIO_CTR_LOST_MEMORY) == 1 && !dev.dma);
+	client_close(&c);
+}
+
+static void test_area(struct loop *loop)
+{
+	u32 region[16] = { 32, 0, 0 };
+	struct client c;
+	u8 *map;
+
+	dev_create(&dev, loop, path, true);
+	client_open(&c, loop, path);
+	client_start(&c);
+	row(110, "a buffer that is too small",
+	    client_call(&c, VFIO_CMD_DEVICE_GET_REGION_INFO, region, 32) == 32 && c.in.region.argsz == 64 &&
+		    c.in.region.cap_offset == 32 && c.in.region.flags & VFIO_REGION_INFO_FLAG_CAPS);
+	region[0] = 64;
+	row(111, "the area",
+	    client_call(&c, VFIO_CMD_DEVICE_GET_REGION_INFO, region, 32) == 64 && c.in.region.areas == 1 &&
+		    c.in.region.area_offset == DEV_AREA && c.in.region.area_size == 4096 && c.got_fd >= 0);
+	map = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, c.got_fd, DEV_AREA);
+	if (map == MAP_FAILED)
+		abort();
+	map[5] = 'x';
+	row(112, "is the device's", ((u8 *)vfio_area(dev.s, 0))[5] == 'x' && !vfio_area(dev.s, 1));
+	client_write(&c, 0, DEV_AREA + 8, 'y', 1);
+	row(113, "also by messages", map[8] == 'y' && client_read(&c, 0, DEV_AREA + 5, 1) == 'x');
+	row(114, "the client cannot cut it", ftruncate(c.got_fd, 0) && errno == EPERM);
+	client_call(&c, VFIO_CMD_DEVICE_RESET, NULL, 0);
+	row(115, "a reset clears it", !map[5] && !map[8]);
+	munmap(map, 4096);
+	client_close(&c);
+	vfio_server_destroy(dev.s);
+}
+
+int main(void)
+{
+	struct loop *loop = loop_create();
+	struct client c;
+
+	client_path(path, sizeof(path));
+	if (!loop || !dev_create(&dev, loop, path, false) || client_open(&c, loop, path))
+		return 1;
+	test_messages(&c);
+	test_config(&c);
+	test_memory(&c);
+	test_regions(&c);
+	test_vectors(&c);
+	client_close(&c);
+	test_hostile(loop);
+	test_flood(loop);
+	test_coming_and_going(loop);
+	vfio_server_destroy(dev.s);
+	test_area(loop);
+	loop_destroy(loop);
+	return rows_end();
+}
