@@ -145,7 +145,7 @@ struct hca_send_wr {
 	u64 token;      /* comes back in the completion (the application's wr_id) */
 	u8 opcode;      /* enum hca_wr_opcode */
 	u8 flags;       /* enum hca_send_flags */
-	u8 mw_type_reg; /* REG_MR: 0 page list, 1 list of key and range */
+	u8 mw_type_reg; /* REG_MR: 0 page list, 1 list of key and range: in sge[], or npages of them at @ranges */
 	u32 imm;        /* immediate as a host-order number of the wire's 4 bytes, or the R_Key to invalidate */
 	u64 remote_addr;
 	u32 rkey;
@@ -166,6 +166,7 @@ struct hca_send_wr {
 	u64 bind_addr, bind_len;
 	u32 reg_key;
 	const u64 *pages;
+	const struct hca_sge *ranges; /* NULL: sge[] */
 	u32 npages, page_shift;
 	/* data */
 	u16 num_sge;
@@ -382,6 +383,33 @@ int hca_mr_dereg(struct hca_ctx *ctx, u32 lkey);                    /* -EBUSY wh
 int hca_mw_alloc(struct hca_ctx *ctx, u32 pdn, u8 type, u32 *rkey); /* type 1 or 2 */
 int hca_mw_free(struct hca_ctx *ctx, u32 rkey); /* by the handle part (upper 24 bits) of its R_Key */
 
+/*
+ * A memory key that the front end defines, and defines anew, as an adapter's driver does with memory keys: region, region for REG_MR and
+ * memory window in one. Named by its index, the upper 24 bits; the variant is the definer's. hca_mr_dereg() ends it.
+ */
+enum hca_mkey_kind {
+	HCA_MKEY_LINEAR, /* addresses are those of the DMA space */
+	HCA_MKEY_PAGES,
+	HCA_MKEY_RANGES, /* of other keys of its PD that have no ranges themselves */
+};
+struct hca_mkey {
+	enum hca_mkey_kind kind; /* for life, as @entries */
+	u32 entries;             /* pages or ranges that it has room for */
+	u32 pdn, qpn;            /* @qpn: the QP whose peers alone may use it; 0: any of the PD */
+	u8 variant;
+	bool valid, remote_inval;
+	u32 access; /* enum hca_access; remote rights without local ones are possible */
+	u64 base, len;
+	u32 page_shift;
+};
+int hca_mkey_create(struct hca_ctx *ctx, const struct hca_mkey *m, u32 *key);
+int hca_mkey_query(struct hca_ctx *ctx, u32 key, struct hca_mkey *m);
+/* -EINVAL also where a valid one would reach beyond its pages or ranges, or has more rights than the keys of its ranges. */
+int hca_mkey_set(struct hca_ctx *ctx, u32 key, const struct hca_mkey *m);
+/* Entries from @first on. Addresses of pages are looked at when they are used. */
+int hca_mkey_set_pages(struct hca_ctx *ctx, u32 key, u32 first, const u64 *pages, u32 n);
+int hca_mkey_set_ranges(struct hca_ctx *ctx, u32 key, u32 first, const struct hca_sge *range, u32 n);
+
 int hca_cq_create(struct hca_ctx *ctx, const struct hca_cq_ops *ops, void *fe, u32 *cqn);
 int hca_cq_destroy(struct hca_ctx *ctx, u32 cqn);
 
@@ -454,6 +482,8 @@ u64 hca_qp_owner(struct hca *hca, u32 qpn);
  */
 int hca_qp_load_alternate(struct hca *hca, u64 owner, u32 qpn, const struct hca_av *av, u16 pkey_index, u8 timeout);
 int hca_qp_query(struct hca_ctx *ctx, u32 qpn, struct hca_qp_attr *attr);
+/* hca_qp_init.src_qpn for who learns it only when the QP is initialised: until it is in INIT. -EBUSY: it was. */
+int hca_qp_set_source(struct hca_ctx *ctx, u32 qpn, u32 src_qpn);
 int hca_qp_destroy(struct hca_ctx *ctx, u32 qpn); /* -EBUSY while attached to multicast groups */
 /* Work may have been posted to the send queue. Idempotent; an unknown number is ignored. */
 void hca_qp_doorbell(struct hca_ctx *ctx, u32 qpn);

@@ -38,9 +38,25 @@ struct hca_key {
 	struct hca_qp *qp;  /* to which a type 2 window is bound */
 	u64 *pages;         /* fast registration by pages, else NULL */
 	u32 max_pages, npages, page_shift;
-	struct hca_sge sge[HCA_MAX_SPANS]; /* fast registration of other keys' ranges */
-	u32 nsge;
+	struct hca_range *ranges; /* of other keys, else NULL */
+	u32 nranges;
+	/* hca_mkey_create() */
+	bool mkey, remote_inval;
+	u8 mkey_kind;
+	u32 qpn; /* 0: any */
 };
+
+/* A part of a key that is another key's; the parts follow each other. */
+struct hca_range {
+	u64 end; /* offset behind it in the whole */
+	struct hca_sge sge;
+};
+
+/* mkey.c: entries of a memory key, by a work request or by the front end. 0, -EINVAL, -ENOMEM. */
+int hca_mkey_fill_pages(struct hca_key *k, u32 first, const u64 *pages, u32 n);
+int hca_mkey_fill_ranges(struct hca_key *k, u32 first, const struct hca_sge *range, u32 n);
+/* May the key's ranges have these rights? 0 or an hca_key_error. */
+int hca_mkey_check_ranges(const struct hca_key *k, u32 access);
 
 struct hca_key_space {
 	struct hca_key **slot;

@@ -86,12 +86,14 @@ void hca_key_free(struct hca_key *k)
 	if (k->mem && k->ctx->dma->use)
 		k->ctx->dma->use(k->mem, -1);
 	k->pd->users--;
-	k->ctx->mr_pages -= k->fast ? k->max_pages : k->npages;
+	k->ctx->mr_pages -= k->fast && !k->mkey ? k->max_pages : k->npages;
 	*(k->kind == HCA_KEY_MR ? &ks->mrs : &ks->mws) -= 1;
 	k->kind = HCA_KEY_FREE;
 	k->valid = false;
 	free(k->pages);
+	free(k->ranges);
 	k->pages = NULL;
+	k->ranges = NULL;
 	list_del(&k->link);
 	list_add(&ks->free, &k->link);
 	POISON_FROM(k, access);
@@ -151,6 +153,22 @@ static int translate_pages(const struct hca_key *k, u64 va, u32 len, struct hca_
 
 static int translate(const struct hca_key *k, u64 va, u32 len, struct hca_span *span);
 
+/* The first range that ends behind @off. */
+static u32 range_at(const struct hca_key *k, u64 off)
+{
+	u32 low = 0, high = k->nranges;
+
+	while (low < high) {
+		u32 mid = (low + high) / 2;
+
+		if (k->ranges[mid].end <= off)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low;
+}
+
 /* The inner keys are looked up now: they may have been invalidated since. */
 static int translate_keys(const struct hca_key *k, u64 va, u32 len, struct hca_span *span)
 {
@@ -158,25 +176,24 @@ static int translate_keys(const struct hca_key *k, u64 va, u32 len, struct hca_s
 	u32 i;
 	int n = 0;
 
-	for (i = 0; i < k->nsge && len; i++) {
-		const struct hca_sge *sge = &k->sge[i];
-		const struct hca_key *inner = hca_key_find(k->ctx->hca, sge->lkey);
+	for (i = range_at(k, off); i < k->nranges && len; i++) {
+		const struct hca_range *r = &k->ranges[i];
+		const struct hca_key *inner = hca_key_find(k->ctx->hca, r->sge.lkey);
 		struct hca_span part[HCA_MAX_SPANS];
-		u32 take;
+		u64 in = off - (r->end - r->sge.length);
+		u32 take = (u32)min(r->end - off, (u64)len);
 		int m, j;
 
-		if (off >= sge->length) {
-			off -= sge->length;
+		if (!take)
 			continue;
-		}
-		take = min((u32)(sge->length - off), len);
-		if (!inner || !inner->valid || inner->kind != HCA_KEY_MR || inner->nsge || inner->pd != k->pd)
+		if (!inner || !inner->valid || inner->kind != HCA_KEY_MR || inner->ranges || inner->pd != k->pd)
 			return HCA_KEY_INVALID;
-		if (!in_range(inner, sge->addr + off, take))
+		if (!in_range(inner, r->sge.addr + in, take))
 			return HCA_KEY_BOUNDS;
-		m = translate(inner, sge->addr + off, take, part);
+		m = translate(inner, r->sge.addr + in, take, part);
 		if (m < 0)
 			return m;
+		off += take;
 		for (j = 0; j < m; j++) {
 			if (!add_span(span, &n, k->ctx, part[j].mem, part[j].addr, part[j].len))
 				return n;
@@ -185,7 +202,6 @@ static int translate_keys(const struct hca_key *k, u64 va, u32 len, struct hca_s
 		}
 		if (take) /* the inner region is in more pieces than fit */
 			return n;
-		off = 0;
 	}
 	return n;
 }
@@ -199,7 +215,7 @@ static int translate(const struct hca_key *k, u64 va, u32 len, struct hca_span *
 	}
 	if (unlikely(k->pages))
 		return translate_pages(k, va, len, span);
-	if (unlikely(k->nsge))
+	if (unlikely(k->ranges))
 		return translate_keys(k, va, len, span);
 	*span = (struct hca_span){ .ctx = k->ctx, .addr = k->va + (va - k->base), .len = len, .mem = k->mem };
 	return 1;
@@ -244,7 +260,7 @@ int hca_key_remote(struct hca_qp *qp, u32 rkey, u64 va, u32 len, u32 access, str
 	k = hca_key_find(qp->hca, rkey);
 	if (unlikely(!k || !k->valid))
 		return HCA_KEY_INVALID;
-	if (unlikely(k->pd != qp->pd || (k->kind == HCA_KEY_MW2 && k->qp != qp)))
+	if (unlikely(k->pd != qp->pd || (k->kind == HCA_KEY_MW2 && k->qp != qp) || (k->qpn && k->qpn != qp->qpn)))
 		return HCA_KEY_PD;
 	if (unlikely(!in_range(k, va, len)))
 		return HCA_KEY_BOUNDS;

@@ -158,41 +158,42 @@ static int set_pages(struct hca_key *k, const struct hca_send_wr *wr)
 	size = 1ull << wr->page_shift;
 	if (wr->bind_len > wr->npages * size - (wr->bind_addr & (size - 1)))
 		return HCA_KEY_BOUNDS;
+	if (k->mkey)
+		return k->mkey_kind != HCA_MKEY_PAGES || hca_mkey_fill_pages(k, 0, wr->pages, wr->npages)
+			       ? HCA_KEY_INVALID
+			       : 0;
 	pages = malloc(wr->npages * sizeof(*pages));
 	if (!pages)
 		return HCA_KEY_INVALID;
 	memcpy(pages, wr->pages, wr->npages * sizeof(*pages));
 	free(k->pages);
+	free(k->ranges);
 	k->pages = pages;
 	k->npages = wr->npages;
-	k->page_shift = wr->page_shift;
-	k->nsge = 0;
+	k->ranges = NULL;
 	return 0;
 }
 
 static int set_keys(struct hca_key *k, const struct hca_send_wr *wr)
 {
-	u64 sum = 0;
-	u32 i;
+	const struct hca_sge *range = wr->ranges ? wr->ranges : wr->sge;
+	u32 n = wr->ranges ? wr->npages : wr->num_sge;
+	int err;
 
-	if (!wr->num_sge || wr->num_sge > HCA_MAX_SPANS)
+	if (k->mkey ? k->mkey_kind != HCA_MKEY_RANGES : !n || n > HCA_MAX_SPANS)
 		return HCA_KEY_BOUNDS;
-	for (i = 0; i < wr->num_sge; i++) {
-		const struct hca_key *inner = hca_key_find(k->ctx->hca, wr->sge[i].lkey);
-
-		if (!inner || inner->pd != k->pd || inner->kind != HCA_KEY_MR || inner == k)
-			return HCA_KEY_INVALID;
-		if (wr->access & (HCA_ACCESS_REMOTE_WRITE | HCA_ACCESS_REMOTE_ATOMIC | HCA_ACCESS_LOCAL_WRITE) &&
-		    !(inner->access & HCA_ACCESS_LOCAL_WRITE))
-			return HCA_KEY_ACCESS;
-		sum += wr->sge[i].length;
+	if (hca_mkey_fill_ranges(k, 0, range, n))
+		return HCA_KEY_INVALID;
+	err = hca_mkey_check_ranges(k, wr->access);
+	if (err)
+		return err;
+	if (wr->bind_len > k->ranges[n - 1].end)
+		return HCA_KEY_BOUNDS;
+	if (!k->mkey) {
+		free(k->pages);
+		k->pages = NULL;
+		k->npages = 0;
 	}
-	if (wr->bind_len > sum)
-		return HCA_KEY_BOUNDS;
-	memcpy(k->sge, wr->sge, wr->num_sge * sizeof(*wr->sge));
-	free(k->pages);
-	k->pages = NULL;
-	k->nsge = wr->num_sge;
 	return 0;
 }
 
@@ -201,18 +202,23 @@ int hca_mr_fast_reg(struct hca_qp *qp, const struct hca_send_wr *wr)
 	struct hca_key *k = hca_key_slot(qp->hca, wr->reg_key);
 	int err;
 
-	if (!k || k->kind != HCA_KEY_MR || !k->fast || k->valid)
+	if (!k || k->kind != HCA_KEY_MR || !k->fast || (k->valid && !(k->mkey && wr->mw_type_reg)))
 		return HCA_KEY_INVALID;
 	if (k->pd != qp->pd)
 		return HCA_KEY_PD;
-	if (check_access(wr->access))
+	if (!k->mkey && check_access(wr->access))
 		return HCA_KEY_ACCESS;
 	if (!wr->bind_len || wraps(wr->bind_addr, wr->bind_len))
 		return HCA_KEY_BOUNDS;
 	err = wr->mw_type_reg ? set_keys(k, wr) : set_pages(k, wr);
-	if (err)
+	if (err) {
+		k->valid = false;
 		return err;
+	}
 	k->key = wr->reg_key;
+	k->page_shift = wr->page_shift;
+	k->remote_inval = true;
+	k->qpn = k->mkey ? wr->remote_qpn : 0;
 	k->base = wr->bind_addr;
 	k->len = wr->bind_len;
 	k->access = wr->access;

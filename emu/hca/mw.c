@@ -133,7 +133,7 @@ int hca_key_invalidate(struct hca_qp *qp, u32 key, bool remote)
 
 	if (!k || !k->valid || k->ctx != qp->ctx)
 		return HCA_KEY_INVALID;
-	if (k->pd != qp->pd || (k->kind == HCA_KEY_MW2 && k->qp != qp))
+	if (k->pd != qp->pd || (k->kind == HCA_KEY_MW2 && k->qp != qp) || (k->qpn && k->qpn != qp->qpn))
 		return HCA_KEY_PD;
 	if (k->kind == HCA_KEY_MW2) {
 		hca_mw_unbind(k);
@@ -141,7 +141,7 @@ int hca_key_invalidate(struct hca_qp *qp, u32 key, bool remote)
 	}
 	if (k->kind != HCA_KEY_MR || !k->fast || k->windows)
 		return HCA_KEY_INVALID;
-	if (remote && !(k->access & rights))
+	if (remote && (!(k->access & rights) || (k->mkey && !k->remote_inval)))
 		return HCA_KEY_ACCESS;
 	k->valid = false;
 	return 0;

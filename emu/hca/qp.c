@@ -135,6 +135,18 @@ err_free:
 	return err;
 }
 
+int hca_qp_set_source(struct hca_ctx *ctx, u32 qpn, u32 src_qpn)
+{
+	struct hca_qp *qp = hca_qp_get(ctx, qpn);
+
+	if (!qp || qp->type != HCA_QPT_UD || src_qpn > 0xffffff)
+		return -EINVAL;
+	if (qp->state != HCA_QPS_RESET)
+		return -EBUSY;
+	qp->src_qpn = src_qpn ? src_qpn : qp->qpn;
+	return 0;
+}
+
 /* The QPN is freed first: packets that the transport loops back while destroying do not find the QP. */
 void hca_qp_free(struct hca_qp *qp)
 {

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* What the adapter says of itself: capabilities, board, port, registers. */
+#include <errno.h>
+#include <stdio.h>
+
+#include "emu/connectx/connectx_internal.h"
+
+#define MELLANOX 0x2c9
+
+enum {
+	CAP_GENERAL = 0,
+	CAP_ATOMIC = 3,
+};
+
+enum {
+	REG_HOST_ENDIANNESS = 0x7004,
+	REG_PCAP = 0x5001,
+	REG_NODE_DESC = 0x9001, /* SPZR */
+};
+
+static u32 log_of(u64 n)
+{
+	return 63u - (u32)__builtin_clzll(n);
+}
+
+static void caps_general(const struct connectx *d, u8 *c)
+{
+	const struct hca_caps *caps = hca_caps(d->cfg.hca);
+	const struct {
+		struct wire_field field;
+		u32 value;
+	} set[] = {
+		/* sizes and numbers */
+		{ CX_FIELD(cmd_hca_cap, log_max_qp), log_of(caps->max_qp) },
+		{ CX_FIELD(cmd_hca_cap, log_max_qp_sz),
+		  15 }, /* in blocks of 64 bytes, of which a request takes several */
+		{ CX_FIELD(cmd_hca_cap, log_max_srq), log_of(caps->max_srq) },
+		{ CX_FIELD(cmd_hca_cap, log_max_srq_sz), log_of(caps->max_srq_wr) },
+		{ CX_FIELD(cmd_hca_cap, log_max_cq), log_of(caps->max_cq) },
+		{ CX_FIELD(cmd_hca_cap, log_max_cq_sz), log_of(caps->max_cqe) },
+		{ CX_FIELD(cmd_hca_cap, log_max_eq), log_of(CX_EQS) },
+		{ CX_FIELD(cmd_hca_cap, log_max_eq_sz), 22 },
+		{ CX_FIELD(cmd_hca_cap, log_max_mkey), log_of(caps->max_mr) },
+		{ CX_FIELD(cmd_hca_cap, log_max_mrw_sz), 40 },
+		{ CX_FIELD(cmd_hca_cap, log_max_klm_list_size), log_of(CX_REG_ENTRIES) },
+		{ CX_FIELD(cmd_hca_cap, max_indirection), 1 },
+		{ CX_FIELD(cmd_hca_cap, fixed_buffer_size), 1 },
+		{ CX_FIELD(cmd_hca_cap, log_max_ra_req_qp), log_of(caps->max_qp_rd_atom) },
+		{ CX_FIELD(cmd_hca_cap, log_max_ra_res_qp), log_of(caps->max_qp_init_rd_atom) },
+		{ CX_FIELD(cmd_hca_cap, log_max_pd), log_of(caps->max_pd) },
+		{ CX_FIELD(cmd_hca_cap, log_max_xrcd), log_of(CX_NAMES) },
+		{ CX_FIELD(cmd_hca_cap, log_max_mcg), log_of(caps->max_mcast_grp) },
+		{ CX_FIELD(cmd_hca_cap, max_qp_mcg), caps->max_mcast_qp_attach },
+		{ CX_FIELD(cmd_hca_cap, log_max_msg), 30 },
+		{ CX_FIELD(cmd_hca_cap, max_wqe_sz_sq), 512 },
+		{ CX_FIELD(cmd_hca_cap, max_wqe_sz_rq), HCA_MAX_SGE * 16 },
+		{ CX_FIELD(cmd_hca_cap, max_qp_cnt), 255 },
+		{ CX_FIELD(cmd_hca_cap, log_pg_sz), 12 },
+		{ CX_FIELD(cmd_hca_cap, uar_sz), 5 },
+		{ CX_FIELD(cmd_hca_cap, num_of_uars_per_page), 1 },
+		{ CX_FIELD(cmd_hca_cap, local_ca_ack_delay), caps->local_ca_ack_delay },
+		{ CX_FIELD(cmd_hca_cap, device_frequency_mhz), CX_CLOCK_KHZ / 1000 },
+		{ CX_FIELD(cmd_hca_cap, device_frequency_khz), CX_CLOCK_KHZ },
+		{ CX_FIELD(cmd_hca_cap, num_ports), 1 },
+		/* 16 GIDs (code 1 of 8 << code), 128 P_Keys (code 0 of 128 << code) */
+		{ CX_FIELD(cmd_hca_cap, gid_table_size), 1 },
+		{ CX_FIELD(cmd_hca_cap, pkey_table_size), 0 },
+		/* services */
+		{ CX_FIELD(cmd_hca_cap, rc), 1 },
+		{ CX_FIELD(cmd_hca_cap, uc), 1 },
+		{ CX_FIELD(cmd_hca_cap, ud), 1 },
+		{ CX_FIELD(cmd_hca_cap, xrc), 1 }, /* the driver needs domains and SRQs; XRC queue pairs are refused */
+		{ CX_FIELD(cmd_hca_cap, atomic), 1 },
+		{ CX_FIELD(cmd_hca_cap, imaicl), 1 }, /* memory windows and gaps in registrations */
+		{ CX_FIELD(cmd_hca_cap, apm), 1 },
+		{ CX_FIELD(cmd_hca_cap, pkv), 1 },
+		{ CX_FIELD(cmd_hca_cap, qkv), 1 },
+		{ CX_FIELD(cmd_hca_cap, block_lb_mc), 1 },
+		{ CX_FIELD(cmd_hca_cap, set_deth_sqpn), 1 },
+		{ CX_FIELD(cmd_hca_cap, ipoib_basic_offloads), 1 },
+		{ CX_FIELD(cmd_hca_cap, cq_oi), 1 },
+		{ CX_FIELD(cmd_hca_cap, cq_resize), 1 },
+		{ CX_FIELD(cmd_hca_cap, cq_moderation), 1 },
+		{ CX_FIELD(cmd_hca_cap, out_of_seq_cnt), 1 },
+		{ CX_FIELD(cmd_hca_cap, retransmission_q_counters), 1 },
+		{ CX_FIELD(cmd_hca_cap, umr_extended_translation_offset), 1 },
+		{ CX_FIELD(cmd_hca_cap, relaxed_ordering_write_umr), 1 },
+		{ CX_FIELD(cmd_hca_cap, relaxed_ordering_read_umr), 1 },
+	};
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(set); i++)
+		wire_set(c, set[i].field, set[i].value);
+}
+
+/* Compare and swap, fetch and add, of 8 bytes in the host's order. */
+static void caps_atomic(u8 *c)
+{
+	cx_set(c, atomic_caps, atomic_req_8B_endianness_mode, 1);
+	cx_set(c, atomic_caps, supported_atomic_req_8B_endianness_mode_1, 1);
+	cx_set(c, atomic_caps, atomic_operations, 3);
+	cx_set(c, atomic_caps, atomic_size_qp, BIT(3));
+}
+
+/* The modifier's lowest bit asks for the present values, which are the highest ones. */
+int cx_query_hca_cap(struct connectx *d, const struct cx_cmd *c)
+{
+	u8 *cap = cx_ptr(c->out, query_hca_cap_out, capability);
+
+	switch (c->op_mod >> 1) {
+	case CAP_GENERAL:
+		caps_general(d, cap);
+		return CX_OK;
+	case CAP_ATOMIC:
+		caps_atomic(cap);
+		return CX_OK;
+	default:
+		return CX_BAD_PARAM;
+	}
+}
+
+int cx_query_adapter(struct connectx *d, const struct cx_cmd *c)
+{
+	u8 *a = cx_ptr(c->out, query_adapter_out, query_adapter_struct);
+
+	cx_set(a, query_adapter_param_block, ieee_vendor_id, MELLANOX);
+	snprintf((char *)cx_ptr(a, query_adapter_param_block, vsd_contd_psid), 16, "MUS0000000001");
+	return CX_OK;
+}
+
+int cx_query_issi(struct connectx *d, const struct cx_cmd *c)
+{
+	cx_set(c->out, query_issi_out, current_issi, 0);
+	cx_set(c->out, query_issi_out, supported_issi_dw0, BIT(0));
+	return CX_OK;
+}
+
+/* Registers that only say what there is not: an Ethernet port's, another order of bytes. */
+int cx_access_reg(struct connectx *d, const struct cx_cmd *c)
+{
+	u32 reg = (u32)cx_get(c->in, access_register_in, register_id);
+
+	return reg == REG_HOST_ENDIANNESS || reg == REG_PCAP ? CX_OK : CX_BAD_PARAM;
+}
+
+int cx_special_contexts(struct connectx *d, const struct cx_cmd *c)
+{
+	return CX_OK;
+}
+
+int cx_query_vport(struct connectx *d, const struct cx_cmd *c)
+{
+	const struct wire_port *w = hca_port(d->cfg.hca, d->cfg.port);
+	const struct wire_port_attr *a = &w->attr;
+	u8 *v = cx_ptr(c->out, query_hca_vport_context_out, hca_vport_context);
+
+	cx_set(v, hca_vport_context, has_smi, 1);
+	cx_set(v, hca_vport_context, vport_state, a->state);
+	cx_set(v, hca_vport_context, port_physical_state, a->phys_state);
+	cx_set(v, hca_vport_context, port_guid, w->port_guid);
+	cx_set(v, hca_vport_context, node_guid, hca_node_guid(d->cfg.hca));
+	cx_set(v, hca_vport_context, cap_mask1, a->cap_mask);
+	cx_set(v, hca_vport_context, lid, a->lid);
+	cx_set(v, hca_vport_context, lmc, a->lmc);
+	cx_set(v, hca_vport_context, sm_lid, a->sm_lid);
+	cx_set(v, hca_vport_context, sm_sl, a->sm_sl);
+	cx_set(v, hca_vport_context, subnet_timeout, a->subnet_timeout);
+	cx_set(v, hca_vport_context, init_type_reply, a->init_type_reply);
+	cx_set(v, hca_vport_context, qkey_violation_counter, a->qkey_violations);
+	cx_set(v, hca_vport_context, pkey_violation_counter, a->pkey_violations);
+	return CX_OK;
+}

@@ -1,0 +1,450 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * The command interface: a queue of 32 entries in guest memory, which a doorbell names. An entry holds the first 16 bytes of input and of
+ * output; the rest stands in lists of mailboxes of 512 bytes. All input is copied before the command is looked at.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "emu/connectx/connectx_internal.h"
+#include "emu/lib/log.h"
+
+#define ENTRIES  32
+#define IN_MAX   ((1u << 23) + 4096u) /* a memory key of a million pages */
+#define OUT_MAX  (1u << 16)
+#define TYPE_PCI 7
+#define IN_OUT_MIN 8u /* bytes: operation and modifier, status and syndrome */
+#define HEAD     16u /* bytes in the entry */
+#define BOX_DATA 512u
+#define OWNER_HW 1
+#define SYNDROME 0x6d75u /* of any failure: the status says all */
+#define BOX_MASK 0x1ffull
+
+enum delivery {
+	DELIVERED = 0,
+	TOKEN_ERR = 2,
+	BLOCK_ERR = 3,
+	OUT_PTR_ERR = 4,
+	IN_PTR_ERR = 5,
+	FIRMWARE_ERR = 6,
+	IN_LENGTH_ERR = 7,
+	OUT_LENGTH_ERR = 8,
+	DESCRIPTOR_ERR = 0x10,
+};
+
+struct entry {
+	u8 type, reserved[3];
+	__be32 in_len;
+	__be64 in_box;
+	u8 in[HEAD], out[HEAD];
+	__be64 out_box;
+	__be32 out_len;
+	u8 token, signature, reserved2, status_owner;
+};
+static_assert(sizeof(struct entry) == 64, "an entry of the command queue");
+
+struct box {
+	u8 data[BOX_DATA];
+	u8 reserved[48];
+	__be64 next;
+	__be32 number;
+	u8 reserved2, token, control_signature, signature;
+};
+static_assert(sizeof(struct box) == 576, "a mailbox");
+
+/* ---- commands that are nothing but a number or an answer ---- */
+
+static int no_effect(struct connectx *d, const struct cx_cmd *c)
+{
+	return CX_OK;
+}
+
+/* The adapter needs no pages of the host. */
+static int query_pages(struct connectx *d, const struct cx_cmd *c)
+{
+	cx_set(c->out, query_pages_out, num_pages, 0);
+	return CX_OK;
+}
+
+static int init_hca(struct connectx *d, const struct cx_cmd *c)
+{
+	return cx_start(d);
+}
+
+static int teardown_hca(struct connectx *d, const struct cx_cmd *c)
+{
+	cx_stop(d);
+	return CX_OK;
+}
+
+static int alloc_pd(struct connectx *d, const struct cx_cmd *c)
+{
+	u32 pdn;
+	int err = hca_pd_alloc(d->verbs.ctx, &pdn);
+
+	if (!err)
+		cx_set(c->out, alloc_pd_out, pd, pdn);
+	return err;
+}
+
+static int dealloc_pd(struct connectx *d, const struct cx_cmd *c)
+{
+	return hca_pd_free(d->verbs.ctx, (u32)cx_get(c->in, dealloc_pd_in, pd));
+}
+
+/* What is nothing but a name: UARs, XRC domains, sets of counters. */
+static int name_alloc(struct table *t, u32 *number)
+{
+	static char taken;
+
+	return table_add(t, &taken, number) ? -ENOMEM : 0;
+}
+
+static int name_free(struct table *t, u32 number)
+{
+	return table_remove(t, number) ? 0 : CX_BAD_RES;
+}
+
+static int alloc_uar(struct connectx *d, const struct cx_cmd *c)
+{
+	u32 n;
+	int err = name_alloc(&d->uars, &n);
+
+	if (!err)
+		cx_set(c->out, alloc_uar_out, uar, n);
+	return err;
+}
+
+static int dealloc_uar(struct connectx *d, const struct cx_cmd *c)
+{
+	return name_free(&d->uars, (u32)cx_get(c->in, dealloc_uar_in, uar));
+}
+
+static int alloc_xrcd(struct connectx *d, const struct cx_cmd *c)
+{
+	u32 n;
+	int err = name_alloc(&d->xrcds, &n);
+
+	if (!err)
+		cx_set(c->out, alloc_xrcd_out, xrcd, n);
+	return err;
+}
+
+static int dealloc_xrcd(struct connectx *d, const struct cx_cmd *c)
+{
+	return name_free(&d->xrcds, (u32)cx_get(c->in, dealloc_xrcd_in, xrcd));
+}
+
+static int alloc_q_counter(struct connectx *d, const struct cx_cmd *c)
+{
+	u32 n;
+	int err = name_alloc(&d->counter_sets, &n);
+
+	if (!err)
+		cx_set(c->out, alloc_q_counter_out, counter_set_id, n);
+	return err;
+}
+
+static int dealloc_q_counter(struct connectx *d, const struct cx_cmd *c)
+{
+	return name_free(&d->counter_sets, (u32)cx_get(c->in, dealloc_q_counter_in, counter_set_id));
+}
+
+/* A set counts for the queue pairs that have it; here each counts for the port. */
+static int query_q_counter(struct connectx *d, const struct cx_cmd *c)
+{
+	static const struct {
+		const char *name; /* of the HCA's */
+		struct wire_field field;
+	} map[] = {
+		{ "out_of_sequence", CX_FIELD(query_q_counter_out, out_of_sequence) },
+		{ "duplicate_request", CX_FIELD(query_q_counter_out, duplicate_request) },
+		{ "rcvd_rnr_err", CX_FIELD(query_q_counter_out, rnr_nak_retry_err) },
+		{ "send_rnr_err", CX_FIELD(query_q_counter_out, out_of_buffer) },
+		{ "rcvd_seq_err", CX_FIELD(query_q_counter_out, packet_seq_err) },
+		{ "local_ack_timeout_err", CX_FIELD(query_q_counter_out, local_ack_timeout_err) },
+	};
+	const char *name;
+	u32 n, i;
+
+	if (!table_get(&d->counter_sets, (u32)cx_get(c->in, query_q_counter_in, counter_set_id)))
+		return CX_BAD_RES;
+	for (n = 0; (name = hca_counter_name(n)); n++) {
+		for (i = 0; i < ARRAY_SIZE(map); i++) {
+			if (!strcmp(name, map[i].name))
+				wire_set(c->out, map[i].field, hca_counter(d->cfg.hca, d->cfg.port, n));
+		}
+	}
+	return CX_OK;
+}
+
+/* ---- the table ---- */
+
+static const struct {
+	u16 op;
+	const char *name;
+	cx_command *fn;
+	u16 in, out;   /* bytes at least */
+	bool any_time; /* before INIT_HCA, too */
+} commands[] = {
+	{ 0x100, "QUERY_HCA_CAP", cx_query_hca_cap, 8, CX_BYTES_query_hca_cap_out, true },
+	{ 0x101, "QUERY_ADAPTER", cx_query_adapter, 8, CX_BYTES_query_adapter_out, true },
+	{ 0x102, "INIT_HCA", init_hca, 8, 8, true },
+	{ 0x103, "TEARDOWN_HCA", teardown_hca, 8, 8, true },
+	{ 0x104, "ENABLE_HCA", no_effect, 8, 8, true },
+	{ 0x105, "DISABLE_HCA", no_effect, 8, 8, true },
+	{ 0x107, "QUERY_PAGES", query_pages, 8, 8, true },
+	{ 0x108, "MANAGE_PAGES", no_effect, 8, 8, true },
+	{ 0x109, "SET_HCA_CAP", no_effect, 8, 8, true },
+	{ 0x10a, "QUERY_ISSI", cx_query_issi, 8, CX_BYTES_query_issi_out, true },
+	{ 0x10b, "SET_ISSI", no_effect, 8, 8, true },
+	{ 0x10d, "SET_DRIVER_VERSION", no_effect, 8, 8, true },
+	{ 0x200, "CREATE_MKEY", cx_create_mkey, CX_BYTES_create_mkey_in, 8, false },
+	{ 0x201, "QUERY_MKEY", cx_query_mkey, 8, CX_BYTES_query_mkey_out, false },
+	{ 0x202, "DESTROY_MKEY", cx_destroy_mkey, 8, 8, false },
+	{ 0x203, "QUERY_SPECIAL_CONTEXTS", cx_special_contexts, 8, 8, false },
+	{ 0x301, "CREATE_EQ", cx_create_eq, CX_BYTES_create_eq_in, 8, false },
+	{ 0x302, "DESTROY_EQ", cx_destroy_eq, 8, 8, false },
+	{ 0x303, "QUERY_EQ", cx_query_eq, 8, CX_BYTES_query_eq_out, false },
+	{ 0x400, "CREATE_CQ", cx_create_cq, CX_BYTES_create_cq_in, 8, false },
+	{ 0x401, "DESTROY_CQ", cx_destroy_cq, 8, 8, false },
+	{ 0x402, "QUERY_CQ", cx_query_cq, 8, CX_BYTES_query_cq_out, false },
+	{ 0x403, "MODIFY_CQ", cx_modify_cq, CX_BYTES_modify_cq_in, 8, false },
+	{ 0x500, "CREATE_QP", cx_create_qp, CX_BYTES_create_qp_in, 8, false },
+	{ 0x501, "DESTROY_QP", cx_destroy_qp, 8, 8, false },
+	{ 0x502, "RST2INIT_QP", cx_modify_qp, CX_BYTES_rst2init_qp_in, 8, false },
+	{ 0x503, "INIT2RTR_QP", cx_modify_qp, CX_BYTES_rst2init_qp_in, 8, false },
+	{ 0x504, "RTR2RTS_QP", cx_modify_qp, CX_BYTES_rst2init_qp_in, 8, false },
+	{ 0x505, "RTS2RTS_QP", cx_modify_qp, CX_BYTES_rst2init_qp_in, 8, false },
+	{ 0x506, "SQERR2RTS_QP", cx_modify_qp, CX_BYTES_rst2init_qp_in, 8, false },
+	{ 0x507, "2ERR_QP", cx_modify_qp, 8, 8, false },
+	{ 0x50a, "2RST_QP", cx_modify_qp, 8, 8, false },
+	{ 0x50b, "QUERY_QP", cx_query_qp, 8, CX_BYTES_query_qp_out, false },
+	{ 0x50c, "SQD_RTS_QP", cx_modify_qp, CX_BYTES_rst2init_qp_in, 8, false },
+	{ 0x50d, "MAD_IFC", cx_mad_ifc, CX_BYTES_mad_ifc_in, CX_BYTES_mad_ifc_out, true },
+	{ 0x50e, "INIT2INIT_QP", cx_modify_qp, CX_BYTES_rst2init_qp_in, 8, false },
+	{ 0x700, "CREATE_SRQ", cx_create_srq, CX_BYTES_create_srq_in, 8, false },
+	{ 0x701, "DESTROY_SRQ", cx_destroy_srq, 8, 8, false },
+	{ 0x702, "QUERY_SRQ", cx_query_srq, 8, CX_BYTES_query_srq_out, false },
+	{ 0x703, "ARM_RQ", cx_arm_rq, 8, 8, false },
+	{ 0x762, "QUERY_HCA_VPORT_CONTEXT", cx_query_vport, 8, CX_BYTES_query_hca_vport_context_out, true },
+	{ 0x771, "ALLOC_Q_COUNTER", alloc_q_counter, 8, 8, false },
+	{ 0x772, "DEALLOC_Q_COUNTER", dealloc_q_counter, 8, 8, false },
+	{ 0x773, "QUERY_Q_COUNTER", query_q_counter, CX_BYTES_query_q_counter_in, CX_BYTES_query_q_counter_out, false },
+	{ 0x800, "ALLOC_PD", alloc_pd, 8, 8, false },
+	{ 0x801, "DEALLOC_PD", dealloc_pd, 8, 8, false },
+	{ 0x802, "ALLOC_UAR", alloc_uar, 8, 8, false },
+	{ 0x803, "DEALLOC_UAR", dealloc_uar, 8, 8, false },
+	{ 0x805, "ACCESS_REG", cx_access_reg, 8, 8, true },
+	{ 0x806, "ATTACH_TO_MCG", cx_attach_mcg, CX_BYTES_attach_to_mcg_in, 8, false },
+	{ 0x807, "DETACH_FROM_MCG", cx_detach_mcg, CX_BYTES_attach_to_mcg_in, 8, false },
+	{ 0x80d, "NOP", no_effect, 8, 8, true },
+	{ 0x80e, "ALLOC_XRCD", alloc_xrcd, 8, 8, false },
+	{ 0x80f, "DEALLOC_XRCD", dealloc_xrcd, 8, 8, false },
+};
+
+u32 cx_command_total(void)
+{
+	return ARRAY_SIZE(commands);
+}
+
+const char *cx_command_name(u32 n)
+{
+	return n < ARRAY_SIZE(commands) ? commands[n].name : NULL;
+}
+
+static int status_of(int err)
+{
+	switch (err) {
+	case -EINVAL:
+	case -EFAULT:
+	case -EEXIST:
+		return CX_BAD_PARAM;
+	case -EBUSY:
+		return CX_RES_BUSY;
+	case -ENOMEM:
+	case -ENOSPC:
+		return CX_LIM;
+	case -EOPNOTSUPP:
+		return CX_BAD_OP;
+	default:
+		return err < 0 ? CX_INT_ERR : err;
+	}
+}
+
+static int command_run(struct connectx *d, const struct cx_cmd *c)
+{
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(commands); i++) {
+		if (commands[i].op != c->op)
+			continue;
+		d->command_count[i]++;
+		if (c->in_len < commands[i].in)
+			return CX_BAD_INP_LEN;
+		if (c->out_len < commands[i].out)
+			return CX_BAD_OUTP_LEN;
+		if (!d->verbs.ctx && !commands[i].any_time)
+			return CX_BAD_SYS_STATE;
+		return status_of(commands[i].fn(d, c));
+	}
+	cx_count(d, CX_CTR_UNKNOWN_COMMANDS);
+	return CX_BAD_OP;
+}
+
+struct cx_pages cx_command_pages(const struct cx_cmd *c, u32 at, u32 log_page_size, u32 page_offset)
+{
+	return (struct cx_pages){
+		.list = c->in + at,
+		.n = c->in_len > at ? (c->in_len - at) / (u32)sizeof(u64) : 0,
+		.log_page_size = log_page_size,
+		.page_offset = page_offset,
+	};
+}
+
+/* ---- the queue ---- */
+
+/* Each box of a list that holds @len bytes behind the entry's. */
+static enum delivery boxes_read(struct connectx *d, const struct entry *e, u8 *in, u32 len)
+{
+	u64 at = be64_to_cpu(e->in_box);
+	u32 done, n;
+	struct box box;
+
+	for (done = HEAD, n = 0; done < len; n++) {
+		u32 part = min(len - done, BOX_DATA);
+
+		if (!at || at & BOX_MASK || vfio_dma_read(d->vfio, at, &box, sizeof(box)))
+			return IN_PTR_ERR;
+		if (box.token != e->token)
+			return TOKEN_ERR;
+		if (be32_to_cpu(box.number) != n)
+			return BLOCK_ERR;
+		memcpy(in + done, box.data, part);
+		done += part;
+		at = be64_to_cpu(box.next);
+	}
+	return DELIVERED;
+}
+
+static u8 xor_bytes(const void *p, size_t n)
+{
+	const u8 *b = p;
+	u8 x = 0;
+
+	while (n--)
+		x ^= *b++;
+	return x;
+}
+
+static enum delivery boxes_write(struct connectx *d, const struct entry *e, const u8 *out, u32 len)
+{
+	u64 at = be64_to_cpu(e->out_box);
+	u32 done;
+	struct box box;
+
+	for (done = HEAD; done < len;) {
+		u32 part = min(len - done, BOX_DATA);
+		size_t control = offsetof(struct box, reserved);
+
+		if (!at || at & BOX_MASK || vfio_dma_read(d->vfio, at, &box, sizeof(box)))
+			return OUT_PTR_ERR;
+		if (box.token != e->token)
+			return TOKEN_ERR;
+		memcpy(box.data, out + done, part);
+		box.control_signature = 0;
+		box.control_signature =
+			(u8)~xor_bytes((u8 *)&box + control, offsetof(struct box, control_signature) - control);
+		box.signature = 0;
+		box.signature = (u8)~xor_bytes(&box, sizeof(box));
+		if (vfio_dma_write(d->vfio, at, &box, sizeof(box)))
+			return OUT_PTR_ERR;
+		done += part;
+		at = be64_to_cpu(box.next);
+	}
+	return DELIVERED;
+}
+
+static enum delivery entry_run(struct connectx *d, struct entry *e)
+{
+	u32 in_len = be32_to_cpu(e->in_len), out_len = be32_to_cpu(e->out_len);
+	struct cx_cmd c = { .in_len = in_len, .out_len = out_len };
+	enum delivery how;
+	u8 *in, *out;
+	int status;
+
+	if (e->type != TYPE_PCI)
+		return DESCRIPTOR_ERR;
+	if (in_len < IN_OUT_MIN || in_len > IN_MAX)
+		return IN_LENGTH_ERR;
+	if (out_len < IN_OUT_MIN || out_len > OUT_MAX)
+		return OUT_LENGTH_ERR;
+	in = calloc(1, in_len + CX_IN_SLACK);
+	out = calloc(1, out_len + CX_IN_SLACK);
+	if (!in || !out) {
+		how = FIRMWARE_ERR;
+		goto out;
+	}
+	memcpy(in, e->in, HEAD);
+	how = boxes_read(d, e, in, in_len);
+	if (how)
+		goto out;
+	c.in = in;
+	c.out = out;
+	c.op = (u16)wire_load(in, 2);
+	c.op_mod = (u16)wire_load(in + 6, 2);
+	cx_count(d, CX_CTR_COMMANDS);
+	status = command_run(d, &c);
+	if (status) {
+		cx_count(d, CX_CTR_BAD_COMMANDS);
+		log_at(LOG_DEBUG, d->cfg.name, "the guest's command %#x (%#x): status %#x", c.op, c.op_mod, status);
+		memset(out, 0, out_len);
+		out[0] = (u8)status;
+		wire_store(out + 4, 4, SYNDROME);
+	}
+	memcpy(e->out, out, HEAD);
+	how = boxes_write(d, e, out, out_len);
+out:
+	free(in);
+	free(out);
+	return how;
+}
+
+static void command_serve(struct connectx *d, u32 index)
+{
+	u64 at = d->command_queue + index * sizeof(struct entry);
+	struct cx_eq *eq = cx_eq_of_type(d, CX_EVENT_COMMAND);
+	u32 eqn = eq ? eq->eqn : CX_EQS;
+	enum delivery how;
+	struct entry e;
+
+	if (vfio_dma_read(d->vfio, at, &e, sizeof(e))) {
+		cx_count(d, CX_CTR_UNDELIVERED);
+		return;
+	}
+	if (!(e.status_owner & OWNER_HW))
+		return;
+	how = entry_run(d, &e);
+	if (how)
+		cx_count(d, CX_CTR_UNDELIVERED);
+	e.status_owner = (u8)(how << 1);
+	e.signature = 0;
+	e.signature = (u8)~xor_bytes(&e, sizeof(e));
+	/* The owner bit is in the last byte, which is written last. */
+	vfio_dma_write(d->vfio, at, &e, sizeof(e) - 1);
+	__atomic_thread_fence(__ATOMIC_RELEASE);
+	vfio_dma_write(d->vfio, at + sizeof(e) - 1, &e.status_owner, 1);
+	/* The queue may have been destroyed by the very command, and the one that creates it is polled for. */
+	if (eqn < CX_EQS && d->eq[eqn] && d->eq[eqn] == eq)
+		cx_event_command(d, eq, BIT(index));
+}
+
+void cx_commands(struct connectx *d, u32 vector)
+{
+	u32 i;
+
+	for (i = 0; i < ENTRIES; i++) {
+		if (vector & BIT(i))
+			command_serve(d, i);
+	}
+}

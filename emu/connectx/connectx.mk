@@ -1,0 +1,3 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# A guest's HCA as a ConnectX adapter.
+$(eval $(call room,emu/connectx,rxe emu/verbs emu/vfio emu/mad emu/hca emu/fault emu/port emu/packet emu/wire emu/lib))

@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Private to the ConnectX device, by implementing file. */
+#ifndef MUSLIN_CONNECTX_INTERNAL_H
+#define MUSLIN_CONNECTX_INTERNAL_H
+
+#include "emu/connectx/connectx.h"
+#include "emu/connectx/format.h"
+#include "emu/verbs/object.h"
+#include "emu/vfio/vfio.h"
+
+#define CX_VECTORS     32
+#define CX_EQS         32
+#define CX_EVENTS_MAX  1024       /* that wait for room in an event queue */
+#define CX_PAGES_MAX   (1u << 25) /* addresses of pages that are kept for a guest: of queues and of memory keys */
+#define CX_OWN_QPNS    0x40    /* numbers below that the HCA does not give: QP0, QP1, and queue pairs for memory keys */
+#define CX_TURN        64      /* requests of one of these in a turn */
+#define CX_REG_ENTRIES 512u    /* pages or ranges of a fast registration */
+#define CX_NAMES       0x2000u /* UARs, XRC domains, counter sets */
+#define CX_UAR_FIRST   0x100u
+#define CX_WQE_BB      64u
+#define CX_WQE_BBS     16u
+#define CX_ANY_QPN     0xffffffu
+
+/* The status of a command. */
+enum cx_status {
+	CX_OK = 0,
+	CX_INT_ERR = 1,
+	CX_BAD_OP = 2,
+	CX_BAD_PARAM = 3,
+	CX_BAD_SYS_STATE = 4,
+	CX_BAD_RES = 5,
+	CX_RES_BUSY = 6,
+	CX_LIM = 8,
+	CX_BAD_RES_STATE = 9,
+	CX_NO_RES = 0xf,
+	CX_BAD_QP_STATE = 0x10,
+	CX_BAD_PKT = 0x30,
+	CX_BAD_INP_LEN = 0x50,
+	CX_BAD_OUTP_LEN = 0x51,
+};
+
+/* The device's own counters. */
+#define CX_COUNTERS(C)                                                    \
+	C(COMMANDS, "commands")                                           \
+	C(BAD_COMMANDS, "bad_commands")                                   \
+	C(UNKNOWN_COMMANDS, "unknown_commands")                           \
+	C(UNDELIVERED, "undelivered_commands") /* invalid entry or box */ \
+	C(DOORBELLS, "doorbells")                                         \
+	C(BAD_DOORBELLS, "bad_doorbells")                                 \
+	C(COMP_EVENTS, "completion_events")                               \
+	C(EVENTS_LOST, "events_lost")                                     \
+	C(BAD_WQES, "bad_wqes")                                           \
+	C(KEY_REQUESTS, "memory_key_requests")                            \
+	C(BAD_KEY_REQUESTS, "bad_memory_key_requests")                    \
+	C(BAD_DMA, "bad_dma_addresses")                                   \
+	C(MADS_OUT, "mads_out")                                           \
+	C(MADS_IN, "mads_in")                                             \
+	C(MADS_DROPPED, "mads_dropped")
+#define CX_COUNTER_ENUM(name, str) CX_CTR_##name,
+enum cx_counter {
+	CX_COUNTERS(CX_COUNTER_ENUM) CX_CTR_NUM
+};
+#undef CX_COUNTER_ENUM
+
+/* A queue in guest pages. */
+struct cx_buf {
+	u64 *page;
+	u8 **map; /* where the pages are mapped, as far as known in this epoch of the device's memory */
+	u32 npages, shift;
+	u32 offset; /* of the queue in the first page */
+	u32 epoch;
+	bool write;
+};
+
+/* A doorbell record: two counters in guest memory. */
+struct cx_record {
+	u64 addr;
+	u8 *map;
+	u32 epoch;
+};
+
+struct cx_event {
+	struct list link;
+	u8 type, subtype;
+	u8 data[28];
+};
+
+struct cx_eq {
+	u32 eqn, vector, uar;
+	u8 log_size;
+	u64 mask; /* types of events */
+	struct cx_buf buf;
+	u32 pi, ci;
+	bool armed;
+	struct list due; /* events that wait for room */
+	u32 ndue;
+	u8 eqc[CX_BYTES_eqc];
+};
+
+struct cx_cq {
+	struct verbs_cq cq;
+	u32 eqn, uar;
+	u8 log_size;
+	bool wide;           /* entries of 128 bytes */
+	bool ignore_overrun; /* its user leaves the consumer index alone */
+	u32 pi;
+	u32 solicited; /* index behind the last solicited completion */
+	enum verbs_arm arm;
+	struct cx_buf buf;
+	struct cx_record record;
+	u8 cqc[CX_BYTES_cqc];
+};
+
+/* A receive queue, of a QP or shared. */
+struct cx_rq {
+	u8 log_size, log_stride;
+	bool linked;    /* each entry names the next one */
+	bool signature; /* an entry begins with one */
+	u16 count;      /* taken so far */
+	u16 next;       /* slot of the next entry */
+};
+
+struct cx_qp {
+	struct verbs_qp qp;
+	u32 qpn; /* as the driver names it */
+	u32 uar, service;
+	bool privileged; /* the guest kernel's: may register physical pages */
+	bool offload;    /* LSO and checksums */
+	bool has_rq;
+	u32 srqn; /* 0: own receive queue */
+	u8 log_sq;
+	u64 sq_offset; /* in the buffer */
+	u16 sq_next;   /* index of the next block to pull */
+	struct cx_rq rq;
+	struct cx_buf buf;
+	struct cx_record record;
+	void **list; /* of pages or ranges, by request that was pulled and is not done; NULL before the first */
+	u64 pulled, done;
+	u8 qpc[CX_BYTES_qpc];
+	u8 src_qpn;
+	/* the ones that the HCA does not know */
+	u8 state;
+	u32 qkey;
+	u16 pkey_index;
+	bool more; /* requests wait for the next turn */
+};
+
+struct cx_srq {
+	struct verbs_srq srq;
+	struct cx_rq rq;
+	struct cx_buf buf;
+	struct cx_record record;
+	u8 srqc[CX_BYTES_srqc];
+};
+
+struct connectx {
+	struct loop *loop;
+	struct vfio_server *vfio;
+	struct connectx_config cfg;
+	struct verbs verbs; /* its context is NULL: no driver is at work */
+	u32 map_epoch;
+	u64 pages; /* addresses of pages that queues hold */
+	u64 command_queue;
+	u32 interface;
+	u32 health_counter;
+	bool fatal;
+	u64 half_at; /* doorbells that are written in two halves: where the first one was */
+	u8 half[4];
+	struct cx_eq *eq[CX_EQS];
+	struct table qpns, uars, xrcds, counter_sets;
+	struct cx_qp *own[CX_OWN_QPNS];
+	struct loop_poller poller;
+	struct loop_timer poll_timer;
+	struct loop_task resume_task;
+	u32 found; /* work since the last poll */
+	u64 counter[CX_CTR_NUM];
+	u64 *command_count; /* by entry of the table of commands */
+};
+
+static inline struct connectx *cx_of(const struct verbs *v)
+{
+	return container_of(v, struct connectx, verbs);
+}
+
+static inline struct cx_qp *cx_qp_of(struct verbs_qp *qp)
+{
+	return container_of(qp, struct cx_qp, qp);
+}
+
+static inline void cx_count(struct connectx *d, enum cx_counter c)
+{
+	d->counter[c]++;
+}
+
+/* buf.c */
+/* How a context describes its queue's pages, which stand behind it in the command. */
+struct cx_pages {
+	const u8 *list;
+	u32 n;
+	u32 log_page_size; /* above 4096 */
+	u32 page_offset;   /* in 64ths of a page */
+};
+int cx_buf_create(struct connectx *d, struct cx_buf *b, const struct cx_pages *p, u64 size, bool write);
+void cx_buf_destroy(struct connectx *d, struct cx_buf *b);
+/* @len bytes at @off that lie in one page; NULL: the memory is gone. */
+u8 *cx_buf_at(struct connectx *d, struct cx_buf *b, u64 off, u32 len);
+int cx_buf_read(struct connectx *d, struct cx_buf *b, u64 off, void *dst, u32 len);
+/* Counter @n of a doorbell record. False: the memory is gone. */
+bool cx_record_read(struct connectx *d, struct cx_record *r, u32 n, u32 *value);
+bool cx_pages_left(const struct connectx *d, u64 n);
+extern const struct hca_dma_ops cx_dma;
+
+/* command.c */
+struct cx_cmd {
+	u16 op, op_mod;
+	const u8 *in; /* with CX_IN_SLACK zeros behind it */
+	u8 *out;      /* zeroed, as long */
+	u32 in_len, out_len;
+};
+#define CX_IN_SLACK 1024u
+/* 0, -errno or an enum cx_status. */
+typedef int cx_command(struct connectx *d, const struct cx_cmd *c);
+void cx_commands(struct connectx *d, u32 vector);
+const char *cx_command_name(u32 n); /* of the nth in the table; NULL past the end */
+u32 cx_command_total(void);
+/* The page list of a command that ends with one. */
+struct cx_pages cx_command_pages(const struct cx_cmd *c, u32 at, u32 log_page_size, u32 page_offset);
+
+/* device.c */
+u64 cx_clock(void);
+void cx_fatal(struct connectx *d);
+int cx_start(struct connectx *d);
+void cx_stop(struct connectx *d);
+void cx_resume_later(struct connectx *d);
+
+/* caps.c */
+cx_command cx_query_hca_cap, cx_query_adapter, cx_query_issi, cx_access_reg, cx_query_vport, cx_special_contexts;
+
+/* eq.c */
+cx_command cx_create_eq, cx_destroy_eq, cx_query_eq;
+void cx_eq_doorbell(struct connectx *d, u32 uar, u32 value, bool arm);
+void cx_eq_destroy_all(struct connectx *d);
+void cx_event_comp(struct connectx *d, const struct cx_cq *cq);
+void cx_event_command(struct connectx *d, struct cx_eq *eq, u32 vector);
+struct cx_eq *cx_eq_of_type(struct connectx *d, u32 type);
+void cx_event_raise(void *fe, const struct hca_event *ev);
+
+/* cq.c */
+cx_command cx_create_cq, cx_destroy_cq, cx_query_cq, cx_modify_cq;
+void cx_cq_doorbell(struct connectx *d, u32 uar, u32 command, u32 cqn);
+int cx_cq_init(struct verbs_cq *cq, u32 entries, const void *cmd);
+void cx_cq_fini(struct verbs_cq *cq);
+extern const struct hca_cq_ops cx_cq_ops;
+
+/* qp.c, srq.c */
+cx_command cx_create_qp, cx_destroy_qp, cx_modify_qp, cx_query_qp, cx_attach_mcg, cx_detach_mcg;
+cx_command cx_create_srq, cx_destroy_srq, cx_query_srq, cx_arm_rq;
+extern const struct verbs_ops cx_verbs_ops;
+struct cx_qp *cx_qp_get(const struct connectx *d, u32 qpn);
+void cx_qp_doorbell(struct connectx *d, u32 uar, u32 qpn);
+void cx_qp_release(struct connectx *d, struct cx_qp *qp); /* its queues */
+int cx_srq_init(struct verbs_srq *srq, u32 max_wr, const void *cmd);
+void cx_srq_fini(struct verbs_srq *srq);
+u32 cx_srq_posted(void *fe);
+extern const struct hca_wq_ops cx_srq_wq_ops;
+
+/* attr.c: QP contexts and address vectors */
+void cx_attr_in(const struct connectx *d, struct hca_qp_attr *a, const u8 *qpc);
+void cx_attr_out(const struct connectx *d, u8 *qpc, const struct hca_qp_attr *a);
+u8 cx_state_out(u8 state, bool draining);
+
+/* wqe.c */
+extern const struct hca_wq_ops cx_qp_wq_ops;
+/* The token of a send request: its index, and the adapter's operation code. */
+#define CX_TOKEN(index, opcode) ((u64)(u8)(opcode) << 16 | (u16)(index))
+int cx_send_pull(void *fe, struct hca_send_wr *wr);
+int cx_recv_pull(void *fe, struct hca_recv_wr *wr);
+/* Copies the next request of the send queue to @wqe (CX_WQE_BB * CX_WQE_BBS bytes): its bytes; 0: none, -EINVAL: malformed. */
+int cx_sq_take(struct cx_qp *qp, u8 *wqe, u16 *index);
+int cx_rq_take(struct connectx *d, struct cx_rq *rq, struct cx_buf *b, struct cx_record *r, u32 max_sge,
+	       struct hca_recv_wr *wr);
+void cx_wq_reset(void *fe);
+
+/* mkey.c */
+cx_command cx_create_mkey, cx_destroy_mkey, cx_query_mkey;
+/* Decodes a memory key request of a normal queue pair. 1, or -EINVAL. */
+int cx_umr_decode(struct cx_qp *qp, const u8 *wqe, u32 len, struct hca_send_wr *wr);
+/* Carries one out, of a queue pair that is for them alone. enum hca_wc_status. */
+u8 cx_umr_run(struct connectx *d, const u8 *wqe, u32 len);
+
+/* special.c: the queue pairs that the HCA does not know */
+extern const struct verbs_special_ops cx_special_ops;
+void cx_special_doorbell(struct cx_qp *qp);
+void cx_special_end(struct cx_qp *qp);
+int cx_special_modify(struct verbs_qp *base, const struct hca_qp_attr *a, u32 mask);
+cx_command cx_mad_ifc;
+
+#endif

@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Completion queues: entries of 64 bytes (or the second half of 128), whose last bit tells the pass; arming by doorbells. */
+#include <errno.h>
+
+#include "emu/connectx/connectx_internal.h"
+
+#define ENTRY         64u
+#define INDEX         0xffffffu
+#define ARM_SOLICITED BIT(24)
+#define RESIZE        1 /* modifier of MODIFY_CQ */
+#define L3_OK         BIT(1)
+#define L4_OK         BIT(2)
+#define FULL_PKEY     0xffff
+
+enum cqe_opcode {
+	CQE_REQUEST = 0,
+	CQE_RECV_WRITE_IMM = 1,
+	CQE_RECV = 2,
+	CQE_RECV_IMM = 3,
+	CQE_RECV_INVALIDATE = 4,
+	CQE_RESIZE = 5,
+	CQE_REQUEST_ERROR = 13,
+	CQE_RECV_ERROR = 14,
+};
+
+struct cqe {
+	u8 reserved[17], path_bits, reserved2[4];
+	__be16 slid;
+	__be32 flags_qpn; /* GRH 29:28, SL 27:24, source QPN */
+	u8 checksums, header_type;
+	__be16 vlan;
+	__be32 srqn, imm;
+	u8 reserved3[4];
+	__be32 bytes;
+	union {
+		__be64 timestamp;
+		struct {
+			u8 reserved4[6], vendor, syndrome;
+		};
+	};
+	__be32 opcode_qpn;
+	__be16 index;
+	u8 signature, opcode_owner;
+};
+static_assert(sizeof(struct cqe) == ENTRY && offsetof(struct cqe, slid) == 22 && offsetof(struct cqe, bytes) == 44 &&
+		      offsetof(struct cqe, syndrome) == 55 && offsetof(struct cqe, index) == 60,
+	      "a completion queue entry");
+
+static const u8 syndromes[HCA_WC_STATUSES] = {
+	[HCA_WC_LOC_LEN_ERR] = 0x01,       [HCA_WC_LOC_QP_OP_ERR] = 0x02,  [HCA_WC_LOC_EEC_OP_ERR] = 0x02,
+	[HCA_WC_LOC_PROT_ERR] = 0x04,      [HCA_WC_WR_FLUSH_ERR] = 0x05,   [HCA_WC_MW_BIND_ERR] = 0x06,
+	[HCA_WC_BAD_RESP_ERR] = 0x10,      [HCA_WC_LOC_ACCESS_ERR] = 0x11, [HCA_WC_REM_INV_REQ_ERR] = 0x12,
+	[HCA_WC_REM_ACCESS_ERR] = 0x13,    [HCA_WC_REM_OP_ERR] = 0x14,     [HCA_WC_RETRY_EXC_ERR] = 0x15,
+	[HCA_WC_RNR_RETRY_EXC_ERR] = 0x16, [HCA_WC_REM_ABORT_ERR] = 0x22,
+};
+#define SYNDROME_OTHER 0x1f /* the drivers' general error */
+
+static u32 cq_stride(const struct cx_cq *cq)
+{
+	return cq->wide ? 2 * ENTRY : ENTRY;
+}
+
+static bool cq_full(struct connectx *d, struct cx_cq *cq)
+{
+	u32 ci;
+
+	if (cq->ignore_overrun)
+		return false;
+	return !cx_record_read(d, &cq->record, 0, &ci) || ((cq->pi - ci) & INDEX) >= BIT(cq->log_size);
+}
+
+static bool cq_put(struct connectx *d, struct cx_cq *cq, struct cqe *e, enum cqe_opcode opcode)
+{
+	u64 slot = cq->pi & (BIT(cq->log_size) - 1);
+	u8 *p = cx_buf_at(d, &cq->buf, slot * cq_stride(cq) + cq_stride(cq) - ENTRY, ENTRY);
+
+	if (!p)
+		return false;
+	memcpy(p, e, ENTRY - 1);
+	__atomic_store_n(p + ENTRY - 1, (u8)(opcode << 4 | (cq->pi >> cq->log_size & 1)), __ATOMIC_RELEASE);
+	cq->pi++;
+	return true;
+}
+
+static enum cqe_opcode receive_opcode(const struct hca_cqe *c)
+{
+	if (c->opcode == HCA_WC_RECV_RDMA_WITH_IMM)
+		return CQE_RECV_WRITE_IMM;
+	if (c->flags & HCA_WC_WITH_IMM)
+		return CQE_RECV_IMM;
+	return c->flags & HCA_WC_WITH_INVALIDATE ? CQE_RECV_INVALIDATE : CQE_RECV;
+}
+
+/* The P_Key of a MAD, which the entries of QP1 have in the place of immediate data. */
+static u32 pkey_of(const struct connectx *d, const struct hca_cqe *c)
+{
+	const struct wire_port_attr *a = &hca_port(d->cfg.hca, d->cfg.port)->attr;
+
+	return c->pkey_index < WIRE_PORT_PKEYS ? a->pkey[c->pkey_index] : FULL_PKEY;
+}
+
+static int cq_complete(void *fe, const struct hca_cqe *c)
+{
+	struct cx_cq *cq = fe;
+	struct connectx *d = cx_of(cq->cq.verbs);
+	const struct cx_qp *qp = cx_qp_get(d, c->qpn);
+	bool receive = c->opcode >= HCA_WC_RECV;
+	struct cqe e = { .bytes = cpu_to_be32(c->byte_len), .index = cpu_to_be16((u16)c->token) };
+	enum cqe_opcode opcode;
+
+	if (cq_full(d, cq))
+		return -ENOSPC;
+	if (!receive) {
+		e.opcode_qpn = cpu_to_be32((u32)(c->token >> 16 & 0xff) << 24 | c->qpn);
+		opcode = CQE_REQUEST;
+	} else {
+		e.opcode_qpn = cpu_to_be32(c->qpn);
+		e.slid = cpu_to_be16(c->slid);
+		e.path_bits = c->dlid_path_bits;
+		e.flags_qpn = cpu_to_be32((c->flags & HCA_WC_GRH ? 1u << 28 : 0) | (u32)(c->sl & 0xf) << 24 |
+					  (c->src_qp & INDEX));
+		e.imm = cpu_to_be32(qp && qp->service == CX_QP_GSI ? pkey_of(d, c) : c->imm);
+		e.srqn = cpu_to_be32(qp ? qp->srqn : 0);
+		if (c->flags & HCA_WC_IP_CSUM_OK)
+			e.checksums = L3_OK | L4_OK;
+		opcode = receive_opcode(c);
+	}
+	if (c->status) {
+		opcode = receive ? CQE_RECV_ERROR : CQE_REQUEST_ERROR;
+		e.syndrome =
+			c->status < HCA_WC_STATUSES && syndromes[c->status] ? syndromes[c->status] : SYNDROME_OTHER;
+		e.vendor = (u8)c->vendor_err;
+	} else {
+		e.timestamp = cpu_to_be64(cx_clock());
+	}
+	if (!cq_put(d, cq, &e, opcode))
+		return -ENOSPC;
+	if (c->solicited || c->status)
+		cq->solicited = cq->pi;
+	verbs_cq_completed(&cq->cq, c);
+	return 0;
+}
+
+static void cq_flush(void *fe)
+{
+	struct cx_cq *cq = fe;
+
+	if (cq->cq.wake && (cq->arm == VERBS_ARM_NEXT || (cq->arm == VERBS_ARM_SOLICITED && cq->cq.wake_solicited))) {
+		cq->arm = VERBS_ARM_NONE;
+		cx_event_comp(cx_of(cq->cq.verbs), cq);
+	}
+	cq->cq.wake = cq->cq.wake_solicited = false;
+}
+
+const struct hca_cq_ops cx_cq_ops = { .complete = cq_complete, .flush = cq_flush };
+
+/* The user has looked at what was there up to an index, and wants an event for what is behind it. */
+void cx_cq_doorbell(struct connectx *d, u32 uar, u32 command, u32 cqn)
+{
+	struct cx_cq *cq = table_get(&d->verbs.cqs, cqn & INDEX);
+	bool solicited = command & ARM_SOLICITED;
+	u32 behind;
+
+	if (!cq || cq->uar != uar) {
+		cx_count(d, CX_CTR_BAD_DOORBELLS);
+		return;
+	}
+	behind = ((solicited ? cq->solicited : cq->pi) - command) & INDEX;
+	if (behind && behind <= BIT(cq->log_size)) {
+		cq->arm = VERBS_ARM_NONE;
+		cx_event_comp(d, cq);
+	} else {
+		cq->arm = solicited ? VERBS_ARM_SOLICITED : VERBS_ARM_NEXT;
+	}
+}
+
+/* ---- commands ---- */
+
+static int cq_buffer(struct connectx *d, const struct cx_cmd *c, const u8 *ctx, u32 pas, struct cx_buf *b)
+{
+	struct cx_pages pages =
+		cx_command_pages(c, pas, (u32)cx_get(ctx, cqc, log_page_size), (u32)cx_get(ctx, cqc, page_offset));
+	u64 size = (u64)(cx_get(ctx, cqc, cqe_sz) ? 2 * ENTRY : ENTRY) << cx_get(ctx, cqc, log_cq_size);
+
+	return cx_get(ctx, cqc, cqe_sz) > 1 ? -EINVAL : cx_buf_create(d, b, &pages, size, true);
+}
+
+int cx_cq_init(struct verbs_cq *base, u32 entries, const void *arg)
+{
+	struct cx_cq *cq = container_of(base, struct cx_cq, cq);
+	struct connectx *d = cx_of(base->verbs);
+	const struct cx_cmd *c = arg;
+	const u8 *ctx = cx_cptr(c->in, create_cq_in, cq_context);
+
+	cq->eqn = (u32)cx_get(ctx, cqc, c_eqn_or_apu_element);
+	if (cq->eqn >= CX_EQS || !d->eq[cq->eqn])
+		return -EINVAL;
+	cq->uar = (u32)cx_get(ctx, cqc, uar_page);
+	cq->log_size = (u8)cx_get(ctx, cqc, log_cq_size);
+	cq->wide = cx_get(ctx, cqc, cqe_sz);
+	cq->ignore_overrun = cx_get(ctx, cqc, oi);
+	cq->record.addr = cx_get(ctx, cqc, dbr_addr);
+	memcpy(cq->cqc, ctx, sizeof(cq->cqc));
+	return cq_buffer(d, c, ctx, CX_AT_create_cq_in_pas / 8, &cq->buf);
+}
+
+void cx_cq_fini(struct verbs_cq *base)
+{
+	cx_buf_destroy(cx_of(base->verbs), &container_of(base, struct cx_cq, cq)->buf);
+}
+
+int cx_create_cq(struct connectx *d, const struct cx_cmd *c)
+{
+	const u8 *ctx = cx_cptr(c->in, create_cq_in, cq_context);
+	struct verbs_cq *cq;
+	int err = verbs_cq_create(&d->verbs, BIT(cx_get(ctx, cqc, log_cq_size)), c, &cq);
+
+	if (!err)
+		cx_set(c->out, create_cq_out, cqn, cq->handle);
+	return err;
+}
+
+int cx_destroy_cq(struct connectx *d, const struct cx_cmd *c)
+{
+	struct verbs_cq *cq;
+	int err = verbs_cq_destroy(&d->verbs, (u32)cx_get(c->in, destroy_cq_in, cqn), &cq);
+
+	if (!err)
+		verbs_cq_free(cq);
+	return err;
+}
+
+int cx_query_cq(struct connectx *d, const struct cx_cmd *c)
+{
+	struct cx_cq *cq = table_get(&d->verbs.cqs, (u32)cx_get(c->in, query_cq_in, cqn));
+	u8 *ctx = cx_ptr(c->out, query_cq_out, cq_context);
+	u32 ci = 0;
+
+	if (!cq)
+		return CX_BAD_RES;
+	memcpy(ctx, cq->cqc, sizeof(cq->cqc));
+	cx_record_read(d, &cq->record, 0, &ci);
+	cx_set(ctx, cqc, producer_counter, cq->pi);
+	cx_set(ctx, cqc, consumer_counter, ci);
+	return CX_OK;
+}
+
+/* The last entry of the old buffer tells the user to go on in the new one, at the next index. */
+static int cq_resize(struct connectx *d, struct cx_cq *cq, const struct cx_cmd *c)
+{
+	const u8 *ctx = cx_cptr(c->in, modify_cq_in, cq_context);
+	u32 log_size = (u32)cx_get(ctx, cqc, log_cq_size), ci;
+	struct cx_buf buf = { 0 };
+	struct cqe e = { 0 };
+	int err = verbs_cq_check(&d->verbs, BIT(log_size));
+
+	if (!err)
+		err = cq_buffer(d, c, ctx, CX_AT_modify_cq_in_pas / 8, &buf);
+	if (err)
+		return err;
+	if (!cx_record_read(d, &cq->record, 0, &ci) || ((cq->pi - ci) & INDEX) >= BIT(log_size) || cq_full(d, cq) ||
+	    !cq_put(d, cq, &e, CQE_RESIZE)) {
+		cx_buf_destroy(d, &buf);
+		return CX_BAD_PARAM;
+	}
+	cx_buf_destroy(d, &cq->buf);
+	cq->buf = buf;
+	cq->log_size = (u8)log_size;
+	cq->wide = cx_get(ctx, cqc, cqe_sz);
+	cx_set(cq->cqc, cqc, log_cq_size, log_size);
+	cx_set(cq->cqc, cqc, cqe_sz, cq->wide);
+	return CX_OK;
+}
+
+/* Moderation of events is a hint. */
+int cx_modify_cq(struct connectx *d, const struct cx_cmd *c)
+{
+	struct cx_cq *cq = table_get(&d->verbs.cqs, (u32)cx_get(c->in, modify_cq_in, cqn));
+
+	if (!cq)
+		return CX_BAD_RES;
+	return c->op_mod == RESIZE ? cq_resize(d, cq, c) : CX_OK;
+}

@@ -1,0 +1,384 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * The PCI function: its BAR with initialization segment, MSI-X table and user access regions (UARs), whose writes are doorbells; start,
+ * stop and reset.
+ *
+ * A driver is at work from INIT_HCA to TEARDOWN_HCA or a reset. Then all objects are destroyed, so that nothing is written to memory that
+ * the guest uses for something else.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "emu/connectx/connectx_internal.h"
+#include "emu/lib/clock.h"
+#include "emu/lib/log.h"
+
+#define VENDOR_MELLANOX  0x15b3
+#define DEVICE_CONNECTX4 0x1013
+#define CLASS_INFINIBAND 0x020700
+#define BAR_SIZE         (1u << 25)
+#define MSIX_TABLE       0x4000
+#define MSIX_PBA         0x5000
+#define UAR_PAGE         4096u
+
+#define RECV_POLL_NS NSEC_PER_MSEC /* how often receive doorbell records are looked at while a QP waits */
+#define STAY_NS      (10 * NSEC_PER_USEC)
+
+/* The initialization segment. */
+enum {
+	SEG_FW_REV = 0x0,
+	SEG_CMDIF_REV = 0x4,
+	SEG_QUEUE_HIGH = 0x10,
+	SEG_QUEUE_LOW = 0x14,
+	SEG_DOORBELL = 0x18,
+	SEG_INITIALIZING = 0x1fc,
+	SEG_HEALTH = 0x200,
+	SEG_HEALTH_FW = 0x230,
+	SEG_HEALTH_HW = 0x234,
+	SEG_HEALTH_SYNDROME = 0x23c,
+	SEG_TIMER_HIGH = 0x1000,
+	SEG_TIMER_LOW = 0x1004,
+	SEG_HEALTH_COUNTER = 0x1010,
+};
+#define FW_MAJOR          12
+#define FW_MINOR          28
+#define FW_SUBMINOR       2302
+#define CMDIF_REV         5
+#define QUEUE_GEOMETRY    0x56 /* log2 of entries and of their size */
+#define INTERFACE_MASK    0x700u
+#define INTERFACE_OFF     0x100u
+#define SYNDROME_INTERNAL 0x1 << 16
+
+/* Doorbells in a UAR. */
+enum {
+	UAR_CQ = 0x20,
+	UAR_EQ_ARM = 0x40,
+	UAR_EQ = 0x48,
+	UAR_SEND = 0x800, /* two buffers, or four */
+};
+
+const char *connectx_counter_name(u32 n)
+{
+	static const char *const names[] = { CX_COUNTERS(COUNTER_NAME) };
+
+	if (n < VFIO_CTR_NUM)
+		return vfio_counter_name((enum vfio_counter)n);
+	n -= VFIO_CTR_NUM;
+	return n < CX_CTR_NUM ? names[n] : cx_command_name(n - CX_CTR_NUM);
+}
+
+u64 connectx_counter(const struct connectx *d, u32 n)
+{
+	if (n < VFIO_CTR_NUM)
+		return vfio_counter(d->vfio, (enum vfio_counter)n);
+	n -= VFIO_CTR_NUM;
+	if (n < CX_CTR_NUM)
+		return d->counter[n];
+	return n - CX_CTR_NUM < cx_command_total() ? d->command_count[n - CX_CTR_NUM] : 0;
+}
+
+/* The free-running clock of completion time stamps. */
+u64 cx_clock(void)
+{
+	return clock_read() / 32 * (CX_CLOCK_KHZ / 31250);
+}
+static_assert(CX_CLOCK_KHZ == 156250, "5 ticks in 32 ns");
+
+/* ---- doorbells ---- */
+
+static void doorbell(struct connectx *d, u32 uar, u32 off, u64 value)
+{
+	d->found++;
+	if (off == UAR_CQ)
+		cx_cq_doorbell(d, uar, (u32)(value >> 32), (u32)value);
+	else
+		cx_qp_doorbell(d, uar, (u32)value >> 8);
+}
+
+/*
+ * Send and CQ doorbells are of 8 bytes, which a driver of 32 bits writes in two halves. What else of a request is copied to a send
+ * buffer stands in the queue, too.
+ */
+static void uar_write(struct connectx *d, u64 at, const u8 *buf, u32 len)
+{
+	u32 uar = (u32)(at / UAR_PAGE), off = at % UAR_PAGE;
+	u8 whole[8];
+
+	if ((off == UAR_EQ_ARM || off == UAR_EQ) && len == 4) {
+		cx_eq_doorbell(d, uar, (u32)wire_load(buf, 4), off == UAR_EQ_ARM);
+		return;
+	}
+	if (off != UAR_CQ && off != UAR_CQ + 4 && (off < UAR_SEND || off % 0x100 > 4))
+		return;
+	if (len >= 8 && off % 8 == 0) {
+		doorbell(d, uar, off, wire_load(buf, 8));
+	} else if (len == 4 && off % 8 == 0) {
+		memcpy(d->half, buf, 4);
+		d->half_at = at;
+	} else if (len == 4 && d->half_at + 4 == at) {
+		memcpy(whole, d->half, 4);
+		memcpy(whole + 4, buf, 4);
+		d->half_at = 0;
+		doorbell(d, uar, off - 4, wire_load(whole, 8));
+	} else {
+		cx_count(d, CX_CTR_BAD_DOORBELLS);
+	}
+}
+
+/* ---- the BAR ---- */
+
+static u32 segment_read(struct connectx *d, u64 off)
+{
+	u64 t;
+
+	switch (off) {
+	case SEG_FW_REV:
+		return FW_MINOR << 16 | FW_MAJOR;
+	case SEG_CMDIF_REV:
+		return CMDIF_REV << 16 | FW_SUBMINOR;
+	case SEG_QUEUE_LOW:
+		return QUEUE_GEOMETRY | d->interface;
+	case SEG_HEALTH_FW:
+		return FW_MAJOR << 24 | FW_MINOR << 16 | FW_SUBMINOR;
+	case SEG_HEALTH_HW:
+		return DEVICE_CONNECTX4;
+	case SEG_HEALTH_SYNDROME:
+		return d->fatal ? SYNDROME_INTERNAL : 0;
+	case SEG_TIMER_HIGH:
+		return (u32)(cx_clock() >> 32);
+	case SEG_TIMER_LOW:
+		return (u32)cx_clock();
+	case SEG_HEALTH_COUNTER:
+		t = clock_read() / (100 * NSEC_PER_MSEC);
+		return (u32)t & 0xffffff;
+	default:
+		return 0; /* SEG_INITIALIZING too: it is ready */
+	}
+}
+
+static void on_read(void *dev, u32 bar, u64 off, void *buf, u32 len)
+{
+	struct connectx *d = dev;
+	u32 i;
+
+	memset(buf, 0, len);
+	if (off % 4 || len % 4 || off + len > UAR_PAGE * CX_UAR_FIRST)
+		return;
+	for (i = 0; i < len; i += 4)
+		wire_store((u8 *)buf + i, 4, segment_read(d, off + i));
+}
+
+static void segment_write(struct connectx *d, u64 off, u32 value)
+{
+	switch (off) {
+	case SEG_QUEUE_HIGH:
+		d->command_queue = (u64)value << 32 | (u32)d->command_queue;
+		break;
+	case SEG_QUEUE_LOW:
+		d->command_queue = (d->command_queue & ~0xffffffffull) | (value & ~(UAR_PAGE - 1));
+		d->interface = value & INTERFACE_MASK;
+		break;
+	case SEG_DOORBELL:
+		cx_commands(d, value);
+		break;
+	default:
+		break;
+	}
+}
+
+static void on_write(void *dev, u32 bar, u64 off, const void *buf, u32 len)
+{
+	struct connectx *d = dev;
+
+	if (off >= UAR_PAGE * CX_UAR_FIRST) {
+		if (d->verbs.ctx)
+			uar_write(d, off, buf, len);
+	} else if (len == 4) {
+		segment_write(d, off, (u32)wire_load(buf, 4));
+	}
+}
+
+/* ---- polling ---- */
+
+static u32 on_poll(struct loop_poller *p, struct now now)
+{
+	struct connectx *d = container_of(p, struct connectx, poller);
+	u32 n = d->found;
+
+	d->found = 0;
+	if (hca_ctx_wants_recv(d->verbs.ctx)) {
+		n += hca_ctx_poll_recv(d->verbs.ctx);
+		if (!loop_timer_armed(&d->poll_timer))
+			loop_timer_set(d->loop, &d->poll_timer, now.ns + RECV_POLL_NS);
+	}
+	return n;
+}
+
+static bool on_sleep(struct loop_poller *p, bool asleep)
+{
+	return false;
+}
+
+static void on_poll_timer(struct loop_timer *t, struct now now) {}
+
+static void on_resume(struct loop_task *t, struct now now)
+{
+	struct connectx *d = container_of(t, struct connectx, resume_task);
+	u32 i;
+
+	for (i = 0; i < CX_OWN_QPNS; i++) {
+		if (d->own[i] && d->own[i]->more)
+			cx_special_doorbell(d->own[i]);
+	}
+}
+
+void cx_resume_later(struct connectx *d)
+{
+	loop_task_queue(d->loop, &d->resume_task);
+}
+
+/* ---- start and stop ---- */
+
+static void tables_init(struct connectx *d)
+{
+	verbs_init(&d->verbs, &cx_verbs_ops, d->cfg.hca, 1, 0xffff);
+	table_init(&d->qpns, 0, 0x1ffff);
+	table_init(&d->uars, CX_UAR_FIRST, BAR_SIZE / UAR_PAGE - 1);
+	table_init(&d->xrcds, 1, CX_NAMES);
+	table_init(&d->counter_sets, 1, 255);
+}
+
+static void tables_fini(struct connectx *d)
+{
+	verbs_fini(&d->verbs);
+	table_fini(&d->qpns);
+	table_fini(&d->uars);
+	table_fini(&d->xrcds);
+	table_fini(&d->counter_sets);
+}
+
+int cx_start(struct connectx *d)
+{
+	cx_stop(d);
+	d->verbs.ctx = hca_ctx_create(d->cfg.hca, &cx_dma, d, cx_event_raise, d);
+	if (!d->verbs.ctx)
+		return -ENOMEM;
+	loop_poller_add(d->loop, &d->poller);
+	if (d->cfg.present)
+		d->cfg.present(d->cfg.arg, true);
+	log_at(LOG_INFO, d->cfg.name, "a guest's driver is here");
+	return 0;
+}
+
+void cx_stop(struct connectx *d)
+{
+	u32 i;
+
+	if (!d->verbs.ctx)
+		return;
+	loop_poller_del(&d->poller);
+	loop_timer_cancel(&d->poll_timer);
+	loop_task_cancel(&d->resume_task);
+	for (i = 0; i < CX_OWN_QPNS; i++) {
+		if (d->own[i])
+			cx_special_end(d->own[i]);
+	}
+	hca_ctx_destroy(d->verbs.ctx);
+	d->verbs.ctx = NULL;
+	cx_eq_destroy_all(d);
+	tables_fini(d);
+	tables_init(d);
+	if (d->cfg.present)
+		d->cfg.present(d->cfg.arg, false);
+	log_at(LOG_INFO, d->cfg.name, "the guest's driver has stopped");
+}
+
+/* The driver sees by the segment, and by an event, that the adapter has failed; a reset makes it whole. */
+void cx_fatal(struct connectx *d)
+{
+	d->fatal = true;
+	d->interface = INTERFACE_OFF;
+}
+
+static void on_reset(void *dev)
+{
+	struct connectx *d = dev;
+
+	d->map_epoch++;
+	cx_stop(d);
+	d->command_queue = d->half_at = 0;
+	d->interface = 0;
+	d->fatal = false;
+}
+
+/* All mappings are looked up anew; requests and completions refer to guest memory by address. */
+static void on_dma_unmap(void *dev, u64 iova, u64 len)
+{
+	((struct connectx *)dev)->map_epoch++;
+}
+
+static const struct vfio_ops ops = {
+	.read = on_read,
+	.write = on_write,
+	.reset = on_reset,
+	.dma_unmap = on_dma_unmap,
+};
+
+struct connectx *connectx_create(struct loop *loop, const char *path, const struct connectx_config *cfg)
+{
+	const struct vfio_config vc = {
+		.name = cfg->name,
+		.vendor = VENDOR_MELLANOX,
+		.device = DEVICE_CONNECTX4,
+		.subvendor = VENDOR_MELLANOX,
+		.subdevice = 0x0008,
+		.class_code = CLASS_INFINIBAND,
+		.bar[0] = { .size = BAR_SIZE, .mem64 = true, .prefetchable = true },
+		.vectors = CX_VECTORS,
+		.msix_bar = 0,
+		.msix_table = MSIX_TABLE,
+		.msix_pba = MSIX_PBA,
+	};
+	struct connectx *d = calloc(1, sizeof(*d));
+	int err;
+
+	if (!d)
+		return NULL;
+	d->loop = loop;
+	d->cfg = *cfg;
+	d->poller = (struct loop_poller){ .poll = on_poll, .sleep = on_sleep, .stay_ns = STAY_NS };
+	list_init(&d->poller.link);
+	d->poll_timer.fn = on_poll_timer;
+	loop_task_init(&d->resume_task, on_resume);
+	tables_init(d);
+	d->command_count = calloc(cx_command_total(), sizeof(*d->command_count));
+	d->vfio = d->command_count ? vfio_server_create(loop, path, &vc, &ops, d) : NULL;
+	if (d->vfio)
+		return d;
+	err = errno;
+	free(d->command_count);
+	free(d);
+	errno = err;
+	return NULL;
+}
+
+void connectx_destroy(struct connectx *d)
+{
+	if (!d)
+		return;
+	vfio_server_destroy(d->vfio);
+	cx_stop(d);
+	tables_fini(d);
+	free(d->command_count);
+	free(d);
+}
+
+const char *connectx_path(const struct connectx *d)
+{
+	return vfio_path(d->vfio);
+}
+
+bool connectx_in_use(const struct connectx *d)
+{
+	return d->verbs.ctx != NULL;
+}

@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Event queues: completion events of CQs, asynchronous events, ends of commands. An entry of 64 bytes; its last bit tells the pass. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "emu/connectx/connectx_internal.h"
+
+#define ENTRY    64u
+#define DATA_AT  32
+#define INDEX    0xffffffu
+#define EVENT_QP 0 /* a kind of queue */
+
+enum port_change {
+	PORT_DOWN = 1,
+	PORT_ACTIVE = 4,
+	PORT_LID = 6,
+	PORT_PKEY = 7,
+	PORT_GUID = 8,
+	PORT_REREGISTER = 9,
+};
+
+static bool eq_room(const struct cx_eq *eq)
+{
+	return ((eq->pi - eq->ci) & INDEX) < BIT(eq->log_size);
+}
+
+static bool eq_put(struct connectx *d, struct cx_eq *eq, const struct cx_event *e)
+{
+	u8 *p = cx_buf_at(d, &eq->buf, (eq->pi & (BIT(eq->log_size) - 1)) * ENTRY, ENTRY);
+
+	if (!p)
+		return false;
+	memset(p, 0, ENTRY - 1);
+	p[1] = e->type;
+	p[3] = e->subtype;
+	memcpy(p + DATA_AT, e->data, sizeof(e->data));
+	__atomic_store_n(p + ENTRY - 1, (u8)(eq->pi >> eq->log_size & 1), __ATOMIC_RELEASE);
+	eq->pi++;
+	return true;
+}
+
+static void eq_interrupt(struct connectx *d, struct cx_eq *eq)
+{
+	if (!eq->armed)
+		return;
+	eq->armed = false;
+	vfio_irq(d->vfio, eq->vector);
+}
+
+static void event_put(struct connectx *d, struct cx_eq *eq, const struct cx_event *e)
+{
+	struct cx_event *copy;
+
+	if (eq_room(eq) && list_empty(&eq->due)) {
+		if (eq_put(d, eq, e))
+			eq_interrupt(d, eq);
+		else
+			cx_count(d, CX_CTR_EVENTS_LOST);
+		return;
+	}
+	copy = eq->ndue < CX_EVENTS_MAX ? malloc(sizeof(*copy)) : NULL;
+	if (!copy) {
+		cx_count(d, CX_CTR_EVENTS_LOST);
+		return;
+	}
+	*copy = *e;
+	list_init(&copy->link);
+	list_add(&eq->due, &copy->link);
+	eq->ndue++;
+}
+
+static void eq_drop_first(struct cx_eq *eq)
+{
+	struct cx_event *e = list_first(&eq->due, struct cx_event, link);
+
+	list_del(&e->link);
+	free(e);
+	eq->ndue--;
+}
+
+static void eq_catch_up(struct connectx *d, struct cx_eq *eq)
+{
+	while (!list_empty(&eq->due) && eq_room(eq)) {
+		if (!eq_put(d, eq, list_first(&eq->due, struct cx_event, link)))
+			cx_count(d, CX_CTR_EVENTS_LOST);
+		eq_drop_first(eq);
+	}
+}
+
+/* The driver has consumed entries, and perhaps wants an interrupt for the next. */
+void cx_eq_doorbell(struct connectx *d, u32 uar, u32 value, bool arm)
+{
+	struct cx_eq *eq = value >> 24 < CX_EQS ? d->eq[value >> 24] : NULL;
+
+	if (!eq || eq->uar != uar || ((eq->pi - value) & INDEX) > BIT(eq->log_size)) {
+		cx_count(d, CX_CTR_BAD_DOORBELLS);
+		return;
+	}
+	eq->ci = value & INDEX;
+	eq_catch_up(d, eq);
+	if (!arm)
+		return;
+	eq->armed = true;
+	if ((eq->pi & INDEX) != eq->ci)
+		eq_interrupt(d, eq);
+}
+
+struct cx_eq *cx_eq_of_type(struct connectx *d, u32 type)
+{
+	u32 i;
+
+	for (i = 0; i < CX_EQS; i++) {
+		if (d->eq[i] && d->eq[i]->mask & BIT_ULL(type))
+			return d->eq[i];
+	}
+	return NULL;
+}
+
+void cx_event_comp(struct connectx *d, const struct cx_cq *cq)
+{
+	struct cx_event e = { .type = CX_EVENT_COMP };
+
+	cx_count(d, CX_CTR_COMP_EVENTS);
+	wire_store(e.data + 24, 4, cq->cq.handle);
+	if (d->eq[cq->eqn])
+		event_put(d, d->eq[cq->eqn], &e);
+}
+
+void cx_event_command(struct connectx *d, struct cx_eq *eq, u32 vector)
+{
+	struct cx_event e = { .type = CX_EVENT_COMMAND };
+
+	wire_store(e.data, 4, vector);
+	event_put(d, eq, &e);
+}
+
+/* How an event of the HCA is told. */
+static const struct {
+	u8 type, subtype;
+} events[] = {
+	[HCA_EVENT_CQ_ERR] = { CX_EVENT_CQ_ERROR },
+	[HCA_EVENT_QP_FATAL] = { CX_EVENT_WQ_CATASTROPHIC },
+	[HCA_EVENT_QP_REQ_ERR] = { CX_EVENT_WQ_INVALID_REQUEST },
+	[HCA_EVENT_QP_ACCESS_ERR] = { CX_EVENT_WQ_ACCESS },
+	[HCA_EVENT_COMM_EST] = { CX_EVENT_COMM_EST },
+	[HCA_EVENT_SQ_DRAINED] = { CX_EVENT_SQ_DRAINED },
+	[HCA_EVENT_PATH_MIG] = { CX_EVENT_PATH_MIG },
+	[HCA_EVENT_PATH_MIG_ERR] = { CX_EVENT_PATH_MIG_FAILED },
+	[HCA_EVENT_DEVICE_FATAL] = { CX_EVENT_INTERNAL_ERROR },
+	[HCA_EVENT_PORT_ACTIVE] = { CX_EVENT_PORT_CHANGE, PORT_ACTIVE },
+	[HCA_EVENT_PORT_ERR] = { CX_EVENT_PORT_CHANGE, PORT_DOWN },
+	[HCA_EVENT_LID_CHANGE] = { CX_EVENT_PORT_CHANGE, PORT_LID },
+	[HCA_EVENT_PKEY_CHANGE] = { CX_EVENT_PORT_CHANGE, PORT_PKEY },
+	[HCA_EVENT_SM_CHANGE] = { CX_EVENT_PORT_CHANGE,
+				  PORT_LID }, /* it has none of its own; this one has the SM looked up, too */
+	[HCA_EVENT_SRQ_ERR] = { CX_EVENT_SRQ_CATASTROPHIC },
+	[HCA_EVENT_SRQ_LIMIT_REACHED] = { CX_EVENT_SRQ_LIMIT },
+	[HCA_EVENT_QP_LAST_WQE_REACHED] = { CX_EVENT_LAST_WQE },
+	[HCA_EVENT_CLIENT_REREGISTER] = { CX_EVENT_PORT_CHANGE, PORT_REREGISTER },
+	[HCA_EVENT_GID_CHANGE] = { CX_EVENT_PORT_CHANGE, PORT_GUID },
+};
+
+void cx_event_raise(void *fe, const struct hca_event *ev)
+{
+	struct connectx *d = fe;
+	struct cx_event e = { 0 };
+	struct cx_eq *eq;
+
+	if (ev->type >= ARRAY_SIZE(events) || !events[ev->type].type)
+		return;
+	e.type = events[ev->type].type;
+	e.subtype = events[ev->type].subtype;
+	switch (ev->type) {
+	case HCA_EVENT_CQ_ERR:
+		wire_store(e.data, 4, ((struct verbs_cq *)ev->fe)->handle);
+		e.data[11] = 1; /* overrun */
+		break;
+	case HCA_EVENT_SRQ_ERR:
+	case HCA_EVENT_SRQ_LIMIT_REACHED:
+		wire_store(e.data + 24, 4, ((struct verbs_srq *)ev->fe)->handle);
+		break;
+	case HCA_EVENT_DEVICE_FATAL:
+		cx_fatal(d);
+		break;
+	default:
+		if (ev->fe) {
+			e.data[20] = EVENT_QP;
+			wire_store(e.data + 24, 4, ((struct cx_qp *)ev->fe)->qpn);
+		} else if (ev->number == d->cfg.port) {
+			e.data[8] = 1 << 4;
+		} else {
+			return;
+		}
+	}
+	eq = cx_eq_of_type(d, e.type);
+	if (eq)
+		event_put(d, eq, &e);
+	else
+		cx_count(d, CX_CTR_EVENTS_LOST);
+}
+
+/* ---- commands ---- */
+
+static void eq_destroy(struct connectx *d, struct cx_eq *eq)
+{
+	while (!list_empty(&eq->due))
+		eq_drop_first(eq);
+	cx_buf_destroy(d, &eq->buf);
+	d->eq[eq->eqn] = NULL;
+	free(eq);
+}
+
+void cx_eq_destroy_all(struct connectx *d)
+{
+	u32 i;
+
+	for (i = 0; i < CX_EQS; i++) {
+		if (d->eq[i])
+			eq_destroy(d, d->eq[i]);
+	}
+}
+
+int cx_create_eq(struct connectx *d, const struct cx_cmd *c)
+{
+	const u8 *ctx = cx_cptr(c->in, create_eq_in, eq_context_entry);
+	struct cx_pages pages = cx_command_pages(c, CX_AT_create_eq_in_pas / 8, (u32)cx_get(ctx, eqc, log_page_size),
+						 (u32)cx_get(ctx, eqc, page_offset));
+	u32 n, log_size = (u32)cx_get(ctx, eqc, log_eq_size), vector = (u32)cx_get(ctx, eqc, intr);
+	struct cx_eq *eq;
+	int err;
+
+	for (n = 1; n < CX_EQS && d->eq[n];)
+		n++;
+	if (n == CX_EQS)
+		return CX_LIM;
+	if (log_size > 22 || vector >= CX_VECTORS)
+		return CX_BAD_PARAM;
+	eq = calloc(1, sizeof(*eq));
+	if (!eq)
+		return -ENOMEM;
+	list_init(&eq->due);
+	err = cx_buf_create(d, &eq->buf, &pages, (u64)ENTRY << log_size, true);
+	if (err) {
+		free(eq);
+		return err;
+	}
+	eq->eqn = n;
+	eq->log_size = (u8)log_size;
+	eq->vector = vector;
+	eq->uar = (u32)cx_get(ctx, eqc, uar_page);
+	eq->mask = wire_load(cx_cptr(c->in, create_eq_in, event_bitmask), 8);
+	memcpy(eq->eqc, ctx, sizeof(eq->eqc));
+	d->eq[n] = eq;
+	cx_set(c->out, create_eq_out, eq_number, n);
+	return CX_OK;
+}
+
+static struct cx_eq *eq_of(struct connectx *d, const struct cx_cmd *c)
+{
+	u32 n = (u32)cx_get(c->in, destroy_eq_in, eq_number);
+
+	return n < CX_EQS ? d->eq[n] : NULL;
+}
+
+int cx_destroy_eq(struct connectx *d, const struct cx_cmd *c)
+{
+	struct cx_eq *eq = eq_of(d, c);
+	struct cx_cq *cq;
+	u32 i;
+
+	if (!eq)
+		return CX_BAD_RES;
+	table_for_each (&d->verbs.cqs, i, cq) {
+		if (cq->eqn == eq->eqn)
+			return CX_RES_BUSY;
+	}
+	eq_destroy(d, eq);
+	return CX_OK;
+}
+
+int cx_query_eq(struct connectx *d, const struct cx_cmd *c)
+{
+	const struct cx_eq *eq = eq_of(d, c);
+	u8 *ctx = cx_ptr(c->out, query_eq_out, eq_context_entry);
+
+	if (!eq)
+		return CX_BAD_RES;
+	memcpy(ctx, eq->eqc, sizeof(eq->eqc));
+	cx_set(ctx, eqc, st, eq->armed ? 9 : 0xa);
+	cx_set(ctx, eqc, consumer_counter, eq->ci);
+	cx_set(ctx, eqc, producer_counter, eq->pi);
+	return CX_OK;
+}

@@ -1,0 +1,418 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Memory keys: created by commands, and defined anew by memory key requests ("UMR"). Such a request has a control segment, a part of a
+ * memory key context with a mask of what of it counts, and entries, inline or in memory: pages, or ranges of other keys.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "emu/connectx/connectx_internal.h"
+
+#define PAGE_SHIFT_MIN 12
+#define PAGE_MASK      (~((1ull << PAGE_SHIFT_MIN) - 1)) /* the bits below tell rights that nothing here looks at */
+#define OCTOWORD       16u
+#define CHUNK          4096u /* bytes of entries that are read at once */
+
+enum access_mode {
+	MODE_PHYSICAL = 0,
+	MODE_PAGES = 1,
+	MODE_RANGES = 2,
+};
+
+struct umr_seg {
+	u8 flags, reserved[3];
+	__be16 octowords, offset_low;
+	__be64 mask;
+	__be32 offset_high;
+	u8 reserved2[28];
+};
+static_assert(sizeof(struct umr_seg) == 48, "a UMR control segment");
+
+#define UMR_AT     16
+#define CONTEXT_AT 64
+#define ENTRIES_AT 128
+
+#define FLAG_OFFSET         BIT(4)
+#define FLAG_FAIL_IF_IN_USE BIT(5)
+#define FLAG_FAIL_IF_FREE   BIT(6)
+#define FLAG_INLINE         BIT(7)
+
+#define MASK_LEN         BIT_ULL(0)
+#define MASK_PAGE_SIZE   BIT_ULL(1)
+#define MASK_START       BIT_ULL(6)
+#define MASK_PD          BIT_ULL(7)
+#define MASK_REMOTE_INV  BIT_ULL(8)
+#define MASK_KEY         BIT_ULL(13)
+#define MASK_QPN         BIT_ULL(14)
+#define MASK_LOCAL_WRITE BIT_ULL(18)
+#define MASK_READ        BIT_ULL(19)
+#define MASK_WRITE       BIT_ULL(20)
+#define MASK_ATOMIC      BIT_ULL(21)
+#define MASK_FREE        BIT_ULL(29)
+
+static u32 access_of(const u8 *mkc)
+{
+	return (cx_get(mkc, mkc, lw) ? HCA_ACCESS_LOCAL_WRITE : 0) |
+	       (cx_get(mkc, mkc, rr) ? HCA_ACCESS_REMOTE_READ : 0) |
+	       (cx_get(mkc, mkc, rw) ? HCA_ACCESS_REMOTE_WRITE : 0) |
+	       (cx_get(mkc, mkc, a) ? HCA_ACCESS_REMOTE_ATOMIC : 0);
+}
+
+static u32 qpn_of(const u8 *mkc)
+{
+	u32 qpn = (u32)cx_get(mkc, mkc, qpn);
+
+	return qpn == CX_ANY_QPN ? 0 : qpn;
+}
+
+static u64 len_of(const struct connectx *d, enum hca_mkey_kind kind, const u8 *mkc)
+{
+	if (!cx_get(mkc, mkc, length64))
+		return cx_get(mkc, mkc, len);
+	return kind == HCA_MKEY_LINEAR ? hca_caps(d->cfg.hca)->max_mr_size : 0;
+}
+
+static u32 page_shift_of(const u8 *mkc)
+{
+	return max((u32)cx_get(mkc, mkc, log_page_size), (u32)PAGE_SHIFT_MIN);
+}
+
+/* ---- entries ---- */
+
+/* Those at @raw, in the adapter's form. How many ranges there are: those without bytes at the end only fill the list up. */
+static void pages_in(u64 *page, const u8 *raw, u32 n)
+{
+	u32 i;
+
+	for (i = 0; i < n; i++)
+		page[i] = wire_load(raw + i * sizeof(u64), sizeof(u64)) & PAGE_MASK;
+}
+
+static u32 ranges_in(struct hca_sge *range, const u8 *raw, u32 n)
+{
+	u32 i;
+
+	for (i = 0; i < n; i++) {
+		const u8 *r = raw + (size_t)i * OCTOWORD;
+
+		range[i] = (struct hca_sge){ .length = (u32)wire_load(r, 4),
+					     .lkey = (u32)wire_load(r + 4, 4),
+					     .addr = wire_load(r + 8, 8) };
+		if (!range[i].length)
+			break;
+	}
+	return i;
+}
+
+/* Sets @bytes of entries that begin with number @first; more than the key has room for fill the list up. */
+static int entries_set(struct connectx *d, u32 key, const struct hca_mkey *m, u32 first, const u8 *raw, u32 bytes)
+{
+	static union {
+		u64 page[CHUNK / sizeof(u64)];
+		struct hca_sge range[CHUNK / OCTOWORD];
+	} e;
+	u32 n = bytes / (m->kind == HCA_MKEY_PAGES ? (u32)sizeof(u64) : OCTOWORD);
+
+	if (first >= m->entries)
+		return 0;
+	n = min(n, m->entries - first);
+	if (m->kind == HCA_MKEY_PAGES) {
+		if (!cx_pages_left(d, m->entries))
+			return -ENOMEM;
+		pages_in(e.page, raw, n);
+		return hca_mkey_set_pages(d->verbs.ctx, key, first, e.page, n);
+	}
+	n = ranges_in(e.range, raw, n);
+	return n ? hca_mkey_set_ranges(d->verbs.ctx, key, first, e.range, n) : 0;
+}
+
+/* ---- commands ---- */
+
+static int kind_of(const u8 *mkc, struct hca_mkey *m)
+{
+	u32 octowords = (u32)cx_get(mkc, mkc, translations_octword_size);
+
+	switch (cx_get(mkc, mkc, access_mode_1_0)) {
+	case MODE_PHYSICAL:
+		m->kind = HCA_MKEY_LINEAR;
+		return 0;
+	case MODE_PAGES:
+		m->kind = HCA_MKEY_PAGES;
+		m->entries = octowords > UINT32_MAX / 2 ? octowords : 2 * octowords;
+		return 0;
+	case MODE_RANGES:
+		m->kind = HCA_MKEY_RANGES;
+		m->entries = octowords;
+		return 0;
+	default:
+		return -EINVAL;
+	}
+}
+
+int cx_create_mkey(struct connectx *d, const struct cx_cmd *c)
+{
+	const u8 *mkc = cx_cptr(c->in, create_mkey_in, memory_key_mkey_entry);
+	struct hca_mkey m = {
+		.pdn = (u32)cx_get(mkc, mkc, pd),
+		.qpn = qpn_of(mkc),
+		.variant = (u8)cx_get(mkc, mkc, mkey_7_0),
+		.remote_inval = cx_get(mkc, mkc, en_rinval),
+		.access = access_of(mkc),
+		.base = cx_get(mkc, mkc, start_addr),
+		.page_shift = page_shift_of(mkc),
+	};
+	u64 bytes = cx_get(c->in, create_mkey_in, translations_octword_actual_size) * OCTOWORD;
+	u32 at = CX_AT_create_mkey_in_klm_pas_mtt / 8, done, key, per;
+	int err = kind_of(mkc, &m);
+
+	if (err)
+		return err;
+	m.len = len_of(d, m.kind, mkc);
+	err = hca_mkey_create(d->verbs.ctx, &m, &key);
+	if (err)
+		return err;
+	bytes = min(bytes, (u64)(c->in_len - at));
+	per = m.kind == HCA_MKEY_PAGES ? (u32)sizeof(u64) : OCTOWORD;
+	for (done = 0; !err && m.kind != HCA_MKEY_LINEAR && done < bytes; done += CHUNK)
+		err = entries_set(d, key, &m, done / per, c->in + at + done, (u32)min(bytes - done, (u64)CHUNK));
+	if (!err && !cx_get(mkc, mkc, free)) {
+		m.valid = true;
+		err = hca_mkey_set(d->verbs.ctx, key, &m);
+	}
+	if (err)
+		hca_mr_dereg(d->verbs.ctx, key);
+	else
+		cx_set(c->out, create_mkey_out, mkey_index, key >> 8);
+	return err;
+}
+
+int cx_destroy_mkey(struct connectx *d, const struct cx_cmd *c)
+{
+	return hca_mr_dereg(d->verbs.ctx, (u32)cx_get(c->in, destroy_mkey_in, mkey_index) << 8) ? CX_BAD_RES : CX_OK;
+}
+
+int cx_query_mkey(struct connectx *d, const struct cx_cmd *c)
+{
+	static const u8 modes[] = {
+		[HCA_MKEY_LINEAR] = MODE_PHYSICAL, [HCA_MKEY_PAGES] = MODE_PAGES, [HCA_MKEY_RANGES] = MODE_RANGES
+	};
+	u8 *mkc = cx_ptr(c->out, query_mkey_out, memory_key_mkey_entry);
+	struct hca_mkey m;
+
+	if (hca_mkey_query(d->verbs.ctx, (u32)cx_get(c->in, query_mkey_in, mkey_index) << 8, &m))
+		return CX_BAD_RES;
+	cx_set(mkc, mkc, free, !m.valid);
+	cx_set(mkc, mkc, umr_en, 1);
+	cx_set(mkc, mkc, access_mode_1_0, modes[m.kind]);
+	cx_set(mkc, mkc, lr, 1);
+	cx_set(mkc, mkc, lw, !!(m.access & HCA_ACCESS_LOCAL_WRITE));
+	cx_set(mkc, mkc, rr, !!(m.access & HCA_ACCESS_REMOTE_READ));
+	cx_set(mkc, mkc, rw, !!(m.access & HCA_ACCESS_REMOTE_WRITE));
+	cx_set(mkc, mkc, a, !!(m.access & HCA_ACCESS_REMOTE_ATOMIC));
+	cx_set(mkc, mkc, qpn, m.qpn ? m.qpn : CX_ANY_QPN);
+	cx_set(mkc, mkc, mkey_7_0, m.variant);
+	cx_set(mkc, mkc, en_rinval, m.remote_inval);
+	cx_set(mkc, mkc, pd, m.pdn);
+	cx_set(mkc, mkc, start_addr, m.base);
+	cx_set(mkc, mkc, len, m.len);
+	cx_set(mkc, mkc, log_page_size, m.page_shift);
+	cx_set(mkc, mkc, translations_octword_size, m.kind == HCA_MKEY_PAGES ? m.entries / 2 : m.entries);
+	return CX_OK;
+}
+
+/* ---- requests ---- */
+
+struct umr {
+	u32 key;
+	u8 flags;
+	u64 mask;
+	u32 first; /* entry, in octowords */
+	const u8 *mkc;
+	const u8 *data; /* inline entries; NULL: in memory */
+	u64 addr;
+	u32 lkey;
+	u32 bytes; /* of entries */
+};
+
+static int umr_parse(const u8 *wqe, u32 len, struct umr *u)
+{
+	struct umr_seg s;
+
+	*u = (struct umr){ .mkc = wqe + CONTEXT_AT, .key = (u32)wire_load(wqe + 12, 4) };
+	if (len < ENTRIES_AT)
+		return -EINVAL;
+	memcpy(&s, wqe + UMR_AT, sizeof(s));
+	u->flags = s.flags;
+	u->mask = be64_to_cpu(s.mask);
+	u->bytes = be16_to_cpu(s.octowords) * OCTOWORD;
+	if (s.flags & FLAG_OFFSET)
+		u->first = (be32_to_cpu(s.offset_high) & 0xffff) << 16 | be16_to_cpu(s.offset_low);
+	if (s.flags & FLAG_INLINE) {
+		u->data = wqe + ENTRIES_AT;
+		u->bytes = min(u->bytes, len - ENTRIES_AT);
+	} else if (len < ENTRIES_AT + OCTOWORD) {
+		u->bytes = 0;
+	} else {
+		u->bytes = min(u->bytes, (u32)wire_load(wqe + ENTRIES_AT, 4));
+		u->lkey = (u32)wire_load(wqe + ENTRIES_AT + 4, 4);
+		u->addr = wire_load(wqe + ENTRIES_AT + 8, 8);
+	}
+	return 0;
+}
+
+/* Entries in memory lie under a key of all memory, which only the guest's kernel has. @pdn: whose it must be; 0: anybody's. */
+static int umr_data_ok(struct connectx *d, const struct umr *u, u32 pdn)
+{
+	struct hca_mkey m;
+
+	if (u->data || !u->bytes)
+		return 0;
+	if (hca_mkey_query(d->verbs.ctx, u->lkey, &m) || m.kind != HCA_MKEY_LINEAR || !m.valid ||
+	    m.variant != (u8)u->lkey || (pdn && m.pdn != pdn))
+		return -EINVAL;
+	return 0;
+}
+
+/* The copy lives until the request is done. */
+static void *list_of(struct cx_qp *qp, u32 bytes)
+{
+	void **slot;
+
+	if (!qp->list)
+		qp->list = calloc(BIT(qp->log_sq), sizeof(*qp->list));
+	if (!qp->list)
+		return NULL;
+	slot = &qp->list[(qp->pulled - 1) & (BIT(qp->log_sq) - 1)];
+	free(*slot);
+	*slot = malloc(bytes);
+	return *slot;
+}
+
+int cx_umr_decode(struct cx_qp *qp, const u8 *wqe, u32 len, struct hca_send_wr *wr)
+{
+	struct connectx *d = cx_of(qp->qp.verbs);
+	static u8 raw[CX_REG_ENTRIES * OCTOWORD];
+	struct hca_mkey m;
+	struct umr u;
+	void *list;
+
+	cx_count(d, CX_CTR_KEY_REQUESTS);
+	if (umr_parse(wqe, len, &u))
+		return -EINVAL;
+	if (u.mask & MASK_FREE && cx_get(u.mkc, mkc, free)) {
+		wr->opcode = HCA_WR_LOCAL_INV;
+		wr->rkey = u.key;
+		return 1;
+	}
+	/* Physical pages are the kernel's to name; what is not all of a new definition, only the driver's own queue pair may set. */
+	if (hca_mkey_query(d->verbs.ctx, u.key, &m) || m.kind == HCA_MKEY_LINEAR || u.mask & MASK_PD ||
+	    (m.kind == HCA_MKEY_PAGES && !qp->privileged) || u.first || u.bytes > sizeof(raw) || !u.bytes ||
+	    (u.mask & (MASK_LEN | MASK_START | MASK_FREE)) != (MASK_LEN | MASK_START | MASK_FREE) ||
+	    umr_data_ok(d, &u, m.pdn))
+		return -EINVAL;
+	if (!u.data && vfio_dma_read(d->vfio, u.addr, raw, u.bytes))
+		return -EINVAL;
+	list = cx_pages_left(d, u.bytes / sizeof(u64)) ? list_of(qp, max(u.bytes, (u32)sizeof(struct hca_sge))) : NULL;
+	if (!list)
+		return -EINVAL;
+	if (m.kind == HCA_MKEY_PAGES) {
+		wr->npages = min(u.bytes / (u32)sizeof(u64), m.entries);
+		pages_in(list, u.data ? u.data : raw, wr->npages);
+		wr->pages = list;
+	} else {
+		wr->npages = ranges_in(list, u.data ? u.data : raw, min(u.bytes / OCTOWORD, m.entries));
+		wr->ranges = list;
+		wr->mw_type_reg = 1;
+		if (!wr->npages)
+			return -EINVAL;
+	}
+	wr->opcode = HCA_WR_REG_MR;
+	wr->reg_key = u.mask & MASK_KEY ? (u.key & ~0xffu) | (u8)cx_get(u.mkc, mkc, mkey_7_0) : u.key;
+	wr->access = access_of(u.mkc);
+	wr->bind_addr = cx_get(u.mkc, mkc, start_addr);
+	wr->bind_len = cx_get(u.mkc, mkc, len);
+	wr->page_shift = u.mask & MASK_PAGE_SIZE ? page_shift_of(u.mkc) : m.page_shift;
+	wr->remote_qpn = u.mask & MASK_QPN ? qpn_of(u.mkc) : m.qpn;
+	return 1;
+}
+
+static int umr_entries(struct connectx *d, const struct umr *u, const struct hca_mkey *m)
+{
+	u32 first = m->kind == HCA_MKEY_PAGES ? 2 * u->first : u->first, done;
+	u32 per = m->kind == HCA_MKEY_PAGES ? (u32)sizeof(u64) : OCTOWORD;
+	u8 raw[CHUNK];
+	int err = 0;
+
+	for (done = 0; !err && done < u->bytes; done += CHUNK) {
+		u32 part = min(u->bytes - done, CHUNK);
+
+		if (!u->data)
+			err = vfio_dma_read(d->vfio, u->addr + done, raw, part);
+		if (!err)
+			err = entries_set(d, u->key, m, first + done / per, u->data ? u->data + done : raw, part);
+	}
+	return err;
+}
+
+static void umr_apply(const struct connectx *d, const struct umr *u, struct hca_mkey *m)
+{
+	static const struct {
+		u64 mask;
+		u32 access;
+	} rights[] = {
+		{ MASK_LOCAL_WRITE, HCA_ACCESS_LOCAL_WRITE },
+		{ MASK_READ, HCA_ACCESS_REMOTE_READ },
+		{ MASK_WRITE, HCA_ACCESS_REMOTE_WRITE },
+		{ MASK_ATOMIC, HCA_ACCESS_REMOTE_ATOMIC },
+	};
+	u32 access = access_of(u->mkc), i;
+
+	for (i = 0; i < ARRAY_SIZE(rights); i++) {
+		if (u->mask & rights[i].mask)
+			m->access = (m->access & ~rights[i].access) | (access & rights[i].access);
+	}
+	if (u->mask & MASK_LEN)
+		m->len = len_of(d, m->kind, u->mkc);
+	if (u->mask & MASK_PAGE_SIZE)
+		m->page_shift = page_shift_of(u->mkc);
+	if (u->mask & MASK_START)
+		m->base = cx_get(u->mkc, mkc, start_addr);
+	if (u->mask & MASK_PD)
+		m->pdn = (u32)cx_get(u->mkc, mkc, pd);
+	if (u->mask & MASK_REMOTE_INV)
+		m->remote_inval = cx_get(u->mkc, mkc, en_rinval);
+	if (u->mask & MASK_KEY)
+		m->variant = (u8)cx_get(u->mkc, mkc, mkey_7_0);
+	if (u->mask & MASK_QPN)
+		m->qpn = qpn_of(u->mkc);
+	if (u->mask & MASK_FREE)
+		m->valid = !cx_get(u->mkc, mkc, free);
+}
+
+static int umr_run(struct connectx *d, const u8 *wqe, u32 len)
+{
+	struct hca_mkey m;
+	struct umr u;
+	int err;
+
+	if (umr_parse(wqe, len, &u) || hca_mkey_query(d->verbs.ctx, u.key, &m) || umr_data_ok(d, &u, 0))
+		return -EINVAL;
+	if ((u.flags & FLAG_FAIL_IF_IN_USE && m.valid) || (u.flags & FLAG_FAIL_IF_FREE && !m.valid))
+		return -EINVAL;
+	err = m.kind == HCA_MKEY_LINEAR ? 0 : umr_entries(d, &u, &m);
+	if (err)
+		return err;
+	umr_apply(d, &u, &m);
+	return hca_mkey_set(d->verbs.ctx, u.key, &m);
+}
+
+u8 cx_umr_run(struct connectx *d, const u8 *wqe, u32 len)
+{
+	cx_count(d, CX_CTR_KEY_REQUESTS);
+	if (wqe[3] != CX_OP_UMR)
+		return wqe[3] == CX_OP_NOP ? HCA_WC_SUCCESS : HCA_WC_LOC_QP_OP_ERR;
+	if (!umr_run(d, wqe, len))
+		return HCA_WC_SUCCESS;
+	cx_count(d, CX_CTR_BAD_KEY_REQUESTS);
+	return HCA_WC_MW_BIND_ERR;
+}

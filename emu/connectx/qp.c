@@ -1,0 +1,373 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Commands on queue pairs, and their doorbells. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "emu/connectx/connectx_internal.h"
+
+#define QPN_TABLE 0x1ffff /* the HCA's numbers lie within a range of this size */
+
+enum {
+	RQ_OWN = 0,
+	RQ_SHARED = 1,
+	RQ_NONE = 3,
+};
+
+struct cx_qp *cx_qp_get(const struct connectx *d, u32 qpn)
+{
+	struct cx_qp *qp;
+
+	if (qpn < CX_OWN_QPNS)
+		return d->own[qpn];
+	qp = table_get(&d->qpns, qpn & QPN_TABLE);
+	return qp && qp->qpn == qpn ? qp : NULL;
+}
+
+void cx_qp_doorbell(struct connectx *d, u32 uar, u32 qpn)
+{
+	struct cx_qp *qp = cx_qp_get(d, qpn);
+
+	if (unlikely(!qp || qp->uar != uar)) {
+		cx_count(d, CX_CTR_BAD_DOORBELLS);
+		return;
+	}
+	cx_count(d, CX_CTR_DOORBELLS);
+	if (qpn < CX_OWN_QPNS)
+		cx_special_doorbell(qp);
+	else
+		hca_qp_doorbell(d->verbs.ctx, qpn);
+}
+
+/* ---- create, destroy ---- */
+
+static u32 recv_sges(const u8 *qpc)
+{
+	u32 n = BIT(cx_get(qpc, qpc, log_rq_stride)) - (cx_get(qpc, qpc, wq_signature) ? 1 : 0);
+
+	return min(n, (u32)HCA_MAX_SGE);
+}
+
+/* The receive queue, then the send queue, in one buffer. */
+static int queues_make(struct connectx *d, struct cx_qp *qp, const struct cx_cmd *c)
+{
+	const u8 *qpc = cx_cptr(c->in, create_qp_in, qpc);
+	struct cx_pages pages = cx_command_pages(c, CX_AT_create_qp_in_pas / 8, (u32)cx_get(qpc, qpc, log_page_size),
+						 (u32)cx_get(qpc, qpc, page_offset));
+	u64 sq;
+
+	memcpy(qp->qpc, qpc, sizeof(qp->qpc));
+	qp->service = (u32)cx_get(qpc, qpc, st);
+	qp->uar = (u32)cx_get(qpc, qpc, uar_page);
+	qp->offload = cx_get(qpc, qpc, ulp_stateless_offload_mode);
+	qp->record.addr = cx_get(qpc, qpc, dbr_addr);
+	qp->has_rq = cx_get(qpc, qpc, rq_type) == RQ_OWN;
+	if (cx_get(qpc, qpc, rq_type) == RQ_SHARED)
+		qp->srqn = (u32)cx_get(qpc, qpc, srqn_rmpn_xrqn);
+	qp->rq = (struct cx_rq){
+		.log_size = (u8)cx_get(qpc, qpc, log_rq_size),
+		.log_stride = (u8)(4 + cx_get(qpc, qpc, log_rq_stride)),
+		.signature = cx_get(qpc, qpc, wq_signature),
+	};
+	qp->log_sq = (u8)cx_get(qpc, qpc, log_sq_size);
+	qp->sq_offset = qp->has_rq ? BIT_ULL(qp->rq.log_size + qp->rq.log_stride) : 0;
+	sq = cx_get(qpc, qpc, no_sq) ? 0 : (u64)CX_WQE_BB << qp->log_sq;
+	return qp->sq_offset + sq ? cx_buf_create(d, &qp->buf, &pages, qp->sq_offset + sq, false) : 0;
+}
+
+static int qp_init(struct verbs_qp *base, const struct hca_qp_init *init, bool srq, const void *cmd)
+{
+	return queues_make(cx_of(base->verbs), cx_qp_of(base), cmd);
+}
+
+void cx_qp_release(struct connectx *d, struct cx_qp *qp)
+{
+	cx_wq_reset(qp);
+	free(qp->list);
+	cx_buf_destroy(d, &qp->buf);
+	if (qp->qpn >= CX_OWN_QPNS && cx_qp_get(d, qp->qpn) == qp)
+		table_remove(&d->qpns, qp->qpn & QPN_TABLE);
+}
+
+static void qp_fini(struct verbs_qp *base)
+{
+	cx_qp_release(cx_of(base->verbs), cx_qp_of(base));
+}
+
+/* A queue pair that only carries out memory key requests, for the driver itself. */
+static int umr_qp_create(struct connectx *d, const struct cx_cmd *c, struct cx_qp **out)
+{
+	const u8 *qpc = cx_cptr(c->in, create_qp_in, qpc);
+	struct verbs_cq *cq = table_get(&d->verbs.cqs, (u32)cx_get(qpc, qpc, cqn_snd));
+	struct cx_qp *qp;
+	u32 n;
+	int err;
+
+	for (n = CX_QPN_UMR; n < CX_OWN_QPNS && d->own[n];)
+		n++;
+	if (n == CX_OWN_QPNS)
+		return CX_LIM;
+	if (!cq)
+		return CX_BAD_PARAM;
+	qp = calloc(1, sizeof(*qp));
+	if (!qp)
+		return -ENOMEM;
+	qp->qp.verbs = &d->verbs;
+	qp->qp.send_cq = qp->qp.recv_cq = cq;
+	err = queues_make(d, qp, c);
+	if (err) {
+		cx_qp_release(d, qp);
+		free(qp);
+		return err;
+	}
+	cq->specials++;
+	qp->qpn = qp->qp.qpn = n;
+	d->own[n] = qp;
+	*out = qp;
+	return 0;
+}
+
+static int type_of(u32 service)
+{
+	switch (service) {
+	case CX_QP_RC:
+		return HCA_QPT_RC;
+	case CX_QP_UC:
+		return HCA_QPT_UC;
+	case CX_QP_UD:
+		return HCA_QPT_UD;
+	case CX_QP_SMI:
+		return HCA_QPT_SMI;
+	case CX_QP_GSI:
+		return HCA_QPT_GSI;
+	default:
+		return -1;
+	}
+}
+
+static int verbs_create(struct connectx *d, const struct cx_cmd *c, struct cx_qp **out)
+{
+	const u8 *qpc = cx_cptr(c->in, create_qp_in, qpc);
+	const struct hca_caps *caps = hca_caps(d->cfg.hca);
+	u32 rq_type = (u32)cx_get(qpc, qpc, rq_type);
+	int type = type_of((u32)cx_get(qpc, qpc, st));
+	struct verbs_qp_queues queues = {
+		.send_cq = (u32)cx_get(qpc, qpc, cqn_snd),
+		.recv_cq = (u32)cx_get(qpc, qpc, cqn_rcv),
+		.srq = (u32)cx_get(qpc, qpc, srqn_rmpn_xrqn),
+		.has_srq = rq_type == RQ_SHARED,
+	};
+	struct hca_qp_init init = {
+		.type = (enum hca_qp_type)type,
+		.pdn = (u32)cx_get(qpc, qpc, pd),
+		.max_send_wr = cx_get(qpc, qpc, no_sq) ? 0 : min(BIT(cx_get(qpc, qpc, log_sq_size)), caps->max_qp_wr),
+		.max_recv_wr = rq_type == RQ_OWN ? min(BIT(cx_get(qpc, qpc, log_rq_size)), caps->max_qp_wr) : 0,
+		.max_send_sge = HCA_MAX_SGE,
+		.max_recv_sge = rq_type == RQ_OWN ? recv_sges(qpc) : 0,
+		.max_inline = HCA_MAX_INLINE,
+		.rx_csum = cx_get(qpc, qpc, ulp_stateless_offload_mode),
+		.port = d->cfg.port,
+	};
+	struct verbs_qp *qp;
+	int err;
+
+	if (type < 0 || rq_type > RQ_NONE || rq_type == 2)
+		return CX_BAD_PARAM;
+	err = verbs_qp_create(&d->verbs, &queues, &init, c, &qp);
+	if (err)
+		return err;
+	*out = cx_qp_of(qp);
+	if (qp->qpn < CX_OWN_QPNS) {
+		d->own[qp->qpn] = *out;
+	} else if (table_add_at(&d->qpns, *out, qp->qpn & QPN_TABLE)) {
+		verbs_qp_destroy(&d->verbs, qp->handle, &qp);
+		verbs_qp_free(qp);
+		return -ENOMEM;
+	}
+	(*out)->qpn = qp->qpn;
+	return 0;
+}
+
+int cx_create_qp(struct connectx *d, const struct cx_cmd *c)
+{
+	const u8 *qpc = cx_cptr(c->in, create_qp_in, qpc);
+	struct cx_qp *qp;
+	int err = cx_get(qpc, qpc, st) == CX_QP_UMR ? umr_qp_create(d, c, &qp) : verbs_create(d, c, &qp);
+
+	if (!err)
+		cx_set(c->out, create_qp_out, qpn, qp->qpn);
+	return err;
+}
+
+int cx_destroy_qp(struct connectx *d, const struct cx_cmd *c)
+{
+	struct cx_qp *qp = cx_qp_get(d, (u32)cx_get(c->in, destroy_qp_in, qpn));
+	struct verbs_qp *base;
+	int err;
+
+	if (!qp)
+		return CX_BAD_RES;
+	if (qp->service == CX_QP_UMR) {
+		cx_special_end(qp);
+		return CX_OK;
+	}
+	err = verbs_qp_destroy(&d->verbs, qp->qp.handle, &base);
+	if (!err)
+		verbs_qp_free(base);
+	return err;
+}
+
+/* ---- modify ---- */
+
+#define CONNECTED (HCA_QP_AV | HCA_QP_PATH_MTU | HCA_QP_DEST_QPN | HCA_QP_RQ_PSN)
+
+/* What each command sets besides what its mask of optional parameters says: of RC, UC, and the datagram services. */
+static const struct {
+	u16 op;
+	u8 to;
+	bool context; /* the command has one */
+	u32 rc, uc, ud;
+} transitions[] = {
+	{ 0x502, HCA_QPS_INIT, true, HCA_QP_PKEY_INDEX | HCA_QP_PORT | HCA_QP_ACCESS_FLAGS,
+	  HCA_QP_PKEY_INDEX | HCA_QP_PORT | HCA_QP_ACCESS_FLAGS, HCA_QP_PKEY_INDEX | HCA_QP_PORT | HCA_QP_QKEY },
+	{ 0x50e, HCA_QPS_INIT, true, 0, 0, 0 },
+	{ 0x503, HCA_QPS_RTR, true, CONNECTED | HCA_QP_MAX_DEST_RD_ATOMIC | HCA_QP_MIN_RNR_TIMER | HCA_QP_ACCESS_FLAGS,
+	  CONNECTED, 0 },
+	{ 0x504, HCA_QPS_RTS, true,
+	  HCA_QP_TIMEOUT | HCA_QP_RETRY_CNT | HCA_QP_RNR_RETRY | HCA_QP_SQ_PSN | HCA_QP_MAX_QP_RD_ATOMIC, HCA_QP_SQ_PSN,
+	  HCA_QP_SQ_PSN },
+	{ 0x505, HCA_QPS_RTS, true, 0, 0, 0 },
+	{ 0x506, HCA_QPS_RTS, true, 0, 0, 0 },
+	{ 0x50c, HCA_QPS_RTS, true, 0, 0, 0 },
+	{ 0x507, HCA_QPS_ERR, false, 0, 0, 0 },
+	{ 0x50a, HCA_QPS_RESET, false, 0, 0, 0 },
+};
+
+/* By bit of the mask of optional parameters. */
+static const u32 optional[] = {
+	[0] = HCA_QP_ALT_PATH,
+	[1] = HCA_QP_ACCESS_FLAGS,
+	[2] = HCA_QP_ACCESS_FLAGS,
+	[3] = HCA_QP_ACCESS_FLAGS,
+	[4] = HCA_QP_PKEY_INDEX,
+	[5] = HCA_QP_QKEY,
+	[6] = HCA_QP_MIN_RNR_TIMER,
+	[7] = HCA_QP_AV,
+	[8] = HCA_QP_MAX_QP_RD_ATOMIC,
+	[9] = HCA_QP_MAX_DEST_RD_ATOMIC,
+	[10] = HCA_QP_PATH_MIG_STATE,
+	[12] = HCA_QP_RETRY_CNT,
+	[13] = HCA_QP_RNR_RETRY,
+	[14] = HCA_QP_TIMEOUT,
+	[16] = HCA_QP_PORT,
+};
+
+static u32 optional_mask(u32 bits)
+{
+	u32 i, mask = 0;
+
+	for (i = 0; i < ARRAY_SIZE(optional); i++)
+		mask |= bits & BIT(i) ? optional[i] : 0;
+	return mask;
+}
+
+/* What the driver says of a queue pair only when it initialises it. */
+static int qp_initialise(struct connectx *d, struct cx_qp *qp, const u8 *qpc)
+{
+	qp->privileged = cx_get(qpc, qpc, rlky);
+	if (cx_get(qpc, qpc, dbr_addr))
+		qp->record = (struct cx_record){ .addr = cx_get(qpc, qpc, dbr_addr) };
+	if (qp->qpn < CX_OWN_QPNS || !cx_get(qpc, qpc, deth_sqpn))
+		return 0;
+	return hca_qp_set_source(d->verbs.ctx, qp->qpn, (u32)cx_get(qpc, qpc, deth_sqpn));
+}
+
+int cx_modify_qp(struct connectx *d, const struct cx_cmd *c)
+{
+	struct cx_qp *qp = cx_qp_get(d, (u32)cx_get(c->in, rst2init_qp_in, qpn));
+	const u8 *qpc = cx_cptr(c->in, rst2init_qp_in, qpc);
+	struct hca_qp_attr a = { 0 };
+	u32 i = 0, mask = HCA_QP_STATE;
+	struct verbs_qp *base;
+	int err = 0;
+
+	if (!qp)
+		return CX_BAD_RES;
+	while (transitions[i].op != c->op)
+		i++;
+	if (transitions[i].context) {
+		cx_attr_in(d, &a, qpc);
+		mask |= qp->service == CX_QP_RC   ? transitions[i].rc
+			: qp->service == CX_QP_UC ? transitions[i].uc
+						  : transitions[i].ud;
+		mask |= optional_mask((u32)cx_get(c->in, rst2init_qp_in, opt_param_mask));
+	}
+	a.state = transitions[i].to;
+	if (c->op == 0x502)
+		err = qp_initialise(d, qp, qpc);
+	if (err)
+		return err;
+	if (qp->service == CX_QP_UMR)
+		return cx_special_modify(&qp->qp, &a, mask);
+	return verbs_qp_modify(&d->verbs, qp->qp.handle, &a, mask, &base);
+}
+
+int cx_query_qp(struct connectx *d, const struct cx_cmd *c)
+{
+	struct cx_qp *qp = cx_qp_get(d, (u32)cx_get(c->in, query_qp_in, qpn));
+	u8 *qpc = cx_ptr(c->out, query_qp_out, qpc);
+	struct hca_qp_attr a = { 0 };
+	struct verbs_qp *base;
+	int err = 0;
+
+	if (!qp)
+		return CX_BAD_RES;
+	if (qp->service == CX_QP_UMR)
+		a.state = qp->state;
+	else
+		err = verbs_qp_query(&d->verbs, qp->qp.handle, &a, &base);
+	if (err)
+		return err;
+	memcpy(qpc, qp->qpc, sizeof(qp->qpc));
+	cx_attr_out(d, qpc, &a);
+	return CX_OK;
+}
+
+/* ---- multicast groups ---- */
+
+/* The MLID is not the adapter's concern: groups are told apart by GID. */
+static int mcast(struct connectx *d, const struct cx_cmd *c,
+		 int (*fn)(struct hca_ctx *ctx, u32 qpn, const struct wire_gid *mgid, u16 mlid))
+{
+	struct cx_qp *qp = cx_qp_get(d, (u32)cx_get(c->in, attach_to_mcg_in, qpn));
+
+	if (!qp || qp->qpn < CX_OWN_QPNS)
+		return CX_BAD_RES;
+	return verbs_qp_mcast(&d->verbs, qp->qp.handle, cx_cptr(c->in, attach_to_mcg_in, multicast_gid), 0, fn);
+}
+
+int cx_attach_mcg(struct connectx *d, const struct cx_cmd *c)
+{
+	return mcast(d, c, hca_mcast_attach);
+}
+
+int cx_detach_mcg(struct connectx *d, const struct cx_cmd *c)
+{
+	return mcast(d, c, hca_mcast_detach);
+}
+
+const struct verbs_ops cx_verbs_ops = {
+	.cq_size = sizeof(struct cx_cq),
+	.qp_size = sizeof(struct cx_qp),
+	.srq_size = sizeof(struct cx_srq),
+	.cq_init = cx_cq_init,
+	.cq_fini = cx_cq_fini,
+	.qp_init = qp_init,
+	.qp_fini = qp_fini,
+	.srq_init = cx_srq_init,
+	.srq_fini = cx_srq_fini,
+	.srq_posted = cx_srq_posted,
+	.cq = &cx_cq_ops,
+	.qp = &cx_qp_wq_ops,
+	.srq = &cx_srq_wq_ops,
+	.special = &cx_special_ops,
+};

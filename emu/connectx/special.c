@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Queue pairs that the HCA does not know. QP0 and QP1: the MAD layer is in the guest's kernel, so these transfer single MADs between its
+ * rings and the port; MADs for agents in the daemon are dispatched to them. And those that carry out memory key requests.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "emu/connectx/connectx_internal.h"
+#include "emu/wire/hdr.h"
+#include "emu/wire/mad.h"
+#include "emu/wire/smp.h"
+
+#define GRH_LEN    40
+#define MAD_PACKET (sizeof(struct wire_bth) + sizeof(struct wire_deth) + MAD_SIZE + WIRE_ICRC_LEN)
+
+/*
+ * The kernel takes the first step of a directed route before it posts, as the consumer of an HCA whose firmware has no SMI;
+ * the fabric's adapters take it themselves: 14.2.2.2, 14.2.2.4.
+ */
+static void undo_step(u8 *mad)
+{
+	u8 ptr = mad[6], cnt = mad[7];
+
+	if (mad[1] != MAD_CLASS_SUBN_DIRECTED || !cnt)
+		return;
+	if (!wire_get(mad, SMP_D) && ptr == 1)
+		mad[6] = 0;
+	else if (wire_get(mad, SMP_D) && ptr == cnt)
+		mad[6] = cnt + 1;
+}
+
+/* Moves @len bytes at @off of the list's memory; its keys are those of a driver that owns all of it. */
+static int special_move(struct connectx *d, const struct hca_sge *sge, u32 n, u32 off, void *buf, u32 len, bool write)
+{
+	for (; n && len; n--, sge++) {
+		struct hca_dma_seg seg;
+
+		if (off >= sge->length) {
+			off -= sge->length;
+			continue;
+		}
+		seg.addr = sge->addr + off;
+		seg.len = min(sge->length - off, len);
+		seg.local = buf;
+		if (write ? cx_dma.write(d, &seg, 1) : cx_dma.read(d, &seg, 1))
+			return -EFAULT;
+		buf = (u8 *)buf + seg.len;
+		len -= seg.len;
+		off = 0;
+	}
+	return len ? -EMSGSIZE : 0;
+}
+
+static void special_finish(struct verbs_cq *cq, const struct cx_qp *qp, struct hca_cqe *cqe)
+{
+	cqe->qpn = qp->qpn;
+	cqe->port = cx_of(qp->qp.verbs)->cfg.port;
+	cx_cq_ops.complete(container_of(cq, struct cx_cq, cq), cqe);
+}
+
+static void special_flush(struct verbs_cq *cq)
+{
+	cx_cq_ops.flush(container_of(cq, struct cx_cq, cq));
+}
+
+static u8 send_mad(struct cx_qp *qp, const struct hca_send_wr *wr)
+{
+	struct connectx *d = cx_of(qp->qp.verbs);
+	u8 qpn = qp->service == CX_QP_SMI ? 0 : 1;
+	struct mad_addr to = {
+		.qpn = wr->remote_qpn,
+		.qkey = wr->remote_qkey,
+		.lid = wr->av.dlid,
+		.pkey_index = qp->pkey_index,
+		.sl = wr->av.sl,
+		.path_bits = wr->av.src_path_bits,
+		.grh = wr->av.grh,
+		.hop_limit = wr->av.hop_limit,
+		.traffic_class = wr->av.traffic_class,
+		.gid_index = wr->av.sgid_index,
+		.flow_label = wr->av.flow_label,
+		.gid = wr->av.dgid,
+	};
+	u8 mad[MAD_SIZE];
+
+	if (wr->flags & HCA_SEND_INLINE || special_move(d, wr->sge, wr->num_sge, 0, mad, sizeof(mad), false))
+		return HCA_WC_LOC_PROT_ERR;
+	if (!qpn)
+		undo_step(mad);
+	cx_count(d, CX_CTR_MADS_OUT);
+	return mad_port_send_raw(d->cfg.mad, qpn, mad, &to) ? HCA_WC_LOC_QP_OP_ERR : HCA_WC_SUCCESS;
+}
+
+/* The next request is carried out, or flushed. False: there is none. */
+static bool send_next(struct cx_qp *qp)
+{
+	static u8 wqe[CX_WQE_BB * (CX_WQE_BBS + 1)] __attribute__((aligned(8)));
+	static struct hca_send_wr wr;
+	struct hca_cqe cqe = { .opcode = HCA_WC_SEND };
+	bool signaled = true;
+	u16 index;
+	int got;
+
+	if (qp->service == CX_QP_UMR) {
+		got = cx_sq_take(qp, wqe, &index);
+		cqe.token = CX_TOKEN(index, got > 0 ? wqe[3] : 0);
+	} else {
+		got = cx_send_pull(qp, &wr);
+		cqe.token = wr.token;
+		signaled = wr.flags & HCA_SEND_SIGNALED;
+		qp->done = qp->pulled;
+	}
+	if (!got)
+		return false;
+	if (qp->state != HCA_QPS_RTS)
+		cqe.status = HCA_WC_WR_FLUSH_ERR;
+	else if (got < 0)
+		cqe.status = HCA_WC_LOC_QP_OP_ERR;
+	else
+		cqe.status =
+			qp->service == CX_QP_UMR ? cx_umr_run(cx_of(qp->qp.verbs), wqe, (u32)got) : send_mad(qp, &wr);
+	if (cqe.status && qp->service == CX_QP_UMR)
+		qp->state = HCA_QPS_ERR;
+	if (cqe.status || signaled)
+		special_finish(qp->qp.send_cq, qp, &cqe);
+	return true;
+}
+
+void cx_special_doorbell(struct cx_qp *qp)
+{
+	u32 n;
+
+	for (n = 0; n < CX_TURN && qp->state >= HCA_QPS_RTS && send_next(qp);)
+		n++;
+	special_flush(qp->qp.send_cq);
+	qp->more = n == CX_TURN;
+	if (qp->more)
+		cx_resume_later(cx_of(qp->qp.verbs));
+}
+
+static void flush_recvs(struct cx_qp *qp)
+{
+	struct hca_recv_wr wr;
+	u32 n = BIT(qp->rq.log_size);
+
+	while (n-- && cx_recv_pull(qp, &wr)) {
+		struct hca_cqe cqe = { .token = wr.token, .opcode = HCA_WC_RECV, .status = HCA_WC_WR_FLUSH_ERR };
+
+		special_finish(qp->qp.recv_cq, qp, &cqe);
+	}
+	special_flush(qp->qp.recv_cq);
+}
+
+static void grh_fill(const struct wire_port *w, struct wire_grh *grh, const struct mad_addr *from)
+{
+	memset(grh, 0, sizeof(*grh));
+	wire_grh_set_ver_tc_flow(grh, from->traffic_class, from->flow_label);
+	grh->paylen = cpu_to_be16(MAD_PACKET);
+	grh->nxthdr = WIRE_GRH_NXTHDR_IBA;
+	grh->hoplmt = from->hop_limit;
+	grh->sgid = from->gid;
+	grh->dgid = w->attr.gid[from->gid_index % WIRE_PORT_GIDS];
+}
+
+/* A MAD came that no agent of the daemon takes. */
+static void special_receive(void *ctx, const u8 *mad, const struct mad_addr *from)
+{
+	struct cx_qp *qp = ctx;
+	struct connectx *d = cx_of(qp->qp.verbs);
+	struct wire_grh grh;
+	struct hca_recv_wr wr;
+	struct hca_cqe cqe = {
+		.opcode = HCA_WC_RECV,
+		.byte_len = GRH_LEN + MAD_SIZE,
+		.src_qp = from->qpn,
+		.slid = from->lid,
+		.sl = from->sl,
+		.dlid_path_bits = from->path_bits,
+		.pkey_index = from->pkey_index,
+		.flags = from->grh ? HCA_WC_GRH : 0,
+		.solicited = true,
+	};
+	int got;
+
+	if (qp->state < HCA_QPS_RTR || qp->state == HCA_QPS_ERR || !(got = cx_recv_pull(qp, &wr))) {
+		cx_count(d, CX_CTR_MADS_DROPPED);
+		return;
+	}
+	grh_fill(mad_port_wire(d->cfg.mad), &grh, from);
+	cqe.token = wr.token;
+	if (got < 0 || (from->grh && special_move(d, wr.sge, wr.num_sge, 0, &grh, GRH_LEN, true)) ||
+	    special_move(d, wr.sge, wr.num_sge, GRH_LEN, (void *)(uintptr_t)mad, MAD_SIZE, true))
+		cqe.status = HCA_WC_LOC_PROT_ERR;
+	cx_count(d, CX_CTR_MADS_IN);
+	special_finish(qp->qp.recv_cq, qp, &cqe);
+	special_flush(qp->qp.recv_cq);
+}
+
+static int special_create(struct verbs_qp *base, u8 port)
+{
+	struct connectx *d = cx_of(base->verbs);
+	struct cx_qp *qp = cx_qp_of(base);
+	u8 n = qp->service == CX_QP_SMI ? 0 : 1;
+	struct mad_raw raw = { .ctx = qp, .recv = special_receive };
+
+	base->qpn = n ? CX_QPN_GSI : CX_QPN_SMI;
+	if (d->own[base->qpn])
+		return -EBUSY;
+	mad_port_set_raw(d->cfg.mad, n, &raw);
+	return 0;
+}
+
+static void special_destroy(struct verbs_qp *base)
+{
+	struct connectx *d = cx_of(base->verbs);
+
+	mad_port_set_raw(d->cfg.mad, base->qpn == CX_QPN_SMI ? 0 : 1, NULL);
+	d->own[base->qpn] = NULL;
+}
+
+/* The end of one, whichever it is, when the driver or its device goes. */
+void cx_special_end(struct cx_qp *qp)
+{
+	struct connectx *d = cx_of(qp->qp.verbs);
+
+	if (qp->service != CX_QP_UMR) {
+		special_destroy(&qp->qp);
+		return;
+	}
+	d->own[qp->qpn] = NULL;
+	qp->qp.send_cq->specials--;
+	cx_qp_release(d, qp);
+	free(qp);
+}
+
+int cx_special_modify(struct verbs_qp *base, const struct hca_qp_attr *a, u32 mask)
+{
+	struct cx_qp *qp = cx_qp_of(base);
+
+	if ((mask & HCA_QP_STATE && a->state > HCA_QPS_ERR) ||
+	    (mask & HCA_QP_PKEY_INDEX && a->pkey_index >= WIRE_PORT_PKEYS))
+		return -EINVAL;
+	if (mask & HCA_QP_QKEY)
+		qp->qkey = a->qkey;
+	if (mask & HCA_QP_PKEY_INDEX)
+		qp->pkey_index = a->pkey_index;
+	if (!(mask & HCA_QP_STATE))
+		return 0;
+	qp->state = a->state;
+	if (qp->state == HCA_QPS_RESET)
+		cx_wq_reset(qp);
+	if (qp->state >= HCA_QPS_RTS)
+		cx_special_doorbell(qp);
+	if (qp->state == HCA_QPS_ERR && qp->has_rq)
+		flush_recvs(qp);
+	return 0;
+}
+
+static void special_query(const struct verbs_qp *base, struct hca_qp_attr *a)
+{
+	const struct cx_qp *qp = container_of(base, const struct cx_qp, qp);
+
+	*a = (struct hca_qp_attr){
+		.state = qp->state,
+		.cur_state = qp->state,
+		.qkey = qp->qkey,
+		.pkey_index = qp->pkey_index,
+		.port = cx_of(base->verbs)->cfg.port,
+	};
+}
+
+const struct verbs_special_ops cx_special_ops = {
+	.create = special_create,
+	.destroy = special_destroy,
+	.modify = cx_special_modify,
+	.query = special_query,
+};
+
+/* The port's own agents answer, as the adapter's firmware does. */
+int cx_mad_ifc(struct connectx *d, const struct cx_cmd *c)
+{
+	u8 *mad = cx_ptr(c->out, mad_ifc_out, response_mad_packet);
+
+	memcpy(mad, cx_cptr(c->in, mad_ifc_in, mad), MAD_SIZE);
+	return d->cfg.local_mad(d->cfg.arg, d->cfg.port, mad) > 0 ? CX_OK : CX_BAD_PKT;
+}

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Shared receive queues: linked entries in a buffer, each naming the next one. */
+#include <errno.h>
+
+#include "emu/connectx/connectx_internal.h"
+
+static int srq_next(void *fe, struct hca_recv_wr *wr)
+{
+	struct cx_srq *srq = fe;
+
+	return cx_rq_take(cx_of(srq->srq.verbs), &srq->rq, &srq->buf, &srq->record, srq->srq.max_sge, wr);
+}
+
+u32 cx_srq_posted(void *fe)
+{
+	struct cx_srq *srq = fe;
+	u32 posted;
+
+	return cx_record_read(cx_of(srq->srq.verbs), &srq->record, 0, &posted) ? (u16)(posted - srq->rq.count) : 0;
+}
+
+const struct hca_wq_ops cx_srq_wq_ops = { .next_recv = srq_next };
+
+int cx_srq_init(struct verbs_srq *base, u32 max_wr, const void *arg)
+{
+	struct cx_srq *srq = container_of(base, struct cx_srq, srq);
+	const struct cx_cmd *c = arg;
+	const u8 *ctx = cx_cptr(c->in, create_srq_in, srq_context_entry);
+	struct cx_pages pages = cx_command_pages(c, CX_AT_create_srq_in_pas / 8, (u32)cx_get(ctx, srqc, log_page_size),
+						 (u32)cx_get(ctx, srqc, page_offset));
+
+	srq->rq = (struct cx_rq){
+		.log_size = (u8)cx_get(ctx, srqc, log_srq_size),
+		.log_stride = (u8)(4 + cx_get(ctx, srqc, log_rq_stride)),
+		.linked = true,
+		.signature = cx_get(ctx, srqc, wq_signature),
+	};
+	srq->record.addr = cx_get(ctx, srqc, dbr_addr);
+	memcpy(srq->srqc, ctx, sizeof(srq->srqc));
+	return cx_buf_create(cx_of(base->verbs), &srq->buf, &pages, BIT_ULL(srq->rq.log_size + srq->rq.log_stride),
+			     false);
+}
+
+void cx_srq_fini(struct verbs_srq *base)
+{
+	cx_buf_destroy(cx_of(base->verbs), &container_of(base, struct cx_srq, srq)->buf);
+}
+
+int cx_create_srq(struct connectx *d, const struct cx_cmd *c)
+{
+	const u8 *ctx = cx_cptr(c->in, create_srq_in, srq_context_entry);
+	/* An entry begins with 16 bytes that link it. */
+	u32 sges = BIT(cx_get(ctx, srqc, log_rq_stride)) - 1;
+	struct hca_srq_attr attr = {
+		.max_wr = BIT(cx_get(ctx, srqc, log_srq_size)),
+		.max_sge = min(sges, (u32)HCA_MAX_SGE),
+		.limit = (u32)cx_get(ctx, srqc, lwm),
+	};
+	struct verbs_srq *srq;
+	int err = sges ? verbs_srq_create(&d->verbs, (u32)cx_get(ctx, srqc, pd), &attr, c, &srq) : -EINVAL;
+
+	if (!err)
+		cx_set(c->out, create_srq_out, srqn, srq->handle);
+	return err;
+}
+
+int cx_destroy_srq(struct connectx *d, const struct cx_cmd *c)
+{
+	struct verbs_srq *srq;
+	int err = verbs_srq_destroy(&d->verbs, (u32)cx_get(c->in, destroy_srq_in, srqn), &srq);
+
+	if (!err)
+		verbs_srq_free(srq);
+	return err;
+}
+
+int cx_query_srq(struct connectx *d, const struct cx_cmd *c)
+{
+	u8 *ctx = cx_ptr(c->out, query_srq_out, srq_context_entry);
+	struct hca_srq_attr attr;
+	struct verbs_srq *srq;
+	int err = verbs_srq_query(&d->verbs, (u32)cx_get(c->in, query_srq_in, srqn), &attr, &srq);
+
+	if (err)
+		return err;
+	memcpy(ctx, container_of(srq, struct cx_srq, srq)->srqc, CX_BYTES_srqc);
+	cx_set(ctx, srqc, lwm, attr.limit);
+	return CX_OK;
+}
+
+int cx_arm_rq(struct connectx *d, const struct cx_cmd *c)
+{
+	return verbs_srq_set_limit(&d->verbs, (u32)cx_get(c->in, arm_rq_in, srq_number),
+				   (u32)cx_get(c->in, arm_rq_in, lwm));
+}

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Memory keys that the front end defines, and the ranges of other keys that a key may consist of (indirect regions, 10.6.3). */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "emu/hca/hca_internal.h"
+
+#define MAX_PAGES  (1u << 20)
+#define MAX_RANGES (1u << 16)
+#define RIGHTS     (HCA_ACCESS_LOCAL_WRITE | HCA_ACCESS_REMOTE_WRITE | HCA_ACCESS_REMOTE_READ | HCA_ACCESS_REMOTE_ATOMIC)
+
+static struct hca_key *mkey_get(struct hca_ctx *ctx, u32 key)
+{
+	struct hca_key *k = hca_key_slot(ctx->hca, key);
+
+	return k && k->kind == HCA_KEY_MR && k->ctx == ctx && k->mkey ? k : NULL;
+}
+
+/* All entries are allocated with the first that is set. */
+static int alloc_pages(struct hca_key *k)
+{
+	if (k->pages)
+		return 0;
+	k->pages = calloc(k->max_pages, sizeof(*k->pages));
+	if (!k->pages)
+		return -ENOMEM;
+	k->npages = k->max_pages;
+	k->ctx->mr_pages += k->max_pages;
+	return 0;
+}
+
+int hca_mkey_fill_pages(struct hca_key *k, u32 first, const u64 *pages, u32 n)
+{
+	int err;
+
+	if (first > k->max_pages || n > k->max_pages - first)
+		return -EINVAL;
+	err = alloc_pages(k);
+	if (!err)
+		memcpy(k->pages + first, pages, n * sizeof(*pages));
+	return err;
+}
+
+int hca_mkey_fill_ranges(struct hca_key *k, u32 first, const struct hca_sge *range, u32 n)
+{
+	struct hca_range *ranges = k->ranges;
+	u32 i;
+
+	if (!n || first > k->nranges || (k->mkey && (first > k->max_pages || n > k->max_pages - first)))
+		return -EINVAL;
+	if (first + n > k->nranges) {
+		ranges = realloc(ranges, (first + n) * sizeof(*ranges));
+		if (!ranges)
+			return -ENOMEM;
+		k->ranges = ranges;
+	}
+	if (k->mkey) {
+		k->ctx->mr_pages += (u64)(first + n) - k->npages;
+		k->npages = first + n;
+	}
+	k->nranges = first + n;
+	for (i = 0; i < n; i++)
+		ranges[first + i] = (struct hca_range){
+			.end = (first + i ? ranges[first + i - 1].end : 0) + range[i].length,
+			.sge = range[i],
+		};
+	return 0;
+}
+
+int hca_mkey_check_ranges(const struct hca_key *k, u32 access)
+{
+	const u32 writes = HCA_ACCESS_REMOTE_WRITE | HCA_ACCESS_REMOTE_ATOMIC | HCA_ACCESS_LOCAL_WRITE;
+	u32 i;
+
+	for (i = 0; i < k->nranges; i++) {
+		const struct hca_key *inner = hca_key_find(k->ctx->hca, k->ranges[i].sge.lkey);
+
+		if (!inner || inner->pd != k->pd || inner->kind != HCA_KEY_MR || inner == k)
+			return HCA_KEY_INVALID;
+		if (access & writes && !(inner->access & HCA_ACCESS_LOCAL_WRITE))
+			return HCA_KEY_ACCESS;
+	}
+	return 0;
+}
+
+/* Does what it says lie within its pages or ranges? */
+static int check_extent(struct hca_key *k, const struct hca_mkey *m)
+{
+	u64 size;
+
+	if (m->len && m->base + m->len - 1 < m->base)
+		return -EINVAL;
+	switch (m->kind) {
+	case HCA_MKEY_LINEAR:
+		return 0;
+	case HCA_MKEY_RANGES:
+		if (!k->nranges || m->len > k->ranges[k->nranges - 1].end || hca_mkey_check_ranges(k, m->access))
+			return -EINVAL;
+		return 0;
+	default:
+		if (m->page_shift < 6 || m->page_shift > 31)
+			return -EINVAL;
+		size = 1ull << m->page_shift;
+		if (m->len > k->max_pages * size || m->len > k->max_pages * size - (m->base & (size - 1)))
+			return -EINVAL;
+		return alloc_pages(k);
+	}
+}
+
+static int mkey_define(struct hca_key *k, const struct hca_mkey *m)
+{
+	struct hca_pd *pd = hca_pd_get(k->ctx, m->pdn), *old = k->pd;
+	int err;
+
+	if (!pd || m->access & ~(u32)RIGHTS)
+		return -EINVAL;
+	k->pd = pd; /* the ranges are of the new one */
+	err = m->valid ? check_extent(k, m) : 0;
+	if (err) {
+		k->pd = old;
+		return err;
+	}
+	old->users--;
+	pd->users++;
+	k->key = (k->key & ~0xffu) | m->variant;
+	k->access = m->access;
+	k->base = m->base;
+	k->va = m->base;
+	k->len = m->len;
+	k->page_shift = m->page_shift;
+	k->qpn = m->qpn;
+	k->remote_inval = m->remote_inval;
+	k->valid = m->valid;
+	return 0;
+}
+
+int hca_mkey_create(struct hca_ctx *ctx, const struct hca_mkey *m, u32 *key)
+{
+	struct hca_pd *pd = hca_pd_get(ctx, m->pdn);
+	struct hca_key *k;
+	int err;
+
+	if (!pd || m->kind > HCA_MKEY_RANGES || m->entries > (m->kind == HCA_MKEY_PAGES ? MAX_PAGES : MAX_RANGES) ||
+	    !m->entries != (m->kind == HCA_MKEY_LINEAR))
+		return -EINVAL;
+	err = hca_key_alloc(ctx, pd, HCA_KEY_MR, &k);
+	if (err)
+		return err;
+	k->mkey = k->fast = true;
+	k->mkey_kind = (u8)m->kind;
+	k->max_pages = m->entries;
+	err = mkey_define(k, m);
+	if (err)
+		hca_key_free(k);
+	else
+		*key = k->key;
+	return err;
+}
+
+int hca_mkey_query(struct hca_ctx *ctx, u32 key, struct hca_mkey *m)
+{
+	const struct hca_key *k = mkey_get(ctx, key);
+
+	if (!k)
+		return -EINVAL;
+	*m = (struct hca_mkey){
+		.kind = k->mkey_kind,
+		.entries = k->max_pages,
+		.pdn = k->pd->pdn,
+		.qpn = k->qpn,
+		.variant = (u8)k->key,
+		.valid = k->valid,
+		.remote_inval = k->remote_inval,
+		.access = k->access,
+		.base = k->base,
+		.len = k->len,
+		.page_shift = k->page_shift,
+	};
+	return 0;
+}
+
+/* Bytes that were received before are not written afterwards, as for hca_mr_dereg(). */
+int hca_mkey_set(struct hca_ctx *ctx, u32 key, const struct hca_mkey *m)
+{
+	struct hca_key *k = mkey_get(ctx, key);
+	struct hca_mkey def = *m;
+
+	if (!k)
+		return -EINVAL;
+	hca_batches_run();
+	def.kind = k->mkey_kind;
+	return mkey_define(k, &def);
+}
+
+int hca_mkey_set_pages(struct hca_ctx *ctx, u32 key, u32 first, const u64 *pages, u32 n)
+{
+	struct hca_key *k = mkey_get(ctx, key);
+
+	return k && k->mkey_kind == HCA_MKEY_PAGES ? hca_mkey_fill_pages(k, first, pages, n) : -EINVAL;
+}
+
+int hca_mkey_set_ranges(struct hca_ctx *ctx, u32 key, u32 first, const struct hca_sge *range, u32 n)
+{
+	struct hca_key *k = mkey_get(ctx, key);
+
+	return k && k->mkey_kind == HCA_MKEY_RANGES ? hca_mkey_fill_ranges(k, first, range, n) : -EINVAL;
+}
