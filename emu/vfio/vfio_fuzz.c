@@ -20,9 +20,9 @@ int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
 	/* One byte: command and descriptors; one: flags; two: length. */
 	while (size >= 4) {
 		u32 n = min((u32)(data[2] | data[3] << 8), (u32)size - 4);
-		int fds[4] = { c.memfd, c.memfd, c.event[0], c.event[1] };
+		int fds[5] = { c.memfd, c.memfd, c.event[0], c.event[1], c.memfd };
 
-		if (n > VFIO_MSG_MAX || c.event[0] < 0)
+		if (c.event[0] < 0) /* it has not begun */
 			fds[2] = fds[3] = c.memfd;
 		client_send(&c, data[0] >> 4, data[1], data + 4, n, fds + (data[0] >> 1 & 2), data[0] & 3);
 		while (client_reply(&c) != -EPIPE)
