@@ -83,6 +83,13 @@ static void print_node(const json_t *n)
 		printf("        guest's device, %s driver\n",
 		       json_is_true(json_object_get(guest, "driver")) ? "in use by its" : "without a");
 	print_counters(guest);
+	json_array_foreach(json_object_get(guest, "connectx"), i, p)
+	{
+		if (json_is_true(json_object_get(p, "driver")) || json_object_size(json_object_get(p, "counters")))
+			printf("        guest's ConnectX, %s driver\n",
+			       json_is_true(json_object_get(p, "driver")) ? "in use by its" : "without a");
+		print_counters(p);
+	}
 	if (json_object_get(guest, "card"))
 		printf("        guest's network card\n");
 	print_counters(json_object_get(guest, "card"));

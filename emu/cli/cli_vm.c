@@ -23,7 +23,7 @@ static void add_line(char **text, const char *a, const char *b)
 
 /* Settings of the guest, one line for each device. */
 struct devices {
-	char *hcas, *cards, *ips, *monitors;
+	char *hcas, *connectx, *cards, *ips, *monitors;
 	int ncards;
 };
 
@@ -80,12 +80,14 @@ static json_t *vm_request_devices(int sock, const char *host, struct devices *d)
 /* The devices of @host are in the guest, too. */
 static void take_host(int sock, const char *host, struct devices *d)
 {
-	json_t *a = vm_request_devices(sock, host, d), *ip;
+	json_t *a = vm_request_devices(sock, host, d), *ip, *path;
 	bool first = !d->hcas;
 	char queues[16];
 	size_t i;
 
 	add_line(&d->hcas, host, cli_text(a, "socket"));
+	json_array_foreach(json_object_get(a, "connectx"), i, path)
+		add_line(&d->connectx, host, json_string_value(path));
 	snprintf(queues, sizeof(queues), "%lld", cli_number(a, "queues"));
 	setenv("MUSLIN_VM_QUEUES", queues, 1);
 	if (first)
@@ -131,6 +133,7 @@ int cli_vm(int argc, char **argv)
 		tell_loopback(hosts);
 		free(hosts);
 		setenv("MUSLIN_VM_HCAS", d.hcas ? d.hcas : "", 1);
+		setenv("MUSLIN_VM_CONNECTX", d.connectx ? d.connectx : "", 1);
 		setenv("MUSLIN_VM_CARDS", d.cards ? d.cards : "", 1);
 		setenv("MUSLIN_VM_MONITORS", d.monitors ? d.monitors : "", 1);
 		setenv("MUSLIN_VM_IPS", d.ips ? d.ips : "", 1);

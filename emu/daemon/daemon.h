@@ -3,6 +3,7 @@
 #ifndef MUSLIN_DAEMON_H
 #define MUSLIN_DAEMON_H
 
+#include "emu/connectx/connectx.h"
 #include "emu/ctl/ctl.h"
 #include "emu/ctl/rundir.h"
 #include "emu/daemon/ethernet.h"
@@ -24,8 +25,10 @@ struct host {
 	struct siw_options iwarp;
 	char netdev[16]; /* its interface */
 	struct rdma_host *rdma;
-	struct vdev *vdev; /* NULL until a guest is wanted */
-	struct vnet *card; /* likewise */
+	struct vdev *vdev;            /* NULL until a guest is wanted */
+	struct connectx *connectx[2]; /* likewise: a function for each InfiniBand port */
+	struct vnet *card;            /* likewise */
+	u32 drivers;                  /* of guests that use the ports */
 };
 
 struct sm_mad;

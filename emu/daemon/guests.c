@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* vhost-user devices of a host for its guest: HCA and network card. */
+/* Devices of a host for its guest: HCA, by vhost-user or as a ConnectX by vfio-user, and network card. */
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
@@ -21,11 +21,12 @@ static void guests_present(void *arg, bool here)
 	struct host *h = arg;
 	u8 i;
 
+	h->drivers += here ? 1 : -1u;
 	for (i = 1; i <= h->uv.nports; i++) {
 		struct ipif *ip = rdma_host_ipif(h->rdma, i);
 
 		if (ip)
-			ipif_mute(ip, here);
+			ipif_mute(ip, h->drivers);
 	}
 }
 
@@ -63,8 +64,30 @@ static int make_adapter(struct daemon *d, struct host *h)
 	return h->vdev ? 0 : -errno;
 }
 
+/* Ports on Ethernet have none. */
+static int make_connectx(struct daemon *d, struct host *h, u8 i)
+{
+	struct connectx_config cfg = { .name = h->uv.name,
+				       .hca = h->uv.hca,
+				       .port = i + 1,
+				       .mad = h->uv.mad[i],
+				       .local_mad = local_mad,
+				       .present = guests_present,
+				       .arg = h };
+	char path[RUNDIR_PATH_MAX];
+	int err = socket_path(d, h, i ? "x2" : "x", path);
+
+	if (err)
+		return err;
+	h->connectx[i] = connectx_create(d->loop, path, &cfg);
+	return h->connectx[i] ? 0 : -errno;
+}
+
 int daemon_guest_create(struct daemon *d, struct host *h)
 {
+	bool infiniband = !h->roce && !h->station;
+	u8 i;
+
 	char path[RUNDIR_PATH_MAX];
 	int err = 0;
 
@@ -72,6 +95,9 @@ int daemon_guest_create(struct daemon *d, struct host *h)
 		return -EOPNOTSUPP; /* the guest's driver knows no TCP */
 	if (!h->vdev && h->uv.hca)
 		err = make_adapter(d, h);
+	for (i = 0; i < h->uv.nports && infiniband && !err; i++)
+		if (!h->connectx[i])
+			err = make_connectx(d, h, i);
 	if (err || h->card || !h->station || h->station->cfg.kind != FABRIC_ETHER_NIC)
 		return err;
 	err = socket_path(d, h, "n", path);
@@ -83,7 +109,11 @@ int daemon_guest_create(struct daemon *d, struct host *h)
 
 void daemon_guest_destroy(struct host *h)
 {
+	u8 i;
+
 	vdev_destroy(h->vdev);
+	for (i = 0; i < ARRAY_SIZE(h->connectx); i++)
+		connectx_destroy(h->connectx[i]);
 	vnet_destroy(h->card);
 }
 
@@ -126,6 +156,11 @@ void daemon_guests_return(struct daemon *d)
 
 bool daemon_guest_here(const struct host *h)
 {
+	u8 i;
+
+	for (i = 0; i < ARRAY_SIZE(h->connectx); i++)
+		if (h->connectx[i] && connectx_in_use(h->connectx[i]))
+			return true;
 	return (h->vdev && vdev_in_use(h->vdev)) || (h->card && vnet_in_use(h->card));
 }
 
@@ -160,11 +195,22 @@ static json_t *card_json(const struct host *h)
 			 card_ips(&h->station->cfg));
 }
 
+static json_t *connectx_json(const struct host *h)
+{
+	json_t *paths = json_array();
+	u8 i;
+
+	for (i = 0; i < ARRAY_SIZE(h->connectx); i++)
+		if (h->connectx[i])
+			json_array_append_new(paths, json_string(connectx_path(h->connectx[i])));
+	return paths;
+}
+
 json_t *daemon_guest_json(const struct host *h)
 {
 	json_t *socket = h->vdev ? json_string(vdev_path(h->vdev)) : json_null();
 	json_t *ips = h->vdev && !fabric_node_binding(h->node) ? daemon_show_ips(h->node) : json_array();
 
-	return json_pack("{s:s, s:o, s:i, s:o, s:o}", "name", h->uv.name, "socket", socket, "queues", VDEV_QUEUES,
-			 "ips", ips, "card", card_json(h));
+	return json_pack("{s:s, s:o, s:i, s:o, s:o, s:o}", "name", h->uv.name, "socket", socket, "queues", VDEV_QUEUES,
+			 "connectx", connectx_json(h), "ips", ips, "card", card_json(h));
 }

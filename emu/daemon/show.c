@@ -131,10 +131,33 @@ static json_t *card_counters_json(const struct vnet *n)
 	return o;
 }
 
-/* The device that a guest has, or had, and its network card. */
+/* ConnectX functions, with the counters that have counted: there is one for each command. */
+static json_t *connectx_json(const struct host *h, bool counters)
+{
+	json_t *functions = json_array(), *o, *all;
+	const char *name;
+	u32 i, n;
+
+	for (i = 0; i < ARRAY_SIZE(h->connectx); i++) {
+		const struct connectx *x = h->connectx[i];
+
+		if (!x)
+			continue;
+		o = json_pack("{s:b}", "driver", connectx_in_use(x));
+		all = json_object();
+		for (n = 0; counters && (name = connectx_counter_name(n)); n++)
+			if (connectx_counter(x, n))
+				json_object_set_new(all, name, json_integer((json_int_t)connectx_counter(x, n)));
+		json_object_set_new(o, "counters", all);
+		json_array_append_new(functions, o);
+	}
+	return functions;
+}
+
+/* The devices that a guest has, or had, and its network card. */
 static json_t *guest_json(const struct host *h, bool counters)
 {
-	json_t *o = json_pack("{s:b}", "driver", vdev_in_use(h->vdev));
+	json_t *o = json_pack("{s:b, s:o}", "driver", vdev_in_use(h->vdev), "connectx", connectx_json(h, counters));
 
 	if (counters)
 		json_object_set_new(o, "counters", guest_counters_json(h->vdev));
