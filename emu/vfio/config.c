@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Config space of an endpoint: header, PCI Express and MSI-X capability (PCI Local Bus 3.0 6.1, 6.8.2; PCI Express 2.0 7.8). */
+/* Config space of an endpoint: header, PCI Express, MSI-X and vendor-specific capability (PCI Local Bus 3.0 6.1, 6.8.2; PCI Express 2.0 7.8). */
 #include "emu/vfio/vfio_internal.h"
 
 #define COMMAND        0x04
@@ -27,6 +27,7 @@
 #define MSIX          0x9c
 #define MSIX_CTL      (MSIX + 2)
 #define MSIX_CTL_BITS 0xc000 /* enable, mask all */
+#define VENDOR        0xa8
 
 static void put16(u8 *at, u16 v)
 {
@@ -94,6 +95,11 @@ void vfio_config_init(struct vfio_server *s)
 	put16(w + MSIX_CTL, MSIX_CTL_BITS);
 	put32(c + MSIX + 4, cfg->msix_table | cfg->msix_bar);
 	put32(c + MSIX + 8, cfg->msix_pba | cfg->msix_bar);
+	if (!cfg->vendor_cap)
+		return;
+	c[MSIX + 1] = VENDOR;
+	c[VENDOR] = 0x09;
+	c[VENDOR + 2] = cfg->vendor_cap;
 }
 
 /* All that can be written is 0 after a reset. */

@@ -109,6 +109,7 @@ static inline struct vfio_server *dev_create(struct device *d, struct loop *loop
 		.vectors = DEV_VECTORS,
 		.msix_table = DEV_TABLE,
 		.msix_pba = DEV_PBA,
+		.vendor_cap = 0x18,
 	};
 
 	if (area) {

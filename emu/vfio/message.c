@@ -120,6 +120,8 @@ static int get_irq_info(struct vfio_server *s)
 
 	if (index >= VFIO_PCI_NUM_IRQS)
 		return -EINVAL;
+	if (index == VFIO_PCI_ERR_IRQ_INDEX)
+		return -EOPNOTSUPP; /* a number of 0 makes QEMU warn */
 	s->in.irq.argsz = sizeof(s->in.irq);
 	s->in.irq.count = index == VFIO_PCI_MSIX_IRQ_INDEX ? s->cfg.vectors : 0;
 	s->in.irq.flags = s->in.irq.count ? VFIO_IRQ_INFO_EVENTFD : 0;
@@ -259,7 +261,7 @@ int vfio_message(struct vfio_server *s)
 		got = payload_size(s) < commands[c].min ? -EINVAL : commands[c].fn(s);
 	if (known && c == VFIO_CMD_REGION_WRITE_MULTI)
 		cost += (int)(payload_size(s) / sizeof(struct vfio_write_one));
-	if (got < 0) {
+	if (got < 0 && !(known && got == -EOPNOTSUPP)) {
 		s->counters[VFIO_CTR_BAD_MESSAGES]++;
 		log_at(LOG_DEBUG, s->client.path, "vfio-user command %u is refused: %d", c, got);
 	}

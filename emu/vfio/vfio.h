@@ -37,6 +37,7 @@ struct vfio_config {
 	u32 vectors; /* of MSI-X, 1 to VFIO_VECTORS_MAX */
 	u8 msix_bar;
 	u32 msix_table, msix_pba; /* offsets in it of two pages that hold nothing else */
+	u8 vendor_cap;            /* bytes of a vendor-specific capability, which reads as 0; up to 64; 0: none */
 };
 
 /*

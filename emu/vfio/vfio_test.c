@@ -34,6 +34,10 @@ static void test_messages(struct client *c)
 	irq[2] = VFIO_PCI_INTX_IRQ_INDEX;
 	row(6, "no other interrupts",
 	    client_call(c, VFIO_CMD_DEVICE_GET_IRQ_INFO, irq, sizeof(irq)) == 16 && !c->in.irq.count);
+	irq[2] = VFIO_PCI_ERR_IRQ_INDEX;
+	row(16, "nor error recovery, which QEMU may ask for",
+	    client_call(c, VFIO_CMD_DEVICE_GET_IRQ_INFO, irq, sizeof(irq)) == -EOPNOTSUPP &&
+		    counter(VFIO_CTR_BAD_MESSAGES) == 1);
 	irq[2] = 5;
 	row(7, "nor what is not there", client_call(c, VFIO_CMD_DEVICE_GET_IRQ_INFO, irq, sizeof(irq)) == -EINVAL);
 	row(8, "a BAR",
@@ -65,10 +69,11 @@ static void test_config(struct client *c)
 	row(21, "stays", client_read(c, CONFIG, 0, 4) == 0x101315b3 && client_read(c, CONFIG, 0x2c, 4) == 0x000815b3);
 	client_write(c, CONFIG, 0x10, ~0ull, 8);
 	row(22, "the size of a 64-bit BAR", client_read(c, CONFIG, 0x10, 8) == 0xffffffffffff000cull);
-	row(23, "capabilities: PCI Express, then MSI-X",
+	row(23, "capabilities: PCI Express, MSI-X, vendor-specific",
 	    client_read(c, CONFIG, 0x34, 1) == 0x60 && client_read(c, CONFIG, 0x60, 2) == 0x9c10 &&
-		    client_read(c, CONFIG, 0x9c, 4) == (0x11 | (DEV_VECTORS - 1) << 16) &&
-		    client_read(c, CONFIG, 0xa0, 8) == (DEV_TABLE | (u64)DEV_PBA << 32));
+		    client_read(c, CONFIG, 0x9c, 4) == (0xa811 | (DEV_VECTORS - 1) << 16) &&
+		    client_read(c, CONFIG, 0xa0, 8) == (DEV_TABLE | (u64)DEV_PBA << 32) &&
+		    client_read(c, CONFIG, 0xa8, 8) == 0x180009);
 	client_write(c, CONFIG, 4, 6, 2);
 	client_write(c, CONFIG, 0x9e, 0x8000, 2);
 	row(24, "command and MSI-X control",

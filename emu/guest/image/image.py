@@ -183,7 +183,8 @@ def image(wanted, arch=NATIVE, stock=False):
         wanted_modules = [*MODULES, *(CONNECTX if stock else [])]
         kernel_name = digest(HERE / "kernel.py", version, *kernel.package(version), *wanted_modules)
         modules = layer("kernel", kernel_name, make_kernel(version, wanted_modules, depmod))
-        ours = [p for room in ("abi", "guest") for p in sorted((kernel.SOURCES / room).rglob("*")) if p.is_file()]
+        rooms = [HERE / "root"] if stock else [kernel.SOURCES / room for room in ("abi", "guest")]
+        ours = [p for room in rooms for p in sorted(room.rglob("*")) if p.is_file()]
         ours = [p for p in ours if p.suffix in (".c", ".h", "") and "__pycache__" not in p.parts]
         name = digest(base_name, kernel_name, *(x for p in ours for x in (p.name, p)))
         folder = layer("image", name, make_image(version, base, modules, depmod, stock))
