@@ -57,6 +57,7 @@ static void caps_general(const struct connectx *d, u8 *c)
 		{ CX_FIELD(cmd_hca_cap, max_qp_cnt), 255 },
 		{ CX_FIELD(cmd_hca_cap, log_pg_sz), 12 },
 		{ CX_FIELD(cmd_hca_cap, uar_sz), 5 },
+		{ CX_FIELD(cmd_hca_cap, log_bf_reg_size), 9 },
 		{ CX_FIELD(cmd_hca_cap, num_of_uars_per_page), 1 },
 		{ CX_FIELD(cmd_hca_cap, local_ca_ack_delay), caps->local_ca_ack_delay },
 		{ CX_FIELD(cmd_hca_cap, device_frequency_mhz), CX_CLOCK_KHZ / 1000 },

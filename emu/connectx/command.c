@@ -9,16 +9,16 @@
 #include "emu/connectx/connectx_internal.h"
 #include "emu/lib/log.h"
 
-#define ENTRIES  32
-#define IN_MAX   ((1u << 23) + 4096u) /* a memory key of a million pages */
-#define OUT_MAX  (1u << 16)
-#define TYPE_PCI 7
-#define IN_OUT_MIN 8u /* bytes: operation and modifier, status and syndrome */
-#define HEAD     16u /* bytes in the entry */
-#define BOX_DATA 512u
-#define OWNER_HW 1
-#define SYNDROME 0x6d75u /* of any failure: the status says all */
-#define BOX_MASK 0x1ffull
+#define ENTRIES    32
+#define IN_MAX     ((1u << 23) + 4096u) /* a memory key of a million pages */
+#define OUT_MAX    (1u << 16)
+#define TYPE_PCI   7
+#define IN_OUT_MIN 8u  /* bytes: operation and modifier, status and syndrome */
+#define HEAD       16u /* bytes in the entry */
+#define BOX_DATA   512u
+#define OWNER_HW   1
+#define SYNDROME   0x6d75u /* of any failure: the status says all */
+#define BOX_MASK   0x1ffull
 
 enum delivery {
 	DELIVERED = 0,

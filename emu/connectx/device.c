@@ -20,6 +20,7 @@
 #define MSIX_TABLE       0x4000
 #define MSIX_PBA         0x5000
 #define UAR_PAGE         4096u
+#define VENDOR_CAP       24 /* bytes; what the driver reads there says that no dump of the adapter can be had */
 
 #define RECV_POLL_NS NSEC_PER_MSEC /* how often receive doorbell records are looked at while a QP waits */
 #define STAY_NS      (10 * NSEC_PER_USEC)
@@ -338,6 +339,7 @@ struct connectx *connectx_create(struct loop *loop, const char *path, const stru
 		.msix_bar = 0,
 		.msix_table = MSIX_TABLE,
 		.msix_pba = MSIX_PBA,
+		.vendor_cap = VENDOR_CAP,
 	};
 	struct connectx *d = calloc(1, sizeof(*d));
 	int err;
