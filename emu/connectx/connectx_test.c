@@ -1,0 +1,360 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Rows of the ConnectX: a driver that does as the kernel's does, and one that writes what it likes into boxes, queues, records and the BAR. */
+#include "emu/connectx/fixture.h"
+#include "emu/lib/log.h"
+#include "emu/lib/row.h"
+
+static struct driver d;
+
+static u32 u24(const u8 *p)
+{
+	return (u32)wire_load(p, 3);
+}
+
+/* What a send completion says. */
+static bool sent(const u8 *e, u8 op, u32 qpn, u32 index)
+{
+	return e && e[63] >> 4 == 0 && e[56] == op && u24(e + 57) == qpn && wire_load(e + 60, 2) == index;
+}
+
+static bool failed(const u8 *e, bool receive, u8 syndrome)
+{
+	return e && e[63] >> 4 == (receive ? 14 : 13) && e[55] == syndrome;
+}
+
+static void segment_and_commands(void)
+{
+	u32 eqn, health, key;
+	u8 *e;
+
+	row(1, "firmware 12.28.2302, command interface 5, 32 entries of 64 bytes",
+	    driver_peek(&d, 0) == (28 << 16 | 12) && driver_peek(&d, 4) == (5 << 16 | 2302) &&
+		    (driver_peek(&d, 0x14) & 0xff) == 0x56 && !driver_peek(&d, 0x1fc));
+	health = driver_peek(&d, 0x1010);
+	row(2, "the timer runs", driver_peek(&d, 0x1004) != driver_peek(&d, 0x1004) && health < 1u << 24);
+	memset(d.in, 0, sizeof(d.in));
+	row(3, "no objects before INIT_HCA", driver_command(&d, 0x800, 0, 16, 16) == CX_BAD_SYS_STATE);
+	row(4, "an unknown command",
+	    driver_command(&d, 0x9ff, 0, 16, 16) == CX_BAD_OP && driver_counter(&d, "unknown_commands") == 1);
+	row(5, "general capabilities",
+	    !driver_command(&d, 0x100, 1, 16, CX_BYTES_query_hca_cap_out) && cx_get(d.out + 16, cmd_hca_cap, rc) &&
+		    cx_get(d.out + 16, cmd_hca_cap, log_bf_reg_size) == 9);
+	row(6, "of a kind that it has not",
+	    driver_command(&d, 0x100, 0x41, 16, CX_BYTES_query_hca_cap_out) == CX_BAD_PARAM);
+	row(7, "too little room for the answer", driver_command(&d, 0x100, 1, 16, 64) == CX_BAD_OUTP_LEN);
+	row(8, "too few bytes of a command", driver_command(&d, 0x500, 0, 16, 16) == CX_BAD_INP_LEN);
+	row(9, "the board",
+	    !driver_command(&d, 0x101, 0, 16, CX_BYTES_query_adapter_out) &&
+		    !memcmp(d.out + 16 + 240, "MUS0000000001", 13));
+	d.in[17] = 1;
+	d.in[19] = 1;
+	row(10, "MAD_IFC",
+	    !driver_command(&d, 0x50d, 0, CX_BYTES_mad_ifc_in, CX_BYTES_mad_ifc_out) && d.out[16 + 3] == 0x81);
+	d.in[17] = 9;
+	row(11, "a MAD that nobody answers",
+	    driver_command(&d, 0x50d, 0, CX_BYTES_mad_ifc_in, CX_BYTES_mad_ifc_out) == CX_BAD_PKT);
+
+	memset(d.in, 0, sizeof(d.in));
+	wire_store(d.in, 2, 0x100);
+	d.in[7] = 1;
+	e = driver_entry(&d, 16, CX_BYTES_query_hca_cap_out);
+	e[0] = 3;
+	row(12, "an entry of another type", driver_ring(&d, 16) == (STATUS_NOT_DELIVERED | 0x10));
+	e = driver_entry(&d, 4, 16);
+	row(13, "shorter than a command can be", driver_ring(&d, 16) == (STATUS_NOT_DELIVERED | 7));
+	e = driver_entry(&d, 16, 16);
+	wire_store(e + 56, 4, 1u << 30);
+	row(14, "room that no answer has", driver_ring(&d, 16) == (STATUS_NOT_DELIVERED | 8));
+	e = driver_entry(&d, 1024, 16);
+	wire_store(e + 8, 8, driver_addr(AT_IN) + 8);
+	row(15, "a box that is not aligned", driver_ring(&d, 16) == (STATUS_NOT_DELIVERED | 5));
+	driver_entry(&d, 1024, 16);
+	d.c.mem[AT_IN + BOX + 573]++;
+	row(16, "a box of another command", driver_ring(&d, 16) == (STATUS_NOT_DELIVERED | 2));
+	driver_entry(&d, 1024, 16);
+	d.c.mem[AT_IN + BOX + 571]++;
+	row(17, "a box that has another number", driver_ring(&d, 16) == (STATUS_NOT_DELIVERED | 3));
+	e = driver_entry(&d, 2048, 16);
+	wire_store(d.c.mem + AT_IN + 560, 8, driver_addr(AT_IN));
+	row(18, "a list of boxes that ends in itself", driver_ring(&d, 16) == (STATUS_NOT_DELIVERED | 3));
+	driver_entry(&d, 16, CX_BYTES_query_hca_cap_out);
+	wire_store(d.c.mem + AT_OUT + 560, 8, 1ull << 60);
+	row(19, "no memory for the answer", driver_ring(&d, 16) == (STATUS_NOT_DELIVERED | 4));
+	driver_poke(&d, 0x10, 0xffffffff);
+	driver_poke(&d, 0x18, 0xffffffff);
+	row(20, "a queue where no memory is", driver_counter(&d, "undelivered_commands") == 8 + 32);
+	driver_poke(&d, 0x10, (u32)(driver_addr(AT_QUEUE) >> 32));
+
+	row(21, "the driver begins", !driver_start(&d) && connectx_in_use(d.dev));
+	memset(d.in, 0, sizeof(d.in));
+	row(22, "an event queue without pages",
+	    driver_command(&d, 0x301, 0, CX_BYTES_create_eq_in, 16) == CX_BAD_PARAM);
+	cx_set(d.in, destroy_eq_in, eq_number, d.eqn);
+	row(23, "an event queue in use stays", driver_command(&d, 0x302, 0, 16, 16) == CX_RES_BUSY);
+	memset(d.in, 0, sizeof(d.in));
+	cx_set(cx_ptr(d.in, create_cq_in, cq_context), cqc, c_eqn_or_apu_element, 31);
+	row(24, "a CQ of no event queue",
+	    driver_command(&d, 0x400, 0, driver_page(&d, CX_AT_create_cq_in_pas / 8, AT_CQ), 16) == CX_BAD_PARAM);
+	row(25, "a CQ larger than its pages", driver_cq(&d, 12, &eqn) == CX_BAD_PARAM);
+	row(26, "a CQ larger than any", driver_cq(&d, 31, &eqn) == CX_BAD_PARAM);
+	memset(d.in, 0, sizeof(d.in));
+	row(27, "a key of a million pages and more",
+	    driver_mkey(&d, 1, false, 0, 0, 100, &key) == CX_OK &&
+		    (cx_set(cx_ptr(d.in, create_mkey_in, memory_key_mkey_entry), mkc, translations_octword_size,
+			    1u << 24),
+		     driver_command(&d, 0x200, 0, CX_BYTES_create_mkey_in, 16)) == CX_BAD_PARAM);
+	memset(d.in, 0, sizeof(d.in));
+	row(28, "a key that reaches beyond its pages",
+	    driver_mkey(&d, 1, true, 0, 3 * 4096 + 1, 2, &key) == CX_BAD_PARAM);
+}
+
+static void data(void)
+{
+	u32 a, b, key, i;
+	const u8 *e;
+	u8 *w, *s;
+
+	row(30, "two queue pairs", !driver_qp(&d, CX_QP_RC, 0, 0, &a) && !driver_qp(&d, CX_QP_RC, 1, 0, &b));
+	row(31, "connected", !driver_connect(&d, a, b) && !driver_connect(&d, b, a));
+	memset(d.in, 0, sizeof(d.in));
+	cx_set(d.in, query_qp_in, qpn, a);
+	row(32, "QUERY_QP",
+	    !driver_command(&d, 0x50b, 0, 16, CX_BYTES_query_qp_out) &&
+		    cx_get(cx_ptr(d.out, query_qp_out, qpc), qpc, state) == 3 &&
+		    cx_get(cx_ptr(d.out, query_qp_out, qpc), qpc, remote_qpn) == b &&
+		    cx_get(cx_ptr(d.out, query_qp_out, qpc), qpc, rre) &&
+		    cx_get(cx_ptr(cx_ptr(d.out, query_qp_out, qpc), qpc, primary_address_path), ads, rlid) == 1);
+
+	driver_recv(&d, 1, 0, 256, driver_addr(AT_DATA + 4096));
+	memcpy(d.c.mem + AT_DATA, "needle", 7);
+	driver_arm_eq(&d);
+	driver_arm_cq(&d, false);
+	w = driver_wqe(&d, 0, 0);
+	driver_data(driver_control(w, a, 0, CX_OP_SEND, 32), 7, d.lkey, driver_addr(AT_DATA));
+	driver_posted(&d, 0, a, 1);
+	e = driver_poll(&d);
+	row(33, "the receive's completion", e && e[63] >> 4 == 2 && wire_load(e + 44, 4) == 7 && u24(e + 57) == b);
+	row(34, "its bytes", !memcmp(d.c.mem + AT_DATA + 4096, "needle", 7));
+	row(35, "the send's", sent(driver_poll(&d), CX_OP_SEND, a, 0) && !driver_poll(&d));
+	e = driver_event(&d);
+	row(36, "an event for the armed CQ, with an interrupt",
+	    e && e[1] == CX_EVENT_COMP && wire_load(e + 32 + 24, 4) == d.cqn && client_raised(&d.c, 1) == 1);
+
+	w = driver_wqe(&d, 0, 1);
+	s = driver_control(w, a, 1, CX_OP_WRITE, 48);
+	wire_store(s, 8, driver_addr(AT_DATA + 8192));
+	wire_store(s + 8, 4, d.lkey);
+	wire_store(s + 16, 4, 1u << 31 | 6);
+	memcpy(s + 20, "thread", 6);
+	driver_posted(&d, 0, a, 2);
+	row(37, "an inline RDMA write",
+	    sent(driver_poll(&d), CX_OP_WRITE, a, 1) && !memcmp(d.c.mem + AT_DATA + 8192, "thread", 6));
+	row(38, "no event: it is not armed", !driver_event(&d));
+
+	/* Registration of a page by a memory key request, use of it by the peer, invalidation. */
+	memset(d.in, 0, sizeof(d.in));
+	row(39, "a key for registrations", !driver_mkey(&d, 1, false, 0, 0, 2, &key));
+	w = driver_wqe(&d, 0, 2);
+	memset(w, 0, 256);
+	driver_control(w, a, 2, CX_OP_UMR, 144);
+	wire_store(w + 12, 4, (key & ~0xffu) | 0x77);
+	w[16] = 0xa0; /* inline, must be free */
+	wire_store(w + 20, 2, 4);
+	wire_store(w + 24, 8, 1ull << 0 | 1 << 1 | 1 << 6 | 1 << 13 | 1 << 18 | 1 << 19 | 1 << 20 | 1 << 29);
+	cx_set(w + 64, mkc, lw, 1);
+	cx_set(w + 64, mkc, rw, 1);
+	cx_set(w + 64, mkc, mkey_7_0, 0x77);
+	cx_set(w + 64, mkc, start_addr, 0x5000);
+	cx_set(w + 64, mkc, len, 100);
+	cx_set(w + 64, mkc, log_page_size, 12);
+	wire_store(w + 128, 8, driver_addr(AT_DATA + 0x3000));
+	driver_posted(&d, 0, a, 5);
+	row(40, "registered", sent(driver_poll(&d), CX_OP_UMR, a, 2));
+	key = (key & ~0xffu) | 0x77;
+	w = driver_wqe(&d, 1, 0);
+	s = driver_control(w, b, 0, CX_OP_WRITE, 48);
+	wire_store(s, 8, 0x5000 + 4);
+	wire_store(s + 8, 4, key);
+	driver_data(s + 16, 7, d.lkey, driver_addr(AT_DATA));
+	driver_posted(&d, 1, b, 1);
+	row(41, "the peer writes to it",
+	    sent(driver_poll(&d), CX_OP_WRITE, b, 0) && !memcmp(d.c.mem + AT_DATA + 0x3000 + 4, "needle", 7));
+	w = driver_wqe(&d, 0, 5);
+	memset(w, 0, 128);
+	driver_control(w, a, 5, CX_OP_UMR, 128);
+	wire_store(w + 12, 4, key);
+	w[16] = 0x80;
+	wire_store(w + 24, 8, 1 << 29);
+	cx_set(w + 64, mkc, free, 1);
+	driver_posted(&d, 0, a, 7);
+	row(42, "invalidated", sent(driver_poll(&d), CX_OP_UMR, a, 5));
+	w = driver_wqe(&d, 1, 1);
+	s = driver_control(w, b, 1, CX_OP_WRITE, 48);
+	wire_store(s, 8, 0x5000 + 4);
+	wire_store(s + 8, 4, key);
+	driver_data(s + 16, 7, d.lkey, driver_addr(AT_DATA));
+	driver_posted(&d, 1, b, 2);
+	row(43, "then the peer may not", failed(driver_poll(&d), false, 0x13));
+	for (i = 0; (e = driver_event(&d)); i++)
+		row_of("events of the failure", "of the queue pair's",
+		       e[1] == CX_EVENT_WQ_ACCESS || e[1] == CX_EVENT_WQ_CATASTROPHIC);
+	memset(d.in, 0, sizeof(d.in));
+	cx_set(d.in, query_qp_in, qpn, b);
+	row(44, "and its queue pair is in error",
+	    !driver_command(&d, 0x50b, 0, 16, CX_BYTES_query_qp_out) &&
+		    cx_get(cx_ptr(d.out, query_qp_out, qpc), qpc, state) == 6);
+	driver_posted(&d, 1, b, 3);
+	row(45, "what is posted now is flushed", failed(driver_poll(&d), false, 0x05));
+}
+
+static void shared_receive(void)
+{
+	u8 *ctx = cx_ptr(d.in, create_srq_in, srq_context_entry), *w;
+	u32 a, b, srqn, i;
+	const u8 *e;
+
+	memset(d.in, 0, sizeof(d.in));
+	memset(d.c.mem + AT_WQ + 4 * 4096, 0, 4096);
+	cx_set(ctx, srqc, log_srq_size, 2);
+	cx_set(ctx, srqc, log_rq_stride, 2);
+	cx_set(ctx, srqc, pd, d.pdn);
+	cx_set(ctx, srqc, dbr_addr, driver_addr(AT_RECORDS + 64 + 4 * 64));
+	row(50, "an SRQ",
+	    !driver_command(&d, 0x700, 0, driver_page(&d, CX_AT_create_srq_in_pas / 8, AT_WQ + 4 * 4096), 16));
+	srqn = (u32)cx_get(d.out, create_srq_out, srqn);
+	row(51, "a queue pair with it",
+	    !driver_qp(&d, CX_QP_RC, 2, 0, &a) && !driver_qp(&d, CX_QP_RC, 3, srqn, &b) && !driver_connect(&d, a, b) &&
+		    !driver_connect(&d, b, a));
+	/* Entry 0, which names entry 2. */
+	for (i = 0; i < 3; i += 2) {
+		w = d.c.mem + AT_WQ + 4 * 4096 + i * 64;
+		wire_store(w + 2, 2, i + 2);
+		driver_data(driver_data(w + 16, 16, d.lkey, driver_addr(AT_DATA + 0x4000 + i * 16)), 0, 0x100, 0);
+	}
+	wire_store(d.c.mem + AT_RECORDS + 64 + 4 * 64, 4, 2);
+	for (i = 0; i < 2; i++)
+		driver_data(driver_control(driver_wqe(&d, 2, i), a, i, CX_OP_SEND, 32), 7, d.lkey,
+			    driver_addr(AT_DATA));
+	driver_posted(&d, 2, a, 2);
+	for (i = 0; (e = driver_poll(&d));) {
+		if (e[63] >> 4 != 2)
+			continue;
+		row_of("a shared receive", "by its entry's number",
+		       wire_load(e + 32, 4) == srqn && wire_load(e + 60, 2) == 2 * i);
+		i++;
+	}
+	row(52, "two of them", i == 2 && !memcmp(d.c.mem + AT_DATA + 0x4000 + 32, "needle", 7));
+	memset(d.in, 0, sizeof(d.in));
+	cx_set(d.in, arm_rq_in, srq_number, srqn);
+	cx_set(d.in, arm_rq_in, lwm, 2);
+	row(53, "its limit", !driver_command(&d, 0x703, 1, 16, 16));
+	cx_set(d.in, destroy_srq_in, srqn, srqn);
+	row(54, "in use it stays", driver_command(&d, 0x701, 0, 16, 16) == CX_RES_BUSY);
+}
+
+/* RESET, and up to RTS again, with nothing posted. */
+static bool again(u32 n, u32 qpn, u32 peer)
+{
+	memset(d.in, 0, sizeof(d.in));
+	if (driver_modify(&d, 0x50a, qpn, 0))
+		return false;
+	memset(d.c.mem + AT_RECORDS + 64 + n * 64, 0, 8);
+	return !driver_connect(&d, qpn, peer);
+}
+
+static void hostile_queues(void)
+{
+	u64 bad = driver_counter(&d, "bad_doorbells");
+	u32 a, b, key, i;
+	u8 *w;
+
+	row(60, "two more",
+	    !driver_qp(&d, CX_QP_RC, 5, 0, &a) && !driver_qp(&d, CX_QP_RC, 6, 0, &b) && !driver_connect(&d, a, b) &&
+		    !driver_connect(&d, b, a));
+	driver_poke64(&d, (d.uar + 1) * 4096ull + 0x800, (u64)a << 8);
+	driver_poke64(&d, d.uar * 4096ull + 0x800, 0xabcdef00);
+	driver_poke64(&d, d.uar * 4096ull + 0x20, 0xffffff);
+	driver_poke(&d, d.uar * 4096ull + 0x40, 31u << 24);
+	driver_poke(&d, d.uar * 4096ull + 0x40, d.eqn << 24 | 0x800000);
+	client_write(&d.c, 0, d.uar * 4096ull + 0x801, 0, 3);
+	row(61, "doorbells of others' pages, of none, and odd ones", driver_counter(&d, "bad_doorbells") == bad + 6);
+	w = driver_wqe(&d, 5, 0);
+	memset(w, 0xff, 1024);
+	driver_posted(&d, 5, a, 5);
+	row(62, "a request of a kind that is not", failed(driver_poll(&d), false, 0x02));
+	while (driver_poll(&d))
+		;
+	row(63, "its queue pair again", again(5, a, b));
+	memset(w, 0, 1024);
+	driver_posted(&d, 5, a, 1);
+	row(64, "a request of no size", failed(driver_poll(&d), false, 0x02));
+	row(65, "again", again(5, a, b));
+	driver_posted(&d, 5, a, 0x8000);
+	row(66, "more requests than the queue has room for", failed(driver_poll(&d), false, 0x02));
+	row(67, "again", again(5, a, b));
+	driver_data(driver_control(w, a, 0, CX_OP_SEND, 32), 100, d.lkey ^ 1, driver_addr(AT_DATA));
+	driver_posted(&d, 5, a, 1);
+	row(68, "a key of another variant", failed(driver_poll(&d), false, 0x04));
+	/* A program's queue pair: it may not name physical pages, not even for a key of its own. */
+	memset(d.in, 0, sizeof(d.in));
+	row(69, "a key", !driver_mkey(&d, 1, false, 0, 0, 2, &key));
+	row(70, "a program's queue pair", again(5, a, b));
+	cx_qp_get(d.dev, a)->privileged = false;
+	memset(w, 0, 256);
+	driver_control(w, a, 0, CX_OP_UMR, 144);
+	wire_store(w + 12, 4, key);
+	w[16] = 0x80;
+	wire_store(w + 20, 2, 1);
+	wire_store(w + 24, 8, 1 << 0 | 1 << 6 | 1 << 29);
+	cx_set(w + 64, mkc, len, 100);
+	driver_posted(&d, 5, a, 3);
+	row(71, "may not register physical pages", failed(driver_poll(&d), false, 0x02));
+	/* The CQ is not polled any more. */
+	row(72, "again", again(5, a, b));
+	while (driver_event(&d))
+		;
+	driver_arm_eq(&d);
+	for (i = 0; i < 40; i++) {
+		driver_control(driver_wqe(&d, 5, i), a, i, CX_OP_NOP, 16);
+		driver_posted(&d, 5, a, i + 1);
+	}
+	{
+		const u8 *e = driver_event(&d);
+
+		row(73, "a CQ overruns", e && e[1] == CX_EVENT_CQ_ERROR && wire_load(e + 32, 4) == d.cqn);
+	}
+}
+
+static void end(void)
+{
+	row(80, "there is something", driver_objects(&d) > 8);
+	memset(d.in, 0, sizeof(d.in));
+	row(81, "a graceful end",
+	    !driver_command(&d, 0x103, 0, 16, 16) && !driver_objects(&d) && !connectx_in_use(d.dev));
+	row(82, "and a new begin", !driver_start(&d));
+	client_call(&d.c, VFIO_CMD_DEVICE_RESET, NULL, 0);
+	row(83, "a reset ends all", !driver_objects(&d) && !connectx_in_use(d.dev));
+	driver_poke(&d, 0x18, 1);
+	driver_poke64(&d, d.uar * 4096ull + 0x800, 0x100);
+	row(84, "doorbells of before mean nothing", !driver_objects(&d));
+	client_close(&d.c);
+	row(85, "the next guest begins", !driver_attach(&d) && !driver_start(&d));
+	client_close(&d.c);
+	row(86, "a guest that is gone leaves nothing", !driver_objects(&d) && !connectx_in_use(d.dev));
+}
+
+int main(void)
+{
+	log_level = LOG_ERROR;
+	if (driver_create(&d) || driver_attach(&d)) {
+		perror("connectx_test");
+		return 1;
+	}
+	segment_and_commands();
+	data();
+	shared_receive();
+	hostile_queues();
+	end();
+	driver_destroy(&d);
+	return rows_end();
+}
