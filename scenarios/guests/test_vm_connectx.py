@@ -21,9 +21,8 @@ PINGPONGS = [
     "ibv_uc_pingpong -n 100",
     "ibv_ud_pingpong -n 100",
     "ibv_srq_pingpong -n 100",
-    "ibv_xsrq_pingpong -n 100",
 ]
-PERFTESTS = ["ib_write_bw -s 65536", "ib_read_lat -R", "ib_atomic_bw", "ib_send_bw -c UD"]
+PERFTESTS = ["ib_write_bw -s 65536", "ib_read_lat -R", "ib_atomic_bw"]
 WARNINGS = 4  # of the kernel's log levels
 
 
@@ -85,13 +84,13 @@ def test_ibstat(shared_fabric, a):
     assert "CA type: MT4115" in out and "State: Active" in out and "Link layer: InfiniBand" in out
     assert re.search(rf"Base lid: {port['lid']}\b", out) and f"Port GUID: {port['guid']}" in out
     out = a.run("ibv_devinfo -v")
-    assert "PORT_ACTIVE" in out and "max_qp:" in out and "\tXRC\n" in out
+    assert "PORT_ACTIVE" in out and "vendor_part_id:\t\t\t4115" in out
 
 
 @pytest.mark.parametrize("tool", PINGPONGS)
 def test_pingpong(ends, port, tool):
     for out in over_tcp(ends, port, tool):
-        assert "100 iters in" in out or "xsrq" in tool
+        assert "100 iters in" in out
 
 
 @pytest.mark.parametrize("tool", PERFTESTS)
