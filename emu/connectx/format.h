@@ -8,8 +8,8 @@
 
 #include "emu/wire/field.h"
 
-/* F(format, field, bit, width) */
-#define CX_FIELDS(F)                                                       \
+/* F(format, field, bit, width); A: the first element of an array */
+#define CX_FIELDS(F, A)                                                    \
 	F(query_pages_out, num_pages, 0x60, 32)                            \
 	F(alloc_uar_out, uar, 0x48, 24)                                    \
 	F(dealloc_uar_in, uar, 0x48, 24)                                   \
@@ -30,8 +30,8 @@
 	F(query_adapter_param_block, ieee_vendor_id, 0xc8, 24)             \
 	F(query_adapter_param_block, vsd_contd_psid, 0x780, 128)           \
 	F(create_eq_in, eq_context_entry, 0x80, 512)                       \
-	F(create_eq_in, event_bitmask, 0x2c0, 256)                         \
-	F(create_eq_in, pas, 0x880, 64)                                    \
+	A(create_eq_in, event_bitmask, 0x2c0, 256)                         \
+	A(create_eq_in, pas, 0x880, 64)                                    \
 	F(create_eq_out, eq_number, 0x58, 8)                               \
 	F(destroy_eq_in, eq_number, 0x58, 8)                               \
 	F(eqc, st, 0x14, 4)                                                \
@@ -44,14 +44,14 @@
 	F(eqc, producer_counter, 0x168, 24)                                \
 	F(query_eq_out, eq_context_entry, 0x80, 512)                       \
 	F(create_cq_in, cq_context, 0x80, 512)                             \
-	F(create_cq_in, pas, 0x880, 64)                                    \
+	A(create_cq_in, pas, 0x880, 64)                                    \
 	F(create_cq_out, cqn, 0x48, 24)                                    \
 	F(destroy_cq_in, cqn, 0x48, 24)                                    \
 	F(query_cq_in, cqn, 0x48, 24)                                      \
 	F(query_cq_out, cq_context, 0x80, 512)                             \
 	F(modify_cq_in, cqn, 0x48, 24)                                     \
 	F(modify_cq_in, cq_context, 0x80, 512)                             \
-	F(modify_cq_in, pas, 0x880, 64)                                    \
+	A(modify_cq_in, pas, 0x880, 64)                                    \
 	F(cqc, cqe_sz, 0x8, 3)                                             \
 	F(cqc, oi, 0xe, 1)                                                 \
 	F(cqc, page_offset, 0x54, 6)                                       \
@@ -64,7 +64,7 @@
 	F(cqc, dbr_addr, 0x1c0, 64)                                        \
 	F(create_mkey_in, memory_key_mkey_entry, 0x80, 512)                \
 	F(create_mkey_in, translations_octword_actual_size, 0x300, 32)     \
-	F(create_mkey_in, klm_pas_mtt, 0x880, 32)                          \
+	A(create_mkey_in, klm_pas_mtt, 0x880, 32)                          \
 	F(create_mkey_out, mkey_index, 0x48, 24)                           \
 	F(destroy_mkey_in, mkey_index, 0x48, 24)                           \
 	F(query_mkey_in, mkey_index, 0x48, 24)                             \
@@ -87,7 +87,7 @@
 	F(mkc, translations_octword_size, 0x1a0, 32)                       \
 	F(mkc, log_page_size, 0x1db, 5)                                    \
 	F(create_srq_in, srq_context_entry, 0x80, 512)                     \
-	F(create_srq_in, pas, 0x880, 64)                                   \
+	A(create_srq_in, pas, 0x880, 64)                                   \
 	F(create_srq_out, srqn, 0x48, 24)                                  \
 	F(destroy_srq_in, srqn, 0x48, 24)                                  \
 	F(query_srq_in, srqn, 0x48, 24)                                    \
@@ -103,7 +103,7 @@
 	F(arm_rq_in, srq_number, 0x48, 24)                                 \
 	F(arm_rq_in, lwm, 0x70, 16)                                        \
 	F(create_qp_in, qpc, 0xc0, 1856)                                   \
-	F(create_qp_in, pas, 0x880, 64)                                    \
+	A(create_qp_in, pas, 0x880, 64)                                    \
 	F(create_qp_out, qpn, 0x48, 24)                                    \
 	F(destroy_qp_in, qpn, 0x48, 24)                                    \
 	F(rst2init_qp_in, qpn, 0x48, 24)                                   \
@@ -258,7 +258,7 @@
 	S(srqc, 64)                         \
 	S(create_qp_in, 272)                \
 	S(rst2init_qp_in, 272)              \
-	S(query_qp_out, 272)                \
+	S(query_qp_out, 256)                \
 	S(qpc, 232)                         \
 	S(mad_ifc_in, 272)                  \
 	S(mad_ifc_out, 272)                 \
@@ -270,7 +270,7 @@
 #define CX_FIELD_ENUM(format, field, bit, width) CX_AT_##format##_##field = (bit), CX_BITS_##format##_##field = (width),
 #define CX_SIZE_ENUM(format, bytes)              CX_BYTES_##format = (bytes),
 enum {
-	CX_FIELDS(CX_FIELD_ENUM)
+	CX_FIELDS(CX_FIELD_ENUM, CX_FIELD_ENUM)
 };
 enum {
 	CX_SIZES(CX_SIZE_ENUM)

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* The tables of fields against the kernel's own header, where the kernel's headers are installed: places, widths and sizes. */
+#include "emu/connectx/format.h"
+
+#include <stdio.h>
+
+#include "emu/lib/row.h"
+
+#if __has_include("mlx5_ifc.h")
+#define DECLARE_FLEX_ARRAY(type, name) \
+	struct {                       \
+		struct {               \
+		} no_##name;           \
+		type name[];           \
+	}
+#include "mlx5_ifc.h"
+
+/* There each bit is a byte. */
+/* A later kernel may have widened a field by bits that were reserved. */
+#define FIELD(format, field, bit, width)                                                           \
+	row_of(#format, #field,                                                                    \
+	       offsetof(struct mlx5_ifc_##format##_bits, field) <= (bit) &&                        \
+		       offsetof(struct mlx5_ifc_##format##_bits, field) +                          \
+				       sizeof(((struct mlx5_ifc_##format##_bits *)NULL)->field) == \
+			       (bit) + (width));
+#define ARRAY(format, field, bit, width) \
+	row_of(#format, #field, offsetof(struct mlx5_ifc_##format##_bits, field) == (bit));
+#define SIZE(format, bytes) row_of(#format, "size", sizeof(struct mlx5_ifc_##format##_bits) >= 8 * (bytes));
+
+int main(void)
+{
+	CX_FIELDS(FIELD, ARRAY)
+	CX_SIZES(SIZE)
+	return rows_end();
+}
+#else
+int main(void)
+{
+	puts("no kernel headers with mlx5_ifc.h: nothing to compare with");
+	return rows_end();
+}
+#endif
