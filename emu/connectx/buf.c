@@ -22,6 +22,7 @@ int cx_buf_create(struct connectx *d, struct cx_buf *b, const struct cx_pages *p
 		return -EINVAL;
 	b->shift = shift;
 	b->offset = p->page_offset << (shift - 6);
+	b->end = b->offset + size;
 	b->write = write;
 	n = (b->offset + size + BIT_ULL(shift) - 1) >> shift;
 	if (n > p->n)
@@ -54,18 +55,22 @@ u8 *cx_buf_at(struct connectx *d, struct cx_buf *b, u64 off, u32 len)
 {
 	u64 at = off + b->offset, in = at & (BIT_ULL(b->shift) - 1), i = at >> b->shift;
 
-	if (unlikely(i >= b->npages || in + len > BIT_ULL(b->shift)))
+	if (unlikely(i >= b->npages || in + len > BIT_ULL(b->shift) || at + len > b->end))
 		return NULL;
 	if (unlikely(b->epoch != d->map_epoch)) {
 		memset(b->map, 0, b->npages * sizeof(*b->map));
 		b->epoch = d->map_epoch;
 	}
 	if (unlikely(!b->map[i])) {
-		b->map[i] = vfio_dma(d->vfio, b->page[i], BIT_ULL(b->shift), b->write);
-		if (!b->map[i]) {
+		/* A large page may go on where no memory is. */
+		u64 from = i ? 0 : b->offset, to = min(b->end - (i << b->shift), BIT_ULL(b->shift));
+		u8 *p = vfio_dma(d->vfio, b->page[i] + from, to - from, b->write);
+
+		if (!p) {
 			cx_count(d, CX_CTR_BAD_DMA);
 			return NULL;
 		}
+		b->map[i] = p - from;
 	}
 	return b->map[i] + in;
 }

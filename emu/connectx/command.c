@@ -9,7 +9,6 @@
 #include "emu/connectx/connectx_internal.h"
 #include "emu/lib/log.h"
 
-#define ENTRIES    32
 #define IN_MAX     ((1u << 23) + 4096u) /* a memory key of a million pages */
 #define OUT_MAX    (1u << 16)
 #define TYPE_PCI   7
@@ -439,12 +438,17 @@ static void command_serve(struct connectx *d, u32 index)
 		cx_event_command(d, eq, BIT(index));
 }
 
-void cx_commands(struct connectx *d, u32 vector)
+/* A long list of mailboxes takes a while: others have their turn in between. */
+void cx_commands(struct connectx *d)
 {
-	u32 i;
+	u32 n;
 
-	for (i = 0; i < ENTRIES; i++) {
-		if (vector & BIT(i))
-			command_serve(d, i);
+	for (n = 0; d->due && n < CX_COMMANDS; n++) {
+		u32 i = (u32)__builtin_ctz(d->due);
+
+		d->due &= ~BIT(i);
+		command_serve(d, i);
 	}
+	if (d->due)
+		cx_resume_later(d);
 }

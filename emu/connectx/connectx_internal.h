@@ -14,6 +14,7 @@
 #define CX_PAGES_MAX   (1u << 25) /* addresses of pages that are kept for a guest: of queues and of memory keys */
 #define CX_OWN_QPNS    0x40    /* numbers below that the HCA does not give: QP0, QP1, and queue pairs for memory keys */
 #define CX_TURN        64      /* requests of one of these in a turn */
+#define CX_COMMANDS    4       /* in a turn */
 #define CX_REG_ENTRIES 512u    /* pages or ranges of a fast registration */
 #define CX_NAMES       0x2000u /* UARs, XRC domains, counter sets */
 #define CX_UAR_FIRST   0x100u
@@ -68,6 +69,7 @@ struct cx_buf {
 	u8 **map; /* where the pages are mapped, as far as known in this epoch of the device's memory */
 	u32 npages, shift;
 	u32 offset; /* of the queue in the first page */
+	u64 end;    /* of the queue, from the begin of the first page */
 	u32 epoch;
 	bool write;
 };
@@ -120,6 +122,11 @@ struct cx_rq {
 	u16 next;       /* slot of the next entry */
 };
 
+struct cx_list {
+	u64 pages; /* what counts as so many addresses */
+	u64 data[];
+};
+
 struct cx_qp {
 	struct verbs_qp qp;
 	u32 qpn; /* as the driver names it */
@@ -134,7 +141,8 @@ struct cx_qp {
 	struct cx_rq rq;
 	struct cx_buf buf;
 	struct cx_record record;
-	void **list; /* of pages or ranges, by request that was pulled and is not done; NULL before the first */
+	struct cx_list *
+		*list; /* of pages or ranges, by request that was pulled and is not done; NULL before the first */
 	u64 pulled, done;
 	u8 qpc[CX_BYTES_qpc];
 	u8 src_qpn;
@@ -172,6 +180,7 @@ struct connectx {
 	struct loop_poller poller;
 	struct loop_timer poll_timer;
 	struct loop_task resume_task;
+	u32 due;   /* entries of the command queue that have been rung */
 	u32 found; /* work since the last poll */
 	u64 counter[CX_CTR_NUM];
 	u64 *command_count; /* by entry of the table of commands */
@@ -220,8 +229,8 @@ struct cx_cmd {
 #define CX_IN_SLACK 1024u
 /* 0, -errno or an enum cx_status. */
 typedef int cx_command(struct connectx *d, const struct cx_cmd *c);
-void cx_commands(struct connectx *d, u32 vector);
-const char *cx_command_name(u32 n); /* of the nth in the table; NULL past the end */
+void cx_commands(struct connectx *d); /* those that are due */
+const char *cx_command_name(u32 n);   /* of the nth in the table; NULL past the end */
 u32 cx_command_total(void);
 /* The page list of a command that ends with one. */
 struct cx_pages cx_command_pages(const struct cx_cmd *c, u32 at, u32 log_page_size, u32 page_offset);
@@ -280,6 +289,8 @@ int cx_sq_take(struct cx_qp *qp, u8 *wqe, u16 *index);
 int cx_rq_take(struct connectx *d, struct cx_rq *rq, struct cx_buf *b, struct cx_record *r, u32 max_sge,
 	       struct hca_recv_wr *wr);
 void cx_wq_reset(void *fe);
+/* Memory for the request that was pulled last, until it is done; NULL: more than the guest may have. */
+void *cx_list_alloc(struct cx_qp *qp, u32 bytes);
 
 /* mkey.c */
 cx_command cx_create_mkey, cx_destroy_mkey, cx_query_mkey;

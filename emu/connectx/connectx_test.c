@@ -108,6 +108,39 @@ static void segment_and_commands(void)
 	    driver_mkey(&d, 1, true, 0, 3 * 4096 + 1, 2, &key) == CX_BAD_PARAM);
 }
 
+/* A registration of two pieces that do not follow each other, by request 7 of @a; @b writes over the gap. */
+static void gaps(u32 a, u32 b)
+{
+	u32 key;
+	u8 *w, *s;
+
+	memset(d.in, 0, sizeof(d.in));
+	row(46, "a key for pieces", !driver_mkey(&d, 2, false, 0, 0, 4, &key));
+	w = driver_wqe(&d, 0, 7);
+	memset(w, 0, 64 * 4);
+	driver_control(w, a, 7, CX_OP_UMR, 192);
+	wire_store(w + 12, 4, key);
+	w[16] = 0xa0;
+	wire_store(w + 20, 2, 4);
+	wire_store(w + 24, 8, 1 << 0 | 1 << 6 | 1 << 18 | 1 << 20 | 1 << 29);
+	cx_set(w + 64, mkc, lw, 1);
+	cx_set(w + 64, mkc, rw, 1);
+	cx_set(w + 64, mkc, start_addr, 0x9000);
+	cx_set(w + 64, mkc, len, 8);
+	driver_data(driver_data(w + 128, 4, d.lkey, driver_addr(AT_DATA + 0x5002)), 4, d.lkey,
+		    driver_addr(AT_DATA + 0x5102));
+	driver_posted(&d, 0, a, 10);
+	row(47, "of ranges of another key", sent(driver_poll(&d), CX_OP_UMR, a, 7));
+	s = driver_control(driver_wqe(&d, 1, 1), b, 1, CX_OP_WRITE, 48);
+	wire_store(s, 8, 0x9000 + 1);
+	wire_store(s + 8, 4, key);
+	driver_data(s + 16, 6, d.lkey, driver_addr(AT_DATA));
+	driver_posted(&d, 1, b, 2);
+	row(48, "a write to both",
+	    sent(driver_poll(&d), CX_OP_WRITE, b, 1) && !memcmp(d.c.mem + AT_DATA + 0x5003, "nee", 3) &&
+		    !memcmp(d.c.mem + AT_DATA + 0x5102, "dle", 3));
+}
+
 static void data(void)
 {
 	u32 a, b, key, i;
@@ -188,12 +221,13 @@ static void data(void)
 	cx_set(w + 64, mkc, free, 1);
 	driver_posted(&d, 0, a, 7);
 	row(42, "invalidated", sent(driver_poll(&d), CX_OP_UMR, a, 5));
-	w = driver_wqe(&d, 1, 1);
-	s = driver_control(w, b, 1, CX_OP_WRITE, 48);
+	gaps(a, b);
+	w = driver_wqe(&d, 1, 2);
+	s = driver_control(w, b, 2, CX_OP_WRITE, 48);
 	wire_store(s, 8, 0x5000 + 4);
 	wire_store(s + 8, 4, key);
 	driver_data(s + 16, 7, d.lkey, driver_addr(AT_DATA));
-	driver_posted(&d, 1, b, 2);
+	driver_posted(&d, 1, b, 3);
 	row(43, "then the peer may not", failed(driver_poll(&d), false, 0x13));
 	for (i = 0; (e = driver_event(&d)); i++)
 		row_of("events of the failure", "of the queue pair's",
@@ -203,7 +237,7 @@ static void data(void)
 	row(44, "and its queue pair is in error",
 	    !driver_command(&d, 0x50b, 0, 16, CX_BYTES_query_qp_out) &&
 		    cx_get(cx_ptr(d.out, query_qp_out, qpc), qpc, state) == 6);
-	driver_posted(&d, 1, b, 3);
+	driver_posted(&d, 1, b, 4);
 	row(45, "what is posted now is flushed", failed(driver_poll(&d), false, 0x05));
 }
 

@@ -180,7 +180,8 @@ static void segment_write(struct connectx *d, u64 off, u32 value)
 		d->interface = value & INTERFACE_MASK;
 		break;
 	case SEG_DOORBELL:
-		cx_commands(d, value);
+		d->due |= value;
+		cx_commands(d);
 		break;
 	default:
 		break;
@@ -227,6 +228,7 @@ static void on_resume(struct loop_task *t, struct now now)
 	struct connectx *d = container_of(t, struct connectx, resume_task);
 	u32 i;
 
+	cx_commands(d);
 	for (i = 0; i < CX_OWN_QPNS; i++) {
 		if (d->own[i] && d->own[i]->more)
 			cx_special_doorbell(d->own[i]);
@@ -307,6 +309,8 @@ static void on_reset(void *dev)
 
 	d->map_epoch++;
 	cx_stop(d);
+	loop_task_cancel(&d->resume_task);
+	d->due = 0;
 	d->command_queue = d->half_at = 0;
 	d->interface = 0;
 	d->fatal = false;
@@ -368,8 +372,9 @@ void connectx_destroy(struct connectx *d)
 {
 	if (!d)
 		return;
-	vfio_server_destroy(d->vfio);
 	cx_stop(d);
+	loop_task_cancel(&d->resume_task);
+	vfio_server_destroy(d->vfio);
 	tables_fini(d);
 	free(d->command_count);
 	free(d);

@@ -6,14 +6,14 @@
 
 #include "emu/lib/row.h"
 
-#if __has_include("mlx5_ifc.h")
+#if __has_include(<mlx5_ifc.h>)
 #define DECLARE_FLEX_ARRAY(type, name) \
 	struct {                       \
 		struct {               \
 		} no_##name;           \
 		type name[];           \
 	}
-#include "mlx5_ifc.h"
+#include <mlx5_ifc.h>
 
 /* There each bit is a byte. */
 /* A later kernel may have widened a field by bits that were reserved. */

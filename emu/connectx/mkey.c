@@ -116,14 +116,24 @@ static int entries_set(struct connectx *d, u32 key, const struct hca_mkey *m, u3
 	if (first >= m->entries)
 		return 0;
 	n = min(n, m->entries - first);
+	if (!cx_pages_left(d, m->entries))
+		return -ENOMEM;
 	if (m->kind == HCA_MKEY_PAGES) {
-		if (!cx_pages_left(d, m->entries))
-			return -ENOMEM;
 		pages_in(e.page, raw, n);
 		return hca_mkey_set_pages(d->verbs.ctx, key, first, e.page, n);
 	}
 	n = ranges_in(e.range, raw, n);
 	return n ? hca_mkey_set_ranges(d->verbs.ctx, key, first, e.range, n) : 0;
+}
+
+/* The HCA allocates a key's pages with the first that is set, or when it becomes valid. */
+static int mkey_reserve(struct connectx *d, u32 key, const struct hca_mkey *m)
+{
+	static const u64 none;
+
+	if (m->kind != HCA_MKEY_PAGES)
+		return 0;
+	return cx_pages_left(d, m->entries) ? hca_mkey_set_pages(d->verbs.ctx, key, 0, &none, 0) : -ENOMEM;
 }
 
 /* ---- commands ---- */
@@ -177,7 +187,9 @@ int cx_create_mkey(struct connectx *d, const struct cx_cmd *c)
 		err = entries_set(d, key, &m, done / per, c->in + at + done, (u32)min(bytes - done, (u64)CHUNK));
 	if (!err && !cx_get(mkc, mkc, free)) {
 		m.valid = true;
-		err = hca_mkey_set(d->verbs.ctx, key, &m);
+		err = mkey_reserve(d, key, &m);
+		if (!err)
+			err = hca_mkey_set(d->verbs.ctx, key, &m);
 	}
 	if (err)
 		hca_mr_dereg(d->verbs.ctx, key);
@@ -273,21 +285,6 @@ static int umr_data_ok(struct connectx *d, const struct umr *u, u32 pdn)
 	return 0;
 }
 
-/* The copy lives until the request is done. */
-static void *list_of(struct cx_qp *qp, u32 bytes)
-{
-	void **slot;
-
-	if (!qp->list)
-		qp->list = calloc(BIT(qp->log_sq), sizeof(*qp->list));
-	if (!qp->list)
-		return NULL;
-	slot = &qp->list[(qp->pulled - 1) & (BIT(qp->log_sq) - 1)];
-	free(*slot);
-	*slot = malloc(bytes);
-	return *slot;
-}
-
 int cx_umr_decode(struct cx_qp *qp, const u8 *wqe, u32 len, struct hca_send_wr *wr)
 {
 	struct connectx *d = cx_of(qp->qp.verbs);
@@ -312,8 +309,8 @@ int cx_umr_decode(struct cx_qp *qp, const u8 *wqe, u32 len, struct hca_send_wr *
 		return -EINVAL;
 	if (!u.data && vfio_dma_read(d->vfio, u.addr, raw, u.bytes))
 		return -EINVAL;
-	list = cx_pages_left(d, u.bytes / sizeof(u64)) ? list_of(qp, max(u.bytes, (u32)sizeof(struct hca_sge))) : NULL;
-	if (!list)
+	list = cx_list_alloc(qp, u.bytes);
+	if (!list || mkey_reserve(d, u.key, &m))
 		return -EINVAL;
 	if (m.kind == HCA_MKEY_PAGES) {
 		wr->npages = min(u.bytes / (u32)sizeof(u64), m.entries);
@@ -403,6 +400,8 @@ static int umr_run(struct connectx *d, const u8 *wqe, u32 len)
 	if (err)
 		return err;
 	umr_apply(d, &u, &m);
+	if (m.valid && mkey_reserve(d, u.key, &m))
+		return -ENOMEM;
 	return hca_mkey_set(d->verbs.ctx, u.key, &m);
 }
 

@@ -99,7 +99,7 @@ static bool send_next(struct cx_qp *qp)
 	static struct hca_send_wr wr;
 	struct hca_cqe cqe = { .opcode = HCA_WC_SEND };
 	bool signaled = true;
-	u16 index;
+	u16 index = 0;
 	int got;
 
 	if (qp->service == CX_QP_UMR) {

@@ -256,7 +256,7 @@ static int decode_send(struct cx_qp *qp, const u8 *wqe, u32 size, struct hca_sen
 	if (op == CX_OP_NOP)
 		return 1;
 	if (op == CX_OP_UMR)
-		return cx_umr_decode(qp, wqe, size, wr);
+		return datagram ? -EINVAL : cx_umr_decode(qp, wqe, size, wr);
 	if (operations[op].imm)
 		wr->imm = be32_to_cpu(ctrl.imm);
 	if (datagram)
@@ -297,10 +297,29 @@ int cx_send_pull(void *fe, struct hca_send_wr *wr)
 	return got;
 }
 
+void *cx_list_alloc(struct cx_qp *qp, u32 bytes)
+{
+	struct connectx *d = cx_of(qp->qp.verbs);
+	u64 pages = bytes / sizeof(u64) + 1;
+	struct cx_list *list;
+
+	if (!qp->list)
+		qp->list = calloc(BIT(qp->log_sq), sizeof(*qp->list));
+	list = qp->list && cx_pages_left(d, pages) ? malloc(sizeof(*list) + pages * sizeof(u64)) : NULL;
+	if (!list)
+		return NULL;
+	list->pages = pages;
+	d->pages += pages;
+	qp->list[(qp->pulled - 1) & (BIT(qp->log_sq) - 1)] = list;
+	return list->data;
+}
+
 static void list_drop(struct cx_qp *qp)
 {
-	void **list = &qp->list[qp->done & (BIT(qp->log_sq) - 1)];
+	struct cx_list **list = &qp->list[qp->done & (BIT(qp->log_sq) - 1)];
 
+	if (*list)
+		cx_of(qp->qp.verbs)->pages -= (*list)->pages;
 	free(*list);
 	*list = NULL;
 }
