@@ -104,7 +104,8 @@ def debian():
 def repository(arch, suites):
     """
     Where apt finds these suites of the archive ("trixie", "trixie-backports") for @arch, and nothing else, whether the
-    machine's own sources have them or not: it keeps lists of its own in the cache, of the day. The last one is preferred.
+    machine's own sources have them or not: it keeps lists of its own in the cache, of the day. The last one is
+    preferred.
     """
     release = debian()
     folder = cache_folder() / f"lists-{digest(*release, arch, *suites)}"
@@ -143,7 +144,7 @@ def backports(arch=NATIVE):
 
 
 def later():
-    """Where apt finds the release LATER with its backports, for programs that run by libraries of their own; or None."""
+    """Where apt finds the release LATER with its backports, for programs that bring their libraries; or None."""
     return repository(NATIVE, [LATER, f"{LATER}-backports"]) if debian() else None
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """
-QEMU: the machine's own, or a newer one, which is unpacked in the cache: out of the distribution's backports, or of a later
-release with its own libraries.
+QEMU: the machine's own, or a newer one, which is unpacked in the cache: out of the distribution's backports, or of a
+later release with its own libraries.
 """
 
 import contextlib
@@ -80,8 +80,8 @@ def with_vfio_user(wanted, arch):
         if program and has_vfio_user(program):
             return program
     fail(
-        f"a ConnectX needs QEMU 10.1.1 or newer, which is neither installed nor, as Debian's {LATER}-backports have it, "
-        "to be had by apt here"
+        "a ConnectX needs QEMU 10.1.1 or newer, which is not installed, and apt here has no Debian archive, "
+        f"of whose {LATER}-backports it would be taken"
     )
 
 
