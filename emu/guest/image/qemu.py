@@ -74,9 +74,10 @@ def with_vfio_user(wanted, arch):
     if wanted:
         program = find(wanted, arch)
         if not has_vfio_user(program):
-            fail(f"{program} has no vfio-user-pci, which a ConnectX needs: QEMU 10.1.1 or newer")
+            fail(f"{program}: a ConnectX needs QEMU 10.1.1 or newer, with vfio-user-pci")
         return program
-    for program in (shutil.which(PROGRAMS[arch]), complete(arch)):
+    for place in (lambda: shutil.which(PROGRAMS[arch]), lambda: complete(arch)):
+        program = place()
         if program and has_vfio_user(program):
             return program
     fail(
