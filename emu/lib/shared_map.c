@@ -11,6 +11,8 @@
 
 #include "emu/lib/passed.h"
 
+#define PAGE_LARGEST (1ull << 30) /* of hugetlbfs: what is mapped begins at a page of the file */
+
 static struct list maps = { &maps, &maps };
 
 /* Async-signal-safe: mmap and shutdown are bare calls, and the list does not change where memory of clients is touched. */
@@ -66,14 +68,17 @@ int shared_map_init(struct shared_map *m, struct shared_owner *owner, int fd, u6
 	if (fstat(fd, &st) || (u64)st.st_size < offset + size)
 		return -EINVAL;
 	handle_bus_errors();
-	/* From the begin of the file, whatever the size of its pages. */
-	m->map_len = offset + size;
-	m->map = mmap(NULL, m->map_len, PROT_READ | (write ? PROT_WRITE : 0), MAP_SHARED | MAP_NORESERVE, fd, 0);
+	m->map_len = offset % PAGE_LARGEST + size;
+	if (m->map_len > SHARED_MAP_MAX - owner->mapped)
+		return -ENOSPC;
+	m->map = mmap(NULL, m->map_len, PROT_READ | (write ? PROT_WRITE : 0), MAP_SHARED | MAP_NORESERVE, fd,
+		      (off_t)(offset - offset % PAGE_LARGEST));
 	if (m->map == MAP_FAILED)
 		return -errno;
 	madvise(m->map, m->map_len, MADV_DONTDUMP);
-	m->ptr = m->map + offset;
+	m->ptr = m->map + offset % PAGE_LARGEST;
 	m->owner = owner;
+	owner->mapped += m->map_len;
 	list_add(&maps, &m->link);
 	return 0;
 }
@@ -82,4 +87,7 @@ void shared_map_fini(struct shared_map *m)
 {
 	list_del(&m->link);
 	passed_unmap(m->map, m->map_len, m->owner->pid);
+
+	m->owner->mapped -= m->map_len;
+	munmap(m->map, m->map_len);
 }

@@ -10,11 +10,14 @@
 
 #include "emu/lib/list.h"
 
+#define SHARED_MAP_MAX (1ull << 40) /* bytes of an owner: addresses are limited, and files may be sparse */
+
 /* Whose memory it is. */
 struct shared_owner {
 	int sock;
 	pid_t pid;
-	bool lost; /* some of it: the socket is shut down */
+	bool lost;  /* some of it: the socket is shut down */
+	u64 mapped; /* bytes */
 };
 
 struct shared_map {
@@ -26,8 +29,8 @@ struct shared_map {
 };
 
 /*
- * Maps @size bytes at @offset of the file, shared. 0 or -errno: -EINVAL: out of the file, or its pages do not come from memory. Does not
- * keep @fd. @owner must outlive the map.
+ * Maps @size bytes at @offset of the file, shared. 0 or -errno: -EINVAL: out of the file, or its pages do not come from memory; -ENOSPC:
+ * the owner's limit. Does not keep @fd. @owner must outlive the map.
  */
 int shared_map_init(struct shared_map *m, struct shared_owner *owner, int fd, u64 offset, u64 size, bool write);
 void shared_map_fini(struct shared_map *m);

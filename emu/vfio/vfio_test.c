@@ -113,6 +113,12 @@ static void test_memory(struct client *c)
 		    client_map(c, 0, 4096, ~0ull - 100, RW, c->memfd) == -EINVAL);
 	row(36, "nothing, and round the end",
 	    client_map(c, 0, 0, 0, RW, c->memfd) == -EINVAL && client_map(c, ~0ull, 2, 0, RW, c->memfd) == -EINVAL);
+	row(47, "more than a client may have",
+	    !ftruncate(c->memfd, 2ll << 40) &&
+		    client_map(c, 1ull << 41, (1ull << 40) - 8191, 4096, RW, c->memfd) == -ENOSPC &&
+		    client_map(c, 1ull << 33, 4096, (2ll << 40) - 4096, RW, c->memfd) == 0 &&
+		    client_unmap(c, 1ull << 33, 4096, 0) == 24 && !ftruncate(c->memfd, CLIENT_MEM));
+	dev.unmaps = 0;
 	row(37, "no memory, but a socket", client_map(c, 0, 4096, 0, RW, c->fd) == -EINVAL);
 	row(38, "what is not shared is there, and cannot be reached",
 	    !client_map(c, 0, 4096, 0, RW, -1) && !vfio_dma(dev.s, 0, 1, false));
