@@ -156,7 +156,7 @@ static int query_q_counter(struct connectx *d, const struct cx_cmd *c)
 		const char *name; /* of the HCA's */
 		struct wire_field field;
 	} map[] = {
-		{ "out_of_sequence", CX_FIELD(query_q_counter_out, out_of_sequence) },
+		{ "out_of_seq_request", CX_FIELD(query_q_counter_out, out_of_sequence) },
 		{ "duplicate_request", CX_FIELD(query_q_counter_out, duplicate_request) },
 		{ "rcvd_rnr_err", CX_FIELD(query_q_counter_out, rnr_nak_retry_err) },
 		{ "send_rnr_err", CX_FIELD(query_q_counter_out, out_of_buffer) },

@@ -279,6 +279,14 @@ static void shared_receive(void)
 	}
 	row(52, "two of them", i == 2 && !memcmp(d.c.mem + AT_DATA + 0x4000 + 32, "needle", 7));
 	memset(d.in, 0, sizeof(d.in));
+	row(55, "a set of counters", !driver_command(&d, 0x771, 0, 16, 16));
+	driver_data(driver_control(driver_wqe(&d, 2, 2), a, 2, CX_OP_SEND, 32), 7, d.lkey, driver_addr(AT_DATA));
+	driver_posted(&d, 2, a, 3);
+	cx_set(d.in, query_q_counter_in, counter_set_id, cx_get(d.out, alloc_q_counter_out, counter_set_id));
+	row(56, "counts a send that finds no receive",
+	    !driver_command(&d, 0x773, 0, CX_BYTES_query_q_counter_in, CX_BYTES_query_q_counter_out) &&
+		    cx_get(d.out, query_q_counter_out, out_of_buffer) > 0);
+	memset(d.in, 0, sizeof(d.in));
 	cx_set(d.in, arm_rq_in, srq_number, srqn);
 	cx_set(d.in, arm_rq_in, lwm, 2);
 	row(53, "its limit", !driver_command(&d, 0x703, 1, 16, 16));
