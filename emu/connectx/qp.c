@@ -149,6 +149,8 @@ static int verbs_create(struct connectx *d, const struct cx_cmd *c, struct cx_qp
 	const u8 *qpc = cx_cptr(c->in, create_qp_in, qpc);
 	const struct hca_caps *caps = hca_caps(d->cfg.hca);
 	u32 rq_type = (u32)cx_get(qpc, qpc, rq_type);
+	u32 sends = min(BIT(cx_get(qpc, qpc, log_sq_size)), caps->max_qp_wr);
+	u32 recvs = min(BIT(cx_get(qpc, qpc, log_rq_size)), caps->max_qp_wr);
 	int type = type_of((u32)cx_get(qpc, qpc, st));
 	struct verbs_qp_queues queues = {
 		.send_cq = (u32)cx_get(qpc, qpc, cqn_snd),
@@ -159,8 +161,8 @@ static int verbs_create(struct connectx *d, const struct cx_cmd *c, struct cx_qp
 	struct hca_qp_init init = {
 		.type = (enum hca_qp_type)type,
 		.pdn = (u32)cx_get(qpc, qpc, pd),
-		.max_send_wr = cx_get(qpc, qpc, no_sq) ? 0 : min(BIT(cx_get(qpc, qpc, log_sq_size)), caps->max_qp_wr),
-		.max_recv_wr = rq_type == RQ_OWN ? min(BIT(cx_get(qpc, qpc, log_rq_size)), caps->max_qp_wr) : 0,
+		.max_send_wr = cx_get(qpc, qpc, no_sq) ? 0 : sends,
+		.max_recv_wr = rq_type == RQ_OWN ? recvs : 0,
 		.max_send_sge = HCA_MAX_SGE,
 		.max_recv_sge = rq_type == RQ_OWN ? recv_sges(qpc) : 0,
 		.max_inline = HCA_MAX_INLINE,

@@ -50,10 +50,10 @@ int cx_create_srq(struct connectx *d, const struct cx_cmd *c)
 {
 	const u8 *ctx = cx_cptr(c->in, create_srq_in, srq_context_entry);
 	/* An entry begins with 16 bytes that link it. */
-	u32 sges = BIT(cx_get(ctx, srqc, log_rq_stride)) - 1;
+	u32 room = BIT(cx_get(ctx, srqc, log_rq_stride)) - 1, sges = min(room, (u32)HCA_MAX_SGE);
 	struct hca_srq_attr attr = {
 		.max_wr = BIT(cx_get(ctx, srqc, log_srq_size)),
-		.max_sge = min(sges, (u32)HCA_MAX_SGE),
+		.max_sge = sges,
 		.limit = (u32)cx_get(ctx, srqc, lwm),
 	};
 	struct verbs_srq *srq;
