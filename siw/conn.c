@@ -109,16 +109,25 @@ static void on_closed(void *ctx, int err)
 	(void)conn_event(ctx, EV_CLOSED, &(struct conn_arg){ .err = err });
 }
 
+static void established_report(struct hca_iw_conn *c)
+{
+	c->established_due = false;
+	(void)event_raise(c, HCA_IW_ESTABLISHED, 0, NULL);
+}
+
+/* A stream that has started and ends in the same turn is reported as both, in this order. */
 static int close_report(struct hca_iw_conn *c, const struct conn_arg *arg)
 {
 	c->sq = NULL;
 	loop_task_cancel(&c->task);
+	if (c->established_due)
+		established_report(c);
 	return event_raise(c, HCA_IW_CLOSED, arg->err, NULL);
 }
 
 static void on_established(struct loop_task *t, struct now now)
 {
-	(void)event_raise(container_of(t, struct hca_iw_conn, task), HCA_IW_ESTABLISHED, 0, NULL);
+	established_report(container_of(t, struct hca_iw_conn, task));
 }
 
 /* Responder: the initiator has sent its first FPDU, or is not required to. */
@@ -126,6 +135,7 @@ static void on_started(void *ctx)
 {
 	struct hca_iw_conn *c = ctx;
 
+	c->established_due = true;
 	loop_task_queue(c->siw->loop, &c->task);
 }
 

@@ -28,6 +28,7 @@ struct hca_iw_conn {
 	struct loop_fd fd;
 	struct loop_timer timer;
 	struct loop_task task; /* raises ESTABLISHED */
+	bool established_due;  /* it is queued */
 	hca_iw_event_fn *fn;
 	void *ctx;
 	u64 owner; /* of qpn */

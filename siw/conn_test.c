@@ -18,6 +18,7 @@ struct seen_event {
 };
 
 static struct seen_event request, reply;
+static u32 established; /* ESTABLISHED events before a CLOSED one */
 static struct hca_iw_listener listener;
 static struct hca_iw_conn *initiator;
 static u8 sent[TOO_LONG];
@@ -26,8 +27,10 @@ static int on_iw_event(void *ctx, struct hca_iw_conn *c, const struct hca_iw_eve
 {
 	struct seen_event *t = ctx;
 
-	if (ev->type == HCA_IW_ESTABLISHED)
+	if (ev->type == HCA_IW_ESTABLISHED) {
+		established += t->type != HCA_IW_CLOSED;
 		return 0;
+	}
 	*t = (struct seen_event){ .conn = c, .type = (int)ev->type, .status = ev->status, .len = ev->data_len };
 	if (ev->data_len)
 		memcpy(t->data, ev->data, ev->data_len);
@@ -163,6 +166,23 @@ static void test_withdrawn(void)
 	close_both();
 }
 
+/* The responder's stream starts and ends in one turn of the loop: the program gets both events, in this order. */
+static void test_short_life(void)
+{
+	struct hca_iw_param p;
+
+	connect_pair(2, 0);
+	p = param(&b, 0);
+	established = 0;
+	row(310, "accept", siw_conn_ops.accept(request.conn, &p) == 0);
+	request.conn->sq->started(request.conn->sq->closed_ctx);
+	siw_qp_close(request.conn->sq, -ECONNRESET, -1);
+	row(311, "ESTABLISHED, then CLOSED", established == 1 && event_is(&request, HCA_IW_CLOSED, -ECONNRESET, 0));
+	loop_run_idle(loop, 0);
+	row(312, "ESTABLISHED once", established == 1);
+	close_both();
+}
+
 int main(void)
 {
 	u8 revision;
@@ -175,6 +195,7 @@ int main(void)
 	}
 	test_owner();
 	test_withdrawn();
+	test_short_life();
 	loop_destroy(loop);
 	return rows_end();
 }
