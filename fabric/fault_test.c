@@ -69,7 +69,7 @@ static const struct {
 	{ "h1 drop class=Foo", "class=Foo: class takes a MAD class" },
 	{ "h1 drop attr=?", "attr=?: attr takes" },
 	{ "h1 drop sgid=12", "sgid=12: sgid takes a GID" },
-	{ "h1 drop time=5ms", "time: drop takes no such key" },
+	{ "h1 drop time=5ms", "time=5ms: there is no \"time\"; there are: dir= opcode=" },
 	{ "h1 reorder", "reorder: it needs depth=" },
 	{ "h1 rate", "rate: it needs bps=" },
 	{ "h1 corrupt", "corrupt: it needs what=" },

@@ -61,10 +61,15 @@ static void pause_undo(struct fault *ft)
 
 /* Responses of the SA */
 
-static enum sm_mad_fate on_answer(void *arg, u64 *delay)
+static bool concerns_answer(const struct fault *ft, const void *mad)
+{
+	return !(ft->given & FAULT_MATCH_KEY(ATTR)) || wire_get(mad, MAD_ATTR_ID) == ft->match.attr;
+}
+
+static enum sm_mad_fate on_answer(void *arg, const u8 *mad, u64 *delay)
 {
 	struct daemon *d = arg;
-	const struct fault *ft = fault_at(&d->manager_faults, FAULT_AT_ANY, NULL, NULL);
+	const struct fault *ft = fault_at(&d->manager_faults, FAULT_AT_ANY, concerns_answer, mad);
 
 	if (!ft)
 		return SM_MAD_GOES;
@@ -86,7 +91,7 @@ static int manager_place(struct fault *ft, const char *place, char *err, size_t 
 					fault_set_empty(ft->set) ? "" : " now");
 }
 
-#define SA_KEYS (FAULT_PICK_KEYS | BIT_ULL(FAULT_FOR))
+#define SA_KEYS (FAULT_PICK_KEYS | FAULT_MATCH_KEY(ATTR) | BIT_ULL(FAULT_FOR))
 static const struct fault_kind manager_kinds[] = {
 	{ .name = "kill", .prepare = only_one, .apply = kill_apply, .undo = kill_undo, .allowed = BIT_ULL(FAULT_FOR) },
 	{ .name = "pause",

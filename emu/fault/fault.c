@@ -24,25 +24,21 @@ static const struct spec_field common[] = {
 static_assert(ARRAY_SIZE(common) == FAULT_OWN, "one row for each key");
 #define BYTE_KEYS (FAULT_MATCH_KEY(LEN) | BIT_ULL(FAULT_OFFSET) | BIT_ULL(FAULT_BYTES))
 
-/* The target's table of keys: those of @common that one of its kinds takes, with its own. Others have no name. How many. */
-static u32 target_keys(const struct fault_target *t, struct spec_field keys[64])
+/* The table of keys, in which only those that the kind takes have a name. How many. */
+static u32 kind_keys(const struct fault_target *t, const struct fault_kind *k, struct spec_field keys[64])
 {
-	const struct fault_kind *const *table, *k;
-	u64 taken = t->any;
+	u64 taken = t->any | k->allowed | k->required;
 	u32 i;
 
-	for (table = t->kinds; *table; table++)
-		for (k = *table; k->name; k++)
-			taken |= k->allowed | k->required;
-	for (i = 0; i < FAULT_OWN; i++) {
-		keys[i] = common[i];
-		if (!(taken & BIT_ULL(i)))
-			keys[i].name = NULL;
-		if (BYTE_KEYS & BIT_ULL(i))
-			keys[i].max = t->mtu;
-	}
+	memcpy(keys, common, sizeof(common));
 	if (t->keys)
 		memcpy(&keys[FAULT_OWN], t->keys, t->nkeys * sizeof(*keys));
+	for (i = 0; i < FAULT_OWN + t->nkeys; i++) {
+		if (!(taken & BIT_ULL(i)))
+			keys[i].name = NULL;
+		if (i < FAULT_OWN && BYTE_KEYS & BIT_ULL(i))
+			keys[i].max = t->mtu;
+	}
 	return FAULT_OWN + t->nkeys;
 }
 
@@ -68,9 +64,9 @@ static int fault_parse(struct fault *ft, const struct spec_words *w, char *err, 
 {
 	const struct fault_target *t = ft->set->target;
 	struct spec_field keys[64];
-	u32 n = target_keys(t, keys);
 	char names[256];
 	int rc;
+	u32 n;
 
 	if (w->n < 2)
 		return spec_refuse(err, err_len, "%.40s: a fault is a place, an action, and keys",
@@ -81,12 +77,11 @@ static int fault_parse(struct fault *ft, const struct spec_words *w, char *err, 
 		return spec_refuse(err, err_len, "%.40s: there is no such fault; %sthere are %s", w->word[1], t->of,
 				   names);
 	}
+	n = kind_keys(t, ft->kind, keys);
 	rc = spec_words(keys, n, ft, &ft->given, w, 2, err, err_len);
 	if (!rc && t->place)
 		rc = t->place(ft, w->word[0], err, err_len);
-	rc = rc
-		     ?: spec_keys(keys, n, ft->kind->name, ft->given, t->any | ft->kind->allowed, ft->kind->required,
-				  err, err_len);
+	rc = rc ?: spec_keys(keys, n, ft->kind->name, ft->given, ft->kind->required, err, err_len);
 	rc = rc ?: wire_match_start(&ft->match, ft->given, FAULT_MATCH, t->ethernet, err, err_len);
 	rc = rc ?: pick_start(&ft->pick, ft->given, FAULT_PICK, ft->seed, ft->set->seed, &ft->rng, err, err_len);
 	ft->rng.state = rng_next(&ft->rng);

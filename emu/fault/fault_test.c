@@ -284,8 +284,8 @@ static const struct {
 	{ "h2 drop", "h2: there is no such node" },
 	{ "h1 drop psn=1", "psn=1: there is no \"psn\"" }, /* a key of the engine that the target has not */
 	{ "h1 drop =", "=: there is no \"\"" },
-	{ "h1 drop colour=1", "colour: drop takes no such key" },
-	{ "h1 paint time=1s", "time: paint takes no such key" },
+	{ "h1 drop colour=1", "colour=1: there is no \"colour\"; there are: len= nth=" },
+	{ "h1 paint time=1s", "time=1s: there is no \"time\"; there are:" },
 	{ "h1 paint colour=6", "colour: too bright" },
 	{ "h1 drop len=101", "len=101: len takes a number or a range such as 5-9 up to 100" },
 	{ "h1 drop nth=0", "nth=0: it would never fire" },

@@ -87,13 +87,15 @@ void hca_cq_overflow_run(struct loop_task *t, struct now now)
 static void complete(struct hca_cq *cq, struct hca_qp *qp, struct hca_cqe *cqe)
 {
 	struct hca *hca = qp->hca;
-	bool room = true;
+	enum hca_fault_cqe fate = HCA_FAULT_CQE_GOES;
 
 	cqe->qpn = qp->qpn;
 	cqe->port = qp->attr.port;
 	if (hca_faulty(hca))
-		room = hca_fault_complete(qp, cqe);
-	if (unlikely(!room || cq->error || cq->ops->complete(cq->fe, cqe))) {
+		fate = hca_fault_complete(qp, cqe);
+	if (unlikely(fate == HCA_FAULT_CQE_LOST))
+		return;
+	if (unlikely(fate == HCA_FAULT_CQE_OVERRUN || cq->error || cq->ops->complete(cq->fe, cqe))) {
 		overflow(cq, qp->attr.port);
 		return;
 	}

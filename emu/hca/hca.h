@@ -349,14 +349,19 @@ u64 hca_ctx_transfers(const struct hca_ctx *ctx);
 int hca_ctx_write(struct hca_ctx *ctx, void *dma, u64 addr, const void *local, u32 len);
 /* The last write under way that touches the region, or with 0 any memory; 0: none. Writes that are still in batches are begun. */
 u64 hca_ctx_writes(struct hca_ctx *ctx, u32 lkey);
+/* No fault of the HCA concerns the context's queue pairs: they are the daemon's own. */
+void hca_ctx_set_internal(struct hca_ctx *ctx);
 /* Destroys every object of the context; peers see what IBTA gives them. No callback comes after it returns. */
 void hca_ctx_destroy(struct hca_ctx *ctx);
 /*
  * Calls @fn now and at each change: must each call that posts sends call hca_qp_post() first, since a fault lets some of them fail?
  */
 void hca_ctx_watch_posts(struct hca_ctx *ctx, void (*fn)(void *fe, bool asked));
-/* 0, or the -errno with which a call that posts to the send queue fails: what it posted is not to be sent. */
-int hca_qp_post(struct hca_ctx *ctx, u32 qpn);
+/*
+ * 0, or the -errno with which a call that posts to the send queue fails: what it posted, of @opcodes (bits of enum hca_wr_opcode), is
+ * not to be sent.
+ */
+int hca_qp_post(struct hca_ctx *ctx, u32 qpn, u64 opcodes);
 
 int hca_pd_alloc(struct hca_ctx *ctx, u32 *pdn);
 int hca_pd_free(struct hca_ctx *ctx, u32 pdn);

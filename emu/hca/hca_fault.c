@@ -18,9 +18,11 @@ enum hca_fault_key {
 	F_PORT,
 	F_PROFILE,
 	F_CAPS, /* the first of them */
+	F_OPCODE = F_CAPS + 16,
 };
-#define CHOICE   (FAULT_PICK_KEYS | FAULT_MATCH_KEY(QPN))
-#define CAP_KEYS (~0ull << F_PROFILE)
+#define QUEUES   (FAULT_PICK_KEYS | FAULT_MATCH_KEY(QPN))
+#define CHOICE   (QUEUES | BIT_ULL(F_OPCODE))
+#define CAP_KEYS ((~0ull << F_PROFILE) & (BIT_ULL(F_OPCODE) - 1))
 
 enum queue {
 	QUEUE_BOTH,
@@ -31,6 +33,7 @@ enum queue {
 struct hca_fault {
 	struct fault ft; /* the first */
 	u32 err;
+	u16 opcodes; /* bits of op_bit() */
 	u8 queue, status, object, event, port, profile;
 	struct hca_caps caps;
 };
@@ -121,16 +124,62 @@ static bool parse_errno(void *to, const char *value)
 	return false;
 }
 
+/* A work request or completion by the opcode of its completion. */
+static u16 op_bit(u8 completion)
+{
+	switch (completion) {
+	case HCA_WC_RECV:
+		return 1 << 8;
+	case HCA_WC_RECV_RDMA_WITH_IMM:
+		return 1 << 9;
+	case HCA_WC_LSO:
+		return BIT(HCA_WC_SEND);
+	default:
+		return completion < HCA_WC_LSO ? (u16)BIT(completion) : 0;
+	}
+}
+
+/* "write,read" */
+static bool parse_opcodes(void *to, const char *value)
+{
+	static const struct {
+		const char *name;
+		u16 bits;
+	} names[] = { { "send", BIT(HCA_WC_SEND) },
+		      { "write", BIT(HCA_WC_RDMA_WRITE) },
+		      { "read", BIT(HCA_WC_RDMA_READ) },
+		      { "atomic", BIT(HCA_WC_COMP_SWAP) | BIT(HCA_WC_FETCH_ADD) },
+		      { "comp_swap", BIT(HCA_WC_COMP_SWAP) },
+		      { "fetch_add", BIT(HCA_WC_FETCH_ADD) },
+		      { "bind_mw", BIT(HCA_WC_BIND_MW) },
+		      { "local_inv", BIT(HCA_WC_LOCAL_INV) },
+		      { "recv", BIT(8) },
+		      { "recv_imm", BIT(9) } };
+	u16 *bits = to;
+	size_t n;
+	u32 i;
+
+	for (*bits = 0;; value += n + 1) {
+		n = strcspn(value, ",");
+		for (i = 0; i < ARRAY_SIZE(names); i++)
+			if (strlen(names[i].name) == n && !strncmp(names[i].name, value, n))
+				break;
+		if (i == ARRAY_SIZE(names))
+			return false;
+		*bits |= names[i].bits;
+		if (!value[n])
+			return true;
+	}
+}
+
 static bool parse_event(void *to, const char *value)
 {
 	static const char *const names[] = {
-		[HCA_EVENT_DEVICE_FATAL] = "DEVICE_FATAL",
-		[HCA_EVENT_PORT_ACTIVE] = "PORT_ACTIVE",
-		[HCA_EVENT_PORT_ERR] = "PORT_ERR",
-		[HCA_EVENT_LID_CHANGE] = "LID_CHANGE",
-		[HCA_EVENT_PKEY_CHANGE] = "PKEY_CHANGE",
-		[HCA_EVENT_SM_CHANGE] = "SM_CHANGE",
-		[HCA_EVENT_CLIENT_REREGISTER] = "CLIENT_REREGISTER",
+		[HCA_EVENT_QP_FATAL] = "QP_FATAL",           [HCA_EVENT_QP_REQ_ERR] = "QP_REQ_ERR",
+		[HCA_EVENT_QP_ACCESS_ERR] = "QP_ACCESS_ERR", [HCA_EVENT_DEVICE_FATAL] = "DEVICE_FATAL",
+		[HCA_EVENT_PORT_ACTIVE] = "PORT_ACTIVE",     [HCA_EVENT_PORT_ERR] = "PORT_ERR",
+		[HCA_EVENT_LID_CHANGE] = "LID_CHANGE",       [HCA_EVENT_PKEY_CHANGE] = "PKEY_CHANGE",
+		[HCA_EVENT_SM_CHANGE] = "SM_CHANGE",         [HCA_EVENT_CLIENT_REREGISTER] = "CLIENT_REREGISTER",
 		[HCA_EVENT_GID_CHANGE] = "GID_CHANGE",
 	};
 
@@ -172,8 +221,10 @@ static bool parse_profile(void *to, const char *value)
 #define KEY(name, type, member, ...) SPEC_FIELD(name, type, hca_fault, member, ##__VA_ARGS__)
 #define BY(fn, text)                 .parse = fn, .wants = text
 #define STATUSES                     "a completion status such as LOC_PROT_ERR or RETRY_EXC_ERR"
-#define EVENTS                       "an event such as PORT_ERR, DEVICE_FATAL or SM_CHANGE"
-#define OWN(key)                     [F_##key - FAULT_OWN]
+#define EVENTS                       "an event such as PORT_ERR, DEVICE_FATAL, SM_CHANGE or QP_FATAL"
+#define OPCODES \
+	"send, write, read, atomic, comp_swap, fetch_add, bind_mw, local_inv, recv, recv_imm, or several with commas"
+#define OWN(key) [F_##key - FAULT_OWN]
 static const struct spec_field keys[] = {
 	OWN(QUEUE) = KEY("queue", SPEC_OTHER, queue, BY(parse_queue, "send, recv or both")),
 	OWN(STATUS) = KEY("status", SPEC_OTHER, status, BY(parse_status, STATUSES)),
@@ -199,7 +250,9 @@ static const struct spec_field keys[] = {
 	KEY("max_qp_rd_atom", SPEC_U8, caps.max_qp_rd_atom, .max = 128),
 	KEY("max_qp_init_rd_atom", SPEC_U8, caps.max_qp_init_rd_atom, .max = 128),
 	KEY("max_inline", SPEC_U32, caps.max_inline, .max = HCA_MAX_INLINE),
+	OWN(OPCODE) = KEY("opcode", SPEC_OTHER, opcodes, BY(parse_opcodes, OPCODES)),
 };
+static_assert(FAULT_OWN + ARRAY_SIZE(keys) == F_OPCODE + 1, "limits of capabilities are between F_CAPS and F_OPCODE");
 static_assert(FAULT_OWN + ARRAY_SIZE(keys) <= 64, "one bit for each key");
 
 /* Hooks */
@@ -211,6 +264,7 @@ static bool concerns_qpn(const struct fault *ft, u32 qpn)
 
 struct queue_of {
 	u32 qpn;
+	u16 opcodes;
 	u8 queue;
 };
 
@@ -219,16 +273,18 @@ static bool concerns_queue(const struct fault *ft, const void *ctx)
 	const struct queue_of *q = ctx;
 	u8 queue = hca_fault_const(ft)->queue;
 
-	return concerns_qpn(ft, q->qpn) && (!queue || queue == q->queue);
+	return concerns_qpn(ft, q->qpn) && (!queue || queue == q->queue) &&
+	       (!fault_given(ft, F_OPCODE) || hca_fault_const(ft)->opcodes & q->opcodes);
 }
 
 /* The first fault of the hook that chooses this; NULL: none. */
-static const struct hca_fault *chosen(struct hca *hca, enum hca_fault_hook hook, const struct hca_qp *qp, u8 queue)
+static const struct hca_fault *chosen(struct hca *hca, enum hca_fault_hook hook, const struct hca_qp *qp, u8 queue,
+				      u16 opcodes)
 {
-	struct queue_of q = { qp->qpn, queue };
+	struct queue_of q = { qp->qpn, opcodes, queue };
 	struct fault *ft;
 
-	if (qp->type <= HCA_QPT_GSI) /* management QPs are exempt */
+	if (qp->type <= HCA_QPT_GSI || qp->ctx->internal) /* management and the daemon's own QPs are exempt */
 		return NULL;
 	ft = fault_at(&hca->faults, hook, concerns_queue, &q);
 	return ft ? hca_fault(ft) : NULL;
@@ -244,20 +300,37 @@ static bool any_armed(const struct hca *hca, enum hca_fault_hook hook)
 	return false;
 }
 
+void hca_ctx_set_internal(struct hca_ctx *ctx)
+{
+	ctx->internal = true;
+}
+
 void hca_ctx_watch_posts(struct hca_ctx *ctx, void (*fn)(void *fe, bool asked))
 {
 	ctx->posts = fn;
 	fn(ctx->fe, any_armed(ctx->hca, HCA_FAULT_POST));
 }
 
-int hca_qp_post(struct hca_ctx *ctx, u32 qpn)
+int hca_qp_post(struct hca_ctx *ctx, u32 qpn, u64 opcodes)
 {
 	const struct hca_qp *qp = hca_qp_get(ctx, qpn);
-	const struct hca_fault *ft = qp ? chosen(ctx->hca, HCA_FAULT_POST, qp, QUEUE_SEND) : NULL;
+	const struct hca_fault *ft;
+	u16 bits = 0;
+	u32 i;
+
+	for (i = 0; i < HCA_WR_OPCODES; i++)
+		if (opcodes & BIT_ULL(i))
+			bits |= op_bit(hca_operations[i].completion);
+	ft = qp ? chosen(ctx->hca, HCA_FAULT_POST, qp, QUEUE_SEND, bits) : NULL;
 
 	if (!ft)
 		return 0;
 	return ft->err ? -(int)ft->err : -ENOMEM;
+}
+
+static bool event_of_qp(u8 event)
+{
+	return event == HCA_EVENT_QP_FATAL || event == HCA_EVENT_QP_REQ_ERR || event == HCA_EVENT_QP_ACCESS_ERR;
 }
 
 /* The task moves the QP to ERR. */
@@ -285,34 +358,66 @@ void hca_fault_run(struct loop_task *t, struct now now)
 	hca_flush(hca);
 }
 
-bool hca_fault_send(struct hca_qp *qp)
+bool hca_fault_stuck(struct hca_qp *qp)
 {
-	if (chosen(qp->hca, HCA_FAULT_STUCK, qp, QUEUE_SEND))
-		return false;
-	if (chosen(qp->hca, HCA_FAULT_ERROR, qp, QUEUE_SEND))
+	return chosen(qp->hca, HCA_FAULT_STUCK, qp, QUEUE_SEND, 0);
+}
+
+static void raise_event(struct hca *hca, u8 event, u8 port)
+{
+	struct hca_ctx *ctx, *tmp;
+
+	list_for_each_safe (ctx, tmp, &hca->ctxs, link)
+		hca_ctx_event(ctx, (enum hca_event_type)event, port, NULL);
+}
+
+/* Of the QP whose work request has been selected (NULL: none), its port, or the device. */
+static void event_raise(struct hca *hca, const struct hca_fault *ft, struct hca_qp *qp)
+{
+	if (event_of_qp(ft->event))
+		hca_qp_event(qp, (enum hca_event_type)ft->event);
+	else
+		raise_event(hca, ft->event,
+			    ft->event == HCA_EVENT_DEVICE_FATAL ? 0
+			    : ft->port                          ? ft->port
+			    : qp                                ? qp->attr.port
+								: 1);
+}
+
+void hca_fault_sent(struct hca_qp *qp, const struct hca_send_wr *wr)
+{
+	u16 bit = wr->opcode < HCA_WR_OPCODES ? op_bit(hca_operations[wr->opcode].completion) : 0;
+	const struct hca_fault *ft;
+
+	if (chosen(qp->hca, HCA_FAULT_ERROR, qp, QUEUE_SEND, bit))
 		fail_later(qp);
-	return true;
+	ft = chosen(qp->hca, HCA_FAULT_EVENT, qp, QUEUE_SEND, bit);
+	if (ft)
+		event_raise(qp->hca, ft, qp);
 }
 
 bool hca_fault_recv(struct hca_qp *qp)
 {
-	return !chosen(qp->hca, HCA_FAULT_RNR, qp, QUEUE_RECV);
+	return !chosen(qp->hca, HCA_FAULT_RNR, qp, QUEUE_RECV, 0);
 }
 
-bool hca_fault_complete(struct hca_qp *qp, struct hca_cqe *cqe)
+enum hca_fault_cqe hca_fault_complete(struct hca_qp *qp, struct hca_cqe *cqe)
 {
 	u8 queue = cqe->opcode & HCA_WC_RECV ? QUEUE_RECV : QUEUE_SEND;
+	u16 bit = op_bit(cqe->opcode);
 	const struct hca_fault *ft;
 
 	if (cqe->status != HCA_WC_SUCCESS)
-		return true;
-	ft = chosen(qp->hca, HCA_FAULT_COMPLETE, qp, queue);
+		return HCA_FAULT_CQE_GOES;
+	ft = chosen(qp->hca, HCA_FAULT_COMPLETE, qp, queue, bit);
 	if (ft) {
 		cqe->status = ft->status;
 		cqe->byte_len = 0;
 		fail_later(qp);
 	}
-	return !chosen(qp->hca, HCA_FAULT_OVERRUN, qp, queue);
+	if (chosen(qp->hca, HCA_FAULT_OVERRUN, qp, queue, bit))
+		return HCA_FAULT_CQE_OVERRUN;
+	return chosen(qp->hca, HCA_FAULT_LOSE, qp, queue, bit) ? HCA_FAULT_CQE_LOST : HCA_FAULT_CQE_GOES;
 }
 
 static bool concerns_object(const struct fault *ft, const void *object)
@@ -339,16 +444,9 @@ static void fail_all(struct fault *ft)
 	u32 i;
 
 	table_for_each (&hca->qps, i, qp)
-		if (concerns_qpn(ft, qp->qpn) && qp->type >= HCA_QPT_RC && qp->state != HCA_QPS_RESET)
+		if (concerns_qpn(ft, qp->qpn) && qp->type >= HCA_QPT_RC && !qp->ctx->internal &&
+		    qp->state != HCA_QPS_RESET)
 			fail_later(qp);
-}
-
-static void raise_event(struct hca *hca, u8 event, u8 port)
-{
-	struct hca_ctx *ctx, *tmp;
-
-	list_for_each_safe (ctx, tmp, &hca->ctxs, link)
-		hca_ctx_event(ctx, (enum hca_event_type)event, port, NULL);
 }
 
 static void error_apply(struct fault *ft)
@@ -372,9 +470,7 @@ static void fatal_apply(struct fault *ft)
 
 static void event_apply(struct fault *base)
 {
-	const struct hca_fault *ft = hca_fault(base);
-
-	raise_event(base->set->owner, ft->event, ft->event == HCA_EVENT_DEVICE_FATAL ? 0 : ft->port ? ft->port : 1);
+	event_raise(base->set->owner, hca_fault(base), NULL);
 }
 
 static void caps_of_profile(struct hca_caps *caps, u8 profile)
@@ -400,7 +496,7 @@ static void caps_sum(struct hca *hca)
 
 		if (fault_given(base, F_PROFILE))
 			caps_of_profile(&hca->caps, ft->profile);
-		for (i = F_CAPS; i < FAULT_OWN + ARRAY_SIZE(keys); i++) {
+		for (i = F_CAPS; i < F_OPCODE; i++) {
 			const struct spec_field *f = &keys[i - FAULT_OWN];
 			size_t size = f->type == SPEC_U8 ? 1 : f->type == SPEC_U32 ? 4 : 8;
 
@@ -425,6 +521,10 @@ static int event_check(struct fault *ft, char *err, size_t err_len)
 
 	if (fault_given(ft, F_PORT) && !hca_port_valid(hca, port))
 		return spec_refuse(err, err_len, "port=%u: the ports are 1 to %u", port, hca_nports(hca));
+	if (ft->given & (CHOICE & ~FAULT_PICK_KEYS) && !(ft->given & FAULT_PICK_KEYS))
+		return spec_refuse(err, err_len, "event: which work request? It needs nth=, every= or the like");
+	if (event_of_qp(hca_fault(ft)->event) && !(ft->given & FAULT_PICK_KEYS))
+		return spec_refuse(err, err_len, "event: an event of a queue pair needs nth=, every= or the like");
 	return 0;
 }
 
@@ -445,10 +545,11 @@ static const struct fault_kind hca_kinds[] = {
 	  .at = HCA_FAULT_COMPLETE,
 	  .required = BIT_ULL(F_STATUS),
 	  .allowed = CHOICE | BIT_ULL(F_QUEUE) },
+	{ .name = "lose", .at = HCA_FAULT_LOSE, .allowed = CHOICE | BIT_ULL(F_QUEUE) },
 	{ .name = "overrun", .at = HCA_FAULT_OVERRUN, .allowed = CHOICE | BIT_ULL(F_QUEUE) },
 	{ .name = "error", .at = HCA_FAULT_ERROR, .apply = error_apply, .allowed = CHOICE },
-	{ .name = "stuck", .at = HCA_FAULT_STUCK, .undo = stuck_undo, .allowed = CHOICE },
-	{ .name = "rnr", .at = HCA_FAULT_RNR, .allowed = CHOICE },
+	{ .name = "stuck", .at = HCA_FAULT_STUCK, .undo = stuck_undo, .allowed = QUEUES },
+	{ .name = "rnr", .at = HCA_FAULT_RNR, .allowed = QUEUES },
 	{ .name = "refuse",
 	  .at = HCA_FAULT_REFUSE,
 	  .required = BIT_ULL(F_OBJECT),
@@ -457,10 +558,11 @@ static const struct fault_kind hca_kinds[] = {
 	{ .name = "fatal", .at = HCA_FAULT_FATAL, .apply = fatal_apply },
 	{ .name = HCA_FAULT_UNPLUG, .at = HCA_FAULT_FATAL, .apply = unplug_apply },
 	{ .name = "event",
+	  .at = HCA_FAULT_EVENT,
 	  .apply = event_apply,
 	  .prepare = event_check,
 	  .required = BIT_ULL(F_NAME),
-	  .allowed = BIT_ULL(F_PORT) },
+	  .allowed = CHOICE | BIT_ULL(F_PORT) },
 	{ .name = "caps", .prepare = caps_check, .allowed = CAP_KEYS },
 	{ .name = NULL },
 };

@@ -11,11 +11,15 @@ static const struct {
 	{ "rn", "rn: there is no such fault" },
 	{ "complete", "complete: it needs status=" },
 	{ "complete status=GOOD", "status=GOOD: status takes a completion status" },
-	{ "complete status=FATAL_ERR object=mr", "object: complete takes no such key" },
+	{ "complete status=FATAL_ERR object=mr", "object=mr: there is no \"object\"; there are: qpn=" },
 	{ "refuse", "refuse: it needs object=" },
 	{ "refuse object=x", "object=x: object takes pd, mr" },
 	{ "refuse object=mr errno=EFOO", "errno=EFOO: errno takes ENOMEM" },
 	{ "rnr qpn=0x1000000", "qpn=0x1000000: qpn takes" },
+	{ "complete status=FATAL_ERR opcode=move", "opcode=move: opcode takes send, write, read" },
+	{ "stuck opcode=write", "opcode=write: there is no \"opcode\"" },
+	{ "event name=PORT_ERR opcode=write", "event: which work request?" },
+	{ "event name=QP_FATAL", "event: an event of a queue pair needs nth=" },
 	{ "event name=FOO", "name=FOO: name takes an event" },
 	{ "event name=PORT_ERR port=3", "port=3: the ports are 1 to 2" },
 	{ "caps", "caps: it needs profile= or at least one of" },
@@ -23,7 +27,7 @@ static const struct {
 	{ "caps profile=poor", "profile=poor: profile takes no-srq, one-read" },
 	{ "post errno=ENOENT", "errno=ENOENT: errno takes" },
 	{ "unplug for=1s", "for=1s: there is no \"for\"" },
-	{ "fatal nth=1", "nth: fatal takes no such key" },
+	{ "fatal nth=1", "nth=1: there is no \"nth\"; there are no keys" },
 };
 
 static void check_refused(struct fixture *f)
@@ -111,6 +115,78 @@ static void check_completions(struct fixture *f)
 	unmake(&p);
 }
 
+static void complete_one(struct pair *p, u8 opcode)
+{
+	struct hca_cqe out = { .opcode = opcode };
+
+	if (opcode & HCA_WC_RECV)
+		hca_complete_recv(p->qp, &out);
+	else
+		hca_complete_send(p->qp, &out);
+}
+
+/* By opcode: of completions, of work requests, and of posts. */
+static void check_opcodes(struct fixture *f)
+{
+	static const u8 order[] = { HCA_WC_SEND,      HCA_WC_RDMA_WRITE, HCA_WC_RDMA_READ,
+				    HCA_WC_FETCH_ADD, HCA_WC_RDMA_WRITE, HCA_WC_RECV };
+	struct fault *ft = arm(f, "complete opcode=write nth=2 status=REM_OP_ERR");
+	struct hca_send_wr send = { .opcode = HCA_WR_RDMA_WRITE };
+	struct pair p = make(f);
+	struct hca_cqe cqe[8];
+	u32 i, fatal = f->events[HCA_EVENT_QP_FATAL], errs = f->events[HCA_EVENT_PORT_ERR];
+
+	for (i = 0; i < ARRAY_SIZE(order); i++)
+		complete_one(&p, order[i]);
+	hca_soft_cq_poll(p.cq, cqe, 8);
+	row(60, "the second write", cqe[4].status == HCA_WC_REM_OP_ERR && !cqe[1].status && !cqe[5].status);
+	row(61, "other opcodes do not match", ft->pick.seen == 2 && ft->pick.hits == 1);
+	loop_run_idle(f->loop, 0);
+	fault_remove(ft);
+	unmake(&p);
+
+	ft = arm(f, "lose opcode=atomic,recv");
+	p = make(f);
+	for (i = 0; i < ARRAY_SIZE(order); i++)
+		complete_one(&p, order[i]);
+	row(62, "two completions are lost", hca_soft_cq_poll(p.cq, cqe, 8) == 4 && ft->pick.hits == 2);
+	fault_remove(ft);
+
+	ft = arm(f, "event name=QP_FATAL opcode=write nth=1");
+	f->events[HCA_EVENT_QP_FATAL] = fatal;
+	send.opcode = HCA_WR_SEND;
+	hca_soft_post_send(p.wq, &send);
+	hca_next_send(p.qp, &send);
+	row(63, "no event by a send", f->events[HCA_EVENT_QP_FATAL] == fatal);
+	send.opcode = HCA_WR_RDMA_WRITE;
+	hca_soft_post_send(p.wq, &send);
+	hca_next_send(p.qp, &send);
+	row(64, "but by a write", f->events[HCA_EVENT_QP_FATAL] == fatal + 1);
+	fault_remove(ft);
+
+	ft = arm(f, "event name=PORT_ERR nth=1");
+	send.opcode = HCA_WR_SEND;
+	hca_soft_post_send(p.wq, &send);
+	row(65, "not when it is armed", f->events[HCA_EVENT_PORT_ERR] == errs);
+	hca_next_send(p.qp, &send);
+	row(66, "an event of the port of the queue pair", f->events[HCA_EVENT_PORT_ERR] == errs + 1);
+	fault_remove(ft);
+
+	ft = arm(f, "post opcode=read errno=EIO");
+	row(67, "a post without a read", !hca_qp_post(f->ctx, p.qp->qpn, BIT(HCA_WR_SEND) | BIT(HCA_WR_RDMA_WRITE)));
+	row(68, "a post with one", hca_qp_post(f->ctx, p.qp->qpn, BIT(HCA_WR_SEND) | BIT(HCA_WR_RDMA_READ)) == -EIO);
+	fault_remove(ft);
+
+	ft = arm(f, "rnr");
+	hca_soft_post_recv(p.wq, &(struct hca_recv_wr){ .token = 1 });
+	hca_ctx_set_internal(f->ctx);
+	row(69, "the daemon's own queue pairs are exempt",
+	    hca_next_recv(p.qp, &(struct hca_recv_wr){ .token = 0 }) == 1 && !ft->pick.seen);
+	f->ctx->internal = false;
+	fault_remove(ft);
+	unmake(&p);
+}
+
 static void check_queues(struct fixture *f)
 {
 	static struct hca_send_wr send;
@@ -185,12 +261,13 @@ static void check_posts(struct fixture *f)
 	struct fault *ft;
 
 	hca_ctx_watch_posts(f->ctx, on_posts);
-	row(50, "posts are not asked for", !asked && !hca_qp_post(f->ctx, p.qp->qpn));
+	row(50, "posts are not asked for", !asked && !hca_qp_post(f->ctx, p.qp->qpn, BIT(HCA_WR_SEND)));
 	ft = arm(f, "post nth=2 errno=EBUSY");
 	row(51, "now they are", asked);
 	row(52, "and the second fails",
-	    !hca_qp_post(f->ctx, p.qp->qpn) && hca_qp_post(f->ctx, p.qp->qpn) == -EBUSY &&
-		    !hca_qp_post(f->ctx, p.qp->qpn));
+	    !hca_qp_post(f->ctx, p.qp->qpn, BIT(HCA_WR_SEND)) &&
+		    hca_qp_post(f->ctx, p.qp->qpn, BIT(HCA_WR_SEND)) == -EBUSY &&
+		    !hca_qp_post(f->ctx, p.qp->qpn, BIT(HCA_WR_SEND)));
 	fault_remove(ft);
 	row(53, "no more", !asked);
 	unmake(&p);
@@ -204,6 +281,7 @@ int main(void)
 	check_refused(&f);
 	check_completions(&f);
 	check_queues(&f);
+	check_opcodes(&f);
 	check_objects(&f);
 	check_posts(&f);
 	fixture_fini(&f);

@@ -124,6 +124,7 @@ struct hca_ctx {
 	struct table ahs;
 	u32 qps;
 	bool dying;
+	bool internal; /* no fault of the HCA concerns its QPs */
 	/* dma.c: where a batch keeps this context's open group */
 	struct hca_batch *batch;
 	u32 batch_serial, batch_group;
@@ -215,12 +216,14 @@ void hca_ctx_flush_run(struct loop_task *t, struct now now);
 enum hca_fault_hook {
 	HCA_FAULT_NONE,
 	HCA_FAULT_COMPLETE,
+	HCA_FAULT_LOSE,
 	HCA_FAULT_OVERRUN,
 	HCA_FAULT_ERROR,
 	HCA_FAULT_STUCK,
 	HCA_FAULT_RNR,
 	HCA_FAULT_REFUSE,
 	HCA_FAULT_POST,
+	HCA_FAULT_EVENT,
 	HCA_FAULT_FATAL
 };
 enum hca_object {
@@ -234,10 +237,16 @@ enum hca_object {
 	HCA_OBJECTS
 };
 void hca_fault_run(struct loop_task *t, struct now now);
-bool hca_fault_send(struct hca_qp *qp);                          /* false: the queue looks empty */
-bool hca_fault_recv(struct hca_qp *qp);                          /* false: no receive is posted */
-bool hca_fault_complete(struct hca_qp *qp, struct hca_cqe *cqe); /* false: the CQ is full */
-int hca_fault_refuse(struct hca *hca, enum hca_object object);   /* may one be made? 0 or -errno */
+enum hca_fault_cqe {
+	HCA_FAULT_CQE_GOES,
+	HCA_FAULT_CQE_OVERRUN, /* the CQ is full */
+	HCA_FAULT_CQE_LOST,
+};
+bool hca_fault_stuck(struct hca_qp *qp);                                       /* true: the send queue looks empty */
+void hca_fault_sent(struct hca_qp *qp, const struct hca_send_wr *wr);          /* a work request was fetched */
+bool hca_fault_recv(struct hca_qp *qp);                                        /* false: no receive is posted */
+enum hca_fault_cqe hca_fault_complete(struct hca_qp *qp, struct hca_cqe *cqe); /* may alter it */
+int hca_fault_refuse(struct hca *hca, enum hca_object object);                 /* may one be made? 0 or -errno */
 
 static inline bool hca_faulty(const struct hca *hca)
 {

@@ -52,9 +52,11 @@ int hca_next_send(struct hca_qp *qp, struct hca_send_wr *wr)
 
 	if (unlikely(qp->state != HCA_QPS_RTS))
 		return 0;
-	if (hca_faulty(qp->hca) && !hca_fault_send(qp))
+	if (hca_faulty(qp->hca) && hca_fault_stuck(qp))
 		return 0;
 	n = qp->ops->next_send(qp->fe, wr);
+	if (n > 0 && hca_faulty(qp->hca))
+		hca_fault_sent(qp, wr);
 	if (likely(n == 0 || (n > 0 && send_valid(qp, wr))))
 		return n;
 	hca_count(qp->hca, qp->attr.port, HCA_CNT_WQE_ERR);

@@ -87,6 +87,7 @@ void uv_ring_destroy(struct uverbs *u, struct uv_ring *r);
 struct mminfo uv_ring_info(const struct uv_ring *r);
 void uv_areas_free(struct uverbs *u);
 /* Accepts the work requests posted since the last call; if not @ok rejects them: they are not sent. */
+u64 uv_sq_posted_opcodes(const struct uv_qp *qp); /* of posts without a result: bits of enum hca_wr_opcode */
 void uv_sq_post_result(struct uv_qp *qp, bool ok);
 /* Tells the shim whether the QP state permits sends (10.8.3); the ring itself accepts them in any state. */
 void uv_qp_ready(struct uv_qp *qp, bool ready);

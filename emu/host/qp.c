@@ -205,8 +205,10 @@ int uv_post_send(struct uv_call *c)
 	if (!qp || cmd.wr_count || cmd.sge_count || !(c->u->shared->ready[qp->handle / 64] & 1ull << qp->handle % 64))
 		return -EINVAL;
 	if (c->u->check_posts) {
-		err = hca_qp_post(c->u->verbs.ctx, qp->qpn);
-		uv_sq_post_result(container_of(qp, struct uv_qp, qp), !err);
+		struct uv_qp *uq = container_of(qp, struct uv_qp, qp);
+
+		err = hca_qp_post(c->u->verbs.ctx, qp->qpn, uv_sq_posted_opcodes(uq));
+		uv_sq_post_result(uq, !err);
 	}
 	hca_qp_doorbell(c->u->verbs.ctx, qp->qpn);
 	return err;

@@ -105,6 +105,22 @@ static int decode_send(struct uv_qp *qp, const struct rxe_send_wqe *entry, struc
 	return got;
 }
 
+u64 uv_sq_posted_opcodes(const struct uv_qp *qp)
+{
+	struct verbs_ring r = qp->sq.ring;
+	u32 end = (r.next + verbs_ring_posted(&r)) & r.mask;
+	const volatile struct rxe_send_wqe *w;
+	u64 opcodes = 0;
+	u32 opcode;
+
+	r.next = qp->posts_checked;
+	while (r.next != end && (w = verbs_ring_pull(&r))) {
+		opcode = w->wr.opcode;
+		opcodes |= opcode < 64 ? BIT_ULL(opcode) : 0;
+	}
+	return opcodes;
+}
+
 void uv_sq_post_result(struct uv_qp *qp, bool ok)
 {
 	const struct verbs_ring *r = &qp->sq.ring;

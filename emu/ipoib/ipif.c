@@ -195,6 +195,7 @@ static int qp_create(struct ipif *ip)
 	ip->ctx = ip->buf ? hca_ctx_create(ip->cfg.hca, &hca_local_dma, NULL, ipif_on_event, ip) : NULL;
 	if (!ip->ctx)
 		return -ENOMEM;
+	hca_ctx_set_internal(ip->ctx);
 	err = hca_pd_alloc(ip->ctx, &ip->pdn);
 	err = err ? err
 		  : hca_mr_reg(ip->ctx, ip->pdn, (uintptr_t)ip->buf, (uintptr_t)ip->buf, len, HCA_ACCESS_LOCAL_WRITE,

@@ -213,6 +213,21 @@ static int refuse_value(const struct spec_field *f, const char *word, char *err,
 	return spec_refuse(err, err_len, "%.60s: %s takes %s", word, f->name, what);
 }
 
+/* Names the keys that there are. */
+static int refuse_key(const struct spec_field *fields, u32 n, const char *word, int len, char *err, size_t err_len)
+{
+	char keys[400] = "";
+	size_t at = 0;
+	u32 i;
+
+	for (i = 0; i < n && at < sizeof(keys); i++)
+		if (fields[i].name)
+			at += (size_t)snprintf(keys + at, sizeof(keys) - at, " %s%s", fields[i].name,
+					       fields[i].type == SPEC_FLAG ? "" : "=");
+	return spec_refuse(err, err_len, "%.60s: there is no \"%.*s\"; there %s%s", word, len, word,
+			   at ? "are:" : "are no keys", keys);
+}
+
 static bool is_zero(const struct spec_field *f, const void *value)
 {
 	return f->type == SPEC_CHANCE || f->type == SPEC_U32 ? !*(const u32 *)value : !*(const u64 *)value;
@@ -228,7 +243,7 @@ int spec_word(const struct spec_field *fields, u32 n, void *to, u64 *seen, const
 	for (i = 0; i < n && (!fields[i].name || strncmp(fields[i].name, word, len) || fields[i].name[len]); i++)
 		;
 	if (i == n)
-		return spec_refuse(err, err_len, "%.60s: there is no \"%.*s\"", word, (int)min(len, (size_t)40), word);
+		return refuse_key(fields, n, word, (int)min(len, (size_t)40), err, err_len);
 	if (*seen & BIT_ULL(i))
 		return spec_refuse(err, err_len, "%.60s: %s is said twice", word, fields[i].name);
 	if (!eq != (fields[i].type == SPEC_FLAG))
@@ -253,17 +268,14 @@ int spec_words(const struct spec_field *fields, u32 n, void *to, u64 *seen, cons
 	return rc;
 }
 
-int spec_keys(const struct spec_field *fields, u32 n, const char *action, u64 given, u64 allowed, u64 required,
-	      char *err, size_t err_len)
+int spec_keys(const struct spec_field *fields, u32 n, const char *action, u64 given, u64 required, char *err,
+	      size_t err_len)
 {
 	u32 i;
 
-	for (i = 0; i < n; i++) {
-		if (given & ~(allowed | required) & BIT_ULL(i))
-			return spec_refuse(err, err_len, "%s: %s takes no such key", fields[i].name, action);
+	for (i = 0; i < n; i++)
 		if (required & ~given & BIT_ULL(i))
 			return spec_refuse(err, err_len, "%s: it needs %s=", action, fields[i].name);
-	}
 	return 0;
 }
 

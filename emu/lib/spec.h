@@ -51,15 +51,15 @@ struct spec_words {
 int spec_split(struct spec_words *w, const char *text, char *err, size_t err_len);
 /*
  * Puts one word into @to by the table of @n <= 64 fields, of which those without a name do not exist, and its bit into *seen. 0, or
- * -EINVAL and one line in @err that names the word: unknown key, value missing or wrong, said twice.
+ * -EINVAL and one line in @err that names the word: unknown key (with those that there are), value missing or wrong, said twice.
  */
 int spec_word(const struct spec_field *fields, u32 n, void *to, u64 *seen, const char *word, char *err, size_t err_len);
 /* The same with all words from @first on. */
 int spec_words(const struct spec_field *fields, u32 n, void *to, u64 *seen, const struct spec_words *w, u32 first,
 	       char *err, size_t err_len);
-/* @given is what @action may have (@allowed and @required: bits of fields) and all that it needs; or -EINVAL and a line. */
-int spec_keys(const struct spec_field *fields, u32 n, const char *action, u64 given, u64 allowed, u64 required,
-	      char *err, size_t err_len);
+/* @given has all that @action needs (@required: bits of fields); or -EINVAL and a line. */
+int spec_keys(const struct spec_field *fields, u32 n, const char *action, u64 given, u64 required, char *err,
+	      size_t err_len);
 /*
  * Of a table of @n rows of @size bytes, each of which begins with its name, or which a row without one ends: the row of that name,
  * NULL: there is none.

@@ -38,7 +38,7 @@ static const struct {
 	{ "range=5-0xff", NULL, { .range = { 5, 255 } } },
 	{ "text='a b' flag", NULL, { .flag = true, .text = "a b" } },
 	{ "", NULL, { .flag = false } },
-	{ "flga", "flga: there is no \"flga\"", { 0 } },
+	{ "flga", "flga: there is no \"flga\"; there are: flag small= time= rate= chance= range= text=", { 0 } },
 	{ "small=16", "small=16: small takes a number up to 15", { 0 } },
 	{ "small=-1", "small=-1: small takes a number up to 15", { 0 } },
 	{ "small", "small: small takes a value", { 0 } },
@@ -51,7 +51,7 @@ static const struct {
 	{ "range=9-5", "range=9-5: range takes a number or a range such as 5-9 up to 16777215", { 0 } },
 	{ "text=", "text=: text takes a shorter text", { 0 } },
 	{ "text='a b", "text=a b: a quote does not end", { 0 } },
-	{ "=", "=: there is no \"\"", { 0 } },
+	{ "=", "=: there is no \"\"; there are: flag small= time= rate= chance= range= text=", { 0 } },
 };
 
 static bool line_ok(u32 i)

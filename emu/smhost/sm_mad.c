@@ -156,7 +156,7 @@ static int send_answer(struct sm_mad *m, const u8 *mad, u32 len, const struct ma
 {
 	u64 delay = 0;
 
-	switch (m->watch(m->watch_arg, &delay)) {
+	switch (m->watch(m->watch_arg, mad, &delay)) {
 	case SM_MAD_LOST:
 		return 0;
 	case SM_MAD_BUSY:

@@ -28,7 +28,7 @@ enum sm_mad_fate {
 	SM_MAD_BUSY, /* replaced by a response with status BUSY (13.4.7) */
 	SM_MAD_LATE
 };
-typedef enum sm_mad_fate sm_mad_answer_fn(void *arg, u64 *delay);
+typedef enum sm_mad_fate sm_mad_answer_fn(void *arg, const u8 *mad, u64 *delay);
 void sm_mad_watch(struct sm_mad *m, sm_mad_answer_fn *fn, void *arg);
 struct sm *sm_mad_manager(const struct sm_mad *m);
 struct mad_port *sm_mad_port(const struct sm_mad *m);

@@ -10,7 +10,7 @@ import re
 import signal
 
 import pytest
-from muslin import free_port, wait_until
+from muslin import ProcessFailed, free_port, wait_until
 from pingpong import outcome
 
 PINGPONG = ["ibv_rc_pingpong", "-p", free_port(), "-n", "500"]
@@ -28,6 +28,58 @@ PINGPONG = ["ibv_rc_pingpong", "-p", free_port(), "-n", "500"]
 def test_a_completion_with_a_chosen_status(fabric, status, words):
     fabric.fault("h1", "complete", status=status, queue="send", nth=20)
     assert words in outcome(fabric, *PINGPONG)[0]
+
+
+@pytest.mark.parametrize(
+    "tool, fault, words",
+    [
+        ("ib_write_bw", {"action": "complete", "opcode": "write", "nth": 10, "status": "REM_OP_ERR"}, "status 11"),
+        ("ib_read_bw", {"action": "complete", "opcode": "read", "nth": 10, "status": "GENERAL_ERR"}, "status 21"),
+        ("ib_atomic_bw", {"action": "post", "opcode": "atomic", "nth": 10, "errno": "EIO"}, "post send"),
+    ],
+)
+def test_an_error_path_by_opcode(fabric, tool, fault, words):
+    """The tenth request of an opcode fails, and no other: perftest reports it. Sends of its own do not count."""
+    armed = fabric.fault("h1", **fault)
+    other = fabric.fault("h1", "complete", opcode="comp_swap,bind_mw", status="FATAL_ERR", expect=False)
+    said = outcome(fabric, tool, "-p", free_port(), "-n", 100, "-Q", 1)
+    assert words in "".join(said).lower(), said
+    assert armed.fired == [10] and not other.matches
+
+
+def test_a_lost_completion(fabric):
+    """A request is carried out, and its completion never comes: the program waits for ever."""
+    lost = fabric.fault("h1", "lose", opcode="write", nth=5)
+    args = ["ib_write_lat", "-p", free_port(), "-n", "1000"]
+    srv, cli = fabric.start("h5", *args), None
+
+    def fired():
+        nonlocal cli
+        if cli is None or not cli.running():
+            cli = fabric.start("h1", *args, fabric.ip("h5"))
+        return lost.hits
+
+    wait_until(fired, 30, "the lost completion", 0.3)
+    with pytest.raises(ProcessFailed, match="still ran"):
+        cli.wait(1)
+    srv.kill()
+
+
+def test_an_event_by_opcode(fabric):
+    """An event comes at the twentieth send, to every program that waits for events of the adapter."""
+    event = fabric.fault("h1", "event", name="SM_CHANGE", opcode="send", nth=20)
+    watch = fabric.start("h1", "ibv_asyncwatch")
+    wait_until(lambda: "async event" in watch.output, 10, "ibv_asyncwatch")
+    fabric.pair(("h5", *PINGPONG), ("h1", *PINGPONG, fabric.ip("h5")))
+    assert event.fired == [20]
+    watch.expect("IBV_EVENT_SM_CHANGE")
+
+
+def test_the_sa_loses_answers_of_one_attribute(fabric):
+    silent = fabric.fault("sm", "silent", attr="PathRecord")
+    assert "NodeRecord" in fabric.run("h2", "saquery", "NR")
+    fabric.run("h2", "saquery", "-t", "300", "--src-to-dst", "h1:h5", status=None)
+    assert silent.hits
 
 
 def test_receiver_not_ready_storm(fabric):
@@ -98,10 +150,11 @@ def test_device_fatal(fabric):
     ("h1 unplug now", "now: there is no \"now\""),
     ("h1 post nth=0", "nth=0: it would never fire"),
     ("h1 caps profile=poor", "profile=poor: profile takes"),
+    ("h1 rnr opcode=write", 'opcode=write: there is no "opcode"; there are: qpn= nth= every= first='),
     ("h1 starve lane=9", "lane=9: ports have 8 data lanes"),
     ("h1 degrade mtu=1000", "mtu=1000: mtu takes"),
     ("sm die", "die: there is no such fault; of the subnet manager there are kill"),
-    ("sm kill nth=1", "nth: kill takes no such key"),
+    ("sm kill nth=1", "nth=1: there is no \"nth\"; there are: for="),
     ("sm slow", "slow: it needs time="),
     ("h1 manager", "h1: it has a subnet manager"),
     ("h2 manager priority=16", "priority=16: priority takes"),
