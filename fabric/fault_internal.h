@@ -15,10 +15,6 @@ enum fabric_fault_key {
 	FAULT_WHAT = FAULT_OWN,
 	FAULT_STATUS,
 	FAULT_TO,
-	FAULT_RATE,
-	FAULT_UP,
-	FAULT_DOWN,
-	FAULT_TIMES,
 	FAULT_LANES,
 	FAULT_SPEED,
 	FAULT_WITH,
@@ -43,16 +39,13 @@ struct fabric_fault {
 	struct fabric_node *node; /* NULL: every link */
 	struct fabric_port *port; /* NULL: every port of the node */
 	/* The values of keys */
-	u64 rate, up, down;
-	u32 times, lid, num, index, pkey;
+	u32 lid, num, index, pkey;
 	u8 lanes, speed, lane, mtu;
 	bool off;
 	u16 status;
 	struct fault_bytes alter;
 	char with[SPEC_TEXT_MAX];
 	/* Of those that alter links, nodes or tables */
-	bool down_now;
-	u32 cycles;
 	struct fabric_port *other; /* swap, lid, guid: with= */
 	u64 old, old_port_guid;    /* the values before the fault */
 };
@@ -78,6 +71,7 @@ int fault_whole_node(struct fault *base, char *err, size_t err_len);
 /* fault_packet.c, fault_state.c, fault_table.c; each table ends with a row without a name */
 extern const struct fault_packet_ops fault_packet_ops;
 extern const struct fault_kind fault_packet_kinds[], fault_state_kinds[], fault_table_kinds[];
+void fault_set_link(struct fault *base, bool up);
 void fault_retrain(struct fabric_port *p);
 
 #endif

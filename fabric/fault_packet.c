@@ -138,6 +138,11 @@ static enum fault_verdict link_reparse(struct fault_hook *h, struct wire_packet 
 	return FAULT_PASS;
 }
 
+static u32 link_size(const void *packet)
+{
+	return wire_packet_link_len(packet) + 2;
+}
+
 static enum fault_verdict link_corrupted(struct fault_hook *h, void *packet)
 {
 	const struct fault *ft = h->fault;
@@ -162,31 +167,10 @@ const struct fault_packet_ops fault_packet_ops = {
 	.release = link_release,
 	.bytes = link_bytes,
 	.corrupted = link_corrupted,
+	.size = link_size,
 };
 
 /* Kinds */
-
-static enum fault_verdict rate(struct fault_hook *h, void *packet)
-{
-	u64 bits = (wire_packet_link_len(packet) + 2) * 8ull;
-
-	if (!fault_hit(h, packet))
-		return FAULT_PASS;
-	h->busy_until = max(h->busy_until, fault_now(h)) + bits * NSEC_PER_SEC / fabric_fault(h->fault)->rate;
-	return fault_hold(h, packet, h->busy_until);
-}
-
-/* After the first hit all matching packets wait behind it. */
-static enum fault_verdict stall(struct fault_hook *h, void *packet)
-{
-	struct fault *ft = h->fault;
-
-	if (h->nheld ? !link_match(ft, packet) : !fault_hit(h, packet))
-		return FAULT_PASS;
-	if (!h->nheld)
-		h->busy_until = ft->lasts ? fault_now(h) + ft->lasts : FAULT_NEVER;
-	return fault_hold(h, packet, h->busy_until);
-}
 
 static enum fault_verdict truncate_packet(struct fault_hook *h, void *packet)
 {
@@ -231,7 +215,7 @@ static enum fault_verdict alter(struct fault_hook *h, void *packet)
 static enum fault_verdict symbol(struct fault_hook *h, void *packet)
 {
 	struct fabric_port *in = h->at;
-	u32 times = fabric_fault(h->fault)->times;
+	u32 times = h->fault->times;
 
 	if (fault_hit(h, packet))
 		in->ctr[FABRIC_CTR_SYMBOL_ERRORS] += times ? times : 1;
@@ -250,8 +234,8 @@ const struct fault_kind fault_packet_kinds[] = {
 	{ FAULT_KIND_DUPLICATE(0) },
 	{ FAULT_KIND_REORDER, .allowed = BIT_ULL(FAULT_TIME), .required = BIT_ULL(FAULT_DEPTH) },
 	{ FAULT_KIND_DELAY(0) },
-	{ .name = "rate", .packet = rate, .keeps_credits = true, .required = BIT_ULL(FAULT_RATE) },
-	{ .name = "stall", .packet = stall, .keeps_credits = true, .allowed = BIT_ULL(FAULT_FOR) },
+	{ FAULT_KIND_RATE(0) },
+	{ FAULT_KIND_STALL(0) },
 	{ FAULT_KIND_CORRUPT, .required = BIT_ULL(FAULT_WHAT),
 	  .allowed = BIT_ULL(FAULT_OFFSET) | BIT_ULL(FAULT_SILENT) },
 	{ .name = "truncate",

@@ -1,68 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Faults of links and nodes: down, flap, degrade, starve, swap and kill. */
+/* Faults of links and nodes: degrade, starve, swap and kill; and how links go down. */
 #include <stdlib.h>
 
 #include "fabric/fault_internal.h"
 
-#define FLAP_TIME (1 * NSEC_PER_SEC)
-
-static void down_apply(struct fault *base)
+void fault_set_link(struct fault *base, bool up)
 {
 	struct fabric_fault *ft = fabric_fault(base);
 	struct fabric_port *p;
 
 	fault_for_each_port (ft, p) {
-		p->pulled++;
-		fabric_link_disconnect(p);
+		p->pulled += up ? -1u : 1u;
+		if (up)
+			fabric_link_update(p);
+		else
+			fabric_link_disconnect(p);
 	}
-}
-
-static void down_undo(struct fault *base)
-{
-	struct fabric_fault *ft = fabric_fault(base);
-	struct fabric_port *p;
-
-	fault_for_each_port (ft, p) {
-		p->pulled--;
-		fabric_link_update(p);
-	}
-}
-
-/* flap: the timer alternates down and up. */
-static void flap_apply(struct fault *base)
-{
-	struct fabric_fault *ft = fabric_fault(base);
-
-	ft->cycles = 1;
-	ft->down_now = true;
-	down_apply(base);
-	loop_timer_set(ft->f->loop, &base->timer, loop_now(ft->f->loop).ns + (ft->down ?: FLAP_TIME));
-}
-
-static void flap_undo(struct fault *base)
-{
-	struct fabric_fault *ft = fabric_fault(base);
-
-	if (ft->down_now)
-		down_undo(base);
-	ft->down_now = false;
-}
-
-static void flap_step(struct fault *base)
-{
-	struct fabric_fault *ft = fabric_fault(base);
-
-	ft->down_now = !ft->down_now;
-	if (ft->down_now)
-		down_apply(base);
-	else
-		down_undo(base);
-	ft->cycles += ft->down_now;
-	if (!ft->down_now && ft->times && ft->cycles >= ft->times)
-		base->applied = false;
-	else
-		loop_timer_set(ft->f->loop, &base->timer,
-			       loop_now(ft->f->loop).ns + ((ft->down_now ? ft->down : ft->up) ?: FLAP_TIME));
 }
 
 void fault_retrain(struct fabric_port *p)
@@ -183,7 +136,7 @@ static void kill_apply(struct fault *base)
 	struct fabric_node *n = fabric_fault(base)->node;
 	struct fabric_port *p;
 
-	down_apply(base);
+	fault_set_link(base, false);
 	for (p = &n->ports[n->sw ? 0 : 1]; p <= &n->ports[n->nports]; p++) {
 		p->info->lid = p->info->sm_lid = 0;
 		p->info->lmc = p->info->sm_sl = 0;
@@ -210,12 +163,8 @@ static void kill_apply(struct fault *base)
 
 #define LASTS BIT_ULL(FAULT_FOR)
 const struct fault_kind fault_state_kinds[] = {
-	{ .name = "down", .apply = down_apply, .undo = down_undo, .allowed = LASTS },
-	{ .name = "flap",
-	  .apply = flap_apply,
-	  .undo = flap_undo,
-	  .step = flap_step,
-	  .allowed = BIT_ULL(FAULT_UP) | BIT_ULL(FAULT_DOWN) | BIT_ULL(FAULT_TIMES) },
+	{ FAULT_KIND_DOWN(0) },
+	{ FAULT_KIND_FLAP(0) },
 	{ .name = "degrade",
 	  .apply = degrade_apply,
 	  .undo = degrade_undo,
@@ -233,6 +182,6 @@ const struct fault_kind fault_state_kinds[] = {
 	  .prepare = swap_check,
 	  .required = BIT_ULL(FAULT_WITH),
 	  .allowed = LASTS },
-	{ .name = "kill", .apply = kill_apply, .undo = down_undo, .prepare = fault_whole_node, .allowed = LASTS },
+	{ .name = "kill", .apply = kill_apply, .undo = fault_down_undo, .prepare = fault_whole_node, .allowed = LASTS },
 	{ .name = NULL },
 };

@@ -56,10 +56,6 @@ static const struct spec_field keys[] = {
 			.wants = "payload, header, icrc or vcrc"),
 	OWN(STATUS) = KEY("status", SPEC_U16, status, .max = 0x7fff),
 	OWN(TO) = KEY("to", SPEC_OTHER, alter, BY(parse_hex, "bytes in hexadecimal, such as 00ff")),
-	OWN(RATE) = KEY("bps", SPEC_RATE, rate),
-	OWN(UP) = KEY("up", SPEC_TIME, up),
-	OWN(DOWN) = KEY("down", SPEC_TIME, down),
-	OWN(TIMES) = KEY("times", SPEC_U32, times),
 	OWN(LANES) = KEY("lanes", SPEC_OTHER, lanes, BY(parse_lanes, "1, 2, 4, 8 or 12")),
 	OWN(SPEED) = KEY("speed", SPEC_OTHER, speed, BY(parse_speed, SPEEDS)),
 	OWN(WITH) = KEY("with", SPEC_TEXT, with),
@@ -85,6 +81,7 @@ const struct fault_target fabric_fault_target = {
 	.mtu = WIRE_MTU_MAX,
 	.place = fault_place,
 	.attach = fault_attach_place,
+	.link = fault_set_link,
 	.packets = &fault_packet_ops,
 };
 

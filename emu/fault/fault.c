@@ -20,6 +20,10 @@ static const struct spec_field common[] = {
 	[FAULT_SILENT] = KEY("silent", SPEC_FLAG, silent),
 	[FAULT_BYTES] = KEY("bytes", SPEC_U32, bytes),
 	[FAULT_FOR] = KEY("for", SPEC_TIME, lasts),
+	[FAULT_RATE] = KEY("bps", SPEC_RATE, rate),
+	[FAULT_UP] = KEY("up", SPEC_TIME, up),
+	[FAULT_DOWN] = KEY("down", SPEC_TIME, down),
+	[FAULT_TIMES] = KEY("times", SPEC_U32, times),
 };
 static_assert(ARRAY_SIZE(common) == FAULT_OWN, "one row for each key");
 #define BYTE_KEYS (FAULT_MATCH_KEY(LEN) | BIT_ULL(FAULT_OFFSET) | BIT_ULL(FAULT_BYTES))
@@ -129,10 +133,14 @@ static void fault_on_timer(struct loop_timer *timer, struct now now)
 {
 	struct fault *ft = container_of(timer, struct fault, timer);
 
-	if (ft->kind->step) {
+	if (ft->kind->step)
 		ft->kind->step(ft);
-		return;
-	}
+	else
+		fault_end(ft);
+}
+
+void fault_end(struct fault *ft)
+{
 	fault_notify(ft, "ends");
 	fault_undo(ft);
 }

@@ -27,6 +27,10 @@ enum fault_key {
 	FAULT_SILENT,
 	FAULT_BYTES,
 	FAULT_FOR,
+	FAULT_RATE,
+	FAULT_UP,
+	FAULT_DOWN,
+	FAULT_TIMES,
 	FAULT_OWN, /* the first key of the target's table */
 };
 #define FAULT_MATCH_KEY(key) BIT_ULL(FAULT_MATCH + WIRE_MATCH_##key)
@@ -79,6 +83,7 @@ struct fault_packet_ops {
 	/* The bytes of a packet that corrupt may write, from *from to *len, by ft->what; NULL: none. */
 	u8 *(*bytes)(struct fault_hook *h, void *packet, u32 *from, u32 *len);
 	enum fault_verdict (*corrupted)(struct fault_hook *h, void *packet);
+	u32 (*size)(const void *packet); /* bytes on the link, of rate */
 	/* The rest may be NULL. */
 	void (*hit)(struct fault_hook *h);                             /* counts it */
 	bool (*hold)(struct fault_hook *h, void *packet, u64 when);    /* before it is held; false: it is dropped */
@@ -102,6 +107,8 @@ struct fault_target {
 	int (*place)(struct fault *ft, const char *place, char *err, size_t err_len);
 	int (*attach)(struct fault *ft);        /* hooks for packets: fault_attach() at each point. 0 or -ENOMEM */
 	void (*changed)(struct fault_set *set); /* faults were added or removed; may be NULL */
+	/* Of down and flap: the links of the place go down (they stay so until each fault that wants it has ended) and up. */
+	void (*link)(struct fault *ft, bool up);
 	const struct fault_packet_ops *packets;
 };
 
@@ -151,10 +158,13 @@ struct fault {
 	/* The values of keys */
 	u64 given;
 	struct wire_match match;
-	u64 seed, time, jitter, lasts;
-	u32 copies, depth, offset, bytes;
+	u64 seed, time, jitter, lasts, rate, up, down;
+	u32 copies, depth, offset, bytes, times;
 	u8 dir, what;
 	bool silent;
+	/* flap */
+	bool down_now;
+	u32 cycles;
 };
 
 /* fault.c */
@@ -169,6 +179,7 @@ static inline bool fault_set_empty(const struct fault_set *set)
  * armed. Random numbers derive from set->seed, or from the key seed.
  */
 struct fault *fault_add(struct fault_set *set, const char *text, char *err, size_t err_len);
+void fault_end(struct fault *ft);       /* undoes what is applied, as after for= */
 void fault_remove(struct fault *ft);    /* undoes what is applied, releases the held packets, and frees the fault */
 u32 fault_held(const struct fault *ft); /* packets held now */
 const struct fault_kind *fault_kind(const struct fault_target *t, const char *name); /* NULL: there is none */
@@ -207,6 +218,8 @@ enum fault_verdict fault_duplicate(struct fault_hook *h, void *packet);
 enum fault_verdict fault_delay(struct fault_hook *h, void *packet);
 enum fault_verdict fault_reorder(struct fault_hook *h, void *packet);
 enum fault_verdict fault_corrupt(struct fault_hook *h, void *packet);
+enum fault_verdict fault_rate(struct fault_hook *h, void *packet);
+enum fault_verdict fault_stall(struct fault_hook *h, void *packet);
 int fault_check_delay(struct fault *ft, char *err, size_t err_len);
 int fault_check_corrupt(struct fault *ft, char *err, size_t err_len);
 
@@ -219,5 +232,23 @@ int fault_check_corrupt(struct fault *ft, char *err, size_t err_len);
 	.allowed = (keys) | BIT_ULL(FAULT_TIME) | BIT_ULL(FAULT_JITTER)
 #define FAULT_KIND_REORDER .name = "reorder", .packet = fault_reorder, .all_packets = true
 #define FAULT_KIND_CORRUPT .name = "corrupt", .packet = fault_corrupt, .prepare = fault_check_corrupt
+#define FAULT_KIND_RATE(keys)                                                    \
+	.name = "rate", .packet = fault_rate, .keeps_credits = true, .allowed = (keys), \
+	.required = BIT_ULL(FAULT_RATE)
+#define FAULT_KIND_STALL(keys) \
+	.name = "stall", .packet = fault_stall, .keeps_credits = true, .allowed = (keys) | BIT_ULL(FAULT_FOR)
+
+/* fault_link.c: the kinds of faults of links that all targets with .link have. @keys: those of .trigger. */
+void fault_down_apply(struct fault *ft);
+void fault_down_undo(struct fault *ft);
+void fault_flap_apply(struct fault *ft);
+void fault_flap_undo(struct fault *ft);
+void fault_flap_step(struct fault *ft);
+#define FAULT_KIND_DOWN(keys)                                                       \
+	.name = "down", .apply = fault_down_apply, .undo = fault_down_undo,         \
+	.allowed = (keys) | BIT_ULL(FAULT_FOR)
+#define FAULT_KIND_FLAP(keys)                                                                           \
+	.name = "flap", .apply = fault_flap_apply, .undo = fault_flap_undo, .step = fault_flap_step,    \
+	.allowed = (keys) | BIT_ULL(FAULT_UP) | BIT_ULL(FAULT_DOWN) | BIT_ULL(FAULT_TIMES)
 
 #endif

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * Packet faults: the hooks of a point and their cache by flow, packets that are held, and the kinds that all targets have: drop,
- * duplicate, delay, reorder and corrupt.
+ * duplicate, delay, reorder, corrupt, rate and stall.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -312,6 +312,28 @@ enum fault_verdict fault_corrupt(struct fault_hook *h, void *packet)
 			bytes[at] ^= (u8)(1 << (n & 7));
 	}
 	return hook_ops(h)->corrupted(h, packet);
+}
+
+enum fault_verdict fault_rate(struct fault_hook *h, void *packet)
+{
+	u64 bits = hook_ops(h)->size(packet) * 8ull;
+
+	if (!fault_hit(h, packet))
+		return FAULT_PASS;
+	h->busy_until = max(h->busy_until, fault_now(h)) + bits * NSEC_PER_SEC / h->fault->rate;
+	return fault_hold(h, packet, h->busy_until);
+}
+
+/* After the first hit all matching packets wait behind it. */
+enum fault_verdict fault_stall(struct fault_hook *h, void *packet)
+{
+	struct fault *ft = h->fault;
+
+	if (h->nheld ? !hook_ops(h)->match(ft, packet) : !fault_hit(h, packet))
+		return FAULT_PASS;
+	if (!h->nheld)
+		h->busy_until = ft->lasts ? fault_now(h) + ft->lasts : FAULT_NEVER;
+	return fault_hold(h, packet, h->busy_until);
 }
 
 int fault_check_delay(struct fault *ft, char *err, size_t err_len)

@@ -162,8 +162,8 @@ static void eth_end_run(struct eth_end *end)
 		end->bytes -= f->buf->size;
 		/* The transmission starts when the link was free and not paused, not when the (late) timer ran. */
 		begin = max(max(end->busy_until, f->since), end->paused_until[f->class]);
-		if (end->cfg.rate)
-			end->busy_until = begin + (f->buf->size + GAP_BYTES) * 8 * NSEC_PER_SEC / end->cfg.rate;
+		if (end->rate)
+			end->busy_until = begin + (f->buf->size + GAP_BYTES) * 8 * NSEC_PER_SEC / end->rate;
 		if (end->sw && end->cfg.ecn && end->bytes >= end->cfg.ecn)
 			f->buf = eth_end_mark_ce(end, f->buf);
 		eth_end_transmit(end, f);
@@ -296,7 +296,7 @@ struct eth_end *eth_end_create(struct eth *e, const struct eth_link_config *cfg)
 	end->num = 1;
 	end->port.ops = &station_ops;
 	end->port.mtu = cfg->mtu ? cfg->mtu : ETHER_MTU;
-	end->port.rate = cfg->rate;
+	end->port.rate = end->rate = cfg->rate;
 	end->port.up = true;
 	for (c = 0; c < ETH_CLASSES; c++)
 		list_init(&end->q[c]);
@@ -344,12 +344,23 @@ static void eth_end_set_link(struct eth_end *end, bool up)
 	if (p->nic.link)
 		p->nic.link(p->nic.ctx, up);
 	eth_station_ready(end);
+	if (end->e->watch)
+		end->e->watch(end->e->watch_ctx, end);
+}
+
+void eth_link_update(struct eth_end *end)
+{
+	struct eth_end *peer = end->peer;
+	bool up = !end->unplugged && !end->pulled && !peer->pulled;
+
+	if (end->port.up == up)
+		return;
+	eth_end_set_link(end, up);
+	eth_end_set_link(peer, up);
 }
 
 void eth_end_set_up(struct eth_end *end, bool up)
 {
-	if (end->port.up == up)
-		return;
-	eth_end_set_link(end, up);
-	eth_end_set_link(end->peer, up);
+	end->unplugged = end->peer->unplugged = !up;
+	eth_link_update(end);
 }

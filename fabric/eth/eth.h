@@ -64,6 +64,10 @@ struct eth_end *eth_end_peer(const struct eth_end *end);
 bool eth_end_up(const struct eth_end *end);
 /* Disconnects or reconnects the link's cable. */
 void eth_end_set_up(struct eth_end *end, bool up);
+/* @fn is called for each end whose link has gone up or down. NULL: none. */
+void eth_watch(struct eth *e, void (*fn)(void *ctx, const struct eth_end *end), void *ctx);
+u64 eth_end_rate(const struct eth_end *end); /* of sending, bit/s; 0: no limit */
+u32 eth_end_mtu(const struct eth_end *end);
 
 #define ETH_COUNTERS(C)                                                               \
 	C(RX_FRAMES, "rx_frames")                                                     \

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Ethernet links as a target of the fault engine. Faults run on frames at the receiving end of a link, before the station or switch
- * there.
+ * Ethernet links, stations and switches as a target of the fault engine. Faults of frames run at the receiving end of a link, before the
+ * station or switch there. A rate is that of the sending end, whose queue, PAUSE and ECN act as with a slow link.
  */
 #include "fabric/eth/eth_internal.h"
 
@@ -9,10 +9,12 @@ enum eth_fault_key {
 	ETH_FCS = FAULT_OWN,
 	ETH_CLASS,
 };
-#define FRAME_KEYS (BIT_ULL(FAULT_DIR) | FAULT_MATCH_KEY(PCAP) | FAULT_MATCH_KEY(LEN) | FAULT_PICK_KEYS)
+#define TRIGGER    (FAULT_MATCH_KEY(PCAP) | FAULT_MATCH_KEY(LEN) | FAULT_PICK_KEYS)
+#define FRAME_KEYS (BIT_ULL(FAULT_DIR) | TRIGGER)
 
 struct eth_fault {
 	struct fault ft; /* the first */
+	struct eth_switch *sw; /* the place is all its ports; NULL: it is @end */
 	struct eth_end *end;
 	bool fcs;
 	u8 classes;
@@ -22,6 +24,15 @@ static struct eth_fault *eth_fault(struct fault *ft)
 {
 	return container_of(ft, struct eth_fault, ft);
 }
+
+/* The ends of the place: that after @end, NULL: the first. NULL: there is none. */
+static struct eth_end *place_next(const struct eth_fault *ft, const struct eth_end *end)
+{
+	if (!ft->sw)
+		return end ? NULL : ft->end;
+	return eth_switch_port(ft->sw, end ? end->num + 1 : 1);
+}
+#define for_each_end(ft, end) for (end = place_next(ft, NULL); end; end = place_next(ft, end))
 
 /* Frames for the engine */
 
@@ -80,6 +91,11 @@ static enum fault_verdict frame_corrupted(struct fault_hook *h, void *packet)
 	return FAULT_PASS;
 }
 
+static u32 frame_size(const void *packet)
+{
+	return ((const struct eth_frame *)packet)->buf->size;
+}
+
 static const struct fault_packet_ops frame_ops = {
 	.match = frame_match,
 	.hit = frame_hit,
@@ -88,21 +104,75 @@ static const struct fault_packet_ops frame_ops = {
 	.clone = frame_clone,
 	.bytes = frame_bytes,
 	.corrupted = frame_corrupted,
+	.size = frame_size,
 };
 
 /* Kinds */
 
 /* The end sends PAUSE for ever. */
+static void storm_set(struct eth_fault *ft, u8 classes)
+{
+	struct eth_end *end;
+
+	for_each_end (ft, end)
+		eth_pause_storm(end, classes);
+}
+
 static void storm_apply(struct fault *base)
 {
 	struct eth_fault *ft = eth_fault(base);
 
-	eth_pause_storm(ft->end, ft->classes ? ft->classes : 0xff);
+	storm_set(ft, ft->classes ? ft->classes : 0xff);
 }
 
 static void storm_undo(struct fault *base)
 {
-	eth_pause_storm(eth_fault(base)->end, 0);
+	storm_set(eth_fault(base), 0);
+}
+
+static void eth_fault_link(struct fault *base, bool up)
+{
+	struct eth_end *end;
+
+	for_each_end (eth_fault(base), end) {
+		end->pulled += up ? -1u : 1u;
+		eth_link_update(end);
+	}
+}
+
+static void rate_limit(struct eth_end *end, u64 rate)
+{
+	end->rate = end->rate ? min(end->rate, rate) : rate;
+}
+
+/* Ends have the lowest rate of their cable and of all faults that are applied. */
+static void rate_changed(struct fault *changed)
+{
+	struct eth_end *end;
+	struct fault *ft;
+
+	for_each_end (eth_fault(changed), end) {
+		end->rate = end->cfg.rate;
+		end->peer->rate = end->peer->cfg.rate;
+	}
+	list_for_each (ft, &changed->set->faults, link) {
+		if (!ft->applied || ft->kind->apply != rate_changed)
+			continue;
+		for_each_end (eth_fault(ft), end) {
+			if (ft->dir != PICK_IN)
+				rate_limit(end, ft->rate);
+			if (ft->dir != PICK_OUT)
+				rate_limit(end->peer, ft->rate);
+		}
+	}
+}
+
+/* A station or a switch without power: its links are down, and a switch forgets the stations that it has learned with them. */
+static int kill_check(struct fault *base, char *err, size_t err_len)
+{
+	const struct eth_fault *ft = eth_fault(base);
+
+	return ft->sw || !ft->end->sw ? 0 : spec_refuse(err, err_len, "kill: it needs a node as its place");
 }
 
 static const struct fault_kind frame_kinds[] = {
@@ -111,6 +181,19 @@ static const struct fault_kind frame_kinds[] = {
 	{ FAULT_KIND_DELAY(FRAME_KEYS) },
 	{ FAULT_KIND_REORDER, .allowed = FRAME_KEYS | BIT_ULL(FAULT_TIME) | BIT_ULL(FAULT_DEPTH) },
 	{ FAULT_KIND_CORRUPT, .allowed = FRAME_KEYS | BIT_ULL(FAULT_OFFSET) | BIT_ULL(ETH_FCS) },
+	{ FAULT_KIND_STALL(FRAME_KEYS) },
+	{ FAULT_KIND_DOWN(FRAME_KEYS) },
+	{ FAULT_KIND_FLAP(FRAME_KEYS) },
+	{ .name = "rate",
+	  .apply = rate_changed,
+	  .undo = rate_changed,
+	  .required = BIT_ULL(FAULT_RATE),
+	  .allowed = BIT_ULL(FAULT_DIR) | BIT_ULL(FAULT_FOR) },
+	{ .name = "kill",
+	  .apply = fault_down_apply,
+	  .undo = fault_down_undo,
+	  .prepare = kill_check,
+	  .allowed = FRAME_KEYS | BIT_ULL(FAULT_FOR) },
 	{ .name = "storm", .apply = storm_apply, .undo = storm_undo, .allowed = BIT_ULL(ETH_CLASS) },
 	{ .name = NULL },
 };
@@ -131,19 +214,30 @@ static int eth_fault_place(struct fault *base, const char *place, char *err, siz
 {
 	struct eth_fault *ft = eth_fault(base);
 
+	ft->sw = eth_switch_find(base->set->owner, place);
 	ft->end = eth_find(base->set->owner, place);
+	if (fault_given(base, FAULT_DIR) && !fault_sees_packets(base) && base->kind->apply != rate_changed)
+		return spec_refuse(err, err_len, "dir: no packets are looked at");
 	return ft->end ? 0 : spec_refuse(err, err_len, "%.80s: there is no such port", place);
 }
 
+/* One hook at the receiving end of each direction; a cable between two ports of the place has one hook at each end. */
 static int eth_fault_attach(struct fault *base)
 {
-	struct eth_end *end = eth_fault(base)->end;
+	const struct eth_fault *ft = eth_fault(base);
+	struct eth_end *end;
 	int err = 0;
 
-	if (base->dir != PICK_OUT)
-		err = fault_attach(base, &end->hooks, end);
-	if (!err && base->dir != PICK_IN)
-		err = fault_attach(base, &end->peer->hooks, end->peer);
+	for_each_end (ft, end) {
+		bool inner = ft->sw && end->peer->sw == ft->sw;
+
+		if (base->dir != PICK_OUT || inner)
+			err = fault_attach(base, &end->hooks, end);
+		if (!err && base->dir != PICK_IN && !inner)
+			err = fault_attach(base, &end->peer->hooks, end->peer);
+		if (err)
+			break;
+	}
 	return err;
 }
 
@@ -159,6 +253,8 @@ const struct fault_target eth_fault_target = {
 	.keys = keys,
 	.nkeys = ARRAY_SIZE(keys),
 	.size = sizeof(struct eth_fault),
+	.trigger = TRIGGER,
+	.link = eth_fault_link,
 	.mtu = ETHER_MTU_MAX,
 	.ethernet = true,
 	.place = eth_fault_place,

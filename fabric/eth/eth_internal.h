@@ -25,6 +25,9 @@ struct eth_end {
 	struct eth_link_config cfg;
 	struct ether_port port; /* a station's */
 	bool want_ready;
+	bool unplugged; /* by eth_end_set_up(), at both ends of the link */
+	u32 pulled;     /* number of faults at this end that keep the link down */
+	u64 rate;       /* of sending, bit/s: that of cfg, or less by a fault; 0: frames take no time */
 
 	/* end.c: sending */
 	struct list q[ETH_CLASSES];
@@ -72,6 +75,8 @@ struct eth {
 	struct eth_end **station;
 	u32 nstations;
 	struct fault_set faults;
+	void (*watch)(void *ctx, const struct eth_end *end);
+	void *watch_ctx;
 };
 
 static inline void eth_count(struct eth_end *end, enum eth_counter c)
@@ -90,6 +95,7 @@ static inline u32 eth_queue(const struct eth_end *end)
 }
 
 /* end.c */
+void eth_link_update(struct eth_end *end); /* @pulled or @unplugged have changed, at either end */
 struct eth_end *eth_end_create(struct eth *e, const struct eth_link_config *cfg);
 void eth_end_destroy(struct eth_end *end);
 /* Queues a frame that @from (or NULL) accounts for flow control; consumes the reference. */

@@ -358,7 +358,11 @@ static void test_faults(void)
 					     "sw1:9 drop",
 					     "sw1:0 drop",
 					     "b drop time=5ms",
-					     "b storm nth=1" };
+					     "b storm nth=1",
+					     "sw1:1 kill",
+					     "b rate",
+					     "b rate bps=1M nth=1",
+					     "b down dir=in" };
 	static const char *const right[] = {
 		"b drop pcap='host 10.0.0.1 or ether host 02:00:5e:00:00:0a or ip6 host fe80::a'",
 		"b drop pcap='net 10.0.0.0/8 and not vlan 5 and udp port 4791'",
@@ -416,6 +420,83 @@ static void test_faults(void)
 	finish();             /* with a fault armed */
 }
 
+static u32 changes;
+
+static void on_change(void *ctx, const struct eth_end *end)
+{
+	changes++;
+}
+
+/* Faults of links, of switches and of stations. */
+static void test_link_faults(void)
+{
+	static const struct eth_link_config plain, fast = { .rate = 1000000000 };
+	struct fault *ft, *other;
+
+	build(&plain);
+	say(B, A, 0, 60);
+	clear();
+	eth_watch(net, on_change, NULL);
+	arm("b down for=5ms", &ft);
+	say(A, B, 0, 60);
+	row(80, "down: nothing passes, and both ends are told", !st[B].up && got(0, 0, 0, 0) && changes == 2);
+	eth_end_set_up(st[B].end, false);
+	run(6);
+	row(81, "a cable that was pulled by hand stays so", !st[B].up);
+	eth_end_set_up(st[B].end, true);
+	row(82, "and up", st[B].up && changes == 4);
+	fault_remove(ft);
+	arm("b down nth=2", &ft);
+	say(A, B, 0, 60);
+	row(83, "not by the first frame", st[B].up);
+	say(A, B, 0, 60);
+	row(84, "but by the second", !st[B].up && ft->pick.hits == 1);
+	arm("b down", &other);
+	fault_remove(ft);
+	row(85, "two faults: down until both have ended", !st[B].up);
+	fault_remove(other);
+	row(86, "then up", st[B].up);
+	changes = 0;
+	arm("b flap down=1ms up=1ms times=3", &ft);
+	run(20);
+	row(87, "flap: three times", st[B].up && changes == 12 && !ft->applied);
+	fault_remove(ft);
+	arm("sw1 kill", &ft);
+	row(88, "a switch that is killed: all its links", !st[A].up && !st[B].up);
+	fault_remove(ft);
+	row(89, "up again", st[A].up && st[B].up);
+	clear();
+	say(A, B, 0, 60);
+	row(90, "it has forgotten its stations: the frame is flooded", st[B].got == 1 && st[2].got == 1);
+	say(B, A, 0, 60);
+	clear();
+	arm("sw1 drop nth=3", &ft);
+	say(A, B, 0, 60);
+	say(A, B, 0, 60);
+	row(91, "of a switch: frames in and out, on all its ports", got(0, 1, 0, 0) && ft->pick.seen == 3);
+	fault_remove(ft);
+	clear();
+	arm("b stall dir=in nth=1", &ft);
+	say(A, B, 0, 60);
+	say(A, B, 0, 60);
+	row(92, "a stall holds what follows", got(0, 0, 0, 0) && fault_held(ft) == 2);
+	fault_remove(ft);
+	row(93, "until it is cleared", got(0, 2, 0, 0));
+	finish();
+
+	build(&fast);
+	arm("b rate bps=100M", &ft);
+	arm("sw1 rate bps=500M dir=out", &other);
+	row(94, "the lowest rate of cable and faults",
+	    eth_end_rate(st[B].end) == 100000000 && eth_end_rate(st[A].end) == 1000000000);
+	fault_remove(ft);
+	row(95, "of those that remain",
+	    eth_end_rate(st[B].end) == 1000000000 && eth_end_rate(eth_end_peer(st[B].end)) == 500000000);
+	fault_remove(other);
+	row(96, "and of the cable", eth_end_rate(eth_end_peer(st[B].end)) == 1000000000);
+	finish();
+}
+
 int main(void)
 {
 	static const struct eth_link_config with_pause = { .pause = true, .queue = 16000 },
@@ -430,6 +511,7 @@ int main(void)
 	test_pause(&with_pfc, 3 << 13 | 5, 34);
 	test_pause(&without, 0, 50);
 	test_faults();
+	test_link_faults();
 	test_marking();
 	return rows_end();
 }

@@ -37,6 +37,7 @@ void eth_destroy(struct eth *e)
 		return;
 	for (i = 0; i < e->nstations; i++)
 		e->station[i]->port.roce = e->station[i]->port.nic = (struct ether_user){ 0 };
+	e->watch = NULL;
 	fault_set_fini(&e->faults);
 	/* Queued frames refer to their ingress ends: flush all queues before any end is freed. */
 	for (i = 0; i < e->nsw; i++)
@@ -230,6 +231,22 @@ u32 eth_end_num(const struct eth_end *end)
 struct eth_end *eth_end_peer(const struct eth_end *end)
 {
 	return end->peer;
+}
+
+u64 eth_end_rate(const struct eth_end *end)
+{
+	return end->rate;
+}
+
+u32 eth_end_mtu(const struct eth_end *end)
+{
+	return end->port.mtu;
+}
+
+void eth_watch(struct eth *e, void (*fn)(void *ctx, const struct eth_end *end), void *ctx)
+{
+	e->watch = fn;
+	e->watch_ctx = ctx;
 }
 
 bool eth_end_up(const struct eth_end *end)
