@@ -173,10 +173,7 @@ void fabric_ca_event(struct fabric_port *p, enum wire_port_event e)
 
 	if (p->node->f->closing)
 		return;
-	if (w->data.event)
-		w->data.event(w->data.ctx, e);
-	if (w->mad.event)
-		w->mad.event(w->mad.ctx, e);
+	wire_port_event(w, e);
 }
 
 int fabric_ca_init(struct fabric_port *p, const struct fabric_topology *t, const struct fabric_topology_node *n)

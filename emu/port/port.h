@@ -137,6 +137,7 @@ struct wire_port {
 	u8 num;        /* port number of the CA, 1..n */
 	bool zcopy; /* zero-copy: packets may reference memory of programs; ops->flush_zcopy() follows in the same turn */
 	struct wire_port_user data, mad;
+	struct wire_port_user watch; /* event alone */
 };
 
 #define WIRE_PORT_CAP_IS_SM (1u << 1)
@@ -184,6 +185,17 @@ static inline struct wire_l2 wire_port_l2(const struct wire_port *port, u8 index
 	if (l2.vlan)
 		l2.vlan |= (u16)((sl & 7) << WIRE_VLAN_PRIO_SHIFT);
 	return l2;
+}
+
+/* Tells all users of an event. */
+static inline void wire_port_event(struct wire_port *port, enum wire_port_event event)
+{
+	const struct wire_port_user *const users[] = { &port->data, &port->mad, &port->watch };
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(users); i++)
+		if (users[i]->event)
+			users[i]->event(users[i]->ctx, event);
 }
 
 static inline int wire_port_send(struct wire_port *port, struct wire_packet *p)

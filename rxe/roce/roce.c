@@ -134,6 +134,31 @@ static void set_attr(struct roce_port *rp)
 	a->gids = WIRE_PORT_GIDS;
 }
 
+void roce_link_changed(struct roce_port *rp, bool up)
+{
+	struct wire_port_attr *a = &rp->wire.attr;
+
+	a->state = up ? PORT_STATE_ACTIVE : PORT_STATE_DOWN;
+	a->phys_state = up ? PHYS_STATE_LINK_UP : PHYS_STATE_DISABLED;
+	wire_port_event(&rp->wire, up ? WIRE_PORT_ACTIVE : WIRE_PORT_ERR);
+}
+
+void roce_link_update(struct roce_port *rp)
+{
+	bool down = rp->unplugged || rp->pulled;
+
+	if (rp->down == down)
+		return;
+	rp->down = down;
+	roce_link_changed(rp, !down);
+}
+
+void roce_port_set_up(struct roce_port *rp, bool up)
+{
+	rp->unplugged = !up;
+	roce_link_update(rp);
+}
+
 void roce_port_set_mtu(struct roce_port *rp, u32 bytes)
 {
 	u8 code = wire_mtu_code(bytes - min(bytes, (u32)WIRE_ROCE_OVERHEAD));

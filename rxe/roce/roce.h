@@ -34,7 +34,9 @@ struct roce_config {
 #define ROCE_COUNTERS(C)                                                                   \
 	C(SENT, "roce_sent")                                                               \
 	C(RECEIVED, "roce_received")                                                       \
-	C(PLACED, "roce_placed") /* of these, received by zero-copy */                     \
+	C(SENT_BYTES, "roce_sent_bytes") /* with sockets: of UDP */                        \
+	C(RECEIVED_BYTES, "roce_received_bytes")                                           \
+	C(PLACED, "roce_placed") /* of those received, by zero-copy */                     \
 	C(ICRC, "roce_icrc_errors")                                                        \
 	C(MALFORMED, "roce_malformed")                                                     \
 	C(REFUSED, "roce_not_taken")   /* QP0, or nobody takes packets */                  \
@@ -75,6 +77,9 @@ void roce_port_set_dcqcn(struct roce_port *rp, bool on);
  * Existing ones keep theirs. 0; -EPROTONOSUPPORT: UDP sockets carry no v1; -EPERM: the manager of the addresses decides.
  */
 int roce_port_set_version(struct roce_port *rp, u8 version);
+
+/* The link of a port on sockets goes down, and no packet passes, or up. */
+void roce_port_set_up(struct roce_port *rp, bool up);
 
 /* Faults of a port on sockets, a target of the fault engine. They must be removed before the port. */
 extern const struct fault_target roce_fault_target;

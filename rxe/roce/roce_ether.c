@@ -243,18 +243,9 @@ static void ready(void *ctx)
 
 static void link_changed(void *ctx, bool up)
 {
-	struct roce_port *rp = ctx;
-	struct wire_port *w = &rp->wire;
-	enum wire_port_event ev = up ? WIRE_PORT_ACTIVE : WIRE_PORT_ERR;
-
-	w->attr.state = up ? PORT_STATE_ACTIVE : PORT_STATE_DOWN;
-	w->attr.phys_state = up ? PHYS_STATE_LINK_UP : PHYS_STATE_DISABLED;
 	if (!up)
-		roce_neigh_flush(rp);
-	if (w->data.event)
-		w->data.event(w->data.ctx, ev);
-	if (w->mad.event)
-		w->mad.event(w->mad.ctx, ev);
+		roce_neigh_flush(ctx);
+	roce_link_changed(ctx, up);
 }
 
 /* Open and close */

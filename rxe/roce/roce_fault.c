@@ -35,8 +35,17 @@ static void roce_fault_hit(struct fault_hook *h)
 	roce_count(hook_port(h), ROCE_CTR_FAULTS);
 }
 
+static void roce_fault_drop(struct fault_hook *h, void *packet)
+{
+	wire_packet_free(packet);
+}
+
 static bool fault_pass_from(struct roce_port *rp, struct wire_packet *p, bool out, u32 first)
 {
+	if (rp->down) {
+		roce_fault_drop(NULL, p);
+		return false;
+	}
 	if (!fault_pass(&rp->hooks[out], p, first))
 		return false;
 	if (out || !(p->flags & WIRE_PKT_BAD_ICRC))
@@ -64,11 +73,6 @@ static void roce_fault_forward(struct fault_hook *h, void *packet, u32 next)
 	}
 	wire_roce_from_grh(packet, &r);
 	roce_arrived(rp, packet, &r);
-}
-
-static void roce_fault_drop(struct fault_hook *h, void *packet)
-{
-	wire_packet_free(packet);
 }
 
 static void *roce_fault_clone(struct fault_hook *h, void *packet)
@@ -133,6 +137,19 @@ static int roce_fault_attach(struct fault *ft)
 	return err;
 }
 
+static u32 roce_fault_size(const void *packet)
+{
+	return wire_roce_len(packet);
+}
+
+static void roce_fault_link(struct fault *ft, bool up)
+{
+	struct roce_port *rp = ft->set->owner;
+
+	rp->pulled += up ? -1u : 1u;
+	roce_link_update(rp);
+}
+
 static const struct fault_packet_ops packet_ops = {
 	.match = roce_fault_match,
 	.hit = roce_fault_hit,
@@ -142,6 +159,7 @@ static const struct fault_packet_ops packet_ops = {
 	.hold = roce_fault_hold,
 	.bytes = roce_fault_bytes,
 	.corrupted = roce_fault_corrupted,
+	.size = roce_fault_size,
 };
 static const struct fault_kind packet_kinds[] = {
 	{ FAULT_KIND_DROP(0) },
@@ -154,6 +172,11 @@ static const struct fault_kind packet_kinds[] = {
 	  .packet = roce_truncate,
 	  .allowed = BIT_ULL(FAULT_SILENT),
 	  .required = BIT_ULL(FAULT_BYTES) },
+	{ FAULT_KIND_RATE(0) },
+	{ FAULT_KIND_STALL(0) },
+	{ FAULT_KIND_DOWN(0) },
+	{ FAULT_KIND_FLAP(0) },
+	{ .name = "kill", .apply = fault_down_apply, .undo = fault_down_undo, .allowed = BIT_ULL(FAULT_FOR) },
 	{ .name = NULL },
 };
 static const struct fault_kind *const kinds[] = { packet_kinds, NULL };
@@ -168,6 +191,8 @@ const struct fault_target roce_fault_target = {
 	.nkeys = ARRAY_SIZE(keys),
 	.size = sizeof(struct fault),
 	.any = FAULT_PACKET_KEYS & ~LRH_KEYS,
+	.trigger = (FAULT_MATCH_KEYS & ~LRH_KEYS) | FAULT_PICK_KEYS,
+	.link = roce_fault_link,
 	.mtu = WIRE_MTU_MAX,
 	.attach = roce_fault_attach,
 	.packets = &packet_ops,

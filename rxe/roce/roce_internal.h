@@ -78,6 +78,8 @@ struct roce_port {
 	bool managed; /* a guest manages its addresses, and responds to ARP and ND for them */
 	struct fault_set faults;
 	struct fault_point hooks[2]; /* of packets received, sent */
+	bool unplugged, down;        /* with sockets: by roce_port_set_up(); no packet passes */
+	u32 pulled;                  /* number of faults that keep the link down */
 	struct list neighbours;
 	u32 nneighbours;
 	struct list tx;
@@ -95,6 +97,8 @@ struct roce_port {
 
 /* roce.c: the port's MTU, from the link's in bytes. */
 void roce_port_set_mtu(struct roce_port *rp, u32 bytes);
+void roce_link_changed(struct roce_port *rp, bool up); /* sets the port's state and tells its users */
+void roce_link_update(struct roce_port *rp);           /* unplugged or pulled has changed */
 
 static inline socklen_t roce_sockaddr_set(union ip_sockaddr *a, const struct wire_gid *gid, u16 port, u32 scope)
 {
@@ -111,8 +115,12 @@ void roce_groups_open(struct roce_port *rp);
 void roce_groups_close(struct roce_port *rp);
 int roce_group(struct roce_port *rp, const struct wire_gid *mgid, bool member);
 
-/* roce_fault.c: applies the armed faults to a sent (@out) or received packet. False: a fault has consumed it. */
+/* roce_fault.c: applies the armed faults to a sent (@out) or received packet. False: it is consumed, also since the link is down. */
 bool roce_fault_pass(struct roce_port *rp, struct wire_packet *p, bool out);
+static inline bool roce_faulty(const struct roce_port *rp)
+{
+	return unlikely(!fault_set_empty(&rp->faults) || rp->down);
+}
 
 /* roce_send.c */
 void roce_queue(struct roce_port *rp, struct wire_packet *p); /* for the link, behind all faults */

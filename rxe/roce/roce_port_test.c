@@ -6,6 +6,7 @@
 #include <errno.h>
 
 #include "emu/lib/row.h"
+#include "emu/wire/smp.h"
 #include "rxe/roce/roce_fixture.h"
 
 #define NAKS(code) (WIRE_AETH_NAK | WIRE_NAK_##code)
@@ -544,6 +545,9 @@ static const struct fault_row {
 	{ "cut", "truncate bytes=8 dir=in nth=2", 2, 1, 1, ROCE_CTR_ICRC, 1 },
 	{ "an opcode that has other headers", "corrupt what=header offset=0 silent dir=in nth=1 seed=7", 1, 0, 0,
 	  ROCE_CTR_MALFORMED, 1 },
+	{ "a link that is down", "down", 1, 0, 0, -1, 0 },
+	{ "one that goes down with the second request", "down nth=2 dir=in", 3, 2, 0, -1, 0 },
+	{ "a host that is killed", "kill for=1h", 1, 0, 0, -1, 0 },
 	{ "late by one", "reorder depth=1 dir=in nth=1", 2, 2, 0, -1, 0 },
 };
 
@@ -606,6 +610,13 @@ static void test_faults(void)
 
 	for (i = 0; i < ARRAY_SIZE(faults); i++)
 		row(160 + (int)i, faults[i].what, fault_ok(&faults[i]));
+	ft = arm("flap down=1h up=1h", err, sizeof(err));
+	row(175, "a flap: the port is down", roce_port_wire(port)->attr.state == PORT_STATE_DOWN);
+	roce_port_set_up(port, false);
+	fault_remove(ft);
+	row(176, "a cable that was pulled by hand stays so", roce_port_wire(port)->attr.state == PORT_STATE_DOWN);
+	roce_port_set_up(port, true);
+	row(177, "and up", roce_port_wire(port)->attr.state == PORT_STATE_ACTIVE);
 	for (i = 0; i < ARRAY_SIZE(refused); i++) {
 		*err = 0;
 		ft = arm(refused[i], err, sizeof(err));

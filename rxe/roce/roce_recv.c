@@ -58,6 +58,7 @@ static void packet_deliver(struct roce_port *rp, struct wire_packet *p)
 void roce_arrived(struct roce_port *rp, struct wire_packet *p, const struct wire_roce *r)
 {
 	roce_count(rp, ROCE_CTR_RECEIVED);
+	rp->counter[ROCE_CTR_RECEIVED_BYTES] += wire_roce_len(p);
 	if ((r->tos & WIRE_ECN_MASK) == WIRE_ECN_CE)
 		roce_count(rp, ROCE_CTR_ECN);
 	p->in_port = rp->wire.num;
@@ -69,7 +70,7 @@ void roce_parsed(struct roce_port *rp, struct wire_packet *p, const struct wire_
 {
 	if (!p)
 		roce_count(rp, errno == EILSEQ ? ROCE_CTR_ICRC : ROCE_CTR_MALFORMED);
-	else if (likely(fault_set_empty(&rp->faults)) || roce_fault_pass(rp, p, false))
+	else if (!roce_faulty(rp) || roce_fault_pass(rp, p, false))
 		roce_arrived(rp, p, r);
 }
 
@@ -162,7 +163,7 @@ void roce_recv(struct roce_endpoint *ep)
 
 	loop_stay_awake(ep->port->loop); /* a wake-up costs the sender more than polling costs this side */
 	do {
-		bool may_zcopy = ep->mid_message && fault_set_empty(&ep->port->faults);
+		bool may_zcopy = ep->mid_message && !roce_faulty(ep->port);
 		enum roce_zcopy zcopy = may_zcopy ? roce_zcopy_recv(ep) : ROCE_ZCOPY_NONE;
 
 		done++;

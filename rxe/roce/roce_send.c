@@ -127,7 +127,7 @@ int roce_send(struct wire_port *w, struct wire_packet *p)
 		wire_packet_free(p);
 		return 0;
 	}
-	if (likely(fault_set_empty(&rp->faults)) || roce_fault_pass(rp, p, true))
+	if (!roce_faulty(rp) || roce_fault_pass(rp, p, true))
 		roce_queue(rp, p);
 	return 0;
 }
@@ -306,6 +306,7 @@ static bool run_train(struct roce_port *rp, struct train *t)
 		return true;
 	}
 	rp->counter[err ? ROCE_CTR_SEND_ERROR : ROCE_CTR_SENT] += t->npkts;
+	rp->counter[ROCE_CTR_SENT_BYTES] += err ? 0 : t->bytes;
 	train_free(t);
 	return true;
 }
