@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "emu/lib/log.h"
 #include "siw/conn.h"
 
 #define CONNECT_NS (20ull * 1000 * 1000 * 1000) /* TCP's handshake */
@@ -102,6 +103,11 @@ static void set_timer(struct hca_iw_conn *c, u64 ns)
 	loop_timer_set(c->siw->loop, &c->timer, loop_now(c->siw->loop).ns + ns);
 }
 
+static u32 conn_epoll_events(const struct hca_iw_conn *c)
+{
+	return c->state == CONN_CONNECTING ? EPOLLOUT : c->state == CONN_RECVD_MPAREQ ? EPOLLIN | EPOLLRDHUP : EPOLLIN;
+}
+
 /* ---- RDMA mode: the stream is the queue pair's ---- */
 
 static void on_closed(void *ctx, int err)
@@ -192,6 +198,10 @@ static int read_frame(struct hca_iw_conn *c, struct mpa_frame *f)
 			return n ? -errno : -ECONNRESET;
 		c->len += (u32)n;
 		len = mpa_frame_parse(c->buf, c->len, f);
+		if (len > 0 && siw_fault_garbles(c->siw)) {
+			c->buf[0] ^= 1; /* of the key */
+			len = mpa_frame_parse(c->buf, c->len, f);
+		}
 		if (len < 0)
 			c->siw->counter[SIW_CTR_START]++;
 		if (len < 0)
@@ -239,7 +249,7 @@ static int request_retry(struct hca_iw_conn *c, const struct conn_arg *arg)
 	c->seq = (struct siw_capture_seq){ 0 };
 	c->len = 0;
 	c->fd.fd = siw_socket_connect(&c->local, &c->remote);
-	err = c->fd.fd < 0 ? c->fd.fd : loop_fd_add(c->siw->loop, &c->fd, EPOLLOUT) ? -ENOMEM : 0;
+	err = c->fd.fd < 0 ? c->fd.fd : siw_fd_add(c->siw, &c->fd, conn_epoll_events(c)) ? -ENOMEM : 0;
 	if (err)
 		conn_fail(c, err, true);
 	else
@@ -350,7 +360,7 @@ static int request_report(struct hca_iw_conn *c, const struct conn_arg *arg)
 	fd_unwatch(c);
 	if (event_raise(c, HCA_IW_REQUEST, 0, &c->req))
 		return request_reject(c, &(struct conn_arg){ 0 });
-	if (c->state == CONN_RECVD_MPAREQ && loop_fd_add(c->siw->loop, &c->fd, EPOLLIN | EPOLLRDHUP))
+	if (c->state == CONN_RECVD_MPAREQ && siw_fd_add(c->siw, &c->fd, conn_epoll_events(c)))
 		conn_fail(c, -ENOMEM, true);
 	return 0;
 }
@@ -392,15 +402,15 @@ static void on_request(struct hca_iw_conn *c)
 {
 	const struct siw_options *o = &c->siw->options;
 	const struct mpa_limits own = { SIW_READS, SIW_READS, o->crc, o->markers };
+	bool accept;
 
 	if (c->req.reply || c->req.revision > o->revision) { /* a responder of revision 1 closes (RFC 6581, 10) */
 		c->siw->counter[SIW_CTR_START]++;
 		conn_fail(c, -EPROTO, true);
 		return;
 	}
-	(void)conn_event(
-		c, mpa_reply_create(&c->req, &own, &c->reply, &c->terms) == MPA_ACCEPT ? EV_REQUEST : EV_BAD_REQUEST,
-		&(struct conn_arg){ 0 });
+	accept = mpa_reply_create(&c->req, &own, &c->reply, &c->terms) == MPA_ACCEPT && !siw_fault_rejects(c->siw);
+	(void)conn_event(c, accept ? EV_REQUEST : EV_BAD_REQUEST, &(struct conn_arg){ 0 });
 }
 
 /* ---- states (RFC 5044, 7.1; RFC 6581, 9, 10) ---- */
@@ -484,7 +494,7 @@ static struct hca_iw_conn *conn_create(struct siw *siw, int fd, enum conn_state 
 	loop_task_init(&c->task, on_established);
 	list_init(&c->half);
 	list_add(&siw->conns, &c->link);
-	if (loop_fd_add(siw->loop, &c->fd, state == CONN_CONNECTING ? EPOLLOUT : EPOLLIN)) {
+	if (siw_fd_add(siw, &c->fd, conn_epoll_events(c))) {
 		c->fd.fd = -1;
 		conn_free(c);
 		return NULL;
@@ -533,6 +543,8 @@ static int conn_connect(struct hca *hca, struct hca_iw_addr *src, const struct h
 		return err;
 	if (p->data_len > MPA_PRIVATE_MAX - (siw->options.revision == 2 ? MPA_V2_LEN : 0))
 		return -EINVAL;
+	if (siw->down)
+		return -ENETUNREACH;
 	fd = siw_socket_connect(src, dst);
 	if (fd < 0)
 		return fd;
@@ -696,7 +708,7 @@ static int conn_listen(struct hca *hca, const struct hca_iw_addr *addr, u32 n, h
 			goto err;
 		*at = (struct siw_listen_fd){ .fd = { .fd = fd, .fn = on_accept }, .listener = l };
 		l->n++;
-		if (loop_fd_add(siw->loop, &at->fd, EPOLLIN)) {
+		if (siw_fd_add(siw, &at->fd, EPOLLIN)) {
 			fd = -errno;
 			goto err;
 		}
@@ -706,6 +718,41 @@ static int conn_listen(struct hca *hca, const struct hca_iw_addr *addr, u32 n, h
 err:
 	conn_unlisten(l);
 	return fd;
+}
+
+void siw_conns_watch(struct siw *siw, bool on)
+{
+	struct hca_iw_conn *c;
+	struct hca_iw_listener *l;
+	u32 i;
+
+	list_for_each (l, &siw->listeners, link)
+		for (i = 0; i < l->n; i++) {
+			loop_fd_del(&l->at[i].fd);
+			if (on && loop_fd_add(siw->loop, &l->at[i].fd, EPOLLIN))
+				log_at(LOG_ERROR, "iwarp", "a listener does not listen any more: %s", strerror(errno));
+		}
+	list_for_each (c, &siw->conns, link) {
+		loop_fd_del(&c->fd);
+		if (on && c->fd.fd >= 0 && loop_fd_add(siw->loop, &c->fd, conn_epoll_events(c)))
+			log_at(LOG_ERROR, "iwarp", "a connection stands still: %s", strerror(errno));
+	}
+}
+
+void siw_conns_reset(struct siw *siw)
+{
+	struct hca_iw_conn *c;
+	bool again = true;
+
+	while (again) { /* what a program does about one may free others */
+		again = false;
+		list_for_each (c, &siw->conns, link)
+			if (c->fd.fd >= 0) {
+				conn_fail(c, -ECONNRESET, true);
+				again = true;
+				break;
+			}
+	}
 }
 
 void siw_conns_destroy(struct siw *siw)

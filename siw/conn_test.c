@@ -183,6 +183,64 @@ static void test_short_life(void)
 	close_both();
 }
 
+static struct fault *arm(const struct side *s, const char *text)
+{
+	char err[300] = "";
+	struct fault *ft = fault_add(siw_faults(s->hca), text, err, sizeof(err));
+
+	if (!ft)
+		printf("%s: %s\n", text, err);
+	return ft;
+}
+
+/* Faults of MPA frames, and of the link while a connection is established. */
+static void test_faults(void)
+{
+	static const struct {
+		const char *text;
+		bool initiator; /* the host of the fault */
+		int status;     /* of the REPLY event */
+	} rows[] = {
+		{ "w reject nth=1", false, -ECONNREFUSED },
+		{ "w garble nth=1", false, -ECONNRESET },
+		{ "w garble nth=1", true, -EPROTO },
+		{ "w kill", true, -ECONNRESET },
+	};
+	struct hca_iw_param p;
+	struct fault *ft;
+	int fds[2];
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(rows); i++) {
+		options.revision = 1; /* with 2 the initiator would try once more, with 1 */
+		side_open(&a, 1);
+		side_open(&b, 2);
+		options.revision = 2;
+		request = reply = (struct seen_event){ .type = -1 };
+		listener = (struct hca_iw_listener){ .siw = hca_transport_data(b.hca),
+						     .fn = on_iw_event,
+						     .ctx = &request };
+		list_init(&listener.half);
+		pair(fds);
+		p = param(&a, 0);
+		siw_conn_passive_open(&listener, fds[1]);
+		siw_conn_active_open(hca_transport_data(a.hca), fds[0], &p, on_iw_event, &reply);
+		if (strstr(rows[i].text, "kill"))
+			loop_run_idle(loop, 0);
+		ft = arm(rows[i].initiator ? &a : &b, rows[i].text);
+		loop_run_idle(loop, 0);
+		if (request.type == HCA_IW_REQUEST && rows[i].initiator) {
+			p = param(&b, 0);
+			(void)siw_conn_ops.accept(request.conn, &p);
+			loop_run_idle(loop, 0);
+		}
+		row(320 + (int)i, rows[i].text,
+		    event_is(&reply, HCA_IW_REPLY, rows[i].status, 0) && ft->pick.hits == 1);
+		fault_remove(ft);
+		close_both();
+	}
+}
+
 int main(void)
 {
 	u8 revision;
@@ -196,6 +254,7 @@ int main(void)
 	test_owner();
 	test_withdrawn();
 	test_short_life();
+	test_faults();
 	loop_destroy(loop);
 	return rows_end();
 }

@@ -57,7 +57,7 @@ void siw_stall(struct siw_qp *sq)
 
 void siw_watch(struct siw_qp *sq)
 {
-	if (sq->fd.fd >= 0 && !sq->pause.fault)
+	if (sq->fd.loop)
 		loop_fd_mod(&sq->fd, (sq->write_due ? 0 : EPOLLIN) | (sq->epollout ? EPOLLOUT : 0));
 }
 
@@ -70,6 +70,7 @@ static bool stream_detach(struct siw_qp *sq)
 		return false;
 	siw_send_unload(sq);
 	siw_fault_forget(sq);
+	list_del(&sq->link);
 	loop_fd_del(&sq->fd);
 	loop_task_cancel(&sq->task);
 	siw_uring_remove(sq);
@@ -204,6 +205,7 @@ static int engine_start(struct hca *hca)
 	list_init(&siw->half_closed);
 	list_init(&siw->stalled);
 	list_init(&siw->paused);
+	list_init(&siw->streams);
 	fault_set_init(&siw->faults, &siw_fault_target, siw->loop, hca, 0);
 	loop_task_init(&siw->moved_task, on_moved);
 	hca_set_transport_data(hca, siw);
@@ -242,6 +244,7 @@ static int qp_create(struct hca_qp *qp)
 	list_init(&sq->want_send);
 	list_init(&sq->stalled);
 	list_init(&sq->pause.link);
+	list_init(&sq->link);
 	qp->transport = sq;
 	return 0;
 }
@@ -373,11 +376,12 @@ int siw_qp_attach(struct hca *hca, u32 qpn, int fd, const struct mpa_terms *term
 	sq->closed_ctx = ctx;
 	sq->fd.fd = fd;
 	sq->segment = siw_socket_segment(fd);
-	if (loop_fd_add(sq->siw->loop, &sq->fd, EPOLLIN)) {
+	if (siw_fd_add(sq->siw, &sq->fd, EPOLLIN)) {
 		err = -errno;
 		sq->fd.fd = -1;
 		goto err_close;
 	}
+	list_add(&sq->siw->streams, &sq->link);
 	if (qp->state != HCA_QPS_RTS)
 		hca_qp_establish(qp, (u8)min(terms->ird, (u16)SIW_READS), (u8)min(terms->ord, (u16)SIW_READS));
 	if (len) {

@@ -91,7 +91,7 @@ static int fpdu_receive(struct siw_qp *sq, u32 at)
 	if (!len)
 		return sq->in_len - at < IWARP_LEN_SIZE ? 0 : zcopy_begin(sq, at, ulpdu);
 	if (unlikely(!fault_set_empty(&sq->siw->faults))) {
-		int go = siw_fault_fpdu(sq);
+		int go = siw_fault_fpdu(sq, sq->in + at, (u32)len, ulpdu);
 
 		if (go <= 0)
 			return go;
@@ -138,7 +138,8 @@ int siw_input_prepare(struct siw_qp *sq, struct iovec *iov, u32 max, u32 *room)
 	u32 left = o->partial ? o->payload - o->placed : 0, space;
 	int n = 0;
 
-	if (sq->write_due || sq->pause.fault) /* backpressure by TCP until writes to client memory are done */
+	if (sq->write_due || sq->pause.fault ||
+	    sq->siw->down) /* backpressure by TCP until writes to client memory are done */
 		return 0;
 	if (left && sq->bulk) {
 		n = siw_receive_sink(sq, iov, max - 1);
@@ -168,6 +169,7 @@ bool siw_input_received(struct siw_qp *sq, u32 room, ssize_t n)
 	}
 	if (!sq->rtr_wait)
 		siw_rtr_stop(sq);
+	sq->siw->counter[SIW_CTR_BYTES_RECEIVED] += (u64)n;
 	direct = min((u32)n, sq->direct);
 	sq->fpdu.placed += direct;
 	sq->received += direct;

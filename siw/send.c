@@ -447,7 +447,7 @@ int siw_send_prepare(struct siw_qp *sq, struct siw_train *t)
 {
 	int ready;
 
-	if (sq->fd.fd < 0 || sq->rtr_wait || sq->pause.send)
+	if (sq->fd.fd < 0 || sq->rtr_wait || sq->pause.send || sq->siw->down)
 		return 0;
 	ready = payload_loaded(sq);
 	if (ready <= 0)
@@ -492,6 +492,7 @@ bool siw_send_done(struct siw_qp *sq, struct siw_train *t, ssize_t n)
 		return false;
 	}
 	sq->sent += n > 0 ? (u64)n : 0;
+	sq->siw->counter[SIW_CTR_BYTES_SENT] += n > 0 ? (u64)n : 0;
 	epollout_set(sq, n != (ssize_t)t->bytes);
 	siw_send_complete(sq);
 	return !head_failed(sq) && !sq->epollout;
@@ -529,6 +530,7 @@ static void out_flush(struct siw_qp *sq)
 
 	n = max(n, (ssize_t)0);
 	sq->sent += (u64)n;
+	sq->siw->counter[SIW_CTR_BYTES_SENT] += (u64)n;
 	sq->out_at += (u32)n;
 	sq->out_len -= (u32)n;
 }

@@ -25,6 +25,9 @@ int siw_qp_attach(struct hca *hca, u32 qpn, int fd, const struct mpa_terms *term
 #define SIW_COUNTERS(C)                                                                                     \
 	C(FPDU_SENT, "iwarp_fpdus_sent")                                                                    \
 	C(FPDU_RECEIVED, "iwarp_fpdus_received")                                                            \
+	C(BYTES_SENT, "iwarp_bytes_sent") /* of TCP streams in RDMA mode */                                 \
+	C(BYTES_RECEIVED, "iwarp_bytes_received")                                                           \
+	C(FAULTS, "iwarp_faults") /* FPDUs and MPA frames that a fault has touched */                       \
 	C(CRC, "iwarp_crc_errors")                                                                          \
 	C(LENGTH, "iwarp_length_errors")                                                                    \
 	C(DDP_TAGGED, "iwarp_tagged_errors")     /* STag, bounds, version */                                \
@@ -74,6 +77,9 @@ void siw_port_destroy(struct wire_port *w); /* NULL: nothing */
 typedef void siw_capture_fn(void *ctx, const u8 *frame, u32 len, bool out);
 void siw_set_capture(struct hca *hca, siw_capture_fn *capture, void *ctx);
 bool siw_captured(struct hca *hca);
+
+/* The adapter's link goes down, and streams stand still, or up. */
+void siw_set_up(struct hca *hca, bool up);
 
 /* Faults of its TCP streams, a target of the fault engine. They must be removed before the adapter. */
 extern const struct fault_target siw_fault_target;

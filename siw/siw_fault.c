@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * iWARP streams as a target of the fault engine. A fault counts the FPDUs that a stream receives, and acts on the TCP connection before
- * the one that it picks is processed: a reset, a half-close, a stall of both directions, or a delay of what is received.
+ * iWARP streams as a target of the fault engine. A fault counts the FPDUs that a stream receives, and acts before the one that it picks is
+ * processed: on the TCP connection (a reset, a half-close, a stall of both directions, a delay or a rate of what is received), or on the
+ * FPDU (a flipped bit). Others count MPA requests and replies, or act on the adapter's link.
  */
 #include <errno.h>
 #include <sys/socket.h>
@@ -12,7 +13,17 @@ enum {
 	SIW_FAULT_RST = 1,
 	SIW_FAULT_HALF_CLOSE,
 	SIW_FAULT_STALL,
-	SIW_FAULT_DELAY
+	SIW_FAULT_DELAY,
+	SIW_FAULT_RATE,
+	SIW_FAULT_CORRUPT,
+	SIW_FAULT_REJECT, /* of MPA frames, as those that follow */
+	SIW_FAULT_GARBLE,
+};
+#define SIW_WHAT FAULT_OWN /* the key what= */
+
+struct siw_fault {
+	struct fault ft; /* the first */
+	u64 busy_until;  /* rate */
 };
 
 static bool concerns_stream(const struct fault *ft, const void *ctx)
@@ -20,20 +31,15 @@ static bool concerns_stream(const struct fault *ft, const void *ctx)
 	const struct siw_qp *sq = ctx;
 	u32 qpn = sq->qp->qpn;
 
-	return !(ft->given & FAULT_MATCH_KEY(QPN)) || (qpn >= ft->match.qpn[0] && qpn <= ft->match.qpn[1]);
+	return ft->kind->at < SIW_FAULT_REJECT &&
+	       (!(ft->given & FAULT_MATCH_KEY(QPN)) || (qpn >= ft->match.qpn[0] && qpn <= ft->match.qpn[1]));
 }
 
 static void stream_resume(struct siw_qp *sq)
 {
 	siw_fault_forget(sq);
-	if (loop_fd_add(sq->siw->loop, &sq->fd, EPOLLIN | (sq->epollout ? EPOLLOUT : 0))) {
-		siw_qp_close(sq, -errno, HCA_EVENT_QP_FATAL);
-		return;
-	}
 	sq->pause.passed = true;
-	siw_input_bytes(sq);
-	siw_kick(sq);
-	hca_flush(sq->siw->hca);
+	siw_stream_resume(sq);
 }
 
 static void pause_on_timer(struct loop_timer *t, struct now now)
@@ -41,7 +47,8 @@ static void pause_on_timer(struct loop_timer *t, struct now now)
 	stream_resume(container_of(t, struct siw_qp, pause.timer));
 }
 
-static void stream_pause(struct siw_qp *sq, const struct fault *ft)
+/* Until @until (ns), 0: until the fault is cleared. */
+static void stream_pause(struct siw_qp *sq, const struct fault *ft, u64 until)
 {
 	struct siw *siw = sq->siw;
 
@@ -50,8 +57,8 @@ static void stream_pause(struct siw_qp *sq, const struct fault *ft)
 	sq->pause.send = ft->kind->at == SIW_FAULT_STALL;
 	sq->pause.timer.fn = pause_on_timer;
 	list_add(&siw->paused, &sq->pause.link);
-	if (ft->time)
-		loop_timer_set(siw->loop, &sq->pause.timer, loop_now(siw->loop).ns + ft->time);
+	if (until)
+		loop_timer_set(siw->loop, &sq->pause.timer, until);
 }
 
 void siw_fault_forget(struct siw_qp *sq)
@@ -64,9 +71,34 @@ void siw_fault_forget(struct siw_qp *sq)
 	sq->pause.send = false;
 }
 
-int siw_fault_fpdu(struct siw_qp *sq)
+/* Flips one bit: the CRC detects it where it is in use. */
+static void fpdu_corrupt(struct fault *ft, u8 *p, u32 ulpdu)
 {
-	const struct fault *ft;
+	u32 head = iwarp_hdr(p)->ctrl.ddp & DDP_TAGGED ? sizeof(struct iwarp_tagged) : sizeof(struct iwarp_untagged),
+	    end = ulpdu + IWARP_LEN_SIZE, from = IWARP_LEN_SIZE, at;
+	u64 n = rng_next(&ft->rng);
+
+	if (ft->what == FAULT_PAYLOAD)
+		from = head;
+	else
+		end = min(end, head);
+	at = from + (fault_given(ft, FAULT_OFFSET) ? ft->offset : (u32)(n >> 8) % max(end - min(end, from), 1u));
+	if (at < end)
+		p[at] ^= (u8)(1 << (n & 7));
+}
+
+static u64 rate_end(struct fault *base, u64 now, u32 len)
+{
+	struct siw_fault *ft = container_of(base, struct siw_fault, ft);
+
+	ft->busy_until = max(ft->busy_until, now) + len * 8ull * NSEC_PER_SEC / base->rate;
+	return ft->busy_until;
+}
+
+int siw_fault_fpdu(struct siw_qp *sq, u8 *p, u32 len, u32 ulpdu)
+{
+	u64 now = loop_now(sq->siw->loop).ns;
+	struct fault *ft;
 
 	if (sq->pause.passed) {
 		sq->pause.passed = false;
@@ -75,6 +107,7 @@ int siw_fault_fpdu(struct siw_qp *sq)
 	ft = fault_at(&sq->siw->faults, FAULT_AT_ANY, concerns_stream, sq);
 	if (!ft)
 		return 1;
+	siw_count(sq, SIW_CTR_FAULTS);
 	switch (ft->kind->at) {
 	case SIW_FAULT_RST:
 		sq->reset = true;
@@ -83,16 +116,59 @@ int siw_fault_fpdu(struct siw_qp *sq)
 	case SIW_FAULT_HALF_CLOSE:
 		shutdown(sq->fd.fd, SHUT_WR);
 		return 1;
+	case SIW_FAULT_CORRUPT:
+		fpdu_corrupt(ft, p, ulpdu);
+		return 1;
+	case SIW_FAULT_RATE:
+		stream_pause(sq, ft, rate_end(ft, now, len));
+		return 0;
 	default:
-		stream_pause(sq, ft);
+		stream_pause(sq, ft, ft->time ? now + ft->time : 0);
 		return 0;
 	}
+}
+
+static bool mpa_fault(struct siw *siw, u8 at)
+{
+	bool hit = unlikely(!fault_set_empty(&siw->faults)) && fault_at(&siw->faults, at, NULL, NULL);
+
+	siw->counter[SIW_CTR_FAULTS] += hit;
+	return hit;
+}
+
+bool siw_fault_rejects(struct siw *siw)
+{
+	return mpa_fault(siw, SIW_FAULT_REJECT);
+}
+
+bool siw_fault_garbles(struct siw *siw)
+{
+	return mpa_fault(siw, SIW_FAULT_GARBLE);
+}
+
+/* The link */
+
+static struct siw *siw_of(const struct fault *ft)
+{
+	return hca_transport_data(ft->set->owner);
+}
+
+static void siw_fault_link(struct fault *ft, bool up)
+{
+	siw_of(ft)->pulled += up ? -1u : 1u;
+	siw_link_update(siw_of(ft));
+}
+
+static void kill_apply(struct fault *ft)
+{
+	siw_link_kill(siw_of(ft));
+	siw_fault_link(ft, false);
 }
 
 /* Streams that wait for this fault go on. */
 static void pause_undo(struct fault *ft)
 {
-	struct siw *siw = hca_transport_data(ft->set->owner);
+	struct siw *siw = siw_of(ft);
 	struct siw_qp *sq, *tmp;
 	struct list all;
 
@@ -116,13 +192,35 @@ static const struct fault_kind stream_kinds[] = {
 	  .undo = pause_undo,
 	  .allowed = STREAM_KEYS,
 	  .required = BIT_ULL(FAULT_TIME) },
+	{ .name = "rate",
+	  .at = SIW_FAULT_RATE,
+	  .undo = pause_undo,
+	  .allowed = STREAM_KEYS,
+	  .required = BIT_ULL(FAULT_RATE) },
+	{ .name = "corrupt",
+	  .at = SIW_FAULT_CORRUPT,
+	  .allowed = STREAM_KEYS | BIT_ULL(FAULT_OFFSET),
+	  .required = BIT_ULL(SIW_WHAT) },
+	{ .name = "reject", .at = SIW_FAULT_REJECT, .allowed = FAULT_PICK_KEYS | BIT_ULL(FAULT_FOR) },
+	{ .name = "garble", .at = SIW_FAULT_GARBLE, .allowed = FAULT_PICK_KEYS | BIT_ULL(FAULT_FOR) },
+	{ FAULT_KIND_DOWN(0) },
+	{ FAULT_KIND_FLAP(0) },
+	{ .name = "kill", .apply = kill_apply, .undo = fault_down_undo, .allowed = BIT_ULL(FAULT_FOR) },
 	{ .name = NULL },
 };
 static const struct fault_kind *const kinds[] = { stream_kinds, NULL };
+static const struct spec_field keys[] = {
+	[SIW_WHAT - FAULT_OWN] =
+		SPEC_FIELD("what", SPEC_NAME, fault, what, .names = "payload|header", .wants = "payload or header"),
+};
 const struct fault_target siw_fault_target = {
 	.of = "of an iWARP host ",
 	.kinds = kinds,
-	.size = sizeof(struct fault),
+	.keys = keys,
+	.nkeys = ARRAY_SIZE(keys),
+	.size = sizeof(struct siw_fault),
+	.mtu = SIW_FPDU,
+	.link = siw_fault_link,
 };
 
 struct fault_set *siw_faults(struct hca *hca)

@@ -81,7 +81,10 @@ struct siw {
 	void *capture_ctx;
 	struct siw_uring_queue *uring; /* NULL: a call for each stream */
 	struct fault_set faults;
-	struct list paused; /* streams that a fault has paused */
+	struct list paused;   /* streams that a fault has paused */
+	struct list streams;  /* all of them */
+	bool unplugged, down; /* by siw_set_up(); nothing is sent and received */
+	u32 pulled;           /* number of faults that keep the link down */
 };
 
 /* TCP sequence numbers of a connection in captures. */
@@ -119,6 +122,7 @@ struct siw_qp {
 	struct siw *siw;
 	struct loop_fd fd; /* of the TCP stream; .fd < 0: none */
 	struct loop_task task;
+	struct list link;                    /* in siw.streams */
 	struct list want_receive, want_send; /* on the lists of siw->uring */
 	struct list stalled;                 /* on siw->stalled */
 	u64 load_due; /* the move that fetches payload into the buffer from load_from on; 0: none pending */
@@ -200,12 +204,30 @@ int siw_mem_read(struct siw_qp *sq, const struct hca_mem *m, u32 off, u32 len, v
 int siw_mem_write(struct siw_qp *sq, const struct hca_mem *m, u32 off, u32 len, const void *local,
 		  const struct siw_write *w);
 
-/* siw_fault.c: an FPDU has come. 1: it is processed, 0: not yet, -1: the stream is closed. Called while faults are armed. */
-int siw_fault_fpdu(struct siw_qp *sq);
+/*
+ * siw_fault.c: an FPDU of @len bytes with @ulpdu has come. 1: it is processed, 0: not yet, -1: the stream is closed. Called while faults
+ * are armed.
+ */
+int siw_fault_fpdu(struct siw_qp *sq, u8 *p, u32 len, u32 ulpdu);
 void siw_fault_forget(struct siw_qp *sq); /* the stream is not paused any more, or is gone */
+bool siw_fault_rejects(struct siw *siw);  /* the MPA request that has come is rejected */
+bool siw_fault_garbles(struct siw *siw);  /* the MPA frame that has come is damaged */
+
+/* link.c */
+void siw_link_update(struct siw *siw); /* unplugged or pulled has changed */
+void siw_link_kill(struct siw *siw);   /* the host loses its connections, as in a reboot */
+void siw_stream_resume(struct siw_qp *sq);
+/* While the link is down, descriptors are not watched; it is in the loop again when the link is up. */
+static inline int siw_fd_add(struct siw *siw, struct loop_fd *fd, u32 events)
+{
+	return siw->down ? 0 : loop_fd_add(siw->loop, fd, events);
+}
 
 /* conn.c */
 extern const struct hca_iw_ops siw_conn_ops;
+void siw_conns_watch(struct siw *siw,
+		     bool on);         /* descriptors of listeners and of connections that are being established */
+void siw_conns_reset(struct siw *siw); /* those that are being established */
 void siw_conns_destroy(struct siw *siw);
 
 /* half_close.c: takes ownership of @fd. */

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "emu/lib/row.h"
+#include "emu/wire/smp.h"
 #include "siw/fixture.h"
 
 static void test_operations(void)
@@ -639,7 +640,7 @@ static u32 sends(u32 n)
 
 static void test_faults(void)
 {
-	struct fault *ft;
+	struct fault *ft, *other;
 	struct hca_cqe c;
 	u32 ok;
 
@@ -677,6 +678,59 @@ static void test_faults(void)
 	for (ok = 0; next(&b, &c) >= 0;)
 		ok += c.status == HCA_WC_SUCCESS;
 	row(432, "for its time, once", ok == 2 && ft->pick.hits == 1);
+	fault_remove(ft);
+	close_both();
+
+	open_both();
+	ft = arm("w2 corrupt what=payload nth=2");
+	row(433, "a damaged FPDU: the CRC detects it, and the stream ends",
+	    sends(3) == 1 && b.closed && siw_counter(b.hca, SIW_CTR_CRC) == 1);
+	fault_remove(ft);
+	close_both();
+
+	terms.crc = false;
+	open_both();
+	ft = arm("w2 corrupt what=payload offset=3 nth=2");
+	memset(a.mem, 0x55, 64);
+	ok = sends(3);
+	row(434, "without CRC one bit is another",
+	    ok == 3 && b.mem[10] == 0x55 && b.mem[11] != 0x55 && b.mem[19] == 0x55);
+	fault_remove(ft);
+	close_both();
+	terms.crc = true;
+
+	open_both();
+	ft = arm("w2 rate bps=8k");
+	row(435, "a slow stream", sends(3) == 0);
+	later(60 * MS);
+	row(436, "one FPDU of 32 bytes in 32 ms", next(&b, &c) == HCA_WC_SUCCESS && next(&b, &c) == -1);
+	later(30 * MS);
+	row(437, "the next", next(&b, &c) == HCA_WC_SUCCESS && next(&b, &c) == -1);
+	fault_remove(ft);
+	close_both();
+
+	open_both();
+	ft = arm("w2 down");
+	row(450, "a link that is down: nothing is received", sends(2) == 0 && b.port.attr.state == PORT_STATE_DOWN);
+	post(&b, HCA_WR_RDMA_WRITE, 0, 0, 8, a.rkey, at(&a, 0));
+	later(1000 * MS);
+	row(451, "nor sent, and the streams stay", next(&b, &c) == -1 && !b.closed == !a.closed && b.closed == 1);
+	other = arm("w2 stall");
+	fault_remove(ft);
+	row(452, "up, with a stall that the first FPDU meets after the WRITE has gone",
+	    b.port.attr.state == PORT_STATE_ACTIVE && next(&b, &c) == HCA_WC_SUCCESS && c.token == HCA_WR_RDMA_WRITE &&
+		    next(&b, &c) == -1);
+	fault_remove(other);
+	for (ok = 1; next(&b, &c) >= 0;)
+		ok += c.status == HCA_WC_SUCCESS;
+	row(453, "all goes on", ok == 3);
+	close_both();
+
+	open_both();
+	ft = arm("w2 kill for=1s");
+	row(460, "a killed host resets its streams", sends(1) == 0 && b.closed == -ECONNRESET);
+	later(1100 * MS);
+	row(461, "and is back", b.port.attr.state == PORT_STATE_ACTIVE && !ft->applied);
 	fault_remove(ft);
 	close_both();
 
