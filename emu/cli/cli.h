@@ -34,7 +34,9 @@ json_t *cli_ask_all(json_t *req);
 void cli_beside(char *path, size_t size, const char *const *places);
 const char *cli_text(const json_t *o, const char *key); /* "" where there is none */
 long long cli_number(const json_t *o, const char *key); /* 0 where there is none */
-double cli_seconds(void);                               /* CLOCK_MONOTONIC */
+/* What tells a node from others in a list: "lid 5"; of a port that is not InfiniBand's what it is bound to, "roce". */
+const char *cli_node_id(const json_t *node, char *text, size_t size);
+double cli_seconds(void); /* CLOCK_MONOTONIC */
 void cli_sleep(double seconds);
 
 /* The commands: what main() returns. argv[0] is the command's name. */

@@ -49,7 +49,9 @@ static void print_port(const json_t *p)
 {
 	char link[32] = "", peer[96] = "-";
 
-	if (json_object_get(p, "rate"))
+	if (json_object_get(p, "rate") && !json_object_get(p, "speed"))
+		snprintf(link, sizeof(link), "%g", json_number_value(json_object_get(p, "rate")));
+	else if (json_object_get(p, "rate"))
 		snprintf(link, sizeof(link), "%lldx%s %g", cli_number(p, "width"), cli_text(p, "speed"),
 			 json_number_value(json_object_get(p, "rate")));
 	if (*cli_text(p, "peer"))
@@ -63,20 +65,18 @@ static void print_port(const json_t *p)
 static void print_node(const json_t *n)
 {
 	const json_t *guest = json_object_get(n, "guest");
+	char id[24];
 	json_t *p, *ip;
 	size_t i;
 
 	printf("%s %s  guid %s  ", cli_text(n, "type"), cli_text(n, "name"), cli_text(n, "guid"));
-	if (*cli_text(n, "binding"))
-		printf("%.*s", (int)strcspn(cli_text(n, "binding"), " "), cli_text(n, "binding"));
-	else
-		printf("lid %lld", cli_number(n, "lid"));
+	printf("%s", cli_node_id(n, id, sizeof(id)));
 	json_array_foreach(json_object_get(n, "ips"), i, ip) printf("  %s", json_string_value(ip));
 	printf("\n");
 	json_array_foreach(json_object_get(n, "ports"), i, p)
 	{
-		/* A switch's own port, and sockets without a cable, say nothing new. */
-		if (*cli_text(p, "peer") && cli_number(p, "num"))
+		/* A switch's own port says nothing new. */
+		if ((*cli_text(p, "peer") || *cli_text(n, "binding")) && cli_number(p, "num"))
 			print_port(p);
 	}
 	if (guest)
@@ -134,7 +134,11 @@ static void print_table(const json_t *shown)
 		printf("fabric %s, no subnet manager\n", cli_text(shown, "name"));
 	print_manager(json_object_get(shown, "manager"));
 	printf("  port  state       physical     link, Gb/s    peer\n");
-	json_array_foreach(json_object_get(shown, "nodes"), i, n) print_node(n);
+	json_array_foreach(json_object_get(shown, "nodes"), i, n)
+	{
+		if (strcmp(cli_text(n, "type"), "switch") || strcmp(cli_text(n, "link_layer"), "Ethernet"))
+			print_node(n);
+	}
 	print_ethernet(json_object_get(shown, "ethernet"));
 }
 

@@ -163,6 +163,7 @@ static void svg_line(struct drawn *d, size_t n, const struct drawn *from, const 
 
 static void svg_box(const struct drawn *b, double height)
 {
+	const char *ip = json_string_value(json_array_get(json_object_get(b->json, "ips"), 0));
 	bool host = !strcmp(cli_text(b->json, "type"), "ca");
 	double y = height - b->layer * GAP_Y;
 
@@ -171,8 +172,12 @@ static void svg_box(const struct drawn *b, double height)
 	       host ? "#eef3f8" : "#dfe8d8");
 	printf("<text x=\"%.0f\" y=\"%.0f\">", b->x, y - 2);
 	svg_escape(b->name);
-	printf("</text><text x=\"%.0f\" y=\"%.0f\" class=\"lid\">lid %lld</text>\n", b->x, y + 11,
-	       cli_number(b->json, "lid"));
+	if (strcmp(cli_text(b->json, "link_layer"), "Ethernet"))
+		printf("</text><text x=\"%.0f\" y=\"%.0f\" class=\"lid\">lid %lld</text>\n", b->x, y + 11,
+		       cli_number(b->json, "lid"));
+	else
+		printf("</text><text x=\"%.0f\" y=\"%.0f\" class=\"lid\">%s</text>\n", b->x, y + 11,
+		       ip ? ip : "Ethernet");
 }
 
 int cli_svg(const json_t *shown)

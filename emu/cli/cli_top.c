@@ -30,6 +30,12 @@ static long long top_counter(const json_t *port, const char *name)
 	return cli_number(json_object_get(port, "counters"), name);
 }
 
+/* A cable, or sockets. */
+static bool top_has_link(const json_t *node, const json_t *port)
+{
+	return *cli_text(port, "peer") || *cli_text(node, "binding");
+}
+
 /* Counter differences of a port between two samples. */
 static void rate_of(struct rate *r, const json_t *node, const json_t *before, const json_t *after, double dt)
 {
@@ -60,7 +66,7 @@ static size_t top_rates(struct rate *r, const json_t *before, const json_t *afte
 
 		json_array_foreach(json_object_get(node, "ports"), k, port)
 		{
-			if (*cli_text(port, "peer") && n < LINKS_MAX)
+			if (top_has_link(node, port) && n < LINKS_MAX)
 				rate_of(&r[n++], node, json_array_get(old, k), port, dt);
 		}
 	}
@@ -119,41 +125,123 @@ int cli_top(int argc, char **argv)
 	return fflush(stdout) ? CLI_ERROR : CLI_OK;
 }
 
-/* The text format of Prometheus: one family for each counter, one line for each port with a cable. */
-static void top_metrics(FILE *out)
+/* Metrics */
+
+struct metrics {
+	FILE *out;
+	const json_t *nodes;
+};
+
+static void metrics_family(FILE *out, const char *name, const char *type, const char *help)
 {
-	json_t *shown = top_show(), *node, *port, *value;
-	json_t *nodes = json_object_get(shown, "nodes");
-	json_t *first = json_array_get(json_object_get(json_array_get(nodes, 0), "ports"), 0);
-	const char *name;
+	fprintf(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
+}
+
+static void metrics_label(FILE *out, const char *label, const char *value)
+{
+	fprintf(out, ",%s=\"", label);
+	for (; *value; value++)
+		fprintf(out, strchr("\\\"", *value) ? "\\%c" : "%c", *value);
+	fprintf(out, "\"");
+}
+
+/* The beginning of a line: the metric and the port that it is of. */
+static void metrics_port(FILE *out, const char *metric, const json_t *node, const json_t *port)
+{
+	fprintf(out, "%s{fabric=\"%s\"", metric, cli_run.name);
+	metrics_label(out, "node", cli_text(node, "name"));
+	fprintf(out, ",port=\"%lld\"", cli_number(port, "num"));
+}
+
+#define METRICS_EACH(m, i, node, k, port)       \
+	json_array_foreach((m)->nodes, i, node) \
+		json_array_foreach(json_object_get(node, "ports"), k, port) if (top_has_link(node, port))
+
+static void metrics_ports(const struct metrics *m)
+{
+	json_t *node, *port;
 	size_t i, k;
 
-	fprintf(out, "# TYPE muslin_port_up gauge\n");
-	json_array_foreach(nodes, i, node) json_array_foreach(json_object_get(node, "ports"), k, port)
+	metrics_family(m->out, "muslin_port_up", "gauge", "1 while the port is Active.");
+	METRICS_EACH(m, i, node, k, port)
 	{
-		if (*cli_text(port, "peer"))
-			fprintf(out, "muslin_port_up{fabric=\"%s\",node=\"%s\",port=\"%lld\"} %d\n", cli_run.name,
-				cli_text(node, "name"), cli_number(port, "num"),
-				!strcmp(cli_text(port, "state"), "Active"));
+		metrics_port(m->out, "muslin_port_up", node, port);
+		fprintf(m->out, "} %d\n", !strcmp(cli_text(port, "state"), "Active"));
 	}
-	json_object_foreach(json_object_get(first, "counters"), name, value)
+	metrics_family(m->out, "muslin_port_info", "gauge", "What the port is and where its cable goes; always 1.");
+	METRICS_EACH(m, i, node, k, port)
 	{
-		fprintf(out, "# TYPE muslin_%s_total counter\n", name);
-		json_array_foreach(nodes, i, node) json_array_foreach(json_object_get(node, "ports"), k, port)
+		metrics_port(m->out, "muslin_port_info", node, port);
+		fprintf(m->out, ",guid=\"%s\",link_layer=\"%s\",lid=\"%lld\",width=\"%lld\",speed=\"%s\"",
+			cli_text(port, "guid"), cli_text(node, "link_layer"), cli_number(port, "lid"),
+			cli_number(port, "width"), cli_text(port, "speed"));
+		metrics_label(m->out, "peer", cli_text(port, "peer"));
+		fprintf(m->out, ",peer_port=\"%lld\"} 1\n", cli_number(port, "peer_port"));
+	}
+	metrics_family(m->out, "muslin_port_rate_gbps", "gauge", "Rate of the link in Gb/s, where it has one.");
+	METRICS_EACH(m, i, node, k, port)
+	{
+		if (!json_object_get(port, "rate"))
+			continue;
+		metrics_port(m->out, "muslin_port_rate_gbps", node, port);
+		fprintf(m->out, "} %g\n", json_number_value(json_object_get(port, "rate")));
+	}
+}
+
+/* A family for each counter that some port has: those of InfiniBand are alike, others have their own. */
+static void metrics_counters(const struct metrics *m)
+{
+	json_t *names = json_object(), *node, *port, *value;
+	char family[80];
+	const char *name;
+	size_t i, k;
+	void *tmp;
+
+	json_array_foreach(m->nodes, i, node) if (!i || !strcmp(cli_text(node, "link_layer"), "Ethernet"))
+		json_object_update(names,
+				   json_object_get(json_array_get(json_object_get(node, "ports"), 0), "counters"));
+	json_object_foreach_safe(names, tmp, name, value)
+	{
+		snprintf(family, sizeof(family), "muslin_%s_total", name);
+		metrics_family(m->out, family, "counter", "The counter of this name of the port, as in sysfs.");
+		METRICS_EACH(m, i, node, k, port)
 		{
-			if (*cli_text(port, "peer"))
-				fprintf(out, "muslin_%s_total{fabric=\"%s\",node=\"%s\",port=\"%lld\"} %lld\n", name,
-					cli_run.name, cli_text(node, "name"), cli_number(port, "num"),
-					top_counter(port, name));
+			if (!json_object_get(json_object_get(port, "counters"), name))
+				continue;
+			metrics_port(m->out, family, node, port);
+			fprintf(m->out, "} %lld\n", top_counter(port, name));
 		}
 	}
+	json_decref(names);
+}
+
+/* The text format of Prometheus, of all nodes or of @node. False: there is no such node. */
+static bool top_metrics(FILE *out, const char *only)
+{
+	json_t *shown = top_show(), *sm = json_object_get(shown, "sm"), *nodes = json_array(), *node;
+	struct metrics m = { .out = out, .nodes = nodes };
+	bool found;
+	size_t i;
+
+	json_array_foreach(json_object_get(shown, "nodes"), i, node) if (!only || !strcmp(cli_text(node, "name"), only))
+		json_array_append(nodes, node);
+	found = json_array_size(nodes);
+	if (found) {
+		metrics_family(out, "muslin_sm_up", "gauge", "1 while there is a master subnet manager.");
+		fprintf(out, "muslin_sm_up{fabric=\"%s\",host=\"%s\"} %d\n", cli_run.name, cli_text(sm, "host"),
+			json_is_object(sm));
+		metrics_ports(&m);
+		metrics_counters(&m);
+	}
+	json_decref(nodes);
 	json_decref(shown);
+	return found;
 }
 
 static void top_answer(int conn)
 {
 	struct timeval timeout = { .tv_sec = HTTP_TIMEOUT };
-	char request[2048], *body = NULL;
+	char request[2048], node[64], *body = NULL;
 	size_t len, sent = 0;
 	ssize_t n;
 	FILE *out;
@@ -165,8 +253,10 @@ static void top_answer(int conn)
 	out = open_memstream(&body, &len);
 	if (!out)
 		return;
-	if (!strncmp(request, "GET /metrics", 12))
-		top_metrics(out);
+	if (sscanf(request, "GET /metrics?node=%63[^ &]", node) == 1)
+		top_metrics(out, node);
+	else if (!strncmp(request, "GET /metrics", 12))
+		top_metrics(out, NULL);
 	fclose(out);
 	dprintf(conn, "HTTP/1.0 %s\r\nContent-Type: text/plain; version=0.0.4\r\nContent-Length: %zu\r\n\r\n",
 		len ? "200 OK" : "404 Not Found", len);
@@ -198,10 +288,11 @@ int cli_metrics(int argc, char **argv)
 {
 	int server, conn;
 
-	if (argc != 1 && (argc != 3 || strcmp(argv[1], "--listen")))
-		cli_fail(CLI_USAGE, "usage: muslin metrics [--name FABRIC] [--listen [ADDRESS:]PORT]");
-	if (argc == 1) {
-		top_metrics(stdout);
+	if (argc > 3 || (argc == 3) != (argc > 1 && !strcmp(argv[1], "--listen")) || (argc == 2 && argv[1][0] == '-'))
+		cli_fail(CLI_USAGE, "usage: muslin metrics [--name FABRIC] [NODE | --listen [ADDRESS:]PORT]");
+	if (argc < 3) {
+		if (!top_metrics(stdout, argv[1]))
+			cli_fail(CLI_ERROR, "fabric %s has no node \"%s\"", cli_run.name, argv[1] ? argv[1] : "");
 		return fflush(stdout) ? CLI_ERROR : CLI_OK;
 	}
 	server = listen_at(argv[2]);

@@ -130,10 +130,11 @@ static void print_hosts(void)
 
 	json_array_foreach(json_object_get(shown, "nodes"), i, n)
 	{
+		char id[24];
 		const char *ip = json_string_value(json_array_get(json_object_get(n, "ips"), 0));
 
 		if (!strcmp(cli_text(n, "type"), "ca"))
-			printf("  %-12s lid %-5lld %s\n", cli_text(n, "name"), cli_number(n, "lid"), ip ?: "");
+			printf("  %-12s %-9s %s\n", cli_text(n, "name"), cli_node_id(n, id, sizeof(id)), ip ?: "");
 	}
 	json_decref(shown);
 }
@@ -201,7 +202,7 @@ int cli_up(int argc, char **argv)
 		st = wait_up();
 	}
 	printf("fabric %s: %lld hosts, %lld switches, %lld links", cli_run.name, cli_number(st, "hosts"),
-	       cli_number(st, "switches"), cli_number(st, "ports") / 2);
+	       cli_number(st, "switches"), cli_number(st, "links"));
 	sm = json_object_get(st, "sm");
 	if (json_is_object(json_object_get(st, "manager")))
 		printf("; subnet up after %.2f s, its manager is on %s\n", cli_seconds() - start, cli_text(sm, "host"));

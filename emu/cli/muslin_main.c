@@ -82,6 +82,17 @@ long long cli_number(const json_t *o, const char *key)
 	return (long long)json_integer_value(json_object_get(o, key));
 }
 
+const char *cli_node_id(const json_t *node, char *text, size_t size)
+{
+	const char *binding = cli_text(node, "binding");
+
+	if (*binding)
+		snprintf(text, size, "%.*s", (int)strcspn(binding, " "), binding);
+	else
+		snprintf(text, size, "lid %lld", cli_number(node, "lid"));
+	return text;
+}
+
 double cli_seconds(void)
 {
 	struct timespec ts;

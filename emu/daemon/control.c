@@ -190,8 +190,9 @@ static json_t *cmd_link(void *arg, struct ctl_client *c, const json_t *req, int 
 		num = 1;
 	if (!num)
 		return ctl_error(c, "which port of %s? Say %s:1 to %s:%u", place, place, place, fabric_node_ports(n));
-	err = strcmp(state, "up") ? fabric_link_unplug(fabric_node_port(n, num))
-				  : fabric_link_plug(fabric_node_port(n, num));
+	err = fabric_node_binding(n) ? daemon_host_set_link(d, n, !strcmp(state, "up"))
+	      : strcmp(state, "up")  ? fabric_link_unplug(fabric_node_port(n, num))
+				     : fabric_link_plug(fabric_node_port(n, num));
 	if (err == -ENOLINK)
 		return ctl_error(c, "port %u of %s has no cable", num, fabric_node_name(n));
 	if (err)

@@ -121,6 +121,21 @@ json_t *daemon_show_status(struct daemon *d);
 /* The fabric in the format of ibnetdiscover. A string that the caller frees; NULL without memory. */
 char *daemon_topology_text(struct daemon *d);
 
+/* ports.c */
+struct daemon_traffic {
+	u64 sent, received; /* bytes */
+	u64 sent_packets, received_packets;
+};
+/* Of a host's first port, whatever its link is. */
+struct daemon_traffic daemon_host_traffic(struct daemon *d, const struct fabric_node *n);
+/* The port of a host that is not on the fabric, in an array. */
+json_t *daemon_host_ports_json(struct daemon *d, const struct fabric_node *n, bool counters);
+/* Adds the switches of Ethernet, or that which is called @only, to the array of nodes. */
+void daemon_ether_nodes_json(const struct daemon *d, json_t *nodes, const char *only, bool counters);
+u32 daemon_ether_links(const struct daemon *d);
+/* The link of a host on sockets. 0, or -ENOLINK: the host is another. */
+int daemon_host_set_link(struct daemon *d, const struct fabric_node *n, bool up);
+
 /* control.c */
 extern const struct ctl_command daemon_commands[];
 

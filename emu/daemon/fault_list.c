@@ -71,22 +71,48 @@ static void fault_list_notify(void *ctx, const struct fault *fault, const char *
 	fault_list_note(d, id, what, "");
 }
 
+/* Is the place a node, or a port of one? */
+static bool fault_list_has(struct daemon *d, const char *place)
+{
+	const char *colon = strrchr(place, ':');
+	char name[FABRIC_NAME_MAX] = "";
+	bool all;
+
+	if (colon && (size_t)(colon - place) < sizeof(name))
+		snprintf(name, sizeof(name), "%.*s", (int)(colon - place), place);
+	return fabric_node_find(d->fabric, place) || fabric_node_find(d->fabric, name) ||
+	       daemon_ether_place(d, place, &all) || daemon_ether_place(d, name, &all);
+}
+
 struct host *daemon_fault_host(struct daemon *d, const char *place, char *err, size_t err_len)
 {
 	struct host *h = daemon_host_get(d, place);
 
 	if (!h)
 		snprintf(err, err_len, "%.64s: %s", place,
-			 fabric_node_find(d->fabric, place) ? "this fault needs a host as its place"
-							    : "there is no such node");
+			 fault_list_has(d, place) ? "this fault needs a host as its place" : "there is no such node");
 	return h;
 }
 
 /* The faults of each target at a place; NULL: the place is none of the target's. */
 
+/* The host whose node, or port 1, the place is, if it is not on the fabric; else NULL. */
+static struct host *bound_host_at(struct daemon *d, const char *place)
+{
+	const struct fabric_node *n = fabric_node_find(d->fabric, place);
+	size_t len = strlen(place);
+	char name[FABRIC_NAME_MAX];
+
+	if (!n && len > 2 && len - 2 < sizeof(name) && !strcmp(place + len - 2, ":1")) {
+		snprintf(name, sizeof(name), "%.*s", (int)(len - 2), place);
+		n = fabric_node_find(d->fabric, name);
+	}
+	return n && fabric_node_binding(n) ? daemon_host_get(d, fabric_node_name(n)) : NULL;
+}
+
 static struct fault_set *second_managers_at(struct daemon *d, const char *place)
 {
-	return &d->second_managers;
+	return bound_host_at(d, place) || !daemon_host_get(d, place) ? NULL : &d->second_managers;
 }
 
 static struct fault_set *ether_at(struct daemon *d, const char *place)
@@ -99,23 +125,21 @@ static struct fault_set *ether_at(struct daemon *d, const char *place)
 /* Of a RoCE port on sockets. */
 static struct fault_set *roce_at(struct daemon *d, const char *place)
 {
-	const struct fabric_node *n = fabric_node_find(d->fabric, place);
-	const struct host *h = n && fabric_node_binding(n) ? daemon_host_get(d, place) : NULL;
+	const struct host *h = bound_host_at(d, place);
 
 	return h && !h->station && h->roce ? roce_port_faults(h->roce) : NULL;
 }
 
 static struct fault_set *iwarp_at(struct daemon *d, const char *place)
 {
-	const struct fabric_node *n = fabric_node_find(d->fabric, place);
-	struct host *h = n && daemon_host_is_iwarp(n) ? daemon_host_get(d, place) : NULL;
+	const struct host *h = bound_host_at(d, place);
 
-	return h ? siw_faults(h->uv.hca) : NULL;
+	return h && h->siw ? siw_faults(h->uv.hca) : NULL;
 }
 
 static struct fault_set *fabric_at(struct daemon *d, const char *place)
 {
-	return fabric_faults(d->fabric);
+	return bound_host_at(d, place) || ether_at(d, place) ? NULL : fabric_faults(d->fabric);
 }
 
 static struct fault_set *hca_at(struct daemon *d, const char *place)
@@ -142,18 +166,26 @@ static const struct {
 static struct fault_set *fault_list_refuse(struct daemon *d, const char *place, const char *action, char *err,
 					   size_t err_len)
 {
-	char links[150], hca[150];
+	char names[200];
+	size_t at;
+	u32 i;
 
-	if (fault_kind(&hca_fault_target, action)) {
+	if (fault_kind(&hca_fault_target, action) || fault_kind(&second_manager_target, action)) {
 		if (daemon_fault_host(d, place, err, err_len))
-			snprintf(err, err_len, "%.64s: the host has no adapter", place);
+			snprintf(err, err_len, "%.64s: the host has no %s", place,
+				 fault_kind(&hca_fault_target, action) ? "adapter" : "InfiniBand port");
 		return NULL;
 	}
-	fault_names(&fabric_fault_target, links, sizeof(links));
-	fault_names(&hca_fault_target, hca, sizeof(hca));
-	snprintf(err, err_len,
-		 "%s: there is no such fault; of packets, links and nodes there are: %.140s; of an HCA: %.140s", action,
-		 links, hca);
+	if (strcmp(place, "all") && !fault_list_has(d, place)) {
+		snprintf(err, err_len, "%.64s: there is no such node", place);
+		return NULL;
+	}
+	at = (size_t)snprintf(err, err_len, "%s: there is no such fault at %.64s; there are:", action, place);
+	for (i = 0; i < ARRAY_SIZE(targets) && at < err_len; i++)
+		if (targets[i].at(d, place)) {
+			fault_names(targets[i].target, names, sizeof(names));
+			at += (size_t)snprintf(err + at, err_len - at, " %s", names);
+		}
 	return NULL;
 }
 
@@ -188,8 +220,9 @@ static int fault_list_unplug(struct daemon *d, struct armed_fault *ft, struct fa
 			     const char *text, char *err, size_t err_len)
 {
 	struct host *h = daemon_host_get(d, place);
-	char line[FABRIC_NAME_MAX + 8];
 	const struct armed_fault *other;
+	char line[FABRIC_NAME_MAX + 8];
+	struct fault_set *links;
 
 	list_for_each (other, &d->faults, link)
 		if (other->unplugged == h) {
@@ -200,10 +233,9 @@ static int fault_list_unplug(struct daemon *d, struct armed_fault *ft, struct fa
 	if (!ft->fault[0])
 		return -1;
 	ft->unplugged = h;
-	if (!fabric_node_binding(h->node)) {
-		snprintf(line, sizeof(line), "%s down", h->uv.name);
-		ft->fault[1] = fault_add(fabric_faults(d->fabric), line, err, err_len); /* NULL: it has no cable */
-	}
+	links = fault_list_set(d, h->uv.name, "down", err, err_len);
+	snprintf(line, sizeof(line), "%s down", h->uv.name);
+	ft->fault[1] = links ? fault_add(links, line, err, err_len) : NULL; /* NULL: it has no cable */
 	rdma_host_unplug(h->rdma);
 	uv_server_unplug(d->server, &h->uv, true);
 	return 0;

@@ -86,9 +86,10 @@ static bool is_ca(const struct fabric_node *n)
 	return fabric_node_type(n) == NODE_TYPE_CA;
 }
 
-static json_t *node_json(const struct fabric_node *n, bool counters)
+static json_t *node_json(struct daemon *d, const struct fabric_node *n, bool counters)
 {
-	json_t *o = json_object(), *ports = json_array();
+	const char *binding = fabric_node_binding(n);
+	json_t *o = json_object(), *ports = binding ? daemon_host_ports_json(d, n, counters) : json_array();
 	struct fabric_port_info first;
 	char desc[65];
 	u32 i;
@@ -100,9 +101,10 @@ static json_t *node_json(const struct fabric_node *n, bool counters)
 	json_object_set_new(o, "guid", show_hex(fabric_node_guid(n), 16));
 	json_object_set_new(o, "description", json_string(desc) ?: json_string("?"));
 	json_object_set_new(o, "lid", json_integer(first.lid));
-	if (fabric_node_binding(n))
-		json_object_set_new(o, "binding", json_string(fabric_node_binding(n)));
-	for (i = is_ca(n); i <= fabric_node_ports(n) && !fabric_node_binding(n); i++)
+	json_object_set_new(o, "link_layer", json_string(binding ? "Ethernet" : "InfiniBand"));
+	if (binding)
+		json_object_set_new(o, "binding", json_string(binding));
+	for (i = is_ca(n); i <= fabric_node_ports(n) && !binding; i++)
 		json_array_append_new(ports, port_json(fabric_node_port(n, i), counters));
 	json_object_set_new(o, "ports", ports);
 	json_object_set_new(o, "ips", daemon_show_ips(n));
@@ -218,13 +220,14 @@ json_t *daemon_show(struct daemon *d, const char *only, bool counters)
 
 		if (only && strcmp(fabric_node_name(n), only))
 			continue;
-		o = node_json(n, counters);
+		o = node_json(d, n, counters);
 		if (h && h->vdev)
 			json_object_set_new(o, "guest", guest_json(h, counters));
 		if (h && counters)
 			json_object_set_new(o, "objects", objects_json(h->uv.hca));
 		json_array_append_new(nodes, o);
 	}
+	daemon_ether_nodes_json(d, nodes, only, counters);
 	json_object_set_new(o, "name", json_string(d->run.name));
 	json_object_set_new(o, "log_suppressed", json_integer((json_int_t)log_suppressed_total()));
 	json_object_set_new(o, "passed_descriptors", passed_json());
@@ -240,7 +243,7 @@ json_t *daemon_show(struct daemon *d, const char *only, bool counters)
 /* How far the subnet is: numbers of ports, and the names of some that are not Active. */
 json_t *daemon_show_status(struct daemon *d)
 {
-	u32 i, j, hosts = 0, switches = 0, wired = 0, active = 0;
+	u32 i, j, hosts = 0, switches = d->ether ? eth_switch_count(daemon_ether_net(d)) : 0, wired = 0, active = 0;
 	json_t *waiting = json_array();
 	struct fabric_port_info info;
 	char text[FABRIC_NAME_MAX + 40];
@@ -264,9 +267,10 @@ json_t *daemon_show_status(struct daemon *d)
 			json_array_append_new(waiting, json_string(text));
 		}
 	}
-	return json_pack("{s:s, s:i, s:i, s:i, s:i, s:o, s:o, s:o, s:f}", "name", d->run.name, "hosts", (int)hosts,
-			 "switches", (int)switches, "ports", (int)wired, "active", (int)active, "waiting", waiting,
-			 "sm", sm_json(d), "manager", daemon_manager_json(d), "uptime",
+	return json_pack("{s:s, s:i, s:i, s:i, s:i, s:i, s:o, s:o, s:o, s:f}", "name", d->run.name, "hosts", (int)hosts,
+			 "switches", (int)switches, "links", (int)(wired / 2 + daemon_ether_links(d)), "ports",
+			 (int)wired, "active", (int)active, "waiting", waiting, "sm", sm_json(d), "manager",
+			 daemon_manager_json(d), "uptime",
 			 (double)(loop_now(d->loop).ns - d->started) / (double)NSEC_PER_SEC);
 }
 

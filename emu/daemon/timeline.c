@@ -5,6 +5,7 @@
 
 #include "emu/daemon/daemon.h"
 #include "emu/wire/smp.h"
+#include "rxe/roce/roce.h"
 
 #define EVENTS_MAX  4096
 #define HOSTS_MAX   64
@@ -17,11 +18,19 @@ struct event {
 	char what[116];
 };
 
+/* A host whose port is not InfiniBand's. */
+struct timeline_host {
+	struct timeline *t;
+	struct wire_port *port;
+};
+
 struct timeline {
 	struct daemon *d;
 	struct loop_timer timer;
-	struct fabric_port *port[HOSTS_MAX]; /* port 1 of each host */
-	u32 nports;
+	const struct fabric_node *host[HOSTS_MAX]; /* whose traffic is sampled */
+	u32 nhosts;
+	struct timeline_host *other;
+	u32 nother;
 	u64 start;
 	u32 nevents, nsamples;
 	u64 lost;
@@ -56,6 +65,49 @@ static void timeline_watched(void *arg, const struct fabric_event *ev)
 		 ev->type == FABRIC_EVENT_SM ? ev->text : wire_port_state_name(info.state));
 }
 
+static void timeline_port_note(struct timeline *t, const char *name, u32 num, bool up)
+{
+	struct event *e = timeline_add(t, "port");
+
+	if (e)
+		snprintf(e->what, sizeof(e->what), "%s:%u %s", name, num,
+			 wire_port_state_name(up ? PORT_STATE_ACTIVE : PORT_STATE_DOWN));
+}
+
+static void timeline_ether_watched(void *arg, const struct eth_end *end)
+{
+	timeline_port_note(arg, eth_end_name(end), eth_end_num(end), eth_end_up(end));
+}
+
+static void timeline_port_watched(void *arg, enum wire_port_event event)
+{
+	struct timeline_host *h = arg;
+
+	if (event == WIRE_PORT_ACTIVE || event == WIRE_PORT_ERR)
+		timeline_port_note(h->t, h->port->name, h->port->num, event == WIRE_PORT_ACTIVE);
+}
+
+/* Ports on sockets tell themselves; those of stations are ends of Ethernet. */
+static void timeline_watch_other(struct timeline *t)
+{
+	struct daemon *d = t->d;
+	u32 i;
+
+	t->other = calloc(fabric_node_count(d->fabric) + 1, sizeof(*t->other));
+	for (i = 0; t->other && i < fabric_node_count(d->fabric); i++) {
+		const struct host *h = fabric_node_binding(fabric_node(d->fabric, i)) ? d->hosts[i] : NULL;
+		struct timeline_host *o = &t->other[t->nother];
+
+		if (!h || h->station)
+			continue;
+		*o = (struct timeline_host){ .t = t, .port = h->siw ? h->siw : roce_port_wire(h->roce) };
+		o->port->watch = (struct wire_port_user){ .ctx = o, .event = timeline_port_watched };
+		t->nother++;
+	}
+	if (d->ether)
+		eth_watch(daemon_ether_net(d), timeline_ether_watched, t);
+}
+
 void daemon_timeline_note(struct daemon *d, const char *kind, const char *text)
 {
 	struct event *e = d->timeline ? timeline_add(d->timeline, kind) : NULL;
@@ -71,9 +123,11 @@ static void timeline_sample(struct loop_timer *timer, struct now now)
 
 	if (t->nsamples == SAMPLES_MAX)
 		return;
-	for (i = 0; i < t->nports; i++)
-		t->sample[t->nsamples][i] = 4 * (fabric_port_counter(t->port[i], FABRIC_CTR_XMIT_DATA) +
-						 fabric_port_counter(t->port[i], FABRIC_CTR_RCV_DATA));
+	for (i = 0; i < t->nhosts; i++) {
+		struct daemon_traffic passed = daemon_host_traffic(t->d, t->host[i]);
+
+		t->sample[t->nsamples][i] = passed.sent + passed.received;
+	}
 	t->nsamples++;
 	loop_timer_set(t->d->loop, timer, now.ns + SAMPLE_TIME);
 }
@@ -91,11 +145,12 @@ static json_t *timeline_start(struct daemon *d, struct ctl_client *c)
 	t->d = d;
 	t->start = loop_now(d->loop).ns;
 	t->timer.fn = timeline_sample;
-	for (i = 0; i < fabric_node_count(d->fabric) && t->nports < HOSTS_MAX; i++)
+	for (i = 0; i < fabric_node_count(d->fabric) && t->nhosts < HOSTS_MAX; i++)
 		if (fabric_node_type(fabric_node(d->fabric, i)) == NODE_TYPE_CA)
-			t->port[t->nports++] = fabric_node_port(fabric_node(d->fabric, i), 1);
+			t->host[t->nhosts++] = fabric_node(d->fabric, i);
 	d->timeline = t;
 	fabric_watch(d->fabric, timeline_watched, t);
+	timeline_watch_other(t);
 	timeline_sample(&t->timer, loop_now(d->loop));
 	return json_true();
 }
@@ -113,11 +168,11 @@ static json_t *timeline_show(const struct timeline *t)
 	for (i = 0; i < t->nevents; i++)
 		json_array_append_new(events, json_pack("[f, s, s]", timeline_seconds(t->event[i].ns - t->start),
 							t->event[i].kind, t->event[i].what));
-	for (i = 0; i < t->nports; i++) {
+	for (i = 0; i < t->nhosts; i++) {
 		samples = json_array();
 		for (k = 0; k < t->nsamples; k++)
 			json_array_append_new(samples, json_integer((json_int_t)t->sample[k][i]));
-		json_object_set_new(hosts, fabric_node_name(fabric_port_node(t->port[i])), samples);
+		json_object_set_new(hosts, fabric_node_name(t->host[i]), samples);
 	}
 	return json_pack("{s:f, s:o, s:I, s:f, s:o}", "now", timeline_seconds(loop_now(t->d->loop).ns - t->start),
 			 "events", events, "lost", (json_int_t)t->lost, "interval", timeline_seconds(SAMPLE_TIME),
@@ -136,9 +191,16 @@ json_t *daemon_timeline_command(void *arg, struct ctl_client *c, const json_t *r
 
 void daemon_timeline_destroy(struct daemon *d)
 {
+	u32 i;
+
 	if (!d->timeline)
 		return;
 	fabric_watch(d->fabric, NULL, NULL);
+	if (d->ether)
+		eth_watch(daemon_ether_net(d), NULL, NULL);
+	for (i = 0; i < d->timeline->nother; i++)
+		d->timeline->other[i].port->watch = (struct wire_port_user){ 0 };
+	free(d->timeline->other);
 	loop_timer_cancel(&d->timeline->timer);
 	free(d->timeline);
 }
