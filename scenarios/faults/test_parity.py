@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""
+Faults and sights on every kind of link, under one program: the table of muslin-fault(5) is true, cell by cell.
+
+    h1 -- leaf1 -- h2        e1 -- sw1 -- e2        r1 -- UDP -- r2        w1 -- TCP -- w2
+"""
+
+import json
+import pathlib
+import re
+
+import pytest
+from muslin import MuslinError, report, wait_until
+
+MAN = pathlib.Path(__file__).resolve().parents[2] / "man/muslin-fault.5"
+LINKS = {"InfiniBand": "h", "Ethernet": "e", "RoCE on UDP": "r", "iWARP": "w"}
+ROW = re.compile(r"^\.It Cm (\S+) Ta ([x-]) Ta ([x-]) Ta ([x-]) Ta ([x-])$", re.M)
+TABLE = {kind: dict(zip(LINKS, cells, strict=True)) for kind, *cells in ROW.findall(MAN.read_text())}
+CELLS = [(kind, link) for kind, row in TABLE.items() for link, cell in row.items() if cell == "x"]
+
+TOPOLOGY = """\
+leafs 1 hosts 2
+ethernet sw1
+host e1 ether sw1 ip 192.168.7.1/24
+host e2 ether sw1 ip 192.168.7.2/24
+host r1 roce {}
+host r2 roce {}
+host w1 iwarp {}
+host w2 iwarp {}
+"""
+
+# Which packets count: those of the program.
+MATCH = {"InfiniBand": {"opcode": "rc"}, "Ethernet": {"pcap": "udp port 4791"}, "RoCE on UDP": {"opcode": "rc"}, "iWARP": {}}
+KEYS = {
+    "reorder": {"depth": 1},
+    "delay": {"time": "5ms"},
+    ("rate", "InfiniBand"): {"bps": "10M"},
+    ("rate", "RoCE on UDP"): {"bps": "10M"},
+    ("rate", "iWARP"): {"bps": "10M"},
+    "corrupt": {"what": "payload"},
+    ("corrupt", "Ethernet"): {},
+    "truncate": {"bytes": 8},
+    "stall": {"for_": "50ms"},
+    ("stall", "iWARP"): {"time": "50ms"},
+    "alter": {"offset": 0, "to": "00"},
+    "symbol": {"times": 3},
+}
+# These end the connection, each.
+ENDS = {("rst", "iWARP"), ("half-close", "iWARP"), ("corrupt", "iWARP"), ("alter", "InfiniBand")}
+# Those that begin when they are armed, and where not at the host.
+STATE = {
+    ("rate", "Ethernet"): {"bps": "10M"},
+    "down": {},
+    "flap": {"down": "10s"},
+    "kill": {},
+    "degrade": {"lanes": 1},
+    "starve": {"lane": 0},
+    "swap": {"with_": "h1"},
+    "lft": {"lid": 9, "port": 1},
+    "mft": {"lid": 0xC001, "port": 1},
+    "guid": {"with_": "h1"},
+    "lid": {"lid": 77},
+    "pkey": {"index": 1, "pkey": "0x1234"},
+    "storm": {},
+}
+MPA = {"reject": {"nth": 1}, "garble": {"nth": 1}}
+PLACES = {"lft": "leaf1", "mft": "leaf1"}
+
+
+@pytest.fixture(scope="module")
+def all_links(muslin_make_fabric, muslin_addresses):
+    fabric = muslin_make_fabric("parity")
+    fabric.up(TOPOLOGY.format(*muslin_addresses(4)))
+    yield fabric
+    fabric.down()
+
+
+def exchange(fabric, link, rounds=5):
+    """An rping of host 1 with host 2; what the client says, though its connection may end."""
+    one, two = f"{LINKS[link]}1", f"{LINKS[link]}2"
+    args = ["-a", fabric.ip(two), "-C", rounds, "-S", 200]
+    try:
+        return fabric.pair((two, "rping", "-s", *args), (one, "rping", "-c", "-v", *args), timeout=30)[1]
+    except MuslinError as failed:
+        return str(failed)
+
+
+def keys_of(table, kind, link):
+    return table.get((kind, link), table.get(kind))
+
+
+def is_of_packets(kind, link):
+    return keys_of(STATE, kind, link) is None and kind not in MPA
+
+
+@pytest.mark.parametrize("link", LINKS)
+def test_packets(all_links, link):
+    """All faults of packets that the connection survives, together: each acts on a packet of its own."""
+    kinds = [k for k, at in CELLS if at == link and is_of_packets(k, link) and (k, link) not in ENDS]
+    faults = {}
+    for n, kind in enumerate(kinds):
+        keys = MATCH[link] | (keys_of(KEYS, kind, link) or {}) | {"nth": 4 + 3 * n}
+        faults[kind] = all_links.fault(f"{LINKS[link]}2", kind, expect=False, **keys)
+    assert exchange(all_links, link, 40).count("ping data") == 40
+    fired = {kind: f.fired for kind, f in faults.items()}
+    all_links.clear()
+    assert fired == {kind: [4 + 3 * n] for n, kind in enumerate(kinds)}
+
+
+@pytest.mark.parametrize("kind, link", [c for c in CELLS if c in ENDS or c[0] in MPA], ids=lambda v: v)
+def test_connections(all_links, kind, link):
+    keys = MATCH[link] | (keys_of(KEYS, kind, link) or {}) | {"nth": 1 if kind in MPA else 5}
+    with all_links.fault(f"{LINKS[link]}2", kind, expect=False, **keys) as fault:
+        exchange(all_links, link)
+        assert fault.fired == [keys["nth"]]
+
+
+@pytest.mark.parametrize("kind, link", [c for c in CELLS if keys_of(STATE, *c) is not None], ids=lambda v: v)
+def test_state(all_links, kind, link):
+    with all_links.fault(PLACES.get(kind, f"{LINKS[link]}2"), kind, expect=False, **keys_of(STATE, kind, link)) as fault:
+        assert fault.hits == 1
+        if kind in ("down", "flap", "kill"):
+            assert all_links.port(f"{LINKS[link]}2")["state"] == "Down"
+    wait_until(lambda: all_links.port(f"{LINKS[link]}2")["state"] == "Active", 20, "the port", 0.05)
+
+
+@pytest.mark.parametrize("link", LINKS)
+def test_a_fault_that_does_not_exist_is_refused(all_links, link):
+    """By a message that names all that do; and the link works after all that it has been through."""
+    place = f"{LINKS[link]}2"
+    for kind in (k for k, row in TABLE.items() if row[link] == "-"):
+        out = all_links.command("fault", "add", place, kind, status=1)
+        assert out.startswith(f"muslin: {kind}: there is no such fault at {place}; there are: "), out
+        names = out.split("there are: ")[1].split()
+        assert {k for k, row in TABLE.items() if row[link] == "x"} <= set(names), out
+        assert kind not in names
+    all_links.wait_active()
+    assert exchange(all_links, link).count("ping data") == 5
+
+
+@pytest.mark.parametrize("link", LINKS)
+def test_sights(all_links, link, tmp_path):
+    """Traffic, and a link that is taken down by hand, in everything that shows a fabric."""
+    host = all_links.host(f"{LINKS[link]}2")
+    before = host.counters
+    with all_links.trace(str(host)) as trace:
+        assert exchange(all_links, link).count("ping data") == 5
+    assert len(trace.packets()) > 10
+    for name in ("port_xmit_packets", "port_rcv_packets", "port_xmit_data", "port_rcv_data"):
+        assert host.counters[name] > before[name], name
+    with host.link().down() as down:
+        assert down.state == "Down"
+        assert f'node="{host}",port="1"}} 0' in all_links.command("metrics", host)
+        assert re.search(rf"^{host}:1 +Down ", all_links.command("top", "-n", "1", "--interval", "0.1"), re.M)
+    wait_until(lambda: host.link().state == "Active", 20, "the link")
+    timeline = json.loads(all_links.command("timeline"))
+    events = [what for _, kind, what in timeline["events"] if kind == "port"]
+    assert events.index(f"{host}:1 Down") < len(events) - 1 - events[::-1].index(f"{host}:1 Active")
+    wait_until(lambda: json.loads(all_links.command("timeline"))["bytes"][str(host)][-1] > 2000, 10, "a sample")
+    metrics = all_links.command("metrics", host)
+    assert re.search(rf'muslin_port_xmit_packets_total{{fabric="[^"]+",node="{host}",port="1"}} [1-9]', metrics)
+    svg = all_links.command("show", "--svg")
+    switch = {"InfiniBand": "leaf1", "Ethernet": "sw1"}.get(link)
+    assert f">{host}<" in svg and (not switch or f"{switch}:" in svg or f">{switch}<" in svg)
+    page = report.page(report.collect(all_links), "title", True, "again")
+    assert f"{host}:1" in page and "Nothing happened" not in page
+    assert f"{host}" in all_links.command("show", host)
+
+
+def test_the_whole_fabric(all_links):
+    shown = all_links.show()
+    assert {n["name"] for n in shown["nodes"] if n["type"] == "switch"} == {"leaf1", "sw1"}
+    out = all_links.command("show")
+    assert "ethernet sw1" in out and re.search(r"^ca w2 .* iwarp .*\n +1 +Active", out, re.M)
