@@ -2,6 +2,7 @@
 """The pytest plugin. Fixtures, marker, options and ini values: muslin-pytest(7)."""
 
 import hashlib
+import itertools
 import os
 import pathlib
 import pwd
@@ -136,6 +137,17 @@ def muslin_programs(request):
     subprocess.run(["make", "-s", "-C", TREE, "install", *where], check=True)
     yield folder / "bin"
     shutil.rmtree(folder)
+
+
+@pytest.fixture(scope="session")
+def muslin_addresses():
+    """
+    addresses(n): so many IPv4 loopback addresses for RoCE and iWARP hosts, which neither another fixture nor another
+    worker of pytest-xdist has.
+    """
+    numbers = itertools.cycle(range(1, 255))
+    pid = os.getpid()
+    return lambda n=2: [f"127.{128 + (pid >> 8) % 127}.{pid % 256}.{next(numbers)}" for _ in range(n)]
 
 
 # ---- fabrics ----
