@@ -30,7 +30,12 @@ host w2 iwarp {}
 """
 
 # Which packets count: those of the program.
-MATCH = {"InfiniBand": {"opcode": "rc"}, "Ethernet": {"pcap": "udp port 4791"}, "RoCE on UDP": {"opcode": "rc"}, "iWARP": {}}
+MATCH = {
+    "InfiniBand": {"opcode": "rc"},
+    "Ethernet": {"pcap": "udp port 4791"},
+    "RoCE on UDP": {"opcode": "rc"},
+    "iWARP": {},
+}
 KEYS = {
     "reorder": {"depth": 1},
     "delay": {"time": "5ms"},
@@ -117,7 +122,8 @@ def test_connections(all_links, kind, link):
 
 @pytest.mark.parametrize("kind, link", [c for c in CELLS if keys_of(STATE, *c) is not None], ids=lambda v: v)
 def test_state(all_links, kind, link):
-    with all_links.fault(PLACES.get(kind, f"{LINKS[link]}2"), kind, expect=False, **keys_of(STATE, kind, link)) as fault:
+    place, keys = PLACES.get(kind, f"{LINKS[link]}2"), keys_of(STATE, kind, link)
+    with all_links.fault(place, kind, expect=False, **keys) as fault:
         assert fault.hits == 1
         if kind in ("down", "flap", "kill"):
             assert all_links.port(f"{LINKS[link]}2")["state"] == "Down"

@@ -19,7 +19,8 @@ TESTS = 4  # on each kind of link
 def run(folder, programs, *args):
     env = {k: v for k, v in os.environ.items() if not k.startswith("PYTEST")}
     env |= {"PYTHONPATH": str(TREE / "harness"), "PATH": f"{programs}:{os.environ['PATH']}"}
-    argv = [sys.executable, "-m", "pytest", "-p", "muslin.plugin", "-p", "no:cacheprovider", "--muslin-build=installed"]
+    argv = [sys.executable, "-m", "pytest", "-p", "muslin.plugin", "-p", "no:cacheprovider"]
+    argv.append("--muslin-build=installed")
     r = subprocess.run([*argv, *args], cwd=folder, env=env, capture_output=True, text=True, timeout=200, check=False)
     return r.returncode, r.stdout + r.stderr
 
@@ -61,7 +62,8 @@ def test_workflows():
     assert set(uses[0]["with"]) <= set(action["inputs"])
     gitlab = yaml.safe_load((EXAMPLE / ".gitlab-ci.yml").read_text())
     template = yaml.safe_load((TREE / "ci/gitlab/muslin.yml").read_text())
-    assert gitlab["rdma"]["extends"] in template and set(gitlab["rdma"]["variables"]) <= set(template[".muslin"]["variables"])
+    assert gitlab["rdma"]["extends"] in template
+    assert set(gitlab["rdma"]["variables"]) <= set(template[".muslin"]["variables"])
     options = (EXAMPLE / "pyproject.toml").read_text()
     for kept in (job["steps"][-1]["with"]["path"].split(), gitlab["rdma"]["artifacts"]["paths"]):
         assert all(f"={path}" in options for path in kept)
