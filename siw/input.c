@@ -106,6 +106,8 @@ void siw_input_bytes(struct siw_qp *sq)
 	u32 at = 0;
 	int len;
 
+	if (sq->pause.fault) /* moves to memory are done while the next FPDU waits */
+		return;
 	do {
 		while ((len = fpdu_receive(sq, at)) > 0 && sq->ncomps < SIW_COMPS)
 			at += (u32)len;

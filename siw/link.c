@@ -19,7 +19,8 @@ void siw_stream_resume(struct siw_qp *sq)
 		return;
 	}
 	siw_watch(sq);
-	siw_input_bytes(sq);
+	if (!sq->write_due)
+		siw_input_bytes(sq);
 	siw_kick(sq);
 	hca_flush(siw->hca);
 }

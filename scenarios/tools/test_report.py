@@ -97,7 +97,14 @@ def test_metrics_for_prometheus(shared_fabric):
     text = wait_until(fetch, 10, "the endpoint")
     assert re.search(r'^muslin_port_up\{fabric="[^"]+",node="h1",port="1"\} 1$', text, re.M)
     assert re.search(r'^muslin_port_xmit_packets_total\{.*node="leaf1",port="1"\} [1-9]\d*$', text, re.M)
-    assert all(re.match(r"# TYPE |muslin_\w+\{[^}]*\} \d+$", line) for line in text.splitlines())
+    assert all(re.match(r"# (TYPE|HELP) |muslin_\w+\{[^}]*\} [\d.]+$", line) for line in text.splitlines())
+    assert "muslin_sm_up{" in text and re.search(r'^muslin_port_info\{.*node="h1",.*peer="leaf1",.*\} 1$', text, re.M)
+    page = f"http://127.0.0.1:{port}/metrics?node="
+    one = urllib.request.urlopen(f"{page}leaf1", timeout=5).read().decode()
+    assert 'node="leaf1"' in one and 'node="h1"' not in one
+    with pytest.raises(urllib.error.HTTPError, match="404"):
+        urllib.request.urlopen(f"{page}h99", timeout=5)
+    assert fetch()
     server.kill()
 
 
