@@ -5,6 +5,7 @@ import datetime
 import html
 import itertools
 import json
+import re
 
 COLOURS = ["#1f77b4", "#ff7f0e", "#2ca02c", "#d62728", "#9467bd", "#8c564b", "#e377c2", "#7f7f7f", "#bcbd22", "#17becf"]
 MARKS = {"fault": "#c0392b", "sm": "#7d3c98", "port": "#c98a1b"}
@@ -219,6 +220,8 @@ def write(fabric, folder, title, reports, replay):
         "failure": next((t.strip().splitlines()[-1] for t in failures.values() if t.strip()), ""),
         "faults": [f["fault"] for f in data["faults"]],
         "captures": captures,
+        # What stands in the index beside a failure, without the names by which the page refers to its drawings.
+        "drawn": "" if passed else re.sub(r' id="\w+"', "", plot(data["timeline"]) + gantt(data["timeline"])),
     }
     (folder / "result.json").write_text(json.dumps(result))
     return folder / "report.html"
@@ -231,7 +234,8 @@ def write_index(folder):
     rows = [
         (
             f'<span class="{"passed" if r["passed"] else "failed"}">{"passed" if r["passed"] else "failed"}</span>',
-            f'<a href="{e(where.name)}/report.html">{e(r["test"])}</a><br><code>{e(r["failure"])}</code>',
+            f'<a href="{e(where.name)}/report.html">{e(r["test"])}</a><br><code>{e(r["failure"])}</code>'
+            + (f"<details><summary>throughput and timeline</summary>{r['drawn']}</details>" if r["drawn"] else ""),
             f"{r['seconds']:.1f} s",
             "<br>".join(f"<code>{e(f)}</code>" for f in r["faults"]),
             "<br>".join(f'<a href="{e(where.name)}/{e(c)}">{e(c)}</a>' for c in r["captures"]),

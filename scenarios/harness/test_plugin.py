@@ -91,6 +91,7 @@ def test_index(users):
     results = re.findall(r'class="(passed|failed)"', index)
     assert results == ["failed"] * 3 + ["passed"] * 5
     assert "assert not" in index or "AssertionError" in index
+    assert index.count("<summary>throughput and timeline</summary><svg") == 3
     page = next((folder / "pages").glob("*twenty_letters*ib_1*/report.html")).read_text()
     assert "Failure in call" in page and "assert not link" in page
     assert (folder / "junit.xml").read_text().count('name="muslin_report"') == 11  # failed tests have an artifact, too
