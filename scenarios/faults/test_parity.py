@@ -130,6 +130,28 @@ def test_state(all_links, kind, link):
     wait_until(lambda: all_links.port(f"{LINKS[link]}2")["state"] == "Active", 20, "the port", 0.05)
 
 
+@pytest.mark.parametrize("link", ["Ethernet", "RoCE on UDP", "iWARP"])
+def test_a_connection_outlasts_a_link_that_is_down(all_links, link):
+    """For a second, in the midst of its traffic; on InfiniBand test_fault_links.py has it."""
+    one, two = f"{LINKS[link]}1", f"{LINKS[link]}2"
+    args = ["-a", all_links.ip(two), "-C", 150, "-S", 200, "-V"]
+    with all_links.fault(two, "delay", time="3ms", **MATCH[link]):  # or it would be over too soon
+        server = all_links.start(two, "rping", "-s", *args)
+        client = all_links.start(one, "rping", "-c", "-v", *args)
+
+        def flows():
+            if not client.running():  # the server did not listen yet
+                client.restart()
+            return client.output.count("ping data") > 10
+
+        wait_until(flows, 20, "traffic", 0.02)
+        with all_links.fault(two, "down", for_="1s") as down:
+            wait_until(lambda: all_links.port(two)["state"] == "Active", 10, "the port", 0.05)
+            assert down.hits == 1 and client.running()
+        assert client.wait(60).count("ping data") == 150
+        server.wait(20)
+
+
 @pytest.mark.parametrize("link", LINKS)
 def test_a_fault_that_does_not_exist_is_refused(all_links, link):
     """By a message that names all that do; and the link works after all that it has been through."""
