@@ -232,9 +232,8 @@ int fault_check_corrupt(struct fault *ft, char *err, size_t err_len);
 	.allowed = (keys) | BIT_ULL(FAULT_TIME) | BIT_ULL(FAULT_JITTER)
 #define FAULT_KIND_REORDER .name = "reorder", .packet = fault_reorder, .all_packets = true
 #define FAULT_KIND_CORRUPT .name = "corrupt", .packet = fault_corrupt, .prepare = fault_check_corrupt
-#define FAULT_KIND_RATE(keys)                                                    \
-	.name = "rate", .packet = fault_rate, .keeps_credits = true, .allowed = (keys), \
-	.required = BIT_ULL(FAULT_RATE)
+#define FAULT_KIND_RATE(keys) \
+	.name = "rate", .packet = fault_rate, .keeps_credits = true, .allowed = (keys), .required = BIT_ULL(FAULT_RATE)
 #define FAULT_KIND_STALL(keys) \
 	.name = "stall", .packet = fault_stall, .keeps_credits = true, .allowed = (keys) | BIT_ULL(FAULT_FOR)
 
@@ -244,11 +243,10 @@ void fault_down_undo(struct fault *ft);
 void fault_flap_apply(struct fault *ft);
 void fault_flap_undo(struct fault *ft);
 void fault_flap_step(struct fault *ft);
-#define FAULT_KIND_DOWN(keys)                                                       \
-	.name = "down", .apply = fault_down_apply, .undo = fault_down_undo,         \
-	.allowed = (keys) | BIT_ULL(FAULT_FOR)
-#define FAULT_KIND_FLAP(keys)                                                                           \
-	.name = "flap", .apply = fault_flap_apply, .undo = fault_flap_undo, .step = fault_flap_step,    \
+#define FAULT_KIND_DOWN(keys) \
+	.name = "down", .apply = fault_down_apply, .undo = fault_down_undo, .allowed = (keys) | BIT_ULL(FAULT_FOR)
+#define FAULT_KIND_FLAP(keys)                                                                        \
+	.name = "flap", .apply = fault_flap_apply, .undo = fault_flap_undo, .step = fault_flap_step, \
 	.allowed = (keys) | BIT_ULL(FAULT_UP) | BIT_ULL(FAULT_DOWN) | BIT_ULL(FAULT_TIMES)
 
 #endif

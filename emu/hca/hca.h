@@ -349,7 +349,7 @@ u64 hca_ctx_transfers(const struct hca_ctx *ctx);
 int hca_ctx_write(struct hca_ctx *ctx, void *dma, u64 addr, const void *local, u32 len);
 /* The last write under way that touches the region, or with 0 any memory; 0: none. Writes that are still in batches are begun. */
 u64 hca_ctx_writes(struct hca_ctx *ctx, u32 lkey);
-/* No fault of the HCA concerns the context's queue pairs: they are the daemon's own. */
+/* No fault of the HCA that does not name them concerns the context's queue pairs: they are the daemon's own. */
 void hca_ctx_set_internal(struct hca_ctx *ctx);
 /* Destroys every object of the context; peers see what IBTA gives them. No callback comes after it returns. */
 void hca_ctx_destroy(struct hca_ctx *ctx);

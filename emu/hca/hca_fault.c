@@ -257,13 +257,16 @@ static_assert(FAULT_OWN + ARRAY_SIZE(keys) <= 64, "one bit for each key");
 
 /* Hooks */
 
-static bool concerns_qpn(const struct fault *ft, u32 qpn)
+/* The daemon's own queue pairs are exempt from faults that do not name them. */
+static bool concerns_qp(const struct fault *ft, const struct hca_qp *qp)
 {
-	return !(ft->given & FAULT_MATCH_KEY(QPN)) || (qpn >= ft->match.qpn[0] && qpn <= ft->match.qpn[1]);
+	if (!(ft->given & FAULT_MATCH_KEY(QPN)))
+		return !qp->ctx->internal;
+	return qp->qpn >= ft->match.qpn[0] && qp->qpn <= ft->match.qpn[1];
 }
 
 struct queue_of {
-	u32 qpn;
+	const struct hca_qp *qp;
 	u16 opcodes;
 	u8 queue;
 };
@@ -273,7 +276,7 @@ static bool concerns_queue(const struct fault *ft, const void *ctx)
 	const struct queue_of *q = ctx;
 	u8 queue = hca_fault_const(ft)->queue;
 
-	return concerns_qpn(ft, q->qpn) && (!queue || queue == q->queue) &&
+	return concerns_qp(ft, q->qp) && (!queue || queue == q->queue) &&
 	       (!fault_given(ft, F_OPCODE) || hca_fault_const(ft)->opcodes & q->opcodes);
 }
 
@@ -281,10 +284,10 @@ static bool concerns_queue(const struct fault *ft, const void *ctx)
 static const struct hca_fault *chosen(struct hca *hca, enum hca_fault_hook hook, const struct hca_qp *qp, u8 queue,
 				      u16 opcodes)
 {
-	struct queue_of q = { qp->qpn, opcodes, queue };
+	struct queue_of q = { qp, opcodes, queue };
 	struct fault *ft;
 
-	if (qp->type <= HCA_QPT_GSI || qp->ctx->internal) /* management and the daemon's own QPs are exempt */
+	if (qp->type <= HCA_QPT_GSI) /* management QPs are exempt */
 		return NULL;
 	ft = fault_at(&hca->faults, hook, concerns_queue, &q);
 	return ft ? hca_fault(ft) : NULL;
@@ -444,8 +447,7 @@ static void fail_all(struct fault *ft)
 	u32 i;
 
 	table_for_each (&hca->qps, i, qp)
-		if (concerns_qpn(ft, qp->qpn) && qp->type >= HCA_QPT_RC && !qp->ctx->internal &&
-		    qp->state != HCA_QPS_RESET)
+		if (concerns_qp(ft, qp) && qp->type >= HCA_QPT_RC && qp->state != HCA_QPS_RESET)
 			fail_later(qp);
 }
 
@@ -536,7 +538,7 @@ static void stuck_undo(struct fault *ft)
 	u32 i;
 
 	table_for_each (&hca->qps, i, qp)
-		if (concerns_qpn(ft, qp->qpn))
+		if (concerns_qp(ft, qp))
 			hca_qp_doorbell(qp->ctx, qp->qpn);
 }
 

@@ -124,7 +124,7 @@ struct hca_ctx {
 	struct table ahs;
 	u32 qps;
 	bool dying;
-	bool internal; /* no fault of the HCA concerns its QPs */
+	bool internal; /* hca_ctx_set_internal() */
 	/* dma.c: where a batch keeps this context's open group */
 	struct hca_batch *batch;
 	u32 batch_serial, batch_group;

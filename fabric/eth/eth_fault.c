@@ -13,7 +13,7 @@ enum eth_fault_key {
 #define FRAME_KEYS (BIT_ULL(FAULT_DIR) | TRIGGER)
 
 struct eth_fault {
-	struct fault ft; /* the first */
+	struct fault ft;       /* the first */
 	struct eth_switch *sw; /* the place is all its ports; NULL: it is @end */
 	struct eth_end *end;
 	bool fcs;
@@ -32,7 +32,7 @@ static struct eth_end *place_next(const struct eth_fault *ft, const struct eth_e
 		return end ? NULL : ft->end;
 	return eth_switch_port(ft->sw, end ? end->num + 1 : 1);
 }
-#define for_each_end(ft, end) for (end = place_next(ft, NULL); end; end = place_next(ft, end))
+#define eth_for_each_end(ft, end) for (end = place_next(ft, NULL); end; end = place_next(ft, end))
 
 /* Frames for the engine */
 
@@ -114,7 +114,7 @@ static void storm_set(struct eth_fault *ft, u8 classes)
 {
 	struct eth_end *end;
 
-	for_each_end (ft, end)
+	eth_for_each_end (ft, end)
 		eth_pause_storm(end, classes);
 }
 
@@ -134,7 +134,7 @@ static void eth_fault_link(struct fault *base, bool up)
 {
 	struct eth_end *end;
 
-	for_each_end (eth_fault(base), end) {
+	eth_for_each_end (eth_fault(base), end) {
 		end->pulled += up ? -1u : 1u;
 		eth_link_update(end);
 	}
@@ -151,14 +151,14 @@ static void rate_changed(struct fault *changed)
 	struct eth_end *end;
 	struct fault *ft;
 
-	for_each_end (eth_fault(changed), end) {
+	eth_for_each_end (eth_fault(changed), end) {
 		end->rate = end->cfg.rate;
 		end->peer->rate = end->peer->cfg.rate;
 	}
 	list_for_each (ft, &changed->set->faults, link) {
 		if (!ft->applied || ft->kind->apply != rate_changed)
 			continue;
-		for_each_end (eth_fault(ft), end) {
+		eth_for_each_end (eth_fault(ft), end) {
 			if (ft->dir != PICK_IN)
 				rate_limit(end, ft->rate);
 			if (ft->dir != PICK_OUT)
@@ -228,7 +228,7 @@ static int eth_fault_attach(struct fault *base)
 	struct eth_end *end;
 	int err = 0;
 
-	for_each_end (ft, end) {
+	eth_for_each_end (ft, end) {
 		bool inner = ft->sw && end->peer->sw == ft->sw;
 
 		if (base->dir != PICK_OUT || inner)

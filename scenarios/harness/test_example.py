@@ -38,7 +38,7 @@ def test_passes_on_every_link(project, muslin_programs):
 
 
 def test_leaves_what_an_upload_needs(project, muslin_programs):
-    """One of its tests fails: the folder that the workflow uploads has the index, the page, the logs and the command."""
+    """One of its tests fails: the folder that the workflow uploads has index, page, logs and the command."""
     file = project / "tests/test_service.py"
     file.write_text(file.read_text().replace('count("ping data") == 50', 'count("ping data") == 51', 1))
     status, out = run(project, muslin_programs, "-k", "every_round")
