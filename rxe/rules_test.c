@@ -506,6 +506,37 @@ static bool local_inv_waits(void)
 	return !early && is_next(&a, 1, 0) && !is_quiet(&a);
 }
 
+/* All are there when the requester looks, as the chains of iSER and NFS are. */
+static bool local_operations_decide_on_the_next_request(void)
+{
+	u64 page = (address(&a, 4096) | 4095) - 4095;
+	struct hca_send_wr reg = { .token = 1,
+				   .opcode = HCA_WR_REG_MR,
+				   .access = HCA_ACCESS_LOCAL_WRITE,
+				   .bind_addr = page,
+				   .bind_len = 4096,
+				   .npages = 1,
+				   .page_shift = 12,
+				   .pages = &page },
+			   inv = { .token = 3, .opcode = HCA_WR_LOCAL_INV }, send = request_at(HCA_WR_SEND, 0, 64, 2);
+	u32 key;
+
+	if (hca_mr_alloc(a.ctx, a.pdn, 1, &key))
+		return false;
+	reg.reg_key = inv.rkey = key;
+	send.sge[0] = (struct hca_sge){ page, 64, key };
+	recv_at(b.wq, 0, 64, 0);
+	recv_at(b.wq, 64, 64, 0);
+	hca_soft_post_send(a.wq, &reg);
+	hca_soft_post_send(a.wq, &send);
+	hca_soft_post_send(a.wq, &inv);
+	send.token = 4;
+	hca_soft_post_send(a.wq, &send);
+	run();
+	return is_next(&a, 1, 0) && is_next(&a, 2, 0) && is_next(&a, 3, 0) && is_next(&a, 4, HCA_WC_LOC_PROT_ERR) &&
+	       !memcmp(b.mem, (u8 *)(uintptr_t)page, 64);
+}
+
 static bool fence_sends_what_the_read_brings(void)
 {
 	struct hca_send_wr wr = request_at(HCA_WR_RDMA_WRITE, 0, 512, 2);
@@ -858,6 +889,8 @@ static const struct rule rules[] = {
 	{ "9.7.4.1.2 no atomic either", HCA_QPT_RC, atomic_without_resources },
 	{ "10.6.5 local operations are executed once", HCA_QPT_RC, local_operations_once },
 	{ "10.6.5.1 LOCAL_INV is executed after all earlier requests complete", HCA_QPT_RC, local_inv_waits },
+	{ "10.8.3 REG_MR and LOCAL_INV are executed before the next request uses the key", HCA_QPT_RC,
+	  local_operations_decide_on_the_next_request },
 	{ "10.8.3.3 a fenced request sends data of the READ before it", HCA_QPT_RC, fence_sends_what_the_read_brings },
 	{ "9.7.5.1.5 a duplicate READ of a part has a response of its own", HCA_QPT_RC, duplicate_read_of_a_part },
 	{ "9.7.5.1.5 a shorter duplicate READ gets a shorter response", HCA_QPT_RC, duplicate_read_that_is_shorter },

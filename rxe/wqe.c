@@ -78,6 +78,7 @@ void rxe_wqes_loaded(struct rxe_qp *rq)
 			rxe_wqe_at(rq, i)->wr.status = HCA_WC_LOC_PROT_ERR;
 }
 
+/* Ends behind a local operation: it may register the memory of the next request, or invalidate its key (10.6.5.1). */
 bool rxe_wqes_pull(struct rxe_qp *rq)
 {
 	static struct hca_send_wr wr;
@@ -102,7 +103,9 @@ bool rxe_wqes_pull(struct rxe_qp *rq)
 		w->got = w->chunk_off = 0;
 		w->chunk = NULL;
 		w->read_failed = false;
-		if (w->wr.status || hca_wqe_local(&w->wr))
+		if (hca_wqe_local(&w->wr))
+			break;
+		if (w->wr.status)
 			continue;
 		if (wr.lso_mss)
 			wqe_load_lso(rq, w, &wr);
