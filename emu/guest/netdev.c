@@ -61,7 +61,20 @@ static int del_gid(const struct ib_gid_attr *attr, void **context)
 	return mu_object(to_mu_dev(attr->device), MUSLIN_GID_DEL, attr->port_num, attr->index, NULL, NULL);
 }
 
-const struct ib_device_ops mu_netdev_ops = { .add_gid = add_gid, .del_gid = del_gid };
+/* For consumers that ask the driver and not ib_core: SMC does (smc_pnet_find_rdma_dev). */
+static struct net_device *get_netdev(struct ib_device *ib, u32 port)
+{
+	struct mu_dev *dev = to_mu_dev(ib);
+	struct net_device *nd;
+
+	rcu_read_lock();
+	nd = rcu_dereference(dev->eth[port - 1].netdev);
+	dev_hold(nd);
+	rcu_read_unlock();
+	return nd;
+}
+
+const struct ib_device_ops mu_netdev_ops = { .add_gid = add_gid, .del_gid = del_gid, .get_netdev = get_netdev };
 
 /* The kernel looks for the addresses of an interface when it comes, which may be before we have said that it is ours. */
 static void rescan(struct work_struct *work)
