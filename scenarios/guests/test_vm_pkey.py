@@ -21,7 +21,8 @@ def three(shared_fabric, guests):
     c = shared_fabric.vm("h2").wait_ib0()
     for n, vm in enumerate((a, b, c), 1):
         for net, (child, key) in enumerate(((RED, "0x8001"), (BLUE, "0x8002")), 1):
-            vm.run(f"echo {key} >/sys/class/net/ib0/create_child")
+            make = f"echo {key} >/sys/class/net/ib0/create_child"
+            vm.run(make if net == 1 else f"ip link add link ib0 name {child} type ipoib pkey {key}")
             vm.run(f"ip addr add 10.{net}.0.{n}/24 dev {child}; ip link set {child} up")
     return a, b, c
 

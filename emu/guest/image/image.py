@@ -17,7 +17,8 @@ import kernel
 from packages import NATIVE, alone, cache_folder, digest, own, resolve, run, say, unpack
 
 PACKAGES = """busybox-static dash rdma-core ibverbs-utils ibverbs-providers rdmacm-utils infiniband-diags perftest
-    iproute2 ethtool opensm nfs-common nfs-kernel-server rpcbind iperf3 iputils-ping socat""".split()
+    iproute2 ethtool opensm nfs-common nfs-kernel-server rpcbind iperf3 iputils-ping socat nvme-cli open-iscsi
+    srptools""".split()
 # Dependencies that only maintainer scripts and tools need that a guest does not run.
 WITHOUT = re.compile(
     r"^(python3|libpython3|perl|libperl|dpkg|tar|debconf|cdebconf|adduser|passwd|login|ucf|usrmerge|"
@@ -26,7 +27,8 @@ WITHOUT = re.compile(
 )
 MODULES = """virtio_pci virtio_console virtio_net virtio_blk qemu_fw_cfg ib_core ib_cm ib_umad ib_uverbs ib_ipoib
     rdma_cm rdma_ucm rdma_rxe crc32_generic crc32_pclmul rpcrdma nfs nfsv3 nfsv4 nfsd bonding rds_rdma ext4
-    crc32c_generic sch_tbf 9p 9pnet_virtio 8021q""".split()
+    crc32c_generic sch_tbf 9p 9pnet_virtio 8021q smc smc_diag nvme_rdma nvmet_rdma brd ib_iser ib_isert ib_srp
+    ib_srpt target_core_iblock sd_mod""".split()
 CONNECTX = ["mlx5_core", "mlx5_ib"]
 STRIP = """usr/share/doc usr/share/man usr/share/locale usr/share/lintian usr/share/perl5 usr/share/bash-completion
     usr/share/zoneinfo usr/share/misc usr/lib/systemd lib/systemd

@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""
+Upper-layer protocols of the kernels of two guests, each with a link that goes down and comes again in its midst: RDS,
+SMC-R, and block devices by NVMe over Fabrics, iSER and SRP. Guest b has what guest a uses.
+
+                  leaf1 ------------- leaf2
+                 /                         \\
+    10.0.0.1  1 h1 (guest a)     (guest b) h5 1  10.0.0.5     InfiniBand
+    10.5.0.1  2  |                         |  2  10.5.0.2     RoCE
+                sw1 ---------------------- sw2
+"""
+
+import pytest
+from muslin import wait_until
+
+pytestmark = pytest.mark.guest
+
+TOPOLOGY = """leafs 2 spines 2 hosts 4
+ethernet sw1 mtu 4200
+ethernet sw2 mtu 4200
+ethernet sw1 sw2
+host h1 nic sw1 roce ip 10.5.0.1/24
+host h5 nic sw2 roce ip 10.5.0.2/24
+"""
+SIZE = 12 << 20
+SHARE = "-fsdev local,id=programs,path={},security_model=none,readonly=on -device virtio-9p-pci,fsdev=programs,mount_tag=p"
+MOUNT = "modprobe -a 9p 9pnet_virtio; mkdir /p; mount -t 9p -o trans=virtio,ro p /p"
+
+# A memory disk for each protocol, and configfs
+DISKS = "modprobe brd rd_nr=3 rd_size=32768; mount -t configfs none /sys/kernel/config"
+BACKSTORE = """modprobe -a target_core_mod target_core_iblock; T=/sys/kernel/config/target; D=$T/core/iblock_{0}/disk
+mkdir -p /etc/target $D; echo udev_path=/dev/ram{0} >$D/control; echo 1 >$D/enable"""
+NVME_TARGET = """modprobe -a nvmet nvmet-rdma; C=/sys/kernel/config/nvmet; mkdir $C/subsystems/disk; cd $C/subsystems/disk
+echo 1 >attr_allow_any_host; mkdir namespaces/1; echo /dev/ram0 >namespaces/1/device_path; echo 1 >namespaces/1/enable
+mkdir $C/ports/1; cd $C/ports/1; echo 10.0.0.5 >addr_traddr; echo rdma >addr_trtype; echo 4420 >addr_trsvcid
+echo ipv4 >addr_adrfam; ln -s $C/subsystems/disk subsystems/"""
+IQN = "iqn.2026-01.org.example:disk"
+ISER_TARGET = f"""modprobe -a iscsi_target_mod ib_isert; {BACKSTORE.format(1)}
+mkdir -p $T/iscsi/{IQN}/tpgt_1; cd $T/iscsi/{IQN}/tpgt_1; mkdir -p lun/lun_0 np/10.0.0.5:3260; ln -s $D lun/lun_0/
+echo 1 >np/10.0.0.5:3260/iser; echo 0 >attrib/authentication; echo 0 >attrib/demo_mode_write_protect
+echo 1 >attrib/generate_node_acls; echo 1 >attrib/cache_dynamic_acls; echo 1 >enable"""
+SRP_TARGET = f"""modprobe ib_srpt; {BACKSTORE.format(2)}
+P=$T/srpt/0002:c903:0000:0091/disk; mkdir -p $P/lun/lun_0; ln -s $D $P/lun/lun_0/
+A=$P/acls/0002:c903:0000:0051/lun_0; mkdir -p $A; ln -s $P/lun/lun_0 $A/; echo 1 >$P/enable"""
+BLOCK = {
+    "nvme": (
+        NVME_TARGET,
+        "modprobe nvme-rdma; nvme connect -t rdma -a 10.0.0.5 -s 4420 -n disk",
+        "nvme disconnect -n disk",
+    ),
+    "iser": (
+        ISER_TARGET,
+        f"""modprobe -a ib_iser sd_mod; echo InitiatorName={IQN}-a >/etc/iscsi/initiatorname.iscsi; iscsid
+        iscsiadm -m discovery -t st -p 10.0.0.5 -I iser && iscsiadm -m node -p 10.0.0.5 --login""",
+        "iscsiadm -m node -p 10.0.0.5 --logout",
+    ),
+    "srp": (
+        SRP_TARGET,
+        "modprobe -a ib_srp sd_mod; srp_daemon -e -o -n -i muslin0 -p 1",
+        "for port in /sys/class/srp_remote_ports/*; do echo 1 >$port/delete; done",
+    ),
+}
+ATTACHED = "cat /proc/partitions | grep -o -E 'nvme[0-9]+n1|sd[a-z]'"
+WRITE = "dd if=/tmp/f of=/dev/{} bs=256k conv=fsync 2>/dev/null"
+
+
+@pytest.fixture(scope="module")
+def net(muslin_make_fabric):
+    f = muslin_make_fabric("vm-ulp").up(TOPOLOGY)
+    yield f
+    f.down()
+
+
+@pytest.fixture(scope="module")
+def two(net, program):
+    """Both guests, which have this file's programs in /p."""
+    folder = [program(name) for name in ("rds", "smc.so", "smc_mode")][0].parent
+    vms = [net.vm(host, *(f"--qemu-arg={w}" for w in SHARE.format(folder).split())) for host in ("h1", "h5")]
+    for vm in vms:
+        vm.run(MOUNT)
+        vm.wait_ib0()
+    vms[1].run(DISKS)
+    vms[0].run(f"head -c {SIZE} /dev/urandom >/tmp/f")
+    yield vms
+    for vm in vms:
+        vm.stop()
+
+
+def flap(net, a, place, sent):
+    """While traffic flows, of which guest a has sent so many packets, @place goes down and comes again."""
+    before = sent()
+    wait_until(lambda: sent() > before + 100, 30, "traffic", 0.1)
+    with net.link(place).down():
+        if place == "h1:1":
+            a.wait("[ $(cat /sys/class/net/ib0/carrier) = 0 ]", what="the carrier's loss")
+    a.wait_ib0()
+    after = sent()
+    wait_until(lambda: sent() > after + 100, 60, "traffic again", 0.1)
+
+
+def flap_infiniband(net, a):
+    flap(net, a, "h1:1", lambda: net.port("h1")["counters"]["port_xmit_packets"])
+
+
+def flap_ethernet(net, a):
+    """Between the switches: a port whose interface has lost its carrier ends SMC's connections."""
+    stations = {s["name"]: i for i, s in enumerate(net.show()["ethernet"]["stations"])}
+    at = stations["h1-eth"]
+    flap(net, a, "sw1:1", lambda: net.show()["ethernet"]["stations"][at]["counters"]["tx_frames"])
+
+
+@pytest.mark.parametrize("kind", BLOCK)
+def test_block_device(net, two, kind):
+    """Written over and over while the link flaps; then both sides find in it what was written."""
+    a, b = two
+    target, attach, detach = BLOCK[kind]
+    b.run(target)
+    a.run(attach)
+    device = a.wait(ATTACHED, what="the disk").strip()
+    write = WRITE.format(device)
+    a.run("rm -f /tmp/go")
+    job = a.start(f"until [ -e /tmp/go ]; do {write} || exit 1; done; {write} && echo written", kind)
+    flap_infiniband(net, a)
+    a.run("touch /tmp/go")
+    assert "written" in job.wait(60)
+    a.run("echo 3 >/proc/sys/vm/drop_caches")
+    disk = f"/dev/ram{list(BLOCK).index(kind)}"
+    found = [vm.run(f"head -c {SIZE} {d} | sha256sum", 60) for vm, d in ((a, f"/dev/{device}"), (b, disk))]
+    assert found == [a.run("sha256sum </tmp/f")] * 2
+    a.run(detach)
+    a.wait(f"! {ATTACHED}", what="the disk's end")
+    for vm in two:
+        vm.check()
+
+
+def test_rds(net, two):
+    """Messages, and RDMA both ways, whose data the programs check."""
+    a, b = two
+    for vm in two:
+        vm.run("rm -f /tmp/go; modprobe rds_rdma")
+    server = b.start("exec /p/rds server 10.0.0.5", "server")
+    job = a.start("exec /p/rds client 10.0.0.1 10.0.0.5 /tmp/go", "client")
+    a.wait("grep pong /tmp/client.log", what="the other kernel's answer to a ping")
+    flap_infiniband(net, a)
+    a.run("touch /tmp/go")
+    assert "answers" in job.wait(60)
+    assert server.running(), server.output
+    server.kill()
+    for vm in two:
+        vm.check()
+
+
+def test_smc_r(net, two):
+    """A TCP program's stream, by AF_SMC and not by TCP."""
+    a, b = two
+    for vm in two:
+        vm.run("rm -f /tmp/go; modprobe -a smc smc_diag")
+    smc = "LD_PRELOAD=/p/smc.so socat -u"
+    sink = b.start(f"{smc} TCP-LISTEN:9000 - | sha256sum", "sink")
+    a.run("rm -f /tmp/sum; mkfifo /tmp/sum")
+    stream = "until [ -e /tmp/go ]; do cat /tmp/f; done; echo end"
+    to = f"{smc} - TCP:10.5.0.2:9000,retry=50,interval=0.1"
+    source = a.start(f"sha256sum </tmp/sum & ({stream}) | tee /tmp/sum | {to} && wait", "source")
+    connected = "/p/smc_mode | grep ' 9000 SMCR'"
+    a.wait(connected, what="a connection by SMC-R")
+    flap_ethernet(net, a)
+    a.run(connected)
+    assert "9000" in b.run("/p/smc_mode | grep SMCR")
+    a.run("touch /tmp/go")
+    assert source.wait(60) == sink.wait(60)
+    for vm in two:
+        vm.check()

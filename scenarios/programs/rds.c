@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Messages and RDMA over RDS, every byte checked (rds(7), rds-rdma(7)).
+ * usage: rds server IP      answers until it is killed
+ *        rds client IP SERVER FILE   asks until FILE exists, and a round more
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <linux/rds.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#define PORT          4000
+#define BIG           200000
+#define REGION        100000
+#define WAIT_S        40
+#define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
+
+/* What the server does: sends the data back, writes it to the client's memory, or reads it from there. */
+enum {
+	ECHO,
+	WRITE,
+	READ
+};
+
+struct message {
+	uint32_t number, kind, len;
+	uint8_t data[BIG];
+};
+
+static struct message ask, answer;
+static uint8_t region[REGION];
+static rds_rdma_cookie_t cookie; /* of the client's memory, which has come with the last message */
+static int fd;
+
+static void check(int ok, const char *what)
+{
+	if (ok)
+		return;
+	fprintf(stderr, "rds: %s: %s\n", what, strerror(errno));
+	exit(1);
+}
+
+static uint8_t byte_at(uint32_t number, uint32_t i)
+{
+	return (uint8_t)(number * 31 + i * 7 + (i >> 8));
+}
+
+static int is_data(const uint8_t *data, uint32_t len, uint32_t number)
+{
+	uint32_t i;
+
+	for (i = 0; i < len; i++)
+		if (data[i] != byte_at(number, i))
+			return 0;
+	return 1;
+}
+
+static void fill(uint8_t *data, uint32_t len, uint32_t number)
+{
+	uint32_t i;
+
+	for (i = 0; i < len; i++)
+		data[i] = byte_at(number, i);
+}
+
+static size_t size_of(const struct message *m)
+{
+	return offsetof(struct message, data) + (m->kind == ECHO ? m->len : 0);
+}
+
+/* The next message, or the notice that an RDMA has ended, for which it returns 0. */
+static ssize_t receive(struct message *m, struct sockaddr_in *from, int32_t *status)
+{
+	char control[256];
+	struct iovec iov = { m, sizeof(*m) };
+	struct msghdr h = { .msg_name = from,
+			    .msg_namelen = sizeof(*from),
+			    .msg_iov = &iov,
+			    .msg_iovlen = 1,
+			    .msg_control = control,
+			    .msg_controllen = sizeof(control) };
+	ssize_t n = recvmsg(fd, &h, 0);
+	struct cmsghdr *c;
+
+	check(n >= 0, "recvmsg");
+	for (c = CMSG_FIRSTHDR(&h); c; c = CMSG_NXTHDR(&h, c)) {
+		if (c->cmsg_level == SOL_RDS && c->cmsg_type == RDS_CMSG_RDMA_STATUS && status)
+			*status = ((struct rds_rdma_notify *)CMSG_DATA(c))->status;
+		if (c->cmsg_level == SOL_RDS && c->cmsg_type == RDS_CMSG_RDMA_DEST)
+			memcpy(&cookie, CMSG_DATA(c), sizeof(cookie));
+	}
+	return n;
+}
+
+/* @type: of the control message. */
+static void send_with(struct message *m, struct sockaddr_in *to, int type, const void *args, size_t len)
+{
+	char control[256] = {};
+	struct iovec iov = { m, size_of(m) };
+	struct msghdr h = { .msg_name = to, .msg_namelen = sizeof(*to), .msg_iov = &iov, .msg_iovlen = 1 };
+	struct cmsghdr *c;
+
+	if (args) {
+		h.msg_control = control;
+		h.msg_controllen = CMSG_SPACE(len);
+		c = CMSG_FIRSTHDR(&h);
+		c->cmsg_level = SOL_RDS;
+		c->cmsg_type = type;
+		c->cmsg_len = CMSG_LEN(len);
+		memcpy(CMSG_DATA(c), args, len);
+	}
+	check(sendmsg(fd, &h, 0) == (ssize_t)size_of(m), "sendmsg");
+}
+
+static void serve_rdma(struct message *m, struct sockaddr_in *to)
+{
+	struct rds_iovec local = { (uint64_t)(uintptr_t)region, m->len };
+	struct rds_rdma_args rdma = {
+		.cookie = cookie,
+		.remote_vec = { 0, m->len },
+		.local_vec_addr = (uint64_t)(uintptr_t)&local,
+		.nr_local = 1,
+		.flags = RDS_RDMA_NOTIFY_ME | (m->kind == WRITE ? RDS_RDMA_READWRITE : 0),
+	};
+	int32_t status = -1;
+
+	memset(region, 0, sizeof(region));
+	if (m->kind == WRITE)
+		fill(region, m->len, m->number);
+	send_with(m, to, RDS_CMSG_RDMA_ARGS, &rdma, sizeof(rdma));
+	while (status == -1)
+		receive(&answer, to, &status);
+	check(status == RDS_RDMA_SUCCESS, "the RDMA's status");
+	check(is_data(region, m->len, m->number), "the data that was read");
+}
+
+static void serve(void)
+{
+	for (;;) {
+		struct sockaddr_in from;
+
+		if (receive(&ask, &from, NULL) < (ssize_t)offsetof(struct message, data))
+			continue;
+		if (ask.kind == ECHO) {
+			check(is_data(ask.data, ask.len, ask.number), "the client's data");
+			send_with(&ask, &from, 0, NULL, 0);
+		} else {
+			serve_rdma(&ask, &from);
+		}
+	}
+}
+
+static void ask_once(struct sockaddr_in *to, uint32_t number)
+{
+	static const uint32_t sizes[] = { 1, 1000, 4096, 8193, 65536, BIG };
+	rds_rdma_cookie_t mine;
+	struct rds_get_mr_args mr = { .vec = { (uint64_t)(uintptr_t)region, REGION },
+				      .cookie_addr = (uint64_t)(uintptr_t)&mine,
+				      .flags = RDS_RDMA_USE_ONCE | RDS_RDMA_READWRITE };
+	struct sockaddr_in from;
+
+	ask.number = number;
+	ask.kind = number % 3;
+	ask.len = ask.kind == ECHO ? sizes[number / 3 % ARRAY_SIZE(sizes)] : REGION - number % 4096;
+	memset(region, 0, sizeof(region));
+	fill(ask.kind == ECHO ? ask.data : region, ask.len, number);
+	if (ask.kind == WRITE)
+		memset(region, 0, sizeof(region));
+	send_with(&ask, to, RDS_CMSG_RDMA_MAP, ask.kind == ECHO ? NULL : &mr, sizeof(mr));
+	check(receive(&answer, &from, NULL) == (ssize_t)size_of(&ask), "the answer's length");
+	check(answer.number == number && answer.len == ask.len, "the answer's number");
+	check(is_data(ask.kind == ECHO ? answer.data : region, ask.len, number), "the data that came back");
+}
+
+/* To port 0: the kernel of the other side answers, as it does rds-ping. */
+static void ping(struct sockaddr_in to)
+{
+	struct sockaddr_in from;
+
+	to.sin_port = 0;
+	check(!sendto(fd, "", 0, 0, (struct sockaddr *)&to, sizeof(to)), "the ping");
+	check(!receive(&answer, &from, NULL) && !from.sin_port, "the pong");
+	puts("pong");
+	fflush(stdout);
+}
+
+int main(int argc, char **argv)
+{
+	struct sockaddr_in me = { .sin_family = AF_INET, .sin_port = htons(PORT) }, to = me;
+	struct timeval tv = { .tv_sec = WAIT_S };
+	int room = 4 * BIG;
+	uint32_t n;
+
+	if (argc < 3)
+		return 2;
+	me.sin_addr.s_addr = inet_addr(argv[2]);
+	fd = socket(PF_RDS, SOCK_SEQPACKET, 0);
+	check(fd >= 0, "socket");
+	check(!setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &room, sizeof(room)), "SO_SNDBUF");
+	check(!bind(fd, (struct sockaddr *)&me, sizeof(me)), "bind");
+	if (!strcmp(argv[1], "server"))
+		serve();
+	check(!setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &tv, sizeof(tv)), "SO_RCVTIMEO");
+	to.sin_addr.s_addr = inet_addr(argv[3]);
+	ping(to);
+	for (n = 0; n % 18 || access(argv[4], F_OK); n++)
+		ask_once(&to, n);
+	for (; n % 18 != 17; n++)
+		ask_once(&to, n);
+	printf("%u answers\n", n);
+	return 0;
+}
