@@ -107,23 +107,37 @@ static void set_loopback(struct sockaddr *sa, uint32_t loopback)
 	}
 }
 
-bool shim_addr_out(struct sockaddr_storage *to, const struct sockaddr *sa, socklen_t len)
+static const struct pair *pair_of(const struct sockaddr *sa, socklen_t len)
 {
 	struct in6_addr a;
 	size_t i;
 
-	if (!shim_addr_is_ip(sa, len) || len > sizeof(*to))
-		return false;
+	if (!shim_addr_is_ip(sa, len) || len > sizeof(struct sockaddr_storage))
+		return NULL;
 	pthread_once(&once, addr_load);
 	a = shim_addr_v6(sa);
-	for (i = 0; i < npairs; i++) {
-		if (memcmp(&pairs[i].fabric, &a, sizeof(a)))
-			continue;
-		memcpy(to, sa, len);
-		set_loopback((struct sockaddr *)to, pairs[i].loopback);
-		return true;
-	}
-	return false;
+	for (i = 0; i < npairs; i++)
+		if (!memcmp(&pairs[i].fabric, &a, sizeof(a)))
+			return &pairs[i];
+	return NULL;
+}
+
+bool shim_addr_out(struct sockaddr_storage *to, const struct sockaddr *sa, socklen_t len)
+{
+	const struct pair *p = pair_of(sa, len);
+
+	if (!p)
+		return false;
+	memcpy(to, sa, len);
+	set_loopback((struct sockaddr *)to, p->loopback);
+	return true;
+}
+
+bool shim_addr_other(const struct sockaddr *sa, socklen_t len)
+{
+	const struct pair *p = pair_of(sa, len);
+
+	return p && strcmp(p->host, getenv("MUSLIN_HOST"));
 }
 
 bool shim_addr_of_name(const char *name, int family, struct in6_addr *addr)

@@ -10,13 +10,31 @@
 /* glibc declares these with a union of pointers for the address. */
 #define ADDR(a) ((a).__sockaddr__)
 
+/* The kernel takes AF_UNSPEC for any IPv4 address: so Open MPI binds what it then connects, which is to have this host's address. */
+static bool bind_unspecified(struct sockaddr_storage *to, const struct sockaddr *sa, socklen_t len)
+{
+	const struct sockaddr_in *in = (const void *)sa;
+
+	if (!sa || len < sizeof(*in) || sa->sa_family != AF_UNSPEC || in->sin_addr.s_addr != INADDR_ANY ||
+	    !shim_addr_own(to, AF_INET))
+		return false;
+	((struct sockaddr_in *)to)->sin_port = in->sin_port;
+	return true;
+}
+
 int bind(int fd, __CONST_SOCKADDR_ARG addr, socklen_t len)
 {
 	struct sockaddr_storage to;
+	bool mapped;
 
 	if (shim_netlink(fd))
 		return 0;
-	return REAL(bind)(fd, shim_addr_out(&to, ADDR(addr), len) ? (struct sockaddr *)&to : ADDR(addr), len);
+	if (shim_addr_other(ADDR(addr), len)) { /* by this MPICH tells whether a host is this one */
+		errno = EADDRNOTAVAIL;
+		return -1;
+	}
+	mapped = shim_addr_out(&to, ADDR(addr), len) || bind_unspecified(&to, ADDR(addr), len);
+	return REAL(bind)(fd, mapped ? (struct sockaddr *)&to : ADDR(addr), len);
 }
 
 static bool is_unbound(int fd)

@@ -1,10 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Resolver calls: the hosts of the fabric are known by their names, and their addresses have these names. */
+/*
+ * Resolver calls: the hosts of the fabric are known by their names, and their addresses have these names. The host on which the program
+ * runs has its name: by it MPI tells which processes are on one machine.
+ */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netdb.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/utsname.h>
+#include <unistd.h>
 
 #include "emu/shim/shim.h"
 
@@ -149,4 +155,40 @@ int gethostbyaddr_r(const void *restrict addr, socklen_t len, int family, struct
 	if (name)
 		return host_result(host_fill(h, buf, size, name, &a), h, result, herr);
 	return REAL(gethostbyaddr_r)(addr, len, family, h, buf, size, result, herr);
+}
+
+/* The name of this host, or NULL: one on sockets of the machine has the machine's, as it has its interfaces. */
+static const char *own_name(void)
+{
+	return shim_has_netdevs() ? getenv("MUSLIN_HOST") : NULL;
+}
+
+int gethostname(char *name, size_t len)
+{
+	const char *own = own_name();
+
+	if (!own)
+		return REAL(gethostname)(name, len);
+	strncpy(name, own, len);
+	if (strlen(own) < len)
+		return 0;
+	errno = ENAMETOOLONG;
+	return -1;
+}
+
+/* What gethostname() is in programs that are compiled with _FORTIFY_SOURCE. */
+int __gethostname_chk(char *name, size_t len, size_t size);
+int __gethostname_chk(char *name, size_t len, size_t size)
+{
+	return own_name() && len <= size ? gethostname(name, len) : REAL(__gethostname_chk)(name, len, size);
+}
+
+int uname(struct utsname *buf)
+{
+	const char *own = own_name();
+	int err = REAL(uname)(buf);
+
+	if (!err && own)
+		snprintf(buf->nodename, sizeof(buf->nodename), "%s", own);
+	return err;
 }

@@ -5,8 +5,12 @@
 #include <linux/if_link.h>
 #include <linux/sockios.h>
 #include <netpacket/packet.h>
+#include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "emu/shim/shim.h"
 
@@ -221,6 +225,54 @@ struct if_nameindex *if_nameindex(void)
 	for (i = 0; i < n; i++)
 		list[i + 1] = (struct if_nameindex){ dev[i].index, strdup(dev[i].name) };
 	return list;
+}
+
+/* /proc/net/if_inet6, for Open MPI and others that look there for IPv6 addresses */
+
+#define PERMANENT  0x80 /* the kernel's IFA_F_PERMANENT and IPV6_ADDR_* */
+#define SCOPE_HOST 0x10
+#define SCOPE_LINK 0x20
+
+static int inet6_fd = -1;
+
+static void inet6_line(const struct in6_addr *a, const char *name, unsigned int index, unsigned int len)
+{
+	unsigned int scope = IN6_IS_ADDR_LOOPBACK(a) ? SCOPE_HOST : IN6_IS_ADDR_LINKLOCAL(a) ? SCOPE_LINK : 0, i;
+
+	for (i = 0; i < sizeof(a->s6_addr); i++)
+		dprintf(inet6_fd, "%02x", a->s6_addr[i]);
+	dprintf(inet6_fd, " %02x %02x %02x %02x %8s\n", index, len, scope, PERMANENT, name);
+}
+
+static void inet6_make(void)
+{
+	struct shim_netdev dev[SHIM_NETDEVS];
+	size_t n = shim_netdev_list(dev), i, j;
+	int fd = memfd_create("muslin-if_inet6", MFD_CLOEXEC);
+	struct in6_addr a;
+	unsigned int len;
+
+	if (fd < 0)
+		return;
+	inet6_fd = shim_private_add(fd);
+	if (inet6_fd < 0)
+		return;
+	inet6_line(&in6addr_loopback, LOOPBACK, REAL(if_nametoindex)(LOOPBACK), 128);
+	for (i = 0; i < n; i++)
+		for (j = 0; shim_addr_of_netdev(dev[i].name, j, &a, &len); j++)
+			if (!IN6_IS_ADDR_V4MAPPED(&a))
+				inet6_line(&a, dev[i].name, dev[i].index, len);
+}
+
+bool shim_netdev_inet6(char *buf)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	int saved = errno;
+
+	pthread_once(&once, inet6_make);
+	errno = saved;
+	return inet6_fd >= 0 && shim_private(inet6_fd) &&
+	       snprintf(buf, SHIM_PATH_MAX, "/proc/self/fd/%d", inet6_fd) > 0;
 }
 
 /* Requests of sockets, netdevice(7) */

@@ -102,6 +102,8 @@ static const char *shim_path(const char *path, char *buf, enum uv_kind *dev, uns
 
 	if (dev)
 		*dev = UV_KINDS;
+	if (path && !strcmp(path, "/proc/net/if_inet6") && shim_has_netdevs())
+		return shim_netdev_inet6(buf) ? buf : path;
 	if (!path || path[0] != '/' || !has_prefix(path))
 		return path;
 	device_of(path, &kind, &n);

@@ -104,6 +104,7 @@ int shim_ioctl(struct shim_file *f, unsigned long request, void *arg);
 /* addr.c */
 /* Is it a host of the fabric? @to is its loopback address. */
 bool shim_addr_out(struct sockaddr_storage *to, const struct sockaddr *sa, socklen_t len);
+bool shim_addr_other(const struct sockaddr *sa, socklen_t len); /* of another host of the fabric */
 bool shim_addr_is_ip(const struct sockaddr *sa, socklen_t len);
 struct in6_addr shim_addr_v6(const struct sockaddr *sa); /* of an IP address; IPv4 is mapped */
 /* The address of the fabric's host of that name, of @family or any (AF_UNSPEC), and the name of one of that address, or NULL. */
@@ -131,7 +132,9 @@ struct shim_netdev {
 size_t shim_netdev_list(struct shim_netdev list[SHIM_NETDEVS]);
 /* That of the name, or, where it is NULL, with that index. */
 bool shim_netdev_find(const char *name, unsigned int index, struct shim_netdev *dev);
-/* hooks_netdev.c: a request of sockets about an interface. False: it is the kernel's; *result: 0 or -errno. */
+/* hooks_netdev.c: @buf, of SHIM_PATH_MAX bytes, becomes the path of this host's /proc/net/if_inet6. */
+bool shim_netdev_inet6(char *buf);
+/* A request of sockets about an interface. False: it is the kernel's; *result: 0 or -errno. */
 bool shim_netdev_ioctl(unsigned long request, void *arg, int *result);
 
 /* poll.c: opened and closed uverbs files, and doorbells */

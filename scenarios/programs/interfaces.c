@@ -64,18 +64,36 @@ static void check_address(const struct ifaddrs *i)
 	assert(!memcmp(&r.ifr_netmask, i->ifa_netmask, len));
 }
 
+/* The IPv6 addresses of /proc/net/if_inet6: each is one of an interface with that number. */
+static int count_inet6(void)
+{
+	char hex[33], name[IF_NAMESIZE];
+	FILE *f = fopen("/proc/net/if_inet6", "r");
+	unsigned int index;
+	int n = 0;
+
+	assert(f);
+	while (fscanf(f, "%32s %x %*x %*x %*x %15s", hex, &index, name) == 3) {
+		assert(strlen(hex) == 32 && if_nametoindex(name) == index);
+		n += strcmp(name, "lo") != 0;
+	}
+	fclose(f);
+	return n;
+}
+
 int main(void)
 {
 	struct if_nameindex *names = if_nameindex(), *n;
 	struct ifaddrs *list, *i;
 	struct ifreq r[64];
 	struct ifconf conf = { .ifc_len = sizeof(r), .ifc_req = r };
-	int v4 = 0, links = 0;
+	int v4 = 0, v6 = 0, links = 0;
 
 	sock = socket(AF_INET, SOCK_DGRAM, 0);
 	assert(!getifaddrs(&list));
 	for (i = list; i; i = i->ifa_next) {
 		v4 += i->ifa_addr->sa_family == AF_INET;
+		v6 += i->ifa_addr->sa_family == AF_INET6 && strcmp(i->ifa_name, "lo");
 		links += i->ifa_addr->sa_family == AF_PACKET;
 		if (i->ifa_addr->sa_family == AF_PACKET)
 			check_link(i);
@@ -86,6 +104,7 @@ int main(void)
 	for (n = names; n->if_index; n++)
 		links--;
 	if_freenameindex(names);
+	assert(count_inet6() == v6);
 	assert(!links && !if_nametoindex("none0") && !if_indextoname(999, r[0].ifr_name));
 	assert(!ioctl(sock, SIOCGIFCONF, &conf) && conf.ifc_len == v4 * (int)sizeof(r[0]));
 	puts("END");

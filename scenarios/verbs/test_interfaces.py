@@ -37,7 +37,17 @@ def test_ethernet(ethernet, interfaces):  # noqa: F811
     assert interfaces(ethernet, "v1") == wanted
 
 
+NAMES = "import os, socket; print(socket.gethostname(), os.uname().nodename)"
+
+
+def test_a_host_has_its_name(shared_fabric):
+    assert shared_fabric.run("h3", "hostname").strip() == "h3"
+    assert shared_fabric.run("h3", "python3", "-c", NAMES).split() == ["h3", "h3"]
+
+
 def test_a_host_on_sockets_has_those_of_the_machine(ethernet):  # noqa: F811
+    name = socket.gethostname()
+    assert ethernet.run("w1", "python3", "-c", NAMES).split() == [name, name]
     out = ethernet.run("w1", "python3", "-c", "import socket; print(socket.if_nameindex())")
     assert out.strip() == str(socket.if_nameindex())
 
