@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""
+Programs that people run, from the distribution's packages: MPI, qperf, fio. `ci/works-with` makes docs/works-with.md of
+these and of test_clients.py.
+
+    h1 h2 -- leaf1 ... leaf2 -- h5 h6        r1 -- sw1 -- sw2 -- r2        w1, w2: iWARP on loopback addresses
+"""
+
+import re
+import subprocess
+
+import pytest
+from conftest import PROGRAMS
+from muslin import free_port
+from test_clients import ETHERNET
+
+IWARP = "host w1 iwarp 127.83.9.1\nhost w2 iwarp 127.83.9.2\n"
+RANKS = ("h1", "h2", "h5", "h6")
+AGENT = """#!/bin/sh
+# What MPI's launchers call in place of ssh: HOST COMMAND...
+host=$1
+shift
+exec "$MUSLIN" run "$host" -- /bin/sh -c "$*"
+"""
+
+
+@pytest.fixture(scope="module")
+def others(muslin_make_fabric):
+    fabric = muslin_make_fabric("programs").up(ETHERNET + IWARP)
+    yield fabric
+    fabric.down()
+
+
+@pytest.fixture(params=["ib", "roce", "iwarp"])
+def ends(request):
+    """The fabric, a server, a client and the server's address."""
+    if request.param == "ib":
+        fabric = request.getfixturevalue("shared_fabric")
+        return fabric, "h1", "h5", fabric.ip("h1")
+    where = {"roce": ("r1", "r2", "10.1.0.1"), "iwarp": ("w1", "w2", "127.83.9.1")}
+    return request.getfixturevalue("others"), *where[request.param]
+
+
+@pytest.fixture
+def mpi(shared_fabric, folder):
+    """mpi("openmpi", options...): four ranks on four hosts, and how many packets h5 has sent."""
+    agent = folder / "agent"
+    agent.write_text(AGENT)
+    agent.chmod(0o755)
+
+    def packets():
+        return shared_fabric.port("h5")["counters"]["port_xmit_packets"]
+
+    def run(kind, *options):
+        binary = folder / kind
+        subprocess.run([f"mpicc.{kind}", "-O1", "-Wall", "-o", binary, PROGRAMS / "mpi.c"], check=True)
+        binary.chmod(0o755)
+        before = packets()
+        if kind == "openmpi":
+            where = ["--host", ",".join(RANKS), "--mca", "plm_rsh_agent", agent, "--oversubscribe"]
+        else:  # whose ranks else get the launcher's own environment, and with it the launcher's host
+            where = ["-genvnone", "-launcher", "rsh", "-launcher-exec", agent, "-hosts", ",".join(RANKS)]
+        argv = ["env", f"MUSLIN={shared_fabric.muslin}", f"mpirun.{kind}", "-np", "4", *where, *options, binary]
+        out = shared_fabric.run("h1", *argv, timeout=60)
+        assert sorted(re.findall(r"rank \d of 4 on (\w+)", out)) == list(RANKS), out
+        return packets() - before
+
+    return run
+
+
+LAYERS = {
+    "ucx": ("--mca", "pml", "ucx", "-x", "UCX_TLS=rc,self"),
+    "ofi_rxm": ("--mca", "pml", "cm", "--mca", "mtl", "ofi", "--mca", "mtl_ofi_provider_include", "verbs;ofi_rxm"),
+}
+
+
+VECTOR = 300000 * 4 // 4096  # packets of one rank's numbers, which no other way may take
+
+
+@pytest.mark.parametrize("layer", LAYERS)
+def test_openmpi(mpi, layer):
+    assert mpi("openmpi", *LAYERS[layer]) > VECTOR
+
+
+def test_openmpi_on_sockets(mpi):
+    """Of all of a host's interfaces, over TCP."""
+    mpi("openmpi", "--mca", "pml", "ob1", "--mca", "btl", "tcp,self")
+
+
+def test_mpich(mpi):
+    assert mpi("mpich") > VECTOR
+
+
+def test_qperf(ends):
+    """By rdma_cm; its datagrams are of InfiniBand alone, for it makes address handles of LIDs."""
+    fabric, server, client, ip = ends
+    words, tests = ["qperf", "-lp", free_port()], [["-cm", "1", "-t", "1", ip, "rc_lat", "rc_bw", "quit"]]
+    if server == "h1":
+        tests.append(["-t", "1", ip, "ud_lat", "quit"])
+    for test in tests:
+        out = fabric.pair((server, *words), (client, *words, *test))[1]
+        assert re.search(r"^ +latency +=", out, re.M), out
+
+
+def test_fio(ends, folder):
+    """What the server has got is what the client has sent: fio checks it itself."""
+    fabric, server, client, ip = ends
+    words = f"fio --ioengine=rdma --port={free_port()} --verb=write --bs=64k --size=4m --iodepth=4 --directory={folder}".split()
+    _, out = fabric.pair(
+        (server, *words, "--name=server", "--rw=read"), (client, *words, "--name=client", "--rw=write", f"--hostname={ip}")
+    )
+    assert "err= 0" in out and re.search(r"io=4096Ki", out), out
