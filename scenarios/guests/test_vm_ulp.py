@@ -23,15 +23,17 @@ host h1 nic sw1 roce ip 10.5.0.1/24
 host h5 nic sw2 roce ip 10.5.0.2/24
 """
 SIZE = 12 << 20
-SHARE = "-fsdev local,id=programs,path={},security_model=none,readonly=on -device virtio-9p-pci,fsdev=programs,mount_tag=p"
+SHARE = """-fsdev local,id=programs,path={},security_model=none,readonly=on
+    -device virtio-9p-pci,fsdev=programs,mount_tag=p"""
 MOUNT = "modprobe -a 9p 9pnet_virtio; mkdir /p; mount -t 9p -o trans=virtio,ro p /p"
 
 # A memory disk for each protocol, and configfs
 DISKS = "modprobe brd rd_nr=3 rd_size=32768; mount -t configfs none /sys/kernel/config"
 BACKSTORE = """modprobe -a target_core_mod target_core_iblock; T=/sys/kernel/config/target; D=$T/core/iblock_{0}/disk
 mkdir -p /etc/target $D; echo udev_path=/dev/ram{0} >$D/control; echo 1 >$D/enable"""
-NVME_TARGET = """modprobe -a nvmet nvmet-rdma; C=/sys/kernel/config/nvmet; mkdir $C/subsystems/disk; cd $C/subsystems/disk
-echo 1 >attr_allow_any_host; mkdir namespaces/1; echo /dev/ram0 >namespaces/1/device_path; echo 1 >namespaces/1/enable
+NVME_TARGET = """modprobe -a nvmet nvmet-rdma; C=/sys/kernel/config/nvmet; mkdir $C/subsystems/disk
+cd $C/subsystems/disk; echo 1 >attr_allow_any_host; mkdir namespaces/1; cd namespaces/1
+echo /dev/ram0 >device_path; echo 1 >enable
 mkdir $C/ports/1; cd $C/ports/1; echo 10.0.0.5 >addr_traddr; echo rdma >addr_trtype; echo 4420 >addr_trsvcid
 echo ipv4 >addr_adrfam; ln -s $C/subsystems/disk subsystems/"""
 IQN = "iqn.2026-01.org.example:disk"
