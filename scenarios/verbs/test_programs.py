@@ -92,9 +92,14 @@ def test_mpich(mpi):
 
 
 def test_qperf(ends):
-    """By rdma_cm; its datagrams are of InfiniBand alone, for it makes address handles of LIDs."""
+    """
+    By rdma_cm; its datagrams are of InfiniBand alone, for it makes address handles of LIDs. On iWARP only
+    its latency: its SENDs outrun the receives, for which iWARP has no RNR NAK.
+    """
     fabric, server, client, ip = ends
-    words, tests = ["qperf", "-lp", free_port()], [["-cm", "1", "-t", "1", ip, "rc_lat", "rc_bw", "quit"]]
+    words, tests = ["qperf", "-lp", free_port()], [["-cm", "1", "-t", "1", ip, "rc_lat", "quit"]]
+    if server != "w1":
+        tests[0].insert(-1, "rc_bw")
     if server == "h1":
         tests.append(["-t", "1", ip, "ud_lat", "quit"])
     for test in tests:
