@@ -27,7 +27,6 @@ struct pair {
 static struct pair *pairs;
 static size_t npairs;
 static uint32_t own_loopback;
-static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static int addr_parse(const char *text, struct in6_addr *a)
 {
@@ -58,7 +57,7 @@ static void addr_add(struct pair p, const char *fabric, const char *loopback)
 }
 
 /* Lines of host, address, loopback address, bits of the network, and interface. */
-static void addr_load(void)
+static void addr_read(void)
 {
 	char path[SHIM_PATH_MAX], line[256], fabric[INET6_ADDRSTRLEN + 1], loop[INET_ADDRSTRLEN + 1];
 	struct pair p;
@@ -74,6 +73,20 @@ static void addr_load(void)
 		if (sscanf(line, "%64s %46s %16s %u %15s", p.host, fabric, loop, &p.len, p.netdev) == 5)
 			addr_add(p, fabric, loop);
 	fclose(f);
+}
+
+static void addr_load(void)
+{
+	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	static bool done;
+
+	if (__atomic_load_n(&done, __ATOMIC_ACQUIRE))
+		return;
+	pthread_mutex_lock(&lock);
+	if (!done)
+		addr_read();
+	__atomic_store_n(&done, true, __ATOMIC_RELEASE);
+	pthread_mutex_unlock(&lock);
 }
 
 struct in6_addr shim_addr_v6(const struct sockaddr *sa)
@@ -114,7 +127,7 @@ static const struct pair *pair_of(const struct sockaddr *sa, socklen_t len)
 
 	if (!shim_addr_is_ip(sa, len) || len > sizeof(struct sockaddr_storage))
 		return NULL;
-	pthread_once(&once, addr_load);
+	addr_load();
 	a = shim_addr_v6(sa);
 	for (i = 0; i < npairs; i++)
 		if (!memcmp(&pairs[i].fabric, &a, sizeof(a)))
@@ -145,7 +158,7 @@ bool shim_addr_of_name(const char *name, int family, struct in6_addr *addr)
 	bool v4;
 	size_t i;
 
-	pthread_once(&once, addr_load);
+	addr_load();
 	for (i = 0; i < npairs; i++) {
 		v4 = IN6_IS_ADDR_V4MAPPED(&pairs[i].fabric);
 		if (strcmp(pairs[i].host, name) || (family == AF_INET6 && v4) || (family == AF_INET && !v4))
@@ -160,7 +173,7 @@ const char *shim_addr_name(const struct in6_addr *addr)
 {
 	size_t i;
 
-	pthread_once(&once, addr_load);
+	addr_load();
 	for (i = 0; i < npairs; i++)
 		if (!memcmp(&pairs[i].fabric, addr, sizeof(*addr)))
 			return pairs[i].host;
@@ -171,7 +184,7 @@ bool shim_addr_of_netdev(const char *netdev, size_t n, struct in6_addr *addr, un
 {
 	size_t i;
 
-	pthread_once(&once, addr_load);
+	addr_load();
 	for (i = 0; i < npairs; i++) {
 		if (strcmp(pairs[i].host, getenv("MUSLIN_HOST")) || strcmp(pairs[i].netdev, netdev) || n--)
 			continue;
@@ -184,7 +197,7 @@ bool shim_addr_of_netdev(const char *netdev, size_t n, struct in6_addr *addr, un
 
 bool shim_addr_own(struct sockaddr_storage *to, sa_family_t family)
 {
-	pthread_once(&once, addr_load);
+	addr_load();
 	if (!own_loopback)
 		return false;
 	memset(to, 0, sizeof(*to));
@@ -205,7 +218,7 @@ void shim_addr_in(struct sockaddr *sa, socklen_t len)
 	a = shim_addr_v6(sa);
 	if (!IN6_IS_ADDR_V4MAPPED(&a) || a.s6_addr[12] != 127)
 		return;
-	pthread_once(&once, addr_load);
+	addr_load();
 	memcpy(&loopback, a.s6_addr + 12, 4);
 	for (i = 0; i < npairs; i++) {
 		if (pairs[i].loopback != loopback ||

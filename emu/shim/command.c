@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Device files: open, and write of commands, which the daemon executes, and of doorbells in shared memory. */
-#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -279,7 +278,7 @@ static void wait_for_event_threads(const struct shim_file *f)
 	unsigned us;
 
 	if (!single)
-		single = dlsym(RTLD_DEFAULT, "__libc_single_threaded");
+		single = shim_global("__libc_single_threaded");
 	if (single && *single)
 		return;
 	for (us = 0; us < EVENT_THREADS_US && REAL(poll)(&p, 1, 0) == 1 && p.revents & POLLIN; us += 100)

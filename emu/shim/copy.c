@@ -65,13 +65,15 @@ static int thread_start(struct copier *c)
 	pthread_t t;
 	int err;
 
+	if (!shim_real("pthread_create")) /* in an old libc it is libpthread's, which libibverbs has loaded */
+		return -ENOSYS;
 	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old); /* the application's handlers run in its own threads */
+	sigprocmask(SIG_SETMASK, &all, &old); /* of this thread: the application's handlers run in its own ones */
 	pthread_attr_init(&attr);
 	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	err = pthread_create(&t, &attr, copy_thread, c);
+	err = REAL(pthread_create)(&t, &attr, copy_thread, c);
 	pthread_attr_destroy(&attr);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	sigprocmask(SIG_SETMASK, &old, NULL);
 	return -err;
 }
 

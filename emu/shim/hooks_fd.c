@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "emu/shim/shim.h"
@@ -78,11 +79,11 @@ int close_range(unsigned int first, unsigned int last, int flags)
 	int keep;
 
 	while (from <= last && (keep = shim_private_next(from, last)) >= 0) {
-		if ((unsigned int)keep > from && REAL(close_range)(from, (unsigned int)keep - 1, flags))
+		if ((unsigned int)keep > from && REAL(syscall)(SYS_close_range, from, (unsigned int)keep - 1, flags))
 			return -1;
 		from = (unsigned int)keep + 1;
 	}
-	if (from <= last && REAL(close_range)(from, last, flags))
+	if (from <= last && REAL(syscall)(SYS_close_range, from, last, flags))
 		return -1;
 	if (!(flags & CLOSE_RANGE_CLOEXEC))
 		shim_file_forget_range(first, last);

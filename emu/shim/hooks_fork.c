@@ -16,6 +16,11 @@
 
 #include "emu/shim/shim.h"
 
+/* What pthread_atfork() of glibc calls; other C libraries, where this one is of no use (symbol.c), do not have it. */
+extern int __register_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void), void *object)
+	__attribute__((weak));
+extern void *__dso_handle __attribute__((visibility("hidden")));
+
 static pid_t owner;
 static unsigned int
 	*same_memory; /* 1; 0 in a child with a memory of its own, until that has been noticed; NULL: not supported */
@@ -65,7 +70,8 @@ __attribute__((constructor)) static void start(void)
 		same_memory = NULL;
 	else
 		*same_memory = 1;
-	pthread_atfork(before_fork, after_fork, child_begin);
+	if (__register_atfork)
+		__register_atfork(before_fork, after_fork, child_begin, __dso_handle);
 }
 
 /* For the others, which a signal handler may call: nothing is waited for. */

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* stat and the like: device files and their descriptors are character devices. */
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
@@ -62,57 +64,68 @@ static void subject_of(struct subject *s, int fd, const char *path)
 	s->device = device_of(fd, &s->number);
 }
 
-/* @name(@params), by the libc's @real; @dir is what an empty path means. */
-#define STAT(name, type, params, real, args, dir)  \
-	int name params;                           \
-	int name params                            \
-	{                                          \
-		struct subject s;                  \
-		int err;                           \
-                                                   \
-		subject_of(&s, dir, path);         \
-		err = REAL(real) args;             \
-		if (!err && s.device) {            \
-			st->st_mode = DEVICE_MODE; \
-			st->st_rdev = s.number;    \
-		}                                  \
-		return err;                        \
+/* By the system call: the libc of older images has no stat(), but __xstat(). */
+int shim_fstatat(int dir, const char *path, struct stat *st, int flags)
+{
+	return (int)REAL(syscall)(SYS_newfstatat, dir, path, st, flags);
+}
+
+int shim_fstat(int fd, struct stat *st)
+{
+	return shim_fstatat(fd, "", st, AT_EMPTY_PATH);
+}
+
+static_assert(sizeof(struct stat) == sizeof(struct stat64), "one system call fills both");
+
+/* @name(@params); @dir and @flags are those of the call, @empty is what an empty path means. */
+#define STAT(name, params, dir, flags, empty)                                    \
+	int name params;                                                         \
+	int name params                                                          \
+	{                                                                        \
+		struct subject s;                                                \
+		int err;                                                         \
+                                                                                 \
+		subject_of(&s, empty, path);                                     \
+		err = shim_fstatat(dir, s.to, (struct stat *)(void *)st, flags); \
+		if (!err && s.device) {                                          \
+			st->st_mode = DEVICE_MODE;                               \
+			st->st_rdev = s.number;                                  \
+		}                                                                \
+		return err;                                                      \
 	}
-STAT(stat, stat, (const char *path, struct stat *st), stat, (s.to, st), -1)
-STAT(lstat, stat, (const char *path, struct stat *st), lstat, (s.to, st), -1)
-STAT(stat64, stat64, (const char *path, struct stat64 *st), stat64, (s.to, st), -1)
-STAT(lstat64, stat64, (const char *path, struct stat64 *st), lstat64, (s.to, st), -1)
-STAT(fstatat, stat, (int dir, const char *path, struct stat *st, int flags), fstatat, (dir, s.to, st, flags), dir)
-STAT(fstatat64, stat64, (int dir, const char *path, struct stat64 *st, int flags), fstatat64, (dir, s.to, st, flags),
-     dir)
+#define LINK AT_SYMLINK_NOFOLLOW
+STAT(stat, (const char *path, struct stat *st), AT_FDCWD, 0, -1)
+STAT(lstat, (const char *path, struct stat *st), AT_FDCWD, LINK, -1)
+STAT(stat64, (const char *path, struct stat64 *st), AT_FDCWD, 0, -1)
+STAT(lstat64, (const char *path, struct stat64 *st), AT_FDCWD, LINK, -1)
+STAT(fstatat, (int dir, const char *path, struct stat *st, int flags), dir, flags, dir)
+STAT(fstatat64, (int dir, const char *path, struct stat64 *st, int flags), dir, flags, dir)
 
 /* Entry points of an older libc; @ver has one value on 64-bit machines. */
-STAT(__xstat, stat, (int ver, const char *path, struct stat *st), stat, (s.to, st), -1)
-STAT(__lxstat, stat, (int ver, const char *path, struct stat *st), lstat, (s.to, st), -1)
-STAT(__xstat64, stat64, (int ver, const char *path, struct stat64 *st), stat64, (s.to, st), -1)
-STAT(__lxstat64, stat64, (int ver, const char *path, struct stat64 *st), lstat64, (s.to, st), -1)
-STAT(__fxstatat, stat, (int ver, int dir, const char *path, struct stat *st, int flags), fstatat,
-     (dir, s.to, st, flags), dir)
-STAT(__fxstatat64, stat64, (int ver, int dir, const char *path, struct stat64 *st, int flags), fstatat64,
-     (dir, s.to, st, flags), dir)
+STAT(__xstat, (int ver, const char *path, struct stat *st), AT_FDCWD, 0, -1)
+STAT(__lxstat, (int ver, const char *path, struct stat *st), AT_FDCWD, LINK, -1)
+STAT(__xstat64, (int ver, const char *path, struct stat64 *st), AT_FDCWD, 0, -1)
+STAT(__lxstat64, (int ver, const char *path, struct stat64 *st), AT_FDCWD, LINK, -1)
+STAT(__fxstatat, (int ver, int dir, const char *path, struct stat *st, int flags), dir, flags, dir)
+STAT(__fxstatat64, (int ver, int dir, const char *path, struct stat64 *st, int flags), dir, flags, dir)
 
-#define FSTAT(name, type, params, real)               \
-	int name params;                              \
-	int name params                               \
-	{                                             \
-		int err = REAL(real)(fd, st);         \
-		dev_t number;                         \
-                                                      \
-		if (!err && device_of(fd, &number)) { \
-			st->st_mode = DEVICE_MODE;    \
-			st->st_rdev = number;         \
-		}                                     \
-		return err;                           \
+#define FSTAT(name, params)                                          \
+	int name params;                                             \
+	int name params                                              \
+	{                                                            \
+		int err = shim_fstat(fd, (struct stat *)(void *)st); \
+		dev_t number;                                        \
+                                                                     \
+		if (!err && device_of(fd, &number)) {                \
+			st->st_mode = DEVICE_MODE;                   \
+			st->st_rdev = number;                        \
+		}                                                    \
+		return err;                                          \
 	}
-FSTAT(fstat, stat, (int fd, struct stat *st), fstat)
-FSTAT(fstat64, stat64, (int fd, struct stat64 *st), fstat64)
-FSTAT(__fxstat, stat, (int ver, int fd, struct stat *st), fstat)
-FSTAT(__fxstat64, stat64, (int ver, int fd, struct stat64 *st), fstat64)
+FSTAT(fstat, (int fd, struct stat *st))
+FSTAT(fstat64, (int fd, struct stat64 *st))
+FSTAT(__fxstat, (int ver, int fd, struct stat *st))
+FSTAT(__fxstat64, (int ver, int fd, struct stat64 *st))
 
 int statx(int dir, const char *restrict path, int flags, unsigned int mask, struct statx *restrict st)
 {

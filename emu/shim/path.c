@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Which paths are ours: those of RDMA devices, which lead into the host's tree. */
-#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -22,11 +21,6 @@ static const struct {
 	const char *name;
 	enum uv_kind kind;
 } devices[] = { { "uverbs", UV_UVERBS }, { "umad", UV_UMAD }, { "issm", UV_ISSM }, { "rdma_cm", UV_RDMA_CM } };
-
-void *shim_real(const char *name)
-{
-	return dlsym(RTLD_NEXT, name);
-}
 
 bool shim_active(void)
 {
@@ -132,8 +126,8 @@ static bool is_root(int dir)
 {
 	struct stat at, root;
 
-	return dir != AT_FDCWD && !REAL(fstat)(dir, &at) && !REAL(stat)("/", &root) && at.st_ino == root.st_ino &&
-	       at.st_dev == root.st_dev;
+	return dir != AT_FDCWD && !shim_fstat(dir, &at) && !shim_fstatat(AT_FDCWD, "/", &root, 0) &&
+	       at.st_ino == root.st_ino && at.st_dev == root.st_dev;
 }
 
 const char *shim_look_at(int dir, const char *path, char *buf, enum uv_kind *dev, unsigned int *unit)

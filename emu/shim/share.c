@@ -170,7 +170,7 @@ static bool one_thread(void)
 {
 	struct stat st;
 
-	return !REAL(stat)("/proc/self/task", &st) && st.st_nlink == 3;
+	return !shim_fstatat(AT_FDCWD, "/proc/self/task", &st, 0) && st.st_nlink == 3;
 }
 
 /* Puts the mapping at @from in the place of the area, with the area's rights. */
@@ -240,7 +240,7 @@ bool shim_share_fork(bool wait)
 {
 	int saved = errno, i;
 
-	if (!wait && pthread_mutex_trylock(&lock))
+	if (!wait && REAL(pthread_mutex_trylock)(&lock))
 		return false;
 	if (wait)
 		pthread_mutex_lock(&lock);
@@ -334,7 +334,7 @@ static bool area_share(struct area *a)
 	fd = memfd_create(SHIM_MEMORY, MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (fd < 0)
 		return false;
-	if (!ftruncate(fd, FILE_SIZE) && !fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_SEAL) && !REAL(fstat)(fd, &st))
+	if (!ftruncate(fd, FILE_SIZE) && !fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_SEAL) && !shim_fstat(fd, &st))
 		to = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (to != MAP_FAILED)
 		memcpy(to, (void *)a->start, len);

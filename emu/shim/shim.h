@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 
 #include "emu/host/proto.h"
@@ -41,7 +42,12 @@ struct shim_file {
 			real_fn = shim_real(#name); \
 		real_fn;                            \
 	})
-void *shim_real(const char *name);
+void *shim_real(const char *name);   /* symbol.c: as dlsym(RTLD_NEXT) */
+void *shim_global(const char *name); /* as dlsym(RTLD_DEFAULT) */
+
+/* hooks_stat.c: of the kernel, without a redirection; errno is set. */
+int shim_fstatat(int dir, const char *path, struct stat *st, int flags);
+int shim_fstat(int fd, struct stat *st);
 
 /*
  * path.c: the path to use instead; @buf of SHIM_PATH_MAX bytes. *dev: the kind of device file that it names, or UV_KINDS. The tree is

@@ -56,7 +56,7 @@ static bool private_same(int fd)
 {
 	struct stat st;
 
-	return private[fd].inode && !REAL(fstat)(fd, &st) && st.st_ino == private[fd].inode &&
+	return private[fd].inode && !shim_fstat(fd, &st) && st.st_ino == private[fd].inode &&
 	       st.st_dev == private[fd].dev;
 }
 
@@ -74,7 +74,7 @@ int shim_private_add(int fd)
 		REAL(close)(fd);
 		fd = to;
 	}
-	if (fd >= 0 && fd < FDS && !REAL(fstat)(fd, &st)) {
+	if (fd >= 0 && fd < FDS && !shim_fstat(fd, &st)) {
 		pthread_mutex_lock(&lock);
 		private[fd].inode = st.st_ino;
 		private[fd].dev = st.st_dev;
@@ -167,7 +167,7 @@ static bool table_same(int fd, const struct shim_file *f)
 {
 	struct stat st;
 
-	return !REAL(fstat)(fd, &st) && st.st_ino == f->inode && st.st_dev == f->dev;
+	return !shim_fstat(fd, &st) && st.st_ino == f->inode && st.st_dev == f->dev;
 }
 
 void shim_file_add(int fd, struct shim_file *f)
@@ -175,7 +175,7 @@ void shim_file_add(int fd, struct shim_file *f)
 	struct shim_file *stale;
 	struct stat st;
 
-	if (fd < 0 || fd >= FDS || !shim_own_process() || REAL(fstat)(fd, &st))
+	if (fd < 0 || fd >= FDS || !shim_own_process() || shim_fstat(fd, &st))
 		return;
 	f->inode = st.st_ino;
 	f->dev = st.st_dev;

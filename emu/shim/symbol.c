@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Symbols of loaded objects by name, as dlsym() finds them, which before glibc 2.34 was in a library that programs need not have. Needs
+ * nothing but the tables of the ELF specification and of GNU's hash section.
+ */
+#include <elf.h>
+#include <gnu/libc-version.h>
+#include <link.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "emu/shim/shim.h"
+
+#define VERSION_HIDDEN 0x8000 /* of an entry of DT_VERSYM: not the default version */
+
+struct object {
+	uintptr_t base;
+	const ElfW(Sym) * symbols;
+	const char *strings;
+	const uint32_t *gnu_hash, *hash;
+	const ElfW(Versym) * versions;
+};
+
+struct wanted {
+	const char *name;
+	bool next, passed; /* only objects behind this library; it has been passed */
+	void *found;
+};
+
+/* The dynamic linker has relocated the addresses in most dynamic sections, but not in the vDSO's. */
+static const void *object_at(const struct object *o, uintptr_t at)
+{
+	return (const void *)(at < o->base ? at + o->base : at);
+}
+
+static void object_read(struct object *o, const ElfW(Dyn) * d)
+{
+	for (; d->d_tag != DT_NULL; d++) {
+		const void *at = object_at(o, d->d_un.d_ptr);
+
+		if (d->d_tag == DT_SYMTAB)
+			o->symbols = at;
+		else if (d->d_tag == DT_STRTAB)
+			o->strings = at;
+		else if (d->d_tag == DT_GNU_HASH)
+			o->gnu_hash = at;
+		else if (d->d_tag == DT_HASH)
+			o->hash = at;
+		else if (d->d_tag == DT_VERSYM)
+			o->versions = at;
+	}
+}
+
+/* Is it the definition of that name, in the version that a new program would get? */
+static bool symbol_is(const struct object *o, uint32_t i, const char *name)
+{
+	const ElfW(Sym) *s = &o->symbols[i];
+	unsigned int type = s->st_info & 0xf;
+
+	return s->st_shndx != SHN_UNDEF && s->st_value && (type == STT_FUNC || type == STT_OBJECT) &&
+	       !(o->versions && o->versions[i] & VERSION_HIDDEN) && !strcmp(o->strings + s->st_name, name);
+}
+
+static uint32_t find_gnu(const struct object *o, const char *name)
+{
+	uint32_t nbuckets = o->gnu_hash[0], first = o->gnu_hash[1], bloom = o->gnu_hash[2], h = 5381, i;
+	const uint32_t *buckets = o->gnu_hash + 4 + bloom * (sizeof(ElfW(Addr)) / 4), *chain = buckets + nbuckets;
+	const char *c;
+
+	for (c = name; *c; c++)
+		h = h * 33 + (unsigned char)*c;
+	i = nbuckets ? buckets[h % nbuckets] : 0;
+	if (i < first)
+		return 0;
+	for (;; i++) {
+		if ((chain[i - first] | 1) == (h | 1) && symbol_is(o, i, name))
+			return i;
+		if (chain[i - first] & 1)
+			return 0;
+	}
+}
+
+static uint32_t find_sysv(const struct object *o, const char *name)
+{
+	const uint32_t *buckets = o->hash + 2, *chain = buckets + o->hash[0];
+	uint32_t h = 0, i;
+	const char *c;
+
+	for (c = name; *c; c++) {
+		h = (h << 4) + (unsigned char)*c;
+		h = (h ^ (h >> 24 & 0xf0)) & 0xfffffff;
+	}
+	for (i = o->hash[0] ? buckets[h % o->hash[0]] : 0; i && !symbol_is(o, i, name); i = chain[i])
+		;
+	return i;
+}
+
+static bool is_own(const struct dl_phdr_info *info)
+{
+	uintptr_t here = (uintptr_t)is_own;
+	int i;
+
+	for (i = 0; i < info->dlpi_phnum; i++) {
+		const ElfW(Phdr) *p = &info->dlpi_phdr[i];
+
+		if (p->p_type == PT_LOAD && here - info->dlpi_addr - p->p_vaddr < p->p_memsz)
+			return true;
+	}
+	return false;
+}
+
+static int symbol_visit(struct dl_phdr_info *info, size_t size, void *arg)
+{
+	struct object o = { .base = info->dlpi_addr };
+	struct wanted *w = arg;
+	uint32_t found = 0;
+	int i;
+
+	if (w->next && !w->passed) {
+		w->passed = is_own(info);
+		return 0;
+	}
+	for (i = 0; i < info->dlpi_phnum; i++)
+		if (info->dlpi_phdr[i].p_type == PT_DYNAMIC)
+			object_read(&o, (const void *)(o.base + info->dlpi_phdr[i].p_vaddr));
+	if (o.symbols && o.strings && (o.gnu_hash || o.hash))
+		found = o.gnu_hash ? find_gnu(&o, w->name) : find_sysv(&o, w->name);
+	if (!found)
+		return 0;
+	w->found = (void *)(o.base + o.symbols[found].st_value);
+	return 1;
+}
+
+void *shim_real(const char *name)
+{
+	struct wanted w = { .name = name, .next = true };
+
+	dl_iterate_phdr(symbol_visit, &w);
+	return w.found;
+}
+
+void *shim_global(const char *name)
+{
+	struct wanted w = { .name = name };
+
+	dl_iterate_phdr(symbol_visit, &w);
+	return w.found;
+}
+
+/*
+ * Another C library loads this one where it has all that is called here, but its structures differ. musl (Alpine) is told by what it
+ * lacks. Said once: children go without.
+ */
+#pragma weak gnu_get_libc_version
+__attribute__((constructor)) static void libc_check(void)
+{
+	if (&gnu_get_libc_version || !getenv("MUSLIN_HOST"))
+		return;
+	fputs("muslin: this image's C library is not glibc (musl?): its programs find no RDMA device. Use an image of "
+	      "Debian, "
+	      "Ubuntu, Fedora or the like, or a distroless one of glibc.\n",
+	      stderr);
+	unsetenv("LD_PRELOAD");
+	unsetenv("MUSLIN_HOST");
+}
