@@ -36,7 +36,9 @@ const char *cli_text(const json_t *o, const char *key); /* "" where there is non
 long long cli_number(const json_t *o, const char *key); /* 0 where there is none */
 /* What tells a node from others in a list: "lid 5"; of a port that is not InfiniBand's what it is bound to, "roce". */
 const char *cli_node_id(const json_t *node, char *text, size_t size);
-double cli_seconds(void); /* CLOCK_MONOTONIC */
+/* Sets the environment of a program on @host, with the preload library; ends the program where there is no such host. */
+void cli_env_set(const char *host);
+double cli_seconds(void);                               /* CLOCK_MONOTONIC */
 void cli_sleep(double seconds);
 
 /* The commands: what main() returns. argv[0] is the command's name. */
@@ -44,6 +46,8 @@ int cli_vm(int argc, char **argv);
 int cli_up(int argc, char **argv);
 int cli_down(int argc, char **argv);
 int cli_exec(int argc, char **argv);
+int cli_env(int argc, char **argv);
+int cli_cdi(int argc, char **argv);
 int cli_show(int argc, char **argv);
 int cli_trace(int argc, char **argv);
 int cli_top(int argc, char **argv);

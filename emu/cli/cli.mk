@@ -2,7 +2,7 @@
 # The command line, which speaks to the control socket alone.
 $(eval $(call room,emu/cli,emu/ctl emu/lib))
 
-emu/cli/cli_run_CFLAGS := -DMUSLIN_LIBDIR='"$(libdir)/muslin"'
+emu/cli/cli_env_CFLAGS := -DMUSLIN_LIBDIR='"$(libdir)/muslin"'
 PROGRAMS += $O/muslin
 $O/muslin: $O/emu/cli/muslin_main.o $O/emu/cli.a $O/emu/ctl.a $O/emu/lib.a
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LIBS)

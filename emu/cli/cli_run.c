@@ -16,38 +16,6 @@
 #define SHIM     "libmuslin-shim.so"
 #define SEGMENTS 256 /* of a program that is looked at */
 
-/*
- * Puts the shim behind the preloads of the user, whose calls then reach it as they would reach libc. One that is there already, from
- * a `muslin run` outside of this one, is dropped.
- */
-static void set_preload(void)
-{
-	static const char *const places[] = { SHIM, "../lib/muslin/" SHIM, MUSLIN_LIBDIR "/" SHIM, NULL };
-	const char *old = getenv("LD_PRELOAD");
-	char shim[RUNDIR_PATH_MAX + 64], *mine = strdup(old ? old : ""), *all = NULL, *at, *save, *more;
-
-	cli_beside(shim, sizeof(shim), places);
-	if (strpbrk(shim, " :"))
-		cli_fail(CLI_ERROR, "%s: LD_PRELOAD does not support paths with blanks or colons; install elsewhere",
-			 shim);
-	for (at = mine ? strtok_r(mine, " :", &save) : NULL; at; at = strtok_r(NULL, " :", &save)) {
-		const char *base = strrchr(at, '/');
-
-		if (!strcmp(base ? base + 1 : at, SHIM))
-			continue;
-		if (asprintf(&more, "%s%s:", all ? all : "", at) < 0)
-			cli_fail(CLI_ERROR, "out of memory");
-		free(all);
-		all = more;
-	}
-	if (!mine || asprintf(&more, "%s%s", all ? all : "", shim) < 0)
-		cli_fail(CLI_ERROR, "out of memory");
-	setenv("LD_PRELOAD", more, 1);
-	free(more);
-	free(all);
-	free(mine);
-}
-
 /* The file that execvp() runs; false: none. */
 static bool program_find(const char *name, char *path, size_t size)
 {
@@ -111,21 +79,12 @@ int cli_exec(int argc, char **argv)
 	char path[RUNDIR_PATH_MAX];
 	const char *host = argc > 1 ? argv[1] : NULL, *why;
 	char **program = argv + 2;
-	int sock;
 
 	if (argc > 2 && !strcmp(*program, "--"))
 		program++;
 	if (argc < 3 || !*program)
 		cli_fail(CLI_USAGE, "usage: muslin run [--name FABRIC] HOST [--] PROGRAM [ARGUMENT...]");
-	sock = cli_connect_place(host);
-	json_decref(cli_ask(sock, json_pack("{s:s, s:s}", "command", "host", "name", host)));
-	close(sock);
-	setenv("MUSLIN_NAME", cli_run.name, 1);
-	setenv("MUSLIN_HOST", host, 1);
-	setenv("MUSLIN_SOCKET", rundir_path(&cli_place, RUNDIR_HOSTS, path), 1);
-	setenv("MUSLIN_TREE", rundir_path(&cli_place, RUNDIR_TREE, path), 1);
-	setenv("MUSLIN_RUNDIR", cli_run.base, 1);
-	set_preload();
+	cli_env_set(host);
 	why = program_find(*program, path, sizeof(path)) ? drops_preload(*program, path) : NULL;
 	if (why)
 		fprintf(stderr,

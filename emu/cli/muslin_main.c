@@ -232,6 +232,9 @@ static void muslin_usage(FILE *out)
 	      "  up [--seed N] [--shards N] [TOPOLOGY]      start a fabric\n"
 	      "  down                                       end it\n"
 	      "  run HOST [--] PROGRAM [ARGUMENT...]        run a program on a host\n"
+	      "  env [--json] HOST                          what `run` sets, as lines for a shell: eval \"$(muslin env "
+	      "h1)\"\n"
+	      "  cdi [-w FILE]                              the hosts as devices for podman, Docker and Kubernetes\n"
 	      "  vm HOST [OPTION...] [-- PROGRAM...]        boot a guest on a host\n"
 	      "  show [--json] [--counters] [NODE]          nodes, ports, LIDs, states, rates, addresses\n"
 	      "  show --topology | --svg                    the fabric in the format of ibnetdiscover, or drawn\n"
@@ -276,6 +279,7 @@ static const struct command {
 	{ "link", cmd_link },         { "mode", cmd_mode },
 	{ "log", cmd_log },           { "partitions", cmd_partitions },
 	{ "list", cmd_list },         { "vm", cli_vm },
+	{ "env", cli_env },           { "cdi", cli_cdi },
 	{ "help", cmd_help },         { "--help", cmd_help },
 	{ "-h", cmd_help },           { "--version", cmd_version },
 	{ "-V", cmd_version },        { "version", cmd_version },
