@@ -11,12 +11,13 @@ function __muslin_hosts
     test -r $base/$name/tree/addresses; and string split -f1 ' ' <$base/$name/tree/addresses | sort -u
 end
 
-set -l commands up down run vm show trace link mode partitions fault top metrics timeline console log list help
+set -l commands up down run env cdi vm show trace link mode partitions fault top metrics timeline console log list help
 complete -c muslin -f
 complete -c muslin -n "not __fish_seen_subcommand_from $commands" -a "$commands"
 complete -c muslin -l name -x -d fabric -a "(muslin list 2>/dev/null | string split -f1 ' ')"
-complete -c muslin -n "__fish_seen_subcommand_from run vm show trace link mode fault" -a "(__muslin_hosts)"
+complete -c muslin -n "__fish_seen_subcommand_from run env vm show trace link mode fault" -a "(__muslin_hosts)"
 complete -c muslin -n "__fish_seen_subcommand_from fault" -a "add list clear"
 complete -c muslin -n "__fish_seen_subcommand_from link" -a "up down"
+complete -c muslin -n "__fish_seen_subcommand_from env" -l json
 complete -c muslin -n "__fish_seen_subcommand_from show" -l json -l counters -l topology -l svg
 complete -c muslin -n "__fish_seen_subcommand_from up partitions" -F

@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""
+Programs of containers of any image on a fabric outside: what enters a container, `muslin env`, `muslin cdi` and the compose file of one
+InfiniBand fabric. Without an engine a container is namespaces (user, mount, PID, network) and a root that holds a program and the
+libraries that it needs, nothing else, as in a distroless image.
+
+    container rping -s: h1 --- the fabric's switches --- h2: container rping -c
+"""
+
+import json
+import os
+import pathlib
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+
+import pytest
+import yaml
+from muslin import wait_until
+
+COMPOSE = pathlib.Path(__file__).parents[2] / "ci" / "container" / "infiniband.yaml"
+OLDEST = (2, 28)  # of Debian 10 and RHEL 8
+ENTER = """set -e
+root=$1 mounts=$2
+shift 2
+mount -t proc proc "$root/proc" 2>/dev/null || mount --rbind /proc "$root/proc"
+mount --rbind /dev "$root/dev"
+while read -r from to; do mount --bind "$from" "$root$to"; done <"$mounts"
+exec "$@"
+"""
+EXEC = """import json, os, sys
+os.chroot(sys.argv[1])
+os.chdir("/")
+os.execve(sys.argv[3], sys.argv[3:], json.loads(sys.argv[2]))
+"""
+# What compose gives a service whose command needs a shell: the machine's files, and the volume.
+SERVICE = 'mount -t tmpfs run /run && mkdir /run/muslin && mount --bind "$1" /run/muslin && shift && exec "$@"'
+
+
+def library(fabric):
+    """The preload library, as it is installed."""
+    return fabric.muslin.parents[1] / "lib/muslin/libmuslin-shim.so"
+
+
+def readelf(option, path):
+    return subprocess.run(["readelf", "-W", option, path], capture_output=True, text=True, check=True).stdout
+
+
+def test_preload_needs_libc_alone(shared_fabric):
+    shim = library(shared_fabric)
+    needed = re.findall(r"\(NEEDED\).*\[(.*)\]", readelf("-d", shim))
+    assert needed == ["libc.so.6"]
+    versions = set(re.findall(r"Name: (\S+) ", readelf("-V", shim).split("version needs")[-1]))
+    assert versions and all(re.fullmatch(r"GLIBC_[\d.]+", v) for v in versions), versions
+    newest = max(tuple(map(int, v.removeprefix("GLIBC_").split("."))) for v in versions)
+    assert newest <= OLDEST, f"needs glibc {newest}: {versions}"
+
+
+def test_env_is_what_run_sets(shared_fabric):
+    given = json.loads(shared_fabric.command("env", "--json", "h2"))
+    inside = dict(line.split("=", 1) for line in shared_fabric.run("h2", "env").splitlines() if "=" in line)
+    assert given == {k: inside[k] for k in given} and {"LD_PRELOAD", "MUSLIN_HOST", "MUSLIN_SOCKET"} <= given.keys()
+    script = 'eval "$("$1" env h2)" && ibstat -p'
+    out = shared_fabric._start(["sh", "-c", script, "sh", shared_fabric.muslin]).wait(20)
+    assert out == shared_fabric.run("h2", "ibstat", "-p")
+    assert "h99" in shared_fabric.command("env", "h99", status=1)
+    assert "usage" in shared_fabric.command("env", status=2)
+
+
+@pytest.mark.skipif(not shutil.which("musl-gcc"), reason="needs musl-gcc")
+def test_musl_is_told(shared_fabric, folder):
+    source = folder / "hello.c"
+    source.write_text('#include <stdio.h>\n#include <stdlib.h>\nint main(void) { puts("hello"); return system("true"); }\n')
+    subprocess.run(["musl-gcc", "-o", folder / "hello", source], check=True)
+    out = shared_fabric.run("h1", folder / "hello")
+    assert "hello" in out and out.count("not glibc") == 1
+
+
+def distroless(root, *programs):
+    """A root with these programs, the libraries that they need, and the provider of the devices."""
+    provider = next(iter(pathlib.Path("/").glob("usr/lib*/**/libibverbs/librxe-rdmav*.so")))
+    words = []
+    for file in (*map(shutil.which, programs), str(provider)):
+        out = subprocess.run(["ldd", file], capture_output=True, text=True, check=True).stdout
+        words += [file, *re.findall(r"(/\S+) \(0x", out)]
+    libc = next(w for w in words if w.endswith("/libc.so.6"))
+    gcc = pathlib.Path(libc).with_name("libgcc_s.so.1")  # libc loads it for pthread_exit()
+    for file in {*words, str(gcc), "/etc/libibverbs.d/rxe.driver"}:
+        to = root / file.lstrip("/")
+        to.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(file, to)
+    for name in ("proc", "dev", "tmp"):
+        (root / name).mkdir()
+    return root
+
+
+class Container:
+    """One of an image without a shell: @mounts: (what, where), @env a dictionary."""
+
+    def __init__(self, fabric, root, mounts, env):
+        self.fabric, self.root, self.env = fabric, root, json.dumps(env)
+        self.mounts = root.with_suffix(".mounts")
+        self.mounts.write_text("".join(f"{what} {where}\n" for what, where in mounts))
+        for what, where in mounts:
+            at = root / where.lstrip("/")
+            at.parent.mkdir(parents=True, exist_ok=True)
+            if os.path.isdir(what):
+                at.mkdir(exist_ok=True)
+            else:
+                at.touch()
+
+    def start(self, program, *args):
+        inside = ["sh", "-c", ENTER, "sh", self.root, self.mounts, sys.executable, "-c", EXEC, self.root, self.env]
+        return self.fabric._start(["unshare", "-Urmnpf", "--kill-child", *inside, shutil.which(program), *args])
+
+
+def need_namespaces(fabric):
+    probe = fabric._start(["unshare", "-Urmnpf", "true"])
+    probe.popen.wait(10)
+    if probe.popen.returncode:
+        pytest.skip("user namespaces are not permitted here")
+
+
+def ping(start_server, start_client):
+    server = start_server()
+
+    def attempt():
+        out = start_client().wait(30, status=None)
+        return out if "ping data" in out else None
+
+    out = wait_until(attempt, 30, "a connection", 0.2)
+    assert [f"rdma-ping-{i}" in out for i in range(10)] == [True] * 10
+    assert "server DISCONNECT EVENT" in server.wait(30, status=None)
+
+
+def test_cdi_devices_work_in_any_image(new_fabric, folder):
+    need_namespaces(new_fabric)
+    new_fabric.up("leafs 2 spines 2 hosts 1")
+    file = new_fabric.folder / "muslin.json"
+    new_fabric.command("cdi", "-w", file)
+    spec = json.loads(file.read_text())
+    assert spec == json.loads(new_fabric.command("cdi"))
+    assert spec["kind"] == "muslin.dev/hca" and spec["cdiVersion"] == "0.5.0"
+    assert [d["name"] for d in spec["devices"]] == [f"{new_fabric.name}.h1", f"{new_fabric.name}.h2"]
+    containers = []
+    for i, device in enumerate(spec["devices"]):
+        edits = [spec["containerEdits"], device["containerEdits"]]
+        mounts = [(m["hostPath"], m["containerPath"]) for e in edits for m in e.get("mounts", [])]
+        assert not [what for what, _ in mounts if "control" in what]  # a container is no owner of the fabric
+        env = dict(e.split("=", 1) for x in edits for e in x["env"])
+        containers.append(Container(new_fabric, distroless(folder / f"c{i}", "rping", "ibv_devinfo"), mounts, env))
+    out = containers[0].start("ibv_devinfo").wait(20)
+    assert "PORT_ACTIVE" in out
+    a, b, ip = *containers, new_fabric.ip("h1")
+    ping(lambda: a.start("rping", "-s", "-a", ip, "-C", "10"), lambda: b.start("rping", "-c", "-v", "-C", "10", "-a", ip))
+
+
+def test_compose_shares_one_fabric(new_fabric, folder):
+    """The commands of the file and of the comment at its top, word for word but for where the library was built."""
+    need_namespaces(new_fabric)
+    services = yaml.safe_load(COMPOSE.read_text())["services"]
+    volume = new_fabric.folder / "volume"
+    volume.mkdir(mode=0o777)
+    volume.chmod(0o777)
+    assert services["fabric"]["volumes"] == ["muslin:/run/muslin"]
+    there = str(library(new_fabric).parent)
+    command = [w.replace("/usr/local/lib/muslin", there) for w in services["fabric"]["command"]]
+    env = ["env", "-u", "MUSLIN_NAME", *(f"{k}={v}" for k, v in services["fabric"]["environment"].items())]
+    path = f"PATH={new_fabric.muslin.parent}:{os.environ['PATH']}"
+    daemon = new_fabric._start(["unshare", "-Urmpf", "--kill-child", "sh", "-c", SERVICE, "sh", volume, *env, path, *command])
+    wait_until(lambda: (volume / "fabrics/default/host.sock").exists(), 20, "the daemon")
+    containers = {}
+    for name in ("alice", "bob"):
+        assert services[name]["volumes"] == ["muslin:/run/muslin:ro"]
+        root = distroless(folder / name, "rping")
+        containers[name] = Container(new_fabric, root, [(volume, "/run/muslin")], services[name]["environment"])
+    runs = [shlex.split(line) for line in re.findall(r"^#   (docker compose .* exec .*)$", COMPOSE.read_text(), re.M)]
+    words = [w[w.index("exec") + 1 :] for w in runs]
+    words = [[x for x in w if x not in ("-T", "-d", "&")] for w in words]
+    (where, *server), (whence, *client) = words
+    ping(lambda: containers[where].start(*server), lambda: containers[whence].start(*client))
+    daemon.kill()
