@@ -6,8 +6,7 @@
 #include "emu/packet/packet.h"
 #include "emu/wire/hdr.h"
 
-#define VCRC_POLY 0xd008 /* 0x100b, least significant bit first */
-#define TAIL_LEN  (WIRE_ICRC_LEN + WIRE_VCRC_LEN)
+#define TAIL_LEN (WIRE_ICRC_LEN + WIRE_VCRC_LEN)
 
 /* What a switch or router may change counts as ones. IBTA 7.8.1. */
 static void mask_variant(const struct wire_packet *p, u8 *hdr)
@@ -39,31 +38,6 @@ u32 wire_packet_icrc(const struct wire_packet *p)
 	return crc32_gzip_refl(crc, zero, -p->len & 3);
 }
 
-static u16 vcrc_table[256];
-
-static __attribute__((constructor)) void vcrc_init(void)
-{
-	u32 i, bit;
-
-	for (i = 0; i < 256; i++) {
-		u16 v = i;
-
-		for (bit = 0; bit < 8; bit++)
-			v = v & 1 ? v >> 1 ^ VCRC_POLY : v >> 1;
-		vcrc_table[i] = v;
-	}
-}
-
-static u16 vcrc(const u8 *data, u32 len)
-{
-	u16 crc = 0xffff;
-	u32 i;
-
-	for (i = 0; i < len; i++)
-		crc = crc >> 8 ^ vcrc_table[(crc ^ data[i]) & 0xff];
-	return ~crc;
-}
-
 int wire_packet_serialize(const struct wire_packet *p, u8 *dst, u32 size)
 {
 	u32 len = wire_packet_link_len(p), pad = -p->len & 3, at = p->hdr_len, crc;
@@ -80,7 +54,7 @@ int wire_packet_serialize(const struct wire_packet *p, u8 *dst, u32 size)
 	crc = htole32(crc);
 	memcpy(dst + at, &crc, WIRE_ICRC_LEN);
 	at += WIRE_ICRC_LEN;
-	v = vcrc(dst, at) ^ (p->flags & (WIRE_PKT_BAD_VCRC | WIRE_PKT_EBP) ? 1 : 0);
+	v = wire_vcrc(dst, at) ^ (p->flags & (WIRE_PKT_BAD_VCRC | WIRE_PKT_EBP) ? 1 : 0);
 	v = htole16(v);
 	memcpy(dst + at, &v, WIRE_VCRC_LEN);
 	return (int)(at + WIRE_VCRC_LEN);
@@ -116,7 +90,7 @@ static bool check_crcs(const struct wire_packet *p, const u8 *src, u32 len)
 
 	memcpy(&icrc, src + len - TAIL_LEN, WIRE_ICRC_LEN);
 	memcpy(&v, src + len - WIRE_VCRC_LEN, WIRE_VCRC_LEN);
-	return le16toh(v) == vcrc(src, len - WIRE_VCRC_LEN) && le32toh(icrc) == wire_packet_icrc(p);
+	return le16toh(v) == wire_vcrc(src, len - WIRE_VCRC_LEN) && le32toh(icrc) == wire_packet_icrc(p);
 }
 
 struct wire_packet *wire_packet_parse(const u8 *src, u32 len, bool check_crc)
