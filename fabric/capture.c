@@ -10,13 +10,16 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "emu/packet/match.h"
 #include "fabric/fabric_internal.h"
 
-#define BUFFER_SIZE         (8u << 20)
+#define PENDING_MAX         (8u << 20) /* bytes that wait for the reader */
+#define BUFFER_SIZE         (2 * PENDING_MAX)
 #define LINKTYPE_ERF        197
 #define LINKTYPE_ETHERNET   1
 #define ERF_TYPE_INFINIBAND 21
 #define ERF_HEADER          16
+#define SNAP_MAX            0xffff
 #define PACKET_MAX          (WIRE_HDR_MAX + WIRE_MTU_MAX + 3 + WIRE_ICRC_LEN + WIRE_VCRC_LEN)
 
 enum {
@@ -30,8 +33,18 @@ enum {
 	OPT_EPB_FLAGS = 2
 };
 
+/* Which packets, by the words that faults have, too. */
+struct selection {
+	struct wire_match match;
+	u64 given;
+};
+
+static const struct spec_field selection_fields[] = { WIRE_MATCH_SPEC(0, selection, match) };
+
 struct fabric_capture {
 	struct fabric *f;
+	struct selection selection;
+	u32 snap; /* bytes of a packet */
 	int fd;
 	bool failed, polls;
 	struct loop_fd watch;
@@ -46,12 +59,15 @@ struct fabric_capture {
 	u32 head, len; /* pending output: buf[head], len bytes, linear */
 };
 
-/* The buffer is linear; the unwritten rest moves to the front when the end is near. */
+/*
+ * The buffer is linear; the unwritten rest moves to the front when the end is near, for which as much has been written since the last
+ * time. The bytes are not initialized.
+ */
 static u8 *capture_reserve(struct fabric_capture *c, u32 n)
 {
 	u8 *at;
 
-	if (c->failed || c->len + n > BUFFER_SIZE)
+	if (c->failed || c->len + n > PENDING_MAX)
 		return NULL;
 	if (c->head + c->len + n > BUFFER_SIZE) {
 		memmove(c->buf, c->buf + c->head, c->len);
@@ -59,7 +75,6 @@ static u8 *capture_reserve(struct fabric_capture *c, u32 n)
 	}
 	at = c->buf + c->head + c->len;
 	c->len += n;
-	memset(at, 0, n);
 	return at;
 }
 
@@ -137,6 +152,7 @@ static int section_header(struct fabric_capture *c)
 
 	if (!d)
 		return -ENOMEM;
+	memset(d, 0, 28);
 	capture_block(d, BLOCK_SHB, 28);
 	capture_put32(d, 8, 0x1a2b3c4d);
 	capture_put16(d, 12, 1);
@@ -154,8 +170,11 @@ static int interface_block(struct fabric_capture *c, const char *node, u32 num, 
 
 	if (!d)
 		return -ENOMEM;
+	memset(d, 0, len);
 	capture_block(d, BLOCK_IDB, len);
 	capture_put16(d, 8, linktype);
+	if (c->snap < SNAP_MAX)
+		capture_put32(d, 12, c->snap + (linktype == LINKTYPE_ERF ? ERF_HEADER : 0));
 	capture_put16(d, 16, OPT_IF_NAME);
 	capture_put16(d, 18, (u16)n);
 	memcpy(d + 20, name, n);
@@ -177,6 +196,7 @@ struct fabric_capture *fabric_capture_start(struct fabric *f, int fd, void (*don
 	c->buf = malloc(BUFFER_SIZE);
 	c->f = f;
 	c->fd = fd;
+	c->snap = SNAP_MAX;
 	c->done = done;
 	c->ctx = ctx;
 	c->watch.fd = fd;
@@ -190,6 +210,23 @@ struct fabric_capture *fabric_capture_start(struct fabric *f, int fd, void (*don
 	fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
 	c->polls = !loop_fd_add(f->loop, &c->watch, 0); /* a regular file cannot be polled */
 	return c;
+}
+
+int fabric_capture_select(struct fabric_capture *c, u32 snap, const char *words, bool frames, char *err, size_t err_len)
+{
+	struct selection *s = &c->selection;
+	struct spec_words w;
+	int rc;
+
+	c->snap = snap ? min(snap, (u32)SNAP_MAX) : SNAP_MAX;
+	if (!words)
+		return 0;
+	rc = spec_split(&w, words, err, err_len);
+	rc = rc ?: spec_words(selection_fields, ARRAY_SIZE(selection_fields), s, &s->given, &w, 0, err, err_len);
+	if (!rc && frames)
+		rc = spec_keys(selection_fields, ARRAY_SIZE(selection_fields), "a trace of Ethernet frames", s->given,
+			       BIT_ULL(WIRE_MATCH_LEN) | BIT_ULL(WIRE_MATCH_PCAP), 0, err, err_len);
+	return rc ?: wire_match_start(&s->match, s->given, 0, frames, err, err_len);
 }
 
 /* @p NULL: an interface whose frames the caller adds (Ethernet). */
@@ -234,12 +271,13 @@ static u32 interface_of(const struct fabric_capture *c, const struct fabric_port
 	return i;
 }
 
-/* The pseudo-header: timestamp in 2^-32 s, little endian; type, flags; lengths big endian. */
-static void erf_header(u8 *d, u64 ns, u32 len)
+/* The pseudo-header: timestamp in 2^-32 s, little endian; type, flags; lengths big endian: of the record, and on the link. */
+static void erf_header(u8 *d, u64 ns, u32 kept, u32 len)
 {
 	u64 stamp = (ns / NSEC_PER_SEC) << 32 | ((ns % NSEC_PER_SEC) << 32) / NSEC_PER_SEC;
-	u32 rlen = len + ERF_HEADER;
+	u32 rlen = kept + ERF_HEADER;
 
+	memset(d, 0, ERF_HEADER);
 	memcpy(d, &stamp, 8);
 	d[8] = ERF_TYPE_INFINIBAND;
 	d[9] = 4; /* variable record length */
@@ -249,55 +287,80 @@ static void erf_header(u8 *d, u64 ns, u32 len)
 	d[15] = len;
 }
 
-/* Reserves a packet block with @data bytes for the caller to fill in; NULL: no space, the packet is dropped. */
-static u8 *packet_block(struct fabric_capture *c, u32 interface, u64 ns, u32 data, bool out)
+/*
+ * Reserves a packet block with @kept bytes, of a packet of @len, for the caller to fill in; NULL: no space, the packet is dropped,
+ * which costs nothing else.
+ */
+static u8 *packet_block(struct fabric_capture *c, u32 interface, u64 ns, u32 kept, u32 len, bool out)
 {
-	u32 pad = (data + 3) & ~3u, len = 28 + pad + 12 + 4;
-	u8 *d = capture_reserve(c, len);
+	u32 pad = (kept + 3) & ~3u, size = 28 + pad + 12 + 4;
+	u8 *d = capture_reserve(c, size);
 
 	if (!d) {
 		c->stats.dropped++;
 		return NULL;
 	}
-	capture_block(d, BLOCK_EPB, len);
+	capture_block(d, BLOCK_EPB, size);
 	capture_put32(d, 8, interface);
 	capture_put32(d, 12, ns >> 32);
 	capture_put32(d, 16, (u32)ns);
-	capture_put32(d, 20, data);
-	capture_put32(d, 24, data);
+	capture_put32(d, 20, kept);
+	capture_put32(d, 24, len);
+	memset(d + 28 + kept, 0, pad - kept);
 	capture_put16(d, 28 + pad, OPT_EPB_FLAGS);
 	capture_put16(d, 30 + pad, 4);
 	capture_put32(d, 32 + pad, out ? 2 : 1);
+	capture_put32(d, 36 + pad, 0); /* the end of the options */
 	c->stats.packets++;
 	loop_task_queue(c->f->loop, &c->flush);
 	return d + 28;
 }
 
+/* The first @n bytes of the packet on the link. No CRC is computed where none of its bytes is among them. */
+static void packet_begin(const struct wire_packet *p, u8 *d, u32 n)
+{
+	u32 headers = min(n, (u32)p->hdr_len);
+	u8 bytes[PACKET_MAX];
+
+	if (n > p->hdr_len + p->len) {
+		wire_packet_serialize(p, bytes, sizeof(bytes));
+		memcpy(d, bytes, n);
+		return;
+	}
+	memcpy(d, p->hdr, headers);
+	if (n > headers)
+		memcpy(d + headers, p->data, n - headers);
+}
+
 void fabric_capture_packet(struct fabric_port *at, const struct wire_packet *p, bool out)
 {
 	struct fabric_capture *c = at->capture;
-	u8 bytes[PACKET_MAX];
-	int n = wire_packet_serialize(p, bytes, sizeof(bytes));
+	u32 len = wire_packet_link_len(p) + WIRE_VCRC_LEN, kept = min(len, c->snap);
 	u64 ns = loop_now(c->f->loop).ns + c->epoch;
 	u8 *d;
 
-	if (n <= 0) {
-		c->stats.dropped++;
+	if (c->selection.given && !wire_match_test(&c->selection.match, p))
 		return;
-	}
-	d = packet_block(c, interface_of(c, at), ns, (u32)n + ERF_HEADER, out);
+	d = packet_block(c, interface_of(c, at), ns, kept + ERF_HEADER, len + ERF_HEADER, out);
 	if (!d)
 		return;
-	erf_header(d, ns, (u32)n);
-	memcpy(d + ERF_HEADER, bytes, (u32)n);
+	erf_header(d, ns, kept, len);
+	if (kept == len)
+		wire_packet_serialize(p, d + ERF_HEADER, len);
+	else
+		packet_begin(p, d + ERF_HEADER, kept);
 }
 
 void fabric_capture_frame(struct fabric_capture *c, u32 interface, const u8 *frame, u32 len, bool out)
 {
-	u8 *d = packet_block(c, interface, loop_now(c->f->loop).ns + c->epoch, len, out);
+	u32 kept = min(len, c->snap);
+	u8 *d;
 
+	if (c->selection.given && !wire_match_frame(&c->selection.match, frame, len))
+		return;
+	d = packet_block(c, interface, loop_now(c->f->loop).ns + c->epoch, kept, len, out);
 	if (d)
-		memcpy(d, frame, len);
+		memcpy(d, frame, kept);
 }
 
 void fabric_capture_forget(struct fabric_port *p)
@@ -326,6 +389,7 @@ void fabric_capture_stop(struct fabric_capture *c)
 	capture_drain(c);
 	loop_fd_del(&c->watch);
 	loop_task_cancel(&c->flush);
+	wire_match_free(&c->selection.match);
 	free(c->ports);
 	free(c->buf);
 	free(c);

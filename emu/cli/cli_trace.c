@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * muslin trace: the daemon writes pcapng into a pipe; this process copies the blocks, counts packets, and stops the
- * capture at its limit, so that a slow disk or terminal never blocks the daemon.
+ * capture at its limit, so that a slow disk or terminal never blocks the daemon. With a limit of size it begins a new file when one is
+ * full, each of which begins with the section and the interfaces, and keeps the newest ones.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -19,16 +20,24 @@
 #define BLOCK_PACKET 6 /* Enhanced Packet Block */
 #define BLOCK_MAX    (1u << 16)
 #define PIPE_SIZE    (1 << 20)
+#define BUFFER_SIZE  (1u << 20)
+#define HEAD_MAX     (1u << 18)
 
 struct trace {
 	const char *place, *file;
+	char *filter;                         /* words of muslin-fault(5); NULL: all packets */
+	unsigned long long snap;              /* bytes of a packet; 0: all */
+	unsigned long long file_bytes, files; /* a ring of files: 0: one file; how many are kept (0: all) */
+	unsigned long long number, written;   /* of the file that is written: which one, and its bytes */
+	unsigned char head[HEAD_MAX];         /* section and interfaces */
+	size_t head_len;
 	unsigned long long count; /* 0: no limit */
 	double duration;          /* 0: no limit */
 	int sock, in, out;
 	unsigned long long packets;
 	bool stop_requested; /* to end */
 	size_t len;
-	unsigned char buf[2 * BLOCK_MAX];
+	unsigned char buf[BUFFER_SIZE];
 };
 
 static volatile sig_atomic_t interrupted;
@@ -39,7 +48,8 @@ static void on_interrupt(int sig)
 }
 
 static const char usage[] =
-	"usage: muslin trace [--name FABRIC] [-w FILE] [-c COUNT] [--duration SECONDS] HOST|NODE:PORT";
+	"usage: muslin trace [--name FABRIC] [-w FILE [-C MEGABYTES [-W FILES]]] [-c COUNT] [--duration SECONDS] "
+	"[-s BYTES] HOST|NODE:PORT [KEY=VALUE...]";
 
 static double trace_positive(const char *text)
 {
@@ -51,6 +61,40 @@ static double trace_positive(const char *text)
 	return v;
 }
 
+static void trace_add_filter(struct trace *t, const char *word)
+{
+	char *more;
+
+	if (asprintf(&more, "%s%s%s", t->filter ? t->filter : "", t->filter ? " " : "", word) < 0)
+		cli_fail(CLI_ERROR, "out of memory");
+	free(t->filter);
+	t->filter = more;
+}
+
+/* A word of the shell may hold blanks: "pcap=len > 100". */
+static void trace_add_word(struct trace *t, const char *word)
+{
+	char *quoted;
+
+	if (!strpbrk(word, " \t")) {
+		trace_add_filter(t, word);
+		return;
+	}
+	if (asprintf(&quoted, "%.*s=\"%s\"", (int)strcspn(word, "="), word, word + strcspn(word, "=") + 1) < 0)
+		cli_fail(CLI_ERROR, "out of memory");
+	trace_add_filter(t, quoted);
+	free(quoted);
+}
+
+static unsigned long long trace_whole(const char *text)
+{
+	double v = trace_positive(text);
+
+	if (v > 1e15 || v != (double)(unsigned long long)v)
+		cli_fail(CLI_USAGE, "%s: not a whole number; %s", text, usage);
+	return (unsigned long long)v;
+}
+
 static void trace_parse(struct trace *t, int argc, char **argv)
 {
 	int i;
@@ -58,6 +102,10 @@ static void trace_parse(struct trace *t, int argc, char **argv)
 	for (i = 1; i < argc; i++) {
 		if (argv[i][0] != '-' && !t->place) {
 			t->place = argv[i];
+			continue;
+		}
+		if (argv[i][0] != '-' && strchr(argv[i], '=')) {
+			trace_add_word(t, argv[i]);
 			continue;
 		}
 		if (i + 1 == argc)
@@ -68,10 +116,16 @@ static void trace_parse(struct trace *t, int argc, char **argv)
 			t->count = (unsigned long long)trace_positive(argv[++i]);
 		else if (!strcmp(argv[i], "--duration"))
 			t->duration = trace_positive(argv[++i]);
+		else if (!strcmp(argv[i], "-s"))
+			t->snap = trace_whole(argv[++i]);
+		else if (!strcmp(argv[i], "-C"))
+			t->file_bytes = trace_whole(argv[++i]) * 1000000;
+		else if (!strcmp(argv[i], "-W"))
+			t->files = trace_whole(argv[++i]);
 		else
 			cli_fail(CLI_USAGE, "%s", usage);
 	}
-	if (!t->place)
+	if (!t->place || (t->files && !t->file_bytes) || (t->file_bytes && !t->file))
 		cli_fail(CLI_USAGE, "%s", usage);
 	if (!t->file && isatty(STDOUT_FILENO))
 		cli_fail(
@@ -80,13 +134,45 @@ static void trace_parse(struct trace *t, int argc, char **argv)
 			t->place);
 }
 
+/* The nth file of a ring: the number comes before the ending, h1.pcapng becomes h1.3.pcapng. */
+static char *ring_file(const struct trace *t, unsigned long long n)
+{
+	const char *base = strrchr(t->file, '/'), *dot = strrchr(base ? base + 1 : t->file, '.');
+	char *path;
+
+	if (!dot || dot == (base ? base + 1 : t->file))
+		dot = t->file + strlen(t->file);
+	if (asprintf(&path, "%.*s.%llu%s", (int)(dot - t->file), t->file, n, dot) < 0)
+		cli_fail(CLI_ERROR, "out of memory");
+	return path;
+}
+
+static void trace_open(struct trace *t)
+{
+	char *path = t->file_bytes ? ring_file(t, t->number) : strdup(t->file), *old;
+
+	t->out = path ? open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666) : -1;
+	if (t->out < 0)
+		cli_fail(CLI_ERROR, "%s: %s", path ?: t->file, strerror(errno));
+	free(path);
+	t->written = 0;
+	if (!t->files || t->number < t->files)
+		return;
+	old = ring_file(t, t->number - t->files);
+	(void)unlink(old);
+	free(old);
+}
+
 /* The file is created after the capture has started, so that scripts may wait for it before they start traffic. */
 static void trace_start(struct trace *t)
 {
 	int pipefd[2];
 	char err[1024];
-	json_t *req = json_pack("{s:s, s:s}", "command", "trace", "place", t->place), *ports;
+	json_t *req = json_pack("{s:s, s:s, s:I}", "command", "trace", "place", t->place, "snap", (json_int_t)t->snap);
+	json_t *ports;
 
+	if (t->filter)
+		json_object_set_new(req, "filter", json_string(t->filter));
 	t->sock = cli_connect_place(t->place);
 	if (pipe2(pipefd, O_CLOEXEC))
 		cli_fail(CLI_ERROR, "pipe: %s", strerror(errno));
@@ -99,11 +185,8 @@ static void trace_start(struct trace *t)
 	close(pipefd[1]);
 	t->in = pipefd[0];
 	t->out = STDOUT_FILENO;
-	if (!t->file)
-		return;
-	t->out = open(t->file, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-	if (t->out < 0)
-		cli_fail(CLI_ERROR, "%s: %s", t->file, strerror(errno));
+	if (t->file)
+		trace_open(t);
 }
 
 static bool trace_put(int fd, const unsigned char *data, size_t len)
@@ -126,23 +209,54 @@ static bool trace_enough(const struct trace *t)
 	return t->count && t->packets >= t->count;
 }
 
+static bool ring_put(struct trace *t, const unsigned char *data, size_t len)
+{
+	t->written += len;
+	return trace_put(t->out, data, len);
+}
+
+/* A packet that the file has no more room for begins the next one. */
+static bool ring_next(struct trace *t)
+{
+	close(t->out);
+	t->number++;
+	trace_open(t);
+	return ring_put(t, t->head, t->head_len);
+}
+
+/* What each file of a ring begins with. */
+static void ring_remember(struct trace *t, const unsigned char *block, size_t len)
+{
+	if (t->head_len + len > sizeof(t->head))
+		cli_fail(CLI_ERROR, "too many ports for a capture of several files");
+	memcpy(t->head + t->head_len, block, len);
+	t->head_len += len;
+}
+
 /* Writes the complete blocks of the buffer, up to the packet limit. False when the output fails. */
 static bool put_blocks(struct trace *t)
 {
-	size_t at = 0;
+	size_t at = 0, from = 0;
 	uint32_t head[2];
-	bool ok;
+	bool ok = true;
 
-	while (t->len - at >= sizeof(head) && !trace_enough(t)) {
+	while (ok && t->len - at >= sizeof(head) && !trace_enough(t)) {
 		memcpy(head, t->buf + at, sizeof(head));
 		if (head[1] < 12 || head[1] > BLOCK_MAX)
 			cli_fail(CLI_ERROR, "the capture stream of the daemon is invalid");
 		if (t->len - at < head[1])
 			break;
+		if (t->file_bytes && head[0] != BLOCK_PACKET)
+			ring_remember(t, t->buf + at, head[1]);
+		else if (t->file_bytes && t->written + (at - from) + head[1] > t->file_bytes &&
+			 t->written + (at - from) > t->head_len) {
+			ok = ring_put(t, t->buf + from, at - from) && ring_next(t);
+			from = at;
+		}
 		at += head[1];
 		t->packets += head[0] == BLOCK_PACKET;
 	}
-	ok = trace_put(t->out, t->buf, at);
+	ok = ok && ring_put(t, t->buf + from, at - from);
 	t->len -= at;
 	memmove(t->buf, t->buf + at, t->len);
 	return ok;

@@ -385,7 +385,9 @@ static json_t *cmd_trace(void *arg, struct ctl_client *c, const json_t *req, int
 	const char *place = text_of(req, "place");
 	struct fabric_node *n;
 	struct eth_end *end;
+	json_int_t snap = json_integer_value(json_object_get(req, "snap"));
 	struct trace *t;
+	char err[512];
 	json_t *ports;
 	u32 num = 0;
 	bool all;
@@ -394,6 +396,8 @@ static json_t *cmd_trace(void *arg, struct ctl_client *c, const json_t *req, int
 		return ctl_error(c, "a trace needs a \"place\" and a descriptor");
 	if (passed_kind(*fd) != PASSED_PIPE && passed_kind(*fd) != PASSED_SOCKET)
 		return ctl_error(c, "a trace needs a pipe or a socket: writing to a file may block the daemon");
+	if (snap < 0 || snap > 0xffff)
+		return ctl_error(c, "a packet is cut to at most 65535 bytes");
 	if (ctl_client_close_arg(c))
 		return ctl_error(c, "this connection has a trace");
 	end = daemon_ether_place(d, place, &all);
@@ -412,6 +416,11 @@ static json_t *cmd_trace(void *arg, struct ctl_client *c, const json_t *req, int
 	t->fd = *fd;
 	*fd = -1;
 	loop_task_init(&t->task, trace_reap);
+	if (fabric_capture_select(t->capture, (u32)snap, text_of(req, "filter"), end || fabric_node_binding(n), err,
+				  sizeof(err))) {
+		trace_end(t);
+		return ctl_error(c, "%s", err);
+	}
 	ports = end                      ? trace_add_ether(t, c, end, all)
 		: fabric_node_binding(n) ? trace_add_host(t, c, n)
 					 : trace_add_ports(t, c, n, num);
