@@ -111,6 +111,23 @@ static void tell_loopback(const char *host)
 		fclose(f);
 }
 
+/* A host is in the list once. */
+static void check_hosts(const char *list)
+{
+	char *all = strdup(list), *host, *save, *seen = NULL, *more;
+
+	for (host = strtok_r(all, ",", &save); host; host = strtok_r(NULL, ",", &save)) {
+		if (asprintf(&more, "%s,%s,", seen ? seen : "", host) < 0)
+			cli_fail(CLI_ERROR, "out of memory");
+		if (seen && strstr(seen, more + strlen(seen)))
+			cli_fail(CLI_USAGE, "%s: host %s is named twice", list, host);
+		free(seen);
+		seen = more;
+	}
+	free(seen);
+	free(all);
+}
+
 int cli_vm(int argc, char **argv)
 {
 	static const char *const places[] = { "muslin-vm", "../../emu/guest/muslin-vm", NULL };
@@ -124,6 +141,7 @@ int cli_vm(int argc, char **argv)
 			 "usage: muslin vm [--name FABRIC] HOST[,HOST...] [OPTION...] [-- PROGRAM [ARGUMENT...]]; "
 			 "`muslin vm --help` names the options");
 	if (argv[1][0] != '-') {
+		check_hosts(argv[1]);
 		hosts = strdup(argv[1]);
 		for (host = strtok_r(hosts, ",", &save); host; host = strtok_r(NULL, ",", &save)) {
 			sock = cli_connect_place(host);

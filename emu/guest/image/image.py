@@ -137,7 +137,7 @@ def make_base(debs, arch):
     return make
 
 
-def make_kernel(version, names, depmod):
+def make_kernel(version, depmod, names):
     def make(out):
         tree = out.parent / "kernel"
         vmlinuz = kernel.unpack_kernel(version, tree)
@@ -171,25 +171,26 @@ def make_image(version, base, modules, depmod, stock):
     return make
 
 
-def image(wanted, arch=NATIVE, stock=False):
+def image(wanted, arch=NATIVE, stock=False, *, packages=(), modules=()):
     """
-    Version, kernel file and initramfs of the kernel @wanted, of which is made what is not in the cache yet. The driver
-    is ours, or in a @stock image the distribution's for a ConnectX.
+    Version, kernel file and initramfs of the kernel @wanted, of which is made what is not in the cache yet; with @packages
+    and @modules besides its own. The driver is ours, or in a @stock image the distribution's for a ConnectX.
     """
     with cache_lock():
         version = kernel.choose(wanted, arch)
-        debs = [d for d in resolve(PACKAGES, own(arch)) if not WITHOUT.match(d[1])]
+        whole = resolve([*packages], own(arch)) if packages else []  # of what is asked for nothing is left out
+        debs = [d for d in resolve([*PACKAGES, *packages], own(arch)) if d in whole or not WITHOUT.match(d[1])]
         base_name = digest(HERE / "image.py", *sorted(d[1] for d in debs))
         base = layer("base", base_name, make_base(debs, arch))
         depmod = [base / "busybox", "depmod"]
-        wanted_modules = [*MODULES, *(CONNECTX if stock else [])]
-        kernel_name = digest(HERE / "kernel.py", version, *kernel.package(version), *wanted_modules)
-        modules = layer("kernel", kernel_name, make_kernel(version, wanted_modules, depmod))
+        names = [*MODULES, *(CONNECTX if stock else []), *(m.replace("-", "_") for m in modules)]
+        kernel_name = digest(HERE / "kernel.py", version, *kernel.package(version), *names)
+        tree = layer("kernel", kernel_name, make_kernel(version, depmod, names))
         rooms = [HERE / "root"] if stock else [kernel.SOURCES / room for room in ("abi", "guest")]
         ours = [p for room in rooms for p in sorted(room.rglob("*")) if p.is_file()]
         ours = [p for p in ours if p.suffix in (".c", ".h", "") and "__pycache__" not in p.parts]
         name = digest(base_name, kernel_name, *(x for p in ours for x in (p.name, p)))
-        folder = layer("image", name, make_image(version, base, modules, depmod, stock))
+        folder = layer("image", name, make_image(version, base, tree, depmod, stock))
         forget(cache_folder())
     say("")
     return version, folder / "kernel", folder / "initrd"

@@ -40,7 +40,7 @@ def say(text, detail=False):
 
 
 def run(argv, **kw):
-    got = subprocess.run([str(a) for a in argv], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False, **kw)
+    got = subprocess.run([str(a) for a in argv], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False, **kw)
     if got.returncode:
         said = got.stdout.decode(errors="replace")[-2000:]
         fail(f"{' '.join(map(str, argv))[:200]} ended with {got.returncode}:\n{said}")

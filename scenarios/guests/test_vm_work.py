@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""
+Guests for work: `muslin vm` with a command's standard streams, a folder of the machine, more packages and modules.
+
+    h1: the guest
+"""
+
+import os
+import pathlib
+import signal
+
+import pytest
+from muslin import wait_until
+
+SIZE = 3_000_001  # no multiple of anything
+SCRIPT = (
+    "tee /data/copy; echo from the guest >&2; command -v strace >&2; lsmod >&2; "
+    "echo reopened >/dev/stderr; sleep 1000 & exit 7"
+)
+
+
+def shell(fabric, line, *args):
+    """muslin is $0 of the line, whose redirections are a shell's."""
+    return fabric._start(["sh", "-c", line, fabric.muslin, *args])
+
+
+@pytest.mark.guest
+def test_streams_share_packages_modules(new_fabric, folder):
+    fabric = new_fabric.up("leafs 1 hosts 1")
+    shared = folder / "shared"
+    shared.mkdir()
+    shared.chmod(0o777)
+    given, out, err = folder / "given", fabric.folder / "out", fabric.folder / "err"
+    given.write_bytes(os.urandom(SIZE))
+    line = 'exec "$0" vm h1 --share "$1":/data --packages strace --module dummy -- sh -c "$2" <"$3" >"$4" 2>"$5"'
+    shell(fabric, line, shared, SCRIPT, given, out, err).wait(600, status=7)
+    assert out.read_bytes() == given.read_bytes() == (shared / "copy").read_bytes()
+    said = err.read_text()
+    assert "from the guest\n" in said and "/strace\n" in said and "reopened" in said
+    assert any(line.startswith("dummy ") for line in said.splitlines()), said
+
+
+def test_interrupted_vm_is_silent_and_leaves_nothing(new_fabric):
+    """Before its guest has booted, that is: QEMU is not asked."""
+    fabric = new_fabric.up("leafs 1 hosts 1")
+    qemu = fabric.folder / "qemu"
+    qemu.write_text(f"#!/bin/sh\n[ $1 = --version ] && exit 1\necho $$ >{fabric.folder}/pid\nexec sleep 1000\n")
+    qemu.chmod(0o755)
+    process = fabric.start_muslin("vm", "h1", "--qemu", qemu, "--", "true")
+    pid = fabric.folder / "pid"
+    wait_until(lambda: pid.exists() and pid.read_text().strip(), 300, "QEMU")
+    process.popen.send_signal(signal.SIGINT)
+    out = process.wait(20, status=130)
+    assert "Traceback" not in out
+    assert not pathlib.Path(f"/proc/{pid.read_text().strip()}").exists()
+
+
+def test_vm_refuses_before_it_builds(new_fabric):
+    fabric = new_fabric.up("leafs 1 hosts 2")
+    fabric.env["MUSLIN_CACHE"] = "/nonexistent"
+    assert "h1 is named twice" in fabric.command("vm", "h1,h2,h1", "--build", status=2)
+    assert "no such folder" in fabric.command("vm", "h1", "--share", "/nonexistent", status=2)
+    assert "HOST[,HOST...]" in fabric.command("vm", "--help")
+    out = fabric.command("vm", "h1", "--qemu-arg", "-virtfs", "--print")
+    assert "vhost-user" in out and "expected" not in out
