@@ -194,7 +194,8 @@ struct fabric_capture *fabric_capture_start(struct fabric *f, int fd, void (*don
  * Before ports are added: at most @snap bytes of a packet (0: all), and only packets that the words of muslin-fault(5) select (NULL:
  * all). @frames: of Ethernet. 0, or -EINVAL and a line in @err.
  */
-int fabric_capture_select(struct fabric_capture *c, u32 snap, const char *words, bool frames, char *err, size_t err_len);
+int fabric_capture_select(struct fabric_capture *c, u32 snap, const char *words, bool frames, char *err,
+			  size_t err_len);
 int fabric_capture_add(struct fabric_capture *c, struct fabric_port *p); /* 0, -ENOMEM, -EBUSY (in another capture) */
 /* An Ethernet interface "NODE:NUM" whose frames the caller hands over. Its number for that, or -ENOMEM. */
 int fabric_capture_add_frames(struct fabric_capture *c, const char *node, u32 num);

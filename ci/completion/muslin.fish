@@ -11,7 +11,7 @@ function __muslin_hosts
     test -r $base/$name/tree/addresses; and string split -f1 ' ' <$base/$name/tree/addresses | sort -u
 end
 
-set -l commands up down run env cdi vm show trace link mode partitions fault top metrics timeline console log list help
+set -l commands up down run env cdi vm cp show trace link mode partitions fault top metrics timeline console log list help
 complete -c muslin -f
 complete -c muslin -n "not __fish_seen_subcommand_from $commands" -a "$commands"
 complete -c muslin -l name -x -d fabric -a "(muslin list 2>/dev/null | string split -f1 ' ')"

@@ -38,11 +38,12 @@ long long cli_number(const json_t *o, const char *key); /* 0 where there is none
 const char *cli_node_id(const json_t *node, char *text, size_t size);
 /* Sets the environment of a program on @host, with the preload library; ends the program where there is no such host. */
 void cli_env_set(const char *host);
-double cli_seconds(void);                               /* CLOCK_MONOTONIC */
+double cli_seconds(void); /* CLOCK_MONOTONIC */
 void cli_sleep(double seconds);
 
 /* The commands: what main() returns. argv[0] is the command's name. */
 int cli_vm(int argc, char **argv);
+int cli_cp(int argc, char **argv);
 int cli_up(int argc, char **argv);
 int cli_down(int argc, char **argv);
 int cli_exec(int argc, char **argv);

@@ -128,9 +128,40 @@ static void check_hosts(const char *list)
 	free(all);
 }
 
+static const char *const places[] = { "muslin-vm", "../../emu/guest/muslin-vm", NULL };
+
+/* In this folder the guest has a socket for files. */
+static void tell_files(const char *host)
+{
+	char path[RUNDIR_PATH_MAX];
+
+	close(cli_connect_place(host));
+	setenv("MUSLIN_VM_FILES", rundir_path(&cli_place, RUNDIR_GUESTS, path), 1);
+}
+
+int cli_cp(int argc, char **argv)
+{
+	char tool[RUNDIR_PATH_MAX], **words = calloc((size_t)argc + 2, sizeof(*words)), *host;
+	int i;
+
+	cli_beside(tool, sizeof(tool), places);
+	if (!words)
+		cli_fail(CLI_ERROR, "out of memory");
+	for (i = 1; i < argc && !strchr(argv[i], ':'); i++)
+		;
+	host = strndup(i < argc ? argv[i] : "", i < argc ? strcspn(argv[i], ":") : 0);
+	tell_files(host ? host : "");
+	free(host);
+	words[0] = tool;
+	words[1] = strdup("--cp");
+	memcpy(words + 2, argv + 1, (size_t)(argc - 1) * sizeof(*words));
+	execv(tool, words);
+	fprintf(stderr, "muslin: %s: %s\n", tool, strerror(errno));
+	return CLI_ERROR;
+}
+
 int cli_vm(int argc, char **argv)
 {
-	static const char *const places[] = { "muslin-vm", "../../emu/guest/muslin-vm", NULL };
 	char tool[RUNDIR_PATH_MAX], *hosts, *host, *save;
 	struct devices d = { NULL };
 	int sock;
@@ -149,6 +180,7 @@ int cli_vm(int argc, char **argv)
 			close(sock);
 		}
 		tell_loopback(hosts);
+		tell_files(hosts);
 		free(hosts);
 		setenv("MUSLIN_VM_HCAS", d.hcas ? d.hcas : "", 1);
 		setenv("MUSLIN_VM_CONNECTX", d.connectx ? d.connectx : "", 1);

@@ -236,6 +236,7 @@ static void muslin_usage(FILE *out)
 	      "h1)\"\n"
 	      "  cdi [-w FILE]                              the hosts as devices for podman, Docker and Kubernetes\n"
 	      "  vm HOST [OPTION...] [-- PROGRAM...]        boot a guest on a host\n"
+	      "  cp FILE... HOST:PATH | HOST:PATH FILE      copy to or from a guest that runs\n"
 	      "  show [--json] [--counters] [NODE]          nodes, ports, LIDs, states, rates, addresses\n"
 	      "  show --topology | --svg                    the fabric in the format of ibnetdiscover, or drawn\n"
 	      "  trace [-w FILE] [-c COUNT] [-s BYTES] HOST|NODE:PORT [KEY=VALUE...]\n"
@@ -271,18 +272,31 @@ static const struct command {
 	const char *name;
 	int (*run)(int argc, char **argv);
 } commands[] = {
-	{ "top", cli_top },           { "metrics", cli_metrics },
-	{ "timeline", cli_timeline }, { "fault", cli_fault },
-	{ "console", cli_console },   { "up", cli_up },
-	{ "down", cli_down },         { "run", cli_exec },
-	{ "show", cli_show },         { "trace", cli_trace },
-	{ "link", cmd_link },         { "mode", cmd_mode },
-	{ "log", cmd_log },           { "partitions", cmd_partitions },
-	{ "list", cmd_list },         { "vm", cli_vm },
-	{ "env", cli_env },           { "cdi", cli_cdi },
-	{ "help", cmd_help },         { "--help", cmd_help },
-	{ "-h", cmd_help },           { "--version", cmd_version },
-	{ "-V", cmd_version },        { "version", cmd_version },
+	{ "top", cli_top },
+	{ "metrics", cli_metrics },
+	{ "timeline", cli_timeline },
+	{ "fault", cli_fault },
+	{ "console", cli_console },
+	{ "up", cli_up },
+	{ "down", cli_down },
+	{ "run", cli_exec },
+	{ "show", cli_show },
+	{ "trace", cli_trace },
+	{ "link", cmd_link },
+	{ "mode", cmd_mode },
+	{ "log", cmd_log },
+	{ "partitions", cmd_partitions },
+	{ "list", cmd_list },
+	{ "vm", cli_vm },
+	{ "env", cli_env },
+	{ "cdi", cli_cdi },
+	{ "cp", cli_cp },
+	{ "help", cmd_help },
+	{ "--help", cmd_help },
+	{ "-h", cmd_help },
+	{ "--version", cmd_version },
+	{ "-V", cmd_version },
+	{ "version", cmd_version },
 };
 
 /*

@@ -7,6 +7,7 @@ Guests for work: `muslin vm` with a command's standard streams, a folder of the 
 
 import os
 import pathlib
+import re
 import signal
 
 import pytest
@@ -22,6 +23,26 @@ SCRIPT = (
 def shell(fabric, line, *args):
     """muslin is $0 of the line, whose redirections are a shell's."""
     return fabric._start(["sh", "-c", line, fabric.muslin, *args])
+
+
+@pytest.mark.guest
+def test_cp(shared_fabric, folder):
+    guest = shared_fabric.vm("h1")
+    given, back = folder / "given", shared_fabric.folder / "back"
+    given.write_bytes(os.urandom(SIZE))
+    given.chmod(0o755)
+    shared_fabric.command("cp", given, "h1:/tmp/")
+    assert guest.read("/tmp/given") == given.read_bytes() and guest.run("test -x /tmp/given") == ""
+    shared_fabric.command("cp", "h1:/tmp/given", back)
+    assert back.read_bytes() == given.read_bytes()
+    for path, reason in (("/nowhere/x", "nonexistent|cannot create|can't create"), ("/dev/full/", "")):
+        assert re.search(reason, shared_fabric.command("cp", given, f"h1:{path}", status=1))
+    assert "no such file" in shared_fabric.command("cp", "h1:/nowhere", back, status=1)
+    assert "no guest runs on host h3" in shared_fabric.command("cp", given, "h3:/tmp/", status=1)
+    shared_fabric.command("cp", given, back, status=2)
+    shared_fabric.command("cp", given, "h1:/tmp/again")  # after those that failed
+    guest.run("cmp /tmp/given /tmp/again")
+    guest.stop()
 
 
 @pytest.mark.guest

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """
-Programs of containers of any image on a fabric outside: what enters a container, `muslin env`, `muslin cdi` and the compose file of one
-InfiniBand fabric. Without an engine a container is namespaces (user, mount, PID, network) and a root that holds a program and the
-libraries that it needs, nothing else, as in a distroless image.
+Programs of containers of any image on a fabric outside: what enters a container, `muslin env`, `muslin cdi` and the
+compose file of one InfiniBand fabric. Without an engine a container is namespaces (user, mount, PID, network) and a
+root that holds a program and the libraries that it needs, nothing else, as in a distroless image.
 
     container rping -s: h1 --- the fabric's switches --- h2: container rping -c
 """
@@ -72,7 +72,8 @@ def test_env_is_what_run_sets(shared_fabric):
 @pytest.mark.skipif(not shutil.which("musl-gcc"), reason="needs musl-gcc")
 def test_musl_is_told(shared_fabric, folder):
     source = folder / "hello.c"
-    source.write_text('#include <stdio.h>\n#include <stdlib.h>\nint main(void) { puts("hello"); return system("true"); }\n')
+    main = 'int main(void) { puts("hello"); return system("true"); }\n'
+    source.write_text(f"#include <stdio.h>\n#include <stdlib.h>\n{main}")
     subprocess.run(["musl-gcc", "-o", folder / "hello", source], check=True)
     out = shared_fabric.run("h1", folder / "hello")
     assert "hello" in out and out.count("not glibc") == 1
@@ -154,7 +155,8 @@ def test_cdi_devices_work_in_any_image(new_fabric, folder):
     out = containers[0].start("ibv_devinfo").wait(20)
     assert "PORT_ACTIVE" in out
     a, b, ip = *containers, new_fabric.ip("h1")
-    ping(lambda: a.start("rping", "-s", "-a", ip, "-C", "10"), lambda: b.start("rping", "-c", "-v", "-C", "10", "-a", ip))
+    words = "rping", "-C", "10", "-a", ip
+    ping(lambda: a.start(*words, "-s"), lambda: b.start(*words, "-c", "-v"))
 
 
 def test_compose_shares_one_fabric(new_fabric, folder):
@@ -169,7 +171,8 @@ def test_compose_shares_one_fabric(new_fabric, folder):
     command = [w.replace("/usr/local/lib/muslin", there) for w in services["fabric"]["command"]]
     env = ["env", "-u", "MUSLIN_NAME", *(f"{k}={v}" for k, v in services["fabric"]["environment"].items())]
     path = f"PATH={new_fabric.muslin.parent}:{os.environ['PATH']}"
-    daemon = new_fabric._start(["unshare", "-Urmpf", "--kill-child", "sh", "-c", SERVICE, "sh", volume, *env, path, *command])
+    alone = ["unshare", "-Urmpf", "--kill-child", "sh", "-c", SERVICE, "sh", volume]
+    daemon = new_fabric._start([*alone, *env, path, *command])
     wait_until(lambda: (volume / "fabrics/default/host.sock").exists(), 20, "the daemon")
     containers = {}
     for name in ("alice", "bob"):
@@ -179,6 +182,6 @@ def test_compose_shares_one_fabric(new_fabric, folder):
     runs = [shlex.split(line) for line in re.findall(r"^#   (docker compose .* exec .*)$", COMPOSE.read_text(), re.M)]
     words = [w[w.index("exec") + 1 :] for w in runs]
     words = [[x for x in w if x not in ("-T", "-d", "&")] for w in words]
-    (where, *server), (whence, *client) = words
-    ping(lambda: containers[where].start(*server), lambda: containers[whence].start(*client))
+    server, client = ((containers[where], argv) for where, *argv in words)
+    ping(lambda: server[0].start(*server[1]), lambda: client[0].start(*client[1]))
     daemon.kill()

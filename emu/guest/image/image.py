@@ -173,8 +173,8 @@ def make_image(version, base, modules, depmod, stock):
 
 def image(wanted, arch=NATIVE, stock=False, *, packages=(), modules=()):
     """
-    Version, kernel file and initramfs of the kernel @wanted, of which is made what is not in the cache yet; with @packages
-    and @modules besides its own. The driver is ours, or in a @stock image the distribution's for a ConnectX.
+    Version, kernel file and initramfs of the kernel @wanted, of which is made what is not in the cache yet; with
+    @packages and @modules besides its own. The driver is ours, or in a @stock image the distribution's for a ConnectX.
     """
     with cache_lock():
         version = kernel.choose(wanted, arch)

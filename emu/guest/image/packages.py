@@ -40,7 +40,8 @@ def say(text, detail=False):
 
 
 def run(argv, **kw):
-    got = subprocess.run([str(a) for a in argv], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False, **kw)
+    options = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, **kw}
+    got = subprocess.run([str(a) for a in argv], check=False, **options)
     if got.returncode:
         said = got.stdout.decode(errors="replace")[-2000:]
         fail(f"{' '.join(map(str, argv))[:200]} ended with {got.returncode}:\n{said}")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""Standard input, output and error of a command in a guest: a virtio port each, since a port has no half that closes."""
+"""Standard streams of a command in a guest: a virtio port each, since a port has no half that closes."""
 
 import contextlib
 import os
