@@ -173,7 +173,7 @@ def test_compose_shares_one_fabric(new_fabric, folder):
     path = f"PATH={new_fabric.muslin.parent}:{os.environ['PATH']}"
     alone = ["unshare", "-Urmpf", "--kill-child", "sh", "-c", SERVICE, "sh", volume]
     daemon = new_fabric._start([*alone, *env, path, *command])
-    wait_until(lambda: (volume / "fabrics/default/host.sock").exists(), 20, "the daemon")
+    wait_until((volume / "fabrics/default/host.sock").exists, 20, "the daemon")
     containers = {}
     for name in ("alice", "bob"):
         assert services[name]["volumes"] == ["muslin:/run/muslin:ro"]
