@@ -26,11 +26,12 @@ static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 static unsigned int calls; /* requests under way on connections of files */
 static unsigned int quiet; /* threads that wait for their end; no request begins meanwhile */
 
+/* For pthread_cond_timedwait(), whose relative with a clock older C libraries do not have. Each change ends the wait besides. */
 static struct timespec time_after(long ns)
 {
 	struct timespec t;
 
-	clock_gettime(CLOCK_MONOTONIC, &t);
+	clock_gettime(CLOCK_REALTIME, &t);
 	t.tv_nsec += ns;
 	if (t.tv_nsec >= 1000000000) {
 		t.tv_nsec -= 1000000000;
@@ -45,7 +46,7 @@ void shim_rpc_lock(void)
 
 	pthread_mutex_lock(&lock);
 	quiet++;
-	while (calls && !pthread_cond_clockwait(&changed, &lock, CLOCK_MONOTONIC, &until))
+	while (calls && !pthread_cond_timedwait(&changed, &lock, &until))
 		;
 	quiet--;
 	pthread_cond_broadcast(&changed);
@@ -211,7 +212,7 @@ static int rpc_take(struct shim_file *f)
 	while ((i = rpc_idle(f)) < 0) {
 		if (tried || quiet) {
 			pthread_cond_wait(&changed, &lock);
-		} else if (pthread_cond_clockwait(&changed, &lock, CLOCK_MONOTONIC, &until) && !quiet) {
+		} else if (pthread_cond_timedwait(&changed, &lock, &until) && !quiet) {
 			tried = true;
 			rpc_add(f);
 		}

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """
-`muslin cp`: files to and from a guest that runs, by a virtio port that its init serves (root/init). A request is a line;
-a file that goes to the guest follows in whole blocks, since a guest's shell reads no other amount exactly.
+`muslin cp`: files to and from a guest that runs, by a virtio port that its init serves (root/init). A request is a
+line; a file that goes to the guest follows in whole blocks, since a guest's shell reads no other amount exactly.
 """
 
 import base64
