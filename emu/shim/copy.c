@@ -62,7 +62,7 @@ static int thread_start(struct copier *c)
 {
 	pthread_attr_t attr;
 	sigset_t all, old;
-	pthread_t t;
+	pthread_t t = 0;
 	int err;
 
 	if (!shim_real("pthread_create")) /* in an old libc it is libpthread's, which libibverbs has loaded */
