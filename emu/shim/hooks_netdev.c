@@ -266,10 +266,15 @@ static void inet6_make(void)
 
 bool shim_netdev_inet6(char *buf)
 {
-	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	static bool made;
 	int saved = errno;
 
-	pthread_once(&once, inet6_make);
+	pthread_mutex_lock(&lock);
+	if (!made)
+		inet6_make();
+	made = true;
+	pthread_mutex_unlock(&lock);
 	errno = saved;
 	return inet6_fd >= 0 && shim_private(inet6_fd) &&
 	       snprintf(buf, SHIM_PATH_MAX, "/proc/self/fd/%d", inet6_fd) > 0;
