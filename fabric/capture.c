@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -214,18 +215,21 @@ struct fabric_capture *fabric_capture_start(struct fabric *f, int fd, void (*don
 
 int fabric_capture_select(struct fabric_capture *c, u32 snap, const char *words, bool frames, char *err, size_t err_len)
 {
+	struct spec_field fields[ARRAY_SIZE(selection_fields)];
 	struct selection *s = &c->selection;
 	struct spec_words w;
+	u32 i;
 	int rc;
 
 	c->snap = snap ? min(snap, (u32)SNAP_MAX) : SNAP_MAX;
 	if (!words)
 		return 0;
+	memcpy(fields, selection_fields, sizeof(fields));
+	for (i = 0; i < ARRAY_SIZE(fields) && frames; i++)
+		if (i != WIRE_MATCH_LEN && i != WIRE_MATCH_PCAP)
+			fields[i].name = NULL;
 	rc = spec_split(&w, words, err, err_len);
-	rc = rc ?: spec_words(selection_fields, ARRAY_SIZE(selection_fields), s, &s->given, &w, 0, err, err_len);
-	if (!rc && frames)
-		rc = spec_keys(selection_fields, ARRAY_SIZE(selection_fields), "a trace of Ethernet frames", s->given,
-			       BIT_ULL(WIRE_MATCH_LEN) | BIT_ULL(WIRE_MATCH_PCAP), 0, err, err_len);
+	rc = rc ?: spec_words(fields, ARRAY_SIZE(fields), s, &s->given, &w, 0, err, err_len);
 	return rc ?: wire_match_start(&s->match, s->given, 0, frames, err, err_len);
 }
 
