@@ -86,8 +86,6 @@ int shared_map_init(struct shared_map *m, struct shared_owner *owner, int fd, u6
 void shared_map_fini(struct shared_map *m)
 {
 	list_del(&m->link);
-	passed_unmap(m->map, m->map_len, m->owner->pid);
-
 	m->owner->mapped -= m->map_len;
-	munmap(m->map, m->map_len);
+	passed_unmap(m->map, m->map_len, m->owner->pid);
 }
