@@ -25,6 +25,25 @@ int fabric_build_error(struct fabric_build *b, const char *fmt, ...)
 	return -EINVAL;
 }
 
+/* Only the first ones: a dump without rates has one for each line. */
+#define WARNINGS_MAX 8
+void fabric_build_warn(struct fabric_build *b, const char *fmt, ...)
+{
+	char *old = b->t->warning, *all, text[200] = "further lines like these are not listed";
+	va_list ap;
+
+	if (++b->warnings > WARNINGS_MAX + 1)
+		return;
+	va_start(ap, fmt);
+	if (b->warnings <= WARNINGS_MAX)
+		vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	if (asprintf(&all, "%s%s%s:%u: %s", old ? old : "", old ? "\n" : "", b->file, b->line, text) < 0)
+		return;
+	free(old);
+	b->t->warning = all;
+}
+
 /* Index */
 
 static u64 hash_string(const char *s)
@@ -107,7 +126,7 @@ s64 fabric_build_find_id(struct fabric_build *b, const char *id)
 	s64 n;
 
 	while ((n = index_next(&b->ids, h, &at)) >= 0)
-		if (!strcmp(b->t->nodes[n].id, id))
+		if (b->t->nodes[n].id && !strcmp(b->t->nodes[n].id, id))
 			return n;
 	return -1;
 }
@@ -119,7 +138,7 @@ s64 fabric_build_find_name(struct fabric_build *b, const char *name)
 	s64 n;
 
 	while ((n = index_next(&b->names, h, &at)) >= 0)
-		if (!strcmp(b->t->nodes[n].name, name))
+		if (!strcmp(b->t->nodes[n].name, name) || !strcmp(b->t->nodes[n].desc, name))
 			return n;
 	return -1;
 }
@@ -166,8 +185,10 @@ s64 fabric_build_node(struct fabric_build *b, u8 type, const char *id, u32 nport
 	if (!n->ports || (type == NODE_TYPE_CA && !n->ip) ||
 	    (id && (!n->id || index_add(&b->ids, hash_string(id), node))))
 		return fabric_build_error(b, "out of memory");
-	for (p = 0; p <= nports; p++)
+	for (p = 0; p <= nports; p++) {
 		n->ports[p].peer = FABRIC_NO_PEER;
+		n->ports[p].delay_ps = FABRIC_DELAY_DEFAULT;
+	}
 	return node;
 }
 
@@ -239,6 +260,8 @@ static int link_end(struct fabric_build *b, u32 a, u32 ap, u32 z, u32 zp)
 		p->line = b->line;
 		p->lanes = b->lanes;
 		p->speed = b->speed;
+		p->disabled |= b->disabled;
+		p->delay_ps = b->delay_ps;
 	}
 	p->peer = z;
 	p->peer_port = zp;
@@ -254,23 +277,58 @@ int fabric_build_link(struct fabric_build *b, u32 a, u32 ap, u32 z, u32 zp)
 	return err ? err : link_end(b, z, zp, a, ap);
 }
 
-bool fabric_build_rate(const char *word, u8 *lanes, u8 *speed)
+int fabric_build_rate(struct fabric_build *b, const char *word, u8 *lanes, u8 *speed)
 {
 	char *end;
 	unsigned long n = strtoul(word, &end, 10);
-	char name[8];
-	size_t len = 0;
+	enum wire_speed found;
+	const char *p;
 
-	if (end == word || (*end != 'x' && *end != 'X'))
-		return false;
-	for (end++; *end && isalnum((u8)*end) && len < sizeof(name) - 1; end++)
-		name[len++] = *end;
-	name[len] = 0;
-	if (*end || (n != 1 && n != 2 && n != 4 && n != 8 && n != 12) || !wire_speed_from_name(name))
-		return false;
-	*lanes = n;
-	*speed = wire_speed_from_name(name);
-	return true;
+	if (!isdigit((u8)word[0]) || end == word || (*end != 'x' && *end != 'X') || !end[1])
+		return 0;
+	for (p = end + 1; isalnum((u8)*p) || *p == '?'; p++)
+		;
+	if (*p)
+		return 0;
+	if (n != 1 && n != 2 && n != 4 && n != 8 && n != 12)
+		return fabric_build_error(b, "\"%.40s\": a link has 1, 2, 4, 8 or 12 lanes", word);
+	found = wire_speed_from_name(end + 1);
+	if (end[1] == '?') { /* ibnetdiscover does not know it */
+		fabric_build_warn(b, "the speed of \"%.40s\" is not known: it is taken as SDR", word);
+		found = WIRE_SPEED_SDR;
+	} else if (!found || !wire_link_rate(found, (unsigned int)n)) {
+		return fabric_build_error(
+			b, "\"%.40s\" is no rate: speeds are SDR, DDR, QDR, FDR10, FDR, EDR, HDR, NDR and, to 4x, XDR",
+			word);
+	}
+	*lanes = (u8)n;
+	*speed = (u8)found;
+	return 1;
+}
+
+int fabric_build_place(struct fabric_build *b, struct fabric_line *l, u32 *node, u32 *port)
+{
+	char name[2 * FABRIC_NAME_MAX], more[8] = "", *colon;
+	s64 n;
+
+	if (!fabric_line_word(l, name, sizeof(name) - sizeof(more)) || name[0] == '#')
+		return fabric_build_error(b, "a port is missing: say NODE:PORT");
+	if (l->p < l->end && *l->p == ':' && fabric_line_word(l, more, sizeof(more))) /* it was in quotes */
+		strcat(name, more);
+	colon = strrchr(name, ':');
+	if (!colon || !colon[1] || strspn(colon + 1, "0123456789") != strlen(colon + 1))
+		return fabric_build_error(b, "\"%.60s\" is no port: say NODE:PORT", name);
+	*colon = 0;
+	n = fabric_build_find_name(b, name);
+	if (n < 0)
+		n = fabric_build_find_id(b, name);
+	if (n < 0)
+		return fabric_build_error(b, "no node is called \"%.60s\"", name);
+	*node = (u32)n;
+	*port = (u32)strtoul(colon + 1, NULL, 10);
+	if (*port && *port <= b->t->nodes[n].nports)
+		return 0;
+	return fabric_build_error(b, "\"%.60s\" has ports 1 to %u, not %s", name, b->t->nodes[n].nports, colon + 1);
 }
 
 /* Lines */

@@ -21,8 +21,11 @@ struct fabric_build {
 	char *err;
 	size_t err_len;
 	u32 line;
-	u8 lanes, speed; /* defaults of links */
+	u8 lanes, speed; /* of the links that follow */
 	u32 first;       /* number of the first switch and host of a shape; 0: 1 */
+	bool disabled;   /* likewise */
+	u64 delay_ps;    /* likewise */
+	u32 warnings;
 };
 
 /* Tokens of one line: words, or quoted strings. */
@@ -42,8 +45,19 @@ void *fabric_build_append(void *list, u32 *n, size_t size);
 s64 fabric_build_find_id(struct fabric_build *b, const char *id);
 s64 fabric_build_find_name(struct fabric_build *b, const char *name);
 int fabric_build_link(struct fabric_build *b, u32 a, u32 ap, u32 z, u32 zp);
-/* "4xHDR" -> lanes and speed; false: invalid. */
-bool fabric_build_rate(const char *word, u8 *lanes, u8 *speed);
+/* "4xHDR" -> lanes and speed: 1; 0: it is no such word; negative: a speed or width that does not exist (reported). */
+int fabric_build_rate(struct fabric_build *b, const char *word, u8 *lanes, u8 *speed);
+/* A line for fabric_topology.warning. */
+void fabric_build_warn(struct fabric_build *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* "NODE:PORT", where NODE may be in quotes. 0, or negative (reported). */
+int fabric_build_place(struct fabric_build *b, struct fabric_line *l, u32 *node, u32 *port);
+
+/* option.c: words with a value that hold for the whole fabric, and lines about one port or cable */
+bool fabric_option_known(const char *word);
+int fabric_option_set(struct fabric_build *b, const char *word, const char *value);
+int fabric_option_cable(struct fabric_build *b, struct fabric_line *l);   /* the words after "cable" */
+int fabric_option_disable(struct fabric_build *b, struct fabric_line *l); /* and after "disable" */
+
 /* ip NAME ADDR[/LEN] [ADDR6[/LEN]], the words after "ip". NAME may be "h1" or "h1:2". */
 int fabric_build_ip(struct fabric_build *b, struct fabric_line *l);
 /*

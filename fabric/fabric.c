@@ -11,7 +11,7 @@ static void port_init(struct fabric_port *p, const struct fabric_topology *t, co
 {
 	struct wire_portinfo *info = p->info;
 	u8 lanes = tp->lanes ? tp->lanes : 4;
-	u8 speed = tp->speed ? min(tp->speed, (u8)WIRE_SPEED_NDR) : WIRE_SPEED_HDR;
+	u8 speed = tp->speed ? tp->speed : WIRE_SPEED_HDR;
 
 	p->down_default = PHYS_STATE_POLLING;
 	p->oper_vls = t->vl_cap;
@@ -20,16 +20,19 @@ static void port_init(struct fabric_port *p, const struct fabric_topology *t, co
 	p->vl_stall_count = 7;
 	p->prefix = WIRE_GID_PREFIX_DEFAULT;
 	info->state = p->num ? PORT_STATE_DOWN : PORT_STATE_ACTIVE;
-	info->phys_state = p->num ? PHYS_STATE_POLLING : PHYS_STATE_LINK_UP;
+	info->phys_state = !p->num ? PHYS_STATE_LINK_UP : tp->disabled ? PHYS_STATE_DISABLED : PHYS_STATE_POLLING;
 	info->mtu_cap = info->mtu_active = t->mtu;
 	info->subnet_timeout = 18;
 	info->cap_mask = PORT_CAP_TRAP | PORT_CAP_SL_MAP | PORT_CAP_SYS_IMAGE_GUID | PORT_CAP_EXT_SPEEDS |
 			 PORT_CAP_LED_INFO | PORT_CAP_CLIENT_REREGISTER | PORT_CAP_CAP_MASK_NOTICE |
 			 PORT_CAP_OTHER_LOCAL_CHANGES | PORT_CAP_CAP_MASK2;
 	info->width_supported = info->width_enabled = fabric_link_width(lanes) | LINK_WIDTH_1X;
-	info->speed_supported = info->speed_enabled = BIT(min(speed, (u8)WIRE_SPEED_QDR)) - 1;
-	info->speed_ext_supported = speed > WIRE_SPEED_QDR ? BIT(speed - WIRE_SPEED_QDR) - 1 : 0;
-	info->speed_ext_enabled = info->speed_ext_supported ? info->speed_ext_supported : LINK_SPEED_EXT_DISABLE;
+	fabric_link_set_supported(p, speed);
+	p->node->f->xdr |= speed == WIRE_SPEED_XDR;
+	if (t->keep_lids && wire_lid_is_unicast(tp->lid)) {
+		info->lid = tp->lid;
+		info->lmc = tp->lmc;
+	}
 	fabric_link_set_active(info, p->num ? 4 : lanes, p->num ? WIRE_SPEED_SDR : speed);
 }
 
@@ -78,7 +81,7 @@ static int node_init(struct fabric_node *n, const struct fabric_topology *t, con
 			return -ENOMEM;
 	}
 	memcpy(n->name, tn->name, sizeof(n->name));
-	memcpy(n->desc, tn->name, min(strlen(tn->name), sizeof(n->desc)));
+	memcpy(n->desc, tn->desc, sizeof(n->desc));
 	if (n->type == NODE_TYPE_SWITCH) {
 		n->sw = calloc(1, sizeof(*n->sw));
 		if (!n->sw)

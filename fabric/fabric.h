@@ -63,8 +63,16 @@ void fabric_destroy(struct fabric *f);
 
 u32 fabric_node_count(const struct fabric *f);
 struct fabric_node *fabric_node(const struct fabric *f, u32 index); /* NULL out of range; order of the file */
-struct fabric_node *fabric_node_find(const struct fabric *f, const char *name); /* by name; NULL */
-struct fabric_port *fabric_node_port(const struct fabric_node *n, u32 num);     /* 0 is a switch's own; NULL */
+/*
+ * By its name; by a GUID, "0x...", "H-..." or "S-..."; by its description, or the first word of that, where only one node has it.
+ * NULL: none, or more than one.
+ */
+struct fabric_node *fabric_node_find(const struct fabric *f, const char *name);
+/* The nodes whose description, or its first word, is @name: how many, up to @max of them in @match. */
+u32 fabric_node_matches(const struct fabric *f, const char *name, const struct fabric_node **match, u32 max);
+/* The node of "NODE" or "NODE:PORT"; *port is what follows the colon, or NULL. NULL: there is no such node. */
+struct fabric_node *fabric_place_find(const struct fabric *f, const char *place, const char **port);
+struct fabric_port *fabric_node_port(const struct fabric_node *n, u32 num); /* 0 is a switch's own; NULL */
 
 const char *fabric_node_name(const struct fabric_node *n);
 void fabric_node_desc(const struct fabric_node *n, char desc[65]); /* NodeDescription, NUL-terminated */
@@ -86,6 +94,7 @@ struct fabric_port_info {
 	u8 mtu_cap, mtu; /* codes; NeighborMTU */
 	u32 cap_mask;
 	bool unplugged;
+	bool disabled;                  /* PortPhysicalState of one end of the cable */
 	const struct fabric_node *peer; /* NULL: not wired */
 	u8 peer_port;
 	bool trunk; /* the peer is in another daemon */

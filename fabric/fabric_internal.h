@@ -153,6 +153,7 @@ struct fabric {
 	void *watch_ctx;
 	bool closing;
 	u8 mtu_cap, vl_cap; /* codes */
+	bool xdr;           /* there are links of this speed: capabilities tell of LinkSpeedExt2 */
 	u64 next_tid;
 };
 
@@ -225,6 +226,7 @@ void fabric_link_train(struct fabric_port *p, struct fabric_port *q); /* both go
 bool fabric_link_trains(const struct fabric_port *p);                 /* does this end permit it? */
 /* Sets LinkWidthActive and LinkSpeedActive. */
 void fabric_link_set_active(struct wire_portinfo *info, u8 lanes, u8 speed); /* @speed: enum wire_speed */
+void fabric_link_set_supported(struct fabric_port *p, u8 speed);             /* and Enabled: @speed and those below */
 u8 fabric_link_width(u8 lanes);                                              /* the bit of LinkWidth */
 
 /* remote.c: ports of other daemons */
@@ -262,6 +264,7 @@ bool fabric_sma_request(struct fabric_port *self, struct fabric_port *in, u8 *ma
 /* Ends the trap that the TrapRepress names, if its M_Key is good. False: the node has sent no such trap. */
 bool fabric_sma_trap_repress(struct fabric_node *n, u8 *mad, u16 slid);
 u16 fabric_sma_port_info(struct fabric_sma *s);
+u16 fabric_sma_mlnx_ext_port_info(struct fabric_sma *s);
 u16 fabric_sma_pkey_table(struct fabric_sma *s);
 u16 fabric_sma_sl2vl(struct fabric_sma *s);
 u16 fabric_sma_vlarb(struct fabric_sma *s);
@@ -310,6 +313,12 @@ static inline void fabric_notify(struct fabric *f, enum fabric_event_type type, 
 
 	if (f->watch && !f->closing)
 		f->watch(f->watch_ctx, &ev);
+}
+
+/* Mellanox' devices, and those of Bull with its chips, have MLNXExtendedPortInfo. */
+static inline bool fabric_is_mlnx(const struct fabric_node *n)
+{
+	return n->vendid == 0x0002c9 || n->vendid == 0x00119f;
 }
 
 static inline struct fabric_port *fabric_self(struct fabric_port *in)

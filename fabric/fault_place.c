@@ -6,23 +6,22 @@
 
 static struct fabric_node *fault_find_node(struct fabric *f, const char *place, u32 *num, char *err, size_t err_len)
 {
-	struct fabric_node *n = fabric_node_find(f, place);
-	const char *colon = strrchr(place, ':');
-	char name[FABRIC_NAME_MAX];
+	const char *port;
+	struct fabric_node *n = fabric_place_find(f, place, &port);
 	u64 v;
 
 	*num = 0;
-	if (n)
-		return n;
-	if (colon && (size_t)(colon - place) < sizeof(name)) {
-		snprintf(name, sizeof(name), "%.*s", (int)(colon - place), place);
-		n = fabric_node_find(f, name);
-	}
 	if (!n) {
-		spec_refuse(err, err_len, "%.80s: there is no such node", place);
+		spec_refuse(err, err_len,
+			    fabric_node_matches(f, place, NULL, 0) > 1
+				    ? "%.80s: more than one node is called so, say the GUID"
+				    : "%.80s: there is no such node",
+			    place);
 		return NULL;
 	}
-	if (!spec_number(colon + 1, 255, &v) || !v || v > n->nports) {
+	if (!port)
+		return n;
+	if (!spec_number(port, 255, &v) || !v || v > n->nports) {
 		spec_refuse(err, err_len, "%.80s: the ports of %s are 1 to %u", place, n->name, n->nports);
 		return NULL;
 	}

@@ -50,7 +50,7 @@ static bool parse_hex(void *to, const char *value)
 #define KEY(name, type, member, ...) SPEC_FIELD(name, type, fabric_fault, member, ##__VA_ARGS__)
 #define BY(fn, text)                 .parse = fn, .wants = text
 #define OWN(key)                     [FAULT_##key - FAULT_OWN]
-#define SPEEDS                       "SDR, DDR, QDR, FDR, EDR, HDR or NDR"
+#define SPEEDS                       "SDR, DDR, QDR, FDR10, FDR, EDR, HDR, NDR or XDR"
 static const struct spec_field keys[] = {
 	OWN(WHAT) = KEY("what", SPEC_NAME, ft.what, .names = "payload|header|icrc|vcrc",
 			.wants = "payload, header, icrc or vcrc"),

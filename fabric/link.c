@@ -21,11 +21,48 @@ u8 fabric_link_width(u8 lanes)
 	return bit[lanes];
 }
 
+/* The bits of the speeds, the fastest first: of LinkSpeed, LinkSpeedExt and LinkSpeedExt2, MLNXExtendedPortInfo. */
+static const struct link_speed {
+	u8 speed, base, ext, fdr10;
+} speeds[] = {
+	{ WIRE_SPEED_XDR, 0, LINK_SPEED_EXT_XDR, 0 }, { WIRE_SPEED_NDR, 0, LINK_SPEED_EXT_NDR, 0 },
+	{ WIRE_SPEED_HDR, 0, LINK_SPEED_EXT_HDR, 0 }, { WIRE_SPEED_EDR, 0, LINK_SPEED_EXT_EDR, 0 },
+	{ WIRE_SPEED_FDR, 0, LINK_SPEED_EXT_FDR, 0 }, { WIRE_SPEED_FDR10, 0, 0, MLNXEXTPORT_FDR10 },
+	{ WIRE_SPEED_QDR, LINK_SPEED_QDR, 0, 0 },     { WIRE_SPEED_DDR, LINK_SPEED_DDR, 0, 0 },
+	{ WIRE_SPEED_SDR, LINK_SPEED_SDR, 0, 0 },
+};
+
+void fabric_link_set_supported(struct fabric_port *p, u8 speed)
+{
+	struct wire_portinfo *info = p->info;
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(speeds); i++) {
+		if (speeds[i].speed > speed)
+			continue;
+		info->speed_supported |= speeds[i].base;
+		info->speed_ext_supported |= speeds[i].ext;
+		info->fdr10_supported |= fabric_is_mlnx(p->node) ? speeds[i].fdr10 : 0;
+	}
+	info->speed_enabled = info->speed_supported;
+	info->speed_ext_enabled = info->speed_ext_supported ? info->speed_ext_supported : LINK_SPEED_EXT_DISABLE;
+	info->fdr10_enabled = info->fdr10_supported;
+}
+
+/* Where an extended speed is active, LinkSpeedActive is that of QDR. */
 void fabric_link_set_active(struct wire_portinfo *info, u8 lanes, u8 speed)
 {
+	u32 i;
+
 	info->width_active = fabric_link_width(lanes);
-	info->speed_active = BIT(min(speed, (u8)WIRE_SPEED_QDR) - 1);
-	info->speed_ext_active = speed > WIRE_SPEED_QDR ? BIT(speed - WIRE_SPEED_FDR) : 0;
+	info->speed_active = LINK_SPEED_QDR;
+	for (i = 0; i < ARRAY_SIZE(speeds); i++) {
+		if (speeds[i].speed != speed)
+			continue;
+		info->speed_active = speeds[i].base ? speeds[i].base : LINK_SPEED_QDR;
+		info->speed_ext_active = speeds[i].ext;
+		info->fdr10_active = speeds[i].fdr10;
+	}
 }
 
 static u8 link_limited(u8 most, u8 a, u8 b)
@@ -33,31 +70,33 @@ static u8 link_limited(u8 most, u8 a, u8 b)
 	return min(most, min(a ? a : most, b ? b : most));
 }
 
+/* The bits of the extended speeds that both ends enable. */
+static u8 link_ext_enabled(const struct wire_portinfo *a, const struct wire_portinfo *b)
+{
+	if (a->speed_ext_enabled == LINK_SPEED_EXT_DISABLE || b->speed_ext_enabled == LINK_SPEED_EXT_DISABLE)
+		return 0;
+	return a->speed_ext_enabled & b->speed_ext_enabled;
+}
+
 /* Negotiates the greatest width and speed enabled at both ends, at least 1xSDR. */
 static void link_negotiate(struct fabric_port *a, struct fabric_port *b)
 {
 	static const u8 lanes[] = { 12, 8, 4, 2, 1 };
-	static const struct {
-		u8 speed, bit, ext;
-	} speeds[] = { { WIRE_SPEED_NDR, 0, LINK_SPEED_EXT_NDR }, { WIRE_SPEED_HDR, 0, LINK_SPEED_EXT_HDR },
-		       { WIRE_SPEED_EDR, 0, LINK_SPEED_EXT_EDR }, { WIRE_SPEED_FDR, 0, LINK_SPEED_EXT_FDR },
-		       { WIRE_SPEED_QDR, LINK_SPEED_QDR, 0 },     { WIRE_SPEED_DDR, LINK_SPEED_DDR, 0 } };
 	u8 most_lanes = link_limited(12, a->lanes_limit, b->lanes_limit);
-	u8 most_speed = link_limited(WIRE_SPEED_NDR, a->speed_limit, b->speed_limit);
+	u8 most_speed = link_limited(WIRE_SPEED_XDR, a->speed_limit, b->speed_limit);
 	const struct wire_portinfo *ai = a->info, *bi = b->info;
-	u8 ext = ai->speed_ext_enabled & bi->speed_ext_enabled, base = ai->speed_enabled & bi->speed_enabled;
-	u8 active_lanes = 1, active_speed = WIRE_SPEED_SDR;
+	u8 ext = link_ext_enabled(ai, bi), base = ai->speed_enabled & bi->speed_enabled;
+	u8 fdr10 = ai->fdr10_enabled & bi->fdr10_enabled, active_lanes = 1, active_speed = WIRE_SPEED_SDR;
 	u32 i;
 
-	if (ai->speed_ext_enabled == LINK_SPEED_EXT_DISABLE || bi->speed_ext_enabled == LINK_SPEED_EXT_DISABLE)
-		ext = 0;
 	for (i = 0; i < ARRAY_SIZE(lanes); i++)
 		if (lanes[i] <= most_lanes && (ai->width_enabled & bi->width_enabled & fabric_link_width(lanes[i]))) {
 			active_lanes = lanes[i];
 			break;
 		}
 	for (i = 0; i < ARRAY_SIZE(speeds); i++)
-		if (speeds[i].speed <= most_speed && ((ext & speeds[i].ext) || (base & speeds[i].bit))) {
+		if (speeds[i].speed <= most_speed &&
+		    ((ext & speeds[i].ext) || (base & speeds[i].base) || (fdr10 & speeds[i].fdr10))) {
 			active_speed = speeds[i].speed;
 			break;
 		}

@@ -12,6 +12,7 @@ struct ref {
 	char *peer;
 	u32 node, line;
 	u8 port, peer_port, lanes, speed;
+	bool assumed; /* width and speed are not said */
 };
 
 struct netfile {
@@ -68,24 +69,90 @@ static bool netfile_quoted(struct fabric_line *l, char *s, size_t size)
 	return l->p < l->end && *l->p == '"' && fabric_line_word(l, s, size) && *s;
 }
 
-/* Before the comment: ibsim's w= and s=; in the comment: a rate such as 4xHDR. */
-static void link_rate(struct fabric_line *l, u8 *lanes, u8 *speed)
+static int unknown_code(struct fabric_build *b, const char *word)
 {
-	char word[FABRIC_NAME_MAX + 16];
-	unsigned long v;
+	return fabric_build_error(
+		b, "\"%.40s\": widths are w=1, 2 (4x), 4 (8x), 8 (12x) or 16 (2x), speeds s=1, 2 or 4", word);
+}
 
-	while (fabric_line_word(l, word, sizeof(word))) {
-		if (!strncmp(word, "w=", 2)) {
-			v = strtoul(word + 2, NULL, 0);
-			if (v < 256 && wire_width_lanes((u8)v))
-				*lanes = wire_width_lanes((u8)v);
-		} else if (!strncmp(word, "s=", 2)) {
-			v = strtoul(word + 2, NULL, 0);
-			*speed = v == 1 ? WIRE_SPEED_SDR : v == 2 ? WIRE_SPEED_DDR : v == 4 ? WIRE_SPEED_QDR : *speed;
-		} else {
-			fabric_build_rate(word, lanes, speed);
-		}
+/* ibsim's w= and s=, codes of PortInfo; ibnetdiscover --full has them behind a rate, which says more. */
+static int rate_code(struct fabric_build *b, const char *word, u8 *lanes, u8 *speed)
+{
+	char *end;
+	unsigned long v = strtoul(word + 2, &end, 0);
+
+	if (end == word + 2 || *end)
+		return unknown_code(b, word);
+	if (*word == 'w') {
+		*lanes = v < 256 ? (u8)wire_width_lanes((u8)v) : 0;
+		return *lanes ? 1 : unknown_code(b, word);
 	}
+	if (v != 1 && v != 2 && v != 4)
+		return unknown_code(b, word);
+	*speed = v == 1 ? WIRE_SPEED_SDR : v == 2 ? WIRE_SPEED_DDR : WIRE_SPEED_QDR;
+	return 1;
+}
+
+/* The last quote of the line: descriptions are not escaped, and may have quotes. */
+static const char *last_quote(const struct fabric_line *l)
+{
+	const char *p;
+
+	for (p = l->end; p > l->p && p[-1] != '"'; p--)
+		;
+	return p > l->p ? p - 1 : NULL;
+}
+
+/* "lid 4 lmc 0" of a port's or switch's own, up to @end. */
+static void netfile_lid(struct fabric_topology_port *p, const char *from, const char *end)
+{
+	struct fabric_line l = { from, end };
+	char word[32], value[32];
+
+	while (fabric_line_word(&l, word, sizeof(word))) {
+		if (strcmp(word, "lid") != 0 && strcmp(word, "lmc") != 0)
+			continue;
+		if (!fabric_line_word(&l, value, sizeof(value)))
+			return;
+		if (word[1] == 'i')
+			p->lid = (u16)min(strtoul(value, NULL, 10), 0xfffful);
+		else
+			p->lmc = (u8)min(strtoul(value, NULL, 10), 7ul);
+	}
+}
+
+/*
+ * Behind the peer: w= and s=, and in the comment, before and after the peer's description, the port's own LID and LMC, and the
+ * width and speed, such as 4xHDR.
+ */
+static int port_remark(struct netfile *f, struct fabric_line *l, struct ref *r)
+{
+	struct fabric_topology_node *n = &f->b->t->nodes[r->node];
+	const char *comment = memchr(l->p, '#', (size_t)(l->end - l->p)), *quote;
+	struct fabric_line part = { l->p, comment ? comment : l->end }, rest;
+	char word[FABRIC_NAME_MAX + 16];
+	bool rate = false, code = false;
+	int got;
+
+	rest = (struct fabric_line){ comment ? comment + 1 : l->end, l->end };
+	quote = memchr(rest.p, '"', (size_t)(rest.end - rest.p));
+	if (quote && n->type == NODE_TYPE_CA)
+		netfile_lid(&n->ports[r->port], rest.p, quote);
+	if (quote)
+		rest.p = last_quote(&rest) + 1;
+	while (fabric_line_word(&part, word, sizeof(word)) || fabric_line_word(&rest, word, sizeof(word))) {
+		if (!rate && (!strncmp(word, "w=", 2) || !strncmp(word, "s=", 2))) {
+			got = rate_code(f->b, word, &r->lanes, &r->speed);
+			code |= got > 0;
+		} else {
+			got = fabric_build_rate(f->b, word, &r->lanes, &r->speed);
+			rate |= got > 0;
+		}
+		if (got < 0)
+			return got;
+	}
+	r->assumed = !rate && !code;
+	return 0;
 }
 
 /* [port](guid)  "peer"[port](guid)  # ... */
@@ -119,13 +186,12 @@ static int port_line(struct netfile *f, struct fabric_line *l)
 		return fabric_build_error(f->b, "out of memory");
 	r->lanes = f->b->lanes;
 	r->speed = f->b->speed;
-	link_rate(l, &r->lanes, &r->speed);
 	r->node = (u32)f->node;
 	r->port = (u8)port;
 	r->peer_port = peer_port > 255 ? 255 : (u8)peer_port;
 	r->line = f->b->line;
 	r->peer = strdup(peer);
-	return r->peer ? 0 : fabric_build_error(f->b, "out of memory");
+	return r->peer ? port_remark(f, l, r) : fabric_build_error(f->b, "out of memory");
 }
 
 /* Switch 8 "S-..." # "name" ...; where there is no name in the comment, the id is the name. */
@@ -133,6 +199,7 @@ static int node_line(struct netfile *f, struct fabric_line *l, u8 type)
 {
 	struct fabric_topology_node *n;
 	char word[32], id[FABRIC_NAME_MAX], name[FABRIC_NAME_MAX];
+	const char *quote;
 	int err;
 
 	if (!fabric_line_word(l, word, sizeof(word)) || !isdigit((u8)word[0]))
@@ -156,7 +223,15 @@ static int node_line(struct netfile *f, struct fabric_line *l, u8 type)
 	while (l->p < l->end && *l->p != '#')
 		l->p++;
 	l->p += l->p < l->end;
-	return fabric_build_name(f->b, (u32)f->node, netfile_quoted(l, name, sizeof(name)) ? name : id);
+	skip_space(l);
+	quote = l->p < l->end && *l->p == '"' ? last_quote(l) : NULL;
+	if (!quote || quote <= l->p + 1)
+		return fabric_build_name(f->b, (u32)f->node, id);
+	snprintf(n->desc, sizeof(n->desc), "%.*s", (int)min(quote - l->p - 1, (ptrdiff_t)NODEDESC_SIZE), l->p + 1);
+	snprintf(name, sizeof(name), "%.*s", FABRIC_NAME_MAX - 1, n->desc);
+	if (type == NODE_TYPE_SWITCH)
+		netfile_lid(&n->ports[0], quote + 1, l->end);
+	return fabric_build_name(f->b, (u32)f->node, name);
 }
 
 static const struct {
@@ -208,6 +283,8 @@ static int netfile_line(struct netfile *f, struct fabric_line *l)
 	if (*l->p == '[')
 		return port_line(f, l);
 	fabric_line_word(l, word, sizeof(word));
+	if (!strcmp(word, "Chassis")) /* ibnetdiscover --grouping */
+		return 0;
 	for (i = 0; i < ARRAY_SIZE(node_words); i++)
 		if (!strcmp(word, node_words[i].word))
 			return node_line(f, l, node_words[i].type);
@@ -233,6 +310,8 @@ static int netfile_resolve(struct netfile *f)
 			continue; /* a switch's own port has no cable */
 		b->lanes = r->lanes;
 		b->speed = r->speed;
+		if (r->assumed && b->t->nodes[r->node].ports[r->port].peer == FABRIC_NO_PEER)
+			fabric_build_warn(b, "port %u has no width and speed: it is taken as 4xHDR", r->port);
 		err = fabric_build_link(b, r->node, r->port, (u32)peer, r->peer_port);
 		if (err)
 			return err;
@@ -240,12 +319,60 @@ static int netfile_resolve(struct netfile *f)
 	return 0;
 }
 
-/* Comments that start with #muslin: ip "h1" 10.0.0.1 */
+struct first_word {
+	char word[FABRIC_NAME_MAX];
+	u32 node;
+};
+
+static int by_word(const void *a, const void *b)
+{
+	return strcmp(((const struct first_word *)a)->word, ((const struct first_word *)b)->word);
+}
+
+/*
+ * Names of hosts without blanks, which commands and files take as one word: "node002 mlx5_0" is node002, or node002-mlx5_0 where
+ * several hosts have that first word. Descriptions stay as they are.
+ */
+static int netfile_name_hosts(struct fabric_build *b)
+{
+	struct first_word *w = calloc(b->t->nnodes ? b->t->nnodes : 1, sizeof(*w));
+	u32 i, n = 0;
+	int err = 0;
+
+	if (!w)
+		return fabric_build_error(b, "out of memory");
+	for (i = 0; i < b->t->nnodes; i++) {
+		const struct fabric_topology_node *node = &b->t->nodes[i];
+
+		if (node->type != NODE_TYPE_CA || !strpbrk(node->name, " /"))
+			continue;
+		w[n].node = i;
+		memcpy(w[n++].word, node->name, strcspn(node->name, " /"));
+	}
+	qsort(w, n, sizeof(*w), by_word);
+	for (i = 0; i < n && !err; i++) {
+		struct fabric_topology_node *node = &b->t->nodes[w[i].node];
+		bool alone = (!i || strcmp(w[i].word, w[i - 1].word) != 0) &&
+			     (i + 1 == n || strcmp(w[i].word, w[i + 1].word) != 0) && w[i].word[0];
+		char name[FABRIC_NAME_MAX], *p;
+
+		snprintf(name, sizeof(name), "%s", node->name);
+		while ((p = strpbrk(name, " /")))
+			*p = '-';
+		b->line = node->line;
+		err = fabric_build_name(b, w[i].node,
+					alone && fabric_build_find_name(b, w[i].word) < 0 ? w[i].word : name);
+	}
+	free(w);
+	return err;
+}
+
+/* Comments that start with #muslin: ip "h1" 10.0.0.1, cables, disabled ports and options of the fabric. */
 static int netfile_remarks(struct fabric_build *b, const char *text, size_t len)
 {
 	const char *p = text, *end = text + len;
 	struct fabric_line l;
-	char word[32];
+	char word[32], value[256];
 	int err = 0;
 
 	for (b->line = 1; !err && fabric_line_next(&p, end, &l); b->line++) {
@@ -257,9 +384,17 @@ static int netfile_remarks(struct fabric_build *b, const char *text, size_t len)
 			err = fabric_build_ip(b, &l);
 		else if (!strcmp(word, "trunk"))
 			err = fabric_build_trunk(b, &l);
+		else if (!strcmp(word, "disable"))
+			err = fabric_option_disable(b, &l);
+		else if (!strcmp(word, "cable"))
+			err = fabric_option_cable(b, &l);
+		else if (!fabric_option_known(word) || !strcmp(word, "speed") ||
+			 !fabric_line_word(&l, value, sizeof(value)))
+			err = fabric_build_error(b, "say: #muslin ip \"HOST\" ADDRESS, trunk NODE:PORT to|listen "
+						    "ADDRESS, disable NODE:PORT, cable ..., or an option "
+						    "such as rates enforced");
 		else
-			err = fabric_build_error(b, "say: #muslin ip \"HOST\" ADDRESS, or #muslin trunk \"NODE:PORT\" "
-						    "to|listen ADDRESS");
+			err = fabric_option_set(b, word, value);
 	}
 	return err;
 }
@@ -276,6 +411,8 @@ int fabric_netfile_parse(struct fabric_build *b, const char *text, size_t len)
 		err = netfile_line(&f, &l);
 	if (!err)
 		err = netfile_resolve(&f);
+	if (!err)
+		err = netfile_name_hosts(b);
 	if (!err)
 		err = netfile_remarks(b, text, len);
 	for (i = 0; i < f.nrefs; i++)

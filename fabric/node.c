@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Nodes and ports as other rooms see them: accessors, counters and events. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <strings.h>
+
 #include "fabric/fabric_internal.h"
 
 const char *fabric_counter_name(enum fabric_counter c)
@@ -19,14 +23,105 @@ struct fabric_node *fabric_node(const struct fabric *f, u32 index)
 	return index < f->nnodes ? &f->nodes[index] : NULL;
 }
 
-struct fabric_node *fabric_node_find(const struct fabric *f, const char *name)
+/* "0x2c90300000050", or "H-..." and "S-..." as ibnetdiscover writes it; 0: no GUID. */
+static u64 node_guid_of(const char *name)
+{
+	bool hex = !strncasecmp(name, "0x", 2), id = (*name == 'H' || *name == 'S' || *name == 'R') && name[1] == '-';
+	size_t len = strlen(name + 2 * (hex || id));
+
+	if ((!hex && !id) || !len || len > 16 || strspn(name + 2, "0123456789abcdefABCDEF") != len)
+		return 0;
+	return strtoull(name + 2, NULL, 16);
+}
+
+static bool node_has_guid(const struct fabric_node *n, u64 guid)
 {
 	u32 i;
 
-	for (i = 0; i < f->nnodes; i++)
-		if (!strcmp(f->nodes[i].name, name))
-			return &f->nodes[i];
+	if (n->guid == guid)
+		return true;
+	for (i = 1; !n->sw && i <= n->nports; i++)
+		if (n->ports[i].guid == guid)
+			return true;
+	return false;
+}
+
+/* The ways to name a node, from the first: by its name, its GUID or that of a port, its description, the first word of that. */
+enum node_by {
+	NODE_BY_NAME,
+	NODE_BY_GUID,
+	NODE_BY_DESC,
+	NODE_BY_WORD,
+	NODE_BY_NUM
+};
+
+static bool node_is(const struct fabric_node *n, enum node_by by, const char *name, size_t len, u64 guid)
+{
+	switch (by) {
+	case NODE_BY_NAME:
+		return !strcmp(n->name, name);
+	case NODE_BY_GUID:
+		return guid && node_has_guid(n, guid);
+	case NODE_BY_DESC:
+		return len <= NODEDESC_SIZE && !strncmp(n->desc, name, NODEDESC_SIZE);
+	default:
+		return len < NODEDESC_SIZE && !strncmp(n->desc, name, len) && n->desc[len] == ' ';
+	}
+}
+
+struct fabric_node *fabric_node_find(const struct fabric *f, const char *name)
+{
+	u64 guid = node_guid_of(name);
+	size_t len = strlen(name);
+	enum node_by by;
+	u32 i;
+
+	for (by = NODE_BY_NAME; len && by < NODE_BY_NUM; by++) {
+		struct fabric_node *found = NULL;
+
+		for (i = 0; i < f->nnodes; i++) {
+			if (!node_is(&f->nodes[i], by, name, len, guid))
+				continue;
+			if (found)
+				return NULL;
+			found = &f->nodes[i];
+			if (by <= NODE_BY_GUID)
+				return found; /* these are unique */
+		}
+		if (found)
+			return found;
+	}
 	return NULL;
+}
+
+u32 fabric_node_matches(const struct fabric *f, const char *name, const struct fabric_node **match, u32 max)
+{
+	size_t len = strlen(name);
+	u32 i, n = 0;
+
+	for (i = 0; len && i < f->nnodes; i++) {
+		if (!node_is(&f->nodes[i], NODE_BY_DESC, name, len, 0) &&
+		    !node_is(&f->nodes[i], NODE_BY_WORD, name, len, 0))
+			continue;
+		if (n < max)
+			match[n] = &f->nodes[i];
+		n++;
+	}
+	return n;
+}
+
+struct fabric_node *fabric_place_find(const struct fabric *f, const char *place, const char **port)
+{
+	struct fabric_node *n = fabric_node_find(f, place);
+	const char *colon = strrchr(place, ':');
+	char name[NODEDESC_SIZE + 1];
+
+	*port = NULL;
+	if (n || !colon || (size_t)(colon - place) >= sizeof(name))
+		return n;
+	snprintf(name, sizeof(name), "%.*s", (int)(colon - place), place);
+	*port = colon + 1;
+	return fabric_node_find(f, name);
 }
 
 struct fabric_port *fabric_node_port(const struct fabric_node *n, u32 num)
@@ -104,11 +199,15 @@ void fabric_port_info(const struct fabric_port *p, struct fabric_port_info *info
 		.state = pi->state,
 		.phys_state = pi->phys_state,
 		.lanes = up ? (u8)wire_width_lanes(pi->width_active) : 0,
-		.speed = up ? wire_speed_active(pi->speed_active, pi->speed_ext_active) : WIRE_SPEED_NONE,
+		.speed = !up                ? WIRE_SPEED_NONE
+			 : pi->fdr10_active ? WIRE_SPEED_FDR10
+					    : wire_speed_active(pi->speed_active, pi->speed_ext_active),
 		.mtu_cap = pi->mtu_cap,
 		.mtu = pi->mtu_active,
 		.cap_mask = self->info->cap_mask,
 		.unplugged = p->unplugged || p->pulled || (p->peer && p->peer->pulled),
+		.disabled = pi->phys_state == PHYS_STATE_DISABLED ||
+			    (p->peer && p->peer->info->phys_state == PHYS_STATE_DISABLED),
 		.peer = p->peer ? p->peer->node : NULL,
 		.peer_port = p->peer ? p->peer->num : 0,
 		.trunk = p->peer && p->peer->remote,

@@ -12,31 +12,40 @@ enum shape {
 	SHAPE_NONE,
 	SHAPE_LEAFS,
 	SHAPE_FATTREE,
-	SHAPE_RING
+	SHAPE_RING,
+	SHAPE_RAILS,
+	SHAPE_DRAGONFLY
 };
 
 struct shape_args {
 	enum shape shape;
-	u32 leafs, spines, hosts, k, levels, ring, ports, trunks, first;
+	u32 leafs, spines, hosts, k, levels, ring, ports, trunks, first, rails, units, groups, switches, globals;
 	u32 line;
+	u32 used[20]; /* line of each word of numbers[] */
 };
 
-static int shape_add(struct fabric_build *b, u8 type, const char *stem, u32 num, u32 nports, u32 *node)
+static int shape_add_named(struct fabric_build *b, u8 type, const char *name, u32 nports, u32 *node)
 {
 	static const u64 base[] = {
 		[NODE_TYPE_CA] = 0x0002c90300000000ull, [NODE_TYPE_SWITCH] = 0x0002c90400000000ull
 	};
 	s64 n = fabric_build_node(b, type, NULL, nports);
-	char name[32];
 	int err;
 
 	if (n < 0)
 		return (int)n;
 	*node = (u32)n;
-	snprintf(name, sizeof(name), "%s%u", stem, num + b->first);
 	err = fabric_build_name(b, *node, name);
 	return err ? err
 		   : fabric_build_guid(b, *node, base[type] + (u64)b->first * FIRST_GUIDS + 0x10ull * (*node + 1));
+}
+
+static int shape_add(struct fabric_build *b, u8 type, const char *stem, u32 num, u32 nports, u32 *node)
+{
+	char name[32];
+
+	snprintf(name, sizeof(name), "%s%u", stem, num + b->first);
+	return shape_add_named(b, type, name, nports, node);
 }
 
 static int add_hosts(struct fabric_build *b, const struct shape_args *a, u32 sw, u32 count, u32 *nhosts)
@@ -133,26 +142,114 @@ static int build_ring(struct fabric_build *b, const struct shape_args *a)
 	return err;
 }
 
-/* Words with a number after them, "word 4" or "word=4". */
+/*
+ * Rails: each unit has one leaf for each rail, to which port r of each of its hosts is cabled; the leafs of all units share the spines.
+ * Leaf (unit - 1) * rails + rail.
+ */
+static int build_rails(struct fabric_build *b, const struct shape_args *a)
+{
+	u32 up = a->spines * a->trunks, leafs = a->units * a->rails, first = b->t->nnodes, i, j, t, h;
+	int err = 0;
+
+	if (!a->rails || !a->hosts || !a->units || a->ports != 1 || (leafs > 1 && !a->spines))
+		return fabric_build_error(
+			b, "rails, hosts (of each unit), units and spines are at least 1, without ports");
+	for (i = 0; i < leafs && !err; i++)
+		err = shape_add(b, NODE_TYPE_SWITCH, "leaf", i + 1, a->hosts + up, &h);
+	for (i = 0; i < a->spines && !err; i++)
+		err = shape_add(b, NODE_TYPE_SWITCH, "spine", i + 1, leafs * a->trunks, &h);
+	for (i = 0; i < a->units * a->hosts && !err; i++) {
+		err = shape_add(b, NODE_TYPE_CA, "h", i + 1, a->rails, &h);
+		for (j = 0; j < a->rails && !err; j++)
+			err = fabric_build_link(b, h, j + 1, first + i / a->hosts * a->rails + j, i % a->hosts + 1);
+	}
+	for (i = 0; i < leafs; i++)
+		for (j = 0; j < a->spines; j++)
+			for (t = 0; t < a->trunks && !err; t++)
+				err = fabric_build_link(b, first + i, a->hosts + j * a->trunks + t + 1,
+							first + leafs + j, i * a->trunks + t + 1);
+	return err;
+}
+
+/*
+ * Dragonfly: the switches of a group are cabled all to all, and each has as many global links to other groups. Link l of a group
+ * (at its switch l / globals) leads to the group that is 1 + l % (groups - 1) behind it, so that each pair has as many as any other.
+ */
+static int build_dragonfly(struct fabric_build *b, const struct shape_args *a)
+{
+	u32 down = a->hosts * a->ports, local = a->switches - 1, nhosts = 0, first = b->t->nnodes, sw, i, j, k, pairs;
+	u32 total = a->switches * a->globals, n = a->groups * a->switches;
+	int err = 0;
+
+	if (a->groups < 2 || !a->switches || !a->hosts || total < a->groups - 1)
+		return fabric_build_error(
+			b, "a dragonfly has at least 2 groups, and switches times globals are at least groups - 1");
+	pairs = total / (a->groups - 1);
+	for (i = 0; i < n && !err; i++)
+		err = shape_add(b, NODE_TYPE_SWITCH, "sw", i + 1, down + local + a->globals, &sw);
+	for (i = 0; i < n && !err; i++)
+		err = add_hosts(b, a, first + i, a->hosts, &nhosts);
+	for (i = 0; i < n; i++) /* port down + 1 + j: to the jth other switch of the group */
+		for (j = i + 1; j < (i / a->switches + 1) * a->switches && !err; j++)
+			err = fabric_build_link(b, first + i, down + j % a->switches, first + j,
+						down + 1 + i % a->switches);
+	for (i = 0; i < a->groups; i++)
+		for (j = i + 1; j < a->groups; j++)
+			for (k = 0; k < pairs && !err; k++) {
+				u32 l = j - i - 1 + k * (a->groups - 1);
+				u32 m = a->groups - (j - i) - 1 + k * (a->groups - 1);
+
+				err = fabric_build_link(
+					b, first + i * a->switches + l / a->globals, down + local + l % a->globals + 1,
+					first + j * a->switches + m / a->globals, down + local + m % a->globals + 1);
+			}
+	return err;
+}
+
+/* Words with a number after them, "word 4" or "word=4", and the shapes to which they belong. */
+#define S(shape) BIT(SHAPE_##shape)
 static const struct {
 	const char *word;
 	u16 offset;
-	u8 shape;
+	u8 shape; /* that the word alone makes; SHAPE_NONE */
+	u8 of;
 	u32 most;
 } numbers[] = {
-	{ "leafs", offsetof(struct shape_args, leafs), SHAPE_LEAFS, 4096 },
-	{ "leaves", offsetof(struct shape_args, leafs), SHAPE_LEAFS, 4096 },
-	{ "leaf", offsetof(struct shape_args, leafs), SHAPE_LEAFS, 4096 },
-	{ "spines", offsetof(struct shape_args, spines), SHAPE_LEAFS, 254 },
-	{ "spine", offsetof(struct shape_args, spines), SHAPE_LEAFS, 254 },
-	{ "hosts", offsetof(struct shape_args, hosts), SHAPE_NONE, 254 },
-	{ "links", offsetof(struct shape_args, trunks), SHAPE_NONE, 254 },
-	{ "k", offsetof(struct shape_args, k), SHAPE_FATTREE, 254 },
-	{ "levels", offsetof(struct shape_args, levels), SHAPE_FATTREE, 3 },
-	{ "ring", offsetof(struct shape_args, ring), SHAPE_RING, 4096 },
-	{ "first", offsetof(struct shape_args, first), SHAPE_NONE, FIRST_MAX },
-	{ "ports", offsetof(struct shape_args, ports), SHAPE_NONE, FABRIC_CA_PORTS_MAX },
+	{ "leafs", offsetof(struct shape_args, leafs), SHAPE_LEAFS, S(LEAFS), 4096 },
+	{ "leaves", offsetof(struct shape_args, leafs), SHAPE_LEAFS, S(LEAFS), 4096 },
+	{ "leaf", offsetof(struct shape_args, leafs), SHAPE_LEAFS, S(LEAFS), 4096 },
+	{ "spines", offsetof(struct shape_args, spines), SHAPE_NONE, S(LEAFS) | S(RAILS), 254 },
+	{ "spine", offsetof(struct shape_args, spines), SHAPE_NONE, S(LEAFS) | S(RAILS), 254 },
+	{ "hosts", offsetof(struct shape_args, hosts), SHAPE_NONE, S(LEAFS) | S(RING) | S(RAILS) | S(DRAGONFLY), 254 },
+	{ "links", offsetof(struct shape_args, trunks), SHAPE_NONE, S(LEAFS) | S(RAILS) | S(FATTREE), 254 },
+	{ "k", offsetof(struct shape_args, k), SHAPE_FATTREE, S(FATTREE), 254 },
+	{ "levels", offsetof(struct shape_args, levels), SHAPE_FATTREE, S(FATTREE), 3 },
+	{ "ring", offsetof(struct shape_args, ring), SHAPE_RING, S(RING), 4096 },
+	{ "first", offsetof(struct shape_args, first), SHAPE_NONE, 0xff, FIRST_MAX },
+	{ "ports", offsetof(struct shape_args, ports), SHAPE_NONE, 0xff & ~S(NONE), FABRIC_CA_PORTS_MAX },
+	{ "rails", offsetof(struct shape_args, rails), SHAPE_RAILS, S(RAILS), FABRIC_CA_PORTS_MAX },
+	{ "units", offsetof(struct shape_args, units), SHAPE_NONE, S(RAILS), 254 },
+	{ "groups", offsetof(struct shape_args, groups), SHAPE_DRAGONFLY, S(DRAGONFLY), 254 },
+	{ "switches", offsetof(struct shape_args, switches), SHAPE_NONE, S(DRAGONFLY), 128 },
+	{ "globals", offsetof(struct shape_args, globals), SHAPE_NONE, S(DRAGONFLY), 128 },
 };
+static_assert(ARRAY_SIZE(numbers) <= ARRAY_SIZE(((struct shape_args *)0)->used), "a line for each word");
+#undef S
+
+/* Words that name a shape and have no number. */
+static const struct {
+	const char *word;
+	enum shape shape;
+} shapes[] = { { "fattree", SHAPE_FATTREE }, { "dragonfly", SHAPE_DRAGONFLY } };
+
+static int shape_choose(struct fabric_build *b, struct shape_args *a, const char *word, enum shape shape)
+{
+	if (a->shape && a->shape != shape)
+		return fabric_build_error(b, "\"%s\" does not belong to the shape of line %u", word, a->line);
+	a->shape = shape;
+	a->line = b->line;
+	return 0;
+}
 
 static int shape_number(struct fabric_build *b, struct shape_args *a, u32 i, const char *val)
 {
@@ -162,76 +259,36 @@ static int shape_number(struct fabric_build *b, struct shape_args *a, u32 i, con
 	if (end == val || *end || n > numbers[i].most)
 		return fabric_build_error(b, "%s is a number up to %u, not \"%.40s\"", numbers[i].word, numbers[i].most,
 					  val);
-	if (numbers[i].shape) {
-		if (a->shape && a->shape != numbers[i].shape)
-			return fabric_build_error(b, "\"%s\" does not belong to the shape of line %u", numbers[i].word,
-						  a->line);
-		a->shape = numbers[i].shape;
-		a->line = b->line;
-	}
+	a->used[i] = b->line;
 	memcpy((u8 *)a + numbers[i].offset, &(u32){ (u32)n }, sizeof(u32));
+	return numbers[i].shape ? shape_choose(b, a, numbers[i].word, numbers[i].shape) : 0;
+}
+
+/* Words of another shape than the one that was chosen. */
+static int shape_check(struct fabric_build *b, const struct shape_args *a)
+{
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(numbers); i++) {
+		if (!a->used[i] || numbers[i].of & BIT(a->shape))
+			continue;
+		b->line = a->used[i];
+		if (!a->shape)
+			return fabric_build_error(b, "\"%s\" belongs to a shape, and there is none", numbers[i].word);
+		return fabric_build_error(b, "\"%s\" does not belong to the shape of line %u", numbers[i].word,
+					  a->line);
+	}
 	return 0;
 }
-
-static int set_mtu(struct fabric_build *b, const char *val)
-{
-	unsigned long n = strtoul(val, NULL, 10);
-
-	b->t->mtu = n <= 4096 ? wire_mtu_code((u32)n) : 0;
-	if (!b->t->mtu || wire_mtu_bytes(b->t->mtu) != n)
-		return fabric_build_error(b, "mtu is 256, 512, 1024, 2048 or 4096, not \"%.40s\"", val);
-	return 0;
-}
-
-static int set_vls(struct fabric_build *b, const char *val)
-{
-	static const u8 count[] = { 0, 1, 2, 4, 8, 15 };
-	unsigned long n = strtoul(val, NULL, 10);
-	u8 code;
-
-	for (code = 1; code < ARRAY_SIZE(count); code++)
-		if (count[code] == n) {
-			b->t->vl_cap = code;
-			return 0;
-		}
-	return fabric_build_error(b, "vls is 1, 2, 4, 8 or 15, not \"%.40s\"", val);
-}
-
-static int set_speed(struct fabric_build *b, const char *val)
-{
-	return fabric_build_rate(val, &b->lanes, &b->speed)
-		       ? 0
-		       : fabric_build_error(b, "speed is like 4xHDR, not \"%.40s\"", val);
-}
-
-static int set_partitions(struct fabric_build *b, const char *val)
-{
-	free(b->t->partition_file);
-	b->t->partition_file = strdup(val);
-	return b->t->partition_file ? 0 : fabric_build_error(b, "out of memory");
-}
-
-static const struct {
-	const char *word;
-	int (*set)(struct fabric_build *b, const char *val);
-} options[] = {
-	{ "mtu", set_mtu },
-	{ "vls", set_vls },
-	{ "speed", set_speed },
-	{ "partition-file", set_partitions },
-	{ "partitions", set_partitions },
-};
 
 static int shape_keyword(struct fabric_build *b, struct shape_args *a, struct fabric_line *l, char *word)
 {
 	char val[256], *eq = strchr(word, '=');
 	u32 i;
 
-	if (!strcmp(word, "fattree")) {
-		a->shape = SHAPE_FATTREE;
-		a->line = b->line;
-		return 0;
-	}
+	for (i = 0; i < ARRAY_SIZE(shapes); i++)
+		if (!strcmp(word, shapes[i].word))
+			return shape_choose(b, a, word, shapes[i].shape);
 	if (eq) {
 		snprintf(val, sizeof(val), "%s", eq + 1);
 		*eq = 0;
@@ -241,19 +298,41 @@ static int shape_keyword(struct fabric_build *b, struct shape_args *a, struct fa
 	for (i = 0; i < ARRAY_SIZE(numbers); i++)
 		if (!strcmp(word, numbers[i].word))
 			return shape_number(b, a, i, val);
-	for (i = 0; i < ARRAY_SIZE(options); i++)
-		if (!strcmp(word, options[i].word))
-			return options[i].set(b, val);
-	return fabric_build_error(b, "\"%.40s\" is not known", word);
+	return fabric_option_set(b, word, val);
 }
 
-/* host NAME ip ADDR..., ip NAME ADDR...: handled in the second pass, after the hosts. */
+/* Words whose line is handled in the second pass, after the nodes of the shape are there. */
 static bool is_host_line(const char *word)
 {
-	return !strcmp(word, "ip") || !strcmp(word, "host") || !strcmp(word, "ethernet") || !strcmp(word, "trunk");
+	static const char *const words[] = { "ip", "host", "ethernet", "switch", "cable", "disable", "trunk" };
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(words); i++)
+		if (!strcmp(word, words[i]))
+			return true;
+	return false;
 }
 
-#define HOST_LINES "say: host NAME ip ADDRESS, host NAME roce|iwarp ADDRESS, or host NAME ether|nic|tap SWITCH"
+#define HOST_LINES                                                                                                \
+	"say: host NAME ip ADDRESS, host NAME ports N, host NAME roce|iwarp ADDRESS, or host NAME ether|nic|tap " \
+	"SWITCH"
+
+/* A node that cables of their own lines connect: "switch NAME PORTS", "host NAME ports PORTS". */
+static int node_line(struct fabric_build *b, u8 type, const char *name, struct fabric_line *l)
+{
+	char word[16] = "", *end;
+	unsigned long n;
+	u32 node;
+
+	if (!fabric_line_word(l, word, sizeof(word)) || word[0] == '#')
+		return fabric_build_error(b, "how many ports has \"%.60s\"?", name);
+	n = strtoul(word, &end, 10);
+	if (*end || n > FABRIC_SWITCH_PORTS_MAX)
+		return fabric_build_error(b, "\"%.40s\" is no number of ports", word);
+	if (fabric_line_word(l, word, sizeof(word)) && word[0] != '#')
+		return fabric_build_error(b, "\"%.40s\" behind the number of ports is not known", word);
+	return shape_add_named(b, type, name, (u32)n, &node);
+}
 
 static int host_line(struct fabric_build *b, struct fabric_line l, const char *word)
 {
@@ -267,8 +346,18 @@ static int host_line(struct fabric_build *b, struct fabric_line l, const char *w
 		return fabric_build_ethernet(b, &l);
 	if (!strcmp(word, "trunk"))
 		return fabric_build_trunk(b, &l);
+	if (!strcmp(word, "cable"))
+		return fabric_option_cable(b, &l);
+	if (!strcmp(word, "disable"))
+		return fabric_option_disable(b, &l);
+	if (!strcmp(word, "switch"))
+		return fabric_line_word(&l, name, sizeof(name)) && name[0] != '#'
+			       ? node_line(b, NODE_TYPE_SWITCH, name, &l)
+			       : fabric_build_error(b, "say: switch NAME PORTS");
 	if (!fabric_line_word(&l, name, sizeof(name)) || !fabric_line_word(&l, what, sizeof(what)))
 		return fabric_build_error(b, HOST_LINES);
+	if (!strcmp(what, "ports"))
+		return node_line(b, NODE_TYPE_CA, name, &l);
 	if (!strcmp(what, "roce") || !strcmp(what, "iwarp"))
 		return fabric_build_bound(b, name, what, &l);
 	if (!strcmp(what, "ether") || !strcmp(what, "nic") || !strcmp(what, "tap"))
@@ -304,10 +393,13 @@ static int shape_pass(struct fabric_build *b, struct shape_args *a, const char *
 int fabric_shape_parse(struct fabric_build *b, const char *text, size_t len)
 {
 	static int (*const build[])(struct fabric_build * b, const struct shape_args *a) = {
-		[SHAPE_LEAFS] = build_leafs, [SHAPE_FATTREE] = build_fattree, [SHAPE_RING] = build_ring
+		[SHAPE_LEAFS] = build_leafs, [SHAPE_FATTREE] = build_fattree,     [SHAPE_RING] = build_ring,
+		[SHAPE_RAILS] = build_rails, [SHAPE_DRAGONFLY] = build_dragonfly,
 	};
-	struct shape_args a = { .levels = 3, .ports = 1, .trunks = 1, .first = 1, .line = 1 };
+	struct shape_args a = { .levels = 3, .ports = 1, .trunks = 1, .units = 1, .first = 1, .line = 1 };
 	int err = shape_pass(b, &a, text, len, false);
+
+	err = err ? err : shape_check(b, &a);
 
 	b->line = a.line;
 	if (!err && (!a.ports || !a.trunks || !a.first))
@@ -319,7 +411,9 @@ int fabric_shape_parse(struct fabric_build *b, const char *text, size_t len)
 	if (err || b->t->nnodes || b->t->ether)
 		return err;
 	b->line = a.line;
-	return fabric_build_error(b, "no shape: say leafs N spines N hosts N, fattree k=N levels=N, or ring N");
+	return fabric_build_error(
+		b, "no shape: say leafs N spines N hosts N, fattree k=N levels=N, ring N, rails N hosts N spines "
+		   "N, or dragonfly groups N switches N hosts N globals N");
 }
 
 bool fabric_shape_match(const char *text, size_t len)
@@ -338,10 +432,10 @@ bool fabric_shape_match(const char *text, size_t len)
 		for (i = 0; i < ARRAY_SIZE(numbers); i++)
 			if (!strcmp(word, numbers[i].word))
 				return true;
-		for (i = 0; i < ARRAY_SIZE(options); i++)
-			if (!strcmp(word, options[i].word))
+		for (i = 0; i < ARRAY_SIZE(shapes); i++)
+			if (!strcmp(word, shapes[i].word))
 				return true;
-		return is_host_line(word) || !strcmp(word, "fattree");
+		return is_host_line(word) || fabric_option_known(word);
 	}
 	return false;
 }

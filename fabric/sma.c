@@ -112,6 +112,7 @@ static const struct {
 	{ SMP_ATTR_MFT, true, true, fabric_sma_mft },
 	{ SMP_ATTR_LED_INFO, true, true, led_info },
 	{ SMP_ATTR_NOTICE, true, false, sma_notice },
+	{ SMP_ATTR_MLNX_EXT_PORT_INFO, true, true, fabric_sma_mlnx_ext_port_info },
 };
 
 static u16 sma_dispatch(struct fabric_sma *s, u16 attr)

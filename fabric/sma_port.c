@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* SMA: PortInfo attribute. IBTA 14.2.5.6. */
+/* SMA: PortInfo attribute (IBTA 14.2.5.6), and the vendor's beside it. */
 #include "fabric/fabric_internal.h"
 
 /* The port of an attribute modifier: 0 is the CA's own port, or port 0 of a switch. */
@@ -22,7 +22,8 @@ static void get_own(const struct fabric_sma *s, const struct fabric_port *p, u8 
 	wire_set(d, PORTINFO_CAP_MASK, p->info->cap_mask);
 	wire_set(d, PORTINFO_CAP_MASK2,
 		 PORT_CAP2_SET_NODE_DESC | PORT_CAP2_LINK_WIDTH_2X | PORT_CAP2_LINK_SPEED_HDR |
-			 PORT_CAP2_LINK_SPEED_NDR);
+			 PORT_CAP2_LINK_SPEED_NDR |
+			 (p->node->f->xdr ? PORT_CAP2_EXT_SPEEDS2 | PORT_CAP2_LINK_SPEED_XDR : 0));
 	wire_set(d, PORTINFO_MKEY_LEASE, p->mkey_lease);
 	wire_set(d, PORTINFO_MKEY_PROTECT, p->mkey_protect);
 	wire_set(d, PORTINFO_LMC, p->info->lmc);
@@ -33,6 +34,20 @@ static void get_own(const struct fabric_sma *s, const struct fabric_port *p, u8 
 	wire_set(d, PORTINFO_RESP_TIME, 16);
 	wire_set(d, PORTINFO_MC_PKEY_TRAP_SUPPRESS, p->mc_trap_suppress);
 	wire_set(d, PORTINFO_INIT_TYPE, p->init_type);
+}
+
+#define EXT_BITS (BIT(LINK_SPEED_EXT2_SHIFT) - 1) /* of LinkSpeedExt; LinkSpeedExt2 is above them */
+
+static void sma_port_get_ext_speeds(const struct wire_portinfo *info, u8 *d)
+{
+	bool off = info->speed_ext_enabled == LINK_SPEED_EXT_DISABLE;
+
+	wire_set(d, PORTINFO_SPEED_EXT_SUPPORTED, info->speed_ext_supported & EXT_BITS);
+	wire_set(d, PORTINFO_SPEED_EXT_ENABLED, info->speed_ext_supported ? info->speed_ext_enabled & EXT_BITS : 0);
+	wire_set(d, PORTINFO_SPEED_EXT_ACTIVE, info->speed_ext_active & EXT_BITS);
+	wire_set(d, PORTINFO_SPEED_EXT2_SUPPORTED, info->speed_ext_supported >> LINK_SPEED_EXT2_SHIFT);
+	wire_set(d, PORTINFO_SPEED_EXT2_ENABLED, off ? 0 : info->speed_ext_enabled >> LINK_SPEED_EXT2_SHIFT);
+	wire_set(d, PORTINFO_SPEED_EXT2_ACTIVE, info->speed_ext_active >> LINK_SPEED_EXT2_SHIFT);
 }
 
 static void sma_port_get(const struct fabric_sma *s, const struct fabric_port *p)
@@ -49,9 +64,7 @@ static void sma_port_get(const struct fabric_sma *s, const struct fabric_port *p
 	wire_set(d, PORTINFO_SPEED_SUPPORTED, info->speed_supported);
 	wire_set(d, PORTINFO_SPEED_ENABLED, info->speed_enabled);
 	wire_set(d, PORTINFO_SPEED_ACTIVE, info->speed_active);
-	wire_set(d, PORTINFO_SPEED_EXT_SUPPORTED, info->speed_ext_supported);
-	wire_set(d, PORTINFO_SPEED_EXT_ENABLED, info->speed_ext_supported ? info->speed_ext_enabled : 0);
-	wire_set(d, PORTINFO_SPEED_EXT_ACTIVE, info->speed_ext_active);
+	sma_port_get_ext_speeds(info, d);
 	wire_set(d, PORTINFO_LOCAL_PORT, s->in->num);
 	wire_set(d, PORTINFO_STATE, list_empty(&p->down) ? info->state : PORT_STATE_DOWN);
 	wire_set(d, PORTINFO_PHYS_STATE, list_empty(&p->down) ? info->phys_state : p->down_phys);
@@ -110,22 +123,43 @@ static bool set_enabled(u8 *enabled, u8 want, u8 supported, u8 all, bool *change
 	return true;
 }
 
+/*
+ * LinkSpeedExtEnabled and LinkSpeedExt2Enabled, each 0 for "no change" and all ones for "all supported"; 30 in the first disables the
+ * extended speeds.
+ */
+static bool set_ext_speeds(struct fabric_port *p, const u8 *d, bool *changed)
+{
+	u8 ext = wire_get(d, PORTINFO_SPEED_EXT_ENABLED), ext2 = wire_get(d, PORTINFO_SPEED_EXT2_ENABLED);
+	u8 supported = p->info->speed_ext_supported, *enabled = &p->info->speed_ext_enabled;
+	u8 low = *enabled & EXT_BITS, high = *enabled >> LINK_SPEED_EXT2_SHIFT, old = *enabled;
+	bool ok, ignored = false;
+
+	if (!supported && ext != LINK_SPEED_EXT_DISABLE)
+		return true;
+	if (ext == LINK_SPEED_EXT_DISABLE) {
+		*enabled = ext;
+		*changed |= old != *enabled;
+		return true;
+	}
+	if (old == LINK_SPEED_EXT_DISABLE)
+		low = high = 0;
+	ok = set_enabled(&low, ext, supported & EXT_BITS, LINK_SPEED_EXT_ALL_SUPPORTED, &ignored);
+	ok &= set_enabled(&high, ext2, supported >> LINK_SPEED_EXT2_SHIFT, 7, &ignored);
+	if (low || high)
+		*enabled = (u8)(low | high << LINK_SPEED_EXT2_SHIFT);
+	*changed |= old != *enabled;
+	return ok;
+}
+
 static bool set_speeds(struct fabric_port *p, const u8 *d, u16 *flags)
 {
 	bool width = false, speed = false, ok;
-	u8 ext = wire_get(d, PORTINFO_SPEED_EXT_ENABLED);
 
 	ok = set_enabled(&p->info->width_enabled, wire_get(d, PORTINFO_WIDTH_ENABLED), p->info->width_supported,
 			 LINK_WIDTH_ALL_SUPPORTED, &width);
 	ok &= set_enabled(&p->info->speed_enabled, wire_get(d, PORTINFO_SPEED_ENABLED), p->info->speed_supported,
 			  LINK_SPEED_ALL_SUPPORTED, &speed);
-	if (ext == LINK_SPEED_EXT_DISABLE) {
-		speed |= p->info->speed_ext_enabled != ext;
-		p->info->speed_ext_enabled = ext;
-	} else if (p->info->speed_ext_supported) {
-		ok &= set_enabled(&p->info->speed_ext_enabled, ext, p->info->speed_ext_supported,
-				  LINK_SPEED_EXT_ALL_SUPPORTED, &speed);
-	}
+	ok &= set_ext_speeds(p, d, &speed);
 	*flags |= (width ? NOTICE_144_LINK_WIDTH_ENABLED : 0) | (speed ? NOTICE_144_LINK_SPEED_ENABLED : 0);
 	return ok;
 }
@@ -274,5 +308,27 @@ u16 fabric_sma_port_info(struct fabric_sma *s)
 	if (s->set)
 		status = sma_port_set(s, p);
 	sma_port_get(s, p);
+	return status;
+}
+
+/* MLNXExtendedPortInfo: FDR10. The attribute modifier is the port. */
+u16 fabric_sma_mlnx_ext_port_info(struct fabric_sma *s)
+{
+	struct fabric_port *p = fabric_sma_port(s, s->mod & PORTINFO_MOD_PORT_MASK);
+	u8 *d = s->data, want = wire_get(d, MLNXEXTPORT_SPEED_ENABLED);
+	u16 status = 0;
+
+	if (!fabric_is_mlnx(s->n))
+		return MAD_STATUS_BAD_METHOD_ATTR;
+	if (!p)
+		return MAD_STATUS_BAD_VALUE;
+	if (s->set && want & ~p->info->fdr10_supported)
+		status = MAD_STATUS_BAD_VALUE;
+	else if (s->set)
+		p->info->fdr10_enabled = want;
+	memset(d, 0, SMP_DATA_SIZE);
+	wire_set(d, MLNXEXTPORT_SPEED_SUPPORTED, p->info->fdr10_supported);
+	wire_set(d, MLNXEXTPORT_SPEED_ENABLED, p->info->fdr10_enabled);
+	wire_set(d, MLNXEXTPORT_SPEED_ACTIVE, p->info->fdr10_active);
 	return status;
 }

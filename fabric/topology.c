@@ -67,6 +67,8 @@ static int topology_complete(struct fabric_build *b)
 			if (err)
 				return err;
 		}
+		if (!n->desc[0])
+			snprintf(n->desc, sizeof(n->desc), "%s", n->name);
 	}
 	assign_ips(t, b->first + 1);
 	return 0;
@@ -80,7 +82,12 @@ static void index_fini(struct fabric_index *x)
 
 struct fabric_topology *fabric_topology_parse(const char *text, size_t len, const char *file, char *err, size_t err_len)
 {
-	struct fabric_build b = { .file = file, .err = err, .err_len = err_len, .lanes = 4, .speed = WIRE_SPEED_HDR };
+	struct fabric_build b = { .file = file,
+				  .err = err,
+				  .err_len = err_len,
+				  .lanes = 4,
+				  .speed = WIRE_SPEED_HDR,
+				  .delay_ps = FABRIC_DELAY_DEFAULT };
 	int rc;
 
 	if (err_len)
@@ -146,8 +153,10 @@ struct fabric_topology *fabric_topology_load(const char *path, char *err, size_t
 
 struct fabric_topology *fabric_topology_open(const char *topology, char *err, size_t err_len)
 {
-	bool words = strpbrk(topology, " \t\n=") && fabric_shape_match(topology, strlen(topology));
+	/* Where no file has that name, only a path with a folder is one: "leafs 2 spines" is then wrong words. */
+	bool words = strpbrk(topology, " \t\n=") && !strchr(topology, '/');
 
+	words |= strchr(topology, '\n') || fabric_shape_match(topology, strlen(topology));
 	if (words && access(topology, F_OK))
 		return fabric_topology_parse(topology, strlen(topology), "topology", err, err_len);
 	return fabric_topology_load(topology, err, err_len);
@@ -180,6 +189,7 @@ void fabric_topology_destroy(struct fabric_topology *t)
 	free(t->trunks);
 	free(t->nodes);
 	free(t->partition_file);
+	free(t->warning);
 	if (t->ether) {
 		free(t->ether->sw);
 		free(t->ether->cable);

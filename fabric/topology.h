@@ -6,9 +6,11 @@
 #include "emu/wire/gid.h"
 
 #define FABRIC_NAME_MAX         64
+#define FABRIC_DESC_MAX         65 /* NodeDescription and a NUL */
 #define FABRIC_NO_PEER          (~0u)
 #define FABRIC_SWITCH_PORTS_MAX 254
 #define FABRIC_CA_PORTS_MAX     8
+#define FABRIC_DELAY_DEFAULT    (~0ull)
 
 /* The IP addresses of a CA port, for rdma_cm; host order. */
 struct fabric_ip {
@@ -24,12 +26,17 @@ struct fabric_topology_port {
 	u32 line; /* where it was wired */
 	u64 guid; /* of a CA's port; 0: node GUID + number */
 	u8 peer_port;
-	u8 lanes; /* 1, 2, 4, 8, 12 */
-	u8 speed; /* enum wire_speed */
+	u8 lanes;      /* 1, 2, 4, 8, 12 */
+	u8 speed;      /* enum wire_speed */
+	u8 lmc;        /* of the next */
+	u16 lid;       /* that the file gives a CA's port, or port 0 of a switch; 0: none */
+	bool disabled; /* PortPhysicalState Disabled at the start */
+	u64 delay_ps;  /* propagation, of its cable; FABRIC_DELAY_DEFAULT: as of all */
 };
 
 struct fabric_topology_node {
-	char name[FABRIC_NAME_MAX]; /* unique; its name in commands, and the initial NodeDescription */
+	char name[FABRIC_NAME_MAX]; /* unique; its name in commands */
+	char desc[FABRIC_DESC_MAX]; /* the initial NodeDescription, NUL-terminated */
 	char *id;                   /* as the file refers to it ("S-0002c9..."); NULL in the short form */
 	u8 type;                    /* enum wire_node_type */
 	u8 nports;
@@ -63,6 +70,11 @@ struct fabric_topology {
 	struct fabric_topology_trunk *trunks;
 	u32 ntrunks;
 	char *partition_file;       /* as named in the topology, or NULL */
+	char *warning;              /* what was assumed, "file:line: ..." lines; NULL */
+	bool keep_lids;             /* for fabric_create(): ports have the LIDs and LMCs of the file from the start */
+	bool timed;                 /* links have rates and delays in time; see fabric/timing.c */
+	u64 propagation_ps;         /* of each cable */
+	u64 switch_ps;              /* from a switch's input to its output */
 	struct fabric_ether *ether; /* NULL: there is no Ethernet */
 };
 

@@ -33,6 +33,13 @@ static const struct {
 	  "\"h\" 10.1.2.3\n",
 	  2, 2 },
 	{ "host r1 roce 127.0.0.2\n", 1, 0 },
+	{ "rails 2 hosts 3 spines 2 units 2\n", 6 + 4 + 2, 2 * (12 + 8) },
+	{ "dragonfly groups=9 switches=4 hosts=2 globals=2\n", 36 + 72, 2 * (72 + 9 * 6 + 36) },
+	{ "dragonfly groups 3 switches 2 hosts 1 globals 2\n", 6 + 6, 2 * (6 + 3 + 6) },
+	{ "switch a 4\nhost b ports 2\ncable a:1 b:1 4xNDR\ncable a:2 b:2 2xNDR delay 25ns disabled # x\n", 2, 4 },
+	{ "rates enforced propagation 25ns switch-latency 0.13us leafs 1 hosts 1\n", 2, 2 },
+	{ "Chassis 1 (guid 0x1)\nSwitch 4 \"s\"\n[1][ext 3] \"a\"[1] s=4 w=2 v=4\nCa 1 \"a\"\n#muslin rates enforced\n",
+	  2, 2 },
 	{ "host w1 iwarp 127.0.0.2 ::1 mpa=1 crc=on markers=on rtr=read uring=off start=200ms\n", 1, 0 },
 	{ "leafs 1 hosts 2 first 101\ntrunk leaf101:9 listen [::1]:4000 peer 0x2c9:7 # a comment\n", 3, 4 },
 	{ "leafs 1 hosts 2\ntrunk leaf1:7 to 192.0.2.1:4000 key /k\ntrunk leaf1:9 to /t\n", 3, 4 },
@@ -114,6 +121,24 @@ static const struct {
 	{ "Switch 4 \"s\"\n[1] \"a\"\n", "f:2: port 1: the peer's port" },
 	{ "Switch 4 \"s\"\n[1] \"s\"[1]\n", "f:2: port 1 is wired to itself" },
 	{ "bogus line\n", "f:1: \"bogus\" is not understood" },
+	{ "Switch 4 \"s\"\n[1] \"a\"[1] # \"a\" lid 1 8xFOO\nCa 1 \"a\"\n", "f:2: \"8xFOO\" is no rate: speeds are" },
+	{ "Switch 4 \"s\"\n[1] \"a\"[1] # \"a\" lid 1 3xQDR\nCa 1 \"a\"\n", "f:2: \"3xQDR\": a link has 1, 2" },
+	{ "Switch 4 \"s\"\n[1] \"a\"[1] # \"a\" lid 1 12xXDR\nCa 1 \"a\"\n", "f:2: \"12xXDR\" is no rate" },
+	{ "Switch 4 \"s\"\n[1] \"a\"[1] w=3\nCa 1 \"a\"\n", "f:2: \"w=3\": widths are" },
+	{ "Switch 4 \"s\"\n#muslin disable s:5\n", "f:2: \"s\" has ports 1 to 4, not 5" },
+	{ "Switch 4 \"s\"\n#muslin rates fast\n", "f:2: rates are enforced or nominal" },
+	{ "ring 4\nspines 2\n", "f:2: \"spines\" does not belong to the shape of line 1" },
+	{ "hosts 4\nswitch s 4\n", "f:1: \"hosts\" belongs to a shape" },
+	{ "dragonfly groups 9 switches 2 hosts 1 globals 2\n", "f:1: a dragonfly has" },
+	{ "rails 2 hosts 2\n", "f:1: rails, hosts" },
+	{ "switch a 4\ncable a:1 b:1\n", "f:2: no node is called \"b\"" },
+	{ "switch a 4\ncable a:1 a:9\n", "f:2: \"a\" has ports 1 to 4, not 9" },
+	{ "switch a 4\ncable a:1 a\n", "f:2: \"a\" is no port" },
+	{ "switch a 4\ncable a:1 a:2 4xFOO\n", "f:2: \"4xFOO\" is no rate" },
+	{ "switch a 4\ncable a:1 a:2 slow\n", "f:2: \"slow\": a cable has" },
+	{ "switch a 4\ncable a:1 a:2 delay 5\n", "f:2: delay is a time" },
+	{ "switch a\n", "f:1: how many ports" },
+	{ "leafs 1 hosts 1 rates fast\n", "f:1: rates are enforced or nominal" },
 	{ "Switch 4 \"s\"\n#muslin ip \"x\" 10.0.0.1\n", "f:2: no host is called \"x\"" },
 	{ "Switch 4 \"s\"\n#muslin iq\n", "f:2: say: #muslin ip" },
 	{ "leafs 1 hosts 1 first 0\n", "f:1: ports, links and first are at least 1" },
@@ -148,6 +173,67 @@ static void test_bad(void)
 	}
 }
 
+/* A dump as ibnetdiscover writes it: descriptions with blanks and quotes, FDR10, a speed that it does not know. */
+static const char dump[] =
+	"switchguid=0x10(10)\nSwitch\t8 \"S-0000000000000010\"\t\t# \"Core \"two\" - rack 12\" enhanced port 0 lid 7 "
+	"lmc 0\n"
+	"[1]\t\"H-0000000000000020\"[1](21) \t\t# \"node002 mlx5_0\" lid 12 4xFDR10\n"
+	"[2]\t\"H-0000000000000030\"[1](31) \t\t# \"node003 mlx5_0\" lid 16 2xHDR\n"
+	"[3]\t\"H-0000000000000040\"[1](41) \t\t# \"node003 mlx5_1\" lid 20 4x???\n"
+	"[4]\t\"H-0000000000000050\"[1](51) \t\t# \"MT25408 ConnectX\" lid 24 4xXDR\n"
+	"[5]\t\"H-0000000000000060\"[1](61) \t\t# \"MT25408 ConnectX\" lid 28\n"
+	"caguid=0x20\nCa\t1 \"H-0000000000000020\"\t\t# \"node002 mlx5_0\"\n"
+	"[1](21) \t\"S-0000000000000010\"[1]\t\t# lid 12 lmc 2 \"Core \"two\" - rack 12\" lid 7 4xFDR10\n"
+	"caguid=0x30\nCa\t1 \"H-0000000000000030\"\t\t# \"node003 mlx5_0\"\n"
+	"caguid=0x40\nCa\t1 \"H-0000000000000040\"\t\t# \"node003 mlx5_1\"\n"
+	"caguid=0x50\nCa\t1 \"H-0000000000000050\"\t\t# \"MT25408 ConnectX\"\n"
+	"caguid=0x60\nCa\t1 \"H-0000000000000060\"\t\t# \"MT25408 ConnectX\"\n#muslin ip \"node002 mlx5_0\" 10.1.1.1\n";
+
+static void test_dump(void)
+{
+	char err[200] = "";
+	struct fabric_topology *t = parse(dump, err);
+	const struct fabric_topology_node *n = t ? t->nodes : NULL;
+
+	row(300, t ? "a dump" : err, t && t->nnodes == 6 && links(t) == 10);
+	if (!t)
+		return;
+	row(301, n[0].name, !strcmp(n[0].name, "Core \"two\" - rack 12") && n[0].ports[0].lid == 7);
+	row(302, n[1].name, !strcmp(n[1].name, "node002") && !strcmp(n[1].desc, "node002 mlx5_0"));
+	row(303, n[2].name, !strcmp(n[2].name, "node003-mlx5_0") && !strcmp(n[3].name, "node003-mlx5_1"));
+	row(304, n[5].name, !strcmp(n[5].name, "H-0000000000000060") && !strcmp(n[5].desc, "MT25408 ConnectX"));
+	row(305, "FDR10", n[1].ports[1].speed == WIRE_SPEED_FDR10 && n[0].ports[1].speed == WIRE_SPEED_FDR10);
+	row(306, "half width", n[2].ports[1].lanes == 2 && n[2].ports[1].speed == WIRE_SPEED_HDR);
+	row(307, "a speed that ibnetdiscover did not know", n[3].ports[1].speed == WIRE_SPEED_SDR);
+	row(308, "XDR", n[4].ports[1].speed == WIRE_SPEED_XDR);
+	row(309, "LID and LMC", n[1].ports[1].lid == 12 && n[1].ports[1].lmc == 2);
+	row(310, t->warning ? t->warning : "no warning",
+	    t->warning && !strcmp(t->warning, "f:5: the speed of \"4x???\" is not known: it is taken as SDR\n"
+					      "f:7: port 5 has no width and speed: it is taken as 4xHDR"));
+	row(311, "an address by the description", n[1].ip[1].v4 == 0x0a010101);
+	fabric_topology_destroy(t);
+}
+
+static void test_hand_made(void)
+{
+	char err[200] = "";
+	struct fabric_topology *t = parse("switch \"core x\" 4\nhost b ports 2\nrates enforced\nswitch-latency 0.13us\n"
+					  "cable \"core x\":1 b:1 4xNDR delay 25ns\ncable b:2 \"core x\":2 disabled\n"
+					  "disable \"core x\":4\n",
+					  err);
+	const struct fabric_topology_node *n = t ? t->nodes : NULL;
+
+	row(320, t ? "cables by hand" : err, t && t->nnodes == 2 && links(t) == 4);
+	if (!t)
+		return;
+	row(321, "a rate", n[0].ports[1].lanes == 4 && n[0].ports[1].speed == WIRE_SPEED_NDR);
+	row(322, "the default again", n[0].ports[2].speed == WIRE_SPEED_HDR);
+	row(323, "a delay", n[1].ports[1].delay_ps == 25000 && n[0].ports[2].delay_ps == FABRIC_DELAY_DEFAULT);
+	row(324, "disabled", n[0].ports[4].disabled && n[1].ports[2].disabled && !n[1].ports[1].disabled);
+	row(325, "time", t->timed && t->switch_ps == 130000);
+	fabric_topology_destroy(t);
+}
+
 static void test_details(void)
 {
 	char err[200];
@@ -179,6 +265,8 @@ static void test_details(void)
 	t = fabric_topology_open("ring=3", err, sizeof(err));
 	row(211, t ? "one word of it" : err, t && t->nnodes == 6);
 	fabric_topology_destroy(t);
+	t = fabric_topology_open("leafz 2 spines 2", err, sizeof(err));
+	row(213, err, !t && !strncmp(err, "topology:1: ", 12));
 	t = fabric_topology_open("leafs 2 spines", err, sizeof(err));
 	row(212, "a wrong one names the line", !t && !strncmp(err, "topology:1: ", 12));
 	t = fabric_topology_load("scenarios/topologies/two-leafs.net", err, sizeof(err));
@@ -266,5 +354,7 @@ int main(void)
 	test_bad();
 	test_details();
 	test_shards();
+	test_dump();
+	test_hand_made();
 	return rows_end();
 }

@@ -216,8 +216,9 @@ u8 sm_port_mtu(const struct sm_port *p)
 u8 sm_port_rate(const struct sm_port *p)
 {
 	unsigned int lanes = wire_width_lanes(wire_get(p->info, PORTINFO_WIDTH_ACTIVE));
-	enum wire_speed speed = wire_speed_active(wire_get(p->info, PORTINFO_SPEED_ACTIVE),
-						  wire_get(p->info, PORTINFO_SPEED_EXT_ACTIVE));
+	u8 ext = wire_get(p->info, PORTINFO_SPEED_EXT_ACTIVE);
+	u8 ext2 = (u8)(wire_get(p->info, PORTINFO_SPEED_EXT2_ACTIVE) << LINK_SPEED_EXT2_SHIFT);
+	enum wire_speed speed = wire_speed_active(wire_get(p->info, PORTINFO_SPEED_ACTIVE), ext | ext2);
 	u8 rate = wire_link_rate(speed, lanes);
 
 	return rate ? rate : WIRE_RATE_2_5;

@@ -132,18 +132,20 @@ int uv_ex_query_device(struct uv_call *c)
 	return 0;
 }
 
-/* The kernel's ib_port_speed: the older codes, then FDR10, FDR, EDR, HDR, NDR. */
+/* The kernel's ib_port_speed: the older codes, then FDR10, FDR, EDR, HDR, NDR; XDR (256) does not fit in the write ABI's byte. */
 static u8 speed_of(const struct wire_port_attr *a)
 {
 	static const struct {
 		u8 ext, speed;
-	} map[] = { { 8, 128 }, { 4, 64 }, { 2, 32 }, { 1, 16 } };
+	} map[] = { { 32, 128 }, { 8, 128 }, { 4, 64 }, { 2, 32 }, { 1, 16 } };
 	u32 i;
 
 	for (i = 0; i < ARRAY_SIZE(map); i++) {
 		if (a->speed_ext_active & map[i].ext)
 			return map[i].speed;
 	}
+	if (a->fdr10_active)
+		return 8;
 	return a->speed_active ? a->speed_active : 1;
 }
 

@@ -26,8 +26,8 @@ struct speed {
 	u32 tenths; /* Gb/s of a lane, times ten */
 };
 static const struct speed speeds[] = {
-	{ 8, 0, "NDR", 1000 }, { 4, 0, "HDR", 500 }, { 2, 0, "EDR", 250 }, { 1, 0, "FDR", 140 },
-	{ 0, 4, "QDR", 100 },  { 0, 2, "DDR", 50 },  { 0, 1, "SDR", 25 },
+	{ 32, 0, "XDR", 2000 }, { 8, 0, "NDR", 1000 }, { 4, 0, "HDR", 500 }, { 2, 0, "EDR", 250 },
+	{ 1, 0, "FDR", 140 },   { 0, 4, "QDR", 100 },  { 0, 2, "DDR", 50 },  { 0, 1, "SDR", 25 },
 };
 
 static void put_rate(struct uv_tree *t, const char *dir, const struct wire_port_attr *a)
@@ -35,6 +35,7 @@ static void put_rate(struct uv_tree *t, const char *dir, const struct wire_port_
 	static const u8 lanes[] = { [1] = 1, [2] = 4, [4] = 8, [8] = 12, [16] = 2 };
 	u32 n = a->width_active < ARRAY_SIZE(lanes) && lanes[a->width_active] ? lanes[a->width_active] : 1, i, rate;
 	const struct speed *s = &speeds[ARRAY_SIZE(speeds) - 1];
+	const char *name;
 	char file[192];
 
 	for (i = 0; i < ARRAY_SIZE(speeds); i++) {
@@ -45,11 +46,12 @@ static void put_rate(struct uv_tree *t, const char *dir, const struct wire_port_
 		}
 	}
 	rate = s->tenths * n;
+	name = a->fdr10_active ? "FDR10" : s->name;
 	snprintf(file, sizeof(file), "%s/rate", dir);
 	if (rate % 10)
-		uv_tree_put(t, file, SYSFS_READ, "%u.%u Gb/sec (%uX %s)\n", rate / 10, rate % 10, n, s->name);
+		uv_tree_put(t, file, SYSFS_READ, "%u.%u Gb/sec (%uX %s)\n", rate / 10, rate % 10, n, name);
 	else
-		uv_tree_put(t, file, SYSFS_READ, "%u Gb/sec (%uX %s)\n", rate / 10, n, s->name);
+		uv_tree_put(t, file, SYSFS_READ, "%u Gb/sec (%uX %s)\n", rate / 10, n, name);
 }
 
 /*

@@ -34,7 +34,8 @@ enum wire_link_layer {
 	u8 mtu_cap, mtu_active; /* IBTA codes 1..5; the active one is NeighborMTU */                             \
 	u8 width_active, width_supported, width_enabled;                                                         \
 	u8 speed_active, speed_supported, speed_enabled;             /* LinkSpeed codes (SDR 1, DDR 2, QDR 4) */ \
-	u8 speed_ext_active, speed_ext_supported, speed_ext_enabled; /* LinkSpeedExt (FDR 1 ... NDR 8) */        \
+	u8 speed_ext_active, speed_ext_supported, speed_ext_enabled; /* LinkSpeedExt (FDR 1 ... XDR 32) */       \
+	u8 fdr10_active, fdr10_supported, fdr10_enabled;             /* of MLNXExtendedPortInfo */               \
 	u8 subnet_timeout;                                                                                       \
 	u32 cap_mask;                                                                                            \
 	u16 pkey_violations, qkey_violations, mkey_violations;

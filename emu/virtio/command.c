@@ -6,6 +6,7 @@
 
 #include "emu/lib/log.h"
 #include "emu/virtio/command.h"
+#include "emu/wire/smp.h"
 
 static int command_hello(struct vdev *d, const void *in, u32 len, void *out)
 {
@@ -47,15 +48,19 @@ static int command_hello(struct vdev *d, const void *in, u32 len, void *out)
 	return 0;
 }
 
-/* The kernel's ib_port_speed: the older codes, then FDR, EDR, HDR, NDR. */
+/* The kernel's ib_port_speed: the older codes, then FDR10, FDR, EDR, HDR, NDR; XDR (256) does not fit in the byte. */
 static u8 speed_of(const struct wire_port_attr *a)
 {
 	u32 ext;
 
+	if (a->speed_ext_active & LINK_SPEED_EXT_XDR)
+		return 128;
 	for (ext = 8; ext; ext >>= 1) {
 		if (a->speed_ext_active & ext)
 			return (u8)(ext << 4);
 	}
+	if (a->fdr10_active)
+		return 8;
 	return a->speed_active ? a->speed_active : 1;
 }
 

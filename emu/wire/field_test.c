@@ -132,6 +132,7 @@ static void test_codes(void)
 		{ WIRE_SPEED_HDR, 2, WIRE_RATE_100 },
 		{ WIRE_SPEED_HDR, 4, WIRE_RATE_200 },
 		{ WIRE_SPEED_NDR, 4, WIRE_RATE_400 },
+		{ WIRE_SPEED_FDR10, 4, WIRE_RATE_40 },
 		{ WIRE_SPEED_XDR, 4, WIRE_RATE_800 },
 		{ WIRE_SPEED_SDR, 3, 0 },
 		{ WIRE_SPEED_NONE, 4, 0 },
@@ -151,6 +152,9 @@ static void test_codes(void)
 	row(1, "speed name", wire_speed_from_name("x") == WIRE_SPEED_NONE);
 	row(0, "speed active", wire_speed_active(LINK_SPEED_QDR, 0) == WIRE_SPEED_QDR);
 	row(1, "speed active", wire_speed_active(0, LINK_SPEED_EXT_HDR) == WIRE_SPEED_HDR);
+	row(2, "speed active", wire_speed_active(0, LINK_SPEED_EXT_XDR) == WIRE_SPEED_XDR);
+	row(0, "data rate", wire_link_data_kbps(WIRE_SPEED_QDR, 4) == 32000000);
+	row(1, "data rate", wire_link_data_kbps(WIRE_SPEED_XDR, 4) == 800000000);
 	row(0, "width", wire_width_lanes(LINK_WIDTH_4X) == 4 && wire_width_lanes(LINK_WIDTH_2X) == 2);
 	row(1, "width", wire_width_lanes(LINK_WIDTH_1X | LINK_WIDTH_4X) == 0);
 	row(0, "mtu", wire_mtu_bytes(WIRE_MTU_256) == 256 && wire_mtu_bytes(WIRE_MTU_4096) == 4096);

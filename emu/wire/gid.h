@@ -179,14 +179,15 @@ const char *wire_rate_name(u8 code);
 unsigned int wire_width_lanes(u8 width);
 
 /*
- * Link speeds in one enumeration, slowest first. PortInfo says the first three in LinkSpeed* and the others in
- * LinkSpeedExt* (IBTA 14.2.5.6).
+ * Link speeds in one enumeration, slowest first. PortInfo says the first three in LinkSpeed*, those from FDR on in LinkSpeedExt* and
+ * XDR in LinkSpeedExt2* (IBTA 14.2.5.6). FDR10 is Mellanox's: QDR in PortInfo, and a bit of MLNXExtendedPortInfo.
  */
 enum wire_speed {
 	WIRE_SPEED_NONE,
 	WIRE_SPEED_SDR,
 	WIRE_SPEED_DDR,
 	WIRE_SPEED_QDR,
+	WIRE_SPEED_FDR10,
 	WIRE_SPEED_FDR,
 	WIRE_SPEED_EDR,
 	WIRE_SPEED_HDR,
@@ -198,7 +199,7 @@ enum wire_speed {
 const char *wire_speed_name(enum wire_speed speed);
 enum wire_speed wire_speed_from_name(const char *name); /* WIRE_SPEED_NONE when unknown; case does not matter */
 
-/* The speed that LinkSpeedActive and LinkSpeedExtActive say together. */
+/* The speed that LinkSpeedActive and LinkSpeedExtActive, of which XDR is bit 5 (LinkSpeedExt2Active << 5), say together. */
 enum wire_speed wire_speed_active(u8 link_speed, u8 link_speed_ext);
 
 /* The rate code of a link of LANES lanes (1, 2, 4, 8, 12) at SPEED; 0 when the IBTA has none. */
@@ -206,6 +207,9 @@ u8 wire_link_rate(enum wire_speed speed, unsigned int lanes);
 
 /* Signalling rate of a link in Mb/s. */
 u32 wire_link_mbps(enum wire_speed speed, unsigned int lanes);
+
+/* Rate of a link's data in kb/s: without the line coding (8b/10b to QDR, 64b/66b from FDR10 on, the FEC from HDR on). */
+u64 wire_link_data_kbps(enum wire_speed speed, unsigned int lanes);
 
 /*
  * 5-bit time codes: 4.096 us * 2^code (ack timeout, packet life, subnet timeout, CM timeouts).

@@ -208,6 +208,7 @@ enum wire_port_cap2 {
 	PORT_CAP2_ENHANCED_QOS_ARBITER = 1 << 9,
 	PORT_CAP2_LINK_SPEED_NDR = 1 << 10,
 	PORT_CAP2_EXT_SPEEDS2 = 1 << 11,
+	PORT_CAP2_LINK_SPEED_XDR = 1 << 12,
 };
 
 /* Logical link states. IBTA 7.2.7. */
@@ -251,13 +252,18 @@ enum wire_link_speed {
 	LINK_SPEED_ALL_SUPPORTED = 15,
 };
 
-/* LinkSpeedExt*: likewise, 30 disables extended speeds and 31 is "all supported". */
+/*
+ * LinkSpeedExt*: likewise, 30 disables extended speeds and 31 is "all supported". The bits of LinkSpeedExt2* are kept beside them,
+ * LINK_SPEED_EXT2_SHIFT higher.
+ */
+#define LINK_SPEED_EXT2_SHIFT 5
 enum wire_link_speed_ext {
 	LINK_SPEED_EXT_NONE = 0,
 	LINK_SPEED_EXT_FDR = 1 << 0,
 	LINK_SPEED_EXT_EDR = 1 << 1,
 	LINK_SPEED_EXT_HDR = 1 << 2,
 	LINK_SPEED_EXT_NDR = 1 << 3,
+	LINK_SPEED_EXT_XDR = 1 << LINK_SPEED_EXT2_SHIFT,
 	LINK_SPEED_EXT_DISABLE = 30,
 	LINK_SPEED_EXT_ALL_SUPPORTED = 31,
 };
@@ -362,6 +368,7 @@ enum wire_sminfo_mod {
 #define MLNXEXTPORT_SPEED_SUPPORTED     WIRE_FIELD(56, 8)
 #define MLNXEXTPORT_SPEED_ENABLED       WIRE_FIELD(88, 8)
 #define MLNXEXTPORT_SPEED_ACTIVE        WIRE_FIELD(120, 8)
+#define MLNXEXTPORT_FDR10               1 /* the one bit of the speeds */
 
 /* Names for logs and output; "?" when the value has none. */
 const char *wire_smp_attr_name(u16 attr);
