@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Reads the partition configuration file. */
+/* Reads a configuration file: partitions, forwarding tables. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 
 #define FILE_MAX (16u << 20)
 
-char *sm_partitions_read(const char *path, char *err, size_t err_len)
+char *sm_file_read(const char *path, char *err, size_t err_len)
 {
 	FILE *f = fopen(path, "re");
 	struct stat st;

@@ -62,7 +62,7 @@ struct sm_partitions {
  */
 struct sm_partitions *sm_partitions_parse(const char *text, const char *file, char *err, size_t err_len);
 /* The text of the file, which the caller frees; NULL with one line in @err. */
-char *sm_partitions_read(const char *path, char *err, size_t err_len);
+char *sm_file_read(const char *path, char *err, size_t err_len);
 void sm_partitions_destroy(struct sm_partitions *ps); /* NULL is allowed */
 const struct sm_partition *sm_partitions_find(const struct sm_partitions *ps, u16 pkey);
 

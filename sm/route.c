@@ -230,7 +230,7 @@ static int route_run(struct sm *sm, const struct sm_dest *d, u32 n, u8 **lft)
 		err = sm_route_fill(&sm->graph, sm->engine, d, n, lft, NULL);
 	}
 	sm_deps_destroy(deps);
-	return err;
+	return !err && sm->lfts ? sm_lfts_apply(sm, sm->lfts, lft) : err;
 }
 
 void sm_route_all(struct sm *sm)
@@ -245,7 +245,7 @@ void sm_route_all(struct sm *sm)
 		sm_log(sm, LOG_ERROR, "no memory for forwarding tables");
 		sm->errors++;
 	}
-	sm->st.routing = sm->engine ? sm->engine->name : "none";
+	sm->st.routing = sm->lfts ? "file" : sm->engine ? sm->engine->name : "none";
 	free(lft);
 	free(d);
 }

@@ -18,6 +18,7 @@ static void sm_defaults(struct sm_config *c)
 	c->timeout_ms = c->timeout_ms ? c->timeout_ms : 200;
 	c->retries = c->retries ? c->retries : 3;
 	c->window = c->window ? c->window : 256;
+	c->packet_life = c->packet_life ? c->packet_life : 18;
 }
 
 /* Replaces the word for routing by one that lives for ever. */
@@ -36,6 +37,8 @@ static bool sm_valid(struct sm_config *c, char *err, size_t err_len)
 		snprintf(err, err_len, "the priority is 0 to 15, not %u", c->priority);
 	else if (c->lmc > 7)
 		snprintf(err, err_len, "the LMC is 0 to 7, not %u", c->lmc);
+	else if (c->packet_life > 31)
+		snprintf(err, err_len, "the code of a packet's life time is 1 to 31, not %u", c->packet_life);
 	else
 		return true;
 	return false;
@@ -56,13 +59,16 @@ struct sm *sm_create(struct loop *loop, const struct sm_transport_ops *ops, void
 		return NULL;
 	}
 	sm->parts = sm_partitions_parse(c.partitions, c.partitions_file, err, err_len);
-	if (!sm->parts) {
+	if (sm->parts && c.lfts)
+		sm->lfts = sm_lfts_parse(c.lfts, c.lfts_file, err, err_len);
+	if (!sm->parts || (c.lfts && !sm->lfts)) {
+		sm_partitions_destroy(sm->parts);
 		free(sm);
 		return NULL;
 	}
 	snprintf(sm->name, sizeof(sm->name), "%s", c.name);
 	c.name = sm->name;
-	c.partitions = c.partitions_file = NULL;
+	c.partitions = c.partitions_file = c.lfts = c.lfts_file = NULL;
 	sm->cfg = c;
 	sm->loop = loop;
 	sm->ops = ops;
@@ -113,6 +119,7 @@ void sm_destroy(struct sm *sm)
 	sm_subnet_fini(sm);
 	sm_partitions_destroy(sm->parts);
 	sm_partitions_destroy(sm->next_parts);
+	sm_lfts_destroy(sm->lfts);
 	free(sm);
 }
 

@@ -62,7 +62,10 @@ struct sm_config {
 	const char *partitions;      /* text in the format of OpenSM's partitions.conf; NULL: all ports full members */
 	const char *partitions_file; /* what error lines call it */
 	const char *routing;         /* "minhop", "updn", "auto" (min-hop unless it could deadlock) */
+	const char *lfts;            /* text of static forwarding tables, as dump_fts prints them; NULL: none */
+	const char *lfts_file;       /* what error lines call it */
 	u8 lmc;                      /* of CA ports, 0 - 7 */
+	u8 packet_life;              /* code of PacketLifeTime in paths and groups: 4.096 us * 2^n; 18, 1 s */
 	u32 sweep_ms;                /* from one light sweep to the next; 10000 */
 	u32 poll_ms;                 /* polling interval of a standby; 1000 */
 	u32 timeout_ms, retries;     /* of an SMP; 200, 3 */
@@ -78,7 +81,7 @@ struct sm_config {
 
 /*
  * @loop and @transport must outlive it. NULL on failure, with one line in @err (of @err_len bytes): "file:line: ..." for
- * wrong partitions.
+ * wrong partitions or forwarding tables.
  */
 struct sm *sm_create(struct loop *loop, const struct sm_transport_ops *ops, void *transport,
 		     const struct sm_config *config, char *err, size_t err_len);

@@ -209,6 +209,11 @@ bool sm_route_grow(void *table, size_t old, size_t len, u8 fill);
 /* Output port of @lid at @sw; 255: none. */
 u8 sm_route_port(const struct sm_node *sw, u16 lid);
 
+/* route_file.c */
+struct sm_lfts *sm_lfts_parse(const char *text, const char *file, char *err, size_t err_len);
+void sm_lfts_destroy(struct sm_lfts *l);                             /* NULL is allowed */
+int sm_lfts_apply(struct sm *sm, const struct sm_lfts *l, u8 **lft); /* over what an engine has filled in; 0, -ENOMEM */
+
 /* route_cycle.c */
 struct sm_deps *sm_deps_create(const struct sm_graph *g);
 void sm_deps_destroy(struct sm_deps *d);
@@ -344,6 +349,7 @@ struct sm {
 	const struct sm_engine *engine;
 	struct sm_graph graph;
 
+	struct sm_lfts *lfts;                     /* static ones; NULL: none */
 	struct sm_partitions *parts, *next_parts; /* next: from the next heavy sweep on; NULL: the same */
 
 	/* mcast.c */

@@ -41,7 +41,9 @@ struct daemon_options {
 	/* the embedded subnet manager */
 	bool no_sm, qos, apm;
 	const char *sm_host, *partitions, *routing; /* NULL: the first host, none, auto */
-	u8 lmc, priority;
+	const char *lfts;                           /* file of static forwarding tables; NULL */
+	bool keep_lids;                             /* the LIDs and the LMC of the topology */
+	u8 lmc, priority, packet_life;
 	u64 subnet_prefix; /* 0: the default one */
 	u32 shard, shards; /* this daemon, of so many that hold the topology; 0: it holds it all */
 };
@@ -60,6 +62,7 @@ struct daemon {
 	struct sm_mad *manager; /* NULL with --no-sm */
 	u64 started;            /* loop clock, ns */
 	char *partitions;       /* text of the partition file; NULL */
+	char *lfts;             /* text of the file of forwarding tables; NULL */
 	struct list faults;     /* armed ones */
 	struct fault_set manager_faults, second_managers;
 	u32 nfaults, fault_id;
@@ -117,6 +120,7 @@ json_t *daemon_guest_json(const struct host *h); /* parameters for QEMU */
 json_t *daemon_show(struct daemon *d, const char *only,
 		    bool counters); /* @only: a node, or of the Ethernet; NULL: all */
 json_t *daemon_show_ips(const struct fabric_node *n);
+json_t *daemon_show_rates(struct daemon *d); /* [name, state, words out, in, packets out, in] of each port */
 json_t *daemon_show_status(struct daemon *d);
 /* The fabric in the format of ibnetdiscover. A string that the caller frees; NULL without memory. */
 char *daemon_topology_text(struct daemon *d);

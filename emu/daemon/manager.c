@@ -67,6 +67,8 @@ int daemon_manager_create(struct daemon *d, char *err, size_t err_len)
 	struct sm_config cfg = {
 		.routing = d->opt.routing,
 		.lmc = d->opt.lmc,
+		.packet_life = d->opt.packet_life,
+		.lfts_file = d->opt.lfts,
 		.qos = d->opt.qos,
 		.seed = d->opt.seed,
 		.priority = d->opt.priority,
@@ -80,11 +82,17 @@ int daemon_manager_create(struct daemon *d, char *err, size_t err_len)
 	if (!h)
 		return -ENOENT;
 	if (d->opt.partitions && !d->partitions) {
-		d->partitions = sm_partitions_read(d->opt.partitions, err, err_len);
+		d->partitions = sm_file_read(d->opt.partitions, err, err_len);
 		if (!d->partitions)
 			return -EINVAL;
 	}
+	if (d->opt.lfts && !d->lfts) {
+		d->lfts = sm_file_read(d->opt.lfts, err, err_len);
+		if (!d->lfts)
+			return -EINVAL;
+	}
 	cfg.partitions = d->partitions;
+	cfg.lfts = d->lfts;
 	d->manager = sm_mad_create(d->loop, h->uv.mad[0], &cfg, err, err_len);
 	if (!d->manager)
 		return -EINVAL;
@@ -103,7 +111,7 @@ int daemon_manager_partitions(struct daemon *d, const char *path, char *err, siz
 			 d->manager ? "which file?" : "the fabric has no subnet manager of its own");
 		return -ENOENT;
 	}
-	text = sm_partitions_read(path, err, err_len);
+	text = sm_file_read(path, err, err_len);
 	if (!text)
 		return -EINVAL;
 	got = sm_set_partitions(sm_mad_manager(d->manager), text, path, err, err_len);

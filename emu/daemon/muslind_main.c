@@ -85,7 +85,26 @@ static struct fabric_topology *muslind_load(const char *topology)
 
 	if (!t)
 		muslind_fail("%s", err);
+	if (t->warning)
+		fprintf(stderr, "muslin: warning: %s\n", t->warning);
 	return t;
+}
+
+/* --keep-lids: the LMC is the greatest of the topology's, unless the command line has one. */
+static void keep_lids(struct daemon *d, struct fabric_topology *t)
+{
+	u32 i, p, n = 0;
+	u8 lmc = 0;
+
+	for (i = 0; i < t->nnodes; i++)
+		for (p = 0; p <= t->nodes[i].nports; p++) {
+			n += t->nodes[i].ports[p].lid != 0;
+			lmc = max(lmc, t->nodes[i].ports[p].lmc);
+		}
+	if (!n)
+		muslind_fail("--keep-lids: the topology gives no LIDs");
+	t->keep_lids = true;
+	d->opt.lmc = d->opt.lmc ? d->opt.lmc : lmc;
 }
 
 static void on_signal(struct loop_fd *w, u32 events, struct now now)
@@ -222,6 +241,7 @@ static void muslind_stop(struct daemon *d)
 	uv_server_destroy(d->server);
 	sm_mad_destroy(d->manager);
 	free(d->partitions);
+	free(d->lfts);
 	daemon_hosts_destroy(d);
 	daemon_ether_destroy(d);
 	fabric_destroy(d->fabric);
@@ -251,6 +271,8 @@ int main(int argc, char **argv)
 	}
 	if (!d.opt.partitions && topo->partition_file) /* the command line's word counts more */
 		d.opt.partitions = realpath(topo->partition_file, NULL) ?: strdup(topo->partition_file);
+	if (d.opt.keep_lids)
+		keep_lids(&d, topo);
 	muslind_limit();
 	if (!d.opt.foreground)
 		ready = muslind_background();

@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* The daemon's command line, which `muslin up` hands on. */
 #include <errno.h>
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "emu/daemon/daemon.h"
+#include "emu/lib/option.h"
 
 #define USAGE 2
 
 static void options_usage(FILE *out)
 {
 	fputs("usage: muslin up [--name FABRIC] [--seed N] [--foreground] [--hold FD] [--no-sm] [--sm-host HOST]\n"
-	      "                 [--partitions FILE] [--routing minhop|updn|auto] [--lmc N] [--priority N] [--qos] "
+	      "                 [--partitions FILE] [--routing minhop|updn|auto] [--lfts FILE] [--lmc N] [--keep-lids] "
+	      "[--packet-life N] [--priority N] [--qos] "
 	      "[--apm]\n"
 	      "                 [--subnet-prefix N] [--shards N] [TOPOLOGY]\n"
 	      "TOPOLOGY is a file as in muslin-topology(5), or a line such as 'ring 3'; without one there are two "
@@ -56,6 +57,9 @@ enum option_id {
 	OPT_PARTITIONS,
 	OPT_ROUTING,
 	OPT_LMC,
+	OPT_KEEP_LIDS,
+	OPT_LFTS,
+	OPT_PACKET_LIFE,
 	OPT_PRIORITY,
 	OPT_QOS,
 	OPT_APM,
@@ -75,6 +79,9 @@ static const struct option options[] = {
 	{ "partitions", required_argument, NULL, OPT_PARTITIONS },
 	{ "routing", required_argument, NULL, OPT_ROUTING },
 	{ "lmc", required_argument, NULL, OPT_LMC },
+	{ "keep-lids", no_argument, NULL, OPT_KEEP_LIDS },
+	{ "lfts", required_argument, NULL, OPT_LFTS },
+	{ "packet-life", required_argument, NULL, OPT_PACKET_LIFE },
 	{ "priority", required_argument, NULL, OPT_PRIORITY },
 	{ "qos", no_argument, NULL, OPT_QOS },
 	{ "apm", no_argument, NULL, OPT_APM },
@@ -89,6 +96,10 @@ static void options_parse_option(struct daemon_options *opt, int id)
 {
 	switch (id) {
 	case OPT_NAME:
+		if (!*optarg) {
+			fputs("muslin: --name: missing FABRIC\n", stderr);
+			exit(USAGE);
+		}
 		opt->name = optarg;
 		break;
 	case OPT_SEED:
@@ -114,6 +125,15 @@ static void options_parse_option(struct daemon_options *opt, int id)
 		break;
 	case OPT_LMC:
 		opt->lmc = (u8)options_number("lmc", optarg, 7);
+		break;
+	case OPT_KEEP_LIDS:
+		opt->keep_lids = true;
+		break;
+	case OPT_LFTS:
+		opt->lfts = realpath(optarg, NULL) ?: optarg;
+		break;
+	case OPT_PACKET_LIFE:
+		opt->packet_life = (u8)options_number("packet-life", optarg, 31);
 		break;
 	case OPT_PRIORITY:
 		opt->priority = (u8)options_number("priority", optarg, 15);
@@ -144,9 +164,14 @@ static void options_parse_option(struct daemon_options *opt, int id)
 
 void daemon_options_parse(struct daemon_options *opt, int argc, char **argv)
 {
-	const char *name = getenv("MUSLIN_NAME");
+	const char *name = getenv("MUSLIN_NAME"), *unknown = option_unknown(argc, argv, options);
 	int id;
 
+	if (unknown) {
+		fprintf(stderr, "muslin: %s: no such option\n", unknown);
+		options_usage(stderr);
+		exit(USAGE);
+	}
 	opt->name = name && *name ? name : "default";
 	opt->seed = 1;
 	opt->hold = -1;

@@ -6,7 +6,6 @@
 #include "sm/sa/sa_internal.h"
 
 #define SIGNATURE_SA 0xa01b
-#define PACKET_LIFE  18
 #define CREATE_COMP                                                                              \
 	(SA_COMP(MCMEMBER_COMP_QKEY) | SA_COMP(MCMEMBER_COMP_PKEY) | SA_COMP(MCMEMBER_COMP_SL) | \
 	 SA_COMP(MCMEMBER_COMP_FLOW_LABEL) | SA_COMP(MCMEMBER_COMP_TCLASS))
@@ -215,17 +214,17 @@ static u8 sa_mcmember_choose(const struct sa_call *c, const struct selected *s, 
 
 static u8 choose_life(const struct sa_call *c)
 {
-	u8 want = wire_get(c->query, MCMEMBER_LIFE);
+	u8 want = wire_get(c->query, MCMEMBER_LIFE), own = c->sm->cfg.packet_life;
 
 	if (!sm_sa_asks(c, MCMEMBER_COMP_LIFE_SELECTOR) || !sm_sa_asks(c, MCMEMBER_COMP_LIFE))
-		return PACKET_LIFE;
+		return own;
 	switch (wire_get(c->query, MCMEMBER_LIFE_SELECTOR)) {
 	case SA_SELECT_GREATER:
-		return want >= PACKET_LIFE ? want + 1 : PACKET_LIFE;
+		return want >= own ? want + 1 : own;
 	case SA_SELECT_EXACTLY:
 		return want;
 	default:
-		return PACKET_LIFE;
+		return own;
 	}
 }
 

@@ -5,10 +5,9 @@
  */
 #include "sm/sa/sa_internal.h"
 
-#define HOPS_MAX    64
-#define PACKET_LIFE 18
-#define PATHS_MAX   127        /* of a pair, what NumbPath can say */
-#define PAIRS_MAX   (1u << 20) /* examined for one request: a larger one would delay all others */
+#define HOPS_MAX  64
+#define PATHS_MAX 127        /* of a pair, what NumbPath can say */
+#define PAIRS_MAX (1u << 20) /* examined for one request: a larger one would delay all others */
 
 /* What is asked for, of either attribute. Selected values hold where their mask bit is set. */
 struct want {
@@ -169,7 +168,7 @@ static bool sa_path_find(const struct sa_call *c, const struct want *w, struct p
 
 	p->mtu = WIRE_MTU_4096;
 	p->rate = sm_port_rate(p->src);
-	p->life = PACKET_LIFE;
+	p->life = c->sm->cfg.packet_life;
 	if (!fit_pkey(c, w, p) || !sa_path_walk(p->src, p->dst, p->dlid, p))
 		return false;
 	back = *p;

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Long options as they are spelled: getopt_long() takes an abbreviation for the option, other parsers of the same line do not. */
+#ifndef MUSLIN_OPTION_H
+#define MUSLIN_OPTION_H
+
+#include <getopt.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <string.h>
+
+/* The first argument that begins with "--" and is none of @options (which end with a NULL name) as a whole; NULL: there is none. */
+static inline const char *option_unknown(int argc, char **argv, const struct option *options)
+{
+	int i;
+
+	for (i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
+		size_t len = strcspn(argv[i], "=");
+		const struct option *o = options;
+
+		if (strncmp(argv[i], "--", 2) != 0)
+			continue;
+		while (o->name && (strlen(o->name) != len - 2 || strncmp(o->name, argv[i] + 2, len - 2) != 0))
+			o++;
+		if (!o->name)
+			return argv[i];
+		if (o->has_arg == required_argument && !argv[i][len])
+			i++; /* its argument */
+	}
+	return NULL;
+}
+
+#endif
