@@ -68,11 +68,12 @@ void cli_env_set(const char *host)
 {
 	char path[RUNDIR_PATH_MAX];
 	int sock = cli_connect_place(host);
+	json_t *answer = cli_ask(sock, json_pack("{s:s, s:s}", "command", "host", "name", host));
 
-	json_decref(cli_ask(sock, json_pack("{s:s, s:s}", "command", "host", "name", host)));
 	close(sock);
 	setenv("MUSLIN_NAME", cli_run.name, 1);
-	setenv("MUSLIN_HOST", host, 1);
+	setenv("MUSLIN_HOST", cli_text(answer, "name"), 1); /* @host may be its GUID, or a part of its description */
+	json_decref(answer);
 	setenv("MUSLIN_SOCKET", rundir_path(&cli_place, RUNDIR_HOSTS, path), 1);
 	setenv("MUSLIN_TREE", rundir_path(&cli_place, RUNDIR_TREE, path), 1);
 	setenv("MUSLIN_RUNDIR", cli_run.base, 1);

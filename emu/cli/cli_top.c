@@ -3,19 +3,24 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
+#include <termios.h>
 #include <unistd.h>
 
 #include "emu/cli/cli.h"
+#include "emu/lib/types.h"
 
-#define LINKS_MAX    65536
 #define HTTP_TIMEOUT 5 /* seconds for one request */
 
 struct rate {
-	char name[160];
+	char name[80];
 	const char *state;
 	double out, in, packets; /* Gb/s, Gb/s, packets per second */
 };
@@ -36,16 +41,16 @@ static bool top_has_link(const json_t *node, const json_t *port)
 	return *cli_text(port, "peer") || *cli_text(node, "binding");
 }
 
-/* Counter differences of a port between two samples. */
-static void rate_of(struct rate *r, const json_t *node, const json_t *before, const json_t *after, double dt)
+/* A sample: rows of name, state, words out and in, packets out and in. */
+static json_t *top_sample(void)
 {
-	snprintf(r->name, sizeof(r->name), "%s:%lld", cli_text(node, "name"), cli_number(after, "num"));
-	r->state = cli_text(after, "state");
-	r->out = (double)(top_counter(after, "port_xmit_data") - top_counter(before, "port_xmit_data")) * 32 / dt / 1e9;
-	r->in = (double)(top_counter(after, "port_rcv_data") - top_counter(before, "port_rcv_data")) * 32 / dt / 1e9;
-	r->packets = (double)(top_counter(after, "port_xmit_packets") - top_counter(before, "port_xmit_packets") +
-			      top_counter(after, "port_rcv_packets") - top_counter(before, "port_rcv_packets")) /
-		     dt;
+	return cli_ask_all(json_pack("{s:s}", "command", "rates"));
+}
+
+static double row_diff(const json_t *before, const json_t *after, size_t column)
+{
+	return (double)(json_integer_value(json_array_get(after, column)) -
+			json_integer_value(json_array_get(before, column)));
 }
 
 static int top_busier(const void *a, const void *b)
@@ -55,33 +60,60 @@ static int top_busier(const void *a, const void *b)
 	return x->packets < y->packets ? 1 : x->packets > y->packets ? -1 : strcmp(x->name, y->name);
 }
 
-static size_t top_rates(struct rate *r, const json_t *before, const json_t *after, double dt)
+/* The rates between two samples, the busiest port first; NULL: there is none. */
+static struct rate *top_rates(const json_t *before, const json_t *after, double dt)
 {
-	json_t *nodes = json_object_get(after, "nodes"), *node, *port;
-	size_t n = 0, i, k;
+	size_t n = json_array_size(after), i;
+	struct rate *r = calloc(n ? n : 1, sizeof(*r));
+	json_t *row;
 
-	json_array_foreach(nodes, i, node)
+	if (!r)
+		cli_fail(CLI_ERROR, "out of memory");
+	json_array_foreach(after, i, row)
 	{
-		json_t *old = json_object_get(json_array_get(json_object_get(before, "nodes"), i), "ports");
+		const json_t *old = json_array_get(before, i);
 
-		json_array_foreach(json_object_get(node, "ports"), k, port)
-		{
-			if (top_has_link(node, port) && n < LINKS_MAX)
-				rate_of(&r[n++], node, json_array_get(old, k), port, dt);
-		}
+		snprintf(r[i].name, sizeof(r[i].name), "%s", json_string_value(json_array_get(row, 0)));
+		r[i].state = json_string_value(json_array_get(row, 1));
+		r[i].out = row_diff(old, row, 2) * 32 / dt / 1e9;
+		r[i].in = row_diff(old, row, 3) * 32 / dt / 1e9;
+		r[i].packets = (row_diff(old, row, 4) + row_diff(old, row, 5)) / dt;
 	}
 	qsort(r, n, sizeof(*r), top_busier);
-	return n;
+	return r;
 }
 
-static void print_rates(const json_t *before, const json_t *after, double dt, int rows)
+/* A line, cut at the terminal's width (0: none). */
+static void top_line(int columns, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+static void top_line(int columns, const char *fmt, ...)
 {
-	static struct rate r[LINKS_MAX];
-	size_t n = top_rates(r, before, after, dt), i;
+	char text[320];
+	va_list ap;
 
-	printf("%-28s %-11s %10s %10s %12s\n", "port", "state", "out Gb/s", "in Gb/s", "packets/s");
-	for (i = 0; i < n && i < (size_t)rows; i++)
-		printf("%-28s %-11s %10.3f %10.3f %12.0f\n", r[i].name, r[i].state, r[i].out, r[i].in, r[i].packets);
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	printf("%.*s\n", columns > 0 ? columns : (int)sizeof(text), text);
+}
+
+/* @rows: lines for ports, 0: all. */
+static void print_rates(const json_t *before, const json_t *after, double dt, size_t rows, int columns)
+{
+	struct rate *r = top_rates(before, after, dt);
+	size_t n = json_array_size(after), i;
+	int width = 28;
+
+	for (i = 0; i < n && (!rows || i < rows); i++)
+		width = max(width, (int)strlen(r[i].name));
+	if (columns) /* the rates are seen before the end of a long name */
+		width = min(width, max(columns - 48, 8));
+	top_line(columns, "%-*s %-7s %9s %9s %11s", width, "port", "state", "out Gb/s", "in Gb/s", "packets/s");
+	for (i = 0; i < n && (!rows || i < rows); i++)
+		top_line(columns, "%-*.*s %-7s %9.3f %9.3f %11.0f", width, width, r[i].name, r[i].state, r[i].out,
+			 r[i].in, r[i].packets);
+	if (rows && n > rows)
+		top_line(columns, "... and %zu ports more", n - rows);
+	free(r);
 }
 
 static double top_number(const char *text, double max)
@@ -94,10 +126,60 @@ static double top_number(const char *text, double max)
 	return v;
 }
 
+static struct termios top_cooked;
+
+static void top_restore(void)
+{
+	tcsetattr(STDIN_FILENO, TCSANOW, &top_cooked);
+}
+
+static void top_signal(int sig)
+{
+	top_restore();
+	signal(sig, SIG_DFL);
+	raise(sig);
+}
+
+/* Keys come at once, without echo, until the program's end. False: there is no terminal. */
+static bool top_keys(void)
+{
+	struct termios raw;
+
+	if (!isatty(STDIN_FILENO) || tcgetattr(STDIN_FILENO, &top_cooked))
+		return false;
+	raw = top_cooked;
+	raw.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
+	atexit(top_restore);
+	signal(SIGINT, top_signal);
+	signal(SIGTERM, top_signal);
+	return !tcsetattr(STDIN_FILENO, TCSANOW, &raw);
+}
+
+/* Waits for @seconds. True: q was typed. */
+static bool top_wait(double seconds, bool keys)
+{
+	double end = cli_seconds() + seconds, left;
+	struct pollfd p = { .fd = STDIN_FILENO, .events = POLLIN };
+	char key;
+
+	while ((left = end - cli_seconds()) > 0) {
+		if (!keys) {
+			cli_sleep(left);
+			continue;
+		}
+		if (poll(&p, 1, (int)(left * 1000) + 1) <= 0)
+			continue;
+		if (read(STDIN_FILENO, &key, 1) != 1 || key == 'q' || key == 'Q')
+			return true;
+	}
+	return false;
+}
+
 int cli_top(int argc, char **argv)
 {
-	double interval = 1, count = 0;
-	bool tty = isatty(STDOUT_FILENO);
+	double interval = 1, count = 0, then, now;
+	bool tty = isatty(STDOUT_FILENO), keys;
+	struct winsize size = { .ws_row = 0 };
 	json_t *before, *after;
 	int i;
 
@@ -109,15 +191,22 @@ int cli_top(int argc, char **argv)
 		else
 			cli_fail(CLI_USAGE, "usage: muslin top [--name FABRIC] [-n COUNT] [--interval SECONDS]");
 	}
-	before = top_show();
-	while (!fflush(stdout)) {
-		cli_sleep(interval);
-		after = top_show();
+	keys = tty && top_keys();
+	before = top_sample();
+	then = cli_seconds();
+	while (!fflush(stdout) && !top_wait(interval, keys)) {
+		after = top_sample();
+		now = cli_seconds();
+		if (tty && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size))
+			size = (struct winsize){ .ws_row = 24, .ws_col = 80 };
 		if (tty)
 			printf("\033[H\033[2J");
-		print_rates(before, after, interval, tty ? 30 : LINKS_MAX);
+		/* The head, the line of how many there are besides, and the cursor's take three lines. */
+		print_rates(before, after, now - then, tty ? (size_t)max(size.ws_row - 3, 1) : 0,
+			    tty ? size.ws_col : 0);
 		json_decref(before);
 		before = after;
+		then = now;
 		if (count > 0 && --count <= 0)
 			break;
 	}

@@ -166,6 +166,8 @@ int cli_vm(int argc, char **argv)
 	struct devices d = { NULL };
 	int sock;
 
+	if (argc == 2 && !strcmp(argv[1], "--version"))
+		return puts("muslin " MUSLIN_VERSION) == EOF ? CLI_ERROR : CLI_OK;
 	cli_beside(tool, sizeof(tool), places);
 	if (argc < 2 || (argv[1][0] == '-' && strcmp(argv[1], "--build") && strcmp(argv[1], "--help")))
 		cli_fail(CLI_USAGE,

@@ -112,8 +112,11 @@ void cli_sleep(double seconds)
 static int cmd_list(int argc, char **argv)
 {
 	char **names;
-	int n = rundir_list(&cli_run, &names), i;
+	int n, i;
 
+	if (argc > 1)
+		cli_fail(CLI_USAGE, "usage: muslin list");
+	n = rundir_list(&cli_run, &names);
 	for (i = 0; i < n; i++) {
 		struct rundir r;
 		char err[256];
@@ -226,44 +229,12 @@ static int cmd_partitions(int argc, char **argv)
 	return CLI_OK;
 }
 
-static void muslin_usage(FILE *out)
-{
-	fputs("usage: muslin COMMAND [--name FABRIC] ...\n"
-	      "  up [--seed N] [--shards N] [TOPOLOGY]      start a fabric\n"
-	      "  down                                       end it\n"
-	      "  run HOST [--] PROGRAM [ARGUMENT...]        run a program on a host\n"
-	      "  env [--json] HOST                          what `run` sets, as lines for a shell: eval \"$(muslin env "
-	      "h1)\"\n"
-	      "  cdi [-w FILE]                              the hosts as devices for podman, Docker and Kubernetes\n"
-	      "  vm HOST [OPTION...] [-- PROGRAM...]        boot a guest on a host\n"
-	      "  cp FILE... HOST:PATH | HOST:PATH FILE      copy to or from a guest that runs\n"
-	      "  show [--json] [--counters] [NODE]          nodes, ports, LIDs, states, rates, addresses\n"
-	      "  show --topology | --svg                    the fabric in the format of ibnetdiscover, or drawn\n"
-	      "  trace [-w FILE] [-c COUNT] [-s BYTES] HOST|NODE:PORT [KEY=VALUE...]\n"
-	      "                                             capture packets as pcapng, all or those of a filter\n"
-	      "  link NODE:PORT up|down                     plug or pull a cable\n"
-	      "  mode HOST [v1|v2]                          the version of RoCE that its connections are made by\n"
-	      "  partitions [FILE]                          the subnet manager reads its partitions again\n"
-	      "  fault add PLACE FAULT [KEY=VALUE...]       do something wrong on purpose; see muslin-fault(5)\n"
-	      "  fault list [--json] | clear [ID|PLACE]     what is armed and how often it fired; undo it\n"
-	      "  top [-n COUNT] [--interval SECONDS]        live rates of all links\n"
-	      "  metrics [--listen [ADDRESS:]PORT]          counters for Prometheus\n"
-	      "  timeline [--start]                         what has happened since the start, as JSON\n"
-	      "  console                                    ibsim's Link, ReLink, Unlink, Clear, Error from stdin\n"
-	      "  log [-f]                                   the daemon's log\n"
-	      "  list                                       fabrics that are up\n"
-	      "Without --name the fabric is $MUSLIN_NAME, or \"default\". See muslin(1).\n",
-	      out);
-}
-
-static int cmd_help(int argc, char **argv)
-{
-	muslin_usage(stdout);
-	return CLI_OK;
-}
+static int cmd_help(int argc, char **argv);
 
 static int cmd_version(int argc, char **argv)
 {
+	if (argc > 1)
+		cli_fail(CLI_USAGE, "usage: muslin --version");
 	puts("muslin " MUSLIN_VERSION);
 	return CLI_OK;
 }
@@ -271,33 +242,79 @@ static int cmd_version(int argc, char **argv)
 static const struct command {
 	const char *name;
 	int (*run)(int argc, char **argv);
+	const char *arguments, *what; /* NULL: `muslin help` does not list it */
+	bool own_help;                /* it answers --help itself */
 } commands[] = {
-	{ "top", cli_top },
-	{ "metrics", cli_metrics },
-	{ "timeline", cli_timeline },
-	{ "fault", cli_fault },
-	{ "console", cli_console },
-	{ "up", cli_up },
-	{ "down", cli_down },
-	{ "run", cli_exec },
-	{ "show", cli_show },
-	{ "trace", cli_trace },
-	{ "link", cmd_link },
-	{ "mode", cmd_mode },
-	{ "log", cmd_log },
-	{ "partitions", cmd_partitions },
-	{ "list", cmd_list },
-	{ "vm", cli_vm },
-	{ "env", cli_env },
-	{ "cdi", cli_cdi },
-	{ "cp", cli_cp },
-	{ "help", cmd_help },
-	{ "--help", cmd_help },
-	{ "-h", cmd_help },
-	{ "--version", cmd_version },
-	{ "-V", cmd_version },
-	{ "version", cmd_version },
+	{ "up", cli_up, "[--seed N] [--shards N] [TOPOLOGY]", "start a fabric", true },
+	{ "down", cli_down, "", "end it", false },
+	{ "run", cli_exec, "HOST [--] PROGRAM [ARGUMENT...]", "run a program on a host", false },
+	{ "env", cli_env, "[--json] HOST", "what `run` sets, as lines for a shell: eval \"$(muslin env h1)\"", false },
+	{ "cdi", cli_cdi, "[-w FILE]", "the hosts as devices for podman, Docker and Kubernetes", false },
+	{ "vm", cli_vm, "HOST [OPTION...] [-- PROGRAM...]", "boot a guest on a host", true },
+	{ "cp", cli_cp, "FILE... HOST:PATH | HOST:PATH FILE", "copy to or from a guest that runs", false },
+	{ "show", cli_show, "[--json] [--counters] [NODE]", "nodes, ports, LIDs, states, rates, addresses", false },
+	{ "show", cli_show, "--topology | --svg", "the fabric in the format of ibnetdiscover, or drawn", false },
+	{ "trace", cli_trace, "[-w FILE] [-c COUNT] [-s BYTES] HOST|NODE:PORT [KEY=VALUE...]",
+	  "capture packets as pcapng, all or those of a filter", false },
+	{ "link", cmd_link, "NODE:PORT up|down", "plug or pull a cable", false },
+	{ "mode", cmd_mode, "HOST [v1|v2]", "the version of RoCE that its connections are made by", false },
+	{ "partitions", cmd_partitions, "[FILE]", "the subnet manager reads its partitions again", false },
+	{ "fault", cli_fault, "add PLACE FAULT [KEY=VALUE...]", "do something wrong on purpose; see muslin-fault(5)",
+	  false },
+	{ "fault", cli_fault, "list [--json] | clear [ID|PLACE]", "what is armed and how often it fired; undo it",
+	  false },
+	{ "top", cli_top, "[-n COUNT] [--interval SECONDS]", "live rates of all links; q ends it", false },
+	{ "metrics", cli_metrics, "[--listen [ADDRESS:]PORT]", "counters for Prometheus", false },
+	{ "timeline", cli_timeline, "[--start]", "what has happened since the start, as JSON", false },
+	{ "console", cli_console, "", "ibsim's Link, ReLink, Unlink, Clear, Error from stdin", false },
+	{ "log", cmd_log, "[-f]", "the daemon's log", false },
+	{ "list", cmd_list, "", "fabrics that are up", false },
+	{ "help", cmd_help, "[COMMAND]", "this, or the line of a command", false },
+	{ "version", cmd_version, "", "the version", false },
+	{ "--help", cmd_help, NULL, NULL, false },
+	{ "-h", cmd_help, NULL, NULL, false },
+	{ "--version", cmd_version, NULL, NULL, false },
+	{ "-V", cmd_version, NULL, NULL, false },
 };
+#define COMMANDS (sizeof(commands) / sizeof(commands[0]))
+
+/* The lines of one command, or of all. False: there is no such command. */
+static bool muslin_usage(FILE *out, const char *name)
+{
+	bool any = false;
+	size_t i;
+
+	if (!name)
+		fputs("usage: muslin COMMAND [--name FABRIC] ...\n", out);
+	for (i = 0; i < COMMANDS; i++) {
+		const struct command *c = &commands[i];
+		int width = (int)(strlen(c->name) + 1 + strlen(c->arguments ? c->arguments : ""));
+
+		if (!c->what || (name && strcmp(name, c->name)))
+			continue;
+		any = true;
+		fprintf(out, "  %s%s%s", c->name, *c->arguments ? " " : "", c->arguments);
+		if (width > 42)
+			fprintf(out, "\n%45s", "");
+		else
+			fprintf(out, "%*s", 43 - width + !*c->arguments, "");
+		fprintf(out, "%s\n", c->what);
+	}
+	if (!name)
+		fputs("Without --name the fabric is $MUSLIN_NAME, or \"default\". See muslin(1).\n", out);
+	return any;
+}
+
+static int cmd_help(int argc, char **argv)
+{
+	const char *name = argc == 2 ? argv[1] : NULL;
+
+	if (argc > 2)
+		cli_fail(CLI_USAGE, "usage: muslin help [COMMAND]");
+	if (!muslin_usage(stdout, name))
+		cli_fail(CLI_USAGE, "no command \"%s\"; `muslin help` lists them", name);
+	return CLI_OK;
+}
 
 /*
  * Takes "--name FABRIC" and "--name=FABRIC" out of the arguments, wherever options may stand: for `run` that is before the host,
@@ -310,11 +327,11 @@ static const char *take_name(int *argc, char **argv)
 	int i = 1, k, n;
 
 	while (i < *argc) {
-		if (!strcmp(argv[i], "--name") && i + 1 == *argc)
-			cli_fail(CLI_USAGE, "--name: missing FABRIC");
 		n = !strcmp(argv[i], "--name") ? 2 : !strncmp(argv[i], "--name=", 7) ? 1 : 0;
 		if (n) {
-			name = n == 2 ? argv[i + 1] : argv[i] + 7;
+			name = n == 1 ? argv[i] + 7 : i + 1 < *argc ? argv[i + 1] : "";
+			if (!*name)
+				cli_fail(CLI_USAGE, "--name: missing FABRIC");
 			for (k = i; k + n <= *argc; k++)
 				argv[k] = argv[k + n];
 			*argc -= n;
@@ -335,17 +352,19 @@ int main(int argc, char **argv)
 	size_t i;
 
 	if (argc < 2) {
-		muslin_usage(stderr);
+		muslin_usage(stderr, NULL);
 		return CLI_USAGE;
 	}
-	for (i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
+	for (i = 0; i < COMMANDS; i++) {
 		if (strcmp(commands[i].name, argv[1]))
 			continue;
+		if (argc == 3 && !strcmp(argv[2], "--help") && !commands[i].own_help)
+			return cmd_help(2, argv);
 		if (rundir_open(&cli_run, name, err, sizeof(err)))
 			cli_fail(CLI_ERROR, "%s", err);
 		return commands[i].run(argc - 1, argv + 1);
 	}
 	fprintf(stderr, "muslin: no command \"%s\"\n", argv[1]);
-	muslin_usage(stderr);
+	muslin_usage(stderr, NULL);
 	return CLI_USAGE;
 }

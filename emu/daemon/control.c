@@ -19,11 +19,19 @@ static const char *text_of(const json_t *req, const char *key)
 
 static json_t *unknown_node(struct daemon *d, struct ctl_client *c, const char *name, bool host)
 {
+	const struct fabric_node *match[4];
 	const char *like[4];
-	u32 n = daemon_names_like(d, name, host, like, ARRAY_SIZE(like)), i;
-	char text[4 * (FABRIC_NAME_MAX + 4)] = "";
+	u32 n = fabric_node_matches(d->fabric, name, match, ARRAY_SIZE(match)), i;
+	char text[4 * (FABRIC_NAME_MAX + 24)] = "";
 	size_t at = 0;
 
+	for (i = 0; n > 1 && i < min(n, (u32)ARRAY_SIZE(match)); i++)
+		at += (size_t)snprintf(text + at, sizeof(text) - at, "%s0x%016llx", i ? ", " : "",
+				       (unsigned long long)fabric_node_guid(match[i]));
+	if (n > 1)
+		return ctl_error(c, "%u nodes of fabric %s are called \"%.64s\": say the GUID, %s%s", n, d->run.name,
+				 name, text, n > ARRAY_SIZE(match) ? ", ..." : "");
+	n = daemon_names_like(d, name, host, like, ARRAY_SIZE(like));
 	for (i = 0; i < n; i++)
 		at += (size_t)snprintf(text + at, sizeof(text) - at, "%s%s", i ? ", " : "", like[i]);
 	return ctl_error(c, "fabric %s has no %s \"%.64s\"%s%s; `muslin show` lists all", d->run.name,
@@ -33,28 +41,22 @@ static json_t *unknown_node(struct daemon *d, struct ctl_client *c, const char *
 /* "leaf1" or "leaf1:5": the node, and the port's number (0: not said). NULL after an error. */
 static struct fabric_node *find_place(struct daemon *d, struct ctl_client *c, const char *place, u32 *num)
 {
-	struct fabric_node *n = fabric_node_find(d->fabric, place);
-	const char *colon = strrchr(place, ':');
-	char name[FABRIC_NAME_MAX], *end;
+	const char *port;
+	struct fabric_node *n = fabric_place_find(d->fabric, place, &port);
+	char name[FABRIC_NAME_MAX + 1], *end;
 
 	*num = 0;
-	if (n)
-		return n;
-	if (!colon || !colon[1] || (size_t)(colon - place) >= sizeof(name)) {
-		unknown_node(d, c, place, false);
-		return NULL;
-	}
-	memcpy(name, place, (size_t)(colon - place));
-	name[colon - place] = 0;
-	n = fabric_node_find(d->fabric, name);
 	if (!n) {
+		snprintf(name, sizeof(name), "%.*s", (int)(port ? port - 1 - place : FABRIC_NAME_MAX), place);
 		unknown_node(d, c, name, false);
 		return NULL;
 	}
-	*num = (u32)strtoul(colon + 1, &end, 10);
-	if (!*end && *num && fabric_node_port(n, *num))
+	if (!port)
 		return n;
-	ctl_error(c, "%s has no port \"%.20s\": they are 1 to %u", name, colon + 1, fabric_node_ports(n));
+	*num = (u32)strtoul(port, &end, 10);
+	if (*port && !*end && *num && fabric_node_port(n, *num))
+		return n;
+	ctl_error(c, "%s has no port \"%.20s\": they are 1 to %u", fabric_node_name(n), port, fabric_node_ports(n));
 	return NULL;
 }
 
@@ -72,11 +74,15 @@ static json_t *cmd_show(void *arg, struct ctl_client *c, const json_t *req, int 
 {
 	struct daemon *d = arg;
 	const char *name = text_of(req, "node");
+	const struct fabric_node *n;
 	char *text;
 	json_t *o;
 
-	if (name && !fabric_node_find(d->fabric, name) && !daemon_ether_has(d, name))
+	n = name ? fabric_node_find(d->fabric, name) : NULL;
+	if (name && !n && !daemon_ether_has(d, name))
 		return unknown_node(d, c, name, false);
+	if (n)
+		name = fabric_node_name(n);
 	if (!json_is_true(json_object_get(req, "topology")))
 		return daemon_show(d, name, wants_counters(d, req, name));
 	text = daemon_topology_text(d);
@@ -89,14 +95,17 @@ static json_t *cmd_show(void *arg, struct ctl_client *c, const json_t *req, int 
 static json_t *cmd_has(void *arg, struct ctl_client *c, const json_t *req, int *fd)
 {
 	struct daemon *d = arg;
-	const char *place = text_of(req, "place"), *colon = place ? strrchr(place, ':') : NULL;
-	char name[FABRIC_NAME_MAX] = "";
+	const char *place = text_of(req, "place"), *port;
 
 	if (!place)
 		return ctl_error(c, "missing place");
-	if (colon && (size_t)(colon - place) < sizeof(name))
-		memcpy(name, place, (size_t)(colon - place));
-	return json_boolean(fabric_node_find(d->fabric, place) || (*name && fabric_node_find(d->fabric, name)));
+	return json_boolean(fabric_place_find(d->fabric, place, &port));
+}
+
+/* `muslin top`: of each port with a cable name, state, and what has gone out and come in, in words and packets. */
+static json_t *cmd_rates(void *arg, struct ctl_client *c, const json_t *req, int *fd)
+{
+	return daemon_show_rates(arg);
 }
 
 static json_t *cmd_status(void *arg, struct ctl_client *c, const json_t *req, int *fd)
@@ -449,6 +458,7 @@ static json_t *cmd_untrace(void *arg, struct ctl_client *c, const json_t *req, i
 const struct ctl_command daemon_commands[] = {
 	{ "show", cmd_show },
 	{ "has", cmd_has },
+	{ "rates", cmd_rates },
 	{ "status", cmd_status },
 	{ "host", cmd_host },
 	{ "link", cmd_link },

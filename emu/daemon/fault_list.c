@@ -300,24 +300,44 @@ static void fault_list_remove(struct daemon *d, struct armed_fault *ft)
 	d->nfaults--;
 }
 
+/* Is the fault's place @place, or a port of it? */
+static bool fault_list_at(struct daemon *d, const struct armed_fault *ft, const char *place)
+{
+	size_t len = strlen(place);
+	char text[FABRIC_NAME_MAX + 8];
+	struct fabric_node *n, *its;
+	const char *port, *its_port;
+
+	if (!strncmp(ft->text, place, len) && strchr(" :", ft->text[len]))
+		return true;
+	snprintf(text, sizeof(text), "%.*s", (int)strcspn(ft->text, " "), ft->text);
+	n = fabric_place_find(d->fabric, place, &port);
+	its = fabric_place_find(d->fabric, text, &its_port);
+	return n && n == its && (!port || (its_port && !strcmp(port, its_port)));
+}
+
 /* The faults as they were: of one number, at one place (or at its ports), or all. */
 static json_t *cmd_clear(struct daemon *d, struct ctl_client *c, u32 id, const char *place)
 {
 	json_t *gone = json_array();
 	struct armed_fault *ft, *tmp;
-	size_t len = place ? strlen(place) : 0;
+	const char *port;
+	bool all;
 
 	list_for_each_safe (ft, tmp, &d->faults, link) {
-		if (id && ft->id != id)
-			continue;
-		if (place && (strncmp(ft->text, place, len) || !strchr(" :", ft->text[len])))
+		if ((id && ft->id != id) || (place && !fault_list_at(d, ft, place)))
 			continue;
 		json_array_append_new(gone, fault_json(d, ft));
 		fault_list_remove(d, ft);
 	}
-	if (!id || json_array_size(gone))
+	if (json_array_size(gone) || (!id && !place))
+		return gone;
+	if (place && (!strcmp(place, "all") || !strcmp(place, MANAGER_FAULT_PLACE) ||
+		      fabric_place_find(d->fabric, place, &port) || daemon_ether_place(d, place, &all)))
 		return gone;
 	json_decref(gone);
+	if (place)
+		return ctl_error(c, "%.64s: there is no such place, and no fault at it", place);
 	return ctl_error(c, "there is no fault %u; `muslin fault list` names those that are armed", id);
 }
 

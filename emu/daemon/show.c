@@ -240,6 +240,68 @@ json_t *daemon_show(struct daemon *d, const char *only, bool counters)
 	return o;
 }
 
+static void rates_add(json_t *all, const char *node, u32 port, const char *state, const json_int_t words[4])
+{
+	char name[FABRIC_NAME_MAX + 8];
+
+	snprintf(name, sizeof(name), "%s:%u", node, port);
+	json_array_append_new(all,
+			      json_pack("[s, s, I, I, I, I]", name, state, words[0], words[1], words[2], words[3]));
+}
+
+/* Ports that are not InfiniBand's, from what `show` has of them; there are few. */
+static void rates_add_ports(json_t *all, const char *node, const json_t *ports)
+{
+	static const char *const of[] = { "port_xmit_data", "port_rcv_data", "port_xmit_packets", "port_rcv_packets" };
+	const json_t *p;
+	json_int_t words[4];
+	size_t i, k;
+
+	json_array_foreach(ports, i, p)
+	{
+		for (k = 0; k < ARRAY_SIZE(of); k++)
+			words[k] = json_integer_value(json_object_get(json_object_get(p, "counters"), of[k]));
+		rates_add(all, node, (u32)json_integer_value(json_object_get(p, "num")),
+			  json_string_value(json_object_get(p, "state")) ?: "?", words);
+	}
+}
+
+json_t *daemon_show_rates(struct daemon *d)
+{
+	static const enum fabric_counter of[] = { FABRIC_CTR_XMIT_DATA, FABRIC_CTR_RCV_DATA, FABRIC_CTR_XMIT_PKTS,
+						  FABRIC_CTR_RCV_PKTS };
+	json_t *all = json_array(), *nodes = json_array(), *node, *ports;
+	struct fabric_port_info info;
+	json_int_t words[4];
+	size_t at;
+	u32 i, p, k;
+
+	for (i = 0; i < fabric_node_count(d->fabric); i++) {
+		const struct fabric_node *n = fabric_node(d->fabric, i);
+
+		if (fabric_node_binding(n)) {
+			ports = daemon_host_ports_json(d, n, true);
+			rates_add_ports(all, fabric_node_name(n), ports);
+			json_decref(ports);
+			continue;
+		}
+		for (p = 1; p <= fabric_node_ports(n); p++) {
+			const struct fabric_port *port = fabric_node_port(n, p);
+
+			fabric_port_info(port, &info);
+			for (k = 0; k < ARRAY_SIZE(of); k++)
+				words[k] = (json_int_t)fabric_port_counter(port, of[k]);
+			if (info.peer)
+				rates_add(all, fabric_node_name(n), p, wire_port_state_name(info.state), words);
+		}
+	}
+	daemon_ether_nodes_json(d, nodes, NULL, true);
+	json_array_foreach(nodes, at, node)
+		rates_add_ports(all, json_string_value(json_object_get(node, "name")), json_object_get(node, "ports"));
+	json_decref(nodes);
+	return all;
+}
+
 /* How far the subnet is: numbers of ports, and the names of some that are not Active. */
 json_t *daemon_show_status(struct daemon *d)
 {
@@ -256,7 +318,8 @@ json_t *daemon_show_status(struct daemon *d)
 		for (j = 1; j <= fabric_node_ports(n); j++) {
 			fabric_port_info(fabric_node_port(n, j), &info);
 			/* A daemon does not wait for another one, unless they are started together. */
-			if (!info.peer || info.unplugged || (info.trunk && !info.lanes && !d->opt.shards))
+			if (!info.peer || info.unplugged || info.disabled ||
+			    (info.trunk && !info.lanes && !d->opt.shards))
 				continue;
 			wired++;
 			active += info.state == PORT_STATE_ACTIVE;
@@ -279,10 +342,14 @@ static void print_id(FILE *out, const struct fabric_node *n)
 	fprintf(out, "\"%c-%016llx\"", is_ca(n) ? 'H' : 'S', (unsigned long long)fabric_node_guid(n));
 }
 
-/* @whole: what is at the other end of a trunk is in the text, too; else that cable is a comment. */
+/*
+ * As ibnetdiscover does: the LIDs are those of the peer, on the line of a CA's port its own before them. @whole: what is at the other end
+ * of a trunk is in the text, too; else that cable is a comment.
+ */
 static void print_links(FILE *out, const struct fabric_node *n, bool whole)
 {
-	struct fabric_port_info info;
+	struct fabric_port_info info, peer;
+	char desc[65];
 	u32 i;
 
 	for (i = 1; i <= fabric_node_ports(n); i++) {
@@ -295,14 +362,15 @@ static void print_links(FILE *out, const struct fabric_node *n, bool whole)
 		fprintf(out, "\t");
 		print_id(out, info.peer);
 		fprintf(out, "[%u]", info.peer_port);
-		if (is_ca(info.peer)) {
-			struct fabric_port_info peer;
-
-			fabric_port_info(fabric_node_port(info.peer, info.peer_port), &peer);
+		fabric_port_info(fabric_node_port(info.peer, info.peer_port), &peer);
+		if (is_ca(info.peer))
 			fprintf(out, "(%llx)",
 				(unsigned long long)(info.trunk ? peer.guid + info.peer_port : peer.guid));
-		}
-		fprintf(out, "\t\t# \"%s\" lid %u", fabric_node_name(info.peer), info.lid);
+		fprintf(out, "\t\t# ");
+		if (is_ca(n))
+			fprintf(out, "lid %u lmc %u ", info.lid, info.lmc);
+		fabric_node_desc(info.peer, desc);
+		fprintf(out, "\"%s\" lid %u", desc, peer.lid);
 		if (info.lanes)
 			fprintf(out, " %ux%s", info.lanes, wire_speed_name(info.speed));
 		fprintf(out, "\n");
@@ -313,6 +381,7 @@ static void print_node(FILE *out, const struct fabric_node *n, bool whole)
 {
 	struct fabric_port_info info;
 	const char *kind = is_ca(n) ? "ca" : "switch";
+	char desc[65];
 
 	fabric_port_info(fabric_node_port(n, is_ca(n)), &info);
 	fprintf(out, "\nvendid=0x%x\ndevid=0x%x\nsysimgguid=0x%llx\n%sguid=0x%llx", fabric_node_vendor(n),
@@ -322,7 +391,8 @@ static void print_node(FILE *out, const struct fabric_node *n, bool whole)
 		fprintf(out, "(%llx)", (unsigned long long)fabric_node_guid(n));
 	fprintf(out, "\n%s\t%u ", is_ca(n) ? "Ca" : "Switch", fabric_node_ports(n));
 	print_id(out, n);
-	fprintf(out, "\t\t# \"%s\"", fabric_node_name(n));
+	fabric_node_desc(n, desc);
+	fprintf(out, "\t\t# \"%s\"", desc);
 	if (!is_ca(n))
 		fprintf(out, " base port 0 lid %u lmc %u", info.lid, info.lmc);
 	fprintf(out, "\n");

@@ -1,8 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """The muslin command: what it prints, and what it says when something is wrong."""
 
+import fcntl
 import json
+import os
 import pathlib
+import pty
+import struct
+import subprocess
+import termios
 
 import pytest
 from muslin import wait_until
@@ -68,3 +74,53 @@ def test_down_leaves_nothing(new_fabric):
     new_fabric.command("down")
     wait_until(lambda: not pathlib.Path(f"/proc/{pid}").exists(), 10, "the daemon's end")
     assert not list((new_fabric.folder / "run").glob(f"{new_fabric.name}/*sock*"))
+
+
+@pytest.mark.parametrize(
+    "args, status, words",
+    [
+        (["up", "--nam", "x"], 2, "--nam: no such option"),
+        (["up", "--name", ""], 2, "missing FABRIC"),
+        (["down", "--name="], 2, "missing FABRIC"),
+        (["list", "x"], 2, "usage: muslin list"),
+        (["--version", "x"], 2, "usage: muslin --version"),
+        (["help", "up"], 0, "start a fabric"),
+        (["help", "nope"], 2, 'no command "nope"'),
+        (["mode", "--help"], 0, "HOST [v1|v2]"),
+        (["console", "--help"], 0, "ibsim"),
+        (["partitions", "--help"], 0, "[FILE]"),
+        (["vm", "--version"], 0, "muslin "),
+        (["up", "leafz 2 spines 2"], 1, "topology:1: "),
+    ],
+    ids=lambda v: " ".join(v) if isinstance(v, list) else "",
+)
+def test_options_are_what_they_are_called(new_fabric, args, status, words):
+    assert words in new_fabric.command(*args, status=status)
+    assert not new_fabric.command("list")
+
+
+def test_help_of_one_command_is_its_own(new_fabric):
+    assert "down" not in new_fabric.command("help", "up")
+
+
+def test_top_fits_the_terminal(shared_fabric):
+    """40 columns and 10 rows: no line is longer, no more lines than that, the rest is counted; q ends it."""
+    master, slave = pty.openpty()
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 10, 40, 0, 0))
+    top = subprocess.Popen(
+        [shared_fabric.muslin, "top", "--interval", "0.2"],
+        stdin=slave,
+        stdout=slave,
+        env=shared_fabric.env,
+        user=shared_fabric.user,
+    )
+    os.close(slave)
+    seen = b""
+    while b"more" not in seen:
+        seen += os.read(master, 4096)
+    os.write(master, b"q")
+    assert top.wait(5) == 0
+    os.close(master)
+    lines = seen.decode().split("\033[2J")[1].splitlines()
+    assert len(lines) < 10 and max(map(len, lines)) <= 40 and lines[0].startswith("port")
+    assert lines[8].startswith("... and ")
