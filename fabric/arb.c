@@ -12,14 +12,20 @@
 #define HIGH_UNLIMITED    255
 #define XMIT_WAIT_TICK_NS 64
 
+/* Since when the port has data and transmits none: a transmission that takes time is no waiting. */
+static u64 wait_since(const struct fabric_port *out)
+{
+	return max(out->vls->wait_since, out->busy_until / 1000);
+}
+
 /* Includes the packets that still wait. */
 u64 fabric_arb_wait_ticks(const struct fabric_port *out)
 {
-	const struct fabric_vls *v = out->vls;
+	u64 now = loop_now(out->node->f->loop).ns;
 
-	if (!v || !v->active)
+	if (!out->vls || !out->vls->active || now <= wait_since(out))
 		return 0;
-	return (loop_now(out->node->f->loop).ns - v->wait_since) / XMIT_WAIT_TICK_NS;
+	return (now - wait_since(out)) / XMIT_WAIT_TICK_NS;
 }
 
 void fabric_arb_update_wait(struct fabric_port *out)
@@ -29,7 +35,7 @@ void fabric_arb_update_wait(struct fabric_port *out)
 	if (!ticks)
 		return;
 	out->ctr[FABRIC_CTR_XMIT_WAIT] += ticks;
-	out->vls->wait_since += ticks * XMIT_WAIT_TICK_NS;
+	out->vls->wait_since = wait_since(out) + ticks * XMIT_WAIT_TICK_NS;
 }
 
 /* Time at which the head of @vl's queue is discarded (HOQLife, LifeTimeValue); ~0: never. */
@@ -94,7 +100,7 @@ static struct wire_packet *vl_dequeue(struct fabric_port *out, u8 vl, u64 now)
 {
 	struct fabric_vls *v = out->vls;
 	struct wire_packet *p = list_first(&v->q[vl], struct wire_packet, link);
-	u64 wait = (now - v->wait_since) / XMIT_WAIT_TICK_NS;
+	u64 wait = now > wait_since(out) ? (now - wait_since(out)) / XMIT_WAIT_TICK_NS : 0;
 
 	list_del(&p->link);
 	v->queued[vl]--;
@@ -209,7 +215,7 @@ void fabric_arb_run(struct fabric_port *out)
 	struct fabric *f = out->node->f;
 	u16 mask;
 
-	while (out->vls && out->vls->active && out->peer && (mask = arb_eligible_vls(out))) {
+	while (out->vls && out->vls->active && out->peer && !fabric_timed_busy(out) && (mask = arb_eligible_vls(out))) {
 		int vl = arb_pick(out, mask);
 		struct wire_packet *p;
 		struct fabric_port *in;
@@ -223,6 +229,10 @@ void fabric_arb_run(struct fabric_port *out)
 		in_vl = p->vl;
 		blocks = fabric_blocks(p);
 		out->vls->hoq_drops[vl] = 0;
+		if (unlikely(f->timing.on)) {
+			fabric_timing_transmit(out, p, (u8)vl, in->num ? in : NULL);
+			continue;
+		}
 		fabric_flight_push(f, fabric_flight_transmit(out, p, (u8)vl), p, 0);
 		if (in->num)
 			fabric_flight_release(in, in_vl, blocks);

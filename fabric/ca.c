@@ -47,13 +47,15 @@ static int ca_send(struct wire_port *w, struct wire_packet *pkt)
 	if (self)
 		full = p->rx_blocks[vl] + fabric_blocks(pkt) > FABRIC_VL_BLOCKS;
 	else
-		full = (p->vls && (p->vls->active & BIT(vl))) || !fabric_credit(p, vl, pkt);
+		full = (p->vls && (p->vls->active & BIT(vl))) || !fabric_credit(p, vl, pkt) || fabric_timed_busy(p);
 	if (full) {
 		ca->want_ready = true;
 		return -EAGAIN;
 	}
 	if (self)
 		fabric_flight_loopback(p, pkt, vl);
+	else if (unlikely(p->node->f->timing.on))
+		fabric_timing_transmit(p, pkt, vl, NULL);
 	else
 		fabric_flight_push(p->node->f, fabric_flight_transmit(p, pkt, vl), pkt, 0);
 	return 0;

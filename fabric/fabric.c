@@ -121,6 +121,8 @@ static int fabric_build(struct fabric *f, const struct fabric_topology *t)
 		for (p = 1; p <= f->nodes[i].nports; p++) {
 			const struct fabric_topology_port *tp = &t->nodes[i].ports[p];
 
+			f->nodes[i].ports[p].delay_ps =
+				tp->delay_ps == FABRIC_DELAY_DEFAULT ? t->propagation_ps : tp->delay_ps;
 			if (tp->peer != FABRIC_NO_PEER)
 				f->nodes[i].ports[p].peer = &f->nodes[tp->peer].ports[tp->peer_port];
 		}
@@ -148,6 +150,8 @@ struct fabric *fabric_create(struct loop *loop, const struct fabric_topology *to
 	fault_set_init(&f->faults, &fabric_fault_target, loop, f, seed + 1);
 	loop_task_init(&f->task, fabric_receive_run);
 	f->timer.fn = fabric_arb_timer;
+	f->timing.timer.fn = fabric_receive_events;
+	fabric_timing_init(f, topo);
 	if (fabric_build(f, topo)) {
 		fabric_destroy(f);
 		errno = ENOMEM;
@@ -171,6 +175,7 @@ void fabric_destroy(struct fabric *f)
 		for (p = 0; p <= f->nodes[i].nports; p++)
 			if (f->nodes[i].ports[p].vls)
 				fabric_arb_flush(&f->nodes[i].ports[p], FABRIC_CTR_XMIT_INACTIVE);
+	fabric_timing_fini(f);
 	while (f->flight_n) {
 		wire_packet_free(f->flight[f->flight_head].p);
 		f->flight_head = (f->flight_head + 1) & (f->flight_cap - 1);

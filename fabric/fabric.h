@@ -101,6 +101,15 @@ struct fabric_port_info {
 };
 void fabric_port_info(const struct fabric_port *p, struct fabric_port_info *info);
 u64 fabric_port_counter(const struct fabric_port *p, enum fabric_counter c);
+enum fabric_vl_counter {
+	FABRIC_VL_PKTS,  /* received */
+	FABRIC_VL_WORDS, /* received */
+	FABRIC_VL_WAIT   /* PortVLXmitWait */
+};
+u64 fabric_port_vl_counter(const struct fabric_port *p, u8 vl, enum fabric_vl_counter c);
+/* On links with rates: the time in which the port has transmitted, in ps; and how many events there have been. */
+u64 fabric_port_busy_ps(const struct fabric_port *p);
+u64 fabric_events(const struct fabric *f);
 
 /* The wire_port of a CA port; NULL when @n is no CA or has no such port. The fabric owns it. */
 struct wire_port *fabric_ca_port(const struct fabric_node *n, u32 num);

@@ -85,6 +85,10 @@ struct fabric_port {
 	u16 mkey_lease;
 	u64 mkey, prefix;
 	u64 lease_end; /* 0: no lease runs */
+	/* timing.c, in ps */
+	u64 delay_ps, busy_until, busy_ps; /* propagation to the peer; end of the transmission; sum of all of them */
+	u64 byte_time;                     /* at the rate that rate_of names */
+	u32 rate_of;
 };
 
 struct fabric_switch {
@@ -135,6 +139,24 @@ struct fabric_flight {
 	u32 hook; /* hooks of the receiver that it has passed; not 0: the receiver has not counted it */
 };
 
+/* A packet arrives, or, without one, @port has finished a transmission and the packet leaves @in's buffer (NULL: none). */
+struct fabric_due {
+	u64 when; /* ps of the loop's clock */
+	struct fabric_port *port, *in;
+	struct wire_packet *p;
+	u32 serial, blocks;
+	u8 vl;
+};
+
+struct fabric_timing {
+	bool on, running;
+	struct fabric_due *heap;
+	u32 n, cap, serial;
+	u64 now; /* of the event that is being handled; 0: none */
+	u64 switch_ps, events;
+	struct loop_timer timer;
+};
+
 struct fabric {
 	struct loop *loop;
 	struct rng rng;
@@ -149,6 +171,7 @@ struct fabric {
 	struct loop_task task;
 	struct loop_timer timer; /* HOQLife and lifetime */
 	struct fault_set faults;
+	struct fabric_timing timing;
 	void (*watch)(void *ctx, const struct fabric_event *ev);
 	void *watch_ctx;
 	bool closing;
@@ -174,6 +197,25 @@ void fabric_flight_drop(struct fabric_port *in, struct wire_packet *p);
 void fabric_flight_kick(struct fabric_port *out); /* credits have come back: runs its queues, and users that wait */
 u8 fabric_flight_vl(const struct fabric_port *in, const struct fabric_port *out, u8 sl); /* SL2VL */
 
+/* timing.c: links with rates */
+void fabric_timing_init(struct fabric *f, const struct fabric_topology *t);
+void fabric_timing_fini(struct fabric *f);
+u64 fabric_timing_now(const struct fabric *f); /* ps */
+bool fabric_timing_busy(const struct fabric_port *out);
+/*
+ * Transmits @p on @out's link as fabric_flight_transmit() does, in time. @in: the port whose buffer it leaves; NULL: none. VL15 may
+ * be transmitted while the port is busy: it waits for its end.
+ */
+void fabric_timing_transmit(struct fabric_port *out, struct wire_packet *p, u8 vl, struct fabric_port *in);
+/* The next event that is due; after the last one, fabric_timing_done(). */
+bool fabric_timing_pop(struct fabric *f, u64 now_ns, struct fabric_due *e);
+void fabric_timing_done(struct fabric *f);
+
+static inline bool fabric_timed_busy(const struct fabric_port *out)
+{
+	return unlikely(out->node->f->timing.on) && fabric_timing_busy(out);
+}
+
 /* relay.c: forwarding in a switch */
 /*
  * Forwards a packet with ingress port @in (0: the switch itself). Returns the port at which it arrives next; port 0 of the switch: it is
@@ -185,6 +227,7 @@ u16 *fabric_relay_pkeys(struct fabric_port *p, u32 *n); /* the P_Key table of a 
 
 /* receive.c */
 void fabric_receive_run(struct loop_task *t, struct now now);
+void fabric_receive_events(struct loop_timer *t, struct now now); /* of timing.c */
 
 static inline u32 fabric_blocks(const struct wire_packet *p)
 {

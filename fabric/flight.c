@@ -2,7 +2,7 @@
 /*
  * Packets in flight on links, with credit-based flow control (IBTA 7.9).
  *
- * A link has no latency unless a fault adds it. What transmits puts packets into the ring of packets in flight, from which receive.c
+ * A link has no latency unless a fault or the topology (timing.c) adds it. What transmits puts packets into the ring of packets in flight, from which receive.c
  * takes them. Each port has an input buffer for each data VL. A port transmits a packet only when the input buffer of its peer has
  * credits for it. The packet holds these credits until it has left on the next link or the CA's user has accepted it; returned
  * credits schedule the port at the other end of the cable. VL15 has no flow control: a VL15 packet that cannot be transmitted is
@@ -119,14 +119,4 @@ u8 fabric_flight_vl(const struct fabric_port *in, const struct fabric_port *out,
 		return sl % 2 ? b & 15 : b >> 4;
 	}
 	return sl % out->nvls;
-}
-
-void fabric_flight_vl15(struct fabric_port *out, struct wire_packet *p)
-{
-	if (!out->peer || out->info->state < PORT_STATE_INIT) {
-		fabric_count_discard(out, FABRIC_CTR_XMIT_INACTIVE);
-		wire_packet_free(p);
-		return;
-	}
-	fabric_flight_push(out->node->f, fabric_flight_transmit(out, p, WIRE_VL_MGMT), p, 0);
 }

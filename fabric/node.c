@@ -241,3 +241,22 @@ const struct fabric_ip *fabric_ca_ip(const struct fabric_node *n, u32 num)
 {
 	return !n->sw && num && num <= n->nports ? &n->ports[num].ca->ip : NULL;
 }
+
+u64 fabric_port_busy_ps(const struct fabric_port *p)
+{
+	return p->busy_ps;
+}
+
+u64 fabric_events(const struct fabric *f)
+{
+	return f->timing.events;
+}
+
+u64 fabric_port_vl_counter(const struct fabric_port *p, u8 vl, enum fabric_vl_counter c)
+{
+	if (!p->vls || vl >= 15)
+		return 0;
+	return c == FABRIC_VL_PKTS    ? p->vls->rx_pkts[vl]
+	       : c == FABRIC_VL_WORDS ? p->vls->rx_words[vl]
+				      : p->vls->xmit_wait[vl];
+}

@@ -134,3 +134,27 @@ void fabric_receive_run(struct loop_task *t, struct now now)
 	}
 	loop_task_queue(f->loop, &f->task);
 }
+
+/* Links with rates: what is due, in the order of time. */
+void fabric_receive_events(struct loop_timer *t, struct now now)
+{
+	struct fabric *f = container_of(t, struct fabric, timing.timer);
+	u32 budget = RUN_BUDGET, hook;
+	struct fabric_due e;
+
+	while (budget-- && fabric_timing_pop(f, now.ns, &e)) {
+		if (e.p) {
+			for (hook = 0; e.port; hook = 0)
+				e.port = receive_packet(e.port, e.p, hook);
+			continue;
+		}
+		if (e.in)
+			fabric_flight_release(e.in, e.vl, e.blocks);
+		if (fabric_timing_busy(e.port))
+			continue; /* VL15 came behind it */
+		fabric_arb_run(e.port);
+		if (e.port->ca)
+			fabric_ca_ready(e.port);
+	}
+	fabric_timing_done(f);
+}

@@ -91,9 +91,15 @@ static struct fabric_port *relay_output(struct fabric_port *in, struct fabric_po
 	if (unlikely((out->enforce_out || out->filter_out) && !pkey_enforce(out, p, true)))
 		goto drop;
 	p->in_port = in->num;
-	if (likely((!out->vls || !(out->vls->active & BIT(vl))) && fabric_credit(out, vl, p))) {
-		struct fabric_port *to = fabric_flight_transmit(out, p, vl);
+	if (likely((!out->vls || !(out->vls->active & BIT(vl))) && fabric_credit(out, vl, p) &&
+		   !fabric_timed_busy(out))) {
+		struct fabric_port *to;
 
+		if (unlikely(out->node->f->timing.on)) {
+			fabric_timing_transmit(out, p, vl, in->num ? in : NULL);
+			return NULL;
+		}
+		to = fabric_flight_transmit(out, p, vl);
 		if (in->num)
 			fabric_flight_release(in, in_vl, fabric_blocks(p));
 		return to;

@@ -97,6 +97,8 @@ struct fabric_topology *fabric_topology_parse(const char *text, size_t len, cons
 		return NULL;
 	b.t->mtu = WIRE_MTU_4096;
 	b.t->vl_cap = 4;
+	b.t->propagation_ps = 25000; /* five metres */
+	b.t->switch_ps = 130000;
 	rc = fabric_shape_match(text, len) ? fabric_shape_parse(&b, text, len) : fabric_netfile_parse(&b, text, len);
 	if (!rc)
 		rc = topology_complete(&b);

@@ -56,6 +56,7 @@ struct wire_packet {
 	struct wire_l2 l2;
 	u64 born;   /* ns of the loop clock at which it entered the fabric (packet lifetime, 18.2.5.4) */
 	u64 queued; /* ns at which it reached the head of its queue (HOQLife) or entered it */
+	u64 tail; /* ps at which its last byte has arrived at the port where it is, on links with rates (fabric/timing.c) */
 	u8 hdr[WIRE_HDR_MAX];
 };
 

@@ -3,5 +3,6 @@
 SIM_ROOMS := emu/smhost fabric fabric/eth sm/sa sm emu/mad emu/fault emu/port emu/packet emu/wire emu/lib
 
 PROGRAMS += $O/muslin-sim
-$O/muslin-sim: $O/emu/sim/sim_main.o $(patsubst %,$O/%.a,$(SIM_ROOMS))
-	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LIBS)
+SIM_OBJS := $(patsubst %,$O/emu/sim/%.o,sim_main stats traffic report html)
+$O/muslin-sim: $(SIM_OBJS) $(patsubst %,$O/%.a,$(SIM_ROOMS))
+	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LIBS) -lm

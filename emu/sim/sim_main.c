@@ -4,161 +4,76 @@
  * clock jumps to what comes next. The same arguments give the same run, packet by packet; the digest proves it.
  */
 #include <errno.h>
-#include <getopt.h>
-#include <jansson.h>
-#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <time.h>
 
 #include "emu/lib/clock.h"
 #include "emu/lib/log.h"
-#include "emu/lib/rng.h"
+#include "emu/lib/option.h"
 #include "emu/lib/version.h"
-#include "emu/mad/mad.h"
-#include "emu/packet/header.h"
-#include "emu/smhost/sm_mad.h"
-#include "emu/wire/hdr.h"
-#include "emu/wire/opcode.h"
+#include "emu/sim/sim.h"
 #include "emu/wire/smp.h"
-#include "fabric/fault.h"
 
-#define USAGE      2
-#define FAULTS_MAX 64
-#define QPN        17
+#define USAGE          2
+#define BRING_UP_LEAST 10.0 /* seconds */
 
-struct sim;
-
-struct sim_host {
-	struct sim *sim;
-	struct wire_port *port;
-	struct mad_port *mad;
-	struct loop_timer timer;
-	u32 psn;
-	u32 *last; /* PSN + 1 that came last from each host */
+struct sim_options {
+	double sweep;
+	u64 seed;
+	const char *routing, *html;
+	u8 hoq;
+	bool qos, summary, nominal, keep_lids;
 };
 
-struct sim_fault {
-	struct sim *sim;
-	struct loop_timer timer;
-	const char *text;
-	struct fault *fault;
-};
-
-struct sim {
-	struct loop *loop;
-	struct fabric *fabric;
-	struct sm_mad *manager;
-	struct sim_host *host;
-	struct sim_fault fault[FAULTS_MAX];
-	struct rng rng;
-	u32 nhosts, nfaults;
-	u64 interval; /* ns between two packets of a host; 0: no traffic */
-	u64 sent, refused, arrived, late, digest, last_arrival;
-	u32 size, stride; /* stride: each host sends to the one so many places behind it; 0: to any */
-};
-
-static void fail(const char *what, const char *why)
+void sim_fail(const char *what, const char *why)
 {
 	fprintf(stderr, "muslin-sim: %s%s%s\n", what, *why ? ": " : "", why);
 	exit(1);
 }
 
-/* Arrivals are what a run is known by: when, where, from whom, and which. */
-static void digest(struct sim *s, u64 v)
+void *sim_alloc(size_t n, size_t size)
 {
-	s->digest = (s->digest ^ v) * 0x100000001b3ull;
-}
-
-static int receive(void *ctx, struct wire_packet *p)
-{
-	struct sim_host *h = ctx;
-	struct sim *s = h->sim;
-	u32 from, psn = wire_bth_psn(wire_packet_bth(p));
-
-	memcpy(&from, p->data, sizeof(from));
-	s->arrived++;
-	s->last_arrival = loop_now(s->loop).ns;
-	digest(s, loop_now(s->loop).ns);
-	digest(s, (u64)from << 32 | psn);
-	if (from < s->nhosts) {
-		s->late += wire_psn_diff(psn + 1, h->last[from]) <= 0 && h->last[from];
-		h->last[from] = psn + 1;
-	}
-	wire_packet_free(p);
-	return 0;
-}
-
-static struct wire_packet *packet(struct sim *s, u32 from, u16 slid, u16 dlid, u32 psn)
-{
-	struct wire_packet *p = wire_packet_alloc();
+	void *p = calloc(n ? n : 1, size);
 
 	if (!p)
-		return NULL;
-	p->buf = wire_buf_alloc(s->size);
-	if (!p->buf) {
-		wire_packet_free(p);
-		return NULL;
-	}
-	memcpy(p->buf->data, &from, sizeof(from));
-	p->data = p->buf->data;
-	p->len = s->size;
-	p->has_lrh = 1;
-	p->bth_off = sizeof(struct wire_lrh);
-	p->hdr_len = (u16)(p->bth_off + sizeof(struct wire_bth));
-	wire_lrh_fill(wire_packet_lrh(p), 0, 0, WIRE_LNH_BTH, dlid, slid, wire_packet_link_len(p) / 4);
-	wire_bth_fill(wire_packet_bth(p), WIRE_UC_SEND_ONLY, false, 0, WIRE_PKEY_DEFAULT_FULL, QPN, false, psn);
+		sim_fail("out of memory", "");
 	return p;
 }
 
-/* One packet, and the next one after a time that varies by half. */
-static void on_traffic(struct loop_timer *t, struct now now)
+static void usage(FILE *out, int status)
 {
-	struct sim_host *h = container_of(t, struct sim_host, timer);
-	struct sim *s = h->sim;
-	u32 self = (u32)(h - s->host);
-	u32 by = s->stride ? s->stride : 1 + (u32)(rng_next(&s->rng) % (s->nhosts - 1));
-	u32 to = (self + by) % s->nhosts;
-	u16 slid = h->port->attr.lid, dlid = s->host[to].port->attr.lid;
-	struct wire_packet *p = slid && dlid ? packet(s, self, slid, dlid, h->psn) : NULL;
-
-	if (p) {
-		s->sent++;
-		h->psn = wire_psn_add(h->psn, 1);
-		if (wire_port_send(h->port, p)) {
-			s->refused++;
-			wire_packet_free(p);
-		}
-	}
-	loop_timer_set(s->loop, t, now.ns + s->interval / 2 + rng_next(&s->rng) % s->interval);
+	fputs("usage: muslin-sim [OPTION...] [TOPOLOGY]\n"
+	      "  --seconds N                  how long there is traffic (60)\n"
+	      "  --pattern PATTERN            random, shift:N, all-to-all, permutation, incast[:HOST,...],\n"
+	      "                               hotspot:P%[:HOST,...] or file:PATH\n"
+	      "  --traffic N | --load SHARE   packets a second of each host (10), or a share of its link's rate\n"
+	      "  --size BYTES, --sl N,...     payload of a packet (64); service levels, in turn (0)\n"
+	      "  --fault [SECONDS:]LINE       a fault, at the start or so long after the subnet is up; repeatable\n"
+	      "  --sweep SECONDS, --routing minhop|updn|auto, --hoq CODE, --qos, --keep-lids\n"
+	      "                               of the subnet manager\n"
+	      "  --rates enforced|nominal     whether links take time (enforced)\n"
+	      "  --seed N                     of all that is random (1)\n"
+	      "  --summary, --html FILE       plain text instead of JSON; a page with plots besides\n",
+	      out);
+	exit(status);
 }
 
-static void make_hosts(struct sim *s)
+static void refuse(const char *option, const char *value, const char *wanted)
 {
-	u32 n = fabric_node_count(s->fabric), i;
+	fprintf(stderr, "muslin-sim: --%s %s: %s\n", option, value, wanted);
+	exit(USAGE);
+}
 
-	s->host = calloc(n, sizeof(*s->host));
-	for (i = 0; s->host && i < n; i++) {
-		struct sim_host *h = &s->host[s->nhosts];
+static double number(const char *option, double least, double most)
+{
+	char wanted[60], *end;
+	double v = strtod(optarg, &end);
 
-		if (fabric_node_type(fabric_node(s->fabric, i)) != NODE_TYPE_CA)
-			continue;
-		s->nhosts++;
-		h->sim = s;
-		h->port = fabric_ca_port(fabric_node(s->fabric, i), 1);
-		h->mad = mad_port_create(s->loop, h->port);
-		h->timer.fn = on_traffic;
-		h->port->data = (struct wire_port_user){ .ctx = h, .receive = receive };
-		if (!h->mad)
-			fail("out of memory", "");
-	}
-	if (s->nhosts < 2)
-		fail("a simulation needs two hosts", "");
-	for (i = 0; i < s->nhosts; i++) {
-		s->host[i].last = calloc(s->nhosts, sizeof(u32));
-		if (!s->host[i].last)
-			fail("out of memory", "");
-		if (s->interval)
-			loop_timer_set(s->loop, &s->host[i].timer, loop_now(s->loop).ns + s->interval);
-	}
+	snprintf(wanted, sizeof(wanted), "a number from %g to %g is wanted", least, most);
+	if (end == optarg || *end || !(v >= least && v <= most))
+		refuse(option, optarg, wanted);
+	return v;
 }
 
 static void on_fault(struct loop_timer *t, struct now now)
@@ -168,7 +83,7 @@ static void on_fault(struct loop_timer *t, struct now now)
 
 	f->fault = fault_add(fabric_faults(f->sim->fabric), f->text, err, sizeof(err));
 	if (!f->fault)
-		fail(f->text, err);
+		sim_fail(f->text, err);
 }
 
 /* "SECONDS:LINE", or a line that is armed at the start. What is wrong with it is said before anything runs. */
@@ -179,11 +94,11 @@ static void take_fault(struct sim *s, const char *arg)
 	double at = strtod(arg, &end);
 	bool timed = end != arg && *end == ':';
 
-	if (s->nfaults == FAULTS_MAX || (timed && (at < 0 || at > 1e9)))
-		fail(arg, "too many faults, or no such time");
+	if (s->nfaults == SIM_FAULTS || (timed && !(at >= 0 && at <= 1e9)))
+		sim_fail(arg, "too many faults, or no such time");
 	f->sim = s;
 	f->timer.fn = on_fault;
-	f->timer.when = timed ? (u64)(at * 1e9) : 0;
+	f->at = timed ? at : 0;
 	f->text = timed ? end + 1 : arg;
 	s->nfaults++;
 }
@@ -195,186 +110,244 @@ static void check_faults(struct sim *s)
 
 	for (i = 0; i < s->nfaults; i++) {
 		struct sim_fault *f = &s->fault[i];
-		u64 when = f->timer.when;
 
-		if (!when) {
+		if (!(f->at > 0)) {
 			on_fault(&f->timer, loop_now(s->loop));
 			continue;
+		}
+		if (f->at >= s->seconds) {
+			snprintf(err, sizeof(err), "at %g s nothing runs any more: --seconds is %g", f->at, s->seconds);
+			sim_fail(f->text, err);
 		}
 		/* The tables that it may speak of are not filled yet: only the words are judged now. */
 		f->fault = fault_add(fabric_faults(s->fabric), f->text, err, sizeof(err));
 		if (f->fault)
 			fault_remove(f->fault);
 		else if (!strstr(err, "has no such entry"))
-			fail(f->text, err);
+			sim_fail(f->text, err);
 		f->fault = NULL;
-		loop_timer_set(s->loop, &f->timer, when);
 	}
 }
 
-static json_t *faults_json(const struct sim *s)
-{
-	json_t *a = json_array();
-	u32 i;
-
-	for (i = 0; i < s->nfaults; i++) {
-		const struct fault *ft = s->fault[i].fault;
-
-		if (!ft)
-			continue;
-		json_array_append_new(a, json_pack("{s:s, s:I, s:I}", "fault", s->fault[i].text, "matches",
-						   (json_int_t)ft->pick.seen, "hits", (json_int_t)ft->pick.hits));
-	}
-	return a;
-}
-
-static u32 active_ports(const struct sim *s)
-{
-	u32 i, n = 0;
-
-	for (i = 0; i < s->nhosts; i++)
-		n += s->host[i].port->attr.state == PORT_STATE_ACTIVE;
-	return n;
-}
-
-static u64 total(const struct sim *s, enum fabric_counter c)
-{
-	u64 sum = 0;
-	u32 i, k;
-
-	for (i = 0; i < fabric_node_count(s->fabric); i++)
-		for (k = 1; k <= fabric_node_ports(fabric_node(s->fabric, i)); k++)
-			sum += fabric_port_counter(fabric_node_port(fabric_node(s->fabric, i), k), c);
-	return sum;
-}
-
-/* What ports have thrown away because it could not go on. */
-static json_t *discards_json(const struct sim *s)
-{
-	static const enum fabric_counter why[] = { FABRIC_CTR_XMIT_INACTIVE, FABRIC_CTR_XMIT_HOQ,
-						   FABRIC_CTR_XMIT_LIFETIME, FABRIC_CTR_RCV_DLID_MAPPING };
-	json_t *o = json_object();
-	u32 i;
-
-	for (i = 0; i < ARRAY_SIZE(why); i++)
-		json_object_set_new(o, fabric_counter_name(why[i]), json_integer((json_int_t)total(s, why[i])));
-	return o;
-}
-
-static void print(const struct sim *s, double simulated, double real)
-{
-	struct sm_status st;
-	char text[20];
-	json_t *o;
-
-	sm_status(sm_mad_manager(s->manager), &st);
-	snprintf(text, sizeof(text), "%016llx", (unsigned long long)s->digest);
-	o = json_pack("{s:f, s:f, s:f, s:i, s:i, s:i, s:i, s:I, s:I, s:I, s:I, s:I, s:f, s:I, s:I, s:o, s:s, s:s, s:o}",
-		      "seconds", simulated, "real_seconds", real, "times_real_time", simulated / real, "hosts",
-		      (int)s->nhosts, "active_hosts", (int)active_ports(s), "heavy_sweeps", (int)st.heavy_sweeps,
-		      "light_sweeps", (int)st.light_sweeps, "smps", (json_int_t)st.smps, "traps", (json_int_t)st.traps,
-		      "sent", (json_int_t)s->sent, "refused", (json_int_t)s->refused, "arrived", (json_int_t)s->arrived,
-		      "last_arrival", (double)s->last_arrival / (double)NSEC_PER_SEC, "xmit_wait",
-		      (json_int_t)total(s, FABRIC_CTR_XMIT_WAIT), "out_of_order", (json_int_t)s->late, "discarded",
-		      discards_json(s), "routing", st.routing, "digest", text, "faults", faults_json(s));
-	json_dumpf(o, stdout, JSON_INDENT(1));
-	putchar('\n');
-	json_decref(o);
-}
-
-struct sim_options {
-	double seconds, traffic, sweep;
-	u64 seed;
-	const char *routing;
-	u8 hoq;
+enum option_id {
+	OPT_SECONDS = 256,
+	OPT_SEED,
+	OPT_TRAFFIC,
+	OPT_LOAD,
+	OPT_SIZE,
+	OPT_SL,
+	OPT_PATTERN,
+	OPT_TO,
+	OPT_SWEEP,
+	OPT_ROUTING,
+	OPT_HOQ,
+	OPT_QOS,
+	OPT_KEEP_LIDS,
+	OPT_RATES,
+	OPT_FAULT,
+	OPT_SUMMARY,
+	OPT_HTML,
+	OPT_HELP,
+	OPT_VERSION
 };
-
-static double number(const char *option, double max)
-{
-	char *end;
-	double v = strtod(optarg, &end);
-
-	if (end != optarg && !*end && v >= 0 && v <= max)
-		return v;
-	fprintf(stderr, "muslin-sim: --%s %s: a number from 0 to %g is wanted\n", option, optarg, max);
-	exit(USAGE);
-}
-
-static void usage(FILE *out, int status)
-{
-	fputs("usage: muslin-sim [--seconds N] [--seed N] [--traffic PACKETS-A-SECOND-OF-EACH-HOST] [--size BYTES]\n"
-	      "                  [--to N] [--sweep SECONDS] [--routing ENGINE] [--hoq CODE] [--fault "
-	      "[SECONDS:]LINE]... [TOPOLOGY]\n",
-	      out);
-	exit(status);
-}
 
 static const struct option options[] = {
-	{ "seconds", required_argument, NULL, 's' }, { "seed", required_argument, NULL, 'e' },
-	{ "traffic", required_argument, NULL, 't' }, { "size", required_argument, NULL, 'z' },
-	{ "sweep", required_argument, NULL, 'w' },   { "routing", required_argument, NULL, 'r' },
-	{ "hoq", required_argument, NULL, 'q' },     { "to", required_argument, NULL, 'o' },
-	{ "fault", required_argument, NULL, 'f' },   { "help", no_argument, NULL, 'h' },
-	{ "version", no_argument, NULL, 'V' },       { NULL, 0, NULL, 0 },
+	{ "seconds", required_argument, NULL, OPT_SECONDS }, { "seed", required_argument, NULL, OPT_SEED },
+	{ "traffic", required_argument, NULL, OPT_TRAFFIC }, { "load", required_argument, NULL, OPT_LOAD },
+	{ "size", required_argument, NULL, OPT_SIZE },       { "sl", required_argument, NULL, OPT_SL },
+	{ "pattern", required_argument, NULL, OPT_PATTERN }, { "to", required_argument, NULL, OPT_TO },
+	{ "sweep", required_argument, NULL, OPT_SWEEP },     { "routing", required_argument, NULL, OPT_ROUTING },
+	{ "hoq", required_argument, NULL, OPT_HOQ },         { "qos", no_argument, NULL, OPT_QOS },
+	{ "keep-lids", no_argument, NULL, OPT_KEEP_LIDS },   { "rates", required_argument, NULL, OPT_RATES },
+	{ "fault", required_argument, NULL, OPT_FAULT },     { "summary", no_argument, NULL, OPT_SUMMARY },
+	{ "html", required_argument, NULL, OPT_HTML },       { "help", no_argument, NULL, OPT_HELP },
+	{ "version", no_argument, NULL, OPT_VERSION },       { NULL, 0, NULL, 0 },
 };
+
+static void take_traffic_option(struct sim_traffic *t, int id)
+{
+	static char shift[32];
+
+	switch (id) {
+	case OPT_TRAFFIC:
+		t->rate = number("traffic", 0, 1e9);
+		break;
+	case OPT_LOAD:
+		t->load = number("load", 1e-9, 1);
+		break;
+	case OPT_SIZE:
+		t->size = (u32)number("size", 0, 4096);
+		break;
+	case OPT_SL:
+		if (sim_traffic_sls(t, optarg))
+			refuse("sl", optarg, "numbers from 0 to 15, separated by commas, are wanted");
+		break;
+	case OPT_TO:
+		snprintf(shift, sizeof(shift), "shift:%u", (u32)number("to", 1, 1e5));
+		sim_traffic_parse(t, shift);
+		break;
+	default:
+		if (sim_traffic_parse(t, optarg))
+			refuse("pattern", optarg,
+			       "say random, shift:N, all-to-all, permutation, incast[:HOST,...], hotspot:P%[:HOST,...] "
+			       "or file:PATH");
+	}
+}
+
+static void take_option(struct sim *s, struct sim_options *o, int id)
+{
+	switch (id) {
+	case OPT_SECONDS:
+		s->seconds = number("seconds", 1e-9, 1e7);
+		break;
+	case OPT_SEED:
+		o->seed = (u64)number("seed", 0, 9e15);
+		break;
+	case OPT_SWEEP:
+		o->sweep = number("sweep", 0.001, 1e6);
+		break;
+	case OPT_ROUTING:
+		o->routing = optarg;
+		break;
+	case OPT_HOQ:
+		o->hoq = (u8)number("hoq", 0, 20);
+		break;
+	case OPT_QOS:
+		o->qos = true;
+		break;
+	case OPT_KEEP_LIDS:
+		o->keep_lids = true;
+		break;
+	case OPT_RATES:
+		o->nominal = !strcmp(optarg, "nominal");
+		if (!o->nominal && strcmp(optarg, "enforced") != 0)
+			refuse("rates", optarg, "enforced or nominal");
+		break;
+	case OPT_FAULT:
+		take_fault(s, optarg);
+		break;
+	case OPT_SUMMARY:
+		o->summary = true;
+		break;
+	case OPT_HTML:
+		o->html = optarg;
+		break;
+	case OPT_VERSION:
+		exit(puts("muslin-sim " MUSLIN_VERSION) == EOF);
+	case OPT_HELP:
+		usage(stdout, 0);
+		break;
+	case '?':
+		usage(stderr, USAGE);
+		break;
+	default:
+		take_traffic_option(&s->traffic, id);
+	}
+}
 
 static void parse(struct sim *s, struct sim_options *o, int argc, char **argv)
 {
+	const char *unknown = option_unknown(argc, argv, options);
 	int id;
 
-	while ((id = getopt_long(argc, argv, "", options, NULL)) != -1) {
-		if (id == 's')
-			o->seconds = number("seconds", 1e7);
-		else if (id == 'e')
-			o->seed = (u64)number("seed", 9e15);
-		else if (id == 't')
-			o->traffic = number("traffic", 1e6);
-		else if (id == 'z')
-			s->size = (u32)number("size", 2048);
-		else if (id == 'w')
-			o->sweep = number("sweep", 1e6);
-		else if (id == 'r')
-			o->routing = optarg;
-		else if (id == 'q')
-			o->hoq = (u8)number("hoq", 20);
-		else if (id == 'o')
-			s->stride = (u32)number("to", 1e5);
-		else if (id == 'f')
-			take_fault(s, optarg);
-		else if (id == 'V')
-			exit(puts("muslin-sim " MUSLIN_VERSION) == EOF);
-		else
-			usage(id == 'h' ? stdout : stderr, id == 'h' ? 0 : USAGE);
+	if (unknown) {
+		fprintf(stderr, "muslin-sim: %s: no such option\n", unknown);
+		usage(stderr, USAGE);
 	}
+	while ((id = getopt_long(argc, argv, "", options, NULL)) != -1)
+		take_option(s, o, id);
 	if (argc - optind > 1)
 		usage(stderr, USAGE);
-	if (s->size < sizeof(u32))
-		s->size = sizeof(u32);
+}
+
+static void make_hosts(struct sim *s)
+{
+	u32 n = fabric_node_count(s->fabric), ports = 0, i, k;
+	struct fabric_port_info info;
+
+	for (i = 0; i < n; i++)
+		ports += fabric_node_ports(fabric_node(s->fabric, i));
+	s->host = sim_alloc(ports, sizeof(*s->host));
+	for (i = 0; i < n; i++) {
+		const struct fabric_node *node = fabric_node(s->fabric, i);
+
+		for (k = 1; fabric_node_type(node) == NODE_TYPE_CA && k <= fabric_node_ports(node); k++) {
+			struct sim_host *h = &s->host[s->nhosts];
+
+			fabric_port_info(fabric_node_port(node, k), &info);
+			if (!info.peer)
+				continue;
+			s->nhosts++;
+			h->sim = s;
+			h->node = node;
+			h->port = fabric_ca_port(node, k);
+			h->mad = mad_port_create(s->loop, h->port);
+			h->port->data = (struct wire_port_user){ .ctx = h,
+								 .receive = sim_traffic_receive,
+								 .ready = sim_traffic_ready };
+			if (!h->mad)
+				sim_fail("out of memory", "");
+		}
+	}
+	if (s->nhosts < 2)
+		sim_fail("a simulation needs two hosts", "");
 }
 
 static void start(struct sim *s, const struct sim_options *o, const char *topology)
 {
 	struct sm_config cfg = {
-		.seed = o->seed, .sweep_ms = (u32)(o->sweep * 1000), .routing = o->routing, .hoq_life = o->hoq
+		.seed = o->seed,
+		.sweep_ms = (u32)(o->sweep * 1000),
+		.routing = o->routing,
+		.hoq_life = o->hoq,
+		.qos = o->qos,
+		.event = sim_stats_sm,
+		.ctx = s,
 	};
 	char err[512] = "out of memory";
 	struct fabric_topology *t =
 		topology ? fabric_topology_open(topology, err, sizeof(err)) : fabric_topology_default();
 
 	if (!t)
-		fail(err, "");
+		sim_fail(err, "");
+	if (t->warning)
+		fprintf(stderr, "muslin-sim: warning: %s\n", t->warning);
+	s->timed = t->timed = !o->nominal;
+	t->keep_lids = o->keep_lids;
 	s->loop = loop_create_virtual();
 	s->fabric = s->loop ? fabric_create(s->loop, t, o->seed) : NULL;
 	fabric_topology_destroy(t);
 	if (!s->fabric)
-		fail("out of memory", "");
+		sim_fail("out of memory", "");
 	s->rng.state = o->seed;
-	s->interval = o->traffic > 0 ? (u64)(1e9 / o->traffic) : 0;
+	s->begin = loop_now(s->loop).ns;
 	make_hosts(s);
+	sim_traffic_create(s);
+	fabric_watch(s->fabric, sim_stats_link, s);
 	check_faults(s);
 	s->manager = sm_mad_create(s->loop, s->host[0].mad, &cfg, err, sizeof(err));
 	if (!s->manager || sm_mad_start(s->manager))
-		fail("the subnet manager does not start", err);
+		sim_fail("the subnet manager does not start", err);
+}
+
+/* The traffic starts when the subnet is up, which may take as long as the traffic lasts then, or longer. */
+static void run(struct sim *s)
+{
+	u64 end = s->begin + (u64)(max(s->seconds, BRING_UP_LEAST) * 1e9), at = s->begin;
+	u32 i;
+
+	for (; !s->up && at < end; at = min(at + max(10 * NSEC_PER_USEC, (at - s->begin) / 100), end))
+		loop_run_idle(s->loop, at);
+	if (!s->up)
+		return;
+	s->up = loop_now(s->loop).ns;
+	s->end = s->up + (u64)(s->seconds * 1e9);
+	sim_stats_start(s);
+	sim_traffic_start(s);
+	for (i = 0; i < s->nfaults; i++)
+		if (s->fault[i].at > 0)
+			loop_timer_set(s->loop, &s->fault[i].timer, s->up + (u64)(s->fault[i].at * 1e9));
+	loop_run_idle(s->loop, s->end);
 }
 
 static void finish(struct sim *s)
@@ -386,30 +359,43 @@ static void finish(struct sim *s)
 		if (s->fault[i].fault)
 			fault_remove(s->fault[i].fault);
 	}
+	sim_traffic_fini(s);
 	sm_mad_destroy(s->manager);
-	for (i = 0; i < s->nhosts; i++) {
-		loop_timer_cancel(&s->host[i].timer);
+	for (i = 0; i < s->nhosts; i++)
 		mad_port_destroy(s->host[i].mad);
-		free(s->host[i].last);
-	}
+	fabric_watch(s->fabric, NULL, NULL);
 	fabric_destroy(s->fabric);
 	loop_destroy(s->loop);
 	free(s->host);
+	free(s->st.words);
+	free(s->st.failure);
 }
 
 int main(int argc, char **argv)
 {
-	static struct sim s = { .size = 64 };
-	struct sim_options o = { .seconds = 60, .traffic = 10, .sweep = 10, .seed = 1 };
-	u64 began, end;
+	static struct sim s = { .seconds = 60, .traffic = { .name = "random", .rate = 10, .size = 64, .nsls = 1 } };
+	struct sim_options o = { .sweep = 10, .seed = 1 };
+	clock_t cpu;
+	u64 began;
+	json_t *r;
+	int err;
 
 	log_level = LOG_ERROR;
 	parse(&s, &o, argc, argv);
 	start(&s, &o, optind < argc ? argv[optind] : NULL);
 	began = clock_read();
-	end = loop_now(s.loop).ns + (u64)(o.seconds * 1e9);
-	loop_run_idle(s.loop, end);
-	print(&s, o.seconds, (double)(clock_read() - began) / (double)NSEC_PER_SEC);
+	cpu = clock();
+	run(&s);
+	r = sim_report_json(&s, (double)(loop_now(s.loop).ns - s.begin) / 1e9, (double)(clock_read() - began) / 1e9,
+			    (double)(clock() - cpu) / CLOCKS_PER_SEC);
+	if (o.summary)
+		sim_report_text(stdout, r);
+	else if (!json_dumpf(r, stdout, JSON_INDENT(1)))
+		putchar('\n');
+	err = o.html ? sim_report_html(o.html, r) : 0;
+	if (err)
+		sim_fail(o.html, strerror(-err));
+	json_decref(r);
 	finish(&s);
 	return fflush(stdout) ? 1 : 0;
 }

@@ -230,3 +230,15 @@ def test_dragonfly(new_fabric):
     ]
     assert len(pairs) == 2 * len(set(pairs)) == 9 * 8
     assert '"h72"' in route(new_fabric, "h1", "h72")
+
+
+def test_rates_enforced_live(new_fabric):
+    """1xSDR carries 2 Gb/s of data, 250 MB/s; two cables of 5 ms and a switch are 10 ms in each direction."""
+    new_fabric.up("leafs 1 hosts 2\nspeed 1xSDR rates enforced propagation 5ms\n")
+    latency, bandwidth = ["ib_write_lat", "-n", "20", "-F"], ["ib_write_bw", "-n", "1000", "-F"]
+    out = new_fabric.pair(("h1", *latency), ("h2", *latency, "localhost"))[1]
+    assert 9990 < float(re.search(r"^\s*2\s+20\s+([\d.]+)", out, re.M)[1]) < 30000
+    new_fabric.down()
+    new_fabric.up("leafs 1 hosts 2\nspeed 1xSDR rates enforced\n")
+    out = new_fabric.pair(("h1", *bandwidth), ("h2", *bandwidth, "localhost"))[1]
+    assert 20 < float(re.search(r"^\s*65536\s+1000\s+[\d.]+\s+([\d.]+)", out, re.M)[1]) < 250

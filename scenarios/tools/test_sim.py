@@ -6,6 +6,8 @@ muslin-sim: fabric, subnet manager and traffic under a virtual clock.
                      +-- spine2 --+
 """
 
+import subprocess
+
 import pytest
 
 
@@ -22,7 +24,7 @@ def test_the_same_seed_is_the_same_run(sim):
     """Packet by packet, with chance in losses, order and traffic; another seed is another run."""
     runs = [sim("--seconds", 50, "--seed", s, *FAULTS) for s in (7, 7, 8)]
     for r in runs:
-        del r["real_seconds"], r["times_real_time"]
+        del r["real_seconds"], r["times_real_time"], r["cpu_seconds"], r["events_per_second"]
         assert r["out_of_order"] > 0 and all(f["hits"] > 0 for f in r["faults"])
     assert runs[0] == runs[1]
     assert runs[0]["digest"] != runs[2]["digest"]
@@ -51,6 +53,90 @@ def test_much_faster_than_time(sim, tmp_path):
     assert r["times_real_time"] > 1000
 
 
+# A packet of 64 bytes has LRH, BTH, ICRC and VCRC besides: 90 bytes, 3.6 ns at the 200 Gb/s of 4xHDR's data.
+CABLE, SWITCH, PACKET = 25e-9, 130e-9, 3.6e-9
+
+
+@pytest.mark.parametrize(
+    "topology, expected",
+    [
+        ("leafs 1 hosts 2", 2 * CABLE + SWITCH + PACKET),
+        ("leafs 2 spines 1 hosts 1", 4 * CABLE + 3 * SWITCH + PACKET),
+        ("leafs 1 hosts 2 speed 1xSDR", 2 * CABLE + SWITCH + 100 * PACKET),
+        ("leafs 1 hosts 2 propagation 1us switch-latency 500ns", 2.5e-6 + PACKET),
+        ("switch s 4 host a ports 1", None),
+    ],
+)
+def test_latency_is_that_of_cables_switches_and_bytes(sim, tmp_path, topology, expected):
+    """Switches cut through, so the bytes count once, at the last link; a cable of its own delay counts that."""
+    if expected is None:
+        path = tmp_path / "by-hand"
+        path.write_text(
+            "switch s 4\nhost a ports 1\nhost b ports 1\ncable s:1 a:1 4xHDR delay 2us\ncable s:2 b:1 4xEDR delay 3us\n"
+        )
+        topology, expected = path, 5e-6 + SWITCH + 1.5 * PACKET  # from b to a at EDR, from a to b paced by EDR: 2 * PACKET
+    r = sim("--seconds", 1, "--traffic", 100, topology)
+    assert r["arrived"] > 100
+    for key in ("p50", "p99", "max"):
+        assert r["latency"][key] == pytest.approx(expected, abs=4e-9), key
+
+
+def test_a_link_carries_its_rate_and_no_more(sim):
+    """Seven hosts at half their rates to one: its link is full, delivers what 4xHDR has, and the hosts' queues fill."""
+    r = sim("--seconds", 0.005, "--load", 0.5, "--size", 2048, "--pattern", "incast:h1")
+    assert 197 < r["delivered_gbps"] < 200.1
+    busiest = r["links"]["busiest"][0]
+    assert busiest["port"] == "leaf1:1" and busiest["to"] == "h1" and 0.99 < busiest["utilisation"] < 1.001
+    assert r["refused"] > 0 and r["xmit_wait"] > 0 and r["latency"]["p99"] > r["latency"]["p50"] > 1e-5
+    free = sim("--seconds", 0.005, "--load", 0.05, "--size", 2048, "--pattern", "incast:h1")
+    assert free["latency"]["p50"] < 2e-6 and free["refused"] == 0 and free["fairness"] > 0.95
+
+
+def test_patterns(sim, tmp_path):
+    """Where the packets go: each pattern by the links of the hosts that it loads."""
+
+    def loads(pattern, *args):
+        r = sim("--seconds", 0.002, "--load", 0.1, "--size", 1024, "--pattern", pattern, *args)
+        assert r["arrived"] > 0 and r["pattern"] == pattern
+        return {x["to"]: x["utilisation"] for x in r["links"]["busiest"] if x["to"].startswith("h")}
+
+    for pattern in ("random", "all-to-all", "permutation", "shift:3"):
+        assert len(loads(pattern)) == 8, pattern
+    assert max(loads("permutation").values()) < 0.12 and max(loads("all-to-all").values()) < 0.12
+    assert set(loads("incast:h3,h5")) == {"h3", "h5"}
+    hot = loads("hotspot:50%:h2")
+    assert hot["h2"] > 3 * max(v for k, v in hot.items() if k != "h2")
+    flows = tmp_path / "flows"
+    flows.write_text("# src dst\nh1 h5 load=0.5 size=2048\nh2 h5 rate=100000 sl=3 start=0.001 end=0.0015\n")
+    by_file = loads(f"file:{flows}")
+    assert set(by_file) == {"h5"} and 0.45 < by_file["h5"] < 0.6
+    flows.write_text("h1 h5\nh1 h9 load=1\n")
+    assert "flows:2: h9: there is no such host" in sim("--pattern", f"file:{flows}", status=1)
+
+
+def test_virtual_lanes_apart(sim):
+    """Two service levels are two VLs, each with its own latencies."""
+    r = sim("--seconds", 0.002, "--load", 0.3, "--sl", "0,1", "--size", 1024)
+    assert [v["vl"] for v in r["vls"]] == [0, 1]
+    assert sum(v["packets"] for v in r["vls"]) == r["arrived"] and all(v["p50"] > 0 and v["bytes"] > 0 for v in r["vls"])
+
+
+def test_reconvergence(sim, tmp_path):
+    """Each failure and each repair has the time until the manager has new routes; the page has the plots."""
+    page = tmp_path / "page.html"
+    r = sim("--seconds", 2, "--traffic", 5000, "--fault", "0.5:spine1 kill for=500ms", "--html", page)
+    events = r["reconvergence"]
+    assert [(e["kind"], round(e["at"], 3)) for e in events] == [("failure", 0.5), ("repair", 1.0)]
+    assert all(0 < e["reconvergence_seconds"] < 0.1 and e["ports"] == 4 for e in events)
+    text = page.read_text()
+    assert text.count("<svg") == 4 and "http" not in text and "spine1:1 down" in text
+
+
+def test_summary_in_plain_text(muslin_programs):
+    p = subprocess.run([muslin_programs / "muslin-sim", "--summary", "--seconds", "1"], capture_output=True, text=True, check=True)
+    assert "8 ports of hosts (8 Active)" in p.stdout and "p99" in p.stdout and "link utilisation" in p.stdout
+
+
 @pytest.mark.parametrize(
     "args, words",
     [
@@ -58,7 +144,27 @@ def test_much_faster_than_time(sim, tmp_path):
         (["--fault", "5:h9 drop"], "h9: there is no such node"),
         (["--fault", "-1:h1 drop"], "no such time"),
         (["/nonexistent"], "/nonexistent"),
+        (["--fault", "9000:spine1 kill", "--seconds", "10"], "nothing runs any more"),
+        (["--pattern", "incast:h9"], "h9: there is no such host"),
+        (["--pattern", "shift:8"], "would send to itself"),
     ],
 )
 def test_what_is_wrong_is_named(sim, args, words):
     assert words in sim(*args, status=1)
+
+
+@pytest.mark.parametrize(
+    "args, words",
+    [
+        (["--pattern", "foo"], "say random"),
+        (["--pattern", "hotspot:h1"], "say random"),
+        (["--load", "2"], "a number from"),
+        (["--seconds", "0"], "a number from"),
+        (["--sl", "16"], "numbers from 0 to 15"),
+        (["--rates", "fast"], "enforced or nominal"),
+        (["--sec", "1"], "--sec: no such option"),
+    ],
+    ids=lambda v: " ".join(v) if isinstance(v, list) else "",
+)
+def test_wrong_options_are_refused(sim, args, words):
+    assert words in sim(*args, status=2)

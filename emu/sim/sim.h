@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Private to muslin-sim, grouped by the file that implements each part. */
+#ifndef MUSLIN_SIM_H
+#define MUSLIN_SIM_H
+
+#include <jansson.h>
+#include <stdio.h>
+
+#include "emu/lib/rng.h"
+#include "emu/mad/mad.h"
+#include "emu/smhost/sm_mad.h"
+#include "fabric/fault.h"
+
+#define SIM_FAULTS   64
+#define SIM_SLS      16
+#define SIM_SLICES   100  /* of the time in which there is traffic */
+#define SIM_FAILURES 1000 /* that are listed */
+#define SIM_QUEUE    256  /* packets of a host that wait for its port */
+
+struct sim;
+struct sim_host;
+
+/* stats.c: a histogram of times in ns, by powers of two with 32 steps each: 3 % */
+#define SIM_BUCKETS (64 + 32 * 40)
+struct sim_times {
+	u64 n, sum, max;
+	u32 bucket[SIM_BUCKETS];
+};
+void sim_times_add(struct sim_times *t, u64 ns);
+u64 sim_times_percentile(const struct sim_times *t, double percent); /* ns; 0: nothing was added */
+
+struct sim_slice {
+	u64 sent, arrived, bytes, latency, slowest; /* sum and maximum of the latencies, ns */
+};
+
+/* A failure, or a repair: from the first port's change to the end of the sweep that brings the subnet up again. */
+struct sim_failure {
+	double at, reconverged; /* seconds; reconverged < 0: not before the end */
+	bool up;                /* links came back */
+	u32 ports;
+	u64 discarded; /* packets, meanwhile */
+	char what[80];
+};
+
+struct sim_stats {
+	u64 sent, refused, arrived, late, digest, last_arrival, bytes;
+	struct sim_times latency, network; /* from when the packet was made, and from when it was transmitted */
+	struct sim_times by_vl[SIM_SLS];
+	u64 vl_bytes[SIM_SLS];
+	struct sim_slice slice[SIM_SLICES];
+	u64 *words;   /* XmitData of each port when the traffic started, in the order of the fabric */
+	u64 discards; /* of all ports, when the failure that is under way began */
+	struct sim_failure *failure;
+	u32 nfailures, unlisted;
+	bool failing;
+};
+/* Is told of link states and of the subnet manager. */
+void sim_stats_link(void *ctx, const struct fabric_event *ev);
+void sim_stats_sm(void *ctx, enum sm_event event);
+void sim_stats_start(struct sim *s); /* the traffic starts */
+void sim_stats_packet(struct sim *s, u8 vl, u32 bytes, u64 made, u64 sent);
+struct sim_slice *sim_stats_slice(struct sim *s);
+u64 sim_stats_total(const struct sim *s, enum fabric_counter c);
+/* Of one direction of a link since the start of the traffic: 0 to 1. */
+double sim_stats_utilisation(const struct sim *s, const struct fabric_port *p, u64 words_before);
+
+/* traffic.c */
+enum sim_pattern {
+	SIM_RANDOM,
+	SIM_SHIFT,
+	SIM_ALL_TO_ALL,
+	SIM_PERMUTATION,
+	SIM_INCAST,
+	SIM_HOTSPOT,
+	SIM_FILE
+};
+
+/* What a host sends: to one host, or to those that the pattern has for it. */
+struct sim_flow {
+	struct loop_timer timer;
+	struct sim_host *host;
+	u32 to; /* SIM_ANY: as the pattern says */
+	u32 size, turn;
+	u8 sl;
+	bool has_sl;
+	u64 interval, until; /* ns; until 0: the end */
+	double start;
+};
+#define SIM_ANY (~0u)
+
+/* A packet that waits for the host's port. */
+struct sim_waiting {
+	u64 made;
+	u32 to, size;
+	u8 sl;
+};
+
+/* A port of a CA. */
+struct sim_host {
+	struct sim *sim;
+	struct wire_port *port;
+	struct mad_port *mad;
+	const struct fabric_node *node;
+	u32 psn;
+	struct sim_waiting *queue; /* ring of SIM_QUEUE */
+	u32 head, waiting;
+	u64 delivered; /* bytes of its packets that have arrived */
+};
+
+struct sim_traffic {
+	enum sim_pattern pattern;
+	const char *name, *argument; /* as given */
+	double rate, load, percent;  /* packets a second, or share of the link's rate; of the hot spot */
+	u32 size, shift, nsls;
+	u8 sl[SIM_SLS];
+	u32 *target, ntargets; /* hosts of incast and hot spot; of a permutation the one of each host */
+	struct sim_flow *flow;
+	u32 nflows;
+};
+int sim_traffic_parse(struct sim_traffic *t, const char *pattern); /* "incast:h1,h2"; 0 or -EINVAL */
+int sim_traffic_sls(struct sim_traffic *t, const char *list);
+/* Makes the flows; ends the program with a message when hosts or lines of a file are wrong. */
+void sim_traffic_create(struct sim *s);
+void sim_traffic_start(struct sim *s);
+void sim_traffic_fini(struct sim *s);
+int sim_traffic_receive(void *ctx, struct wire_packet *p);
+void sim_traffic_ready(void *ctx);
+s64 sim_host_find(const struct sim *s, const char *name); /* "h1" or "h1:2"; -1: none */
+
+/* report.c: the result as JSON, which the other two are made of */
+json_t *sim_report_json(const struct sim *s, double seconds, double real, double cpu); /* all in seconds */
+void sim_report_text(FILE *out, const json_t *r);
+/* html.c */
+int sim_report_html(const char *path, const json_t *r); /* 0, or -errno */
+
+struct sim_fault {
+	struct sim *sim;
+	struct loop_timer timer;
+	const char *text;
+	double at; /* seconds after the subnet has come up; 0: at the start */
+	struct fault *fault;
+};
+
+struct sim {
+	struct loop *loop;
+	struct fabric *fabric;
+	struct sm_mad *manager;
+	struct sim_host *host;
+	u32 nhosts, nfaults;
+	struct sim_fault fault[SIM_FAULTS];
+	struct sim_traffic traffic;
+	struct sim_stats st;
+	struct rng rng;
+	u64 begin, up, end; /* ns of the loop's clock; up 0: the subnet has not been up yet */
+	double seconds;
+	bool timed;
+	u64 *order_key; /* of a hash table: source, destination, SL; and the PSN that came last */
+	u32 *order_psn, order_cap, order_n;
+};
+
+void sim_fail(const char *what, const char *why) __attribute__((noreturn));
+void *sim_alloc(size_t n, size_t size); /* zeroed; ends the program without memory */
+
+#endif

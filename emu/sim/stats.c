@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* What muslin-sim counts: latencies, slices of time, and how long the subnet takes to recover from failures. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "emu/sim/sim.h"
+#include "emu/wire/smp.h"
+
+/* ---- times ---- */
+
+static u32 bucket_of(u64 ns)
+{
+	u32 exponent;
+
+	if (ns < 64)
+		return (u32)ns;
+	exponent = 63 - (u32)__builtin_clzll(ns);
+	return min(64 + (exponent - 6) * 32 + ((u32)(ns >> (exponent - 5)) & 31), (u32)SIM_BUCKETS - 1);
+}
+
+/* The greatest time of a bucket. */
+static u64 bucket_end(u32 i)
+{
+	u32 exponent = (i - 64) / 32 + 6, step = (i - 64) % 32;
+
+	return i < 64 ? i : ((32ull + step + 1) << (exponent - 5)) - 1;
+}
+
+void sim_times_add(struct sim_times *t, u64 ns)
+{
+	t->n++;
+	t->sum += ns;
+	t->max = max(t->max, ns);
+	t->bucket[bucket_of(ns)]++;
+}
+
+u64 sim_times_percentile(const struct sim_times *t, double percent)
+{
+	u64 want = (u64)((double)t->n * percent / 100), seen = 0;
+	u32 i;
+
+	want += (double)want < (double)t->n * percent / 100;
+	for (i = 0; i < SIM_BUCKETS; i++) {
+		seen += t->bucket[i];
+		if (seen && seen >= want)
+			return min(bucket_end(i), t->max);
+	}
+	return 0;
+}
+
+/* ---- packets ---- */
+
+struct sim_slice *sim_stats_slice(struct sim *s)
+{
+	u64 span = s->end - s->up, at = loop_now(s->loop).ns - s->up;
+
+	return &s->st.slice[span && at < span ? at * SIM_SLICES / span : SIM_SLICES - 1];
+}
+
+void sim_stats_packet(struct sim *s, u8 vl, u32 bytes, u64 made, u64 sent)
+{
+	u64 now = loop_now(s->loop).ns;
+	struct sim_slice *slice = sim_stats_slice(s);
+
+	s->st.arrived++;
+	s->st.bytes += bytes;
+	s->st.last_arrival = now;
+	sim_times_add(&s->st.latency, now - made);
+	sim_times_add(&s->st.network, now - sent);
+	sim_times_add(&s->st.by_vl[vl % SIM_SLS], now - made);
+	s->st.vl_bytes[vl % SIM_SLS] += bytes;
+	slice->arrived++;
+	slice->bytes += bytes;
+	slice->latency += now - made;
+	slice->slowest = max(slice->slowest, now - made);
+}
+
+/* ---- ports ---- */
+
+u64 sim_stats_total(const struct sim *s, enum fabric_counter c)
+{
+	u64 sum = 0;
+	u32 i, k;
+
+	for (i = 0; i < fabric_node_count(s->fabric); i++)
+		for (k = 1; k <= fabric_node_ports(fabric_node(s->fabric, i)); k++)
+			sum += fabric_port_counter(fabric_node_port(fabric_node(s->fabric, i), k), c);
+	return sum;
+}
+
+void sim_stats_start(struct sim *s)
+{
+	u32 i, k, n = 0;
+
+	for (i = 0; i < fabric_node_count(s->fabric); i++)
+		n += fabric_node_ports(fabric_node(s->fabric, i));
+	s->st.words = sim_alloc(n, sizeof(u64));
+	for (i = 0, n = 0; i < fabric_node_count(s->fabric); i++)
+		for (k = 1; k <= fabric_node_ports(fabric_node(s->fabric, i)); k++)
+			s->st.words[n++] = fabric_port_counter(fabric_node_port(fabric_node(s->fabric, i), k),
+							       FABRIC_CTR_XMIT_DATA);
+}
+
+double sim_stats_utilisation(const struct sim *s, const struct fabric_port *p, u64 words_before)
+{
+	u64 words = fabric_port_counter(p, FABRIC_CTR_XMIT_DATA) - words_before;
+	struct fabric_port_info info;
+	double bits;
+
+	fabric_port_info(p, &info);
+	bits = (double)wire_link_data_kbps(info.speed, info.lanes) * 1000 * (double)(s->end - s->up) / 1e9;
+	return bits > 0 ? (double)words * 32 / bits : 0;
+}
+
+/* ---- failures ---- */
+
+static double seconds_since_up(const struct sim *s)
+{
+	return (double)(loop_now(s->loop).ns - s->up) / 1e9;
+}
+
+static void failure_begin(struct sim *s, const struct fabric_port *p, bool up)
+{
+	struct fabric_port_info info;
+	struct sim_failure *f;
+
+	if (s->st.nfailures == SIM_FAILURES) {
+		s->st.unlisted++;
+		return;
+	}
+	if (!s->st.failure)
+		s->st.failure = sim_alloc(SIM_FAILURES, sizeof(*f));
+	fabric_port_info(p, &info);
+	f = &s->st.failure[s->st.nfailures++];
+	*f = (struct sim_failure){ .at = seconds_since_up(s), .reconverged = -1, .up = up };
+	snprintf(f->what, sizeof(f->what), "%.60s:%u %s", fabric_node_name(fabric_port_node(p)), info.num,
+		 up ? "up" : "down");
+	s->st.discards = sim_stats_total(s, FABRIC_CTR_XMIT_DISCARDS);
+	s->st.failing = true;
+}
+
+/* Changes of ports until the subnet is up again belong to one failure. A port that the manager makes Armed or Active is none. */
+void sim_stats_link(void *ctx, const struct fabric_event *ev)
+{
+	struct sim *s = ctx;
+	struct fabric_port_info info;
+
+	if (ev->type != FABRIC_EVENT_PORT || !s->up)
+		return;
+	fabric_port_info(ev->port, &info);
+	if (info.state != PORT_STATE_DOWN && info.state != PORT_STATE_INIT)
+		return;
+	if (!s->st.failing)
+		failure_begin(s, ev->port, info.state == PORT_STATE_INIT);
+	if (s->st.failing)
+		s->st.failure[s->st.nfailures - 1].ports++;
+}
+
+void sim_stats_sm(void *ctx, enum sm_event event)
+{
+	struct sim *s = ctx;
+	struct sim_failure *f = s->st.nfailures ? &s->st.failure[s->st.nfailures - 1] : NULL;
+
+	if (event != SM_EVENT_SUBNET_UP)
+		return;
+	if (!s->up) {
+		s->up = loop_now(s->loop).ns;
+		s->end = s->up + (u64)(s->seconds * 1e9);
+		return;
+	}
+	if (!s->st.failing)
+		return;
+	s->st.failing = false;
+	f->reconverged = seconds_since_up(s) - f->at;
+	f->discarded = sim_stats_total(s, FABRIC_CTR_XMIT_DISCARDS) - s->st.discards;
+}

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Links with rates and delays in time ("rates enforced" of a topology; muslin-sim).
+ *
+ * A port transmits one packet at a time, for as long as its bytes take at the rate of the link's data. Switches cut through: the head of
+ * a packet is at the output the switch's latency after it has arrived, and the tail leaves no earlier than it came in plus that. A
+ * CA has the packet when its tail has arrived. A packet holds its credits of the input buffer until its tail has left; the return of
+ * credits takes no time of its own.
+ *
+ * Times are in ps, since a header of 26 bytes takes less than a nanosecond at NDR. Events have the time at which they are due, and what they
+ * cause is reckoned from that, not from when the loop has come to them: a daemon that runs late leaves no gaps between packets.
+ */
+#include <stdlib.h>
+
+#include "fabric/fabric_internal.h"
+
+#define PS_PER_NS  1000
+#define VCRC_SIZE  2
+#define RATE_SHIFT 8 /* fractional bits of a byte's time */
+
+u64 fabric_timing_now(const struct fabric *f)
+{
+	return max(f->timing.now, loop_now(f->loop).ns * PS_PER_NS);
+}
+
+bool fabric_timing_busy(const struct fabric_port *out)
+{
+	return out->busy_until > fabric_timing_now(out->node->f);
+}
+
+/* ps of one byte, with RATE_SHIFT bits behind the point. */
+static u64 byte_time(struct fabric_port *out)
+{
+	const struct wire_portinfo *i = out->info;
+	u32 key = (u32)i->width_active << 24 | (u32)i->speed_active << 16 | (u32)i->speed_ext_active << 8 |
+		  i->fdr10_active;
+	enum wire_speed speed;
+	u64 kbps;
+
+	if (out->rate_of == key)
+		return out->byte_time;
+	speed = i->fdr10_active ? WIRE_SPEED_FDR10 : wire_speed_active(i->speed_active, i->speed_ext_active);
+	kbps = wire_link_data_kbps(speed, wire_width_lanes(i->width_active));
+	out->rate_of = key;
+	out->byte_time = kbps ? (8000000000ull << RATE_SHIFT) / kbps : 0;
+	return out->byte_time;
+}
+
+/* ---- events: a heap of four children, by time and then in the order in which they were made ---- */
+
+static bool before(const struct fabric_due *a, const struct fabric_due *b)
+{
+	return a->when != b->when ? a->when < b->when : a->serial < b->serial;
+}
+
+static void timing_arm(struct fabric *f)
+{
+	struct fabric_timing *t = &f->timing;
+	u64 when = t->n ? (t->heap[0].when + PS_PER_NS - 1) / PS_PER_NS : 0;
+
+	if (t->n && (!loop_timer_armed(&t->timer) || t->timer.when > when))
+		loop_timer_set(f->loop, &t->timer, when);
+}
+
+static bool timing_push(struct fabric *f, struct fabric_due e)
+{
+	struct fabric_timing *t = &f->timing;
+	struct fabric_due *more;
+	u32 i = t->n, up;
+
+	if (t->n == t->cap) {
+		u32 cap = t->cap ? 2 * t->cap : 1024;
+
+		more = realloc(t->heap, cap * sizeof(*more));
+		if (!more)
+			return false;
+		t->heap = more;
+		t->cap = cap;
+	}
+	e.serial = t->serial++;
+	t->n++;
+	for (; i && before(&e, &t->heap[up = (i - 1) / 4]); i = up)
+		t->heap[i] = t->heap[up];
+	t->heap[i] = e;
+	if (!i && !t->running)
+		timing_arm(f);
+	return true;
+}
+
+bool fabric_timing_pop(struct fabric *f, u64 now_ns, struct fabric_due *e)
+{
+	struct fabric_timing *t = &f->timing;
+	struct fabric_due last;
+	u32 i = 0, child, least, k;
+
+	if (!t->n || t->heap[0].when > now_ns * PS_PER_NS)
+		return false;
+	*e = t->heap[0];
+	last = t->heap[--t->n];
+	while ((child = 4 * i + 1) < t->n) {
+		for (least = child, k = child + 1; k < child + 4 && k < t->n; k++)
+			if (before(&t->heap[k], &t->heap[least]))
+				least = k;
+		if (!before(&t->heap[least], &last))
+			break;
+		t->heap[i] = t->heap[least];
+		i = least;
+	}
+	if (t->n)
+		t->heap[i] = last;
+	t->running = true;
+	t->now = e->when;
+	t->events++;
+	return true;
+}
+
+void fabric_timing_done(struct fabric *f)
+{
+	f->timing.running = false;
+	f->timing.now = 0;
+	timing_arm(f);
+}
+
+/* ---- transmission ---- */
+
+void fabric_timing_transmit(struct fabric_port *out, struct wire_packet *p, u8 vl, struct fabric_port *in)
+{
+	struct fabric *f = out->node->f;
+	u8 in_vl = p->vl;
+	u32 blocks = fabric_blocks(p);
+	u64 start = max(fabric_timing_now(f), out->busy_until), end, arrives;
+	struct fabric_port *to = fabric_flight_transmit(out, p, vl);
+
+	end = start + ((wire_packet_link_len(p) + VCRC_SIZE) * byte_time(out) >> RATE_SHIFT);
+	if (in)
+		end = max(end, p->tail + f->timing.switch_ps);
+	out->busy_ps += end - start;
+	out->busy_until = end;
+	p->tail = end + out->delay_ps;
+	arrives = to->node->sw ? start + out->delay_ps + f->timing.switch_ps : p->tail;
+	if (vl == WIRE_VL_MGMT && to->node->sw) /* the SMI has the whole of it */
+		arrives = p->tail + f->timing.switch_ps;
+	if (!timing_push(f, (struct fabric_due){ .when = end, .port = out, .in = in, .vl = in_vl, .blocks = blocks }) &&
+	    in)
+		fabric_flight_release(in, in_vl, blocks); /* out of memory */
+	if (!timing_push(f, (struct fabric_due){ .when = arrives, .port = to, .p = p }))
+		fabric_flight_drop(to, p);
+}
+
+void fabric_flight_vl15(struct fabric_port *out, struct wire_packet *p)
+{
+	if (!out->peer || out->info->state < PORT_STATE_INIT) {
+		fabric_count_discard(out, FABRIC_CTR_XMIT_INACTIVE);
+		wire_packet_free(p);
+		return;
+	}
+	if (unlikely(out->node->f->timing.on))
+		fabric_timing_transmit(out, p, WIRE_VL_MGMT, NULL);
+	else
+		fabric_flight_push(out->node->f, fabric_flight_transmit(out, p, WIRE_VL_MGMT), p, 0);
+}
+
+void fabric_timing_init(struct fabric *f, const struct fabric_topology *t)
+{
+	f->timing.switch_ps = t->switch_ps;
+	f->timing.on = t->timed;
+}
+
+void fabric_timing_fini(struct fabric *f)
+{
+	struct fabric_timing *t = &f->timing;
+	u32 i;
+
+	loop_timer_cancel(&t->timer);
+	for (i = 0; i < t->n; i++)
+		if (t->heap[i].p)
+			wire_packet_free(t->heap[i].p);
+	free(t->heap);
+	memset(t, 0, sizeof(*t));
+}
