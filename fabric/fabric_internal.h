@@ -154,6 +154,7 @@ struct fabric_timing {
 	u32 n, cap, serial;
 	u64 now; /* of the event that is being handled; 0: none */
 	u64 switch_ps, events;
+	u64 ahead_ps; /* for which CAs may give packets to a port that is busy */
 	struct loop_timer timer;
 };
 

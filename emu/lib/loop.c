@@ -56,6 +56,11 @@ struct loop *loop_create_virtual(void)
 	return loop;
 }
 
+bool loop_is_virtual(const struct loop *loop)
+{
+	return loop->is_virtual;
+}
+
 void loop_destroy(struct loop *loop)
 {
 	close(loop->epfd);

@@ -45,6 +45,7 @@ struct loop_poller {
 /* Returns NULL with errno. The virtual form has a clock that jumps to the next timer when nothing else is to do. */
 struct loop *loop_create(void);
 struct loop *loop_create_virtual(void);
+bool loop_is_virtual(const struct loop *loop);
 void loop_destroy(struct loop *loop); /* watches and timers still added are forgotten, not freed */
 
 struct now loop_now(const struct loop *loop); /* as read at the last wake-up */

@@ -241,4 +241,4 @@ def test_rates_enforced_live(new_fabric):
     new_fabric.down()
     new_fabric.up("leafs 1 hosts 2\nspeed 1xSDR rates enforced\n")
     out = new_fabric.pair(("h1", *bandwidth), ("h2", *bandwidth, "localhost"))[1]
-    assert 20 < float(re.search(r"^\s*65536\s+1000\s+[\d.]+\s+([\d.]+)", out, re.M)[1]) < 250
+    assert 1 < float(re.search(r"^\s*65536\s+1000\s+[\d.]+\s+([\d.]+)", out, re.M)[1]) < 250
