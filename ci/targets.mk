@@ -55,6 +55,10 @@ demo:
 	$(Q)if ci/deps vm; then echo; echo "The same with guests' kernels:"; ci/demo-guests $O; \
 	else echo "Without QEMU the guests' half is left out."; fi
 
+# The topologies of docs/examples under random traffic, simulated.
+examples: $O/muslin-sim
+	$(Q)for t in docs/examples/*.topo; do echo "== $$t"; $< --summary --seconds 0.0002 --load 0.5 --size 2048 $$t || exit 1; done
+
 bench:
 	$(Q)ci/deps test
 	$(Q)$(MAKE) -j$(JOBS) all $(BENCHES)
@@ -93,12 +97,13 @@ help:
 	@echo "make all      build only           make check   static checks only"
 	@echo "make chaos    random verbs, faults and kills against a model of verbs (CHAOS="--seconds 600 --seed 7")"
 	@echo "make chaos-programs    the same with programs on a fabric, CHAOS_OPS=n operations of each"
+	@echo "make examples the topologies of docs/examples under traffic, simulated"
 	@echo "make bench    ratios, each against a peer measured in the same run (BENCH="hosts fabric": some sections)"
 	@echo "make san      unit tests and some scenarios with ASan and UBSan, as make test does at its end (make test SAN=1: all)"
 	@echo "make fuzz     FUZZ_RUNS=n runs of each fuzz target"
 	@echo "make install  DESTDIR= prefix=$(prefix) libdir=$(libdir); make uninstall removes the same files"
 	@echo "make deb | rpm | wheel    packages, into $O/packages"
 
-.PHONY: all unit print-tests san fuzz check test demo bench chaos chaos-programs asan install uninstall deb rpm wheel clean help
+.PHONY: all unit print-tests san fuzz check test demo examples bench chaos chaos-programs asan install uninstall deb rpm wheel clean help
 .SECONDARY:
 -include $(shell find $O -name '*.d' 2>/dev/null)

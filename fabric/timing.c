@@ -17,12 +17,13 @@
 
 #define PS_PER_NS  1000
 #define VCRC_SIZE  2
-#define RATE_SHIFT 8 /* fractional bits of a byte's time */
-#define AHEAD_PS   2000000000ull
+#define RATE_SHIFT 8             /* fractional bits of a byte's time */
+#define AHEAD_PS   2000000000ull /* 2 ms */
+#define EVENTS_MAX (4u << 20)
 
 u64 fabric_timing_now(const struct fabric *f)
 {
-	return max(f->timing.now, loop_now(f->loop).ns * PS_PER_NS);
+	return f->timing.running ? f->timing.now : loop_now(f->loop).ns * PS_PER_NS;
 }
 
 bool fabric_timing_busy(const struct fabric_port *out)
@@ -57,10 +58,11 @@ static bool before(const struct fabric_due *a, const struct fabric_due *b)
 	return a->when != b->when ? a->when < b->when : a->serial < b->serial;
 }
 
-static void timing_arm(struct fabric *f)
+/* @from: no earlier than that, ns. */
+static void timing_arm(struct fabric *f, u64 from)
 {
 	struct fabric_timing *t = &f->timing;
-	u64 when = t->n ? (t->heap[0].when + PS_PER_NS - 1) / PS_PER_NS : 0;
+	u64 when = t->n ? max((t->heap[0].when + PS_PER_NS - 1) / PS_PER_NS, from) : 0;
 
 	if (t->n && (!loop_timer_armed(&t->timer) || t->timer.when > when))
 		loop_timer_set(f->loop, &t->timer, when);
@@ -87,7 +89,7 @@ static bool timing_push(struct fabric *f, struct fabric_due e)
 		t->heap[i] = t->heap[up];
 	t->heap[i] = e;
 	if (!i && !t->running)
-		timing_arm(f);
+		timing_arm(f, 0);
 	return true;
 }
 
@@ -122,7 +124,7 @@ void fabric_timing_done(struct fabric *f)
 {
 	f->timing.running = false;
 	f->timing.now = 0;
-	timing_arm(f);
+	timing_arm(f, loop_now(f->loop).ns + 1); /* after a budget that is spent, others have their turn before */
 }
 
 /* ---- transmission ---- */
@@ -151,6 +153,14 @@ void fabric_timing_transmit(struct fabric_port *out, struct wire_packet *p, u8 v
 		fabric_flight_drop(to, p);
 }
 
+/* VL15 has no credits: what waits for the link is limited by time. */
+static bool vl15_full(const struct fabric_port *out)
+{
+	const struct fabric *f = out->node->f;
+
+	return out->busy_until > fabric_timing_now(f) + 10 * AHEAD_PS || f->timing.n >= EVENTS_MAX;
+}
+
 void fabric_flight_vl15(struct fabric_port *out, struct wire_packet *p)
 {
 	if (!out->peer || out->info->state < PORT_STATE_INIT) {
@@ -158,10 +168,14 @@ void fabric_flight_vl15(struct fabric_port *out, struct wire_packet *p)
 		wire_packet_free(p);
 		return;
 	}
-	if (unlikely(out->node->f->timing.on))
+	if (unlikely(out->node->f->timing.on) && vl15_full(out)) {
+		fabric_count_discard(out, FABRIC_CTR_VL15_DROPPED);
+		wire_packet_free(p);
+	} else if (unlikely(out->node->f->timing.on)) {
 		fabric_timing_transmit(out, p, WIRE_VL_MGMT, NULL);
-	else
+	} else {
 		fabric_flight_push(out->node->f, fabric_flight_transmit(out, p, WIRE_VL_MGMT), p, 0);
+	}
 }
 
 void fabric_timing_init(struct fabric *f, const struct fabric_topology *t)

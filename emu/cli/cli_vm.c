@@ -24,6 +24,7 @@ static void add_line(char **text, const char *a, const char *b)
 /* Settings of the guest, one line for each device. */
 struct devices {
 	char *hcas, *connectx, *cards, *ips, *monitors;
+	char *first; /* host's name */
 	int ncards;
 };
 
@@ -85,9 +86,12 @@ static void take_host(int sock, const char *host, struct devices *d)
 	char queues[16];
 	size_t i;
 
+	host = cli_text(a, "name"); /* what was given may be a GUID, or a part of its description */
 	add_line(&d->hcas, host, cli_text(a, "socket"));
 	json_array_foreach(json_object_get(a, "connectx"), i, path)
 		add_line(&d->connectx, host, json_string_value(path));
+	if (first)
+		d->first = strdup(host);
 	snprintf(queues, sizeof(queues), "%lld", cli_number(a, "queues"));
 	setenv("MUSLIN_VM_QUEUES", queues, 1);
 	if (first)
@@ -181,9 +185,10 @@ int cli_vm(int argc, char **argv)
 			take_host(sock, host, &d);
 			close(sock);
 		}
-		tell_loopback(hosts);
-		tell_files(hosts);
+		tell_loopback(d.first ? d.first : "");
+		tell_files(d.first ? d.first : "");
 		free(hosts);
+		free(d.first);
 		setenv("MUSLIN_VM_HCAS", d.hcas ? d.hcas : "", 1);
 		setenv("MUSLIN_VM_CONNECTX", d.connectx ? d.connectx : "", 1);
 		setenv("MUSLIN_VM_CARDS", d.cards ? d.cards : "", 1);

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """
-A fabric replayed from a dump of ibnetdiscover, with its speeds, names, LIDs and forwarding tables; and topologies by hand.
+A fabric replayed from a dump of ibnetdiscover, with its speeds, names, LIDs and routes; and topologies by hand.
 
     node002, node003 (2), MT25408 (2) -- Core "two" - rack 12
 """
@@ -122,19 +122,14 @@ def test_the_tools_are_quiet(replayed):
 
 
 def links(text):
-    """Of a topology: each port's line, without blanks that differ, and the speeds that an old ibnetdiscover does not know."""
-    out = set()
-    for line in text.splitlines():
-        if re.match(r"switchguid|caguid", line):
-            node = line
-        if line.startswith("["):
-            out.add((node, re.sub(r"\s*4x(XDR|QDR)$", "", " ".join(line.split()).replace(" (", "("))))
-    return out
+    """Of a topology: each port's line, without blanks that differ, and without speeds that old tools do not know."""
+    lines = [" ".join(line.split()) for line in text.splitlines() if line.startswith("[")]
+    return {re.sub(r"\) ?", ") ", re.sub(r" 4x(XDR|QDR)$", "", line)) for line in lines}
 
 
 def test_show_topology_is_ibnetdiscovers(replayed):
-    mine, theirs = (links(t) for t in (replayed.command("show", "--topology"), replayed.run("node002", "ibnetdiscover")))
-    assert {re.sub(r"\) ?", ") ", line[1]) for line in mine} == {re.sub(r"\) ?", ") ", line[1]) for line in theirs}
+    mine, theirs = replayed.command("show", "--topology"), replayed.run("node002", "ibnetdiscover")
+    assert links(mine) == links(theirs) and len(links(mine)) == 12
 
 
 def test_opensm_is_quiet(new_fabric):
@@ -175,7 +170,7 @@ def test_cables_by_hand(new_fabric):
 
 
 def test_static_forwarding_tables(new_fabric):
-    """What dump_fts printed, with one route changed, is what the switches have; where it would fail, the manager routes."""
+    """What dump_fts printed, with one route changed, is what switches have; where it would fail, the manager routes."""
     new_fabric.up("leafs 2 spines 2 hosts 2")
     tables = new_fabric.run("h1", "dump_fts")
     before = route(new_fabric, "h1", "h3")
@@ -190,7 +185,12 @@ def test_static_forwarding_tables(new_fabric):
     assert "routing file" in new_fabric.command("show")
     assert spine in route(new_fabric, "h1", "h3")
     new_fabric.command("fault", "add", spine, "kill")
-    wait_until(lambda: "From" in route(new_fabric, "h1", "h3") and spine not in route(new_fabric, "h1", "h3"), 10, "the way round")
+
+    def goes_round():
+        out = route(new_fabric, "h1", "h3")
+        return "From" in out and spine not in out
+
+    wait_until(goes_round, 10, "the way round")
 
 
 def test_wrong_forwarding_tables(new_fabric):

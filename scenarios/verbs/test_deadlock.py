@@ -15,7 +15,8 @@ The simulation has a virtual clock: links, credits, switches and the subnet mana
 
 import pytest
 
-TRAFFIC = ["--rates", "nominal", "--seconds", 60, "--to", 2, "--traffic", 600, "--size", 2048, "--fault", "all rate bps=10M opcode=uc"]
+RATE = ["--rates", "nominal", "--fault", "all rate bps=10M opcode=uc"]
+TRAFFIC = [*RATE, "--seconds", 60, "--to", 2, "--traffic", 600, "--size", 2048]
 FOR_EVER = ["--hoq", 20]  # packets never grow too old in a switch
 
 
