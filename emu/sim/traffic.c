@@ -123,9 +123,9 @@ static struct wire_packet *packet(struct sim_host *h, const struct sim_waiting *
 	p->has_lrh = 1;
 	p->bth_off = sizeof(struct wire_lrh);
 	p->hdr_len = (u16)(p->bth_off + sizeof(struct wire_bth));
-	wire_lrh_fill((struct wire_lrh *)p->hdr, 0, w->sl, WIRE_LNH_BTH, dlid, slid, wire_packet_link_len(p) / 4);
-	wire_bth_fill((struct wire_bth *)(p->hdr + p->bth_off), WIRE_UC_SEND_ONLY, false, (4 - w->size % 4) % 4,
-		      WIRE_PKEY_DEFAULT_FULL, QPN, false, h->psn);
+	wire_lrh_fill(wire_packet_lrh(p), 0, w->sl, WIRE_LNH_BTH, dlid, slid, wire_packet_link_len(p) / 4);
+	wire_bth_fill(wire_packet_bth(p), WIRE_UC_SEND_ONLY, false, (4 - w->size % 4) % 4, WIRE_PKEY_DEFAULT_FULL, QPN,
+		      false, h->psn);
 	return p;
 }
 
