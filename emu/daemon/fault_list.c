@@ -19,7 +19,9 @@ struct armed_fault {
 	u32 id;
 	struct fault *fault[2];
 	struct host *unplugged;
-	u64 armed; /* loop clock, ns */
+	u64 armed;                      /* loop clock, ns */
+	const struct fabric_node *node; /* of its place, and the port there; NULL, 0: none */
+	u32 port;
 	char text[];
 };
 
@@ -257,11 +259,21 @@ static int fault_list_arm(struct daemon *d, struct armed_fault *ft, const char *
 	return ft->fault[0] ? 0 : -1;
 }
 
+/* The node of a place, by whatever name, and the number of its port (0: not said). */
+static const struct fabric_node *place_node(struct daemon *d, const char *place, u32 *port)
+{
+	const char *num;
+	const struct fabric_node *n = fabric_place_find(d->fabric, place, &num);
+
+	*port = num ? (u32)strtoul(num, NULL, 10) : 0;
+	return n;
+}
+
 static json_t *cmd_add(struct daemon *d, struct ctl_client *c, const char *text)
 {
+	char err[512], place[FABRIC_NAME_MAX + 8];
 	size_t len = strlen(text) + 1;
 	struct armed_fault *ft;
-	char err[512];
 
 	if (d->nfaults >= FAULTS_MAX)
 		return ctl_error(c, "%d faults are armed: clear some", FAULTS_MAX);
@@ -273,6 +285,8 @@ static json_t *cmd_add(struct daemon *d, struct ctl_client *c, const char *text)
 		return ctl_error(c, "%s", err);
 	}
 	memcpy(ft->text, text, len);
+	snprintf(place, sizeof(place), "%.*s", (int)strcspn(text, " "), text);
+	ft->node = place_node(d, place, &ft->port);
 	ft->id = d->fault_id = fault_list_next(d);
 	ft->armed = loop_now(d->loop).ns;
 	list_add(&d->faults, &ft->link);
@@ -300,40 +314,35 @@ static void fault_list_remove(struct daemon *d, struct armed_fault *ft)
 	d->nfaults--;
 }
 
-/* Is the fault's place @place, or a port of it? */
-static bool fault_list_at(struct daemon *d, const struct armed_fault *ft, const char *place)
+/* Is the fault's place @place, which is port @port of @n, or a port of it? */
+static bool fault_list_at(const struct armed_fault *ft, const char *place, const struct fabric_node *n, u32 port)
 {
 	size_t len = strlen(place);
-	char text[FABRIC_NAME_MAX + 8];
-	struct fabric_node *n, *its;
-	const char *port, *its_port;
 
 	if (!strncmp(ft->text, place, len) && strchr(" :", ft->text[len]))
 		return true;
-	snprintf(text, sizeof(text), "%.*s", (int)strcspn(ft->text, " "), ft->text);
-	n = fabric_place_find(d->fabric, place, &port);
-	its = fabric_place_find(d->fabric, text, &its_port);
-	return n && n == its && (!port || (its_port && !strcmp(port, its_port)));
+	return n && n == ft->node && (!port || port == ft->port);
 }
 
 /* The faults as they were: of one number, at one place (or at its ports), or all. */
 static json_t *cmd_clear(struct daemon *d, struct ctl_client *c, u32 id, const char *place)
 {
+	u32 port = 0;
+	const struct fabric_node *n = place ? place_node(d, place, &port) : NULL;
 	json_t *gone = json_array();
 	struct armed_fault *ft, *tmp;
-	const char *port;
 	bool all;
 
 	list_for_each_safe (ft, tmp, &d->faults, link) {
-		if ((id && ft->id != id) || (place && !fault_list_at(d, ft, place)))
+		if ((id && ft->id != id) || (place && !fault_list_at(ft, place, n, port)))
 			continue;
 		json_array_append_new(gone, fault_json(d, ft));
 		fault_list_remove(d, ft);
 	}
 	if (json_array_size(gone) || (!id && !place))
 		return gone;
-	if (place && (!strcmp(place, "all") || !strcmp(place, MANAGER_FAULT_PLACE) ||
-		      fabric_place_find(d->fabric, place, &port) || daemon_ether_place(d, place, &all)))
+	if (n || (place &&
+		  (!strcmp(place, "all") || !strcmp(place, MANAGER_FAULT_PLACE) || daemon_ether_place(d, place, &all))))
 		return gone;
 	json_decref(gone);
 	if (place)
