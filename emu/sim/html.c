@@ -123,9 +123,13 @@ static void plot_latency(FILE *out, const json_t *r)
 	size_t n = json_array_size(cdf), i;
 	struct point *p = sim_alloc(n + 1, sizeof(*p));
 
-	json_array_foreach(cdf, i, v) p[i] =
-		(struct point){ log10(max(json_number_value(json_array_get(v, 0)) * 1e6, 1e-3)),
-				json_number_value(json_array_get(v, 1)) };
+	json_array_foreach(cdf, i, v)
+	{
+		double us = json_number_value(json_array_get(v, 0)) * 1e6;
+
+		p[i].x = log10(us > 1e-3 ? us : 1e-3);
+		p[i].y = json_number_value(json_array_get(v, 1));
+	}
 	plot_begin(out, "Latency", "microseconds (logarithmic)", "share of the packets");
 	if (n) {
 		double x0 = floor(p[0].x), x1 = max(ceil(p[n - 1].x), x0 + 1);
