@@ -93,7 +93,12 @@ static int fault_clear(int argc, char **argv)
 	else if (argc)
 		json_object_set_new(req, "place", json_string(argv[0]));
 	/* Each daemon gives every so many numbers. */
-	gone = id > 0 ? cli_ask(cli_connect_shard((unsigned int)(id - 1) % cli_shards()), req) : cli_ask_all(req);
+	if (id > 0)
+		gone = cli_ask(cli_connect_shard((unsigned int)(id - 1) % cli_shards()), req);
+	else if (argc && strcmp(argv[0], "all") != 0)
+		gone = cli_ask(cli_connect_place(argv[0]), req);
+	else
+		gone = cli_ask_all(req);
 	json_array_foreach(gone, i, f) print_fault(f);
 	json_decref(gone);
 	return CLI_OK;

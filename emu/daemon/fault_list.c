@@ -76,14 +76,14 @@ static void fault_list_notify(void *ctx, const struct fault *fault, const char *
 /* Is the place a node, or a port of one? */
 static bool fault_list_has(struct daemon *d, const char *place)
 {
-	const char *colon = strrchr(place, ':');
+	const char *colon = strrchr(place, ':'), *port;
 	char name[FABRIC_NAME_MAX] = "";
 	bool all;
 
 	if (colon && (size_t)(colon - place) < sizeof(name))
 		snprintf(name, sizeof(name), "%.*s", (int)(colon - place), place);
-	return fabric_node_find(d->fabric, place) || fabric_node_find(d->fabric, name) ||
-	       daemon_ether_place(d, place, &all) || daemon_ether_place(d, name, &all);
+	return fabric_place_find(d->fabric, place, &port) || daemon_ether_place(d, place, &all) ||
+	       daemon_ether_place(d, name, &all);
 }
 
 struct host *daemon_fault_host(struct daemon *d, const char *place, char *err, size_t err_len)
@@ -331,7 +331,6 @@ static json_t *cmd_clear(struct daemon *d, struct ctl_client *c, u32 id, const c
 	const struct fabric_node *n = place ? place_node(d, place, &port) : NULL;
 	json_t *gone = json_array();
 	struct armed_fault *ft, *tmp;
-	bool all;
 
 	list_for_each_safe (ft, tmp, &d->faults, link) {
 		if ((id && ft->id != id) || (place && !fault_list_at(ft, place, n, port)))
@@ -341,8 +340,7 @@ static json_t *cmd_clear(struct daemon *d, struct ctl_client *c, u32 id, const c
 	}
 	if (json_array_size(gone) || (!id && !place))
 		return gone;
-	if (n || (place &&
-		  (!strcmp(place, "all") || !strcmp(place, MANAGER_FAULT_PLACE) || daemon_ether_place(d, place, &all))))
+	if (place && (!strcmp(place, "all") || !strcmp(place, MANAGER_FAULT_PLACE) || fault_list_has(d, place)))
 		return gone;
 	json_decref(gone);
 	if (place)
