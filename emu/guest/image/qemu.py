@@ -25,8 +25,8 @@ RUN = """#!/bin/sh
 # QEMU of another release by its own loader and libraries
 root=$(dirname "$0")
 for lib in "$root"/usr/lib/*-linux-gnu; do
-	QEMU_MODULE_DIR=$lib/qemu exec "$lib"/ld-linux-*.so.* --library-path "$lib" "$root/usr/bin/{program}" \
-		-L "$root/usr/share/qemu" -L "$root/usr/share/seabios" -L "$root/usr/lib/ipxe/qemu" "$@"
+    QEMU_MODULE_DIR=$lib/qemu exec "$lib"/ld-linux-*.so.* --library-path "$lib" "$root/usr/bin/{program}" \
+        -L "$root/usr/share/qemu" -L "$root/usr/share/seabios" -L "$root/usr/lib/ipxe/qemu" "$@"
 done
 """
 
