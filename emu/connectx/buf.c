@@ -111,21 +111,10 @@ bool cx_record_read(struct connectx *d, struct cx_record *r, u32 n, u32 *value)
 static int guest_move(struct connectx *d, const struct hca_dma_seg *seg, u32 n, bool write)
 {
 	for (; n; n--, seg++) {
-		u32 done = 0;
-
-		while (done < seg->len) {
-			u64 part = seg->len - done;
-			void *p = vfio_dma_part(d->vfio, seg->addr + done, &part, write);
-
-			if (!p) {
-				cx_count(d, CX_CTR_BAD_DMA);
-				return -EFAULT;
-			}
-			if (write)
-				memcpy(p, (u8 *)seg->local + done, part);
-			else
-				memcpy((u8 *)seg->local + done, p, part);
-			done += (u32)part;
+		if (write ? vfio_dma_write(d->vfio, seg->addr, seg->local, seg->len)
+			  : vfio_dma_read(d->vfio, seg->addr, seg->local, seg->len)) {
+			cx_count(d, CX_CTR_BAD_DMA);
+			return -EFAULT;
 		}
 	}
 	return 0;

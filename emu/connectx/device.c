@@ -22,8 +22,7 @@
 #define UAR_PAGE         4096u
 #define VENDOR_CAP       24 /* bytes; what the driver reads there says that no dump of the adapter can be had */
 
-#define RECV_POLL_NS NSEC_PER_MSEC /* how often receive doorbell records are looked at while a QP waits */
-#define STAY_NS      (10 * NSEC_PER_USEC)
+#define STAY_NS (10 * NSEC_PER_USEC)
 
 /* The initialization segment. */
 enum {
@@ -208,17 +207,7 @@ static u32 on_poll(struct loop_poller *p, struct now now)
 	u32 n = d->found;
 
 	d->found = 0;
-	if (hca_ctx_wants_recv(d->verbs.ctx)) {
-		n += hca_ctx_poll_recv(d->verbs.ctx);
-		if (!loop_timer_armed(&d->poll_timer))
-			loop_timer_set(d->loop, &d->poll_timer, now.ns + RECV_POLL_NS);
-	}
-	return n;
-}
-
-static bool on_sleep(struct loop_poller *p, bool asleep)
-{
-	return false;
+	return n + verbs_poll_recv(&d->verbs, d->loop, &d->poll_timer, now);
 }
 
 static void on_poll_timer(struct loop_timer *t, struct now now) {}
@@ -352,7 +341,7 @@ struct connectx *connectx_create(struct loop *loop, const char *path, const stru
 		return NULL;
 	d->loop = loop;
 	d->cfg = *cfg;
-	d->poller = (struct loop_poller){ .poll = on_poll, .sleep = on_sleep, .stay_ns = STAY_NS };
+	d->poller = (struct loop_poller){ .poll = on_poll, .stay_ns = STAY_NS };
 	list_init(&d->poller.link);
 	d->poll_timer.fn = on_poll_timer;
 	loop_task_init(&d->resume_task, on_resume);

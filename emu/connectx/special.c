@@ -9,48 +9,8 @@
 #include "emu/connectx/connectx_internal.h"
 #include "emu/wire/hdr.h"
 #include "emu/wire/mad.h"
-#include "emu/wire/smp.h"
 
-#define GRH_LEN    40
-#define MAD_PACKET (sizeof(struct wire_bth) + sizeof(struct wire_deth) + MAD_SIZE + WIRE_ICRC_LEN)
-
-/*
- * The kernel takes the first step of a directed route before it posts, as the consumer of an HCA whose firmware has no SMI;
- * the fabric's adapters take it themselves: 14.2.2.2, 14.2.2.4.
- */
-static void undo_step(u8 *mad)
-{
-	u8 ptr = mad[6], cnt = mad[7];
-
-	if (mad[1] != MAD_CLASS_SUBN_DIRECTED || !cnt)
-		return;
-	if (!wire_get(mad, SMP_D) && ptr == 1)
-		mad[6] = 0;
-	else if (wire_get(mad, SMP_D) && ptr == cnt)
-		mad[6] = cnt + 1;
-}
-
-/* Moves @len bytes at @off of the list's memory; its keys are those of a driver that owns all of it. */
-static int special_move(struct connectx *d, const struct hca_sge *sge, u32 n, u32 off, void *buf, u32 len, bool write)
-{
-	for (; n && len; n--, sge++) {
-		struct hca_dma_seg seg;
-
-		if (off >= sge->length) {
-			off -= sge->length;
-			continue;
-		}
-		seg.addr = sge->addr + off;
-		seg.len = min(sge->length - off, len);
-		seg.local = buf;
-		if (write ? cx_dma.write(d, &seg, 1) : cx_dma.read(d, &seg, 1))
-			return -EFAULT;
-		buf = (u8 *)buf + seg.len;
-		len -= seg.len;
-		off = 0;
-	}
-	return len ? -EMSGSIZE : 0;
-}
+#define GRH_LEN 40
 
 static void special_finish(struct verbs_cq *cq, const struct cx_qp *qp, struct hca_cqe *cqe)
 {
@@ -84,10 +44,8 @@ static u8 send_mad(struct cx_qp *qp, const struct hca_send_wr *wr)
 	};
 	u8 mad[MAD_SIZE];
 
-	if (wr->flags & HCA_SEND_INLINE || special_move(d, wr->sge, wr->num_sge, 0, mad, sizeof(mad), false))
+	if (wr->flags & HCA_SEND_INLINE || hca_sge_copy(&cx_dma, d, wr->sge, wr->num_sge, 0, mad, sizeof(mad), false))
 		return HCA_WC_LOC_PROT_ERR;
-	if (!qpn)
-		undo_step(mad);
 	cx_count(d, CX_CTR_MADS_OUT);
 	return mad_port_send_raw(d->cfg.mad, qpn, mad, &to) ? HCA_WC_LOC_QP_OP_ERR : HCA_WC_SUCCESS;
 }
@@ -152,17 +110,6 @@ static void flush_recvs(struct cx_qp *qp)
 	special_flush(qp->qp.recv_cq);
 }
 
-static void grh_fill(const struct wire_port *w, struct wire_grh *grh, const struct mad_addr *from)
-{
-	memset(grh, 0, sizeof(*grh));
-	wire_grh_set_ver_tc_flow(grh, from->traffic_class, from->flow_label);
-	grh->paylen = cpu_to_be16(MAD_PACKET);
-	grh->nxthdr = WIRE_GRH_NXTHDR_IBA;
-	grh->hoplmt = from->hop_limit;
-	grh->sgid = from->gid;
-	grh->dgid = w->attr.gid[from->gid_index % WIRE_PORT_GIDS];
-}
-
 /* A MAD came that no agent of the daemon takes. */
 static void special_receive(void *ctx, const u8 *mad, const struct mad_addr *from)
 {
@@ -187,10 +134,10 @@ static void special_receive(void *ctx, const u8 *mad, const struct mad_addr *fro
 		cx_count(d, CX_CTR_MADS_DROPPED);
 		return;
 	}
-	grh_fill(mad_port_wire(d->cfg.mad), &grh, from);
+	mad_port_grh(d->cfg.mad, from, &grh);
 	cqe.token = wr.token;
-	if (got < 0 || (from->grh && special_move(d, wr.sge, wr.num_sge, 0, &grh, GRH_LEN, true)) ||
-	    special_move(d, wr.sge, wr.num_sge, GRH_LEN, (void *)(uintptr_t)mad, MAD_SIZE, true))
+	if (got < 0 || (from->grh && hca_sge_copy(&cx_dma, d, wr.sge, wr.num_sge, 0, &grh, GRH_LEN, true)) ||
+	    hca_sge_copy(&cx_dma, d, wr.sge, wr.num_sge, GRH_LEN, (void *)(uintptr_t)mad, MAD_SIZE, true))
 		cqe.status = HCA_WC_LOC_PROT_ERR;
 	cx_count(d, CX_CTR_MADS_IN);
 	special_finish(qp->qp.recv_cq, qp, &cqe);

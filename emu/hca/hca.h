@@ -270,6 +270,13 @@ struct hca_dma_ops {
 	int (*start)(void *dma, struct hca_move *m);
 	void (*use)(void *dma, int by); /* regions of this memory: one more, one less; may be NULL */
 };
+/*
+ * Copies @len bytes at @off of the list's memory from or to @buf, without a look at its keys: for a driver that owns all of @dma, which
+ * never gives -EAGAIN. 0, -EFAULT, or -EMSGSIZE: the list is shorter.
+ */
+struct hca_sge;
+int hca_sge_copy(const struct hca_dma_ops *ops, void *dma, const struct hca_sge *sge, u32 n, u32 off, void *buf,
+		 u32 len, bool write);
 
 /*
  * A move that may take long, between segments of application memory and @data, where their bytes follow each other. It refers to

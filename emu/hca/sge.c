@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Gather and scatter (IBTA 10.6, 10.8): copies between memory that SGEs name and local buffers, and pointers for zero-copy. */
+#include <errno.h>
+
 #include "emu/hca/sq.h"
 
 /* A position in the list: byte @off of @sge, @left bytes before the end of the range. */
@@ -99,4 +101,26 @@ int hca_mem_direct(const struct hca_mem *m, u32 off, u32 len, struct iovec *iov,
 		}
 	}
 	return n ? n : (int)pieces;
+}
+
+int hca_sge_copy(const struct hca_dma_ops *ops, void *dma, const struct hca_sge *sge, u32 n, u32 off, void *buf,
+		 u32 len, bool write)
+{
+	for (; n && len; n--, sge++) {
+		struct hca_dma_seg seg;
+
+		if (off >= sge->length) {
+			off -= sge->length;
+			continue;
+		}
+		seg.addr = sge->addr + off;
+		seg.len = min(sge->length - off, len);
+		seg.local = buf;
+		if (write ? ops->write(dma, &seg, 1) : ops->read(dma, &seg, 1))
+			return -EFAULT;
+		buf = (u8 *)buf + seg.len;
+		len -= seg.len;
+		off = 0;
+	}
+	return len ? -EMSGSIZE : 0;
 }

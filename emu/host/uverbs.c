@@ -12,8 +12,7 @@
 
 static_assert((int)UV_ARM_NEXT == VERBS_ARM_NEXT && (int)UV_ARM_SOLICITED == VERBS_ARM_SOLICITED, "arming of CQs");
 
-#define AGAIN_MOST   16            /* deferrals of one command */
-#define RECV_POLL_NS NSEC_PER_MSEC /* polling interval of receive rings, which have no doorbell, while a QP waits */
+#define AGAIN_MOST 16 /* deferrals of one command */
 
 /* Doorbells */
 
@@ -55,12 +54,7 @@ static u32 on_poll(struct loop_poller *p, struct now now)
 	if (u->revoked)
 		return 0;
 	n = take_doorbells(u);
-
-	if (hca_ctx_wants_recv(u->verbs.ctx))
-		n += hca_ctx_poll_recv(u->verbs.ctx);
-	if (hca_ctx_wants_recv(u->verbs.ctx) && !loop_timer_armed(&u->poll_timer))
-		loop_timer_set(uv_server_loop(u->file->server), &u->poll_timer, now.ns + RECV_POLL_NS);
-	return n;
+	return n + verbs_poll_recv(&u->verbs, uv_server_loop(u->file->server), &u->poll_timer, now);
 }
 
 static bool on_sleep(struct loop_poller *p, bool asleep)

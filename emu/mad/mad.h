@@ -8,6 +8,7 @@
 
 #include "emu/lib/loop.h"
 #include "emu/port/port.h"
+#include "emu/wire/hdr.h"
 #include "emu/wire/mad.h"
 
 #define MAD_TIMED_OUT (-110) /* status of a request without response: -ETIMEDOUT */
@@ -58,14 +59,19 @@ void mad_cancel(struct mad_agent *agent, const void *cookie);
 
 /*
  * A user of QP0 or QP1 itself, who has a MAD layer of its own: single MADs that no agent here takes, and for sending any.
- * NULL: no such user any more. mad_port_send_raw() takes MADs of 256 bytes; 0 or -errno as mad_send().
+ * NULL: no such user any more. mad_port_send_raw() takes MADs of 256 bytes from a kernel's MAD layer, and undoes the step of a
+ * directed route in @mad that such a layer takes itself; 0 or -errno as mad_send().
  */
 struct mad_raw {
 	void *ctx;
 	void (*recv)(void *ctx, const u8 *mad, const struct mad_addr *from);
 };
 void mad_port_set_raw(struct mad_port *mp, u8 qpn, const struct mad_raw *raw);
-int mad_port_send_raw(struct mad_port *mp, u8 qpn, const u8 *mad, const struct mad_addr *to);
+int mad_port_send_raw(struct mad_port *mp, u8 qpn, u8 *mad, const struct mad_addr *to);
+/* The GRH with which a received MAD came. */
+void mad_port_grh(const struct mad_port *mp, const struct mad_addr *from, struct wire_grh *grh);
+#define MAD_PACKET \
+	(sizeof(struct wire_bth) + sizeof(struct wire_deth) + MAD_SIZE + WIRE_ICRC_LEN) /* bytes behind the GRH */
 
 /* What happened at this port, for counters and tests. */
 #define MAD_COUNTERS(C)                                                                              \

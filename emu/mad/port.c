@@ -5,6 +5,7 @@
 
 #include "emu/mad/mad_internal.h"
 #include "emu/packet/header.h"
+#include "emu/wire/smp.h"
 
 #define TID_HIGH_FIRST 0x40000000u /* a raw user of the same QP counts its agents from 1 */
 
@@ -127,9 +128,40 @@ void mad_port_set_raw(struct mad_port *mp, u8 qpn, const struct mad_raw *raw)
 		mp->raw[qpn] = raw ? *raw : (struct mad_raw){ 0 };
 }
 
-int mad_port_send_raw(struct mad_port *mp, u8 qpn, const u8 *mad, const struct mad_addr *to)
+/*
+ * A kernel takes the first step of a directed route before it posts, as the consumer of an HCA whose firmware has no SMI;
+ * the fabric's adapters take it themselves: 14.2.2.2, 14.2.2.4.
+ */
+static void undo_step(u8 *mad)
 {
-	return qpn <= MAD_QPN_GSI ? mad_port_xmit(mp, qpn, mad, to) : -EINVAL;
+	u8 ptr = wire_get(mad, SMP_HOP_PTR), cnt = wire_get(mad, SMP_HOP_CNT);
+
+	if (wire_get(mad, MAD_CLASS) != MAD_CLASS_SUBN_DIRECTED || !cnt)
+		return;
+	if (!wire_get(mad, SMP_D) && ptr == 1)
+		wire_set(mad, SMP_HOP_PTR, 0);
+	else if (wire_get(mad, SMP_D) && ptr == cnt)
+		wire_set(mad, SMP_HOP_PTR, cnt + 1);
+}
+
+int mad_port_send_raw(struct mad_port *mp, u8 qpn, u8 *mad, const struct mad_addr *to)
+{
+	if (qpn > MAD_QPN_GSI)
+		return -EINVAL;
+	if (!qpn)
+		undo_step(mad);
+	return mad_port_xmit(mp, qpn, mad, to);
+}
+
+void mad_port_grh(const struct mad_port *mp, const struct mad_addr *from, struct wire_grh *grh)
+{
+	memset(grh, 0, sizeof(*grh));
+	wire_grh_set_ver_tc_flow(grh, from->traffic_class, from->flow_label);
+	grh->paylen = cpu_to_be16(MAD_PACKET);
+	grh->nxthdr = WIRE_GRH_NXTHDR_IBA;
+	grh->hoplmt = from->hop_limit;
+	grh->sgid = from->gid;
+	grh->dgid = mp->wire->attr.gid[from->gid_index % WIRE_PORT_GIDS];
 }
 
 static void pump_qp(struct mad_port *mp, u8 qpn)

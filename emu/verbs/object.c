@@ -7,7 +7,8 @@
 
 #include "emu/hca/iw.h"
 
-#define REQUEST_ROUNDS 4 /* send, commit, complete, and one to spare */
+#define RECV_POLL_NS   NSEC_PER_MSEC /* how often receive rings are looked at while a QP waits */
+#define REQUEST_ROUNDS 4             /* send, commit, complete, and one to spare */
 
 void verbs_init(struct verbs *v, const struct verbs_ops *ops, struct hca *hca, u32 first, u32 last)
 {
@@ -268,6 +269,17 @@ u32 verbs_doorbells(struct verbs *v, u32 *rung, u64 *doorbell, u32 words, void (
 			n++;
 		}
 	}
+	return n;
+}
+
+u32 verbs_poll_recv(struct verbs *v, struct loop *loop, struct loop_timer *t, struct now now)
+{
+	u32 n = 0;
+
+	if (hca_ctx_wants_recv(v->ctx))
+		n = hca_ctx_poll_recv(v->ctx);
+	if (hca_ctx_wants_recv(v->ctx) && !loop_timer_armed(t))
+		loop_timer_set(loop, t, now.ns + RECV_POLL_NS);
 	return n;
 }
 

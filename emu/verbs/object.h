@@ -106,6 +106,11 @@ int verbs_qp_mcast(struct verbs *v, u32 handle, const u8 *mgid, u16 mlid,
 		   int (*fn)(struct hca_ctx *ctx, u32 qpn, const struct wire_gid *mgid, u16 mlid));
 /* Takes bits by handle out of @words words of shared memory where @rung is set; calls @fn for each QP. How many. */
 u32 verbs_doorbells(struct verbs *v, u32 *rung, u64 *doorbell, u32 words, void (*fn)(struct verbs_qp *qp));
+/*
+ * Looks at receive rings, which have no doorbell, while QPs wait for receives; @t, whose function has nothing to do, wakes the loop for
+ * the next look. How many were found.
+ */
+u32 verbs_poll_recv(struct verbs *v, struct loop *loop, struct loop_timer *t, struct now now);
 /* Processes the requests of these doorbells as far as possible without the peer, by tasks of the loop. */
 void verbs_requests_run(struct loop *loop);
 

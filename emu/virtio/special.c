@@ -9,48 +9,8 @@
 #include "emu/virtio/virtio_internal.h"
 #include "emu/wire/hdr.h"
 #include "emu/wire/mad.h"
-#include "emu/wire/smp.h"
 
-#define GRH_LEN    40
-#define MAD_PACKET (sizeof(struct wire_bth) + sizeof(struct wire_deth) + MAD_SIZE + WIRE_ICRC_LEN)
-
-/*
- * The kernel takes the first step of a directed route before it posts, as the consumer of an HCA whose firmware has no SMI;
- * the fabric's adapters take it themselves: 14.2.2.2, 14.2.2.4.
- */
-static void undo_step(u8 *mad)
-{
-	u8 ptr = wire_get(mad, SMP_HOP_PTR), cnt = wire_get(mad, SMP_HOP_CNT);
-
-	if (wire_get(mad, MAD_CLASS) != MAD_CLASS_SUBN_DIRECTED || !cnt)
-		return;
-	if (!wire_get(mad, SMP_D) && ptr == 1)
-		wire_set(mad, SMP_HOP_PTR, 0);
-	else if (wire_get(mad, SMP_D) && ptr == cnt)
-		wire_set(mad, SMP_HOP_PTR, cnt + 1);
-}
-
-/* Moves @len bytes at @off of the list's memory; the keys are those of a driver that owns all of it. */
-static int special_move(struct vdev *d, const struct hca_sge *sge, u32 n, u32 off, void *buf, u32 len, bool write)
-{
-	for (; n && len; n--, sge++) {
-		struct hca_dma_seg seg;
-
-		if (off >= sge->length) {
-			off -= sge->length;
-			continue;
-		}
-		seg.addr = sge->addr + off;
-		seg.len = min(sge->length - off, len);
-		seg.local = buf;
-		if (write ? vd_dma.write(d, &seg, 1) : vd_dma.read(d, &seg, 1))
-			return -EFAULT;
-		buf = (u8 *)buf + seg.len;
-		len -= seg.len;
-		off = 0;
-	}
-	return len ? -EMSGSIZE : 0;
-}
+#define GRH_LEN 40
 
 static void special_finish(struct verbs_cq *cq, const struct vd_qp *qp, struct hca_cqe *cqe)
 {
@@ -80,10 +40,8 @@ static u8 send_one(struct vd_qp *qp, const struct hca_send_wr *wr)
 	u8 mad[MAD_SIZE];
 
 	memcpy(to.l2.mac, wr->av.dmac, sizeof(to.l2.mac));
-	if (special_move(d, wr->sge, wr->num_sge, 0, mad, sizeof(mad), false))
+	if (hca_sge_copy(&vd_dma, d, wr->sge, wr->num_sge, 0, mad, sizeof(mad), false))
 		return HCA_WC_LOC_PROT_ERR;
-	if (qp->qp.limits.type == HCA_QPT_SMI)
-		undo_step(mad);
 	vd_count(d, VDEV_CTR_MADS_OUT);
 	return mad_port_send_raw(mp, qp->qp.limits.type == HCA_QPT_SMI ? 0 : 1, mad, &to) ? HCA_WC_LOC_QP_OP_ERR
 											  : HCA_WC_SUCCESS;
@@ -139,17 +97,6 @@ static void ip_fill(const struct wire_port *w, u8 *dst, const struct mad_addr *f
 	wire_roce_put_network(&r, MAD_PACKET, dst);
 }
 
-static void grh_fill(const struct wire_port *w, struct wire_grh *grh, const struct mad_addr *from)
-{
-	memset(grh, 0, sizeof(*grh));
-	wire_grh_set_ver_tc_flow(grh, from->traffic_class, from->flow_label);
-	grh->paylen = cpu_to_be16(MAD_PACKET);
-	grh->nxthdr = WIRE_GRH_NXTHDR_IBA;
-	grh->hoplmt = from->hop_limit;
-	grh->sgid = from->gid;
-	grh->dgid = w->attr.gid[from->gid_index % WIRE_PORT_GIDS];
-}
-
 /* A MAD came that no agent of the daemon takes. */
 static void special_receive(void *ctx, const u8 *mad, const struct mad_addr *from)
 {
@@ -180,10 +127,10 @@ static void special_receive(void *ctx, const u8 *mad, const struct mad_addr *fro
 	if (wire_port_is_ethernet(w) && from->l2.version != 1)
 		ip_fill(w, net.bytes, from);
 	else
-		grh_fill(w, &net.grh, from);
+		mad_port_grh(d->cfg.mad[qp->port - 1], from, &net.grh);
 	cqe.token = wr.token;
-	if (got < 0 || (from->grh && special_move(d, wr.sge, wr.num_sge, 0, &net, GRH_LEN, true)) ||
-	    special_move(d, wr.sge, wr.num_sge, GRH_LEN, (void *)(uintptr_t)mad, MAD_SIZE, true))
+	if (got < 0 || (from->grh && hca_sge_copy(&vd_dma, d, wr.sge, wr.num_sge, 0, &net, GRH_LEN, true)) ||
+	    hca_sge_copy(&vd_dma, d, wr.sge, wr.num_sge, GRH_LEN, (void *)(uintptr_t)mad, MAD_SIZE, true))
 		cqe.status = HCA_WC_LOC_PROT_ERR;
 	verbs_ring_release(&qp->rq.ring);
 	vd_count(d, VDEV_CTR_MADS_IN);

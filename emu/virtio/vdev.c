@@ -14,7 +14,6 @@
 #include "emu/lib/log.h"
 #include "emu/virtio/virtio_internal.h"
 
-#define RECV_POLL_NS NSEC_PER_MSEC /* how often receive rings, which have no doorbell, are looked at while a QP waits */
 /*
  * As long as a kick costs. A guest that polls uses a whole processor; where there are no others the daemon's polling takes
  * it from the very guest whose answer it waits for. Two emulated guests on two processors, datagrams of 64 bytes: 2 us mean
@@ -111,12 +110,7 @@ static u32 on_poll(struct loop_poller *p, struct now now)
 	if (!d->shared)
 		return 0;
 	n = take_doorbells(d);
-	if (hca_ctx_wants_recv(d->verbs.ctx)) {
-		n += hca_ctx_poll_recv(d->verbs.ctx);
-		if (!loop_timer_armed(&d->poll_timer))
-			loop_timer_set(d->loop, &d->poll_timer, now.ns + RECV_POLL_NS);
-	}
-	return n;
+	return n + verbs_poll_recv(&d->verbs, d->loop, &d->poll_timer, now);
 }
 
 static bool on_sleep(struct loop_poller *p, bool asleep)
