@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * The command interface: a queue of 32 entries in guest memory, which a doorbell names. An entry holds the first 16 bytes of input and of
- * output; the rest stands in lists of mailboxes of 512 bytes. All input is copied before the command is looked at.
+ * output; the rest is in lists of mailboxes of 512 bytes. All input is copied before the command is looked at.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -97,7 +97,7 @@ static void doorbell(struct connectx *d, u32 uar, u32 off, u64 value)
 
 /*
  * Send and CQ doorbells are of 8 bytes, which a driver of 32 bits writes in two halves. What else of a request is copied to a send
- * buffer stands in the queue, too.
+ * buffer is in the queue, too.
  */
 static void uar_write(struct connectx *d, u64 at, const u8 *buf, u32 len)
 {

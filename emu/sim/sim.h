@@ -54,7 +54,7 @@ struct sim_stats {
 	u32 nfailures, unlisted;
 	bool failing;
 };
-/* Is told of link states and of the subnet manager. */
+/* Callbacks for link states and for states of the subnet manager. */
 void sim_stats_link(void *ctx, const struct fabric_event *ev);
 void sim_stats_sm(void *ctx, enum sm_event event);
 void sim_stats_start(struct sim *s); /* the traffic starts */

@@ -220,7 +220,7 @@ def write(fabric, folder, title, reports, replay):
         "failure": next((t.strip().splitlines()[-1] for t in failures.values() if t.strip()), ""),
         "faults": [f["fault"] for f in data["faults"]],
         "captures": captures,
-        # What stands in the index beside a failure, without the names by which the page refers to its drawings.
+        # What the index shows beside a failure, without the names by which the page refers to its drawings.
         "drawn": "" if passed else re.sub(r' id="\w+"', "", plot(data["timeline"]) + gantt(data["timeline"])),
     }
     (folder / "result.json").write_text(json.dumps(result))

@@ -17,7 +17,7 @@ def place(text):
 
 
 def share_argv(shares):
-    """For QEMU. Whoever runs it is the owner of what the guest creates."""
+    """For QEMU. The user who runs it owns what the guest creates."""
     argv = []
     for i, (folder, path) in enumerate(shares):
         argv += ["-fsdev", f"local,id=share{i},path={folder},security_model=none,multidevs=remap"]
