@@ -2,6 +2,7 @@
 /* Server of host mode: connections of the shim, one for each opened device file and process. */
 #include <errno.h>
 #include <fcntl.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/random.h>
@@ -15,6 +16,8 @@
 #include "emu/lib/passed.h"
 #include "emu/lib/rights.h"
 
+#define TRIM_NS NSEC_PER_SEC /* after the last program */
+
 struct uv_server {
 	struct loop *loop;
 	struct loop_fd listener;
@@ -25,6 +28,7 @@ struct uv_server {
 	struct list conns, files;
 	struct accept_listener accept;
 	struct list deferred; /* connections with a deferred response */
+	struct loop_timer trim;
 };
 
 /* An opened file; a connection for each process that uses it. */
@@ -90,8 +94,20 @@ static void file_put(struct file *f, bool opened)
 	free(f);
 }
 
+/* No program is left for now: free memory between what stays is returned to the system. */
+static void on_trim(struct loop_timer *t, struct now now)
+{
+	struct uv_server *s = container_of(t, struct uv_server, trim);
+
+	(void)now;
+	if (list_empty(&s->conns))
+		malloc_trim(0);
+}
+
 static void conn_free(struct conn *c)
 {
+	struct uv_server *s = c->server;
+
 	loop_fd_del(&c->fd);
 	if (c->process)
 		uv_process_put(c->process);
@@ -103,6 +119,8 @@ static void conn_free(struct conn *c)
 	list_del(&c->deferred_link);
 	list_del(&c->link);
 	free(c);
+	if (list_empty(&s->conns))
+		loop_timer_set(s->loop, &s->trim, loop_now(s->loop).ns + TRIM_NS);
 }
 
 static void conn_close(struct conn *c)
@@ -443,6 +461,7 @@ struct uv_server *uv_server_create(struct loop *loop, const char *path, const ch
 	list_init(&s->files);
 	list_init(&s->deferred);
 	s->loop = loop;
+	s->trim.fn = on_trim;
 	s->find = find;
 	s->arg = arg;
 	snprintf(s->path, sizeof(s->path), "%s", path);
@@ -472,6 +491,7 @@ void uv_server_destroy(struct uv_server *s)
 {
 	while (!list_empty(&s->conns))
 		conn_close(list_first(&s->conns, struct conn, link));
+	loop_timer_cancel(&s->trim);
 	loop_fd_del(&s->listener);
 	close(s->listener.fd);
 	accept_fini(&s->accept);
