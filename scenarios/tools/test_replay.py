@@ -206,7 +206,7 @@ def test_packet_life(new_fabric):
 
 def test_rails(new_fabric):
     """Port r of each host is on the leaf of rail r: one switch on the way within a unit, three to the other unit."""
-    new_fabric.up(EXAMPLES / "rails.topo")
+    new_fabric.up(topology(new_fabric, (EXAMPLES / "rails.topo").read_text()))
     assert len(re.findall("^Switch", new_fabric.run("h1", "ibnetdiscover"), re.M)) == 20
     near, far = route(new_fabric, "h1", "h2", 3), route(new_fabric, "h1", "h5", 3)
     assert '"leaf3"' in near and "spine" not in near
@@ -216,7 +216,7 @@ def test_rails(new_fabric):
 
 def test_dragonfly(new_fabric):
     """Every pair of groups is one global link apart."""
-    new_fabric.up(EXAMPLES / "dragonfly.topo")
+    new_fabric.up(topology(new_fabric, (EXAMPLES / "dragonfly.topo").read_text()))
     text = new_fabric.run("h1", "ibnetdiscover")
     assert len(re.findall("^Switch", text, re.M)) == 36 and len(re.findall("^Ca", text, re.M)) == 72
     shown = json.loads(new_fabric.command("show", "--json"))
