@@ -83,15 +83,11 @@ static void *reader_thread(void *arg)
 static struct reader *reader_create(void)
 {
 	struct reader *r = calloc(1, sizeof(*r));
-	pthread_condattr_t clock;
 
 	if (!r)
 		return NULL;
 	pthread_cond_init(&r->work, NULL);
-	pthread_condattr_init(&clock);
-	pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
-	pthread_cond_init(&r->done, &clock);
-	pthread_condattr_destroy(&clock);
+	thread_cond_init(&r->done);
 	if (!thread_detached(reader_thread, r))
 		return r;
 	reader_free(r);
