@@ -113,6 +113,7 @@ bool shim_addr_out(struct sockaddr_storage *to, const struct sockaddr *sa, sockl
 bool shim_addr_other(const struct sockaddr *sa, socklen_t len); /* of another host of the fabric */
 bool shim_addr_is_ip(const struct sockaddr *sa, socklen_t len);
 struct in6_addr shim_addr_v6(const struct sockaddr *sa); /* of an IP address; IPv4 is mapped */
+struct in6_addr shim_addr_v4_mapped(const void *v4);     /* of the 4 bytes of an IPv4 address */
 /* The address of the fabric's host of that name, of @family or any (AF_UNSPEC), and the name of one of that address, or NULL. */
 bool shim_addr_of_name(const char *name, int family, struct in6_addr *addr);
 const char *shim_addr_name(const struct in6_addr *addr);
