@@ -186,8 +186,6 @@ struct fabric {
 void fabric_flight_push(struct fabric *f, struct fabric_port *to, struct wire_packet *p, u32 hook);
 /* Transmits @p on @out's link; the caller has checked VL, credits and port state. Returns the receiving port. */
 struct fabric_port *fabric_flight_transmit(struct fabric_port *out, struct wire_packet *p, u8 vl);
-/* Transmits a VL15 packet, or drops it when the link is down. Consumes the packet. */
-void fabric_flight_vl15(struct fabric_port *out, struct wire_packet *p);
 /* Counts and captures a packet at the receiving port. */
 void fabric_flight_count(struct fabric_port *to, const struct wire_packet *p, u32 words, bool multicast);
 /* Sends @p to @self itself on @vl; it is delivered from the ring, not within the caller's call. */
@@ -204,10 +202,12 @@ void fabric_timing_fini(struct fabric *f);
 u64 fabric_timing_now(const struct fabric *f); /* ps */
 bool fabric_timing_busy(const struct fabric_port *out);
 /*
- * Transmits @p on @out's link as fabric_flight_transmit() does, in time. @in: the port whose buffer it leaves; NULL: none. VL15 may
- * be transmitted while the port is busy: it waits for its end.
+ * Transmits @p on @out's link as fabric_flight_transmit() does, in time where links have rates. @in: the port whose buffer it leaves;
+ * NULL: none. VL15 may be transmitted while the port is busy: it waits for its end.
  */
-void fabric_timing_transmit(struct fabric_port *out, struct wire_packet *p, u8 vl, struct fabric_port *in);
+void fabric_transmit(struct fabric_port *out, struct wire_packet *p, u8 vl, struct fabric_port *in);
+bool fabric_timing_full(
+	const struct fabric_port *out); /* too much waits for the link: VL15, which has no credits, is dropped */
 /* The next event that is due; after the last one, fabric_timing_done(). */
 bool fabric_timing_pop(struct fabric *f, u64 now_ns, struct fabric_due *e);
 void fabric_timing_done(struct fabric *f);
@@ -278,9 +278,11 @@ int fabric_remote_init(struct fabric *f, const struct fabric_topology *t);
 /* A packet has arrived at @at, which is in another daemon. Consumes it. */
 void fabric_remote_send(struct fabric_port *at, struct wire_packet *p);
 
-/* mad.c: MADs that agents of a node send */
+/* mad.c: MADs that agents of a node send, and VL15 */
 u8 *fabric_mad_data(struct wire_packet *p); /* the MAD, writable; NULL when it is none or memory is short */
 struct wire_packet *fabric_mad_packet(u16 slid, u16 dlid, u8 sl, u32 qpn); /* with an empty MAD */
+/* Transmits a VL15 packet, or drops it when the link is down. Consumes the packet. */
+void fabric_mad_vl15(struct fabric_port *out, struct wire_packet *p);
 /* Sends a LID-routed SMP or GMP from management port @p. Consumes the packet. */
 void fabric_mad_send(struct fabric_port *p, struct wire_packet *pkt);
 
