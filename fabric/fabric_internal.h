@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Private to the fabric room: nodes, ports and queues, grouped by the file that implements each part. */
+/* Private to fabric: nodes, ports and queues, grouped by the file that implements each part. */
 #ifndef MUSLIN_FABRIC_INTERNAL_H
 #define MUSLIN_FABRIC_INTERNAL_H
 
@@ -61,7 +61,7 @@ struct fabric_port {
 	struct fault_point hooks; /* packet faults of the receive direction */
 	u8 (*sl2vl)[8];           /* by input port, 16 nibbles; NULL: SL modulo VLs */
 	u16 *pkeys;               /* FABRIC_PKEYS of them; NULL: 0xffff alone. A CA's are in wire.attr */
-	struct list kick;         /* in fabric.kicked: credits have come back */
+	struct list kick;         /* in fabric.kicked: credits were returned */
 	struct list wait;         /* in fabric.waiting: packets are queued */
 	struct list down;         /* in fabric.downs: goes down once the answer has left */
 	u8 down_phys;
@@ -193,7 +193,7 @@ void fabric_flight_loopback(struct fabric_port *self, struct wire_packet *p, u8 
 /* Returns @blocks credits of @in's input buffer. */
 void fabric_flight_release(struct fabric_port *in, u8 vl, u32 blocks);
 void fabric_flight_drop(struct fabric_port *in, struct wire_packet *p);
-void fabric_flight_kick(struct fabric_port *out); /* credits have come back: runs its queues, and users that wait */
+void fabric_flight_kick(struct fabric_port *out); /* credits were returned: runs its queues, and users that wait */
 u8 fabric_flight_vl(const struct fabric_port *in, const struct fabric_port *out, u8 sl); /* SL2VL */
 
 /* timing.c: links with rates */

@@ -8,7 +8,7 @@
  * credits takes no time of its own.
  *
  * Times are in ps, since a header of 26 bytes takes less than a nanosecond at NDR. Events have the time at which they are due, and what they
- * cause is reckoned from that, not from when the loop has come to them: a daemon that runs late leaves no gaps between packets. For
+ * cause is reckoned from that, not from when the loop has come to them: a daemon that runs late leaves no idle time between packets. For
  * the same reason CAs of a daemon hand their ports packets ahead of time; in a simulation there is no lateness, and they do not.
  */
 #include <stdlib.h>

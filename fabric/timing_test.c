@@ -69,7 +69,7 @@ static void test_rates(void)
 
 /*
  * h1 transmits from 0 to 256.5 ns; the head is at the output at 5 + 130, the tail leaves it at 391.5 and is at h3 5 ns later. The packet
- * of h2, which came at the same time, follows without a gap: from 391.5 to 648, at h3 at 653.
+ * of h2, which came at the same time, follows at once: from 391.5 to 648, at h3 at 653.
  */
 static void test_switch(void)
 {
@@ -87,7 +87,7 @@ static void test_switch(void)
 	row(6, "the first packet arrives", BECOMES(397, h[3].packets == 1));
 	row(7, "the second one follows", BECOMES(653, h[3].packets == 2));
 	row(8, "in order, without a loss", h[3].bytes == 2 * PAYLOAD);
-	row(9, "the output was busy without a gap", port_of("leaf1", 3)->busy_ps == 2 * 256500);
+	row(9, "the output was busy all the time", port_of("leaf1", 3)->busy_ps == 2 * 256500);
 	test_stop();
 }
 

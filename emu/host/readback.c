@@ -20,8 +20,9 @@
 #include "emu/lib/clock.h"
 #include "emu/lib/thread.h"
 
-#define WAIT_NS   (200 * NSEC_PER_MSEC) /* a ready thread gets its time within this on a busy machine, too */
-#define BRIEF_NS  (2 * NSEC_PER_MSEC) /* for LATE_NS after a late read, so that nobody holds the loop again and again */
+#define WAIT_NS (200 * NSEC_PER_MSEC) /* a ready thread gets its time within this on a busy machine, too */
+#define BRIEF_NS \
+	(2 * NSEC_PER_MSEC) /* for LATE_NS after a late read, so that no program blocks the loop again and again */
 #define LATE_NS   (10 * NSEC_PER_SEC)
 #define LATE_MOST 4 /* threads that are blocked; then nothing is read back, and nothing is waited for */
 

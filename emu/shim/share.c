@@ -137,7 +137,7 @@ static void areas_free(struct area *areas)
 }
 
 /*
- * What lies in [start, end) and is ours, or with @plain could be. The whole map is walked, so that it shows which files are
+ * Areas in [start, end) that are shared, or with @plain can be. The whole map is read, so that it shows which files are
  * mapped at all.
  */
 static int areas_find(uintptr_t start, uintptr_t end, bool plain, struct area *areas)

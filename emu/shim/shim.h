@@ -81,7 +81,7 @@ bool shim_channel(int fd);               /* of events, by the daemon */
 void shim_file_add(int fd, struct shim_file *f);
 void shim_file_dup(int from, int to);
 void shim_file_forget(int fd);
-/* Forgets all from @first to @last. */
+/* Removes all from @first to @last. */
 void shim_file_forget_range(unsigned int first, unsigned int last);
 /* A child makes a connection of its own at first use. 0; -EBADF in a child of vfork, where the file is its parent's; -errno. */
 int shim_file_connect(struct shim_file *f);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * The application's descriptors that are device files, and our own. A number is believed only while its inode agrees: a close by a
+ * The application's descriptors that are device files, and our own. An entry is valid only while the inode of its number is the same: a close by a
  * system call that the program makes itself goes unseen. A child of vfork shares our memory but not our descriptors, so what it closes
  * or duplicates is not noted; a child with a memory of its own has its own copy of the table (hooks_fork.c).
  */
