@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# muslin. Each room has a fragment that names its programs and what its tests need; `make help` lists the targets.
+# muslin. Each module (a directory) has a fragment that names its programs and what its tests need; `make help` lists the targets.
 # O=build-san alone means SAN=1, too: the tests' `make install` names the folder only.
 ifeq ($(origin SAN),undefined)
 SAN := $(if $(filter %-san,$(O)),1,0)

@@ -18,7 +18,7 @@ unit: $(TESTS)
 print-tests: # their names, for ci/arm64
 	@echo $(TESTS)
 
-# Each door is fed its corpus, and what the fuzzer makes of it, for a bounded number of runs.
+# Each parser runs on its corpus, and on what the fuzzer derives from it, for a bounded number of runs.
 fuzz: $(FUZZERS)
 	$(Q)for f in $(FUZZERS); do n=$${f#$O/fuzz/}; n=$${n%_fuzz}; c=$$(dirname $$n)/corpus/$$(basename $$n); \
 		mkdir -p $O/fuzz/corpus/$$n $$c; echo "  FUZZ $$n"; \
@@ -38,7 +38,7 @@ test:
 	$(Q)$(if $(filter 1,$(SAN)),,$(MAKE) san)
 
 # With ASan and UBSan in the time that CI has, at the end of `make test`: all unit tests, which include random verbs (rxe/chaos),
-# and the scenarios of the doors that programs, guests and peers reach: verbs, rdma_cm, hostile programs, guests and RoCE peers,
+# and the scenarios of what programs, guests and peers can send: verbs, rdma_cm, hostile programs, guests and RoCE peers,
 # late memory, and the tables of rules. Without sanitizers in CI: what boots guests, faults, iWARP, perftest, pyverbs, OpenSM's
 # tests and the diagnostics. All of it: make test SAN=1.
 SAN_SCENARIOS ?= verbs rdmacm sm hostile hostile_guest roce_hostile late_clients descriptors forks rules_verbs rules_smp rules_sa rules_cm

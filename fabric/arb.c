@@ -219,23 +219,13 @@ void fabric_arb_run(struct fabric_port *out)
 		int vl = arb_pick(out, mask);
 		struct wire_packet *p;
 		struct fabric_port *in;
-		u32 blocks;
-		u8 in_vl;
 
 		if (vl < 0)
 			break;
 		p = vl_dequeue(out, (u8)vl, loop_now(f->loop).ns);
 		in = &out->node->ports[p->in_port];
-		in_vl = p->vl;
-		blocks = fabric_blocks(p);
 		out->vls->hoq_drops[vl] = 0;
-		if (unlikely(f->timing.on)) {
-			fabric_timing_transmit(out, p, (u8)vl, in->num ? in : NULL);
-			continue;
-		}
-		fabric_flight_push(f, fabric_flight_transmit(out, p, (u8)vl), p, 0);
-		if (in->num)
-			fabric_flight_release(in, in_vl, blocks);
+		fabric_transmit(out, p, (u8)vl, in->num ? in : NULL);
 	}
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Private to the fabric room: the topology builder that both topology formats use. */
+/* Private to fabric: the topology builder that both topology formats use. */
 #ifndef MUSLIN_FABRIC_BUILD_H
 #define MUSLIN_FABRIC_BUILD_H
 

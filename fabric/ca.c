@@ -36,7 +36,7 @@ static int ca_send(struct wire_port *w, struct wire_packet *pkt)
 		if (dlid == WIRE_LID_PERMISSIVE || self)
 			fabric_flight_loopback(p, pkt, WIRE_VL_MGMT);
 		else
-			fabric_flight_vl15(p, pkt);
+			fabric_mad_vl15(p, pkt);
 		return 0;
 	}
 	vl = fabric_flight_vl(p, p, wire_lrh_sl(wire_packet_lrh(pkt)));
@@ -54,10 +54,8 @@ static int ca_send(struct wire_port *w, struct wire_packet *pkt)
 	}
 	if (self)
 		fabric_flight_loopback(p, pkt, vl);
-	else if (unlikely(p->node->f->timing.on))
-		fabric_timing_transmit(p, pkt, vl, NULL);
 	else
-		fabric_flight_push(p->node->f, fabric_flight_transmit(p, pkt, vl), pkt, 0);
+		fabric_transmit(p, pkt, vl, NULL);
 	return 0;
 }
 

@@ -217,17 +217,14 @@ int fabric_capture_select(struct fabric_capture *c, u32 snap, const char *words,
 {
 	struct spec_field fields[ARRAY_SIZE(selection_fields)];
 	struct selection *s = &c->selection;
+	u64 of_frames = BIT_ULL(WIRE_MATCH_LEN) | BIT_ULL(WIRE_MATCH_PCAP);
 	struct spec_words w;
-	u32 i;
 	int rc;
 
 	c->snap = snap ? min(snap, (u32)SNAP_MAX) : SNAP_MAX;
 	if (!words)
 		return 0;
-	memcpy(fields, selection_fields, sizeof(fields));
-	for (i = 0; i < ARRAY_SIZE(fields) && frames; i++)
-		if (i != WIRE_MATCH_LEN && i != WIRE_MATCH_PCAP)
-			fields[i].name = NULL;
+	spec_take(fields, selection_fields, ARRAY_SIZE(fields), frames ? of_frames : ~0ull);
 	rc = spec_split(&w, words, err, err_len);
 	rc = rc ?: spec_words(fields, ARRAY_SIZE(fields), s, &s->given, &w, 0, err, err_len);
 	return rc ?: wire_match_start(&s->match, s->given, 0, frames, err, err_len);

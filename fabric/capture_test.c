@@ -16,7 +16,7 @@ static void on_done(void *ctx)
 
 static u8 file[1 << 20];
 
-/* Walks the blocks; counts[type] for types below 8. False: they do not fit together. */
+/* Parses the blocks; counts[type] for types below 8. False: they do not fit together. */
 static bool walk(u32 len, u32 counts[8], u32 *outs)
 {
 	u32 at = 0, type, n, tail, flags;

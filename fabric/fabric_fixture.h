@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* For the room's tests, bench and fuzz target: a fabric with recording users, and SMPs that bring it up. */
+/* For fabric's tests, bench and fuzz targets: a fabric with recording users, and SMPs that bring it up. */
 #ifndef MUSLIN_FABRIC_FIXTURE_H
 #define MUSLIN_FABRIC_FIXTURE_H
 

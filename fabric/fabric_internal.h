@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Private to the fabric room: nodes, ports and queues, grouped by the file that implements each part. */
+/* Private to fabric: nodes, ports and queues, grouped by the file that implements each part. */
 #ifndef MUSLIN_FABRIC_INTERNAL_H
 #define MUSLIN_FABRIC_INTERNAL_H
 
@@ -61,7 +61,7 @@ struct fabric_port {
 	struct fault_point hooks; /* packet faults of the receive direction */
 	u8 (*sl2vl)[8];           /* by input port, 16 nibbles; NULL: SL modulo VLs */
 	u16 *pkeys;               /* FABRIC_PKEYS of them; NULL: 0xffff alone. A CA's are in wire.attr */
-	struct list kick;         /* in fabric.kicked: credits have come back */
+	struct list kick;         /* in fabric.kicked: credits were returned */
 	struct list wait;         /* in fabric.waiting: packets are queued */
 	struct list down;         /* in fabric.downs: goes down once the answer has left */
 	u8 down_phys;
@@ -186,8 +186,6 @@ struct fabric {
 void fabric_flight_push(struct fabric *f, struct fabric_port *to, struct wire_packet *p, u32 hook);
 /* Transmits @p on @out's link; the caller has checked VL, credits and port state. Returns the receiving port. */
 struct fabric_port *fabric_flight_transmit(struct fabric_port *out, struct wire_packet *p, u8 vl);
-/* Transmits a VL15 packet, or drops it when the link is down. Consumes the packet. */
-void fabric_flight_vl15(struct fabric_port *out, struct wire_packet *p);
 /* Counts and captures a packet at the receiving port. */
 void fabric_flight_count(struct fabric_port *to, const struct wire_packet *p, u32 words, bool multicast);
 /* Sends @p to @self itself on @vl; it is delivered from the ring, not within the caller's call. */
@@ -195,7 +193,7 @@ void fabric_flight_loopback(struct fabric_port *self, struct wire_packet *p, u8 
 /* Returns @blocks credits of @in's input buffer. */
 void fabric_flight_release(struct fabric_port *in, u8 vl, u32 blocks);
 void fabric_flight_drop(struct fabric_port *in, struct wire_packet *p);
-void fabric_flight_kick(struct fabric_port *out); /* credits have come back: runs its queues, and users that wait */
+void fabric_flight_kick(struct fabric_port *out); /* credits were returned: runs its queues, and users that wait */
 u8 fabric_flight_vl(const struct fabric_port *in, const struct fabric_port *out, u8 sl); /* SL2VL */
 
 /* timing.c: links with rates */
@@ -204,10 +202,12 @@ void fabric_timing_fini(struct fabric *f);
 u64 fabric_timing_now(const struct fabric *f); /* ps */
 bool fabric_timing_busy(const struct fabric_port *out);
 /*
- * Transmits @p on @out's link as fabric_flight_transmit() does, in time. @in: the port whose buffer it leaves; NULL: none. VL15 may
- * be transmitted while the port is busy: it waits for its end.
+ * Transmits @p on @out's link as fabric_flight_transmit() does, in time where links have rates. @in: the port whose buffer it leaves;
+ * NULL: none. VL15 may be transmitted while the port is busy: it waits for its end.
  */
-void fabric_timing_transmit(struct fabric_port *out, struct wire_packet *p, u8 vl, struct fabric_port *in);
+void fabric_transmit(struct fabric_port *out, struct wire_packet *p, u8 vl, struct fabric_port *in);
+bool fabric_timing_full(
+	const struct fabric_port *out); /* too much waits for the link: VL15, which has no credits, is dropped */
 /* The next event that is due; after the last one, fabric_timing_done(). */
 bool fabric_timing_pop(struct fabric *f, u64 now_ns, struct fabric_due *e);
 void fabric_timing_done(struct fabric *f);
@@ -278,9 +278,11 @@ int fabric_remote_init(struct fabric *f, const struct fabric_topology *t);
 /* A packet has arrived at @at, which is in another daemon. Consumes it. */
 void fabric_remote_send(struct fabric_port *at, struct wire_packet *p);
 
-/* mad.c: MADs that agents of a node send */
+/* mad.c: MADs that agents of a node send, and VL15 */
 u8 *fabric_mad_data(struct wire_packet *p); /* the MAD, writable; NULL when it is none or memory is short */
 struct wire_packet *fabric_mad_packet(u16 slid, u16 dlid, u8 sl, u32 qpn); /* with an empty MAD */
+/* Transmits a VL15 packet, or drops it when the link is down. Consumes the packet. */
+void fabric_mad_vl15(struct fabric_port *out, struct wire_packet *p);
 /* Sends a LID-routed SMP or GMP from management port @p. Consumes the packet. */
 void fabric_mad_send(struct fabric_port *p, struct wire_packet *pkt);
 

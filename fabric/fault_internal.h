@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Private to the fabric room: the faults of InfiniBand links and nodes, and their keys. */
+/* Private to fabric: the faults of InfiniBand links and nodes, and their keys. */
 #ifndef MUSLIN_FABRIC_FAULT_INTERNAL_H
 #define MUSLIN_FABRIC_FAULT_INTERNAL_H
 

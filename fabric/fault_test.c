@@ -425,6 +425,6 @@ int main(void)
 	test_nodes();
 	test_mads();
 	test_determinism();
-	row(299, "no packet is lost sight of", wire_packet_live() == live);
+	row(299, "no packet leaks", wire_packet_live() == live);
 	return rows_end();
 }

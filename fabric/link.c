@@ -127,7 +127,7 @@ static void link_trap(struct fabric_port *p)
 	fabric_trap_link_state(p->node);
 }
 
-/* Tells the other end of a trunk. */
+/* Notifies the other end of a trunk. */
 static void link_tell(struct fabric_port *p, enum fabric_remote_change what)
 {
 	struct fabric_remote *r = p->peer ? p->peer->remote : NULL;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* MADs that agents of a node send: their packets, and the way into the fabric. IBTA 13.5. */
+/* MADs that agents of a node send: their packets, and the way into the fabric; transmission on VL15. IBTA 13.5. */
 #include "emu/wire/opcode.h"
 #include "fabric/fabric_internal.h"
 
@@ -46,6 +46,19 @@ struct wire_packet *fabric_mad_packet(u16 slid, u16 dlid, u8 sl, u32 qpn)
 	return p;
 }
 
+void fabric_mad_vl15(struct fabric_port *out, struct wire_packet *p)
+{
+	if (!out->peer || out->info->state < PORT_STATE_INIT) {
+		fabric_count_discard(out, FABRIC_CTR_XMIT_INACTIVE);
+		wire_packet_free(p);
+	} else if (fabric_timing_full(out)) {
+		fabric_count_discard(out, FABRIC_CTR_VL15_DROPPED);
+		wire_packet_free(p);
+	} else {
+		fabric_transmit(out, p, WIRE_VL_MGMT, NULL);
+	}
+}
+
 void fabric_mad_send(struct fabric_port *p, struct wire_packet *pkt)
 {
 	u8 vl = fabric_flight_vl(p, p, wire_lrh_sl(wire_packet_lrh(pkt)));
@@ -56,14 +69,14 @@ void fabric_mad_send(struct fabric_port *p, struct wire_packet *pkt)
 	} else if (fabric_has_lid(p, wire_lrh_dlid(wire_packet_lrh(pkt)))) {
 		fabric_flight_loopback(p, pkt, pkt->vl);
 	} else if (pkt->vl == WIRE_VL_MGMT) {
-		fabric_flight_vl15(p, pkt);
+		fabric_mad_vl15(p, pkt);
 	} else if (p->info->state != PORT_STATE_ACTIVE || vl >= p->nvls) {
 		fabric_count(p, FABRIC_CTR_XMIT_DISCARDS);
 		wire_packet_free(pkt);
-	} else if ((p->vls && (p->vls->active & BIT(vl))) || !fabric_credit(p, vl, pkt)) {
+	} else if ((p->vls && (p->vls->active & BIT(vl))) || !fabric_credit(p, vl, pkt) || fabric_timed_busy(p)) {
 		pkt->in_port = 0;
 		fabric_arb_queue(p, pkt, vl);
 	} else {
-		fabric_flight_push(p->node->f, fabric_flight_transmit(p, pkt, vl), pkt, 0);
+		fabric_transmit(p, pkt, vl, NULL);
 	}
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Nodes and ports as other rooms see them: accessors, counters and events. */
+/* Nodes and ports as other modules see them: accessors, counters and events. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <strings.h>

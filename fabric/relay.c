@@ -96,7 +96,7 @@ static struct fabric_port *relay_output(struct fabric_port *in, struct fabric_po
 		struct fabric_port *to;
 
 		if (unlikely(out->node->f->timing.on)) {
-			fabric_timing_transmit(out, p, vl, in->num ? in : NULL);
+			fabric_transmit(out, p, vl, in->num ? in : NULL);
 			return NULL;
 		}
 		to = fabric_flight_transmit(out, p, vl);
@@ -200,7 +200,7 @@ struct fabric_port *fabric_relay_vl15(struct fabric_node *sw, struct fabric_port
 	} else if (!out->num) {
 		return out;
 	} else {
-		fabric_flight_vl15(out, p);
+		fabric_mad_vl15(out, p);
 	}
 	return NULL;
 }

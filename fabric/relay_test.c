@@ -346,6 +346,6 @@ int main(void)
 	test_timers();
 	test_arbitration();
 	test_damage();
-	row(199, "no packet is lost sight of", wire_packet_live() == live);
+	row(199, "no packet leaks", wire_packet_live() == live);
 	return rows_end();
 }

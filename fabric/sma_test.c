@@ -312,7 +312,7 @@ static const struct {
 	bool answered;
 	enum fabric_counter counter;
 	u16 qkeys, pkeys; /* violations */
-} doors[] = {
+} checks[] = {
 	{ 190, "an SMP", 2, MAD_CLASS_SUBN_LID, 0, 0, 0xffff, 15, true, 0, 0, 0 },
 	{ 191, "on a data VL", 2, MAD_CLASS_SUBN_LID, 0, 0, 0xffff, 0, false, FABRIC_CTR_RCV_QP0_VL, 0, 0 },
 	{ 192, "on a data VL, to a switch", 100, MAD_CLASS_SUBN_LID, 0, 0, 0xffff, 0, false, FABRIC_CTR_RCV_QP0_VL, 0,
@@ -330,35 +330,35 @@ static const struct {
 	  1 },
 };
 
-static void test_doors(void)
+static void test_checks(void)
 {
 	u32 i;
 
-	for (i = 0; i < ARRAY_SIZE(doors); i++) {
-		struct fabric_node *n = fabric_node_find(test_fabric, doors[i].dlid == 100 ? "leaf1"
-								      : doors[i].dlid == 1 ? "h1"
-											   : "h2");
-		struct fabric_port *at = fabric_node_port(n, doors[i].dlid != 100);
-		struct wire_packet *p = fabric_mad_packet(1, doors[i].dlid, 0, doors[i].qpn);
-		u64 before = h1.mads, counted = at->ctr[doors[i].counter], lost;
+	for (i = 0; i < ARRAY_SIZE(checks); i++) {
+		struct fabric_node *n = fabric_node_find(test_fabric, checks[i].dlid == 100 ? "leaf1"
+								      : checks[i].dlid == 1 ? "h1"
+											    : "h2");
+		struct fabric_port *at = fabric_node_port(n, checks[i].dlid != 100);
+		struct wire_packet *p = fabric_mad_packet(1, checks[i].dlid, 0, checks[i].qpn);
+		u64 before = h1.mads, counted = at->ctr[checks[i].counter], lost;
 		u16 qkeys = at->info->qkey_violations, pkeys = at->info->pkey_violations;
 		struct wire_mad m;
 
-		test_smp_init(&m, doors[i].class, MAD_METHOD_GET,
-			      doors[i].class == MAD_CLASS_PERF ? PMA_ATTR_CLASS_PORT_INFO : SMP_ATTR_NODE_INFO, 0);
+		test_smp_init(&m, checks[i].class, MAD_METHOD_GET,
+			      checks[i].class == MAD_CLASS_PERF ? PMA_ATTR_CLASS_PORT_INFO : SMP_ATTR_NODE_INFO, 0);
 		memcpy(p->buf->data, m.raw, MAD_SIZE);
-		p->vl = doors[i].vl;
+		p->vl = checks[i].vl;
 		wire_lrh_set_vl(wire_packet_lrh(p), p->vl);
-		wire_packet_bth(p)->pkey = cpu_to_be16(doors[i].pkey);
-		wire_deth_fill((struct wire_deth *)(wire_packet_bth(p) + 1), doors[i].qkey, doors[i].qpn != 0);
+		wire_packet_bth(p)->pkey = cpu_to_be16(checks[i].pkey);
+		wire_deth_fill((struct wire_deth *)(wire_packet_bth(p) + 1), checks[i].qkey, checks[i].qpn != 0);
 		if (wire_port_send(h1.port, p))
 			wire_packet_free(p);
 		test_run(0);
-		lost = at->ctr[doors[i].counter] - counted;
-		row(doors[i].n, doors[i].what,
-		    h1.mads - before == doors[i].answered && (!doors[i].counter || lost == 1) &&
-			    at->info->qkey_violations - qkeys == doors[i].qkeys &&
-			    at->info->pkey_violations - pkeys == doors[i].pkeys);
+		lost = at->ctr[checks[i].counter] - counted;
+		row(checks[i].n, checks[i].what,
+		    h1.mads - before == checks[i].answered && (!checks[i].counter || lost == 1) &&
+			    at->info->qkey_violations - qkeys == checks[i].qkeys &&
+			    at->info->pkey_violations - pkeys == checks[i].pkeys);
 	}
 }
 
@@ -402,9 +402,9 @@ int main(void)
 	test_traps();
 	test_events();
 	test_pma();
-	test_doors();
+	test_checks();
 	test_mixed();
 	test_stop();
-	row(199, "no packet is lost sight of", wire_packet_live() == live);
+	row(199, "no packet leaks", wire_packet_live() == live);
 	return rows_end();
 }

@@ -19,7 +19,7 @@ static bool smi_leave(struct fabric_node *n, u8 port, struct wire_packet *p)
 		return false;
 	}
 	set_lids(p, WIRE_LID_PERMISSIVE, WIRE_LID_PERMISSIVE);
-	fabric_flight_vl15(&n->ports[port], p);
+	fabric_mad_vl15(&n->ports[port], p);
 	return false;
 }
 

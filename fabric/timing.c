@@ -8,7 +8,7 @@
  * credits takes no time of its own.
  *
  * Times are in ps, since a header of 26 bytes takes less than a nanosecond at NDR. Events have the time at which they are due, and what they
- * cause is reckoned from that, not from when the loop has come to them: a daemon that runs late leaves no gaps between packets. For
+ * cause is reckoned from that, not from when the loop has come to them: a daemon that runs late leaves no idle time between packets. For
  * the same reason CAs of a daemon hand their ports packets ahead of time; in a simulation there is no lateness, and they do not.
  */
 #include <stdlib.h>
@@ -129,7 +129,7 @@ void fabric_timing_done(struct fabric *f)
 
 /* ---- transmission ---- */
 
-void fabric_timing_transmit(struct fabric_port *out, struct wire_packet *p, u8 vl, struct fabric_port *in)
+static void timing_transmit(struct fabric_port *out, struct wire_packet *p, u8 vl, struct fabric_port *in)
 {
 	struct fabric *f = out->node->f;
 	u8 in_vl = p->vl;
@@ -153,29 +153,27 @@ void fabric_timing_transmit(struct fabric_port *out, struct wire_packet *p, u8 v
 		fabric_flight_drop(to, p);
 }
 
-/* VL15 has no credits: what waits for the link is limited by time. */
-static bool vl15_full(const struct fabric_port *out)
+void fabric_transmit(struct fabric_port *out, struct wire_packet *p, u8 vl, struct fabric_port *in)
+{
+	struct fabric *f = out->node->f;
+	u32 blocks = fabric_blocks(p);
+	u8 in_vl = p->vl;
+
+	if (unlikely(f->timing.on)) {
+		timing_transmit(out, p, vl, in);
+		return;
+	}
+	fabric_flight_push(f, fabric_flight_transmit(out, p, vl), p, 0);
+	if (in)
+		fabric_flight_release(in, in_vl, blocks);
+}
+
+bool fabric_timing_full(const struct fabric_port *out)
 {
 	const struct fabric *f = out->node->f;
 
-	return out->busy_until > fabric_timing_now(f) + 10 * AHEAD_PS || f->timing.n >= EVENTS_MAX;
-}
-
-void fabric_flight_vl15(struct fabric_port *out, struct wire_packet *p)
-{
-	if (!out->peer || out->info->state < PORT_STATE_INIT) {
-		fabric_count_discard(out, FABRIC_CTR_XMIT_INACTIVE);
-		wire_packet_free(p);
-		return;
-	}
-	if (unlikely(out->node->f->timing.on) && vl15_full(out)) {
-		fabric_count_discard(out, FABRIC_CTR_VL15_DROPPED);
-		wire_packet_free(p);
-	} else if (unlikely(out->node->f->timing.on)) {
-		fabric_timing_transmit(out, p, WIRE_VL_MGMT, NULL);
-	} else {
-		fabric_flight_push(out->node->f, fabric_flight_transmit(out, p, WIRE_VL_MGMT), p, 0);
-	}
+	return unlikely(f->timing.on) &&
+	       (out->busy_until > fabric_timing_now(f) + 10 * AHEAD_PS || f->timing.n >= EVENTS_MAX);
 }
 
 void fabric_timing_init(struct fabric *f, const struct fabric_topology *t)

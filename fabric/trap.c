@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Traps to the subnet manager, resent until TrapRepress. IBTA 13.4.9, 14.3.13. */
+/* Traps to the subnet manager, resent until TrapRepress. IBTA 13.4.9, 14.2.5.1; port state change: 14.3.6. */
 #include <stdlib.h>
 
 #include "fabric/fabric_internal.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* A stream that comes in parts of any length: long payload comes straight to its place, and no byte does before it is judged. */
+/* A stream that comes in parts of any length: long payload is placed directly, and no byte before the header is checked. */
 #include <errno.h>
 #include <sys/mman.h>
 #include <unistd.h>

@@ -57,7 +57,7 @@ struct siw_options {
 	bool crc;     /* request CRCs; they are used if one side requests them (RFC 5044, 7.1) */
 	bool markers; /* request markers in received FPDUs; they are sent if the peer requests them */
 	bool rtr_zero, rtr_write,
-		rtr_read; /* what the initiator offers to send first; none: not peer to peer (RFC 6581, 7) */
+		rtr_read; /* what the initiator offers to send first; none: not peer to peer (RFC 6581, 9.2) */
 	u64 start_ns;     /* for the peer to send its frame */
 	enum siw_uring {
 		SIW_URING_AUTO, /* if more than one stream is ready */

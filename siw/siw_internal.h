@@ -134,7 +134,7 @@ struct siw_qp {
 	siw_closed_fn *closed;
 	void *closed_ctx;
 	void (*started)(void *ctx); /* responder: the initiator's first FPDU was received */
-	bool wait_first_fpdu;       /* responder: it sends no request before that (RFC 6581, 7) */
+	bool wait_first_fpdu;       /* responder: it sends no request before that (RFC 6581, 9.2) */
 	bool rtr_out;               /* initiator: the zero-length READ of its RTR message is outstanding */
 	bool rtr_wait;              /* initiator: the RTR message is delayed */
 	u8 rtr_sent;
@@ -240,7 +240,7 @@ int siw_socket_connect(struct hca_iw_addr *src, const struct hca_iw_addr *dst); 
 int siw_socket_accept(int listener);
 void siw_socket_names(int fd, struct hca_iw_addr *local, struct hca_iw_addr *remote); /* @remote may be NULL */
 void siw_socket_reset(int fd);                                                        /* closes it by a TCP reset */
-/* Readies TCP for the stream. Payload of an FPDU that fills a segment, where these are long (RFC 5044, 4.1: MULPDU); else SIW_SEGMENT. */
+/* Readies TCP for the stream. Payload of an FPDU that fills a segment, where these are long (MULPDU of RFC 5044); else SIW_SEGMENT. */
 u32 siw_socket_segment(int fd);
 
 /* capture.c */

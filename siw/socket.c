@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Non-blocking TCP sockets of iWARP streams: listen, connect, accept, socket options, MULPDU (RFC 5044, 4.1). */
+/* Non-blocking TCP sockets of iWARP streams: listen, connect, accept, socket options, MULPDU (RFC 5044, size considerations). */
 #include <errno.h>
 #include <netinet/tcp.h>
 #include <unistd.h>

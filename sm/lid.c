@@ -69,7 +69,7 @@ static u32 lid_assign(struct sm *sm, struct sm_port *p, u32 from)
 	return from;
 }
 
-/* Visits the end ports that are present: they keep their LIDs, or, with @next, get one from *next on. */
+/* Iterates over the end ports that are present: they keep their LIDs, or, with @next, get one from *next on. */
 static void each_end(struct sm *sm, u32 *next)
 {
 	struct sm_node *n;

@@ -257,7 +257,7 @@ static void test(u32 row)
 	row_of(rows[row].name, "min-hop fails", !sm_route_fill(&b.g, &sm_route_minhop, b.dest, b.ndest, b.lft, deps));
 	row_of(rows[row].name, "min-hop: not reached, or by more hops than needed", all_reached(&b, true));
 	row_of(rows[row].name, "min-hop: the load is not even", imbalance(&b, 0) <= rows[row].imbalance);
-	row_of(rows[row].name, "min-hop: loops are judged wrongly", sm_deps_cyclic(deps) == rows[row].loop);
+	row_of(rows[row].name, "min-hop: cyclic dependencies are detected", sm_deps_cyclic(deps) == rows[row].loop);
 	sm_deps_destroy(deps);
 	destroy(&b);
 

@@ -104,7 +104,7 @@ void sm_smp_queue(struct sm *sm, struct sm_smp *smp);
  * @done is called after all responses. @next may be NULL.
  */
 void sm_smp_phase(struct sm *sm, bool (*next)(struct sm *sm), void (*done)(struct sm *sm));
-/* A phase that visits every port: @fn may queue SMPs. */
+/* A phase over every port: @fn may queue SMPs. */
 void sm_smp_visit(struct sm *sm, void (*fn)(struct sm *sm, struct sm_port *p), void (*done)(struct sm *sm));
 /* For @next: calls @fn for the ports of one node in each call, from the first node of the phase on; false after the last. */
 bool sm_smp_each_node(struct sm *sm, void (*fn)(struct sm *sm, struct sm_port *p));
@@ -125,7 +125,7 @@ struct sm_port *sm_port_by_lid(const struct sm *sm, u32 lid);
 void sm_port_set_guid(struct sm *sm, struct sm_port *p, u64 guid);
 const char *sm_node_name(const struct sm_node *n); /* a static buffer */
 void sm_subnet_fini(struct sm *sm);
-void sm_subnet_invalidate(struct sm *sm); /* another SM may have been master: forgets what was set */
+void sm_subnet_invalidate(struct sm *sm); /* another SM may have been master: discards what is known to be set */
 /* The port of a switch to which @p is cabled, or NULL; of a switch's port 0 that itself. */
 struct sm_port *sm_port_switch(const struct sm_port *p);
 

@@ -298,13 +298,13 @@ static void test_partitions_change(void)
 	k = f.node[FAKE_CA(1)].pkey[1];
 	sm_status(f.sm, &before);
 	row(0, "wrong partitions change nothing", change(&f, "red=0x0001 :") && k[1] == 0x8001 && k[2] == 0x8002);
-	row(0, "one goes and leaves a hole",
+	row(0, "a partition is removed: its entry is empty",
 	    !change(&f, "Default=0x7fff, ipoib : ALL=full ;\nblue=0x0002, ipoib : ALL=limited ;\n") && k[0] == 0xffff &&
 		    k[1] == 0 && k[2] == 0x0002);
 	sm_status(f.sm, &after);
-	row(0, "its group goes with it", after.groups == before.groups - 1 && after.partitions == 2);
-	row(0, "another membership keeps its place", f.node[FAKE_CA(2)].pkey[1][1] == 0x0002);
-	row(0, "one comes and takes the hole",
+	row(0, "its group is removed, too", after.groups == before.groups - 1 && after.partitions == 2);
+	row(0, "another membership keeps its index", f.node[FAKE_CA(2)].pkey[1][1] == 0x0002);
+	row(0, "a new one uses the empty entry",
 	    !change(&f, "Default=0x7fff, ipoib : ALL=full ;\ngreen=0x0003 : ALL=full "
 			";\nblue=0x0002, ipoib : ALL=full ;\n") &&
 		    k[1] == 0x8003 && k[2] == 0x8002);

@@ -126,7 +126,7 @@ void cm_path_put(u8 *mad, const struct cm_path_fields *f, const struct sa_path *
 void cm_path_get(const u8 *mad, const struct cm_path_fields *f, struct sa_path *p);
 /* Where MADs for the path's other end go. */
 struct mad_addr cm_path_addr(const struct cm_port *p, const struct sa_path *path);
-/* The port whose GID the path's own end names; NULL: none of ours. */
+/* The local port that has the GID of the path's own end; NULL: none has. */
 const struct cm_port *cm_path_port(const struct cm *cm, const struct sa_path *path);
 bool cm_path_lid_is_own(const struct cm_port *p, const struct sa_path *path);
 /* The version of RoCE that a MAD @from somewhere came by; the answers go by the same. 0: not on Ethernet. */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* The run directory. A daemon is alive for as long as it holds the lock on its pid file: nothing else tells. */
+/* The run directory. A daemon runs as long as the lock on its pid file is held. */
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>

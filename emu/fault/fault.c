@@ -34,15 +34,11 @@ static u32 kind_keys(const struct fault_target *t, const struct fault_kind *k, s
 	u64 taken = t->any | k->allowed | k->required;
 	u32 i;
 
-	memcpy(keys, common, sizeof(common));
-	if (t->keys)
-		memcpy(&keys[FAULT_OWN], t->keys, t->nkeys * sizeof(*keys));
-	for (i = 0; i < FAULT_OWN + t->nkeys; i++) {
-		if (!(taken & BIT_ULL(i)))
-			keys[i].name = NULL;
-		if (i < FAULT_OWN && BYTE_KEYS & BIT_ULL(i))
+	spec_take(keys, common, FAULT_OWN, taken);
+	spec_take(&keys[FAULT_OWN], t->keys, t->nkeys, taken >> FAULT_OWN);
+	for (i = 0; i < FAULT_OWN; i++)
+		if (BYTE_KEYS & BIT_ULL(i))
 			keys[i].max = t->mtu;
-	}
 	return FAULT_OWN + t->nkeys;
 }
 

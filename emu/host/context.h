@@ -14,7 +14,7 @@
 struct uv_events {
 	struct list link;
 	struct loop *loop;
-	struct loop_fd writable; /* of ours, while events are queued */
+	struct loop_fd writable; /* of the daemon's end, while events are queued */
 	struct list queued;
 	int ours, theirs; /* -1: none */
 	bool locked;      /* the application blocks in a read of it: nothing is taken back any more */

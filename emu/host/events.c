@@ -156,31 +156,29 @@ u32 uv_events_forget(struct uv_events *e, const void *object, u64 key, size_t si
 	return n;
 }
 
-/* Of the object: its handle in the application, and where its events are counted. */
-static u64 element_of(const struct hca_event *ev, u32 **count)
-{
-	switch (ev->type) {
-	case HCA_EVENT_CQ_ERR:
-		*count = &((struct uv_cq *)ev->fe)->async_events;
-		return ((struct uv_cq *)ev->fe)->user_handle;
-	case HCA_EVENT_SRQ_ERR:
-	case HCA_EVENT_SRQ_LIMIT_REACHED:
-		*count = &((struct uv_srq *)ev->fe)->async_events;
-		return ((struct uv_srq *)ev->fe)->user_handle;
-	default:
-		if (!ev->fe)
-			return ev->number;
-		*count = &((struct uv_qp *)ev->fe)->async_events;
-		return ((struct uv_qp *)ev->fe)->user_handle;
-	}
-}
-
+/* The application's handle of an object names it, and the object counts its events. */
 void uv_async_event(void *fe, const struct hca_event *ev)
 {
+	struct ib_uverbs_async_event_desc desc = { .element = ev->number, .event_type = ev->type };
 	struct uverbs *u = fe;
 	u32 *count = NULL;
-	struct ib_uverbs_async_event_desc desc = { .element = element_of(ev, &count), .event_type = ev->type };
 
+	switch (ev->type) {
+	case HCA_EVENT_CQ_ERR:
+		count = &((struct uv_cq *)ev->fe)->async_events;
+		desc.element = ((struct uv_cq *)ev->fe)->user_handle;
+		break;
+	case HCA_EVENT_SRQ_ERR:
+	case HCA_EVENT_SRQ_LIMIT_REACHED:
+		count = &((struct uv_srq *)ev->fe)->async_events;
+		desc.element = ((struct uv_srq *)ev->fe)->user_handle;
+		break;
+	default:
+		if (!ev->fe)
+			break;
+		count = &((struct uv_qp *)ev->fe)->async_events;
+		desc.element = ((struct uv_qp *)ev->fe)->user_handle;
+	}
 	if (uv_events_put(&u->async, ev->fe, &desc, sizeof(desc)) && count)
 		(*count)++;
 }

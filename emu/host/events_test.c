@@ -99,7 +99,7 @@ static bool modify(struct desk *d, u32 handle, u8 state, u32 mask)
 	return desk_command(d, IB_USER_VERBS_CMD_MODIFY_QP, &m, sizeof(m), &out, 0) >= 0;
 }
 
-/* Each queue pair of an SRQ that goes to ERR raises LAST_WQE_REACHED. 10.3.1.5. */
+/* Each queue pair of an SRQ that goes to ERR raises LAST_WQE_REACHED. 10.3.1.7, 11.6.3.1. */
 static void test_last_wqe_reached(void)
 {
 	static struct {

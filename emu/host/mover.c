@@ -282,22 +282,10 @@ static void on_wake(struct loop_fd *w, u32 events, struct now now)
 	eventfd_read(w->fd, &v);
 }
 
-static int mover_start(struct uv_mover *mv)
-{
-	int err;
-
-	if (!thread_count_add(mv->pid))
-		return -EAGAIN;
-	err = thread_detached(mover_thread, mv);
-	if (err)
-		thread_count_remove(mv->pid);
-	return err;
-}
-
 struct uv_mover *uv_mover_create(struct uv_process *p)
 {
 	struct uv_mover *mv = calloc(1, sizeof(*mv));
-	pthread_condattr_t attr;
+	bool counted;
 
 	if (!mv)
 		return NULL;
@@ -309,10 +297,7 @@ struct uv_mover *uv_mover_create(struct uv_process *p)
 	list_init(&mv->over);
 	pthread_mutex_init(&mv->lock, NULL);
 	pthread_cond_init(&mv->work, NULL);
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(&mv->done, &attr);
-	pthread_condattr_destroy(&attr);
+	thread_cond_init(&mv->done);
 	mv->woken = (struct loop_fd){ .fd = mv->wake, .fn = on_wake };
 	mv->poller = (struct loop_poller){ .poll = on_poll, .sleep = on_sleep };
 	if (mv->wake < 0 || loop_fd_add(p->loop, &mv->woken, EPOLLIN)) {
@@ -321,7 +306,10 @@ struct uv_mover *uv_mover_create(struct uv_process *p)
 	}
 	mv->sock = p->copy; /* before the thread begins */
 	mv->staging = p->staging;
-	if (mover_start(mv)) {
+	counted = thread_count_add(mv->pid);
+	if (!counted || thread_detached(mover_thread, mv)) {
+		if (counted)
+			thread_count_remove(mv->pid);
 		loop_fd_del(&mv->woken);
 		mv->sock = -1;
 		mv->staging = NULL;

@@ -6,12 +6,6 @@
 #include "emu/host/attr.h"
 #include "emu/host/command.h"
 
-/* Inline data may take the place of all SGEs. */
-static u32 inline_room(const struct ib_uverbs_ex_create_qp *cmd)
-{
-	return max(cmd->max_inline_data, min((u32)HCA_MAX_INLINE, cmd->max_send_sge * (u32)sizeof(struct rxe_sge)));
-}
-
 int uv_qp_init(struct verbs_qp *base, const struct hca_qp_init *init, bool srq, const void *arg)
 {
 	struct uv_qp *qp = container_of(base, struct uv_qp, qp);
@@ -47,7 +41,9 @@ static int qp_create(struct uv_call *c, const struct ib_uverbs_ex_create_qp *cmd
 		.max_recv_wr = cmd->max_recv_wr,
 		.max_send_sge = cmd->max_send_sge,
 		.max_recv_sge = cmd->max_recv_sge,
-		.max_inline = inline_room(cmd),
+		/* the slot of the ring holds SGEs or inline data */
+		.max_inline = max(cmd->max_inline_data,
+				  min((u32)HCA_MAX_INLINE, cmd->max_send_sge * (u32)sizeof(struct rxe_sge))),
 		.sq_sig_all = cmd->sq_sig_all,
 		.port = 1,
 	};

@@ -20,8 +20,9 @@
 #include "emu/lib/clock.h"
 #include "emu/lib/thread.h"
 
-#define WAIT_NS   (200 * NSEC_PER_MSEC) /* a ready thread gets its time within this on a busy machine, too */
-#define BRIEF_NS  (2 * NSEC_PER_MSEC) /* for LATE_NS after a late read, so that nobody holds the loop again and again */
+#define WAIT_NS (200 * NSEC_PER_MSEC) /* a ready thread gets its time within this on a busy machine, too */
+#define BRIEF_NS \
+	(2 * NSEC_PER_MSEC) /* for LATE_NS after a late read, so that no program blocks the loop again and again */
 #define LATE_NS   (10 * NSEC_PER_SEC)
 #define LATE_MOST 4 /* threads that are blocked; then nothing is read back, and nothing is waited for */
 
@@ -83,15 +84,11 @@ static void *reader_thread(void *arg)
 static struct reader *reader_create(void)
 {
 	struct reader *r = calloc(1, sizeof(*r));
-	pthread_condattr_t clock;
 
 	if (!r)
 		return NULL;
 	pthread_cond_init(&r->work, NULL);
-	pthread_condattr_init(&clock);
-	pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
-	pthread_cond_init(&r->done, &clock);
-	pthread_condattr_destroy(&clock);
+	thread_cond_init(&r->done);
 	if (!thread_detached(reader_thread, r))
 		return r;
 	reader_free(r);

@@ -94,17 +94,6 @@ struct mminfo uv_ring_info(const struct uv_ring *r)
 	return (struct mminfo){ .offset = r->offset, .size = r->size };
 }
 
-static int decode_send(struct uv_qp *qp, const struct rxe_send_wqe *entry, struct hca_send_wr *out)
-{
-	const struct rxe_send_wqe w = *(const volatile struct rxe_send_wqe *)entry; /* without data or SGEs */
-	int got = wqe_send(out, &w, entry->dma.inline_data, &qp->qp.limits);
-
-	if (got > 0 && qp->qp.limits.type == HCA_QPT_UD &&
-	    hca_ah_av(qp->qp.verbs->ctx, qp->qp.qpn, w.wr.wr.ud.ah_num, &out->av))
-		return -EINVAL;
-	return got;
-}
-
 u64 uv_sq_posted_opcodes(const struct uv_qp *qp)
 {
 	struct verbs_ring r = qp->sq.ring;
@@ -149,28 +138,30 @@ static void sq_release_rejected(struct uv_qp *qp)
 	}
 }
 
-static const struct rxe_send_wqe *pull_send(struct uv_qp *qp)
-{
-	const struct rxe_send_wqe *w;
-	u32 slot;
-
-	do {
-		slot = qp->sq.ring.next;
-		if (unlikely(uv_of(qp->qp.verbs)->check_posts) && slot == qp->posts_checked)
-			return NULL; /* written, but not yet posted by a command */
-		w = verbs_ring_pull(&qp->sq.ring);
-		if (!w || !sq_is_rejected(qp, slot))
-			return w;
-		sq_release_rejected(qp);
-	} while (true);
-}
-
 static int next_send(void *fe, struct hca_send_wr *wr)
 {
 	struct uv_qp *qp = fe;
-	const struct rxe_send_wqe *w = pull_send(qp);
+	const struct rxe_send_wqe *entry;
+	struct rxe_send_wqe w;
+	u32 slot;
+	int got;
 
-	return w ? decode_send(qp, w, wr) : 0;
+	for (;; sq_release_rejected(qp)) {
+		slot = qp->sq.ring.next;
+		if (unlikely(uv_of(qp->qp.verbs)->check_posts) && slot == qp->posts_checked)
+			return 0; /* written, but not yet posted by a command */
+		entry = verbs_ring_pull(&qp->sq.ring);
+		if (!entry)
+			return 0;
+		if (!sq_is_rejected(qp, slot))
+			break;
+	}
+	w = *(const volatile struct rxe_send_wqe *)entry; /* without data or SGEs */
+	got = wqe_send(wr, &w, entry->dma.inline_data, &qp->qp.limits);
+	if (got > 0 && qp->qp.limits.type == HCA_QPT_UD &&
+	    hca_ah_av(qp->qp.verbs->ctx, qp->qp.qpn, w.wr.wr.ud.ah_num, &wr->av))
+		return -EINVAL;
+	return got;
 }
 
 static void send_done(void *fe)
@@ -262,13 +253,6 @@ static int rings_complete(void *fe, const struct hca_cqe *cqe)
 	return err;
 }
 
-static void event_send(struct uv_cq *cq)
-{
-	struct ib_uverbs_comp_event_desc desc = { .cq_handle = cq->user_handle };
-
-	cq->comp_events += uv_events_put(cq->channel, cq, &desc, sizeof(desc));
-}
-
 /*
  * A polling program may sleep for a bounded time. With many outstanding requests it is not woken for each completion,
  * which would cost more than a packet.
@@ -288,9 +272,10 @@ static void rings_flush(void *fe)
 {
 	struct uv_cq *cq = fe;
 	struct uverbs *u = uv_of(cq->cq.verbs);
+	struct ib_uverbs_comp_event_desc desc = { .cq_handle = cq->user_handle };
 
 	if (cq->channel && verbs_cq_wants_event(&cq->cq, &u->shared->arm[cq->cq.handle]))
-		event_send(cq);
+		cq->comp_events += uv_events_put(cq->channel, cq, &desc, sizeof(desc));
 	if (cq->cq.wake)
 		wake_pollers(u);
 	cq->cq.wake = cq->cq.wake_solicited = false;

@@ -205,20 +205,6 @@ u64 uv_server_rings(const struct uv_file *file)
 	return sum;
 }
 
-static void answer_opened(struct conn *c, const struct uv_open *o, int *fds)
-{
-	struct uv_opened opened = { .cookie = c->file->cookie };
-	u32 i;
-
-	opened.copy = o->kind == UV_UVERBS && c->process->needs_copy && !c->process->mover && c->process->copy < 0;
-	memcpy(outbuf, &opened, sizeof(opened));
-	server_answer(c, 0, sizeof(opened), fds, (fds[0] >= 0) + (fds[1] >= 0));
-	for (i = 0; i < 2; i++) {
-		if (fds[i] >= 0)
-			close(fds[i]);
-	}
-}
-
 static int server_attach(struct conn *c, u64 cookie)
 {
 	struct file *f;
@@ -269,6 +255,7 @@ static int open_new(struct conn *c, const struct uv_open *o, int *fds)
 static void on_open(struct conn *c, u32 arg, const u8 *data, size_t len, int fd)
 {
 	int fds[2] = { -1, -1 }, err;
+	struct uv_opened opened;
 	struct uv_open o;
 
 	if (c->file || len != sizeof(o)) {
@@ -280,10 +267,18 @@ static void on_open(struct conn *c, u32 arg, const u8 *data, size_t len, int fd)
 		err = -EINVAL;
 	else
 		err = o.attach ? server_attach(c, o.attach) : open_new(c, &o, fds);
-	if (err)
+	if (err) {
 		server_answer(c, err, 0, NULL, 0);
-	else
-		answer_opened(c, &o, fds);
+		return;
+	}
+	opened = (struct uv_opened){ .cookie = c->file->cookie };
+	opened.copy = o.kind == UV_UVERBS && c->process->needs_copy && !c->process->mover && c->process->copy < 0;
+	memcpy(outbuf, &opened, sizeof(opened));
+	server_answer(c, 0, sizeof(opened), fds, (fds[0] >= 0) + (fds[1] >= 0));
+	if (fds[0] >= 0)
+		close(fds[0]);
+	if (fds[1] >= 0)
+		close(fds[1]);
 }
 
 static void command_run(struct conn *c, const u8 *data, size_t len, int fd, u32 again)
@@ -378,28 +373,16 @@ static void on_share(struct conn *c, u32 arg, const u8 *data, size_t len, int fd
 	server_answer(c, err, 0, NULL, 0);
 }
 
-typedef void on_request(struct conn *c, u32 arg, const u8 *data, size_t len, int fd);
-static on_request *const requests[] = {
+static void (*const requests[])(struct conn *c, u32 arg, const u8 *data, size_t len, int fd) = {
 	[UV_OPEN] = on_open,     [UV_WRITE] = on_write, [UV_IOCTL] = on_ioctl, [UV_REFRESH] = on_refresh,
 	[UV_CLOSED] = on_closed, [UV_COPY] = on_copy,   [UV_SHARE] = on_share,
 };
-
-static void server_dispatch(struct conn *c, const u8 *msg, size_t len, int fd)
-{
-	struct uv_request req = { .op = ARRAY_SIZE(requests) };
-
-	if (len >= sizeof(req))
-		memcpy(&req, msg, sizeof(req));
-	if (req.op >= ARRAY_SIZE(requests) || (!c->file && req.op != UV_OPEN))
-		server_answer(c, -EINVAL, 0, NULL, 0);
-	else
-		requests[req.op](c, req.arg, msg + sizeof(req), len - sizeof(req), fd);
-}
 
 static void on_conn(struct loop_fd *w, u32 events, struct now now)
 {
 	struct conn *c = container_of(w, struct conn, fd);
 	const struct iovec iov = { inbuf, sizeof(inbuf) };
+	struct uv_request req = { .op = ARRAY_SIZE(requests) };
 	pid_t pid = c->pid;
 	int passed = -1;
 	u32 npassed;
@@ -412,10 +395,14 @@ static void on_conn(struct loop_fd *w, u32 events, struct now now)
 	n = passed_recv(w->fd, &iov, &passed, 1, &npassed);
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
+	if (n >= (ssize_t)sizeof(req))
+		memcpy(&req, inbuf, sizeof(req));
 	if (n <= 0 || passed_refused(pid))
 		conn_close(c);
+	else if (req.op >= ARRAY_SIZE(requests) || (!c->file && req.op != UV_OPEN))
+		server_answer(c, -EINVAL, 0, NULL, 0);
 	else
-		server_dispatch(c, inbuf, (size_t)n, passed);
+		requests[req.op](c, req.arg, inbuf + sizeof(req), (size_t)n - sizeof(req), passed);
 	passed_close(passed, pid);
 }
 

@@ -28,7 +28,7 @@ void uv_srq_fini(struct verbs_srq *base)
 
 static int srq_create(struct uv_call *c, const struct ib_uverbs_create_srq *cmd)
 {
-	struct ib_uverbs_create_srq_resp resp = { 0 };
+	struct ib_uverbs_create_srq_resp resp;
 	struct rxe_create_srq_resp rxe = { 0 };
 	struct hca_srq_attr attr = { .max_wr = cmd->max_wr, .max_sge = cmd->max_sge, .limit = cmd->srq_limit };
 	struct verbs_srq *srq;

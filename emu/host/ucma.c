@@ -145,7 +145,7 @@ void ucma_out(struct ucma_call *c, const void *p, size_t len)
 	memcpy(c->out, p, c->out_len);
 }
 
-static void ucma_in(const struct ucma_call *c, void *cmd, size_t size)
+void ucma_in(const struct ucma_call *c, void *cmd, size_t size)
 {
 	memset(cmd, 0, size);
 	memcpy(cmd, c->in, min(size, c->in_len));
@@ -158,8 +158,7 @@ int ucma_addr_in(union rdma_sockaddr *a, const void *p, size_t len)
 	return len && len == rdma_sockaddr_len(a) ? 0 : -EINVAL;
 }
 
-/* The older commands carry IP addresses in the room of a sockaddr_in6. */
-static int addr_in6(union rdma_sockaddr *a, const struct sockaddr_in6 *p)
+int ucma_addr_in6(union rdma_sockaddr *a, const struct sockaddr_in6 *p)
 {
 	memset(a, 0, sizeof(*a));
 	memcpy(a, p, sizeof(*p));
@@ -241,7 +240,7 @@ static int bind_ip(struct ucma_call *c)
 	int err;
 
 	ucma_in(c, &cmd, sizeof(cmd));
-	err = addr_in6(&a, &cmd.addr);
+	err = ucma_addr_in6(&a, &cmd.addr);
 	return err ? err : bind_to(c, cmd.id, &a);
 }
 
@@ -271,9 +270,9 @@ static int resolve_ip(struct ucma_call *c)
 	union rdma_sockaddr src, dst;
 
 	ucma_in(c, &cmd, sizeof(cmd));
-	if (addr_in6(&dst, &cmd.dst_addr))
+	if (ucma_addr_in6(&dst, &cmd.dst_addr))
 		return -EINVAL;
-	return ucma_resolve(c, cmd.id, addr_in6(&src, &cmd.src_addr) ? NULL : &src, &dst, cmd.timeout_ms);
+	return ucma_resolve(c, cmd.id, ucma_addr_in6(&src, &cmd.src_addr) ? NULL : &src, &dst, cmd.timeout_ms);
 }
 
 static int resolve_addr(struct ucma_call *c)

@@ -125,7 +125,7 @@ int ucma_write_event(struct ucma_call *c)
 	struct ucma_ctx *ctx;
 	int err;
 
-	memcpy(&cmd, c->in, sizeof(cmd));
+	ucma_in(c, &cmd, sizeof(cmd));
 	if (cmd.event != UCMA_EVENT_USER && cmd.event != UCMA_EVENT_INTERNAL)
 		return -EINVAL;
 	err = ucma_ctx_find(c->file, cmd.id, &ctx);

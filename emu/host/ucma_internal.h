@@ -84,6 +84,8 @@ struct ucma_ctx *ucma_ctx_create(struct ucma_file *f);
 /* The file owns the id from now on, and commands find it. */
 void ucma_ctx_publish(struct ucma_ctx *ctx, struct ucma_file *f);
 void ucma_ctx_destroy(struct ucma_ctx *ctx);
+/* Reads the command; what is missing of it is zero. */
+void ucma_in(const struct ucma_call *c, void *cmd, size_t size);
 /* Copies the answer, cut to the room. */
 void ucma_out(struct ucma_call *c, const void *p, size_t len);
 
@@ -124,5 +126,7 @@ void ucma_mc_destroy(struct ucma_mc *mc);
 
 /* Reads the address of @len bytes: 0, -EINVAL for a length that is wrong for its family. */
 int ucma_addr_in(union rdma_sockaddr *a, const void *p, size_t len);
+/* The same for the older commands, which carry IP addresses in the room of a sockaddr_in6. */
+int ucma_addr_in6(union rdma_sockaddr *a, const struct sockaddr_in6 *p);
 
 #endif

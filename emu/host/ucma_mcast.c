@@ -46,14 +46,11 @@ static int ucma_mcast_join(struct ucma_call *c, u32 id, u64 uid, const union rdm
 
 int ucma_join_ip(struct ucma_call *c)
 {
-	struct rdma_ucm_join_ip_mcast cmd = { 0 };
-	union rdma_sockaddr a = { 0 };
+	struct rdma_ucm_join_ip_mcast cmd;
+	union rdma_sockaddr a;
 
-	memcpy(&cmd, c->in, min(sizeof(cmd), c->in_len));
-	memcpy(&a, &cmd.addr, sizeof(cmd.addr));
-	if (!rdma_sockaddr_len(&a) || rdma_sockaddr_len(&a) > sizeof(cmd.addr))
-		return -EINVAL;
-	return ucma_mcast_join(c, cmd.id, cmd.uid, &a, false);
+	ucma_in(c, &cmd, sizeof(cmd));
+	return ucma_addr_in6(&a, &cmd.addr) ? -EINVAL : ucma_mcast_join(c, cmd.id, cmd.uid, &a, false);
 }
 
 int ucma_join(struct ucma_call *c)
@@ -61,7 +58,7 @@ int ucma_join(struct ucma_call *c)
 	struct rdma_ucm_join_mcast cmd;
 	union rdma_sockaddr a;
 
-	memcpy(&cmd, c->in, sizeof(cmd));
+	ucma_in(c, &cmd, sizeof(cmd));
 	if (cmd.join_flags >= RDMA_MC_JOIN_FLAG_RESERVED || cmd.addr_size > sizeof(cmd.addr) ||
 	    ucma_addr_in(&a, &cmd.addr, cmd.addr_size))
 		return -EINVAL;
@@ -70,11 +67,11 @@ int ucma_join(struct ucma_call *c)
 
 int ucma_leave(struct ucma_call *c)
 {
-	struct rdma_ucm_destroy_id cmd = { 0 };
 	struct rdma_ucm_destroy_id_resp resp;
+	struct rdma_ucm_destroy_id cmd;
 	struct ucma_mc *mc;
 
-	memcpy(&cmd, c->in, min(sizeof(cmd), c->in_len));
+	ucma_in(c, &cmd, sizeof(cmd));
 	mc = table_get(&c->file->host->mcs, cmd.id);
 	if (!mc)
 		return -ENOENT;

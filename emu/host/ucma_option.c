@@ -64,7 +64,7 @@ int ucma_set_option(struct ucma_call *c)
 	struct ucma_ctx *ctx;
 	int err;
 
-	memcpy(&cmd, c->in, sizeof(cmd));
+	ucma_in(c, &cmd, sizeof(cmd));
 	err = ucma_ctx_find(c->file, cmd.id, &ctx);
 	if (err)
 		return err;

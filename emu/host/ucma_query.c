@@ -37,13 +37,13 @@ static void put_path(struct ib_user_path_rec *u, const struct sa_path *p)
 int ucma_query_route(struct ucma_call *c)
 {
 	struct rdma_ucm_query_route_resp resp = { 0 };
-	struct rdma_ucm_query cmd = { 0 };
+	struct rdma_ucm_query cmd;
 	const struct sa_path *path;
 	struct wire_gid sgid, dgid;
 	struct ucma_ctx *ctx;
 	int err;
 
-	memcpy(&cmd, c->in, min(sizeof(cmd), c->in_len));
+	ucma_in(c, &cmd, sizeof(cmd));
 	err = ucma_ctx_find(c->file, cmd.id, &ctx);
 	if (err)
 		return err;
@@ -150,7 +150,7 @@ int ucma_query(struct ucma_call *c)
 	struct ucma_ctx *ctx;
 	int err;
 
-	memcpy(&cmd, c->in, sizeof(cmd));
+	ucma_in(c, &cmd, sizeof(cmd));
 	err = ucma_ctx_find(c->file, cmd.id, &ctx);
 	if (err)
 		return err;
@@ -175,7 +175,7 @@ int ucma_init_qp_attr(struct ucma_call *c)
 	u32 mask;
 	int err;
 
-	memcpy(&cmd, c->in, sizeof(cmd));
+	ucma_in(c, &cmd, sizeof(cmd));
 	err = cmd.qp_state > HCA_QPS_ERR ? -EINVAL : ucma_ctx_find(c->file, cmd.id, &ctx);
 	err = err ? err : rdma_id_qp_attr(ctx->rdma, (enum hca_qp_state)cmd.qp_state, &a, &mask);
 	if (err)

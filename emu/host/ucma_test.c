@@ -32,7 +32,7 @@ static ssize_t try_bind(struct ucma_fixture *f, u32 id, u32 addr, u16 port)
 	return n < 0 ? n : 0;
 }
 
-/* ---- the door ---- */
+/* ---- checks of requests ---- */
 
 static const struct {
 	const char *name;
@@ -40,7 +40,7 @@ static const struct {
 	size_t len;
 	u16 out;
 	ssize_t want;
-} doors[] = {
+} checks[] = {
 	{ "no such command", 25, 64, 64, -EINVAL },
 	{ "RESOLVE_IB_SERVICE", 23, 64, 64, -ENOSYS },
 	{ "a far command", 0xffffffff, 64, 64, -EINVAL },
@@ -59,17 +59,17 @@ static const struct {
 	{ "MIGRATE_ID without a file", RDMA_USER_CM_CMD_MIGRATE_ID, 16, 4, -ENOENT },
 };
 
-static void test_doors(struct ucma_fixture *f)
+static void test_checks(struct ucma_fixture *f)
 {
 	static const u8 zero[512];
 	ssize_t n;
 	size_t i;
 
-	for (i = 0; i < ARRAY_SIZE(doors); i++) {
-		n = command(f, 0, doors[i].cmd, zero, doors[i].len, doors[i].out, -1);
-		if (n != doors[i].want)
-			printf("%s: %zd\n", doors[i].name, n);
-		row(0, doors[i].name, n == doors[i].want && f->out_len == 0);
+	for (i = 0; i < ARRAY_SIZE(checks); i++) {
+		n = command(f, 0, checks[i].cmd, zero, checks[i].len, checks[i].out, -1);
+		if (n != checks[i].want)
+			printf("%s: %zd\n", checks[i].name, n);
+		row(0, checks[i].name, n == checks[i].want && f->out_len == 0);
 	}
 }
 
@@ -473,7 +473,7 @@ static void test_many_ids(struct ucma_fixture *f)
 
 int main(void)
 {
-	static void (*const tests[])(struct ucma_fixture * f) = { test_doors,
+	static void (*const tests[])(struct ucma_fixture * f) = { test_checks,
 								  test_binding,
 								  test_loopback,
 								  test_states,

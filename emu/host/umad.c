@@ -297,58 +297,50 @@ static struct mad_addr addr_from_hdr(const struct umad_file *f, const struct ib_
 	return to;
 }
 
-static int send_mad(struct umad_file *f, const struct ib_user_mad_hdr *hdr, u8 *mad, u32 len)
-{
-	struct umad_agent *a = &f->agent[hdr->id];
-	struct mad_addr to = addr_from_hdr(f, hdr);
-	struct umad_send *s;
-	int err;
-
-	if (!wire_mad_is_response(wire_get(mad, MAD_METHOD)))
-		wire_set(mad, WIRE_FIELD(64, 32), mad_agent_tid_high(a->mad));
-	/* An agent that does RMPP itself sends many segments under one TID. */
-	if ((a->rmpp || !wire_mad_class_has_rmpp(wire_get(mad, MAD_CLASS)) ||
-	     !(wire_get(mad, RMPP_FLAGS) & RMPP_FLAG_ACTIVE)) &&
-	    is_duplicate(f, hdr, mad))
-		return -EINVAL;
-	s = calloc(1, sizeof(*s));
-	if (!s)
-		return -ENOMEM;
-	f->nsends++;
-	s->agent = a;
-	s->hdr = *hdr;
-	memcpy(s->mad, mad, MAD_HDR_SIZE);
-	list_add(&f->sends, &s->link);
-	err = mad_send(a->mad, mad, len, &to, hdr->timeout_ms, hdr->retries, s);
-	if (err)
-		send_free(s);
-	return err;
-}
-
-/* One write() of the application. */
-static int take_record(struct umad_file *f, u8 *data, size_t len)
+/* A record of @len bytes, which one write() of the application has left. */
+static int record_take(struct umad_file *f, u8 *data, size_t len)
 {
 	struct ib_user_mad_hdr hdr = { 0 };
+	u8 *mad = data + hdr_size(f);
+	struct umad_agent *a;
+	struct umad_send *s;
+	struct mad_addr to;
+	int err;
 
 	if (len < hdr_size(f) + WRITE_MIN)
 		return -EINVAL;
 	memcpy(&hdr, data, hdr_size(f));
 	if (hdr.id >= AGENTS)
 		return -EINVAL;
-	if (!f->agent[hdr.id].mad)
+	a = &f->agent[hdr.id];
+	if (!a->mad)
 		return -EIO;
-	return send_mad(f, &hdr, data + hdr_size(f), len - hdr_size(f));
-}
-
-static u8 *record_buffer(u8 *small, size_t small_size, ssize_t len)
-{
-	return (size_t)len <= small_size ? small : malloc((size_t)len);
+	to = addr_from_hdr(f, &hdr);
+	if (!wire_mad_is_response(wire_get(mad, MAD_METHOD)))
+		wire_set(mad, WIRE_FIELD(64, 32), mad_agent_tid_high(a->mad));
+	/* An agent that does RMPP itself sends many segments under one TID. */
+	if ((a->rmpp || !wire_mad_class_has_rmpp(wire_get(mad, MAD_CLASS)) ||
+	     !(wire_get(mad, RMPP_FLAGS) & RMPP_FLAG_ACTIVE)) &&
+	    is_duplicate(f, &hdr, mad))
+		return -EINVAL;
+	s = calloc(1, sizeof(*s));
+	if (!s)
+		return -ENOMEM;
+	f->nsends++;
+	s->agent = a;
+	s->hdr = hdr;
+	memcpy(s->mad, mad, MAD_HDR_SIZE);
+	list_add(&f->sends, &s->link);
+	err = mad_send(a->mad, mad, (u32)(len - hdr_size(f)), &to, hdr.timeout_ms, hdr.retries, s);
+	if (err)
+		send_free(s);
+	return err;
 }
 
 /* False when nothing is there to read, or never will be again: @closed, and all has been read. */
 static bool read_record(struct umad_file *f, bool closed)
 {
-	u8 small[1024], *buf;
+	u8 small[1024], *buf = small;
 	struct iovec iov;
 	ssize_t len;
 	u32 nfds;
@@ -364,10 +356,11 @@ static bool read_record(struct umad_file *f, bool closed)
 			loop_fd_del(&f->sock); /* the application's end is closed; the server will close the file */
 		return false;
 	}
-	buf = len <= UMAD_WRITE_MAX ? record_buffer(small, sizeof(small), len) : NULL;
+	if (len > (ssize_t)sizeof(small))
+		buf = len <= UMAD_WRITE_MAX ? malloc((size_t)len) : NULL;
 	iov = (struct iovec){ buf ?: small, buf ? (size_t)len : 1 };
 	if (passed_recv(f->sock.fd, &iov, NULL, 0, &nfds) == len && buf)
-		err = take_record(f, buf, (size_t)len);
+		err = record_take(f, buf, (size_t)len);
 	else if (!buf)
 		err = -ENOMEM;
 	if (buf != small)

@@ -39,7 +39,7 @@ void umad_port_destroy(struct umad_port *p);
 
 /* Opens umadN: 0 and *file; *app_fd is the application's end, the caller's to pass on and to close. -ENOMEM, -EMFILE... */
 int umad_file_open(struct umad_port *p, struct umad_file **file, int *app_fd);
-/* Unregisters the file's agents; requests under way are forgotten. */
+/* Unregisters the file's agents; requests under way are cancelled. */
 void umad_file_close(struct umad_file *f);
 
 /*

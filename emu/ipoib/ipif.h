@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * A small IPoIB endpoint of a CA port: it answers ARP, neighbour discovery and echo requests for the port's IP addresses,
- * and finds the GIDs of others. RFC 4391, 4392. Whatever speaks IPoIB on the same partition meets it.
+ * and finds the GIDs of others. RFC 4391, 4392. It interoperates with any IPoIB endpoint of the partition.
  */
 #ifndef MUSLIN_IPOIB_IPIF_H
 #define MUSLIN_IPOIB_IPIF_H

@@ -47,7 +47,7 @@ static void source_tell(struct log_source *s, struct log_suppressed *told)
 	s->suppressed.n = 0;
 }
 
-/* The one that was quiet for longest makes room. */
+/* The source without a line for the longest time is replaced. */
 static struct log_source *source_new(struct log_class *c, const char *who, u64 number, struct log_suppressed *before)
 {
 	struct log_source *s = &sources[0];

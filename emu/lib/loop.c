@@ -230,7 +230,7 @@ void loop_poller_add(struct loop *loop, struct loop_poller *p)
 	loop->poll_until = 0;
 }
 
-/* A poller is removed only outside the walk or by itself; list_for_each_safe covers both. */
+/* A poller is removed only outside the iteration or by itself; list_for_each_safe covers both. */
 void loop_poller_del(struct loop_poller *p)
 {
 	list_del(&p->link);

@@ -46,7 +46,7 @@ struct loop_poller {
 struct loop *loop_create(void);
 struct loop *loop_create_virtual(void);
 bool loop_is_virtual(const struct loop *loop);
-void loop_destroy(struct loop *loop); /* watches and timers still added are forgotten, not freed */
+void loop_destroy(struct loop *loop); /* watches and timers still added are removed, not freed */
 
 struct now loop_now(const struct loop *loop); /* as read at the last wake-up */
 

@@ -45,7 +45,7 @@ enum passed_kind passed_kind(int fd);
 u64 passed_socket(int fd);
 /* Closes a descriptor that @owner has passed; -1: none. Never blocks. */
 void passed_close(int fd, pid_t owner);
-/* Adds 1 to a client's eventfd, unless it takes no more. Never blocks: whoever shares it may have cleared O_NONBLOCK. */
+/* Adds 1 to a client's eventfd, unless it takes no more. Never blocks: any process that shares it may have cleared O_NONBLOCK. */
 void passed_signal(int fd);
 /* Closes a socket whose other end @owner has, with the descriptors in its queue. Never blocks. */
 void passed_close_socket(int sock, pid_t owner);

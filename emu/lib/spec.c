@@ -268,6 +268,17 @@ int spec_words(const struct spec_field *fields, u32 n, void *to, u64 *seen, cons
 	return rc;
 }
 
+void spec_take(struct spec_field *to, const struct spec_field *from, u32 n, u64 taken)
+{
+	u32 i;
+
+	for (i = 0; i < n; i++) {
+		to[i] = from[i];
+		if (!(taken & BIT_ULL(i)))
+			to[i].name = NULL;
+	}
+}
+
 int spec_keys(const struct spec_field *fields, u32 n, const char *action, u64 given, u64 required, char *err,
 	      size_t err_len)
 {

@@ -57,6 +57,8 @@ int spec_word(const struct spec_field *fields, u32 n, void *to, u64 *seen, const
 /* The same with all words from @first on. */
 int spec_words(const struct spec_field *fields, u32 n, void *to, u64 *seen, const struct spec_words *w, u32 first,
 	       char *err, size_t err_len);
+/* Copies @n fields. Those whose bit is not in @taken lose their name: they do not exist. */
+void spec_take(struct spec_field *to, const struct spec_field *from, u32 n, u64 taken);
 /* @given has all that @action needs (@required: bits of fields); or -EINVAL and a line. */
 int spec_keys(const struct spec_field *fields, u32 n, const char *action, u64 given, u64 required, char *err,
 	      size_t err_len);

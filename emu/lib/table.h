@@ -26,7 +26,7 @@ static inline void *table_get(const struct table *t, u32 number)
 }
 void *table_remove(struct table *t, u32 number); /* what stood there, or NULL */
 
-/* Visits each entry; entries may be removed in the body. */
+/* Iterates over the entries; entries may be removed in the body. */
 #define table_for_each(t, i, obj)      \
 	for (i = 0; i < (t)->cap; i++) \
 		if (((obj) = (t)->slot[i]))

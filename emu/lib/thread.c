@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "emu/lib/thread.h"
 
-#include <pthread.h>
 #include <signal.h>
+#include <time.h>
 
 #define STACK (256u << 10) /* bytes */
 
@@ -22,4 +22,14 @@ int thread_detached(void *(*fn)(void *arg), void *arg)
 	pthread_attr_destroy(&attr);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	return -err;
+}
+
+void thread_cond_init(pthread_cond_t *cond)
+{
+	pthread_condattr_t attr;
+
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(cond, &attr);
+	pthread_condattr_destroy(&attr);
 }

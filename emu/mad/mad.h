@@ -41,7 +41,7 @@ struct wire_port *mad_port_wire(const struct mad_port *mp);
 
 /* 0 and *agent; -EINVAL for a wrong class or method mask, -EBUSY when another agent has one of the methods. */
 int mad_agent_register(struct mad_port *mp, const struct mad_agent_reg *reg, struct mad_agent **agent);
-/* Forgets the agent's requests without calling sent(). */
+/* Cancels the agent's requests without calling sent(). */
 void mad_agent_unregister(struct mad_agent *agent);
 /* The upper 32 bits of the TIDs of this agent's requests: unique in the port. */
 u32 mad_agent_tid_high(const struct mad_agent *agent);
@@ -54,7 +54,7 @@ u32 mad_agent_tid_high(const struct mad_agent *agent);
  */
 int mad_send(struct mad_agent *agent, const u8 *data, u32 len, const struct mad_addr *to, u32 timeout_ms, u32 retries,
 	     void *cookie);
-/* Forgets every request and RMPP message of the agent that was sent with @cookie, without calling sent(). */
+/* Cancels every request and RMPP message of the agent that was sent with @cookie, without calling sent(). */
 void mad_cancel(struct mad_agent *agent, const void *cookie);
 
 /*

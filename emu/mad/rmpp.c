@@ -118,7 +118,7 @@ static struct rmpp_recv *recv_find(struct mad_agent *a, const u8 *mad, const str
 	return NULL;
 }
 
-/* Makes room by forgetting the oldest complete message; false when all are under way, or too many of one source. */
+/* Frees a slot by discarding the oldest complete message; false when all are under way, or too many of one source. */
 static bool recv_make_room(struct mad_agent *a, const struct mad_addr *from)
 {
 	struct rmpp_recv *v;

@@ -94,7 +94,7 @@ static inline u32 wire_packet_link_len(const struct wire_packet *p)
 int wire_packet_serialize(const struct wire_packet *p, u8 *dst, u32 size);
 u16 wire_vcrc(const u8 *data, u32 len); /* of LRH to ICRC */
 /*
- * The opposite, with every check at the door: lengths, LVer, LNH, PktLen against @len, opcode, header sequence, pad,
+ * The opposite, with all checks of a packet from outside: lengths, LVer, LNH, PktLen against @len, opcode, header sequence, pad,
  * ICRC and VCRC when @check_crc. Returns a packet that owns a copy; NULL with errno EBADMSG or ENOMEM.
  */
 struct wire_packet *wire_packet_parse(const u8 *src, u32 len, bool check_crc);

@@ -56,7 +56,7 @@ static inline u32 wire_roce_len(const struct wire_packet *p)
 /* Writes pad bytes and ICRC to @tail, the end of the datagram; returns how many bytes. */
 u32 wire_roce_tail(const struct wire_packet *p, const struct wire_roce *r, u8 tail[WIRE_ROCE_TAIL_MAX]);
 /*
- * A packet of the @len bytes of a datagram at @off in @buf; it shares @buf. Every check at the door: opcode, header
+ * A packet of the @len bytes of a datagram at @off in @buf; it shares @buf. All checks of a packet from outside: opcode, header
  * sequence, pad, length, ICRC. A socket does not tell the IPv4 identification nor DF, which the ICRC covers: a packet whose
  * ICRC is right for some other value than r->id is taken, too. NULL with errno EBADMSG (malformed), EILSEQ (ICRC) or ENOMEM.
  */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * Multicast groups by RDMA identifiers. A group's values are those of the link's broadcast group; its MGID follows from
- * the address as in IPoIB, with a signature of its own in the UDP port space so that the two do not meet.
+ * the address as in IPoIB, with a signature of its own in the UDP port space so that both are different groups.
  */
 #include <errno.h>
 #include <stdlib.h>

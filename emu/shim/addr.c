@@ -28,24 +28,24 @@ static struct pair *pairs;
 static size_t npairs;
 static uint32_t own_loopback;
 
-static int addr_parse(const char *text, struct in6_addr *a)
+struct in6_addr shim_addr_v4_mapped(const void *v4)
 {
-	struct in_addr v4;
+	struct in6_addr a = { .s6_addr = { [10] = 0xff, [11] = 0xff } };
 
-	if (inet_pton(AF_INET, text, &v4) == 1) {
-		memset(a, 0, sizeof(*a));
-		a->s6_addr[10] = a->s6_addr[11] = 0xff;
-		memcpy(a->s6_addr + 12, &v4, 4);
-		return 1;
-	}
-	return inet_pton(AF_INET6, text, a) == 1;
+	memcpy(a.s6_addr + 12, v4, 4);
+	return a;
 }
 
 static void addr_add(struct pair p, const char *fabric, const char *loopback)
 {
+	struct in_addr v4;
 	struct pair *grown;
 
-	if (!addr_parse(fabric, &p.fabric) || inet_pton(AF_INET, loopback, &p.loopback) != 1)
+	if (inet_pton(AF_INET, fabric, &v4) == 1)
+		p.fabric = shim_addr_v4_mapped(&v4);
+	else if (inet_pton(AF_INET6, fabric, &p.fabric) != 1)
+		return;
+	if (inet_pton(AF_INET, loopback, &p.loopback) != 1)
 		return;
 	grown = realloc(pairs, (npairs + 1) * sizeof(*pairs));
 	if (!grown)
@@ -91,13 +91,9 @@ static void addr_load(void)
 
 struct in6_addr shim_addr_v6(const struct sockaddr *sa)
 {
-	struct in6_addr a = IN6ADDR_ANY_INIT;
-
 	if (sa->sa_family == AF_INET6)
 		return ((const struct sockaddr_in6 *)(const void *)sa)->sin6_addr;
-	a.s6_addr[10] = a.s6_addr[11] = 0xff;
-	memcpy(a.s6_addr + 12, &((const struct sockaddr_in *)(const void *)sa)->sin_addr, 4);
-	return a;
+	return shim_addr_v4_mapped(&((const struct sockaddr_in *)(const void *)sa)->sin_addr);
 }
 
 bool shim_addr_is_ip(const struct sockaddr *sa, socklen_t len)
@@ -113,26 +109,30 @@ static void set_loopback(struct sockaddr *sa, uint32_t loopback)
 	} else {
 		struct sockaddr_in6 *in6 = (void *)sa;
 
-		memset(&in6->sin6_addr, 0, sizeof(in6->sin6_addr));
-		in6->sin6_addr.s6_addr[10] = in6->sin6_addr.s6_addr[11] = 0xff;
-		memcpy(in6->sin6_addr.s6_addr + 12, &loopback, 4);
+		in6->sin6_addr = shim_addr_v4_mapped(&loopback);
 		in6->sin6_scope_id = 0;
 	}
+}
+
+static const struct pair *pair_of_v6(const struct in6_addr *a)
+{
+	size_t i;
+
+	addr_load();
+	for (i = 0; i < npairs; i++)
+		if (!memcmp(&pairs[i].fabric, a, sizeof(*a)))
+			return &pairs[i];
+	return NULL;
 }
 
 static const struct pair *pair_of(const struct sockaddr *sa, socklen_t len)
 {
 	struct in6_addr a;
-	size_t i;
 
 	if (!shim_addr_is_ip(sa, len) || len > sizeof(struct sockaddr_storage))
 		return NULL;
-	addr_load();
 	a = shim_addr_v6(sa);
-	for (i = 0; i < npairs; i++)
-		if (!memcmp(&pairs[i].fabric, &a, sizeof(a)))
-			return &pairs[i];
-	return NULL;
+	return pair_of_v6(&a);
 }
 
 bool shim_addr_out(struct sockaddr_storage *to, const struct sockaddr *sa, socklen_t len)
@@ -171,13 +171,9 @@ bool shim_addr_of_name(const char *name, int family, struct in6_addr *addr)
 
 const char *shim_addr_name(const struct in6_addr *addr)
 {
-	size_t i;
+	const struct pair *p = pair_of_v6(addr);
 
-	addr_load();
-	for (i = 0; i < npairs; i++)
-		if (!memcmp(&pairs[i].fabric, addr, sizeof(*addr)))
-			return pairs[i].host;
-	return NULL;
+	return p ? p->host : NULL;
 }
 
 bool shim_addr_of_netdev(const char *netdev, size_t n, struct in6_addr *addr, unsigned int *len)

@@ -63,11 +63,13 @@ static void file_drop(struct shim_file *f)
 	free(f);
 }
 
-static int dup_private(int fd)
+/* What a call of libc returns: @result, or for -errno -1 with errno. */
+static int call_result(int result)
 {
-	int to = REAL(fcntl)(fd, F_DUPFD_CLOEXEC, 0);
-
-	return to < 0 ? to : shim_private_add(to);
+	if (result >= 0)
+		return result;
+	errno = -result;
+	return -1;
 }
 
 int shim_open(enum uv_kind kind, unsigned int unit, int flags)
@@ -81,15 +83,18 @@ int shim_open(enum uv_kind kind, unsigned int unit, int flags)
 	if (!err) {
 		f->cookie = opened.cookie;
 		f->fd = fds[0];
-		f->kick = kind == UV_RDMA_CM ? dup_private(f->fd) : fds[1];
+		f->kick = fds[1];
+		if (kind == UV_RDMA_CM) {
+			f->kick = REAL(fcntl)(f->fd, F_DUPFD_CLOEXEC, 0);
+			f->kick = f->kick < 0 ? f->kick : shim_private_add(f->kick);
+		}
 		if (kind == UV_UVERBS)
 			err = uverbs_setup(f, &opened);
 	}
 	if (err) {
 		if (f)
 			file_drop(f);
-		errno = -err;
-		return -1;
+		return call_result(err);
 	}
 	if (!(flags & O_CLOEXEC))
 		fcntl(f->fd, F_SETFD, 0);
@@ -253,10 +258,8 @@ static ssize_t command_forward(struct shim_file *f, const void *buf, size_t len)
 		len = longer ? longer : len;
 	}
 	result = result ? result : shim_call(f, UV_WRITE, 0, buf, len, r.fd, out, &out_len, &fd);
-	if (result < 0) {
-		errno = -result;
-		return -1;
-	}
+	if (result < 0)
+		return call_result(result);
 	if (fd >= 0 && out_len >= 4)
 		memcpy(out, &fd, 4); /* the answer's first member is the descriptor */
 	if (fd >= 0 && r.channel)
@@ -285,22 +288,10 @@ static void wait_for_event_threads(const struct shim_file *f)
 		usleep(100);
 }
 
-/* The daemon puts the answers into the socket before it answers. */
-static ssize_t write_netlink(struct shim_file *f, const void *buf, size_t len)
-{
-	int result = -EMSGSIZE;
-
-	if (len <= UV_MESSAGE_MAX - sizeof(struct uv_request))
-		result = shim_call(f, UV_WRITE, 0, buf, len, -1, NULL, NULL, NULL);
-	if (result >= 0)
-		return result;
-	errno = -result;
-	return -1;
-}
-
 ssize_t shim_write(struct shim_file *f, const void *buf, size_t len)
 {
 	const struct ib_uverbs_cmd_hdr *hdr = buf;
+	bool fits = len <= UV_MESSAGE_MAX - sizeof(struct uv_request);
 	ssize_t n;
 	int done;
 
@@ -312,12 +303,10 @@ ssize_t shim_write(struct shim_file *f, const void *buf, size_t len)
 			errno = EIO; /* the device was removed */
 		return n;
 	}
-	if (f->kind == UV_NETLINK)
-		return write_netlink(f, buf, len);
-	if (len < sizeof(*hdr) || len > UV_MESSAGE_MAX - sizeof(struct uv_request)) {
-		errno = EINVAL;
-		return -1;
-	}
+	if (f->kind == UV_NETLINK) /* the daemon puts the answers into the socket before it answers */
+		return call_result(fits ? shim_call(f, UV_WRITE, 0, buf, len, -1, NULL, NULL, NULL) : -EMSGSIZE);
+	if (len < sizeof(*hdr) || !fits)
+		return call_result(-EINVAL);
 	done = f->kind == UV_UVERBS ? command_doorbell(f, hdr, hdr + 1, len - sizeof(*hdr)) : 0;
 	if (done)
 		return done < 0 ? -1 : (ssize_t)len;
@@ -342,27 +331,14 @@ static ssize_t read_large(struct shim_file *f, int memfd, void *buf, size_t len,
 	off_t size = lseek(memfd, 0, SEEK_END);
 	char byte;
 
-	if (size < 0 || len < (size_t)size) {
-		if (size < 0 || len < first || pread(memfd, buf, first, 0) != (ssize_t)first) {
-			errno = EINVAL;
-			return -1;
-		}
-		errno = ENOSPC;
-		return -1;
-	}
+	if (size < 0 || len < (size_t)size)
+		return call_result(size < 0 || len < first || pread(memfd, buf, first, 0) != (ssize_t)first ? -EINVAL
+													    : -ENOSPC);
 	if (pread(memfd, buf, (size_t)size, 0) != size)
 		return -1;
 	if (recv(f->fd, &byte, 1, 0) < 0)
 		return -1;
 	return (ssize_t)size;
-}
-
-/* The fabric is down: delays programs that retry in a loop. */
-static ssize_t umad_fabric_down(void)
-{
-	usleep(100000);
-	errno = ENODEV;
-	return -1;
 }
 
 ssize_t shim_read(struct shim_file *f, void *buf, size_t len)
@@ -380,8 +356,10 @@ ssize_t shim_read(struct shim_file *f, void *buf, size_t len)
 	if (f->kind != UV_UMAD)
 		return REAL(read)(f->fd, buf, len);
 	n = recvmsg(f->fd, &msg, MSG_PEEK | MSG_TRUNC | MSG_CMSG_CLOEXEC);
-	if (!n)
-		return umad_fabric_down();
+	if (!n) {
+		usleep(100000); /* the fabric is down: delays programs that retry in a loop */
+		return call_result(-ENODEV);
+	}
 	if (n < 0)
 		return n;
 	if (rights_get(&msg, &memfd, 1)) {
@@ -393,30 +371,16 @@ ssize_t shim_read(struct shim_file *f, void *buf, size_t len)
 		return recv(f->fd, buf, len, 0);
 	if ((size_t)n > first && len >= first) {
 		memcpy(buf, peek, first);
-		errno = ENOSPC;
-		return -1;
+		return call_result(-ENOSPC);
 	}
-	errno = EINVAL;
-	return -1;
+	return call_result(-EINVAL);
 }
 
 int shim_ioctl(struct shim_file *f, unsigned long request, void *arg)
 {
-	size_t len = _IOC_SIZE(request);
-	int result;
+	size_t len = arg ? _IOC_SIZE(request) : 0; /* ENABLE_PKEY has no argument */
 
-	if (f->kind != UV_UMAD || !arg) {
-		/* no argument is copied: ENABLE_PKEY has none */
-		if (f->kind != UV_UMAD) {
-			errno = ENOTTY;
-			return -1;
-		}
-		len = 0;
-	}
-	result = shim_call(f, UV_IOCTL, (unsigned int)request, arg, len, -1, arg, &len, NULL);
-	if (result < 0) {
-		errno = -result;
-		return -1;
-	}
-	return result;
+	if (f->kind != UV_UMAD)
+		return call_result(-ENOTTY);
+	return call_result(shim_call(f, UV_IOCTL, (unsigned int)request, arg, len, -1, arg, &len, NULL));
 }

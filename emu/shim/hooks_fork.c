@@ -3,7 +3,7 @@
  * Children with a memory of their own. fork() runs the handlers that are registered here. _Fork(), clone() without CLONE_VM and
  * syscall() with the numbers of fork and clone do not, and are hooked. A child of vfork() or posix_spawn() shares our memory until it
  * calls exec: nothing is done for it. A system call that the program makes itself is seen only afterwards, by a page that the kernel
- * clears in a child: such a child has its own table and copy from its first call of ours on.
+ * clears in a child: such a child has its own table and copy from its first hooked call on.
  */
 #include <errno.h>
 #include <linux/sched.h>

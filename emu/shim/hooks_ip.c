@@ -29,7 +29,7 @@ int bind(int fd, __CONST_SOCKADDR_ARG addr, socklen_t len)
 
 	if (shim_netlink(fd))
 		return 0;
-	if (shim_addr_other(ADDR(addr), len)) { /* by this MPICH tells whether a host is this one */
+	if (shim_addr_other(ADDR(addr), len)) { /* from this error MPICH learns that it is another host */
 		errno = EADDRNOTAVAIL;
 		return -1;
 	}

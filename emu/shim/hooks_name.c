@@ -129,9 +129,7 @@ static const char *name_of(const void *addr, socklen_t len, int family, struct i
 	if (family == AF_INET6 && len == sizeof(*a)) {
 		memcpy(a, addr, sizeof(*a));
 	} else if (family == AF_INET && len == sizeof(struct in_addr)) {
-		memset(a, 0, sizeof(*a));
-		a->s6_addr[10] = a->s6_addr[11] = 0xff;
-		memcpy(a->s6_addr + 12, addr, len);
+		*a = shim_addr_v4_mapped(addr);
 	} else {
 		return NULL;
 	}

@@ -55,84 +55,24 @@ static mode_t mode_arg(int flags, va_list ap)
 	}
 OPEN(open)
 OPEN(open64)
-int __open_2(const char *path, int flags);
-int __open64_2(const char *path, int flags);
-int __openat_2(int dir, const char *path, int flags);
-int __openat64_2(int dir, const char *path, int flags);
-int __open_2(const char *path, int flags)
-{
-	return open_path(AT_FDCWD, path, flags, 0);
-}
-int __open64_2(const char *path, int flags)
-{
-	return open_path(AT_FDCWD, path, flags, 0);
-}
-int __openat_2(int dir, const char *path, int flags)
-{
-	return open_path(dir, path, flags, 0);
-}
-int __openat64_2(int dir, const char *path, int flags)
-{
-	return open_path(dir, path, flags, 0);
-}
+
+/* What these are in programs that are compiled with _FORTIFY_SOURCE, and creat(). */
+#define OPEN_FIXED(name, params, dir, flags, mode)        \
+	int name params;                                  \
+	int name params                                   \
+	{                                                 \
+		return open_path(dir, path, flags, mode); \
+	}
+OPEN_FIXED(__open_2, (const char *path, int flags), AT_FDCWD, flags, 0)
+OPEN_FIXED(__open64_2, (const char *path, int flags), AT_FDCWD, flags, 0)
+OPEN_FIXED(__openat_2, (int dir, const char *path, int flags), dir, flags, 0)
+OPEN_FIXED(__openat64_2, (int dir, const char *path, int flags), dir, flags, 0)
+OPEN_FIXED(creat, (const char *path, mode_t mode), AT_FDCWD, O_CREAT | O_WRONLY | O_TRUNC, mode)
+OPEN_FIXED(creat64, (const char *path, mode_t mode), AT_FDCWD, O_CREAT | O_WRONLY | O_TRUNC, mode)
 
 /* openat itself is what open_path() calls: its hook must find the real one, which REAL() does. */
 OPENAT(openat)
 OPENAT(openat64)
-
-FILE *fopen(const char *path, const char *mode)
-{
-	char buf[SHIM_PATH_MAX];
-
-	return REAL(fopen)(shim_look(path, buf, NULL, NULL), mode);
-}
-
-FILE *fopen64(const char *path, const char *mode)
-{
-	char buf[SHIM_PATH_MAX];
-
-	return REAL(fopen64)(shim_look(path, buf, NULL, NULL), mode);
-}
-
-FILE *freopen(const char *path, const char *mode, FILE *f)
-{
-	char buf[SHIM_PATH_MAX];
-
-	return REAL(freopen)(shim_look(path, buf, NULL, NULL), mode, f);
-}
-
-int creat(const char *path, mode_t mode)
-{
-	return open_path(AT_FDCWD, path, O_CREAT | O_WRONLY | O_TRUNC, mode);
-}
-
-int creat64(const char *path, mode_t mode)
-{
-	return open_path(AT_FDCWD, path, O_CREAT | O_WRONLY | O_TRUNC, mode);
-}
-
-DIR *opendir(const char *path)
-{
-	char buf[SHIM_PATH_MAX];
-
-	return REAL(opendir)(shim_look(path, buf, NULL, NULL));
-}
-
-int scandir(const char *path, struct dirent ***list, int (*filter)(const struct dirent *),
-	    int (*cmp)(const struct dirent **, const struct dirent **))
-{
-	char buf[SHIM_PATH_MAX];
-
-	return REAL(scandir)(shim_look(path, buf, NULL, NULL), list, filter, cmp);
-}
-
-int scandir64(const char *path, struct dirent64 ***list, int (*filter)(const struct dirent64 *),
-	      int (*cmp)(const struct dirent64 **, const struct dirent64 **))
-{
-	char buf[SHIM_PATH_MAX];
-
-	return REAL(scandir64)(shim_look(path, buf, NULL, NULL), list, filter, cmp);
-}
 
 /* @name(@params), by the libc's function with the path @to; @result: what is made of its result. */
 #define ON_PATH_AT(dir, type, name, params, args, result)                  \
@@ -145,6 +85,18 @@ int scandir64(const char *path, struct dirent64 ***list, int (*filter)(const str
 		return result(REAL(name) args);                            \
 	}
 #define ON_PATH(type, name, params, args) ON_PATH_AT(AT_FDCWD, type, name, params, args, )
+ON_PATH(FILE *, fopen, (const char *path, const char *mode), (to, mode))
+ON_PATH(FILE *, fopen64, (const char *path, const char *mode), (to, mode))
+ON_PATH(FILE *, freopen, (const char *path, const char *mode, FILE *f), (to, mode, f))
+ON_PATH(DIR *, opendir, (const char *path), (to))
+ON_PATH(int, scandir,
+	(const char *path, struct dirent ***list, int (*filter)(const struct dirent *),
+	 int (*cmp)(const struct dirent **, const struct dirent **)),
+	(to, list, filter, cmp))
+ON_PATH(int, scandir64,
+	(const char *path, struct dirent64 ***list, int (*filter)(const struct dirent64 *),
+	 int (*cmp)(const struct dirent64 **, const struct dirent64 **)),
+	(to, list, filter, cmp))
 ON_PATH(int, access, (const char *path, int mode), (to, mode))
 ON_PATH(int, eaccess, (const char *path, int mode), (to, mode))
 ON_PATH(int, euidaccess, (const char *path, int mode), (to, mode))

@@ -76,8 +76,6 @@ static void device_of(const char *path, enum uv_kind *kind, unsigned int *unit)
 {
 	size_t i, n;
 
-	*kind = UV_KINDS;
-	*unit = 0;
 	if (strncmp(path, "/dev/infiniband/", 16))
 		return;
 	for (i = 0; i < sizeof(devices) / sizeof(devices[0]); i++) {
@@ -91,20 +89,16 @@ static void device_of(const char *path, enum uv_kind *kind, unsigned int *unit)
 
 static const char *shim_path(const char *path, char *buf, enum uv_kind *dev, unsigned int *unit)
 {
-	enum uv_kind kind;
-	unsigned int n;
-
-	if (dev)
+	if (dev) {
 		*dev = UV_KINDS;
+		*unit = 0;
+	}
 	if (path && !strcmp(path, "/proc/net/if_inet6") && shim_has_netdevs())
 		return shim_netdev_inet6(buf) ? buf : path;
 	if (!path || path[0] != '/' || !has_prefix(path))
 		return path;
-	device_of(path, &kind, &n);
-	if (dev) {
-		*dev = kind;
-		*unit = n;
-	}
+	if (dev)
+		device_of(path, dev, unit);
 	return tree_path(path, buf) ? buf : path;
 }
 

@@ -137,7 +137,7 @@ static void areas_free(struct area *areas)
 }
 
 /*
- * What lies in [start, end) and is ours, or with @plain could be. The whole map is walked, so that it shows which files are
+ * Areas in [start, end) that are shared, or with @plain can be. The whole map is read, so that it shows which files are
  * mapped at all.
  */
 static int areas_find(uintptr_t start, uintptr_t end, bool plain, struct area *areas)
@@ -317,19 +317,22 @@ static void share_report(struct shim_file *f, uintptr_t start, uintptr_t end, in
 	shim_call(f, UV_SHARE, 0, &s, sizeof(s), file < 0 ? -1 : files[file].fd, NULL, NULL, NULL);
 }
 
-/* Makes the area memory of a file of ours. */
-static bool area_share(struct area *a)
+/* Makes the area's part in [start, end) memory of a file of ours. */
+static bool area_share(struct area *a, uintptr_t start, uintptr_t end)
 {
-	size_t len = a->end - a->start;
 	struct stat st;
 	void *to = MAP_FAILED;
+	size_t len;
 	int i, fd;
 
+	a->start = a->start > start ? a->start : start;
+	a->end = a->end < end ? a->end : end;
+	if (a->start >= a->end)
+		return false;
+	len = a->end - a->start;
 	for (i = 0; i < FILES && files[i].fd >= 0;)
 		i++;
-	if (i == FILES || a->end - a->start > SHARE_MOST)
-		return false;
-	if (nfiles >= FILES / 2 && a->end - a->start < SHARE_LARGE)
+	if (i == FILES || len > SHARE_MOST || (nfiles >= FILES / 2 && len < SHARE_LARGE))
 		return false;
 	fd = memfd_create(SHIM_MEMORY, MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (fd < 0)
@@ -351,14 +354,6 @@ static bool area_share(struct area *a)
 	return true;
 }
 
-/* The area's part in [start, end), made memory of a file of ours. */
-static bool part_share(struct area *a, uintptr_t start, uintptr_t end)
-{
-	a->start = a->start > start ? a->start : start;
-	a->end = a->end < end ? a->end : end;
-	return a->start < a->end && area_share(a);
-}
-
 /* Reports the mapping of the pages of the region to the daemon; shares whole pages. */
 void shim_share(struct shim_file *f, uint64_t addr, uint64_t len)
 {
@@ -376,7 +371,7 @@ void shim_share(struct shim_file *f, uint64_t addr, uint64_t len)
 	n = areas_find(first, last, may, areas);
 	share_report(f, first, last, -1, 0);
 	for (i = 0; i < n; i++)
-		if (areas[i].file >= 0 || part_share(&areas[i], start, end))
+		if (areas[i].file >= 0 || area_share(&areas[i], start, end))
 			share_report(f, areas[i].start, areas[i].end, areas[i].file, areas[i].offset);
 	for (i = 0; i < FILES; i++)
 		if (files[i].fd >= 0 && !files[i].seen)

@@ -81,7 +81,7 @@ bool shim_channel(int fd);               /* of events, by the daemon */
 void shim_file_add(int fd, struct shim_file *f);
 void shim_file_dup(int from, int to);
 void shim_file_forget(int fd);
-/* Forgets all from @first to @last. */
+/* Removes all from @first to @last. */
 void shim_file_forget_range(unsigned int first, unsigned int last);
 /* A child makes a connection of its own at first use. 0; -EBADF in a child of vfork, where the file is its parent's; -errno. */
 int shim_file_connect(struct shim_file *f);
@@ -113,6 +113,7 @@ bool shim_addr_out(struct sockaddr_storage *to, const struct sockaddr *sa, sockl
 bool shim_addr_other(const struct sockaddr *sa, socklen_t len); /* of another host of the fabric */
 bool shim_addr_is_ip(const struct sockaddr *sa, socklen_t len);
 struct in6_addr shim_addr_v6(const struct sockaddr *sa); /* of an IP address; IPv4 is mapped */
+struct in6_addr shim_addr_v4_mapped(const void *v4);     /* of the 4 bytes of an IPv4 address */
 /* The address of the fabric's host of that name, of @family or any (AF_UNSPEC), and the name of one of that address, or NULL. */
 bool shim_addr_of_name(const char *name, int family, struct in6_addr *addr);
 const char *shim_addr_name(const struct in6_addr *addr);

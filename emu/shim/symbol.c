@@ -149,8 +149,8 @@ void *shim_global(const char *name)
 }
 
 /*
- * Another C library loads this one where it has all that is called here, but its structures differ. musl (Alpine) is told by what it
- * lacks. Said once: children go without.
+ * Another C library loads this one where it has all that is called here, but its structures differ. musl (Alpine) is recognised by a symbol that it
+ * does not have. The message comes once: the environment of children has no preload library.
  */
 #pragma weak gnu_get_libc_version
 __attribute__((constructor)) static void libc_check(void)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * The application's descriptors that are device files, and our own. A number is believed only while its inode agrees: a close by a
+ * The application's descriptors that are device files, and our own. An entry is valid only while the inode of its number is the same: a close by a
  * system call that the program makes itself goes unseen. A child of vfork shares our memory but not our descriptors, so what it closes
  * or duplicates is not noted; a child with a memory of its own has its own copy of the table (hooks_fork.c).
  */
@@ -22,7 +22,7 @@ static struct shim_file *files[FDS];
 static struct {
 	ino_t inode; /* 0: not ours */
 	dev_t dev;
-} private[FDS];
+} private_fds[FDS];
 static int highest = -1; /* of both */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_mutex_t reconnecting = PTHREAD_MUTEX_INITIALIZER;
@@ -56,8 +56,8 @@ static bool private_same(int fd)
 {
 	struct stat st;
 
-	return private[fd].inode && !shim_fstat(fd, &st) && st.st_ino == private[fd].inode &&
-	       st.st_dev == private[fd].dev;
+	return private_fds[fd].inode && !shim_fstat(fd, &st) && st.st_ino == private_fds[fd].inode &&
+	       st.st_dev == private_fds[fd].dev;
 }
 
 bool shim_private(int fd)
@@ -76,8 +76,8 @@ int shim_private_add(int fd)
 	}
 	if (fd >= 0 && fd < FDS && !shim_fstat(fd, &st)) {
 		pthread_mutex_lock(&lock);
-		private[fd].inode = st.st_ino;
-		private[fd].dev = st.st_dev;
+		private_fds[fd].inode = st.st_ino;
+		private_fds[fd].dev = st.st_dev;
 		note_highest(fd);
 		pthread_mutex_unlock(&lock);
 	}
@@ -91,7 +91,7 @@ void shim_private_close(int fd)
 	if (fd >= 0 && fd < FDS) {
 		pthread_mutex_lock(&lock);
 		same = private_same(fd);
-		private[fd].inode = 0;
+		private_fds[fd].inode = 0;
 		pthread_mutex_unlock(&lock);
 	}
 	if (same)
@@ -133,11 +133,11 @@ int shim_private_move(int fd)
 	if (err)
 		err = shim_share_move(fd, to);
 	if (!err && to < FDS) {
-		private[to] = private[fd];
+		private_fds[to] = private_fds[fd];
 		note_highest(to);
 	}
 	if (!err)
-	private[fd].inode = 0;
+		private_fds[fd].inode = 0;
 	pthread_mutex_unlock(&lock);
 	shim_rpc_unlock();
 	REAL(close)(err ? to : fd);

@@ -8,6 +8,7 @@
 
 #include "emu/lib/rng.h"
 #include "emu/mad/mad.h"
+#include "emu/sim/times.h"
 #include "emu/smhost/sm_mad.h"
 #include "fabric/fault.h"
 
@@ -19,15 +20,6 @@
 
 struct sim;
 struct sim_host;
-
-/* stats.c: a histogram of times in ns, by powers of two with 32 steps each: 3 % */
-#define SIM_BUCKETS (64 + 32 * 40)
-struct sim_times {
-	u64 n, sum, max;
-	u32 bucket[SIM_BUCKETS];
-};
-void sim_times_add(struct sim_times *t, u64 ns);
-u64 sim_times_percentile(const struct sim_times *t, double percent); /* ns; 0: nothing was added */
 
 struct sim_slice {
 	u64 sent, arrived, bytes, latency, slowest; /* sum and maximum of the latencies, ns */

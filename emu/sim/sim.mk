@@ -2,7 +2,7 @@
 # The simulation: fabric, subnet manager and traffic under a virtual clock.
 SIM_ROOMS := emu/smhost fabric fabric/eth sm/sa sm emu/mad emu/fault emu/port emu/packet emu/wire emu/lib
 
+$(eval $(call room,emu/sim,$(SIM_ROOMS)))
 PROGRAMS += $O/muslin-sim
-SIM_OBJS := $(patsubst %,$O/emu/sim/%.o,sim_main stats traffic report html)
-$O/muslin-sim: $(SIM_OBJS) $(patsubst %,$O/%.a,$(SIM_ROOMS))
+$O/muslin-sim: $O/emu/sim/sim_main.o $O/emu/sim.a $(patsubst %,$O/%.a,$(SIM_ROOMS))
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LIBS) -lm

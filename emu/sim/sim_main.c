@@ -119,7 +119,7 @@ static void check_faults(struct sim *s)
 			snprintf(err, sizeof(err), "at %g s nothing runs any more: --seconds is %g", f->at, s->seconds);
 			sim_fail(f->text, err);
 		}
-		/* The tables that it may speak of are not filled yet: only the words are judged now. */
+		/* Forwarding tables are not filled yet: only the syntax is checked now. */
 		f->fault = fault_add(fabric_faults(s->fabric), f->text, err, sizeof(err));
 		if (f->fault)
 			fault_remove(f->fault);

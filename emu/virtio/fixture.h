@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* For tests: a device with an HCA of two ports that lead nowhere, the second Ethernet, and a driver that speaks to it. */
+/* For tests: a device with an HCA of two ports that lead nowhere, the second Ethernet, and its driver. */
 #ifndef MUSLIN_VIRTIO_FIXTURE_H
 #define MUSLIN_VIRTIO_FIXTURE_H
 

@@ -85,7 +85,7 @@ static u32 build(const struct shape *s, u8 *p, u32 *l4)
 	return len;
 }
 
-/* Both checksums, by the book. */
+/* Both checksums, computed by the definition (RFC 1071). */
 static bool right(const struct shape *s, const u8 *p, u32 len, u32 l4)
 {
 	u32 sum = plain(len - l4 + s->proto, s->v6 ? p + 12 : p + 16, s->v6 ? 32 : 8);

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# The wire room: what its tests need beyond its own library.
+# Formats: what its tests need beyond its own library.
 
 emu/wire/layout_test_LIBS := -libmad
 $(eval $(call room,emu/wire,emu/lib))

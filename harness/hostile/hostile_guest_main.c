@@ -91,7 +91,7 @@ static void make_qp(u32 i, u16 lid)
 	move_qp(qp[i], guest_number(&g)->arg, lid);
 }
 
-/* An honest driver's objects. */
+/* A correct driver's objects. */
 static void furnish(void)
 {
 	const struct muslin_port_answer *p = (const void *)(g.f.mem + GUEST_OUT);
@@ -237,7 +237,7 @@ static void memory(void)
 	reg.r.pdn = pd;
 	nowhere = answered(guest_command(&g, &reg, sizeof(reg)), "a region");
 	post(0, FRONT_DATA, MESSAGE, key);
-	expect("an honest send", completion(), HCA_WC_SUCCESS);
+	expect("a correct send", completion(), HCA_WC_SUCCESS);
 	expect("its receive", completion(), HCA_WC_SUCCESS);
 	refused(0, "a page that is not there", 0, nowhere);
 	refused(1, "past the end of memory", FRONT_MEM - 4, key);

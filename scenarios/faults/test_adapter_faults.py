@@ -15,7 +15,7 @@ from muslin import free_port, wait_until
 def test_unplugged_under_a_program(fabric, program):
     """
     The program gets the event of a fatal error; then its files give EIO, and there is no device any more. Another one,
-    in the same place, serves whoever opens it.
+    in the same place, serves any program that opens it.
     """
     watch = fabric.start("h1", program("unplug")).expect("watching")
     fault = fabric.fault("h1", "unplug")

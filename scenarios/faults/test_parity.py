@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """
-Faults and sights on every kind of link, under one program: the table of muslin-fault(5) is true, cell by cell.
+Faults and captures on every kind of link, under one program: the table of muslin-fault(5) is true, cell by cell.
 
     h1 -- leaf1 -- h2        e1 -- sw1 -- e2        r1 -- UDP -- r2        w1 -- TCP -- w2
 """

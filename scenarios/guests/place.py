@@ -36,7 +36,7 @@ class Place:
 def pair(server, command, client, program):
     """
     Runs @command and @program in two places, or guests, to their ends; the client tries until the server listens. Both
-    outputs, the client's first. Whoever binds next to what the server had bound to finds it free.
+    outputs, the client's first. A program that binds to what the server had bound to finds it free.
     """
     running, failed = server.start(command), {}
 

@@ -85,7 +85,7 @@ IN_USE = {
 
 @pytest.mark.parametrize("what", IN_USE)
 def test_unbind_in_use(shared_fabric, guests, device, what):
-    """Whoever uses the device loses it, and nothing else happens; the peer and the next ones go on."""
+    """Programs that use the device lose it, and nothing else happens; the peer and later programs go on."""
     a, b = guests
     server, client = IN_USE[what]
     jobs = [b.start(server, "server")]

@@ -20,7 +20,7 @@ PAGES = [*sorted(TREE.glob("*.md")), *sorted((TREE / "docs").glob("*.md"))]
 FENCE = re.compile(r"^```(\w+) (\S+)\n(.*?)^```$", re.M | re.S)
 FENCES = [(page, *m.groups()) for page in PAGES for m in FENCE.finditer(page.read_text())]
 QUOTES = [f for f in FENCES if f[1] == "c"]
-ROOMS = "ci|docs|emu|fabric|harness|man|rxe|scenarios|siw|sm"
+TOP = "ci|docs|emu|fabric|harness|man|rxe|scenarios|siw|sm"
 
 
 def examples(language):
@@ -61,13 +61,13 @@ def test_quotations(quote):
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
 def test_names(page):
-    """`room/file.c:function()`, `room/file`, [text](file)."""
+    """`module/file.c:function()`, `module/file`, [text](file)."""
     text, wrong = page.read_text(), []
     for file, function in re.findall(r"`([\w/.-]+\.[ch]):(\w+)\(\)`", text):
         path = TREE / file
         if not path.exists() or not re.search(rf"^\w[^;{{}}]*\b{function}\(", path.read_text(), re.M):
             wrong.append(f"{file}:{function}()")
-    for name in re.findall(rf"`((?:{ROOMS})(?:/[\w.*-]+)*)[/:`]", text) + re.findall(r"\]\(([\w./-]+)\)", text):
+    for name in re.findall(rf"`((?:{TOP})(?:/[\w.*-]+)*)[/:`]", text) + re.findall(r"\]\(([\w./-]+)\)", text):
         if not list(TREE.glob(name)) and not (page.parent / name).exists():
             wrong.append(name)
     assert not wrong, f"{page.name} names what the tree does not have"

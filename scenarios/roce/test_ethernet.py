@@ -171,7 +171,7 @@ def test_datagrams(net, kind):
 
 @pytest.mark.parametrize("kind", [1, 2])
 def test_captures_are_dissected(net, kind):
-    """Of either version of RoCE: what the book says, nothing malformed, and every ICRC right."""
+    """Of either version of RoCE: the fields of the annex, nothing malformed, and every ICRC right."""
     index = gid(net, "r1", IP["r1"], kind), gid(net, "r2", IP["r2"], kind)
     with Capture(net, "sw1:3") as c:
         perftest(net, "ib_write_bw", ("r1", "r2"), "-s", "10001", iters=5, index=index)
@@ -406,7 +406,7 @@ def test_a_lost_question(new_fabric):
 
 
 def test_a_pause_storm(new_fabric):
-    """A station that says PAUSE without end stops whoever sends to it, until it is taken away."""
+    """A station that sends PAUSE without end stops those that send to it, until the fault is cleared."""
     new_fabric.up(SLOW.format(flow="pause"))
     rping(new_fabric, "b", "c", "10.2.0.2", count=1)
     storm = new_fabric.fault("b", "storm")

@@ -60,7 +60,7 @@ def frames(path):
 
 
 def icrc_is_right(frame):
-    """By the book, over the bytes as captured: what routers may change counts as ones. None: it is not RoCE."""
+    """By the definition, over the bytes as captured: what routers may change counts as ones. None: it is not RoCE."""
     at = 12
     while frame[at : at + 2] == b"\x81\x00":
         at += 4

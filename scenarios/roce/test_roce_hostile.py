@@ -21,7 +21,7 @@ from muslin import wait_until
 NET = f"127.{os.getpid() >> 8 & 127}.{os.getpid() & 255}"
 R1, R3, PEER, STRANGER = (f"{NET}.{n}" for n in (41, 43, 49, 48))
 MTU = 1024
-ACK, PSN_SEQ, INVALID, ACCESS = 0x1F, 0x60, 0x61, 0x62  # of the AETH. IBTA table 45, 47
+ACK, PSN_SEQ, INVALID, ACCESS = 0x1F, 0x60, 0x61, 0x62  # of the AETH. IBTA 9.3.5
 
 SEND_FIRST, SEND_LAST, SEND_ONLY, WRITE_FIRST, WRITE_MIDDLE, WRITE_ONLY, READ, RC_ACK = 0, 2, 4, 6, 7, 10, 12, 17
 RESPONSES = range(13, 17)  # to a READ

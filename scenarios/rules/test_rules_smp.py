@@ -647,7 +647,7 @@ manager("SubnGet(SMInfo) of a host without a manager", "14.4.1", lambda n: one(n
 for mod, word in ((0, "0"), (6, "6"), (0xFFFFFFFF, "0xffffffff")):
     manager(f"SubnSet(SMInfo), control {word}", "14.4.1", lambda n, mod=mod: stays(n.set(mod), n))
 for mod, word in ((3, "DISABLE"), (4, "STANDBY"), (5, "DISCOVER")):
-    manager(f"{word} is not for a master", "14.4.1.2, figure 181", lambda n, mod=mod: stays(n.set(mod), n))
+    manager(f"{word} is not for a master", "14.4.1, states of an SM", lambda n, mod=mod: stays(n.set(mod), n))
 for mod, word in ((3, "DISABLE"), (4, "STANDBY")):
     manager(f"{word} from what is no master", "14.4.1", lambda n, mod=mod: stays(n.set(mod, state=0), n))
 for mod, word in ((1, "HANDOVER"), (2, "ACKNOWLEDGE")):

@@ -5,7 +5,7 @@
 #define NODE(f) WIRE_AT(NODEREC_NODE_INFO, NODEINFO_##f)
 #define PORT(f) WIRE_AT(PORTINFOREC_PORT_INFO, PORTINFO_##f)
 
-/* Visits end ports: all of them, or the one with the LID that is asked for. */
+/* Iterates over end ports: all of them, or the one with the LID that is asked for. */
 static void each_end(struct sa_call *c, bool by_lid, u16 lid, bool (*fn)(struct sa_call *c, struct sm_port *p))
 {
 	struct sm *sm = c->sm;
@@ -221,7 +221,7 @@ static const struct sa_field sm_fields[] = {
 	{ SMINFOREC_COMP_STATE, SMINFOREC_SM_INFO, SMINFO_STATE },
 };
 
-/* The SM_Key is told to nobody who does not know it. 15.4.1.2 */
+/* The SM_Key is zero in answers to requests without it (15.4.1.2). */
 static void emit_sm(struct sa_call *c, u8 *rec)
 {
 	if (!c->trusted)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * PathRecord and MultiPathRecord. IBTA 15.2.5.16. A path is what the forwarding tables say: they are walked from switch to
+ * PathRecord and MultiPathRecord. IBTA 15.2.5.16. A path is what the forwarding tables say: they are followed from switch to
  * switch, and the narrowest link on the way gives MTU and rate.
  */
 #include "sm/sa/sa_internal.h"

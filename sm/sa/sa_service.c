@@ -88,7 +88,7 @@ static void sa_service_expire(struct loop_timer *t, struct now now)
 	sa_service_arm(sm);
 }
 
-/* The key is nobody's business but the owner's, and of who is trusted. 15.2.5.14.1 */
+/* The ServiceKey is shown to its owner and to trusted requesters alone (15.2.5.14.1). */
 static bool sa_service_emit(struct sa_call *c, const struct service *s)
 {
 	u8 rec[SERVICEREC_SIZE];

@@ -2,7 +2,7 @@
 /* Records of tables: GUIDInfo, P_Keys, forwarding, VLs. They are the manager's own, so asking costs the subnet nothing. */
 #include "sm/sa/sa_internal.h"
 
-/* Visits each port of each node, or those of the LID that is asked for; false ends it. */
+/* Iterates over the ports of each node, or those of the LID that is asked for; false ends it. */
 static void each_port(struct sa_call *c, bool by_lid, u16 lid,
 		      bool (*fn)(struct sa_call *c, struct sm_port *p, u16 lid))
 {

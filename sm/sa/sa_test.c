@@ -53,7 +53,7 @@ static struct wire_gid gid_of(int node)
 	return wire_gid_make(WIRE_GID_PREFIX_DEFAULT, FAKE_GUID(node) + (node >= 4));
 }
 
-/* ---- the door ---- */
+/* ---- checks of requests ---- */
 
 static const struct {
 	const char *name;
@@ -61,7 +61,7 @@ static const struct {
 	u16 attr;
 	u64 key;
 	int status;
-} doors[] = {
+} checks[] = {
 	{ "ClassPortInfo", MAD_METHOD_GET, SA_ATTR_CLASS_PORT_INFO, 0, 0 },
 	{ "no such method", 0x1f, SA_ATTR_NODE_RECORD, 0, MAD_STATUS_BAD_METHOD },
 	{ "no such attribute", MAD_METHOD_GET, 0x99, 0, MAD_STATUS_BAD_METHOD_ATTR },
@@ -78,20 +78,20 @@ static const struct {
 	{ "unsubscribing what is not", MAD_METHOD_SET, SA_ATTR_INFORM_INFO, 0, SA_STATUS_REQ_INVALID },
 };
 
-static void test_doors(struct fake *f)
+static void test_checks(struct fake *f)
 {
 	struct ask a;
 	size_t i;
 	int s;
 
-	for (i = 0; i < ARRAY_SIZE(doors); i++) {
-		a = ask_of(doors[i].method, doors[i].attr, 0);
-		a.key = doors[i].key;
+	for (i = 0; i < ARRAY_SIZE(checks); i++) {
+		a = ask_of(checks[i].method, checks[i].attr, 0);
+		a.key = checks[i].key;
 		s = request(f, &a, FAKE_CA(1));
-		if (s != doors[i].status)
-			printf("%s: 0x%04x\n", doors[i].name, (unsigned int)s);
-		row(0, doors[i].name,
-		    s == doors[i].status && (s < 0 || wire_get(f->sent, MAD_TID) == 77) &&
+		if (s != checks[i].status)
+			printf("%s: 0x%04x\n", checks[i].name, (unsigned int)s);
+		row(0, checks[i].name,
+		    s == checks[i].status && (s < 0 || wire_get(f->sent, MAD_TID) == 77) &&
 			    (wire_get(f->sent, MAD_METHOD) & 0x80));
 	}
 }
@@ -430,7 +430,7 @@ int main(void)
 		.partitions = "Default=0x7fff : ALL=limited, ALL_SWITCHES=full, SELF=full ;\n"
 	};
 	static void (*const tests[])(struct fake *
-				     f) = { test_doors,  test_tables,        test_selection, test_paths,
+				     f) = { test_checks, test_tables,        test_selection, test_paths,
 					    test_groups, test_subscriptions, test_unplugged, test_services };
 	struct fake f;
 	size_t i;

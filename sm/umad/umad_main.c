@@ -87,7 +87,7 @@ static int umad_port_remember(struct port *p, u32 tid, u32 timeout_ms, u32 retri
 	return 0;
 }
 
-/* The cookie of the request with this TID, which is forgotten; NULL when there is none. */
+/* Removes the request with this TID; its cookie, or NULL when there is none. */
 static void *umad_port_take(struct port *p, u32 tid)
 {
 	struct pending *w;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* For tests: a card at a station whose link the test is, and a driver that speaks to it. */
+/* For tests: a card at a station whose link the test is, and its driver. */
 #ifndef MUSLIN_NET_FIXTURE_H
 #define MUSLIN_NET_FIXTURE_H
 

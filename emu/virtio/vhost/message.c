@@ -178,7 +178,7 @@ static int set_backend_req_fd(struct vhost *v)
 	return 0;
 }
 
-/* A size of 0 in the answer tells the failure. */
+/* A size of 0 in the answer means failure. */
 static int get_config(struct vhost *v)
 {
 	u8 config[VHOST_CONFIG_MAX] = { 0 };

@@ -192,7 +192,7 @@ static int add_desc(struct vhost *v, struct vhost_chain *c, const struct vring_d
 	return 0;
 }
 
-/* Walks a table of @num descriptors from @i; an indirect one is told to the caller by 1. */
+/* Walks a table of @num descriptors from @i; for an indirect one it returns 1. */
 static int queue_walk(struct vhost *v, struct vhost_chain *c, const struct vring_desc_le *table, u32 num, u32 i,
 		      struct vring_desc_le *indirect)
 {

@@ -75,17 +75,15 @@ static void errors_in_rows(void)
 
 	for (b = 0; b < ARRAY_LEN(bad); b++)
 		for (at = 0; at < N; at++) {
-			struct rule r = {
-				.clause = "9.7.5.1.2, 10.7.3.4, 10.8.6: requests before the failed one succeed, "
-					  "those behind it are flushed, in order",
-				.recvs = 2,
-				.action = one_bad,
-				.arg = at,
-				.arg2 = bad[b],
-				.check = in_order,
-				.state = { AT(ERR), AT(ERR) },
-				.event = { 0, EV(QP_ACCESS_ERR) }
-			};
+			struct rule r = { .clause = "9.7.5.1.2, 9.9.2: requests before the failed one succeed, "
+						    "those behind it are flushed, in order",
+					  .recvs = 2,
+					  .action = one_bad,
+					  .arg = at,
+					  .arg2 = bad[b],
+					  .check = in_order,
+					  .state = { AT(ERR), AT(ERR) },
+					  .event = { 0, EV(QP_ACCESS_ERR) } };
 			unsigned sends = (at > 0) + (at > 4);
 
 			for (i = 0; i < N; i++)
@@ -94,8 +92,7 @@ static void errors_in_rows(void)
 				r.resp[i] = i < sends ? OK : FLUSHED;
 			rule_add(r, "RC request %u of 8 is a %s that fails", at, op_name(bad[b]));
 			r.action = one_bad_unsignalled;
-			r.clause =
-				"10.7.3.1, 10.8.6: an unsignalled request has a completion when it fails or is flushed";
+			r.clause = "10.7.3.1: an unsignalled request has a completion when it fails or is flushed";
 			r.check = NULL;
 			memset(r.req, 0, sizeof(r.req));
 			for (i = at; i < N; i++)
@@ -106,7 +103,7 @@ static void errors_in_rows(void)
 	for (t = 0; t < 3; t++)
 		for (at = 0; at < N; at += 2) { /* where a READ fails, the requests behind it may have been received */
 			struct rule r = {
-				.clause = "10.7.3.4, 10.8.6: requests before a local error succeed, those behind it "
+				.clause = "10.3.1.6, 10.3.1.7: requests before a local error succeed, those behind it "
 					  "are flushed, in order",
 				.type = types[t],
 				.recvs = N,
@@ -515,35 +512,35 @@ static void wrapping(void)
 
 static const struct rule rows[] = {
 	{ .name = "RC requests of all kinds complete in their order",
-	  .clause = "9.5, 10.8.6: completions in order",
+	  .clause = "9.5, 10.8.3: completions in order",
 	  .recvs = 2,
 	  .action = all_good,
 	  .check = in_order,
 	  .req = { OK, OK, OK, OK, OK, OK, OK, OK },
 	  .resp = { OK, OK } },
 	{ .name = "ERR flushes both queues in order, and what is posted then",
-	  .clause = "10.3.1.5, 10.7.3.4: flush",
+	  .clause = "10.3.1.7: flush",
 	  .knob[RESP].upto = AT(RESET),
 	  .action = to_err,
 	  .check = in_order,
 	  .req = { FLUSHED, FLUSHED, FLUSHED, FLUSHED, FLUSHED },
 	  .state = { AT(ERR) } },
 	{ .name = "UC: ERR flushes receives in order",
-	  .clause = "10.3.1.5, 10.7.3.4: flush",
+	  .clause = "10.3.1.7: flush",
 	  .type = IBV_QPT_UC,
 	  .recvs = 4,
 	  .action = recvs_flushed,
 	  .resp = { FLUSHED, FLUSHED, FLUSHED, FLUSHED },
 	  .state = { 0, AT(ERR) } },
 	{ .name = "UD: ERR flushes receives in order",
-	  .clause = "10.3.1.5, 10.7.3.4: flush",
+	  .clause = "10.3.1.7: flush",
 	  .type = IBV_QPT_UD,
 	  .recvs = 4,
 	  .action = recvs_flushed,
 	  .resp = { FLUSHED, FLUSHED, FLUSHED, FLUSHED },
 	  .state = { 0, AT(ERR) } },
 	{ .name = "RC: ERR flushes receives in order",
-	  .clause = "10.3.1.5, 10.7.3.4: flush",
+	  .clause = "10.3.1.7: flush",
 	  .recvs = 4,
 	  .action = recvs_flushed,
 	  .resp = { FLUSHED, FLUSHED, FLUSHED, FLUSHED },
@@ -556,7 +553,7 @@ static const struct rule rows[] = {
 	  .resp = { OK },
 	  .state = { AT(RTS), AT(RTS) } },
 	{ .name = "after an error both sides work again from RESET",
-	  .clause = "10.3.1.1, 10.3.1.5: from ERR by RESET",
+	  .clause = "10.3.1.1, 10.3.1.7: from ERR by RESET",
 	  .action = reconnect_after_error,
 	  .req = { ST(REM_ACCESS_ERR), OK },
 	  .event = { 0, EV(QP_ACCESS_ERR) } },
@@ -623,7 +620,7 @@ static const struct rule rows[] = {
 	  .req = { OK },
 	  .event = { EV(SQ_DRAINED) } },
 	{ .name = "a fenced SEND waits for the READ before it",
-	  .clause = "10.8.3.3, 9.5 table 76: fence",
+	  .clause = "10.8.3.3, work request operation ordering: fence",
 	  .recvs = 1,
 	  .recv.len = 16384,
 	  .action = fence_after_read,
@@ -631,43 +628,43 @@ static const struct rule rows[] = {
 	  .req = { OK, OK },
 	  .resp = { OK } },
 	{ .name = "a fenced WRITE waits for the READ before it",
-	  .clause = "10.8.3.3, 9.5 table 76: fence",
+	  .clause = "10.8.3.3, work request operation ordering: fence",
 	  .action = fence_after_read,
 	  .arg = IBV_WR_RDMA_WRITE,
 	  .req = { OK, OK } },
 	{ .name = "a READ sees the WRITE before it",
-	  .clause = "9.5 table 76: READ after WRITE",
+	  .clause = "10.8.3.3, work request operation ordering: READ after WRITE",
 	  .action = write_then_read,
 	  .req = { OK, OK } },
 	{ .name = "a SEND's receiver sees the WRITE before it",
-	  .clause = "9.5, 10.7.4: WRITE is visible before SEND's completion",
+	  .clause = "9.5: WRITE is visible before SEND's completion",
 	  .recvs = 1,
 	  .action = write_then_send,
 	  .req = { OK },
 	  .resp = { OK } },
 	{ .name = "an atomic sees the WRITE before it",
-	  .clause = "9.5 table 76: atomic after WRITE",
+	  .clause = "10.8.3.3, work request operation ordering: atomic after WRITE",
 	  .action = write_then_atomic,
 	  .req = { OK, OK } },
 	{ .name = "a READ sees the atomic before it",
-	  .clause = "9.5 table 76: READ after atomic",
+	  .clause = "10.8.3.3, work request operation ordering: READ after atomic",
 	  .action = atomic_then_read,
 	  .req = { OK, OK } },
 	{ .name = "immediate data come behind all that was written",
-	  .clause = "9.5, 10.7.4: WRITE with immediate",
+	  .clause = "9.5: WRITE with immediate",
 	  .recvs = 1,
 	  .action = imm_is_last,
 	  .req = { OK },
 	  .resp = { OK } },
 	{ .name = "SENDs and WRITEs with immediate take receives in order",
-	  .clause = "10.8.3.2: receives are consumed in order",
+	  .clause = "10.8.3: receives are consumed in order",
 	  .recvs = N,
 	  .action = receives_in_order,
 	  .check = in_order,
 	  .req = { OK, OK, OK, OK, OK, OK, OK, OK },
 	  .resp = { OK, OK, OK, OK, OK, OK, OK, OK } },
 	{ .name = "a signalled request tells of all before it",
-	  .clause = "10.7.3.1, 10.8.6: selective signalling",
+	  .clause = "10.7.3.1: selective signalling",
 	  .action = signal_last,
 	  .req = { OK } },
 	{ .name = "an unsignalled WRITE has no completion",
@@ -702,7 +699,7 @@ static const struct rule rows[] = {
 	  .arg = IBV_WR_RDMA_WRITE,
 	  .req = { OK } },
 	{ .name = "unsignalled requests give their slots back",
-	  .clause = "10.8.5.1: slots of unsignalled requests",
+	  .clause = "10.7.3.1: slots of unsignalled requests",
 	  .action = slots_come_back },
 	{ .name = "the PSNs of both queues count packets",
 	  .clause = "9.7.2, 11.2.5.3: query",

@@ -18,7 +18,7 @@ static const enum ibv_wr_opcode ops[] = {
 
 static const enum ibv_qp_type types[] = { IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD };
 
-/* Which operations a service has (9.4, table 38). */
+/* Which operations a service has (9.4). */
 static unsigned carries(enum ibv_qp_type type)
 {
 	return type == IBV_QPT_UD ? SENDS : type == IBV_QPT_UC ? SENDS | WRITES : SENDS | WRITES | READS | ATOMIC;
@@ -44,8 +44,7 @@ static void moves(void)
 		for (o = 0; o < ARRAY_LEN(ops); o++)
 			for (l = 0; l < ARRAY_LEN(lengths); l++) {
 				struct rule r = {
-					.clause = l == 3 ? "9.7.2, 9.8.2: zero length messages"
-							 : "9.7.2, 9.8.2: segmentation",
+					.clause = l == 3 ? "9.7.2: zero length messages" : "9.7.2: segmentation",
 					.type = types[t],
 					.send = { .op = ops[o], .len = lengths[l].len, .off = 64 },
 					.recvs = is(ops[o], WITH_R),
@@ -86,7 +85,8 @@ static void remote_errors(void)
 				bool rc = types[t] == IBV_QPT_RC, recv = is(ops[o], WITH_R);
 				struct rule r = {
 					.clause = rc ? "9.7.4.1.5: R_Key validation; 9.9.3; 11.6.2: remote access error"
-						     : "9.8.3.3: R_Key validation; a UC responder drops the message",
+						     : "9.8, unreliable connection: R_Key validation; a UC responder "
+						       "drops the message",
 					.type = types[t],
 					.send = { .op = ops[o],
 						  .len = is(ops[o], ATOMIC) ? 8 : 512,
@@ -126,7 +126,8 @@ static void not_enabled(void)
 				.clause =
 					rc ? "11.6.2: remote invalid request (operation not supported by this receive "
 					     "queue); 9.7.4.1.3"
-					   : "9.8.3: a UC responder drops what its queue does not support",
+					   : "9.8, unreliable connection: a UC responder drops what its queue does not "
+					     "support",
 				.type = types[t],
 				.knob[RESP].access = types[t] == IBV_QPT_RC ? others[ops[o]] : ZERO,
 				.send = { .op = ops[o], .len = is(ops[o], ATOMIC) ? 8 : 512 },
@@ -155,8 +156,8 @@ static void local_errors(void)
 			for (f = 0; f < ARRAY_LEN(refs); f++) {
 				bool rc = types[t] == IBV_QPT_RC, sink = is(ops[o], READS | ATOMIC);
 				struct rule r = {
-					.clause = rc ? "10.7.3.1, 11.6.2: local protection error; 10.10.2.2: to ERR"
-						     : "10.7.3.1, 11.6.2: local protection error; 10.10.2.2: to SQE",
+					.clause = rc ? "11.6.2: local protection error; 10.10.2.2: to ERR"
+						     : "11.6.2: local protection error; 10.10.2.2: to SQE",
 					.type = types[t],
 					.send = { .op = ops[o],
 						  .len = is(ops[o], ATOMIC) ? 8 : 512,
@@ -301,12 +302,14 @@ static void not_ready(void)
 		memset(r.counted, 0, sizeof(r.counted));
 		r.clause = "9.7.5.2.8: RNR retry 7 is without end";
 		rule_add(r, "RC %s waits for a receive as long as it takes", op_name(ops[o]));
-		r = (struct rule){ .clause = "9.8.3: without a receive a UC responder drops the message",
-				   .type = IBV_QPT_UC,
-				   .send.op = ops[o],
-				   .action = uc_next_arrives,
-				   .req = { OK, OK },
-				   .resp = { OK } };
+		r = (struct rule){
+			.clause = "9.8, unreliable connection: without a receive a UC responder drops the message",
+			.type = IBV_QPT_UC,
+			.send.op = ops[o],
+			.action = uc_next_arrives,
+			.req = { OK, OK },
+			.resp = { OK }
+		};
 		rule_add(r, "UC %s finds no receive, the next one does", op_name(ops[o]));
 	}
 	for (n = 1; n < 7; n++) {
@@ -346,7 +349,7 @@ static void absent(void)
 				struct rule r = {
 					.clause = rc ? "9.6.1.1.1: the packet is dropped; 9.9.2: transport retry "
 						       "counter exceeded"
-						     : "9.6.1.1.1: the packet is dropped; 9.8.1: nobody waits for an "
+						     : "9.6.1.1.1: the packet is dropped; 9.8: nobody waits for an "
 						       "answer",
 					.type = types[t],
 					.knob = { [REQ] = { .timeout = 8, .retry = 1 }, [RESP].upto = where[w].upto },
@@ -386,7 +389,7 @@ static void limits(void)
 		for (o = 0; o < ARRAY_LEN(ops); o++) {
 			bool rc = types[t] == IBV_QPT_RC, has = is(ops[o], carries(types[t]));
 			struct rule r = {
-				.clause = "9.4 table 38: operations of each service; 11.4.1.1, 11.6.2",
+				.clause = "9.4: operations of each service; 11.4.1.1, 11.6.2",
 				.type = types[t],
 				.send = { .op = ops[o], .len = is(ops[o], ATOMIC) ? 8 : 64 },
 				.req = { ST(LOC_QP_OP_ERR) },
@@ -422,7 +425,7 @@ static void limits(void)
 			r.err = 0;
 			r.req[0] = OK;
 			r.resp[0] = r.recvs ? OK : 0;
-			r.clause = "10.7.3.1: the entries are one message";
+			r.clause = "11.4.1.1: the entries of the gather list are one message";
 			if (!is(ops[o], ATOMIC))
 				rule_add(r, "%s %s in as many parts as the queue has", type_name(types[t]),
 					 op_name(ops[o]));
@@ -603,11 +606,11 @@ static const struct rule single_rows[] = {
 	  .req = { OK },
 	  .resp = { OK } },
 	{ .name = "a full send queue refuses with an immediate error",
-	  .clause = "10.8.3.3, 11.4.1.1: too many work requests posted",
+	  .clause = "11.4.1.1: too many work requests posted",
 	  .action = fill_queue,
 	  .state = { AT(RESET), AT(RESET) } },
 	{ .name = "a full receive queue refuses with an immediate error",
-	  .clause = "10.8.3.2, 11.4.1.2: too many work requests posted",
+	  .clause = "11.4.1.2: too many work requests posted",
 	  .action = fill_recv },
 	{ .name = "a list of sends stops at the first that is wrong, which is named",
 	  .clause = "11.4.1.1: requests before the wrong one are posted",

@@ -15,7 +15,7 @@
 #define RNRT IBV_QP_MIN_RNR_TIMER
 #define PKEY IBV_QP_PKEY_INDEX
 
-/* 11.2.5.2, table 91: which transitions a consumer may ask for, and the optional attributes of RC, UC and UD. */
+/* 11.2.5.2, QP state transition properties: which transitions a consumer may ask for, and the optional attributes of RC, UC and UD. */
 static const struct {
 	unsigned char from, to;
 	int optional[3];
@@ -174,7 +174,7 @@ static void transitions(void)
 	for (t = 0; t < 3; t++)
 		for (from = 0; from < STATES; from++)
 			for (to = 0; to < STATES; to++) {
-				struct rule r = { .clause = "10.3.1, 11.2.5.2 table 91: transitions",
+				struct rule r = { .clause = "10.3.1, 11.2.5.2: transitions",
 						  .type = types[t],
 						  .knob = { { .upto = AT(RESET) }, { .upto = AT(RESET) } },
 						  .action = with_all,
@@ -193,14 +193,14 @@ static void transitions(void)
 
 					a.arg2 = attributes[i].bit;
 					if (need & attributes[i].bit) {
-						a.clause = "11.2.5.2 table 91: required attributes";
+						a.clause = "11.2.5.2: required attributes";
 						a.action = without_one;
 						rule_add(a, "%s %s to %s without the %s is refused",
 							 type_name(types[t]), state_name(from), state_name(to),
 							 attributes[i].name);
 						continue;
 					}
-					a.clause = "11.2.5.2 table 91: optional attributes";
+					a.clause = "11.2.5.2: optional attributes";
 					a.action = with_one_more;
 					rule_add(a, "%s %s to %s with the %s %s", type_name(types[t]), state_name(from),
 						 state_name(to), attributes[i].name,
@@ -453,16 +453,18 @@ static void posting(void)
 	for (t = 0; t < 3; t++)
 		for (state = 0; state < STATES; state++) {
 			bool flushed = state >= IBV_QPS_SQE, done = state == IBV_QPS_RTS || state == IBV_QPS_SQD;
-			struct rule r = { .clause = "10.3.1: what each state does with work requests; 10.8.3.3",
-					  .type = types[t],
-					  .knob = { { .upto = AT(RESET) }, { .upto = AT(RESET) } },
-					  .action = post_in_state,
-					  .arg = state,
-					  .req = { flushed ? FLUSHED
-						   : done  ? OK
-							   : 0 },
-					  .resp = { done ? OK : 0 },
-					  .state = { state == IBV_QPS_SQD ? AT(RTS) : state + 1, AT(RTS) } };
+			struct rule r = {
+				.clause = "10.3.1: what each state does with work requests; 10.8.2, C10-96, C10-97.2.1",
+				.type = types[t],
+				.knob = { { .upto = AT(RESET) }, { .upto = AT(RESET) } },
+				.action = post_in_state,
+				.arg = state,
+				.req = { flushed ? FLUSHED
+					 : done  ? OK
+						 : 0 },
+				.resp = { done ? OK : 0 },
+				.state = { state == IBV_QPS_SQD ? AT(RTS) : state + 1, AT(RTS) }
+			};
 
 			if (types[t] == IBV_QPT_RC && state == IBV_QPS_SQE)
 				r.cannot = "RC has no SQE state (10.3.1.6)";
