@@ -59,6 +59,15 @@ def test_perftest(shared_fabric, guests, tool):
     assert re.search(r"^ *\d+ +200 ", out, re.M)
 
 
+def test_loss(shared_fabric, guests):
+    """A lost request, and a lost acknowledgement."""
+    lost = [shared_fabric.fault("h5", "drop", opcode=name, nth=20) for name in ("XRC_SEND_MIDDLE", "XRC_ACK")]
+    for out in both(shared_fabric, guests, "ibv_xsrq_pingpong -n 100 -s 5000"):
+        assert "success" in out
+    assert [fault.hits for fault in lost] == [1, 1]
+    shared_fabric.clear()
+
+
 def test_connection_manager(shared_fabric, guests):
     """The initiator and the target of each side are connected by a REQ each (A14, 12.6)."""
     a, b = guests
