@@ -146,13 +146,15 @@ static void qp_destroy(struct hca_qp *qp)
 
 static bool qp_rings_alloc(struct rxe_qp *rq)
 {
-	if (hca_sq_alloc(&rq->req.wq))
+	bool responds = rq->qp->type == HCA_QPT_RC || rq->qp->type == HCA_QPT_XRC_TGT;
+
+	if (rq->qp->type != HCA_QPT_XRC_TGT && hca_sq_alloc(&rq->req.wq))
 		return false;
-	if (!rq->resp.res && rq->qp->type == HCA_QPT_RC) {
+	if (!rq->resp.res && responds) {
 		rq->resp.res = calloc(RXE_RESOURCES, sizeof(*rq->resp.res));
 		poison(rq->resp.res, rq->resp.res ? RXE_RESOURCES * sizeof(*rq->resp.res) : 0);
 	}
-	return rq->resp.res || rq->qp->type != HCA_QPT_RC;
+	return rq->resp.res || !responds;
 }
 
 /* Flushes the requests that the transport has pulled, before those that it has not (hca_qp_flush()). */
@@ -180,7 +182,7 @@ static void qp_enter_error(struct rxe_qp *rq)
 	rxe_ooo_flush(rq);
 	rq->resp.res_next = rq->resp.res_head;
 	rq->resp.replay_tail = rq->resp.replay_head;
-	if (rq->qp->srq)
+	if (rq->qp->srq && !rq->qp->xrcd)
 		hca_qp_event(rq->qp, HCA_EVENT_QP_LAST_WQE_REACHED);
 }
 
@@ -252,14 +254,25 @@ static void qp_doorbell(struct hca_qp *qp)
 		rxe_req_kick(rq);
 }
 
+/* Is a packet of this opcode one for a queue pair of this type (9.6.1.1)? XRC: requests for a target, responses for an initiator. */
+static bool opcode_fits(const struct hca_qp *qp, const struct wire_opcode *op)
+{
+	if (qp->type == HCA_QPT_UD || qp->type <= HCA_QPT_GSI)
+		return false;
+	if (op->op == WIRE_CNP)
+		return true;
+	return op->transport == rxe_transport_of(qp) && !(op->flags & (qp->type == HCA_QPT_XRC_TGT   ? WIRE_OPF_RESPONSE
+								       : qp->type == HCA_QPT_XRC_INI ? WIRE_OPF_REQUEST
+												     : 0));
+}
+
 static void connected_receive(struct rxe *rxe, u8 port, struct wire_packet *p, const struct wire_opcode *op)
 {
 	struct hca_qp *qp = hca_qp_lookup(rxe->hca, wire_bth_qpn(wire_packet_bth(p)));
 	struct rxe_qp *rq;
 
 	/* transport, path and P_Key checks (9.6.1) */
-	if (!qp || qp->type == HCA_QPT_UD || qp->state < HCA_QPS_RTR || qp->state > HCA_QPS_SQE ||
-	    (op->transport != WIRE_TP_CNP && op->transport != (qp->type == HCA_QPT_RC ? WIRE_TP_RC : WIRE_TP_UC)) ||
+	if (!qp || qp->state < HCA_QPS_RTR || qp->state > HCA_QPS_SQE || !opcode_fits(qp, op) ||
 	    !rxe_path_accepts(qp->transport, p, port)) {
 		hca_count(rxe->hca, port, HCA_CNT_WRONG_QP);
 		return;
@@ -325,6 +338,7 @@ const struct hca_transport rxe_transport = {
 	.query = qp_query,
 	.doorbell = qp_doorbell,
 	.receive = receive,
+	.srq_gone = rxe_resp_srq_gone,
 	.zcopy = rxe_zcopy_receive,
 	.port_ready = port_ready,
 	.moved = rxe_moved,

@@ -27,12 +27,15 @@ struct wire_packet *rxe_frame(struct hca_qp *qp, const struct hca_av *av, u16 pk
 			      u32 len, bool se, bool ackreq)
 {
 	const struct wire_port *port = hca_port(qp->hca, qp->attr.port);
-	const struct wire_opcode *op = wire_opcode(opcode);
+	const struct wire_opcode *op;
 	u32 pad = -len & 3, words;
 	struct wire_packet *p = wire_packet_alloc();
 
 	if (!p)
 		return NULL;
+	if (qp->type != HCA_QPT_UD && opcode != WIRE_CNP)
+		opcode = (opcode & WIRE_OP_MASK) | rxe_transport_of(qp);
+	op = wire_opcode(opcode);
 	p->has_lrh = 1;
 	p->grh_off = av->grh ? 8 : 0;
 	p->bth_off = av->grh ? 48 : 8;

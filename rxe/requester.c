@@ -18,7 +18,7 @@ enum {
 	PKT_KINDS
 };
 
-/* [request][first, middle, last, only]; add WIRE_TP_UC for UC. */
+/* [request][first, middle, last, only] */
 static const u8 send_opcodes[][PKT_KINDS] = {
 	[HCA_WR_RDMA_WRITE] = { WIRE_RC_WRITE_FIRST, WIRE_RC_WRITE_MIDDLE, WIRE_RC_WRITE_LAST, WIRE_RC_WRITE_ONLY },
 	[HCA_WR_RDMA_WRITE_WITH_IMM] = { WIRE_RC_WRITE_FIRST, WIRE_RC_WRITE_MIDDLE, WIRE_RC_WRITE_LAST_IMM,
@@ -33,7 +33,7 @@ static const u8 send_opcodes[][PKT_KINDS] = {
 	[HCA_WR_ATOMIC_FETCH_AND_ADD] = { [PKT_ONLY] = WIRE_RC_FETCH_ADD },
 };
 
-static u8 packet_opcode(const struct rxe_qp *rq, const struct rxe_wqe *w, u32 off, u32 len)
+static u8 packet_opcode(const struct rxe_wqe *w, u32 off, u32 len)
 {
 	bool first = !off, last = off + len == w->wr.length;
 	int kind = hca_wqe_reads(&w->wr) || (first && last) ? PKT_ONLY
@@ -41,7 +41,7 @@ static u8 packet_opcode(const struct rxe_qp *rq, const struct rxe_wqe *w, u32 of
 		   : last                                   ? PKT_LAST
 							    : PKT_MIDDLE;
 
-	return send_opcodes[w->wr.opcode][kind] + (rq->qp->type == HCA_QPT_UC ? WIRE_TP_UC : 0);
+	return send_opcodes[w->wr.opcode][kind];
 }
 
 /* Loads bytes @off.. of the message into w->chunk. -EINPROGRESS: pending until rxe_req_loading() returns false. */
@@ -84,6 +84,8 @@ static void eths_fill(struct wire_packet *p, const struct rxe_wqe *w, u32 off, u
 {
 	const struct wire_opcode *op = wire_packet_opcode(p);
 
+	if (op->eths & BIT(WIRE_ETH_XRC))
+		wire_packet_xrceth(p)->srqn = cpu_to_be32(w->remote_srqn & WIRE_QPN_MASK);
 	if (op->eths & BIT(WIRE_ETH_RETH)) {
 		struct wire_reth *h = wire_packet_reth(p);
 
@@ -137,7 +139,7 @@ static struct wire_packet *packet_build(struct rxe_qp *rq, struct rxe_wqe *w, u3
 		w->wr.status = err == -EINPROGRESS ? HCA_WC_SUCCESS : HCA_WC_LOC_PROT_ERR;
 		return NULL;
 	}
-	p = rxe_frame(rq->qp, &qp->attr.av, rxe_pkey(qp, qp->attr.pkey_index), packet_opcode(rq, w, off, len),
+	p = rxe_frame(rq->qp, &qp->attr.av, rxe_pkey(qp, qp->attr.pkey_index), packet_opcode(w, off, len),
 		      qp->attr.dest_qpn, psn, len, last && w->wr.flags & HCA_SEND_SOLICITED, ackreq);
 	if (!p)
 		return NULL;
@@ -172,7 +174,7 @@ static void wqe_send_packet(struct rxe_qp *rq, struct rxe_wqe *w)
 	}
 	off = reads ? 0 : rq->req.pkt_next * mtu;
 	last = reads || rq->req.pkt_next + 1 == w->npkts;
-	ackreq = rq->qp->type == HCA_QPT_RC && !reads && (last || rxe_cwnd_ackreq(rq));
+	ackreq = rxe_is_reliable(rq) && !reads && (last || rxe_cwnd_ackreq(rq));
 	p = packet_build(rq, w, off, rq->req.psn, ackreq);
 	if (w->wr.status || rq->req.load_due)
 		return;
@@ -247,7 +249,7 @@ static bool send_allowed(const struct rxe_qp *rq, const struct rxe_wqe *w)
 {
 	s32 out = wire_psn_diff(rq->req.psn, rq->req.una);
 
-	if (rq->qp->type != HCA_QPT_RC)
+	if (!rxe_is_reliable(rq))
 		return true;
 	if (out >= (s32)rxe_cwnd_size(rq))
 		return false;

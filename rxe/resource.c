@@ -56,7 +56,7 @@ static struct rxe_resource *resource_add(struct rxe_qp *rq, u32 psn, u32 npkts)
 	}
 	unpoison(r, sizeof(*r));
 	rq->resp.res_head++;
-	*r = (struct rxe_resource){ .first_psn = psn, .npkts = npkts };
+	*r = (struct rxe_resource){ .first_psn = psn, .npkts = npkts, .srqn = rq->resp.srqn };
 	return r;
 }
 
@@ -94,7 +94,7 @@ bool rxe_resource_atomic(struct rxe_qp *rq, struct wire_packet *p, const struct 
 	const struct wire_atomic_eth *h = wire_packet_atomic_eth(p);
 	u64 va = be64_to_cpu(h->va);
 	u32 rkey = be32_to_cpu(h->rkey);
-	bool swap = op->op == WIRE_RC_CMP_SWAP;
+	bool swap = (op->op & WIRE_OP_MASK) == WIRE_RC_CMP_SWAP;
 	struct rxe_resource *r;
 	struct hca_span span[HCA_MAX_SPANS];
 	int err;
@@ -264,6 +264,8 @@ static bool send_read_packet(struct rxe_qp *rq, struct rxe_resource *r, struct r
 		return false;
 	}
 	rxe_resp_complete(rq); /* the response acknowledges the messages before it */
+	if (rq->qp->type == HCA_QPT_XRC_TGT)
+		hca_xrc_srq(rq->qp, r->srqn); /* if it has gone, no key is valid */
 	direct = len ? rxe_remote_direct(rq, r->rkey, r->va + off, len, HCA_ACCESS_REMOTE_READ) : NULL;
 	if (len && !direct)
 		err = resource_chunk_load(rq, r, off, len);

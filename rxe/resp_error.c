@@ -86,7 +86,7 @@ void rxe_resp_rnr(struct rxe_qp *rq)
  */
 void rxe_resp_fail_at(struct rxe_qp *rq, enum rxe_resp_error error, u32 psn)
 {
-	const struct resp_answer *a = &answers[error][rq->qp->type == HCA_QPT_RC   ? SERVICE_RC
+	const struct resp_answer *a = &answers[error][rxe_is_reliable(rq)          ? SERVICE_RC
 						      : rq->qp->type == HCA_QPT_UC ? SERVICE_UC
 										   : SERVICE_UD];
 

@@ -52,6 +52,7 @@ int rxe_recv_get(struct rxe_qp *rq)
 void rxe_recv_complete(struct rxe_qp *rq, struct hca_cqe *cqe)
 {
 	cqe->token = rq->resp.recv.token;
+	cqe->srqn = rq->resp.srqn;
 	rq->resp.comps[rq->resp.ncomps++] = *cqe;
 	rq->resp.recv_pulled = false;
 	rxe_dirty(rq);
@@ -203,6 +204,22 @@ static bool operation_enabled(const struct rxe_qp *rq, const struct wire_opcode 
 	return !(needed & ~rq->qp->attr.access);
 }
 
+/*
+ * XRC: the SRQ that the request names (annex A14): one of the target's domain, and in all packets of a message the same. An invalid
+ * XRCETH and a violation of the XRC domain are access errors.
+ */
+static bool xrc_srq_valid(struct rxe_qp *rq, const struct wire_packet *p, const struct wire_opcode *op)
+{
+	u32 srqn = wire_xrceth_srqn(wire_packet_xrceth(p));
+
+	if (!(op->flags & WIRE_OPF_START) && srqn != rq->resp.srqn)
+		return false;
+	if (hca_xrc_srq(rq->qp, srqn))
+		return false;
+	rq->resp.srqn = srqn;
+	return true;
+}
+
 /* Executes a SEND or WRITE packet with the expected PSN. False: it failed, and a NAK is due (RC). */
 static bool packet_execute(struct rxe_qp *rq, struct wire_packet *p, const struct wire_opcode *op)
 {
@@ -309,6 +326,10 @@ static void rc_expected(struct rxe_qp *rq, struct wire_packet *p, const struct w
 		rxe_resp_fail(rq, RXE_RESP_INVALID);
 		return;
 	}
+	if (unlikely(rq->qp->type == HCA_QPT_XRC_TGT) && !xrc_srq_valid(rq, p, op)) {
+		rxe_resp_fail(rq, RXE_RESP_ACCESS);
+		return;
+	}
 	if (op->flags & WIRE_OPF_READ) {
 		rxe_resource_read(rq, p, psn);
 		return;
@@ -359,7 +380,7 @@ void rxe_resp_request(struct rxe_qp *rq, struct wire_packet *p, const struct wir
 	if (unlikely(diff >= 0 && hca_ctx_full(rq->qp->ctx))) {
 		if (rq->qp->type == HCA_QPT_UC && !hca_ctx_overfull(rq->qp->ctx))
 			uc_request(rq, p, op, psn);
-		else if (rq->qp->type == HCA_QPT_RC &&
+		else if (rxe_is_reliable(rq) &&
 			 psn == rq->resp.cpsn) /* else earlier requests are pending, and will be acknowledged */
 			rxe_resp_wait(rq, psn);
 		return;
@@ -435,6 +456,21 @@ void rxe_resp_commit(struct rxe_qp *rq)
 		rxe_qp_error(rq, rq->resp.fail_event);
 }
 
+void rxe_resp_srq_gone(struct hca_qp *qp, u32 srqn)
+{
+	struct rxe_qp *rq = qp->transport;
+	u32 i;
+
+	for (i = 0; i < rq->resp.ncomps; i++) {
+		if (rq->resp.comps[i].srqn == srqn)
+			rq->resp.comps[i].srqn = 0;
+	}
+	if (rq->resp.srqn != srqn)
+		return;
+	rq->resp.srqn = 0;
+	rq->resp.recv_pulled = false;
+}
+
 void rxe_resp_reset(struct rxe_qp *rq)
 {
 	rxe_resource_reset(rq);
@@ -443,6 +479,6 @@ void rxe_resp_reset(struct rxe_qp *rq)
 		rq->resp.uc_drop = rq->resp.failing = rq->resp.write_failed = false;
 	rq->resp.last_op = RXE_LAST_OP_NONE;
 	rq->resp.nak = 0;
-	rq->resp.msn = 0;
+	rq->resp.msn = rq->resp.srqn = 0;
 	rxe_ooo_flush(rq);
 }

@@ -157,7 +157,7 @@ void rxe_req_response(struct rxe_qp *rq, struct wire_packet *p, const struct wir
 		nak_receive(rq, psn, syndrome);
 		return;
 	}
-	if (op->op == WIRE_RC_ACK) {
+	if ((op->op & WIRE_OP_MASK) == WIRE_RC_ACK) {
 		if (rxe_req_acked(rq, psn))
 			rxe_retransmit_acked(rq, false);
 		return;

@@ -23,7 +23,7 @@ struct side {
 	struct hca_ctx *ctx;
 	struct hca_soft_cq *cq;
 	struct hca_soft_wq *wq;
-	u32 pdn, qpn, lkey, rkey, events[32];
+	u32 pdn, xrcdn, qpn, lkey, rkey, events[32];
 	u8 *mem;
 };
 
@@ -268,6 +268,7 @@ static inline void qp_make(struct side *s, enum hca_qp_type type)
 		.max_inline = 64,
 		.sq_sig_all = true,
 		.rx_csum = type == HCA_QPT_UD,
+		.xrcdn = type == HCA_QPT_XRC_TGT ? s->xrcdn : 0,
 	};
 
 	if (hca_soft_qp_create(s->ctx, &init, &s->wq))
@@ -281,15 +282,17 @@ static inline void qp_remake(struct side *s)
 	qp_make(s, HCA_QPT_RC);
 }
 
-static inline void start(enum hca_qp_type type, u8 mtu, u32 psn)
+static inline void start_of(enum hca_qp_type type, enum hca_qp_type peer, u8 mtu, u32 psn)
 {
 	u32 i;
 
 	loop = loop_create_virtual();
 	side_init(&a, 1);
 	side_init(&b, 2);
+	if (peer == HCA_QPT_XRC_TGT && hca_xrcd_alloc(b.ctx, &b.xrcdn))
+		exit(1);
 	qp_make(&a, type);
-	qp_make(&b, type);
+	qp_make(&b, peer);
 	if (move(&a, &b, mtu, psn) || move(&b, &a, mtu, psn))
 		exit(1);
 	for (i = 0; i < 2 * SIZE; i++)
@@ -298,6 +301,11 @@ static inline void start(enum hca_qp_type type, u8 mtu, u32 psn)
 	drop_all = false;
 	drop_opcode = 0;
 	unmapped_len = 0;
+}
+
+static inline void start(enum hca_qp_type type, u8 mtu, u32 psn)
+{
+	start_of(type, type, mtu, psn);
 }
 
 static inline void stop(void)

@@ -26,6 +26,7 @@ struct rxe_wqe {
 	struct hca_wqe wr;
 	u32 first_psn, npkts;
 	u32 remote_qpn, remote_qkey; /* UD */
+	u32 remote_srqn;             /* XRC */
 	u16 lso_mss;                 /* UD: bytes a segment; 0: no packet to be cut */
 	u16 lso_hdr;                 /* bytes of headers in chunk before the payload */
 	bool read_failed;            /* its memory could not be read */
@@ -44,6 +45,7 @@ struct rxe_resource {
 	u64 due;     /* the move that fetches the chunk or an atomic's orig, as of hca_ctx_moved(); 0: fetched */
 	bool failed; /* that move failed */
 	u32 rkey, length, msn;
+	u32 srqn; /* XRC: the SRQ that the request names, and so the PD of its R_Key */
 	struct wire_buf *chunk;
 	u32 chunk_off;
 };
@@ -153,6 +155,7 @@ struct rxe_responder {
 	bool recv_pulled; /* recv is a pulled request */
 	struct hca_recv_wr recv;
 	u32 recv_off;
+	u32 srqn;              /* XRC: the SRQ that the message names; 0: none, or it is gone */
 	struct hca_cqe *comps; /* completions that wait for the commit; one is reserved for the pulled request */
 	u32 ncomps, comps_cap;
 	/* RDMA WRITE in progress */
@@ -208,6 +211,17 @@ struct rxe {
 	struct list pending[RXE_PORTS]; /* packets that the port did not take for want of credits */
 };
 
+/* RC, or XRC: each end of that is half of an RC queue pair (annex A14). */
+static inline bool rxe_is_reliable(const struct rxe_qp *rq)
+{
+	return rq->qp->type == HCA_QPT_RC || rq->qp->type >= HCA_QPT_XRC_INI;
+}
+
+static inline enum wire_transport rxe_transport_of(const struct hca_qp *qp)
+{
+	return qp->type == HCA_QPT_RC ? WIRE_TP_RC : qp->type == HCA_QPT_UC ? WIRE_TP_UC : WIRE_TP_XRC;
+}
+
 static inline bool rxe_is_ethernet(const struct rxe_qp *rq)
 {
 	return wire_port_is_ethernet(hca_port(rq->qp->hca, rq->qp->attr.port));
@@ -217,7 +231,7 @@ static inline bool rxe_is_ethernet(const struct rxe_qp *rq)
 void rxe_qp_error(struct rxe_qp *rq, int event);
 void rxe_qp_flush(struct rxe_qp *rq); /* completes the flush of a QP that entered ERR with writes pending */
 
-/* frame.c */
+/* frame.c: @opcode of a connected queue pair is that of RC; its transport is added */
 struct wire_packet *rxe_frame(struct hca_qp *qp, const struct hca_av *av, u16 pkey, u8 opcode, u32 dqpn, u32 psn,
 			      u32 len, bool se, bool ackreq);
 void rxe_payload(struct wire_packet *p, struct wire_buf *buf, u32 off, u32 len);
@@ -357,6 +371,7 @@ bool rxe_resp_run(struct rxe_qp *rq);      /* sends READ and atomic responses; t
 void rxe_resp_complete(struct rxe_qp *rq); /* completions, then the ACK or NAK; the batch of writes must have run */
 void rxe_resp_commit(struct rxe_qp *rq);   /* the same, and the QP goes to ERR if it has failed */
 void rxe_resp_reset(struct rxe_qp *rq);
+void rxe_resp_srq_gone(struct hca_qp *qp, u32 srqn); /* of struct hca_transport */
 
 /* ud.c */
 void rxe_ud_receive(struct rxe *rxe, u8 port, struct wire_packet *p, const struct wire_opcode *op);

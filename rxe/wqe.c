@@ -35,7 +35,7 @@ static void wqe_load(struct rxe_qp *rq, struct rxe_wqe *w, const struct hca_send
 	if (hca_wqe_reads(&w->wr))
 		return;
 	/* The payload of a fenced request may be the response data of an earlier READ (10.8.3). */
-	late = rq->qp->type == HCA_QPT_RC && w->wr.flags & HCA_SEND_FENCE;
+	late = rxe_is_reliable(rq) && w->wr.flags & HCA_SEND_FENCE;
 	if (!w->wr.length || (!in && (late || w->wr.length > RXE_CHUNK || rxe_wqe_direct(rq, w, 0, w->wr.length))))
 		return;
 	w->chunk = wire_buf_alloc(w->wr.length);
@@ -98,6 +98,7 @@ bool rxe_wqes_pull(struct rxe_qp *rq)
 		w = container_of(fetched, struct rxe_wqe, wr);
 		w->remote_qpn = wr.remote_qpn;
 		w->remote_qkey = wr.remote_qkey;
+		w->remote_srqn = wr.remote_srqn;
 		w->av = wr.av;
 		w->lso_mss = w->lso_hdr = 0;
 		w->got = w->chunk_off = 0;
@@ -175,7 +176,7 @@ void rxe_req_fail(struct rxe_qp *rq, u8 status)
 		return;
 	}
 	wqes_flush(rq, status);
-	if (qp->type == HCA_QPT_RC)
+	if (rxe_is_reliable(rq))
 		rxe_qp_error(rq, -1);
 	else
 		hca_qp_fail(qp, HCA_QPS_SQE, -1);

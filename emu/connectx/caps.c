@@ -48,7 +48,7 @@ static void caps_general(const struct connectx *d, u8 *c)
 		{ CX_FIELD(cmd_hca_cap, log_max_ra_req_qp), log_of(caps->max_qp_rd_atom) },
 		{ CX_FIELD(cmd_hca_cap, log_max_ra_res_qp), log_of(caps->max_qp_init_rd_atom) },
 		{ CX_FIELD(cmd_hca_cap, log_max_pd), log_of(caps->max_pd) },
-		{ CX_FIELD(cmd_hca_cap, log_max_xrcd), log_of(CX_NAMES) },
+		{ CX_FIELD(cmd_hca_cap, log_max_xrcd), log_of(caps->max_xrcd) },
 		{ CX_FIELD(cmd_hca_cap, log_max_mcg), log_of(caps->max_mcast_grp) },
 		{ CX_FIELD(cmd_hca_cap, max_qp_mcg), caps->max_mcast_qp_attach },
 		{ CX_FIELD(cmd_hca_cap, log_max_msg), 30 },
@@ -70,7 +70,7 @@ static void caps_general(const struct connectx *d, u8 *c)
 		{ CX_FIELD(cmd_hca_cap, rc), 1 },
 		{ CX_FIELD(cmd_hca_cap, uc), 1 },
 		{ CX_FIELD(cmd_hca_cap, ud), 1 },
-		{ CX_FIELD(cmd_hca_cap, xrc), 1 }, /* the driver needs domains and SRQs; XRC queue pairs are refused */
+		{ CX_FIELD(cmd_hca_cap, xrc), 1 },
 		{ CX_FIELD(cmd_hca_cap, atomic), 1 },
 		{ CX_FIELD(cmd_hca_cap, imaicl), 1 }, /* memory windows and gaps in registrations */
 		{ CX_FIELD(cmd_hca_cap, apm), 1 },

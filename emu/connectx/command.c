@@ -91,7 +91,7 @@ static int dealloc_pd(struct connectx *d, const struct cx_cmd *c)
 	return hca_pd_free(d->verbs.ctx, (u32)cx_get(c->in, dealloc_pd_in, pd));
 }
 
-/* What is nothing but a name: UARs, XRC domains, sets of counters. */
+/* What is nothing but a name: UARs, sets of counters. */
 static int name_alloc(struct table *t, u32 *number)
 {
 	static char taken;
@@ -122,7 +122,7 @@ static int dealloc_uar(struct connectx *d, const struct cx_cmd *c)
 static int alloc_xrcd(struct connectx *d, const struct cx_cmd *c)
 {
 	u32 n;
-	int err = name_alloc(&d->xrcds, &n);
+	int err = hca_xrcd_alloc(d->verbs.ctx, &n);
 
 	if (!err)
 		cx_set(c->out, alloc_xrcd_out, xrcd, n);
@@ -131,7 +131,7 @@ static int alloc_xrcd(struct connectx *d, const struct cx_cmd *c)
 
 static int dealloc_xrcd(struct connectx *d, const struct cx_cmd *c)
 {
-	return name_free(&d->xrcds, (u32)cx_get(c->in, dealloc_xrcd_in, xrcd));
+	return hca_xrcd_free(d->verbs.ctx, (u32)cx_get(c->in, dealloc_xrcd_in, xrcd));
 }
 
 static int alloc_q_counter(struct connectx *d, const struct cx_cmd *c)

@@ -12,11 +12,10 @@
 #define CX_EQS         32
 #define CX_EVENTS_MAX  1024       /* that wait for room in an event queue */
 #define CX_PAGES_MAX   (1u << 25) /* addresses of pages that are kept for a guest: of queues and of memory keys */
-#define CX_OWN_QPNS    0x40    /* numbers below that the HCA does not give: QP0, QP1, and queue pairs for memory keys */
-#define CX_TURN        64      /* requests of one of these in a turn */
-#define CX_COMMANDS    4       /* in a turn */
-#define CX_REG_ENTRIES 512u    /* pages or ranges of a fast registration */
-#define CX_NAMES       0x2000u /* UARs, XRC domains, counter sets */
+#define CX_OWN_QPNS    0x40 /* numbers below that the HCA does not give: QP0, QP1, and queue pairs for memory keys */
+#define CX_TURN        64   /* requests of one of these in a turn */
+#define CX_COMMANDS    4    /* in a turn */
+#define CX_REG_ENTRIES 512u /* pages or ranges of a fast registration */
 #define CX_UAR_FIRST   0x100u
 #define CX_WQE_BB      64u
 #define CX_WQE_BBS     16u
@@ -134,7 +133,6 @@ struct cx_qp {
 	bool privileged; /* the guest kernel's: may register physical pages */
 	bool offload;    /* LSO and checksums */
 	bool has_rq;
-	u32 srqn; /* 0: own receive queue */
 	u8 log_sq;
 	u64 sq_offset; /* in the buffer */
 	u16 sq_next;   /* index of the next block to pull */
@@ -175,7 +173,7 @@ struct connectx {
 	u64 half_at; /* doorbells that are written in two halves: where the first one was */
 	u8 half[4];
 	struct cx_eq *eq[CX_EQS];
-	struct table qpns, uars, xrcds, counter_sets;
+	struct table qpns, uars, counter_sets;
 	struct cx_qp *own[CX_OWN_QPNS];
 	struct loop_poller poller;
 	struct loop_timer poll_timer;

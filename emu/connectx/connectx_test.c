@@ -294,6 +294,75 @@ static void shared_receive(void)
 	row(54, "in use it stays", driver_command(&d, 0x701, 0, 16, 16) == CX_RES_BUSY);
 }
 
+static int xrcd_free(u32 xrcd)
+{
+	memset(d.in, 0, sizeof(d.in));
+	cx_set(d.in, dealloc_xrcd_in, xrcd, xrcd);
+	return driver_command(&d, 0x80f, 0, 16, 16);
+}
+
+/* Polls to the next completion of a receive, or with @receive false of a request; NULL: none. */
+static const u8 *xrc_poll(bool receive)
+{
+	const u8 *e;
+
+	while ((e = driver_poll(&d)))
+		if (receive == (e[63] >> 4 == 2))
+			return e;
+	return NULL;
+}
+
+static void xrc(void)
+{
+	u8 *ctx = cx_ptr(d.in, create_srq_in, srq_context_entry), *ring = d.c.mem + AT_WQ + 8 * 4096, *w;
+	u32 xrcd, srqn, ini, tgt;
+	const u8 *e;
+
+	memset(d.in, 0, sizeof(d.in));
+	row(110, "an XRC domain", !driver_command(&d, 0x80e, 0, 16, 16));
+	xrcd = (u32)cx_get(d.out, alloc_xrcd_out, xrcd);
+	memset(ring, 0, 4096);
+	cx_set(ctx, srqc, log_srq_size, 2);
+	cx_set(ctx, srqc, log_rq_stride, 2);
+	cx_set(ctx, srqc, pd, d.pdn);
+	cx_set(ctx, srqc, xrcd, xrcd);
+	cx_set(ctx, srqc, dbr_addr, driver_addr(AT_RECORDS + 64 + 8 * 64));
+	row(111, "an XRC SRQ without a CQ is refused",
+	    driver_command(&d, 0x700, 0, driver_page(&d, CX_AT_create_srq_in_pas / 8, AT_WQ + 8 * 4096), 16) ==
+		    CX_BAD_PARAM);
+	cx_set(ctx, srqc, cqn, d.cqn);
+	row(112, "an XRC SRQ",
+	    !driver_command(&d, 0x700, 0, driver_page(&d, CX_AT_create_srq_in_pas / 8, AT_WQ + 8 * 4096), 16));
+	srqn = (u32)cx_get(d.out, create_srq_out, srqn);
+	row(113, "a target without its domain is refused",
+	    driver_qp(&d, CX_QP_XRC, 10, xrcd + 1, &tgt) == CX_BAD_PARAM);
+	row(114, "an initiator and a target",
+	    !driver_qp(&d, CX_QP_XRC, 9, 0, &ini) && !driver_qp(&d, CX_QP_XRC, 10, xrcd, &tgt) &&
+		    !driver_connect(&d, ini, tgt) && !driver_connect(&d, tgt, ini));
+	row(115, "the domain is busy", xrcd_free(xrcd) == CX_RES_BUSY);
+	driver_data(driver_data(ring + 16, 16, d.lkey, driver_addr(AT_DATA + 0x6000)), 0, 0x100, 0);
+	wire_store(d.c.mem + AT_RECORDS + 64 + 8 * 64, 4, 1);
+	w = d.c.mem + AT_WQ + 9 * 4096;
+	wire_store(driver_control(w, ini, 0, CX_OP_SEND, 48), 4, srqn);
+	driver_data(w + 32, 7, d.lkey, driver_addr(AT_DATA));
+	driver_posted(&d, 9, ini, 1);
+	e = xrc_poll(true);
+	row(116, "a SEND is received by the SRQ that it names",
+	    e && wire_load(e + 32, 4) == srqn && (wire_load(e + 56, 4) & 0xffffff) == tgt &&
+		    !memcmp(d.c.mem + AT_DATA + 0x6000, "needle", 7));
+	while (driver_poll(&d))
+		;
+	driver_control(w + 64, ini, 1, CX_OP_SEND, 16);
+	driver_posted(&d, 9, ini, 2);
+	row(117, "a request that names none fails", failed(xrc_poll(false), false, 0x02));
+	memset(d.in, 0, sizeof(d.in));
+	cx_set(d.in, destroy_qp_in, qpn, tgt);
+	row(118, "the target ends", !driver_command(&d, 0x501, 0, 16, 16) && xrcd_free(xrcd) == CX_RES_BUSY);
+	memset(d.in, 0, sizeof(d.in));
+	cx_set(d.in, destroy_srq_in, srqn, srqn);
+	row(119, "and the SRQ, and the domain", !driver_command(&d, 0x701, 0, 16, 16) && !xrcd_free(xrcd));
+}
+
 /* RESET, and up to RTS again, with nothing posted. */
 static bool again(u32 n, u32 qpn, u32 peer)
 {
@@ -395,6 +464,7 @@ int main(void)
 	segment_and_commands();
 	data();
 	shared_receive();
+	xrc();
 	hostile_queues();
 	end();
 	driver_destroy(&d);

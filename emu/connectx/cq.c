@@ -120,7 +120,7 @@ static int cq_complete(void *fe, const struct hca_cqe *c)
 		e.flags_qpn = cpu_to_be32((c->flags & HCA_WC_GRH ? 1u << 28 : 0) | (u32)(c->sl & 0xf) << 24 |
 					  (c->src_qp & INDEX));
 		e.imm = cpu_to_be32(qp && qp->service == CX_QP_GSI ? pkey_of(d, c) : c->imm);
-		e.srqn = cpu_to_be32(qp ? qp->srqn : 0);
+		e.srqn = cpu_to_be32(c->srqn);
 		if (c->flags & HCA_WC_IP_CSUM_OK)
 			e.checksums = L3_OK | L4_OK;
 		opcode = receive_opcode(c);

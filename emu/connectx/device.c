@@ -236,7 +236,6 @@ static void tables_init(struct connectx *d)
 	verbs_init(&d->verbs, &cx_verbs_ops, d->cfg.hca, 1, 0xffff);
 	table_init(&d->qpns, 0, 0x1ffff);
 	table_init(&d->uars, CX_UAR_FIRST, BAR_SIZE / UAR_PAGE - 1);
-	table_init(&d->xrcds, 1, CX_NAMES);
 	table_init(&d->counter_sets, 1, 255);
 }
 
@@ -245,7 +244,6 @@ static void tables_fini(struct connectx *d)
 	verbs_fini(&d->verbs);
 	table_fini(&d->qpns);
 	table_fini(&d->uars);
-	table_fini(&d->xrcds);
 	table_fini(&d->counter_sets);
 }
 

@@ -277,10 +277,14 @@ static inline int driver_start(struct driver *d)
 	return status;
 }
 
-/* A queue pair, in RESET, whose queues are in page @n: 4 receives of up to 4 SGEs, 16 blocks of sends. */
+/*
+ * A queue pair, in RESET, whose queues are in page @n: 4 receives of up to 4 SGEs, 16 blocks of sends. @srqn: of XRC, the domain of a
+ * target; 0: an initiator, whose sends begin the page.
+ */
 static inline int driver_qp(struct driver *d, u32 service, u32 n, u32 srqn, u32 *qpn)
 {
 	u8 *qpc = cx_ptr(d->in, create_qp_in, qpc);
+	bool xrc = service == CX_QP_XRC;
 	int status;
 
 	memset(d->in, 0, sizeof(d->in));
@@ -292,7 +296,9 @@ static inline int driver_qp(struct driver *d, u32 service, u32 n, u32 srqn, u32 
 	cx_set(qpc, qpc, log_rq_size, LOG_RQ);
 	cx_set(qpc, qpc, log_rq_stride, 2);
 	cx_set(qpc, qpc, log_sq_size, LOG_SQ);
-	cx_set(qpc, qpc, rq_type, srqn ? 1 : 0);
+	cx_set(qpc, qpc, rq_type, srqn || xrc ? 1 : 0);
+	cx_set(qpc, qpc, no_sq, srqn && xrc);
+	cx_set(qpc, qpc, xrcd, xrc ? srqn : 0);
 	cx_set(qpc, qpc, srqn_rmpn_xrqn, srqn);
 	cx_set(qpc, qpc, cqn_snd, d->cqn);
 	cx_set(qpc, qpc, cqn_rcv, d->cqn);

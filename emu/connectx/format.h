@@ -95,6 +95,8 @@
 	F(srqc, log_srq_size, 0x4, 4)                                      \
 	F(srqc, wq_signature, 0x20, 1)                                     \
 	F(srqc, log_rq_stride, 0x25, 3)                                    \
+	F(srqc, xrcd, 0x28, 24)                                            \
+	F(srqc, cqn, 0x48, 24)                                             \
 	F(srqc, page_offset, 0x40, 6)                                      \
 	F(srqc, log_page_size, 0x82, 6)                                    \
 	F(srqc, pd, 0xc8, 24)                                              \
@@ -141,6 +143,7 @@
 	F(qpc, page_offset, 0x494, 6)                                      \
 	F(qpc, min_rnr_nak, 0x4a3, 5)                                      \
 	F(qpc, next_rcv_psn, 0x4a8, 24)                                    \
+	F(qpc, xrcd, 0x4c8, 24)                                            \
 	F(qpc, cqn_rcv, 0x4e8, 24)                                         \
 	F(qpc, dbr_addr, 0x500, 64)                                        \
 	F(qpc, q_key, 0x540, 32)                                           \
@@ -295,6 +298,7 @@ enum {
 	CX_QP_RC = 0,
 	CX_QP_UC = 1,
 	CX_QP_UD = 2,
+	CX_QP_XRC = 3,
 	CX_QP_SMI = 7,
 	CX_QP_GSI = 8,
 	CX_QP_UMR = 0xc,

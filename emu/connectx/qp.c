@@ -61,8 +61,6 @@ static int queues_make(struct connectx *d, struct cx_qp *qp, const struct cx_cmd
 	qp->offload = cx_get(qpc, qpc, ulp_stateless_offload_mode);
 	qp->record.addr = cx_get(qpc, qpc, dbr_addr);
 	qp->has_rq = cx_get(qpc, qpc, rq_type) == RQ_OWN;
-	if (cx_get(qpc, qpc, rq_type) == RQ_SHARED)
-		qp->srqn = (u32)cx_get(qpc, qpc, srqn_rmpn_xrqn);
 	qp->rq = (struct cx_rq){
 		.log_size = (u8)cx_get(qpc, qpc, log_rq_size),
 		.log_stride = (u8)(4 + cx_get(qpc, qpc, log_rq_stride)),
@@ -126,15 +124,17 @@ static int umr_qp_create(struct connectx *d, const struct cx_cmd *c, struct cx_q
 	return 0;
 }
 
-static int type_of(u32 service)
+static int type_of(const u8 *qpc)
 {
-	switch (service) {
+	switch (cx_get(qpc, qpc, st)) {
 	case CX_QP_RC:
 		return HCA_QPT_RC;
 	case CX_QP_UC:
 		return HCA_QPT_UC;
 	case CX_QP_UD:
 		return HCA_QPT_UD;
+	case CX_QP_XRC:
+		return cx_get(qpc, qpc, no_sq) ? HCA_QPT_XRC_TGT : HCA_QPT_XRC_INI;
 	case CX_QP_SMI:
 		return HCA_QPT_SMI;
 	case CX_QP_GSI:
@@ -151,12 +151,13 @@ static int verbs_create(struct connectx *d, const struct cx_cmd *c, struct cx_qp
 	u32 rq_type = (u32)cx_get(qpc, qpc, rq_type);
 	u32 sends = min(BIT(cx_get(qpc, qpc, log_sq_size)), caps->max_qp_wr);
 	u32 recvs = min(BIT(cx_get(qpc, qpc, log_rq_size)), caps->max_qp_wr);
-	int type = type_of((u32)cx_get(qpc, qpc, st));
+	bool xrc = cx_get(qpc, qpc, st) == CX_QP_XRC;
+	int type = type_of(qpc);
 	struct verbs_qp_queues queues = {
 		.send_cq = (u32)cx_get(qpc, qpc, cqn_snd),
 		.recv_cq = (u32)cx_get(qpc, qpc, cqn_rcv),
 		.srq = (u32)cx_get(qpc, qpc, srqn_rmpn_xrqn),
-		.has_srq = rq_type == RQ_SHARED,
+		.has_srq = rq_type == RQ_SHARED && !xrc, /* an XRC queue pair names one that it does not use */
 	};
 	struct hca_qp_init init = {
 		.type = (enum hca_qp_type)type,
@@ -168,11 +169,12 @@ static int verbs_create(struct connectx *d, const struct cx_cmd *c, struct cx_qp
 		.max_inline = HCA_MAX_INLINE,
 		.rx_csum = cx_get(qpc, qpc, ulp_stateless_offload_mode),
 		.port = d->cfg.port,
+		.xrcdn = type == HCA_QPT_XRC_TGT ? (u32)cx_get(qpc, qpc, xrcd) : 0,
 	};
 	struct verbs_qp *qp;
 	int err;
 
-	if (type < 0 || rq_type > RQ_NONE || rq_type == 2)
+	if (type < 0 || rq_type > RQ_NONE || rq_type == 2 || (xrc && rq_type == RQ_OWN))
 		return CX_BAD_PARAM;
 	err = verbs_qp_create(&d->verbs, &queues, &init, c, &qp);
 	if (err)
@@ -222,7 +224,7 @@ int cx_destroy_qp(struct connectx *d, const struct cx_cmd *c)
 
 #define CONNECTED (HCA_QP_AV | HCA_QP_PATH_MTU | HCA_QP_DEST_QPN | HCA_QP_RQ_PSN)
 
-/* What each command sets besides what its mask of optional parameters says: of RC, UC, and the datagram services. */
+/* What each command sets besides what its mask of optional parameters says: of RC and XRC, UC, and the datagram services. */
 static const struct {
 	u16 op;
 	u8 to;
@@ -298,9 +300,9 @@ int cx_modify_qp(struct connectx *d, const struct cx_cmd *c)
 		i++;
 	if (transitions[i].context) {
 		cx_attr_in(d, &a, qpc);
-		mask |= qp->service == CX_QP_RC   ? transitions[i].rc
-			: qp->service == CX_QP_UC ? transitions[i].uc
-						  : transitions[i].ud;
+		mask |= qp->service == CX_QP_RC || qp->service == CX_QP_XRC ? transitions[i].rc
+			: qp->service == CX_QP_UC                           ? transitions[i].uc
+									    : transitions[i].ud;
 		mask |= optional_mask((u32)cx_get(c->in, rst2init_qp_in, opt_param_mask));
 	}
 	a.state = transitions[i].to;
@@ -372,4 +374,5 @@ const struct verbs_ops cx_verbs_ops = {
 	.qp = &cx_qp_wq_ops,
 	.srq = &cx_srq_wq_ops,
 	.special = &cx_special_ops,
+	.xrc = true,
 };

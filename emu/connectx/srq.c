@@ -46,15 +46,19 @@ void cx_srq_fini(struct verbs_srq *base)
 	cx_buf_destroy(cx_of(base->verbs), &container_of(base, struct cx_srq, srq)->buf);
 }
 
+/* Each one of the drivers has an XRC domain and a CQ, which only XRC target queue pairs go by. */
 int cx_create_srq(struct connectx *d, const struct cx_cmd *c)
 {
 	const u8 *ctx = cx_cptr(c->in, create_srq_in, srq_context_entry);
 	/* An entry begins with 16 bytes that link it. */
+	const struct verbs_cq *cq = table_get(&d->verbs.cqs, (u32)cx_get(ctx, srqc, cqn));
 	u32 room = BIT(cx_get(ctx, srqc, log_rq_stride)) - 1, sges = min(room, (u32)HCA_MAX_SGE);
 	struct hca_srq_attr attr = {
 		.max_wr = BIT(cx_get(ctx, srqc, log_srq_size)),
 		.max_sge = sges,
 		.limit = (u32)cx_get(ctx, srqc, lwm),
+		.xrcdn = (u32)cx_get(ctx, srqc, xrcd),
+		.cqn = cq ? cq->cqn : 0,
 	};
 	struct verbs_srq *srq;
 	int err = sges ? verbs_srq_create(&d->verbs, (u32)cx_get(ctx, srqc, pd), &attr, c, &srq) : -EINVAL;

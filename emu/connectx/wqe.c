@@ -31,6 +31,9 @@ static_assert(sizeof(struct control_seg) == DS, "a control segment");
 #define FENCE_STRONG 3
 #define FENCE_BOTH   4
 
+struct xrc_seg {
+	__be32 srqn, reserved[3];
+};
 struct remote_seg {
 	__be64 addr;
 	__be32 rkey, reserved;
@@ -236,9 +239,19 @@ static int decode_remote(struct cursor *c, bool atomic, u8 opcode, struct hca_se
 	return 0;
 }
 
+static int decode_xrc(struct cursor *c, struct hca_send_wr *wr)
+{
+	const struct xrc_seg *s = take(c, sizeof(*s));
+
+	if (!s)
+		return -EINVAL;
+	wr->remote_srqn = be32_to_cpu(s->srqn) & CX_ANY_QPN;
+	return 0;
+}
+
 static int decode_send(struct cx_qp *qp, const u8 *wqe, u32 size, struct hca_send_wr *wr)
 {
-	bool datagram = qp->service != CX_QP_RC && qp->service != CX_QP_UC;
+	bool datagram = qp->service != CX_QP_RC && qp->service != CX_QP_UC && qp->service != CX_QP_XRC;
 	struct cursor c = { wqe + DS, size - DS };
 	struct control_seg ctrl;
 	u8 op, fence;
@@ -263,6 +276,8 @@ static int decode_send(struct cx_qp *qp, const u8 *wqe, u32 size, struct hca_sen
 		err = decode_datagram(qp, &c, wr);
 	if (!err && datagram)
 		err = decode_offload(qp, &c, op, wr);
+	if (qp->service == CX_QP_XRC)
+		err = decode_xrc(&c, wr);
 	if (!err && operations[op].remote)
 		err = decode_remote(&c, operations[op].atomic, wr->opcode, wr);
 	if (!err)

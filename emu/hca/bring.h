@@ -23,7 +23,7 @@ static inline u32 bring_mask(enum hca_qp_type type, enum hca_qp_state to)
 				  .datagram = HCA_QP_SQ_PSN },
 	};
 
-	if (type == HCA_QPT_RC)
+	if (type == HCA_QPT_RC || type >= HCA_QPT_XRC_INI)
 		return masks[to].rc;
 	if (type == HCA_QPT_UC)
 		return masks[to].uc;

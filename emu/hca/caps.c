@@ -15,6 +15,7 @@ const struct hca_caps hca_caps_default = {
 	.max_srq_sge = HCA_MAX_SGE,
 	.max_mw = 1 << 16,
 	.max_ah = 1 << 16,
+	.max_xrcd = 1 << 13,
 	.max_mcast_grp = 8192,
 	.max_mcast_qp_attach = 248,
 	.max_qp_rd_atom = 128,

@@ -75,8 +75,8 @@ void hca_cq_overflow_run(struct loop_task *t, struct now now)
 
 		list_del(&cq->overflowed);
 		table_for_each (&hca->qps, i, qp) {
-			if ((qp->send_cq != cq && qp->recv_cq != cq) || qp->state == HCA_QPS_RESET ||
-			    qp->state == HCA_QPS_ERR)
+			if ((qp->send_cq != cq && qp->recv_cq != cq && !(qp->srq && qp->srq->cq == cq)) ||
+			    qp->state == HCA_QPS_RESET || qp->state == HCA_QPS_ERR)
 				continue;
 			hca_qp_force_error(qp);
 			hca_qp_event(qp, HCA_EVENT_QP_FATAL);
@@ -113,7 +113,18 @@ void hca_complete_send(struct hca_qp *qp, struct hca_cqe *cqe)
 
 void hca_complete_recv(struct hca_qp *qp, struct hca_cqe *cqe)
 {
-	complete(qp->recv_cq, qp, cqe);
+	struct hca_cq *cq = qp->recv_cq;
+
+	if (unlikely(qp->type == HCA_QPT_XRC_TGT)) {
+		const struct hca_srq *srq = table_get(&qp->hca->srqs, cqe->srqn);
+
+		if (!srq)
+			return; /* it was destroyed */
+		cq = srq->cq;
+	} else if (qp->srq) {
+		cqe->srqn = qp->srq->srqn;
+	}
+	complete(cq, qp, cqe);
 }
 
 /* A flush may call a user inside the daemon that posts and completes again: each CQ is flushed once, the task flushes

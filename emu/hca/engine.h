@@ -11,13 +11,15 @@
 struct hca_pd;
 struct hca_cq;
 struct hca_srq;
+struct hca_xrcd;
 
 struct hca_qp {
 	struct hca *hca;
 	struct hca_ctx *ctx;
 	struct hca_pd *pd;
 	struct hca_cq *send_cq, *recv_cq;
-	struct hca_srq *srq; /* NULL: own receive queue */
+	struct hca_srq *srq; /* NULL: own receive queue; XRC_TGT: that of the request at hand, by hca_xrc_srq() */
+	struct hca_xrcd *xrcd;
 	const struct hca_wq_ops *ops;
 	void *fe;
 	enum hca_qp_type type;
@@ -43,6 +45,8 @@ struct hca_transport {
 	void (*doorbell)(struct hca_qp *qp); /* send work may be there */
 	/* A packet for QPN >= 2 or multicast from a port of this HCA; ownership passes. -EAGAIN as in wire/port.h. */
 	int (*receive)(struct hca *hca, u8 port, struct wire_packet *p);
+	/* An XRC SRQ goes: what @qp, an XRC_TGT, has taken from it does not complete, and what names it is invalid. May be NULL. */
+	void (*srq_gone)(struct hca_qp *qp, u32 srqn);
 	/* Zero-copy receive, as wire_port_user.zcopy; may be NULL. */
 	u32 (*zcopy)(struct hca *hca, u8 port, const struct wire_packet *head, u32 n, u8 **at);
 	void (*port_ready)(struct hca *hca, u8 port); /* credits came back */
@@ -67,9 +71,16 @@ u32 hca_mcast_for_each(struct hca *hca, u8 port, const struct wire_gid *mgid, u1
 /* From the QP's own queue or its SRQ (and then counts toward the limit event). */
 int hca_next_recv(struct hca_qp *qp, struct hca_recv_wr *wr);
 void hca_recv_done(struct hca_qp *qp);
+/*
+ * XRC_TGT: the next receives, and keys, are those of this SRQ and its PD (annex A14). -EINVAL: there is no such SRQ, or it is of another
+ * XRC domain; there are no receives and no keys then.
+ */
+int hca_xrc_srq(struct hca_qp *qp, u32 srqn);
 
-/* Completions: @cqe's qpn and port are filled in. A full CQ raises CQ_ERR and fails the QPs of the CQ. The front end's
- * flush comes from hca_flush(), which the transport calls at the end of a burst (and the HCA before the loop sleeps). */
+/*
+ * Completions: @cqe's qpn and port are filled in, and srqn except for an XRC_TGT. A full CQ raises CQ_ERR and fails the QPs of the CQ. The
+ * front end's flush comes from hca_flush(), which the transport calls at the end of a burst (and the HCA before the loop sleeps).
+ */
 void hca_complete_send(struct hca_qp *qp, struct hca_cqe *cqe);
 void hca_complete_recv(struct hca_qp *qp, struct hca_cqe *cqe);
 void hca_flush(struct hca *hca);

@@ -48,6 +48,7 @@ static void init_numbers(struct hca *hca)
 	table_init(&hca->pds, 1, hca_caps_default.max_pd);
 	table_init(&hca->cqs, 1, hca_caps_default.max_cq);
 	table_init(&hca->srqs, 1, hca_caps_default.max_srq);
+	table_init(&hca->xrcds, 1, hca_caps_default.max_xrcd);
 	hca_key_space_init(&hca->keys, &hca->rng);
 }
 
@@ -118,6 +119,7 @@ void hca_destroy(struct hca *hca)
 	table_fini(&hca->pds);
 	table_fini(&hca->cqs);
 	table_fini(&hca->srqs);
+	table_fini(&hca->xrcds);
 	free(hca->port);
 	free(hca);
 }
@@ -240,6 +242,7 @@ void hca_ctx_destroy(struct hca_ctx *ctx)
 	struct hca *hca = ctx->hca;
 	struct hca_key *k, *tmp;
 	struct hca_qp *qp;
+	struct hca_xrcd *xrcd;
 	struct hca_srq *srq;
 	struct hca_cq *cq;
 	struct hca_pd *pd;
@@ -255,6 +258,9 @@ void hca_ctx_destroy(struct hca_ctx *ctx)
 	table_for_each (&hca->srqs, i, srq)
 		if (srq->ctx == ctx)
 			hca_srq_destroy(ctx, srq->srqn);
+	table_for_each (&hca->xrcds, i, xrcd)
+		if (xrcd->ctx == ctx)
+			hca_xrcd_free(ctx, xrcd->xrcdn);
 	table_for_each (&hca->cqs, i, cq)
 		if (cq->ctx == ctx)
 			hca_cq_destroy(ctx, cq->cqn);

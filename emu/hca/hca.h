@@ -24,8 +24,15 @@ enum hca_qp_type {
 	HCA_QPT_GSI,
 	HCA_QPT_RC,
 	HCA_QPT_UC,
-	HCA_QPT_UD
+	HCA_QPT_UD,
+	HCA_QPT_XRC_INI = 9, /* XRC (annex A14): requester only */
+	HCA_QPT_XRC_TGT,     /* responder only: each request names an SRQ of its XRC domain */
 };
+static inline bool hca_qp_type_valid(enum hca_qp_type type)
+{
+	return (u32)type <= HCA_QPT_UD || type == HCA_QPT_XRC_INI || type == HCA_QPT_XRC_TGT;
+}
+
 enum hca_qp_state {
 	HCA_QPS_RESET,
 	HCA_QPS_INIT,
@@ -154,6 +161,7 @@ struct hca_send_wr {
 	struct hca_av av;
 	u32 remote_qpn, remote_qkey;
 	u16 pkey_index;
+	u32 remote_srqn; /* XRC */
 	/*
 	 * UD SEND of a TCP packet to be cut (large send offload): its headers, with IPoIB's encapsulation, stand in inline_data,
 	 * the SGEs hold the rest; 0 mss: none.
@@ -188,6 +196,7 @@ struct hca_cqe {
 	u32 byte_len;
 	u32 imm; /* immediate (host-order number), or invalidated R_Key, by flags */
 	u32 qpn, src_qp;
+	u32 srqn; /* of a receive: the SRQ that it is of; 0: none */
 	u8 flags; /* enum hca_wc_flags */
 	u8 sl, dlid_path_bits, port;
 	u16 pkey_index, slid;
@@ -311,7 +320,7 @@ void hca_move_abandon(struct hca_move *m);
 
 struct hca_caps {
 	u32 max_qp, max_qp_wr, max_sge, max_cq, max_cqe, max_mr, max_pd, max_srq, max_srq_wr, max_srq_sge, max_mw,
-		max_ah;
+		max_ah, max_xrcd;
 	u32 max_mcast_grp, max_mcast_qp_attach;
 	u8 max_qp_rd_atom, max_qp_init_rd_atom, local_ca_ack_delay;
 	u32 max_inline;
@@ -372,6 +381,9 @@ int hca_qp_post(struct hca_ctx *ctx, u32 qpn, u64 opcodes);
 
 int hca_pd_alloc(struct hca_ctx *ctx, u32 *pdn);
 int hca_pd_free(struct hca_ctx *ctx, u32 pdn);
+/* XRC domains (annex A14). */
+int hca_xrcd_alloc(struct hca_ctx *ctx, u32 *xrcdn);
+int hca_xrcd_free(struct hca_ctx *ctx, u32 xrcdn);
 
 /* @va: application address; @iova: address that work requests and remote peers use. rkey equals lkey or 0. */
 int hca_mr_reg(struct hca_ctx *ctx, u32 pdn, u64 va, u64 iova, u64 len, u32 access, u32 *lkey, u32 *rkey);
@@ -427,6 +439,7 @@ int hca_cq_destroy(struct hca_ctx *ctx, u32 cqn);
 
 struct hca_srq_attr {
 	u32 max_wr, max_sge, limit;
+	u32 xrcdn, cqn; /* of an XRC SRQ: its domain, and where its receives complete; 0: it is none */
 };
 int hca_srq_create(struct hca_ctx *ctx, u32 pdn, const struct hca_srq_attr *attr, const struct hca_wq_ops *ops,
 		   void *fe, u32 *srqn);
@@ -439,7 +452,8 @@ int hca_srq_destroy(struct hca_ctx *ctx, u32 srqn);
 struct hca_qp_init {
 	enum hca_qp_type type;
 	u32 pdn, send_cqn, recv_cqn;
-	u32 srqn; /* 0: none */
+	u32 srqn;  /* 0: none */
+	u32 xrcdn; /* XRC_TGT */
 	u32 max_send_wr, max_recv_wr, max_send_sge, max_recv_sge, max_inline;
 	bool sq_sig_all;
 	bool rx_csum; /* UD: set HCA_WC_IP_CSUM_OK for a received IP packet with valid checksums */

@@ -95,7 +95,7 @@ struct hca {
 	void *transport_data;
 	struct list ctxs;
 	u64 ctx_serial; /* of the latest */
-	struct table qps, pds, cqs, srqs;
+	struct table qps, pds, cqs, srqs, xrcds;
 	u32 qpn_next, qpns;
 	struct hca_key_space keys;
 	struct list dirty;      /* CQs with completions since the last flush */
@@ -167,6 +167,15 @@ struct hca_cq {
 struct hca_cq *hca_cq_get(struct hca_ctx *ctx, u32 cqn);
 void hca_cq_overflow_run(struct loop_task *t, struct now now);
 
+/* xrcd.c */
+struct hca_xrcd {
+	struct hca_ctx *ctx;
+	u32 xrcdn, srqs;
+	struct list targets; /* its XRC_TGT queue pairs */
+};
+struct hca_xrcd *hca_xrcd_get(struct hca_ctx *ctx, u32 xrcdn);
+void hca_xrc_srq_gone(struct hca_srq *srq);
+
 /* srq.c */
 struct hca_srq {
 	struct hca_ctx *ctx;
@@ -175,10 +184,20 @@ struct hca_srq {
 	void *fe;
 	u32 srqn, users;
 	struct hca_srq_attr attr;
+	struct hca_xrcd *xrcd; /* of an XRC SRQ, as @cq */
+	struct hca_cq *cq;
 	u32 (*posted)(void *fe);
 };
 struct hca_srq *hca_srq_get(struct hca_ctx *ctx, u32 srqn);
 void hca_srq_check_limit(struct hca_srq *srq);
+
+/* The PD of R_Keys: that of the SRQ which the request at hand names, if it is XRC (annex A14). */
+static inline const struct hca_pd *hca_qp_pd(const struct hca_qp *qp)
+{
+	if (likely(qp->type != HCA_QPT_XRC_TGT))
+		return qp->pd;
+	return qp->srq ? qp->srq->pd : NULL;
+}
 
 /* qp.c */
 struct hca_qp_priv {
@@ -187,6 +206,7 @@ struct hca_qp_priv {
 	u32 windows;      /* type 2 windows bound */
 	struct list failing;
 	struct list flushing; /* on the context's list: its flush is not over */
+	struct list target;   /* on the list of its XRC domain */
 	bool alt_loaded;      /* an alternate path was given since RESET */
 };
 

@@ -247,7 +247,7 @@ int hca_key_local(struct hca_qp *qp, u32 lkey, u64 va, u32 len, u32 access, stru
 
 int hca_key_recv(struct hca_qp *qp, u32 lkey, u64 va, u32 len, u32 access, struct hca_span *span)
 {
-	return key_of_pd(qp, qp->srq ? qp->srq->pd : qp->pd, lkey, va, len, access, span);
+	return key_of_pd(qp, qp->srq ? qp->srq->pd : hca_qp_pd(qp), lkey, va, len, access, span);
 }
 
 /* Type 1 windows and regions go by PD, type 2B windows by PD and QP (10.6.7). */
@@ -260,7 +260,8 @@ int hca_key_remote(struct hca_qp *qp, u32 rkey, u64 va, u32 len, u32 access, str
 	k = hca_key_find(qp->hca, rkey);
 	if (unlikely(!k || !k->valid))
 		return HCA_KEY_INVALID;
-	if (unlikely(k->pd != qp->pd || (k->kind == HCA_KEY_MW2 && k->qp != qp) || (k->qpn && k->qpn != qp->qpn)))
+	if (unlikely(k->pd != hca_qp_pd(qp) || (k->kind == HCA_KEY_MW2 && k->qp != qp) ||
+		     (k->qpn && k->qpn != qp->qpn)))
 		return HCA_KEY_PD;
 	if (unlikely(!in_range(k, va, len)))
 		return HCA_KEY_BOUNDS;

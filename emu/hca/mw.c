@@ -133,7 +133,7 @@ int hca_key_invalidate(struct hca_qp *qp, u32 key, bool remote)
 
 	if (!k || !k->valid || k->ctx != qp->ctx)
 		return HCA_KEY_INVALID;
-	if (k->pd != qp->pd || (k->kind == HCA_KEY_MW2 && k->qp != qp) || (k->qpn && k->qpn != qp->qpn))
+	if (k->pd != hca_qp_pd(qp) || (k->kind == HCA_KEY_MW2 && k->qp != qp) || (k->qpn && k->qpn != qp->qpn))
 		return HCA_KEY_PD;
 	if (k->kind == HCA_KEY_MW2) {
 		hca_mw_unbind(k);

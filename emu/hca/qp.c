@@ -38,7 +38,7 @@ static int bind_objects(struct hca_ctx *ctx, const struct hca_qp_init *init, str
 {
 	bool special = init->type == HCA_QPT_SMI || init->type == HCA_QPT_GSI;
 
-	if ((u32)init->type > HCA_QPT_UD || !caps_ok(&ctx->hca->caps, init))
+	if (!hca_qp_type_valid(init->type) || !caps_ok(&ctx->hca->caps, init))
 		return -EINVAL;
 	if (special && (init->srqn || !hca_port_valid(ctx->hca, init->port)))
 		return -EINVAL;
@@ -46,7 +46,10 @@ static int bind_objects(struct hca_ctx *ctx, const struct hca_qp_init *init, str
 	qp->send_cq = hca_cq_get(ctx, init->send_cqn);
 	qp->recv_cq = hca_cq_get(ctx, init->recv_cqn);
 	qp->srq = init->srqn ? hca_srq_get(ctx, init->srqn) : NULL;
+	qp->xrcd = init->xrcdn ? hca_xrcd_get(ctx, init->xrcdn) : NULL;
 	if (!qp->pd || !qp->send_cq || !qp->recv_cq || (init->srqn && !qp->srq))
+		return -EINVAL;
+	if ((init->type == HCA_QPT_XRC_TGT) != !!qp->xrcd || (init->type >= HCA_QPT_XRC_INI && init->srqn))
 		return -EINVAL;
 	return 0;
 }
@@ -96,6 +99,7 @@ int hca_qp_create(struct hca_ctx *ctx, const struct hca_qp_init *init, const str
 		return -ENOMEM;
 	list_init(&priv->failing);
 	list_init(&priv->flushing);
+	list_init(&priv->target);
 	qp->hca = hca;
 	qp->ctx = ctx;
 	qp->ops = ops;
@@ -125,6 +129,8 @@ int hca_qp_create(struct hca_ctx *ctx, const struct hca_qp_init *init, const str
 	if (err)
 		goto err_number;
 	use_objects(qp, 1);
+	if (qp->xrcd)
+		list_add(&qp->xrcd->targets, &priv->target);
 	*qpn = qp->qpn;
 	return 0;
 
@@ -162,6 +168,9 @@ void hca_qp_free(struct hca_qp *qp)
 		hca->transport->destroy(qp);
 	list_del(&qp->in_error);
 	list_del(&hca_qp_priv(qp)->flushing);
+	list_del(&hca_qp_priv(qp)->target);
+	if (qp->xrcd)
+		qp->srq = NULL; /* a target has none of its own */
 	use_objects(qp, -1);
 	free(hca_qp_priv(qp));
 }

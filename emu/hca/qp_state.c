@@ -132,14 +132,21 @@ static const struct transition transitions[QPS][QPS] = {
 bool hca_qp_transition_ok(enum hca_qp_type type, u8 from, u8 to, u32 mask)
 {
 	const struct transition *t;
+	u32 req, opt;
 
-	if (from >= QPS || to >= QPS || (u32)type >= TYPES)
+	if (from >= QPS || to >= QPS || !hca_qp_type_valid(type))
 		return false;
 	if ((mask & HCA_QP_CUR_STATE) && (from < HCA_QPS_RTR || from > HCA_QPS_SQE))
 		return false;
 	t = &transitions[from][to];
-	return t->valid && (mask & t->req[type]) == t->req[type] &&
-	       !(mask & ~(t->req[type] | t->opt[type] | HCA_QP_STATE));
+	/* XRC is RC without a responder, or without a requester: what that one needs may be left out (annex A14) */
+	req = t->req[type >= HCA_QPT_XRC_INI ? HCA_QPT_RC : type];
+	opt = t->opt[type >= HCA_QPT_XRC_INI ? HCA_QPT_RC : type] | req;
+	if (type == HCA_QPT_XRC_INI)
+		req &= ~(u32)(HCA_QP_MAX_DEST_RD_ATOMIC | RNRT);
+	else if (type == HCA_QPT_XRC_TGT)
+		req &= ~(u32)(HCA_QP_RETRY_CNT | HCA_QP_RNR_RETRY | HCA_QP_MAX_QP_RD_ATOMIC);
+	return t->valid && (mask & req) == req && !(mask & ~(opt | HCA_QP_STATE));
 }
 
 /* Is the address vector valid: field limits (12.7), GID index of the port? An Ethernet port ignores DLID and path bits, as ib_core does. */

@@ -129,7 +129,7 @@ static void check_cells(void)
 				check_cell(from, to, type);
 	row(1, "no such state", !hca_qp_transition_ok(HCA_QPT_RC, 0, 7, HCA_QP_STATE));
 	row(2, "no such state", !hca_qp_transition_ok(HCA_QPT_RC, 7, 0, HCA_QP_STATE));
-	row(3, "no such type", !hca_qp_transition_ok(9, 0, 0, HCA_QP_STATE));
+	row(3, "no such type", !hca_qp_transition_ok(7, 0, 0, HCA_QP_STATE));
 	row(4, "no such attribute", !hca_qp_transition_ok(HCA_QPT_RC, 0, 0, HCA_QP_STATE | 1u << 24));
 }
 

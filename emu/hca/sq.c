@@ -8,7 +8,7 @@
 #include "emu/hca/hca_internal.h"
 #include "emu/lib/poison.h"
 
-#define RC    BIT(HCA_QPT_RC)
+#define RC    (BIT(HCA_QPT_RC) | BIT(HCA_QPT_XRC_INI))
 #define UC    BIT(HCA_QPT_UC)
 #define DG    (BIT(HCA_QPT_UD) | BIT(HCA_QPT_SMI) | BIT(HCA_QPT_GSI))
 #define IWARP BIT(HCA_QPT_UD + 1) /* RC queue pairs over RDMAP, which has no immediate data and no atomics */

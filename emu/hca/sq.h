@@ -35,7 +35,8 @@ struct hca_wqe {
 
 /* Opcodes of send requests: transport services (9.4, table 38; RFC 5040, 1.1), and the opcode of the completion. */
 struct hca_operation {
-	u8 services, completion;
+	u16 services; /* bits of enum hca_qp_type */
+	u8 completion;
 	bool response; /* READ and atomics: complete with data from the responder; no inline data */
 	bool local;    /* carried out by the HCA alone */
 };

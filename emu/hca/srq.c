@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Shared receive queues and their limit event (10.2.9). */
+/* Shared receive queues and their limit event (10.2.9); XRC SRQs (annex A14). */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -17,11 +17,13 @@ int hca_srq_create(struct hca_ctx *ctx, u32 pdn, const struct hca_srq_attr *attr
 {
 	const struct hca_caps *caps = &ctx->hca->caps;
 	struct hca_pd *pd = hca_pd_get(ctx, pdn);
+	struct hca_xrcd *xrcd = attr->xrcdn ? hca_xrcd_get(ctx, attr->xrcdn) : NULL;
+	struct hca_cq *cq = xrcd ? hca_cq_get(ctx, attr->cqn) : NULL;
 	struct hca_srq *srq;
 	int err;
 
 	if (!pd || !attr->max_wr || attr->max_wr > caps->max_srq_wr || attr->max_sge > caps->max_srq_sge ||
-	    attr->limit > attr->max_wr)
+	    attr->limit > attr->max_wr || (attr->xrcdn && !cq))
 		return -EINVAL;
 	err = hca_may_create(ctx->hca, HCA_OBJECT_SRQ, ctx->hca->srqs.used, caps->max_srq);
 	if (err)
@@ -34,11 +36,17 @@ int hca_srq_create(struct hca_ctx *ctx, u32 pdn, const struct hca_srq_attr *attr
 	srq->ops = ops;
 	srq->fe = fe;
 	srq->attr = *attr;
+	srq->xrcd = xrcd;
+	srq->cq = cq;
 	if (table_add(&ctx->hca->srqs, srq, &srq->srqn)) {
 		free(srq);
 		return -ENOMEM;
 	}
 	pd->users++;
+	if (xrcd) {
+		xrcd->srqs++;
+		cq->users++;
+	}
 	*srqn = srq->srqn;
 	return 0;
 }
@@ -89,6 +97,11 @@ int hca_srq_destroy(struct hca_ctx *ctx, u32 srqn)
 		return -EINVAL;
 	if (srq->users)
 		return -EBUSY;
+	if (srq->xrcd) {
+		hca_xrc_srq_gone(srq);
+		srq->xrcd->srqs--;
+		srq->cq->users--;
+	}
 	srq->pd->users--;
 	table_remove(&ctx->hca->srqs, srqn);
 	free(srq);

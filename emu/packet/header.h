@@ -41,6 +41,7 @@ static inline const struct wire_opcode *wire_packet_opcode(const struct wire_pac
 		return wire_packet_at(p, p->bth_off + wire_packet_opcode(p)->offset[eth]); \
 	}
 WIRE_PACKET_ETH(deth, wire_deth, WIRE_ETH_DETH)
+WIRE_PACKET_ETH(xrceth, wire_xrceth, WIRE_ETH_XRC)
 WIRE_PACKET_ETH(reth, wire_reth, WIRE_ETH_RETH)
 WIRE_PACKET_ETH(atomic_eth, wire_atomic_eth, WIRE_ETH_ATOMIC)
 WIRE_PACKET_ETH(aeth, wire_aeth, WIRE_ETH_AETH)

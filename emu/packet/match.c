@@ -42,6 +42,7 @@ static const struct {
 	{ "uc", 0, WIRE_TP_UC },
 	{ "ud", 0, WIRE_TP_UD },
 	{ "cnp", 0, WIRE_TP_CNP },
+	{ "xrc", 0, WIRE_TP_XRC },
 };
 
 static bool opcode_word(u64 *set, const char *word)

@@ -119,7 +119,8 @@ static int qp_check(const struct verbs *v, const struct verbs_qp_queues *q, stru
 {
 	const struct hca_caps *caps = hca_caps(v->hca);
 
-	if ((u32)init->type > HCA_QPT_UD || (init->type <= HCA_QPT_GSI && !v->ops->special))
+	if (!hca_qp_type_valid(init->type) || (init->type <= HCA_QPT_GSI && !v->ops->special) ||
+	    (init->type >= HCA_QPT_XRC_INI && !v->ops->xrc))
 		return -EOPNOTSUPP;
 	if (init->type <= HCA_QPT_GSI && q->has_srq)
 		return -EINVAL;
@@ -306,19 +307,21 @@ int verbs_srq_create(struct verbs *v, u32 pdn, const struct hca_srq_attr *attr, 
 	srq->verbs = v;
 	srq->max_sge = attr->max_sge;
 	err = v->ops->srq_init(srq, attr->max_wr, cmd);
-	if (!err && table_add(&v->srqs, srq, &srq->handle))
-		err = -ENOMEM;
+	if (!err)
+		err = hca_srq_create(v->ctx, pdn, attr, v->ops->srq, srq, &srq->srqn);
 	if (err)
 		goto free_srq;
-	err = hca_srq_create(v->ctx, pdn, attr, v->ops->srq, srq, &srq->srqn);
-	if (err)
-		goto drop_handle;
+	srq->handle = srq->srqn;
+	if (v->ops->xrc ? table_add_at(&v->srqs, srq, srq->handle) : table_add(&v->srqs, srq, &srq->handle)) {
+		err = -ENOMEM;
+		goto destroy_srq;
+	}
 	hca_srq_set_level(v->ctx, srq->srqn, v->ops->srq_posted);
 	*out = srq;
 	return 0;
 
-drop_handle:
-	table_remove(&v->srqs, srq->handle);
+destroy_srq:
+	hca_srq_destroy(v->ctx, srq->srqn);
 free_srq:
 	v->ops->srq_fini(srq);
 	free(srq);

@@ -59,6 +59,7 @@ struct verbs_ops {
 	const struct hca_cq_ops *cq;
 	const struct hca_wq_ops *qp, *srq;
 	const struct verbs_special_ops *special; /* NULL: special QPs are not the user's */
+	bool xrc; /* XRC is the user's. The handles of SRQs are the numbers by which peers name them */
 };
 
 /* The objects of one opener. */

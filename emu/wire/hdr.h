@@ -261,6 +261,17 @@ static inline void wire_deth_fill(struct wire_deth *h, u32 qkey, u32 src_qp)
 	h->src_qp = cpu_to_be32(src_qp & WIRE_QPN_MASK);
 }
 
+/* XRC Extended Transport Header, in every XRC request packet. IBTA annex A14. */
+struct wire_xrceth {
+	__be32 srqn; /* reserved 8, XRC SRQ 24 */
+} WIRE_HDR;
+static_assert(sizeof(struct wire_xrceth) == 4, "XRCETH size");
+
+static inline u32 wire_xrceth_srqn(const struct wire_xrceth *h)
+{
+	return be32_to_cpu(h->srqn) & WIRE_QPN_MASK;
+}
+
 /* RDMA Extended Transport Header. IBTA 9.3.3. */
 struct wire_reth {
 	__be64 va;

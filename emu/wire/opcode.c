@@ -26,6 +26,7 @@ enum {
 
 enum {
 	DETH = 1 << WIRE_ETH_DETH,
+	XRCETH = 1 << WIRE_ETH_XRC,
 	RETH = 1 << WIRE_ETH_RETH,
 	ATOMICETH = 1 << WIRE_ETH_ATOMIC,
 	AETH = 1 << WIRE_ETH_AETH,
@@ -40,6 +41,7 @@ enum {
 #define BEFORE(set, eth)                                                                                         \
 	((int)sizeof(struct wire_bth) + ((eth) > WIRE_ETH_RDETH ? LEN_IF(set, WIRE_ETH_RDETH, wire_rdeth) : 0) + \
 	 ((eth) > WIRE_ETH_DETH ? LEN_IF(set, WIRE_ETH_DETH, wire_deth) : 0) +                                   \
+	 ((eth) > WIRE_ETH_XRC ? LEN_IF(set, WIRE_ETH_XRC, wire_xrceth) : 0) +                                   \
 	 ((eth) > WIRE_ETH_RETH ? LEN_IF(set, WIRE_ETH_RETH, wire_reth) : 0) +                                   \
 	 ((eth) > WIRE_ETH_ATOMIC ? LEN_IF(set, WIRE_ETH_ATOMIC, wire_atomic_eth) : 0) +                         \
 	 ((eth) > WIRE_ETH_AETH ? LEN_IF(set, WIRE_ETH_AETH, wire_aeth) : 0) +                                   \
@@ -60,6 +62,7 @@ enum {
 		.offset = { \
 			[WIRE_ETH_RDETH] = OFFSET(set, WIRE_ETH_RDETH), \
 			[WIRE_ETH_DETH] = OFFSET(set, WIRE_ETH_DETH), \
+			[WIRE_ETH_XRC] = OFFSET(set, WIRE_ETH_XRC), \
 			[WIRE_ETH_RETH] = OFFSET(set, WIRE_ETH_RETH), \
 			[WIRE_ETH_ATOMIC] = OFFSET(set, WIRE_ETH_ATOMIC), \
 			[WIRE_ETH_AETH] = OFFSET(set, WIRE_ETH_AETH), \

@@ -12,7 +12,10 @@ static const u8 lengths[256] = {
 	[0x08] = 12, [0x09] = 16, [0x0a] = 28, [0x0b] = 32, [0x0c] = 28, [0x0d] = 16, [0x0e] = 12, [0x0f] = 16,
 	[0x10] = 16, [0x11] = 16, [0x12] = 24, [0x13] = 40, [0x14] = 40, [0x16] = 16, [0x17] = 16, [0x20] = 12,
 	[0x21] = 12, [0x22] = 12, [0x23] = 16, [0x24] = 12, [0x25] = 16, [0x26] = 28, [0x27] = 12, [0x28] = 12,
-	[0x29] = 16, [0x2a] = 28, [0x2b] = 32, [0x64] = 20, [0x65] = 24, [0x81] = 12,
+	[0x29] = 16, [0x2a] = 28, [0x2b] = 32, [0x64] = 20, [0x65] = 24, [0x81] = 12, [0xa0] = 16, [0xa1] = 16,
+	[0xa2] = 16, [0xa3] = 20, [0xa4] = 16, [0xa5] = 20, [0xa6] = 32, [0xa7] = 16, [0xa8] = 16, [0xa9] = 20,
+	[0xaa] = 32, [0xab] = 36, [0xac] = 32, [0xad] = 16, [0xae] = 12, [0xaf] = 16, [0xb0] = 16, [0xb1] = 16,
+	[0xb2] = 24, [0xb3] = 44, [0xb4] = 44, [0xb6] = 20, [0xb7] = 20,
 };
 
 static void test_table(void)
@@ -36,6 +39,8 @@ static void test_table(void)
 		}
 		row(op, "immediate", !(o->flags & WIRE_OPF_IMM) == !o->offset[WIRE_ETH_IMMDT]);
 		row(op, "invalidate", !(o->flags & WIRE_OPF_INV) == !o->offset[WIRE_ETH_IETH]);
+		row(op, "XRCETH",
+		    !(o->transport == WIRE_TP_XRC && o->flags & WIRE_OPF_REQUEST) == !o->offset[WIRE_ETH_XRC]);
 		row(op, "ack", !(o->flags & WIRE_OPF_ACK) == !o->offset[WIRE_ETH_AETH]);
 		row(op, "request, response or control",
 		    !(o->flags & WIRE_OPF_REQUEST) + !(o->flags & WIRE_OPF_RESPONSE) + !(o->flags & WIRE_OPF_CONTROL) ==
@@ -62,6 +67,11 @@ static void test_rows(void)
 		{ WIRE_RC_SEND_ONLY_INV, WIRE_ETH_IETH, 12, WIRE_OPF_SEND | WIRE_OPF_INV | WIRE_OPF_COMP },
 		{ WIRE_UD_SEND_ONLY_IMM, WIRE_ETH_IMMDT, 20, WIRE_OPF_SEND | WIRE_OPF_IMM },
 		{ WIRE_UD_SEND_ONLY, WIRE_ETH_DETH, 12, WIRE_OPF_SEND | WIRE_OPF_COMP },
+		{ WIRE_XRC_SEND_MIDDLE, WIRE_ETH_XRC, 12, WIRE_OPF_SEND | WIRE_OPF_MIDDLE },
+		{ WIRE_XRC_WRITE_ONLY_IMM, WIRE_ETH_RETH, 16, WIRE_OPF_WRITE | WIRE_OPF_RWQE },
+		{ WIRE_XRC_CMP_SWAP, WIRE_ETH_ATOMIC, 16, WIRE_OPF_ATOMIC | WIRE_OPF_REQUEST },
+		{ WIRE_XRC_READ_RESP_ONLY, WIRE_ETH_XRC, 0, WIRE_OPF_READ | WIRE_OPF_RESPONSE },
+		{ WIRE_XRC_ACK, WIRE_ETH_AETH, 12, WIRE_OPF_ACK | WIRE_OPF_RESPONSE },
 	};
 
 	for (unsigned int i = 0; i < ARRAY_SIZE(rows); i++) {

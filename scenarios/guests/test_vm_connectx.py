@@ -93,6 +93,17 @@ def test_pingpong(ends, port, tool):
         assert "100 iters in" in out
 
 
+def test_completion_timestamps(shared_fabric, a, port):
+    """Each completion has one of the adapter's clock, which the driver knows the frequency of."""
+    tool = f"ibv_rc_pingpong -n 100 -p {port['host']}"
+    guest, host = Place(shared_fabric, "h1", a), Place(shared_fabric, "h6")
+    out, _ = pair(host, tool, guest, f"{tool} -t machine")
+    cycles = {which: int(n) for which, n in re.findall(r"(M\w+) receive completion clock cycles = (\d+)", out)}
+    seconds = float(re.search(r"iters in ([\d.]+) seconds", out)[1])
+    assert 0 < cycles["Min"] <= cycles["Max"] <= (seconds + 1) * 156250e3
+    assert re.search(r"hca_core_clock:\s+156250kHZ", a.run("ibv_devinfo -v"))
+
+
 @pytest.mark.parametrize("tool", PERFTESTS)
 def test_perftest(ends, port, tool):
     out, _ = over_tcp(ends, port, f"{tool} -n 200")
