@@ -7,6 +7,10 @@
  * acknowledges the peer's. An end comes up when the peer trains and has acknowledged the present epoch. The acknowledgement of the
  * peer's epoch is sent before any packet, so that the peer is up when packets arrive.
  */
+#include <nettle/hmac.h>
+#include <nettle/memops.h>
+#include <nettle/version.h>
+
 #include "emu/lib/log.h"
 #include "fabric/trunk/trunk_internal.h"
 
@@ -56,17 +60,22 @@ void trunk_message_hello(struct trunk_conn *c)
 	trunk_conn_put(c, TRUNK_HELLO, h, sizeof(*h));
 }
 
+/* HMAC-SHA-256 (RFC 2104) of who says it and of both hellos, which hold a nonce each. */
 static void message_mac(const struct trunk_conn *c, bool of_connector, u8 mac[TRUNK_MAC_SIZE])
 {
 	const struct trunk_hello *connector = c->listener ? &c->theirs : &c->mine;
 	const struct trunk_hello *listener = c->listener ? &c->mine : &c->theirs;
-	struct trunk_hmac h;
+	struct hmac_sha256_ctx h;
 
-	trunk_hmac_init(&h, c->trunk->key, c->trunk->key_len);
-	trunk_sha256_add(&h.inner, of_connector ? "C" : "L", 1);
-	trunk_sha256_add(&h.inner, connector, sizeof(*connector));
-	trunk_sha256_add(&h.inner, listener, sizeof(*listener));
-	trunk_hmac_end(&h, mac);
+	hmac_sha256_set_key(&h, c->trunk->key_len, c->trunk->key);
+	hmac_sha256_update(&h, 1, (const u8 *)(of_connector ? "C" : "L"));
+	hmac_sha256_update(&h, sizeof(*connector), (const u8 *)connector);
+	hmac_sha256_update(&h, sizeof(*listener), (const u8 *)listener);
+#if NETTLE_VERSION_MAJOR >= 4
+	hmac_sha256_digest(&h, mac);
+#else
+	hmac_sha256_digest(&h, TRUNK_MAC_SIZE, mac);
+#endif
 }
 
 static void message_auth(struct trunk_conn *c)
@@ -120,13 +129,10 @@ static bool on_hello(struct trunk_conn *c, const u8 *body)
 
 static bool on_auth(struct trunk_conn *c, const u8 *body)
 {
-	u8 mac[TRUNK_MAC_SIZE], differ = 0;
-	u32 i;
+	u8 mac[TRUNK_MAC_SIZE];
 
 	message_mac(c, c->listener != NULL, mac);
-	for (i = 0; i < sizeof(mac); i++)
-		differ |= mac[i] ^ body[i];
-	if (differ) {
+	if (!memeql_sec(mac, body, sizeof(mac))) {
 		trunk_conn_refuse(c, TRUNK_BAD_KEY);
 		return false;
 	}

@@ -231,19 +231,4 @@ static inline void trunk_count(struct trunk_conn *c, enum trunk_counter ctr, u64
 		c->set->ctr[ctr] += n;
 }
 
-/* sha256.c */
-struct trunk_sha256 {
-	u32 h[8];
-	u64 len;
-	u8 block[64];
-};
-struct trunk_hmac {
-	struct trunk_sha256 inner, outer;
-};
-void trunk_sha256_init(struct trunk_sha256 *s);
-void trunk_sha256_add(struct trunk_sha256 *s, const void *data, size_t len);
-void trunk_sha256_end(struct trunk_sha256 *s, u8 digest[TRUNK_MAC_SIZE]);
-void trunk_hmac_init(struct trunk_hmac *h, const void *key, size_t len);
-void trunk_hmac_end(struct trunk_hmac *h, u8 mac[TRUNK_MAC_SIZE]);
-
 #endif
