@@ -17,7 +17,7 @@ CPPFLAGS += -I. -D_GNU_SOURCE
 # With sanitizers -O1: a build takes half as long, and runs nearly as fast.
 CFLAGS += -std=gnu11 $(if $(filter 1,$(SAN)),-O1,-O2) -g $(WARNINGS) -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith \
 	-Wno-unused-parameter -fno-strict-aliasing -MMD -MP
-LIBS := -Wl,--as-needed -ljansson -lisal -lpcap -luring
+LIBS := -Wl,--as-needed -ljansson -lisal -lnettle -lpcap -luring
 ifeq ($(SAN),1)
 CFLAGS += -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
 LDFLAGS += -fsanitize=address,undefined

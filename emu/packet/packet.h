@@ -98,6 +98,11 @@ u16 wire_vcrc(const u8 *data, u32 len); /* of LRH to ICRC */
  * ICRC and VCRC when @check_crc. Returns a packet that owns a copy; NULL with errno EBADMSG or ENOMEM.
  */
 struct wire_packet *wire_packet_parse(const u8 *src, u32 len, bool check_crc);
+/*
+ * Likewise without the CRCs, of bytes that another process may change meanwhile: @hdr is a copy of the first WIRE_HDR_MAX ones, or of as many
+ * as there are. The others are payload, and are read once.
+ */
+struct wire_packet *wire_packet_parse_shared(const u8 *hdr, const u8 *src, u32 len);
 /* Packets and buffers alive now: a leak check for tests. */
 u32 wire_packet_live(void);
 

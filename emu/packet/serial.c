@@ -93,7 +93,7 @@ static bool check_crcs(const struct wire_packet *p, const u8 *src, u32 len)
 	return le16toh(v) == wire_vcrc(src, len - WIRE_VCRC_LEN) && le32toh(icrc) == wire_packet_icrc(p);
 }
 
-struct wire_packet *wire_packet_parse(const u8 *src, u32 len, bool check_crc)
+static struct wire_packet *parse(const u8 *hdr, const u8 *src, u32 len, bool check_crc)
 {
 	struct wire_packet *p = wire_packet_alloc();
 
@@ -101,9 +101,9 @@ struct wire_packet *wire_packet_parse(const u8 *src, u32 len, bool check_crc)
 		errno = ENOMEM;
 		return NULL;
 	}
-	if (!parse_headers(p, src, len))
+	if (!parse_headers(p, hdr, len))
 		goto bad;
-	memcpy(p->hdr, src, p->hdr_len);
+	memcpy(p->hdr, hdr, p->hdr_len);
 	if (p->len) {
 		p->buf = wire_buf_alloc(p->len);
 		if (!p->buf) {
@@ -120,4 +120,14 @@ bad:
 	wire_packet_free(p);
 	errno = EBADMSG;
 	return NULL;
+}
+
+struct wire_packet *wire_packet_parse(const u8 *src, u32 len, bool check_crc)
+{
+	return parse(src, src, len, check_crc);
+}
+
+struct wire_packet *wire_packet_parse_shared(const u8 *hdr, const u8 *src, u32 len)
+{
+	return parse(hdr, src, len, false);
 }

@@ -2,6 +2,9 @@
 /*
  * Connections of trunks: a stream socket, what waits to be sent, and what has come of a message that is not whole. Data packets that
  * wait are bounded by the link's credits, those of VL15 by number. The socket never blocks, and each turn has a budget.
+ *
+ * Where both daemons are on one machine, each direction goes on in a ring of shared memory after its first data packets. The socket then has
+ * keepalives, which wake up the peer, and shows its death.
  */
 #include <errno.h>
 #include <sys/random.h>
@@ -12,6 +15,7 @@
 
 #include "emu/lib/log.h"
 #include "emu/lib/passed.h"
+#include "emu/lib/rights.h"
 #include "fabric/trunk/trunk_internal.h"
 
 #define BATCH 16  /* packets in a call: the peer works on them while more are made */
@@ -67,8 +71,16 @@ void trunk_conn_change(struct trunk_conn *c, enum fabric_remote_change what)
 	trunk_conn_flush_later(c);
 }
 
+static bool ring_put_packet(struct trunk_conn *c, struct wire_packet *p);
+
 void trunk_conn_send(struct trunk_conn *c, struct wire_packet *p)
 {
+	/* Nothing waits before it: its payload is copied once, from where the sender has it. */
+	if (c->tx.shared && !c->ended && !c->tail_len && !c->tell_link && list_empty(&c->packets) &&
+	    ring_put_packet(c, p)) {
+		trunk_conn_flush_later(c);
+		return;
+	}
 	if (c->state != TRUNK_READY || c->ended || (p->vl == WIRE_VL_MGMT && c->smps >= TRUNK_SMPS) ||
 	    !wire_packet_own(p)) {
 		fabric_remote_drop(c->trunk->remote, p);
@@ -126,11 +138,13 @@ static void conn_packet_gone(struct trunk_conn *c, struct wire_packet *p)
 {
 	u32 blocks = (wire_packet_link_len(p) + WIRE_VCRC_LEN + 63) / 64;
 
-	list_del(&p->link);
-	if (p->vl == WIRE_VL_MGMT)
-		c->smps--;
-	else
+	if (p->vl != WIRE_VL_MGMT) {
 		c->sent[p->vl] += blocks;
+		c->by_socket += c->by_socket < TRUNK_RING_AFTER;
+	} else if (!list_empty(&p->link)) {
+		c->smps--;
+	}
+	list_del(&p->link);
 	fabric_remote_sent(c->trunk->remote, p->vl, blocks);
 	trunk_count(c, TRUNK_CTR_XMIT_PKTS, 1);
 	wire_packet_free(p);
@@ -187,6 +201,19 @@ static void conn_watch(struct trunk_conn *c, bool blocked)
 	loop_fd_mod(&c->w, EPOLLIN | (blocked ? EPOLLOUT : 0u));
 }
 
+static void conn_tell(struct trunk_conn *c)
+{
+	if (c->state != TRUNK_READY || sizeof(c->tail) - c->tail_len < TRUNK_MSG_MAX + 256u)
+		return;
+	if (c->tell_link)
+		trunk_message_link(c);
+	if (c->tell_flow)
+		trunk_message_flow(c);
+	if (c->tell_alive)
+		trunk_conn_put(c, TRUNK_KEEPALIVE, "", 0);
+	c->tell_alive = false;
+}
+
 /* Sends one batch. Bytes, 0: there is nothing; or negative: not now, or never again. */
 static ssize_t conn_write(struct trunk_conn *c)
 {
@@ -196,15 +223,7 @@ static ssize_t conn_write(struct trunk_conn *c)
 	u32 n = 0, i;
 	ssize_t sent;
 
-	if (c->state == TRUNK_READY && sizeof(c->tail) - c->tail_len >= TRUNK_MSG_MAX + 256u) {
-		if (c->tell_link)
-			trunk_message_link(c);
-		if (c->tell_flow)
-			trunk_message_flow(c);
-		if (c->tell_alive)
-			trunk_conn_put(c, TRUNK_KEEPALIVE, "", 0);
-		c->tell_alive = false;
-	}
+	conn_tell(c);
 	batch.n = 0;
 	if (c->tail_len)
 		batch.iov[batch.n++] = (struct iovec){ c->tail, c->tail_len };
@@ -233,16 +252,121 @@ static ssize_t conn_write(struct trunk_conn *c)
 	return -1;
 }
 
+/* Sending by the ring */
+
+/* The peer looks at its rings. When its socket takes no more, it has something to read, and will look. */
+static void conn_wake_peer(struct trunk_conn *c)
+{
+	struct trunk_head h = { .type = TRUNK_KEEPALIVE };
+
+	if (!c->tx.shared) { /* the socket may have taken the half of a message */
+		c->tell_alive = true;
+		trunk_conn_flush_later(c);
+	} else if (send(c->w.fd, &h, sizeof(h), MSG_DONTWAIT | MSG_NOSIGNAL) < 0 && errno != EAGAIN) {
+		trunk_conn_end(c);
+	}
+}
+
+static u8 *ring_reserve(struct trunk_conn *c, u32 len)
+{
+	bool bad = false;
+	u8 *to = trunk_ring_reserve(&c->tx, len, &bad);
+
+	if (bad)
+		trunk_message_violation(c, "an invalid index of a ring");
+	return to;
+}
+
+static void ring_write(struct trunk_conn *c, u32 len)
+{
+	trunk_ring_write(&c->tx, len);
+	trunk_count(c, TRUNK_CTR_XMIT_BYTES, len);
+	c->spoken = loop_now(c->set->loop).ns;
+}
+
+static bool ring_put_packet(struct trunk_conn *c, struct wire_packet *p)
+{
+	u32 len = wire_packet_link_len(p) - WIRE_ICRC_LEN, pad = -p->len & 3u;
+	struct trunk_head h = { .type = TRUNK_PACKET, .flags = p->flags, .len = cpu_to_be16((u16)len) };
+	u8 *to = ring_reserve(c, (u32)sizeof(h) + len);
+
+	if (!to)
+		return false;
+	wire_lrh_set_words(wire_packet_lrh(p), (len + WIRE_ICRC_LEN) / 4); /* a fault may have truncated it */
+	memcpy(to, &h, sizeof(h));
+	memcpy(to + sizeof(h), p->hdr, p->hdr_len);
+	to += sizeof(h) + p->hdr_len;
+	if (p->len)
+		memcpy(to, p->data, p->len);
+	memset(to + p->len, 0, pad);
+	ring_write(c, (u32)sizeof(h) + len);
+	conn_packet_gone(c, p);
+	return true;
+}
+
+/* What waits, as far as there is space. */
+static void ring_flush(struct trunk_conn *c)
+{
+	u8 *to;
+
+	conn_tell(c);
+	to = c->tail_len ? ring_reserve(c, c->tail_len) : NULL;
+	if (to) {
+		memcpy(to, c->tail, c->tail_len);
+		ring_write(c, c->tail_len);
+		c->tail_len = 0;
+	}
+	while (!c->tail_len && !list_empty(&c->packets) &&
+	       ring_put_packet(c, list_first(&c->packets, struct wire_packet, link)))
+		;
+	if (!c->ended && trunk_ring_wakes_reader(&c->tx))
+		conn_wake_peer(c);
+}
+
+void trunk_conn_has_ring(struct trunk_conn *c)
+{
+	trunk_count(c, TRUNK_CTR_RINGS, 1);
+	list_del(&c->rings);
+	list_add(&c->set->rings, &c->rings);
+}
+
+/* The socket has taken all that was to be sent before. Where there is no memory for a ring it goes on. */
+static void ring_open(struct trunk_conn *c)
+{
+	struct {
+		struct trunk_head head;
+		struct trunk_ring_open body;
+	} m = { { .type = TRUNK_RING_OPEN, .len = cpu_to_be16(sizeof(m.body)) }, { cpu_to_be32(TRUNK_RING) } };
+	struct iovec iov = { &m, sizeof(m) };
+	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
+	RIGHTS_CONTROL(control, 1) = { 0 };
+	int fd = trunk_ring_create(&c->tx);
+
+	c->by_socket = 0; /* if it fails: again later */
+	if (fd < 0)
+		return;
+	rights_put(&msg, control, &fd, 1);
+	if (sendmsg(c->w.fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)sizeof(m))
+		trunk_conn_has_ring(c);
+	else
+		trunk_ring_destroy(&c->tx);
+	close(fd);
+}
+
 static void conn_flush(struct loop_task *task, struct now now)
 {
 	struct trunk_conn *c = container_of(task, struct trunk_conn, flush);
 	size_t total = 0;
 	ssize_t n = 1;
 
+	if (c->local && !c->ended && !c->tx.shared && !c->tail_len && !c->blocked && c->by_socket == TRUNK_RING_AFTER)
+		ring_open(c);
 	while (n > 0 && total < TRUNK_WRITE) {
-		n = c->state == TRUNK_CONNECTING ? 0 : conn_write(c);
+		n = c->state == TRUNK_CONNECTING || c->tx.shared ? 0 : conn_write(c);
 		total += n > 0 ? (size_t)n : 0;
 	}
+	if (c->tx.shared && !c->ended)
+		ring_flush(c);
 	if (c->ended)
 		trunk_conn_destroy(c);
 	else if (n > 0)
@@ -263,12 +387,16 @@ static u32 conn_messages(struct trunk_conn *c, const u8 *data, u32 len)
 		memcpy(&h, data + at, sizeof(h));
 		body = be16_to_cpu(h.len);
 		if (body > TRUNK_MSG_MAX) {
-			trunk_message(c, &h, data + at + sizeof(h), body); /* refuses it by its length */
+			trunk_message(c, &h, data + at + sizeof(h), NULL, body); /* refuses it by its length */
 			break;
 		}
 		if (len - at - sizeof(h) < body)
 			break;
-		if (!trunk_message(c, &h, data + at + sizeof(h), body))
+		if (c->rx.shared && h.type != TRUNK_KEEPALIVE) {
+			trunk_message_violation(c, "a message beside its ring");
+			break;
+		}
+		if (!trunk_message(c, &h, data + at + sizeof(h), data + at + sizeof(h), body))
 			break;
 		at += (u32)sizeof(h) + body;
 	}
@@ -278,10 +406,18 @@ static u32 conn_messages(struct trunk_conn *c, const u8 *data, u32 len)
 static ssize_t conn_recv(struct trunk_conn *c, u8 *to, size_t size)
 {
 	struct iovec iov = { to, size };
-	u32 nfds;
+	u32 nfds = 0;
+	ssize_t n;
+	int fd;
 
-	/* Descriptors that come on a local socket are closed by others. */
-	return c->local ? passed_recv(c->w.fd, &iov, NULL, 0, &nfds) : recv(c->w.fd, to, size, MSG_DONTWAIT);
+	if (!c->local)
+		return recv(c->w.fd, to, size, MSG_DONTWAIT);
+	n = passed_recv(c->w.fd, &iov, &fd, 1, &nfds);
+	if (nfds) {
+		passed_close(c->passed, passed_owner(c->w.fd));
+		c->passed = fd;
+	}
+	return n;
 }
 
 static void conn_read(struct trunk_conn *c, struct now now)
@@ -307,6 +443,83 @@ static void conn_read(struct trunk_conn *c, struct now now)
 	c->part_len = len - used;
 	memcpy(c->part, input + used, c->part_len);
 	loop_stay_awake(c->set->loop);
+}
+
+/* Receiving by the ring */
+
+/* Bytes of messages that were read, @most and a message at most. */
+static u32 ring_messages(struct trunk_conn *c, u32 most)
+{
+	u8 copy[WIRE_HDR_MAX + sizeof(struct trunk_flow)];
+	const u8 *body = NULL;
+	struct trunk_head h;
+	bool bad = false;
+	u32 total, len;
+
+	static_assert(sizeof(copy) >= TRUNK_DATA_VLS * sizeof(struct trunk_flow), "all messages but packets");
+	for (total = 0; total < most && !c->ended; total += len) {
+		body = trunk_ring_next(&c->rx, &h, &bad);
+		if (!body)
+			break;
+		len = be16_to_cpu(h.len);
+		memcpy(copy, body, min((size_t)len, sizeof(copy)));
+		if (!trunk_message(c, &h, copy, body, len))
+			break;
+		len += (u32)sizeof(h);
+		trunk_ring_read(&c->rx, len);
+	}
+	if (bad)
+		trunk_message_violation(c, "an invalid ring");
+	return total;
+}
+
+static u32 ring_poll(struct trunk_conn *c, struct now now)
+{
+	u32 n = 0, len;
+
+	if (c->tx.shared && (c->tail_len || !list_empty(&c->packets)) && trunk_ring_has_space(&c->tx)) {
+		trunk_conn_flush_later(c);
+		n++;
+	}
+	if (!c->rx.shared)
+		return n;
+	len = ring_messages(c, TRUNK_READ);
+	if (!len)
+		return n;
+	c->heard = now.ns;
+	trunk_count(c, TRUNK_CTR_RCV_BYTES, len);
+	if (!c->ended && trunk_ring_free(&c->rx))
+		conn_wake_peer(c);
+	return n + 1;
+}
+
+u32 trunk_conn_poll(struct loop_poller *p, struct now now)
+{
+	struct trunk_set *s = container_of(p, struct trunk_set, poller);
+	struct trunk_conn *c;
+	u32 n = 0;
+
+	list_for_each (c, &s->rings, rings)
+		if (!c->ended)
+			n += ring_poll(c, now);
+	return n;
+}
+
+bool trunk_conn_sleep(struct loop_poller *p, bool asleep)
+{
+	struct trunk_set *s = container_of(p, struct trunk_set, poller);
+	struct trunk_conn *c;
+	bool busy = false;
+
+	list_for_each (c, &s->rings, rings) {
+		bool waits = c->tail_len || !list_empty(&c->packets);
+
+		if (c->rx.shared && trunk_ring_sleep(&c->rx, asleep && !c->ended))
+			busy = true;
+		if (c->tx.shared && trunk_ring_wait_space(&c->tx, asleep && waits) && waits)
+			busy = true;
+	}
+	return busy;
 }
 
 static void conn_connected(struct trunk_conn *c)
@@ -379,6 +592,8 @@ struct trunk_conn *trunk_conn_create(struct trunk_set *set, int fd, bool local)
 		return NULL;
 	}
 	c->set = set;
+	c->passed = -1;
+	list_init(&c->rings);
 	c->state = TRUNK_WAITS_HELLO;
 	c->local = local;
 	c->w = (struct loop_fd){ .fd = fd, .fn = on_socket };
@@ -432,6 +647,10 @@ void trunk_conn_destroy(struct trunk_conn *c)
 	loop_timer_cancel(&c->timer);
 	loop_task_cancel(&c->flush);
 	loop_fd_del(&c->w);
+	list_del(&c->rings);
+	passed_close(c->passed, c->local ? passed_owner(c->w.fd) : 0);
+	trunk_ring_destroy(&c->tx);
+	trunk_ring_destroy(&c->rx);
 	passed_close_socket(c->w.fd, c->local ? passed_owner(c->w.fd) : 0);
 	if (c->listener && !t) {
 		list_del(&c->link);

@@ -7,7 +7,12 @@
  * acknowledges the peer's. An end comes up when the peer trains and has acknowledged the present epoch. The acknowledgement of the
  * peer's epoch is sent before any packet, so that the peer is up when packets arrive.
  */
+#include <nettle/hmac.h>
+#include <nettle/memops.h>
+#include <nettle/version.h>
+
 #include "emu/lib/log.h"
+#include "emu/lib/passed.h"
 #include "fabric/trunk/trunk_internal.h"
 
 static const char *trunk_conn_name(const struct trunk_conn *c)
@@ -30,7 +35,7 @@ void trunk_conn_refuse(struct trunk_conn *c, enum trunk_refusal why)
 	trunk_conn_end(c);
 }
 
-static bool message_violation(struct trunk_conn *c, const char *what)
+bool trunk_message_violation(struct trunk_conn *c, const char *what)
 {
 	trunk_count(c, TRUNK_CTR_VIOLATIONS, 1);
 	log_at(LOG_WARN, "trunk", "%s: the peer is disconnected: %s", trunk_conn_name(c), what);
@@ -56,17 +61,22 @@ void trunk_message_hello(struct trunk_conn *c)
 	trunk_conn_put(c, TRUNK_HELLO, h, sizeof(*h));
 }
 
+/* HMAC-SHA-256 (RFC 2104) of who says it and of both hellos, which hold a nonce each. */
 static void message_mac(const struct trunk_conn *c, bool of_connector, u8 mac[TRUNK_MAC_SIZE])
 {
 	const struct trunk_hello *connector = c->listener ? &c->theirs : &c->mine;
 	const struct trunk_hello *listener = c->listener ? &c->mine : &c->theirs;
-	struct trunk_hmac h;
+	struct hmac_sha256_ctx h;
 
-	trunk_hmac_init(&h, c->trunk->key, c->trunk->key_len);
-	trunk_sha256_add(&h.inner, of_connector ? "C" : "L", 1);
-	trunk_sha256_add(&h.inner, connector, sizeof(*connector));
-	trunk_sha256_add(&h.inner, listener, sizeof(*listener));
-	trunk_hmac_end(&h, mac);
+	hmac_sha256_set_key(&h, c->trunk->key_len, c->trunk->key);
+	hmac_sha256_update(&h, 1, (const u8 *)(of_connector ? "C" : "L"));
+	hmac_sha256_update(&h, sizeof(*connector), (const u8 *)connector);
+	hmac_sha256_update(&h, sizeof(*listener), (const u8 *)listener);
+#if NETTLE_VERSION_MAJOR >= 4
+	hmac_sha256_digest(&h, mac);
+#else
+	hmac_sha256_digest(&h, TRUNK_MAC_SIZE, mac);
+#endif
 }
 
 static void message_auth(struct trunk_conn *c)
@@ -120,13 +130,10 @@ static bool on_hello(struct trunk_conn *c, const u8 *body)
 
 static bool on_auth(struct trunk_conn *c, const u8 *body)
 {
-	u8 mac[TRUNK_MAC_SIZE], differ = 0;
-	u32 i;
+	u8 mac[TRUNK_MAC_SIZE];
 
 	message_mac(c, c->listener != NULL, mac);
-	for (i = 0; i < sizeof(mac); i++)
-		differ |= mac[i] ^ body[i];
-	if (differ) {
+	if (!memeql_sec(mac, body, sizeof(mac))) {
 		trunk_conn_refuse(c, TRUNK_BAD_KEY);
 		return false;
 	}
@@ -195,11 +202,11 @@ static bool on_link(struct trunk_conn *c, const u8 *body)
 		.speed_limit = m.speed_limit,
 	};
 	if (!epoch || peer.lanes_limit > 12 || peer.speed_limit > WIRE_SPEED_NDR)
-		return message_violation(c, "invalid values of the link");
+		return trunk_message_violation(c, "invalid values of the link");
 	if (epoch != c->peer_epoch || m.flags & (TRUNK_LINK_CABLE | TRUNK_LINK_WAKE))
 		c->changes++;
 	if (c->changes > TRUNK_CHANGES)
-		return message_violation(c, "its end of the link changes too often");
+		return trunk_message_violation(c, "its end of the link changes too often");
 	/* The cable is out when either end says so at first, unless it was plugged meanwhile; then the last word counts. */
 	if (m.flags & TRUNK_LINK_CABLE || (!c->heard_link && peer.unplugged && !c->plugged))
 		fabric_remote_cable(r, peer.unplugged);
@@ -261,18 +268,18 @@ static bool on_flow(struct trunk_conn *c, const u8 *body, u32 len)
 		memcpy(&m, body, sizeof(m));
 		free = be16_to_cpu(m.free);
 		if (m.vl >= TRUNK_DATA_VLS || free > FABRIC_REMOTE_BLOCKS)
-			return message_violation(c, "invalid credits");
+			return trunk_message_violation(c, "invalid credits");
 		outstanding = c->sent[m.vl] - be32_to_cpu(m.abr);
 		if (outstanding > 2 * FABRIC_REMOTE_BLOCKS)
-			return message_violation(c, "credits for packets that were not sent");
+			return trunk_message_violation(c, "credits for packets that were not sent");
 		fabric_remote_credits(c->trunk->remote, m.vl, outstanding + FABRIC_REMOTE_BLOCKS - free);
 	}
-	return !len || message_violation(c, "a message of a wrong length");
+	return !len || trunk_message_violation(c, "a message of a wrong length");
 }
 
 /* Packets */
 
-static bool on_packet(struct trunk_conn *c, u8 flags, const u8 *body, u32 len)
+static bool on_packet(struct trunk_conn *c, u8 flags, const u8 *body, const u8 *shared, u32 len)
 {
 	struct fabric_remote *r = c->trunk->remote;
 	struct wire_packet *p;
@@ -286,14 +293,14 @@ static bool on_packet(struct trunk_conn *c, u8 flags, const u8 *body, u32 len)
 
 		if ((s32)(c->abr[vl] + blocks - c->told[vl]) > 0) {
 			fabric_remote_overrun(r);
-			return message_violation(c, "a packet without credits");
+			return trunk_message_violation(c, "a packet without credits");
 		}
 		c->abr[vl] += blocks;
 		c->tell_flow = true;
 		trunk_conn_flush_later(c);
 	}
 	/* The parser looks at lengths with the CRCs, and not at them. */
-	p = wire_packet_parse(body, len + WIRE_ICRC_LEN + WIRE_VCRC_LEN, false);
+	p = wire_packet_parse_shared(body, shared, len + WIRE_ICRC_LEN + WIRE_VCRC_LEN);
 	if (!p) {
 		trunk_count(c, TRUNK_CTR_MALFORMED, 1);
 		fabric_remote_malformed(r, flags & WIRE_PKT_EBP);
@@ -304,7 +311,26 @@ static bool on_packet(struct trunk_conn *c, u8 flags, const u8 *body, u32 len)
 	return true;
 }
 
-bool trunk_message(struct trunk_conn *c, const struct trunk_head *h, const u8 *body, u32 len)
+/* All that the peer says from now on comes in the ring whose memfd it has passed. */
+static bool on_ring(struct trunk_conn *c, const u8 *body)
+{
+	struct trunk_ring_open m;
+	int err;
+
+	memcpy(&m, body, sizeof(m));
+	if (c->rx.shared || c->passed < 0 || be32_to_cpu(m.size) != TRUNK_RING)
+		return trunk_message_violation(c, "an invalid ring");
+	c->owner = (struct shared_owner){ .sock = c->w.fd, .pid = passed_owner(c->w.fd) };
+	err = trunk_ring_map(&c->rx, &c->owner, c->passed);
+	passed_close(c->passed, c->owner.pid);
+	c->passed = -1;
+	if (err)
+		return trunk_message_violation(c, "a ring that cannot be mapped");
+	trunk_conn_has_ring(c);
+	return true;
+}
+
+bool trunk_message(struct trunk_conn *c, const struct trunk_head *h, const u8 *body, const u8 *shared, u32 len)
 {
 	static const struct {
 		u16 least, most;
@@ -319,13 +345,14 @@ bool trunk_message(struct trunk_conn *c, const struct trunk_head *h, const u8 *b
 		[TRUNK_FLOW] = { sizeof(struct trunk_flow), TRUNK_DATA_VLS * sizeof(struct trunk_flow), READY },
 		[TRUNK_PACKET] = { sizeof(struct wire_lrh), TRUNK_MSG_MAX, READY },
 		[TRUNK_KEEPALIVE] = { 0, 0, READY },
+		[TRUNK_RING_OPEN] = { sizeof(struct trunk_ring_open), sizeof(struct trunk_ring_open), READY },
 #undef READY
 	};
 
 	if (h->type >= TRUNK_TYPES || len < row[h->type].least || len > row[h->type].most ||
 	    !(row[h->type].states & BIT(c->state))) {
 		if (c->state == TRUNK_READY)
-			return message_violation(c, "a message that there is not, or of a wrong length");
+			return trunk_message_violation(c, "a message that there is not, or of a wrong length");
 		trunk_conn_refuse(c, c->state == TRUNK_WAITS_AUTH ? TRUNK_BAD_KEY : TRUNK_BAD_HELLO);
 		return false;
 	}
@@ -342,7 +369,9 @@ bool trunk_message(struct trunk_conn *c, const struct trunk_head *h, const u8 *b
 	case TRUNK_FLOW:
 		return on_flow(c, body, len);
 	case TRUNK_PACKET:
-		return on_packet(c, h->flags, body, len);
+		return on_packet(c, h->flags, body, shared, len);
+	case TRUNK_RING_OPEN:
+		return on_ring(c, body);
 	}
 	return true;
 }

@@ -1,8 +1,46 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Any bytes as the stream of a peer: after its hello and the training of the link, or (first byte odd) instead of them. */
+/*
+ * Any bytes as the stream of a peer: after its hello and the training of the link, or (bit 0 of the first byte) instead of them; or (bit 1) in
+ * a ring, whose index (bit 2) may be anything, too.
+ */
 #include "fabric/trunk/trunk_fixture.h"
 
 int LLVMFuzzerTestOneInput(const u8 *data, size_t size);
+
+/* In pieces of any length, with a turn of the loop after each. */
+static void to_ring(int fd, const u8 *data, size_t size, bool wild)
+{
+	struct trunk_ring r;
+
+	stranger_ring(fd, &r, TRUNK_RING);
+	while (size) {
+		size_t n = min(size, (size_t)1 + data[0] * 16u);
+		bool bad = false;
+		u8 *to = trunk_ring_reserve(&r, (u32)n, &bad);
+
+		if (!to)
+			break;
+		memcpy(to, data, n);
+		trunk_ring_write(&r, wild ? data[n - 1] * 2000u : (u32)n);
+		data += n;
+		size -= n;
+		test_run(0);
+	}
+	trunk_ring_destroy(&r);
+}
+
+static void to_socket(int fd, const u8 *data, size_t size)
+{
+	while (size) {
+		size_t n = min(size, (size_t)1 + data[0] * 16u);
+
+		if (send(fd, data, n, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
+			break;
+		test_run(0);
+		data += n;
+		size -= n;
+	}
+}
 
 int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
 {
@@ -16,15 +54,10 @@ int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
 	log_level = LOG_ERROR;
 	side_start(&s, "leafs 1 hosts 2", "leaf1", "listen", "");
 	fd = *data & 1 ? stranger_connect() : stranger_train();
-	for (data++, size--; size;) {
-		size_t n = min(size, (size_t)1 + data[0] * 16u); /* in pieces of any length */
-
-		if (send(fd, data, n, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
-			break;
-		test_run(0);
-		data += n;
-		size -= n;
-	}
+	if (*data & 2)
+		to_ring(fd, data + 1, size - 1, *data & 4);
+	else
+		to_socket(fd, data + 1, size - 1);
 	test_run(2 * NSEC_PER_SEC);
 	while (recv(fd, rest, sizeof(rest), MSG_DONTWAIT) > 0)
 		;

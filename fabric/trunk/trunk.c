@@ -350,6 +350,9 @@ struct trunk_set *trunk_set_create(struct loop *loop, struct fabric *f, const st
 
 	if (s) {
 		s->loop = loop;
+		list_init(&s->rings);
+		s->poller = (struct loop_poller){ .poll = trunk_conn_poll, .sleep = trunk_conn_sleep };
+		loop_poller_add(loop, &s->poller);
 		s->fabric = f;
 		s->trunks = calloc(topo->ntrunks + 1u, sizeof(*s->trunks));
 		s->listeners = calloc(topo->ntrunks + 1u, sizeof(*s->listeners));
@@ -391,6 +394,7 @@ void trunk_set_destroy(struct trunk_set *s)
 	}
 	for (i = 0; i < s->nlisteners; i++)
 		listener_close(&s->listeners[i]);
+	loop_poller_del(&s->poller);
 	free(s->trunks);
 	free(s->listeners);
 	free(s);

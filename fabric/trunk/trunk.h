@@ -16,6 +16,7 @@
 	C(REFUSED_BY_PEER, "refused_by_peer")                                                                \
 	C(VIOLATIONS, "violations") /* messages or credits against the protocol */                           \
 	C(TIMEOUTS, "timeouts")     /* nothing heard for TRUNK_SILENCE */                                    \
+	C(RINGS, "rings")           /* shared memory for a direction of a connection */                      \
 	C(XMIT_PKTS, "xmit_packets")                                                                         \
 	C(RCV_PKTS, "rcv_packets")                                                                           \
 	C(MALFORMED, "rcv_malformed")                                                                        \

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "emu/lib/log.h"
+#include "emu/lib/rights.h"
 #include "fabric/fabric_fixture.h"
 #include "fabric/trunk/trunk_internal.h"
 
@@ -123,6 +124,39 @@ static inline int stranger_train(void)
 	stranger_send(fd, TRUNK_HELLO, 0, &h, sizeof(h));
 	stranger_send(fd, TRUNK_LINK, 0, &l, sizeof(l));
 	return fd;
+}
+
+/* A ring of a stranger who has trained: what trunk_ring_create() made, in @r, whose memfd it passes. */
+static inline void stranger_ring(int fd, struct trunk_ring *r, u32 size)
+{
+	struct {
+		struct trunk_head head;
+		struct trunk_ring_open body;
+	} m = { { .type = TRUNK_RING_OPEN, .len = cpu_to_be16(sizeof(m.body)) }, { cpu_to_be32(size) } };
+	struct iovec iov = { &m, sizeof(m) };
+	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
+	RIGHTS_CONTROL(control, 1) = { 0 };
+	int memfd = trunk_ring_create(r);
+
+	rights_put(&msg, control, &memfd, 1);
+	if (memfd < 0 || sendmsg(fd, &msg, MSG_NOSIGNAL) != (ssize_t)sizeof(m))
+		perror("ring");
+	close(memfd);
+	test_run(0);
+}
+
+/* A message into its ring. */
+static inline void stranger_put(struct trunk_ring *r, u8 type, u8 flags, const void *body, u32 len)
+{
+	struct trunk_head h = { .type = type, .flags = flags, .len = cpu_to_be16((u16)len) };
+	bool bad;
+	u8 *to = trunk_ring_reserve(r, (u32)sizeof(h) + len, &bad);
+
+	if (!to)
+		return;
+	memcpy(to, &h, sizeof(h));
+	memcpy(to + sizeof(h), body, len);
+	trunk_ring_write(r, (u32)sizeof(h) + len);
 }
 
 #endif

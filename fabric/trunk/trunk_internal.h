@@ -7,6 +7,7 @@
 #include <sys/un.h>
 
 #include "emu/lib/accept.h"
+#include "emu/lib/shared_map.h"
 #include "emu/packet/header.h"
 #include "emu/wire/smp.h"
 #include "fabric/trunk/trunk.h"
@@ -20,23 +21,27 @@
 #define TRUNK_SILENCE    (15 * NSEC_PER_SEC) /* without a message: the peer is gone */
 #define TRUNK_PING       (1 * NSEC_PER_SEC)
 #define TRUNK_HELLO_TIME (5 * NSEC_PER_SEC) /* from the connection to the end of the hello */
-#define TRUNK_UNKNOWN    256         /* connections of a listener before their hello; one more replaces the oldest */
-#define TRUNK_READ       (64u << 10) /* bytes from one connection in its turn */
-#define TRUNK_SNDBUF     (1 << 20)   /* of a Unix socket, as far as the system permits */
-#define TRUNK_WRITE      (1u << 20)  /* likewise to it */
-#define TRUNK_CHANGES    500         /* of the peer's end of the link in a second */
-#define TRUNK_SMPS       1024        /* packets of VL15, which has no credits, that wait to be sent */
-#define TRUNK_FLOW_STEP  512         /* blocks that have come free before the peer is told */
+#define TRUNK_UNKNOWN    256          /* connections of a listener before their hello; one more replaces the oldest */
+#define TRUNK_READ       (64u << 10)  /* bytes from one connection in its turn */
+#define TRUNK_SNDBUF     (1 << 20)    /* of a Unix socket, as far as the system permits */
+#define TRUNK_WRITE      (1u << 20)   /* likewise to it */
+#define TRUNK_CHANGES    500          /* of the peer's end of the link in a second */
+#define TRUNK_SMPS       1024         /* packets of VL15, which has no credits, that wait to be sent */
+#define TRUNK_FLOW_STEP  512          /* blocks that have come free before the peer is told */
+#define TRUNK_RING       (256u << 10) /* bytes of a ring: a power of 2 */
+#define TRUNK_RING_AFTER 16           /* data packets of a connection before it gets one */
 
 /* Messages: a head, and so many bytes. Integers are big-endian. */
 enum trunk_type {
-	TRUNK_HELLO = 1, /* struct trunk_hello: the first message of each side; that who listens answers */
-	TRUNK_AUTH,      /* HMAC of both hellos, where there is a key: first of that who connects */
-	TRUNK_REFUSE,    /* struct trunk_refuse, the last message */
-	TRUNK_LINK,      /* struct trunk_link */
-	TRUNK_FLOW,      /* struct trunk_flow for one or more VLs */
+	TRUNK_SKIP,   /* in a ring: the next message begins at its start */
+	TRUNK_HELLO,  /* struct trunk_hello: the first message of each side; that who listens answers */
+	TRUNK_AUTH,   /* HMAC of both hellos, where there is a key: first of that who connects */
+	TRUNK_REFUSE, /* struct trunk_refuse, the last message */
+	TRUNK_LINK,   /* struct trunk_link */
+	TRUNK_FLOW,   /* struct trunk_flow for one or more VLs */
 	TRUNK_PACKET, /* LRH to pad; the CRCs are not sent, but whether they are wrong: enum wire_packet_flags in flags */
-	TRUNK_KEEPALIVE, /* nothing */
+	TRUNK_KEEPALIVE, /* nothing; also wakes up the peer, who then looks at its rings */
+	TRUNK_RING_OPEN, /* struct trunk_ring_open, with the memfd of a ring, in which all that follows is but keepalives */
 	TRUNK_TYPES
 };
 
@@ -100,6 +105,19 @@ struct trunk_flow {
 };
 static_assert(sizeof(struct trunk_flow) == 8, "flow");
 
+struct trunk_ring_open {
+	__be32 size; /* of data */
+};
+static_assert(sizeof(struct trunk_ring_open) == 4, "ring");
+
+/* One direction of a connection in shared memory, as one side sees it. */
+struct trunk_ring {
+	struct trunk_ring_shared *shared; /* NULL: there is none */
+	u64 at, other;                    /* this side's index, and the peer's as far as it was read */
+	bool own;
+	struct shared_map map; /* not own */
+};
+
 struct trunk_address {
 	union {
 		struct sockaddr sa;
@@ -132,7 +150,8 @@ enum trunk_conn_state {
 #define TRUNK_TAIL_MAX (TRUNK_MSG_MAX + 1024)
 
 struct trunk_conn {
-	struct list link; /* in trunk_listener.unknown */
+	struct list link;  /* in trunk_listener.unknown */
+	struct list rings; /* in trunk_set.rings, when it has one */
 	struct trunk_set *set;
 	struct trunk *trunk; /* NULL: not known yet */
 	struct trunk_listener *listener;
@@ -151,7 +170,11 @@ struct trunk_conn {
 	struct list packets;
 	u32 smps;
 	bool tell_link, tell_flow, tell_alive;
-	bool wake; /* to be told with the link */
+	bool wake;     /* to be told with the link */
+	u32 by_socket; /* data packets that the socket has taken: TRUNK_RING_AFTER */
+	struct trunk_ring tx, rx;
+	struct shared_owner owner; /* of rx */
+	int passed;                /* the descriptor that came last; -1: none */
 	/* received, of a message that is not whole */
 	u8 part[sizeof(struct trunk_head) + TRUNK_MSG_MAX];
 	u32 part_len;
@@ -189,6 +212,8 @@ struct trunk_set {
 	u32 ntrunks;
 	struct trunk_listener *listeners;
 	u32 nlisteners;
+	struct list rings; /* connections that have one */
+	struct loop_poller poller;
 	bool tcp;
 	u64 ctr[TRUNK_CTR_NUM];
 };
@@ -207,9 +232,16 @@ void trunk_conn_start(struct trunk_conn *c); /* of a trunk that connects: says h
 void trunk_conn_change(struct trunk_conn *c, enum fabric_remote_change what);
 void trunk_conn_send(struct trunk_conn *c, struct wire_packet *p);
 void trunk_conn_credits(struct trunk_conn *c);
+/* Of trunk_set.poller: the rings of all connections. */
+u32 trunk_conn_poll(struct loop_poller *p, struct now now);
+bool trunk_conn_sleep(struct loop_poller *p, bool asleep);
 
-/* message.c: @len bytes of a message that came. False: the connection has to end. */
-bool trunk_message(struct trunk_conn *c, const struct trunk_head *h, const u8 *body, u32 len);
+/*
+ * message.c: @len bytes of a message that came. @body has the first WIRE_HDR_MAX ones at least; @shared is where all are, and may change
+ * meanwhile. False: the connection has to end.
+ */
+bool trunk_message(struct trunk_conn *c, const struct trunk_head *h, const u8 *body, const u8 *shared, u32 len);
+bool trunk_message_violation(struct trunk_conn *c, const char *what); /* false */
 void trunk_message_hello(struct trunk_conn *c);
 void trunk_conn_refuse(struct trunk_conn *c, enum trunk_refusal why);
 /* What is to be told of link and credits, put into the tail, which has room for it. */
@@ -222,6 +254,29 @@ void trunk_conn_flush_later(struct trunk_conn *c);
 void trunk_conn_drop_packets(struct trunk_conn *c);
 void trunk_conn_end(struct trunk_conn *c); /* its task destroys it */
 void trunk_conn_ready(struct trunk_conn *c);
+void trunk_conn_has_ring(struct trunk_conn *c);
+
+/* ring.c: a ring of a connection. The writer's memfd, which is the caller's, or -1 with errno. */
+int trunk_ring_create(struct trunk_ring *r);
+/* The reader's; 0 or -errno. Does not keep @fd. */
+int trunk_ring_map(struct trunk_ring *r, struct shared_owner *owner, int fd);
+void trunk_ring_destroy(struct trunk_ring *r); /* harmless when there is none */
+/* Where @len bytes may be put; NULL: there is no space, or (@bad) the reader's index cannot be. trunk_ring_write() must follow. */
+u8 *trunk_ring_reserve(struct trunk_ring *r, u32 len, bool *bad);
+void trunk_ring_write(struct trunk_ring *r, u32 len);
+/* After trunk_ring_write(): the reader is to be woken up by a keepalive. */
+bool trunk_ring_wakes_reader(struct trunk_ring *r);
+/* For any message; also true when the reader's index cannot be. */
+bool trunk_ring_has_space(const struct trunk_ring *r);
+/* The writer wants a keepalive, or no longer, when there is space; true: there is. */
+bool trunk_ring_wait_space(struct trunk_ring *r, bool wait);
+/* The body of the next message, of which @h is a copy; NULL: there is none, or (@bad) none that can be. */
+const u8 *trunk_ring_next(struct trunk_ring *r, struct trunk_head *h, bool *bad);
+void trunk_ring_read(struct trunk_ring *r, u32 len);
+/* What was read is free. True: the writer is to be woken up. */
+bool trunk_ring_free(struct trunk_ring *r);
+/* The reader wants to be woken up, or no longer; true: there is something. */
+bool trunk_ring_sleep(struct trunk_ring *r, bool asleep);
 
 static inline void trunk_count(struct trunk_conn *c, enum trunk_counter ctr, u64 n)
 {
@@ -230,20 +285,5 @@ static inline void trunk_count(struct trunk_conn *c, enum trunk_counter ctr, u64
 	else
 		c->set->ctr[ctr] += n;
 }
-
-/* sha256.c */
-struct trunk_sha256 {
-	u32 h[8];
-	u64 len;
-	u8 block[64];
-};
-struct trunk_hmac {
-	struct trunk_sha256 inner, outer;
-};
-void trunk_sha256_init(struct trunk_sha256 *s);
-void trunk_sha256_add(struct trunk_sha256 *s, const void *data, size_t len);
-void trunk_sha256_end(struct trunk_sha256 *s, u8 digest[TRUNK_MAC_SIZE]);
-void trunk_hmac_init(struct trunk_hmac *h, const void *key, size_t len);
-void trunk_hmac_end(struct trunk_hmac *h, u8 mac[TRUNK_MAC_SIZE]);
 
 #endif

@@ -520,35 +520,107 @@ static void test_violations(void)
 	}
 }
 
-static void test_sha256(void)
-{
-	static const u8 abc[] = { 0xba, 0x78, 0x16, 0xbf, 0x8f, 0x01, 0xcf, 0xea, 0x41, 0x41, 0x40,
-				  0xde, 0x5d, 0xae, 0x22, 0x23, 0xb0, 0x03, 0x61, 0xa3, 0x96, 0x17,
-				  0x7a, 0x9c, 0xb4, 0x10, 0xff, 0x61, 0xf2, 0x00, 0x15, 0xad };
-	static const u8 jefe[] = { 0x5b, 0xdc, 0xc1, 0x46, 0xbf, 0x60, 0x75, 0x4e, 0x6a, 0x04, 0x24,
-				   0x26, 0x08, 0x95, 0x75, 0xc7, 0x5a, 0x00, 0x3f, 0x08, 0x9d, 0x27,
-				   0x39, 0x83, 0x9d, 0xec, 0x58, 0xb9, 0x64, 0xec, 0x38, 0x43 };
-	static const u8 aa131[] = { 0x60, 0xe4, 0x31, 0x59, 0x1e, 0xe0, 0xb6, 0x7f, 0x0d, 0x8a, 0x26,
-				    0xaa, 0xcb, 0xf5, 0xb7, 0x7f, 0x8e, 0x0b, 0xc6, 0x21, 0x37, 0x28,
-				    0xc5, 0x14, 0x05, 0x46, 0x04, 0x0f, 0x0e, 0xe3, 0x7f, 0x54 };
-	static const char text[] = "Test Using Larger Than Block-Size Key - Hash Key First";
-	struct trunk_sha256 s;
-	struct trunk_hmac h;
-	u8 d[TRUNK_MAC_SIZE], key[131];
+/* Ring */
 
-	trunk_sha256_init(&s);
-	trunk_sha256_add(&s, "abc", 3);
-	trunk_sha256_end(&s, d);
-	row(190, "FIPS 180-4: abc", !memcmp(d, abc, sizeof(d)));
-	trunk_hmac_init(&h, "Jefe", 4);
-	trunk_sha256_add(&h.inner, "what do ya want for nothing?", 28);
-	trunk_hmac_end(&h, d);
-	row(191, "RFC 4231, 4.3", !memcmp(d, jefe, sizeof(d)));
-	memset(key, 0xaa, sizeof(key));
-	trunk_hmac_init(&h, key, sizeof(key));
-	trunk_sha256_add(&h.inner, text, sizeof(text) - 1);
-	trunk_hmac_end(&h, d);
-	row(192, "RFC 4231, 4.7", !memcmp(d, aa131, sizeof(d)));
+static void ring_violation(int i, int fd, struct trunk_ring *r)
+{
+	static u8 bytes[sizeof(struct wire_lrh) + 4];
+	u64 *head = (u64 *)r->shared;
+	struct trunk_ring other;
+
+	switch (i) {
+	case 0:
+		*head = TRUNK_RING + 1;
+		break;
+	case 1:
+		*head = (u64)-4;
+		break;
+	case 2: /* longer than what is there */
+		stranger_put(r, TRUNK_KEEPALIVE, 0, bytes, 0);
+		((struct trunk_head *)(void *)(trunk_ring_reserve(r, 4, &(bool){ false }) - 4))->len = cpu_to_be16(8);
+		break;
+	case 3:
+		stranger_put(r, TRUNK_HELLO, 0, bytes, 8);
+		break;
+	case 4: /* a ring in a ring */
+		stranger_put(r, TRUNK_RING_OPEN, 0, &(__be32){ cpu_to_be32(TRUNK_RING) }, 4);
+		break;
+	case 5: /* a second ring */
+		stranger_ring(fd, &other, TRUNK_RING);
+		trunk_ring_destroy(&other);
+		break;
+	case 6: /* beside the ring */
+		stranger_send(fd, TRUNK_FLOW, 0, bytes, 8);
+		break;
+	case 7: /* nothing but what is to be skipped: zeros */
+		*head = TRUNK_RING;
+		break;
+	}
+	test_run(0);
+}
+
+static void test_ring_violations(void)
+{
+	struct trunk_ring r;
+	int i, fd;
+
+	for (i = 0; i < 8; i++) {
+		bool ends = i != 7;
+
+		side_start(&a, "leafs 1 hosts 2", "leaf1", "listen", "");
+		fd = stranger_train();
+		stranger_ring(fd, &r, TRUNK_RING);
+		row(200 + i, "it has a ring",
+		    side_state(&a) == PORT_STATE_INIT && side_counter(&a, TRUNK_CTR_RINGS) == 1);
+		ring_violation(i, fd, &r);
+		row(210 + i, "it is disconnected when it has to be",
+		    side_state(&a) == (ends ? PORT_STATE_DOWN : PORT_STATE_INIT) &&
+			    side_counter(&a, TRUNK_CTR_VIOLATIONS) == ends);
+		close(fd);
+		trunk_ring_destroy(&r);
+		test_run(0);
+		fd = stranger_train();
+		stranger_ring(fd, &r, i % 2 ? TRUNK_RING : 2 * TRUNK_RING);
+		row(220 + i, "the next one is welcome, with a ring of the right size",
+		    side_state(&a) == (i % 2 ? PORT_STATE_INIT : PORT_STATE_DOWN));
+		trunk_ring_destroy(&r);
+		close(fd);
+		side_stop(&a);
+		loop_destroy(test_loop);
+		test_loop = NULL;
+	}
+}
+
+/* A reader whose index cannot be, and one whose memory is gone. */
+static void test_ring_reader(void)
+{
+	u64 *tail;
+
+	trunk_start("", "");
+	bring_up();
+	send_many(&h1, 3, 0, 4096, 40);
+	test_run(0);
+	send_many(&h1, 3, 0, 4096, 40);
+	test_run(0);
+	row(230, "data goes by a ring, one way",
+	    a.set->trunks[0].conn->tx.shared && b.set->trunks[0].conn->rx.shared &&
+		    side_counter(&a, TRUNK_CTR_RINGS) == 1 && h101.packets == 80);
+	tail = (u64 *)a.set->trunks[0].conn->tx.shared + 8;
+	row(231, "the index of the reader", *tail == a.set->trunks[0].conn->tx.at);
+	list_del(&b.set->trunks[0].conn->rings); /* it reads no longer */
+	send_many(&h1, 3, 0, 4096, 40);
+	test_run(0);
+	send_many(&h1, 3, 0, 4096, 40);
+	test_run(0);
+	row(234, "the ring is full, and packets wait",
+	    !list_empty(&a.set->trunks[0].conn->packets) && h101.packets == 80 &&
+		    !side_counter(&a, TRUNK_CTR_VIOLATIONS));
+	*tail += 2 * TRUNK_RING;
+	test_run(0);
+	row(232, "it is disconnected", side_counter(&a, TRUNK_CTR_VIOLATIONS) == 1);
+	test_run(NSEC_PER_SEC);
+	row(233, "and trains again", at(PORT_STATE_INIT) && !b.set->trunks[0].conn->rx.shared);
+	trunk_stop();
 }
 
 int main(void)
@@ -556,7 +628,6 @@ int main(void)
 	u32 live = wire_packet_live();
 
 	log_level = LOG_ERROR;
-	test_sha256();
 	test_link();
 	test_data();
 	test_death();
@@ -566,6 +637,8 @@ int main(void)
 	test_peer();
 	test_hello();
 	test_violations();
-	row(200, "no packet is left", wire_packet_live() == live);
+	test_ring_violations();
+	test_ring_reader();
+	row(240, "no packet is left", wire_packet_live() == live);
 	return rows_end();
 }

@@ -106,6 +106,7 @@ def test_bandwidth(trunk, tool):
     _, out = trunk.pair(("h101", *common), ("h1", *common, trunk.b.ip("h101")))
     assert RESULT.search(out), out
     assert not [c for c in ("violations", "rcv_malformed", "lost") if trunk.counters()[c]]
+    assert trunk.counters()["rings"] == (2 if trunk.address.startswith("/") else 0)  # a direction each
 
 
 def test_a_flap_of_either_end(trunk):

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Rings of trunks: the messages of one direction in memory that both daemons of a machine share, instead of on their socket.
+ *
+ * One writes and one reads. The writer makes the ring and passes its memfd. Messages lie behind each other as on the socket; one that
+ * does not fit before the end of the ring begins at its start, and a head of type TRUNK_SKIP, or fewer bytes than a head has, precede it.
+ * Either side trusts its own index alone, and reads the other's once.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "fabric/trunk/trunk_internal.h"
+
+/* Each of these is written by one side. */
+struct trunk_ring_shared {
+	u64 head;                              /* bytes that were written since the beginning */
+	u32 full;                              /* the writer waits for space */
+	u64 tail __attribute__((aligned(64))); /* bytes that were read */
+	u32 asleep;                            /* the reader waits for a keepalive on the socket */
+	u8 data[TRUNK_RING] __attribute__((aligned(64)));
+};
+
+int trunk_ring_create(struct trunk_ring *r)
+{
+	int fd = memfd_create("trunk", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	void *at = MAP_FAILED;
+
+	if (fd < 0)
+		return -1;
+	if (!ftruncate(fd, sizeof(*r->shared)) && !fcntl(fd, F_ADD_SEALS, F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL))
+		at = mmap(NULL, sizeof(*r->shared), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (at == MAP_FAILED) {
+		close(fd);
+		return -1;
+	}
+	*r = (struct trunk_ring){ .shared = at, .own = true };
+	return fd;
+}
+
+int trunk_ring_map(struct trunk_ring *r, struct shared_owner *owner, int fd)
+{
+	int err = shared_map_init(&r->map, owner, fd, 0, sizeof(*r->shared), true);
+
+	if (!err)
+		r->shared = (struct trunk_ring_shared *)r->map.ptr;
+	return err;
+}
+
+void trunk_ring_destroy(struct trunk_ring *r)
+{
+	if (r->own)
+		munmap(r->shared, sizeof(*r->shared));
+	else if (r->shared)
+		shared_map_fini(&r->map);
+	r->shared = NULL;
+	r->own = false;
+}
+
+/* The writer's side */
+
+u8 *trunk_ring_reserve(struct trunk_ring *r, u32 len, bool *bad)
+{
+	u32 at = (u32)(r->at % TRUNK_RING), skip = TRUNK_RING - at < len ? TRUNK_RING - at : 0;
+	struct trunk_head h = { .type = TRUNK_SKIP };
+
+	if (r->at + skip + len - r->other > TRUNK_RING) {
+		u64 tail = __atomic_load_n(&r->shared->tail, __ATOMIC_ACQUIRE);
+
+		*bad = r->at - tail > TRUNK_RING;
+		if (*bad || r->at + skip + len - tail > TRUNK_RING)
+			return NULL;
+		r->other = tail;
+	}
+	if (skip >= sizeof(h))
+		memcpy(r->shared->data + at, &h, sizeof(h));
+	r->at += skip;
+	return r->shared->data + r->at % TRUNK_RING;
+}
+
+void trunk_ring_write(struct trunk_ring *r, u32 len)
+{
+	r->at += len;
+	__atomic_store_n(&r->shared->head, r->at, __ATOMIC_RELEASE);
+}
+
+bool trunk_ring_wakes_reader(struct trunk_ring *r)
+{
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	return __atomic_load_n(&r->shared->asleep, __ATOMIC_RELAXED) &&
+	       __atomic_exchange_n(&r->shared->asleep, 0, __ATOMIC_SEQ_CST);
+}
+
+bool trunk_ring_wait_space(struct trunk_ring *r, bool wait)
+{
+	__atomic_store_n(&r->shared->full, wait, __ATOMIC_SEQ_CST);
+	return trunk_ring_has_space(r);
+}
+
+bool trunk_ring_has_space(const struct trunk_ring *r)
+{
+	u64 used = r->at - __atomic_load_n(&r->shared->tail, __ATOMIC_SEQ_CST);
+
+	return used > TRUNK_RING || TRUNK_RING - used >= 2 * TRUNK_TAIL_MAX;
+}
+
+/* The reader's side */
+
+const u8 *trunk_ring_next(struct trunk_ring *r, struct trunk_head *h, bool *bad)
+{
+	u32 at, left, n;
+	u64 head;
+
+	for (n = 0;; n++) {
+		*bad = n > 2;
+		if (*bad)
+			return NULL;
+		if (r->at == r->other) {
+			head = __atomic_load_n(&r->shared->head, __ATOMIC_ACQUIRE);
+			*bad = head - r->at > TRUNK_RING;
+			if (*bad || head == r->at)
+				return NULL;
+			r->other = head;
+		}
+		at = (u32)(r->at % TRUNK_RING);
+		left = (u32)min(r->other - r->at, (u64)(TRUNK_RING - at));
+		if (left >= sizeof(*h)) {
+			memcpy(h, r->shared->data + at, sizeof(*h));
+			if (h->type != TRUNK_SKIP)
+				break;
+		}
+		r->at += left; /* to the end of the ring, or of what there is */
+	}
+	*bad = be16_to_cpu(h->len) > left - sizeof(*h);
+	return *bad ? NULL : r->shared->data + at + sizeof(*h);
+}
+
+void trunk_ring_read(struct trunk_ring *r, u32 len)
+{
+	r->at += len;
+}
+
+bool trunk_ring_free(struct trunk_ring *r)
+{
+	__atomic_store_n(&r->shared->tail, r->at, __ATOMIC_SEQ_CST);
+	return __atomic_load_n(&r->shared->full, __ATOMIC_SEQ_CST) &&
+	       __atomic_exchange_n(&r->shared->full, 0, __ATOMIC_SEQ_CST);
+}
+
+bool trunk_ring_sleep(struct trunk_ring *r, bool asleep)
+{
+	__atomic_store_n(&r->shared->asleep, asleep, __ATOMIC_SEQ_CST);
+	return asleep && __atomic_load_n(&r->shared->head, __ATOMIC_SEQ_CST) != r->at;
+}
