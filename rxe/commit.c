@@ -61,6 +61,8 @@ void rxe_commit(struct rxe *rxe)
 
 		list_del(&rq->dirty);
 		if (unlikely(!rxe_writes_done(rq))) {
+			if (!rq->resp.late_since)
+				rq->resp.late_since = loop_now(rxe->loop).ns;
 			list_add(&rxe->commit_wait, &rq->dirty);
 			continue;
 		}

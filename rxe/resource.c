@@ -174,7 +174,7 @@ void rxe_resource_duplicate(struct rxe_qp *rq, struct wire_packet *p, const stru
 		if (at >= r->npkts)
 			continue;
 		if ((rxe_pending(rq, r->due) || rxe_writes_late(rq)) && wire_psn_diff(psn, rq->resp.cpsn) <= 0)
-			rxe_resp_wait(rq, psn);
+			rxe_resp_late(rq, psn);
 		if (r->atomic != !h || (h && be32_to_cpu(h->rkey) != r->rkey) || (pending && at >= r->sent))
 			return;
 		end = h ? (u32)min((u64)at * mtu + be32_to_cpu(h->dmalen), (u64)r->length) : 0;

@@ -82,6 +82,18 @@ void rxe_resp_wait(struct rxe_qp *rq, u32 psn)
 	send_ack(rq, WIRE_AETH_RNR_NAK | (timer ? max(timer, (u8)LATE_RNR) : 0), psn);
 }
 
+void rxe_resp_late(struct rxe_qp *rq, u32 psn)
+{
+	u64 now = loop_now(rq->rxe->loop).ns, delay = wire_timeout_ns(hca_caps(rq->qp->hca)->local_ca_ack_delay);
+
+	if (rq->qp->attr.timeout) /* the peer's is probably the same, set by the same program */
+		delay = min(delay, wire_timeout_ns(rq->qp->attr.timeout));
+	if (!rq->resp.late_since)
+		rq->resp.late_since = now;
+	if (now - rq->resp.late_since >= delay)
+		rxe_resp_wait(rq, psn);
+}
+
 /* Execution of SEND and RDMA WRITE */
 
 static bool send_payload_write(struct rxe_qp *rq, struct wire_packet *p)
@@ -285,7 +297,7 @@ static void rc_duplicate(struct rxe_qp *rq, struct wire_packet *p, const struct 
 		rxe_resource_duplicate(rq, p, op, psn);
 	} else {
 		if (rxe_writes_late(rq) && wire_psn_diff(psn, rq->resp.cpsn) <= 0)
-			rxe_resp_wait(rq, rq->resp.cpsn);
+			rxe_resp_late(rq, rq->resp.cpsn);
 		rq->resp.ack_due = true;
 		rxe_dirty(rq);
 	}
@@ -426,6 +438,7 @@ static void ack_send_due(struct rxe_qp *rq)
 	if (rxe_resource_pending(rq))
 		return;
 	rq->resp.cpsn = rq->resp.epsn;
+	rq->resp.late_since = 0;
 	if (rq->resp.ack_due && (!rq->resp.nak || rq->resp.nooo)) /* also before a NAK for the next missing PSN */
 		send_ack(rq, RXE_ACK_NO_CREDITS, wire_psn_add(rq->resp.epsn, WIRE_PSN_MASK));
 	if (rq->resp.nak)
@@ -480,5 +493,6 @@ void rxe_resp_reset(struct rxe_qp *rq)
 	rq->resp.last_op = RXE_LAST_OP_NONE;
 	rq->resp.nak = 0;
 	rq->resp.msn = rq->resp.srqn = 0;
+	rq->resp.late_since = 0;
 	rxe_ooo_flush(rq);
 }

@@ -334,6 +334,31 @@ static bool recv_outside_its_region(void)
 	return is_next(&a, 11, HCA_WC_REM_OP_ERR) && is_next(&b, 1, HCA_WC_LOC_PROT_ERR);
 }
 
+/* The responder's memory is late, and the requester retransmits; @timeout: of the responder. At @ms the write ends. */
+static bool write_into_late(u8 rnr_retry, u8 timeout, u32 ms)
+{
+	qp_of(&a)->attr.rnr_retry = ((struct rxe_qp *)qp_of(&a)->transport)->req.rnr_retries = rnr_retry;
+	qp_of(&a)->attr.timeout = 8; /* 1 ms */
+	qp_of(&b)->attr.timeout = timeout;
+	late_side = &b;
+	post(HCA_WR_RDMA_WRITE, 0, 64, 1);
+	step(0);
+	step(ms * 1000);
+	late_end();
+	run();
+	return is_next(&a, 1, 0) && hca_counter(b.hca, 1, HCA_CNT_DUPLICATE_REQUEST);
+}
+
+static bool late_within_ack_delay(void)
+{
+	return write_into_late(0, 14, 3) && !hca_counter(b.hca, 1, HCA_CNT_SEND_RNR_ERR);
+}
+
+static bool late_after_ack_delay(void)
+{
+	return write_into_late(3, 8, 20) && hca_counter(b.hca, 1, HCA_CNT_SEND_RNR_ERR);
+}
+
 /* RNR */
 
 static bool rnr_counter_reloads(void)
@@ -878,6 +903,9 @@ static const struct rule rules[] = {
 	{ "9.9.3 a READ of unmapped memory", HCA_QPT_RC, read_from_unmapped },
 	{ "9.9.3 a receive outside its region is a protection error, no length error", HCA_QPT_RC,
 	  recv_outside_its_region },
+	{ "9.7.5.1.3 a duplicate before the ACK delay, of a WRITE whose memory is late: no RNR NAK", HCA_QPT_RC,
+	  late_within_ack_delay },
+	{ "9.7.5.2.8 a duplicate after it: RNR NAK", HCA_QPT_RC, late_after_ack_delay },
 	{ "9.7.5.2.8 progress reloads the RNR counter", HCA_QPT_RC, rnr_counter_reloads },
 	{ "9.7.5.2.8 RNR retry counter exceeded", HCA_QPT_RC, rnr_counter_ends },
 	{ "10.3.1.5 SQD: lost packets are retransmitted", HCA_QPT_RC, sqd_retransmits },

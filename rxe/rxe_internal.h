@@ -137,7 +137,8 @@ struct rxe_requester {
 /* Responder (9.7.4, 9.8.3): what is received, executed and answered. */
 struct rxe_responder {
 	u32 epsn, msn;
-	u32 cpsn; /* committed: PSNs before it are executed, responded to, in memory, and completed */
+	u32 cpsn;       /* committed: PSNs before it are executed, responded to, in memory, and completed */
+	u64 late_since; /* ns of the loop's clock: the request at cpsn waits for moves since then, 0: it does not */
 	enum rxe_last_op last_op;
 	bool comm_est, uc_drop;
 	/* ACK and NAK */
