@@ -22,7 +22,7 @@ host=$1
 shift
 exec "$MUSLIN" run "$host" -- /bin/sh -c "$*"
 """
-# Open MPI 5 asks the machine's kernel, by netlink, for routes to hosts' addresses, where it is not told to compare them.
+# Open MPI 5 asks the machine's kernel, by netlink, for routes to hosts' addresses if it is not told to compare them.
 # Its IPv6 listeners do not accept IPv4-mapped addresses, by which hosts reach each other's IPv6 addresses.
 OPENMPI = ("PRTE_MCA_prtereachable=weighted", "OMPI_MCA_reachable=weighted", "OMPI_MCA_btl_tcp_disable_family=6")
 
@@ -63,8 +63,8 @@ def mpi(shared_fabric, folder):
             where = ["--host", ",".join(RANKS), "--mca", "plm_rsh_agent", agent, "--map-by", "ppr:1:node"]
         else:  # whose ranks else get the launcher's own environment, and with it the launcher's host
             where = ["-genvnone", "-launcher", "rsh", "-launcher-exec", agent, "-hosts", ",".join(RANKS)]
-        argv = ["env", *OPENMPI, f"MUSLIN={shared_fabric.muslin}", f"mpirun.{kind}", "-np", "4", *where, *options, binary]
-        out = shared_fabric.run("h1", *argv, timeout=60)
+        env = ["env", *OPENMPI, f"MUSLIN={shared_fabric.muslin}"]
+        out = shared_fabric.run("h1", *env, f"mpirun.{kind}", "-np", "4", *where, *options, binary, timeout=60)
         assert sorted(re.findall(r"rank \d of 4 on (\w+)", out)) == list(RANKS), out
         return packets() - before
 
