@@ -218,7 +218,7 @@ int fabric_capture_select(struct fabric_capture *c, u32 snap, const char *words,
 	struct spec_field fields[ARRAY_SIZE(selection_fields)];
 	struct selection *s = &c->selection;
 	u64 of_frames = BIT_ULL(WIRE_MATCH_LEN) | BIT_ULL(WIRE_MATCH_PCAP);
-	struct spec_words w;
+	struct spec_words w = { .n = 0 };
 	int rc;
 
 	c->snap = snap ? min(snap, (u32)SNAP_MAX) : SNAP_MAX;

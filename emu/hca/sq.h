@@ -33,7 +33,7 @@ struct hca_wqe {
 	struct hca_sge sge[HCA_MAX_SGE];
 };
 
-/* Opcodes of send requests: transport services (9.4, table 38; RFC 5040, 1.1), and the opcode of the completion. */
+/* Opcodes of send requests: transport services (9.4; RFC 5040, 4), and the opcode of the completion. */
 struct hca_operation {
 	u16 services; /* bits of enum hca_qp_type */
 	u8 completion;

@@ -19,7 +19,7 @@ static const struct hca_transport iwarp = { .iw = &no_connections };
 
 #define IWARP (HCA_QPT_UD + 1)
 
-/* Opcode and transport service (9.4, table 38; RFC 5040, 4). */
+/* Opcode and transport service (9.4; RFC 5040, 4). */
 static const struct {
 	int n;
 	u8 type, opcode, flags;
@@ -145,7 +145,7 @@ static void check_malformed(struct fixture *f)
 	hca_soft_cq_destroy(cq);
 }
 
-/* Completions of five requests, by state and error of each (10.8.2, 11.6.2, table 58). */
+/* Completions of five requests, by state and error of each (10.8.2, 11.6.2). */
 static const struct {
 	int n;
 	struct {

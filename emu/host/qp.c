@@ -34,6 +34,8 @@ static int qp_create(struct uv_call *c, const struct ib_uverbs_ex_create_qp *cmd
 		     struct rxe_create_qp_resp *rxe)
 {
 	struct verbs_qp_queues queues = { cmd->send_cq_handle, cmd->recv_cq_handle, cmd->srq_handle, cmd->is_srq };
+	u32 sges = cmd->max_send_sge * (u32)sizeof(struct rxe_sge); /* in whose place inline data may be */
+	u32 max_inline = max(cmd->max_inline_data, min((u32)HCA_MAX_INLINE, sges));
 	struct hca_qp_init init = {
 		.type = cmd->qp_type,
 		.pdn = cmd->pd_handle,
@@ -41,9 +43,7 @@ static int qp_create(struct uv_call *c, const struct ib_uverbs_ex_create_qp *cmd
 		.max_recv_wr = cmd->max_recv_wr,
 		.max_send_sge = cmd->max_send_sge,
 		.max_recv_sge = cmd->max_recv_sge,
-		/* the slot of the ring holds SGEs or inline data */
-		.max_inline = max(cmd->max_inline_data,
-				  min((u32)HCA_MAX_INLINE, cmd->max_send_sge * (u32)sizeof(struct rxe_sge))),
+		.max_inline = max_inline,
 		.sq_sig_all = cmd->sq_sig_all,
 		.port = 1,
 	};
