@@ -79,6 +79,7 @@ static void caps_general(const struct connectx *d, u8 *c)
 		{ CX_FIELD(cmd_hca_cap, block_lb_mc), 1 },
 		{ CX_FIELD(cmd_hca_cap, set_deth_sqpn), 1 },
 		{ CX_FIELD(cmd_hca_cap, ipoib_basic_offloads), 1 },
+		{ CX_FIELD(cmd_hca_cap, force_teardown), 1 },
 		{ CX_FIELD(cmd_hca_cap, cq_oi), 1 },
 		{ CX_FIELD(cmd_hca_cap, cq_resize), 1 },
 		{ CX_FIELD(cmd_hca_cap, cq_moderation), 1 },

@@ -35,6 +35,7 @@ enum {
 	SEG_HEALTH = 0x200,
 	SEG_HEALTH_FW = 0x230,
 	SEG_HEALTH_HW = 0x234,
+	SEG_HEALTH_SEVERITY = 0x238,
 	SEG_HEALTH_SYNDROME = 0x23c,
 	SEG_TIMER_HIGH = 0x1000,
 	SEG_TIMER_LOW = 0x1004,
@@ -47,7 +48,9 @@ enum {
 #define QUEUE_GEOMETRY    0x56 /* log2 of entries and of their size */
 #define INTERFACE_MASK    0x700u
 #define INTERFACE_OFF     0x100u
-#define SYNDROME_INTERNAL 0x1 << 16
+#define SYNDROME_INTERNAL 0x1
+#define SYNDROME_SHIFT    16
+#define SEVERITY_RFR      BIT(31)
 
 /* Doorbells in a UAR. */
 enum {
@@ -143,13 +146,15 @@ static u32 segment_read(struct connectx *d, u64 off)
 	case SEG_HEALTH_HW:
 		return DEVICE_CONNECTX4;
 	case SEG_HEALTH_SYNDROME:
-		return d->fatal ? SYNDROME_INTERNAL : 0;
+		return (d->fatal ? SYNDROME_INTERNAL : cx_fault_health(d).syndrome) << SYNDROME_SHIFT;
+	case SEG_HEALTH_SEVERITY:
+		return cx_fault_health(d).rfr ? SEVERITY_RFR : 0;
 	case SEG_TIMER_HIGH:
 		return (u32)(cx_clock() >> 32);
 	case SEG_TIMER_LOW:
 		return (u32)cx_clock();
 	case SEG_HEALTH_COUNTER:
-		t = clock_read() / (100 * NSEC_PER_MSEC);
+		t = cx_fault_health(d).now / (100 * NSEC_PER_MSEC);
 		return (u32)t & 0xffffff;
 	default:
 		return 0; /* SEG_INITIALIZING too: it is ready */
@@ -179,7 +184,7 @@ static void segment_write(struct connectx *d, u64 off, u32 value)
 		d->interface = value & INTERFACE_MASK;
 		break;
 	case SEG_DOORBELL:
-		d->due |= value;
+		d->due |= value & ~d->late;
 		cx_commands(d);
 		break;
 	default:
@@ -296,8 +301,7 @@ static void on_reset(void *dev)
 
 	d->map_epoch++;
 	cx_stop(d);
-	loop_task_cancel(&d->resume_task);
-	d->due = 0;
+	cx_commands_forget(d);
 	d->command_queue = d->half_at = 0;
 	d->interface = 0;
 	d->fatal = false;
@@ -342,6 +346,7 @@ struct connectx *connectx_create(struct loop *loop, const char *path, const stru
 	d->poller = (struct loop_poller){ .poll = on_poll, .stay_ns = STAY_NS };
 	list_init(&d->poller.link);
 	d->poll_timer.fn = on_poll_timer;
+	d->late_timer.fn = cx_commands_late;
 	loop_task_init(&d->resume_task, on_resume);
 	tables_init(d);
 	d->command_count = calloc(cx_command_total(), sizeof(*d->command_count));
@@ -360,7 +365,7 @@ void connectx_destroy(struct connectx *d)
 	if (!d)
 		return;
 	cx_stop(d);
-	loop_task_cancel(&d->resume_task);
+	cx_commands_forget(d);
 	vfio_server_destroy(d->vfio);
 	tables_fini(d);
 	free(d->command_count);

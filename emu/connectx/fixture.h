@@ -37,6 +37,7 @@ struct driver {
 	struct hca *hca;
 	struct mad_port *mad;
 	struct connectx *dev;
+	struct fault_set faults;
 	char path[64];
 	struct client c;
 	u8 in[8192], out[8192]; /* of the last command */
@@ -94,6 +95,8 @@ static inline int driver_create(struct driver *d)
 	hca_set_transport(d->hca, &rxe_transport);
 	cc.hca = d->hca;
 	cc.mad = d->mad = mad_port_create(d->loop, &d->port);
+	fault_set_init(&d->faults, &connectx_fault_target, d->loop, d, 7);
+	cc.faults = &d->faults;
 	client_path(d->path, sizeof(d->path));
 	d->dev = connectx_create(d->loop, d->path, &cc);
 	return d->dev ? 0 : -errno;
@@ -102,6 +105,7 @@ static inline int driver_create(struct driver *d)
 static inline void driver_destroy(struct driver *d)
 {
 	connectx_destroy(d->dev);
+	fault_set_fini(&d->faults);
 	mad_port_destroy(d->mad);
 	hca_destroy(d->hca);
 	loop_destroy(d->loop);
