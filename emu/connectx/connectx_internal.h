@@ -178,7 +178,7 @@ struct connectx {
 	struct cx_qp *own[CX_OWN_QPNS];
 	struct loop_poller poller;
 	struct loop_timer poll_timer;
-	struct loop_task resume_task;
+	struct loop_task resume_task, stop_task;
 	u32 due;    /* entries of the command queue that have been rung */
 	u32 late;   /* those that a fault delays, and until when (loop clock, ns) */
 	u32 waited; /* those of which the delay is over */

@@ -510,6 +510,7 @@ static void firmware_faults(void)
 	row(97, "and the next one", !nop());
 	ft = arm("t health syndrome=HIGH_TEMP rfr");
 	row(98, "the health buffer", driver_peek(&d, 0x23c) == 0x10 << 16 && driver_peek(&d, 0x238) == 1u << 31);
+	row(104, "by bytes", client_read(&d.c, 0, 0x23d, 1) == 0x10 && client_read(&d.c, 0, 0x238, 1) == 0x80);
 	fault_remove(ft);
 	row(99, "is well again", !driver_peek(&d, 0x23c) && !driver_peek(&d, 0x238));
 	ft = arm("t health stopped for=300ms");

@@ -148,7 +148,12 @@ static u32 segment_read(struct connectx *d, u64 off)
 	case SEG_HEALTH_SYNDROME:
 		return (d->fatal ? SYNDROME_INTERNAL : cx_fault_health(d).syndrome) << SYNDROME_SHIFT;
 	case SEG_HEALTH_SEVERITY:
-		return cx_fault_health(d).rfr ? SEVERITY_RFR : 0;
+		if (!cx_fault_health(d).rfr)
+			return 0;
+		/* The driver gives the adapter up from here on, as after cx_fatal(). */
+		d->interface = INTERFACE_OFF;
+		loop_task_queue(d->loop, &d->stop_task);
+		return SEVERITY_RFR;
 	case SEG_TIMER_HIGH:
 		return (u32)(cx_clock() >> 32);
 	case SEG_TIMER_LOW:
@@ -164,13 +169,17 @@ static u32 segment_read(struct connectx *d, u64 off)
 static void on_read(void *dev, u32 bar, u64 off, void *buf, u32 len)
 {
 	struct connectx *d = dev;
+	u8 word[4];
 	u32 i;
 
 	memset(buf, 0, len);
-	if (off % 4 || len % 4 || off + len > UAR_PAGE * CX_UAR_FIRST)
+	if (off + len > UAR_PAGE * CX_UAR_FIRST)
 		return;
-	for (i = 0; i < len; i += 4)
-		wire_store((u8 *)buf + i, 4, segment_read(d, off + i));
+	for (i = 0; i < len; i++) {
+		if (!i || !((off + i) % sizeof(word)))
+			wire_store(word, sizeof(word), segment_read(d, (off + i) & ~3ull));
+		((u8 *)buf)[i] = word[(off + i) % sizeof(word)];
+	}
 }
 
 static void segment_write(struct connectx *d, u64 off, u32 value)
@@ -255,6 +264,7 @@ static void tables_fini(struct connectx *d)
 int cx_start(struct connectx *d)
 {
 	cx_stop(d);
+	d->fatal = false;
 	d->verbs.ctx = hca_ctx_create(d->cfg.hca, &cx_dma, d, cx_event_raise, d);
 	if (!d->verbs.ctx)
 		return -ENOMEM;
@@ -274,6 +284,7 @@ void cx_stop(struct connectx *d)
 	loop_poller_del(&d->poller);
 	loop_timer_cancel(&d->poll_timer);
 	loop_task_cancel(&d->resume_task);
+	loop_task_cancel(&d->stop_task);
 	for (i = 0; i < CX_OWN_QPNS; i++) {
 		if (d->own[i])
 			cx_special_end(d->own[i]);
@@ -288,11 +299,20 @@ void cx_stop(struct connectx *d)
 	log_at(LOG_INFO, d->cfg.name, "the guest's driver has stopped");
 }
 
-/* The driver sees by the segment, and by an event, that the adapter has failed; a reset makes it whole. */
+/*
+ * The driver sees by the segment, and by an event, that the adapter has failed; INIT_HCA or a reset makes it whole. It will release its
+ * objects without commands: none may write to their memory any more.
+ */
 void cx_fatal(struct connectx *d)
 {
 	d->fatal = true;
 	d->interface = INTERFACE_OFF;
+	loop_task_queue(d->loop, &d->stop_task); /* the event may have come from a list of contexts */
+}
+
+static void on_stop(struct loop_task *t, struct now now)
+{
+	cx_stop(container_of(t, struct connectx, stop_task));
 }
 
 static void on_reset(void *dev)
@@ -347,6 +367,7 @@ struct connectx *connectx_create(struct loop *loop, const char *path, const stru
 	list_init(&d->poller.link);
 	d->poll_timer.fn = on_poll_timer;
 	d->late_timer.fn = cx_commands_late;
+	loop_task_init(&d->stop_task, on_stop);
 	loop_task_init(&d->resume_task, on_resume);
 	tables_init(d);
 	d->command_count = calloc(cx_command_total(), sizeof(*d->command_count));
