@@ -169,6 +169,7 @@ struct connectx {
 	u64 pages; /* addresses of pages that queues hold */
 	u64 command_queue;
 	u32 interface;
+	u32 caps_set; /* bits of the port's capability mask that the driver has set */
 	u32 health_counter;
 	bool fatal;
 	u64 half_at; /* doorbells that are written in two halves: where the first one was */

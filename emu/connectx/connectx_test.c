@@ -88,6 +88,11 @@ static void segment_and_commands(void)
 
 	row(21, "the driver begins", !driver_start(&d) && connectx_in_use(d.dev));
 	memset(d.in, 0, sizeof(d.in));
+	cx_set(d.in, access_register_in, register_id, 0x5001);
+	wire_store(d.in + 20, 4, 1 << 16 | 1 << 2 | 1 << 1);
+	row(29, "capabilities that software sets",
+	    !driver_command(&d, 0x805, 0, 32, 32) && d.port.attr.cap_mask == (1 << 16 | 1 << 1));
+	memset(d.in, 0, sizeof(d.in));
 	row(22, "an event queue without pages",
 	    driver_command(&d, 0x301, 0, CX_BYTES_create_eq_in, 16) == CX_BAD_PARAM);
 	cx_set(d.in, destroy_eq_in, eq_number, d.eqn);
@@ -529,6 +534,7 @@ static void end(void)
 	memset(d.in, 0, sizeof(d.in));
 	row(81, "a graceful end",
 	    !driver_command(&d, 0x103, 0, 16, 16) && !driver_objects(&d) && !connectx_in_use(d.dev));
+	row(87, "takes its capabilities with it", !d.port.attr.cap_mask);
 	row(82, "and a new begin", !driver_start(&d));
 	client_call(&d.c, VFIO_CMD_DEVICE_RESET, NULL, 0);
 	row(83, "a reset ends all", !driver_objects(&d) && !connectx_in_use(d.dev));

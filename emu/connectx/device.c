@@ -277,6 +277,7 @@ int cx_start(struct connectx *d)
 
 void cx_stop(struct connectx *d)
 {
+	struct wire_port *port = hca_port(d->cfg.hca, d->cfg.port);
 	u32 i;
 
 	if (!d->verbs.ctx)
@@ -289,6 +290,9 @@ void cx_stop(struct connectx *d)
 		if (d->own[i])
 			cx_special_end(d->own[i]);
 	}
+	if (d->caps_set)
+		port->ops->set_cap(port, 0, d->caps_set);
+	d->caps_set = 0;
 	hca_ctx_destroy(d->verbs.ctx);
 	d->verbs.ctx = NULL;
 	cx_eq_destroy_all(d);

@@ -56,7 +56,12 @@ static inline int driver_local_mad(void *arg, u8 port, u8 *mad)
 	return mad[1] == 1;
 }
 
-static const struct wire_port_ops driver_port_ops = { .send = driver_send };
+static inline void driver_set_cap(struct wire_port *port, u32 set, u32 clear)
+{
+	port->attr.cap_mask = (port->attr.cap_mask | set) & ~clear;
+}
+
+static const struct wire_port_ops driver_port_ops = { .send = driver_send, .set_cap = driver_set_cap };
 
 static inline int driver_create(struct driver *d)
 {
