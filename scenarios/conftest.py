@@ -25,12 +25,13 @@ def pytest_configure(config):
 def pytest_collection_modifyitems(config, items):
     """Files with guests take longest: where files run side by side, they come first."""
     if not config.getoption("--muslin-model"):
-        items[:] = [i for i in items if not (i.get_closest_marker("one_model") and i.callspec.params["model"] == "connectx")]
+        once = [i for i in items if i.get_closest_marker("one_model") and i.callspec.params["model"] == "connectx"]
+        items[:] = [i for i in items if i not in once]
     items.sort(key=lambda item: item.get_closest_marker("guest") is None)
 
 
 def pytest_generate_tests(metafunc):
-    """Guests have our module's device; with --muslin-model that model, and without it for marked tests a ConnectX, too."""
+    """Guests have our module's device; with --muslin-model that one, and without it in marked tests a ConnectX, too."""
     if "model" in metafunc.fixturenames:
         chosen = metafunc.config.getoption("--muslin-model")
         both = metafunc.definition.get_closest_marker("also_connectx")

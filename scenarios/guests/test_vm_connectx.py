@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """
-A guest of the distribution alone, whose HCA is a ConnectX and whose driver is mlx5: what it finds, reloads, reboots, and
-faults of its firmware. Its programs are those of test_vm_verbs.py.
+A guest of the distribution alone, whose HCA is a ConnectX and whose driver is mlx5: what it finds, faults of its
+firmware, a hostile driver, reloads, reboots. Its programs are those of test_vm_verbs.py.
 
     h1 (guest a: connectx)    h6 (host mode)
         leaf1 ------ spines ------ leaf2
