@@ -17,15 +17,50 @@ PROGRAMS = HERE / "programs"
 sys.path[:0] = sorted({str(f.parent) for f in HERE.glob("*/test_*.py")})
 
 
-def pytest_collection_modifyitems(items):
+def pytest_configure(config):
+    config.addinivalue_line("markers", "also_connectx: runs with guests of both models")
+    config.addinivalue_line("markers", "one_model: a parameter of such a test that runs with one of them")
+
+
+def pytest_collection_modifyitems(config, items):
     """Files with guests take longest: where files run side by side, they come first."""
+    if not config.getoption("--muslin-model"):
+        once = [i for i in items if i.get_closest_marker("one_model") and i.callspec.params["model"] == "connectx"]
+        items[:] = [i for i in items if i not in once]
     items.sort(key=lambda item: item.get_closest_marker("guest") is None)
 
 
+def pytest_generate_tests(metafunc):
+    """Guests have our module's device; with --muslin-model that one, and without it in marked tests a ConnectX, too."""
+    if "model" in metafunc.fixturenames:
+        chosen = metafunc.config.getoption("--muslin-model")
+        both = metafunc.definition.get_closest_marker("also_connectx")
+        models = [chosen] if chosen else ["muslin", "connectx"] if both else ["muslin"]
+        metafunc.parametrize("model", models, scope="module", indirect=True)
+
+
 @pytest.fixture(scope="module")
-def guests(shared_fabric):
+def connectx(shared_fabric):
+    """Options of a guest with a ConnectX; skipped where no QEMU has it, as on a machine without Debian's archive."""
+    built = shared_fabric.start_muslin("vm", "--build", "--model", "connectx")
+    built.wait(300, status=None)
+    if "a ConnectX needs QEMU" in built.output:
+        pytest.skip(built.output.strip())
+    return ["--model", "connectx"]
+
+
+@pytest.fixture(scope="module")
+def model(request):
+    """Of the guests' adapters: a parameter of each test with such guests."""
+    if request.param == "connectx" and not request.config.getoption("--muslin-model"):
+        request.getfixturevalue("connectx")
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def guests(shared_fabric, model):
     """Guests on h1 and h5, which are on different leafs, both with ib0 up. Whatever a test does to them it undoes."""
-    vms = [shared_fabric.vm(host) for host in ("h1", "h5")]
+    vms = [shared_fabric.vm(host, "--model", model) for host in ("h1", "h5")]
     for vm in vms:
         vm.wait_ib0()
     yield vms

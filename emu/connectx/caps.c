@@ -18,6 +18,9 @@ enum {
 	REG_NODE_DESC = 0x9001, /* SPZR */
 };
 
+#define REG_WRITE 0  /* modifier of ACCESS_REG */
+#define PCAP_MASK 20 /* bytes, in the command */
+
 static u32 log_of(u64 n)
 {
 	return 63u - (u32)__builtin_clzll(n);
@@ -79,6 +82,7 @@ static void caps_general(const struct connectx *d, u8 *c)
 		{ CX_FIELD(cmd_hca_cap, block_lb_mc), 1 },
 		{ CX_FIELD(cmd_hca_cap, set_deth_sqpn), 1 },
 		{ CX_FIELD(cmd_hca_cap, ipoib_basic_offloads), 1 },
+		{ CX_FIELD(cmd_hca_cap, force_teardown), 1 },
 		{ CX_FIELD(cmd_hca_cap, cq_oi), 1 },
 		{ CX_FIELD(cmd_hca_cap, cq_resize), 1 },
 		{ CX_FIELD(cmd_hca_cap, cq_moderation), 1 },
@@ -136,11 +140,27 @@ int cx_query_issi(struct connectx *d, const struct cx_cmd *c)
 	return CX_OK;
 }
 
-/* Registers that only say what there is not: an Ethernet port's, another order of bytes. */
+/* The capability mask, of which software has some bits: IsSM is set by who opens issm. */
+static int pcap_write(struct connectx *d, const struct cx_cmd *c)
+{
+	struct wire_port *w = hca_port(d->cfg.hca, d->cfg.port);
+	u32 want = (u32)wire_load(c->in + PCAP_MASK, 4) & WIRE_PORT_CAPS_SOFTWARE;
+	u32 have = w->attr.cap_mask & WIRE_PORT_CAPS_SOFTWARE;
+
+	if (c->in_len < PCAP_MASK + 4)
+		return CX_BAD_INP_LEN;
+	d->caps_set = (d->caps_set | (want & ~have)) & want;
+	w->ops->set_cap(w, want & ~have, have & ~want);
+	return CX_OK;
+}
+
+/* The others say what there is not: another order of bytes. */
 int cx_access_reg(struct connectx *d, const struct cx_cmd *c)
 {
 	u32 reg = (u32)cx_get(c->in, access_register_in, register_id);
 
+	if (reg == REG_PCAP && c->op_mod == REG_WRITE)
+		return pcap_write(d, c);
 	return reg == REG_HOST_ENDIANNESS || reg == REG_PCAP ? CX_OK : CX_BAD_PARAM;
 }
 

@@ -70,6 +70,7 @@ static int init_hca(struct connectx *d, const struct cx_cmd *c)
 	return cx_start(d);
 }
 
+/* Of all profiles: a driver that is in a hurry asks for a forced one, and leaves its objects where they are. */
 static int teardown_hca(struct connectx *d, const struct cx_cmd *c)
 {
 	cx_stop(d);
@@ -252,6 +253,17 @@ const char *cx_command_name(u32 n)
 	return n < ARRAY_SIZE(commands) ? commands[n].name : NULL;
 }
 
+u16 cx_command_op(const char *name)
+{
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(commands); i++) {
+		if (!strcasecmp(commands[i].name, name))
+			return commands[i].op;
+	}
+	return 0;
+}
+
 static int status_of(int err)
 {
 	switch (err) {
@@ -364,7 +376,8 @@ static enum delivery boxes_write(struct connectx *d, const struct entry *e, cons
 	return DELIVERED;
 }
 
-static enum delivery entry_run(struct connectx *d, struct entry *e)
+/* Carries it out; with a @fault, it fails with that status instead. */
+static enum delivery entry_run(struct connectx *d, struct entry *e, u8 fault)
 {
 	u32 in_len = be32_to_cpu(e->in_len), out_len = be32_to_cpu(e->out_len);
 	struct cx_cmd c = { .in_len = in_len, .out_len = out_len };
@@ -393,7 +406,7 @@ static enum delivery entry_run(struct connectx *d, struct entry *e)
 	c.op = (u16)wire_load(in, 2);
 	c.op_mod = (u16)wire_load(in + 6, 2);
 	cx_count(d, CX_CTR_COMMANDS);
-	status = command_run(d, &c);
+	status = fault ?: command_run(d, &c);
 	if (status) {
 		cx_count(d, CX_CTR_BAD_COMMANDS);
 		log_at(LOG_DEBUG, d->cfg.name, "the guest's command %#x (%#x): status %#x", c.op, c.op_mod, status);
@@ -409,21 +422,80 @@ out:
 	return how;
 }
 
+static void late_timer_set(struct connectx *d)
+{
+	u64 first = UINT64_MAX;
+	u32 i;
+
+	for (i = 0; i < CX_SLOTS; i++) {
+		if (d->late & BIT(i))
+			first = min(first, d->late_until[i]);
+	}
+	if (d->late)
+		loop_timer_set(d->loop, &d->late_timer, first);
+	else
+		loop_timer_cancel(&d->late_timer);
+}
+
+static void command_delay(struct connectx *d, u32 index, u64 until)
+{
+	d->late |= BIT(index);
+	d->late_until[index] = until;
+	late_timer_set(d);
+}
+
+void cx_commands_late(struct loop_timer *t, struct now now)
+{
+	struct connectx *d = container_of(t, struct connectx, late_timer);
+	u32 i, over = 0;
+
+	for (i = 0; i < CX_SLOTS; i++) {
+		if (d->late & BIT(i) && d->late_until[i] <= now.ns)
+			over |= BIT(i);
+	}
+	d->late &= ~over;
+	d->waited |= over;
+	d->due |= over;
+	late_timer_set(d);
+	cx_commands(d);
+}
+
+/* At a reset. */
+void cx_commands_forget(struct connectx *d)
+{
+	d->due = d->late = d->waited = 0;
+	loop_timer_cancel(&d->late_timer);
+	loop_task_cancel(&d->resume_task);
+}
+
 static void command_serve(struct connectx *d, u32 index)
 {
 	u64 at = d->command_queue + index * sizeof(struct entry);
 	struct cx_eq *eq = cx_eq_of_type(d, CX_EVENT_COMMAND);
 	u32 eqn = eq ? eq->eqn : CX_EQS;
+	bool waited = d->waited & BIT(index);
+	u8 fault_status = CX_OK;
 	enum delivery how;
 	struct entry e;
+	u64 delay = 0;
 
+	d->waited &= ~BIT(index);
 	if (vfio_dma_read(d->vfio, at, &e, sizeof(e))) {
 		cx_count(d, CX_CTR_UNDELIVERED);
 		return;
 	}
 	if (!(e.status_owner & OWNER_HW))
 		return;
-	how = entry_run(d, &e);
+	switch (waited ? CX_FATE_GOES : cx_fault_command(d, (u16)wire_load(e.in, 2), &fault_status, &delay)) {
+	case CX_FATE_LATE:
+		command_delay(d, index, loop_now(d->loop).ns + delay);
+		return;
+	case CX_FATE_LOST:
+		return;
+	default:
+		break;
+	}
+	how = entry_run(d, &e, fault_status);
 	if (how)
 		cx_count(d, CX_CTR_UNDELIVERED);
 	e.status_owner = (u8)(how << 1);

@@ -3,6 +3,7 @@
 #ifndef MUSLIN_CONNECTX_H
 #define MUSLIN_CONNECTX_H
 
+#include "emu/fault/fault.h"
 #include "emu/hca/hca.h"
 #include "emu/mad/mad.h"
 
@@ -13,6 +14,7 @@ struct connectx_config {
 	struct hca *hca;
 	u8 port; /* of the HCA: port 1 of the function */
 	struct mad_port *mad;
+	struct fault_set *faults; /* of the firmware; may be NULL */
 	/* Processes @mad by the port's agents, reply in place: 1: reply, 0: no agent. */
 	int (*local_mad)(void *arg, u8 port, u8 *mad);
 	/* A guest's driver begins or ends to use the port. May be NULL. */
@@ -26,6 +28,9 @@ void connectx_destroy(struct connectx *d);
 const char *connectx_path(const struct connectx *d);
 /* A guest's driver is at work. */
 bool connectx_in_use(const struct connectx *d);
+
+/* Faults of the firmware, a target of the fault engine: actions and keys as in muslin-fault(5). */
+extern const struct fault_target connectx_fault_target;
 
 /* Counters of the transport, of the device, and of each command that has come: the name of the nth (NULL past the end), and its value. */
 const char *connectx_counter_name(u32 n);

@@ -15,6 +15,7 @@
 #define CX_OWN_QPNS    0x40 /* numbers below that the HCA does not give: QP0, QP1, and queue pairs for memory keys */
 #define CX_TURN        64   /* requests of one of these in a turn */
 #define CX_COMMANDS    4    /* in a turn */
+#define CX_SLOTS       32   /* entries of the command queue */
 #define CX_REG_ENTRIES 512u /* pages or ranges of a fast registration */
 #define CX_UAR_FIRST   0x100u
 #define CX_WQE_BB      64u
@@ -168,6 +169,7 @@ struct connectx {
 	u64 pages; /* addresses of pages that queues hold */
 	u64 command_queue;
 	u32 interface;
+	u32 caps_set; /* bits of the port's capability mask that the driver has set */
 	u32 health_counter;
 	bool fatal;
 	u64 half_at; /* doorbells that are written in two halves: where the first one was */
@@ -177,8 +179,12 @@ struct connectx {
 	struct cx_qp *own[CX_OWN_QPNS];
 	struct loop_poller poller;
 	struct loop_timer poll_timer;
-	struct loop_task resume_task;
-	u32 due;   /* entries of the command queue that have been rung */
+	struct loop_task resume_task, stop_task;
+	u32 due;    /* entries of the command queue that have been rung */
+	u32 late;   /* those that a fault delays, and until when (loop clock, ns) */
+	u32 waited; /* those of which the delay is over */
+	u64 late_until[CX_SLOTS];
+	struct loop_timer late_timer;
 	u32 found; /* work since the last poll */
 	u64 counter[CX_CTR_NUM];
 	u64 *command_count; /* by entry of the table of commands */
@@ -228,10 +234,29 @@ struct cx_cmd {
 /* 0, -errno or an enum cx_status. */
 typedef int cx_command(struct connectx *d, const struct cx_cmd *c);
 void cx_commands(struct connectx *d); /* those that are due */
-const char *cx_command_name(u32 n);   /* of the nth in the table; NULL past the end */
+void cx_commands_late(struct loop_timer *t, struct now now);
+void cx_commands_forget(struct connectx *d);
+u16 cx_command_op(const char *name); /* 0: there is none */
+const char *cx_command_name(u32 n);  /* of the nth in the table; NULL past the end */
 u32 cx_command_total(void);
 /* The page list of a command that ends with one. */
 struct cx_pages cx_command_pages(const struct cx_cmd *c, u32 at, u32 log_page_size, u32 page_offset);
+
+/* fault.c */
+enum cx_fate {
+	CX_FATE_GOES,
+	CX_FATE_FAILS, /* with a status */
+	CX_FATE_LATE,  /* by so many ns */
+	CX_FATE_LOST,
+};
+enum cx_fate cx_fault_command(struct connectx *d, u16 op, u8 *status, u64 *delay);
+/* What the health buffer says, and the time of which its counter tells. */
+struct cx_health {
+	u8 syndrome;
+	bool rfr; /* the driver shall reset the adapter */
+	u64 now;
+};
+struct cx_health cx_fault_health(const struct connectx *d);
 
 /* device.c */
 u64 cx_clock(void);

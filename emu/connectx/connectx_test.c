@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Rows of the ConnectX: a driver that does as the kernel's does, and one that writes what it likes into boxes, queues, records and the BAR. */
 #include "emu/connectx/fixture.h"
+#include "emu/lib/clock.h"
 #include "emu/lib/log.h"
 #include "emu/lib/row.h"
 
@@ -86,6 +87,11 @@ static void segment_and_commands(void)
 	driver_poke(&d, 0x10, (u32)(driver_addr(AT_QUEUE) >> 32));
 
 	row(21, "the driver begins", !driver_start(&d) && connectx_in_use(d.dev));
+	memset(d.in, 0, sizeof(d.in));
+	cx_set(d.in, access_register_in, register_id, 0x5001);
+	wire_store(d.in + 20, 4, 1 << 16 | 1 << 2 | 1 << 1);
+	row(29, "capabilities that software sets",
+	    !driver_command(&d, 0x805, 0, 32, 32) && d.port.attr.cap_mask == (1 << 16 | 1 << 1));
 	memset(d.in, 0, sizeof(d.in));
 	row(22, "an event queue without pages",
 	    driver_command(&d, 0x301, 0, CX_BYTES_create_eq_in, 16) == CX_BAD_PARAM);
@@ -436,12 +442,99 @@ static void hostile_queues(void)
 	}
 }
 
+static const char *const wrong_faults[][2] = {
+	{ "t command-status", "command-status: it needs status=" },
+	{ "t command-status status=LOC_PROT_ERR", "a command's status such as BAD_RES" },
+	{ "t command-delay command=CREATE_QP", "command-delay: it needs time=" },
+	{ "t command-timeout command=CREATE_THING", "a command such as CREATE_QP" },
+	{ "t health", "health: it needs syndrome= or stopped" },
+	{ "t health stopped rfr", "rfr: a request for a reset needs syndrome=" },
+	{ "t health syndrome=COLD", "a syndrome such as FW_ERR" },
+	{ "t melt", "of a ConnectX there are command-status command-delay command-timeout health" },
+};
+
+static struct fault *arm(const char *line)
+{
+	char err[512] = "";
+	struct fault *ft = fault_add(&d.faults, line, err, sizeof(err));
+
+	row_of(line, *err ? err : "armed", ft != NULL);
+	return ft;
+}
+
+static void run_for(u64 ns)
+{
+	u64 end = clock_read() + ns;
+
+	while (clock_read() < end) {
+		usleep(1000);
+		loop_run_idle(d.loop, 0);
+	}
+}
+
+static int nop(void)
+{
+	memset(d.in, 0, sizeof(d.in));
+	return driver_command(&d, 0x80d, 0, 16, 16);
+}
+
+static void firmware_faults(void)
+{
+	const u8 *e;
+	struct fault *ft;
+	char err[512];
+	u32 i;
+
+	row(89, "a driver", !driver_attach(&d));
+	e = d.c.mem + AT_QUEUE;
+	for (i = 0; i < ARRAY_SIZE(wrong_faults); i++)
+		row_of(wrong_faults[i][0], wrong_faults[i][1],
+		       !fault_add(&d.faults, wrong_faults[i][0], err, sizeof(err)) && strstr(err, wrong_faults[i][1]));
+	ft = arm("t command-status command=NOP status=LIM_ERR nth=2");
+	row(90, "the second NOP has a status, and no other command",
+	    !nop() && !driver_command(&d, 0x107, 0, 16, 16) && nop() == CX_LIM && !nop() && ft->pick.hits == 1);
+	fault_remove(ft);
+	ft = arm("t command-delay time=20ms first=1");
+	row(91, "a late command is the adapter's until then", nop() == -1);
+	driver_poke(&d, 0x18, 1);
+	row(92, "whatever is rung", e[63] & 1);
+	run_for(40 * NSEC_PER_MSEC);
+	row(93, "and then done, once", !(e[63] & 1) && ft->pick.hits == 1 && !nop());
+	fault_remove(ft);
+	ft = arm("t command-delay time=20ms");
+	row(94, "a reset forgets it",
+	    nop() == -1 && client_call(&d.c, VFIO_CMD_DEVICE_RESET, NULL, 0) == 0 && !driver_objects(&d));
+	fault_remove(ft);
+	run_for(40 * NSEC_PER_MSEC);
+	row(95, "for good", e[63] & 1);
+	client_close(&d.c);
+	row(103, "the next driver", !driver_attach(&d) && !nop());
+	ft = arm("t command-timeout command=NOP count=1");
+	row(96, "one that never ends", nop() == -1);
+	fault_remove(ft);
+	row(97, "and the next one", !nop());
+	ft = arm("t health syndrome=HIGH_TEMP rfr");
+	row(98, "the health buffer", driver_peek(&d, 0x23c) == 0x10 << 16 && driver_peek(&d, 0x238) == 1u << 31);
+	row(104, "by bytes", client_read(&d.c, 0, 0x23d, 1) == 0x10 && client_read(&d.c, 0, 0x238, 1) == 0x80);
+	fault_remove(ft);
+	row(99, "is well again", !driver_peek(&d, 0x23c) && !driver_peek(&d, 0x238));
+	ft = arm("t health stopped for=300ms");
+	i = driver_peek(&d, 0x1010);
+	run_for(250 * NSEC_PER_MSEC);
+	row(100, "the counter stands", driver_peek(&d, 0x1010) == i);
+	run_for(100 * NSEC_PER_MSEC);
+	row(101, "and goes on", driver_peek(&d, 0x1010) > i);
+	fault_remove(ft);
+	row(102, "a driver begins again", !driver_start(&d));
+}
+
 static void end(void)
 {
 	row(80, "there is something", driver_objects(&d) > 8);
 	memset(d.in, 0, sizeof(d.in));
 	row(81, "a graceful end",
 	    !driver_command(&d, 0x103, 0, 16, 16) && !driver_objects(&d) && !connectx_in_use(d.dev));
+	row(87, "takes its capabilities with it", !d.port.attr.cap_mask);
 	row(82, "and a new begin", !driver_start(&d));
 	client_call(&d.c, VFIO_CMD_DEVICE_RESET, NULL, 0);
 	row(83, "a reset ends all", !driver_objects(&d) && !connectx_in_use(d.dev));
@@ -467,6 +560,7 @@ int main(void)
 	xrc();
 	hostile_queues();
 	end();
+	firmware_faults();
 	driver_destroy(&d);
 	return rows_end();
 }

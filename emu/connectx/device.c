@@ -35,6 +35,7 @@ enum {
 	SEG_HEALTH = 0x200,
 	SEG_HEALTH_FW = 0x230,
 	SEG_HEALTH_HW = 0x234,
+	SEG_HEALTH_SEVERITY = 0x238,
 	SEG_HEALTH_SYNDROME = 0x23c,
 	SEG_TIMER_HIGH = 0x1000,
 	SEG_TIMER_LOW = 0x1004,
@@ -47,7 +48,9 @@ enum {
 #define QUEUE_GEOMETRY    0x56 /* log2 of entries and of their size */
 #define INTERFACE_MASK    0x700u
 #define INTERFACE_OFF     0x100u
-#define SYNDROME_INTERNAL 0x1 << 16
+#define SYNDROME_INTERNAL 0x1
+#define SYNDROME_SHIFT    16
+#define SEVERITY_RFR      BIT(31)
 
 /* Doorbells in a UAR. */
 enum {
@@ -143,13 +146,20 @@ static u32 segment_read(struct connectx *d, u64 off)
 	case SEG_HEALTH_HW:
 		return DEVICE_CONNECTX4;
 	case SEG_HEALTH_SYNDROME:
-		return d->fatal ? SYNDROME_INTERNAL : 0;
+		return (d->fatal ? SYNDROME_INTERNAL : cx_fault_health(d).syndrome) << SYNDROME_SHIFT;
+	case SEG_HEALTH_SEVERITY:
+		if (!cx_fault_health(d).rfr)
+			return 0;
+		/* The driver gives the adapter up from here on, as after cx_fatal(). */
+		d->interface = INTERFACE_OFF;
+		loop_task_queue(d->loop, &d->stop_task);
+		return SEVERITY_RFR;
 	case SEG_TIMER_HIGH:
 		return (u32)(cx_clock() >> 32);
 	case SEG_TIMER_LOW:
 		return (u32)cx_clock();
 	case SEG_HEALTH_COUNTER:
-		t = clock_read() / (100 * NSEC_PER_MSEC);
+		t = cx_fault_health(d).now / (100 * NSEC_PER_MSEC);
 		return (u32)t & 0xffffff;
 	default:
 		return 0; /* SEG_INITIALIZING too: it is ready */
@@ -159,13 +169,17 @@ static u32 segment_read(struct connectx *d, u64 off)
 static void on_read(void *dev, u32 bar, u64 off, void *buf, u32 len)
 {
 	struct connectx *d = dev;
+	u8 word[4];
 	u32 i;
 
 	memset(buf, 0, len);
-	if (off % 4 || len % 4 || off + len > UAR_PAGE * CX_UAR_FIRST)
+	if (off + len > UAR_PAGE * CX_UAR_FIRST)
 		return;
-	for (i = 0; i < len; i += 4)
-		wire_store((u8 *)buf + i, 4, segment_read(d, off + i));
+	for (i = 0; i < len; i++) {
+		if (!i || !((off + i) % sizeof(word)))
+			wire_store(word, sizeof(word), segment_read(d, (off + i) & ~3ull));
+		((u8 *)buf)[i] = word[(off + i) % sizeof(word)];
+	}
 }
 
 static void segment_write(struct connectx *d, u64 off, u32 value)
@@ -179,7 +193,7 @@ static void segment_write(struct connectx *d, u64 off, u32 value)
 		d->interface = value & INTERFACE_MASK;
 		break;
 	case SEG_DOORBELL:
-		d->due |= value;
+		d->due |= value & ~d->late;
 		cx_commands(d);
 		break;
 	default:
@@ -250,6 +264,7 @@ static void tables_fini(struct connectx *d)
 int cx_start(struct connectx *d)
 {
 	cx_stop(d);
+	d->fatal = false;
 	d->verbs.ctx = hca_ctx_create(d->cfg.hca, &cx_dma, d, cx_event_raise, d);
 	if (!d->verbs.ctx)
 		return -ENOMEM;
@@ -262,6 +277,7 @@ int cx_start(struct connectx *d)
 
 void cx_stop(struct connectx *d)
 {
+	struct wire_port *port = hca_port(d->cfg.hca, d->cfg.port);
 	u32 i;
 
 	if (!d->verbs.ctx)
@@ -269,10 +285,14 @@ void cx_stop(struct connectx *d)
 	loop_poller_del(&d->poller);
 	loop_timer_cancel(&d->poll_timer);
 	loop_task_cancel(&d->resume_task);
+	loop_task_cancel(&d->stop_task);
 	for (i = 0; i < CX_OWN_QPNS; i++) {
 		if (d->own[i])
 			cx_special_end(d->own[i]);
 	}
+	if (d->caps_set)
+		port->ops->set_cap(port, 0, d->caps_set);
+	d->caps_set = 0;
 	hca_ctx_destroy(d->verbs.ctx);
 	d->verbs.ctx = NULL;
 	cx_eq_destroy_all(d);
@@ -283,11 +303,20 @@ void cx_stop(struct connectx *d)
 	log_at(LOG_INFO, d->cfg.name, "the guest's driver has stopped");
 }
 
-/* The driver sees by the segment, and by an event, that the adapter has failed; a reset makes it whole. */
+/*
+ * The driver sees by the segment, and by an event, that the adapter has failed; INIT_HCA or a reset makes it whole. It will release its
+ * objects without commands: none may write to their memory any more.
+ */
 void cx_fatal(struct connectx *d)
 {
 	d->fatal = true;
 	d->interface = INTERFACE_OFF;
+	loop_task_queue(d->loop, &d->stop_task); /* the event may have come from a list of contexts */
+}
+
+static void on_stop(struct loop_task *t, struct now now)
+{
+	cx_stop(container_of(t, struct connectx, stop_task));
 }
 
 static void on_reset(void *dev)
@@ -296,8 +325,7 @@ static void on_reset(void *dev)
 
 	d->map_epoch++;
 	cx_stop(d);
-	loop_task_cancel(&d->resume_task);
-	d->due = 0;
+	cx_commands_forget(d);
 	d->command_queue = d->half_at = 0;
 	d->interface = 0;
 	d->fatal = false;
@@ -342,6 +370,8 @@ struct connectx *connectx_create(struct loop *loop, const char *path, const stru
 	d->poller = (struct loop_poller){ .poll = on_poll, .stay_ns = STAY_NS };
 	list_init(&d->poller.link);
 	d->poll_timer.fn = on_poll_timer;
+	d->late_timer.fn = cx_commands_late;
+	loop_task_init(&d->stop_task, on_stop);
 	loop_task_init(&d->resume_task, on_resume);
 	tables_init(d);
 	d->command_count = calloc(cx_command_total(), sizeof(*d->command_count));
@@ -360,7 +390,7 @@ void connectx_destroy(struct connectx *d)
 	if (!d)
 		return;
 	cx_stop(d);
-	loop_task_cancel(&d->resume_task);
+	cx_commands_forget(d);
 	vfio_server_destroy(d->vfio);
 	tables_fini(d);
 	free(d->command_count);

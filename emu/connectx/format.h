@@ -213,6 +213,7 @@
 	F(cmd_hca_cap, log_max_msg, 0x1c3, 5)                              \
 	F(cmd_hca_cap, ipoib_basic_offloads, 0x204, 1)                     \
 	F(cmd_hca_cap, atomic, 0x21e, 1)                                   \
+	F(cmd_hca_cap, force_teardown, 0x110, 1)                           \
 	F(cmd_hca_cap, cq_oi, 0x220, 1)                                    \
 	F(cmd_hca_cap, cq_resize, 0x221, 1)                                \
 	F(cmd_hca_cap, cq_moderation, 0x222, 1)                            \

@@ -27,6 +27,7 @@ struct host {
 	struct rdma_host *rdma;
 	struct vdev *vdev;            /* NULL until a guest is wanted */
 	struct connectx *connectx[2]; /* likewise: a function for each InfiniBand port */
+	struct fault_set firmware;    /* faults of all its functions */
 	struct vnet *card;            /* likewise */
 	u32 drivers;                  /* of guests that use the ports */
 };
@@ -113,6 +114,7 @@ void daemon_guest_destroy(struct host *h);
 /* The monitor of the guest's machine, where the host's card is @netdev. True: it has taken @fd; false: there is no card. */
 bool daemon_guest_monitor(struct host *h, int fd, const char *netdev);
 void daemon_guests_return(struct daemon *d);
+bool daemon_guest_infiniband(const struct host *h); /* may its guest have a ConnectX? */
 bool daemon_guest_here(const struct host *h);
 json_t *daemon_guest_json(const struct host *h); /* parameters for QEMU */
 

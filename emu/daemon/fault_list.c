@@ -151,6 +151,13 @@ static struct fault_set *hca_at(struct daemon *d, const char *place)
 	return h && h->uv.hca ? hca_faults(h->uv.hca) : NULL;
 }
 
+static struct fault_set *firmware_at(struct daemon *d, const char *place)
+{
+	struct host *h = daemon_host_get(d, place);
+
+	return h && daemon_guest_infiniband(h) ? &h->firmware : NULL;
+}
+
 /* In this order a target that has the action is asked whether the place is its. */
 static const struct {
 	const struct fault_target *target;
@@ -163,6 +170,7 @@ static const struct {
 	{ &siw_fault_target, iwarp_at, false },
 	{ &fabric_fault_target, fabric_at, true },
 	{ &hca_fault_target, hca_at, false },
+	{ &connectx_fault_target, firmware_at, false },
 };
 
 static struct fault_set *fault_list_refuse(struct daemon *d, const char *place, const char *action, char *err,
@@ -172,7 +180,8 @@ static struct fault_set *fault_list_refuse(struct daemon *d, const char *place, 
 	size_t at;
 	u32 i;
 
-	if (fault_kind(&hca_fault_target, action) || fault_kind(&second_manager_target, action)) {
+	if (fault_kind(&hca_fault_target, action) || fault_kind(&second_manager_target, action) ||
+	    fault_kind(&connectx_fault_target, action)) {
 		if (daemon_fault_host(d, place, err, err_len))
 			snprintf(err, err_len, "%.64s: the host has no %s", place,
 				 fault_kind(&hca_fault_target, action) ? "adapter" : "InfiniBand port");

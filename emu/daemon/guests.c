@@ -71,6 +71,7 @@ static int make_connectx(struct daemon *d, struct host *h, u8 i)
 				       .hca = h->uv.hca,
 				       .port = i + 1,
 				       .mad = h->uv.mad[i],
+				       .faults = &h->firmware,
 				       .local_mad = local_mad,
 				       .present = guests_present,
 				       .arg = h };
@@ -83,9 +84,13 @@ static int make_connectx(struct daemon *d, struct host *h, u8 i)
 	return h->connectx[i] ? 0 : -errno;
 }
 
+bool daemon_guest_infiniband(const struct host *h)
+{
+	return h->uv.hca && !h->roce && !h->station && !h->siw;
+}
+
 int daemon_guest_create(struct daemon *d, struct host *h)
 {
-	bool infiniband = !h->roce && !h->station;
 	u8 i;
 
 	char path[RUNDIR_PATH_MAX];
@@ -95,7 +100,7 @@ int daemon_guest_create(struct daemon *d, struct host *h)
 		return -EOPNOTSUPP; /* the guest's driver knows no TCP */
 	if (!h->vdev && h->uv.hca)
 		err = make_adapter(d, h);
-	for (i = 0; i < h->uv.nports && infiniband && !err; i++)
+	for (i = 0; i < h->uv.nports && daemon_guest_infiniband(h) && !err; i++)
 		if (!h->connectx[i])
 			err = make_connectx(d, h, i);
 	if (err || h->card || !h->station || h->station->cfg.kind != FABRIC_ETHER_NIC)

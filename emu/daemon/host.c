@@ -219,6 +219,7 @@ static void host_destroy(struct host *h)
 	u8 i;
 
 	daemon_guest_destroy(h);
+	fault_set_fini(&h->firmware);
 	ucma_host_destroy(h->uv.cm);
 	rdma_host_destroy(h->rdma);
 	for (i = 0; i < h->uv.nports; i++) {
@@ -262,6 +263,7 @@ static struct host *host_create(struct daemon *d, struct fabric_node *n)
 	if (!h)
 		return NULL;
 	h->node = n;
+	fault_set_init(&h->firmware, &connectx_fault_target, d->loop, h, d->opt.seed);
 	h->uv.name = fabric_node_name(n);
 	h->uv.owner = n;
 	h->uv.counter = port_counter;

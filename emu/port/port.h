@@ -142,6 +142,8 @@ struct wire_port {
 };
 
 #define WIRE_PORT_CAP_IS_SM (1u << 1)
+/* IsSM, IsCommunicationManagement, IsSNMPTunneling, IsDeviceManagement, IsVendorClass: those that software may set. */
+#define WIRE_PORT_CAPS_SOFTWARE (1u << 1 | 1u << 16 | 1u << 17 | 1u << 19 | 1u << 20)
 
 static inline bool wire_port_is_ethernet(const struct wire_port *port)
 {

@@ -135,15 +135,12 @@ static int gid_del(struct vdev *d, const void *in, u32 len, void *out)
 	return set_gid(d, cmd->number, cmd->arg, &none, &no_l2);
 }
 
-/* IsSM, IsCommunicationManagement, IsSNMPTunneling, IsDeviceManagement, IsVendorClass: the capability bits that software may set. */
-#define SOFTWARE_CAPS (1u << 1 | 1u << 16 | 1u << 17 | 1u << 19 | 1u << 20)
-
 static int set_cap(struct vdev *d, const void *in, u32 len, void *out)
 {
 	const struct muslin_set_cap *cmd = in;
 	struct wire_port *w = cmd->port <= d->cfg.nports ? hca_port(d->cfg.hca, (u8)cmd->port) : NULL;
 
-	if (!w || (cmd->set | cmd->clear) & ~SOFTWARE_CAPS)
+	if (!w || (cmd->set | cmd->clear) & ~WIRE_PORT_CAPS_SOFTWARE)
 		return -EINVAL;
 	w->ops->set_cap(w, cmd->set, cmd->clear);
 	return 0;

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """
-Two guests on different switches: their HCAs against the kernel's rdma_rxe over virtio-net between the same two.
+Two guests on different switches: their HCAs against the kernel's rdma_rxe over virtio-net between the same two, and two
+with a ConnectX against two with our module's device.
 
     h1 (guest a) -- leaf1 ---- leaf2 -- h5 (guest b)
          |                                   |
@@ -10,10 +11,11 @@ Two guests on different switches: their HCAs against the kernel's rdma_rxe over 
 import contextlib
 import re
 import shutil
+import time
 
 from muslin import wait_until
 
-from . import last_row, report, row
+from . import by_turns, last_row, report, row
 
 LAN = ("10.9.0.1", "10.9.0.2")
 MTU = 9000  # the largest that serves rxe: its packets of 4096 bytes, as ours are
@@ -30,10 +32,17 @@ def nic(folder, i):
 
 
 @contextlib.contextmanager
-def two_guests(bench):
-    with bench.fabric() as fabric:
-        guests = [fabric.vm(host, *nic(fabric.folder, i)) for i, host in enumerate(("h1", "h5"))]
+def two_guests(bench, model="muslin"):
+    """On a fabric of their own; the first one knows how long it took to its shell."""
+    with bench.fabric(name=f"bench-{model}") as fabric:
+        options = ["--model", model]
+        fabric.command("vm", "--build", *options, timeout=300)
+        guests = []
         try:
+            for i, host in enumerate(("h1", "h5")):
+                began = time.monotonic()
+                guests.append(fabric.vm(host, *options, *nic(fabric.folder, i)))
+                guests[-1].boot = time.monotonic() - began
             for i, vm in enumerate(guests):
                 vm.wait_ib0()
                 vm.run("modprobe -a virtio_net crc32_generic rdma_rxe")
@@ -186,6 +195,44 @@ def nfs(guests):
     report_exits("64 KiB read", each)
 
 
+def read_by_rdma(guests):
+    """MB/s of a file in the first one's memory that the second one reads, once."""
+    server, client = guests
+    server.run("nfs-server")
+    server.run(f"dd if=/dev/zero of=/export/file bs=1M count={FILE_MIB} 2>&1")
+    client.run("modprobe -a nfsv4 rpcrdma")
+    return read_rate(client, f"nfs-mount {server.fabric.ip(server.host)}")
+
+
+# What is compared of guests with either model: unit, and whether more is better.
+BOTH = {
+    "ib_write_bw 64 KiB": ("MB/s", True, lambda g: perftest(g, g[0].device, "ib_write_bw", "-s", 65536, "-n", 5000)[3]),
+    "ib_send_lat 64 B, typical": (
+        "us",
+        False,
+        lambda g: perftest(g, g[0].device, "ib_send_lat", "-s", 64, "-n", 2000)[T_TYPICAL],
+    ),
+    "IPoIB, TCP in datagrams": ("Mbit/s", True, lambda g: stream(g, g[0].fabric.ip(g[1].host))),
+    "NFS over RDMA, read": ("MB/s", True, read_by_rdma),
+}
+WANTED = {"IPoIB, TCP in datagrams": 0.8, "NFS over RDMA, read": 0.8}  # of the other model's; else as good
+BOOT = 1  # seconds more, at most
+
+
+def models(bench):
+    with two_guests(bench) as ours, two_guests(bench, "connectx") as theirs:
+        for what, (unit, more, measure) in BOTH.items():
+            figure, peer = by_turns(lambda m=measure: m(theirs), lambda m=measure: m(ours), 1 if "NFS" in what else 3)
+            ratio = figure / peer
+            want = WANTED.get(what, 1)
+            good = ratio >= want if more else ratio <= want
+            wanted = f"{'>=' if more else '<='} {want}"
+            row(f"ConnectX's {what} : our device's", f"{figure:.1f} {unit}", ratio, wanted, good)
+        boot, peer = (sum(vm.boot for vm in pair) / 2 for pair in (theirs, ours))
+        good = boot <= peer + BOOT
+        row("ConnectX's boot to a shell : our device's", f"{boot:.1f} s", boot / peer, f"+{BOOT} s", good)
+
+
 def run(bench):
     if not shutil.which("qemu-system-x86_64"):
         report("no qemu-system-x86_64 here: ci/deps vm", "-")
@@ -196,3 +243,4 @@ def run(bench):
         datagrams(guests)
         ipoib(guests)
         nfs(guests)
+    models(bench)

@@ -42,7 +42,8 @@ class Fabric:
         self.env["LC_ALL"] = "C.UTF-8"
         cache = pathlib.Path(tempfile.gettempdir()) / f"muslin-cache-{user or os.getuid()}"
         self.env["MUSLIN_CACHE"] = os.environ.get("MUSLIN_CACHE", str(cache))
-        self.env |= {k: os.environ[k] for k in ("MUSLIN_ACCEL", "MUSLIN_KERNEL", "MUSLIN_QEMU") if k in os.environ}
+        guests = ("MUSLIN_ACCEL", "MUSLIN_KERNEL", "MUSLIN_MODEL", "MUSLIN_QEMU")
+        self.env |= {k: os.environ[k] for k in guests if k in os.environ}
         self.env["OSM_CACHE_DIR"] = self.env["OSM_TMP_DIR"] = str(self.folder)
         # muslin-sm on a host of the fabric is preloaded, too. The quarantine of freed memory is smaller than the growth
         # that tests of the daemon's memory permit.

@@ -15,6 +15,7 @@ import pytest
 
 from . import launcher, report
 from .fabric import Fabric
+from .vm import MODELS
 
 TREE = pathlib.Path(__file__).resolve().parents[2]
 FABRICS = pytest.StashKey[list]()  # of a test: those made for it
@@ -28,6 +29,7 @@ def pytest_addoption(parser):
     group.addoption("--muslin-artifacts", default=None, help="keep the files of failed tests in this folder")
     group.addoption("--muslin-kernel", help="the kernel of guests: a version or its beginning, as 6.12, or newest")
     group.addoption("--muslin-qemu", help="the QEMU of guests, or a version of the backports, as 10, or newest")
+    group.addoption("--muslin-model", choices=MODELS, help="the model of guests' adapters: see muslin(1)")
     group.addoption("--muslin-capture", action="store_true", help="capture the packets of every host that is used")
     group.addoption("--muslin-user", default=None, help="when root runs the tests: the user of fabrics and programs")
     group.addoption("--muslin-report", default=None, help="write pages about all fabrics, and an index, here")
@@ -37,9 +39,10 @@ def pytest_addoption(parser):
 def pytest_configure(config):
     config.addinivalue_line("markers", "muslin(topology, *args): of muslin_fabric, and arguments of `muslin up`")
     config.addinivalue_line("markers", "guest: boots QEMU guests")
-    for option, name in (("--muslin-kernel", "MUSLIN_KERNEL"), ("--muslin-qemu", "MUSLIN_QEMU")):
-        if config.getoption(option):
-            os.environ[name] = config.getoption(option)
+    config.addinivalue_line("markers", "model(name): skipped where --muslin-model is another one")
+    for option in ("kernel", "qemu", "model"):
+        if config.getoption(f"--muslin-{option}"):
+            os.environ[f"MUSLIN_{option.upper()}"] = config.getoption(f"--muslin-{option}")
 
 
 def pytest_collection_modifyitems(config, items):
@@ -49,7 +52,11 @@ def pytest_collection_modifyitems(config, items):
         qemu = "qemu-system-x86_64"
     needs = (qemu, "make", "gcc", "apt-get", "dpkg-deb")
     missing = [p for p in needs if not shutil.which(p)]
+    model = config.getoption("--muslin-model")
     for item in items:
+        only = item.get_closest_marker("model")
+        if only and model not in (None, *only.args):
+            item.add_marker(pytest.mark.skip(reason=f"of the model {only.args[0]} alone"))
         if item.get_closest_marker("guest"):
             if missing:
                 item.add_marker(pytest.mark.skip(reason=f"no {' and '.join(missing)} here: ci/deps vm"))

@@ -16,6 +16,7 @@ SPLAT = re.compile(
     r"BUG:|WARNING: CPU|Oops|general protection|Kernel panic|KASAN|UBSAN|rcu: INFO|possible recursive locking|"
     r"blocked for more than|refcount_t:|list_(add|del) corruption|Call Trace:"
 )
+MODELS = {"muslin": "muslin0", "connectx": "mlx5_0"}  # of the adapter, and what the guest calls its first one
 GRACE = 15  # seconds that a guest may take to answer
 READY = "ready"  # what the guest says once it serves commands
 
@@ -26,6 +27,8 @@ class VM:
     def __init__(self, fabric, host, *options, timeout=120.0):
         n = next(fabric.count)
         self.fabric, self.host = fabric, host
+        words = ["--model", fabric.env.get("MUSLIN_MODEL", "muslin"), *map(str, options)]
+        self.model = words[len(words) - words[::-1].index("--model")]
         self.console = fabric.folder / f"{n:03}-{host.replace(',', '+')}.console"
         self.sock, agent = socket.socketpair()
         with agent:
@@ -44,6 +47,11 @@ class VM:
         end = time.monotonic() + timeout
         while self._line(end) != READY:
             pass
+
+    @property
+    def device(self):
+        """The name of the RDMA device, the first one where there are several."""
+        return MODELS[self.model]
 
     def console_text(self):
         return self.console.read_text(errors="replace") if self.console.exists() else ""

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """Where a program runs: in a guest, or on a host of the fabric in host mode."""
 
+import collections
 import fcntl
 import os
 import signal
@@ -8,6 +9,13 @@ import signal
 from muslin import wait_until
 from muslin.errors import WaitTimeout
 from muslin.pair import RESTART_BOTH
+
+# A model's driver in the guest: its folder, its devices there, commands that unload and load it.
+Driver = collections.namedtuple("Driver", "folder devices unload load")
+DRIVERS = {
+    "muslin": Driver("/sys/bus/virtio/drivers/muslin", "virtio*", "rmmod muslin", "modprobe muslin"),
+    "connectx": Driver("/sys/bus/pci/drivers/mlx5_core", "0000:*", "rmmod mlx5_ib mlx5_core", "modprobe mlx5_ib"),
+}
 
 
 class Place:

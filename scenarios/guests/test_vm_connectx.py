@@ -1,67 +1,55 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """
-A guest of the distribution alone, whose HCA is a ConnectX and whose driver is mlx5, with a guest that has muslin's own
-device, and with host mode, both ways:
+A guest of the distribution alone, whose HCA is a ConnectX and whose driver is mlx5: what it finds, faults of its
+firmware, a hostile driver, reloads, reboots. Its programs are those of test_vm_verbs.py.
 
-    h1 (guest a: connectx)    h5 (guest b: muslin)   h6 (host mode)
-        leaf1 ----------+------------ leaf2 ---------------+
+    h1 (guest a: connectx)    h6 (host mode)
+        leaf1 ------ spines ------ leaf2
 """
 
+import contextlib
+import os
+import pathlib
 import re
+import shutil
 
 import pytest
-from muslin import free_port
-from place import Place, pair, rping_both_ways
+from muslin import free_port, wait_until
+from place import Place, pair
+from test_kills import objects, wait_same
+from test_vm_hostile import moves, packets
 
-pytestmark = pytest.mark.guest
+pytestmark = [pytest.mark.guest, pytest.mark.model("connectx")]
 
-PINGPONGS = [
-    "ibv_rc_pingpong -c -s 65536 -n 100",
-    "ibv_rc_pingpong -e -n 100",
-    "ibv_uc_pingpong -n 100",
-    "ibv_ud_pingpong -n 100",
-    "ibv_srq_pingpong -n 100",
-]
-PERFTESTS = ["ib_write_bw -s 65536", "ib_read_lat -R", "ib_atomic_bw"]
 WARNINGS = 4  # of the kernel's log levels
+RELOADS = int(os.environ.get("MUSLIN_RELOADS", "2"))
+UNLOAD = "rmmod mlx5_ib mlx5_core"
+LOAD = "modprobe mlx5_ib"
 
 
 @pytest.fixture(scope="module")
-def port():
-    return {"guest": free_port(), "host": free_port()}
-
-
-@pytest.fixture(scope="module")
-def a(shared_fabric, port):
-    options = ("--model", "connectx", "--tcp", port["guest"])
-    built = shared_fabric.start_muslin("vm", "--build", *options[:2])
-    built.wait(300, status=None)
-    if "a ConnectX needs QEMU" in built.output:
-        pytest.skip(built.output.strip())
-    vm = shared_fabric.vm("h1", *options)
+def a(shared_fabric, connectx):
+    vm = shared_fabric.vm("h1", *connectx, "--tcp", "0")
     yield vm.wait_ib0()
     vm.stop()
 
 
-@pytest.fixture(scope="module")
-def b(shared_fabric, a):
-    vm = shared_fabric.vm("h5")
-    yield vm.wait_ib0()
-    vm.stop()
+def ib0_up(vm):
+    """After its driver was loaded again."""
+    vm.run("ip addr replace 10.0.0.1/24 dev ib0; ip link set ib0 up")
+    vm.wait_ib0()
 
 
-@pytest.fixture(params=["to", "from"])
-def ends(request, shared_fabric, a):
-    """(client, server)"""
-    guest, host = Place(shared_fabric, "h1", a), Place(shared_fabric, "h6")
-    return (guest, host) if request.param == "to" else (host, guest)
+def counters(fabric):
+    (function,) = fabric.node("h1")["guest"]["connectx"]
+    return function["counters"]
 
 
-def over_tcp(ends, port, tool):
-    client, server = ends
-    tool = f"{tool} -p {port['guest' if server.vm else 'host']}"
-    address = server.address if server.vm or " -R" in tool else "machine"
-    return pair(server, tool, client, f"{tool} {address}")
+def said(vm, words):
+    """said(vm, words)() waits until the kernel has said so, from now on."""
+    mark = f"before {words}"
+    vm.run(f"echo '{mark}' >/dev/kmsg")
+    return lambda: vm.wait(f"dmesg | sed '1,/{mark}/d' | grep '{words}'", 60, what=words)
 
 
 def test_probe_without_a_warning(a):
@@ -87,15 +75,9 @@ def test_ibstat(shared_fabric, a):
     assert "PORT_ACTIVE" in out and "vendor_part_id:\t\t\t4115" in out
 
 
-@pytest.mark.parametrize("tool", PINGPONGS)
-def test_pingpong(ends, port, tool):
-    for out in over_tcp(ends, port, tool):
-        assert "100 iters in" in out
-
-
-def test_completion_timestamps(shared_fabric, a, port):
+def test_completion_timestamps(shared_fabric, a):
     """Each completion has one of the adapter's clock, which the driver knows the frequency of."""
-    tool = f"ibv_rc_pingpong -n 100 -p {port['host']}"
+    tool = f"ibv_rc_pingpong -n 100 -p {free_port()}"
     guest, host = Place(shared_fabric, "h1", a), Place(shared_fabric, "h6")
     out, _ = pair(host, tool, guest, f"{tool} -t machine")
     cycles = {which: int(n) for which, n in re.findall(r"(M\w+) receive completion clock cycles = (\d+)", out)}
@@ -104,46 +86,144 @@ def test_completion_timestamps(shared_fabric, a, port):
     assert re.search(r"hca_core_clock:\s+156250kHZ", a.run("ibv_devinfo -v"))
 
 
-@pytest.mark.parametrize("tool", PERFTESTS)
-def test_perftest(ends, port, tool):
-    out, _ = over_tcp(ends, port, f"{tool} -n 200")
-    assert re.search(r"^ *\d+ +200 ", out, re.M)
-
-
-def test_rping(ends):
-    client, server = ends
-    what = f"-v -V -C 4 -S 20000 -a {server.address}"
-    for out in pair(server, f"rping -s {what}", client, f"rping -c {what}"):
-        assert out.count("ping data: rdma-ping-") == 4
-
-
-def test_ipoib(a, b):
-    for vm, address in ((a, "10.0.0.5"), (b, "10.0.0.1"), (a, "fd00::5")):
-        vm.wait(f"ping -c 1 -W 1 {address}", what="an echo")
-    for size in (56, 1900, 30000):
-        a.ping("10.0.0.5", size=size, count=2)
-
-
-def test_rping_of_two_kernels(a, b):
-    rping_both_ways(a, b)
-
-
-def test_driver_goes_and_comes(a):
-    a.run("rmmod ib_ipoib mlx5_ib mlx5_core && modprobe mlx5_ib && modprobe ib_ipoib")
-    a.run("ip addr replace 10.0.0.1/24 dev ib0; ip link set ib0 up")
-    a.wait_ib0()
-    assert "State: Active" in a.run("ibstat mlx5_0")
-
-
-def test_reboot(a):
-    """The machine is reset with everything at work."""
-    a.reboot()
-    a.wait_ib0()
-    assert "State: Active" in a.run("ibstat mlx5_0")
+def test_ipoib(a):
+    for address, sizes in (("10.0.0.6", (56, 1900)), ("fd00::6", (56,))):
+        a.wait(f"ping -c 1 -W 1 {address}", what="an echo")
+        for size in sizes:
+            a.ping(address, size=size, count=2)
 
 
 def test_what_the_device_counted(shared_fabric, a):
     (function,) = shared_fabric.node("h1")["guest"]["connectx"]
-    counters = function["counters"]
-    assert function["driver"] and counters["interrupts"] and counters["CREATE_QP"]
-    assert {k: v for k, v in counters.items() if k.startswith(("bad_wqes", "bad_dma", "vfio_"))} == {}
+    seen = function["counters"]
+    assert function["driver"] and seen["interrupts"] and seen["CREATE_QP"]
+    assert {k: v for k, v in seen.items() if k.startswith(("bad_wqes", "bad_dma", "vfio_"))} == {}
+
+
+# Faults of the firmware
+
+
+def test_a_command_fails(shared_fabric, a):
+    """The driver gives its user the error that the status means."""
+    with shared_fabric.fault("h1", "command-status", command="CREATE_CQ", status="LIM_ERR", nth=1) as fault:
+        assert "Couldn't create CQ" in a.run("ibv_rc_pingpong -n 10", status=1)
+        assert fault.fired == [1]
+    assert a.run("dmesg | grep 'CREATE_CQ.*failed.*limits exceeded'")
+
+
+def test_a_command_is_slow(a, shared_fabric):
+    with shared_fabric.fault("h1", "command-delay", command="ALLOC_PD", time="1500ms"):
+        out = a.run("read s _ </proc/uptime; ibv_rc_pingpong -g 99 2>&1; read e _ </proc/uptime; echo $s $e")
+    start, end = out.split()[-2:]
+    assert float(end) - float(start) >= 1.5
+
+
+def test_the_firmware_has_a_syndrome(shared_fabric, a):
+    """The driver looks at the health buffer every two seconds, and reports a syndrome; the adapter works on."""
+    reporter = "$(basename $(readlink /sys/class/infiniband/mlx5_0/device)) reporter fw"
+    with shared_fabric.fault("h1", "health", syndrome="HIGH_TEMP"):
+        a.wait(f"devlink health show pci/{reporter} | grep 'error 1'", what="the driver's report")
+        assert "High temperature" in a.run(f"devlink health diagnose pci/{reporter}")
+    assert "State: Active" in a.run("ibstat mlx5_0")
+
+
+def test_the_firmware_asks_for_a_reset(shared_fabric, a):
+    """Programs and interfaces lose their device; the driver begins anew when the firmware is well again."""
+    log = said(a, "synd 0x8: ")
+    with shared_fabric.fault("h1", "health", "rfr", syndrome="HW_UNRECOVERABLE_ERR"):
+        log()
+    a.wait("ibstat mlx5_0 | grep 'State: Active'", 120, what="the driver's recovery")
+    ib0_up(a)
+
+
+def test_the_firmware_stands_still(shared_fabric, a):
+    log = said(a, "health compromised")
+    with shared_fabric.fault("h1", "health", "stopped"):
+        log()
+    assert "State: Active" in a.run("ibstat mlx5_0")
+
+
+# A program of the guest's root in the driver's place
+
+
+FOLDER = "/sys/bus/pci/drivers/mlx5_core"
+
+
+@pytest.fixture(scope="module")
+def hostile(request, shared_fabric, a):
+    """hostile(mode): what the program says, which has the function to itself meanwhile."""
+    source = pathlib.Path(request.config.getoption("--muslin-build")) / "hostile-connectx"
+    shared_fabric.command("cp", shutil.copy(source, shared_fabric.folder), "h1:/tmp/")
+    name = a.run(f"cd {FOLDER}; ls -d 0000:*").strip()
+    a.run(f"echo {name} >{FOLDER}/unbind", timeout=120)
+    yield lambda mode: a.run(f"/tmp/hostile-connectx /sys/bus/pci/devices/{name} {mode} 7")
+    a.run(f"echo 0 >/proc/sys/vm/nr_hugepages; echo {name} >{FOLDER}/bind", timeout=120)
+    ib0_up(a)
+
+
+@pytest.mark.parametrize("mode", ["commands", "queues", "bar"])
+def test_a_hostile_guest(shared_fabric, hostile, mode):
+    """Others go on, and the device serves an honest driver afterwards."""
+    daemon = shared_fabric.daemon_pid
+    with a_neighbour(shared_fabric) as programs:
+        assert f"{mode}: done, 0 wrong" in hostile(mode)
+        moves(shared_fabric, "h2")
+        assert all(p.running() for p in programs) and shared_fabric.daemon_pid == daemon
+    assert not shared_fabric.node("h1")["guest"]["connectx"][0]["driver"]
+
+
+@contextlib.contextmanager
+def a_neighbour(shared_fabric):
+    """rping between two other hosts, all the time."""
+    args = ["-a", shared_fabric.ip("h6"), "-C", "1000000", "-S", "1000"]
+    server = shared_fabric.start("h6", "rping", "-s", *args)
+    client = shared_fabric.start("h2", "rping", "-c", *args)
+
+    def flows():
+        if not client.running():  # the server did not listen yet
+            client.restart()
+        return packets(shared_fabric, "h2") > before + 100
+
+    before = packets(shared_fabric, "h2")
+    wait_until(flows, 20, "rping", 0.2)
+    yield client, server
+    client.kill()
+    server.kill()
+
+
+# Of the driver
+
+
+@pytest.mark.timeout(600 + 60 * RELOADS)
+def test_reloads(shared_fabric, a):
+    """MUSLIN_RELOADS=1000 in the environment: so many. Nothing stays behind of any."""
+    with_driver = without = None
+    for _ in range(RELOADS):
+        a.run(UNLOAD, timeout=300)
+        without = without or wait_until(lambda: objects(shared_fabric), 5)
+        wait_same(objects, shared_fabric, without)
+        a.run(LOAD, timeout=300)
+        ib0_up(a)
+        with_driver = with_driver or settled(shared_fabric)
+        wait_same(objects, shared_fabric, with_driver, 60)
+    assert "State: Active" in a.run("ibstat mlx5_0")
+
+
+def settled(fabric):
+    """The objects when the driver has filled its cache of memory keys, which it does in the background."""
+    last = []
+
+    def same():
+        last.append(objects(fabric))
+        return last[-1] if last[-1:] * 4 == last[-4:] else None
+
+    return wait_until(same, 120, "the driver's cache of memory keys", 1)
+
+
+def test_reboot(shared_fabric, a):
+    """The machine is reset with everything at work."""
+    before = settled(shared_fabric)
+    a.reboot()
+    a.wait_ib0()
+    assert "State: Active" in a.run("ibstat mlx5_0")
+    wait_same(objects, shared_fabric, before, 60)

@@ -8,20 +8,27 @@ The guest's driver goes and comes, idle and in the middle of work, and its devic
 
 import pytest
 from muslin import wait_until
+from place import DRIVERS
 
 pytestmark = pytest.mark.guest
 
-DRIVER = "/sys/bus/virtio/drivers/muslin"
+class Device:
+    def __init__(self, driver, name):
+        self.driver, self.name = driver, name
+
+    def bind(self, vm, how="bind"):
+        vm.run(f"echo {self.name} >{self.driver.folder}/{how}", timeout=120)
 
 
 @pytest.fixture
 def device(guests):
-    """Guest a's virtio device of the driver; whatever happened, it is bound again and its ib0 works."""
+    """Guest a's device of the driver; whatever happened, it is bound again and its ib0 works."""
     a, _ = guests
-    name = a.run(f"ls {DRIVER} | grep virtio").strip()
-    yield name
-    if a.call(f"[ -e {DRIVER}/{name} ]")[0]:
-        a.run(f"modprobe muslin; [ -e {DRIVER}/{name} ] || echo {name} >{DRIVER}/bind")
+    driver = DRIVERS[a.model]
+    name = a.run(f"cd {driver.folder}; ls -d {driver.devices}").strip()
+    yield Device(driver, name)
+    if a.call(f"[ -e {driver.folder}/{name} ]")[0]:
+        a.run(f"{driver.load}; [ -e {driver.folder}/{name} ] || echo {name} >{driver.folder}/bind")
     ib0_up(a)
 
 
@@ -32,16 +39,16 @@ def ib0_up(vm):
 
 
 def no_device(vm):
-    vm.wait("[ ! -e /sys/class/infiniband/muslin0 ]", what="the end of the device")
+    vm.wait(f"[ ! -e /sys/class/infiniband/{vm.device} ]", what="the end of the device")
 
 
 def test_unbind_and_bind(guests, device):
     a, _ = guests
     for _ in range(3):
-        a.run(f"echo {device} >{DRIVER}/unbind")
+        device.bind(a, "unbind")
         no_device(a)
         assert a.call("ls /sys/class/net/ib0")[0] != 0
-        a.run(f"echo {device} >{DRIVER}/bind")
+        device.bind(a)
         ib0_up(a)
     a.run("ibstat | grep -q Active")
 
@@ -49,9 +56,9 @@ def test_unbind_and_bind(guests, device):
 def test_module_goes_and_comes(guests, device):
     a, _ = guests
     for _ in range(2):
-        a.run("rmmod muslin")
+        a.run(device.driver.unload, timeout=120)
         no_device(a)
-        a.run("modprobe muslin")
+        a.run(device.driver.load)
         ib0_up(a)
 
 
@@ -62,9 +69,9 @@ def test_module_goes_in_use(guests, device):
     jobs.append(a.start("ibv_rc_pingpong -n 1000000 10.0.0.5", "client"))
     jobs.append(a.start("ibv_asyncwatch", "watch"))
     a.wait("grep -q async /tmp/watch.log", what="ibv_asyncwatch")
-    a.run("rmmod muslin", timeout=60)
+    a.run(device.driver.unload, timeout=120)
     no_device(a)
-    a.run("modprobe muslin")
+    a.run(device.driver.load)
     ib0_up(a)
     a.wait("ibstat | grep -q Active", what="the new device")
     for job in jobs:
@@ -93,11 +100,11 @@ def test_unbind_in_use(shared_fabric, guests, device, what):
     before = packets(shared_fabric)
     a.wait(f"pidof {client.split()[0]}", what=client)
     wait_until(lambda: packets(shared_fabric) > before + 200, 20, "traffic", 0.2)
-    a.run(f"echo {device} >{DRIVER}/unbind", timeout=60)
+    device.bind(a, "unbind")
     no_device(a)
     for job in jobs:
         job.kill()
-    a.run(f"echo {device} >{DRIVER}/bind")
+    device.bind(a)
     ib0_up(a)
     again = b.start("ibv_rc_pingpong -n 100", "again")
     a.wait("ibv_rc_pingpong -n 100 10.0.0.5", what="ibv_rc_pingpong")

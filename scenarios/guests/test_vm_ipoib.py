@@ -146,9 +146,9 @@ def test_rename_by_guid(guests):
     """As the rule of udev does it for the device and one of a user for the interface; traffic goes on."""
     a = guests[0]
     guid = "0002c90300000050"
-    assert f"ibx{guid}" in a.run("/usr/lib/udev/rdma_rename muslin0 NAME_GUID; rdma dev")
+    assert f"ibx{guid}" in a.run(f"/usr/lib/udev/rdma_rename {a.device} NAME_GUID; rdma dev")
     a.run("/usr/lib/udev/rdma_rename ibx0002c90300000050 NAME_PCI; rdma dev | grep ': ibp0s'")
-    a.run("rdma dev set $(ls /sys/class/infiniband) name muslin0")
+    a.run(f"rdma dev set $(ls /sys/class/infiniband) name {a.device}")
     rule = """for dev in /sys/class/net/*; do
         case $(cat $dev/address) in *:00:02:c9:03:00:00:00:51) d=${dev##*/}; ip link set $d down; ip link set $d name $1
             ip link set $1 up;; esac; done"""

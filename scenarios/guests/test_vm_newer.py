@@ -13,6 +13,7 @@ import re
 import place
 import pytest
 from muslin import wait_until
+from place import DRIVERS
 
 pytestmark = pytest.mark.guest
 
@@ -31,7 +32,7 @@ def test_ports_and_echoes(pair):
     a, b = pair
     newest, own = ([int(n) for n in re.findall(r"\d+", vm.run("uname -r"))] for vm in pair)
     assert newest >= own
-    assert "State: Active" in a.run("ibstat muslin0 1")
+    assert "State: Active" in a.run(f"ibstat {a.device} 1")
     a.wait("ping -c 1 -W 1 10.0.0.5", what="an echo")
     a.ping("10.0.0.5", size=4000)
     b.wait("ping -c 1 -W 1 fd00::1", what="an echo")
@@ -44,9 +45,10 @@ def test_connections_of_both(pair):
 
 def test_driver_goes_and_comes(pair):
     a, _ = pair
-    a.run("rmmod muslin")
-    assert a.call("[ -e /sys/class/infiniband/muslin0 ]")[0]
-    a.run("modprobe muslin; ip addr replace 10.0.0.1/24 dev ib0; ip link set ib0 up")
+    driver = DRIVERS[a.model]
+    a.run(driver.unload)
+    assert a.call(f"[ -e /sys/class/infiniband/{a.device} ]")[0]
+    a.run(f"{driver.load}; ip addr replace 10.0.0.1/24 dev ib0; ip link set ib0 up")
     a.wait_ib0().wait("ping -c 1 -W 1 10.0.0.5", what="an echo")
 
 
@@ -86,6 +88,7 @@ def start_programs(fabric, a, b):
     wait_until(lambda: int(fabric.port("h1")["counters"]["port_xmit_packets"]) > before + 200, 20, "traffic", 0.2)
 
 
+@pytest.mark.model("muslin")  # QEMU's vfio-user does not connect again
 def test_daemon_dies(shared_fabric, mounted):
     """
     And another one with the same topology takes its place: QEMU connects again, the drivers find that nobody

@@ -69,7 +69,7 @@ def no_echo(vm, address):
 
 def keys(vm):
     """The P_Key table of the port, as far as it is used."""
-    return vm.run("cd /sys/class/infiniband/muslin0/ports/1/pkeys; grep -v 0x0000 0 1 2 3", status=None).split()
+    return vm.run(f"cd /sys/class/infiniband/{vm.device}/ports/1/pkeys; grep -v 0x0000 0 1 2 3", status=None).split()
 
 
 def test_a_key_comes_goes_and_comes(partition, three):

@@ -50,7 +50,7 @@ def test_suite(shared_fabric, vm):
     folder = shared_fabric.folder
     unpack(folder)
     shutil.copy(RUNNER, folder)
-    suite = f"{folder}/{RUNNER.name} {folder}/tests /mnt/result.json 10.0.0.1 -v --dev muslin0"
+    suite = f"{folder}/{RUNNER.name} {folder}/tests /mnt/result.json 10.0.0.1 -v --dev {vm.device}"
     out = python(vm, suite, timeout=300, status=None)
     status, text = vm.call("cat /machine/mnt/result.json")
     assert status == 0, out[-6000:]
@@ -59,7 +59,7 @@ def test_suite(shared_fabric, vm):
 
 def test_objects(shared_fabric, vm, program):
     """Queues change their size under way, and every completion vector has its events."""
-    out = python(vm, program("objects.py"), "muslin0", shared_fabric.port("h1")["lid"])
+    out = python(vm, program("objects.py"), vm.device, shared_fabric.port("h1")["lid"])
     assert out.split() == ["srq_resize", "cq_resize", "vectors", "4"]
     counts = [sum(map(int, re.findall(r"\d+", line.split(":")[1])[:1]))
               for line in vm.run("grep comp /proc/interrupts").splitlines()]
@@ -74,7 +74,7 @@ def test_port_events(shared_fabric, vm, program):
     conf = shared_fabric.folder / "partitions.conf"
     conf.write_text("Default=0x7fff, ipoib : ALL=full;\nred=0x0001 : ALL=full;\n")
     conf.chmod(0o644)
-    vm.start(f"{PYTHON} {program('async_events.py')} muslin0", "events")
+    vm.start(f"{PYTHON} {program('async_events.py')} {vm.device}", "events")
     vm.wait("grep -q ready /tmp/events.log", what="the program")
     shared_fabric.command("link", "h1:1", "down")
     vm.wait(f"grep -q '^{EVENTS['PORT_ERR']}$' /tmp/events.log", what="PORT_ERR")

@@ -8,6 +8,8 @@ SMC-R, and block devices by NVMe over Fabrics, iSER and SRP. Guest b has what gu
     10.0.0.1  1 h1 (guest a)     (guest b) h5 1  10.0.0.5     InfiniBand
     10.5.0.1  2  |                         |  2  10.5.0.2     RoCE
                 sw1 ---------------------- sw2
+
+A ConnectX has the InfiniBand ports alone.
 """
 
 import pytest
@@ -15,8 +17,8 @@ from muslin import wait_until
 
 pytestmark = pytest.mark.guest
 
-TOPOLOGY = """leafs 2 spines 2 hosts 4
-ethernet sw1 mtu 4200
+INFINIBAND = "leafs 2 spines 2 hosts 4\n"
+ETHERNET = """ethernet sw1 mtu 4200
 ethernet sw2 mtu 4200
 ethernet sw1 sw2
 host h1 nic sw1 roce ip 10.5.0.1/24
@@ -58,7 +60,7 @@ BLOCK = {
     ),
     "srp": (
         SRP_TARGET,
-        "modprobe -a ib_srp sd_mod; srp_daemon -e -o -n -i muslin0 -p 1",
+        "modprobe -a ib_srp sd_mod; srp_daemon -e -o -n -i $(ls /sys/class/infiniband) -p 1",
         "for port in /sys/class/srp_remote_ports/*; do echo 1 >$port/delete; done",
     ),
 }
@@ -67,8 +69,9 @@ WRITE = "dd if=/tmp/f of=/dev/{} bs=256k conv=fsync 2>/dev/null"
 
 
 @pytest.fixture(scope="module")
-def net(muslin_make_fabric):
-    f = muslin_make_fabric("vm-ulp").up(TOPOLOGY)
+def net(request, muslin_make_fabric):
+    stock = request.config.getoption("--muslin-model") == "connectx"
+    f = muslin_make_fabric("vm-ulp").up(INFINIBAND + ("" if stock else ETHERNET))
     yield f
     f.down()
 
@@ -152,6 +155,7 @@ def test_rds(net, two):
         vm.check()
 
 
+@pytest.mark.model("muslin")
 def test_smc_r(net, two):
     """A TCP program's stream, by AF_SMC and not by TCP."""
     a, b = two

@@ -6,7 +6,7 @@ The distribution's verbs programs in guests on different leafs, with each other 
         leaf1 ------+------- leaf2 ---------+
 
 Programs that first talk over TCP do so over IPoIB between guests, and with host mode by `muslin vm --tcp`; the others
-use addresses or LIDs.
+use addresses or LIDs. In a whole run guest a has each model of adapter in turn, and guest b our module's.
 """
 
 import re
@@ -24,18 +24,21 @@ PINGPONGS = [
     "ibv_srq_pingpong -n 100",
     "ibv_rc_pingpong -e -n 100",
 ]
-PERFTESTS = [
+MORE_PERFTESTS = [
     "ib_send_bw -c RC",
     "ib_send_bw -c UC",
     "ib_send_bw -c UD",
     "ib_send_lat -s 64",
-    "ib_write_bw -s 65536",
     "ib_write_lat -c UC",
     "ib_read_bw -s 65536",
-    "ib_atomic_bw",
     "ib_atomic_lat",
     "ib_send_bw -R",
+]
+PERFTESTS = [
+    "ib_write_bw -s 65536",
     "ib_read_lat -R",
+    "ib_atomic_bw",
+    *(pytest.param(tool, marks=pytest.mark.one_model) for tool in MORE_PERFTESTS),
 ]
 RPING = "rping -v -C 4 -S 20000"
 CM = [f"{RPING} -V", "ucmatose -S 4096 -C 20", "udaddy -C 5 -S 1000"]
@@ -53,8 +56,9 @@ def port():
 
 
 @pytest.fixture(scope="module")
-def guests(shared_fabric, port):
-    vms = [shared_fabric.vm(host, "--tcp", port["guest"]) for host in ("h1", "h5")]
+def guests(request, shared_fabric, port, model):
+    models = {"h1": model, "h5": request.config.getoption("--muslin-model") or "muslin"}
+    vms = [shared_fabric.vm(host, "--model", m, "--tcp", port["guest"]) for host, m in models.items()]
     for vm in vms:
         vm.wait_ib0()
     yield vms
@@ -78,18 +82,21 @@ def over_tcp(ends, port, tool):
     return pair(server, tool, client, f"{tool} {address}")
 
 
+@pytest.mark.also_connectx
 @pytest.mark.parametrize("tool", PINGPONGS)
 def test_pingpong(ends, port, tool):
     for out in over_tcp(ends, port, tool):
         assert "100 iters in" in out
 
 
+@pytest.mark.also_connectx
 @pytest.mark.parametrize("tool", PERFTESTS)
 def test_perftest(ends, port, tool):
     out, _ = over_tcp(ends, port, f"{tool} -n 200")
     assert re.search(r"^ *\d+ +200 ", out, re.M)
 
 
+@pytest.mark.also_connectx
 @pytest.mark.parametrize("tool", CM, ids=["rping", "ucmatose", "udaddy"])
 def test_connection_manager(ends, tool):
     """By address: the kernel's rdma_cm and its IPoIB in the guests, the daemon's on the host."""
@@ -102,6 +109,7 @@ def test_connection_manager(ends, tool):
         assert "test complete" in out and "return status 0" in out and "return status 0" in other
 
 
+@pytest.mark.also_connectx
 def test_ibping(ends):
     """Answered by a user-space agent on the other side's QP1."""
     client, server = ends
@@ -128,6 +136,7 @@ def test_counters_of_the_other_end(ends):
     assert before <= packets() <= server.fabric.port(server.host)["counters"]["port_xmit_packets"]
 
 
+@pytest.mark.also_connectx
 def test_ibstat(ends):
     for place in ends:
         out = place.call("ibstat")[1]

@@ -15,7 +15,7 @@ from place import Place, pair
 from test_pyverbs import RUNNER, unpack
 from test_vm_pyverbs import DEVICE, MOUNTS, SHARE, python
 
-pytestmark = pytest.mark.guest
+pytestmark = [pytest.mark.guest, pytest.mark.model("connectx")]
 
 SEND_FIRST, SEND_MIDDLE, SEND_LAST, WRITE_ONLY, ACKNOWLEDGE = 0xA0, 0xA1, 0xA2, 0xAA, 0xB1
 PYVERBS = ["xrc", "query_rt_values", "timestamp_free_running_rc", "timestamp_real_time_rc"]  # parts of tests' names

@@ -1,0 +1,338 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * A hostile driver of a ConnectX, in a guest as root, where no kernel's driver has the function: hostile-connectx DEVICE MODE [SEED].
+ * DEVICE is the function's folder in sysfs. It writes what it likes into commands, queues, doorbell records and the BAR, then begins
+ * anew and does honest work. It exits with 0 when that was done as if nothing had been.
+ */
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "emu/connectx/connectx_internal.h"
+#include "emu/lib/clock.h"
+
+#define WILD_NS   1500000000ull
+#define ANSWER_NS (5 * NSEC_PER_SEC)
+#define BAR_BYTES (1u << 25)
+#define MEM_BYTES (1u << 21) /* a huge page, of which the addresses follow each other */
+#define QPS       4
+#define MESSAGE   1000
+#define DOORBELL  0x18
+
+struct driver {
+	struct {
+		u8 *mem;
+	} c;
+	volatile u8 *bar;
+	u16 lid;
+	bool privileged;
+	u8 in[8192], out[8192];
+	u32 eqn, cqn, pdn, uar, lkey;
+	u32 eqe, cqe;
+};
+
+static struct driver d;
+static u64 physical, state;
+static u32 wrong, qpn[QPS];
+
+static u64 driver_addr(u32 at)
+{
+	return physical + at;
+}
+
+/* A command is waited for: it ends before the next thing happens, or never. */
+static void driver_poke(struct driver *dr, u64 off, u32 v)
+{
+	u64 end = clock_read() + ANSWER_NS;
+
+	*(volatile u32 *)(dr->bar + off) = htobe32(v);
+	while (off == DOORBELL && __atomic_load_n(dr->c.mem + 63, __ATOMIC_ACQUIRE) & 1 && clock_read() < end)
+		usleep(20);
+}
+
+static void driver_poke64(struct driver *dr, u64 off, u64 v)
+{
+	*(volatile u64 *)(dr->bar + off) = htobe64(v);
+}
+
+#include "emu/connectx/driver.h"
+
+static u32 draw(void)
+{
+	state = state * 6364136223846793005ull + 1442695040888963407ull;
+	return (u32)(state >> 33);
+}
+
+static void fail(const char *what)
+{
+	perror(what);
+	exit(1);
+}
+
+static void must(int status, const char *what)
+{
+	if (!status)
+		return;
+	printf("%s: status %#x\n", what, status);
+	exit(1);
+}
+
+static int open_in(const char *folder, const char *name, int flags)
+{
+	char path[256];
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/%s", folder, name);
+	fd = open(path, flags | O_CLOEXEC);
+	if (fd < 0)
+		fail(path);
+	return fd;
+}
+
+static void map_device(const char *folder)
+{
+	u16 command = 0x6; /* memory, bus master */
+	int fd = open_in(folder, "config", O_RDWR);
+
+	if (pwrite(fd, &command, sizeof(command), 4) != sizeof(command))
+		fail("config space");
+	close(fd);
+	fd = open_in(folder, "resource0", O_RDWR);
+	d.bar = mmap(NULL, BAR_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (d.bar == MAP_FAILED)
+		fail("the BAR");
+	close(fd);
+}
+
+static void map_memory(void)
+{
+	u64 entry = 0;
+	int fd = open_in("/proc/sys/vm", "nr_hugepages", O_WRONLY);
+
+	if (write(fd, "4", 1) != 1)
+		fail("nr_hugepages");
+	close(fd);
+	d.c.mem = mmap(NULL, MEM_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB, -1, 0);
+	if (d.c.mem == MAP_FAILED)
+		fail("a huge page");
+	memset(d.c.mem, 0, MEM_BYTES);
+	fd = open_in("/proc/self", "pagemap", O_RDONLY);
+	if (pread(fd, &entry, sizeof(entry), (off_t)((uintptr_t)d.c.mem / 4096 * 8)) != sizeof(entry))
+		fail("pagemap");
+	close(fd);
+	physical = (entry & ((1ull << 55) - 1)) * 4096;
+}
+
+/* Tells where commands are, and what its port's LID is. */
+static void attach(void)
+{
+	driver_poke(&d, 0x10, (u32)(driver_addr(AT_QUEUE) >> 32));
+	driver_poke(&d, 0x14, (u32)driver_addr(AT_QUEUE));
+	memset(d.in, 0, sizeof(d.in));
+	must(driver_command(&d, 0x103, 0, 16, 16), "TEARDOWN_HCA");
+	must(driver_command(&d, 0x762, 0, 16, CX_BYTES_query_hca_vport_context_out), "QUERY_HCA_VPORT_CONTEXT");
+	d.lid = (u16)cx_get(cx_ptr(d.out, query_hca_vport_context_out, hca_vport_context), hca_vport_context, lid);
+}
+
+/* Instead of the key of all memory, one of the program's own page: the guest's kernel must outlive what requests say. */
+static void limited_key(void)
+{
+	u32 i, all = d.lkey >> 8;
+
+	memset(d.in, 0, sizeof(d.in));
+	for (i = 0; i < MEM_BYTES / 4096; i++)
+		wire_store(d.in + CX_BYTES_create_mkey_in + 8 * i, 8, driver_addr(i * 4096));
+	must(driver_mkey(&d, 1, true, driver_addr(0), MEM_BYTES, MEM_BYTES / 4096, &d.lkey), "a key");
+	memset(d.in, 0, sizeof(d.in));
+	cx_set(d.in, destroy_mkey_in, mkey_index, all);
+	must(driver_command(&d, 0x202, 0, 16, 16), "the end of a key");
+}
+
+static void start(void)
+{
+	u32 i;
+
+	attach();
+	must(driver_start(&d), "objects");
+	limited_key();
+	for (i = 0; i < QPS; i++) {
+		must(driver_qp(&d, CX_QP_RC, i, 0, &qpn[i]), "a queue pair");
+		must(driver_connect(&d, qpn[i], qpn[i]), "its connection");
+	}
+}
+
+/* An honest message from a queue pair to itself. */
+static void honest(void)
+{
+	u64 end = clock_read() + ANSWER_NS;
+	u32 n = 0;
+
+	start();
+	memset(d.c.mem + AT_DATA, 0x5a, MESSAGE);
+	driver_recv(&d, 0, 0, MESSAGE, driver_addr(AT_DATA + 8192));
+	driver_data(driver_control(driver_wqe(&d, 0, 0), qpn[0], 0, CX_OP_SEND, 32), MESSAGE, d.lkey,
+		    driver_addr(AT_DATA));
+	driver_posted(&d, 0, qpn[0], 1);
+	while (n < 2 && clock_read() < end) {
+		const u8 *e = driver_poll(&d);
+
+		if (!e)
+			continue;
+		n++;
+		if (e[63] >> 4 > 2) {
+			wrong++;
+			printf("an honest request failed with %#x\n", e[55]);
+		}
+	}
+	if (n < 2 || memcmp(d.c.mem + AT_DATA, d.c.mem + AT_DATA + 8192, MESSAGE)) {
+		wrong++;
+		printf("an honest message did not come: %u completions\n", n);
+	}
+	must(driver_command(&d, 0x103, 0, 16, 16), "TEARDOWN_HCA");
+}
+
+/*
+ * 8 bytes that a field might be. Addresses are the program's own or beyond all memory, and small numbers lie in the first page, so that
+ * the guest's kernel lives.
+ */
+static u64 wild(void)
+{
+	switch (draw() % 8) {
+	case 0:
+		return driver_addr(draw() % (MEM_BYTES / 2));
+	case 1:
+		return driver_addr(draw() % (MEM_BYTES / 8192) * 4096);
+	case 2:
+		return htobe64(driver_addr(draw() % (MEM_BYTES / 8192) * 4096));
+	case 3:
+		return draw() % 4096;
+	case 4:
+		return htobe64(draw() % 4096);
+	case 5:
+		return 0;
+	default:
+		return ((u64)draw() << 33 ^ draw()) | 1ull << 62 | 1ull << 6;
+	}
+}
+
+static void scribble(u32 at, u32 bytes, u32 times)
+{
+	while (times--) {
+		u64 v = wild();
+
+		memcpy(d.c.mem + at + draw() % (bytes / 8) * 8, &v, sizeof(v));
+	}
+}
+
+/* Commands of all numbers, with any input, boxes that lead anywhere, and entries that say what they like. */
+static void commands(void)
+{
+	u64 end = clock_read() + WILD_NS;
+	u32 n, i, in_len, out_len;
+	u8 *e;
+
+	for (n = 0; clock_read() < end; n++) {
+		if (n % 64 == 0)
+			start();
+		in_len = draw() % 4 ? 16 + draw() % 600 : 16 + draw() % 7000;
+		out_len = draw() % 4 ? 16 + draw() % 600 : draw() % 7000;
+		for (i = 8; i < in_len; i += 8) {
+			u64 v = draw() % 3 ? 0 : wild();
+
+			memcpy(d.in + i, &v, sizeof(v));
+		}
+		wire_store(d.in, 4, (draw() % 4 ? 0x100 * (1 + draw() % 8) + draw() % 16 : draw() % 0x1000) << 16);
+		wire_store(d.in + 4, 4, draw() % 4);
+		wire_store(d.in + 8, 4, draw() % 3 ? draw() % 64 : draw());
+		e = driver_entry(&d, in_len, out_len);
+		if (draw() % 4 == 0)
+			scribble(AT_IN, 8 * BOX, 8);
+		if (draw() % 4 == 0)
+			scribble(AT_OUT, 8 * BOX, 8);
+		if (draw() % 8 == 0)
+			e[draw() % 63] = (u8)draw();
+		driver_poke(&d, DOORBELL, draw() % 4 ? 1 : draw() | 1);
+	}
+}
+
+/* Requests, doorbell records, completions and events are overwritten while doorbells ring. */
+static void queues(void)
+{
+	u64 end = clock_read() + WILD_NS;
+	u32 n, i;
+
+	while (clock_read() < end) {
+		start();
+		for (n = 0; n < 100; n++) {
+			scribble(AT_WQ, QPS * 4096, 64);
+			scribble(AT_EQ, AT_WQ - AT_EQ, 8);
+			for (i = 0; i < QPS; i++) {
+				/* Often a request of a known operation, with a size that may be right. */
+				wire_store(driver_wqe(&d, i, draw()), 4, draw() % 16 << 8 | draw() % 0x26);
+				wire_store(driver_wqe(&d, i, draw()) + 4, 4, qpn[i] << 8 | draw() % 64);
+				wire_store(d.c.mem + AT_RECORDS + 64 + i * 64, 4, draw() % 5 ? draw() % 8 : draw());
+				driver_posted(&d, i, qpn[i], draw() % 5 ? draw() % 32 : draw());
+			}
+			if (draw() % 8 == 0)
+				wire_store(d.c.mem + AT_RECORDS, 4, draw());
+			driver_arm_eq(&d);
+			driver_arm_cq(&d, draw() & 1);
+		}
+	}
+}
+
+/* Each word of the BAR, doorbells of all pages first, in writes of all sizes. */
+static void bar(void)
+{
+	u64 end = clock_read() + WILD_NS;
+	u32 at, n;
+
+	start();
+	for (n = 0; clock_read() < end; n++) {
+		at = draw() % 4 ? (draw() % 8 ? d.uar : draw() % (BAR_BYTES / 4096)) * 4096 + draw() % 4096
+				: draw() % (draw() % 2 ? 0x6000 : BAR_BYTES);
+		at &= ~7u;
+		if (at >= 0x4000 && at < 0x6000)
+			continue; /* QEMU's MSI-X table */
+		switch (draw() % 4) {
+		case 0:
+			*(volatile u64 *)(d.bar + at) = wild();
+			break;
+		case 1:
+			*(volatile u32 *)(d.bar + at + draw() % 2 * 4) = draw();
+			break;
+		case 2:
+			*(volatile u16 *)(d.bar + at + draw() % 4 * 2) = (u16)draw();
+			break;
+		default:
+			state += d.bar[at + draw() % 8];
+		}
+	}
+}
+
+int main(int argc, char **argv)
+{
+	static const struct {
+		const char *name;
+		void (*fn)(void);
+	} modes[] = { { "commands", commands }, { "queues", queues }, { "bar", bar } };
+	u32 i;
+
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	for (i = 0; argc > 2 && i < ARRAY_SIZE(modes) && strcmp(modes[i].name, argv[2]);)
+		i++;
+	if (argc < 3 || i == ARRAY_SIZE(modes)) {
+		fprintf(stderr, "usage: hostile-connectx DEVICE commands|queues|bar [SEED]\n");
+		return 2;
+	}
+	state = argc > 3 ? strtoull(argv[3], NULL, 0) : 1;
+	map_device(argv[1]);
+	map_memory();
+	honest();
+	modes[i].fn();
+	honest();
+	printf("%s: done, %u wrong\n", argv[2], wrong);
+	return wrong != 0;
+}
