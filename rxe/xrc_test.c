@@ -349,6 +349,25 @@ static bool another_srq_within_a_message(void)
 	       hca_soft_wq_recvs(second.wq) == 1;
 }
 
+static bool full_cq(void)
+{
+	struct shared other = { 0 };
+	bool ok;
+
+	if (hca_soft_cq_create(b.ctx, 1, NULL, NULL, &other.cq) || shared_make(&other, b.pdn, b.xrcdn))
+		return false;
+	recv_to(&other, 0, 100, 1);
+	recv_to(&other, 0, 100, 2);
+	post(other.srqn, HCA_WR_SEND, 100, 1);
+	post(other.srqn, HCA_WR_SEND, 100, 2);
+	run();
+	ok = b.events[HCA_EVENT_CQ_ERR] == 1 && b.events[HCA_EVENT_QP_FATAL] == 1 && state_of(&b) == HCA_QPS_ERR &&
+	     received_is(&other, 1, 0) && is_quiet(&other);
+	shared_end(&other);
+	hca_soft_cq_destroy(other.cq);
+	return ok;
+}
+
 static bool target_to_error(void)
 {
 	struct hca_qp_attr attr = { .state = HCA_QPS_ERR };
@@ -517,6 +536,7 @@ static const struct {
 	{ "A14 an SRQ is destroyed before its receive completes", srq_goes_before_the_commit },
 	{ "A14 an SRQ is destroyed within a READ", srq_goes_within_a_read },
 	{ "A14 a message names one SRQ", another_srq_within_a_message },
+	{ "11.6.3 the CQ of an SRQ is full: the target goes to ERR", full_cq },
 	{ "10.3.1 a target goes to ERR: its receive is flushed, others of the SRQ stay", target_to_error },
 	{ "10.3.1 an initiator goes to ERR: its requests are flushed", initiator_to_error },
 	{ "10.3.1 a target goes to RESET and comes back", target_in_reset },

@@ -102,7 +102,7 @@ def test_pyverbs(shared_fabric, guests):
     shutil.copy(RUNNER, folder)
     names = " ".join(f"-k {name}" for name in PYVERBS)
     suite = f"{folder}/{RUNNER.name} {folder}/tests /mnt/result.json 10.0.0.1 -v --dev mlx5_0 {names}"
-    out = python(vm, suite, timeout=180, status=None)
+    out = python(vm, suite, timeout=300, status=None)
     status, text = vm.call("cat /machine/mnt/result.json")
     assert status == 0, out[-6000:]
     report = json.loads(text)
