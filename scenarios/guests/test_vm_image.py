@@ -26,7 +26,7 @@ LABEL linux
   INITRD initrd
   APPEND quiet console=ttyS0 mitigations=off no_timer_check rdinit=/bin/busybox -- sh -c "{first}"
 """
-FIRST = "/bin/busybox --install -s /bin; mount -t devtmpfs d /dev; modprobe -a virtio_pci virtio_blk vfat; " + (
+FIRST = "/bin/busybox --install -s /bin; mount -t devtmpfs d /dev; modprobe -a virtio_pci virtio_blk nls_cp437 nls_ascii vfat; " + (
     "until mount -t vfat /dev/vda /mnt; do sleep 0.1; done; . /mnt/init"
 )
 INIT = r"""
@@ -52,15 +52,14 @@ def run(*argv):
 
 
 def vmlinuz(initrd, folder):
-    """The kernel as Debian has it, of the package in the cache that the image's modules are of."""
-    cache = initrd.parents[1]
-    packages = [p for p in cache.glob("debs/linux-*.deb") if re.match("linux-(image|binary|modules)-[0-9]", p.name)]
-    for package in sorted(packages, key=lambda p: p.stat().st_mtime, reverse=True):
+    """The kernel of the image as Debian has it, of its package in the cache."""
+    version = re.search(rb"Linux version (\S+)", (initrd.parent / "kernel").read_bytes())[1].decode()
+    for package in initrd.parents[1].glob(f"debs/linux-*-{version}_*.deb"):
         run("dpkg-deb", "-x", package, folder / "kernel")
-        found = [p for where in ("boot/vmlinuz-*", "usr/lib/modules/*/vmlinuz") for p in folder.glob(f"kernel/{where}")]
-        if found:
-            return found[0]
-    raise AssertionError(f"no kernel in {cache}")
+        for where in (f"boot/vmlinuz-{version}", f"usr/lib/modules/{version}/vmlinuz"):
+            if (folder / "kernel" / where).exists():
+                return folder / "kernel" / where
+    raise AssertionError(f"no kernel {version} in the cache")
 
 
 @pytest.fixture(scope="module")
