@@ -154,14 +154,17 @@ static int pcap_write(struct connectx *d, const struct cx_cmd *c)
 	return CX_OK;
 }
 
-/* The others say what there is not: another order of bytes. */
+/*
+ * Registers that only say what there is not: an Ethernet port's, another order of bytes. SPZR gets the guest's host name from
+ * rdma-ndd; the node keeps the description that the topology gives it.
+ */
 int cx_access_reg(struct connectx *d, const struct cx_cmd *c)
 {
 	u32 reg = (u32)cx_get(c->in, access_register_in, register_id);
 
 	if (reg == REG_PCAP && c->op_mod == REG_WRITE)
 		return pcap_write(d, c);
-	return reg == REG_HOST_ENDIANNESS || reg == REG_PCAP ? CX_OK : CX_BAD_PARAM;
+	return reg == REG_HOST_ENDIANNESS || reg == REG_PCAP || reg == REG_NODE_DESC ? CX_OK : CX_BAD_PARAM;
 }
 
 int cx_special_contexts(struct connectx *d, const struct cx_cmd *c)

@@ -91,7 +91,7 @@ def layer(kind, name, make):
 def forget(cache):
     """Removes layers that nobody has used for long, and what a build that was killed has left."""
     now = time.time()
-    for kind in ("base", "kernel", "image", "root", "qemu", "resolved", "lists", "build"):
+    for kind in ("base", "kernel", "image", "root", "disk", "initrd", "tools", "qemu", "resolved", "lists", "build"):
         found = sorted(cache.glob(f"{kind}-*"), key=lambda p: p.stat().st_mtime)
         for old in found[: len(found) if kind == "build" else -KEEP]:
             if now - old.stat().st_mtime > HOUR:

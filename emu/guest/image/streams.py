@@ -39,6 +39,7 @@ class Streams:
     """The three of a guest's command: arguments for QEMU, descriptors to pass, and threads that copy."""
 
     NAMES = ("in", "out", "err")
+    command = True
 
     def __init__(self):
         self.pairs = [socket.socketpair() for _ in self.NAMES]
@@ -79,3 +80,8 @@ class Streams:
         if failed:
             sys.exit(128 + signal.SIGPIPE)
         return status
+
+    def result(self, file):
+        """The command's status, which the guest has written to @file; None: it has not."""
+        text = file.read_text().strip() if file.exists() else ""
+        return int(text) if text.isdigit() else None
