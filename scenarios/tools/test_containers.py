@@ -119,10 +119,80 @@ def test_commands_work(new_fabric, parse):
         d.wait(20, status=None)
 
 
+SUBNET = FILES / "subnet"
+
+
+def subnet_compose():
+    """Name, environment and command of each container, that with the switch first, and the programs run in them."""
+    services = yaml.safe_load((SUBNET / "compose.yaml").read_text())["services"]
+    containers = [(n, s["environment"], [w.replace("$$", "$") for w in s["command"]]) for n, s in services.items()]
+    assert all(s["hostname"] == n and s["secrets"] == ["key"] for n, s in services.items())
+    runs = [(w[4], w[5:]) for w in comments(SUBNET / "compose.yaml") if w[:3] == ["docker", "compose", "exec"]]
+    return containers, runs
+
+
+def subnet_kubernetes():
+    service, _, *sets = yaml.safe_load_all((SUBNET / "kubernetes.yaml").read_text())
+    (secret,) = yaml.safe_load((SUBNET / "kustomization.yaml").read_text())["secretGenerator"]
+    containers = []
+    for s in sets:
+        pod = s["spec"]["template"]["spec"]
+        (c,), (volume,) = pod["containers"], pod["volumes"]
+        env = {e["name"]: e["value"] for e in c["env"]}
+        assert volume["secret"]["secretName"] == secret["name"] and c["volumeMounts"][0]["name"] == volume["name"]
+        assert env["KEY"] == f"{c['volumeMounts'][0]['mountPath']}/{secret['files'][0]}"
+        assert s["spec"]["selector"]["matchLabels"] == s["spec"]["template"]["metadata"]["labels"]
+        names = [f"{s['metadata']['name']}-{i}" for i in range(s["spec"]["replicas"])]
+        containers += [(n, env, c["command"]) for n in names]
+    assert service["spec"]["selector"] == sets[0]["spec"]["template"]["metadata"]["labels"]
+    assert int(containers[0][1]["HOSTS"]) == len(containers) - 1
+    runs = [(w[2], w[4:]) for w in comments(SUBNET / "kubernetes.yaml") if w[1] == "exec"]
+    return containers, runs
+
+
+@pytest.mark.parametrize("parse", [subnet_compose, subnet_kubernetes])
+def test_one_subnet_of_containers(new_fabric, parse):
+    """
+    The only port of a container's host is a trunk to that with the switch, which is in the first one's namespace.
+
+        alice, ib-0 = TCP = spine (switch, subnet manager) --- veth --- bob, ib-1
+    """
+    told, runs = parse()
+    assert len(told) == 3 and len(runs) == 2
+    key = new_fabric.folder / "key"
+    key.write_text("what the first command writes there\n")
+    key.chmod(0o644)
+    first, second = network(new_fabric, {told[1][0]: "spine", told[2][0]: None})
+    containers, daemons = {}, []
+    for (name, env, command), pid in zip(told, (first, first, second), strict=True):
+        containers[name] = c = Container(new_fabric, name, pid)
+        c.env += [f"{k}={v}" for k, v in {**env, "KEY": key}.items()]
+        daemons.append(c.start(command))
+    hosts = [n for n, *_ in told[1:]]
+    for name in hosts:
+        show = containers[name]
+        wait_until(lambda c=show: " Active " in c.start(["muslin", "show"]).wait(10, status=None), 40, f"{name} Active")
+    (where, server), (whence, client) = runs
+    assert [where, whence] == hosts
+    containers[where].start(server).wait(20)
+
+    def attempt():
+        out = containers[whence].start(client).wait(60, status=None)
+        return out if "ping data" in out else None
+
+    assert wait_until(attempt, 20, "a connection", 0.2).count("ping data") == 10
+    for c in containers.values():
+        c.start(["muslin", "down"]).wait(20)
+    for d in daemons:
+        d.wait(20, status=None)
+
+
 def test_image_and_pods_agree_on_the_user():
     user = re.findall(r"^USER (\d+)$", (FILES / "Containerfile").read_text(), re.M)
-    _, pods = yaml.safe_load_all((FILES / "kubernetes.yaml").read_text())
-    assert [str(pods["spec"]["template"]["spec"]["securityContext"]["runAsUser"])] == user
+    for path in FILES / "kubernetes.yaml", SUBNET / "kubernetes.yaml":
+        for pods in yaml.safe_load_all(path.read_text()):
+            if pods["kind"] == "StatefulSet":
+                assert [str(pods["spec"]["template"]["spec"]["securityContext"]["runAsUser"])] == user
 
 
 def test_orphans_of_a_container_leave_no_zombies(new_fabric):
