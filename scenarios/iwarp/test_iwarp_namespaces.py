@@ -50,3 +50,11 @@ def test_bandwidth(machines, tool):
     argv = [tool, "-R", "-p", free_port(), "-n", "200", "-s", "65536"]
     _, out = machines.pair(("wa", *argv), ("wb", *argv, "10.9.0.1"))
     assert RESULT.search(out), out
+
+
+@pytest.mark.parametrize("provider, endpoint", [("verbs", "msg"), ("verbs;ofi_rxm", "rdm")])
+def test_libfabric(machines, provider, endpoint):
+    """Which lists devices of interfaces that are no loopback."""
+    words, port = ["fi_pingpong", "-p", provider, "-e", endpoint, "-I", "50", "-S", "64"], free_port()
+    _, out = machines.pair(("wa", *words, "-B", port), ("wb", *words, "-P", port, "10.9.0.1"))
+    assert re.search(r"^64\s+50\s", out, re.M), out

@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """
-Programs that people run, from the distribution's packages: MPI, qperf, fio. Others are in test_clients.py and
-test_perftest.py; `ci/works-with` writes docs/works-with.md.
+Programs that people run, from the distribution's packages: MPI, qperf, fio, curl, uDAPL. Others are in test_clients.py,
+test_migration.py and test_perftest.py; `ci/works-with` writes docs/works-with.md.
 
     h1 h2 -- leaf1 ... leaf2 -- h5 h6        r1 -- sw1 -- sw2 -- r2        w1, w2: iWARP on loopback addresses
 """
 
+import os
+import pathlib
 import re
+import shutil
 import subprocess
 
 import pytest
@@ -120,3 +123,53 @@ def test_fio(ends, folder):
     # fio's client ends with status 0 where nobody listens, too
     _, out = fabric.pair((server, *words, *receive), (client, *words, *send), ready="waiting for connection")
     assert "err= 0" in out and re.search(r"io=4096Ki", out), out
+
+
+LIBRARIES = pathlib.Path(f"/usr/lib/{os.uname().machine}-linux-gnu")
+
+
+def test_curl_by_rsockets(ends, folder, program):
+    """Of a server that knows nothing of RDMA either; the file goes by RDMA alone."""
+    fabric, server, client, ip = ends
+    file, got, port = folder / "file", folder / "got", free_port()
+    file.write_bytes(os.urandom(3 << 20))
+    folder.chmod(0o777)
+    file.chmod(0o644)
+    rsockets = ["env", f"LD_PRELOAD={LIBRARIES / 'rsocket/librspreload.so'}", fabric.muslin, "run"]
+    http = fabric.start(server, *rsockets, server, "--", program("http"), ip, port, file).expect("listening")
+    before = fabric.port(client)["counters"]["port_rcv_data"]
+    fabric.run(client, *rsockets, client, "--", "curl", "-sS", "-m", "30", "-o", got, f"http://{ip}:{port}/file")
+    assert "END" in http.wait(20)
+    assert got.read_bytes() == file.read_bytes()
+    assert (fabric.port(client)["counters"]["port_rcv_data"] - before) * 4 > 3 << 20
+
+
+@pytest.fixture
+def dapl(ends, folder):
+    """dapl(host): the words before a program of uDAPL, for which the host's address is the adapter "ia" of its file."""
+    fabric = ends[0]
+
+    def env(host):
+        conf = folder / f"{host}.conf"
+        conf.write_text(f'ia u2.0 nonthreadsafe default libdaplofa.so.2 dapl.2.0 "{fabric.ip(host)} 0" ""\n')
+        conf.chmod(0o644)
+        return ["env", f"DAT_OVERRIDE={conf}"]
+
+    return env
+
+
+@pytest.mark.skipif(not shutil.which("dapltest"), reason="no dapltest here: Debian 13 has no uDAPL")
+def test_dapltest(ends, dapl):
+    """Transactions of two threads, each with two endpoints, by SENDs, RDMA READs and WRITEs."""
+    fabric, server, client, ip = ends
+    what = ["client", "SR", "4096", "2", "server", "SR", "256", "client", "RW", "8192", "server", "RR", "1024"]
+    listening = fabric.start(server, *dapl(server), "stdbuf", "-oL", "dapltest", "-T", "S", "-D", "ia")
+    listening.expect("Service Point Ready")
+
+    def run(test, *words):
+        return fabric.run(client, *dapl(client), "dapltest", "-T", test, "-s", ip, "-D", "ia", *words)
+
+    out = run("T", "-i", "20", "-t", "2", "-w", "2", *what)
+    assert re.search(r"Total WQE\s+:\s+[1-9]", out) and "End of Work" in out and "rror" not in out, out
+    run("Q")
+    listening.wait(20)
