@@ -181,6 +181,11 @@ struct fabric {
 	u64 next_tid;
 };
 
+static inline u32 fabric_blocks(const struct wire_packet *p)
+{
+	return (wire_packet_link_len(p) + 2 + 63) / 64;
+}
+
 /* flight.c: packets on links */
 /* Queues @p as in flight to @to, where it starts at fault hook number @hook. Port 0 of a switch: the switch sends it. */
 void fabric_flight_push(struct fabric *f, struct fabric_port *to, struct wire_packet *p, u32 hook);
@@ -201,11 +206,8 @@ void fabric_timing_init(struct fabric *f, const struct fabric_topology *t);
 void fabric_timing_fini(struct fabric *f);
 u64 fabric_timing_now(const struct fabric *f); /* ps */
 bool fabric_timing_busy(const struct fabric_port *out);
-/*
- * Transmits @p on @out's link as fabric_flight_transmit() does, in time where links have rates. @in: the port whose buffer it leaves;
- * NULL: none. VL15 may be transmitted while the port is busy: it waits for its end.
- */
-void fabric_transmit(struct fabric_port *out, struct wire_packet *p, u8 vl, struct fabric_port *in);
+/* fabric_transmit() on links with rates. VL15 may be transmitted while the port is busy: it waits for its end. */
+void fabric_timing_transmit(struct fabric_port *out, struct wire_packet *p, u8 vl, struct fabric_port *in);
 bool fabric_timing_full(
 	const struct fabric_port *out); /* too much waits for the link: VL15, which has no credits, is dropped */
 /* The next event that is due; after the last one, fabric_timing_done(). */
@@ -215,6 +217,22 @@ void fabric_timing_done(struct fabric *f);
 static inline bool fabric_timed_busy(const struct fabric_port *out)
 {
 	return unlikely(out->node->f->timing.on) && fabric_timing_busy(out);
+}
+
+/* Transmits @p on @out's link, in time where links have rates. @in: the port whose buffer it leaves; NULL: none. */
+static inline void fabric_transmit(struct fabric_port *out, struct wire_packet *p, u8 vl, struct fabric_port *in)
+{
+	struct fabric *f = out->node->f;
+	u32 blocks = fabric_blocks(p);
+	u8 in_vl = p->vl;
+
+	if (unlikely(f->timing.on)) {
+		fabric_timing_transmit(out, p, vl, in);
+		return;
+	}
+	fabric_flight_push(f, fabric_flight_transmit(out, p, vl), p, 0);
+	if (in)
+		fabric_flight_release(in, in_vl, blocks);
 }
 
 /* relay.c: forwarding in a switch */
@@ -229,11 +247,6 @@ u16 *fabric_relay_pkeys(struct fabric_port *p, u32 *n); /* the P_Key table of a 
 /* receive.c */
 void fabric_receive_run(struct loop_task *t, struct now now);
 void fabric_receive_events(struct loop_timer *t, struct now now); /* of timing.c */
-
-static inline u32 fabric_blocks(const struct wire_packet *p)
-{
-	return (wire_packet_link_len(p) + 2 + 63) / 64;
-}
 
 static inline bool fabric_credit(const struct fabric_port *out, u8 vl, const struct wire_packet *p)
 {

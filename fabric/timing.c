@@ -129,7 +129,7 @@ void fabric_timing_done(struct fabric *f)
 
 /* ---- transmission ---- */
 
-static void timing_transmit(struct fabric_port *out, struct wire_packet *p, u8 vl, struct fabric_port *in)
+void fabric_timing_transmit(struct fabric_port *out, struct wire_packet *p, u8 vl, struct fabric_port *in)
 {
 	struct fabric *f = out->node->f;
 	u8 in_vl = p->vl;
@@ -151,21 +151,6 @@ static void timing_transmit(struct fabric_port *out, struct wire_packet *p, u8 v
 		fabric_flight_release(in, in_vl, blocks); /* out of memory */
 	if (!timing_push(f, (struct fabric_due){ .when = arrives, .port = to, .p = p }))
 		fabric_flight_drop(to, p);
-}
-
-void fabric_transmit(struct fabric_port *out, struct wire_packet *p, u8 vl, struct fabric_port *in)
-{
-	struct fabric *f = out->node->f;
-	u32 blocks = fabric_blocks(p);
-	u8 in_vl = p->vl;
-
-	if (unlikely(f->timing.on)) {
-		timing_transmit(out, p, vl, in);
-		return;
-	}
-	fabric_flight_push(f, fabric_flight_transmit(out, p, vl), p, 0);
-	if (in)
-		fabric_flight_release(in, in_vl, blocks);
 }
 
 bool fabric_timing_full(const struct fabric_port *out)
