@@ -155,9 +155,9 @@ def hostile(request, shared_fabric, a):
     source = pathlib.Path(request.config.getoption("--muslin-build")) / "hostile-connectx"
     shared_fabric.command("cp", shutil.copy(source, shared_fabric.folder), "h1:/tmp/")
     name = a.run(f"cd {FOLDER}; ls -d 0000:*").strip()
-    a.run(f"echo {name} >{FOLDER}/unbind", timeout=120)
+    a.run(f"echo {name} >{FOLDER}/unbind", timeout=300)
     yield lambda mode: a.run(f"/tmp/hostile-connectx /sys/bus/pci/devices/{name} {mode} 7")
-    a.run(f"echo 0 >/proc/sys/vm/nr_hugepages; echo {name} >{FOLDER}/bind", timeout=120)
+    a.run(f"echo 0 >/proc/sys/vm/nr_hugepages; echo {name} >{FOLDER}/bind", timeout=300)
     ib0_up(a)
 
 

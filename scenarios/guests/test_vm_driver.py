@@ -17,7 +17,7 @@ class Device:
         self.driver, self.name = driver, name
 
     def bind(self, vm, how="bind"):
-        vm.run(f"echo {self.name} >{self.driver.folder}/{how}", timeout=120)
+        vm.run(f"echo {self.name} >{self.driver.folder}/{how}", timeout=300)
 
 
 @pytest.fixture
@@ -56,7 +56,7 @@ def test_unbind_and_bind(guests, device):
 def test_module_goes_and_comes(guests, device):
     a, _ = guests
     for _ in range(2):
-        a.run(device.driver.unload, timeout=120)
+        a.run(device.driver.unload, timeout=300)
         no_device(a)
         a.run(device.driver.load)
         ib0_up(a)
@@ -69,7 +69,7 @@ def test_module_goes_in_use(guests, device):
     jobs.append(a.start("ibv_rc_pingpong -n 1000000 10.0.0.5", "client"))
     jobs.append(a.start("ibv_asyncwatch", "watch"))
     a.wait("grep -q async /tmp/watch.log", what="ibv_asyncwatch")
-    a.run(device.driver.unload, timeout=120)
+    a.run(device.driver.unload, timeout=300)
     no_device(a)
     a.run(device.driver.load)
     ib0_up(a)
