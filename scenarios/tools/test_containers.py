@@ -123,7 +123,7 @@ SUBNET = FILES / "subnet"
 
 
 def subnet_compose():
-    """Name, environment and command of each container, the one with the switch first, and the programs that are run in them."""
+    """Name, environment and command of each container, that with the switch first, and the programs run in them."""
     services = yaml.safe_load((SUBNET / "compose.yaml").read_text())["services"]
     containers = [(n, s["environment"], [w.replace("$$", "$") for w in s["command"]]) for n, s in services.items()]
     assert all(s["hostname"] == n and s["secrets"] == ["key"] for n, s in services.items())
@@ -153,7 +153,7 @@ def subnet_kubernetes():
 @pytest.mark.parametrize("parse", [subnet_compose, subnet_kubernetes])
 def test_one_subnet_of_containers(new_fabric, parse):
     """
-    A container has a host whose only port is a trunk to the container with the switch, which shares a namespace with the first host.
+    The only port of a container's host is a trunk to that with the switch, which is in the first one's namespace.
 
         alice, ib-0 = TCP = spine (switch, subnet manager) --- veth --- bob, ib-1
     """
