@@ -221,6 +221,7 @@ struct hca_ctx *hca_ctx_create(struct hca *hca, const struct hca_dma_ops *dma, v
 	ctx->dma_ctx = dma_ctx;
 	ctx->event = event;
 	ctx->fe = fe;
+	list_init(&ctx->pds);
 	list_init(&ctx->keys);
 	list_init(&ctx->moves);
 	list_init(&ctx->flushing);
@@ -270,9 +271,10 @@ void hca_ctx_destroy(struct hca_ctx *ctx)
 			hca_key_free(k);
 	while (!list_empty(&ctx->keys))
 		hca_key_free(list_first(&ctx->keys, struct hca_key, link));
-	table_for_each (&hca->pds, i, pd)
-		if (pd->ctx == ctx)
-			hca_pd_free(ctx, pd->pdn);
+	while (!list_empty(&ctx->pds)) {
+		pd = list_first(&ctx->pds, struct hca_pd, link);
+		hca_pd_free(ctx, pd->pdn);
+	}
 	list_del(&ctx->link);
 	free(ctx);
 }

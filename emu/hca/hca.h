@@ -381,6 +381,19 @@ int hca_qp_post(struct hca_ctx *ctx, u32 qpn, u64 opcodes);
 
 int hca_pd_alloc(struct hca_ctx *ctx, u32 *pdn);
 int hca_pd_free(struct hca_ctx *ctx, u32 pdn);
+
+/* resource.c: what rdma(8) lists of an object. The numbers are those of the adapter; 0 and no users: there is no such object. */
+struct hca_resource {
+	u32 num, pdn, users;
+	u64 len; /* of a region */
+};
+/* Calls @fn for each object of the context until it returns false, and returns what it returned last. */
+typedef bool hca_resource_fn(void *arg, const struct hca_resource *r);
+bool hca_pd_each(const struct hca_ctx *ctx, hca_resource_fn *fn, void *arg);
+bool hca_mr_each(const struct hca_ctx *ctx, hca_resource_fn *fn, void *arg);
+struct hca_resource hca_cq_resource(struct hca_ctx *ctx, u32 cqn);
+struct hca_resource hca_srq_resource(struct hca_ctx *ctx, u32 srqn);
+u32 hca_qp_srqn(struct hca_ctx *ctx, u32 qpn); /* of the queue pair's SRQ, 0: it has none */
 /* XRC domains (annex A14). */
 int hca_xrcd_alloc(struct hca_ctx *ctx, u32 *xrcdn);
 int hca_xrcd_free(struct hca_ctx *ctx, u32 xrcdn);

@@ -118,7 +118,7 @@ struct hca_ctx {
 	void (*event)(void *fe, const struct hca_event *ev);
 	void (*posts)(void *fe, bool asked); /* NULL: no post of this one can fail */
 	void *fe;
-	struct list keys;
+	struct list pds, keys;
 	u64 mr_pages;         /* addresses of pages that its keys hold, or may hold */
 	struct list in_error; /* its QPs in ERR */
 	struct table ahs;
@@ -150,6 +150,7 @@ static inline bool hca_port_valid(const struct hca *hca, u8 num)
 /* pd.c */
 struct hca_pd {
 	struct hca_ctx *ctx;
+	struct list link; /* hca_ctx.pds */
 	u32 pdn, users;
 };
 struct hca_pd *hca_pd_get(struct hca_ctx *ctx, u32 pdn); /* the context's own, or NULL */

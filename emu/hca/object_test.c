@@ -252,6 +252,46 @@ static void check_end(void)
 		    !hca_soft_cq_destroy(cq));
 }
 
+/* What rdma(8) lists */
+
+static struct hca_resource listed[8];
+static u32 nlisted, list_max;
+
+static bool list_one(void *arg, const struct hca_resource *r)
+{
+	listed[nlisted++] = *r;
+	return nlisted < list_max;
+}
+
+static u32 list_of(bool (*each)(const struct hca_ctx *ctx, hca_resource_fn *fn, void *arg), u32 max)
+{
+	nlisted = 0;
+	list_max = max;
+	each(f.ctx, list_one, NULL);
+	return nlisted;
+}
+
+static void check_lists(void)
+{
+	u32 pdn, lkey, rkey, mw, before = list_of(hca_pd_each, 8), mrs = list_of(hca_mr_each, 8), cqn;
+
+	hca_pd_alloc(f.ctx, &pdn);
+	hca_mr_reg(f.ctx, pdn, 0, 0, 16, HCA_ACCESS_LOCAL_WRITE | HCA_ACCESS_REMOTE_READ, &lkey, &rkey);
+	hca_mw_alloc(f.ctx, pdn, 2, &mw);
+	row(110, "a PD with its users",
+	    list_of(hca_pd_each, 8) == before + 1 && listed[before].pdn == pdn && listed[before].users == 2);
+	row(111, "a region, no window",
+	    list_of(hca_mr_each, 8) == mrs + 1 && listed[mrs].pdn == pdn && listed[mrs].len == 16);
+	row(112, "whose number is not that of its keys", listed[mrs].num != lkey >> 8 || !f.hca->keys.first);
+	row(113, "until the reader has enough", list_of(hca_pd_each, 1) == 1);
+	cqn = hca_soft_cq_number(cq);
+	row(114, "a CQ with its users", hca_cq_resource(f.ctx, cqn).users && !hca_cq_resource(thief, cqn).users);
+	hca_mw_free(f.ctx, mw);
+	hca_mr_dereg(f.ctx, lkey);
+	hca_pd_free(f.ctx, pdn);
+	row(115, "objects that are gone", list_of(hca_pd_each, 8) == before && list_of(hca_mr_each, 8) == mrs);
+}
+
 int main(void)
 {
 	fixture_init(&f);
@@ -259,6 +299,7 @@ int main(void)
 	hca_soft_cq_create(f.ctx, 16, NULL, NULL, &cq);
 	ud = fixture_qp(&f, HCA_QPT_UD, cq, 0);
 	check_foreign();
+	check_lists();
 	check_ah();
 	check_qp();
 	check_mcast();

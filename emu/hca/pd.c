@@ -27,6 +27,7 @@ int hca_pd_alloc(struct hca_ctx *ctx, u32 *pdn)
 		free(pd);
 		return -ENOMEM;
 	}
+	list_add(&ctx->pds, &pd->link);
 	*pdn = pd->pdn;
 	return 0;
 }
@@ -40,6 +41,7 @@ int hca_pd_free(struct hca_ctx *ctx, u32 pdn)
 	if (pd->users)
 		return -EBUSY;
 	table_remove(&ctx->hca->pds, pdn);
+	list_del(&pd->link);
 	free(pd);
 	return 0;
 }

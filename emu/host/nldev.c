@@ -25,8 +25,10 @@
 #include "emu/lib/passed.h"
 
 #define SOCKET_BUFFER (1 << 20)
-#define ANSWER_MAX    4096 /* the buffer that libmnl's users have */
-#define ENTRY_MAX     256  /* of a table */
+#define ANSWER_MAX    4096      /* the buffer that libmnl's users have */
+#define ENTRY_MAX     384       /* of a table: an id of rdma_cm has two addresses */
+#define RANGE_ROOM    128       /* for a range of queue pairs, and what follows it in an entry */
+#define LOOKS_MAX     (1 << 18) /* at queue pairs, for the SRQs of an answer: those after them are listed without */
 #define DEVICE_INDEX  0
 #define UVERBS_ABI    1
 #define UVERBS_MAJOR  231
@@ -43,7 +45,9 @@ struct nldev_call {
 		struct nlmsghdr hdr;
 		u8 buf[ANSWER_MAX];
 	} out;
-	int err; /* of sending */
+	u32 looks;
+	u32 table; /* where the table of objects in this message begins, 0: there is none */
+	int err;   /* of sending */
 };
 
 /* Messages */
@@ -367,15 +371,56 @@ static int answer_resources(struct nldev_call *c)
 	return 0;
 }
 
-/* Queue pairs of programs; those of the management layer belong to no process. */
-static void put_qp(struct nldev_call *c, struct uverbs *u, const struct verbs_qp *qp)
+/*
+ * Lists of objects of programs, with the attributes that nldev.c gives a reader without CAP_NET_ADMIN: no keys. Those of the management layer
+ * belong to no process. A message has as many entries as it has room for.
+ */
+static u32 entry_begin(struct nldev_call *c, u16 table, u16 entry)
 {
-	u32 entry = nest_begin(c, RDMA_NLDEV_ATTR_RES_QP_ENTRY);
+	if (!c->table) {
+		out_begin(c, c->req->nlmsg_type);
+		put_device(c);
+		c->table = nest_begin(c, table);
+	}
+	return nest_begin(c, entry);
+}
+
+static void table_end(struct nldev_call *c)
+{
+	if (!c->table)
+		return;
+	nest_end(c, c->table);
+	c->table = 0;
+	out_send(c);
+}
+
+/* False: the socket takes no more. */
+static bool entry_end(struct nldev_call *c, u32 entry, pid_t pid)
+{
+	out_u32(c, RDMA_NLDEV_ATTR_RES_PID, (u32)pid);
+	nest_end(c, entry);
+	if (!out_has_room(c))
+		table_end(c);
+	return !c->err;
+}
+
+/* One uverbs file in a list. */
+struct file_list {
+	struct nldev_call *c;
+	struct uverbs *u;
+	u32 ctxn;
+	pid_t pid;
+};
+
+static bool put_qp(const struct file_list *l, const struct verbs_qp *qp)
+{
+	struct nldev_call *c = l->c;
+	u32 entry = entry_begin(c, RDMA_NLDEV_ATTR_RES_QP, RDMA_NLDEV_ATTR_RES_QP_ENTRY);
 	bool connected = qp->limits.type == HCA_QPT_RC || qp->limits.type == HCA_QPT_UC;
 	struct hca_qp_attr a = { 0 };
 	struct verbs_qp *same;
 
-	verbs_qp_query(&u->verbs, qp->handle, &a, &same);
+	verbs_qp_query(&l->u->verbs, qp->handle, &a, &same);
 	if (a.port)
 		out_u32(c, RDMA_NLDEV_ATTR_PORT_INDEX, a.port);
 	out_u32(c, RDMA_NLDEV_ATTR_RES_LQPN, qp->qpn);
@@ -388,43 +433,203 @@ static void put_qp(struct nldev_call *c, struct uverbs *u, const struct verbs_qp
 		out_u8(c, RDMA_NLDEV_ATTR_RES_PATH_MIG_STATE, a.path_mig_state);
 	out_u8(c, RDMA_NLDEV_ATTR_RES_TYPE, qp->limits.type);
 	out_u8(c, RDMA_NLDEV_ATTR_RES_STATE, a.state);
-	out_u32(c, RDMA_NLDEV_ATTR_RES_PID, (u32)u->file->opener->pid);
+	return entry_end(c, entry, l->pid);
+}
+
+static void put_qps(struct file_list *l)
+{
+	const struct verbs_qp *qp;
+	u32 i;
+
+	table_for_each (&l->u->verbs.qps, i, qp)
+		if (!put_qp(l, qp))
+			return;
+}
+
+static void put_cqs(struct file_list *l)
+{
+	struct nldev_call *c = l->c;
+	struct verbs_cq *cq;
+	u32 i, entry;
+
+	table_for_each (&l->u->verbs.cqs, i, cq) {
+		entry = entry_begin(c, RDMA_NLDEV_ATTR_RES_CQ, RDMA_NLDEV_ATTR_RES_CQ_ENTRY);
+		out_u32(c, RDMA_NLDEV_ATTR_RES_CQE, container_of(cq, struct uv_cq, cq)->ring.ring.mask);
+		out_u64(c, RDMA_NLDEV_ATTR_RES_USECNT, hca_cq_resource(l->u->verbs.ctx, cq->cqn).users + cq->specials);
+		out_u32(c, RDMA_NLDEV_ATTR_RES_CQN, cq->cqn);
+		out_u32(c, RDMA_NLDEV_ATTR_RES_CTXN, l->ctxn);
+		if (!entry_end(c, entry, l->pid))
+			return;
+	}
+}
+
+static void put_range(struct nldev_call *c, u32 first, u32 last)
+{
+	u32 entry;
+
+	if (!first || c->out.hdr.nlmsg_len + RANGE_ROOM > ANSWER_MAX)
+		return;
+	entry = nest_begin(c, RDMA_NLDEV_ATTR_RES_QP_ENTRY);
+	if (first == last) {
+		out_u32(c, RDMA_NLDEV_ATTR_RES_LQPN, first);
+	} else {
+		out_u32(c, RDMA_NLDEV_ATTR_MIN_RANGE, first);
+		out_u32(c, RDMA_NLDEV_ATTR_MAX_RANGE, last);
+	}
 	nest_end(c, entry);
 }
 
-static void put_file_qps(void *arg, struct uv_file *f)
+/* The queue pairs of an SRQ by ranges of their numbers; rdma(8) shows no SRQ without that table. */
+static void put_srq_qps(struct file_list *l, u32 srqn, u32 users)
 {
-	struct nldev_call *c = arg;
-	struct uverbs *u = f->priv;
-	struct verbs_qp *qp;
-	u32 i, table = 0;
+	struct nldev_call *c = l->c;
+	u32 table = nest_begin(c, RDMA_NLDEV_ATTR_RES_QP), first = 0, last = 0, i;
+	const struct verbs_qp *qp;
 
-	if (u->revoked)
-		return;
-	table_for_each (&u->verbs.qps, i, qp) {
-		if (!table) {
-			out_begin(c, c->req->nlmsg_type);
-			put_device(c);
-			table = nest_begin(c, RDMA_NLDEV_ATTR_RES_QP);
-		}
-		put_qp(c, u, qp);
-		if (out_has_room(c))
+	table_for_each (&l->u->verbs.qps, i, qp) {
+		if (!users || c->looks++ >= LOOKS_MAX)
+			break;
+		if (hca_qp_srqn(l->u->verbs.ctx, qp->qpn) != srqn)
 			continue;
-		nest_end(c, table);
-		out_send(c);
-		table = 0;
+		users--;
+		if (first && qp->qpn != last + 1) {
+			put_range(c, first, last);
+			first = 0;
+		}
+		first = first ? first : qp->qpn;
+		last = qp->qpn;
 	}
-	if (table) {
-		nest_end(c, table);
-		out_send(c);
+	put_range(c, first, last);
+	nest_end(c, table);
+}
+
+static void put_srqs(struct file_list *l)
+{
+	struct nldev_call *c = l->c;
+	const struct verbs_srq *srq;
+	struct hca_resource r;
+	u32 i, entry;
+
+	table_for_each (&l->u->verbs.srqs, i, srq) {
+		r = hca_srq_resource(l->u->verbs.ctx, srq->srqn);
+		entry = entry_begin(c, RDMA_NLDEV_ATTR_RES_SRQ, RDMA_NLDEV_ATTR_RES_SRQ_ENTRY);
+		out_u32(c, RDMA_NLDEV_ATTR_RES_SRQN, srq->srqn);
+		out_u8(c, RDMA_NLDEV_ATTR_RES_TYPE, IB_UVERBS_SRQT_BASIC);
+		out_u32(c, RDMA_NLDEV_ATTR_RES_PDN, r.pdn);
+		put_srq_qps(l, srq->srqn, r.users);
+		if (!entry_end(c, entry, l->pid))
+			return;
 	}
 }
 
-static int answer_qps(struct nldev_call *c)
+static bool put_pd(void *arg, const struct hca_resource *r)
+{
+	const struct file_list *l = arg;
+	u32 entry = entry_begin(l->c, RDMA_NLDEV_ATTR_RES_PD, RDMA_NLDEV_ATTR_RES_PD_ENTRY);
+
+	out_u64(l->c, RDMA_NLDEV_ATTR_RES_USECNT, r->users);
+	out_u32(l->c, RDMA_NLDEV_ATTR_RES_PDN, r->pdn);
+	out_u32(l->c, RDMA_NLDEV_ATTR_RES_CTXN, l->ctxn);
+	return entry_end(l->c, entry, l->pid);
+}
+
+static void put_pds(struct file_list *l)
+{
+	hca_pd_each(l->u->verbs.ctx, put_pd, l);
+}
+
+static bool put_mr(void *arg, const struct hca_resource *r)
+{
+	const struct file_list *l = arg;
+	u32 entry = entry_begin(l->c, RDMA_NLDEV_ATTR_RES_MR, RDMA_NLDEV_ATTR_RES_MR_ENTRY);
+
+	out_u64(l->c, RDMA_NLDEV_ATTR_RES_MRLEN, r->len);
+	out_u32(l->c, RDMA_NLDEV_ATTR_RES_MRN, r->num);
+	out_u32(l->c, RDMA_NLDEV_ATTR_RES_PDN, r->pdn);
+	return entry_end(l->c, entry, l->pid);
+}
+
+static void put_mrs(struct file_list *l)
+{
+	hca_mr_each(l->u->verbs.ctx, put_mr, l);
+}
+
+static void put_ctx(struct file_list *l)
+{
+	u32 entry = entry_begin(l->c, RDMA_NLDEV_ATTR_RES_CTX, RDMA_NLDEV_ATTR_RES_CTX_ENTRY);
+
+	out_u32(l->c, RDMA_NLDEV_ATTR_RES_CTXN, l->ctxn);
+	entry_end(l->c, entry, l->pid);
+}
+
+static const struct {
+	u32 op;
+	void (*put)(struct file_list *l);
+} lists[] = {
+	{ RDMA_NLDEV_CMD_RES_QP_GET, put_qps },  { RDMA_NLDEV_CMD_RES_CQ_GET, put_cqs },
+	{ RDMA_NLDEV_CMD_RES_MR_GET, put_mrs },  { RDMA_NLDEV_CMD_RES_PD_GET, put_pds },
+	{ RDMA_NLDEV_CMD_RES_CTX_GET, put_ctx }, { RDMA_NLDEV_CMD_RES_SRQ_GET, put_srqs },
+};
+
+static void put_file(void *arg, struct uv_file *f)
+{
+	struct nldev_call *c = arg;
+	struct uverbs *u = f->priv;
+	struct file_list l = { c, u, (u32)f->owner, f->opener->pid };
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(lists) && !u->revoked && !c->err; i++)
+		if (lists[i].op == RDMA_NL_GET_OP(c->req->nlmsg_type))
+			lists[i].put(&l);
+	table_end(c);
+}
+
+static int answer_list(struct nldev_call *c)
 {
 	if (!c->dump)
 		return -EOPNOTSUPP;
-	uv_server_each_file(c->server, c->host, &uverbs_file_ops, put_file_qps, c);
+	uv_server_each_file(c->server, c->host, &uverbs_file_ops, put_file, c);
+	return 0;
+}
+
+static void put_address(struct nldev_call *c, u16 type, const union rdma_sockaddr *a)
+{
+	struct sockaddr_storage ss = { 0 };
+
+	if (!a->sa.sa_family)
+		return;
+	memcpy(&ss, a, rdma_sockaddr_len(a));
+	out_put(c, type, &ss, sizeof(ss));
+}
+
+static bool put_cm_id(void *arg, const struct rdma_id *id, u32 num, pid_t pid)
+{
+	struct nldev_call *c = arg;
+	u32 entry;
+
+	if (!rdma_id_port(id)) /* bound to no device */
+		return true;
+	entry = entry_begin(c, RDMA_NLDEV_ATTR_RES_CM_ID, RDMA_NLDEV_ATTR_RES_CM_ID_ENTRY);
+	out_u32(c, RDMA_NLDEV_ATTR_PORT_INDEX, rdma_id_port(id));
+	if (rdma_id_qpn(id)) {
+		out_u32(c, RDMA_NLDEV_ATTR_RES_LQPN, rdma_id_qpn(id));
+		out_u8(c, RDMA_NLDEV_ATTR_RES_TYPE, rdma_id_qp_type(id));
+	}
+	out_u32(c, RDMA_NLDEV_ATTR_RES_PS, rdma_id_space(id));
+	out_u8(c, RDMA_NLDEV_ATTR_RES_STATE, rdma_id_state(id));
+	put_address(c, RDMA_NLDEV_ATTR_RES_SRC_ADDR, rdma_id_src(id));
+	put_address(c, RDMA_NLDEV_ATTR_RES_DST_ADDR, rdma_id_dst(id));
+	out_u32(c, RDMA_NLDEV_ATTR_RES_CM_IDN, num);
+	return entry_end(c, entry, pid);
+}
+
+static int answer_cm_ids(struct nldev_call *c)
+{
+	if (!c->dump)
+		return -EOPNOTSUPP;
+	if (c->host->cm)
+		ucma_host_each(c->host->cm, put_cm_id, c);
+	table_end(c);
 	return 0;
 }
 
@@ -469,8 +674,14 @@ static const struct {
 	[RDMA_NLDEV_CMD_SYS_GET] = { answer_system },
 	[RDMA_NLDEV_CMD_SYS_SET] = { .admin = true },
 	[RDMA_NLDEV_CMD_RES_GET] = { answer_resources, .device = true },
-	[RDMA_NLDEV_CMD_RES_QP_GET] = { answer_qps, .device = true },
+	[RDMA_NLDEV_CMD_RES_QP_GET] = { answer_list, .device = true },
+	[RDMA_NLDEV_CMD_RES_CM_ID_GET] = { answer_cm_ids, .device = true },
+	[RDMA_NLDEV_CMD_RES_CQ_GET] = { answer_list, .device = true },
+	[RDMA_NLDEV_CMD_RES_MR_GET] = { answer_list, .device = true },
+	[RDMA_NLDEV_CMD_RES_PD_GET] = { answer_list, .device = true },
 	[RDMA_NLDEV_CMD_GET_CHARDEV] = { answer_chardev },
+	[RDMA_NLDEV_CMD_RES_CTX_GET] = { answer_list, .device = true },
+	[RDMA_NLDEV_CMD_RES_SRQ_GET] = { answer_list, .device = true },
 	[RDMA_NLDEV_CMD_STAT_SET] = { .admin = true },
 	[RDMA_NLDEV_CMD_STAT_GET] = { answer_counters, .device = true },
 	[RDMA_NLDEV_CMD_STAT_DEL] = { .admin = true },

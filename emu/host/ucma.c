@@ -13,6 +13,16 @@ u32 ucma_host_ids(const struct ucma_host *h)
 	return h->ctxs.used;
 }
 
+void ucma_host_each(const struct ucma_host *h, ucma_id_fn *fn, void *arg)
+{
+	const struct ucma_ctx *ctx;
+	u32 i;
+
+	table_for_each (&h->ctxs, i, ctx)
+		if (ctx->rdma && !fn(arg, ctx->rdma, ctx->id, ctx->file->uv->opener->pid))
+			return;
+}
+
 struct ucma_host *ucma_host_create(struct rdma_host *rdma)
 {
 	struct ucma_host *h = calloc(1, sizeof(*h));

@@ -80,6 +80,27 @@ enum hca_qp_type rdma_id_qp_type(const struct rdma_id *id)
 	return id->type;
 }
 
+enum rdma_space rdma_id_space(const struct rdma_id *id)
+{
+	return id->ps;
+}
+
+u8 rdma_id_state(const struct rdma_id *id)
+{
+	static const u8 states[] = {
+		[RDMA_IDLE] = 0,          [RDMA_BOUND] = 7,       [RDMA_ADDR_QUERY] = 1,
+		[RDMA_ADDR_RESOLVED] = 2, [RDMA_ROUTE_QUERY] = 3, [RDMA_ROUTE_RESOLVED] = 4,
+		[RDMA_CONNECT] = 5,       [RDMA_DISCONNECT] = 6,  [RDMA_LISTEN] = 8,
+	};
+
+	return states[id->state];
+}
+
+u32 rdma_id_qpn(const struct rdma_id *id)
+{
+	return id->qpn;
+}
+
 const union rdma_sockaddr *rdma_id_src(const struct rdma_id *id)
 {
 	return &id->src;

@@ -122,6 +122,9 @@ void rdma_id_set_tos(struct rdma_id *id, u8 tos);
 int rdma_id_set_ack_timeout(struct rdma_id *id, u8 code); /* -EINVAL unless RC */
 
 enum hca_qp_type rdma_id_qp_type(const struct rdma_id *id);
+enum rdma_space rdma_id_space(const struct rdma_id *id);
+u8 rdma_id_state(const struct rdma_id *id); /* the kernel's enum rdma_cm_state, as rdma(8) names it */
+u32 rdma_id_qpn(const struct rdma_id *id);  /* 0: none yet */
 const union rdma_sockaddr *rdma_id_src(const struct rdma_id *id);
 const union rdma_sockaddr *rdma_id_dst(const struct rdma_id *id);
 u8 rdma_id_port(const struct rdma_id *id); /* 0: bound to no port */

@@ -59,6 +59,41 @@ def test_resources_and_counters(rdma, shared_fabric):
     assert "rcvd_pkts" in rdma("statistic", "show")[0]
 
 
+def test_lists_of_objects(rdma, shared_fabric):
+    """Of a program with an SRQ, by whose numbers they refer to each other; keys are shown to nobody."""
+    server = shared_fabric.start("h1", "ibv_srq_pingpong", "-p", free_port(), "-g", "0", "-s", "5000", "-q", "3")
+    wait_until(lambda: [x["state"] for x in rdma("resource", "show", "qp")] == ["INIT"] * 3)
+    (pd,), (mr,), (cq,), (ctx,) = (rdma("resource", "show", x) for x in ("pd", "mr", "cq", "ctx"))
+    assert {x["comm"] for x in (pd, mr, cq, ctx)} == {"ibv_srq_pingpon"}
+    assert pd["pdn"] == mr["pdn"] and pd["ctxn"] == cq["ctxn"] == ctx["ctxn"]
+    assert (mr["mrlen"], pd["users"], cq["users"]) == (5000, 5, 6)
+    assert cq["cqe"] >= 500 and not {"lkey", "rkey"} & mr.keys()
+    first, last = sorted(x["lqpn"] for x in rdma("resource", "show", "qp"))[::2]
+    srq = shared_fabric.run("h1", "rdma", "resource", "show", "srq")  # iproute2 6.1 repeats the range as "comm"
+    assert re.search(rf"srqn \d+ type BASIC +lqpn +{first}-{last} +pdn {pd['pdn']} +pid {pd['pid']} ", srq), srq
+    server.kill()
+    wait_until(lambda: rdma("resource", "show", "ctx") == [])
+
+
+def test_lists_of_ids(rdma, shared_fabric):
+    ip, port = shared_fabric.ip("h1"), free_port()
+    server = shared_fabric.start("h1", "rping", "-s", "-a", ip, "-p", port, "-P")
+    wait_until(lambda: [x["state"] for x in rdma("resource", "show", "cm_id")] == ["LISTEN"])
+    client = shared_fabric.start("h5", "rping", "-c", "-a", ip, "-p", port)
+
+    def ids(state):
+        return [x for x in rdma("resource", "show", "cm_id") if x["state"] == state]
+
+    connected = wait_until(lambda: next((x for x in ids("CONNECT") if "lqpn" in x), None), what="a connection")
+    (listening,) = ids("LISTEN")
+    assert (listening["ps"], listening["src-addr"]) == ("TCP", f"{ip}:{port}")
+    assert (connected["comm"], connected["qp-type"]) == ("rping", "RC")
+    assert connected["dst-addr"].startswith(shared_fabric.ip("h5") + ":")
+    assert connected["lqpn"] in [x["lqpn"] for x in rdma("resource", "show", "qp")]
+    for program in (client, server):
+        program.kill()
+
+
 def test_nothing_is_changed(shared_fabric):
     """That takes a privilege which nobody has on a host."""
     out = shared_fabric.run("h1", "rdma", "dev", "set", "muslin0", "name", "mlx5_0", status=1)
