@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Requester (IBTA 9.7.5, 9.8.2): declarations shared by wqe.c, requester.c, retry.c, response.c, read.c, ud_send.c. */
+/* Requester (IBTA 9.7.5, 9.8): declarations shared by wqe.c, requester.c, retry.c, response.c, read.c, ud_send.c. */
 #ifndef MUSLIN_RXE_REQUEST_H
 #define MUSLIN_RXE_REQUEST_H
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Requester: segmentation of send requests into packets (IBTA 9.7.5, 9.8.2).
+ * Requester: segmentation of send requests into packets (IBTA 9.7.5, 9.8).
  *
  * Of the send queue wq.tail is the oldest request not completed, next the request whose packet pkt_next is sent next, wq.head one
  * past the last one fetched. Retransmission by go-back-n moves next, pkt_next and psn back; response bytes that a

@@ -11,7 +11,7 @@ enum service {
 
 enum resp_action {
 	RESP_RNR,  /* RNR NAK: the requester sends the packet again (9.7.5.2.8) */
-	RESP_DROP, /* no answer: UC drops the rest of the message (9.8.3), UD the datagram (9.8.4) */
+	RESP_DROP, /* no answer: UC drops the rest of the message, UD the datagram (9.8) */
 	RESP_ERROR /* RC: a NAK, the last response. The QP goes to ERR with the affiliated event (11.6.3) */
 };
 
@@ -27,7 +27,7 @@ struct resp_answer {
 };
 
 static const struct resp_answer answers[RXE_RESP_ERRORS][SERVICES] = {
-	/* No receive is posted: 9.7.5.2.8, 9.8.3, 9.8.4. */
+	/* No receive is posted: 9.7.5.2.8, 9.8. */
 	[RXE_RESP_NO_RECV] = {
 		{ RESP_RNR, HCA_CNT_SEND_RNR_ERR },
 		{ RESP_DROP, UNCOUNTED },

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Responder (IBTA 9.7.4, 9.8.3): declarations shared by responder.c, resp_error.c, resource.c, ud.c. */
+/* Responder (IBTA 9.7.4, 9.8): declarations shared by responder.c, resp_error.c, resource.c, ud.c. */
 #ifndef MUSLIN_RXE_RESPOND_H
 #define MUSLIN_RXE_RESPOND_H
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Responder of RC and UC queue pairs (IBTA 9.7.4, 9.8.3): checks of sequence, rights and length, execution, ACK and NAK. Payload is
+ * Responder of RC and UC queue pairs (IBTA 9.7.4, 9.8): checks of sequence, rights and length, execution, ACK and NAK. Payload is
  * added to the batch of writes; the commit that runs the batch then completes receives and sends the ACK or NAK, after the pending
  * responses to READs and atomics before it.
  */
@@ -184,7 +184,7 @@ static void recv_message_complete(struct rxe_qp *rq, struct wire_packet *p, cons
 
 /* Sequence */
 
-/* Is the opcode valid after that of the last packet (9.7.4.1, 9.8.3)? */
+/* Is the opcode valid after that of the last packet (9.7.4.1, 9.8)? */
 static bool opcode_sequence_valid(const struct rxe_qp *rq, const struct wire_opcode *op)
 {
 	if (op->flags & WIRE_OPF_START)

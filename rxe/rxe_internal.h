@@ -134,7 +134,7 @@ struct rxe_requester {
 	u32 seq_naks; /* PSN sequence error NAKs of a peer without an out-of-order buffer */
 };
 
-/* Responder (9.7.4, 9.8.3): what is received, executed and answered. */
+/* Responder (9.7.4, 9.8): what is received, executed and answered. */
 struct rxe_responder {
 	u32 epsn, msn;
 	u32 cpsn;       /* committed: PSNs before it are executed, responded to, in memory, and completed */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* UD receive and multicast (IBTA 9.8.4, 10.5): one packet per message, P_Key and Q_Key checks, the GRH in the first 40 bytes. */
+/* UD receive and multicast (IBTA 9.8, 10.5): one packet per message, P_Key and Q_Key checks, the GRH in the first 40 bytes. */
 #include <errno.h>
 
 #include "emu/packet/roce.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* UD send (IBTA 9.8.4): a request is one packet, or several with LSO; it completes when its last packet was sent. */
+/* UD send (IBTA 9.8): a request is one packet, or several with LSO; it completes when its last packet was sent. */
 #include "emu/packet/lso.h"
 #include "emu/wire/inet.h"
 #include "rxe/request.h"

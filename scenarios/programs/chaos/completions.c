@@ -107,7 +107,7 @@ static void message_received(struct end *e, const struct ibv_wc *wc, uint32_t se
 		wrong(e, "a receive with a wrong buffer has succeeded");
 	if (e->type == CONN_UD && wc->src_qp != e->his->qpn)
 		wrong(e, "a datagram of QP %#x", wc->src_qp);
-	/* A fault may repeat them and change their order; on UC, too, a first or only packet begins a message whatever its PSN is (9.8.2.2). */
+	/* A fault may repeat them and change their order; on UC, too, a first or only packet begins a message whatever its PSN is (9.8). */
 	if (!end_is_rc(e) && end_excuses(e) & LOST) {
 		at = end > STREAM ? end - STREAM : 0;
 		s = &e->his->stream[at % STREAM];
