@@ -26,7 +26,9 @@ LABEL linux
   INITRD initrd
   APPEND quiet console=ttyS0 mitigations=off no_timer_check rdinit=/bin/busybox -- sh -c "{first}"
 """
-FIRST = "/bin/busybox --install -s /bin; mount -t devtmpfs d /dev; modprobe -a virtio_pci virtio_blk nls_cp437 nls_ascii vfat; " + (
+FIRST = (
+    "/bin/busybox --install -s /bin; mount -t devtmpfs d /dev; "
+    "modprobe -a virtio_pci virtio_blk nls_cp437 nls_ascii vfat; "
     "until mount -t vfat /dev/vda /mnt; do sleep 0.1; done; . /mnt/init"
 )
 INIT = r"""
