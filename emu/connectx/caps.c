@@ -15,7 +15,7 @@ enum {
 enum {
 	REG_HOST_ENDIANNESS = 0x7004,
 	REG_PCAP = 0x5001,
-	REG_NODE_DESC = 0x9001, /* SPZR */
+	REG_NODE_DESC = 0x6001,
 };
 
 #define REG_WRITE 0  /* modifier of ACCESS_REG */
@@ -155,8 +155,8 @@ static int pcap_write(struct connectx *d, const struct cx_cmd *c)
 }
 
 /*
- * Registers that only say what there is not: an Ethernet port's, another order of bytes. SPZR gets the guest's host name from
- * rdma-ndd; the node keeps the description that the topology gives it.
+ * Registers that only say what there is not: an Ethernet port's, another order of bytes. The node's description comes
+ * from the guest's rdma-ndd; the node keeps the one that the topology gives it.
  */
 int cx_access_reg(struct connectx *d, const struct cx_cmd *c)
 {
