@@ -13,6 +13,9 @@ import sys
 import pytest
 from muslin import free_port
 
+UCX_HAS_VERBS = pytest.mark.skipif(
+    not list(pathlib.Path("/usr/lib").glob("*/ucx/libuct_ib.so*")), reason="UCX is built without verbs"
+)
 ETHERNET = """
 ethernet sw1 mtu 4200
 ethernet sw2 mtu 4200
@@ -62,7 +65,7 @@ def test_address_vectors_of_ethernet(ethernet, program):
     assert "END" in ethernet.run("r1", program("address_vector"))
 
 
-@pytest.mark.skipif(not list(pathlib.Path("/usr/lib").glob("*/ucx/libuct_ib.so*")), reason="UCX is built without verbs")
+@UCX_HAS_VERBS
 @pytest.mark.parametrize(
     "test", ["rc_verbs am_lat bcopy", "rc_verbs put_bw zcopy", "rc_verbs get zcopy", "ud_verbs am_bw bcopy"]
 )

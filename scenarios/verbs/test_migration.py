@@ -73,8 +73,8 @@ def test_migration(ends, folder, pinned):  # noqa: F811
         machine.ask("migrate-set-capabilities", capabilities=[{"capability": "rdma-pin-all", "state": pinned}])
         machine.ask("migrate-set-parameters", **{"max-bandwidth": 1 << 30})
     target.ask("migrate-incoming", uri=uri)
-    before = source.digest(folder / "source")
-    assert before != target.digest(folder / "target")
+    before = source.digest(folder / "source")  # the target's memory cannot be read yet, since QEMU 11.1
+    assert before != hashlib.sha256(bytes(MEMORY)).hexdigest()
     source.ask("migrate", uri=uri)
     sent = wait_until(source.migrated, 60, "the end of the migration")["ram"]
     wait_until(target.migrated, 30, "the end of the migration at the target")

@@ -15,7 +15,7 @@ import subprocess
 import pytest
 from conftest import PROGRAMS
 from muslin import free_port
-from test_clients import ETHERNET
+from test_clients import ETHERNET, UCX_HAS_VERBS
 
 IWARP = "host w1 iwarp 127.83.9.1\nhost w2 iwarp 127.83.9.2\n"
 RANKS = ("h1", "h2", "h5", "h6")
@@ -83,7 +83,7 @@ LAYERS = {
 VECTOR = 300000 * 4 // 4096  # packets of one rank's numbers, which no other way may take
 
 
-@pytest.mark.parametrize("layer", LAYERS)
+@pytest.mark.parametrize("layer", [pytest.param("ucx", marks=UCX_HAS_VERBS), "ofi_rxm"])
 def test_openmpi(mpi, layer):
     assert mpi("openmpi", *LAYERS[layer]) > VECTOR
 
@@ -93,6 +93,7 @@ def test_openmpi_on_sockets(mpi):
     mpi("openmpi", "--mca", "pml", "ob1", "--mca", "btl", "tcp,self")
 
 
+@UCX_HAS_VERBS
 def test_mpich(mpi):
     assert mpi("mpich") > VECTOR
 
