@@ -12,6 +12,7 @@ from place import DRIVERS
 
 pytestmark = pytest.mark.guest
 
+
 class Device:
     def __init__(self, driver, name):
         self.driver, self.name = driver, name

@@ -88,6 +88,16 @@ def test_openmpi(mpi, layer):
     assert mpi("openmpi", *LAYERS[layer]) > VECTOR
 
 
+def version(program):
+    if not shutil.which(program):
+        return ""
+    return subprocess.run([program, "--version"], stdout=subprocess.PIPE, text=True, check=False).stdout
+
+
+@pytest.mark.xfail(
+    "(Open MPI) 6." in version("mpirun.openmpi"),
+    reason="Open MPI 6.0.0rc2 finds no pair of interfaces, neither by routes of netlink nor by weights",
+)
 def test_openmpi_on_sockets(mpi):
     """Of all of a host's interfaces, over TCP."""
     mpi("openmpi", "--mca", "pml", "ob1", "--mca", "btl", "tcp,self")

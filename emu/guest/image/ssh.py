@@ -105,4 +105,3 @@ class Ssh:
         while master := self.connect(qemu):
             self.configure()
             master.wait()
-
