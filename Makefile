@@ -25,6 +25,6 @@ endif
 
 all:
 
-include ci/room.mk
+include ci/module.mk
 include $(sort $(foreach r,emu rxe siw fabric sm harness,$(wildcard $r/*.mk $r/*/*.mk $r/*/*/*.mk)))
 include ci/targets.mk

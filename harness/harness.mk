@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # The bench's peer, and three hostile programs: one in host mode, one in a guest's place, and one in a guest, which has no libraries for it.
-$(eval $(call room,harness/bench,))
+$(eval $(call module,harness/bench,))
 HELPERS += $O/hostile
 $O/hostile: harness/hostile/hostile_main.c emu/host/proto.h
 	@mkdir -p $(@D)

@@ -1,3 +1,3 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # The iWARP transport engine.
-$(eval $(call room,siw,emu/hca emu/fault emu/port emu/packet emu/wire emu/lib))
+$(eval $(call module,siw,emu/hca emu/fault emu/port emu/packet emu/wire emu/lib))

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # The command line, a client of the control socket.
-$(eval $(call room,emu/cli,emu/ctl emu/lib))
+$(eval $(call module,emu/cli,emu/ctl emu/lib))
 
 emu/cli/cli_env_CFLAGS := -DMUSLIN_LIBDIR='"$(libdir)/muslin"'
 PROGRAMS += $O/muslin

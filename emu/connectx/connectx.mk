@@ -1,4 +1,4 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # A guest's HCA as a ConnectX adapter.
-$(eval $(call room,emu/connectx,rxe emu/verbs emu/vfio emu/mad emu/hca emu/fault emu/port emu/packet emu/wire emu/lib))
+$(eval $(call module,emu/connectx,rxe emu/verbs emu/vfio emu/mad emu/hca emu/fault emu/port emu/packet emu/wire emu/lib))
 emu/connectx/format_test_CFLAGS := $(patsubst %,-isystem %,$(lastword $(wildcard /usr/src/linux-headers-*-common/include/linux/mlx5)))

@@ -1,3 +1,3 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # The control socket.
-$(eval $(call room,emu/ctl,emu/lib))
+$(eval $(call module,emu/ctl,emu/lib))

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-$(eval $(call room,emu/hca,emu/fault emu/port emu/packet emu/wire emu/lib))
+$(eval $(call module,emu/hca,emu/fault emu/port emu/packet emu/wire emu/lib))

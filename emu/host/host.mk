@@ -1,3 +1,3 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # Host mode's server.
-$(eval $(call room,emu/host,rxe emu/verbs emu/rdmacm emu/ipoib emu/cm emu/mad emu/hca emu/fault emu/port emu/packet emu/wire emu/lib))
+$(eval $(call module,emu/host,rxe emu/verbs emu/rdmacm emu/ipoib emu/cm emu/mad emu/hca emu/fault emu/port emu/packet emu/wire emu/lib))

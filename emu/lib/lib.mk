@@ -1,1 +1,1 @@
-$(eval $(call room,emu/lib,))
+$(eval $(call module,emu/lib,))

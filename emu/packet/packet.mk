@@ -1,3 +1,3 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # Packets inside the daemon: their pool, and their conversion to and from the bytes of each link.
-$(eval $(call room,emu/packet,emu/wire emu/lib))
+$(eval $(call module,emu/packet,emu/wire emu/lib))

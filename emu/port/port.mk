@@ -1,3 +1,3 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # The interface between a port and its link.
-$(eval $(call room,emu/port,emu/packet emu/wire emu/lib))
+$(eval $(call module,emu/port,emu/packet emu/wire emu/lib))

@@ -1,3 +1,3 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # The vfio-user server.
-$(eval $(call room,emu/vfio,emu/lib))
+$(eval $(call module,emu/vfio,emu/lib))

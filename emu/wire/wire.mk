@@ -2,4 +2,4 @@
 # Formats: what its tests need beyond its own library.
 
 emu/wire/layout_test_LIBS := -libmad
-$(eval $(call room,emu/wire,emu/lib))
+$(eval $(call module,emu/wire,emu/lib))

@@ -1,3 +1,3 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # Subnet administration.
-$(eval $(call room,sm/sa,sm emu/port emu/packet emu/wire emu/lib))
+$(eval $(call module,sm/sa,sm emu/port emu/packet emu/wire emu/lib))

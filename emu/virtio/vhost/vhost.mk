@@ -1,3 +1,3 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # The vhost-user back end.
-$(eval $(call room,emu/virtio/vhost,emu/lib))
+$(eval $(call module,emu/virtio/vhost,emu/lib))

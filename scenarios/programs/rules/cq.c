@@ -37,7 +37,7 @@ static void send_one(struct scene *s, unsigned flags)
 
 	post_ok(s, REQ, (struct req){ SEND, .len = 8, .id = n, .flags = flags });
 	EXPECT(s, wait_recv(s, RESP, n + 1));
-	settle(s);
+	wait_delivered(s);
 }
 
 static void armed(struct scene *s)
@@ -47,7 +47,7 @@ static void armed(struct scene *s)
 	send_one(s, 0);
 	EXPECT(s, !events(s, RESP, cq)); /* nobody has asked */
 	EXPECT(s, !ibv_req_notify_cq(cq, 0));
-	settle(s);
+	wait_delivered(s);
 	EXPECT(s, !events(s, RESP, cq)); /* what was there before does not count */
 	send_one(s, 0);
 	EXPECT(s, wait_cq_event(s, RESP, cq));
@@ -121,7 +121,7 @@ static void send_not_solicited(struct scene *s)
 	EXPECT(s, !ibv_req_notify_cq(cq, 1));
 	post_ok(s, REQ, (struct req){ SEND, .len = 8, .flags = IBV_SEND_SOLICITED });
 	EXPECT(s, wait_send(s, REQ, 1));
-	settle(s);
+	wait_delivered(s);
 	EXPECT(s, !events(s, REQ, cq));
 }
 
@@ -140,7 +140,7 @@ static void unsignalled(struct scene *s)
 
 	EXPECT(s, !ibv_req_notify_cq(cq, 0));
 	post_ok(s, REQ, (struct req){ .op = IBV_WR_RDMA_WRITE, .len = 8, .flags = UNSIGNALED });
-	settle(s);
+	wait_delivered(s);
 	EXPECT(s, !events(s, REQ, cq));
 }
 
@@ -158,7 +158,7 @@ static void solicited_op(struct scene *s)
 		EXPECT(s, wait_cq_event(s, RESP, cq));
 		return;
 	}
-	settle(s);
+	wait_delivered(s);
 	EXPECT(s, !events(s, RESP, cq));
 }
 
@@ -181,7 +181,7 @@ static void overflow(struct scene *s)
 	EXPECT(s, wait_event_unpolled(s, REQ, IBV_EVENT_CQ_ERR) && wait_event(s, REQ, IBV_EVENT_QP_FATAL));
 	for (i = 0; i < a->events; i++)
 		EXPECT(s, a->ev[i].event_type != IBV_EVENT_CQ_ERR || a->ev[i].element.cq == a->scq);
-	settle(s);
+	wait_delivered(s);
 	for (i = 0; i < a->got_send; i++)
 		EXPECT(s, a->swc[i].wr_id == i && !a->swc[i].status);
 	EXPECT(s, a->got_send >= room);
@@ -259,11 +259,11 @@ static void after_destroy(struct scene *s)
 	struct end *a = &s->end[REQ];
 
 	post_ok(s, REQ, (struct req){ .op = IBV_WR_RDMA_WRITE, .len = 8, .id = 1 });
-	settle(s);
+	wait_delivered(s);
 	EXPECT(s, a->got_send == 1);
 	EXPECT(s, !ibv_destroy_qp(a->qp));
 	a->qp = NULL;
-	settle(s);
+	wait_delivered(s);
 	EXPECT(s, a->got_send == 1);
 }
 

@@ -15,7 +15,7 @@ static void next_works(struct scene *s)
 	struct end *b = &s->end[RESP];
 	unsigned n;
 
-	settle(s);
+	wait_delivered(s);
 	n = b->got_recv;
 	post_recvs(s, RESP, 1, (struct recv){ .id = 77 });
 	post_ok(s, REQ, (struct req){ UD_SEND, .len = 33, .id = 66 });
@@ -116,7 +116,7 @@ static void to_connected(struct scene *s)
 	qp_connect(s, RESP, rc, s->end[REQ].qpn, IBV_QPS_RTS, &s->rule->knob[RESP]);
 	post_ok(s, REQ, (struct req){ UD_SEND, .len = 8, .qpn = rc->qp_num });
 	EXPECT(s, wait_send(s, REQ, 1));
-	settle(s);
+	wait_delivered(s);
 	ibv_destroy_qp(rc);
 }
 
@@ -237,7 +237,7 @@ static void multicast(struct scene *s)
 	if (s->rule->arg2 == 2)
 		n = 0;
 	wait_recv(s, REQ, n);
-	settle(s);
+	wait_delivered(s);
 	EXPECT(s, a->got_recv == n);
 	for (i = 0; i < a->got_recv && i < n; i++)
 		EXPECT(s, a->rwc[i].wc_flags & IBV_WC_GRH && a->rwc[i].src_qp == own->qp_num &&
@@ -266,7 +266,7 @@ static void detached(struct scene *s)
 	EXPECT(s, !ibv_attach_mcast(other, &group, MLID) && !ibv_detach_mcast(other, &group, MLID));
 	post_ok(s, REQ, (struct req){ UD_SEND, .len = 50, .ah = ah, .qpn = 0xffffff });
 	EXPECT(s, wait_send(s, REQ, 1));
-	settle(s);
+	wait_delivered(s);
 	EXPECT(s, !a->got_recv);
 	ibv_destroy_qp(other);
 	ibv_destroy_ah(ah);

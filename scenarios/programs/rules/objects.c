@@ -333,7 +333,7 @@ static void destroy_busy(struct scene *s)
 			(struct req){ .op = i % 2 ? IBV_WR_RDMA_READ : IBV_WR_RDMA_WRITE, .len = 32000, .id = i });
 	EXPECT(s, !ibv_destroy_qp(a->qp));
 	a->qp = NULL;
-	settle(s);
+	wait_delivered(s);
 	a->got_send = 0;
 }
 

@@ -157,7 +157,7 @@ static void to_reset(struct scene *s)
 	post_ok(s, REQ, (struct req){ .op = IBV_WR_RDMA_WRITE, .len = 100 });
 	post_ok(s, REQ, (struct req){ .op = IBV_WR_SEND, .len = 100 });
 	EXPECT(s, !qp_modify(s, REQ, a->qp, IBV_QPS_RESET, &s->rule->knob[REQ], 0));
-	settle(s);
+	wait_delivered(s);
 	EXPECT(s, !a->got_send && !a->got_recv);
 	/* nothing is left of them in the next life */
 	qp_connect(s, REQ, a->qp, s->end[RESP].qpn, IBV_QPS_RTS, &s->rule->knob[REQ]);
@@ -215,10 +215,10 @@ static void drain_busy(struct scene *s)
 	EXPECT(s, wait_send(s, REQ, 1));
 	EXPECT(s, !drain(s, true));
 	EXPECT(s, wait_event(s, REQ, IBV_EVENT_SQ_DRAINED));
-	settle(s);
+	wait_delivered(s);
 	i = s->end[REQ].got_send; /* those that had begun, and none after the event */
 	post_ok(s, REQ, (struct req){ .op = IBV_WR_RDMA_WRITE, .len = 8, .id = 3 });
-	settle(s);
+	wait_delivered(s);
 	EXPECT(s, s->end[REQ].got_send == i);
 	EXPECT(s, !qp_modify(s, REQ, s->end[REQ].qp, IBV_QPS_RTS, &s->rule->knob[REQ], 0));
 }
@@ -361,8 +361,8 @@ static void signal_last(struct scene *s)
 static void signal_none(struct scene *s)
 {
 	post_ok(s, REQ, (struct req){ .op = (enum ibv_wr_opcode)s->rule->arg, .len = 8, .flags = UNSIGNALED });
-	settle(s);
-	settle(s);
+	wait_delivered(s);
+	wait_delivered(s);
 }
 
 static void slots_come_back(struct scene *s)
@@ -375,7 +375,7 @@ static void slots_come_back(struct scene *s)
 					  .len = 8,
 					  .id = i,
 					  .flags = i % 16 < 15 ? UNSIGNALED : 0 }) == ENOMEM)
-			settle(s);
+			wait_delivered(s);
 	EXPECT(s, wait_send(s, REQ, 200 / 16));
 	s->end[REQ].got_send = 0;
 }

@@ -253,7 +253,7 @@ static void uc_next_arrives(struct scene *s)
 {
 	post_ok(s, REQ, (struct req){ .op = s->rule->send.op, .len = 64 });
 	wait_send(s, REQ, 1);
-	settle(s);
+	wait_delivered(s);
 	post_recvs(s, RESP, 1, (struct recv){ .id = 5 });
 	post_ok(s, REQ, (struct req){ .op = s->rule->send.op, .len = 96 });
 	EXPECT(s, wait_recv(s, RESP, 1) && s->end[RESP].rwc[0].byte_len == 96 && s->end[RESP].rwc[0].wr_id == 5);

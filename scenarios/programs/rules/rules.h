@@ -171,7 +171,7 @@ bool wait_event(struct scene *s, enum side at, enum ibv_event_type type);
 /* The same without polling the CQs meanwhile. */
 bool wait_event_unpolled(struct scene *s, enum side at, enum ibv_event_type type);
 bool wait_state(struct ibv_qp *qp, enum ibv_qp_state state);
-void settle(struct scene *s); /* all that is on its way in either direction has arrived */
+void wait_delivered(struct scene *s); /* all that is on its way in either direction has arrived */
 enum ibv_qp_state state_of(struct ibv_qp *qp);
 struct ibv_qp *qp_make(struct scene *s, enum side at, enum ibv_qp_type type, const struct knobs *k);
 int qp_modify(struct scene *s, enum side at, struct ibv_qp *qp, enum ibv_qp_state to, const struct knobs *k,

@@ -444,7 +444,7 @@ unsigned drained(struct ibv_cq *cq)
 }
 
 /* An empty WRITE from each side: it takes the way of all that this side has sent, and is acknowledged on the other's. */
-void settle(struct scene *s)
+void wait_delivered(struct scene *s)
 {
 	int i;
 
@@ -754,7 +754,7 @@ void scene_run(struct scene *s, const struct rule *rule)
 			if (copy.event[i])
 				wait_event(s, i, copy.event[i] - 1);
 		compare_states(s);
-		settle(s);
+		wait_delivered(s);
 		compare_list(s, "send", copy.req, s->end[REQ].swc, s->end[REQ].got_send);
 		compare_list(s, "receive", copy.resp, s->end[RESP].rwc, s->end[RESP].got_recv);
 		compare_events(s);

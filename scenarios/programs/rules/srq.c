@@ -26,7 +26,7 @@ static void second_open(struct scene *s, struct second *p)
 
 static void second_close(struct scene *s, struct second *p)
 {
-	settle(s);
+	wait_delivered(s);
 	ibv_destroy_qp(p->made[REQ]);
 	ibv_destroy_qp(p->made[RESP]);
 }
@@ -68,7 +68,7 @@ static void one_fails(struct scene *s)
 	post_ok(s, REQ, (struct req){ .op = IBV_WR_RDMA_WRITE, .len = 8, .remote = REF_NO_KEY });
 	EXPECT(s, wait_send(s, REQ, 1) && wait_event(s, RESP, IBV_EVENT_QP_ACCESS_ERR) &&
 			  wait_event(s, RESP, IBV_EVENT_QP_LAST_WQE_REACHED));
-	settle(s);
+	wait_delivered(s);
 	EXPECT(s, !b->got_recv);
 	second_post(s, &p, (struct req){ SEND, .len = 9 });
 	EXPECT(s, wait_recv(s, RESP, 1) && b->rwc[0].wr_id == 0 && b->rwc[0].byte_len == 9);
@@ -122,7 +122,7 @@ static void send_n(struct scene *s, unsigned n)
 
 static void no_event(struct scene *s)
 {
-	settle(s);
+	wait_delivered(s);
 	EXPECT(s, !s->end[RESP].events);
 }
 
@@ -254,7 +254,7 @@ static void other_pd(struct scene *s)
 	qp_connect(s, REQ, s->end[REQ].qp, b->qp->qp_num, IBV_QPS_RTS, &s->rule->knob[REQ]);
 	post_ok(s, REQ, (struct req){ SEND, .len = 8 });
 	EXPECT(s, wait_send(s, REQ, 1) && wait_recv(s, RESP, 1));
-	settle(s);
+	wait_delivered(s);
 	b->events = 0;
 	EXPECT(s, !ibv_destroy_qp(b->qp));
 	b->qp = own;

@@ -138,7 +138,7 @@ static void modify(struct scene *s, int mask, bool allowed)
 		wrong(s, "modify: expected %s, got %s", strerror(allowed ? 0 : EINVAL), strerror(err));
 	if (state_of(qp) != (allowed ? to : from))
 		wrong(s, "state: expected %s, got %s", state_name(allowed ? to : from), state_name(state_of(qp)));
-	settle(s); /* a drained event, if any */
+	wait_delivered(s); /* a drained event, if any */
 	s->end[REQ].events = s->end[REQ].got_send = 0;
 }
 
@@ -414,7 +414,7 @@ static void post_in_state(struct scene *s)
 		wrong(s, "posting: %s", strerror(err));
 	if (state != IBV_QPS_SQD)
 		return;
-	settle(s);
+	wait_delivered(s);
 	EXPECT(s, !s->end[REQ].got_send && !s->end[RESP].got_recv);
 	EXPECT(s, !qp_modify(s, REQ, e->qp, IBV_QPS_RTS, &s->rule->knob[REQ], 0));
 }

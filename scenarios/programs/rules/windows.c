@@ -80,7 +80,7 @@ int mw_invalidate(struct scene *s, uint32_t key)
 
 void mw_done(struct scene *s, struct ibv_mw *mw)
 {
-	settle(s);
+	wait_delivered(s);
 	s->end[RESP].got_send = 0;
 	if (mw)
 		EXPECT(s, !ibv_dealloc_mw(mw));
@@ -319,7 +319,7 @@ static void bind_on_uc(struct scene *s)
 
 	EXPECT(s, mw_bound(s, 1) == IBV_WC_SUCCESS);
 	EXPECT(s, mw_reach(s, 1, (struct req){ .op = IBV_WR_RDMA_WRITE, .len = 64, .rkey = key }) == IBV_WC_SUCCESS);
-	settle(s);
+	wait_delivered(s);
 	EXPECT(s, !memcmp(region(&s->end[REQ]), region(&s->end[RESP]), 64));
 	mw_done(s, mw);
 }

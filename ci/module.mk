@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# What a room's fragment calls: $1 the room, $2 the rooms whose archives its programs and tests link after its own, in
+# What a module's fragment calls: $1 the module, $2 the modules whose archives its programs and tests link after its own, in
 # order. Every x.c but x_test.c, x_fuzz.c, x_bench.c and x_main.c goes into the archive; every x_test.c and x_bench.c
 # becomes a program. <path>_LIBS and <path>_CFLAGS add to one program or object.
-define room
+define module
 $1_OBJS := $$(patsubst %.c,$$O/%.o,$$(filter-out %_test.c %_fuzz.c %_main.c %_bench.c,$$(wildcard $1/*.c)))
 $1_BINS := $$(patsubst %.c,$$O/%,$$(wildcard $1/*_test.c $1/*_bench.c))
 ARCHIVES += $$O/$1.a
