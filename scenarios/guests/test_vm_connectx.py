@@ -149,29 +149,6 @@ def test_the_firmware_stands_still(shared_fabric, a):
 FOLDER = "/sys/bus/pci/drivers/mlx5_core"
 
 
-@pytest.fixture(scope="module")
-def hostile(request, shared_fabric, a):
-    """hostile(mode): what the program says, which has the function to itself meanwhile."""
-    source = pathlib.Path(request.config.getoption("--muslin-build")) / "hostile-connectx"
-    shared_fabric.command("cp", shutil.copy(source, shared_fabric.folder), "h1:/tmp/")
-    name = a.run(f"cd {FOLDER}; ls -d 0000:*").strip()
-    a.run(f"echo {name} >{FOLDER}/unbind", timeout=300)
-    yield lambda mode: a.run(f"/tmp/hostile-connectx /sys/bus/pci/devices/{name} {mode} 7")
-    a.run(f"echo 0 >/proc/sys/vm/nr_hugepages; echo {name} >{FOLDER}/bind", timeout=300)
-    ib0_up(a)
-
-
-@pytest.mark.parametrize("mode", ["commands", "queues", "bar"])
-def test_a_hostile_guest(shared_fabric, hostile, mode):
-    """Others go on, and the device serves an honest driver afterwards."""
-    daemon = shared_fabric.daemon_pid
-    with a_neighbour(shared_fabric) as programs:
-        assert f"{mode}: done, 0 wrong" in hostile(mode)
-        moves(shared_fabric, "h2")
-        assert all(p.running() for p in programs) and shared_fabric.daemon_pid == daemon
-    assert not shared_fabric.node("h1")["guest"]["connectx"][0]["driver"]
-
-
 @contextlib.contextmanager
 def a_neighbour(shared_fabric):
     """rping between two other hosts, all the time."""
@@ -227,3 +204,26 @@ def test_reboot(shared_fabric, a):
     a.wait_ib0()
     assert "State: Active" in a.run("ibstat mlx5_0")
     wait_same(objects, shared_fabric, before, 60)
+
+
+@pytest.fixture(scope="module")
+def hostile(request, shared_fabric, a):
+    """hostile(mode): what the program says, which has the function to itself until the end of this file."""
+    source = pathlib.Path(request.config.getoption("--muslin-build")) / "hostile-connectx"
+    shared_fabric.command("cp", shutil.copy(source, shared_fabric.folder), "h1:/tmp/")
+    name = a.run(f"cd {FOLDER}; ls -d 0000:*").strip()
+    a.run(f"echo {name} >{FOLDER}/unbind", timeout=300)
+    yield lambda mode: a.run(f"/tmp/hostile-connectx /sys/bus/pci/devices/{name} {mode} 7")
+    a.run(f"echo 0 >/proc/sys/vm/nr_hugepages; echo {name} >{FOLDER}/bind", timeout=300)
+    ib0_up(a)
+
+
+@pytest.mark.parametrize("mode", ["commands", "queues", "bar"])
+def test_a_hostile_guest(shared_fabric, hostile, mode):
+    """Others go on, and the device serves an honest driver afterwards."""
+    daemon = shared_fabric.daemon_pid
+    with a_neighbour(shared_fabric) as programs:
+        assert f"{mode}: done, 0 wrong" in hostile(mode)
+        moves(shared_fabric, "h2")
+        assert all(p.running() for p in programs) and shared_fabric.daemon_pid == daemon
+    assert not shared_fabric.node("h1")["guest"]["connectx"][0]["driver"]
