@@ -39,13 +39,19 @@ def pytest_generate_tests(metafunc):
         metafunc.parametrize("model", models, scope="module", indirect=True)
 
 
-@pytest.fixture(scope="module")
-def connectx(shared_fabric):
-    """Options of a guest with a ConnectX; skipped where no QEMU has it, as on a machine without Debian's archive."""
-    built = shared_fabric.start_muslin("vm", "--build", "--model", "connectx")
+def build_connectx(fabric, *options):
+    """What `muslin vm --build` prints of a guest with a ConnectX. Skips where no QEMU has it: outside Debian's archive."""
+    built = fabric.start_muslin("vm", "--build", "--model", "connectx", *options)
     built.wait(300, status=None)
     if "a ConnectX needs QEMU" in built.output:
         pytest.skip(built.output.strip())
+    return built.output
+
+
+@pytest.fixture(scope="module")
+def connectx(shared_fabric):
+    """Options of a guest with a ConnectX."""
+    build_connectx(shared_fabric)
     return ["--model", "connectx"]
 
 

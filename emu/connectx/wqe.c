@@ -273,10 +273,8 @@ static int decode_send(struct cx_qp *qp, const u8 *wqe, u32 size, struct hca_sen
 	if (operations[op].imm)
 		wr->imm = be32_to_cpu(ctrl.imm);
 	if (datagram)
-		err = decode_datagram(qp, &c, wr);
-	if (!err && datagram)
-		err = decode_offload(qp, &c, op, wr);
-	if (qp->service == CX_QP_XRC)
+		err = decode_datagram(qp, &c, wr) ?: decode_offload(qp, &c, op, wr);
+	else if (qp->service == CX_QP_XRC)
 		err = decode_xrc(&c, wr);
 	if (!err && operations[op].remote)
 		err = decode_remote(&c, operations[op].atomic, wr->opcode, wr);

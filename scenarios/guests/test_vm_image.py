@@ -15,9 +15,10 @@ import shutil
 import subprocess
 
 import pytest
+from conftest import build_connectx
 from muslin import free_port
 
-OWN = ("--model", "connectx", "--packages", "dropbear-bin", "--module", "vfat,nls_ascii,nls_cp437,isofs")
+OWN = ("--packages", "dropbear-bin", "--module", "vfat,nls_ascii,nls_cp437,isofs")
 SIZE = 300_001
 CONFIG = """SERIAL 0 115200
 DEFAULT linux
@@ -67,11 +68,7 @@ def vmlinuz(initrd, folder):
 @pytest.fixture(scope="module")
 def image(shared_fabric, tmp_path_factory):
     """A qcow2 file that any user can read and nobody write."""
-    built = shared_fabric.start_muslin("vm", "--build", *OWN)
-    built.wait(300, status=None)
-    if "a ConnectX needs QEMU" in built.output:
-        pytest.skip(built.output.strip())
-    initrd = pathlib.Path(built.output.split()[-1])
+    initrd = pathlib.Path(build_connectx(shared_fabric, *OWN).split()[-1])
     folder = tmp_path_factory.mktemp("image")
     raw, file = folder / "raw", shared_fabric.folder / "own image, of h1.qcow2"
     with raw.open("wb") as f:

@@ -30,13 +30,9 @@ PERFTESTS = [
 
 
 @pytest.fixture(scope="module")
-def guests(shared_fabric):
-    built = shared_fabric.start_muslin("vm", "--build", "--model", "connectx")
-    built.wait(300, status=None)
-    if "a ConnectX needs QEMU" in built.output:
-        pytest.skip(built.output.strip())
+def guests(shared_fabric, connectx):
     machine = [f"--qemu-arg={word}" for word in f"{SHARE} {DEVICE}".split()]
-    vms = [shared_fabric.vm("h1", "--model", "connectx", *machine), shared_fabric.vm("h5", "--model", "connectx")]
+    vms = [shared_fabric.vm("h1", *connectx, *machine), shared_fabric.vm("h5", *connectx)]
     yield [vm.wait_ib0() for vm in vms]
     for vm in vms:
         vm.stop()
