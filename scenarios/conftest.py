@@ -40,7 +40,7 @@ def pytest_generate_tests(metafunc):
 
 
 def build_connectx(fabric, *options):
-    """What `muslin vm --build` prints of a guest with a ConnectX. Skips where no QEMU has it: outside Debian's archive."""
+    """What `muslin vm --build` prints of a guest with a ConnectX. Skips where no QEMU has it."""
     built = fabric.start_muslin("vm", "--build", "--model", "connectx", *options)
     built.wait(300, status=None)
     if "a ConnectX needs QEMU" in built.output:
