@@ -12,13 +12,13 @@
 #define HIGH_UNLIMITED    255
 #define XMIT_WAIT_TICK_NS 64
 
-/* Since when the port has data and transmits none: a transmission that takes time is no waiting. */
+/* Start of the wait of a port with data that transmits none; the time of a transmission does not count. */
 static u64 wait_since(const struct fabric_port *out)
 {
 	return max(out->vls->wait_since, out->busy_until / 1000);
 }
 
-/* Includes the packets that still wait. */
+/* Includes the wait that has not ended. */
 u64 fabric_arb_wait_ticks(const struct fabric_port *out)
 {
 	u64 now = loop_now(out->node->f->loop).ns;
@@ -229,7 +229,10 @@ void fabric_arb_run(struct fabric_port *out)
 	}
 }
 
-/* Discards expired packets of one output; VLStallCount consecutive HOQ discards put the VL into VLStalled. IBTA 18.2.5.4. */
+/*
+ * Discards expired packets of one output; VLStallCount consecutive HOQ discards put the VL into VLStalled. IBTA
+ * 18.2.5.4.
+ */
 static void arb_expire(struct fabric_port *out, u64 now)
 {
 	struct fabric_vls *v = out->vls;

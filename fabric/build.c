@@ -25,7 +25,7 @@ int fabric_build_error(struct fabric_build *b, const char *fmt, ...)
 	return -EINVAL;
 }
 
-/* Only the first ones: a dump without rates has one for each line. */
+/* Limited: a dump without rates has one for each line. */
 #define WARNINGS_MAX 8
 void fabric_build_warn(struct fabric_build *b, const char *fmt, ...)
 {
@@ -103,7 +103,7 @@ static int index_add(struct fabric_index *x, u64 hash, u32 node)
 	return 0;
 }
 
-/* The candidates under @hash one after the other; -1 at the end. *at is 0 at first. */
+/* The next candidate under @hash, from *at (initially 0) on; -1 at the end. */
 static s64 index_next(const struct fabric_index *x, u64 hash, u32 *at)
 {
 	for (; x->cap && *at < x->cap; (*at)++) {
@@ -192,7 +192,7 @@ s64 fabric_build_node(struct fabric_build *b, u8 type, const char *id, u32 nport
 	return node;
 }
 
-/* Two nodes with the same description: the second one is named by its id. */
+/* Of two nodes with the same description, the second one gets its id as name. */
 int fabric_build_name(struct fabric_build *b, u32 node, const char *name)
 {
 	struct fabric_topology_node *n = &b->t->nodes[node];
@@ -293,7 +293,7 @@ int fabric_build_rate(struct fabric_build *b, const char *word, u8 *lanes, u8 *s
 	if (n != 1 && n != 2 && n != 4 && n != 8 && n != 12)
 		return fabric_build_error(b, "\"%.40s\": a link has 1, 2, 4, 8 or 12 lanes", word);
 	found = wire_speed_from_name(end + 1);
-	if (end[1] == '?') { /* ibnetdiscover does not know it */
+	if (end[1] == '?') { /* ibnetdiscover writes this for an unknown one */
 		fabric_build_warn(b, "the speed of \"%.40s\" is not known: it is taken as SDR", word);
 		found = WIRE_SPEED_SDR;
 	} else if (!found || !wire_link_rate(found, (unsigned int)n)) {
@@ -488,7 +488,7 @@ static int bound_address(struct fabric_build *b, struct fabric_ip *ip, const cha
 		if (!ip->v6_len)
 			memcpy(ip->v6, addr, sizeof(addr));
 		ip->v6_len = 128;
-	} else if (strlen(word) >= 16 || strpbrk(word, ":/ ")) { /* the daemon checks that the interface exists */
+	} else if (strlen(word) >= 16 || strpbrk(word, ":/ ")) { /* the daemon checks later that the interface exists */
 		return fabric_build_error(b, "\"%.60s\" is no IP address and no interface", word);
 	}
 	ip->fixed = true;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Private to fabric: the topology builder that both topology formats use. */
+/* Topology builder, used by the parsers of both topology formats. */
 #ifndef MUSLIN_FABRIC_BUILD_H
 #define MUSLIN_FABRIC_BUILD_H
 
@@ -7,7 +7,7 @@
 
 #include "fabric/topology.h"
 
-/* Strings or GUIDs to node numbers. */
+/* Hash table of strings or GUIDs to node numbers. */
 struct fabric_index {
 	u64 *hash;
 	u32 *node;
@@ -21,10 +21,10 @@ struct fabric_build {
 	char *err;
 	size_t err_len;
 	u32 line;
-	u8 lanes, speed; /* of the links that follow */
+	u8 lanes, speed; /* of the following links */
 	u32 first;       /* number of the first switch and host of a shape; 0: 1 */
-	bool disabled;   /* likewise */
-	u64 delay_ps;    /* likewise */
+	bool disabled;   /* of the following links */
+	u64 delay_ps;    /* of the following links */
 	u32 warnings;
 };
 
@@ -35,24 +35,24 @@ struct fabric_line {
 
 /* build.c */
 int fabric_build_error(struct fabric_build *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* Adds a node; @name and @id may be NULL, one of them must not. Returns its number, or negative (reported). */
+/* Adds a node; one of @name and @id may be NULL. Returns its number, or negative (reported). */
 s64 fabric_build_node(struct fabric_build *b, u8 type, const char *id, u32 nports);
 int fabric_build_name(struct fabric_build *b, u32 node, const char *name);
 int fabric_build_guid(struct fabric_build *b, u32 node, u64 guid);
 int fabric_build_port_guid(struct fabric_build *b, u32 node, u8 port, u64 guid);
-/* Room for one more at the end of *list, zeroed; counts it in *n. NULL without memory. The list has room for a power of two. */
+/* Appends a zeroed element to *list and increments *n. NULL: out of memory. The capacity is a power of two. */
 void *fabric_build_append(void *list, u32 *n, size_t size);
 s64 fabric_build_find_id(struct fabric_build *b, const char *id);
 s64 fabric_build_find_name(struct fabric_build *b, const char *name);
 int fabric_build_link(struct fabric_build *b, u32 a, u32 ap, u32 z, u32 zp);
-/* "4xHDR" -> lanes and speed: 1; 0: it is no such word; negative: a speed or width that does not exist (reported). */
+/* "4xHDR" -> lanes and speed: 1; 0: another word; negative: an invalid speed or width (reported). */
 int fabric_build_rate(struct fabric_build *b, const char *word, u8 *lanes, u8 *speed);
-/* A line for fabric_topology.warning. */
+/* Adds a line to fabric_topology.warning. */
 void fabric_build_warn(struct fabric_build *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* "NODE:PORT", where NODE may be in quotes. 0, or negative (reported). */
 int fabric_build_place(struct fabric_build *b, struct fabric_line *l, u32 *node, u32 *port);
 
-/* option.c: words with a value that hold for the whole fabric, and lines about one port or cable */
+/* option.c: options of the whole fabric, and lines about one port or cable */
 bool fabric_option_known(const char *word);
 int fabric_option_set(struct fabric_build *b, const char *word, const char *value);
 int fabric_option_cable(struct fabric_build *b, struct fabric_line *l);   /* the words after "cable" */
@@ -61,21 +61,22 @@ int fabric_option_disable(struct fabric_build *b, struct fabric_line *l); /* and
 /* ip NAME ADDR[/LEN] [ADDR6[/LEN]], the words after "ip". NAME may be "h1" or "h1:2". */
 int fabric_build_ip(struct fabric_build *b, struct fabric_line *l);
 /*
- * A host that is not on the fabric: @kind is roce or iwarp; the words of @l are its addresses, or one interface of the machine.
+ * A host that is not on the fabric: @kind is roce or iwarp; the words of @l are its addresses, or one interface of the
+ * machine.
  */
 int fabric_build_bound(struct fabric_build *b, const char *name, const char *kind, struct fabric_line *l);
-/* The same without words of its own. Its number, or negative (reported). */
+/* The same with @binding as it is. Returns its number, or negative (reported). */
 s64 fabric_build_bound_node(struct fabric_build *b, const char *name, const char *binding);
 /* topology_ether.c: the words after "ethernet", and after "host NAME KIND" where @kind is ether, nic or tap. */
 int fabric_build_ethernet(struct fabric_build *b, struct fabric_line *l);
 int fabric_build_station(struct fabric_build *b, const char *name, const char *kind, struct fabric_line *l);
 /* topology_trunk.c: trunk NODE:PORT to|listen ADDRESS [peer GUID[:PORT]] [key FILE], the words after "trunk". */
 int fabric_build_trunk(struct fabric_build *b, struct fabric_line *l);
-/* Next word (or quoted string) of the line into @word; false at its end. */
+/* Reads the next word (or quoted string) of the line; false at its end. */
 bool fabric_line_word(struct fabric_line *l, char *word, size_t size);
 bool fabric_line_next(const char **p, const char *end, struct fabric_line *l);
 
-/* shape.c, netfile.c: the two formats. 0, or negative with the error reported. */
+/* shape.c, netfile.c: parsers of the two formats. 0, or negative with the error reported. */
 bool fabric_shape_match(const char *text, size_t len);
 int fabric_shape_parse(struct fabric_build *b, const char *text, size_t len);
 int fabric_netfile_parse(struct fabric_build *b, const char *text, size_t len);

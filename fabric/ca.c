@@ -31,7 +31,10 @@ static int ca_send(struct wire_port *w, struct wire_packet *pkt)
 	bool self = fabric_has_lid(p, dlid), full;
 	u8 vl;
 
-	/* Only the SMI sends on VL15 (9.2.3.2). A datagram of another QP to QP0 uses its SL's VL; the receiver discards it. */
+	/*
+	 * Only the SMI sends on VL15 (9.2.3.2). A datagram of another QP to QP0 is sent on its SL's VL; the receiver
+	 * discards it.
+	 */
 	if (pkt->vl == WIRE_VL_MGMT) {
 		if (dlid == WIRE_LID_PERMISSIVE || self)
 			fabric_flight_loopback(p, pkt, WIRE_VL_MGMT);

@@ -14,7 +14,7 @@
 #include "emu/packet/match.h"
 #include "fabric/fabric_internal.h"
 
-#define PENDING_MAX         (8u << 20) /* bytes that wait for the reader */
+#define PENDING_MAX         (8u << 20) /* bytes not yet written */
 #define BUFFER_SIZE         (2 * PENDING_MAX)
 #define LINKTYPE_ERF        197
 #define LINKTYPE_ETHERNET   1
@@ -34,7 +34,7 @@ enum {
 	OPT_EPB_FLAGS = 2
 };
 
-/* Which packets, by the words that faults have, too. */
+/* Selects packets, by the keys that faults have, too. */
 struct selection {
 	struct wire_match match;
 	u64 given;
@@ -45,7 +45,7 @@ static const struct spec_field selection_fields[] = { WIRE_MATCH_SPEC(0, selecti
 struct fabric_capture {
 	struct fabric *f;
 	struct selection selection;
-	u32 snap; /* bytes of a packet */
+	u32 snap; /* snap length: bytes of a packet */
 	int fd;
 	bool failed, polls;
 	struct loop_fd watch;
@@ -61,8 +61,8 @@ struct fabric_capture {
 };
 
 /*
- * The buffer is linear; the unwritten rest moves to the front when the end is near, for which as much has been written since the last
- * time. The bytes are not initialized.
+ * The buffer is linear: when it is full the unwritten rest is moved to the front, which costs no more than the bytes
+ * written since the last move. The bytes are not initialized.
  */
 static u8 *capture_reserve(struct fabric_capture *c, u32 n)
 {
@@ -92,7 +92,7 @@ static void capture_fail(struct fabric_capture *c)
 
 static void capture_drain(struct fabric_capture *c)
 {
-	/* The flag belongs to all who have the file open, and any of them may have cleared it. */
+	/* O_NONBLOCK is shared by all users of the open file, and any of them may have cleared it. */
 	if (c->len && !c->failed)
 		fcntl(c->fd, F_SETFL, fcntl(c->fd, F_GETFL) | O_NONBLOCK);
 	while (c->len && !c->failed) {
@@ -230,7 +230,7 @@ int fabric_capture_select(struct fabric_capture *c, u32 snap, const char *words,
 	return rc ?: wire_match_start(&s->match, s->given, 0, frames, err, err_len);
 }
 
-/* @p NULL: an interface whose frames the caller adds (Ethernet). */
+/* @p NULL: an interface of frames that the caller adds (Ethernet). */
 static int add_interface(struct fabric_capture *c, struct fabric_port *p, const char *node, u32 num)
 {
 	struct fabric_port **ports = realloc(c->ports, (c->nports + 1) * sizeof(struct fabric_port *));
@@ -272,7 +272,7 @@ static u32 interface_of(const struct fabric_capture *c, const struct fabric_port
 	return i;
 }
 
-/* The pseudo-header: timestamp in 2^-32 s, little endian; type, flags; lengths big endian: of the record, and on the link. */
+/* ERF header: timestamp in 2^-32 s, little endian; type, flags; big-endian lengths of the record, and on the link. */
 static void erf_header(u8 *d, u64 ns, u32 kept, u32 len)
 {
 	u64 stamp = (ns / NSEC_PER_SEC) << 32 | ((ns % NSEC_PER_SEC) << 32) / NSEC_PER_SEC;
@@ -289,8 +289,8 @@ static void erf_header(u8 *d, u64 ns, u32 kept, u32 len)
 }
 
 /*
- * Reserves a packet block with @kept bytes, of a packet of @len, for the caller to fill in; NULL: no space, the packet is dropped,
- * which costs nothing else.
+ * Reserves a packet block with @kept bytes, of a packet of @len, for the caller to fill; NULL: no space, the packet is
+ * dropped before its bytes are copied.
  */
 static u8 *packet_block(struct fabric_capture *c, u32 interface, u64 ns, u32 kept, u32 len, bool out)
 {
@@ -311,13 +311,13 @@ static u8 *packet_block(struct fabric_capture *c, u32 interface, u64 ns, u32 kep
 	capture_put16(d, 28 + pad, OPT_EPB_FLAGS);
 	capture_put16(d, 30 + pad, 4);
 	capture_put32(d, 32 + pad, out ? 2 : 1);
-	capture_put32(d, 36 + pad, 0); /* the end of the options */
+	capture_put32(d, 36 + pad, 0); /* end of the options */
 	c->stats.packets++;
 	loop_task_queue(c->f->loop, &c->flush);
 	return d + 28;
 }
 
-/* The first @n bytes of the packet on the link. No CRC is computed where none of its bytes is among them. */
+/* Copies the first @n bytes of the packet on the link. Computes a CRC only if some of its bytes are among them. */
 static void packet_begin(const struct wire_packet *p, u8 *d, u32 n)
 {
 	u32 headers = min(n, (u32)p->hdr_len);

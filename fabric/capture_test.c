@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Rows of captures: blocks that fit together, a reader that is slow, and one that goes. An argument names a file to keep. */
+/* Captures: valid blocks, a slow reader, and one that closes. An optional argument is a file for the capture. */
 #include <fcntl.h>
 #include <signal.h>
 #include <unistd.h>
@@ -16,7 +16,7 @@ static void on_done(void *ctx)
 
 static u8 file[1 << 20];
 
-/* Parses the blocks; counts[type] for types below 8. False: they do not fit together. */
+/* Parses the blocks; counts[type] for types below 8. False: a length is wrong. */
 static bool walk(u32 len, u32 counts[8], u32 *outs)
 {
 	u32 at = 0, type, n, tail, flags;
@@ -79,7 +79,7 @@ static void test_file(const char *path)
 	traffic();
 }
 
-/* Nobody reads: the pipe and the buffer fill, the loop goes on, and what is lost is counted. */
+/* Without a reader the pipe and the buffer fill, the loop continues, and dropped packets are counted. */
 static void test_slow(void)
 {
 	struct fabric_capture_stats st;

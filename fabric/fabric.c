@@ -36,7 +36,7 @@ static void port_init(struct fabric_port *p, const struct fabric_topology *t, co
 	fabric_link_set_active(info, p->num ? 4 : lanes, p->num ? WIRE_SPEED_SDR : speed);
 }
 
-/* A CA has no port 0, but its number names the loopback. */
+/* A CA has no port 0; its number is used for loopback. */
 static int node_port_init(struct fabric_node *n, u8 num, const struct fabric_topology *t,
 			  const struct fabric_topology_node *tn)
 {

@@ -12,7 +12,7 @@ struct fabric_node;
 struct fabric_port;
 struct fabric_capture;
 
-/* Counters of a port, 64 bits each. IBTA 16.1.3.5, 16.1.4. */
+/* Counters of a port, 64 bits each (IBTA 16.1.3.5, 16.1.4). */
 #define FABRIC_COUNTERS(C)                                             \
 	C(XMIT_DATA, "port_xmit_data") /* 4-byte words, LRH to ICRC */ \
 	C(RCV_DATA, "port_rcv_data")                                   \
@@ -52,27 +52,29 @@ enum fabric_counter {
 };
 #undef FABRIC_COUNTER_ENUM
 
-const char *fabric_counter_name(enum fabric_counter c); /* sysfs' name where it has one */
+const char *fabric_counter_name(enum fabric_counter c); /* name in sysfs, if it has one */
 
 /*
- * Builds the fabric; links between ports come up to Init at once. @topo is copied from and may be destroyed after.
- * NULL without memory (errno set). @loop must outlive the fabric.
+ * Builds the fabric; links between ports come up to Init at once. Copies from @topo, which may then be destroyed. NULL:
+ * out of memory (errno set). @loop must outlive the fabric.
  */
 struct fabric *fabric_create(struct loop *loop, const struct fabric_topology *topo, u64 seed);
 void fabric_destroy(struct fabric *f);
 
 u32 fabric_node_count(const struct fabric *f);
-struct fabric_node *fabric_node(const struct fabric *f, u32 index); /* NULL out of range; order of the file */
+struct fabric_node *fabric_node(const struct fabric *f, u32 index); /* in the order of the file; NULL: out of range */
 /*
- * By its name; by a GUID, "0x...", "H-..." or "S-..."; by its description, or the first word of that, where only one node has it.
- * NULL: none, or more than one.
+ * Finds a node by its name; by a GUID, "0x...", "H-..." or "S-..."; by its description, or the first word of that, if
+ * only one node has it. NULL: none, or more than one.
  */
 struct fabric_node *fabric_node_find(const struct fabric *f, const char *name);
-/* The nodes whose description, or its first word, is @name: how many, up to @max of them in @match. */
+/*
+ * Finds nodes with the description, or its first word, @name. Returns their number; up to @max of them are in @match.
+ */
 u32 fabric_node_matches(const struct fabric *f, const char *name, const struct fabric_node **match, u32 max);
-/* The node of "NODE" or "NODE:PORT"; *port is what follows the colon, or NULL. NULL: there is no such node. */
+/* The node of "NODE" or "NODE:PORT"; *port points after the colon, or is NULL. NULL: no such node. */
 struct fabric_node *fabric_place_find(const struct fabric *f, const char *place, const char **port);
-struct fabric_port *fabric_node_port(const struct fabric_node *n, u32 num); /* 0 is a switch's own; NULL */
+struct fabric_port *fabric_node_port(const struct fabric_node *n, u32 num); /* 0: port 0 of a switch; NULL: none */
 
 const char *fabric_node_name(const struct fabric_node *n);
 void fabric_node_desc(const struct fabric_node *n, char desc[65]); /* NodeDescription, NUL-terminated */
@@ -86,7 +88,7 @@ u16 fabric_node_device(const struct fabric_node *n);
 struct fabric_port_info {
 	u8 num;
 	u64 guid;
-	u16 lid, sm_lid; /* of a switch's external port: those of port 0 */
+	u16 lid, sm_lid; /* of port 0 for an external port of a switch */
 	u8 lmc;
 	u8 state, phys_state; /* enum wire_port_state, wire_phys_state */
 	u8 lanes;             /* active ones; 0 while down */
@@ -107,22 +109,22 @@ enum fabric_vl_counter {
 	FABRIC_VL_WAIT   /* PortVLXmitWait */
 };
 u64 fabric_port_vl_counter(const struct fabric_port *p, u8 vl, enum fabric_vl_counter c);
-/* On links with rates: the time in which the port has transmitted, in ps; and how many events there have been. */
+/* On links with rates: sum of the port's transmission times, in ps; and the number of events. */
 u64 fabric_port_busy_ps(const struct fabric_port *p);
 u64 fabric_events(const struct fabric *f);
 
-/* The wire_port of a CA port; NULL when @n is no CA or has no such port. The fabric owns it. */
+/* The wire_port of a CA port, owned by the fabric; NULL: @n is no CA or has no such port. */
 struct wire_port *fabric_ca_port(const struct fabric_node *n, u32 num);
 /* The link of a host that is not on the fabric ("roce ADDRESS..."); NULL: any other node. */
 const char *fabric_node_binding(const struct fabric_node *n);
 /* Sets GUID and addresses of such a host. */
 void fabric_node_bind(struct fabric_node *n, u64 guid, const struct fabric_ip *ip);
 /*
- * Processes @mad (256 bytes, reply in place) by the agents of a CA port (SMA, PMA), as a driver's process_mad does. 1: reply; 0: it is
- * not for them (SMInfo of a port with a subnet manager, other classes, no Get or Set).
+ * Processes @mad (256 bytes, reply in place) by the agents of a CA port (SMA, PMA), as a driver's process_mad does. 1:
+ * reply; 0: not for them (SMInfo of a port with a subnet manager, other classes, no Get or Set).
  */
 int fabric_ca_mad(const struct fabric_node *n, u32 num, u8 *mad);
-/* IP addresses of a CA's port; NULL like fabric_ca_port(). */
+/* IP addresses of a CA's port; NULL as fabric_ca_port(). */
 const struct fabric_ip *fabric_ca_ip(const struct fabric_node *n, u32 num);
 
 const struct fabric_node *fabric_port_node(const struct fabric_port *p);
@@ -145,25 +147,25 @@ int fabric_link_unplug(struct fabric_port *p);
 int fabric_link_plug(struct fabric_port *p);
 
 /*
- * The end of a trunk, which is a link to a port of another daemon. The fabric has a port that stands for the other one; what carries
- * the link is attached to it, and does at this end what the other daemon tells.
+ * The end of a trunk, which is a link to a port of another daemon. The fabric has a stand-in for that port; the carrier
+ * of the link attaches to it, and applies at this end the changes that the other daemon reports.
  */
 struct fabric_remote;
 
 enum fabric_remote_change {
-	FABRIC_REMOTE_LINK,  /* what fabric_remote_link() tells has changed, or the link has gone down */
-	FABRIC_REMOTE_CABLE, /* likewise, and the cable was plugged or pulled here */
-	FABRIC_REMOTE_WAKE   /* likewise, and the port polls, which wakes one that sleeps (IBTA 5.6.4) */
+	FABRIC_REMOTE_LINK,  /* the values of fabric_remote_link() have changed, or the link has gone down */
+	FABRIC_REMOTE_CABLE, /* the same, and the cable was plugged or pulled here */
+	FABRIC_REMOTE_WAKE   /* the same, and the port polls, which wakes a sleeping one (IBTA 5.6.4) */
 };
 
-/* Implemented by the carrier; none may call the fabric before it returns. */
+/* Implemented by the carrier; these functions must not call the fabric. */
 struct fabric_remote_ops {
-	void (*send)(void *ctx, struct wire_packet *p); /* takes the packet */
-	void (*credits)(void *ctx);                     /* blocks of the local port's input buffers are free again */
+	void (*send)(void *ctx, struct wire_packet *p); /* takes ownership of the packet */
+	void (*credits)(void *ctx);                     /* blocks of the local port's input buffers were freed */
 	void (*change)(void *ctx, enum fabric_remote_change what);
 };
 
-/* What an end of a link needs to know of the other to train: IBTA 5.6.4. */
+/* Values that an end of a link needs of the other end to train (IBTA 5.6.4). */
 struct fabric_remote_link {
 	bool trains;    /* polls or is up */
 	bool unplugged; /* the cable is out */
@@ -178,44 +180,51 @@ struct fabric_remote *fabric_remote(const struct fabric *f, u32 index);
 struct fabric_port *fabric_remote_local(const struct fabric_remote *r);
 const struct fabric_node *fabric_remote_node(const struct fabric_remote *r); /* that of the other daemon */
 void fabric_remote_attach(struct fabric_remote *r, const struct fabric_remote_ops *ops, void *ctx); /* NULL: detaches */
-/* What the other end says who it is. @name is copied as far as it is printable. */
+/* Identity of the other end. Copies the printable part of @name. */
 void fabric_remote_name(struct fabric_remote *r, u8 type, u64 guid, u8 port, const char *name);
-/* The local end, as the other is to be told. The link comes up with no other values. */
+/* Values of the local end, for the other daemon. The link comes up with these values only. */
 struct fabric_remote_link fabric_remote_link(struct fabric_remote *r);
-/* The other end trains with these values and knows ours: the link comes up if this end trains. False: ours have changed; tell them again. */
+/*
+ * The other end trains with these values and knows those of this end: the link comes up if this end trains. False: the
+ * values of this end have changed, and have to be sent again.
+ */
 bool fabric_remote_up(struct fabric_remote *r, const struct fabric_remote_link *peer);
-void fabric_remote_down(struct fabric_remote *r, const struct fabric_remote_link *peer); /* @peer NULL: it is gone */
+void fabric_remote_down(struct fabric_remote *r, const struct fabric_remote_link *peer); /* @peer NULL: disconnected */
 bool fabric_remote_is_up(const struct fabric_remote *r);
 void fabric_remote_cable(struct fabric_remote *r, bool unplugged); /* plugged or pulled at the other end */
 void fabric_remote_wake(struct fabric_remote *r);
-/* A packet has come; takes it. Credits were checked. A link that is down drops it. */
+/* Receives a packet, and takes ownership; the caller has checked the credits. A link that is down drops it. */
 void fabric_remote_receive(struct fabric_remote *r, struct wire_packet *p);
-/* One has come that is malformed. @ebp: it ended with EBP. */
+/* Counts a malformed packet. @ebp: it ended with EBP. */
 void fabric_remote_malformed(struct fabric_remote *r, bool ebp);
-void fabric_remote_overrun(struct fabric_remote *r);                     /* one has come without credits */
-void fabric_remote_drop(struct fabric_remote *r, struct wire_packet *p); /* one that was to be sent */
+void fabric_remote_overrun(struct fabric_remote *r);                     /* counts one received without credits */
+void fabric_remote_drop(struct fabric_remote *r, struct wire_packet *p); /* drops a packet to send */
 u32 fabric_remote_free(const struct fabric_remote *r, u8 vl);            /* blocks of the local input buffer */
-/* A packet that was to be sent is on its way. */
+/* A packet was sent: it uses @blocks at the other end. */
 void fabric_remote_sent(struct fabric_remote *r, u8 vl, u32 blocks);
-/* So many blocks are in use at the other end, or on the way there. */
+/* The other daemon reports the blocks in use at the other end, or in flight to it. */
 void fabric_remote_credits(struct fabric_remote *r, u8 vl, u32 in_use);
 #define FABRIC_VL_BLOCKS     4096  /* 64-byte blocks of input buffer behind each data VL of a port */
-#define FABRIC_REMOTE_BLOCKS 16384 /* of a port with a trunk, which has a longer way */
+#define FABRIC_REMOTE_BLOCKS 16384 /* of a port with a trunk, which has a longer latency */
 
 /*
  * Captures the packets of the port, both directions, as pcapng to @fd (owned by the caller; made non-blocking). Packets
- * that @fd does not accept in time are dropped and counted. More ports may be added to the same capture. A negative errno when @fd
- * fails: -errno in *err. @done (may be NULL) is called once when @fd has failed (reader gone); stop it then.
+ * that @fd does not accept in time are dropped and counted. More ports may be added to the same capture. A negative
+ * errno when @fd fails: -errno in *err. @done (may be NULL) is called once when @fd has failed (reader closed); stop
+ * the capture then.
  */
 struct fabric_capture *fabric_capture_start(struct fabric *f, int fd, void (*done)(void *ctx), void *ctx);
 /*
- * Before ports are added: at most @snap bytes of a packet (0: all), and only packets that the words of muslin-fault(5) select (NULL:
- * all). @frames: of Ethernet. 0, or -EINVAL and a line in @err.
+ * Call before ports are added: captures at most @snap bytes of a packet (0: all), and only packets that the keys @words
+ * of muslin-fault(5) select (NULL: all). @frames: of Ethernet. 0, or -EINVAL and a line in @err.
  */
 int fabric_capture_select(struct fabric_capture *c, u32 snap, const char *words, bool frames, char *err,
 			  size_t err_len);
 int fabric_capture_add(struct fabric_capture *c, struct fabric_port *p); /* 0, -ENOMEM, -EBUSY (in another capture) */
-/* An Ethernet interface "NODE:NUM" whose frames the caller hands over. Its number for that, or -ENOMEM. */
+/*
+ * Adds an Ethernet interface "NODE:NUM", whose frames the caller passes to fabric_capture_frame(). Returns its number,
+ * or -ENOMEM.
+ */
 int fabric_capture_add_frames(struct fabric_capture *c, const char *node, u32 num);
 void fabric_capture_frame(struct fabric_capture *c, u32 interface, const u8 *frame, u32 len, bool out);
 struct fabric_capture_stats {

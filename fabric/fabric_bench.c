@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Packets a second through one switch, and directed-route SMPs a second, on one core. */
+/* Bench: packets per second through one switch, and directed-route SMPs per second, on one core. */
 #include <time.h>
 
 #include "fabric/fabric_fixture.h"
@@ -37,7 +37,7 @@ static double packet_ns(void)
 	return best;
 }
 
-/* A hundred faults at h2's link that look at every packet and match none. */
+/* Arms a hundred faults at h2's link that inspect every packet and match none. */
 static int arm(void)
 {
 	static const char *const keys[] = { "opcode=atomic", "qpn=2", "class=SA", "opcode=uc len=3000-4096",

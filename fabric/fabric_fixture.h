@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* For fabric's tests, bench and fuzz targets: a fabric with recording users, and SMPs that bring it up. */
+/* Fixture of fabric's tests, bench and fuzz targets: a fabric with recording users, and SMPs that bring it up. */
 #ifndef MUSLIN_FABRIC_FIXTURE_H
 #define MUSLIN_FABRIC_FIXTURE_H
 
@@ -19,7 +19,7 @@ struct test_host {
 	u32 last_psn, order_errors;
 	u8 last_vl;
 	struct wire_mad last;
-	struct wire_mad trap; /* the last one that came */
+	struct wire_mad trap; /* the last received */
 	u64 traps;
 };
 
@@ -127,7 +127,10 @@ static inline void test_smp_init(struct wire_mad *m, u8 class, u8 method, u16 at
 	wire_set(m->raw, SMP_DR_DLID, WIRE_LID_PERMISSIVE);
 }
 
-/* A directed-route SMP along @path ("\1\3": hops), with an M_Key; @data of 64 bytes or NULL. The status, or -1 without an answer. */
+/*
+ * Sends a directed-route SMP along @path ("\1\3": hops), with an M_Key; @data of 64 bytes or NULL. Returns the status,
+ * or -1 without a response.
+ */
 static inline int test_smp_key(struct test_host *h, const char *path, u8 method, u16 attr, u32 mod, u64 key,
 			       const u8 *data)
 {

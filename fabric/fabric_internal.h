@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Private to fabric: nodes, ports and queues, grouped by the file that implements each part. */
+/* InfiniBand fabric: nodes, ports and queues, and declarations by the file that implements them. */
 #ifndef MUSLIN_FABRIC_INTERNAL_H
 #define MUSLIN_FABRIC_INTERNAL_H
 
@@ -12,22 +12,22 @@
 #define FABRIC_PKEYS           32     /* PartitionEnforcementCap of a switch's external port */
 #define FABRIC_MFT_LIDS        1024   /* MulticastFDBCap */
 #define FABRIC_LFT_LIDS        0xc000 /* LinearFDBCap */
-#define FABRIC_VLARB_ENTRIES   64     /* of each priority, at most */
+#define FABRIC_VLARB_ENTRIES   64     /* of each priority table, at most */
 #define FABRIC_RX_BACKLOG_SMPS 256    /* VL15 packets that wait for a CA's MAD layer */
-#define FABRIC_NO_LIMIT        19     /* LifeTimeValue and HOQLife over this: for ever */
+#define FABRIC_NO_LIMIT        19     /* LifeTimeValue and HOQLife above this: unlimited */
 
 /* Queues of an output port and per-VL counts: allocated when a port first carries data. */
 struct fabric_vls {
-	struct list q[16]; /* packets that wait for this output, by output VL */
+	struct list q[16]; /* packets queued at this output, by output VL */
 	u32 queued[16];
 	u16 active;       /* VLs with packets */
 	u16 stalled;      /* VLs in VLStalled */
 	u8 hoq_drops[16]; /* consecutive ones */
 	u64 stall_until[16];
 	u64 wait_since; /* 0: nothing waits */
-	u8 turn[2];     /* place in the arbitration tables */
-	s32 weight[2];  /* what is left of the entry, in 64-byte units */
-	s32 high_left;  /* what is left of LimitOfHighPriority, in bytes; see arb.c */
+	u8 turn[2];     /* position in the arbitration tables */
+	s32 weight[2];  /* remaining weight of the entry, in 64-byte units */
+	s32 high_left;  /* remaining LimitOfHighPriority, in bytes; see arb.c */
 	u8 rr;          /* round robin over VLs in no table */
 	u64 rx_pkts[16], rx_words[16], xmit_wait[16];
 };
@@ -41,12 +41,12 @@ struct fabric_rx_backlog {
 	u32 n;
 };
 
-/* A CA port's own part. */
+/* Members of a CA port. */
 struct fabric_ca {
 	struct wire_port wire;
 	struct fabric_port *port;
 	struct fabric_rx_backlog backlog[2]; /* packets that the user did not accept (-EAGAIN): data, mad */
-	bool want_ready;                     /* a send met -EAGAIN */
+	bool want_ready;                     /* a send returned -EAGAIN */
 	struct fabric_ip ip;
 };
 
@@ -56,38 +56,41 @@ struct fabric_port {
 	struct fabric_vls *vls;
 	struct fabric_vlarb *arb;
 	struct fabric_ca *ca;
-	struct fabric_remote *remote; /* the port is in another daemon; NULL: it is here */
+	struct fabric_remote *remote; /* the port is in another daemon; NULL: in this one */
 	struct fabric_capture *capture;
 	struct fault_point hooks; /* packet faults of the receive direction */
 	u8 (*sl2vl)[8];           /* by input port, 16 nibbles; NULL: SL modulo VLs */
-	u16 *pkeys;               /* FABRIC_PKEYS of them; NULL: 0xffff alone. A CA's are in wire.attr */
+	u16 *pkeys;               /* FABRIC_PKEYS entries; NULL: only 0xffff. Those of a CA are in wire.attr */
 	struct list kick;         /* in fabric.kicked: credits were returned */
 	struct list wait;         /* in fabric.waiting: packets are queued */
-	struct list down;         /* in fabric.downs: goes down once the answer has left */
+	struct list down;         /* in fabric.downs: goes down after the response has left */
 	u8 down_phys;
 	u32 rx_blocks[16]; /* credits in use of this port's input buffers */
 	u64 ctr[FABRIC_CTR_NUM];
-	u64 ctr_base[FABRIC_CTR_NUM]; /* base of PortCounters, which is cleared apart from the extended counters */
+	u64 ctr_base[FABRIC_CTR_NUM]; /* base of PortCounters, which is cleared separately from the extended counters */
 	u64 guid;
 	u8 num;
 	bool unplugged;
 	u8 lanes_limit, speed_limit; /* limits of a degrade fault; 0: none */
 	u16 starved;                 /* VLs that a starve fault excludes from arbitration */
 	u32 pulled;                  /* number of faults that keep the link down */
-	/* PortInfo: what the users of a CA's port read, too (then in ca->wire.attr; a switch has its own), and the rest */
+	/*
+	 * PortInfo: the part that users of a CA's port read, too (then in ca->wire.attr; a switch has its own), and the
+	 * rest
+	 */
 	struct wire_portinfo *info;
 	u8 down_default; /* 1 Sleep, 2 Polling */
-	u8 oper_vls;     /* code */
-	u8 nvls;         /* count for the code */
+	u8 oper_vls;     /* code of OperationalVLs */
+	u8 nvls;         /* number of VLs for that code */
 	u8 vl_high_limit, hoq_life, vl_stall_count;
 	u8 enforce_in : 1, enforce_out : 1, filter_in : 1, filter_out : 1;
 	u8 mkey_protect, phy_err_thr, phy_errors, overrun_thr, mc_trap_suppress, led, init_type;
 	u16 mkey_lease;
 	u64 mkey, prefix;
-	u64 lease_end; /* 0: no lease runs */
+	u64 lease_end; /* 0: the lease timer is not running */
 	/* timing.c, in ps */
-	u64 delay_ps, busy_until, busy_ps; /* propagation to the peer; end of the transmission; sum of all of them */
-	u64 byte_time;                     /* at the rate that rate_of names */
+	u64 delay_ps, busy_until, busy_ps; /* propagation; end of the current transmission; sum of all */
+	u64 byte_time;                     /* time of a byte at the rate rate_of */
 	u32 rate_of;
 };
 
@@ -115,21 +118,21 @@ struct fabric_node {
 	struct fabric_switch *sw;
 	struct list traps;
 	struct fabric_port
-		*only; /* of a node in another daemon: the port at the end of the trunk; NULL: the node is here */
+		*only; /* node of another daemon: the port at the end of the trunk; NULL: a node of this one */
 	char name[FABRIC_NAME_MAX];
 	char desc[NODEDESC_SIZE];
 };
 
-/* The port of another daemon at the end of a trunk: what stands for it and its node here. */
+/* The stand-in for a port of another daemon at the end of a trunk, and for its node. */
 struct fabric_remote {
 	struct fabric_node node;
 	struct fabric_port port;
 	struct wire_portinfo info;
-	struct fabric_port *local; /* the port here */
+	struct fabric_port *local; /* the port at this end */
 	const struct fabric_remote_ops *ops;
 	void *ctx;
-	struct fabric_remote_link told; /* of the local port, as last handed out */
-	u32 beyond[16];                 /* blocks in use at the other daemon, or on the way there */
+	struct fabric_remote_link told; /* values of the local port as last sent */
+	u32 beyond[16];                 /* blocks in use at the other daemon, or in flight to it */
 };
 
 /* A packet in flight: transmitted on a link, not yet received by the port at its end. */
@@ -139,7 +142,10 @@ struct fabric_flight {
 	u32 hook; /* hooks of the receiver that it has passed; not 0: the receiver has not counted it */
 };
 
-/* A packet arrives, or, without one, @port has finished a transmission and the packet leaves @in's buffer (NULL: none). */
+/*
+ * A packet arrives, or, without one, @port has finished a transmission and the packet leaves the buffer of @in (NULL:
+ * none).
+ */
 struct fabric_due {
 	u64 when; /* ps of the loop's clock */
 	struct fabric_port *port, *in;
@@ -152,9 +158,9 @@ struct fabric_timing {
 	bool on, running;
 	struct fabric_due *heap;
 	u32 n, cap, serial;
-	u64 now; /* of the event that is being handled; 0: none */
+	u64 now; /* time of the current event; 0: none */
 	u64 switch_ps, events;
-	u64 ahead_ps; /* for which CAs may give packets to a port that is busy */
+	u64 ahead_ps; /* lead time with which CAs may pass packets to a busy port */
 	struct loop_timer timer;
 };
 
@@ -177,7 +183,7 @@ struct fabric {
 	void *watch_ctx;
 	bool closing;
 	u8 mtu_cap, vl_cap; /* codes */
-	bool xdr;           /* there are links of this speed: capabilities tell of LinkSpeedExt2 */
+	bool xdr;           /* some links have XDR: LinkSpeedExt2 is supported */
 	u64 next_tid;
 };
 
@@ -187,7 +193,7 @@ static inline u32 fabric_blocks(const struct wire_packet *p)
 }
 
 /* flight.c: packets on links */
-/* Queues @p as in flight to @to, where it starts at fault hook number @hook. Port 0 of a switch: the switch sends it. */
+/* Queues @p as in flight to @to, starting at fault hook number @hook. Port 0 of a switch: the switch sends it. */
 void fabric_flight_push(struct fabric *f, struct fabric_port *to, struct wire_packet *p, u32 hook);
 /* Transmits @p on @out's link; the caller has checked VL, credits and port state. Returns the receiving port. */
 struct fabric_port *fabric_flight_transmit(struct fabric_port *out, struct wire_packet *p, u8 vl);
@@ -198,7 +204,7 @@ void fabric_flight_loopback(struct fabric_port *self, struct wire_packet *p, u8 
 /* Returns @blocks credits of @in's input buffer. */
 void fabric_flight_release(struct fabric_port *in, u8 vl, u32 blocks);
 void fabric_flight_drop(struct fabric_port *in, struct wire_packet *p);
-void fabric_flight_kick(struct fabric_port *out); /* credits were returned: runs its queues, and users that wait */
+void fabric_flight_kick(struct fabric_port *out); /* credits were returned: runs its queues, signals users */
 u8 fabric_flight_vl(const struct fabric_port *in, const struct fabric_port *out, u8 sl); /* SL2VL */
 
 /* timing.c: links with rates */
@@ -206,11 +212,13 @@ void fabric_timing_init(struct fabric *f, const struct fabric_topology *t);
 void fabric_timing_fini(struct fabric *f);
 u64 fabric_timing_now(const struct fabric *f); /* ps */
 bool fabric_timing_busy(const struct fabric_port *out);
-/* fabric_transmit() on links with rates. VL15 may be transmitted while the port is busy: it waits for its end. */
+/*
+ * fabric_transmit() on links with rates. VL15 may be transmitted while the port is busy: it is delayed until the port
+ * is free.
+ */
 void fabric_timing_transmit(struct fabric_port *out, struct wire_packet *p, u8 vl, struct fabric_port *in);
-bool fabric_timing_full(
-	const struct fabric_port *out); /* too much waits for the link: VL15, which has no credits, is dropped */
-/* The next event that is due; after the last one, fabric_timing_done(). */
+bool fabric_timing_full(const struct fabric_port *out); /* the queue is full: VL15, which has no credits, is dropped */
+/* The next due event; call fabric_timing_done() after the last one. */
 bool fabric_timing_pop(struct fabric *f, u64 now_ns, struct fabric_due *e);
 void fabric_timing_done(struct fabric *f);
 
@@ -219,7 +227,9 @@ static inline bool fabric_timed_busy(const struct fabric_port *out)
 	return unlikely(out->node->f->timing.on) && fabric_timing_busy(out);
 }
 
-/* Transmits @p on @out's link, in time where links have rates. @in: the port whose buffer it leaves; NULL: none. */
+/*
+ * Transmits @p on @out's link, with a delay where links have rates. @in: the port whose buffer it leaves; NULL: none.
+ */
 static inline void fabric_transmit(struct fabric_port *out, struct wire_packet *p, u8 vl, struct fabric_port *in)
 {
 	struct fabric *f = out->node->f;
@@ -237,8 +247,8 @@ static inline void fabric_transmit(struct fabric_port *out, struct wire_packet *
 
 /* relay.c: forwarding in a switch */
 /*
- * Forwards a packet with ingress port @in (0: the switch itself). Returns the port at which it arrives next; port 0 of the switch: it is
- * for its management port; NULL: it was queued or dropped.
+ * Forwards a packet with ingress port @in (0: the switch itself). Returns the port at which it arrives next; port 0 of
+ * the switch: it is for its management port; NULL: it was queued or dropped.
  */
 struct fabric_port *fabric_relay_data(struct fabric_node *sw, struct fabric_port *in, struct wire_packet *p);
 struct fabric_port *fabric_relay_vl15(struct fabric_node *sw, struct fabric_port *in, struct wire_packet *p);
@@ -256,7 +266,7 @@ static inline bool fabric_credit(const struct fabric_port *out, u8 vl, const str
 /* arb.c: output queues */
 /* Queues @p at @out on @vl; it keeps the credits of @p->in_port's buffer of @p->vl. */
 void fabric_arb_queue(struct fabric_port *out, struct wire_packet *p, u8 vl);
-/* Transmits queued packets as far as credits permit. */
+/* Transmits queued packets while there are credits. */
 void fabric_arb_run(struct fabric_port *out);
 u64 fabric_arb_wait_ticks(const struct fabric_port *out); /* PortXmitWait ticks not yet added to the counter */
 void fabric_arb_update_wait(struct fabric_port *out);     /* adds them */
@@ -269,17 +279,17 @@ void fabric_ca_fini(struct fabric_port *p);
 /* Delivers the receive backlog, and signals users that wait for credits. */
 void fabric_ca_ready(struct fabric_port *p);
 void fabric_ca_event(struct fabric_port *p, enum wire_port_event e);
-/* Gives a packet to the transport or the MAD layer. @credits_held: it holds credits of the port's input buffer. */
+/* Passes a packet to the transport or the MAD layer. @credits_held: it holds credits of the port's input buffer. */
 void fabric_ca_deliver_data(struct fabric_port *p, struct wire_packet *pkt);
 void fabric_ca_deliver_mad(struct fabric_port *p, struct wire_packet *pkt, bool credits_held);
 
 /* link.c */
-/* The peer of @p, which may be NULL, polls: that wakes one that sleeps. 5.6.4 */
+/* The peer of @p, which may be NULL, polls: wakes a sleeping port (5.6.4). */
 void fabric_link_wake(struct fabric_port *p);
 void fabric_link_update(struct fabric_port *p);     /* trains the link when both ends permit it */
 void fabric_link_disconnect(struct fabric_port *p); /* both ends go Down */
 void fabric_link_state(struct fabric_port *p, u8 state);
-void fabric_link_train(struct fabric_port *p, struct fabric_port *q); /* both go to Initialize */
+void fabric_link_train(struct fabric_port *p, struct fabric_port *q); /* both ends go to Initialize */
 bool fabric_link_trains(const struct fabric_port *p);                 /* does this end permit it? */
 /* Sets LinkWidthActive and LinkSpeedActive. */
 void fabric_link_set_active(struct wire_portinfo *info, u8 lanes, u8 speed); /* @speed: enum wire_speed */
@@ -291,15 +301,18 @@ int fabric_remote_init(struct fabric *f, const struct fabric_topology *t);
 /* A packet has arrived at @at, which is in another daemon. Consumes it. */
 void fabric_remote_send(struct fabric_port *at, struct wire_packet *p);
 
-/* mad.c: MADs that agents of a node send, and VL15 */
-u8 *fabric_mad_data(struct wire_packet *p); /* the MAD, writable; NULL when it is none or memory is short */
+/* mad.c: MADs sent by agents of a node, and VL15 */
+u8 *fabric_mad_data(struct wire_packet *p); /* the MAD, writable; NULL: none, or out of memory */
 struct wire_packet *fabric_mad_packet(u16 slid, u16 dlid, u8 sl, u32 qpn); /* with an empty MAD */
 /* Transmits a VL15 packet, or drops it when the link is down. Consumes the packet. */
 void fabric_mad_vl15(struct fabric_port *out, struct wire_packet *p);
 /* Sends a LID-routed SMP or GMP from management port @p. Consumes the packet. */
 void fabric_mad_send(struct fabric_port *p, struct wire_packet *pkt);
 
-/* smi.c: a directed-route SMP at this node. IBTA 14.2.2. True: it is for this node; else the packet is consumed. */
+/*
+ * smi.c: processes a directed-route SMP at this node (IBTA 14.2.2). True: it is for this node; else the packet was
+ * consumed.
+ */
 bool fabric_smi_step(struct fabric_node *n, struct fabric_port *in, struct wire_packet *pkt);
 
 /* mgmt.c: a packet for QP0/QP1 of the node's management port @p (switch: port 0) with ingress port @in. Consumes it. */
@@ -315,12 +328,12 @@ struct fabric_sma {
 	u8 *mad, *data;
 	bool set, mkey_ok;
 	u32 mod;
-	u16 trap_flags; /* of trap 144, when the Set causes one */
+	u16 trap_flags; /* of trap 144, if the Set causes one */
 	bool trap;
 };
-/* Answers the request in place. False: no answer is due. */
+/* Processes the request in place. False: there is no response. */
 bool fabric_sma_request(struct fabric_port *self, struct fabric_port *in, u8 *mad, u16 slid);
-/* Ends the trap that the TrapRepress names, if its M_Key is good. False: the node has sent no such trap. */
+/* Removes the trap that the TrapRepress identifies, if its M_Key is valid. False: the node has sent no such trap. */
 bool fabric_sma_trap_repress(struct fabric_node *n, u8 *mad, u16 slid);
 u16 fabric_sma_port_info(struct fabric_sma *s);
 u16 fabric_sma_mlnx_ext_port_info(struct fabric_sma *s);
@@ -336,7 +349,7 @@ struct fabric_port *fabric_sma_port(struct fabric_sma *s, u32 num);
 void fabric_trap_link_state(struct fabric_node *sw);
 void fabric_trap_local_changes(struct fabric_port *self, u16 flags);
 void fabric_trap_mkey(struct fabric_port *self, const u8 *mad, u16 slid);
-/* Counts a wrong P_Key or Q_Key, and reports it: 257, 258. */
+/* Counts a P_Key or Q_Key violation, and sends trap 257 or 258. */
 void fabric_trap_key(struct fabric_port *self, const struct wire_port_violation *v);
 void fabric_trap_switch_pkey(struct fabric_port *at, const struct wire_packet *p);
 void fabric_trap_port(struct fabric_port *p, u16 trap); /* 129 - 131 */
@@ -374,7 +387,7 @@ static inline void fabric_notify(struct fabric *f, enum fabric_event_type type, 
 		f->watch(f->watch_ctx, &ev);
 }
 
-/* Mellanox' devices, and those of Bull with its chips, have MLNXExtendedPortInfo. */
+/* Devices of Mellanox, and those of Bull with its chips, support MLNXExtendedPortInfo. */
 static inline bool fabric_is_mlnx(const struct fabric_node *n)
 {
 	return n->vendid == 0x0002c9 || n->vendid == 0x00119f;
@@ -385,7 +398,7 @@ static inline struct fabric_port *fabric_self(struct fabric_port *in)
 	return in->node->sw ? &in->node->ports[0] : in;
 }
 
-/* Is @lid one of the port's? */
+/* Is @lid a LID of the port? */
 static inline bool fabric_has_lid(const struct fabric_port *p, u16 lid)
 {
 	return p->info->lid && lid >= p->info->lid && lid < p->info->lid + BIT(p->info->lmc);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Faults of InfiniBand links and nodes, a target of the fault engine. Their actions and keys are those of muslin-fault(5). */
+/* Fault target: InfiniBand links and nodes, with the actions and keys of muslin-fault(5). */
 #ifndef MUSLIN_FABRIC_FAULT_H
 #define MUSLIN_FABRIC_FAULT_H
 

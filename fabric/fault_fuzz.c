@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Any lines as faults; those that are accepted are applied to a few packets. */
+/* Fuzz: any lines as faults; valid ones are applied to a few packets. */
 #include "fabric/fault.h"
 
 #include "fabric/fabric_fixture.h"
@@ -34,6 +34,6 @@ int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
 	test_run(0);
 	test_stop();
 	if (wire_packet_live())
-		abort(); /* a packet leaks */
+		abort(); /* a packet leaked */
 	return 0;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Private to fabric: the faults of InfiniBand links and nodes, and their keys. */
+/* Fault target of InfiniBand links and nodes: keys, and declarations shared by its files. */
 #ifndef MUSLIN_FABRIC_FAULT_INTERNAL_H
 #define MUSLIN_FABRIC_FAULT_INTERNAL_H
 
@@ -10,7 +10,7 @@
 
 #define FAULT_ALTER_MAX 64
 
-/* The keys of this target, in the order of the table in fault_target.c. */
+/* Keys of this target, in the order of the table in fault_target.c. */
 enum fabric_fault_key {
 	FAULT_WHAT = FAULT_OWN,
 	FAULT_STATUS,
@@ -34,18 +34,18 @@ struct fault_bytes {
 };
 
 struct fabric_fault {
-	struct fault ft; /* the first */
+	struct fault ft; /* must be first */
 	struct fabric *f;
 	struct fabric_node *node; /* NULL: every link */
 	struct fabric_port *port; /* NULL: every port of the node */
-	/* The values of keys */
+	/* Values of keys */
 	u32 lid, num, index, pkey;
 	u8 lanes, speed, lane, mtu;
 	bool off;
 	u16 status;
 	struct fault_bytes alter;
 	char with[SPEC_TEXT_MAX];
-	/* Of those that alter links, nodes or tables */
+	/* Of faults that change links, nodes or tables */
 	struct fabric_port *other; /* swap, lid, guid: with= */
 	u64 old, old_port_guid;    /* the values before the fault */
 };
@@ -57,9 +57,9 @@ static inline struct fabric_fault *fabric_fault(struct fault *ft)
 
 /* fault_place.c */
 int fault_place(struct fault *base, const char *place, char *err, size_t err_len);
-/* The port that "h1", "leaf1:5" names; NULL and a line in @err. */
+/* The port of "h1" or "leaf1:5"; NULL and a line in @err. */
 struct fabric_port *fault_find_port(struct fabric *f, const char *place, char *err, size_t err_len);
-/* The port of the place after @p, NULL: the first, in the order of the fabric; all have cables. NULL: there is none. */
+/* The port of the place after @p (NULL: the first), in the order of the fabric; all have cables. NULL: none. */
 struct fabric_port *fault_next_port(const struct fabric_fault *ft, struct fabric_port *p);
 #define fault_for_each_port(ft, p) for (p = fault_next_port(ft, NULL); p; p = fault_next_port(ft, p))
 int fault_attach_place(struct fault *base);

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Packet faults of InfiniBand links. They run at the end of one direction of a link, before the receiving port counts the packet.
+ * Packet faults of InfiniBand links. They run at the end of one direction of a link, before the receiving port counts
+ * the packet.
  *
  * A packet on a link holds credits of the receiving port's input buffer. A dropped packet returns them. A delayed or
  * reordered packet returns them and takes them again when it is released: a long cable does not use the receiver's
- * buffer. A packet behind a rate limit or a stall keeps them, so that the sender runs out of credits.
+ * buffer. A packet that waits for a rate limit or a stall keeps them, so that the sender runs out of credits.
  */
 #include "fabric/fault_internal.h"
 
-#define HELD_SMPS 256 /* packets of VL15, which has no credits, behind a stall without end */
+#define HELD_SMPS 256 /* packets of VL15, which has no credits, that an unlimited stall holds */
 
-/* Packets for the engine */
+/* Packet operations for the fault engine */
 
 static bool link_match(const struct fault *ft, const void *packet)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* The places of faults on links and nodes: how they are named, and the points at which their packets pass. */
+/* Places of faults on links and nodes: parsing, and their fault hooks. */
 #include <stdio.h>
 
 #include "fabric/fault_internal.h"
@@ -76,7 +76,10 @@ struct fabric_port *fault_next_port(const struct fabric_fault *ft, struct fabric
 	return p <= &last->ports[last->nports] ? p : NULL;
 }
 
-/* One hook at the receiving end of each direction; a cable between two ports of the same place has one hook at each end. */
+/*
+ * One hook at the receiving end of each direction; a cable between two ports of the same place has one hook at each
+ * end.
+ */
 int fault_attach_place(struct fault *base)
 {
 	struct fabric_fault *ft = fabric_fault(base);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Faults of links and nodes: degrade, starve, swap and kill; and how links go down. */
+/* State faults of links and nodes: degrade, starve, swap and kill; and link down. */
 #include <stdlib.h>
 
 #include "fabric/fault_internal.h"

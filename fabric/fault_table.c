@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Table faults: wrong LFT, MFT, P_Key, GUID and LID entries, until the fault is cleared or the subnet manager rewrites them. */
+/*
+ * Table faults: wrong LFT, MFT, P_Key, GUID and LID entries, until the fault is cleared or the subnet manager rewrites
+ * them.
+ */
 #include "fabric/fault_internal.h"
 
 static int whole_switch(struct fault *base, char *err, size_t err_len)

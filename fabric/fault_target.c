@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* InfiniBand links and nodes as a target of the fault engine: its keys and kinds. */
+/* Fault target: InfiniBand links and nodes; its table of keys and kinds. */
 #include <stdlib.h>
 
 #include "fabric/fault_internal.h"
@@ -30,7 +30,7 @@ static bool parse_mtu(void *to, const char *value)
 	return *(u8 *)to && wire_mtu_bytes(*(u8 *)to) == n;
 }
 
-/* "0a1b2c" */
+/* Hexadecimal bytes: "0a1b2c" */
 static bool parse_hex(void *to, const char *value)
 {
 	struct fault_bytes *b = to;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Rows of faults: what is refused and with which words, what arrives of eight packets and in which order, and what links
- * and tables do.
+ * Faults of InfiniBand links and nodes: errors of the parser, the packets received of eight and their order, and the
+ * effects on links and tables.
  *
  *     h1, h2, h3, h4 - leaf1
  */
@@ -10,7 +10,7 @@
 #include "fabric/fabric_fixture.h"
 
 static struct test_host h[5];
-static char order[400]; /* PSNs as they come to h3 */
+static char order[400]; /* PSNs in the order in which h3 receives them */
 
 static int record(void *ctx, struct wire_packet *p)
 {
@@ -124,8 +124,8 @@ static void test_refused(void)
 
 /* h1 sends PSN 1 to 8 of 64 bytes at once to h3. */
 static const struct {
-	const char *fault, *fault2, *come; /* at once */
-	const char *after;                 /* all that has come 20 ms later; NULL: the same */
+	const char *fault, *fault2, *come; /* received at once */
+	const char *after;                 /* received within 20 ms; NULL: the same */
 	u32 hits;
 } packets[] = {
 	{ "h3 drop", NULL, "", NULL, 8 },
@@ -206,7 +206,7 @@ static bool packets_ok(u32 i)
 	if (b)
 		fault_remove(b);
 	test_run(0);
-	/* What was held comes when the fault is cleared, and the receivers' credits are all returned. */
+	/* Clearing the fault releases the packets that it holds, and all credits are returned. */
 	return ok && !credits_in_use() && !leaf_port(3)->peer->hooks.n && test_send(&h[1], 3, 0, 64, 9) == 0;
 }
 
@@ -221,7 +221,7 @@ static void test_packets(void)
 	}
 }
 
-/* A slow link makes its sender wait; a long one does not. */
+/* A stall blocks the sender by credits; a delay does not. */
 static void test_credits(void)
 {
 	u32 i, sent = 0;
@@ -386,7 +386,7 @@ static void test_mads(void)
 	test_stop();
 }
 
-/* Chance under a seed: the order of what comes is the same in a second run, and another under another seed. */
+/* Random faults: the same order of packets with the same seed, another one with another seed. */
 static void run_seeded(const char *fault, char *came)
 {
 	u32 i;

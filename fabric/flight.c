@@ -2,11 +2,11 @@
 /*
  * Packets in flight on links, with credit-based flow control (IBTA 7.9).
  *
- * A link has no latency unless a fault or the topology (timing.c) adds it. What transmits puts packets into the ring of packets in flight, from which receive.c
- * takes them. Each port has an input buffer for each data VL. A port transmits a packet only when the input buffer of its peer has
- * credits for it. The packet holds these credits until it has left on the next link or the CA's user has accepted it; returned
- * credits schedule the port at the other end of the cable. VL15 has no flow control: a VL15 packet that cannot be transmitted is
- * dropped.
+ * A link has no latency unless a fault or the topology (timing.c) adds it. A transmitted packet is put into the ring of
+ * packets in flight, from which receive.c takes it. Each port has an input buffer for each data VL. A port transmits a
+ * packet only when the input buffer of its peer has credits for it. The packet holds these credits until it has left on
+ * the next link or the CA's user has accepted it; returned credits schedule the port at the other end of the cable.
+ * VL15 has no flow control: a VL15 packet that cannot be transmitted is dropped.
  */
 #include <stdlib.h>
 
@@ -33,7 +33,7 @@ void fabric_flight_push(struct fabric *f, struct fabric_port *to, struct wire_pa
 	loop_task_queue(f->loop, &f->task);
 }
 
-/* A packet to the port itself is in flight to port 0, which a CA does not have. */
+/* A loopback packet is in flight to port 0, which a CA does not have. */
 void fabric_flight_loopback(struct fabric_port *self, struct wire_packet *p, u8 vl)
 {
 	p->vl = vl;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Links: physical state, negotiated width and speed, and the logical states that follow. IBTA 5.6.4, 7.2.7. */
+/* Link training (IBTA 5.6.4, 7.2.7): physical states, negotiated width and speed, and the resulting logical states. */
 #include <errno.h>
 
 #include "fabric/fabric_internal.h"
@@ -21,7 +21,7 @@ u8 fabric_link_width(u8 lanes)
 	return bit[lanes];
 }
 
-/* The bits of the speeds, the fastest first: of LinkSpeed, LinkSpeedExt and LinkSpeedExt2, MLNXExtendedPortInfo. */
+/* Bits of the speeds in LinkSpeed, LinkSpeedExt and LinkSpeedExt2, and MLNXExtendedPortInfo; the fastest first. */
 static const struct link_speed {
 	u8 speed, base, ext, fdr10;
 } speeds[] = {
@@ -49,7 +49,7 @@ void fabric_link_set_supported(struct fabric_port *p, u8 speed)
 	info->fdr10_enabled = info->fdr10_supported;
 }
 
-/* Where an extended speed is active, LinkSpeedActive is that of QDR. */
+/* With an active extended speed, LinkSpeedActive is QDR. */
 void fabric_link_set_active(struct wire_portinfo *info, u8 lanes, u8 speed)
 {
 	u32 i;
@@ -70,7 +70,7 @@ static u8 link_limited(u8 most, u8 a, u8 b)
 	return min(most, min(a ? a : most, b ? b : most));
 }
 
-/* The bits of the extended speeds that both ends enable. */
+/* Bits of the extended speeds that both ends enable. */
 static u8 link_ext_enabled(const struct wire_portinfo *a, const struct wire_portinfo *b)
 {
 	if (a->speed_ext_enabled == LINK_SPEED_EXT_DISABLE || b->speed_ext_enabled == LINK_SPEED_EXT_DISABLE)
@@ -151,7 +151,7 @@ void fabric_link_update(struct fabric_port *p)
 	struct fabric_port *q = p->peer;
 
 	if (q && q->remote) {
-		link_tell(p, FABRIC_REMOTE_LINK); /* both daemons train it */
+		link_tell(p, FABRIC_REMOTE_LINK); /* the link trains when both daemons permit it */
 		return;
 	}
 	if (!q || !fabric_link_trains(p) || !fabric_link_trains(q) ||

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* MADs that agents of a node send: their packets, and the way into the fabric; transmission on VL15. IBTA 13.5. */
+/* MADs sent by agents of a node (IBTA 13.5): packets, injection into the fabric, and transmission on VL15. */
 #include "emu/wire/opcode.h"
 #include "fabric/fabric_internal.h"
 

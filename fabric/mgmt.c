@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* QP0 and QP1 of a node: dispatch of SMPs and GMPs to SMA, PMA or MAD layer, and their responses. IBTA 13.5, 14.2. */
+/* QP0 and QP1 of a node (IBTA 13.5, 14.2): dispatch of SMPs and GMPs to SMA, PMA or MAD layer, and their responses. */
 #include "fabric/fabric_internal.h"
 
-/* Makes a response of the packet: swaps source and destination addresses and QPs. IBTA 13.5.4. */
+/* Makes the packet a response: swaps source and destination addresses and QPs (IBTA 13.5.4). */
 static void mgmt_swap_addresses(struct fabric_port *self, struct wire_packet *p)
 {
 	struct wire_lrh *lrh = wire_packet_lrh(p);
@@ -49,7 +49,7 @@ static void mgmt_drop(struct fabric_port *in, struct wire_packet *p, bool credit
 		wire_packet_free(p);
 }
 
-/* Is the SMP for a subnet manager on the host, not for the SMA? SMInfo is, where IsSM is set. IBTA 14.2.3, 14.4.1 */
+/* Is the SMP for a subnet manager on the host, not for the SMA? SMInfo is, if IsSM is set (IBTA 14.2.3, 14.4.1). */
 static bool for_sm(const struct fabric_port *self, const u8 *mad)
 {
 	u8 method = wire_get(mad, MAD_METHOD);
@@ -153,7 +153,7 @@ static void mgmt_receive_gmp(struct fabric_port *self, struct fabric_port *in, s
 	else if (self->ca) {
 		fabric_ca_deliver_mad(self, p, credits_held);
 		return;
-	} else if (method == MAD_METHOD_GET || method == MAD_METHOD_SET) { /* of a class without an agent on a switch */
+	} else if (method == MAD_METHOD_GET || method == MAD_METHOD_SET) { /* a class without an agent on a switch */
 		wire_set(mad, MAD_METHOD, MAD_METHOD_GET_RESP);
 		wire_set(mad, MAD_STATUS, MAD_STATUS_BAD_VERSION);
 		answer = true;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Parser of topology files in the format of ibnetdiscover and ibsim. */
+/* Topology files in the format of ibnetdiscover and ibsim: parser. */
 #include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -7,19 +7,19 @@
 #include "emu/wire/smp.h"
 #include "fabric/build.h"
 
-/* A link as one end declares it; the peer may follow later in the file. */
+/* A link as one end declares it; the other end may follow later in the file. */
 struct ref {
 	char *peer;
 	u32 node, line;
 	u8 port, peer_port, lanes, speed;
-	bool assumed; /* width and speed are not said */
+	bool assumed; /* width and speed are not given */
 };
 
 struct netfile {
 	struct fabric_build *b;
 	struct ref *refs;
 	u32 nrefs;
-	s64 node; /* the one whose ports are being listed; -1: none */
+	s64 node; /* the current node, whose ports follow; -1: none */
 	u64 guid, sysguid;
 	u32 vendid, devid;
 };
@@ -30,7 +30,7 @@ static void skip_space(struct fabric_line *l)
 		l->p++;
 }
 
-/* "[12]" -> 12; negative when it is none. */
+/* "[12]" -> 12; negative: no such number. */
 static s64 netfile_bracket(struct fabric_line *l)
 {
 	s64 n = 0;
@@ -47,7 +47,7 @@ static s64 netfile_bracket(struct fabric_line *l)
 	return n;
 }
 
-/* "(0002c9...)": the GUID, 0 when there is none. */
+/* "(0002c9...)": the GUID; 0: none. */
 static u64 netfile_parens(struct fabric_line *l)
 {
 	char buf[32];
@@ -75,7 +75,7 @@ static int unknown_code(struct fabric_build *b, const char *word)
 		b, "\"%.40s\": widths are w=1, 2 (4x), 4 (8x), 8 (12x) or 16 (2x), speeds s=1, 2 or 4", word);
 }
 
-/* ibsim's w= and s=, codes of PortInfo; ibnetdiscover --full has them behind a rate, which says more. */
+/* ibsim's w= and s=, codes of PortInfo; ibnetdiscover --full writes them after a rate, which has precedence. */
 static int rate_code(struct fabric_build *b, const char *word, u8 *lanes, u8 *speed)
 {
 	char *end;
@@ -93,7 +93,7 @@ static int rate_code(struct fabric_build *b, const char *word, u8 *lanes, u8 *sp
 	return 1;
 }
 
-/* The last quote of the line: descriptions are not escaped, and may have quotes. */
+/* The last quote of the line: descriptions are not escaped, and may contain quotes. */
 static const char *last_quote(const struct fabric_line *l)
 {
 	const char *p;
@@ -103,7 +103,7 @@ static const char *last_quote(const struct fabric_line *l)
 	return p > l->p ? p - 1 : NULL;
 }
 
-/* "lid 4 lmc 0" of a port's or switch's own, up to @end. */
+/* Parses "lid 4 lmc 0" of a port or switch itself, up to @end. */
 static void netfile_lid(struct fabric_topology_port *p, const char *from, const char *end)
 {
 	struct fabric_line l = { from, end };
@@ -122,8 +122,8 @@ static void netfile_lid(struct fabric_topology_port *p, const char *from, const 
 }
 
 /*
- * Behind the peer: w= and s=, and in the comment, before and after the peer's description, the port's own LID and LMC, and the
- * width and speed, such as 4xHDR.
+ * Parses the rest after the peer: w= and s=, and in the comment, before and after the peer's description, the port's
+ * own LID and LMC, and width and speed, such as 4xHDR.
  */
 static int port_remark(struct netfile *f, struct fabric_line *l, struct ref *r)
 {
@@ -194,7 +194,7 @@ static int port_line(struct netfile *f, struct fabric_line *l)
 	return r->peer ? port_remark(f, l, r) : fabric_build_error(f->b, "out of memory");
 }
 
-/* Switch 8 "S-..." # "name" ...; where there is no name in the comment, the id is the name. */
+/* Switch 8 "S-..." # "name" ...; without a name in the comment, the id is the name. */
 static int node_line(struct netfile *f, struct fabric_line *l, u8 type)
 {
 	struct fabric_topology_node *n;
@@ -307,7 +307,7 @@ static int netfile_resolve(struct netfile *f)
 		if (peer < 0)
 			return fabric_build_error(b, "no node is called \"%.60s\"", r->peer);
 		if (!r->peer_port && b->t->nodes[peer].type == NODE_TYPE_SWITCH)
-			continue; /* a switch's own port has no cable */
+			continue; /* port 0 of a switch has no cable */
 		b->lanes = r->lanes;
 		b->speed = r->speed;
 		if (r->assumed && b->t->nodes[r->node].ports[r->port].peer == FABRIC_NO_PEER)
@@ -330,8 +330,8 @@ static int by_word(const void *a, const void *b)
 }
 
 /*
- * Names of hosts without blanks, which commands and files take as one word: "node002 mlx5_0" is node002, or node002-mlx5_0 where
- * several hosts have that first word. Descriptions stay as they are.
+ * Names hosts without blanks, as single words for commands and files: "node002 mlx5_0" is node002, or node002-mlx5_0 if
+ * several hosts have that first word. Descriptions are unchanged.
  */
 static int netfile_name_hosts(struct fabric_build *b)
 {

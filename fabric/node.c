@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Nodes and ports as other modules see them: accessors, counters and events. */
+/* Nodes and ports: accessors for other modules, counters and events. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <strings.h>
@@ -23,7 +23,7 @@ struct fabric_node *fabric_node(const struct fabric *f, u32 index)
 	return index < f->nnodes ? &f->nodes[index] : NULL;
 }
 
-/* "0x2c90300000050", or "H-..." and "S-..." as ibnetdiscover writes it; 0: no GUID. */
+/* "0x2c90300000050", or "H-..." and "S-..." as in ibnetdiscover; 0: no GUID. */
 static u64 node_guid_of(const char *name)
 {
 	bool hex = !strncasecmp(name, "0x", 2), id = (*name == 'H' || *name == 'S' || *name == 'R') && name[1] == '-';
@@ -46,7 +46,10 @@ static bool node_has_guid(const struct fabric_node *n, u64 guid)
 	return false;
 }
 
-/* The ways to name a node, from the first: by its name, its GUID or that of a port, its description, the first word of that. */
+/*
+ * Ways to identify a node, in this order: its name, its GUID or that of a port, its description, the first word of
+ * that.
+ */
 enum node_by {
 	NODE_BY_NAME,
 	NODE_BY_GUID,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Words of topologies that both formats take: options of the whole fabric, cables and disabled ports. */
+/* Options of both topology formats: of the whole fabric, cables and disabled ports. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -54,7 +54,7 @@ static int set_rates(struct fabric_build *b, const char *val)
 	return 0;
 }
 
-/* "130ns", up to a second, in ps. */
+/* Parses "130ns", up to a second, to ps. */
 static int option_time(struct fabric_build *b, const char *word, const char *val, u64 *ps)
 {
 	static const struct {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* The performance management agent of every port. IBTA 16.1. */
+/* Performance management agent of a port (IBTA 16.1). */
 #include "emu/wire/pma.h"
 
 #include "fabric/fabric_internal.h"
@@ -9,7 +9,7 @@ struct pma {
 	struct fabric_port *self;
 	u8 *d;
 	bool set;
-	u32 first, last; /* ports that PortSelect names */
+	u32 first, last; /* ports that PortSelect selects */
 };
 
 /* A counter field of an attribute, its counter, and the CounterSelect bit that clears it. */
@@ -19,13 +19,13 @@ struct row {
 	u8 select; /* bit of CounterSelect; 32 + bit of CounterSelect2 */
 };
 
-/* An attribute, the function that fills it in, and what that function needs. */
+/* An attribute, its handler, and the arguments of the handler. */
 struct attr {
 	u16 id;
 	void (*fn)(struct pma *q, const struct attr *a);
-	u32 n; /* pma_rows: of rows; vl_counters: offset in struct fabric_vls; no_counters: bytes */
+	u32 n; /* pma_rows: number of rows; vl_counters: offset in struct fabric_vls; no_counters: bytes */
 	const struct row *rows;
-	struct wire_field field; /* pma_rows: CounterSelect2, if there is one; vl_counters: that of VL 0 */
+	struct wire_field field; /* pma_rows: CounterSelect2, if any; vl_counters: field of VL 0 */
 	bool get_only, any_port; /* @any_port: PortSelect is ignored */
 };
 
@@ -101,8 +101,8 @@ static bool pma_selected(const struct pma *q, const struct row *r, struct wire_f
 }
 
 /*
- * One counter, set to *@set unless that is NULL. The 32-bit attributes report the difference from a base, so that
- * clearing PortCounters does not clear PortCountersExtended and vice versa. IBTA 16.1.4.11
+ * Reads one counter, and sets it to *@set unless that is NULL. The 32-bit attributes report the difference from a base,
+ * so that clearing PortCounters does not clear PortCountersExtended and vice versa (IBTA 16.1.4.11).
  */
 static u64 pma_counter(struct fabric_port *p, u8 which, bool narrow, const u64 *set)
 {
@@ -142,7 +142,7 @@ static void no_counters(struct pma *q, const struct attr *a)
 	memset(q->d + 4, 0, a->n);
 }
 
-/* A counter of each VL, in saturating fields. */
+/* Writes a counter of each VL, saturated at the width of its field. */
 static void vl_counters(struct pma *q, const struct attr *a)
 {
 	u32 vl, port, sel = wire_get(q->d, PMA_COUNTER_SELECT);
@@ -175,7 +175,10 @@ static void class_port_info(struct pma *q, const struct attr *a)
 	wire_set(q->d, CPI_RESP_TIME, 16);
 }
 
-/* PortSamplesControl: no sampler runs; reports the tick of PortXmitWait (TickUnit 0 is one link symbol time: 16 here). */
+/*
+ * PortSamplesControl: there is no sampler; reports the tick of PortXmitWait (TickUnit 0 is one link symbol time: 16
+ * here).
+ */
 static void samples_control(struct pma *q, const struct attr *a)
 {
 	u8 port = wire_get(q->d, PORTSAMPLES_PORT_SELECT);
@@ -197,7 +200,7 @@ static const struct attr attrs[] = {
 	{ PMA_ATTR_PORT_RCV_ERROR_DETAILS, pma_rows, ROWS(rcv_err_rows) },
 	{ PMA_ATTR_PORT_XMIT_DISCARD_DETAILS, pma_rows, ROWS(discard_rows) },
 	{ PMA_ATTR_PORT_OP_RCV_COUNTERS, pma_rows, ROWS(op_rcv_rows) },
-	/* Credits are counters here, not flow control packets: there are none to count. */
+	/* Credits are counters here, without flow control packets: the counts are zero. */
 	{ PMA_ATTR_PORT_FLOW_CTL_COUNTERS, no_counters, 8 },
 	{ PMA_ATTR_PORT_VL_OP_PACKETS, vl_counters, VLS(rx_pkts), .field = PORTVLOPPKTS_VL(0) },
 	{ PMA_ATTR_PORT_VL_OP_DATA, vl_counters, VLS(rx_words), .field = PORTVLOPDATA_VL(0) },
@@ -205,7 +208,7 @@ static const struct attr attrs[] = {
 	{ PMA_ATTR_SW_PORT_VL_CONGESTION, no_counters, 32 },
 };
 
-/* Which ports PortSelect names; false: none. */
+/* Sets the range of ports from PortSelect; false: invalid. */
 static bool select_ports(struct pma *q)
 {
 	u8 port = wire_get(q->d, PMA_PORT_SELECT);

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Packets at the end of a link: faults, counters, checks of the link layer (IBTA 7.2.4, 7.12.2), and dispatch to the switch's relay, to
- * QP0 and QP1 of the node, or to the transport. The task takes each packet from the ring of packets in flight and forwards it from
- * port to port in one loop while the outputs have credits, so that the depth of the stack does not depend on the number of switches.
+ * Link layer receive (IBTA 7.2.4, 7.12.2): faults, counters, packet checks, and dispatch to the switch's relay, to QP0
+ * and QP1 of the node, or to the transport. The task takes each packet from the ring of packets in flight and forwards
+ * it from port to port in one loop while the outputs have credits, so that the depth of the stack does not depend on
+ * the number of switches.
  */
 #include "fabric/fabric_internal.h"
 
 #define RUN_BUDGET 8192 /* packets in one run of the task */
 
-/* A packet at a CA's port: of management, or for the transport. It holds credits of the input buffer. */
+/* Passes a packet at a CA's port to management or the transport. It holds credits of the input buffer. */
 static void receive_ca(struct fabric_port *p, struct wire_packet *pkt)
 {
 	u16 dlid = wire_lrh_dlid(wire_packet_lrh(pkt));
@@ -43,7 +44,7 @@ static bool receive_check(struct fabric_port *in, const struct wire_packet *p)
 	return true;
 }
 
-/* Counts a packet with a bad VCRC or EBP; above the threshold a LocalLinkIntegrityError. IBTA 7.12.2. */
+/* Counts a packet with a bad VCRC or EBP; above the threshold a LocalLinkIntegrityError (IBTA 7.12.2). */
 static void receive_vcrc_error(struct fabric_port *in, const struct wire_packet *p)
 {
 	if (p->flags & WIRE_PKT_EBP) {
@@ -135,7 +136,7 @@ void fabric_receive_run(struct loop_task *t, struct now now)
 	loop_task_queue(f->loop, &f->task);
 }
 
-/* Links with rates: what is due, in the order of time. */
+/* Links with rates: handles due events, in the order of time. */
 void fabric_receive_events(struct loop_timer *t, struct now now)
 {
 	struct fabric *f = container_of(t, struct fabric, timing.timer);
@@ -151,7 +152,7 @@ void fabric_receive_events(struct loop_timer *t, struct now now)
 		if (e.in)
 			fabric_flight_release(e.in, e.vl, e.blocks);
 		if (fabric_timing_busy(e.port))
-			continue; /* VL15 came behind it */
+			continue; /* a VL15 packet follows it */
 		fabric_arb_run(e.port);
 		if (e.port->ca)
 			fabric_ca_ready(e.port);

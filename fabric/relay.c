@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Switch forwarding (IBTA 18.2.4): output port by LFT or MFT, the checks at it, and P_Key enforcement. A packet without credits waits
- * in the output queue (arb.c).
+ * Switch forwarding (IBTA 18.2.4): output port by LFT or MFT, the checks at it, and P_Key enforcement. A packet without
+ * credits waits in the output queue (arb.c).
  */
 #include "fabric/fabric_internal.h"
 
@@ -18,8 +18,9 @@ u16 *fabric_relay_pkeys(struct fabric_port *p, u32 *n)
 }
 
 /*
- * Does the P_Key table of the switch port, which lists the P_Keys of the attached node, allow the packet's P_Key? Outbound, it must
- * match an entry (10.9.3). Inbound, it must be an entry: a limited member may send the limited P_Key only. IBTA 18.2.4.2.
+ * Does the P_Key table of the switch port, which lists the P_Keys of the attached node, allow the packet's P_Key?
+ * Outbound, it must match an entry (10.9.3). Inbound, it must be an entry: a limited member may send the limited P_Key
+ * only. IBTA 18.2.4.2.
  */
 static bool pkey_is_allowed(struct fabric_port *at, const struct wire_packet *p, bool out)
 {
@@ -70,7 +71,10 @@ static void relay_error(struct fabric_port *in, enum fabric_counter why)
 	fabric_count(in, why);
 }
 
-/* Checks, and transmits or queues one data packet at one output port. Returns the receiving port; NULL: queued or dropped. */
+/*
+ * Checks, and transmits or queues one data packet at one output port. Returns the receiving port; NULL: queued or
+ * dropped.
+ */
 static struct fabric_port *relay_output(struct fabric_port *in, struct fabric_port *out, struct wire_packet *p)
 {
 	u8 vl, in_vl = p->vl;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Rows of the data path: forwarding, credits, groups, partitions, arbitration, timers.
+ * Data path: forwarding, credits, multicast groups, partitions, arbitration, lifetimes.
  *
  *     h1, h2, h3, h4 - leaf1
  */
@@ -43,7 +43,7 @@ static void test_forward(void)
 	test_stop();
 }
 
-/* h3 stalls: h1 fills the buffers on the way and is refused; nothing is lost, and others go on. */
+/* h3 stalls: the buffers on the path fill and h1 gets -EAGAIN; no packet is lost, and other hosts continue. */
 static void test_backpressure(void)
 {
 	u32 sent = 0, i;
@@ -177,7 +177,7 @@ static void set_port(u32 port, struct wire_field f, u32 value)
 	test_smp(&h[1], "\1", MAD_METHOD_SET, SMP_ATTR_PORT_INFO, port, d);
 }
 
-/* Fills the host's buffer, so that what follows is queued in the switch. */
+/* Fills the host's buffer, so that later packets are queued in the switch. */
 static u32 fill(u32 from, u32 to, u8 sl)
 {
 	u32 n = 0;
@@ -255,7 +255,10 @@ static int record(void *ctx, struct wire_packet *p)
 	return 0;
 }
 
-/* VL 0 from h1 and VL 1 from h2 both wait in the switch for h3; then the output is free, and all leave it in turn. */
+/*
+ * VL 0 from h1 and VL 1 from h2 are queued in the switch for h3; then the output becomes free, and all packets leave by
+ * arbitration.
+ */
 static void contend(const u8 (*low)[2], u32 nlow, const u8 (*high)[2], u32 nhigh, u8 limit)
 {
 	struct fabric_port *out;
@@ -276,12 +279,12 @@ static void contend(const u8 (*low)[2], u32 nlow, const u8 (*high)[2], u32 nhigh
 	test_run(0);
 	row(100, "both wait", out->vls->queued[0] == 100 && out->vls->queued[1] == 100);
 	norder = 0;
-	memset(out->peer->rx_blocks, 0, sizeof(out->peer->rx_blocks)); /* a great buffer, so that one run serves all */
+	memset(out->peer->rx_blocks, 0, sizeof(out->peer->rx_blocks)); /* a large buffer, so that one run sends all */
 	fabric_arb_run(out);
 	h[3].stalled = false;
 	h[3].port->resume(h[3].port);
 	test_run(0);
-	norder -= min(norder, held); /* those were in the host's buffer before */
+	norder -= min(norder, held); /* these were in the host's buffer before */
 	memmove(order, order + held, norder);
 	row(101, "all leave", norder == 200);
 }

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Ends of trunks: ports of other daemons, as peers of ports here.
+ * Ends of trunks: ports of other daemons, as peers of local ports.
  *
- * A port of another daemon has a port here that stands for it, so that links, arbitration, credits and faults are what they are for any
- * link. A packet that arrives at the stand-in is handed to the carrier (fabric/trunk); one from the carrier is transmitted by the
- * stand-in. Its input buffer is that of the other daemon: rx_blocks counts the packets that have not been handed over yet, and what
- * the other daemon has not given back (beyond), less the difference by which that buffer is deeper than those of ports here. A link trains when both daemons know the values of both ends.
+ * A port of another daemon has a local stand-in, so that links, arbitration, credits and faults are the same as on any
+ * link. A packet that arrives at the stand-in is passed to the carrier (fabric/trunk); the stand-in transmits a packet
+ * of the carrier. Its input buffer is that of the other daemon: rx_blocks counts the packets that have not been passed
+ * on yet, and the blocks that the other daemon has not freed (beyond), less the difference by which that buffer is
+ * deeper than those of local ports. A link trains when both daemons know the values of both ends.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -68,7 +69,7 @@ static struct fabric_remote_link remote_local_link(const struct fabric_port *p)
 {
 	struct fabric_remote_link link;
 
-	memset(&link, 0, sizeof(link)); /* it is compared as a whole */
+	memset(&link, 0, sizeof(link)); /* memcmp() compares it with its padding */
 	link.trains = fabric_link_trains(p);
 	link.unplugged = p->unplugged;
 	link.pulled = p->pulled;
@@ -139,7 +140,7 @@ void fabric_remote_wake(struct fabric_remote *r)
 	fabric_link_update(r->local);
 }
 
-/* A data packet of a trunk on a VL that the port does not have is the receiver's to drop. */
+/* The receiver drops a data packet of a trunk on a VL that the port does not have. */
 void fabric_remote_receive(struct fabric_remote *r, struct wire_packet *p)
 {
 	struct fabric *f = r->node.f;
@@ -178,13 +179,15 @@ u32 fabric_remote_free(const struct fabric_remote *r, u8 vl)
 	return FABRIC_REMOTE_BLOCKS - min(r->local->rx_blocks[vl], (u32)FABRIC_REMOTE_BLOCKS);
 }
 
-/* The other daemon's buffer is deeper than that of a port here: what is in use there counts from this difference on. */
+/*
+ * The other daemon's buffer is deeper than that of a local port: blocks in use there count only above this difference.
+ */
 static u32 remote_charge(u32 in_use)
 {
 	return in_use - min(in_use, (u32)(FABRIC_REMOTE_BLOCKS - FABRIC_VL_BLOCKS));
 }
 
-/* @blocks more than those that are in use at the other end are to be sent no longer. */
+/* The blocks in use at the other end are now @in_use; @blocks are no longer queued to be sent. */
 static void remote_recharge(struct fabric_remote *r, u8 vl, u32 in_use, u32 blocks)
 {
 	u32 *rx = &r->port.rx_blocks[vl], before = remote_charge(r->beyond[vl]) + blocks, after = remote_charge(in_use);

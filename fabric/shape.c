@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Parser of the short form of topologies: a shape and options. */
+/* Topologies in the short form, a shape and options: parser. */
 #include <stdlib.h>
 
 #include "emu/wire/smp.h"
 #include "fabric/build.h"
 
-#define FIRST_GUIDS 0x100000ull /* GUIDs of a fabric: "first" keeps those of several apart */
+#define FIRST_GUIDS 0x100000ull /* GUIDs per fabric: "first" keeps those of several fabrics apart */
 #define FIRST_MAX   4095
 
 enum shape {
@@ -86,7 +86,7 @@ static int build_leafs(struct fabric_build *b, const struct shape_args *a)
 	return err;
 }
 
-/* Three levels: k pods of k/2 leafs and k/2 spines, (k/2)^2 cores. The first k/2 ports of a switch look down. */
+/* Three levels: k pods of k/2 leafs and k/2 spines, (k/2)^2 cores. The first k/2 ports of a switch go down. */
 static int build_fattree3(struct fabric_build *b, const struct shape_args *a)
 {
 	u32 k = a->k, half = k / 2, leaf0 = b->t->nnodes, spine0 = leaf0 + k * half, core0 = spine0 + k * half;
@@ -143,8 +143,8 @@ static int build_ring(struct fabric_build *b, const struct shape_args *a)
 }
 
 /*
- * Rails: each unit has one leaf for each rail, to which port r of each of its hosts is cabled; the leafs of all units share the spines.
- * Leaf (unit - 1) * rails + rail.
+ * Rails: each unit has one leaf for each rail, to which port r of each of its hosts is cabled; the leafs of all units
+ * share the spines. Leaf number: (unit - 1) * rails + rail.
  */
 static int build_rails(struct fabric_build *b, const struct shape_args *a)
 {
@@ -172,8 +172,9 @@ static int build_rails(struct fabric_build *b, const struct shape_args *a)
 }
 
 /*
- * Dragonfly: the switches of a group are cabled all to all, and each has as many global links to other groups. Link l of a group
- * (at its switch l / globals) leads to the group that is 1 + l % (groups - 1) behind it, so that each pair has as many as any other.
+ * Dragonfly: the switches of a group are cabled all to all, and each has the same number of global links to other
+ * groups. Link l of a group (at its switch l / globals) leads to the group 1 + l % (groups - 1) after it, so that all
+ * pairs have the same number.
  */
 static int build_dragonfly(struct fabric_build *b, const struct shape_args *a)
 {
@@ -206,12 +207,12 @@ static int build_dragonfly(struct fabric_build *b, const struct shape_args *a)
 	return err;
 }
 
-/* Words with a number after them, "word 4" or "word=4", and the shapes to which they belong. */
+/* Words with a number, "word 4" or "word=4", and the shapes that accept them. */
 #define S(shape) BIT(SHAPE_##shape)
 static const struct {
 	const char *word;
 	u16 offset;
-	u8 shape; /* that the word alone makes; SHAPE_NONE */
+	u8 shape; /* shape that the word alone selects; SHAPE_NONE */
 	u8 of;
 	u32 most;
 } numbers[] = {
@@ -236,7 +237,7 @@ static const struct {
 static_assert(ARRAY_SIZE(numbers) <= ARRAY_SIZE(((struct shape_args *)0)->used), "a line for each word");
 #undef S
 
-/* Words that name a shape and have no number. */
+/* Words without a number that select a shape. */
 static const struct {
 	const char *word;
 	enum shape shape;
@@ -264,7 +265,7 @@ static int shape_number(struct fabric_build *b, struct shape_args *a, u32 i, con
 	return numbers[i].shape ? shape_choose(b, a, numbers[i].word, numbers[i].shape) : 0;
 }
 
-/* Words of another shape than the one that was chosen. */
+/* Rejects words of another shape than the selected one. */
 static int shape_check(struct fabric_build *b, const struct shape_args *a)
 {
 	u32 i;
@@ -301,7 +302,7 @@ static int shape_keyword(struct fabric_build *b, struct shape_args *a, struct fa
 	return fabric_option_set(b, word, val);
 }
 
-/* Words whose line is handled in the second pass, after the nodes of the shape are there. */
+/* Words whose line is handled in the second pass, when the nodes of the shape exist. */
 static bool is_host_line(const char *word)
 {
 	static const char *const words[] = { "ip", "host", "ethernet", "switch", "cable", "disable", "trunk" };
@@ -317,7 +318,7 @@ static bool is_host_line(const char *word)
 	"say: host NAME ip ADDRESS, host NAME ports N, host NAME roce|iwarp ADDRESS, or host NAME ether|nic|tap " \
 	"SWITCH"
 
-/* A node that cables of their own lines connect: "switch NAME PORTS", "host NAME ports PORTS". */
+/* A node that is connected by cable lines: "switch NAME PORTS", "host NAME ports PORTS". */
 static int node_line(struct fabric_build *b, u8 type, const char *name, struct fabric_line *l)
 {
 	char word[16] = "", *end;
@@ -405,7 +406,7 @@ int fabric_shape_parse(struct fabric_build *b, const char *text, size_t len)
 	if (!err && (!a.ports || !a.trunks || !a.first))
 		err = fabric_build_error(b, "ports, links and first are at least 1");
 	b->first = a.first - 1;
-	if (!err && a.shape) /* there may be hosts without a fabric only */
+	if (!err && a.shape) /* there may be only hosts without a fabric */
 		err = build[a.shape](b, &a);
 	err = err ? err : shape_pass(b, &a, text, len, true);
 	if (err || b->t->nnodes || b->t->ether)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* The subnet management agent of every node: versions, methods, the M_Key, and the attributes of a node. IBTA 14. */
+/* Subnet management agent of a node (IBTA 14): versions, methods, the M_Key, and the attributes of a node. */
 #include "fabric/fabric_internal.h"
 
 static u16 node_desc(struct fabric_sma *s)
@@ -86,7 +86,7 @@ static u16 led_info(struct fabric_sma *s)
 	return 0;
 }
 
-/* A pending trap, or none. */
+/* Returns a pending trap, or none. */
 static u16 sma_notice(struct fabric_sma *s)
 {
 	memset(s->data, 0, SMP_DATA_SIZE);
@@ -130,7 +130,7 @@ static u16 sma_dispatch(struct fabric_sma *s, u16 attr)
 }
 
 /*
- * The M_Key check. IBTA 14.2.4. False: no response. A matching M_Key stops the lease timer; a mismatch starts it, and its
+ * M_Key check (IBTA 14.2.4). False: no response. A matching M_Key stops the lease timer; a mismatch starts it, and its
  * expiry clears M_KeyProtectBits, so that a new subnet manager may read the M_Key.
  */
 static bool sma_check_mkey(struct fabric_sma *s, u16 slid)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* SMA: PortInfo attribute (IBTA 14.2.5.6), and the vendor's beside it. */
+/* SMA: PortInfo (IBTA 14.2.5.6), and MLNXExtendedPortInfo. */
 #include "fabric/fabric_internal.h"
 
 /* The port of an attribute modifier: 0 is the CA's own port, or port 0 of a switch. */
@@ -90,8 +90,8 @@ static void sma_port_get(const struct fabric_sma *s, const struct fabric_port *p
 }
 
 /*
- * May the port go from its state to @want? IBTA 14.2.5.6: Down always, Armed from Initialize (again from Armed),
- * Active from Armed (again from Active).
+ * May the port go from its state to @want? IBTA 14.2.5.6: Down always, Armed from Initialize (again from Armed), Active
+ * from Armed (again from Active).
  */
 static bool state_legal(const struct fabric_port *p, u8 want, u8 phys)
 {
@@ -105,7 +105,7 @@ static bool state_legal(const struct fabric_port *p, u8 want, u8 phys)
 	if (want > PORT_STATE_ACTIVE || !(from[want] & BIT(p->info->state)))
 		return false;
 	if (phys != PHYS_STATE_NOP && want != PORT_STATE_DOWN && want != PORT_STATE_NOP)
-		return false; /* a physical state goes with Down or no change: C14-34 */
+		return false; /* a physical state requires Down or no change (C14-34) */
 	return phys <= PHYS_STATE_DISABLED;
 }
 
@@ -124,8 +124,8 @@ static bool set_enabled(u8 *enabled, u8 want, u8 supported, u8 all, bool *change
 }
 
 /*
- * LinkSpeedExtEnabled and LinkSpeedExt2Enabled, each 0 for "no change" and all ones for "all supported"; 30 in the first disables the
- * extended speeds.
+ * LinkSpeedExtEnabled and LinkSpeedExt2Enabled: 0 for "no change" and all ones for "all supported"; 30 in the first
+ * disables the extended speeds.
  */
 static bool set_ext_speeds(struct fabric_port *p, const u8 *d, bool *changed)
 {

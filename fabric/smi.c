@@ -11,7 +11,7 @@ static void set_lids(struct wire_packet *p, u16 slid, u16 dlid)
 	wire_packet_lrh(p)->dlid = cpu_to_be16(dlid);
 }
 
-/* Sends the SMP on from a port that the path names. */
+/* Sends the SMP from a port of the path. */
 static bool smi_leave(struct fabric_node *n, u8 port, struct wire_packet *p)
 {
 	if (!port || port > n->nports) {
@@ -23,7 +23,7 @@ static bool smi_leave(struct fabric_node *n, u8 port, struct wire_packet *p)
 	return false;
 }
 
-/* End of the directed route: for this node, or forwarded by LID. */
+/* End of the directed route: the SMP is for this node, or forwarded by LID. */
 static bool smi_arrive(struct fabric_port *in, struct wire_packet *p, u16 on)
 {
 	struct fabric_port *self = fabric_self(in);

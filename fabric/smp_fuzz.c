@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* A run of MADs from one host: a byte says the DLID and QP, then 256 bytes each (the last one padded with zeros). */
+/*
+ * Fuzz: a sequence of MADs from one host: a byte selects DLID and QP, then 256 bytes each (the last one padded with
+ * zeros).
+ */
 #include "fabric/fabric_fixture.h"
 
 int LLVMFuzzerTestOneInput(const u8 *data, size_t size);

@@ -2,14 +2,15 @@
 /*
  * Links with rates and delays in time ("rates enforced" of a topology; muslin-sim).
  *
- * A port transmits one packet at a time, for as long as its bytes take at the rate of the link's data. Switches cut through: the head of
- * a packet is at the output the switch's latency after it has arrived, and the tail leaves no earlier than it came in plus that. A
- * CA has the packet when its tail has arrived. A packet holds its credits of the input buffer until its tail has left; the return of
- * credits takes no time of its own.
+ * A port transmits one packet at a time, for as long as its bytes take at the data rate of the link. Switches cut
+ * through: the head of a packet reaches the output the switch's latency after it has arrived, and the tail leaves no
+ * earlier than its arrival plus that latency. A CA receives the packet when its tail has arrived. A packet holds its
+ * credits of the input buffer until its tail has left; the return of credits takes no time.
  *
- * Times are in ps, since a header of 26 bytes takes less than a nanosecond at NDR. Events have the time at which they are due, and what they
- * cause is reckoned from that, not from when the loop has come to them: a daemon that runs late leaves no idle time between packets. For
- * the same reason CAs of a daemon hand their ports packets ahead of time; in a simulation there is no lateness, and they do not.
+ * Times are in ps, since a header of 26 bytes takes less than a nanosecond at NDR. Times are computed from the due time
+ * of the event that causes them, not from the time at which the loop handles it: a daemon that runs late leaves no idle
+ * time between packets. For the same reason CAs of a daemon pass packets to their ports ahead of time; in a simulation
+ * there is no lateness, and they do not.
  */
 #include <stdlib.h>
 
@@ -33,7 +34,7 @@ bool fabric_timing_busy(const struct fabric_port *out)
 	return out->busy_until > fabric_timing_now(out->node->f) + ahead;
 }
 
-/* ps of one byte, with RATE_SHIFT bits behind the point. */
+/* ps per byte, with RATE_SHIFT fractional bits. */
 static u64 byte_time(struct fabric_port *out)
 {
 	const struct wire_portinfo *i = out->info;
@@ -51,14 +52,14 @@ static u64 byte_time(struct fabric_port *out)
 	return out->byte_time;
 }
 
-/* ---- events: a heap of four children, by time and then in the order in which they were made ---- */
+/* ---- events: a 4-ary heap, by time and then in the order of creation ---- */
 
 static bool before(const struct fabric_due *a, const struct fabric_due *b)
 {
 	return a->when != b->when ? a->when < b->when : a->serial < b->serial;
 }
 
-/* @from: no earlier than that, ns. */
+/* @from: not before that time, in ns. */
 static void timing_arm(struct fabric *f, u64 from)
 {
 	struct fabric_timing *t = &f->timing;
@@ -124,7 +125,7 @@ void fabric_timing_done(struct fabric *f)
 {
 	f->timing.running = false;
 	f->timing.now = 0;
-	timing_arm(f, loop_now(f->loop).ns + 1); /* after a budget that is spent, others have their turn before */
+	timing_arm(f, loop_now(f->loop).ns + 1); /* after the budget is spent, other tasks run first */
 }
 
 /* ---- transmission ---- */
@@ -144,7 +145,7 @@ void fabric_timing_transmit(struct fabric_port *out, struct wire_packet *p, u8 v
 	out->busy_until = end;
 	p->tail = end + out->delay_ps;
 	arrives = to->node->sw ? start + out->delay_ps + f->timing.switch_ps : p->tail;
-	if (vl == WIRE_VL_MGMT && to->node->sw) /* the SMI has the whole of it */
+	if (vl == WIRE_VL_MGMT && to->node->sw) /* the SMI needs the whole packet */
 		arrives = p->tail + f->timing.switch_ps;
 	if (!timing_push(f, (struct fabric_due){ .when = end, .port = out, .in = in, .vl = in_vl, .blocks = blocks }) &&
 	    in)

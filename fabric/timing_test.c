@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Links with rates and delays: each time is exact. A data packet of these tests has 1024 bytes from LRH to ICRC and 2 of VCRC, a MAD 288
- * and 2. A byte takes 250 ps on 4xQDR (32 Gb/s of data), a cable 5 ns, and a switch 130 ns.
+ * Links with rates and delays, with exact times. A data packet of these tests has 1024 bytes from LRH to ICRC and 2 of
+ * VCRC, a MAD 288 and 2. A byte takes 250 ps on 4xQDR (32 Gb/s of data), a cable 5 ns, and a switch 130 ns.
  */
 #include "fabric/fabric_fixture.h"
 
@@ -14,7 +14,7 @@ static struct fabric_port *port_of(const char *node, u32 num)
 	return fabric_node_port(fabric_node_find(test_fabric, node), num);
 }
 
-/* A leaf with h1 to h4, brought up before its links take time. */
+/* A leaf with h1 to h4, brought up before its links have rates. */
 static void start(const char *rate)
 {
 	char text[160], name[4] = "h1";
@@ -38,7 +38,7 @@ static bool run_to(u64 at)
 	return true;
 }
 
-/* Does @what become so @t ns after @begin, and not a nanosecond before? */
+/* Is @what false until just before @t ns after @begin, and true then? */
 #define BECOMES(t, what) (run_to(begin + (t)-1) && !(what) && run_to(begin + (t)) && (what))
 
 static void test_rates(void)
@@ -46,7 +46,7 @@ static void test_rates(void)
 	static const struct {
 		const char *rate;
 		u64 ps; /* of a data packet; signalling rate less the code's overhead: 8b/10b, from FDR10 on 64b/66b */
-		u64 less; /* by which the table's kb/s may be short */
+		u64 less; /* rounding error of the table's kb/s */
 	} rates[] = {
 		{ "1xSDR", 4104000, 0 },  { "4xSDR", 1026000, 0 }, { "4xDDR", 513000, 0 }, { "4xQDR", 256500, 0 },
 		{ "4xFDR10", 205200, 0 }, { "4xFDR", 150480, 4 },  { "4xEDR", 82080, 0 },  { "12xEDR", 27360, 3 },
@@ -68,8 +68,8 @@ static void test_rates(void)
 }
 
 /*
- * h1 transmits from 0 to 256.5 ns; the head is at the output at 5 + 130, the tail leaves it at 391.5 and is at h3 5 ns later. The packet
- * of h2, which came at the same time, follows at once: from 391.5 to 648, at h3 at 653.
+ * h1 transmits from 0 to 256.5 ns; the head reaches the output at 5 + 130, the tail leaves it at 391.5 and reaches h3 5
+ * ns later. The packet of h2, which arrives at the same time, follows: from 391.5 to 648, at h3 at 653.
  */
 static void test_switch(void)
 {
@@ -91,7 +91,7 @@ static void test_switch(void)
 	test_stop();
 }
 
-/* A cable's own delay: 1 us to h4. */
+/* A cable with its own delay: 1 us to h4. */
 static void test_propagation(void)
 {
 	u64 begin;
@@ -105,8 +105,8 @@ static void test_propagation(void)
 }
 
 /*
- * The SMI of a switch has an SMP when all of it has arrived: 72.5 ns, the cable and the switch's latency later. The response takes
- * the link's time and the cable's.
+ * The SMI of a switch receives an SMP when all of it has arrived: after 72.5 ns, the cable and the switch's latency.
+ * The response takes the times of link and cable.
  */
 static void test_vl15(void)
 {
@@ -126,7 +126,7 @@ static void test_vl15(void)
 	test_stop();
 }
 
-/* The response of a CA's agent is transmitted as its packets are. */
+/* Responses of a CA's agent take transmission time, too. */
 static void test_agent(void)
 {
 	struct wire_mad m;

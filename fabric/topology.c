@@ -10,7 +10,7 @@
 
 #define TOPOLOGY_FILE_MAX (256u << 20)
 
-/* Addresses for the ports without configured ones: 10.0.0.1 (@next) on, and the same number under fd00::. */
+/* Assigns addresses to the ports without configured ones: 10.0.0.1 (@next) on, and the same number under fd00::. */
 static void assign_ips(struct fabric_topology *t, u32 next)
 {
 	u32 i, p;
@@ -155,7 +155,10 @@ struct fabric_topology *fabric_topology_load(const char *path, char *err, size_t
 
 struct fabric_topology *fabric_topology_open(const char *topology, char *err, size_t err_len)
 {
-	/* Where no file has that name, only a path with a folder is one: "leafs 2 spines" is then wrong words. */
+	/*
+	 * If no such file exists, only a path with a slash is a file name: "leafs 2 spines" is then reported as wrong
+	 * words.
+	 */
 	bool words = strpbrk(topology, " \t\n=") && !strchr(topology, '/');
 
 	words |= strchr(topology, '\n') || fabric_shape_match(topology, strlen(topology));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* The topology of a fabric, parsed from ibnetdiscover's format or from the short form. */
+/* Topology of a fabric, parsed from the format of ibnetdiscover or from the short form. */
 #ifndef MUSLIN_FABRIC_TOPOLOGY_H
 #define MUSLIN_FABRIC_TOPOLOGY_H
 
@@ -12,7 +12,7 @@
 #define FABRIC_CA_PORTS_MAX     8
 #define FABRIC_DELAY_DEFAULT    (~0ull)
 
-/* The IP addresses of a CA port, for rdma_cm; host order. */
+/* IP addresses of a CA port, for rdma_cm; host order. */
 struct fabric_ip {
 	u32 v4;
 	u8 v4_len;
@@ -23,41 +23,41 @@ struct fabric_ip {
 
 struct fabric_topology_port {
 	u32 peer; /* index of the peer's node; FABRIC_NO_PEER: not wired */
-	u32 line; /* where it was wired */
+	u32 line; /* line of the link in the file */
 	u64 guid; /* of a CA's port; 0: node GUID + number */
 	u8 peer_port;
 	u8 lanes;      /* 1, 2, 4, 8, 12 */
 	u8 speed;      /* enum wire_speed */
-	u8 lmc;        /* of the next */
-	u16 lid;       /* that the file gives a CA's port, or port 0 of a switch; 0: none */
+	u8 lmc;        /* of lid */
+	u16 lid;       /* LID of a CA's port, or of port 0 of a switch, in the file; 0: none */
 	bool disabled; /* PortPhysicalState Disabled at the start */
-	u64 delay_ps;  /* propagation, of its cable; FABRIC_DELAY_DEFAULT: as of all */
+	u64 delay_ps;  /* propagation delay of its cable; FABRIC_DELAY_DEFAULT: propagation_ps */
 };
 
 struct fabric_topology_node {
-	char name[FABRIC_NAME_MAX]; /* unique; its name in commands */
+	char name[FABRIC_NAME_MAX]; /* unique; used in commands */
 	char desc[FABRIC_DESC_MAX]; /* the initial NodeDescription, NUL-terminated */
-	char *id;                   /* as the file refers to it ("S-0002c9..."); NULL in the short form */
+	char *id;                   /* id in the file ("S-0002c9..."); NULL in the short form */
 	u8 type;                    /* enum wire_node_type */
 	u8 nports;
 	u16 devid;
 	u32 vendid, line;
 	u64 guid, sysguid;
-	struct fabric_topology_port *ports; /* [1..nports], [0] is a switch's own */
+	struct fabric_topology_port *ports; /* [1..nports], [0] is port 0 of a switch */
 	struct fabric_ip *ip;               /* [1..nports] of a CA; NULL for a switch */
-	char *binding; /* of a host that is not on the fabric: "roce ADDRESS...", "ether SWITCH", "nic SWITCH"; or NULL */
+	char *binding; /* of a host not on the fabric: "roce ADDRESS...", "ether SWITCH", "nic SWITCH"; or NULL */
 };
 
 /* A trunk: a cable to a port of another daemon. */
 struct fabric_topology_trunk {
 	u32 node; /* index */
 	u8 port;
-	bool listen;                     /* for the other daemon; else it connects */
+	bool listen;                     /* waits for the other daemon; else connects to it */
 	char *address;                   /* path of a Unix socket, or ADDRESS:PORT of TCP */
-	char *key;                       /* file with the key that both share; NULL: none */
+	char *key;                       /* file with the shared key; NULL: none */
 	u64 peer_guid;                   /* of the peer's node; 0: of any */
 	u8 peer_port, peer_type;         /* 0: of any */
-	char peer_name[FABRIC_NAME_MAX]; /* "": not known */
+	char peer_name[FABRIC_NAME_MAX]; /* "": unknown */
 };
 
 struct fabric_ether;
@@ -69,36 +69,36 @@ struct fabric_topology {
 	u8 vl_cap; /* VLCap code of every port */
 	struct fabric_topology_trunk *trunks;
 	u32 ntrunks;
-	char *partition_file;       /* as named in the topology, or NULL */
-	char *warning;              /* what was assumed, "file:line: ..." lines; NULL */
+	char *partition_file;       /* as given in the topology, or NULL */
+	char *warning;              /* assumptions of the parser, "file:line: ..." lines; NULL */
 	bool keep_lids;             /* for fabric_create(): ports have the LIDs and LMCs of the file from the start */
 	bool timed;                 /* links have rates and delays in time; see fabric/timing.c */
 	u64 propagation_ps;         /* of each cable */
 	u64 switch_ps;              /* from a switch's input to its output */
-	struct fabric_ether *ether; /* NULL: there is no Ethernet */
+	struct fabric_ether *ether; /* NULL: no Ethernet */
 };
 
 /*
- * Parses @text of @len bytes, which error messages call @file. Returns a topology that the caller destroys, or NULL
- * and in @err (of @err_len bytes) one line "file:line: message".
+ * Parses @text of @len bytes; @file is its name in errors. Returns a topology that the caller destroys, or NULL and one
+ * line "file:line: message" in @err (of @err_len bytes).
  */
 struct fabric_topology *fabric_topology_parse(const char *text, size_t len, const char *file, char *err,
 					      size_t err_len);
 /* Reads the file @path and parses it. */
 struct fabric_topology *fabric_topology_load(const char *path, char *err, size_t err_len);
-/* @topology is the path of a file or, where no such file exists, a text in the short form. */
+/* @topology is the path of a file or, if no such file exists, a text in the short form. */
 struct fabric_topology *fabric_topology_open(const char *topology, char *err, size_t err_len);
 #define FABRIC_SHARDS_MAX 64
-/* One of several daemons among which a topology is split by its leafs. */
+/* One of several daemons to which the leafs of a topology are distributed. */
 struct fabric_shard {
 	u32 index, count;
-	char *(*address)(void *ctx, u32 shard); /* at which that shard listens for trunks; the caller frees it */
+	char *(*address)(void *ctx, u32 shard); /* where that shard listens for trunks; the caller frees it */
 	void *ctx;
 };
-/* Leaves in @t the nodes of one shard, and a trunk for each cable to another one. 0, or -errno and a line in @err. */
+/* Reduces @t to the nodes of one shard, and a trunk for each cable to another one. 0, or -errno and a line in @err. */
 int fabric_topology_shard(struct fabric_topology *t, const struct fabric_shard *at, char *err, size_t err_len);
-/* Two leafs, two spines, four hosts at each leaf. NULL without memory. */
+/* Two leafs, two spines, four hosts at each leaf. NULL: out of memory. */
 struct fabric_topology *fabric_topology_default(void);
-void fabric_topology_destroy(struct fabric_topology *t); /* NULL is harmless */
+void fabric_topology_destroy(struct fabric_topology *t); /* NULL is ignored */
 
 #endif

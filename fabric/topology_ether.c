@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Parser of the Ethernet lines of the short form: switches, inter-switch links, stations. */
+/* Ethernet lines of the short form: parser of switches, inter-switch links, stations. */
 #include "fabric/topology_ether.h"
 
 #include <arpa/inet.h>
@@ -13,8 +13,8 @@
 /* Targets of the options of a line. */
 struct words {
 	struct eth_link_config *link;
-	u64 *age_ns;                          /* NULL: not on this line */
-	struct fabric_ether_station *station; /* NULL: likewise */
+	u64 *age_ns;                          /* NULL: not valid on this line */
+	struct fabric_ether_station *station; /* NULL: not valid on this line */
 };
 
 static bool parse_size(const char *text, u32 *size)
@@ -44,7 +44,7 @@ static bool parse_rate(const char *text, u64 *rate)
 	return true;
 }
 
-/* Numbers with commas, each handed to @take. */
+/* Parses numbers separated by commas, and calls @take for each. */
 static bool parse_list(const char *text, u32 max, bool (*take)(struct eth_link_config *c, u32 n),
 		       struct eth_link_config *c)
 {
@@ -273,7 +273,7 @@ int fabric_build_ethernet(struct fabric_build *b, struct fabric_line *l)
 	return read_options(b, l, &w);
 }
 
-/* A network card may belong to a host that is on the fabric, too. */
+/* A host on the fabric may have a network card, too. */
 static int station_node(struct fabric_build *b, struct fabric_ether_station *s, const char *kind, const char *sw)
 {
 	s64 n = fabric_build_find_name(b, s->name);
@@ -294,7 +294,7 @@ static int station_node(struct fabric_build *b, struct fabric_ether_station *s, 
 	return n < 0 ? (int)n : 0;
 }
 
-/* The addresses as `muslin show` and rdma_cm have them: the first of each family. */
+/* Sets the addresses for `muslin show` and rdma_cm: the first of each family. */
 static void node_addresses(struct fabric_build *b, const struct fabric_ether_station *s)
 {
 	struct fabric_ip *ip;

@@ -34,10 +34,10 @@ struct fabric_ether_station {
 	u8 mac[ETHER_ALEN];
 	struct ip_addr addr[FABRIC_ETHER_ADDRS];
 	u8 len[FABRIC_ETHER_ADDRS];
-	u16 vlan[FABRIC_ETHER_ADDRS]; /* tagged; 0: not */
+	u16 vlan[FABRIC_ETHER_ADDRS]; /* VID of the tag; 0: untagged */
 	u32 naddr;
 	bool v1;    /* RoCE v1 is the default */
-	bool dcqcn; /* congestion control */
+	bool dcqcn; /* DCQCN congestion control */
 	bool roce;  /* of a NIC: the guest has a RoCE adapter on it, too */
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Any text as a topology, and a fabric built from what is taken. */
+/* Fuzz: any text as a topology; a fabric is built from a valid one. */
 #include <stdlib.h>
 
 #include "fabric/fabric.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Rows of the two dialects of topologies: what they make, and how errors name the line. */
+/* Topologies in both formats: the resulting nodes and links, and errors with their line. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -173,7 +173,7 @@ static void test_bad(void)
 	}
 }
 
-/* A dump as ibnetdiscover writes it: descriptions with blanks and quotes, FDR10, a speed that it does not know. */
+/* A dump in the format of ibnetdiscover: descriptions with blanks and quotes, FDR10, an unknown speed. */
 static const char dump[] =
 	"switchguid=0x10(10)\nSwitch\t8 \"S-0000000000000010\"\t\t# \"Core \"two\" - rack 12\" enhanced port 0 lid 7 "
 	"lmc 0\n"
@@ -293,7 +293,7 @@ static struct fabric_topology *shard_of(const char *text, u32 index, u32 count, 
 	return NULL;
 }
 
-/* All shards together have all nodes, each cable is in one of them or a trunk of two, and those fit. */
+/* All shards together have all nodes; each cable is in one of them or is a trunk of two, with matching ends. */
 static void test_shards(void)
 {
 	static const struct {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Traps to the subnet manager, resent until TrapRepress. IBTA 13.4.9, 14.2.5.1; port state change: 14.3.6. */
+/* Traps to the subnet manager (IBTA 13.4.9, 14.2.5.1; port state change: 14.3.6), resent until TrapRepress. */
 #include <stdlib.h>
 
 #include "fabric/fabric_internal.h"
@@ -61,7 +61,7 @@ void fabric_trap_fini(struct fabric_node *n)
 		trap_free(list_first(&n->traps, struct fabric_trap, link));
 }
 
-/* The same trap is pending already: its data are updated. */
+/* Finds a pending trap that is the same, whose data the new one replaces. */
 static struct fabric_trap *trap_find(struct fabric_port *self, const u8 *notice)
 {
 	u16 number = wire_get(notice, NOTICE_TRAP_NUMBER);

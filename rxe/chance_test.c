@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Random requests both ways over a wire that loses, repeats and swaps packets, against what verbs promise: each request completes
- * once and in order, success means that the bytes are where they belong, an error is followed by flushes alone, an atomic
- * counts once, and nothing is left. A seed that fails is printed; chance_test SEED [COUNT] runs it again.
+ * Random requests in both directions over a wire that drops, duplicates and reorders packets, against the rules of
+ * verbs: each request completes once and in order, success means that its bytes are in memory, an error is followed by
+ * flushes only, an atomic is executed once, and no memory leaks. The test prints a seed that fails; chance_test SEED
+ * [COUNT] runs it again.
  */
 #include "rxe/rxe_fixture.h"
 
 #define SLOTS    24u
 #define SLOT     16384u
 #define OPS      120u
-#define SOURCE   0u /* where the areas of a side's memory begin */
+#define SOURCE   0u /* offset of the areas in a side's memory */
 #define TARGET   (SLOTS * SLOT)
 #define RESULT   (2 * SLOTS * SLOT)
 #define INBOX    (3 * SLOTS * SLOT)
@@ -20,25 +21,25 @@
 
 struct op {
 	u8 opcode;
-	u32 len, from; /* from: of a READ, in the area that never changes */
+	u32 len, from; /* from: source of a READ, in the constant area */
 	u8 seed;
 	bool bad;
 };
 
-/* What the model knows of a side. */
+/* State of a side in the model. */
 struct party {
 	struct side *s, *peer;
 	struct op op[MESSAGES];
 	u32 posted, done, recvs, received;
-	u32 message[MESSAGES], messages; /* requests that take a receive of the peer's, in order */
+	u32 message[MESSAGES], messages; /* requests that consume a receive of the peer, in order */
 	u32 messages_done, added;
-	u32 window, key; /* a window's key; key: as it will be when all that was posted is done */
+	u32 window, key; /* a window's key; key: its value after all posted requests */
 	bool bound, failed, recv_failed, draining;
 };
 
 static struct rng rng;
 static struct party parties[2];
-static bool clean; /* no request of this seed is wrong */
+static bool clean; /* this seed has no invalid request */
 static const char *wrong;
 
 static u32 pick(u32 n)
@@ -108,7 +109,7 @@ static u8 pick_opcode(enum hca_qp_type type)
 	return all[pick(type == HCA_QPT_UC ? 5 : ARRAY_SIZE(all))];
 }
 
-/* A window is bound and invalidated by turns. */
+/* Binds and invalidates a window by turns. */
 static void window_op(struct party *t, struct hca_send_wr *wr)
 {
 	if (t->bound) {
@@ -225,7 +226,7 @@ static void poll_party(u32 i, enum hca_qp_type type)
 	}
 }
 
-/* To SQD, and back when it is drained. */
+/* Moves the QP to SQD, and back when it is drained. */
 static void drain(struct party *t)
 {
 	struct hca_qp_attr attr, to = { .state = HCA_QPS_SQD };

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Commit: received payload is in memory before its completion is written, and before its ACK is sent (IBTA 9.7.5.1.3, 10.7.3). Runs at
- * the end of a burst of packets for all queue pairs that are dirty; those whose writes to client memory are pending wait for them.
+ * Commit: received payload is in memory before its completion is written, and before its ACK is sent (IBTA 9.7.5.1.3,
+ * 10.7.3). Runs at the end of a burst of packets for all queue pairs that are dirty; those whose writes to client
+ * memory are pending wait for them.
  */
 #include "rxe/rxe_internal.h"
 
@@ -48,7 +49,7 @@ static void fail_deferred(struct rxe_qp *rq)
 		rxe_qp_flush(rq);
 }
 
-/* A nested commit, by a completion whose consumer posts, finds nothing to do. */
+/* A nested commit (a completion whose consumer posts) finds the dirty list empty. */
 void rxe_commit(struct rxe *rxe)
 {
 	struct list batch;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * RoCEv2 congestion management (IBTA A17.9.3), if enabled at the port: packets of connected queue pairs are sent with ECN ECT. The
- * receiver of a packet marked CE sends a congestion notification packet (CNP), and the receiver of a CNP reduces its rate by DCQCN.
+ * RoCEv2 congestion management (IBTA A17.9.3), if enabled at the port: packets of connected queue pairs are sent with
+ * ECN ECT. The receiver of a packet marked CE sends a congestion notification packet (CNP), and the receiver of a CNP
+ * reduces its rate by DCQCN.
  */
 #include <stdlib.h>
 
@@ -65,15 +66,18 @@ void rxe_cc_received(struct rxe_qp *rq, struct wire_packet *p)
 	send_cnp(rq);
 }
 
-/* Without ACKs (UC, READ responses) there is no sample: a default, long for a link of 1 Gb/s and short for one of 100 Mb/s. */
+/*
+ * Without ACKs (UC, READ responses) there is no RTT sample: a default, long for a link of 1 Gb/s and short for one of
+ * 100 Mb/s.
+ */
 static u64 round_trip_ns(const struct rxe_qp *rq)
 {
 	return rq->req.cwnd.srtt ? rq->req.cwnd.srtt : ROUND_NS;
 }
 
 /*
- * kb/s at which the queue pair has sent until the first CNP: bytes in flight per round trip. At least a part of the link's rate, since
- * the queue pair may have had little to send.
+ * kb/s at which the queue pair sent before the first CNP: bytes in flight per round trip. At least a part of the link's
+ * rate, since the queue pair may have had little to send.
  */
 static u64 first_rate(const struct rxe_qp *rq, u64 line)
 {

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* The InfiniBand transport's hca_transport operations: creation and states of queue pairs, packet receive, and scheduling of sends. */
+/*
+ * The InfiniBand transport's hca_transport operations: creation and states of queue pairs, packet receive, and
+ * scheduling of sends.
+ */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -11,7 +14,10 @@ static void on_commit(struct loop_task *t, struct now now)
 	rxe_commit(container_of(t, struct rxe, commit_task));
 }
 
-/* Zero-copy packets reference memory of programs, which may be unmapped before the next turn of the loop: they are flushed here. */
+/*
+ * Zero-copy packets reference memory of programs, which may be unmapped before the next turn of the loop: the ports
+ * flush them now.
+ */
 static void ports_flush_zcopy(struct rxe *rxe)
 {
 	u8 i;
@@ -254,7 +260,9 @@ static void qp_doorbell(struct hca_qp *qp)
 		rxe_req_kick(rq);
 }
 
-/* Is a packet of this opcode one for a queue pair of this type (9.6.1.1)? XRC: requests for a target, responses for an initiator. */
+/*
+ * Does this opcode belong to a queue pair of this type (9.6.1.1)? XRC: requests to a target, responses to an initiator.
+ */
 static bool opcode_fits(const struct hca_qp *qp, const struct wire_opcode *op)
 {
 	if (qp->type == HCA_QPT_UD || qp->type <= HCA_QPT_GSI)

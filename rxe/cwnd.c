@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Requester: congestion window and retransmission time-out on Ethernet, where the link has no credits and packets get lost. The
- * window halves with each loss and grows by 1/16 of itself per round trip; an early retransmission time-out is computed from the
- * smoothed round-trip time. A retry is counted only when the local ACK timeout of the queue pair has expired, which may take up to four
- * times the attribute (IBTA 9.7.6.1.3): a busy machine delays ACKs by many round trips.
+ * Requester: congestion window and retransmission time-out on Ethernet, where the link has no credits and loses
+ * packets. The window halves with each loss and grows by 1/16 of itself per round trip; an early retransmission
+ * time-out is computed from the smoothed round-trip time. A retry is counted only when the local ACK timeout of the
+ * queue pair has expired, which may take up to four times the attribute (IBTA 9.7.6.1.3): a busy machine delays ACKs by
+ * many round trips.
  */
 #include "rxe/rxe_internal.h"
 
@@ -11,7 +12,7 @@
 #define CWND_MIN           16u
 #define CWND_MIN_SELECTIVE 64u /* with selective retransmission a loss costs one packet */
 #define TIMEOUT_MIN        (2 * NSEC_PER_MSEC)
-#define TIMEOUT_SRTTS      8 /* programs that share the processors make some round trips long */
+#define TIMEOUT_SRTTS      8 /* some round trips are long because programs share the processors */
 #define BACKOFF_MAX        6
 #define COUNTED_TIMEOUTS   3 /* of the attribute; the next early time-out is less than one later */
 

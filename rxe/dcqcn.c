@@ -2,18 +2,18 @@
 /*
  * DCQCN reaction point, as published (SIGCOMM 2015), after QCN (IEEE 802.1Qau):
  *
- * A notification cuts the rate by half of alpha, and remembers the rate before as the target. Alpha rises with each
- * notification and decays while none comes. A timer and a count of bytes raise the rate: first half of the way back to the
- * target each time (fast recovery); when one of both has done so five times, the target itself rises by a step (additive
- * increase), and by greater and greater ones when both have (hyper increase).
+ * A CNP reduces the rate by half of alpha, and saves the rate before as the target. Alpha increases with each CNP and
+ * decays without them. A timer and a byte counter increase the rate: each of the first five events moves it half of the
+ * way back to the target (fast recovery); after five events of one of both, each event increases the target by a step
+ * (additive increase), after five of both by growing steps (hyper increase).
  *
- * The published period of the timer, 55 us, is longer than a round trip and than the time between two notifications, so that a rate
- * that is too high causes a notification before the rate rises again. A simulated link may be a hundred times slower, with longer
- * queueing delays. So a period is at least a round trip here, and notifications in the first period after a cut are ignored: they are
- * for packets that were sent before the cut.
+ * The published period of the timer, 55 us, is longer than a round trip and than the time between two CNPs, so that a
+ * rate that is too high causes a CNP before the rate increases again. A simulated link may be a hundred times slower,
+ * with longer queueing delays. So a period is at least a round trip here, and CNPs in the first period after a cut are
+ * ignored: they are for packets that were sent before the cut.
  *
- * The rate must not rise only because the daemon was not scheduled. So periods are measured by a clock of the flow, which stops when
- * the flow sends nothing for longer than the bytes sent take at its rate.
+ * The rate must not increase only because the daemon was not scheduled. So periods are measured by a clock of the flow,
+ * which stops when the flow sends nothing for longer than the bytes sent take at its rate.
  */
 #include "rxe/dcqcn.h"
 
@@ -21,11 +21,11 @@
 #define PERIOD_NS   55000ull
 #define BYTES       10000000ull
 #define FAST_EVENTS 5
-#define STEP_KBPS   2000ull /* 40 Mb/s are published, for links of 40 Gb/s; simulated ones are slower */
+#define STEP_KBPS   2000ull /* published: 40 Mb/s, for links of 40 Gb/s; simulated links are slower */
 #define HYPER_KBPS  (10 * STEP_KBPS)
 #define MIN_KBPS    1000ull
-#define EVENTS_MAX  4            /* periods that are made up for between two packets */
-#define IDLE_NS     NSEC_PER_SEC /* a flow that was idle for so long starts again at the link's rate */
+#define EVENTS_MAX  4            /* missed periods that one update executes at most */
+#define IDLE_NS     NSEC_PER_SEC /* a flow that was idle for that long starts again at the link's rate */
 
 void dcqcn_init(struct dcqcn *d, u64 line, u64 rate, struct now now)
 {

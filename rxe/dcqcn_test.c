@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* DCQCN's reaction point under a clock of the test's own: rows of what happens when, and the rate that follows. */
+/* DCQCN reaction point in virtual time: rows of events and the resulting rate. */
 #include <assert.h>
 #include <stdio.h>
 
@@ -141,14 +141,14 @@ static void test_rows(void)
 	}
 }
 
-/* What the flow sends in a period. */
+/* Sends the bytes of one period. */
 static void send_period(struct dcqcn *d, struct now *now)
 {
 	dcqcn_sent(d, d->rate * PERIOD / 8000000, 0, *now);
 	now->ns += PERIOD;
 }
 
-/* However many come, something may be sent; and with time all of it again. */
+/* However many CNPs arrive, the rate stays above zero, and recovers to the line rate. */
 static void test_bounds(void)
 {
 	struct now now = { 1 };
@@ -162,14 +162,14 @@ static void test_bounds(void)
 	for (i = 0; i < 20000 && dcqcn_limits(&d); i++)
 		send_period(&d, &now);
 	assert(!dcqcn_limits(&d) && d.rate == LINE);
-	for (i = 0; i < 5000; i++) /* alpha decays: the next one hardly matters */
+	for (i = 0; i < 5000; i++) /* alpha decays: the next cut is small */
 		send_period(&d, &now);
 	dcqcn_notified(&d, 0, now);
 	assert(d.alpha < DCQCN_ONE / 100);
 	assert(d.rate > LINE * 99 / 100);
 }
 
-/* An hour is no loop of an hour's periods. */
+/* An idle hour does not cost the loop an hour's periods. */
 static void test_idle(void)
 {
 	struct dcqcn d;
@@ -183,7 +183,7 @@ static void test_idle(void)
 	assert(d.rate == LINE / 2);
 }
 
-/* The first cut is of what the flow has sent at, and a link slower than the least rate stays what it is. */
+/* The first cut starts at the flow's rate, and a link slower than the minimum rate keeps its rate. */
 static void test_slow(void)
 {
 	struct dcqcn d;

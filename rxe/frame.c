@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Packet headers LRH, GRH and BTH (IBTA 7.7, 8.3, 9.2), and the send queue of a port: backpressure when it has no credits. */
+/*
+ * Packet headers LRH, GRH and BTH (IBTA 7.7, 8.3, 9.2), and the send queue of a port: backpressure when it has no
+ * credits.
+ */
 #include <errno.h>
 
 #include "rxe/rxe_internal.h"
@@ -65,8 +68,8 @@ void rxe_payload(struct wire_packet *p, struct wire_buf *buf, u32 off, u32 len)
 }
 
 /*
- * Zero-copy send. The program may write to its memory while the ICRC is computed. The receiver drops the packet then, as if it were
- * lost, and a retransmission follows. Before the completion it is undefined which data is sent (IBTA 10.8.3).
+ * Zero-copy send. If the program writes to its memory while the ICRC is computed, the receiver drops the packet and the
+ * requester retransmits it. Before the completion it is undefined which data is sent (IBTA 10.8.3).
  */
 void rxe_payload_zcopy(struct wire_packet *p, const u8 *data, u32 len)
 {
@@ -90,6 +93,6 @@ bool rxe_send(struct rxe *rxe, u8 port, struct wire_packet *p)
 	if (wire_packet_own(p))
 		list_add(&rxe->pending[port - 1], &p->link);
 	else
-		wire_packet_free(p); /* as if lost */
+		wire_packet_free(p); /* handled as a lost packet */
 	return false;
 }

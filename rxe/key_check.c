@@ -2,7 +2,10 @@
 /* P_Key and Q_Key checks of received packets, and reports of violations (IBTA 10.2.4, 10.9.4). */
 #include "rxe/rxe_internal.h"
 
-/* The packet is dropped. The link layer counts it in PortInfo and sends trap 257 or 258 (10.9.4, 14.2.5.1). */
+/*
+ * Reports the violation; the caller drops the packet. The link layer counts it in PortInfo and sends trap 257 or 258
+ * (10.9.4, 14.2.5.1).
+ */
 static void violation(const struct hca_qp *qp, struct wire_packet *p, u8 port, bool qkey, u32 key)
 {
 	struct wire_port *wp = hca_port(qp->hca, port);

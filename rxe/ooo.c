@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Responder: out-of-order receive buffer of RC queue pairs on Ethernet (IBTA 9.7.5.1.2). Packets behind a missing PSN are kept until
- * it arrives. The missing PSN is answered by one PSN sequence error NAK. A requester with go-back-n retransmits everything from
- * there on, and its packets are acknowledged or are duplicates. After a selective retransmission of the one missing packet all
- * buffered packets are acknowledged at once.
+ * Responder: out-of-order receive buffer of RC queue pairs on Ethernet (IBTA 9.7.5.1.2). The responder keeps packets
+ * after a missing PSN until the missing packet arrives, and sends one PSN sequence error NAK for it. A go-back-n
+ * requester retransmits all packets from there on; they are acknowledged or are duplicates. After a selective
+ * retransmission of the missing packet all buffered packets are acknowledged at once.
  */
 #include <stdlib.h>
 

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Static rate control (IBTA 9.11.1): packets to a destination slower than the local port are sent at the rate of that destination.
- * Links here have no transmission time, so the transmission time of each packet on the slower link is added up, and the queue pair
- * waits when it is ahead by more than a turn of the loop. The rate limit of DCQCN is enforced in the same way.
+ * Static rate control (IBTA 9.11.1): packets to a destination slower than the local port are sent at the rate of that
+ * destination. Links have no transmission time, so the queue pair adds up the transmission time of each packet on the
+ * slower link, and waits when it is ahead by more than a turn of the loop. The rate limit of DCQCN is enforced in the
+ * same way.
  */
 #include "rxe/rxe_internal.h"
 
 #define AHEAD_NS    20000ull
-#define LATE_NS     ((u64)NSEC_PER_MSEC)  /* a timer that fires up to so late is made up for */
+#define LATE_NS     ((u64)NSEC_PER_MSEC)  /* lateness of a timer that is compensated, at most */
 #define LATE_CUT_NS (200 * NSEC_PER_USEC) /* ... under DCQCN: a burst would cause the next CNP */
 
 static void on_timer(struct loop_timer *t, struct now now)

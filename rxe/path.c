@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Path check of received packets (IBTA 9.6.1), and automatic path migration (17.2.8). The consumer loads an alternate path and sets
- * REARM. A packet of the peer without MigReq means that the peer has an alternate path, too: ARMED. The side that migrates sends
- * MigReq on the alternate path, and its peer migrates when it receives that.
+ * Path check of received packets (IBTA 9.6.1), and automatic path migration (17.2.8). The consumer loads an alternate
+ * path and sets REARM. A packet of the peer without MigReq means that the peer has an alternate path, too: ARMED. The
+ * side that migrates sends MigReq on the alternate path, and its peer migrates when it receives that.
  */
 #include "rxe/rxe_internal.h"
 

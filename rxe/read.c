@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Requester: READ responses (IBTA 9.7.5.1), with out-of-order receive and partial READ retransmission on Ethernet. Responses behind a
- * missing PSN are written to memory, too, and only the missing responses are requested again, by a duplicate READ of that part
- * (9.7.5.1). Only the first missing range is requested at a time: the kernel's rxe ignores a duplicate that begins before the latest.
+ * Requester: READ responses (IBTA 9.7.5.1), with out-of-order receive and partial READ retransmission on Ethernet.
+ * Responses behind a missing PSN are written to memory, too, and only the missing responses are requested again, by a
+ * duplicate READ of that part (9.7.5.1). Only the first missing range is requested at a time: the kernel's rxe ignores
+ * a duplicate that begins before the latest.
  */
 #include <stdlib.h>
 
 #include "rxe/request.h"
 
 #define READ_OOO_PSNS \
-	32768u /* out-of-order responses are accepted up to so many PSNs after the expected one; a power of two */
+	32768u /* range of PSNs after the expected one in which out-of-order responses are accepted; a power of two */
 
 struct rxe_wqe *rxe_read_oldest(const struct rxe_qp *rq)
 {
@@ -105,7 +106,7 @@ static void read_retransmit_missing(struct rxe_qp *rq, const struct rxe_wqe *w)
 	rxe_req_retransmit_read(rq, w, at, n);
 }
 
-/* The same as a retry; without out-of-order responses, for the whole rest. */
+/* As read_retransmit_missing(), counted as a retry; without out-of-order responses, for the whole rest. */
 static void read_retry(struct rxe_qp *rq, const struct rxe_wqe *w)
 {
 	if (!rq->req.nread_ooo || w->wr.opcode != HCA_WR_RDMA_READ || !rq->req.retries) {
@@ -213,7 +214,7 @@ void rxe_read_response(struct rxe_qp *rq, struct rxe_wqe *w, struct wire_packet 
 	rxe_read_advance(rq);
 }
 
-/* An invalid response is ignored: it is missing then, and the error is found when its retransmission is expected. */
+/* Ignores an invalid response: it counts as missing, and the error is found when its retransmission is received. */
 static void read_ooo_write(struct rxe_qp *rq, const struct wire_packet *p, u32 psn)
 {
 	struct rxe_wqe *w = read_find(rq, psn);

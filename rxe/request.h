@@ -24,9 +24,9 @@ static inline u32 rxe_req_mtu(const struct rxe_qp *rq)
 
 /* wqe.c */
 bool rxe_wqes_pull(struct rxe_qp *rq); /* false: none posted */
-/* Zero-copy: a pointer to bytes @off.. of the message; NULL: they have to be copied, also if the message is short. */
+/* Zero-copy: a pointer to bytes @off.. of the message; NULL: they have to be copied, or the message is short. */
 const u8 *rxe_wqe_direct(struct rxe_qp *rq, const struct rxe_wqe *w, u32 off, u32 len);
-void rxe_wqes_loaded(struct rxe_qp *rq);                    /* the reads of requests load_first..load_end are done */
+void rxe_wqes_loaded(struct rxe_qp *rq);                    /* the moves of requests load_first..load_end are done */
 void rxe_wqe_release(struct hca_qp *qp, struct hca_wqe *w); /* of struct hca_sq */
 /* The oldest request fails with @status; later requests are flushed (10.8.2: RC goes to ERR, UC and UD to SQE). */
 void rxe_req_fail(struct rxe_qp *rq, u8 status);
@@ -46,7 +46,10 @@ void rxe_read_response(struct rxe_qp *rq, struct rxe_wqe *w, struct wire_packet 
 /* A response with another PSN. */
 void rxe_read_out_of_order(struct rxe_qp *rq, const struct wire_packet *p, const struct wire_opcode *op, u32 psn);
 void rxe_read_done(struct rxe_qp *rq, struct rxe_wqe *w);
-/* Advances over responses that were received out of order, up to the next missing one. Call after each expected response. */
+/*
+ * Advances over responses that were received out of order, up to the next missing one. Call after each expected
+ * response.
+ */
 void rxe_read_advance(struct rxe_qp *rq);
 bool rxe_read_retransmit(struct rxe_qp *rq); /* requests the missing responses once more; false: none is missing */
 void rxe_read_reset(struct rxe_qp *rq);
@@ -59,7 +62,10 @@ void rxe_retry_from(struct rxe_qp *rq, u32 psn);
 void rxe_retry(struct rxe_qp *rq, u32 psn);
 /* The outstanding SEND or WRITE that @psn belongs to. */
 struct rxe_wqe *rxe_retransmit_find(const struct rxe_qp *rq, u32 psn);
-/* rq->req.una has advanced by an ACK or a NAK: completes a selective retransmission, which tells what the peer supports. */
+/*
+ * An ACK or a NAK has advanced rq->req.una: completes a selective retransmission, which shows whether the peer supports
+ * it.
+ */
 void rxe_retransmit_acked(struct rxe_qp *rq, bool nak);
 
 #endif

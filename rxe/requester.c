@@ -2,9 +2,10 @@
 /*
  * Requester: segmentation of send requests into packets (IBTA 9.7.5, 9.8).
  *
- * Of the send queue wq.tail is the oldest request not completed, next the request whose packet pkt_next is sent next, wq.head one
- * past the last one fetched. Retransmission by go-back-n moves next, pkt_next and psn back; response bytes that a
- * READ has received stay. The commit completes requests in order, after their response data has been written to memory.
+ * Of the send queue wq.tail is the oldest request not completed, next the request whose packet pkt_next is sent next,
+ * wq.head one past the last one fetched. Retransmission by go-back-n moves next, pkt_next and psn back, but keeps the
+ * response bytes that a READ has received. The commit completes requests in order, after their response data has been
+ * written to memory.
  */
 #include <errno.h>
 
@@ -121,8 +122,8 @@ static void cursor_next(struct rxe_qp *rq, const struct rxe_wqe *w, u32 pkts)
 }
 
 /*
- * The packet at @off of the message, with @psn. NULL: out of memory, handled as a lost packet; or w->wr.status is set since the payload
- * cannot be read; or the payload is being fetched (rq->req.load_due).
+ * Builds the packet at @off of the message, with @psn. NULL: out of memory, handled as a lost packet; or w->wr.status
+ * is set since the payload cannot be read; or the payload is being fetched (rq->req.load_due).
  */
 static struct wire_packet *packet_build(struct rxe_qp *rq, struct rxe_wqe *w, u32 off, u32 psn, bool ackreq)
 {
@@ -167,7 +168,7 @@ static void wqe_send_packet(struct rxe_qp *rq, struct rxe_wqe *w)
 	u32 mtu = rxe_req_mtu(rq), off, pkts = 1;
 	struct wire_packet *p;
 
-	if (w->wr.state == HCA_WQE_POSTED) { /* sent for the first time: its PSNs */
+	if (w->wr.state == HCA_WQE_POSTED) { /* first transmission: assign its PSNs */
 		w->wr.state = HCA_WQE_SENT;
 		w->first_psn = rq->req.psn;
 		w->npkts = rxe_packets(w->wr.length, mtu);
@@ -210,7 +211,10 @@ void rxe_req_retransmit_read(struct rxe_qp *rq, const struct rxe_wqe *w, u32 at,
 	packet_send(rq, p);
 }
 
-/* Selective retransmission: the missing packet only. If its payload cannot be read any more, go-back-n fails the request. */
+/*
+ * Selective retransmission: the missing packet only. If its payload cannot be read any more, go-back-n fails the
+ * request.
+ */
 static void retransmit_packet(struct rxe_qp *rq)
 {
 	struct rxe_wqe *w = rxe_retransmit_find(rq, rq->req.retransmit_psn);

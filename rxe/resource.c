@@ -107,7 +107,7 @@ bool rxe_resource_atomic(struct rxe_qp *rq, struct wire_packet *p, const struct 
 		rxe_resp_fail(rq, RXE_RESP_ACCESS);
 		return false;
 	}
-	rxe_writes_run(rq->rxe); /* earlier writes go first */
+	rxe_writes_run(rq->rxe); /* execute earlier writes first */
 	if (rq->resp.write_failed)
 		return false;
 	r = resource_add(rq, psn, 1);
@@ -117,7 +117,7 @@ bool rxe_resource_atomic(struct rxe_qp *rq, struct wire_packet *p, const struct 
 	err = rxe_writes_done(rq) ? rxe_atomic(rq, span, swap, be64_to_cpu(swap ? h->compare : h->swap_add),
 					       be64_to_cpu(h->swap_add), &r->orig, psn)
 				  : -EBUSY;
-	if (err == -EBUSY) { /* earlier writes are pending: the requester retransmits it when they are done */
+	if (err == -EBUSY) { /* earlier writes are pending: the requester shall retransmit it when they are done */
 		resource_drop_newest(rq);
 		rxe_resp_rnr(rq);
 		return false;
@@ -140,7 +140,7 @@ static void replay_add(struct rxe_qp *rq, u32 index, u32 at, u32 end, bool whole
 	if (!rq->resp.replay)
 		rq->resp.replay = calloc(RXE_RESOURCES, sizeof(*rq->resp.replay));
 	if (!rq->resp.replay || rq->resp.replay_head - rq->resp.replay_tail == RXE_RESOURCES)
-		return; /* as if lost */
+		return; /* handled as a lost packet */
 	rq->resp.replay[rq->resp.replay_head++ % RXE_RESOURCES] = (struct rxe_replay){ index, at, at, end, whole };
 }
 
@@ -157,9 +157,10 @@ static struct rxe_replay *replay_next(struct rxe_qp *rq)
 }
 
 /*
- * A duplicate READ or atomic: READs are executed again, atomics replayed (9.7.5.1). A duplicate READ may request a part, by its PSN
- * and length. Responses that are still pending are not sent twice: a duplicate up to their end moves the position of the pending
- * response back. Where PSNs have wrapped, the duplicate is of the newest resource with that PSN.
+ * A duplicate READ or atomic: READs are executed again, atomics replayed (9.7.5.1). A duplicate READ may request a
+ * part, by its PSN and length. Responses that are still pending are not sent twice: a duplicate up to their end moves
+ * the position of the pending response back. After PSNs have wrapped, the duplicate is of the newest resource with that
+ * PSN.
  */
 void rxe_resource_duplicate(struct rxe_qp *rq, struct wire_packet *p, const struct wire_opcode *op, u32 psn)
 {
@@ -244,7 +245,7 @@ static u8 response_opcode(bool first, bool last)
 	return last ? WIRE_RC_READ_RESP_LAST : WIRE_RC_READ_RESP_MIDDLE;
 }
 
-/* Sends the next packet of @r, or of its replay @a. False: not now. */
+/* Sends the next packet of @r, or of its replay @a. False: it cannot be sent now. */
 static bool send_read_packet(struct rxe_qp *rq, struct rxe_resource *r, struct rxe_replay *a)
 {
 	struct hca_qp *qp = rq->qp;
@@ -265,7 +266,7 @@ static bool send_read_packet(struct rxe_qp *rq, struct rxe_resource *r, struct r
 	}
 	rxe_resp_complete(rq); /* the response acknowledges the messages before it */
 	if (rq->qp->type == HCA_QPT_XRC_TGT)
-		hca_xrc_srq(rq->qp, r->srqn); /* if it has gone, no key is valid */
+		hca_xrc_srq(rq->qp, r->srqn); /* if it was destroyed, no key is valid */
 	direct = len ? rxe_remote_direct(rq, r->rkey, r->va + off, len, HCA_ACCESS_REMOTE_READ) : NULL;
 	if (len && !direct)
 		err = resource_chunk_load(rq, r, off, len);
@@ -277,7 +278,7 @@ static bool send_read_packet(struct rxe_qp *rq, struct rxe_resource *r, struct r
 		rxe_resp_fail_at(rq, err, wire_psn_add(r->first_psn, at));
 	if (err) {
 		rq->resp.replay_tail +=
-			!!a; /* the first response was sent: since then the memory may have been deregistered */
+			!!a; /* the first response was sent: the memory may have been deregistered since then */
 		return a;
 	}
 	p = rxe_frame(qp, &qp->attr.av, rxe_pkey(qp, qp->attr.pkey_index), opcode, qp->attr.dest_qpn,
@@ -301,7 +302,7 @@ static bool send_atomic_ack(struct rxe_qp *rq, struct rxe_resource *r, struct rx
 	struct hca_qp *qp = rq->qp;
 	struct wire_packet *p;
 
-	if (rq->resp.write_failed) /* perhaps its own: the commit sends a NAK */
+	if (rq->resp.write_failed) /* possibly of this request: the commit sends a NAK */
 		return false;
 	p = rxe_frame(qp, &qp->attr.av, rxe_pkey(qp, qp->attr.pkey_index), WIRE_RC_ATOMIC_ACK, qp->attr.dest_qpn,
 		      r->first_psn, 0, false, false);

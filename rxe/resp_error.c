@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Responder errors (IBTA 9.9): what is answered, completed and counted, and what becomes of the queue pair. */
+/*
+ * Responder errors (IBTA 9.9): response, completion status, counter, and the next state of the queue pair, by error and
+ * service.
+ */
 #include "rxe/respond.h"
 
 enum service {
@@ -17,7 +20,10 @@ enum resp_action {
 
 #define UNCOUNTED -1
 
-/* @nak: syndrome code; @recv: the pulled receive completes with it; SUCCESS: it stays pulled, or is flushed with the QP. */
+/*
+ * @nak: syndrome code; @recv: the pulled receive completes with it; SUCCESS: it stays pulled, or is flushed with the
+ * QP.
+ */
 struct resp_answer {
 	enum resp_action action;
 	int counter;
@@ -81,8 +87,8 @@ void rxe_resp_rnr(struct rxe_qp *rq)
 }
 
 /*
- * RESP_ERROR: the QP drops all further requests. It goes to ERR when the responses to earlier requests and the NAK have been sent
- * (9.7.4.1): the requester completes the earlier requests, and fails this one.
+ * RESP_ERROR: the QP drops all further requests. It goes to ERR when the responses to earlier requests and the NAK have
+ * been sent (9.7.4.1): the requester completes the earlier requests, and fails this one.
  */
 void rxe_resp_fail_at(struct rxe_qp *rq, enum rxe_resp_error error, u32 psn)
 {

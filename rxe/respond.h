@@ -34,12 +34,12 @@ void rxe_resp_fail_at(struct rxe_qp *rq, enum rxe_resp_error error, u32 psn); /*
 
 /* RNR NAK for the expected packet, sent by the commit: the requester retransmits it. */
 void rxe_resp_rnr(struct rxe_qp *rq);
-/* RNR NAK, sent at once: moves of client memory are pending, the peer shall wait and count no retry. */
+/* RNR NAK, sent at once: moves of client memory are pending, the peer has to wait without counting a retry. */
 void rxe_resp_wait(struct rxe_qp *rq, u32 psn);
 /*
- * A duplicate of a request whose moves are pending: that RNR NAK, but only after the time in which this adapter says that it acknowledges
- * (Local CA ACK Delay), or the local ACK timeout. A duplicate that comes before, as requesters with an estimate of their own
- * send it, is answered by the ACK: an RNR NAK ends a requester that has an RNR retry count of 0, since it expects none for its WRITEs.
+ * A duplicate of a request whose moves are pending. Sends that RNR NAK only after the Local CA ACK Delay of this
+ * adapter or the local ACK timeout. Before, the ACK is the answer (requesters with an RTT estimate retransmit early):
+ * an RNR NAK ends a requester with an RNR retry count of 0, which expects no RNR NAK for WRITEs.
  */
 void rxe_resp_late(struct rxe_qp *rq, u32 psn);
 

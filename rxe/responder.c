@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Responder of RC and UC queue pairs (IBTA 9.7.4, 9.8): checks of sequence, rights and length, execution, ACK and NAK. Payload is
- * added to the batch of writes; the commit that runs the batch then completes receives and sends the ACK or NAK, after the pending
- * responses to READs and atomics before it.
+ * Responder of RC and UC queue pairs (IBTA 9.7.4, 9.8): checks of sequence, rights and length, execution, ACK and NAK.
+ * Payload is added to the batch of writes; the commit that runs the batch then completes receives and sends the ACK or
+ * NAK, after the pending responses to READs and atomics before it.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -117,7 +117,7 @@ u32 rxe_resp_zcopy(struct rxe_qp *rq, u32 psn, u32 n, u32 len, u8 **at)
 	return *at ? n : 0;
 }
 
-/* A payload that zero-copy receive has put there already is not written again. */
+/* Does not write a payload again that zero-copy receive has written. */
 static bool write_payload_write(struct rxe_qp *rq, struct wire_packet *p)
 {
 	bool zcopy = p->flags & WIRE_PKT_ZCOPY && p->data == rxe_remote_direct(rq, rq->resp.wr_rkey, rq->resp.wr_va,
@@ -217,8 +217,8 @@ static bool operation_enabled(const struct rxe_qp *rq, const struct wire_opcode 
 }
 
 /*
- * XRC: the SRQ that the request names (annex A14): one of the target's domain, and in all packets of a message the same. An invalid
- * XRCETH and a violation of the XRC domain are access errors.
+ * XRC: the SRQ that the request names (annex A14): one of the target's domain, and in all packets of a message the
+ * same. An invalid XRCETH and a violation of the XRC domain are access errors.
  */
 static bool xrc_srq_valid(struct rxe_qp *rq, const struct wire_packet *p, const struct wire_opcode *op)
 {
@@ -303,10 +303,12 @@ static void rc_duplicate(struct rxe_qp *rq, struct wire_packet *p, const struct 
 	}
 }
 
-/* A packet ahead of a missing PSN: one PSN sequence error NAK per flight; the packet goes to the out-of-order buffer. */
+/*
+ * A packet ahead of a missing PSN: one PSN sequence error NAK per flight; the packet goes to the out-of-order buffer.
+ */
 static void rc_out_of_order(struct rxe_qp *rq, const struct wire_packet *p, u32 psn)
 {
-	/* a PSN that repeats begins the next flight: its first packet was lost again, or the NAK was */
+	/* a PSN that repeats starts the next flight: its first packet or the NAK was lost */
 	if (!rq->resp.nak_sent ||
 	    (!rq->resp.rnr_sent && rxe_is_ethernet(rq) && wire_psn_diff(psn, rq->resp.last_ooo_psn) <= 0)) {
 		rxe_resp_count(rq, HCA_CNT_OUT_OF_SEQUENCE);
@@ -325,8 +327,9 @@ static void rc_expected(struct rxe_qp *rq, struct wire_packet *p, const struct w
 	const struct wire_bth *bth = wire_packet_bth(p);
 
 	/*
-	 * The missing packet has arrived. The kernel's rxe ignores a second NAK until it has received an ACK, and waits for its time-out
-	 * instead. So this packet is acknowledged at once: a responder may acknowledge any packet (9.7.5.1).
+	 * The missing packet has arrived. The kernel's rxe ignores a second NAK until it has received an ACK, and waits
+	 * for its time-out instead. So this packet is acknowledged at once: a responder may acknowledge any packet
+	 * (9.7.5.1).
 	 */
 	if (rq->resp.nak_sent && rxe_is_ethernet(rq)) {
 		rq->resp.ack_due = true;
@@ -388,7 +391,7 @@ void rxe_resp_request(struct rxe_qp *rq, struct wire_packet *p, const struct wir
 	s32 diff = wire_psn_diff(psn, rq->resp.epsn);
 
 	if (unlikely(rq->resp.failing || rq->fail_due))
-		return; /* as if lost */
+		return; /* handled as a lost packet */
 	if (unlikely(diff >= 0 && hca_ctx_full(rq->qp->ctx))) {
 		if (rq->qp->type == HCA_QPT_UC && !hca_ctx_overfull(rq->qp->ctx))
 			uc_request(rq, p, op, psn);
@@ -411,8 +414,8 @@ void rxe_resp_request(struct rxe_qp *rq, struct wire_packet *p, const struct wir
 }
 
 /*
- * A write of the batch has failed, and with it its message. Messages received before it complete; receives that were pulled after it
- * are flushed with the QP.
+ * A write of the batch has failed, and so its message fails. Messages received before it complete; receives that were
+ * pulled after it are flushed with the QP.
  */
 static void write_fail(struct rxe_qp *rq)
 {

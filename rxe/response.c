@@ -23,7 +23,9 @@ void rxe_req_progress(struct rxe_qp *rq, u32 una)
 		rxe_retry_arm(rq);
 }
 
-/* An ACK for a request after @w is an implied NAK of its response (9.7.5.1); only the first one of a flight is handled. */
+/*
+ * An ACK for a request after @w is an implied NAK of its response (9.7.5.1); only the first one of a flight is handled.
+ */
 static void response_lost(struct rxe_qp *rq, const struct rxe_wqe *w)
 {
 	rxe_req_progress(rq, rxe_read_expected(rq, w));
@@ -117,7 +119,7 @@ static void atomic_response_receive(struct rxe_qp *rq, struct rxe_wqe *w, struct
 	int err;
 
 	if (!buf)
-		return; /* as if lost */
+		return; /* handled as a lost packet */
 	memcpy(buf->data, &orig, 8);
 	err = rxe_response_write(rq, w, 0, rxe_bytes_in(buf));
 	wire_buf_put(buf);
@@ -141,7 +143,7 @@ void rxe_req_response(struct rxe_qp *rq, struct wire_packet *p, const struct wir
 	u8 syndrome = WIRE_AETH_ACK;
 
 	if (rq->fail_due || (p->len && hca_ctx_full(rq->qp->ctx)))
-		return; /* as if lost */
+		return; /* handled as a lost packet */
 	if (rq->qp->state < HCA_QPS_RTS || rq->qp->state > HCA_QPS_SQD || !rq->req.wq.wqes ||
 	    wire_psn_diff(psn, rq->req.una) < 0 || wire_psn_diff(psn, rq->req.max_psn) >= 0) {
 		ghost_count(rq); /* or a duplicate (9.7.5.1) */

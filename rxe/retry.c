@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Requester: retransmission (IBTA 9.7.5.1, 9.7.6.1.3), by go-back-n, or selectively: only the lost packet, if the responder has an
- * out-of-order buffer.
+ * Requester: retransmission (IBTA 9.7.5.1, 9.7.6.1.3), by go-back-n, or selectively: only the lost packet, if the
+ * responder has an out-of-order buffer.
  */
 #include "rxe/request.h"
 
@@ -60,8 +60,9 @@ struct rxe_wqe *rxe_retransmit_find(const struct rxe_qp *rq, u32 psn)
 }
 
 /*
- * Retransmits the lost packet @psn selectively if the responder has an out-of-order buffer or may have one, else by go-back-n from
- * @psn on. rxe_retransmit_acked() finds out which, by the PSN that the next ACK reaches. read.c retransmits READs.
+ * Retransmits the lost packet @psn selectively if the responder has or may have an out-of-order buffer, else by
+ * go-back-n from @psn on. rxe_retransmit_acked() determines this by the PSN that the next ACK reaches. read.c
+ * retransmits READs.
  */
 static void retransmit(struct rxe_qp *rq, u32 psn)
 {

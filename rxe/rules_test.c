@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Rules of requester and responder, one row per clause of IBTA volume 1: statuses, NAKs and counters of both sides. */
+/*
+ * Rules of requester and responder (IBTA volume 1, 9.7, 9.8), one row per clause: statuses, NAKs and counters of both
+ * sides.
+ */
 #include "rxe/request.h"
 #include "rxe/rxe_fixture.h"
 
@@ -59,7 +62,7 @@ static void step(u64 us)
 	loop_run_idle(loop, loop_now(loop).ns + us * NSEC_PER_USEC);
 }
 
-/* The next completion of @s is of @token with @status. */
+/* The next completion of @s has @token and @status. */
 static bool is_next(struct side *s, u64 token, u8 status)
 {
 	struct hca_cqe cqe = next(s);
@@ -72,7 +75,7 @@ static bool is_quiet(struct side *s)
 	return next(s).status == 255;
 }
 
-/* How often @from has sent an acknowledge with @syndrome and @psn. */
+/* Number of ACKs or NAKs with @syndrome and @psn sent by @from. */
 static u32 acks(const struct side *from, u8 syndrome, u32 psn)
 {
 	u32 i, n = 0;
@@ -192,7 +195,7 @@ static bool requests_behind_a_failed_one(void)
 	       !b.mem[8192 + 1];
 }
 
-/* Memory that fails */
+/* Memory that cannot be accessed */
 
 static bool write_unmapped(void)
 {
@@ -221,7 +224,7 @@ static bool recv_unmapped(void)
 	       is_next(&b, 4, HCA_WC_WR_FLUSH_ERR) && is_quiet(&b) && !hca_soft_wq_recvs(b.wq);
 }
 
-/* The receive of a message whose packets are still to come. */
+/* The receive of a message with more packets to follow. */
 static bool recv_unmapped_in_part(void)
 {
 	unmap(&b, 4096, 100);
@@ -288,7 +291,7 @@ static bool atomic_into_unmapped(void)
 	return is_next(&a, 1, HCA_WC_LOC_PROT_ERR) && qp_of(&b)->state == HCA_QPS_RTS;
 }
 
-/* The memory is found to be gone only when the move ends, while the transmit task is due. */
+/* The memory failure is found only when the move ends, while the transmit task is due. */
 static bool atomic_on_unmapped(void)
 {
 	struct hca_send_wr send = request_at(HCA_WR_SEND, 0, 64, 2);
@@ -401,7 +404,7 @@ static bool sqd_retransmits(void)
 	step(1);
 	if (!drain())
 		return false;
-	post(HCA_WR_RDMA_WRITE, 0, 64, 2); /* does not begin */
+	post(HCA_WR_RDMA_WRITE, 0, 64, 2); /* does not start */
 	step(1);
 	drop_opcode = 0;
 	if (a.events[HCA_EVENT_SQ_DRAINED])
@@ -418,7 +421,7 @@ static bool sqd_not_drained_early(void)
 	post(HCA_WR_RDMA_WRITE, 0, 64, 1);
 	step(1);
 	drain();
-	step(1500); /* a time-out later the cursor is back at the request */
+	step(1500); /* after a time-out the cursor is back at the request */
 	early = a.events[HCA_EVENT_SQ_DRAINED];
 	drop_all = false;
 	run();
@@ -519,7 +522,7 @@ static bool local_inv_waits(void)
 
 	if (hca_mw_alloc(a.ctx, a.pdn, 2, &rkey))
 		return false;
-	wr.rkey = rkey; /* unbound: its failure shows when it is carried out */
+	wr.rkey = rkey; /* unbound: it fails when it is executed */
 	drop_all = true;
 	post(HCA_WR_RDMA_WRITE, 0, 64, 1);
 	hca_soft_post_send(a.wq, &wr);
@@ -531,7 +534,7 @@ static bool local_inv_waits(void)
 	return !early && is_next(&a, 1, 0) && !is_quiet(&a);
 }
 
-/* All are there when the requester looks, as the chains of iSER and NFS are. */
+/* All requests are posted when the requester runs, as in the chains of iSER and NFS. */
 static bool local_operations_decide_on_the_next_request(void)
 {
 	u64 page = (address(&a, 4096) | 4095) - 4095;
@@ -570,7 +573,7 @@ static bool fence_sends_what_the_read_brings(void)
 	memset(a.mem, 0x11, 512);
 	wr.flags = HCA_SEND_SIGNALED | HCA_SEND_FENCE;
 	wr.remote_addr += 4096;
-	post(HCA_WR_RDMA_READ, 0, 512, 1); /* both are there when the requester looks */
+	post(HCA_WR_RDMA_READ, 0, 512, 1); /* both are posted when the requester runs */
 	hca_soft_post_send(a.wq, &wr);
 	run();
 	return is_next(&a, 1, 0) && is_next(&a, 2, 0) && !memcmp(b.mem + 4096, b.mem, 512) && b.mem[0] == 0x77;
@@ -771,7 +774,7 @@ static bool uc_short_receive(void)
 	return ok == 40 && qp_of(&b)->state == HCA_QPS_RTS;
 }
 
-/* A middle packet of a wrong length loses its message, which must not be complete without it. */
+/* A middle packet with a wrong length: its message is dropped and does not complete. */
 static bool uc_wrong_length(void)
 {
 	recv_at(b.wq, 0, 20000, 1);
@@ -859,7 +862,7 @@ static bool read_ooo_with_a_bad_key(void)
 	wr.num_sge = 2;
 	wr.sge[0].length = 4096 + 100;
 	wr.sge[1] = (struct hca_sge){ address(&a, 65536), 4 * 4096 - 4196, a.lkey ^ 0x5500 };
-	drop_from = drop_to = 2; /* the first response: the others come ahead of it */
+	drop_from = drop_to = 2; /* the first response: the others are out of order */
 	hca_soft_post_send(a.wq, &wr);
 	run();
 	return is_next(&a, 1, HCA_WC_LOC_PROT_ERR);

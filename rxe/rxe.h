@@ -5,7 +5,7 @@
 
 #include "emu/hca/engine.h"
 
-/* Give it to hca_set_transport(). */
+/* For hca_set_transport(). */
 extern const struct hca_transport rxe_transport;
 
 #endif

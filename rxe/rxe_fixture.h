@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* For tests: two HCAs back to back in virtual time, over a wire that loses packets by plan and remembers what passed. */
+/* Fixture of tests: two HCAs back to back in virtual time. The wire drops chosen packets and records all of them. */
 #ifndef MUSLIN_RXE_RXE_FIXTURE_H
 #define MUSLIN_RXE_RXE_FIXTURE_H
 
@@ -30,23 +30,23 @@ struct side {
 static struct loop *loop;
 static struct side a, b;
 static u64 sent;               /* packets on the wire, both ways */
-static u64 drop_from, drop_to; /* the nth to the nth are lost */
+static u64 drop_from, drop_to; /* drops the nth to the nth packet */
 static bool drop_all;
 static u8 drop_opcode;
-static u64 drop_lids; /* of packets to the LIDs of these bits */
+static u64 drop_lids; /* drops packets to LIDs in this bitmap */
 static u8 static_rate;
 static u8 link_layer = WIRE_LINK_IB, ack_timeout = 8;
 
-/* A wire that is at fault by chance: of 1024 packets so many are lost, come twice, or come after the next one. */
+/* Random faults of the wire: packets of 1024 that are lost, duplicated, or reordered with the next one. */
 static struct {
 	struct rng rng;
 	u32 lost, twice, late;
-	u64 most;                 /* so many packets pass; 0: all */
-	struct wire_packet *held; /* one that is late */
+	u64 most;                 /* packets that pass at most; 0: no limit */
+	struct wire_packet *held; /* a reordered one */
 	const struct side *held_for;
 } chance;
 
-/* What has passed the wire. */
+/* A packet that has passed the wire. */
 struct passed {
 	const struct side *from;
 	u8 opcode, syndrome;
@@ -55,7 +55,7 @@ struct passed {
 };
 static struct passed passed[4096];
 
-/* Memory that cannot be read or written, though it is registered: as if it were unmapped. */
+/* Registered memory that cannot be read or written, as if it were unmapped. */
 static u64 unmapped, unmapped_len;
 
 static inline bool is_mapped(const struct hca_dma_seg *seg, u32 n)
@@ -66,7 +66,7 @@ static inline bool is_mapped(const struct hca_dma_seg *seg, u32 n)
 	return true;
 }
 
-/* A side whose memory is late: moves have begun, and end with late_end(). */
+/* A side with late memory: moves start, and late_end() completes them. */
 static struct side *late_side;
 static struct hca_move *late_moves[64];
 static u32 late_count;
@@ -348,7 +348,7 @@ static inline void post_recv(u32 len)
 	hca_soft_post_recv(b.wq, &wr);
 }
 
-/* The next completion of a side, or status 255. */
+/* Polls the next completion of a side; status 255: none. */
 static inline struct hca_cqe next(struct side *s)
 {
 	struct hca_cqe cqe = { .status = 255 };

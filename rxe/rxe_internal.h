@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* The engine's own state, by the file that implements each part. */
+/* Transport: state of a queue pair and an adapter, and declarations by the file that implements them. */
 #ifndef MUSLIN_RXE_INTERNAL_H
 #define MUSLIN_RXE_INTERNAL_H
 
@@ -12,13 +12,13 @@
 #define RXE_QPN_MULTICAST 0xffffff
 #define RXE_CWND_MAX      512         /* packets sent and not acknowledged, per QP */
 #define RXE_ACK_EVERY     64          /* AckReq at least every so many packets */
-#define RXE_CHUNK         65536u      /* application memory is read in pieces of this size */
+#define RXE_CHUNK         65536u      /* application memory is read in chunks of this size */
 #define RXE_OOO_PACKETS   512         /* packets in the responder's out-of-order buffer, per QP */
 #define RXE_OOO_BYTES     (32u << 20) /* of payload in the out-of-order buffers of all QPs of an adapter */
 #define RXE_RESOURCES     128         /* READs and atomics for which the responder keeps its resources (9.7.5.1) */
 #define RXE_WRITE_BUFS    256         /* buffers that the batch of writes points into */
 #define RXE_WRITES        256         /* requests that the batch of writes belongs to */
-#define RXE_PSNS_MAX      0x7fffffu   /* unacknowledged: more could not be told from duplicates (9.7.1) */
+#define RXE_PSNS_MAX      0x7fffffu   /* unacknowledged PSNs: beyond, new packets look like duplicates (9.7.1) */
 #define RXE_BUDGET        60          /* packets that a QP sends before the next QP */
 
 /* A send request: its PSNs, and its payload. */
@@ -36,26 +36,28 @@ struct rxe_wqe {
 	struct hca_av av;
 };
 
-/* Responder resources of a READ or atomic (9.7.5.1): its response is pending or may be replayed. In the order of PSNs. */
+/*
+ * Responder resources of a READ or atomic (9.7.5.1): its response is pending or may be replayed. In the order of PSNs.
+ */
 struct rxe_resource {
 	bool atomic;
 	u32 first_psn, npkts;
 	u32 sent, start; /* responses sent; the first response to the latest request or duplicate */
 	u64 va, orig;
-	u64 due;     /* the move that fetches the chunk or an atomic's orig, as of hca_ctx_moved(); 0: fetched */
+	u64 due;     /* the move that fetches the chunk, or an atomic's orig; see hca_ctx_moved(); 0: fetched */
 	bool failed; /* that move failed */
 	u32 rkey, length, msn;
-	u32 srqn; /* XRC: the SRQ that the request names, and so the PD of its R_Key */
+	u32 srqn; /* XRC: the SRQ that the request names, which has the PD of its R_Key */
 	struct wire_buf *chunk;
 	u32 chunk_off;
 };
 
-/* A duplicate READ (maybe of a part) or atomic whose response is sent once more. */
+/* A duplicate READ (possibly of a part) or atomic whose response is retransmitted. */
 struct rxe_replay {
 	u32 index;     /* of the resource */
 	u32 start, at; /* first and next packet */
 	u32 end;       /* byte behind the last packet */
-	bool whole;    /* the last packet ends the response; else the rest is still pending for the first time */
+	bool whole;    /* the last packet ends the response; else the rest has not been sent yet */
 };
 
 static inline u32 rxe_packets(u32 len, u32 mtu)
@@ -77,11 +79,11 @@ struct rxe_write {
 	u32 ncomps; /* receive completions that were queued before it */
 };
 
-/* A failure that is deferred until pending writes are done, since earlier requests complete first. */
+/* A failure that is deferred until pending writes are done, since earlier requests have to complete first. */
 enum rxe_fail {
 	RXE_FAIL_NONE,
 	RXE_FAIL_REQUEST, /* rxe_req_fail() */
-	RXE_FAIL_ERROR,   /* the queue pair is in ERR: its flush is left */
+	RXE_FAIL_ERROR,   /* the queue pair is in ERR: only its flush is due */
 };
 
 /* Congestion window of a requester on a link without credits (cwnd.c). */
@@ -94,7 +96,7 @@ struct rxe_cwnd {
 	u64 srtt, sample_ns, timer_began; /* ns; begin of the local ACK timeout */
 };
 
-/* Does the peer's responder buffer out-of-order packets, so that one packet can be retransmitted selectively? */
+/* Does the peer's responder buffer out-of-order packets? If so, one packet can be retransmitted selectively. */
 enum rxe_selective {
 	RXE_SELECTIVE_UNKNOWN,
 	RXE_SELECTIVE_YES,
@@ -108,7 +110,7 @@ enum rxe_last_op {
 	RXE_LAST_OP_WRITE
 };
 
-/* Requester (9.7.5): the send queue, and what is sent and not acknowledged. */
+/* Requester (9.7.5): the send queue, and packets sent and not acknowledged. */
 struct rxe_requester {
 	struct hca_sq wq; /* of struct rxe_wqe, from RTR on */
 	u32 next;         /* position of the request to send next */
@@ -134,18 +136,18 @@ struct rxe_requester {
 	u32 seq_naks; /* PSN sequence error NAKs of a peer without an out-of-order buffer */
 };
 
-/* Responder (9.7.4, 9.8): what is received, executed and answered. */
+/* Responder (9.7.4, 9.8): packets received, requests executed and responses. */
 struct rxe_responder {
 	u32 epsn, msn;
 	u32 cpsn;       /* committed: PSNs before it are executed, responded to, in memory, and completed */
-	u64 late_since; /* ns of the loop's clock: the request at cpsn waits for moves since then, 0: it does not */
+	u64 late_since; /* ns of the loop's clock since when the request at cpsn waits for moves; 0: it does not wait */
 	enum rxe_last_op last_op;
 	bool comm_est, uc_drop;
 	/* ACK and NAK */
 	bool ack_due, nak_sent;
-	bool rnr_sent; /* the NAK sent is an RNR NAK: no sequence error NAK follows before the request */
-	u8 nak;        /* syndrome of a NAK that waits for the commit, 0: none */
-	bool failing; /* that NAK (UC, UD: none) is the last: the QP goes to ERR after the pending responses before it */
+	bool rnr_sent;  /* the NAK sent is an RNR NAK: no sequence error NAK follows before the request */
+	u8 nak;         /* syndrome of a NAK that waits for the commit, 0: none */
+	bool failing;   /* the QP goes to ERR after that NAK (UC, UD: none) and the pending responses before it */
 	u32 fail_psn;   /* of that NAK */
 	int fail_event; /* as of hca_qp_fail() */
 	/* out-of-order receive (ooo.c) */
@@ -156,11 +158,11 @@ struct rxe_responder {
 	bool recv_pulled; /* recv is a pulled request */
 	struct hca_recv_wr recv;
 	u32 recv_off;
-	u32 srqn;              /* XRC: the SRQ that the message names; 0: none, or it is gone */
+	u32 srqn;              /* XRC: the SRQ that the message names; 0: none, or it was destroyed */
 	struct hca_cqe *comps; /* completions that wait for the commit; one is reserved for the pulled request */
 	u32 ncomps, comps_cap;
 	/* RDMA WRITE in progress */
-	u64 wr_va; /* address of the next byte; wr_left: bytes that are left of wr_len */
+	u64 wr_va; /* address of the next byte; wr_left of wr_len bytes remain */
 	u32 wr_rkey, wr_left, wr_len;
 	/* READ and atomic responses (resource.c) */
 	struct rxe_resource *res; /* RXE_RESOURCES */
@@ -174,7 +176,7 @@ struct rxe_responder {
 /* Rate of packets of the requester and the responder: static rate (pace.c) and DCQCN (congestion.c). */
 struct rxe_rate {
 	struct loop_timer timer; /* kicks the queue pair when its next packet is due */
-	u64 until;               /* ns of the loop's clock: that time */
+	u64 until;               /* ns of the loop's clock: when the next packet is due */
 	bool armed;              /* the timer was armed a short while ago */
 	struct dcqcn *dcqcn;     /* from the first CNP on */
 	u64 cnp_after;           /* ns: no CNP is sent before that */
@@ -183,9 +185,8 @@ struct rxe_rate {
 struct rxe_qp {
 	struct hca_qp *qp;
 	struct rxe *rxe;
-	struct list work; /* on rxe->work while it has something to send */
-	struct list
-		dirty; /* on rxe->dirty while a commit is due, on rxe->commit_wait while that waits for pending writes */
+	struct list work;    /* on rxe->work while it has something to send */
+	struct list dirty;   /* on rxe->dirty while a commit is due, on rxe->commit_wait while it waits for writes */
 	struct list stalled; /* on rxe->stalled while it waits for moves to or from client memory */
 	bool wrote;          /* it has added to the batch of writes since write_due was set */
 	u64 write_due;       /* the move of its last write, as of hca_ctx_moved() */
@@ -209,10 +210,10 @@ struct rxe {
 	struct rxe_write last_write;                 /* of that entry */
 	u32 nwrite_bufs;
 	u32 ooo_bytes;                  /* payload in the out-of-order buffers of all QPs */
-	struct list pending[RXE_PORTS]; /* packets that the port did not take for want of credits */
+	struct list pending[RXE_PORTS]; /* packets that wait for credits of the port */
 };
 
-/* RC, or XRC: each end of that is half of an RC queue pair (annex A14). */
+/* RC, or XRC, whose ends are each half of an RC queue pair (annex A14). */
 static inline bool rxe_is_reliable(const struct rxe_qp *rq)
 {
 	return rq->qp->type == HCA_QPT_RC || rq->qp->type >= HCA_QPT_XRC_INI;
@@ -232,7 +233,7 @@ static inline bool rxe_is_ethernet(const struct rxe_qp *rq)
 void rxe_qp_error(struct rxe_qp *rq, int event);
 void rxe_qp_flush(struct rxe_qp *rq); /* completes the flush of a QP that entered ERR with writes pending */
 
-/* frame.c: @opcode of a connected queue pair is that of RC; its transport is added */
+/* frame.c: @opcode of a connected queue pair is the one of RC; rxe_frame() adds the transport service */
 struct wire_packet *rxe_frame(struct hca_qp *qp, const struct hca_av *av, u16 pkey, u8 opcode, u32 dqpn, u32 psn,
 			      u32 len, bool se, bool ackreq);
 void rxe_payload(struct wire_packet *p, struct wire_buf *buf, u32 off, u32 len);
@@ -242,7 +243,7 @@ bool rxe_blocked(const struct rxe *rxe, u8 port);
 u16 rxe_pkey(const struct hca_qp *qp, u16 index);
 
 /* payload.c */
-/* Bytes to be written, and the buffer that contains them; NULL: they are zero-copy payload, and written at once. */
+/* Bytes to write, and the buffer that contains them; NULL: zero-copy payload, which is written at once. */
 struct rxe_bytes {
 	const u8 *data;
 	u32 len;
@@ -257,39 +258,43 @@ static inline struct rxe_bytes rxe_bytes_in(struct wire_buf *buf)
 	return (struct rxe_bytes){ buf->data, buf->size, buf };
 }
 /*
- * Add a write to the batch, which takes a reference of the buffer in any case: 0, or an hca_key_error. To the receive request, from
- * its byte @off on (HCA_KEY_BOUNDS: it is too short); by an R_Key; to the SGEs of a READ or atomic, from byte @off on.
+ * Add a write to the batch: to the receive request from byte @off on (HCA_KEY_BOUNDS: it is too short); by an R_Key; to
+ * the SGEs of a READ or atomic from byte @off on. Returns 0 or an hca_key_error. The batch takes a reference of the
+ * buffer in any case.
  */
 int rxe_recv_write(struct rxe_qp *rq, u32 off, struct rxe_bytes from);
 int rxe_remote_write(struct rxe_qp *rq, u32 rkey, u64 va, struct rxe_bytes from);
 int rxe_response_write(struct rxe_qp *rq, const struct rxe_wqe *w, u32 off, struct rxe_bytes from);
 void rxe_writes_run(struct rxe *rxe); /* the batch is empty afterwards, and its buffers are released */
-/* Bytes of a request's message: added to the batch of reads, which sets w->read_failed when it runs. 0, or an hca_key_error. */
+/*
+ * Adds a read of a request's message to the batch of reads, which sets w->read_failed when it runs. 0, or an
+ * hca_key_error.
+ */
 int rxe_wqe_read(struct rxe_qp *rq, struct rxe_wqe *w, u32 off, u32 len, void *local);
-/* Reads memory by an R_Key at once: 0, an hca_key_error, or -EFAULT, which is none of them. */
+/* Reads memory by an R_Key at once: 0, an hca_key_error, or -EFAULT (the key is valid, the memory is not). */
 int rxe_resource_load(struct rxe_qp *rq, struct rxe_resource *r, u64 va, u32 len, void *local);
 int rxe_remote_check(struct rxe_qp *rq, u32 rkey, u64 va, u32 len, u32 access); /* 0, or an hca_key_error */
 /*
- * Zero-copy: a pointer to those bytes, if they are mapped contiguously and the port of the queue pair supports zero-copy payload;
- * else NULL. @access as for hca_key_local() and hca_key_remote().
+ * Zero-copy: a pointer to those bytes, if they are mapped contiguously and the port of the queue pair supports
+ * zero-copy payload; else NULL. @access as for hca_key_local() and hca_key_remote().
  */
 u8 *rxe_sges_direct(struct rxe_qp *rq, const struct hca_sge *sge, u16 n, u32 off, u32 len, u32 access);
 u8 *rxe_remote_direct(struct rxe_qp *rq, u32 rkey, u64 va, u32 len, u32 access);
 /*
- * Runs the batch of reads, all of which belong to @rq. True: they are pending as move *due; their bytes and failures are known when
- * hca_ctx_moved() says that the move is done.
+ * Runs the batch of reads, which all belong to @rq. True: they are pending as move *due; bytes and failures are valid
+ * when hca_ctx_moved() returns true for that move.
  */
 bool rxe_reads_run(struct rxe_qp *rq, u64 *due);
 bool rxe_writes_done(struct rxe_qp *rq); /* all writes of the queue pair are in memory; the batch must have been run */
 void rxe_chunk_put(struct rxe_qp *rq, struct wire_buf *chunk); /* also while it is being filled */
-/* hca_atomic() for the resource's response; a failure found later is that of the request with @psn. */
+/* hca_atomic() for the resource's response; a failure found later belongs to the request with @psn. */
 int rxe_atomic(struct rxe_qp *rq, const struct hca_span *span, bool swap, u64 compare_add, u64 swap_value, u64 *old,
 	       u32 psn);
 static inline bool rxe_pending(const struct rxe_qp *rq, u64 due)
 {
 	return unlikely(due) && !hca_ctx_moved(rq->qp->ctx, due);
 }
-/* Are writes pending that a commit has seen? Unlike rxe_writes_done(), valid while the batch is not empty. */
+/* Are writes pending that a commit has to wait for? Unlike rxe_writes_done(), valid while the batch is not empty. */
 static inline bool rxe_writes_late(const struct rxe_qp *rq)
 {
 	return rxe_pending(rq, rq->write_due);
@@ -299,7 +304,7 @@ static inline bool rxe_writes_late(const struct rxe_qp *rq)
 void rxe_dirty(struct rxe_qp *rq); /* a commit is due */
 void rxe_commit(struct rxe *rxe);
 void rxe_stall(struct rxe_qp *rq); /* kicked when moves of a client are done */
-void rxe_moved(struct hca *hca);   /* of struct hca_transport: retries commits, and kicks what was stalled */
+void rxe_moved(struct hca *hca);   /* of struct hca_transport: retries commits, and kicks stalled queue pairs */
 
 /* cwnd.c */
 void rxe_cwnd_reset(struct rxe_qp *rq);
@@ -312,15 +317,15 @@ void rxe_cwnd_lost(struct rxe_qp *rq);
 u64 rxe_cwnd_timeout(const struct rxe_qp *rq);
 bool rxe_cwnd_timeout_counts(
 	const struct rxe_qp *rq);               /* the full local ACK timeout has expired: a retry now is counted */
-bool rxe_cwnd_timeout_early(struct rxe_qp *rq); /* the time-out that expired was an early one: not counted as a retry */
+bool rxe_cwnd_timeout_early(struct rxe_qp *rq); /* the expired time-out was an early one: not counted as a retry */
 
 /* The requester: wqe.c, requester.c, retry.c, response.c, read.c */
 void rxe_req_kick(struct rxe_qp *rq);
 bool rxe_req_run(struct rxe_qp *rq); /* true: more to do */
 void rxe_req_complete(struct rxe_qp *rq);
 /*
- * Zero-copy receive of READ responses: *at is the memory of the response with @psn if that is the expected one. Returns how many
- * packets of @len bytes fit there, without the last one of the message.
+ * Zero-copy receive of READ responses: sets *at to the memory of the response with @psn if that is the expected one.
+ * Returns how many packets of @len bytes fit there, without the last one of the message.
  */
 u32 rxe_req_zcopy(struct rxe_qp *rq, u32 psn, u32 n, u32 len, u8 **at);
 void rxe_req_response(struct rxe_qp *rq, struct wire_packet *p, const struct wire_opcode *op);
@@ -332,9 +337,12 @@ bool rxe_req_loading(struct rxe_qp *rq);         /* payload of its requests is s
 
 /* path.c */
 void rxe_migrate(struct rxe_qp *rq); /* to the alternate path */
-/* Did the packet arrive by a path of this QP, with its P_Key? It may arm the alternate path, or migrate to it. */
+/*
+ * Did the packet arrive by a path of this QP, with its P_Key? Arms the alternate path or migrates to it if the packet
+ * demands that.
+ */
 bool rxe_path_accepts(struct rxe_qp *rq, struct wire_packet *p, u8 port);
-/* Did it arrive by the primary path? Changes nothing. */
+/* Did it arrive by the primary path? No side effects. */
 bool rxe_path_is(const struct rxe_qp *rq, const struct wire_packet *p, u8 port);
 
 /* key_check.c: rxe_*_accepts() report a mismatch as a violation. @index: of the port's P_Key table. */

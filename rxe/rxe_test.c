@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Two HCAs back to back in virtual time, over a wire that loses, repeats and swaps packets by plan: a row per rule. */
+/*
+ * Two HCAs back to back in virtual time, over a wire that drops, duplicates and reorders chosen packets: a row per
+ * rule.
+ */
 #include "rxe/rxe_fixture.h"
 
 static bool no_memory; /* for the first completions of a receiver */
@@ -158,7 +161,7 @@ static bool violation_ok(const struct violation *v)
 		wr.sge[0].lkey ^= 1;
 	drop_all = v->wrong == DEAD_WIRE;
 	hca_soft_post_send(a.wq, &wr);
-	hca_soft_post_send(a.wq, &wr); /* is flushed */
+	hca_soft_post_send(a.wq, &wr); /* flushed */
 	run();
 	s = next(&a);
 	r = next(&b);
@@ -194,7 +197,7 @@ static void test_atomics(void)
 	memcpy(b.mem, &v, 8);
 	wr = request(HCA_WR_ATOMIC_FETCH_AND_ADD, 8);
 	wr.compare_add = 2;
-	drop_from = drop_to = 2; /* the response: the retry must not add again */
+	drop_from = drop_to = 2; /* the response: the retry must not execute the atomic again */
 	hca_soft_post_send(a.wq, &wr);
 	run();
 	row(300, "fetch and add", !next(&a).status && value(&b, 0) == 42 && value(&a, 0) == 40);
@@ -242,7 +245,10 @@ static void test_rnr_twice(void)
 	stop();
 }
 
-/* The receiver's memory is late, and so much is under way that RC would be told to retry: what nobody retries is received. */
+/*
+ * The receiver's memory is late, with so many packets in flight that RC would get an RNR NAK: unreliable packets are
+ * received.
+ */
 static void test_late(enum hca_qp_type type)
 {
 	static u8 from[9 << 20], to[sizeof(from)];
@@ -349,7 +355,7 @@ static void test_lost_response(void)
 	stop();
 }
 
-/* On Ethernet, with early retransmission: how long, in ms, a QP retries that was idle for @idle ms before. */
+/* Ethernet with early retransmission: duration of the retries, in ms, of a QP that was idle for @idle ms. */
 static u64 tries_for(u64 idle)
 {
 	struct hca_send_wr wr;
@@ -388,7 +394,7 @@ static void test_retry_interval(void)
 	row(326, "also after an idle time", ms >= least && ms <= 4 * least);
 }
 
-/* More payload buffers than the batch of writes references. */
+/* More payload buffers than the batch of writes can reference. */
 static void test_kept(void)
 {
 	struct rxe_qp *rq;
@@ -446,7 +452,7 @@ static void test_invalidate(void)
 	start(HCA_QPT_RC, 5, 0);
 	hca_mw_alloc(b.ctx, b.pdn, 2, &rkey);
 	wr = request(HCA_WR_SEND_WITH_INV, 10);
-	wr.imm = rkey; /* not bound: may not be invalidated */
+	wr.imm = rkey; /* not bound: cannot be invalidated */
 	post_recv(64);
 	hca_soft_post_send(a.wq, &wr);
 	run();
@@ -475,7 +481,7 @@ static void test_ud(void)
 	stop();
 }
 
-/* A TCP packet's headers over IPv4, with IPoIB's encapsulation. */
+/* A TCP packet's headers over IPv4, with the IPoIB encapsulation. */
 static void headers(u8 *p)
 {
 	static const u8 h[44] = { 8, 0, 0, 0,  0x45, [10] = 0x40, [12] = 64, 6,           [16] = 10,
@@ -499,7 +505,7 @@ static const struct {
 	enum hca_qp_type type;
 	u32 len;
 	u16 mss, hdr;
-	u8 opcode, first, status; /* the first byte of the headers */
+	u8 opcode, first, status; /* first byte of the headers */
 } lso_errors[] = {
 	{ "LSO: headers are not IP", HCA_QPT_UD, 5000, 1000, 44, HCA_WR_SEND, 1, HCA_WC_LOC_QP_OP_ERR },
 	{ "LSO: headers are too short", HCA_QPT_UD, 5000, 1000, 40, HCA_WR_SEND, 8, HCA_WC_LOC_QP_OP_ERR },
@@ -570,7 +576,7 @@ static bool done_after(u32 us)
 	return !next(&a).status;
 }
 
-/* 1 MiB takes 3.4 ms at 2.5 Gb/s, and as good as nothing at the port's own rate. 9.11.1 */
+/* 1 MiB takes 3.4 ms at 2.5 Gb/s, and nearly no time at the port's own rate (9.11.1). */
 static void test_static_rate(void)
 {
 	struct hca_send_wr wr;
@@ -595,8 +601,8 @@ static void test_static_rate(void)
 }
 
 /*
- * Automatic path migration, 17.2.8: both sides have two LIDs, and the path between the even ones is the alternate.
- * Packets to the LIDs of the primary path can be lost.
+ * Automatic path migration (17.2.8): both sides have two LIDs, and the path between the even ones is the alternate. The
+ * test can drop packets to the LIDs of the primary path.
  */
 static int arm(struct side *s, u16 alt_lid, bool load)
 {

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* UD receive and multicast (IBTA 9.8, 10.5): one packet per message, P_Key and Q_Key checks, the GRH in the first 40 bytes. */
+/*
+ * UD receive and multicast (IBTA 9.8, 10.5): one packet per message, P_Key and Q_Key checks, the GRH in the first 40
+ * bytes.
+ */
 #include <errno.h>
 
 #include "emu/packet/roce.h"
@@ -11,7 +14,7 @@
 struct delivery {
 	struct wire_packet *p;
 	const struct wire_opcode *op;
-	const struct hca_qp *from; /* the sender, if it is a queue pair of this HCA: it gets no copy */
+	const struct hca_qp *from; /* the sender, if it is a queue pair of this HCA: it receives no copy */
 };
 
 static u16 pkey_index(const struct wire_port *port, u16 pkey)

@@ -43,7 +43,7 @@ static void ud_send(struct rxe_qp *rq, struct rxe_wqe *w)
 	wire_buf_put(buf);
 	if (!p)
 		return;
-	/* 10.2.5: a controlled Q_Key is the QP's own */
+	/* 10.2.5: a controlled Q_Key is replaced by the QP's own */
 	wire_deth_fill(wire_packet_deth(p), w->remote_qkey & 0x80000000u ? qp->attr.qkey : w->remote_qkey, qp->src_qpn);
 	if (imm)
 		wire_packet_immdt(p)->imm = cpu_to_be32(w->wr.imm);

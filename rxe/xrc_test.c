@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Rules of XRC (IBTA annex A14), one row each: an initiator at one side, a target with SRQs of its XRC domain at the other. */
+/*
+ * Rules of XRC (IBTA annex A14), one row each: an initiator at one side, a target with SRQs of its XRC domain at the
+ * other.
+ */
 #include "rxe/rxe_fixture.h"
 
 #define PSN  1000
@@ -137,14 +140,14 @@ static bool nakked(u8 code)
 	return false;
 }
 
-/* The request, posted with @token, is refused as an access error (9.9.3), and both queue pairs go to ERR. */
+/* The request, posted with @token, fails with a remote access error (9.9.3), and both queue pairs go to ERR. */
 static bool is_refused(u64 token)
 {
 	return nakked(WIRE_NAK_REMOTE_ACCESS) && sent_is(token, HCA_WC_REM_ACCESS_ERR) && state_of(&b) == HCA_QPS_ERR &&
 	       state_of(&a) == HCA_QPS_ERR && b.events[HCA_EVENT_QP_ACCESS_ERR] == 1;
 }
 
-/* @n packets that the initiator sends are received, and the loop does not get to the commit. */
+/* A packet of the initiator without a work request. */
 static struct wire_packet *forge(u8 opcode, u32 psn, u32 srqn, u32 len)
 {
 	struct hca_qp *qp = hca_qp_lookup(a.hca, a.qpn);
@@ -283,7 +286,7 @@ static bool key_of_the_targets_pd(void)
 
 static bool empty_srq(void)
 {
-	recv_to(&second, 0, 100, 2); /* another SRQ's receives do not help */
+	recv_to(&second, 0, 100, 2); /* receives of another SRQ are not used */
 	post(first.srqn, HCA_WR_SEND, 100, 1);
 	loop_run_idle(loop, loop_now(loop).ns + 5 * NSEC_PER_USEC);
 	if (next(&a).status != 255 || counted(&a, "rcvd_rnr_err") != 1)

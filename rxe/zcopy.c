@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Zero-copy receive (zcopy) of RDMA WRITE and READ response payloads. The first header of a burst of datagrams is peeked at; if its
- * PSN continues the message that the queue pair is receiving, the kernel copies the payloads directly to the next bytes of that
- * message. A payload that turns out to belong elsewhere (missing PSN, another queue pair, wrong ICRC) is copied out again and its
- * packet is received as any other. Memory may thus be written before a valid packet has named it. No program can observe that:
+ * Zero-copy receive (zcopy) of RDMA WRITE and READ response payloads. The link layer peeks at the first header of a
+ * burst of datagrams; if its PSN continues the message that the queue pair is receiving, the kernel copies the payloads
+ * directly to the next bytes of that message. A payload that belongs elsewhere (missing PSN, another queue pair, wrong
+ * ICRC) is copied out again and its packet is received as any other. So memory may be written before a valid packet has
+ * named it. No program can observe that:
  *
- * - Only a message in progress is continued: a packet with a correct ICRC has passed the key check, and the key is checked again.
- *   Nothing outside of the range of that message is written.
- * - The bytes that the message has not yet written are undefined until it completes (10.7.3): a retransmission may write them, too.
- * - The last packet of a message is never received by zero-copy, since programs poll its last byte. That byte, and with it a
- *   completion, is written after all packets before it have been checked.
+ * - Only a message in progress is continued: a packet with a correct ICRC has passed the key check, and the key is
+ *   checked again. Nothing outside of the range of that message is written.
+ * - The bytes that the message has not yet written are undefined until it completes (10.7.3): a retransmission may
+ *   write them, too.
+ * - The last packet of a message is never received by zero-copy, since programs poll its last byte. That byte, and with
+ *   it a completion, is written after all packets before it have been checked.
  * - Writes of earlier messages are run first.
  */
 #include "rxe/rxe_internal.h"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""What scenarios share: a pair of guests, simulations, and the small programs in programs/."""
+"""Shared by the scenarios: a pair of guests, simulations, and the small programs in programs/."""
 
 import json
 import os
@@ -13,7 +13,7 @@ import pytest
 
 HERE = pathlib.Path(__file__).parent
 PROGRAMS = HERE / "programs"
-# Modules have names of their own: those of one subject import from those of another by these.
+# Module names are unique: modules of one subject import from those of another by name.
 sys.path[:0] = sorted({str(f.parent) for f in HERE.glob("*/test_*.py")})
 
 
@@ -23,7 +23,7 @@ def pytest_configure(config):
 
 
 def pytest_collection_modifyitems(config, items):
-    """Files with guests take longest: where files run side by side, they come first."""
+    """Sorts files with guests first, since they take longest when files run in parallel."""
     if not config.getoption("--muslin-model"):
         once = [i for i in items if i.get_closest_marker("one_model") and i.callspec.params["model"] == "connectx"]
         items[:] = [i for i in items if i not in once]
@@ -31,7 +31,9 @@ def pytest_collection_modifyitems(config, items):
 
 
 def pytest_generate_tests(metafunc):
-    """Guests have our module's device; with --muslin-model that one, and without it in marked tests a ConnectX, too."""
+    """
+    Guests have muslin's virtio device; with --muslin-model that one, and without it in marked tests a ConnectX, too.
+    """
     if "model" in metafunc.fixturenames:
         chosen = metafunc.config.getoption("--muslin-model")
         both = metafunc.definition.get_closest_marker("also_connectx")
@@ -40,7 +42,7 @@ def pytest_generate_tests(metafunc):
 
 
 def build_connectx(fabric, *options):
-    """What `muslin vm --build` prints of a guest with a ConnectX. Skips where no QEMU has it."""
+    """Output of `muslin vm --build` for a guest with a ConnectX. Skips if no QEMU supports it."""
     built = fabric.start_muslin("vm", "--build", "--model", "connectx", *options)
     built.wait(300, status=None)
     if "a ConnectX needs QEMU" in built.output:
@@ -57,7 +59,7 @@ def connectx(shared_fabric):
 
 @pytest.fixture(scope="module")
 def model(request):
-    """Of the guests' adapters: a parameter of each test with such guests."""
+    """The guests' adapter: a parameter of each test with such guests."""
     if request.param == "connectx" and not request.config.getoption("--muslin-model"):
         request.getfixturevalue("connectx")
     return request.param
@@ -65,7 +67,7 @@ def model(request):
 
 @pytest.fixture(scope="module")
 def guests(shared_fabric, model):
-    """Guests on h1 and h5, which are on different leafs, both with ib0 up. Whatever a test does to them it undoes."""
+    """Guests on h1 and h5, which are on different leafs, both with ib0 up. A test must undo its changes to them."""
     vms = [shared_fabric.vm(host, "--model", model) for host in ("h1", "h5")]
     for vm in vms:
         vm.wait_ib0()
@@ -76,7 +78,7 @@ def guests(shared_fabric, model):
 
 @pytest.fixture(scope="module")
 def mounted(guests):
-    """Both: the first one has the second one's /export at /mnt, over RDMA."""
+    """Both guests: the first one has the second one's /export mounted at /mnt, over RDMA."""
     a, b = guests
     assert "rdma 20049" in b.run("nfs-server")
     assert "proto=rdma" in a.run("nfs-mount 10.0.0.5")
@@ -86,7 +88,7 @@ def mounted(guests):
 
 @pytest.fixture
 def folder():
-    """One that any user may enter."""
+    """A directory that any user may enter."""
     path = pathlib.Path(tempfile.mkdtemp(prefix="muslin-t-"))
     path.chmod(0o755)
     yield path
@@ -96,9 +98,9 @@ def folder():
 @pytest.fixture(scope="session")
 def program():
     """
-    program("apm"): the path of programs/apm.c, compiled with what these programs share; where programs/ has a folder of
-    that name, of all its files. program("sharing.py"): the path of a copy that any user may read, beside the others.
-    program("slow_copies.so"): a library to preload.
+    program("apm"): the path of programs/apm.c, compiled with the files that these programs share; if programs/ has a
+    directory with that name, of all its files. program("sharing.py"): the path of a copy that any user may read,
+    beside the others. program("slow_copies.so"): a library to preload.
     """
     folder = pathlib.Path(tempfile.mkdtemp(prefix="muslin-p-"))
     folder.chmod(0o755)
@@ -126,7 +128,7 @@ def program():
 
 @pytest.fixture(scope="module")
 def sim(muslin_programs):
-    """Runs a simulation and returns what it prints; @status: of one that fails, its words."""
+    """Runs a simulation and returns its output; @status: of one that fails, its error message."""
 
     def run(*args, status=0):
         argv = [muslin_programs / "muslin-sim", *map(str, args)]

@@ -1,23 +1,23 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""Two daemons, which know nothing of each other, with hosts on addresses of the machine."""
+"""Two independent daemons, with hosts on addresses of the machine."""
 
 import os
 import re
 
 from muslin.pair import RESTART_BOTH
 
-# The same over iWARP, where a server that is asked too early closes the TCP connection.
+# The same over iWARP, where a server that receives the MPA Request too early closes the TCP connection.
 RESTART_ON_TCP = re.compile(r"socket/rdma_cm|Failed to exchange data|Failed to create RDMA CM|" + RESTART_BOTH.pattern)
 
 
 def own_addresses(letter, first=1):
-    """Loopback addresses of this process's own, from @first on, for hosts 1 to 3."""
+    """Loopback addresses for this process only, from @first on, for hosts 1 to 3."""
     net = f"127.{os.getpid() >> 8 & 127}.{os.getpid() & 255}"
     return {f"{letter}{i}": f"{net}.{first + i}" for i in (1, 2, 3)}
 
 
 class Two:
-    """The host @second is of fabric b, all others are of a. @device: what they call their adapter."""
+    """The host @second is of fabric b, all others are of a. @device: the name of their adapter."""
 
     restart = RESTART_BOTH
 

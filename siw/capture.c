@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Packet capture of iWARP streams: each FPDU as an Ethernet frame with IP and TCP headers. The segments and sequence numbers of the
- * machine's TCP are not known here: these sequence numbers start at 1, and each segment acknowledges all bytes before it.
+ * Packet capture of iWARP streams: each FPDU as an Ethernet frame with IP and TCP headers. The segments and sequence
+ * numbers of the machine's TCP are unknown: the captured sequence numbers start at 1, and each segment acknowledges all
+ * bytes before it.
  */
 #include "emu/wire/inet.h"
 #include "siw/siw_internal.h"
@@ -24,7 +25,7 @@ static u8 *put32(u8 *p, u32 v)
 	return put16(put16(p, v >> 16), v);
 }
 
-/* The headers of IP and TCP; returns what is behind them. */
+/* Writes the IP and TCP headers; returns the address after them. */
 static u8 *put_headers(u8 *at, const struct hca_iw_addr *from, const struct hca_iw_addr *to, u32 seq, u32 ack, u32 len)
 {
 	if (ip_addr_is_v4(&from->ip)) {
@@ -49,7 +50,7 @@ static u8 *put_headers(u8 *at, const struct hca_iw_addr *from, const struct hca_
 void siw_capture_frame(struct siw *siw, const struct hca_iw_addr *from, const struct hca_iw_addr *to,
 		       struct siw_capture_seq *seq, const u8 *p, u32 len, bool out)
 {
-	static u8 buf[2 + 128 + SEGMENT]; /* two bytes more, for the IP header to stand as wire_inet_fill() wants it */
+	static u8 buf[2 + 128 + SEGMENT]; /* two bytes more align the IP header for wire_inet_fill() */
 	u32 type = ip_addr_is_v4(&from->ip) ? WIRE_INET_IP4 : WIRE_INET_IP6;
 	u32 *own = out ? &seq->out : &seq->in, *other = out ? &seq->in : &seq->out;
 	u8 *frame = buf + 2, *ip = frame + ETH_SIZE, *at;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * iWARP connection establishment: TCP handshake and MPA negotiation, until the stream belongs to the queue pair. The initiator sends an
- * MPA request and receives the reply; between the two the responder's program accepts or rejects (RFC 5044, 7.1; RFC 6581). A frame is
- * read up to its last byte and no further, within a time-out that a slow peer cannot extend. The states and events are rows of a table.
+ * iWARP connection establishment: TCP handshake and MPA negotiation, until the queue pair has the stream (RFC 5044,
+ * 7.1; RFC 6581). The initiator sends an MPA request and receives the reply; in between the responder's program accepts
+ * or rejects. A frame is read up to its last byte and no further, within a time-out that a slow peer cannot extend.
+ * States and events are rows of a table.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -11,22 +12,22 @@
 #include "emu/lib/log.h"
 #include "siw/conn.h"
 
-#define CONNECT_NS (20ull * 1000 * 1000 * 1000) /* TCP's handshake */
+#define CONNECT_NS (20ull * 1000 * 1000 * 1000) /* TCP handshake */
 
 enum conn_event {
 	EV_ESTABLISHED, /* TCP */
 	EV_REQUEST,     /* a valid MPA request */
-	EV_BAD_REQUEST, /* one whose parameters cannot be met: rejected (RFC 6581, 9) */
+	EV_BAD_REQUEST, /* unacceptable parameters: rejected (RFC 6581, 9) */
 	EV_REPLY,       /* the MPA reply accepts, and fits the request */
 	EV_REJECTED,    /* the MPA reply rejects */
 	EV_REVISION_1,  /* the peer has MPA revision 1 only (RFC 6581, 10) */
 	EV_ACCEPT,      /* by the responder's program */
 	EV_REJECT,
-	EV_FAILED, /* of TCP, a time-out, a malformed frame, or one that is not allowed now */
+	EV_FAILED, /* TCP failure, time-out, or a malformed or unexpected frame */
 	EV_CLOSED  /* the stream was closed in RDMA mode */
 };
 
-/* What comes with an event. */
+/* Arguments of an event. */
 struct conn_arg {
 	int err;
 	bool reset;                    /* FAILED: close by a TCP reset, to report an error to the peer */
@@ -34,7 +35,7 @@ struct conn_arg {
 	const struct hca_iw_param *param;
 };
 
-/* One transition; defined with the table at the end. -EINVAL: the state has none for the event. */
+/* Executes one transition of the table below. -EINVAL: the state has none for the event. */
 static int conn_event(struct hca_iw_conn *c, enum conn_event ev, const struct conn_arg *arg);
 
 static void conn_fail(struct hca_iw_conn *c, int err, bool reset)
@@ -108,7 +109,7 @@ static u32 conn_epoll_events(const struct hca_iw_conn *c)
 	return c->state == CONN_CONNECTING ? EPOLLOUT : c->state == CONN_RECVD_MPAREQ ? EPOLLIN | EPOLLRDHUP : EPOLLIN;
 }
 
-/* ---- RDMA mode: the stream is the queue pair's ---- */
+/* ---- RDMA mode: the queue pair has the stream ---- */
 
 static void on_closed(void *ctx, int err)
 {
@@ -121,7 +122,7 @@ static void established_report(struct hca_iw_conn *c)
 	(void)event_raise(c, HCA_IW_ESTABLISHED, 0, NULL);
 }
 
-/* A stream that has started and ends in the same turn is reported as both, in this order. */
+/* Reports a stream that starts and ends in the same turn as both, in this order. */
 static int close_report(struct hca_iw_conn *c, const struct conn_arg *arg)
 {
 	c->sq = NULL;
@@ -136,7 +137,7 @@ static void on_established(struct loop_task *t, struct now now)
 	established_report(container_of(t, struct hca_iw_conn, task));
 }
 
-/* Responder: the initiator has sent its first FPDU, or is not required to. */
+/* Responder: the initiator has sent its first FPDU, or need not send one first. */
 static void on_started(void *ctx)
 {
 	struct hca_iw_conn *c = ctx;
@@ -179,7 +180,7 @@ static int send_frame(struct hca_iw_conn *c, const struct mpa_frame *f)
 	if (len < 0)
 		return len;
 	siw_capture(c->siw, &c->local, &c->remote, &c->seq, frame, (u32)len, true);
-	/* the first bytes of a connection: TCP has room for them */
+	/* the first bytes of a connection always fit in the send buffer */
 	return send(c->fd.fd, frame, (size_t)len, MSG_DONTWAIT | MSG_NOSIGNAL) == len ? 0 : -ECONNRESET;
 }
 
@@ -199,7 +200,7 @@ static int read_frame(struct hca_iw_conn *c, struct mpa_frame *f)
 		c->len += (u32)n;
 		len = mpa_frame_parse(c->buf, c->len, f);
 		if (len > 0 && siw_fault_garbles(c->siw)) {
-			c->buf[0] ^= 1; /* of the key */
+			c->buf[0] ^= 1; /* of the MPA key */
 			len = mpa_frame_parse(c->buf, c->len, f);
 		}
 		if (len < 0)
@@ -235,7 +236,7 @@ static void fill_request(struct hca_iw_conn *c, const struct hca_iw_param *p)
 	c->req.data_len = p->data_len;
 }
 
-/* Once more with MPA revision 1, on a new TCP connection (RFC 6581, 10). */
+/* Retries with MPA revision 1, on a new TCP connection (RFC 6581, 10). */
 static int request_retry(struct hca_iw_conn *c, const struct conn_arg *arg)
 {
 	int err;
@@ -336,7 +337,7 @@ static int reject_send(struct hca_iw_conn *c, const struct conn_arg *arg)
 	return 0;
 }
 
-/* No program knows of the connection. */
+/* Rejects a request before a program has received it. */
 static int request_reject(struct hca_iw_conn *c, const struct conn_arg *arg)
 {
 	(void)reject_send(c, arg);
@@ -366,8 +367,8 @@ static int request_report(struct hca_iw_conn *c, const struct conn_arg *arg)
 }
 
 /*
- * The program gets the error when it accepts or rejects: a DISCONNECTED event is for established connections only, and rping's server,
- * for one, mistakes it for the event of another connection.
+ * Reports the error when the program accepts or rejects: a DISCONNECTED event is for established connections only, and
+ * rping's server, for one, mistakes it for the event of another connection.
  */
 static int request_withdraw(struct hca_iw_conn *c, const struct conn_arg *arg)
 {
@@ -466,7 +467,7 @@ static void on_fd(struct loop_fd *w, u32 events, struct now now)
 		return;
 	}
 	if (c->state ==
-	    CONN_RECVD_MPAREQ) { /* the initiator sends nothing before the reply (RFC 5044, 7.1.2): it has closed */
+	    CONN_RECVD_MPAREQ) { /* no data comes before the reply (RFC 5044, 7.1.2): the stream was closed */
 		conn_fail(c, -ECONNRESET, true);
 		return;
 	}
@@ -502,7 +503,7 @@ static struct hca_iw_conn *conn_create(struct siw *siw, int fd, enum conn_state 
 	return c;
 }
 
-/* ---- calls of the program ---- */
+/* ---- verbs calls of the program ---- */
 
 static int qp_check(struct hca *hca, const struct hca_iw_param *p)
 {
@@ -563,7 +564,7 @@ static void conn_own(struct hca_iw_conn *c, hca_iw_event_fn *fn, void *ctx)
 	c->ctx = ctx;
 }
 
-/* Is there room for so much private data in the reply? */
+/* Does private data of @len bytes fit in the reply? */
 static bool reply_fits(const struct hca_iw_conn *c, u16 len)
 {
 	return len + (c->reply.enhanced ? MPA_V2_LEN : 0) <= MPA_PRIVATE_MAX;
@@ -744,7 +745,7 @@ void siw_conns_reset(struct siw *siw)
 	struct hca_iw_conn *c;
 	bool again = true;
 
-	while (again) { /* what a program does about one may free others */
+	while (again) { /* handling one event may free others */
 		again = false;
 		list_for_each (c, &siw->conns, link)
 			if (c->fd.fd >= 0) {

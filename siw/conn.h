@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Connection establishment: connections and listeners. */
+/* iWARP connection establishment (RFC 5044, 7.1; RFC 6581): connections and listeners. */
 #ifndef MUSLIN_SIW_CONN_H
 #define MUSLIN_SIW_CONN_H
 
@@ -28,13 +28,13 @@ struct hca_iw_conn {
 	struct loop_fd fd;
 	struct loop_timer timer;
 	struct loop_task task; /* raises ESTABLISHED */
-	bool established_due;  /* it is queued */
+	bool established_due;  /* the task is queued */
 	hca_iw_event_fn *fn;
 	void *ctx;
 	u64 owner; /* of qpn */
 	u32 qpn;
 	struct siw_qp *sq;                       /* RDMA_MODE */
-	struct hca_iw_addr bound, local, remote; /* bound: local as the program has given it, port 0: any */
+	struct hca_iw_addr bound, local, remote; /* bound: local as the program has set it, port 0: any */
 	struct siw_capture_seq seq;
 	struct mpa_frame req, reply;
 	struct mpa_terms terms;
@@ -56,7 +56,10 @@ struct hca_iw_listener {
 	} at[SIW_LISTEN_ADDRS];
 };
 
-/* Responder and initiator, on a TCP socket that is connected or connecting; they own @fd. NULL: out of memory. */
+/*
+ * Responder and initiator, on a TCP socket that is connected or connecting; they take ownership of @fd. NULL: out of
+ * memory.
+ */
 void siw_conn_passive_open(struct hca_iw_listener *l, int fd);
 struct hca_iw_conn *siw_conn_active_open(struct siw *siw, int fd, const struct hca_iw_param *p, hca_iw_event_fn *fn,
 					 void *ctx);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Any bytes as what a peer says from a connection's first byte on, to an initiator or to a responder. */
+/* Fuzz: any bytes as the data of a peer from the first byte of a connection on, to an initiator or to a responder. */
 #include <errno.h>
 #include <sys/socket.h>
 #include <unistd.h>

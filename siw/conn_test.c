@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* The start of connections, and private data both ways: an initiator and a responder whose sockets are a pair. */
+/* Connection establishment and private data in both directions: an initiator and a responder on a socket pair. */
 #include <errno.h>
 #include <netinet/in.h>
 
@@ -49,7 +49,7 @@ static struct hca_iw_param param(const struct side *s, u16 len)
 	};
 }
 
-/* An initiator of MPA revision @revision, with @len bytes of private data in its request. */
+/* Connects an initiator of MPA revision @revision, with @len bytes of private data in its request. */
 static void connect_pair(u8 revision, u16 len)
 {
 	struct hca_iw_param p;
@@ -97,7 +97,7 @@ static void test_lengths(u8 revision)
 	}
 }
 
-/* Private data that does not fit: the call fails, and the connection stays as it is. */
+/* Private data that does not fit: the call fails, and the connection is unchanged. */
 static void test_too_long(u8 revision)
 {
 	const struct hca_iw_addr to = { .ip = ip_addr_v4(INADDR_LOOPBACK), .port = 1 };
@@ -125,7 +125,10 @@ static void test_too_long(u8 revision)
 	close_both();
 }
 
-/* A queue pair of another context is not connected, nor one that has got the number of the caller's while TCP and MPA were under way. */
+/*
+ * A queue pair of another context is not connected, nor one that received the number of the caller's during connection
+ * establishment.
+ */
 static void test_owner(void)
 {
 	const struct hca_iw_addr to = { .ip = ip_addr_v4(INADDR_LOOPBACK), .port = 1 };
@@ -142,7 +145,7 @@ static void test_owner(void)
 	p.owner = 0;
 	row(291, "accept with a queue pair of another context", siw_conn_ops.accept(request.conn, &p) == -EINVAL);
 	p = param(&b, 0);
-	initiator->owner++; /* as if the queue pair had been destroyed, and its number been given to another context */
+	initiator->owner++; /* as if another context had now a queue pair with that number */
 	row(292, "accept with an own queue pair", siw_conn_ops.accept(request.conn, &p) == 0);
 	loop_run_idle(loop, 0);
 	row(293, "REPLY event where the QPN belongs to another context meanwhile",
@@ -150,7 +153,7 @@ static void test_owner(void)
 	close_both();
 }
 
-/* The initiator closes before the program accepts or rejects: that call fails, and no event is raised. */
+/* The initiator closes before the program accepts or rejects: that call fails, without an event. */
 static void test_withdrawn(void)
 {
 	struct hca_iw_param p;
@@ -212,7 +215,7 @@ static void test_faults(void)
 	u32 i;
 
 	for (i = 0; i < ARRAY_SIZE(rows); i++) {
-		options.revision = 1; /* with 2 the initiator would try once more, with 1 */
+		options.revision = 1; /* with revision 2 the initiator would retry with 1 */
 		side_open(&a, 1);
 		side_open(&b, 2);
 		options.revision = 2;

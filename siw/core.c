@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* The iWARP transport's hca_transport operations: creation and states of queue pairs, attaching and closing of TCP streams. */
+/*
+ * The iWARP transport's hca_transport operations: creation and states of queue pairs, attaching and closing of TCP
+ * streams.
+ */
 #include <errno.h>
 #include <isa-l/crc.h>
 #include <stdlib.h>
@@ -61,7 +64,7 @@ void siw_watch(struct siw_qp *sq)
 		loop_fd_mod(&sq->fd, (sq->write_due ? 0 : EPOLLIN) | (sq->epollout ? EPOLLOUT : 0));
 }
 
-/* False: it has none. */
+/* False: the queue pair has no stream. */
 static bool stream_detach(struct siw_qp *sq)
 {
 	int fd = sq->fd.fd;
@@ -92,7 +95,7 @@ static void owner_notify(struct siw_qp *sq, int err)
 		closed(sq->closed_ctx, err);
 }
 
-/* Received messages complete, the rest is flushed, then the owner of the connection is notified. */
+/* Completes received messages, flushes the rest, then notifies the owner of the connection. */
 static void close_finish(struct siw_qp *sq, int err, int event)
 {
 	sq->close_due = sq->qp->flush_deferred = false;
@@ -284,8 +287,8 @@ static void qp_destroy(struct hca_qp *qp)
 }
 
 /*
- * The state that programs know as SQD is CLOSING here: what was posted before is given to TCP as far as it takes it, the rest
- * is flushed, and the stream ends.
+ * SQD, which programs use for an orderly close, is CLOSING in iWARP: posted requests are sent as far as TCP accepts
+ * them, the rest is flushed, and the stream ends.
  */
 void siw_qp_disconnect(struct siw_qp *sq)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* For tests: two adapters with a queue pair each, and streams whose other end is the test's. */
+/* Fixture of tests: two adapters with a queue pair each, and streams whose other end is a socket of the test. */
 #ifndef MUSLIN_SIW_FIXTURE_H
 #define MUSLIN_SIW_FIXTURE_H
 
@@ -20,7 +20,7 @@ struct side {
 	struct hca_soft_cq *cq;
 	struct hca_soft_wq *wq;
 	u32 pdn, qpn, lkey, rkey, ro_rkey;
-	int closed; /* 1: not yet */
+	int closed; /* 1: not closed */
 	u8 *mem;
 	struct siw_qp *qp;
 };
@@ -152,7 +152,7 @@ static inline void post(struct side *s, u8 opcode, u8 flags, u32 off, u32 len, u
 	hca_soft_post_send(s->wq, &wr);
 }
 
-/* The next completion's status, -1: there is none. */
+/* The next completion's status; -1: none. */
 static inline int next(struct side *s, struct hca_cqe *c)
 {
 	loop_run_idle(loop, 0);
@@ -172,7 +172,7 @@ static inline void pattern(u8 *p, u32 len)
 		p[i] = (u8)(i * 7 + (i >> 8));
 }
 
-/* A stream whose other end is the test's. */
+/* Attaches a stream whose other end is a socket of the test. */
 static inline int open_raw(void)
 {
 	int fds[2];

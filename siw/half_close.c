@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Half-closed TCP streams: closing a socket with unread data makes TCP send a reset, which may overtake at the peer the last data sent,
- * such as a Terminate (RFC 5040, 7). So the stream is shut down for writing, and drained until the peer closes or a time-out expires.
+ * Half-closed TCP streams: closing a socket with unread data makes TCP send a reset, which may overtake the last data
+ * sent, such as a Terminate (RFC 5040, 7). So the stream is shut down for writing, and drained until the peer closes or
+ * a time-out expires.
  */
 #include <errno.h>
 #include <stdlib.h>

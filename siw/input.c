@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * MPA framing (RFC 5044, 4): the bytes of the TCP stream to FPDUs. An FPDU is received into a buffer, and checked when it is complete.
- * Without CRC, markers and capture a long FPDU is checked by its headers, and the rest of its payload is received by zero-copy directly
- * to program memory, together with the headers of the next FPDU.
+ * MPA framing (RFC 5044, 4): splits the TCP stream into FPDUs. An FPDU is received into a buffer, and checked when it
+ * is complete. Without CRC, markers and capture a long FPDU is checked by its headers, and the rest of its payload is
+ * received by zero-copy directly to program memory, together with the headers of the next FPDU.
  */
 #include <errno.h>
 #include <sys/socket.h>
@@ -48,7 +48,10 @@ static u32 data_header(const struct siw_qp *sq, u32 at)
 	return here < hdr ? 0 : hdr;
 }
 
-/* Begins an FPDU whose payload is received by zero-copy. Returns bytes consumed; 0: too short for that, -1: the stream is closed. */
+/*
+ * Starts an FPDU whose payload is received by zero-copy. Returns bytes consumed; 0: too short for that, -1: the stream
+ * is closed.
+ */
 static int zcopy_begin(struct siw_qp *sq, u32 at, u32 ulpdu)
 {
 	u32 hdr = may_split(sq) ? data_header(sq, at) : 0, here = sq->in_len - at - hdr,
@@ -64,7 +67,7 @@ static int zcopy_begin(struct siw_qp *sq, u32 at, u32 ulpdu)
 	return (int)(hdr + here);
 }
 
-/* Continues the FPDU that has been begun. Returns bytes consumed; -1: the stream is closed. */
+/* Continues the partly received FPDU. Returns bytes consumed; -1: the stream is closed. */
 static int zcopy_continue(struct siw_qp *sq, u32 at)
 {
 	struct siw_rx_fpdu *o = &sq->fpdu;
@@ -106,7 +109,7 @@ void siw_input_bytes(struct siw_qp *sq)
 	u32 at = 0;
 	int len;
 
-	if (sq->pause.fault) /* moves to memory are done while the next FPDU waits */
+	if (sq->pause.fault) /* completes moves to memory while the next FPDU waits */
 		return;
 	do {
 		while ((len = fpdu_receive(sq, at)) > 0 && sq->ncomps < SIW_COMPS)
@@ -126,7 +129,7 @@ void siw_input_bytes(struct siw_qp *sq)
 		memmove(sq->in, sq->in + at, sq->in_len);
 }
 
-/* Bytes to the end of what may stand before the next long payload: they are worth a call of their own. */
+/* Bytes from the end of this payload to the next one: they are received together with the payload. */
 static u32 headers_length(const struct siw_qp *sq)
 {
 	u32 hdr = sq->fpdu.ddp & DDP_TAGGED ? sizeof(struct iwarp_tagged) : sizeof(struct iwarp_untagged);
@@ -165,7 +168,7 @@ bool siw_input_received(struct siw_qp *sq, u32 room, ssize_t n)
 	if (n == -EFAULT && sq->direct)
 		return siw_receive_key_error(sq, HCA_KEY_INVALID);
 	if (n <= 0) {
-		/* an end inside an FPDU is not orderly */
+		/* an end of the stream inside an FPDU is not orderly */
 		siw_qp_close(sq, n ? (int)n : sq->in_len || sq->fpdu.partial ? -ECONNRESET : 0, -1);
 		return false;
 	}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Headers of MPA, DDP and RDMAP as they stand together in an FPDU. RFC 5044, RFC 5041, RFC 5040. */
+/* Headers of MPA, DDP and RDMAP in an FPDU (RFC 5044, RFC 5041, RFC 5040). */
 #ifndef MUSLIN_SIW_IWARP_H
 #define MUSLIN_SIW_IWARP_H
 
@@ -41,12 +41,12 @@ struct iwarp_terminate {
 	struct iwarp_untagged u;
 	u8 layer_type; /* layer 4, error type 4 */
 	u8 code;
-	u8 headers; /* which headers follow; 0: none */
+	u8 headers; /* bitmap of the headers that follow; 0: none */
 	u8 reserved;
 } IWARP_HDR;
 static_assert(sizeof(struct iwarp_terminate) == 24, "terminate");
 
-/* The headers of an FPDU, by the type that its control bytes name. */
+/* The headers of an FPDU, by the type in its control bytes. */
 union iwarp_hdr {
 	struct iwarp_ctrl ctrl;
 	struct iwarp_tagged tagged;
@@ -84,7 +84,7 @@ enum rdmap_opcode {
 	RDMAP_OPCODES
 };
 
-/* Untagged queues. RFC 5040, 4. */
+/* Untagged queues (RFC 5040, 4). */
 enum ddp_queue {
 	DDP_QN_SEND,
 	DDP_QN_READ,
@@ -92,7 +92,7 @@ enum ddp_queue {
 	DDP_QUEUES
 };
 
-/* Layer and type in the first byte, code in the second. RFC 5040, 4.8. */
+/* Layer and type in the first byte, code in the second (RFC 5040, 4.8). */
 enum iwarp_error {
 	RDMAP_ERR_CATASTROPHIC = 0x0000,
 	RDMAP_ERR_STAG = 0x0100,
@@ -116,13 +116,13 @@ enum iwarp_error {
 	MPA_ERR_LENGTH = 0x2003,
 };
 
-/* Bytes of pad that bring length field and ULPDU to a multiple of 4. */
+/* Pad bytes that make length field and ULPDU a multiple of 4. */
 static inline u32 iwarp_pad(u32 ulpdu)
 {
 	return -(ulpdu + IWARP_LEN_SIZE) & 3;
 }
 
-/* The whole FPDU of a ULPDU of that length. */
+/* Length of the FPDU of a ULPDU of that length. */
 static inline u32 iwarp_fpdu_len(u32 ulpdu)
 {
 	return IWARP_LEN_SIZE + ulpdu + iwarp_pad(ulpdu) + IWARP_CRC_SIZE;
@@ -130,16 +130,16 @@ static inline u32 iwarp_fpdu_len(u32 ulpdu)
 
 #define SIW_MARKER_SIZE 4u
 
-/* Bytes of the marker in front of an FPDU that begins at byte @pos of the stream; 0: none. */
+/* Bytes of the marker before an FPDU that starts at byte @pos of the stream; 0: none. */
 u32 siw_marker_lead(u64 pos);
 /* Bytes of all markers in an FPDU of @len bytes without them. */
 u32 siw_marker_bytes(u64 pos, u32 len);
-/* The FPDU stands behind as much room at @p as its markers need; then it begins at @p, with them. */
+/* Inserts the markers: the FPDU is at @p plus their length before, and at @p with them afterwards. */
 void siw_marker_insert(u8 *p, u64 pos, u32 len);
-/* The other way round: afterwards @p has the @len bytes without markers. False: one of them points elsewhere. */
+/* Removes the markers: afterwards @p has the @len bytes without them. False: a marker has a wrong pointer. */
 bool siw_marker_remove(u8 *p, u64 pos, u32 len);
 
-/* CRC32C over the @len bytes at @p, in the order of the wire; 0 when it is not used. */
+/* CRC32C of the @len bytes at @p, in wire order; 0 if CRCs are not used. */
 __le32 iwarp_crc(const u8 *p, u32 len, bool used);
 
 #endif

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * The link of an iWARP adapter, which a fault or a command takes down: nothing is read from and written to its TCP connections, and new
- * ones wait. TCP keeps those that are established; a host that is killed resets them.
+ * Link state of an iWARP adapter, set by faults and commands: while it is down the daemon neither reads nor writes its
+ * TCP connections, and new ones wait. TCP keeps established connections; a host that is killed resets them.
  */
 #include <errno.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * MPA markers (RFC 5044, 4.3): four bytes before each byte of the stream whose number is a multiple of 512, counted from the first
- * byte of the first FPDU; each is the distance back to the start of its FPDU.
+ * MPA markers (RFC 5044, 4.3): four bytes before each byte of the stream whose number is a multiple of 512, counted
+ * from the first byte of the first FPDU; each is the distance back to the start of its FPDU.
  */
 #include "siw/iwarp.h"
 
@@ -26,7 +26,10 @@ u32 siw_marker_bytes(u64 pos, u32 len)
 	return len > distance ? ((len - distance - 1) / CONTENT + 1) * SIW_MARKER_SIZE : 0;
 }
 
-/* The value of a marker @at bytes after the start of the FPDU: the distance to its length field; 0 for a marker before that field. */
+/*
+ * Pointer of a marker @at bytes after the start of the FPDU: distance to its length field; 0 for a marker before that
+ * field.
+ */
 static u16 pointer(u64 pos, u32 at)
 {
 	return (u16)(at ? at - siw_marker_lead(pos) : 0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Markers of MPA against a stream that is made byte by byte. */
+/* MPA markers (RFC 5044, 4.3), compared with a stream that is built byte by byte. */
 #include <stdio.h>
 
 #include "siw/iwarp.h"
@@ -21,7 +21,7 @@ static void row(int n, const char *what, bool ok)
 static u8 plain[70000], stream[STREAM];
 static u64 end;
 
-/* As RFC 5044, 4.3, says it, a byte at a time. Returns where the FPDU begins. */
+/* Appends an FPDU byte by byte, as RFC 5044, 4.3, describes. Returns the position of its start. */
 static u64 say(u32 len)
 {
 	u64 begin = end, field = 0;

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* MPA connection negotiation: building, parsing and matching of MPA request and reply frames (RFC 5044, 7; RFC 6581, 5 to 9). */
+/*
+ * MPA connection negotiation: building, parsing and matching of MPA request and reply frames (RFC 5044, 7; RFC 6581, 5
+ * to 9).
+ */
 #include <errno.h>
 
 #include "siw/mpa_negotiate.h"
@@ -9,7 +12,7 @@
 #define FLAG_REJECT   0x20
 #define FLAG_ENHANCED 0x10 /* revision 2 */
 
-/* The two bits above IRD and ORD. RFC 6581, section 9. */
+/* Flags in IRD and ORD (RFC 6581, 9). */
 #define IRD_PEER_TO_PEER 0x8000
 #define IRD_RTR_ZERO     0x4000
 #define ORD_RTR_WRITE    0x8000
@@ -61,7 +64,7 @@ int mpa_frame_parse(const u8 *p, u32 len, struct mpa_frame *f)
 	int n;
 
 	memset(f, 0, sizeof(*f));
-	if (!known_key(p, len, &f->reply)) /* found by the first byte that differs */
+	if (!known_key(p, len, &f->reply)) /* an error is detected at the first byte that differs */
 		return -EPROTO;
 	if (len < MPA_HEADER_LEN)
 		return 0;
@@ -109,7 +112,9 @@ int mpa_frame_build(const struct mpa_frame *f, u8 p[MPA_FRAME_MAX])
 	return (int)(MPA_HEADER_LEN + extra + f->data_len);
 }
 
-/* One ready-to-receive message of those that both can do: an empty WRITE touches nothing, an empty SEND what SENDs count. */
+/*
+ * Selects one RTR message that both sides support: an empty WRITE has no side effect, an empty SEND increments the MSN.
+ */
 static bool choose_rtr(const struct mpa_frame *a, const struct mpa_frame *b, struct mpa_terms *terms)
 {
 	terms->rtr_write = a->rtr_write && b->rtr_write;
@@ -134,7 +139,7 @@ enum mpa_result mpa_reply_create(const struct mpa_frame *req, const struct mpa_l
 				     .mark_out = req->markers };
 	reply->crc = terms->crc;
 	if (req->enhanced) {
-		/* our reads must fit the peer's IRD, and the peer's our own */
+		/* own ORD is limited by the peer's IRD, and the peer's ORD by the own IRD */
 		terms->ord = min(own->ord, req->ird);
 		terms->ird = min(own->ird, req->ord);
 		reply->ird = terms->ird;
@@ -170,10 +175,10 @@ enum mpa_result mpa_reply_check(const struct mpa_frame *req, const struct mpa_fr
 	if (!reply->enhanced)
 		return req->peer_to_peer ? MPA_MISMATCH : MPA_ACCEPT;
 	terms->ord = min(req->ord, reply->ird);
-	if (reply->ord > req->ird) /* insufficient IRD resources. RFC 6581, section 9.1 */
+	if (reply->ord > req->ird) /* insufficient IRD resources (RFC 6581, 9.1) */
 		return MPA_MISMATCH;
 	terms->ird = reply->ord;
 	if (req->peer_to_peer && !choose_rtr(req, reply, terms))
-		return MPA_MISMATCH; /* no matching RTR. RFC 6581, section 9.2 */
+		return MPA_MISMATCH; /* no matching RTR (RFC 6581, 9.2) */
 	return MPA_ACCEPT;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* MPA startup: request and reply frames of revision 1 and 2, and their negotiation (RFC 5044, 7.1; RFC 6581). */
+/* MPA connection negotiation: request and reply frames of revision 1 and 2 (RFC 5044, 7.1; RFC 6581). */
 #ifndef MUSLIN_SIW_MPA_NEGOTIATE_H
 #define MUSLIN_SIW_MPA_NEGOTIATE_H
 
@@ -15,27 +15,27 @@
 struct mpa_frame {
 	bool reply;
 	u8 revision;
-	bool markers; /* the sender requests markers in what it receives */
+	bool markers; /* the sender requests markers in FPDUs that it receives */
 	bool crc, reject;
 	/* revision 2 */
 	bool enhanced, peer_to_peer;
 	bool rtr_zero, rtr_write, rtr_read; /* RTR messages that the sender supports */
 	u16 ird, ord;
-	const u8 *data; /* private data, in what was parsed or is the caller's */
+	const u8 *data; /* private data; points into the parsed frame or to memory of the caller */
 	u16 data_len;
 };
 
 /*
- * Parses the frame at @p. Returns its length; 0: more than @len bytes are needed; -EPROTO: invalid key, revision or length, for which
- * the connection is closed.
+ * Parses the frame at @p. Returns its length; 0: more than @len bytes are needed; -EPROTO: invalid key, revision or
+ * length, the caller closes the connection.
  */
 int mpa_frame_parse(const u8 *p, u32 len, struct mpa_frame *f);
 /* The length in the frame header at @p; more than MPA_FRAME_MAX if it is invalid. */
 u32 mpa_frame_length(const u8 *p);
-/* Writes @f; its length, or -EMSGSIZE: too much private data. */
+/* Writes @f. Returns its length, or -EMSGSIZE: too much private data. */
 int mpa_frame_build(const struct mpa_frame *f, u8 p[MPA_FRAME_MAX]);
 
-/* What was negotiated. */
+/* The negotiated parameters. */
 struct mpa_terms {
 	bool crc, initiator;
 	bool mark_in, mark_out;             /* markers in received and in sent FPDUs */
@@ -54,10 +54,10 @@ struct mpa_limits {
 	u16 ird, ord;
 	bool crc, markers;
 };
-/* Responder: the reply to @req, and the terms. */
+/* Responder: creates the reply to @req, and the negotiated parameters. */
 enum mpa_result mpa_reply_create(const struct mpa_frame *req, const struct mpa_limits *own, struct mpa_frame *reply,
 				 struct mpa_terms *terms);
-/* Initiator: checks the reply to its @req, and gives the terms. */
+/* Initiator: checks the reply to its @req, and returns the negotiated parameters. */
 enum mpa_result mpa_reply_check(const struct mpa_frame *req, const struct mpa_frame *reply, struct mpa_terms *terms);
 
 #endif

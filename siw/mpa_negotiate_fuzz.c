@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Any bytes as an MPA frame: what is taken can be written again, and its answer, too. */
+/* Fuzz: any bytes as an MPA frame. A frame that is parsed can be built again, and so can its reply. */
 #include <stdlib.h>
 
 #include "siw/mpa_negotiate.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* MPA frames, right and wrong, and what two sides agree on: a row per rule. */
+/* MPA negotiation: valid and invalid frames, and the resulting parameters of two sides; a row per rule. */
 #include <errno.h>
 #include <stdio.h>
 
@@ -120,7 +120,7 @@ static void test_agree(void)
 	    mpa_reply_check(&old, &reply, &a) == MPA_MISMATCH);
 }
 
-/* Each first message that an initiator may offer, and which of them is chosen. */
+/* Each RTR message that an initiator may offer, and the selected one. */
 static void test_rtr(void)
 {
 	static const struct {

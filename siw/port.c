@@ -6,7 +6,7 @@
 #include "emu/wire/smp.h"
 #include "siw/siw.h"
 
-#define CAPS (1u << 16 | 1u << 19) /* communication management, device management: as the kernel's siw says */
+#define CAPS (1u << 16 | 1u << 19) /* communication management, device management: as the kernel's siw */
 
 static int drop(struct wire_port *w, struct wire_packet *p)
 {
@@ -25,7 +25,7 @@ static void resume(struct wire_port *w) {}
 
 static const struct wire_port_ops ops = { .send = drop, .set_cap = set_cap, .violation = violation };
 
-/* The station address of which @guid is made, in front. */
+/* GID with the station address of which @guid is made, in the first bytes. */
 static struct wire_gid gid_of(u64 guid)
 {
 	u64 mac = (guid ^ 0x0200000000000000ull) >> 40 << 24 | (guid & 0xffffff);

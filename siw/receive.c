@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * iWARP receive and direct data placement: checks of each FPDU by MPA, DDP and RDMAP (RFC 5044, 5041, 5040), then its payload is written
- * to memory. An invalid FPDU is answered by a Terminate with layer and error (RFC 5040, 7), and fails its own connection only. An FPDU
- * without CRC and markers may be checked by its headers while its payload is still arriving: it has one sink, whose key is checked
- * again for each part.
+ * iWARP receive and direct data placement: checks each FPDU by MPA, DDP and RDMAP (RFC 5044, 5041, 5040), then writes
+ * its payload to memory. For an invalid FPDU it sends a Terminate with layer and error (RFC 5040, 7), and closes this
+ * connection only. An FPDU without CRC and markers may be checked by its headers while its payload is still arriving:
+ * it has one sink, whose key is checked again for each part.
  */
 #include <errno.h>
 #include <stdlib.h>
 
 #include "siw/siw_internal.h"
 
-/* The counter of the layer at fault. */
+/* Error counter of the layer. */
 static enum siw_counter counter_of(enum iwarp_error err)
 {
 	switch (err >> 8) {
@@ -50,7 +50,7 @@ bool siw_receive_fail(struct siw_qp *sq, enum iwarp_error err)
 
 bool siw_receive_write_failed(struct siw_qp *sq)
 {
-	/* its receive, if that has not been completed: then no completion has been queued since */
+	/* its receive, if that has not been completed: then no later completion is queued */
 	bool held = sq->failed.kind == SIW_WRITE_RECV && sq->failed_incomplete;
 
 	return stream_fail(sq, RDMAP_ERR_CATASTROPHIC, held ? HCA_WC_LOC_PROT_ERR : 0, HCA_EVENT_QP_FATAL);
@@ -131,7 +131,7 @@ static bool send_finish(struct siw_qp *sq)
 	sq->msn_in[DDP_QN_SEND]++;
 	sq->recv_pulled = false;
 	hca_count(sq->qp->hca, sq->qp->attr.port, HCA_CNT_RDMA_RECVS);
-	sq->comps[sq->ncomps++] = cqe; /* which waits until the data is in memory; siw_input_bytes() sees to the room */
+	sq->comps[sq->ncomps++] = cqe; /* waits until the data is in memory; siw_input_bytes() ensures room */
 	return true;
 }
 
@@ -210,7 +210,7 @@ int siw_receive_sink(struct siw_qp *sq, struct iovec *iov, u32 max)
 	return n < 0 ? (int)siw_receive_key_error(sq, n) - 1 : n;
 }
 
-/* READ responses arrive in order, each FPDU where the last one ended. */
+/* READ responses arrive in order, each FPDU at the end of the one before. */
 static void read_response_finish(struct siw_qp *sq)
 {
 	struct siw_wqe *w = siw_send_oldest_read(sq);
@@ -220,7 +220,7 @@ static void read_response_finish(struct siw_qp *sq)
 		return;
 	w->wr.state = HCA_WQE_DONE;
 	sq->pos.reads_out--;
-	siw_kick(sq); /* a fence, or one more READ, may go on */
+	siw_kick(sq); /* a fence, or one more READ, may be allowed now */
 }
 
 bool siw_receive_finish(struct siw_qp *sq)
@@ -270,7 +270,7 @@ static bool send_receive(struct siw_qp *sq, const u8 *p, u32 len)
 	return payload_begin(sq, p + sizeof(*u), len - sizeof(*u));
 }
 
-/* Of a READ's source. RFC 5040, 4.8: remote protection errors. */
+/* Remote protection errors of a READ's source (RFC 5040, 4.8). */
 static enum iwarp_error protection_error(int err)
 {
 	switch (err) {
@@ -333,7 +333,7 @@ static const struct {
 	{ DDP_ERR_U_QN >> 8, HCA_WC_REM_INV_REQ_ERR },
 };
 
-/* Terminate: the oldest request fails with that error, the others are flushed. */
+/* Terminate: the oldest request fails with the received error, the others are flushed. */
 static bool terminate_receive(struct siw_qp *sq, const u8 *p, u32 len)
 {
 	const struct iwarp_terminate *t = &iwarp_hdr(p)->terminate;
@@ -434,7 +434,7 @@ static bool is_rtr_zero(struct siw_qp *sq, const u8 *p, u32 ulpdu)
 	return true;
 }
 
-/* The first FPDU of the peer. True: it is an RTR message, and done. */
+/* The first FPDU of the peer. True: it was an RTR message, and needs no further processing. */
 static bool first_fpdu_receive(struct siw_qp *sq, const u8 *p, u32 ulpdu)
 {
 	sq->wait_first_fpdu = false;

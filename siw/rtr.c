@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * RTR: an initiator's ready-to-receive message (RFC 6581, 9.2; RFC 5044, 7.1). It may follow the MPA reply at once, but the kernel's siw
- * misses data that arrives before it has finished sending its reply: it then waits forever, and its iw_cm hits a BUG when such a
- * connection is closed. So the first FPDU is delayed, and an empty WRITE is repeated a few times until the peer sends something; a
- * peer that has received the first one ignores the others.
+ * RTR: an initiator's ready-to-receive message (RFC 6581, 9.2; RFC 5044, 7.1). It may follow the MPA reply at once, but
+ * the kernel's siw misses data that arrives before it has finished sending its reply: it then waits forever, and its
+ * iw_cm hits a BUG when such a connection is closed. So the first FPDU is delayed, and an empty WRITE is repeated a few
+ * times until the peer sends something; a peer that has received the first one ignores the others.
  */
 #include "siw/siw_internal.h"
 
 #define RTR_DELAY_NS (2ull * 1000 * 1000)
-#define RTR_REPEATS  4 /* each after four times as long as the one before */
+#define RTR_REPEATS  4 /* each after four times the delay of the one before */
 
 static void rtr_send(struct siw_qp *sq)
 {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Direct data placement (RFC 5041) to and from program memory: by a batch of moves, or zero-copy, where TCP reads and writes mapped
- * memory itself. Such pointers are looked up just before each call, with all key checks, and are not kept.
+ * Direct data placement (RFC 5041) to and from program memory: by a batch of moves, or by zero-copy, where TCP reads
+ * and writes mapped memory itself. The pointers for zero-copy are looked up before each call, with all key checks, and
+ * are not kept.
  */
 #include "siw/siw_internal.h"
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * iWARP streams as a target of the fault engine. A fault counts the FPDUs that a stream receives, and acts before the one that it picks is
- * processed: on the TCP connection (a reset, a half-close, a stall of both directions, a delay or a rate of what is received), or on the
- * FPDU (a flipped bit). Others count MPA requests and replies, or act on the adapter's link.
+ * Fault target: iWARP streams. A fault counts the FPDUs that a stream receives, and acts before the selected one is
+ * processed: on the TCP connection (a reset, a half-close, a stall of both directions, a delay or a rate of received
+ * data), or on the FPDU (a flipped bit). Others count MPA requests and replies, or act on the adapter's link.
  */
 #include <errno.h>
 #include <sys/socket.h>
@@ -16,13 +16,13 @@ enum {
 	SIW_FAULT_DELAY,
 	SIW_FAULT_RATE,
 	SIW_FAULT_CORRUPT,
-	SIW_FAULT_REJECT, /* of MPA frames, as those that follow */
+	SIW_FAULT_REJECT, /* this and the following: of MPA frames */
 	SIW_FAULT_GARBLE,
 };
 #define SIW_WHAT FAULT_OWN /* the key what= */
 
 struct siw_fault {
-	struct fault ft; /* the first */
+	struct fault ft; /* must be first */
 	u64 busy_until;  /* rate */
 };
 
@@ -47,7 +47,7 @@ static void pause_on_timer(struct loop_timer *t, struct now now)
 	stream_resume(container_of(t, struct siw_qp, pause.timer));
 }
 
-/* Until @until (ns), 0: until the fault is cleared. */
+/* Pauses the stream until @until (ns); 0: until the fault is cleared. */
 static void stream_pause(struct siw_qp *sq, const struct fault *ft, u64 until)
 {
 	struct siw *siw = sq->siw;
@@ -71,7 +71,7 @@ void siw_fault_forget(struct siw_qp *sq)
 	sq->pause.send = false;
 }
 
-/* Flips one bit: the CRC detects it where it is in use. */
+/* Flips one bit: the CRC, if used, detects it. */
 static void fpdu_corrupt(struct fault *ft, u8 *p, u32 ulpdu)
 {
 	u32 head = iwarp_hdr(p)->ctrl.ddp & DDP_TAGGED ? sizeof(struct iwarp_tagged) : sizeof(struct iwarp_untagged),
@@ -165,7 +165,7 @@ static void kill_apply(struct fault *ft)
 	siw_fault_link(ft, false);
 }
 
-/* Streams that wait for this fault go on. */
+/* Resumes the streams that this fault has paused. */
 static void pause_undo(struct fault *ft)
 {
 	struct siw *siw = siw_of(ft);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Two iWARP adapters with a socket pair between them, and one against a peer that sends what it should not: a row per rule, each
- * wrong input answered by the Terminate that names it.
+ * Two iWARP adapters on a socket pair, and one against a peer that violates the protocol: a row per rule, with the
+ * Terminate that the adapter has to send for each invalid input.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -116,9 +116,7 @@ static void test_close(void)
 	close_both();
 }
 
-/* SEND with Invalidate unbinds a window; the receive completion names it (RFC 5040, 5.1). */
-/* Memory that goes away after the key was checked: no read or write of the bytes from @gone on succeeds. */
-
+/* Memory that is unmapped after the key check: reads and writes of bytes from @gone on fail. */
 static const u8 *gone;
 
 static int unmapped_read(void *ctx, const struct hca_dma_seg *seg, u32 n)
@@ -190,6 +188,7 @@ static void test_unmapped(void)
 	dma = &hca_local_dma;
 }
 
+/* SEND with Invalidate unbinds a window; the receive completion reports its key (RFC 5040, 5.1). */
 static void test_invalidation(void)
 {
 	struct hca_send_wr bind = { .opcode = HCA_WR_BIND_MW,
@@ -223,7 +222,7 @@ static void test_invalidation(void)
 	close_both();
 }
 
-/* What a hostile peer sends: one FPDU, made of a header and four bytes of payload. */
+/* FPDU of a hostile peer: a header and four bytes of payload. */
 struct bad {
 	const char *what;
 	u8 ddp, rdmap;
@@ -232,14 +231,14 @@ struct bad {
 	enum iwarp_error answer;
 	enum siw_counter counter;
 	bool recv; /* a receive of 16 bytes is posted */
-	u32 len;   /* of the ULPDU, 0: right */
+	u32 len;   /* of the ULPDU, 0: the correct length */
 	bool bad_crc;
 };
 
 #define T       (DDP_TAGGED | DDP_LAST | DDP_VERSION)
 #define U       (DDP_LAST | DDP_VERSION)
 #define V(o)    (RDMAP_VERSION | RDMAP_##o)
-#define MEM     0xffffffff /* stands for the address of the memory */
+#define MEM     0xffffffff /* replaced by the address of the memory */
 #define RKEY    0xfffffffe
 #define RO_RKEY 0xfffffffd
 
@@ -448,7 +447,7 @@ static u32 half_closed(void)
 	return ((const struct siw *)hca_transport_data(a.hca))->nhalf_closed;
 }
 
-/* All that the peer can read, in bytes. */
+/* Reads until the socket is empty; returns the number of bytes. */
 static u64 read_all(int fd)
 {
 	static u8 waste[65536];
@@ -526,7 +525,7 @@ static void test_zero_window(void)
 	close(fd);
 }
 
-/* An initiator: its first message waits for a moment, and an empty WRITE is said again while the peer is silent. */
+/* Initiator: its first message is delayed, and an empty WRITE is repeated while the peer sends nothing. */
 static void test_rtr(void)
 {
 	const struct mpa_terms was = terms;
@@ -569,7 +568,7 @@ static void test_rtr(void)
 	terms = was;
 }
 
-/* A responder that agreed on an empty SEND. */
+/* A responder that has negotiated an empty SEND. */
 static void test_rtr_zero_length(void)
 {
 	static const struct bad empty = { .what = "", U, V(SEND), { 0, 0, 1, 0 }, 0 };
@@ -623,7 +622,7 @@ static struct fault *arm(const char *text)
 	return ft;
 }
 
-/* Sends @n SENDs of 8 bytes from a to b; how many complete at b without an error. */
+/* Sends @n SENDs of 8 bytes from a to b; returns how many complete at b without an error. */
 static u32 sends(u32 n)
 {
 	struct hca_cqe c;

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Non-blocking TCP sockets of iWARP streams: listen, connect, accept, socket options, MULPDU (RFC 5044, size considerations). */
+/*
+ * Non-blocking TCP sockets of iWARP streams: listen, connect, accept, socket options, MULPDU (RFC 5044, size
+ * considerations).
+ */
 #include <errno.h>
 #include <netinet/tcp.h>
 #include <unistd.h>
 
 #include "siw/siw_internal.h"
 
-#define SNDBUF_LOCAL (256 << 10) /* TCP takes twice that */
+#define SNDBUF_LOCAL (256 << 10) /* the kernel doubles it */
 
 static void addr_of(struct hca_iw_addr *to, const union ip_sockaddr *a)
 {
@@ -27,7 +30,7 @@ void siw_socket_names(int fd, struct hca_iw_addr *local, struct hca_iw_addr *rem
 		addr_of(remote, &a);
 }
 
-/* Socket options that the machine refuses are optional. */
+/* Best effort: unsupported socket options are ignored. */
 static void tune(int fd)
 {
 	int on = 1;
@@ -100,10 +103,13 @@ u32 siw_socket_segment(int fd)
 	socklen_t len = sizeof(info);
 	int bytes = SNDBUF_LOCAL;
 
-	/* not the MSS of TCP_INFO: the receive window, small at first, bounds it */
+	/* not the MSS of TCP_INFO: the receive window, which is small at first, limits it */
 	if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len) || info.tcpi_pmtu < 2 * SIW_SEGMENT - 1)
 		return SIW_SEGMENT;
-	/* A send buffer larger than the processor's cache, which TCP's autotuning would choose, makes a stream within the machine slower. */
+	/*
+	 * TCP's autotuning would choose a send buffer larger than the processor's cache, which slows a stream within
+	 * the machine.
+	 */
 	setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
 	return SIW_SEGMENT_MAX;
 }

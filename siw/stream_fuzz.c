@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Any bytes as the stream behind the start of an iWARP connection, with and without CRCs and markers, cut in two at any place; the
- * first byte's bit 2: payload comes straight to its place whatever its length.
+ * Fuzz: any bytes as an iWARP stream after MPA negotiation, with and without CRCs and markers, split in two at any
+ * byte. Bit 2 of the first byte: zero-copy receive for payload of any length.
  */
 #include <fcntl.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* For the stream's fuzz target: an adapter with one queue pair, a receive and a READ outstanding. */
+/* Fixture of the stream's fuzz targets: an adapter with one queue pair, a receive and a READ outstanding. */
 #ifndef MUSLIN_SIW_STREAM_FUZZ_H
 #define MUSLIN_SIW_STREAM_FUZZ_H
 

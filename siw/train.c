@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Zero-copy send: the FPDUs that one call passes to TCP. Headers, and payload that is short or has a CRC, are in the stream's buffer;
- * TCP reads other payload directly from program memory. TCP may accept any part: the rest of an FPDU that it has begun is copied to
- * the buffer, and the FPDUs after it are rolled back, to be built again from the position before them. So no pointer to program memory
- * is left after the call.
+ * Zero-copy send: a train is the FPDUs that one call passes to TCP. Headers, and payload that is short or has a CRC,
+ * are in the stream's buffer; TCP reads other payload directly from program memory. TCP may accept any part: the rest
+ * of a partly sent FPDU is copied to the buffer, and the FPDUs after it are rolled back, to be built again from the
+ * position before them. So no pointer to program memory remains after the call.
  */
 #include "siw/siw_internal.h"
 
@@ -23,7 +23,10 @@ static void iov_add_buffer(struct siw_qp *sq, struct siw_train *t, u32 end)
 	t->tail = end;
 }
 
-/* The pieces stand where they will, behind the stretch that ends with the header, and one is left for the last stretch. */
+/*
+ * The pieces are placed after the iovec of the headers, which siw_train_add() fills; one iovec is left for the end of
+ * the buffer.
+ */
 int siw_train_gather(struct siw_qp *sq, struct siw_train *t, const struct hca_mem *m, u32 off, u32 len)
 {
 	if (len < sq->siw->direct_min || !siw_may_split(sq) || sq->terms.mark_out || t->nfpdus == SIW_TRAIN ||
@@ -49,7 +52,10 @@ void siw_train_end(struct siw_qp *sq, struct siw_train *t)
 	iov_add_buffer(sq, t, sq->out_at + sq->out_len);
 }
 
-/* Copies the rest of @f to the buffer: to its start if that is free, else after the last header, where room is reserved. */
+/*
+ * Copies the rest of @f to the buffer: to its start if that is free, else after the last header, where room is
+ * reserved.
+ */
 static void fpdu_copy_rest(struct siw_qp *sq, const struct siw_train *t, const struct siw_fpdu *f, u32 from)
 {
 	u32 left = f->end - from, at = 0;

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Trains of which TCP takes any part: the stream is the same as if all of it had been copied, and nothing is complete too early. */
+/*
+ * Trains of which TCP accepts any part: the stream is the same as if all payload had been copied, and no request
+ * completes early.
+ */
 #include <errno.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -12,7 +15,7 @@
 static const struct mpa_terms plain = { .ird = 4, .ord = 4 };
 static struct siw_train train;
 
-/* A stream of short FPDUs, whose payload is taken from where it is, from @direct_min bytes on. */
+/* A stream of short FPDUs, with zero-copy of payload from @direct_min bytes on. */
 static int open_train(u32 direct_min)
 {
 	int fd;
@@ -25,7 +28,7 @@ static int open_train(u32 direct_min)
 	return fd;
 }
 
-/* What is sent: data of all kinds, with the odd lengths that want a pad, and READs in both directions. */
+/* Posts requests of all kinds, with odd lengths that need a pad, and READs in both directions. */
 static void post_all(void)
 {
 	struct hca_send_wr wr = { .opcode = HCA_WR_SEND, .num_sge = 3 }, empty = { .opcode = HCA_WR_RDMA_READ };
@@ -44,7 +47,7 @@ static void post_all(void)
 		};
 }
 
-/* One call of TCP's, which takes @most bytes; -1: there is nothing to take. */
+/* One call of TCP, which accepts @most bytes; -1: nothing to send. */
 static int take(u8 *to, u32 most)
 {
 	u32 got = 0, i;
@@ -61,7 +64,7 @@ static int take(u8 *to, u32 most)
 	return (int)got;
 }
 
-/* The whole stream, of which @first bytes are taken first, and then as many as may be, or @step each. */
+/* The whole stream: TCP accepts @first bytes first, then all, or @step bytes per call. */
 static u32 stream(u8 *to, u32 first, u32 step)
 {
 	u32 len = 0;
@@ -86,7 +89,7 @@ static u32 reference(u8 *to, u32 *fpdus)
 	return len;
 }
 
-/* Three of the five are complete: the READ waits for its response, and what is behind it for the READ. */
+/* Three of the five are complete: the READ waits for its response, and the request after it for the READ. */
 static bool completes(void)
 {
 	struct hca_cqe c;
@@ -124,7 +127,7 @@ static void test_cuts(void)
 	row(13, "TCP accepts steps of any length", ok == len);
 }
 
-/* FPDUs that follow one another to the end of the stream; 0: they do not. */
+/* Number of consecutive FPDUs up to the end of the stream; 0: the stream is invalid. */
 static u32 count_fpdus(const u8 *p, u32 len)
 {
 	u32 at = 0, n = 0;
@@ -134,7 +137,7 @@ static u32 count_fpdus(const u8 *p, u32 len)
 	return at == len ? n : 0;
 }
 
-/* Memory that is written while it is sent: the peer gets this or that, but the stream stays a stream. */
+/* Memory that is written while it is sent: the data is undefined, but the stream is valid. */
 static void test_changing(void)
 {
 	static u8 want[STREAM], got[STREAM];
@@ -173,7 +176,7 @@ static void test_completion(void)
 	close(fd);
 }
 
-/* The program may do with its memory what it likes between two calls. */
+/* The program may change its memory between two calls. */
 static void test_memory(void)
 {
 	u8 got[STREAM];
@@ -200,7 +203,7 @@ static void test_memory(void)
 	close(fd);
 }
 
-/* A key that is taken away behind what uses it. */
+/* A key that is invalidated after the requests that use it. */
 static void test_local(void)
 {
 	struct hca_send_wr reg = { .opcode = HCA_WR_REG_MR }, inv = { .opcode = HCA_WR_LOCAL_INV },
@@ -234,7 +237,7 @@ static void test_local(void)
 	close(fd);
 }
 
-/* Registered, and then gone without a word. */
+/* Memory that is unmapped after its registration. */
 static void test_unreadable(void)
 {
 	void *p = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -266,7 +269,7 @@ static void test_unreadable(void)
 	munmap(p, 8192);
 }
 
-/* Checksums and markers are over bytes that stay as they are. */
+/* With CRCs or markers payload is copied, so that the bytes do not change after the CRC was computed. */
 static void test_copied(void)
 {
 	static const struct mpa_terms copied[] = { { .crc = true }, { .mark_out = true } };

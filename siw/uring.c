@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Batched system calls by io_uring, where permitted: all streams that send or receive in an iteration of the loop share one call. No
- * operation may wait, so all are complete when the call returns, and no pointer outlives it. A single stream uses the plain system
- * call, which costs less.
+ * Batched system calls by io_uring, where permitted: all streams that send or receive in an iteration of the loop share
+ * one call. No operation may block, so all are complete when the call returns, and the ring keeps no pointer. A single
+ * stream uses the plain system call, which costs less.
  *
  * The ring is created before the daemon's seccomp filter, and is restricted to send and receive.
  */
@@ -16,7 +16,7 @@
 #include "emu/lib/log.h"
 #include "siw/siw_internal.h"
 
-#define OPS 16 /* in a call */
+#define OPS 16 /* operations per call */
 
 struct siw_uring_queue {
 	struct siw *siw;
@@ -26,15 +26,15 @@ struct siw_uring_queue {
 };
 
 struct op {
-	struct siw_qp *sq; /* NULL: its stream is over */
+	struct siw_qp *sq; /* NULL: its stream was closed */
 	bool send;
 	int result;
 	u32 room;
 	struct msghdr msg;
-	struct siw_train train; /* of what is received: its list alone */
+	struct siw_train train; /* receive: only its iovecs are used */
 };
 
-/* Of the ring that runs. */
+/* Operations of the current call. */
 static struct op ops[OPS];
 static u32 nops;
 
@@ -49,7 +49,7 @@ static void op_add(struct siw_qp *sq, bool send, u32 niov, u32 room)
 	op->msg = (struct msghdr){ .msg_iov = op->train.iov, .msg_iovlen = niov };
 }
 
-/* Receives first: what was built is not to be touched before it is sent. */
+/* Receives first: built FPDUs must not change before they are sent. */
 static void ops_collect(struct siw_uring_queue *r)
 {
 	u32 room;
@@ -76,7 +76,7 @@ static void ops_collect(struct siw_uring_queue *r)
 
 static void op_put(struct siw_uring_queue *r, u32 i)
 {
-	struct io_uring_sqe *e = io_uring_get_sqe(&r->uring); /* there are as many as operations */
+	struct io_uring_sqe *e = io_uring_get_sqe(&r->uring); /* cannot fail: the queue has an entry per operation */
 	struct op *op = &ops[i];
 
 	if (op->send)
@@ -86,7 +86,7 @@ static void op_put(struct siw_uring_queue *r, u32 i)
 	io_uring_sqe_set_data64(e, i);
 }
 
-/* -errno: the ring is of no use any more; what has no result has not been done. */
+/* -errno: the ring is unusable; operations without a result were not executed. */
 static int ops_submit(struct siw_uring_queue *r, u32 n)
 {
 	struct io_uring_cqe *e;
@@ -145,7 +145,7 @@ static int ops_run(struct siw_uring_queue *r)
 	return ops_submit(r, n);
 }
 
-/* Sends first, which may have to be built once more from where they began. */
+/* Sends first: their FPDUs may have to be built again from the start. */
 static void ops_finish(struct siw_uring_queue *r)
 {
 	struct op *op;
@@ -159,7 +159,7 @@ static void ops_finish(struct siw_uring_queue *r)
 	nops = 0;
 }
 
-/* Without it from now on. Who has bytes to receive hears of that from the loop again. */
+/* Disables io_uring; the loop reports streams with unread bytes again. */
 static void uring_disable(struct siw_uring_queue *r, int err)
 {
 	struct siw *siw = r->siw;
@@ -225,7 +225,7 @@ void siw_uring_remove(struct siw_qp *sq)
 			ops[i].sq = NULL;
 }
 
-/* Nothing but what is used here. By the system's call: not every liburing that has functions for it exports them. */
+/* Permits only the operations used here. By system call, since not every liburing exports its functions for this. */
 static int restrict_to_messages(int fd)
 {
 	struct io_uring_restriction only[] = {
@@ -252,7 +252,7 @@ struct siw_uring_queue *siw_uring_create(struct siw *siw)
 		if (err)
 			io_uring_queue_exit(&r->uring);
 	}
-	if (err) { /* switched off, an old kernel, a sandbox */
+	if (err) { /* disabled by sysctl, an old kernel, or a sandbox */
 		log_at(LOG_INFO, "iwarp", "io_uring is not available, using plain system calls: %s", strerror(-err));
 		free(r);
 		return NULL;

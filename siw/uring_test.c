@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Streams with io_uring: the same results, and fallback to plain system calls where it is refused or fails. */
+/* Streams with io_uring: the same results, and fallback to plain system calls if it is not permitted or fails. */
 #include <errno.h>
 #include <fcntl.h>
 #include <liburing.h>
@@ -12,7 +12,7 @@
 
 static const struct mpa_terms plain = { .ird = 4, .ord = 4 };
 
-/* May this process have a ring? Containers' sandboxes often say no. */
+/* May this process create an io_uring? Sandboxes of containers often forbid it. */
 static bool permitted(void)
 {
 	struct io_uring u;
@@ -32,7 +32,7 @@ static void open_pair(enum siw_uring uring)
 	pattern(a.mem, SIZE);
 }
 
-/* Writes, reads and sends, each in both directions. */
+/* Posts WRITEs, READs and SENDs in both directions. */
 static u32 work(void)
 {
 	struct hca_cqe c;
@@ -92,7 +92,7 @@ static void test_refused(void)
 	close_both();
 }
 
-/* Something else stands where the rings' descriptors were. */
+/* Replaces the descriptors of the rings by others. */
 static u32 break_rings(void)
 {
 	int fd, null = open("/dev/null", O_RDWR | O_CLOEXEC);

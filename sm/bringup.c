@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Subnet configuration: sets P_Key, VL and forwarding tables and PortInfo (ports to Armed); after all responses it sets
- * the ports to Active. IBTA 14.4.4, 7.2.7.
+ * Subnet configuration (IBTA 14.4.4, 7.2.7): sets P_Key, VL and forwarding tables and PortInfo (ports to Armed); after
+ * all responses it sets the ports to Active.
  */
 #include "sm/sm_internal.h"
 
@@ -50,7 +50,7 @@ static void want_link(const struct sm *sm, const struct sm_port *p, u8 *d)
 	wire_set(d, PORTINFO_PART_ENFORCE_OUT, enforce);
 }
 
-/* The fields that mean "no change" in a Set. */
+/* Sets the fields whose value means "no change" in a Set. */
 static void leave_alone(u8 *d)
 {
 	wire_set(d, PORTINFO_STATE, PORT_STATE_NOP);

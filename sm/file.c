@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Reads a configuration file: partitions, forwarding tables. */
+/* Reads a configuration file: partitions, or forwarding tables. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

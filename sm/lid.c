@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* LID assignment: ports keep valid LIDs; new ports, and duplicates, get the lowest free range. IBTA 14.4.3. */
+/* LID assignment (IBTA 14.4.3): ports keep valid LIDs; new ports, and duplicates, get the lowest free range. */
 #include "sm/sm_internal.h"
 
 static u8 lmc_of(const struct sm *sm, const struct sm_port *p)

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Multicast groups and members: create, join, leave, delete, and the groups of the partitions. IBTA 10.5, 15.2.5.17. */
+/*
+ * Multicast groups and members (IBTA 10.5, 15.2.5.17): create, join, leave, delete, and the groups of the partitions.
+ */
 #include <stdlib.h>
 
 #include "sm/sm_internal.h"
@@ -173,7 +175,7 @@ static void well_known(struct sm *sm, const struct sm_partition *part, const str
 	g->scope = wire_mgid_scope(mgid);
 }
 
-/* The broadcast group of IPoIB is ff1S:401b:PKEY::ffff:ffff, RFC 4391, 4. */
+/* The broadcast group of IPoIB is ff1S:401b:PKEY::ffff:ffff (RFC 4391, 4). */
 void sm_mcast_init(struct sm *sm)
 {
 	const struct sm_partition *part;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Multicast spanning trees: for each group a tree of shortest paths from the switch with the smallest sum of distances to
- * the hosts to the switches of the members; groups use different paths of equal length. IBTA 14.2.5.12.
+ * Multicast spanning trees (IBTA 14.2.5.12): for each group a tree of shortest paths from the switch with the smallest
+ * sum of distances to the hosts to the switches of the members; groups use different paths of equal length.
  */
 #include <stdlib.h>
 
@@ -40,7 +40,7 @@ static void mcast_route_put(struct sm_node *n, u32 index, u8 port)
 		n->mft[index * mcast_route_positions(n) + pos] |= 1 << port % MFT_PORTS_PER_POSITION;
 }
 
-/* ---- a tree ---- */
+/* ---- one tree ---- */
 
 /* The edge from @s towards the root; which one of several depends on the group. */
 static u32 mcast_route_parent(const struct sm_route *r, u32 s, u32 index)
@@ -108,7 +108,7 @@ static void route_group(struct sm *sm, struct tree *t, struct sm_group *g)
 	connect_tree(t, index);
 }
 
-/* ---- all of them ---- */
+/* ---- all groups ---- */
 
 static int tree_init(struct tree *t, struct sm_graph *g)
 {
@@ -165,7 +165,7 @@ out:
 	free(t.in);
 }
 
-/* ---- blocks to the switches ---- */
+/* ---- Set(MulticastForwardingTable) ---- */
 
 static void on_mft(struct sm *sm, struct sm_smp *smp, const u8 *mad)
 {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * The parser of partitions.conf.
+ * Parser of partition files in the format of OpenSM's partitions.conf.
  *
  *   [name][=0xpkey] [, indx0] [, ipoib] [, defmember=full|limited|both] [, group flag]... : members and groups ;
  *
- * Members are separated by commas; "mgid=GID[, group flag]..." ends with its line. '#' starts a comment.
+ * Members are separated by commas; "mgid=GID[, group flag]..." ends at the end of its line. '#' starts a comment.
  */
 #include <arpa/inet.h>
 #include <ctype.h>
@@ -26,7 +26,7 @@ struct scan {
 	char *err;
 	size_t err_len;
 	struct sm_partitions *ps;
-	u32 cur; /* index of the partition that is being defined */
+	u32 cur; /* index of the current partition */
 	u8 defmember;
 	bool failed;
 	char word[WORD_MAX];
@@ -49,7 +49,7 @@ static bool partition_fail(struct scan *s, const char *fmt, ...)
 	return false;
 }
 
-/* Blanks and comments; newlines too unless the end of the line means something. */
+/* Skips blanks and comments; also newlines, if @lines. */
 static void partition_skip(struct scan *s, bool lines)
 {
 	for (;; s->p++) {
@@ -63,7 +63,7 @@ static void partition_skip(struct scan *s, bool lines)
 	}
 }
 
-/* A word up to one of the characters of @stop, without blanks at its end. It may be empty. */
+/* Reads a word, possibly empty, up to one of the characters of @stop, without trailing blanks. */
 static bool partition_word(struct scan *s, const char *stop)
 {
 	size_t n = 0;
@@ -118,7 +118,7 @@ static bool partition_membership(struct scan *s, u8 *m)
 	return true;
 }
 
-/* Room for one more at the end of *array, zeroed; counts it in *n. NULL without memory. The array has room for a power of two. */
+/* Appends a zeroed element to *array and increments *n. NULL: out of memory. The capacity is a power of two. */
 static void *partition_append(struct scan *s, void *array, u32 *n, size_t size)
 {
 	void **p = array, *more;
@@ -201,7 +201,7 @@ static const struct {
 	{ "flowlabel", 0xfffff, set_flow },
 };
 
-/* Is the word a group flag? Then its value is read. */
+/* Is the word a group flag? If so, reads its value. */
 static bool group_flag(struct scan *s, struct sm_group_flags *f, bool *known)
 {
 	u32 i;
@@ -224,7 +224,7 @@ static bool group_flag(struct scan *s, struct sm_group_flags *f, bool *known)
 		partition_skip(s, false);
 		if (group_flags[i].set != set_scope || *s->p != ',')
 			break;
-		/* scope=2,5: a bare number after the comma goes on with the list */
+		/* scope=2,5: a bare number after the comma continues the list */
 		{
 			const char *q = s->p + 1;
 
@@ -238,7 +238,7 @@ static bool group_flag(struct scan *s, struct sm_group_flags *f, bool *known)
 	return true;
 }
 
-/* ---- the part before the colon ---- */
+/* ---- partition definition, before the colon ---- */
 
 static struct sm_partition *by_name(const struct sm_partitions *ps, const char *name)
 {
@@ -250,7 +250,7 @@ static struct sm_partition *by_name(const struct sm_partitions *ps, const char *
 	return NULL;
 }
 
-/* The partition of that key, or of that name where no key is given; a new one if there is none. */
+/* Selects the partition with that key, or with that name if no key is given; creates it if it does not exist. */
 static bool partition_get(struct scan *s, const char *name, u16 pkey)
 {
 	struct sm_partitions *ps = s->ps;
@@ -346,7 +346,7 @@ static bool partition_header(struct scan *s)
 		s, *s->p ? "expected ',' or ':' before '%.10s'" : "the definition ends without ':' and ';'", s->p);
 }
 
-/* ---- the part after it ---- */
+/* ---- members and groups, after the colon ---- */
 
 static const struct {
 	const char *name;
@@ -384,7 +384,7 @@ static bool partition_member(struct scan *s)
 	return at;
 }
 
-/* IPoIB's groups (signatures 0x401b and 0x601b) carry the partition's key, whatever the file says: RFC 4391, 4. */
+/* Groups of IPoIB (signatures 0x401b and 0x601b) have the partition's key, which overrides the file (RFC 4391, 4). */
 static void put_pkey(struct wire_gid *mgid, u16 pkey)
 {
 	u16 sig = (u16)(mgid->raw[2] << 8 | mgid->raw[3]);
@@ -447,7 +447,7 @@ static bool partition_properties(struct scan *s)
 			return false;
 		partition_skip(s, false);
 		more = is_group;
-		if (*s->p == '\n') /* OpenSM's own example leaves the comma out at a line's end */
+		if (*s->p == '\n') /* OpenSM's own example omits the comma at the end of a line */
 			more = true;
 		if (partition_eat(s, ','))
 			more = true;
@@ -456,7 +456,7 @@ static bool partition_properties(struct scan *s)
 	       partition_fail(s, "the definition of '%s' does not end with ';'", s->ps->part[s->cur].name);
 }
 
-/* ---- life ---- */
+/* ---- create and destroy ---- */
 
 struct sm_partitions *sm_partitions_parse(const char *text, const char *file, char *err, size_t err_len)
 {

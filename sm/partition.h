@@ -57,13 +57,14 @@ struct sm_partitions {
 };
 
 /*
- * Parses @text, which errors call @file. A definition that repeats a P_Key adds to it. Returns an object that the caller destroys,
- * or NULL with "file:line: message" in @err. NULL @text gives the default partition with all ports as full members.
+ * Parses @text; @file is its name in errors. A definition that repeats a P_Key adds to it. Returns an object that the
+ * caller destroys, or NULL with "file:line: message" in @err. NULL @text gives the default partition with all ports as
+ * full members.
  */
 struct sm_partitions *sm_partitions_parse(const char *text, const char *file, char *err, size_t err_len);
 /* The text of the file, which the caller frees; NULL with one line in @err. */
 char *sm_file_read(const char *path, char *err, size_t err_len);
-void sm_partitions_destroy(struct sm_partitions *ps); /* NULL is allowed */
+void sm_partitions_destroy(struct sm_partitions *ps); /* NULL is ignored */
 const struct sm_partition *sm_partitions_find(const struct sm_partitions *ps, u16 pkey);
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Any text as partitions.conf: it is parsed, or one line says what is wrong. */
+/* Fuzz: any text as partitions.conf. The parser returns partitions, or one line of error. */
 #include <stdlib.h>
 
 #include "sm/partition.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Rows for the parser of partitions.conf: what a text means, and what is said of a wrong one. */
+/* Parser of partitions.conf: the partitions of valid texts, and the errors of invalid ones. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -7,7 +7,7 @@
 #include "emu/wire/sa.h"
 #include "sm/partition.h"
 
-/* The partitions of a text, as "name=key[i][x] members | groups; ..." */
+/* Prints the partitions as "name=key[i][x] members | groups; ..." */
 static void describe(const struct sm_partitions *ps, char *out, size_t len)
 {
 	static const char whom[] = { 'g', '*', 'c', 's', 'r', 'v', 'm' };
@@ -20,7 +20,7 @@ static void describe(const struct sm_partitions *ps, char *out, size_t len)
 		p = &ps->part[i];
 		at += (size_t)snprintf(out + at, len - at, "%s%s=%x%s%s", i ? ";" : "", p->name, p->pkey,
 				       p->ipoib ? "i" : "", p->index0 ? "x" : "");
-		for (k = i ? 0 : 1; k < p->nmembers; k++) { /* what comes with the default partition is known */
+		for (k = i ? 0 : 1; k < p->nmembers; k++) { /* skips the implicit member of the default partition */
 			at += (size_t)snprintf(out + at, len - at, " %c", whom[p->members[k].whom]);
 			if (p->members[k].whom == SM_WHOM_GUID)
 				at += (size_t)snprintf(out + at, len - at, "%llx",
@@ -55,7 +55,7 @@ static const struct {
 	{ "Blue=7 :\n 0x1 = full, # one\n 0x2,\n 0x3;\n", "Default=7fff;Blue=7 g1f g2l g3l" },
 	{ "Blue=7 : mgid=ff12::1, mtu=5, rate=7, sl=3\n ALL=full;", "Default=7fff;Blue=7 *f @ff12:0000/m5r7s3" },
 	{ "Blue=7 : mgid=ff12:401b::1\n ALL;", "Default=7fff;Blue=7 *l @ff12:8007/m0r0s0" },
-	/* The example of the guide to RDMA networks of a well-known distribution. */
+	/* The example in an RDMA network guide of a Linux distribution. */
 	{ "# For reference:\n# IPv4 IANA reserved multicast addresses:\n#   http://www.iana.org/\n"
 	  "Default=0x7fff, rate=3, mtu=4, scope=2, defmember=full:\n"
 	  "        ALL, ALL_SWITCHES=full;\n"
@@ -73,7 +73,7 @@ static const struct {
 };
 
 static const struct {
-	const char *text, *want; /* how the error starts */
+	const char *text, *want; /* want: start of the error */
 } bad[] = {
 	{ "Blue=0x8zz9 : ALL;", "p.conf:1: P_Key: '0x8zz9' is not a number" },
 	{ "\n\nBlue=0x10000 : ALL;", "p.conf:3: P_Key: 0x10000 is too large" },
@@ -118,7 +118,7 @@ static void test_bad(u32 i)
 	sm_partitions_destroy(ps);
 }
 
-/* Without a file everybody is a full member and IPoIB works; with one, only what it says. */
+/* Without a file all ports are full members and IPoIB works; a file replaces that. */
 static void test_default(void)
 {
 	char err[64];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * P_Key tables of end ports by the partition configuration, and of the switch ports that they are attached to, for P_Key
- * enforcement. IBTA 10.9, 14.2.5.7, 18.2.4.2.
+ * Partition configuration (IBTA 10.9, 14.2.5.7, 18.2.4.2): P_Key tables of end ports, and of the switch ports that they
+ * are attached to, for P_Key enforcement.
  */
 #include <stdlib.h>
 
@@ -23,11 +23,11 @@ static bool is_whom(const struct sm *sm, const struct sm_port *p, u8 whom)
 	case SM_WHOM_SELF:
 		return p == sm->self;
 	default:
-		return false; /* no virtual ports here */
+		return false; /* virtual ports are not supported */
 	}
 }
 
-/* The last entry that names a port counts, by GUID or by keyword. */
+/* The last entry that matches a port decides, by GUID or by keyword. */
 static u8 pkey_membership(const struct sm *sm, const struct sm_partition *part, const struct sm_port *p)
 {
 	const struct sm_partition_member *m;
@@ -44,7 +44,7 @@ static u8 pkey_membership(const struct sm *sm, const struct sm_partition *part, 
 	return is;
 }
 
-/* Not where there is the default partition only, with all ports as full members. */
+/* Not enforced if there is only the default partition, with all ports as full members. */
 bool sm_pkey_enforced(const struct sm *sm)
 {
 	const struct sm_partition *part = &sm->parts->part[0];
@@ -96,7 +96,9 @@ static bool same_partition(u16 a, u16 b)
 	return (a & WIRE_PKEY_BASE) == (b & WIRE_PKEY_BASE);
 }
 
-/* Gives each wanted P_Key the index at which @have has it, or, without @exact, has a P_Key of the same partition. */
+/*
+ * Assigns to each wanted P_Key the index of that P_Key in @have, or, without @exact, of a P_Key of the same partition.
+ */
 static void pkey_keep_indexes(const struct sm_port *have, struct keys *want, struct keys *k, bool exact)
 {
 	u32 i, at;
@@ -112,8 +114,8 @@ static void pkey_keep_indexes(const struct sm_port *have, struct keys *want, str
 }
 
 /*
- * Queue pairs refer to P_Keys by index, so that a P_Key keeps its index. A removed P_Key leaves a free index for a new
- * one. Index 0 always belongs to the first partition.
+ * Queue pairs refer to P_Keys by index, so a P_Key keeps its index. A removed P_Key leaves a free index for a new one.
+ * Index 0 always belongs to the first partition.
  */
 static void pkey_assign_indexes(const struct sm_port *p, struct keys *k)
 {
@@ -190,7 +192,7 @@ void sm_pkey_assign(struct sm *sm)
 		sm->parts = sm->next_parts;
 		sm->next_parts = NULL;
 		list_for_each (g, &sm->groups, link)
-			g->well_known = false; /* set again by the new partitions */
+			g->well_known = false; /* the new partitions set it again */
 		sm_mcast_init(sm);
 		sm_log(sm, LOG_INFO, "%u partitions", sm->parts->n);
 	}

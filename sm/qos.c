@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* QoS: operational VLs, SL-to-VL mapping and VL arbitration tables. IBTA 7.6.6, 7.6.9. */
+/* QoS (IBTA 7.6.6, 7.6.9): operational VLs, SL-to-VL mapping and VL arbitration tables. */
 #include "sm/sm_internal.h"
 
 #define HIGH_WEIGHT 4  /* of each VL in the high-priority table, in 64 bytes */
-#define LOW_WEIGHT  64 /* and in the low-priority one */
+#define LOW_WEIGHT  64 /* of each VL in the low-priority table */
 
 static u8 vl_cap(const struct sm_port *p)
 {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Linear forwarding tables. A routing engine computes the candidate links towards each destination switch; this file selects
- * one of them for each LID so that the load of all-to-all traffic is balanced: flows are accumulated from the farthest
- * switches towards the destination. Two and three level fat trees get the paths of a fat-tree routing.
+ * Linear forwarding tables (IBTA 14.2.5.10): a routing engine computes the candidate links towards each destination
+ * switch; this file selects one of them for each LID so that the load of all-to-all traffic is balanced: flows are
+ * accumulated from the farthest switches towards the destination. On two and three level fat trees the paths are those
+ * of a fat-tree routing.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -60,7 +61,7 @@ void sm_route_bfs(struct sm_route *r, u32 to)
 struct fill {
 	struct sm_route r;
 	u64 *load; /* [nedges] */
-	u32 *flow; /* [switch * batch + i]: hosts whose traffic to the ith LID comes through */
+	u32 *flow; /* [switch * batch + i]: hosts whose traffic to the ith LID passes the switch */
 	u32 batch;
 	u8 *active;
 };
@@ -85,7 +86,7 @@ static void route_choose(struct fill *f, u32 s, const u32 *cand, u32 n, const st
 	}
 }
 
-/* All LIDs of one switch, the farthest switches first. */
+/* Fills the entries for all LIDs of one switch, in the farthest switches first. */
 static void fill_dest(struct fill *f, const struct sm_dest *d, u32 nlids, u8 **lft)
 {
 	const struct sm_graph *g = f->r.g;
@@ -154,7 +155,7 @@ int sm_route_fill(struct sm_graph *g, const struct sm_engine *e, const struct sm
 	return err;
 }
 
-/* ---- the subnet ---- */
+/* ---- forwarding tables of the subnet ---- */
 
 static int by_switch(const void *a, const void *b)
 {
@@ -165,7 +166,7 @@ static int by_switch(const void *a, const void *b)
 	return x->lid < y->lid ? -1 : x->lid > y->lid;
 }
 
-/* Every LID, the switch at which it is and the port there. */
+/* Lists every LID with its switch and the output port there. */
 static u32 route_destinations(struct sm *sm, struct sm_dest *d)
 {
 	struct sm_port *p, *at;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Credit loop detection: cycles in the channel dependency graph (Dally and Seitz). A channel is a link in one direction; it
- * depends on the channels to which the next switch may forward its packets. Without a cycle there is no deadlock.
+ * Credit loop detection: cycles in the channel dependency graph (Dally and Seitz). A channel is a link in one
+ * direction; it depends on the channels to which the next switch may forward its packets. Without a cycle there is no
+ * deadlock.
  */
 #include <stdlib.h>
 
@@ -11,8 +12,8 @@
 
 struct sm_deps {
 	const struct sm_graph *g;
-	u64 (*on)[WORDS];   /* [channel]: edges of its far end, counted from that one's first */
-	u64 (*mask)[WORDS]; /* [switch]: candidates for the destination at hand */
+	u64 (*on)[WORDS];   /* [channel]: edges of the switch at its far end, as offsets from the first */
+	u64 (*mask)[WORDS]; /* [switch]: candidates for the current destination */
 };
 
 struct sm_deps *sm_deps_create(const struct sm_graph *g)
@@ -60,7 +61,7 @@ void sm_deps_add(struct sm_deps *d, const struct sm_route *r, const u8 *active)
 	}
 }
 
-/* The next channel on which @e depends, from bit @from of its far end on; SM_NONE. */
+/* The next channel on which @e depends, from bit @from of its far end on; SM_NONE: none. */
 static u32 next_dep(const struct sm_deps *d, u32 e, u32 from)
 {
 	u32 first = d->g->first[d->g->edge[e].to], w;
@@ -109,7 +110,7 @@ bool sm_deps_cyclic(const struct sm_deps *d)
 	u32 n = d->g->nedges, e;
 	u8 *colour = calloc(n + 1, 1);
 	u32 *stack = calloc(n + 1, sizeof(*stack)), *at = calloc(n + 1, sizeof(*at));
-	bool cyclic = !colour || !stack || !at; /* without memory: assume a cycle */
+	bool cyclic = !colour || !stack || !at; /* out of memory: assume a cycle */
 
 	for (e = 0; !cyclic && e < n; e++)
 		cyclic = !colour[e] && route_cycle_search(d, e, colour, stack, at);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Linear forwarding tables from a file, in the format of dump_fts(8) and ibroute(8). What the file does not say, and what would not
- * reach its destination today, is as the routing engine has it.
+ * Linear forwarding tables from a file, in the format of dump_fts(8) and ibroute(8). Entries that the file does not
+ * have, or that do not reach their destination in the current topology, are those of the routing engine.
  *
- * LIDs may differ from those of the file: an entry that names the port's GUID is for that port.
+ * LIDs may differ from those of the file: an entry with a port GUID applies to that port.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -15,7 +15,7 @@
 #define UNKNOWN 255
 
 struct lft_entry {
-	u64 guid; /* of the destination's port; 0: not said */
+	u64 guid; /* of the destination's port; 0: not given */
 	u16 lid;
 	u8 port;
 };
@@ -46,7 +46,7 @@ static int lft_refuse(struct lft_reader *r, const char *what)
 	return -EINVAL;
 }
 
-/* Room for one more; the array has room for a power of two. */
+/* Makes room for one more element; the capacity is a power of two. */
 static bool lft_grow(void *array, u32 n, size_t size)
 {
 	void **p = array, *more;
@@ -162,7 +162,7 @@ struct sm_lfts *sm_lfts_parse(const char *text, const char *file, char *err, siz
 	return NULL;
 }
 
-/* The LID that an entry is for now; @base: the first LID that the table has for the same port (LMC). 0: none. */
+/* The current LID of an entry's destination; @base: the first LID of the same port in the table (LMC). 0: none. */
 static u32 lft_lid_now(const struct sm *sm, const struct lft_entry *e, u16 base)
 {
 	const struct sm_port *p = e->guid ? sm_port_by_guid(sm, e->guid) : NULL;
@@ -173,7 +173,7 @@ static u32 lft_lid_now(const struct sm *sm, const struct lft_entry *e, u16 base)
 	return p && p->lid && offset < BIT(p->lmc) ? p->lid + offset : 0;
 }
 
-/* The ports that the file has, by LID of today: @want[lid], UNKNOWN where it says nothing, or nothing that can be. */
+/* Output ports of the file, by current LID: @want[lid], UNKNOWN if the file has no entry, or an invalid one. */
 static void lft_wanted(const struct sm *sm, const struct sm_lfts *l, const struct sm_node *sw, u8 *want)
 {
 	const struct lft_table *t = NULL;
@@ -199,14 +199,16 @@ static void lft_wanted(const struct sm *sm, const struct sm_lfts *l, const struc
 	}
 }
 
-/* Of each switch on the way to a LID. */
+/* State of each switch on the path to a LID. */
 enum lft_mark {
 	LFT_UNSEEN,
 	LFT_ON_WAY,
 	LFT_ARRIVES
 };
 
-/* Follows the tables from switch @s. @path has room for all switches. False: a loop, or an end elsewhere. */
+/*
+ * Follows the tables from switch @s. @path has room for all switches. False: a loop, or the path ends at another port.
+ */
 static bool lft_walk(const struct sm *sm, u32 s, u32 lid, u8 **lft, u8 *mark, u32 *path)
 {
 	const struct sm_port *to = sm->by_lid[lid];
@@ -219,7 +221,7 @@ static bool lft_walk(const struct sm *sm, u32 s, u32 lid, u8 **lft, u8 *mark, u3
 		const struct sm_port *p = out == LFT_PORT_NONE ? NULL : out ? sw->ports[out].peer : &sw->ports[0];
 
 		if (out == LFT_PORT_NONE && !n)
-			return true; /* the engine knows no way from here either */
+			return true; /* the engine has no path from here either */
 		mark[s] = LFT_ON_WAY;
 		path[n++] = s;
 		arrives = p == to || (p && to->node == p->node && sm_node_is_switch(to->node));
@@ -234,7 +236,7 @@ static bool lft_walk(const struct sm *sm, u32 s, u32 lid, u8 **lft, u8 *mark, u3
 	return true;
 }
 
-/* Do all switches from which the tables lead somewhere reach the LID? */
+/* Do all switches with an entry for the LID reach it? */
 static bool lft_reaches(const struct sm *sm, u32 lid, u8 **lft, u8 *mark, u32 *path)
 {
 	u32 s;

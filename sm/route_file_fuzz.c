@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Any text as a file of forwarding tables: it is parsed, or one line says what is wrong. */
+/* Fuzz: any text as a file of forwarding tables. The parser returns tables, or one line of error. */
 #include <stdlib.h>
 
 #include "sm/sm_internal.h"

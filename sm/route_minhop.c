@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Min-hop routing: every neighbour that is one hop closer to the destination is a candidate. */
+/* Min-hop routing engine: every neighbour that is one hop closer to the destination is a candidate. */
 #include "sm/sm_internal.h"
 
 static void route_minhop_prepare(struct sm_route *r, u32 to)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Routing on hand-made graphs: everybody is reached by as few hops as there are, loads are even, no deadlock is possible. */
+/* Routing of drawn graphs: shortest paths to all hosts, balanced loads, no credit loops. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -10,7 +10,7 @@
 #define LID_MAX  512
 #define PORT_MAX 64
 
-/* A graph being drawn: links by adjacency, hosts on the switches that have any. */
+/* A graph under construction: links by adjacency, hosts on switches. */
 struct drawing {
 	u32 n, hosts[N_MAX], nlinks;
 	struct {
@@ -94,7 +94,7 @@ static void trunk(struct drawing *d)
 	link_up(d, 0, 1);
 }
 
-/* Ports: 1 - 8 the hosts, then the links in the order in which they were drawn. */
+/* Ports: 1 - 8 have the hosts, the following ones the links in the order of drawing. */
 struct built {
 	struct sm_graph g;
 	struct sm_dest dest[LID_MAX];
@@ -150,7 +150,7 @@ static void destroy(struct built *b)
 	sm_graph_fini(&b->g);
 }
 
-/* Hops from @s to the destination; SM_NONE when the tables do not lead there. */
+/* Hops from @s to the destination; SM_NONE: the tables do not reach it. */
 static u32 walk(const struct built *b, u32 s, const struct sm_dest *d)
 {
 	u32 hops;
@@ -186,7 +186,7 @@ static bool all_reached(const struct built *b, bool shortest)
 	return ok;
 }
 
-/* The tables themselves, not what was allowed: does any packet's channel wait for one in a circle? */
+/* Does a cycle exist in the channel dependencies of the tables themselves, rather than of the candidates? */
 static bool tables_cyclic(const struct built *b)
 {
 	static bool dep[512][512], seen[512];
@@ -195,14 +195,14 @@ static bool tables_cyclic(const struct built *b)
 	memset(dep, 0, sizeof(dep));
 	for (i = 0; i < b->ndest; i++) {
 		if (!b->dest[i].port)
-			continue; /* management goes where it must */
+			continue; /* management traffic may use illegal paths */
 		for (e = 0; e < n; e++)
 			for (f = b->g.first[b->g.edge[e].to]; f < b->g.first[b->g.edge[e].to + 1]; f++)
 				if (b->lft[b->g.edge[e].from][b->dest[i].lid] == b->g.edge[e].port &&
 				    b->lft[b->g.edge[f].from][b->dest[i].lid] == b->g.edge[f].port)
 					dep[e][f] = true;
 	}
-	/* Channels that depend on nothing are taken away until nothing changes. */
+	/* remove channels without dependencies until nothing changes */
 	memset(seen, 0, sizeof(seen));
 	do {
 		changed = 0;
@@ -220,7 +220,7 @@ static bool tables_cyclic(const struct built *b)
 	return e < n;
 }
 
-/* How many host LIDs the most and the least used link out of @s carry. */
+/* Difference between the host LIDs of the most and the least used link out of @s. */
 static u32 imbalance(const struct built *b, u32 s)
 {
 	u32 use[PORT_MAX] = { 0 }, i, lo = SM_NONE, hi = 0;
@@ -238,8 +238,8 @@ static u32 imbalance(const struct built *b, u32 s)
 static const struct {
 	const char *name;
 	void (*draw)(struct drawing *d);
-	bool loop;     /* min-hop could deadlock */
-	u32 imbalance; /* of the links of switch 0 under min-hop, at most */
+	bool loop;     /* min-hop has a credit loop */
+	u32 imbalance; /* limit for the links of switch 0 under min-hop */
 } rows[] = {
 	{ "ring of 6", ring6, true, 2 }, { "ring of 7", ring7, true, 2 }, { "leafs and spines", clos, false, 1 },
 	{ "torus", torus4x4, true, 4 },  { "mesh", mesh4x4, true, 3 },    { "three cables", trunk, false, 0 },
@@ -271,7 +271,7 @@ static void test(u32 row)
 	destroy(&b);
 }
 
-/* A ring under min-hop really has a loop in its tables: the check above can fail. */
+/* A ring under min-hop has a credit loop in its tables: tables_cyclic() can fail. */
 static void test_ring_loops(void)
 {
 	struct drawing d = { 0 };

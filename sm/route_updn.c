@@ -3,10 +3,10 @@
  * Up/down routing: a path goes up towards the roots, then down, never up again, which excludes credit loops in any
  * topology.
  *
- * Ranks count from the roots; within a rank the lower number is the upper one, so that every link has an upper end. A
- * switch that has a path to the destination which only goes down takes it: what came down can go on down. Others go up.
- * Where neither is possible (from one root to another) the path of fewest hops is taken, down and up: only management
- * goes there, and those that it passes next all have legal paths.
+ * Ranks count from the roots; within a rank the switch with the lower number is the upper one, so that every link has
+ * an upper end. A switch with a down-only path to the destination uses it, so that a path that has gone down can
+ * continue down. The others go up. Where neither is possible (from one root to another) the path of fewest hops is
+ * used, down and up: only management traffic goes there, and the switches after it all have legal paths.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -14,14 +14,14 @@
 #include "sm/sm_internal.h"
 
 #define FAR     0xffff
-#define ILLEGAL 0x4000 /* added to the distance of those without a legal path */
+#define ILLEGAL 0x4000 /* added to the distance of switches without a legal path */
 
 static bool route_updn_upper(const struct sm_graph *g, u32 a, u32 b)
 {
 	return g->rank[a] != g->rank[b] ? g->rank[a] < g->rank[b] : a < b;
 }
 
-/* Distances from all that have 0 in @dist, in place. */
+/* Computes distances from all switches with 0 in @dist, in place. */
 static void route_updn_spread(const struct sm_graph *g, u16 *dist, u32 *queue)
 {
 	u32 head = 0, tail = 0, s, e;
@@ -44,7 +44,7 @@ static u32 route_updn_centre(const struct sm_graph *g, u16 *dist, u32 *queue)
 {
 	u32 s, t, best = 0, worst, best_worst = FAR + 1;
 
-	/* A few hundred starting points say enough about a large graph. */
+	/* a few hundred starting points are a sufficient sample of a large graph */
 	for (s = 0; s < g->n; s += max(g->n / 256, 1u)) {
 		for (t = 0; t < g->n; t++)
 			dist[t] = t == s ? 0 : FAR;
@@ -81,7 +81,7 @@ static int route_updn_setup(struct sm_graph *g)
 	return dist && queue ? 0 : -ENOMEM;
 }
 
-/* How far those are that reach @to by going down only: breadth first from it, upwards. */
+/* Distances of switches with a down-only path to @to: breadth first from it, upwards. */
 static u32 down_paths(struct sm_route *r, u32 to)
 {
 	const struct sm_graph *g = r->g;
@@ -105,8 +105,8 @@ static u32 down_paths(struct sm_route *r, u32 to)
 }
 
 /*
- * The others, by way of an upper neighbour: nearest first. dist counts in hops, so buckets are lists by distance; the
- * queue already holds the first ones by ascending distance and is merged with what is found.
+ * Distances of the others by an upper neighbour, nearest first. dist counts hops, so buckets are lists by distance; the
+ * queue already has the first switches by ascending distance and is merged with the new ones.
  */
 static u32 up_paths(struct sm_route *r, u32 n)
 {
@@ -136,7 +136,7 @@ static u32 up_paths(struct sm_route *r, u32 n)
 	return more;
 }
 
-/* The rest, by hops from any that is reached. */
+/* Distances of the rest, by hops from any reached switch. */
 static u32 illegal_paths(struct sm_route *r, u32 n)
 {
 	const struct sm_graph *g = r->g;

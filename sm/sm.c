@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* A subnet manager's life, and where MADs that arrive go. */
+/* Subnet manager: creation, destruction, and dispatch of received MADs (IBTA 14). */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,7 +21,7 @@ static void sm_defaults(struct sm_config *c)
 	c->packet_life = c->packet_life ? c->packet_life : 18;
 }
 
-/* Replaces the word for routing by one that lives for ever. */
+/* Replaces the name of the routing engine by a static string. */
 static bool sm_valid(struct sm_config *c, char *err, size_t err_len)
 {
 	static const char *const engines[] = { "auto", "minhop", "updn" };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * For tests: a subnet of a few nodes that answers SMPs by itself, so that the manager meets every answer, wrong ones and
- * none at all. Two leafs (switches 0, 1) and two spines (2, 3); CAs h0 and h1 at the first leaf, h2 and h3 at the second.
+ * Fixture of tests: a subnet of a few nodes that answer SMPs, with faults to test invalid and missing responses. Two
+ * leafs (switches 0, 1) and two spines (2, 3); CAs h0 and h1 at the first leaf, h2 and h3 at the second.
  */
 #ifndef MUSLIN_SM_FIXTURE_H
 #define MUSLIN_SM_FIXTURE_H
@@ -49,11 +49,11 @@ struct fake {
 	struct loop_task work;
 	bool is_sm;
 	bool (*lose)(struct fake *f, int node, const u8 *mad);
-	/* what the manager has sent by itself: answers, reports */
+	/* unsolicited MADs of the manager: responses, reports */
 	u8 sent[FAKE_MAD_MAX];
 	u32 sent_len, nsent;
 	u32 reports, events[3];
-	u8 rival[SMINFO_SIZE]; /* what the manager on the third CA says of itself, once fake_rival() has started it */
+	u8 rival[SMINFO_SIZE]; /* SMInfo of the manager on the third CA, after fake_rival() */
 	u32 handovers;
 };
 
@@ -105,7 +105,7 @@ static inline void fake_node_init(struct fake_node *n, int i)
 
 /* ---- SMPs ---- */
 
-/* The node at the end of the path, and by which port it was entered; -1: a port without a cable. */
+/* The node at the end of the path, and the port of entry; -1: a port without a cable. */
 static inline int fake_walk(const struct fake *f, const u8 *mad, u8 *entry)
 {
 	u8 hops = wire_get(mad, SMP_HOP_CNT), h, out;
@@ -135,7 +135,7 @@ static inline void fake_node_info(const struct fake_node *n, int i, u8 entry, u8
 	wire_set(d, NODEINFO_LOCAL_PORT, entry);
 }
 
-/* A Set of PortInfo changes no more than a real port would: the state by its rules, and not what is read-only. */
+/* Set(PortInfo) changes only what a real port would: the state by its rules, and no read-only fields. */
 static inline void fake_set_port(struct fake_node *n, u8 port, const u8 *d)
 {
 	u8 was = wire_get(n->info[port], PORTINFO_STATE), want = wire_get(d, PORTINFO_STATE);
@@ -157,7 +157,7 @@ static inline void fake_blocks(struct fake_node *n, u16 attr, u32 mod, u8 *d, bo
 		n->pkey[n->type == NODE_TYPE_CA ? 1 : mod >> 16][i] = wire_get(d, PKEYTABLE_PKEY(i));
 }
 
-/* A manager that stands by on the third CA and accepts what it is told. */
+/* A standby manager on the third CA, which accepts SubnSet(SMInfo). */
 static inline void fake_rival(struct fake *f, u8 priority)
 {
 	struct fake_node *n = &f->node[FAKE_CA(2)];
@@ -276,7 +276,7 @@ static const struct sm_transport_ops fake_ops = { .send = fake_send,
 						  .set_is_sm = fake_set_is_sm,
 						  .port_guid = fake_port_guid };
 
-/* @cfg may be NULL. The manager is started and has had a second. */
+/* @cfg may be NULL. Starts the manager and runs it for a second. */
 static inline void fake_open(struct fake *f, const struct sm_config *cfg)
 {
 	struct sm_config c = cfg ? *cfg : (struct sm_config){ 0 };

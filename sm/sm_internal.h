@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Private to the subnet manager, grouped by implementing file. */
+/* Subnet manager: state, and declarations by the file that implements them. */
 #ifndef MUSLIN_SM_INTERNAL_H
 #define MUSLIN_SM_INTERNAL_H
 
@@ -14,9 +14,9 @@
 #include "sm/partition.h"
 #include "sm/sm.h"
 
-#define SM_LIDS        0xc000 /* numbers below the multicast range */
+#define SM_LIDS        0xc000 /* LIDs below the multicast range */
 #define SM_MLIDS_MAX   0x3fff
-#define SM_PORT_GROUPS 4096 /* of which one port may be a member: no host takes all MLIDs */
+#define SM_PORT_GROUPS 4096 /* of which one port may be a member, so that no host can take all MLIDs */
 #define SM_NONE        (~0u)
 #define SM_PKEYS_MAX   256 /* P_Keys of one port */
 #define SM_LFT_UNKNOWN 254 /* in lft_set: entry of the switch is unknown */
@@ -50,7 +50,7 @@ struct sm_node {
 	u8 type, nports, hops;
 	bool has_desc, desc_stale;
 	u32 seen; /* sweep that saw it */
-	u32 sw;   /* number among the switches of the last routing; SM_NONE */
+	u32 sw;   /* index among the switches of the last routing; SM_NONE: none */
 	u8 path[SMP_PATH_SIZE];
 	u8 info[NODEINFO_SIZE];
 	u8 desc[NODEDESC_SIZE];
@@ -74,7 +74,7 @@ static inline u8 sm_port_state(const struct sm_port *p)
 	return wire_get(p->info, PORTINFO_STATE);
 }
 
-/* A port with an address: of a CA or router, or a switch's port 0. */
+/* An end port: of a CA or router, or port 0 of a switch. */
 static inline bool sm_port_is_end(const struct sm_port *p)
 {
 	return !sm_node_is_switch(p->node) || !p->num;
@@ -83,19 +83,19 @@ static inline bool sm_port_is_end(const struct sm_port *p)
 /* smp.c: SMP requests and responses, with a limit of outstanding ones */
 struct sm_smp {
 	struct list link;
-	struct sm_node *node; /* whose path is taken */
+	struct sm_node *node; /* destination: its directed route is used */
 	struct sm_port *port; /* for fn */
-	u8 hop;               /* one port more at the end of the path; 0: none */
+	u8 hop;               /* one more port at the end of the path; 0: none */
 	u8 method;
 	u16 attr;
 	u16 lid; /* != 0: LID routed instead */
 	u32 mod;
 	u32 arg; /* for fn */
-	/* @mad NULL: timeout. Its data start at SMP_DATA. */
+	/* @mad NULL: timeout. Its data starts at SMP_DATA. */
 	void (*fn)(struct sm *sm, struct sm_smp *smp, const u8 *mad);
 	u8 data[SMP_DATA_SIZE];
 };
-/* A zeroed Get of @attr at @node; NULL without memory (counted as an error of the sweep). */
+/* A zeroed Get of @attr at @node; NULL: out of memory (counted as an error of the sweep). */
 struct sm_smp *sm_smp_new(struct sm *sm, struct sm_node *node, u16 attr, u32 mod,
 			  void (*fn)(struct sm *sm, struct sm_smp *smp, const u8 *mad));
 void sm_smp_queue(struct sm *sm, struct sm_smp *smp);
@@ -106,7 +106,9 @@ void sm_smp_queue(struct sm *sm, struct sm_smp *smp);
 void sm_smp_phase(struct sm *sm, bool (*next)(struct sm *sm), void (*done)(struct sm *sm));
 /* A phase over every port: @fn may queue SMPs. */
 void sm_smp_visit(struct sm *sm, void (*fn)(struct sm *sm, struct sm_port *p), void (*done)(struct sm *sm));
-/* For @next: calls @fn for the ports of one node in each call, from the first node of the phase on; false after the last. */
+/*
+ * For @next: calls @fn for the ports of one node per call, from the first node of the phase on; false after the last.
+ */
 bool sm_smp_each_node(struct sm *sm, void (*fn)(struct sm *sm, struct sm_port *p));
 void sm_smp_rewind(struct sm *sm); /* to the first node */
 void sm_smp_answer(struct sm *sm, struct sm_smp *smp, const u8 *mad);
@@ -125,8 +127,8 @@ struct sm_port *sm_port_by_lid(const struct sm *sm, u32 lid);
 void sm_port_set_guid(struct sm *sm, struct sm_port *p, u64 guid);
 const char *sm_node_name(const struct sm_node *n); /* a static buffer */
 void sm_subnet_fini(struct sm *sm);
-void sm_subnet_invalidate(struct sm *sm); /* another SM may have been master: discards what is known to be set */
-/* The port of a switch to which @p is cabled, or NULL; of a switch's port 0 that itself. */
+void sm_subnet_invalidate(struct sm *sm); /* another SM may have been master: tables and PortInfo are to be set again */
+/* The port of a switch to which @p is cabled, or NULL; for port 0 of a switch, that port. */
 struct sm_port *sm_port_switch(const struct sm_port *p);
 
 /* discovery.c */
@@ -136,7 +138,7 @@ void sm_discovery_start(struct sm *sm, void (*done)(struct sm *sm));
 void sm_sweep_heavy(struct sm *sm);
 void sm_sweep_light(struct sm *sm);
 void sm_sweep_request(struct sm *sm); /* heavy sweep after the current activity */
-/* The same for a trap, rate limited: after a burst at most one sweep a second. */
+/* As sm_sweep_request(), for a trap and rate limited: after a burst at most one sweep a second. */
 void sm_sweep_for_trap(struct sm *sm);
 void sm_sweep_mcast(struct sm *sm); /* schedules an update of the MFTs */
 void sm_sweep_error(struct sm *sm, const struct sm_smp *smp, const char *what);
@@ -202,17 +204,17 @@ struct sm_deps;
 int sm_route_fill(struct sm_graph *g, const struct sm_engine *e, const struct sm_dest *dests, u32 ndests, u8 **lft,
 		  struct sm_deps *deps);
 void sm_route_all(struct sm *sm);
-bool sm_route_push(struct sm *sm); /* queues blocks that changed; false when there are no more */
+bool sm_route_push(struct sm *sm); /* queues changed blocks; false after the last one */
 void sm_route_reset(struct sm_node *n);
-/* Grows *@table from @old to @len bytes, the new ones @fill; false without memory. */
+/* Grows *@table from @old to @len bytes, filled with @fill; false: out of memory. */
 bool sm_route_grow(void *table, size_t old, size_t len, u8 fill);
 /* Output port of @lid at @sw; 255: none. */
 u8 sm_route_port(const struct sm_node *sw, u16 lid);
 
 /* route_file.c */
 struct sm_lfts *sm_lfts_parse(const char *text, const char *file, char *err, size_t err_len);
-void sm_lfts_destroy(struct sm_lfts *l);                             /* NULL is allowed */
-int sm_lfts_apply(struct sm *sm, const struct sm_lfts *l, u8 **lft); /* over what an engine has filled in; 0, -ENOMEM */
+void sm_lfts_destroy(struct sm_lfts *l);                             /* NULL is ignored */
+int sm_lfts_apply(struct sm *sm, const struct sm_lfts *l, u8 **lft); /* overrides entries of an engine; 0, -ENOMEM */
 
 /* route_cycle.c */
 struct sm_deps *sm_deps_create(const struct sm_graph *g);
@@ -226,8 +228,8 @@ void sm_pkey_push(struct sm *sm, struct sm_port *p); /* queues blocks of its tab
 bool sm_pkey_has(const struct sm_port *p, u16 pkey); /* by its low 15 bits */
 bool sm_pkey_full(const struct sm_port *p, u16 pkey);
 bool sm_pkey_match(const struct sm_port *a, const struct sm_port *b, u16 pkey); /* may they communicate? */
-u16 sm_pkey_common(const struct sm_port *a, const struct sm_port *b);           /* first they may use; 0: none */
-bool sm_pkey_enforced(const struct sm *sm);                                     /* at the switches' ports */
+u16 sm_pkey_common(const struct sm_port *a, const struct sm_port *b);           /* first one they may use; 0: none */
+bool sm_pkey_enforced(const struct sm *sm);                                     /* at the switch ports */
 
 /* qos.c */
 void sm_qos_push(struct sm *sm, struct sm_port *p); /* queues its tables */
@@ -251,7 +253,7 @@ struct sm_group {
 	u8 mtu, rate, life, sl, tclass, hop_limit, scope;
 	u16 pkey;
 	u32 flow;
-	bool well_known; /* persists without members */
+	bool well_known; /* kept without members */
 	bool dirty;
 };
 struct sm_group *sm_group_find(const struct sm *sm, const struct wire_gid *mgid);
@@ -261,7 +263,7 @@ void sm_group_destroy(struct sm *sm, struct sm_group *g);
 struct sm_member *sm_group_member(const struct sm_group *g, const struct sm_port *p);
 struct sm_member *sm_group_join(struct sm *sm, struct sm_group *g, struct sm_port *p, u8 join_state);
 void sm_group_leave(struct sm *sm, struct sm_group *g, struct sm_member *m, u8 join_state);
-/* Deletes a group without full members that is not one of the partitions. 15.2.5.17 */
+/* Deletes a group without full members, unless it belongs to a partition (15.2.5.17). */
 void sm_group_reap(struct sm *sm, struct sm_group *g);
 void sm_mcast_init(struct sm *sm); /* the groups of the partitions */
 void sm_mcast_fini(struct sm *sm);
@@ -272,7 +274,7 @@ u8 sm_port_rate(const struct sm_port *p);
 
 /* mcast_route.c */
 void sm_mcast_route(struct sm *sm, bool all);
-void sm_mcast_push(struct sm *sm, struct sm_port *p); /* queues blocks of a switch that changed */
+void sm_mcast_push(struct sm *sm, struct sm_port *p); /* queues changed blocks of a switch */
 
 /* sminfo.c */
 struct sm_other { /* another subnet manager */
@@ -350,7 +352,7 @@ struct sm {
 	struct sm_graph graph;
 
 	struct sm_lfts *lfts;                     /* static ones; NULL: none */
-	struct sm_partitions *parts, *next_parts; /* next: from the next heavy sweep on; NULL: the same */
+	struct sm_partitions *parts, *next_parts; /* next: used from the next heavy sweep on; NULL: unchanged */
 
 	/* mcast.c */
 	struct list groups;
@@ -367,7 +369,7 @@ struct sm {
 	u16 master_lid;
 	u32 poll_misses;
 	bool handing_over, poll_out, reregister;
-	bool ack_due; /* the handover was accepted, ACKNOWLEDGE may still come */
+	bool ack_due; /* the handover was accepted, ACKNOWLEDGE may still arrive */
 	struct loop_timer poll;
 	u64 handover_to, refused_by;
 	u16 handover_lid;

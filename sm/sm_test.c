@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Rows of the subnet manager: bringing up the subnet of fake.h, keeping it up, and giving it away. */
+/* Subnet manager: bring-up, sweeps and handover, on the subnet of sm_fixture.h. */
 #include "emu/lib/row.h"
 #include "sm/sm_fixture.h"
 
-/* ---- what a subnet that is up looks like ---- */
+/* ---- checks of a configured subnet ---- */
 
 static bool all_active(const struct fake *f)
 {
@@ -90,7 +90,7 @@ static void test_link_lost(void)
 	for (i = 0; i < FAKE_NODES; i++)
 		lids[i] = fake_lid(&f, i);
 	fake_uncable(&f, 0, 3);
-	fake_run(&f, 30000); /* a light sweep sees it */
+	fake_run(&f, 30000); /* until a light sweep */
 	row(0, "around a lost link", all_arrive(&f) && all_active(&f));
 	for (i = 0; i < FAKE_NODES; i++)
 		same &= lids[i] == fake_lid(&f, i);
@@ -121,7 +121,7 @@ static void test_trap(void)
 	fake_close(&f);
 }
 
-/* A trap, which says that it is of the port with LID @issuer and about @about, and comes from @from. Heavy sweeps that follow. */
+/* Sends @times traps from @from_lid with issuer LID @issuer about LID @about. Returns the heavy sweeps that follow. */
 static u64 sweeps_for(struct fake *f, u16 trap, u16 from_lid, u16 issuer, u16 about, u32 times, u32 ms)
 {
 	struct mad_addr from = { .lid = from_lid };
@@ -133,7 +133,7 @@ static u64 sweeps_for(struct fake *f, u16 trap, u16 from_lid, u16 issuer, u16 ab
 	wire_set(mad + SMP_DATA, NOTICE_IS_GENERIC, 1);
 	wire_set(mad + SMP_DATA, NOTICE_TRAP_NUMBER, trap);
 	wire_set(mad + SMP_DATA, NOTICE_ISSUER_LID, issuer);
-	wire_set(mad + SMP_DATA, NOTICE_128_LID, about); /* where 144 and 145 have theirs is elsewhere */
+	wire_set(mad + SMP_DATA, NOTICE_128_LID, about); /* 144 and 145 have it at another offset */
 	if (trap != TRAP_LINK_STATE_CHANGE)
 		wire_set(mad + SMP_DATA, NOTICE_144_LID, about);
 	sm_status(f->sm, &a);
@@ -172,7 +172,7 @@ static void test_trap_flood(void)
 	fake_close(&f);
 }
 
-/* ---- answers that do not come ---- */
+/* ---- lost responses ---- */
 
 static int lost_node;
 static u16 lost_attr;
@@ -216,7 +216,7 @@ static void test_losses(void)
 		f.lose = lose;
 		memset(f.node[0].lft, 255, sizeof(f.node[0].lft));
 		sm_route_reset(f.sm->by_lid[fake_lid(&f, 0)]->node);
-		for (u32 n = 0; n < FAKE_NODES; n++) /* whatever is sent, is sent again */
+		for (u32 n = 0; n < FAKE_NODES; n++) /* every SMP is retransmitted */
 			f.sm->by_lid[fake_lid(&f, (int)n)]->pkeys_sent = 0;
 		f.sm->by_lid[fake_lid(&f, 3)]->node->mft_unknown = true;
 		sm_sweep(f.sm);
@@ -227,7 +227,7 @@ static void test_losses(void)
 	}
 }
 
-/* ---- LIDs and partitions that are given ---- */
+/* ---- LIDs and partitions ---- */
 
 static void test_lids(void)
 {
@@ -242,7 +242,7 @@ static void test_lids(void)
 	fake_close(&f);
 }
 
-/* Another manager was here before: what it gave is kept, unless two have it. */
+/* LIDs assigned by another manager are kept, unless two ports have the same one. */
 static void test_lids_found(void)
 {
 	struct fake f;
@@ -317,9 +317,9 @@ static void test_partitions_change(void)
 	fake_close(&f);
 }
 
-/* ---- the state machine of SMInfo ---- */
+/* ---- SMInfo state machine ---- */
 
-/* What each state makes of each SubnSet(SMInfo): the state that follows, or nothing: it is refused. */
+/* State after each SubnSet(SMInfo), by state; no row: it is rejected. */
 static const struct {
 	u8 from, mod, to;
 } sminfo[] = {
@@ -374,7 +374,7 @@ static bool sminfo_ok(struct fake *f, u8 from, u8 mod, u64 key)
 	f->nsent = 0;
 	tell_from(f, 2, mod, key);
 	sm_status(f->sm, &st);
-	/* Who takes over acknowledges: that is what was sent last. */
+	/* a new master sends ACKNOWLEDGE: it is the last MAD sent */
 	return st.sminfo_refused == refused && f->sm->state == to &&
 	       (mod == SMINFO_MOD_HANDOVER && !refused ? f->nsent == 1
 						       : answered(f, refused ? MAD_STATUS_BAD_VALUE : 0, to));

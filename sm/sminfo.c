@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* SM state machine: SMInfo, master election by priority and GUID, polling and handover. IBTA 14.4.1. */
+/* SM state machine (IBTA 14.4.1): SMInfo, master election by priority and GUID, polling and handover. */
 #include <stdlib.h>
 
 #include "sm/sm_internal.h"
@@ -7,8 +7,8 @@
 #define POLL_MISSES 3
 
 /*
- * By 14.2.5.13 an SM discloses its SM_Key to a master only. OpenSM ignores an SM that does not disclose it, and does not authenticate
- * its own Get(SMInfo), so that any sender of SMPs can read the key.
+ * By 14.2.5.13 an SM discloses its SM_Key to a master only. OpenSM ignores an SM that does not disclose it, and does
+ * not authenticate its own Get(SMInfo), so that any sender of SMPs can read the key.
  */
 void sm_sminfo_fill(const struct sm *sm, u8 *info)
 {
@@ -49,7 +49,7 @@ void sm_set_state(struct sm *sm, u8 state)
 		sm->cfg.event(sm->cfg.ctx, SM_EVENT_STATE);
 }
 
-/* ---- the others ---- */
+/* ---- other subnet managers ---- */
 
 static void sminfo_store_other(struct sm *sm, struct sm_port *p, const u8 *info)
 {
@@ -136,7 +136,7 @@ static void on_poll(struct sm *sm, struct sm_smp *smp, const u8 *mad)
 		sminfo_to_discovering_now(sm);
 		return;
 	} else if (wire_get(info, SMINFO_STATE) != SM_STATE_MASTER && ++sm->poll_misses >= POLL_MISSES) {
-		sminfo_to_discovering_now(sm); /* it should be master by now */
+		sminfo_to_discovering_now(sm); /* it has not become master within POLL_MISSES polls */
 		return;
 	} else if (wire_get(info, SMINFO_STATE) == SM_STATE_MASTER) {
 		sm->poll_misses = 0;
@@ -185,8 +185,8 @@ static void on_set(struct sm *sm, struct sm_smp *smp, const u8 *mad)
 
 /*
  * Response to HANDOVER. By 14.4.1 ACKNOWLEDGE moves a master to standby; OpenSM sends none, and stays standby while it
- * discovers another master. So the response moves this SM to standby, and a later ACKNOWLEDGE finds it there. An SM that
- * rejected the handover gets no other one before the end of the next sweep.
+ * discovers another master. So the response moves this SM to standby, and a later ACKNOWLEDGE finds it in that state.
+ * An SM that rejected the handover gets no other one before the end of the next sweep.
  */
 static void on_handover(struct sm *sm, struct sm_smp *smp, const u8 *mad)
 {
@@ -273,7 +273,7 @@ bool sm_sminfo_elect(struct sm *sm)
 struct set_ctx {
 	const u8 *info;
 	const struct mad_addr *from;
-	bool directed, authentic; /* it has our SM_Key */
+	bool directed, authentic; /* authentic: it has the SM_Key */
 };
 
 /* Is it the SM of the pending handover? */
@@ -311,7 +311,7 @@ static void take_over(struct sm *sm, const struct set_ctx *c)
 	struct sm_port *p = sm_port_by_guid(sm, wire_get(c->info, SMINFO_GUID));
 	bool by_lid = !c->directed && c->from->lid && c->from->lid < SM_LIDS;
 
-	/* Only a standby sends ACKNOWLEDGE, IBTA 14.4.1; OpenSM accepts it from no other. */
+	/* Only a standby sends ACKNOWLEDGE (IBTA 14.4.1); OpenSM accepts it from no other state. */
 	if (by_lid || p)
 		send_set(sm, by_lid ? NULL : p->node, by_lid ? c->from->lid : 0, SMINFO_MOD_ACKNOWLEDGE,
 			 SM_STATE_STANDBY, on_set);
@@ -340,8 +340,8 @@ static void sminfo_to_discovering(struct sm *sm, const struct set_ctx *c)
 }
 
 /*
- * SubnSet(SMInfo) by state and AttributeModifier (14.4.1); other combinations are rejected. The state changes before the response.
- * A master accepts ACKNOWLEDGE only as the reply to its own HANDOVER.
+ * SubnSet(SMInfo) by state and AttributeModifier (14.4.1); other combinations are rejected. The state changes before
+ * the response. A master accepts ACKNOWLEDGE only as the reply to its own HANDOVER.
  */
 static const struct {
 	u8 state, mod, next;

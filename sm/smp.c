@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* SMP transport: send queue, limit of outstanding SMPs, and phases that end after all responses. */
+/* SMP transactions: send queue, limit of outstanding SMPs, and phases that end after all responses. */
 #include <stdlib.h>
 
 #include "sm/sm_internal.h"
@@ -82,7 +82,7 @@ static int smp_transmit(struct sm *sm, struct sm_smp *smp)
 	return sm->ops->send(sm->transport, mad, MAD_SIZE, &to, sm->cfg.timeout_ms, sm->cfg.retries, smp);
 }
 
-/* Lets the phase queue more SMPs; false when there are none to send. */
+/* Lets the phase queue more SMPs; false: there are none to send. */
 static bool smp_refill(struct sm *sm)
 {
 	while (list_empty(&sm->smp_queue)) {
@@ -188,7 +188,7 @@ void sm_smp_send_plain(struct sm *sm, const u8 *mad, const struct mad_addr *to)
 
 static void smp_ignore(struct sm *sm, struct sm_smp *smp, const u8 *mad) {}
 
-/* Outstanding SMPs complete without effect. */
+/* Outstanding SMPs complete without a callback. */
 void sm_smp_forget(struct sm *sm)
 {
 	struct sm_smp *smp, *tmp;

@@ -178,7 +178,7 @@ void sm_subnet_invalidate(struct sm *sm)
 	}
 }
 
-/* ---- removal ---- */
+/* ---- removal of nodes ---- */
 
 static void node_free(struct sm_node *n)
 {

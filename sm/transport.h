@@ -9,16 +9,17 @@
 struct sm;
 
 /*
- * Implemented by the MAD layer (emu/smhost/sm_mad.c, umad_main.c). Nothing calls back from inside these functions.
+ * Implemented by the MAD layer (emu/smhost/sm_mad.c, umad_main.c). These functions must not call back.
  *
- * The transport registers agents for SubnLID (Get, Set, Trap), SubnDR (Get, Set) and SubnAdm (all requests of 15.2.2), does
- * RMPP for the last, and passes received MADs to sm_receive(). It changes only the upper 32 bits of a request's TID.
+ * The transport registers agents for SubnLID (Get, Set, Trap), SubnDR (Get, Set) and SubnAdm (all requests of 15.2.2),
+ * does RMPP for SubnAdm, and passes received MADs to sm_receive(). It changes only the upper 32 bits of a request's
+ * TID.
  */
 struct sm_transport_ops {
 	/*
 	 * Sends @mad of @len bytes (copied; 256, or more for an RMPP message: headers once, then all data) by the agent
-	 * of its class. With @timeout_ms a response is expected: sm_receive() gets it with @cookie, or sm_sent() reports the
-	 * timeout after @retries retries. 0 or -errno, when neither will be called.
+	 * of its class. With @timeout_ms a response is expected: sm_receive() gets it with @cookie, or sm_sent()
+	 * reports the timeout after @retries retries. Returns 0, or -errno: then neither is called.
 	 */
 	int (*send)(void *transport, const u8 *mad, u32 len, const struct mad_addr *to, u32 timeout_ms, u32 retries,
 		    void *cookie);
@@ -26,9 +27,12 @@ struct sm_transport_ops {
 	u64 (*port_guid)(void *transport);
 };
 
-/* A response to a request (@cookie as sent) or something unsolicited (NULL). @data is borrowed, @len its whole length. */
+/*
+ * A response to a request (@cookie as sent) or an unsolicited MAD (NULL). @data, of @len bytes, is valid during the
+ * call.
+ */
 void sm_receive(struct sm *sm, const u8 *data, u32 len, const struct mad_addr *from, void *cookie);
-/* A request that had a cookie ended without response: @status is a negative errno. Calls without cookie are ignored. */
+/* A request with a cookie ended without a response: @status is a negative errno. Calls without a cookie are ignored. */
 void sm_sent(struct sm *sm, int status, void *cookie);
 
 #endif

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The contract between the guest's driver and the daemon, included by both.
+ * The ABI between the guest's driver and the daemon, included by both.
  *
- * The device is a virtio device of the block kind whose config space no block driver accepts: the capacity is a magic number
- * and the block size 1. Its queues: commands (request, then room for the answer, in one chain), asynchronous events, a
- * doorbell that is only rung, and one of completion events for each vector. Work and completion queues are rings of rxe's
- * user ABI in guest memory, so that the guest's stock rdma-core drives them; kernel users put what they need besides into
- * the places that struct muslin_wr_reg and struct muslin_wr_ud describe.
+ * The device is a virtio device with the block device ID, whose config space no block driver accepts: the capacity is
+ * a magic number and the block size 1. Its queues: commands (request, then room for the response, in one chain),
+ * asynchronous events, a doorbell queue that is only kicked, and a queue of completion events per vector. Work and
+ * completion queues are rings of rxe's user ABI in guest memory, so that the guest's stock rdma-core drives them;
+ * kernel users store additional fields as struct muslin_wr_reg and struct muslin_wr_ud.
  *
- * Numbers are in the order of the machine, which is little-endian on both sides. Addresses are guest-physical.
+ * Numbers are in host byte order, which is little-endian on both sides. Addresses are guest-physical.
  */
 #ifndef MUSLIN_ABI_H
 #define MUSLIN_ABI_H
@@ -23,7 +23,7 @@ enum muslin_queue {
 	MUSLIN_VQ_COMMAND,
 	MUSLIN_VQ_EVENT,
 	MUSLIN_VQ_DOORBELL,
-	MUSLIN_VQ_COMP, /* the first vector's */
+	MUSLIN_VQ_COMP, /* the queue of the first vector */
 };
 #define MUSLIN_VECTORS 4
 #define MUSLIN_VQS     (MUSLIN_VQ_COMP + MUSLIN_VECTORS)
@@ -34,14 +34,17 @@ enum muslin_queue {
 #define MUSLIN_PKEYS      64
 #define MUSLIN_SGES       32
 #define MUSLIN_INLINE     1024
-#define MUSLIN_LSO_HEADER 256 /* bytes of headers of a packet to be cut */
+#define MUSLIN_LSO_HEADER 256 /* bytes of headers of a packet to be segmented */
 #define MUSLIN_REG_PAGES  512 /* of a fast registration: one page of addresses */
 #define MUSLIN_RING_MAX   (64u << 20)
-#define MUSLIN_LISTS_MAX  2048 /* pages of addresses of one registration */
+#define MUSLIN_LISTS_MAX  2048 /* pages of addresses per registration */
 #define MUSLIN_LIST_ADDRS 512
 #define MUSLIN_PAGE       4096
 
-/* Memory that both sides poll: doorbells and arming without a call. The driver writes zeroes and names it in HELLO. */
+/*
+ * Memory that both sides poll: doorbells and arming without a call. The driver zeroes it and passes its address in
+ * HELLO.
+ */
 struct muslin_shared {
 	__u32 asleep;                        /* the daemon sleeps: kick the doorbell queue */
 	__u32 rung;                          /* a doorbell bit was set */
@@ -54,7 +57,7 @@ enum muslin_arm {
 	MUSLIN_ARM_SOLICITED
 };
 
-/* A command's chain begins with this; the answer with its own structure, each with a status first: 0 or -errno. */
+/* Header of each command; the response has its own structure, with a status first: 0 or -errno. */
 struct muslin_cmd {
 	__u32 op; /* enum muslin_op */
 	__u32 reserved;
@@ -65,7 +68,7 @@ struct muslin_answer {
 };
 
 enum muslin_op {
-	MUSLIN_HELLO = 1, /* first; ends everything that the guest had before */
+	MUSLIN_HELLO = 1, /* must be first; destroys all objects of the guest */
 	MUSLIN_QUERY_PORT,
 	MUSLIN_SET_CAP,
 	MUSLIN_MAD,
@@ -93,12 +96,12 @@ enum muslin_op {
 	MUSLIN_MCAST_ATTACH,
 	MUSLIN_MCAST_DETACH,
 	MUSLIN_SRQ_RESIZE,
-	MUSLIN_GID_ADD, /* the GID table of an Ethernet port is the guest's kernel's */
+	MUSLIN_GID_ADD, /* the guest's kernel manages the GID table of an Ethernet port */
 	MUSLIN_GID_DEL,
 	MUSLIN_OPS
 };
 
-/* A ring: struct rxe_queue_buf, cut into pages of MUSLIN_PAGE whose addresses stand in an array at @pages. */
+/* A ring: struct rxe_queue_buf, in pages of MUSLIN_PAGE whose addresses are in an array at @pages. */
 struct muslin_ring {
 	__u64 pages;
 	__u32 npages;    /* 0: no ring */
@@ -107,7 +110,7 @@ struct muslin_ring {
 	__u32 reserved;
 };
 
-/* What the device does for datagrams, as HELLO tells. */
+/* Features for datagrams, in the response to HELLO. */
 enum muslin_feature {
 	MUSLIN_FEATURE_UD_CSUM = 1 << 0, /* IB_SEND_IP_CSUM, IB_WC_IP_CSUM_OK */
 	MUSLIN_FEATURE_UD_LSO = 1 << 1,  /* opcode IB_WR_LSO of kernel users */
@@ -124,8 +127,8 @@ struct muslin_av {
 };
 
 /*
- * Of a datagram of a kernel user, in place of wr.ud.av; ah_num is 0. A packet to be cut has opcode IB_WR_LSO, and its @hdr_len
- * bytes of headers stand right behind the request's SGEs.
+ * A datagram of a kernel user, in place of wr.ud.av; ah_num is 0. A packet to be segmented has opcode IB_WR_LSO, and
+ * its @hdr_len bytes of headers follow the request's SGEs.
  */
 struct muslin_wr_ud {
 	struct muslin_av av;
@@ -140,7 +143,7 @@ struct muslin_wr_reg {
 	__u32 key, access;
 };
 
-/* By number, for commands that concern one object: handle of a QP, CQ or SRQ, or the number or key of any other. */
+/* For commands on one object: the handle of a QP, CQ or SRQ, or the number or key of any other. */
 struct muslin_object {
 	struct muslin_cmd cmd;
 	__u32 number;
@@ -169,7 +172,7 @@ struct muslin_hello_answer {
 	__u32 max_mcast_grp, max_mcast_qp_attach, max_inline;
 	__u32 max_rd_atom, local_ca_ack_delay;
 	__u32 features; /* enum muslin_feature */
-	__u32 epoch;    /* of this life of the device; another one ends everything */
+	__u32 epoch;    /* of the device; after a change all objects are gone */
 	__u32 reserved;
 	char name[64]; /* of the host in its fabric */
 };
@@ -180,19 +183,19 @@ struct muslin_port_answer {
 	__u16 lid, sm_lid;
 	__u8 lmc, sm_sl, state, phys_state;
 	__u8 mtu_cap, mtu_active, max_vl, width_active;
-	__u8 speed; /* the kernel's ib_port_speed; wider than 8 bits never */
+	__u8 speed; /* the kernel's ib_port_speed; at most 8 bits */
 	__u8 subnet_timeout, init_type_reply, gids;
 	__u32 cap_mask;
 	__u16 pkeys, pkey_violations, qkey_violations, reserved;
 	__u8 gid[MUSLIN_GIDS][16]; /* of an InfiniBand port */
 	__u16 pkey[MUSLIN_PKEYS];
-	__u8 ethernet; /* link layer; the port's network interface is the one of the guest's whose permanent address is @mac */
+	__u8 ethernet; /* link layer; the guest's interface with the permanent address @mac is the port's */
 	__u8 mac[6], reserved2;
 };
 
 /*
- * A GID from an address of the port's network interface, or of a VLAN on it, with the station address that its packets shall
- * come from. GID_DEL is a muslin_object: port and index.
+ * A GID from an address of the port's network interface, or of a VLAN on it, with the source MAC address of its
+ * packets. GID_DEL is a muslin_object: port and index.
  */
 struct muslin_gid {
 	struct muslin_cmd cmd;
@@ -217,12 +220,12 @@ struct muslin_mad {
 };
 struct muslin_mad_answer {
 	struct muslin_answer a;
-	__u32 replied, reserved; /* 0: nobody here serves it */
+	__u32 replied, reserved; /* 0: no agent */
 	__u8 mad[256];
 };
 
 enum muslin_cq_flags {
-	MUSLIN_CQ_KERNEL = 1 << 0, /* flags of completions are the kernel's, and not those of the library */
+	MUSLIN_CQ_KERNEL = 1 << 0, /* flags of completions are the kernel's, not libibverbs's */
 };
 /* The opcode of a completed registration, which the user ABI does not have. */
 #define MUSLIN_WC_REG_MR 32
@@ -238,8 +241,8 @@ struct muslin_cq_create { /* also to resize; answer: muslin_number */
 
 enum muslin_qp_flags {
 	MUSLIN_QP_SIG_ALL = 1 << 0,
-	MUSLIN_QP_KERNEL = 1 << 1, /* work requests carry address vectors themselves, and may register memory */
-	MUSLIN_QP_LSO = 1 << 2,    /* entries of the send queue have room for MUSLIN_LSO_HEADER bytes more */
+	MUSLIN_QP_KERNEL = 1 << 1, /* work requests contain address vectors, and may register memory */
+	MUSLIN_QP_LSO = 1 << 2,    /* entries of the send queue have MUSLIN_LSO_HEADER bytes more */
 };
 
 struct muslin_qp_create { /* answer: handle and QPN in number and arg */
@@ -270,7 +273,7 @@ struct muslin_qp_answer {
 	struct muslin_qp_attr attr;
 };
 
-struct muslin_srq_create { /* also to resize: of the numbers only handle counts then */
+struct muslin_srq_create { /* also to resize: then only handle is used */
 	struct muslin_cmd cmd;
 	__u32 pdn, max_wr, max_sge, limit;
 	__u32 handle, reserved;
@@ -299,21 +302,21 @@ struct muslin_mcast {
 };
 
 /*
- * A completion of QP1 of an Ethernet port has the tag of the packet (802.1Q; 0: none) in slid, for it has no other place, and the
- * 40 bytes before the MAD hold the network header as wire_roce_put_network() writes it.
+ * A completion of QP1 of an Ethernet port has the packet's VLAN tag (802.1Q; 0: none) in slid, and the 40 bytes before
+ * the MAD have the network header in the format of wire_roce_put_network().
  */
 
 /*
- * What comes on the event queue: @number is the handle of the object, or the port. MUSLIN_EVENT_EPOCH, with the epoch, comes
- * whenever the queue starts: a driver that said HELLO in another one, to a daemon that has died since or to a connection that
- * broke, has nothing of what it had, and has to begin anew.
+ * Events: @number is the handle of the object, or the port. MUSLIN_EVENT_EPOCH, with the epoch, is sent whenever the
+ * queue starts: a driver whose HELLO had another epoch, from a daemon that has died or a connection that broke, has
+ * lost all objects and must start again.
  */
 #define MUSLIN_EVENT_EPOCH 0x10000
 struct muslin_event {
-	__u32 type; /* IB_EVENT_*, or the above */
+	__u32 type; /* IB_EVENT_*, or MUSLIN_EVENT_EPOCH */
 	__u32 number;
 };
-/* What comes on a completion queue: the handle of an armed CQ that has something. */
+/* Completion events: the handle of an armed CQ with new completions. */
 struct muslin_comp {
 	__u32 handle;
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* `muslin run`: a program on a host, with the preload library; what that library cannot reach is said beforehand. */
+/* `muslin run`: runs a program on a host, with the preload library; warns about programs that ignore the library. */
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -14,9 +14,9 @@
 #include "emu/cli/cli.h"
 
 #define SHIM     "libmuslin-shim.so"
-#define SEGMENTS 256 /* of a program that is looked at */
+#define SEGMENTS 256 /* of the examined program */
 
-/* The file that execvp() runs; false: none. */
+/* The file that execvp() would run; false: none. */
 static bool program_find(const char *name, char *path, size_t size)
 {
 	const char *dir = getenv("PATH");
@@ -32,7 +32,7 @@ static bool program_find(const char *name, char *path, size_t size)
 	return false;
 }
 
-/* Is it an ELF program that no dynamic linker starts? */
+/* Whether it is an ELF program without a dynamic linker. */
 static bool is_static(const char *path)
 {
 	static Elf64_Phdr segment[SEGMENTS];
@@ -54,7 +54,7 @@ static bool is_static(const char *path)
 	return elf && !interpreter;
 }
 
-/* Why the dynamic linker or the program itself drops LD_PRELOAD; NULL: it does not. */
+/* The reason why the dynamic linker or the program itself ignores LD_PRELOAD; NULL: none. */
 static const char *drops_preload(const char *name, const char *path)
 {
 	static const char *const others[] = { "sudo", "su", "doas", "pkexec", "runuser" };

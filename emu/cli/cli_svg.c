@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * muslin show --svg: the fabric drawn in layers. Hosts stand at the bottom, a switch one layer above the lowest of its
- * neighbours; within a layer nodes stand near the middle of those below, so that few lines cross.
+ * muslin show --svg: the fabric drawn in layers. Hosts are at the bottom, a switch is one layer above its lowest
+ * neighbour; within a layer nodes are near the middle of their lower neighbours, so that few lines cross.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,7 +32,7 @@ static struct drawn *svg_find(struct drawn *d, size_t n, const char *name)
 	return NULL;
 }
 
-/* The lowest layer among a switch's neighbours that are placed; -1: none is. */
+/* The lowest layer among a switch's placed neighbours; -1: none. */
 static int svg_below(struct drawn *d, size_t n, const struct drawn *sw)
 {
 	const struct drawn *peer;
@@ -99,7 +99,8 @@ static int by_want(const void *a, const void *b)
 	return x->want < y->want ? -1 : x->want > y->want ? 1 : strcmp(x->name, y->name);
 }
 
-/* Places hosts in the order of their switches, and each switch in the middle of its lower neighbours. Returns the width. */
+/* Places hosts in the order of their switches, and each switch in the middle of its lower
+ * neighbours. Returns the width. */
 static double svg_place(struct drawn *d, size_t n, int nlayers)
 {
 	struct drawn **row = calloc(n, sizeof(*row));

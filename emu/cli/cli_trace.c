@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * muslin trace: the daemon writes pcapng into a pipe; this process copies the blocks, counts packets, and stops the
- * capture at its limit, so that a slow disk or terminal never blocks the daemon. With a limit of size it begins a new file when one is
- * full, each of which begins with the section and the interfaces, and keeps the newest ones.
+ * muslin trace: the daemon writes pcapng to a pipe; this process copies the blocks, counts packets, and stops the
+ * capture at its limit, so that a slow disk or terminal never blocks the daemon. With a size limit it starts a new
+ * file when one is full, each beginning with the section and the interfaces, and keeps the newest files.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -26,16 +26,16 @@
 struct trace {
 	const char *place, *file;
 	char *filter;                         /* words of muslin-fault(5); NULL: all packets */
-	unsigned long long snap;              /* bytes of a packet; 0: all */
-	unsigned long long file_bytes, files; /* a ring of files: 0: one file; how many are kept (0: all) */
-	unsigned long long number, written;   /* of the file that is written: which one, and its bytes */
-	unsigned char head[HEAD_MAX];         /* section and interfaces */
+	unsigned long long snap;              /* bytes per packet; 0: all */
+	unsigned long long file_bytes, files; /* file ring: size (0: one file), and number of files kept (0: all) */
+	unsigned long long number, written;   /* the current file: number and bytes */
+	unsigned char head[HEAD_MAX];         /* section and interface blocks */
 	size_t head_len;
 	unsigned long long count; /* 0: no limit */
 	double duration;          /* 0: no limit */
 	int sock, in, out;
 	unsigned long long packets;
-	bool stop_requested; /* to end */
+	bool stop_requested; /* to exit */
 	size_t len;
 	unsigned char buf[BUFFER_SIZE];
 };
@@ -71,7 +71,7 @@ static void trace_add_filter(struct trace *t, const char *word)
 	t->filter = more;
 }
 
-/* A word of the shell may hold blanks: "pcap=len > 100". */
+/* Appends a filter word; a shell word may contain blanks: "pcap=len > 100". */
 static void trace_add_word(struct trace *t, const char *word)
 {
 	char *quoted;
@@ -134,7 +134,7 @@ static void trace_parse(struct trace *t, int argc, char **argv)
 			t->place);
 }
 
-/* The nth file of a ring: the number comes before the ending, h1.pcapng becomes h1.3.pcapng. */
+/* The nth file of a ring: the number precedes the suffix, h1.pcapng becomes h1.3.pcapng. */
 static char *ring_file(const struct trace *t, unsigned long long n)
 {
 	const char *base = strrchr(t->file, '/'), *dot = strrchr(base ? base + 1 : t->file, '.');
@@ -215,7 +215,7 @@ static bool ring_put(struct trace *t, const unsigned char *data, size_t len)
 	return trace_put(t->out, data, len);
 }
 
-/* A packet that the file has no more room for begins the next one. */
+/* Starts the next file, because the packet exceeds the size limit. */
 static bool ring_next(struct trace *t)
 {
 	close(t->out);
@@ -224,7 +224,7 @@ static bool ring_next(struct trace *t)
 	return ring_put(t, t->head, t->head_len);
 }
 
-/* What each file of a ring begins with. */
+/* Keeps the blocks with which each file of a ring begins. */
 static void ring_remember(struct trace *t, const unsigned char *block, size_t len)
 {
 	if (t->head_len + len > sizeof(t->head))
@@ -233,7 +233,7 @@ static void ring_remember(struct trace *t, const unsigned char *block, size_t le
 	t->head_len += len;
 }
 
-/* Writes the complete blocks of the buffer, up to the packet limit. False when the output fails. */
+/* Writes the complete blocks of the buffer, up to the packet limit. False if the output fails. */
 static bool put_blocks(struct trace *t)
 {
 	size_t at = 0, from = 0;
@@ -262,7 +262,7 @@ static bool put_blocks(struct trace *t)
 	return ok;
 }
 
-/* Reads available data. 1; 0 at EOF; negative when the output fails. */
+/* Reads available data. 1; 0 at EOF; negative if the output fails. */
 static int trace_copy(struct trace *t)
 {
 	ssize_t n = read(t->in, t->buf + t->len, sizeof(t->buf) - t->len);
@@ -291,7 +291,8 @@ static int trace_run(struct trace *t)
 		struct timespec ts;
 
 		if (!t->stop_requested && (interrupted || trace_enough(t) || left <= 0)) {
-			/* The daemon flushes, closes the pipe and answers; the answer is read after the pipe's end. */
+			/* The daemon flushes, closes the pipe and responds; the response
+			 * is read after the end of the pipe. */
 			t->stop_requested = true;
 			(void)send(t->sock, req, sizeof(req) - 1, MSG_NOSIGNAL);
 		}
@@ -337,7 +338,7 @@ int cli_trace(int argc, char **argv)
 	sigaddset(&set, SIGINT);
 	sigaddset(&set, SIGTERM);
 	sigaddset(&set, SIGHUP);
-	sigprocmask(SIG_BLOCK, &set, NULL); /* taken in ppoll() only */
+	sigprocmask(SIG_BLOCK, &set, NULL); /* delivered in ppoll() only */
 	sigaction(SIGINT, &sa, NULL);
 	sigaction(SIGTERM, &sa, NULL);
 	sigaction(SIGHUP, &sa, NULL);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Alternate path loading: LAP and APR. IBTA 12.8, 12.9. The active side proposes a path, the passive side accepts or rejects
- * it; both load it into their queue pairs (17.2.8).
+ * Alternate path loading: LAP and APR. IBTA 12.8, 12.9. The active side proposes a path, the passive side accepts or
+ * rejects it; both load it into their queue pairs (17.2.8).
  */
 #include <errno.h>
 
@@ -43,7 +43,7 @@ int cm_send_apr(struct cm_id *id, u8 status)
 	return 0;
 }
 
-/* APR status by the checks that do not need the queue pair. */
+/* Checks that do not need the QP; returns the APR status. */
 static u8 lap_check(struct cm_id *id, const u8 *mad)
 {
 	const struct cm_port *p;
@@ -71,7 +71,7 @@ struct cm_event cm_on_lap(struct cm_id *id, const u8 *mad)
 {
 	u64 tid = wire_get(mad, MAD_TID);
 
-	if (id->lap_tid == tid && id->lap != CM_LAP_IDLE) { /* the APR was lost, or is not ready */
+	if (id->lap_tid == tid && id->lap != CM_LAP_IDLE) { /* the APR was lost, or is not sent yet */
 		cm_count(id->cm, DUPLICATES);
 		if (id->lap == CM_LAP_ANSWERED)
 			send_apr(id, tid);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Communication manager: ports, communication IDs (conversations) and listeners. IBTA 12. */
+/* Communication manager: ports, communication IDs and listeners. IBTA 12. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -100,7 +100,7 @@ int cm_port_add(struct cm *cm, u8 num, struct mad_port *mp)
 
 /* ---- conversations ---- */
 
-/* The random part keeps a restarted host from reusing IDs that its peers still know. */
+/* The random part prevents a restarted host from reusing IDs that its peers still have. */
 struct cm_id *cm_id_find(const struct cm *cm, u32 local_id)
 {
 	return table_get(&cm->ids, local_id ^ cm->id_salt);

@@ -29,7 +29,7 @@ struct cm_req {
 	u32 qpn, psn;                            /* the sender's */
 	u8 responder_resources, initiator_depth; /* the sender's */
 	u8 retry_count, rnr_retry_count;         /* 0 - 7 */
-	u8 response_timeout, max_retries;        /* code of 4.096 us * 2^n; of CM messages, both sides */
+	u8 response_timeout, max_retries;        /* code of 4.096 us * 2^n and count, for CM messages of both sides */
 	bool flow_control, srq;
 	const u8 *data;
 	u8 data_len; /* at most CM_REQ_PRIVATE_DATA_LEN */
@@ -66,7 +66,7 @@ struct cm_sidr_rep {
 struct cm_alternate {
 	struct sa_path path; /* as seen from this side */
 	u8 port;             /* own port number */
-	u8 ack_timeout;      /* filled in */
+	u8 ack_timeout;      /* set by the communication manager */
 };
 
 enum cm_event_type {
@@ -79,12 +79,12 @@ enum cm_event_type {
 	CM_EVENT_DREQ,
 	CM_EVENT_DREQ_ERROR, /* DREQ timeout */
 	CM_EVENT_DREP,
-	CM_EVENT_TIMEWAIT_EXIT, /* the QP may be used again (12.9.8.4) */
+	CM_EVENT_TIMEWAIT_EXIT, /* the QP may be reused (12.9.8.4) */
 	CM_EVENT_SIDR_REQ,      /* to a listener */
 	CM_EVENT_SIDR_REP,
 	CM_EVENT_SIDR_ERROR,
-	CM_EVENT_LAP,       /* the peer proposes an alternate path: cm_send_apr() when it is loaded */
-	CM_EVENT_APR,       /* response to our LAP: reason, enum wire_cm_apr_status */
+	CM_EVENT_LAP,       /* the peer proposes an alternate path: call cm_send_apr() when it is loaded */
+	CM_EVENT_APR,       /* response to the LAP: reason, enum wire_cm_apr_status */
 	CM_EVENT_LAP_ERROR, /* LAP timeout */
 	CM_EVENTS
 };
@@ -105,32 +105,32 @@ struct cm_event {
 /* May destroy @id. */
 typedef void cm_event_fn(void *ctx, struct cm_id *id, const struct cm_event *ev);
 /*
- * A REQ or SIDR_REQ for the listener. 0: the listener's owner owns the new @id and calls cm_id_own() before the next message;
- * -ENOENT: not for this listener, try the next; other -errno: the CM sends REJ or SIDR_REP.
+ * A REQ or SIDR_REQ for the listener. 0: the listener's owner owns the new @id and calls cm_id_own() before the next
+ * message; -ENOENT: not for this listener, try the next; other -errno: the CM sends REJ or SIDR_REP.
  */
 typedef int cm_request_fn(void *ctx, struct cm_id *id, const struct cm_event *ev);
 
-/* @ca_guid: of the HCA; @ack_delay: its Local CA ACK Delay code; @seed: of IDs and PSNs. NULL without memory. */
+/* @ca_guid: of the HCA; @ack_delay: its Local CA ACK Delay code; @seed: for IDs and PSNs. NULL if out of memory. */
 struct cm *cm_create(struct loop *loop, u64 ca_guid, u8 ack_delay, u64 seed);
 /* All ids must be destroyed. IDs in timewait are freed. */
 void cm_destroy(struct cm *cm);
-/* Adds port @num: takes class 0x07 of @mp, which must outlive the CM. 0, -EBUSY, -ENOMEM. */
+/* Adds port @num: registers for class 0x07 at @mp, which must outlive the CM. 0, -EBUSY, -ENOMEM. */
 int cm_port_add(struct cm *cm, u8 num, struct mad_port *mp);
 
-/* A new conversation. NULL without memory. */
+/* A new communication ID. NULL if out of memory. */
 struct cm_id *cm_id_create(struct cm *cm, cm_event_fn *fn, void *ctx);
 void cm_id_own(struct cm_id *id, cm_event_fn *fn, void *ctx);
 /*
- * Ends it according to its state (12.9.7): REJ, DREQ or DREP. No further events; the timewait of a connection continues
- * without an owner.
+ * Ends the communication as its state requires (12.9.7): REJ, DREQ or DREP. No further events; the timewait of a
+ * connection continues without an owner.
  */
 void cm_id_destroy(struct cm_id *id);
 
-/* Requests with (service ID & @mask) == @service_id. -EINVAL, -ENOMEM. */
+/* Listens for requests with (service ID & @mask) == @service_id. -EINVAL, -ENOMEM. */
 int cm_listen(struct cm *cm, u64 service_id, u64 mask, cm_request_fn *fn, void *ctx, struct cm_listener **listener);
 void cm_unlisten(struct cm_listener *l);
 
-/* 0, -EINVAL when the state or an argument forbids it, -ENODEV when the port is not there. */
+/* 0, -EINVAL if the state or an argument does not allow it, -ENODEV if there is no such port. */
 int cm_send_req(struct cm_id *id, const struct cm_req *req);
 int cm_send_rep(struct cm_id *id, const struct cm_rep *rep);
 int cm_send_rtu(struct cm_id *id, const u8 *data, u8 len);
@@ -140,14 +140,14 @@ int cm_send_drep(struct cm_id *id, const u8 *data, u8 len);
 int cm_send_mra(struct cm_id *id, u8 service_timeout, const u8 *data, u8 len);
 /* Sends LAP: proposes an alternate path of an established connection; active side only. */
 int cm_send_lap(struct cm_id *id, const struct cm_alternate *alt);
-/* Answers a LAP. @status: enum wire_cm_apr_status. */
+/* Responds to a LAP. @status: enum wire_cm_apr_status. */
 int cm_send_apr(struct cm_id *id, u8 status);
-/* The QP has received something (COMM_EST): as an RTU. -EISCONN when established already. */
+/* The QP has received a packet (COMM_EST): handled as an RTU. -EISCONN if already established. */
 int cm_established(struct cm_id *id);
 int cm_send_sidr_req(struct cm_id *id, const struct cm_sidr_req *req);
 int cm_send_sidr_rep(struct cm_id *id, const struct cm_sidr_rep *rep);
 
-/* QP attributes as far as known from the messages. Access rights and MTU as negotiated. 12.9.8. */
+/* QP attributes as far as known from the messages, with negotiated access rights and MTU. 12.9.8. */
 struct cm_qp {
 	struct sa_path path;
 	u8 port, local_ack_timeout, retry_count, rnr_retry;
@@ -155,7 +155,7 @@ struct cm_qp {
 	u8 responder_resources, initiator_depth; /* own */
 	enum cm_transport transport;
 };
-/* 0; -EINVAL before the REQ or REP of the peer was received. */
+/* 0; -EINVAL before the peer's REQ or REP. */
 int cm_id_qp(const struct cm_id *id, struct cm_qp *qp);
 
 /* A random PSN. */

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* MADs of the CM class at a manager with a connection and a listener. Input: how to answer, which message, its 232 bytes; repeated. */
+/* MADs of the CM class at a manager with a connection and a listener. Input: how to respond, the message
+ * type, its 232 bytes; repeated. */
 #include "emu/cm/fixture.h"
 
 int LLVMFuzzerTestOneInput(const u8 *data, size_t size);
 
-/* So that the fuzzer need not guess them. */
+/* Fills in the communication IDs, which a fuzzer does not guess. */
 static void aim(const struct pair *p, u8 *mad, u8 how)
 {
 	if (how & 8 && p->b.id) {

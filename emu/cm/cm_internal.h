@@ -9,15 +9,15 @@
 #include "emu/lib/table.h"
 
 #define CM_PORTS         8
-#define CM_SERVICE_ORDER 24 /* code of the service timeout in our MRAs: 69 s */
+#define CM_SERVICE_ORDER 24 /* code of the service timeout in sent MRAs: 69 s */
 
 /* IBTA 12.9.5, 12.9.6, with the MRA's states kept apart by side. */
 #define CM_STATES(S)                                            \
 	S(IDLE)                                                 \
 	S(REQ_SENT)                                             \
-	S(MRA_REQ_RCVD) /* the peer has sent MRA for our REQ */ \
+	S(MRA_REQ_RCVD) /* the peer has sent MRA for the REQ */ \
 	S(REQ_RCVD)                                             \
-	S(MRA_REQ_SENT) /* we have sent MRA */                  \
+	S(MRA_REQ_SENT) /* this side has sent MRA */            \
 	S(REP_SENT)                                             \
 	S(MRA_REP_RCVD)                                         \
 	S(REP_RCVD)                                             \
@@ -34,12 +34,12 @@ enum cm_state {
 };
 #undef CM_STATE_ENUM
 
-/* Of the alternate path, beside the state of the connection. 12.9. */
+/* State of the alternate path, beside that of the connection. 12.9. */
 enum cm_lap {
 	CM_LAP_IDLE,
 	CM_LAP_SENT,
 	CM_LAP_RCVD,
-	CM_LAP_ANSWERED, /* by the APR, which is resent for a duplicate LAP */
+	CM_LAP_ANSWERED, /* by an APR, which is resent for a duplicate LAP */
 };
 
 struct cm_port {
@@ -84,10 +84,10 @@ struct cm_id {
 	u64 remote_ca_guid;
 	u8 response_timeout, max_retries;
 	enum cm_lap lap;
-	u64 lap_tid; /* of the LAP that came last */
+	u64 lap_tid; /* of the latest LAP */
 	u8 apr_status;
 	struct cm_alternate alternate; /* the proposed one */
-	/* the message that waits for its response, or is resent for a duplicate */
+	/* the message awaiting its response, or resent for a duplicate */
 	u8 mad[MAD_SIZE];
 	u8 tries;
 	struct loop_timer timer;
@@ -100,7 +100,7 @@ void cm_id_free(struct cm_id *id);
 void cm_id_tell(struct cm_id *id, const struct cm_event *ev);
 void cm_id_enter(struct cm_id *id, enum cm_state state);
 void cm_id_timewait(struct cm_id *id); /* reports TIMEWAIT_EXIT at the end */
-/* Passes @id to the listeners of the service ID: 0: accepted, -ENOENT: no listener, or the error of one. */
+/* Passes @id to the listeners of the service ID. 0: accepted, -ENOENT: no listener, or a listener's error. */
 int cm_offer(struct cm_id *id, u64 service_id, const struct cm_event *ev);
 /* The connection with that remote communication ID of that CA, or else with that QPN; NULL. 12.9.8.3.1. */
 struct cm_id *cm_id_by_remote(const struct cm *cm, u64 ca_guid, u32 remote_id, u32 remote_qpn);
@@ -122,14 +122,15 @@ struct cm_path_fields {
 };
 extern const struct cm_path_fields cm_req_path, cm_lap_path;
 void cm_path_put(u8 *mad, const struct cm_path_fields *f, const struct sa_path *p, u8 ack_timeout);
-/* The path with both ends exchanged: the peer's local half is our remote one. Other fields of @p do not change. */
+/* The path with both ends exchanged: the peer's local part is the remote part
+ * here. Other fields of @p do not change. */
 void cm_path_get(const u8 *mad, const struct cm_path_fields *f, struct sa_path *p);
-/* Where MADs for the path's other end go. */
+/* The address for MADs to the path's other end. */
 struct mad_addr cm_path_addr(const struct cm_port *p, const struct sa_path *path);
-/* The local port that has the GID of the path's own end; NULL: none has. */
+/* The local port with the GID of the path's own end; NULL: none. */
 const struct cm_port *cm_path_port(const struct cm *cm, const struct sa_path *path);
 bool cm_path_lid_is_own(const struct cm_port *p, const struct sa_path *path);
-/* The version of RoCE that a MAD @from somewhere came by; the answers go by the same. 0: not on Ethernet. */
+/* The RoCE version by which a MAD was received; responses use the same. 0: not on Ethernet. */
 u8 cm_roce_version(const struct cm_port *p, const struct mad_addr *from);
 u8 cm_ack_timeout(u8 ca_ack_delay, u8 packet_life);
 
@@ -137,11 +138,11 @@ u8 cm_ack_timeout(u8 ca_ack_delay, u8 packet_life);
 int cm_send(struct cm_id *id, const u8 *mad);    /* once */
 int cm_send_wait(struct cm_id *id, u64 wait_ns); /* id->mad; retransmits until cm_answered() */
 void cm_answered(struct cm_id *id);              /* stops the retransmission */
-void cm_wait_longer(struct cm_id *id, u64 ns);   /* for the response, from now on */
+void cm_wait_longer(struct cm_id *id, u64 ns);   /* extends the wait for the response, from now on */
 u64 cm_response_ns(const struct cm_id *id);
 void cm_reply_once(struct cm_port *p, const struct mad_addr *to, const u8 *mad);
 
-/* connect.c: the first message of a conversation goes that way. 0, -ENODEV. */
+/* connect.c: sets the port and path before the first message. 0, -ENODEV. */
 int cm_id_begin(struct cm_id *id, u8 port, const struct sa_path *path, u64 service_id, u8 response_timeout,
 		u8 max_retries);
 
@@ -149,7 +150,7 @@ int cm_id_begin(struct cm_id *id, u8 port, const struct sa_path *path, u64 servi
 void cm_receive(struct cm_port *p, const u8 *mad, const struct mad_addr *from);
 void cm_timed_out(struct cm_id *id); /* id->mad timed out */
 
-/* alternate.c: no event when the type is CM_EVENTS */
+/* alternate.c: an event of type CM_EVENTS means none */
 struct cm_event cm_on_lap(struct cm_id *id, const u8 *mad);
 struct cm_event cm_on_apr(struct cm_id *id, const u8 *mad);
 

@@ -97,7 +97,7 @@ int cm_send_rej(struct cm_id *id, u16 reason, const u8 *data, u8 len)
 	cm_mad_rej(mad, id->local_id, id->remote_id, message, reason, id->cm->ca_guid);
 	cm_mad_private(mad, CM_REJ_PRIVATE_DATA, data, len);
 	(void)cm_send(id, mad);
-	if (connect_in(id, S(REP_SENT) | S(MRA_REP_RCVD))) { /* the peer may have sent already */
+	if (connect_in(id, S(REP_SENT) | S(MRA_REP_RCVD))) { /* the peer may have sent data already */
 		cm_id_timewait(id);
 	} else {
 		id->qp_known = false;

@@ -12,7 +12,7 @@ enum answer {
 	ANSWER_ACCEPT,
 	ANSWER_REJECT, /* by REJ with private data */
 	ANSWER_REFUSE, /* the listener returns -ENOMEM */
-	ANSWER_LATER,  /* an MRA, and nothing more by itself */
+	ANSWER_LATER,  /* sends MRA only */
 	ANSWER_NEVER,
 };
 
@@ -20,7 +20,7 @@ struct side {
 	struct cm *cm;
 	struct cm_id *id;
 	enum answer answer;
-	bool silent; /* does not answer REP and DREQ */
+	bool silent; /* does not respond to REP and DREQ */
 	char trace[64];
 	u16 reason;
 	u8 data[256], data_len;

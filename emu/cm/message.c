@@ -27,7 +27,7 @@ void cm_mad_private(u8 *mad, struct wire_field f, const u8 *data, u8 len)
 		memcpy(wire_bytes(mad, f), data, len);
 }
 
-/* The time that an acknowledgement may take: to the peer and back, and the CA's own delay. 12.7.34. */
+/* Local ACK timeout: the round trip and the CA's own delay. 12.7.34. */
 u8 cm_ack_timeout(u8 ca_ack_delay, u8 packet_life)
 {
 	u8 there_and_back = (packet_life & PACKET_LIFE_MASK) + 1, sum;
@@ -215,7 +215,7 @@ void cm_rep_parse(const u8 *mad, struct cm_rep *rep)
 	};
 }
 
-/* A timeout REJ names the CA, for its receiver may not know our communication ID (12.6.7.2). */
+/* A timeout REJ has the CA's GUID, because the receiver may not know the communication ID (12.6.7.2). */
 void cm_mad_rej(u8 *mad, u32 local_id, u32 remote_id, u8 message, u16 reason, u64 ca_guid)
 {
 	wire_set(mad, CM_REJ_LOCAL_COMM_ID, local_id);

@@ -14,7 +14,7 @@ void cm_reply_once(struct cm_port *p, const struct mad_addr *to, const u8 *mad)
 	(void)mad_send(p->agent, mad, MAD_SIZE, to, 0, 0, NULL);
 }
 
-/* Response timeout of the peer plus the round trip. */
+/* The peer's response timeout plus the round trip. */
 u64 cm_response_ns(const struct cm_id *id)
 {
 	return wire_timeout_ns(id->response_timeout) + 2 * wire_timeout_ns(min(id->qp.path.packet_life, (u8)20));
@@ -59,7 +59,7 @@ static void send_tries_exhausted(struct cm_id *id)
 	else if (attr == CM_ATTR_DREQ)
 		cm_id_timewait(id);
 	else if (attr == CM_ATTR_LAP)
-		id->lap = CM_LAP_IDLE; /* the connection stays as it is */
+		id->lap = CM_LAP_IDLE; /* the connection is unaffected */
 	else
 		cm_id_enter(id, CM_ST_IDLE);
 	while (i + 1 < ARRAY_SIZE(waits) && waits[i].attr != attr)

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Connection state machine. IBTA 12.9. A received message selects its ID, then a row of the table below by attribute and
- * state; a message without a row is counted and discarded: it is late, a duplicate that needs no response, or not from the
- * peer.
+ * Connection state machine. IBTA 12.9. A received message selects its ID, then a row of the table below by attribute
+ * and state; a message without a row is counted and discarded: it is late, a duplicate that needs no response, or not
+ * from the peer.
  *
- * id->mad is the last message sent: while the timer runs it waits for its response, and a duplicate of the peer's message
- * causes a retransmission.
+ * id->mad is the last message sent: it is retransmitted while the timer runs, and resent for a duplicate of the peer's
+ * message.
  */
 #include <errno.h>
 
@@ -34,7 +34,7 @@ static void answer_mra(struct cm_id *id, enum wire_cm_message message)
 	(void)cm_send(id, mad);
 }
 
-/* A REJ with additional information of @info_len bytes: what the recipient would have accepted. 12.6.7.2. */
+/* A REJ with additional information of @info_len bytes: the value that would have been accepted. 12.6.7.2. */
 static void answer_rej_info(const struct message *m, u32 local_id, u8 message, u16 reason, const void *info,
 			    u8 info_len)
 {
@@ -150,8 +150,8 @@ static void req_stale(struct cm_id *old, const struct message *m)
 }
 
 /*
- * Does the primary path end at a port of this CA? The REJ names the address of the port that received the REQ. LIDs are
- * checked within a subnet only. 12.6.7.2, table 109.
+ * Checks that the primary path ends at a port of this CA; the REJ has the address of the port that received the REQ.
+ * LIDs are checked within a subnet only. 12.6.7.2, table 109.
  */
 static bool req_path_check(const struct message *m, const struct cm_req *req)
 {
@@ -222,7 +222,7 @@ static struct cm_event on_rep_again(struct cm_id *id, const struct message *m)
 	return nothing;
 }
 
-/* id->mad is still the RTU where this side has sent it, and nothing since. */
+/* id->mad is still the RTU if this side has sent one and nothing after it. */
 static struct cm_event on_rep_late(struct cm_id *id, const struct message *m)
 {
 	cm_count(id->cm, DUPLICATES);
@@ -320,7 +320,7 @@ static struct cm_event on_apr(struct cm_id *id, const struct message *m)
 	return cm_on_apr(id, m->mad);
 }
 
-/* MRA for our LAP. */
+/* MRA for the LAP. */
 static struct cm_event on_mra_lap(struct cm_id *id, const struct message *m)
 {
 	if (id->lap != CM_LAP_SENT || wire_get(m->mad, CM_MRA_MESSAGE) != CM_MESSAGE_OTHER)
@@ -353,7 +353,7 @@ static const struct row {
 
 /* ---- lookup of the ID ---- */
 
-/* A REJ of the REQ may come from a peer that has given the connection no communication ID. 12.6.7. */
+/* The sender of a REJ of the REQ may not have assigned a communication ID. 12.6.7. */
 static struct cm_id *find_rejected(const struct message *m)
 {
 	struct cm *cm = m->port->cm;

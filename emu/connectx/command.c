@@ -70,7 +70,7 @@ static int init_hca(struct connectx *d, const struct cx_cmd *c)
 	return cx_start(d);
 }
 
-/* Of all profiles: a driver that is in a hurry asks for a forced one, and leaves its objects where they are. */
+/* Of all profiles: a driver that is in a hurry requests a forced one, and leaves its objects where they are. */
 static int teardown_hca(struct connectx *d, const struct cx_cmd *c)
 {
 	cx_stop(d);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* The client's side of the control socket. */
+/* Client side of the control socket. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -50,7 +50,7 @@ static int send_line(int sock, const char *text, size_t len, int fd)
 	return 0;
 }
 
-/* Reads up to the newline: a string that the caller frees, or NULL with errno (0: the daemon has gone). */
+/* Reads up to the newline: the caller frees the string; NULL with errno (0: the daemon has closed). */
 static char *read_line(int sock)
 {
 	size_t cap = 65536, len = 0;
@@ -93,7 +93,7 @@ json_t *ctl_call(int sock, const json_t *req, int fd, char *err, size_t err_len)
 	if (!text)
 		return NULL;
 	n = strlen(text);
-	text[n] = '\n'; /* in place of the NUL: from here on it has a length */
+	text[n] = '\n'; /* replaces the NUL: the length is passed separately */
 	if (send_line(sock, text, n + 1, fd) || !(line = read_line(sock))) {
 		snprintf(err, err_len, "the daemon has gone (see `muslin log`)");
 		goto out;

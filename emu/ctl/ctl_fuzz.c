@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Feeds bytes to the control socket as a client would. */
+/* Sends bytes to the control socket, as a client. */
 #include <sys/socket.h>
 #include <unistd.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Rows of what a control client may send, and what it gets. */
+/* Rows of requests of a control client, and their responses. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -80,7 +80,7 @@ static void teardown(struct fixture *f)
 }
 
 static const struct {
-	const char *what, *in, *out; /* out NULL: the connection is closed without an answer */
+	const char *what, *in, *out; /* out NULL: the connection is closed without a response */
 } rows[] = {
 	{ "a command", "{\"command\":\"echo\",\"value\":7}\n", "{\"ok\":true,\"result\":7}\n" },
 	{ "two in one write", "{\"command\":\"echo\",\"value\":1}\n{\"command\":\"echo\",\"value\":2}\n",
@@ -151,7 +151,7 @@ static void test_slow_client(void)
 	setup(&f);
 	if (write(f.sock, req, sizeof(req) - 1) < 0)
 		abort();
-	loop_run_idle(f.loop, 0); /* returns although the answer does not fit the socket */
+	loop_run_idle(f.loop, 0); /* returns although the response does not fit in the socket */
 	for (i = 0; i < 100000 && got < (4u << 20); i++) {
 		n = read(f.sock, buf, sizeof(buf));
 		if (n > 0) {
@@ -196,7 +196,7 @@ static void on_other(struct loop_fd *w, u32 events, struct now now)
 	loop_fd_del(w);
 }
 
-/* Thousands of requests in one buffer: others have their turn meanwhile, and all are answered. */
+/* Thousands of requests in one buffer: others are served meanwhile, and all get responses. */
 static void test_budget(void)
 {
 	char lines[8192], buf[65536];
@@ -260,7 +260,7 @@ static void test_too_many(void)
 	teardown(&f);
 }
 
-/* Too many descriptors that the client has passed wait to be closed. It is this process. */
+/* Too many descriptors passed by the client, which is this process, are waiting to be closed. */
 static void test_refused(void)
 {
 	int peer[PASSED_THREADS_OWNER], i;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* The run directory. A daemon runs as long as the lock on its pid file is held. */
+/* The run directory. The daemon holds a lock on its pid file while it runs. */
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
@@ -120,7 +120,7 @@ int rundir_claim(const struct rundir *r)
 	size_t i;
 	int fd, err;
 
-	/* the end of another fabric may have removed the run directory since rundir_open() */
+	/* another fabric may have removed the run directory since rundir_open() */
 	if (mkdir(r->dir, 0700) && errno == ENOENT && !mkdir(r->base, 0700))
 		mkdir(r->dir, 0700);
 	fd = open(rundir_path(r, RUNDIR_PID, path), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
@@ -145,7 +145,7 @@ void rundir_remove(const struct rundir *r)
 {
 	remove_tree(r->dir);
 	if (!r->own)
-		(void)rmdir(r->base); /* other fabrics' folders may be in it */
+		(void)rmdir(r->base); /* fails if other fabrics' directories are in it */
 }
 
 static int is_fabric(const struct dirent *e)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* The daemon's side of the control socket: clients, lines, answers. */
+/* Server side of the control socket: clients, requests, responses. */
 #include <errno.h>
 #include <malloc.h>
 #include <stdarg.h>
@@ -15,7 +15,7 @@
 #include "emu/lib/log.h"
 #include "emu/lib/passed.h"
 
-#define BIG_ANSWER (8u << 20) /* bytes; what making it took is given back */
+#define BIG_ANSWER (8u << 20) /* bytes, from which on free memory is returned to the system */
 
 struct ctl_server {
 	struct loop *loop;
@@ -33,10 +33,10 @@ struct ctl_client {
 	struct loop_fd fd;
 	struct ctl_server *server;
 	pid_t pid;             /* of the client */
-	int passed;            /* a descriptor that awaits its request; -1: none */
-	struct loop_task more; /* lines that were more than a turn's */
+	int passed;            /* a descriptor whose request is not yet complete; -1: none */
+	struct loop_task more; /* handles lines beyond the turn's budget */
 	char *in, *out;
-	size_t in_at, in_len; /* bytes that are done with, and all */
+	size_t in_at, in_len; /* bytes handled, and all bytes */
 	size_t out_len, out_done;
 	bool eof;
 	char error[512];
@@ -96,7 +96,7 @@ static json_t *run_command(struct ctl_client *c, const json_t *req)
 	return ctl_error(c, "unknown command \"%.60s\"", name);
 }
 
-/* Answers the line of @len bytes. False without memory. */
+/* Handles the line of @len bytes. False if out of memory. */
 static bool answer_line(struct ctl_client *c, const char *line, size_t len)
 {
 	json_error_t je;
@@ -110,7 +110,7 @@ static bool answer_line(struct ctl_client *c, const char *line, size_t len)
 	json_decref(req);
 	passed_close(c->passed, c->pid);
 	c->passed = -1;
-	/* The text of an error may quote bytes of the request that are no UTF-8, which "s%" style packing refuses. */
+	/* The error may quote bytes of the request that are not UTF-8, which packing by format rejects. */
 	if (result)
 		answer = json_pack("{s:b, s:o}", "ok", 1, "result", result);
 	else
@@ -121,12 +121,12 @@ static bool answer_line(struct ctl_client *c, const char *line, size_t len)
 	if (!c->out)
 		return false;
 	c->out_len = strlen(c->out) + 1;
-	c->out[c->out_len - 1] = '\n'; /* in place of the NUL: it has a length */
+	c->out[c->out_len - 1] = '\n'; /* replaces the NUL: the length is known */
 	c->out_done = 0;
 	return true;
 }
 
-/* Writes what the client takes. False when it is gone. */
+/* Writes as much as the socket takes. False if the client has closed. */
 static bool flush_out(struct ctl_client *c)
 {
 	while (c->out) {
@@ -145,7 +145,7 @@ static bool flush_out(struct ctl_client *c)
 	return true;
 }
 
-/* Answers the lines that are complete, one at a time, for as long as the client takes the answers. False: to be closed. */
+/* Handles complete lines, one at a time, while the client reads the responses. False: close the connection. */
 static bool run_lines(struct ctl_client *c)
 {
 	u32 budget = CTL_LINES_TURN;
@@ -168,7 +168,7 @@ static bool run_lines(struct ctl_client *c)
 	return true;
 }
 
-/* False when the client is gone. */
+/* False if the client has closed. */
 static bool read_in(struct ctl_client *c)
 {
 	struct iovec iov;
@@ -187,7 +187,7 @@ static bool read_in(struct ctl_client *c)
 	return !passed_refused(c->pid);
 }
 
-/* Nothing more is read from a client while lines of it wait, or an answer that it does not take. */
+/* Does not read from a client while requests, or a response that it does not read, are pending. */
 static void client_run(struct ctl_client *c, bool alive)
 {
 	if (alive)

@@ -9,7 +9,7 @@
 #include "emu/port/netdev.h"
 #include "rxe/roce/roce.h"
 
-/* An address, or all those of an interface; @addr has room for @max. How many, or -errno. */
+/* Parses an address, or all addresses of an interface; @addr has room for @max. Returns how many, or -errno. */
 static int binding_parse_word(const char *word, struct wire_gid *addr, u32 max)
 {
 	struct ip_addr own[ROCE_ADDRS];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Confinement of the running daemon: no_new_privs and a seccomp filter. It executes and traces no programs, and opens local
- * sockets only, unless its hosts use TCP; system calls that are not on the list fail with EPERM.
+ * Confinement of the running daemon: no_new_privs and a seccomp filter. It executes and traces no programs, and opens
+ * local sockets only, unless its hosts use TCP; system calls that are not on the list fail with EPERM.
  */
 #include <errno.h>
 #include <linux/audit.h>
@@ -24,7 +24,7 @@
 
 #if defined(ARCH) && !defined(__SANITIZE_ADDRESS__)
 
-/* The data path first: a kernel without a cache of decisions looks from the top. */
+/* The data path first: a kernel without the cache for seccomp decisions evaluates the filter from the top. */
 static const u16 allowed[] = {
 	__NR_process_vm_readv,
 	__NR_process_vm_writev,
@@ -51,7 +51,7 @@ static const u16 allowed[] = {
 	__NR_brk,
 	__NR_memfd_create,
 	__NR_getrandom,
-	/* files: the tree, the log, sockets to be removed */
+	/* files: sysfs tree, log, removal of sockets */
 	__NR_openat,
 	__NR_close,
 	__NR_close_range,
@@ -107,7 +107,7 @@ static const u16 allowed[] = {
 	__NR_getsockname,
 	__NR_getpeername,
 	__NR_ioctl,
-	/* about itself, and whether a program still lives */
+	/* its own process, and liveness of programs */
 	__NR_getpid,
 	__NR_gettid,
 	__NR_getuid,
@@ -132,7 +132,7 @@ static const u16 allowed[] = {
 	__NR_rseq,
 	__NR_membarrier,
 	__NR_sched_getaffinity,
-#ifdef __x86_64__ /* the older forms, which newer architectures lack */
+#ifdef __x86_64__ /* older forms, missing on newer architectures */
 	__NR_epoll_wait,
 	__NR_open,
 	__NR_stat,
@@ -153,14 +153,15 @@ static const u16 allowed[] = {
 #endif
 };
 
-/* Of a daemon whose hosts have sockets on addresses of the machine; rings are there already, and send and receive only. */
+/* For a daemon whose hosts have sockets on addresses of the machine; io_uring rings exist already, and are
+ * only used for send and receive. */
 static const u16 allowed_net[] = { __NR_connect, __NR_io_uring_enter };
 
 #define LOAD(field)           (struct sock_filter) BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, field))
 #define GIVE(value)           (struct sock_filter) BPF_STMT(BPF_RET | BPF_K, value)
 #define SKIP_UNLESS(value, n) (struct sock_filter) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, value, 0, n)
 
-/* The low word of an argument comes first on the little-endian machines that ARCH names. */
+/* The low word of an argument is first: the machines of ARCH are little-endian. */
 static u32 write_filter(struct sock_filter *f, enum daemon_net net)
 {
 	static const u32 families[] = { AF_UNIX, AF_INET, AF_INET6 };
@@ -176,7 +177,8 @@ static u32 write_filter(struct sock_filter *f, enum daemon_net net)
 		f[n++] = SKIP_UNLESS(i < ARRAY_SIZE(allowed) ? allowed[i] : allowed_net[i - ARRAY_SIZE(allowed)], 1);
 		f[n++] = GIVE(SECCOMP_RET_ALLOW);
 	}
-	/* Threads, and no processes. The C library uses clone() where there is no clone3(), whose flags a filter cannot see. */
+	/* Allows threads, but no processes. The C library uses clone() if clone3(), whose flags a
+	 * filter cannot read, does not exist. */
 	f[n++] = SKIP_UNLESS(__NR_clone3, 1);
 	f[n++] = GIVE(SECCOMP_RET_ERRNO | ENOSYS);
 	f[n++] = SKIP_UNLESS(__NR_clone, 4);
@@ -216,7 +218,7 @@ void daemon_confine(enum daemon_net net)
 		log_at(LOG_WARN, "", "no_new_privs cannot be set: %s", strerror(errno));
 		return;
 	}
-	err = filter_calls(net); /* a sandbox may deny a second filter */
+	err = filter_calls(net); /* a sandbox may forbid a second filter */
 	if (err)
 		log_at(LOG_INFO, "", "runs without a seccomp filter: %s", strerror(-err));
 }

@@ -38,7 +38,7 @@ static json_t *unknown_node(struct daemon *d, struct ctl_client *c, const char *
 			 host ? "host" : "node", name, n ? ", but " : "", text);
 }
 
-/* "leaf1" or "leaf1:5": the node, and the port's number (0: not said). NULL after an error. */
+/* Parses "leaf1" or "leaf1:5" to the node, and the port number (0: none given). NULL after an error. */
 static struct fabric_node *find_place(struct daemon *d, struct ctl_client *c, const char *place, u32 *num)
 {
 	const char *port;
@@ -91,7 +91,7 @@ static json_t *cmd_show(void *arg, struct ctl_client *c, const json_t *req, int 
 	return o ?: ctl_error(c, "out of memory");
 }
 
-/* Is the node of the place here? Commands find by it the daemon that a place is in. */
+/* Whether the node of the place is in this daemon: commands use it to find the daemon of a place. */
 static json_t *cmd_has(void *arg, struct ctl_client *c, const json_t *req, int *fd)
 {
 	struct daemon *d = arg;
@@ -102,7 +102,7 @@ static json_t *cmd_has(void *arg, struct ctl_client *c, const json_t *req, int *
 	return json_boolean(fabric_place_find(d->fabric, place, &port));
 }
 
-/* `muslin top`: of each port with a cable name, state, and what has gone out and come in, in words and packets. */
+/* `muslin top`: for each cabled port the name, state, and counters sent and received, in words and packets. */
 static json_t *cmd_rates(void *arg, struct ctl_client *c, const json_t *req, int *fd)
 {
 	return daemon_show_rates(arg);
@@ -113,7 +113,7 @@ static json_t *cmd_status(void *arg, struct ctl_client *c, const json_t *req, in
 	return daemon_show_status(arg);
 }
 
-/* The host that the request names, made when it is first used; NULL with *error. */
+/* The host that the request names, created at its first use; NULL with *error. */
 static struct host *host_of(struct daemon *d, struct ctl_client *c, const json_t *req, json_t **error)
 {
 	const char *name = text_of(req, "name");
@@ -150,8 +150,8 @@ static json_t *cmd_host(void *arg, struct ctl_client *c, const json_t *req, int 
 }
 
 /*
- * `muslin vm`: the host's device starts to listen. With the descriptor of a monitor, which calls the host's card "netdev",
- * the card's carrier follows the link.
+ * `muslin vm`: creates the host's devices for a guest. With a QMP socket and the name "netdev" of the card's network
+ * end, the card's carrier follows the link.
  */
 static json_t *cmd_vm(void *arg, struct ctl_client *c, const json_t *req, int *fd)
 {
@@ -237,21 +237,21 @@ static json_t *cmd_partitions(void *arg, struct ctl_client *c, const json_t *req
 										      : json_true();
 }
 
-/* A port of Ethernet that is traced; or the one port of a host beside the fabric, without @end. */
+/* A captured Ethernet port; or the port of a host that is not on the fabric, without @end. */
 struct trace_end {
 	struct trace *t;
 	struct eth_end *end;
 	u32 interface;
 };
 
-/* A capture; it ends with its client connection. */
+/* A capture; ends with its client connection. */
 struct trace {
 	struct daemon *d;
 	struct fabric_capture *capture;
 	int fd;
 	struct loop_task task;
 	struct ctl_client *client;
-	struct host *host; /* beside the fabric, whose frames it takes; NULL */
+	struct host *host; /* if not on the fabric, captured as frames; NULL */
 	struct trace_end of_host;
 	struct trace_end *ends;
 	u32 nends;
@@ -264,7 +264,7 @@ static void trace_frame(void *arg, const u8 *frame, u32 len, bool out)
 	fabric_capture_frame(te->t->capture, te->interface, frame, len, out);
 }
 
-/* Sets the capture callback of a host that is not on the fabric (Ethernet frames); NULL: none. */
+/* Sets the capture callback (Ethernet frames) of a host that is not on the fabric; NULL: none. */
 static void set_tap(struct host *h, void (*tap)(void *ctx, const u8 *frame, u32 len, bool out), void *ctx)
 {
 	if (h->siw)
@@ -289,7 +289,7 @@ static void trace_end(void *arg)
 	free(t);
 }
 
-/* The reader has closed. The capture may be in use on the stack, so a task ends it. */
+/* The reader has closed. The capture may be in use up the call stack, so a task ends it. */
 static void trace_failed(void *arg)
 {
 	struct trace *t = arg;
@@ -305,7 +305,7 @@ static void trace_reap(struct loop_task *task, struct now now)
 	trace_end(t);
 }
 
-/* Captures the one port of a host that is not on the fabric, as Ethernet frames. */
+/* Captures the port of a host that is not on the fabric, as Ethernet frames. */
 static json_t *trace_add_host(struct trace *t, struct ctl_client *c, struct fabric_node *n)
 {
 	struct host *h = daemon_host_of(t->d, n);
@@ -324,7 +324,7 @@ static json_t *trace_add_host(struct trace *t, struct ctl_client *c, struct fabr
 	return json_pack("[s+]", fabric_node_name(n), ":1");
 }
 
-/* One port of Ethernet; 0 or -errno. */
+/* Captures one Ethernet port; 0 or -errno. */
 static int trace_add_end(struct trace *t, struct eth_end *end)
 {
 	struct trace_end *te = &t->ends[t->nends];
@@ -341,7 +341,7 @@ static int trace_add_end(struct trace *t, struct eth_end *end)
 	return 0;
 }
 
-/* A place of Ethernet: one port, or all of a switch. */
+/* Captures one Ethernet port, or all ports of a switch. */
 static json_t *trace_add_ether(struct trace *t, struct ctl_client *c, struct eth_end *end, bool all)
 {
 	struct eth_switch *sw = all ? eth_switch_find(daemon_ether_net(t->d), eth_end_name(end)) : NULL;
@@ -441,7 +441,7 @@ static json_t *cmd_trace(void *arg, struct ctl_client *c, const json_t *req, int
 	return ports;
 }
 
-/* Ends the connection's trace: flushes as far as possible and closes its descriptor. */
+/* Ends the connection's capture: flushes as far as possible and closes its descriptor. */
 static json_t *cmd_untrace(void *arg, struct ctl_client *c, const json_t *req, int *fd)
 {
 	struct trace *t = ctl_client_close_arg(c);

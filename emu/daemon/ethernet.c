@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* The daemon's simulated Ethernet: creation from the topology, and lookups of commands. */
+/* The daemon's simulated Ethernet: creation from the topology, and lookups for commands. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,7 +21,7 @@ static int add_station(struct daemon *d, const struct fabric_ether *t, u32 i)
 
 	s->cfg = t->station[i];
 	n = s->cfg.node == ~0u ? NULL : fabric_node(d->fabric, s->cfg.node);
-	/* A card of a host that is on the fabric, too, is called otherwise than its adapter. */
+	/* The card of a host that is also on the fabric needs another name than its adapter. */
 	snprintf(name, sizeof(name), "%.50s%s", s->cfg.name, n && !fabric_node_binding(n) ? "-eth" : "");
 	s->end = eth_station_add(eth_switch_at(d->ether->net, s->cfg.sw), name, s->cfg.mac, &s->cfg.link);
 	d->ether->nstations++;
@@ -126,7 +126,7 @@ static json_t *end_json(const struct eth_end *end, bool counters)
 	return o;
 }
 
-/* All ports, or that of the station which is meant. NULL: there is none. */
+/* All ports, or that of @station. NULL: none. */
 static json_t *switch_json(struct eth_switch *sw, const char *station, bool counters)
 {
 	json_t *ports = json_array();

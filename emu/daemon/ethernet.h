@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* The daemon's Ethernet: the network that the topology describes, and who is on it. */
+/* The daemon's Ethernet: the network of the topology, and its stations. */
 #ifndef MUSLIN_DAEMON_ETHERNET_H
 #define MUSLIN_DAEMON_ETHERNET_H
 
@@ -13,21 +13,21 @@ struct daemon;
 struct ether_station {
 	struct fabric_ether_station cfg;
 	struct eth_end *end;
-	struct eth_tap_device *tap; /* of a TAP */
+	struct eth_tap_device *tap; /* for a TAP */
 };
 
-/* Makes the network; 0 or -errno. Without Ethernet in the topology there is none. */
+/* Creates the network; 0 or -errno. No effect without Ethernet in the topology. */
 int daemon_ether_create(struct daemon *d, const struct fabric_topology *topo);
 void daemon_ether_destroy(struct daemon *d);
-/* The station of a host; NULL: it has none. */
+/* The station of a host; NULL: none. */
 struct ether_station *daemon_ether_station(const struct daemon *d, const struct fabric_node *n);
 /* For faults; NULL without Ethernet. */
 struct eth *daemon_ether_net(const struct daemon *d);
-/* The end that a place of Ethernet names; NULL: it is no such place. *all: a switch without a port was named. */
+/* The end at an Ethernet place; NULL: no such place. *all: it is a switch without a port. */
 struct eth_end *daemon_ether_place(const struct daemon *d, const char *place, bool *all);
-/* Is there a switch or a station of that name? */
+/* Whether there is a switch or a station with that name. */
 bool daemon_ether_has(const struct daemon *d, const char *name);
-/* Switches with their ports, and stations; null without Ethernet. Of @only, a switch or a station, unless that is NULL. */
+/* Switches with their ports, and stations; null without Ethernet. @only: a switch or a station, or NULL. */
 json_t *daemon_ether_json(const struct daemon *d, const char *only, bool counters);
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* The faults that are armed, under the numbers by which commands name them. */
+/* Armed faults, by the numbers that commands use. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -13,14 +13,14 @@
 
 #define FAULTS_MAX 10000
 
-/* A line of `muslin fault add`: one fault of the engine, or of an adapter that is unplugged two. */
+/* A line of `muslin fault add`: one fault of the engine, or two for an unplugged adapter. */
 struct armed_fault {
 	struct list link;
 	u32 id;
 	struct fault *fault[2];
 	struct host *unplugged;
 	u64 armed;                      /* loop clock, ns */
-	const struct fabric_node *node; /* of its place, and the port there; NULL, 0: none */
+	const struct fabric_node *node; /* node and port of its place; NULL, 0: none */
 	u32 port;
 	char text[];
 };
@@ -40,7 +40,7 @@ static json_t *fault_json(const struct daemon *d, const struct armed_fault *ft)
 	json_object_set_new(o, "armed", json_real((double)(ft->armed - d->started) / (double)NSEC_PER_SEC));
 	json_object_set_new(o, "matches", json_integer((json_int_t)pick->seen));
 	json_object_set_new(o, "hits", json_integer((json_int_t)pick->hits));
-	json_object_set_new(o, "fired", fired); /* numbers of the matches, the first of them */
+	json_object_set_new(o, "fired", fired); /* numbers of its first matches */
 	json_object_set_new(o, "digest", json_string(digest));
 	json_object_set_new(o, "applied", json_boolean(ft->fault[0]->applied));
 	json_object_set_new(o, "held", json_integer(fault_held(ft->fault[0])));
@@ -55,7 +55,7 @@ static void fault_list_note(struct daemon *d, u32 id, const char *what, const ch
 	daemon_timeline_note(d, "fault", line);
 }
 
-/* Unique among all shards, which each have every so many numbers. */
+/* The next number. Unique among all shards: each uses every opt.shards-th number. */
 static u32 fault_list_next(const struct daemon *d)
 {
 	return d->fault_id + max(d->opt.shards, 1u);
@@ -65,7 +65,7 @@ static void fault_list_notify(void *ctx, const struct fault *fault, const char *
 {
 	struct daemon *d = ctx;
 	const struct armed_fault *ft;
-	u32 id = fault_list_next(d); /* it is being armed */
+	u32 id = fault_list_next(d); /* while it is being armed */
 
 	list_for_each (ft, &d->faults, link)
 		if (ft->fault[0] == fault || ft->fault[1] == fault)
@@ -73,7 +73,7 @@ static void fault_list_notify(void *ctx, const struct fault *fault, const char *
 	fault_list_note(d, id, what, "");
 }
 
-/* Is the place a node, or a port of one? */
+/* Whether the place is a node, or a port of one. */
 static bool fault_list_has(struct daemon *d, const char *place)
 {
 	const char *colon = strrchr(place, ':'), *port;
@@ -96,9 +96,9 @@ struct host *daemon_fault_host(struct daemon *d, const char *place, char *err, s
 	return h;
 }
 
-/* The faults of each target at a place; NULL: the place is none of the target's. */
+/* Functions that return the fault set of a target at a place; NULL: not a place of the target. */
 
-/* The host whose node, or port 1, the place is, if it is not on the fabric; else NULL. */
+/* The host at the place (its node, or port 1) if it is not on the fabric; else NULL. */
 static struct host *bound_host_at(struct daemon *d, const char *place)
 {
 	const struct fabric_node *n = fabric_node_find(d->fabric, place);
@@ -124,7 +124,7 @@ static struct fault_set *ether_at(struct daemon *d, const char *place)
 	return daemon_ether_place(d, place, &all) ? eth_faults(daemon_ether_net(d)) : NULL;
 }
 
-/* Of a RoCE port on sockets. */
+/* The fault set of a RoCE port on sockets. */
 static struct fault_set *roce_at(struct daemon *d, const char *place)
 {
 	const struct host *h = bound_host_at(d, place);
@@ -158,11 +158,11 @@ static struct fault_set *firmware_at(struct daemon *d, const char *place)
 	return h && daemon_guest_infiniband(h) ? &h->firmware : NULL;
 }
 
-/* In this order a target that has the action is asked whether the place is its. */
+/* The targets in the order in which those that have the action resolve the place. */
 static const struct {
 	const struct fault_target *target;
 	struct fault_set *(*at)(struct daemon *d, const char *place);
-	bool own_seed; /* the set counts its faults for their seeds; others take the number of faults armed before */
+	bool own_seed; /* the set numbers its faults for their seeds; otherwise the number of faults armed before */
 } targets[] = {
 	{ &second_manager_target, second_managers_at, false },
 	{ &eth_fault_target, ether_at, true },
@@ -200,7 +200,7 @@ static struct fault_set *fault_list_refuse(struct daemon *d, const char *place, 
 	return NULL;
 }
 
-/* The set in which the line is a fault, by its first two words; NULL with the error said. */
+/* The fault set for a line, by its first two words; NULL with a message in @err. */
 static struct fault_set *fault_list_set(struct daemon *d, const char *place, const char *action, char *err,
 					size_t err_len)
 {
@@ -226,7 +226,7 @@ static struct fault_set *fault_list_set(struct daemon *d, const char *place, con
 	return set;
 }
 
-/* The adapter is pulled out of its host: with its cables, and under all programs that use it. */
+/* Unplugs the adapter: takes its cables down, and revokes it from all programs that use it. */
 static int fault_list_unplug(struct daemon *d, struct armed_fault *ft, struct fault_set *set, const char *place,
 			     const char *text, char *err, size_t err_len)
 {
@@ -246,13 +246,13 @@ static int fault_list_unplug(struct daemon *d, struct armed_fault *ft, struct fa
 	ft->unplugged = h;
 	links = fault_list_set(d, h->uv.name, "down", err, err_len);
 	snprintf(line, sizeof(line), "%s down", h->uv.name);
-	ft->fault[1] = links ? fault_add(links, line, err, err_len) : NULL; /* NULL: it has no cable */
+	ft->fault[1] = links ? fault_add(links, line, err, err_len) : NULL; /* NULL: no cable */
 	rdma_host_unplug(h->rdma);
 	uv_server_unplug(d->server, &h->uv, true);
 	return 0;
 }
 
-/* 0, or negative with the error said. */
+/* Arms the fault. 0, or negative with a message in @err. */
 static int fault_list_arm(struct daemon *d, struct armed_fault *ft, const char *text, char *err, size_t err_len)
 {
 	char place[FABRIC_NAME_MAX] = "", action[32] = "";
@@ -268,7 +268,7 @@ static int fault_list_arm(struct daemon *d, struct armed_fault *ft, const char *
 	return ft->fault[0] ? 0 : -1;
 }
 
-/* The node of a place, by whatever name, and the number of its port (0: not said). */
+/* The node of a place, by any of its names, and the port number (0: none given). */
 static const struct fabric_node *place_node(struct daemon *d, const char *place, u32 *port)
 {
 	const char *num;
@@ -323,7 +323,7 @@ static void fault_list_remove(struct daemon *d, struct armed_fault *ft)
 	d->nfaults--;
 }
 
-/* Is the fault's place @place, which is port @port of @n, or a port of it? */
+/* Whether the fault's place is @place, which is port @port of @n, or a port of @place. */
 static bool fault_list_at(const struct armed_fault *ft, const char *place, const struct fabric_node *n, u32 port)
 {
 	size_t len = strlen(place);
@@ -333,7 +333,7 @@ static bool fault_list_at(const struct armed_fault *ft, const char *place, const
 	return n && n == ft->node && (!port || port == ft->port);
 }
 
-/* The faults as they were: of one number, at one place (or at its ports), or all. */
+/* Clears faults by number, by place (including its ports), or all; returns them as listed before. */
 static json_t *cmd_clear(struct daemon *d, struct ctl_client *c, u32 id, const char *place)
 {
 	u32 port = 0;

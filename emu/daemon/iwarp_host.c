@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Hosts with an iWARP port over the machine's TCP: options of their topology line. */
+/* Hosts with an iWARP port on the machine's TCP: options of their topology line. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -16,7 +16,7 @@ static const char *counter(struct uv_host *uv, u8 port, u32 n, u64 *value)
 	return siw_counter_name((enum siw_counter)n);
 }
 
-/* The topology has checked the words. */
+/* The words have been checked with the topology. */
 static int set_option(void *arg, const char *word)
 {
 	struct siw_options *o = arg;

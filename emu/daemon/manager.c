@@ -23,7 +23,7 @@ bool daemon_manager_needed(const struct daemon *d)
 	return bound != fabric_node_count(d->fabric);
 }
 
-/* The host of --sm-host, or the first one on the fabric. NULL with a line in @err. */
+/* The host of --sm-host, or the first one on the fabric. NULL with a message in @err. */
 static struct host *manager_host(struct daemon *d, char *err, size_t err_len)
 {
 	struct host *h = NULL;
@@ -51,7 +51,7 @@ static void manager_on_event(void *ctx, enum sm_event event)
 	char line[100];
 
 	if (!d->manager)
-		return; /* it is being made, or destroyed */
+		return; /* during creation or destruction */
 	sm_status(sm_mad_manager(d->manager), &st);
 	if (event == SM_EVENT_STATE)
 		snprintf(line, sizeof(line), "manager: %s", wire_sm_state_name(st.state));
@@ -119,7 +119,7 @@ int daemon_manager_partitions(struct daemon *d, const char *path, char *err, siz
 		free(text);
 		return got;
 	}
-	free(d->partitions); /* one that comes back after a fault has the new ones */
+	free(d->partitions); /* used again when the manager restarts after a fault */
 	d->partitions = text;
 	return 0;
 }

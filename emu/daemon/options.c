@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* The daemon's command line, which `muslin up` hands on. */
+/* The daemon's command line, passed on by `muslin up`. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -118,7 +118,7 @@ static void options_parse_option(struct daemon_options *opt, int id)
 		opt->sm_host = optarg;
 		break;
 	case OPT_PARTITIONS:
-		opt->partitions = realpath(optarg, NULL) ?: optarg; /* is read again when the folder is another one */
+		opt->partitions = realpath(optarg, NULL) ?: optarg; /* read again later, from another directory */
 		break;
 	case OPT_ROUTING:
 		opt->routing = optarg;

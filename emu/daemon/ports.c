@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Ports that are not InfiniBand's (RoCE on UDP, stations and switches of the simulated Ethernet, iWARP) as `muslin show`, timeline, top and
- * metrics have those of the fabric: state, peer, rate, and the counters of traffic by the same names.
+ * Ports other than InfiniBand's (RoCE on UDP, stations and switches of the simulated Ethernet, iWARP) for `muslin
+ * show`, timeline, top and metrics: state, peer, rate, and traffic counters with the names of the fabric's.
  */
 #include <errno.h>
 
@@ -9,9 +9,9 @@
 #include "emu/wire/smp.h"
 #include "rxe/roce/roce.h"
 
-/* A host's one port beside the fabric, or an end of Ethernet. */
+/* A host's one port outside the fabric, or an end of Ethernet. */
 struct other_port {
-	const struct eth_end *end; /* NULL: it is on sockets */
+	const struct eth_end *end; /* NULL: on sockets */
 	struct roce_port *roce;
 	struct hca *iwarp;
 };
@@ -70,7 +70,7 @@ static json_t *other_counters_json(const struct other_port *p)
 	json_t *o = json_object();
 	u32 i;
 
-	counter_set(o, fabric_counter_name(FABRIC_CTR_XMIT_DATA), t.sent / 4); /* in words, as of InfiniBand */
+	counter_set(o, fabric_counter_name(FABRIC_CTR_XMIT_DATA), t.sent / 4); /* in words, as InfiniBand counters */
 	counter_set(o, fabric_counter_name(FABRIC_CTR_RCV_DATA), t.received / 4);
 	counter_set(o, fabric_counter_name(FABRIC_CTR_XMIT_PKTS), t.sent_packets);
 	counter_set(o, fabric_counter_name(FABRIC_CTR_RCV_PKTS), t.received_packets);
@@ -145,7 +145,7 @@ u32 daemon_ether_links(const struct daemon *d)
 	for (i = 0; net && i < eth_switch_count(net); i++) {
 		struct eth_switch *sw = eth_switch_at(net, i);
 
-		for (k = 1; k <= eth_switch_ports(sw); k++) /* a cable between switches has two ports of theirs */
+		for (k = 1; k <= eth_switch_ports(sw); k++) /* a cable between switches has two ports */
 			n += eth_switch_find(net, eth_end_name(eth_end_peer(eth_switch_port(sw, k)))) ? 1 : 2;
 	}
 	return n / 2;

@@ -18,7 +18,7 @@ struct event {
 	char what[116];
 };
 
-/* A host whose port is not InfiniBand's. */
+/* A host whose port is not InfiniBand. */
 struct timeline_host {
 	struct timeline *t;
 	struct wire_port *port;
@@ -27,7 +27,7 @@ struct timeline_host {
 struct timeline {
 	struct daemon *d;
 	struct loop_timer timer;
-	const struct fabric_node *host[HOSTS_MAX]; /* whose traffic is sampled */
+	const struct fabric_node *host[HOSTS_MAX]; /* hosts whose traffic is sampled */
 	u32 nhosts;
 	struct timeline_host *other;
 	u32 nother;
@@ -35,7 +35,7 @@ struct timeline {
 	u32 nevents, nsamples;
 	u64 lost;
 	struct event event[EVENTS_MAX];
-	u64 sample[SAMPLES_MAX][HOSTS_MAX]; /* bytes both ways since the beginning of the fabric */
+	u64 sample[SAMPLES_MAX][HOSTS_MAX]; /* bytes in both directions since the start of the fabric */
 };
 
 static struct event *timeline_add(struct timeline *t, const char *kind)
@@ -87,7 +87,7 @@ static void timeline_port_watched(void *arg, enum wire_port_event event)
 		timeline_port_note(h->t, h->port->name, h->port->num, event == WIRE_PORT_ACTIVE);
 }
 
-/* Ports on sockets tell themselves; those of stations are ends of Ethernet. */
+/* Watches ports on sockets; those of stations are ends of Ethernet. */
 static void timeline_watch_other(struct timeline *t)
 {
 	struct daemon *d = t->d;

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Packet faults: the hooks of a point and their cache by flow, packets that are held, and the kinds that all targets have: drop,
- * duplicate, delay, reorder, corrupt, rate and stall.
+ * Packet faults: the hooks of a point and their cache by flow, held packets, and the kinds common to all targets:
+ * drop, duplicate, delay, reorder, corrupt, rate and stall.
  */
 #include <errno.h>
 #include <stdlib.h>
 
 #include "emu/fault/fault.h"
 
-#define HELD_MAX          65536 /* packets that one hook may hold; further ones are dropped */
-#define HITS_NOTIFIED_MAX 32    /* hits of each fault that are notified */
+#define HELD_MAX          65536 /* packets held per hook; further ones are dropped */
+#define HITS_NOTIFIED_MAX 32    /* notified hits per fault */
 #define REORDER_TIME      NSEC_PER_MSEC
 #define FLOWS             64 /* a power of two */
 #define CANDIDATES        15
@@ -17,7 +17,7 @@
 /* A flow (packets that differ in PSN and payload only) and the hooks that may match it. */
 struct fault_flow {
 	u64 key[2];
-	bool valid, many; /* many: more than are listed here */
+	bool valid, many; /* many: more than fit */
 	u8 n;
 	u16 hook[CANDIDATES];
 };
@@ -27,7 +27,7 @@ struct fault_held {
 	struct list link;
 	void *packet;
 	u64 when;  /* ns: time of release */
-	u64 after; /* reorder: or the number of packets that have passed */
+	u64 after; /* reorder: release after this many packets have passed */
 };
 
 static const struct fault_packet_ops *hook_ops(const struct fault_hook *h)
@@ -185,7 +185,7 @@ static void flow_fill(struct fault_flow *f, const struct fault_point *pt, const 
 	}
 }
 
-/* The cached candidates of the packet's flow: packets skip faults that cannot match their flow. */
+/* The packet's flow with its candidate hooks: faults that cannot match the flow are skipped. */
 static const struct fault_flow *flow_lookup(struct fault_point *pt, const void *packet)
 {
 	struct fault_flow *f;
@@ -202,7 +202,7 @@ static const struct fault_flow *flow_lookup(struct fault_point *pt, const void *
 	return f;
 }
 
-/* False: the fault has dropped or holds the packet. A fault of state is triggered. */
+/* Runs a hook. False: the fault has dropped or held the packet. Triggers a state fault. */
 static bool hook_run(struct fault_hook *h, void *packet)
 {
 	struct fault *ft = h->fault;
@@ -277,7 +277,7 @@ enum fault_verdict fault_delay(struct fault_hook *h, void *packet)
 	return fault_hold(h, packet, h->busy_until);
 }
 
-/* Holds a packet until depth= others have passed; the timer releases the last ones. */
+/* Holds a packet until depth= others have passed; the timer releases the remaining ones. */
 enum fault_verdict fault_reorder(struct fault_hook *h, void *packet)
 {
 	bool queues = hook_ops(h)->queues;
@@ -324,7 +324,7 @@ enum fault_verdict fault_rate(struct fault_hook *h, void *packet)
 	return fault_hold(h, packet, h->busy_until);
 }
 
-/* After the first hit all matching packets wait behind it. */
+/* Holds the first hit and all later matching packets. */
 enum fault_verdict fault_stall(struct fault_hook *h, void *packet)
 {
 	struct fault *ft = h->fault;

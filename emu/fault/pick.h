@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Which of the things that match is chosen: the nth, every kth, the first n, or one by seeded chance. */
+/* Selection among matches: the nth, every kth, the first n, or each by seeded chance. */
 #ifndef MUSLIN_FAULT_PICK_H
 #define MUSLIN_FAULT_PICK_H
 
 #include "emu/lib/rng.h"
 #include "emu/lib/spec.h"
 
-/* Of what passes a place. */
+/* Direction of packets at a place. */
 enum pick_dir {
 	PICK_BOTH,
 	PICK_IN,
@@ -15,21 +15,21 @@ enum pick_dir {
 #define PICK_DIR(strct, dir) \
 	SPEC_FIELD("dir", SPEC_NAME, strct, dir, .names = "both|in|out", .wants = "in, out or both")
 
-#define PICK_LOG 64 /* choices that are remembered by number */
+#define PICK_LOG 64 /* number of selections logged */
 
 struct pick {
-	/* What was asked for; 0: not asked. All that are given must agree. */
+	/* Requested conditions; 0: none. All given ones must hold. */
 	u64 nth, every, first, after, count;
 	u32 chance; /* in 2^-32 */
 	bool by_chance;
-	/* What has come */
+	/* Counters and state */
 	struct rng rng;
 	u64 seen, hits;
-	u64 digest; /* of every decision in their order, so that two runs can be compared */
+	u64 digest; /* of all decisions in order, to compare two runs */
 	u64 log[PICK_LOG];
 };
 
-/* Its keys, and that of its seed, from field @at on. */
+/* The keys of struct pick, and the seed's, from field @at on. */
 enum pick_field {
 	PICK_NTH,
 	PICK_EVERY,
@@ -51,8 +51,9 @@ enum pick_field {
 #define PICK_KEYS(at) ((BIT_ULL(PICK_FIELDS) - 1) << (at))
 
 /*
- * Ready to choose, with @given as read by PICK_SPEC at @at: by @own_seed if the words had one, or by @seed. The generator that
- * it has taken its own seed from is left in *rng, for what else the fault draws. 0, or -EINVAL and a line: it contradicts itself.
+ * Starts the selection, with @given as read by PICK_SPEC at @at: seeded by @own_seed if given, else by @seed. *rng is
+ * the generator that its seed was drawn from, for other random numbers of the fault. 0, or -EINVAL and a message:
+ * conditions contradict each other.
  */
 static inline int pick_start(struct pick *p, u64 given, u32 at, u64 own_seed, u64 seed, struct rng *rng, char *err,
 			     size_t err_len)
@@ -67,7 +68,7 @@ static inline int pick_start(struct pick *p, u64 given, u32 at, u64 own_seed, u6
 	return 0;
 }
 
-/* Counts one more match and decides. The same seed and the same matches give the same decisions. */
+/* Counts a match and decides. The same seed and matches give the same decisions. */
 static inline bool pick_next(struct pick *p)
 {
 	u64 n = ++p->seen - p->after;
@@ -75,7 +76,7 @@ static inline bool pick_next(struct pick *p)
 
 	hit = hit && (!p->nth || n == p->nth) && (!p->first || n <= p->first) && (!p->every || n % p->every == 0);
 	if (p->by_chance)
-		hit = (rng_next(&p->rng) >> 32) < p->chance && hit; /* a number for each match, whatever came of it */
+		hit = (rng_next(&p->rng) >> 32) < p->chance && hit; /* one number per match, even if it is not used */
 	p->digest = (p->digest ^ (p->seen * 2 + hit)) * 0x100000001b3ull;
 	if (!hit)
 		return false;

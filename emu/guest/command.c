@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Commands to the daemon: one chain each, answered by interrupt. */
+/* Commands to the daemon: one chain each, with the response by interrupt. */
 #include <linux/slab.h>
 
 #include "emu/guest/muslin.h"
@@ -50,7 +50,7 @@ static int submit(struct mu_dev *dev, struct request *r)
 	return err;
 }
 
-/* With more commands under way than the queue holds, the next one waits its turn. */
+/* Retries while the queue is full of pending commands. */
 static int submit_soon(struct mu_dev *dev, struct request *r)
 {
 	unsigned long end = jiffies + TIMEOUT;
@@ -85,7 +85,7 @@ int mu_command(struct mu_dev *dev, u32 op, void *in, size_t in_len, void *out, s
 	if (wait_for_completion_timeout(&r->done, TIMEOUT)) {
 		memcpy(out, r->data + in_len, out_len);
 		err = ((struct muslin_answer *)out)->status;
-		if (err == -ENODEV) /* another daemon, to which nobody has said hello */
+		if (err == -ENODEV) /* another daemon, which needs HELLO first */
 			err = mu_gone_answer(op, in);
 	} else {
 		dev_err(&dev->vdev->dev, "no answer to command %u: the device is given up\n", op);

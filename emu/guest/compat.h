@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* What differs between the kernels that the module builds for: 6.1 to 7.2. Nothing else looks at versions. */
+/* Differences between the supported kernels, 6.1 to 7.2. The only file with checks of the version. */
 #ifndef MUSLIN_GUEST_COMPAT_H
 #define MUSLIN_GUEST_COMPAT_H
 

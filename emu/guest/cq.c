@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Completion queues. */
+/* The driver's completion queues: creation, resizing, polling and arming. */
 #include <linux/if_vlan.h>
 #include <linux/slab.h>
 #include <rdma/uverbs_ioctl.h>
@@ -94,7 +94,7 @@ int mu_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
 	return 0;
 }
 
-/* Of a user's: its library maps the new ring, in which the daemon has put what was not polled. */
+/* For a user CQ: the library maps the new ring, to which the daemon has moved unpolled completions. */
 static int resize_cq(MU_RESIZE_CQ_ARGS)
 {
 	struct mu_dev *dev = to_mu_dev(ibcq->device);
@@ -126,7 +126,7 @@ const struct ib_device_ops mu_cq_ops = { .create_cq = create_cq, .MU_RESIZE_CQ_O
 
 static enum ib_wc_opcode opcode_of(u32 opcode)
 {
-	return opcode == MUSLIN_WC_REG_MR ? IB_WC_REG_MR : opcode; /* the others are those of the user ABI */
+	return opcode == MUSLIN_WC_REG_MR ? IB_WC_REG_MR : opcode; /* others are equal in the user ABI */
 }
 
 static struct ib_qp *qp_of(struct mu_dev *dev, const struct ib_uverbs_wc *wc)
@@ -193,12 +193,12 @@ int mu_poll_cq(struct ib_cq *ibcq, int n, struct ib_wc *wc)
 		if (qp)
 			convert(&wc[got++], e, qp);
 	}
-	smp_store_release(&r->buf->consumer_index, at); /* they have been read */
+	smp_store_release(&r->buf->consumer_index, at); /* the entries were read before it */
 	spin_unlock_irqrestore(&cq->lock, flags);
 	return got;
 }
 
-/* The arming is seen before the ring is read: the daemon does the opposite. */
+/* Arms before the ring is read; the daemon writes the ring before it reads the arming. */
 int mu_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
 {
 	struct mu_dev *dev = to_mu_dev(ibcq->device);

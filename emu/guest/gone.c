@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * A device that is gone: its daemon has died or been replaced, or the connection to it broke, and with it went every object. The
- * kernel's and the users' ones still exist, and their users wait for completions: what is posted comes back
- * flushed (10.3.1.7: as in the Error state), and what is destroyed is destroyed. Meanwhile the device is taken from the driver
- * and given back to it, so that it registers anew with the daemon that is there now; users see the end of one device and the
- * beginning of another.
+ * A lost device: its daemon has died or been replaced, or the connection broke, and all of its objects are gone. The
+ * objects of the kernel and of users still exist, and their users wait for completions: posted requests complete with
+ * WR_FLUSH_ERR (10.3.1.7: as in the Error state), and destroy commands succeed. Meanwhile the driver is unbound from
+ * the device and bound again, so that it registers with the present daemon; users see one device removed and another
+ * one added.
  */
 #include <linux/slab.h>
 
@@ -14,7 +14,7 @@ static struct workqueue_struct *queue;
 
 struct restart {
 	struct work_struct work;
-	struct virtio_device *vdev; /* with a reference: the driver's own structure ends on the way */
+	struct virtio_device *vdev; /* with a reference: the driver's structure is freed on the way */
 };
 
 int mu_gone_init(void)
@@ -28,7 +28,7 @@ void mu_gone_exit(void)
 	destroy_workqueue(queue);
 }
 
-/* RTS is what the MAD layer makes of its queue pair when a request has failed. */
+/* RTS: the MAD layer modifies its QP to it after a failed request. */
 static bool can_become(u8 state)
 {
 	return state == IB_QPS_ERR || state == IB_QPS_RESET || state == IB_QPS_RTS;
@@ -86,8 +86,8 @@ static u64 id_at(const struct mu_ring *r, u32 at, bool send)
 }
 
 /*
- * The connection manager takes a datagram that was flushed for one that it gave up itself, and does not tell whom it was to
- * disconnect, for whose end rpcrdma waits: datagrams of managers fail.
+ * The connection manager takes a flushed datagram for one that it cancelled itself, and does not report the disconnect
+ * that rpcrdma waits for: datagrams of managers complete with another error.
  */
 static enum ib_wc_status status_of(const struct mu_qp *qp, bool send)
 {
@@ -108,9 +108,9 @@ static void flush_ring(struct mu_qp *qp, struct mu_ring *r, struct mu_cq *cq, bo
 	for (; at != end; at = (at + 1) & r->mask) {
 		wc.wr_id = id_at(r, at, send);
 		if (!put(cq, &wc))
-			break; /* the queue has overrun: 11.6.3.1 */
+			break; /* the CQ is full: 11.6.3.1 */
 	}
-	smp_store_release(&r->buf->consumer_index, at); /* they have been read */
+	smp_store_release(&r->buf->consumer_index, at); /* the entries were read before it */
 }
 
 static void wake(struct mu_dev *dev, struct mu_cq *cq)
@@ -119,7 +119,7 @@ static void wake(struct mu_dev *dev, struct mu_cq *cq)
 		cq->ib.comp_handler(&cq->ib, cq->ib.cq_context);
 }
 
-/* Users of shared receive queues wait for it: 11.6.3.4. */
+/* Users of shared receive queues wait for this event: 11.6.3.4. */
 static void tell_last_wqe(struct mu_qp *qp)
 {
 	struct ib_event ev = { .device = qp->ib.device, .event = IB_EVENT_QP_LAST_WQE_REACHED, .element.qp = &qp->ib };
@@ -162,7 +162,7 @@ void mu_gone_flush(struct work_struct *work)
 	}
 }
 
-/* The end and the beginning */
+/* Unbinding and binding */
 
 static void restart(struct work_struct *work)
 {

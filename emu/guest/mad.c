@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* MADs for the port's own agents, which are the daemon's. */
+/* MADs for the port's own agents, which are in the daemon. */
 #include <rdma/ib_mad.h>
 #include <rdma/ib_smi.h>
 

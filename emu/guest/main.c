@@ -8,7 +8,10 @@
 #include "emu/guest/compat.h"
 #include "emu/guest/muslin.h"
 
-/* The first ring since the daemon looked wakes it: a CPU that finds the flag set knows that another one has done so. */
+/*
+ * The first doorbell since the daemon's last poll wakes it: a CPU that finds the flag set knows that another one has
+ * kicked.
+ */
 void mu_doorbell(struct mu_dev *dev, u32 handle)
 {
 	if (READ_ONCE(dev->gone)) {
@@ -97,7 +100,7 @@ static void srq_event(struct mu_dev *dev, struct ib_event *ev, u32 handle)
 	mu_ref_put(&srq->ref);
 }
 
-/* Whether an Ethernet port is up its network interface says. */
+/* The network interface determines the state of an Ethernet port. */
 static bool port_event_counts(const struct mu_dev *dev, const struct muslin_event *e)
 {
 	if (e->number < 1 || e->number > dev->hello.ports)
@@ -146,7 +149,10 @@ static int post_buffer(struct virtqueue *vq, void *buf, unsigned int len)
 	return virtqueue_add_inbuf(vq, &sg, 1, buf, GFP_ATOMIC);
 }
 
-/* In process context: consumers of a queue pair's events take locks that an interrupt must not (NFS: svc_xprt_enqueue). */
+/*
+ * In process context: consumers of a queue pair's events take locks that an interrupt must not take (NFS:
+ * svc_xprt_enqueue).
+ */
 static void event_work(struct work_struct *work)
 {
 	struct mu_dev *dev = container_of(work, struct mu_dev, event_work);
@@ -210,7 +216,7 @@ static void vector_done(struct virtqueue *vq)
 	spin_unlock_irqrestore(&v->lock, flags);
 }
 
-/* Life */
+/* Probe and removal */
 
 static int find_queues(struct mu_dev *dev)
 {
@@ -283,7 +289,7 @@ static int say_hello(struct mu_dev *dev)
 	return err;
 }
 
-/* Whatever driver tried before has left its failure in the status: from the beginning again. */
+/* A driver that tried before has left FAILED in the status: restarts negotiation. */
 static int renegotiate(struct virtio_device *vdev)
 {
 	int err;
@@ -325,7 +331,7 @@ static int probe(struct virtio_device *vdev)
 
 	virtio_cread(vdev, struct virtio_blk_config, capacity, &magic);
 	if (magic != MUSLIN_CONFIG_MAGIC)
-		return -ENODEV; /* a disk */
+		return -ENODEV; /* a real disk */
 	if (device_iommu_mapped(vdev->dev.parent)) {
 		dev_err(&vdev->dev, "an IOMMU stands before the device, which needs guest-physical addresses\n");
 		return -EOPNOTSUPP;
@@ -369,7 +375,7 @@ static void remove(struct virtio_device *vdev)
 	struct mu_dev *dev = vdev->priv;
 
 	if (READ_ONCE(dev->gone))
-		flush_work(&dev->flush); /* before the objects go, for those that look */
+		flush_work(&dev->flush); /* before the objects are freed, which it accesses */
 	mu_unregister(dev);
 	cancel_work_sync(&dev->flush);
 	virtio_reset_device(vdev);

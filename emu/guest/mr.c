@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Memory regions and windows. */
+/* The driver's memory regions and windows. */
 #include <linux/slab.h>
 #include <rdma/ib_umem.h>
 #include <rdma/iter.h>
@@ -30,7 +30,7 @@ static void free_lists(struct muslin_mr_reg *in, u32 n)
 	kvfree(in);
 }
 
-/* The command with its pages of addresses; ERR_PTR. */
+/* Allocates the command with its pages of addresses; ERR_PTR. */
 static struct muslin_mr_reg *describe(struct ib_umem *umem, unsigned long pgsz, u32 *lists)
 {
 	size_t npages = ib_umem_num_dma_blocks(umem, pgsz);
@@ -172,7 +172,7 @@ int mu_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata)
 	int err = mu_object(to_mu_dev(ibmr->device), MUSLIN_MR_FREE, ibmr->lkey, 0, NULL, NULL);
 
 	if (err == -EBUSY)
-		return err; /* windows are bound to it */
+		return err; /* memory windows are bound to it */
 	if (mr->umem)
 		ib_umem_release(mr->umem);
 	if (mr->list)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Ports whose link is Ethernet. The daemon names the station address of the network interface that such a port is tied to; the
- * interface may come later, and go. Its addresses are the port's GIDs, which the kernel's RoCE GID management makes and we pass
- * on; its carrier is the port's state.
+ * Ports on Ethernet. The daemon reports the MAC address of the port's network interface, which may be added or removed
+ * at any time. The kernel's RoCE GID management derives the port's GIDs from the interface's addresses, and the driver
+ * passes them on; the interface's carrier is the port's state.
  */
 #include <linux/etherdevice.h>
 #include <linux/if_vlan.h>
@@ -61,7 +61,7 @@ static int del_gid(const struct ib_gid_attr *attr, void **context)
 	return mu_object(to_mu_dev(attr->device), MUSLIN_GID_DEL, attr->port_num, attr->index, NULL, NULL);
 }
 
-/* For consumers that ask the driver and not ib_core: SMC does (smc_pnet_find_rdma_dev). */
+/* For consumers that query the driver instead of ib_core: SMC does (smc_pnet_find_rdma_dev). */
 static struct net_device *get_netdev(struct ib_device *ib, u32 port)
 {
 	struct mu_dev *dev = to_mu_dev(ib);
@@ -76,7 +76,7 @@ static struct net_device *get_netdev(struct ib_device *ib, u32 port)
 
 const struct ib_device_ops mu_netdev_ops = { .add_gid = add_gid, .del_gid = del_gid, .get_netdev = get_netdev };
 
-/* The kernel looks for the addresses of an interface when it comes, which may be before we have said that it is ours. */
+/* The kernel scans the addresses of an interface when it is added, possibly before it is known to be the port's. */
 static void rescan(struct work_struct *work)
 {
 	rdma_roce_rescan_device(&container_of(work, struct mu_dev, rescan)->ib);
@@ -104,7 +104,7 @@ static void attach(struct mu_dev *dev, struct mu_eth *e, struct net_device *nd)
 	queue_work(system_unbound_wq, &dev->rescan);
 }
 
-/* RCU readers of the pointer have finished before the interface is freed. */
+/* RCU readers of the pointer finish before the interface is freed. */
 static void detach(struct mu_dev *dev, struct mu_eth *e)
 {
 	RCU_INIT_POINTER(e->netdev, NULL);
@@ -124,7 +124,7 @@ static void notice(struct mu_dev *dev, struct mu_eth *e, struct net_device *nd, 
 		tell(dev, e, ready(nd));
 }
 
-/* Under the lock of rtnetlink. */
+/* Called with the rtnetlink lock held. */
 static int on_event(struct notifier_block *nb, unsigned long event, void *ptr)
 {
 	struct mu_dev *dev = container_of(nb, struct mu_dev, netdev_nb);

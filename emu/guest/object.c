@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Protection domains, address handles, multicast, shared receive queues. */
+/* The driver's protection domains, address handles, multicast attachments and shared receive queues. */
 #include <linux/slab.h>
 #include <rdma/uverbs_ioctl.h>
 
@@ -79,7 +79,7 @@ int mu_query_ah(struct ib_ah *ah, struct rdma_ah_attr *attr)
 	return 0;
 }
 
-/* A kernel user's address vector goes along with each request: the call may not sleep. */
+/* Each request of a kernel user contains the address vector: this call may not sleep. */
 int mu_create_ah(struct ib_ah *ah, struct rdma_ah_init_attr *init, struct ib_udata *udata)
 {
 	mu_av_fill(&to_mu_ah(ah)->av, init->ah_attr);
@@ -222,7 +222,7 @@ free_ring:
 	return err;
 }
 
-/* Of a user's: its library maps the new ring, in which the daemon has put what was posted. */
+/* For a user SRQ: the library maps the new ring, to which the daemon has moved posted entries. */
 static int srq_resize(struct mu_srq *srq, u32 max_wr, struct ib_udata *udata)
 {
 	struct mu_dev *dev = to_mu_dev(srq->ib.device);

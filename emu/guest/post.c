@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Work requests of kernel users, written in the form that the daemon reads; users' own libraries do that themselves. */
+/* Work requests of kernel users, in the format of rxe's user ABI, which users' libraries write themselves. */
 #include <linux/log2.h>
 
 #include "emu/guest/muslin.h"
 
 static bool ring_full(const struct mu_ring *r, u32 at)
 {
-	/* the daemon has read what it frees */
+	/* the daemon has read the entries that it freed */
 	return ((at + 1) & r->mask) == (smp_load_acquire(&r->buf->consumer_index) & r->mask);
 }
 
@@ -57,7 +57,7 @@ static void put_ud(struct rxe_send_wr *w, const struct ib_send_wr *wr)
 	memcpy(&w->wr.ud.av, &mine, sizeof(mine));
 }
 
-/* The headers of a packet to be cut stand behind the SGEs. */
+/* The headers of a packet to be segmented follow the SGEs. */
 static int put_lso(struct mu_qp *qp, struct rxe_send_wqe *e, const struct ib_send_wr *wr)
 {
 	const struct ib_ud_wr *ud = ud_wr(wr);
@@ -152,7 +152,7 @@ static int put_send(struct mu_qp *qp, struct rxe_send_wqe *e, const struct ib_se
 	return put_sges(&e->dma, wr->sg_list, wr->num_sge);
 }
 
-/* A user's request only rings. 10.8.3: there are none before RTS. */
+/* A user's call only rings the doorbell. 10.8.3: none before RTS. */
 int mu_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr, const struct ib_send_wr **bad)
 {
 	struct mu_qp *qp = to_mu_qp(ibqp);
@@ -179,7 +179,7 @@ int mu_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr, const struct i
 		}
 		at = (at + 1) & r->mask;
 	}
-	smp_store_release(&r->buf->producer_index, at); /* the entries are written */
+	smp_store_release(&r->buf->producer_index, at); /* after the entries were written */
 	spin_unlock_irqrestore(&qp->sq_lock, flags);
 	mu_doorbell(to_mu_dev(ibqp->device), qp->handle);
 	return err;
@@ -206,7 +206,7 @@ static int put_recvs(struct mu_ring *r, const struct ib_recv_wr *wr, u32 max_sge
 		put_sges(&e->dma, wr->sg_list, wr->num_sge);
 		at = (at + 1) & r->mask;
 	}
-	smp_store_release(&r->buf->producer_index, at); /* the entries are written */
+	smp_store_release(&r->buf->producer_index, at); /* after the entries were written */
 	return err;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Queue pairs: life and attributes. */
+/* The driver's queue pairs: creation, attributes, destruction. */
 #include <linux/slab.h>
 #include <rdma/uverbs_ioctl.h>
 
@@ -23,7 +23,7 @@ static int check_init(const struct mu_dev *dev, const struct ib_qp_init_attr *in
 	return 0;
 }
 
-/* Inline data may take the place of all SGEs, as the rxe library's users know it. */
+/* Inline data may use the room of all SGEs, as in the rxe library. */
 static u32 inline_room(const struct mu_dev *dev, const struct ib_qp_cap *cap)
 {
 	u32 sges = cap->max_send_sge * sizeof(struct rxe_sge);
@@ -93,7 +93,7 @@ static int enter(struct mu_dev *dev, struct mu_qp *qp)
 	return err;
 }
 
-/* A poll finds the number unknown from here on; one that has begun ends first. */
+/* Polls do not find the number from here on; a poll in progress ends first. */
 static void leave(struct mu_dev *dev, struct mu_qp *qp)
 {
 	xa_erase_irq(&dev->qps, qp->handle);
@@ -173,7 +173,7 @@ free_rings:
 	return err;
 }
 
-/* Attributes by their places in the contract and in ib_verbs.h. */
+/* Attributes: offsets in the ABI's structures and in ib_verbs.h. */
 struct attr_place {
 	u16 ours, theirs;
 	u8 ours_size, theirs_size;
@@ -273,7 +273,7 @@ int mu_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *a, int mask, struct ib_qp
 		return err;
 	*a = (struct ib_qp_attr){ .cap = qp->cap };
 	attrs_from_device(a, &out.attr);
-	a->cap.max_send_wr = qp->sq->mask; /* what the rings take */
+	a->cap.max_send_wr = qp->sq->mask; /* capacity of the rings */
 	a->cap.max_recv_wr = qp->rq ? qp->rq->mask : 0;
 	mu_av_read(&a->ah_attr, &m->av, ibqp->device);
 	mu_av_read(&a->alt_ah_attr, &m->alt_av, ibqp->device);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Rings of rxe's user ABI, shared with the daemon, and with the process whose they are. */
+/* Rings of rxe's user ABI, shared with the daemon, and with the process that owns them. */
 #include <linux/log2.h>
 #include <linux/mm.h>
 #include <linux/slab.h>

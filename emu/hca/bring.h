@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* For tests: a queue pair is brought into service, with what each transition requires of its type (11.2.5). */
+/* For tests: moves a queue pair to RTR or RTS with the attributes that each transition of
+ * its type requires (IBTA 11.2.5). */
 #ifndef MUSLIN_HCA_BRING_H
 #define MUSLIN_HCA_BRING_H
 
 #include "emu/hca/engine.h"
 
-/* Beside the state itself; to INIT, RTR or RTS. */
+/* The required attributes beside the state, for a transition to INIT, RTR or RTS. */
 static inline u32 bring_mask(enum hca_qp_type type, enum hca_qp_state to)
 {
 	static const struct {
@@ -30,7 +31,8 @@ static inline u32 bring_mask(enum hca_qp_type type, enum hca_qp_state to)
 	return masks[to].datagram & (type == HCA_QPT_UD ? ~0u : ~(u32)HCA_QP_PORT);
 }
 
-/* From the state that it is in, at least RESET, up to @to, at most RTS; 0, or the error of the step that was refused. */
+/* Moves the QP from its present state step by step to @to (at most RTS). Returns 0 or the
+ * error of the step that failed. */
 static inline int bring_to(struct hca_qp *qp, struct hca_qp_attr attr, enum hca_qp_state to)
 {
 	int err = 0;

@@ -50,7 +50,8 @@ int hca_cq_destroy(struct hca_ctx *ctx, u32 cqn)
 	return 0;
 }
 
-/* CQ overflow: the event is raised at once; a task fails the QPs, because the transport is processing one of them now. */
+/* CQ overflow: the event is raised at once; a task fails the QPs, because the transport
+ * is processing one of them now. */
 static void overflow(struct hca_cq *cq, u8 port)
 {
 	struct hca *hca = cq->ctx->hca;

@@ -97,7 +97,7 @@ static void check_overflow(struct fixture *f)
 	hca_soft_cq_destroy(other);
 }
 
-/* Which states give work. */
+/* The states in which send and receive requests are fetched. */
 static void check_states(struct fixture *f)
 {
 	static const struct {
@@ -173,7 +173,7 @@ static void check_flush(struct fixture *f)
 	hca_soft_cq_destroy(cq);
 }
 
-/* A user that posts again from its wake-up does not hold the loop. */
+/* A user that posts again from its completion handler does not block the loop. */
 static void check_repost(struct fixture *f)
 {
 	struct hca_soft_cq *cq;

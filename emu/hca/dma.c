@@ -3,13 +3,14 @@
  * Moves to and from application memory in batches.
  *
  * Entries are grouped by context. A change of direction starts new groups, so that a read sees what the writes before
- * it wrote and no buffer is overtaken; within a group entries keep their order. A run hands each group to the context's
- * DMA in as few calls as possible. When a call fails, its entries are retried one by one to find those that fail.
+ * it wrote and no buffer is overtaken; within a group entries keep their order. A run hands each group to the
+ * context's DMA in as few calls as possible. When a call fails, its entries are retried one by one to find those that
+ * fail.
  *
- * Where the DMA would have to wait for the memory (-EAGAIN), the entries become moves, which another thread executes while the loop
- * continues. A move has a serial number in its context until it is done. It owns the local bytes: those to be
- * written are copied when it begins, those that were read are copied to the entries' buffers when it is done, so that neither
- * a packet nor a queue pair has to outlive it. The bytes under way of a context are limited (hca_ctx_full()).
+ * Where the DMA would have to wait for the memory (-EAGAIN), the entries become moves, which another thread executes
+ * while the loop continues. A move has a serial number in its context until it is done. It owns the local bytes: those
+ * to be written are copied when it begins, those that were read are copied to the entries' buffers when it is done, so
+ * that packets and queue pairs need not outlive it. The pending bytes of a context are limited (hca_ctx_full()).
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -17,9 +18,9 @@
 #include "emu/hca/hca_internal.h"
 
 #define SEGS_PER_CALL 1024         /* UIO_MAXIOV */
-#define MOVE_BYTES    (128u << 10) /* of one move, but for a segment that is longer */
-#define MOVING_MOST   (8u << 20)   /* bytes under way, beyond which a context takes no more requests */
-#define MOVING_DROP   (32u << 20)  /* and no packets either that their sender does not repeat */
+#define MOVE_BYTES    (128u << 10) /* per move, unless a single segment is longer */
+#define MOVING_MOST   (8u << 20)   /* pending bytes of a context beyond which it takes no more requests */
+#define MOVING_DROP   (32u << 20)  /* beyond which UC and UD packets, which are not retransmitted, are dropped, too */
 
 struct entry {
 	struct hca_dma_seg seg;
@@ -171,7 +172,7 @@ static bool grow(struct group *g)
 
 /* Moves */
 
-/* A move of @n entries that has not begun, with the bytes that it writes. NULL without memory. */
+/* Allocates a move of @n entries, with a copy of the bytes to be written; does not start it. NULL if out of memory. */
 static struct hca_pending *pending_new(struct hca_ctx *ctx, void *mem, enum hca_move_op op, const struct entry *e,
 				       u32 n)
 {
@@ -228,7 +229,7 @@ static void pending_finish(struct hca_pending *p, bool failed)
 	free(p);
 }
 
-/* Starts the move. 0, -EFAULT or -EBUSY: it is done, and @p freed; -EINPROGRESS. */
+/* Starts the move. 0, -EFAULT, -EBUSY: done, @p is freed; -EINPROGRESS: pending. */
 static int move_start(struct hca_pending *p)
 {
 	struct hca_move *m = p->move;
@@ -377,7 +378,7 @@ u64 hca_ctx_writes(struct hca_ctx *ctx, u32 lkey)
 	u64 last = 0;
 
 	if (k && k->pages)
-		k = NULL; /* pieces of a list: any write may be one of them */
+		k = NULL; /* a region of other keys: any write may touch it */
 	hca_batches_run();
 	list_for_each (p, &ctx->moves, link)
 		if (touches(p, k))
@@ -385,7 +386,7 @@ u64 hca_ctx_writes(struct hca_ctx *ctx, u32 lkey)
 	return last;
 }
 
-/* One move of entries from @e on, of @n at most; returns how many. */
+/* Starts one move of up to @n entries from @e on; returns how many entries it has. */
 static u32 entries_start(struct hca_ctx *ctx, void *mem, const struct entry *e, u32 n, bool write)
 {
 	struct hca_pending *p;
@@ -402,7 +403,7 @@ static u32 entries_start(struct hca_ctx *ctx, void *mem, const struct entry *e, 
 	return take;
 }
 
-/* A single entry. */
+/* Moves a single entry. */
 static void entry_move(struct hca_ctx *ctx, void *mem, const struct entry *e, bool write)
 {
 	int err = (write ? ctx->dma->write : ctx->dma->read)(mem, &e->seg, 1);
@@ -619,7 +620,7 @@ int hca_atomic(const struct hca_span *span, bool swap, u64 compare_add, u64 swap
 	if (span->len != 8)
 		return -EFAULT;
 	p = hca_span_direct(span, true);
-	if (p && !((uintptr_t)p & 7)) { /* atomic towards the application's own operations, too */
+	if (p && !((uintptr_t)p & 7)) { /* also atomic against operations of the application itself */
 		*old = compare_add;
 		if (swap)
 			__atomic_compare_exchange_n(p, old, swap_value, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Rows of dma.c: merging, order, blame, forgetting, atomics. */
+/* Rows of dma.c: merging, order, error attribution, destroyed contexts, atomics. */
 #include "emu/hca/fixture.h"
 
 /* Application memory of 64 KiB at address 0; one page may be missing. */
@@ -195,7 +195,7 @@ static void check_atomics(struct hca_ctx *c, u64 addr, u64 *cell, int n)
 	row(n + 4, "swap with itself", !hca_atomic(&span, true, 7, 7, &old, NULL, NULL, 0) && old == 7 && *cell == 7);
 }
 
-/* Memory that is moved by something else: what was begun, until the test says that it is done. */
+/* Stands for another thread that executes moves: those that were started, until the test completes them. */
 static struct hca_move *begun[8];
 static u32 nbegun;
 

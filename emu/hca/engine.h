@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Interface between the HCA and its transport (rxe, siw): queue pairs with their attributes, work requests, keys, memory access,
- * completions, events. Included by emu/hca and by transports only.
+ * Interface between the HCA and its transport (rxe, siw): queue pairs with their attributes, work requests, keys,
+ * memory access, completions, events. Included by emu/hca and by transports only.
  */
 #ifndef MUSLIN_HCA_ENGINE_H
 #define MUSLIN_HCA_ENGINE_H
@@ -18,7 +18,7 @@ struct hca_qp {
 	struct hca_ctx *ctx;
 	struct hca_pd *pd;
 	struct hca_cq *send_cq, *recv_cq;
-	struct hca_srq *srq; /* NULL: own receive queue; XRC_TGT: that of the request at hand, by hca_xrc_srq() */
+	struct hca_srq *srq; /* NULL: own receive queue; XRC_TGT: the current request's SRQ, by hca_xrc_srq() */
 	struct hca_xrcd *xrcd;
 	const struct hca_wq_ops *ops;
 	void *fe;
@@ -29,31 +29,36 @@ struct hca_qp {
 	u32 max_send_wr, max_recv_wr, max_send_sge, max_recv_sge, max_inline;
 	enum hca_qp_state state; /* the transport may move it to SQE or ERR by hca_qp_fail() only */
 	struct hca_qp_attr
-		attr;         /* as modified; live values (state, sq_psn, path_mig_state...) come by transport->query */
+		attr;         /* as modified; transport->query gives live values (state, sq_psn, path_mig_state...) */
 	struct list in_error; /* on the context's list while in ERR: receives posted later are flushed */
-	void *transport;      /* the transport's own part */
+	void *transport;      /* private to the transport */
 };
 
 /* Operations of a transport, which is set once at start. */
 struct hca_transport {
 	int (*create)(struct hca_qp *qp); /* allocates qp->transport; 0 or -ENOMEM */
 	void (*destroy)(struct hca_qp *qp);
-	/* After a valid modify: qp->attr has the new values, @from the old state, @mask the attributes that changed. RESET: drop
-	 * all state. ERR: flush (hca_qp_flush() flushes requests not yet pulled). SQD: drain, then raise SQ_DRAINED. */
+	/*
+	 * After a valid modify: qp->attr has the new values, @from the old state, @mask the attributes that changed.
+	 * RESET: drop all state. ERR: flush (hca_qp_flush() flushes requests not yet pulled). SQD: drain, then raise
+	 * SQ_DRAINED.
+	 */
 	void (*modified)(struct hca_qp *qp, enum hca_qp_state from, u32 mask);
 	void (*query)(struct hca_qp *qp, struct hca_qp_attr *attr);
-	void (*doorbell)(struct hca_qp *qp); /* send work may be there */
-	/* A packet for QPN >= 2 or multicast from a port of this HCA; ownership passes. -EAGAIN as in wire/port.h. */
+	void (*doorbell)(struct hca_qp *qp); /* the send queue may have new requests */
+	/* A packet for QPN >= 2 or multicast, received at a port of this HCA; the transport takes ownership.
+	 * -EAGAIN as in emu/port/port.h. */
 	int (*receive)(struct hca *hca, u8 port, struct wire_packet *p);
-	/* An XRC SRQ goes: what @qp, an XRC_TGT, has taken from it does not complete, and what names it is invalid. May be NULL. */
+	/* An XRC SRQ is being destroyed: receives that @qp, an XRC_TGT, took from it do not complete, and requests
+	 * that name it are invalid. May be NULL. */
 	void (*srq_gone)(struct hca_qp *qp, u32 srqn);
 	/* Zero-copy receive, as wire_port_user.zcopy; may be NULL. */
 	u32 (*zcopy)(struct hca *hca, u8 port, const struct wire_packet *head, u32 n, u8 **at);
-	void (*port_ready)(struct hca *hca, u8 port); /* credits came back */
-	void (*moved)(struct hca *hca);               /* moves of some context are done; may be NULL */
+	void (*port_ready)(struct hca *hca, u8 port); /* send credits are available again */
+	void (*moved)(struct hca *hca);               /* moves of a context have completed; may be NULL */
 	int (*start)(struct hca *hca);                /* hca_set_transport_data() may be called; 0 or -errno */
 	void (*stop)(struct hca *hca);
-	const struct hca_iw_ops *iw; /* connections are the transport's own, by TCP; NULL: they are not */
+	const struct hca_iw_ops *iw; /* the transport's own connection management over TCP (iWARP); NULL: none */
 };
 
 /* Must be called before the first context. Calls start(). */
@@ -67,30 +72,36 @@ struct hca_qp *hca_qp_lookup(struct hca *hca, u32 qpn); /* O(1); NULL when there
 u32 hca_mcast_for_each(struct hca *hca, u8 port, const struct wire_gid *mgid, u16 mlid,
 		       void (*fn)(struct hca_qp *qp, void *arg), void *arg);
 
-/* Receive requests: 0 in a state that does not allow it; otherwise as hca_wq_ops. Send requests: sq.h. */
-/* From the QP's own queue or its SRQ (and then counts toward the limit event). */
+/* Receive requests. 0 in a state that does not allow them; otherwise as hca_wq_ops. Send requests: sq.h. */
+/* Takes the next receive of the QP's own queue or of its SRQ (counted for the limit event). */
 int hca_next_recv(struct hca_qp *qp, struct hca_recv_wr *wr);
 void hca_recv_done(struct hca_qp *qp);
 /*
- * XRC_TGT: the next receives, and keys, are those of this SRQ and its PD (annex A14). -EINVAL: there is no such SRQ, or it is of another
- * XRC domain; there are no receives and no keys then.
+ * XRC_TGT: selects the SRQ, and its PD, for the following receives and key checks (annex A14). -EINVAL: no such SRQ,
+ * or one of another XRC domain; then none is selected.
  */
 int hca_xrc_srq(struct hca_qp *qp, u32 srqn);
 
 /*
- * Completions: @cqe's qpn and port are filled in, and srqn except for an XRC_TGT. A full CQ raises CQ_ERR and fails the QPs of the CQ. The
- * front end's flush comes from hca_flush(), which the transport calls at the end of a burst (and the HCA before the loop sleeps).
+ * Completions: @cqe's qpn and port are filled in, and srqn except for an XRC_TGT. A full CQ raises CQ_ERR and fails
+ * the QPs of the CQ. hca_flush() calls the front end's flush; the transport calls it at the end of a burst (and the
+ * HCA before the loop sleeps).
  */
 void hca_complete_send(struct hca_qp *qp, struct hca_cqe *cqe);
 void hca_complete_recv(struct hca_qp *qp, struct hca_cqe *cqe);
 void hca_flush(struct hca *hca);
 
-/* Moves the QP to ERR (or UD/UC send errors: SQE) after a fatal error; pulls and flushes what is still in its queues
- * with WR_FLUSH_ERR. The transport has completed what it had pulled. @event: the affiliated event, or -1 for none. */
+/*
+ * Moves the QP to ERR (or UD/UC send errors: SQE) after a fatal error; pulls the requests still in its queues and
+ * completes them with WR_FLUSH_ERR. The transport must have completed those that it had pulled. @event: the affiliated
+ * event, or -1 for none.
+ */
 void hca_qp_fail(struct hca_qp *qp, enum hca_qp_state to, int event);
-/* The transport has connected a QP in INIT (or RTR): moves it to RTS with these depths, and notifies its front end. */
+/* For a transport that has connected a QP in INIT (or RTR): moves it to RTS with these
+ * depths and notifies the front end. */
 void hca_qp_establish(struct hca_qp *qp, u8 ird, u8 ord);
-/* Flushes entries still in the front end's queues of a QP in ERR (or the send queue in SQE). Returns how many. */
+/* Flushes requests still in the front end's queues of a QP in ERR (of a QP in SQE: the
+ * send queue). Returns how many. */
 u32 hca_qp_flush(struct hca_qp *qp);
 void hca_qp_event(struct hca_qp *qp, enum hca_event_type type);
 
@@ -103,37 +114,39 @@ enum hca_key_error {
 	HCA_KEY_ACCESS = -4
 };
 
-/* A span of application memory that a key gave: address in the DMA space of @ctx. */
+/* A span of application memory to which a key gives access: address in the DMA space of @ctx. */
 struct hca_span {
 	struct hca_ctx *ctx;
 	u64 addr;
 	u32 len;
-	void *mem; /* NULL: the context's; else that of the process that registered it */
+	void *mem; /* memory of the process that registered it; NULL: the context's */
 };
-/* Checks key, PD, range, state, rights (0: local read), then gives up to HCA_MAX_SPANS spans that cover the range from its
- * start: all of it, or as many bytes as HCA_MAX_SPANS pieces have; look up the rest again. A zero @len needs no
- * key (9.7.4.1) and has no span. Returns the number of spans or an hca_key_error. */
+/*
+ * Checks key, PD, range, state and rights (0: local read). Returns the number of spans, or an hca_key_error. Up to
+ * HCA_MAX_SPANS spans cover the range from its start; when they do not cover all of it, look up the rest again. A zero
+ * @len needs no key (9.7.4.1) and has no span.
+ */
 #define HCA_MAX_SPANS 4
 int hca_key_local(struct hca_qp *qp, u32 lkey, u64 va, u32 len, u32 access, struct hca_span *span);
-/* For the memory of a receive: that of an SRQ is of the SRQ's PD, whatever the QP's is (10.2.9). */
+/* For the memory of a receive: uses the PD of the SRQ, if any, instead of the QP's (10.2.9). */
 int hca_key_recv(struct hca_qp *qp, u32 lkey, u64 va, u32 len, u32 access, struct hca_span *span);
 int hca_key_remote(struct hca_qp *qp, u32 rkey, u64 va, u32 len, u32 access, struct hca_span *span);
 
-/* SEND_WITH_INV at the responder, LOCAL_INV and BIND_MW / REG_MR at the requester: 0 or an hca_key_error, with which the
- * transport forms the NAK or completion. */
+/* SEND_WITH_INV at the responder, LOCAL_INV and BIND_MW / REG_MR at the requester: 0 or an hca_key_error, from which
+ * the transport derives the NAK or completion status. */
 int hca_key_invalidate(struct hca_qp *qp, u32 key, bool remote);
 int hca_mw_bind(struct hca_qp *qp, const struct hca_send_wr *wr);
 int hca_mr_fast_reg(struct hca_qp *qp, const struct hca_send_wr *wr);
 
 /*
  * A batch of moves, merged where adjacent and run with as few calls as possible (one process_vm_writev for a burst).
- * Reads fill @local at once on hca_batch_read_run(). Writes are deferred: @local must stay until hca_batch_write_run(),
- * which must come before the completions and ACKs that speak of them. Errors are per owner: on -EFAULT the batch is
- * re-run entry by entry and @failed(arg, tag) is called for each that failed.
+ * hca_batch_run() executes them: it fills @local of reads; @local of writes must stay valid until then, and the run
+ * must precede the completions and ACKs of those writes. Errors are reported per owner: on -EFAULT the batch is run
+ * again entry by entry and @failed(arg, tag) is called for each entry that failed.
  *
- * Memory of a process that is not mapped here is moved by another thread. When that takes long the run returns before: the
- * context's moves (hca_ctx_moves(), hca_ctx_moved()) tell whether what was asked for has happened, and the transport is told by
- * moved(). Buffers to be read into stay until then, or their owner is disowned; bytes to be written were copied.
+ * Another thread moves the memory of a process that is not mapped here. The run may return before such a move
+ * completes: hca_ctx_moves() and hca_ctx_moved() give its progress, and the transport's moved() is called. Read
+ * buffers must stay valid until then, or their owner be disowned; bytes to be written were copied.
  */
 struct hca_batch;
 struct hca_batch *hca_batch_create(void);
@@ -144,23 +157,24 @@ void hca_batch_write(struct hca_batch *b, const struct hca_span *span, const voi
 		     void (*failed)(void *arg, u64 tag), void *arg, u64 tag);
 void hca_batch_run(struct hca_batch *b);
 u32 hca_batch_pending(const struct hca_batch *b);
-/* Drops entries whose memory belongs to @ctx, because it goes away. */
+/* Drops entries whose memory belongs to @ctx, which is being destroyed. */
 void hca_batch_forget(struct hca_batch *b, const struct hca_ctx *ctx);
-/* A pointer to the span's memory that is valid until the next return to the loop; NULL where it is not mapped here. */
+/* A pointer to the span's memory, valid until the next return to the loop; NULL if it is not mapped here. */
 void *hca_span_direct(const struct hca_span *span, bool write);
 /*
- * 8-byte atomic at one span, in host byte order; *old gets the value before. 0 or -EFAULT; -EINPROGRESS: as a batch that takes long;
- * -EBUSY: not while moves to that memory are under way.
+ * 8-byte atomic at one span, in host byte order; *old is the value before. 0 or -EFAULT; -EINPROGRESS: completes
+ * later, as a batch; -EBUSY: moves to that memory are pending.
  */
 int hca_atomic(const struct hca_span *span, bool swap, u64 compare_add, u64 swap_value, u64 *old,
 	       void (*failed)(void *arg, u64 tag), void *arg, u64 tag);
-/* Moves of @ctx under way for the owner @arg neither fill its buffers nor call it. What is in a batch must have been run. */
+/* Pending moves of @ctx for the owner @arg will neither fill its buffers nor
+ * call it. The batches must have been run. */
 void hca_moves_disown(struct hca_ctx *ctx, const void *arg);
-/* The same for what moves under way fill of [from, from + len): that buffer goes. */
+/* The same for pending moves that would fill [from, from + len): that buffer is about to be freed. */
 void hca_moves_forget_local(struct hca_ctx *ctx, const void *from, u32 len);
-/* So much is under way that requests of this context and of its peers wait. */
+/* So many bytes are pending that requests of this context and of its peers must wait. */
 bool hca_ctx_full(const struct hca_ctx *ctx);
-/* So much more that UC and UD packets, which their senders do not repeat, are dropped, too. */
+/* So many bytes are pending that UC and UD packets, which are not retransmitted, are dropped, too. */
 bool hca_ctx_overfull(const struct hca_ctx *ctx);
 
 /* Counters of the device (sysfs hw_counters); the names are those of rxe's and mlx5's hw_counters. */
@@ -184,7 +198,7 @@ enum hca_counter {
 	HCA_CNT_BAD_PACKET,
 	HCA_CNT_WRONG_QP,
 	HCA_CNT_GHOST,         /* an unexpected response: ghost acknowledge, 9.7.5.1 */
-	HCA_CNT_OOO_DISCARDED, /* an out-of-order packet for which the out-of-order buffer had no room */
+	HCA_CNT_OOO_DISCARDED, /* an out-of-order packet, dropped because the out-of-order buffer is full */
 	HCA_CNT_REMOTE_ACCESS_ERR,
 	HCA_CNT_REMOTE_INV_REQ_ERR,
 	HCA_CNT_PKEY_MISMATCH,

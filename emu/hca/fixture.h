@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* For the tests of this room: a device with two ports that lead nowhere, one context, and numbered rows. */
+/* For the tests of emu/hca: a device with two unconnected ports, one context, and numbered rows. */
 #ifndef MUSLIN_HCA_FIXTURE_H
 #define MUSLIN_HCA_FIXTURE_H
 
@@ -89,7 +89,7 @@ static inline struct hca_soft_wq *fixture_qp(struct fixture *f, enum hca_qp_type
 	return hca_soft_qp_create(f->ctx, &init, &wq) ? NULL : wq;
 }
 
-/* Values that are right in every transition. */
+/* Values that are valid in every transition. */
 static inline struct hca_qp_attr fixture_attr(void)
 {
 	struct hca_av av = { .dlid = 2, .port = 1 };
@@ -115,7 +115,7 @@ static inline struct hca_qp_attr fixture_attr(void)
 	};
 }
 
-/* Brings a QP to @to by the shortest way; 0 or the error. */
+/* Moves a QP to @to by the shortest sequence of states; 0 or the error. */
 static inline int fixture_move(struct fixture *f, struct hca_soft_wq *wq, enum hca_qp_state to)
 {
 	struct hca_qp *qp = hca_qp_lookup(f->hca, hca_soft_wq_number(wq));

@@ -6,7 +6,7 @@
 
 #include "emu/hca/hca_internal.h"
 
-/* QPNs are handed out one after the other from a seeded start in this many, so that one comes back late. */
+/* QPNs are allocated cyclically from a seeded start in a range of this size, so that reuse is late. */
 #define QPN_RANGE (1u << 17)
 
 static int port_receive(void *ctx, struct wire_packet *p)
@@ -183,7 +183,7 @@ int hca_set_transport(struct hca *hca, const struct hca_transport *t)
 	err = t->start(hca);
 	if (err)
 		hca->transport = NULL;
-	else if (t->iw) /* connections are all that it has */
+	else if (t->iw) /* without datagrams */
 		hca->caps.max_ah = hca->caps.max_mcast_grp = hca->caps.max_mcast_qp_attach = 0;
 	return err;
 }

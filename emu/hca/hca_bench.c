@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* What the calls on the path of a packet or message cost, in nanoseconds. */
+/* Benchmark: cost in nanoseconds of the calls on the path of a packet or message. */
 #include <time.h>
 
 #include "emu/hca/fixture.h"

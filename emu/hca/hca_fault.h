@@ -6,7 +6,7 @@
 #include "emu/fault/fault.h"
 #include "emu/hca/hca.h"
 
-/* The one of which its owner does the rest: the files that are open on the device, and its links. */
+/* The fault whose owner does the rest: closes the device's open files and takes its links down. */
 #define HCA_FAULT_UNPLUG "unplug"
 
 extern const struct fault_target hca_fault_target;

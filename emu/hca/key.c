@@ -2,9 +2,9 @@
 /*
  * The key space of an HCA and the check of every access by key (10.6).
  *
- * A key is a slot's index in 24 bits and a variant in 8. Slots live as long as the HCA and go to the end of the free
- * list; each use of a slot takes the next variant, from a seeded start. So a stale key meets a free slot or another
- * variant until its slot has been used 255 times more.
+ * A key is a slot's index in 24 bits and a variant in 8. Slots live as long as the HCA; freed ones are appended to the
+ * free list. Each use of a slot takes the next variant, from a seeded start. So a stale key finds a free slot or
+ * another variant until its slot has been reused 255 times.
  */
 #include <stdlib.h>
 
@@ -60,7 +60,7 @@ int hca_key_alloc(struct hca_ctx *ctx, struct hca_pd *pd, enum hca_key_kind kind
 
 	if (err)
 		return err;
-	/* A few slots rest, so that even a lone region changes its index each time. */
+	/* A few slots stay free, so that even a single region changes its index each time. */
 	if (ks->made < 16 || list_empty(&ks->free))
 		k = make_slot(ctx->hca);
 	else
@@ -113,7 +113,7 @@ struct hca_key *hca_key_find(struct hca *hca, u32 key)
 	return likely(k && k->key == key && k->kind != HCA_KEY_FREE) ? k : NULL;
 }
 
-/* Without a sum: va + len may overflow. */
+/* Adds nothing to va: va + len may overflow. */
 static inline bool in_range(const struct hca_key *k, u64 va, u64 len)
 {
 	u64 off = va - k->base;
@@ -121,7 +121,7 @@ static inline bool in_range(const struct hca_key *k, u64 va, u64 len)
 	return va >= k->base && off <= k->len && len <= k->len - off;
 }
 
-/* Appends a span, merged with the previous one if adjacent. False: no room. */
+/* Appends a span, merged with the previous one if adjacent. False if there is no room. */
 static bool add_span(struct hca_span *span, int *n, struct hca_ctx *ctx, void *mem, u64 addr, u32 len)
 {
 	if (*n && span[*n - 1].addr + span[*n - 1].len == addr && span[*n - 1].mem == mem) {
@@ -153,7 +153,7 @@ static int translate_pages(const struct hca_key *k, u64 va, u32 len, struct hca_
 
 static int translate(const struct hca_key *k, u64 va, u32 len, struct hca_span *span);
 
-/* The first range that ends behind @off. */
+/* The first range that ends after @off. */
 static u32 range_at(const struct hca_key *k, u64 off)
 {
 	u32 low = 0, high = k->nranges;
@@ -169,7 +169,7 @@ static u32 range_at(const struct hca_key *k, u64 off)
 	return low;
 }
 
-/* The inner keys are looked up now: they may have been invalidated since. */
+/* Looks up the inner keys at each access: they may have been invalidated. */
 static int translate_keys(const struct hca_key *k, u64 va, u32 len, struct hca_span *span)
 {
 	u64 off = va - k->base;
@@ -200,7 +200,7 @@ static int translate_keys(const struct hca_key *k, u64 va, u32 len, struct hca_s
 			take -= part[j].len;
 			len -= part[j].len;
 		}
-		if (take) /* the inner region is in more pieces than fit */
+		if (take) /* the inner region has more pieces than fit */
 			return n;
 	}
 	return n;
@@ -209,7 +209,7 @@ static int translate_keys(const struct hca_key *k, u64 va, u32 len, struct hca_s
 /* @va and @len are within @k. */
 static int translate(const struct hca_key *k, u64 va, u32 len, struct hca_span *span)
 {
-	if (k->kind != HCA_KEY_MR) { /* a window names addresses of its region */
+	if (k->kind != HCA_KEY_MR) { /* a window's addresses are those of its region */
 		va = va - k->base + k->va;
 		k = k->mr;
 	}
@@ -250,7 +250,7 @@ int hca_key_recv(struct hca_qp *qp, u32 lkey, u64 va, u32 len, u32 access, struc
 	return key_of_pd(qp, qp->srq ? qp->srq->pd : hca_qp_pd(qp), lkey, va, len, access, span);
 }
 
-/* Type 1 windows and regions go by PD, type 2B windows by PD and QP (10.6.7). */
+/* Type 1 windows and regions are checked by PD, type 2B windows by PD and QP (10.6.7). */
 int hca_key_remote(struct hca_qp *qp, u32 rkey, u64 va, u32 len, u32 access, struct hca_span *span)
 {
 	const struct hca_key *k;

@@ -59,7 +59,7 @@ static int tell_ports(struct hca *hca, const struct wire_gid *mgid, bool member)
 	for (i = 1; i <= hca->nports && !err; i++) {
 		struct wire_port *port = hca_port(hca, i);
 
-		if (port->ops && port->ops->group) /* a port of a test may be nothing but attributes */
+		if (port->ops && port->ops->group) /* ports of tests may lack ops */
 			err = port->ops->group(port, mgid, member);
 	}
 	return err;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Memory keys that the front end defines, and the ranges of other keys that a key may consist of (indirect regions, 10.6.3). */
+/* Memory keys that a front end defines, and keys that consist of ranges of other keys (indirect regions, 10.6.3). */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -16,7 +16,7 @@ static struct hca_key *mkey_get(struct hca_ctx *ctx, u32 key)
 	return k && k->kind == HCA_KEY_MR && k->ctx == ctx && k->mkey ? k : NULL;
 }
 
-/* All entries are allocated with the first that is set. */
+/* Allocates all entries when the first is set. */
 static int alloc_pages(struct hca_key *k)
 {
 	if (k->pages)
@@ -83,7 +83,7 @@ int hca_mkey_check_ranges(const struct hca_key *k, u32 access)
 	return 0;
 }
 
-/* Does what it says lie within its pages or ranges? */
+/* Whether the key's extent is within its pages or ranges. */
 static int check_extent(struct hca_key *k, const struct hca_mkey *m)
 {
 	u64 size;
@@ -114,7 +114,7 @@ static int mkey_define(struct hca_key *k, const struct hca_mkey *m)
 
 	if (!pd || m->access & ~(u32)RIGHTS)
 		return -EINVAL;
-	k->pd = pd; /* the ranges are of the new one */
+	k->pd = pd; /* inner keys are checked against the new PD */
 	err = m->valid ? check_extent(k, m) : 0;
 	if (err) {
 		k->pd = old;
@@ -179,7 +179,7 @@ int hca_mkey_query(struct hca_ctx *ctx, u32 key, struct hca_mkey *m)
 	return 0;
 }
 
-/* Bytes that were received before are not written afterwards, as for hca_mr_dereg(). */
+/* Deferred writes are executed first, as in hca_mr_dereg(). */
 int hca_mkey_set(struct hca_ctx *ctx, u32 key, const struct hca_mkey *m)
 {
 	struct hca_key *k = mkey_get(ctx, key);

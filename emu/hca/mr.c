@@ -9,7 +9,7 @@
 #define OPTIONAL  0x3ff00000u
 #define MAX_PAGES (1u << 20)
 
-/* 10.6.3: what peers may write, the owner may write. */
+/* 10.6.3: remote write rights require local write. */
 static int check_access(u32 access)
 {
 	const u32 known = HCA_ACCESS_LOCAL_WRITE | REMOTE | HCA_ACCESS_MW_BIND | HCA_ACCESS_ZERO_BASED |
@@ -138,17 +138,17 @@ int hca_mr_dereg(struct hca_ctx *ctx, u32 lkey)
 {
 	struct hca_key *k = hca_key_slot(ctx->hca, lkey);
 
-	/* A fast-registered region is named by its slot: its variant is the consumer's. */
+	/* A fast-registered region is found by its index: the consumer chooses its variant. */
 	if (!k || k->kind != HCA_KEY_MR || k->ctx != ctx || (!k->fast && k->key != lkey))
 		return -EINVAL;
 	if (k->windows)
 		return -EBUSY;
-	hca_batches_run(); /* no byte that was received before is written afterwards; see hca_ctx_writes() */
+	hca_batches_run(); /* deferred writes must not happen after deregistration; see hca_ctx_writes() */
 	hca_key_free(k);
 	return 0;
 }
 
-/* Copies the page list; the old one stays when there is no memory. */
+/* Copies the page list; keeps the old one if out of memory. */
 static int set_pages(struct hca_key *k, const struct hca_send_wr *wr)
 {
 	u64 size, *pages;

@@ -60,7 +60,7 @@ void hca_mw_unbind_qp(struct hca_qp *qp)
 			hca_mw_unbind(k);
 }
 
-/* The window itself: whose it is, which key it may take. */
+/* Checks the window: its owner, and the key that it would take. */
 static int check_window(const struct hca_qp *qp, const struct hca_key *mw, const struct hca_send_wr *wr, u32 key)
 {
 	if (!mw || !is_window(mw) || mw->ctx != qp->ctx)
@@ -74,7 +74,7 @@ static int check_window(const struct hca_qp *qp, const struct hca_key *mw, const
 	return 0;
 }
 
-/* The region under it: a window never gives more than the region's owner has (10.6.7). */
+/* Checks the region: a window has no more rights than it (10.6.7). */
 static int check_region(const struct hca_key *mw, const struct hca_key *mr, const struct hca_send_wr *wr)
 {
 	u64 off;
@@ -94,7 +94,7 @@ static int check_region(const struct hca_key *mw, const struct hca_key *mr, cons
 	return 0;
 }
 
-/* A type 1 window is bound anew, or unbound by a zero length; one of type 2 must be free (10.6.7). */
+/* Rebinds a type 1 window, or unbinds it if the length is zero; a type 2 window must be unbound (10.6.7). */
 int hca_mw_bind(struct hca_qp *qp, const struct hca_send_wr *wr)
 {
 	struct hca_key *mw = hca_key_find(qp->hca, wr->mw_rkey), *mr = NULL;
@@ -125,7 +125,7 @@ int hca_mw_bind(struct hca_qp *qp, const struct hca_send_wr *wr)
 	return 0;
 }
 
-/* What may be invalidated: windows of type 2 through their QP, regions made for fast registration (10.6.5). */
+/* Invalidates a type 2 window through its QP, or a region for fast registration (10.6.5). */
 int hca_key_invalidate(struct hca_qp *qp, u32 key, bool remote)
 {
 	const u32 rights = HCA_ACCESS_REMOTE_WRITE | HCA_ACCESS_REMOTE_READ | HCA_ACCESS_REMOTE_ATOMIC;

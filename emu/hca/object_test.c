@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Rows of ownership: foreign and unknown numbers, objects in use, address handles, multicast, events, a context's end. */
+/* Rows of ownership: foreign and unknown numbers, objects in use, address handles, multicast,
+ * events, destruction of a context. */
 #include "emu/hca/fixture.h"
 
 static struct fixture f;
@@ -209,7 +210,7 @@ static void check_events(void)
 	    hca_counter(f.hca, 3, 0) == 0 && !hca_port(f.hca, 3) && !hca_port(f.hca, 0));
 }
 
-/* A context in full use goes away at once. */
+/* Destruction of a context with objects of all kinds in use. */
 static void check_end(void)
 {
 	struct wire_gid mgid = wire_gid_make(0xff12401bffff0000ull, 1);
@@ -252,7 +253,7 @@ static void check_end(void)
 		    !hca_soft_cq_destroy(cq));
 }
 
-/* What rdma(8) lists */
+/* Objects that rdma(8) lists */
 
 static struct hca_resource listed[8];
 static u32 nlisted, list_max;

@@ -5,7 +5,7 @@
 
 #include "emu/hca/hca_internal.h"
 
-#define POLL_MAX 256 /* queue pairs of a context that are polled in an iteration of the loop */
+#define POLL_MAX 256 /* queue pairs of a context polled per iteration of the loop */
 
 struct hca_qp *hca_qp_lookup(struct hca *hca, u32 qpn)
 {
@@ -33,7 +33,7 @@ static bool caps_ok(const struct hca_caps *caps, const struct hca_qp_init *init)
 	       (init->srqn || (init->max_recv_wr <= caps->max_qp_wr && init->max_recv_sge <= caps->max_sge));
 }
 
-/* Resolves the objects that @init names; -EINVAL when one is not the context's. */
+/* Resolves the objects that @init names; -EINVAL if the context does not own one. */
 static int bind_objects(struct hca_ctx *ctx, const struct hca_qp_init *init, struct hca_qp *qp)
 {
 	bool special = init->type == HCA_QPT_SMI || init->type == HCA_QPT_GSI;
@@ -64,7 +64,7 @@ static void use_objects(struct hca_qp *qp, int by)
 	qp->ctx->qps += by;
 }
 
-/* By the number @wanted; 0: by the next one that is free, from where the last search ended. */
+/* Enters the QP with the number @wanted; 0: with the next free one after that of the last search. */
 static int enter(struct hca *hca, struct hca_qp *qp, u32 wanted)
 {
 	struct table *t = &hca->qps;
@@ -153,7 +153,7 @@ int hca_qp_set_source(struct hca_ctx *ctx, u32 qpn, u32 src_qpn)
 	return 0;
 }
 
-/* The QPN is freed first: packets that the transport loops back while destroying do not find the QP. */
+/* Frees the QPN first: packets that the transport loops back while destroying the QP must not find it. */
 void hca_qp_free(struct hca_qp *qp)
 {
 	struct hca *hca = qp->hca;
@@ -170,7 +170,7 @@ void hca_qp_free(struct hca_qp *qp)
 	list_del(&hca_qp_priv(qp)->flushing);
 	list_del(&hca_qp_priv(qp)->target);
 	if (qp->xrcd)
-		qp->srq = NULL; /* a target has none of its own */
+		qp->srq = NULL; /* an XRC target has no SRQ of its own */
 	use_objects(qp, -1);
 	free(hca_qp_priv(qp));
 }
@@ -224,7 +224,7 @@ u32 hca_ctx_poll_recv(struct hca_ctx *ctx)
 	for (n = 0; !list_empty(&todo); n++) {
 		struct hca_qp *qp = list_first(&todo, struct hca_qp, in_error);
 
-		if (n == POLL_MAX) { /* the others are first in the next call */
+		if (n == POLL_MAX) { /* the remaining ones are first in the next call */
 			list_splice(&todo, &ctx->in_error);
 			list_splice(&ctx->in_error, &todo);
 			break;

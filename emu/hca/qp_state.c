@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * The state machine of queue pairs (10.3.1) and modify. One table says for each transition which attributes must be
- * given and which may be (11.2.5, as Linux's users know them); another checks each attribute's value.
+ * The state machine of queue pairs (10.3.1) and modify. One table has the required and optional attributes of each
+ * transition (11.2.5, as in Linux); another checks each attribute's value.
  */
 #include <errno.h>
 
@@ -26,7 +26,7 @@ struct transition {
 	u32 req[TYPES], opt[TYPES];
 };
 
-/* The same for the datagram types; SMI and GSI have their port from creation. */
+/* The same for the datagram types; the port of SMI and GSI QPs is fixed at creation. */
 #define DATAGRAM(field, mask) .field[HCA_QPT_SMI] = (mask), .field[HCA_QPT_GSI] = (mask), .field[HCA_QPT_UD] = (mask)
 
 static const struct transition transitions[QPS][QPS] = {
@@ -139,7 +139,8 @@ bool hca_qp_transition_ok(enum hca_qp_type type, u8 from, u8 to, u32 mask)
 	if ((mask & HCA_QP_CUR_STATE) && (from < HCA_QPS_RTR || from > HCA_QPS_SQE))
 		return false;
 	t = &transitions[from][to];
-	/* XRC is RC without a responder, or without a requester: what that one needs may be left out (annex A14) */
+	/* XRC is RC without a responder, or without a requester: the attributes of the
+	 * missing one are optional (annex A14) */
 	req = t->req[type >= HCA_QPT_XRC_INI ? HCA_QPT_RC : type];
 	opt = t->opt[type >= HCA_QPT_XRC_INI ? HCA_QPT_RC : type] | req;
 	if (type == HCA_QPT_XRC_INI)
@@ -149,7 +150,8 @@ bool hca_qp_transition_ok(enum hca_qp_type type, u8 from, u8 to, u32 mask)
 	return t->valid && (mask & req) == req && !(mask & ~(opt | HCA_QP_STATE));
 }
 
-/* Is the address vector valid: field limits (12.7), GID index of the port? An Ethernet port ignores DLID and path bits, as ib_core does. */
+/* Checks an address vector: field limits (12.7), GID index of the port. DLID and path bits are
+ * ignored on Ethernet, as in ib_core. */
 int hca_av_check(const struct hca *hca, const struct hca_av *av, bool multicast_ok)
 {
 	const struct wire_port_attr *port;
@@ -236,7 +238,7 @@ static bool check_alt(const struct hca_qp *qp, const struct hca_qp_attr *a, u32 
 	       !hca_av_check(qp->hca, &a->alt_av, false) && a->alt_av.port == a->alt_port;
 }
 
-/* A consumer sets MIGRATED or REARM; ARMED comes from the CI (17.2.8). REARM wants an alternate path. */
+/* A consumer sets MIGRATED or REARM; only the CI sets ARMED (17.2.8). REARM requires an alternate path. */
 static bool check_mig(const struct hca_qp *qp, const struct hca_qp_attr *a, u32 mask)
 {
 	bool alt = (mask & HCA_QP_ALT_PATH) || container_of(qp, const struct hca_qp_priv, qp)->alt_loaded;
@@ -244,7 +246,7 @@ static bool check_mig(const struct hca_qp *qp, const struct hca_qp_attr *a, u32 
 	return a->path_mig_state == HCA_MIG_MIGRATED || (a->path_mig_state == HCA_MIG_REARM && alt);
 }
 
-/* One row for each attribute: is its value good, and which bytes of struct hca_qp_attr it covers. */
+/* One row per attribute: the check of its value, and the bytes of struct hca_qp_attr that it covers. */
 #define FIELD(f)                                                                      \
 	{                                                                             \
 		offsetof(struct hca_qp_attr, f), sizeof(((struct hca_qp_attr *)0)->f) \
@@ -255,7 +257,7 @@ static const struct {
 	struct {
 		u16 off, size;
 	} field[4];
-	u32 max; /* of the one field, a number; 0: any, or as ok() says */
+	u32 max; /* maximum of the field, if it is one number; 0: any, or as ok() says */
 } attributes[] = {
 	{ HCA_QP_EN_SQD_ASYNC_NOTIFY, NULL, { FIELD(en_sqd_async_notify) } },
 	{ HCA_QP_ACCESS_FLAGS, check_access, { FIELD(access) } },
@@ -321,7 +323,7 @@ static void qp_error_list_add(struct hca_qp *qp)
 		list_add(&qp->ctx->in_error, &qp->in_error);
 }
 
-/* Back to what creation gave; the front end drops what is posted. */
+/* Restores the attributes of creation; the front end drops posted requests. */
 static void qp_reset(struct hca_qp *qp)
 {
 	u8 port = qp->type <= HCA_QPT_GSI ? qp->attr.port : 0;

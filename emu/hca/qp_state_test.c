@@ -9,10 +9,10 @@
 #define C   BIT(HCA_QPT_UC)
 #define ALL (D | R | C)
 
-/* Each attribute has a letter: bit_of(). */
+/* Each attribute has a letter, see bit_of(). */
 static const char letters[] = "scnapoqvmtrRdxAiyDGCN";
 
-/* What the verbs chapter allows, said by transition and type; a cell without a row is forbidden. */
+/* The transitions of the verbs chapter, by type; a cell without a row is forbidden. */
 static const struct {
 	const char *from_to; /* state letters: 0 RESET, I INIT, R RTR, S RTS, D SQD, E SQE, X ERR */
 	u32 types;
@@ -99,7 +99,7 @@ static bool expected(u8 from, u8 to, u32 type, u32 *req, u32 *opt)
 	return false;
 }
 
-/* One cell for one type: nothing, each attribute added to what is required, each required one left out. */
+/* Checks one cell for one type: no attributes, each one added to the required ones, each required one omitted. */
 static void check_cell(u8 from, u8 to, u32 type)
 {
 	u32 req = 0, opt = 0, i;
@@ -133,7 +133,7 @@ static void check_cells(void)
 	row(4, "no such attribute", !hca_qp_transition_ok(HCA_QPT_RC, 0, 0, HCA_QP_STATE | 1u << 24));
 }
 
-/* Each row: in @state one attribute with one value. */
+/* Modifies one attribute in @state. */
 static const struct {
 	int n;
 	enum hca_qp_state state;
@@ -169,7 +169,7 @@ static const struct {
 	{ 33, HCA_QPS_SQD, HCA_QP_AV, F(av.static_rate), 1, -EINVAL },
 	{ 34, HCA_QPS_SQD, HCA_QP_AV, F(av.static_rate), 2, 0 },
 	{ 35, HCA_QPS_SQD, HCA_QP_AV, F(av.src_path_bits), 128, -EINVAL },
-	{ 36, HCA_QPS_SQD, HCA_QP_ALT_PATH, F(alt_port), 2, -EINVAL }, /* not the port of its address */
+	{ 36, HCA_QPS_SQD, HCA_QP_ALT_PATH, F(alt_port), 2, -EINVAL }, /* differs from the address vector's port */
 	{ 37, HCA_QPS_SQD, HCA_QP_ALT_PATH, F(alt_port), 3, -EINVAL },
 	{ 38, HCA_QPS_SQD, HCA_QP_ALT_PATH, F(alt_pkey_index), 4, -EINVAL },
 	{ 39, HCA_QPS_SQD, HCA_QP_ALT_PATH, F(alt_timeout), 32, -EINVAL },
@@ -202,7 +202,7 @@ static void check_values(struct fixture *f, struct hca_soft_wq *wq)
 	}
 }
 
-/* To RTR with one thing changed. */
+/* Transition to RTR with one attribute changed. */
 static int to_rtr(struct fixture *f, struct hca_soft_wq *wq, u8 mtu, u32 dest, u32 psn, const struct hca_av *av)
 {
 	struct hca_qp_attr a = fixture_attr();
@@ -251,7 +251,7 @@ static void check_rtr(struct fixture *f, struct hca_soft_wq *wq)
 	row(72, "RESET clears the attributes", q.rq_psn == 0 && q.dest_qpn == 0 && q.state == HCA_QPS_RESET);
 }
 
-/* By number, for the communication manager: of the owner's queue pair only. */
+/* hca_qp_load_alternate() accepts only the owner's queue pair. */
 static void check_alternate(struct fixture *f, struct hca_soft_wq *wq)
 {
 	struct hca_ctx *other = hca_ctx_create(f->hca, &hca_local_dma, NULL, NULL, NULL);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Objects of a context as rdma(8) lists them: those that the front end does not count itself. */
+/* Objects of a context for rdma(8): those that the front end does not count itself. */
 #include "emu/hca/hca_internal.h"
 
 bool hca_pd_each(const struct hca_ctx *ctx, hca_resource_fn *fn, void *arg)
@@ -20,7 +20,7 @@ bool hca_mr_each(const struct hca_ctx *ctx, hca_resource_fn *fn, void *arg)
 	const struct hca_key *k;
 
 	list_for_each (k, &ctx->keys, link) {
-		/* counted from the first key that the adapter may give: the number tells nothing of the key */
+		/* relative to the adapter's first key: the number does not disclose the key */
 		const struct hca_resource r = { .num = (k->key >> 8) - ctx->hca->keys.first,
 						.pdn = k->pd->pdn,
 						.len = k->len };

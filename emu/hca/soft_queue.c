@@ -6,20 +6,20 @@
 #include "emu/hca/soft_queue.h"
 
 struct hca_soft_cq {
-	struct hca_ctx *ctx; /* NULL: orphan */
+	struct hca_ctx *ctx; /* NULL: the context was destroyed */
 	u32 cqn, depth, head, count;
 	void (*ready)(void *arg);
 	void *arg;
 	struct hca_cqe cqe[];
 };
 
-/* A work request without the unused ends of its arrays. */
+/* A work request without the unused part of its arrays. */
 struct packed_send {
 	struct hca_send_wr *wr; /* truncated after the SGEs in use */
 	u8 *inline_data;
 };
 
-/* Positions count up and never wrap in practice; an entry's slot is its position modulo the depth. */
+/* Positions are 64-bit counters; an entry's slot is its position modulo the depth. */
 struct ring {
 	u32 depth;
 	u64 posted, pulled, done;

@@ -4,9 +4,9 @@
 
 #include "emu/hca/hca_internal.h"
 
-#define FLUSH_MAX 512 /* work requests of a context in an iteration of the loop */
+#define FLUSH_MAX 512 /* work requests of a context flushed per iteration of the loop */
 
-/* The slot of a shared queue is free as soon as its request was copied: the QPs that share it finish in any order. */
+/* The slot of a shared queue is free once its request has been copied: the QPs that share it finish in any order. */
 static int next_shared(struct hca_srq *srq, struct hca_recv_wr *wr)
 {
 	int n = srq->ops->next_recv(srq->fe, wr);
@@ -42,8 +42,8 @@ void hca_recv_done(struct hca_qp *qp)
 }
 
 /*
- * A ring in shared memory may be long, and refilled as fast as it is flushed: the number of requests flushed for a context in an
- * iteration of the loop is limited, and the flush continues in the next iteration.
+ * A ring in shared memory may be long, and be refilled while it is flushed: FLUSH_MAX limits the requests flushed for
+ * a context per iteration of the loop, and the flush continues in the next one.
  */
 static bool flush_more(struct hca_qp *qp)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * XRC domains (IBTA annex A14): XRC SRQs and XRC target queue pairs belong to one. A request names an SRQ, which must be of the target's
- * domain; its receives, its CQ and its PD are those of that request.
+ * XRC domains (IBTA annex A14) of XRC SRQs and XRC target queue pairs. A request names an SRQ, which must be of the
+ * target's domain; its receives, CQ and PD apply to that request.
  */
 #include <errno.h>
 #include <stdlib.h>

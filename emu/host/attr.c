@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* QP attributes and address vectors as ib_user_verbs.h has them: tables of fields for the translator in emu/verbs. */
+/* QP attributes and address vectors of ib_user_verbs.h: tables of fields for the translator in emu/verbs. */
 #include "emu/host/attr.h"
 
 #include "emu/verbs/attr.h"
 
-/* An address at @a (a member with its dot, or nothing), its global route at @g, which is the address vector at @av of @canon. */
+/* Address fields at prefix @a ("member." or nothing) and global route at @g of @type, for the
+ * address vector @av of @canon. */
 #define ADDRESS(type, a, g, canon, av)                                                                        \
 	VERBS_FIELD(type, a dlid, canon, av dlid), VERBS_FIELD(type, a sl, canon, av sl),                     \
 		VERBS_FIELD(type, a src_path_bits, canon, av src_path_bits),                                  \
@@ -15,7 +16,7 @@
 		VERBS_FIELD(type, g traffic_class, canon, av traffic_class),                                  \
 		VERBS_FIELD(type, g flow_label, canon, av flow_label), VERBS_FIELD(type, g dgid, canon, av dgid)
 
-/* What each structure with QP attributes has. */
+/* The fields common to all structures with QP attributes. */
 #define ATTRIBUTES(type)                                                                                          \
 	VERBS_ATTR(type, qp_state, state), VERBS_ATTR(type, cur_qp_state, cur_state),                             \
 		VERBS_ATTR(type, path_mtu, path_mtu), VERBS_ATTR(type, path_mig_state, path_mig_state),           \

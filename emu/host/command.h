@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* A uverbs command under way, and the handlers. */
+/* The uverbs command in execution, and the command handlers. */
 #ifndef MUSLIN_HOST_COMMAND_H
 #define MUSLIN_HOST_COMMAND_H
 
 #include "emu/host/context.h"
 
-/* @in: the command's structure (from its response pointer on, in the plain form), then the provider's part. */
+/* @in: the command's structure (plain form: from its response pointer on), then the provider's part. */
 struct uv_call {
 	struct uverbs *u;
 	const u8 *in;
@@ -21,20 +21,20 @@ struct uv_command {
 	size_t min_out;
 };
 
-/* Copies what came into @dst of @size bytes; -EINVAL when the command is shorter. */
+/* Copies the command to @dst, of @size bytes; -EINVAL if the command is shorter. */
 int uv_call_in(const struct uv_call *c, void *dst, size_t size);
-/* The same for newer structures: what is missing reads as zero. */
+/* As uv_call_in(), for structures that newer kernels extend: missing bytes are zero. */
 void uv_call_in_some(const struct uv_call *c, void *dst, size_t size);
-/* Puts the core answer, cut to what the caller has room for. */
+/* Sets the core response, truncated to the caller's buffer. */
 void uv_call_out(struct uv_call *c, const void *src, size_t size);
-/* Puts the provider's answer behind it: @core is the size of the plain form's core answer. 0 or -ENOSPC. */
+/* Appends the provider's response: @core is the size of the plain form's core response. 0 or -ENOSPC. */
 int uv_call_out_driver(struct uv_call *c, size_t core, const void *src, size_t size);
 
-/* uverbs.c: processes the requests posted so far as far as possible without the peer. */
+/* uverbs.c: processes the posted requests as far as possible without the peer. */
 void uv_catch_up(struct uverbs *u);
 /*
- * Sends what was posted before a command that ends the sending, as hardware has sent it by then, however busy the machine is. True:
- * memory moves are pending, perhaps of its payload; the command returns 0 and is executed again when they are done.
+ * Processes posted requests before a command that stops sending: hardware would have sent them by then. True: memory
+ * moves are pending, perhaps of their payload; the command returns 0 and is executed again when they are done.
  */
 bool uv_call_defer(struct uv_call *c);
 

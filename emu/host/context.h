@@ -8,8 +8,9 @@
 #include "emu/verbs/ring.h"
 
 /*
- * A stream of fixed-size events to the application: a socket pair of which the daemon keeps both ends, to count what was read. Events
- * for which the socket has no room are queued, one of a kind for each object, and sent when the application has read some.
+ * A stream of fixed-size events to the application: a socket pair, of which the daemon keeps both ends in order to
+ * count unread events. Events that do not fit in the socket are queued, one of a kind per object, until the
+ * application has read some.
  */
 struct uv_events {
 	struct list link;
@@ -17,12 +18,12 @@ struct uv_events {
 	struct loop_fd writable; /* of the daemon's end, while events are queued */
 	struct list queued;
 	int ours, theirs; /* -1: none */
-	bool locked;      /* the application blocks in a read of it: nothing is taken back any more */
-	bool ending;      /* the end of the stream follows what is queued */
-	u64 inode;        /* of theirs: the application names a channel by its descriptor */
+	bool locked;      /* the application blocks in a read of it: unread events are no longer removed */
+	bool ending;      /* the end of the stream follows the queued events */
+	u64 inode;        /* of theirs: names a channel in commands */
 	u64 socket;       /* passed_socket() of theirs */
 	u32 users;        /* CQs */
-	bool closed;      /* the application has no descriptor left */
+	bool closed;      /* the application has closed all its descriptors */
 };
 
 /* A ring in the shared memory. */
@@ -58,11 +59,11 @@ struct uv_srq {
 
 struct uverbs {
 	struct uv_file *file;
-	struct verbs verbs; /* its context is NULL once the device was unplugged */
+	struct verbs verbs; /* its context is NULL after the device was unplugged */
 	int memfd, kick;
 	struct uv_shared *shared;
 	u8 *base;
-	u64 used;         /* bytes of the memfd handed out */
+	u64 used;         /* allocated bytes of the memfd */
 	bool check_posts; /* each post is a command, which may fail */
 	bool revoked;     /* the device was unplugged: every command fails */
 	struct list free_areas;
@@ -70,7 +71,7 @@ struct uverbs {
 	struct list channels;
 	u32 nchannels;
 	u32 unwoken; /* completions since the last wake-up of the program */
-	bool more;   /* many requests are outstanding in the send queue that completed last */
+	bool more;   /* the send queue that completed last has many outstanding requests */
 	struct loop_poller poller;
 	struct loop_fd kicked;
 	struct loop_timer poll_timer;
@@ -86,10 +87,10 @@ int uv_ring_create(struct uverbs *u, struct uv_ring *r, u32 elem, u32 entries);
 void uv_ring_destroy(struct uverbs *u, struct uv_ring *r);
 struct mminfo uv_ring_info(const struct uv_ring *r);
 void uv_areas_free(struct uverbs *u);
-/* Accepts the work requests posted since the last call; if not @ok rejects them: they are not sent. */
-u64 uv_sq_posted_opcodes(const struct uv_qp *qp); /* of posts without a result: bits of enum hca_wr_opcode */
+/* Accepts (@ok) or rejects the work requests posted since the last call; rejected ones are not sent. */
+u64 uv_sq_posted_opcodes(const struct uv_qp *qp); /* of posts not accepted or rejected: bits of enum hca_wr_opcode */
 void uv_sq_post_result(struct uv_qp *qp, bool ok);
-/* Tells the shim whether the QP state permits sends (10.8.3); the ring itself accepts them in any state. */
+/* Sets in the shared memory whether the QP state permits sends (10.8.3); the ring itself accepts them in any state. */
 void uv_qp_ready(struct uv_qp *qp, bool ready);
 extern const struct hca_wq_ops uv_qp_wq_ops, uv_srq_wq_ops;
 extern const struct hca_cq_ops uv_cq_ops;
@@ -100,13 +101,13 @@ int uv_events_open(struct uv_events *e, struct loop *loop); /* 0 or -errno */
 void uv_events_close(struct uv_events *e);
 void uv_events_end(struct uv_events *e); /* end of the stream: the reader gets EOF after the last event */
 /*
- * Sends or queues the event of @object (NULL: of the device). False: it is not to be counted, for the same one of the object is queued
- * already, or there is no memory.
+ * Sends or queues the event of @object (NULL: of the device). False: do not count it, because the same event of the
+ * object is queued already, or out of memory.
  */
 bool uv_events_put(struct uv_events *e, const void *object, const void *event, size_t size);
-/* Is @fd the application's end? */
+/* Whether @fd is the application's end. */
 bool uv_events_is(const struct uv_events *e, int fd);
-/* Removes events of @object, of @size bytes whose first 8 bytes are @key, that the application has not read; how many. */
+/* Removes unread events of @object, of @size bytes, whose first 8 bytes are @key; returns how many. */
 u32 uv_events_forget(struct uv_events *e, const void *object, u64 key, size_t size);
 void uv_async_event(void *fe, const struct hca_event *ev);
 

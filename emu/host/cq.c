@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Commands on completion channels and completion queues. */
+/* uverbs commands on completion channels and completion queues. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 
 #include "emu/host/command.h"
 
-#define MAX_CHANNELS 1024 /* of a context: each holds two descriptors */
+#define MAX_CHANNELS 1024 /* per context: each holds two descriptors */
 #define ENTRY        sizeof(struct ib_uverbs_wc)
 
 void uv_channel_free(struct uverbs *u, struct uv_events *e)
@@ -46,7 +46,7 @@ int uv_create_channel(struct uv_call *c)
 	return 0;
 }
 
-/* The channel of the passed descriptor. 0 with NULL: no channel. */
+/* Finds the channel of the passed descriptor. 0 with NULL: no channel. */
 static int channel_find(struct uv_call *c, s32 meant, struct uv_events **channel)
 {
 	struct uv_events *e;
@@ -145,7 +145,7 @@ int uv_ex_create_cq(struct uv_call *c)
 	return uv_call_out_driver(c, sizeof(resp), &rxe, sizeof(rxe));
 }
 
-/* Completions that were not polled move to the new ring. */
+/* Unpolled completions move to the new ring. */
 int uv_resize_cq(struct uv_call *c)
 {
 	struct ib_uverbs_resize_cq cmd;
@@ -203,7 +203,7 @@ int uv_destroy_cq(struct uv_call *c)
 	return 0;
 }
 
-/* REQ_NOTIFY_CQ by command; the shim arms in shared memory. */
+/* REQ_NOTIFY_CQ as a command; the shim arms in shared memory instead. */
 int uv_req_notify_cq(struct uv_call *c)
 {
 	struct ib_uverbs_req_notify_cq cmd;

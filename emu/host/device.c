@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Commands QUERY_DEVICE, QUERY_PORT and the like, and copying of command arguments. */
+/* uverbs commands QUERY_DEVICE, QUERY_PORT and similar, and copying of command arguments. */
 #include <errno.h>
 #include <fcntl.h>
 
@@ -61,8 +61,8 @@ int uv_get_context(struct uv_call *c)
 }
 
 /*
- * Bad P_Key and Q_Key counters, path migration, port active event, SYS_IMAGE_GUID, RC RNR NAK, memory windows, also of type 2B; SRQ
- * resize, which siw does not have.
+ * Bad P_Key and Q_Key counters, path migration, port active event, SYS_IMAGE_GUID, RC RNR NAK, memory windows of types
+ * 1 and 2B; SRQ resize, except on iWARP.
  */
 u32 uv_device_caps(const struct uv_host *h)
 {
@@ -77,19 +77,19 @@ static struct ib_uverbs_query_device_resp device_of(const struct uverbs *u)
 	bool iwarp = hca_iw(h->hca), soft = uv_host_is_soft(h);
 
 	return (struct ib_uverbs_query_device_resp){
-		.fw_ver = soft ? 0 : 1ull << 32, /* as librxe prints it: 1.0.0 */
+		.fw_ver = soft ? 0 : 1ull << 32, /* librxe prints it as 1.0.0 */
 		.node_guid = cpu_to_be64(hca_node_guid(h->hca)),
 		.sys_image_guid = cpu_to_be64(hca_sys_image_guid(h->hca)),
 		.max_mr_size = caps->max_mr_size,
 		.page_size_cap = PAGE_SIZES,
-		/* as siw and rdma_rxe: an adapter maker's number would promise programs that maker's provider */
+		/* as siw and rdma_rxe: a hardware vendor's ID would select that vendor's provider */
 		.vendor_id = iwarp ? 0x626d74 : 0xffffff,
 		.vendor_part_id = iwarp,
 		.max_qp = caps->max_qp < UV_HANDLES ? caps->max_qp : UV_HANDLES,
 		.max_qp_wr = caps->max_qp_wr,
 		.device_cap_flags = uv_device_caps(h),
 		.max_sge = caps->max_sge,
-		.max_sge_rd = iwarp ? 1 : caps->max_sge, /* one sink. RFC 5040, 4.4 */
+		.max_sge_rd = iwarp ? 1 : caps->max_sge, /* RFC 5040, 4.4: one sink */
 		.max_cq = caps->max_cq < UV_HANDLES ? caps->max_cq : UV_HANDLES,
 		.max_cqe = caps->max_cqe,
 		.max_mr = caps->max_mr,
@@ -132,7 +132,8 @@ int uv_ex_query_device(struct uv_call *c)
 	return 0;
 }
 
-/* The kernel's ib_port_speed: the older codes, then FDR10, FDR, EDR, HDR, NDR; XDR (256) does not fit in the write ABI's byte. */
+/* The kernel's ib_port_speed: the older codes, then FDR10, FDR, EDR, HDR, NDR; XDR (256)
+ * does not fit in the write ABI's byte. */
 static u8 speed_of(const struct wire_port_attr *a)
 {
 	static const struct {

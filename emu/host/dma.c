@@ -2,14 +2,15 @@
 /*
  * Memory of client processes (hca_dma_ops of host mode).
  *
- * Memory that a process shares with the daemon (mapping.c) is accessed on the loop. Access to its other memory can block without
- * limit: its pages may be served by a userfaultfd, FUSE or NFS. So only a worker thread (mover.c) accesses it, by
- * process_vm_readv() and process_vm_writev(), or, where those are denied, through a thread of the process. The loop passes a
- * move to the worker and waits for a short time (LATE_NS), limited by a share of the time of a process (its credit) and of an
- * iteration of the loop (TURN_NS): most moves finish in this time, which saves two wake-ups. A process whose move has not
- * finished is late: its further moves are queued behind it, the loop waits for none of them, and the transports suspend its queue
- * pairs (hca_ctx_moved()) until the worker has finished. A late process is never aborted while it lives. Writes keep their order:
- * while one is outstanding, the worker writes shared memory behind it, too.
+ * Memory that a process shares with the daemon (mapping.c) is accessed on the loop. Access to its other memory can
+ * block without limit: its pages may be served by a userfaultfd, FUSE or NFS. Therefore only a worker thread (mover.c)
+ * accesses it, by process_vm_readv() and process_vm_writev(), or, where those are denied, through a thread of the
+ * process. The loop passes a move to the worker and waits for a short time (LATE_NS), limited by a share of the time
+ * of a process (its credit) and of an iteration of the loop (TURN_NS): most moves finish in this time, which saves two
+ * wake-ups. A process whose move has not finished is late: its further moves are queued behind this one, the loop
+ * waits for none of them, and the transports suspend its queue pairs (hca_ctx_moved()) until the worker has finished.
+ * Moves of a late process are not aborted while it lives. Writes keep their order: while one is outstanding, the
+ * worker also executes later writes to shared memory.
  */
 #include <errno.h>
 
@@ -18,10 +19,10 @@
 
 #define LATE_NS     (100 * NSEC_PER_USEC) /* the longest wait for a move */
 #define TURN_NS     (300 * NSEC_PER_USEC) /* for all moves in an iteration of the loop */
-#define CREDIT_NS   (2 * NSEC_PER_MSEC)   /* for those of a process without a pause */
-#define CREDIT_PART 2                     /* of the time it has that much to be waited for */
+#define CREDIT_NS   (2 * NSEC_PER_MSEC)   /* for the moves of one process without a pause */
+#define CREDIT_PART 2                     /* the credit grows by 1/CREDIT_PART of the elapsed time */
 
-/* Moves segments while they are mapped here and nothing that was begun before is under way. */
+/* Moves segments that are mapped here, if no earlier move is pending. */
 static int move_mapped(struct uv_process *p, const struct hca_dma_seg *seg, u32 n, bool write)
 {
 	if (p->gone)
@@ -58,7 +59,7 @@ static void *dma_direct(void *dma, u64 addr, u32 len, bool write)
 	return p->gone || p->writes ? NULL : uv_mapping_at(p, addr, len);
 }
 
-/* Registration checks that the first and the last byte are readable. */
+/* Registration checks whether the first and the last byte are readable. */
 static int dma_check(void *dma, u64 addr, u64 len, bool write)
 {
 	struct uv_process *p = dma;
@@ -73,7 +74,7 @@ static bool is_write(const struct hca_move *m)
 	return m->op != HCA_MOVE_READ;
 }
 
-/* How long the loop may wait for the next move of the process. */
+/* The time for which the loop may wait for the next move of the process. */
 static u64 dma_wait_limit(struct uv_process *p, u64 now)
 {
 	static u64 turn, spent;
@@ -88,7 +89,7 @@ static u64 dma_wait_limit(struct uv_process *p, u64 now)
 	p->credit = min(p->credit + (now - p->credit_at) / CREDIT_PART, (u64)CREDIT_NS);
 	p->credit_at = now;
 	left = min(min(p->credit, (u64)LATE_NS), spent < TURN_NS ? TURN_NS - spent : 0);
-	spent += left; /* all of it, until it is known */
+	spent += left; /* the limit: the actual wait is not known yet */
 	return left;
 }
 
@@ -100,7 +101,7 @@ static int dma_start(void *dma, struct hca_move *m)
 	if (p->gone || (p->needs_copy && !p->mover && p->copy < 0))
 		return -EFAULT;
 	if (m->op >= HCA_MOVE_FETCH_ADD && uv_mapping_at(p, m->seg[0].addr, 8))
-		return -EBUSY; /* by the worker it would not be atomic towards the program */
+		return -EBUSY; /* the worker could not do it atomically with respect to the program */
 	if (!p->mover)
 		p->mover = uv_mover_create(p);
 	if (!p->mover)

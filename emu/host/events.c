@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Completion channels and the asynchronous event file. */
+/* uverbs completion channels and the asynchronous event file. */
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -74,7 +74,7 @@ int uv_events_open(struct uv_events *e, struct loop *loop)
 	}
 	e->inode = st.st_ino;
 	e->socket = passed_socket(e->theirs);
-	shutdown(e->ours, SHUT_RD); /* nothing comes from the application, and no descriptors either */
+	shutdown(e->ours, SHUT_RD); /* the application must not send bytes or descriptors */
 	return 0;
 }
 
@@ -156,7 +156,7 @@ u32 uv_events_forget(struct uv_events *e, const void *object, u64 key, size_t si
 	return n;
 }
 
-/* The application's handle of an object names it, and the object counts its events. */
+/* The event names the object by the application's handle, and the object counts its events. */
 void uv_async_event(void *fe, const struct hca_event *ev)
 {
 	struct ib_uverbs_async_event_desc desc = { .element = ev->number, .event_type = ev->type };

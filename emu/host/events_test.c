@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Rows of the event streams: more events than the socket has room for are all read, in order; and so are those of many queue pairs. */
+/* Rows of the event streams: more events than fit in the socket are all read, in order;
+ * also those of many queue pairs. */
 #include <errno.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -23,7 +24,8 @@ static bool put(struct uv_events *e, u32 object, u32 type)
 	return uv_events_put(e, &objects[object], &ev, sizeof(ev));
 }
 
-/* Reads all there is while the loop runs; counts events in order of their keys. *end: the stream has ended. */
+/* Reads until no more events come while the loop runs; counts events in order of their
+ * keys. *end: end of the stream. */
 static u32 read_all(struct loop *loop, int fd, u32 first, bool *end)
 {
 	struct event ev;
@@ -99,7 +101,7 @@ static bool modify(struct desk *d, u32 handle, u8 state, u32 mask)
 	return desk_command(d, IB_USER_VERBS_CMD_MODIFY_QP, &m, sizeof(m), &out, 0) >= 0;
 }
 
-/* Each queue pair of an SRQ that goes to ERR raises LAST_WQE_REACHED. 10.3.1.7, 11.6.3.1. */
+/* Each queue pair of an SRQ raises LAST_WQE_REACHED on its transition to ERR. 10.3.1.7, 11.6.3.1. */
 static void test_last_wqe_reached(void)
 {
 	static struct {

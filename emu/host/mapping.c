@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Mappings: memory of a program that is a memfd and mapped into the daemon, too; accessed without a system call. */
+/* Mappings: memory of a program in a memfd that is also mapped into the daemon, for access without system calls. */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
@@ -34,7 +34,8 @@ void uv_mapping_remove(struct uv_process *p, u64 addr, u64 len)
 	}
 }
 
-/* Access beyond the end of a file, or to unavailable huge pages, raises SIGBUS: the file must be sealed and in tmpfs. */
+/* Access beyond the end of a file, or to unavailable huge pages, raises SIGBUS:
+ * the file must be sealed and in tmpfs. */
 static bool mapping_is_safe(int fd, u64 offset, u64 len)
 {
 	int seals = fcntl(fd, F_GET_SEALS);

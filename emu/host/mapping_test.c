@@ -95,7 +95,7 @@ static void test_lookups(void)
 		assert(!!uv_mapping_at(&p, lookups[i].addr, lookups[i].len) == lookups[i].found);
 	assert(pwrite(files[MEMFD], "x", 1, SIZE + 7) == 1);
 	assert(*uv_mapping_at(&p, AT + 2 * SIZE + 7, 1) == 'x');
-	uv_mapping_remove(&p, AT + SIZE - 1, 2); /* touches the first alone */
+	uv_mapping_remove(&p, AT + SIZE - 1, 2); /* overlaps only the first */
 	assert(p.nmappings == 1 && !uv_mapping_at(&p, AT, 1) && uv_mapping_at(&p, AT + 2 * SIZE, 1));
 	uv_mapping_remove(&p, 0, ~0ull);
 }
@@ -111,7 +111,7 @@ static void test_number_is_bounded(void)
 	uv_mapping_remove(&p, 0, ~0ull);
 }
 
-/* Segments within windows are moved at once; one outside or across an edge is not touched on the loop. */
+/* Segments within mappings are moved immediately; one outside or across an edge is not accessed on the loop. */
 static void test_moves(void)
 {
 	static u8 memory[3 * 4096] __attribute__((aligned(4096))), out[3 * 4096];
@@ -132,7 +132,7 @@ static void test_moves(void)
 	assert(!uv_process_dma.write(&p, seg, ARRAY_SIZE(seg)));
 	assert(memory[4095] == 'a' && memory[4096] == 'c' && memory[4096 + 349] == 'c');
 	assert(uv_process_dma.write(&p, &outside, 1) == -EAGAIN && memory[0] == 'a');
-	p.writes = 1; /* a write to other memory is under way: it comes first */
+	p.writes = 1; /* a write to other memory is pending, and must complete first */
 	assert(uv_process_dma.write(&p, seg, 1) == -EAGAIN && !uv_process_dma.direct(&p, at + 4096, 8, true));
 	p.writes = 0;
 	assert(uv_process_dma.direct(&p, at + 4096, 8, true) && !uv_process_dma.direct(&p, at, 8, true));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Commands on PDs, AHs, memory regions and windows, and multicast: their handles are the HCA's own numbers. */
+/* uverbs commands on PDs, AHs, memory regions and windows, and multicast: handles are the HCA's numbers. */
 #include <errno.h>
 
 #include "emu/host/attr.h"
@@ -86,7 +86,7 @@ int uv_dereg_mr(struct uv_call *c)
 		return err;
 	writes = hca_ctx_writes(c->u->verbs.ctx, cmd.mr_handle);
 	err = hca_mr_dereg(c->u->verbs.ctx, cmd.mr_handle);
-	if (!err) /* the program may use its memory for something else from the answer on */
+	if (!err) /* the program may reuse its memory once it has the response */
 		c->u->file->deferral.until = writes;
 	return err;
 }
@@ -113,7 +113,7 @@ int uv_dealloc_mw(struct uv_call *c)
 	return err ? err : hca_mw_free(c->u->verbs.ctx, cmd.mw_handle);
 }
 
-/* Attach and detach have one form. */
+/* ATTACH_MCAST and DETACH_MCAST have the same structure. */
 static int objects_mcast(struct uv_call *c,
 			 int (*fn)(struct hca_ctx *ctx, u32 qpn, const struct wire_gid *mgid, u16 mlid))
 {
@@ -128,7 +128,8 @@ int uv_attach_mcast(struct uv_call *c)
 	return objects_mcast(c, hca_mcast_attach);
 }
 
-/* A program leaves the group next, and the subnet manager then takes the sender's switch out of the group's routes. */
+/* The program leaves the group afterwards, and the subnet manager may then remove the sender's
+ * switch from the group's routes. */
 int uv_detach_mcast(struct uv_call *c)
 {
 	return uv_call_defer(c) ? 0 : objects_mcast(c, hca_mcast_detach);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * A client process whose memory is read and written. Each process that uses a device file has one of its own, of the process id that
- * the kernel gives for its connection: memory that a child registers on a file that its parent opened is the child's.
+ * A client process, as the owner of memory. Each process that uses a device file has its own, with the process ID that
+ * the kernel reports for its connection: memory that a child registers on an inherited file is the child's.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -27,7 +27,7 @@ static void on_death(struct loop_fd *w, u32 events, struct now now)
 	uv_process_put(p);
 }
 
-/* An address that no process has: the kernel tells whether its memory may be read, and touches none of it. */
+/* Reads an address that no process has: the kernel checks the permission and accesses no memory. */
 static bool process_reachable(pid_t pid)
 {
 	u8 byte;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Commands on queue pairs. */
+/* uverbs commands on queue pairs. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -34,7 +34,7 @@ static int qp_create(struct uv_call *c, const struct ib_uverbs_ex_create_qp *cmd
 		     struct rxe_create_qp_resp *rxe)
 {
 	struct verbs_qp_queues queues = { cmd->send_cq_handle, cmd->recv_cq_handle, cmd->srq_handle, cmd->is_srq };
-	u32 sges = cmd->max_send_sge * (u32)sizeof(struct rxe_sge); /* in whose place inline data may be */
+	u32 sges = cmd->max_send_sge * (u32)sizeof(struct rxe_sge); /* inline data may take their place */
 	u32 max_inline = max(cmd->max_inline_data, min((u32)HCA_MAX_INLINE, sges));
 	struct hca_qp_init init = {
 		.type = cmd->qp_type,
@@ -188,7 +188,7 @@ int uv_destroy_qp(struct uv_call *c)
 	return 0;
 }
 
-/* A doorbell by command; the shim's are in shared memory. */
+/* A doorbell as a command; the shim uses shared memory instead. */
 int uv_post_send(struct uv_call *c)
 {
 	struct ib_uverbs_post_send cmd;

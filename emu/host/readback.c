@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Reads what an application has not read from its end of a socket pair. A recv() of the application holds the lock of that end
- * while it copies to memory, which may block without limit (see dma.c), and MSG_DONTWAIT of another reader waits for the lock. So a
- * thread reads, and the loop waits for it a short time, a shorter one for a while after a thread was late. Such a thread is left to
- * itself, and the next read has a new one.
+ * Reads back unread bytes from an application's end of a socket pair. A recv() of the application holds the lock of
+ * that end while it copies to memory, which may block without limit (see dma.c), and MSG_DONTWAIT of another reader
+ * waits for the lock. So a thread reads, and the loop waits for it for a short time, shorter for a while after a late
+ * thread. A late thread is abandoned, and the next read starts a new one.
  */
 #include "emu/host/readback.h"
 
@@ -20,13 +20,13 @@
 #include "emu/lib/clock.h"
 #include "emu/lib/thread.h"
 
-#define WAIT_NS (200 * NSEC_PER_MSEC) /* a ready thread gets its time within this on a busy machine, too */
+#define WAIT_NS (200 * NSEC_PER_MSEC) /* a ready thread is scheduled within this time even on a busy machine */
 #define BRIEF_NS \
-	(2 * NSEC_PER_MSEC) /* for LATE_NS after a late read, so that no program blocks the loop again and again */
+	(2 * NSEC_PER_MSEC) /* for LATE_NS after a late read, so that no program can block the loop repeatedly */
 #define LATE_NS   (10 * NSEC_PER_SEC)
-#define LATE_MOST 4 /* threads that are blocked; then nothing is read back, and nothing is waited for */
+#define LATE_MOST 4 /* blocked threads; with more of them nothing is read back */
 
-/* A thread and its read. Under the lock, but for @bytes, which are the thread's until the read is done. */
+/* A thread and its read. Under the lock, except @bytes, which only the thread uses until the read is done. */
 struct reader {
 	pthread_cond_t work, done;
 	enum {
@@ -35,16 +35,16 @@ struct reader {
 		READ_RUNNING,
 		READ_DONE
 	} state;
-	bool abandoned; /* the thread's own from then on */
+	bool abandoned; /* owned by the thread */
 	int fd;
 	size_t len;
 	u8 bytes[READBACK_MAX];
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct reader *reader; /* the one that waits for work; the loop's */
+static struct reader *reader; /* the idle one; used by the loop only */
 static u32 late;
-static u64 late_until; /* CLOCK_MONOTONIC, ns; the loop's */
+static u64 late_until; /* CLOCK_MONOTONIC, ns; used by the loop only */
 
 static void reader_free(struct reader *r)
 {
@@ -127,7 +127,7 @@ ssize_t uv_readback(int app, u8 *to)
 		reader = NULL;
 		late++;
 		break;
-	default: /* it had no time to begin */
+	default: /* it has not started */
 		close(fd);
 	}
 	if (reader)

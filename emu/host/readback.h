@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Reads from an application's end of a socket pair what it has not read yet. */
+/* Reads back unread bytes from an application's end of a socket pair. */
 #ifndef MUSLIN_HOST_READBACK_H
 #define MUSLIN_HOST_READBACK_H
 
@@ -10,11 +10,11 @@
 #define READBACK_MAX 65536
 
 /*
- * Reads up to READBACK_MAX bytes into @to. How many; -ETIMEDOUT: the application prevents it, and the bytes are lost when it ends that;
- * -EAGAIN: nothing was read. The loop's alone.
+ * Reads up to READBACK_MAX bytes into @to. Returns how many; -ETIMEDOUT: a read of the application blocks it, and the
+ * bytes are lost when that ends; -EAGAIN: nothing was read. Called from the loop thread only.
  */
 ssize_t uv_readback(int app, u8 *to);
-/* Bytes that the application has not read. Never blocks. */
+/* Number of bytes that the application has not read. Never blocks. */
 u32 uv_unread(int app);
 
 #endif

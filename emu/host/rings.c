@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * The rings of the rxe user ABI in a file that the program maps: their places in the file, posts that faults reject, and waking of programs
- * that poll.
+ * The rings of the rxe user ABI in a file that the program maps: their allocation, rejected posts, and wake-up of
+ * polling programs.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -13,7 +13,7 @@
 
 #include "emu/host/context.h"
 
-#define WAKE_LATER 8 /* completions, where as many send requests are still to come */
+#define WAKE_LATER 8 /* completions per wake-up, while as many send requests are outstanding */
 
 struct area {
 	struct list link;
@@ -127,7 +127,7 @@ static bool sq_is_rejected(const struct uv_qp *qp, u32 slot)
 	return qp->rejected && qp->rejected[slot / 64] & BIT_ULL(slot % 64);
 }
 
-/* Releases slots of rejected posts in order, as if they were completed. */
+/* Releases slots of rejected posts in order, as if completed. */
 static void sq_release_rejected(struct uv_qp *qp)
 {
 	struct verbs_ring *r = &qp->sq.ring;
@@ -255,7 +255,7 @@ static int rings_complete(void *fe, const struct hca_cqe *cqe)
 
 /*
  * A polling program may sleep for a bounded time. With many outstanding requests it is not woken for each completion,
- * which would cost more than a packet.
+ * since a wake-up costs more than a packet.
  */
 static void wake_pollers(struct uverbs *u)
 {

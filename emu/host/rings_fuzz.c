@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * A hostile program at its rings. Input, repeated: which ring (9: what it shares with the shim), where in 4-byte words (2
- * bytes; from 0x8000 on: opcode, and a send entry with valid keys of which the input overwrites a part), how many bytes, these.
+ * A hostile program that writes to its rings. Input, repeated: the ring (9: the memory shared with the shim), the
+ * offset in 4-byte words (2 bytes; from 0x8000 on: opcode, and a send entry with valid keys, part of which the input
+ * overwrites), the number of bytes, and the bytes.
  */
 #include "emu/host/fixture.h"
 
 int LLVMFuzzerTestOneInput(const u8 *data, size_t size);
 
-/* An entry that would work but for what the input changes: fuzzers do not guess keys. Returns what to change, by 16 bytes. */
+/* A valid entry that the input modifies, because a fuzzer does not guess keys. Returns
+ * the bytes to modify, in units of 16. */
 static u8 *entry(struct rxe_queue_buf *q, const struct desk_objects *o, bool ud, u8 opcode, u8 where)
 {
 	struct rxe_send_wqe *w = (struct rxe_send_wqe *)(q->data + 256 * (where % 16));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Commands on shared receive queues. */
+/* uverbs commands on shared receive queues. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -51,7 +51,7 @@ int uv_create_srq(struct uv_call *c)
 	return err ? err : srq_create(c, &cmd);
 }
 
-/* The later form, of which the basic type says no more than the older form. */
+/* The extended form; for the basic type it has the same fields as the older form. */
 int uv_create_xsrq(struct uv_call *c)
 {
 	struct ib_uverbs_create_xsrq cmd;

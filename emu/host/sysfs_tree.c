@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Files and links of a host's sysfs tree: modes are those of the kernel, and nothing is written that has not changed. */
+/* Files and links of a host's sysfs tree, with the kernel's modes; only changes are written. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
@@ -19,7 +19,7 @@ static u64 tree_hash(u64 h, const char *text)
 	return h | 1;
 }
 
-/* False: the entry is as the previous pass has left it. */
+/* False: the entry is unchanged since the previous pass. */
 static bool tree_begin(struct uv_tree *t, const char *file, const char *text, char path[TREE_PATH])
 {
 	u64 h = tree_hash(tree_hash(0xcbf29ce484222325ull, file), text);
@@ -39,7 +39,7 @@ static void tree_failed(struct uv_tree *t)
 		t->written[t->n - 1] = 0;
 }
 
-/* The daemon's umask is narrower. */
+/* Sets the mode explicitly: the daemon's umask may be narrower. */
 static void make_dirs(char *path)
 {
 	char *p;
@@ -52,7 +52,7 @@ static void make_dirs(char *path)
 	}
 }
 
-/* Whatever is in the way: no folder, a link, or the owner may not write. */
+/* Opens the file in spite of a missing directory, a link, or a mode without write permission. */
 static int open_to_write(char *path)
 {
 	const int flags = O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC;

@@ -8,7 +8,7 @@
 #include "emu/host/readback.h"
 #include "emu/host/ucma_internal.h"
 
-/* One byte lies in the socket while events wait. The application may have taken it: then it is put there again. */
+/* The socket holds one byte while events are queued. Puts it back if the application has read it. */
 static void set_level(struct ucma_file *f)
 {
 	static u8 unread[READBACK_MAX];
@@ -46,7 +46,7 @@ static void fill_conn(struct rdma_ucm_conn_param *p, const struct rdma_event *ev
 		memcpy(p->private_data, ev->conn.data, ev->conn.data_len);
 }
 
-/* The new id takes over @id, and events of @id name it. */
+/* The new id takes over @id; events of @id name the new one from then on. */
 static int request_create(struct ucma_event *e, struct rdma_id *id)
 {
 	struct ucma_ctx *listener = e->ctx;
@@ -88,8 +88,8 @@ static void event_queue(struct ucma_event *e)
 }
 
 /*
- * As the kernel's ucma does, events of an id with uid 0 are not reported: it is a request that the application has not accepted, and
- * its accept will fail. A CONNECT_REQUEST is always reported, for its event has to take over the new id.
+ * As in the kernel's ucma, events of an id with uid 0 are not reported: the application has not accepted this request,
+ * and its accept will fail. A CONNECT_REQUEST is always reported, because its event owns the new id.
  */
 int ucma_event(void *arg, struct rdma_id *id, const struct rdma_event *ev)
 {
@@ -139,7 +139,7 @@ int ucma_write_event(struct ucma_call *c)
 	return 0;
 }
 
-/* The caller owns the objects of the event. */
+/* Frees the event only; the caller owns its objects. */
 static void event_free(struct ucma_file *f, struct ucma_event *e)
 {
 	list_del(&e->link);

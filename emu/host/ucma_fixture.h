@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* For tests: a host with connection management on one end of a cable and two opened rdma_cm files, and a peer that connects to it. */
+/* For tests: a host with connection management, at one end of a cable, with two opened rdma_cm
+ * files; and a peer that connects to it. */
 #ifndef MUSLIN_HOST_UCMA_FIXTURE_H
 #define MUSLIN_HOST_UCMA_FIXTURE_H
 
@@ -22,7 +23,7 @@ struct ucma_fixture {
 	size_t out_len;
 	struct cm *peer; /* at the other end */
 	struct cm_id *connection[8];
-	u32 nconnections, rejected; /* of the peer */
+	u32 nconnections, rejected; /* connections of the peer */
 };
 
 static struct uv_host *fixture_find(void *arg, const char *name)
@@ -102,7 +103,7 @@ static void peer_connect(struct ucma_fixture *f, u16 port)
 	cable_run(&f->c, 1);
 }
 
-/* The peer gives up its connection of that number. */
+/* The peer destroys its connection of that number. */
 static void peer_destroy(struct ucma_fixture *f, u32 n)
 {
 	if (n >= f->nconnections || !f->connection[n])
@@ -132,7 +133,7 @@ static void fixture_close(struct ucma_fixture *f)
 	cable_close(&f->c);
 }
 
-/* Writes a command with @out bytes of room for the answer; returns what write() would. */
+/* Writes a command with @out bytes for the response; returns the result of write(). */
 static ssize_t command(struct ucma_fixture *f, int file, u32 cmd, const void *body, size_t len, u16 out, int fd)
 {
 	u8 buf[4096];

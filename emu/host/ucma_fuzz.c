@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Commands of a program at the rdma_cm device file. Input: command, length in 4 bytes, room in 8 bytes, body; repeated. Two more commands
- * let a peer connect to one of eight ports (length), and give up.
+ * Commands of a program at the rdma_cm device file. Input: command, length in 4 bytes, room in 8 bytes, body;
+ * repeated. With two more commands a peer connects to one of eight ports (length), and destroys its connections.
  */
 #include "emu/host/ucma_fixture.h"
 
@@ -11,7 +11,7 @@
 
 int LLVMFuzzerTestOneInput(const u8 *data, size_t size);
 
-/* So that ids, which count from 1, are met: where most commands have theirs. */
+/* Makes small numbers of the id field, which most commands have at these offsets, so that existing ids are hit. */
 static void tame(u8 cmd, u8 *body, size_t n)
 {
 	static const u8 at[] = { [RDMA_USER_CM_CMD_DESTROY_ID] = 8,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Options of an id. The value follows the command, for the shim has read it from the application's memory. */
+/* rdma_cm: SET_OPTION. The value, which the shim has read from the application's memory, follows the command. */
 #include <errno.h>
 
 #include "emu/host/ucma_internal.h"
@@ -38,7 +38,7 @@ static int set_id(struct ucma_call *c, struct rdma_id *id, const struct rdma_ucm
 	}
 }
 
-/* Takes the first path that serves both ways. */
+/* Takes the first path that is valid in both directions. */
 static int set_path(struct ucma_call *c, struct rdma_id *id, const struct rdma_ucm_set_option *cmd)
 {
 	const u32 wanted = IB_PATH_GMP | IB_PATH_PRIMARY | IB_PATH_BIDIRECTIONAL;

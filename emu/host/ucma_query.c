@@ -9,7 +9,7 @@
 
 #define PATH_FLAGS (IB_PATH_GMP | IB_PATH_PRIMARY | IB_PATH_BIDIRECTIONAL)
 
-/* As sysfs has it: in the wire's order. */
+/* In network byte order, as in sysfs. */
 static u64 node_guid(const struct ucma_ctx *ctx)
 {
 	return (__force u64)cpu_to_be64(rdma_host_node_guid(ctx->file->host->rdma));
@@ -54,7 +54,7 @@ int ucma_query_route(struct ucma_call *c)
 		resp.node_guid = node_guid(ctx);
 		path = rdma_id_path(ctx->rdma);
 		rdma_id_gids(ctx->rdma, &sgid, &dgid);
-		/* what is known before the route is */
+		/* known before the route is resolved */
 		memcpy(resp.ib_route[0].sgid, sgid.raw, sizeof(sgid.raw));
 		memcpy(resp.ib_route[0].dgid, dgid.raw, sizeof(dgid.raw));
 		resp.ib_route[0].pkey = (__force __typeof__(resp.ib_route[0].pkey))cpu_to_be16(rdma_id_pkey(ctx->rdma));

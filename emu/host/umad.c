@@ -17,12 +17,12 @@
 #include "emu/lib/log.h"
 #include "emu/wire/mad.h"
 
-#define AGENTS           32 /* of one file: IB_UMAD_MAX_AGENTS */
+#define AGENTS           32 /* per file: IB_UMAD_MAX_AGENTS */
 #define HDR              sizeof(struct ib_user_mad_hdr)
 #define HDR_OLD          sizeof(struct ib_user_mad_hdr_old)
 #define WRITE_MIN        36 /* MAD and RMPP headers */
 #define READS_PER_WAKEUP 64
-#define QUEUED_MAX       (64u << 20) /* bytes of records that an application has not read */
+#define QUEUED_MAX       (64u << 20) /* bytes of unread records */
 #define SOCKET_BUFFER    (4 << 20)
 #define SENDS_MAX        4096 /* outstanding requests; further writes block */
 static_assert(sizeof(struct ib_user_mad_hdr) == 64 && sizeof(struct ib_user_mad_hdr_old) == 56, "record headers");
@@ -45,11 +45,11 @@ struct umad_file {
 	struct list link; /* umad_port.files */
 	struct umad_port *port;
 	struct loop_fd sock;
-	bool pkey_index, used; /* ENABLE_PKEY was called; an agent was registered before it */
+	bool pkey_index, used; /* ENABLE_PKEY was called; an agent was registered before it was called */
 	struct umad_agent agent[AGENTS];
-	struct list sends; /* not answered yet: struct umad_send */
+	struct list sends; /* without response: struct umad_send */
 	u32 nsends;
-	struct list records; /* the socket's buffer is full */
+	struct list records; /* not yet in the socket, which is full */
 	u32 queued;          /* cost of records */
 };
 
@@ -61,11 +61,11 @@ struct umad_send {
 	u8 mad[MAD_HDR_SIZE];
 };
 
-/* A record for the application; a large one lies in a memfd. */
+/* A record for the application; a large one is in a memfd. */
 struct umad_record {
 	struct list link;
 	int memfd;
-	u32 len, cost; /* bytes in data; bytes that count against QUEUED_MAX */
+	u32 len, cost; /* bytes in data; bytes counted against QUEUED_MAX */
 	u8 data[];
 };
 
@@ -97,7 +97,7 @@ static void record_free(struct umad_file *f, struct umad_record *r)
 	free(r);
 }
 
-/* 0; -EAGAIN while the buffer is full; another error when the application has closed. */
+/* 0; -EAGAIN if the buffer is full; another error if the application has closed. */
 static int record_send(struct umad_file *f, struct umad_record *r)
 {
 	RIGHTS_CONTROL(control, 1) = { 0 };
@@ -234,7 +234,8 @@ static void agent_recv(void *ctx, const u8 *data, u32 len, const struct mad_addr
 	record_queue(a->file, &hdr, data, len);
 }
 
-/* The record of a request without response: the header as written, and the common header of the MAD as sent. */
+/* Completes a request without response: the record has the header as written, and the
+ * common header of the MAD as sent. */
 static void agent_sent(void *ctx, const u8 *data, u32 len, int status, void *cookie)
 {
 	struct umad_agent *a = ctx;
@@ -258,7 +259,8 @@ static bool same_destination(const struct ib_user_mad_hdr *a, const struct ib_us
 	return a->grh_present && b->grh_present && memcmp(a->gid, b->gid, sizeof(a->gid)) == 0;
 }
 
-/* Outstanding requests with the same TID are indistinguishable, and so are responses with the same TID to one address. */
+/* Outstanding requests with the same TID cannot be distinguished, nor can
+ * responses with the same TID to one address. */
 static bool is_duplicate(const struct umad_file *f, const struct ib_user_mad_hdr *hdr, const u8 *mad)
 {
 	bool resp = wire_mad_is_response(wire_get(mad, MAD_METHOD));
@@ -279,7 +281,7 @@ static struct mad_addr addr_from_hdr(const struct umad_file *f, const struct ib_
 {
 	struct mad_addr to = {
 		.qpn = be32_to_cpu(h->qpn),
-		.qkey = MAD_QKEY_WELL_KNOWN, /* the kernel sends with QP1's own, whatever the header says */
+		.qkey = MAD_QKEY_WELL_KNOWN, /* as the kernel, which ignores the header's Q_Key */
 		.lid = be16_to_cpu(h->lid),
 		.sl = h->sl,
 		.path_bits = h->path_bits,
@@ -297,7 +299,7 @@ static struct mad_addr addr_from_hdr(const struct umad_file *f, const struct ib_
 	return to;
 }
 
-/* A record of @len bytes, which one write() of the application has left. */
+/* Handles a record of @len bytes, written by one write() of the application. */
 static int record_take(struct umad_file *f, u8 *data, size_t len)
 {
 	struct ib_user_mad_hdr hdr = { 0 };
@@ -337,7 +339,7 @@ static int record_take(struct umad_file *f, u8 *data, size_t len)
 	return err;
 }
 
-/* False when nothing is there to read, or never will be again: @closed, and all has been read. */
+/* False: nothing to read; with @closed, all records have been read. */
 static bool read_record(struct umad_file *f, bool closed)
 {
 	u8 small[1024], *buf = small;
@@ -353,7 +355,7 @@ static bool read_record(struct umad_file *f, bool closed)
 	len = recv(f->sock.fd, small, 1, MSG_PEEK | MSG_TRUNC | MSG_DONTWAIT);
 	if (len < 0 || (len == 0 && closed)) {
 		if (len == 0 || (errno != EAGAIN && errno != EINTR))
-			loop_fd_del(&f->sock); /* the application's end is closed; the server will close the file */
+			loop_fd_del(&f->sock); /* the application has closed its end; the server will close the file */
 		return false;
 	}
 	if (len > (ssize_t)sizeof(small))
@@ -413,7 +415,7 @@ static int register_agent(struct umad_file *f, void *arg)
 	reg.ctx = a;
 	err = mad_agent_register(f->port->mp, &reg, &a->mad);
 	if (err)
-		return err == -EBUSY ? -EINVAL : err; /* a method in use: as the kernel says it */
+		return err == -EBUSY ? -EINVAL : err; /* the kernel's error for a method in use */
 	a->file = f;
 	a->rmpp = req.rmpp_version;
 	f->used = true;
@@ -509,7 +511,7 @@ int umad_file_open(struct umad_port *p, struct umad_file **file, int *app_fd)
 		return err;
 	}
 	for (i = 0; i < 2; i++)
-		setsockopt(fds[i], SOL_SOCKET, SO_SNDBUF, &size, sizeof(size)); /* as far as the system lets us */
+		setsockopt(fds[i], SOL_SOCKET, SO_SNDBUF, &size, sizeof(size)); /* as much as the system allows */
 	f->port = p;
 	f->sock = (struct loop_fd){ .fd = fds[0], .fn = sock_event };
 	list_init(&f->sends);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* A hostile umad application. Input, repeated: an action, a length (2 bytes), that many bytes for an ioctl or a write. */
+/* A hostile umad application. Input, repeated: an action, a length (2 bytes), that many
+ * bytes for an ioctl or a write. */
 #include <fcntl.h>
 #include <rdma/ib_user_mad.h>
 #include <rdma/rdma_user_ioctl.h>

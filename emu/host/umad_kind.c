@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* The umad and issm files as kinds of device file. */
+/* The umad and issm device files as struct uv_file_ops. */
 #include <errno.h>
 
 #include "emu/host/server.h"

@@ -32,7 +32,7 @@ void uv_catch_up(struct uverbs *u)
 	verbs_requests_run(uv_server_loop(u->file->server));
 }
 
-/* Other QPs of the context cannot defer the command without end. */
+/* Limits the deferrals: other QPs of the context may keep posting. */
 bool uv_call_defer(struct uv_call *c)
 {
 	struct uv_file *f = c->u->file;
@@ -70,10 +70,10 @@ static void on_kick(struct loop_fd *w, u32 events, struct now now)
 	u64 v;
 
 	if (read(w->fd, &v, sizeof(v)) < 0)
-		return; /* the poller looks at the doorbells in any case */
+		return; /* the poller reads the doorbells anyway */
 }
 
-/* The timer only has to expire to run the poller. */
+/* Its expiry makes the loop run the poller. */
 static void on_poll_timer(struct loop_timer *t, struct now now) {}
 
 /* Open and close */
@@ -193,7 +193,7 @@ static void file_close(struct uv_file *f)
 	uverbs_free(u);
 }
 
-/* As the kernel's ib_uverbs does: commands fail with EIO, and so do reads of events once they are all read. */
+/* As in the kernel's ib_uverbs: commands fail with EIO, and so do reads of events once all have been read. */
 static void file_revoke(struct uv_file *f)
 {
 	struct uverbs *u = f->priv;

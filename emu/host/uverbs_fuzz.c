@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * A hostile user of a uverbs file. Input, repeated: a number of a command (64: the extended form, 128: the header is the
- * input's), the command's words, words of an extended command's provider part (of a REG_MR: 1 has it name memory that is
- * there), then the bytes.
+ * A hostile user of a uverbs file. Input, repeated: a command number (64: the extended form, 128: the input includes
+ * the header), the command's length in words, words of an extended command's provider part (of a REG_MR: 1 names
+ * existing memory), then the bytes.
  */
 #include "emu/host/fixture.h"
 
 int LLVMFuzzerTestOneInput(const u8 *data, size_t size);
 
-#define ROOM 256 /* bytes of answer, and of the provider's */
+#define ROOM 256 /* bytes for the response, and for the provider's part */
 static size_t head(u8 *in, const u8 *how, size_t body)
 {
 	struct ib_uverbs_cmd_hdr hdr = { .command = how[0] & 63,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Accepting connections where descriptors may run out. */
+/* accept() when the process may run out of descriptors. */
 #include "emu/lib/accept.h"
 
 #include <errno.h>
@@ -27,7 +27,7 @@ void accept_fini(struct accept_listener *l)
 	l->spare = -1;
 }
 
-/* Refuses the next connection, with a descriptor of the reserve, or else the spare one. */
+/* Rejects the next connection: accepts it with a descriptor of the reserve, or else the spare one, and closes it. */
 static void accept_refuse(struct accept_listener *l)
 {
 	struct rlimit limit;

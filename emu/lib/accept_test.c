@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Connections where descriptors have run out. */
+/* Connections when no descriptors are left. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -22,7 +22,7 @@ int main(void)
 	int fd, got, client[3], taken[64], n = 0, i;
 
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	/* A name of the kernel's choice. */
+	/* The kernel chooses the name. */
 	if (bind(fd, (struct sockaddr *)&sa, sizeof(sa.sun_family)) || listen(fd, 8) ||
 	    getsockname(fd, (struct sockaddr *)&sa, &len))
 		return 1;

@@ -42,7 +42,7 @@ static void on_client(struct loop_fd *w, u32 events, struct now now)
 		client_end(c, err);
 }
 
-/* The client has closed its socket; messages of it that are still unread change nothing any more. */
+/* The client has closed its socket; its unread messages have no effect any more. */
 static bool client_hung_up(const struct client_socket *c)
 {
 	struct pollfd p = { .fd = c->conn.fd };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* The monotonic clock. What runs on the loop takes loop_now(), which is virtual in tests. */
+/* The monotonic clock. Code on the loop uses loop_now() instead, which is virtual in tests. */
 #ifndef MUSLIN_LIB_CLOCK_H
 #define MUSLIN_LIB_CLOCK_H
 

@@ -28,7 +28,7 @@ static inline void list_add(struct list *head, struct list *n)
 	head->prev = n;
 }
 
-/* Unlinks @n and leaves it empty, so that a second list_del() is harmless. */
+/* Unlinks @n and leaves it empty, so that a second list_del() has no effect. */
 static inline void list_del(struct list *n)
 {
 	n->prev->next = n->next;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Log lines to stderr, one write each so that lines of two processes never mix. */
+/* Log lines to stderr, one write each, so that lines of two processes never mix. */
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +17,8 @@ static u64 total_suppressed;
 static const char *const level_names[] = { "error", "warn", "info", "debug" };
 static_assert(ARRAY_SIZE(level_names) == LOG_LEVELS, "a name for each level");
 
-/* Does not wait for a reader of a pipe or terminal that is full: the line is lost, and said to be so when there is room. */
+/* Does not block on a full pipe or terminal: the line is lost, and the number of lost
+ * lines is logged when there is room. */
 static void line_write(const char *line, size_t n)
 {
 	static u64 lost;
@@ -89,7 +90,7 @@ u64 log_suppressed_total(void)
 	return total_suppressed;
 }
 
-/* Who asks for debugging gets all of it. */
+/* Debug output is not limited. */
 static bool admit(struct log_class *class, enum log_level level, const char *who, u64 source)
 {
 	static bool registered;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* The log to a pipe that nobody reads. */
+/* The log to a pipe without a reader. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -16,7 +16,7 @@ int main(void)
 
 	if (pipe(fds) || dup2(fds[1], STDERR_FILENO) < 0)
 		return 1;
-	alarm(10); /* who waits for a reader waits for ever */
+	alarm(10); /* a blocked log would hang the test */
 	log_level = LOG_DEBUG;
 	for (i = 0; i < 10000; i++)
 		log_at(LOG_DEBUG, "", "a line that is too many, number %u", i);

@@ -13,16 +13,16 @@
 #define LOOP_EVENTS          64
 #define LOOP_STAY_NS         (50 * NSEC_PER_USEC)
 #define LOOP_YIELD_NS        (20 * NSEC_PER_USEC)
-#define LOOP_SPINS_PER_EPOLL 16 /* iterations without a look at descriptors while pollers find work */
+#define LOOP_SPINS_PER_EPOLL 16 /* iterations without epoll_wait() while pollers find work */
 #define SLEEP_MOST           (60 * NSEC_PER_SEC)
 
 struct loop {
 	int epfd;
 	bool is_virtual, stop;
 	struct now now;
-	u64 poll_until, keep_until; /* awake; and without giving the processor away meanwhile */
-	struct loop_fd **fds; /* slot -> watch; epoll data is slot and serial, so a deleted watch is never touched... */
-	u32 serial;           /* ... and one that has taken its slot gets none of its events */
+	u64 poll_until, keep_until; /* until when the loop polls; and until when it does so without sched_yield() */
+	struct loop_fd **fds; /* by slot; epoll data is slot and serial, so a deleted watch is never accessed... */
+	u32 serial;           /* ... and a new one in its slot gets none of its events */
 	u32 nfds, *free_fds, nfree;
 	struct timer_heap timers;
 	struct list tasks, pollers;
@@ -230,7 +230,7 @@ void loop_poller_add(struct loop *loop, struct loop_poller *p)
 	loop->poll_until = 0;
 }
 
-/* A poller is removed only outside the iteration or by itself; list_for_each_safe covers both. */
+/* A poller may be removed only outside the iteration or by itself; list_for_each_safe covers both. */
 void loop_poller_del(struct loop_poller *p)
 {
 	list_del(&p->link);
@@ -278,7 +278,8 @@ static bool pollers_sleep(struct loop *loop, bool asleep)
 
 /* Running */
 
-/* To the nanosecond, where kernel and sandbox have the call for it; links and paces wait for less than a millisecond. */
+/* Waits with nanosecond resolution, if the kernel and the sandbox have epoll_pwait2(); links and
+ * pacing wait for less than a millisecond. */
 static int wait_fds(struct loop *loop, struct epoll_event *ev, u64 ns)
 {
 	static bool refused;
@@ -337,8 +338,8 @@ static int loop_sleep(struct loop *loop)
 }
 
 /*
- * While it only polls, the peer may need this processor. Where that takes long, the loop sleeps next: a task that wakes up is
- * given a processor that is free, if there is one, and a task that yields is not.
+ * While the loop only polls, the peer may need this processor. If that takes long, the loop sleeps next: a woken task
+ * is moved to a free processor, if any, and a yielding task is not.
  */
 static int look_and_yield(struct loop *loop)
 {
@@ -388,7 +389,7 @@ void loop_run_idle(struct loop *loop, u64 until_ns)
 		u32 n = run_timers(loop) + loop_run_tasks(loop) + run_pollers(loop);
 		const struct loop_timer *t;
 
-		/* A simulation has no descriptors, and no time for a system call each time the clock moves. */
+		/* A simulation has no descriptors: saves a system call per advance of the clock. */
 		if ((loop->nfree != loop->nfds || log_limit_pending) && run_fds(loop, 0, &n))
 			continue;
 		if (n || !list_empty(&loop->tasks))

@@ -9,17 +9,17 @@
 #include "emu/lib/timer.h"
 
 /*
- * A watched descriptor, embedded in its owner. The callback gets EPOLL* bits. It may delete itself or any other
- * watch; an event already harvested for a deleted watch is dropped.
+ * A watched descriptor, embedded in its owner. The callback gets EPOLL* bits. It may delete itself or any other watch;
+ * pending events of a deleted watch are dropped.
  */
 struct loop_fd {
 	int fd;
 	void (*fn)(struct loop_fd *w, u32 events, struct now now);
-	struct loop *loop; /* NULL while not added */
+	struct loop *loop; /* NULL if not added */
 	u32 slot, serial;  /* private */
 };
 
-/* Work to be run once, later in this iteration or in the next one; embedded in its owner. */
+/* Deferred work, run once in this iteration or the next; embedded in its owner. */
 struct loop_task {
 	struct list link;
 	void (*fn)(struct loop_task *t, struct now now);
@@ -27,57 +27,57 @@ struct loop_task {
 };
 
 /*
- * Something in shared memory to be looked at in every iteration while the loop is awake. poll() returns how much work
- * it found (0: none). sleep(true) is called before the loop blocks: the owner publishes "write the eventfd from now
- * on", or does what it has put off, and must then return true when there is work, which cancels the sleep; sleep(false) after waking.
+ * Shared memory to be polled in every iteration while the loop is awake. poll() returns the amount of work found (0:
+ * none). sleep(true) is called before the loop blocks: the owner requests a write to its eventfd from then on, or does
+ * deferred work, and then returns true if there is work, which cancels the sleep; sleep(false) is called after waking.
  */
 struct loop_poller {
 	struct list link;
 	u32 (*poll)(struct loop_poller *p, struct now now);
 	bool (*sleep)(struct loop_poller *p, bool asleep);
 	/*
-	 * How long the loop goes on polling after work that this one found, and keeps its processor, since who asks does not give
-	 * it back; 0: 50 us, in which others may have it.
+	 * How long the loop continues polling, without yielding the processor, after this poller has found work,
+	 * because the requester does not yield it either; 0: 50 us, with yielding.
 	 */
 	u64 stay_ns;
 };
 
-/* Returns NULL with errno. The virtual form has a clock that jumps to the next timer when nothing else is to do. */
+/* NULL with errno set. The virtual loop's clock jumps to the next timer when there is no other work. */
 struct loop *loop_create(void);
 struct loop *loop_create_virtual(void);
 bool loop_is_virtual(const struct loop *loop);
-void loop_destroy(struct loop *loop); /* watches and timers still added are removed, not freed */
+void loop_destroy(struct loop *loop); /* remaining watches and timers are removed, not freed */
 
-struct now loop_now(const struct loop *loop); /* as read at the last wake-up */
+struct now loop_now(const struct loop *loop); /* the clock as read at the last wake-up */
 
 int loop_fd_add(struct loop *loop, struct loop_fd *w, u32 events);
 int loop_fd_mod(struct loop_fd *w, u32 events);
-void loop_fd_del(struct loop_fd *w); /* does not close w->fd; harmless when not added */
+void loop_fd_del(struct loop_fd *w); /* does not close w->fd; no effect if not added */
 
-/* Re-arms when armed. Timers of the same time fire in the order in which they were set. */
+/* Sets or resets the timer. Timers of the same time fire in the order in which they were set. */
 void loop_timer_set(struct loop *loop, struct loop_timer *t, u64 when_ns);
-void loop_timer_cancel(struct loop_timer *t); /* harmless when idle */
+void loop_timer_cancel(struct loop_timer *t); /* no effect if not set */
 static inline bool loop_timer_armed(const struct loop_timer *t)
 {
 	return t->loop != NULL;
 }
 
 void loop_task_init(struct loop_task *t, void (*fn)(struct loop_task *t, struct now now));
-void loop_task_queue(struct loop *loop, struct loop_task *t); /* harmless when queued already */
+void loop_task_queue(struct loop *loop, struct loop_task *t); /* no effect if already queued */
 void loop_task_cancel(struct loop_task *t);
 /*
- * Runs what is queued now, and returns how many; what these tasks queue waits. The loop does so in each iteration; others may
- * where an answer must tell of all work that came before the question. Not from a task.
+ * Runs the tasks queued now, and returns how many; tasks that these queue run later. The loop does so in each
+ * iteration; others may, if a response must reflect all earlier work. Must not be called from a task.
  */
 u32 loop_run_tasks(struct loop *loop);
 
 void loop_poller_add(struct loop *loop, struct loop_poller *p);
 void loop_poller_del(struct loop_poller *p);
 
-/* More will come soon: the loop polls for 50 us from now on, as if a poller had found work. */
+/* More work is expected: the loop polls for 50 us from now on, as if a poller had found work. */
 void loop_stay_awake(struct loop *loop);
 
-/* Runs until loop_stop(); returns 0, or -errno when epoll itself fails. */
+/* Runs until loop_stop(); returns 0, or -errno if epoll fails. */
 int loop_run(struct loop *loop);
 void loop_stop(struct loop *loop);
 /*

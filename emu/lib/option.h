@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Long options as they are spelled: getopt_long() takes an abbreviation for the option, other parsers of the same line do not. */
+/* Long options without abbreviations: getopt_long() accepts an abbreviation, other parsers of the same line do not. */
 #ifndef MUSLIN_OPTION_H
 #define MUSLIN_OPTION_H
 
@@ -8,7 +8,8 @@
 #include <stddef.h>
 #include <string.h>
 
-/* The first argument that begins with "--" and is none of @options (which end with a NULL name) as a whole; NULL: there is none. */
+/* The first argument that begins with "--" and is not exactly one of @options
+ * (terminated by a NULL name); NULL: none. */
 static inline const char *option_unknown(int argc, char **argv, const struct option *options)
 {
 	int i;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* For tests: a descriptor that takes long to close. */
+/* For tests: a descriptor whose close() takes long. */
 #ifndef MUSLIN_LIB_PASSED_FIXTURE_H
 #define MUSLIN_LIB_PASSED_FIXTURE_H
 
@@ -10,7 +10,7 @@
 
 #define LINGER 60 /* seconds */
 
-/* A TCP connection whose peer reads nothing, and never acknowledges the end: close() waits LINGER seconds for it. */
+/* A TCP connection whose peer does not read and never acknowledges the FIN: close() waits for LINGER seconds. */
 static inline int slow_socket(int *peer)
 {
 	struct sockaddr_in sa = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Descriptors that clients pass, some of which take long to close. */
+/* Descriptors passed by clients, some of which take long to close. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -39,7 +39,7 @@ static struct passed_stats stats(void)
 	return st;
 }
 
-/* Until @n are waiting to be closed, or being closed; until @open files are open. */
+/* Waits until @closed have been closed, and @open files are open (0: any number). */
 static bool reached(u64 closed, u32 open)
 {
 	u32 i;
@@ -138,7 +138,7 @@ static void test_refused(void)
 	row(21, "and then no more", reached(0, before) && !passed_refused(7));
 }
 
-/* By the name of its file: its address may be another mapping's at once. */
+/* Looked up by file name: the address may be reused immediately. */
 static bool is_mapped(const char *name)
 {
 	FILE *f = fopen("/proc/self/maps", "re");
@@ -184,7 +184,8 @@ static void test_memory(void)
 	row(41, "which has come to it", reached(closed + PASSED_THREADS_OWNER + 1, 0) && !is_mapped("memory-large"));
 }
 
-/* As many as the kernel lets pass, when no descriptors are left: none is truncated, which the kernel would close here. */
+/* The maximum number per message, when no descriptors are left: none must be truncated,
+ * which the kernel would close here. */
 static void test_received(void)
 {
 	int s[2], fds[PASSED_MAX], got[2], taken[256], peer, n = 0, i;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Recycled memory under AddressSanitizer: entries of rings and tables are poisoned while free, and pools keep nothing. */
+/* Recycled memory under AddressSanitizer: free entries of rings and tables are poisoned, and pools keep nothing. */
 #ifndef MUSLIN_LIB_POISON_H
 #define MUSLIN_LIB_POISON_H
 
@@ -16,7 +16,7 @@
 #ifdef POISON_ENABLED
 #include <sanitizer/asan_interface.h>
 
-/* A pool that frees instead of keeping leaves its memory to the sanitizer's quarantine, which also knows who freed it. */
+/* A pool that frees instead of keeping leaves its memory to the sanitizer's quarantine, which records who freed it. */
 #define POOLS_KEEP 0
 static inline void poison(const void *p, size_t len)
 {
@@ -32,7 +32,7 @@ static inline void poison(const void *p, size_t len) {}
 static inline void unpoison(const void *p, size_t len) {}
 #endif
 
-/* From member @first of *@p to the end of it. */
+/* From member @first to the end of *@p. */
 #define POISON_FROM(p, first)   poison(&(p)->first, sizeof(*(p)) - offsetof(__typeof__(*(p)), first))
 #define UNPOISON_FROM(p, first) unpoison(&(p)->first, sizeof(*(p)) - offsetof(__typeof__(*(p)), first))
 

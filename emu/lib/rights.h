@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Descriptors that pass along with a message on a local socket (SCM_RIGHTS). The preload library takes it, too: C's types alone. */
+/* Passing descriptors with a message on a local socket (SCM_RIGHTS). Also used by the
+ * preload library: only C's own types. */
 #ifndef MUSLIN_LIB_RIGHTS_H
 #define MUSLIN_LIB_RIGHTS_H
 
@@ -8,10 +9,10 @@
 #include <unistd.h>
 
 #define RIGHTS_SPACE(n) CMSG_SPACE((n) * sizeof(int))
-/* A buffer for @n of them, where the headers in it may lie. */
+/* A suitably aligned control buffer for @n descriptors. */
 #define RIGHTS_CONTROL(name, n) _Alignas(struct cmsghdr) char name[RIGHTS_SPACE(n)]
 
-/* The message takes @n of @fds along; @control is a RIGHTS_CONTROL for @n, all zero. */
+/* Attaches @n descriptors of @fds to the message; @control is a zeroed RIGHTS_CONTROL for @n. */
 static inline void rights_put(struct msghdr *m, void *control, const int *fds, unsigned int n)
 {
 	struct cmsghdr *c;
@@ -27,7 +28,7 @@ static inline void rights_put(struct msghdr *m, void *control, const int *fds, u
 	memcpy(CMSG_DATA(c), fds, n * sizeof(int));
 }
 
-/* The first @max that came with the message, which are the caller's now; the others are closed. How many. */
+/* Takes the first @max descriptors of the message, now owned by the caller; closes the others. Returns how many. */
 static inline unsigned int rights_get(struct msghdr *m, int *fds, unsigned int max)
 {
 	unsigned int got = 0, n, i;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Seeded pseudo-random numbers (splitmix64): everything random in a fabric takes the scenario's seed. */
+/* Seeded pseudo-random numbers (splitmix64): all random numbers of a fabric derive from the scenario's seed. */
 #ifndef MUSLIN_LIB_RNG_H
 #define MUSLIN_LIB_RNG_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* The rows of a unit test: one that fails is printed, all are counted. Included by tests alone. */
+/* The rows of a unit test: prints failed ones, counts all. Included by tests only. */
 #ifndef MUSLIN_LIB_ROW_H
 #define MUSLIN_LIB_ROW_H
 
@@ -10,7 +10,7 @@ static struct {
 	unsigned int passed, failed;
 } rows_seen;
 
-/* Row @n, or a row known by its name (@n 0). */
+/* Row @n, or a row identified by its name (@n 0). */
 static inline void row(int n, const char *what, bool ok)
 {
 	rows_seen.passed += ok;
@@ -21,7 +21,7 @@ static inline void row(int n, const char *what, bool ok)
 		printf("FAIL %s\n", what);
 }
 
-/* What row @of expects of @what. */
+/* Result @ok of check @what of row @of. */
 static inline void row_of(const char *of, const char *what, bool ok)
 {
 	char text[256];
@@ -30,7 +30,7 @@ static inline void row_of(const char *of, const char *what, bool ok)
 	row(0, text, ok);
 }
 
-/* The last words of main(): its exit status. */
+/* Called last in main(): returns the exit status. */
 static inline int rows_end(void)
 {
 	printf("%u passed, %u failed\n", rows_seen.passed, rows_seen.failed);

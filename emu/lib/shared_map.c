@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Mapped memory of clients, and the SIGBUS handler for what they truncate. */
+/* Mapped memory of clients, and the SIGBUS handler for truncated files. */
 #include "emu/lib/shared_map.h"
 
 #include <errno.h>
@@ -11,11 +11,12 @@
 
 #include "emu/lib/passed.h"
 
-#define PAGE_LARGEST (1ull << 30) /* of hugetlbfs: what is mapped begins at a page of the file */
+#define PAGE_LARGEST (1ull << 30) /* largest page of hugetlbfs: mappings begin at a page of the file */
 
 static struct list maps = { &maps, &maps };
 
-/* Async-signal-safe: mmap and shutdown are bare calls, and the list does not change where memory of clients is touched. */
+/* Async-signal-safe: mmap and shutdown are bare system calls, and the list does not change while
+ * memory of clients is accessed. */
 static bool replace_lost(const u8 *at)
 {
 	struct shared_map *m;
@@ -38,7 +39,7 @@ static void on_bus_error(int sig, siginfo_t *info, void *context)
 	int saved = errno;
 
 	if (!replace_lost(info->si_addr))
-		signal(sig, SIG_DFL); /* no client's memory: the default action */
+		signal(sig, SIG_DFL); /* not a client's memory: the default action */
 	errno = saved;
 }
 
@@ -59,8 +60,8 @@ int shared_map_init(struct shared_map *m, struct shared_owner *owner, int fd, u6
 	if (!size || offset + size < offset)
 		return -EINVAL;
 	/*
-	 * Seals exist in memory alone: memfd, tmpfs, hugetlbfs. The pages of other files come from a device, or from a program that may
-	 * never give them (FUSE), while the loop waits.
+	 * Only files in memory have seals: memfd, tmpfs, hugetlbfs. The pages of other files come from a device, or
+	 * from a program (FUSE) that may never provide them, while the loop waits.
 	 */
 	if (fcntl(fd, F_GET_SEALS) < 0)
 		return -EINVAL;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Words of the form key=value: split, looked up and converted, with errors that name the word. */
+/* Words of the form key=value: splitting, lookup and conversion, with errors that name the word. */
 #include "emu/lib/spec.h"
 
 #include <ctype.h>
@@ -18,7 +18,7 @@ int spec_refuse(char *err, size_t err_len, const char *fmt, ...)
 	return -EINVAL;
 }
 
-/* Copies one word without its quotes. The place behind it, or NULL: a quote does not end. */
+/* Copies one word without its quotes. Returns the position after it, or NULL: unterminated quote. */
 static const char *take_word(const char *text, char **to)
 {
 	char quote = 0;
@@ -77,7 +77,7 @@ struct unit {
 	double factor;
 };
 
-/* A number with one of @units behind it. */
+/* Parses a number followed by one of @units. */
 static bool scaled(const char *text, const struct unit *units, double max, double *value)
 {
 	char *end;
@@ -213,7 +213,7 @@ static int refuse_value(const struct spec_field *f, const char *word, char *err,
 	return spec_refuse(err, err_len, "%.60s: %s takes %s", word, f->name, what);
 }
 
-/* Names the keys that there are. */
+/* Lists the valid keys. */
 static int refuse_key(const struct spec_field *fields, u32 n, const char *word, int len, char *err, size_t err_len)
 {
 	char keys[400] = "";

@@ -26,7 +26,7 @@ static const struct spec_field fields[] = {
 };
 
 static const struct {
-	const char *line, *err; /* err NULL: it is accepted */
+	const char *line, *err; /* err NULL: valid */
 	struct target want;
 } rows[] = {
 	{ "flag small=15", NULL, { .flag = true, .small = 15 } },

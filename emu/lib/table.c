@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Number -> object table. */
+/* Table of objects by number. */
 #include <errno.h>
 #include <stdlib.h>
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Detached threads, and condition variables on CLOCK_MONOTONIC. */
 #include "emu/lib/thread.h"
 
 #include <signal.h>

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Threads beside the loop. */
+/* Threads other than the loop's. */
 #ifndef MUSLIN_LIB_THREAD_H
 #define MUSLIN_LIB_THREAD_H
 
 #include <pthread.h>
 
-/* Starts a detached thread of a small stack that takes no signals: these are the loop's. 0 or -errno. */
+/* Starts a detached thread with a small stack and all signals blocked: the loop handles signals. 0 or -errno. */
 int thread_detached(void *(*fn)(void *arg), void *arg);
-/* pthread_cond_timedwait() on it takes times of CLOCK_MONOTONIC, as clock_read() gives them. */
+/* Sets CLOCK_MONOTONIC, as of clock_read(), for pthread_cond_timedwait(). */
 void thread_cond_init(pthread_cond_t *cond);
 
 #endif

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Timers in the order in which they expire: a pairing heap, threaded through the timers themselves. A tree's root expires before
- * all that is below it. Two trees become one when the later root becomes a child of the other; a root that goes leaves its
- * children, which are put together two by two and then all, so that adding takes constant time and removing O(log n), amortised.
+ * Timers in the order in which they expire: a pairing heap, threaded through the timers themselves. A root expires
+ * before its descendants. Melding two trees makes the later root a child of the other; the children of a removed root
+ * are melded pairwise and then all together, so that adding takes constant time and removing O(log n), amortised.
  */
 #include "emu/lib/timer.h"
 
@@ -11,7 +11,7 @@ static bool before(const struct loop_timer *a, const struct loop_timer *b)
 	return a->when != b->when ? a->when < b->when : a->serial < b->serial;
 }
 
-/* One tree of two; a root's siblings mean nothing. */
+/* Melds two trees; siblings of the roots are ignored. */
 static struct loop_timer *meld(struct loop_timer *a, struct loop_timer *b)
 {
 	if (!a || !b)

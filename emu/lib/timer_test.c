@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Rows of timer.c: a heap beside a sorted array, through many random changes. */
+/* Rows of timer.c: a heap compared with a sorted array, through many random changes. */
 #include "emu/lib/rng.h"
 #include "emu/lib/row.h"
 #include "emu/lib/timer.h"
@@ -9,7 +9,7 @@
 static struct timer_heap heap;
 static struct loop_timer timers[TIMERS];
 static bool in[TIMERS];
-static struct loop_timer *sorted[TIMERS]; /* the model: by time, and of equal times as they were added */
+static struct loop_timer *sorted[TIMERS]; /* the model: by time, with equal times in the order of addition */
 static u32 nsorted;
 
 static void add(struct loop_timer *t, u64 when)
@@ -76,7 +76,7 @@ static void test_orders(void)
 	row(6, "the last one left", drain());
 }
 
-/* Adds, removes anywhere or at the front, and moves; @count timers take part, with times of @range. */
+/* Adds, removes anywhere or at the front, and changes times; with @count timers and times up to @range. */
 static bool model(u64 seed, u32 count, u32 range)
 {
 	struct rng rng = { .state = seed };

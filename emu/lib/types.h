@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Integer types, big-endian types that sparse checks, and the few macros that every module uses. */
+/* Integer types, big-endian types for sparse, and common macros. */
 #ifndef MUSLIN_LIB_TYPES_H
 #define MUSLIN_LIB_TYPES_H
 
@@ -102,7 +102,7 @@ struct now {
 #define likely(x)   __builtin_expect(!!(x), 1)
 #define unlikely(x) __builtin_expect(!!(x), 0)
 
-/* The names of a module's counters, which it lists as C(NUMBER, "name"), in the order of their numbers. */
+/* The names of a module's counters, from its list of C(NUMBER, "name") in the order of their numbers. */
 #define COUNTER_NAME(number, name) name,
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* The version that every program prints. */
+/* The version printed by every program. */
 #ifndef MUSLIN_LIB_VERSION_H
 #define MUSLIN_LIB_VERSION_H
 

@@ -5,9 +5,9 @@
 
 #include "emu/mad/mad_internal.h"
 
-#define CLASS_MAX   80 /* classes from here on do not exist, but for the directed-route one */
+#define CLASS_MAX   80 /* management classes from this number on do not exist, except the directed-route one */
 #define VERSION_MAX 0x83
-#define AGENTS_MAX  4096 /* of one port */
+#define AGENTS_MAX  4096 /* per port */
 
 /* ---- registration ---- */
 
@@ -18,7 +18,7 @@ static bool reg_is_valid(const struct mad_agent_reg *reg)
 	if (reg->qpn > MAD_QPN_GSI || reg->rmpp_version > RMPP_VERSION_1)
 		return false;
 	if (!reg->mgmt_class)
-		return true; /* sends only */
+		return true; /* send-only */
 	if (!reg->recv || reg->class_version >= VERSION_MAX)
 		return false;
 	if (reg->mgmt_class >= CLASS_MAX && reg->mgmt_class != MAD_CLASS_SUBN_DIRECTED)
@@ -112,7 +112,7 @@ static bool agent_takes(const struct mad_agent *a, u8 qpn, const u8 *mad)
 		memcmp(a->reg.oui, wire_cbytes(mad, MAD_VENDOR2_OUI), 3) == 0);
 }
 
-/* Responses go by the TID that the agent put into its request; all else by class, version and method. */
+/* Finds a response's agent by TID, that of any other MAD by class, version and method. */
 static struct mad_agent *find_agent(struct mad_port *mp, u8 qpn, const u8 *mad)
 {
 	struct mad_agent *a;
@@ -128,8 +128,8 @@ static struct mad_agent *find_agent(struct mad_port *mp, u8 qpn, const u8 *mad)
 }
 
 /*
- * A Get or Set without an agent is answered with "method and attribute not supported", as the kernel does. An ACK, STOP or ABORT of RMPP
- * (13.6.2) is no request; its sender would take the answer for another one, and reply to that, without end.
+ * Responds to a Get or Set without an agent with "method and attribute not supported", as the kernel. RMPP ACK, STOP
+ * or ABORT packets (13.6.2) are no requests: their sender would respond to the response, endlessly.
  */
 static void answer_unsupported(struct mad_port *mp, u8 qpn, const u8 *mad, const struct mad_addr *from)
 {
@@ -143,7 +143,7 @@ static void answer_unsupported(struct mad_port *mp, u8 qpn, const u8 *mad, const
 	memcpy(resp, mad, MAD_SIZE);
 	wire_set(resp, MAD_METHOD, MAD_METHOD_GET_RESP);
 	if (wire_mad_get_class(mad) == MAD_CLASS_SUBN_DIRECTED)
-		status |= 0x8000; /* the D bit: back along the route, 14.2.2.1 */
+		status |= 0x8000; /* the D bit: the response returns along the route, 14.2.2.1 */
 	wire_set(resp, MAD_STATUS, status);
 	if (mad_port_xmit(mp, qpn, resp, from) == 0)
 		mp->counter[MAD_CTR_UNSUPPORTED]++;
@@ -160,7 +160,7 @@ static void agent_deliver(struct mad_agent *a, const u8 *data, u32 len, const st
 			cookie = r->cookie;
 			mad_req_free(r);
 		} else if (a->reg.rmpp_version || !rmpp_active(data)) {
-			/* Only an agent that does RMPP itself gets the parts of a response that come later. */
+			/* Only an agent that implements RMPP itself gets the remaining segments of a response. */
 			a->mp->counter[MAD_CTR_UNMATCHED]++;
 			return;
 		}
@@ -173,7 +173,7 @@ void mad_agent_receive(struct mad_port *mp, u8 qpn, const u8 *mad, const struct 
 	struct mad_agent *a = find_agent(mp, qpn, mad);
 	struct rmpp_msg msg;
 
-	/* Connections are the raw user's while there is one: two managers cannot share a port's requests. */
+	/* A raw user of the port takes all CM MADs: two CMs cannot share a port's requests. */
 	if (mp->raw[qpn].recv && (!a || wire_get(mad, MAD_CLASS) == MAD_CLASS_CM)) {
 		mp->raw[qpn].recv(mp->raw[qpn].ctx, mad, from);
 		return;

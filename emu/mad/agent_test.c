@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Rows of agent.c, request.c and port.c: who may register, who gets what, timeouts, keys, addresses. */
+/* Rows of agent.c, request.c and port.c: registration, dispatch, timeouts, keys, addresses. */
 #include "emu/mad/fixture.h"
 #include "emu/wire/smp.h"
 
@@ -134,7 +134,7 @@ static bool times_out_after_retries(struct cable *c)
 	u8 mad[MAD_SIZE];
 
 	seen_register(c->ma, &client, 4, 1, 0);
-	mad_fill(mad, 4, 1, MAD_METHOD_REPORT, 0x12, 7); /* nobody there, and not a Get: no answer at all */
+	mad_fill(mad, 4, 1, MAD_METHOD_REPORT, 0x12, 7); /* no agent, and not a Get or Set: no response */
 	CHECK(mad_send(client.agent, mad, MAD_SIZE, &TO_LID(2), 100, 3, &client) == 0);
 	cable_run(c, 399);
 	CHECK(client.sents == 0 && c->a.sent == 4);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Two CA ports back to back for tests: packets wait in a queue, in which a row may drop, delay or change them. */
+/* Two connected CA ports for tests: packets pass through a queue, in which a row may drop, delay or change them. */
 #ifndef MUSLIN_MAD_FIXTURE_H
 #define MUSLIN_MAD_FIXTURE_H
 
@@ -13,7 +13,7 @@
 struct end {
 	struct wire_port port;
 	struct end *peer;
-	struct list queue; /* on its way to the peer */
+	struct list queue; /* in flight to the peer */
 	struct loop_task task;
 	struct loop *loop;
 	u32 sent;
@@ -22,7 +22,7 @@ struct end {
 	u32 violations;
 	bool (*drop)(struct end *e, const struct wire_packet *p); /* true: lost */
 	u32 drop_arg;
-	u32 swap_at; /* the nth packet changes places with the one after it */
+	u32 swap_at; /* the nth packet is exchanged with the next one */
 };
 
 static inline const u8 *mad_of(const struct wire_packet *p)
@@ -131,7 +131,7 @@ static inline void cable_close(struct cable *c)
 
 #define TO_LID(l) ((struct mad_addr){ .qpn = 1, .qkey = MAD_QKEY_WELL_KNOWN, .lid = (l) })
 
-/* A MAD's header; the rest is zero. */
+/* Fills in a MAD's header; the rest is zero. */
 static inline void mad_fill(u8 *mad, u8 class, u8 version, u8 method, u16 attr, u32 tid)
 {
 	memset(mad, 0, MAD_SIZE);
@@ -143,7 +143,7 @@ static inline void mad_fill(u8 *mad, u8 class, u8 version, u8 method, u16 attr, 
 	wire_set(mad, MAD_ATTR_ID, attr);
 }
 
-/* What an agent of a test has seen. */
+/* Calls of an agent's callbacks, as recorded by a test. */
 struct seen {
 	u32 recvs, sents;
 	u32 len;
@@ -151,9 +151,9 @@ struct seen {
 	void *cookie;
 	struct mad_addr from;
 	u8 mad[MAD_SIZE];
-	u8 *data; /* the last message whole */
+	u8 *data; /* the last complete message */
 	struct mad_agent *agent;
-	void (*then)(struct seen *s); /* what it does about it */
+	void (*then)(struct seen *s); /* action of the test */
 };
 
 static inline void seen_recv(void *ctx, const u8 *data, u32 len, const struct mad_addr *from, void *cookie)
@@ -182,7 +182,7 @@ static inline void seen_sent(void *ctx, const u8 *data, u32 len, int status, voi
 	s->cookie = cookie;
 }
 
-/* Registers for Get, Set, GetTable and GetMulti and the like of a class. */
+/* Registers for Get, Set, GetTable, GetMulti and similar methods of a class. */
 static inline int seen_register(struct mad_port *mp, struct seen *s, u8 class, u8 version, u8 rmpp)
 {
 	struct mad_agent_reg reg = {
@@ -200,7 +200,7 @@ static inline int seen_register(struct mad_port *mp, struct seen *s, u8 class, u
 	return mad_agent_register(mp, &reg, &s->agent);
 }
 
-/* What it may do: a response with the request's data, but for a byte. */
+/* An action: sends a response with the request's data, except one byte. */
 static inline void seen_answer(struct seen *s)
 {
 	u8 resp[MAD_SIZE];
@@ -224,7 +224,7 @@ struct row {
 	bool (*run)(struct cable *c);
 };
 
-/* Runs each row on a fresh cable; afterwards no packet may be left. Returns the exit status. */
+/* Runs each row on a new cable; no packet may be left afterwards. Returns the exit status. */
 static inline int rows_run(const struct row *rows, u32 n)
 {
 	u32 i, failed = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* MADs from the wire into QP0 and QP1 of a port whose agents answer, with RMPP. Input: QP, then 256 bytes, repeated. */
+/* MADs from the wire to QP0 and QP1 of a port whose agents respond, with RMPP. Input: QP, then 256 bytes, repeated. */
 #include "emu/mad/fixture.h"
 
 int LLVMFuzzerTestOneInput(const u8 *data, size_t size);
@@ -25,7 +25,7 @@ int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
 	cable_open(&c);
 	for (i = 0; i < 3; i++)
 		seen_register(c.mb, &seen[i], classes[i], i ? 1 : 2, i != 1);
-	mad_fill(mad, MAD_CLASS_SUBN_ADM, 2, 0x14, 0x11, 1); /* something to be acknowledged */
+	mad_fill(mad, MAD_CLASS_SUBN_ADM, 2, 0x14, 0x11, 1); /* a message in progress, to be acknowledged */
 	wire_set(mad, RMPP_FLAGS, RMPP_FLAG_ACTIVE);
 	wire_set(mad, RMPP_TYPE, RMPP_TYPE_DATA);
 	mad_send(seen[0].agent, mad, MAD_SIZE, &TO_LID(1), 100, 1, NULL);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* QP0 and QP1 of a CA port: packets to MADs and back. */
+/* QP0 and QP1 of a CA port: conversion between packets and MADs. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -7,7 +7,7 @@
 #include "emu/packet/header.h"
 #include "emu/wire/smp.h"
 
-#define TID_HIGH_FIRST 0x40000000u /* a raw user of the same QP counts its agents from 1 */
+#define TID_HIGH_FIRST 0x40000000u /* a raw user of the same QP numbers its agents from 1 */
 
 const char *mad_counter_name(enum mad_counter c)
 {
@@ -26,9 +26,10 @@ struct wire_port *mad_port_wire(const struct mad_port *mp)
 	return mp->wire;
 }
 
-/* ---- out ---- */
+/* ---- send ---- */
 
-/* SMPs that start with a directed route come from the permissive LID (14.2.1.1), and so do those of a port without LID. */
+/* SMPs that start with a directed route have the permissive SLID (14.2.1.1),
+ * and so have those of a port without LID. */
 static u16 source_lid(const struct wire_port *w, u8 qpn, const u8 *mad, const struct mad_addr *to)
 {
 	if (qpn == MAD_QPN_SMI && wire_mad_get_class(mad) == MAD_CLASS_SUBN_DIRECTED && to->lid == WIRE_LID_PERMISSIVE)
@@ -129,8 +130,8 @@ void mad_port_set_raw(struct mad_port *mp, u8 qpn, const struct mad_raw *raw)
 }
 
 /*
- * A kernel takes the first step of a directed route before it posts, as the consumer of an HCA whose firmware has no SMI;
- * the fabric's adapters take it themselves: 14.2.2.2, 14.2.2.4.
+ * A kernel does the first step of a directed route before it posts, for an HCA without SMI in its firmware; the
+ * fabric's adapters do it themselves: 14.2.2.2, 14.2.2.4.
  */
 static void undo_step(u8 *mad)
 {
@@ -173,7 +174,7 @@ static void pump_qp(struct mad_port *mp, u8 qpn)
 		p = list_first(tx, struct wire_packet, link);
 		list_del(&p->link);
 		if (wire_port_send(mp->wire, p) == -EAGAIN) {
-			list_add(tx->next, &p->link); /* in front of the first, as it was */
+			list_add(tx->next, &p->link); /* back to the head of the queue */
 			return;
 		}
 		mp->tx_len[qpn]--;
@@ -181,8 +182,8 @@ static void pump_qp(struct mad_port *mp, u8 qpn)
 }
 
 /*
- * Packets leave here and not in mad_send(), so that a link which delivers at once does not call an agent that is in the
- * middle of sending. The same holds for sent().
+ * Packets are sent from this task, not in mad_send(), so that a link with immediate delivery does not call an agent in
+ * the middle of its send. The same holds for sent().
  */
 static void port_pump(struct loop_task *t, struct now now)
 {
@@ -201,9 +202,9 @@ static void port_pump(struct loop_task *t, struct now now)
 		mad_req_end(list_first(&done, struct mad_req, done), 0);
 }
 
-/* ---- in ---- */
+/* ---- receive ---- */
 
-/* The same GID may stand in the table for either version of RoCE, and for more than one VLAN. */
+/* The table may have the same GID for each RoCE version, and for several VLANs. */
 static u8 gid_index(const struct wire_port_attr *attr, const struct wire_gid *gid, const struct wire_l2 *l2)
 {
 	u8 i;
@@ -236,7 +237,7 @@ static void get_addr(const struct mad_port *mp, const struct wire_packet *p, str
 	a->gid = grh->sgid;
 	a->gid_index = gid_index(&mp->wire->attr, &grh->dgid, &p->l2);
 	a->l2 = p->l2;
-	a->hop_limit = 0xff; /* for the way back, as the kernel reports it */
+	a->hop_limit = 0xff; /* for the response, as reported by the kernel */
 	a->traffic_class = wire_grh_tclass(grh);
 	a->flow_label = wire_grh_flow(grh);
 }
@@ -277,7 +278,7 @@ static void port_violation(struct mad_port *mp, const struct wire_packet *p, boo
 		mp->wire->ops->violation(mp->wire, &v);
 }
 
-/* The keys of a packet to QP1: any P_Key of the port's table (10.9.8), and the well-known Q_Key. */
+/* Checks the keys of a packet to QP1: any P_Key of the port's table (10.9.8), and the well-known Q_Key. */
 static bool check_keys(struct mad_port *mp, const struct wire_packet *p, struct mad_addr *from)
 {
 	u16 pkey = wire_bth_pkey(wire_packet_bth(p));
@@ -295,7 +296,7 @@ static bool check_keys(struct mad_port *mp, const struct wire_packet *p, struct 
 	return true;
 }
 
-/* Is this a MAD that may stand on this QP? CM serves ClassPortInfo by other methods than Send only. */
+/* Whether the MAD is allowed on this QP. CM responds to ClassPortInfo with methods other than Send. */
 static bool check_mad(u8 qpn, const u8 *mad)
 {
 	if (wire_get(mad, MAD_BASE_VERSION) != MAD_BASE_VERSION_1)
@@ -317,7 +318,7 @@ static void take(struct mad_port *mp, const struct wire_packet *p)
 		mp->counter[MAD_CTR_MALFORMED]++;
 		return;
 	}
-	if ((qpn == MAD_QPN_SMI) != (p->vl == WIRE_VL_MGMT)) { /* on Ethernet there is no VL15, and no QP0: A16.4.1 */
+	if ((qpn == MAD_QPN_SMI) != (p->vl == WIRE_VL_MGMT)) { /* Ethernet has no VL15 and no QP0: A16.4.1 */
 		mp->counter[MAD_CTR_MALFORMED]++;
 		return;
 	}
@@ -366,7 +367,7 @@ void mad_port_unwatch(struct mad_watch *w)
 	list_del(&w->link);
 }
 
-/* ---- life ---- */
+/* ---- creation and destruction ---- */
 
 struct mad_port *mad_port_create(struct loop *loop, struct wire_port *port)
 {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Sending: requests wait for their responses, are sent again, and time out. */
+/* Requests: matching of responses, retransmission, timeout. */
 #include <errno.h>
 #include <stdlib.h>
 
 #include "emu/mad/mad_internal.h"
 
-#define DATA_MAX (RMPP_SEGS_MAX * 128u) /* well above any table, below what the segment count can say */
+#define DATA_MAX (RMPP_SEGS_MAX * 128u) /* above the size of any table, below the limit of the segment count */
 
 void mad_req_arm(struct mad_req *r, u32 timeout_ms)
 {
@@ -26,7 +26,7 @@ void mad_req_end(struct mad_req *r, int status)
 {
 	struct mad_agent *a = r->agent;
 
-	/* sent() may unregister the agent or cancel by cookie: nothing of ours may still hold the request. */
+	/* sent() may unregister the agent or cancel by cookie: the request must not be on any list. */
 	loop_timer_cancel(&r->timer);
 	list_del(&r->link);
 	list_del(&r->done);
@@ -55,7 +55,7 @@ static void request_expired(struct loop_timer *t, struct now now)
 			return;
 		}
 	} else {
-		/* A P_Key that has left the table meanwhile makes this a lost packet. */
+		/* If the P_Key is no longer in the table, this is a lost packet. */
 		(void)mad_port_xmit(mp, r->agent->reg.qpn, r->data, &r->to);
 		mad_req_arm(r, r->timeout_ms);
 	}
@@ -63,9 +63,9 @@ static void request_expired(struct loop_timer *t, struct now now)
 }
 
 /*
- * Is @mad, which came from @from, the other half of what @r sent? A response to a request comes from wherever the
- * manager lives, so only the presence of a GRH is compared; an RMPP acknowledgement of a response has to come from the
- * LID or GID to which the response went.
+ * Whether @mad from @from belongs to the exchange of @r. A response to a request may come from any address of the
+ * manager, so only the presence of a GRH is compared; an RMPP acknowledgement of a response must come from the LID or
+ * GID to which the response was sent.
  */
 static bool same_peer(const struct mad_req *r, const u8 *mad, const struct mad_addr *from)
 {
@@ -123,7 +123,7 @@ static struct mad_req *req_create(struct mad_agent *a, const u8 *data, u32 len, 
 int mad_send(struct mad_agent *a, const u8 *data, u32 len, const struct mad_addr *to, u32 timeout_ms, u32 retries,
 	     void *cookie)
 {
-	/* An active RMPP header makes a message; its version and type are the layer's to fill in, as in the kernel. */
+	/* An active RMPP header makes it an RMPP message; the layer fills in version and type, as in the kernel. */
 	bool rmpp = a->reg.rmpp_version && len >= MAD_RMPP_HDR_END && rmpp_active(data);
 	struct mad_req *r;
 	int err;

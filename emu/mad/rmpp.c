@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * The reliable multi-packet protocol (13.6), both ways, with the window, timers and answers of the kernel's mad_rmpp.c.
+ * The reliable multi-packet protocol (13.6), both directions, with the window, timers and responses of the kernel's
+ * mad_rmpp.c.
  *
- * Sending: segments go out up to the new-window-last that the receiver's ACKs state (1 at first); an ACK timeout starts
- * again behind the last acknowledged one. The last ACK ends the send, or starts the wait for the response.
- * Receiving: a message is known by source, class, version, method and TID. It acknowledges its first segment, each
- * window's last, duplicates, and its last. A complete one is remembered for a while, for its last ACK may get lost.
+ * Sender: sends segments up to the new-window-last of the receiver's ACKs (1 initially); an ACK timeout restarts after
+ * the last acknowledged one. The last ACK ends the send, or starts the wait for the response. Receiver: identifies a
+ * message by source, class, version, method and TID. It acknowledges the first segment, the last one of each window,
+ * duplicates, and the last one. A complete message is remembered for a while, because its last ACK may be lost.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -31,7 +32,7 @@ static u32 seg_data(u8 mgmt_class)
 
 /* ---- control packets ---- */
 
-/* An answer to @mad: its headers back with the R bit turned, and the RMPP header replaced. */
+/* A control packet in response to @mad: its headers with the R bit inverted, and a new RMPP header. */
 static void rmpp_control(struct mad_agent *a, const u8 *mad, const struct mad_addr *to, enum wire_rmpp_type type,
 			 u8 status, u32 seg, u32 newwin)
 {
@@ -46,7 +47,7 @@ static void rmpp_control(struct mad_agent *a, const u8 *mad, const struct mad_ad
 	wire_set(ctl, RMPP_STATUS, status);
 	wire_set(ctl, RMPP_SEGMENT, seg);
 	wire_set(ctl, RMPP_NEW_WINDOW, newwin);
-	(void)mad_port_xmit(a->mp, a->reg.qpn, ctl, to); /* as good as lost when it fails */
+	(void)mad_port_xmit(a->mp, a->reg.qpn, ctl, to); /* on failure as good as lost */
 }
 
 static void rmpp_nack(struct mad_agent *a, const u8 *mad, const struct mad_addr *to, enum wire_rmpp_status status)
@@ -63,16 +64,16 @@ struct rmpp_recv {
 	struct mad_addr from;
 	struct loop_timer timer;
 	bool complete;
-	u32 seg_num;  /* all up to here have come */
-	u32 last_ack; /* the last one that an ACK named */
+	u32 seg_num;  /* all segments up to here were received */
+	u32 last_ack; /* the last segment acknowledged */
 	u32 newwin;
-	u32 repwin;     /* the window that the other side opened for the response: double-sided transfer, 13.6.6.3 */
-	u64 ahead;      /* bit n: segment seg_num + 1 + n has come too */
-	u32 last_seg;   /* 0: not known yet */
-	u32 last_len;   /* bytes of data in it */
-	u32 cap, bytes; /* segments, and what they take */
-	u8 *data;       /* headers, then segments' data, room for cap segments */
-	u8 first[MAD_SIZE]; /* the headers, after data went to the agent */
+	u32 repwin;         /* window that the peer opened for the response: double-sided transfer, 13.6.6.3 */
+	u64 ahead;          /* bit n: segment seg_num + 1 + n was received */
+	u32 last_seg;       /* 0: unknown */
+	u32 last_len;       /* bytes of data in it */
+	u32 cap, bytes;     /* segments, and their memory */
+	u8 *data;           /* headers, then segments' data, room for cap segments */
+	u8 first[MAD_SIZE]; /* the headers, after data was passed to the agent */
 };
 
 static void recv_free(struct rmpp_recv *v)
@@ -118,7 +119,7 @@ static struct rmpp_recv *recv_find(struct mad_agent *a, const u8 *mad, const str
 	return NULL;
 }
 
-/* Frees a slot by discarding the oldest complete message; false when all are under way, or too many of one source. */
+/* Frees a slot by discarding the oldest complete message; false if all are incomplete, or one source has too many. */
 static bool recv_make_room(struct mad_agent *a, const struct mad_addr *from)
 {
 	struct rmpp_recv *v;
@@ -188,7 +189,7 @@ static bool recv_reserve(struct rmpp_recv *v, u32 seg)
 	return true;
 }
 
-/* How much data the last segment holds: its PayloadLength counts the class header too. */
+/* Bytes of data in the last segment: its PayloadLength includes the class header. */
 static u32 last_len(const u8 *mad)
 {
 	u32 class_hdr = rmpp_hdr_len(wire_mad_get_class(mad)) - MAD_RMPP_HDR_END, len = wire_get(mad, RMPP_PAYLOAD_LEN);
@@ -228,7 +229,7 @@ static void recv_complete(struct rmpp_recv *v, struct rmpp_msg *msg)
 	recv_arm(v, RMPP_REMEMBER_MS);
 }
 
-/* Segment @seg of a message that is known. True when it completes it. */
+/* Handles segment @seg of a known message. True if it completes it. */
 static bool recv_segment(struct rmpp_recv *v, const u8 *mad, u32 seg, struct rmpp_msg *msg)
 {
 	struct mad_port *mp = v->agent->mp;
@@ -277,7 +278,7 @@ static bool recv_data(struct mad_agent *a, const u8 *mad, const struct mad_addr 
 	}
 	v = recv_find(a, mad, from);
 	if (!v && !first)
-		return false; /* its beginning got lost: the sender repeats it */
+		return false; /* its first segment was lost: the sender retransmits it */
 	if (!v) {
 		v = recv_create(a, mad, from);
 		if (!v) {
@@ -292,7 +293,8 @@ static bool recv_data(struct mad_agent *a, const u8 *mad, const struct mad_addr 
 
 /* ---- sending ---- */
 
-/* The first segment states the payload of all, the last one its own, both with a class header per segment. */
+/* PayloadLength: the first segment has that of all segments, the last one its own, both
+ * including a class header per segment. */
 static u32 payload_len(const struct mad_req *r, u32 seg, u32 data)
 {
 	u32 class_hdr = r->hdr_len - MAD_RMPP_HDR_END;
@@ -320,7 +322,7 @@ static void send_segment(struct mad_req *r, u32 seg)
 	(void)mad_port_xmit(r->agent->mp, r->agent->reg.qpn, mad, &r->to);
 }
 
-/* Sends the segments of the RMPP window as far as the send queue has space. */
+/* Sends segments within the RMPP window while the send queue has space. */
 void rmpp_send_more(struct mad_req *r)
 {
 	struct mad_port *mp = r->agent->mp;
@@ -338,7 +340,7 @@ void rmpp_send_more(struct mad_req *r)
 	mad_req_arm(r, r->timeout_ms && r->timeout_ms < RMPP_ACK_TIMEOUT_MS ? r->timeout_ms : RMPP_ACK_TIMEOUT_MS);
 }
 
-/* A response to a message that came by RMPP starts with the window that its requester has opened. */
+/* The response to an RMPP request starts with the window that the requester has opened. */
 static u32 first_window(const struct mad_req *r)
 {
 	const struct rmpp_recv *v;
@@ -404,7 +406,7 @@ static void last_ack_came(struct mad_req *r, const u8 *mad, const struct mad_add
 		return;
 	}
 	mad_req_arm(r, r->timeout_ms);
-	rmpp_control(a, mad, from, RMPP_TYPE_ACK, 0, 0, RMPP_WINDOW); /* the way back is open */
+	rmpp_control(a, mad, from, RMPP_TYPE_ACK, 0, 0, RMPP_WINDOW); /* opens the window for the response */
 }
 
 static void recv_ack(struct mad_agent *a, const u8 *mad, const struct mad_addr *from)
@@ -413,9 +415,7 @@ static void recv_ack(struct mad_agent *a, const u8 *mad, const struct mad_addr *
 	struct rmpp_recv *v;
 	struct mad_req *r;
 
-	if (wire_get(
-		    mad,
-		    MAD_STATUS)) { /* an ACK of ours came back: the peer has no agent, and would return the next one, too */
+	if (wire_get(mad, MAD_STATUS)) { /* a returned ACK: the peer has no agent, and would return the next, too */
 		abort_send(a, mad, from);
 		return;
 	}
@@ -435,7 +435,7 @@ static void recv_ack(struct mad_agent *a, const u8 *mad, const struct mad_addr *
 		return;
 	}
 	if (r->last_ack == r->seg_count) {
-		if (r->timeout_ms) /* the ACK that opened the way back got lost */
+		if (r->timeout_ms) /* the ACK that opened the window was lost */
 			rmpp_control(a, mad, from, RMPP_TYPE_ACK, 0, 0, RMPP_WINDOW);
 		return;
 	}
@@ -444,7 +444,7 @@ static void recv_ack(struct mad_agent *a, const u8 *mad, const struct mad_addr *
 		return;
 	}
 	if (newwin < r->newwin || seg < r->last_ack)
-		return; /* overtaken by a later one */
+		return; /* older than an ACK already received */
 	if (seg > r->last_ack)
 		r->retries_left = r->retries;
 	r->last_ack = seg;
@@ -464,7 +464,7 @@ static void recv_stop_or_abort(struct mad_agent *a, const u8 *mad, const struct 
 	if (stop ? status != RMPP_STATUS_RESX : status < RMPP_STATUS_T2L || status > RMPP_STATUS_UNSPEC)
 		rmpp_nack(a, mad, from, RMPP_STATUS_BAD_STATUS);
 	if (v && !v->complete)
-		recv_free(v); /* the sender gave up */
+		recv_free(v); /* the sender aborted */
 	abort_send(a, mad, from);
 }
 

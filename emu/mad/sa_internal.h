@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* What the two files of the SA client share: queries (sa_query.c) and groups (sa_mcast.c). */
+/* Declarations shared by the files of the SA client: queries (sa_query.c) and groups (sa_mcast.c). */
 #ifndef MUSLIN_MAD_SA_INTERNAL_H
 #define MUSLIN_MAD_SA_INTERNAL_H
 
@@ -17,7 +17,7 @@ struct sa_client {
 	u32 next_tid;
 };
 
-/* One request to the SA. done() gets the response's MAD, or NULL with a -errno; the query is freed by then. */
+/* One request to the SA. done() gets the response's MAD, or NULL with a -errno; the query has been freed by then. */
 struct sa_query {
 	struct list link; /* sa_client.queries */
 	struct sa_client *client;
@@ -27,19 +27,19 @@ struct sa_query {
 		sa_mcast_fn *mcast_cb;
 	};
 	void *ctx;
-	struct loop_task refused; /* reports that it could not be sent */
+	struct loop_task refused; /* reports that sending failed */
 	int err;
 	u8 mad[MAD_SIZE];
 };
 
-/* An empty request of this client, to be filled and sent. NULL without memory. */
+/* An empty request of this client, to be filled in and sent. NULL if out of memory. */
 struct sa_query *sa_query_create(struct sa_client *c, u8 method, u16 attr, u64 comp);
-/* Sends it; errors come through done() later. @timeout_ms 0: the default. */
+/* Sends it; errors are reported by done() later. @timeout_ms 0: the default. */
 void sa_query_send(struct sa_query *q, u32 timeout_ms);
 void sa_mcmember_put(const struct sa_mcmember *m, u8 *attr);
 void sa_mcmember_get(const u8 *attr, struct sa_mcmember *m);
 void sa_groups_destroy(struct sa_client *c);
-/* Sends a request of which the answer does not matter. */
+/* Sends a request and ignores the response. */
 void sa_query_post(struct sa_query *q);
 
 #endif

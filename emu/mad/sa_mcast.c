@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Multicast membership of a port. A group is joined at the SA once per join state, whatever number of members share it;
- * one request of a group is under way at a time, and a task of the group decides what comes next.
+ * Multicast membership of a port (MCMemberRecord, IBTA 15.2.5.17). A group is joined at the SA once per join state,
+ * however many members share it; a group has at most one outstanding request, and its task starts the next one.
  */
 #include <errno.h>
 #include <stdlib.h>
 
 #include "emu/mad/sa_internal.h"
 
-#define REJOIN_MS 1000 /* between tries when the SA does not answer */
+#define REJOIN_MS 1000 /* between retries while the SA does not respond */
 
 enum member_state {
 	MEMBER_WANTS,
@@ -20,13 +20,13 @@ enum member_state {
 struct sa_group {
 	struct list link; /* sa_client.groups */
 	struct sa_client *client;
-	struct wire_gid mgid; /* zero until the SA has picked one */
+	struct wire_gid mgid; /* zero until the SA has chosen one */
 	struct list members;
-	struct sa_mcmember rec;   /* as the SA answered last */
+	struct sa_mcmember rec;   /* of the SA's last response */
 	u8 joined;                /* join state bits held at the SA */
-	struct sa_query *query;   /* under way */
-	struct sa_mcast *joining; /* for this member; NULL when it left meanwhile, or for a Delete */
-	u8 requested;             /* bits in the request under way */
+	struct sa_query *query;   /* outstanding */
+	struct sa_mcast *joining; /* for this member; NULL if it left meanwhile, or for a Delete */
+	u8 requested;             /* bits in the outstanding request */
 	struct loop_task work;
 	struct loop_timer again;
 };
@@ -41,7 +41,7 @@ struct sa_mcast {
 	void *ctx;
 };
 
-/* The fields of a record that travel as numbers: where they lie in the MAD and in the struct. */
+/* The numeric fields of a record: position in the MAD and in the struct. */
 static const struct mc_field {
 	struct wire_field wire;
 	u8 offset, size;
@@ -139,7 +139,7 @@ static void sa_mcast_left(struct sa_query *q, int status, u16 sa_status, const u
 {
 	struct sa_group *g = q->ctx;
 
-	/* Deleted in any case: an SA that does not respond ages the member out. */
+	/* Considered deleted in any case: an SA that does not respond ages the member out. */
 	g->query = NULL;
 	g->joined &= ~g->requested;
 	loop_task_queue(g->client->loop, &g->work);
@@ -161,7 +161,7 @@ static void group_leave(struct sa_group *g, u8 bits)
 	sa_query_send(q, 0);
 }
 
-/* The last thing that happens to a group in an event: the callback may leave, or destroy the client. */
+/* Must be the last access to the group in an event: the callback may leave, or destroy the client. */
 static void member_answer(struct sa_mcast *m, int status, u16 sa_status)
 {
 	bool tell = m->state == MEMBER_WANTS;
@@ -184,7 +184,7 @@ static void sa_mcast_joined(struct sa_query *q, int status, u16 sa_status, const
 		g->joined |= g->requested;
 	}
 	if (m && m->state == MEMBER_WANTS_AGAIN && !mad) {
-		/* No answer, or no SM at all just now. */
+		/* No response, or currently no SM. */
 		loop_timer_set(g->client->loop, &g->again, loop_now(g->client->loop).ns + REJOIN_MS * NSEC_PER_MSEC);
 		return;
 	}
@@ -215,7 +215,7 @@ static bool group_join(struct sa_group *g, struct sa_mcast *m)
 	return true;
 }
 
-/* Does the joined group match the request of a further member? Compared as in the kernel: exact values only. */
+/* Whether the joined group matches the request of another member. As in the kernel, only exact values are compared. */
 static bool group_suits(const struct sa_group *g, const struct sa_mcast *m)
 {
 	const struct sa_mcmember *have = &g->rec, *want = &m->want;
@@ -259,7 +259,7 @@ static void try_again(struct loop_timer *t, struct now now)
 
 /* ---- members ---- */
 
-/* Every join with a zero MGID creates a group of its own. */
+/* Every join with a zero MGID creates a new group. */
 static struct sa_group *group_get(struct sa_client *c, const struct sa_mcmember *want)
 {
 	struct sa_group *g;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* The SA client: single requests, and paths. */
+/* The SA client: single requests, and path queries (PathRecord, IBTA 15.2.5.16). */
 #include <errno.h>
 #include <stdlib.h>
 

@@ -7,7 +7,7 @@
 #include "emu/wire/hdr.h"
 #include "emu/wire/opcode.h"
 
-/* @at bytes into hdr[]. As the kernel's ip_hdr(), not const: who has a const packet must not write to it. */
+/* Pointer to hdr[] at offset @at. Not const, as the kernel's ip_hdr(): callers with a const packet must not write. */
 static inline void *wire_packet_at(const struct wire_packet *p, u32 at)
 {
 	return (void *)(uintptr_t)(p->hdr + at);
@@ -34,7 +34,7 @@ static inline const struct wire_opcode *wire_packet_opcode(const struct wire_pac
 	return wire_opcode(wire_packet_bth(p)->opcode);
 }
 
-/* Extended transport headers: where the packet's opcode has them. */
+/* Extended transport headers; valid only if the packet's opcode has them. */
 #define WIRE_PACKET_ETH(name, type, eth)                                                   \
 	static inline struct type *wire_packet_##name(const struct wire_packet *p)         \
 	{                                                                                  \

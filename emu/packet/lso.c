@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Large send offload: a TCP packet in IPoIB's encapsulation that is longer than the path's MTU, cut into segments as its
- * sender would have done. Each gets the packet's headers with what differs: lengths, the IPv4 identification, the sequence
- * number, and the flags that belong to the last segment (FIN, PSH) or to the first (CWR, RFC 3168 section 6.1.2).
+ * Large send offload: segments a TCP packet with IPoIB encapsulation that exceeds the path's MTU, as its sender would
+ * have done. Each segment gets the packet's headers with its own lengths, IPv4 identification and sequence number; the
+ * last segment has FIN and PSH, the first CWR (RFC 3168 section 6.1.2).
  */
 #include "emu/packet/lso.h"
 #include "emu/wire/inet.h"

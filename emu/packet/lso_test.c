@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Segments of TCP packets: a row per shape of the packet, and per header that cannot be cut. */
+/* Segmentation of TCP packets: a row per packet shape, and per header that cannot be segmented. */
 #include <stdio.h>
 
 #include "emu/lib/row.h"
@@ -16,7 +16,7 @@ struct shape {
 	int n;
 	const char *what;
 	bool v6;
-	u8 ip_words, tcp_words; /* of options, or 8-byte units of an extension header */
+	u8 ip_words, tcp_words; /* words of options, or 8-byte units of an extension header */
 	u32 len, mss, segments;
 };
 
@@ -37,7 +37,7 @@ static const struct shape shapes[] = {
 	{ 14, "nothing", false, 0, 0, 0, 1000, 1 },
 };
 
-/* Headers as a sender leaves them: lengths and checksums are whatever they are. Returns their length. */
+/* Headers as the sender leaves them: lengths and checksums are arbitrary. Returns their length. */
 static u32 headers(const struct shape *s, u8 *p)
 {
 	u32 l4 = s->v6 ? 44 + s->ip_words * 8u : 24 + s->ip_words * 4u, i;
@@ -111,7 +111,7 @@ static const struct {
 	bool v6;
 	u32 at;
 	u8 value;
-	int longer; /* than the headers are */
+	int longer; /* more than the length of the headers */
 } bads[] = {
 	{ 40, "no IP", false, 0, 0x88, 0 },
 	{ 41, "version 6 under the ethertype of 4", false, 4, 0x65, 0 },

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Which packets are meant: keys of headers and of MADs, and expressions of libpcap. */
+/* Packet matching: keys of headers and of MADs, and libpcap expressions. */
 #include <arpa/inet.h>
 #include <ctype.h>
 #include <errno.h>
@@ -21,7 +21,7 @@ static void opcode_add(u64 *set, u8 op)
 	set[op / 64] |= BIT_ULL(op % 64);
 }
 
-/* Words for many opcodes: those that have all of these flags and one of the transports. */
+/* Names for sets of opcodes: those with all of these flags and this transport. */
 static const struct {
 	const char *name;
 	u16 flags;
@@ -91,7 +91,7 @@ bool wire_match_parse_opcodes(void *to, const char *value)
 	}
 }
 
-/* A number, or the one that a name stands for: @is tells. @to is a u8 or a u16, as @max says. */
+/* Parses a number, or a name that @is recognizes. @to is a u8 or a u16, according to @max. */
 static bool by_name(void *to, const char *value, u32 max, bool (*is)(u32 i, const char *name))
 {
 	u64 v;
@@ -176,8 +176,8 @@ static bool is_mac(const char *text)
 }
 
 /*
- * libpcap looks up names, while the daemon waits: only numbers, operators and these words may be there, and of frames addresses. What it
- * takes for a name may begin with a digit, and may have hyphens and dots.
+ * libpcap resolves host names, which blocks the daemon: allows only numbers, operators and these words, and for frames
+ * addresses. A libpcap name may begin with a digit and contain hyphens and dots.
  */
 static bool pcap_words_ok(const char *text, bool frames)
 {

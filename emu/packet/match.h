@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Which packets a fault means: words of a line, read into a match by the table of emu/lib/spec.h. */
+/* The packets that a fault applies to: keys of a fault line, parsed by the table of emu/lib/spec.h. */
 #ifndef MUSLIN_PACKET_MATCH_H
 #define MUSLIN_PACKET_MATCH_H
 
@@ -26,10 +26,10 @@ enum wire_match_field {
 	WIRE_MATCH_FIELDS
 };
 
-/* @given says by WIRE_MATCH_* bits what is compared. */
+/* @given has a WIRE_MATCH_* bit for each field to be compared. */
 struct wire_match {
 	u64 given;
-	u64 opcodes[4]; /* bit set; MADs travel as UD_SEND_ONLY */
+	u64 opcodes[4]; /* bit set; MADs are UD_SEND_ONLY */
 	u32 qpn[2], psn[2], slid[2], dlid[2], len[2];
 	struct wire_gid sgid, dgid;
 	u8 sl, vl, class, method;
@@ -50,7 +50,7 @@ bool wire_match_parse_gid(void *to, const char *value);
 #define WIRE_MATCH_METHODS "a method such as Get, Set, GetResp, Trap, or a number"
 #define WIRE_MATCH_ATTRS   "an attribute's name such as PortInfo or PathRecord, or a number"
 
-/* Its keys, from field @at on. */
+/* The keys of struct wire_match, from field @at on. */
 #define WIRE_MATCH_WORDS(at, key, name, strct, member, fn, text) \
 	[(at) + WIRE_MATCH_##key] =                              \
 		SPEC_FIELD(name, SPEC_OTHER, strct, member, .parse = wire_match_parse_##fn, .wants = (text))
@@ -74,14 +74,15 @@ bool wire_match_parse_gid(void *to, const char *value);
 			[(at) + WIRE_MATCH_PCAP] = SPEC_FIELD("pcap", SPEC_TEXT, strct, match.pcap)
 #define WIRE_MATCH_KEYS(at) ((BIT_ULL(WIRE_MATCH_FIELDS) - 1) << (at))
 
-/* Ready to compare, with @given as read by WIRE_MATCH_SPEC at @at. @frames: pcap= is of Ethernet frames. 0, or -EINVAL and a line: of pcap=. */
+/* Prepares for comparison, with @given as read by WIRE_MATCH_SPEC at @at. @frames: pcap= is for Ethernet frames. 0,
+ * or -EINVAL and a message about pcap=. */
 int wire_match_start(struct wire_match *m, u64 given, u32 at, bool frames, char *err, size_t err_len);
-void wire_match_free(struct wire_match *m); /* what it holds */
+void wire_match_free(struct wire_match *m); /* frees the compiled program */
 bool wire_match_test(const struct wire_match *m, const struct wire_packet *p);
-/* The part of it that is the same for all packets with the same addresses, QPN, opcode and length. */
+/* Compares the fields that are the same for all packets of a flow (addresses, QPN, opcode and length). */
 bool wire_match_flow(const struct wire_match *m, const struct wire_packet *p);
 /* Compares len= and pcap= with an Ethernet frame. */
 bool wire_match_frame(const struct wire_match *m, const u8 *frame, u32 len);
-const u8 *wire_match_mad(const struct wire_packet *p); /* the MAD in it; NULL: it is none */
+const u8 *wire_match_mad(const struct wire_packet *p); /* the MAD in the packet; NULL: not a MAD */
 
 #endif

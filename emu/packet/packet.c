@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Packet and payload pools. Conversion to and from link bytes is in serial.c. */
+/* Packet and payload pools. Serialization is in serial.c. */
 #include <stdlib.h>
 
 #include "emu/lib/poison.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Any bytes as a link packet: what is taken must be written again as it was. */
+/* Any bytes as a link packet: an accepted packet must serialize to the same bytes. */
 #include <stdlib.h>
 
 #include "emu/packet/packet.h"

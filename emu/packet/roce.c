@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* RoCEv2 packets to and from UDP datagrams. IBTA annex A17. */
+/* Conversion between packets and RoCEv2 UDP datagrams. IBTA annex A17. */
 #include <errno.h>
 #include <isa-l/crc.h>
 #include <netinet/in.h>
@@ -19,13 +19,13 @@
 #define IP4_LEN   20
 #define IP6_LEN   40
 #define IP_MAX    (IP6_LEN + UDP_LEN)
-#define DUMMY_LRH 8 /* bytes of ones that stand for the LRH in the ICRC */
-#define FLAGS_AT  6 /* of the IPv4 header: DF is in this byte */
+#define DUMMY_LRH 8 /* bytes of ones in place of the LRH, for the ICRC */
+#define FLAGS_AT  6 /* in the IPv4 header: the byte with DF */
 #define FLAG_DF   0x40
 #define CRC_POLY  0xedb88320u /* IEEE 802.3, least significant bit first */
 
 static u32 crc_table[256];
-static u8 crc_reverse[256]; /* the table's index by its entry's top byte, which is different in each */
+static u8 crc_reverse[256]; /* index into the table by an entry's top byte, which is unique */
 
 static __attribute__((constructor)) void crc_init(void)
 {
@@ -58,7 +58,7 @@ static u32 put_ip4(const struct wire_roce *r, u32 udp_len, u8 *dst)
 	return IP4_LEN;
 }
 
-/* The checksum, which the ICRC does not cover, comes last. */
+/* Computed last: the ICRC does not cover the checksum. */
 static void sum_ip4(u8 *ip)
 {
 	wire_set(ip, IP4_CHECK, wire_inet_fold(wire_inet_sum(0, ip, IP4_LEN)));
@@ -90,7 +90,7 @@ static u32 put_grh(const struct wire_roce *r, u32 len, u8 *dst)
 	return GRH_LEN;
 }
 
-/* IP and UDP headers without checksums, or the GRH, for a datagram of @len bytes; returns theirs. */
+/* Writes IP and UDP headers without checksums, or the GRH, for a datagram of @len bytes; returns their length. */
 static u32 put_headers(const struct wire_roce *r, u32 len, u8 *dst)
 {
 	if (wire_roce_is_v1(r))
@@ -122,7 +122,7 @@ static void mask_headers(u8 *ip, const struct wire_roce *r)
 	ip[IP6_LEN + 6] = ip[IP6_LEN + 7] = 0xff;
 }
 
-/* ICRC of @p when it is sent as @r says, with the bytes of @pad. Fields that routers change count as ones. A17.3.3. */
+/* ICRC of @p when sent with the headers @r and the bytes of @pad. Fields that routers change are ones. A17.3.3. */
 static u32 icrc(const struct wire_packet *p, const struct wire_roce *r, const u8 *pad)
 {
 	u8 head[DUMMY_LRH + IP_MAX + WIRE_HDR_MAX];
@@ -132,14 +132,14 @@ static u32 icrc(const struct wire_packet *p, const struct wire_roce *r, const u8
 	at += put_headers(r, wire_roce_len(p), head + at);
 	mask_headers(head + DUMMY_LRH, r);
 	memcpy(head + at, p->hdr + p->bth_off, p->hdr_len - p->bth_off);
-	head[at + 4] = 0xff; /* FECN, BECN and what is reserved beside them */
+	head[at + 4] = 0xff; /* FECN, BECN and the reserved bits */
 	crc = crc32_gzip_refl(0, head, at + p->hdr_len - p->bth_off);
 	if (p->len)
 		crc = crc32_gzip_refl(crc, p->data, p->len);
 	return crc32_gzip_refl(crc, pad, -p->len & 3);
 }
 
-/* The state of the CRC before it took byte @b, from the one after. */
+/* The CRC's state before byte @b, from the state after it. */
 static u32 crc_back(u32 state, u8 b)
 {
 	u8 i = crc_reverse[state >> 24];
@@ -147,7 +147,7 @@ static u32 crc_back(u32 state, u8 b)
 	return (state ^ crc_table[i]) << 8 | (i ^ b);
 }
 
-/* Is @state what two bytes make of a state of zeroes? */
+/* Whether two bytes can lead from the state zero to @state. */
 static bool from_two_bytes(u32 state)
 {
 	u32 rest = state ^ crc_table[crc_reverse[state >> 24]];
@@ -156,8 +156,8 @@ static bool from_two_bytes(u32 state)
 }
 
 /*
- * CRCs are linear: @diff, between two of them, depends on the difference of the bytes alone. Could it come from other values
- * of identification and DF, @after bytes before the end of DF's byte?
+ * CRCs are linear: the difference @diff of two CRCs depends only on the difference of the bytes. Whether other values
+ * of identification and DF can cause it, @after bytes before the end of the byte with DF.
  */
 static bool explained_by_id(u32 diff, u32 after)
 {
@@ -166,7 +166,7 @@ static bool explained_by_id(u32 diff, u32 after)
 	return from_two_bytes(crc_back(diff, 0)) || from_two_bytes(crc_back(diff, FLAG_DF));
 }
 
-/* @tail: pad and ICRC as they came. */
+/* @tail: pad and ICRC as received. */
 static bool icrc_ok(const struct wire_packet *p, const struct wire_roce *r, const u8 *tail)
 {
 	u32 got, diff;
@@ -246,7 +246,7 @@ struct wire_packet *wire_roce_parse_pieces(const u8 *head, u8 *data, const u8 *t
 	return p;
 }
 
-/* Locally administered, and made of the address. */
+/* A locally administered address derived from the GID. */
 static void put_mac(u8 *dst, const struct wire_gid *gid)
 {
 	dst[0] = 0x02;
@@ -310,7 +310,7 @@ static int get_udp(const u8 *udp, u32 len, u32 head, struct wire_roce *r, u32 *b
 	return (int)(head + UDP_LEN);
 }
 
-/* Options and fragments do not occur: RoCE's packets have none. A17.3.1.2. */
+/* Rejects options and fragments, which RoCE packets do not have. A17.3.1.2. */
 static int get_ip4(const u8 *p, u32 len, struct wire_roce *r, u32 *body)
 {
 	u32 total;
@@ -330,7 +330,7 @@ static int get_ip4(const u8 *p, u32 len, struct wire_roce *r, u32 *body)
 	return get_udp(p + IP4_LEN, total - IP4_LEN, IP4_LEN, r, body);
 }
 
-/* What IPv6's header and the GRH have alike. Returns the bytes that follow, or -EBADMSG. */
+/* Fields common to the IPv6 header and the GRH. Returns the bytes that follow, or -EBADMSG. */
 static int get_ip6(const u8 *p, u32 len, struct wire_roce *r)
 {
 	u32 payload;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Any bytes as a RoCEv2 datagram, with its right ICRC put behind: what is taken must be written again as it was. */
+/* Any bytes as a RoCEv2 datagram, with a valid ICRC appended: an accepted packet must serialize to the same bytes. */
 #include <stdlib.h>
 
 #include "emu/packet/roce.h"
@@ -31,7 +31,7 @@ int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
 	draft.hdr_len = 0;
 	draft.data = data;
 	draft.len = (u32)size - 4;
-	if (!(size & 3) && (data[0] & 0xe0) < 0xa0) { /* the ICRC as if all were payload, but for BTH's fifth byte */
+	if (!(size & 3) && (data[0] & 0xe0) < 0xa0) { /* the ICRC of all bytes as payload, except the BTH's fifth */
 		buf->data[4] = 0xff;
 		draft.data = buf->data;
 		wire_roce_tail(&draft, &path, tail);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* RoCEv2 against packets of real adapters, and every way in which a datagram can be wrong. */
+/* RoCEv2 packets of real adapters, and every way in which a datagram can be malformed. */
 #include <errno.h>
 #include <stdio.h>
 
@@ -29,7 +29,7 @@ static struct wire_roce uc_path(void)
 				   .ttl = 64 };
 }
 
-/* NULL: refused, with errno. */
+/* NULL: rejected, with errno. */
 static struct wire_packet *parse(const u8 *bytes, u32 len, const struct wire_roce *r)
 {
 	struct wire_buf *buf = wire_buf_alloc(max(len, 1u));
@@ -87,7 +87,7 @@ static void test_identification(void)
 	for (i = 0; i < sizeof(uc_send) * 8; i++) {
 		memcpy(bytes, uc_send, sizeof(bytes));
 		bytes[i / 8] ^= (u8)BIT(i % 8);
-		wrong += i / 8 != 4 && taken(bytes, sizeof(bytes), &r); /* byte 4 does not count */
+		wrong += i / 8 != 4 && taken(bytes, sizeof(bytes), &r); /* byte 4 is not covered */
 	}
 	row(15, "no flipped bit passes for one", !wrong);
 	r = uc_path();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Packets to and from the bytes of an InfiniBand link, with both CRCs. IBTA 7.7, 7.8. */
+/* Conversion between packets and the bytes of an InfiniBand link, with both CRCs. IBTA 7.7, 7.8. */
 #include <errno.h>
 #include <isa-l/crc.h>
 
@@ -8,7 +8,7 @@
 
 #define TAIL_LEN (WIRE_ICRC_LEN + WIRE_VCRC_LEN)
 
-/* What a switch or router may change counts as ones. IBTA 7.8.1. */
+/* Replaces fields that switches or routers may change by ones. IBTA 7.8.1. */
 static void mask_variant(const struct wire_packet *p, u8 *hdr)
 {
 	memcpy(hdr, p->hdr, p->hdr_len);
@@ -17,12 +17,12 @@ static void mask_variant(const struct wire_packet *p, u8 *hdr)
 	if (p->grh_off) {
 		u8 *grh = hdr + p->grh_off;
 
-		memset(hdr, 0xff, p->has_lrh ? sizeof(struct wire_lrh) : 0); /* routers write another */
+		memset(hdr, 0xff, p->has_lrh ? sizeof(struct wire_lrh) : 0); /* routers change it */
 		grh[0] |= 0x0f;                                              /* TClass, FlowLabel */
 		grh[1] = grh[2] = grh[3] = 0xff;
 		grh[7] = 0xff; /* HopLmt */
 	}
-	hdr[p->bth_off + 4] = 0xff; /* FECN, BECN and what is reserved beside them */
+	hdr[p->bth_off + 4] = 0xff; /* FECN, BECN and the reserved bits */
 }
 
 u32 wire_packet_icrc(const struct wire_packet *p)

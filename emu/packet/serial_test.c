@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Rows of serial.c: the standard's sample packet, what comes back, and what is refused. */
+/* Rows of serial.c: the standard's sample packet, round trips, and rejected packets. */
 #include <errno.h>
 #include <stdio.h>
 
 #include "emu/lib/row.h"
 #include "emu/packet/header.h"
 
-/* An RDMA WRITE ONLY of 14 bytes, with the ICRC that IBTA 7.8 gives for it, and its VCRC. */
+/* An RDMA WRITE ONLY of 14 bytes, with the ICRC of IBTA 7.8, and its VCRC. */
 static const u8 sample[] = {
 	0x70, 0x12, 0x37, 0x5c, 0x00, 0x0e, 0x17, 0xd2, 0x0a, 0x20, 0x24, 0x87, 0x00, 0x87, 0xb1,
 	0xb3, 0x00, 0x0d, 0xec, 0x2a, 0x01, 0x71, 0x0a, 0x1c, 0x01, 0x5d, 0x40, 0x02, 0x38, 0xf2,
@@ -14,7 +14,7 @@ static const u8 sample[] = {
 	0x8b, 0xc0, 0x69, 0x0e, 0xd4, 0x00, 0x00, 0x96, 0x25, 0xb7, 0x5a, 0x45, 0xfa,
 };
 
-/* Bytes that must not be parsed: where, what, and the length that is offered. */
+/* Modifications that must be rejected: offset, value, and length. */
 static const struct {
 	const char *what;
 	u32 at, len;

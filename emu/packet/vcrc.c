@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Variant CRC of InfiniBand packets (IBTA 7.8.2): CRC-16 of polynomial 0x100b, least significant bit first. Captures compute it for every
- * byte: by tables for 8 bytes at a time, and by carry-less multiplication, 64 bytes at a time, where the processor has it.
+ * Variant CRC of InfiniBand packets (IBTA 7.8.2): CRC-16 of polynomial 0x100b, least significant bit first. Captures
+ * compute it for every byte: by tables for 8 bytes at a time, or by carry-less multiplication for 64 bytes at a time,
+ * if the processor has it.
  */
 #include "emu/packet/packet.h"
 
 #define VCRC_POLY 0xd008 /* 0x100b, least significant bit first */
 
-static u16 table[8][256]; /* [n]: of a byte with n bytes behind it */
+static u16 table[8][256]; /* [n]: for a byte followed by n bytes */
 
 static u16 vcrc_tables(u16 crc, const u8 *data, u32 len)
 {
@@ -23,11 +24,11 @@ static u16 vcrc_tables(u16 crc, const u8 *data, u32 len)
 #include <immintrin.h>
 
 /*
- * Folding: 16 bytes stand for a polynomial A of degree 127, whose part in the first 8 bytes is of higher degree. A * x^d modulo the
- * polynomial is the sum of both halves' products with constants, which is xored to the 16 bytes that are d bits behind. In reflected
- * order a product is one bit short, so that the constants are of x^(d+63) and x^(d-1).
+ * Folding: 16 bytes represent a polynomial A of degree 127, whose upper half is in the first 8 bytes. A * x^d modulo
+ * the polynomial is the sum of the products of both halves with constants, which is xored to the 16 bytes that follow
+ * d bits later. In reflected order a product is one bit short, so the constants are of x^(d+63) and x^(d-1).
  */
-static u64 fold[2][2]; /* of 512 and of 128 bits: for the first half and for the second */
+static u64 fold[2][2]; /* by 512 and by 128 bits: for the first and the second half */
 static bool fast;
 
 /* x^n modulo the polynomial, the coefficient of x^63 in bit 0. */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Rows of vcrc.c: every way to compute it agrees with the definition of IBTA 7.8.2, bit by bit. */
+/* Rows of vcrc.c: every implementation agrees with the bitwise definition of IBTA 7.8.2. */
 #include <stdio.h>
 
 #include "emu/lib/row.h"

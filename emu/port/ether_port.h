@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* The interface between an Ethernet station and its link: one struct for each station, through which frames pass both ways. IEEE 802.3. */
+/* The interface between an Ethernet station and its link: one struct per station, through which frames pass
+ * in both directions. IEEE 802.3. */
 #ifndef MUSLIN_PORT_ETHER_PORT_H
 #define MUSLIN_PORT_ETHER_PORT_H
 
@@ -10,11 +11,12 @@ struct ether_port;
 /* Implemented by the link. */
 struct ether_ops {
 	/*
-	 * Sends a frame of @frame->size bytes without FCS, which nobody changes any more. Takes the reference and returns 0, also
-	 * where it must be dropped. -EAGAIN: the link's queue is full; the caller keeps it, and users' ready() follows.
+	 * Sends a frame of @frame->size bytes without FCS, which must not be modified afterwards. Takes the reference
+	 * and returns 0, even if it drops the frame. -EAGAIN: the link's queue is full; the caller keeps the
+	 * reference, and users' ready() follows.
 	 */
 	int (*send)(struct ether_port *port, struct wire_buf *frame);
-	/* The station's second user has room again for what it refused. */
+	/* The station's second user has room again, after it returned -EAGAIN. */
 	void (*resume)(struct ether_port *port);
 };
 
@@ -22,8 +24,8 @@ struct ether_ops {
 struct ether_user {
 	void *ctx;
 	/*
-	 * A frame has come; it may be kept by a reference of one's own. 1: taken, 0: it is not for this user, -EAGAIN: no room now
-	 * (only the station's last user).
+	 * Receives a frame; the user takes its own reference to keep it. 1: taken, 0: not for this user, -EAGAIN: no
+	 * room (only the station's last user).
 	 */
 	int (*receive)(void *ctx, struct wire_buf *frame);
 	void (*ready)(void *ctx);         /* the queue has room again; may be NULL */
@@ -34,10 +36,10 @@ struct ether_port {
 	const struct ether_ops *ops;
 	u8 mac[ETHER_ALEN];
 	u32 mtu;  /* of a frame's payload */
-	u64 rate; /* of the link, bit/s; 0: frames take no time */
+	u64 rate; /* of the link, bit/s; 0: no serialization delay */
 	bool up;
 	char name[64];
-	struct ether_user roce, nic; /* asked in this order */
+	struct ether_user roce, nic; /* called in this order */
 };
 
 static inline int ether_port_send(struct ether_port *port, struct wire_buf *frame)

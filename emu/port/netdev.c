@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* What the machine's sockets and interfaces know of IP addresses. */
+/* IP addresses of the host's sockets and network interfaces. */
 #include "emu/port/netdev.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* The machine's own network, for ports that are on it: IP addresses as sockets take them, and the interfaces that have them. */
+/* The host's network, for ports on it: IP addresses as sockaddr, and the interfaces that have them. */
 #ifndef MUSLIN_PORT_NETDEV_H
 #define MUSLIN_PORT_NETDEV_H
 
@@ -15,15 +15,16 @@ union ip_sockaddr {
 	struct sockaddr_in6 in6;
 };
 
-/* @to has room for either family. @scope: the interface's number, for link-local addresses. Returns the bytes that count. */
+/* @to has room for either family. @scope: interface index for link-local addresses.
+ * Returns the length of the sockaddr. */
 socklen_t ip_sockaddr_set(struct sockaddr *to, const struct ip_addr *ip, u16 port, u32 scope);
-/* The address and the port, host order; false: another family, and nothing is written. */
+/* The address and the port, host order; false: another family, nothing is written. */
 bool ip_sockaddr_get(const struct sockaddr *from, struct ip_addr *ip, u16 *port);
 
-/* The interface that has the address; all of 127/8 is the loopback interface's, and what nobody has is taken for its, too. */
+/* The interface with the address; the loopback interface for all of 127/8, and for an address that no interface has. */
 void netdev_find(const struct ip_addr *ip, char name[IF_NAMESIZE]);
-u32 netdev_mtu(const char *name); /* 1500 where there is no such interface */
-/* The addresses of the interface, link-local ones only where there are no others; up to @max. Returns how many, or -errno. */
+u32 netdev_mtu(const char *name); /* 1500 if there is no such interface */
+/* Up to @max addresses of the interface, link-local ones only if it has no others. Returns how many, or -errno. */
 int netdev_addrs(const char *name, struct ip_addr *addr, u32 max);
 
 #endif

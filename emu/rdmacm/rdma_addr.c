@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Addresses of the three families that rdma_cm knows, handled alike. */
+/* Addresses of the three families of rdma_cm: AF_INET, AF_INET6, AF_IB. */
 #include "emu/port/netdev.h"
 #include "emu/rdmacm/rdma_internal.h"
 
@@ -61,7 +61,7 @@ bool rdma_sockaddr_is_loopback(const union rdma_sockaddr *a)
 	return ip_addr_is_loopback(&ip);
 }
 
-/* The port of an AF_IB address lies in the low 16 bits of its service ID. */
+/* The port of an AF_IB address is the low 16 bits of its service ID. */
 u16 rdma_sockaddr_port(const union rdma_sockaddr *a)
 {
 	switch (a->sa.sa_family) {

@@ -4,7 +4,7 @@
 
 #include "emu/rdmacm/rdma_internal.h"
 
-#define RETRY_MAX 7 /* three bits */
+#define RETRY_MAX 7 /* a 3-bit field */
 
 /* ---- events of the communication manager ---- */
 
@@ -37,7 +37,7 @@ static void on_sidr_rep(struct rdma_id *id, const struct cm_event *ev)
 	(void)id->fn(id->ctx, id, &out);
 }
 
-/* Both sides and every ending report it once. */
+/* Reported once per connection, whichever side disconnects. */
 void rdma_id_disconnected(struct rdma_id *id, int status)
 {
 	if (id->state != RDMA_CONNECT)
@@ -57,7 +57,7 @@ static int load_alternate(struct rdma_id *id, const struct cm_alternate *alt)
 				     wire_port_pkey_index(p->wire, rdma_id_pkey(id)), alt->ack_timeout);
 }
 
-/* Between the next of their LIDs at both ends. */
+/* Proposes a path between the next LIDs of both ends. */
 static void offer_alternate(struct rdma_id *id)
 {
 	u16 mask = (u16)((1u << id->port->wire->attr.lmc) - 1);

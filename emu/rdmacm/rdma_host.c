@@ -52,7 +52,7 @@ struct rdma_port *rdma_host_active(struct rdma_host *h)
 	return &h->port[0];
 }
 
-/* As the kernel's clients do: rejoins the groups after events that may have lost the memberships. */
+/* As the kernel's clients: rejoins the groups after events that may have lost the memberships. */
 static void host_on_event(struct mad_watch *w, enum wire_port_event event)
 {
 	struct rdma_port *p = container_of(w, struct rdma_port, watch);

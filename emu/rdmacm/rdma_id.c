@@ -6,14 +6,14 @@
 #include "emu/rdmacm/rdma_internal.h"
 
 #define EPHEMERAL_FIRST 32768u
-#define EPHEMERAL_COUNT 28232u /* as net.ipv4.ip_local_port_range has it */
+#define EPHEMERAL_COUNT 28232u /* as in net.ipv4.ip_local_port_range */
 
 int rdma_id_tell(struct rdma_id *id, enum rdma_event_type type, int status)
 {
 	return id->fn(id->ctx, id, &(struct rdma_event){ .type = type, .status = status });
 }
 
-/* The state changes with the event, so that the next call sees it. */
+/* Changes the state with the event, so that the next call sees it. */
 static void id_resolved(struct loop_task *t, struct now now)
 {
 	struct rdma_id *id = container_of(t, struct rdma_id, later);
@@ -196,7 +196,8 @@ int rdma_id_set_ack_timeout(struct rdma_id *id, u8 code)
 
 /* ---- port spaces ---- */
 
-/* AF_IB addresses name their port space in the service ID; others have that of the id. 0: a service ID of its own. */
+/* The port space: of an AF_IB address, by its service ID; otherwise that of the id. 0: a
+ * service ID outside the port spaces. */
 static enum rdma_space space_of(const struct rdma_id *id, const union rdma_sockaddr *a)
 {
 	static const enum rdma_space spaces[] = { RDMA_SPACE_TCP, RDMA_SPACE_UDP, RDMA_SPACE_IB };
@@ -213,7 +214,7 @@ static enum rdma_space space_of(const struct rdma_id *id, const union rdma_socka
 	return 0;
 }
 
-/* @other owns the same port number. */
+/* Whether @other has the same port number and conflicts with @id. */
 static bool id_collide(const struct rdma_id *id, const struct rdma_id *other, bool listen)
 {
 	if (other == id || space_of(other, &other->src) != space_of(id, &id->src) ||
@@ -261,7 +262,7 @@ static int take_port(struct rdma_id *id)
 {
 	int err = 0;
 
-	if (!space_of(id, &id->src)) /* a service ID outside the port spaces is taken as it is */
+	if (!space_of(id, &id->src)) /* a service ID outside the port spaces is used unchanged */
 		return 0;
 	if (!rdma_sockaddr_port(&id->src))
 		err = take_ephemeral(id);
@@ -272,7 +273,8 @@ static int take_port(struct rdma_id *id)
 	return err;
 }
 
-/* As the kernel's cma_any_addr() has it, a loopback address that is not the host's own is any address: it attaches no device. */
+/* As in the kernel's cma_any_addr(), a loopback address that is not the host's own is treated as
+ * the any address: it binds no device. */
 static int bind_device(struct rdma_id *id, const union rdma_sockaddr *a)
 {
 	struct ip_addr ip;
@@ -335,7 +337,7 @@ int rdma_id_listen(struct rdma_id *id)
 		mask = be64_to_cpu((__force __be64)id->src.ib.sib_sid_mask);
 	if (list_empty(&id->port_link) &&
 	    !((rdma_id_service(id, &id->src) ^ CM_SERVICE_ID_IP_PREFIX) & mask & CM_SERVICE_ID_IP_MASK))
-		return -EADDRINUSE; /* a range that has the port spaces in it is other users' */
+		return -EADDRINUSE; /* a range that includes the port spaces would take other users' requests */
 	if (id->host->iw)
 		err = rdma_iw_listen(id);
 	else

@@ -54,9 +54,9 @@ struct rdma_id {
 	rdma_event_fn *fn;
 	void *ctx;
 	union rdma_sockaddr src, dst;
-	struct rdma_port *port; /* NULL: bound to none */
+	struct rdma_port *port; /* NULL: not bound */
 	struct list port_link;  /* rdma_host.owners, while the port number of src is taken in the port space */
-	bool chosen_port;       /* by the user; otherwise any will do */
+	bool chosen_port;       /* chosen by the user; otherwise any port may be used */
 	bool reuse, v6only;
 	u8 tos, ack_timeout;
 	bool ack_timeout_set;
@@ -71,7 +71,7 @@ struct rdma_id {
 	struct hca_iw_listener *iw_listener;
 	struct ipif_query *resolving;
 	struct sa_query *routing;
-	struct loop_task later; /* reports immediate results from the loop */
+	struct loop_task later; /* reports results from the loop */
 	struct list mcasts;
 };
 
@@ -82,7 +82,7 @@ struct rdma_mcast {
 	union rdma_sockaddr addr;
 	struct sa_mcast *mcast;
 	u8 join_state;
-	struct loop_timer later; /* while the link has no broadcast group */
+	struct loop_timer later; /* retries while the link has no broadcast group */
 	u32 waits;
 };
 
@@ -99,10 +99,10 @@ bool rdma_sockaddr_same(const union rdma_sockaddr *a, const union rdma_sockaddr 
 
 /* rdma_id.c */
 int rdma_id_tell(struct rdma_id *id, enum rdma_event_type type, int status);
-/* Reports ADDR_RESOLVED or ROUTE_RESOLVED, as @querying says, and sets that state, from the loop. */
+/* Reports ADDR_RESOLVED or ROUTE_RESOLVED, according to @querying, and sets that state, from the loop. */
 void rdma_id_resolved_later(struct rdma_id *id, enum rdma_state querying);
 struct hca_av rdma_path_av(const struct rdma_port *p, const struct sa_path *path);
-struct rdma_port *rdma_host_port_of(struct rdma_host *h, const struct ip_addr *a); /* that has the address; NULL */
+struct rdma_port *rdma_host_port_of(struct rdma_host *h, const struct ip_addr *a); /* port with the address; NULL */
 struct rdma_port *rdma_host_port_by_gid(struct rdma_host *h, const struct wire_gid *gid);
 struct rdma_port *rdma_host_active(struct rdma_host *h); /* the first port that is up, or the first of all */
 u32 rdma_id_space_qkey(const struct rdma_id *id);
@@ -117,7 +117,7 @@ void rdma_id_put_header(const struct rdma_id *id, u8 *p);
 cm_event_fn rdma_id_connected;
 void rdma_id_disconnected(struct rdma_id *id, int status);
 
-/* rdma_iw.c: the same calls as rdma.h's, of ids on a host whose iw is set */
+/* rdma_iw.c: as in rdmacm.h, for ids on a host with iw */
 int rdma_iw_listen(struct rdma_id *id);
 int rdma_iw_connect(struct rdma_id *id, const struct rdma_conn *conn);
 int rdma_iw_accept(struct rdma_id *id, const struct rdma_conn *conn);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * rdma_cm IDs on iWARP adapters (iw_cm): connections over TCP, without communication manager and subnet administration. Events
- * and status values are those of the kernel's rdma_cm for iw_cm.
+ * rdma_cm IDs on iWARP adapters (iw_cm): connections over TCP, without CM and SA. Events and status values are those
+ * of the kernel's rdma_cm for iw_cm.
  */
 #include <errno.h>
 
@@ -102,7 +102,7 @@ static int on_request(void *ctx, struct hca_iw_conn *conn, const struct hca_iw_e
 
 /* ---- requests of the user ---- */
 
-/* Replaces the any and loopback addresses by the host's own of that family. False: it has none. */
+/* Replaces the any and loopback addresses by the host's own of that family. False if it has none. */
 static bool own_addr(const struct rdma_id *id, struct ip_addr *a)
 {
 	const struct ipif *ip = (id->port ? id->port : rdma_host_active(id->host))->ip;
@@ -115,7 +115,7 @@ static bool own_addr(const struct rdma_id *id, struct ip_addr *a)
 	return own;
 }
 
-/* As a destination only one of 127/8 does: others of that network may be peers. */
+/* Of 127/8 only 127.0.0.1 is replaced in a destination: the others may be peers. */
 static bool peer_addr(const struct rdma_id *id, struct ip_addr *a)
 {
 	if (ip_addr_is_loopback(a) && ip_addr_is_v4(a) && ip_addr_get_v4(a) != INADDR_LOOPBACK)
@@ -181,7 +181,7 @@ int rdma_iw_disconnect(struct rdma_id *id)
 {
 	if (!id->iw)
 		return -EINVAL;
-	(void)id->host->iw->disconnect(id->iw); /* it may be over already */
+	(void)id->host->iw->disconnect(id->iw); /* it may have ended already */
 	return 0;
 }
 
@@ -193,7 +193,7 @@ void rdma_iw_destroy(struct rdma_id *id)
 		id->host->iw->destroy(id->iw);
 }
 
-/* The transport itself brings the queue pair to RTS: nothing is to be set on the way. */
+/* The transport moves the QP to RTS: no attributes are set. */
 int rdma_iw_qp_attr(const struct rdma_id *id, enum hca_qp_state state, struct hca_qp_attr *a, u32 *mask)
 {
 	*mask = 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Multicast groups by RDMA identifiers. A group's values are those of the link's broadcast group; its MGID follows from
- * the address as in IPoIB, with a signature of its own in the UDP port space so that both are different groups.
+ * Multicast groups of RDMA identifiers. A group has the parameters of the link's broadcast group; its MGID derives
+ * from the address as in IPoIB, but with another signature in the UDP port space, so that they are different groups.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -12,9 +12,9 @@
 
 #define WAIT_NS           50000000ull
 #define WAITS             60
-#define SIGNATURE_RDMA_CM 0x01 /* in the last byte of the MGID's signature, where IPoIB has 0x1b */
+#define SIGNATURE_RDMA_CM 0x01 /* in the signature's last byte of the MGID, where IPoIB has 0x1b */
 
-/* The source GID. */
+/* Index of the source GID. */
 static u8 own_index(const struct rdma_id *id)
 {
 	struct ip_addr ip = rdma_sockaddr_is_ip(&id->src) ? rdma_sockaddr_ip(&id->src) : (struct ip_addr){ { 0 } };
@@ -105,7 +105,7 @@ static void mcast_wait(struct rdma_mcast *m)
 	loop_timer_set(loop, &m->later, loop_now(loop).ns + WAIT_NS);
 }
 
-/* On Ethernet there is no join: the group is its address, and so are the packets' station and MGID. IBTA A17.9.1, A16.5. */
+/* On Ethernet there is no join: the MGID and the MAC address derive from the group's address. IBTA A17.9.1, A16.5. */
 static void join_ethernet(struct rdma_mcast *m)
 {
 	const struct rdma_id *id = m->id;
@@ -123,7 +123,7 @@ static void join_ethernet(struct rdma_mcast *m)
 	mcast_report(m, 0, &rec);
 }
 
-/* Waits for the broadcast group while the link comes up; a link without one fails the join. */
+/* Retries while the link comes up; fails the join if the link has no broadcast group. */
 static void on_later(struct loop_timer *t, struct now now)
 {
 	struct rdma_mcast *m = container_of(t, struct rdma_mcast, later);

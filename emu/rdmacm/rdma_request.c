@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * IP addressing in the private data of REQ and SIDR_REQ (annex A11): formatting, and matching of requests to listeners by
- * address and port.
+ * IP addressing in the private data of REQ and SIDR_REQ (annex A11): formatting, and matching of requests to listeners
+ * by address and port.
  */
 #include <errno.h>
 
@@ -42,7 +42,7 @@ static struct ip_addr get_addr(const u8 *p, struct wire_field f4, struct wire_fi
 	return a;
 }
 
-/* Is the request of an IP user meant for @listener? */
+/* Whether the request of an IP user is for @listener. */
 static bool for_address(const struct rdma_id *listener, const u8 *p)
 {
 	u8 version = wire_get(p, CM_IP_VERSION);
@@ -99,7 +99,7 @@ static struct rdma_conn conn_of(const struct cm_event *ev, u8 offset)
 	if (!ev->req)
 		return c;
 	c.qpn = ev->req->qpn;
-	/* initiator depth and responder resources are exchanged */
+	/* the peer's initiator depth is the local limit of responder resources, and vice versa */
 	c.responder_resources = ev->req->initiator_depth;
 	c.initiator_depth = ev->req->responder_resources;
 	c.retry_count = ev->req->retry_count;

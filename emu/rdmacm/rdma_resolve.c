@@ -9,7 +9,7 @@
 
 /* ---- addresses ---- */
 
-/* The destination's GID needs no query. */
+/* The destination's GID is known without a query. */
 static int resolved_at_once(struct rdma_id *id, const struct wire_gid *dgid)
 {
 	id->dgid = *dgid;
@@ -32,7 +32,7 @@ static void on_neighbour(void *ctx, int status, const struct wire_gid *gid)
 	(void)rdma_id_tell(id, RDMA_EVENT_ADDR_RESOLVED, 0);
 }
 
-/* The GID of the own port that @a names. */
+/* The port's GID for the address @a. */
 static const struct wire_gid *own_gid(const struct rdma_port *p, const union rdma_sockaddr *a)
 {
 	struct ip_addr ip = rdma_sockaddr_ip(a);
@@ -41,7 +41,7 @@ static const struct wire_gid *own_gid(const struct rdma_port *p, const union rdm
 	return &p->wire->attr.gid[wire_port_is_ethernet(p->wire) ? wire_port_gid_index(p->wire, &gid, 0) : 0];
 }
 
-/* 127.0.0.1 is the own host; on Ethernet others of that network may be peers. */
+/* 127.0.0.1 is the own host; on Ethernet other addresses of 127/8 may be peers. */
 static bool means_own(struct rdma_id *id, const struct ip_addr *to)
 {
 	const struct rdma_port *p = id->port ? id->port : rdma_host_active(id->host);
@@ -95,7 +95,7 @@ static int resolve_ip(struct rdma_id *id, u32 timeout_ms)
 
 		return resolved_at_once(id, &group);
 	}
-	if (wire_port_is_ethernet(p->wire)) { /* neighbours are found by the machine */
+	if (wire_port_is_ethernet(p->wire)) { /* the host's kernel resolves neighbours */
 		struct wire_gid gid = wire_gid_from_bytes(to.raw);
 
 		return resolved_at_once(id, &gid);
@@ -107,7 +107,7 @@ static int resolve_ip(struct rdma_id *id, u32 timeout_ms)
 	return 0;
 }
 
-/* An AF_IB destination is a GID already. */
+/* The address of an AF_IB destination is its GID. */
 static int resolve_ib(struct rdma_id *id)
 {
 	struct wire_gid dgid = wire_gid_from_bytes(id->dst.ib.sib_addr.sib_raw);
@@ -172,7 +172,7 @@ static void on_path(void *ctx, int status, u16 sa_status, const struct sa_path *
 	(void)rdma_id_tell(id, RDMA_EVENT_ROUTE_RESOLVED, 0);
 }
 
-/* Where there is no subnet manager the path follows from the port and the addresses. */
+/* Without a subnet manager the path derives from the port and the addresses. */
 static int route_ethernet(struct rdma_id *id)
 {
 	const struct wire_port_attr *attr = &id->port->wire->attr;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * RDMA connection management by address: what the kernel's rdma_cm does for its users, on the communication manager and the
- * IPoIB endpoints of a host. Event types, port spaces, statuses and -errno are the kernel's (rdma/rdma_cma.h).
+ * RDMA connection management by address, as the kernel's rdma_cm, on the communication manager and the IPoIB endpoints
+ * of a host. Event types, port spaces, statuses and -errno are the kernel's (rdma/rdma_cma.h).
  */
 #ifndef MUSLIN_RDMACM_H
 #define MUSLIN_RDMACM_H
@@ -18,14 +18,14 @@ struct rdma_host;
 struct rdma_id;
 struct rdma_mcast;
 
-/* An address of any family that the connection manager knows: AF_INET, AF_INET6, AF_IB; AF_UNSPEC: none. */
+/* An address of any supported family: AF_INET, AF_INET6, AF_IB; AF_UNSPEC: none. */
 union rdma_sockaddr {
 	struct sockaddr sa;
 	struct sockaddr_in in;
 	struct sockaddr_in6 in6;
 	struct sockaddr_ib ib;
 };
-u32 rdma_sockaddr_len(const union rdma_sockaddr *a); /* 0 for none and for what is unknown */
+u32 rdma_sockaddr_len(const union rdma_sockaddr *a); /* 0 for none and for an unknown family */
 
 enum rdma_space { /* RDMA_PS_* */
 	RDMA_SPACE_IPOIB = 0x0002,
@@ -54,10 +54,10 @@ enum rdma_event_type { /* RDMA_CM_EVENT_* */
 	RDMA_EVENTS
 };
 
-/* Of a connection: what one side tells the other. Also the answer to a datagram service request. */
+/* Connection parameters that one side sends to the other. Also the response to a datagram service request. */
 struct rdma_conn {
-	u64 owner;     /* of the own queue pair, where the user may have it connected: hca_qp_owner(); 0: it may not */
-	u32 qpn, qkey; /* qkey 0: that of the port space */
+	u64 owner;     /* of the own QP, hca_qp_owner(), if the user may connect it; 0: it may not */
+	u32 qpn, qkey; /* qkey 0: the port space's */
 	u8 responder_resources, initiator_depth, retry_count, rnr_retry_count;
 	bool flow_control, srq;
 	const u8 *data;
@@ -74,7 +74,8 @@ struct rdma_event {
 	struct rdma_mcast *mcast; /* MULTICAST_* */
 };
 
-/* @ctx is the id's. For a CONNECT_REQUEST the listener's: other than 0 rejects it, and the new id is freed. Must not destroy @id. */
+/* @ctx is the id's; for a CONNECT_REQUEST the listener's, and a result other than 0 rejects it and frees the
+ * new id. Must not destroy @id. */
 typedef int rdma_event_fn(void *ctx, struct rdma_id *id, const struct rdma_event *ev);
 
 struct rdma_host_config {
@@ -84,20 +85,20 @@ struct rdma_host_config {
 	struct mad_port *mp[RDMA_PORTS];
 	struct ip_addr v4[RDMA_PORTS], v6[RDMA_PORTS]; /* zero: none */
 	u8 v4_len[RDMA_PORTS], v6_len[RDMA_PORTS];
-	bool apm; /* its connections offer alternate paths, where ports have several LIDs */
+	bool apm; /* connections propose alternate paths if ports have several LIDs */
 	u64 seed;
 };
 
-/* Everything in @cfg is copied or must outlive it. NULL: no memory, or the CM class is taken. */
+/* Everything in @cfg is copied or must outlive it. NULL: out of memory, or the CM class has an agent already. */
 struct rdma_host *rdma_host_create(const struct rdma_host_config *cfg);
 void rdma_host_destroy(struct rdma_host *h); /* ids must be destroyed; NULL is allowed */
-void rdma_host_unplug(struct rdma_host *h);  /* DEVICE_REMOVAL to each id that is bound to the device */
+void rdma_host_unplug(struct rdma_host *h);  /* reports DEVICE_REMOVAL to each id bound to the device */
 struct cm *rdma_host_cm(const struct rdma_host *h);
 struct ipif *rdma_host_ipif(const struct rdma_host *h, u8 port);
 u64 rdma_host_node_guid(const struct rdma_host *h);
 
 struct rdma_id *rdma_id_create(struct rdma_host *h, enum rdma_space ps, enum hca_qp_type type, rdma_event_fn *fn,
-			       void *ctx); /* NULL without memory */
+			       void *ctx); /* NULL if out of memory */
 void rdma_id_destroy(struct rdma_id *id);
 void rdma_id_set_ctx(struct rdma_id *id, void *ctx);
 
@@ -105,11 +106,11 @@ int rdma_id_bind(struct rdma_id *id, const union rdma_sockaddr *addr);
 int rdma_id_resolve_addr(struct rdma_id *id, const union rdma_sockaddr *src, const union rdma_sockaddr *dst,
 			 u32 timeout_ms);
 int rdma_id_resolve_route(struct rdma_id *id, u32 timeout_ms);
-/* Takes a path that the caller has got otherwise: as a route resolved. */
+/* Sets a path that the caller has obtained otherwise, as if the route were resolved. */
 int rdma_id_set_path(struct rdma_id *id, const struct sa_path *path);
 int rdma_id_listen(struct rdma_id *id);
 int rdma_id_connect(struct rdma_id *id, const struct rdma_conn *conn);
-int rdma_id_accept(struct rdma_id *id, const struct rdma_conn *conn); /* NULL: the RTU of an active side */
+int rdma_id_accept(struct rdma_id *id, const struct rdma_conn *conn); /* @conn NULL: the active side sends the RTU */
 int rdma_id_reject(struct rdma_id *id, u16 reason, const u8 *data, u8 len);
 int rdma_id_disconnect(struct rdma_id *id);
 int rdma_id_established(struct rdma_id *id);
@@ -117,23 +118,23 @@ int rdma_id_established(struct rdma_id *id);
 int rdma_id_qp_attr(struct rdma_id *id, enum hca_qp_state state, struct hca_qp_attr *attr, u32 *mask);
 
 void rdma_id_set_reuse(struct rdma_id *id, bool on);
-int rdma_id_set_v6only(struct rdma_id *id, bool on); /* -EINVAL when bound */
+int rdma_id_set_v6only(struct rdma_id *id, bool on); /* -EINVAL if bound */
 void rdma_id_set_tos(struct rdma_id *id, u8 tos);
 int rdma_id_set_ack_timeout(struct rdma_id *id, u8 code); /* -EINVAL unless RC */
 
 enum hca_qp_type rdma_id_qp_type(const struct rdma_id *id);
 enum rdma_space rdma_id_space(const struct rdma_id *id);
-u8 rdma_id_state(const struct rdma_id *id); /* the kernel's enum rdma_cm_state, as rdma(8) names it */
+u8 rdma_id_state(const struct rdma_id *id); /* the kernel's enum rdma_cm_state */
 u32 rdma_id_qpn(const struct rdma_id *id);  /* 0: none yet */
 const union rdma_sockaddr *rdma_id_src(const struct rdma_id *id);
 const union rdma_sockaddr *rdma_id_dst(const struct rdma_id *id);
-u8 rdma_id_port(const struct rdma_id *id); /* 0: bound to no port */
+u8 rdma_id_port(const struct rdma_id *id); /* 0: not bound */
 u16 rdma_id_pkey(const struct rdma_id *id);
 u64 rdma_id_service(const struct rdma_id *id, const union rdma_sockaddr *a);
-void rdma_id_gids(const struct rdma_id *id, struct wire_gid *sgid, struct wire_gid *dgid); /* zero where not known */
-const struct sa_path *rdma_id_path(const struct rdma_id *id); /* NULL before there is one */
+void rdma_id_gids(const struct rdma_id *id, struct wire_gid *sgid, struct wire_gid *dgid); /* zero if unknown */
+const struct sa_path *rdma_id_path(const struct rdma_id *id);                              /* NULL if not resolved */
 
-/* Joins the group of @addr; the event names what it returned. NULL with *err. */
+/* Joins the group of @addr; events refer to the result. NULL with *err set. */
 struct rdma_mcast *rdma_mcast_join(struct rdma_id *id, const union rdma_sockaddr *addr, bool send_only, void *ctx,
 				   int *err);
 void rdma_mcast_leave(struct rdma_mcast *m);

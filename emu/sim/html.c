@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* The result of a simulation as one HTML page, with its plots as SVG. */
+/* The result of a simulation as an HTML page, with SVG plots. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -21,7 +21,7 @@ static double number(const json_t *o, const char *key)
 	return json_number_value(json_object_get(o, key));
 }
 
-/* Names come from topologies. */
+/* Escapes text: names come from topologies. */
 static void put_text(FILE *out, const char *text)
 {
 	for (; text && *text; text++) {
@@ -57,7 +57,7 @@ static void plot_begin(FILE *out, const char *title, const char *x, const char *
 	fprintf(out, "<text x=\"4\" y=\"10\">%s</text>\n", y);
 }
 
-/* Numbers at the ends of the axes; @log: x is the logarithm of what is written. */
+/* Labels of the axes; @log: x is the logarithm of the labelled value. */
 static void plot_scale(FILE *out, double x0, double x1, double top, bool log)
 {
 	double x[3] = { x0, (x0 + x1) / 2, x1 };
@@ -91,7 +91,7 @@ static double highest(const struct point *p, size_t n)
 	return most;
 }
 
-/* A value of each slice over time, with a line where each failure began. */
+/* Plots a value per slice over time, with a line at the start of each failure. */
 static void plot_slices(FILE *out, const json_t *r, const char *title, const char *unit, const char *key, double scale)
 {
 	const json_t *slices = json_object_get(r, "slices"), *v;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* The result of a simulation as JSON, and as a summary in plain text. */
+/* The result of a simulation as JSON and as plain text. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "emu/sim/sim.h"
 #include "emu/wire/smp.h"
 
-#define LINKS_MOST 100 /* that are listed, the busiest ones */
+#define LINKS_MOST 100 /* listed links, the busiest ones */
 #define CURVE      200 /* points of the sorted utilisations */
 #define CDF        100 /* points of the distribution of the latencies */
 
@@ -85,7 +85,7 @@ static int busier(const void *a, const void *b)
 	return x->used < y->used ? 1 : x->used > y->used ? -1 : x->port < y->port ? -1 : x->port > y->port;
 }
 
-/* Both directions of each link that is there at the end. */
+/* Both directions of each link that exists at the end. */
 static struct link *links_of(const struct sim *s, u32 *count)
 {
 	struct fabric_port_info info;
@@ -179,7 +179,7 @@ static json_t *slices_json(const struct sim *s)
 	return a;
 }
 
-/* Jain's index of what the senders have delivered: 1 when all have delivered the same. */
+/* Jain's fairness index of the bytes delivered per sender: 1 if all are equal. */
 static double fairness(const struct sim *s)
 {
 	double sum = 0, squares = 0;
@@ -213,7 +213,7 @@ static json_t *faults_json(const struct sim *s)
 	return a;
 }
 
-/* What ports have thrown away because it could not go on. */
+/* Packets discarded by ports, by reason. */
 static json_t *discards_json(const struct sim *s)
 {
 	static const enum fabric_counter why[] = { FABRIC_CTR_XMIT_INACTIVE, FABRIC_CTR_XMIT_HOQ,

@@ -14,9 +14,9 @@
 
 #define SIM_FAULTS   64
 #define SIM_SLS      16
-#define SIM_SLICES   100  /* of the time in which there is traffic */
-#define SIM_FAILURES 1000 /* that are listed */
-#define SIM_QUEUE    256  /* packets of a host that wait for its port */
+#define SIM_SLICES   100  /* of the time with traffic */
+#define SIM_FAILURES 1000 /* listed failures */
+#define SIM_QUEUE    256  /* packets queued per host for its port */
 
 struct sim;
 struct sim_host;
@@ -25,23 +25,23 @@ struct sim_slice {
 	u64 sent, arrived, bytes, latency, slowest; /* sum and maximum of the latencies, ns */
 };
 
-/* A failure, or a repair: from the first port's change to the end of the sweep that brings the subnet up again. */
+/* A failure or a repair: from the first change of a port to the end of the sweep that brings the subnet up again. */
 struct sim_failure {
-	double at, reconverged; /* seconds; reconverged < 0: not before the end */
-	bool up;                /* links came back */
+	double at, reconverged; /* seconds; reconverged < 0: not before the end of the run */
+	bool up;                /* a repair */
 	u32 ports;
-	u64 discarded; /* packets, meanwhile */
+	u64 discarded; /* packets discarded meanwhile */
 	char what[80];
 };
 
 struct sim_stats {
 	u64 sent, refused, arrived, late, digest, last_arrival, bytes;
-	struct sim_times latency, network; /* from when the packet was made, and from when it was transmitted */
+	struct sim_times latency, network; /* since creation, and since transmission of the packet */
 	struct sim_times by_vl[SIM_SLS];
 	u64 vl_bytes[SIM_SLS];
 	struct sim_slice slice[SIM_SLICES];
-	u64 *words;   /* XmitData of each port when the traffic started, in the order of the fabric */
-	u64 discards; /* of all ports, when the failure that is under way began */
+	u64 *words;   /* XmitData of each port at the start of the traffic, in the order of the fabric */
+	u64 discards; /* of all ports, at the start of the present failure */
 	struct sim_failure *failure;
 	u32 nfailures, unlisted;
 	bool failing;
@@ -49,11 +49,11 @@ struct sim_stats {
 /* Callbacks for link states and for states of the subnet manager. */
 void sim_stats_link(void *ctx, const struct fabric_event *ev);
 void sim_stats_sm(void *ctx, enum sm_event event);
-void sim_stats_start(struct sim *s); /* the traffic starts */
+void sim_stats_start(struct sim *s); /* at the start of the traffic */
 void sim_stats_packet(struct sim *s, u8 vl, u32 bytes, u64 made, u64 sent);
 struct sim_slice *sim_stats_slice(struct sim *s);
 u64 sim_stats_total(const struct sim *s, enum fabric_counter c);
-/* Of one direction of a link since the start of the traffic: 0 to 1. */
+/* Utilisation of one direction of a link since the start of the traffic: 0 to 1. */
 double sim_stats_utilisation(const struct sim *s, const struct fabric_port *p, u64 words_before);
 
 /* traffic.c */
@@ -67,20 +67,20 @@ enum sim_pattern {
 	SIM_FILE
 };
 
-/* What a host sends: to one host, or to those that the pattern has for it. */
+/* Packets of a host: to one host, or to those of the pattern. */
 struct sim_flow {
 	struct loop_timer timer;
 	struct sim_host *host;
-	u32 to; /* SIM_ANY: as the pattern says */
+	u32 to; /* SIM_ANY: according to the pattern */
 	u32 size, turn;
 	u8 sl;
 	bool has_sl;
-	u64 interval, until; /* ns; until 0: the end */
+	u64 interval, until; /* ns; until 0: the end of the run */
 	double start;
 };
 #define SIM_ANY (~0u)
 
-/* A packet that waits for the host's port. */
+/* A packet queued for the host's port. */
 struct sim_waiting {
 	u64 made;
 	u32 to, size;
@@ -96,22 +96,22 @@ struct sim_host {
 	u32 psn;
 	struct sim_waiting *queue; /* ring of SIM_QUEUE */
 	u32 head, waiting;
-	u64 delivered; /* bytes of its packets that have arrived */
+	u64 delivered; /* bytes of its packets that were delivered */
 };
 
 struct sim_traffic {
 	enum sim_pattern pattern;
-	const char *name, *argument; /* as given */
-	double rate, load, percent;  /* packets a second, or share of the link's rate; of the hot spot */
+	const char *name, *argument; /* as given on the command line */
+	double rate, load, percent;  /* packets per second, or share of the link's rate; share of the hot spot */
 	u32 size, shift, nsls;
 	u8 sl[SIM_SLS];
-	u32 *target, ntargets; /* hosts of incast and hot spot; of a permutation the one of each host */
+	u32 *target, ntargets; /* hosts of incast and hot spot; of a permutation one per host */
 	struct sim_flow *flow;
 	u32 nflows;
 };
 int sim_traffic_parse(struct sim_traffic *t, const char *pattern); /* "incast:h1,h2"; 0 or -EINVAL */
 int sim_traffic_sls(struct sim_traffic *t, const char *list);
-/* Makes the flows; ends the program with a message when hosts or lines of a file are wrong. */
+/* Creates the flows; exits with a message if hosts or lines of a file are invalid. */
 void sim_traffic_create(struct sim *s);
 void sim_traffic_start(struct sim *s);
 void sim_traffic_fini(struct sim *s);
@@ -119,7 +119,7 @@ int sim_traffic_receive(void *ctx, struct wire_packet *p);
 void sim_traffic_ready(void *ctx);
 s64 sim_host_find(const struct sim *s, const char *name); /* "h1" or "h1:2"; -1: none */
 
-/* report.c: the result as JSON, which the other two are made of */
+/* report.c: the result as JSON, from which the other reports are made */
 json_t *sim_report_json(const struct sim *s, double seconds, double real, double cpu); /* all in seconds */
 void sim_report_text(FILE *out, const json_t *r);
 /* html.c */
@@ -129,7 +129,7 @@ struct sim_fault {
 	struct sim *sim;
 	struct loop_timer timer;
 	const char *text;
-	double at; /* seconds after the subnet has come up; 0: at the start */
+	double at; /* seconds after the subnet is up; 0: at the start */
 	struct fault *fault;
 };
 
@@ -143,14 +143,14 @@ struct sim {
 	struct sim_traffic traffic;
 	struct sim_stats st;
 	struct rng rng;
-	u64 begin, up, end; /* ns of the loop's clock; up 0: the subnet has not been up yet */
+	u64 begin, up, end; /* ns of the loop's clock; up 0: not yet up */
 	double seconds;
 	bool timed;
-	u64 *order_key; /* of a hash table: source, destination, SL; and the PSN that came last */
+	u64 *order_key; /* hash table: source, destination, SL; and the PSN received last */
 	u32 *order_psn, order_cap, order_n;
 };
 
 void sim_fail(const char *what, const char *why) __attribute__((noreturn));
-void *sim_alloc(size_t n, size_t size); /* zeroed; ends the program without memory */
+void *sim_alloc(size_t n, size_t size); /* zeroed; exits if out of memory */
 
 #endif

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * muslin-sim: a fabric, its subnet manager and traffic under a virtual clock. No time passes but in the simulation: the
- * clock jumps to what comes next. The same arguments give the same run, packet by packet; the digest proves it.
+ * muslin-sim: a fabric, its subnet manager and traffic with a virtual clock, which jumps to the next event. The same
+ * arguments give the same run, packet by packet; the digest shows it.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -86,7 +86,7 @@ static void on_fault(struct loop_timer *t, struct now now)
 		sim_fail(f->text, err);
 }
 
-/* "SECONDS:LINE", or a line that is armed at the start. What is wrong with it is said before anything runs. */
+/* Parses "SECONDS:LINE", or a line to be armed at the start. Errors are reported before the run. */
 static void take_fault(struct sim *s, const char *arg)
 {
 	struct sim_fault *f = &s->fault[s->nfaults];
@@ -119,7 +119,7 @@ static void check_faults(struct sim *s)
 			snprintf(err, sizeof(err), "at %g s nothing runs any more: --seconds is %g", f->at, s->seconds);
 			sim_fail(f->text, err);
 		}
-		/* Forwarding tables are not filled yet: only the syntax is checked now. */
+		/* Forwarding tables are empty yet: checks only the syntax. */
 		f->fault = fault_add(fabric_faults(s->fabric), f->text, err, sizeof(err));
 		if (f->fault)
 			fault_remove(f->fault);
@@ -330,7 +330,7 @@ static void start(struct sim *s, const struct sim_options *o, const char *topolo
 		sim_fail("the subnet manager does not start", err);
 }
 
-/* The traffic starts when the subnet is up, which may take as long as the traffic lasts then, or longer. */
+/* The traffic starts when the subnet is up, which may take as long as the traffic, or longer. */
 static void run(struct sim *s)
 {
 	u64 end = s->begin + (u64)(max(s->seconds, BRING_UP_LEAST) * 1e9), at = s->begin;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* What muslin-sim counts: packets, slices of time, and how long the subnet takes to recover from failures. */
+/* Statistics of muslin-sim: packets, time slices, and recovery time of the subnet after failures. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -97,7 +97,8 @@ static void failure_begin(struct sim *s, const struct fabric_port *p, bool up)
 	s->st.failing = true;
 }
 
-/* Changes of ports until the subnet is up again belong to one failure. A port that the manager makes Armed or Active is none. */
+/* Changes of ports until the subnet is up again are one failure. Ports that the manager sets to
+ * Armed or Active are not counted. */
 void sim_stats_link(void *ctx, const struct fabric_event *ev)
 {
 	struct sim *s = ctx;

@@ -12,7 +12,7 @@ static u32 bucket_of(u64 ns)
 	return min(64 + (exponent - 6) * 32 + ((u32)(ns >> (exponent - 5)) & 31), (u32)SIM_BUCKETS - 1);
 }
 
-/* The greatest time of a bucket. */
+/* The maximum time of a bucket. */
 static u64 bucket_end(u32 i)
 {
 	u32 exponent = (i - 64) / 32 + 6, step = (i - 64) % 32;

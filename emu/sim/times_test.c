@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Percentiles of the histogram: nearest rank, and the greatest time of the rank's step. */
+/* Percentiles of the histogram: nearest rank, and the maximum of its step. */
 #include "emu/sim/times.h"
 
 #include <string.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * The traffic of muslin-sim: which host sends what to which other host. Packets are made at their times whether the port is free or
- * not, and wait in a queue of the host; a latency counts from then.
+ * The traffic of muslin-sim: packets between hosts according to a pattern. Packets are created at their times even if
+ * the port is busy, and queued at the host; latency counts from creation.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -15,9 +15,9 @@
 #include "emu/wire/smp.h"
 
 #define QPN        17
-#define ORDER_MOST (1u << 22) /* flows whose order is looked at */
+#define ORDER_MOST (1u << 22) /* flows whose order is checked */
 
-/* Travels at the start of the payload. */
+/* At the start of the payload. */
 struct mark {
 	u32 from;
 	u64 made, sent;
@@ -54,7 +54,7 @@ static void order_grow(struct sim *s)
 	free(psn);
 }
 
-/* Counts a packet that comes behind a later one of its source, destination and SL. */
+/* Counts a packet that arrives after a later one of its source, destination and SL. */
 static void order_check(struct sim *s, u32 from, u32 to, u8 sl, u32 psn)
 {
 	u64 key = (u64)from << 36 | (u64)to << 4 | sl | 1ull << 63;
@@ -76,7 +76,7 @@ static void order_check(struct sim *s, u32 from, u32 to, u8 sl, u32 psn)
 
 /* ---- packets ---- */
 
-/* Arrivals are what a run is known by: when, where, from whom, and which. */
+/* Identifies a run by its arrivals: time, receiver, sender, packet. */
 static void digest(struct sim *s, u64 v)
 {
 	s->st.digest = (s->st.digest ^ v) * 0x100000001b3ull;
@@ -98,7 +98,7 @@ int sim_traffic_receive(void *ctx, struct wire_packet *p)
 		s->host[m.from].delivered += p->len;
 		order_check(s, m.from, (u32)(h - s->host), wire_lrh_sl(wire_packet_lrh(p)), psn);
 	} else {
-		s->st.arrived++; /* a fault has changed it */
+		s->st.arrived++; /* corrupted by a fault */
 	}
 	wire_packet_free(p);
 	return 0;
@@ -129,7 +129,7 @@ static struct wire_packet *packet(struct sim_host *h, const struct sim_waiting *
 	return p;
 }
 
-/* Sends what waits while the port takes it. */
+/* Sends queued packets while the port accepts them. */
 void sim_traffic_ready(void *ctx)
 {
 	struct sim_host *h = ctx;
@@ -165,7 +165,7 @@ static u32 destination(struct sim *s, struct sim_flow *f, u32 self)
 	switch (t->pattern) {
 	case SIM_SHIFT:
 		return (self + t->shift) % s->nhosts;
-	case SIM_ALL_TO_ALL: /* at each turn every host has another one */
+	case SIM_ALL_TO_ALL: /* every host uses another destination each time */
 		return (self + 1 + f->turn++ % (s->nhosts - 1)) % s->nhosts;
 	case SIM_PERMUTATION:
 		return t->target[self];
@@ -181,7 +181,7 @@ static u32 destination(struct sim *s, struct sim_flow *f, u32 self)
 	}
 }
 
-/* One packet, and the next one after a time that varies by half. */
+/* Sends one packet; the time to the next one varies by half. */
 static void on_flow(struct loop_timer *timer, struct now now)
 {
 	struct sim_flow *f = container_of(timer, struct sim_flow, timer);
@@ -213,7 +213,7 @@ static void on_flow(struct loop_timer *timer, struct now now)
 static const struct {
 	const char *name;
 	enum sim_pattern pattern;
-	bool argument; /* it needs one */
+	bool argument; /* an argument is required */
 } patterns[] = {
 	{ "random", SIM_RANDOM, false },
 	{ "shift", SIM_SHIFT, true },
@@ -281,7 +281,7 @@ s64 sim_host_find(const struct sim *s, const char *name)
 	return -1;
 }
 
-/* Hosts by name, separated by commas; the first one without any. */
+/* Hosts by name, separated by commas; the first host if none is named. */
 static void take_targets(struct sim *s)
 {
 	struct sim_traffic *t = &s->traffic;
@@ -289,7 +289,7 @@ static void take_targets(struct sim *s)
 	s64 h;
 
 	t->target = sim_alloc(s->nhosts, sizeof(u32));
-	t->ntargets = !list; /* the first host */
+	t->ntargets = !list; /* no name: the first host */
 	for (name = list ? strtok_r(list, ",", &save) : NULL; name; name = strtok_r(NULL, ",", &save)) {
 		h = sim_host_find(s, name);
 		if (h < 0 || t->ntargets == s->nhosts)
@@ -301,7 +301,7 @@ static void take_targets(struct sim *s)
 		sim_fail(t->name, "of which host?");
 }
 
-/* Sattolo's: one cycle over all hosts, so that none sends to itself. */
+/* Sattolo's algorithm: one cycle of all hosts, so that none sends to itself. */
 static void make_permutation(struct sim *s)
 {
 	u32 *target = sim_alloc(s->nhosts, sizeof(u32)), i, k, swap;
@@ -317,7 +317,7 @@ static void make_permutation(struct sim *s)
 	s->traffic.target = target;
 }
 
-/* ns between two packets of @size at a share of the port's rate. */
+/* Interval in ns between packets of @size for a share of the port's rate. */
 static u64 load_interval(const struct sim_host *h, double load, u32 size)
 {
 	const struct wire_portinfo *i = &h->port->attr.info;
@@ -337,7 +337,8 @@ static void flow_set_rate(struct sim_flow *f, double rate, double load)
 		f->interval = rate > 0 ? max((u64)(1e9 / rate), 1ull) : 0;
 }
 
-/* A word of a line of a file behind source and destination: "rate=1000", "load=0.5", "size=256", "sl=1", "start=0.1", "end=2". */
+/* Parses a word of a flow line after source and destination: "rate=1000", "load=0.5", "size=256",
+ * "sl=1", "start=0.1", "end=2". */
 static bool flow_word(struct sim_flow *f, const char *word, double *rate, double *load)
 {
 	const char *eq = strchr(word, '=');

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* The subnet manager on the management layer of one simulated CA port: the only file that sees both. */
+/* The subnet manager on the management layer of one simulated CA port: connects sm/ and emu/mad. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 #include "emu/wire/sa.h"
 #include "sm/sa/sa.h"
 
-#define KEPT_MAX 4096 /* MADs that have come to a paused manager unasked */
+#define KEPT_MAX 4096 /* unsolicited MADs queued for a paused manager */
 
 enum agent {
 	AGENT_LID,
@@ -18,7 +18,7 @@ enum agent {
 	AGENTS
 };
 
-/* A MAD that waits, on its way in or out, or the news that a request was not answered. */
+/* A delayed MAD, sent or received, or the timeout of a request. */
 struct kept {
 	struct list link;
 	enum {
@@ -30,16 +30,16 @@ struct kept {
 	u32 len, timeout_ms, retries;
 	int status;
 	void *cookie;
-	u64 when; /* ns; of answers that are late */
+	u64 when; /* ns; for late responses */
 	u8 data[];
 };
 
 struct sm_mad {
 	struct loop *loop;
 	bool paused;
-	struct list kept; /* while paused, in their order */
+	struct list kept; /* while paused, in order */
 	u32 nkept;
-	struct list late; /* answers of the SA, by ->when */
+	struct list late; /* delayed responses of the SA, by ->when */
 	struct loop_timer timer;
 	sm_mad_answer_fn *watch;
 	void *watch_arg;
@@ -125,7 +125,7 @@ static int send_late(struct sm_mad *m, const u8 *mad, u32 len, const struct mad_
 	return 0;
 }
 
-/* Answers keep their order. */
+/* Responses keep their order. */
 static void on_late(struct loop_timer *t, struct now now)
 {
 	struct sm_mad *m = container_of(t, struct sm_mad, timer);
@@ -269,7 +269,7 @@ void sm_mad_watch(struct sm_mad *m, sm_mad_answer_fn *fn, void *arg)
 	m->watch_arg = arg;
 }
 
-/* ---- life ---- */
+/* ---- creation and destruction ---- */
 
 struct sm_mad *sm_mad_create(struct loop *loop, struct mad_port *mp, const struct sm_config *config, char *err,
 			     size_t err_len)

@@ -8,19 +8,17 @@
 
 struct sm_mad;
 
-/* A manager that does not run yet. NULL on failure, with one line in @err. @mp must outlive it. */
+/* Creates a manager that does not run yet. NULL with a message in @err. @mp must outlive it. */
 struct sm_mad *sm_mad_create(struct loop *loop, struct mad_port *mp, const struct sm_config *config, char *err,
 			     size_t err_len);
-void sm_mad_destroy(struct sm_mad *m); /* NULL is harmless */
-/* 0, or -EBUSY when a program holds the manager's MADs at this port. */
+void sm_mad_destroy(struct sm_mad *m); /* NULL is allowed */
+/* 0, or -EBUSY if a program has registered for the manager's MADs at this port. */
 int sm_mad_start(struct sm_mad *m);
-/*
- * A manager that is stopped as by SIGSTOP: what arrives and what it would send waits until it goes on. It does not
- * notice.
- */
+/* Pauses the manager, as by SIGSTOP: received MADs and its own are queued until it continues. */
 void sm_mad_pause(struct sm_mad *m, bool paused);
 /*
- * Sets a hook for responses of the SA before they are sent; it returns their fate. *delay: ns, of SM_MAD_LATE. @fn NULL: none.
+ * Sets a hook for responses of the SA before they are sent, which returns their fate. *delay: ns, for SM_MAD_LATE. @fn
+ * NULL: none.
  */
 enum sm_mad_fate {
 	SM_MAD_GOES,

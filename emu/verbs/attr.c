@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Translation of structures by tables of fields. */
+/* Translation of structures by tables of fields (see attr.h). */
 #include "emu/verbs/attr.h"
 
 #include "emu/wire/field.h"

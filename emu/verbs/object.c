@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* CQs, QPs and SRQs of a front end by handle (IBTA 11.2.8, 11.2.5, 11.2.3): checks, creation, end. */
+/* CQs, QPs and SRQs of a front end by handle (IBTA 11.2.8, 11.2.5, 11.2.3): checks, creation, destruction. */
 #include "emu/verbs/object.h"
 
 #include <errno.h>
@@ -7,7 +7,7 @@
 
 #include "emu/hca/iw.h"
 
-#define RECV_POLL_NS   NSEC_PER_MSEC /* how often receive rings are looked at while a QP waits */
+#define RECV_POLL_NS   NSEC_PER_MSEC /* period of polling receive rings while a QP needs receives */
 #define REQUEST_ROUNDS 4             /* send, commit, complete, and one to spare */
 
 void verbs_init(struct verbs *v, const struct verbs_ops *ops, struct hca *hca, u32 first, u32 last)
@@ -95,7 +95,7 @@ void verbs_cq_completed(struct verbs_cq *cq, const struct hca_cqe *cqe)
 	cq->wake_solicited |= cqe->solicited || cqe->status != HCA_WC_SUCCESS;
 }
 
-/* The user arms, then polls; the daemon completes, then reads the arming: one sees the other. */
+/* The user arms, then polls; the daemon completes, then reads the arming: so one of them sees the other's store. */
 bool verbs_cq_wants_event(const struct verbs_cq *cq, u32 *arm)
 {
 	u32 want;
@@ -178,7 +178,7 @@ free_qp:
 	return err;
 }
 
-/* A connection of iWARP alone brings a QP to RTS. One that both sides close is over for the later one. */
+/* Only an iWARP connection moves a QP to RTR or RTS. SQD succeeds for a QP in ERR: the peer has closed first. */
 static int modify_iwarp(struct verbs *v, const struct verbs_qp *qp, const struct hca_qp_attr *a, u32 mask)
 {
 	struct hca_qp_attr now;
@@ -253,7 +253,8 @@ u32 verbs_doorbells(struct verbs *v, u32 *rung, u64 *doorbell, u32 words, void (
 
 	if (!__atomic_load_n(rung, __ATOMIC_RELAXED))
 		return 0;
-	/* A store would let the doorbells be read before it; one that rings between the two would be lost. */
+	/* An exchange, not a store: doorbells must not be read before @rung is cleared,
+	 * or one rung between the two is lost. */
 	__atomic_exchange_n(rung, 0, __ATOMIC_ACQ_REL);
 	for (i = 0; i < words; i++) {
 		u64 bits = __atomic_load_n(&doorbell[i], __ATOMIC_RELAXED);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The life of a front end's objects that have queues (CQs, QPs, SRQs), by handle: limits, references between them, creation, modification
- * and end, with the same checks and errnos for every front end. PDs, AHs, memory regions and windows have no queues: a front end passes
- * their numbers to emu/hca itself.
+ * A front end's objects that have queues (CQs, QPs, SRQs), by handle: limits, references between them, creation,
+ * modification and destruction, with the same checks and errnos for every front end. PDs, AHs, memory regions and
+ * windows have no queues: a front end passes their numbers to emu/hca itself.
  *
- * A front end gives a struct verbs_ops. Its own structures begin with the common ones, and emu/hca's callbacks get a pointer to them.
+ * A front end provides a struct verbs_ops. Its own structures begin with the common ones, and emu/hca's callbacks get
+ * a pointer to them.
  */
 #ifndef MUSLIN_VERBS_OBJECT_H
 #define MUSLIN_VERBS_OBJECT_H
@@ -18,8 +19,8 @@ struct verbs;
 struct verbs_cq {
 	struct verbs *verbs;
 	u32 handle, cqn;
-	u32 specials;              /* special QPs that use it: the engine does not know of them */
-	bool wake, wake_solicited; /* a completion has come since the last flush */
+	u32 specials;              /* special QPs that use it, which the engine does not count */
+	bool wake, wake_solicited; /* completions since the last flush */
 };
 
 struct verbs_qp {
@@ -35,7 +36,7 @@ struct verbs_srq {
 	u32 handle, srqn, max_sge;
 };
 
-/* QP0 and QP1, where the front end's user has a MAD layer. */
+/* QP0 and QP1, if the front end's user has a MAD layer. */
 struct verbs_special_ops {
 	int (*create)(struct verbs_qp *qp, u8 port);
 	void (*destroy)(struct verbs_qp *qp);
@@ -44,10 +45,10 @@ struct verbs_special_ops {
 };
 
 struct verbs_ops {
-	size_t cq_size, qp_size, srq_size; /* of the front end's structures */
+	size_t cq_size, qp_size, srq_size; /* sizes of the front end's structures */
 	/*
-	 * Make the queues by the front end's command @cmd; limits have been checked. 0 or -errno. Each fini() is called once for an object
-	 * whose init() was called, whether that failed or not.
+	 * Create the queues according to the front end's command @cmd; limits have been checked. 0 or -errno. Each
+	 * fini() is called once for an object whose init() was called, even if that failed.
 	 */
 	int (*cq_init)(struct verbs_cq *cq, u32 entries, const void *cmd);
 	void (*cq_fini)(struct verbs_cq *cq);
@@ -58,30 +59,31 @@ struct verbs_ops {
 	u32 (*srq_posted)(void *srq);
 	const struct hca_cq_ops *cq;
 	const struct hca_wq_ops *qp, *srq;
-	const struct verbs_special_ops *special; /* NULL: special QPs are not the user's */
-	bool xrc; /* XRC is the user's. The handles of SRQs are the numbers by which peers name them */
+	const struct verbs_special_ops *special; /* NULL: users may not create special QPs */
+	bool xrc; /* users may use XRC. The handles of SRQs are the numbers by which peers name them */
 };
 
 /* The objects of one opener. */
 struct verbs {
 	const struct verbs_ops *ops;
 	struct hca *hca;
-	struct hca_ctx *ctx; /* the front end's, which it creates and destroys */
+	struct hca_ctx *ctx; /* created and destroyed by the front end */
 	struct table cqs, qps, srqs;
 };
 
 /* Handles are @first..@last. */
 void verbs_init(struct verbs *v, const struct verbs_ops *ops, struct hca *hca, u32 first, u32 last);
-/* Frees all objects; the context is gone already. */
+/* Frees all objects; the context must have been destroyed. */
 void verbs_fini(struct verbs *v);
 
 int verbs_cq_create(struct verbs *v, u32 entries, const void *cmd, struct verbs_cq **cq);
-/* May a CQ have so many entries? 0 or -EINVAL. */
+/* Checks the number of entries of a CQ. 0 or -EINVAL. */
 int verbs_cq_check(const struct verbs *v, u32 entries);
-/* Ends the CQ for the engine; verbs_cq_free() follows. */
+/* Destroys the engine's CQ; the caller calls verbs_cq_free() afterwards. */
 int verbs_cq_destroy(struct verbs *v, u32 handle, struct verbs_cq **cq);
 void verbs_cq_free(struct verbs_cq *cq);
-/* Notes a completion that was put, and whether @arm (enum verbs_arm, which the user writes) wants an event now: then it is disarmed. */
+/* Records a completion; returns whether @arm (enum verbs_arm, written by the user)
+ * requests an event now, and disarms. */
 void verbs_cq_completed(struct verbs_cq *cq, const struct hca_cqe *cqe);
 bool verbs_cq_wants_event(const struct verbs_cq *cq, u32 *arm);
 
@@ -91,7 +93,7 @@ enum verbs_arm {
 	VERBS_ARM_SOLICITED
 };
 
-/* By handle; @init's own numbers of CQs and SRQ are filled in. */
+/* Objects by handle; the numbers of CQs and SRQ in @init are filled in. */
 struct verbs_qp_queues {
 	u32 send_cq, recv_cq, srq;
 	bool has_srq;
@@ -100,26 +102,27 @@ int verbs_qp_create(struct verbs *v, const struct verbs_qp_queues *q, struct hca
 		    struct verbs_qp **qp);
 int verbs_qp_modify(struct verbs *v, u32 handle, const struct hca_qp_attr *a, u32 mask, struct verbs_qp **qp);
 int verbs_qp_query(struct verbs *v, u32 handle, struct hca_qp_attr *a, struct verbs_qp **qp);
-int verbs_qp_destroy(struct verbs *v, u32 handle, struct verbs_qp **qp); /* verbs_qp_free() follows */
+int verbs_qp_destroy(struct verbs *v, u32 handle, struct verbs_qp **qp); /* verbs_qp_free() must follow */
 void verbs_qp_free(struct verbs_qp *qp);
 /* @fn: hca_mcast_attach() or hca_mcast_detach(). */
 int verbs_qp_mcast(struct verbs *v, u32 handle, const u8 *mgid, u16 mlid,
 		   int (*fn)(struct hca_ctx *ctx, u32 qpn, const struct wire_gid *mgid, u16 mlid));
-/* Takes bits by handle out of @words words of shared memory where @rung is set; calls @fn for each QP. How many. */
+/* If @rung is set, takes the bits (one per handle) of @words words of shared memory and calls @fn
+ * for each QP. Returns how many. */
 u32 verbs_doorbells(struct verbs *v, u32 *rung, u64 *doorbell, u32 words, void (*fn)(struct verbs_qp *qp));
 /*
- * Looks at receive rings, which have no doorbell, while QPs wait for receives; @t, whose function has nothing to do, wakes the loop for
- * the next look. How many were found.
+ * Polls receive rings, which have no doorbell, while QPs need receives; @t, whose function is empty, wakes the loop
+ * for the next poll. Returns how many were found.
  */
 u32 verbs_poll_recv(struct verbs *v, struct loop *loop, struct loop_timer *t, struct now now);
-/* Processes the requests of these doorbells as far as possible without the peer, by tasks of the loop. */
+/* Processes the requests of these doorbells, by tasks of the loop, as far as possible without the peer. */
 void verbs_requests_run(struct loop *loop);
 
 int verbs_srq_create(struct verbs *v, u32 pdn, const struct hca_srq_attr *attr, const void *cmd,
 		     struct verbs_srq **srq);
 int verbs_srq_set_limit(struct verbs *v, u32 handle, u32 limit);
 int verbs_srq_query(struct verbs *v, u32 handle, struct hca_srq_attr *attr, struct verbs_srq **srq);
-int verbs_srq_destroy(struct verbs *v, u32 handle, struct verbs_srq **srq); /* verbs_srq_free() follows */
+int verbs_srq_destroy(struct verbs *v, u32 handle, struct verbs_srq **srq); /* verbs_srq_free() must follow */
 void verbs_srq_free(struct verbs_srq *srq);
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Rings of rxe's user ABI: indexes, entries, and moves to a ring of another size. */
+/* Rings of rxe's user ABI: indexes, entries, and resizing. */
 #include "emu/verbs/ring.h"
 
 #include <errno.h>
@@ -76,7 +76,7 @@ u32 verbs_ring_unreleased(const struct verbs_ring *r)
 	return verbs_ring_alive(r) ? (__atomic_load_n(ring_producer(r), __ATOMIC_ACQUIRE) - r->done) & r->mask : 0;
 }
 
-/* Has the owner written to the pages up to @end? A producer index may be ahead of the written entries. */
+/* Whether the owner has written to the pages up to @end. A producer index may be ahead of the written entries. */
 static bool ring_written(struct verbs_ring *r, u64 end)
 {
 	off_t hole;
@@ -137,7 +137,7 @@ int verbs_ring_put(struct verbs_ring *r, const void *entry, u32 len)
 	return 0;
 }
 
-/* Moves @n entries from slot @at on to the first slots of @to. */
+/* Copies @n entries from slot @at on to the first slots of @to. */
 static bool ring_move(struct verbs_ring *to, const struct verbs_ring *from, u32 at, u32 n, u32 len)
 {
 	static u8 entry[VERBS_ENTRY_MAX];

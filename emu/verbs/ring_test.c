@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Rows of ring.c: in one piece and in pages, alike; and moves to another ring while entries are out. */
+/* Rows of ring.c, contiguous and in pages; and replacement of a ring while entries are not released. */
 #include "emu/verbs/ring.h"
 
 #include <errno.h>
@@ -10,7 +10,7 @@
 #include "emu/lib/row.h"
 
 #define DATA  ((u32)offsetof(struct rxe_queue_buf, data))
-#define SHIFT 9 /* entries cross from page to page, for those before them fill no page */
+#define SHIFT 9 /* entries cross page boundaries, because the header before them does not fill a page */
 #define SLOTS 32
 #define PAGES 5
 
@@ -18,7 +18,7 @@ struct memory {
 	u8 bytes[PAGES * VERBS_RING_PAGE] __attribute__((aligned(4096)));
 };
 
-/* Pages that do not follow each other. */
+/* Pages in another order than their addresses. */
 static void ring_of(struct verbs_ring *r, struct memory *m, bool pages, u8 **page)
 {
 	static const u8 order[PAGES] = { 3, 0, 4, 1, 2 };
@@ -49,7 +49,7 @@ static u32 *consumer(const struct verbs_ring *r)
 	return (u32 *)(void *)at(r, offsetof(struct rxe_queue_buf, consumer_index));
 }
 
-/* The owner posts entries @first..@last: each byte of one is its number. */
+/* The owner posts entries @first..@last, each filled with its number. */
 static void post(const struct verbs_ring *r, u32 first, u32 last)
 {
 	u32 n, i;
@@ -120,7 +120,7 @@ static void test_put(bool pages)
 	row(14, "whole", *at(&to, DATA) == 29 && *at(&to, DATA + 511) == 29 && *at(&to, DATA + 512) == 30);
 }
 
-/* Entries 0 and 1 are out, 2 and 3 posted, when the ring is replaced. */
+/* Replaces the ring when entries 0 and 1 are pulled and not released, 2 and 3 posted. */
 static void test_replace(bool pages)
 {
 	static struct memory m, m2;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Work queue entries of rxe's user ABI, decoded, and completions, encoded. */
+/* Work queue entries of rxe's user ABI: decoding of requests, encoding of completions. */
 #include <errno.h>
 
 #include "emu/verbs/wqe.h"
@@ -48,7 +48,7 @@ static void kind(const struct rxe_send_wr *wr, struct hca_send_wr *out)
 		out->mr_lkey = wr->wr.mw.mr_lkey;
 		out->mw_rkey = wr->wr.mw.mw_rkey;
 		out->reg_key = wr->wr.mw.rkey;
-		out->access = wr->wr.mw.access & ~(u32)HCA_ACCESS_LOCAL_WRITE; /* it means nothing in a window */
+		out->access = wr->wr.mw.access & ~(u32)HCA_ACCESS_LOCAL_WRITE; /* has no meaning for a window */
 		break;
 	case HCA_WR_LOCAL_INV:
 		out->rkey = wr->ex.invalidate_rkey;
@@ -117,7 +117,7 @@ int wqe_next_recv(struct verbs_ring *r, struct hca_recv_wr *out, u32 max_sge)
 	return wqe_recv(out, &w, entry->dma.sge, max_sge);
 }
 
-/* The kernel and libibverbs disagree about two flags: to programs an invalidated key is 8, and a checksum that is right 4. */
+/* The kernel and libibverbs differ in two flags: libibverbs has 8 for an invalidated key and 4 for a valid checksum. */
 static u32 user_flags(u8 flags)
 {
 	u32 same = flags & (HCA_WC_GRH | HCA_WC_WITH_IMM);

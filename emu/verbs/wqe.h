@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The entries of rxe's user ABI (rdma_user_rxe.h), whichever memory their rings lie in, and the engine's canonical requests and
- * completions.
+ * Conversion between entries of rxe's user ABI (rdma_user_rxe.h) in any mapped memory and the engine's canonical
+ * requests and completions.
  */
 #ifndef MUSLIN_VERBS_WQE_H
 #define MUSLIN_VERBS_WQE_H
@@ -12,18 +12,18 @@
 #include "emu/hca/hca.h"
 #include "emu/verbs/ring.h"
 
-/* What the queue pair allows in one request. */
+/* Limits of the queue pair for one request. */
 struct wqe_limits {
 	enum hca_qp_type type;
 	u32 max_sge, max_inline;
 };
 
-/* The token and the flags of a request whose kind is the caller's own; the rest is zero. */
+/* Fills in the token and flags of a request whose opcode the caller sets; the rest is zero. */
 void wqe_head(struct hca_send_wr *out, const struct rxe_send_wqe *w);
 /*
- * Decodes a send request. @w is a copy of the entry up to its data; @data is where SGEs or inline bytes stand, perhaps in memory that
- * its owner still writes: each is read once. A datagram's address vector is not touched but zeroed: what its address handle means only
- * the front end knows. 1; -EINVAL with the token set: no such request.
+ * Decodes a send request. @w is a copy of the entry up to its data; @data points to the SGEs or inline bytes, possibly
+ * in shared memory: each is read once. The address vector of a datagram is zeroed: the front end resolves the address
+ * handle. 1; -EINVAL with the token set: malformed.
  */
 int wqe_send(struct hca_send_wr *out, const struct rxe_send_wqe *w, const volatile void *data,
 	     const struct wqe_limits *limits);
@@ -33,7 +33,7 @@ int wqe_recv(struct hca_recv_wr *out, const struct rxe_recv_wqe *w, const volati
 /* Pulls and decodes the next receive of a ring. 1, 0 (none), -EINVAL as wqe_recv(). */
 int wqe_next_recv(struct verbs_ring *r, struct hca_recv_wr *out, u32 max_sge);
 
-/* The completion as a CQ's entry has it, with the flags of libibverbs. */
+/* The completion as an entry of a CQ, with the flags of libibverbs. */
 struct ib_uverbs_wc wqe_completion(const struct hca_cqe *cqe);
 
 #endif

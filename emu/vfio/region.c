@@ -35,7 +35,7 @@ static bool is_msix(const struct vfio_server *s, u32 bar, u64 off, u32 len)
 	return bar == s->cfg.msix_bar && (in_page(off, len, s->cfg.msix_table) || in_page(off, len, s->cfg.msix_pba));
 }
 
-/* Pending bits; the table is QEMU's, and nobody asks for it here. */
+/* Pending bits; the table is QEMU's, and nobody requests it here. */
 static void msix_read(const struct vfio_server *s, u64 off, u8 *data, u32 len)
 {
 	u32 i;

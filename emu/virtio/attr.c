@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* QP attributes and address vectors as the contract with the guest's driver has them: tables of fields for the translator in emu/verbs. */
+/* QP attributes and address vectors of the guest driver's ABI: tables of fields for the translator in emu/verbs. */
 #include "emu/verbs/attr.h"
 
 #include "emu/virtio/virtio_internal.h"
 
-/* An address vector at @a of @type (a member with its dot, or nothing), which is @av of @canon. */
+/* Address vector fields at prefix @a ("member." or nothing) of @type, for the address vector @av of @canon. */
 #define ADDRESS(type, a, canon, av)                                                                                 \
 	VERBS_FIELD(type, a dlid, canon, av dlid), VERBS_FIELD(type, a sl, canon, av sl),                           \
 		VERBS_FIELD(type, a path_bits, canon, av src_path_bits),                                            \

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* The driver's commands: a table by number. */
+/* The guest driver's commands: a table by number. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -172,7 +172,7 @@ static int ah_create(struct vdev *d, const void *in, u32 len, void *out)
 	return hca_ah_create(d->verbs.ctx, cmd->pdn, &av, &((struct muslin_number *)out)->number);
 }
 
-/* The addresses stand in pages that the command lists. */
+/* The addresses are in pages that the command lists. */
 static int collect_pages(struct vdev *d, const struct muslin_mr_reg *cmd, u64 *pages)
 {
 	u32 i, left = cmd->npages;
@@ -212,7 +212,7 @@ static int mr_reg(struct vdev *d, const void *in, u32 len, void *out)
 	return err;
 }
 
-/* All of the guest's memory under one key. */
+/* One key for all of the guest's memory. */
 static int mr_dma(struct vdev *d, const void *in, u32 len, void *out)
 {
 	const struct muslin_object *cmd = in;
@@ -264,8 +264,8 @@ static int mcast_detach(struct vdev *d, const void *in, u32 len, void *out)
 static const struct {
 	vd_command *fn;
 	u32 in, out;
-	bool longer;                                  /* the structure has a tail */
-	int (*free)(struct hca_ctx *ctx, u32 number); /* of an object of the HCA, instead of fn() */
+	bool longer;                                  /* the structure has a variable part */
+	int (*free)(struct hca_ctx *ctx, u32 number); /* frees an object of the HCA; used instead of fn() */
 } commands[MUSLIN_OPS] = {
 	[MUSLIN_HELLO] = { command_hello, sizeof(struct muslin_hello), sizeof(struct muslin_hello_answer) },
 	[MUSLIN_QUERY_PORT] = { query_port, OBJECT, sizeof(struct muslin_port_answer) },
@@ -314,7 +314,7 @@ static union {
 	struct muslin_qp_answer qp;
 } answer;
 
-/* 0 or -errno; *len: bytes of the answer. */
+/* 0 or -errno; *len: bytes of the response. */
 static int command_run(struct vdev *d, u32 in, u32 *len)
 {
 	u32 op = request.cmd.op;
@@ -348,7 +348,7 @@ static void command_serve(struct vdev *d, const struct vhost_chain *c)
 	vhost_push(d->vhost, MUSLIN_VQ_COMMAND, c->head, vhost_chain_write(c, 0, &answer, min(len, c->in_len)));
 }
 
-/* A driver that refills the queue while it is served does not keep the loop from others. */
+/* Budget per turn: a driver that refills the queue meanwhile must not starve others. */
 void vd_commands(struct vdev *d)
 {
 	u32 budget = VDEV_COMMANDS_TURN;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Handlers of the driver's commands. */
+/* Handlers of the guest driver's commands. */
 #ifndef MUSLIN_VIRTIO_COMMAND_H
 #define MUSLIN_VIRTIO_COMMAND_H
 
 #include "emu/virtio/virtio_internal.h"
 
-/* @in: the command's structure, @len bytes; @out: the answer's, zeroed, whose status the caller fills. 0 or -errno. */
+/* @in: the command's structure, @len bytes; @out: the response's, zeroed; the caller sets its status. 0 or -errno. */
 typedef int vd_command(struct vdev *d, const void *in, u32 len, void *out);
 
 /* object.c */

@@ -4,7 +4,7 @@
 
 #include "emu/virtio/virtio_internal.h"
 
-#define EVENTS_MAX 1024 /* that wait for buffers */
+#define EVENTS_MAX 1024 /* events queued for buffers */
 
 static bool event_post(struct vdev *d, u32 queue, const void *event, u32 len)
 {
@@ -62,7 +62,7 @@ void vd_event_raise(void *fe, const struct hca_event *ev)
 	vd_event_put(fe, ev->type, number_of(ev));
 }
 
-/* The driver kicks for new buffers only while events are queued. */
+/* The driver is asked to kick for new buffers only while events are queued. */
 void vd_comp_flush(struct vdev *d, u32 vector)
 {
 	struct list *due = &d->comp_due[vector];
@@ -96,7 +96,7 @@ void vd_comp_raise(struct vd_cq *cq)
 	loop_task_queue(d->loop, &d->comp_task);
 }
 
-/* Interrupt coalescing: one interrupt a vector for a burst of completions. */
+/* Interrupt coalescing: one interrupt per vector for a burst of completions. */
 void vd_comp_run(struct loop_task *t, struct now now)
 {
 	struct vdev *d = container_of(t, struct vdev, comp_task);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* For tests: a device with an HCA of two ports that lead nowhere, the second Ethernet, and its driver. */
+/* For tests: a device with an HCA of two unconnected ports, the second Ethernet, and its driver. */
 #ifndef MUSLIN_VIRTIO_FIXTURE_H
 #define MUSLIN_VIRTIO_FIXTURE_H
 
@@ -19,7 +19,7 @@ struct guest {
 	struct wire_port port[2];
 	struct hca *hca;
 	struct mad_port *mad[2];
-	struct wire_l2 sent; /* of the last packet that left */
+	struct wire_l2 sent; /* of the last packet sent */
 	u32 nsent;
 	struct vdev *dev;
 	char path[64];
@@ -113,8 +113,8 @@ static inline void guest_pause(long us)
 }
 
 /*
- * Runs a command of @len bytes; the status, and the answer at GUEST_OUT. -ETIMEDOUT: the device, which is in another process,
- * says nothing.
+ * Executes a command of @len bytes. Returns the status; the response is at GUEST_OUT. -ETIMEDOUT: no response from the
+ * device in the other process.
  */
 static inline int guest_command(struct guest *g, const void *in, u32 len)
 {
@@ -156,7 +156,7 @@ static inline int guest_object(struct guest *g, u32 op, u32 number, u32 arg)
 	return guest_command(g, &in, sizeof(in));
 }
 
-/* A ring of 4 entries of 1 << @log2 bytes in the pages from @gpa on, its list behind it. */
+/* A ring of 4 entries of 1 << @log2 bytes in the pages from @gpa on, followed by its page list. */
 static inline struct muslin_ring guest_ring(struct guest *g, u32 gpa, u32 log2)
 {
 	u32 bytes = (u32)offsetof(struct rxe_queue_buf, data) + (4u << log2), n = (bytes + 4095) / 4096, i;
@@ -173,7 +173,7 @@ static inline struct muslin_cq_create guest_cq(struct guest *g, u32 ring)
 	return (struct muslin_cq_create){ .cmd = { .op = MUSLIN_CQ_CREATE }, .ring = guest_ring(g, ring, 6) };
 }
 
-/* A kernel's queue pair for three requests of one SGE each, its rings at @sq and @rq. */
+/* A kernel QP for three requests of one SGE each, with rings at @sq and @rq. */
 static inline struct muslin_qp_create guest_qp(struct guest *g, u32 type, u32 pdn, u32 cq, u32 sq, u32 rq)
 {
 	return (struct muslin_qp_create){

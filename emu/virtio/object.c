@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Commands on objects with rings: CQs, QPs and SRQs. */
+/* The guest driver's commands on objects with rings: CQs, QPs and SRQs. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -36,7 +36,7 @@ static void cq_fini(struct verbs_cq *base)
 	vd_ring_destroy(&cq->ring);
 }
 
-/* The driver rounds a number of entries up to a ring of this many slots, one of which stays empty. */
+/* The driver rounds a number of entries up to a ring of this many slots, one of which is always empty. */
 static u32 cq_entries(const struct muslin_cq_create *cmd)
 {
 	return cmd->ring.slots / 2;
@@ -55,7 +55,7 @@ int vd_cq_create(struct vdev *d, const void *in, u32 len, void *out)
 	return err;
 }
 
-/* Completions that were not polled move to the new ring. */
+/* Unpolled completions move to the new ring. */
 int vd_cq_resize(struct vdev *d, const void *in, u32 len, void *out)
 {
 	const struct muslin_cq_create *cmd = in;
@@ -144,7 +144,7 @@ int vd_qp_create(struct vdev *d, const void *in, u32 len, void *out)
 	struct verbs_qp *qp;
 	int err;
 
-	/* What only kernel users may have. */
+	/* Only for kernel users. */
 	if ((special && !kernel) || (cmd->flags & MUSLIN_QP_LSO && (cmd->type != HCA_QPT_UD || !kernel)))
 		return -EINVAL;
 	err = verbs_qp_create(&d->verbs, &queues, &init, cmd, &qp);

@@ -8,7 +8,7 @@
 static_assert(sizeof(struct muslin_wr_ud) <= sizeof(struct rxe_av), "an address vector replaces the one of rxe");
 static_assert(sizeof(struct muslin_wr_reg) <= sizeof(((struct rxe_send_wr *)0)->wr), "a registration fits the union");
 
-/* A datagram's: by its handle, or in the request itself. */
+/* The address vector of a datagram: by its handle, or in the request itself. */
 static int decode_av(struct vd_qp *qp, const struct rxe_send_wr *wr, struct hca_send_wr *out)
 {
 	struct muslin_wr_ud ud;
@@ -17,7 +17,7 @@ static int decode_av(struct vd_qp *qp, const struct rxe_send_wr *wr, struct hca_
 		return hca_ah_av(qp->qp.verbs->ctx, qp->qp.qpn, wr->wr.ud.ah_num, &out->av) ? -EINVAL : 1;
 	memcpy(&ud, &wr->wr.ud.av, sizeof(ud));
 	vd_av_in(&out->av, &ud.av);
-	out->av.sl &= 0xf; /* not checked by the engine, as a handle's are */
+	out->av.sl &= 0xf; /* the engine checks those of handles only */
 	out->av.flow_label &= 0xfffff;
 	return ud.av.sgid_index < MUSLIN_GIDS && out->pkey_index < MUSLIN_PKEYS ? 1 : -EINVAL;
 }
@@ -42,7 +42,8 @@ static int decode_lso(struct vd_qp *qp, const struct rxe_send_wqe *w, const stru
 	return 1;
 }
 
-/* The page list is the guest's until the request ends; the engine gets a copy that lives as long as the slot. */
+/* The guest may change the page list until the request completes: the engine gets a copy
+ * that lives as long as the slot. */
 static int decode_reg(struct vd_qp *qp, u32 slot, const struct rxe_send_wqe *w, struct hca_send_wr *out)
 {
 	struct vdev *d = vd_of(qp->qp.verbs);
@@ -74,7 +75,7 @@ static int decode_reg(struct vd_qp *qp, u32 slot, const struct rxe_send_wqe *w, 
 	return 1;
 }
 
-/* @entry is the guest's: its head is copied, and each SGE or byte behind it is read once. */
+/* @entry is guest memory: its head is copied, and each SGE or byte after it is read once. */
 static int decode_send(struct vd_qp *qp, u32 slot, const struct rxe_send_wqe *entry, struct hca_send_wr *out)
 {
 	const struct rxe_send_wqe w = *(const volatile struct rxe_send_wqe *)entry;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Rings of rxe's user ABI in guest pages: geometry, and where the pages are mapped. */
+/* Rings of rxe's user ABI in guest pages: geometry and mapping. */
 #include <errno.h>
 #include <stdlib.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * QP0 and QP1 of a guest: the MAD layer is in its kernel, so these queue pairs transfer single MADs between its rings and the
- * port. MADs for agents in the daemon are dispatched to them.
+ * QP0 and QP1 of a guest: the MAD layer is in its kernel, so these queue pairs transfer single MADs between its rings
+ * and the port. MADs for agents in the daemon are dispatched to them.
  */
 #include <errno.h>
 
@@ -97,7 +97,7 @@ static void ip_fill(const struct wire_port *w, u8 *dst, const struct mad_addr *f
 	wire_roce_put_network(&r, MAD_PACKET, dst);
 }
 
-/* A MAD came that no agent of the daemon takes. */
+/* A MAD for which the daemon has no agent. */
 static void special_receive(void *ctx, const u8 *mad, const struct mad_addr *from)
 {
 	struct vd_qp *qp = ctx;

@@ -2,8 +2,8 @@
 /*
  * The HCA device of a guest: virtqueues, doorbells, reset.
  *
- * A driver is active from HELLO to the stop of the command queue, which happens on a reset, a reboot and the end of the guest.
- * Then all objects are destroyed, so that no writes reach memory that the guest reuses.
+ * A driver is active from HELLO until the command queue is stopped, which happens on a reset, a reboot and the end of
+ * the guest. Then all objects are destroyed, so that no writes reach memory that the guest reuses.
  */
 #include "emu/virtio/vdev.h"
 
@@ -15,9 +15,9 @@
 #include "emu/virtio/virtio_internal.h"
 
 /*
- * As long as a kick costs. A guest that polls uses a whole processor; where there are no others the daemon's polling takes
- * it from the very guest whose answer it waits for. Two emulated guests on two processors, datagrams of 64 bytes: 2 us mean
- * forty times the kicks and half the messages, 50 us half the kicks and no more messages.
+ * The cost of a kick. A polling guest uses a whole processor; if no other is free, the daemon's polling takes it from
+ * the guest whose response it waits for. Measured with two emulated guests on two processors and datagrams of 64
+ * bytes: 2 us cause forty times the kicks and halve the messages, 50 us halve the kicks without more messages.
  */
 #define STAY_NS       (10 * NSEC_PER_USEC)
 #define BLK_SIZE      BIT_ULL(6)
@@ -37,7 +37,7 @@ static bool is_comp(u32 queue)
 	return queue >= MUSLIN_VQ_COMP;
 }
 
-/* Counters of the vhost-user transport, some by queue. */
+/* Counters of the vhost-user transport, some per queue. */
 static u64 transport_counter(const struct vdev *d, enum vdev_counter c)
 {
 	struct vhost_queue_stats st;
@@ -152,7 +152,7 @@ static void init_verbs(struct vdev *d)
 	verbs_init(&d->verbs, &vd_verbs_ops, d->cfg.hca, 1, MUSLIN_HANDLES - 1);
 }
 
-/* Removes the GIDs that the guest's kernel has set. */
+/* Clears the GIDs set by the guest's kernel. */
 static void clear_gids(struct vdev *d)
 {
 	static const struct wire_gid none;
@@ -241,7 +241,7 @@ static void on_kick(void *ctx, u32 queue)
 		vd_comp_flush(d, queue - MUSLIN_VQ_COMP);
 }
 
-/* Also when QEMU has connected again, with a driver that did not notice the disconnect. */
+/* Also after a reconnect of QEMU, whose driver did not notice the disconnect. */
 static void on_start(void *ctx, u32 queue)
 {
 	struct vdev *d = ctx;
@@ -249,7 +249,7 @@ static void on_start(void *ctx, u32 queue)
 	if (queue != MUSLIN_VQ_EVENT)
 		return;
 	if (!d->verbs.ctx)
-		vd_events_drop(d); /* of a start before this one */
+		vd_events_drop(d); /* from before this start */
 	vd_event_put(d, MUSLIN_EVENT_EPOCH, d->epoch);
 }
 
@@ -289,7 +289,8 @@ static const struct vhost_ops ops = {
 	.memory = on_memory,
 };
 
-/* No daemon has used it before: microseconds, of which far more pass in a life than it has epochs. */
+/* Different from the epochs of earlier daemons: microseconds, of which far more pass in a
+ * daemon's lifetime than it has epochs. */
 static u32 first_epoch(void)
 {
 	struct timespec ts;

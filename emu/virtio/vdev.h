@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* A guest's HCA: the device of emu/abi over vhost-user, with the verbs objects of an HCA behind it. */
+/* A guest's HCA: the device of emu/abi over vhost-user, implemented by the verbs objects of an HCA. */
 #ifndef MUSLIN_VIRTIO_VDEV_H
 #define MUSLIN_VIRTIO_VDEV_H
 
 #include "emu/hca/hca.h"
 #include "emu/mad/mad.h"
 
-#define VDEV_QUEUES 7 /* what the front end must give the device */
+#define VDEV_QUEUES 7 /* required from the front end */
 
 struct vdev;
 
@@ -15,21 +15,22 @@ struct vdev_config {
 	struct hca *hca;
 	u32 nports;
 	struct mad_port *mad[2];
-	/* Processes @mad by the port's agents, reply in place: 1: reply, 0: no agent. */
+	/* The port's agents process @mad; the reply replaces it. 1: reply, 0: no agent. */
 	int (*local_mad)(void *arg, u8 port, u8 *mad);
-	/* A guest's driver begins or ends to use the ports. May be NULL. */
+	/* A guest's driver starts or stops using the ports. May be NULL. */
 	void (*present)(void *arg, bool here);
 	void *arg;
 };
 
-/* Listens at @path for a front end. NULL with errno. The HCA and the MAD ports must outlive it. */
+/* Listens at @path for a front end. NULL with errno set. The HCA and the MAD ports must outlive it. */
 struct vdev *vdev_create(struct loop *loop, const char *path, const struct vdev_config *cfg);
 void vdev_destroy(struct vdev *d);
 const char *vdev_path(const struct vdev *d);
-/* A guest's driver is at work. */
+/* Whether a guest's driver is active. */
 bool vdev_in_use(const struct vdev *d);
 
-/* Exits of the guest first: kicks it gave and interrupts it got, all of them and those of messages. Then what the front end did wrong. */
+/* First the exits of the guest: its kicks and interrupts, in total and those of messages.
+ * Then errors of the front end. */
 #define VDEV_COUNTERS(C)                            \
 	C(KICKS, "kicks")                           \
 	C(INTERRUPTS, "interrupts")                 \

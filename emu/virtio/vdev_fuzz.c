@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Fuzz: commands of a driver, each a length and its bytes (1: a reset, an end), then doorbells and rings as what is left says. */
+/* Fuzz: commands of a driver, each a length and its bytes (1: a reset, an end), then doorbells and
+ * rings from the rest of the input. */
 #include "emu/lib/log.h"
 #include "emu/virtio/fixture.h"
 

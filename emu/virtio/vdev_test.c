@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* The device against a driver that obeys, and one that does not. */
+/* The device with a conforming driver and with a misbehaving one. */
 #include "emu/lib/row.h"
 #include "emu/virtio/fixture.h"
 #include "emu/wire/hdr.h"
@@ -125,7 +125,7 @@ static int move_qp(struct guest *g, u32 qp, u8 state, u32 mask)
 	return guest_command(g, &m, sizeof(m));
 }
 
-/* A send request in slot 0, rung: what the completion queue says. */
+/* Posts a send request in slot 0 and rings; returns the status of the completion. */
 static int send_to(struct guest *g, u32 qp, u32 opcode, u32 num_sge, u64 addr, const struct muslin_av *av)
 {
 	struct muslin_shared *sh = (void *)(g->f.mem + GUEST_SHARED);
@@ -186,7 +186,7 @@ static void test_special(struct guest *g)
 		    !guest_object(g, MUSLIN_PD_FREE, pd, 0));
 }
 
-/* What a message costs is counted by the queue that it goes over. */
+/* The cost of a message is counted per queue. */
 static void test_exits(struct guest *g)
 {
 	u64 kicks = vdev_counter(g->dev, VDEV_CTR_KICKS), rung = vdev_counter(g->dev, VDEV_CTR_DOORBELL_KICKS);
@@ -204,7 +204,7 @@ static void test_exits(struct guest *g)
 	row(83, "no such counter", !vdev_counter(g->dev, VDEV_CTR_NUM) && !vdev_counter_name(VDEV_CTR_NUM));
 }
 
-/* Two queue pairs that send the same request, each with a completion queue that is armed, rung together. */
+/* Two QPs, each with an armed CQ, send the same request, with one doorbell. */
 static void test_coalescing(struct guest *g)
 {
 	struct muslin_shared *sh = (void *)(g->f.mem + GUEST_SHARED);
@@ -264,7 +264,7 @@ static void test_destroy_at_once(struct guest *g)
 		    !guest_object(g, MUSLIN_PD_FREE, pd, 0));
 }
 
-/* A UD QP that may cut packets has larger entries. */
+/* A UD QP with LSO has larger entries. */
 static void test_lso(struct guest *g)
 {
 	struct muslin_qp_create qp = guest_qp(g, HCA_QPT_UD, 0, 0, 0x28000, 0x30000);
@@ -368,7 +368,7 @@ static void receive_mad(struct guest *g, u8 version, u16 vlan)
 	g->port[1].mad.receive(g->port[1].mad.ctx, p);
 }
 
-/* What the completion says, and whether the 40 bytes before the MAD begin with @first at @off. */
+/* Whether the completion is as expected, and the 40 bytes before the MAD have @first at @off. */
 static bool received(struct guest *g, u16 tag, u32 off, u8 first)
 {
 	struct rxe_queue_buf *cq = (void *)(g->f.mem + 0x20000);
@@ -413,7 +413,7 @@ static void test_ethernet(struct guest *g)
 	row(126, "GIDs go with the guest", wire_gid_is_zero(&g->port[1].attr.gid[3]));
 }
 
-/* What is posted moves to the other ring, if it fits. */
+/* Posted entries move to the new ring, if they fit. */
 static void test_srq_resize(struct guest *g)
 {
 	struct muslin_srq_create srq = {
@@ -471,7 +471,7 @@ static void test_memory(struct guest *g)
 	row(86, "a list in nowhere", guest_command(g, &reg, sizeof(reg)) == -EFAULT);
 }
 
-/* What the event queue tells in a buffer that is posted now: the epoch; 0: nothing of the kind. */
+/* The epoch that the event queue reports in a buffer posted now; 0: none. */
 static u32 epoch_told(struct guest *g)
 {
 	struct muslin_event *ev = (void *)(g->f.mem + FRONT_DATA + 1024);
@@ -489,7 +489,7 @@ static u32 epoch_said(struct guest *g)
 	return guest_hello(g) ? 0 : a->epoch;
 }
 
-/* A driver learns whether the device is still the one that it said hello to. */
+/* A driver can detect that the device is no longer the one of its HELLO. */
 static void test_epochs(struct guest *g)
 {
 	u32 first, second, told;
@@ -518,7 +518,7 @@ static void on_other(struct loop_fd *w, u32 events, struct now now)
 	loop_fd_del(w);
 }
 
-/* A driver that has filled the queue of commands waits while others have their turn. */
+/* A driver that fills the command queue must not starve others. */
 static void test_budget(struct guest *g)
 {
 	struct muslin_object in = { .cmd = { .op = MUSLIN_QUERY_PORT }, .number = 1 };
@@ -546,7 +546,7 @@ static void test_budget(struct guest *g)
 	close(other.fd);
 }
 
-/* Regions of the same page over and over: the daemon's memory for their lists has a limit. */
+/* Many regions of the same page: the daemon's memory for their page lists is limited. */
 static void test_pages(struct guest *g)
 {
 	static struct {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Private to the HCA device of a guest, by implementing file. */
+/* Private to the HCA device of a guest, grouped by implementing file. */
 #ifndef MUSLIN_VIRTIO_INTERNAL_H
 #define MUSLIN_VIRTIO_INTERNAL_H
 
@@ -9,13 +9,13 @@
 #include "emu/virtio/vdev.h"
 #include "emu/virtio/vhost/vhost.h"
 
-#define VDEV_COMMANDS_TURN 8          /* before others have their turn */
-#define VDEV_MADS_TURN     64         /* of QP0 or QP1 */
-#define VDEV_PAGES_MAX     (1u << 25) /* addresses of pages that are kept for a guest: of rings and of memory regions */
+#define VDEV_COMMANDS_TURN 8          /* per turn */
+#define VDEV_MADS_TURN     64         /* of QP0 or QP1, per turn */
+#define VDEV_PAGES_MAX     (1u << 25) /* page addresses kept for a guest, of rings and memory regions */
 
 /* A ring in guest pages. */
 struct vd_ring {
-	struct verbs_ring ring; /* its first page is NULL where the guest's memory was removed */
+	struct verbs_ring ring; /* its first page is NULL if the guest's memory was removed */
 	struct vdev *d;
 	u64 *gpa;
 	u32 npages; /* 0: none */
@@ -26,16 +26,16 @@ struct vd_cq {
 	u32 vector;
 	struct vd_ring ring;
 	bool kernel;
-	struct list due; /* on the vector's list while it waits for a buffer of the guest */
+	struct list due; /* on the vector's list while it needs a buffer of the guest */
 };
 
 struct vd_qp {
 	struct verbs_qp qp;
 	struct vd_ring sq, rq;
 	bool kernel, sig_all, lso;
-	bool more; /* of a special QP: requests wait for the next turn */
-	u64 **reg; /* by slot of the send queue: the page list of a registration under way */
-	/* special QPs live here alone */
+	bool more; /* of a special QP: requests remain for the next turn */
+	u64 **reg; /* by slot of the send queue: page list of a pending registration */
+	/* state of a special QP, which the engine does not know */
 	u8 port;
 	u8 state;
 	u32 qkey;
@@ -56,15 +56,15 @@ struct vdev {
 	struct loop *loop;
 	struct vhost *vhost;
 	struct vdev_config cfg;
-	struct verbs verbs; /* its context is NULL: no driver has said hello */
-	u32 epoch;          /* another one after each end of all objects, of this daemon and of any before it */
+	struct verbs verbs; /* its context is NULL before HELLO */
+	u32 epoch;          /* changes whenever all objects are destroyed; differs from those of earlier daemons */
 	u64 shared_gpa;
 	struct muslin_shared *shared;
 	struct list comp_due[MUSLIN_VECTORS], events_due;
-	struct loop_task comp_task;   /* tells the driver of what is on comp_due */
-	struct loop_task resume_task; /* continues work beyond the budget of a turn */
+	struct loop_task comp_task;   /* reports the CQs on comp_due to the driver */
+	struct loop_task resume_task; /* continues work beyond a turn's budget */
 	u32 nevents;
-	u64 pages; /* addresses of pages that rings and lists of fast registrations hold */
+	u64 pages; /* page addresses in rings and lists of fast registrations */
 	struct vd_qp *special[MUSLIN_PORTS_MAX][2];
 	struct loop_poller poller;
 	struct loop_timer poll_timer;
@@ -76,7 +76,7 @@ static inline void vd_count(struct vdev *d, enum vdev_counter c)
 	d->counter[c]++;
 }
 
-/* guest_dma.c: false when @n more addresses of pages are more than a guest may have. */
+/* guest_dma.c: whether the guest may have @n more page addresses. */
 bool vd_pages_left(const struct vdev *d, u64 n);
 
 static inline struct vdev *vd_of(struct verbs *v)
@@ -109,7 +109,7 @@ void vd_av_in(struct hca_av *av, const struct muslin_av *a);
 /* object.c */
 extern const struct verbs_ops vd_verbs_ops;
 
-/* memory.c */
+/* guest_dma.c */
 extern const struct hca_dma_ops vd_dma;
 
 /* event.c */
@@ -130,10 +130,10 @@ void vd_special_doorbell(struct vd_qp *qp);
 void vd_commands(struct vdev *d);
 int vd_hello(struct vdev *d, u64 shared);
 void vd_reset(struct vdev *d);
-/* Sends what was posted before a command that ends the sending. */
+/* Processes posted requests before a command that stops sending. */
 void vd_catch_up(struct vdev *d);
 
-/* vdev.c: the budget of a turn is spent; the loop continues in its next iteration. */
+/* vdev.c: the turn's budget is used up; the loop continues in its next iteration. */
 void vd_resume_later(struct vdev *d);
 
 #endif

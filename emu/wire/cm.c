@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Names of the CM's messages. */
+/* Names of CM messages. IBTA 12.6. */
 #include "emu/wire/cm.h"
 
 const char *wire_cm_attr_name(u16 attr)

@@ -27,7 +27,8 @@ enum wire_cm_attr {
 	CM_ATTR_SPR = 0x001c,
 };
 
-/* Every message but SIDR's starts with the sender's communication ID, and every one but REQ has the receiver's next. */
+/* Every message except SIDR's starts with the sender's communication ID; in all of these
+ * except REQ the receiver's follows. */
 #define CM_LOCAL_COMM_ID  CM_FIELD(0, 0, 32)
 #define CM_REMOTE_COMM_ID CM_FIELD(4, 0, 32) /* not in REQ, SIDR_REQ, SIDR_REP */
 
@@ -87,7 +88,7 @@ enum wire_cm_transport {
 	CM_TRANSPORT_RC = 0,
 	CM_TRANSPORT_UC = 1,
 	CM_TRANSPORT_RD = 2,
-	CM_TRANSPORT_EXTENDED = 3, /* CM_REQ_EXT_TRANSPORT says which: 1 is XRC */
+	CM_TRANSPORT_EXTENDED = 3, /* XRC, if CM_REQ_EXT_TRANSPORT is 1 */
 };
 
 /* MRA. IBTA 12.6.6, table 107. */
@@ -98,7 +99,7 @@ enum wire_cm_transport {
 #define CM_MRA_PRIVATE_DATA     CM_BLOB(10, 222)
 #define CM_MRA_PRIVATE_DATA_LEN 222
 
-/* Which message an MRA or REJ is about. */
+/* The message that an MRA or REJ refers to. */
 enum wire_cm_message {
 	CM_MESSAGE_REQ = 0,
 	CM_MESSAGE_REP = 1,
@@ -181,7 +182,7 @@ enum wire_cm_rej_reason {
 enum wire_cm_failover {
 	CM_FAILOVER_ACCEPTED = 0,
 	CM_FAILOVER_UNSUPPORTED = 1,
-	CM_FAILOVER_REJECTED = 2, /* supported, not this path */
+	CM_FAILOVER_REJECTED = 2, /* supported, but not this path */
 };
 
 /* RTU. IBTA 12.6.9, table 111. */
@@ -279,7 +280,7 @@ enum wire_cm_sidr_status {
 
 /*
  * RDMA IP CM service, annex A11: a header at the start of REQ's and SIDR_REQ's private data carries the IP addresses.
- * Fields count from the start of the private data. An IPv4 address lies in the last four bytes of its sixteen.
+ * Fields count from the start of the private data. An IPv4 address is in the last four of its sixteen bytes.
  */
 #define CM_IP_HDR_SIZE  36
 #define CM_IP_MAJOR     WIRE_FIELD(0, 4)
@@ -310,6 +311,6 @@ static inline u64 wire_cm_service_id(u16 ps, u16 port)
 	return (u64)ps << 16 | port;
 }
 
-const char *wire_cm_attr_name(u16 attr); /* "REQ"; "?" when unknown */
+const char *wire_cm_attr_name(u16 attr); /* "REQ"; "?" if unknown */
 
 #endif

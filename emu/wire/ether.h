@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/*
- * Ethernet frames, and the seam between a station and its link: one struct for each station, through which frames pass both
- * ways. IEEE 802.3, 802.1Q.
- */
+/* Ethernet frames and their headers. IEEE 802.3, 802.1Q. */
 #ifndef MUSLIN_WIRE_ETHER_H
 #define MUSLIN_WIRE_ETHER_H
 
@@ -41,27 +38,27 @@ static inline bool ether_is_zero(const u8 *mac)
 	return memcmp(mac, none, ETHER_ALEN) == 0;
 }
 
-/* What is before a frame's payload. */
+/* The header of a frame. */
 struct ether_header {
 	u8 dst[ETHER_ALEN], src[ETHER_ALEN];
 	bool tagged;
-	u16 tci;  /* 0 when not tagged */
+	u16 tci;  /* 0 if not tagged */
 	u16 type; /* of the payload */
 	u32 size; /* of the header */
 };
 
-/* False: the frame is too short for one. */
+/* False: the frame is too short. */
 bool ether_header_get(struct ether_header *h, const u8 *frame, u32 len);
-/* Writes the header, with a tag where h->tagged; returns its size, which is not h->size. */
+/* Writes the header, with a tag if h->tagged; returns its size, not h->size. */
 u32 ether_header_put(const struct ether_header *h, u8 *frame);
-/* The address of a multicast IP group (the last bytes of a mapped IPv4 one, or of an IPv6 one). RFC 1112, 2464. */
+/* The MAC address of a multicast IP group (from the last bytes of a mapped IPv4 or an IPv6 address). RFC 1112, 2464. */
 void ether_multicast_mac(u8 mac[ETHER_ALEN], const u8 ip[16]);
 
-/* What stands below the network header of a packet on Ethernet, or of those from one of a port's GIDs. */
+/* The Layer 2 fields of a packet on Ethernet, or of packets from one of a port's GIDs. */
 struct wire_l2 {
-	u8 mac[6];  /* of the other station; zero: the link layer is to find it by the GID. Of a GID: the own station */
+	u8 mac[6];  /* of the other station; zero: the link layer resolves the GID. In a GID table: the own station */
 	u16 vlan;   /* priority and VLAN, as in a tag (802.1Q, 9.6); 0: untagged */
-	u8 version; /* RoCE v1 or v2; 0: as the link has it by default */
+	u8 version; /* RoCE v1 or v2; 0: the link's default */
 };
 #define WIRE_VLAN_ID         0x0fff
 #define WIRE_VLAN_PRIO_SHIFT 13

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Bit fields of big-endian IBTA formats: one line states a field's place, one getter and one setter serve them all. */
+/* Bit fields of big-endian IBTA formats: one line describes a field's position, for one getter and one setter. */
 #ifndef MUSLIN_WIRE_FIELD_H
 #define MUSLIN_WIRE_FIELD_H
 
@@ -12,7 +12,7 @@ struct wire_field {
 
 #define WIRE_FIELD(bit, width) ((struct wire_field){ (bit), (width) })
 
-/* Field F of an attribute that starts BYTE bytes into the thing that is addressed. */
+/* Field F of an attribute at offset BYTE. */
 #define WIRE_AT(byte, f) WIRE_FIELD((byte)*8 + (f).bit, (f).width)
 
 #define wire_inline static inline __attribute__((always_inline))
@@ -88,7 +88,7 @@ wire_inline void wire_store(u8 *p, unsigned int bytes, u64 v)
 	}
 }
 
-/* The value of a field of 1 to 64 bits; reads only the bytes that the field touches. */
+/* The value of a field of 1 to 64 bits; reads only the field's bytes. */
 wire_inline u64 wire_get(const void *base, struct wire_field f)
 {
 	const u8 *p = (const u8 *)base + f.bit / 8;
@@ -102,7 +102,7 @@ wire_inline u64 wire_get(const void *base, struct wire_field f)
 	return f.width == 64 ? v : v & ((1ull << f.width) - 1);
 }
 
-/* Stores the low bits of V in a field of 1 to 64 bits; the neighbouring bits keep their values. */
+/* Stores the low bits of V in a field of 1 to 64 bits; neighbouring bits are unchanged. */
 wire_inline void wire_set(void *base, struct wire_field f, u64 v)
 {
 	u8 *p = (u8 *)base + f.bit / 8;
@@ -123,7 +123,7 @@ wire_inline void wire_set(void *base, struct wire_field f, u64 v)
 	}
 }
 
-/* A number of a structure of ours that a table of fields names: of 1, 2 or 4 bytes in host order. */
+/* Loads a structure member of 1, 2 or 4 bytes in host order. */
 static inline u32 wire_member_load(const void *member, u32 size)
 {
 	u16 v16;
@@ -149,7 +149,7 @@ static inline void wire_member_store(void *member, u32 size, u32 v)
 		memcpy(member, size == 2 ? (void *)&v16 : (void *)&v, size == 2 ? sizeof(v16) : sizeof(v));
 }
 
-/* Byte-aligned fields that are strings, GIDs or blobs. */
+/* Pointer to a byte-aligned field: a string, GID or blob. */
 wire_inline void *wire_bytes(void *base, struct wire_field f)
 {
 	return (u8 *)base + f.bit / 8;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Every place and width of a bit field against a bit-by-bit model, and the code tables of gid.h. */
+/* Every offset and width of a bit field compared with a bit-by-bit model, and the code tables of gid.h. */
 #include <stdio.h>
 
 #include "emu/lib/rng.h"
@@ -27,7 +27,7 @@ static void model_set(u8 *p, unsigned int bit, unsigned int width, u64 v)
 	}
 }
 
-/* The buffer ends with the field's last byte, so that a sanitizer sees any access beyond it. */
+/* The buffer ends with the field's last byte, so that a sanitizer detects any access beyond it. */
 static bool one_field(unsigned int bit, unsigned int width, struct rng *rng)
 {
 	unsigned int len = (bit + width + 7) / 8;
@@ -145,7 +145,8 @@ static void test_codes(void)
 			u8 code = wire_link_rate(s, lanes);
 			u32 link = wire_link_mbps(s, lanes), rate = wire_rate_mbps(code);
 
-			/* EDR counts 25.78 Gb/s a lane, HDR and on count 53.125 a lane: codes are shared, rates nearly. */
+			/* The rate code uses 25.78 Gb/s per lane for EDR, 53.125 from HDR
+			 * on: rates agree approximately. */
 			row(s * 100 + lanes, "rate of link", !code || (rate > link * 0.96 && rate < link * 1.04));
 		}
 	row(0, "speed name", wire_speed_from_name("edr") == WIRE_SPEED_EDR);
@@ -163,7 +164,7 @@ static void test_codes(void)
 	row(3, "mtu", wire_mtu_code(255) == 0);
 	row(0, "timeout", wire_timeout_ns(14) == 67108864);
 	for (u8 i = 0; i < 32; i++) {
-		/* Ascending from code 1 on, and code 0 is the longest. */
+		/* Ascending from code 1 on; code 0 is the longest. */
 		row(i, "rnr", i < 2 || wire_rnr_timer_ns(i) > wire_rnr_timer_ns(i - 1));
 		row(i, "rnr longest", !i || wire_rnr_timer_ns(i) < wire_rnr_timer_ns(0));
 	}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* The IBTA code tables of rates, speeds and RNR timers. */
+/* The IBTA code tables of rates (15.2.5.16), speeds (14.2.5.6) and RNR timers (9.7.5.2.8). */
 #include <strings.h>
 
 #include "emu/wire/gid.h"
@@ -61,7 +61,7 @@ enum {
 
 static const struct {
 	const char *name;
-	u32 lane_kbps, data_kbps; /* of one lane */
+	u32 lane_kbps, data_kbps; /* per lane */
 	u8 rate[LANES_NUM];
 } speeds[] = {
 	[WIRE_SPEED_NONE] = { "none", 0, 0, {} },

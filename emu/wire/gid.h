@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* GIDs, and the code tables that turn IBTA enumerations into rates, sizes and times. */
+/* GIDs, LIDs and P_Keys, and code tables of IBTA rates, sizes and times. */
 #ifndef MUSLIN_WIRE_GID_H
 #define MUSLIN_WIRE_GID_H
 
@@ -126,12 +126,12 @@ enum wire_mtu {
 	WIRE_MTU_4096 = 5,
 };
 
-static inline unsigned int wire_mtu_bytes(u8 code) /* 0 when reserved */
+static inline unsigned int wire_mtu_bytes(u8 code) /* 0 if reserved */
 {
 	return code >= WIRE_MTU_256 && code <= WIRE_MTU_4096 ? 128u << code : 0;
 }
 
-static inline u8 wire_mtu_code(unsigned int bytes) /* largest code that fits in BYTES, 0 if none does */
+static inline u8 wire_mtu_code(unsigned int bytes) /* largest code that fits in BYTES, 0 if none */
 {
 	u8 code = WIRE_MTU_4096;
 
@@ -169,18 +169,19 @@ enum wire_rate {
 	WIRE_RATE_NUM,
 };
 
-/* Signalling rate in Mb/s; 0 when CODE is reserved. Codes are not in order of rate: compare these. */
+/* Signalling rate in Mb/s; 0 if CODE is reserved. The order of the codes is not that of the rates: compare these. */
 u32 wire_rate_mbps(u8 code);
 
 /* "2.5", "100" ... in Gb/s, or "?". */
 const char *wire_rate_name(u8 code);
 
-/* The lanes of one LinkWidth bit (WIRE_WIDTH_*); 0 when it is not exactly one known bit. */
+/* The lanes of one LinkWidth bit (WIRE_WIDTH_*); 0 unless it is exactly one known bit. */
 unsigned int wire_width_lanes(u8 width);
 
 /*
- * Link speeds in one enumeration, slowest first. PortInfo says the first three in LinkSpeed*, those from FDR on in LinkSpeedExt* and
- * XDR in LinkSpeedExt2* (IBTA 14.2.5.6). FDR10 is Mellanox's: QDR in PortInfo, and a bit of MLNXExtendedPortInfo.
+ * Link speeds in one enumeration, slowest first. In PortInfo the first three are in LinkSpeed*, those from FDR on in
+ * LinkSpeedExt* and XDR in LinkSpeedExt2* (IBTA 14.2.5.6). FDR10 is Mellanox's: QDR in PortInfo, and a bit of
+ * MLNXExtendedPortInfo.
  */
 enum wire_speed {
 	WIRE_SPEED_NONE,
@@ -197,23 +198,23 @@ enum wire_speed {
 };
 
 const char *wire_speed_name(enum wire_speed speed);
-enum wire_speed wire_speed_from_name(const char *name); /* WIRE_SPEED_NONE when unknown; case does not matter */
+enum wire_speed wire_speed_from_name(const char *name); /* WIRE_SPEED_NONE if unknown; case-insensitive */
 
-/* The speed that LinkSpeedActive and LinkSpeedExtActive, of which XDR is bit 5 (LinkSpeedExt2Active << 5), say together. */
+/* The speed encoded by LinkSpeedActive and LinkSpeedExtActive, in which XDR is bit 5 (LinkSpeedExt2Active << 5). */
 enum wire_speed wire_speed_active(u8 link_speed, u8 link_speed_ext);
 
-/* The rate code of a link of LANES lanes (1, 2, 4, 8, 12) at SPEED; 0 when the IBTA has none. */
+/* The rate code of a link of LANES lanes (1, 2, 4, 8, 12) at SPEED; 0 if IBTA has none. */
 u8 wire_link_rate(enum wire_speed speed, unsigned int lanes);
 
 /* Signalling rate of a link in Mb/s. */
 u32 wire_link_mbps(enum wire_speed speed, unsigned int lanes);
 
-/* Rate of a link's data in kb/s: without the line coding (8b/10b to QDR, 64b/66b from FDR10 on, the FEC from HDR on). */
+/* Data rate of a link in kb/s: without the line coding (8b/10b to QDR, 64b/66b from FDR10 on, the FEC from HDR on). */
 u64 wire_link_data_kbps(enum wire_speed speed, unsigned int lanes);
 
 /*
- * 5-bit time codes: 4.096 us * 2^code (ack timeout, packet life, subnet timeout, CM timeouts).
- * Whether code 0 or codes over 19 mean "for ever" belongs to each field and is the caller's to know.
+ * 5-bit time codes: 4.096 us * 2^code (ack timeout, packet life, subnet timeout, CM timeouts). The caller must know
+ * whether code 0 or codes over 19 mean infinity for its field.
  */
 static inline u64 wire_timeout_ns(u8 code)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Packet headers of the IBA link, network and transport layers, with accessors for what is smaller than a byte. */
+/* Packet headers of the IBA link, network and transport layers, with accessors for fields smaller than a byte. */
 #ifndef MUSLIN_WIRE_HDR_H
 #define MUSLIN_WIRE_HDR_H
 
 #include "emu/lib/types.h"
 #include "emu/wire/gid.h"
 
-/* All are packed, so that a header may lie at any address of a packet. */
+/* All are packed, so that a header may be at any address of a packet. */
 #define WIRE_HDR __attribute__((packed))
 
 /* Local Route Header. IBTA 7.7. */

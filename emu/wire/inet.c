@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* IP packets in IPoIB's encapsulation: parsing as far as checksums need it, and the checksums. */
+/* IP packets with IPoIB encapsulation: parsing as far as checksums need it, and the checksums. */
 #include "emu/wire/inet.h"
 
 #include <errno.h>
@@ -14,7 +14,7 @@
 #define UDP_SIZE  8u
 #define UDP_LEN   WIRE_FIELD(32, 16)
 #define UDP_CHECK WIRE_FIELD(48, 16)
-#define IP6_HOP   0 /* extension headers that leave the pseudo-header as it is */
+#define IP6_HOP   0 /* extension headers that do not change the pseudo-header */
 #define IP6_DEST  60
 #define UNKNOWN   255
 
@@ -34,8 +34,7 @@ u32 wire_inet_sum(u32 sum, const void *p, u32 len)
 	while (s >> 16)
 		s = (s & 0xffff) + (s >> 16);
 	return sum +
-	       be16_to_cpu(
-		       (__force __be16)s); /* the order of bytes does not matter to the sum. RFC 1071, section 2 (B) */
+	       be16_to_cpu((__force __be16)s); /* the sum does not depend on byte order. RFC 1071, section 2 (B) */
 }
 
 u16 wire_inet_fold(u32 sum)
@@ -103,7 +102,8 @@ u32 wire_inet_total(const struct wire_inet *in, const u8 *p)
 	return in->ip + (u32)wire_get(p + in->ip, IP4_TOTAL);
 }
 
-/* Of the transport header and what follows it up to @end, with the pseudo-header. RFC 9293, section 3.1; RFC 8200, section 8.1. */
+/* Checksum of the transport header and the data up to @end, with the pseudo-header. RFC 9293,
+ * section 3.1; RFC 8200, section 8.1. */
 static u16 sum_l4(const struct wire_inet *in, const u8 *p, u32 end)
 {
 	u32 s = end - in->l4 + in->proto;
@@ -117,7 +117,7 @@ static bool known(const struct wire_inet *in)
 	return in->proto == WIRE_INET_TCP || in->proto == WIRE_INET_UDP;
 }
 
-/* Parses a whole packet; 0 or -EPROTO. */
+/* Parses a complete packet; 0 or -EPROTO. */
 static int parse_whole(struct wire_inet *in, const u8 *p, u32 len, u32 *end)
 {
 	if (wire_inet_parse(in, p, len))
@@ -147,7 +147,7 @@ void wire_inet_fill(u8 *p, u32 len)
 	} else if (in.proto == WIRE_INET_UDP) {
 		wire_set(p + in.l4, UDP_CHECK, 0);
 		sum = sum_l4(&in, p, end);
-		wire_set(p + in.l4, UDP_CHECK, sum ? sum : 0xffff); /* 0 says that there is none. RFC 768 */
+		wire_set(p + in.l4, UDP_CHECK, sum ? sum : 0xffff); /* 0 means no checksum. RFC 768 */
 	}
 }
 

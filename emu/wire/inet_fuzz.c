@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Any bytes as an IP packet in IPoIB's encapsulation: its checksums are filled in correctly, and nothing else changes. */
+/* Any bytes as an IP packet with IPoIB encapsulation: its checksums are filled in
+ * correctly, and nothing else changes. */
 #include <stdlib.h>
 
 #include "emu/wire/inet.h"

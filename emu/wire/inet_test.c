@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* IP packets in IPoIB's encapsulation: a row per shape, its checksums told from those of a plain sum of 16-bit words. */
+/* IP packets with IPoIB encapsulation: a row per shape, compared with a plain sum of 16-bit words. */
 #include <stdio.h>
 
 #include "emu/lib/row.h"
 #include "emu/wire/ip.h"
 
-/* The sum in the simplest way, of words in big-endian order. */
+/* Plain sum of words in big-endian order. */
 static u32 plain(u32 s, const u8 *p, u32 len)
 {
 	u32 i;
@@ -36,7 +36,7 @@ struct shape {
 	bool v6;
 	u8 proto, options; /* words of IPv4 options, or 8-byte units of an extension header */
 	u16 payload, fragment;
-	bool l4; /* a checksum stands there afterwards */
+	bool l4; /* the packet has a transport checksum */
 };
 
 static const struct shape shapes[] = {
@@ -57,7 +57,7 @@ static const struct shape shapes[] = {
 	{ 24, "a routing header, which hides what follows", true, 43, 0, 33, 0, false },
 };
 
-/* Returns the length; @l4: where the transport header stands. */
+/* Returns the length; *l4: offset of the transport header. */
 static u32 build(const struct shape *s, u8 *p, u32 *l4)
 {
 	u32 head = s->proto == WIRE_INET_TCP ? 20 : 8, i, len;
@@ -110,7 +110,7 @@ static void test_shapes(void)
 		wire_inet_fill(p, len);
 		ok &= right(s, p, len, l4) && wire_inet_ok(p, len) == s->l4;
 		ok &= s->l4 || !memcmp(p + l4, before + l4, len - l4);
-		ok &= !s->l4 || wire_inet_ok(p, len + 7); /* what the link pads does not count */
+		ok &= !s->l4 || wire_inet_ok(p, len + 7); /* the link's padding is not covered */
 		p[len - 1] ^= 4;
 		row(s->n, s->what, ok && !wire_inet_ok(p, len));
 	}
@@ -119,7 +119,7 @@ static void test_shapes(void)
 static const struct {
 	int n;
 	const char *what;
-	u32 at, len; /* a byte there becomes @value; the packet is cut to @len (0: not) */
+	u32 at, len; /* sets a byte to @value; truncates the packet to @len (0: no) */
 	u8 value;
 } wrongs[] = {
 	{ 40, "another ethertype", 1, 0, 6 },
@@ -173,7 +173,7 @@ static void test_udp(void)
 	row(62, "a UDP length that is another one", !wire_inet_ok(p, len));
 }
 
-/* Over all first words and all types of service. */
+/* For all first words and all types of service. */
 static void test_marks(void)
 {
 	u8 p[IP6_SIZE] = { 0x45 }, v6[IP6_SIZE] = { 0x60 };
@@ -182,7 +182,7 @@ static void test_marks(void)
 	for (tos = 0; tos < 256; tos++)
 		for (first = 0; first < 0x10000; first += 0xff) {
 			p[IP4_TOS] = (u8)tos;
-			wire_store(p + 2, 2, first); /* so that checksums of all kinds are there */
+			wire_store(p + 2, 2, first); /* varies the checksum */
 			wire_set(p, IP4_CHECK, 0);
 			wire_set(p, IP4_CHECK, wire_inet_fold(wire_inet_sum(0, p, IP4_SIZE)));
 			if (!wire_ip_may_mark(p, IP4_SIZE, WIRE_INET_IP4))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* IP addresses, and echo. RFC 791, 792, 4443. */
+/* IP addresses, ECN marking, and echo. RFC 791, 792, 3168, 4443. */
 #include "emu/wire/ip.h"
 
 #include <arpa/inet.h>
@@ -104,7 +104,7 @@ void wire_ip_mark(u8 *p, u16 type)
 		wire_set(p, IP6_TCLASS, tos | WIRE_ECN_CE);
 		return;
 	}
-	/* What the byte gains the checksum loses: one that was wrong stays wrong. RFC 1624, equation 3 */
+	/* Incremental update, so that a wrong checksum stays wrong. RFC 1624, equation 3 */
 	sum = (u16)~wire_get(p, IP4_CHECK) + (u16)((tos | WIRE_ECN_CE) - tos);
 	p[IP4_TOS] = tos | WIRE_ECN_CE;
 	wire_set(p, IP4_CHECK, (u16) ~((sum & 0xffff) + (sum >> 16)));
@@ -130,7 +130,7 @@ int wire_echo4(const u8 *p, u32 len, u8 *reply, u32 size)
 	if (header < IP4_SIZE || total > len || total < header + ICMP_SIZE || total > size ||
 	    wire_inet_fold(wire_inet_sum(0, p, header)) != 0)
 		return -EBADMSG;
-	if (p[header] != ICMP_REQUEST || wire_get(p, IP4_FRAGMENT)) /* fragments are not put together */
+	if (p[header] != ICMP_REQUEST || wire_get(p, IP4_FRAGMENT)) /* fragments are not reassembled */
 		return 0;
 	memcpy(reply, p, total);
 	swap(reply + IP4_SRC, reply + IP4_DST, 4);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* IP addresses, headers and checksums, for the links on which a port answers for itself: IPoIB and Ethernet. */
+/* IP addresses, headers and checksums, for links on which the port itself responds: IPoIB and Ethernet. */
 #ifndef MUSLIN_WIRE_IP_H
 #define MUSLIN_WIRE_IP_H
 
@@ -27,8 +27,8 @@
 
 /* The last two bits of the type of service and the traffic class. RFC 3168, section 5. */
 #define WIRE_ECN_MASK 3
-#define WIRE_ECN_ECT  2 /* may be marked */
-#define WIRE_ECN_CE   3 /* has met congestion */
+#define WIRE_ECN_ECT  2 /* ECN-capable */
+#define WIRE_ECN_CE   3 /* congestion experienced */
 
 #define IP_PROTO_ICMP  1
 #define IP_PROTO_ICMP6 58
@@ -57,19 +57,19 @@ bool ip_addr_is_any(const struct ip_addr *a);      /* 0.0.0.0 or :: */
 bool ip_addr_is_loopback(const struct ip_addr *a); /* 127/8 or ::1 */
 bool ip_addr_is_multicast(const struct ip_addr *a);
 bool ip_addr_is_link_local(const struct ip_addr *a); /* fe80::/10 */
-/* Compares the first @bits of the addresses, counted in the family of @a. */
+/* Compares the first @bits bits of the addresses, counted in the family of @a. */
 bool ip_addr_same_network(const struct ip_addr *a, const struct ip_addr *b, u32 bits);
 #define IP_ADDR_STRLEN 46
 const char *ip_addr_str(const struct ip_addr *a, char *buf); /* of IP_ADDR_STRLEN bytes; returns it */
 
-/* The checksum of the @len bytes at @p with the pseudo-header of the IPv6 header @ip6; 0 where it is in place and right. */
+/* The checksum of the @len bytes at @p with the pseudo-header of the IPv6 header @ip6; 0 if the stored one is valid. */
 u16 wire_ip6_sum(const u8 *ip6, u8 proto, const u8 *p, u32 len);
-/* May the packet of @len bytes behind that ethertype be marked as having met congestion, and is not yet? */
+/* Whether the packet of @len bytes with ethertype @type is ECN-capable and not yet marked as CE. */
 bool wire_ip_may_mark(const u8 *p, u32 len, u16 type);
-void wire_ip_mark(u8 *p, u16 type); /* of which wire_ip_may_mark() holds */
+void wire_ip_mark(u8 *p, u16 type); /* requires wire_ip_may_mark() */
 /*
- * Echo: writes the answer to a request of @len bytes, IP header first, to @reply of @size bytes. Its length; 0: it is no
- * echo request, or a fragment; -EBADMSG. Whether its destination is one's own is the caller's to know.
+ * Echo: writes the response to a request of @len bytes, IP header first, to @reply of @size bytes. Returns its length;
+ * 0: not an echo request, or a fragment; -EBADMSG. The caller checks the destination address.
  */
 int wire_echo4(const u8 *p, u32 len, u8 *reply, u32 size);
 int wire_echo6(const u8 *p, u32 len, u8 *reply, u32 size);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Names of MAD classes, methods and traps, and the look-up of names. */
+/* Names of MAD classes (IBTA 13.4.4), methods (13.4.5) and traps (14.2.5.1), and name lookup. */
 #include "emu/wire/mad.h"
 
 #include "emu/wire/sa.h"

@@ -23,7 +23,7 @@
 #define MAD_STATUS         WIRE_FIELD(32, 16)
 #define MAD_CLASS_SPECIFIC WIRE_FIELD(48, 16)
 #define MAD_TID            WIRE_FIELD(64, 64)
-#define MAD_TID_HIGH       WIRE_FIELD(64, 32) /* which agent, by convention of the kernel */
+#define MAD_TID_HIGH       WIRE_FIELD(64, 32) /* identifies the agent, by convention of the kernel */
 #define MAD_ATTR_ID        WIRE_FIELD(128, 16)
 #define MAD_ATTR_MOD       WIRE_FIELD(160, 32)
 
@@ -41,10 +41,10 @@ struct wire_mad_hdr {
 } __attribute__((packed));
 static_assert(sizeof(struct wire_mad_hdr) == MAD_HDR_SIZE, "MAD header size");
 
-/* Where a MAD goes to, or came from. Host order. */
+/* The remote address of a MAD. Host order. */
 struct mad_addr {
 	u32 qpn;  /* remote QPN: 0, 1 or a redirected one */
-	u32 qkey; /* on send, for QPs other than 0 */
+	u32 qkey; /* on send, for QPs except 0 */
 	u16 lid;  /* remote LID; 0xffff permissive (directed route) */
 	u16 pkey_index;
 	u8 sl;
@@ -53,10 +53,10 @@ struct mad_addr {
 	u8 hop_limit, traffic_class, gid_index;
 	u32 flow_label;
 	struct wire_gid gid; /* remote GID (on receive: the source), when grh */
-	struct wire_l2 l2;   /* on Ethernet: the remote station; on receive with what else the packet had */
+	struct wire_l2 l2;   /* on Ethernet: the remote station; on receive also the packet's other Layer 2 fields */
 };
 
-/* A whole MAD: the header as a struct, the rest by fields. */
+/* A whole MAD: the header as a struct, the rest as fields. */
 struct wire_mad {
 	union {
 		struct wire_mad_hdr hdr;
@@ -116,8 +116,8 @@ enum wire_mad_status {
 	MAD_STATUS_REDIRECT = 0x0002,
 	MAD_STATUS_BAD_VERSION = 1 << 2, /* base or class version */
 	MAD_STATUS_BAD_METHOD = 2 << 2,
-	MAD_STATUS_BAD_METHOD_ATTR = 3 << 2, /* the method does not serve this attribute */
-	MAD_STATUS_BAD_VALUE = 7 << 2,       /* a field of the attribute or its modifier */
+	MAD_STATUS_BAD_METHOD_ATTR = 3 << 2, /* the method does not support this attribute */
+	MAD_STATUS_BAD_VALUE = 7 << 2,       /* invalid field of the attribute or its modifier */
 };
 #define MAD_STATUS_INVALID_MASK 0x001c
 #define MAD_STATUS_CLASS_MASK   0xff00
@@ -129,7 +129,7 @@ enum wire_mad_attr {
 	MAD_ATTR_INFORM_INFO = 0x0003,
 };
 
-/* Where each class keeps its data, in bytes. */
+/* Offset of the data of each class, in bytes. */
 #define MAD_GMP_DATA      64 /* PerfMgt, BM, DevMgt */
 #define MAD_GMP_DATA_SIZE (MAD_SIZE - MAD_GMP_DATA)
 #define MAD_VENDOR1_DATA  24
@@ -161,14 +161,14 @@ static inline bool wire_mad_is_vendor2_class(u8 mgmt_class)
 	return mgmt_class >= MAD_CLASS_VENDOR2_MIN && mgmt_class <= MAD_CLASS_VENDOR2_MAX;
 }
 
-/* Does the class put an RMPP header after the common one? IBTA 13.6.2. */
+/* Whether an RMPP header follows the common header in this class. IBTA 13.6.2. */
 static inline bool wire_mad_class_has_rmpp(u8 mgmt_class)
 {
 	return mgmt_class == MAD_CLASS_SUBN_ADM || mgmt_class == MAD_CLASS_DEV_ADM ||
 	       wire_mad_is_vendor2_class(mgmt_class);
 }
 
-/* Is this MAD an answer (to be matched with a request that waits)? IBTA 13.4.5. */
+/* Whether the method is a response to be matched with a request. IBTA 13.4.5. */
 static inline bool wire_mad_is_response(u8 method)
 {
 	return (method & MAD_METHOD_RESP) || method == MAD_METHOD_TRAP_REPRESS;
@@ -204,7 +204,7 @@ enum wire_rmpp_flag {
 	RMPP_FLAG_LAST = 1 << 2,
 };
 
-/* STOP and ABORT say why. IBTA 13.6.2.1. */
+/* Reason of STOP and ABORT. IBTA 13.6.2.1. */
 enum wire_rmpp_status {
 	RMPP_STATUS_OK = 0,
 	RMPP_STATUS_RESX = 1,      /* STOP: resources exhausted */
@@ -245,7 +245,7 @@ enum wire_rmpp_status {
 #define CPI_TRAP_QP       WIRE_FIELD(520, 24)
 #define CPI_TRAP_QKEY     WIRE_FIELD(544, 32)
 
-/* CapabilityMask bits that every class shares; bits 8 and up belong to the class. */
+/* CapabilityMask bits common to all classes; bits 8 and up are class-specific. */
 enum wire_cpi_cap {
 	CPI_CAP_TRAP = 1 << 0,
 	CPI_CAP_GET_SET_NOTICE = 1 << 1,
@@ -253,7 +253,7 @@ enum wire_cpi_cap {
 };
 
 /* Notice. IBTA 13.4.8.2. Fields count from the start of the attribute. */
-#define NOTICE_SIZE          80 /* GMPs; an SMP holds the first 64 bytes, without the issuer's GID */
+#define NOTICE_SIZE          80 /* GMPs; an SMP has the first 64 bytes, without the issuer's GID */
 #define NOTICE_SMP_SIZE      64
 #define NOTICE_IS_GENERIC    WIRE_FIELD(0, 1)
 #define NOTICE_TYPE          WIRE_FIELD(1, 7)
@@ -391,13 +391,13 @@ enum wire_notice_259_valid {
 #define INFORMINFO_ALL_TRAPS     0xffff
 #define INFORMINFO_ALL_PRODUCERS 0xffffff
 
-/* Names for logs and traces; "?" when the value has none. */
-/* Tables of names of values that are far apart. */
+/* Names for logs and traces; "?" if the value has none. */
+/* Tables of names for sparse values. */
 struct wire_name {
 	u16 value;
 	const char *name;
 };
-const char *wire_name(const struct wire_name *names, u32 n, u16 value); /* "?" when unknown */
+const char *wire_name(const struct wire_name *names, u32 n, u16 value); /* "?" if unknown */
 const char *wire_mad_class_name(u8 mgmt_class);
 const char *wire_mad_method_name(u8 method); /* those of SA too */
 const char *wire_trap_name(u16 trap);

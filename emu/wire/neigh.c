@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* ARP and neighbour discovery, read and written. RFC 826, 4861; on InfiniBand RFC 4391. */
+/* ARP and neighbour discovery: formatting and parsing. RFC 826, 4861; on InfiniBand RFC 4391. */
 #include "emu/wire/neigh.h"
 
 #include <errno.h>
@@ -55,7 +55,7 @@ bool wire_arp_get(const u8 *p, u32 len, const struct wire_hw *hw, struct wire_ar
 	return true;
 }
 
-/* An address option is of as many words of 8 bytes as it needs, the address at its end. RFC 4391, section 9.3. */
+/* Length of an address option in units of 8 bytes, with the address at its end. RFC 4391, section 9.3. */
 static u32 option_words(const struct wire_hw *hw)
 {
 	return (2u + hw->len + 7) / 8;
@@ -88,7 +88,7 @@ u32 wire_nd_put(u8 *p, const struct wire_hw *hw, const struct wire_nd *nd)
 	return IP6_SIZE + len;
 }
 
-/* The hardware address in the option of that type; NULL. */
+/* The hardware address in the option of that type; NULL: none. */
 static const u8 *find_option(const u8 *icmp, u32 len, const struct wire_hw *hw, u8 type)
 {
 	u32 at, words;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Who has an IP address: ARP and neighbour discovery, for hardware addresses of any length. RFC 826, 4861. */
+/* ARP and neighbour discovery, for hardware addresses of any length. RFC 826, 4861. */
 #ifndef MUSLIN_WIRE_NEIGH_H
 #define MUSLIN_WIRE_NEIGH_H
 
@@ -9,7 +9,7 @@
 
 /* A kind of link. */
 struct wire_hw {
-	u16 type; /* of ARP */
+	u16 type; /* ARP hardware type */
 	u8 len;   /* of its addresses */
 };
 
@@ -20,12 +20,12 @@ struct wire_hw {
 struct wire_arp {
 	u16 op;
 	struct ip_addr src, dst;
-	const u8 *src_hw, *dst_hw; /* when it is written, dst_hw may be NULL: not known */
+	const u8 *src_hw, *dst_hw; /* when formatting, dst_hw may be NULL: unknown */
 };
 
-/* Writes it to @p of WIRE_ARP_MAX bytes; returns its length. */
+/* Formats the packet to @p of WIRE_ARP_MAX bytes; returns its length. */
 u32 wire_arp_put(u8 *p, const struct wire_hw *hw, const struct wire_arp *a);
-/* False: it is none of such a link. The hardware addresses lie in @p. */
+/* False: not ARP for such a link. The hardware addresses point into @p. */
 bool wire_arp_get(const u8 *p, u32 len, const struct wire_hw *hw, struct wire_arp *a);
 
 #define WIRE_ND_SOLICIT   135
@@ -38,14 +38,14 @@ bool wire_arp_get(const u8 *p, u32 len, const struct wire_hw *hw, struct wire_ar
 struct wire_nd {
 	u8 type, flags;
 	struct ip_addr src, dst, target;
-	const u8 *hw; /* of who sends it; NULL: not said */
+	const u8 *hw; /* of the sender; NULL: none */
 };
 
-/* Writes it with its IPv6 header to @p of WIRE_ND_MAX bytes; returns the length. */
+/* Formats the packet, with its IPv6 header, to @p of WIRE_ND_MAX bytes; returns the length. */
 u32 wire_nd_put(u8 *p, const struct wire_hw *hw, const struct wire_nd *nd);
-/* From the IPv6 header on. 1; 0: it is something else; -EBADMSG. The hardware address lies in @p. */
+/* Parses from the IPv6 header on. 1; 0: another packet; -EBADMSG. The hardware address points into @p. */
 int wire_nd_get(const u8 *p, u32 len, const struct wire_hw *hw, struct wire_nd *nd);
-/* The group in which @a is asked for. RFC 4291, section 2.7.1. */
+/* The solicited-node group of @a. RFC 4291, section 2.7.1. */
 struct ip_addr wire_nd_group(const struct ip_addr *a);
 
 #endif

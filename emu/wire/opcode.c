@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* The table of BTH opcodes, built at compile time: offsets and lengths follow from the header sets. */
+/* The table of BTH opcodes (IBTA 9.2.1), built at compile time: offsets and lengths derive from the header sets. */
 #include "emu/wire/opcode.h"
 
 #include "emu/wire/hdr.h"

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* The BTH opcodes: one table says each one's headers and what it does. */
+/* The BTH opcodes: one table has the headers and the properties of each. */
 #ifndef MUSLIN_WIRE_OPCODE_H
 #define MUSLIN_WIRE_OPCODE_H
 
 #include "emu/lib/types.h"
 
-/* The upper three bits of an opcode name the transport. IBTA 9.2.1; CNP: annex A17; XRC: annex A14. */
+/* The upper three bits of an opcode select the transport. IBTA 9.2.1; CNP: annex A17; XRC: annex A14. */
 enum wire_transport {
 	WIRE_TP_RC = 0x00,
 	WIRE_TP_UC = 0x20,
@@ -15,7 +15,7 @@ enum wire_transport {
 	WIRE_TP_XRC = 0xa0,
 };
 #define WIRE_TP_MASK 0xe0
-#define WIRE_OP_MASK 0x1f /* the operation; RC, UC and XRC have the same codes */
+#define WIRE_OP_MASK 0x1f /* the operation, coded alike for RC, UC and XRC */
 
 #define WIRE_OPCODES(OP)                                                                                        \
 	OP(RC_SEND_FIRST, 0x00, SEND | START | PAYLOAD | REQUEST | RWQE, 0)                                     \
@@ -87,7 +87,7 @@ enum wire_opcode_value {
 };
 #undef WIRE_OP_ENUM
 
-/* Headers that follow the BTH, in the order in which they always appear. */
+/* Headers that follow the BTH, in the order in which they appear. */
 enum wire_eth {
 	WIRE_ETH_RDETH,
 	WIRE_ETH_DETH,
@@ -101,7 +101,7 @@ enum wire_eth {
 	WIRE_ETH_NUM,
 };
 
-/* What an opcode is and does. */
+/* Properties of an opcode. */
 enum wire_opf {
 	WIRE_OPF_START = 1 << 0, /* first or only packet of a message */
 	WIRE_OPF_MIDDLE = 1 << 1,
@@ -116,7 +116,7 @@ enum wire_opf {
 	WIRE_OPF_ATOMIC = 1 << 10, /* request or response of an atomic */
 	WIRE_OPF_IMM = 1 << 11,
 	WIRE_OPF_INV = 1 << 12,
-	WIRE_OPF_RWQE = 1 << 13, /* takes a receive WQE when it arrives (a send: at its first packet) */
+	WIRE_OPF_RWQE = 1 << 13, /* consumes a receive WQE (a send: at its first packet) */
 	WIRE_OPF_COMP = 1 << 14, /* completes a receive WQE */
 	WIRE_OPF_CONTROL = 1 << 15,
 };
@@ -127,11 +127,11 @@ struct wire_opcode {
 	u8 op;
 	u8 transport;            /* enum wire_transport */
 	u16 eths;                /* bit set of enum wire_eth */
-	u8 hdr_len;              /* BTH and all that follows, up to the payload, in bytes */
-	u8 offset[WIRE_ETH_NUM]; /* from the start of the BTH; 0 when absent */
+	u8 hdr_len;              /* from the BTH to the payload, in bytes */
+	u8 offset[WIRE_ETH_NUM]; /* from the start of the BTH; 0 if absent */
 };
 
-/* The table's row, or NULL when the opcode is reserved or of a transport that is not there (RD). */
+/* The row of @op; NULL if the opcode is reserved or of an unsupported transport (RD). */
 const struct wire_opcode *wire_opcode(u8 op);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* The opcode table against a second statement of header lengths, and header accessors against known bytes. */
+/* The opcode table compared with a separate table of header lengths, and header accessors with known bytes. */
 #include <stdio.h>
 
 #include "emu/lib/row.h"
@@ -28,7 +28,7 @@ static void test_table(void)
 			continue;
 		row(op, "identity", o->op == op && o->transport == (op & 0xe0));
 		row(op, "length", o->hdr_len == lengths[op]);
-		/* Each header lies after the one before it, within the length. */
+		/* Each header is after the previous one, within the length. */
 		unsigned int last = 11;
 		for (unsigned int eth = 0; eth < WIRE_ETH_NUM; eth++) {
 			row(op, "offset set", !(o->eths >> eth & 1) == !o->offset[eth]);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Names of the performance management attributes. */
+/* Names of performance management attributes. IBTA 16.1.3. */
 #include "emu/wire/pma.h"
 
 const char *wire_pma_attr_name(u16 attr)

@@ -6,7 +6,7 @@
 #include "emu/wire/field.h"
 #include "emu/wire/mad.h"
 
-#define PMA_DATA      MAD_GMP_DATA /* where the attribute starts, in bytes */
+#define PMA_DATA      MAD_GMP_DATA /* byte offset of the attribute */
 #define PMA_DATA_SIZE MAD_GMP_DATA_SIZE
 #define PMA_PORT_ALL  255 /* PortSelect, with PMA_CAP_ALL_PORT_SELECT */
 
@@ -53,7 +53,7 @@ enum wire_pma_cap2 {
 	PMA_CAP2_ADDITIONAL_EXT_COUNTERS = 1 << 1,
 };
 
-/* Most counter attributes start alike. */
+/* Common start of most counter attributes. */
 #define PMA_PORT_SELECT    WIRE_FIELD(8, 8)
 #define PMA_COUNTER_SELECT WIRE_FIELD(16, 16)
 
@@ -83,7 +83,7 @@ enum wire_pma_sample_status {
 	PMA_SAMPLE_RUNNING = 2,
 };
 
-/* What a CounterSelectN of PortSamplesControl may ask for. */
+/* Values of CounterSelectN of PortSamplesControl. */
 enum wire_pma_sample_counter {
 	PMA_SAMPLE_NONE = 0,
 	PMA_SAMPLE_XMIT_DATA = 1,
@@ -212,7 +212,7 @@ enum wire_portcountersext_select2 {
 	PORTCOUNTERSEXT_SEL2_QP1_DROPPED = 1 << 13,
 };
 
-/* The rest start with PMA_PORT_SELECT and PMA_COUNTER_SELECT; bit n selects their n-th counter. IBTA 16.1.4. */
+/* The others start with PMA_PORT_SELECT and PMA_COUNTER_SELECT; bit n selects their nth counter. IBTA 16.1.4. */
 
 /* PortRcvErrorDetails */
 #define PORTRCVERR_SIZE           16
@@ -256,13 +256,13 @@ enum wire_portcountersext_select2 {
 #define PORTDATASL_SIZE   68
 #define PORTDATASL_SL(sl) WIRE_FIELD(32 + 32 * (sl), 32)
 
-/* PortExtendedSpeedsCounters: what lies before the lanes' counters. */
+/* PortExtendedSpeedsCounters: fields before the lanes' counters. */
 #define PORTEXTSPEEDS_SIZE               156
 #define PORTEXTSPEEDS_PORT_SELECT        WIRE_FIELD(8, 8)
 #define PORTEXTSPEEDS_SELECT             WIRE_FIELD(64, 64)
 #define PORTEXTSPEEDS_SYNC_HEADER_ERRORS WIRE_FIELD(128, 16)
 #define PORTEXTSPEEDS_UNKNOWN_BLOCKS     WIRE_FIELD(144, 16)
 
-const char *wire_pma_attr_name(u16 attr); /* "?" when unknown */
+const char *wire_pma_attr_name(u16 attr); /* "?" if unknown */
 
 #endif

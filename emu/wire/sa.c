@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Names of the SA's attributes and status codes; what PathRecords have in common. */
+/* Names of SA attributes (IBTA 15.2.5) and status codes (15.2.3), and fields common to all PathRecords. */
 #include "emu/wire/sa.h"
 
 void wire_sa_path_limits(u8 *r, u8 mtu, u8 rate, u8 life)

@@ -7,15 +7,15 @@
 #include "emu/wire/mad.h"
 #include "emu/wire/smp.h"
 
-/* IBTA 15.2.1.1. Fields count from the start of the MAD; the RMPP header (mad.h) lies between. */
+/* IBTA 15.2.1.1. Fields count from the start of the MAD; the RMPP header (mad.h) is in between. */
 #define SA_SM_KEY      WIRE_FIELD(36 * 8, 64)
 #define SA_ATTR_OFFSET WIRE_FIELD(44 * 8, 16) /* in 8-byte words, from one record to the next */
 #define SA_COMP_MASK   WIRE_FIELD(48 * 8, 64)
 #define SA_DATA        56
 #define SA_DATA_SIZE   200
-#define SA_HDR_SIZE    20 /* SM_Key to component mask: part of every RMPP segment's payload length */
+#define SA_HDR_SIZE    20 /* SM_Key to component mask: included in every RMPP segment's payload length */
 
-/* IBTA 15.2.2. Get, Set, Report and the like are those of mad.h. */
+/* IBTA 15.2.2. Get, Set, Report and similar are in mad.h. */
 enum wire_sa_method {
 	SA_METHOD_GET_TABLE = 0x12,
 	SA_METHOD_GET_TRACE_TABLE = 0x13,
@@ -95,7 +95,7 @@ enum wire_sa_cap2 {
 	SA_CAP2_CABLE_INFO_RECORD = 1 << 9,
 	SA_CAP2_PORT_INFO_CAP_MASK2_MATCH = 1 << 10,
 	SA_CAP2_PORT_INFO_EXT_RECORD = 1 << 11,
-	SA_CAP2_SEND_ONLY_FULL_MEMBER = 1 << 12, /* the kernel's IPoIB looks for it */
+	SA_CAP2_SEND_ONLY_FULL_MEMBER = 1 << 12, /* required by the kernel's IPoIB */
 };
 
 /* Selectors of MTU, rate and packet life. IBTA 15.2.5.16. */
@@ -106,7 +106,7 @@ enum wire_sa_selector {
 	SA_SELECT_LARGEST = 3, /* packet life: the smallest */
 };
 
-/* A component mask, from the numbers of the *_COMP_* enumerations. */
+/* The bit of a component mask, by the numbers of the *_COMP_* enumerations. */
 #define SA_COMP(bit) (1ull << (bit))
 
 /* Bytes from one record of SIZE bytes to the next in a table: a multiple of 8. IBTA 15.2.1.1, AttributeOffset. */
@@ -118,8 +118,8 @@ static inline unsigned int wire_sa_stride(unsigned int size)
 /* NodeRecord. IBTA 15.2.5.2. */
 #define NODEREC_SIZE      108
 #define NODEREC_LID       WIRE_FIELD(0, 16)
-#define NODEREC_NODE_INFO 4  /* byte: a NodeInfo starts here */
-#define NODEREC_NODE_DESC 44 /* byte: a NodeDescription starts here */
+#define NODEREC_NODE_INFO 4  /* byte offset of a NodeInfo */
+#define NODEREC_NODE_DESC 44 /* byte offset of a NodeDescription */
 enum wire_noderec_comp {
 	NODEREC_COMP_LID = 0,
 	NODEREC_COMP_BASE_VERSION = 2,
@@ -142,7 +142,7 @@ enum wire_noderec_comp {
 #define PORTINFOREC_END_PORT_LID WIRE_FIELD(0, 16)
 #define PORTINFOREC_PORT         WIRE_FIELD(16, 8)
 #define PORTINFOREC_OPTIONS      WIRE_FIELD(24, 8)
-#define PORTINFOREC_PORT_INFO    4 /* byte: a PortInfo starts here */
+#define PORTINFOREC_PORT_INFO    4 /* byte offset of a PortInfo */
 enum wire_portinforec_comp {
 	PORTINFOREC_COMP_LID = 0,
 	PORTINFOREC_COMP_PORT = 1,
@@ -204,7 +204,7 @@ enum wire_portinforec_comp {
 #define SLTOVLREC_LID      WIRE_FIELD(0, 16)
 #define SLTOVLREC_IN_PORT  WIRE_FIELD(16, 8)
 #define SLTOVLREC_OUT_PORT WIRE_FIELD(24, 8)
-#define SLTOVLREC_TABLE    8 /* byte */
+#define SLTOVLREC_TABLE    8 /* byte offset */
 enum wire_sltovlrec_comp {
 	SLTOVLREC_COMP_LID = 0,
 	SLTOVLREC_COMP_IN_PORT = 1,
@@ -214,7 +214,7 @@ enum wire_sltovlrec_comp {
 /* SwitchInfoRecord. IBTA 15.2.5.5. */
 #define SWITCHINFOREC_SIZE        24
 #define SWITCHINFOREC_LID         WIRE_FIELD(0, 16)
-#define SWITCHINFOREC_SWITCH_INFO 4 /* byte */
+#define SWITCHINFOREC_SWITCH_INFO 4 /* byte offset */
 enum wire_switchinforec_comp {
 	SWITCHINFOREC_COMP_LID = 0,
 };
@@ -223,7 +223,7 @@ enum wire_switchinforec_comp {
 #define LFTREC_SIZE  72
 #define LFTREC_LID   WIRE_FIELD(0, 16)
 #define LFTREC_BLOCK WIRE_FIELD(16, 16)
-#define LFTREC_TABLE 8 /* byte */
+#define LFTREC_TABLE 8 /* byte offset */
 enum wire_lftrec_comp {
 	LFTREC_COMP_LID = 0,
 	LFTREC_COMP_BLOCK = 1,
@@ -233,7 +233,7 @@ enum wire_lftrec_comp {
 #define RFTREC_SIZE  72
 #define RFTREC_LID   WIRE_FIELD(0, 16)
 #define RFTREC_BLOCK WIRE_FIELD(16, 16)
-#define RFTREC_TABLE 8 /* byte */
+#define RFTREC_TABLE 8 /* byte offset */
 enum wire_rftrec_comp {
 	RFTREC_COMP_LID = 0,
 	RFTREC_COMP_BLOCK = 1,
@@ -244,7 +244,7 @@ enum wire_rftrec_comp {
 #define MFTREC_LID      WIRE_FIELD(0, 16)
 #define MFTREC_POSITION WIRE_FIELD(16, 4)
 #define MFTREC_BLOCK    WIRE_FIELD(23, 9)
-#define MFTREC_TABLE    8 /* byte */
+#define MFTREC_TABLE    8 /* byte offset */
 enum wire_mftrec_comp {
 	MFTREC_COMP_LID = 0,
 	MFTREC_COMP_POSITION = 1,
@@ -254,7 +254,7 @@ enum wire_mftrec_comp {
 /* SMInfoRecord. IBTA 15.2.5.10. */
 #define SMINFOREC_SIZE    25
 #define SMINFOREC_LID     WIRE_FIELD(0, 16)
-#define SMINFOREC_SM_INFO 4 /* byte */
+#define SMINFOREC_SM_INFO 4 /* byte offset */
 enum wire_sminforec_comp {
 	SMINFOREC_COMP_LID = 0,
 	SMINFOREC_COMP_GUID = 2,
@@ -268,7 +268,7 @@ enum wire_sminforec_comp {
 #define INFORMINFOREC_SIZE           60
 #define INFORMINFOREC_SUBSCRIBER_GID WIRE_FIELD(0, 128)
 #define INFORMINFOREC_ENUM           WIRE_FIELD(128, 16)
-#define INFORMINFOREC_INFORM_INFO    24 /* byte */
+#define INFORMINFOREC_INFORM_INFO    24 /* byte offset */
 enum wire_informinforec_comp {
 	INFORMINFOREC_COMP_SUBSCRIBER_GID = 0,
 	INFORMINFOREC_COMP_ENUM = 1,
@@ -315,7 +315,7 @@ enum wire_linkrec_comp {
 #define GUIDINFOREC_SIZE      72
 #define GUIDINFOREC_LID       WIRE_FIELD(0, 16)
 #define GUIDINFOREC_BLOCK     WIRE_FIELD(16, 8)
-#define GUIDINFOREC_GUID_INFO 8 /* byte */
+#define GUIDINFOREC_GUID_INFO 8 /* byte offset */
 enum wire_guidinforec_comp {
 	GUIDINFOREC_COMP_LID = 0,
 	GUIDINFOREC_COMP_BLOCK = 1,
@@ -327,7 +327,7 @@ enum wire_guidinforec_comp {
 #define SERVICEREC_ID            WIRE_FIELD(0, 64)
 #define SERVICEREC_GID           WIRE_FIELD(64, 128)
 #define SERVICEREC_PKEY          WIRE_FIELD(192, 16)
-#define SERVICEREC_LEASE         WIRE_FIELD(224, 32) /* seconds; all ones: for ever */
+#define SERVICEREC_LEASE         WIRE_FIELD(224, 32) /* seconds; all ones: unlimited */
 #define SERVICEREC_KEY           WIRE_FIELD(256, 128)
 #define SERVICEREC_NAME          WIRE_FIELD(384, 512)
 #define SERVICEREC_DATA          WIRE_FIELD(896, 512)
@@ -343,7 +343,7 @@ enum wire_servicerec_comp {
 	SERVICEREC_COMP_LEASE = 4,
 	SERVICEREC_COMP_KEY = 5,
 	SERVICEREC_COMP_NAME = 6,
-	SERVICEREC_COMP_DATA8_0 = 7, /* then one bit for each element */
+	SERVICEREC_COMP_DATA8_0 = 7, /* then one bit per element */
 	SERVICEREC_COMP_DATA16_0 = 23,
 	SERVICEREC_COMP_DATA32_0 = 31,
 	SERVICEREC_COMP_DATA64_0 = 35,
@@ -354,7 +354,7 @@ enum wire_servicerec_comp {
 #define PKEYREC_LID   WIRE_FIELD(0, 16)
 #define PKEYREC_BLOCK WIRE_FIELD(16, 16)
 #define PKEYREC_PORT  WIRE_FIELD(32, 8)
-#define PKEYREC_TABLE 8 /* byte */
+#define PKEYREC_TABLE 8 /* byte offset */
 enum wire_pkeyrec_comp {
 	PKEYREC_COMP_LID = 0,
 	PKEYREC_COMP_BLOCK = 1,
@@ -414,7 +414,7 @@ enum wire_pathrec_comp {
 #define VLARBREC_LID      WIRE_FIELD(0, 16)
 #define VLARBREC_OUT_PORT WIRE_FIELD(16, 8)
 #define VLARBREC_BLOCK    WIRE_FIELD(24, 8)
-#define VLARBREC_TABLE    8 /* byte */
+#define VLARBREC_TABLE    8 /* byte offset */
 enum wire_vlarbrec_comp {
 	VLARBREC_COMP_LID = 0,
 	VLARBREC_COMP_OUT_PORT = 1,
@@ -476,7 +476,7 @@ enum wire_mgid_scope_value {
 
 /* MultiPathRecord. IBTA 15.2.5. The source GIDs, then the destination GIDs, follow from byte 24. */
 #define MULTIPATHREC_HDR_SIZE       24
-#define MULTIPATHREC_GIDS_MAX       11 /* what one MAD holds */
+#define MULTIPATHREC_GIDS_MAX       11 /* limit of one MAD */
 #define MULTIPATHREC_RAW_TRAFFIC    WIRE_FIELD(0, 1)
 #define MULTIPATHREC_FLOW_LABEL     WIRE_FIELD(4, 20)
 #define MULTIPATHREC_HOP_LIMIT      WIRE_FIELD(24, 8)
@@ -523,10 +523,10 @@ enum wire_multipathrec_comp {
 	MULTIPATHREC_COMP_SERVICE_ID_LSB = 21,
 };
 
-/* MTU, rate and packet life of a PathRecord: exactly these. IBTA 15.2.5.16. */
+/* Sets MTU, rate and packet life of a PathRecord, with the selector "exactly". IBTA 15.2.5.16. */
 void wire_sa_path_limits(u8 *r, u8 mtu, u8 rate, u8 life);
 
-/* Names for logs; "?" when the value has none. */
+/* Names for logs; "?" if the value has none. */
 const char *wire_sa_attr_name(u16 attr);
 const char *wire_sa_status_name(u16 status);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Names of the subnet management attributes and of the states that they carry. */
+/* Names of subnet management attributes (IBTA 14.2.5) and of port states (7.2.7). */
 #include "emu/wire/smp.h"
 
 const char *wire_smp_attr_name(u16 attr)

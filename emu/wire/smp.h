@@ -6,7 +6,7 @@
 #include "emu/wire/field.h"
 #include "emu/wire/mad.h"
 
-#define SMP_DATA         64 /* where the attribute starts */
+#define SMP_DATA         64 /* byte offset of the attribute */
 #define SMP_DATA_SIZE    64
 #define SMP_INITIAL_PATH 128
 #define SMP_RETURN_PATH  192
@@ -104,7 +104,7 @@ enum wire_node_type {
 /* PortInfo. IBTA 14.2.5.6. Attribute modifier: PORTINFO_MOD_*. */
 #define PORTINFO_SIZE                  64
 #define PORTINFO_MOD_PORT_MASK         0xff
-#define PORTINFO_MOD_EXT_SPEEDS        0x80000000u /* the SM knows LinkSpeedExt* */
+#define PORTINFO_MOD_EXT_SPEEDS        0x80000000u /* the SM supports LinkSpeedExt* */
 #define PORTINFO_MKEY                  WIRE_FIELD(0, 64)
 #define PORTINFO_GID_PREFIX            WIRE_FIELD(64, 64)
 #define PORTINFO_LID                   WIRE_FIELD(128, 16)
@@ -213,12 +213,12 @@ enum wire_port_cap2 {
 
 /* Logical link states. IBTA 7.2.7. */
 enum wire_port_state {
-	PORT_STATE_NOP = 0, /* Set only: leave it */
+	PORT_STATE_NOP = 0, /* Set only: no change */
 	PORT_STATE_DOWN = 1,
 	PORT_STATE_INIT = 2,
 	PORT_STATE_ARMED = 3,
 	PORT_STATE_ACTIVE = 4,
-	PORT_STATE_ACTIVE_DEFER = 5, /* verbs only: no MAD carries it */
+	PORT_STATE_ACTIVE_DEFER = 5, /* verbs only: not in MADs */
 	PORT_STATE_NUM,
 };
 
@@ -234,7 +234,7 @@ enum wire_phys_state {
 	PHYS_STATE_NUM,
 };
 
-/* LinkWidth*: bits of Supported and Enabled; Active has one. In Enabled, 0 is "no change", 255 "all supported". */
+/* LinkWidth*: bits of Supported and Enabled; Active has one bit. In Enabled, 0 is "no change", 255 "all supported". */
 enum wire_link_width {
 	LINK_WIDTH_1X = 1 << 0,
 	LINK_WIDTH_4X = 1 << 1,
@@ -244,7 +244,7 @@ enum wire_link_width {
 	LINK_WIDTH_ALL_SUPPORTED = 255,
 };
 
-/* LinkSpeed*: likewise, with 15 for "all supported". Active is 0 when LinkSpeedExtActive says the speed. */
+/* LinkSpeed*: the same, with 15 for "all supported". Active is 0 if LinkSpeedExtActive has the speed. */
 enum wire_link_speed {
 	LINK_SPEED_SDR = 1 << 0,
 	LINK_SPEED_DDR = 1 << 1,
@@ -253,8 +253,8 @@ enum wire_link_speed {
 };
 
 /*
- * LinkSpeedExt*: likewise, 30 disables extended speeds and 31 is "all supported". The bits of LinkSpeedExt2* are kept beside them,
- * LINK_SPEED_EXT2_SHIFT higher.
+ * LinkSpeedExt*: the same; 30 disables extended speeds and 31 is "all supported". The bits of LinkSpeedExt2* are
+ * stored above them, shifted by LINK_SPEED_EXT2_SHIFT.
  */
 #define LINK_SPEED_EXT2_SHIFT 5
 enum wire_link_speed_ext {
@@ -270,13 +270,13 @@ enum wire_link_speed_ext {
 
 /* M_KeyProtectBits. IBTA 14.2.4. */
 enum wire_mkey_protect {
-	MKEY_PROTECT_NONE = 0,      /* Get always succeeds and shows the M_Key */
-	MKEY_PROTECT_HIDE = 1,      /* Get succeeds, PortInfo's M_Key reads 0 to who does not hold it */
-	MKEY_PROTECT_GET = 2,       /* Get needs the M_Key too */
+	MKEY_PROTECT_NONE = 0,      /* Get always succeeds and returns the M_Key */
+	MKEY_PROTECT_HIDE = 1,      /* Get succeeds, but PortInfo's M_Key is 0 without the M_Key */
+	MKEY_PROTECT_GET = 2,       /* Get requires the M_Key, too */
 	MKEY_PROTECT_GET_NVRAM = 3, /* as 2, the lease never expires */
 };
 
-/* VLCap and OperationalVLs: data VLs 0 .. n - 1 for codes 1 (1), 2 (2), 3 (4), 4 (8), 5 (15). 0 when reserved. */
+/* VLCap and OperationalVLs: data VLs 0 .. n - 1 for codes 1 (1), 2 (2), 3 (4), 4 (8), 5 (15). 0 if reserved. */
 static inline u8 wire_vl_count(u8 code)
 {
 	static const u8 count[] = { 0, 1, 2, 4, 8, 15 };
@@ -368,11 +368,11 @@ enum wire_sminfo_mod {
 #define MLNXEXTPORT_SPEED_SUPPORTED     WIRE_FIELD(56, 8)
 #define MLNXEXTPORT_SPEED_ENABLED       WIRE_FIELD(88, 8)
 #define MLNXEXTPORT_SPEED_ACTIVE        WIRE_FIELD(120, 8)
-#define MLNXEXTPORT_FDR10               1 /* the one bit of the speeds */
+#define MLNXEXTPORT_FDR10               1 /* the bit in the speed fields */
 
-/* Names for logs and output; "?" when the value has none. */
+/* Names for logs and output; "?" if the value has none. */
 const char *wire_smp_attr_name(u16 attr);
-const char *wire_port_state_name(u8 state); /* "Active", as ibstat prints it */
+const char *wire_port_state_name(u8 state); /* "Active", as in ibstat */
 const char *wire_phys_state_name(u8 state); /* "LinkUp" */
 const char *wire_sm_state_name(u8 state);
 const char *wire_sminfo_mod_name(u32 mod);

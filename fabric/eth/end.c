@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * One end of an Ethernet link: transmit queues by priority, and receive. Each hop of a frame is a task of its own in the loop, which
- * bounds the depth of the stack.
+ * One end of an Ethernet link: transmit queues by priority, and receive. Each hop of a frame is a separate task of the
+ * loop, which bounds the depth of the stack.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -10,8 +10,8 @@
 #include "fabric/eth/eth_internal.h"
 
 #define BURST      64 /* frames that an end sends in one run of its task */
-#define GAP_BYTES  24 /* preamble, FCS and interpacket gap. 802.3, 4.4.2 */
-#define LOSSLESS_X 16 /* PAUSE bounds lossless queues at the ingress; this factor is the hard limit */
+#define GAP_BYTES  24 /* preamble, FCS and interpacket gap (802.3, 4.4.2) */
+#define LOSSLESS_X 16 /* PAUSE limits lossless queues at the ingress; this factor is the hard limit */
 
 struct eth_frame *eth_frame_create(struct wire_buf *buf, u8 class, struct eth_end *from)
 {
@@ -57,8 +57,8 @@ void eth_end_kick(struct eth_end *end)
 }
 
 /*
- * ECN: returns the frame, or a copy marked CE if it is ECT; consumes the reference. Frames are marked at dequeue by the queue length:
- * marking at enqueue reports congestion later, and with senders that alternate only to the last one.
+ * ECN: returns the frame, or a copy marked CE if it is ECT; consumes the reference. Frames are marked at dequeue by the
+ * queue length: marking at enqueue reports congestion later, and with senders that alternate only to the last one.
  */
 static struct wire_buf *eth_end_mark_ce(struct eth_end *end, struct wire_buf *buf)
 {
@@ -160,7 +160,7 @@ static void eth_end_run(struct eth_end *end)
 			break;
 		list_del(&f->link);
 		end->bytes -= f->buf->size;
-		/* The transmission starts when the link was free and not paused, not when the (late) timer ran. */
+		/* The transmission starts when the link is free and not paused, not when the (late) timer runs. */
 		begin = max(max(end->busy_until, f->since), end->paused_until[f->class]);
 		if (end->rate)
 			end->busy_until = begin + (f->buf->size + GAP_BYTES) * 8 * NSEC_PER_SEC / end->rate;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Ethernet links, stations and switches as a target of the fault engine. Faults of frames run at the receiving end of a link, before the
- * station or switch there. A rate is that of the sending end, whose queue, PAUSE and ECN act as with a slow link.
+ * Fault target: Ethernet links, stations and switches. Packet faults run at the receiving end of a link, before the
+ * station or switch there. A rate limits the sending end, whose queue, PAUSE and ECN act as on a slow link.
  */
 #include "fabric/eth/eth_internal.h"
 
@@ -13,7 +13,7 @@ enum eth_fault_key {
 #define FRAME_KEYS (BIT_ULL(FAULT_DIR) | TRIGGER)
 
 struct eth_fault {
-	struct fault ft;       /* the first */
+	struct fault ft;       /* must be first */
 	struct eth_switch *sw; /* the place is all its ports; NULL: it is @end */
 	struct eth_end *end;
 	bool fcs;
@@ -25,7 +25,7 @@ static struct eth_fault *eth_fault(struct fault *ft)
 	return container_of(ft, struct eth_fault, ft);
 }
 
-/* The ends of the place: that after @end, NULL: the first. NULL: there is none. */
+/* The end of the place after @end (NULL: the first). NULL: none. */
 static struct eth_end *place_next(const struct eth_fault *ft, const struct eth_end *end)
 {
 	if (!ft->sw)
@@ -34,7 +34,7 @@ static struct eth_end *place_next(const struct eth_fault *ft, const struct eth_e
 }
 #define eth_for_each_end(ft, end) for (end = place_next(ft, NULL); end; end = place_next(ft, end))
 
-/* Frames for the engine */
+/* Packet operations for the fault engine */
 
 static bool frame_match(const struct fault *ft, const void *packet)
 {
@@ -66,7 +66,7 @@ static void *frame_clone(struct fault_hook *h, void *packet)
 	return eth_frame_create(wire_buf_get(f->buf), f->class, NULL);
 }
 
-/* The frame behind its addresses, in a buffer of its own. */
+/* The frame without its addresses, in a private buffer. */
 static u8 *frame_bytes(struct fault_hook *h, void *packet, u32 *from, u32 *len)
 {
 	struct eth_frame *f = packet;
@@ -82,7 +82,7 @@ static u8 *frame_bytes(struct fault_hook *h, void *packet, u32 *from, u32 *len)
 	return own->data;
 }
 
-/* The FCS is wrong with fcs=, else recomputed as by a switch that corrupts frames. */
+/* The FCS is wrong with fcs=, else recomputed, as by a switch that corrupts frames. */
 static enum fault_verdict frame_corrupted(struct fault_hook *h, void *packet)
 {
 	struct eth_frame *f = packet;
@@ -109,7 +109,7 @@ static const struct fault_packet_ops frame_ops = {
 
 /* Kinds */
 
-/* The end sends PAUSE for ever. */
+/* storm: the end sends PAUSE without limit. */
 static void storm_set(struct eth_fault *ft, u8 classes)
 {
 	struct eth_end *end;
@@ -145,7 +145,7 @@ static void rate_limit(struct eth_end *end, u64 rate)
 	end->rate = end->rate ? min(end->rate, rate) : rate;
 }
 
-/* Ends have the lowest rate of their cable and of all faults that are applied. */
+/* Sets the rate of each end to the lowest of its cable and of all applied faults. */
 static void rate_changed(struct fault *changed)
 {
 	struct eth_end *end;
@@ -167,7 +167,9 @@ static void rate_changed(struct fault *changed)
 	}
 }
 
-/* A station or a switch without power: its links are down, and a switch forgets the stations that it has learned with them. */
+/*
+ * kill: a station or a switch without power. Its links are down, and a switch forgets the stations that it has learned.
+ */
 static int kill_check(struct fault *base, char *err, size_t err_len)
 {
 	const struct eth_fault *ft = eth_fault(base);
@@ -198,7 +200,7 @@ static const struct fault_kind frame_kinds[] = {
 	{ .name = NULL },
 };
 
-/* The target */
+/* Fault target */
 
 static bool parse_class(void *to, const char *value)
 {

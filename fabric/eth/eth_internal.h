@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Private to the room of simulated Ethernet, by implementing file. */
+/* Simulated Ethernet: declarations by the file that implements them. */
 #ifndef MUSLIN_FABRIC_ETH_ETH_INTERNAL_H
 #define MUSLIN_FABRIC_ETH_ETH_INTERNAL_H
 
@@ -23,25 +23,25 @@ struct eth_end {
 	u32 num;
 	struct eth_end *peer;
 	struct eth_link_config cfg;
-	struct ether_port port; /* a station's */
+	struct ether_port port; /* of a station */
 	bool want_ready;
 	bool unplugged; /* by eth_end_set_up(), at both ends of the link */
 	u32 pulled;     /* number of faults at this end that keep the link down */
-	u64 rate;       /* of sending, bit/s: that of cfg, or less by a fault; 0: frames take no time */
+	u64 rate;       /* transmit rate, bit/s: that of cfg, or less by a fault; 0: no transmission time */
 
-	/* end.c: sending */
+	/* end.c: transmit */
 	struct list q[ETH_CLASSES];
 	u32 bytes;
-	u64 busy_until; /* with a rate: when the link is free */
+	u64 busy_until; /* end of the current transmission, with a rate */
 	struct loop_task task;
-	struct loop_timer timer; /* the link is free again, or a pause is over */
+	struct loop_timer timer; /* the link is free, or a pause has ended */
 
 	/* flow control, on both sides */
 	u64 paused_until[ETH_CLASSES]; /* by the peer's PAUSE frames */
 	u64 waits_since;               /* start of a wait for the end of a pause; 0: none */
 	u32 rx_bytes[ETH_CLASSES];     /* received here and still queued in this node */
 	u8 xoff;                       /* classes for which the peer was sent XOFF */
-	u8 storm;                      /* storm fault: classes with XOFF for ever */
+	u8 storm;                      /* storm fault: classes with permanent XOFF */
 	struct loop_timer refresh;
 
 	/* station: receive backlog of its user */
@@ -95,7 +95,7 @@ static inline u32 eth_queue(const struct eth_end *end)
 }
 
 /* end.c */
-void eth_link_update(struct eth_end *end); /* @pulled or @unplugged have changed, at either end */
+void eth_link_update(struct eth_end *end); /* call after a change of @pulled or @unplugged, at either end */
 struct eth_end *eth_end_create(struct eth *e, const struct eth_link_config *cfg);
 void eth_end_destroy(struct eth_end *end);
 /* Queues a frame that @from (or NULL) accounts for flow control; consumes the reference. */
@@ -106,7 +106,7 @@ void eth_end_kick(struct eth_end *end);
 /* Receives a frame, after faults; consumes it. */
 void eth_end_receive(struct eth_end *end, struct eth_frame *f);
 struct eth_frame *eth_frame_create(struct wire_buf *buf, u8 class, struct eth_end *from);
-void eth_frame_free(struct eth_frame *f); /* and removes it from the accounting */
+void eth_frame_free(struct eth_frame *f); /* and removes it from the flow control accounting */
 
 /* pause.c */
 /* The priority of a frame: PCP of its tag, or by DSCP. */

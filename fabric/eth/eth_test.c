@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Two switches and four stations under a virtual clock: what arrives where.
+ * Two switches and four stations in virtual time: forwarding of frames.
  *
  *     a (VLAN 1; 5 tagged)   b (VLAN 1)          c (VLAN 1)   d (VLAN 5)
  *            2 ---- sw1 ---- 3                     2 --- sw2 --- 3
@@ -111,7 +111,7 @@ static void run(u32 ms)
 
 static const u8 broadcast[ETHER_ALEN] = { 0xff, 0xff, 0xff, 0xff, 0xff, 0xff };
 
-/* Sends without waiting; @to less than 0: to everybody. @tci: 0 without a tag. */
+/* Sends without waiting; @to less than 0: broadcast. @tci: 0 without a tag. */
 static int put(int from, int to, u16 tci, u32 len)
 {
 	struct ether_header h = { .tagged = tci, .tci = tci, .type = 0x88b5 };
@@ -220,7 +220,7 @@ static void test_links(void)
 	finish();
 }
 
-/* A station's link whose timer comes late by @late_us, with ten frames of 1024 bytes to send at 100 Mb/s. How many have left then? */
+/* Frames that a station has sent of ten with 1024 bytes, at 100 Mb/s, when its timer is late by @late_us. */
 static u64 left_after(u32 late_us)
 {
 	u32 i;
@@ -274,7 +274,7 @@ static void test_pause(const struct eth_link_config *link, u16 tci, int n)
 	finish();
 }
 
-/* An IPv4 packet that may be marked, or may not. */
+/* Sends an IPv4 packet; @tos: ECN-capable or not. */
 static void put_ip(int from, int to, u8 tos)
 {
 	struct ether_header h = { .type = WIRE_INET_IP4 };
@@ -292,7 +292,7 @@ static void put_ip(int from, int to, u8 tos)
 		wire_buf_put(buf);
 }
 
-/* The last packet that has come to B is whole, and says this. */
+/* The last packet received by B is valid, with @tos. */
 static bool came(u8 tos)
 {
 	const u8 *ip = st[B].last->data + ETHER_SIZE;
@@ -300,7 +300,7 @@ static bool came(u8 tos)
 	return ip[IP4_TOS] == tos && !wire_inet_fold(wire_inet_sum(0, ip, IP4_SIZE));
 }
 
-/* Two stations fill the queue for the link of a third. How many of those that come are marked? */
+/* Two stations fill the queue for the link of a third. Returns how many received frames are marked CE. */
 static u64 marked(u8 tos, u8 amidst)
 {
 	u32 i;
@@ -416,7 +416,7 @@ static void test_faults(void)
 		if (armed)
 			fault_remove(ft);
 	}
-	arm("all drop", &ft); /* a place that is none: armed nowhere */
+	arm("all drop", &ft); /* an invalid place: not armed */
 	finish();             /* with a fault armed */
 }
 

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Any frames, from any station, into switches whose links have flow control: a length of two bytes, a port, then the frame. */
+/*
+ * Fuzz: any frames, from any station, into switches whose links have flow control: a length of two bytes, a port, then
+ * the frame.
+ */
 #include "fabric/eth/eth_internal.h"
 #include <stdlib.h>
 

@@ -62,7 +62,7 @@ void eth_destroy(struct eth *e)
 	free(e);
 }
 
-/* Room for one pointer more; false without memory. */
+/* Makes room for one more pointer; false: out of memory. */
 static bool list_grow(void *list, u32 n)
 {
 	void **p = list, *more = realloc(*p, (n + 1) * sizeof(void *));
@@ -101,7 +101,7 @@ struct eth_switch *eth_switch_find(const struct eth *e, const char *name)
 	return NULL;
 }
 
-/* The switch's next port. */
+/* Adds the switch's next port. */
 static struct eth_end *add_port(struct eth_switch *sw, const struct eth_link_config *cfg)
 {
 	struct eth_end *end = sw->nends < ETH_PORTS_MAX ? eth_end_create(sw->e, cfg) : NULL;

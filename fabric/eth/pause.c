@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Flow control of a link: PAUSE (802.3 annex 31B), which stops all traffic, and priority flow control (802.1Qbb), which stops
- * single priorities. rx_bytes counts the frames of a priority received at an end and still queued in its node. Above the XOFF
- * threshold the end sends XOFF to its peer, below the XON threshold it sends XON, both as frames.
+ * Flow control of an Ethernet link: PAUSE (802.3 annex 31B), which stops all traffic, and priority flow control
+ * (802.1Qbb), which stops single priorities. rx_bytes counts the frames of a priority received at an end and still
+ * queued in its node. Above the XOFF threshold the end sends XOFF to its peer, below the XON threshold it sends XON,
+ * both as frames.
  */
 #include "emu/wire/ip.h"
 #include "fabric/eth/eth_internal.h"
@@ -74,7 +75,7 @@ static void pause_arm_refresh(struct eth_end *end)
 	loop_timer_set(end->e->loop, &end->refresh, eth_now(end->e) + quantum_ns(end) * QUANTA_MAX / 2);
 }
 
-/* A pause expires: XOFF is sent again while it applies. */
+/* Sends XOFF again before the pause expires, while it applies. */
 void eth_pause_refresh(struct loop_timer *t, struct now now)
 {
 	struct eth_end *end = container_of(t, struct eth_end, refresh);
@@ -150,7 +151,7 @@ bool eth_pause_frame(struct eth_end *end, const u8 *frame, u32 len)
 	if (ether_type(frame) != ETHERTYPE_FLOW)
 		return false;
 	op = len >= ETHER_MIN ? (u16)wire_load(p, 2) : 0;
-	if (op != OP_PAUSE && op != OP_PFC) /* MAC control frames are never forwarded. 802.1Q, 8.6.3 */
+	if (op != OP_PAUSE && op != OP_PFC) /* MAC control frames are never forwarded (802.1Q, 8.6.3) */
 		return true;
 	eth_count(end, ETH_CTR_RX_PAUSE);
 	for (c = 0; c < ETH_CLASSES; c++) {

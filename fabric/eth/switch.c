@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Bridge: VLAN classification, address learning and forwarding. IEEE 802.1Q, clause 8. */
+/* Bridge (IEEE 802.1Q, clause 8): VLAN classification, address learning and forwarding. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -14,14 +14,14 @@ struct eth_entry {
 	u8 mac[ETHER_ALEN];
 	u16 vid;
 	struct eth_end *end;
-	u64 heard; /* ns */
+	u64 heard; /* time of the last frame, ns */
 };
 
 /* A frame being forwarded. */
 struct passage {
 	struct eth_end *in;
 	struct ether_header h;
-	struct wire_buf *buf, *tagged, *untagged; /* one of the two is buf; the other is made when a port wants it */
+	struct wire_buf *buf, *tagged, *untagged; /* one of the two is buf; the other is built when a port needs it */
 	u16 vid;
 	u8 class;
 };
@@ -127,7 +127,7 @@ static bool vlan_is_tagged(const struct eth_end *end, u16 vid)
 	return false;
 }
 
-/* The VLAN of a received frame; 0: the port is no member. A tag with VID 0 carries the priority only. 802.1Q, 6.9.1 */
+/* The VLAN of a received frame; 0: the port is no member. A tag with VID 0 has the priority only (802.1Q, 6.9.1). */
 static u16 vlan_classify(const struct eth_end *in, const struct ether_header *h)
 {
 	u16 vid = h->tci & WIRE_VLAN_ID;
@@ -137,7 +137,7 @@ static u16 vlan_classify(const struct eth_end *in, const struct ether_header *h)
 	return vlan_is_tagged(in, vid) ? vid : 0;
 }
 
-/* The same frame with another header. */
+/* A copy of the frame with another header. */
 static struct wire_buf *passage_rewrite(const struct passage *p, bool tagged)
 {
 	struct ether_header h = p->h;
@@ -195,7 +195,7 @@ void eth_switch_receive(struct eth_end *in, struct wire_buf *buf, u8 class)
 		eth_count(in, ETH_CTR_RX_FILTERED);
 		goto out;
 	}
-	/* a tag that says the VLAN is passed on as it is */
+	/* a tag with a VID is forwarded unchanged */
 	if (p.h.tagged && (p.h.tci & WIRE_VLAN_ID))
 		p.tagged = wire_buf_get(buf);
 	else if (!p.h.tagged)

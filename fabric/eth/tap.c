@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* A station that is a TAP network interface of the machine: frames of its kernel enter the simulated Ethernet. */
+/*
+ * Ethernet station that is a TAP network interface of the machine: frames of its kernel enter the simulated Ethernet.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/if.h>

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""Figures of muslin as ratios to what the same run measured of a peer. A section is a module with run(bench)."""
+"""Bench figures of muslin as ratios to a peer measured in the same run. A section is a module with run(bench)."""
 
 import contextlib
 import functools
@@ -18,7 +18,10 @@ SECTIONS = ("hosts", "fabric", "trunk", "roce", "iwarp", "guest")
 
 
 class Bench:
-    """What sections share: the installed programs, a scratch folder, fabrics that end with their section."""
+    """
+    Shared by the sections: the installed programs, a scratch directory, and fabrics that are destroyed with their
+    section.
+    """
 
     def __init__(self, build):
         self.build = pathlib.Path(build).resolve()
@@ -31,7 +34,7 @@ class Bench:
 
     @contextlib.contextmanager
     def fabric(self, *args, name="bench", **options):
-        """A fabric that is up, as `muslin up` with these arguments makes it."""
+        """A fabric that is up, created by `muslin up` with these arguments."""
         fabric = Fabric(self.folder / "bin", self.folder, name)
         try:
             fabric.up(*args, **options)
@@ -41,7 +44,7 @@ class Bench:
 
     @contextlib.contextmanager
     def pair(self, lines, options="", together=False):
-        """The fabrics of two hosts that have these lines of a topology: of a daemon each, or @together of one."""
+        """The fabrics of two hosts with these lines of a topology: of one daemon each, or @together of one."""
         texts = [f"{line} {options}\n" for line in lines]
         if together:
             with self.fabric("".join(texts)) as both:
@@ -51,7 +54,7 @@ class Bench:
                 yield a, b
 
     def measure_limits(self):
-        """What this machine's memory, network and wake-ups allow, by harness/bench/peer_bench."""
+        """Limits of this machine's memory, network and wake-ups, by harness/bench/peer_bench."""
         return self.program("harness/bench/peer_bench", r"^(\w+) ([\d.]+)$")
 
     @functools.cached_property
@@ -59,35 +62,35 @@ class Bench:
         return self.measure_limits()
 
     def program(self, path, pattern):
-        """Runs a program of the build; what the pattern finds in its output as names and numbers."""
+        """Runs a program of the build; returns the matches of the pattern in its output as names and numbers."""
         out = subprocess.run([self.build / path], capture_output=True, text=True, check=True).stdout
         return {name: float(value) for name, value in re.findall(pattern, out, re.M)}
 
 
 def by_turns(ours, theirs, times=3):
-    """The medians of what two functions measure by turns: what else the machine does at a time concerns both."""
+    """The medians of two functions that are measured alternately, so that other load of the machine affects both."""
     figures = [(ours(), theirs()) for _ in range(times)]
     return [statistics.median(column) for column in zip(*figures, strict=True)]
 
 
 def row(what, figure, ratio, want, good):
-    """One line: what is compared, our figure with its unit, the ratio, what is wanted of it and whether it was met."""
+    """Prints one line: the comparison, the figure with its unit, the ratio, the wanted ratio and the verdict."""
     verdict = "ok" if good else "MISSED"
     print(f"  {what:<52} {figure:>14}  ratio {ratio:7.3f}  wanted {want:<7} {verdict}", flush=True)
 
 
 def report(what, figure):
-    """A line without a verdict."""
+    """Prints a line without a verdict."""
     print(f"  {what:<52} {figure:>14}", flush=True)
 
 
 def last_row(out):
-    """The numbers of the last line of figures that a perftest program printed."""
+    """The numbers of the last line of figures in the output of a perftest program."""
     return [float(x) for x in re.findall(r"^\s*(\d+\s+\d+\s+.*)$", out, re.M)[-1].split()]
 
 
 def perftest(fabrics, hosts, address, *argv):
-    """The columns of a perftest program's last row, from the second one's host to the first one's, at @address."""
+    """The columns of a perftest program's last row, from the second host to the first one, at @address."""
     server, client = ((host, *map(str, argv)) for host in hosts)
     _, out = fabrics[0].pair(server, (*client, address), client_fabric=fabrics[1], timeout=240)
     return last_row(out)

@@ -19,7 +19,7 @@ def switch_rate(bench):
 
 
 def virtual_clock(bench):
-    """How much faster than time a hundred hosts and their manager run when no real time passes."""
+    """Ratio of virtual to real time for a hundred hosts and their subnet manager."""
     topology = bench.folder / "sim.topo"
     topology.write_text("fattree k=8 levels=3\n")
     args = [bench.build / "muslin-sim", "--seconds", "20000", "--traffic", "0.1", topology]
@@ -28,7 +28,7 @@ def virtual_clock(bench):
 
 
 def opensm_on_ibsim(net, folder, nodes, switches, ports):
-    """Seconds that opensm takes from its start to SUBNET UP on ibsim."""
+    """Seconds from the start of opensm to SUBNET UP on ibsim."""
     files = subprocess.run(["dpkg", "-L", "libumad2sim0"], capture_output=True, text=True, check=True).stdout.split()
     env = dict(os.environ, IBSIM_SOCKNAME=f"bench-{os.getpid()}")
     sim = subprocess.Popen(

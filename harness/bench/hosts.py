@@ -7,7 +7,7 @@ from . import cpu_seconds, perftest, row
 
 
 def columns(fabric, *argv):
-    """The figures of a program of perftest from h5 to h1."""
+    """The figures of a perftest program from h5 to h1."""
     return perftest((fabric, fabric), ("h1", "h5"), "localhost", *argv)
 
 
@@ -18,7 +18,7 @@ def write_bandwidth(fabric, limits):
 
 
 def message_rate(fabric):
-    """Nanoseconds of the daemon's CPU for a message."""
+    """Nanoseconds of the daemon's CPU time per message."""
     n = 200000
     before = cpu_seconds(fabric.daemon_pid)
     figures = columns(fabric, "ib_send_bw", "-s", 64, "-n", n, "-t", 128, "-r", 512)
@@ -30,7 +30,7 @@ def message_rate(fabric):
 
 
 def faults(bench, message_ns):
-    """What a hundred faults cost that look at every packet of a link, both ways, and match none."""
+    """Cost of a hundred faults that inspect every packet of a link, in both directions, and match none."""
     ns = max(0.0, bench.program("fabric/fabric_bench", r"(faults_ns) (-?[\d.]+)")["faults_ns"])
     ratio = 2 * ns / message_ns
     row("100 faults that match nothing : CPU of a message", f"{2 * ns:.1f} ns", ratio, "<= 0.1", ratio <= 0.1)

@@ -10,7 +10,7 @@ HOSTS = tuple(f"host {host} iwarp {ip}" for host, ip in (("w1", SERVER), ("w2", 
 
 
 def columns(fabrics, tool, *args):
-    """The figures of a program of perftest between the second daemon's host and the first one's."""
+    """The figures of a perftest program between the second daemon's host and the first one's."""
     return perftest(fabrics, ("w1", "w2"), SERVER, tool, "-R", "-p", PORT, *args)
 
 
@@ -31,7 +31,7 @@ def send_latency(fabrics):
 
 
 def many_connections(bench):
-    """MB/s of 64 connections, by io_uring where that is permitted, and by a call for each."""
+    """MB/s of 64 connections, by io_uring if permitted, and by a system call for each."""
     figures = []
     for uring in ("auto", "off"):
         with bench.pair(HOSTS, f"uring={uring}") as fabrics:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * The limits that others are measured against, between two processes: a process_vm bounce, an eventfd ping-pong, and
- * datagrams over the loopback interface in trains that the kernel neither cuts nor joins one by one (UDP GSO and GRO).
+ * Reference limits of two processes: a copy by process_vm, an eventfd ping-pong, and datagrams over the loopback
+ * interface in trains that the kernel neither splits nor merges one by one (UDP GSO and GRO).
  */
 #include <arpa/inet.h>
 #include <netinet/udp.h>
@@ -19,9 +19,9 @@
 #include <unistd.h>
 
 #define SIZE    (1u << 20)
-#define MEASURE 1.0 /* seconds a measurement */
+#define MEASURE 1.0 /* seconds per measurement */
 
-#define DATAGRAM 4112 /* bytes: an RDMA WRITE Middle packet of RoCEv2, with 4096 of them */
+#define DATAGRAM 4112 /* bytes: an RDMA WRITE Middle packet of RoCEv2, with 4096 bytes of payload */
 #define TRAIN    (15 * DATAGRAM)
 
 static double seconds(void)
@@ -32,7 +32,7 @@ static double seconds(void)
 	return (double)ts.tv_sec + (double)ts.tv_nsec * 1e-9;
 }
 
-/* A process that holds @mem (at the same address as here) until its parent closes the pipe. */
+/* Forks a process that keeps @mem (at the same address) until its parent closes the pipe. */
 static pid_t holder(char *mem, int *hold)
 {
 	int fds[2];
@@ -54,7 +54,7 @@ static pid_t holder(char *mem, int *hold)
 	return pid;
 }
 
-/* MB/s of reading 1 MiB from one process and writing it into another one. */
+/* MB/s of reading 1 MiB from one process and writing it to another one. */
 static double bounce(void)
 {
 	char *mem = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -86,7 +86,7 @@ static double bounce(void)
 	return n * (double)SIZE / 1e6 / (end - start);
 }
 
-/* Microseconds of one way between two processes that wake each other by eventfd. */
+/* Microseconds per direction between two processes that wake each other by eventfd. */
 static double eventfd_pingpong(void)
 {
 	int to = eventfd(0, 0), fro = eventfd(0, 0), i, rounds = 50000;
@@ -113,7 +113,7 @@ static double eventfd_pingpong(void)
 	return (seconds() - start) / rounds / 2 * 1e6;
 }
 
-/* Two sockets on one address, with as much of a buffer as may be had. */
+/* Opens two sockets on one address, with the largest possible buffers. */
 static void open_sockets(int *from, int *to)
 {
 	struct sockaddr_in addr = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
@@ -130,7 +130,7 @@ static void open_sockets(int *from, int *to)
 		exit(1);
 }
 
-/* Sends a message in trains, again and again. */
+/* Sends a message in trains, in a loop. */
 static void send_messages(int fd, const char *buf, size_t size)
 {
 	size_t at;
@@ -141,7 +141,7 @@ static void send_messages(int fd, const char *buf, size_t size)
 	}
 }
 
-/* MB/s that arrive of messages of @size bytes, which another process sends as fast as it can from a place of that size to one. */
+/* MB/s received of messages of @size bytes, which another process sends without pause. */
 static double trains(size_t size)
 {
 	char *buf = malloc(size + TRAIN);

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""RoCEv2 between two daemons on addresses of the loopback interface, and others between the same addresses."""
+"""
+RoCEv2 between two daemons on addresses of the loopback interface, and other transports between the same addresses.
+"""
 
 import functools
 import os
@@ -14,7 +16,7 @@ HOSTS = tuple(f"host {host} roce {ip}" for host, ip in (("r1", SERVER), ("r2", C
 
 
 def columns(fabrics, tool, size, n):
-    """The figures of a program of perftest between the second daemon's host and the first one's."""
+    """The figures of a perftest program between the second daemon's host and the first one's."""
     return perftest(fabrics, ("r1", "r2"), SERVER, tool, "-x", 0, "-s", size, "-n", n)
 
 
@@ -24,7 +26,7 @@ def bandwidth(fabrics, tool, size, n):
 
 
 def between_processes(server, client, found, **env):
-    """Runs two programs against each other, and returns what the client says."""
+    """Runs a server and a client, and returns the client's output."""
     env = dict(os.environ, **env)
     with subprocess.Popen(server, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=env) as srv:
         try:
@@ -47,21 +49,21 @@ def ucx_tcp(size, n):
 
 
 def libfabric_tcp(size, n):
-    """MB/s of libfabric's TCP provider, as its ping-pong has it."""
+    """MB/s of libfabric's TCP provider, by its ping-pong."""
     args = ["fi_pingpong", "-p", "tcp", "-e", "msg", "-I", str(n), "-S", str(size)]
     rate = r"=\d+ +\S+ +[\d.]+s +([\d.]+)"
     return float(between_processes([*args, "-B", "13338"], [*args, "-P", "13338", SERVER], rate))
 
 
 def libfabric_latency(size, n):
-    """Microseconds of one way by libfabric's TCP provider."""
+    """Microseconds per direction by libfabric's TCP provider."""
     args = ["fi_pingpong", "-p", "tcp", "-e", "msg", "-I", str(n), "-S", str(size)]
     rate = r"=\S+ +\S+ +[\d.]+s +[\d.]+ +([\d.]+)"
     return float(between_processes([*args, "-B", "13339"], [*args, "-P", "13339", SERVER], rate))
 
 
 def short_messages(bench, what, hosts, measure):
-    """One way of 64 bytes on the average, as @measure finds it, against libfabric's ping-pong over TCP."""
+    """Average microseconds per direction for 64 bytes, by @measure, against libfabric's ping-pong over TCP."""
     for together, daemons in ((True, "one daemon"), (False, "two daemons")):
         with bench.pair(hosts, together=together) as fabrics:
             us, theirs = by_turns(functools.partial(measure, fabrics), functools.partial(libfabric_latency, 64, 10000))
@@ -82,7 +84,7 @@ LOSSES = (("ib_write_bw", 16, 20000), ("ib_read_bw", 16, 20000), ("ib_read_bw", 
 
 
 def loss(bench):
-    """What is left of the bandwidth when one packet in a hundred is lost, each way."""
+    """Remaining part of the bandwidth with a loss of one packet in a hundred, in each direction."""
     found = []
     for options in ("", "loss=0.01"):
         with bench.pair(HOSTS, options) as fabrics:

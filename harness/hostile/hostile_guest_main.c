@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * A hostile guest, without a guest: it speaks vhost-user to a host's device as QEMU does, and drives it as no driver would:
- * hostile-guest SOCKET MODE [SEED]. It exits with 0 when each thing that must be refused was refused, and when the device still
- * serves who comes afterwards; it says what was not so.
+ * A hostile guest without QEMU: speaks vhost-user to a host's device, and drives it with invalid input: hostile-guest
+ * SOCKET MODE [SEED]. Exits with 0 if the device rejected all invalid input and still works for the next guest;
+ * otherwise prints the first failure.
  */
 #include <signal.h>
 #include <sys/wait.h>
@@ -18,7 +18,7 @@
 #define MESSAGE  1000
 #define MAY_ALL  0xf
 
-static struct guest g; /* of which only the front end is used */
+static struct guest g; /* only the front end is used */
 static const char *socket_path;
 static u64 state;
 static u32 wrong, pd, key, cq, qp[QPS];
@@ -47,7 +47,7 @@ static u32 answered(int err, const char *what)
 	return guest_number(&g)->number;
 }
 
-/* The daemon is there as long as it takes a front end and answers its driver. */
+/* Checks that the daemon accepts a front end and answers its driver. */
 static void attach(void)
 {
 	must(front_open(&g.f, NULL, socket_path), "the device's socket");
@@ -91,7 +91,7 @@ static void make_qp(u32 i, u16 lid)
 	move_qp(qp[i], guest_number(&g)->arg, lid);
 }
 
-/* A correct driver's objects. */
+/* Creates the objects of a correct driver. */
 static void furnish(void)
 {
 	const struct muslin_port_answer *p = (const void *)(g.f.mem + GUEST_OUT);
@@ -128,7 +128,7 @@ static void ring_all(void)
 			return;
 }
 
-/* A send of @len bytes at @addr from queue pair @i, and a receive for it. */
+/* Posts a send of @len bytes at @addr from queue pair @i, and a receive for it. */
 static void post(u32 i, u64 addr, u32 len, u32 lkey)
 {
 	struct rxe_queue_buf *sq = (void *)(g.f.mem + SQ_AT(i)), *rq = (void *)(g.f.mem + RQ_AT(i));
@@ -145,7 +145,7 @@ static void post(u32 i, u64 addr, u32 len, u32 lkey)
 	ring_all();
 }
 
-/* The next completion's status; -1: none comes. */
+/* The next completion's status; -1: none. */
 static int completion(void)
 {
 	struct rxe_queue_buf *buf = (void *)(g.f.mem + CQ_AT);
@@ -170,7 +170,7 @@ static void expect(const char *what, int got, int want)
 	printf("%s: %d, not %d\n", what, got, want);
 }
 
-/* Wild values all over memory: rings, indexes, doorbells, and the queues that lead to the device. */
+/* Random values in all memory: rings, indexes, doorbells, and virtqueues. */
 static void rings(void)
 {
 	u64 end = clock_read() + WILD_NS;
@@ -192,7 +192,7 @@ static void rings(void)
 	}
 }
 
-/* Chains that lead nowhere, round in circles, or out of memory. */
+/* Descriptor chains that are invalid, cyclic, or outside of memory. */
 static void descriptors(void)
 {
 	u32 n, i, q;
@@ -210,7 +210,7 @@ static void descriptors(void)
 	}
 }
 
-/* The send fails, and with it the queue pair, so that its receive is flushed. */
+/* The send fails, and so the queue pair, which flushes its receive. */
 static void refused(u32 i, const char *what, u64 addr, u32 lkey)
 {
 	post(i, addr, MESSAGE, lkey);
@@ -218,7 +218,7 @@ static void refused(u32 i, const char *what, u64 addr, u32 lkey)
 	expect("its receive", completion(), HCA_WC_WR_FLUSH_ERR);
 }
 
-/* Keys and pages that name memory which is not there. */
+/* Keys and pages of memory that does not exist. */
 static void memory(void)
 {
 	struct {
@@ -246,7 +246,7 @@ static void memory(void)
 	front_close(&g.f);
 }
 
-/* Each command with every length, and with any bytes. */
+/* Each command with every length, and with random bytes. */
 static void commands(void)
 {
 	static u8 in[2048];
@@ -264,7 +264,7 @@ static void commands(void)
 	front_close(&g.f);
 }
 
-/* Numbers of objects that this guest never got; some are another's. */
+/* Handles that this guest does not own, some of another guest. */
 static void handles(void)
 {
 	static const u32 ops[] = { MUSLIN_PD_FREE,   MUSLIN_CQ_DESTROY,  MUSLIN_QP_QUERY,   MUSLIN_QP_DESTROY,
@@ -285,7 +285,7 @@ static void handles(void)
 	front_close(&g.f);
 }
 
-/* What the device says of itself is not the guest's to write. */
+/* The guest must not be able to write the device's configuration. */
 static void config(void)
 {
 	struct {
@@ -313,7 +313,7 @@ static void config(void)
 	front_close(&g.f);
 }
 
-/* Ends, stops and new beginnings while queue pairs send. */
+/* Disconnects, resets and restarts while queue pairs send. */
 static void resets(void)
 {
 	u32 n, i, at[2] = { 0, 0 };
@@ -340,7 +340,7 @@ static void resets(void)
 	}
 }
 
-/* Killed with queues full of work, again and again. */
+/* Killed with full queues, repeatedly. */
 static void killed(void)
 {
 	u32 n;
@@ -362,7 +362,7 @@ static void killed(void)
 		}
 		close(ready[1]);
 		if (read(ready[0], &c, 1)) {
-			/* ends with the child's end of the pipe: it sends now */
+			/* closed by the child: it sends now */
 		}
 		close(ready[0]);
 		guest_pause(draw() % 3000);
@@ -372,7 +372,10 @@ static void killed(void)
 	}
 }
 
-/* The file of the guest's memory is cut short while queue pairs send from it. Nothing of it may be touched then, here neither. */
+/*
+ * Truncates the file of the guest's memory while queue pairs send from it. Neither the daemon nor this program may
+ * access that memory afterwards.
+ */
 static void cut(void)
 {
 	u32 n, i;
@@ -389,7 +392,7 @@ static void cut(void)
 	}
 }
 
-/* Messages of the front end: cut short, of no kind, of any length, and with descriptors that nobody asked for. */
+/* Messages of the front end: truncated, of unknown types, of any length, and with unexpected descriptors. */
 static void messages(void)
 {
 	static u8 bytes[512];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * A program that attacks the daemon and the programs of its host: hostile MODE SEED. It exits with 0 when each thing that must be
- * refused was refused, and says what was not.
+ * A program that attacks the daemon and the programs of its host: hostile MODE SEED. Exits with 0 if all invalid
+ * requests were rejected, and otherwise prints the first failure.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -54,7 +54,7 @@ static int device(void)
 	return fd;
 }
 
-/* A plain command; @body begins with the response's address where it has one. Returns what write() does. */
+/* A uverbs command; @body begins with the response's address if it has a response. Returns the result of write(). */
 static ssize_t command(int fd, uint32_t number, void *body, size_t len, void *out, size_t out_len)
 {
 	uint8_t msg[1024];
@@ -80,13 +80,13 @@ static void refused(ssize_t n, const char *what, uint32_t handle)
 	printf("%s %#x was accepted\n", what, handle);
 }
 
-/* Handles and keys that this program never got: some are another's. */
+/* Handles and keys that this program does not own, some of another program. */
 static void handles(void)
 {
 	static const struct {
 		const char *what;
 		uint32_t number;
-		size_t len, at, out; /* at: where the handle stands */
+		size_t len, at, out; /* at: offset of the handle */
 	} cmds[] = {
 		{ "dealloc_pd", IB_USER_VERBS_CMD_DEALLOC_PD, 4, 0, 0 },
 		{ "dereg_mr", IB_USER_VERBS_CMD_DEREG_MR, 4, 0, 0 },
@@ -122,7 +122,7 @@ static void must(ssize_t n, const char *what)
 	exit(1);
 }
 
-/* Queues of its own, and then wild values all over what the daemon reads of them. */
+/* Creates queues, then writes random values to all shared memory. */
 static void rings(void)
 {
 	static uint8_t arena[65536];
@@ -169,7 +169,7 @@ static void rings(void)
 	words = (uint32_t *)s;
 	while (clock_ns() < end) {
 		for (i = 0; i < 256; i++) {
-			uint32_t at = draw() % (1 << 18), v = draw(); /* 1 MiB: what is shared, and the rings behind */
+			uint32_t at = draw() % (1 << 18), v = draw(); /* 1 MiB: shared memory, then the rings */
 
 			words[at] = v & 1 ? v : v & 2 ? mr.lkey : v & 4 ? v % 16 : v % 256;
 		}
@@ -192,7 +192,7 @@ static int reach(void)
 	return fd;
 }
 
-/* Requests cut short, of no kind, with descriptors that nobody asked for, and half-truths about the host. */
+/* Requests that are truncated, of unknown types, or with unexpected descriptors, and inconsistent data of the host. */
 static void truncated(void)
 {
 	static uint8_t msg[UV_MESSAGE_MAX];
@@ -228,7 +228,7 @@ static void truncated(void)
 	}
 }
 
-/* Ends while the daemon works for it: asked and gone, or killed with its queues full of work. */
+/* Exits while the daemon works for it: after its request, or killed with full queues. */
 static void vanishing(void)
 {
 	int i, status;
@@ -252,7 +252,7 @@ static void vanishing(void)
 	}
 }
 
-/* More files than the daemon may have open, held for a while. */
+/* Opens more files than the daemon can, and keeps them for a while. */
 static void exhaustion(void)
 {
 	struct rlimit r;

@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""What goes wrong with a fabric, a program or a condition. All are assertions, which pytest reports as failures."""
+"""Errors of a fabric, a program or a condition. All are assertions, which pytest reports as failures."""
 
 
 class MuslinError(AssertionError):
-    """The base of the others."""
+    """Base class of the errors."""
 
 
 class FabricError(MuslinError):
-    """A fabric has no such node, port or state."""
+    """The fabric has no such node, port or state."""
 
 
 class ProcessFailed(MuslinError):
-    """A program ended with another status than asked for, or did not end; the message holds its output."""
+    """A program ended with another status than expected, or did not end; the message has its output."""
 
 
 class WaitTimeout(MuslinError):
-    """A condition did not come true in time."""
+    """A condition did not become true in time."""

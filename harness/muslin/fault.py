@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""A fault that a test has armed."""
+"""A fault armed by a test."""
 
 import json
 
 
 class Fault:
     """
-    One armed fault. As a context manager it is cleared at the end of the block. With @expect (the default) a test fails
-    when the fault has never fired.
+    One armed fault. As a context manager it is cleared at the end of the block. With @expect (the default) a test
+    fails if the fault has never fired.
     """
 
     def __init__(self, fabric, text, number, expect):
@@ -15,10 +15,10 @@ class Fault:
         self.text = text
         self.number = number
         self.expect = expect
-        self.last = None  # what was reported when it was cleared
+        self.last = None  # its last report, after it was cleared
 
     def report(self):
-        """What `muslin fault list --json` says of it: matches, hits, fired, digest, applied, held."""
+        """Its entry in `muslin fault list --json`: matches, hits, fired, digest, applied, held."""
         if self.last is None:
             for f in json.loads(self.fabric.command("fault", "list", "--json")):
                 if f["id"] == self.number:
@@ -39,7 +39,7 @@ class Fault:
         return self.report()["fired"]
 
     def clear(self):
-        """Undoes it. Harmless when it has been cleared."""
+        """Clears the fault. No effect if it was cleared already."""
         if self.last is None:
             self.last = self.report()
             self.fabric.command("fault", "clear", self.number)

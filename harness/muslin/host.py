@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""A host of a fabric, a link, and a capture: what Fabric.host(), Fabric.link() and Fabric.trace() return."""
+"""A host of a fabric, a link, and a capture: returned by Fabric.host(), Fabric.link() and Fabric.trace()."""
 
 import signal
 import subprocess
@@ -9,17 +9,17 @@ from .process import wait_until
 
 
 class Host:
-    """The host @name of @fabric. It formats as its name, so that it can stand in command lines."""
+    """The host @name of @fabric. It formats as its name, so that it can be used in command lines."""
 
     def __init__(self, fabric, name):
         self.fabric, self.name = fabric, name
 
     def run(self, *argv, **kw):
-        """Runs a program here to its end and returns its output: Fabric.run()."""
+        """Runs a program on this host to its end and returns its output: Fabric.run()."""
         return self.fabric.run(self.name, *argv, **kw)
 
     def start(self, *argv):
-        """Starts a program here and returns its Process."""
+        """Starts a program on this host and returns its Process."""
         return self.fabric.start(self.name, *argv)
 
     def vm(self, *options, **kw):
@@ -39,7 +39,7 @@ class Host:
         return self.fabric.link(f"{self.name}:{port}")
 
     def port(self, num=1):
-        """The attributes of a port: lid, state, gids, counters and more, as `muslin show --json` has them."""
+        """The attributes of a port: lid, state, gids, counters and more, as in `muslin show --json`."""
         return self.fabric.port(self.name, num)
 
     @property
@@ -61,7 +61,7 @@ class Host:
 
 
 class Link:
-    """The link at @place ("leaf1:5", "h1:1"). `with link.down():` takes it up again at the end of the block."""
+    """The link at @place ("leaf1:5", "h1:1"). `with link.down():` sets it up again at the end of the block."""
 
     def __init__(self, fabric, place):
         self.fabric, self.place = fabric, place
@@ -93,7 +93,7 @@ class Link:
 
 
 class Trace:
-    """A capture at @place into the file @path (pcapng). It ends with the block, by stop(), or with the fabric."""
+    """A capture at @place to the file @path (pcapng). It ends with the block, by stop(), or with the fabric."""
 
     def __init__(self, fabric, place, path, options):
         self.place, self.path = place, path
@@ -101,14 +101,14 @@ class Trace:
         wait_until(path.exists, 10, f"the capture at {place}", 0.02)
 
     def stop(self):
-        """Ends the capture. Harmless when it has ended."""
+        """Ends the capture. No effect if it has ended."""
         if self.process.running():
             self.process.signal(signal.SIGINT)
             self.process.wait(10, status=None)
         return self
 
     def packets(self, display_filter=""):
-        """Ends the capture and returns the lines that tshark prints of the packets that pass @display_filter."""
+        """Ends the capture and returns the output lines of tshark for packets that match @display_filter."""
         self.stop()
         argv = ["tshark", "-r", str(self.path), *(["-Y", display_filter] if display_filter else [])]
         return subprocess.run(argv, capture_output=True, text=True, check=True).stdout.splitlines()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""A shell command in the background of a guest: started, watched, and ended with everything that it started."""
+"""A shell command in the background of a guest: started, watched, and ended with all processes that it started."""
 
 import shlex
 
@@ -10,7 +10,7 @@ KILLED = 137
 
 
 class Job:
-    """@command in a session of its own in the guest @vm, both streams in /tmp/@name.log there. Used as a Process is."""
+    """@command in a session of its own in the guest @vm, both streams in /tmp/@name.log there. Used like a Process."""
 
     def __init__(self, vm, command, name):
         self.vm, self.command, self.log = vm, command, f"/tmp/{name}.log"
@@ -23,7 +23,7 @@ class Job:
         return self.vm.run(f"cat {self.log}")
 
     def status(self):
-        """How it has ended, None while it runs."""
+        """Its exit status; None while it runs."""
         said = self.vm.run(f"[ -d /proc/{self.pid} ] || cat {self.end} 2>/dev/null || echo {KILLED}")
         return int(said) if said else None
 
@@ -43,7 +43,7 @@ class Job:
         return self.output
 
     def kill(self):
-        """Ends the command and what it started. Harmless when it has ended."""
+        """Ends the command and the processes that it started. No effect if it has ended."""
         self.vm.run(f"kill -9 -{self.pid} 2>/dev/null; while [ -d /proc/{self.pid} ]; do sleep 0.05; done")
 
     def __str__(self):

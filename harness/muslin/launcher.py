@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""The programs that a wheel carries: where they are, and the commands that pip makes of them."""
+"""The programs in a wheel: their location, and the commands that pip installs for them."""
 
 import os
 import pathlib
@@ -10,7 +10,7 @@ CARRIED = pathlib.Path(__file__).with_name("_programs") / "bin"
 
 
 def folder():
-    """The folder with muslin and muslind: of this package, else of the PATH; None where there is none."""
+    """The directory of muslin and muslind: of this package, else of the PATH; None: not found."""
     if (CARRIED / "muslin").exists():
         return CARRIED
     found = shutil.which("muslin")
@@ -18,7 +18,7 @@ def folder():
 
 
 def main():
-    """Runs the carried program that has this script's name."""
+    """Runs the packaged program with this script's name."""
     name = pathlib.Path(sys.argv[0]).name
     program = CARRIED / name
     if not program.exists():

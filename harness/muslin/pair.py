@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""A server and a client of it: the client starts again while the server is not listening yet."""
+"""A server and its client: the client starts again while the server is not listening yet."""
 
 import itertools
 import re
@@ -8,20 +8,21 @@ import time
 from .errors import ProcessFailed
 from .process import wait_until
 
-# What clients print when nobody listens: rdma_cm programs as rping, perftest, libibverbs' pingpongs, UCX, libfabric.
+# Output of clients without a listener: rdma_cm programs as rping, perftest, libibverbs' pingpongs, UCX, libfabric.
 CONNECT_REFUSED = re.compile(
     r"ouldn't connect|refused|REJECTED|UNREACHABLE|ADDR_ERROR|status -?(8|111)|event 8|blka 8", re.I
 )
-# What perftest prints when both sides have to start again: with -R the server was asked for a second connection before
-# it listened for it; or the clock of the processor could not be measured on a busy machine.
+# Output of perftest when both sides have to start again: with -R the client connected a second time before the server
+# listened for that; or the clock of the processor could not be measured on a busy machine.
 RESTART_BOTH = re.compile("Failed to connect RDMA CM events|Correlation coefficient")
 CONNECT_SECONDS = 20
 
 
 def run(server, start_client, timeout, restart=RESTART_BOTH):
     """
-    Runs clients, each made by @start_client(), until one succeeds, and returns its output. A client that was refused
-    starts again; when a client or @server (a Process) prints what @restart matches, so does the server.
+    Runs clients, each created by @start_client(), until one succeeds, and returns its output. A client whose
+    connection was refused starts again; when a client or @server (a Process) prints a match of @restart, so does the
+    server.
     """
     pauses = (0.1 * 2**n for n in itertools.count())
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""A program under test: started, watched, and ended with everything that it started."""
+"""A program under test: started, watched, and ended with all processes that it started."""
 
 import contextlib
 import ctypes
@@ -18,16 +18,16 @@ PR_SET_PDEATHSIG = 1
 
 
 def _die_with_parent(parent):
-    """Runs in the child: however the test run ends, its programs do not stay behind."""
+    """Runs in the child: kills the program when the test process ends in any way."""
     LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-    if os.getppid() != parent:  # it has ended already
+    if os.getppid() != parent:  # the parent has ended already
         os._exit(1)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
 
 
 @contextlib.contextmanager
 def _interrupts_later():
-    """A Ctrl-C that comes while Python forks would be lost: there it waits until the child is there."""
+    """Defers a Ctrl-C during a fork of Python, where it would be lost, until the child exists."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
@@ -36,14 +36,14 @@ def _interrupts_later():
 
 
 def free_port():
-    """A TCP port, as text, that nobody listens at now."""
+    """An unused TCP port, as text."""
     with socket.socket() as s:
         s.bind(("", 0))
         return str(s.getsockname()[1])
 
 
 def wait_until(condition, timeout=20.0, what="the condition", interval=0.05):
-    """Polls @condition until it returns something true and returns that; WaitTimeout after @timeout seconds."""
+    """Polls @condition until it returns a true value, and returns that; raises WaitTimeout after @timeout seconds."""
     end = time.monotonic() + timeout
     while True:
         value = condition()
@@ -76,7 +76,7 @@ class Process:
         self.restart()
 
     def restart(self):
-        """Ends what still runs and starts the program anew; its output begins anew, too."""
+        """Ends the running program and starts it again, with an empty output."""
         if hasattr(self, "popen"):
             self.kill()
         with self.log.open("wb") as out, _interrupts_later():
@@ -94,7 +94,7 @@ class Process:
         return self.popen.poll() is None
 
     def expect(self, text, timeout=20.0):
-        """Waits until @text stands in the output."""
+        """Waits until the output contains @text."""
 
         def seen():
             if text in self.output:
@@ -122,7 +122,7 @@ class Process:
             os.killpg(self.pid, sig)
 
     def kill(self):
-        """Ends the program and its children, and reaps it. Harmless when it has ended."""
+        """Ends the program and its children, and reaps it. No effect if it has ended."""
         self.signal(signal.SIGKILL)
         self.popen.wait()
 

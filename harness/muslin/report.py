@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""One self-contained HTML page about a run: the fabric drawn, what happened when, throughput, faults, programs."""
+"""One self-contained HTML page about a run: a drawing of the fabric, a timeline, throughput, faults, programs."""
 
 import datetime
 import html
@@ -21,7 +21,7 @@ svg{max-width:100%;height:auto}.axis{font:11px sans-serif;fill:#556}
 
 
 def collect(fabric):
-    """What the page is made of, asked from a fabric that is still up; parts that cannot be had are left out."""
+    """Collects the data of the page from a fabric that is still up; omits parts that cannot be read."""
     data = {"name": fabric.name, "seed": fabric.seed}
     for key, args in {
         "svg": ("show", "--svg"),
@@ -54,11 +54,11 @@ def _tick(v):
 
 
 def plot(timeline):
-    """The throughput of each host that moved anything, with a line for each fault."""
+    """Plots the throughput of each host with traffic, with a line for each fault."""
     lines = {h: r for h, r in rates(timeline).items() if any(r)}
     span = max([timeline.get("now") or 1, 0.1])
     top = max([max(r) for r in lines.values()] or [1]) * 1.1 or 1
-    lines = {h: r for h, r in lines.items() if max(r) > top / 500}  # management alone is not worth a line
+    lines = {h: r for h, r in lines.items() if max(r) > top / 500}  # management traffic alone is not plotted
 
     def x(t):
         return LEFT + (WIDTH - LEFT - RIGHT) * t / span
@@ -94,8 +94,8 @@ LANE, NAMES = 18, 240
 
 def lanes(timeline):
     """
-    What went on, as spans: [(label, [(from, to, colour, words)])]. A fault from when it begins to when it ends or is
-    cleared, a port from each state to the next; what the subnet manager did has no length.
+    The timeline as spans: [(label, [(from, to, colour, words)])]. A fault from its start to its end or clearing, a
+    port from each state to the next; events of the subnet manager have no length.
     """
     end, spans, began, names, at = max(timeline.get("now") or 1, 0.1), {}, {}, {}, {}
     for t, kind, what in timeline.get("events", []):
@@ -125,7 +125,7 @@ def lanes(timeline):
 
 
 def gantt(timeline):
-    """The timeline drawn: a lane for each fault, the subnet manager, and each port that changed its state."""
+    """Draws the timeline: a lane for each fault, the subnet manager, and each port with state changes."""
     rows, end = lanes(timeline), max(timeline.get("now") or 1, 0.1)
     height = LANE * len(rows) + 24
 
@@ -158,7 +158,7 @@ def table(head, rows):
 
 
 def page(data, title, passed, replay, *, captures=(), failures=None):
-    """The page as text. @captures: names of files beside it; @failures: what pytest says of each phase that failed."""
+    """The page as text. @captures: names of files beside it; @failures: pytest's text of each phase that failed."""
     e = html.escape
     faults = [
         (f["id"], f"<code>{e(f['fault'])}</code>", f["matches"], f["hits"] or '<span class="idle">never fired</span>')
@@ -193,7 +193,7 @@ def page(data, title, passed, replay, *, captures=(), failures=None):
 
 
 class PASSED:
-    """Stands for pytest's report of a phase that passed."""
+    """pytest's report of a phase that passed."""
 
     failed, duration, longreprtext = False, 0.0, ""
 
@@ -220,7 +220,7 @@ def write(fabric, folder, title, reports, replay):
         "failure": next((t.strip().splitlines()[-1] for t in failures.values() if t.strip()), ""),
         "faults": [f["fault"] for f in data["faults"]],
         "captures": captures,
-        # What the index shows beside a failure, without the names by which the page refers to its drawings.
+        # Text of a failure in the index, without the names of the drawings.
         "drawn": "" if passed else re.sub(r' id="\w+"', "", plot(data["timeline"]) + gantt(data["timeline"])),
     }
     (folder / "result.json").write_text(json.dumps(result))
@@ -228,7 +228,7 @@ def write(fabric, folder, title, reports, replay):
 
 
 def write_index(folder):
-    """Writes folder/index.html over the reports below it, failures first. None are there: writes nothing."""
+    """Writes folder/index.html over the reports below it, failures first. Writes nothing if there are none."""
     results = [(p.parent, json.loads(p.read_text())) for p in folder.glob("*/result.json")]
     e = html.escape
     rows = [

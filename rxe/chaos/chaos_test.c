@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Runs sequences of random operations, each in a world of its own. A sequence that fails is made as short as it can be (delta debugging)
+ * Runs sequences of random operations, each in a world of its own. A sequence that fails is minimised (delta debugging)
  * and written to a file, which --replay runs again.
  *
- * usage: chaos_test [--seed N] [--ops N] [--seconds N] [--length N] [--without KIND]... [--replay FILE [--verbose]] [--out FILE]
+ * usage: chaos_test [--seed N] [--ops N] [--seconds N] [--length N] [--without KIND]... [--replay FILE [--verbose]]
+ * [--out FILE]
  */
 #include <errno.h>
 #include <getopt.h>
@@ -21,10 +22,10 @@
 #include "rxe/chaos/chaos_internal.h"
 
 #define BATCH      64 /* sequences that a process runs */
-#define HUNG       5  /* seconds, after which a sequence has failed */
+#define HUNG       5  /* seconds after which a sequence has failed */
 #define EXIT_WRONG 3
 
-/* Shared with the process that runs sequences, so that it is known what was run when it ends. */
+/* Shared with the process that runs sequences, so that its position is known when it crashes. */
 struct shared {
 	struct chaos_stats stats;
 	u64 seed;
@@ -69,7 +70,7 @@ static u64 seconds_now(void)
 	return (u64)ts.tv_sec;
 }
 
-/* In a process of its own; the first failure's words are in shared->text. 0: it was clean. */
+/* Result of a child process; shared->text has the first failure. False: no failure. */
 static bool child_failed(pid_t pid)
 {
 	int status;
@@ -112,7 +113,7 @@ static bool list_fails(const struct chaos_list *l, bool quiet)
 	return child_failed(pid);
 }
 
-/* Without @n operations from @at. */
+/* A copy of @l without @n operations from @at. */
 static struct chaos_list without(const struct chaos_list *l, u32 at, u32 n)
 {
 	struct chaos_list s = { .seed = l->seed, .n = l->n - n, .op = malloc((l->n - n + 1) * sizeof(*s.op)) };
@@ -124,7 +125,7 @@ static struct chaos_list without(const struct chaos_list *l, u32 at, u32 n)
 	return s;
 }
 
-/* Takes out parts, of half of the list first, of one operation at last, while it still fails. */
+/* Removes parts, from half of the list down to one operation, while the list still fails. */
 static void shrink(struct chaos_list *l)
 {
 	u32 part, at, before;
@@ -151,7 +152,7 @@ static void report(struct chaos_list *l, const char *out)
 	u32 i, n = l->n;
 
 	printf("seed %" PRIu64 ", operation %u of %u: %s\n", (uint64_t)l->seed, shared->at, n, shared->text);
-	l->n = min(n, shared->at + 1); /* what came behind it had no part in it */
+	l->n = min(n, shared->at + 1); /* later operations were not executed */
 	if (!list_fails(l, true))
 		l->n = n;
 	shrink(l);
@@ -181,7 +182,7 @@ static bool batch_fails(u64 seed, u32 length)
 		sequence_run(&l);
 		chaos_list_free(&l);
 	}
-	exit(0); /* leaks are looked for */
+	exit(0); /* runs the leak check */
 }
 
 static int replay(const char *path)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Completions and events, checked against what is posted: order, status, bytes, and whether an error has an excuse. */
+/* Completions and events, checked against the posted requests: order, status, bytes, and an excuse for each error. */
 #include <stdio.h>
 #include <string.h>
 
@@ -12,7 +12,7 @@ static bool serves(const struct end *e)
 	return s >= HCA_QPS_RTR && s <= HCA_QPS_SQE;
 }
 
-/* Completions of sends */
+/* Send completions */
 
 void chaos_msg_area_put(const struct msg *m, struct chaos_area *a, bool exact, const char *what)
 {
@@ -79,13 +79,13 @@ void chaos_msg_succeeded(struct end *e, struct msg *m)
 		e->peer->window.busy = false;
 }
 
-/* Its NAK is not lost: it alone fails, and by its own status. */
+/* Its NAK is not lost: only this request fails, with its own status. */
 static bool only_bad(const struct conn *c, const struct end *e)
 {
 	return !c->lossy && c->excuse == BAD && c->bads == 1 && c->bad_end == e;
 }
 
-/* It has waited for a receive as long as its retries last, where no RNR NAK comes twice. */
+/* It has waited for a receive until its RNR retries are exhausted, on a wire that duplicates no RNR NAK. */
 static bool rnr_waited(const struct end *e)
 {
 	return chaos_now() - e->peer->recv_at >= e->conn->rnr_retry * 10000ull;
@@ -100,8 +100,8 @@ static bool error_excused(const struct end *e, const struct msg *m, u8 status)
 		return true;
 	switch (status) {
 	/*
-	 * An RNR NAK is no progress: while a receive is missing, each one that is lost counts. A duplicate READ whose memory is gone
-	 * since is dropped.
+	 * An RNR NAK is no progress: while a receive is missing, each lost one counts as a retry. A duplicate READ
+	 * whose memory is no longer registered is dropped.
 	 */
 	case HCA_WC_RETRY_EXC_ERR:
 		return e->conn->type == HCA_QPT_RC &&
@@ -167,13 +167,13 @@ static void on_sent(struct end *e, const struct hca_cqe *cqe)
 		chaos_msg_succeeded(e, m);
 		e->sq_tail++;
 	} else {
-		/* Its memory may still change: it stays until the connection is taken down. */
+		/* its memory may still change: keep its areas until the connection is destroyed */
 		msg_failed(e, &e->sq[seq % RING], cqe->status);
 		e->sq_tail++;
 	}
 }
 
-/* Completions of receives */
+/* Receive completions */
 
 static bool bytes_are(const u8 *at, u32 id, u32 len)
 {
@@ -200,7 +200,7 @@ static bool sent_is(const struct end *e, const struct sent *s, const struct recv
 	return write || bytes_are(chaos_area_mem(&r->area) + grh, s->id, s->len);
 }
 
-/* NULL: nothing that was sent is like that. */
+/* The sent message that the completion belongs to; NULL: none. */
 static const struct sent *sent_find(struct end *e, const struct recv *r, const struct hca_cqe *cqe)
 {
 	const struct end *from = e->peer;
@@ -240,7 +240,7 @@ static void recv_succeeded(struct end *e, struct recv *r, const struct hca_cqe *
 	if (!s)
 		chaos_end_fail(e, "receive %u holds %u bytes that nobody has sent (opcode %u)", r->id, cqe->byte_len,
 			       cqe->opcode);
-	if (e->conn->type == HCA_QPT_RC) /* the rest of the buffer has not changed */
+	if (e->conn->type == HCA_QPT_RC) /* RC: the rest of the buffer is unchanged */
 		chaos_area_put(&r->area, s->id, write ? 0 : s->len, true, false, "the receive buffer");
 	else
 		chaos_area_put(&r->area, 0, r->cap, false, true, "the receive buffer");
@@ -314,7 +314,7 @@ void chaos_end_poll(struct end *e)
 
 	if (!first && e->peer->wq && chaos_end_state(e->peer) == HCA_QPS_ERR) {
 		first = e;
-		chaos_end_poll(e->peer); /* its error may be the reason of this end's */
+		chaos_end_poll(e->peer); /* its error may be the cause of this end's error */
 		first = NULL;
 	}
 	while (e->cq && hca_soft_cq_poll(e->cq, &cqe, 1)) {

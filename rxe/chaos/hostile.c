@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Requests that are wrong, with the statuses that the standard gives each (IBTA 11.6.2). */
+/* Invalid requests, with the completion statuses of each (IBTA 11.6.2). */
 
 #include "rxe/chaos/model.h"
 

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * The reference model: connections between programs, what is posted on each queue, and what verbs promise of it.
+ * Reference model: connections between programs, the requests posted on each queue, and the rules of verbs for them.
  *
- * Requests of a queue complete in order and once. What may fail is known when it is posted: a wrong request carries the statuses that
- * the standard gives it, and whatever may break a connection (a killed peer, a lost link, a region that goes away) is noted in
- * its excuses before it happens. Without an excuse each request succeeds. A request that succeeded has moved exactly its bytes.
+ * Requests of a queue complete in order and once. Possible failures are known when a request is posted: an invalid
+ * request has the statuses of the standard, and an event that may break a connection (a killed peer, a lost link, a
+ * deregistered region) is added to its excuses before it happens. Without an excuse each request succeeds. A request
+ * that succeeded has moved exactly its bytes.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -242,7 +243,7 @@ static void run_unmap(struct conn *c, struct end *e, u32 n)
 	unmapped_set(e->prog);
 }
 
-/* Connection 0 is a bystander, which nothing may disturb. */
+/* Connection 0 is a bystander, which no operation may disturb. */
 static const struct {
 	void (*run)(struct conn *c, struct end *e, u32 n);
 	bool disturbs;
@@ -328,7 +329,7 @@ void chaos_model_open(u64 seed)
 	}
 }
 
-/* All faults are over: what can go on does, and comes to its end. */
+/* All faults are removed: requests that can complete do so. */
 static void quiesce(void)
 {
 	u32 i, round;
@@ -353,7 +354,10 @@ static void quiesce(void)
 	}
 }
 
-/* Or cannot come to an end for another reason. There may be no memory left for receives: what failed keeps its own. */
+/*
+ * Or it cannot complete for another reason. There may be no memory left for receives, since failed requests keep their
+ * areas.
+ */
 static bool waits_for_recv(const struct end *e)
 {
 	const struct end *to = e->peer;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* The reference model: what is posted on each queue of each connection, and what may fail. By the file that implements each part. */
+/* Reference model: requests posted on each queue of each connection, and possible failures. Declarations by file. */
 #ifndef MUSLIN_RXE_CHAOS_MODEL_H
 #define MUSLIN_RXE_CHAOS_MODEL_H
 
@@ -10,26 +10,26 @@
 #define SRQ_DEPTH 32
 #define RING      64
 #define STREAM    256u
-#define MAX_SEND  900 /* bytes of a SEND; a receive that is right holds that */
+#define MAX_SEND  900 /* bytes of a SEND; a valid receive is that long */
 #define MAX_RDMA  5000
 #define QKEY      0x1234
 #define LATENCY   (200 * NSEC_PER_MSEC) /* of a bystander's request */
 
 enum excuse {
-	BAD = 1 << 0,      /* a wrong send request */
-	BAD_RECV = 1 << 1, /* a wrong receive request */
+	BAD = 1 << 0,      /* an invalid send request */
+	BAD_RECV = 1 << 1, /* an invalid receive request */
 	STOPPED = 1 << 2,  /* a queue pair was moved to the error state */
 	KILLED = 1 << 3,
 	OVERRUN = 1 << 4,
-	LOST = 1 << 5,     /* the link was down, or loses too much for the retries */
+	LOST = 1 << 5,     /* the link was down, or drops too many packets for the retries */
 	RACE = 1 << 6,     /* a key became invalid while it was in use */
 	UNMAPPED = 1 << 7, /* memory that cannot be accessed */
-	FAILED = 1 << 8,   /* an earlier failure had its excuse */
+	FAILED = 1 << 8,   /* an earlier failure with an excuse */
 };
 
 /* A posted send request. */
 struct msg {
-	u32 id, len, imm, errs; /* errs: the statuses that it may have beside those of the connection, by bit */
+	u32 id, len, imm, errs; /* errs: bitmap of statuses that it may have besides those of the connection */
 	u8 opcode;
 	bool signaled, must_fail, window;
 	u32 window_epoch;
@@ -44,7 +44,7 @@ struct recv {
 	bool bad, used;
 };
 
-/* What the peer is to receive. */
+/* A message that the peer has to receive. */
 struct sent {
 	u32 id, len, imm;
 	u8 opcode;
@@ -62,7 +62,7 @@ struct shared {
 	struct hca_soft_wq *wq;
 	struct recv recv[RING];
 	u32 head;
-	u32 lost; /* may be: a queue pair was reset with a request in hand */
+	u32 lost; /* at most: a queue pair was reset with a receive pulled */
 };
 
 struct end {
@@ -79,12 +79,12 @@ struct end {
 	u32 rq_head, rq_tail;
 	struct sent stream[STREAM];
 	u32 sent, received;         /* received: of the peer's stream */
-	struct msg under_way[RING]; /* WRITEs of UC that are complete, and may still come */
+	struct msg under_way[RING]; /* UC WRITEs that are complete, and may still arrive */
 	u32 nunder_way;
 	bool failed, recv_failed, died, overrun;
 	bool at_once; /* completions are polled in the callback */
 	u32 no_poll;
-	u64 recv_at; /* when a receive was posted or a message came last */
+	u64 recv_at; /* time of the last posted receive or received message */
 	struct {
 		u32 rkey, epoch;
 		enum window_state state;
@@ -103,13 +103,13 @@ struct conn {
 	bool connected, disorder, lossy; /* disorder: packets were delayed or repeated */
 };
 
-/* All of the model; zero when it is opened. */
+/* State of the model; zeroed by chaos_model_open(). */
 struct chaos_model {
 	struct conn conn[CONNS];
 	struct shared srq;
 	u32 ids;
 	struct rng rng;   /* of the operation */
-	bool in_callback; /* of a CQ: a queue pair that fails may come to the error state behind its completions */
+	bool in_callback; /* of a CQ: a queue pair that fails may enter the error state after its completions */
 };
 extern struct chaos_model chaos_model;
 
@@ -143,7 +143,7 @@ static inline u64 token(const struct end *e, u32 seq)
 
 /* model.c */
 u8 chaos_end_state(const struct end *e); /* enum hca_qp_state; RESET: it has no queue pair */
-/* Says what is wrong with the connection, and ends the run. */
+/* Reports a failure of the connection, and ends the run. */
 void chaos_end_fail(const struct end *e, const char *fmt, ...) __attribute__((format(printf, 2, 3), noreturn));
 
 /* window.c */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Lists of operations: made from a seed, written to a file and read from it. Each operation draws from a number of its own, so
- * that it stays what it is when others are taken out of the list.
+ * Lists of operations: created from a seed, written to a file and read from it. Each operation has a seed of its own,
+ * so that it does not change when others are removed from the list.
  */
 #include <errno.h>
 #include <inttypes.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Programs: killed and started again; their shared receive queue and the words of their atomics are checked. */
+/* Programs: killed and restarted; checks of their shared receive queue and of the operands of their atomics. */
 #include <string.h>
 
 #include "rxe/chaos/model.h"
@@ -23,7 +23,7 @@ void chaos_srq_open(struct chaos_prog *p)
 		chaos_fail("a shared receive queue cannot be created");
 }
 
-/* Each receive that was taken is in the queue again, or belonged to a queue pair that was reset. */
+/* Each pulled receive is in the queue again, or belonged to a queue pair that was reset. */
 void chaos_srq_check(void)
 {
 	u32 i, n = 0, held = 2 + chaos_model.srq.lost;

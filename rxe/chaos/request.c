@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Requests that are right: messages, RDMA, atomics, and receives. */
+/* Valid requests: messages, RDMA, atomics, and receives. */
 
 #include "rxe/chaos/model.h"
 
@@ -12,7 +12,7 @@ static u32 message_length(u32 most)
 	return chance(60) ? draw(64) : chance(80) ? draw(min(most, 900u)) : draw(most);
 }
 
-/* Cuts a buffer into up to four elements, of which some are empty. */
+/* Splits a buffer into up to four SGEs, some of them empty. */
 u16 chaos_sges_fill(struct hca_sge *sge, const struct chaos_area *a, u32 len)
 {
 	u64 va = chaos_area_va(a);
@@ -34,7 +34,7 @@ struct msg *chaos_msg_new(struct end *e, u8 opcode, u32 len)
 {
 	struct msg *m = &e->sq[e->sq_head % RING];
 
-	if (m->local.prog || m->remote.prog) /* of what failed: it stays until the connection is taken down */
+	if (m->local.prog || m->remote.prog) /* areas of a failed request are kept until the connection is destroyed */
 		return NULL;
 	*m = (struct msg){ .id = ++chaos_model.ids, .len = len, .opcode = opcode, .posted = chaos_now() };
 	m->signaled = e->sq_head - e->sq_tail > DEPTH || chance(70);
@@ -201,7 +201,7 @@ void chaos_recv_one(struct end *e, u32 cap, bool bad)
 		wr.sge[wr.num_sge - 1].lkey ^= 0x4400;
 	++*head;
 	chaos_stats->receives++;
-	if (!e->srq) /* shared ones may be taken by others */
+	if (!e->srq) /* shared ones may be consumed by other queue pairs */
 		e->recv_at = chaos_now();
 	err = hca_soft_post_recv(e->srq ? e->srq->wq : e->wq, &wr);
 	if (err)

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Memory windows of type 2: bound, invalidated by either side, and written to while they may not be (IBTA 10.6.7). */
+/*
+ * Memory windows of type 2: bound, invalidated by either side, and written to while that is not permitted (IBTA
+ * 10.6.7).
+ */
 
 #include "rxe/chaos/model.h"
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Two adapters in virtual time, a wire between them that loses, repeats, damages, delays and refuses packets, and programs whose
- * memory has a copy of what must stand there (the shadow). Each DMA must lie in a region that is registered at that time.
+ * Two adapters in virtual time, a wire between them that drops, duplicates, corrupts, delays and refuses packets, and
+ * programs whose memory has a copy of its expected contents (the shadow). Each DMA must lie in a region that is
+ * registered at that time.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -52,7 +53,7 @@ static void flight_drop(struct flight *f)
 	free(f);
 }
 
-/* In the order of arrival, and of departure where that is the same. */
+/* Sorted by the time of arrival, then of departure. */
 static void flight_add(struct chaos_host *to, struct wire_packet *p, u64 delay)
 {
 	struct flight *f = calloc(1, sizeof(*f)), *at;
@@ -75,7 +76,7 @@ static void on_arrival(struct loop_timer *t, struct now now)
 {
 	u32 n;
 
-	/* A bounded number in one go: the engines have their turns between. */
+	/* a bounded number at once: the transports run in between */
 	for (n = 0; n < 16 && !list_empty(&chaos.flights); n++) {
 		struct flight *f = list_first(&chaos.flights, struct flight, link);
 		struct wire_port *port = &f->to->port;

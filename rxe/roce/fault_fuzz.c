@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Any text as a fault of a RoCE port, and what comes and goes by it, if it is one: nothing may be left of either. */
+/*
+ * Fuzz: any text as a fault of a RoCE port. If it is valid, packets pass in both directions; no packet may be leaked.
+ */
 #include "rxe/roce/roce_fixture.h"
 
 int LLVMFuzzerTestOneInput(const u8 *data, size_t size);

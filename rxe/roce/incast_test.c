@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Several senders and one receiver at a simulated switch, all of them whole: queue pairs, RoCE ports, links. What the switch drops
- * without congestion control and with it, how well its link is used, and what each sender has of it.
+ * Incast: several senders and one receiver at a simulated switch, with queue pairs, RoCE ports and links. Measures
+ * drops of the switch without and with congestion control, utilisation of its link, and fairness between the senders.
  *
- *     s1 ... sN --- sw1 --- a, by a link that is slow
+ *     s1 ... sN --- sw1 --- a, by a slow link
  *
- * The clock is the test's own: either it jumps to the next timer, or it goes on while the loop works, and the loop wakes up late.
+ * The clock is virtual: it jumps to the next timer, or advances while the loop works, and the loop wakes up late.
  */
 #include <stdlib.h>
 #include <sys/epoll.h>
@@ -36,7 +36,7 @@ struct host {
 struct flow {
 	struct host from;
 	struct hca_soft_wq *wq, *to;
-	u64 done, before; /* messages; of them, in the start phase */
+	u64 done, before; /* messages completed; of them, in the start phase */
 	bool failed;
 };
 
@@ -44,7 +44,7 @@ struct incast {
 	const char *what;
 	u64 rate; /* of the receiver's link, bit/s */
 	u32 senders, queue, ecn;
-	bool all; /* the senders' links have that rate, too; else they take no time */
+	bool all; /* the senders' links have that rate, too; else they have no transmission time */
 	bool late, reads;
 };
 
@@ -59,7 +59,7 @@ static const struct incast cases[] = {
 	{ "2 to 1 at 2 Gb/s, late", 2000000000, 2, 131072, 32768, true, true, false },
 };
 
-#define START_MS 300 /* until the rates are found */
+#define START_MS 300 /* start phase, until the rates have settled */
 #define LONG_MS  500
 
 static struct loop *loop;
@@ -68,7 +68,7 @@ static struct host sink;
 static struct flow flows[SENDERS];
 static bool reads;
 
-/* A clock that goes on by itself */
+/* A clock that advances by itself */
 
 static bool own_clock;
 static u64 clock_ns, end_ns;
@@ -92,7 +92,7 @@ int __wrap_clock_gettime(clockid_t id, struct timespec *ts)
 	return 0;
 }
 
-/* Mostly by as much as a sleep is inexact, and at times somebody else has the processor. */
+/* Sleeps mostly by the inexactness of a timer, sometimes until the scheduler runs the process again. */
 static void sleep_for(u64 ns)
 {
 	u64 n = rng_next(&rng);
@@ -265,7 +265,7 @@ static void build(const struct incast *c, bool dcqcn)
 		f->to = qp_make(&sink);
 		qp_move(&f->from, f->wq, &sink, hca_soft_wq_number(f->to));
 		qp_move(&sink, f->to, &f->from, hca_soft_wq_number(f->wq));
-		post(f); /* they know each other's station then */
+		post(f); /* the stations have resolved each other then */
 		run(50);
 	}
 }
@@ -293,8 +293,8 @@ static u64 count(enum eth_counter c)
 }
 
 struct outcome {
-	u64 first, dropped;      /* in the start phase, and then */
-	double use, least, most; /* of the link's rate; of an equal share */
+	u64 first, dropped;      /* drops in the start phase, and after it */
+	double use, least, most; /* fraction of the link's rate; of a fair share */
 	bool failed;
 };
 

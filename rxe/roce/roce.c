@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* RoCE port (IBTA A17): creation, attributes, and wire_port operations. No subnet manager: attributes follow the network interfaces. */
+/*
+ * RoCE port (IBTA A17): creation, attributes, and wire_port operations. No subnet manager: attributes follow the
+ * network interfaces.
+ */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -81,7 +84,7 @@ static void violation(struct wire_port *w, const struct wire_port_violation *v)
 		++*count;
 }
 
-/* Only where a guest manages the addresses. */
+/* Valid only on a station whose addresses a guest manages. */
 static int set_gid(struct wire_port *w, u8 index, const struct wire_gid *gid, const struct wire_l2 *l2)
 {
 	struct roce_port *rp = container_of(w, struct roce_port, wire);
@@ -109,14 +112,14 @@ static const struct wire_port_ops ops = {
 	.group = group,
 };
 
-static void resume(struct wire_port *w) {} /* refused packets were dropped */
+static void resume(struct wire_port *w) {} /* nothing to do: packets that the user refused were dropped */
 
 static void on_task(struct loop_task *t, struct now now)
 {
 	roce_send_run(container_of(t, struct roce_port, task));
 }
 
-/* As the kernel reports a port whose link is a network interface. */
+/* Sets the attributes that the kernel reports for a port whose link is a network interface. */
 static void set_attr(struct roce_port *rp)
 {
 	struct wire_port_attr *a = &rp->wire.attr;

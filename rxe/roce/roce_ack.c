@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Delayed ACK with piggybacking on a RoCEv2 socket port. A program often answers a received message at once; an ACK that is sent in
- * the same GSO train as the answer costs neither side a system call of its own, which dominates the cost of short messages. Without
- * an answer the ACK is sent after DELAYED_ACK_NS, and after UNPAIRED_MAX such ACKs most of the following ones are not delayed.
+ * Delayed ACK with piggybacking on a RoCEv2 socket port. A program often responds to a received message at once; an ACK
+ * that is sent in the same GSO train as that response saves each side a system call, which is most of the cost of short
+ * messages. Without a response the ACK is sent after DELAYED_ACK_NS, and after UNPAIRED_MAX such ACKs most of the
+ * following ones are not delayed.
  */
 #include "emu/wire/hdr.h"
 #include "emu/wire/opcode.h"
 #include "rxe/roce/roce_internal.h"
 
 #define DELAYED_ACK_NS (12 * NSEC_PER_USEC)
-#define UNPAIRED_MAX   4  /* after so many delayed ACKs in a row that were not piggybacked... */
-#define RETRY_AFTER    64 /* ... only one ACK of so many is delayed */
+#define UNPAIRED_MAX   4  /* after so many delayed ACKs in a row that were not piggybacked ... */
+#define RETRY_AFTER    64 /* ... one ACK of so many is delayed */
 #define AETH_LAST      (sizeof(struct wire_bth) + sizeof(struct wire_aeth))
 
-/* No NAKs: only a positive ACK is delayed. */
+/* Only a positive ACK is delayed, no NAK. */
 static bool ack_is_positive(const struct wire_packet *p)
 {
 	return wire_packet_bth(p)->opcode == WIRE_RC_ACK && (size_t)(p->hdr_len - p->bth_off) >= AETH_LAST &&

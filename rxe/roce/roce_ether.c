@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * RoCE port of an Ethernet station (IBTA annexes A16, A17): packets to frames and back. The type of the source GID selects RoCE v1 or
- * v2, and the VLAN.
+ * RoCE port of an Ethernet station (IBTA annexes A16, A17): packets to frames and back. The type of the source GID
+ * selects RoCE v1 or v2, and the VLAN.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -18,7 +18,7 @@ static bool same_type(const struct wire_l2 *own, const struct wire_l2 *l2)
 	return (own->version == 1) == (l2->version == 1) && (own->vlan & WIRE_VLAN_ID) == (l2->vlan & WIRE_VLAN_ID);
 }
 
-/* Index of the GID table entry with this GID, RoCE version and VLAN; -1. */
+/* Index of the GID table entry with this GID, RoCE version and VLAN; -1: none. */
 static int find_gid(const struct roce_port *rp, const struct wire_gid *gid, const struct wire_l2 *l2)
 {
 	const struct wire_port_attr *a = &rp->wire.attr;
@@ -98,7 +98,7 @@ int roce_ether_frame(struct roce_port *rp, const u8 *dst, u16 tci, u16 type, con
 
 static void frame_receive(struct roce_port *rp, struct wire_buf *buf, const struct ether_header *h);
 
-/* Loopback: to a GID of this port, without the link. */
+/* Loopback to a GID of this port, without the link. */
 static void loop_back(struct roce_port *rp, struct wire_packet *p, const struct wire_roce *r)
 {
 	struct wire_buf *buf = make_frame(rp, p, r, rp->ether->mac);
@@ -132,7 +132,7 @@ static int packet_send(struct roce_port *rp, struct wire_packet *p)
 	u8 mac[ETHER_ALEN];
 	int err = 0;
 
-	if (!route(rp, p, &r)) { /* the table has changed since */
+	if (!route(rp, p, &r)) { /* the GID table has changed since it was queued */
 		roce_count(rp, ROCE_CTR_UNROUTED);
 	} else if (find_gid(rp, &r.dst, &p->l2) >= 0) {
 		loop_back(rp, p, &r);
@@ -171,7 +171,7 @@ static void run(struct roce_port *rp)
 		rp->ntx--;
 		if (!packet_send(rp, p))
 			continue;
-		list_add(rp->tx.next, &p->link); /* first again */
+		list_add(rp->tx.next, &p->link); /* back to the head of the queue */
 		rp->ntx++;
 		return;
 	}
@@ -208,7 +208,10 @@ static void frame_receive(struct roce_port *rp, struct wire_buf *buf, const stru
 	roce_recv_packet(rp, buf, h->size + (u32)n, body, &r);
 }
 
-/* Is the frame for RoCE only? On a managed station, a guest's stack gets all other frames, and multicast, too. */
+/*
+ * Is the frame for RoCE only? On a managed station, a guest's network stack receives all other frames, and also
+ * multicast.
+ */
 static bool frame_is_own(const struct roce_port *rp, const struct wire_buf *buf, const struct ether_header *h)
 {
 	struct wire_roce r = { .l2.vlan = h->tci };
@@ -293,7 +296,7 @@ static void close_station(struct roce_port *rp)
 		rp->ether->roce = (struct ether_user){ 0 };
 }
 
-/* That of a tagged address is an interface of its own, named as ip-link(8) does. */
+/* A tagged address has an interface of its own, named as ip-link(8) does. */
 static const char *device(const struct roce_port *rp, u32 gid)
 {
 	u16 vlan = rp->wire.attr.gid_l2[gid % WIRE_PORT_GIDS].vlan & WIRE_VLAN_ID;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * A RoCE port on UDP sockets as a target of the fault engine. Faults run on packets before they are sent, or after they are received and
- * before the port counts or captures them, since there is no fabric link on the way.
+ * Fault target: a RoCE port on UDP sockets. Faults run on packets before they are sent, and on received packets before
+ * the port counts or captures them, since there is no fabric link between.
  */
 #include <errno.h>
 
@@ -10,7 +10,7 @@
 #include "rxe/roce/roce_internal.h"
 
 #define ROCE_WHAT FAULT_OWN /* the key what= */
-/* Keys of fields that RoCE packets do not have; the offsets of pcap= count from the LRH. */
+/* Keys of fields that RoCE packets do not have; offsets of pcap= count from the LRH. */
 #define LRH_KEYS                                                                                     \
 	(FAULT_MATCH_KEY(SLID) | FAULT_MATCH_KEY(DLID) | FAULT_MATCH_KEY(SL) | FAULT_MATCH_KEY(VL) | \
 	 FAULT_MATCH_KEY(PCAP))
@@ -97,7 +97,7 @@ static u8 *roce_fault_bytes(struct fault_hook *h, void *packet, u32 *from, u32 *
 	return h->fault->what == FAULT_HEADER ? p->hdr + p->bth_off : NULL;
 }
 
-/* The ICRC is wrong, or with silent= correct: a received packet whose headers cannot be parsed any more is dropped here. */
+/* Sets a wrong ICRC, or a correct one with silent=. Drops a received packet whose headers can no longer be parsed. */
 static enum fault_verdict roce_fault_corrupted(struct fault_hook *h, void *packet)
 {
 	struct wire_packet *p = packet;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * For tests: a RoCEv2 port with one connected queue pair, and a peer and a stranger on plain UDP sockets that send what they like,
- * each packet with a right ICRC.
+ * Fixture of tests: a RoCEv2 port with one connected queue pair, and a peer and a stranger on plain UDP sockets that
+ * send arbitrary packets with a correct ICRC.
  */
 #ifndef MUSLIN_RXE_ROCE_ROCE_FIXTURE_H
 #define MUSLIN_RXE_ROCE_ROCE_FIXTURE_H
@@ -22,7 +22,7 @@
 #define PEER_RKEY 0x77
 #define PSN       100
 #define SIZE      65536
-#define GUARD     4096 /* bytes behind the region that is registered */
+#define GUARD     4096 /* bytes after the registered region */
 
 static struct loop *loop;
 static struct roce_port *port;
@@ -38,7 +38,7 @@ static u16 peer_sport, stranger_sport;
 
 static void on_event(void *fe, const struct hca_event *ev) {}
 
-/* The peer receives at 4791, as everyone does, and sends from there, too. */
+/* The peer receives at port 4791, and sends from there, too. */
 static int open_peer(const struct wire_gid *gid, u16 *sport)
 {
 	union ip_sockaddr a;
@@ -106,7 +106,7 @@ static void open_qp(void)
 		printf("the queue pair does not come to RTR\n");
 }
 
-/* Its own requests begin with the same PSN, and no time-out repeats them. */
+/* The queue pair's own requests start with the same PSN, and are not retransmitted by a time-out. */
 static void start_sending(void)
 {
 	struct hca_qp_attr attr = { .sq_psn = PSN, .max_rd_atomic = 1, .retry_cnt = 7 };
@@ -115,7 +115,7 @@ static void start_sending(void)
 		printf("the queue pair does not come to RTS\n");
 }
 
-/* A READ of so many bytes to the begin of the region, from wherever the peer has them. */
+/* Posts a READ of @len bytes to the start of the region. */
 static void post_read(u32 len)
 {
 	struct hca_send_wr wr = { .opcode = HCA_WR_RDMA_READ, .flags = HCA_SEND_SIGNALED, .num_sge = 1 };
@@ -159,7 +159,7 @@ static void fill_eths(struct wire_packet *p, const struct sent *s)
 		wire_aeth_fill(wire_packet_aeth(p), s->syndrome, 0);
 }
 
-/* The frame that has it, with that number in its IPv4 header; its length. */
+/* Builds the packet's frame with @id as IPv4 identification; returns its length. */
 static int frame_of(const struct sent *s, u16 id, u8 *frame, u32 size)
 {
 	struct wire_packet *p = wire_packet_alloc();
@@ -186,7 +186,7 @@ static int frame_of(const struct sent *s, u16 id, u8 *frame, u32 size)
 
 #define HEADERS 42 /* Ethernet, IPv4, UDP */
 
-/* Packets of one sender and of one length, which come as one train. */
+/* Packets of one sender and one length, sent as one train. */
 struct sending {
 	u8 bytes[65536];
 	u32 len, n;
@@ -212,7 +212,7 @@ static void send_all(struct sending *s)
 	loop_run_idle(loop, 0);
 }
 
-/* Those before it are sent when it cannot be in one train with them. */
+/* Sends the packets before it if it cannot be in one train with them. */
 static void put_packet(struct sending *to, const struct sent *s)
 {
 	u8 frame[WIRE_ROCE_FRAME];
@@ -241,7 +241,7 @@ static void send_packet(const struct sent *s)
 #define NONE    (-1)
 #define NOTHING (-2)
 
-/* The syndrome of the ACK or NAK that has come; NONE: it was something else; NOTHING has come. */
+/* The syndrome of the received ACK or NAK; NONE: another packet; NOTHING: no packet. */
 static int answer(u32 *psn)
 {
 	u8 b[256];
@@ -256,7 +256,7 @@ static int answer(u32 *psn)
 	return wire_aeth_syndrome((const struct wire_aeth *)(b + sizeof(*bth)));
 }
 
-/* Do the first @n packets of 1024 bytes hold what those from PSN on were filled with: their place, counted from 1? */
+/* Do the first @n packets of 1024 bytes contain the fill byte of their place, counted from 1? */
 static bool is_filled(u32 n)
 {
 	u32 i;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Multicast on the UDP sockets of a RoCEv2 port (IBTA A17.5): one socket per group, bound to the group's address. The sockets are created
- * at start, before the seccomp filter forbids that, and stay bound to their group: a port can join ROCE_GROUPS groups in its life.
+ * Multicast on the UDP sockets of a RoCEv2 port (IBTA A17.5): one socket per group, bound to the group's address. The
+ * sockets are created at start, before the seccomp filter forbids that, and stay bound to their group: a port can join
+ * ROCE_GROUPS groups in its lifetime.
  */
 #include <errno.h>
 #include <sys/socket.h>
@@ -30,7 +31,7 @@ static void set_options(int fd, bool v4)
 	roce_socket_options(fd, v4);
 }
 
-/* Half of them for each family, where the port has both. */
+/* Half of the sockets for each address family, if the port has both. */
 void roce_groups_open(struct roce_port *rp)
 {
 	u32 i;
@@ -61,7 +62,7 @@ void roce_groups_close(struct roce_port *rp)
 	}
 }
 
-/* The socket that is @mgid's, or one that is nobody's yet. */
+/* The socket bound to @mgid, or an unbound one. */
 static struct roce_endpoint *group_find(struct roce_port *rp, const struct wire_gid *mgid)
 {
 	struct roce_endpoint *spare = NULL;
@@ -106,7 +107,7 @@ int roce_group(struct roce_port *rp, const struct wire_gid *mgid, bool member)
 	int err;
 
 	if (!g)
-		return is_group(mgid) ? -ENOBUFS : 0; /* a GID that is no IP group has members of this adapter alone */
+		return is_group(mgid) ? -ENOBUFS : 0; /* a GID that is no IP group has members on this adapter only */
 	if (!member) {
 		loop_fd_del(&g->rx);
 		return membership(g, false);

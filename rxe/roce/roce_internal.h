@@ -10,7 +10,7 @@
 #include "emu/wire/neigh.h"
 #include "rxe/roce/roce.h"
 
-#define ROCE_FLOWS    4   /* source ports of an address, by which routers tell flows apart */
+#define ROCE_FLOWS    4   /* source ports of an address, by which ECMP routers distinguish flows */
 #define ROCE_QUEUE    512 /* packets in the send queue before backpressure to the transport */
 #define ROCE_SEGMENTS 64  /* packets of equal length in a UDP GSO train */
 #define ROCE_DATAGRAM 65000
@@ -18,16 +18,15 @@
 #define ROCE_RECVS    8     /* datagrams, or trains of them, per recvmmsg() */
 #define ROCE_CONTROL  256   /* bytes of control messages of a datagram */
 #define ROCE_TTL      64
-#define ROCE_GROUPS   16 /* multicast groups of a port in its life */
+#define ROCE_GROUPS   16 /* multicast groups of a port in its lifetime */
 
 struct roce_flow {
 	struct roce_endpoint *ep;
 	struct loop_fd fd;
 	u16 sport;
-	int ttl; /* of the socket; 0: not set */
-	struct wire_gid
-		peer;  /* that the socket is connected to, which spares the kernel a look at its routes; zero: none */
-	u32 strangers; /* trains in a row that went to others */
+	int ttl;              /* of the socket; 0: not set */
+	struct wire_gid peer; /* that the socket is connected to, which saves a route lookup per send; zero: none */
+	u32 strangers;        /* trains in a row to other destinations */
 };
 
 /* One address of the port. */
@@ -36,23 +35,23 @@ struct roce_endpoint {
 	struct wire_gid gid;
 	char device[IF_NAMESIZE];
 	u32 mtu, scope;
-	u32 single;                      /* datagrams that came one at a time, in a row */
+	u32 single;                      /* datagrams received one at a time, in a row */
 	bool mid_message;                /* the last packet was a First or Middle one */
-	bool next_known;                 /* the PSN of the train that should come next, which is next_psn */
-	u32 next_psn, sure;              /* trains in a row that came as expected */
-	const struct roce_endpoint *own; /* of a multicast group: the address that is its member */
+	bool next_known;                 /* next_psn is valid */
+	u32 next_psn, sure;              /* PSN expected of the next train; trains in a row that were as expected */
+	const struct roce_endpoint *own; /* of a multicast group: the member address */
 	struct loop_fd rx;
 	struct roce_flow flow[ROCE_FLOWS];
 };
 
-/* What carries a port's packets. */
+/* Link layer of a port: UDP sockets, or an Ethernet station. */
 struct roce_link {
 	int (*open)(struct roce_port *rp,
 		    const struct roce_config *cfg); /* GIDs and MTU of rp->wire, too; 0 or -errno */
 	void (*close)(struct roce_port *rp);        /* also after open() has failed */
-	/* Which way @p goes; false: none. */
+	/* Finds addresses and VLAN for @p; false: none. */
 	bool (*route)(struct roce_port *rp, const struct wire_packet *p, struct wire_roce *r);
-	/* Sends what is in rp->tx, as far as it can now. */
+	/* Sends the queue rp->tx until the link is full. */
 	void (*run)(struct roce_port *rp);
 	int (*group)(struct roce_port *rp, const struct wire_gid *mgid, bool member); /* NULL: it receives all groups */
 	const char *(*device)(const struct roce_port *rp, u32 gid); /* network interface of the GID with that index */
@@ -73,12 +72,12 @@ struct roce_port {
 	const struct roce_link *link;
 	struct roce_endpoint ep[ROCE_ADDRS]; /* with sockets */
 	u32 neps;
-	struct roce_endpoint group[ROCE_GROUPS]; /* with sockets: those of multicast, made beforehand */
+	struct roce_endpoint group[ROCE_GROUPS]; /* with sockets: multicast sockets, created at start */
 	struct ether_port *ether;                /* with a station */
 	bool managed; /* a guest manages its addresses, and responds to ARP and ND for them */
 	struct fault_set faults;
-	struct fault_point hooks[2]; /* of packets received, sent */
-	bool unplugged, down;        /* with sockets: by roce_port_set_up(); no packet passes */
+	struct fault_point hooks[2]; /* receive and transmit fault hooks */
+	bool unplugged, down;        /* with sockets: set by roce_port_set_up(); no packet passes */
 	u32 pulled;                  /* number of faults that keep the link down */
 	struct list neighbours;
 	u32 nneighbours;
@@ -89,15 +88,15 @@ struct roce_port {
 	bool want_ready, no_gso;
 	struct wire_buf *rx[ROCE_RECVS];
 	struct rng rng;
-	u64 loss, marking; /* of 2^32 */
+	u64 loss, marking; /* probabilities, of 2^32 */
 	void (*tap)(void *ctx, const u8 *frame, u32 len, bool out);
 	void *tap_ctx;
 	u64 counter[ROCE_CTR_NUM];
 };
 
-/* roce.c: the port's MTU, from the link's in bytes. */
+/* roce.c: sets the port's MTU from the link's, in bytes. */
 void roce_port_set_mtu(struct roce_port *rp, u32 bytes);
-void roce_link_changed(struct roce_port *rp, bool up); /* sets the port's state and tells its users */
+void roce_link_changed(struct roce_port *rp, bool up); /* sets the port's state and notifies its users */
 void roce_link_update(struct roce_port *rp);           /* unplugged or pulled has changed */
 
 static inline socklen_t roce_sockaddr_set(union ip_sockaddr *a, const struct wire_gid *gid, u16 port, u32 scope)
@@ -107,7 +106,7 @@ static inline socklen_t roce_sockaddr_set(union ip_sockaddr *a, const struct wir
 	return ip_sockaddr_set(&a->sa, &ip, port, scope);
 }
 
-/* roce_socket.c: what a socket is told that receives; @v4: of that family. */
+/* roce_socket.c: sets the options of a receive socket; @v4: of that family. */
 void roce_socket_options(int fd, bool v4);
 
 /* roce_group.c */
@@ -115,7 +114,10 @@ void roce_groups_open(struct roce_port *rp);
 void roce_groups_close(struct roce_port *rp);
 int roce_group(struct roce_port *rp, const struct wire_gid *mgid, bool member);
 
-/* roce_fault.c: applies the armed faults to a sent (@out) or received packet. False: it is consumed, also since the link is down. */
+/*
+ * roce_fault.c: applies the armed faults to a sent (@out) or received packet. False: it was consumed, or the link is
+ * down.
+ */
 bool roce_fault_pass(struct roce_port *rp, struct wire_packet *p, bool out);
 static inline bool roce_faulty(const struct roce_port *rp)
 {
@@ -123,7 +125,7 @@ static inline bool roce_faulty(const struct roce_port *rp)
 }
 
 /* roce_send.c */
-void roce_queue(struct roce_port *rp, struct wire_packet *p); /* for the link, behind all faults */
+void roce_queue(struct roce_port *rp, struct wire_packet *p); /* to the link, after all faults */
 int roce_send(struct wire_port *w, struct wire_packet *p);
 void roce_flush_zcopy(struct wire_port *w);
 void roce_send_run(struct roce_port *rp);
@@ -140,12 +142,12 @@ void roce_ack_piggyback(struct roce_port *rp, struct wire_packet *p);
 
 /* roce_recv.c */
 void roce_recv(struct roce_endpoint *ep);
-/* Where a datagram came from, and the length of each one of a train; false: from no address. */
+/* Source of a datagram, and the length of each datagram of a train; false: no source address. */
 bool roce_origin(const struct roce_endpoint *ep, struct msghdr *m, struct wire_roce *r, u32 *segment);
 void roce_recv_train(struct roce_endpoint *ep, struct wire_buf *buf, u32 len, struct msghdr *m);
 void roce_parsed(struct roce_port *rp, struct wire_packet *p, const struct wire_roce *r); /* NULL: invalid, see errno */
 void roce_arrived(struct roce_port *rp, struct wire_packet *p, const struct wire_roce *r); /* after all faults */
-/* The @len bytes at @off in @buf, from BTH to ICRC, which came as @r says. */
+/* Receives the @len bytes at @off in @buf, from BTH to ICRC; @r: their addresses. */
 void roce_recv_packet(struct roce_port *rp, struct wire_buf *buf, u32 off, u32 len, const struct wire_roce *r);
 
 /* roce_zcopy.c: zero-copy receive of a train. */
@@ -156,9 +158,9 @@ enum roce_zcopy {
 };
 enum roce_zcopy roce_zcopy_recv(struct roce_endpoint *ep);
 
-/* roce_ether.c: a frame without a tag, or with that one; 0, -EAGAIN: the link is full, the frame is lost. */
+/* roce_ether.c: sends a frame without a tag, or with that one; 0, or -EAGAIN: the link is full, the frame is lost. */
 int roce_ether_frame(struct roce_port *rp, const u8 *dst, u16 tci, u16 type, const u8 *payload, u32 len);
-/* Does the port answer for @gid on that VLAN? Its index, or -1. */
+/* Index of @gid on that VLAN if it is an address of the port; else -1. */
 int roce_ether_own(const struct roce_port *rp, const struct wire_gid *gid, u16 vlan);
 
 /* roce_neigh.c: ARP and neighbour discovery of a station. */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * A RoCEv2 port with one connected queue pair, and a peer on a plain UDP socket that sends what it likes, each packet with a right
- * ICRC: a row per wrong input, with what is answered and what is counted.
+ * A RoCEv2 port with one connected queue pair, and a peer on a plain UDP socket that sends arbitrary packets with a
+ * correct ICRC: a row per invalid input, with the response and the counter.
  */
 #include <errno.h>
 
@@ -84,7 +84,7 @@ static const struct {
 	  HCA_CNT_SEND_RNR_ERR },
 };
 
-/* These end the queue pair, each has its own. */
+/* These move the queue pair to ERR; each row has a queue pair of its own. */
 static const struct {
 	const char *what;
 	struct sent s;
@@ -129,7 +129,7 @@ static const struct {
 	  HCA_CNT_REMOTE_INV_REQ_ERR },
 };
 
-/* In the tables an R_Key of 1 is the region's, 2 a wrong one, and addresses count from the region. */
+/* In the tables an R_Key of 1 is the region's, 2 an invalid one, and addresses are offsets in the region. */
 static struct sent resolve(struct sent s)
 {
 	s.rkey = s.rkey == 1 ? rkey : rkey ^ 0x5500;
@@ -150,7 +150,7 @@ static void test_stream(void)
 		int got = NONE, more;
 
 		send_packet(&s);
-		while ((more = answer(&psn)) >= 0) /* the last one counts */
+		while ((more = answer(&psn)) >= 0) /* only the last one is checked */
 			got = more;
 		hca_qp_query(ctx, qpn, &attr);
 		row(1 + (int)i, rows[i].what,
@@ -182,18 +182,18 @@ static void test_fatal(void)
 }
 
 /*
- * A WRITE of nine packets. The first is sent alone; then comes a train as each row has it, of packets by their place in the message,
- * whose payload is that number. Then the rest is sent until all is there.
+ * A WRITE of nine packets. The first is sent alone; then follows the train of each row, of packets given by their place
+ * in the message, whose payload is that number. Then the rest is sent until the message is complete.
  */
 #define MTU  1024
 #define MOST 8
 
 static const struct train_row {
 	const char *what;
-	u8 n, place[MOST]; /* 0xff: what comes next on another queue pair, of the same place */
-	u8 bad;            /* the packet of the train whose ICRC is wrong, counted from 1 */
-	u8 placed, next;   /* how many are placed at once; the place of the message that is due after the train */
-	u8 then;           /* and after that one has come */
+	u8 n, place[MOST]; /* 0xff: the packet of another queue pair with the same place */
+	u8 bad;            /* the packet of the train with a wrong ICRC, counted from 1 */
+	u8 placed, next;   /* packets received by zero-copy; the place expected after the train */
+	u8 then;           /* and after that packet was received */
 	bool stranger;
 } trains[] = {
 	{ "burst in order: zero-copy", 6, { 1, 2, 3, 4, 5, 6 }, 0, 6, 7, 8, false },
@@ -240,8 +240,8 @@ static void send_train(const struct train_row *t)
 }
 
 /*
- * Does the memory hold the message up to @place, and what it held before behind the message? Between them there may be nothing
- * but that, zeroes, and what belongs there; in the last packet's place nothing new.
+ * Does the memory contain the message up to @place, and its previous contents behind the message? In between it may
+ * contain the previous contents, zeroes, and the message; the last packet's place must be unchanged.
  */
 static bool memory_is(u32 place)
 {
@@ -288,8 +288,8 @@ static void test_trains(void)
 }
 
 /*
- * A READ of nine packets, of which these arrive in one burst. Only the missing responses are requested again, one range after the other,
- * at once; a duplicate changes nothing.
+ * A READ of nine packets, of which these arrive in one burst. Only the missing responses are requested again, one range
+ * after the other, at once; a duplicate response has no effect.
  */
 static const struct read_row {
 	const char *what;
@@ -325,7 +325,9 @@ static struct sent nth_response(u32 place)
 	return s;
 }
 
-/* Packets that the READ request received requests, and the first of them; 0: no request, or an invalid one. */
+/*
+ * Number of packets that the received READ request requests, and the first of them; 0: no request, or an invalid one.
+ */
 static u32 read_requested(u32 *place)
 {
 	u8 b[256] = { 0 };
@@ -377,7 +379,7 @@ static bool read_ok(const struct read_row *t)
 	return ok && !read_requested(&place) && memory_is(9) && hca_soft_cq_poll(cq, &c, 1) == 1 && !c.status;
 }
 
-/* Longer than any train: how many of its packets come straight to their places when one is lost. */
+/* Of a message longer than any train: packets received by zero-copy when one is lost. */
 static u64 placed_behind(u32 lost)
 {
 	u64 before = roce_port_counter(port, ROCE_CTR_PLACED);
@@ -417,10 +419,10 @@ static void test_reads(void)
 	}
 }
 
-/* After a READ of eight packets was answered: what a duplicate of it is answered with (9.7.5.1.5). */
+/* Responses to a duplicate READ, after a READ of eight packets was answered (9.7.5.1.5). */
 static const struct part_row {
 	const char *what;
-	u32 place, packets; /* the first one requested, and how many */
+	u32 place, packets; /* first requested, and number */
 	u64 rkey;           /* as in the tables above */
 	u32 n;              /* responses */
 } parts[] = {
@@ -429,7 +431,7 @@ static const struct part_row {
 	{ "another R_Key", 2, 3, 2, 0 },
 };
 
-/* READ responses of @len bytes that have come, each with the PSN and payload that follow those of the one before; 99: not so. */
+/* Number of READ responses of @len bytes received, each with the expected PSN and payload; 99: unexpected. */
 static u32 responses(u32 place, u32 len)
 {
 	u8 b[2 * MTU];
@@ -471,7 +473,7 @@ static void test_parts(void)
 	close_qp();
 }
 
-/* WRITEs of that length, of these places behind what is due. */
+/* Sends WRITEs of that length, ahead of the expected PSN. */
 static void send_ahead(u32 first, u32 last, u32 len)
 {
 	static struct sending all;
@@ -526,11 +528,11 @@ static void test_ooo_buffer(void)
 	row(145, "out-of-order buffers: empty after the QPs are destroyed", !rxe->ooo_bytes);
 }
 
-/* What a fault of the port does to WRITEs of the peer that come, and to their ACKs that go. */
+/* Effects of a fault of the port on received WRITEs of the peer, and on sent ACKs. */
 static const struct fault_row {
 	const char *what, *text;
-	u8 n, next; /* so many are sent; the place that is due then */
-	u8 acks;    /* those that come back, the last one of PSN @next - 1 */
+	u8 n, next; /* packets sent; the place expected then */
+	u8 acks;    /* ACKs received, the last one with PSN @next - 1 */
 	int counter;
 	u8 counted;
 } faults[] = {

@@ -43,7 +43,9 @@ bool roce_origin(const struct roce_endpoint *ep, struct msghdr *m, struct wire_r
 	return true;
 }
 
-/* To the transport or the MAD layer. Packets that they refuse are dropped: Ethernet has no backpressure here. */
+/*
+ * Passes a packet to the transport or the MAD layer, and drops it if they refuse it: Ethernet has no backpressure here.
+ */
 static void packet_deliver(struct roce_port *rp, struct wire_packet *p)
 {
 	u32 qpn = wire_bth_qpn(wire_packet_bth(p));
@@ -104,7 +106,7 @@ void roce_recv_train(struct roce_endpoint *ep, struct wire_buf *buf, u32 len, st
 	}
 }
 
-/* A buffer that packets still reference is replaced. */
+/* Replaces buffers that packets still reference. */
 static bool rx_buffers_refill(struct roce_port *rp, u32 n)
 {
 	u32 i;
@@ -149,8 +151,9 @@ static u32 recv_datagrams(struct roce_endpoint *ep, u32 most)
 }
 
 /*
- * Batch size of recvmmsg(). 1 within a long message, since the next train may be eligible for zero-copy; also 1 while datagrams
- * arrive one at a time, since a larger batch costs an extra poll of the socket, which adds latency to short messages.
+ * Batch size of recvmmsg(). 1 within a long message, since the next train may be eligible for zero-copy; also 1 while
+ * datagrams arrive one at a time, since a larger batch costs an extra poll of the socket, which adds latency to short
+ * messages.
  */
 static u32 recv_batch(const struct roce_endpoint *ep)
 {
@@ -161,7 +164,7 @@ void roce_recv(struct roce_endpoint *ep)
 {
 	u32 done = 0, most, got;
 
-	loop_stay_awake(ep->port->loop); /* a wake-up costs the sender more than polling costs this side */
+	loop_stay_awake(ep->port->loop); /* a wake-up costs the sender more than polling costs the receiver */
 	do {
 		bool may_zcopy = ep->mid_message && !roce_faulty(ep->port);
 		enum roce_zcopy zcopy = may_zcopy ? roce_zcopy_recv(ep) : ROCE_ZCOPY_NONE;

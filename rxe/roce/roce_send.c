@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * RoCEv2 send on UDP sockets (IBTA A17.3). Packets of one flow and one length are sent as one UDP GSO train, which the kernel segments.
- * The kernel sets the IPv4 identification of the segments from 0 on, and 0 in single packets: the ICRC covers that field.
+ * RoCEv2 send on UDP sockets (IBTA A17.3). Packets of one flow and one length are sent as one UDP GSO train, which the
+ * kernel segments. The kernel sets the IPv4 identification of the segments from 0 on, and 0 in single packets; the ICRC
+ * covers that field.
  */
 #include <errno.h>
 #include <netinet/udp.h>
@@ -15,7 +16,7 @@
 #define STRANGERS 16
 #define SMALL     (WIRE_HDR_MAX + SHORT + WIRE_ROCE_TAIL_MAX)
 
-/* A train that is being put together. */
+/* A GSO train under construction. */
 struct train {
 	struct roce_flow *flow;
 	struct wire_roce path; /* of its first packet */
@@ -23,8 +24,8 @@ struct train {
 	struct wire_packet *pkt[ROCE_SEGMENTS];
 	struct iovec iov[2 * ROCE_SEGMENTS + 1];
 	u8 small[ROCE_SEGMENTS *
-		 SMALL]; /* all but the payloads, in one piece between two of them: each piece costs the kernel a look */
-	u32 used, piece; /* bytes of it; where the last piece begins */
+		 SMALL]; /* headers and tails, contiguous between payloads: each iovec costs time in the kernel */
+	u32 used, piece; /* bytes of it; start of the last iovec */
 };
 
 void roce_tap(struct roce_port *rp, const struct wire_packet *p, const struct wire_roce *r, bool out)
@@ -49,7 +50,7 @@ static struct roce_endpoint *endpoint_of(struct roce_port *rp, const struct wire
 	return NULL;
 }
 
-/* One flow for each pair of QPs, as far as there are enough. */
+/* One flow per pair of QPs, up to ROCE_FLOWS. */
 static struct roce_flow *flow_of(struct roce_endpoint *ep, const struct wire_packet *p, const struct wire_roce *r)
 {
 	u32 qpn = wire_bth_qpn(wire_packet_bth(p));
@@ -62,7 +63,7 @@ static bool route(struct roce_port *rp, const struct wire_packet *p, struct wire
 	struct roce_endpoint *ep;
 
 	if (p->l2.version == 1)
-		return false; /* it would need a frame of its own: EtherType 0x8915 */
+		return false; /* v1 needs Ethernet frames (EtherType 0x8915) */
 	wire_roce_from_grh(p, r);
 	ep = endpoint_of(rp, &r->src);
 	if (!ep || wire_gid_is_v4(&r->src) != wire_gid_is_v4(&r->dst) || wire_gid_is_zero(&r->dst))
@@ -169,7 +170,7 @@ static void train_add(struct train *t, struct wire_packet *p, struct wire_roce *
 	t->bytes += wire_roce_len(p);
 }
 
-/* Takes packets from the queue for as long as they are alike; the last one may be shorter. */
+/* Moves packets from the queue to the train while flow and length are the same; the last one may be shorter. */
 static void train_fill(struct roce_port *rp, struct train *t)
 {
 	struct roce_flow *flow;
@@ -180,7 +181,7 @@ static void train_fill(struct roce_port *rp, struct train *t)
 		struct wire_packet *p = list_first(&rp->tx, struct wire_packet, link);
 		u32 len = wire_roce_len(p);
 
-		route(rp, p, &r, &flow); /* as when it was queued */
+		route(rp, p, &r, &flow); /* cannot fail: it succeeded when the packet was queued */
 		if (!t->npkts) {
 			t->flow = flow;
 			t->path = r;
@@ -219,7 +220,10 @@ static void put_segment(struct msghdr *m, u16 segment)
 	m->msg_controllen += CMSG_SPACE(sizeof(segment));
 }
 
-/* Is the flow's socket connected to the destination? It is connected after STRANGERS trains in a row to one other destination. */
+/*
+ * Is the flow's socket connected to the destination? It is connected after STRANGERS trains in a row to one other
+ * destination.
+ */
 static bool flow_connected(struct roce_flow *f, const struct wire_gid *dst, const union ip_sockaddr *to, socklen_t len)
 {
 	if (likely(wire_gid_equal(&f->peer, dst))) {
@@ -235,7 +239,7 @@ static bool flow_connected(struct roce_flow *f, const struct wire_gid *dst, cons
 	return true;
 }
 
-/* By socket option, since it rarely changes: a control message per train would cost a route lookup. */
+/* A socket option, since the TTL rarely changes: a control message per train would cost a route lookup. */
 static void flow_set_ttl(struct roce_flow *f, int ttl, bool v4)
 {
 	if (likely(f->ttl == ttl))
@@ -267,12 +271,12 @@ static int train_send(struct train *t)
 	flow_set_ttl(t->flow, t->path.ttl ? t->path.ttl : ROCE_TTL, v4);
 	if (sendmsg(t->flow->fd.fd, &m, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0)
 		return 0;
-	if (errno != ECONNREFUSED) /* nobody was there for an earlier one */
+	if (errno != ECONNREFUSED) /* an ICMP error of an earlier packet: no socket at the destination */
 		return -errno;
 	return sendmsg(t->flow->fd.fd, &m, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 ? -errno : 0;
 }
 
-/* Back to the head of the queue, in order. */
+/* Returns the packets to the head of the queue, in order. */
 static void train_return(struct roce_port *rp, struct train *t)
 {
 	while (t->npkts) {
@@ -300,7 +304,7 @@ static bool run_train(struct roce_port *rp, struct train *t)
 			loop_fd_add(rp->loop, &t->flow->fd, EPOLLOUT);
 		return false;
 	}
-	if ((err == -EIO || err == -EINVAL) && t->npkts > 1) { /* an interface that trains cannot pass */
+	if ((err == -EIO || err == -EINVAL) && t->npkts > 1) { /* an interface that does not support GSO trains */
 		rp->no_gso = true;
 		train_return(rp, t);
 		return true;
@@ -319,7 +323,7 @@ void roce_socket_run(struct roce_port *rp)
 		;
 }
 
-/* Sends zero-copy packets now; the payload of those that a full socket does not take is copied. */
+/* Sends zero-copy packets now; copies the payload of those for which the socket is full. */
 void roce_flush_zcopy(struct wire_port *w)
 {
 	struct roce_port *rp = container_of(w, struct roce_port, wire);
@@ -331,7 +335,7 @@ void roce_flush_zcopy(struct wire_port *w)
 			continue;
 		list_del(&p->link);
 		rp->ntx--;
-		wire_packet_free(p); /* as if lost */
+		wire_packet_free(p); /* handled as a lost packet */
 	}
 }
 

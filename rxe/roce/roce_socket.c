@@ -26,7 +26,7 @@ u64 roce_guid(const struct wire_gid *addr)
 	u64 a = 0, b = 0;
 	u32 i;
 
-	for (i = 0; i < 8; i++) { /* both halves count; an IPv4 address stands as it is */
+	for (i = 0; i < 8; i++) { /* hash both halves; an IPv4 address is used as it is */
 		a = a << 8 | addr->raw[i];
 		b = b << 8 | addr->raw[8 + i];
 	}
@@ -56,7 +56,7 @@ static void set_options(int fd, bool v4)
 {
 	int on = 1, size = SOCKET_BUFFER, df = IP_PMTUDISC_DO, df6 = IPV6_PMTUDISC_DO, ttl = ROCE_TTL;
 
-	/* Options that the machine refuses are optional: without them there are more system calls and more loss. */
+	/* Best effort: without these options there are more system calls and more loss. */
 	if (setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &size, sizeof(size)))
 		setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &size, sizeof(size));
 	if (setsockopt(fd, SOL_SOCKET, SO_SNDBUFFORCE, &size, sizeof(size)))
@@ -88,7 +88,7 @@ static int open_bound(const struct roce_endpoint *ep, u16 port)
 	return err;
 }
 
-/* Multicast is sent by the interface that has the address. */
+/* Selects the interface with the address for sent multicast. */
 static void set_multicast(int fd, const struct roce_endpoint *ep)
 {
 	struct in_addr v4 = { htonl(wire_gid_v4(&ep->gid)) };
@@ -99,7 +99,7 @@ static void set_multicast(int fd, const struct roce_endpoint *ep)
 		setsockopt(fd, IPPROTO_IPV6, IPV6_MULTICAST_IF, &ep->scope, sizeof(ep->scope));
 }
 
-/* A free source port of the dynamic range. */
+/* Binds a free source port of the dynamic range. */
 static int open_flow(struct roce_flow *f)
 {
 	u32 first = (u32)rng_next(&f->ep->port->rng), i;
@@ -164,7 +164,7 @@ static void endpoint_close(struct roce_endpoint *ep)
 	}
 }
 
-/* After the v2 GIDs, in the same order. They only name the addresses: a UDP socket carries no v1. */
+/* Appends the v1 GIDs, in the same order. They only name the addresses: a UDP socket carries no v1. */
 static void put_v1_gids(struct roce_port *rp)
 {
 	struct wire_port_attr *a = &rp->wire.attr;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Zero-copy receive (zcopy) on UDP sockets: peeks at the first header of the next GRO train, asks the user of the port by
- * wire_port_user.zcopy for the memory of that message, and receives headers and ICRCs to local buffers and payloads directly to that
- * memory. rxe/zcopy.c has the reasons why this is permitted. After some trains in a row that continued the train before them, the
- * next train is predicted without a peek.
+ * Zero-copy receive (zcopy) on UDP sockets: peeks at the first header of the next GRO train, calls the user of the port
+ * by wire_port_user.zcopy for the memory of that message, and receives headers and ICRCs to local buffers and payloads
+ * directly to that memory. rxe/zcopy.c explains why this is permitted. After some trains in a row that continued the
+ * train before them, the next train is predicted without a peek.
  *
- * The train may contain packets of other connections of the same peer, or miss PSNs. Packets that are not as expected are copied out
- * and their bytes in the memory are zeroed, so that no data of other connections is left there.
+ * The train may contain packets of other connections of the same peer, or miss PSNs. Unexpected packets are copied out
+ * and their bytes in the memory are zeroed, so that no data of other connections remains there.
  */
 #include <errno.h>
 #include <netinet/udp.h>
@@ -22,11 +22,11 @@
 
 /* A train that is scattered to local buffers and program memory. */
 struct zcopy_train {
-	const struct roce_endpoint *of; /* where it came */
+	const struct roce_endpoint *of; /* address that received it */
 	struct wire_roce r;
 	struct wire_packet first; /* its headers */
 	u32 len, segment, n, head,
-		payload; /* bytes in all, and of each packet; packets that are placed; bytes of their parts */
+		payload; /* bytes of the train, of a packet; packets received by zero-copy; bytes of their parts */
 	u8 *at;
 	u8 small[ROCE_SEGMENTS * (HEAD_MAX + WIRE_ICRC_LEN)]; /* head and tail of each packet in turn */
 	struct iovec iov[2 * ROCE_SEGMENTS + 2];
@@ -57,7 +57,7 @@ static struct msghdr message(union ip_sockaddr *from, struct iovec *iov, size_t 
 				.msg_controllen = sizeof(control) };
 }
 
-/* Asks the transport for the memory of the message. False: not eligible for zero-copy. */
+/* Gets the memory of the message from the transport. False: not eligible for zero-copy. */
 static bool zcopy_target(struct roce_endpoint *ep, struct zcopy_train *t)
 {
 	const struct wire_port_user *u = &ep->port->wire.data;
@@ -65,7 +65,7 @@ static bool zcopy_target(struct roce_endpoint *ep, struct zcopy_train *t)
 	t->head = t->first.hdr_len - t->first.bth_off;
 	t->payload = t->first.len;
 	t->n = min(t->len / t->segment, (u32)ROCE_SEGMENTS);
-	if (t->payload != t->segment - t->head - WIRE_ICRC_LEN) /* there is padding */
+	if (t->payload != t->segment - t->head - WIRE_ICRC_LEN) /* the packet has padding */
 		return false;
 	t->n = u->zcopy(u->ctx, &t->first, t->n, &t->at);
 	return t->n >= TRAIN_MIN;
@@ -140,7 +140,9 @@ static bool packet_follows(struct zcopy_train *t, u32 n)
 	       wire_bth_psn(bth) == wire_psn_add(wire_bth_psn(first), n);
 }
 
-/* Copies out the nth packet, of which @len bytes were received, to one buffer, and zeroes its bytes in program memory. */
+/*
+ * Copies out the nth packet, of which @len bytes were received, to one buffer, and zeroes its bytes in program memory.
+ */
 static struct wire_buf *zcopy_copy_out(struct zcopy_train *t, u32 n, u32 len)
 {
 	struct wire_buf *buf = wire_buf_alloc(t->segment);
@@ -184,7 +186,10 @@ static void packet_receive(struct roce_port *rp, struct zcopy_train *t, u32 n)
 	}
 }
 
-/* Unexpected packets are copied out first: after a missing PSN, their bytes are in the memory of other packets of the train. */
+/*
+ * Unexpected packets are copied out first: after a missing PSN, their bytes are in the memory of other packets of the
+ * train.
+ */
 static void train_receive(struct roce_endpoint *ep, struct zcopy_train *t)
 {
 	u32 n = min((t->len + t->segment - 1) / t->segment, t->n), i, off, rest = t->len - min(t->len, n * t->segment);

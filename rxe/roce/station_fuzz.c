@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Any frame at a RoCE port's station: ARP, neighbour discovery, echo, RoCE of both versions. What it answers must be frames. */
+/*
+ * Fuzz: any frame at a RoCE port's station: ARP, neighbour discovery, echo, RoCE of both versions. Frames that it sends
+ * must be valid.
+ */
 #include <stdlib.h>
 
 #include "emu/packet/roce.h"

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Trains of packets at a RoCEv2 port that waits for a READ: memory beside the region, leaks, and what was read are checked. */
+/*
+ * Fuzz: trains of packets at a RoCEv2 port that waits for READ responses. Checks memory beside the region, leaks, and
+ * the data read.
+ */
 #include "rxe/roce/roce_fixture.h"
 
 int LLVMFuzzerTestOneInput(const u8 *data, size_t size);
 
-/* Four bytes of input are a packet; the last bit of them says that the next one is in the same train. */
+/* Four bytes of input are one packet; the last bit says that the next packet is in the same train. */
 static struct sent packet(const u8 d[4])
 {
 	struct sent s = { .opcode = wire_opcode(d[0]) ? d[0] : WIRE_RC_WRITE_MIDDLE, .stranger = d[3] & 4 };

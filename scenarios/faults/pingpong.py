@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""A ping-pong that a fault ends."""
+"""A ping-pong that is ended by a fault."""
 
 import signal
 
@@ -7,7 +7,7 @@ from muslin import wait_until
 
 
 def outcome(fabric, *args):
-    """What a ping-pong from h1 to h5 says at h1, and at h5, when the first of both has ended."""
+    """Output of a ping-pong from h1 to h5 at h1, and at h5, when the first of both has ended."""
     srv = fabric.start("h5", *args)
 
     def attempt():

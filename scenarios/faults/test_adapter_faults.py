@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """
-An adapter under a program that runs: it is unplugged, its posts fail, it is a poorer one than the program expects.
+Faults of an adapter under a running program: it is unplugged, its posts fail, or it has smaller limits than expected.
 
     h1 -- leaf1 --+-- spine1 --+-- leaf2 -- h5
                   +-- spine2 --+
@@ -14,8 +14,8 @@ from muslin import free_port, wait_until
 
 def test_unplugged_under_a_program(fabric, program):
     """
-    The program gets the event of a fatal error; then its files give EIO, and there is no device any more. Another one,
-    in the same place, serves any program that opens it.
+    The program gets DEVICE_FATAL; then its files fail with EIO, and the device is absent. The new device works for any
+    program that opens it.
     """
     watch = fabric.start("h1", program("unplug")).expect("watching")
     fault = fabric.fault("h1", "unplug")
@@ -34,13 +34,13 @@ def test_unplugged_under_a_program(fabric, program):
 
 
 def test_unplugged_under_a_connection(fabric):
-    """rping's server is told by rdma_cm that its device is gone; the other side only misses answers."""
+    """rdma_cm reports DEVICE_REMOVAL to rping's server; the other side only misses responses."""
     ip = fabric.ip("h5")
     server = fabric.start("h5", "rping", "-s", "-a", ip, "-v")
     client = wait_until(lambda: busy(fabric, ip), 20, "rping", 0.2)
     fabric.fault("h5", "unplug")
     assert "device removal" in server.wait(30, status=None)
-    assert client.running()  # its retries still go on
+    assert client.running()  # its retries continue
 
 
 def busy(fabric, ip):
@@ -51,7 +51,9 @@ def busy(fabric, ip):
 
 @pytest.mark.parametrize("errno, words", [("ENOMEM", "Cannot allocate memory"), ("EIO", "Input/output error")])
 def test_posts_fail(fabric, program, errno, words):
-    """Every fifth call of ibv_post_send() fails: what it posted is not sent, now or later, and the rest arrives."""
+    """
+    Every fifth call of ibv_post_send() fails: none of its work requests is sent, now or later, and the rest arrives.
+    """
     fault = fabric.fault("h1", "post", every=5, errno=errno)
     port = free_port()
     server = fabric.start("h5", program("post"), "serve", port).expect("serving")
@@ -72,12 +74,14 @@ PINGPONG = ["-p", free_port(), "-n", "100"]
         ("no-srq", ["ibv_srq_pingpong"], "Couldn't create SRQ"),
         ("few-qps", ["ibv_srq_pingpong"], "Couldn't create QP"),
         ("one-read", ["ibv_rc_pingpong"], None),
-        ("plain", ["ibv_rc_pingpong"], "Couldn't create QP"),  # it wants 500 receives
+        ("plain", ["ibv_rc_pingpong"], "Couldn't create QP"),  # it needs 500 receives
         ("plain", ["ibv_rc_pingpong", "-r", "32"], None),
     ],
 )
 def test_a_poorer_adapter(fabric, profile, tool, words):
-    """What a program needs of its adapter shows on one that has less: some get by, others say what is missing."""
+    """
+    Requirements of a program show on an adapter with smaller limits: some work anyway, others report what is missing.
+    """
     fabric.fault("h1", "caps", profile=profile)
     if words:
         assert words in fabric.run("h1", *tool, *PINGPONG, status=1)
@@ -87,7 +91,7 @@ def test_a_poorer_adapter(fabric, profile, tool, words):
 
 
 def test_small_packets(fabric):
-    """h1's port takes packets of 1024 bytes at most: the subnet manager limits paths to it, and perftest follows."""
+    """h1's port has an MTU of 1024: the subnet manager limits paths to it, and perftest uses them."""
     fabric.fault("h1", "degrade", mtu=1024)
     wait_until(lambda: fabric.port("h1")["state"] == "Active", 20, "h1's port", 0.2)
     assert re.search(r"max_mtu:\s+1024.*active_mtu:\s+1024", fabric.run("h1", "ibv_devinfo"), re.S)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """
-What stock programs see of an adapter that fails: completions, queues, registrations, limits.
+Stock programs on a failing adapter: completions, queues, registrations, limits.
 
     h1 -- leaf1 --+-- spine1 --+-- leaf2 -- h5
                   +-- spine2 --+
@@ -39,7 +39,7 @@ def test_a_completion_with_a_chosen_status(fabric, status, words):
     ],
 )
 def test_an_error_path_by_opcode(fabric, tool, fault, words):
-    """The tenth request of an opcode fails, and no other: perftest reports it. Sends of its own do not count."""
+    """The tenth request of an opcode fails, and no other: perftest reports it. Its other SENDs do not count."""
     armed = fabric.fault("h1", **fault)
     other = fabric.fault("h1", "complete", opcode="comp_swap,bind_mw", status="FATAL_ERR", expect=False)
     said = outcome(fabric, tool, "-p", free_port(), "-n", 100, "-Q", 1)
@@ -48,7 +48,7 @@ def test_an_error_path_by_opcode(fabric, tool, fault, words):
 
 
 def test_a_lost_completion(fabric):
-    """A request is carried out, and its completion never comes: the program waits for ever."""
+    """A request is executed, and its completion is lost: the program waits forever."""
     lost = fabric.fault("h1", "lose", opcode="write", nth=5)
     args = ["ib_write_lat", "-p", free_port(), "-n", "1000"]
     srv, cli = fabric.start("h5", *args), None
@@ -66,7 +66,7 @@ def test_a_lost_completion(fabric):
 
 
 def test_an_event_by_opcode(fabric):
-    """An event comes at the twentieth send, to every program that waits for events of the adapter."""
+    """The twentieth send raises an event, for every program that waits for events of the adapter."""
     event = fabric.fault("h1", "event", name="SM_CHANGE", opcode="send", nth=20)
     watch = fabric.start("h1", "ibv_asyncwatch")
     wait_until(lambda: "async event" in watch.output, 10, "ibv_asyncwatch")
@@ -83,14 +83,14 @@ def test_the_sa_loses_answers_of_one_attribute(fabric):
 
 
 def test_receiver_not_ready_storm(fabric):
-    """Fifty times in a row h5 has no receive posted: with endless RNR retries the traffic goes on after it."""
+    """Fifty times in a row h5 has no receive posted: with unlimited RNR retries the traffic continues afterwards."""
     storm = fabric.fault("h5", "rnr", after=100, first=50)
     fabric.pair(("h5", *PINGPONG), ("h1", *PINGPONG, fabric.ip("h5")), timeout=60)
     assert storm.hits == 50
 
 
 def test_receiver_never_ready(fabric):
-    """h5 never has a receive: perftest retries for ever."""
+    """h5 never has a receive posted: perftest retries forever."""
     fabric.fault("h5", "rnr", after=50)
     args = ["ib_send_lat", "-p", free_port(), "-n", "2000"]
     srv = fabric.start("h5", *args)
@@ -107,7 +107,7 @@ def test_receiver_never_ready(fabric):
 
 
 def test_a_queue_pair_fails_under_its_program(fabric):
-    """What a forced transition to the error state looks like: what is posted is flushed."""
+    """A forced transition to the error state: posted requests are flushed."""
     fabric.fault("h1", "error", nth=30)
     assert re.search(r"Work Request Flushed Error \(5\)|retry counter exceeded", outcome(fabric, *PINGPONG)[0], re.I)
 
@@ -120,7 +120,7 @@ def test_an_object_is_refused(fabric, what, words):
 
 
 def test_capabilities(fabric):
-    """A poorer adapter, to see whether a program copes: what it tells is what it does."""
+    """Smaller limits, to test whether a program copes: the device enforces the limits that it reports."""
     fabric.fault("h1", "caps", max_qp=10, max_srq=0, max_qp_rd_atom=1, max_sge=2)
     out = fabric.run("h1", "ibv_devinfo", "-v")
     for name, value in {"max_qp": 10, "max_srq": 0, "max_qp_rd_atom": 1, "max_sge": 2}.items():
@@ -130,7 +130,7 @@ def test_capabilities(fabric):
 
 
 def test_device_fatal(fabric):
-    """The device dies under a program: its event comes, its queue pairs fail, and nothing new can be made."""
+    """DEVICE_FATAL under a program: the event is raised, its queue pairs fail, and no object can be created."""
     watch = fabric.start("h1", "ibv_asyncwatch")
     wait_until(lambda: "async event" in watch.output, 10, "ibv_asyncwatch")
     fault = fabric.fault("h1", "fatal")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """
-Links, switches and the subnet's administration fail under stock programs, with OpenSM as the subnet manager.
+Links, switches and subnet administration fail under stock programs, with OpenSM as the subnet manager.
 
     h1 -- leaf1 --+-- spine1 --+-- leaf2 -- h5
                   +-- spine2 --+
@@ -24,7 +24,7 @@ def spine_between(fabric, *hosts):
 
 
 def rping(fabric, count, timeout=60):
-    """rping from h2 to h5; the client's process, whatever its end."""
+    """rping from h2 to h5; returns the client's process with any exit status."""
     ip = fabric.ip("h5")
     srv = fabric.start("h5", "rping", "-s", "-a", ip, "-C", count)
 
@@ -39,7 +39,9 @@ def rping(fabric, count, timeout=60):
 
 
 def test_a_flap_breaks_a_connection_and_nothing_else(fabric):
-    """h5's link goes down for longer than retries last: status 12. Once the port is Active again new ones work."""
+    """
+    h5's link is down for longer than the retries take: status 12. When the port is Active again new connections work.
+    """
     flap = fabric.fault("h5", "down", opcode="RC_SEND_ONLY,RC_SEND_LAST", nth=50, for_="5s")
     srv = fabric.start("h5", *PINGPONG)
 
@@ -55,14 +57,16 @@ def test_a_flap_breaks_a_connection_and_nothing_else(fabric):
 
 
 def test_rping_outlasts_a_flap(fabric):
-    """The timeouts of a connection that rdma_cm made follow from the SA's packet lifetime: they outlast 3 s."""
+    """
+    The time-outs of a connection by rdma_cm derive from the SA's packet lifetime: its retries take longer than 3 s.
+    """
     flap = fabric.fault("h5", "down", opcode="RC_WRITE_ONLY,RC_READ_REQUEST", nth=20, for_="3s")
     assert rping(fabric, 100).popen.returncode == 0
     assert flap.hits == 1
 
 
 def test_a_short_flap_is_survived(fabric):
-    """The link is back, and OpenSM has brought it up, before the retries of a patient connection are used up."""
+    """The link is up, configured by OpenSM, before a connection with a long time-out has used its retries."""
     fabric.fault("h5", "down", opcode="rc", nth=50, for_="100ms")
     args = ["ib_send_lat", "-p", free_port(), "-n", "1000", "-u", "20"]
     _, out = fabric.pair(("h5", *args), ("h1", *args, fabric.ip("h5")), timeout=90)
@@ -70,7 +74,7 @@ def test_a_short_flap_is_survived(fabric):
 
 
 def test_a_spine_dies_under_traffic(fabric):
-    """The spine that carries the traffic dies at its 2000th packet: OpenSM routes by the other one."""
+    """The spine with the traffic dies at its 2000th packet: OpenSM routes by the other one."""
     spine = spine_between(fabric, "h1", "h5")
     other = {"spine1": "spine2", "spine2": "spine1"}[spine]
     fault = fabric.fault(spine, "kill", opcode="rc", nth=2000)
@@ -84,7 +88,7 @@ def test_a_spine_dies_under_traffic(fabric):
 
 
 def test_a_swapped_cable(fabric):
-    """Two cables change places at leaf1: OpenSM finds the hosts again, with their LIDs."""
+    """Two cables are exchanged at leaf1: OpenSM finds the hosts again, with their LIDs."""
     leaf = {p["peer"]: p["num"] for p in fabric.node("leaf1")["ports"] if p.get("peer")}
     lids = {h: fabric.port(h)["lid"] for h in ("h2", "h3")}
     fabric.fault(f"leaf1:{leaf['h2']}", "swap", with_=f"leaf1:{leaf['h3']}")
@@ -97,7 +101,7 @@ def test_a_swapped_cable(fabric):
 
 
 def test_a_degraded_link_is_seen(fabric):
-    """One lane of four at SDR: ibstat tells it at the host, iblinkinfo at the switch."""
+    """One lane of four at SDR: ibstat shows it at the host, iblinkinfo at the switch."""
     fault = fabric.fault("h5", "degrade", lanes=1, speed="SDR")
     wait_until(lambda: fabric.port("h5")["state"] == "Active", 30, "h5's port", 0.3)
     assert re.search(r"Rate: 2(\.5)?\b", fabric.run("h5", "ibstat"))
@@ -108,7 +112,7 @@ def test_a_degraded_link_is_seen(fabric):
 
 
 def test_a_wrong_forwarding_entry(fabric):
-    """leaf1 sends what is for h5 to h2: retries run out; with the entry as it was the traffic flows."""
+    """leaf1 forwards packets for h5 to h2: retries are exhausted; with the correct entry traffic works again."""
     port = next(p["num"] for p in fabric.node("leaf1")["ports"] if p.get("peer") == "h2")
     fault = fabric.fault("leaf1", "lft", lid=fabric.port("h5")["lid"], port=port)
     before = fabric.port("h2")["counters"]["port_rcv_errors"]
@@ -120,14 +124,14 @@ def test_a_wrong_forwarding_entry(fabric):
 
 
 def test_sa_does_not_answer_at_first(fabric):
-    """The first two answers to PathRecord queries are lost: the queries are repeated, and rping connects."""
+    """The first two responses to PathRecord queries are lost: the queries are retried, and rping connects."""
     fault = fabric.fault("h2", "drop", class_="SA", method="GetResp", attr="PathRecord", first=2)
     assert rping(fabric, 5).popen.returncode == 0
     assert fault.hits == 2
 
 
 def test_sa_is_silent(fabric):
-    """No answer at all: rping's resolution of a route ends in an error, and works again when SA speaks."""
+    """No response at all: rping's route resolution fails, and works again when the SA responds."""
     with fabric.fault("h2", "drop", dir="out", class_="SA", attr="PathRecord"):
         cli = fabric.start("h2", "rping", "-c", "-a", fabric.ip("h5"), "-C", "5")
         out = cli.wait(60, status=None)
@@ -136,7 +140,7 @@ def test_sa_is_silent(fabric):
 
 
 def test_sweeps_through_bad_links(fabric):
-    """A tenth of all SMPs is lost on every link while everything is swept anew: the subnet comes up all the same."""
+    """A tenth of all SMPs is lost on every link during a full sweep: the subnet still comes up."""
     loss = fabric.fault("all", "drop", prob="10%", class_="SubnDR")
     with fabric.fault("spine1", "down", for_="1s"):
         wait_until(lambda: fabric.node("spine1")["ports"][1].get("unplugged") is None, 20, "spine1's cables", 0.2)
@@ -152,7 +156,7 @@ def settled(sm):
 
 
 def test_one_guid_twice(new_fabric):
-    """h6 says h5's GUIDs: OpenSM notices."""
+    """h6 reports h5's GUIDs: OpenSM detects it."""
     fabric = new_fabric.up(None, "--no-sm").sweep()
     with fabric.fault("h6", "guid", with_="h5"):
         said = r"[Dd]uplicat"
@@ -172,8 +176,9 @@ def waited(fabric, switch, port):
 
 def test_a_slow_host_slows_its_neighbours(fabric):
     """
-    h5's link is slow. What is for it fills the buffers on its way, and so slows flows that share the way to leaf2,
-    though their own hosts are fast: congestion spreads. A flow by the other spine does not notice.
+    h5's link is slow. Packets for it fill the buffers on their path, and so slow down flows that share the path to
+    leaf2, though the links of their own hosts are fast: congestion spreading. A flow by the other spine is not
+    affected.
     """
     spine = {h: spine_between(fabric, "h1", h) for h in ("h5", "h6", "h7", "h8")}
     victim = next(h for h in ("h6", "h7", "h8") if spine[h] == spine["h5"])
@@ -193,7 +198,7 @@ def test_a_slow_host_slows_its_neighbours(fabric):
 
 
 def test_sa_is_slow(fabric):
-    """Each answer of the SA takes 100 ms: rping connects, only later."""
+    """Each response of the SA takes 100 ms: rping connects, but later."""
     fault = fabric.fault("h2", "delay", class_="SA", method="GetResp", time="100ms", dir="in")
     cli = rping(fabric, 5)
     assert cli.popen.returncode == 0, cli.output
@@ -201,7 +206,7 @@ def test_sa_is_slow(fabric):
 
 
 def test_a_manager_dies_under_traffic(new_fabric):
-    """The master's host loses its link; the standby takes over, and traffic between others has not noticed."""
+    """The master's host loses its link; the standby takes over, and traffic between other hosts is not affected."""
     fabric = new_fabric.up(None, "--no-sm")
     manager = fabric.muslin.with_name("muslin-sm")
     fabric.start("h1", manager, "-p", "10")

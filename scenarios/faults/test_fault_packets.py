@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """
-What stock programs see of packets that are lost, doubled, late, out of order or damaged.
+Stock programs with packets that are lost, duplicated, delayed, reordered or corrupted.
 
     h1 -- leaf1 --+-- spine1 --+-- leaf2 -- h5
                   +-- spine2 --+
@@ -16,7 +16,7 @@ PINGPONG = ["ibv_rc_pingpong", "-p", free_port(), "-n", "500", "-c"]
 
 
 def pingpong(fabric, *extra):
-    """A checked ping-pong from h1 to h5; what the client printed."""
+    """A checked ping-pong from h1 to h5; returns the client's output."""
     args = [*PINGPONG, *extra]
     server, client = fabric.pair(("h1", *args), ("h5", *args, fabric.ip("h1")), timeout=120)
     assert "500 iters" in client and "invalid data" not in server + client, server + client
@@ -45,14 +45,17 @@ def pingpong(fabric, *extra):
     ids=lambda v: "-".join(map(str, v.values())).replace("RC_", "") if isinstance(v, dict) else v,
 )
 def test_a_reliable_connection_survives(fabric, place, action, keys):
-    """Whatever the fabric does to single packets, a reliable connection delivers every byte once and in order."""
+    """Faults of single packets: a reliable connection delivers every byte once and in order."""
     fault = fabric.fault(place, action, **keys)
     pingpong(fabric)
     assert fault.hits
 
 
 def test_damage_is_noticed_where_the_standard_says(fabric):
-    """A wrong ICRC at the transport, a wrong VCRC at the link, a packet that was cut as the remote port's error."""
+    """
+    A wrong ICRC is counted by the transport, a wrong VCRC by the link, a truncated packet as a remote error of the
+    port.
+    """
     fabric.fault("h5", "corrupt", dir="in", what="icrc", opcode="rc", nth=10)
     fabric.fault("h5", "corrupt", dir="in", what="vcrc", opcode="rc", nth=20)
     fabric.fault("h5", "truncate", dir="in", bytes=8, opcode="request", nth=30)
@@ -63,27 +66,27 @@ def test_damage_is_noticed_where_the_standard_says(fabric):
 
 
 def test_silent_damage_reaches_the_program(fabric):
-    """Damage behind the CRCs (in a switch's memory, say): only the program's own check can see it."""
+    """Corruption with valid CRCs (in a switch's memory, for example): only the program's own check can detect it."""
     fabric.fault("h5", "corrupt", "silent", dir="in", what="payload", offset=0, opcode="RC_SEND_FIRST")
     assert "invalid data in page" in "".join(outcome(fabric, *PINGPONG))
 
 
 def test_retries_exhausted(fabric):
-    """Nothing reaches h5 any more: the client's send ends with status 12 after its retries."""
+    """No packet reaches h5: the client's send ends with status 12 after its retries."""
     fabric.fault("h5", "drop", dir="in", opcode="rc", after=100)
     said = "".join(outcome(fabric, "ibv_rc_pingpong", "-p", free_port(), "-n", "500"))
     assert "Failed status transport retry counter exceeded (12) for wr_id" in said
 
 
 def test_the_partition_key_goes(fabric):
-    """h5's P_Key is taken away under traffic: its packets are refused as if they were lost, and retries run out."""
+    """h5's P_Key is removed under traffic: its packets are dropped, and retries are exhausted."""
     fabric.fault("h5", "pkey", index=0, pkey="0x1234", opcode="request", nth=100)
     said = "".join(outcome(fabric, "ibv_rc_pingpong", "-p", free_port(), "-n", "5000"))
     assert "transport retry counter exceeded (12)" in said
 
 
 def test_what_is_lost_shows_in_a_capture(fabric):
-    """A capture at h5 has what arrived, not what was dropped on the way: the lost PSN comes there only once."""
+    """A capture at h5 has the packets received, not those dropped on the path: the lost PSN is captured only once."""
     fault = fabric.fault("h5", "drop", dir="in", opcode="RC_SEND_ONLY,RC_SEND_LAST", nth=3)
     pcap = fabric.folder / "h5.pcapng"
     trace = fabric._start([fabric.muslin, "trace", "-w", pcap, "h5"])
@@ -100,7 +103,7 @@ def test_what_is_lost_shows_in_a_capture(fabric):
 
 
 def test_a_starved_lane_holds_up_its_service_level_alone(fabric):
-    """SL 2 travels on data lane 2, which the arbitration of h1's port never serves; others have the link as ever."""
+    """SL 2 is mapped to data VL 2, which the arbitration of h1's port never serves; other SLs are not affected."""
     fault = fabric.fault("h1", "starve", lane=2)
     pingpong(fabric, "-l", "1")
     said = "".join(outcome(fabric, "ibv_rc_pingpong", "-p", free_port(), "-n", "500", "-l", "2"))

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """
-What happens when something goes away: a spine's link, a program, the daemon.
+Failures: a spine's link, a program, the daemon.
 
     h1 -- leaf1 --+-- spine1 --+-- leaf2 -- h5
                   +-- spine2 --+
@@ -17,7 +17,7 @@ def uplinks(fabric, leaf):
 
 
 def test_traffic_goes_on_by_the_other_spine(fabric):
-    """The spine that carries h1's traffic to h5 loses its link; after the resweep the other one carries it."""
+    """The spine with the traffic of h1 to h5 loses its link; after the sweep the other one carries the traffic."""
     lids = [str(fabric.port(h)["lid"]) for h in ("h1", "h5")]
     spine = re.search(r"spine\d", fabric.run("h1", "ibtracert", *lids))[0]
     other = {"spine1": "spine2", "spine2": "spine1"}[spine]
@@ -30,7 +30,7 @@ def test_traffic_goes_on_by_the_other_spine(fabric):
 
 
 def test_a_killed_program_leaves_nothing(fabric):
-    """Its peer sees retries exhausted, the daemon forgets its objects, and the host is usable at once."""
+    """Its peer's retries are exhausted, the daemon destroys its objects, and the host can be used at once."""
     args = ["ib_write_bw", "-p", free_port(), "-s", "65536", "-D", "30"]
     srv = fabric.start("h1", *args)
     cli = None
@@ -51,7 +51,7 @@ def test_a_killed_program_leaves_nothing(fabric):
 
 
 def test_fabrics_stand_side_by_side(fabric, request):
-    """Another name is another fabric; the first does not notice when the second goes."""
+    """Another name is another fabric; the first is not affected when the second ends."""
     other = request.getfixturevalue("muslin_make_fabric")("other")
     try:
         other.up("leafs 1 spines 1 hosts 2\n")

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """
-The subnet manager itself fails: it dies, stands still, is one of two, hands over, or its administration answers late,
-busily or not at all. It runs inside the fabric's daemon as if on h1.
+Faults of the subnet manager: it dies, is paused, is one of two, hands over, or its administration responds late, with
+BUSY or not at all. It runs inside the fabric's daemon on h1.
 
     h1 (manager) -- leaf1 --+-- spine1 --+-- leaf2 -- h5 .. h8
                             +-- spine2 --+
@@ -21,14 +21,14 @@ def pingpong(fabric):
 
 
 def masters(fabric):
-    """The host of the manager that the hosts have been told of, and what the embedded one says of itself."""
+    """The host of the master by the hosts' PortInfo, and the state of the embedded manager."""
     by_lid = {p["lid"]: n["name"] for n in fabric.show()["nodes"] if n["type"] == "ca" for p in n["ports"]}
     sm = fabric.show()["manager"]
     return by_lid[fabric.port("h2")["sm_lid"]], sm and sm["state"]
 
 
 def rping(fabric, timeout=60):
-    """rping from h2 to h5: the client, when it has ended."""
+    """rping from h2 to h5: returns the client when it has ended."""
     ip = fabric.ip("h5")
     server = fabric.start("h5", "rping", "-s", "-a", ip, "-C", "5")
 
@@ -44,7 +44,7 @@ def rping(fabric, timeout=60):
 
 @pytest.mark.parametrize("action", ["kill", "pause"])
 def test_nobody_manages(fabric, action):
-    """Traffic goes on without a manager, but a link that comes up stays unconfigured until there is one again."""
+    """Traffic continues without a manager, but a new link is not configured until there is one again."""
     fault = fabric.fault("sm", action)
     fabric.fault("h8", "down", for_="50ms")
     wait_until(lambda: fabric.port("h8")["state"] == "Initialize", 10, "h8's link", 0.1)
@@ -56,7 +56,7 @@ def test_nobody_manages(fabric, action):
 
 @pytest.mark.parametrize("action", ["kill", "pause"])
 def test_the_standby_takes_over(fabric, action):
-    """The master dies or stands still; h8's manager, which has stood by, is master, until the old one comes back."""
+    """The master dies or is paused; h8's standby becomes master, until the old one is back."""
     fabric.fault("h8", "manager")
     assert masters(fabric) == ("h1", "Master")
     fault = fabric.fault("sm", action)
@@ -68,7 +68,7 @@ def test_the_standby_takes_over(fabric, action):
 
 
 def test_handover_and_back(fabric):
-    """A manager with a higher priority appears on h8: it is handed the subnet, and LIDs stay as they were."""
+    """A manager with a higher priority starts on h8: it gets the subnet by handover, and LIDs do not change."""
     lids = {n["name"]: n["ports"][0]["lid"] for n in fabric.show()["nodes"] if n["type"] == "ca"}
     with fabric.fault("h8", "manager", priority=5):
         wait_until(lambda: masters(fabric) == ("h8", "Standby"), 20, "the handover", 0.2)
@@ -81,7 +81,7 @@ def test_handover_and_back(fabric):
 
 
 def test_two_masters(fabric):
-    """A manager on h8 that takes no notice of others: both are master, and each tells the hosts that it is."""
+    """A manager on h8 that ignores others: both are master, and each sets its LID at the hosts."""
     with fabric.fault("h8", "manager", "alone"):
         wait_until(lambda: masters(fabric) == ("h8", "Master"), 20, "a second master", 0.2)
         assert "SMINFO_MASTER" in fabric.run("h2", "sminfo")
@@ -94,7 +94,7 @@ def test_two_masters(fabric):
 
 @pytest.mark.parametrize("action, keys", [("slow", {"time": "150ms"}), ("silent", {"first": 1})])
 def test_administration_troubles(fabric, action, keys):
-    """rdma_cm asks for a path while the SA is slow or loses a question: rping connects all the same."""
+    """rdma_cm requests a path while the SA is slow or loses a query: rping still connects."""
     fault = fabric.fault("sm", action, **keys)
     client = rping(fabric)
     assert client.popen.returncode == 0, client.output
@@ -102,7 +102,9 @@ def test_administration_troubles(fabric, action, keys):
 
 
 def test_busy_administration(fabric):
-    """An SA that says BUSY: its user sees the status, and rdma_cm, as the kernel's, takes it for an error at once."""
+    """
+    An SA with status BUSY: the requester gets the status, and rdma_cm, as the kernel's, treats it as an error at once.
+    """
     fabric.fault("sm", "busy")
     assert "BUSY" in fabric.run("h2", "saquery", "-s", status=None)
     client = rping(fabric)
@@ -111,7 +113,7 @@ def test_busy_administration(fabric):
 
 
 def test_a_wrong_partition_table(fabric):
-    """What the manager writes into h5's P_Key table is altered on the way: h5 is in another partition."""
+    """The manager's Set of h5's P_Key table is altered on the path: h5 is in another partition."""
     fault = fabric.fault("h5", "alter", class_="SubnDR", method="Set", attr="P_KeyTable", offset=64, to="9234")
     fabric.fault("h5", "kill", for_="100ms")
     wait_until(lambda: fault.hits, 20, "h5's table", 0.1)

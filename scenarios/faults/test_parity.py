@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """
-Faults and captures on every kind of link, under one program: the table of muslin-fault(5) is true, cell by cell.
+Faults and captures on every kind of link, with one program: checks each cell of the table of muslin-fault(5).
 
     h1 -- leaf1 -- h2        e1 -- sw1 -- e2        r1 -- UDP -- r2        w1 -- TCP -- w2
 """
@@ -29,7 +29,7 @@ host w1 iwarp {}
 host w2 iwarp {}
 """
 
-# Which packets count: those of the program.
+# Keys of the program's packets.
 MATCH = {
     "InfiniBand": {"opcode": "rc"},
     "Ethernet": {"pcap": "udp port 4791"},
@@ -50,9 +50,9 @@ KEYS = {
     "alter": {"offset": 0, "to": "00"},
     "symbol": {"times": 3},
 }
-# These end the connection, each.
+# Each of these ends the connection.
 ENDS = {("rst", "iWARP"), ("half-close", "iWARP"), ("corrupt", "iWARP"), ("alter", "InfiniBand")}
-# Those that begin when they are armed, and where not at the host.
+# Faults that start when they are armed, and their place if it is not the host.
 STATE = {
     ("rate", "Ethernet"): {"bps": "10M"},
     "down": {},
@@ -81,7 +81,7 @@ def all_links(muslin_make_fabric, muslin_addresses):
 
 
 def exchange(fabric, link, rounds=5):
-    """An rping of host 1 with host 2; what the client says, though its connection may end."""
+    """An rping of host 1 with host 2; returns the client's output, also if its connection ends."""
     one, two = f"{LINKS[link]}1", f"{LINKS[link]}2"
     args = ["-a", fabric.ip(two), "-C", rounds, "-S", 200]
     try:
@@ -100,7 +100,7 @@ def is_of_packets(kind, link):
 
 @pytest.mark.parametrize("link", LINKS)
 def test_packets(all_links, link):
-    """All faults of packets that the connection survives, together: each acts on a packet of its own."""
+    """All packet faults that a connection survives, together: each acts on a packet of its own."""
     kinds = [k for k, at in CELLS if at == link and is_of_packets(k, link) and (k, link) not in ENDS]
     faults = {}
     for n, kind in enumerate(kinds):
@@ -132,15 +132,15 @@ def test_state(all_links, kind, link):
 
 @pytest.mark.parametrize("link", ["Ethernet", "RoCE on UDP", "iWARP"])
 def test_a_connection_outlasts_a_link_that_is_down(all_links, link):
-    """For a second, in the midst of its traffic; on InfiniBand test_fault_links.py has it."""
+    """A link that is down for a second, during traffic; for InfiniBand see test_fault_links.py."""
     one, two = f"{LINKS[link]}1", f"{LINKS[link]}2"
     args = ["-a", all_links.ip(two), "-C", 150, "-S", 200, "-V"]
-    with all_links.fault(two, "delay", time="3ms", **MATCH[link]):  # or it would be over too soon
+    with all_links.fault(two, "delay", time="3ms", **MATCH[link]):  # or it would end too early
         server = all_links.start(two, "rping", "-s", *args)
         client = all_links.start(one, "rping", "-c", "-v", *args)
 
         def flows():
-            if not client.running():  # the server did not listen yet
+            if not client.running():  # the server was not listening yet
                 client.restart()
             return client.output.count("ping data") > 10
 
@@ -154,7 +154,7 @@ def test_a_connection_outlasts_a_link_that_is_down(all_links, link):
 
 @pytest.mark.parametrize("link", LINKS)
 def test_a_fault_that_does_not_exist_is_refused(all_links, link):
-    """By a message that names all that do; and the link works after all that it has been through."""
+    """The message lists the supported faults; and the link still works after all tests."""
     place = f"{LINKS[link]}2"
     for kind in (k for k, row in TABLE.items() if row[link] == "-"):
         out = all_links.command("fault", "add", place, kind, status=1)
@@ -168,7 +168,7 @@ def test_a_fault_that_does_not_exist_is_refused(all_links, link):
 
 @pytest.mark.parametrize("link", LINKS)
 def test_sights(all_links, link, tmp_path):
-    """Traffic, and a link that is taken down by hand, in everything that shows a fabric."""
+    """Traffic, and a link that is set down, in all commands that show a fabric."""
     host = all_links.host(f"{LINKS[link]}2")
     before = host.counters
     with all_links.trace(str(host)) as trace:

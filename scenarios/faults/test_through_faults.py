@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """
-rping and perftest go through what a fabric does to them, and end well.
+rping and perftest under faults of the fabric, to a successful end.
 
     h1..h4 -- leaf1 --+-- spine1 --+-- leaf2 -- h5..h8       12 links
                       +-- spine2 --+
@@ -27,7 +27,7 @@ def rping(fabric, count, again="REJECTED"):
 
 
 def perftest(fabric, tool, *args):
-    """@tool from h2 to h5; its row of results."""
+    """@tool from h2 to h5; returns its row of results."""
     args = [tool, "-p", free_port(), *args]
     _, out = fabric.pair(("h5", *args), ("h2", *args, fabric.ip("h5")), timeout=100)
     assert re.search(r"^\s*\d+\s+\d+\s+[\d.]+", out, re.M), out
@@ -57,20 +57,20 @@ def test_packets(fabric, tool, what):
 
 @pytest.mark.parametrize("tool", ["rping", "ib_send_lat"])
 def test_a_link_flaps(fabric, tool):
-    """The server's link is down for a moment, and comes up only when the subnet manager has seen to it."""
+    """The server's link is down for a moment, and Active only after the subnet manager has configured it."""
     flap = fabric.fault("h5", "down", opcode="request", nth=25, for_="20ms")
     TOOLS[tool](fabric) if tool == "rping" else perftest(fabric, tool, "-n", "1000", "-u", "20")
     assert flap.hits == 1
 
 
 def carrier(fabric):
-    """The spine by which h2 reaches h5."""
+    """The spine on the path from h2 to h5."""
     lids = [str(fabric.port(h)["lid"]) for h in ("h2", "h5")]
     return re.search(r"spine\d", fabric.run("h2", "ibtracert", *lids))[0]
 
 
 def test_a_spine_dies_under_rping(fabric):
-    """The spine in the way dies in the midst of it; the other one carries the rest."""
+    """The spine on the path dies during rping; the rest takes the other one."""
     spine = carrier(fabric)
     death = fabric.fault(spine, "kill", opcode="rc", nth=60)
     rping(fabric, "30")
@@ -79,8 +79,8 @@ def test_a_spine_dies_under_rping(fabric):
 
 def test_ninety_percent_lost_of_what_the_manager_sends(fabric):
     """
-    On all twelve links nine of ten management packets are lost while the manager sweeps again and again, for h8's
-    link has come up anew. Traffic does not notice, and when the loss ends so do the sweeps.
+    On all twelve links nine of ten management packets are lost while the manager sweeps repeatedly, since h8's link
+    came up. Traffic is not affected, and the sweeps end with the loss.
     """
     loss = fabric.fault("all", "drop", prob="90%", class_="SubnDR")
     fabric.fault("h8", "down", for_="50ms")
@@ -90,13 +90,13 @@ def test_ninety_percent_lost_of_what_the_manager_sends(fabric):
     loss.clear()
     wait_until(lambda: fabric.show()["manager"]["up"], 60, "a sweep without errors", 0.2)
     assert fabric.port("h8")["state"] == "Active"
-    rping(fabric, "5", again="REJECTED|ADDR_ERROR|ROUTE_ERROR")  # hosts that were thought gone join their groups anew
+    rping(fabric, "5", again="REJECTED|ADDR_ERROR|ROUTE_ERROR")  # hosts that were removed join their groups again
 
 
 def test_a_lid_changes_under_traffic(fabric):
     """
-    h5's port has another LID from one packet to the next: who sends to the old one exhausts its retries, status 12; and
-    h5's programs are told. With the LID that the switches know traffic flows again.
+    h5's port has another LID from one packet to the next: requesters with the old one exhaust their retries, status
+    12; and h5's programs get an event. With the LID that the switches have, traffic works again.
     """
     watch = fabric.start("h5", "stdbuf", "-oL", "ibv_asyncwatch")
     wait_until(lambda: "async event" in watch.output, 10, "ibv_asyncwatch")
@@ -120,7 +120,7 @@ GROUP = "239.5.5.5"
 
 
 def test_multicast_while_routes_change(fabric):
-    """The spine that carries a group's tree dies: a receiver that stays hears the group by the other one."""
+    """The spine with a group's tree dies: a remaining receiver gets the group's packets by the other one."""
     receiver = ["stdbuf", "-oL", "mckey", "-m", GROUP, "-b", fabric.ip("h2"), "-p", "0x0002"]
 
     def send(count="10"):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""Guests without our image: the driver by DKMS for every kernel whose headers are here."""
+"""Guests with another image: the driver by DKMS for every kernel with installed headers."""
 
 import pathlib
 import shutil
@@ -13,7 +13,7 @@ HEADERS = sorted(p.parent for p in pathlib.Path("/usr/src").glob("linux-headers-
 @pytest.mark.skipif(not shutil.which("dkms"), reason="no dkms here: ci/deps test")
 @pytest.mark.parametrize("headers", HEADERS, ids=lambda p: p.name)
 def test_dkms(muslin_programs, tmp_path, headers):
-    """What is installed is a source tree for DKMS, which builds the module for the kernel of these headers."""
+    """The installed files are a source tree for DKMS, which builds the module for the kernel of these headers."""
     source = muslin_programs.parent / "share/muslin/src"
     version = headers.name.removeprefix("linux-headers-")
     for d in ("tree", "source", "modules"):

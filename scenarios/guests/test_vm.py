@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """
-Guests on hosts of different switches: their HCA as the distribution's tools see it, and their lives.
+Guests on hosts of different switches: their HCA by the distribution's tools; boot, reset and end.
 
     h1 (guest a)   h2   h3        h5 (guest b)
         leaf1 ------------+------------ leaf2
@@ -46,7 +46,7 @@ def test_killed_guest_leaves_the_others_alone(shared_fabric, guests):
 
 def test_guest_reboots(fabric):
     """
-    A guest's machine is reset in the middle of traffic: its HCA comes back, and others do not notice.
+    A guest's machine is reset during traffic: its HCA comes back, and other guests are not affected.
 
         h1 (a)   h2 (c: is reset)        h5 (b)
             leaf1 ---------+---------- leaf2

@@ -11,8 +11,8 @@ pytestmark = pytest.mark.guest
 
 def test_bonding(new_fabric):
     """
-    active-backup over two HCAs of one guest, on different leafs; a cable is pulled and traffic goes on. The subnet
-    manager sits on h1.
+    active-backup over two HCAs of one guest, on different leafs; a cable is pulled and traffic continues. The subnet
+    manager is on h1.
 
         h1 (SM)  h2 (guest a: ib0)        h5 (guest b)  h6 (guest a: ib1)
             leaf1 -----------+----------- leaf2

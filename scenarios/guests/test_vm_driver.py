@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """
-The guest's driver goes and comes, idle and in the middle of work, and its device tells what happens to it:
+The guest's driver is unloaded and loaded, idle and during traffic, and reports events of its device:
 
     h1 (guest a)          h5 (guest b)
         leaf1 ---- spines ---- leaf2
@@ -23,7 +23,7 @@ class Device:
 
 @pytest.fixture
 def device(guests):
-    """Guest a's device of the driver; whatever happened, it is bound again and its ib0 works."""
+    """Guest a's device of the driver; afterwards it is bound again and its ib0 works."""
     a, _ = guests
     driver = DRIVERS[a.model]
     name = a.run(f"cd {driver.folder}; ls -d {driver.devices}").strip()
@@ -64,7 +64,7 @@ def test_module_goes_and_comes(guests, device):
 
 
 def test_module_goes_in_use(guests, device):
-    """A program that has the device open loses it when the module goes, and another one has the new device."""
+    """A program loses its open device when the module is unloaded, and another one gets the new device."""
     a, b = guests
     jobs = [b.start("ibv_rc_pingpong -n 1000000", "server")]
     jobs.append(a.start("ibv_rc_pingpong -n 1000000 10.0.0.5", "client"))
@@ -93,7 +93,7 @@ IN_USE = {
 
 @pytest.mark.parametrize("what", IN_USE)
 def test_unbind_in_use(shared_fabric, guests, device, what):
-    """Programs that use the device lose it, and nothing else happens; the peer and later programs go on."""
+    """Programs that use the device lose it, without other effects; the peer and later programs still work."""
     a, b = guests
     server, client = IN_USE[what]
     jobs = [b.start(server, "server")]

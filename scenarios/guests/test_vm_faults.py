@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """
-Kernels' upper-layer protocols under faults: guest b serves NFS over RDMA, guest a mounts it; both have IPoIB. The
-subnet manager sits on h1's leaf, as if on h1.
+Kernel upper-layer protocols under faults: guest b serves NFS over RDMA, guest a mounts it; both have IPoIB. The subnet
+manager runs on h1.
 
     h1 (guest a)  leaf1 --+-- spine1 --+-- leaf2  h5 (guest b: nfsd)
                           +-- spine2 --+
@@ -20,7 +20,7 @@ def same(a, b, name):
 
 
 def test_nfs_outlasts_the_loss_of_the_servers_link(shared_fabric, mounted):
-    """In the midst of a copy the server's link is down for five seconds: the client connects anew and ends the copy."""
+    """During a copy the server's link is down for five seconds: the client reconnects and completes the copy."""
     a, b = mounted
     cut = shared_fabric.fault("h5", "down", opcode="rc", nth=500, for_="5s")
     a.run(COPY.format("link"), timeout=120)
@@ -30,7 +30,7 @@ def test_nfs_outlasts_the_loss_of_the_servers_link(shared_fabric, mounted):
 
 
 def test_nfs_outlasts_an_error_of_its_queue_pair(shared_fabric, mounted):
-    """A work request of the server fails, and with it its queue pair: RPCs are sent again over another connection."""
+    """A work request of the server fails, and so its queue pair: RPCs are retransmitted over another connection."""
     a, b = mounted
     broken = shared_fabric.fault("h5", "complete", status="LOC_PROT_ERR", queue="send", nth=60)
     a.run(COPY.format("error"), timeout=120)
@@ -41,8 +41,8 @@ def test_nfs_outlasts_an_error_of_its_queue_pair(shared_fabric, mounted):
 
 def test_ipoib_across_a_restart_of_the_manager(shared_fabric, guests):
     """
-    The subnet manager dies under a ping that goes on; a new one, which knows nothing of groups, asks all to register
-    anew, and then those who have not talked to each other find each other.
+    The subnet manager dies during a ping; a new one, without groups, has clients reregister, and then nodes without
+    earlier traffic resolve each other.
     """
     a, b = guests
     a.start("ping -i 0.2 -w 8 10.0.0.5", "ping")

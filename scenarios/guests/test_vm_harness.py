@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""What the fixtures do for tests with guests: a kernel's complaint fails the test, and what explains it is kept."""
+"""Fixtures of tests with guests: a problem reported by a kernel fails the test, and its log is kept."""
 
 import os
 import pathlib

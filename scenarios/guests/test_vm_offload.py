@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """
-Checksums and large sends that the guests' IPoIB leaves to the HCA. What the wire carries is the same as without:
+Checksums and large sends that the guests' IPoIB offloads to the HCA. The packets on the link are the same as without:
 
-    h1 (guest a, asks)          h5 (guest b, serves)
+    h1 (guest a, client)        h5 (guest b, server)
         leaf1 ------ trace ------ leaf2
 """
 
@@ -18,14 +18,14 @@ GOOD = "1"
 
 @pytest.fixture(scope="module")
 def served(guests):
-    """Guest b serves a file; its checksum."""
+    """Guest b serves a file; returns its checksum."""
     _, b = guests
     b.run(f"head -c {SIZE} /dev/urandom >/tmp/sent; busybox httpd -p 8000 -h /tmp")
     return b.run("md5sum </tmp/sent")
 
 
 def features(vm):
-    """What `ethtool -k ib0` tells, by name."""
+    """Output of `ethtool -k ib0`, by name."""
     lines = [line.strip().partition(": ") for line in vm.run("ethtool -k ib0").splitlines()[1:]]
     return {name: value.split()[0] for name, _, value in lines}
 
@@ -42,7 +42,7 @@ def sent(vm):
 
 
 def captured(fabric, action):
-    """The TCP segments at h1's port while @action runs, each a dictionary of FIELDS."""
+    """The TCP segments at h1's port during @action, each a dictionary of FIELDS."""
     pcap = fabric.folder / "offload.pcapng"
     pcap.unlink(missing_ok=True)
     trace = fabric.start_muslin("trace", "-w", pcap, "h1")
@@ -80,13 +80,13 @@ def test_bulk(shared_fabric, guests, served, url, state):
     lid = str(shared_fabric.port("h5")["lid"])
     data = [s for s in segments if s["infiniband.lrh.slid"] == lid and int(s["tcp.len"]) > 0]
     assert sum(int(s["tcp.len"]) for s in data) >= SIZE
-    # Where the kernel does it, it writes a sum of zero as all ones, which means the same; tshark is of another opinion.
+    # The kernel writes a checksum of zero as all ones, which is equivalent; tshark reports it as wrong.
     own = "0xffff" if state == "off" or "[" in url else None
     assert {s["tcp.checksum.status"] for s in segments if s["tcp.checksum"] != own} == {GOOD}
     if "[" not in url:
         assert {s["ip.checksum.status"] for s in segments} == {GOOD}
-    if state == "on" and "[" not in url:  # IPv6 has no offload in IPoIB
-        # a slow machine's TCP sends two segments at a time, and never fewer
+    if state == "on" and "[" not in url:  # IPoIB has no offload for IPv6
+        # TCP on a slow machine sends two segments at a time, and never fewer
         assert handed_down < 0.75 * len(data), "the kernel has cut the packets itself"
     else:
         assert handed_down >= len(data)
@@ -94,7 +94,7 @@ def test_bulk(shared_fabric, guests, served, url, state):
 
 
 def test_flags_of_segments(shared_fabric, guests, served):
-    """Only the last segment of a large send pushes or ends; each has an identification of its own."""
+    """Only the last segment of a large send has PSH or FIN; each has an identification of its own."""
     a, b = guests
     before = sent(b)
     segments = captured(shared_fabric, lambda: a.run("wget -q -O /tmp/got http://10.0.0.5:8000/sent"))
@@ -112,7 +112,7 @@ def csum_errors(vm):
 
 
 def test_a_wrong_checksum_is_not_called_right(shared_fabric, guests, served):
-    """Bytes change behind the link's back: the kernel looks for itself and asks again, and the file is whole."""
+    """Bytes change with valid CRCs: the kernel verifies the checksum, TCP retransmits, and the file is correct."""
     a, _ = guests
     before = csum_errors(a)
     keys = {"what": "payload", "offset": 700, "dir": "in", "opcode": "ud", "len": "1500-4096", "every": 100, "count": 5}

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """
-Partitions of guests, as IPoIB's child interfaces see them, that come, change and go while the subnet is up:
+Partitions of guests, by IPoIB's child interfaces, which are created, changed and removed while the subnet is up:
 
     h1 (guest a)   h2 (guest c)      h5 (guest b)
         leaf1 -------------+----------- leaf2
@@ -29,7 +29,7 @@ def three(shared_fabric, guests):
 
 @pytest.fixture
 def partition(shared_fabric, three):
-    """partition(red={"h1": "full", ...}, blue=...) makes these the subnet's partitions; afterwards there are none."""
+    """partition(red={"h1": "full", ...}, blue=...) sets the subnet's partitions; afterwards there are none."""
 
     def change(**members):
         text = DEFAULT
@@ -59,7 +59,7 @@ def up(dev, *vms):
 
 
 def reaches(vm, address):
-    """An echo comes back; the first ones may be lost while the interface is told of its groups."""
+    """An echo returns; the first ones may be lost while the interface joins its groups."""
     vm.wait(f"ping -c 1 -W 1 {address}", what=f"an echo of {address}")
 
 
@@ -68,7 +68,7 @@ def no_echo(vm, address):
 
 
 def keys(vm):
-    """The P_Key table of the port, as far as it is used."""
+    """The used part of the port's P_Key table."""
     return vm.run(f"cd /sys/class/infiniband/{vm.device}/ports/1/pkeys; grep -v 0x0000 0 1 2 3", status=None).split()
 
 
@@ -102,7 +102,7 @@ def test_partitions_do_not_hear_each_other(partition, three):
 
 
 def test_one_goes_while_the_other_works(partition, three):
-    """Blue's key keeps its index, and its traffic does not notice that red goes and comes back."""
+    """Blue's key keeps its index, and its traffic is not affected when red is removed and added again."""
     a, _, c = three
     partition(red=full("h1", "h2"), blue=full("h1", "h2"))
     up(BLUE, a, c)
@@ -116,7 +116,7 @@ def test_one_goes_while_the_other_works(partition, three):
 
 
 def test_limited_members(partition, three):
-    """They talk to full members and not to each other, until one becomes a full member."""
+    """They communicate with full members and not with each other, until one becomes a full member."""
     a, b, c = three
     partition(red={"h1": "full", "h5": "limited", "h2": "limited"})
     up(RED, a, b, c)
@@ -130,7 +130,7 @@ def test_limited_members(partition, three):
 
 
 def test_wrong_file(shared_fabric, three):
-    """A mistake is told with its place, and nothing changes."""
+    """An error is reported with its line, and nothing changes."""
     conf = shared_fabric.folder / "wrong.conf"
     conf.write_text(DEFAULT + "red=0x0001, ipoib\n")
     conf.chmod(0o644)

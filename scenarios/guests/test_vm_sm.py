@@ -21,12 +21,12 @@ def manager(fabric):
 
 
 def master(fabric, vm):
-    """The LID of the master, as the guest sees it."""
+    """The LID of the master, as seen by the guest."""
     return int(re.search(r"sm lid (\d+)", vm.run("sminfo"))[1])
 
 
 def test_opensm_in_a_guest_brings_the_subnet_up(new_fabric):
-    """Nobody else is there: ports are Initialize until it has swept, and the guests' interfaces come up by it."""
+    """The only manager: ports are Initialize until it has swept, and then the guests' interfaces come up."""
     new_fabric.up(None, "--no-sm")
     a, b = new_fabric.vm("h1"), new_fabric.vm("h5")
     assert new_fabric.port("h5")["state"] == "Initialize"
@@ -41,7 +41,9 @@ def test_opensm_in_a_guest_brings_the_subnet_up(new_fabric):
 
 
 def test_ours_takes_over_when_it_dies(new_fabric):
-    """The higher priority makes the guest's the master; when the guest is gone, the daemon's manager goes on."""
+    """
+    The guest's manager is master by its higher priority; when the guest has ended, the daemon's manager takes over.
+    """
     new_fabric.up(None, "--sm-host", "h8", "--priority", "2")
     a, b = new_fabric.vm("h1"), new_fabric.vm("h5")
     for vm in (a, b):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """
-Guests for work: `muslin vm` with a command's standard streams, a folder of the machine, more packages and modules.
+Guests for work: `muslin vm` with a command's standard streams, a directory of the machine, more packages and modules.
 
     h1: the guest
 """
@@ -13,7 +13,7 @@ import signal
 import pytest
 from muslin import wait_until
 
-SIZE = 3_000_001  # no multiple of anything
+SIZE = 3_000_001  # no multiple of a block size
 SCRIPT = (
     "tee /data/copy; echo from the guest >&2; command -v strace >&2; lsmod >&2; "
     "echo reopened >/dev/stderr; sleep 1000 & exit 7"
@@ -21,7 +21,7 @@ SCRIPT = (
 
 
 def shell(fabric, line, *args):
-    """muslin is $0 of the line, whose redirections are a shell's."""
+    """A shell command in which $0 is muslin, with redirections by the shell."""
     return fabric._start(["sh", "-c", line, fabric.muslin, *args])
 
 
@@ -62,7 +62,7 @@ def test_streams_share_packages_modules(new_fabric, folder):
 
 
 def test_interrupted_vm_is_silent_and_leaves_nothing(new_fabric):
-    """Before its guest has booted, that is: QEMU is not asked."""
+    """Interrupted before its guest has booted."""
     fabric = new_fabric.up("leafs 1 hosts 1")
     qemu = fabric.folder / "qemu"
     qemu.write_text(f"#!/bin/sh\n[ $1 = --version ] && exit 1\necho $$ >{fabric.folder}/pid\nexec sleep 1000\n")

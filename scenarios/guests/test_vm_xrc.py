@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """
-XRC (IBTA annex A14) between two guests of the distribution alone, by ibverbs-utils, perftest and rdmacm-utils:
+XRC (IBTA annex A14) between two guests with unmodified packages, by ibverbs-utils, perftest and rdmacm-utils:
 
     h1 (guest a: connectx)    h5 (guest b: connectx)
         leaf1 ----------+------------ leaf2
@@ -39,7 +39,7 @@ def guests(shared_fabric, connectx):
 
 
 def both(shared_fabric, guests, tool):
-    """Runs @tool in guest b as the server, and in guest a as its client, which exchange their parameters over IPoIB."""
+    """Runs @tool in guest b as the server, and in guest a as its client; they exchange their parameters over IPoIB."""
     a, b = guests
     return pair(Place(shared_fabric, "h5", b), tool, Place(shared_fabric, "h1", a), f"{tool} 10.0.0.5")
 
@@ -56,7 +56,7 @@ def test_perftest(shared_fabric, guests, tool):
 
 
 def test_loss(shared_fabric, guests):
-    """A lost request, and a lost acknowledgement."""
+    """A lost request, and a lost ACK."""
     lost = [shared_fabric.fault("h5", "drop", opcode=name, nth=20) for name in ("XRC_SEND_MIDDLE", "XRC_ACK")]
     for out in both(shared_fabric, guests, "ibv_xsrq_pingpong -n 100 -s 5000"):
         assert "success" in out
@@ -73,7 +73,7 @@ def test_connection_manager(shared_fabric, guests):
 
 
 def test_packets(shared_fabric, guests):
-    """A SEND names the SRQ of the other side behind its BTH. tshark knows the opcodes, and no XRCETH."""
+    """A SEND names the SRQ of the other side after its BTH. tshark supports the opcodes, but no XRCETH."""
     with shared_fabric.trace("h1") as trace:
         out, _ = both(shared_fabric, guests, "ibv_xsrq_pingpong -n 10 -s 5000")
         both(shared_fabric, guests, "ib_write_lat -c XRC -n 10 -s 64")
@@ -91,7 +91,7 @@ def test_packets(shared_fabric, guests):
 
 
 def test_pyverbs(shared_fabric, guests):
-    """Those of its tests that are of XRC, and of the adapter's clock."""
+    """Its tests of XRC, and of the adapter's clock."""
     vm, folder = guests[0], shared_fabric.folder
     vm.run(MOUNTS)
     unpack(folder)

@@ -1,10 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """
-The documentation is true: its examples run, the code that it quotes is in the tree, and the files and functions
-that it names exist. A fence "sh test" or "python test" is an example to be run, "sh build" one that builds
-and is not run
-here, and
-"c FILE" a quotation from FILE.
+Checks the documentation: its examples run, quoted code is in the tree, and the named files and functions exist. A
+fence "sh test" or "python test" is an example to be run, "sh build" one that builds and is not run here, and "c FILE"
+a quotation from FILE.
 """
 
 import os

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""docs/example, a user's own project: a copy of it is tested as its README says, on InfiniBand, RoCE and iWARP."""
+"""docs/example, a user's project: a copy of it is tested as its README describes, on InfiniBand, RoCE and iWARP."""
 
 import json
 import os
@@ -38,7 +38,7 @@ def test_passes_on_every_link(project, muslin_programs):
 
 
 def test_leaves_what_an_upload_needs(project, muslin_programs):
-    """One of its tests fails: the folder that the workflow uploads has index, page, logs and the command."""
+    """One of its tests fails: the directory that the workflow uploads has index, page, logs and the command."""
     file = project / "tests/test_service.py"
     file.write_text(file.read_text().replace('count("ping data") == 50', 'count("ping data") == 51', 1))
     status, out = run(project, muslin_programs, "-k", "every_round")
@@ -54,7 +54,7 @@ def test_leaves_what_an_upload_needs(project, muslin_programs):
 
 
 def test_workflows():
-    """What they name exists: the action with its inputs, the template, the folder that pytest writes."""
+    """The names in them exist: the action with its inputs, the template, the directory that pytest writes."""
     job = yaml.safe_load((EXAMPLE / ".github/workflows/test.yml").read_text())["jobs"]["rdma"]
     uses = [s for s in job["steps"] if "/muslin/" in s.get("uses", "")]
     folder = uses[0]["uses"].split("/muslin/")[1].split("@")[0]

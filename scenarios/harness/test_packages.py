@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""Packages, `make install` and `make uninstall`, and what they promise about the version and completion."""
+"""Packages, `make install` and `make uninstall`: versions, files and shell completion."""
 
 import os
 import pathlib
@@ -38,7 +38,7 @@ def test_versions_agree(muslin_programs):
 
 
 def test_uninstall_removes_what_install_put(request, folder):
-    """Folders that others use stay, with their files."""
+    """Directories that others use stay, with their files."""
     where = [f"DESTDIR={folder}", "prefix=/opt/x", "libdir=/opt/x/lib64"]
     other = folder / "opt/x/share/man/man1/other.1"
     other.parent.mkdir(parents=True)
@@ -52,7 +52,7 @@ def test_uninstall_removes_what_install_put(request, folder):
 
 
 def test_install_leaves_folders_as_they_are(request, folder):
-    """Not for a moment does a folder that exists, as /usr and /tmp, get another mode: ctime would tell."""
+    """An existing directory, such as /usr and /tmp, keeps its mode all the time: ctime would show a change."""
     where = [f"DESTDIR={folder}", "prefix=/opt/x", "libdir=/opt/x/lib64"]
     make(request, "install", *where)
     above = [p for p in folder.rglob("*") if p.is_dir() and all(q.is_dir() for q in p.iterdir())]
@@ -69,7 +69,7 @@ def wheel(request):
 
 
 def test_setup_with_a_wheel(wheel, folder):
-    """ci/setup with a package builds nothing: it puts the wheel's programs in the PATH and its plugin into pytest."""
+    """ci/setup with a package builds nothing: it adds the wheel's programs to the PATH and its plugin to pytest."""
     (folder / "test_mine.py").write_text('def test_mine(fabric):\n    assert "Active" in fabric.run("h1", "ibstat")\n')
     script = """
         words=$("$1"/ci/setup "$PWD/prefix" "$2") && eval "$words"
@@ -112,7 +112,7 @@ def test_wheel(wheel, folder):
 
 @pytest.mark.skipif(not shutil.which("dpkg-buildpackage"), reason="not a Debian system: dpkg-buildpackage is missing")
 def test_deb(request):
-    """The packages build with the flags that Debian hardens by, and lintian finds nothing."""
+    """The packages build with Debian's hardening flags, and lintian reports nothing."""
     make(request, "deb")
     packages = list((build(request) / "packages").glob("*.deb"))
     assert {"muslin", "muslin-dkms", "python3-muslin"} <= {p.name.split("_")[0] for p in packages}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""The plugin as its users meet it: fixtures, marker, ini value, artifacts by node id, the index. muslin-pytest(7)."""
+"""The plugin from the user's side: fixtures, marker, ini value, artifacts by node id, the index. muslin-pytest(7)."""
 
 import json
 import os
@@ -55,7 +55,7 @@ def test_a_name_that_is_longer_than_twenty_letters(fabric, link):
 
 @pytest.fixture(scope="module")
 def users(muslin_programs, tmp_path_factory):
-    """Runs the tests above two at a time, as somebody else's: the output and the folder."""
+    """Runs the tests above two at a time, as another user: returns the output and the directory."""
     folder = tmp_path_factory.mktemp("users")
     (folder / "test_users.py").write_text(TESTS)
     (folder / "pytest.ini").write_text("[pytest]\nmuslin_topology = leafs 1 hosts 2\n")
@@ -74,7 +74,7 @@ def test_fixtures(users):
 
 
 def test_artifacts_by_node_id(users):
-    """Each failed case of a parametrised test keeps its own folder, readable by others."""
+    """Each failed case of a parametrised test keeps a directory of its own, readable by others."""
     _, folder = users
     kept = sorted((folder / "kept").glob("*/result.json"))
     tests = {json.loads(k.read_text())["test"] for k in kept}
@@ -84,7 +84,7 @@ def test_artifacts_by_node_id(users):
 
 
 def test_index(users):
-    """One page over all fabrics, failures first, with what failed; each test of the JUnit file names its page."""
+    """One page over all fabrics, failures first, with the failure; each test of the JUnit file names its page."""
     _, folder = users
     index = (folder / "pages/index.html").read_text()
     assert "8 fabrics, 3 of failed tests" in index
@@ -98,7 +98,7 @@ def test_index(users):
 
 
 def test_a_build_folder_that_is_empty(muslin_programs, tmp_path):
-    """The plugin without a tree around it: a wrong --muslin-build is named, and only tests that want a fabric fail."""
+    """The plugin outside of a source tree: a wrong --muslin-build is reported, and only tests with a fabric fail."""
     site = tmp_path / "site"
     site.mkdir()
     subprocess.run(["cp", "-r", TREE / "harness/muslin", site / "muslin"], check=True)

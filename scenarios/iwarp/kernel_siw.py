@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """
-The kernel's siw as a test peer: Debian ships its source only, so it is built for the guests' kernel, once. How it makes
-connections are constants of its source, which become parameters of the module.
+The kernel's siw as a test peer: Debian ships its source only, so it is built once for the guests' kernel. Constants of
+its source for connection establishment become parameters of the module.
 """
 
 import contextlib
@@ -17,7 +17,7 @@ import unittest.mock
 
 IMAGE = pathlib.Path(__file__).resolve().parents[2] / "emu/guest/image"
 SOURCE = "drivers/infiniband/sw/siw"
-NEEDED = ("crc32c_generic", "libcrc32c")  # what it needs and the guests' image lacks, as far as it is a module
+NEEDED = ("crc32c_generic", "libcrc32c")  # modules that it needs and the guests' image lacks
 PARAMETERS = {"mpa_crc_required": "bool", "peer_to_peer": "bool", "mpa_version": "byte"}
 
 
@@ -81,14 +81,14 @@ def packages():
 
 def modules(cache):
     """
-    The files to be loaded, in order, for the kernel that guests boot; made when there are none yet. They have a folder
-    beside @cache, which may be another user's.
+    The module files for the kernel that guests boot, in the order of loading; built if there are none yet. They have a
+    directory beside @cache, which may be another user's.
     """
     with unittest.mock.patch.dict(os.environ, MUSLIN_CACHE=f"{cache}-siw"):
         version = kernel().choose(os.environ.get("MUSLIN_KERNEL"))
         out = packages().cache_folder() / f"siw-{version}"
         with out.with_name("siw.lock").open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)  # a second one waits, and finds what the first one has made
+            fcntl.flock(lock, fcntl.LOCK_EX)  # a second process waits, and finds the files of the first one
             if not out.exists():
                 _build(version, out)
     return [p for name in (*NEEDED, "siw") if (p := out / f"{name}.ko").exists()]

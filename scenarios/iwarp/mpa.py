@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """
-Hand-made iWARP on a TCP socket: frames of MPA, FPDUs with markers and CRCs, and what rping says by them.
-RFC 5044, 5041, 5040 and 6581.
+Hand-made iWARP on a TCP socket: MPA frames, FPDUs with markers and CRCs, and the protocol of rping on them (RFC 5044,
+5041, 5040 and 6581).
 """
 
 import struct
@@ -10,10 +10,10 @@ REQUEST, REPLY = b"MPA ID Req Frame", b"MPA ID Rep Frame"
 MARKERS, CRC, REJECT, ENHANCED = 0x80, 0x40, 0x20, 0x10
 TAGGED, LAST, DDP, RDMAP = 0x80, 0x40, 0x01, 0x40
 WRITE, READ, READ_RESPONSE, SEND, SEND_INV, TERMINATE = 0, 1, 2, 3, 4, 7
-PEER_TO_PEER, RTR_ZERO = 0x8000, 0x4000  # beside the IRD
-RTR_WRITE, RTR_READ = 0x8000, 0x4000  # beside the ORD
+PEER_TO_PEER, RTR_ZERO = 0x8000, 0x4000  # flags in the IRD field
+RTR_WRITE, RTR_READ = 0x8000, 0x4000  # flags in the ORD field
 INTERVAL = 512
-INFO = ">QII"  # rping's: address, STag, length
+INFO = ">QII"  # of rping: address, STag, length
 
 
 def _entry(value):
@@ -41,7 +41,7 @@ def enhanced(ird=4, ord_=4, data=b""):
 
 
 def body(ddp, rdmap, *words, payload=b"", length=None):
-    """An FPDU up to its CRC."""
+    """An FPDU without its CRC."""
     text = struct.pack(">BB", ddp, rdmap) + b"".join(struct.pack(">I", w) for w in words) + payload
     text = struct.pack(">H", len(text) if length is None else length) + text
     return text + b"\0" * (-len(text) % 4)
@@ -69,14 +69,14 @@ def read_start(s):
 
 
 class Stream:
-    """The stream behind the start; @mark_out, @mark_in: with markers in what is sent, or comes."""
+    """The stream after MPA negotiation; @mark_out, @mark_in: with markers in sent or received FPDUs."""
 
     def __init__(self, sock, crc=False, mark_out=False, mark_in=False):
         self.sock, self.crc, self.mark_out, self.mark_in = sock, crc, mark_out, mark_in
         self.sent = self.got = 0
         self.msn = {0: 1, 1: 1}
         self.markers = 0
-        self.skew = 0  # by how much markers point elsewhere
+        self.skew = 0  # error of the marker pointers
 
     def fpdu(self, *args, **kw):
         text = body(*args, **kw) + bytes(4)
@@ -99,7 +99,7 @@ class Stream:
         return part
 
     def receive(self):
-        """(DDP's bits, RDMAP's opcode, the header's words, payload) of the next FPDU."""
+        """(DDP bits, RDMAP opcode, words of the header, payload) of the next FPDU."""
         raw, text, field, whole = bytearray(), b"", None, 4
         while len(text) < whole:
             if self.mark_in and self.got % INTERVAL == 0:
@@ -118,13 +118,15 @@ class Stream:
         return ddp, rdmap, words, text[4 + size : length + 2]
 
     def receive_more(self):
-        """The next one but empty WRITEs: an initiator may say its first message again while the peer is silent."""
+        """
+        The next FPDU that is no empty WRITE: an initiator may repeat its RTR message while the peer sends nothing.
+        """
         got = self.receive()
         while got[1] == WRITE and not got[3]:
             got = self.receive()
         return got
 
-    # What rping says
+    # Protocol of rping
 
     def send(self, payload=b""):
         self.fpdu(LAST | DDP, RDMAP | SEND, 0, 0, self.msn[0], 0, payload=payload)
@@ -153,7 +155,7 @@ class Stream:
         return struct.unpack(INFO, payload)
 
     def rping_client(self, text):
-        """One ping of an rping client whose buffer holds @text, which ends with a zero; what comes back."""
+        """One ping of an rping client with @text and a zero in its buffer; returns the data that comes back."""
         self.send(struct.pack(INFO, 0x1000, 0x55, len(text)))
         _, opcode, words, payload = self.receive()
         sink, high, low, size, stag, *to = struct.unpack(">7I", payload)
@@ -168,7 +170,7 @@ class Stream:
         return back
 
     def rping_server(self):
-        """One ping of an rping server; what the client had."""
+        """One ping of an rping server; returns the client's data."""
         to, stag, size = self.receive_info()
         self.read_request(stag, to, size)
         text = self.receive_tagged(READ_RESPONSE)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """
-Faults of iWARP streams, under stock programs: what happens to the TCP connection, and what the programs see.
+Faults of iWARP streams, under stock programs: effects on the TCP connection, and on the programs.
 
     daemon a: w1 127.a.b.1          daemon b: w2 127.a.b.2
 """
@@ -24,7 +24,7 @@ def two(muslin_make_fabric):
 
 
 def broken(two, count=200):
-    """An rping whose connection ends: what the client says."""
+    """An rping whose connection breaks: returns the client's output."""
     args = ["-a", two.ip["w1"], "-V", "-C", count, "-p", free_port()]
     server = two.a.start("w1", "rping", "-s", *args)
     try:
@@ -37,7 +37,7 @@ def broken(two, count=200):
 
 @pytest.mark.parametrize("action", ["rst", "half-close"])
 def test_ends_its_connection(two, action):
-    """And none but its own: both programs see it, and the next connection works."""
+    """Only this connection breaks: both programs detect it, and the next connection works."""
     lost = two.counter("w1", "connections_lost")
     with two.a.fault("w1", action, nth=30) as fault:
         assert 0 < broken(two).count("ping data") < 200
@@ -48,7 +48,7 @@ def test_ends_its_connection(two, action):
 
 
 def test_a_stall_ends(two):
-    """The connection outlasts two seconds in which the stream stands still."""
+    """The connection survives a stall of its stream of two seconds."""
     with two.a.fault("w1", "stall", nth=20, time="2s") as fault:
         begin = time.monotonic()
         two.rping(count=50)
@@ -63,7 +63,7 @@ def test_a_stall_ends_when_it_is_cleared(two):
         client = two.b.start("w2", "rping", "-c", *args, "-v")
 
         def stalled():
-            if not client.running():  # the server did not listen yet
+            if not client.running():  # the server was not listening yet
                 client.restart()
             return fault.hits == 1
 

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """
-The kernel's siw in a guest against our iWARP, each of them as initiator: the guest's TCP passes QEMU's user networking,
-which is sockets of the machine.
+The kernel's siw in a guest against muslin's iWARP, each of them as initiator: the guest's TCP passes QEMU's user
+networking, which uses sockets of the machine.
 
     w1 127.0.0.1                          (10.0.2.2)
     w2 127.0.0.3 crc=on                 ------------- QEMU (10.0.2.15) ---- guest on h1: siw0 over eth0
                                           127.0.0.2
 
-The kernel misses an initiator's first message that comes before its own reply has left its hands altogether, and waits
-for ever. Ours says it again where that can be done, which is the empty WRITE; so the other first messages, and revision
-1, which has none, are not for a loaded machine's guest: test_iwarp_mpa.py has them.
+The kernel misses an initiator's first message that arrives before its own reply has been sent completely, and waits
+forever. muslin repeats an RTR message if that is possible, which is the empty WRITE; so the other RTR messages, and
+revision 1, which has none, are not tested with a guest on a loaded machine: see test_iwarp_mpa.py.
 """
 
 import re
@@ -44,7 +44,7 @@ rdma link add siw0 type siw netdev eth0"""
 
 
 class Peer:
-    """A fabric with iWARP hosts, and a guest whose siw0 reaches w1 at @port, as they reach its."""
+    """A fabric with iWARP hosts, and a guest whose siw0 reaches w1 at @port, and is reached at the same port."""
 
     def __init__(self, fabric):
         self.fabric = fabric.up(TOPOLOGY)
@@ -73,11 +73,11 @@ class Peer:
         return None
 
     def to_guest(self, server, host, client):
-        """The other way round, until perftest's server is not late with its second listener."""
+        """The other direction; retries while perftest's server is late with its second listener."""
         return wait_until(lambda: self._try_guest(server, host, client), 60, f"{client} to the guest", 0.3)
 
     def _try_guest(self, server, host, client):
-        """The guest listens when its kernel says so."""
+        """The guest's kernel shows when the guest listens."""
         running = self.vm.start(server, "server")
         self.vm.wait(f"ss -Hltn sport = :{self.port} | grep -q .")
         out = self.fabric.run(host, *client.split(), status=None)
@@ -98,9 +98,11 @@ class Peer:
 
 
 def judge(fabric, file):
-    """All in the capture is dissected: nothing is malformed, and no CRC wrong. How many FPDUs, and right CRCs."""
+    """
+    Dissects the capture: no malformed packet, and no wrong CRC. Returns the numbers of FPDUs and of correct CRCs.
+    """
     argv = ["tshark", "-r", file, "-O", "iwarp_mpa,iwarp_ddp_rdmap", "-o", "tcp.check_checksum:TRUE"]
-    argv += ["--disable-protocol", "rpcordma"]  # which takes payloads of others for its own
+    argv += ["--disable-protocol", "rpcordma"]  # a dissector that mistakes payloads for its own protocol
     out = fabric._start(argv).wait(100)
     assert not re.search(r"malformed|bad crc|bad length|incorrect", out, re.I)
     return out.count("ULPDU length"), out.count("Good CRC32")
@@ -108,7 +110,7 @@ def judge(fabric, file):
 
 @pytest.fixture(scope="module")
 def peer(muslin_make_fabric):
-    """What passes w1 and w2 is judged in the end, whichever tests ran; w2 has CRCs in everything."""
+    """Checks the packets of w1 and w2 at the end, whichever tests ran; w2 has CRCs in all FPDUs."""
     fabric = muslin_make_fabric("siw")
     try:
         peer = Peer(fabric)
@@ -130,20 +132,20 @@ def peer(muslin_make_fabric):
 
 @pytest.fixture
 def crcs(peer):
-    """The guest's kernel asks for them, and so both have them."""
+    """The guest's kernel requests them, so both sides use them."""
     peer.vm.run(f"echo 1 >{PARAMETERS}/mpa_crc_required")
     yield
     peer.vm.run(f"echo 0 >{PARAMETERS}/mpa_crc_required")
 
 
 def shown(text):
-    """What a tool says of a device, but for its GUIDs, the MTU of its interface and the tool's process number."""
+    """A tool's output about a device, without its GUIDs, the MTU of its interface and the tool's process number."""
     return re.sub(r"(?m)(guid:|_mtu:)\s+.*|\b[0-9a-f]{16}\b|\[\d+\]", r"\1", text).strip()
 
 
 @pytest.mark.parametrize("tool", ["ibv_devinfo -d siw0", "ibstat siw0", "ibv_devices"])
 def test_shown_as_the_kernels(peer, tool):
-    """Host mode's siw0 is what the kernel's is, line by line."""
+    """Host mode's siw0 looks like the kernel's, line by line."""
     theirs = "\n".join(line for line in peer.vm.call(tool)[1].splitlines() if "muslin" not in line)
     assert shown(peer.fabric.run("w1", *tool.split(), status=None)) == shown(theirs)
 
@@ -175,7 +177,7 @@ TOOLS = ["ib_write_bw", "ib_read_bw", "ib_send_bw"]
 @pytest.mark.parametrize("tool", TOOLS)
 def test_perftest_from_the_kernel(peer, crcs, tool):
     args = f"-R -p {peer.port} -n 50 -s 65536"
-    client = f"timeout 30 {tool} -d siw0 {args} 10.0.2.2 >/tmp/out; s=$?; cat /tmp/out; exit $s"  # complaints apart
+    client = f"timeout 30 {tool} -d siw0 {args} 10.0.2.2 >/tmp/out; s=$?; cat /tmp/out; exit $s"  # no errors
     _, out = peer.to_us([tool, *args.split()], client)
     assert RESULT.search(out), out
 

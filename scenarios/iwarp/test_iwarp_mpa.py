@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """
-How iWARP connections start, and markers, against a hand-made peer that checks each byte: this test is now rping's
-client, now its server.
+iWARP connection establishment, and markers, against a hand-made peer that checks each byte: the test acts as rping's
+client or as its server.
 
     w1 127.a.b.1                 this test: 127.a.b.9
     w2 127.a.b.2 rtr=read
@@ -42,7 +42,7 @@ SIZE = 3000  # of a ping: several markers
 
 
 class Hosts:
-    """The fabric, and what the test itself says to it."""
+    """The fabric, and the test's own connections to it."""
 
     def __init__(self, fabric):
         net = f"127.{os.getpid() >> 8 & 127}.{os.getpid() & 255}"
@@ -57,14 +57,14 @@ class Hosts:
         return int(self.fabric.run(host, "cat", path))
 
     def _server(self, host):
-        """An rping server that takes any number of connections."""
+        """An rping server that accepts any number of connections."""
         if host not in self.servers:
             argv = ["rping", "-s", "-P", "-a", self.ip[host], "-p", self.port, "-S", str(SIZE)]
             self.servers[host] = self.fabric.start(host, *argv)
         return socket.create_connection((self.ip[host], int(self.port)), 10)
 
     def connect(self, host, flags=0, revision=1, data=b""):
-        """Starts a connection; the stream, and the reply's (flags, private data)."""
+        """Establishes a connection; returns the stream, and the reply's (flags, private data)."""
         s = wait_until(lambda: self._connected(host), 20, f"the server on {host}")
         s.sendall(start_frame(flags, revision, data))
         key, got, rev, private = read_start(s)
@@ -109,7 +109,7 @@ def hosts(muslin_make_fabric):
 
 TEXT = b"x" * (SIZE - 1) + b"\0"
 
-# What an initiator asks for and sends first, and what is agreed: bits beside the IRD and the ORD.
+# Request and RTR message of an initiator, and the negotiated flags of IRD and ORD.
 REQUESTS = [
     ("revision 1", 0, 1, b"", None, 0, 0),
     ("revision 2", ENHANCED, 2, enhanced(3, 5), None, 0, 0),
@@ -133,7 +133,7 @@ def say_first(stream, rtr):
 @pytest.mark.parametrize("flags", [0, CRC, MARKERS, MARKERS | CRC], ids=["plain", "crc", "markers", "markers+crc"])
 @pytest.mark.parametrize("request_", REQUESTS, ids=[r[0].replace(" ", "-") for r in REQUESTS])
 def test_responder(hosts, request_, flags):
-    """Each request's way is answered: by what was offered, with CRCs and markers where the initiator wants them."""
+    """The reply to each request: RTR as offered, with CRCs and markers if the initiator requests them."""
     _, own, revision, data, rtr, ird, ord_ = request_
     stream, _, private = hosts.connect("w1", own | flags, revision, data)
     assert stream.crc == bool(flags & CRC) and not stream.mark_out
@@ -155,7 +155,7 @@ def test_responder_that_wants_markers(hosts):
 
 
 def test_marker_that_points_elsewhere(hosts):
-    """Its answer is the Terminate for a marker and a length that do not fit together (RFC 5044, 8)."""
+    """The Terminate for a marker that does not match the length of its FPDU (RFC 5044, 8)."""
     before = hosts.counter("w4", "length_errors")
     stream, _, _ = hosts.connect("w4")
     stream.skew = 8
@@ -166,7 +166,7 @@ def test_marker_that_points_elsewhere(hosts):
     stream.sock.close()
 
 
-# Our initiators
+# muslin's initiators
 
 REPLIES = [
     ("a WRITE", "w1", 0, RTR_WRITE, WRITE),
@@ -179,7 +179,7 @@ REPLIES = [
 @pytest.mark.parametrize("flags", [0, MARKERS | CRC], ids=["plain", "markers+crc"])
 @pytest.mark.parametrize("reply", REPLIES, ids=[r[0].replace(" ", "-") for r in REPLIES])
 def test_initiator(hosts, reply, flags):
-    """It says first what the responder has chosen; markers are in what it sends when the responder wants them."""
+    """It sends the RTR message that the responder selected; its FPDUs have markers if the responder requests them."""
     _, host, zero, ord_, rtr = reply
     answer = start_frame(ENHANCED | flags, 2, enhanced(PEER_TO_PEER | zero | 4, ord_ | 1), key=REPLY)
     client, ((key, _, revision, private),), s = hosts.serve(host, [answer])
@@ -216,7 +216,7 @@ def test_initiator_that_wants_markers(hosts):
     ids=["closes", "answers", "rejects"],
 )
 def test_peer_of_revision_1(hosts, refusal):
-    """One that does not know revision 2, whatever it says to that, is asked once more (RFC 6581, 10)."""
+    """A peer without revision 2 gets a second MPA Request in any case (RFC 6581, 10)."""
     before = hosts.counter("w1", "fallbacks")
     client, requests, s = hosts.serve("w1", [refusal, start_frame(key=REPLY)])
     assert [r[2] for r in requests] == [2, 1] and requests[1][1] & ENHANCED == 0 and requests[1][3] == b""
@@ -227,7 +227,7 @@ def test_peer_of_revision_1(hosts, refusal):
 
 
 def test_peer_that_rejects(hosts):
-    """By revision 2, it is its program's word: nobody asks again."""
+    """A rejection with revision 2 is that of the program: there is no second request."""
     client, _, s = hosts.serve("w1", [start_frame(ENHANCED | REJECT, 2, enhanced(), key=REPLY)])
     assert "REJECTED" in client.wait(20, status=None)
     s.close()

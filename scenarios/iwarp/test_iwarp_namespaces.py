@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """
-iWARP between two machines, as far as their networks go: a daemon in each of two network namespaces, each host bound to
-the interface and so to its addresses of both families.
+iWARP between two network stacks: a daemon in each of two network namespaces, each host bound to the interface and so
+to its addresses of both families.
 
     namespace A: wa, iwarp v0, 10.9.0.1 and fd09::1 --- veth --- namespace B: wb, iwarp v0, 10.9.0.2 and fd09::2
 """
@@ -39,7 +39,7 @@ def test_device(machines):
     ],
 )
 def test_rping(machines, listen, connect):
-    """To an address, and to a wildcard one of either family."""
+    """To an address, and to a wildcard address of either family."""
     args = ["-p", free_port(), "-V", "-v", "-C", "5"]
     _, out = machines.pair(("wa", "rping", "-s", "-a", listen, *args), ("wb", "rping", "-c", "-a", connect, *args))
     assert out.count("ping data") == 5
@@ -54,7 +54,7 @@ def test_bandwidth(machines, tool):
 
 @pytest.mark.parametrize("provider, endpoint", [("verbs", "msg"), ("verbs;ofi_rxm", "rdm")])
 def test_libfabric(machines, provider, endpoint):
-    """Which lists devices of interfaces that are no loopback."""
+    """libfabric lists devices of interfaces other than loopback."""
     words, port = ["fi_pingpong", "-p", provider, "-e", endpoint, "-I", "50", "-S", "64"], free_port()
     _, out = machines.pair(("wa", *words, "-B", port), ("wb", *words, "-P", port, "10.9.0.1"))
     assert re.search(r"^64\s+50\s", out, re.M), out

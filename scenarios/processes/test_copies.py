@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """
-Programs whose memory the daemon may not reach (here: because their file cannot be read, as under a container's seccomp
-profile or a stricter Yama) move the bytes by a thread of their own.
+Programs whose memory the daemon cannot access (here: since their file cannot be read; in general by a container's
+seccomp profile or by Yama) copy the bytes by a thread of their own.
 """
 
 import re
@@ -13,7 +13,9 @@ from muslin import free_port
 
 @pytest.fixture(scope="module")
 def unreadable(shared_fabric):
-    """A program's copy that can be run and not read: the kernel lets nobody look into such a process."""
+    """
+    A copy of a program that can be executed but not read: the kernel denies access to the memory of such a process.
+    """
 
     def copy(name):
         to = shared_fabric.folder / name
@@ -47,7 +49,7 @@ def test_perftest(shared_fabric, unreadable, tool):
 
 
 def test_one_side_only(shared_fabric, unreadable):
-    """A reader of remote memory that must be asked for, by a program that is reached as usual."""
+    """RDMA READ between such a program and one whose memory the daemon accesses."""
     args = ["-p", free_port(), "-n", "200", "-s", "4096", "-F"]
     _, client = shared_fabric.pair(("h1", unreadable("ib_read_lat"), *args), ("h7", "ib_read_lat", *args, "localhost"))
     assert re.search(r"^\s*4096\s+200\s", client, re.M), client

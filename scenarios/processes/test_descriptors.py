@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""Descriptor numbers of a program with an open device: dup2() and close_range() act as without the preload library."""
+"""
+File descriptor numbers of a program with an open device: dup2() and close_range() act as without the preload library.
+"""
 
 LINES = (
     "opened",

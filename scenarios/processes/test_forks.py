@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""Children of a program with registered memory, which the daemon maps: however they are made, they get a copy."""
+"""Children of a program with registered memory, which the daemon maps: each gets a copy, by all ways to fork."""
 
 import pytest
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """
-A hostile program shares host h1 with one that only does its work, and nothing comes of it:
+A hostile program shares host h1 with another one, which must not be affected:
 
     h1: victim, hostile  ---- leaf1 ---- spines ---- leaf2 ----  h5: the victim's peer
 """
@@ -23,7 +23,7 @@ def hw_counter(fabric, host, name):
 
 
 def connect(fabric, text, *args):
-    """Starts a server on h1 and a client on h5, which prints @text when it has reached the server."""
+    """Starts a server on h1 and a client on h5, which prints @text when it has connected."""
     args = ["stdbuf", "-oL", *args, "-p", free_port()]
     srv = fabric.start("h1", *args)
 
@@ -37,7 +37,7 @@ def connect(fabric, text, *args):
 
 @contextlib.contextmanager
 def victims(fabric):
-    """A ping-pong that checks its data goes on, all the time, between h1 and h5."""
+    """A ping-pong with data checks between h1 and h5, without pause."""
     pair = connect(fabric, "remote address", "ibv_rc_pingpong", "-e", "-c", "-s", "4096", "-n", "1000000")
 
     def goes_on():

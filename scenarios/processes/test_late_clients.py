@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """
-The daemon's loop waits for no program: memory that nobody provides, a program that offers copies, queues full of
-nothing. Each is
-alone with its trouble; others have their bandwidth, and `muslin show` answers at once.
+The daemon's loop waits for no program: memory that is never provided, a program that offers copies, queues full of
+unwritten entries. Only that program is affected; others have their bandwidth, and `muslin show` responds at once.
 """
 
 import os
@@ -16,13 +15,13 @@ import time
 import pytest
 from muslin import Fabric, free_port, wait_until
 
-SOON = 1.0  # seconds: what waited for a client took as long as the client liked
-STOPPED = 1.5  # seconds: longer than the daemon once waited for a copy
+SOON = 1.0  # seconds: without the threads a wait for a client had no limit
+STOPPED = 1.5  # seconds: longer than the earlier limit of a wait for a copy
 
 
 @pytest.fixture
 def root_fabric(muslin_programs):
-    """One of root's, if root runs the tests: the kernel lets root alone make a userfaultfd for its own accesses."""
+    """A fabric of root, if root runs the tests: only root may create a userfaultfd for its own accesses."""
     if os.geteuid():
         pytest.skip("a userfaultfd takes root")
     folder = pathlib.Path(tempfile.mkdtemp(prefix="muslin-t-"))
@@ -33,7 +32,7 @@ def root_fabric(muslin_programs):
 
 
 def others_go_on(fabric):
-    """A pair of other hosts has its messages, and the control socket answers."""
+    """Two other hosts exchange messages, and the control socket responds."""
     begin = time.monotonic()
     fabric.command("show")
     assert time.monotonic() - begin < SOON
@@ -51,7 +50,7 @@ def test_memory_that_nobody_provides(root_fabric, program):
 
 
 def test_channel_that_is_locked(root_fabric, program):
-    """By a read into memory that nobody provides: the kernel lets nobody else read from the channel meanwhile."""
+    """A read into memory that is never provided: the kernel lets no other process read from the channel meanwhile."""
     stuck = root_fabric.start("h1", program("late"), "locked", root_fabric.ip("h1")).expect("reading")
     stuck.expect("RDMA_CM_EVENT_ADDR_RESOLVED")
     others_go_on(root_fabric)
@@ -61,7 +60,7 @@ def test_channel_that_is_locked(root_fabric, program):
 
 @pytest.mark.parametrize("threads", [[], ["threads"]], ids=["shared", "unshared"])
 def test_memory_of_a_child(fabric, program, threads):
-    """As the kernel's current->mm: what a child registers is the child's, on whose device ever."""
+    """As with the kernel's current->mm: memory that a child registers is the child's, on any device."""
     out = fabric.run("h1", program("late"), "child", *threads)
     assert "the child holds X" in out and "the parent holds p" in out
 
@@ -91,12 +90,12 @@ def test_queues_in_error(fabric, program):
 
 
 def test_copies_that_are_not_needed(fabric, program):
-    """The daemon probes whether it can reach a program's memory, and takes copies by its thread only then."""
+    """The daemon probes whether it can access a program's memory, and uses its copy thread only if it cannot."""
     assert fabric.run("h1", "/usr/bin/python3", program("offer_copies.py")) == "offered: -22\n"
 
 
 def unreadable(fabric, path):
-    """An executable that cannot be read: process_vm_*() is refused for such a process, so a thread of it copies."""
+    """An executable that cannot be read: process_vm_*() fails for such a process, so a thread of it copies."""
     to = fabric.folder / f"unreadable-{path.name}"
     shutil.copy(path, to)
     to.chmod(0o111)
@@ -104,7 +103,7 @@ def unreadable(fabric, path):
 
 
 def test_pages_that_come_late(root_fabric, program):
-    """Each page 20 ms after it is touched: transfers take long, and nobody else waits."""
+    """Each page is provided 20 ms after its access: transfers take long, and no other program waits."""
     slow = root_fabric.start("h1", program("late"), "slow").expect("slow")
     others_go_on(root_fabric)
     assert slow.running(), slow.output
@@ -113,13 +112,13 @@ def test_pages_that_come_late(root_fabric, program):
 
 
 def slowly_copied(fabric, program, path, first=0):
-    """The words that start a program whose copies take 30 ms each, and the first one @first seconds more."""
+    """The command prefix of a program whose copies take 30 ms each, and the first one @first seconds more."""
     preload = f'LD_PRELOAD="$LD_PRELOAD:{program("slow_copies.so")}" SLOW_COPIES_FIRST={first} exec "$@"'
     return ["sh", "-c", preload, "sh", unreadable(fabric, pathlib.Path(path))]
 
 
 def test_copies_that_come_late(fabric, program):
-    """The first one after more than a second, which once ended all further ones."""
+    """The first one takes more than a second; it must not end the following ones."""
     slow = fabric.start("h1", *slowly_copied(fabric, program, program("late"), 1), "copies").expect("slow")
     others_go_on(fabric)
     assert "\n0 bytes wrong" in slow.wait()
@@ -127,13 +126,16 @@ def test_copies_that_come_late(fabric, program):
 
 
 def test_registration_that_waits(fabric, program):
-    """For its memory, in one thread: others go on, on that context and on another one, and so do children."""
+    """
+    Registration blocks on its memory, in one thread: others continue, on that context and another one, and so do
+    children.
+    """
     out = fabric.run("h1", *slowly_copied(fabric, program, program("late"), 3600), "beside", timeout=30)
     assert out.splitlines() == [f"{who} goes on" for who in ("the same context", "another context", "a child")]
 
 
 def test_queue_pair_that_is_destroyed_at_once(fabric, program):
-    """What was posted before is sent, as hardware has sent it by then, however late its payload is read."""
+    """Requests posted before the destruction are sent, as by hardware, however late their payload is read."""
     assert fabric.run("h1", *slowly_copied(fabric, program, program("post_and_destroy"))) == "received 10\n"
 
 
@@ -151,9 +153,9 @@ def test_group_that_is_left_at_once(fabric, program):
 @pytest.mark.parametrize("hosts", [("h1", "h5"), ("w1", "w2")], ids=["infiniband", "iwarp"])
 def test_programs_that_are_stopped(new_fabric, hosts, copies):
     """
-    By SIGSTOP, in the midst of traffic, first one end, then the other one: each goes on where it was, and no byte is
-    wrong (rping -V). Programs with threads share no memory with the daemon. Nothing moves for one that copies for it
-    while it is stopped.
+    SIGSTOP during traffic, first of one end, then of the other: each continues, and no byte is wrong (rping -V).
+    Programs with threads share no memory with the daemon. A program that copies for the daemon transfers nothing while
+    it is stopped.
     """
     net = f"127.{os.getpid() >> 8 & 127}.{os.getpid() & 255}"
     fabric = new_fabric.up(f"leafs 2 spines 2 hosts 4\nhost w1 iwarp {net}.1\nhost w2 iwarp {net}.2\n")
@@ -164,7 +166,7 @@ def test_programs_that_are_stopped(new_fabric, hosts, copies):
     ends.append(fabric.start(hosts[1], *args, "-c"))
 
     def connected():
-        if not ends[1].running():  # the server did not listen yet
+        if not ends[1].running():  # the server was not listening yet
             ends[1].restart()
         return "ping data" in ends[1].output
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""Registered memory that the daemon maps: programs see no difference, whatever they do with it."""
+"""Registered memory that the daemon maps: programs see no difference."""
 
 LINES = (
     "shared, and its bytes are there",

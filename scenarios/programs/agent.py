@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""What the agents of tests share: requests by a Unix socket, a JSON object a line, each answered by one."""
+"""Shared by the tests' agents: requests on a Unix socket, one JSON object per line, with one response each."""
 
 import json
 import os
@@ -7,7 +7,10 @@ import socket
 
 
 def serve(server, path):
-    """Calls server.OP(request) for each; several connections are served in turn. The socket exists when it is ready."""
+    """
+    Calls server.OP(request) for each; several connections are served in turn. The socket exists when the agent is
+    ready.
+    """
     with socket.socket(socket.AF_UNIX) as s:
         s.bind(path + ".tmp")
         s.listen()

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Messages one by one over the first ports of two adapters, with the path between their second ports as the alternate:
- * automatic path migration.
+ * Automatic path migration (IBTA 17.2.8): messages one by one over the first ports of two adapters, with the path
+ * between their second ports as the alternate.
  *
  *     apm serve PORT            apm send HOST PORT COUNT [plain]
  *
- * `plain` does without the alternate path. The server tells when a message is not the next one.
+ * `plain` sets no alternate path. The server reports messages that are out of order.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -18,7 +18,7 @@
 
 static const struct rc_options options = { .port = 1, .timeout = 13, .retries = 3, .rnr_retries = 7 };
 
-/* 17.2.8: REARM. It is armed when traffic has told that the peer has its alternate path, too. */
+/* 17.2.8: REARM. It becomes ARMED when traffic shows that the peer has its alternate path, too. */
 static void load_alternate(struct rc *rc)
 {
 	struct ibv_qp_attr a = {

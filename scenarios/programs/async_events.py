@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""Prints the numbers of asynchronous events of a device as they come, a line each: async_events.py DEVICE."""
+"""Prints the numbers of a device's asynchronous events, a line each: async_events.py DEVICE."""
 
 import sys
 

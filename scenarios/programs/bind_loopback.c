@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* An rdma_cm ID that is bound to 127.0.0.1 has no device. Prints END. */
+/* An rdma_cm ID bound to 127.0.0.1 has no device. Prints END. */
 #include <arpa/inet.h>
 #include <rdma/rdma_cma.h>
 #include <stdio.h>

@@ -1,9 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """
-Connection management by hand for a test: cm_agent.py SOCKET (see agent.py). It uses the distribution's librdmacm as a
-program does, without queue pairs, and sends and receives datagrams of the connection manager's class by a UD queue pair
-with QP1's Q_Key.
+Connection management for a test: cm_agent.py SOCKET (see agent.py). It uses the distribution's librdmacm without queue
+pairs, and sends and receives datagrams of the connection manager's class by a UD queue pair with QP1's Q_Key.
 """
 
 import ctypes
@@ -52,7 +51,7 @@ def checked(r, what):
 
 
 class Datagrams:
-    """A UD queue pair that speaks as QP1 does."""
+    """A UD queue pair that acts as QP1."""
 
     def __init__(self):
         self.context = Context(name=get_device_list()[0].name.decode())
@@ -83,7 +82,7 @@ class Datagrams:
             pass
 
     def poll(self):
-        """Takes what has completed. True: a send was among it."""
+        """Polls completions. True: one of them was a send."""
         sent = False
         for wc in self.cq.poll(16)[1]:
             assert wc.status == e.IBV_WC_SUCCESS, wc.status
@@ -173,7 +172,7 @@ class Server:
         return {}
 
     def event(self, q):
-        """The next event; {} when there is none within q["timeout"] ms."""
+        """The next event; {} if there is none within q["timeout"] ms."""
         if not select.select([self.fd], [], [], q.get("timeout", 0) / 1000)[0]:
             return {}
         pointer = ctypes.POINTER(Event)()

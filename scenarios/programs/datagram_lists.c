@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* sendmmsg() to this host's own address given as an argument, and recvmmsg(): the messages come, from that address. Prints END. */
+/*
+ * sendmmsg() to this host's own address given as an argument, and recvmmsg(): the messages arrive, from that address.
+ * Prints END.
+ */
 #include <arpa/inet.h>
 #include <stdio.h>
 #include <string.h>

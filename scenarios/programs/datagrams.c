@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * An ordinary program that sends management datagrams by a UD queue pair of its own:
+ * A program without privileges that sends management datagrams by a UD queue pair of its own:
  *
- *     datagrams smp LID PORT          a SubnSet(PortInfo) to QP0 of that LID, which would take the port down
- *     datagrams sa LID KEY COUNT      requests to the administration at that LID, with that SM_Key
- *     datagrams trap LID OWN COUNT    traps 128 to QP1 and QP0 of that LID, which say that they are of LID OWN
+ *     datagrams smp LID PORT          a SubnSet(PortInfo) to QP0 of that LID, which would set the port down
+ *     datagrams sa LID KEY COUNT      requests to subnet administration at that LID, with that SM_Key
+ *     datagrams trap LID OWN COUNT    traps 128 to QP1 and QP0 of that LID, with issuer LID OWN
  */
 #include <infiniband/verbs.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * What a program may do to descriptor numbers while a device is open: each line that it prints names something after which the device
- * is still of use, and the numbers mean what the program has made of them.
+ * File descriptor numbers that a program opens, duplicates and closes while a device is open. Each line of output names
+ * a case after which the device still works and the program's numbers refer to its own files.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -15,11 +15,11 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define LAST 1100 /* of the numbers that are tried */
-#define FREE 3000 /* one that nobody has */
+#define LAST 1100 /* last number that is tried */
+#define FREE 3000 /* an unused number */
 
 static struct ibv_context *context;
-static int file; /* nobody but us has it open */
+static int file; /* opened by this program only */
 
 static int works(void)
 {
@@ -47,7 +47,7 @@ static int is_file(int fd)
 	return !fstat(fd, &a) && !fstat(file, &b) && a.st_ino == b.st_ino && a.st_dev == b.st_dev;
 }
 
-/* Takes each number that the program has not opened, the library's own among them. */
+/* Uses each number that the program has not opened, including those of the library. */
 static int takes_every_number(void)
 {
 	int n, ok = 1;
@@ -64,7 +64,7 @@ static int takes_every_number(void)
 	return ok;
 }
 
-/* The empty file has got no bytes that were meant for the daemon. */
+/* Checks that no bytes for the daemon were written to the empty file. */
 static int is_empty(void)
 {
 	struct stat st;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Plain sockets, for a preload library that turns them into rsockets. `echo server IP PORT` returns what comes; `echo client IP PORT`
- * sends 50 messages, compares the answers and prints END.
+ * Plain sockets, for a preload library that turns them into rsockets. `echo server IP PORT` returns received data;
+ * `echo client IP PORT` sends 50 messages, compares the responses and prints END.
  */
 #include <arpa/inet.h>
 #include <errno.h>

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * A storage initiator in small: several connections share a completion queue, and a work request's ID is the address of
+ * A small storage initiator: several connections share a completion queue, and a work request's ID is the address of
  * the request, which belongs to its connection.
  *
  *     flicker serve PORT            flicker send HOST PORT COUNT careless|careful
  *
- * When a connection fails it is given up and made anew, again and again while the peer's port flickers. `careless` frees
- * its requests at once: what the destroyed queue pair has left in the shared completion queue names memory that is no
- * more, and the program dies. `careful` takes the completions of all its requests first.
+ * A failed connection is destroyed and opened again, repeatedly while the peer's port goes down and up. `careless`
+ * frees its requests at once: completions of the destroyed queue pair in the shared completion queue refer to freed
+ * memory, and the program crashes. `careful` polls the completions of all its requests first.
  */
 #include <poll.h>
 #include <stdio.h>
@@ -31,7 +31,7 @@ struct request {
 	bool busy;
 };
 
-/* In pages of its own, which nobody may touch once it was freed: who does is told at once. */
+/* In pages of its own, which are unmapped on free, so that a later access crashes. */
 struct connection {
 	struct rc rc;
 	bool failed;
@@ -55,7 +55,7 @@ static struct connection *connection_make(struct rc_device *dev, char **argv, un
 	return c;
 }
 
-/* The receives of this program are never used: their completions are told by their small numbers. */
+/* Receives of this program are never used; their IDs are small numbers. */
 static void completed(const struct ibv_wc *wc)
 {
 	struct request *r = (struct request *)(uintptr_t)wc->wr_id;
@@ -124,7 +124,7 @@ static void run(struct rc_device *dev, char **argv, unsigned count, bool careful
 	printf("done %u, connections %u\n", done, made);
 }
 
-/* Answers nothing and forgets what comes. */
+/* Sends no answer and ignores received messages. */
 static void serve(struct rc_device *dev, const char *port)
 {
 	struct pollfd p[RC_DEPTH] = { { .fd = rc_listen(port), .events = POLLIN } };

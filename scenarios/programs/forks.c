@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * A program with registered memory makes a child: forks KIND. Prints "KIND: ok" when the child has the memory as it was at that moment,
- * and neither sees what the other writes later. Other kinds: "dontfork", where the child does not get the memory at all, as
- * ibv_fork_init() of libraries that do not know of copy on fork has it; "threads", where threads of the child use the device that the
- * parent opened all at once; "vfork", where the child does.
+ * A program with registered memory forks: forks KIND. Prints "KIND: ok" if the child has the memory as of that moment,
+ * and neither process sees later writes of the other. Other kinds: "dontfork", where the child does not get the memory
+ * at all, as with ibv_fork_init() of libraries without support of copy on fork; "threads", where threads of the child
+ * use the device of the parent concurrently; "vfork", where the child does.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -23,7 +23,7 @@
 #include <unistd.h>
 
 #define PAGE    4096u
-#define PAGES   512u /* every second is read-only: so many mappings */
+#define PAGES   512u /* every second one is read-only: so there are as many mappings */
 #define THREADS 16
 
 static struct ibv_context *context;
@@ -49,7 +49,7 @@ static void open_device(void)
 		die("device");
 }
 
-/* Is the memory the daemon's, too? Otherwise there is nothing to be seen here. */
+/* Is the memory shared with the daemon? Otherwise there is nothing to test. */
 static int is_shared(void)
 {
 	FILE *f = fopen("/proc/self/maps", "r");
@@ -105,7 +105,7 @@ static int others(unsigned char value)
 	return (int)n;
 }
 
-/* Sees no write of the parent, and writes itself. */
+/* Must see no write of the parent, and writes itself. */
 static int child(void *arg)
 {
 	const int *late = arg;
@@ -114,7 +114,7 @@ static int child(void *arg)
 
 	if (read(to_child[0], &byte, 1) != 1)
 		_exit(2);
-	if (*late) /* the first call that can be seen */
+	if (*late) /* the first intercepted call */
 		close(open("/dev/infiniband/uverbs0", O_RDWR));
 	unprotect();
 	wrong = *late ? 0 : others(1);
@@ -198,7 +198,7 @@ static void dontfork(void)
 	printf("dontfork: %s\n", status ? "the child has the memory" : "ok");
 }
 
-/* Uses the device, and descriptors of its own, which nobody closes. */
+/* Uses the device, and its own descriptors, which no other thread may close. */
 static void *use(void *arg)
 {
 	int i, fd, wrong = 0;
@@ -250,7 +250,10 @@ static void threads(void)
 	printf("threads: %s\n", wrong ? "children have failed" : "ok");
 }
 
-/* A child that shares our memory cannot have a connection of its own: its call fails, and ours go on. */
+/*
+ * A child that shares the parent's memory cannot have a connection of its own: its call fails, and the parent's still
+ * work.
+ */
 static void shared_child(void)
 {
 	struct ibv_port_attr attr;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * A handshake after a connection is made: the client sends a message by which the server knows that it is there.
+ * A handshake after connection establishment: the client sends a message, which shows the server that it is ready.
  *
  *     hello serve PORT BYTES|imm           hello send HOST PORT BYTES|imm
  *
- * With 0 bytes it works on adapters that carry messages of no length. Some virtual ones lose them without a word; then a
- * byte, or immediate data, gets through.
+ * 0 bytes work on adapters that support empty messages. Some virtual ones drop these silently; then one byte, or
+ * immediate data, works.
  */
 #include <stdio.h>
 #include <stdlib.h>

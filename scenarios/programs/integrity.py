@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """
-WRITEs, READs and SENDs of random lengths between random places of two memories, and whether each byte is then where it
-belongs: `integrity.py serve` and `integrity.py run ADDRESS`. Both ends draw the same operations from one seed; the one
-that runs them does the same with a model of each memory. Those of one round go on at a time, each in a slot of its own.
+WRITEs, READs and SENDs of random lengths between random offsets of two memories, with a check of each byte:
+`integrity.py serve` and `integrity.py run ADDRESS`. Both ends draw the same operations from one seed; the end that
+posts them does the same with a model of each memory. The operations of a round are outstanding together, each in a
+slot of its own.
 """
 
 import argparse
@@ -27,7 +28,7 @@ KINDS = (e.IBV_WR_RDMA_WRITE, e.IBV_WR_RDMA_READ, e.IBV_WR_SEND)
 
 
 def rounds(args):
-    """Of each round its operations: kind, length, offset here and there."""
+    """The operations of each round: kind, length, local and remote offset."""
     rng = random.Random(args.seed)
     for _ in range(args.rounds):
         ops = []
@@ -39,7 +40,7 @@ def rounds(args):
 
 
 class End:
-    """One end: memory, queue pair, and the socket by which both agree."""
+    """One end: memory, queue pair, and the socket that both use for synchronisation."""
 
     def __init__(self, sock, args, first):
         self.said, self.sock = sock.makefile(), sock

@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * What a program can do with its memory that must trouble nobody else. The first argument says what:
+ * Operations of a program on its memory that must not affect other programs. The first argument selects one:
  *
- *   stuck   registers pages that nobody provides (userfaultfd) and hangs there; says "userfaultfd: registering" before
+ *   stuck   registers pages that are never provided (userfaultfd), which hangs; before, it prints
+ *           "userfaultfd: registering"
  *   child   registers memory in a child, on the device that the parent has opened, and writes to it by RDMA
- *   dereg   gives memory back while writes to it are under way, and says how often it changed afterwards
- *   flush   claims full send queues of many queue pairs in ERR, again and again; says "flushing"
- *   slow    writes to and reads from pages that come late, one after the other (userfaultfd), and compares the bytes,
- *           until SIGUSR1
- *   locked  reads from its channel of rdma_cm into a page that nobody provides, which locks the channel; says "reading"
- *   copies  the same as slow where a thread of the program copies for the daemon, which takes long (slow_copies.c)
- *   beside  registers memory whose copy takes for ever, and what its other threads and children do meanwhile: says each
+ *   dereg   deregisters memory while writes to it are in flight, and prints how often it changed afterwards
+ *   flush   claims full send queues of many queue pairs in ERR, repeatedly; prints "flushing"
+ *   slow    writes to and reads from pages that are provided late, one after the other (userfaultfd), and compares
+ *           the bytes, until SIGUSR1
+ *   locked  reads from its rdma_cm channel into a page that is never provided, which locks the channel;
+ *           prints "reading"
+ *   copies  the same as slow where a thread of the program copies for the daemon, slowly (slow_copies.c)
+ *   beside  registers memory whose copy never ends, while its other threads and children work; prints each step
  */
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -38,7 +40,7 @@
 #define SIZE (64u << 10)
 #define MANY 100
 #define PAGE 4096u
-#define SLOW 20000000 /* ns until a page comes */
+#define SLOW 20000000 /* ns until a page is provided */
 #define FULL IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ
 
 struct side {
@@ -160,7 +162,7 @@ static char *pages(void)
 	return p;
 }
 
-/* From now on a touch of these pages waits for who reads from the descriptor that comes back. */
+/* From now on an access to these pages blocks until the reader of the returned descriptor provides them. */
 static int pages_withhold(char *p)
 {
 	struct uffdio_api api = { .api = UFFD_API };
@@ -188,7 +190,7 @@ static void stuck(void)
 	die("registered what is not there");
 }
 
-/* Each byte of a page that nobody has written tells which page it is. */
+/* Each byte of an unwritten page has the page's number. */
 static void *pages_provide(void *arg)
 {
 	const struct timespec late = { .tv_nsec = SLOW };
@@ -286,7 +288,7 @@ static void *register_late(void *side)
 
 unsigned slow_copies(void) __attribute__((weak)); /* of slow_copies.c */
 
-/* A message from one queue pair of the device to another. */
+/* Sends a message from one queue pair of the device to another. */
 static void message_send(const struct side *s)
 {
 	struct ibv_qp *a = qp_make_type(s, 4, IBV_QPT_RC), *b = qp_make_type(s, 4, IBV_QPT_RC);
@@ -410,7 +412,7 @@ static void dereg(void)
 	printf("%u written late\n", late);
 }
 
-/* The producer index stands behind the consumer's: queues that are full of what was never written. */
+/* The producer index is behind the consumer's: queues full of entries that were never written. */
 static void flush(void)
 {
 	struct ibv_qp_attr err = { .qp_state = IBV_QPS_ERR };
@@ -446,7 +448,7 @@ static void *channel_read(void *page)
 	return NULL;
 }
 
-/* An event lies in the channel. A read of it blocks in the kernel, which takes the lock that the daemon needs, too. */
+/* The channel has an event. A read of it blocks in the kernel, with a lock that the daemon needs, too. */
 static void locked(const char *ip)
 {
 	struct sockaddr_in to = { .sin_family = AF_INET };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Sums of all ranks' vectors, and a ring of messages, every element checked. Prints on which host each rank is. */
+/* Sums of all ranks' vectors, and a ring of messages, every element checked. Prints the host of each rank. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>

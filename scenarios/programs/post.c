@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Messages by a program that looks at what ibv_post_send() returns:
+ * Messages by a program that checks the result of ibv_post_send():
  *
  *     post serve PORT           post send HOST PORT COUNT
  *
- * What could not be posted is told and left out; the rest is to arrive, and nothing else.
+ * Reports and omits messages that could not be posted; exactly the others must arrive.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/*
- * Posts datagrams to a QP of its own, destroys the QP that sends them at once, and says how many came.
- */
+/* Posts datagrams to its own QP, destroys the sending QP at once, and prints how many were received. */
 #include <infiniband/verbs.h>
 #include <stdio.h>
 #include <stdlib.h>

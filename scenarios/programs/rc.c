@@ -85,7 +85,7 @@ int rc_dial(const char *host, const char *port)
 	return sock;
 }
 
-/* What each side tells the other. */
+/* Sent by each side to the other. */
 struct introduction {
 	unsigned qpn;
 	unsigned short lid[2];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * A reliable connection between two programs, which agree on it over a TCP socket: what the small programs of these
- * scenarios share. Functions end the program when something fails that is not what the program is about.
+ * A reliable connection between two programs, which is negotiated over a TCP socket: shared by the small programs of
+ * the scenarios. Functions end the program on errors other than those that the program tests.
  */
 #ifndef PROGRAMS_RC_H
 #define PROGRAMS_RC_H
@@ -13,7 +13,7 @@
 #define RC_DEPTH 64
 #define RC_SIZE  4096 /* bytes for each message */
 
-/* What all connections of a program share. */
+/* Shared by all connections of a program. */
 struct rc_device {
 	struct ibv_context *ctx;
 	struct ibv_pd *pd;
@@ -22,7 +22,7 @@ struct rc_device {
 	char *buf; /* RC_DEPTH messages out, then RC_DEPTH in */
 };
 
-/* How to send, and how patiently; and what the peer has told. */
+/* Path and timers. */
 struct rc_options {
 	unsigned char port, timeout, retries, rnr_retries; /* codes as in ibv_modify_qp(3) */
 };
@@ -31,25 +31,25 @@ struct rc {
 	struct rc_device *dev;
 	struct ibv_qp *qp;
 	int sock;
-	unsigned short peer_lid[2]; /* of the peer's ports; 0: it has one */
+	unsigned short peer_lid[2]; /* of the peer's ports; 0: it has only one */
 };
 
 void die(const char *fmt, ...) __attribute__((format(printf, 1, 2), noreturn));
 
 void rc_device_open(struct rc_device *dev);
-int rc_listen(const char *port); /* says "serving" */
+int rc_listen(const char *port); /* prints "serving" */
 int rc_accept(int listener);
 int rc_dial(const char *host, const char *port);
-/* A queue pair ready to send, with RC_DEPTH receives posted; the peer does the same over its end of @sock. */
+/* Creates a queue pair in RTS, with RC_DEPTH receives posted; the peer does the same over its end of @sock. */
 void rc_connect(struct rc *rc, struct rc_device *dev, int sock, const struct rc_options *opt);
 void rc_close(struct rc *rc);
-/* Both sides have come as far as this. False: the peer has gone. */
+/* Barrier of both sides. False: the peer has closed. */
 bool rc_meet(const struct rc *rc);
 
 void rc_post_recv(struct rc *rc, unsigned slot);
 /* 0 or an errno. The completion has @id. */
 int rc_post_send(struct rc *rc, unsigned slot, unsigned len, uint64_t id);
-/* The next completion of the device's CQ, if one comes in time. */
+/* Polls the next completion of the device's CQ; false: none within @ms. */
 bool rc_wait(struct rc_device *dev, struct ibv_wc *wc, unsigned ms);
 
 #endif

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * A transfer engine in small: batches of messages over a connection that is made once and used again.
+ * A small transfer engine: batches of messages over a connection that is opened once and reused.
  *
  *     rebuild serve PORT             rebuild send HOST PORT BATCHES keep|rebuild
  *
- * With `keep` it does what engines have been seen to do: while a port is down it waits for PORT_ACTIVE, and then goes on
- * with the queue pair that it has, which is in the error state for good. With `rebuild` a queue pair whose work has
- * failed is destroyed, and the peer is dialled again.
+ * `keep` is a common error of such engines: while a port is down it waits for PORT_ACTIVE, and then continues with its
+ * queue pair, which stays in the error state. `rebuild` destroys a queue pair whose work has failed, and connects to
+ * the peer again.
  */
 #include <fcntl.h>
 #include <poll.h>
@@ -29,7 +29,7 @@ static bool hung_up(int sock)
 	return recv(sock, &byte, 1, MSG_DONTWAIT) == 0;
 }
 
-/* What was flushed of a queue pair that is no more. */
+/* Polls flushed completions of a destroyed queue pair. */
 static void forget(struct rc_device *dev)
 {
 	struct ibv_wc wc;
@@ -58,7 +58,7 @@ static void serve(struct rc_device *dev, const char *port)
 	}
 }
 
-/* One batch; the number of messages that got through. */
+/* Sends one batch; returns the number of messages that succeeded. */
 static unsigned transfer(struct rc *rc)
 {
 	unsigned i, done = 0;

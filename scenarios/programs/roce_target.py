@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """
-Connections to a peer that never was asked: `roce_target.py PEER COUNT`. Makes COUNT reliable queue pairs to the address
-PEER, where queue pair i expects one of number 0x100 + i and packets from PSN 1000 on, and one for datagrams; prints
-their numbers and a region as JSON, and waits to be ended.
+Connections to a peer without a handshake: `roce_target.py PEER COUNT`. Creates COUNT reliable queue pairs to the
+address PEER, where queue pair i expects one with number 0x100 + i and packets from PSN 1000 on, and one for datagrams;
+prints their numbers and a region as JSON, and waits to be killed.
 """
 
 import json
@@ -25,7 +25,7 @@ ACCESS = e.IBV_ACCESS_LOCAL_WRITE | e.IBV_ACCESS_REMOTE_WRITE | e.IBV_ACCESS_REM
 
 
 def gid(address):
-    """The GID of an IPv4 address as pyverbs wants it: eight words of four digits."""
+    """The GID of an IPv4 address in the format of pyverbs: eight words of four digits."""
     return (b"\0" * 10 + b"\xff\xff" + socket.inet_aton(address)).hex(":", 2)
 
 

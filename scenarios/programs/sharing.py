@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """
-A program whose registered memory the daemon maps, on a host of its own: nothing that a program can see of its memory is
-different. Prints a line for each thing that holds.
+A program whose registered memory the daemon maps, on a host of its own: the program must see no difference in its
+memory. Prints a line for each passed check.
 """
 
 import ctypes
@@ -24,7 +24,7 @@ ACCESS = e.IBV_ACCESS_LOCAL_WRITE | e.IBV_ACCESS_REMOTE_WRITE
 
 
 def anonymous(size=SIZE):
-    """Memory of one byte value after the other, and its address."""
+    """Memory with consecutive byte values, and its address."""
     m = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     m[:] = bytes(range(256)) * (size // 256)
     return m, ctypes.addressof(ctypes.c_char.from_buffer(m))
@@ -101,7 +101,7 @@ def main():
     assert a[:] == b[:]
     print("written from one to the other")
 
-    mc = loop.register(pa + 100, 70000)  # the same memory again, of odd bounds
+    mc = loop.register(pa + 100, 70000)  # the same memory again, with unaligned bounds
     loop.write(mc, pa + 101, mb, pb + 7, 69000)
     assert b[7 : 7 + 69000] == a[101 : 101 + 69000]
     print("registered twice")
@@ -127,7 +127,7 @@ def main():
     assert libc.mmap(pa, SIZE, mmap.PROT_READ | mmap.PROT_WRITE, fixed, -1, 0) == pa
     a[:] = b"n" * SIZE
     inside = pa + 8192
-    md = loop.register(inside, 4000)  # no whole page, which is not shared: what was there before is not meant
+    md = loop.register(inside, 4000)  # no whole page, which is not shared: its earlier contents are not tested
     assert not shared(pa)
     loop.write(md, inside, mb, pb, 4000)
     assert b[:4000] == b"n" * 4000

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * To preload into a program that cannot be read, where a thread of it copies for the daemon: each copy takes 30 ms longer, and a
- * doorbell 2 ms, as on a machine that is too busy to let the thread run. So the first of several requests is under way when the others
- * are posted. The first copy takes SLOW_COPIES_FIRST seconds more, an environment variable.
+ * Preloaded into a program whose memory cannot be read, so that a thread of it copies for the daemon: each copy takes
+ * 30 ms longer, and a doorbell 2 ms, as on a machine that is too busy to schedule the thread. So the first of several
+ * requests is in progress when the others are posted. The first copy takes SLOW_COPIES_FIRST (an environment variable)
+ * seconds more.
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -14,7 +15,7 @@
 #define COPY_NS     30000000
 #define DOORBELL_NS 2000000
 
-static unsigned copies; /* that have begun */
+static unsigned copies; /* copies that have started */
 
 unsigned slow_copies(void)
 {
@@ -45,7 +46,7 @@ ssize_t pwrite(int fd, const void *buf, size_t n, off_t off)
 	return syscall(SYS_pwrite64, fd, buf, n, off);
 }
 
-/* To the eventfd that wakes the daemon, too. */
+/* Also delays writes to the eventfd that wakes the daemon. */
 ssize_t write(int fd, const void *buf, size_t n)
 {
 	ssize_t written = syscall(SYS_write, fd, buf, n);

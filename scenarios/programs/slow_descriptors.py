@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """
-Passes descriptors to the daemon of which the last close() takes an hour: slow_descriptors.py KIND PID [SOCKET]. They
-are TCP sockets with SO_LINGER whose peer, of this program, reads nothing.
+Passes descriptors to the daemon whose last close() takes an hour: slow_descriptors.py KIND PID [SOCKET]. They are TCP
+sockets with SO_LINGER whose peer, in this program, does not read.
 """
 
 import array
@@ -50,10 +50,10 @@ kind, pid, path = sys.argv[1], int(sys.argv[2]), sys.argv[3] if len(sys.argv) > 
 peers = []
 slow = [slow_socket(peers) for _ in range(COUNT)]
 daemon, late = connect(kind, path), connect(kind, path)
-os.kill(pid, signal.SIGSTOP)  # so that the daemon has the last descriptors
+os.kill(pid, signal.SIGSTOP)  # so that the daemon has the last references
 for i in range(0, COUNT - 10, 10):
     pass_to(daemon, slow[i : i + 10], b"\n" * 8)
-# A message without bytes is the end, for who does not look at its descriptors.
+# A message without bytes is an end of file for a receiver that ignores its descriptors.
 pass_to(daemon, slow[-10:-5], b"" if kind == "verbs" else b"\n")
 pass_to(late, slow[-5:], b"\n")
 late.close()

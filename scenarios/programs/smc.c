@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* To preload into a program of TCP: its sockets are of AF_SMC, as smc_run makes them. */
+/* Preloaded into a TCP program: its sockets are of AF_SMC, as with smc_run. */
 #include <dlfcn.h>
 #include <sys/socket.h>
 

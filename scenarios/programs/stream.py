@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """
-A stream of messages over a reliable connection, as a small application might send it: `stream.py serve` and
-`stream.py send ADDRESS`. With --rebuild it makes a new queue pair after an error; without, it goes on with the old one,
-which is how programs hang after a port has flapped.
+A stream of messages over a reliable connection, as a small application sends it: `stream.py serve` and `stream.py send
+ADDRESS`. With --rebuild it creates a new queue pair after an error; without, it continues with the old one, and so
+hangs as programs do after a port flap.
 """
 
 import argparse
@@ -61,7 +61,7 @@ class Connection:
         end = time.monotonic() + timeout
         while time.monotonic() < end:
             n, wcs = self.cq.poll(1)
-            if n and wcs[0].qp_num == self.qp.qp_num:  # not of one that was before
+            if n and wcs[0].qp_num == self.qp.qp_num:  # not of a former one
                 return wcs[0]
             time.sleep(0.0005)
         return None

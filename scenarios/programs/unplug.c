@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Watches its adapter, and tells what the file descriptors and calls of a program give when the adapter is unplugged:
+ * Watches its adapter, and prints the results of file descriptors and calls of a program when the adapter is unplugged:
  *
  *     unplug
  */

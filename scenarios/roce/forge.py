@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""RoCEv2 packets made by hand, on a plain UDP socket."""
+"""Hand-made RoCEv2 packets on a plain UDP socket."""
 
 import socket
 import struct
@@ -18,13 +18,15 @@ def reth(addr, rkey, length):
 
 
 def mad(cls, attribute, *, base=1, version=2, qkey=0x80010000):
-    """A datagram to QP1 with a MAD whose method is Send and whose content is zero. IBTA 13.4.3"""
+    """A datagram to QP1 with a MAD whose method is Send and whose content is zero (IBTA 13.4.3)."""
     header = struct.pack(">BBBBHHQHHI", base, cls, version, 3, 0, 0, 7, attribute, 0, 0)
     return bth(100, 1) + struct.pack(">II", qkey, 1) + header + bytes(256 - len(header))
 
 
 def icrc(src, dst, body):
-    """Of the datagram with @body from (address, port) @src: what routers may change counts as ones. A17.3.3"""
+    """
+    ICRC of the datagram with @body from (address, port) @src: fields that routers may change count as ones (A17.3.3).
+    """
     ip = struct.pack(">BBHHHBBH", 0x45, 0xFF, 28 + len(body) + 4, 0, 0x4000, 0xFF, 17, 0xFFFF)
     ip += socket.inet_aton(src[0]) + socket.inet_aton(dst)
     udp = struct.pack(">HHHH", src[1], PORT, 12 + len(body), 0xFFFF)
@@ -33,7 +35,7 @@ def icrc(src, dst, body):
 
 
 class Peer:
-    """Sends to @to what it likes, from @address and that port (0: any), and hears what is answered."""
+    """Sends arbitrary packets to @to, from @address and that port (0: any), and receives the responses."""
 
     def __init__(self, address, to, port=PORT):
         self.to = to
@@ -53,7 +55,7 @@ class Peer:
         self.sock.sendto(datagram, (self.to, PORT))
 
     def train(self, bodies):
-        """All of the same length, in one call: nothing comes between them at the other end."""
+        """Sends packets of the same length in one call: they arrive without others in between."""
         segment = (socket.IPPROTO_UDP, 103, struct.pack("H", len(bodies[0]) + 4))  # UDP_SEGMENT
         self.sock.sendmsg([b"".join(map(self.sealed, bodies))], [segment], 0, (self.to, PORT))
 

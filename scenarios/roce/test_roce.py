@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """
-RoCEv2 on UDP sockets: two daemons, which know nothing of each other, on loopback addresses.
+RoCEv2 on UDP sockets: two independent daemons on loopback addresses.
 
     daemon a: r1 127.a.b.1, r3 127.a.b.3          daemon b: r2 127.a.b.2
 """
@@ -30,7 +30,7 @@ class Roce(Two):
 
 
 def roce_ports(make_fabric, name, **options):
-    """What a fixture yields: the ports of two daemons that are up, and down afterwards."""
+    """The ports of two daemons, as a fixture yields them: up, and down afterwards."""
     fabrics = [make_fabric(f"{name}-{letter}") for letter in "ab"]
     yield Roce(*fabrics, **options)
     for f in fabrics:
@@ -44,7 +44,7 @@ def two(muslin_make_fabric):
 
 @pytest.fixture(scope="module")
 def lossy(muslin_make_fabric):
-    """The same, but one packet in a hundred is lost each way."""
+    """The same with a loss of one packet in a hundred in each direction."""
     yield from roce_ports(muslin_make_fabric, "lossy", first=10, options="loss=0.01")
 
 
@@ -60,7 +60,7 @@ def frames(path):
 
 
 def icrc_is_right(frame):
-    """By the definition, over the bytes as captured: what routers may change counts as ones. None: it is not RoCE."""
+    """Computed from the captured bytes: fields that routers may change count as ones. None: no RoCE packet."""
     at = 12
     while frame[at : at + 2] == b"\x81\x00":
         at += 4
@@ -91,7 +91,7 @@ def perftest(two, tool, *args, iters=200, server="r1", client="r2"):
 
 
 def test_device(two):
-    """As the kernel's rxe0 is shown: Ethernet, active, no LIDs."""
+    """As the kernel shows rxe0: Ethernet, active, no LIDs."""
     info = two.run("r1", "ibv_devinfo", "-v")
     for line in (
         "hca_id:\trxe0",
@@ -147,7 +147,7 @@ def test_rping(two):
 
 
 def test_rping_to_any_address_over_ipv6(new_fabric):
-    """The only IPv6 address that every machine has, so only one run at a time can have it."""
+    """The only IPv6 address of every machine, so that only one run at a time can use it."""
     with socket.socket(socket.AF_INET6, socket.SOCK_DGRAM) as probe:
         try:
             probe.bind(("::1", 4791))
@@ -169,7 +169,7 @@ def test_rdma_cm(two, tool):
 
 
 def test_garbage_is_counted_and_harmless(two):
-    """Datagrams of every wrong kind to port 4791, while others use the port."""
+    """Invalid datagrams of all kinds to port 4791, while others use the port."""
     garbage = [b"", b"x", b"\0" * 15, b"\0" * 16, b"\x04" + b"\0" * 63, os.urandom(999), os.urandom(4000), b"\xff" * 64]
     send = (
         "import socket, sys; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\n"
@@ -183,7 +183,7 @@ def test_garbage_is_counted_and_harmless(two):
 
 
 def test_an_address_that_is_taken(two, new_fabric):
-    """A second daemon cannot have the address, and says so."""
+    """A second daemon cannot bind the address, and reports that."""
     topology = new_fabric.folder / "taken.topo"
     topology.write_text(f"leafs 1 spines 1 hosts 2\nhost r9 roce {two.ip['r1']}\n")
     topology.chmod(0o644)
@@ -209,7 +209,9 @@ def test_data_survives_loss(lossy):
 @pytest.mark.parametrize("mtu", ["1024", "4096"])
 @pytest.mark.parametrize("pair", ["two", "lossy"])
 def test_every_byte_is_where_it_belongs(pair, mtu, request, program):
-    """Long messages go straight from and to the memory of programs: what is lost or repeated leaves no trace."""
+    """
+    Long messages by zero-copy from and to the memory of programs: lost and duplicated packets do not change the data.
+    """
     pair = request.getfixturevalue(pair)
     argv, args = ["/usr/bin/python3", program("integrity.py")], ["--mtu", mtu, "--port", free_port()]
     before = pair.counter("r1", "roce_placed")
@@ -221,7 +223,7 @@ def test_every_byte_is_where_it_belongs(pair, mtu, request, program):
 
 
 def test_capture_is_dissected(two):
-    """Connection, SENDs, READs, WRITEs, atomics and datagrams: nothing malformed, and every ICRC right."""
+    """Connection, SENDs, READs, WRITEs, atomics and datagrams: no malformed packet, and every ICRC correct."""
     pcap = two.a.folder / "r1.pcapng"
     trace = two.a._start([two.a.muslin, "trace", "-w", pcap, "r1"])
     wait_until(pcap.exists, 10, "the capture")

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """
-A RoCEv2 port under packets made by hand: each kind of wrong one gets the standard's answer or none, is counted, and
-leaves its connection and all others as they were.
+A RoCEv2 port with hand-made packets: each kind of invalid one gets the standard's response or none, is counted, and
+does not affect its connection or others.
 
     daemon: r1 127.a.b.41, r3 127.a.b.43          this test: 127.a.b.49, and 127.a.b.48 which is nobody's peer
 """
@@ -21,15 +21,15 @@ from muslin import wait_until
 NET = f"127.{os.getpid() >> 8 & 127}.{os.getpid() & 255}"
 R1, R3, PEER, STRANGER = (f"{NET}.{n}" for n in (41, 43, 49, 48))
 MTU = 1024
-ACK, PSN_SEQ, INVALID, ACCESS = 0x1F, 0x60, 0x61, 0x62  # of the AETH. IBTA 9.3.5
+ACK, PSN_SEQ, INVALID, ACCESS = 0x1F, 0x60, 0x61, 0x62  # of the AETH (IBTA 9.3.5)
 
 SEND_FIRST, SEND_LAST, SEND_ONLY, WRITE_FIRST, WRITE_MIDDLE, WRITE_ONLY, READ, RC_ACK = 0, 2, 4, 6, 7, 10, 12, 17
 RESPONSES = range(13, 17)  # to a READ
 UD_SEND, CNP = 100, 129
-CM, RTU = 7, 0x14  # a management class and an attribute of it. IBTA 16.7.1
+CM, RTU = 7, 0x14  # a management class and an attribute of it (IBTA 16.7.1)
 
 
-# name: (what is sent to queue pair @q, a list; the answer's syndrome and PSN or None; what is counted)
+# name: (packets sent to queue pair @q, a list; syndrome and PSN of the response or None; the counter)
 ROWS = {
     "right": (lambda q: [bth(SEND_ONLY, q.qpn) + b"abcd"], (ACK, PSN), "hw_counters/rdma_recvs"),
     "replayed": (lambda q: [bth(SEND_ONLY, q.qpn) + b"abcd"], (ACK, PSN), "hw_counters/duplicate_request"),
@@ -80,7 +80,7 @@ ROWS = {
     "half a MAD": (lambda q: [mad(CM, RTU)[:-128]], None, "counters/mad_malformed"),
     "a MAD with another's Q_Key": (lambda q: [mad(CM, RTU, qkey=7)], None, "counters/mad_qkey_violations"),
     "a connection's last word to nobody": (lambda q: [mad(CM, RTU)], None, "counters/cm_unexpected"),
-    # What follows ends the connection, as it must
+    # The following ones must end the connection
     "larger than the path's MTU": (lambda q: [bth(SEND_ONLY, q.qpn) + bytes(2 * MTU)], (INVALID, PSN), "invalid"),
     "a first packet that is short": (lambda q: [bth(SEND_FIRST, q.qpn) + bytes(100)], (INVALID, PSN), "invalid"),
     "a middle without a first": (lambda q: [bth(WRITE_MIDDLE, q.qpn) + bytes(MTU)], (INVALID, PSN), "invalid"),
@@ -150,7 +150,7 @@ class Stage:
         return int(self.fabric.run("r1", "cat", f"/sys/class/infiniband/rxe0/ports/1/{LONG.get(name, name)}"))
 
     def still_works(self, q, psn=PSN, held=0):
-        """The next right packet is acknowledged, with @held that came earlier, and nothing was said before."""
+        """The next valid packet is acknowledged, with @held earlier ones, and there was no response before."""
         self.peer.send(bth(SEND_ONLY, q.qpn, psn) + b"good")
         assert self.peer.answer() == (RC_ACK, 0x100 + q.number, psn + held, ACK)
 
@@ -176,7 +176,7 @@ def test_row(stage, name):
     if answer:
         got = stage.peer.answer()
         while name == "more READs than agreed" and got[0] in RESPONSES:
-            got = stage.peer.answer()  # the first READ is answered before the next one is refused
+            got = stage.peer.answer()  # the first READ is answered before the next one is rejected
         assert got == (RC_ACK, 0x100 + q.number, answer[1], answer[0])
     if name == "replayed":
         stage.peer.send(packets[0])
@@ -188,7 +188,7 @@ def test_row(stage, name):
 
 @pytest.mark.parametrize("length", [*range(0, 16), 17, 18, 19, 21])
 def test_truncated(stage, length):
-    """Of a right packet only the beginning comes."""
+    """Only the first bytes of a valid packet."""
 
     def counted():
         return stage.counter("counters/roce_malformed") + stage.counter("counters/roce_icrc_errors")
@@ -200,7 +200,7 @@ def test_truncated(stage, length):
 
 
 def test_wrong_icrc(stage):
-    """Each bit of it, and then the right packet."""
+    """Each bit of the ICRC inverted, and then the valid packet."""
     q = next(stage.targets)
     before = stage.counter("counters/roce_icrc_errors")
     for bit in range(8):
@@ -210,7 +210,7 @@ def test_wrong_icrc(stage):
 
 
 def test_spoofed(stage):
-    """Right in everything, but from an address that is not the peer's: no request, ACK or notification counts."""
+    """Valid except for an address that is not the peer's: requests, ACKs and notifications are ignored."""
     q = next(stage.targets)
     before = stage.counter("hw_counters/rx_wrong_qp")
     for opcode, rest in ((SEND_ONLY, b"evil"), (RC_ACK, b"\x62\0\0\0"), (CNP, bytes(16))):
@@ -220,7 +220,7 @@ def test_spoofed(stage):
 
 
 def test_flood(stage):
-    """Tens of thousands of wrong packets cost no memory, and a connection between others goes on meanwhile."""
+    """Tens of thousands of invalid packets use no memory, and a connection between others works meanwhile."""
     rng = random.Random(1)
     q, idle = next(stage.targets), next(stage.targets)
     pid = stage.fabric.daemon_pid
@@ -247,7 +247,7 @@ def test_flood(stage):
     stage.peer.sock.settimeout(0.5)
 
     def answered():
-        """It may be lost as others were; what the flood was answered stands before it."""
+        """It may be lost as others were; responses to the flood precede its own."""
         stage.peer.send(bth(SEND_ONLY, idle.qpn) + b"good")
         with contextlib.suppress(TimeoutError):
             while stage.peer.answer() != (RC_ACK, 0x100 + idle.number, PSN, ACK):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """
-Two machines, as far as their networks go: a daemon in each of two network namespaces, whose only way is a pair of veth
-interfaces with Ethernet's MTU. Hosts are bound to the interface, and so to its addresses of both families.
+Two network stacks: a daemon in each of two network namespaces, which are connected by a pair of veth interfaces with
+Ethernet's MTU. Hosts are bound to the interface, and so to its addresses of both families.
 
     namespace A: ra, roce v0, 10.9.0.1 and fd09::1 --- veth --- namespace B: rb, roce v0, 10.9.0.2 and fd09::2
 """
@@ -43,7 +43,9 @@ def inside(fabric, pid):
 
 @contextlib.contextmanager
 def two_machines(make_fabric, letter, kind, prepare=lambda fabric, a, b: None):
-    """A host in each of two namespaces, their names after @letter; @prepare(fabric, pid, pid) before they are up."""
+    """
+    A host in each of two namespaces, named with @letter; @prepare(fabric, pid, pid) is called before they are up.
+    """
     if not all(shutil.which(t) for t in ("unshare", "nsenter", "ip")):
         pytest.skip("needs unshare, nsenter and ip")
     a, b = make_fabric("machine-a"), make_fabric("machine-b")
@@ -116,7 +118,7 @@ def test_groups(machines):
 
 
 def test_traffic_over_ipv6_is_dissected(machines):
-    """Its traffic class is the connection's, and each packet has a good ICRC."""
+    """It has the connection's traffic class, and each packet has a correct ICRC."""
     argv = ["ib_send_bw", "-x", "1", "--tclass=104", "-p", free_port(), "-n", "20", "-s", "5000"]
     with capture(machines, "ra") as pcap:
         machines.pair(("ra", *argv), ("rb", *argv, "10.9.0.1"))

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """
-What a RoCEv2 port is to those who look at it, and its options: GID table, traffic class, congestion control.
+Attributes and options of a RoCEv2 port: GID table, traffic class, congestion control.
 
     daemon a: r1 127.a.b.21, r3 127.a.b.23        daemon b: r2 127.a.b.22
 """
@@ -21,11 +21,11 @@ def ports(muslin_make_fabric):
 
 @pytest.fixture(scope="module")
 def congested(muslin_make_fabric):
-    """Two ports with congestion control, and a twentieth of what they send is marked."""
+    """Two ports with congestion control; a twentieth of their packets is marked CE."""
     yield from roce_ports(muslin_make_fabric, "congested", first=30, options="dcqcn ce=0.05")
 
 
-# What the documentation of distributions prints for rxe0, with the values that are this port's own.
+# Output for rxe0 in the documentation of distributions, with the values of this port.
 DEVINFO = (
     r"hca_id:\trxe0",
     r"\ttransport:\t\t\tInfiniBand \(0\)",
@@ -84,7 +84,7 @@ def test_gid_table(ports):
 
 
 def test_v1_goes_nowhere_by_udp(ports):
-    """A connection from a GID of v1 is set up, but nothing of it leaves."""
+    """A connection from a GID of v1 is established, but it sends no packet."""
     before = ports.counter("r2", "roce_unroutable")
     argv = ["ibv_rc_pingpong", "-n", "1", "-p", free_port()]
     srv = ports.of("r1").start("r1", *argv, "-g", "0")
@@ -105,7 +105,7 @@ def test_v1_cannot_be_the_default_by_udp(ports, new_fabric):
 
 @contextlib.contextmanager
 def capture(two, host):
-    """Captures what passes @host's port meanwhile; gives the file's path."""
+    """Captures the packets of @host's port during the block; yields the file's path."""
     fabric = two.of(host)
     pcap = fabric.folder / f"{host}-{next(fabric.count)}.pcapng"
     trace = fabric.start_muslin("trace", "-w", pcap, host)
@@ -116,7 +116,7 @@ def capture(two, host):
 
 
 def dissected(two, pcap, *fields, only="infiniband"):
-    """What tshark makes of the frames, a tuple of @fields each; nothing is malformed, and every ICRC is right."""
+    """Output of tshark for the frames, a tuple of @fields each; none is malformed, and every ICRC is correct."""
     argv = ["tshark", "-r", pcap, "-Y", only, "--disable-protocol", "rpcordma", "-T", "fields", "-e", "_ws.malformed"]
     for f in fields:
         argv += ["-e", f]
@@ -127,7 +127,7 @@ def dissected(two, pcap, *fields, only="infiniband"):
 
 
 def test_traffic_class_is_dscp_and_ecn(ports):
-    """The class of a connection stands in the IP header, also where the other daemon receives it."""
+    """The IP header has the class of the connection, also when the other daemon receives it."""
     with capture(ports, "r1") as pcap:
         perftest(ports, "ib_send_bw", "--tclass=104", "-s", "1000", iters=20)
     rows = dissected(ports, pcap, "infiniband.bth.opcode", "ip.dsfield")
@@ -135,7 +135,7 @@ def test_traffic_class_is_dscp_and_ecn(ports):
 
 
 def test_type_of_service_is_the_same_byte(ports):
-    """What rdma_set_option() says of an identifier is the class of its connection, both ways."""
+    """The argument of rdma_set_option() is the traffic class of the connection, in both directions."""
     argv = ["ucmatose", "-c", "1", "-C", "5", "-t", "72"]
     with capture(ports, "r1") as pcap:
         ports.pair(("r1", *argv), ("r2", *argv, "-s", ports.ip["r1"]))
@@ -144,7 +144,7 @@ def test_type_of_service_is_the_same_byte(ports):
 
 
 def test_perftest_by_type_of_service(ports):
-    """A connection of rdma_cm by which perftest's ends agree has no class; the one that is measured has."""
+    """The rdma_cm connection for perftest's parameters has no class; the measured one has it."""
     argv = ["ib_send_bw", "-R", "-T", "104", "-n", "20", "-s", "5000", "-F", "-p", free_port()]
     with capture(ports, "r1") as pcap:
         ports.pair(("r1", *argv), ("r2", *argv, ports.ip["r1"]))
@@ -153,7 +153,7 @@ def test_perftest_by_type_of_service(ports):
 
 
 def test_source_ports_tell_flows_apart(ports):
-    """Queue pairs use different source ports, and each of them one."""
+    """Queue pairs use different source ports, one each."""
     with capture(ports, "r1") as pcap:
         perftest(ports, "ib_write_bw", "-q", "16", "-s", "1000", iters=20)
     rows = set(dissected(ports, pcap, "infiniband.bth.destqp", "udp.srcport", only="infiniband.bth.opcode == 10"))
@@ -163,8 +163,8 @@ def test_source_ports_tell_flows_apart(ports):
 
 @pytest.mark.parametrize("member", ["r3", "r2"])
 def test_multicast(ports, member):
-    """A sender and a member, in one daemon and in two: each message comes, and once."""
-    # a group of this run's own: another worker's daemons on the loopback interface would be members, too
+    """A sender and a member, in one daemon and in two: each message is received once."""
+    # a group for this run only: another worker's daemons on the loopback interface would be members, too
     group = ["-m", "239." + ports.ip["r1"].split(".", 1)[1], "-C", "10"]
     receiver = ports.of(member).start(member, "stdbuf", "-oL", "mckey", *group, "-b", ports.ip[member])
     receiver.expect("joined")
@@ -183,7 +183,7 @@ def hw(two, host, name):
 
 
 def test_congestion_slows_down(ports, congested):
-    """Marks come back as notifications, and the sender keeps below its link's rate; without marks it does not."""
+    """CE marks cause CNPs, and the sender stays below its link's rate; without marks it does not."""
     out = perftest(congested, "ib_write_bw", "-s", "65536", iters=1000)
     marked, sent = hw(congested, "r1", "np_ecn_marked_roce_packets"), hw(congested, "r1", "np_cnp_sent")
     handled = hw(congested, "r2", "rp_cnp_handled")
@@ -195,7 +195,7 @@ def test_congestion_slows_down(ports, congested):
 
 
 def test_notifications_are_dissected(congested):
-    """A notification has opcode 0x81 and is not to be marked itself; requests are, or may be."""
+    """A CNP has opcode 0x81 and is not ECN-capable itself; requests are, or may be."""
     with capture(congested, "r1") as pcap:
         perftest(congested, "ib_write_bw", "-s", "65536", iters=200)
     rows = dissected(congested, pcap, "infiniband.bth.opcode", "ip.dsfield")

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """
-The IBTA's rules for requesters, responders, datagrams, SRQs, memory windows, CQs, QP states and objects: tables in
-programs/rules, in which each row names its clause. Requester and responder are queue pairs of one program on the two
-ports of h1.
+IBTA rules for requesters, responders, datagrams, SRQs, memory windows, CQs, QP states and objects: tables in
+programs/rules, whose rows name their clauses. Requester and responder are queue pairs of one program on the two ports
+of h1.
 
     h1:1 --+
            leaf1
@@ -17,7 +17,9 @@ PARTITIONS = "Default=0x7fff, ipoib : ALL=full;\nBlue=0x8001 : ALL=full;\n"
 
 @pytest.fixture(scope="module")
 def rules(muslin_make_fabric, program):
-    """Runs the rules of a subject: its rows as (verdict, name, clause, what is wrong or why it cannot hold)."""
+    """
+    Runs the rules of a subject; returns its rows as (verdict, name, clause, failure or reason why it cannot hold).
+    """
     fabric = muslin_make_fabric("rules-verbs")
     path = fabric.folder / "partitions.conf"
     path.write_text(PARTITIONS)

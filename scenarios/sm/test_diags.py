@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""infiniband-diags on a host of the fabric: what they read agrees with the topology."""
+"""infiniband-diags on a host of the fabric: their output agrees with the topology."""
 
 import re
 
@@ -75,7 +75,7 @@ def test_sminfo(shared_fabric):
 def test_ibping(shared_fabric):
     srv = shared_fabric.start("h1", "ibping", "-S")
     lid = str(shared_fabric.port("h1")["lid"])
-    # The server says nothing when it is ready: until then pings are lost.
+    # The server prints nothing when it is ready: until then pings are lost.
     wait_until(lambda: "5 received" in shared_fabric.run("h5", "ibping", "-c", "5", "-f", lid, status=None), 30, "pong")
     srv.kill()
 
@@ -90,7 +90,7 @@ def test_routes(shared_fabric):
 
 
 def test_ibportstate_takes_a_link_down_and_up(fabric):
-    """The port of leaf2 to h5 is disabled, then enabled: h5 sees its port go and come."""
+    """The port of leaf2 to h5 is disabled, then enabled: h5 sees its port go down and up."""
     lid = next(p["lid"] for p in fabric.node("leaf2")["ports"] if p.get("lid"))
     num = next(p["num"] for p in fabric.node("leaf2")["ports"] if p.get("peer") == "h5")
     fabric.run("h1", "ibportstate", str(lid), str(num), "disable")

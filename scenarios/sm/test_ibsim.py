@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""muslin-sm, our subnet manager as a program of its own, on a fabric of ibsim."""
+"""muslin-sm, the subnet manager as a separate program, on a fabric of ibsim."""
 
 import os
 import pathlib
@@ -23,7 +23,8 @@ def test_muslin_sm_brings_up_an_ibsim_fabric(tmp_path, muslin_programs):
     os.mkfifo(fifo)
     keep = os.open(fifo, os.O_RDWR)
     sim = Process(["ibsim", "-s", NET], tmp_path / "ibsim.log", env=env, cwd=tmp_path, stdin=keep)
-    # libumad2sim's read() copies more than it has: a sanitizer in muslin-sm shall not look at the copies of others
+    # libumad2sim's read() copies more than it has: a sanitizer in muslin-sm must not check the copies of other
+    # libraries
     sanitizer = "verify_asan_link_order=0:replace_intrin=0"
     client = dict(env, LD_PRELOAD=preload(), SIM_HOST="h1", ASAN_OPTIONS=sanitizer)
     sm = None
@@ -37,7 +38,7 @@ def test_muslin_sm_brings_up_an_ibsim_fabric(tmp_path, muslin_programs):
             return len(re.findall(r"Active/\s+LinkUp", out)) == 24 and out
 
         wait_until(links, 60, "24 Active link ends", 1)
-        # ClassPortInfo, for the preload library passes single datagrams only; from a host where no manager listens.
+        # ClassPortInfo, since the preload library passes single MADs only; from a host without a manager.
         other = dict(client, SIM_HOST="h2")
         out = Process(["saquery", "CPI"], tmp_path / "sa.log", env=other, cwd=tmp_path).wait(30, status=0)
         assert "Class version" in out

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""OpenSM on a host of the fabric, alone and beside the embedded manager: neither side knows the other's code."""
+"""OpenSM on a host of the fabric, alone and beside the embedded manager, which are independent implementations."""
 
 import pytest
 from muslin import free_port, wait_until
@@ -41,7 +41,7 @@ def test_opensm_survives_link_changes(swept):
 
 
 def test_ours_yields_to_a_higher_priority_and_takes_over(fabric):
-    """The LIDs stay what they were, and traffic passes under either master."""
+    """The LIDs do not change, and traffic passes under either master."""
     lids = [n["lid"] for n in fabric.show()["nodes"]]
     sm = start_opensm(fabric, "h2", "-p", "15")
     lid = fabric.port("h2")["lid"]
@@ -56,7 +56,7 @@ def test_ours_yields_to_a_higher_priority_and_takes_over(fabric):
 
 
 def test_opensm_yields_to_ours(new_fabric):
-    """OpenSM is master first; muslin-sm with a higher priority gets the subnet handed over, and hands it back."""
+    """OpenSM is master first; muslin-sm with a higher priority gets the mastership by handover, and hands it back."""
     fabric = new_fabric.up(None, "--no-sm")
     conf = fabric.folder / "opensm.conf"
     conf.write_text("sminfo_polling_timeout 500\npolling_retry_number 2\n")

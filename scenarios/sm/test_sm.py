@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """
-The embedded subnet manager: what it makes of partitions, topologies and changes, as stock tools see it.
+The embedded subnet manager with partitions, topologies and changes, checked by stock tools.
 
     h1 h2 h3 h4 -- leaf1 --+-- spine1 --+-- leaf2 -- h5 h6 h7 h8
                            +-- spine2 --+
@@ -28,7 +28,7 @@ def test_wrong_partitions_name_the_line(new_fabric):
 
 
 def test_partitions_separate(new_fabric):
-    """h1 and h5 are blue, h2 is a limited member; h6 is not in it and cannot talk to anybody with that key."""
+    """h1 and h5 are blue, h2 is a limited member; h6 is no member and cannot communicate with that P_Key."""
     fabric = new_fabric.up(None, "--no-sm")
     guids = {h: guid(fabric, h) for h in ("h1", "h2", "h5")}
     fabric.down()
@@ -74,7 +74,7 @@ def test_topologies_come_up(new_fabric, topology, engine):
 
 
 def test_lmc(new_fabric):
-    """Four LIDs a host; paths to them differ in the spine they take, and they stay when a link has changed."""
+    """Four LIDs per host; paths to them use different spines, and LIDs do not change with a link."""
     fabric = new_fabric.up(None, "--lmc", "2")
     port = fabric.port("h5")
     assert port["lmc"] == 2 and port["lid"] % 4 == 0
@@ -89,7 +89,7 @@ def test_lmc(new_fabric):
 
 
 def test_qos_tables(new_fabric):
-    """With --qos each service level has its lane, and the arbitration tables name them all."""
+    """With --qos each SL has its VL, and the arbitration tables have all VLs."""
     fabric = new_fabric.up(None, "--qos")
     lid = str(fabric.node("leaf1")["lid"])
     lanes = re.findall(r"\|\s*(\d+)", fabric.run("h1", "smpquery", "sl2vl", lid, "5").splitlines()[-2])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""The muslin command: what it prints, and what it says when something is wrong."""
+"""The muslin command: output, and error messages."""
 
 import fcntl
 import json
@@ -104,7 +104,7 @@ def test_help_of_one_command_is_its_own(new_fabric):
 
 
 def test_top_fits_the_terminal(shared_fabric):
-    """40 columns and 10 rows: no line is longer, no more lines than that, the rest is counted; q ends it."""
+    """40 columns and 10 rows: no longer lines, no more rows, the rest is counted; q ends it."""
     master, slave = pty.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 10, 40, 0, 0))
     top = subprocess.Popen(

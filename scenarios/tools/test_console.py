@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """
-The words of ibsim's console, for scripts that break its fabrics.
+Commands of ibsim's console, for scripts that use them for failures.
 
     h1..h4 -- leaf1 --+-- spine1 --+-- leaf2 -- h5..h8
                       +-- spine2 --+
@@ -23,7 +23,7 @@ def down(fabric, node):
 
 
 def test_links(fabric):
-    """One cable, or all of a node, is pulled and put back."""
+    """One cable, or all of a node, is disconnected and connected again."""
     say(fabric, 'Unlink "h8"[1]', "unlink spine2")
     assert down(fabric, "h8") == [1] and down(fabric, "spine2") == [1, 2] and down(fabric, "spine1") == []
     say(fabric, 'ReLink "h8"[1]', "Link spine2:1", "Link spine2[2]", "quit", "Unlink h1")
@@ -46,7 +46,7 @@ def test_errors_and_clear(fabric):
 
 
 def test_what_is_wrong_is_named(fabric):
-    """Each wrong line is told, the others are done, and the status says that there was one."""
+    """Each invalid line is reported, the others are executed, and the exit status shows that there was one."""
     lines = ['Unlink "h9"[1]', "Unlink h1[x]", "Unlik h1[1]", 'Unlink "h8', "Error h1[1] much", "Unlink h8[1]"]
     out = say(fabric, *lines, status=1)
     assert 'no node "h9"' in out and "Unlik: there are Link" in out and out.count('of which "node"[port]?') == 2

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """
-What ci/container says of a fabric larger than one machine, as far as it goes without an engine (with one:
-ci/container-check): the commands of compose.yaml and kubernetes.yaml, word for word, each container's in a network
-namespace with an eth0 of its own, without capabilities or a way to any.
+ci/container, for a fabric on several machines, as far as possible without an engine (with one: ci/container-check):
+the commands of compose.yaml and kubernetes.yaml, word for word, each container's in a network namespace with an eth0
+of its own, without capabilities.
 
     first: its command of the file, eth0 10.9.0.1 --- veth --- second: its command, eth0 10.9.0.2
 """
@@ -23,7 +23,7 @@ FILES = pathlib.Path(__file__).parents[2] / "ci" / "container"
 
 
 def comments(path):
-    """The commands that the comment at the top shows, a list of words each."""
+    """The commands in the comment at the top, each as a list of words."""
     text = []
     for line in path.read_text().splitlines()[1:]:
         if not line.startswith("#"):
@@ -33,7 +33,7 @@ def comments(path):
 
 
 def compose():
-    """Containers by the name that others know, with the command of each, and the programs that are run in them."""
+    """Containers by name, with the command of each, and the programs to run in them."""
     path = FILES / "compose.yaml"
     services = yaml.safe_load(path.read_text())["services"]
     hosts = {s["hostname"]: [w.replace("$$", "$") for w in s["command"]] for s in services.values()}
@@ -60,7 +60,7 @@ def kubernetes():
 
 
 class Container:
-    """What a runtime would give the program: a namespace, a folder, a name."""
+    """Replaces a runtime's container: a namespace, a directory, a name."""
 
     def __init__(self, fabric, name, pid):
         self.fabric = fabric
@@ -78,7 +78,7 @@ class Container:
 
 
 def network(fabric, aliases):
-    """Two namespaces in which the names @aliases are known; their processes."""
+    """Two namespaces in which the names @aliases resolve; returns their processes."""
     if not all(shutil.which(t) for t in ("unshare", "nsenter", "setpriv", "ip")):
         pytest.skip("needs unshare, nsenter, setpriv and ip")
     probe = fabric._start(["unshare", "-Urnm", "true"])
@@ -104,7 +104,7 @@ def test_commands_work(new_fabric, parse):
     for name, c in containers.items():
         wait_until(lambda c=c, n=name: n in c.start(["muslin", "show"]).wait(10, status=None), 20, "the daemon")
     (where, server), (whence, client) = runs
-    containers[where].start(server).wait(20)  # leaves the server behind
+    containers[where].start(server).wait(20)  # leaves the server running
 
     def attempt():
         out = containers[whence].start(client).wait(60, status=None)
@@ -123,7 +123,7 @@ SUBNET = FILES / "subnet"
 
 
 def subnet_compose():
-    """Name, environment and command of each container, that with the switch first, and the programs run in them."""
+    """Name, environment and command of each container, that with the switch first, and the programs to run in them."""
     services = yaml.safe_load((SUBNET / "compose.yaml").read_text())["services"]
     containers = [(n, s["environment"], [w.replace("$$", "$") for w in s["command"]]) for n, s in services.items()]
     assert all(s["hostname"] == n and s["secrets"] == ["key"] for n, s in services.items())
@@ -153,7 +153,7 @@ def subnet_kubernetes():
 @pytest.mark.parametrize("parse", [subnet_compose, subnet_kubernetes])
 def test_one_subnet_of_containers(new_fabric, parse):
     """
-    The only port of a container's host is a trunk to that with the switch, which is in the first one's namespace.
+    The only port of a container's host is a trunk to the container with the switch, in the first one's namespace.
 
         alice, ib-0 = TCP = spine (switch, subnet manager) --- veth --- bob, ib-1
     """
@@ -196,7 +196,7 @@ def test_image_and_pods_agree_on_the_user():
 
 
 def test_orphans_of_a_container_leave_no_zombies(new_fabric):
-    """Its first process is the daemon, as for compose.yaml: who loses its parent becomes the daemon's child."""
+    """Its first process is the daemon, as in compose.yaml: orphaned processes become the daemon's children."""
     script = 'sleep 600 & echo "orphan $!"; exec "$@"'
     daemon = new_fabric._start(["sh", "-c", script, "sh", new_fabric.muslin, "up", "--foreground"])
     wait_until(lambda: "h1" in new_fabric.start_muslin("show").wait(10, status=None), 20, "the daemon")

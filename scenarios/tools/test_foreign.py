@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """
-Programs of containers of any image on a fabric outside: what enters a container, `muslin env`, `muslin cdi` and the
+Programs in containers with any image, on a fabric outside: files in the container, `muslin env`, `muslin cdi` and the
 compose file of one InfiniBand fabric. Without an engine a container is namespaces (user, mount, PID, network) and a
-root that holds a program and the libraries that it needs, nothing else, as in a distroless image.
+root with only a program and the libraries that it needs, as in a distroless image.
 
     container rping -s: h1 --- the fabric's switches --- h2: container rping -c
 """
@@ -35,12 +35,12 @@ os.chroot(sys.argv[1])
 os.chdir("/")
 os.execve(sys.argv[3], sys.argv[3:], json.loads(sys.argv[2]))
 """
-# What compose gives a service whose command needs a shell: the machine's files, and the volume.
+# Given by compose to a service whose command needs a shell: the machine's files, and the volume.
 SERVICE = 'mount -t tmpfs run /run && mkdir /run/muslin && mount --bind "$1" /run/muslin && shift && exec "$@"'
 
 
 def library(fabric):
-    """The preload library, as it is installed."""
+    """The installed preload library."""
     return fabric.muslin.parents[1] / "lib/muslin/libmuslin-shim.so"
 
 
@@ -98,7 +98,7 @@ def distroless(root, *programs):
 
 
 class Container:
-    """One of an image without a shell: @mounts: (what, where), @env a dictionary."""
+    """A container with an image without a shell: @mounts: (source, target), @env a dictionary."""
 
     def __init__(self, fabric, root, mounts, env):
         self.fabric, self.root, self.env = fabric, root, json.dumps(env)
@@ -149,7 +149,7 @@ def test_cdi_devices_work_in_any_image(new_fabric, folder):
     for i, device in enumerate(spec["devices"]):
         edits = [spec["containerEdits"], device["containerEdits"]]
         mounts = [(m["hostPath"], m["containerPath"]) for e in edits for m in e.get("mounts", [])]
-        assert not [what for what, _ in mounts if "control" in what]  # a container is no owner of the fabric
+        assert not [what for what, _ in mounts if "control" in what]  # a container does not own the fabric
         env = dict(e.split("=", 1) for x in edits for e in x["env"])
         containers.append(Container(new_fabric, distroless(folder / f"c{i}", "rping", "ibv_devinfo"), mounts, env))
     out = containers[0].start("ibv_devinfo").wait(20)
@@ -160,7 +160,7 @@ def test_cdi_devices_work_in_any_image(new_fabric, folder):
 
 
 def test_compose_shares_one_fabric(new_fabric, folder):
-    """The commands of the file and of the comment at its top, word for word but for where the library was built."""
+    """The commands of the file and of the comment at its top, word for word except for the library's path."""
     need_namespaces(new_fabric)
     services = yaml.safe_load(COMPOSE.read_text())["services"]
     volume = new_fabric.folder / "volume"

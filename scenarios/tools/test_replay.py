@@ -112,7 +112,9 @@ def test_lids_and_lmc_are_the_dumps(replayed):
 
 
 def test_the_tools_are_quiet(replayed):
-    """MLNXExtendedPortInfo is answered: nothing complains, and FDR10 is told from QDR at both ends."""
+    """
+    MLNXExtendedPortInfo is supported: no tool reports an error, and FDR10 is distinguished from QDR at both ends.
+    """
     out = replayed.run("node002", "sh", "-c", "ibnetdiscover 2>&1")
     assert "bad status" not in out and len(re.findall("4xFDR10", out)) == 2 and "4xQDR" in out
     assert '# "Core "two" - rack 12"' in out
@@ -122,7 +124,7 @@ def test_the_tools_are_quiet(replayed):
 
 
 def links(text):
-    """Of a topology: each port's line, without blanks that differ, and without speeds that old tools do not know."""
+    """Each port's line of a topology, with normalised blanks, and without speeds that old tools do not support."""
     lines = [" ".join(line.split()) for line in text.splitlines() if line.startswith("[")]
     return {re.sub(r"\) ?", ") ", re.sub(r" 4x(XDR|QDR)$", "", line)) for line in lines}
 
@@ -133,10 +135,10 @@ def test_show_topology_is_ibnetdiscovers(replayed):
 
 
 def test_opensm_is_quiet(new_fabric):
-    """With FDR10, which OpenSM asks all for: no ERR of attribute 0xff90; and it keeps the LIDs that ports have."""
+    """With FDR10, which OpenSM queries at all nodes: no ERR of attribute 0xff90; it keeps the LIDs of the ports."""
     new_fabric.up(DUMP, "--no-sm", "--keep-lids").sweep("node002")
     wait_until(lambda: "MASTER" in new_fabric.run("0x20", "sminfo", status=None), 30, "OpenSM's subnet")
-    assert " ERR " not in new_fabric.sm_log.read_text(errors="replace")  # which are not buffered
+    assert " ERR " not in new_fabric.sm_log.read_text(errors="replace")  # unbuffered
     assert port(new_fabric, "node002")["speed"] == "FDR10" and port(new_fabric, "node002")["lid"] == 12
 
 
@@ -170,7 +172,7 @@ def test_cables_by_hand(new_fabric):
 
 
 def test_static_forwarding_tables(new_fabric):
-    """What dump_fts printed, with one route changed, is what switches have; where it would fail, the manager routes."""
+    """Switches have the output of dump_fts with one changed route; where that would fail, the manager's route."""
     new_fabric.up("leafs 2 spines 2 hosts 2")
     tables = new_fabric.run("h1", "dump_fts")
     before = route(new_fabric, "h1", "h3")
@@ -199,13 +201,13 @@ def test_wrong_forwarding_tables(new_fabric):
 
 
 def test_packet_life(new_fabric):
-    """PacketLifeTime of paths, from which connections take their time-outs."""
+    """PacketLifeTime of paths, which determines the time-outs of connections."""
     new_fabric.up("leafs 1 hosts 2", "--packet-life", "12")
     assert re.search(r"pkt_life\.*0x8c", new_fabric.run("h1", "saquery", "PR", "--src-to-dst", "1:3"), re.I)
 
 
 def test_rails(new_fabric):
-    """Port r of each host is on the leaf of rail r: one switch on the way within a unit, three to the other unit."""
+    """Port r of each host is on the leaf of rail r: one switch on the path within a unit, three to the other unit."""
     new_fabric.up(topology(new_fabric, (EXAMPLES / "rails.topo").read_text()))
     assert len(re.findall("^Switch", new_fabric.run("h1", "ibnetdiscover"), re.M)) == 20
     near, far = route(new_fabric, "h1", "h2", 3), route(new_fabric, "h1", "h5", 3)
@@ -215,7 +217,7 @@ def test_rails(new_fabric):
 
 
 def test_dragonfly(new_fabric):
-    """Every pair of groups is one global link apart."""
+    """Every pair of groups has one global link."""
     new_fabric.up(topology(new_fabric, (EXAMPLES / "dragonfly.topo").read_text()))
     text = new_fabric.run("h1", "ibnetdiscover")
     assert len(re.findall("^Switch", text, re.M)) == 36 and len(re.findall("^Ca", text, re.M)) == 72

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""The page about a run, the drawing, rates and metrics; and that a harness that is killed leaves nothing behind."""
+"""The page about a run, the drawing, rates and metrics; and a killed harness leaves no processes."""
 
 import functools
 import os
@@ -34,7 +34,7 @@ def told(fabric, tmp_path):
 
 
 def test_the_page_in_a_browser(told):
-    """A real browser renders it, and its document holds what there is to be seen; nothing is loaded from elsewhere."""
+    """A browser renders it, and its document has all parts; it loads nothing from elsewhere."""
     assert BROWSER, "no chromium here: ci/deps test installs it"
     flags = ["--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={told.parent}/browser"]
     args = [BROWSER, *flags, "--virtual-time-budget=3000", "--dump-dom", f"file://{told}"]
@@ -131,14 +131,14 @@ def mounts():
 @pytest.mark.parametrize("phase", ["up", "runs", "boots", "ends"])
 def test_nothing_stays_behind(request, folder, shared_fabric, sig, phase):
     """
-    However the run ends, and whenever: while the fabric comes up, in the midst of a test, while a guest boots, or at
-    the end. Its daemon, its programs, its guests and their sockets are gone, and nothing is mounted.
+    The run ends in any way, at any time: while the fabric comes up, during a test, while a guest boots, or at the end.
+    Its daemon, programs, guests and sockets are gone, and nothing is mounted.
     """
     if phase == "boots" and not shutil.which("qemu-system-x86_64"):
         pytest.skip("QEMU is not installed: ci/deps vm")
     guest = 'print("PHASE boots", flush=True); new_fabric.vm("h2")' if phase == "boots" else ""
     text = TEST.replace("GUEST", guest).replace("NAP", "0" if phase == "ends" else "100")
-    seconds = str(1000 + os.getpid())  # by which its programs are known
+    seconds = str(1000 + os.getpid())  # identifies its programs
     text = text.replace("SECONDS", seconds)
     (folder / "test_long.py").write_text(text)
     build = request.config.getoption("--muslin-build")
@@ -149,7 +149,7 @@ def test_nothing_stays_behind(request, folder, shared_fabric, sig, phase):
     env["MUSLIN_CACHE"] = shared_fabric.env["MUSLIN_CACHE"]
     before = mounts()
     with (folder / "out").open("w") as out:
-        heed = functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL)  # a job in the background ignores it
+        heed = functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL)  # a background job ignores it
         run = subprocess.Popen(args, cwd=folder, env=env, stdout=out, stderr=out, preexec_fn=heed)
     wait_until(lambda: f"PHASE {phase}" in (folder / "out").read_text(), 60, f"the phase {phase}", 0.002)
     if phase == "boots":
@@ -166,7 +166,7 @@ def test_nothing_stays_behind(request, folder, shared_fabric, sig, phase):
 
 
 def processes(pattern, folder=None):
-    """The processes whose command line matches and, with @folder, names it."""
+    """The processes whose command line matches and, with @folder, contains it."""
     found = subprocess.run(["pgrep", "-f", pattern], capture_output=True, text=True).stdout.split()
     if folder:
         found = [p for p in found if str(folder) in command_line(p)]

@@ -21,7 +21,7 @@ FAULTS = ["--fault", "all drop prob=5% opcode=uc", "--fault", "h3 reorder prob=3
 
 
 def test_the_same_seed_is_the_same_run(sim):
-    """Packet by packet, with chance in losses, order and traffic; another seed is another run."""
+    """Packet by packet, with random losses, order and traffic; another seed is another run."""
     runs = [sim("--seconds", 50, "--seed", s, *FAULTS) for s in (7, 7, 8)]
     for r in runs:
         del r["real_seconds"], r["times_real_time"], r["cpu_seconds"], r["events_per_second"]
@@ -31,21 +31,21 @@ def test_the_same_seed_is_the_same_run(sim):
 
 
 def test_a_spine_dies_for_a_while(sim):
-    """What is under way is lost, and nothing after the manager has found the other spine."""
+    """Packets in flight are lost, and none after the manager has routed by the other spine."""
     r = sim("--seconds", 100, "--fault", "30:spine1 kill for=20s")
     assert r["traps"] > 0 and r["heavy_sweeps"] >= 3
     assert 0.99 * r["sent"] < r["arrived"] <= r["sent"]
 
 
 def test_a_manager_that_hears_nothing(sim):
-    """Without SMPs nothing comes up; once they are let through, everything does."""
+    """Without SMPs no port comes up; when they pass, all do."""
     r = sim("--seconds", 60, "--fault", "h1 drop class=SubnDR dir=in")
     assert r["active_hosts"] < 8 and r["arrived"] == 0 and r["faults"][0]["hits"] > 0
     assert sim("--seconds", 60, "--fault", "h1 drop class=SubnDR dir=in count=30")["active_hosts"] == 8
 
 
 def test_much_faster_than_time(sim, tmp_path):
-    """A hundred hosts and more, swept every ten seconds: a thousand times as fast as time at the least."""
+    """More than a hundred hosts, swept every ten seconds: at least a thousand times faster than real time."""
     topology = tmp_path / "tree"
     topology.write_text("fattree k=8 levels=3\n")
     r = sim("--seconds", 1000, "--traffic", 0.1, topology)
@@ -68,14 +68,16 @@ CABLE, SWITCH, PACKET = 25e-9, 130e-9, 3.6e-9
     ],
 )
 def test_latency_is_that_of_cables_switches_and_bytes(sim, tmp_path, topology, expected):
-    """Switches cut through, so the bytes count once, at the last link; a cable of its own delay counts that."""
+    """
+    Switches cut through, so the transmission time counts once, at the last link; a cable with its own delay uses that.
+    """
     if expected is None:
         path = tmp_path / "by-hand"
         path.write_text(
             "switch s 4\nhost a ports 1\nhost b ports 1\n"
             "cable s:1 a:1 4xHDR delay 2us\ncable s:2 b:1 4xEDR delay 3us\n"
         )
-        topology, expected = path, 5e-6 + SWITCH + 2 * PACKET  # either way at EDR, the slower one
+        topology, expected = path, 5e-6 + SWITCH + 2 * PACKET  # in either direction at EDR, the slower one
     r = sim("--seconds", 1, "--traffic", 100, topology)
     assert r["arrived"] > 100
     for key in ("p50", "p99", "max"):
@@ -83,7 +85,10 @@ def test_latency_is_that_of_cables_switches_and_bytes(sim, tmp_path, topology, e
 
 
 def test_a_link_carries_its_rate_and_no_more(sim):
-    """Seven hosts at half their rates to one: its link is full, delivers what 4xHDR has, and the hosts' queues fill."""
+    """
+    Seven hosts at half their rates to one: its link is full, carries the data rate of 4xHDR, and the hosts' queues
+    fill.
+    """
     r = sim("--seconds", 0.005, "--load", 0.5, "--size", 2048, "--pattern", "incast:h1")
     assert 197 < r["delivered_gbps"] < 200.1
     busiest = r["links"]["busiest"][0]
@@ -94,7 +99,7 @@ def test_a_link_carries_its_rate_and_no_more(sim):
 
 
 def test_patterns(sim, tmp_path):
-    """Where the packets go: each pattern by the links of the hosts that it loads."""
+    """Destinations of the packets: each pattern by the links of the hosts that it loads."""
 
     def loads(pattern, *args):
         r = sim("--seconds", 0.002, "--load", 0.1, "--size", 1024, "--pattern", pattern, *args)
@@ -124,7 +129,7 @@ def test_virtual_lanes_apart(sim):
 
 
 def test_reconvergence(sim, tmp_path):
-    """Each failure and each repair has the time until the manager has new routes; the page has the plots."""
+    """Each failure and each repair has the time until the manager has set new routes; the page has the plots."""
     page = tmp_path / "page.html"
     r = sim("--seconds", 2, "--traffic", 5000, "--fault", "0.5:spine1 kill for=500ms", "--html", page)
     events = r["reconvergence"]

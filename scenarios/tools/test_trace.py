@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """
-What `muslin trace` keeps: how much of a packet, which packets, and how many files.
+Options of `muslin trace`: bytes of a packet, selected packets, and the number of files.
 
     h1 --- leaf1 --- h2     traced at h2
 """
@@ -35,7 +35,7 @@ def packets(path):
 
 @pytest.fixture
 def traced(shared_fabric):
-    """traced(options): the packets of 200 RDMA WRITEs of 16 KiB to h2; what the command printed."""
+    """traced(options): the packets of 200 RDMA WRITEs of 16 KiB to h2; returns the command's output."""
 
     def run(path, *options, status=0):
         process = shared_fabric.start_muslin("trace", "-w", path, "h2", *options)

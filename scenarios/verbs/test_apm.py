@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """
-Automatic path migration: a connection whose first path dies goes on by its alternate path, and the program does not
-notice but for an event. Each host has two ports on one leaf switch; port 2 to port 2 is the alternate path.
+Automatic path migration: a connection whose primary path fails continues on its alternate path, and the program only
+gets an event. Each host has two ports on one leaf switch; port 2 to port 2 is the alternate path.
 
     h1:1 --+               +-- h3:1   dies
            leaf1 -- spine1 -- leaf2
@@ -18,7 +18,7 @@ TOPOLOGY = "leafs 2 spines 1 hosts 2 ports 2\n"
 
 @pytest.fixture
 def apm(new_fabric, program):
-    """Sends messages from h1 to h3; what the client and the server say."""
+    """Sends messages from h1 to h3; returns the output of client and server."""
     new_fabric.up(TOPOLOGY)
     port = free_port()
 
@@ -32,7 +32,7 @@ def apm(new_fabric, program):
 
 @pytest.mark.parametrize("side", ["h3:1", "h1:1"])
 def test_the_path_dies_under_traffic(apm, side):
-    """A cable is cut at the 500th message: all 2000 arrive, in order and once, by the other ports."""
+    """A cable is disconnected at the 500th message: all 2000 arrive, in order and once, by the other ports."""
     fabric, run = apm
     cut = fabric.fault(side, "down", opcode="RC_SEND_ONLY", nth=500)
     client, server = run("2000")
@@ -44,7 +44,7 @@ def test_the_path_dies_under_traffic(apm, side):
 
 
 def test_without_an_alternate_path(apm):
-    """The same without one: retries run out."""
+    """The same without one: retries are exhausted."""
     fabric, run = apm
     fabric.fault("h3:1", "down", opcode="RC_SEND_ONLY", nth=500)
     client, _ = run("2000", "plain", status=1)
@@ -52,19 +52,19 @@ def test_without_an_alternate_path(apm):
 
 
 def test_nothing_dies(apm):
-    """Traffic arms the alternate path on both sides, and nobody takes it."""
+    """Traffic arms the alternate path on both sides, without migration."""
     for said in apm[1]("100"):
         assert "ARMED, port 1\n" in said and "event: path" not in said
 
 
 LEAFS = "leafs 2 spines 2 hosts 2\n"
-PACKET_LIFE = 56 + 56  # the byte of PacketLifeTime, and what stands before the record
+PACKET_LIFE = 56 + 56  # offset of PacketLifeTime in the record, and of the record
 
 
 def rping_over_a_broken_way(fabric, *options):
-    """rping from h2 to h3; leaf1 forgets the way to h3's first LID in the midst of it. The client's output."""
+    """rping from h2 to h3; leaf1 loses the route to h3's first LID during it. Returns the client's output."""
     fabric.up(LEAFS, "--lmc", "1", *options)
-    # paths of a short lifetime, so that timeouts are short: of the CA's delay, 0.3 s each
+    # a short lifetime of paths, so that time-outs are short: that of the CA's delay, 0.3 s each
     fabric.fault("h2", "alter", class_="SA", attr="PathRecord", method="GetResp", offset=PACKET_LIFE, to="8a")
     gone = fabric.fault("leaf1", "lft", "off", lid=fabric.port("h3")["lid"], opcode="request", nth=100)
     ip = fabric.ip("h3")
@@ -82,13 +82,13 @@ def rping_over_a_broken_way(fabric, *options):
 
 def test_rping_by_the_other_lids(new_fabric):
     """
-    rdma_cm's connections are given the path between the ports' second LIDs by LAP and APR: rping, which knows nothing
-    of it, goes on when the way to the first LID is gone.
+    rdma_cm connections get the path between the ports' second LIDs by LAP and APR: rping, which does not know this,
+    continues when the route to the first LID is lost.
     """
     assert rping_over_a_broken_way(new_fabric, "--apm").count("ping data") == 50
 
 
 def test_rping_without_other_lids(new_fabric):
-    """Without the offer of an alternate path the connection breaks."""
+    """Without an alternate path the connection breaks."""
     out = rping_over_a_broken_way(new_fabric)
     assert out.count("ping data") < 50 and re.search("DISCONNECT|status (12|5)", out), out

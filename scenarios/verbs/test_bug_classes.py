@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """
-Kinds of bugs that users of RDMA have reported, each with a small program that shows the bug and, called otherwise, the
-one that survives. The programs are in programs/.
+Kinds of bugs that users of RDMA have reported, each with a small program that has the bug and, with another option,
+the correct behaviour. The programs are in programs/.
 
     h1 -- leaf1 --+-- spine1 --+-- leaf2 -- h5
                   +-- spine2 --+
@@ -15,7 +15,7 @@ from muslin import free_port
 
 @pytest.fixture
 def served(fabric, program):
-    """A program that serves at h5, and how to run its other half at h1."""
+    """A program that serves at h5, and a function to run its client at h1."""
 
     def run(name, *args, serve=(), status=0):
         port = free_port()
@@ -30,7 +30,7 @@ FLAP = {"opcode": "RC_SEND_ONLY", "nth": 100, "for_": "1s"}
 
 
 def test_queue_pairs_kept_after_a_flap(fabric, served):
-    """A port flaps. The engine waits until it is active again and goes on with its queue pair, in vain."""
+    """A port flaps. The engine waits until it is active again and continues with its queue pair, in vain."""
     flap = fabric.fault("h5", "down", **FLAP)
     _, out = served("rebuild", "60", "keep", status=1)
     assert "failed: transport retry counter exceeded" in out and out.count("the port is active") == 10
@@ -38,7 +38,7 @@ def test_queue_pairs_kept_after_a_flap(fabric, served):
 
 
 def test_queue_pairs_rebuilt_after_a_flap(fabric, served):
-    """The same flap, and a new queue pair instead: every batch arrives."""
+    """The same flap, and a new queue pair: every batch arrives."""
     flap = fabric.fault("h5", "down", **FLAP)
     _, out = served("rebuild", "60", "rebuild")
     assert "60 batches" in out and flap.hits == 1
@@ -48,13 +48,13 @@ FLICKER = {"opcode": "RC_SEND_ONLY", "after": 200, "every": 300, "count": 4, "fo
 
 
 def test_an_initiator_dies_when_a_port_flickers(fabric, served):
-    """Requests are freed with their connection, while their completions still stand in a queue that others share."""
+    """Requests are freed with their connection, while the shared completion queue still has their completions."""
     fabric.fault("h5", "down", **FLICKER)
     served("flicker", "3000", "careless", status=-signal.SIGSEGV)
 
 
 def test_an_initiator_survives_flickering(fabric, served):
-    """One that takes those completions first connects anew as often as it must, and gets everything done."""
+    """One that polls those completions first reconnects as often as needed, and completes all requests."""
     flicker = fabric.fault("h5", "down", **FLICKER)
     _, out = served("flicker", "3000", "careful")
     assert "done 30" in out and flicker.hits >= 2
@@ -63,7 +63,7 @@ def test_an_initiator_survives_flickering(fabric, served):
 
 @pytest.mark.parametrize("hello, arrives", [("0", False), ("1", True), ("imm", True)])
 def test_empty_messages_are_lost(fabric, served, hello, arrives):
-    """An adapter loses messages without payload: a handshake by an empty message never comes to its end."""
+    """An adapter drops messages without payload: a handshake by an empty message never completes."""
     fabric.fault("h5", "drop", dir="in", opcode="RC_SEND_ONLY", len=0, expect=not arrives)
     server, out = served("hello", hello, serve=[hello], status=0 if arrives else 1)
     assert ("sent: success" in out) == arrives
@@ -72,6 +72,6 @@ def test_empty_messages_are_lost(fabric, served, hello, arrives):
 
 
 def test_empty_messages(served):
-    """On an adapter as it should be an empty message is one like any other."""
+    """On a correct adapter an empty message arrives as any other."""
     server, _ = served("hello", "0", serve=["0"])
     assert "hello: success" in server.wait(20)

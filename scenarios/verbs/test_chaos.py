@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """
-Random verbs of many programs with the distribution's libraries, against a model of what verbs promise (programs/chaos),
-while links, the subnet manager and programs fail.
+Random verbs of many programs with the distribution's libraries, against a model of verbs (programs/chaos), while
+links, the subnet manager and programs fail.
 
     h1 h2 ---- leaf1 ---- spines ---- leaf2 ---- h3 h4        r1, r2: RoCEv2 ports        w1, w2: iWARP ports
 
-A failure names the seed. By hand MUSLIN_CHAOS=100000 says how many operations each program does, MUSLIN_CHAOS_PAIRS=0,2
-which of PAIRS there are, and MUSLIN_CHAOS_WITHOUT=kills,faults,bad what there is not; then a failure names the smallest
-run that fails, too. --muslin-seed draws the operations, the kills and the faults.
+A failure reports the seed. In the environment MUSLIN_CHAOS=100000 is the number of operations of each program,
+MUSLIN_CHAOS_PAIRS=0,2 selects from PAIRS, and MUSLIN_CHAOS_WITHOUT=kills,faults,bad omits these; then a failure
+reports the smallest failing run, too. --muslin-seed selects the operations, the kills and the faults.
 """
 
 import collections
@@ -27,9 +27,9 @@ from two import own_addresses
 
 BY_HAND = "MUSLIN_CHAOS" in os.environ
 OPS = int(os.environ.get("MUSLIN_CHAOS", "1000000"))  # of each program
-SECONDS = 8  # after which the run ends, unless it is by hand
+SECONDS = 8  # after which the run ends, unless set by the environment
 REDUCTION = 600  # seconds that the search for a smaller run may take
-BOUND = 120  # seconds without an operation more, or a program less, after which it hangs
+BOUND = 120  # seconds without another operation, or a program less, after which it hangs
 
 RC, UC, UD, CM, IWARP = range(5)
 # Offsets and numbers of struct head in programs/chaos/chaos.h
@@ -46,7 +46,7 @@ PAIRS = [(RC, 0, 2), (RC, 0, 3), (RC, 1, 2), (RC, 1, 4), (RC, 4, 5), (RC, 3, 5),
 PAIRS += [(UD, 4, 3), (CM, 0, 3), (CM, 2, 5), (RC, 6, 7), (CM, 6, 7), (UC, 6, 7), (UD, 7, 6)]
 PAIRS += [(IWARP, 8, 9), (IWARP, 9, 8)]
 
-# What to run; a smaller one has fewer of each.
+# Parameters of a run; a smaller one has fewer of each.
 Run = collections.namedtuple("Run", "ops pairs kills faults bad")
 
 PACKETS = ["drop prob=1%", "duplicate prob=2%", "reorder depth=3 every=50", "corrupt what=payload prob=1%"]
@@ -81,7 +81,7 @@ class World:
         struct.pack_into("=I", self.map, at, self.get(at) + 1)
 
     def counters(self):
-        """Of all programs together."""
+        """Sums of all programs."""
         each = [struct.unpack_from("=5I", self.map, PROC + s * PROC_SIZE + COUNTERS) for s in range(len(self.used))]
         return collections.Counter(dict(zip(NAMES, map(sum, zip(*each, strict=True)), strict=True)))
 
@@ -89,7 +89,7 @@ class World:
         return self.get(STOP) or self.get(PROC + slot * PROC_SIZE + DONE)
 
     def stop(self):
-        """All end as if each had done its operations."""
+        """All programs end as if each had executed its operations."""
         struct.pack_into("=I", self.map, STOP, 1)
 
     def kill(self, slot):
@@ -98,7 +98,7 @@ class World:
 
     @contextlib.contextmanager
     def excused(self, whom, host):
-        """While the block lasts: requests of @host's programs, of all on IB, and of those that need the SA."""
+        """Excuses during the block: requests of @host's programs, of all on IB, and of those that need the SA."""
         ats = [EPOCH + 4 * i for i, h in enumerate(self.hosts) if h == host or (whom == "ib" and h in IB)]
         ats += [SM_EPOCH] if host == "h1" or whom != "host" else []
         for at in ats:
@@ -110,7 +110,7 @@ class World:
 
 def packets(fabric, rng, host):
     with fabric.fault(host, *rng.choice(PACKETS).split(), expect=False):
-        time.sleep(0.1 + rng.random() * 0.4)  # the moment is random
+        time.sleep(0.1 + rng.random() * 0.4)  # a random time
 
 
 def link(fabric, rng, host):
@@ -132,17 +132,17 @@ def sm(fabric, rng, _host):
 
 
 def manager(fabric, rng, _host):
-    """Another one, which takes over, and gives the subnet back."""
+    """Another one, which becomes master, and hands the subnet back."""
     with fabric.fault(rng.choice(IB[1:]), "manager", priority=5):
         time.sleep(rng.random() * 0.5)
 
 
-# What happens, how often, and whose requests it excuses.
+# Faults, their frequency, and the requests that they excuse.
 FAULTS = [(packets, 6, "host"), (link, 2, "host"), (spine, 1, "ib"), (sm, 1, "sm"), (manager, 1, "sm")]
 
 
 def settled(fabric):
-    """The subnet is as before a fault: ports, the manager, and IPoIB, by which rdma_cm finds addresses."""
+    """The subnet is as before a fault: ports, the manager, and IPoIB, by which rdma_cm resolves addresses."""
 
     def is_up():
         show = fabric.show()
@@ -162,7 +162,7 @@ def some_fault(fabric, rng, world):
 
 
 class Runner:
-    """Runs on one fabric, and what they have counted."""
+    """Runs on one fabric, with the sums of their counters."""
 
     def __init__(self, fabric, program, seed):
         self.fabric, self.program, self.seed = fabric, program, seed
@@ -174,9 +174,9 @@ class Runner:
         return self.fabric.start(PLACES[world.used[slot]], self.program, world.path, slot)
 
     def run(self, run):
-        """Returns what is wrong, or nothing."""
+        """Returns the failure, or nothing."""
         path = self.fabric.folder / "chaos.file"
-        path.unlink(missing_ok=True)  # programs of a run that failed have the old one
+        path.unlink(missing_ok=True)  # programs of a failed run have the old one
         world = World(self.fabric, path, self.size, run, self.seed)
         rng = random.Random(self.seed)
         programs = [self.start(world, slot) for slot in range(len(world.used))]
@@ -221,7 +221,7 @@ class Runner:
             self.kills += 1
 
     def reduce(self, run):
-        """The smallest run that fails, and what it says."""
+        """The smallest failing run, and its failure."""
         text, smaller, end = None, True, time.monotonic() + REDUCTION
         while smaller and time.monotonic() < end:
             tries = [run._replace(**{what: False}) for what in ("kills", "faults", "bad") if getattr(run, what)]
@@ -239,7 +239,7 @@ class Runner:
 
 
 def chosen():
-    """The run that the environment wants."""
+    """The run that the environment selects."""
     words = os.environ.get("MUSLIN_CHAOS_PAIRS")
     pairs = [PAIRS[int(i)] for i in words.split(",")] if words else PAIRS
     without = os.environ.get("MUSLIN_CHAOS_WITHOUT", "").split(",")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """
-Communication libraries and what they ask of a device: UCX, libfabric, rsockets, and single calls of theirs.
+Communication libraries and their requirements of a device: UCX, libfabric, rsockets, and single calls of theirs.
 
     h1 -- leaf1 ... leaf2 -- h5        r1 -- sw1 -- sw2 -- r2
 """
@@ -55,7 +55,7 @@ def ends(request):
 
 
 def test_no_provider_of_an_adapter_maker_is_promised(ends):
-    """Programs that find Mellanox' number use mlx5's own calls (perftest from 26.04 on)."""
+    """Programs that find Mellanox' vendor ID use mlx5's own calls (perftest from 26.04 on)."""
     fabric, host, *_ = ends
     assert re.search(r"vendor_id:\s+0xffffff\s+vendor_part_id:\s+0\s", fabric.run(host, "ibv_devinfo", "-v"))
 
@@ -70,7 +70,7 @@ def test_address_vectors_of_ethernet(ethernet, program):
     "test", ["rc_verbs am_lat bcopy", "rc_verbs put_bw zcopy", "rc_verbs get zcopy", "ud_verbs am_bw bcopy"]
 )
 def test_ucx_transports(ends, test):
-    """Where it is built with MPI, it leaves that alone if its input is a terminal."""
+    """If built with MPI, it does not use that when its input is a terminal."""
     fabric, server, client, ip, device = ends
     transport, what, layout = test.split()
     command = f"UCX_UD_VERBS_ETH_DGID_CHECK=n exec ucx_perftest -p {free_port()} -d {device}:1 -x {transport} -t {what}"
@@ -81,7 +81,7 @@ def test_ucx_transports(ends, test):
 
 
 def test_extended_attributes(shared_fabric):
-    """`ls -l` asks for them; the files have none, as in sysfs."""
+    """`ls -l` reads them; the files have none, as in sysfs."""
     assert "No such file" not in shared_fabric.run("h1", "ls", "-l", "/sys/class/infiniband/", "/dev/infiniband/")
 
 
@@ -111,7 +111,7 @@ def test_lists_of_datagrams(shared_fabric, program):
 
 
 def test_the_users_preloads_stay(shared_fabric, folder, compiled):
-    """They come before muslin's library, also in a `muslin run` within another."""
+    """They precede muslin's library, also in a `muslin run` within another one."""
     lib = compiled(folder / "mine.so", "-shared", source="int mine;")
     muslin = str(shared_fabric.muslin)
     inner = [muslin, "run", "--name", shared_fabric.name, "h5", "--", "env"]

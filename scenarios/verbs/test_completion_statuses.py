@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """
-The exact statuses with which connections end, and what a program that makes new ones gets through.
+The exact statuses with which connections end, and the messages of a program that makes new ones.
 
     h1 -- leaf1 --+-- spine1 --+-- leaf2 -- h5
                   +-- spine2 --+
@@ -11,7 +11,7 @@ from muslin import free_port, wait_until
 
 
 class Stream:
-    """The server at h5 and how to send to it from h1."""
+    """The server at h5, and a function that sends to it from h1."""
 
     def __init__(self, fabric, program):
         self.fabric, self.program = fabric, program
@@ -33,7 +33,7 @@ def stream(fabric, program):
 
 
 def test_a_failed_completion_and_a_new_connection(stream, fabric):
-    """A completion with an error in the midst of healthy traffic: one program hangs on, the other recovers."""
+    """A completion with an error during traffic: one program hangs, the other recovers."""
     fault = fabric.fault("h1", "complete", status="LOC_PROT_ERR", queue="send", nth=50)
     stream.serve()
     assert "status 4\n" in stream.send("--rebuild", "--pause", "0.001")
@@ -41,13 +41,13 @@ def test_a_failed_completion_and_a_new_connection(stream, fabric):
 
 
 def test_receiver_not_ready_retries_exhausted(stream, fabric):
-    """Nobody posts a receive, and three RNR retries are all there is: status 13."""
+    """No receive is posted, and the limit is three RNR retries: status 13."""
     stream.serve("--no-receives")
     assert stream.send("--rnr-retry", "3", status=1).startswith("status 13\n")
 
 
 def test_a_storm_of_receiver_not_ready(stream, fabric):
-    """Five RNR NAKs break a connection with three retries, and one that retries for ever not at all."""
+    """Five RNR NAKs break a connection with three retries, but not one with unlimited retries."""
     storm = fabric.fault("h5", "rnr", after=20, first=5)
     stream.serve()
     assert stream.send("--rnr-retry", "3", status=1).startswith("status 13\n")
@@ -57,7 +57,7 @@ def test_a_storm_of_receiver_not_ready(stream, fabric):
 
 
 def test_messages_of_no_length(stream, fabric):
-    """A message without a byte is a message: each arrives and takes a receive, also when some are lost on the way."""
+    """Each message without a byte arrives and consumes a receive, also when some are lost on the path."""
     fabric.fault("h5", "drop", dir="in", opcode="RC_SEND_ONLY", len=0, every=7)
     stream.serve()
     assert "sent 40 failed 0" in stream.send("--size", "0", "--count", "40")
@@ -65,7 +65,7 @@ def test_messages_of_no_length(stream, fabric):
 
 
 def test_duplicates_are_delivered_once(stream, fabric):
-    """Every request comes twice: the program sees each once."""
+    """Every request arrives twice: the program sees each once."""
     fabric.fault("h5", "duplicate", dir="in", opcode="request")
     stream.serve()
     stream.send("--count", "50", "--pause", "0.001")

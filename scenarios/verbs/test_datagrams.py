@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """
-Management datagrams of an ordinary program's UD queue pair change nothing in the subnet, and fill no log:
+MADs sent by a program's UD queue pair change nothing in the subnet, and do not fill the log:
 
     h1: the manager ---- leaf1 ---- spines ---- leaf2 ---- h6: the program
 """
@@ -25,7 +25,7 @@ def manager(fabric):
 
 @pytest.mark.parametrize("node", ["h2", "leaf1"])
 def test_qp0_is_no_destination(shared_fabric, datagrams, node):
-    """IBTA 9.2.3.2: what is to QP0 and not on VL15 is discarded."""
+    """IBTA 9.2.3.2: packets to QP0 on a VL other than VL15 are discarded."""
     fabric = shared_fabric
     port = 1 if node == "h2" else 0
     states = [(p["state"], p["phys_state"]) for n in fabric.show()["nodes"] for p in n["ports"]]

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """
 Credit loops: a ring of switches whose buffers are full of packets that wait for each other. Each host sends to the one
-two places further on, clockwise, on links of 10 Mb/s; by the shortest ways every link of the ring carries two flows.
+two places further on, clockwise, on links of 10 Mb/s; by the shortest paths every link of the ring carries two flows.
 
            h1
           sw1
@@ -17,7 +17,7 @@ import pytest
 
 RATE = ["--rates", "nominal", "--fault", "all rate bps=10M opcode=uc"]
 TRAFFIC = [*RATE, "--seconds", 60, "--to", 2, "--traffic", 600, "--size", 2048]
-FOR_EVER = ["--hoq", 20]  # packets never grow too old in a switch
+FOR_EVER = ["--hoq", 20]  # no lifetime limit of packets in a switch
 
 
 @pytest.fixture
@@ -29,8 +29,8 @@ def ring(tmp_path, sim):
 
 def test_shortest_ways_deadlock(ring):
     """
-    Within seconds nothing moves any more, and nothing ever will: no packet arrives in the last 50 seconds, none is
-    discarded, and PortXmitWait counts on: in 60 s of a longer standstill as much again.
+    Within seconds all traffic stops: no packet arrives in the last 50 seconds, none is discarded, and PortXmitWait
+    increases: in 60 s of a longer deadlock by the same amount again.
     """
     dead = ring("--routing", "minhop", *FOR_EVER)
     assert dead["last_arrival"] < 10 and not any(dead["discarded"].values())
@@ -41,14 +41,14 @@ def test_shortest_ways_deadlock(ring):
 
 @pytest.mark.parametrize("routing", ["updn", "auto"])
 def test_up_and_down_does_not(ring, routing):
-    """Ways that never go down and then up again form no loop: all links are busy to the end."""
+    """Up/down paths form no credit loop: all links are busy to the end."""
     alive = ring("--routing", routing, *FOR_EVER)
     assert alive["routing"] == "updn" and alive["last_arrival"] > 60
     assert alive["arrived"] > 50 * ring("--routing", "minhop", *FOR_EVER)["arrived"]
 
 
 def test_lifetimes_dissolve_it(ring):
-    """With the lifetimes that the manager sets by default, switches discard what has stood a second: loss instead."""
+    """With the lifetimes that the manager sets by default, switches discard packets after a second: loss instead."""
     lossy = ring("--routing", "minhop")
     assert lossy["last_arrival"] > 60
     assert lossy["discarded"]["xmit_sw_lifetime"] + lossy["discarded"]["xmit_sw_hoq"] > 1000

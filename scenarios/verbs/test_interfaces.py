@@ -13,7 +13,7 @@ from test_sysfs import ethernet  # noqa: F401
 
 @pytest.fixture
 def interfaces(program):
-    """interfaces(FABRIC, HOST): the lines about them, without those about lo."""
+    """interfaces(FABRIC, HOST): the lines of the program's output, without those about lo."""
 
     def run(fabric, host):
         out = fabric.run(host, program("interfaces"))

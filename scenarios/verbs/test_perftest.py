@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""perftest between h1 and h5 on different leafs: every operation, transport and way of completion."""
+"""perftest between h1 and h5 on different leafs: every operation, transport and kind of completion."""
 
 import re
 

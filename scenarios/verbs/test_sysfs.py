@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """
-What programs read of an adapter besides verbs: its PCI function in sysfs, and the network interfaces of its ports.
+Attributes of an adapter besides verbs: its PCI function in sysfs, and the network interfaces of its ports.
 
     h1 -- leaf1 ...       r1 -- sw1 -- v1 (VLAN 10)       w1: iWARP on the machine's lo
 """
@@ -72,7 +72,7 @@ def test_pci_function(at):
 
 
 def test_state_changes_are_seen(shared_fabric):
-    """In files that nobody may write, too."""
+    """Also in files without write permission."""
     state = ["cat", "/sys/class/infiniband/muslin0/ports/1/state", "/sys/class/net/ib0/operstate"]
     assert shared_fabric.run("h2", *state).split() == ["4:", "ACTIVE", "up"]
     with shared_fabric.fault("h2:1", "down"):
@@ -90,7 +90,7 @@ for name in sys.argv[1:]:
 
 
 def test_attributes_of_gids(shared_fabric, ethernet):
-    """The kernel has these files on InfiniBand, too. No interface has its GIDs: the read fails."""
+    """The kernel has these files on InfiniBand, too. Its GIDs have no interface: the read fails."""
 
     def read(fabric, host, *names):
         return fabric.run(host, sys.executable, "-c", INVALID, *names).splitlines()

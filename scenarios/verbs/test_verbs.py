@@ -58,7 +58,7 @@ def test_gid_and_global_route(shared_fabric):
 
 
 def test_queue_pair_numbers_tell_hosts_apart(shared_fabric):
-    """Each host counts from a number of its own, so that a capture can be read by them."""
+    """The QPNs of each host start at another number, so that they can be distinguished in a capture."""
     args = ["ibv_rc_pingpong", "-p", free_port(), "-n", "1"]
     _, client = shared_fabric.pair(("h1", *args), ("h6", *args, "localhost"))
     local, remote = (int(n, 16) for n in re.findall(r"QPN (0x\w+)", client))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Subnet administration (IBTA 15): give its operations to sm_create() in sm_config.sa. */
+/* Subnet administration (IBTA 15): operations for sm_config.sa. */
 #ifndef MUSLIN_SM_SA_SA_H
 #define MUSLIN_SM_SA_SA_H
 

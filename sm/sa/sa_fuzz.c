@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* MADs for subnet administration and traps, of any length, as after RMPP. Input: sender, length (2 bytes), MAD; repeated. */
+/*
+ * Fuzz: MADs for subnet administration and traps, of any length, as after RMPP. Input: sender, length (2 bytes), MAD;
+ * repeated.
+ */
 #include "sm/sm_fixture.h"
 
 int LLVMFuzzerTestOneInput(const u8 *data, size_t size);
@@ -20,7 +23,8 @@ int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
 
 		data += 3, size -= 3;
 		n = min(size, (size_t)len * 8);
-		mad = calloc(1, who & 0x80 ? MAD_SIZE : max(n, (size_t)MAD_HDR_SIZE)); /* as long as it says */
+		mad = calloc(1,
+			     who & 0x80 ? MAD_SIZE : max(n, (size_t)MAD_HDR_SIZE)); /* not longer, for the sanitizer */
 		memcpy(mad, data, who & 0x80 ? min(n, (size_t)MAD_SIZE) : n);
 		wire_set(mad, MAD_BASE_VERSION, 1);
 		wire_set(mad, MAD_CLASS, who & 0x80 ? MAD_CLASS_SUBN_LID : MAD_CLASS_SUBN_ADM);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Event forwarding: InformInfo subscriptions and reports. IBTA 13.4.8.3, 13.4.11, 15.2.5.12. */
+/* Event forwarding (IBTA 13.4.8.3, 13.4.11, 15.2.5.12): InformInfo subscriptions and reports. */
 #include <stdlib.h>
 
 #include "sm/sa/sa_internal.h"
@@ -125,7 +125,7 @@ void sm_sa_inform_record(struct sa_call *c)
 
 /* ---- reports ---- */
 
-/* 13.4.8.3: each field of the subscription means all, or what it says. */
+/* 13.4.8.3: each field of the subscription is a wildcard or a value to match. */
 static bool sa_inform_wants(const struct subscriber *s, const u8 *notice)
 {
 	struct wire_gid gid = wire_gid_from_bytes(wire_cbytes(s->info, INFORMINFO_GID));
@@ -200,7 +200,7 @@ void sm_inform_report(struct sm *sm, const u8 *notice, const struct sm_port *sub
 	}
 }
 
-/* ---- life ---- */
+/* ---- destroy ---- */
 
 void sm_inform_fini(struct sm *sm)
 {

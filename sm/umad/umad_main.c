@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * muslin-sm: the subnet manager as a program of its own, on the port that libibumad opens.
+ * muslin-sm: the subnet manager as a separate program, on the port that libibumad opens.
  *
- * A thread blocks in umad_recv(), since descriptors of ibsim's preload library cannot be polled, and passes the MADs through
- * a pipe to the loop. All else runs in the main thread.
+ * A thread blocks in umad_recv(), since descriptors of ibsim's preload library cannot be polled, and passes the MADs
+ * through a pipe to the loop. Everything else runs in the main thread.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -24,7 +24,7 @@
 #include "sm/sa/sa.h"
 
 #define PENDING_HASH 4096
-#define MESSAGE_MAX  (4u << 20) /* what a request to the SA may be as an RMPP message */
+#define MESSAGE_MAX  (4u << 20) /* longest RMPP request to the SA */
 #define TICK_MS      200
 #define USAGE        2
 
@@ -57,7 +57,7 @@ struct port {
 
 static const struct {
 	int mgmt_class, version, rmpp;
-	u8 methods[8]; /* 0: no more */
+	u8 methods[8]; /* terminated by 0 */
 } agents[AGENTS] = {
 	[AGENT_LID] = { MAD_CLASS_SUBN_LID,
 			MAD_CLASS_VERSION_SUBN,
@@ -87,7 +87,7 @@ static int umad_port_remember(struct port *p, u32 tid, u32 timeout_ms, u32 retri
 	return 0;
 }
 
-/* Removes the request with this TID; its cookie, or NULL when there is none. */
+/* Removes the request with this TID; returns its cookie, or NULL if there is none. */
 static void *umad_port_take(struct port *p, u32 tid)
 {
 	struct pending *w;
@@ -103,7 +103,7 @@ static void *umad_port_take(struct port *p, u32 tid)
 	return NULL;
 }
 
-/* Timeouts that the port does not report, as with ibsim. */
+/* Reports timeouts that the port does not report, as with ibsim. */
 static void on_tick(struct loop_timer *t, struct now now)
 {
 	struct port *p = container_of(t, struct port, tick);
@@ -140,7 +140,7 @@ static void set_addr(void *umad, const struct mad_addr *to)
 		return;
 	memcpy(grh.gid, to->gid.raw, sizeof(grh.gid));
 	grh.grh_present = 1;
-	grh.flow_label = (__force __be32)to->flow_label; /* in host order, for this call */
+	grh.flow_label = (__force __be32)to->flow_label; /* in host order in this call */
 	grh.hop_limit = to->hop_limit;
 	grh.traffic_class = to->traffic_class;
 	grh.gid_index = to->gid_index;
@@ -170,7 +170,7 @@ static int port_send(void *transport, const u8 *mad, u32 len, const struct mad_a
 	return timeout_ms ? umad_port_remember(p, tid, timeout_ms, retries, cookie) : 0;
 }
 
-/* The bit lives as long as the file is open. */
+/* The kernel clears the bit when the file is closed. */
 static void set_is_sm(void *transport, bool on)
 {
 	struct port *p = transport;
@@ -221,11 +221,11 @@ static struct mad_addr from_umad(void *umad)
 	return from;
 }
 
-/* A message that the thread has read. */
+/* A message from the receive thread. */
 struct message {
-	u32 len; /* of the MAD; status != 0: of the request that failed */
+	u32 len; /* of the MAD; status != 0: of the failed request */
 	int status;
-	u8 umad[]; /* with the MAD behind its header */
+	u8 umad[]; /* followed by the MAD */
 };
 
 static void umad_port_deliver(struct port *p, struct message *m)
@@ -266,7 +266,7 @@ static void on_received(struct loop_fd *w, u32 events, struct now now)
 	}
 }
 
-/* One message; NULL when the port has failed. Messages that do not fit are read again with the room they need. */
+/* Reads one message; NULL: the port has failed. Messages that do not fit are read again into a larger buffer. */
 static struct message *umad_port_receive(int port)
 {
 	u32 room = MAD_SIZE;
@@ -361,7 +361,7 @@ static void open_port(struct port *p, u64 guid)
 		die("pipe: %s", strerror(errno));
 }
 
-/* Reloads the partitions; after an error the old ones stay. */
+/* Reloads the partitions; keeps the old ones after an error. */
 static void read_partitions(struct port *p)
 {
 	char err[512], *text = p->partitions ? sm_file_read(p->partitions, err, sizeof(err)) : NULL;
@@ -463,7 +463,7 @@ static void umad_port_parse(struct options *o, int argc, char **argv)
 {
 	int id;
 
-	o->cfg.window = 32; /* what real switches and ibsim take without loss */
+	o->cfg.window = 32; /* real switches and ibsim receive so many without loss */
 	while ((id = getopt_long(argc, argv, "g:p:P:R:s:t:r:vh", long_options, NULL)) != -1)
 		switch (id) {
 		case 'g':

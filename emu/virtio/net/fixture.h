@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* For tests: a card at a station whose link the test is, and its driver. */
+/* For tests: a card at a station whose link is the test, and its driver. */
 #ifndef MUSLIN_NET_FIXTURE_H
 #define MUSLIN_NET_FIXTURE_H
 
@@ -58,7 +58,7 @@ static inline void card_destroy(struct card *c)
 	loop_destroy(c->loop);
 }
 
-/* The driver comes: queues without buffers. */
+/* Starts the driver, with empty queues. */
 static inline int card_attach(struct card *c)
 {
 	int err = front_open(&c->f, c->loop, c->path);
@@ -68,7 +68,7 @@ static inline int card_attach(struct card *c)
 	return err;
 }
 
-/* A frame of @len bytes comes to the station: what the card says. */
+/* The station receives a frame of @len bytes; the result of the card. */
 static inline int card_arrive(struct card *c, u32 len)
 {
 	struct wire_buf *frame = wire_buf_alloc(len);

@@ -34,7 +34,7 @@ static void monitor_on_readable(struct loop_fd *w, u32 events, struct now now)
 		vnet_monitor_close(m);
 }
 
-/* One line fits into a socket, or the machine reads none any more. */
+/* Sends without blocking: a line fits in the socket, unless QEMU has stopped reading. */
 static void monitor_send(struct vnet_monitor *m, const char *line, int len)
 {
 	if (send(m->fd.fd, line, (size_t)len, MSG_DONTWAIT | MSG_NOSIGNAL) != len)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Offloads of the card: checksums and TCP segmentation (TSO). Other parties see complete frames only. Virtio 1.2, 5.1.6.2.
+ * Offloads of the card: checksums and TCP segmentation (TSO), so that the network sees complete frames only. Virtio
+ * 1.2, 5.1.6.2.
  */
 #include <errno.h>
 
@@ -9,14 +10,14 @@
 #include "emu/wire/inet.h"
 
 #define DATA_VALID 2
-#define FRAME_MAX  9216 /* bytes behind the Ethernet header; longer ones are the guest's to check */
+#define FRAME_MAX  9216 /* bytes after the Ethernet header; the guest checks longer ones itself */
 #define NEEDS_CSUM 1
 #define GSO_NONE   0
 #define GSO_TCPV4  1
 #define GSO_TCPV6  4
 #define OVERHEAD   (ETHER_SIZE + ETHER_TAG_SIZE)
 #define PACKET_MAX 65535u
-#define PADDING    (WIRE_INET_ENCAP - 2) /* as IPoIB has it between the ethertype and the packet */
+#define PADDING    (WIRE_INET_ENCAP - 2) /* as in IPoIB, between the ethertype and the packet */
 
 /* Virtio 1.2, 5.1.6. */
 struct vnet_hdr {
@@ -39,7 +40,7 @@ u8 vnet_in_flags(const struct wire_buf *frame)
 	return wire_inet_ok(p, len + WIRE_INET_ENCAP) ? DATA_VALID : 0;
 }
 
-/* The checksum's field holds the sum of the pseudo-header. */
+/* The guest has stored the sum of the pseudo-header in the checksum's field. */
 static int fill_checksum(struct wire_buf *b, u32 start, u32 offset)
 {
 	u16 sum;
@@ -67,7 +68,7 @@ static int take_frame(struct vnet_out *o, const struct vhost_chain *c, const str
 	return err;
 }
 
-/* The packet is kept with padding behind the ethertype, as segments are made from it. */
+/* Stores the packet with padding after the ethertype, for segmentation. */
 static int take_packet(struct vnet_out *o, const struct vhost_chain *c, const struct vnet_hdr *hdr, u32 len)
 {
 	u32 tcp = le16_to_cpu(hdr->csum_start) + PADDING;
@@ -118,11 +119,11 @@ struct wire_buf *vnet_out_next(struct vnet_out *o)
 	u32 len;
 
 	o->frame = NULL;
-	while (!b && o->packet) { /* without memory for a segment the next one is tried */
+	while (!b && o->packet) { /* out of memory for a segment: tries the next one */
 		len = o->packet->size - o->l2 - o->head;
 		s = wire_lso_segment(o->packet->data + o->l2, o->head, len, o->mss, o->next);
 		b = s ? wire_buf_alloc(o->l2 + s->size - PADDING) : NULL;
-		if (b) { /* behind the addresses and the tag, without padding */
+		if (b) { /* after the addresses and the tag, without padding */
 			memcpy(b->data, o->packet->data, o->l2 + 2);
 			memcpy(b->data + o->l2 + 2, s->data + WIRE_INET_ENCAP, s->size - WIRE_INET_ENCAP);
 		}

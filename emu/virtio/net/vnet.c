@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * virtio-net device (virtio 1.2, 5.1). Each received frame uses one chain behind a header. Frames without a buffer are queued at
- * the station until the guest adds buffers.
+ * virtio-net device (virtio 1.2, 5.1). Each received frame uses one chain, after a header. Frames without a buffer are
+ * queued at the station until the guest adds buffers.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -9,10 +9,10 @@
 #include "emu/virtio/net/vnet_internal.h"
 #include "emu/virtio/vhost/vhost.h"
 
-/* Virtio 1.2, 5.1.3: VIRTIO_NET_F_CSUM, _GUEST_CSUM, _MTU (QEMU tells it), _HOST_TSO4, _HOST_TSO6 */
+/* Virtio 1.2, 5.1.3: VIRTIO_NET_F_CSUM, _GUEST_CSUM, _MTU (set by QEMU), _HOST_TSO4, _HOST_TSO6 */
 #define FEATURES   (BIT(0) | BIT(GUEST_CSUM) | BIT(3) | BIT(11) | BIT(12))
 #define GUEST_CSUM 1
-#define TURN       256 /* chains and frames before others have their turn: a chain may be cut into thousands of frames */
+#define TURN       256 /* chains and frames per turn: a chain may be segmented into thousands of frames */
 
 enum {
 	RX,
@@ -25,10 +25,10 @@ struct vnet {
 	struct vhost *vhost;
 	struct ether_port *station;
 	bool running[QUEUES];
-	bool waits;       /* the station keeps a frame */
-	bool due[QUEUES]; /* chains were given back since the last interrupt */
+	bool waits;       /* the station has a frame for it */
+	bool due[QUEUES]; /* chains were used since the last interrupt */
 	struct vnet_out out;
-	struct wire_buf *held; /* frame for which the link had no space */
+	struct wire_buf *held; /* frame for which the link's queue was full */
 	struct loop_task task;
 	struct vnet_monitor monitor;
 	u64 counter[VNET_CTR_NUM];
@@ -46,7 +46,7 @@ u64 vnet_counter(const struct vnet *n, enum vnet_counter c)
 	return c < VNET_CTR_NUM ? n->counter[c] : 0;
 }
 
-/* The interrupt comes when the loop's round is over: one for many chains. */
+/* Interrupts are sent at the end of the loop's iteration: one for many chains. */
 static void give_back(struct vnet *n, u32 queue, u16 head, u32 written)
 {
 	vhost_push(n->vhost, queue, head, written);
@@ -62,7 +62,7 @@ enum sent {
 	TURN_OVER
 };
 
-/* What the last chain has become. */
+/* Sends the frames of the last chain. */
 static enum sent send_held(struct vnet *n, u32 *budget)
 {
 	int err;
@@ -215,7 +215,7 @@ static void on_stop(void *ctx, u32 queue)
 	n->held = NULL;
 }
 
-static void on_memory(void *ctx) {} /* nothing of it is kept */
+static void on_memory(void *ctx) {} /* no pointers to it are kept */
 
 static const struct vhost_ops ops = {
 	.queues = QUEUES,

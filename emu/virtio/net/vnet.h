@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* A guest's network card: virtio's, over vhost-user, at a station of the simulated Ethernet. Virtio 1.2, 5.1. */
+/* A guest's network card: virtio-net over vhost-user, at a station of the simulated Ethernet. Virtio 1.2, 5.1. */
 #ifndef MUSLIN_NET_VNET_H
 #define MUSLIN_NET_VNET_H
 
@@ -9,26 +9,26 @@
 struct vnet;
 
 /*
- * Listens at @path for a front end, whose card has the station's address. It is the station's second user from now on. NULL with
- * errno. The station must outlive it.
+ * Listens at @path for a front end, whose card has the station's address. Becomes the station's second user. NULL with
+ * errno set. The station must outlive it.
  */
 struct vnet *vnet_create(struct loop *loop, const char *path, struct ether_port *station);
-void vnet_destroy(struct vnet *n); /* NULL is harmless */
+void vnet_destroy(struct vnet *n); /* NULL is allowed */
 /*
- * Who has the card's front end has a monitor, too, at the other end of the stream socket @fd, which calls the card @netdev: there
- * the card's carrier follows the station's link from now on. Takes @fd, also when it fails. 0, -EINVAL: no such name, or -errno.
+ * @fd is a stream socket to the front end's QMP monitor, in which the card's network end is @netdev: from now on the
+ * card's carrier follows the station's link. Takes @fd, also on failure. 0, -EINVAL: invalid name, or -errno.
  */
 int vnet_set_monitor(struct vnet *n, int fd, const char *netdev);
 const char *vnet_path(const struct vnet *n);
-bool vnet_in_use(const struct vnet *n); /* a front end is there */
+bool vnet_in_use(const struct vnet *n); /* a front end is connected */
 
 #define VNET_COUNTERS(C)                                                    \
 	C(RX, "rx_frames")                                                  \
 	C(TX, "tx_frames")                                                  \
-	C(RX_NOBODY, "rx_nobody")     /* no driver was there to take it */  \
+	C(RX_NOBODY, "rx_nobody")     /* no driver */                       \
 	C(RX_TOO_LONG, "rx_too_long") /* longer than the driver's buffer */ \
-	C(RX_WAITED, "rx_waited")     /* times that no buffer was there */  \
-	C(TX_BAD, "tx_bad")           /* no frame, too long, or with wishes that \
+	C(RX_WAITED, "rx_waited")     /* no buffer, counted per attempt */  \
+	C(TX_BAD, "tx_bad")           /* no frame, too long, or with offloads that \
 					 were not offered */
 #define VNET_COUNTER_ENUM(name, str) VNET_CTR_##name,
 enum vnet_counter {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Fuzz: both rings and what they point to are the input's; chains are rung for, and frames come. */
+/* Fuzz: the input writes both rings and their buffers, kicks for chains, and sends frames to the card. */
 #include "emu/lib/log.h"
 #include "emu/virtio/net/fixture.h"
 
-/* Descriptors and available ring of each queue, then what they point to. */
+/* Descriptors and available ring of each queue, then the buffers. */
 static size_t place(size_t i)
 {
 	static const size_t at[] = { 0, 1024, FRONT_QSIZE, FRONT_QSIZE + 1024 };

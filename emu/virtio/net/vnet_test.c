@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* The card against a driver that obeys, and one that does not. */
+/* The card with a conforming driver and with a misbehaving one. */
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -9,7 +9,7 @@
 
 static struct card c;
 
-/* The driver sends a chain of @len bytes, of which the header is as it stands: how many frames leave. */
+/* The driver sends a chain of @len bytes with the present header; returns the number of frames sent. */
 static u32 sends(u32 len)
 {
 	u32 before = c.nsent;
@@ -17,7 +17,7 @@ static u32 sends(u32 len)
 
 	front_post(&c.f, CARD_TX, FRONT_DATA, len, 0, 0);
 	if (front_used(&c.f, CARD_TX) != (u16)(used + 1))
-		return ~0u; /* a chain always comes back */
+		return ~0u; /* a chain must always be used */
 	return c.nsent - before;
 }
 
@@ -50,14 +50,14 @@ static void test_out(void)
 	row(12, "which has room again", c.nsent == 5 && c.sent->size == 62);
 }
 
-/* What the driver wants of a frame of TCP with @payload bytes: a row each; frames that leave, or none where it makes no sense. */
+/* Offload requests for a TCP frame with @payload bytes, and the frames sent; none if inconsistent. */
 static const struct {
 	int n;
 	const char *what;
 	bool tagged, v6;
 	u8 flags, gso;
 	u32 payload, mss;
-	int start; /* of the checksum, beside the right place */
+	int start; /* of the checksum, relative to the correct offset */
 	u32 frames;
 } wishes[] = {
 	{ 60, "a checksum", false, false, 1, 0, 100, 0, 0, 1 },
@@ -80,7 +80,7 @@ static const struct {
 	{ 77, "with headers behind the frame", false, false, 1, 1, 100, 1460, 60000, 0 },
 };
 
-/* Addresses, tag, IP and TCP headers, as a kernel leaves them whose card has offered to finish. Returns where TCP begins. */
+/* Addresses, tag, IP and TCP headers, as a kernel fills them for a card with offloads. Returns the offset of TCP. */
 static u32 headers(u8 *p, bool tagged, bool v6, u32 payload)
 {
 	u32 ip = tagged ? 18 : 14, tcp = ip + (v6 ? 40 : 20), sum = 20 + payload + WIRE_INET_TCP;
@@ -103,7 +103,7 @@ static u32 headers(u8 *p, bool tagged, bool v6, u32 payload)
 	return tcp;
 }
 
-/* The last frame that left is whole, and its checksums are right. */
+/* Whether the last frame sent is complete with valid checksums. */
 static bool whole(bool tagged, u32 size)
 {
 	u32 l2 = tagged ? 16 : 12;
@@ -147,14 +147,14 @@ static void test_wishes(void)
 	loop_run_idle(c.loop, 0);
 	row(79, "all when it has room again", c.nsent - frames == 3 && whole(false, tcp + 1020));
 	c.full = true;
-	front_post(&c.f, CARD_TX, FRONT_DATA, CARD_HEAD + tcp + 3020, 0, 0); /* and left when the guest goes */
+	front_post(&c.f, CARD_TX, FRONT_DATA, CARD_HEAD + tcp + 3020, 0, 0); /* pending when the guest disconnects */
 	memset(data, 0, CARD_HEAD);
 	c.full = false;
 	c.station.nic.ready(c.station.nic.ctx);
 	loop_run_idle(c.loop, 0);
 }
 
-/* One chain that becomes thousands of frames does not keep others from their turn. */
+/* A chain that is segmented into thousands of frames must not starve others. */
 static void test_turn(void)
 {
 	u8 *data = c.f.mem + FRONT_DATA;
@@ -175,7 +175,7 @@ static void test_turn(void)
 	row(88, "and as a whole", c.nsent - before == 3000);
 }
 
-/* Buffers of the receive queue have no part that the driver writes. */
+/* Buffers of the receive queue are device-writable only. */
 static void offer(u16 head, u32 len)
 {
 	front_fill(front_desc(&c.f, CARD_RX, head), CARD_IN, len, 2, 0);
@@ -205,7 +205,7 @@ static void test_receive(void)
 	row(38, "holds nobody up", card_arrive(&c, 60) == 1 && vnet_counter(c.net, VNET_CTR_RX_NOBODY) == 2);
 }
 
-/* A frame of TCP comes, of whose bytes the one at @damaged is another: the flags that the driver gets. */
+/* Receives a TCP frame with the byte at @damaged corrupted; returns the flags that the driver gets. */
 static int flags_of(bool tagged, bool v6, u32 damaged)
 {
 	struct wire_buf *frame = wire_buf_alloc(200);
@@ -250,7 +250,7 @@ static void test_life(void)
 	row(43, "both ways", !c.nsent);
 }
 
-/* What the card has said to its monitor since; the socket is empty then. */
+/* Whether the card has sent @text, and no more, to its monitor. */
 static bool said(int fd, const char *text)
 {
 	char got[512];
@@ -272,7 +272,7 @@ static void test_carrier(void)
 {
 	int fd[2];
 
-	c.station.nic.link(c.station.nic.ctx, false); /* nobody to be told */
+	c.station.nic.link(c.station.nic.ctx, false); /* without a monitor */
 	row(50, "a monitor is greeted", !monitor_pair(fd, "net0") && said(fd[0], HELLO));
 	c.station.nic.link(c.station.nic.ctx, false);
 	row(51, "a cable is pulled", said(fd[0], LINK("false")));
@@ -282,7 +282,7 @@ static void test_carrier(void)
 	loop_run_idle(c.loop, 0);
 	close(fd[0]);
 	loop_run_idle(c.loop, 0);
-	c.station.nic.link(c.station.nic.ctx, false); /* it has gone */
+	c.station.nic.link(c.station.nic.ctx, false); /* the monitor has disconnected */
 	c.station.up = false;
 	row(54, "one that comes to a dead link", !monitor_pair(fd, "net0") && said(fd[0], HELLO LINK("false")));
 	c.station.up = true;

@@ -23,7 +23,7 @@ void vhost_memory_clear(struct vhost *v)
 	v->nregions = 0;
 }
 
-/* The new table replaces the old one; without all of it there is none. */
+/* The new table replaces the old one; if any region fails there is none. */
 int vhost_memory_set(struct vhost *v, const struct vhost_mem_region *m, u32 n, int *fds, u32 nfds)
 {
 	u32 i;

@@ -11,7 +11,7 @@
 #define VRING_INDEX 0xffu
 #define VRING_NO_FD (1u << 8)
 
-/* What a handler answers: more than 0: that many bytes of v->in are the reply; 0: done; less: rejected. */
+/* Result of a handler: more than 0: that many bytes of v->in are the reply; 0: done; less: rejected. */
 typedef int handler(struct vhost *v);
 
 static int take_fd(struct vhost *v, u32 i)
@@ -63,7 +63,7 @@ static int set_mem_table(struct vhost *v)
 	    v->hdr.size < 8 + v->in.mem.n * sizeof(v->in.mem.region[0]))
 		return -EINVAL;
 	err = vhost_memory_set(v, v->in.mem.region, v->in.mem.n, v->fds, v->nfds);
-	v->ops->memory(v->ctx); /* before queues stop, which may touch what the device keeps in the guest's memory */
+	v->ops->memory(v->ctx); /* before queues stop, because stopping may access the device's state in guest memory */
 	vhost_queues_remap(v);
 	return err;
 }
@@ -116,7 +116,7 @@ static int vring_fd(struct vhost *v, void (*set)(struct vhost_queue *q, int fd))
 	struct vhost_queue *q = queue_at(v, v->in.num & VRING_INDEX);
 	int fd = v->in.num & VRING_NO_FD ? -1 : take_fd(v, 0);
 
-	/* A pipe, a socket or a device may block where an eventfd does not. */
+	/* Only an eventfd is sure not to block; a pipe, a socket or a device might. */
 	if (!q || (fd >= 0 && passed_kind(fd) != PASSED_EVENTFD)) {
 		passed_close(fd, v->client.pid);
 		return -EINVAL;
@@ -137,7 +137,7 @@ static int set_vring_call(struct vhost *v)
 	return vring_fd(v, vhost_queue_set_call);
 }
 
-/* QEMU has the config space of some devices itself. */
+/* For some devices QEMU itself provides the config space. */
 static u64 protocol_features(const struct vhost *v)
 {
 	return VHOST_PROTOCOL_FEATURES & ~(v->ops->config ? 0 : BIT_ULL(VHOST_PF_CONFIG));
@@ -178,7 +178,7 @@ static int set_backend_req_fd(struct vhost *v)
 	return 0;
 }
 
-/* A size of 0 in the answer means failure. */
+/* A size of 0 in the reply means failure. */
 static int get_config(struct vhost *v)
 {
 	u8 config[VHOST_CONFIG_MAX] = { 0 };
@@ -224,7 +224,7 @@ static const struct {
 	[VHOST_SET_CONFIG] = { message_reject, 12 },
 };
 
-/* The peer waits for each answer, so that there is room. */
+/* Cannot block: the peer waits for each reply, so the socket has room. */
 static int message_reply(struct vhost *v, u32 size)
 {
 	struct vhost_hdr hdr = { v->hdr.request, VHOST_MSG_VERSION | VHOST_MSG_REPLY, size };

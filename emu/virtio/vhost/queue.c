@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Split virtqueues (virtio 1.2, 2.7). The driver may write the rings at any time: each index is read once and validated. A
- * queue with an invalid ring is stopped until it is started again.
+ * Split virtqueues (virtio 1.2, 2.7). The driver may write the rings at any time: each index is read once and
+ * validated. A queue with an invalid ring is stopped until it is started again.
  */
 #include <errno.h>
 #include <unistd.h>
@@ -34,7 +34,7 @@ static void on_kick(struct loop_fd *w, u32 events, struct now now)
 
 	if (got != (ssize_t)sizeof(n)) {
 		if (got >= 0 || (errno != EAGAIN && errno != EINTR))
-			loop_fd_del(w); /* no eventfd, or closed */
+			loop_fd_del(w); /* not an eventfd, or closed */
 		return;
 	}
 	q->v->queue_stats[q->index].kicks += n;
@@ -55,8 +55,8 @@ void vhost_queue_init(struct vhost *v, u32 index)
 }
 
 /*
- * Translates the front end's addresses of the rings to pointers: nothing else does. A running queue whose rings are not, or no longer, in
- * memory that the front end shares is stopped.
+ * The only translation of the front end's ring addresses to pointers. A running queue is stopped if its rings are not
+ * in memory that the front end shares.
  */
 static int queue_map(struct vhost_queue *q)
 {
@@ -80,7 +80,7 @@ void vhost_queue_set_num(struct vhost_queue *q, u32 num)
 {
 	q->num = num;
 	if (q->addressed)
-		queue_map(q); /* the rings have another length now */
+		queue_map(q); /* the length of the rings has changed */
 }
 
 int vhost_queue_set_addr(struct vhost_queue *q, u64 desc, u64 avail, u64 used)
@@ -168,7 +168,7 @@ void vhost_queue_reset(struct vhost_queue *q)
 	q->no_kicks = no_kicks;
 }
 
-/* One descriptor into the chain; 0, or -EBADMSG. Device-writable ones come last (2.7.4.2). */
+/* Adds one descriptor to the chain; 0, or -EBADMSG. Device-writable ones must be last (2.7.4.2). */
 static int add_desc(struct vhost *v, struct vhost_chain *c, const struct vring_desc_le *d)
 {
 	u64 addr = le64_to_cpu(d->addr), left = le32_to_cpu(d->len);
@@ -216,7 +216,7 @@ static int queue_walk(struct vhost *v, struct vhost_chain *c, const struct vring
 			return 0;
 		i = le16_to_cpu(d.next);
 	}
-	return -EBADMSG; /* a loop, or longer than anything that drivers make */
+	return -EBADMSG; /* a loop, or longer than drivers use */
 }
 
 static int queue_collect(struct vhost_queue *q, struct vhost_chain *c, u16 head)
@@ -306,7 +306,7 @@ void vhost_want_kicks(struct vhost *v, u32 queue, bool want)
 		queue_store16(&q->used->flags, want ? 0 : USED_NO_NOTIFY);
 }
 
-/* From @off of these segments to @to, or there from @from. */
+/* Copies from @off of these segments to @to, or, if that is NULL, there from @from. */
 static u32 segs_copy(const struct vhost_seg *s, u32 n, u32 off, u8 *to, const u8 *from, u32 len)
 {
 	u32 part, done = 0;

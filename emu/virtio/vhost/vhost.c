@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* A vhost-user device: its front end comes and goes, and the bytes of its messages. */
+/* A vhost-user device: connections of its front end, and reassembly of its messages. */
 #include "emu/virtio/vhost/vhost.h"
 
 #include <errno.h>
@@ -33,7 +33,7 @@ static void front_gone(struct client_socket *c)
 	v->features = v->protocol = 0;
 }
 
-/* Reads on: 1 when something came, 0 when nothing is there, -errno at the end. */
+/* Reads more: 1: bytes were read, 0: none available, -errno: end of the connection. */
 static int read_some(struct vhost *v)
 {
 	bool head = v->got < sizeof(v->hdr);
@@ -54,7 +54,7 @@ static int read_some(struct vhost *v)
 	return 1;
 }
 
-/* What is left in the socket waits for the loop's next iteration. */
+/* The rest stays in the socket until the loop's next iteration. */
 static int front_readable(struct client_socket *c)
 {
 	struct vhost *v = container_of(c, struct vhost, client);

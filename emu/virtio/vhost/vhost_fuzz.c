@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Fuzz: a front end's memory with three queues in it, then what it says. */
+/* Fuzz: memory of a front end with three queues, then its messages. */
 #include "emu/virtio/vhost/fixture.h"
 
 static struct vhost *dev;

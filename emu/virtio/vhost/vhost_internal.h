@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* The back end's own state, and the protocol's messages. */
+/* Private state of the back end, and the protocol's messages. */
 #ifndef MUSLIN_VHOST_INTERNAL_H
 #define MUSLIN_VHOST_INTERNAL_H
 
@@ -8,9 +8,9 @@
 
 #define VHOST_REGIONS_MAX 8
 #define VHOST_FDS_MAX     8
-#define VHOST_NUM_MAX     32768 /* entries of a queue */
-#define VHOST_DESCS_MAX   1024  /* descriptors of a chain, those without bytes too */
-#define VHOST_TURN        64    /* messages of one front end before others have their turn */
+#define VHOST_NUM_MAX     32768 /* entries per queue */
+#define VHOST_DESCS_MAX   1024  /* descriptors per chain, including empty ones */
+#define VHOST_TURN        64    /* messages of a front end per turn */
 
 #define VIRTIO_RING_INDIRECT 28
 #define VIRTIO_VERSION_1     32
@@ -105,9 +105,9 @@ struct vhost_queue {
 	u32 index;
 	bool running, broken, enabled, no_kicks, unsignalled;
 	u32 num;
-	bool addressed;                       /* SET_VRING_ADDR has come; any value is an address, 0 as well */
+	bool addressed;                       /* SET_VRING_ADDR was received; any value is an address, even 0 */
 	u64 desc_user, avail_user, used_user; /* addresses in QEMU */
-	/* All NULL unless the three rings are mapped. A queue that runs has them. */
+	/* All NULL unless the three rings are mapped. Required while the queue runs. */
 	struct vring_desc_le *desc;
 	struct vring_avail_le *avail;
 	struct vring_used_le *used;
@@ -128,7 +128,7 @@ struct vhost {
 	struct vhost_queue q[VHOST_QUEUES_MAX];
 	struct vhost_stats stats;
 	struct vhost_queue_stats queue_stats[VHOST_QUEUES_MAX]; /* outlive connections */
-	/* the message that comes in */
+	/* the incoming message */
 	struct vhost_hdr hdr;
 	u32 got; /* bytes of header and payload so far */
 	union vhost_payload in;
@@ -143,17 +143,17 @@ void *vhost_memory_user(const struct vhost *v, u64 user, u64 len);
 
 /* queue.c */
 void vhost_queue_init(struct vhost *v, u32 index);
-void vhost_queue_set_num(struct vhost_queue *q, u32 num); /* of one that does not run */
+void vhost_queue_set_num(struct vhost_queue *q, u32 num); /* of a stopped queue */
 int vhost_queue_set_addr(struct vhost_queue *q, u64 desc, u64 avail, u64 used);
 void vhost_queue_set_kick(struct vhost_queue *q, int fd);
 void vhost_queue_set_call(struct vhost_queue *q, int fd);
 void vhost_queue_enable(struct vhost_queue *q, bool enable);
 void vhost_queue_stop(struct vhost_queue *q);
 void vhost_queue_reset(struct vhost_queue *q);
-/* Maps the rings of every queue anew: the memory table is another. */
+/* Remaps the rings of every queue after a change of the memory table. */
 void vhost_queues_remap(struct vhost *v);
 
-/* message.c: handles v->hdr with v->in. 0, or -errno: the connection ends. Takes the descriptors that it keeps. */
+/* message.c: handles v->hdr with v->in. 0, or -errno: close the connection. Takes the descriptors that it keeps. */
 int vhost_message(struct vhost *v);
 
 #endif

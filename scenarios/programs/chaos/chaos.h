@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Random verbs of many programs against a model of what verbs promise. Each program has a slot in a file that all of them map;
- * two programs share a connection, and an end reads there what it has to find: what was sent, what was written to its memory, and the
- * excuses for errors, which a program records before it causes them. Without an excuse every request succeeds.
+ * Random verbs of many programs against a model of verbs. Each program has a slot in a file that all of them map; two
+ * programs share a connection, and an end reads there the expected data: messages sent, data written to its memory, and
+ * the excuses for errors, which a program records before it causes them. Without an excuse every request succeeds.
  */
 #ifndef CHAOS_H
 #define CHAOS_H
@@ -17,7 +17,7 @@
 #define PROCS     16
 #define CONNS     32
 #define HOSTS     16
-#define GENS      8    /* generations of a connection whose excuses are kept */
+#define GENS      8    /* generations of a connection with recorded excuses */
 #define SLOT      4096 /* bytes of a buffer for sends and READs, and of a part of the peer's target */
 #define LOCALS    16
 #define RECVS     32
@@ -30,7 +30,7 @@
 #define DEPTH     32
 #define INLINE    64
 #define QKEY      0x1234u
-#define BOUND     40 /* seconds in which a request completes, whatever happens */
+#define BOUND     40 /* seconds in which a request completes in any case */
 
 #define LOCAL_BYTES  ((size_t)LOCALS * SLOT)
 #define RECV_BYTES   ((size_t)RECVS * (RECV_SIZE + GRH))
@@ -42,21 +42,21 @@ enum conn_type {
 	CONN_UC,
 	CONN_UD,
 	CONN_CM,    /* RC by rdma_cm */
-	CONN_IWARP, /* the same on iWARP */
+	CONN_IWARP, /* RC by rdma_cm on iWARP */
 };
 
 enum excuse {
-	BAD = 1 << 0,      /* a wrong send request */
-	BAD_RECV = 1 << 1, /* a wrong receive */
+	BAD = 1 << 0,      /* an invalid send request */
+	BAD_RECV = 1 << 1, /* an invalid receive */
 	STOPPED = 1 << 2,  /* an end has moved its queue pair to the error state */
 	RACE = 1 << 3,     /* a region was deregistered while it was in use */
 	KILLED = 1 << 4,
-	LOST = 1 << 5, /* a fault on the way */
+	LOST = 1 << 5, /* a fault on the path */
 };
 
-/* ---- the file: what the scenario writes ---- */
+/* ---- the file: written by the scenario ---- */
 
-#define WITHOUT_BAD 1u /* head.without: no wrong requests */
+#define WITHOUT_BAD 1u /* head.without: no invalid requests */
 
 struct proc_head {
 	_Atomic uint32_t host, kills, done, ops;
@@ -77,17 +77,17 @@ struct head {
 	struct conn_head conn[CONNS];
 };
 
-/* ---- the file: what programs tell each other ---- */
+/* ---- the file: written by the programs ---- */
 
-/* A message that takes a receive. */
+/* A message that consumes a receive. */
 struct sent {
 	uint32_t id, len, imm, opcode;
-	uint32_t off, version; /* of RDMA WRITE WITH IMMEDIATE: where in the target */
+	uint32_t off, version; /* of RDMA WRITE WITH IMMEDIATE: offset in the target */
 	bool bad, inv;
 };
 
 struct end_shared {
-	_Atomic uint32_t made, ready, quiet, drained, checked; /* the last generation that came so far */
+	_Atomic uint32_t made, ready, quiet, drained, checked; /* the last generation in that state */
 	/* of generation @made */
 	uint32_t incarnation, qpn, psn, rkey, tcp_port;
 	uint64_t target;
@@ -95,12 +95,12 @@ struct end_shared {
 	union ibv_gid gid;
 	_Atomic uint32_t sent, acked, posted, received;
 	struct sent stream[STREAM];
-	/* What this end has written to the peer's target: what requests that have succeeded left there. */
+	/* Data that this end has written to the peer's target by requests that have succeeded. */
 	uint8_t shadow[TARGET_BYTES];
 	uint64_t word[WORDS];
-	uint32_t unsure, unsure_words; /* by bit: requests on these parts have failed */
+	uint32_t unsure, unsure_words; /* bitmaps: requests on these parts have failed */
 	_Atomic uint32_t version[TARGETS];
-	/* The memory window that the peer may use. */
+	/* Memory window that the peer may use. */
 	_Atomic uint32_t window, window_serial;
 };
 
@@ -109,7 +109,7 @@ struct conn_shared {
 	struct end_shared end[2];
 };
 
-/* Keys of a program that must not work. */
+/* Invalid keys of a program. */
 struct proc_shared {
 	_Atomic uint32_t incarnation, revoked, other_pd, no_rights;
 	uint64_t addr;
@@ -127,7 +127,7 @@ extern struct file *file;
 
 struct msg {
 	uint32_t id, len, slot, off, word, seq;
-	uint32_t errs; /* statuses that it may have, by bit, beside those of excuses */
+	uint32_t errs; /* bitmap of statuses that it may have besides those of excuses */
 	uint8_t opcode;
 	bool signaled, must_fail, stream, in_target, busy_slot;
 	uint64_t expect, after, at;
@@ -150,13 +150,13 @@ struct end {
 	uint32_t index, side, peer, gen;
 	enum conn_type type;
 	enum end_state state;
-	uint64_t since; /* when it came to the state */
+	uint64_t since; /* time of entry to the state */
 	uint8_t *mem, *recvs, *target;
 	struct ibv_qp *qp;
 	uint32_t qpn; /* until its last completion has been polled, after the QP itself is destroyed */
 	struct ibv_cq *scq, *rcq;
 	bool own_cq, own_rcq, failed, rq_failed, closing_read, armed[2];
-	uint64_t sqd; /* since when its queue pair is in that state */
+	uint64_t sqd; /* time of entry to SQD */
 	uint64_t armed_at[2];
 	struct ibv_srq *srq;
 	struct ibv_mr *mr, *target_mr;
@@ -171,7 +171,7 @@ struct end {
 	struct rdma_event_channel *channel;
 	struct rdma_cm_id *listener, *id;
 	bool established;
-	/* epochs when it was made */
+	/* epochs at its creation */
 	uint32_t epoch[2], sm_epoch;
 	struct msg sq[RING];
 	uint32_t sq_head, sq_tail, unsignaled;
@@ -180,7 +180,7 @@ struct end {
 		bool bad;
 	} rq[RING];
 	uint32_t rq_head, rq_tail, rq_depth;
-	uint32_t stream_at; /* of the peer's */
+	uint32_t stream_at; /* position in the peer's stream */
 	uint8_t posted[TARGET_BYTES];
 	uint64_t posted_word[WORDS];
 	uint64_t blocked;
@@ -191,10 +191,10 @@ struct prog {
 	uint64_t rng;
 	struct ibv_context *ctx;
 	struct ibv_pd *pd, *other_pd;
-	struct ibv_cq *cq; /* of ends that have none of their own */
+	struct ibv_cq *cq; /* of ends without a CQ of their own */
 	struct ibv_comp_channel *channel;
 	struct ibv_mr *other_mr, *no_rights;
-	uint8_t *spare; /* memory of wrong keys */
+	uint8_t *spare; /* memory of invalid keys */
 	uint32_t revoked_lkey;
 	struct ibv_port_attr port;
 	union ibv_gid gid;
@@ -214,10 +214,10 @@ bool without(uint32_t kind);
 
 /* conn.c: generations of a connection. */
 void end_init(struct end *e, uint32_t conn, uint32_t side);
-bool end_step(struct end *e); /* something was done */
+bool end_step(struct end *e); /* false: nothing to do */
 uint32_t end_excuses(const struct end *e);
-void end_excuse(struct end *e, uint32_t excuse); /* before what it is an excuse for */
-void end_stop(struct end *e);                    /* the next generation, please; the excuse is there */
+void end_excuse(struct end *e, uint32_t excuse); /* call before causing the error */
+void end_stop(struct end *e);                    /* starts the next generation; the excuse is recorded */
 bool end_is_rc(const struct end *e);
 
 /* traffic.c, requests.c, wrong.c, completions.c */
@@ -229,10 +229,10 @@ void traffic_poll(struct end *e); /* until the CQs that it uses are empty */
 void traffic_closing_read(struct end *e);
 void traffic_check_target(struct end *e);
 void traffic_late(struct end *e);
-bool traffic_expects(const struct end *e); /* completions of requests */
-void traffic_abandon(struct end *e);       /* those behind the last signaled one: nobody knows whether they succeeded */
+bool traffic_expects(const struct end *e); /* are completions outstanding? */
+void traffic_abandon(struct end *e);       /* of requests after the last signaled one, whose success is unknown */
 
-/* objects.c: objects that nobody uses, and calls that must fail. */
+/* objects.c: objects without a connection, and calls that must fail. */
 void objects_op(void);
 void objects_close(void);
 bool objects_is_qp(const struct ibv_qp *qp);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Receives and completions. A request that succeeds has moved exactly its bytes, signaled requests complete once and in order, messages
- * come once and in order, and the status of a request that fails is one that it was posted for, or one of the connection's excuses.
+ * Receives and completions. A request that succeeds has moved exactly its bytes, signaled requests complete once and in
+ * order, messages arrive once and in order, and the status of a failed request is one of its own statuses, or of the
+ * connection's excuses.
  */
 #include "traffic.h"
 
@@ -63,7 +64,7 @@ bool traffic_fill(struct end *e)
 	return true;
 }
 
-/* The message of the peer's stream that has come. */
+/* The received message of the peer's stream. */
 static bool is_message(const struct end *e, const struct sent *s, const struct ibv_wc *wc, const uint8_t *data)
 {
 	uint32_t grh = e->type == CONN_UD ? GRH : 0;
@@ -107,7 +108,10 @@ static void message_received(struct end *e, const struct ibv_wc *wc, uint32_t se
 		wrong(e, "a receive with a wrong buffer has succeeded");
 	if (e->type == CONN_UD && wc->src_qp != e->his->qpn)
 		wrong(e, "a datagram of QP %#x", wc->src_qp);
-	/* A fault may repeat them and change their order; on UC, too, a first or only packet begins a message whatever its PSN is (9.8). */
+	/*
+	 * A fault may repeat messages and change their order; on UC, too, a first or only packet begins a message with
+	 * any PSN (9.8).
+	 */
 	if (!end_is_rc(e) && end_excuses(e) & LOST) {
 		at = end > STREAM ? end - STREAM : 0;
 		s = &e->his->stream[at % STREAM];
@@ -153,7 +157,7 @@ static void on_recv(struct end *e, const struct ibv_wc *wc, uint32_t seq)
 		wrong(e, "receive %u completes twice", seq);
 	e->rq_tail++;
 	if (wc->status == IBV_WC_SUCCESS) {
-		if (e->rq_failed && e->type != CONN_UD) /* a datagram's error is its own */
+		if (e->rq_failed && e->type != CONN_UD) /* a datagram's error affects only itself */
 			wrong(e, "a receive succeeds behind one that has failed");
 		message_received(e, wc, seq);
 		return;
@@ -162,7 +166,7 @@ static void on_recv(struct end *e, const struct ibv_wc *wc, uint32_t seq)
 	if (!(recv_statuses(e, e->rq[seq % RING].bad, ex) & BIT(wc->status)))
 		wrong(e, "receive %u: %s", seq, ibv_wc_status_str(wc->status));
 	e->rq_failed |=
-		wc->status != IBV_WC_LOC_LEN_ERR || end_is_rc(e); /* too short a receive ends a message of UC alone */
+		wc->status != IBV_WC_LOC_LEN_ERR || end_is_rc(e); /* a short receive ends a message only on UC */
 	end_stop(e);
 }
 
@@ -238,7 +242,7 @@ static uint32_t send_statuses(const struct end *e, const struct msg *m, uint32_t
 		may |= BIT(IBV_WC_RETRY_EXC_ERR);
 	if (ex & RACE && (!consumes || m->in_target))
 		may |= BIT(IBV_WC_REM_ACCESS_ERR);
-	if (ex & KILLED) /* its memory, or its regions, may be gone before its queue pair is */
+	if (ex & KILLED) /* its memory or regions may be released before its queue pair */
 		may |= BIT(IBV_WC_REM_OP_ERR) | BIT(IBV_WC_REM_ACCESS_ERR);
 	if (ex & BAD_RECV && consumes)
 		may |= BIT(IBV_WC_REM_INV_REQ_ERR) | BIT(IBV_WC_REM_OP_ERR);
@@ -342,7 +346,7 @@ static bool cq_poll(struct ibv_cq *cq)
 		struct end *e = end_of(wc[i].wr_id);
 
 		if ((wc[i].wr_id >> 32 & 0xffff) != (e->gen & 0xffff) || !e->qpn)
-			continue; /* of an SRQ that is gone */
+			continue; /* of a destroyed SRQ */
 		file->head.proc[prog.index].completions++;
 		if (wc[i].qp_num != e->qpn)
 			wrong(e, "a completion of QP %#x", wc[i].qp_num);

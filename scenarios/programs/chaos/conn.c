@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Generations of a connection. Each begins with new queue pairs and ends when an end asks for the next one: after an error, because
- * it wants to, or in order (closing), when nothing is under way and both have seen that all has come.
+ * Generations of a connection. Each begins with new queue pairs and ends when an end requests the next one: after an
+ * error, at random, or in order (closing), when nothing is in flight and both ends have received everything.
  */
 #include "chaos.h"
 
@@ -94,7 +94,7 @@ void end_init(struct end *e, uint32_t conn, uint32_t side)
 		wrong(e, "no memory");
 	e->recvs = e->mem + LOCAL_BYTES;
 	e->target = e->recvs + RECV_BYTES;
-	e->target += -(uintptr_t)e->target & 4095; /* the words behind it stay aligned */
+	e->target += -(uintptr_t)e->target & 4095; /* the words after it stay aligned */
 	go(e, GONE);
 	if (prog.incarnation) {
 		uint32_t gen = e->conn->want;
@@ -105,7 +105,7 @@ void end_init(struct end *e, uint32_t conn, uint32_t side)
 	}
 }
 
-/* ---- making ---- */
+/* ---- creation ---- */
 
 static struct ibv_cq *cq_make(struct end *e, bool *own)
 {
@@ -217,7 +217,7 @@ static void qp_connect(struct end *e)
 		.max_dest_rd_atomic = 4,
 		.min_rnr_timer = 5,
 		.ah_attr = path(e),
-		.timeout = 18, /* 1 s: a busy machine may not let the daemon run for as long as a tenth */
+		.timeout = 18, /* 1 s: a busy machine may not schedule the daemon for a tenth of it */
 		.retry_cnt = 7,
 		.rnr_retry = 7,
 	};
@@ -308,7 +308,7 @@ static void cm_event(struct end *e, struct rdma_cm_event *ev)
 		cm_must(e, rdma_connect(e->id, &param), "rdma_connect");
 		break;
 	case RDMA_CM_EVENT_CONNECT_REQUEST:
-		if (e->id) { /* of a client that was killed; or a late one */
+		if (e->id) { /* of a client that was killed, or a late one */
 			if (!end_excuses(e))
 				wrong(e, "a second CONNECT_REQUEST");
 			rdma_reject(ev->id, NULL, 0);
@@ -338,7 +338,7 @@ static bool cm_events(struct end *e)
 	if (!e->channel || rdma_get_cm_event(e->channel, &ev))
 		return false;
 	copy = *ev;
-	rdma_ack_cm_event(ev); /* an id whose events are not acknowledged cannot be destroyed */
+	rdma_ack_cm_event(ev); /* an id with unacknowledged events cannot be destroyed */
 	cm_event(e, &copy);
 	return true;
 }
@@ -356,7 +356,7 @@ static bool cm_connect(struct end *e)
 	return true;
 }
 
-/* ---- the states ---- */
+/* ---- states ---- */
 
 static void end_make(struct end *e, uint32_t gen)
 {
@@ -397,7 +397,7 @@ static void destroyed(struct end *e, int err, const char *what)
 		wrong(e, "%s: %s", what, strerror(err < 0 ? errno : err));
 }
 
-/* What the channel tells of CQs has been taken and acknowledged one by one. */
+/* The channel's CQ events have been received and acknowledged one by one. */
 static void end_destroy(struct end *e)
 {
 	if (e->id) {
@@ -420,7 +420,7 @@ static void end_destroy(struct end *e)
 	if (e->target_mr)
 		destroyed(e, ibv_dereg_mr(e->target_mr), "dereg_mr");
 	destroyed(e, ibv_dereg_mr(e->mr), "dereg_mr");
-	traffic_poll(e); /* receives of an SRQ that had come; no event is left */
+	traffic_poll(e); /* polls received messages of an SRQ; no event is left */
 	if (e->own_rcq)
 		destroyed(e, ibv_destroy_cq(e->rcq), "destroy_cq");
 	if (e->own_cq)
@@ -472,7 +472,7 @@ static bool gone_step(struct end *e)
 {
 	uint32_t want = e->conn->want;
 
-	if (e->gen && e->mine->checked < e->gen) { /* both have drained: what was written is there */
+	if (e->gen && e->mine->checked < e->gen) { /* both have drained: written data is in memory */
 		if (e->his->drained < e->gen && !peer_killed(e))
 			return false;
 		traffic_check_target(e);
@@ -499,7 +499,7 @@ static void leave(struct end *e)
 	drain_begin(e);
 }
 
-/* All that was sent has come. */
+/* All sent messages have been received. */
 static bool quiet_step(struct end *e)
 {
 	uint32_t ex = end_excuses(e) & ~STOPPED;

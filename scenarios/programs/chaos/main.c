@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * A program of the random verbs: opens its HCA, and does random operations until each program has done its share.
+ * A program of the random verbs: opens its HCA, and executes random operations until each program has completed its
+ * number.
  *
  * usage: chaos FILE SLOT
  */
@@ -71,7 +72,7 @@ bool without(uint32_t kind)
 static void prog_open(void)
 {
 	int n = 0;
-	struct ibv_context **all = rdma_get_devices(&n); /* those that rdma_cm uses */
+	struct ibv_context **all = rdma_get_devices(&n); /* the contexts that rdma_cm uses */
 	struct proc_shared *ps = &file->proc[prog.index];
 	struct ibv_mr *mr;
 
@@ -156,7 +157,7 @@ static bool async_events(void)
 	case IBV_EVENT_SRQ_ERR:
 	case IBV_EVENT_DEVICE_FATAL:
 		wrong(NULL, "%s", ibv_event_type_str(ev.event_type));
-	default: /* of the port */
+	default: /* port events */
 		break;
 	}
 	ibv_ack_async_event(&ev);
@@ -175,7 +176,7 @@ static bool all_done(void)
 	return true;
 }
 
-/* A round over all ends. False: there was nothing to do. */
+/* One round over all ends. False: there was nothing to do. */
 static bool round_run(void)
 {
 	bool busy = async_events(), gone = true;

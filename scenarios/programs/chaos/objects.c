@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Objects that no connection uses: made, used by each other, and destroyed; and calls that must fail. */
+/* Objects without a connection: created, used by each other, and destroyed; and calls that must fail. */
 #include "chaos.h"
 
 #include <errno.h>
@@ -8,7 +8,7 @@
 
 #define SETS 4
 
-/* A protection domain and what is in it; NULL: not there. */
+/* A protection domain and its objects; NULL: not created. */
 static struct set {
 	struct ibv_pd *pd;
 	struct ibv_cq *cq;
@@ -63,7 +63,7 @@ static struct ibv_qp *qp_make(const struct set *s)
 	return ibv_create_qp(s->pd, &init);
 }
 
-/* One object more of a set. */
+/* Creates one more object of a set. */
 static void set_grow(struct set *s)
 {
 	struct ibv_srq_init_attr srq = { .attr = { .max_wr = 1 + draw(100), .max_sge = 1 + draw(3) } };
@@ -95,7 +95,7 @@ static void set_grow(struct set *s)
 	}
 }
 
-/* What is in use stays. */
+/* Objects in use cannot be destroyed. */
 static void set_in_use(struct set *s)
 {
 	if (s->mr || s->srq || s->qp || s->mw || s->ah)
@@ -158,7 +158,7 @@ static void creates_wrong(const struct set *s)
 	struct ibv_qp_init_attr init = {
 		.send_cq = s->cq, .recv_cq = s->cq, .qp_type = IBV_QPT_RC, .cap = { 1u << 30, 1, 1, 1, 0 }
 	};
-	void *unmapped = (void *)4096; /* below what may be mapped */
+	void *unmapped = (void *)4096; /* below the lowest address that can be mapped */
 
 	must_fail(!ibv_create_cq(prog.ctx, 0, NULL, NULL, 0), "create_cq of no entries");
 	must_fail(!ibv_create_cq(prog.ctx, 1 << 30, NULL, NULL, 0), "create_cq of 2^30 entries");

@@ -36,7 +36,7 @@ struct msg *msg_new(struct end *e, uint8_t opcode)
 	return m;
 }
 
-/* One to three parts of the local buffer. */
+/* Splits the local buffer into one to three SGEs. */
 int msg_sges(const struct end *e, const struct msg *m, struct ibv_sge *sge, bool one)
 {
 	uint32_t at = 0, n = one || m->len < 8 ? 1 : 1 + draw(3), i;
@@ -65,7 +65,7 @@ void msg_post(struct end *e, struct msg *m, struct ibv_send_wr *wr)
 	err = ibv_post_send(e->qp, wr, &bad);
 	if (err && !end_excuses(e))
 		wrong(e, "post_send of opcode %u, %u bytes: %s", m->opcode, m->len, strerror(err));
-	if (err) { /* it is as if it had not been there */
+	if (err) { /* the request was not posted */
 		e->sq_head--;
 		if (m->busy_slot)
 			e->local_busy &= ~BIT(m->slot);
@@ -97,7 +97,7 @@ void end_stream_add(struct end *e, struct msg *m, const struct sent *s)
 	m->stream = true;
 }
 
-/* A window of the peer's that this end has not invalidated. */
+/* The R_Key of a peer's window that this end has not invalidated. */
 static uint32_t window_of(const struct end *e)
 {
 	uint32_t serial = e->his->window_serial;
@@ -105,7 +105,7 @@ static uint32_t window_of(const struct end *e)
 	return serial && serial != e->inv_serial && e->type != CONN_IWARP ? e->his->window : 0;
 }
 
-/* Is a READ under way from one of these parts of the target? */
+/* Is a READ outstanding from one of these parts of the target? */
 static bool is_read(const struct end *e, uint32_t parts)
 {
 	uint32_t i;
@@ -181,7 +181,7 @@ bool op_write(struct end *e)
 	pattern_fill(msg_local(e, m), m->id, m->len);
 	pattern_fill(e->posted + m->off, m->id, m->len);
 	wr.num_sge = msg_sges(e, m, sge, false);
-	if (is_read(e, BIT(part))) /* which a WRITE may overtake (IBTA 10.8.3.3) */
+	if (is_read(e, BIT(part))) /* a WRITE may overtake it (IBTA 10.8.3.3) */
 		wr.send_flags |= IBV_SEND_FENCE;
 	if (m->len <= INLINE && e->type != CONN_IWARP && chance(300))
 		wr.send_flags |= IBV_SEND_INLINE;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* What an end does: requests and operations on its queue pair by weight, what it checks in the end, and what has come too late. */
+/* Traffic of an end: random requests and operations on its queue pair by weight, final checks, and late completions. */
 #include "traffic.h"
 
 #include <errno.h>
@@ -30,14 +30,14 @@ void traffic_reset(struct end *e)
 static bool op_stop(struct end *e)
 {
 	end_excuse(e, STOPPED);
-	end_stop(e); /* end_step() takes it to the error state */
+	end_stop(e); /* end_step() moves it to the error state */
 	count_op();
 	return true;
 }
 
 static bool op_close(struct end *e)
 {
-	e->conn->closing = e->gen; /* end_step() goes on */
+	e->conn->closing = e->gen; /* end_step() continues */
 	count_op();
 	return true;
 }
@@ -150,13 +150,13 @@ bool traffic_op(struct end *e)
 	else if (ops[i].op == op_send && !e->blocked)
 		e->blocked = now_ms();
 	else if (ops[i].op == op_send && now_ms() - e->blocked > 3000 && end_may_lose(e))
-		e->conn->closing = e->gen; /* what is lost gives no credit back */
+		e->conn->closing = e->gen; /* lost messages return no credit */
 	else
 		return false;
 	return true;
 }
 
-/* The last request: all before it is there when it has completed. */
+/* The last request: its completion shows that all requests before it are in memory. */
 void traffic_closing_read(struct end *e)
 {
 	resume(e);
@@ -176,7 +176,10 @@ void traffic_closing_read(struct end *e)
 	}
 }
 
-/* What both ends have drained: the peer's requests that succeeded are in the target, and the messages that it knows of have come. */
+/*
+ * Checks when both ends have drained: the peer's requests that succeeded are in the target, and its messages were
+ * received.
+ */
 void traffic_check_target(struct end *e)
 {
 	const struct end_shared *h = e->his;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Traffic of an end: what its files share. */
+/* Traffic of an end: declarations shared by its files. */
 #ifndef TRAFFIC_H
 #define TRAFFIC_H
 
@@ -42,7 +42,7 @@ static inline uint8_t *msg_local(const struct end *e, const struct msg *m)
 bool end_may_lose(const struct end *e);
 void msg_unsure(struct end *e, const struct msg *m);
 
-/* requests.c: false: there is nothing to do */
+/* requests.c: false: nothing to do */
 bool end_has_slot(const struct end *e);
 struct msg *msg_new(struct end *e, uint8_t opcode);
 int msg_sges(const struct end *e, const struct msg *m, struct ibv_sge *sge, bool one);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Wrong requests, each with the statuses that it may have. */
+/* Invalid requests, each with its possible statuses. */
 #include "traffic.h"
 
 #include <string.h>
@@ -16,7 +16,7 @@ static uint32_t bad_lkey(const struct end *e)
 	}
 }
 
-/* A key of the peer's that does not work, and its address. */
+/* An invalid key of the peer, and its address. */
 static void bad_rkey(const struct end *e, struct ibv_send_wr *wr)
 {
 	struct proc_shared *ps = &file->proc[e->peer];
@@ -63,7 +63,7 @@ static bool bad_request(struct end *e, uint8_t opcode, bool rkey, uint32_t len, 
 				rkey || errs != BIT(IBV_WC_LOC_PROT_ERR) ? e->mr->lkey : bad_lkey(e) };
 	wr.wr.rdma.remote_addr = e->his->target;
 	wr.wr.rdma.rkey = e->his->rkey;
-	if (opcode == IBV_WR_RDMA_WRITE) { /* a part of it may be there when it fails */
+	if (opcode == IBV_WR_RDMA_WRITE) { /* a part of it may be in memory when it fails */
 		m->in_target = true;
 		e->mine->version[0]++;
 	}
@@ -99,7 +99,7 @@ static bool bad_atomic(struct end *e)
 	return true;
 }
 
-/* Datagrams to a QP that is not there, or with a Q_Key that is not its own: they vanish. */
+/* Datagrams to a QP that does not exist, or with a wrong Q_Key: they are dropped. */
 static bool vanishing(struct end *e)
 {
 	struct ibv_sge sge[3];

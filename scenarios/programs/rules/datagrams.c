@@ -9,7 +9,7 @@
 #define UD_MTU  2048 /* of the ports */
 #define UD_SEND .op = IBV_WR_SEND
 
-/* Another datagram behind those of the rule is received: the queue pairs still work, and no more came before it. */
+/* One more datagram after those of the rule is received: the queue pairs still work, and no other arrived before it. */
 static void next_works(struct scene *s)
 {
 	struct end *b = &s->end[RESP];
@@ -54,7 +54,7 @@ static void arrived(struct scene *s)
 
 		EXPECT(s, !memcmp(&grh->sgid, &a->gid, 16) && !memcmp(&grh->dgid, &b->gid, 16));
 		EXPECT(s, (be32toh(grh->version_tclass_flow) >> 28) == 6 && grh->next_hdr == 0x1b);
-		/* of what follows: BTH, DETH, payload with its pad, ICRC */
+		/* BTH, DETH, payload with its pad, ICRC */
 		EXPECT(s, be16toh(grh->paylen) ==
 				  12 + 8 + 4 * (r->send.op == IBV_WR_SEND_WITH_IMM) + (len + 3) / 4 * 4 + 4);
 	}
@@ -156,7 +156,7 @@ static void many_senders(struct scene *s)
 	post_ok(s, REQ, (struct req){ UD_SEND, .len = 8 });
 	a->qp = first;
 	EXPECT(s, wait_recv(s, RESP, 2));
-	/* in either order: they are not of one queue */
+	/* in either order: they are of two queues */
 	EXPECT(s, s->end[RESP].rwc[0].src_qp + s->end[RESP].rwc[1].src_qp == first->qp_num + second->qp_num);
 	EXPECT(s, s->end[RESP].rwc[0].src_qp == first->qp_num || s->end[RESP].rwc[0].src_qp == second->qp_num);
 	EXPECT(s, wait_send(s, REQ, 2));
@@ -209,7 +209,10 @@ static struct ibv_ah *group_ah(struct scene *s)
 	return ah;
 }
 
-/* @arg: how many others of the port are attached; @arg2: 1: the sender is, too; 2: another Q_Key in the datagram. */
+/*
+ * @arg: number of other attached QPs of the port; @arg2: 1: the sender is attached, too; 2: another Q_Key in the
+ * datagram.
+ */
 static void multicast(struct scene *s)
 {
 	const struct knobs *k = &s->rule->knob[REQ];
@@ -294,7 +297,7 @@ static void destroy_attached(struct scene *s)
 	EXPECT(s, !ibv_detach_mcast(s->end[REQ].qp, &group, MLID));
 }
 
-/* P_Keys: the table of each port has a second one. */
+/* P_Keys: the table of each port has a second entry. */
 
 static bool set_pkey(struct scene *s, enum side at, unsigned index)
 {

@@ -13,7 +13,7 @@ static void local_inv(struct scene *s)
 	EXPECT(s, mw_bound(s, 2) == IBV_WC_SUCCESS && s->end[RESP].swc[1].opcode == IBV_WC_LOCAL_INV);
 	copy = *mw;
 	copy.rkey = key;
-	key = mw_bind(s, &copy, (struct bind){ 0 }); /* free to be bound anew */
+	key = mw_bind(s, &copy, (struct bind){ 0 }); /* can be bound again */
 	EXPECT(s, mw_bound(s, 3) == IBV_WC_SUCCESS);
 	EXPECT(s, mw_reach(s, 1, (struct req){ .op = IBV_WR_RDMA_WRITE, .len = 8, .rkey = key }) == IBV_WC_SUCCESS);
 	EXPECT(s, mw_reach(s, 2, (struct req){ .op = IBV_WR_RDMA_WRITE, .len = 8, .rkey = copy.rkey }) ==
@@ -61,7 +61,7 @@ static void remote_inv(struct scene *s)
 			   (struct req){ .op = IBV_WR_SEND_WITH_INV, .len = (unsigned)s->rule->arg2, .rkey = key }) ==
 			  IBV_WC_SUCCESS);
 	EXPECT(s, wait_recv(s, RESP, 1) && b->rwc[0].wc_flags & IBV_WC_WITH_INV && b->rwc[0].invalidated_rkey == key);
-	EXPECT(s, !ibv_dereg_mr(b->mr)); /* nothing is bound to it any more */
+	EXPECT(s, !ibv_dereg_mr(b->mr)); /* no window is bound to it now */
 	b->mr = NULL;
 	b->mr = ibv_reg_mr(b->pd, region(b), REGION, IBV_ACCESS_LOCAL_WRITE | ALL_RIGHTS);
 	EXPECT(s,
@@ -98,7 +98,7 @@ static void inv_rnr(struct scene *s)
 	EXPECT(s, mw_bound(s, 1) == IBV_WC_SUCCESS);
 	EXPECT(s, mw_reach(s, 1, (struct req){ .op = IBV_WR_SEND_WITH_INV, .len = 8, .rkey = key }) ==
 			  IBV_WC_RNR_RETRY_EXC_ERR);
-	EXPECT(s, ibv_dereg_mr(s->end[RESP].mr) == EBUSY); /* it is bound yet */
+	EXPECT(s, ibv_dereg_mr(s->end[RESP].mr) == EBUSY); /* a window is still bound */
 	mw_done(s, mw);
 }
 

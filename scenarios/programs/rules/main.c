@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Runs the rules of one subject: rules [--list] SUBJECT [PART-OF-A-NAME]. Prints a line for each rule; --list runs none. */
+/*
+ * Runs the rules of one subject: rules [--list] SUBJECT [PART-OF-A-NAME]. Prints a line for each rule; --list runs
+ * none.
+ */
 #include "rules.h"
 
 #include <stdarg.h>
@@ -33,7 +36,7 @@ void rule_add(struct rule rule, const char *fmt, ...)
 	table[nrules++] = rule;
 }
 
-/* Two rules of one name would be one rule twice. */
+/* Rule names are unique. */
 static void check_names(void)
 {
 	unsigned i, j;

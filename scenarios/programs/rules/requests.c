@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Each operation of RC, UC and UD: what it moves, and how each error of either side's memory, queue or state is answered. */
+/*
+ * Operations of RC, UC and UD: the data moved, and the response to each error of either side's memory, queue or state.
+ */
 #include "rules.h"
 
 #include <errno.h>
@@ -18,7 +20,7 @@ static const enum ibv_wr_opcode ops[] = {
 
 static const enum ibv_qp_type types[] = { IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD };
 
-/* Which operations a service has (9.4). */
+/* Operations of a service (9.4). */
 static unsigned carries(enum ibv_qp_type type)
 {
 	return type == IBV_QPT_UD ? SENDS : type == IBV_QPT_UC ? SENDS | WRITES : SENDS | WRITES | READS | ATOMIC;
@@ -74,7 +76,7 @@ static const struct {
 	{ REF_WRAPS, "memory across the end of all addresses" },
 };
 
-/* The responder's memory is wrong. */
+/* Errors of the responder's memory. */
 static void remote_errors(void)
 {
 	unsigned t, o, f;
@@ -146,7 +148,7 @@ static void not_enabled(void)
 		}
 }
 
-/* The requester's own memory is wrong. */
+/* Errors of the requester's memory. */
 static void local_errors(void)
 {
 	unsigned t, o, f;
@@ -175,7 +177,7 @@ static void local_errors(void)
 			}
 }
 
-/* The memory of a receive is wrong. */
+/* Errors of a receive's memory. */
 static void receive_errors(void)
 {
 	unsigned t, o, f;
@@ -326,7 +328,7 @@ static void not_ready(void)
 	}
 }
 
-/* The responder is not there. */
+/* The responder does not exist. */
 static void destroy_responder(struct scene *s)
 {
 	ibv_destroy_qp(s->end[RESP].qp);
@@ -380,7 +382,7 @@ static void absent(void)
 	}
 }
 
-/* Work requests that cannot be: an immediate error, or a completion with one. */
+/* Invalid work requests: an immediate error, or a completion with one. */
 static void limits(void)
 {
 	unsigned t, o;
@@ -457,7 +459,7 @@ static void too_long(struct scene *s)
 	for (i = 0; i < 3; i++)
 		sge[i] = (struct ibv_sge){ (uintptr_t)region(e), 1u << 30, e->mr->lkey };
 	if (ibv_post_send(e->qp, &wr, &bad))
-		e->swc[e->got_send++].status = IBV_WC_LOC_LEN_ERR; /* an immediate error does as well */
+		e->swc[e->got_send++].status = IBV_WC_LOC_LEN_ERR; /* an immediate error is permitted, too */
 }
 
 static void keeps_inline(struct scene *s)

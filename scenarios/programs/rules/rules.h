@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Conformance rules of the IBTA's verbs and transport, as tables. A rule names its clause, how requester and responder are
- * set up, what is posted, and what both sides must then show: completions in their order, QP states, asynchronous events,
- * counters and memory. Both are queue pairs of this process: the requester's context uses port 1 of the HCA and the
- * responder's port 2, so that packets pass the switch between them.
+ * Conformance rules of the IBTA's verbs and transport, as tables. A rule names its clause, the setup of requester and
+ * responder, the posted request, and the expected results of both sides: completions in order, QP states, asynchronous
+ * events, counters and memory. Both are queue pairs of this process: the requester's context uses port 1 of the HCA and
+ * the responder's port 2, so that packets pass the switch between them.
  */
 #ifndef RULES_H
 #define RULES_H
@@ -16,16 +16,16 @@
 #define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
 
 #define REGION  65536u /* bytes of the registered part of each side's memory */
-#define MARGIN  65536u /* mapped bytes before and behind it */
-#define INBOX   32768u /* where in the region receives and the data of READs go */
+#define MARGIN  65536u /* mapped bytes before and after it */
+#define INBOX   32768u /* offset in the region for receives and the data of READs */
 #define MTU     1024u
 #define QKEY    0x11111111u
-#define ZERO    0xfffffffeu /* a knob that is to be 0, which otherwise stands for the default */
+#define ZERO    0xfffffffeu /* a knob with the value 0, since 0 selects the default */
 #define PSN_DEF 0x123456u
 #define LISTED  12
 #define COUNTED 4
 
-/* Statuses, states and events in a rule count from 1, since 0 says that there is none, or the default. */
+/* Statuses, states and events in a rule count from 1, since 0 means none, or the default. */
 #define ST(x)     (IBV_WC_##x + 1)
 #define OK        ST(SUCCESS)
 #define FLUSHED   ST(WR_FLUSH_ERR)
@@ -39,18 +39,18 @@ enum side {
 	RESP
 };
 
-/* What is wrong with the memory that a work request names. */
+/* Error of the memory of a work request. */
 enum ref {
 	REF_OK,
-	REF_NO_KEY,    /* a key that was never given */
+	REF_NO_KEY,    /* a key that was never allocated */
 	REF_STALE,     /* a key with another consumer-owned part */
 	REF_DEREGD,    /* of a region that was deregistered */
 	REF_OTHER_PD,  /* of a region of another protection domain */
-	REF_NO_RIGHT,  /* of a region without the right that the operation needs */
+	REF_NO_RIGHT,  /* of a region without the access right */
 	REF_BELOW,     /* begins before the region */
-	REF_BEYOND,    /* ends behind the region */
-	REF_OUTSIDE,   /* begins behind the region */
-	REF_WRAPS,     /* passes the end of the address space */
+	REF_BEYOND,    /* ends after the region */
+	REF_OUTSIDE,   /* begins after the region */
+	REF_WRAPS,     /* wraps around the end of the address space */
 	REF_UNALIGNED, /* by one byte */
 	REF_KINDS
 };
@@ -60,9 +60,9 @@ struct knobs {
 	unsigned mr_access; /* of the region; ZERO: none; default: all and MW_BIND */
 	unsigned rd_atomic, dest_rd_atomic, timeout, retry, rnr_retry, min_rnr_timer, psn, qkey;
 	unsigned send_wr, recv_wr, send_sge, recv_sge, max_inline, cqe;
-	unsigned upto;  /* AT(state) at which the set-up stops; default RTS */
+	unsigned upto;  /* AT(state) at which the setup stops; default RTS */
 	unsigned sig;   /* 1: sq_sig_all */
-	unsigned srq;   /* that many entries */
+	unsigned srq;   /* number of entries */
 	unsigned grh;   /* 1: the path has a GRH */
 	unsigned event; /* 1: completion channels */
 };
@@ -72,7 +72,7 @@ struct req {
 	unsigned len, flags; /* SIGNALED unless UNSIGNALED */
 	enum ref local, remote;
 	uint64_t id;
-	unsigned nsge;  /* in so many parts; 0: one, or none of an empty message */
+	unsigned nsge;  /* number of SGEs; 0: one, or none of an empty message */
 	unsigned off;   /* in both regions */
 	uint32_t rkey;  /* 0: the region's */
 	uint64_t raddr; /* 0: the region's */
@@ -100,21 +100,21 @@ struct scene;
 
 struct rule {
 	const char *name, *clause;
-	const char *cannot;    /* why it cannot hold here: reported, not run */
+	const char *cannot;    /* reason why it cannot be tested here: reported, not run */
 	enum ibv_qp_type type; /* default RC */
 	struct knobs knob[2];
 	struct req send;
-	unsigned recvs; /* receives that the responder posts before */
+	unsigned recvs; /* receives that the responder posts first */
 	struct recv recv;
 	void (*action)(struct scene *s); /* default: posts @send */
-	void (*check)(struct scene *s);  /* after all else */
+	void (*check)(struct scene *s);  /* called last */
 	long arg, arg2;
 	int err;                                 /* expected from posting @send */
 	unsigned char req[LISTED], resp[LISTED]; /* completions in order */
 	unsigned char state[2], event[2];
-	unsigned char may_event[2]; /* where the standard leaves it open */
+	unsigned char may_event[2]; /* optional events by the standard */
 	struct counted counted[COUNTED];
-	bool bare;     /* no queue pairs: the action does all */
+	bool bare;     /* no queue pairs: the action creates all objects */
 	bool data_any; /* memory is not compared */
 };
 
@@ -152,7 +152,7 @@ struct subject {
 	void (*rules)(void);
 };
 
-/* main.c: a copy of @rule into the subject's table; its name is formatted. */
+/* main.c: adds a copy of @rule to the subject's table; formats its name. */
 void rule_add(struct rule rule, const char *name, ...) __attribute__((format(printf, 2, 3)));
 
 /* scene.c */
@@ -162,16 +162,16 @@ void wrong(struct scene *s, const char *fmt, ...) __attribute__((format(printf, 
 uint8_t *region(struct end *e);
 struct ibv_mr *extra_mr(struct scene *s, struct end *e, struct ibv_pd *pd, void *at, size_t len, unsigned access);
 int post(struct scene *s, enum side from, struct req r);
-void post_ok(struct scene *s, enum side from, struct req r); /* and it must be taken */
+void post_ok(struct scene *s, enum side from, struct req r); /* posting must succeed */
 int post_recv(struct scene *s, enum side at, struct recv r);
 void post_recvs(struct scene *s, enum side at, unsigned n, struct recv r);
-bool wait_send(struct scene *s, enum side at, unsigned n); /* until @n completions have come since the beginning */
+bool wait_send(struct scene *s, enum side at, unsigned n); /* for @n completions since the rule started */
 bool wait_recv(struct scene *s, enum side at, unsigned n);
 bool wait_event(struct scene *s, enum side at, enum ibv_event_type type);
-/* The same without polling the CQs meanwhile. */
+/* As wait_event(), without polling the CQs meanwhile. */
 bool wait_event_unpolled(struct scene *s, enum side at, enum ibv_event_type type);
 bool wait_state(struct ibv_qp *qp, enum ibv_qp_state state);
-void wait_delivered(struct scene *s); /* all that is on its way in either direction has arrived */
+void wait_delivered(struct scene *s); /* all packets in flight in either direction have arrived */
 enum ibv_qp_state state_of(struct ibv_qp *qp);
 struct ibv_qp *qp_make(struct scene *s, enum side at, enum ibv_qp_type type, const struct knobs *k);
 int qp_modify(struct scene *s, enum side at, struct ibv_qp *qp, enum ibv_qp_state to, const struct knobs *k,
@@ -182,14 +182,14 @@ void qp_attr(struct scene *s, enum side at, struct ibv_qp_attr *a, const struct 
 int required(enum ibv_qp_type type, enum ibv_qp_state from, enum ibv_qp_state to);
 unsigned long counter(struct scene *s, enum side at, const char *name);
 struct ibv_ah *ah_to(struct scene *s, enum side from, struct ibv_pd *pd);
-unsigned drained(struct ibv_cq *cq); /* polls all there is now */
+unsigned drained(struct ibv_cq *cq); /* polls all completions */
 const char *state_name(unsigned state);
 const char *type_name(enum ibv_qp_type type);
 const char *op_name(enum ibv_wr_opcode op);
 
 #define EXPECT(s, cond) ((cond) ? (void)0 : wrong(s, "not so: %s", #cond))
 
-/* The subjects. */
+/* Subjects */
 void states_rules(void);
 void requests_rules(void);
 void order_rules(void);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Sets up requester and responder for a rule, posts what it says, and compares what both sides show. */
+/* Runs a rule: sets up requester and responder, posts its request, and compares the results of both sides. */
 #include "rules.h"
 
 #include <errno.h>
@@ -15,14 +15,14 @@
 
 #define SLOT   4096u /* of a receive */
 #define MEMORY (REGION + 2 * MARGIN)
-#define WAIT_S 3.0 /* seconds for what must come */
+#define WAIT_S 3.0 /* time-out in seconds of expected results */
 
 #define REMOTE (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)
 
-/* Of each side's memory before the rule's action. */
+/* Expected memory of each side. */
 static uint8_t image[2][MEMORY];
 
-/* A pair of connections beside the rule's, whose messages arrive behind all that was sent before. */
+/* A second pair of connections, whose messages arrive after all packets sent before. */
 static struct ibv_qp *courier[2];
 static struct ibv_cq *courier_cq[2];
 
@@ -203,7 +203,7 @@ struct ibv_mr *extra_mr(struct scene *s, struct end *e, struct ibv_pd *pd, void 
 	return e->extra[e->extras++] = mr;
 }
 
-/* Address and key of @len bytes at @off of the region of @e, as wrong as @ref says. */
+/* Address and key of @len bytes at @off of the region of @e, with the error @ref. */
 static void refer(struct scene *s, struct end *e, enum ref ref, unsigned off, unsigned len, bool remote, uint64_t *addr,
 		  uint32_t *key)
 {
@@ -232,7 +232,7 @@ static void refer(struct scene *s, struct end *e, enum ref ref, unsigned off, un
 		break;
 	case REF_NO_RIGHT:
 		mr = extra_mr(s, e, e->pd, region(e), REGION, remote ? IBV_ACCESS_LOCAL_WRITE : 0);
-		*key = mr->lkey; /* what would be the R_Key, too */
+		*key = mr->lkey; /* as the R_Key of the region would be */
 		break;
 	case REF_BELOW:
 		*addr = (uintptr_t)region(e) - 8;
@@ -349,7 +349,7 @@ void post_recvs(struct scene *s, enum side at, unsigned n, struct recv r)
 	}
 }
 
-/* What comes */
+/* Results */
 
 static void collect_cq(struct ibv_cq *cq, struct ibv_wc *wc, unsigned *got, unsigned max)
 {
@@ -443,7 +443,7 @@ unsigned drained(struct ibv_cq *cq)
 	return n;
 }
 
-/* An empty WRITE from each side: it takes the way of all that this side has sent, and is acknowledged on the other's. */
+/* An empty WRITE from each side, which follows all packets of this side, and whose ACK follows those of the other. */
 void wait_delivered(struct scene *s)
 {
 	int i;
@@ -498,7 +498,7 @@ struct ibv_ah *ah_to(struct scene *s, enum side from, struct ibv_pd *pd)
 	return ah;
 }
 
-/* A rule */
+/* Run of a rule */
 
 static void end_open(struct scene *s, enum side at)
 {
@@ -537,7 +537,7 @@ static void end_open(struct scene *s, enum side at)
 	e->qpn = e->qp ? e->qp->qp_num : 0;
 }
 
-/* Everything goes away without complaint: nothing that the rule did still uses it. */
+/* Destroys everything; each call must succeed, since no object is in use. */
 static void end_close(struct scene *s, struct end *e)
 {
 	int err = 0;
@@ -621,7 +621,7 @@ static void compare_events(struct scene *s)
 	}
 }
 
-/* What the memory of both sides must be after the one request of the rule. */
+/* Computes the expected memory of both sides after the request of the rule. */
 static void foresee(const struct rule *r)
 {
 	uint8_t *a = image[REQ] + MARGIN, *b = image[RESP] + MARGIN;

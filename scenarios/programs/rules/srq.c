@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Shared receive queues (10.2.9): who takes what in which order, the limit, and what an error of one queue pair leaves to the others. */
+/* Shared receive queues (10.2.9): order of receives, the limit, and isolation of errors of one queue pair. */
 #include "rules.h"
 
 #include <errno.h>
@@ -230,7 +230,7 @@ static void resize_below(struct scene *s)
 	send_n(s, 4);
 }
 
-/* A queue pair of one PD with an SRQ of another: the receives' memory is of the SRQ's. */
+/* A queue pair of one PD with an SRQ of another: the receives use the SRQ's PD. */
 static void other_pd(struct scene *s)
 {
 	struct end *b = &s->end[RESP];

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* The states of a queue pair (10.3.1): every transition of every service, its attributes, and what each state lets pass. */
+/*
+ * States of a queue pair (10.3.1): every transition of every service, its attributes, and the requests that each state
+ * permits.
+ */
 #include "rules.h"
 
 #include <errno.h>
@@ -15,7 +18,10 @@
 #define RNRT IBV_QP_MIN_RNR_TIMER
 #define PKEY IBV_QP_PKEY_INDEX
 
-/* 11.2.5.2, QP state transition properties: which transitions a consumer may ask for, and the optional attributes of RC, UC and UD. */
+/*
+ * 11.2.5.2, QP state transition properties: transitions that a consumer may request, and the optional attributes of RC,
+ * UC and UD.
+ */
 static const struct {
 	unsigned char from, to;
 	int optional[3];
@@ -89,7 +95,7 @@ static int find(unsigned from, unsigned to)
 	return -1;
 }
 
-/* The requester's queue pair comes to @state; SQE by a request that cannot be. */
+/* Moves the requester's queue pair to @state; SQE by an invalid request. */
 static void bring(struct scene *s, unsigned state)
 {
 	struct end *e = &s->end[REQ];
@@ -110,7 +116,7 @@ static void bring(struct scene *s, unsigned state)
 		;
 }
 
-/* Good values of all attributes. */
+/* Valid values of all attributes. */
 static void good(struct scene *s, struct ibv_qp_attr *a, unsigned to)
 {
 	struct end *e = &s->end[REQ];
@@ -124,7 +130,7 @@ static void good(struct scene *s, struct ibv_qp_attr *a, unsigned to)
 	a->en_sqd_async_notify = 1;
 }
 
-/* @arg: from, to; @arg2: attributes added or, below 0, left out. */
+/* @arg: from, to; @arg2: attributes added or, if negative, omitted. */
 static void modify(struct scene *s, int mask, bool allowed)
 {
 	struct ibv_qp *qp = s->end[REQ].qp;
@@ -210,7 +216,7 @@ static void transitions(void)
 			}
 }
 
-/* Values out of range. Each changes one attribute of a modify that is right otherwise. */
+/* Values out of range. Each changes one attribute of a modify that is otherwise valid. */
 
 static void a_port0(struct ibv_qp_attr *a)
 {
@@ -396,7 +402,7 @@ static void bad_values(void)
 	}
 }
 
-/* What may be posted in each state, and what becomes of it. */
+/* Posting in each state, and its result. */
 
 static void post_in_state(struct scene *s)
 {
@@ -484,7 +490,7 @@ static void posting(void)
 		}
 }
 
-/* What arrives at a queue pair in each state. */
+/* Packets received in each state. */
 
 static void arrive(struct scene *s)
 {

@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
-#define SPAN    8192u /* of a window, from the region's start on */
+#define SPAN    8192u /* length of a window from the region's start on */
 #define NEXT(k) (((k) & ~0xffu) | (((k) + 1) & 0xff))
 
 struct ibv_mw *mw_make(struct scene *s, struct ibv_pd *pd, enum ibv_mw_type type)
@@ -17,7 +17,7 @@ struct ibv_mw *mw_make(struct scene *s, struct ibv_pd *pd, enum ibv_mw_type type
 	return mw;
 }
 
-/* Posts the binding to the responder's queue pair @qp; the window's new R_Key, or 0 where posting is refused. */
+/* Posts the binding to the responder's queue pair @qp; returns the window's new R_Key, or 0 if posting failed. */
 static uint32_t mw_bind_on(struct scene *s, struct ibv_qp *qp, struct ibv_mw *mw, struct bind b)
 {
 	struct end *e = &s->end[RESP];
@@ -86,7 +86,7 @@ void mw_done(struct scene *s, struct ibv_mw *mw)
 		EXPECT(s, !ibv_dealloc_mw(mw));
 }
 
-/* Access through the window: @send is what the requester does, at an offset from the window's start. */
+/* Access through the window: the requester posts @send, at an offset from the window's start. */
 
 static void through(struct scene *s)
 {
@@ -155,11 +155,11 @@ static void access_rules(void)
 		}
 }
 
-/* Bindings that are refused. @arg: the type; each names its own way to be wrong. */
+/* Invalid bindings. @arg: the type of the window. */
 
 static void refused(struct scene *s, struct ibv_mw *mw, uint32_t key)
 {
-	if (key) /* else posting was refused, which does as well */
+	if (key) /* else posting failed, which is permitted, too */
 		EXPECT(s, mw_bound(s, 1) == IBV_WC_MW_BIND_ERR && wait_state(s->end[RESP].qp, IBV_QPS_ERR));
 	mw_done(s, mw);
 }
@@ -409,7 +409,7 @@ static void unbind1(struct scene *s)
 	mw_done(s, mw);
 }
 
-/* A second connection of the same PDs: may it use what the first one's queue pair has bound? */
+/* A second connection of the same PDs: may it use windows bound by the first one's queue pair? */
 static void other_qp(struct scene *s)
 {
 	struct end *a = &s->end[REQ], *b = &s->end[RESP];
