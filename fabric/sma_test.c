@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/*
- * Rows of the SMA and the PMA, asked as a subnet manager would:  h1 - leaf1 - h2
- */
+/* SMA and PMA, requests as of a subnet manager:  h1 - leaf1 - h2 */
 #include "fabric/fabric_fixture.h"
 
 static struct test_host h1, h2;
@@ -12,7 +10,7 @@ static const struct {
 	u16 attr;
 	u32 mod;
 	const char *path;
-	int status; /* -1: no answer */
+	int status; /* -1: no response */
 } rows[] = {
 	{ "NodeInfo", 1, 1, 1, SMP_ATTR_NODE_INFO, 0, "\1", 0 },
 	{ "NodeInfo of the own CA", 1, 1, 1, SMP_ATTR_NODE_INFO, 0, "", 0 },
@@ -78,7 +76,7 @@ static const struct {
 	u8 after;
 } states[] = {
 	{ "Init to Active is refused", PORT_STATE_ACTIVE, 0, MAD_STATUS_BAD_VALUE, PORT_STATE_INIT },
-	{ "Init cannot be asked for", PORT_STATE_INIT, 0, MAD_STATUS_BAD_VALUE, PORT_STATE_INIT },
+	{ "Init cannot be requested", PORT_STATE_INIT, 0, MAD_STATUS_BAD_VALUE, PORT_STATE_INIT },
 	{ "Init to Armed", PORT_STATE_ARMED, 0, 0, PORT_STATE_ARMED },
 	{ "Armed to Armed", PORT_STATE_ARMED, 0, 0, PORT_STATE_ARMED },
 	{ "Armed with a physical state", PORT_STATE_ACTIVE, PHYS_STATE_POLLING, MAD_STATUS_BAD_VALUE,
@@ -86,7 +84,7 @@ static const struct {
 	{ "Armed to Active", PORT_STATE_ACTIVE, 0, 0, PORT_STATE_ACTIVE },
 	{ "Active to Armed is refused", PORT_STATE_ARMED, 0, MAD_STATUS_BAD_VALUE, PORT_STATE_ACTIVE },
 	{ "no change", PORT_STATE_NOP, 0, 0, PORT_STATE_ACTIVE },
-	{ "LinkUp cannot be asked for", PORT_STATE_NOP, PHYS_STATE_LINK_UP, MAD_STATUS_BAD_VALUE, PORT_STATE_ACTIVE },
+	{ "LinkUp cannot be requested", PORT_STATE_NOP, PHYS_STATE_LINK_UP, MAD_STATUS_BAD_VALUE, PORT_STATE_ACTIVE },
 	{ "Down trains again", PORT_STATE_DOWN, 0, 0, PORT_STATE_INIT },
 	{ "Disabled stays down", PORT_STATE_DOWN, PHYS_STATE_DISABLED, 0, PORT_STATE_DOWN },
 	{ "Polling comes up", PORT_STATE_NOP, PHYS_STATE_POLLING, 0, PORT_STATE_INIT },
@@ -158,7 +156,7 @@ static void test_mkey(void)
 	tid = wire_get(h1.trap.raw, MAD_TID);
 	repress(7);
 	row(140, "a TrapRepress with a wrong M_Key is counted", h2.port->attr.mkey_violations == 2);
-	repress(0x1122); /* of the trap that this raised */
+	repress(0x1122); /* of the trap that this caused */
 	test_run(NSEC_PER_SEC);
 	row(141, "and does not end the trap", wire_get(h1.trap.raw, MAD_TID) == tid);
 	repress(0x1122);
@@ -300,7 +298,7 @@ static void test_pma(void)
 	row(189, "VL counters", pma(100, MAD_METHOD_GET, PMA_ATTR_PORT_VL_OP_PACKETS, 1, 0) == 0);
 }
 
-/* Where and how a MAD may go: its QP, its VL, its keys. What is wrong gets no answer, and a counter. */
+/* Valid QP, VL and keys of a MAD. An invalid one gets no response, and is counted. */
 static const struct {
 	int n;
 	const char *what;

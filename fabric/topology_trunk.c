@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Trunks of a topology: their lines, and those that arise where a topology is split into shards, which are daemons of one subnet. */
+/*
+ * Trunks of a topology: parser of their lines, and trunks of a topology that is split into shards, which are daemons of
+ * one subnet.
+ */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -10,7 +13,7 @@
 
 #define TRUNK_LINE "say: trunk NODE:PORT to|listen ADDRESS [peer GUID[:PORT]] [key FILE]"
 
-/* A switch has the ports that its trunks name, beside those of its shape. */
+/* Adds the ports that trunks name to those of the switch's shape. */
 static int trunk_grow(struct fabric_build *b, struct fabric_topology_node *n, u32 port)
 {
 	struct fabric_topology_port *more;
@@ -65,7 +68,7 @@ static int trunk_place(struct fabric_build *b, const char *word, struct fabric_t
 	return 0;
 }
 
-/* "0x0002c90400000010:5", or the GUID alone. */
+/* Parses "0x0002c90400000010:5", or only the GUID. */
 static bool trunk_peer(const char *word, struct fabric_topology_trunk *tt)
 {
 	unsigned long port = 0;
@@ -78,7 +81,7 @@ static bool trunk_peer(const char *word, struct fabric_topology_trunk *tt)
 	return tt->peer_guid && !*end && port <= FABRIC_SWITCH_PORTS_MAX;
 }
 
-/* Who can connect from another machine has to know a key. */
+/* Is the address local? A peer on another machine needs a key. */
 static bool trunk_is_local(const char *address)
 {
 	return address[0] == '/' || !strncmp(address, "127.", 4) || !strncmp(address, "[::1]:", 6);
@@ -143,7 +146,7 @@ int fabric_build_trunk(struct fabric_build *b, struct fabric_line *l)
 
 /* Shards */
 
-/* The shard in which most of the neighbours of a switch are; of several, another one for each switch. -1: none is in one yet. */
+/* The shard of most of a switch's neighbours; if several, by turns. -1: no neighbour has one yet. */
 static int shard_of_neighbours(const struct fabric_topology *t, u32 node, const int *shard, u32 count, u32 turn)
 {
 	const struct fabric_topology_node *n = &t->nodes[node];
@@ -170,8 +173,9 @@ static bool shard_is_leaf(const struct fabric_topology *t, const struct fabric_t
 }
 
 /*
- * Leafs, which are switches with hosts, are split evenly in the order of the topology, and hosts go with the leaf of their first
- * port. Other switches go level by level to where most of their neighbours are. Hosts without the fabric are in shard 0.
+ * Leafs, which are switches with hosts, are split evenly in the order of the topology; a host is in the shard of the
+ * leaf of its first port. Other switches follow level by level, to the shard of most of their neighbours. Hosts without
+ * the fabric are in shard 0.
  */
 static u32 shards_assign(const struct fabric_topology *t, u32 count, int *shard)
 {
@@ -222,7 +226,7 @@ static int shard_add_trunk(struct fabric_topology *t, u32 node, u8 port, const i
 		return -ENOMEM;
 	tt->node = node;
 	tt->port = port;
-	tt->listen = to < at->index; /* that of the lower number connects */
+	tt->listen = to > at->index; /* that of the higher number, which starts later, connects */
 	tt->peer_guid = peer->guid;
 	tt->peer_port = p->peer_port;
 	tt->peer_type = peer->type;

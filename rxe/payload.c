@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Payload access (IBTA 9.7.5.1.3, 10.7.3): gathers sent payload in a batch of reads, scatters received payload in a batch of writes.
- * The commit (commit.c) runs the batch of writes before the completions and ACKs of those messages.
+ * Payload access (IBTA 9.7.5.1.3, 10.7.3): gathers sent payload in a batch of reads, scatters received payload in a
+ * batch of writes. The commit (commit.c) runs the batch of writes before the completions and ACKs of those messages.
  */
 #include <errno.h>
 
@@ -107,7 +107,7 @@ int rxe_response_write(struct rxe_qp *rq, const struct rxe_wqe *w, u32 off, stru
 
 int rxe_wqe_read(struct rxe_qp *rq, struct rxe_wqe *w, u32 off, u32 len, void *local)
 {
-	const struct hca_mem m = { rq->qp, w->wr.sge, w->wr.num_sge, hca_key_local, 0 };
+	const struct hca_mem m = hca_wqe_payload(rq->qp, &w->wr);
 	struct hca_mem_batch b = { rq->rxe->rd, wqe_read_failed, rq, rxe_wqe_slot(rq, w) };
 
 	return hca_mem_read(&m, off, len, local, &b);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Requester: payload of send requests that are fetched; completion and failure of requests (IBTA 10.8, 11.6.2). */
+/* Requester: fetching of send requests and their payload; completion and failure of requests (IBTA 10.8, 11.6.2). */
 #include "emu/packet/lso.h"
 #include "rxe/request.h"
 
 #define PULL_MAX   64
-#define PULL_BYTES (256u << 10) /* of payload that is fetched before the first byte of it is sent */
+#define PULL_BYTES (256u << 10) /* of payload that is fetched before its first byte is sent */
 #define ZCOPY_MIN  1024         /* bytes: a shorter message is copied as fast as its keys are looked up */
 
 void rxe_wqe_release(struct hca_qp *qp, struct hca_wqe *wr)
@@ -14,7 +14,7 @@ void rxe_wqe_release(struct hca_qp *qp, struct hca_wqe *wr)
 
 const u8 *rxe_wqe_direct(struct rxe_qp *rq, const struct rxe_wqe *w, u32 off, u32 len)
 {
-	if (w->chunk || w->wr.length < ZCOPY_MIN || rq->qp->type == HCA_QPT_UD)
+	if (w->chunk || w->wr.head || w->wr.length < ZCOPY_MIN || rq->qp->type == HCA_QPT_UD)
 		return NULL;
 	return rxe_sges_direct(rq, w->wr.sge, w->wr.num_sge, off, len, 0);
 }
@@ -23,7 +23,8 @@ const u8 *rxe_wqe_direct(struct rxe_qp *rq, const struct rxe_wqe *w, u32 off, u3
 static void wqe_load(struct rxe_qp *rq, struct rxe_wqe *w, const struct hca_send_wr *wr)
 {
 	u32 max = rq->qp->type == HCA_QPT_UD ? rxe_req_mtu(rq) : ~0u;
-	bool in = wr->flags & HCA_SEND_INLINE, atomic = hca_wqe_reads(&w->wr) && w->wr.opcode != HCA_WR_RDMA_READ, late;
+	bool in = wr->flags & HCA_SEND_INLINE && !w->wr.num_sge;
+	bool atomic = hca_wqe_reads(&w->wr) && w->wr.opcode != HCA_WR_RDMA_READ, late;
 
 	if (w->wr.length > max || rxe_packets(w->wr.length, rxe_req_mtu(rq)) > RXE_PSNS_MAX ||
 	    (atomic && (w->wr.length < 8 || w->wr.remote_addr & 7))) {
@@ -68,7 +69,10 @@ static void wqe_load_lso(struct rxe_qp *rq, struct rxe_wqe *w, const struct hca_
 		w->wr.status = HCA_WC_LOC_PROT_ERR;
 }
 
-/* Some may be completed already: an ACK of their first transmission came while they were loaded for the retransmission. */
+/*
+ * Some requests may be completed already: the ACK of their first transmission arrived while they were loaded for the
+ * retransmission.
+ */
 void rxe_wqes_loaded(struct rxe_qp *rq)
 {
 	u32 i;
@@ -78,7 +82,7 @@ void rxe_wqes_loaded(struct rxe_qp *rq)
 			rxe_wqe_at(rq, i)->wr.status = HCA_WC_LOC_PROT_ERR;
 }
 
-/* Ends behind a local operation: it may register the memory of the next request, or invalidate its key (10.6.5.1). */
+/* Stops after a local operation: it may register the memory of the next request, or invalidate its key (10.6.5.1). */
 bool rxe_wqes_pull(struct rxe_qp *rq)
 {
 	static struct hca_send_wr wr;

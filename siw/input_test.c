@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* A stream that comes in parts of any length: long payload is placed directly, and no byte before the header is checked. */
+/*
+ * A stream received in parts of any length: long payload is received by zero-copy, and only after its headers were
+ * checked.
+ */
 #include <errno.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -23,7 +26,7 @@ static int open_input(const struct mpa_terms *t)
 	return fd;
 }
 
-/* The stream brings that many bytes, as many in a call as the engine has asked for. False: it is gone, or could not go on. */
+/* Receives @len bytes, as many per call as the transport requests. False: it closed the stream, or requested none. */
 static bool feed(const u8 *p, u32 len)
 {
 	struct iovec iov[SIW_PIECES];
@@ -48,7 +51,7 @@ static bool feed(const u8 *p, u32 len)
 	return a.qp->fd.fd >= 0;
 }
 
-/* One FPDU; the payload is a pattern that goes on from @to. */
+/* Writes one FPDU; the payload is a pattern that continues at offset @to. */
 static u32 put(u8 *at, const struct iwarp_ctrl *c, const void *rest, u32 rest_len, u32 from, u32 payload)
 {
 	u32 ulpdu = sizeof(*c) - IWARP_LEN_SIZE + rest_len + payload, body = iwarp_fpdu_len(ulpdu) - IWARP_CRC_SIZE;
@@ -105,7 +108,7 @@ static bool is_zero(const u8 *p, u32 len)
 	return i == len;
 }
 
-/* Everything that carries data, in odd lengths; a SEND goes to a list of three pieces. */
+/* Writes all FPDUs with data, of odd lengths; a SEND goes to three SGEs. */
 static u32 put_all(u8 *at_)
 {
 	u8 *p = at_;
@@ -141,7 +144,7 @@ static bool all_there(void)
 		  is_zero(a.mem + 1250, 100) && is_pattern(a.mem + INBOX, 223) && is_zero(a.mem + INBOX + 223, 77) &&
 		  is_pattern(a.mem + INBOX + 1000, 5);
 
-	while (next(&a, &c) == 0) /* receives among themselves in order; the READ may be told behind both */
+	while (next(&a, &c) == 0) /* receives complete in order; the READ may complete after both */
 		if (c.opcode == HCA_WC_RECV)
 			ok &= c.byte_len == (recvs++ ? 5 : 223);
 		else
@@ -150,7 +153,7 @@ static bool all_there(void)
 	return ok && siw_counter(a.hca, SIW_CTR_FPDU_RECEIVED) == 7;
 }
 
-/* In two parts, cut at each byte; and in parts of each length. */
+/* In two parts, split at each byte; and in parts of each length. */
 static void test_cuts(int base, const struct mpa_terms *t)
 {
 	u32 len = 1, cut, ok = 0, steps = 0;
@@ -202,8 +205,8 @@ static void test_direct(void)
 	close(fd);
 }
 
-/* What is wrong is so before its payload is there, and none of that is placed. */
-static void test_judged(void)
+/* Header errors are detected before the payload is received, and none of it is written. */
+static void test_invalid_headers(void)
 {
 	int fd = open_input(&plain);
 	struct hca_cqe c;
@@ -237,7 +240,7 @@ static void test_judged(void)
 	close(fd);
 }
 
-/* The key goes while the payload comes. */
+/* The key is invalidated while the payload is being received. */
 static void test_revoked(void)
 {
 	int fd = open_input(&plain);
@@ -267,7 +270,7 @@ static void test_revoked(void)
 	fd = open_input(&plain);
 	post(&a, HCA_WR_RDMA_READ, 0, 0, 500, 9, 0);
 	loop_run_idle(loop, 0);
-	recv(fd, bytes, sizeof(bytes), MSG_DONTWAIT); /* the request */
+	recv(fd, bytes, sizeof(bytes), MSG_DONTWAIT); /* the READ request */
 	tagged_build(bytes, RDMAP_READ_RESPONSE, a.lkey, at(&a, 0), 0, 500, true);
 	row(56, "READ response, a part of its payload", feed(bytes, 16 + 100));
 	hca_mr_dereg(a.ctx, a.lkey);
@@ -286,7 +289,7 @@ static void test_revoked(void)
 	close(fd);
 }
 
-/* Registered, and then gone without a word: TCP finds out. */
+/* The memory is unmapped after its registration: TCP returns EFAULT. */
 static void test_unwritable(void)
 {
 	void *p = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -306,7 +309,7 @@ static void test_unwritable(void)
 	munmap(p, 8192);
 }
 
-/* The same again: TCP does not do that, but a peer may. */
+/* The same FPDUs again: TCP does not repeat data, but a peer may. */
 static void test_repeated(void)
 {
 	static const struct mpa_terms with_crc = { .crc = true, .ird = 4, .ord = 4 };
@@ -332,7 +335,7 @@ static void test_repeated(void)
 
 #define MANY (2 * SIW_COMPS + 3)
 
-/* More messages in one call than completions are kept back. */
+/* More messages in one call than SIW_COMPS. */
 static void test_many(void)
 {
 	static const struct mpa_terms with_crc = { .crc = true, .ird = 4, .ord = 4 };
@@ -361,7 +364,7 @@ int main(void)
 	test_cuts(10, &plain);
 	test_cuts(20, &with_crc);
 	test_direct();
-	test_judged();
+	test_invalid_headers();
 	test_revoked();
 	test_unwritable();
 	test_repeated();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * iWARP send: requests and READ responses are built as FPDUs of a train (train.c). A SEND or WRITE completes when TCP has accepted its
- * last byte (RFC 5040, 5.5), a READ when its data has been written to memory. Completions are in order.
+ * iWARP send: builds requests and READ responses as FPDUs of a train (train.c). A SEND or WRITE completes when TCP has
+ * accepted its last byte (RFC 5040, 5.5), a READ when its data has been written to memory. Completions are in order.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -76,9 +76,9 @@ static bool wqe_fetch(struct siw_qp *sq)
 	return true;
 }
 
-/* Building */
+/* Building of FPDUs */
 
-/* Room for one more FPDU, and for the rest of one that TCP accepts in part. */
+/* Room for one more FPDU, and for the rest of one that TCP accepts partly. */
 static bool train_has_room(const struct siw_qp *sq, const struct siw_train *t)
 {
 	return !t->full && SIW_OUT - sq->out_at - sq->out_len >= 2 * SIW_FPDU_OUT &&
@@ -86,8 +86,8 @@ static bool train_has_room(const struct siw_qp *sq, const struct siw_train *t)
 }
 
 /*
- * Room for an FPDU of @hdr bytes of headers and @payload more; the caller fills both. Its markers' room is in front until
- * it is sealed, and begins with the length, too. @direct: the payload is not to be there.
+ * Reserves an FPDU of @hdr bytes of headers and @payload bytes; the caller fills both. Room for its markers is reserved
+ * before it until fpdus_seal(). @direct: the payload is not copied to the buffer.
  */
 static u8 *fpdu_start(struct siw_qp *sq, u8 ddp, u8 opcode, u32 hdr, u32 payload, bool direct)
 {
@@ -109,7 +109,7 @@ static u8 *fpdu_start(struct siw_qp *sq, u8 ddp, u8 opcode, u32 hdr, u32 payload
 	return at;
 }
 
-/* The payload is there: markers into all FPDUs from @from on, and CRCs over both. */
+/* The payload is complete: inserts markers into all FPDUs from @from on, and sets their CRCs. */
 static void fpdus_seal(struct siw_qp *sq, u32 from)
 {
 	u8 *p = sq->out + from, *end = sq->out + sq->out_at + sq->out_len;
@@ -180,7 +180,7 @@ static void read_request_build(struct siw_qp *sq, const struct siw_wqe *w)
 	r->source_to = cpu_to_be64(w->wr.remote_addr);
 }
 
-/* The start of an FPDU: it is rolled back if its payload cannot be read. */
+/* The start of an FPDU, for its rollback if the payload cannot be read. */
 struct fpdu_mark {
 	struct siw_pos pos;
 	u32 out_len;
@@ -197,7 +197,7 @@ static void fpdu_rollback(struct siw_qp *sq, const struct fpdu_mark *b)
 	sq->out_len = b->out_len;
 }
 
-/* The FPDU is built, @pos behind it. */
+/* Records the FPDU, which ends at sq->pos. */
 static void fpdu_record(struct siw_qp *sq, struct siw_fpdu *f, const struct fpdu_mark *b, struct siw_wqe *w)
 {
 	f->before = b->pos;
@@ -208,8 +208,9 @@ static void fpdu_record(struct siw_qp *sq, struct siw_fpdu *f, const struct fpdu
 }
 
 /*
- * Payload that is read into the buffer may have to be waited for, and pointers do not outlive this turn: a train has FPDUs of one
- * kind alone. False: this one, whose payload was reached in @pieces or has to be read (0), is for the next train.
+ * Payload that is read into the buffer may be pending, and pointers to memory are not kept after this turn: so a train
+ * has FPDUs of one kind only. False: this FPDU, with a payload of @pieces in memory or one that has to be read (0),
+ * starts the next train.
  */
 static bool train_takes(struct siw_qp *sq, struct siw_train *t, int pieces, bool read)
 {
@@ -217,28 +218,29 @@ static bool train_takes(struct siw_qp *sq, struct siw_train *t, int pieces, bool
 	return !t->full;
 }
 
-/* The next FPDU of a SEND or WRITE. */
+/* Builds the next FPDU of a SEND or WRITE. */
 static void build_data(struct siw_qp *sq, struct siw_train *t, struct siw_wqe *w)
 {
 	u32 done = sq->pos.wq_done, len = min(sq->segment, w->wr.length - done);
 	bool last = done + len == w->wr.length, send = is_send(w);
-	const struct hca_mem mem = { sq->qp, w->wr.sge, w->wr.num_sge, hca_key_local, 0 };
+	const u8 *whole = w->wr.copy && !w->wr.num_sge ? w->wr.copy->inline_data : NULL;
+	const struct hca_mem mem = hca_wqe_payload(sq->qp, &w->wr);
 	const struct fpdu_mark b = fpdu_mark(sq);
-	int pieces = w->wr.copy ? 0 : siw_train_gather(sq, t, &mem, done, len), err = min(pieces, 0);
+	int pieces = whole ? 0 : siw_train_gather(sq, t, &mem, done, len), err = min(pieces, 0);
 	u8 *at;
 
-	if (!train_takes(sq, t, pieces, !w->wr.copy && len))
+	if (!train_takes(sq, t, pieces, !whole && len))
 		return;
 	at = send ? send_build(sq, w, done, len, last, pieces > 0)
 		  : tagged_build(sq, RDMAP_WRITE, w->wr.rkey, w->wr.remote_addr + done, len, last, pieces > 0);
 
-	if (w->wr.copy)
-		memcpy(at, w->wr.copy->inline_data + done, len);
+	if (whole)
+		memcpy(at, whole + done, len);
 	else if (!pieces)
 		err = siw_mem_read(sq, &mem, done, len, at);
 	if (err) {
 		w->wr.status = HCA_WC_LOC_PROT_ERR;
-		fpdu_rollback(sq, &b); /* FPDUs that were sent remain a message without its last segment */
+		fpdu_rollback(sq, &b); /* FPDUs of the message that were sent remain, without its last segment */
 		return;
 	}
 	w->wr.state = last ? HCA_WQE_SENT : HCA_WQE_POSTED;
@@ -267,7 +269,7 @@ static void build_read(struct siw_qp *sq, struct siw_wqe *w)
 	sq->pos.wq_next++;
 }
 
-/* True: something was built, or failed by its status. */
+/* Builds an FPDU, or fails the request. False: nothing can be built. */
 static bool build_request(struct siw_qp *sq, struct siw_train *t)
 {
 	struct siw_wqe *w;
@@ -294,7 +296,7 @@ static bool build_request(struct siw_qp *sq, struct siw_train *t)
 	return true;
 }
 
-/* The next FPDU of the oldest READ response. False: its memory cannot be read any more. */
+/* Builds the next FPDU of the oldest READ response. False: its memory can no longer be read. */
 static bool build_response(struct siw_qp *sq, struct siw_train *t)
 {
 	const struct siw_read *r = &sq->reads[sq->pos.rd_tail % SIW_READS];
@@ -321,7 +323,7 @@ static bool build_response(struct siw_qp *sq, struct siw_train *t)
 	return true;
 }
 
-/* A batch read failed, and the FPDU is not known: discards all FPDUs of this round. */
+/* A batch read failed for an unknown FPDU: discards all FPDUs of this round. */
 static void fpdus_discard(struct siw_qp *sq, u32 from)
 {
 	u32 i, end = sq->pos.wq_next + (sq->pos.wq_done > 0);
@@ -333,7 +335,10 @@ static void fpdus_discard(struct siw_qp *sq, u32 from)
 	siw_terminate(sq, RDMAP_ERR_CATASTROPHIC, HCA_EVENT_QP_FATAL);
 }
 
-/* One FPDU, of responses and requests by turns, or a local operation. 0: there is none, -1: a response has no memory any more. */
+/*
+ * Builds one FPDU, of responses and requests by turns, or executes a local operation. 0: none; -1: the memory of a
+ * response cannot be read.
+ */
 static int fpdu_build(struct siw_qp *sq, struct siw_train *t)
 {
 	bool respond = sq->pos.rd_tail != sq->rd_head;
@@ -341,7 +346,7 @@ static int fpdu_build(struct siw_qp *sq, struct siw_train *t)
 	if (!respond || sq->pos.request) {
 		bool built = build_request(sq, t);
 
-		sq->pos.request = t->full; /* or its turn is still to come */
+		sq->pos.request = t->full; /* or it is built first in the next train */
 		return built || respond;
 	}
 	if (!build_response(sq, t))
@@ -350,7 +355,7 @@ static int fpdu_build(struct siw_qp *sq, struct siw_train *t)
 	return 1;
 }
 
-/* Fills buffer and train. False: the stream is gone. */
+/* Fills buffer and train. False: the stream is closed. */
 static bool train_build(struct siw_qp *sq, struct siw_train *t)
 {
 	u32 from = sq->out_at + sq->out_len;
@@ -373,7 +378,7 @@ static bool train_build(struct siw_qp *sq, struct siw_train *t)
 		return false;
 	}
 	fpdus_seal(sq, from);
-	if (more < 0 && !t->nfpdus) { /* else those before it leave first */
+	if (more < 0 && !t->nfpdus) { /* else the FPDUs before it are sent first */
 		siw_terminate(sq, RDMAP_ERR_STAG, HCA_EVENT_QP_ACCESS_ERR);
 		return false;
 	}
@@ -432,7 +437,7 @@ static void epollout_set(struct siw_qp *sq, bool want)
 	siw_watch(sq);
 }
 
-/* The request that cannot be sent fails when those before it are done, and with it the queue pair. */
+/* The request that cannot be sent fails, and so the queue pair, when the requests before it have completed. */
 static bool head_failed(struct siw_qp *sq)
 {
 	struct siw_wqe *w = sq->wq.tail != sq->wq.head ? wqe_at(sq, sq->wq.tail) : NULL;
@@ -463,11 +468,11 @@ int siw_send_prepare(struct siw_qp *sq, struct siw_train *t)
 	if (t->niov)
 		return 1;
 	epollout_set(sq, false);
-	siw_send_complete(sq); /* local operations */
+	siw_send_complete(sq); /* completes local operations */
 	return head_failed(sq) ? -1 : 0;
 }
 
-/* EFAULT of a train: finds the FPDU with the bad memory. With one FPDU it is that one; else trains of one FPDU follow. */
+/* EFAULT of a train: finds the FPDU with the bad memory: the only one, else the following trains have one FPDU each. */
 static bool efault_fpdu_find(struct siw_qp *sq, const struct siw_train *t)
 {
 	if (t->nfpdus > 1) {
@@ -498,7 +503,7 @@ bool siw_send_done(struct siw_qp *sq, struct siw_train *t, ssize_t n)
 	return !head_failed(sq) && !sq->epollout;
 }
 
-/* One system call; TCP may accept a part. */
+/* One system call; TCP may accept a part of the bytes. */
 static ssize_t stream_write(int fd, struct iovec *iov, u32 n)
 {
 	const struct msghdr m = { .msg_iov = iov, .msg_iovlen = n };
@@ -522,7 +527,7 @@ bool siw_send_run(struct siw_qp *sq)
 	return true;
 }
 
-/* Sends the buffer as far as the socket accepts it. */
+/* Sends the buffer until the socket is full. */
 static void out_flush(struct siw_qp *sq)
 {
 	struct iovec iov = { sq->out + sq->out_at, sq->out_len };
@@ -540,7 +545,7 @@ void siw_terminate(struct siw_qp *sq, enum iwarp_error err, int event)
 	siw_send_unload(sq);
 	if (sq->fd.fd >= 0)
 		out_flush(sq);
-	if (sq->fd.fd >= 0 && !sq->out_len) { /* else it would stand in the middle of another FPDU */
+	if (sq->fd.fd >= 0 && !sq->out_len) { /* else the Terminate would be inside another FPDU */
 		struct iwarp_terminate *t =
 			&iwarp_hdr(fpdu_start(sq, DDP_LAST, RDMAP_TERMINATE, sizeof(*t), 0, false))->terminate;
 

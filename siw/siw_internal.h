@@ -9,19 +9,18 @@
 #include "siw/iwarp.h"
 #include "siw/siw.h"
 
-#define SIW_COMPS 128 /* receive completions that wait for the batch of writes */
-#define SIW_READS 128 /* pending inbound READ requests: at most the IRD */
-#define SIW_SEGMENT \
-	32752u          /* payload of an FPDU that we send; more where TCP's segments are long: siw_socket_segment() */
-#define SIW_FPDU 65544u /* the longest FPDU that a peer may send */
-/* The longest FPDU that we send, with its markers. */
+#define SIW_COMPS   128    /* receive completions that wait for the batch of writes */
+#define SIW_READS   128    /* pending inbound READ requests: at most the IRD */
+#define SIW_SEGMENT 32752u /* payload of a sent FPDU; more if TCP has long segments: siw_socket_segment() */
+#define SIW_FPDU    65544u /* the longest FPDU that a peer may send */
+/* The longest FPDU sent, with its markers. */
 #define SIW_SEGMENT_MAX 65408u /* with all headers, pad and CRC a packet of 64 KiB */
 #define SIW_FPDU_OUT    (SIW_SEGMENT_MAX + sizeof(struct iwarp_read) + 8 + SIW_SEGMENT_MAX / 100)
 #define SIW_OUT         (640u << 10)
 #define SIW_IN          (192u << 10)
 #define SIW_DIRECT      8192u /* shorter payload is copied, longer payload is sent by zero-copy */
-#define SIW_TRAIN       16    /* FPDUs in a call that have such payload */
-#define SIW_PIECES      128   /* of memory in a call */
+#define SIW_TRAIN       16    /* FPDUs with zero-copy payload in a call */
+#define SIW_PIECES      128   /* iovecs of program memory in a call */
 #define SIW_ROUNDS      8     /* of sending or receiving per turn of a stream */
 
 #define SIW_BACKLOG         128 /* of TCP */
@@ -29,7 +28,7 @@
 
 struct siw_wqe {
 	struct hca_wqe wr;
-	u64 end;    /* SENT: of the stream, its last byte is before it */
+	u64 end;    /* SENT: position in the stream after its last byte */
 	u32 placed; /* bytes of a READ */
 };
 
@@ -39,7 +38,9 @@ struct siw_read {
 	u64 sink_to, source_to;
 };
 
-/* A position in the stream of FPDUs built: those after it that TCP has not accepted are rolled back, and built again. */
+/*
+ * A position in the stream of built FPDUs: those after it that TCP has not accepted are rolled back, and built again.
+ */
 struct siw_pos {
 	u32 wq_next, wq_done; /* position of the next request, and bytes of it that are built */
 	u32 rd_tail, rd_done; /* the next READ to respond to, and bytes of the response that are built */
@@ -54,14 +55,14 @@ struct siw_pos {
 struct siw_fpdu {
 	struct siw_pos before, after;
 	struct siw_wqe *wqe;  /* NULL: a READ response */
-	u32 start, end, head; /* offsets: in the train, behind it, and of its headers in the buffer */
+	u32 start, end, head; /* offsets: start and end in the train, and the headers in the buffer */
 };
 
 /* The iovecs of one system call: parts of the buffer, and program memory between them. */
 struct siw_train {
 	u32 bytes, nfpdus, niov;
-	u32 tail;  /* offset of the buffer's part that is not in the list yet */
-	bool full; /* the next FPDU begins another train */
+	u32 tail;  /* offset in the buffer of bytes that are not in the iovecs yet */
+	bool full; /* the next FPDU starts another train */
 	struct siw_fpdu fpdu[SIW_TRAIN];
 	struct iovec iov[SIW_PIECES];
 };
@@ -79,11 +80,11 @@ struct siw {
 	u32 direct_min; /* SIW_DIRECT */
 	siw_capture_fn *capture;
 	void *capture_ctx;
-	struct siw_uring_queue *uring; /* NULL: a call for each stream */
+	struct siw_uring_queue *uring; /* NULL: one system call per stream */
 	struct fault_set faults;
 	struct list paused;   /* streams that a fault has paused */
 	struct list streams;  /* all of them */
-	bool unplugged, down; /* by siw_set_up(); nothing is sent and received */
+	bool unplugged, down; /* by siw_set_up(); no stream sends or receives */
 	u32 pulled;           /* number of faults that keep the link down */
 };
 
@@ -94,7 +95,7 @@ struct siw_capture_seq {
 
 /* The FPDU that is being received. */
 struct siw_rx_fpdu {
-	bool partial; /* its headers are valid, a part of its payload is still to come */
+	bool partial; /* its headers are valid, a part of its payload has not arrived */
 	u8 opcode, ddp;
 	u32 inv_stag;        /* SEND with Invalidate */
 	struct hca_sge sink; /* WRITE: STag, TO */
@@ -127,7 +128,7 @@ struct siw_qp {
 	struct list stalled;                 /* on siw->stalled */
 	u64 load_due; /* the move that fetches payload into the buffer from load_from on; 0: none pending */
 	u32 load_from;
-	u64 write_due; /* the move of the last received payload; 0: none pending. Nothing is received until it is done */
+	u64 write_due;  /* the move of the last received payload, before more is received; 0: none pending */
 	bool close_due; /* the stream is closed; completions, flush and the owner's callback wait for write_due */
 	int close_err, close_event;
 	struct mpa_terms terms;
@@ -141,13 +142,13 @@ struct siw_qp {
 	struct loop_timer rtr;
 	bool epollout;
 	bool read_failed; /* payload to be sent could not be read */
-	bool one_fpdu;    /* after EFAULT: a train has one FPDU, so that the failed one is known */
+	bool one_fpdu;    /* after EFAULT: a train has one FPDU, so that the failed one is identified */
 	struct hca_iw_addr local, remote;
 	struct siw_capture_seq seq;
 	struct siw_pause {
-		const struct fault *fault; /* NULL: none; else nothing is received */
-		bool send;                 /* nor sent */
-		bool passed;               /* the FPDU that comes next has waited */
+		const struct fault *fault; /* NULL: none; else the stream receives nothing */
+		bool send;                 /* and sends nothing */
+		bool passed;               /* the next FPDU has been delayed already */
 		struct list link;          /* in siw.paused */
 		struct loop_timer timer;
 	} pause;    /* by a fault */
@@ -177,7 +178,7 @@ struct siw_qp {
 	u32 ncomps;
 	bool write_failed; /* received payload could not be written; @failed is the first such write */
 	struct siw_write failed;
-	bool failed_incomplete; /* the receive that @failed belongs to has not been completed */
+	bool failed_incomplete; /* the receive that @failed belongs to was not completed */
 };
 
 /* core.c */
@@ -189,7 +190,7 @@ static inline bool siw_pending(const struct siw_qp *sq, u64 due)
 {
 	return unlikely(due) && !hca_ctx_moved(sq->qp->ctx, due);
 }
-void siw_qp_disconnect(struct siw_qp *sq); /* orderly, as SQD */
+void siw_qp_disconnect(struct siw_qp *sq); /* orderly close, as by SQD */
 void siw_kick(struct siw_qp *sq);
 static inline void siw_count(struct siw_qp *sq, enum siw_counter c)
 {
@@ -197,27 +198,27 @@ static inline void siw_count(struct siw_qp *sq, enum siw_counter c)
 }
 
 /*
- * sge.c: hca_mem_read() and hca_mem_write() in a batch. Memory that fails when the batch is run, or later, sets read_failed, or
- * write_failed and failed, to @w.
+ * sge.c: hca_mem_read() and hca_mem_write() in a batch. A failure, also a later one, sets read_failed, or sets
+ * write_failed, and failed to @w.
  */
 int siw_mem_read(struct siw_qp *sq, const struct hca_mem *m, u32 off, u32 len, void *local);
 int siw_mem_write(struct siw_qp *sq, const struct hca_mem *m, u32 off, u32 len, const void *local,
 		  const struct siw_write *w);
 
 /*
- * siw_fault.c: an FPDU of @len bytes with @ulpdu has come. 1: it is processed, 0: not yet, -1: the stream is closed. Called while faults
- * are armed.
+ * siw_fault.c: applies armed faults to a received FPDU of @len bytes with @ulpdu. 1: process it, 0: not yet, -1: the
+ * stream is closed.
  */
 int siw_fault_fpdu(struct siw_qp *sq, u8 *p, u32 len, u32 ulpdu);
-void siw_fault_forget(struct siw_qp *sq); /* the stream is not paused any more, or is gone */
-bool siw_fault_rejects(struct siw *siw);  /* the MPA request that has come is rejected */
-bool siw_fault_garbles(struct siw *siw);  /* the MPA frame that has come is damaged */
+void siw_fault_forget(struct siw_qp *sq); /* the stream is no longer paused, or is closed */
+bool siw_fault_rejects(struct siw *siw);  /* true: reject the received MPA request */
+bool siw_fault_garbles(struct siw *siw);  /* true: corrupt the received MPA frame */
 
 /* link.c */
-void siw_link_update(struct siw *siw); /* unplugged or pulled has changed */
-void siw_link_kill(struct siw *siw);   /* the host loses its connections, as in a reboot */
+void siw_link_update(struct siw *siw); /* call after a change of unplugged or pulled */
+void siw_link_kill(struct siw *siw);   /* resets the connections of the host, as a reboot does */
 void siw_stream_resume(struct siw_qp *sq);
-/* While the link is down, descriptors are not watched; it is in the loop again when the link is up. */
+/* While the link is down, descriptors are not watched; siw_link_update() adds them when it is up. */
 static inline int siw_fd_add(struct siw *siw, struct loop_fd *fd, u32 events)
 {
 	return siw->down ? 0 : loop_fd_add(siw->loop, fd, events);
@@ -227,7 +228,7 @@ static inline int siw_fd_add(struct siw *siw, struct loop_fd *fd, u32 events)
 extern const struct hca_iw_ops siw_conn_ops;
 void siw_conns_watch(struct siw *siw,
 		     bool on);         /* descriptors of listeners and of connections that are being established */
-void siw_conns_reset(struct siw *siw); /* those that are being established */
+void siw_conns_reset(struct siw *siw); /* connections that are being established */
 void siw_conns_destroy(struct siw *siw);
 
 /* half_close.c: takes ownership of @fd. */
@@ -236,11 +237,14 @@ void siw_half_close_destroy(struct siw *siw);
 
 /* socket.c: a descriptor, or -errno */
 int siw_socket_listen(const struct hca_iw_addr *addr);
-int siw_socket_connect(struct hca_iw_addr *src, const struct hca_iw_addr *dst); /* @src is completed */
+int siw_socket_connect(struct hca_iw_addr *src, const struct hca_iw_addr *dst); /* completes @src */
 int siw_socket_accept(int listener);
 void siw_socket_names(int fd, struct hca_iw_addr *local, struct hca_iw_addr *remote); /* @remote may be NULL */
 void siw_socket_reset(int fd);                                                        /* closes it by a TCP reset */
-/* Readies TCP for the stream. Payload of an FPDU that fills a segment, where these are long (MULPDU of RFC 5044); else SIW_SEGMENT. */
+/*
+ * Sets the stream's socket options. Returns the payload of an FPDU that fills a long segment (MULPDU of RFC 5044); else
+ * SIW_SEGMENT.
+ */
 u32 siw_socket_segment(int fd);
 
 /* capture.c */
@@ -253,15 +257,16 @@ static inline void siw_capture(struct siw *siw, const struct hca_iw_addr *from, 
 		siw_capture_frame(siw, from, to, seq, p, len, out);
 }
 
-/* May payload be sent and received without passing the buffer: no CRC, no capture, and no fault that counts FPDUs? */
+/* May payload be sent and received by zero-copy: no CRC, no capture, and no fault that counts FPDUs? */
 static inline bool siw_may_split(const struct siw_qp *sq)
 {
 	return !sq->terms.crc && !sq->siw->capture && fault_set_empty(&sq->siw->faults);
 }
 
 /*
- * train.c. siw_train_gather: adds the pieces of @len bytes of payload to the list; siw_train_add: their FPDU, whose headers end at @at of
- * the buffer. siw_train_sent: TCP has accepted @bytes; the rest refers to program memory no more.
+ * train.c. siw_train_gather: adds @len bytes of payload to the iovecs; siw_train_add: adds their FPDU, whose headers
+ * end at @at in the buffer. siw_train_sent: TCP has accepted @bytes; afterwards the train does not refer to program
+ * memory.
  */
 void siw_train_begin(struct siw_qp *sq, struct siw_train *t);
 int siw_train_gather(struct siw_qp *sq, struct siw_train *t, const struct hca_mem *m, u32 off, u32 len);
@@ -271,10 +276,13 @@ void siw_train_sent(struct siw_qp *sq, struct siw_train *t, u32 bytes);
 void siw_train_rewind(struct siw_qp *sq, const struct siw_pos *pos);
 
 /* send.c */
-/* Builds the next FPDUs. 1: something to send, 0: nothing, -1: the stream is closed. Then: TCP has accepted @n bytes, or -errno; true: more. */
+/*
+ * Build the next FPDUs: 1: something to send, 0: nothing, -1: the stream is closed. Then report that TCP has accepted
+ * @n bytes, or -errno; true: more to send.
+ */
 int siw_send_prepare(struct siw_qp *sq, struct siw_train *t);
 bool siw_send_done(struct siw_qp *sq, struct siw_train *t, ssize_t n);
-void siw_send_rtr(struct siw_qp *sq);    /* builds the RTR message that was negotiated */
+void siw_send_rtr(struct siw_qp *sq);    /* builds the negotiated RTR message */
 bool siw_send_run(struct siw_qp *sq);    /* true: more to do */
 void siw_send_unload(struct siw_qp *sq); /* drops FPDUs whose payload has not been fetched */
 void siw_send_flush(struct siw_qp *sq);
@@ -286,26 +294,27 @@ void siw_terminate(struct siw_qp *sq, enum iwarp_error err, int event);
 
 /* uring.c */
 struct siw_uring_queue *siw_uring_create(struct siw *siw); /* NULL: not permitted */
-void siw_uring_destroy(struct siw_uring_queue *r);         /* NULL: nothing */
+void siw_uring_destroy(struct siw_uring_queue *r);         /* NULL is ignored */
 void siw_uring_queue_op(struct siw_qp *sq, bool send);     /* of an adapter with io_uring */
 void siw_uring_remove(struct siw_qp *sq);
 
 /* rtr.c */
-void siw_rtr_start(struct siw_qp *sq); /* of an initiator that has received the MPA reply */
+void siw_rtr_start(struct siw_qp *sq); /* for an initiator that has received the MPA reply */
 void siw_rtr_flush(struct siw_qp *sq); /* builds a delayed RTR message now */
 void siw_rtr_stop(struct siw_qp *sq);  /* the peer has sent something, or the stream is closed */
 
 /*
- * receive.c. siw_receive_fpdu: checks an FPDU of @len bytes at @p, at @pos of the stream; sq->fpdu.buffered bytes of its payload follow its
- * headers, and are placed. The rest is placed by siw_receive_payload(), or by the kernel at siw_receive_sink(), with sq->fpdu.placed
- * updated; siw_receive_finish() ends the FPDU. False: the stream is closed.
+ * receive.c. siw_receive_fpdu: checks an FPDU of @len bytes at @p, at @pos of the stream, and places the
+ * sq->fpdu.buffered bytes of its payload that follow its headers. The rest is placed by siw_receive_payload(), or by
+ * the kernel at siw_receive_sink(), with sq->fpdu.placed updated; siw_receive_finish() ends the FPDU. False: the stream
+ * is closed.
  */
 bool siw_receive_fpdu(struct siw_qp *sq, u8 *p, u32 len, u64 pos, u32 ulpdu);
 bool siw_receive_payload(struct siw_qp *sq, const u8 *p, u32 len);
 bool siw_receive_finish(struct siw_qp *sq);
-/* Pieces of memory for the rest of the payload; 0: not mapped, -1: the stream is closed. */
+/* iovecs of memory for the rest of the payload; 0: not mapped, -1: the stream is closed. */
 int siw_receive_sink(struct siw_qp *sq, struct iovec *iov, u32 max);
-/* The sink failed its key check with that hca_key_error: Terminate. Returns false. */
+/* The sink failed its key check with @err, an hca_key_error: sends a Terminate. Returns false. */
 bool siw_receive_key_error(struct siw_qp *sq, int err);
 bool siw_receive_fail(struct siw_qp *sq, enum iwarp_error err);
 bool siw_receive_write_failed(struct siw_qp *sq); /* received payload could not be written: closes the stream */
@@ -313,8 +322,8 @@ void siw_receive_commit(struct siw_qp *sq);
 void siw_receive_flush(struct siw_qp *sq);
 
 /*
- * input.c. siw_input_prepare: where the next bytes of the stream are received, and @room for how many; 0: nothing is to be received.
- * siw_input_received: @n bytes were (0: end of the stream, or -errno). True: there may be more.
+ * input.c. siw_input_prepare: iovecs for the next bytes of the stream, and their length @room; 0: do not receive now.
+ * siw_input_received: @n bytes were received (0: end of the stream, or -errno). True: there may be more.
  */
 int siw_input_prepare(struct siw_qp *sq, struct iovec *iov, u32 max, u32 *room);
 bool siw_input_received(struct siw_qp *sq, u32 room, ssize_t n);

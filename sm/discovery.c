@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Discovery: breadth-first search by directed-route SMPs from the own port, with parallel requests. IBTA 14.4.2.
+ * Discovery (IBTA 14.4.2): breadth-first search by directed-route SMPs from the own port, with parallel requests.
  *
  * New links are stored in sm_port.found beside .peer, so that subnet administration answers from the last complete
  * topology meanwhile; discovery_commit() replaces it.
  */
 #include "sm/sm_internal.h"
 
-static void ask_port(struct sm *sm, struct sm_port *p);
+static void fetch_port(struct sm *sm, struct sm_port *p);
 static void on_node_info(struct sm *sm, struct sm_smp *smp, const u8 *mad);
 
 static void on_node_desc(struct sm *sm, struct sm_smp *smp, const u8 *mad)
@@ -54,7 +54,7 @@ static void on_port_info(struct sm *sm, struct sm_smp *got, const u8 *mad)
 	sm_smp_queue(sm, smp);
 }
 
-static void ask_port(struct sm *sm, struct sm_port *p)
+static void fetch_port(struct sm *sm, struct sm_port *p)
 {
 	struct sm_smp *smp;
 
@@ -101,7 +101,7 @@ static void on_switch_info(struct sm *sm, struct sm_smp *smp, const u8 *mad)
 	if (wire_get(n->swinfo, SWITCHINFO_PORT_STATE_CHANGE))
 		clear_change(sm, n);
 	for (i = 0; i <= n->nports; i++)
-		ask_port(sm, &n->ports[i]);
+		fetch_port(sm, &n->ports[i]);
 }
 
 /* Looks up the node of @info, or adds it. */
@@ -191,10 +191,10 @@ static void on_node_info(struct sm *sm, struct sm_smp *smp, const u8 *mad)
 	if (!smp->node)
 		sm->self = p;
 	if (p->seen != sm->sweep)
-		ask_port(sm, p);
+		fetch_port(sm, p);
 }
 
-/* ---- the end ---- */
+/* ---- end of discovery ---- */
 
 static void commit_port(struct sm *sm, struct sm_port *p)
 {

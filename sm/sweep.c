@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Sweeps. A heavy sweep discovers the subnet, queries the other subnet managers, and as master recomputes the
- * configuration and sets what differs. A light sweep reads PortStateChange of the switches only. IBTA 14.4.6.
+ * Sweeps (IBTA 14.4.6). A heavy sweep discovers the subnet, queries the other subnet managers, and as master recomputes
+ * the configuration and sets the differences. A light sweep only reads PortStateChange of the switches.
  */
 #include "sm/sm_internal.h"
 
 #define RETRY_MIN_MS   500
-#define TRAP_SWEEPS    8 /* without delay */
+#define TRAP_SWEEPS    8 /* traps that start a sweep without delay */
 #define TRAP_PERIOD_NS NSEC_PER_SEC
 
 static void sweep_arm(struct sm *sm, u32 ms)
@@ -145,7 +145,7 @@ void sm_sweep_heavy(struct sm *sm)
 	sm_discovery_start(sm, sweep_discovered);
 }
 
-/* ---- light ---- */
+/* ---- light sweep ---- */
 
 static void on_light(struct sm *sm, struct sm_smp *smp, const u8 *mad)
 {
@@ -162,7 +162,7 @@ static void on_light_port(struct sm *sm, struct sm_smp *smp, const u8 *mad)
 		sm->want_heavy = true;
 }
 
-static void light_ask(struct sm *sm, struct sm_port *p)
+static void light_query(struct sm *sm, struct sm_port *p)
 {
 	struct sm_smp *smp;
 
@@ -203,7 +203,7 @@ void sm_sweep_light(struct sm *sm)
 		smp->port = sm->self;
 		sm_smp_queue(sm, smp);
 	}
-	sm_smp_visit(sm, light_ask, light_done);
+	sm_smp_visit(sm, light_query, light_done);
 }
 
 /* ---- multicast trees between sweeps ---- */

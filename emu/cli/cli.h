@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Shared by the commands of muslin(1). */
+/* Declarations shared by the commands of muslin(1). */
 #ifndef MUSLIN_CLI_H
 #define MUSLIN_CLI_H
 
@@ -13,35 +13,36 @@ enum cli_exit {
 	CLI_USAGE
 };
 
-extern struct rundir cli_run; /* of the fabric that the command is about */
+extern struct rundir cli_run; /* of the fabric that the command uses */
 
-/* Ends the program with a line "muslin: ..." on standard error. */
+/* Exits with a line "muslin: ..." on standard error. */
 void cli_fail(enum cli_exit status, const char *fmt, ...) __attribute__((format(printf, 2, 3), noreturn));
-/* A connection to the fabric's daemon; ends the program when none is up. */
+/* Connects to the fabric's daemon; exits if none is running. */
 int cli_connect(void);
-/* Sends @req (taken) on @sock and returns the result; on an error ends the program with the daemon's message. */
-json_t *cli_ask(int sock, json_t *req);
-/* cli_shard.c: how many daemons hold the fabric. */
+/* Sends @req (taken) on @sock and returns the result; on an error exits with the daemon's message. */
+json_t *cli_request(int sock, json_t *req);
+/* cli_shard.c: number of daemons of the fabric. */
 unsigned int cli_shards(void);
-void cli_shard_rundir(unsigned int shard, struct rundir *r); /* where that daemon has its files */
+void cli_shard_rundir(unsigned int shard, struct rundir *r); /* run directory of that daemon */
 int cli_connect_shard(unsigned int shard);
-extern struct rundir cli_place; /* where the daemon of the last cli_connect_place() has its files */
-/* A connection to the daemon that has the node of @place. */
+extern struct rundir cli_place; /* run directory of the daemon of the last cli_connect_place() */
+/* Connects to the daemon that has the node of @place. */
 int cli_connect_place(const char *place);
-/* Asks all of them, as cli_ask(), and joins their answers. */
-json_t *cli_ask_all(json_t *req);
-/* The path of an installed file: the first of @places (NULL at the end; absolute, or relative to the program's folder) that exists. */
+/* Sends @req to all daemons; merges their results. */
+json_t *cli_request_all(json_t *req);
+/* The path of an installed file: the first of @places (NULL-terminated; absolute, or relative to the
+ * program's directory) that exists. */
 void cli_beside(char *path, size_t size, const char *const *places);
-const char *cli_text(const json_t *o, const char *key); /* "" where there is none */
-long long cli_number(const json_t *o, const char *key); /* 0 where there is none */
-/* What tells a node from others in a list: "lid 5"; of a port that is not InfiniBand's what it is bound to, "roce". */
+const char *cli_text(const json_t *o, const char *key); /* "" if missing */
+long long cli_number(const json_t *o, const char *key); /* 0 if missing */
+/* Short identification of a node in a list: "lid 5"; its binding, such as "roce", if its port is not InfiniBand. */
 const char *cli_node_id(const json_t *node, char *text, size_t size);
-/* Sets the environment of a program on @host, with the preload library; ends the program where there is no such host. */
+/* Sets the environment of a program on @host, with the preload library; exits if there is no such host. */
 void cli_env_set(const char *host);
 double cli_seconds(void); /* CLOCK_MONOTONIC */
 void cli_sleep(double seconds);
 
-/* The commands: what main() returns. argv[0] is the command's name. */
+/* The commands: each returns the exit status of main(). argv[0] is the command's name. */
 int cli_vm(int argc, char **argv);
 int cli_cp(int argc, char **argv);
 int cli_up(int argc, char **argv);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * What a program on a host needs of its environment: for `muslin run`, as lines for a shell (muslin env), and as a file of the Container
- * Device Interface (muslin cdi), by which podman, Docker and Kubernetes add it to a container of any image.
+ * The environment of a program on a host: for `muslin run`, as lines for a shell (muslin env), and as a file of the
+ * Container Device Interface (muslin cdi), by which podman, Docker and Kubernetes add it to a container of any image.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -15,13 +15,13 @@
 #include "emu/cli/cli.h"
 
 #define SHIM      "libmuslin-shim.so"
-#define INSIDE    "/run/muslin" /* where a container has it */
+#define INSIDE    "/run/muslin" /* directory in a container */
 #define CDI_CLASS "muslin.dev/hca"
 
 static const char *const variables[] = { "MUSLIN_NAME", "MUSLIN_RUNDIR", "MUSLIN_HOST",
 					 "MUSLIN_TREE", "MUSLIN_SOCKET", "LD_PRELOAD" };
 
-/* The preload library. */
+/* Finds the preload library. */
 static void library_find(char path[RUNDIR_PATH_MAX])
 {
 	static const char *const places[] = { SHIM, "../lib/muslin/" SHIM, MUSLIN_LIBDIR "/" SHIM, NULL };
@@ -34,8 +34,8 @@ static void library_find(char path[RUNDIR_PATH_MAX])
 }
 
 /*
- * Puts the shim behind the preloads of the user, whose calls then reach it as they would reach libc. One that is there already, from
- * a `muslin run` outside of this one, is dropped.
+ * Appends the shim to the user's LD_PRELOAD, so that calls pass through the user's libraries first, as they would
+ * before libc. Removes a shim of an outer `muslin run`.
  */
 static void set_preload(void)
 {
@@ -68,11 +68,11 @@ void cli_env_set(const char *host)
 {
 	char path[RUNDIR_PATH_MAX];
 	int sock = cli_connect_place(host);
-	json_t *answer = cli_ask(sock, json_pack("{s:s, s:s}", "command", "host", "name", host));
+	json_t *answer = cli_request(sock, json_pack("{s:s, s:s}", "command", "host", "name", host));
 
 	close(sock);
 	setenv("MUSLIN_NAME", cli_run.name, 1);
-	setenv("MUSLIN_HOST", cli_text(answer, "name"), 1); /* @host may be its GUID, or a part of its description */
+	setenv("MUSLIN_HOST", cli_text(answer, "name"), 1); /* @host may be a GUID, or a part of the node description */
 	json_decref(answer);
 	setenv("MUSLIN_SOCKET", rundir_path(&cli_place, RUNDIR_HOSTS, path), 1);
 	setenv("MUSLIN_TREE", rundir_path(&cli_place, RUNDIR_TREE, path), 1);
@@ -80,7 +80,7 @@ void cli_env_set(const char *host)
 	set_preload();
 }
 
-/* One word for a shell. */
+/* Prints one quoted word for a shell. */
 static void print_quoted(const char *text)
 {
 	putchar('\'');
@@ -129,7 +129,7 @@ int cli_env(int argc, char **argv)
 	return fflush(stdout) ? CLI_ERROR : CLI_OK;
 }
 
-/* May it name a device, as the specification has it? */
+/* Whether the specification allows the name for a device. */
 static bool cdi_name_valid(const char *name)
 {
 	const char *p;
@@ -148,7 +148,8 @@ static json_t *cdi_mount(const char *from, const char *to)
 			 "nodev", "bind");
 }
 
-/* The run directory lets nobody else in. To whom a part of it is mounted, that is open: containers have users of their own. */
+/* Makes the mounted files accessible to all users: containers have their own ones. The run
+ * directory itself remains private. */
 static void cdi_permit(void)
 {
 	static const struct {
@@ -163,7 +164,7 @@ static void cdi_permit(void)
 			cli_fail(CLI_ERROR, "%s: %s", path, strerror(errno));
 }
 
-/* The daemon that has the host has the socket and the tree. */
+/* Uses the socket and the tree of the daemon that has the host. */
 static json_t *cdi_device(const char *name, const char *host)
 {
 	char sock[RUNDIR_PATH_MAX], tree[RUNDIR_PATH_MAX];
@@ -178,7 +179,7 @@ static json_t *cdi_device(const char *name, const char *host)
 
 static json_t *cdi_devices(void)
 {
-	json_t *shown = cli_ask_all(json_pack("{s:s}", "command", "show")), *devices = json_array(), *n;
+	json_t *shown = cli_request_all(json_pack("{s:s}", "command", "show")), *devices = json_array(), *n;
 	bool first = !strcmp(cli_run.name, "default");
 	char name[256];
 	size_t i;
@@ -210,7 +211,7 @@ static json_t *cdi_edits(void)
 			 cdi_mount(shim, INSIDE "/" SHIM));
 }
 
-/* The file appears whole: engines watch the folder. */
+/* Creates the file atomically: container engines watch the directory. */
 static void cdi_write(const json_t *spec, const char *file)
 {
 	char *part;

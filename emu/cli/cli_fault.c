@@ -16,7 +16,7 @@ static void fault_usage(void)
 			    "clear [ID|PLACE]");
 }
 
-/* Joins the words to one line; quotes words with blanks. */
+/* Joins the words to a line; quotes words with blanks. */
 static char *fault_join(int argc, char **argv)
 {
 	static char line[LINE_MAX_LEN];
@@ -47,10 +47,10 @@ static int fault_add(int argc, char **argv)
 
 	if (!req)
 		cli_fail(CLI_USAGE, "the fault is no UTF-8 text");
-	/* Of all links: in each daemon, and each has a number of its own. */
+	/* All links: adds the fault in each daemon, with a number of its own. */
 	n = strcmp(argv[0], "all") ? 1 : cli_shards();
 	for (i = 0; i < n; i++) {
-		f = cli_ask(n > 1 ? cli_connect_shard(i) : cli_connect_place(argv[0]), json_incref(req));
+		f = cli_request(n > 1 ? cli_connect_shard(i) : cli_connect_place(argv[0]), json_incref(req));
 		printf("%lld\n", cli_number(f, "id"));
 		json_decref(f);
 	}
@@ -65,7 +65,7 @@ static int fault_list(int argc, char **argv)
 
 	if (argc > 1 || (argc && strcmp(argv[0], "--json")))
 		fault_usage();
-	all = cli_ask_all(json_pack("{s:s, s:s}", "command", "fault", "op", "list"));
+	all = cli_request_all(json_pack("{s:s, s:s}", "command", "fault", "op", "list"));
 	if (argc) {
 		json_dumpf(all, stdout, JSON_INDENT(1));
 		putchar('\n');
@@ -92,13 +92,13 @@ static int fault_clear(int argc, char **argv)
 		json_object_set_new(req, "id", json_integer(id));
 	else if (argc)
 		json_object_set_new(req, "place", json_string(argv[0]));
-	/* Each daemon gives every so many numbers. */
+	/* The daemon derives from the number: each uses every n-th one. */
 	if (id > 0)
-		gone = cli_ask(cli_connect_shard((unsigned int)(id - 1) % cli_shards()), req);
+		gone = cli_request(cli_connect_shard((unsigned int)(id - 1) % cli_shards()), req);
 	else if (argc && strcmp(argv[0], "all") != 0)
-		gone = cli_ask(cli_connect_place(argv[0]), req);
+		gone = cli_request(cli_connect_place(argv[0]), req);
 	else
-		gone = cli_ask_all(req);
+		gone = cli_request_all(req);
 	json_array_foreach(gone, i, f) print_fault(f);
 	json_decref(gone);
 	return CLI_OK;
@@ -131,8 +131,8 @@ static bool fault_call(int sock, json_t *req)
 }
 
 /*
- * Takes a place off the line: "\"leaf1\"[3]", where the quotes may hold blanks, "leaf1[3]" or "leaf1:3". As muslin writes it
- * in @place; false: there is none.
+ * Parses a place from the line: "\"leaf1\"[3]" (quotes may contain blanks), "leaf1[3]" or "leaf1:3". @place is in
+ * muslin's form; false: no place.
  */
 static bool take_place(char **line, char *place, size_t size)
 {
@@ -159,7 +159,7 @@ static bool take_place(char **line, char *place, size_t size)
 	return at && (!*p || strchr(" \t\r\n", *p));
 }
 
-/* Every cable of the node, or one. */
+/* For every cable of the node, or one. */
 static bool link_verb(int sock, const char *place, const char *state)
 {
 	json_t *shown, *p, *node;

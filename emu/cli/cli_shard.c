@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Fabrics that several daemons hold (muslin up --shards): which daemon a place is in, and answers of all of them as one. */
+/* Fabrics with several daemons (muslin up --shards): finds the daemon of a place, and merges the results of all. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,7 +34,7 @@ void cli_shard_rundir(unsigned int shard, struct rundir *r)
 		cli_fail(CLI_ERROR, "%s", err);
 }
 
-/* A connection to a daemon, or negative: one that has died takes its nodes with it, and the others go on. */
+/* Connects to a daemon; negative: it has died with its nodes, and the others continue. */
 static int shard_connect(unsigned int shard)
 {
 	char path[RUNDIR_PATH_MAX];
@@ -68,7 +68,7 @@ int cli_connect_place(const char *place)
 		sock = shard_connect(i);
 		if (sock < 0)
 			continue;
-		answer = cli_ask(sock, json_pack("{s:s, s:s}", "command", "has", "place", place));
+		answer = cli_request(sock, json_pack("{s:s, s:s}", "command", "has", "place", place));
 		has = json_is_true(answer);
 		json_decref(answer);
 		if (!has) {
@@ -78,10 +78,10 @@ int cli_connect_place(const char *place)
 		cli_shard_rundir(i, &cli_place);
 		return sock;
 	}
-	return cli_connect(); /* of several it says what is wrong with the place */
+	return cli_connect(); /* with several daemons it reports the error for the place */
 }
 
-/* Puts @more into @sum: lists are joined, numbers of ports and nodes added, and what only one has is kept. */
+/* Merges @more into @sum: lists are joined, numbers of ports and nodes added, other members kept. */
 static void shard_merge(json_t *sum, json_t *more)
 {
 	const char *key;
@@ -103,7 +103,7 @@ static void shard_merge(json_t *sum, json_t *more)
 	}
 }
 
-json_t *cli_ask_all(json_t *req)
+json_t *cli_request_all(json_t *req)
 {
 	unsigned int n = cli_shards(), i;
 	json_t *sum = NULL, *more;
@@ -113,7 +113,7 @@ json_t *cli_ask_all(json_t *req)
 		sock = shard_connect(i);
 		if (sock < 0)
 			continue;
-		more = cli_ask(sock, json_incref(req));
+		more = cli_request(sock, json_incref(req));
 		close(sock);
 		if (sum) {
 			shard_merge(sum, more);

@@ -75,7 +75,7 @@ static void print_node(const json_t *n)
 	printf("\n");
 	json_array_foreach(json_object_get(n, "ports"), i, p)
 	{
-		/* A switch's own port says nothing new. */
+		/* Port 0 of a switch has no further information. */
 		if ((*cli_text(p, "peer") || *cli_text(n, "binding")) && cli_number(p, "num"))
 			print_port(p);
 	}
@@ -142,7 +142,7 @@ static void print_table(const json_t *shown)
 	print_ethernet(json_object_get(shown, "ethernet"));
 }
 
-/* One text of those of all daemons. */
+/* Joins the texts of all daemons. */
 static json_t *show_topology(json_t *req)
 {
 	unsigned int n = cli_shards(), i;
@@ -151,7 +151,7 @@ static json_t *show_topology(json_t *req)
 	for (i = 0; i < n; i++) {
 		int sock = cli_connect_shard(i);
 
-		more = cli_ask(sock, json_incref(req));
+		more = cli_request(sock, json_incref(req));
 		close(sock);
 		both = json_sprintf("%s%s", json_string_value(sum), json_string_value(more));
 		json_decref(sum);
@@ -175,7 +175,9 @@ int cli_show(int argc, char **argv)
 		json_object_set_new(req, "counters", json_string("few"));
 	if (s.node)
 		json_object_set_new(req, "node", json_string(s.node));
-	shown = s.topology ? show_topology(req) : s.node ? cli_ask(cli_connect_place(s.node), req) : cli_ask_all(req);
+	shown = s.topology ? show_topology(req)
+		: s.node   ? cli_request(cli_connect_place(s.node), req)
+			   : cli_request_all(req);
 	if (s.topology)
 		fputs(json_string_value(shown), stdout);
 	else if (s.svg)

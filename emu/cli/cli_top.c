@@ -27,7 +27,7 @@ struct rate {
 
 static json_t *top_show(void)
 {
-	return cli_ask_all(json_pack("{s:s, s:b}", "command", "show", "counters", 1));
+	return cli_request_all(json_pack("{s:s, s:b}", "command", "show", "counters", 1));
 }
 
 static long long top_counter(const json_t *port, const char *name)
@@ -35,7 +35,7 @@ static long long top_counter(const json_t *port, const char *name)
 	return cli_number(json_object_get(port, "counters"), name);
 }
 
-/* A cable, or sockets. */
+/* Whether the port has a cable, or is on sockets. */
 static bool top_has_link(const json_t *node, const json_t *port)
 {
 	return *cli_text(port, "peer") || *cli_text(node, "binding");
@@ -44,7 +44,7 @@ static bool top_has_link(const json_t *node, const json_t *port)
 /* A sample: rows of name, state, words out and in, packets out and in. */
 static json_t *top_sample(void)
 {
-	return cli_ask_all(json_pack("{s:s}", "command", "rates"));
+	return cli_request_all(json_pack("{s:s}", "command", "rates"));
 }
 
 static double row_diff(const json_t *before, const json_t *after, size_t column)
@@ -60,7 +60,7 @@ static int top_busier(const void *a, const void *b)
 	return x->packets < y->packets ? 1 : x->packets > y->packets ? -1 : strcmp(x->name, y->name);
 }
 
-/* The rates between two samples, the busiest port first; NULL: there is none. */
+/* The rates between two samples, in descending order; NULL: none. */
 static struct rate *top_rates(const json_t *before, const json_t *after, double dt)
 {
 	size_t n = json_array_size(after), i;
@@ -83,7 +83,7 @@ static struct rate *top_rates(const json_t *before, const json_t *after, double 
 	return r;
 }
 
-/* A line, cut at the terminal's width (0: none). */
+/* Prints a line, truncated to the terminal's width (0: no limit). */
 static void top_line(int columns, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 static void top_line(int columns, const char *fmt, ...)
 {
@@ -105,7 +105,7 @@ static void print_rates(const json_t *before, const json_t *after, double dt, si
 
 	for (i = 0; i < n && (!rows || i < rows); i++)
 		width = max(width, (int)strlen(r[i].name));
-	if (columns) /* the rates are seen before the end of a long name */
+	if (columns) /* the rates are visible even if the name is long */
 		width = min(width, max(columns - 48, 8));
 	top_line(columns, "%-*s %-7s %9s %9s %11s", width, "port", "state", "out Gb/s", "in Gb/s", "packets/s");
 	for (i = 0; i < n && (!rows || i < rows); i++)
@@ -140,7 +140,7 @@ static void top_signal(int sig)
 	raise(sig);
 }
 
-/* Keys come at once, without echo, until the program's end. False: there is no terminal. */
+/* Reads keys immediately, without echo, until exit. False: not a terminal. */
 static bool top_keys(void)
 {
 	struct termios raw;
@@ -201,7 +201,7 @@ int cli_top(int argc, char **argv)
 			size = (struct winsize){ .ws_row = 24, .ws_col = 80 };
 		if (tty)
 			printf("\033[H\033[2J");
-		/* The head, the line of how many there are besides, and the cursor's take three lines. */
+		/* Three lines are used by the header, the count of omitted ports, and the cursor. */
 		print_rates(before, after, now - then, tty ? (size_t)max(size.ws_row - 3, 1) : 0,
 			    tty ? size.ws_col : 0);
 		json_decref(before);
@@ -234,7 +234,7 @@ static void metrics_label(FILE *out, const char *label, const char *value)
 	fprintf(out, "\"");
 }
 
-/* The beginning of a line: the metric and the port that it is of. */
+/* Prints the metric and its port labels. */
 static void metrics_port(FILE *out, const char *metric, const json_t *node, const json_t *port)
 {
 	fprintf(out, "%s{fabric=\"%s\"", metric, cli_run.name);
@@ -277,7 +277,7 @@ static void metrics_ports(const struct metrics *m)
 	}
 }
 
-/* A family for each counter that some port has: those of InfiniBand are alike, others have their own. */
+/* A metric family for each counter of any port: InfiniBand ports have the same ones, others their own. */
 static void metrics_counters(const struct metrics *m)
 {
 	json_t *names = json_object(), *node, *port, *value;
@@ -304,7 +304,7 @@ static void metrics_counters(const struct metrics *m)
 	json_decref(names);
 }
 
-/* The text format of Prometheus, of all nodes or of @node. False: there is no such node. */
+/* The text format of Prometheus, for all nodes or for @only. False: no such node. */
 static bool top_metrics(FILE *out, const char *only)
 {
 	json_t *shown = top_show(), *sm = json_object_get(shown, "sm"), *nodes = json_array(), *node;
@@ -354,7 +354,7 @@ static void top_answer(int conn)
 	free(body);
 }
 
-/* "127.0.0.1:9100", or a port of the loopback address. */
+/* Listens at "127.0.0.1:9100", or at a port of the loopback address. */
 static int listen_at(const char *where)
 {
 	struct sockaddr_in a = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
@@ -402,7 +402,7 @@ static int event_earlier(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* Those of several daemons, in the order of time. */
+/* Sorts the events of several daemons by time. */
 static void timeline_sort(json_t *events)
 {
 	size_t n = json_array_size(events), i;
@@ -424,7 +424,7 @@ int cli_timeline(int argc, char **argv)
 
 	if (argc > 1 && !start)
 		cli_fail(CLI_USAGE, "usage: muslin timeline [--name FABRIC] [--start]");
-	t = cli_ask_all(json_pack("{s:s, s:b}", "command", "timeline", "start", start));
+	t = cli_request_all(json_pack("{s:s, s:b}", "command", "timeline", "start", start));
 	if (!start) {
 		timeline_sort(json_object_get(t, "events"));
 		json_dumpf(t, stdout, JSON_COMPACT);

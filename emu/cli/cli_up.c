@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* muslin up and down: start a daemon and wait for its subnet, and end one. */
+/* muslin up and down: start a daemon and wait for its subnet, and stop one. */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -11,7 +11,7 @@
 #include "emu/cli/cli.h"
 
 #define POLL_SECONDS 0.02
-#define UP_PATIENCE  30.0 /* seconds without any port becoming Active */
+#define UP_PATIENCE  30.0 /* seconds without a further Active port */
 #define DOWN_WAIT    10   /* seconds */
 #define SHOWN_HOSTS  16
 #define SHARDS_MAX   64
@@ -27,12 +27,10 @@ static bool has_option(int argc, char **argv, const char *option)
 	return false;
 }
 
-/* Its exit status. */
-static int start_daemon(int argc, char **argv)
+static pid_t daemon_spawn(int argc, char **argv)
 {
 	static const char *const places[] = { "muslind", "../sbin/muslind", NULL };
 	char program[RUNDIR_PATH_MAX + 64];
-	int status;
 	pid_t pid;
 
 	cli_beside(program, sizeof(program), places);
@@ -46,16 +44,23 @@ static int start_daemon(int argc, char **argv)
 		execv(program, argv);
 		cli_fail(CLI_ERROR, "%s: %s", program, strerror(errno));
 	}
-	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
-		;
-	if (!WIFEXITED(status))
-		cli_fail(CLI_ERROR, "the daemon died of signal %d", WTERMSIG(status));
-	if (has_option(argc, argv, "--help") || has_option(argc, argv, "--version"))
-		exit(WEXITSTATUS(status));
-	return WEXITSTATUS(status);
+	return pid;
 }
 
-/* Takes "--shards N" or "--shards=N" out of the arguments. How many; 0: it is not there. */
+/* Its exit status, when it runs in the background or has failed. */
+static int daemon_wait(pid_t pid)
+{
+	int status;
+
+	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+		;
+	if (WIFEXITED(status))
+		return WEXITSTATUS(status);
+	fprintf(stderr, "muslin: the daemon died of signal %d\n", WTERMSIG(status));
+	return CLI_ERROR;
+}
+
+/* Removes "--shards N" or "--shards=N" from the arguments. Returns the number; 0: not given. */
 static unsigned int take_shards(int *argc, char **argv)
 {
 	unsigned int n = 0;
@@ -86,46 +91,76 @@ static unsigned int take_shards(int *argc, char **argv)
 	return n;
 }
 
-/* Ends the first @n daemons. */
-static void stop_shards(unsigned int n)
+static void stop_shard(unsigned int shard)
 {
 	struct rundir r;
 	pid_t pid;
 
-	while (n--) {
-		cli_shard_rundir(n, &r);
-		pid = rundir_daemon(&r);
-		if (pid)
-			kill(pid, SIGTERM);
+	cli_shard_rundir(shard, &r);
+	pid = rundir_daemon(&r);
+	if (pid)
+		kill(pid, SIGTERM);
+}
+
+/* Starts the daemons [from, to) of @n at once. Their exit status; those that have started are in *@started. */
+static int start_shards(unsigned int from, unsigned int to, unsigned int n, int argc, char **argv,
+			unsigned long long *started)
+{
+	char **with = calloc((size_t)argc + 3, sizeof(char *)), which[32];
+	int status = 0, failed;
+	pid_t pid[SHARDS_MAX];
+	unsigned int i;
+
+	if (!with)
+		cli_fail(CLI_ERROR, "out of memory");
+	with[0] = argv[0];
+	with[1] = "--shard";
+	with[2] = which;
+	for (i = from; i < to; i++) {
+		snprintf(which, sizeof(which), "%u/%u", i, n);
+		memcpy(with + 3, argv + 1, (size_t)argc * sizeof(char *));
+		pid[i] = daemon_spawn(argc + 2, with);
 	}
+	for (i = from; i < to; i++) {
+		failed = daemon_wait(pid[i]);
+		status = failed ? failed : status;
+		*started |= failed ? 0 : 1ull << i;
+	}
+	free(with);
+	return status;
+}
+
+/* The first one, which says what is wrong with the command line, and then the others. */
+static int start_all_shards(unsigned int n, int argc, char **argv)
+{
+	unsigned long long started = 0;
+	int status = start_shards(0, 1, n, argc, argv, &started);
+	unsigned int i;
+
+	if (!status)
+		status = start_shards(1, n, n, argc, argv, &started);
+	for (i = 0; status && i < n; i++)
+		if (started & 1ull << i)
+			stop_shard(i);
+	return status;
 }
 
 static void start_daemons(int argc, char **argv)
 {
-	unsigned int n = take_shards(&argc, argv), i;
-	char **with = calloc((size_t)argc + 3, sizeof(char *)), which[32];
-	int status = n < 2 ? start_daemon(argc, argv) : 0;
+	unsigned int n = take_shards(&argc, argv);
+	bool ends = has_option(argc, argv, "--help") || has_option(argc, argv, "--version");
+	int status;
 
 	if (n > 1 && has_option(argc, argv, "--foreground"))
 		cli_fail(CLI_USAGE, "--shards starts several daemons, which cannot all be in the foreground");
-	for (i = 0; with && n > 1 && i < n && !status; i++) {
-		snprintf(which, sizeof(which), "%u/%u", i, n);
-		memcpy(with + 2, argv, ((size_t)argc + 1) * sizeof(char *));
-		with[0] = argv[0];
-		with[1] = "--shard";
-		with[2] = which;
-		status = start_daemon(argc + 2, with);
-	}
-	free(with);
-	if (status && n > 1)
-		stop_shards(i - 1);
-	if (status)
+	status = n > 1 && !ends ? start_all_shards(n, argc, argv) : daemon_wait(daemon_spawn(argc, argv));
+	if (status || ends)
 		exit(status);
 }
 
 static void print_hosts(void)
 {
-	json_t *shown = cli_ask_all(json_pack("{s:s}", "command", "show")), *n;
+	json_t *shown = cli_request_all(json_pack("{s:s}", "command", "show")), *n;
 	size_t i;
 
 	json_array_foreach(json_object_get(shown, "nodes"), i, n)
@@ -151,7 +186,7 @@ static void up_fail(const json_t *st)
 		 cli_number(st, "active"), cli_number(st, "ports"), text);
 }
 
-/* Progress line on a terminal. */
+/* Prints a progress line on a terminal. */
 static void up_progress(const json_t *st, double start)
 {
 	static double last;
@@ -165,15 +200,16 @@ static void up_progress(const json_t *st, double start)
 		fprintf(stderr, "\r%40s\r", "");
 }
 
-/* Polls until all wired ports are Active; fails without progress for UP_PATIENCE. */
+/* Polls until all cabled ports are Active; fails without progress for UP_PATIENCE. */
 static json_t *wait_up(void)
 {
-	double start = cli_seconds(), last_change = start;
+	double start = cli_seconds(), last_change = start, requested, took;
 	long long active = -1;
 	json_t *st;
 
 	for (;;) {
-		st = cli_ask_all(json_pack("{s:s}", "command", "status"));
+		requested = cli_seconds();
+		st = cli_request_all(json_pack("{s:s}", "command", "status"));
 		if (json_is_true(json_object_get(json_object_get(st, "manager"), "up")) &&
 		    cli_number(st, "active") == cli_number(st, "ports")) {
 			up_progress(NULL, start);
@@ -185,7 +221,10 @@ static json_t *wait_up(void)
 		active = cli_number(st, "active");
 		if (cli_seconds() - last_change > UP_PATIENCE)
 			up_fail(st);
-		cli_sleep(cli_number(st, "ports") > 1000 ? 10 * POLL_SECONDS : POLL_SECONDS);
+		took = cli_seconds() - requested; /* the daemons' time, a tenth of which they may spend on answers */
+		cli_sleep(took < POLL_SECONDS / 10 ? POLL_SECONDS
+			  : took < POLL_SECONDS    ? 10 * took
+						   : 10 * POLL_SECONDS);
 		json_decref(st);
 	}
 }
@@ -196,7 +235,7 @@ int cli_up(int argc, char **argv)
 	json_t *st, *sm;
 
 	start_daemons(argc, argv);
-	st = cli_ask_all(json_pack("{s:s}", "command", "status"));
+	st = cli_request_all(json_pack("{s:s}", "command", "status"));
 	if (json_is_object(json_object_get(st, "manager"))) {
 		json_decref(st);
 		st = wait_up();
@@ -245,7 +284,7 @@ int cli_down(int argc, char **argv)
 
 	if (argc > 1)
 		cli_fail(CLI_USAGE, "usage: muslin down [--name FABRIC]");
-	while (--n) { /* one that has died on its own is no error */
+	while (--n) { /* a daemon that has died before is no error */
 		cli_shard_rundir(n, &r);
 		if (rundir_daemon(&r))
 			down_one(&r);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* muslin vm: requests the hosts' devices from the daemon, then executes the program that builds images and runs QEMU. */
+/* muslin vm: requests the hosts' devices from the daemon, then executes the
+ * program that builds images and runs QEMU. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,39 +22,47 @@ static void add_line(char **text, const char *a, const char *b)
 	*text = more;
 }
 
-/* Settings of the guest, one line for each device. */
+/* Variables of the guest, with one line per device. */
 struct devices {
 	char *hcas, *connectx, *cards, *ips, *monitors;
 	char *first; /* host's name */
 	int ncards;
 };
 
+/* A line of @line, which is freed, and @words. */
+static void add_words(char **text, char *line, const json_t *words)
+{
+	const json_t *word;
+	char *more;
+	size_t i;
+
+	json_array_foreach(words, i, word)
+	{
+		if (asprintf(&more, "%s%s%s", line, *line ? " " : "", json_string_value(word)) < 0)
+			cli_fail(CLI_ERROR, "out of memory");
+		free(line);
+		line = more;
+	}
+	add_line(text, line, NULL);
+	free(line);
+}
+
 /* "SOCKET MAC MTU ADDRESS..." */
 static void take_card(struct devices *d, const json_t *card)
 {
-	char *line, *more;
-	json_t *ip;
-	size_t i;
+	char *line;
 
 	if (!json_is_object(card))
 		return;
 	if (asprintf(&line, "%s %s %lld", cli_text(card, "socket"), cli_text(card, "mac"), cli_number(card, "mtu")) < 0)
 		cli_fail(CLI_ERROR, "out of memory");
-	json_array_foreach(json_object_get(card, "ips"), i, ip)
-	{
-		if (asprintf(&more, "%s %s", line, json_string_value(ip)) < 0)
-			cli_fail(CLI_ERROR, "out of memory");
-		free(line);
-		line = more;
-	}
-	add_line(&d->cards, line, NULL);
-	free(line);
+	add_words(&d->cards, line, json_object_get(card, "ips"));
 	d->ncards++;
 }
 
 /*
- * Requests the devices of @host, with one end of a socket pair. The other end becomes a QEMU monitor, through which the daemon
- * sets the carrier of the host's network card, if it has one.
+ * Requests the devices of @host, passing one end of a socket pair. The other end becomes a QMP monitor of QEMU,
+ * through which the daemon sets the carrier of the host's network card, if any.
  */
 static json_t *vm_request_devices(int sock, const char *host, struct devices *d)
 {
@@ -78,15 +87,15 @@ static json_t *vm_request_devices(int sock, const char *host, struct devices *d)
 	return answer;
 }
 
-/* The devices of @host are in the guest, too. */
+/* Adds the devices of @host to the guest. */
 static void take_host(int sock, const char *host, struct devices *d)
 {
-	json_t *a = vm_request_devices(sock, host, d), *ip, *path;
+	json_t *a = vm_request_devices(sock, host, d), *port, *path;
 	bool first = !d->hcas;
 	char queues[16];
 	size_t i;
 
-	host = cli_text(a, "name"); /* what was given may be a GUID, or a part of its description */
+	host = cli_text(a, "name"); /* the argument may be a GUID, or a part of the node description */
 	add_line(&d->hcas, host, cli_text(a, "socket"));
 	json_array_foreach(json_object_get(a, "connectx"), i, path)
 		add_line(&d->connectx, host, json_string_value(path));
@@ -95,27 +104,28 @@ static void take_host(int sock, const char *host, struct devices *d)
 	snprintf(queues, sizeof(queues), "%lld", cli_number(a, "queues"));
 	setenv("MUSLIN_VM_QUEUES", queues, 1);
 	if (first)
-		json_array_foreach(json_object_get(a, "ips"), i, ip)
-			add_line(&d->ips, json_string_value(ip) ?: "", NULL);
+		json_array_foreach(json_object_get(a, "ips"), i, port) add_words(&d->ips, strdup(""), port);
 	take_card(d, json_object_get(a, "card"));
 	json_decref(a);
 }
 
-/* The loopback address for the host's addresses in host mode (emu/daemon/addresses.c). */
+/* Passes the host's first loopback address of host mode to the guest (emu/daemon/addresses.c): its IPv6 addresses have others. */
 static void tell_loopback(const char *host)
 {
 	char path[RUNDIR_PATH_MAX], line[256], name[64], loopback[64];
+	bool found = false;
 	FILE *f = fopen(rundir_path(&cli_run, RUNDIR_TREE "/addresses", path), "re");
 
 	setenv("MUSLIN_VM_LOOPBACK", "", 1);
-	while (f && fgets(line, sizeof(line), f))
-		if (sscanf(line, "%63s %*s %63s", name, loopback) == 2 && !strcmp(name, host))
-			setenv("MUSLIN_VM_LOOPBACK", loopback, 1);
+	while (f && !found && fgets(line, sizeof(line), f))
+		found = sscanf(line, "%63s %*s %63s", name, loopback) == 2 && !strcmp(name, host);
+	if (found)
+		setenv("MUSLIN_VM_LOOPBACK", loopback, 1);
 	if (f)
 		fclose(f);
 }
 
-/* A host is in the list once. */
+/* Checks that each host is in the list once. */
 static void check_hosts(const char *list)
 {
 	char *all = strdup(list), *host, *save, *seen = NULL, *more;
@@ -134,7 +144,7 @@ static void check_hosts(const char *list)
 
 static const char *const places[] = { "muslin-vm", "../../emu/guest/muslin-vm", NULL };
 
-/* In this folder the guest has a socket for files. */
+/* Passes the directory of the guest's file-sharing socket. */
 static void tell_files(const char *host)
 {
 	char path[RUNDIR_PATH_MAX];

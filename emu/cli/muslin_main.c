@@ -44,7 +44,7 @@ int cli_connect(void)
 	cli_fail(CLI_ERROR, "no fabric is up; start one with `muslin up`");
 }
 
-json_t *cli_ask(int sock, json_t *req)
+json_t *cli_request(int sock, json_t *req)
 {
 	char err[1024];
 	json_t *result = ctl_call(sock, req, -1, err, sizeof(err));
@@ -170,7 +170,7 @@ static int cmd_link(int argc, char **argv)
 	if (argc != 3 || (strcmp(argv[2], "up") && strcmp(argv[2], "down")))
 		cli_fail(CLI_USAGE, "usage: muslin link [--name FABRIC] NODE:PORT up|down");
 	req = json_pack("{s:s, s:s, s:s}", "command", "link", "place", argv[1], "state", argv[2]);
-	json_decref(cli_ask(cli_connect_place(argv[1]), req));
+	json_decref(cli_request(cli_connect_place(argv[1]), req));
 	return CLI_OK;
 }
 
@@ -183,7 +183,7 @@ static int cmd_mode(int argc, char **argv)
 	req = json_pack("{s:s, s:s}", "command", "mode", "name", argv[1]);
 	if (argc == 3)
 		json_object_set_new(req, "mode", json_string(argv[2]));
-	mode = cli_ask(cli_connect_place(argv[1]), req);
+	mode = cli_request(cli_connect_place(argv[1]), req);
 	if (argc == 2)
 		puts(json_string_value(mode));
 	json_decref(mode);
@@ -198,7 +198,7 @@ static void wait_swept(int sock)
 
 	do {
 		cli_sleep(0.02);
-		st = cli_ask(sock, json_pack("{s:s}", "command", "status"));
+		st = cli_request(sock, json_pack("{s:s}", "command", "status"));
 		sm = json_object_get(st, "manager");
 		busy = json_is_true(json_object_get(sm, "sweeping"));
 		failed = cli_number(sm, "sweep_errors") != 0;
@@ -222,7 +222,7 @@ static int cmd_partitions(int argc, char **argv)
 	if (file)
 		json_object_set_new(req, "file", json_string(file));
 	sock = cli_connect();
-	json_decref(cli_ask(sock, req));
+	json_decref(cli_request(sock, req));
 	wait_swept(sock);
 	close(sock);
 	free(file);
@@ -242,8 +242,8 @@ static int cmd_version(int argc, char **argv)
 static const struct command {
 	const char *name;
 	int (*run)(int argc, char **argv);
-	const char *arguments, *what; /* NULL: `muslin help` does not list it */
-	bool own_help;                /* it answers --help itself */
+	const char *arguments, *what; /* NULL: hidden from `muslin help` */
+	bool own_help;                /* it handles --help itself */
 } commands[] = {
 	{ "up", cli_up, "[--seed N] [--shards N] [TOPOLOGY]", "start a fabric", true },
 	{ "down", cli_down, "", "end it", false },
@@ -278,7 +278,7 @@ static const struct command {
 };
 #define COMMANDS (sizeof(commands) / sizeof(commands[0]))
 
-/* The lines of one command, or of all. False: there is no such command. */
+/* Prints the lines of one command, or of all. False: no such command. */
 static bool muslin_usage(FILE *out, const char *name)
 {
 	bool any = false;
@@ -317,8 +317,8 @@ static int cmd_help(int argc, char **argv)
 }
 
 /*
- * Takes "--name FABRIC" and "--name=FABRIC" out of the arguments, wherever options may stand: for `run` that is before the host,
- * for what follows is the program's own.
+ * Removes "--name FABRIC" and "--name=FABRIC" from the arguments that may have options: for `run` those before the
+ * host, since the rest belongs to the program.
  */
 static const char *take_name(int *argc, char **argv)
 {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Rows of the communication manager: conversations between two of them with messages lost on the way, refused, repeated,
- * and from peers that have forgotten or are gone. A trace has a letter per event: Q request, P REP, U RTU, R REJ, D DREQ, X DREP,
- * x end of timewait, S SIDR request, s its answer; q p e i: nobody answered REQ, REP, DREQ, SIDR_REQ.
+ * Rows of the communication manager: exchanges between two of them with messages lost, rejected, repeated, and with
+ * peers that have restarted or are gone. A trace has a letter per event: Q request, P REP, U RTU, R REJ, D DREQ, X
+ * DREP, x end of timewait, S SIDR request, s its response; q p e i: no response to REQ, REP, DREQ, SIDR_REQ.
  */
 #include "emu/cm/fixture.h"
 #include "emu/lib/row.h"
@@ -46,7 +46,7 @@ static const struct connect_row {
 	const char *name;
 	enum answer answer;
 	struct loss a, b;
-	const char *trace_a, *trace_b;  /* after connect, 10 s, and A's disconnect, 10 s more */
+	const char *trace_a, *trace_b;  /* after connect and 10 s, and after A's disconnect and 10 s more */
 	enum cm_state state_a, state_b; /* before the disconnect */
 	u16 reason;
 } connects[] = {
@@ -143,7 +143,7 @@ static const struct connect_row {
 	  CM_ST_ESTABLISHED,
 	  0 },
 	{ "rejected", ANSWER_REJECT, { 0 }, { 0 }, "R", "Q", CM_ST_IDLE, CM_ST_IDLE, CM_REJ_CONSUMER },
-	{ "REJ lost: asked again",
+	{ "REJ lost: the REQ is retransmitted",
 	  ANSWER_REJECT,
 	  { 0 },
 	  { CM_ATTR_REJ, 1 },
@@ -189,7 +189,7 @@ static bool one_connect(const struct connect_row *r)
 	return ok;
 }
 
-/* ---- what the messages carry ---- */
+/* ---- attributes from the messages ---- */
 
 static bool attributes(struct pair *p)
 {
@@ -201,7 +201,7 @@ static bool attributes(struct pair *p)
 	ok = !cm_id_qp(p->a.id, &a) && !cm_id_qp(p->b.id, &b);
 	ok &= a.remote_qpn == p->b.qpn && b.remote_qpn == p->a.qpn;
 	ok &= a.rq_psn == 0x111111 && b.sq_psn == 0x111111 && a.sq_psn == 0x222222 && b.rq_psn == 0x222222;
-	/* each side may have as many READs under way as the other has room for */
+	/* each side may have as many outstanding READs as the other has responder resources */
 	ok &= a.initiator_depth == 3 && a.responder_resources == 4 && b.initiator_depth == 4 &&
 	      b.responder_resources == 3;
 	ok &= b.retry_count == 6 && b.rnr_retry == 7 && a.rnr_retry == 5;
@@ -217,7 +217,7 @@ static bool private_data(struct pair *p)
 	return p->a.data_len == CM_REJ_PRIVATE_DATA_LEN && memcmp(p->a.data, "no", 3) == 0;
 }
 
-/* ---- requests that are refused at once ---- */
+/* ---- requests rejected immediately ---- */
 
 static bool wrong_arguments(struct pair *p)
 {
@@ -269,7 +269,7 @@ static bool wrong_transport(struct pair *p)
 	return p->a.reason == CM_REJ_INVALID_TRANSPORT;
 }
 
-/* 12.6.7.2: the primary path ends at none of B's ports; the REJ names the address that would do. */
+/* 12.6.7.2: the primary path ends at no port of B; the REJ has the acceptable address. */
 static bool wrong_path(struct pair *p, struct cm_req *req, u16 reason)
 {
 	p->a.id = cm_id_create(p->a.cm, side_event, &p->a);
@@ -290,11 +290,11 @@ static bool wrong_lid(struct pair *p)
 {
 	struct cm_req req = req_of(p);
 
-	p->c.b.port.attr.lid = 7; /* it has changed since the path was resolved */
+	p->c.b.port.attr.lid = 7; /* changed since the path was resolved */
 	return wrong_path(p, &req, CM_REJ_INVALID_LID);
 }
 
-/* ---- peers that take their time, forget, or are gone ---- */
+/* ---- peers that are slow, have restarted, or are gone ---- */
 
 static bool takes_its_time(struct pair *p)
 {
@@ -311,7 +311,7 @@ static bool takes_its_time(struct pair *p)
 	return ok && p->a.id->state == CM_ST_ESTABLISHED && p->b.id->state == CM_ST_ESTABLISHED;
 }
 
-/* A restarts and uses the same QP: B still takes it for connected. 12.9.8.3.1. */
+/* A restarts and reuses its QP, which B still considers connected. 12.9.8.3.1. */
 static bool stale_connection(struct pair *p)
 {
 	bool ok;
@@ -325,7 +325,7 @@ static bool stale_connection(struct pair *p)
 	pair_connect(p);
 	cable_run(&p->c, 100);
 	ok = p->a.reason == CM_REJ_STALE_CONN && cm_counter(p->b.cm, CM_CTR_STALE) == 1;
-	/* B's DREQ meets nobody, who answers it */
+	/* A rejects B's DREQ for the unknown connection */
 	ok &= !strcmp(p->b.trace, "QUX");
 	cable_run(&p->c, 5000);
 	ok &= p->a.id->state == CM_ST_IDLE;
@@ -378,7 +378,7 @@ static bool established_by_data(struct pair *p)
 	return cm_established(p->b.id) == 0 && cm_established(p->b.id) == -EISCONN && !strcmp(p->b.trace, "QU");
 }
 
-/* ---- messages that are not the peer's, or late ---- */
+/* ---- messages of others, or late ---- */
 
 static void send_rej(struct pair *p, u32 local_id, u8 message, u16 reason)
 {
@@ -391,7 +391,7 @@ static void send_rej(struct pair *p, u32 local_id, u8 message, u16 reason)
 	cable_run(&p->c, 10);
 }
 
-/* A REJ of another conversation of the peer does not end this one. 12.9.8.3. */
+/* A REJ of another communication ID of the peer does not end this one. 12.9.8.3. */
 static bool rej_of_another(struct pair *p)
 {
 	u64 before;
@@ -469,13 +469,13 @@ static bool one_sidr(const struct sidr_row *r)
 
 /* ---- alternate paths ---- */
 
-/* Both ends have two LIDs. The LAP is A's unless it is said to be B's. */
+/* Both ends have two LIDs. A sends the LAP unless the row says B. */
 static const struct lap_row {
 	const char *name;
 	u8 slid, dlid, sl;
 	bool by_b, silent;
 	struct loss a, b;
-	const char *trace_a, *trace_b; /* without what belongs to the connection */
+	const char *trace_a, *trace_b; /* without the events of the connection */
 	u16 status;
 } laps[] = {
 	{ "LAP", 1, 1, 0, false, false, { 0 }, { 0 }, "A", "L", CM_APR_OK },

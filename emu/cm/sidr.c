@@ -48,8 +48,8 @@ int cm_send_sidr_rep(struct cm_id *id, const struct cm_sidr_rep *rep)
 
 /* ---- received ---- */
 
-/* A sender is known by its LID and its GID: on Ethernet every LID is 0. */
-static bool asked_already(const struct cm *cm, u32 request_id, const struct mad_addr *from)
+/* Identifies the sender by LID and GID: on Ethernet every LID is 0. */
+static bool is_duplicate(const struct cm *cm, u32 request_id, const struct mad_addr *from)
 {
 	const struct cm_id *id;
 	u32 i;
@@ -95,7 +95,7 @@ static void receive_req(struct cm_port *p, const u8 *mad, const struct mad_addr 
 	struct cm_id *id;
 	int err = -ENOMEM;
 
-	if (asked_already(p->cm, request_id, from)) {
+	if (is_duplicate(p->cm, request_id, from)) {
 		cm_count(p->cm, DUPLICATES);
 		return;
 	}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Rows of the state table of the active side, IBTA 12.9.6: in each state, each message from a peer whose datagrams are made by
- * hand. A row names the messages that the manager answers with, the events that its user gets, and the state after.
+ * Rows of the state table of the active side, IBTA 12.9.6: in each state, each message from a simulated peer. A row
+ * has the messages that the manager sends in response, the events, and the next state.
  */
 #include "emu/cm/fixture.h"
 #include "emu/lib/row.h"
@@ -69,7 +69,7 @@ static void bench_close(struct bench *b)
 	cable_close(&b->c);
 }
 
-/* ---- what the peer says ---- */
+/* ---- messages of the peer ---- */
 
 enum say {
 	SAY_REP,
@@ -84,7 +84,7 @@ enum say {
 	SAY_MRA_LAP,
 	SAY_RTU,
 	SAY_DREQ,
-	SAY_DREQ_QPN, /* with a wrong one */
+	SAY_DREQ_QPN, /* with a wrong QPN */
 	SAY_DREP,
 	SAY_LAP,
 	SAY_APR,
@@ -153,9 +153,9 @@ static void peer_say(struct bench *b, enum say say)
 	cable_run(&b->c, 1);
 }
 
-/* ---- into a state ---- */
+/* ---- entering a state ---- */
 
-static void ask_connection(struct bench *b)
+static void request_connection(struct bench *b)
 {
 	struct cm_req req = { .service_id = SERVICE,
 			      .path = path_to(&b->c.a, &b->c.b),
@@ -170,7 +170,7 @@ static void ask_connection(struct bench *b)
 		abort();
 }
 
-static void ask_service(struct bench *b)
+static void request_service(struct bench *b)
 {
 	struct cm_sidr_req req = { .service_id = SERVICE,
 				   .path = path_to(&b->c.a, &b->c.b),
@@ -183,14 +183,14 @@ static void ask_service(struct bench *b)
 		abort();
 }
 
-/* The states of the active side, each by what leads there from the one before. */
+/* The states of the active side, each with the event that leads to it from the previous one. */
 static void bench_enter(struct bench *b, enum cm_state state)
 {
 	b->a.id = cm_id_create(b->a.cm, side_event, &b->a);
 	if (state == CM_ST_SIDR_REQ_SENT)
-		ask_service(b);
+		request_service(b);
 	else
-		ask_connection(b);
+		request_connection(b);
 	cable_run(&b->c, 1);
 	if (state == CM_ST_SIDR_REQ_SENT || state == CM_ST_REQ_SENT)
 		return;
@@ -218,7 +218,7 @@ static void bench_enter(struct bench *b, enum cm_state state)
 		peer_say(b, SAY_DREP);
 }
 
-/* With no message under way, and none seen. */
+/* Enters the state with no messages pending and an empty trace. */
 static void bench_start(struct bench *b, enum cm_state state)
 {
 	bench_enter(b, state);
@@ -234,7 +234,7 @@ static const enum cm_state states[] = {
 	CM_ST_DREQ_SENT, CM_ST_DREQ_RCVD,    CM_ST_TIMEWAIT, CM_ST_SIDR_REQ_SENT,
 };
 
-/* What is not here is discarded: no answer, no event, no change of state. */
+/* Combinations without a row are discarded: no response, no event, no change of state. */
 static const struct expected {
 	enum cm_state state;
 	enum say say;
@@ -242,7 +242,7 @@ static const struct expected {
 	enum cm_state after;
 } table[] = {
 	{ CM_ST_REQ_SENT, SAY_REP, "", "P", CM_ST_REP_RCVD },
-	{ CM_ST_REQ_SENT, SAY_REP_OTHER, "", "P", CM_ST_REP_RCVD }, /* it is the first that is heard of it */
+	{ CM_ST_REQ_SENT, SAY_REP_OTHER, "", "P", CM_ST_REP_RCVD }, /* the first response determines the peer's ID */
 	{ CM_ST_REQ_SENT, SAY_REJ_REQ, "", "R", CM_ST_IDLE },
 	{ CM_ST_REQ_SENT, SAY_REJ_REP, "", "R", CM_ST_IDLE },
 	{ CM_ST_REQ_SENT, SAY_REJ_OTHER_ID, "", "R", CM_ST_IDLE },
@@ -273,7 +273,7 @@ static const struct expected {
 	{ CM_ST_ESTABLISHED, SAY_REJ_TIMEOUT, "", "R", CM_ST_TIMEWAIT },
 	{ CM_ST_ESTABLISHED, SAY_REJ_STALE, "", "R", CM_ST_TIMEWAIT },
 	{ CM_ST_ESTABLISHED, SAY_DREQ, "", "D", CM_ST_DREQ_RCVD },
-	{ CM_ST_ESTABLISHED, SAY_LAP, "A", "", CM_ST_ESTABLISHED }, /* refused: the passive side offers no path */
+	{ CM_ST_ESTABLISHED, SAY_LAP, "A", "", CM_ST_ESTABLISHED }, /* rejected: the passive side proposes no path */
 	{ CM_ST_DREQ_SENT, SAY_REP_OTHER, "R", "", CM_ST_DREQ_SENT },
 	{ CM_ST_DREQ_SENT, SAY_REJ_REQ, "", "R", CM_ST_TIMEWAIT },
 	{ CM_ST_DREQ_SENT, SAY_REJ_REP, "", "R", CM_ST_TIMEWAIT },
@@ -323,7 +323,7 @@ static void one_row(enum cm_state state, enum say say)
 	bench_close(&b);
 }
 
-/* ---- how often, and how long ---- */
+/* ---- retransmissions and timeouts ---- */
 
 static bool request_ends(struct bench *b)
 {

@@ -21,11 +21,18 @@ enum {
 #define REG_WRITE 0  /* modifier of ACCESS_REG */
 #define PCAP_MASK 20 /* bytes, in the command */
 
+/* Rounded down; a fault takes a limit to 0, which has none: one is told, and refused. */
 static u32 log_of(u64 n)
 {
-	return 63u - (u32)__builtin_clzll(n);
+	return n ? 63u - (u32)__builtin_clzll(n) : 0;
 }
 
+/*
+ * BlueFlame (bf) is not offered: with it rdma-core copies each request of up to half of a register to the UAR, and each 8 bytes of it are
+ * an exit of the guest and a message of QEMU, where a doorbell is one of each. QEMU's vfio-user client has neither write combining nor
+ * ioeventfds, and a UAR that the guest maps would wake nobody. A driver that copies nevertheless is served: the first 8 bytes are the
+ * doorbell, and the request is in the queue, too. docs/scale.md has figures.
+ */
 static void caps_general(const struct connectx *d, u8 *c)
 {
 	const struct hca_caps *caps = hca_caps(d->cfg.hca);
@@ -55,7 +62,7 @@ static void caps_general(const struct connectx *d, u8 *c)
 		{ CX_FIELD(cmd_hca_cap, log_max_mcg), log_of(caps->max_mcast_grp) },
 		{ CX_FIELD(cmd_hca_cap, max_qp_mcg), caps->max_mcast_qp_attach },
 		{ CX_FIELD(cmd_hca_cap, log_max_msg), 30 },
-		{ CX_FIELD(cmd_hca_cap, max_wqe_sz_sq), 512 },
+		{ CX_FIELD(cmd_hca_cap, max_wqe_sz_sq), CX_WQE_BB * CX_WQE_BBS },
 		{ CX_FIELD(cmd_hca_cap, max_wqe_sz_rq), HCA_MAX_SGE * 16 },
 		{ CX_FIELD(cmd_hca_cap, max_qp_cnt), 255 },
 		{ CX_FIELD(cmd_hca_cap, log_pg_sz), 12 },
@@ -107,7 +114,7 @@ static void caps_atomic(u8 *c)
 	cx_set(c, atomic_caps, atomic_size_qp, BIT(3));
 }
 
-/* The modifier's lowest bit asks for the present values, which are the highest ones. */
+/* The modifier's lowest bit requests the present values, which are the highest ones. */
 int cx_query_hca_cap(struct connectx *d, const struct cx_cmd *c)
 {
 	u8 *cap = cx_ptr(c->out, query_hca_cap_out, capability);

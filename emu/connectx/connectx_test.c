@@ -40,6 +40,8 @@ static void segment_and_commands(void)
 	row(5, "general capabilities",
 	    !driver_command(&d, 0x100, 1, 16, CX_BYTES_query_hca_cap_out) && cx_get(d.out + 16, cmd_hca_cap, rc) &&
 		    cx_get(d.out + 16, cmd_hca_cap, log_bf_reg_size) == 9);
+	row(57, "a request of the kernel's largest queue pairs: a registration's segments, 30 SGEs",
+	    cx_get(d.out + 16, cmd_hca_cap, max_wqe_sz_sq) >= 192 + 30 * 16);
 	row(6, "of a kind that it has not",
 	    driver_command(&d, 0x100, 0x41, 16, CX_BYTES_query_hca_cap_out) == CX_BAD_PARAM);
 	row(7, "too little room for the answer", driver_command(&d, 0x100, 1, 16, 64) == CX_BAD_OUTP_LEN);
@@ -147,9 +149,25 @@ static void gaps(u32 a, u32 b)
 		    !memcmp(d.c.mem + AT_DATA + 0x5102, "dle", 3));
 }
 
+/* A header in the request and a payload in memory, as UCX sends them. */
+static void header(u32 b)
+{
+	u8 *s = driver_control(driver_wqe(&d, 1, 2), b, 2, CX_OP_WRITE, 64);
+
+	memset(d.c.mem + AT_DATA + 0x6000, 0, 16);
+	wire_store(s, 8, driver_addr(AT_DATA + 0x6000));
+	wire_store(s + 8, 4, d.lkey);
+	wire_store(s + 16, 4, 1u << 31 | 3);
+	memcpy(s + 20, "two", 3);
+	driver_data(s + 32, 7, d.lkey, driver_addr(AT_DATA));
+	driver_posted(&d, 1, b, 3);
+	row(49, "inline bytes, then a data segment",
+	    sent(driver_poll(&d), CX_OP_WRITE, b, 2) && !memcmp(d.c.mem + AT_DATA + 0x6000, "twoneedle", 10));
+}
+
 static void data(void)
 {
-	u32 a, b, key, i;
+	u32 a, b, key;
 	const u8 *e;
 	u8 *w, *s;
 
@@ -228,14 +246,15 @@ static void data(void)
 	driver_posted(&d, 0, a, 7);
 	row(42, "invalidated", sent(driver_poll(&d), CX_OP_UMR, a, 5));
 	gaps(a, b);
-	w = driver_wqe(&d, 1, 2);
-	s = driver_control(w, b, 2, CX_OP_WRITE, 48);
+	header(b);
+	w = driver_wqe(&d, 1, 3);
+	s = driver_control(w, b, 3, CX_OP_WRITE, 48);
 	wire_store(s, 8, 0x5000 + 4);
 	wire_store(s + 8, 4, key);
 	driver_data(s + 16, 7, d.lkey, driver_addr(AT_DATA));
-	driver_posted(&d, 1, b, 3);
+	driver_posted(&d, 1, b, 4);
 	row(43, "then the peer may not", failed(driver_poll(&d), false, 0x13));
-	for (i = 0; (e = driver_event(&d)); i++)
+	while ((e = driver_event(&d)))
 		row_of("events of the failure", "of the queue pair's",
 		       e[1] == CX_EVENT_WQ_ACCESS || e[1] == CX_EVENT_WQ_CATASTROPHIC);
 	memset(d.in, 0, sizeof(d.in));
@@ -243,7 +262,7 @@ static void data(void)
 	row(44, "and its queue pair is in error",
 	    !driver_command(&d, 0x50b, 0, 16, CX_BYTES_query_qp_out) &&
 		    cx_get(cx_ptr(d.out, query_qp_out, qpc), qpc, state) == 6);
-	driver_posted(&d, 1, b, 4);
+	driver_posted(&d, 1, b, 5);
 	row(45, "what is posted now is flushed", failed(driver_poll(&d), false, 0x05));
 }
 

@@ -9,6 +9,8 @@
 #include "emu/connectx/connectx_internal.h"
 #include "emu/wire/hdr.h"
 #include "emu/wire/mad.h"
+#include "emu/wire/pma.h"
+#include "emu/wire/smp.h"
 
 #define GRH_LEN 40
 
@@ -224,11 +226,38 @@ const struct verbs_special_ops cx_special_ops = {
 	.query = special_query,
 };
 
+/*
+ * The function calls its port 1, whichever it is of the host's: so do the driver's MADs about a port, and their answers. Directed-route
+ * SMPs are not the driver's own: the ports in them are the node's.
+ */
+static void mad_set_port(u8 *mad, u8 from, u8 to)
+{
+	u8 *data = mad + MAD_GMP_DATA;
+	u64 attr = wire_get(mad, MAD_ATTR_ID);
+
+	switch (wire_get(mad, MAD_CLASS)) {
+	case MAD_CLASS_SUBN_LID:
+		if (attr == SMP_ATTR_PORT_INFO && wire_get(mad, MAD_ATTR_MOD) == from)
+			wire_set(mad, MAD_ATTR_MOD, to);
+		break;
+	case MAD_CLASS_PERF:
+		if (attr != PMA_ATTR_CLASS_PORT_INFO && wire_get(data, PMA_PORT_SELECT) == from)
+			wire_set(data, PMA_PORT_SELECT, to);
+		break;
+	default:
+		break;
+	}
+}
+
 /* The port's own agents answer, as the adapter's firmware does. */
 int cx_mad_ifc(struct connectx *d, const struct cx_cmd *c)
 {
 	u8 *mad = cx_ptr(c->out, mad_ifc_out, response_mad_packet);
+	int answers;
 
 	memcpy(mad, cx_cptr(c->in, mad_ifc_in, mad), MAD_SIZE);
-	return d->cfg.local_mad(d->cfg.arg, d->cfg.port, mad) > 0 ? CX_OK : CX_BAD_PKT;
+	mad_set_port(mad, 1, d->cfg.port);
+	answers = d->cfg.local_mad(d->cfg.arg, d->cfg.port, mad);
+	mad_set_port(mad, d->cfg.port, 1);
+	return answers > 0 ? CX_OK : CX_BAD_PKT;
 }

@@ -186,7 +186,7 @@ static int decode_offload(const struct cx_qp *qp, struct cursor *c, u8 op, struc
 	return 0;
 }
 
-/* Inline bytes or data segments, not both. */
+/* Inline bytes, then data segments. */
 static int decode_data(struct cursor *c, struct hca_send_wr *wr)
 {
 	while (c->left >= DS) {
@@ -209,7 +209,7 @@ static int decode_data(struct cursor *c, struct hca_send_wr *wr)
 		take(c, DS);
 		if (!bytes)
 			continue;
-		if (wr->flags & HCA_SEND_INLINE || wr->num_sge == HCA_MAX_SGE)
+		if (wr->num_sge == HCA_MAX_SGE)
 			return -EINVAL;
 		wr->sge[wr->num_sge++] = (struct hca_sge){ be64_to_cpu(s.addr), bytes, be32_to_cpu(s.lkey) };
 	}

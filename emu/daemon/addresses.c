@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Map of the hosts' IP addresses to loopback addresses for the shim, in a network chosen by the fabric's name, so that
- * parallel fabrics seldom share one.
+ * Maps the hosts' IP addresses to loopback addresses for the shim, in a network selected by the fabric's name, so that
+ * parallel fabrics rarely share one.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -12,6 +12,7 @@
 #include "emu/daemon/daemon.h"
 #include "emu/wire/smp.h"
 
+#define V6_OFFSET     0x8000u /* of the loopback addresses for IPv6 ones, and most of ports that have such */
 #define NETWORK_FIRST 64u
 #define NETWORK_COUNT 190u
 
@@ -25,65 +26,89 @@ static u32 network_of(const struct daemon *d)
 	return (127u << 24) | (NETWORK_FIRST + h % NETWORK_COUNT) << 16;
 }
 
-/* @len: bits of the address that are its network's. */
-static void write_one(FILE *f, const char *host, const struct ip_addr *addr, u32 len, u32 loopback, const char *netdev)
+/*
+ * An IPv6 address has a loopback address of its own, so that listeners of both families may have the same port. In fabrics with very
+ * many ports it has the one of the port's IPv4 address.
+ */
+static void write_one(FILE *f, const char *host, const struct uv_address *a, u32 loopback, bool apart)
 {
-	struct in_addr lo = { htonl(loopback) };
+	struct in_addr lo = { htonl(loopback + a->port + (apart && !ip_addr_is_v4(&a->ip) ? V6_OFFSET : 0)) };
 	char text[IP_ADDR_STRLEN];
 
-	fprintf(f, "%s %s %s %u %s\n", host, ip_addr_str(addr, text), inet_ntoa(lo), len, netdev);
+	fprintf(f, "%s %s %s %u %s\n", host, ip_addr_str(&a->ip, text), inet_ntoa(lo), a->len, a->netdev);
 }
 
-static void write_port(FILE *f, const char *host, u8 num, const struct fabric_ip *ip, u32 loopback)
+/* The nth address of a port of the fabric. */
+static bool port_address(const struct fabric_ip *ip, u8 port, u32 n, struct uv_address *a)
 {
-	struct ip_addr v4 = ip_addr_v4(ip->v4), v6 = { 0 };
-	char netdev[16];
+	bool v4 = ip->v4 && !n;
 
-	memcpy(v6.raw, ip->v6, sizeof(v6.raw));
-	snprintf(netdev, sizeof(netdev), "ib%u", num - 1u);
-	if (ip->v4)
-		write_one(f, host, &v4, ip->v4_len, loopback, netdev);
-	if (!ip_addr_is_any(&v6))
-		write_one(f, host, &v6, ip->v6_len, loopback, netdev);
+	*a = (struct uv_address){ .port = port, .len = v4 ? ip->v4_len : ip->v6_len };
+	snprintf(a->netdev, sizeof(a->netdev), "ib%u", port - 1u);
+	if (v4)
+		a->ip = ip_addr_v4(ip->v4);
+	else
+		memcpy(a->ip.raw, ip->v6, sizeof(ip->v6));
+	return v4 || (n == (ip->v4 ? 1u : 0u) && !ip_addr_is_any(&a->ip));
 }
 
-static void write_node(FILE *f, const struct fabric_node *n, u32 *loopback)
+/* A station may have more of them than a port of the fabric. */
+static bool station_address(const struct fabric_ether_station *s, u32 n, struct uv_address *a)
 {
-	u8 i;
-
-	for (i = 1; i <= fabric_node_ports(n); i++, ++*loopback)
-		if (fabric_ca_ip(n, i))
-			write_port(f, fabric_node_name(n), i, fabric_ca_ip(n, i), *loopback + 1);
+	if (n >= s->naddr)
+		return false;
+	*a = (struct uv_address){ .ip = s->addr[n], .len = s->len[n], .port = 1 };
+	snprintf(a->netdev, sizeof(a->netdev), s->vlan[n] ? "eth0.%u" : "eth0", s->vlan[n]);
+	return true;
 }
 
-/* The hosts of all shards: the same loopback addresses in each. */
-static void write_whole(FILE *f, const struct fabric_topology *t, u32 loopback)
+/* The nth address of a node that has interfaces of its own. */
+static bool node_address(const struct fabric_node *node, const struct ether_station *st, u32 n, struct uv_address *a)
 {
 	u32 i;
 	u8 p;
 
-	for (i = 0; i < t->nnodes; i++)
-		for (p = 1; t->nodes[i].ip && !t->nodes[i].binding && p <= t->nodes[i].nports; p++)
-			write_port(f, t->nodes[i].name, p, &t->nodes[i].ip[p], ++loopback);
+	if (fabric_node_binding(node)) /* others have addresses of the machine */
+		return st && station_address(&st->cfg, n, a);
+	for (p = 1; p <= fabric_node_ports(node); p++) {
+		for (i = 0; fabric_ca_ip(node, p) && port_address(fabric_ca_ip(node, p), p, i, a); i++)
+			if (!n--)
+				return true;
+	}
+	return false;
 }
 
-/* A station may have more of them than a port of the fabric. */
-static void write_station(FILE *f, const struct ether_station *st, u32 loopback)
+bool daemon_address(const struct uv_host *uv, u32 n, struct uv_address *a)
 {
-	const struct fabric_ether_station *s = &st->cfg;
-	char netdev[16];
-	u32 i;
+	const struct host *h = container_of(uv, struct host, uv);
 
-	for (i = 0; i < s->naddr; i++) {
-		snprintf(netdev, sizeof(netdev), s->vlan[i] ? "eth0.%u" : "eth0", s->vlan[i]);
-		write_one(f, s->name, &s->addr[i], s->len[i], loopback, netdev);
+	return node_address(h->node, h->station, n, a);
+}
+
+/* Writes the hosts of all shards: every shard has the same loopback addresses. */
+static void write_whole(FILE *f, const struct fabric_topology *t, u32 loopback)
+{
+	bool apart = t->nnodes * UV_PORTS < V6_OFFSET;
+	struct uv_address a;
+	u32 i, j;
+	u8 p;
+
+	for (i = 0; i < t->nnodes; i++) {
+		if (!t->nodes[i].ip || t->nodes[i].binding)
+			continue;
+		for (p = 1; p <= t->nodes[i].nports; p++)
+			for (j = 0; port_address(&t->nodes[i].ip[p], p, j, &a); j++)
+				write_one(f, t->nodes[i].name, &a, loopback, apart);
+		loopback += t->nodes[i].nports;
 	}
 }
 
 int daemon_addresses_write(struct daemon *d)
 {
 	char tree[RUNDIR_PATH_MAX], path[RUNDIR_PATH_MAX];
+	bool apart = fabric_node_count(d->fabric) * UV_PORTS < V6_OFFSET;
 	u32 loopback = network_of(d), i;
+	struct uv_address a;
 	FILE *f;
 
 	mkdir(rundir_path(&d->run, RUNDIR_TREE, tree), 0700);
@@ -95,13 +120,13 @@ int daemon_addresses_write(struct daemon *d)
 	for (i = 0; !d->whole && i < fabric_node_count(d->fabric); i++) {
 		const struct fabric_node *n = fabric_node(d->fabric, i);
 		const struct ether_station *st = daemon_ether_station(d, n);
+		u32 j;
 
 		if (fabric_node_type(n) != NODE_TYPE_CA)
 			continue;
-		if (!fabric_node_binding(n))
-			write_node(f, n, &loopback);
-		else if (st) /* others have addresses of the machine */
-			write_station(f, st, ++loopback);
+		for (j = 0; node_address(n, st, j, &a); j++)
+			write_one(f, fabric_node_name(n), &a, loopback, apart);
+		loopback += fabric_node_binding(n) ? st != NULL : fabric_node_ports(n);
 	}
 	return fclose(f) ? -errno : 0;
 }

@@ -15,38 +15,38 @@
 #include "fabric/trunk/trunk.h"
 #include "siw/siw.h"
 
-/* One host of the fabric: made when it is first used, for there may be thousands. */
+/* A host of the fabric, created at its first use, because there may be thousands. */
 struct host {
 	struct uv_host uv;
 	struct fabric_node *node;
-	struct roce_port *roce;        /* of a host that is not on the fabric; NULL */
+	struct roce_port *roce;        /* if not on the fabric; NULL */
 	struct ether_station *station; /* on simulated Ethernet; NULL */
-	struct wire_port *siw;         /* of one whose port is iWARP; NULL */
+	struct wire_port *siw;         /* if the port is iWARP; NULL */
 	struct siw_options iwarp;
-	char netdev[16]; /* its interface */
+	char netdev[16]; /* its network interface */
 	struct rdma_host *rdma;
-	struct vdev *vdev;            /* NULL until a guest is wanted */
-	struct connectx *connectx[2]; /* likewise: a function for each InfiniBand port */
-	struct fault_set firmware;    /* faults of all its functions */
-	struct vnet *card;            /* likewise */
-	u32 drivers;                  /* of guests that use the ports */
+	struct vdev *vdev;            /* NULL before the first guest */
+	struct connectx *connectx[2]; /* as vdev: one function per InfiniBand port */
+	struct fault_set firmware;    /* faults of all ConnectX functions */
+	struct vnet *card;            /* as vdev */
+	u32 drivers;                  /* guest drivers that use the ports */
 };
 
 struct sm_mad;
 
 struct daemon_options {
-	const char *name, *topology; /* topology NULL: the default one */
+	const char *name, *topology; /* topology NULL: the default */
 	int hold;                    /* pipe: the daemon ends when the other end is closed; -1: none */
 	bool foreground;
 	u64 seed;
-	/* the embedded subnet manager */
+	/* options of the embedded subnet manager */
 	bool no_sm, qos, apm;
 	const char *sm_host, *partitions, *routing; /* NULL: the first host, none, auto */
 	const char *lfts;                           /* file of static forwarding tables; NULL */
-	bool keep_lids;                             /* the LIDs and the LMC of the topology */
+	bool keep_lids;                             /* use the LIDs and the LMC of the topology */
 	u8 lmc, priority, packet_life;
-	u64 subnet_prefix; /* 0: the default one */
-	u32 shard, shards; /* this daemon, of so many that hold the topology; 0: it holds it all */
+	u64 subnet_prefix; /* 0: the default */
+	u32 shard, shards; /* number of this daemon, and number of daemons that share the topology; 0: not shared */
 };
 
 struct daemon {
@@ -55,76 +55,81 @@ struct daemon {
 	struct loop *loop;
 	struct fabric *fabric;
 	struct trunk_set *trunks;
-	struct fabric_topology *whole; /* of all shards; NULL: there is one */
+	struct fabric_topology *whole; /* the topology of all shards; NULL: not shared */
 	struct uv_server *server;
 	struct ctl_server *control;
 	struct loop_fd signals, hold;
-	struct host **hosts;    /* by index of the node */
-	struct sm_mad *manager; /* NULL with --no-sm */
-	u64 started;            /* loop clock, ns */
-	char *partitions;       /* text of the partition file; NULL */
-	char *lfts;             /* text of the file of forwarding tables; NULL */
-	struct list faults;     /* armed ones */
+	struct host **hosts;             /* by index of the node */
+	struct sm_mad *manager;          /* NULL with --no-sm */
+	struct loop_timer manager_start; /* when the trunks are up; so many are not, since that time */
+	u32 trunks_down;
+	u64 trunks_since;
+	u64 started;        /* loop clock, ns */
+	char *partitions;   /* text of the partition file; NULL */
+	char *lfts;         /* text of the file of forwarding tables; NULL */
+	struct list faults; /* armed ones */
 	struct fault_set manager_faults, second_managers;
 	u32 nfaults, fault_id;
-	struct timeline *timeline;  /* NULL: nothing is recorded */
-	struct daemon_ether *ether; /* NULL: there is none */
+	struct timeline *timeline;  /* NULL: not recording */
+	struct daemon_ether *ether; /* NULL: no Ethernet */
 };
 
-/* options.c: fills @opt from the command line; ends the program when it is wrong. */
+/* options.c: fills in @opt from the command line; exits on an error. */
 void daemon_options_parse(struct daemon_options *opt, int argc, char **argv);
 
 /*
- * binding.c: what a host beside the fabric is bound to: addresses of the machine, up to ROCE_ADDRS, or interfaces with theirs. How
- * many, or -errno. @option is shown each word first: 1: it is an option, and taken; 0: it is none; or -errno.
+ * binding.c: the addresses that a host outside the fabric is bound to: up to ROCE_ADDRS of the machine's, or those of
+ * interfaces. Returns how many, or -errno. @option is called first for each word: 1: it was an option; 0: it was not;
+ * or -errno.
  */
 int daemon_binding_read(const struct fabric_node *node, struct wire_gid *addr,
 			int (*option)(void *arg, const char *word), void *arg);
 struct fabric_ip daemon_binding_ip(const struct wire_gid *addr, u32 n);
 
-/* host.c: the host of that name, NULL: the fabric has none, or there is no memory. */
+/* host.c: the host with that name; NULL: no such host, or out of memory. */
 struct host *daemon_host_get(struct daemon *d, const char *name);
 struct host *daemon_host_of(struct daemon *d, struct fabric_node *n);
-/* Makes the hosts that must be there at once. NULL, or the name of one that cannot be made; the log says why. */
+/* Creates the hosts that are needed at start. NULL, or the name of one that failed; the log has the reason. */
 const char *daemon_hosts_start(struct daemon *d);
 bool daemon_host_is_iwarp(const struct fabric_node *n);
 void daemon_hosts_destroy(struct daemon *d);
-/* Up to @max names of hosts (@hosts) or of nodes that look like @name. Returns how many. */
+/* Up to @max names of hosts (@hosts) or nodes that are similar to @name. Returns how many. */
 u32 daemon_names_like(const struct daemon *d, const char *name, bool hosts, const char **like, u32 max);
 
-/* manager.c: is there an InfiniBand fabric? */
+/* manager.c: whether there is an InfiniBand fabric. */
 bool daemon_manager_needed(const struct daemon *d);
 /*
- * manager.c: the embedded subnet manager, which sm_mad_start() lets run. 0, or -errno with a line in @err: "file:line: ..."
- * for wrong partitions.
+ * manager.c: creates the embedded subnet manager; sm_mad_start() starts it. 0, or -errno with a message in @err:
+ * "file:line: ..." for invalid partitions.
  */
 int daemon_manager_create(struct daemon *d, char *err, size_t err_len);
 /*
- * manager.c: the manager takes its partitions from the file @path, NULL: from the one of the command line. 0, or -errno with a line
- * in @err.
+ * manager.c: loads the subnet manager's partitions from the file @path; NULL: the command line's file. 0, or -errno
+ * with a message in @err.
  */
 int daemon_manager_partitions(struct daemon *d, const char *path, char *err, size_t err_len);
-json_t *daemon_manager_json(const struct daemon *d); /* null with --no-sm, or while it is dead */
-/* manager_fault.c: attaches its faults to the responses of the subnet manager. */
+json_t *daemon_manager_json(const struct daemon *d); /* null with --no-sm, or after a kill fault */
+/* manager_fault.c: attaches the subnet manager's faults to the responses of its SA. */
 void daemon_manager_watch(struct daemon *d);
 
-/* guests.c: the host's devices for a guest, which listen from now on. 0 or -errno. */
+/* guests.c: creates the host's devices for a guest, which listen from now on. 0 or -errno. */
 int daemon_guest_create(struct daemon *d, struct host *h);
 void daemon_guest_destroy(struct host *h);
-/* The monitor of the guest's machine, where the host's card is @netdev. True: it has taken @fd; false: there is no card. */
+/* Sets the QMP socket of the guest's QEMU, where the host's card is @netdev. True: it has taken
+ * @fd; false: there is no card. */
 bool daemon_guest_monitor(struct host *h, int fd, const char *netdev);
 void daemon_guests_return(struct daemon *d);
-bool daemon_guest_infiniband(const struct host *h); /* may its guest have a ConnectX? */
+bool daemon_guest_infiniband(const struct host *h); /* whether its guest may have a ConnectX */
 bool daemon_guest_here(const struct host *h);
 json_t *daemon_guest_json(const struct host *h); /* parameters for QEMU */
 
 /* show.c: the fabric as JSON; @only: one node, or NULL. */
-json_t *daemon_show(struct daemon *d, const char *only,
-		    bool counters); /* @only: a node, or of the Ethernet; NULL: all */
+json_t *daemon_show(struct daemon *d, const char *only, bool counters); /* @only: a node, also of Ethernet; NULL: all */
 json_t *daemon_show_ips(const struct fabric_node *n);
+json_t *daemon_show_port_ips(const struct fabric_node *n, u32 port);
 json_t *daemon_show_rates(struct daemon *d); /* [name, state, words out, in, packets out, in] of each port */
 json_t *daemon_show_status(struct daemon *d);
-/* The fabric in the format of ibnetdiscover. A string that the caller frees; NULL without memory. */
+/* The fabric in the format of ibnetdiscover. The caller frees the string; NULL if out of memory. */
 char *daemon_topology_text(struct daemon *d);
 
 /* ports.c */
@@ -132,51 +137,55 @@ struct daemon_traffic {
 	u64 sent, received; /* bytes */
 	u64 sent_packets, received_packets;
 };
-/* Of a host's first port, whatever its link is. */
+/* Traffic of a host's first port, on any link. */
 struct daemon_traffic daemon_host_traffic(struct daemon *d, const struct fabric_node *n);
-/* The port of a host that is not on the fabric, in an array. */
+/* An array with the port of a host that is not on the fabric. */
 json_t *daemon_host_ports_json(struct daemon *d, const struct fabric_node *n, bool counters);
-/* Adds the switches of Ethernet, or that which is called @only, to the array of nodes. */
+/* Adds the Ethernet switches, or the one named @only, to the array of nodes. */
 void daemon_ether_nodes_json(const struct daemon *d, json_t *nodes, const char *only, bool counters);
 u32 daemon_ether_links(const struct daemon *d);
-/* The link of a host on sockets. 0, or -ENOLINK: the host is another. */
+/* Sets the link of a host on sockets. 0, or -ENOLINK: not such a host. */
 int daemon_host_set_link(struct daemon *d, const struct fabric_node *n, bool up);
 
 /* control.c */
 extern const struct ctl_command daemon_commands[];
 
-/* shard.c: daemons that hold a topology together; the first one has the fabric's name, the others NAME.1, NAME.2... */
+/* shard.c: daemons that share a topology; the first one has the fabric's name, the others are NAME.1, NAME.2... */
 int daemon_shard_rundir(struct rundir *r, const char *name, u32 shard, char *err,
 			size_t err_len); /* as rundir_open() */
-/* Leaves in @topo what this daemon holds. 0, or -errno and a line in @err. */
+/* Reduces @topo to the part of this daemon. 0, or -errno and a message in @err. */
 int daemon_shard_topology(struct daemon *d, struct fabric_topology *topo, char *err, size_t err_len);
 bool daemon_shard_has_manager(const struct daemon *d); /* may the embedded subnet manager be in this one? */
 int daemon_shard_write(const struct daemon *d);        /* how many there are, for commands. 0, or -1 with errno */
+/* Starts the subnet manager, of a shard when the trunks are up: a sweep of a part of the subnet would have to be repeated. */
+void daemon_shard_start_manager(struct daemon *d);
 json_t *daemon_trunks_json(const struct daemon *d, const char *only);
 json_t *daemon_trunks_refused_json(const struct daemon *d); /* peers of all trunks */
 
-/* addresses.c: what the shim makes of the hosts' IP addresses. 0 or -errno. */
+/* addresses.c: writes the shim's map of the hosts' IP addresses. 0 or -errno. */
 int daemon_addresses_write(struct daemon *d);
+/* The nth IP address of the host's own interfaces; false past the end. */
+bool daemon_address(const struct uv_host *uv, u32 n, struct uv_address *a);
 
 /* fault_list.c */
 json_t *daemon_fault_command(void *arg, struct ctl_client *c, const json_t *req, int *fd);
 void daemon_faults_destroy(struct daemon *d);
-/* A host where a fault of hosts is said to be; NULL and a line in @err. */
+/* The host at the place of a host fault; NULL and a message in @err. */
 struct host *daemon_fault_host(struct daemon *d, const char *place, char *err, size_t err_len);
 
 /* timeline.c */
 json_t *daemon_timeline_command(void *arg, struct ctl_client *c, const json_t *req, int *fd);
-/* @kind: "port", "sm" or "fault"; stays. */
+/* Records an event. @kind: "port", "sm" or "fault"; must be static. */
 void daemon_timeline_note(struct daemon *d, const char *kind, const char *text);
 void daemon_timeline_destroy(struct daemon *d);
 
-/* iwarp.c: gives the host an iWARP port as its line of the topology says. 0 or -errno. */
+/* iwarp_host.c: creates the host's iWARP port according to its topology line. 0 or -errno. */
 int daemon_iwarp_bind(struct daemon *d, struct host *h);
 
-/* confine.c: drops privileges and system calls, depending on the transports of its hosts. */
+/* confine.c: drops privileges and system calls, depending on the transports of the hosts. */
 enum daemon_net {
 	DAEMON_NET_NONE,
-	DAEMON_NET_UDP, /* sockets are made beforehand, and connected at work; or trunks on local sockets */
+	DAEMON_NET_UDP, /* sockets are created before confinement and connected later; or trunks on local sockets */
 	DAEMON_NET_TCP,
 };
 void daemon_confine(enum daemon_net net);

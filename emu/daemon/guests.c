@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Devices of a host for its guest: HCA, by vhost-user or as a ConnectX by vfio-user, and network card. */
+/* Devices of a host for its guest: an HCA, by vhost-user or as a ConnectX by vfio-user, and a network card. */
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
@@ -15,7 +15,7 @@ static int local_mad(void *arg, u8 port, u8 *mad)
 	return fabric_ca_mad(((struct host *)arg)->node, port, mad);
 }
 
-/* The addresses are the guest's while there is one. */
+/* While a guest's driver is active, the guest uses the addresses. */
 static void guests_present(void *arg, bool here)
 {
 	struct host *h = arg;
@@ -30,7 +30,7 @@ static void guests_present(void *arg, bool here)
 	}
 }
 
-/* A socket's path is short: the host's number, not its name. */
+/* The length of socket paths is limited: uses the host's number, not its name. */
 static int socket_path(struct daemon *d, const struct host *h, const char *suffix, char *path)
 {
 	char dir[RUNDIR_PATH_MAX];
@@ -64,7 +64,7 @@ static int make_adapter(struct daemon *d, struct host *h)
 	return h->vdev ? 0 : -errno;
 }
 
-/* Ports on Ethernet have none. */
+/* Only InfiniBand ports have a ConnectX function. */
 static int make_connectx(struct daemon *d, struct host *h, u8 i)
 {
 	struct connectx_config cfg = { .name = h->uv.name,
@@ -97,7 +97,7 @@ int daemon_guest_create(struct daemon *d, struct host *h)
 	int err = 0;
 
 	if (h->siw)
-		return -EOPNOTSUPP; /* the guest's driver knows no TCP */
+		return -EOPNOTSUPP; /* the guest's driver does not support iWARP */
 	if (!h->vdev && h->uv.hca)
 		err = make_adapter(d, h);
 	for (i = 0; i < h->uv.nports && daemon_guest_infiniband(h) && !err; i++)
@@ -131,7 +131,7 @@ bool daemon_guest_monitor(struct host *h, int fd, const char *netdev)
 	return h->card;
 }
 
-/* The host of a socket's name: its number, and the rest of the name. */
+/* The host of a socket by its file name: the number; *end: the suffix. */
 static struct host *left_behind(struct daemon *d, const char *name)
 {
 	char *end;
@@ -142,7 +142,7 @@ static struct host *left_behind(struct daemon *d, const char *name)
 	return daemon_host_get(d, fabric_node_name(fabric_node(d->fabric, (u32)n)));
 }
 
-/* Devices of a previous daemon: guests that still run reconnect to the devices of their hosts. */
+/* Recreates devices of a previous daemon: running guests reconnect to the devices of their hosts. */
 void daemon_guests_return(struct daemon *d)
 {
 	char path[RUNDIR_PATH_MAX];
@@ -169,7 +169,7 @@ bool daemon_guest_here(const struct host *h)
 	return (h->vdev && vdev_in_use(h->vdev)) || (h->card && vnet_in_use(h->card));
 }
 
-/* "ADDRESS/LENGTH", with "@VLAN" where it is tagged. */
+/* "ADDRESS/LENGTH", with "@VLAN" if tagged. */
 static json_t *card_ips(const struct fabric_ether_station *s)
 {
 	json_t *ips = json_array();
@@ -211,11 +211,21 @@ static json_t *connectx_json(const struct host *h)
 	return paths;
 }
 
+/* A list for each port that has an interface of IPoIB. */
+static json_t *port_ips(const struct host *h)
+{
+	json_t *ips = json_array();
+	u8 i;
+
+	for (i = 1; h->vdev && !fabric_node_binding(h->node) && i <= h->uv.nports; i++)
+		json_array_append_new(ips, daemon_show_port_ips(h->node, i));
+	return ips;
+}
+
 json_t *daemon_guest_json(const struct host *h)
 {
 	json_t *socket = h->vdev ? json_string(vdev_path(h->vdev)) : json_null();
-	json_t *ips = h->vdev && !fabric_node_binding(h->node) ? daemon_show_ips(h->node) : json_array();
 
 	return json_pack("{s:s, s:o, s:i, s:o, s:o, s:o}", "name", h->uv.name, "socket", socket, "queues", VDEV_QUEUES,
-			 "connectx", connectx_json(h), "ips", ips, "card", card_json(h));
+			 "connectx", connectx_json(h), "ips", port_ips(h), "card", card_json(h));
 }

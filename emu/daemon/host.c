@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* The hosts of the fabric: adapter, transport and management layer, put together when a host is first used. */
+/* The hosts of the fabric: adapter, transport and management layer, created at a host's first use. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -12,7 +12,7 @@
 #include "rxe/roce/roce.h"
 #include "rxe/rxe.h"
 
-#define HOSTS_AT_START 512 /* nodes */
+#define HOSTS_AT_START 512 /* nodes, up to which all hosts are created at start */
 
 static const char *gid_netdev(const struct uv_host *uv, u32 gid)
 {
@@ -24,7 +24,7 @@ static bool is_roce(const struct host *h, u8 port)
 	return h->roce && roce_port_wire(h->roce)->num == port;
 }
 
-/* Of the port's management layer; the connection manager is the host's. */
+/* Counters of the port's management layer, and of the host's connection manager. */
 static const char *management_counter(const struct host *h, u8 port, u32 n, u64 *value)
 {
 	if (n < MAD_CTR_NUM) {
@@ -61,9 +61,19 @@ static const char *port_counter(struct uv_host *uv, u8 port, u32 n, u64 *value)
 	return fabric_counter_name((enum fabric_counter)n);
 }
 
+static void port_neighbours(const struct uv_host *uv, u8 port, uv_neighbour_fn *fn, void *arg)
+{
+	const struct host *h = container_of(uv, struct host, uv);
+
+	if (is_roce(h, port + 1))
+		roce_port_neighbours(h->roce, fn, arg);
+	else if (uv->ipif[port])
+		ipif_neighbours(uv->ipif[port], fn, arg);
+}
+
 /* Options of a RoCE host besides its addresses. */
 struct options {
-	double loss, marking; /* probabilities, of what is sent */
+	double loss, marking; /* probabilities, for sent packets */
 	bool dcqcn;
 };
 
@@ -78,13 +88,13 @@ static int set_option(void *arg, const char *word)
 	else if (!strcmp(word, "dcqcn"))
 		o->dcqcn = true;
 	else if (!strcmp(word, "mode=v1"))
-		return -EPROTONOSUPPORT; /* v1 is no UDP: it takes an Ethernet */
+		return -EPROTONOSUPPORT; /* RoCE v1 is not UDP: it needs Ethernet */
 	else if (strcmp(word, "mode=v2"))
 		return 0;
 	return 1;
 }
 
-/* A host whose port is on the machine's own network. */
+/* A host whose port is on the machine's network. */
 static int bind_roce(struct daemon *d, struct host *h)
 {
 	struct roce_config cfg = { .loop = d->loop, .name = h->uv.name, .seed = d->opt.seed };
@@ -108,9 +118,7 @@ static int bind_roce(struct daemon *d, struct host *h)
 	return 0;
 }
 
-/*
- * A host whose port @num is a station of the simulated Ethernet; a guest's has no address of its own, its kernel gives it some.
- */
+/* A host whose port @num is a station of the simulated Ethernet; a guest's kernel configures the addresses itself. */
 static int bind_station(struct daemon *d, struct host *h, u8 num)
 {
 	const struct fabric_ether_station *s = &h->station->cfg;
@@ -150,11 +158,11 @@ static int bind_port(struct daemon *d, struct host *h)
 		return bind_roce(d, h);
 	if (h->station->cfg.kind == FABRIC_ETHER_ROCE || h->station->cfg.roce)
 		return bind_station(d, h, 1);
-	h->uv.nports = 0; /* a network card alone */
+	h->uv.nports = 0; /* only a network card */
 	return 0;
 }
 
-/* Adds a RoCE port to a host of the fabric, on the network card of its guest. */
+/* Adds a RoCE port, on the network card of the guest, to a host of the fabric. */
 static int bind_second(struct daemon *d, struct host *h)
 {
 	if (!h->station || !h->station->cfg.roce)
@@ -184,7 +192,7 @@ static int create_hca(struct daemon *d, struct host *h)
 	return 0;
 }
 
-/* Connection management, with the IP addresses that the topology gives. */
+/* Creates connection management, with the IP addresses of the topology. */
 static int create_rdma(struct daemon *d, struct host *h)
 {
 	struct rdma_host_config cfg = {
@@ -200,7 +208,7 @@ static int create_rdma(struct daemon *d, struct host *h)
 		const struct fabric_ip *ip = fabric_ca_ip(h->node, i + 1u);
 
 		cfg.mp[i] = h->uv.mad[i];
-		if (!ip) /* of a guest's card, whose addresses the guest has */
+		if (!ip) /* a guest's card: the guest has the addresses */
 			continue;
 		cfg.v4[i] = ip_addr_v4(ip->v4);
 		cfg.v4_len[i] = ip->v4_len;
@@ -243,7 +251,7 @@ static int create_port(struct daemon *d, struct host *h, u8 num)
 	h->uv.mad[i] = mad_port_create(d->loop, h->uv.port[i]);
 	if (!h->uv.mad[i])
 		return -ENOMEM;
-	if (h->siw) /* nothing is managed by MADs */
+	if (h->siw) /* iWARP has no MADs */
 		return 0;
 	h->uv.umad[i] = umad_port_create(d->loop, h->uv.mad[i]);
 	return h->uv.umad[i] ? 0 : -ENOMEM;
@@ -267,6 +275,8 @@ static struct host *host_create(struct daemon *d, struct fabric_node *n)
 	h->uv.name = fabric_node_name(n);
 	h->uv.owner = n;
 	h->uv.counter = port_counter;
+	h->uv.address = daemon_address;
+	h->uv.neighbours = port_neighbours;
 	h->uv.nports = min(fabric_node_ports(n), (u8)UV_PORTS);
 	h->uv.device = "muslin0";
 	h->station = daemon_ether_station(d, n);
@@ -307,8 +317,8 @@ struct host *daemon_host_of(struct daemon *d, struct fabric_node *n)
 }
 
 /*
- * So that each host answers to its IP addresses, unless there are too many to be made unasked. Those with sockets of the
- * machine's network must be made now: later the daemon may open none.
+ * Creates all hosts at start, so that each responds on its IP addresses, unless there are too many. Those with sockets
+ * on the machine's network must be created now: the confined daemon may open none.
  */
 const char *daemon_hosts_start(struct daemon *d)
 {
@@ -342,7 +352,7 @@ void daemon_hosts_destroy(struct daemon *d)
 	free(d->hosts);
 }
 
-/* Levenshtein's distance, of names up to FABRIC_NAME_MAX. */
+/* Levenshtein distance of names up to FABRIC_NAME_MAX. */
 static u32 host_distance(const char *a, const char *b)
 {
 	u32 row[FABRIC_NAME_MAX + 1], n = (u32)strnlen(b, FABRIC_NAME_MAX), i, j, diagonal, above;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Faults of the embedded subnet manager as a process, and of its SA's answers. Those of its packets are faults of the
- * links of its host.
+ * Faults of the embedded subnet manager as a process, and of its SA's responses. Faults of its packets are those of
+ * its host's links.
  */
 #include "emu/daemon/manager_fault.h"
 
@@ -15,9 +15,9 @@ enum second_key {
 	SECOND_ALONE,
 };
 
-/* The manager itself */
+/* The subnet manager itself */
 
-/* One that is dead cannot be stopped, nor the other way round. */
+/* A killed manager cannot be paused, nor the other way round. */
 static int only_one(struct fault *ft, char *err, size_t err_len)
 {
 	const struct fault *other;
@@ -33,11 +33,12 @@ static void kill_apply(struct fault *ft)
 {
 	struct daemon *d = ft->set->owner;
 
+	loop_timer_cancel(&d->manager_start);
 	sm_mad_destroy(d->manager);
 	d->manager = NULL;
 }
 
-/* Starts a subnet manager without state, as a new process. */
+/* Starts a subnet manager without state, like a new process. */
 static void kill_undo(struct fault *ft)
 {
 	struct daemon *d = ft->set->owner;
@@ -115,7 +116,7 @@ static const struct fault_target manager_target = {
 /* A second manager on a host */
 
 struct second_manager {
-	struct fault ft; /* the first */
+	struct fault ft; /* must be the first member */
 	u8 priority;
 	bool alone;
 	struct host *host;

@@ -30,7 +30,7 @@ static void muslind_fail(const char *fmt, ...)
 	exit(1);
 }
 
-/* The starting process waits for a byte; EOF without one means that the start has failed. */
+/* The starting process waits for a byte; EOF without a byte means that the start failed. */
 static int muslind_background(void)
 {
 	int ready[2];
@@ -90,7 +90,7 @@ static struct fabric_topology *muslind_load(const char *topology)
 	return t;
 }
 
-/* --keep-lids: the LMC is the greatest of the topology's, unless the command line has one. */
+/* --keep-lids: the LMC is the maximum in the topology, unless given on the command line. */
 static void keep_lids(struct daemon *d, struct fabric_topology *t)
 {
 	u32 i, p, n = 0;
@@ -120,7 +120,7 @@ static void watch_signals(struct daemon *d)
 	sigset_t set;
 
 	signal(SIGPIPE, SIG_IGN);
-	signal(SIGCHLD, SIG_IGN); /* it has none of its own; as a container's first process it takes in orphans */
+	signal(SIGCHLD, SIG_IGN); /* the daemon has no children; as a container's init process it inherits orphans */
 	sigemptyset(&set);
 	sigaddset(&set, SIGTERM);
 	sigaddset(&set, SIGINT);
@@ -131,7 +131,7 @@ static void watch_signals(struct daemon *d)
 		muslind_fail("signalfd: %s", strerror(errno));
 }
 
-/* The peer of --hold has exited. */
+/* The --hold peer has exited. */
 static void on_hold(struct loop_fd *w, u32 events, struct now now)
 {
 	struct daemon *d = container_of(w, struct daemon, hold);
@@ -188,7 +188,8 @@ static void start_fabric(struct daemon *d, struct fabric_topology *topo)
 		muslind_fail("out of memory");
 }
 
-/* Creates the subnet manager before detaching, to report invalid options; it starts after the log is open. */
+/* Creates the subnet manager before detaching, in order to report invalid options; it is
+ * started after the log is open. */
 static void make_manager(struct daemon *d)
 {
 	char err[512];
@@ -237,8 +238,9 @@ static void muslind_stop(struct daemon *d)
 	ctl_server_destroy(d->control);
 	daemon_faults_destroy(d);
 	daemon_timeline_destroy(d);
-	trunk_set_destroy(d->trunks); /* its links go down while the hosts that are told are there */
+	trunk_set_destroy(d->trunks); /* takes its links down, while the hosts that get the events exist */
 	uv_server_destroy(d->server);
+	loop_timer_cancel(&d->manager_start);
 	sm_mad_destroy(d->manager);
 	free(d->partitions);
 	free(d->lfts);
@@ -269,7 +271,7 @@ int main(int argc, char **argv)
 		if (daemon_shard_topology(&d, topo, why, sizeof(why)))
 			muslind_fail("%s", why);
 	}
-	if (!d.opt.partitions && topo->partition_file) /* the command line's word counts more */
+	if (!d.opt.partitions && topo->partition_file) /* the command line has priority */
 		d.opt.partitions = realpath(topo->partition_file, NULL) ?: strdup(topo->partition_file);
 	if (d.opt.keep_lids)
 		keep_lids(&d, topo);
@@ -303,8 +305,8 @@ int main(int argc, char **argv)
 	if (ready >= 0)
 		muslind_detach(&d.run, ready);
 	log_at(LOG_INFO, "", "fabric %s: %u nodes", d.run.name, fabric_node_count(d.fabric));
-	if (d.manager && sm_mad_start(d.manager))
-		log_at(LOG_ERROR, "", "the subnet manager cannot start");
+	if (d.manager)
+		daemon_shard_start_manager(&d);
 	daemon_confine(net_of(&d));
 	err = loop_run(d.loop);
 	if (err)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Trunks of the daemon, and shards: several daemons of one machine that hold one topology, with trunks between them. */
+/* Trunks of the daemon, and shards: several daemons of one machine that share a topology, connected by trunks. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -7,6 +7,11 @@
 #include <unistd.h>
 
 #include "emu/daemon/daemon.h"
+#include "emu/lib/log.h"
+#include "emu/smhost/sm_mad.h"
+
+#define TRUNKS_WAIT (3 * NSEC_PER_SEC) /* of the manager for the other daemons */
+#define TRUNKS_LOOK (1 * NSEC_PER_MSEC)
 
 int daemon_shard_rundir(struct rundir *r, const char *name, u32 shard, char *err, size_t err_len)
 {
@@ -16,7 +21,7 @@ int daemon_shard_rundir(struct rundir *r, const char *name, u32 shard, char *err
 	return rundir_open(r, text, err, err_len);
 }
 
-/* Where a shard listens. NULL without memory. */
+/* The address at which a shard listens. NULL if out of memory. */
 static char *shard_address(void *ctx, u32 shard)
 {
 	const struct daemon *d = ctx;
@@ -35,7 +40,7 @@ int daemon_shard_topology(struct daemon *d, struct fabric_topology *topo, char *
 	return fabric_topology_shard(topo, &at, err, err_len);
 }
 
-/* Has a shard a node of that name? */
+/* Whether a shard has a node with that name. */
 static bool shard_holds(const struct fabric_topology *t, const char *name)
 {
 	u32 i;
@@ -55,7 +60,7 @@ bool daemon_shard_has_manager(const struct daemon *d)
 	here = fabric_node_find(d->fabric, d->opt.sm_host) != NULL;
 	if (d->opt.shard || here)
 		return here;
-	return !shard_holds(d->whole, d->opt.sm_host); /* nobody has it: the first shard says so */
+	return !shard_holds(d->whole, d->opt.sm_host); /* no shard has it: the first one reports the error */
 }
 
 int daemon_shard_write(const struct daemon *d)
@@ -70,6 +75,29 @@ int daemon_shard_write(const struct daemon *d)
 	if (fd >= 0)
 		close(fd);
 	return ok ? 0 : -1;
+}
+
+/* Waits while trunks come up, and for TRUNKS_WAIT more. */
+static void on_manager_start(struct loop_timer *t, struct now now)
+{
+	struct daemon *d = container_of(t, struct daemon, manager_start);
+	u32 down = d->opt.shards && d->trunks ? trunk_set_links_down(d->trunks) : 0;
+
+	if (down < d->trunks_down) { /* fewer than ever: one that flaps does not prolong it */
+		d->trunks_down = down;
+		d->trunks_since = now.ns;
+	}
+	if (down && now.ns - d->trunks_since < TRUNKS_WAIT)
+		loop_timer_set(d->loop, t, now.ns + TRUNKS_LOOK);
+	else if (sm_mad_start(d->manager))
+		log_at(LOG_ERROR, "", "the subnet manager cannot start");
+}
+
+void daemon_shard_start_manager(struct daemon *d)
+{
+	d->manager_start.fn = on_manager_start;
+	d->trunks_down = ~0u;
+	on_manager_start(&d->manager_start, loop_now(d->loop));
 }
 
 json_t *daemon_trunks_json(const struct daemon *d, const char *only)

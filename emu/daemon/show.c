@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* The fabric as `muslin show` prints it: JSON, and the format of ibnetdiscover. */
+/* The output of `muslin show`: JSON, and the format of ibnetdiscover. */
 #include <arpa/inet.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -59,24 +59,33 @@ static json_t *port_json(const struct fabric_port *p, bool counters)
 	return o;
 }
 
-json_t *daemon_show_ips(const struct fabric_node *n)
+json_t *daemon_show_port_ips(const struct fabric_node *n, u32 port)
 {
 	static const u8 none[16];
+	const struct fabric_ip *ip = fabric_ca_ip(n, port);
 	json_t *ips = json_array();
 	char text[INET6_ADDRSTRLEN];
+	struct in_addr v4;
+
+	if (!ip)
+		return ips;
+	v4.s_addr = htonl(ip->v4);
+	if (ip->v4 && inet_ntop(AF_INET, &v4, text, sizeof(text)))
+		json_array_append_new(ips, json_string(text));
+	if (memcmp(ip->v6, none, sizeof(none)) && inet_ntop(AF_INET6, ip->v6, text, sizeof(text)))
+		json_array_append_new(ips, json_string(text));
+	return ips;
+}
+
+json_t *daemon_show_ips(const struct fabric_node *n)
+{
+	json_t *ips = json_array(), *some;
 	u32 i;
 
 	for (i = 1; i <= fabric_node_ports(n); i++) {
-		const struct fabric_ip *ip = fabric_ca_ip(n, i);
-		struct in_addr v4;
-
-		if (!ip)
-			continue;
-		v4.s_addr = htonl(ip->v4);
-		if (ip->v4 && inet_ntop(AF_INET, &v4, text, sizeof(text)))
-			json_array_append_new(ips, json_string(text));
-		if (memcmp(ip->v6, none, sizeof(none)) && inet_ntop(AF_INET6, ip->v6, text, sizeof(text)))
-			json_array_append_new(ips, json_string(text));
+		some = daemon_show_port_ips(n, i);
+		json_array_extend(ips, some);
+		json_decref(some);
 	}
 	return ips;
 }
@@ -133,7 +142,7 @@ static json_t *card_counters_json(const struct vnet *n)
 	return o;
 }
 
-/* ConnectX functions, with the counters that have counted: there is one for each command. */
+/* ConnectX functions, with nonzero counters only: there is one per command. */
 static json_t *connectx_json(const struct host *h, bool counters)
 {
 	json_t *functions = json_array(), *o, *all;
@@ -156,7 +165,7 @@ static json_t *connectx_json(const struct host *h, bool counters)
 	return functions;
 }
 
-/* The devices that a guest has, or had, and its network card. */
+/* The devices of the present or previous guest, and its network card. */
 static json_t *guest_json(const struct host *h, bool counters)
 {
 	json_t *o = json_pack("{s:b, s:o}", "driver", vdev_in_use(h->vdev), "connectx", connectx_json(h, counters));
@@ -198,7 +207,7 @@ static json_t *sm_json(struct daemon *d)
 	return json_null();
 }
 
-/* Descriptors that clients have passed, or whose sockets they are. */
+/* Descriptors passed by clients, and sockets to clients. */
 static json_t *passed_json(void)
 {
 	struct passed_stats st;
@@ -249,7 +258,7 @@ static void rates_add(json_t *all, const char *node, u32 port, const char *state
 			      json_pack("[s, s, I, I, I, I]", name, state, words[0], words[1], words[2], words[3]));
 }
 
-/* Ports that are not InfiniBand's, from what `show` has of them; there are few. */
+/* Adds the few ports other than InfiniBand's, from the data of `show`. */
 static void rates_add_ports(json_t *all, const char *node, const json_t *ports)
 {
 	static const char *const of[] = { "port_xmit_data", "port_rcv_data", "port_xmit_packets", "port_rcv_packets" };
@@ -302,7 +311,7 @@ json_t *daemon_show_rates(struct daemon *d)
 	return all;
 }
 
-/* How far the subnet is: numbers of ports, and the names of some that are not Active. */
+/* Progress of subnet bring-up: numbers of ports, and the names of some that are not Active. */
 json_t *daemon_show_status(struct daemon *d)
 {
 	u32 i, j, hosts = 0, switches = d->ether ? eth_switch_count(daemon_ether_net(d)) : 0, wired = 0, active = 0;
@@ -317,7 +326,7 @@ json_t *daemon_show_status(struct daemon *d)
 		switches += !is_ca(n);
 		for (j = 1; j <= fabric_node_ports(n); j++) {
 			fabric_port_info(fabric_node_port(n, j), &info);
-			/* A daemon does not wait for another one, unless they are started together. */
+			/* Does not count links to other daemons, unless they are started together. */
 			if (!info.peer || info.unplugged || info.disabled ||
 			    (info.trunk && !info.lanes && !d->opt.shards))
 				continue;
@@ -343,8 +352,8 @@ static void print_id(FILE *out, const struct fabric_node *n)
 }
 
 /*
- * As ibnetdiscover does: the LIDs are those of the peer, on the line of a CA's port its own before them. @whole: what is at the other end
- * of a trunk is in the text, too; else that cable is a comment.
+ * As ibnetdiscover, with the peer's LID, preceded by the own LID on the line of a CA port. @whole: the text includes
+ * the peers of trunks; otherwise such a cable is a comment.
  */
 static void print_links(FILE *out, const struct fabric_node *n, bool whole)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* The life of a fault: parsing and checking its line, arming, applying, ending and removal. */
+/* The life cycle of a fault: parsing and checking its line, arming, applying, ending and removal. */
 #include "emu/fault/fault.h"
 
 #include <stdlib.h>
@@ -28,7 +28,7 @@ static const struct spec_field common[] = {
 static_assert(ARRAY_SIZE(common) == FAULT_OWN, "one row for each key");
 #define BYTE_KEYS (FAULT_MATCH_KEY(LEN) | BIT_ULL(FAULT_OFFSET) | BIT_ULL(FAULT_BYTES))
 
-/* The table of keys, in which only those that the kind takes have a name. How many. */
+/* Copies the table of keys; only those that the kind allows keep their names. Returns how many. */
 static u32 kind_keys(const struct fault_target *t, const struct fault_kind *k, struct spec_field keys[64])
 {
 	u64 taken = t->any | k->allowed | k->required;
@@ -96,8 +96,8 @@ static void fault_notify(const struct fault *ft, const char *what)
 		ft->set->notify(ft->set->notify_ctx, ft, what);
 }
 
-/* Does a kind that has both .at and .apply act where fault_at() asks, since keys of pick choose? */
-static bool fault_is_asked(const struct fault *ft)
+/* Whether a kind with .at and .apply acts in the caller of fault_at(), because the fault has pick keys. */
+static bool fault_is_queried(const struct fault *ft)
 {
 	return ft->kind->at && ft->given & FAULT_PICK_KEYS;
 }
@@ -110,7 +110,7 @@ static void fault_apply(struct fault *ft)
 		return;
 	ft->applied = true;
 	fault_notify(ft, "begins");
-	if (k->apply && !fault_is_asked(ft))
+	if (k->apply && !fault_is_queried(ft))
 		k->apply(ft);
 	if (ft->lasts)
 		loop_timer_set(ft->set->loop, &ft->timer, loop_now(ft->set->loop).ns + ft->lasts);
@@ -121,7 +121,7 @@ static void fault_undo(struct fault *ft)
 	bool applied = ft->applied;
 
 	ft->applied = false;
-	if (applied && ft->kind->undo && !(ft->kind->apply && fault_is_asked(ft)))
+	if (applied && ft->kind->undo && !(ft->kind->apply && fault_is_queried(ft)))
 		ft->kind->undo(ft);
 }
 
@@ -141,7 +141,7 @@ void fault_end(struct fault *ft)
 	fault_undo(ft);
 }
 
-/* Faults of state that packets have triggered: not within the path of the packet. */
+/* Applies state faults that packets have triggered, outside the packet path. */
 static void fault_set_run(struct loop_task *t, struct now now)
 {
 	struct fault_set *set = container_of(t, struct fault_set, task);
@@ -219,7 +219,7 @@ struct fault *fault_add(struct fault_set *set, const char *text, char *err, size
 	if (t->changed)
 		t->changed(set);
 	if (!fault_sees_packets(ft)) {
-		if (!ft->kind->at || (ft->kind->apply && !fault_is_asked(ft)))
+		if (!ft->kind->at || (ft->kind->apply && !fault_is_queried(ft)))
 			pick_next(&ft->pick);
 		fault_apply(ft);
 	}

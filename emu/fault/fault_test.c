@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* The fault engine with a target of numbered items: which lines are refused, which of eight items arrive in which order, and how faults of state begin and end. */
+/* The fault engine with a target of numbered items: rejected lines, the order of eight items after each fault, and
+ * begin and end of state faults. */
 #include "emu/fault/fault.h"
 
 #include <stdio.h>
@@ -7,11 +8,11 @@
 
 #include "emu/lib/row.h"
 
-/* Which matches are picked */
+/* Selected matches */
 
 static const struct {
 	struct pick p;
-	const char *want; /* x: chosen */
+	const char *want; /* x: selected */
 } picks[] = {
 	{ { .nth = 3 }, "..x....." },
 	{ { .every = 3 }, "..x..x.." },
@@ -36,7 +37,7 @@ static bool pick_ok(u32 i)
 	return !strcmp(got, picks[i].want) && p.seen == 8;
 }
 
-/* The same seed gives the same decisions, another one others. */
+/* The same seed gives the same decisions, another seed others. */
 static void chances(int n)
 {
 	struct pick a = { .by_chance = true, .chance = 0x40000000 }, b = a, c = a;
@@ -55,22 +56,22 @@ static void chances(int n)
 	row(n + 2, "line", a.hits > 900 && a.hits < 1100);
 }
 
-/* A target: items of one byte pass a point in two directions. */
+/* The test target: items of one byte pass a point in two directions. */
 
 enum toy_key {
 	TOY_COLOUR = FAULT_OWN,
 };
 enum {
-	TOY_ASK = 1
+	TOY_QUERY = 1
 };
 
 struct toy_fault {
-	struct fault ft; /* the first */
+	struct fault ft; /* must be the first member */
 	u8 colour;
 };
 
 struct item {
-	u8 number, more; /* corrupt writes the second byte */
+	u8 number, more; /* corrupt modifies the second byte */
 };
 
 static struct loop *loop;
@@ -102,7 +103,7 @@ static void item_arrives(struct item *it)
 	item_free(it);
 }
 
-/* len= is the number here. */
+/* len= matches the number. */
 static bool toy_match(const struct fault *ft, const void *packet)
 {
 	const struct item *it = packet;
@@ -203,8 +204,8 @@ static const struct fault_kind state_kinds[] = {
 	  .apply = paint_apply,
 	  .undo = paint_undo,
 	  .allowed = KEYS | BIT_ULL(FAULT_FOR) | BIT_ULL(TOY_COLOUR) },
-	{ .name = "ask", .at = TOY_ASK, .allowed = FAULT_PICK_KEYS | BIT_ULL(FAULT_FOR) },
-	{ .name = "both", .at = TOY_ASK, .apply = paint_apply, .undo = paint_undo, .allowed = FAULT_PICK_KEYS },
+	{ .name = "query", .at = TOY_QUERY, .allowed = FAULT_PICK_KEYS | BIT_ULL(FAULT_FOR) },
+	{ .name = "both", .at = TOY_QUERY, .apply = paint_apply, .undo = paint_undo, .allowed = FAULT_PICK_KEYS },
 	{ .name = NULL },
 };
 static const struct fault_kind *const kinds[] = { packet_kinds, state_kinds, NULL };
@@ -224,8 +225,8 @@ static const struct fault_target toy = {
 	.changed = toy_changed,
 	.packets = &toy_ops,
 };
-/* The same, without points: keys of pick are those of fault_at(). */
-static struct fault_target asked;
+/* The same without points: pick keys apply to fault_at(). */
+static struct fault_target queried;
 
 static void on_notify(void *ctx, const struct fault *ft, const char *what)
 {
@@ -237,8 +238,8 @@ static void on_notify(void *ctx, const struct fault *ft, const char *what)
 static void start(void)
 {
 	loop = loop_create_virtual();
-	asked = toy;
-	asked.trigger = 0;
+	queried = toy;
+	queried.trigger = 0;
 	fault_set_init(&set, &toy, loop, NULL, 1);
 	set.notify = on_notify;
 	order[0] = told[0] = 0;
@@ -280,9 +281,9 @@ static const struct {
 	{ "", ": a fault is a place, an action, and keys" },
 	{ "h1", "h1: a fault is a place, an action, and keys" },
 	{ "h1 burn",
-	  "burn: there is no such fault; of toys there are drop duplicate delay reorder corrupt paint ask both" },
+	  "burn: there is no such fault; of toys there are drop duplicate delay reorder corrupt paint query both" },
 	{ "h2 drop", "h2: there is no such node" },
-	{ "h1 drop psn=1", "psn=1: there is no \"psn\"" }, /* a key of the engine that the target has not */
+	{ "h1 drop psn=1", "psn=1: there is no \"psn\"" }, /* a key of the engine that the target does not have */
 	{ "h1 drop =", "=: there is no \"\"" },
 	{ "h1 drop colour=1", "colour=1: there is no \"colour\"; there are: len= nth=" },
 	{ "h1 paint time=1s", "time=1s: there is no \"time\"; there are:" },
@@ -320,10 +321,10 @@ static void test_refused(void)
 	stop();
 }
 
-/* Items 1 to 8 at once. */
+/* Items 1 to 8 are passed at one time. */
 static const struct {
-	const char *fault, *fault2, *come; /* at once */
-	const char *after;                 /* all that has come 20 ms later; NULL: the same */
+	const char *fault, *fault2, *come; /* order of items received immediately */
+	const char *after;                 /* all items received after 20 ms; NULL: the same */
 	u32 hits, held;
 } packets[] = {
 	{ "h1 drop", NULL, "", NULL, 8, 0 },
@@ -338,7 +339,7 @@ static const struct {
 	{ "h1 reorder nth=7 depth=3", NULL, "1234568", "12345687", 1, 1 },
 	{ "h1 reorder first=2 depth=2 time=1s", NULL, "34125678", NULL, 2, 0 },
 	{ "h1 corrupt nth=4", NULL, "1234!5678", NULL, 1, 0 },
-	{ "h1 corrupt nth=4 offset=2", NULL, "12345678", NULL, 1, 0 }, /* beyond the item */
+	{ "h1 corrupt nth=4 offset=2", NULL, "12345678", NULL, 1, 0 }, /* beyond the item's bytes */
 	{ "h1 drop len=2", "h1 duplicate len=2-3", "13345678", NULL, 1, 0 },
 	{ "h1 duplicate len=2", "h1 drop len=2 nth=2", "12345678", NULL, 1, 0 },
 	{ "h1 delay time=5ms", "h1 drop len=4", "", "1235678", 8, 8 },
@@ -364,7 +365,7 @@ static void test_packets(void)
 		     a->pick.hits == packets[i].hits;
 		if (!ok)
 			printf("%s: %s\n", packets[i].fault, order);
-		fault_remove(a); /* releases what it holds */
+		fault_remove(a); /* releases its held items */
 		if (b)
 			fault_remove(b);
 		row(400 + (int)i, packets[i].fault, ok && !items && !point.n && !point.hook);
@@ -372,7 +373,7 @@ static void test_packets(void)
 	}
 }
 
-/* More faults than a flow lists. */
+/* More faults than a flow's cache entry has room for. */
 static void test_many(void)
 {
 	struct fault *ft[20];
@@ -423,28 +424,28 @@ static void test_state(void)
 	stop();
 }
 
-static void test_asked(void)
+static void test_queried(void)
 {
 	struct fault *ft;
 
 	start();
-	set.target = &asked;
-	ft = arm("h1 ask nth=2");
+	set.target = &queried;
+	ft = arm("h1 query nth=2");
 	row(530, "fault_at() picks",
-	    !fault_at(&set, TOY_ASK, NULL, NULL) && fault_at(&set, TOY_ASK, NULL, NULL) == ft &&
-		    !fault_at(&set, TOY_ASK + 1, NULL, NULL) && ft->pick.seen == 2);
+	    !fault_at(&set, TOY_QUERY, NULL, NULL) && fault_at(&set, TOY_QUERY, NULL, NULL) == ft &&
+		    !fault_at(&set, TOY_QUERY + 1, NULL, NULL) && ft->pick.seen == 2);
 	fault_remove(ft);
-	ft = arm("h1 ask for=1ms");
+	ft = arm("h1 query for=1ms");
 	row(531, "arming counts nothing", !ft->pick.seen && fault_at(&set, FAULT_AT_ANY, NULL, NULL) == ft);
 	run(2 * NSEC_PER_MSEC);
-	row(532, "it ends after for=", !fault_at(&set, TOY_ASK, NULL, NULL) && ft->pick.seen == 1);
+	row(532, "it ends after for=", !fault_at(&set, TOY_QUERY, NULL, NULL) && ft->pick.seen == 1);
 	fault_remove(ft);
 	ft = arm("h1 both");
 	row(533, "a kind that does both acts at once", applied == 1 && ft->pick.hits == 1);
 	fault_remove(ft);
 	ft = arm("h1 both nth=1");
-	row(534, "but with a choice only where it is asked",
-	    !applied && !ft->pick.seen && fault_at(&set, TOY_ASK, NULL, NULL) == ft);
+	row(534, "but with a choice only where it is queried",
+	    !applied && !ft->pick.seen && fault_at(&set, TOY_QUERY, NULL, NULL) == ft);
 	fault_remove(ft);
 	row(535, "then nothing is undone", !applied);
 	stop();
@@ -461,6 +462,6 @@ int main(void)
 	test_packets();
 	test_many();
 	test_state();
-	test_asked();
+	test_queried();
 	return rows_end();
 }

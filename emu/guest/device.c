@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* What the device and its ports are, and its registration. */
+/* Attributes of the device and its ports, and its registration with ib_core. */
 #include <linux/etherdevice.h>
 #include <linux/module.h>
 #include <rdma/ib_mad.h>
@@ -11,7 +11,7 @@
 #define MAX_MESSAGE (1u << 31)
 #define RXE_ABI     2 /* of rdma_user_rxe.h */
 
-static int ask_port(struct ib_device *ibdev, u32 port, struct muslin_port_answer *p)
+static int fetch_port(struct ib_device *ibdev, u32 port, struct muslin_port_answer *p)
 {
 	struct muslin_object in = { .number = port };
 
@@ -21,7 +21,7 @@ static int ask_port(struct ib_device *ibdev, u32 port, struct muslin_port_answer
 static int query_port(struct ib_device *ibdev, u32 port, struct ib_port_attr *a)
 {
 	struct muslin_port_answer p;
-	int err = ask_port(ibdev, port, &p);
+	int err = fetch_port(ibdev, port, &p);
 
 	if (err)
 		return err;
@@ -52,12 +52,12 @@ static int query_port(struct ib_device *ibdev, u32 port, struct ib_port_attr *a)
 static int query_gid(struct ib_device *ibdev, u32 port, int index, union ib_gid *gid)
 {
 	struct muslin_port_answer p;
-	int err = index < 0 || index >= MUSLIN_GIDS ? -EINVAL : ask_port(ibdev, port, &p);
+	int err = index < 0 || index >= MUSLIN_GIDS ? -EINVAL : fetch_port(ibdev, port, &p);
 
 	if (err)
 		return err;
 	memcpy(gid->raw, p.gid[index], sizeof(gid->raw));
-	/* The core takes the port's prefix from the last GID, whether that has a GUID or not. */
+	/* The core uses the prefix of the last GID, even if that has no GUID. */
 	if (!gid->global.interface_id)
 		memcpy(gid->raw, p.gid[0], sizeof(gid->global.subnet_prefix));
 	return 0;
@@ -66,7 +66,7 @@ static int query_gid(struct ib_device *ibdev, u32 port, int index, union ib_gid 
 static int query_pkey(struct ib_device *ibdev, u32 port, u16 index, u16 *pkey)
 {
 	struct muslin_port_answer p;
-	int err = index >= MUSLIN_PKEYS ? -EINVAL : ask_port(ibdev, port, &p);
+	int err = index >= MUSLIN_PKEYS ? -EINVAL : fetch_port(ibdev, port, &p);
 
 	if (!err)
 		*pkey = p.pkey[index];
@@ -99,7 +99,7 @@ static enum rdma_link_layer get_link_layer(struct ib_device *ibdev, u32 port)
 	return is_ethernet(ibdev, port) ? IB_LINK_LAYER_ETHERNET : IB_LINK_LAYER_INFINIBAND;
 }
 
-/* From kernel 7.2 on @udata is NULL when ib_core itself asks. */
+/* From kernel 7.2 on @udata is NULL if ib_core itself is the caller. */
 static int query_device(struct ib_device *ibdev, struct ib_device_attr *a, struct ib_udata *udata)
 {
 	const struct muslin_hello_answer *h = &to_mu_dev(ibdev)->hello;
@@ -203,7 +203,7 @@ static const struct attribute_group group = { .attrs = attrs };
 
 static const struct ib_device_ops ops = {
 	.owner = THIS_MODULE,
-	.driver_id = RDMA_DRIVER_RXE, /* whose provider drives the rings */
+	.driver_id = RDMA_DRIVER_RXE, /* selects rdma-core's rxe provider */
 	.uverbs_abi_ver = RXE_ABI,
 	.device_group = &group,
 
@@ -260,14 +260,14 @@ static const struct ib_device_ops ops = {
 	INIT_RDMA_OBJ_SIZE(ib_ucontext, mu_ucontext, ib),
 };
 
-static int ask_link_layers(struct mu_dev *dev)
+static int fetch_link_layers(struct mu_dev *dev)
 {
 	struct muslin_port_answer p;
 	u32 port;
 	int err;
 
 	for (port = 1; port <= dev->hello.ports; port++) {
-		err = ask_port(&dev->ib, port, &p);
+		err = fetch_port(&dev->ib, port, &p);
 		if (err)
 			return err;
 		dev->eth[port - 1].here = p.ethernet;
@@ -279,7 +279,7 @@ static int ask_link_layers(struct mu_dev *dev)
 int mu_register(struct mu_dev *dev)
 {
 	struct ib_device *ib = &dev->ib;
-	int err = ask_link_layers(dev);
+	int err = fetch_link_layers(dev);
 
 	if (err)
 		return err;

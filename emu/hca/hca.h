@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * The verbs objects of a software HCA as a front end (host mode's uverbs, a virtio device, an emulated adapter) uses
- * them. The engine pulls work requests from the front end's queues and hands back completions; it never sees a ring.
+ * them. The engine pulls work requests from the front end's queues and returns completions; rings are the front end's.
  * Enumerations have the values of the kernel's ib_verbs.h, so that front ends pass them through. Host byte order.
  *
  * Objects belong to a context (one opener) and are named by number. Every call checks that a number belongs to the
- * calling context: -EINVAL otherwise, as an unknown one. -EBUSY: still used. -ENOMEM: limit or memory. -EOPNOTSUPP.
+ * calling context: -EINVAL if not, as for an unknown number. -EBUSY: still in use. -ENOMEM: over the limit, or out of
+ * memory. -EOPNOTSUPP.
  */
 #ifndef MUSLIN_HCA_H
 #define MUSLIN_HCA_H
@@ -75,7 +76,7 @@ enum hca_wr_opcode {
 	HCA_WR_BIND_MW = 8,
 	HCA_WR_SEND_WITH_INV = 9,
 	HCA_WR_REG_MR = 32,
-	HCA_WR_NOP = 33, /* ours: kernel users only */
+	HCA_WR_NOP = 33, /* muslin's own value: kernel users only */
 };
 enum hca_send_flags {
 	HCA_SEND_FENCE = 1,
@@ -120,7 +121,7 @@ enum hca_wc_opcode {
 	HCA_WC_BIND_MW,
 	HCA_WC_LOCAL_INV,
 	HCA_WC_LSO,
-	HCA_WC_REG_MR = 32, /* ours: kernel users only */
+	HCA_WC_REG_MR = 32, /* muslin's own value: kernel users only */
 	HCA_WC_RECV = 128,
 	HCA_WC_RECV_RDMA_WITH_IMM = 129,
 };
@@ -139,7 +140,7 @@ struct hca_av {
 	u8 sgid_index, hop_limit, traffic_class;
 	u32 flow_label;
 	struct wire_gid dgid;
-	u8 dmac[6]; /* on Ethernet; zero: the port finds it */
+	u8 dmac[6]; /* on Ethernet; zero: resolved by the port */
 };
 
 struct hca_sge {
@@ -149,10 +150,10 @@ struct hca_sge {
 
 /* A canonical send work request, decoded by the front end into memory of the engine. */
 struct hca_send_wr {
-	u64 token;      /* comes back in the completion (the application's wr_id) */
+	u64 token;      /* returned in the completion (the application's wr_id) */
 	u8 opcode;      /* enum hca_wr_opcode */
 	u8 flags;       /* enum hca_send_flags */
-	u8 mw_type_reg; /* REG_MR: 0 page list, 1 list of key and range: in sge[], or npages of them at @ranges */
+	u8 mw_type_reg; /* REG_MR: 0: page list; 1: list of keys and ranges, in sge[], or npages of them at @ranges */
 	u32 imm;        /* immediate as a host-order number of the wire's 4 bytes, or the R_Key to invalidate */
 	u64 remote_addr;
 	u32 rkey;
@@ -163,13 +164,13 @@ struct hca_send_wr {
 	u16 pkey_index;
 	u32 remote_srqn; /* XRC */
 	/*
-	 * UD SEND of a TCP packet to be cut (large send offload): its headers, with IPoIB's encapsulation, stand in inline_data,
-	 * the SGEs hold the rest; 0 mss: none.
+	 * UD SEND of a TCP packet to be segmented (large send offload): inline_data has its headers with the IPoIB
+	 * encapsulation, the SGEs the payload; mss 0: none.
 	 */
 	u16 lso_mss, lso_hdr_len;
 	/* BIND_MW, LOCAL_INV (rkey), REG_MR */
-	/* BIND_MW: mw_rkey is the window's present R_Key, reg_key the one that it shall have (0: the next variant).
-	 * REG_MR: reg_key is the region's new key, access, bind_addr (iova), bind_len as wanted. */
+	/* BIND_MW: mw_rkey is the window's present R_Key, reg_key its new one (0: the next variant). REG_MR: reg_key
+	 * is the region's new key; access, bind_addr (iova) and bind_len are its new attributes. */
 	u32 mw_rkey, mr_lkey, access;
 	u64 bind_addr, bind_len;
 	u32 reg_key;
@@ -178,7 +179,7 @@ struct hca_send_wr {
 	u32 npages, page_shift;
 	/* data */
 	u16 num_sge;
-	u32 inline_len; /* with HCA_SEND_INLINE: bytes in inline_data, no SGEs */
+	u32 inline_len; /* with HCA_SEND_INLINE: bytes in inline_data, before those of the SGEs if there are any */
 	struct hca_sge sge[HCA_MAX_SGE];
 	u8 inline_data[HCA_MAX_INLINE];
 };
@@ -196,7 +197,7 @@ struct hca_cqe {
 	u32 byte_len;
 	u32 imm; /* immediate (host-order number), or invalidated R_Key, by flags */
 	u32 qpn, src_qp;
-	u32 srqn; /* of a receive: the SRQ that it is of; 0: none */
+	u32 srqn; /* of a receive: its SRQ; 0: none */
 	u8 flags; /* enum hca_wc_flags */
 	u8 sl, dlid_path_bits, port;
 	u16 pkey_index, slid;
@@ -204,10 +205,11 @@ struct hca_cqe {
 };
 
 /*
- * The front end's queues. @fe is what was given at creation of the QP or SRQ. next_*() fill @wr and return 1; 0: nothing
- * posted; -EINVAL: the entry is malformed (wr->token is set: the engine completes it with LOC_QP_OP_ERR, or for a
- * receive with LOC_PROT_ERR, and the QP goes to the error state). An entry is pulled once; *_done() is called once for
- * each pulled entry in order, when its slot may be reused. reset() on the transition to RESET drops what is posted.
+ * The front end's queues. @fe is the argument given at creation of the QP or SRQ. next_*() fill @wr and return 1; 0:
+ * nothing posted; -EINVAL: the entry is malformed (wr->token is set: the engine completes it with LOC_QP_OP_ERR, or
+ * for a receive with LOC_PROT_ERR, and the QP goes to the error state). An entry is pulled once; *_done() is called
+ * once for each pulled entry in order, when its slot may be reused. reset(), on the transition to RESET, drops all
+ * posted entries.
  */
 struct hca_wq_ops {
 	int (*next_send)(void *fe, struct hca_send_wr *wr);
@@ -215,11 +217,11 @@ struct hca_wq_ops {
 	int (*next_recv)(void *fe, struct hca_recv_wr *wr);
 	void (*recv_done)(void *fe);
 	void (*reset)(void *fe);
-	void (*established)(void *fe); /* the transport has brought the QP to RTS; may be NULL */
+	void (*established)(void *fe); /* the transport has moved the QP to RTS; may be NULL */
 };
 
-/* complete(): 0, or -ENOSPC: the ring is full (CQ overflow: the engine raises the error events). The front end
- * owns the ring, arming and completion events. flush(): end of a burst of completions: sends the event of an armed CQ. */
+/* complete(): 0, or -ENOSPC: the ring is full (CQ overflow: the engine raises the error events). The front end owns
+ * the ring, arming and completion events. flush(): end of a burst of completions: sends the event of an armed CQ. */
 struct hca_cq_ops {
 	int (*complete)(void *fe, const struct hca_cqe *cqe);
 	void (*flush)(void *fe);
@@ -255,10 +257,11 @@ struct hca_event {
 };
 
 /*
- * Memory of a context, or of the process that registered a region. Addresses are the application's (or the guest's). read and
- * write move @n segments between application memory and the linear @local buffers in as few calls as possible; 0, -EFAULT
- * (nothing is promised about what was moved), or -EAGAIN: this memory cannot be reached without waiting, use start(). direct()
- * may give a pointer that is valid until the next return to the loop, or NULL.
+ * Memory of a context, or of the process that registered a region. Addresses are the application's (or the guest's).
+ * read and write move @n segments between application memory and the linear @local buffers in as few calls as
+ * possible. They return 0; -EFAULT, after which any part may have been moved; or -EAGAIN: this memory cannot be
+ * reached without waiting, use start(). direct() may return a pointer that is valid until the next return to the loop,
+ * or NULL.
  */
 struct hca_move;
 struct hca_dma_seg {
@@ -272,29 +275,30 @@ struct hca_dma_ops {
 	void *(*direct)(void *dma, u64 addr, u32 len, bool write); /* may be NULL */
 	int (*check)(void *dma, u64 addr, u64 len, bool write);    /* at registration: -EFAULT, -EAGAIN; may be NULL */
 	/*
-	 * Begins a move behind those that were begun before it. 0: it is done; -EINPROGRESS: hca_move_done() follows, from the
-	 * loop; else nothing was moved: -EFAULT, -EBUSY (an atomic operation that must wait for the moves before it). NULL where
-	 * read(), write() and check() never give -EAGAIN.
+	 * Starts a move after those started before it. 0: done; -EINPROGRESS: hca_move_done() follows, from the loop.
+	 * Nothing was moved: -EFAULT, -EBUSY (an atomic operation that must wait for earlier moves). NULL if read(),
+	 * write() and check() never return -EAGAIN.
 	 */
 	int (*start)(void *dma, struct hca_move *m);
-	void (*use)(void *dma, int by); /* regions of this memory: one more, one less; may be NULL */
+	void (*use)(void *dma, int by); /* adds @by (1 or -1) to the number of regions of this memory; may be NULL */
 };
 /*
- * Copies @len bytes at @off of the list's memory from or to @buf, without a look at its keys: for a driver that owns all of @dma, which
- * never gives -EAGAIN. 0, -EFAULT, or -EMSGSIZE: the list is shorter.
+ * Copies @len bytes at @off of the list's memory from or to @buf without key checks: for a driver that owns all of
+ * @dma, which must never return -EAGAIN. 0, -EFAULT, or -EMSGSIZE: the list is shorter.
  */
 struct hca_sge;
 int hca_sge_copy(const struct hca_dma_ops *ops, void *dma, const struct hca_sge *sge, u32 n, u32 off, void *buf,
 		 u32 len, bool write);
 
 /*
- * A move that may take long, between segments of application memory and @data, where their bytes follow each other. It refers to
- * nothing else, so that another thread can carry it out and free it (by free()) when the context is gone meanwhile.
+ * A move that may take long, between segments of application memory and @data, where the bytes of all segments are
+ * contiguous. It refers to nothing else, so that another thread can execute it, and free it by free() if the context
+ * is destroyed meanwhile.
  */
 enum hca_move_op {
 	HCA_MOVE_READ,
 	HCA_MOVE_WRITE,
-	HCA_MOVE_FETCH_ADD, /* one segment of 8 bytes: @data gets the value before */
+	HCA_MOVE_FETCH_ADD, /* one segment of 8 bytes: @data receives the value before */
 	HCA_MOVE_CMP_SWAP,
 };
 struct hca_move_seg {
@@ -303,19 +307,19 @@ struct hca_move_seg {
 	bool failed;
 };
 struct hca_move {
-	struct list link;            /* for who carries it out */
-	struct hca_pending *pending; /* dma.c's; NULL: nobody is interested any more */
+	struct list link;            /* for the thread that executes it */
+	struct hca_pending *pending; /* private to dma.c; NULL: abandoned */
 	enum hca_move_op op;
 	u64 compare_add, swap;
 	u32 n, bytes;
 	u8 *data;
 	struct hca_move_seg seg[];
 };
-/* What an atomic operation leaves where @value was. */
+/* The value that an atomic operation stores in place of @value. */
 u64 hca_atomic_value(bool swap, u64 value, u64 compare_add, u64 swap_value);
-/* The move is over: its segments say which of them failed. Frees it. */
+/* Completes the move: its segments say which of them failed. Frees it. */
 void hca_move_done(struct hca_move *m);
-/* It is over for the context, all its segments failed; @m itself belongs to who carries it out. */
+/* Completes the move with all segments failed; the thread that executes @m frees it. */
 void hca_move_abandon(struct hca_move *m);
 
 struct hca_caps {
@@ -331,16 +335,16 @@ struct hca_config {
 	const char *name; /* for messages; copied */
 	u64 node_guid, sys_image_guid;
 	u8 nports;
-	struct wire_port **ports; /* the HCA takes port->data of each */
-	u64 seed;                 /* first PSNs of nothing, but keys and QPNs start from it */
+	struct wire_port **ports; /* the HCA uses the data member of each */
+	u64 seed;                 /* initial keys and QPNs derive from it; PSNs do not */
 };
 
-/* emu/hca/caps.c: what an HCA of ours can do. */
+/* Default capabilities (caps.c). */
 extern const struct hca_caps hca_caps_default;
 
-struct hca *hca_create(struct loop *loop, const struct hca_config *cfg); /* NULL with errno */
-void hca_destroy(struct hca *hca);                                       /* contexts must be gone */
-struct wire_port *hca_port(struct hca *hca, u8 num);                     /* NULL when there is none */
+struct hca *hca_create(struct loop *loop, const struct hca_config *cfg); /* NULL with errno set */
+void hca_destroy(struct hca *hca);                                       /* all contexts must have been destroyed */
+struct wire_port *hca_port(struct hca *hca, u8 num);                     /* NULL: no such port */
 const struct hca_caps *hca_caps(const struct hca *hca);
 u64 hca_node_guid(const struct hca *hca);
 u64 hca_sys_image_guid(const struct hca *hca);
@@ -348,41 +352,42 @@ u8 hca_nports(const struct hca *hca);
 /* Named counters for sysfs hw_counters: name of the nth (NULL past the end) and its value for a port. */
 const char *hca_counter_name(u32 n);
 u64 hca_counter(const struct hca *hca, u8 port, u32 n);
-/* Objects of all contexts that exist now: name of the nth kind (NULL past the end) and how many there are. */
+/* Current number of objects of all contexts: name of the nth kind (NULL past the end) and how many there are. */
 const char *hca_object_name(u32 n);
 u32 hca_object_count(const struct hca *hca, u32 n);
 
 struct hca_ctx *hca_ctx_create(struct hca *hca, const struct hca_dma_ops *dma, void *dma_ctx,
 			       void (*event)(void *fe, const struct hca_event *ev), void *fe);
-/* Its number, never 0 and never used again: names the owner of a queue pair where a pointer could outlive it. */
+/* The context's number, never 0 and never reused: identifies the owner of a queue pair where a pointer could dangle. */
 u64 hca_ctx_serial(const struct hca_ctx *ctx);
-/* Moves that are under way have serials: that of the last one so far, and whether all up to @serial are done. */
+/* Moves have serial numbers: that of the last one started, and whether all up to @serial have completed. */
 u64 hca_ctx_moves(const struct hca_ctx *ctx);
 bool hca_ctx_moved(const struct hca_ctx *ctx, u64 serial);
-/* The last one under way that moves data of work requests, not a registration that looks at its memory; 0: none. */
+/* The last pending move of data, as opposed to a check of a region's memory at registration; 0: none. */
 u64 hca_ctx_transfers(const struct hca_ctx *ctx);
-/* Writes into the memory @dma of a process. 0, -EFAULT, or -EINPROGRESS: it is under way. @local was copied. */
+/* Writes to the memory @dma of a process. 0, -EFAULT, or -EINPROGRESS: the write is pending. @local was copied. */
 int hca_ctx_write(struct hca_ctx *ctx, void *dma, u64 addr, const void *local, u32 len);
-/* The last write under way that touches the region, or with 0 any memory; 0: none. Writes that are still in batches are begun. */
+/* The last pending write to the region (0: to any memory); 0: none. Starts writes that are still in batches. */
 u64 hca_ctx_writes(struct hca_ctx *ctx, u32 lkey);
-/* No fault of the HCA that does not name them concerns the context's queue pairs: they are the daemon's own. */
+/* The context's queue pairs are the daemon's own: only faults that name them apply. */
 void hca_ctx_set_internal(struct hca_ctx *ctx);
-/* Destroys every object of the context; peers see what IBTA gives them. No callback comes after it returns. */
+/* Destroys every object of the context; peers see the errors of IBTA. No callback follows its return. */
 void hca_ctx_destroy(struct hca_ctx *ctx);
 /*
- * Calls @fn now and at each change: must each call that posts sends call hca_qp_post() first, since a fault lets some of them fail?
+ * Calls @fn now and at each change of @wanted: whether calls that post sends must call hca_qp_post() first, because a
+ * fault lets some of them fail.
  */
-void hca_ctx_watch_posts(struct hca_ctx *ctx, void (*fn)(void *fe, bool asked));
+void hca_ctx_watch_posts(struct hca_ctx *ctx, void (*fn)(void *fe, bool wanted));
 /*
- * 0, or the -errno with which a call that posts to the send queue fails: what it posted, of @opcodes (bits of enum hca_wr_opcode), is
- * not to be sent.
+ * 0, or the -errno of a call that posts to the send queue: the requests that it posted, of @opcodes (bits of enum
+ * hca_wr_opcode), must not be sent.
  */
 int hca_qp_post(struct hca_ctx *ctx, u32 qpn, u64 opcodes);
 
 int hca_pd_alloc(struct hca_ctx *ctx, u32 *pdn);
 int hca_pd_free(struct hca_ctx *ctx, u32 pdn);
 
-/* resource.c: what rdma(8) lists of an object. The numbers are those of the adapter; 0 and no users: there is no such object. */
+/* Attributes of an object for rdma(8) (resource.c). Numbers are the adapter's; 0 and no users: no such object. */
 struct hca_resource {
 	u32 num, pdn, users;
 	u64 len; /* of a region */
@@ -401,38 +406,40 @@ int hca_xrcd_free(struct hca_ctx *ctx, u32 xrcdn);
 /* @va: application address; @iova: address that work requests and remote peers use. rkey equals lkey or 0. */
 int hca_mr_reg(struct hca_ctx *ctx, u32 pdn, u64 va, u64 iova, u64 len, u32 access, u32 *lkey, u32 *rkey);
 /*
- * The same in the memory @dma, of the process that asks. -EINPROGRESS: the region is made, and not valid until the memory was looked
- * at; when hca_ctx_moved() says so, hca_mr_registered() gives 0 or -EFAULT, and then the region is gone.
+ * As hca_mr_reg(), for the memory @dma of the calling process. -EINPROGRESS: the region exists, but is not valid until
+ * its memory has been checked; when hca_ctx_moved() is true, hca_mr_registered() returns 0 or -EFAULT, and then the
+ * region has been freed.
  */
 int hca_mr_reg_of(struct hca_ctx *ctx, void *dma, u32 pdn, u64 va, u64 iova, u64 len, u32 access, u32 *lkey, u32 *rkey);
 int hca_mr_registered(struct hca_ctx *ctx, u32 lkey);
 /*
- * The same for memory that is a list of @npages pages of 1 << @page_shift bytes by their addresses in the DMA space (copied); the
- * region begins in the first at @iova's offset. Addresses are looked at when they are used.
+ * As hca_mr_reg(), for @npages pages of 1 << @page_shift bytes, by their addresses in the DMA space (copied); the
+ * region begins at @iova's offset in the first. Addresses are checked at each access.
  */
 int hca_mr_reg_pages(struct hca_ctx *ctx, u32 pdn, u64 iova, u64 len, u32 access, const u64 *pages, u32 npages,
 		     u32 page_shift, u32 *lkey, u32 *rkey);
-/* A region for REG_MR work requests of up to @max_pages pages; unusable until the first. */
+/* A region for REG_MR work requests of up to @max_pages pages; unusable before the first. */
 int hca_mr_alloc(struct hca_ctx *ctx, u32 pdn, u32 max_pages, u32 *lkey);
-/* Addresses of pages that the regions of @ctx hold, or may hold after a fast registration. */
+/* Number of page addresses that the regions of @ctx hold, or may hold after a fast registration. */
 u64 hca_mr_pages(const struct hca_ctx *ctx);
 int hca_mr_dereg(struct hca_ctx *ctx, u32 lkey);                    /* -EBUSY while windows are bound to it */
 int hca_mw_alloc(struct hca_ctx *ctx, u32 pdn, u8 type, u32 *rkey); /* type 1 or 2 */
 int hca_mw_free(struct hca_ctx *ctx, u32 rkey); /* by the handle part (upper 24 bits) of its R_Key */
 
 /*
- * A memory key that the front end defines, and defines anew, as an adapter's driver does with memory keys: region, region for REG_MR and
- * memory window in one. Named by its index, the upper 24 bits; the variant is the definer's. hca_mr_dereg() ends it.
+ * A memory key whose attributes the front end sets and changes, as an adapter's driver does: a region, a region for
+ * REG_MR, or a memory window. Named by its index, the upper 24 bits; the front end chooses the variant. hca_mr_dereg()
+ * destroys it.
  */
 enum hca_mkey_kind {
-	HCA_MKEY_LINEAR, /* addresses are those of the DMA space */
+	HCA_MKEY_LINEAR, /* addresses in the DMA space */
 	HCA_MKEY_PAGES,
 	HCA_MKEY_RANGES, /* of other keys of its PD that have no ranges themselves */
 };
 struct hca_mkey {
-	enum hca_mkey_kind kind; /* for life, as @entries */
-	u32 entries;             /* pages or ranges that it has room for */
-	u32 pdn, qpn;            /* @qpn: the QP whose peers alone may use it; 0: any of the PD */
+	enum hca_mkey_kind kind; /* fixed at creation, as @entries */
+	u32 entries;             /* capacity, in pages or ranges */
+	u32 pdn, qpn;            /* @qpn: only peers of this QP may use it; 0: any of the PD */
 	u8 variant;
 	bool valid, remote_inval;
 	u32 access; /* enum hca_access; remote rights without local ones are possible */
@@ -441,9 +448,9 @@ struct hca_mkey {
 };
 int hca_mkey_create(struct hca_ctx *ctx, const struct hca_mkey *m, u32 *key);
 int hca_mkey_query(struct hca_ctx *ctx, u32 key, struct hca_mkey *m);
-/* -EINVAL also where a valid one would reach beyond its pages or ranges, or has more rights than the keys of its ranges. */
+/* -EINVAL also when a valid one would exceed its pages or ranges, or have more rights than the keys of its ranges. */
 int hca_mkey_set(struct hca_ctx *ctx, u32 key, const struct hca_mkey *m);
-/* Entries from @first on. Addresses of pages are looked at when they are used. */
+/* Sets entries from @first on. Addresses of pages are checked at each access. */
 int hca_mkey_set_pages(struct hca_ctx *ctx, u32 key, u32 first, const u64 *pages, u32 n);
 int hca_mkey_set_ranges(struct hca_ctx *ctx, u32 key, u32 first, const struct hca_sge *range, u32 n);
 
@@ -452,13 +459,13 @@ int hca_cq_destroy(struct hca_ctx *ctx, u32 cqn);
 
 struct hca_srq_attr {
 	u32 max_wr, max_sge, limit;
-	u32 xrcdn, cqn; /* of an XRC SRQ: its domain, and where its receives complete; 0: it is none */
+	u32 xrcdn, cqn; /* of an XRC SRQ: its domain, and the CQ of its receives; 0: no XRC SRQ */
 };
 int hca_srq_create(struct hca_ctx *ctx, u32 pdn, const struct hca_srq_attr *attr, const struct hca_wq_ops *ops,
 		   void *fe, u32 *srqn);
 int hca_srq_set_limit(struct hca_ctx *ctx, u32 srqn, u32 limit); /* arms the limit event; the front end counts posts: */
 int hca_srq_query(struct hca_ctx *ctx, u32 srqn, struct hca_srq_attr *attr);
-/* Front end's answer to "how many receives are posted", for limit events. */
+/* Sets the front end's function that returns how many receives are posted, for limit events. */
 void hca_srq_set_level(struct hca_ctx *ctx, u32 srqn, u32 (*posted)(void *fe));
 int hca_srq_destroy(struct hca_ctx *ctx, u32 srqn);
 
@@ -472,7 +479,7 @@ struct hca_qp_init {
 	bool rx_csum; /* UD: set HCA_WC_IP_CSUM_OK for a received IP packet with valid checksums */
 	u8 port;      /* special QPs */
 	u32 qpn;      /* 0: the engine chooses */
-	u32 src_qpn;  /* 0: own number; otherwise the SQPN that leaves in DETH */
+	u32 src_qpn;  /* QPN in the DETH of sent packets; 0: own number */
 };
 int hca_qp_create(struct hca_ctx *ctx, const struct hca_qp_init *init, const struct hca_wq_ops *ops, void *fe,
 		  u32 *qpn);
@@ -511,34 +518,34 @@ struct hca_qp_attr {
 	bool en_sqd_async_notify, sq_draining;
 	u8 max_rd_atomic, max_dest_rd_atomic, min_rnr_timer, port, timeout, retry_cnt, rnr_retry, alt_port, alt_timeout;
 };
-/* The [from][to] table of required and optional attributes decides: -EINVAL. Values are checked, too. */
+/* -EINVAL if the [from][to] table of required and optional attributes does not allow @mask, or a value is invalid. */
 int hca_qp_modify(struct hca_ctx *ctx, u32 qpn, const struct hca_qp_attr *attr, u32 mask);
-/* The serial number of the context that the QP belongs to; 0: there is no such QP. */
+/* The serial number of the QP's context; 0: no such QP. */
 u64 hca_qp_owner(struct hca *hca, u32 qpn);
 /*
- * For the communication manager: loads the alternate path of a LAP or APR, and rearms. As hca_qp_modify(), and
- * -EINVAL where @owner is not the QP's.
+ * For the communication manager: loads the alternate path of a LAP or APR, and rearms. As hca_qp_modify(), and -EINVAL
+ * if @owner is not the QP's.
  */
 int hca_qp_load_alternate(struct hca *hca, u64 owner, u32 qpn, const struct hca_av *av, u16 pkey_index, u8 timeout);
 int hca_qp_query(struct hca_ctx *ctx, u32 qpn, struct hca_qp_attr *attr);
-/* hca_qp_init.src_qpn for who learns it only when the QP is initialised: until it is in INIT. -EBUSY: it was. */
+/* Sets hca_qp_init.src_qpn after creation, before the QP is in INIT. -EBUSY: it is already. */
 int hca_qp_set_source(struct hca_ctx *ctx, u32 qpn, u32 src_qpn);
 int hca_qp_destroy(struct hca_ctx *ctx, u32 qpn); /* -EBUSY while attached to multicast groups */
-/* Work may have been posted to the send queue. Idempotent; an unknown number is ignored. */
+/* The send queue may have new requests. Idempotent; an unknown number is ignored. */
 void hca_qp_doorbell(struct hca_ctx *ctx, u32 qpn);
 /*
- * Receives may have been posted: those of a QP in ERR are flushed. A front end whose rings have no receive doorbell polls by
- * hca_ctx_poll_recv() while hca_ctx_wants_recv(), since a QP of the context is in ERR then.
+ * Receives may have been posted: those of a QP in ERR are flushed. A front end whose rings have no receive doorbell
+ * calls hca_ctx_poll_recv() while hca_ctx_wants_recv() is true: a QP of the context is in ERR then.
  */
 void hca_qp_recv_doorbell(struct hca_ctx *ctx, u32 qpn);
 bool hca_ctx_wants_recv(const struct hca_ctx *ctx);
-/* Flushes requests that were posted to QPs of the context in ERR; returns how many. */
+/* Flushes requests posted to QPs of the context in ERR; returns how many. */
 u32 hca_ctx_poll_recv(struct hca_ctx *ctx);
 
-/* Address handles: the number goes into UD work requests by the front end, which resolves it by hca_ah_av(). */
+/* Address handles: a front end resolves the number in a UD work request by hca_ah_av(). */
 int hca_ah_create(struct hca_ctx *ctx, u32 pdn, const struct hca_av *av, u32 *ahn);
 int hca_ah_destroy(struct hca_ctx *ctx, u32 ahn);
-/* 0; -EINVAL: unknown, or of another PD than the QP's. Fast: used per UD send. */
+/* 0; -EINVAL: unknown, or of another PD than the QP's. Called per UD send. */
 int hca_ah_av(struct hca_ctx *ctx, u32 qpn, u32 ahn, struct hca_av *av);
 
 int hca_mcast_attach(struct hca_ctx *ctx, u32 qpn, const struct wire_gid *mgid, u16 mlid);

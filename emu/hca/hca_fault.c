@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * An HCA as a target of the fault engine. Hooks in hca_next_send(), hca_next_recv() and the completion queues apply those of work requests and completions. A task
- * fails QPs, because the transport may be processing one of them.
+ * The HCA as a target of the fault engine. Hooks in hca_next_send(), hca_next_recv() and the completion queues apply
+ * faults of work requests and completions. A task fails QPs, because the transport may be processing one of them.
  */
 #include "emu/hca/hca_fault.h"
 
@@ -31,7 +31,7 @@ enum queue {
 };
 
 struct hca_fault {
-	struct fault ft; /* the first */
+	struct fault ft; /* must be the first member */
 	u32 err;
 	u16 opcodes; /* bits of op_bit() */
 	u8 queue, status, object, event, port, profile;
@@ -124,7 +124,7 @@ static bool parse_errno(void *to, const char *value)
 	return false;
 }
 
-/* A work request or completion by the opcode of its completion. */
+/* The bit of a work request or completion, by its completion opcode. */
 static u16 op_bit(u8 completion)
 {
 	switch (completion) {
@@ -139,7 +139,7 @@ static u16 op_bit(u8 completion)
 	}
 }
 
-/* "write,read" */
+/* Parses a list such as "write,read". */
 static bool parse_opcodes(void *to, const char *value)
 {
 	static const struct {
@@ -257,7 +257,7 @@ static_assert(FAULT_OWN + ARRAY_SIZE(keys) <= 64, "one bit for each key");
 
 /* Hooks */
 
-/* The daemon's own queue pairs are exempt from faults that do not name them. */
+/* Faults that do not name the daemon's own queue pairs do not apply to them. */
 static bool concerns_qp(const struct fault *ft, const struct hca_qp *qp)
 {
 	if (!(ft->given & FAULT_MATCH_KEY(QPN)))
@@ -280,7 +280,7 @@ static bool concerns_queue(const struct fault *ft, const void *ctx)
 	       (!fault_given(ft, F_OPCODE) || hca_fault_const(ft)->opcodes & q->opcodes);
 }
 
-/* The first fault of the hook that chooses this; NULL: none. */
+/* The first fault of the hook that selects this work request or completion; NULL: none. */
 static const struct hca_fault *chosen(struct hca *hca, enum hca_fault_hook hook, const struct hca_qp *qp, u8 queue,
 				      u16 opcodes)
 {
@@ -308,7 +308,7 @@ void hca_ctx_set_internal(struct hca_ctx *ctx)
 	ctx->internal = true;
 }
 
-void hca_ctx_watch_posts(struct hca_ctx *ctx, void (*fn)(void *fe, bool asked))
+void hca_ctx_watch_posts(struct hca_ctx *ctx, void (*fn)(void *fe, bool wanted))
 {
 	ctx->posts = fn;
 	fn(ctx->fe, any_armed(ctx->hca, HCA_FAULT_POST));
@@ -374,7 +374,7 @@ static void raise_event(struct hca *hca, u8 event, u8 port)
 		hca_ctx_event(ctx, (enum hca_event_type)event, port, NULL);
 }
 
-/* Of the QP whose work request has been selected (NULL: none), its port, or the device. */
+/* Raises the event for the QP of the selected work request (NULL: none), its port, or the device. */
 static void event_raise(struct hca *hca, const struct hca_fault *ft, struct hca_qp *qp)
 {
 	if (event_of_qp(ft->event))
@@ -457,7 +457,7 @@ static void error_apply(struct fault *ft)
 	ft->pick.count = ft->pick.hits; /* once */
 }
 
-/* DEVICE_FATAL: open files of the device are closed by their owner. */
+/* DEVICE_FATAL: the owner closes the device's open files. */
 static void unplug_apply(struct fault *ft)
 {
 	raise_event(ft->set->owner, HCA_EVENT_DEVICE_FATAL, 0);
@@ -486,7 +486,7 @@ static void caps_of_profile(struct hca_caps *caps, u8 profile)
 	}
 }
 
-/* The capabilities of the device under the armed faults. */
+/* Recomputes the device's capabilities from the armed faults. */
 static void caps_sum(struct hca *hca)
 {
 	const struct fault *base;
@@ -530,7 +530,7 @@ static int event_check(struct fault *ft, char *err, size_t err_len)
 	return 0;
 }
 
-/* A stuck queue is resumed. */
+/* Resumes a stuck queue. */
 static void stuck_undo(struct fault *ft)
 {
 	struct hca *hca = ft->set->owner;

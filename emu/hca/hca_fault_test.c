@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Rows of hca_fault.c: what is refused and with which words, and what each fault does to queues, objects and limits. */
+/* Rows of hca_fault.c: rejected specifications and their messages, and the effect of each
+ * fault on queues, objects and limits. */
 #include "emu/hca/hca_fault.h"
 
 #include "emu/hca/fixture.h"
@@ -125,7 +126,7 @@ static void complete_one(struct pair *p, u8 opcode)
 		hca_complete_send(p->qp, &out);
 }
 
-/* By opcode: of completions, of work requests, and of posts. */
+/* Faults by opcode: of completions, of work requests, and of posts. */
 static void check_opcodes(struct fixture *f)
 {
 	static const u8 order[] = { HCA_WC_SEND,      HCA_WC_RDMA_WRITE, HCA_WC_RDMA_READ,
@@ -248,11 +249,11 @@ static void check_objects(struct fixture *f)
 	fault_remove(caps);
 }
 
-static bool asked;
+static bool wanted;
 
-static void on_posts(void *fe, bool ask)
+static void on_posts(void *fe, bool want)
 {
-	asked = ask;
+	wanted = want;
 }
 
 static void check_posts(struct fixture *f)
@@ -261,15 +262,15 @@ static void check_posts(struct fixture *f)
 	struct fault *ft;
 
 	hca_ctx_watch_posts(f->ctx, on_posts);
-	row(50, "posts are not asked for", !asked && !hca_qp_post(f->ctx, p.qp->qpn, BIT(HCA_WR_SEND)));
+	row(50, "posts are not wanted for", !wanted && !hca_qp_post(f->ctx, p.qp->qpn, BIT(HCA_WR_SEND)));
 	ft = arm(f, "post nth=2 errno=EBUSY");
-	row(51, "now they are", asked);
+	row(51, "now they are", wanted);
 	row(52, "and the second fails",
 	    !hca_qp_post(f->ctx, p.qp->qpn, BIT(HCA_WR_SEND)) &&
 		    hca_qp_post(f->ctx, p.qp->qpn, BIT(HCA_WR_SEND)) == -EBUSY &&
 		    !hca_qp_post(f->ctx, p.qp->qpn, BIT(HCA_WR_SEND)));
 	fault_remove(ft);
-	row(53, "no more", !asked);
+	row(53, "no more", !wanted);
 	unmake(&p);
 }
 

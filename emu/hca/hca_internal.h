@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* HCA (IBTA chapters 10, 11): declarations shared by its files, by the file that implements each part. */
+/* HCA (IBTA chapters 10, 11): private declarations, grouped by the file that implements them. */
 #ifndef MUSLIN_HCA_INTERNAL_H
 #define MUSLIN_HCA_INTERNAL_H
 
@@ -10,8 +10,8 @@
 #include "emu/lib/rng.h"
 #include "emu/lib/table.h"
 
-/* key.c: a slot of the key space. Slots are never moved or freed while the HCA lives, so that a stale key meets a
- * slot with another variant. */
+/* key.c: a slot of the key space. Slots are not moved or freed before the HCA is destroyed, so that a stale key
+ * finds a slot with another variant. */
 enum hca_key_kind {
 	HCA_KEY_FREE,
 	HCA_KEY_MR,
@@ -22,17 +22,17 @@ enum hca_key_kind {
 struct hca_key {
 	u32 key;          /* 24 bits of index, 8 bits of variant */
 	u8 kind;          /* enum hca_key_kind */
-	bool valid;       /* a MR that may be used, a window that is bound */
+	bool valid;       /* a MR that may be used, or a bound window */
 	bool fast;        /* a MR for fast registration */
 	struct list link; /* the context's keys, or the free list */
-	/* Poisoned while the slot is free, from here on. */
+	/* The members below are poisoned while the slot is free. */
 	u32 access;
 	struct hca_ctx *ctx;
 	struct hca_pd *pd;
-	u64 base; /* address that users of the key give for its first byte */
+	u64 base; /* address of its first byte, as users of the key give it */
 	u64 len;
-	u64 va;             /* DMA address of the first byte; a window: address within @mr */
-	void *mem;          /* in which memory; NULL: the context's */
+	u64 va;             /* DMA address of the first byte; a window: its address within @mr */
+	void *mem;          /* memory of a process; NULL: the context's */
 	struct hca_key *mr; /* of a bound window */
 	u32 windows;        /* bound to this MR */
 	struct hca_qp *qp;  /* to which a type 2 window is bound */
@@ -46,16 +46,16 @@ struct hca_key {
 	u32 qpn; /* 0: any */
 };
 
-/* A part of a key that is another key's; the parts follow each other. */
+/* A part of a key that refers to another key; parts are contiguous. */
 struct hca_range {
-	u64 end; /* offset behind it in the whole */
+	u64 end; /* offset of its end in the whole */
 	struct hca_sge sge;
 };
 
 /* mkey.c: entries of a memory key, by a work request or by the front end. 0, -EINVAL, -ENOMEM. */
 int hca_mkey_fill_pages(struct hca_key *k, u32 first, const u64 *pages, u32 n);
 int hca_mkey_fill_ranges(struct hca_key *k, u32 first, const struct hca_sge *range, u32 n);
-/* May the key's ranges have these rights? 0 or an hca_key_error. */
+/* Whether the key's ranges allow these rights: 0 or an hca_key_error. */
 int hca_mkey_check_ranges(const struct hca_key *k, u32 access);
 
 struct hca_key_space {
@@ -67,15 +67,15 @@ struct hca_key_space {
 
 void hca_key_space_init(struct hca_key_space *ks, struct rng *rng);
 void hca_key_space_fini(struct hca_key_space *ks);
-/* A slot with a fresh variant, entered in the context's list; or why there is none: -ENOMEM, or as hca_may_create() says. */
+/* Allocates a slot with a fresh variant, on the context's list. -ENOMEM, or as hca_may_create(). */
 int hca_key_alloc(struct hca_ctx *ctx, struct hca_pd *pd, enum hca_key_kind kind, struct hca_key **out);
 void hca_key_free(struct hca_key *k);
-struct hca_key *hca_key_slot(struct hca *hca, u32 key); /* by index: the variant may be stale */
+struct hca_key *hca_key_slot(struct hca *hca, u32 key); /* by index only: the variant may be stale */
 struct hca_key *hca_key_find(struct hca *hca, u32 key); /* by index and variant */
 
 /* mw.c */
 void hca_mw_unbind(struct hca_key *k);
-void hca_mw_unbind_qp(struct hca_qp *qp); /* type 2 windows go with their QP's connection */
+void hca_mw_unbind_qp(struct hca_qp *qp); /* type 2 windows are unbound when their QP disconnects */
 
 /* hca.c */
 struct hca_port_slot {
@@ -94,12 +94,12 @@ struct hca {
 	const struct hca_transport *transport;
 	void *transport_data;
 	struct list ctxs;
-	u64 ctx_serial; /* of the latest */
+	u64 ctx_serial; /* of the latest context */
 	struct table qps, pds, cqs, srqs, xrcds;
 	u32 qpn_next, qpns;
 	struct hca_key_space keys;
 	struct list dirty;      /* CQs with completions since the last flush */
-	struct list overflowed; /* CQs whose QPs must fail */
+	struct list overflowed; /* CQs whose QPs are to be moved to ERR */
 	struct loop_task flush_task, overflow_task;
 	struct hca_caps caps;
 	struct fault_set faults;
@@ -116,10 +116,10 @@ struct hca_ctx {
 	const struct hca_dma_ops *dma;
 	void *dma_ctx;
 	void (*event)(void *fe, const struct hca_event *ev);
-	void (*posts)(void *fe, bool asked); /* NULL: no post of this one can fail */
+	void (*posts)(void *fe, bool wanted); /* NULL: no fault applies to its posts */
 	void *fe;
 	struct list pds, keys;
-	u64 mr_pages;         /* addresses of pages that its keys hold, or may hold */
+	u64 mr_pages;         /* page addresses that its keys hold, or may hold */
 	struct list in_error; /* its QPs in ERR */
 	struct table ahs;
 	u32 qps;
@@ -130,11 +130,11 @@ struct hca_ctx {
 	u32 batch_serial, batch_group;
 	struct list flushing; /* queue pairs whose flush continues in the next iteration */
 	struct loop_task flush_task;
-	u64 flush_turn; /* the iteration in which flushed counts */
+	u64 flush_turn; /* iteration that @flushed refers to */
 	u32 flushed;
-	struct list moves; /* under way, by serial */
+	struct list moves; /* pending, by serial number */
 	u64 move_serial;   /* of the last one */
-	u64 moving;        /* bytes of them */
+	u64 moving;        /* pending bytes */
 };
 
 static inline const struct wire_port_attr *hca_port_attr(const struct hca *hca, u8 num)
@@ -153,7 +153,7 @@ struct hca_pd {
 	struct list link; /* hca_ctx.pds */
 	u32 pdn, users;
 };
-struct hca_pd *hca_pd_get(struct hca_ctx *ctx, u32 pdn); /* the context's own, or NULL */
+struct hca_pd *hca_pd_get(struct hca_ctx *ctx, u32 pdn); /* of this context only, or NULL */
 
 /* cq.c */
 struct hca_cq {
@@ -161,7 +161,7 @@ struct hca_cq {
 	const struct hca_cq_ops *ops;
 	void *fe;
 	u32 cqn, users;
-	bool error;        /* overflowed: nothing more is taken (11.6.3) */
+	bool error;        /* overflowed: takes no more completions (11.6.3) */
 	struct list dirty; /* on the HCA's list */
 	struct list overflowed;
 };
@@ -192,7 +192,7 @@ struct hca_srq {
 struct hca_srq *hca_srq_get(struct hca_ctx *ctx, u32 srqn);
 void hca_srq_check_limit(struct hca_srq *srq);
 
-/* The PD of R_Keys: that of the SRQ which the request at hand names, if it is XRC (annex A14). */
+/* The PD for R_Keys: for XRC, that of the SRQ that the current request names (annex A14). */
 static inline const struct hca_pd *hca_qp_pd(const struct hca_qp *qp)
 {
 	if (likely(qp->type != HCA_QPT_XRC_TGT))
@@ -203,10 +203,10 @@ static inline const struct hca_pd *hca_qp_pd(const struct hca_qp *qp)
 /* qp.c */
 struct hca_qp_priv {
 	struct hca_qp qp;
-	u32 mcast_groups; /* attached to */
-	u32 windows;      /* type 2 windows bound */
+	u32 mcast_groups; /* number attached */
+	u32 windows;      /* number of type 2 windows bound */
 	struct list failing;
-	struct list flushing; /* on the context's list: its flush is not over */
+	struct list flushing; /* on the context's list: its flush is not finished */
 	struct list target;   /* on the list of its XRC domain */
 	bool alt_loaded;      /* an alternate path was given since RESET */
 };
@@ -216,17 +216,18 @@ static inline struct hca_qp_priv *hca_qp_priv(struct hca_qp *qp)
 	return container_of(qp, struct hca_qp_priv, qp);
 }
 struct hca_qp *hca_qp_get(struct hca_ctx *ctx, u32 qpn);
-void hca_qp_free(struct hca_qp *qp); /* without checks: the context goes away */
+void hca_qp_free(struct hca_qp *qp); /* without checks: the context is being destroyed */
 
 /* qp_state.c */
 bool hca_qp_transition_ok(enum hca_qp_type type, u8 from, u8 to, u32 mask);
 int hca_av_check(const struct hca *hca, const struct hca_av *av, bool multicast_ok);
-/* Clears what a valid one has beyond its port's fields: flow labels have 20 bits (8.3), Ethernet ports no LIDs (A17). */
+/* Clears fields of a valid address vector that its port does not have: flow labels have 20 bits
+ * (8.3), Ethernet no LIDs (A17). */
 void hca_av_normalize(const struct hca *hca, struct hca_av *av);
 /* Moves the QP to ERR as a modify would, unless it is in RESET or ERR. */
 void hca_qp_force_error(struct hca_qp *qp);
 
-/* sq.c: of hca_wq_ops, with the checks of an opcode and its transport service. In a state that does not allow it: 0. */
+/* sq.c: as hca_wq_ops, with checks of the opcode and transport service. 0 in a state that does not allow requests. */
 int hca_next_send(struct hca_qp *qp, struct hca_send_wr *wr);
 void hca_send_done(struct hca_qp *qp);
 
@@ -264,17 +265,17 @@ enum hca_fault_cqe {
 	HCA_FAULT_CQE_LOST,
 };
 bool hca_fault_stuck(struct hca_qp *qp);                                       /* true: the send queue looks empty */
-void hca_fault_sent(struct hca_qp *qp, const struct hca_send_wr *wr);          /* a work request was fetched */
+void hca_fault_sent(struct hca_qp *qp, const struct hca_send_wr *wr);          /* after a work request was fetched */
 bool hca_fault_recv(struct hca_qp *qp);                                        /* false: no receive is posted */
-enum hca_fault_cqe hca_fault_complete(struct hca_qp *qp, struct hca_cqe *cqe); /* may alter it */
-int hca_fault_refuse(struct hca *hca, enum hca_object object);                 /* may one be made? 0 or -errno */
+enum hca_fault_cqe hca_fault_complete(struct hca_qp *qp, struct hca_cqe *cqe); /* may change it */
+int hca_fault_refuse(struct hca *hca, enum hca_object object);                 /* 0 or -errno */
 
 static inline bool hca_faulty(const struct hca *hca)
 {
 	return unlikely(!fault_set_empty(&hca->faults));
 }
 
-/* May an object be made where @used of at most @max are there? 0 or -errno. */
+/* Checks for an injected failure, then the limit: @used of at most @max exist. 0 or -errno. */
 static inline int hca_may_create(struct hca *hca, enum hca_object object, u32 used, u32 max)
 {
 	int err = hca_faulty(hca) ? hca_fault_refuse(hca, object) : 0;
@@ -290,10 +291,10 @@ void hca_mcast_forget(struct hca_qp *qp);
 void hca_mcast_fini(struct hca *hca);
 
 /* dma.c */
-void hca_batches_forget(const struct hca_ctx *ctx); /* in every batch */
+void hca_batches_forget(const struct hca_ctx *ctx); /* of @ctx, in every batch */
 void hca_batches_run(void);
-void hca_moves_forget(struct hca_ctx *ctx); /* pending moves have no owner afterwards */
-/* Looks at the region's memory. 0, -EFAULT, or -EINPROGRESS: then the region becomes valid or is freed. */
+void hca_moves_forget(struct hca_ctx *ctx); /* disowns pending moves */
+/* Checks the region's memory. 0, -EFAULT, or -EINPROGRESS: the region becomes valid or is freed later. */
 int hca_mr_check(struct hca_key *k);
 
 /* event.c */

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Gather and scatter (IBTA 10.6, 10.8): copies between memory that SGEs name and local buffers, and pointers for zero-copy. */
+/* Gather and scatter (IBTA 10.6, 10.8): copies between memory named by SGEs and local
+ * buffers, and pointers for zero-copy. */
 #include <errno.h>
 
 #include "emu/hca/sq.h"
@@ -12,10 +13,13 @@ struct cursor {
 
 static struct cursor cursor_at(const struct hca_mem *m, u32 off, u32 len)
 {
-	return (struct cursor){ m->sge, m->sge + m->n, off, len };
+	u32 head = off < m->head_len ? min(m->head_len - off, len) : 0;
+
+	return (struct cursor){ m->sge, m->sge + m->n, off + head - m->head_len, len - head };
 }
 
-/* Checks the key of the rest of the SGE, @part, and gives its first spans: how many; 0: the range ends here; or an hca_key_error. */
+/* Checks the key of the rest of the SGE, @part. Returns the number of its first spans; 0: the range
+ * ends here; or an hca_key_error. */
 static int cursor_lookup(struct cursor *c, const struct hca_mem *m, struct hca_span *span, u32 *part)
 {
 	bool remote = m->key == hca_key_remote;
@@ -74,7 +78,11 @@ static int mem_move(const struct hca_mem *m, u32 off, u32 len, u8 *local, const 
 
 int hca_mem_read(const struct hca_mem *m, u32 off, u32 len, void *local, const struct hca_mem_batch *b)
 {
-	return mem_move(m, off, len, local, b, false);
+	u32 head = off < m->head_len ? min(m->head_len - off, len) : 0;
+
+	if (unlikely(head))
+		memcpy(local, m->head + off, head);
+	return mem_move(m, off + head, len - head, (u8 *)local + head, b, false);
 }
 
 int hca_mem_write(const struct hca_mem *m, u32 off, u32 len, const void *local, const struct hca_mem_batch *b)
@@ -90,6 +98,8 @@ int hca_mem_direct(const struct hca_mem *m, u32 off, u32 len, struct iovec *iov,
 	u32 pieces = 0, part;
 	int n, i;
 
+	if (off < m->head_len)
+		return 0;
 	while ((n = cursor_lookup(&c, m, span, &part)) > 0) {
 		for (i = 0; i < n; i++) {
 			void *at = pieces < max ? hca_span_direct(&span[i], write) : NULL;

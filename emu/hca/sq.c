@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Send queue (IBTA 10.8): fetches send requests, validates them by transport service and opcode, carries out local operations, and
- * completes in order.
+ * Send queue (IBTA 10.8): fetches send requests, validates them by transport service and opcode, executes local
+ * operations, and completes in order.
  */
 #include <stdlib.h>
 
@@ -38,9 +38,9 @@ static bool send_valid(const struct hca_qp *qp, const struct hca_send_wr *wr)
 	if (wr->lso_mss &&
 	    (wr->lso_hdr_len > HCA_MAX_INLINE || !dg || wr->opcode != HCA_WR_SEND || wr->flags & HCA_SEND_INLINE))
 		return false;
-	if (wr->flags & HCA_SEND_INLINE)
-		return wr->inline_len <= qp->max_inline && wr->inline_len <= HCA_MAX_INLINE &&
-		       !hca_operations[wr->opcode].response;
+	if (wr->flags & HCA_SEND_INLINE &&
+	    (wr->inline_len > qp->max_inline || wr->inline_len > HCA_MAX_INLINE || hca_operations[wr->opcode].response))
+		return false;
 	if (iwarp && wr->opcode == HCA_WR_RDMA_READ && wr->num_sge > 1) /* one data sink (RFC 5040, 4.4) */
 		return false;
 	return wr->num_sge <= qp->max_send_sge && wr->num_sge <= HCA_MAX_SGE;
@@ -108,6 +108,7 @@ static void wqe_fill(struct hca_sq *sq, struct hca_wqe *w, const struct hca_send
 	u64 length = in ? wr->inline_len : 0;
 	u32 i;
 
+	w->head = in && wr->num_sge ? wr->inline_len : 0;
 	w->opcode = wr->opcode;
 	w->flags = wr->flags;
 	w->lso = wr->lso_mss;
@@ -116,13 +117,13 @@ static void wqe_fill(struct hca_sq *sq, struct hca_wqe *w, const struct hca_send
 	w->remote_addr = wr->remote_addr;
 	w->compare_add = wr->compare_add;
 	w->swap = wr->swap;
-	w->num_sge = in ? 0 : wr->num_sge;
+	w->num_sge = wr->num_sge;
 	for (i = 0; i < w->num_sge; i++) {
 		w->sge[i] = wr->sge[i];
 		length += wr->sge[i].length;
 	}
 	w->length = (u32)min(length, (u64)HCA_MESSAGE_MAX);
-	copy = hca_wqe_local(w) || (in && sq->keep_inline);
+	copy = hca_wqe_local(w) || (in && sq->keep_inline) || w->head;
 	if (length > HCA_MESSAGE_MAX)
 		w->status = HCA_WC_LOC_LEN_ERR;
 	else if (copy && !(w->copy = malloc(sizeof(*w->copy))))
@@ -155,7 +156,7 @@ struct hca_wqe *hca_sq_fetch(struct hca_sq *sq, struct hca_send_wr *wr)
 		w->status = HCA_WC_LOC_QP_OP_ERR;
 		w->opcode = wr->opcode < HCA_WR_OPCODES ? wr->opcode : HCA_WR_SEND;
 		w->flags = 0;
-		w->num_sge = w->length = w->lso = 0;
+		w->num_sge = w->length = w->head = w->lso = 0;
 	}
 	return w;
 }
@@ -176,7 +177,7 @@ void hca_sq_run_local(struct hca_sq *sq, struct hca_wqe *w)
 		w->state = HCA_WQE_DONE;
 }
 
-/* The oldest request. Its slot is free before the consumer can see the completion. */
+/* Completes the oldest request. Its slot is free before the consumer can see the completion. */
 static void sq_complete_oldest(struct hca_sq *sq, u8 status)
 {
 	struct hca_wqe *w = hca_sq_at(sq, sq->tail++);

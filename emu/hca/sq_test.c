@@ -4,7 +4,7 @@
 
 struct wqe {
 	struct hca_wqe wr;
-	u64 after[4]; /* a transport's part: not touched by the send queue */
+	u64 after[4]; /* the transport's part: the send queue must not change it */
 };
 
 static u32 released;
@@ -52,7 +52,9 @@ static const struct {
 	{ 62, IWARP, HCA_WR_SEND_WITH_INV, 0, 1, 0, true },
 	{ 63, IWARP, HCA_WR_ATOMIC_FETCH_AND_ADD, 0, 1, 0, false },
 	{ 64, IWARP, HCA_WR_RDMA_READ, 0, 1, 0, true },
-	{ 65, IWARP, HCA_WR_RDMA_READ, 0, 2, 0, false }, /* one data sink */
+	{ 65, IWARP, HCA_WR_RDMA_READ, 0, 2, 0, false }, /* RFC 5040: one data sink */
+	{ 66, HCA_QPT_RC, HCA_WR_SEND, HCA_SEND_INLINE, 2, 64, true },
+	{ 67, HCA_QPT_UD, HCA_WR_SEND, HCA_SEND_INLINE, 1, 64, true },
 };
 
 static struct hca_sq sq_of(struct hca_qp *qp)
@@ -106,7 +108,7 @@ static void check_fetches(struct fixture *f)
 	hca_soft_cq_destroy(cq);
 }
 
-/* A front end that decodes what a guest wrote: more SGEs than a request holds. */
+/* A front end that decodes malformed entries: more SGEs than a request can have. */
 static int next_malformed(void *fe, struct hca_send_wr *wr)
 {
 	u32 *left = fe;
@@ -219,7 +221,8 @@ static void check_orders(struct fixture *f)
 	hca_soft_cq_destroy(cq);
 }
 
-/* Ranges of a message in three SGEs of 16, 0 and 32 bytes; the last @bad bytes of the last are outside of its region. */
+/* Ranges of a message in three SGEs of 16, 0 and 32 bytes; the last @bad bytes of the
+ * last SGE are outside its region. */
 static const struct {
 	int n;
 	u32 off, len, bad;
@@ -234,7 +237,7 @@ static const struct {
 	{ 95, 48, 0, 0, false, 0, 0 },
 	{ 96, 0, 48, 8, false, HCA_KEY_INVALID, HCA_KEY_INVALID }, /* the L_Key does not cover its SGE */
 	{ 97, 0, 40, 8, false, 0, 2 },
-	{ 98, 0, 48, 8, true, HCA_KEY_BOUNDS, HCA_KEY_BOUNDS }, /* nor the R_Key */
+	{ 98, 0, 48, 8, true, HCA_KEY_BOUNDS, HCA_KEY_BOUNDS }, /* the R_Key does not cover it */
 };
 
 static void on_failed(void *arg, u64 tag) {}
@@ -283,6 +286,50 @@ static void check_ranges(struct fixture *f)
 	hca_soft_cq_destroy(cq);
 }
 
+/* Inline data stands before the list's bytes. */
+static void check_head(struct fixture *f)
+{
+	static const struct {
+		u32 off, len;
+	} parts[] = { { 0, 30 }, { 0, 10 }, { 4, 6 }, { 4, 7 }, { 9, 2 }, { 10, 20 }, { 17, 13 }, { 30, 0 } };
+	struct hca_send_wr copy = { 0 };
+	struct hca_wqe w = { .num_sge = 1, .head = 10, .copy = &copy };
+	struct hca_batch *b = hca_batch_create();
+	struct hca_mem_batch mb = { b, on_failed, NULL, 0 };
+	static u8 mem[20];
+	struct hca_soft_cq *cq;
+	struct hca_soft_wq *wq;
+	struct hca_mem m;
+	struct iovec iov;
+	u32 i, k, rkey;
+	u8 in[32];
+
+	hca_soft_cq_create(f->ctx, 16, NULL, NULL, &cq);
+	wq = fixture_qp(f, HCA_QPT_RC, cq, 0);
+	fixture_move(f, wq, HCA_QPS_RTS);
+	w.sge[0] = (struct hca_sge){ (u64)(uintptr_t)mem, sizeof(mem), 0 };
+	hca_mr_reg(f->ctx, f->pdn, w.sge[0].addr, w.sge[0].addr, sizeof(mem), 0, &w.sge[0].lkey, &rkey);
+	for (k = 0; k < 30; k++)
+		*(k < 10 ? &copy.inline_data[k] : &mem[k - 10]) = (u8)k;
+	m = hca_wqe_payload(hca_qp_lookup(f->hca, hca_soft_wq_number(wq)), &w);
+	for (i = 0; i < ARRAY_SIZE(parts); i++) {
+		u32 off = parts[i].off, len = parts[i].len;
+		bool ok = !hca_mem_check(&m, off, len) && !hca_mem_read(&m, off, len, in, &mb);
+
+		hca_batch_run(b);
+		for (k = 0; k < len; k++)
+			ok &= in[k] == off + k;
+		row(110 + (int)i, "a part of both", ok);
+		row(110 + (int)i, "only the list is mapped",
+		    hca_mem_direct(&m, off, len, &iov, 1) == (len && off >= 10));
+	}
+	row(119, "the list is too short", hca_mem_check(&m, 5, 26) == HCA_KEY_BOUNDS);
+	hca_batch_destroy(b);
+	hca_mr_dereg(f->ctx, w.sge[0].lkey);
+	hca_soft_wq_destroy(wq);
+	hca_soft_cq_destroy(cq);
+}
+
 int main(void)
 {
 	struct fixture f;
@@ -292,6 +339,7 @@ int main(void)
 	check_malformed(&f);
 	check_orders(&f);
 	check_ranges(&f);
+	check_head(&f);
 	fixture_fini(&f);
 	return rows_end();
 }

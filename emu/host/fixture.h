@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * For the tests of this room: one HCA with the real engine on a port that is its own peer, and an opened uverbs file whose
- * program is a child that does nothing, so that what the file's user makes the daemon write does not hit the test.
+ * For the tests of emu/host: one HCA with the real engine on a port in loopback, and an opened uverbs file whose
+ * program is an idle child process, so that writes to the program's memory do not hit the test.
  */
 #ifndef MUSLIN_HOST_FIXTURE_H
 #define MUSLIN_HOST_FIXTURE_H
@@ -24,19 +24,19 @@
 #define DESK_ARENA 65536u
 #define DESK_STEP  (50 * NSEC_PER_USEC)
 
-static u8 desk_arena[DESK_ARENA] __attribute__((aligned(4096))); /* memory of the program: the child's copy of it */
+static u8 desk_arena[DESK_ARENA] __attribute__((aligned(4096))); /* memory of the program: the child's copy */
 
 struct desk {
 	struct loop *loop;
 	struct wire_port port;
-	struct list wire; /* packets on their way back */
+	struct list wire; /* packets in loopback */
 	struct loop_task deliver;
 	struct uv_server *server;
 	struct uv_host host;
 	struct uv_file file;
 	struct uv_process process;
 	int memfd, kick;
-	u8 *base; /* the file as the program maps it */
+	u8 *base; /* the program's mapping of the file */
 };
 
 static inline int desk_send(struct wire_port *port, struct wire_packet *p)
@@ -87,7 +87,7 @@ static inline pid_t desk_program(void)
 		pause();
 }
 
-/* The file, opened anew; what the last one left is gone. */
+/* Opens the file; closes the previous one. */
 static inline void desk_open(struct desk *d)
 {
 	static const struct wire_port_ops wire = { .send = desk_send, .violation = desk_violation };
@@ -119,8 +119,8 @@ static inline void desk_open(struct desk *d)
 	assert(d->base != MAP_FAILED);
 }
 
-/* No virtual time passes while the mover, whose time is real, is at work. */
-static inline void desk_settle(struct desk *d)
+/* Virtual time does not advance while the mover, which uses real time, is busy. */
+static inline void desk_complete_moves(struct desk *d)
 {
 	while (d->process.moves) {
 		loop_run_idle(d->loop, loop_now(d->loop).ns);
@@ -135,7 +135,7 @@ static inline void desk_run(struct desk *d, u64 ns)
 	while (at < end) {
 		at = min(at + DESK_STEP, end);
 		loop_run_idle(d->loop, at);
-		desk_settle(d);
+		desk_complete_moves(d);
 	}
 }
 
@@ -153,19 +153,19 @@ static inline void desk_close(struct desk *d)
 	assert(!wire_packet_live());
 }
 
-/* As write() would: @in is whole. Returns its result; *out_fd is closed. */
+/* As write() of all of @in. Returns its result; closes *out_fd. */
 static inline ssize_t desk_write(struct desk *d, const void *in, size_t len, void *out, size_t out_len)
 {
 	int out_fd = -1;
 	ssize_t n = uverbs_file_ops.command(&d->file, in, len, -1, out, &out_len, &out_fd);
 
-	desk_settle(d);
+	desk_complete_moves(d);
 	if (out_fd >= 0)
 		close(out_fd);
 	return n;
 }
 
-/* A command of the plain form: @body begins with the response's address, which nobody uses here. */
+/* A command of the plain form: @body begins with the response's address, which is unused. */
 static inline ssize_t desk_command(struct desk *d, u32 number, const void *body, size_t len, void *out, size_t out_len)
 {
 	struct ib_uverbs_cmd_hdr hdr = { .command = number,
@@ -179,13 +179,12 @@ static inline ssize_t desk_command(struct desk *d, u32 number, const void *body,
 	return desk_write(d, in, sizeof(hdr) + len, out, out_len);
 }
 
-/* Objects whose rings can be written: made by commands, as a program does. */
+/* Objects whose rings can be written, created by commands. */
 struct desk_objects {
 	u32 pd, cq, srq, lkey, rkey;
 	u32 qp[4], qpn[4]; /* RC, its peer, UD, RC with the SRQ */
 	u32 ah;
-	struct mminfo
-		ring[10]; /* of the CQ, the SRQ, two for each of the first three QPs, one of the last; what is shared */
+	struct mminfo ring[10]; /* CQ, SRQ, two for each of the first three QPs, one of the last; the shared page */
 };
 
 #define DESK_DO(d, number, in, out)                                                      \

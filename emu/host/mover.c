@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * The thread that copies between the daemon and one client process. It may block without limit (see dma.c), so it is detached,
- * refers to its mover and its current move only, and is never joined: when the file of the process is closed while the thread
- * blocks, the thread frees the mover when it returns.
+ * The thread that copies between the daemon and one client process. It may block without limit (see dma.c), so it is
+ * detached, refers only to its mover and its current move, and is never joined: when the file of the process is closed
+ * while the thread blocks, the thread frees the mover when it returns.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -21,24 +21,24 @@
 
 #define IOVS 512
 
-#define SPIN_NS (30 * NSEC_PER_USEC) /* each side looks for the other this long before it sleeps */
+#define SPIN_NS (30 * NSEC_PER_USEC) /* spin time of each side before it sleeps */
 
 struct uv_mover {
-	/* the loop's */
+	/* used by the loop only */
 	struct uv_process *process;
 	struct loop_poller poller;
 	struct loop_fd woken;
-	/* of both, under the lock; ndone is also read without it */
+	/* shared, under the lock; ndone is also read without it */
 	pthread_mutex_t lock;
 	pthread_cond_t work, done;
 	struct list todo, over;
 	struct hca_move *current;
 	u32 ntodo, ndone;
 	bool asleep, closed;
-	/* fixed */
+	/* constant */
 	pid_t pid;
 	int wake; /* eventfd */
-	int sock; /* to the thread of the process that copies, or -1: process_vm_readv() works */
+	int sock; /* to the copy thread of the process, or -1: process_vm_readv() works */
 	u8 *staging;
 };
 
@@ -96,7 +96,7 @@ static void mover_free(struct uv_mover *mv)
 	free(mv);
 }
 
-/* In the thread: with process_vm_readv() and process_vm_writev() */
+/* On the worker thread, with process_vm_readv() and process_vm_writev() */
 
 /* Segments [from, to) of @m, whose bytes begin at @data. */
 static bool vm_run(pid_t pid, const struct hca_move *m, u32 from, u32 to, u8 *data, bool write)
@@ -117,9 +117,9 @@ static bool vm_run(pid_t pid, const struct hca_move *m, u32 from, u32 to, u8 *da
 		      : process_vm_readv(pid, &local, 1, remote, n, 0)) == (ssize_t)local.iov_len;
 }
 
-/* By the thread of the process that copies, through the staging memory */
+/* Through the process's copy thread and the staging memory */
 
-static bool copy_ask(struct uv_mover *mv, const struct uv_copy *c)
+static bool copy_request(struct uv_mover *mv, const struct uv_copy *c)
 {
 	size_t len = offsetof(struct uv_copy, seg) + c->n * sizeof(c->seg[0]);
 	int32_t result;
@@ -131,7 +131,7 @@ static bool copy_ask(struct uv_mover *mv, const struct uv_copy *c)
 static bool copy_run(struct uv_mover *mv, const struct hca_move *m, u32 from, u32 to, u8 *data, bool write)
 {
 	struct uv_copy c = { .write = write };
-	u32 i = from, skip = 0; /* bytes of segment i that are done */
+	u32 i = from, skip = 0; /* bytes of segment i already copied */
 
 	while (i < to) {
 		u32 total = 0;
@@ -149,7 +149,7 @@ static bool copy_run(struct uv_mover *mv, const struct hca_move *m, u32 from, u3
 		}
 		if (write)
 			memcpy(mv->staging, data, total);
-		if (!copy_ask(mv, &c))
+		if (!copy_request(mv, &c))
 			return false;
 		if (!write)
 			memcpy(data, mv->staging, total);
@@ -163,7 +163,7 @@ static bool mover_run(struct uv_mover *mv, const struct hca_move *m, u32 from, u
 	return mv->sock >= 0 ? copy_run(mv, m, from, to, data, write) : vm_run(mv->pid, m, from, to, data, write);
 }
 
-/* When segments fail together, each is tried on its own to find out which. */
+/* When segments fail together, tries each one to find those that fail. */
 static void move_run(struct uv_mover *mv, struct hca_move *m)
 {
 	bool write = m->op == HCA_MOVE_WRITE;
@@ -180,7 +180,7 @@ static void move_run(struct uv_mover *mv, struct hca_move *m)
 	}
 }
 
-/* Not atomic towards the process itself, which shared memory alone can be. */
+/* Not atomic with respect to the process; only shared memory can be. */
 static void atomic_run(struct uv_mover *mv, struct hca_move *m)
 {
 	u64 before, after;
@@ -221,7 +221,7 @@ static void *mover_thread(void *arg)
 			move_run(mv, m);
 		pthread_mutex_lock(&mv->lock);
 		mv->current = NULL;
-		if (mv->closed) { /* the context has abandoned it */
+		if (mv->closed) { /* the context has been destroyed */
 			free(m);
 			break;
 		}
@@ -237,7 +237,7 @@ static void *mover_thread(void *arg)
 	return NULL;
 }
 
-/* On the loop */
+/* Called from the loop thread. */
 
 static u32 on_poll(struct loop_poller *p, struct now now)
 {
@@ -304,7 +304,7 @@ struct uv_mover *uv_mover_create(struct uv_process *p)
 		mover_free(mv);
 		return NULL;
 	}
-	mv->sock = p->copy; /* before the thread begins */
+	mv->sock = p->copy; /* before the thread starts */
 	mv->staging = p->staging;
 	counted = thread_count_add(mv->pid);
 	if (!counted || thread_detached(mover_thread, mv)) {
@@ -363,7 +363,7 @@ void uv_mover_destroy(struct uv_mover *mv)
 	list_splice(&rest, &mv->todo);
 	current = mv->current;
 	if (current)
-		hca_move_abandon(current); /* it stays the thread's */
+		hca_move_abandon(current); /* the thread frees it */
 	mv->closed = true;
 	if (mv->sock >= 0)
 		shutdown(mv->sock, SHUT_RDWR);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Protocol between the shim and the daemon. SOCK_SEQPACKET connections for each opened device file; one lives as long as
- * any process holds the file, so that the daemon sees the last close. Each request is a struct uv_request and its bytes, each
- * answer a struct uv_answer and its bytes, with descriptors as SCM_RIGHTS. A child that inherited a file attaches to it by a
- * connection of its own, so that its requests do not mix with its parent's; a process attaches by one more while those that it has wait
- * for answers.
+ * Protocol between the shim and the daemon. SOCK_SEQPACKET connections for each opened device file; one lives as long
+ * as any process holds the file, so that the daemon sees the last close. Each request is a struct uv_request and its
+ * bytes, each response a struct uv_answer and its bytes, with descriptors as SCM_RIGHTS. A child that inherited a file
+ * attaches to it by its own connection, so that its requests do not mix with its parent's; a process attaches by one
+ * more while all of its connections wait for responses.
  */
 #ifndef MUSLIN_HOST_PROTO_H
 #define MUSLIN_HOST_PROTO_H
@@ -14,7 +14,7 @@
 
 #define UV_MESSAGE_MAX 65536 /* bytes of a request or answer, with its header */
 
-/* Where programs see the adapter: an address on the PCI bus that few machines have, since theirs is hidden. */
+/* The adapter's PCI address as programs see it. Few machines have this bus; if one has, it is hidden. */
 #define UV_PCI_ROOT "pci0000:ef"
 #define UV_PCI_SLOT "0000:ef:00.0"
 
@@ -24,17 +24,17 @@ enum uv_kind {
 	UV_UMAD,
 	UV_ISSM,
 	UV_RDMA_CM,
-	UV_NETLINK, /* a socket of NETLINK_RDMA: each write is what it sends */
+	UV_NETLINK, /* a socket; unit: protocol; a write is its struct sockaddr_nl and its messages */
 	UV_KINDS
 };
 
 enum uv_op {
 	UV_OPEN,    /* first of a connection: data is a struct uv_open; the answer's a struct uv_opened */
-	UV_WRITE,   /* data: the bytes that were written to the file */
-	UV_IOCTL,   /* arg: the request; data: the argument's bytes, which come back as the answer's */
-	UV_REFRESH, /* a UV_SYSFS connection: bring the tree up to date */
-	UV_CLOSED,  /* data: a u64, the inode of a completion channel that is closed everywhere */
-	UV_COPY,    /* this connection serves copies from now on: the daemon sends struct uv_copy */
+	UV_WRITE,   /* data: bytes written to the file; arg: enum uv_write_flag */
+	UV_IOCTL,   /* arg: the request; data: the argument's bytes; the response has them, too */
+	UV_REFRESH, /* a UV_SYSFS connection: update the tree */
+	UV_CLOSED,  /* data: a u64, the inode of a completion channel whose descriptors are all closed */
+	UV_COPY,    /* uses this connection for copies: the daemon sends struct uv_copy */
 	UV_SHARE,   /* data: a struct uv_share; with a descriptor: the mapped file; without: not shareable */
 };
 
@@ -42,21 +42,26 @@ struct uv_request {
 	uint32_t op, arg;
 };
 
+enum uv_write_flag {
+	UV_KEEP_EVENTS = 1 /* DESTROY_ID returns -EAGAIN while the id has unread events */
+};
+
 struct uv_open {
 	uint32_t kind, unit; /* the number in the name of the file */
 	char host[64];
-	uint64_t attach; /* the cookie of a file that is open already; 0: a new one */
+	uint64_t attach; /* the cookie of an open file; 0: a new file */
 };
 
 struct uv_opened {
 	uint64_t cookie;
-	uint32_t copy; /* the daemon may not read the program's memory: offer UV_COPY */
+	uint32_t copy; /* the daemon may not access the program's memory: offer UV_COPY */
 	uint32_t reserved;
 };
 
 /*
- * Where process_vm_readv is denied a thread of the program moves the bytes, through a memfd that came with the answer to
- * UV_COPY: segments stand in it one behind the other. It answers each with the result alone, as an int32_t.
+ * If process_vm_readv() is denied, a thread of the program copies the bytes, through a memfd that the response to
+ * UV_COPY has passed and in which the segments are contiguous. The thread responds to each struct uv_copy with the
+ * result as an int32_t.
  */
 #define UV_COPY_SEGS 1024
 #define UV_COPY_SIZE (1u << 20)
@@ -67,19 +72,19 @@ struct uv_copy {
 	} seg[UV_COPY_SEGS];
 };
 
-/* A part of the program's memory that is a memfd's, sealed against shrinking, from @offset on. */
+/* A range of the program's memory in a memfd, sealed against shrinking, from @offset on. */
 struct uv_share {
 	uint64_t addr, len, offset;
 };
 
 struct uv_answer {
-	int32_t result; /* 0 or more: what the system call returns; less: -errno */
-	uint32_t fds;   /* descriptors that come along */
+	int32_t result; /* 0 or more: result of the system call; less: -errno */
+	uint32_t fds;   /* number of passed descriptors */
 };
 
 /*
- * A uverbs file is a memfd that the application maps its rings from, at the offsets that commands answer. Its first bytes are
- * not for the application: doorbells and arming, so that the data path needs no request.
+ * A uverbs file is a memfd from which the application maps its rings, at the offsets in the responses. The shim and
+ * the daemon use its first bytes for doorbells and arming, so that the data path needs no requests.
  */
 #define UV_HANDLES     4096         /* QPs, and CQs, of a context */
 #define UV_FILE_SIZE   (1ull << 32) /* of the memfd: sparse, sealed */
@@ -89,9 +94,9 @@ struct uv_shared {
 	uint32_t rung;        /* set by the shim after a doorbell */
 	uint32_t check_posts; /* set by the daemon: a post may fail, so each is a command */
 	uint64_t doorbell[UV_HANDLES / 64];
-	uint64_t ready[UV_HANDLES / 64]; /* set by the daemon: the QP takes sends */
+	uint64_t ready[UV_HANDLES / 64]; /* set by the daemon: the QP accepts sends */
 	uint32_t arm[UV_HANDLES];        /* of a CQ: enum uv_arm */
-	uint32_t completions;            /* a futex: changes when completions have come */
+	uint32_t completions;            /* a futex: changes after completions */
 	uint32_t waiting;                /* a thread of the program waits on it */
 };
 enum uv_arm {
@@ -100,7 +105,7 @@ enum uv_arm {
 	UV_ARM_SOLICITED
 };
 
-/* A request for the next completion stays when one for solicited completions follows (11.4.2.2). */
+/* Arming for solicited completions keeps an earlier arming for the next completion (11.4.2.2). */
 static inline void uv_arm(uint32_t *arm, bool solicited)
 {
 	uint32_t none = UV_ARM_NONE;

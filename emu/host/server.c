@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Server of host mode: connections of the shim, one for each opened device file and process. */
+/* Server of host mode: connections of the shim, one per opened device file and process. */
 #include <errno.h>
 #include <fcntl.h>
 #include <malloc.h>
@@ -16,7 +16,7 @@
 #include "emu/lib/passed.h"
 #include "emu/lib/rights.h"
 
-#define TRIM_NS NSEC_PER_SEC /* after the last program */
+#define TRIM_NS NSEC_PER_SEC /* after the last program has exited */
 
 struct uv_server {
 	struct loop *loop;
@@ -36,15 +36,15 @@ struct file {
 	struct list link;
 	u64 cookie;
 	u32 refs;
-	struct list processes; /* that have it open */
+	struct list processes; /* that have opened it */
 	struct uv_file f;
 };
 
-/* A deferred response, or a request to be executed again; further requests of the connection wait, too. */
+/* A deferred response, or a request to be executed again; blocks further requests of the connection. */
 struct deferred_response {
 	struct uv_deferral deferral;
 	ssize_t result;
-	int fd; /* that goes along, or -1 */
+	int fd; /* to pass with it, or -1 */
 	size_t len;
 	u8 data[];
 };
@@ -54,7 +54,7 @@ struct conn {
 	struct loop_fd fd;
 	struct uv_server *server;
 	struct file *file;          /* NULL: not yet opened */
-	struct uv_process *process; /* at the other end, from the opening on */
+	struct uv_process *process; /* the peer, once a file is open */
 	pid_t pid;
 	struct deferred_response *deferred; /* NULL: none */
 	struct list deferred_link;
@@ -94,7 +94,7 @@ static void file_put(struct file *f, bool opened)
 	free(f);
 }
 
-/* No program is left for now: free memory between what stays is returned to the system. */
+/* No program runs: returns free memory to the system. */
 static void on_trim(struct loop_timer *t, struct now now)
 {
 	struct uv_server *s = container_of(t, struct uv_server, trim);
@@ -140,7 +140,7 @@ static void answer_with(struct conn *c, ssize_t result, void *data, size_t len, 
 	struct msghdr msg = { .msg_iov = iov, .msg_iovlen = 2 };
 
 	rights_put(&msg, control, fds, nfds);
-	/* One answer per request: the buffer has space, or the peer has closed and EPOLLHUP follows. */
+	/* One response per request: either the buffer has space, or the peer has closed and EPOLLHUP follows. */
 	if (sendmsg(c->fd.fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
 		log_at(LOG_DEBUG, c->file && c->file->f.host ? c->file->f.host->name : "",
 		       "an answer was not taken: %s", strerror(errno));
@@ -151,7 +151,7 @@ static void server_answer(struct conn *c, ssize_t result, size_t len, const int 
 	answer_with(c, result, outbuf, len, fds, nfds);
 }
 
-/* Defers the response or the request at @data until moves are done. False: no memory, it is not deferred. */
+/* Defers the response or the request at @data until moves are done. False: out of memory, not deferred. */
 static bool response_defer(struct conn *c, const struct uv_deferral *deferral, ssize_t result, const void *data,
 			   size_t len, int fd)
 {
@@ -296,7 +296,7 @@ static void command_run(struct conn *c, const u8 *data, size_t len, int fd, u32 
 	    (f->deferral.again ? response_defer(c, &f->deferral, result, data, len, -1)
 			       : response_defer(c, &f->deferral, result, outbuf, out_len, out_fd)))
 		return;
-	if (f->deferral.again && result >= 0) /* no memory to defer it */
+	if (f->deferral.again && result >= 0) /* out of memory, not deferred */
 		result = -ENOMEM;
 	server_answer(c, result, result < 0 ? 0 : out_len, &out_fd, out_fd >= 0);
 	if (out_fd >= 0)
@@ -307,6 +307,7 @@ static void on_write(struct conn *c, u32 arg, const u8 *data, size_t len, int fd
 {
 	const struct uv_file_ops *ops = c->file->f.ops;
 
+	c->file->f.flags = arg;
 	if (ops && ops->command)
 		command_run(c, data, len, fd, 0);
 	else
@@ -356,7 +357,7 @@ static void on_copy(struct conn *c, u32 arg, const u8 *data, size_t len, int fd)
 		return;
 	close(memfd);
 	log_at(LOG_INFO, c->file->f.host->name, "process %d copies for us: its memory cannot be reached", (int)p->pid);
-	conn_free(c); /* another connection holds the file: this one only attached to it */
+	conn_free(c); /* another connection holds the file; this one had only attached */
 }
 
 static void on_share(struct conn *c, u32 arg, const u8 *data, size_t len, int fd)
@@ -388,7 +389,7 @@ static void on_conn(struct loop_fd *w, u32 events, struct now now)
 	u32 npassed;
 	ssize_t n;
 
-	if (c->deferred) { /* no request is read before the response: the peer has closed */
+	if (c->deferred) { /* not watched for input before the response: the peer has closed */
 		conn_close(c);
 		return;
 	}
@@ -458,7 +459,7 @@ struct uv_server *uv_server_create(struct loop *loop, const char *path, const ch
 	s->ops[UV_UMAD] = &umad_file_ops;
 	s->ops[UV_ISSM] = &issm_file_ops;
 	s->ops[UV_RDMA_CM] = &ucma_file_ops;
-	s->ops[UV_NETLINK] = &nldev_file_ops;
+	s->ops[UV_NETLINK] = &netlink_file_ops;
 	s->listener = (struct loop_fd){ .fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0),
 					.fn = on_listen };
 	unlink(path);
@@ -486,7 +487,7 @@ void uv_server_destroy(struct uv_server *s)
 	free(s);
 }
 
-/* The sysfs tree without the device replaces the other one. */
+/* Replaces the sysfs tree by the one without the device, or back. */
 int uv_server_unplug(struct uv_server *s, struct uv_host *host, bool gone)
 {
 	struct file *f;

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* The tree that programs of a host see as /sys/class/infiniband and /dev/infiniband; files are rewritten on changes. */
+/* The files that programs of a host see as /sys/class/infiniband and /dev/infiniband; rewritten on changes. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <unistd.h>
 
 #include "emu/hca/iw.h"
+#include "emu/host/interface.h"
 #include "emu/host/sysfs.h"
 
 static void put_guid(struct uv_tree *t, const char *file, u64 guid)
@@ -23,7 +24,7 @@ static const char *const phys_states[] = {
 struct speed {
 	u8 ext, speed;
 	const char *name;
-	u32 tenths; /* Gb/s of a lane, times ten */
+	u32 tenths; /* Gb/s per lane, times ten */
 };
 static const struct speed speeds[] = {
 	{ 32, 0, "XDR", 2000 }, { 8, 0, "NDR", 1000 }, { 4, 0, "HDR", 500 }, { 2, 0, "EDR", 250 },
@@ -55,8 +56,8 @@ static void put_rate(struct uv_tree *t, const char *dir, const struct wire_port_
 }
 
 /*
- * Reading it fails with EINVAL, as the kernel's show functions do for an empty entry and for one without a network interface. A file
- * of ours cannot fail; the speed of the loopback interface does.
+ * Creates a file whose reads fail with EINVAL, as those of the kernel do for an empty entry or one without a network
+ * interface. A regular file cannot fail; the speed of the loopback interface does.
  */
 static void put_invalid(struct uv_tree *t, const char *file)
 {
@@ -142,7 +143,7 @@ static void put_port(struct uv_tree *t, struct uv_host *h, u8 num)
 	put_counters(t, dir, h, num);
 }
 
-/* Entries of /sys and /dev that exist without a device. */
+/* Entries of /sys and /dev that exist even without a device. */
 static void put_classes(struct uv_tree *t, const struct uv_host *h)
 {
 	uv_tree_put(t, "sys/class/infiniband_verbs/abi_version", SYSFS_READ, "6\n");
@@ -150,7 +151,7 @@ static void put_classes(struct uv_tree *t, const struct uv_host *h)
 	uv_tree_put(t, "sys/class/misc/rdma_cm/abi_version", SYSFS_READ, "4\n");
 	uv_tree_put(t, "sys/class/misc/rdma_cm/dev", SYSFS_READ, "10:58\n");
 	uv_tree_put(t, "dev/infiniband/rdma_cm", SYSFS_WRITE, "%s", "");
-	if (!uv_sysfs_has_netdevs(h))
+	if (!uv_interfaces_own(h))
 		return;
 	uv_tree_link(t, "sys/class/net/lo", "../../devices/virtual/net/lo");
 	uv_tree_link(t, "sys/devices/virtual/net/lo", "/sys/devices/virtual/net/lo");

@@ -1,28 +1,25 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* What the files share that make the sysfs tree of a host. */
+/* Declarations shared by the files that create the sysfs tree of a host. */
 #ifndef MUSLIN_HOST_SYSFS_H
 #define MUSLIN_HOST_SYSFS_H
 
 #include "emu/host/server.h"
 
-/* A pass over the tree. What the previous pass has written, and is the same, is skipped. */
+/* A pass over the tree. Entries unchanged since the previous pass are skipped. */
 struct uv_tree {
 	char root[512];
 	int err;
-	u64 *written; /* hashes of path and contents, by number of the entry: the order is nearly always the same */
+	u64 *written; /* hashes of path and contents, by entry number: the order rarely changes */
 	u32 n, max;
 };
 
 #define SYSFS_READ  0444
-#define SYSFS_WRITE 0644 /* also of device files */
+#define SYSFS_WRITE 0644 /* for device files, too */
 
 #define SYSFS_PCI "sys/devices/" UV_PCI_ROOT "/" UV_PCI_SLOT /* of the adapter */
 
-/* Number of the first network interface; 1 is lo's. Those of a port stand together. */
-#define UV_NETDEV_FIRST 2
-
 /* sysfs_tree.c */
-/* Writes the formatted text to the file if it differs; in place, since a reader may have it open. */
+/* Writes the formatted text to the file if it differs; in place, because a reader may have it open. */
 void uv_tree_put(struct uv_tree *t, const char *file, u32 mode, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
 void uv_tree_link(struct uv_tree *t, const char *file, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
@@ -32,7 +29,5 @@ void uv_sysfs_put_pci(struct uv_tree *t, const struct uv_host *h);
 /* Links of a device of that class on the PCI function. */
 void uv_sysfs_put_member(struct uv_tree *t, const char *class, const char *name);
 void uv_sysfs_put_netdevs(struct uv_tree *t, const struct uv_host *h);
-/* Does the tree have interfaces of its own? Those of a port on sockets are the machine's. */
-bool uv_sysfs_has_netdevs(const struct uv_host *h);
 
 #endif

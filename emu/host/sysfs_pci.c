@@ -1,23 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * The PCI function that a host's adapter is on, and the network interfaces of its ports, as sysfs shows them. Programs look for the
- * bus address, the locality and the interfaces of an adapter there.
+ * sysfs of the PCI function of a host's adapter and of its ports' network interfaces, where programs look up the
+ * adapter's bus address, locality and interfaces.
  */
 #include <net/if.h>
-#include <net/if_arp.h>
 #include <stdio.h>
 #include <unistd.h>
 
+#include "emu/host/interface.h"
 #include "emu/host/sysfs.h"
-#include "emu/wire/smp.h"
 
-#define PCI_VENDOR "1234" /* of no maker of adapters: programs would use their maker's calls */
+#define PCI_VENDOR "1234" /* not an adapter vendor's: a vendor's ID would select its provider */
 #define PCI_DEVICE "11e5"
 #define LINK_SPEED "32.0 GT/s PCIe"
 #define LINK_WIDTH "16"
 #define CPUS_MAX   1024
 
-/* The processors of the machine as a mask of words, as the kernel prints it; the function is local to all of them. */
+/* The machine's CPUs as a mask of words in the kernel's format; the function is local to all of them. */
 static void put_cpus(struct uv_tree *t)
 {
 	u32 n = (u32)min(sysconf(_SC_NPROCESSORS_CONF), (long)CPUS_MAX), word = (n - 1) / 32, len;
@@ -30,7 +29,7 @@ static void put_cpus(struct uv_tree *t)
 	uv_tree_put(t, SYSFS_PCI "/local_cpulist", SYSFS_READ, n > 1 ? "0-%u\n" : "%u\n", n - 1);
 }
 
-/* The alias is that of the kernel's rdma_rxe, by which libibverbs finds the provider where it does not ask by netlink. */
+/* The modalias of the kernel's rdma_rxe, by which libibverbs finds the provider if it does not query by netlink. */
 void uv_sysfs_put_pci(struct uv_tree *t, const struct uv_host *h)
 {
 	const char *class = wire_port_is_ethernet(h->port[0]) ? "020000" : "020700";
@@ -78,12 +77,6 @@ void uv_sysfs_put_member(struct uv_tree *t, const char *class, const char *name)
 	uv_tree_link(t, file, "../../../../../class/%s", class);
 }
 
-struct netdev {
-	char name[IF_NAMESIZE];
-	u32 mtu, type, len;
-	u8 addr[IPIF_HW_SIZE], broadcast[IPIF_HW_SIZE];
-};
-
 static void put_address(struct uv_tree *t, const char *file, const u8 *addr, u32 len)
 {
 	char text[64] = "";
@@ -94,65 +87,27 @@ static void put_address(struct uv_tree *t, const char *file, const u8 *addr, u32
 	uv_tree_put(t, file, SYSFS_READ, "%s", text);
 }
 
-static void put_netdev(struct uv_tree *t, const struct wire_port *p, u32 index, const struct netdev *d)
+static void put_interface(struct uv_tree *t, const struct uv_interface *d)
 {
-	u32 port = p->num - 1u, up = p->attr.state == PORT_STATE_ACTIVE;
+	u32 port = d->port->num - 1u, up = uv_interface_up(d);
 	u32 flags = IFF_UP | IFF_BROADCAST | IFF_MULTICAST;
 	char file[160];
 
-#define PATH(leaf) (snprintf(file, sizeof(file), SYSFS_PCI "/net/%s/" leaf, d->name), file)
-	uv_tree_put(t, PATH("ifindex"), SYSFS_READ, "%u\n", index);
-	uv_tree_put(t, PATH("iflink"), SYSFS_READ, "%u\n", index);
+#define PATH(leaf) (snprintf(file, sizeof(file), SYSFS_PCI "/net/%.15s/" leaf, d->name), file)
+	uv_tree_put(t, PATH("ifindex"), SYSFS_READ, "%u\n", d->index);
+	uv_tree_put(t, PATH("iflink"), SYSFS_READ, "%u\n", d->link);
 	uv_tree_put(t, PATH("type"), SYSFS_READ, "%u\n", d->type);
 	uv_tree_put(t, PATH("mtu"), SYSFS_WRITE, "%u\n", d->mtu);
 	uv_tree_put(t, PATH("flags"), SYSFS_WRITE, "0x%x\n", flags);
 	uv_tree_put(t, PATH("addr_len"), SYSFS_READ, "%u\n", d->len);
 	put_address(t, PATH("address"), d->addr, d->len);
 	put_address(t, PATH("broadcast"), d->broadcast, d->len);
-	uv_tree_put(t, PATH("dev_id"), SYSFS_READ, "0x%x\n", d->type == ARPHRD_INFINIBAND ? port : 0);
+	uv_tree_put(t, PATH("dev_id"), SYSFS_READ, "0x%x\n", wire_port_is_ethernet(d->port) ? 0 : port);
 	uv_tree_put(t, PATH("dev_port"), SYSFS_READ, "%u\n", port);
 	uv_tree_put(t, PATH("operstate"), SYSFS_READ, up ? "up\n" : "down\n");
 	uv_tree_put(t, PATH("carrier"), SYSFS_WRITE, "%u\n", up);
 #undef PATH
 	uv_sysfs_put_member(t, "net", d->name);
-}
-
-static struct netdev netdev_ipoib(const struct uv_host *h, u8 port)
-{
-	const struct sa_mcmember *broadcast = ipif_broadcast(h->ipif[port]);
-	const struct ip_addr all = ip_addr_v4(~0u);
-	struct netdev d = { .type = ARPHRD_INFINIBAND, .len = IPIF_HW_SIZE, .broadcast = { 0, 0xff, 0xff, 0xff } };
-	struct wire_gid mgid = ipif_mgid(h->ipif[port], &all);
-
-	snprintf(d.name, sizeof(d.name), "ib%u", port);
-	ipif_hw_address(h->ipif[port], d.addr);
-	memcpy(d.broadcast + 4, mgid.raw, sizeof(mgid.raw));
-	d.mtu = wire_mtu_bytes(broadcast ? broadcast->mtu : WIRE_MTU_2048) - IPIF_HEADER;
-	return d;
-}
-
-/* A simulated port has a GID for each address, and an interface for each VLAN of these. */
-static struct netdev netdev_ethernet(const struct uv_host *h, u8 port, u32 gid)
-{
-	const struct wire_port_attr *a = &h->port[port]->attr;
-	struct netdev d = { .type = ARPHRD_ETHER, .len = 6, .mtu = a->netdev_mtu };
-
-	snprintf(d.name, sizeof(d.name), "%s", h->gid_netdev(h, gid));
-	memcpy(d.addr, a->mac, sizeof(a->mac));
-	memset(d.broadcast, 0xff, sizeof(a->mac));
-	return d;
-}
-
-static bool is_machines(const struct wire_port *p)
-{
-	static const u8 none[6];
-
-	return wire_port_is_ethernet(p) && !memcmp(p->attr.mac, none, sizeof(none));
-}
-
-bool uv_sysfs_has_netdevs(const struct uv_host *h)
-{
-	return !is_machines(h->port[0]);
 }
 
 static void put_machines_netdev(struct uv_tree *t, const char *name)
@@ -163,7 +118,7 @@ static void put_machines_netdev(struct uv_tree *t, const char *name)
 	uv_tree_link(t, file, "/sys/class/net/%s", name);
 }
 
-/* An interface that an earlier GID of the port has, too. */
+/* Whether an earlier GID of the port has the same interface. */
 static bool is_repeated(const struct uv_host *h, u32 gid)
 {
 	char name[IF_NAMESIZE];
@@ -178,26 +133,12 @@ static bool is_repeated(const struct uv_host *h, u32 gid)
 
 void uv_sysfs_put_netdevs(struct uv_tree *t, const struct uv_host *h)
 {
-	u32 index = UV_NETDEV_FIRST, i;
-	struct netdev d;
-	u8 port;
+	struct uv_interface list[UV_INTERFACES];
+	u32 n = uv_interfaces(h, list), i;
 
-	for (port = 0; port < h->nports; port++) {
-		const struct wire_port *p = h->port[port];
-
-		if (!wire_port_is_ethernet(p) && h->ipif[port]) {
-			d = netdev_ipoib(h, port);
-			put_netdev(t, p, index++, &d);
-		}
-		for (i = 0; wire_port_is_ethernet(p) && h->gid_netdev && i < p->attr.gids; i++) {
-			if (is_repeated(h, i))
-				continue;
-			if (is_machines(p)) {
-				put_machines_netdev(t, h->gid_netdev(h, i));
-				continue;
-			}
-			d = netdev_ethernet(h, port, i);
-			put_netdev(t, p, index++, &d);
-		}
-	}
+	for (i = 0; i < n; i++)
+		put_interface(t, &list[i]);
+	for (i = 0; !uv_interfaces_own(h) && h->gid_netdev && i < h->port[0]->attr.gids; i++)
+		if (!is_repeated(h, i))
+			put_machines_netdev(t, h->gid_netdev(h, i));
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* The rdma_cm device file: opening it, and its commands. Errors are those of the kernel's ucma.c. */
+/* The rdma_cm device file: open and commands. Errors are those of the kernel's ucma.c. */
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -126,7 +126,7 @@ static int on_open(struct uv_file *uv, u32 unit, int *fd, int *extra)
 		return -EMFILE;
 	}
 	f->socket = passed_socket(f->app);
-	shutdown(f->daemon, SHUT_RD); /* nothing comes from the application, and no descriptors either */
+	shutdown(f->daemon, SHUT_RD); /* the application must not send bytes or descriptors */
 	list_init(&f->ctxs);
 	list_init(&f->events);
 	list_add(&f->host->files, &f->link);
@@ -229,6 +229,8 @@ static int destroy_id(struct ucma_call *c)
 	err = ucma_ctx_find(c->file, cmd.id, &ctx);
 	if (err)
 		return err;
+	if (c->flags & UV_KEEP_EVENTS && !list_empty(&ctx->events))
+		return -EAGAIN;
 	resp.events_reported = ctx->events_reported;
 	ucma_ctx_destroy(ctx);
 	ucma_out(c, &resp, sizeof(resp));
@@ -309,7 +311,7 @@ static int resolve_route(struct ucma_call *c)
 	return err ? err : rdma_id_resolve_route(ctx->rdma, cmd.timeout_ms);
 }
 
-/* The QPN may be any number for the messages; received messages change queue pairs of the application only. */
+/* Messages may carry any QPN; received messages change only queue pairs of the application. */
 static struct rdma_conn conn_in(const struct ucma_file *f, const struct rdma_ucm_conn_param *p)
 {
 	u32 qpn = p->qp_num & WIRE_QPN_MASK;
@@ -457,8 +459,8 @@ static int migrate_id(struct ucma_call *c)
 
 static const struct ucma_command {
 	int (*fn)(struct ucma_call *c);
-	size_t in, out; /* the least */
-	bool reports;   /* events tell the outcome */
+	size_t in, out; /* minimum sizes */
+	bool reports;   /* the result comes as an event */
 } commands[] = {
 	[RDMA_USER_CM_CMD_CREATE_ID] = { create_id, UP_TO(rdma_ucm_create_id, qp_type),
 					 sizeof(struct rdma_ucm_create_id_resp) },
@@ -497,7 +499,7 @@ static const struct ucma_command {
 static ssize_t on_command(struct uv_file *uv, const void *buf, size_t len, int fd, void *out, size_t *out_len,
 			  int *out_fd)
 {
-	struct ucma_call c = { .file = uv->priv, .fd = fd, .out = out };
+	struct ucma_call c = { .file = uv->priv, .fd = fd, .flags = uv->flags, .out = out };
 	const struct ucma_command *cmd;
 	struct rdma_ucm_cmd_hdr hdr;
 	size_t room = *out_len;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* What the files of the rdma_cm device share. */
+/* Declarations shared by the files of the rdma_cm device. */
 #ifndef MUSLIN_HOST_UCMA_INTERNAL_H
 #define MUSLIN_HOST_UCMA_INTERNAL_H
 
@@ -12,12 +12,12 @@
 
 #define UCMA_BACKLOG_MAX 1024
 #define UCMA_EVENTS_MAX \
-	65536 /* unread events of a file: further requests are rejected, and commands that lead to events fail */
+	65536 /* unread events of a file: beyond it requests are rejected, and commands that cause events fail */
 #define UCMA_IDS_MAX (1u << 20)
 
 struct ucma_host {
 	struct rdma_host *rdma;
-	struct table ctxs, mcs; /* by id, as the application knows them */
+	struct table ctxs, mcs; /* by the application's id */
 	struct list files;
 };
 
@@ -25,23 +25,23 @@ struct ucma_file {
 	struct list link; /* ucma_host.files */
 	struct ucma_host *host;
 	const struct uv_file *uv;
-	int app, daemon; /* the two ends; app is a copy of the application's */
+	int app, daemon; /* the two ends; app is the daemon's copy of the application's */
 	u64 socket;      /* passed_socket() of the application's end */
-	bool locked;     /* the application blocks in a read of its end, which is not written to any more */
+	bool locked;     /* the application blocks in a read of its end; the daemon writes to it no more */
 	struct list ctxs, events;
 	u32 nevents;
 };
 
 /*
- * An id of the application. The file owns it; but the id of a request belongs to its CONNECT_REQUEST event, and no command finds it,
- * until GET_EVENT has delivered that event.
+ * An id of the application, owned by the file. The id of a request is owned by its CONNECT_REQUEST event until
+ * GET_EVENT has delivered that event; commands do not find it before.
  */
 struct ucma_ctx {
 	struct list link; /* ucma_file.ctxs */
 	struct ucma_file *file;
 	struct rdma_id *rdma;
 	u32 id;
-	u64 uid;     /* 0: events other than CONNECT_REQUEST are not reported */
+	u64 uid;     /* 0: only CONNECT_REQUEST events are reported */
 	bool unread; /* the CONNECT_REQUEST event owns it */
 	u32 backlog, events_reported;
 	struct list events, mcs; /* ucma_event.ctx_link, ucma_mc.link */
@@ -61,39 +61,40 @@ struct ucma_event {
 	struct list ctx_link; /* ucma_ctx.events */
 	struct ucma_ctx *ctx;
 	struct ucma_mc *mc;       /* MULTICAST_* */
-	struct ucma_ctx *request; /* CONNECT_REQUEST: the new id, which this event owns */
+	struct ucma_ctx *request; /* CONNECT_REQUEST: the new id, owned by this event */
 	struct rdma_ucm_event_resp resp;
 };
 
-/* A command under way: @in is what follows the header, @out has room for what the caller wants back. */
+/* A command in execution: @in is the part after the header, @out the response buffer. */
 struct ucma_call {
 	struct ucma_file *file;
 	const u8 *in;
 	size_t in_len;
-	const u8 *extra; /* behind the command */
+	const u8 *extra; /* bytes after the command */
 	size_t extra_len;
 	u8 *out; /* zeroed */
 	size_t out_room, out_len;
 	int fd;
+	u32 flags; /* enum uv_write_flag */
 };
 
-/* The id if it is this file's: 0, -ENOENT, -EINVAL. */
+/* Finds an id of this file: 0, -ENOENT, -EINVAL. */
 int ucma_ctx_find(const struct ucma_file *f, u32 id, struct ucma_ctx **ctx);
-/* A new id. The caller owns it until ucma_ctx_publish(). NULL without memory or numbers. */
+/* A new id, owned by the caller until ucma_ctx_publish(). NULL if out of memory or numbers. */
 struct ucma_ctx *ucma_ctx_create(struct ucma_file *f);
-/* The file owns the id from now on, and commands find it. */
+/* Transfers the id to the file; commands find it from now on. */
 void ucma_ctx_publish(struct ucma_ctx *ctx, struct ucma_file *f);
 void ucma_ctx_destroy(struct ucma_ctx *ctx);
-/* Reads the command; what is missing of it is zero. */
+/* Reads the command; missing bytes are zero. */
 void ucma_in(const struct ucma_call *c, void *cmd, size_t size);
-/* Copies the answer, cut to the room. */
+/* Copies the response, truncated to the buffer. */
 void ucma_out(struct ucma_call *c, const void *p, size_t len);
 
 /* ucma_event.c */
 rdma_event_fn ucma_event;
 int ucma_get_event(struct ucma_call *c);
 
-/* Linux 6.17, for headers that are older: the application queues an event of its own, and @arg comes back with it. */
+/* Linux 6.17, for older headers: the application queues its own event with @arg. */
 #define UCMA_CMD_WRITE_CM_EVENT 24
 #define UCMA_EVENT_USER         18
 #define UCMA_EVENT_INTERNAL     19
@@ -107,7 +108,7 @@ struct ucma_write_event {
 };
 
 int ucma_write_event(struct ucma_call *c);
-void ucma_events_drop(struct ucma_ctx *ctx, const struct ucma_mc *mc); /* @mc NULL: all of the id */
+void ucma_events_drop(struct ucma_ctx *ctx, const struct ucma_mc *mc); /* @mc NULL: all events of the id */
 void ucma_events_move(struct ucma_ctx *ctx, struct ucma_file *to);
 
 /* ucma_query.c */
@@ -124,9 +125,9 @@ int ucma_join(struct ucma_call *c);
 int ucma_leave(struct ucma_call *c);
 void ucma_mc_destroy(struct ucma_mc *mc);
 
-/* Reads the address of @len bytes: 0, -EINVAL for a length that is wrong for its family. */
+/* Reads an address of @len bytes: 0, or -EINVAL if the length is wrong for its family. */
 int ucma_addr_in(union rdma_sockaddr *a, const void *p, size_t len);
-/* The same for the older commands, which carry IP addresses in the room of a sockaddr_in6. */
+/* The same for the older commands, which pass IP addresses as a sockaddr_in6. */
 int ucma_addr_in6(union rdma_sockaddr *a, const struct sockaddr_in6 *p);
 
 #endif

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Rows of the rdma_cm device file: what wrong commands get, events and their level, ids between files, unread requests. */
+/* Rows of the rdma_cm device file: errors of invalid commands, readiness while events are queued, ids of
+ * other files, unread requests. */
 #include <poll.h>
 
 #include "emu/host/ucma_fixture.h"
@@ -98,7 +99,7 @@ static void test_binding(struct ucma_fixture *f)
 	row(0, "listen twice", command(f, 0, RDMA_USER_CM_CMD_LISTEN, &listen, sizeof(listen), 0, -1) == -EINVAL);
 }
 
-/* The number of the port that the id's device has; 0: it has none. */
+/* The port number of the id's device; 0: none. */
 static u32 port_of(struct ucma_fixture *f, u32 id)
 {
 	struct rdma_ucm_query cmd = { .id = id, .option = RDMA_USER_CM_QUERY_ADDR };
@@ -239,6 +240,15 @@ static void test_events(struct ucma_fixture *f)
 	row(0, "with its status", (int)ev.status == -ETIMEDOUT);
 	row(0, "destroy counts what was told",
 	    command(f, 0, RDMA_USER_CM_CMD_DESTROY_ID, &destroy, sizeof(destroy), 4, -1) > 0 && f->out[0] == 1);
+	destroy.id = create(f, RDMA_PS_TCP);
+	resolve(f, (u32)destroy.id, 0x0a000001);
+	cable_run(&f->c, 100);
+	f->file[0].flags = UV_KEEP_EVENTS;
+	row(0, "no destroy with unread events, on request",
+	    command(f, 0, RDMA_USER_CM_CMD_DESTROY_ID, &destroy, sizeof(destroy), 4, -1) == -EAGAIN &&
+		    get_event(f, 0, &ev) == RDMA_EVENT_ADDR_RESOLVED && ev.id == destroy.id);
+	row(0, "none is left", command(f, 0, RDMA_USER_CM_CMD_DESTROY_ID, &destroy, sizeof(destroy), 4, -1) > 0);
+	f->file[0].flags = 0;
 }
 
 static void test_own_events(struct ucma_fixture *f)
@@ -313,12 +323,12 @@ static ssize_t migrate(struct ucma_fixture *f, int to, u32 id, int from_fd)
 	return command(f, to, RDMA_USER_CM_CMD_MIGRATE_ID, &cmd, sizeof(cmd), 4, from_fd);
 }
 
-/* Each command that names an id: none finds the id of a request before its event was read. */
+/* Every command that names an id: none finds the id of a request whose event is unread. */
 static void test_unread_request(struct ucma_fixture *f)
 {
 	static const struct {
 		u32 cmd;
-		size_t len, at; /* of the id */
+		size_t len, at; /* offset of the id */
 	} named[] = {
 		{ RDMA_USER_CM_CMD_DESTROY_ID, sizeof(struct rdma_ucm_destroy_id),
 		  offsetof(struct rdma_ucm_destroy_id, id) },
@@ -412,7 +422,8 @@ static void test_backlog(struct ucma_fixture *f)
 	row(0, "read requests do not count", f->rejected == 2 && get_event(f, 0, &ev) == RDMA_EVENT_CONNECT_REQUEST);
 }
 
-/* Of service IDs, which AF_IB addresses have: a range that has the port spaces in it would take everybody's requests. */
+/* AF_IB addresses have service ID ranges: one that includes the port spaces would receive
+ * the requests of all listeners. */
 static void test_service_ranges(struct ucma_fixture *f)
 {
 	static const struct {
@@ -444,7 +455,7 @@ static void test_service_ranges(struct ucma_fixture *f)
 	}
 }
 
-/* A route is not resolved before the address is, and that is when its event is there. */
+/* RESOLVE_ROUTE fails before the address is resolved, i.e. before its event is queued. */
 static void test_order(struct ucma_fixture *f)
 {
 	u32 a = create(f, RDMA_PS_TCP);

@@ -170,7 +170,7 @@ static bool refused_writes(struct cable *c)
 	app_write(&a, id, mad, 35, 0, 0); /* too short */
 	cable_run(c, 1);
 	CHECK(bad_writes(&a) == ++n);
-	CHECK(write(a.fd, mad, 0) == 0); /* nothing at all: not the end of the file */
+	CHECK(write(a.fd, mad, 0) == 0); /* an empty record is not the end of the file */
 	cable_run(c, 1);
 	n = bad_writes(&a);
 	app_write(&a, 5, mad, MAD_SIZE, 0, 0); /* no such agent */
@@ -183,7 +183,7 @@ static bool refused_writes(struct cable *c)
 	cable_run(c, 1);
 	CHECK(bad_writes(&a) == ++n && c->a.sent == 0);
 	app_write(&a, id, mad, MAD_SIZE, 1000, 0);
-	app_write(&a, id, mad, MAD_SIZE, 1000, 0); /* the same TID twice */
+	app_write(&a, id, mad, MAD_SIZE, 1000, 0); /* a duplicate TID */
 	cable_run(c, 1);
 	CHECK(bad_writes(&a) == ++n && c->a.sent == 1);
 	return app_close(&a, true);
@@ -260,7 +260,7 @@ static void answer_table(struct seen *s)
 	free(m);
 }
 
-static bool ask_table(struct cable *c, struct app *a, struct seen *server, u32 len)
+static bool get_table(struct cable *c, struct app *a, struct seen *server, u32 len)
 {
 	u8 mad[MAD_SIZE];
 	u32 id;
@@ -283,7 +283,7 @@ static bool table(struct cable *c)
 	struct app a;
 	u32 i;
 
-	CHECK(ask_table(c, &a, &server, 30000));
+	CHECK(get_table(c, &a, &server, 30000));
 	CHECK(app_read(&a) == HDR + 56 + 30000 && rec.hdr.length == HDR + 56 + 30000);
 	for (i = 0; i < 30000; i++)
 		CHECK(rec.mad[56 + i] == (u8)(i * 3));
@@ -303,7 +303,7 @@ static bool large_table_by_memfd(struct cable *c)
 	u8 last;
 	int fd;
 
-	CHECK(ask_table(c, &a, &server, 500000));
+	CHECK(get_table(c, &a, &server, 500000));
 	CHECK(recvmsg(a.fd, &msg, 0) == HDR + 256 && CMSG_FIRSTHDR(&msg));
 	memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&msg)), sizeof(fd));
 	CHECK(rec.hdr.length == HDR + 56 + 500000);
@@ -359,7 +359,7 @@ static bool application_goes(struct cable *c)
 	return app_close(&a, true);
 }
 
-/* An application that sends and sends while nobody answers has to wait; each of its requests is told in the end. */
+/* A sender without responses blocks at the limit; each of its requests is reported in the end. */
 static bool many_requests(struct cable *c)
 {
 	u32 id, i, told = 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * IPoIB endpoint (RFC 4391): UD queue pair and multicast groups. The queue pair is created after the join of the broadcast
- * group, whose record has the Q_Key of the link; without an SM the join is retried.
+ * IPoIB endpoint (RFC 4391): UD queue pair and multicast groups. The queue pair is created after the join of the
+ * broadcast group, whose record has the Q_Key of the link; without an SM the join is retried.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 
 #define RETRY_MIN_NS 250000000ull
 #define RETRY_MAX_NS 8000000000ull
-#define SETTLE_NS    30000000ull
+#define REJOIN_NS    30000000ull
 #define RECOVER_NS   250000000ull
 #define REATTACH_NS  500000000ull
 #define REATTACHES   20
@@ -40,7 +40,7 @@ bool ipif_has(const struct ipif *ip, const struct ip_addr *a)
 
 bool ipif_reaches(const struct ipif *ip, const struct ip_addr *a)
 {
-	if (wire_port_is_ethernet(ip->port)) /* the machine's routes decide */
+	if (wire_port_is_ethernet(ip->port)) /* the host's routing table decides */
 		return ipif_source(ip, a);
 	if (ip_addr_is_v4(a))
 		return ip_addr_same_network(&ip->cfg.v4, a, ip->cfg.v4_len);
@@ -48,7 +48,7 @@ bool ipif_reaches(const struct ipif *ip, const struct ip_addr *a)
 	       (!ip_addr_is_any(&ip->cfg.v6) && ip_addr_same_network(&ip->cfg.v6, a, ip->cfg.v6_len));
 }
 
-/* The address of an Ethernet port in the network of @to. NULL: none, or unknown prefix lengths. */
+/* The port's address on the network of @to (Ethernet). NULL: none, or unknown prefix lengths. */
 static const struct ip_addr *ethernet_source(const struct ipif *ip, const struct ip_addr *to)
 {
 	const struct wire_port_attr *a = &ip->port->attr;
@@ -100,8 +100,8 @@ struct wire_gid ipif_mgid(const struct ipif *ip, const struct ip_addr *group)
 /*
  * ---- the queue pair ----
  *
- * Each receive buffer is reposted after processing, whatever its status. Only flushed ones wait until the queue pair, which is
- * in the error state then, is restarted.
+ * Each receive buffer is reposted after processing, whatever its status. Flushed ones are reposted when the queue
+ * pair, which is in the error state, is restarted.
  */
 
 static u8 *recv_buf(const struct ipif *ip, u32 n)
@@ -116,7 +116,7 @@ static void post_recv(struct ipif *ip, u32 n)
 	wr.sge[0] = (struct hca_sge){ .addr = (uintptr_t)recv_buf(ip, n),
 				      .length = IPIF_BUF + IPIF_GRH + IPIF_HEADER,
 				      .lkey = ip->lkey };
-	(void)hca_soft_post_recv(ip->wq, &wr); /* there is room for every buffer */
+	(void)hca_soft_post_recv(ip->wq, &wr); /* the queue has room for all buffers */
 }
 
 static void ipif_received(struct ipif *ip, const struct hca_cqe *c)
@@ -289,7 +289,8 @@ static void group_attach(struct ipif_group *g)
 	g->mlid = mlid;
 }
 
-/* Recovers from SQE to RTS, and from ERR through RESET, which discards posted requests (IBTA 10.3.1). A CQ error needs a new queue pair. */
+/* Recovers from SQE to RTS, and from ERR through RESET, which discards posted requests (IBTA 10.3.1). A CQ
+ * error needs a new queue pair. */
 static int qp_recover(struct ipif *ip)
 {
 	struct hca_qp_attr a;
@@ -409,13 +410,13 @@ static void group_leave(struct ipif_group *g)
 
 /* ---- link up ---- */
 
-/* Of the default partition, or the port's first one. */
+/* P_Key of the default partition, else the port's first one. */
 static u16 port_pkey(const struct wire_port *port)
 {
 	return port->attr.pkey[wire_port_pkey_index(port, WIRE_PKEY_DEFAULT_FULL)] | WIRE_PKEY_FULL;
 }
 
-/* Which groups there are follows from the P_Key and the addresses. */
+/* Derives the MGIDs from the P_Key and the addresses. */
 static void name_groups(struct ipif *ip)
 {
 	struct ip_addr broadcast = ip_addr_v4(~0u), node;
@@ -432,7 +433,8 @@ static void name_groups(struct ipif *ip)
 	ip->group[2].mgid = ipif_mgid(ip, &node);
 }
 
-/* A port may become Active before the ports on the path to the SA: early requests are lost and retried after the timeout. */
+/* A port may become Active before the ports on the path to the SA: early requests are
+ * lost and retried after the timeout. */
 static void ipif_start(struct ipif *ip)
 {
 	const struct wire_port_attr *attr = &ip->port->attr;
@@ -441,7 +443,7 @@ static void ipif_start(struct ipif *ip)
 	if (attr->sm_lid && attr->lid && attr->state == PORT_STATE_ACTIVE && !ip->group[0].mcast) {
 		name_groups(ip);
 		ip->group[0].retry_ns = 0;
-		loop_timer_set(loop, &ip->group[0].retry, loop_now(loop).ns + SETTLE_NS);
+		loop_timer_set(loop, &ip->group[0].retry, loop_now(loop).ns + REJOIN_NS);
 	}
 }
 

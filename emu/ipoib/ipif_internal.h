@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* What the files of the IPoIB endpoint share. */
+/* Declarations shared by the files of the IPoIB endpoint. */
 #ifndef MUSLIN_IPOIB_IPIF_INTERNAL_H
 #define MUSLIN_IPOIB_IPIF_INTERNAL_H
 
@@ -13,7 +13,7 @@
 #define IPIF_BUF    4096
 #define IPIF_GROUPS 3 /* broadcast, and solicited-node groups of two IPv6 addresses */
 
-/* A group that the endpoint is member of. */
+/* A group of which the endpoint is a member. */
 struct ipif_group {
 	struct ipif *ip;
 	struct wire_gid mgid;
@@ -28,17 +28,17 @@ struct ipif {
 	struct ipif_config cfg;
 	struct wire_port *port;
 	struct ip_addr link_local;
-	u16 pkey; /* with the membership bit, as the MGIDs have it */
+	u16 pkey; /* with the membership bit, as in MGIDs */
 	struct ipif_group group[IPIF_GROUPS];
 	struct hca_ctx *ctx;
 	struct hca_soft_cq *cq;
 	struct hca_soft_wq *wq;
 	u32 pdn, lkey, qpn;
 	u32 qkey;
-	u8 *buf; /* IPIF_RECVS to receive, then IPIF_SENDS to send */
+	u8 *buf; /* IPIF_RECVS receive buffers, then IPIF_SENDS send buffers */
 	u32 send_next;
 	struct loop_timer recover; /* the queue pair is in an error state, or ... */
-	bool cq_failed;            /* ... its CQ has lost a completion, and takes no more */
+	bool cq_failed;            /* ... its CQ has overflowed and takes no more completions */
 	struct loop_timer reattach;
 	u32 reattaches;
 	struct list neighbours;
@@ -62,9 +62,10 @@ void ipif_learn(struct ipif *ip, const struct ip_addr *a, const struct ipif_hw *
 void ipif_neighbours_destroy(struct ipif *ip);
 
 /* ipif_packet.c */
+const u8 *ipif_hw_put(const struct ipif_hw *hw, u8 *p); /* writes IPIF_HW_SIZE bytes, and returns them */
 /* A packet for the endpoint, after the encapsulation header. @from: who sent it. */
 void ipif_packet(struct ipif *ip, u16 ethertype, const u8 *p, u32 len, const struct hca_cqe *from);
-void ipif_ask_arp(struct ipif *ip, const struct ip_addr *who);
-void ipif_ask_nd(struct ipif *ip, const struct ip_addr *who, const struct sa_mcmember *group);
+void ipif_request_arp(struct ipif *ip, const struct ip_addr *who);
+void ipif_solicit(struct ipif *ip, const struct ip_addr *who, const struct sa_mcmember *group);
 
 #endif

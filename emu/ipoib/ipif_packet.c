@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Packets that an IPoIB endpoint answers and sends: ARP, neighbour discovery, and echo. RFC 4391. */
+/* Packets of an IPoIB endpoint: ARP, neighbour discovery, and echo. RFC 4391. */
 #include "emu/ipoib/ipif_internal.h"
 #include "emu/wire/neigh.h"
 
@@ -9,12 +9,19 @@
 
 static const struct wire_hw infiniband = { .type = HTYPE_IB, .len = IPIF_HW_SIZE };
 
-const u8 *ipif_hw_address(const struct ipif *ip, u8 *p)
+const u8 *ipif_hw_put(const struct ipif_hw *hw, u8 *p)
 {
 	memset(p, 0, IPIF_HW_SIZE);
-	wire_set(p, HW_QPN, ip->qpn);
-	memcpy(p + HW_GID, ip->port->attr.gid[0].raw, sizeof(struct wire_gid));
+	wire_set(p, HW_QPN, hw->qpn);
+	memcpy(p + HW_GID, hw->gid.raw, sizeof(hw->gid));
 	return p;
+}
+
+const u8 *ipif_hw_address(const struct ipif *ip, u8 *p)
+{
+	const struct ipif_hw hw = { .qpn = ip->qpn, .gid = ip->port->attr.gid[0] };
+
+	return ipif_hw_put(&hw, p);
 }
 
 static struct ipif_hw hw_get(const u8 *p)
@@ -32,7 +39,7 @@ static struct hca_av av_back(const struct ipif *ip, const struct hca_cqe *from)
 
 /* ---- ARP ---- */
 
-void ipif_ask_arp(struct ipif *ip, const struct ip_addr *who)
+void ipif_request_arp(struct ipif *ip, const struct ip_addr *who)
 {
 	const struct sa_mcmember *broadcast = ipif_broadcast(ip);
 	u8 p[WIRE_ARP_MAX], own[IPIF_HW_SIZE];
@@ -75,7 +82,7 @@ static void on_arp(struct ipif *ip, const u8 *p, u32 len, const struct hca_cqe *
 
 /* ---- neighbour discovery ---- */
 
-void ipif_ask_nd(struct ipif *ip, const struct ip_addr *who, const struct sa_mcmember *group)
+void ipif_solicit(struct ipif *ip, const struct ip_addr *who, const struct sa_mcmember *group)
 {
 	const struct ip_addr *src = ipif_source(ip, who);
 	u8 p[WIRE_ND_MAX], own[IPIF_HW_SIZE];

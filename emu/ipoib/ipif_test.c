@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Rows of the IPoIB endpoint: it answers ARP after any number of packets while it was muted, and after errors of its queue pair. A
- * queue pair of the test on the same adapter is the asker: the adapter hands its multicast packets to the group's other members.
+ * Rows of the IPoIB endpoint: it answers ARP after any number of packets while muted, and after errors of its QP. The
+ * client is a QP of the test on the same adapter, which delivers its multicast packets to the group's other members.
  */
 #include "emu/hca/bring.h"
 #include "emu/hca/engine.h"
@@ -18,11 +18,11 @@
 
 struct world {
 	struct cable c;
-	struct seen sa; /* at the far end: lets everybody join */
+	struct seen sa; /* at the far end: accepts every join */
 	struct sa_client *client;
 	struct hca *hca;
 	struct ipif *ip;
-	struct hca_ctx *ctx; /* of the asker */
+	struct hca_ctx *ctx; /* of the client */
 	struct hca_soft_wq *wq;
 	struct hca_soft_cq *cq;
 	u8 packet[64];
@@ -40,7 +40,7 @@ static void sa_answer(struct seen *s)
 	mad_send(s->agent, s->mad, MAD_SIZE, &s->from, 0, 0, NULL);
 }
 
-static void asker_open(struct world *w)
+static void client_open(struct world *w)
 {
 	struct hca_qp_init init = {
 		.type = HCA_QPT_UD, .max_send_wr = 64, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1
@@ -77,7 +77,7 @@ static void world_open(struct world *w)
 	cfg.mp = w->c.ma;
 	cfg.sa = w->client;
 	w->ip = ipif_create(&cfg);
-	asker_open(w);
+	client_open(w);
 	cable_run(&w->c, 1000);
 }
 
@@ -95,7 +95,7 @@ static void world_close(struct world *w)
 }
 
 /* Broadcasts an ARP request for the endpoint's address. */
-static void ask(struct world *w)
+static void request(struct world *w)
 {
 	static const struct wire_hw infiniband = { 32, IPIF_HW_SIZE };
 	static const u8 hw[IPIF_HW_SIZE] = { 0, 0, 1, 0 };
@@ -125,7 +125,7 @@ static bool answers(struct world *w)
 {
 	u64 before = w->ip->arp_answered;
 
-	ask(w);
+	request(w);
 	return w->ip->arp_answered == before + 1;
 }
 
@@ -136,14 +136,14 @@ static void test_muted(struct world *w)
 	row(0, "answers", answers(w));
 	ipif_mute(w->ip, true);
 	for (i = 0; i < 5 * IPIF_RECVS; i++)
-		ask(w);
+		request(w);
 	row(0, "muted, does not", w->ip->arp_answered == 1);
 	ipif_mute(w->ip, false);
 	row(0, "answers again", answers(w));
 	row(0, "and each receive is posted", hca_soft_wq_recvs(w->ip->wq) == IPIF_RECVS);
 }
 
-/* Faults of the adapter at the endpoint's queue pair. Each is over before it is asked again. */
+/* Faults of the adapter at the endpoint's QP. Each ends before the next request. */
 static const struct {
 	const char *name, *fault;
 } faults[] = {
@@ -165,7 +165,7 @@ static void test_errors(struct world *w)
 		ft = fault_add(hca_faults(w->hca), text, err, sizeof(err));
 		row((int)i, faults[i].name, ft);
 		for (n = 0; n < 2 * IPIF_RECVS; n++)
-			ask(w);
+			request(w);
 		cable_run(&w->c, 1000);
 		row((int)i, "it happened", ft->pick.hits);
 		fault_remove(ft);
@@ -175,13 +175,13 @@ static void test_errors(struct world *w)
 	}
 }
 
-/* A send that the transport refuses brings a datagram queue pair to SQE. */
+/* A send that the transport rejects moves a datagram QP to SQE. */
 static void test_send_error(struct world *w)
 {
 	struct hca_qp *qp = hca_qp_lookup(w->hca, w->ip->qpn);
 
 	qp->state = HCA_QPS_SQE;
-	ask(w);
+	request(w);
 	row(0, "in SQE its answer is flushed", qp->state == HCA_QPS_SQE && !hca_soft_wq_sends(w->ip->wq));
 	cable_run(&w->c, 1000);
 	row(0, "back in RTS", qp->state == HCA_QPS_RTS && answers(w));

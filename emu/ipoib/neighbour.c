@@ -6,7 +6,7 @@
 #include "emu/ipoib/ipif_internal.h"
 #include "emu/wire/neigh.h"
 
-#define ASK_NS         1000000000ull
+#define RETRANS_NS     1000000000ull
 #define REACHABLE_NS   60000000000ull
 #define NEIGHBOURS_MAX 16384
 
@@ -62,16 +62,27 @@ static struct neighbour *neighbour_find(const struct ipif *ip, const struct ip_a
 	return NULL;
 }
 
+void ipif_neighbours(const struct ipif *ip,
+		     void (*fn)(void *arg, const struct ip_addr *a, u16 vlan, const u8 *hw, u32 len), void *arg)
+{
+	const struct neighbour *n;
+	u8 hw[IPIF_HW_SIZE];
+
+	list_for_each (n, &ip->neighbours, link)
+		if (n->known && !ipif_has(ip, &n->addr))
+			fn(arg, &n->addr, 0, ipif_hw_put(&n->hw, hw), sizeof(hw));
+}
+
 static void solicit(void *ctx, int status, u16 sa_status, const struct sa_mcmember *rec)
 {
 	struct neighbour *n = ctx;
 
 	if (status == 0)
-		ipif_ask_nd(n->ip, &n->addr, rec);
+		ipif_solicit(n->ip, &n->addr, rec);
 }
 
-/* Solicitations for an IPv6 neighbour go to its solicited-node group, which exists while it has members. */
-static void ask_nd(struct neighbour *n)
+/* Solicitations for an IPv6 neighbour are sent to its solicited-node group, which exists only while it has members. */
+static void join_solicited(struct neighbour *n)
 {
 	struct ip_addr node = wire_nd_group(&n->addr);
 	struct sa_mcmember want = {
@@ -89,13 +100,13 @@ static void ask_nd(struct neighbour *n)
 static void neighbour_solicit(struct neighbour *n)
 {
 	struct loop *loop = n->ip->cfg.loop;
-	/* while the endpoint is not up, look often */
-	u64 ns = n->ip->wq ? ASK_NS : ASK_NS / 10;
+	/* retries often until the endpoint is up */
+	u64 ns = n->ip->wq ? RETRANS_NS : RETRANS_NS / 10;
 
 	if (n->ip->wq && ip_addr_is_v4(&n->addr))
-		ipif_ask_arp(n->ip, &n->addr);
+		ipif_request_arp(n->ip, &n->addr);
 	else if (n->ip->wq)
-		ask_nd(n);
+		join_solicited(n);
 	loop_timer_set(loop, &n->timer, loop_now(loop).ns + ns);
 }
 

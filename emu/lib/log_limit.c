@@ -14,7 +14,7 @@ struct log_source {
 static struct log_source sources[LOG_SOURCES];
 u32 log_limit_pending;
 
-/* A bucket of @burst tokens, one more each @period. */
+/* Whether a bucket of @burst tokens, refilled by one per @period, has a token. */
 static bool bucket_has(u64 credit_at, u64 now, u32 burst, u64 period)
 {
 	return credit_at <= now + (burst - 1) * period;
@@ -47,7 +47,7 @@ static void source_tell(struct log_source *s, struct log_suppressed *told)
 	s->suppressed.n = 0;
 }
 
-/* The source without a line for the longest time is replaced. */
+/* Replaces the source without a line for the longest time. */
 static struct log_source *source_new(struct log_class *c, const char *who, u64 number, struct log_suppressed *before)
 {
 	struct log_source *s = &sources[0];
@@ -64,11 +64,24 @@ static struct log_source *source_new(struct log_class *c, const char *who, u64 n
 	return s;
 }
 
+static struct log_source *source_of_class(const struct log_class *c)
+{
+	u32 i;
+
+	for (i = 0; i < LOG_SOURCES; i++)
+		if (sources[i].class == c)
+			return &sources[i];
+	return NULL;
+}
+
+/* A new source of a class that is to be silent counts with a known one, which has a line to be told; it replaces none. */
 bool log_limit_take(struct log_class *c, const char *who, u64 source, u64 now, struct log_suppressed *before)
 {
 	struct log_source *s = source_find(c, who, source);
 
 	before->n = 0;
+	if (!s && !bucket_has(c->credit_at, now, LOG_CLASS_BURST, LOG_CLASS_PERIOD))
+		s = source_of_class(c);
 	if (!s)
 		s = source_new(c, who, source, before);
 	if (!bucket_has(s->credit_at, now, LOG_SOURCE_BURST, LOG_SOURCE_PERIOD) ||

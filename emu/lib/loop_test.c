@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Rows of loop.c in virtual time: order of timers, tasks and descriptors, and what may vanish in a callback. */
+/* Rows of loop.c in virtual time: order of timers, tasks and descriptors, and deletion in callbacks. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -36,7 +36,7 @@ static void test_order(void)
 		sorted &= fired[i - 1] <= fired[i];
 	row(1, "those not cancelled fire once", nfired == 512);
 	row(2, "in the order of time", sorted);
-	row(3, "the clock stands where asked", loop_now(loop).ns == start + 200000);
+	row(3, "the clock stands where it was set", loop_now(loop).ns == start + 200000);
 }
 
 static u32 runs;
@@ -95,7 +95,7 @@ static void on_heir(struct loop_fd *w, u32 ev, struct now now)
 	events++;
 }
 
-/* Whichever comes first deletes both and watches a silent descriptor in the place of the other. */
+/* The callback that runs first deletes both watches and adds an idle descriptor in the slot of the other. */
 static void on_replace(struct loop_fd *w, u32 ev, struct now now)
 {
 	struct loop_fd *other = w == &pair[0] ? &pair[1] : &pair[0];
@@ -125,7 +125,7 @@ static void test_slots(void)
 	close(a[0]), close(a[1]), close(b[0]), close(b[1]), close(c[0]), close(c[1]);
 }
 
-/* A poller that finds work at its first look. */
+/* A poller that finds work in its first poll. */
 static u32 looks;
 static u64 found_at, slept_at;
 
@@ -174,7 +174,7 @@ static void on_late(struct loop_timer *t, struct now now)
 	loop_stop(loop);
 }
 
-/* The best of many: others may have the processor meanwhile. */
+/* The minimum of many measurements: other tasks may use the processor. */
 static u64 least_late(u64 ns)
 {
 	struct loop_timer t = { .fn = on_late };
@@ -190,7 +190,7 @@ static u64 least_late(u64 ns)
 	return least;
 }
 
-/* Timers that all fall due at once; what each of them does is in @act. */
+/* Timers that are all due at the same time; @act is the action of each. */
 static struct loop_timer due[8];
 static char order[64];
 static void (*act)(struct loop_timer *t, struct now now);

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Descriptors that clients pass (SCM_RIGHTS). A close() may block for as long as a client likes: that of a file on FUSE or NFS waits for
- * its file system, that of a TCP socket with SO_LINGER for its peer, and that of a local socket for all that is in its queue. The
- * kernel also closes in the context of the receiver what recvmsg() truncates. So nothing is truncated, and detached threads
- * close all but eventfds, pipes and files in memory. They also unmap what is large.
+ * Descriptors passed by clients (SCM_RIGHTS). A client can make close() block without limit: a file on FUSE or NFS
+ * waits for its file system, a TCP socket with SO_LINGER for its peer, and a local socket for everything in its queue.
+ * The kernel also closes descriptors that recvmsg() truncates, in the context of the receiver. So nothing is
+ * truncated, and detached threads close everything except eventfds, pipes and files in memory. They also unmap large
+ * memory.
  *
- * A client process occupies a few threads at most; its further descriptors wait for these, and nobody else's do.
+ * A client process occupies only a few threads; its further descriptors wait for these, without delaying those of
+ * others.
  */
 #include "emu/lib/passed.h"
 
@@ -31,10 +33,10 @@ struct job {
 	size_t len;
 };
 
-/* A client process of which descriptors are being closed, or wait. */
+/* A client process with descriptors to be closed. */
 struct owner {
 	struct list link;
-	struct list ready; /* in closer.ready while jobs wait and a thread may take one */
+	struct list ready; /* in closer.ready while it has jobs and may use another thread */
 	struct list jobs;
 	pid_t pid;
 	u32 busy, waiting; /* threads; jobs */
@@ -79,7 +81,7 @@ static struct owner *owner_get(pid_t pid)
 	return o;
 }
 
-/* Into or out of the list of those for which a thread has work. */
+/* Adds or removes the owner on the list of those with work for a thread. */
 static void owner_update(struct owner *o)
 {
 	list_del(&o->ready);
@@ -104,7 +106,7 @@ static struct job *owner_take_job(struct owner *o)
 
 static void *closer_thread(void *arg);
 
-/* A thread that does not close anything yet looks at the work. */
+/* Wakes an idle thread, or starts one. */
 static void thread_wake(void)
 {
 	if (closer.idle)
@@ -113,7 +115,7 @@ static void thread_wake(void)
 		closer.threads++;
 }
 
-/* One thread stays when there is no work. One that may block has another look at the rest. */
+/* One thread remains when there is no work. A thread that may block starts another one for the remaining work. */
 static void *closer_thread(void *arg)
 {
 	struct owner *o;
@@ -149,7 +151,7 @@ static void *closer_thread(void *arg)
 	return NULL;
 }
 
-/* The lock is held. A job that finds no thread waits for the next one to be free. */
+/* Called with the lock held. Without a thread the job waits for the next idle one. */
 static void job_add(struct owner *o, struct job *j)
 {
 	list_add(&o->jobs, &j->link);
@@ -168,7 +170,7 @@ static void job_by_thread(const struct job *what, pid_t pid)
 	struct owner *o;
 
 	if (!j)
-		return; /* no memory: it stays open, which blocks nobody */
+		return; /* out of memory: the descriptor stays open, which blocks nothing */
 	*j = *what;
 	list_init(&j->link);
 	pthread_mutex_lock(&closer.lock);
@@ -199,7 +201,7 @@ enum passed_kind passed_kind(int fd)
 	ssize_t n;
 
 	if (fcntl(fd, F_GET_SEALS) >= 0)
-		return PASSED_MEMORY; /* files in memory alone have seals */
+		return PASSED_MEMORY; /* only files in memory have seals */
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	n = readlink(path, name, sizeof(name) - 1);
 	if (n < 0)
@@ -217,7 +219,7 @@ void passed_signal(int fd)
 	u64 one = 1;
 
 	if (poll(&(struct pollfd){ .fd = fd, .events = POLLOUT }, 1, 0) == 1 && write(fd, &one, sizeof(one)) < 0)
-		return; /* no eventfd any more */
+		return; /* no longer an eventfd */
 }
 
 void passed_close(int fd, pid_t owner)
@@ -235,7 +237,7 @@ void passed_close(int fd, pid_t owner)
 
 void passed_close_socket(int sock, pid_t owner)
 {
-	shutdown(sock, SHUT_RDWR); /* the peer sees the end now, and can queue nothing more */
+	shutdown(sock, SHUT_RDWR); /* the peer gets the end of the connection immediately, and cannot queue any more */
 	close_by_thread(sock, owner);
 }
 
@@ -279,10 +281,15 @@ void passed_reserve(void)
 
 void passed_reserve_begin(struct rlimit *before)
 {
-	struct rlimit most;
+	static rlim_t hard; /* as it was the last time: one call does then */
+	struct rlimit most = { hard, hard };
 
-	getrlimit(RLIMIT_NOFILE, before);
-	most = (struct rlimit){ before->rlim_max, before->rlim_max };
+	if (!hard || prlimit(0, RLIMIT_NOFILE, &most, before))
+		getrlimit(RLIMIT_NOFILE, before);
+	else if (before->rlim_max == hard)
+		return;
+	hard = before->rlim_max;
+	most = (struct rlimit){ hard, hard };
 	setrlimit(RLIMIT_NOFILE, &most);
 }
 
@@ -300,9 +307,8 @@ ssize_t passed_recv(int sock, const struct iovec *iov, int *fds, u32 max, u32 *n
 			      .msg_controllen = sizeof(control) };
 	int all[PASSED_MAX], err;
 	struct rlimit limit;
-	pid_t owner;
-	u32 n, i;
 	ssize_t got;
+	u32 n, i;
 
 	*nfds = 0;
 	passed_reserve_begin(&limit);
@@ -317,8 +323,8 @@ ssize_t passed_recv(int sock, const struct iovec *iov, int *fds, u32 max, u32 *n
 	for (i = 0; i < n && i < max; i++)
 		fds[i] = all[i];
 	*nfds = i;
-	for (owner = passed_owner(sock); i < n; i++)
-		passed_close(all[i], owner);
+	for (; i < n; i++)
+		passed_close(all[i], passed_owner(sock));
 	return got;
 }
 

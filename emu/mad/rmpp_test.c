@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Rows of rmpp.c: messages both ways whole, with loss, out of order, aborted and malformed. */
+/* Rows of rmpp.c: messages in both directions complete, with loss, out of order, aborted and malformed. */
 #include "emu/mad/fixture.h"
 
 #define CLASS     MAD_CLASS_SUBN_ADM
@@ -7,7 +7,7 @@
 #define GET_TABLE 0x12
 #define GET_MULTI 0x14
 
-static u32 table_len; /* data bytes that the server answers with */
+static u32 table_len; /* data bytes of the server's response */
 
 static u8 pattern(u32 i)
 {
@@ -20,7 +20,7 @@ static u8 *message(u8 method, u32 len, u64 tid)
 	u32 i;
 
 	mad_fill(m, CLASS, 2, method, 0x11, tid);
-	wire_set(m, RMPP_FLAGS, RMPP_FLAG_ACTIVE); /* version and type are left out, as OpenSM leaves them */
+	wire_set(m, RMPP_FLAGS, RMPP_FLAG_ACTIVE); /* version and type are zero, as in OpenSM */
 	for (i = 0; i < len; i++)
 		m[HDR + i] = pattern(i);
 	return m;
@@ -66,7 +66,7 @@ static bool pair_close(struct pair *p, bool ok)
 	return ok;
 }
 
-static void ask(struct pair *p)
+static void request(struct pair *p)
 {
 	u8 mad[MAD_SIZE];
 
@@ -74,14 +74,14 @@ static void ask(struct pair *p)
 	mad_send(p->client.agent, mad, MAD_SIZE, &TO_LID(2), 10000, 0, p);
 }
 
-/* A table of @len bytes arrives whole within @ms. */
+/* Whether a table of @len bytes is received completely within @ms. */
 static bool table_comes(struct cable *c, u32 len, u32 ms)
 {
 	struct pair p;
 
 	pair_open(c, &p);
 	table_len = len;
-	ask(&p);
+	request(&p);
 	cable_run(c, ms);
 	return pair_close(&p, p.client.recvs == 1 && p.client.cookie == &p && whole(&p.client, len) &&
 				      p.server.sents == 1 && p.server.status == 0);
@@ -96,7 +96,7 @@ static bool sizes(struct cable *c)
 	pair_open(c, &p);
 	for (i = 0; i < ARRAY_SIZE(lens); i++) {
 		table_len = lens[i];
-		ask(&p);
+		request(&p);
 		cable_run(c, 1);
 		CHECK(p.client.recvs == i + 1 && whole(&p.client, lens[i]));
 		CHECK(p.server.sents == i + 1 && p.server.status == 0);
@@ -113,7 +113,7 @@ static bool every_third(struct end *e, const struct wire_packet *p)
 static bool loss_of_segments(struct cable *c)
 {
 	c->b.drop = every_third;
-	/* A window of which a segment is lost is sent again after the ACK timeout, three times in vain at most. */
+	/* A window with a lost segment is retransmitted after the ACK timeout, at most three times. */
 	c->b.drop_arg = 3;
 	return table_comes(c, 1000, 9000);
 }
@@ -132,7 +132,7 @@ static bool loss_of_the_last_ack(struct cable *c)
 	c->a.drop_arg = 3;
 	pair_open(c, &p);
 	table_len = 1000;
-	ask(&p);
+	request(&p);
 	cable_run(c, 10);
 	CHECK(p.client.recvs == 1 && whole(&p.client, 1000) && p.server.sents == 0);
 	cable_run(c, 2000);
@@ -169,11 +169,11 @@ static bool sender_gives_up(struct cable *c)
 {
 	struct pair p;
 
-	c->a.drop = after; /* the request gets through, no ACK does */
+	c->a.drop = after; /* the request is delivered, no ACK is */
 	c->a.drop_arg = 1;
 	pair_open(c, &p);
 	table_len = 1000;
-	ask(&p);
+	request(&p);
 	cable_run(c, 7999);
 	CHECK(p.server.sents == 0);
 	cable_run(c, 2);
@@ -185,11 +185,11 @@ static bool receiver_gives_up(struct cable *c)
 {
 	struct pair p;
 
-	c->b.drop = after; /* the first segment gets through, no other */
+	c->b.drop = after; /* the first segment is delivered, no other */
 	c->b.drop_arg = 1;
 	pair_open(c, &p);
 	table_len = 1000;
-	ask(&p);
+	request(&p);
 	cable_run(c, 9000);
 	CHECK(p.server.sents == 1 && p.client.recvs == 0);
 	cable_run(c, 40000);
@@ -238,7 +238,7 @@ static bool memory_is_freed_when_agents_go(struct cable *c)
 	c->b.drop_arg = 1;
 	pair_open(c, &p);
 	table_len = 100000;
-	ask(&p);
+	request(&p);
 	cable_run(c, 100);
 	mad_agent_unregister(p.client.agent);
 	mad_agent_unregister(p.server.agent);
@@ -248,7 +248,7 @@ static bool memory_is_freed_when_agents_go(struct cable *c)
 
 /* ---- malformed packets ---- */
 
-/* The client sends, with an agent that does no RMPP, what a row says; the server's answer is in *s. */
+/* The client sends the packet of a row, from an agent without RMPP; the server's response is in *s. */
 struct bad_row {
 	const char *name;
 	u8 version, type, flags, status;
@@ -315,11 +315,11 @@ static bool malformed(struct cable *c)
 	return ok;
 }
 
-/* Answers to a sender: by a raw agent at the far end which takes the segments and says what a row says. */
+/* Responses to a sender: a raw agent at the far end receives the segments and sends the packet of a row. */
 static const struct send_row {
 	const char *name;
 	struct bad_row say;
-	int status; /* of the send; 1: goes on */
+	int status; /* of the send; 1: in progress */
 } send_rows[] = {
 	{ "ABORT", { "", 1, RMPP_TYPE_ABORT, 1, RMPP_STATUS_UNSPEC, 0, 0, 0, 0 }, -ECONNABORTED },
 	{ "STOP", { "", 1, RMPP_TYPE_STOP, 1, RMPP_STATUS_RESX, 0, 0, 0, 0 }, -ECONNABORTED },
@@ -366,7 +366,7 @@ static bool sender_hears(struct cable *c)
 	return ok;
 }
 
-/* A receiver opens a window of four thousand million segments. */
+/* A receiver opens a window of 4e9 segments. */
 static bool endless_window(struct cable *c)
 {
 	struct seen sender = { 0 }, raw = { 0 };
@@ -393,7 +393,7 @@ static bool endless_window(struct cable *c)
 	return true;
 }
 
-/* One host begins message after message and ends none; another host's still finds room. */
+/* One host starts messages without completing any; another host's message is still accepted. */
 static bool messages_without_end(struct cable *c)
 {
 	struct seen taker = { 0 };
@@ -419,7 +419,7 @@ static bool messages_without_end(struct cable *c)
 	return true;
 }
 
-/* Bytes that wait to be acknowledged. */
+/* Too many unacknowledged bytes. */
 static bool too_much_to_send(struct cable *c)
 {
 	struct seen sender = { 0 };

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Rows of sa_query.c and sa_mcast.c against an SA that keeps one group and knows one path. */
+/* Rows of sa_query.c and sa_mcast.c with an SA that has one group and one path. */
 #include "emu/mad/fixture.h"
 #include "emu/mad/sa_query.h"
 #include "emu/wire/sa.h"
 
-/* The SA sits at the far end, LID 2. */
+/* The SA is at the far end, LID 2. */
 struct sa {
 	struct seen seen;
 	u8 joined; /* join state bits of the one member */
 	u32 gets, sets, deletes;
-	u16 status; /* to be answered */
+	u16 status; /* to be returned */
 	u64 comp;
 	u8 record[MAD_SIZE - SA_DATA]; /* of the last request */
 	bool mute;
@@ -110,7 +110,7 @@ static void got_mcast(void *ctx, int status, u16 sa_status, const struct sa_mcme
 #define GID_A wire_gid_make(WIRE_GID_PREFIX_DEFAULT, 0x1001)
 #define GID_B wire_gid_make(WIRE_GID_PREFIX_DEFAULT, 0x1077)
 
-static struct sa_query *ask(struct world *w, struct got *g, u32 ms)
+static struct sa_query *query(struct world *w, struct got *g, u32 ms)
 {
 	struct wire_gid a = GID_A, b = GID_B;
 
@@ -123,7 +123,7 @@ static bool path(struct cable *c)
 	struct world w;
 
 	world_open(c, &w);
-	CHECK(ask(&w, &g, 0) && g.calls == 0);
+	CHECK(query(&w, &g, 0) && g.calls == 0);
 	cable_run(c, 1);
 	CHECK(g.calls == 1 && g.status == 0 && g.path.dlid == 77 && g.path.mtu == WIRE_MTU_2048 && g.path.sl == 3);
 	CHECK(g.path.rate == WIRE_RATE_100 && g.path.packet_life == 18 && g.path.pkey == 0xffff);
@@ -139,11 +139,11 @@ static bool path_refused(struct cable *c)
 
 	world_open(c, &w);
 	w.sa.status = SA_STATUS_NO_RECORDS;
-	ask(&w, &g, 0);
+	query(&w, &g, 0);
 	cable_run(c, 1);
 	CHECK(g.calls == 1 && g.status == -ENOENT && g.sa_status == 0x300);
 	w.sa.status = SA_STATUS_REQ_INVALID;
-	ask(&w, &g, 0);
+	query(&w, &g, 0);
 	cable_run(c, 1);
 	CHECK(g.calls == 2 && g.status == -EINVAL && g.sa_status == 0x200);
 	return world_close(c, &w, true);
@@ -156,13 +156,13 @@ static bool path_without_answer(struct cable *c)
 
 	world_open(c, &w);
 	w.sa.mute = true;
-	ask(&w, &g, 300);
+	query(&w, &g, 300);
 	cable_run(c, 299);
 	CHECK(g.calls == 0 && w.sa.gets == 3);
 	cable_run(c, 2);
 	CHECK(g.calls == 1 && g.status == MAD_TIMED_OUT);
 	c->a.port.attr.sm_lid = 0;
-	ask(&w, &g, 300);
+	query(&w, &g, 300);
 	CHECK(g.calls == 1);
 	cable_run(c, 1);
 	CHECK(g.calls == 2 && g.status == -ENETUNREACH);
@@ -175,10 +175,10 @@ static bool cancelled(struct cable *c)
 	struct world w;
 
 	world_open(c, &w);
-	sa_query_cancel(ask(&w, &g, 0));
-	ask(&w, &g, 0); /* under way when the client goes */
+	sa_query_cancel(query(&w, &g, 0));
+	query(&w, &g, 0); /* outstanding when the client is destroyed */
 	c->a.port.attr.sm_lid = 0;
-	sa_query_cancel(ask(&w, &g, 0));
+	sa_query_cancel(query(&w, &g, 0));
 	sa_client_destroy(w.client);
 	w.client = NULL;
 	cable_run(c, 10000);
@@ -271,7 +271,7 @@ static bool leave_at_once(struct cable *c)
 	sa_mcast_leave(join(&w, &g, JOIN_FULL));
 	cable_run(c, 1);
 	CHECK(g.calls == 0 && w.sa.sets == 0);
-	g.leave = join(&w, &g, JOIN_FULL); /* in its callback */
+	g.leave = join(&w, &g, JOIN_FULL); /* from its callback */
 	cable_run(c, 1);
 	CHECK(g.calls == 1 && w.sa.joined == 0 && w.sa.deletes == 1);
 	return world_close(c, &w, true);
@@ -341,7 +341,7 @@ static bool rejoin(struct cable *c)
 	world_open(c, &w);
 	m = join(&w, &g, JOIN_FULL);
 	cable_run(c, 1);
-	w.sa.joined = 0; /* another SM has taken over, which answers only after a while */
+	w.sa.joined = 0; /* another SM has taken over, which responds only later */
 	w.sa.mute = true;
 	sa_client_rejoin(w.client);
 	cable_run(c, 20000);

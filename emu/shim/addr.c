@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * Translation of the fabric's IP addresses in socket calls. The machine does not have these addresses: each maps to a
- * loopback address, which bind, connect and the like use instead, and which is translated back in getsockname and the like.
+ * loopback address, an IPv6 one to an IPv4-mapped one, which bind, connect and the like use instead, and which is translated back in
+ * getsockname and the like.
  * So programs that use TCP or UDP reach each other by the addresses that rdma_cm resolves. Each is an address of a network interface of
  * its host (netdev.c).
  */
@@ -26,7 +27,12 @@ struct pair {
 
 static struct pair *pairs;
 static size_t npairs;
-static uint32_t own_loopback;
+static uint32_t own_loopback[2]; /* for the first IPv6 address of this host, and the first IPv4 one */
+
+static bool v4_mapped(const struct pair *p)
+{
+	return IN6_IS_ADDR_V4MAPPED(&p->fabric);
+}
 
 struct in6_addr shim_addr_v4_mapped(const void *v4)
 {
@@ -52,8 +58,8 @@ static void addr_add(struct pair p, const char *fabric, const char *loopback)
 		return;
 	pairs = grown;
 	pairs[npairs++] = p;
-	if (!own_loopback && !strcmp(p.host, getenv("MUSLIN_HOST")))
-		own_loopback = p.loopback;
+	if (!strcmp(p.host, getenv("MUSLIN_HOST")) && !own_loopback[v4_mapped(&p)])
+		own_loopback[v4_mapped(&p)] = p.loopback;
 }
 
 /* Lines of host, address, loopback address, bits of the network, and interface. */
@@ -191,39 +197,57 @@ bool shim_addr_of_netdev(const char *netdev, size_t n, struct in6_addr *addr, un
 	return false;
 }
 
-bool shim_addr_own(struct sockaddr_storage *to, sa_family_t family)
+bool shim_addr_own(struct sockaddr_storage *to, sa_family_t family, bool v4)
 {
 	addr_load();
-	if (!own_loopback)
+	if (!own_loopback[v4])
 		return false;
 	memset(to, 0, sizeof(*to));
 	to->ss_family = family;
-	set_loopback((struct sockaddr *)to, own_loopback);
+	set_loopback((struct sockaddr *)to, own_loopback[v4]);
 	return true;
 }
 
-/* Translates a loopback address to the IPv4 address for an IPv4 socket, to the IPv6 address for an IPv6 one. */
+/* The pair of that loopback address: where it stands for an IPv4 and an IPv6 address, that of the family. */
+static const struct pair *pair_of_loopback(uint32_t loopback, bool v4)
+{
+	const struct pair *found = NULL;
+	size_t i;
+
+	addr_load();
+	for (i = 0; i < npairs; i++)
+		if (pairs[i].loopback == loopback && (!found || v4_mapped(&pairs[i]) == v4))
+			found = &pairs[i];
+	return found;
+}
+
+static const struct pair *v4_pair_beside(const struct pair *p)
+{
+	size_t i;
+
+	for (i = 0; i < npairs; i++)
+		if (v4_mapped(&pairs[i]) && !strcmp(pairs[i].host, p->host) && !strcmp(pairs[i].netdev, p->netdev))
+			return &pairs[i];
+	return NULL;
+}
+
 void shim_addr_in(struct sockaddr *sa, socklen_t len)
 {
+	const struct pair *p;
 	struct in6_addr a;
 	uint32_t loopback;
-	size_t i;
 
 	if (!shim_addr_is_ip(sa, len))
 		return;
 	a = shim_addr_v6(sa);
 	if (!IN6_IS_ADDR_V4MAPPED(&a) || a.s6_addr[12] != 127)
 		return;
-	addr_load();
 	memcpy(&loopback, a.s6_addr + 12, 4);
-	for (i = 0; i < npairs; i++) {
-		if (pairs[i].loopback != loopback ||
-		    IN6_IS_ADDR_V4MAPPED(&pairs[i].fabric) != (sa->sa_family == AF_INET))
-			continue;
-		if (sa->sa_family == AF_INET)
-			memcpy(&((struct sockaddr_in *)(void *)sa)->sin_addr, pairs[i].fabric.s6_addr + 12, 4);
-		else
-			((struct sockaddr_in6 *)(void *)sa)->sin6_addr = pairs[i].fabric;
-		return;
-	}
+	p = pair_of_loopback(loopback, sa->sa_family == AF_INET);
+	if (p && sa->sa_family == AF_INET && !v4_mapped(p)) /* requested by the other family */
+		p = v4_pair_beside(p);
+	if (p && sa->sa_family == AF_INET6)
+		((struct sockaddr_in6 *)(void *)sa)->sin6_addr = p->fabric;
+	else if (p)
+		memcpy(&((struct sockaddr_in *)(void *)sa)->sin_addr, p->fabric.s6_addr + 12, 4);
 }

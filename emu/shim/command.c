@@ -11,14 +11,16 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "emu/lib/rights.h"
 #include "emu/shim/shim.h"
 
-#define ANSWER_MAX       8192 /* bytes: more than any command answers */
-#define EVENT_THREADS_US 10000
-#define UMAD_FIRST       256 /* bytes of data that a short read() of a long record gets */
+#define ANSWER_MAX    8192 /* bytes: more than any command answers */
+#define EVENT_WAIT_US 1000000
+#define EVENT_POLL_US 100
+#define UMAD_FIRST    256 /* bytes of data that a short read() of a long record gets */
 
 static struct shim_file *file_new(enum uv_kind kind, unsigned int unit)
 {
@@ -31,6 +33,7 @@ static struct shim_file *file_new(enum uv_kind kind, unsigned int unit)
 	f->fd = f->kick = -1;
 	memset(f->rpc, 0xff, sizeof(f->rpc)); /* -1 */
 	f->pid = getpid();
+	f->event_wait = EVENT_WAIT_US;
 	return f;
 }
 
@@ -238,7 +241,7 @@ static void memory_share(struct shim_file *f, const void *buf, size_t len)
 	shim_share(f, cmd.start, cmd.length);
 }
 
-static ssize_t command_forward(struct shim_file *f, const void *buf, size_t len)
+static ssize_t command_forward(struct shim_file *f, const void *buf, size_t len, unsigned int flags)
 {
 	struct reply r = { .fd = -1 };
 	uint8_t out[ANSWER_MAX], value[2048];
@@ -257,7 +260,7 @@ static ssize_t command_forward(struct shim_file *f, const void *buf, size_t len)
 		buf = longer ? value : buf;
 		len = longer ? longer : len;
 	}
-	result = result ? result : shim_call(f, UV_WRITE, 0, buf, len, r.fd, out, &out_len, &fd);
+	result = result ? result : shim_call(f, UV_WRITE, flags, buf, len, r.fd, out, &out_len, &fd);
 	if (result < 0)
 		return call_result(result);
 	if (fd >= 0 && out_len >= 4)
@@ -269,23 +272,35 @@ static ssize_t command_forward(struct shim_file *f, const void *buf, size_t len)
 	return result;
 }
 
-/*
- * DESTROY_ID discards the unread events of the id. A thread that poll() has told of such an event calls GET_EVENT next, and waits
- * for ever when the id is destroyed between both, as rping of rdma-core 65 does. In the kernel that window is a few microseconds;
- * here it is a wake-up and a command. So threads get time to take their events first.
- */
-static void wait_for_event_threads(const struct shim_file *f)
+/* gettid() is not in glibc 2.28. */
+static pid_t thread_id(void)
 {
-	static const char *single;
-	struct pollfd p = { .fd = f->kick, .events = POLLIN };
-	unsigned us;
+	return (pid_t)syscall(SYS_gettid);
+}
 
-	if (!single)
-		single = shim_global("__libc_single_threaded");
-	if (single && *single)
-		return;
-	for (us = 0; us < EVENT_THREADS_US && REAL(poll)(&p, 1, 0) == 1 && p.revents & POLLIN; us += 100)
-		usleep(100);
+/*
+ * DESTROY_ID discards unread events of the id. A thread that poll() has woken for such an event calls GET_EVENT next, and blocks
+ * forever if another thread has destroyed the id meanwhile: rping of rdma-core 65 does both. In the kernel this window is a few
+ * microseconds, here a context switch between three processes. So DESTROY_ID waits until the thread that reads events has
+ * read those of the id. A thread that never reads them delays the first DESTROY_ID by EVENT_WAIT_US, later ones by less.
+ */
+static ssize_t destroy_id(struct shim_file *f, const void *buf, size_t len)
+{
+	pid_t reader = __atomic_load_n(&f->event_thread, __ATOMIC_RELAXED);
+	unsigned int us;
+	ssize_t n;
+
+	if (reader && (reader == thread_id() || syscall(SYS_tgkill, getpid(), reader, 0)))
+		reader = 0;
+	for (us = 0; reader && us < f->event_wait; us += EVENT_POLL_US) {
+		n = command_forward(f, buf, len, UV_KEEP_EVENTS);
+		if (n >= 0 || errno != EAGAIN)
+			return n;
+		usleep(EVENT_POLL_US);
+	}
+	if (us)
+		f->event_wait /= 4;
+	return command_forward(f, buf, len, 0);
 }
 
 ssize_t shim_write(struct shim_file *f, const void *buf, size_t len)
@@ -311,12 +326,14 @@ ssize_t shim_write(struct shim_file *f, const void *buf, size_t len)
 	if (done)
 		return done < 0 ? -1 : (ssize_t)len;
 	if (f->kind == UV_RDMA_CM && hdr->command == RDMA_USER_CM_CMD_DESTROY_ID)
-		wait_for_event_threads(f);
+		return destroy_id(f, buf, len);
+	if (f->kind == UV_RDMA_CM && hdr->command == RDMA_USER_CM_CMD_GET_EVENT)
+		__atomic_store_n(&f->event_thread, thread_id(), __ATOMIC_RELAXED);
 	for (;;) {
 		const struct rdma_ucm_cmd_hdr *cm = buf;
 		struct pollfd p = { .fd = f->kick, .events = POLLIN };
 
-		n = command_forward(f, buf, len);
+		n = command_forward(f, buf, len, 0);
 		if (n >= 0 || errno != EAGAIN || f->kind != UV_RDMA_CM || cm->cmd != RDMA_USER_CM_CMD_GET_EVENT ||
 		    fcntl(f->kick, F_GETFL) & O_NONBLOCK)
 			return n;

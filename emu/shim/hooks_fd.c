@@ -14,8 +14,14 @@
 ssize_t write(int fd, const void *buf, size_t len)
 {
 	struct shim_file *f = shim_file_get(fd);
-	ssize_t n = f ? shim_write(f, buf, len) : REAL(write)(fd, buf, len);
+	struct iovec iov = { (void *)(uintptr_t)buf, len };
+	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
+	ssize_t n;
 
+	if (f && f->kind == UV_NETLINK)
+		n = shim_netlink_send(fd, &msg);
+	else
+		n = f ? shim_write(f, buf, len) : REAL(write)(fd, buf, len);
 	shim_file_put(f);
 	return n;
 }

@@ -10,33 +10,6 @@
 /* glibc declares these with a union of pointers for the address. */
 #define ADDR(a) ((a).__sockaddr__)
 
-/* The kernel takes AF_UNSPEC for any IPv4 address: so Open MPI binds what it then connects, which is to have this host's address. */
-static bool bind_unspecified(struct sockaddr_storage *to, const struct sockaddr *sa, socklen_t len)
-{
-	const struct sockaddr_in *in = (const void *)sa;
-
-	if (!sa || len < sizeof(*in) || sa->sa_family != AF_UNSPEC || in->sin_addr.s_addr != INADDR_ANY ||
-	    !shim_addr_own(to, AF_INET))
-		return false;
-	((struct sockaddr_in *)to)->sin_port = in->sin_port;
-	return true;
-}
-
-int bind(int fd, __CONST_SOCKADDR_ARG addr, socklen_t len)
-{
-	struct sockaddr_storage to;
-	bool mapped;
-
-	if (shim_netlink(fd))
-		return 0;
-	if (shim_addr_other(ADDR(addr), len)) { /* from this error MPICH learns that it is another host */
-		errno = EADDRNOTAVAIL;
-		return -1;
-	}
-	mapped = shim_addr_out(&to, ADDR(addr), len) || bind_unspecified(&to, ADDR(addr), len);
-	return REAL(bind)(fd, mapped ? (struct sockaddr *)&to : ADDR(addr), len);
-}
-
 static bool is_unbound(int fd)
 {
 	struct sockaddr_storage st;
@@ -52,12 +25,12 @@ static bool is_unbound(int fd)
 }
 
 /* The peer is to see this host's address, not the loopback's first one. */
-static void bind_own(int fd, sa_family_t family)
+static void bind_own(int fd, sa_family_t family, bool v4)
 {
 	struct sockaddr_storage own;
 	int on = 1;
 
-	if (!is_unbound(fd) || !shim_addr_own(&own, family))
+	if (!is_unbound(fd) || !(shim_addr_own(&own, family, v4) || shim_addr_own(&own, family, !v4)))
 		return;
 	setsockopt(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &on, sizeof(on));
 	REAL(bind)
@@ -67,13 +40,15 @@ static void bind_own(int fd, sa_family_t family)
 int connect(int fd, __CONST_SOCKADDR_ARG addr, socklen_t len)
 {
 	struct sockaddr_storage to;
+	struct in6_addr a;
 	int saved = errno;
 
 	if (shim_netlink(fd))
 		return 0;
-	if (!shim_addr_out(&to, ADDR(addr), len))
+	if (!shim_addr_out(&to, ADDR(addr), len) && !shim_bind_localhost(&to, ADDR(addr), len))
 		return REAL(connect)(fd, ADDR(addr), len);
-	bind_own(fd, to.ss_family);
+	a = shim_addr_v6(ADDR(addr));
+	bind_own(fd, to.ss_family, IN6_IS_ADDR_V4MAPPED(&a));
 	errno = saved;
 	return REAL(connect)(fd, (struct sockaddr *)&to, len);
 }
@@ -92,7 +67,7 @@ static ssize_t send_from_own(int fd, const struct msghdr *msg, int flags)
 
 	if (msg->msg_controllen || REAL(getsockname)(fd, (struct sockaddr *)&bound, &len) ||
 	    bound.ss_family != AF_INET || ((struct sockaddr_in *)&bound)->sin_addr.s_addr != INADDR_ANY ||
-	    !shim_addr_own(&own, AF_INET))
+	    !shim_addr_own(&own, AF_INET, true))
 		return REAL(sendmsg)(fd, msg, flags);
 	info.ipi_spec_dst = ((struct sockaddr_in *)&own)->sin_addr;
 	control.hdr.cmsg_level = IPPROTO_IP;
@@ -145,7 +120,7 @@ ssize_t recvfrom(int fd, void *buf, size_t n, int flags, __SOCKADDR_ARG addr, so
 		return got;
 	if (shim_netlink(fd)) {
 		*len = room;
-		shim_netlink_name(ADDR(addr), len, false);
+		shim_netlink_name(fd, ADDR(addr), len, false);
 	} else {
 		shim_addr_in(ADDR(addr), *len);
 	}
@@ -159,28 +134,27 @@ ssize_t recvmsg(int fd, struct msghdr *msg, int flags)
 
 	if (got >= 0 && msg->msg_name && shim_netlink(fd)) {
 		msg->msg_namelen = room;
-		shim_netlink_name(msg->msg_name, &msg->msg_namelen, false);
+		shim_netlink_name(fd, msg->msg_name, &msg->msg_namelen, false);
 	} else if (got >= 0 && msg->msg_name)
 		shim_addr_in(msg->msg_name, msg->msg_namelen);
 	return got;
 }
 
-#define NAMES(name)                                                      \
-	int name(int fd, __SOCKADDR_ARG addr, socklen_t *len)            \
-	{                                                                \
-		int got;                                                 \
-                                                                         \
-		if (shim_netlink(fd) && ADDR(addr) && len)               \
-			return shim_netlink_name(ADDR(addr), len, true); \
-		got = REAL(name)(fd, ADDR(addr), len);                   \
-                                                                         \
-		if (got >= 0 && ADDR(addr) && len)                       \
-			shim_addr_in(ADDR(addr), *len);                  \
-		return got;                                              \
+#define NAMES(name, own)                                                    \
+	int name(int fd, __SOCKADDR_ARG addr, socklen_t *len)               \
+	{                                                                   \
+		int got;                                                    \
+                                                                            \
+		if (shim_netlink(fd) && ADDR(addr) && len)                  \
+			return shim_netlink_name(fd, ADDR(addr), len, own); \
+		got = REAL(name)(fd, ADDR(addr), len);                      \
+                                                                            \
+		if (got >= 0 && ADDR(addr) && len)                          \
+			shim_addr_in(ADDR(addr), *len);                     \
+		return got;                                                 \
 	}
-NAMES(getsockname)
-NAMES(getpeername)
-NAMES(accept)
+NAMES(getsockname, true)
+NAMES(getpeername, false)
 
 int accept4(int fd, __SOCKADDR_ARG addr, socklen_t *len, int flags)
 {
@@ -191,15 +165,21 @@ int accept4(int fd, __SOCKADDR_ARG addr, socklen_t *len, int flags)
 	return got;
 }
 
-/* Messages to the fabric's hosts go one by one, for each gets an address of its own. */
+int accept(int fd, __SOCKADDR_ARG addr, socklen_t *len)
+{
+	return accept4(fd, addr, len, 0);
+}
+
+/* Messages to the fabric's hosts go one by one, for each gets an address of its own, and those of netlink. */
 int sendmmsg(int fd, struct mmsghdr *msgs, unsigned int n, int flags)
 {
 	struct sockaddr_storage to;
+	bool netlink = shim_netlink(fd);
 	unsigned int i;
 	ssize_t sent;
 
 	for (i = 0; i < n; i++)
-		if (shim_addr_out(&to, msgs[i].msg_hdr.msg_name, msgs[i].msg_hdr.msg_namelen))
+		if (netlink || shim_addr_out(&to, msgs[i].msg_hdr.msg_name, msgs[i].msg_hdr.msg_namelen))
 			break;
 	if (i == n)
 		return REAL(sendmmsg)(fd, msgs, n, flags);
@@ -214,10 +194,24 @@ int sendmmsg(int fd, struct mmsghdr *msgs, unsigned int n, int flags)
 
 int recvmmsg(int fd, struct mmsghdr *msgs, unsigned int n, int flags, struct timespec *timeout)
 {
-	int got = REAL(recvmmsg)(fd, msgs, n, flags, timeout), i;
+	socklen_t room = sizeof(struct sockaddr_storage);
+	bool netlink = shim_netlink(fd);
+	unsigned int j;
+	int got, i;
 
-	for (i = 0; i < got; i++)
-		if (msgs[i].msg_hdr.msg_name)
-			shim_addr_in(msgs[i].msg_hdr.msg_name, msgs[i].msg_hdr.msg_namelen);
+	for (j = 0; netlink && j < n; j++)
+		if (msgs[j].msg_hdr.msg_name && msgs[j].msg_hdr.msg_namelen < room)
+			room = msgs[j].msg_hdr.msg_namelen;
+	got = REAL(recvmmsg)(fd, msgs, n, flags, timeout);
+	for (i = 0; i < got; i++) {
+		struct msghdr *m = &msgs[i].msg_hdr;
+
+		if (m->msg_name && netlink) {
+			m->msg_namelen = room;
+			shim_netlink_name(fd, m->msg_name, &m->msg_namelen, false);
+		} else if (m->msg_name) {
+			shim_addr_in(m->msg_name, m->msg_namelen);
+		}
+	}
 	return got;
 }

@@ -30,7 +30,12 @@ struct shim_file {
 	pid_t pid;                /* whose connections they are */
 	uint64_t cookie;          /* by which a child attaches */
 	struct uv_shared *shared; /* uverbs only */
+	struct {
+		unsigned int port, groups; /* of its address */
+	} netlink;
 	struct shim_file *parent; /* of a channel: the uverbs file; NULL when that is closed */
+	pid_t event_thread;       /* rdma_cm: thread of the last GET_EVENT; 0: none yet */
+	unsigned int event_wait;  /* rdma_cm: us that DESTROY_ID waits for other threads */
 	unsigned int refs; /* descriptors, and calls under way: a close does not end what another thread waits in */
 };
 
@@ -119,14 +124,19 @@ bool shim_addr_of_name(const char *name, int family, struct in6_addr *addr);
 const char *shim_addr_name(const struct in6_addr *addr);
 /* The nth address of the interface of this host, and the bits of it that are its network's. */
 bool shim_addr_of_netdev(const char *netdev, size_t n, struct in6_addr *addr, unsigned int *len);
-/* The loopback address of this host. */
-bool shim_addr_own(struct sockaddr_storage *to, sa_family_t family);
-/* Translates the loopback address of a host to the address of the host. */
+/* The loopback address, for sockets of @family, of this host's first IPv4 or IPv6 address. False: it has none. */
+bool shim_addr_own(struct sockaddr_storage *to, sa_family_t family, bool v4);
+/* Translates the loopback address of a host to the address of the host; IPv4 in an IPv6 socket is mapped. */
 void shim_addr_in(struct sockaddr *sa, socklen_t len);
 
-/* hooks_netlink.c: sockets of NETLINK_RDMA */
+/* hooks_bind.c */
+/* Is a connection to ::1 one to a listener on :: of this host that bind() has bound elsewhere? @to: where. */
+bool shim_bind_localhost(struct sockaddr_storage *to, const struct sockaddr *sa, socklen_t len);
+
+/* hooks_netlink.c: sockets of NETLINK_RDMA and NETLINK_ROUTE that the daemon answers */
 bool shim_netlink(int fd);
-int shim_netlink_name(struct sockaddr *addr, socklen_t *len, bool own); /* of the program, or the kernel's; always 0 */
+int shim_netlink_bind(int fd, const struct sockaddr *addr, socklen_t len);
+int shim_netlink_name(int fd, struct sockaddr *addr, socklen_t *len, bool own); /* its own, or the kernel's; always 0 */
 ssize_t shim_netlink_send(int fd, const struct msghdr *msg);
 
 /* netdev.c: the network interfaces of the host besides lo, as its sysfs tree has them */

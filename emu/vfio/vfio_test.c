@@ -35,7 +35,7 @@ static void test_messages(struct client *c)
 	row(6, "no other interrupts",
 	    client_call(c, VFIO_CMD_DEVICE_GET_IRQ_INFO, irq, sizeof(irq)) == 16 && !c->in.irq.count);
 	irq[2] = VFIO_PCI_ERR_IRQ_INDEX;
-	row(16, "nor error recovery, which QEMU may ask for",
+	row(16, "nor error recovery, which QEMU may request",
 	    client_call(c, VFIO_CMD_DEVICE_GET_IRQ_INFO, irq, sizeof(irq)) == -EOPNOTSUPP &&
 		    counter(VFIO_CTR_BAD_MESSAGES) == 1);
 	irq[2] = 5;
@@ -154,10 +154,11 @@ static void test_regions(struct client *c)
 	struct {
 		u64 n;
 		struct vfio_write_one w[4];
-	} m = {
-		4,
-		{ { 0x200, 0, 4, "abcd" }, { 0x204, 0, 8, "efghijkl" }, { DEV_BAR, 0, 4, "" }, { 0x20c, 0, 4, "mnop" } }
-	};
+	} m = { 4,
+		{ { 0x200, 0, 4, "abcd" },
+		  { 0x204, 0, 8, { 'e', 'f', 'g', 'h', 'i', 'j', 'k', 'l' } },
+		  { DEV_BAR, 0, 4, "" },
+		  { 0x20c, 0, 4, "mnop" } } };
 	u64 bad = counter(VFIO_CTR_BAD_MESSAGES);
 
 	client_write(c, 0, 0x400, 0x1122334455667788, 8);

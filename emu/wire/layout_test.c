@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Layouts against independent sources: libibmad's field table, libibumad's structs and, where installed, OpenSM's. */
+/* Layouts compared with independent sources: libibmad's field table,
+ * libibumad's structs and, if installed, OpenSM's. */
 #include <stdio.h>
 
-/* Before our headers: libibmad has enumeration tags that are field names here. */
+/* Included first: libibmad has enumeration tags that are field names here. */
 #include <infiniband/mad.h>
 #include <infiniband/umad.h>
 #include <infiniband/umad_cm.h>
@@ -25,7 +26,7 @@ struct row {
 	const char *name;
 	struct wire_field field;
 	enum MAD_FIELDS mad;
-	unsigned int at; /* byte of the record where the field's attribute starts */
+	unsigned int at; /* byte offset of the field's attribute in the record */
 };
 
 #define ROW(f, m)           \
@@ -234,7 +235,7 @@ static const struct row rows[] = {
 	ROW(SERVICEREC_KEY, IB_SA_SR_KEY_F),
 	ROW(SERVICEREC_NAME, IB_SA_SR_NAME_F),
 	ROW(SERVICEREC_DATA, IB_SA_SR_DATA_F),
-	/* PortCounters; QP1Dropped is left out, for libibmad puts it on VL15Dropped */
+	/* PortCounters; QP1Dropped is omitted, because libibmad has it at the offset of VL15Dropped */
 	ROW(PORTCOUNTERS_PORT_SELECT, IB_PC_PORT_SELECT_F),
 	ROW(PORTCOUNTERS_SELECT, IB_PC_COUNTER_SELECT_F),
 	ROW(PORTCOUNTERS_SYMBOL_ERRORS, IB_PC_ERR_SYM_F),
@@ -332,7 +333,7 @@ static const struct row rows[] = {
 	ROW(PORTSAMPLESRESULT_COUNTER(14), IB_PSR_COUNTER14_F),
 };
 
-/* The same value stored by us and by libibmad must give the same bytes, and be read back by each from the other's. */
+/* The same value stored by both sides must give the same bytes, and each side must read back the other's. */
 static void test_row(const struct row *r)
 {
 	struct wire_field field = WIRE_AT(r->at, r->field);
@@ -350,7 +351,7 @@ static void test_row(const struct row *r)
 		row_of(r->name, "read by libibmad", mad_get_field64(ours, 0, r->mad) == v);
 		row_of(r->name, "read by us", wire_get(theirs, field) == v);
 	} else {
-		/* The highest and the lowest bit, so that an offset or a width that is off by one shows. */
+		/* The highest and the lowest bit, which detects an offset or a width that is off by one. */
 		v = 1ull << (field.width - 1) | 1;
 		wire_set(ours, field, v);
 		if (r->mad == IB_VEND2_OUI_F)
@@ -420,7 +421,7 @@ static void test_umad(void)
 	SAME((int)TRAP_BAD_PKEY_SWITCH, (int)UMAD_SM_BAD_SWITCH_PKEY_TRAP);
 }
 
-/* Private data must end with the MAD, in the messages where it is the last thing. */
+/* Private data must end with the MAD, in messages where it is the last field. */
 static void test_cm(void)
 {
 	static const struct row last[] = {

@@ -193,12 +193,18 @@ static void conn_sent(struct trunk_conn *c, size_t n)
 	}
 }
 
+/* Beside a ring the socket only wakes up: its edges are enough, and what it has is read now and then. */
+static void conn_watch_again(struct trunk_conn *c)
+{
+	loop_fd_mod(&c->w, EPOLLIN | (c->blocked ? EPOLLOUT : 0u) | (c->rx.shared ? EPOLLET : 0u));
+}
+
 static void conn_watch(struct trunk_conn *c, bool blocked)
 {
 	if (blocked == c->blocked)
 		return;
 	c->blocked = blocked;
-	loop_fd_mod(&c->w, EPOLLIN | (blocked ? EPOLLOUT : 0u));
+	conn_watch_again(c);
 }
 
 static void conn_tell(struct trunk_conn *c)
@@ -328,6 +334,8 @@ void trunk_conn_has_ring(struct trunk_conn *c)
 	trunk_count(c, TRUNK_CTR_RINGS, 1);
 	list_del(&c->rings);
 	list_add(&c->set->rings, &c->rings);
+	if (c->rx.shared)
+		conn_watch_again(c);
 }
 
 /* The socket has taken all that was to be sent before. Where there is no memory for a ring it goes on. */
@@ -420,7 +428,8 @@ static ssize_t conn_recv(struct trunk_conn *c, u8 *to, size_t size)
 	return n;
 }
 
-static void conn_read(struct trunk_conn *c, struct now now)
+/* One read. True: there may be more. */
+static bool conn_read(struct trunk_conn *c, struct now now)
 {
 	static u8 input[sizeof(c->part) + TRUNK_READ];
 	u32 len = c->part_len, used;
@@ -428,21 +437,23 @@ static void conn_read(struct trunk_conn *c, struct now now)
 
 	memcpy(input, c->part, len);
 	n = conn_recv(c, input + len, c->state == TRUNK_READY ? TRUNK_READ : 512);
+	c->unread = n == TRUNK_READ;
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
-		return;
+		return false;
 	if (n <= 0) {
 		trunk_conn_end(c);
-		return;
+		return false;
 	}
 	c->heard = now.ns;
 	trunk_count(c, TRUNK_CTR_RCV_BYTES, (u64)n);
 	len += (u32)n;
 	used = conn_messages(c, input, len);
 	if (c->ended)
-		return;
+		return false;
 	c->part_len = len - used;
 	memcpy(c->part, input + used, c->part_len);
 	loop_stay_awake(c->set->loop);
+	return true;
 }
 
 /* Receiving by the ring */
@@ -551,8 +562,15 @@ static void on_socket(struct loop_fd *w, u32 events, struct now now)
 		conn_watch(c, false);
 		trunk_conn_flush_later(c);
 	}
-	if (events & (EPOLLIN | EPOLLERR | EPOLLHUP))
-		conn_read(c, now);
+	if (!(events & (EPOLLIN | EPOLLERR | EPOLLHUP)))
+		return;
+	if (c->rx.shared && !(events & (EPOLLERR | EPOLLHUP)) && ++c->unread < TRUNK_UNREAD) {
+		c->heard = now.ns;
+		loop_stay_awake(c->set->loop);
+		return;
+	}
+	while (conn_read(c, now) && c->rx.shared && events & EPOLLHUP)
+		; /* to its end: there are no more edges, and what a socket holds is bounded */
 }
 
 /* Life */
@@ -576,6 +594,10 @@ static void on_timer(struct loop_timer *t, struct now now)
 		return;
 	}
 	loop_timer_set(c->set->loop, &c->timer, now.ns + TRUNK_PING);
+	if (c->unread)
+		conn_read(c, now);
+	if (c->ended)
+		return;
 	c->changes = 0;
 	if (now.ns - c->spoken >= TRUNK_PING) {
 		c->tell_alive = true;

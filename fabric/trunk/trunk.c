@@ -14,10 +14,10 @@
 #include "fabric/trunk/trunk_internal.h"
 
 #define KEY_MAX    4096
-#define RETRY_MIN  (50 * NSEC_PER_MSEC)
+#define RETRY_MIN  (5 * NSEC_PER_MSEC)
 #define RETRY_MAX  (1 * NSEC_PER_SEC)
-#define BACKLOG    128
-#define ACCEPT_MAX 16 /* connections that a listener accepts in its turn */
+#define BACKLOG    SOMAXCONN /* shards of a large topology have thousands of trunks */
+#define ACCEPT_MAX 16        /* connections that a listener accepts in its turn */
 
 const char *trunk_counter_name(enum trunk_counter c)
 {
@@ -54,6 +54,15 @@ u64 trunk_set_counter(const struct trunk_set *s, enum trunk_counter c)
 bool trunk_set_has_tcp(const struct trunk_set *s)
 {
 	return s->tcp;
+}
+
+u32 trunk_set_links_down(const struct trunk_set *s)
+{
+	u32 i, n = 0;
+
+	for (i = 0; i < s->ntrunks; i++)
+		n += !fabric_remote_is_up(s->trunks[i].remote);
+	return n;
 }
 
 /* The fabric's side */
@@ -105,6 +114,8 @@ static void trunk_connect(struct loop_timer *timer, struct now now)
 	if (fd >= 0 && family != AF_UNIX)
 		setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
 	if (fd < 0 || (connect(fd, &t->at.sa, t->at.len) && errno != EINPROGRESS)) {
+		if (fd >= 0 && errno == EAGAIN)
+			t->wait = 0; /* a Unix socket: the peer is there, and has not accepted those before yet */
 		if (fd >= 0)
 			close(fd);
 		trunk_retry_later(t);
@@ -172,7 +183,7 @@ static void on_listener(struct loop_fd *w, u32 events, struct now now)
 			return;
 		if (!local)
 			setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
-		if (l->nunknown >= TRUNK_UNKNOWN) {
+		if (l->nunknown >= (local ? TRUNK_UNKNOWN_LOCAL : TRUNK_UNKNOWN)) {
 			c = list_first(&l->unknown, struct trunk_conn, link);
 			trunk_count(c, TRUNK_CTR_REFUSED_HELLO, 1);
 			trunk_conn_destroy(c);

@@ -38,6 +38,7 @@ struct trunk_set *trunk_set_create(struct loop *loop, struct fabric *f, const st
 				   size_t err_len);
 void trunk_set_destroy(struct trunk_set *s); /* NULL is harmless */
 bool trunk_set_has_tcp(const struct trunk_set *s);
+u32 trunk_set_links_down(const struct trunk_set *s); /* of how many trunks the link is not up */
 
 struct trunk_info {
 	const struct fabric_port *port; /* the port here */

@@ -12,24 +12,26 @@
 #include "emu/wire/smp.h"
 #include "fabric/trunk/trunk.h"
 
-#define TRUNK_VERSION    1
-#define TRUNK_MAGIC      "muslinTK"
-#define TRUNK_NONCE_SIZE 16
-#define TRUNK_MAC_SIZE   32
-#define TRUNK_DATA_VLS   15
-#define TRUNK_MSG_MAX    (WIRE_HDR_MAX + WIRE_MTU_MAX)
-#define TRUNK_SILENCE    (15 * NSEC_PER_SEC) /* without a message: the peer is gone */
-#define TRUNK_PING       (1 * NSEC_PER_SEC)
-#define TRUNK_HELLO_TIME (5 * NSEC_PER_SEC) /* from the connection to the end of the hello */
-#define TRUNK_UNKNOWN    256          /* connections of a listener before their hello; one more replaces the oldest */
-#define TRUNK_READ       (64u << 10)  /* bytes from one connection in its turn */
-#define TRUNK_SNDBUF     (1 << 20)    /* of a Unix socket, as far as the system permits */
-#define TRUNK_WRITE      (1u << 20)   /* likewise to it */
-#define TRUNK_CHANGES    500          /* of the peer's end of the link in a second */
-#define TRUNK_SMPS       1024         /* packets of VL15, which has no credits, that wait to be sent */
-#define TRUNK_FLOW_STEP  512          /* blocks that have come free before the peer is told */
-#define TRUNK_RING       (256u << 10) /* bytes of a ring: a power of 2 */
-#define TRUNK_RING_AFTER 16           /* data packets of a connection before it gets one */
+#define TRUNK_VERSION       1
+#define TRUNK_MAGIC         "muslinTK"
+#define TRUNK_NONCE_SIZE    16
+#define TRUNK_MAC_SIZE      32
+#define TRUNK_DATA_VLS      15
+#define TRUNK_MSG_MAX       (WIRE_HDR_MAX + WIRE_MTU_MAX)
+#define TRUNK_SILENCE       (15 * NSEC_PER_SEC) /* without a message: the peer is gone */
+#define TRUNK_PING          (1 * NSEC_PER_SEC)
+#define TRUNK_HELLO_TIME    (5 * NSEC_PER_SEC) /* from the connection to the end of the hello */
+#define TRUNK_UNKNOWN       256         /* connections of a listener before their hello; one more replaces the oldest */
+#define TRUNK_UNKNOWN_LOCAL 1024        /* on a Unix socket, which only the user's own programs reach */
+#define TRUNK_READ          (64u << 10) /* bytes from one connection in its turn */
+#define TRUNK_SNDBUF        (1 << 20)   /* of a Unix socket, as far as the system permits */
+#define TRUNK_WRITE         (1u << 20)  /* likewise to it */
+#define TRUNK_CHANGES       500         /* of the peer's end of the link in a second */
+#define TRUNK_SMPS          1024        /* packets of VL15, which has no credits, that wait to be sent */
+#define TRUNK_FLOW_STEP     512         /* blocks that have come free before the peer is told */
+#define TRUNK_RING          (256u << 10) /* bytes of a ring: a power of 2 */
+#define TRUNK_UNREAD        64           /* wake-ups by the socket beside a ring until it is read */
+#define TRUNK_RING_AFTER    16           /* data packets of a connection before it gets one */
 
 /* Messages: a head, and so many bytes. Integers are big-endian. */
 enum trunk_type {
@@ -175,6 +177,7 @@ struct trunk_conn {
 	struct trunk_ring tx, rx;
 	struct shared_owner owner; /* of rx */
 	int passed;                /* the descriptor that came last; -1: none */
+	u32 unread;                /* wake-ups by the socket beside a ring since it was read */
 	/* received, of a message that is not whole */
 	u8 part[sizeof(struct trunk_head) + TRUNK_MSG_MAX];
 	u32 part_len;

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Two fabrics with a trunk between them; peers that are wrong or hostile. */
+#include <sys/ioctl.h>
+
 #include "fabric/fault.h"
 #include "fabric/trunk/trunk_fixture.h"
 
@@ -368,7 +370,7 @@ static void test_hello(void)
 	};
 	struct trunk_hello h;
 	static u8 m[60000];
-	int fd[TRUNK_UNKNOWN + 4];
+	int fd[TRUNK_UNKNOWN_LOCAL + 4];
 	char c;
 	u32 i;
 
@@ -556,7 +558,7 @@ static void ring_violation(int i, int fd, struct trunk_ring *r)
 		*head = TRUNK_RING;
 		break;
 	}
-	test_run(0);
+	test_run(i == 5 || i == 6 ? 2 * TRUNK_PING : 0); /* the socket is read now and then */
 }
 
 static void test_ring_violations(void)
@@ -589,6 +591,37 @@ static void test_ring_violations(void)
 		loop_destroy(test_loop);
 		test_loop = NULL;
 	}
+}
+
+/* A peer that wakes up the daemon without an end. */
+static void test_ring_wakes(void)
+{
+	struct trunk_ring r;
+	int fd, waits = -1;
+	u32 i;
+
+	side_start(&a, "leafs 1 hosts 2", "leaf1", "listen", "");
+	fd = stranger_train();
+	stranger_ring(fd, &r, TRUNK_RING);
+	for (i = 0; i < 1000; i++)
+		stranger_send(fd, TRUNK_KEEPALIVE, 0, "", 0);
+	ioctl(a.set->trunks[0].conn->w.fd, FIONREAD, &waits);
+	row(241, "1,000 wake-ups are read in time",
+	    side_state(&a) == PORT_STATE_INIT && waits >= 0 && waits < 4 * TRUNK_UNREAD);
+	stranger_send(fd, TRUNK_KEEPALIVE, 0, "", 0);
+	test_run(2 * TRUNK_PING);
+	ioctl(a.set->trunks[0].conn->w.fd, FIONREAD, &waits);
+	row(242, "and the last ones soon", !waits && !side_counter(&a, TRUNK_CTR_VIOLATIONS));
+	for (i = 0; i < 10; i++)
+		stranger_send(fd, TRUNK_KEEPALIVE, 0, "", 0);
+	row(243, "its end behind some", side_state(&a) == PORT_STATE_INIT);
+	close(fd);
+	test_run(0);
+	row(244, "is seen at once", side_state(&a) == PORT_STATE_DOWN);
+	trunk_ring_destroy(&r);
+	side_stop(&a);
+	loop_destroy(test_loop);
+	test_loop = NULL;
 }
 
 /* A reader whose index cannot be, and one whose memory is gone. */
@@ -638,6 +671,7 @@ int main(void)
 	test_hello();
 	test_violations();
 	test_ring_violations();
+	test_ring_wakes();
 	test_ring_reader();
 	row(240, "no packet is left", wire_packet_live() == live);
 	return rows_end();

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """
-Two guests on different switches: their HCAs against the kernel's rdma_rxe over virtio-net between the same two, and two
-with a ConnectX against two with our module's device.
+Two guests on different switches: their HCAs against the kernel's rdma_rxe over virtio-net between the same two, and
+two with a ConnectX against two with the virtio device.
 
     h1 (guest a) -- leaf1 ---- leaf2 -- h5 (guest b)
          |                                   |
@@ -18,13 +18,13 @@ from muslin import wait_until
 from . import by_turns, last_row, report, row
 
 LAN = ("10.9.0.1", "10.9.0.2")
-MTU = 9000  # the largest that serves rxe: its packets of 4096 bytes, as ours are
+MTU = 9000  # the largest that supports rxe: its packets have 4096 bytes, as those of muslin
 FILE_MIB = 64
 T_TYPICAL, T_AVG = 4, 5  # columns of ib_send_lat
 
 
 def nic(folder, i):
-    """A NIC whose packets go to the other guest's as datagrams between two sockets."""
+    """A network card whose packets are datagrams between two sockets, to the other guest's card."""
     me, peer = (f"{folder}/lan{n}" for n in (i, 1 - i))
     lan = f"dgram,id=lan,local.type=unix,local.path={me},remote.type=unix,remote.path={peer}"
     card = f"virtio-net-pci,netdev=lan,mac=52:54:00:00:00:0{i + 1}"
@@ -33,7 +33,7 @@ def nic(folder, i):
 
 @contextlib.contextmanager
 def two_guests(bench, model="muslin"):
-    """On a fabric of their own; the first one knows how long it took to its shell."""
+    """Two guests on a fabric; the first one records its boot time."""
     with bench.fabric(name=f"bench-{model}") as fabric:
         options = ["--model", model]
         fabric.command("vm", "--build", *options, timeout=300)
@@ -68,7 +68,7 @@ def perftest(guests, device, program, *args):
 
 
 def connected(answer):
-    """What a client has printed; None when its server did not listen yet."""
+    """The output of a client; None if its server was not listening yet."""
     status, out = answer
     if status and not re.search("ouldn't connect|refused", out):
         raise AssertionError(out)
@@ -76,13 +76,20 @@ def connected(answer):
 
 
 def exits(fabric):
-    """Kicks that the guests gave for messages, and interrupts that they got for them."""
-    found = [n["guest"]["counters"] for n in fabric.show()["nodes"] if "guest" in n]
-    return [sum(c[name] for c in found) for name in ("doorbell_kicks", "completion_interrupts")]
+    """Kicks that the guests gave for messages, of a ConnectX accesses to registers, and interrupts that they got."""
+    found = [n["guest"] for n in fabric.show()["nodes"] if "guest" in n]
+    functions = [f["counters"] for guest in found for f in guest["connectx"]]
+    return [
+        sum(g["counters"].get(ours, 0) for g in found) + sum(c.get(name, 0) for c in functions for name in theirs)
+        for ours, theirs in (
+            ("doorbell_kicks", ("region_writes", "region_reads")),
+            ("completion_interrupts", ("interrupts",)),
+        )
+    ]
 
 
 def counted(guests, messages, device, program, *args):
-    """As perftest(), and how many exits a message took, both guests' together: kicks, interrupts."""
+    """As perftest(), and the exits of both guests per message: kicks, interrupts."""
     before = exits(guests[0].fabric)
     figures = perftest(guests, device, program, *args)
     after = exits(guests[0].fabric)
@@ -95,7 +102,7 @@ def told(what, figure, ratio, _want, _good):
 
 
 def judge(guests):
-    """How a comparison is printed: what is wanted is wanted of guests without KVM, and with it the figures are told."""
+    """The printer of comparisons: row() with targets for guests without KVM; with KVM only the figures."""
     return row if guests[0].call("dmesg | grep -q 'Hypervisor detected: KVM'")[0] else told
 
 
@@ -149,7 +156,7 @@ def stream(guests, address, seconds=3):
 
 
 def ipoib(guests):
-    """TCP by ib0 against the other card with the same MTU, which QEMU gives no offloads on such a network."""
+    """TCP by ib0 against the other card with the same MTU, for which QEMU supports no offloads on such a network."""
     a, b = guests
     before = exits(a.fabric), packets(a)
     ours = stream(guests, a.fabric.ip(b.host))
@@ -196,7 +203,7 @@ def nfs(guests):
 
 
 def read_by_rdma(guests):
-    """MB/s of a file in the first one's memory that the second one reads, once."""
+    """MB/s at which the second guest reads a file in the first one's memory, once."""
     server, client = guests
     server.run("nfs-server")
     server.run(f"dd if=/dev/zero of=/export/file bs=1M count={FILE_MIB} 2>&1")
@@ -204,30 +211,42 @@ def read_by_rdma(guests):
     return read_rate(client, f"nfs-mount {server.fabric.ip(server.host)}")
 
 
-# What is compared of guests with either model: unit, and whether more is better.
+# What is compared of guests with either model: unit, whether more is better, and how many messages it takes.
 BOTH = {
-    "ib_write_bw 64 KiB": ("MB/s", True, lambda g: perftest(g, g[0].device, "ib_write_bw", "-s", 65536, "-n", 5000)[3]),
+    "ib_write_bw 64 KiB": (
+        "MB/s",
+        True,
+        5000,
+        lambda g: perftest(g, g[0].device, "ib_write_bw", "-s", 65536, "-n", 5000)[3],
+    ),
     "ib_send_lat 64 B, typical": (
         "us",
         False,
+        4000,
         lambda g: perftest(g, g[0].device, "ib_send_lat", "-s", 64, "-n", 2000)[T_TYPICAL],
     ),
-    "IPoIB, TCP in datagrams": ("Mbit/s", True, lambda g: stream(g, g[0].fabric.ip(g[1].host))),
-    "NFS over RDMA, read": ("MB/s", True, read_by_rdma),
+    "IPoIB, TCP in datagrams": ("Mbit/s", True, None, lambda g: stream(g, g[0].fabric.ip(g[1].host))),
+    "NFS over RDMA, read": ("MB/s", True, FILE_MIB * 16, read_by_rdma),
 }
-WANTED = {"IPoIB, TCP in datagrams": 0.8, "NFS over RDMA, read": 0.8}  # of the other model's; else as good
+WANTED = {"IPoIB, TCP in datagrams": 0.8, "NFS over RDMA, read": 0.8}  # ratios to the other model's; else 1
 BOOT = 1  # seconds more, at most
 
 
 def models(bench):
     with two_guests(bench) as ours, two_guests(bench, "connectx") as theirs:
-        for what, (unit, more, measure) in BOTH.items():
-            figure, peer = by_turns(lambda m=measure: m(theirs), lambda m=measure: m(ours), 1 if "NFS" in what else 3)
+        for what, (unit, more, messages, measure) in BOTH.items():
+            times = 1 if "NFS" in what else 3
+            before = exits(theirs[0].fabric)
+            figure, peer = by_turns(lambda m=measure: m(theirs), lambda m=measure: m(ours), times)
+            after = exits(theirs[0].fabric)
             ratio = figure / peer
             want = WANTED.get(what, 1)
             good = ratio >= want if more else ratio <= want
             wanted = f"{'>=' if more else '<='} {want}"
             row(f"ConnectX's {what} : our device's", f"{figure:.1f} {unit}", ratio, wanted, good)
+            if messages:
+                each = [(b - a) / messages / times for a, b in zip(before, after, strict=True)]
+                report_exits("64 KiB read" if "NFS" in what else what.split()[0], each)
         boot, peer = (sum(vm.boot for vm in pair) / 2 for pair in (theirs, ours))
         good = boot <= peer + BOOT
         row("ConnectX's boot to a shell : our device's", f"{boot:.1f} s", boot / peer, f"+{BOOT} s", good)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""A subnet of two daemons: across the trunk, and beside it, compared with one daemon."""
+"""A subnet of two daemons: traffic across the trunk, and within each daemon, compared with one daemon."""
 
 import concurrent.futures
 import os
@@ -103,4 +103,4 @@ def run(bench):
     across_and_within(bench)
     over_tcp(bench)
     two_cores(bench)
-    bring_up(bench, int(os.environ.get("BENCH_TRUNK_K", "16")))
+    bring_up(bench, int(os.environ.get("BENCH_TRUNK_K", "36")))

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * A hostile driver of a ConnectX, in a guest as root, where no kernel's driver has the function: hostile-connectx DEVICE MODE [SEED].
- * DEVICE is the function's folder in sysfs. It writes what it likes into commands, queues, doorbell records and the BAR, then begins
- * anew and does honest work. It exits with 0 when that was done as if nothing had been.
+ * A hostile driver of a ConnectX, in a guest as root, where no driver of the kernel uses the function: hostile-connectx
+ * DEVICE MODE [SEED]. DEVICE is the function's directory in sysfs. It writes random values to commands, queues,
+ * doorbell records and the BAR, then resets the function and uses it correctly. Exits with 0 if the function still
+ * works.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -16,7 +17,7 @@
 #define WILD_NS   1500000000ull
 #define ANSWER_NS (5 * NSEC_PER_SEC)
 #define BAR_BYTES (1u << 25)
-#define MEM_BYTES (1u << 21) /* a huge page, of which the addresses follow each other */
+#define MEM_BYTES (1u << 21) /* a huge page, with contiguous physical addresses */
 #define QPS       4
 #define MESSAGE   1000
 #define DOORBELL  0x18
@@ -42,7 +43,7 @@ static u64 driver_addr(u32 at)
 	return physical + at;
 }
 
-/* A command is waited for: it ends before the next thing happens, or never. */
+/* Writes a register. A command is complete, or has timed out, on return. */
 static void driver_poke(struct driver *dr, u64 off, u32 v)
 {
 	u64 end = clock_read() + ANSWER_NS;
@@ -125,7 +126,7 @@ static void map_memory(void)
 	physical = (entry & ((1ull << 55) - 1)) * 4096;
 }
 
-/* Tells where commands are, and what its port's LID is. */
+/* Sets the address of the command queue, and queries the port's LID. */
 static void attach(void)
 {
 	driver_poke(&d, 0x10, (u32)(driver_addr(AT_QUEUE) >> 32));
@@ -136,7 +137,10 @@ static void attach(void)
 	d.lid = (u16)cx_get(cx_ptr(d.out, query_hca_vport_context_out, hca_vport_context), hca_vport_context, lid);
 }
 
-/* Instead of the key of all memory, one of the program's own page: the guest's kernel must outlive what requests say. */
+/*
+ * Replaces the key of all memory by one of the program's own page, so that random requests do not overwrite the guest's
+ * kernel.
+ */
 static void limited_key(void)
 {
 	u32 i, all = d.lkey >> 8;
@@ -163,7 +167,7 @@ static void start(void)
 	}
 }
 
-/* An honest message from a queue pair to itself. */
+/* Sends a valid message from a queue pair to itself. */
 static void honest(void)
 {
 	u64 end = clock_read() + ANSWER_NS;
@@ -194,8 +198,8 @@ static void honest(void)
 }
 
 /*
- * 8 bytes that a field might be. Addresses are the program's own or beyond all memory, and small numbers lie in the first page, so that
- * the guest's kernel lives.
+ * 8 random bytes of a field. Addresses are the program's own or beyond all memory, and small numbers are in the first
+ * page, so that the guest's kernel survives.
  */
 static u64 wild(void)
 {
@@ -226,7 +230,7 @@ static void scribble(u32 at, u32 bytes, u32 times)
 	}
 }
 
-/* Commands of all numbers, with any input, boxes that lead anywhere, and entries that say what they like. */
+/* Commands of all opcodes, with any input, invalid mailbox addresses, and random entries. */
 static void commands(void)
 {
 	u64 end = clock_read() + WILD_NS;
@@ -257,7 +261,7 @@ static void commands(void)
 	}
 }
 
-/* Requests, doorbell records, completions and events are overwritten while doorbells ring. */
+/* Overwrites requests, doorbell records, completions and events while doorbells ring. */
 static void queues(void)
 {
 	u64 end = clock_read() + WILD_NS;
@@ -269,7 +273,7 @@ static void queues(void)
 			scribble(AT_WQ, QPS * 4096, 64);
 			scribble(AT_EQ, AT_WQ - AT_EQ, 8);
 			for (i = 0; i < QPS; i++) {
-				/* Often a request of a known operation, with a size that may be right. */
+				/* often a request with a known opcode, and a possibly valid size */
 				wire_store(driver_wqe(&d, i, draw()), 4, draw() % 16 << 8 | draw() % 0x26);
 				wire_store(driver_wqe(&d, i, draw()) + 4, 4, qpn[i] << 8 | draw() % 64);
 				wire_store(d.c.mem + AT_RECORDS + 64 + i * 64, 4, draw() % 5 ? draw() % 8 : draw());
@@ -283,14 +287,14 @@ static void queues(void)
 	}
 }
 
-/* Each word of the BAR, doorbells of all pages first, in writes of all sizes. */
+/* Writes all words of the BAR, the doorbells of all pages first, in all sizes. */
 static void bar(void)
 {
 	u64 end = clock_read() + WILD_NS;
-	u32 at, n;
+	u32 at;
 
 	start();
-	for (n = 0; clock_read() < end; n++) {
+	while (clock_read() < end) {
 		at = draw() % 4 ? (draw() % 8 ? d.uar : draw() % (BAR_BYTES / 4096)) * 4096 + draw() % 4096
 				: draw() % (draw() % 2 ? 0x6000 : BAR_BYTES);
 		at &= ~7u;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""One simulated fabric, driven through the muslin program as a user would."""
+"""One simulated fabric, controlled by the muslin command."""
 
 import itertools
 import json
@@ -17,8 +17,9 @@ from .vm import VM
 
 class Fabric:
     """
-    A fabric under a name of its own. @programs: the folder with muslin and muslind; @folder: where logs, captures and
-    the run directory go; @user: a uid to run everything as (None: the caller's own); @seed: of what is random.
+    A fabric with a name of its own. @programs: the directory of muslin and muslind; @folder: the directory for logs,
+    captures and the run directory; @user: the uid that runs everything (None: the caller's own); @seed: of random
+    decisions.
     """
 
     def __init__(self, programs, folder, name, *, user=None, wrapper=(), seed=None):
@@ -33,7 +34,7 @@ class Fabric:
         self.faults = []
         self.hold = None
         self.vms = []
-        self.capture = False  # what passes the ports of hosts that are used
+        self.capture = False  # capture the ports of hosts that are used
         self.traces = {}
         self.env = {k: v for k, v in os.environ.items() if not k.startswith(("MUSLIN_", "LD_PRELOAD", "XDG_RUNTIME"))}
         self.env["MUSLIN_RUNDIR"] = str(self.folder / "run")
@@ -42,11 +43,11 @@ class Fabric:
         self.env["LC_ALL"] = "C.UTF-8"
         cache = pathlib.Path(tempfile.gettempdir()) / f"muslin-cache-{user or os.getuid()}"
         self.env["MUSLIN_CACHE"] = os.environ.get("MUSLIN_CACHE", str(cache))
-        guests = ("MUSLIN_ACCEL", "MUSLIN_KERNEL", "MUSLIN_MODEL", "MUSLIN_QEMU")
+        guests = ("MUSLIN_ACCEL", "MUSLIN_KERNEL", "MUSLIN_MODEL", "MUSLIN_QEMU", "MUSLIN_SNAPSHOT")
         self.env |= {k: os.environ[k] for k in guests if k in os.environ}
         self.env["OSM_CACHE_DIR"] = self.env["OSM_TMP_DIR"] = str(self.folder)
         # muslin-sm on a host of the fabric is preloaded, too. The quarantine of freed memory is smaller than the growth
-        # that tests of the daemon's memory permit.
+        # that tests of the daemon's memory allow.
         options = f"log_path={self.folder}/sanitizer:verify_asan_link_order=0:quarantine_size_mb=8"
         self.env |= {f"{sanitizer}_OPTIONS": options for sanitizer in ("ASAN", "LSAN", "UBSAN")}
 
@@ -66,32 +67,36 @@ class Fabric:
         return self._start([self.muslin, *args], pass_fds)
 
     def _capture(self, hosts):
-        """With --muslin-capture: all that passes the ports of @hosts, from the first program or guest there on."""
+        """
+        With --muslin-capture: captures the packets of the ports of @hosts, from the first program or guest there on.
+        """
         for h in hosts.split(",") if self.capture else []:
             if h not in self.traces:
                 self.traces[h] = self.trace(h)
 
     def trace(self, place, *options):
-        """Captures the packets that pass @place (a host, or NODE:PORT) until the block ends; returns the Trace."""
+        """
+        Captures the packets that pass @place (a host, or NODE:PORT) until the end of the block; returns the Trace.
+        """
         return Trace(self, place, self.folder / f"{next(self.count):03}-{place.replace(':', '.')}.pcapng", options)
 
     def vm(self, host, *options, timeout=300.0):
-        """Boots a guest on @host and returns its VM. The first one on a machine waits for its image."""
+        """Boots a guest on @host and returns its VM. The first one on a machine has to build its image."""
         self._capture(host)
         vm = VM(self, host, *options, timeout=timeout)
         self.vms.append(vm)
         return vm
 
     def run(self, host, *argv, timeout=60.0, status=0):
-        """Runs a program on @host to its end and returns what it printed."""
+        """Runs a program on @host to its end and returns its output."""
         return self.start(host, *argv).wait(timeout, status)
 
     def pair(self, server, client, *, client_fabric=None, ready=None, restart=pair.RESTART_BOTH, timeout=60.0):
         """
         Runs @server = (host, argv...) and @client = (host, argv...) against each other and returns both outputs; the
         client's host is one of this fabric or of @client_fabric. The client starts when the server has printed @ready;
-        with None it starts at once, and again while it is refused or one of them prints what @restart matches
-        (see muslin.pair).
+        with None it starts at once, and again while its connection is refused or one of them prints a match of
+        @restart (see muslin.pair).
         """
         srv, clients = self.start(*server), client_fabric or self
         if ready:
@@ -117,8 +122,8 @@ class Fabric:
 
     def up(self, topology=None, *args, timeout=120.0):
         """
-        Brings it up and waits for the embedded subnet manager, unless --no-sm is among @args; @topology is a path, or a
-        topology as text (of one line or several).
+        Brings the fabric up and waits for the embedded subnet manager, unless --no-sm is among @args; @topology is a
+        path, or a topology as text (of one line or several).
         """
         argv = ["up", *([] if self.seed is None or "--seed" in args else ["--seed", str(self.seed)])]
         if topology is not None:
@@ -128,7 +133,7 @@ class Fabric:
                 path.chmod(0o644)
                 topology = path
             argv.append(topology)
-        # The daemon ends when the write end is closed, by down() or because this process is no more.
+        # The daemon exits when the write end is closed, by down() or because this process has ended.
         end, self.hold = os.pipe()
         try:
             self.command(argv[0], "--hold", end, *argv[1:], *args, timeout=timeout, pass_fds=(end,))
@@ -145,7 +150,7 @@ class Fabric:
         return self
 
     def down(self):
-        """Ends programs and daemon; a report of the sanitizers is an error then. Harmless when it is down."""
+        """Ends programs and daemon; raises if a sanitizer has reported an error. No effect when the fabric is down."""
         for trace in self.traces.values():
             trace.stop()
         for p in self.processes:
@@ -162,8 +167,8 @@ class Fabric:
 
     def fault(self, place, action, *flags, expect=True, **keys):
         """
-        Arms a fault: fabric.fault("h5", "drop", opcode="ack", nth=3). @flags are words without a value; a key that is a
-        word of Python takes an underscore (for_="5ms"). @expect False: the test does not mind when it never fires.
+        Arms a fault: fabric.fault("h5", "drop", opcode="ack", nth=3). @flags are words without a value; a key that is
+        a Python keyword ends with an underscore (for_="5ms"). @expect False: the test does not fail if it never fires.
         """
         words = [place, action, *flags, *(f"{k.rstrip('_')}={v}" for k, v in keys.items())]
         number = int(self.command("fault", "add", *words).split()[-1])
@@ -176,13 +181,13 @@ class Fabric:
             f.clear()
 
     def unfired(self):
-        """The faults that were to fire and never did."""
+        """The faults that had to fire and never did."""
         return [f for f in self.faults if f.expect and not f.hits]
 
-    # Its state
+    # State
 
     def show(self):
-        """The state of the fabric: what `muslin show --json` prints."""
+        """The state of the fabric: the output of `muslin show --json`."""
         return json.loads(self.command("show", "--json", "--counters"))
 
     @property
@@ -191,7 +196,7 @@ class Fabric:
         return [Host(self, n["name"]) for n in self.show()["nodes"] if n["type"] != "switch"]
 
     def host(self, name):
-        """The Host of that name."""
+        """The Host with that name."""
         found = {h.name: h for h in self.hosts}
         if name not in found:
             raise FabricError(f"no host {name}; there are {', '.join(found)}")
@@ -218,7 +223,7 @@ class Fabric:
         return next(a.split("/")[0] for a in self.node(host)["ips"] if ":" not in a)
 
     def wait_active(self, timeout=60.0):
-        """Until every port that has a link is Active."""
+        """Waits until every port with a link is Active."""
 
         def settled():
             ports = [(n["name"], p["num"], p["state"]) for n in self.show()["nodes"] for p in n["ports"]]

@@ -18,7 +18,7 @@ from .fabric import Fabric
 from .vm import MODELS
 
 TREE = pathlib.Path(__file__).resolve().parents[2]
-FABRICS = pytest.StashKey[list]()  # of a test: those made for it
+FABRICS = pytest.StashKey[list]()  # of a test: its fabrics
 REPORTS = pytest.StashKey[dict]()  # of a test: pytest's report of each phase
 
 
@@ -39,14 +39,14 @@ def pytest_addoption(parser):
 def pytest_configure(config):
     config.addinivalue_line("markers", "muslin(topology, *args): of muslin_fabric, and arguments of `muslin up`")
     config.addinivalue_line("markers", "guest: boots QEMU guests")
-    config.addinivalue_line("markers", "model(name): skipped where --muslin-model is another one")
+    config.addinivalue_line("markers", "model(name, reason=None): skipped where --muslin-model is another one")
     for option in ("kernel", "qemu", "model"):
         if config.getoption(f"--muslin-{option}"):
             os.environ[f"MUSLIN_{option.upper()}"] = config.getoption(f"--muslin-{option}")
 
 
 def pytest_collection_modifyitems(config, items):
-    """Tests with guests are skipped, with the reason, where there is no QEMU or nothing to build the driver with."""
+    """Skips tests with guests, with the reason, if there is no QEMU or the driver cannot be built."""
     qemu = os.environ.get("MUSLIN_QEMU") or "qemu-system-x86_64"
     if qemu[0].isdigit() or qemu == "newest":
         qemu = "qemu-system-x86_64"
@@ -56,7 +56,8 @@ def pytest_collection_modifyitems(config, items):
     for item in items:
         only = item.get_closest_marker("model")
         if only and model not in (None, *only.args):
-            item.add_marker(pytest.mark.skip(reason=f"of the model {only.args[0]} alone"))
+            why = f": {only.kwargs['reason']}" if "reason" in only.kwargs else ""
+            item.add_marker(pytest.mark.skip(reason=f"of the model {only.args[0]} alone{why}"))
         if item.get_closest_marker("guest"):
             if missing:
                 item.add_marker(pytest.mark.skip(reason=f"no {' and '.join(missing)} here: ci/deps vm"))
@@ -71,13 +72,15 @@ def pytest_report_header(config):
 
 
 def _vms(item):
-    """The guests of the fabrics that the test uses."""
+    """The guests of the test's fabrics."""
     return [vm for f in getattr(item, "funcargs", {}).values() if isinstance(f, Fabric) for vm in f.vms]
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_runtest_call(item):
-    """After a test has passed: it fails when a fault that it armed never fired, or the kernel of a guest complained."""
+    """
+    Fails a test that has passed if a fault that it armed never fired, or the kernel of a guest reported a problem.
+    """
     idle = [str(f) for fabric in item.stash.get(FABRICS, []) for f in fabric.unfired()]
     if idle:
         raise AssertionError("never fired: " + "; ".join(idle))
@@ -96,7 +99,7 @@ def pytest_runtest_makereport(item, call):
 
 
 def pytest_sessionfinish(session):
-    """The index over the pages of all workers."""
+    """Writes the index of the pages of all workers."""
     if not hasattr(session.config, "workerinput"):
         for option in ("--muslin-report", "--muslin-artifacts"):
             folder = session.config.getoption(option)
@@ -109,7 +112,7 @@ def pytest_sessionfinish(session):
 
 @pytest.fixture(scope="session")
 def muslin_user(request):
-    """The uid that fabrics and programs run as when root starts the tests; None: the caller's own."""
+    """The uid of fabrics and programs if root starts the tests; None: the caller's own."""
     name = request.config.getoption("--muslin-user")
     return pwd.getpwnam(name).pw_uid if name and os.geteuid() == 0 else None
 
@@ -117,8 +120,8 @@ def muslin_user(request):
 @pytest.fixture(scope="session")
 def muslin_programs(request):
     """
-    The folder with the programs: those of --muslin-build as `make install` lays them out, in a place that any user may
-    read; without that option and without a tree around the plugin, those that are installed.
+    The directory of the programs: those of --muslin-build as `make install` installs them, in a directory that any
+    user may read; without that option and outside of a source tree, the installed ones.
     """
     build = request.config.getoption("--muslin-build")
     tree = (TREE / "Makefile").exists()
@@ -133,7 +136,7 @@ def muslin_programs(request):
         yield programs
         return
     build = pathlib.Path(build or TREE / "build").resolve()
-    if not tree:  # a build folder of a tree somewhere else: its programs find each other
+    if not tree:  # the build directory of another source tree: its programs find each other
         if not (build / "muslin").exists():
             pytest.fail(f"--muslin-build={build}: there is no program muslin: build it with `make`", pytrace=False)
         yield build
@@ -149,8 +152,8 @@ def muslin_programs(request):
 @pytest.fixture(scope="session")
 def muslin_addresses():
     """
-    addresses(n): so many IPv4 loopback addresses for RoCE and iWARP hosts, which neither another fixture nor another
-    worker of pytest-xdist has.
+    addresses(n): n IPv4 loopback addresses for RoCE and iWARP hosts, which no other fixture and no other worker of
+    pytest-xdist uses.
     """
     numbers = itertools.cycle(range(1, 255))
     pid = os.getpid()
@@ -162,7 +165,10 @@ def muslin_addresses():
 
 @pytest.fixture(scope="session")
 def muslin_make_fabric(request, muslin_programs, muslin_user):
-    """make(label): a Fabric that is not up, in its own folder. The caller takes it down; for fixtures of any scope."""
+    """
+    make(label): a Fabric that is not up, in a directory of its own. The caller takes it down; for fixtures of any
+    scope.
+    """
 
     def make(label):
         folder = pathlib.Path(tempfile.mkdtemp(prefix="muslin-t-"))
@@ -177,7 +183,7 @@ def muslin_make_fabric(request, muslin_programs, muslin_user):
 
 
 def _artifact_name(nodeid, n=0):
-    """A file name for a test: its node id, which stays readable; two tests never share one."""
+    """A readable file name for a test, from its node id; different for any two tests."""
     name = re.sub(r"[^\w.=,+@\[\]-]", "_", nodeid.replace("::", ".").replace("/", "."))
     if name != nodeid.replace("::", ".").replace("/", ".") or len(name) > 180:
         name = f"{name[:180]}-{hashlib.sha256(nodeid.encode()).hexdigest()[:6]}"
@@ -195,7 +201,7 @@ def _finish(fabric, request, reports, n=0):
     folders = [pathlib.Path(f) / _artifact_name(nodeid, n) for f in sorted(wanted)]
     for folder in folders if fabric.hold is not None else []:
         page = report.write(fabric, folder, nodeid, reports, replay)
-        if hasattr(request.node, "user_properties"):  # a test's, not a module's
+        if hasattr(request.node, "user_properties"):  # of a test, not of a module
             request.node.user_properties.append(("muslin_report", str(page)))
     try:
         fabric.down()
@@ -207,7 +213,7 @@ def _finish(fabric, request, reports, n=0):
 
 
 def _not_kept(folder, names):
-    """What a copy of a fabric's folder leaves out: sockets, and the tree that programs see as /sys."""
+    """Omitted from a copy of a fabric's directory: sockets, and the tree that programs see as /sys."""
     return [n for n in names if n == "tree" or pathlib.Path(folder, n).is_socket()]
 
 
@@ -224,7 +230,9 @@ def _test_name(request):
 
 @pytest.fixture
 def muslin_topology(request):
-    """The topology of muslin_fabric: of the marker, else of the ini value. Override it for the tests of a folder."""
+    """
+    The topology of muslin_fabric: of the marker, else of the ini value. Override it for the tests of a directory.
+    """
     marker = request.node.get_closest_marker("muslin")
     if marker and marker.args:
         return marker.args[0]
@@ -273,22 +281,22 @@ def muslin_shared_fabric(request, muslin_make_fabric):
     _finish(f, request, {} if failed else {"call": report.PASSED})
 
 
-# The names of before 1.0.
+# Names before 1.0.
 
 
 @pytest.fixture
 def new_fabric(muslin_new_fabric):
-    """muslin_new_fabric."""
+    """Alias of muslin_new_fabric."""
     return muslin_new_fabric
 
 
 @pytest.fixture
 def fabric(muslin_fabric):
-    """muslin_fabric."""
+    """Alias of muslin_fabric."""
     return muslin_fabric
 
 
 @pytest.fixture(scope="module")
 def shared_fabric(muslin_shared_fabric):
-    """muslin_shared_fabric."""
+    """Alias of muslin_shared_fabric."""
     return muslin_shared_fabric

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""Guests on hosts of a fabric, driven by commands over a virtio port."""
+"""Guests on hosts of a fabric, controlled by commands over a virtio port."""
 
 import base64
 import math
@@ -13,16 +13,16 @@ from .job import KILLED, Job
 from .process import wait_until
 
 SPLAT = re.compile(
-    r"BUG:|WARNING: CPU|Oops|general protection|Kernel panic|KASAN|UBSAN|rcu: INFO|possible recursive locking|"
-    r"blocked for more than|refcount_t:|list_(add|del) corruption|Call Trace:"
+    r"BUG:|WARNING: CPU|Oops|general protection(?! fault ip:)|Kernel panic|KASAN|UBSAN|rcu: INFO|blocked for more than|"
+    r"possible recursive locking|refcount_t:|list_(add|del) corruption|Call Trace:"
 )
-MODELS = {"muslin": "muslin0", "connectx": "mlx5_0"}  # of the adapter, and what the guest calls its first one
-GRACE = 15  # seconds that a guest may take to answer
-READY = "ready"  # what the guest says once it serves commands
+MODELS = {"muslin": "muslin0", "connectx": "mlx5_0"}  # of the adapter, and the guest's name for its first one
+GRACE = 15  # time-out in seconds of a guest's response
+READY = "ready"  # printed by the guest when it accepts commands
 
 
 class VM:
-    """A guest on @host ("h1", or "h1,h2" for two HCAs), started by `muslin vm`; ready when it serves commands."""
+    """A guest on @host ("h1", or "h1,h2" for two HCAs), started by `muslin vm`; ready when it accepts commands."""
 
     def __init__(self, fabric, host, *options, timeout=120.0):
         n = next(fabric.count)
@@ -50,7 +50,7 @@ class VM:
 
     @property
     def device(self):
-        """The name of the RDMA device, the first one where there are several."""
+        """The name of the RDMA device, of the first one if there are several."""
         return MODELS[self.model]
 
     def console_text(self):
@@ -74,10 +74,10 @@ class VM:
         return line.decode()
 
     def call(self, command, timeout=60.0):
-        """Runs a shell command and returns (exit status, output); one that takes longer is killed, and fails."""
+        """Runs a shell command and returns (exit status, output); kills one that takes longer, and raises."""
         text = command if isinstance(command, str) else shlex.join(map(str, command))
-        self._send(text, timeout)
         began = time.monotonic()
+        self._send(text, timeout)
         number = 0
         while number != self.sent:
             number, status, out = self._answer(began + timeout + GRACE)
@@ -91,7 +91,7 @@ class VM:
         self.sock.sendall(f"{self.sent} {math.ceil(timeout)} {base64.b64encode(text.encode()).decode()}\n".encode())
 
     def _answer(self, end):
-        """The next one: to this command, or to one that nobody has waited for."""
+        """Reads the next response: to this command, or to an earlier one that timed out."""
         answer = self._line(end)
         if answer == READY:
             raise AssertionError(f"the guest on {self.host} has booted again:\n{self.console_text()[-4000:]}")
@@ -102,7 +102,7 @@ class VM:
         return number, status, out.decode(errors="replace")
 
     def run(self, command, timeout=60.0, status=0):
-        """Runs a shell command to its end, checks its status (None: any) and returns what it printed."""
+        """Runs a shell command to its end, checks its status (None: any) and returns its output."""
         got, out = self.call(command, timeout)
         if status is not None and got != status:
             raise ProcessFailed(f"in the guest on {self.host} `{command}` ended with {got}, not {status}:\n{out}")
@@ -120,7 +120,7 @@ class VM:
         return base64.b64decode(self.run(f"base64 {path}"))
 
     def wait(self, command, timeout=30.0, what=None):
-        """Until the command succeeds; returns its output."""
+        """Waits until the command succeeds; returns its output."""
 
         def done():
             status, out = self.call(command)
@@ -129,22 +129,22 @@ class VM:
         return wait_until(done, timeout, what or f"`{command}` in the guest on {self.host}", 0.3)
 
     def wait_ib0(self, dev="ib0", timeout=30.0):
-        """Until the interface has its carrier: it has joined the broadcast group."""
+        """Waits until the interface has its carrier: it has joined the broadcast group."""
         try:
             self.wait(f"[ \"$(cat /sys/class/net/{dev}/carrier)\" = 1 ]", timeout)
         except WaitTimeout:
-            self.check()  # a driver that has crashed says so in the kernel's log alone
+            self.check()  # a crash of the driver is reported in the kernel's log only
             raise
         return self
 
     def ping(self, to, *, size=56, count=3):
-        """Pings an address of either family; every echo comes."""
+        """Pings an address of either family; every echo must return."""
         out = self.run(f"ping -c {count} -i 0.2 -W 5 -s {size} {to}")
         if f" {count} received" not in out:
             raise AssertionError(f"from the guest on {self.host}:\n{out}")
 
     def reboot(self, timeout=120.0):
-        """Boots again at once, as after a watchdog's reset: nothing is unmounted, nobody is told."""
+        """Reboots at once, as a watchdog's reset: without unmounting, and without notice to anybody."""
         self._send("reboot -f", timeout)
         self.buffer = b""
         self._wait_ready(timeout)
@@ -153,29 +153,29 @@ class VM:
         return self.run("dmesg")
 
     def kernel_text(self):
-        """What the kernel has said, as far as that can still be had."""
+        """The kernel's log, as far as it is still available."""
         try:
             return self.dmesg() if self.process.running() else self.console_text()
         except (AssertionError, OSError):
             return self.console_text()
 
     def check(self):
-        """No complaint of the kernel that it has not told before."""
+        """Raises if the kernel has logged a new problem."""
         text = self.kernel_text()
-        said = text if text == self.console_text() else text + self.console_text()  # of boots before this one, too
+        said = text if text == self.console_text() else text + self.console_text()  # also of boots before this one
         bad = {line for line in said.splitlines() if SPLAT.search(line)} - self.told
         self.told |= bad
         if bad:
             raise AssertionError(f"the kernel of the guest on {self.host} complains:\n{said[-6000:]}")
 
     def keep(self):
-        """Leaves what the kernel has said beside the console, in the fabric's folder, and returns it."""
+        """Writes the kernel's log beside the console, in the fabric's directory, and returns it."""
         text = self.kernel_text()
         self.dmesg_file.write_text(text)
         return text
 
     def stop(self):
-        """Pulls the plug. Harmless when the guest has ended."""
+        """Kills the guest without a shutdown. No effect if it has ended."""
         if self.process.running():
             self.process.kill()
         self.sock.close()

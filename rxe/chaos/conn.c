@@ -33,7 +33,7 @@ static void end_destroy(struct end *e)
 	e->cq = NULL;
 }
 
-/* Nothing is in the send queue: what has no completion has succeeded, and is not signaled. */
+/* The send queue is empty: requests without a completion have succeeded, and were not signaled. */
 void chaos_end_check_sends(struct end *e)
 {
 	if (hca_soft_wq_sends(e->wq))
@@ -56,8 +56,8 @@ void chaos_end_check_flushed(struct end *e)
 		chaos_end_fail(e, "%u receive requests are not flushed", e->rq_head - e->rq_tail);
 }
 
-/* Gives back what the requests of an end use; nothing of the connection is under way any more. */
-static void end_settle(struct end *e)
+/* Frees the areas of an end's requests; no packet of the connection is in flight. */
+static void end_release(struct end *e)
 {
 	u32 i;
 
@@ -110,11 +110,11 @@ void chaos_conn_disconnect(struct conn *c, bool destroy)
 			chaos_end_fail(e, "the queue pair cannot be reset");
 	}
 	while (chaos.host[0].is_busy || chaos.host[1].is_busy)
-		chaos_run(NSEC_PER_MSEC); /* what waits at a port leaves, before PSNs begin anew */
+		chaos_run(NSEC_PER_MSEC); /* packets queued at a port leave before PSNs start again */
 	for (i = 0; i < 2; i++)
 		chaos_wire_forget(c->end[i].prog->host, c->end[i].qpn);
 	for (i = 0; i < 2; i++)
-		end_settle(&c->end[i]);
+		end_release(&c->end[i]);
 	c->excuse = c->bads = 0;
 	c->connected = c->disorder = false;
 }
@@ -153,7 +153,7 @@ static void words_read(struct end *e)
 	e->cas_lost = false;
 }
 
-/* Receives that others have posted may be wrong, or their memory gone. */
+/* Receives posted by other queue pairs may be invalid, or their memory unmapped. */
 static u32 shared_excuse(const struct shared *s)
 {
 	u32 i, excuse = 0;

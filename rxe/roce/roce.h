@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* A RoCE port: an adapter's port whose link is UDP sockets on addresses of the machine, or a station on an Ethernet. */
+/*
+ * RoCE port (IBTA annexes A16, A17): an adapter's port whose link is UDP sockets on addresses of the machine, or a
+ * station on an Ethernet.
+ */
 #ifndef MUSLIN_RXE_ROCE_ROCE_H
 #define MUSLIN_RXE_ROCE_ROCE_H
 
@@ -7,6 +10,7 @@
 #include "emu/lib/loop.h"
 #include "emu/port/ether_port.h"
 #include "emu/port/port.h"
+#include "emu/wire/ip.h"
 
 #define ROCE_ADDRS 8
 
@@ -21,31 +25,31 @@ struct roce_config {
 	u32 naddr;
 	u64 seed;
 	/*
-	 * A station, which must outlive the port: instead of sockets. Each address is a GID of RoCE v2 and one of v1, and has a
-	 * VLAN; without addresses the manager of the station's addresses fills the GID table.
+	 * A station, which must outlive the port, instead of sockets. Each address has a GID of RoCE v2 and one of v1,
+	 * and a VLAN. Without addresses the manager of the station's addresses fills the GID table.
 	 */
 	struct ether_port *ether;
 	u16 vlan[ROCE_ADDRS]; /* 0: untagged */
-	u8 net[ROCE_ADDRS];   /* bits of the address that are its network's */
-	bool v1;              /* the GIDs of v1 come first, and so are the default */
+	u8 net[ROCE_ADDRS];   /* prefix length of the address, in bits */
+	bool v1;              /* the v1 GIDs are first, and so are the default */
 };
 
-/* What happened at this port beside the counters of the transport. */
-#define ROCE_COUNTERS(C)                                                                   \
-	C(SENT, "roce_sent")                                                               \
-	C(RECEIVED, "roce_received")                                                       \
-	C(SENT_BYTES, "roce_sent_bytes") /* with sockets: of UDP */                        \
-	C(RECEIVED_BYTES, "roce_received_bytes")                                           \
-	C(PLACED, "roce_placed") /* of those received, by zero-copy */                     \
-	C(ICRC, "roce_icrc_errors")                                                        \
-	C(MALFORMED, "roce_malformed")                                                     \
-	C(REFUSED, "roce_not_taken")   /* QP0, or nobody takes packets */                  \
-	C(UNROUTED, "roce_unroutable") /* no GRH, a GID that is no address, no own one */  \
-	C(SEND_ERROR, "roce_send_errors")                                                  \
-	C(ECN, "roce_ecn_marked")                                                          \
-	C(MARKED, "roce_marked")          /* on purpose */                                 \
-	C(NEIGHBOUR, "roce_no_neighbour") /* nobody has said that the address is theirs */ \
-	C(FAULTS, "roce_faults")          /* dropped or damaged on purpose */
+/* Counters of the port, besides those of the transport. */
+#define ROCE_COUNTERS(C)                                                                                            \
+	C(SENT, "roce_sent")                                                                                        \
+	C(RECEIVED, "roce_received")                                                                                \
+	C(SENT_BYTES, "roce_sent_bytes") /* with sockets: of UDP */                                                 \
+	C(RECEIVED_BYTES, "roce_received_bytes")                                                                    \
+	C(PLACED, "roce_placed") /* of those received, by zero-copy */                                              \
+	C(ICRC, "roce_icrc_errors")                                                                                 \
+	C(MALFORMED, "roce_malformed")                                                                              \
+	C(REFUSED, "roce_not_taken")   /* of QP0, or refused by the user of the port */                             \
+	C(UNROUTED, "roce_unroutable") /* no GRH, a DGID that is no address, or an SGID that is not of this port */ \
+	C(SEND_ERROR, "roce_send_errors")                                                                           \
+	C(ECN, "roce_ecn_marked")                                                                                   \
+	C(MARKED, "roce_marked")          /* CE set by fault injection */                                           \
+	C(NEIGHBOUR, "roce_no_neighbour") /* address resolution failed */                                           \
+	C(FAULTS, "roce_faults")          /* dropped or corrupted by fault injection */
 #define ROCE_COUNTER_ENUM(name, str) ROCE_CTR_##name,
 enum roce_counter {
 	ROCE_COUNTERS(ROCE_COUNTER_ENUM) ROCE_CTR_NUM
@@ -53,39 +57,42 @@ enum roce_counter {
 #undef ROCE_COUNTER_ENUM
 
 /*
- * Binds port 4791 of each address. NULL with errno: EADDRINUSE when something else has it, EADDRNOTAVAIL when the machine has
- * no such address. The MTU is that of the interface with the lowest.
+ * Binds UDP port 4791 of each address. NULL with errno: EADDRINUSE when another socket has it, EADDRNOTAVAIL when the
+ * machine has no such address. The MTU is the lowest of the interfaces'.
  */
 struct roce_port *roce_port_create(const struct roce_config *cfg);
-void roce_port_destroy(struct roce_port *rp); /* NULL is harmless */
+void roce_port_destroy(struct roce_port *rp); /* NULL is ignored */
 struct wire_port *roce_port_wire(struct roce_port *rp);
 const char *roce_port_device(const struct roce_port *rp, u32 gid); /* network interface of the GID with that index */
+/* Each neighbour that is resolved: a port on sockets leaves that to the machine. */
+void roce_port_neighbours(const struct roce_port *rp,
+			  void (*fn)(void *arg, const struct ip_addr *a, u16 vlan, const u8 *hw, u32 len), void *arg);
 u64 roce_port_counter(const struct roce_port *rp, enum roce_counter c);
 const char *roce_counter_name(enum roce_counter c);
 /*
- * @tap sees each packet that leaves or comes as an Ethernet frame, which is valid during the call. NULL: nobody looks.
+ * Calls @tap with each packet sent or received, as an Ethernet frame that is valid during the call. NULL: no capture.
  */
 void roce_port_set_tap(struct roce_port *rp, void (*tap)(void *ctx, const u8 *frame, u32 len, bool out), void *ctx);
 bool roce_port_tapped(const struct roce_port *rp);
-/* Drops sent packets with @probability (0: none), by the port's seed. */
+/* Drops sent packets with @probability (0: none), drawn by the port's seed. */
 void roce_port_set_loss(struct roce_port *rp, double probability);
-/* Marks sent packets that may be marked as having met congestion, with @probability, as a switch with a queue would. */
+/* Sets CE in sent ECN-capable packets with @probability, as a congested switch does. */
 void roce_port_set_marking(struct roce_port *rp, double probability);
 void roce_port_set_dcqcn(struct roce_port *rp, bool on);
 /*
- * The version of RoCE, 1 or 2, that connections are made by where nobody says which: what the kernel calls the default RoCE mode.
- * Existing ones keep theirs. 0; -EPROTONOSUPPORT: UDP sockets carry no v1; -EPERM: the manager of the addresses decides.
+ * Sets the RoCE version, 1 or 2, of new connections that do not select one (the kernel's default RoCE mode). Returns 0;
+ * -EPROTONOSUPPORT: UDP sockets carry no v1; -EPERM: the manager of the addresses selects it.
  */
 int roce_port_set_version(struct roce_port *rp, u8 version);
 
-/* The link of a port on sockets goes down, and no packet passes, or up. */
+/* Sets the link of a socket port down (no packet passes) or up. */
 void roce_port_set_up(struct roce_port *rp, bool up);
 
-/* Faults of a port on sockets, a target of the fault engine. They must be removed before the port. */
+/* Faults of a port on sockets, a target of the fault engine. Remove them before the port. */
 extern const struct fault_target roce_fault_target;
 struct fault_set *roce_port_faults(struct roce_port *rp);
 
-/* A GUID that two machines with different addresses do not share: that of a station address made of it. */
+/* A GUID made of a station address of @addr: different for two machines with different addresses. */
 u64 roce_guid(const struct wire_gid *addr);
 
 #endif

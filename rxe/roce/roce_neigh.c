@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Neighbour cache of a RoCE port on Ethernet: addresses are resolved by ARP (RFC 826) or neighbour discovery (RFC 4861) while packets
- * are queued, and expire. There are no routes: every address is on-link.
+ * Neighbour cache of a RoCE port on Ethernet: addresses are resolved by ARP (RFC 826) or neighbour discovery (RFC 4861)
+ * while packets are queued, and expire. There are no routes: every address is on-link.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -56,6 +56,19 @@ void roce_neigh_flush(struct roce_port *rp)
 {
 	while (!list_empty(&rp->neighbours))
 		neigh_free(list_first(&rp->neighbours, struct roce_neigh, link));
+}
+
+void roce_port_neighbours(const struct roce_port *rp,
+			  void (*fn)(void *arg, const struct ip_addr *a, u16 vlan, const u8 *hw, u32 len), void *arg)
+{
+	const struct roce_neigh *n;
+	struct ip_addr a;
+
+	list_for_each (n, &rp->neighbours, link) {
+		a = ip_of(&n->gid);
+		if (n->reachable)
+			fn(arg, &a, n->vlan, n->mac, ETHER_ALEN);
+	}
 }
 
 /* Solicitation */

@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""Where a program runs: in a guest, or on a host of the fabric in host mode."""
+"""Place of a program: in a guest, or on a host of the fabric in host mode."""
 
 import collections
 import fcntl
 import os
+import pathlib
 import signal
 
 from muslin import wait_until
 from muslin.errors import WaitTimeout
 from muslin.pair import RESTART_BOTH
 
-# A model's driver in the guest: its folder, its devices there, commands that unload and load it.
+# A model's driver in the guest: its directory, its devices there, commands that unload and load it.
 Driver = collections.namedtuple("Driver", "folder devices unload load")
 DRIVERS = {
     "muslin": Driver("/sys/bus/virtio/drivers/muslin", "virtio*", "rmmod muslin", "modprobe muslin"),
@@ -33,7 +34,7 @@ class Place:
         return self.vm.start(command, "server") if self.vm else self.fabric.start(self.host, *command.split())
 
     def call(self, command, timeout=60):
-        """Runs a program to its end; its status, and what it printed."""
+        """Runs a program to its end; returns its status and output."""
         if self.vm:
             return self.vm.call(command, timeout)
         process = self.fabric.start(self.host, *command.split())
@@ -43,8 +44,8 @@ class Place:
 
 def pair(server, command, client, program):
     """
-    Runs @command and @program in two places, or guests, to their ends; the client tries until the server listens. Both
-    outputs, the client's first. A program that binds to what the server had bound to finds it free.
+    Runs @command and @program in two places, or guests, to their ends; the client retries until the server listens.
+    Returns both outputs, the client's first. Ports that the server had bound are free for the next program.
     """
     running, failed = server.start(command), {}
 
@@ -75,8 +76,15 @@ def rping_both_ways(a, b):
         assert said.count("server ping data: rdma-ping-") == 5
 
 
+def qemu(vm):
+    """The process of a guest's QEMU, under the program that has started it; None: there is none yet."""
+    pid = vm.process.pid
+    children = pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    return next((int(c) for c in children if "qemu-system" in pathlib.Path(f"/proc/{c}/cmdline").read_text()), None)
+
+
 def replace_daemon(fabric):
-    """SIGKILL for the daemon, and a new one, as soon as the lock is free that tells whether there is one."""
+    """Kills the daemon by SIGKILL, and starts another one when the fabric's lock is free."""
     os.kill(fabric.daemon_pid, signal.SIGKILL)
     with next(fabric.folder.glob(f"run/**/{fabric.name}/pid")).open() as lock:
         fcntl.flock(lock, fcntl.LOCK_SH)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """
-A hostile guest has the device of host h1, on whose adapter a program does its work, and nothing comes of it:
+A hostile guest has the device of host h1, whose adapter a program uses; the program must not be affected:
 
     h1: victim, hostile guest  ---- leaf1 ---- spines ---- leaf2 ----  h5: the victim's peer
 """
@@ -17,12 +17,12 @@ MODES = ["rings", "descriptors", "memory", "commands", "handles", "config", "res
 
 @pytest.fixture
 def hostile(request, fabric):
-    """hostile(host, mode, seed) runs the program on that host's device and returns what it says."""
+    """hostile(host, mode, seed) runs the program on that host's device and returns its output."""
     source = pathlib.Path(request.config.getoption("--muslin-build")) / "hostile-guest"
     program = shutil.copy(source, fabric.folder)
 
     def run(host, mode, seed=7):
-        path = re.search(r"path=([^,\s]+)", fabric.command("vm", host, "--print"))[1]
+        path = re.search(r"path=([^,\s]+)", fabric.command("vm", host, "--model", "muslin", "--print"))[1]
         return fabric._start([program, path, mode, seed]).wait(120)
 
     return run

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """
-An arm64 guest beside one of the machine's own architecture: the driver's rings and registers where memory is weakly
-ordered, and the kernels' users of both. On another machine than an arm64 one the guest is emulated.
+An arm64 guest and one of the machine's own architecture: the driver's rings and registers with weakly ordered memory,
+and the kernel users of both. On a machine other than arm64 the guest is emulated.
 
     h1 (guest a: arm64)                  h5 (guest b: the machine's own)
         leaf1 ------------ spines ------------ leaf2
@@ -37,7 +37,7 @@ def pair(shared_fabric):
 def test_ports_and_echoes(pair):
     a, b = pair
     assert a.run("uname -m") == "aarch64\n"
-    assert "State: Active" in a.run("ibstat muslin0 1")
+    assert "State: Active" in a.run(f"ibstat {a.device} 1")
     a.wait("ping -c 1 -W 1 10.0.0.5", what="an echo")
     a.ping("10.0.0.5", size=4000)
     b.ping("10.0.0.1", size=4000)
@@ -49,7 +49,7 @@ def test_rping(pair):
 
 
 def test_many_requests(pair):
-    """Thousands of entries pass the work and completion queues, polled and by interrupts, in both directions."""
+    """Thousands of entries in the work and completion queues, polled and by interrupts, in both directions."""
     a, b = pair
     for server, client, address in ((b, a, "10.0.0.5"), (a, b, "10.0.0.1")):
         for how in ("-c", "-c -e"):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """
-Guests a and b at work, and beside them guests that mean harm or die:
+Guests a and b with traffic, and beside them guests that are hostile or die:
 
     h1 (guest a)  h2 (another one)      h5 (guest b)  h6 (host mode)
         leaf1 ------------ spines ------------ leaf2
@@ -14,6 +14,7 @@ import signal
 
 import pytest
 from muslin import wait_until
+from place import qemu
 
 pytestmark = pytest.mark.guest
 
@@ -29,7 +30,7 @@ def moves(fabric, host):
 
 @pytest.fixture
 def at_work(guests):
-    """Echoes of 4000 bytes, which are checked, go between the guests all the time; not one is lost."""
+    """Checked echoes of 4000 bytes pass between the guests all the time; not one is lost."""
     a, _ = guests
     a.start("exec /usr/bin/ping -i 0.05 -s 4000 10.0.0.5", "echoes")
     a.wait("grep -q icmp_seq=10 /tmp/echoes.log", what="echoes")
@@ -39,20 +40,13 @@ def at_work(guests):
     told = a.log("echoes")
     came = [int(n) for n in re.findall(r"icmp_seq=(\d+) ttl", told)]
     sent = int(re.search(r"(\d+) packets transmitted", told)[1])
-    # Those of the last half second may be on their way when ping ends.
+    # Those of the last half second may be in flight when ping ends.
     assert came == list(range(1, len(came) + 1)) and sent - len(came) <= 10 and "wrong data" not in told, told[-2000:]
-
-
-def qemu(vm):
-    """The process of a guest's QEMU, under the program that has started it."""
-    pid = vm.process.pid
-    children = pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    return next(int(c) for c in children if "qemu" in pathlib.Path(f"/proc/{c}/comm").read_text())
 
 
 @pytest.fixture
 def boot(shared_fabric):
-    """boot() starts a guest on h2; whatever it comes to, it is gone in the end."""
+    """boot() starts a guest on h2, which is removed at the end in any case."""
     vms = []
 
     def start():
@@ -72,7 +66,7 @@ SENDERS = {
 
 @pytest.mark.parametrize("what", SENDERS)
 def test_killed_while_sending(shared_fabric, at_work, boot, what):
-    """SIGKILL for a QEMU whose guest sends: the others do not notice, and its host is free again."""
+    """SIGKILL for a QEMU whose guest sends: other guests are not affected, and its host is free again."""
     peer = shared_fabric.start("h6", *"rping -s -P -S 65000 -a 10.0.0.6".split())
     vm = boot()
     vm.start(f"for i in 1 2 3 4 5; do {SENDERS[what]} && break; sleep 0.3; done", "sender")
@@ -85,7 +79,8 @@ def test_killed_while_sending(shared_fabric, at_work, boot, what):
 
 @pytest.mark.parametrize("mode", ["rings", "resets"])
 def test_hostile_neighbour(request, shared_fabric, at_work, mode):
+    """Of the virtio device; test_vm_connectx.py has one of the other."""
     source = pathlib.Path(request.config.getoption("--muslin-build")) / "hostile-guest"
     program = shutil.copy(source, shared_fabric.folder)
-    path = re.search(r"path=([^,\s]+)", shared_fabric.command("vm", "h2", "--print"))[1]
+    path = re.search(r"path=([^,\s]+)", shared_fabric.command("vm", "h2", "--model", "muslin", "--print"))[1]
     assert f"{mode}: done, 0 wrong" in shared_fabric._start([program, path, mode, 11]).wait(120)

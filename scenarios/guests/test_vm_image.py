@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """
-A guest from the image of a disk: a qcow2 file with a boot loader (SYSLINUX), the distribution's kernel, and a small
-system that takes the keys from the seed as cloud-init does. Its mlx5 finds a ConnectX.
+A guest from the image of a disk: a qcow2 file with a boot loader, the distribution's kernel, and a small system that
+takes the keys from the seed as cloud-init does. Its mlx5 finds a ConnectX. The loader is SYSLINUX, or systemd's stub in
+the EFI system partition of a GPT.
 
     h1: the guest
 """
@@ -11,6 +12,7 @@ import json
 import os
 import pathlib
 import re
+import shlex
 import shutil
 import subprocess
 
@@ -25,12 +27,17 @@ DEFAULT linux
 LABEL linux
   KERNEL vmlinuz
   INITRD initrd
-  APPEND quiet console=ttyS0 mitigations=off no_timer_check rdinit=/bin/busybox -- sh -c "{first}"
+  APPEND {append}
 """
+APPEND = 'quiet console=ttyS0 mitigations=off no_timer_check rdinit=/bin/busybox -- sh -c "{first}"'
+MIB = 1 << 20
+FIRMWARE = pathlib.Path("/usr/share/ovmf/OVMF.fd")
+STUB = pathlib.Path("/usr/lib/systemd/boot/efi/linuxx64.efi.stub")
+SECTIONS = {".cmdline": 0x30000, ".linux": 0x2000000, ".initrd": 0x4000000}  # of the stub, and where they go
 FIRST = (
     "/bin/busybox --install -s /bin; mount -t devtmpfs d /dev; "
     "modprobe -a virtio_pci virtio_blk nls_cp437 nls_ascii vfat; "
-    "until mount -t vfat /dev/vda /mnt; do sleep 0.1; done; . /mnt/init"
+    "until mount -t vfat {disk} /mnt; do sleep 0.1; done; . /mnt/init"
 )
 INIT = r"""
 export PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root
@@ -43,7 +50,7 @@ cp /seed/user-data /seed/meta-data /seed/network-config /run
 grep -o 'ssh-[a-z0-9]* [^"]*' /run/user-data | sort -u >/root/.ssh/authorized_keys
 ip link set lo up; ip link set eth0 up; ip addr add 192.0.2.15/24 dev eth0
 echo the serial console
-mount -t vfat -o remount,rw /dev/vda /mnt; echo written >/mnt/written; sync
+mount -o remount,rw /mnt; echo written >/mnt/written; sync
 dropbear -R -E -F
 """
 
@@ -55,7 +62,7 @@ def run(*argv):
 
 
 def vmlinuz(initrd, folder):
-    """The kernel of the image as Debian has it, of its package in the cache."""
+    """The kernel of the image as Debian installs it, from its package in the cache."""
     version = re.search(rb"Linux version (\S+)", (initrd.parent / "kernel").read_bytes())[1].decode()
     for package in initrd.parents[1].glob(f"debs/linux-*-{version}_*.deb"):
         run("dpkg-deb", "-x", package, folder / "kernel")
@@ -65,37 +72,63 @@ def vmlinuz(initrd, folder):
     raise AssertionError(f"no kernel {version} in the cache")
 
 
-@pytest.fixture(scope="module")
-def image(shared_fabric, tmp_path_factory):
-    """A qcow2 file that any user can read and nobody write."""
+def fat(raw, at, size, files):
+    """A file system of @size MiB at @at MiB of the disk."""
+    place = f"{raw}@@{at}M"
+    run("mformat", "-i", place, "-F", "-h", "255", "-s", "63", "-H", at * MIB // 512, "-T", size * MIB // 512, "::")
+    for folder in sorted({str(p) for name in files for p in pathlib.PurePath(name).parents if p.name}):
+        run("mmd", "-i", place, f"::{folder}")
+    for name, path in files.items():
+        run("mcopy", "-i", place, path, f"::{name}")
+
+
+def bios_disk(raw, folder, files):
+    """Without partitions."""
+    (folder / "config").write_text(CONFIG.format(append=APPEND.format(first=FIRST.format(disk="/dev/vda"))))
+    fat(raw, 0, 160, {**files, "syslinux.cfg": folder / "config"})
+    run("syslinux", "--install", raw)
+
+
+def uefi_disk(raw, folder, files):
+    """A GPT with an EFI system partition, which has one program: the kernel, its command line and its initramfs."""
+    program, cmdline = folder / "BOOTX64.EFI", folder / "cmdline"
+    cmdline.write_text(APPEND.format(first=FIRST.format(disk="/dev/vda1")))
+    parts = {".cmdline": cmdline, ".linux": files["vmlinuz"], ".initrd": files["initrd"]}
+    argv = [f"--add-section={name}={path}" for name, path in parts.items()]
+    argv += [f"--change-section-vma={name}={SECTIONS[name]:#x}" for name in parts]
+    run("objcopy", *argv, STUB, program)
+    table = "label: gpt\nstart=1MiB, size=158MiB, type=C12A7328-F81F-11D2-BA4B-00A0C93EC93B\n"
+    subprocess.run(["/usr/sbin/sfdisk", "-q", raw], input=table, text=True, check=True)
+    fat(raw, 1, 158, {"EFI/BOOT/BOOTX64.EFI": program, "init": files["init"]})
+
+
+DISKS = {"bios": bios_disk, "uefi": uefi_disk}
+
+
+@pytest.fixture(scope="module", params=DISKS)
+def image(request, shared_fabric, tmp_path_factory):
+    """A qcow2 file that any user can read and nobody write, with options for its guest."""
     initrd = pathlib.Path(build_connectx(shared_fabric, *OWN).split()[-1])
     folder = tmp_path_factory.mktemp("image")
-    raw, file = folder / "raw", shared_fabric.folder / "own image, of h1.qcow2"
+    raw, file = folder / "raw", shared_fabric.folder / f"own image, {request.param}.qcow2"
     with raw.open("wb") as f:
-        f.truncate(160 << 20)
-    (folder / "config").write_text(CONFIG.format(first=FIRST))
+        f.truncate(160 * MIB)
     (folder / "init").write_text(INIT)
-    run("mformat", "-i", raw, "-F", "-h", "255", "-s", "63", "-H", "0", "-T", (160 << 20) // 512, "::")
-    for name, path in {
-        "syslinux.cfg": folder / "config",
-        "init": folder / "init",
-        "initrd": initrd,
-        "vmlinuz": vmlinuz(initrd, folder),
-    }.items():
-        run("mcopy", "-i", raw, path, f"::{name}")
-    run("syslinux", "--install", raw)
+    files = {"init": folder / "init", "initrd": initrd, "vmlinuz": vmlinuz(initrd, folder)}
+    DISKS[request.param](raw, folder, files)
     run("qemu-img", "convert", "-O", "qcow2", raw, file)
     shutil.rmtree(folder)
     file.chmod(0o444)
-    return file
+    options = ["--qemu-arg=-bios", f"--qemu-arg={FIRMWARE}"] if request.param == "uefi" else []
+    return ["--image", file, *options]
 
 
 @pytest.mark.guest
 def test_boot_loader_kernel_and_seed_of_the_image(shared_fabric, image):
     """A command's streams and status by SSH; the fabric, a folder and the seed inside; the file is as it was."""
-    before = hashlib.sha256(image.read_bytes()).digest()
+    before = hashlib.sha256(image[1].read_bytes()).digest()
     shared = shared_fabric.folder / "shared"
-    shared.mkdir()
+    shared.mkdir(exist_ok=True)
     shared.chmod(0o777)
     given, out, err, console = (shared_fabric.folder / name for name in ("given", "out", "err", "image.console"))
     given.write_bytes(os.urandom(SIZE))
@@ -104,25 +137,50 @@ def test_boot_loader_kernel_and_seed_of_the_image(shared_fabric, image):
         "echo h1 | tee /sys/class/infiniband/*/node_desc >/dev/null; dmesg | grep ACCESS_REG >&2; "
         "readlink /sys/class/infiniband/*/device/driver; echo told >&2; exit 7"
     )
-    line = 'exec "$0" vm h1 --image "$1" --share "$2" --console "$3" --ssh-port "$4" -- sh -c "$5" <"$6" >"$7" 2>"$8"'
-    argv = ["sh", "-c", line, shared_fabric.muslin, image, shared, console, free_port(), script, given, out, err]
+    words = ["vm", "h1", *image, "--share", shared, "--console", console, "--ssh-port", free_port()]
+    line = f'exec "$0" {shlex.join(map(str, words))} -- sh -c "$1" <"$2" >"$3" 2>"$4"'
+    argv = ["sh", "-c", line, shared_fabric.muslin, script, given, out, err]
     shared_fabric._start(argv).wait(240, status=7)
     text, said = out.read_text(), err.read_text()
     assert "the serial console" in console.read_text(errors="replace")
     assert (shared / "copy").read_bytes() == given.read_bytes() and said.endswith("told\n"), said
-    assert "ACCESS_REG" not in said, said  # a register that mlx5 writes and the device refuses
+    assert "ACCESS_REG" not in said, said  # a register that mlx5 writes and the device rejects
     assert "CA type: MT4115" in text and re.search(rf"Base lid: {shared_fabric.port('h1')['lid']}\b", text), text
     assert "inet 10.0.0.1/24" in text and "h1\nwritten\n" in text and text.endswith("/mlx5_core\n"), text
     head, user = (shared / "user-data").read_text().split("\n", 1)
     meta = json.loads((shared / "meta-data").read_text())
     assert head == "#cloud-config" and json.loads(user)["disable_root"] is False
     assert meta["local-hostname"] == "h1"
-    assert hashlib.sha256(image.read_bytes()).digest() == before
+    assert hashlib.sha256(image[1].read_bytes()).digest() == before
 
 
-def test_images_that_cannot_be(new_fabric):
+@pytest.mark.guest
+def test_agent_and_copies(shared_fabric, image, folder):
+    """The harness's commands and `muslin cp`, in such a guest as in others, and after it has booted again."""
+    given, back = folder / "given", shared_fabric.folder / "back"
+    given.write_bytes(os.urandom(SIZE))
+    vm = shared_fabric.vm("h2", *image, "--model", "connectx")
+    for n in range(2):
+        assert "CA type: MT4115" in vm.run("ibstat")
+        shared_fabric.command("cp", given, "h2:/tmp/")
+        shared_fabric.command("cp", "h2:/tmp/given", back)
+        assert back.read_bytes() == given.read_bytes()
+        back.unlink()
+        if not n:
+            vm.reboot(240)
+    vm.stop()
+
+
+def test_images_that_cannot_be(new_fabric, folder):
     fabric = new_fabric.up("leafs 1 hosts 1")
     fabric.env["MUSLIN_CACHE"] = "/nonexistent"
     assert "no such file" in fabric.command("vm", "h1", "--image", "/nonexistent.qcow2", status=2)
     assert "--ssh-port is of guests with --image" in fabric.command("vm", "h1", "--ssh-port", "22000", status=2)
-    assert "wanted a port" in fabric.command("vm", "h1", "--image", __file__, "--ssh-port", "70000", status=2)
+    image, closed = folder / "image", folder / "closed"
+    folder.chmod(0o755)
+    image.touch()
+    assert "amd64 guests" in fabric.command("vm", "h1", "--image", image, "--arch", "arm64", status=2)
+    assert "wanted a port" in fabric.command("vm", "h1", "--image", image, "--ssh-port", "70000", status=2)
+    closed.mkdir(mode=0)
+    said = fabric.command("vm", "h1", "--image", closed / "image", status=2)
+    assert re.search("permission denied|no such file", said)  # the latter for root

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """
-A guest with the newest kernel on the newest QEMU that the backports offer beside one with the distribution's own: what
-depends on their versions in the driver, in its users and in the device. All the other scenarios run on them with
---muslin-kernel newest and --muslin-qemu newest. Testing and unstable have no backports: both guests are alike there.
+A guest with the newest kernel on the newest QEMU of the backports beside one with the distribution's own: parts of the
+driver, its users and the device that depend on the versions. All the other scenarios run with --muslin-kernel newest
+and --muslin-qemu newest. Testing and unstable have no backports: both guests are the same there.
 
     h1 (guest a: the newest)             h5 (guest b: the distribution's)
         leaf1 ------------ spines ------------ leaf2
@@ -53,7 +53,7 @@ def test_driver_goes_and_comes(pair):
 
 
 def sums(a, b):
-    """Of the file as it was, as the server has it, and as the client reads it anew."""
+    """Checksums of the original file, of the file at the server, and of the file read again by the client."""
     a.run("sync; echo 3 >/proc/sys/vm/drop_caches")
     return {vm.run(f"sha256sum <{path}", timeout=120) for vm, path in ((a, "/tmp/f"), (b, "/export/f"), (a, "/mnt/f"))}
 
@@ -78,7 +78,7 @@ def echoes(vm):
 
 
 def start_programs(fabric, a, b):
-    """One on each guest that sends and polls for completions, and one that waits for events."""
+    """Starts one program on each guest that sends and polls for completions, and one that waits for events."""
     b.start("exec ibv_rc_pingpong -n 1000000000", "pingpong")
     b.wait("netstat -tln | grep -q :18515", what="the server")
     a.start("exec ibv_rc_pingpong -n 1000000000 10.0.0.5", "pingpong")
@@ -88,18 +88,19 @@ def start_programs(fabric, a, b):
     wait_until(lambda: int(fabric.port("h1")["counters"]["port_xmit_packets"]) > before + 200, 20, "traffic", 0.2)
 
 
-@pytest.mark.model("muslin")  # QEMU's vfio-user does not connect again
+@pytest.mark.model("muslin", reason="QEMU's vfio-user does not connect again")
 def test_daemon_dies(shared_fabric, mounted):
     """
-    And another one with the same topology takes its place: QEMU connects again, the drivers find that nobody
-    knows them, and begin anew. Programs hear of the end of their device; ping goes on, and so does the mount.
+    The daemon dies, and another one with the same topology is started: QEMU reconnects, the drivers find their objects
+    unknown, and register new devices. Programs get DEVICE_FATAL; ping and the mount continue.
     """
     a, b = mounted
     a.start("exec /usr/bin/ping -i 0.2 10.0.0.5", "echoes")
     a.wait("[ $(grep -c 'bytes from' /tmp/echoes.log) -gt 3 ]", what="echoes")
     start_programs(shared_fabric, a, b)
     place.replace_daemon(shared_fabric)
-    # Since 7.2 at the latest ib_mad waits for the response to a DREQ whose send failed: two minutes with its retries.
+    # From 7.2 on, at the latest, ib_mad waits for the response to a DREQ whose send failed: two minutes with its
+    # retries.
     a.wait("grep -q IBV_EVENT_DEVICE_FATAL /tmp/watch.log", 150, what="the event")
     a.run("killall -q ibv_asyncwatch", status=None)
     for vm in mounted:

@@ -26,7 +26,7 @@ def sha256(vm, path):
 
 
 def forget(vm):
-    """What the client reads from now on it asks the server for."""
+    """The client reads from the server from now on, not from its cache."""
     vm.run("sync; echo 3 >/proc/sys/vm/drop_caches")
 
 
@@ -41,8 +41,9 @@ def test_file_to_the_server_and_back(mounted, size):
     a.run("rm /mnt/from /tmp/f")
 
 
+@pytest.mark.also_connectx
 def test_pieces_of_a_file(mounted):
-    """Writes and reads at odd places, past the end and over what is there."""
+    """Writes and reads at odd offsets, after the end and over existing data."""
     a, b = mounted
     a.run("head -c 3000000 /dev/urandom >/tmp/f; cp /tmp/f /mnt/f")
     for at, n in ((0, 1), (4095, 2), (65535, 70000), (1234567, 345678), (3100000, 5000)):
@@ -65,14 +66,14 @@ def test_metadata_storm(mounted):
     assert b.run("ls /export").strip() == ""
 
 
-# Of a server from 6.6 on the client gets a delegation for writing, with which its locks stay its own until the recall.
+# With a server from 6.6 on the client gets a write delegation, with which its locks stay local until the recall.
 HELD = "grep -q 'ADVISORY  WRITE' /proc/locks"
 LOCKS = {"flock": ("flock-ex", "flock-ex-nb"), "fcntl": ("setlkw", "setlk")}  # one waits, and one does not
 
 
 @pytest.fixture(scope="module")
 def two_clients(mounted):
-    """The server is its own client, too."""
+    """The server is a client of itself, too."""
     a, b = mounted
     b.run("nfs-mount 10.0.0.5")
     yield a, b
@@ -81,7 +82,7 @@ def two_clients(mounted):
 
 @pytest.mark.parametrize("kind", LOCKS)
 def test_locks(two_clients, kind):
-    """A lock keeps others out, of the same client and of another, and the one that waits gets it when it is let go."""
+    """A lock excludes others, of the same client and of another one, and a waiting one gets it when it is released."""
     a, b = two_clients
     wait, attempt = (f"socat -u - OPEN:/mnt/lock,{option}" for option in LOCKS[kind])
     a.run("touch /mnt/lock")
@@ -91,13 +92,13 @@ def test_locks(two_clients, kind):
     b.start(f"{wait} && echo mine", "waiter")
     assert b.call(attempt)[0] != 0 and "mine" not in b.log("waiter")
     a.run("touch /tmp/free")
-    b.wait("grep mine /tmp/waiter.log", 90, what="the lock")  # a client that no server calls back asks every 30 s
+    b.wait("grep mine /tmp/waiter.log", 90, what="the lock")  # without a callback a client polls every 30 s
     a.run(attempt)
     a.run("rm /tmp/free /mnt/lock")
 
 
 def test_locks_of_version_3(mounted):
-    """By lockd's own protocol, beside the RDMA of the data; the server's programs meet them, and theirs the client."""
+    """By lockd's own protocol, beside the RDMA of the data: between programs of the server and of the client."""
     a, b = mounted
     a.run("modprobe nfsv3; rpcbind; rpc.statd; mkdir -p /v3")
     a.run("mount -t nfs -o vers=3,rdma,port=20049,mountproto=tcp 10.0.0.5:/export /v3")
@@ -116,7 +117,9 @@ def test_locks_of_version_3(mounted):
 
 
 def test_delegation_is_recalled(mounted):
-    """What a client has open for reading it keeps, until the server asks for it back over the same connection."""
+    """
+    A client keeps a delegation for a file open for reading, until the server recalls it over the same connection.
+    """
     a, b = mounted
     b.run("echo one >/export/shared")
     a.run("cat /mnt/shared; exec 9</mnt/shared; cat <&9")
@@ -129,8 +132,8 @@ def test_delegation_is_recalled(mounted):
 
 def test_server_reboots(new_fabric):
     """
-    The server goes down in the middle of a transfer, without a word, and boots again. The mount recovers by itself:
-    what was written is there, the transfer ends well, and a file that was open goes on.
+    The server is reset during a transfer, and boots again. The mount recovers: written data is there, the transfer
+    completes, and an open file is still valid.
 
         h1 (guest a)              h5 (guest b: nfsd, a disk)
             leaf1 ------------+------------ leaf2
@@ -146,7 +149,8 @@ def test_server_reboots(new_fabric):
         vm.wait_ib0()
     b.run("nfs-server /dev/vda")
     a.run("nfs-mount 10.0.0.5")
-    a.run("head -c 50331648 /dev/urandom >/tmp/f; cp /tmp/f /mnt/before && sync")
+    a.run("head -c 50331648 /dev/urandom >/tmp/f", timeout=120)
+    a.run("cp /tmp/f /mnt/before && sync", timeout=120)
     a.start("exec 9>/mnt/open; echo one >&9; until [ -e /tmp/go ]; do sleep 0.1; done; echo two >&9", "open")
     a.wait("grep one /mnt/open")
     a.start("dd if=/tmp/f of=/mnt/during bs=64k conv=fsync && echo ended", "dd")

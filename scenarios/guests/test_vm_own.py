@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""A guest for one command, and one by the command line that the manual gives for a QEMU of one's own."""
+"""A guest for one command, and one by the command line in the manual for a separate QEMU."""
 
 import pathlib
 import re
@@ -16,14 +16,14 @@ TREE = pathlib.Path(__file__).resolve().parents[2]
 
 
 def manual_line():
-    """The line of muslin(1) as a reader sees it."""
+    """The command line of muslin(1) as formatted."""
     page = (TREE / "man/muslin.1").read_text()
     return re.search(r"^\.Dl \$ (qemu-system-x86_64 .*)$", page, re.M)[1].replace("\\-", "-")
 
 
-@pytest.mark.model("muslin")
+@pytest.mark.model("muslin", reason="the line is for a QEMU without vfio-user")
 def test_the_line_in_the_manual(fabric):
-    """A plain QEMU with a kernel and an image; what talks to its console sees the HCA."""
+    """A plain QEMU with a kernel and an image; the shell on its console has the HCA."""
     initrd = pathlib.Path(fabric.command("vm", "--build", timeout=300).split()[-1])
     shutil.copy(initrd, fabric.folder / "initrd")
     shutil.copy(initrd.parent / "kernel", fabric.folder / "bzImage")
@@ -57,7 +57,7 @@ def test_the_line_in_the_manual(fabric):
 
 
 def test_a_command_its_status_and_how_long_it_takes(fabric):
-    """From nothing to a command in a guest: well under 25 s. What the guest runs on is told in one line."""
+    """From nothing to a command in a guest: less than 25 s. One line names the accelerator."""
     fabric.command("vm", "--build", timeout=300)
     began = time.monotonic()
     out = fabric.command("vm", "h2", "--", "sh", "-c", "ibv_devices; cat /proc/uptime; exit 7", timeout=120, status=7)

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """
-RoCE in guests: our device's port is tied to the guest's network card, and the guest's kernel makes its GIDs of the
-card's addresses. What is not for them the card gets, so that the kernel's own rdma_rxe can take its place.
+RoCE in guests: the RoCE port of the virtio device is bound to the guest's network card, and the guest's kernel makes
+its GIDs of the card's addresses. The card receives all other packets, so that the kernel's own rdma_rxe can be used
+instead.
 
     h2 10.0.0.2 --- InfiniBand --- 1 h1 2 --- sw1 --- g2 (guest b) 10.5.0.2, fd05::2
                               (guest a)        |
@@ -22,7 +23,7 @@ from place import Place, pair
 from test_ethernet import Capture, end
 from test_perftest import RESULT
 
-pytestmark = [pytest.mark.guest, pytest.mark.model("muslin")]  # a ConnectX has no Ethernet port here
+pytestmark = [pytest.mark.guest, pytest.mark.model("muslin", reason="the ConnectX has no Ethernet port")]
 
 TOPOLOGY = """leafs 1 spines 1 hosts 2
 ethernet sw1 trunk 7
@@ -32,7 +33,7 @@ host r1 ether sw1 ip 10.5.0.9/24 fd05::9/64
 """
 A, B, R = "10.5.0.1", "10.5.0.2", "10.5.0.9"
 R_LINK_LOCAL = "fe80::6d:75ff:fe00:3"  # of the third station's address
-PORT = {"h1": 2, "g2": 1}  # which one of the guest's adapter is RoCE
+PORT = {"h1": 2, "g2": 1}  # the RoCE port of the guest's adapter
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +45,7 @@ def net(muslin_make_fabric):
 
 @pytest.fixture(scope="module")
 def two(net):
-    """Both guests, their ports up. Whatever a test does to them it undoes."""
+    """Both guests, with their ports up. A test must undo its changes to them."""
     vms = [net.vm(host) for host in PORT]
     for vm in vms:
         vm.wait("rdma link | grep -q 'ACTIVE.*netdev eth0'")
@@ -56,7 +57,7 @@ def two(net):
 
 @pytest.fixture(scope="module")
 def rxe(two):
-    """Guest b without our driver: the kernel's rdma_rxe has the card."""
+    """Guest b without muslin's driver: the kernel's rdma_rxe uses the card."""
     b = two[1]
     b.run("modprobe -r muslin; modprobe rdma_rxe && rdma link add rxe0 type rxe netdev eth0")
     b.wait("rdma link | grep -q 'rxe0/1 state ACTIVE'")
@@ -84,7 +85,7 @@ def index(vm, ip, kind="RoCE v2"):
 
 
 def talk(server, client, command, to, *, each):
-    """Runs @command, with what each() adds for a guest, as server and as client."""
+    """Runs @command, with the arguments that each() adds for a guest, as server and as client."""
     out, _ = pair(server, f"{command} {each(server)}", client, f"{command} {each(client)} {to}")
     assert re.search(r"\d+ iters in|^ *\d+ +(200|50) ", out, re.M), out
 
@@ -123,7 +124,7 @@ def test_port_follows_the_interface(two):
     a = two[0]
     a.run("ip link set eth0 down")
     a.wait("rdma link | grep -q 'state DOWN'")
-    a.run("ip link set eth0 up; ip addr add fd05::1/64 dev eth0")  # for it has lost those of IPv6
+    a.run("ip link set eth0 up; ip addr add fd05::1/64 dev eth0")  # it has lost those of IPv6
     a.wait("rdma link | grep -q 'state ACTIVE'")
     wait_until(lambda: index(a, A), 10, "the address's GID")
 
@@ -163,7 +164,7 @@ def test_vlan(two):
 
 
 def test_group(two):
-    """A sender and a receiver join one group; every message comes."""
+    """A sender and a receiver join one group; every message is received."""
     a, b = two
     member = b.start(f"mckey -m 225.1.2.3 -b {B} -C 10", "mckey")
     b.wait("grep -q 030201E1 /proc/net/igmp", what="the receiver in its group")
@@ -172,7 +173,7 @@ def test_group(two):
 
 
 def test_capture_is_dissected(net, two):
-    """A connection, SENDs, READs and WRITEs: nothing malformed, and every ICRC right."""
+    """A connection, SENDs, READs and WRITEs: no malformed packet, and every ICRC is correct."""
     with Capture(net, "g2") as c:
         rping(two[1], two[0], B)
     assert {"4", "100"} <= {row[0] for row in c.fields("infiniband.bth.opcode", only="infiniband")}
@@ -197,7 +198,7 @@ def test_both_ports_at_once(net, two):
 
 
 def test_default_mode(net, two):
-    """What the guest's configfs says of a port's RoCE mode is what its connections are made by."""
+    """The RoCE mode of a port in the guest's configfs selects the version of its connections."""
     a, b = two
     folder = "/sys/kernel/config/rdma_cm/muslin0"
     a.run(f"mountpoint -q /sys/kernel/config || mount -t configfs none /sys/kernel/config; mkdir -p {folder}")
@@ -228,7 +229,7 @@ def guest_serves(net, vm, address):
 
 
 def test_ipv6(net, two):
-    """Global and link-local addresses, between the guests and with a host, whose neighbours are found by discovery."""
+    """Global and link-local addresses, between the guests and with a host, by neighbour discovery."""
     a, b = two
     for vm in two:
         vm.wait("! ip -6 addr show dev eth0 | grep -q tentative")
@@ -247,7 +248,7 @@ def test_ipv6(net, two):
 
 @pytest.mark.parametrize("to", [B, "[fd05::2]"])
 def test_card_finishes_what_is_sent(net, two, to):
-    """A guest leaves checksums and cutting to its card: on the wire each frame fits, and its checksums are right."""
+    """A guest leaves checksums and segmentation to its card: each frame on the link fits, with correct checksums."""
     a, b = two
     sink = b.start("socat -u TCP6-LISTEN:9000,ipv6only=0 CREATE:/tmp/got", "socat")
     a.run("head -c 1000000 /dev/urandom >/tmp/sent")
@@ -269,7 +270,7 @@ def test_card_finishes_what_is_sent(net, two, to):
 
 
 def test_a_pulled_cable(net, two):
-    """The card loses its carrier, and the port behind it is down; then both come back."""
+    """The card loses its carrier, and the port on it is down; then both are up again."""
     a, b = two
     net.command("link", "sw1:1", "down")
     a.wait("[ $(cat /sys/class/net/eth0/carrier) = 0 ] && rdma link | grep -q 'muslin0/2 state DOWN'")
@@ -281,8 +282,8 @@ def test_a_pulled_cable(net, two):
 
 def measured(server, client, command, to):
     """
-    Runs perftest by rdma_cm. Its ends connect twice, and the server listens for the second time only when it knows the
-    client's parameters: a client that is faster is refused, and then both begin anew.
+    Runs perftest by rdma_cm. Its ends connect twice, and the server listens for the second connection only after it
+    has received the client's parameters: a faster client is rejected, and then both start again.
     """
     command += f" -R -F -p {free_port()}"
 
@@ -309,8 +310,8 @@ def sides(net, rxe):
 @pytest.fixture(scope="module")
 def wire(net, rxe):
     """
-    All that passes the card while rdma_rxe has it dissects in the end: nothing malformed, every ICRC right. And
-    what asks for perftest's second connection is late enough.
+    Dissects all packets of the card with rdma_rxe at the end: none malformed, every ICRC correct. Also delays the
+    request of perftest's second connection.
     """
     late = "udp dst port 4791 and udp[29] = 7 and (udp[44:2] = 0x10 or udp[44:2] = 0x17)"
     fault = net.fault("r1", "delay", time="150ms", pcap=late)
@@ -325,7 +326,7 @@ TOOLS = ["ib_write_{}", "ib_read_{}", "ib_send_{}", "ib_atomic_{}", "ib_send_{} 
 
 @pytest.mark.parametrize("tool", TOOLS)
 def test_rxe_and_a_host(sides, wire, tool):
-    """Every operation both ways: for bandwidth asked for by the host, for latency by the guest."""
+    """Every operation in both directions: bandwidth with the host as client, latency with the guest as client."""
     size = "-s 65536" if tool.split("_")[1] in ("write", "read") else ""
     guest, host = sides
     measured(guest, host, f"{tool.format('bw')} {size} -n 50", B)
@@ -340,12 +341,12 @@ def test_rxe_and_our_adapter(two, rxe, wire, tool):
     talk(server, client, f"{tool} -n 50", to, each=each)
 
 
-DATA = "udp dst port 4791 and udp[8] < 0x11"  # no ACKs: where a NAK is lost a kernel waits for seconds
+DATA = "udp dst port 4791 and udp[8] < 0x11"  # no ACKs: a kernel waits for seconds after a lost NAK
 
 
 @pytest.fixture
 def lossy(net):
-    """Of the packets with data each hundredth is lost, either way."""
+    """Loses one of a hundred packets with data, in either direction."""
     fault = net.fault("g2", "drop", prob="1%", pcap=DATA)
     yield
     fault.clear()
@@ -367,7 +368,7 @@ def test_rxe_and_our_adapter_with_loss(two, rxe, wire, lossy, tool):
 
 
 def test_data_survives_loss(net, two, rxe, wire):
-    """What our adapter READs from the kernel's and WRITEs to it, each byte checked."""
+    """Checks each byte of READs from the kernel's adapter and WRITEs to it."""
     fault = net.fault("g2", "drop", prob="1%", pcap=f"{DATA} and udp[8] > 5 and udp[8] != 12")
     what = f"-a {A} -V -v -S 30000 -C 20"
     assert pair(two[0], f"rping -s {what}", rxe, f"rping -c {what}")[0].count("ping data") == 20
@@ -375,13 +376,13 @@ def test_data_survives_loss(net, two, rxe, wire):
 
 
 def shown(text):
-    """What a tool says of a device, but for its GUIDs and the speed of its interface."""
+    """A tool's output about a device, without its GUIDs and the speed of its interface."""
     return re.sub(r"(?m)(uid:\s+).*|(GUID: ).*|(Rate: ).*|\b[0-9a-f]{16}\b", r"\1\2\3", text).strip()
 
 
 @pytest.mark.parametrize("tool", ["ibv_devinfo", "ibstat rxe0", "ibv_devices"])
 def test_shown_as_rdma_rxe_is(net, rxe, tool):
-    """Host mode's rxe0 is what the kernel's is, line by line."""
+    """Host mode's rxe0 looks like the kernel's, line by line."""
     assert shown(net.run("r1", *tool.split())) == shown(rxe.run(tool))
 
 
@@ -397,7 +398,7 @@ def test_rping_with_rxe(two, rxe):
 
 
 def check_files(a, b):
-    """What a writes to the file system that b exports is what b has, and what a reads back."""
+    """Files that a writes to b's export are equal at b, and when a reads them."""
     for size in (1, 65536, 4 << 20):
         a.run(f"head -c {size} /dev/urandom >/mnt/f{size}", timeout=120)
         a.run("echo 3 >/proc/sys/vm/drop_caches")

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """
-Upper-layer protocols of the kernels of two guests, each with a link that goes down and comes again in its midst: RDS,
-SMC-R, and block devices by NVMe over Fabrics, iSER and SRP. Guest b has what guest a uses.
+Upper-layer protocols of the kernels of two guests, each with a link that goes down and up during traffic: RDS, SMC-R,
+and block devices by NVMe over Fabrics, iSER and SRP. Guest b is the server, guest a the client.
 
                   leaf1 ------------- leaf2
                  /                         \\
@@ -78,7 +78,7 @@ def net(request, muslin_make_fabric):
 
 @pytest.fixture(scope="module")
 def two(net, program):
-    """Both guests, which have this file's programs in /p."""
+    """Both guests, with this file's programs in /p."""
     folder = [program(name) for name in ("rds", "smc.so", "smc_mode")][0].parent
     vms = [net.vm(host, *(f"--qemu-arg={w}" for w in SHARE.format(folder).split())) for host in ("h1", "h5")]
     for vm in vms:
@@ -92,7 +92,7 @@ def two(net, program):
 
 
 def flap(net, a, place, sent):
-    """While traffic flows, of which guest a has sent so many packets, @place goes down and comes again."""
+    """During traffic, after guest a has sent that many packets, @place goes down and up again."""
     before = sent()
     wait_until(lambda: sent() > before + 100, 30, "traffic", 0.1)
     with net.link(place).down():
@@ -108,7 +108,7 @@ def flap_infiniband(net, a):
 
 
 def flap_ethernet(net, a):
-    """Between the switches: a port whose interface has lost its carrier ends SMC's connections."""
+    """Between the switches: SMC's connections end when a port's interface loses its carrier."""
     stations = {s["name"]: i for i, s in enumerate(net.show()["ethernet"]["stations"])}
     at = stations["h1-eth"]
     flap(net, a, "sw1:1", lambda: net.show()["ethernet"]["stations"][at]["counters"]["tx_frames"])
@@ -116,7 +116,7 @@ def flap_ethernet(net, a):
 
 @pytest.mark.parametrize("kind", BLOCK)
 def test_block_device(net, two, kind):
-    """Written over and over while the link flaps; then both sides find in it what was written."""
+    """Written repeatedly while the link flaps; then both sides read the written data."""
     a, b = two
     target, attach, detach = BLOCK[kind]
     b.run(target)
@@ -139,7 +139,7 @@ def test_block_device(net, two, kind):
 
 
 def test_rds(net, two):
-    """Messages, and RDMA both ways, whose data the programs check."""
+    """Messages, and RDMA in both directions, with data that the programs check."""
     a, b = two
     for vm in two:
         vm.run("rm -f /tmp/go; modprobe rds_rdma")
@@ -155,7 +155,7 @@ def test_rds(net, two):
         vm.check()
 
 
-@pytest.mark.model("muslin")
+@pytest.mark.model("muslin", reason="SMC-R needs RoCE, and the ConnectX has no Ethernet port")
 def test_smc_r(net, two):
     """A TCP program's stream, by AF_SMC and not by TCP."""
     a, b = two
@@ -167,7 +167,7 @@ def test_smc_r(net, two):
     sink = b.start(f"{smc} TCP-LISTEN:9000 - 2>/dev/null | sha256sum", "sink")
     a.run("rm -f /tmp/sum; mkfifo /tmp/sum")
     stream = "until [ -e /tmp/go ]; do cat /tmp/f; done; echo end"
-    to = f"{smc} - TCP:10.5.0.2:9000,retry=50,interval=0.1 2>/dev/null"  # it tells of short writes
+    to = f"{smc} - TCP:10.5.0.2:9000,retry=50,interval=0.1 2>/dev/null"  # it reports short writes
     source = a.start(f"sha256sum </tmp/sum & ({stream}) | tee /tmp/sum | {to} && wait", "source")
     connected = "/p/smc_mode | grep ' 9000 SMCR'"
     a.wait(connected, what="a connection by SMC-R")

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """
-The distribution's verbs programs in guests on different leafs, with each other and with host mode, both ways:
+The distribution's verbs programs in guests on different leafs, with each other and with host mode, in both directions:
 
     h1 (guest a)         h5 (guest b)   h6 (host mode)
         leaf1 ------+------- leaf2 ---------+
 
-Programs that first talk over TCP do so over IPoIB between guests, and with host mode by `muslin vm --tcp`; the others
-use addresses or LIDs. In a whole run guest a has each model of adapter in turn, and guest b our module's.
+Programs that first communicate over TCP do so over IPoIB between guests, and with host mode by `muslin vm --tcp`; the
+others use addresses or LIDs. In a whole run guest a has each model of adapter in turn, and guest b the virtio device.
 """
 
 import re
@@ -45,13 +45,13 @@ CM = [f"{RPING} -V", "ucmatose -S 4096 -C 20", "udaddy -C 5 -S 1000"]
 
 
 def sockets_of(server, seen_from):
-    """The address by which a place's sockets reach the server's."""
+    """The address by which sockets of a place reach the server."""
     return "machine" if seen_from.vm and not server.vm else server.address
 
 
 @pytest.fixture(scope="module")
 def port():
-    """Where servers listen: not on the forwarded one in host mode."""
+    """Port of servers: in host mode not the forwarded one."""
     return {"guest": free_port(), "host": free_port()}
 
 
@@ -75,7 +75,7 @@ def ends(request, shared_fabric, guests):
 
 
 def over_tcp(ends, port, tool):
-    """Runs a tool whose two sides meet on a port, by the address of RDMA where rdma_cm does so, or of sockets."""
+    """Runs a tool whose two sides connect to a port, by the RDMA address if rdma_cm uses it, or by that of sockets."""
     client, server = ends
     tool = f"{tool} -p {port['guest' if server.vm else 'host']}"
     address = server.address if " -R" in tool else sockets_of(server, client)
@@ -101,8 +101,8 @@ def test_perftest(ends, port, tool):
 def test_connection_manager(ends, tool):
     """By address: the kernel's rdma_cm and its IPoIB in the guests, the daemon's on the host."""
     client, server = ends
-    serve, ask = ("-s -a", "-c -a") if tool.startswith("rping") else ("-b", "-s")
-    out, other = pair(server, f"{tool} {serve} {server.address}", client, f"{tool} {ask} {server.address}")
+    serve, connect = ("-s -a", "-c -a") if tool.startswith("rping") else ("-b", "-s")
+    out, other = pair(server, f"{tool} {serve} {server.address}", client, f"{tool} {connect} {server.address}")
     if tool.startswith("rping"):
         assert out.count("ping data: rdma-ping-") == other.count("ping data: rdma-ping-") == 4
     else:
@@ -111,7 +111,7 @@ def test_connection_manager(ends, tool):
 
 @pytest.mark.also_connectx
 def test_ibping(ends):
-    """Answered by a user-space agent on the other side's QP1."""
+    """A user-space agent on the other side's QP1 responds."""
     client, server = ends
     lid = server.fabric.port(server.host)["lid"]
     agent = server.start("ibping -S")
@@ -125,7 +125,9 @@ def test_ibping(ends):
 
 
 def test_counters_of_the_other_end(ends):
-    """perfquery reads and resets the counters of the other side's port by its LID; they are those of `muslin show`."""
+    """
+    perfquery reads and resets the counters of the other side's port by its LID, which are those of `muslin show`.
+    """
     client, server = ends
     lid = server.fabric.port(server.host)["lid"]
 

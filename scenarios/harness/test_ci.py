@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""What the pipelines of others copy, as far as it runs without a hosted runner: the scripts, the files, the plugin."""
+"""Files that users' pipelines copy, as far as they run without a hosted runner: the scripts, the files, the plugin."""
 
 import os
 import pathlib
@@ -40,7 +40,7 @@ def test_mine_in_a_guest(fabric):
     vm.wait_ib0()
     fault = fabric.fault("h5", "drop", attr="PathRecord", nth=1)
     assert "State: Active" in vm.run("ibstat")
-    vm.ping("10.0.0.1", count=5)  # ib0 asks for the path again
+    vm.ping("10.0.0.1", count=5)  # ib0 requests the path again
     assert fault.fired == [1]
 """
 
@@ -70,7 +70,7 @@ def judge(out, folder):
 
 
 def test_the_plugin_from_a_package(folder, muslin_programs):
-    """pip installs it; the tests of a repository that has nothing of ours find the fixture."""
+    """pip installs it; the tests of another repository find the fixture."""
     source = folder / "source"
     source.mkdir()
     shutil.copy(TREE / "pyproject.toml", source)
@@ -88,7 +88,7 @@ def test_a_guest_in_somebody_elses_test(folder, muslin_programs):
 
 
 def test_two_at_a_time(folder, muslin_programs):
-    """pytest-xdist: the fabrics of workers do not meet."""
+    """pytest-xdist: fabrics of different workers are independent."""
     env = {"PYTHONPATH": str(TREE / "harness"), "PYTEST_PLUGINS": "muslin.plugin"}
     judge(users_tests(folder, muslin_programs, env, "--muslin-build=installed", "-n", "2"), folder)
 
@@ -100,7 +100,7 @@ def on_fabric(folder, programs, commands, **env):
 
 
 def test_commands_on_a_fabric(folder, muslin_programs):
-    """What the action's `run` does: rping between two hosts of a topology in one line."""
+    """The `run` of the action: rping between two hosts of a topology in one line."""
     commands = """
         ip=$(muslin show h1 | grep -om1 '10[.][0-9.]*')
         muslin run h1 -- rping -s -C 5 -a "$ip" &
@@ -113,7 +113,7 @@ def test_commands_on_a_fabric(folder, muslin_programs):
 
 
 def test_commands_that_fail(folder, muslin_programs):
-    """The status is theirs, the fabric is down, and what helps is kept."""
+    """Returns their status, takes the fabric down, and keeps the logs."""
     fail = "muslin fault add h1 drop qpn=0x777777; exit 7"
     r = on_fabric(folder, muslin_programs, fail, MUSLIN_ARTIFACTS=str(folder / "kept"))
     assert r.returncode == 7
@@ -139,4 +139,4 @@ def test_the_files_are_what_their_readers_want():
     packages = re.search(r"recommends (libjansson.*?)&&", container, re.S)[1].replace("\\", " ").split()
     argv = ["apt-get", "install", "--simulate", "-q", "--no-install-recommends", *packages]
     r = subprocess.run(argv, capture_output=True, text=True, check=False)
-    assert r.returncode == 0, r.stdout + r.stderr  # also where another release has a library by another name
+    assert r.returncode == 0, r.stdout + r.stderr  # also if another release has a library by another name

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """
-iWARP on the machine's TCP: two daemons, which know nothing of each other, on loopback addresses.
+iWARP on the machine's TCP: two independent daemons on loopback addresses.
 
     daemon a: w1 127.a.b.1, w3 127.a.b.3 and ::1          daemon b: w2 127.a.b.2
 """
@@ -16,7 +16,7 @@ from two import RESTART_ON_TCP, Two, own_addresses
 
 
 class Iwarp(Two):
-    """@a_options, @b_options: of how the hosts connect, a word each."""
+    """@a_options, @b_options: options of the hosts, a word each."""
 
     restart = RESTART_ON_TCP
 
@@ -57,7 +57,7 @@ def two(muslin_make_fabric):
 
 
 def test_device(two):
-    """Each line as Red Hat's guide prints it for siw0; the MTU is the loopback interface's."""
+    """Each line as in Red Hat's guide for siw0; the MTU is the loopback interface's."""
     info = two.run("w1", "ibv_devinfo")
     for line in (
         r"hca_id:\tsiw0",
@@ -95,7 +95,9 @@ def test_gid_is_the_station_address(two):
 
 
 def test_what_iwarp_has_not(two):
-    """No atomics, one sink of a READ, no multicast groups; no datagrams, and no RTR without a connection."""
+    """
+    No atomics, one SGE for the sink of a READ, no multicast groups, no datagrams, and no RTR without a connection.
+    """
     info = two.run("w1", "ibv_devinfo", "-v")
     assert "ATOMIC_NONE" in info
     for name, value in {"max_sge_rd": 1, "max_mcast_grp": 0, "max_ah": 0}.items():
@@ -144,7 +146,7 @@ def test_rdma_client(two):
 
 
 def test_rsockets(two):
-    """Without immediate data on iWARP, they send messages instead."""
+    """iWARP has no immediate data, so rsockets send messages instead."""
     argv = ["rstream", "-p", free_port(), "-T", "v", "-S", "65536", "-C", "200"]
     _, out = two.pair(("w1", *argv), ("w2", *argv, "-s", two.ip["w1"]))
     assert re.search(r"custom\s+64k\s+200\s", out), out
@@ -170,7 +172,7 @@ def test_within_one_daemon(two):
 
 
 def test_private_data(two, program):
-    """Both ways, with requests, accepts and rejects: nothing, a byte, as much as rdma_cm lets programs say."""
+    """In both directions, with requests, accepts and rejects: none, one byte, and the maximum of rdma_cm."""
     rows = [(size, how, back) for how in ("accept", "reject") for size in (0, 1, 255) for back in (0, 1, 255)]
     where = [two.ip["w1"], free_port()]
     server = two.a.start("w1", program("private"), "serve", *where, *[f"{how}:{back}" for _, how, back in rows])
@@ -179,15 +181,15 @@ def test_private_data(two, program):
     answers = re.findall(r"^(ESTABLISHED|REJECTED) (\d+) (\w+)$", out, re.M)
     names = {"accept": "ESTABLISHED", "reject": "REJECTED"}
     assert answers == [(names[how], str(back), "right") for _, how, back in rows], out
-    asked = re.findall(r"^CONNECT_REQUEST (\d+) (\w+)$", server.wait(10), re.M)
-    assert asked == [(str(size), "right") for size, _, _ in rows]
+    requests = re.findall(r"^CONNECT_REQUEST (\d+) (\w+)$", server.wait(10), re.M)
+    assert requests == [(str(size), "right") for size, _, _ in rows]
 
 
 def test_nobody_listens(two):
     assert "RDMA_CM_EVENT_REJECTED" in two.run("w2", "rping", "-c", "-a", two.ip["w1"], "-C", "1", status=None)
 
 
-# How connections start
+# Connection establishment
 
 
 @pytest.mark.parametrize(
@@ -206,7 +208,7 @@ def test_nobody_listens(two):
     ],
 )
 def test_start(muslin_make_fabric, a, b):
-    """Revisions of MPA, CRCs that one side wants, and each first message of an initiator."""
+    """MPA revisions, CRCs requested by one side, and each RTR message of an initiator."""
     fabrics = [muslin_make_fabric("start-a"), muslin_make_fabric("start-b")]
     pair = Iwarp(*fabrics, first=20, a_options=a, b_options=b)
     try:
@@ -218,11 +220,11 @@ def test_start(muslin_make_fabric, a, b):
             f.down()
 
 
-# How they are carried on
+# Data transfer
 
 
 def may_have_io_uring():
-    """Sandboxes of containers often say no. 425: io_uring_setup; 64: a ring that is not enabled yet."""
+    """Sandboxes of containers often forbid it. 425: io_uring_setup; 64: a ring that is not enabled yet."""
     params = ctypes.create_string_buffer(120)
     params[8] = 64
     fd = ctypes.CDLL(None).syscall(425, 4, params)
@@ -233,7 +235,7 @@ def may_have_io_uring():
 
 @pytest.mark.parametrize("uring", ["auto", "on", "off"])
 def test_io_uring(muslin_make_fabric, uring):
-    """Whether calls go by io_uring or not, programs find the same; the counter tells which it was."""
+    """Programs get the same results with and without io_uring; the counter shows which was used."""
     fabrics = [muslin_make_fabric("uring-a"), muslin_make_fabric("uring-b")]
     pair = Iwarp(*fabrics, first=30, a_options=f"uring={uring}", b_options=f"uring={uring}")
     try:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """
-What an iWARP port says on the wire, and what it does with peers that are slow, silent, or wrong: raw TCP peers against
-an rping server that takes any number of connections.
+An iWARP port with correct, slow, silent and invalid peers: raw TCP peers against an rping server that accepts any
+number of connections.
 
     w1 127.a.b.1: rping -s -P          w2 127.a.b.2: a client that behaves          this test: 127.0.0.1, raw TCP
 """
@@ -58,7 +58,7 @@ def read_(stag, size=4, queue=1, msn=1):
     return fpdu(LAST | DDP, RDMAP | READ, 0, queue, msn, 0, 7, 0, 0, size, stag, 0, 0)
 
 
-# Number, what the peer sends behind a start without CRCs, layer and type, code, counter.
+# Number, data of the peer after negotiation without CRCs, layer and type, code, counter.
 WRONG = [
     (1, "a WRITE to no region", tagged(0x12345678, 0x1000), 0x11, 0x00, "tagged_errors"),
     (2, "tagged, version 0 of DDP", tagged(0, 0, ddp=TAGGED | LAST), 0x11, 0x04, "tagged_errors"),
@@ -71,7 +71,7 @@ WRONG = [
     (9, "an opcode that is none", send_(opcode=12), 0x02, 0x06, "rdmap_errors"),
     (10, "a WRITE untagged", send_(opcode=WRITE), 0x02, 0x06, "rdmap_errors"),
     (11, "a SEND tagged", tagged(0, 0, opcode=SEND), 0x02, 0x06, "rdmap_errors"),
-    (12, "a READ response that nobody asked for", tagged(1, 0, opcode=READ_RESPONSE), 0x02, 0x06, "rdmap_errors"),
+    (12, "a READ response that nobody requested", tagged(1, 0, opcode=READ_RESPONSE), 0x02, 0x06, "rdmap_errors"),
     (13, "a READ of no region", read_(0x12345678), 0x01, 0x00, "rdmap_errors"),
     (14, "a READ request in the queue of SENDs", read_(0, queue=0), 0x02, 0x06, "rdmap_errors"),
     (15, "a SEND that invalidates no region", send_(opcode=SEND_INV, payload=b"x" * 16), 0x01, 0x09, "rdmap_errors"),
@@ -79,7 +79,7 @@ WRONG = [
     (17, "an FPDU of one byte", b"\0\1\0\0\0\0\0\0", 0x20, 0x03, "length_errors"),
 ]
 
-# What comes instead of a right MPA request.
+# Data instead of a valid MPA request.
 NO_START = [
     (1, b"GET / HTTP/1.0\r\n\r\n" + b"x" * 100),
     (2, start_frame(key=REPLY)),
@@ -92,7 +92,7 @@ NO_START = [
 
 
 class Raw:
-    """The fabric, its well-behaved client, and raw connections to its server."""
+    """The fabric, its correct client, and raw connections to its server."""
 
     def __init__(self, fabric):
         net = f"127.{os.getpid() >> 8 & 127}.{os.getpid() & 255}"
@@ -105,7 +105,7 @@ class Raw:
         wait_until(self.good, 20, "the server")
 
     def good(self):
-        """A client that behaves gets its service."""
+        """A correct client is served."""
         argv = ["rping", "-c", "-a", self.ip[1], "-p", self.port, "-C", "3", "-v"]
         return self.fabric.run("w2", *argv, status=None).count("ping data") == 3
 
@@ -144,7 +144,7 @@ def raw(muslin_make_fabric):
 
 @pytest.mark.parametrize("row", WRONG, ids=[f"{w[0]}-{w[1].replace(' ', '-')}" for w in WRONG])
 def test_terminate(raw, row):
-    """A wrong FPDU is answered by the Terminate that names layer, type and code (RFC 5040, 4.8), and counted."""
+    """An invalid FPDU causes the Terminate with layer, type and code (RFC 5040, 4.8), and is counted."""
     _, _, bad, layer_type, code, counter = row
     before = raw.counter(counter)
     s = raw.start()
@@ -168,7 +168,7 @@ def test_wrong_crc(raw):
 
 @pytest.mark.parametrize("number, bad", NO_START, ids=[str(n[0]) for n in NO_START])
 def test_no_start(raw, number, bad):
-    """What is no MPA request is not answered, but closed and counted."""
+    """Data that is no MPA request gets no reply; the connection is closed and counted."""
     before = raw.counter("start_errors")
     s = raw.connect()
     s.sendall(bad)
@@ -178,7 +178,7 @@ def test_no_start(raw, number, bad):
 
 
 def test_silent_and_slow_peers(raw):
-    """A start has a time, however its bytes are spread; a peer that vanishes before it is forgotten."""
+    """The MPA request has a time-out, also for slow bytes; a peer that vanishes before is removed."""
     before = raw.counter("start_timeouts")
     silent, slow, gone = raw.connect(), raw.connect(), raw.connect()
     gone.close()
@@ -190,7 +190,7 @@ def test_silent_and_slow_peers(raw):
 
 
 class OneByOne:
-    """A socket that sends each byte by itself, and does @meanwhile in the middle."""
+    """A socket that sends byte by byte, and calls @meanwhile in the middle."""
 
     def __init__(self, sock, meanwhile):
         self.sock, self.meanwhile = sock, meanwhile
@@ -205,7 +205,10 @@ class OneByOne:
 
 
 def test_slow_fpdus(raw):
-    """Behind the start there is no hurry: others are served while half an FPDU is there, which is taken when whole."""
+    """
+    After MPA negotiation there is no time-out: others are served after half of an FPDU, which is processed when
+    complete.
+    """
     served = []
     s = raw.start(CRC)
     text = bytes(range(1, 64)) + b"\0"
@@ -219,7 +222,7 @@ def bytes_here(s):
 
 
 def test_peer_that_reads_nothing(raw):
-    """Its window shuts in the middle of a READ's response: others are served meanwhile, and the program may go."""
+    """Its TCP window closes during a READ response: others are served meanwhile, and the program can be killed."""
     with socket.create_server((raw.ip[0], 0)) as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
         port = str(listener.getsockname()[1])
@@ -257,7 +260,7 @@ def dribble(s, data):
 
 
 def test_a_crowd_of_half_open_peers(raw):
-    """They are bounded, and the oldest gives way: those who behave are served meanwhile."""
+    """Their number is limited, and a new one replaces the oldest: correct peers are served meanwhile."""
     before = raw.counter("half_open_dropped")
     crowd = [raw.connect() for _ in range(200)]
     assert raw.good()
@@ -267,10 +270,10 @@ def test_a_crowd_of_half_open_peers(raw):
 
 
 def test_a_crowd_from_one_address(raw):
-    """It is bounded by itself: somebody else who is slow keeps the place that he has."""
+    """They have a limit of their own: a slow peer at another address keeps its connection."""
 
     def attempt():
-        """False: the machine was so slow that his time was over before the crowd had come."""
+        """False: the machine was so slow that its time-out expired before the others had connected."""
         before, began = raw.counter("half_open_dropped"), time.monotonic()
         with contextlib.ExitStack() as stack:
             slow = stack.enter_context(socket.create_connection((raw.ip[1], int(raw.port)), 10, (raw.ip[0], 0)))
@@ -287,7 +290,7 @@ def test_a_crowd_from_one_address(raw):
 
 
 def test_peer_that_never_closes(raw):
-    """It has said something wrong, is told so, and does nothing: its stream has a time, too."""
+    """A peer that has got a Terminate and does nothing: its stream has a time-out, too."""
     before = raw.counter("ends_unanswered")
     s = raw.start()
     s.sendall(send_(queue=3))
@@ -298,7 +301,7 @@ def test_peer_that_never_closes(raw):
 
 
 def test_truncated_stream(raw):
-    """A peer that closes within an FPDU: a lost connection, nothing else."""
+    """A peer that closes within an FPDU: a lost connection, without other effects."""
     before = raw.counter("connections_lost")
     s = raw.start()
     s.sendall(send_(payload=b"x" * 16)[:20])
@@ -309,8 +312,8 @@ def test_truncated_stream(raw):
 
 def test_peer_that_does_not_wait(raw):
     """
-    FPDUs before the reply break MPA (RFC 5044, 7.1.2) unless the reply is faster; either way others are served. Each
-    waits until rping has complained of the last one, since it takes two requests at a time for one another.
+    FPDUs before the reply violate MPA (RFC 5044, 7.1.2) unless the reply is faster; either way others are served. Each
+    peer waits until rping has reported the one before, since it mistakes two simultaneous requests for each other.
     """
     for _ in range(10):
         said = len(raw.server.output)
@@ -322,7 +325,7 @@ def test_peer_that_does_not_wait(raw):
 
 
 def test_capture_is_dissected(raw):
-    """Start, SENDs, READs, WRITEs and a Terminate: nothing malformed, each MPA CRC is good."""
+    """MPA negotiation, SENDs, READs, WRITEs and a Terminate: no malformed packet, each MPA CRC is correct."""
     pcap = raw.fabric.folder / "w2.pcapng"
     trace = raw.fabric.start_muslin("trace", "-w", pcap, "w2")
     wait_until(pcap.exists, 10, "the capture")

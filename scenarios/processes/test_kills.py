@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """
-SIGKILL at random moments for programs, for the client, for guests' QEMU, and for the daemon under guests. Peers of what
-is killed end in bounded time, the daemon has as many descriptors and objects as before, and no process or file is left.
+SIGKILL at random times for programs, for the client, for guests' QEMU, and for the daemon under guests. Peers of a
+killed process end in bounded time, the daemon has as many descriptors and objects as before, and no process or file is
+left.
 
     h1..h4 ---- leaf1 ---- spines ---- leaf2 ---- h5..h8          w1, w2: iWARP ports
 
-MUSLIN_KILLS=1000 in the environment: so many programs, a 30th as many guests (at least 2), a 100th as many daemons (at
-least 1). --muslin-seed draws what is killed, and when.
+MUSLIN_KILLS=1000 in the environment: number of killed programs, with a 30th as many guests (at least 2) and a 100th as
+many daemons (at least 1). --muslin-seed selects the killed processes, and the times.
 """
 
 import collections
@@ -22,10 +23,10 @@ import pytest
 from muslin import WaitTimeout, free_port, wait_until
 
 KILLS = int(os.environ.get("MUSLIN_KILLS", "30"))
-BOUND = 30  # seconds in which the peer of a program that was killed has to end
+BOUND = 30  # seconds in which the peer of a killed program has to end
 
-# A pair of programs: server, client, the words by which either tells that it is connected (None: the peer of what is
-# killed may wait for ever), and whether the server ends, too, or may wait for a message. {ip}: the server's address.
+# A pair of programs: server, client, the output by which either shows that it is connected (None: the peer of the
+# killed one may wait forever), and whether the server ends, too, or may wait for a message. {ip}: the server's address.
 Pair = collections.namedtuple("Pair", "server client connected both", defaults=[True])
 PAIRS = {
     "write": Pair("ib_write_bw -D 60 -F -p {port}", "ib_write_bw -D 60 -F -p {port} localhost", "remote address"),
@@ -35,7 +36,7 @@ PAIRS = {
     "atomics": Pair("ib_atomic_bw -D 60 -F -p {port}", "ib_atomic_bw -D 60 -F -p {port} localhost", "remote address"),
     "rping": Pair("rping -s -v -a {ip} -p {port}", "rping -c -v -a {ip} -p {port} -C 10000000", "ping data"),
     "rstream": Pair("rstream -T v -C 1000000 -p {port}", "rstream -T v -C 1000000 -p {port} -s {ip}", None),
-    # By rdma_cm either waits for the other's message, maybe for ever, until requests are under way and it reports them.
+    # With rdma_cm each side waits for the other's message, maybe forever, until requests are outstanding and fail.
     "rsend": Pair(
         "ib_send_bw -R -D 1 --run_infinitely -F -p {port}",
         "ib_send_bw -R -D 1 --run_infinitely -F -p {port} {ip}",
@@ -71,7 +72,7 @@ def objects(fabric):
 
 
 def descriptors(fabric):
-    """Of the daemon, by what they are; "control.sock" is a connection of `muslin`."""
+    """Numbers of the daemon's descriptors by kind; "control.sock" is a connection of `muslin`."""
     pid, links = fabric.daemon_pid, []
     lines = [line.split() for line in pathlib.Path(f"/proc/{pid}/net/unix").read_text().splitlines()[1:]]
     accepted = {f"socket:[{w[6]}]": pathlib.Path(w[7]).name for w in lines if len(w) == 8 and w[3] == "00000000"}
@@ -83,17 +84,17 @@ def descriptors(fabric):
 
 
 def held(fabric):
-    """What the daemon has: descriptors and verbs objects."""
+    """Resources of the daemon: descriptors and verbs objects."""
     return descriptors(fabric) | objects(fabric)
 
 
 def baseline(fabric):
-    """The same without connections of `muslin`, of which the last one may have its end before it."""
+    """The same without connections of `muslin`, whose last one may still be open in the other."""
     return {k: v for k, v in held(fabric).items() if k != "control.sock"}
 
 
 def wait_ipoib(fabric):
-    """Until each host's IPoIB endpoint has its queue pair: it joins its group after `muslin up` has ended."""
+    """Waits until each host's IPoIB endpoint has its queue pair: it joins its group after `muslin up` has ended."""
     hosts = [n["name"] for n in fabric.show()["nodes"] if n["type"] != "switch" and n["lid"]]
 
     def joined():
@@ -104,12 +105,12 @@ def wait_ipoib(fabric):
 
 
 def files(fabric):
-    """In the run directory, but for what programs see as /sys."""
+    """Files in the run directory, without those that programs see as /sys."""
     return sorted(str(p) for p in (fabric.folder / "run").rglob("*") if "/tree/" not in str(p))
 
 
 def rss(fabric):
-    """Of the daemon, in KiB, with no program: it returns free memory a second after the last one has ended."""
+    """RSS of the daemon, in KiB, without programs: it returns free memory a second after the last one has ended."""
     wait_until(lambda: not left_processes(fabric), 20, "the end of what was started")
     time.sleep(1.5)
     status = pathlib.Path(f"/proc/{fabric.daemon_pid}/status").read_text()
@@ -117,12 +118,12 @@ def rss(fabric):
 
 
 def is_sanitized(fabric):
-    """AddressSanitizer's allocator keeps what is freed; there LeakSanitizer finds leaks, when the daemon ends."""
+    """AddressSanitizer's allocator keeps freed memory; LeakSanitizer finds leaks when the daemon ends."""
     return "libasan" in pathlib.Path(f"/proc/{fabric.daemon_pid}/maps").read_text()
 
 
 def left_processes(fabric):
-    """Processes of the fabric's folder that the harness does not know."""
+    """Processes of the fabric's directory that the harness has not started."""
     known = {p.pid for p in fabric.processes if p.running()} | {fabric.daemon_pid}
     left = []
     for proc in pathlib.Path("/proc").glob("[0-9]*"):
@@ -143,7 +144,7 @@ class Killer:
         return ["stdbuf", "-oL", *text.format(ip=ip, own=own, port=self.port).split()]
 
     def pair(self, name):
-        """A pair, of which one is to be killed, the other one to end; None where its peer may wait for ever."""
+        """A pair, of which one is to be killed, and the other one has to end; None if its peer may wait forever."""
         pair = PAIRS[name]
         self.port = free_port()
         hosts = self.rng.sample([f"h{i}" for i in range(1, 9)], 2)
@@ -152,7 +153,7 @@ class Killer:
         ip = self.fabric.ip(hosts[0])
         server = self.fabric.start(hosts[0], *self.argv(pair.server, ip, ip))
         if self.rng.random() < 0.9:
-            time.sleep(0.15 + self.rng.random() * 0.1)  # the moment is random
+            time.sleep(0.15 + self.rng.random() * 0.1)  # a random time
         client = self.fabric.start(hosts[1], *self.argv(pair.client, ip, ip))
         victim, peer = self.rng.sample([server, client], 2)
         return victim, peer, pair.connected if pair.both or peer is client else None
@@ -167,7 +168,7 @@ class Killer:
         return self.fabric.start_muslin(*self.rng.choice(CLIENT).split()), None, None
 
     def kill(self, process):
-        """The process alone, not its session: what it leaves is looked for."""
+        """Kills the process only, not its session, to check the processes that it leaves."""
         if process.running():
             os.kill(process.pid, signal.SIGKILL)
             self.kills += 1
@@ -185,7 +186,7 @@ class Killer:
         self.rng.shuffle(started)
         for victim, peer, connected in started:
             time.sleep(self.rng.random() * 0.15)
-            # A peer that never connected may wait for the one that was killed before it came.
+            # A peer that never connected may wait for one that was killed before it connected.
             met = peer and connected and connected in peer.output and connected in victim.output
             self.kill(victim)
             if peer and not met:
@@ -197,7 +198,7 @@ class Killer:
 
 
 def wait_same(state, fabric, before, timeout=15):
-    """Until @state of the daemon is as @before; says what differs."""
+    """Waits until @state of the daemon equals @before; reports differences."""
     changed = None
 
     def same():
@@ -217,13 +218,13 @@ def test_programs(killing):
     wait_ipoib(killing)
     first = objects(killing)
     faults = random.Random(killing.seed)
-    killer.round(8)  # what is made once, and kept, is there
+    killer.round(8)  # objects that are created once and kept exist
     wait_until(lambda: not left_processes(killing), 20, "the end of what was started")
     wait_same(objects, killing, first)
     before, memory, there = baseline(killing), rss(killing), files(killing)
     killer.kills = 0
     rounds = 0
-    late = 0  # memory when two of three kills are done
+    late = 0  # memory after two thirds of the kills
     while killer.kills < KILLS:
         spine = f"leaf1:{faults.randint(5, 6)}"
         fault = killing.fault(f"h{faults.randint(1, 8)}", "drop", prob="1%", expect=False)
@@ -242,20 +243,13 @@ def test_programs(killing):
     wait_until(lambda: not left_processes(killing), 20, f"the end of {left_processes(killing)}")
     wait_same(held, killing, before)
     assert files(killing) == there
-    if not is_sanitized(killing):  # whose allocator keeps what is freed
+    if not is_sanitized(killing):  # its allocator keeps freed memory
         assert last < memory + 24576  # the pools of packets and buffers have been filled
         if KILLS >= 300:
             assert last < late + 4096, "memory does not level off"
     killing.wait_active()
     args = ["-a", killing.ip("h1"), "-C", "5"]
     killing.pair(("h1", "rping", "-s", *args), ("h5", "rping", "-c", *args))
-
-
-def qemu(vm):
-    """The process of a guest's QEMU, under the program that has started it."""
-    pid = vm.process.pid
-    children = pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    return next((int(c) for c in children if "qemu" in pathlib.Path(f"/proc/{c}/comm").read_text()), None)
 
 
 WORK = [
@@ -270,21 +264,21 @@ WORK = [
 @pytest.mark.guest
 @pytest.mark.timeout(3600)
 def test_guests(shared_fabric):
-    """Of a guest at work QEMU is killed, or the client that has started it; its host is free again each time."""
+    """QEMU of a guest with traffic is killed, or the client that has started it; its host is free again each time."""
     fabric, rng = shared_fabric, random.Random(shared_fabric.seed)
     wait_ipoib(fabric)
-    fabric.command("vm", "h2", "--print")  # the socket of h2's guests, which is made once, and kept, is there
+    fabric.command("vm", "h2", "--print")  # the socket of h2's guests, which is created once and kept, exists
     first = baseline(fabric)
     fabric.vm("h2").wait_ib0().stop()
     wait_until(lambda: not left_processes(fabric), 20, "the end of the first guest")
-    wait_same(held, fabric, first)  # the daemon has noticed it, too
+    wait_same(held, fabric, first)  # the daemon has detected it, too
     before, memory, there = baseline(fabric), rss(fabric), files(fabric)
     for n in range(max(2, KILLS // 30)):
         peer = fabric.start("h6", *"rping -s -P -S 65000 -a 10.0.0.6".split())
         vm = fabric.vm("h2")
         vm.start(rng.choice(WORK), "work")
         time.sleep(rng.random() * 0.5)  # the moment is random
-        os.kill(vm.process.pid if n % 3 == 2 else qemu(vm), signal.SIGKILL)
+        os.kill(vm.process.pid if n % 3 == 2 else place.qemu(vm), signal.SIGKILL)
         wait_until(lambda vm=vm: not vm.process.running(), 20, "the end of the guest")
         vm.stop()
         peer.kill()
@@ -299,14 +293,14 @@ def test_guests(shared_fabric):
 @pytest.mark.guest
 @pytest.mark.timeout(1800)
 def test_daemon_under_guests(fabric):
-    """Guests live through each end of the daemon: their drivers begin anew, and they reach each other again."""
+    """Guests survive each end of the daemon: their drivers register new devices, and they communicate again."""
     rng = random.Random(fabric.seed)
     a, b = (fabric.vm(host).wait_ib0() for host in ("h1", "h5"))
     before = None
     daemons = max(1, KILLS // 100)
     for _ in range(daemons):
         a.start("exec /usr/bin/ping -i 0.05 10.0.0.5", "echoes")
-        time.sleep(rng.random())  # the moment is random
+        time.sleep(rng.random())  # a random time
         place.replace_daemon(fabric)
         a.wait_ib0()
         b.wait_ib0()

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Network interfaces by each call that lists them: a line for each address, and END when the calls agree. */
+/* Network interfaces, by each call that lists them: prints a line for each address, and END if the calls agree. */
 #include <arpa/inet.h>
 #include <assert.h>
 #include <ifaddrs.h>
@@ -14,7 +14,7 @@
 
 static int sock;
 
-static struct ifreq ask(unsigned long request, const char *name)
+static struct ifreq query(unsigned long request, const char *name)
 {
 	struct ifreq r = { 0 };
 
@@ -26,14 +26,14 @@ static struct ifreq ask(unsigned long request, const char *name)
 static void check_link(const struct ifaddrs *i)
 {
 	const struct sockaddr_ll *ll = (void *)i->ifa_addr;
-	struct ifreq r = ask(SIOCGIFHWADDR, i->ifa_name);
+	struct ifreq r = query(SIOCGIFHWADDR, i->ifa_name);
 	char name[IF_NAMESIZE];
 
 	assert((int)if_nametoindex(i->ifa_name) == ll->sll_ifindex);
 	assert(!strcmp(if_indextoname((unsigned)ll->sll_ifindex, name), i->ifa_name));
-	assert(ask(SIOCGIFINDEX, i->ifa_name).ifr_ifindex == ll->sll_ifindex);
+	assert(query(SIOCGIFINDEX, i->ifa_name).ifr_ifindex == ll->sll_ifindex);
 	assert(r.ifr_hwaddr.sa_family == ll->sll_hatype && !memcmp(r.ifr_hwaddr.sa_data, ll->sll_addr, 6));
-	printf("%s: mtu %d type %d length %d\n", i->ifa_name, ask(SIOCGIFMTU, i->ifa_name).ifr_mtu, ll->sll_hatype,
+	printf("%s: mtu %d type %d length %d\n", i->ifa_name, query(SIOCGIFMTU, i->ifa_name).ifr_mtu, ll->sll_hatype,
 	       ll->sll_halen);
 }
 
@@ -58,13 +58,13 @@ static void check_address(const struct ifaddrs *i)
 	close(fd);
 	if (i->ifa_addr->sa_family != AF_INET)
 		return;
-	r = ask(SIOCGIFADDR, i->ifa_name);
+	r = query(SIOCGIFADDR, i->ifa_name);
 	assert(!memcmp(&r.ifr_addr, i->ifa_addr, len));
-	r = ask(SIOCGIFNETMASK, i->ifa_name);
+	r = query(SIOCGIFNETMASK, i->ifa_name);
 	assert(!memcmp(&r.ifr_netmask, i->ifa_netmask, len));
 }
 
-/* The IPv6 addresses of /proc/net/if_inet6: each is one of an interface with that number. */
+/* The IPv6 addresses of /proc/net/if_inet6, each with a valid interface index. */
 static int count_inet6(void)
 {
 	char hex[33], name[IF_NAMESIZE];

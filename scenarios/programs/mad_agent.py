@@ -11,7 +11,7 @@ import sys
 
 import agent
 
-HDR = 64  # struct ib_user_mad before the datagram
+HDR = 64  # struct ib_user_mad before the MAD
 SIZE = 1 << 20
 umad = ctypes.CDLL("libibumad.so.3", use_errno=True)
 umad.umad_get_mad.restype = ctypes.c_void_p
@@ -22,7 +22,7 @@ def pointer(buf):
 
 
 class Port:
-    """One open umad file, its agents by what they are registered for."""
+    """One open umad file, with its agents by their registrations."""
 
     def __init__(self):
         self.fd = umad.umad_open_port(None, 0)
@@ -51,7 +51,7 @@ class Port:
         umad.umad_set_addr(pointer(self.buf), q["lid"], q["qpn"], q.get("sl", 0), q.get("qkey", 0x80010000))
         if "gid" in q:
             grh = bytes.fromhex(q["gid"])
-            self.buf[HDR - 28 : HDR - 24] = bytes([1, 0, 64, 0])  # present, GID index, hop limit, traffic class
+            self.buf[HDR - 28 : HDR - 24] = bytes([1, 0, 64, 0])  # GRH present, GID index, hop limit, traffic class
             self.buf[HDR - 24 : HDR - 8] = grh
         r = umad.umad_send(self.fd, agent, pointer(self.buf), len(mad), timeout, q.get("retries", 0))
         assert r == 0, os.strerror(-r)
@@ -82,21 +82,21 @@ class Server:
             self.ports[name] = Port()
         return self.ports[name]
 
-    def ask(self, q):
-        """Sends a request and waits for its response, or for the end of its time."""
-        p = self.port(q.get("port", "ask"))
+    def request(self, q):
+        """Sends a request and waits for its response, or for its time-out."""
+        p = self.port(q.get("port", "request"))
         number = p.register(q["class"], q["version"], q.get("rmpp", 0), [])
         p.send(number, q, q.get("timeout", 2000))
         return p.recv(-1)
 
     def say(self, q):
-        """Sends what needs no response."""
+        """Sends a MAD without a response."""
         p = self.port(q.get("port", "say"))
         p.send(p.register(q["class"], q["version"], q.get("rmpp", 0), q.get("methods", [])), q, 0)
         return {}
 
     def hear(self, q):
-        """Registers for what arrives unasked."""
+        """Registers for unsolicited MADs."""
         self.port(q["port"]).register(q["class"], q["version"], q.get("rmpp", 0), q["methods"])
         return {}
 

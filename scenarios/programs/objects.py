@@ -1,6 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""Verbs objects at work, within one device: objects.py DEVICE PORT-LID. Prints a line a part; fails where one does."""
+"""
+Verbs objects at work, within one device. Prints a line a part, without those that are named; fails where one does.
+
+    objects.py DEVICE PORT-LID [PART...]
+"""
 
 import sys
 
@@ -18,7 +22,7 @@ SIZE = 64
 
 
 class Pair:
-    """Two RC queue pairs, each other's peer; the second one receives from @srq when there is one."""
+    """Two RC queue pairs that are connected to each other; the second one receives from @srq if given."""
 
     def __init__(self, ctx, pd, cq, lid, srq=None):
         self.cq = cq
@@ -39,7 +43,7 @@ class Pair:
             self.qps[0].post_send(SendWR(num_sge=1, sg=[SGE(mr.buf, SIZE, mr.lkey)]))
 
     def received(self, n):
-        """Work request numbers of @n receives, in the order in which they completed."""
+        """Work request IDs of @n receives, in the order of completion."""
         got = []
         while len(got) < n:
             for wc in self.cq.poll(1)[1]:
@@ -49,7 +53,7 @@ class Pair:
 
 
 def srq_resize(ctx, pd, mr, lid):
-    """What is posted before and after a change of size is received in order, and once."""
+    """Receives posted before and after a resize complete in order, and once."""
     with CQ(ctx, 200) as cq, SRQ(pd, SrqInitAttr(SrqAttr(max_wr=10, max_sge=1))) as srq:
         pair = Pair(ctx, pd, cq, lid, srq)
         recv = [SGE(mr.buf + SIZE, SIZE, mr.lkey)]
@@ -71,7 +75,7 @@ def srq_resize(ctx, pd, mr, lid):
 
 
 def cq_resize(ctx, pd, mr, lid):
-    """Completions that nobody has polled survive."""
+    """Unpolled completions survive a resize."""
     with CQ(ctx, 40) as cq:
         pair = Pair(ctx, pd, cq, lid)
         for i in range(20):
@@ -89,7 +93,7 @@ def cq_resize(ctx, pd, mr, lid):
 
 
 def vectors(ctx, pd, mr, lid):
-    """An event comes on every completion vector."""
+    """Every completion vector has events."""
     for vector in range(ctx.num_comp_vectors):
         with CompChannel(ctx) as channel, CQ(ctx, 40, None, channel, vector) as cq:
             pair = Pair(ctx, pd, cq, lid)
@@ -105,10 +109,11 @@ def vectors(ctx, pd, mr, lid):
 
 
 def main():
-    name, lid = sys.argv[1], int(sys.argv[2])
+    name, lid, skipped = sys.argv[1], int(sys.argv[2]), sys.argv[3:]
     with Context(name=name) as ctx, PD(ctx) as pd, MR(pd, 2 * SIZE, e.IBV_ACCESS_LOCAL_WRITE) as mr:
         for part in (srq_resize, cq_resize, vectors):
-            print(part.__name__, part(ctx, pd, mr, lid) or "")
+            if part.__name__ not in skipped:
+                print(part.__name__, part(ctx, pd, mr, lid) or "")
 
 
 if __name__ == "__main__":

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""Speaks the shim's protocol (emu/host/proto.h): opens the first verbs device and offers to copy for the daemon."""
+"""
+Implements the shim's protocol (emu/host/proto.h): opens the first verbs device and offers to copy for the daemon.
+"""
 
 import os
 import socket
@@ -14,7 +16,7 @@ def connect():
     return s
 
 
-def ask(s, op, data=b""):
+def request(s, op, data=b""):
     s.send(struct.pack("<II", op, 0) + data)
     answer, *_ = s.recvmsg(65536, 4096)
     return struct.unpack("<i", answer[:4])[0], answer[8:]
@@ -25,8 +27,8 @@ def opening(cookie):
 
 
 file, offer = connect(), connect()
-result, opened = ask(file, OPEN, opening(0))
+result, opened = request(file, OPEN, opening(0))
 assert not result
-result, _ = ask(offer, OPEN, opening(struct.unpack("<Q", opened[:8])[0]))
+result, _ = request(offer, OPEN, opening(struct.unpack("<Q", opened[:8])[0]))
 assert not result
-print(f"offered: {ask(offer, COPY)[0]}")
+print(f"offered: {request(offer, COPY)[0]}")

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Private data of rdma_cm: each connection carries as many bytes of it as it is told, with the request and with the answer.
+ * Private data of rdma_cm: each connection has the given number of bytes in its request and its reply.
  *
  *     private serve ADDR PORT (accept|reject):BYTES...         private connect ADDR PORT BYTES...
  *
- * One connection for each word, a line for each event: its name, how many bytes have come, and whether they are right.
+ * One connection for each word, and a line for each event: its name, the length of the private data, and whether it is
+ * as expected.
  */
 #include <arpa/inet.h>
 #include <rdma/rdma_cma.h>
@@ -14,7 +15,7 @@
 
 #include "rc.h"
 
-#define MOST 255 /* what a length of rdma_cm can say */
+#define MOST 255 /* maximum length in rdma_conn_param */
 
 static unsigned char bytes[MOST];
 static struct rdma_event_channel *channel;
@@ -56,7 +57,7 @@ static struct rdma_conn_param param(const char *len)
 					 .initiator_depth = 1 };
 }
 
-/* Waits for the next event, says what came with it, and returns whose it is. */
+/* Waits for the next event, prints it and its private data, and returns its ID. */
 static struct rdma_cm_id *hear(enum rdma_cm_event_type *type)
 {
 	const struct rdma_conn_param *p;
@@ -88,7 +89,7 @@ static void expect(enum rdma_cm_event_type type, enum rdma_cm_event_type wanted)
 		die("not the event that was to come");
 }
 
-/* True: there is a connection. */
+/* True: the connection is established. */
 static bool answer(struct rdma_cm_id *id, const char *how)
 {
 	struct rdma_conn_param p = param(strchr(how, ':') + 1);
@@ -105,7 +106,7 @@ static bool answer(struct rdma_cm_id *id, const char *how)
 	return false;
 }
 
-/* The next connection may be asked for before the end of one is heard of. */
+/* The next connection may be requested before the DISCONNECTED event of the one before. */
 static void serve(char **argv)
 {
 	struct rdma_cm_id *listener = id_create(), *id;
@@ -145,7 +146,7 @@ static void resolve(struct rdma_cm_id *id, struct sockaddr_in *to)
 	expect(type, RDMA_CM_EVENT_ROUTE_RESOLVED);
 }
 
-static void ask(struct sockaddr_in *to, const char *len)
+static void request(struct sockaddr_in *to, const char *len)
 {
 	struct rdma_conn_param p = param(len);
 	struct rdma_cm_id *id = id_create();
@@ -182,6 +183,6 @@ int main(int argc, char **argv)
 	}
 	to = address(argv + 2);
 	for (argv += 4; *argv; argv++)
-		ask(&to, *argv);
+		request(&to, *argv);
 	return 0;
 }

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """
-Runs the test suite of pyverbs in FOLDER and writes to RESULT, as JSON, its tests, which failed, which were skipped and
-why:
+Runs the test suite of pyverbs in FOLDER and writes to RESULT, as JSON, its tests, and the failed and the skipped ones
+with their reasons:
 
     pyverbs_suite.py FOLDER RESULT ADDRESS [suite's options]
 
@@ -23,7 +23,7 @@ from importlib.machinery import SourceFileLoader
 
 
 def completes(module):
-    """Its test of a queue that shrinks counts on the completion of what it has just posted: that takes a moment."""
+    """Its test of a smaller queue expects the completion of a request at once: it takes a moment."""
     suite = module.u
     module.u = types.SimpleNamespace(**vars(suite))
 
@@ -32,6 +32,17 @@ def completes(module):
         time.sleep(0.1)
 
     module.u.send = send
+
+
+def asks_for_odp(tests, utils):
+    """A test of ODP over DC registers memory before it looks whether there is ODP, which ib_core refuses as invalid."""
+    register = tests.OdpDc.create_mr
+
+    def create_mr(self):
+        utils.odp_supported(self.ctx, "rc", 0)
+        register(self)
+
+    tests.OdpDc.create_mr = create_mr
 
 
 def each(suite):
@@ -46,15 +57,16 @@ def main():
     sys.path.insert(0, folder)
     from args_parser import parser
 
-    random.seed(1)  # the suite draws attributes
+    random.seed(1)  # the suite draws random attributes
     parser.parse_args()
     tests = SourceFileLoader("tests", str(pathlib.Path(folder) / "__init__.py")).load_module()
     base = sys.modules["tests.base"]
     mac = "00:00:00:00:00:00"
     base.RDMATestCase._get_ip_mac = lambda self, dev, port, gid: self.args.append([dev, port, gid, address, mac])
     completes(sys.modules["tests.test_cq"])
+    asks_for_odp(sys.modules["tests.test_mlx5_dc"], sys.modules["tests.utils"])
     names = [test.id() for test in each(unittest.defaultTestLoader.loadTestsFromModule(tests))]
-    gc.disable()  # pyverbs does not keep a device open for what is of it: a collected cycle may end in any order
+    gc.disable()  # pyverbs does not keep a device open for its objects: a collected cycle may be freed in any order
     done = unittest.main(module=tests, exit=False).result
     report = {
         "tests": names,
@@ -63,7 +75,7 @@ def main():
     }
     pathlib.Path(result).write_text(json.dumps(report, indent=1))
     sys.stderr.flush()
-    os._exit(0)  # for the interpreter's end collects, too
+    os._exit(0)  # the interpreter's exit collects, too
 
 
 if __name__ == "__main__":

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Messages and RDMA over RDS, every byte checked (rds(7), rds-rdma(7)).
- * usage: rds server IP      answers until it is killed
- *        rds client IP SERVER FILE   asks until FILE exists, and a round more
+ * Messages and RDMA over RDS, with every byte checked (rds(7), rds-rdma(7)).
+ *
+ *     rds server IP               serves until it is killed
+ *     rds client IP SERVER FILE   sends requests until FILE exists, and one round more
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -22,7 +23,7 @@
 #define WAIT_S        40
 #define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
 
-/* What the server does: sends the data back, writes it to the client's memory, or reads it from there. */
+/* Request to the server: return the data, write it to the client's memory, or read it from there. */
 enum {
 	ECHO,
 	WRITE,
@@ -34,9 +35,9 @@ struct message {
 	uint8_t data[BIG];
 };
 
-static struct message ask, answer;
+static struct message request, answer;
 static uint8_t region[REGION];
-static rds_rdma_cookie_t cookie; /* of the client's memory, which has come with the last message */
+static rds_rdma_cookie_t cookie; /* of the client's memory; received with the last message */
 static int fd;
 
 static void check(int ok, const char *what)
@@ -75,7 +76,7 @@ static size_t size_of(const struct message *m)
 	return offsetof(struct message, data) + (m->kind == ECHO ? m->len : 0);
 }
 
-/* The next message, or the notice that an RDMA has ended, for which it returns 0. */
+/* Receives the next message, or the notification that an RDMA has ended, for which it returns 0. */
 static ssize_t receive(struct message *m, struct sockaddr_in *from, int32_t *status)
 {
 	char control[256];
@@ -146,18 +147,18 @@ static void serve(void)
 	for (;;) {
 		struct sockaddr_in from;
 
-		if (receive(&ask, &from, NULL) < (ssize_t)offsetof(struct message, data))
+		if (receive(&request, &from, NULL) < (ssize_t)offsetof(struct message, data))
 			continue;
-		if (ask.kind == ECHO) {
-			check(is_data(ask.data, ask.len, ask.number), "the client's data");
-			send_with(&ask, &from, 0, NULL, 0);
+		if (request.kind == ECHO) {
+			check(is_data(request.data, request.len, request.number), "the client's data");
+			send_with(&request, &from, 0, NULL, 0);
 		} else {
-			serve_rdma(&ask, &from);
+			serve_rdma(&request, &from);
 		}
 	}
 }
 
-static void ask_once(struct sockaddr_in *to, uint32_t number)
+static void request_once(struct sockaddr_in *to, uint32_t number)
 {
 	static const uint32_t sizes[] = { 1, 1000, 4096, 8193, 65536, BIG };
 	rds_rdma_cookie_t mine;
@@ -166,20 +167,20 @@ static void ask_once(struct sockaddr_in *to, uint32_t number)
 				      .flags = RDS_RDMA_USE_ONCE | RDS_RDMA_READWRITE };
 	struct sockaddr_in from;
 
-	ask.number = number;
-	ask.kind = number % 3;
-	ask.len = ask.kind == ECHO ? sizes[number / 3 % ARRAY_SIZE(sizes)] : REGION - number % 4096;
+	request.number = number;
+	request.kind = number % 3;
+	request.len = request.kind == ECHO ? sizes[number / 3 % ARRAY_SIZE(sizes)] : REGION - number % 4096;
 	memset(region, 0, sizeof(region));
-	fill(ask.kind == ECHO ? ask.data : region, ask.len, number);
-	if (ask.kind == WRITE)
+	fill(request.kind == ECHO ? request.data : region, request.len, number);
+	if (request.kind == WRITE)
 		memset(region, 0, sizeof(region));
-	send_with(&ask, to, RDS_CMSG_RDMA_MAP, ask.kind == ECHO ? NULL : &mr, sizeof(mr));
-	check(receive(&answer, &from, NULL) == (ssize_t)size_of(&ask), "the answer's length");
-	check(answer.number == number && answer.len == ask.len, "the answer's number");
-	check(is_data(ask.kind == ECHO ? answer.data : region, ask.len, number), "the data that came back");
+	send_with(&request, to, RDS_CMSG_RDMA_MAP, request.kind == ECHO ? NULL : &mr, sizeof(mr));
+	check(receive(&answer, &from, NULL) == (ssize_t)size_of(&request), "the answer's length");
+	check(answer.number == number && answer.len == request.len, "the answer's number");
+	check(is_data(request.kind == ECHO ? answer.data : region, request.len, number), "the data that came back");
 }
 
-/* To port 0: the kernel of the other side answers, as it does rds-ping. */
+/* To port 0: the kernel of the peer answers, as for rds-ping. */
 static void ping(struct sockaddr_in to)
 {
 	struct sockaddr_in from;
@@ -211,9 +212,9 @@ int main(int argc, char **argv)
 	to.sin_addr.s_addr = inet_addr(argv[3]);
 	ping(to);
 	for (n = 0; n % 18 || access(argv[4], F_OK); n++)
-		ask_once(&to, n);
+		request_once(&to, n);
 	for (; n % 18 != 17; n++)
-		ask_once(&to, n);
+		request_once(&to, n);
 	printf("%u answers\n", n);
 	return 0;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Lists this machine's SMC sockets that are connected, with the mode in which they are, as smcss does. */
+/* Lists this machine's connected SMC sockets with their mode, as smcss does. */
 #include <arpa/inet.h>
 #include <linux/netlink.h>
 #include <linux/smc_diag.h>
@@ -16,15 +16,15 @@ int main(void)
 	struct {
 		struct nlmsghdr h;
 		struct smc_diag_req r;
-	} ask = { .h = { .nlmsg_len = sizeof(ask),
-			 .nlmsg_type = SOCK_DIAG_BY_FAMILY,
-			 .nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP },
-		  .r = { .diag_family = PF_SMC } };
+	} request = { .h = { .nlmsg_len = sizeof(request),
+			     .nlmsg_type = SOCK_DIAG_BY_FAMILY,
+			     .nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP },
+		      .r = { .diag_family = PF_SMC } };
 	static char buf[65536];
 	int fd = socket(AF_NETLINK, SOCK_RAW, NETLINK_SOCK_DIAG);
 	ssize_t n;
 
-	if (fd < 0 || send(fd, &ask, sizeof(ask), 0) != sizeof(ask)) {
+	if (fd < 0 || send(fd, &request, sizeof(request), 0) != sizeof(request)) {
 		perror("smc_mode");
 		return 1;
 	}

@@ -58,7 +58,7 @@ def roce(fabric, host, which):
 
 
 def gid(fabric, host, address, kind):
-    """The index of the GID that is @address and of type @kind."""
+    """The index of the GID @address with type @kind."""
     rows = re.findall(r"GID\[\s*(\d+)\]:\s+(\S+), RoCE v(\d)", fabric.run(host, "ibv_devinfo", "-v"))
     plain = {"::ffff:" + address, address}
     if "." in address:
@@ -81,7 +81,7 @@ def perftest(fabric, tool, hosts, *args, iters=100, index=(0, 0)):
 
 
 class Capture:
-    """What passes a place while the block runs."""
+    """Captures the packets at a place during the block."""
 
     def __init__(self, fabric, place):
         self.fabric, self.path = fabric, fabric.folder / f"{place.replace(':', '-')}-{next(fabric.count)}.pcapng"
@@ -97,7 +97,7 @@ class Capture:
         self.trace.wait(20, None)
 
     def fields(self, *names, only="", options=()):
-        # That dissector takes payloads of others for its own.
+        # That dissector mistakes payloads for its own protocol.
         argv = ["tshark", "-r", self.path, "-Y", only, "-T", "fields", "--disable-protocol", "rpcordma"]
         for o in options:
             argv += ["-o", o]
@@ -107,8 +107,8 @@ class Capture:
         return [line.split("\t") for line in out.splitlines() if not line.startswith("Running")]
 
     def sound(self):
-        """Nothing malformed, every ICRC right. Returns how many packets had one."""
-        # Payload that begins like an EtherType is taken for a frame by tshark: what programs send is not meant.
+        """No malformed packet, every ICRC correct. Returns the number of packets with an ICRC."""
+        # tshark mistakes payload that begins like an EtherType for a frame: payloads of programs are not checked.
         wrong = self.fields("frame.number", "frame.protocols", only="_ws.malformed")
         assert not [row for row in wrong if "infiniband:ethertype:" not in row[1]]
         checked = [icrc_is_right(f) for f in frames(self.path)]
@@ -130,7 +130,7 @@ def test_device(net):
 
 @pytest.mark.parametrize("client", ["r2", "r3"])
 def test_rping(net, client):
-    """On one switch, and from one to the other."""
+    """On one switch, and between the two."""
     rping(net, "r1", client, "10.1.0.1")
     rping(net, client, "r1", IP[client])
 
@@ -140,7 +140,7 @@ def test_rping_over_ipv6(net):
 
 
 def test_rping_in_a_vlan(net):
-    """r1 tags what its address in the VLAN sends; v3's port takes the tag away."""
+    """r1 tags packets from its address in the VLAN; v3's port removes the tag."""
     with Capture(net, "r1") as c:
         rping(net, "v3", "r1", "10.1.10.3")
     assert c.sound() > 20
@@ -148,10 +148,10 @@ def test_rping_in_a_vlan(net):
 
 
 def test_vlans_are_apart(net):
-    """r3 and v3 are on one switch, in two VLANs: nobody answers."""
+    """r3 and v3 are on one switch, in two VLANs: there is no answer."""
     before = roce(net, "r3", "no_neighbour")
     client = net.start("r3", "rping", "-c", "-a", "10.1.10.3", "-v", "-C", 1)
-    wait_until(lambda: roce(net, "r3", "no_neighbour") > before, 20, "the end of asking")
+    wait_until(lambda: roce(net, "r3", "no_neighbour") > before, 20, "the end of neighbour discovery")
     assert "ping data" not in client.output
     client.kill()
 
@@ -171,7 +171,7 @@ def test_datagrams(net, kind):
 
 @pytest.mark.parametrize("kind", [1, 2])
 def test_captures_are_dissected(net, kind):
-    """Of either version of RoCE: the fields of the annex, nothing malformed, and every ICRC right."""
+    """Of either version of RoCE: the fields of the annex, no malformed packet, and every ICRC correct."""
     index = gid(net, "r1", IP["r1"], kind), gid(net, "r2", IP["r2"], kind)
     with Capture(net, "sw1:3") as c:
         perftest(net, "ib_write_bw", ("r1", "r2"), "-s", "10001", iters=5, index=index)
@@ -184,7 +184,7 @@ def test_captures_are_dissected(net, kind):
 
 @pytest.mark.parametrize("first, then", [("v1", "v2"), ("v2", "v1")])
 def test_the_default_mode_is_changed(net, first, then):
-    """Connections by rdma_cm go by the version that is their host's default when they are made; others keep theirs."""
+    """New connections by rdma_cm use the default version of their host; existing ones keep theirs."""
     net.command("mode", "r2", first)
     try:
         with Capture(net, "r2") as c:
@@ -200,7 +200,7 @@ def test_the_default_mode_is_changed(net, first, then):
 
 
 def test_the_default_mode_of_datagrams(net):
-    """A service is asked, answers, and is sent to by that version, too."""
+    """Address resolution and SIDR use that version, too."""
     net.command("mode", "r2", "v1")
     try:
         with Capture(net, "r2") as c:
@@ -214,7 +214,7 @@ def test_the_default_mode_of_datagrams(net):
 
 
 def test_a_default_of_the_topology(new_fabric):
-    """With mode=v1 the GIDs of v1 are the first ones, and what programs use unasked; the peer need not have it."""
+    """With mode=v1 the GIDs of v1 are the first ones, and the default of programs; the peer may have another mode."""
     new_fabric.up("ethernet sw1\nhost a ether sw1 ip 10.4.0.1/24 mode=v1\nhost b ether sw1 ip 10.4.0.2/24\n")
     assert new_fabric.command("mode", "a").strip() == "v1"
     versions = re.findall(r"GID\[\s*\d+\]:\s+\S+, RoCE v(\d)", new_fabric.run("a", "ibv_devinfo", "-v"))
@@ -235,7 +235,7 @@ GROUPS = [("239.1.2.3", "10.1.0.1", "10.1.0.3"), ("ff0e::7", "fd01::1", "fd01::2
 
 @pytest.mark.parametrize(("group", "a", "b"), GROUPS)
 def test_groups(net, group, a, b):
-    """A group of IPv4 over both switches, one of IPv6 on one: frames to the station address of the group."""
+    """A group of IPv4 over both switches, one of IPv6 on one: frames have the group's MAC address."""
     member = net.start("r1", "mckey", "-m", group, "-b", a, "-C", 20)
     with Capture(net, "r1") as c:
         wait_until(
@@ -251,7 +251,7 @@ def test_groups(net, group, a, b):
 
 
 def test_one_port_hears_what_is_for_it(net):
-    """Once a switch has learnt who is where, others do not see the frames."""
+    """When a switch has learned the addresses, other stations do not receive the frames."""
     rping(net, "r1", "r2", "10.1.0.1", count=1)
     before = counter(net, "r3", 1, "rx_frames")
     rping(net, "r1", "r2", "10.1.0.1", count=50)
@@ -259,7 +259,7 @@ def test_one_port_hears_what_is_for_it(net):
 
 
 def test_damage_is_noticed(net):
-    """A bit that a switch damages is found by the ICRC, one that the link damages by the FCS; both are sent again."""
+    """The ICRC detects corruption by a switch, the FCS corruption by a link; the packets are retransmitted."""
     before = roce(net, "r2", "icrc_errors") + roce(net, "r2", "malformed")
     fcs = counter(net, "r2", 1, "rx_fcs_errors")
     net.fault("r2", "corrupt", dir="in", pcap="udp port 4791 and len > 1000", nth=3, offset=200)
@@ -279,13 +279,13 @@ def test_damage_is_noticed(net):
     ],
 )
 def test_faults_on_the_way(net, action, keys):
-    """Between the switches; both ways, and large messages come whole."""
+    """Between the switches; in both directions, and large messages arrive completely."""
     net.fault("sw1:1", action, pcap="udp port 4791 or (vlan and udp port 4791)", **keys)
     rping(net, "r3", "r1", IP["r3"], count=30, size=30000)
 
 
 def test_shown_by_name(net):
-    """A switch with all of its ports, a station with the one that it is at."""
+    """A switch with all of its ports, a station with its port at the switch."""
     rping(net, "r1", "r3", "10.1.0.1", count=1)
     sw2 = net.command("show", "--counters", "sw2")
     assert re.findall(r"^ethernet (\S+)", sw2, re.M) == ["sw2"] and "r1:1" not in sw2
@@ -326,7 +326,7 @@ def send_at_once(fabric, to, address, senders, messages):
 
 
 def incast(fabric):
-    """b and c send to a at once, whose link is slow. What sw1 dropped, and what pauses it has sent."""
+    """b and c send at once to a, whose link is slow. Returns the drops of sw1, and the pauses that it has sent."""
     send_at_once(fabric, "a", "10.2.0.1", "bc", 40)
     ports = fabric.show()["ethernet"]["switches"][0]["ports"]
     return sum(p["counters"]["tx_dropped"] for p in ports), sum(p["counters"]["tx_pause"] for p in ports)
@@ -334,7 +334,7 @@ def incast(fabric):
 
 @pytest.mark.parametrize("flow", ["", "pause", "pfc 0,3"])
 def test_flow_control(new_fabric, flow):
-    """With PAUSE, or with priority flow control, nothing is lost in front of a slow link; without, much is."""
+    """With PAUSE or priority flow control no frame is dropped before a slow link; without, many are."""
     new_fabric.up(SLOW.format(flow=flow))
     with Capture(new_fabric, "b") as c:
         dropped, pauses = incast(new_fabric)
@@ -352,7 +352,7 @@ host c ether sw1 ip 10.2.0.3/24 dcqcn
 
 
 def test_a_switch_marks_what_waits(new_fabric):
-    """What leaves by a slow link while others wait for it comes marked, whole, and its sender is notified."""
+    """A switch marks queued packets for a slow link CE; they arrive completely, and their sender gets a CNP."""
 
     def hw(host, name):
         return int(new_fabric.run(host, "cat", f"/sys/class/infiniband/rxe0/ports/1/hw_counters/{name}"))
@@ -382,11 +382,11 @@ host z ether sw2 ip 10.3.0.3/24
 
 def test_congestion_control(new_fabric):
     """
-    A long incast at two switches that are alike, of hosts with congestion control and of hosts without.
+    A long incast at two identical switches, of hosts with congestion control and of hosts without.
 
         b, c --- sw1 --- a, with DCQCN          y, z --- sw2 --- x, without
 
-    The first packets find no room in either; from then on those with it lose hardly any. Most runs lose a thousandth.
+    The queues of both overflow at first; then those with DCQCN lose hardly any packets, in most runs a thousandth.
     """
     new_fabric.up(CONTROLLED)
     send_at_once(new_fabric, "x", "10.3.0.1", "yz", 250)
@@ -397,7 +397,7 @@ def test_congestion_control(new_fabric):
 
 
 def test_a_lost_question(new_fabric):
-    """Who has an address is asked again before a queue pair gives up that waits for the answer."""
+    """Neighbour discovery is retried before a queue pair that waits for it fails."""
     new_fabric.up(CONTROLLED)
     new_fabric.fault("b", "drop", pcap="arp", nth=1)
     argv = ["ibv_rc_pingpong", "-g", 0, "-p", free_port()]
@@ -406,7 +406,7 @@ def test_a_lost_question(new_fabric):
 
 
 def test_a_pause_storm(new_fabric):
-    """A station that sends PAUSE without end stops those that send to it, until the fault is cleared."""
+    """A station that sends PAUSE without limit stops those that send to it, until the fault is cleared."""
     new_fabric.up(SLOW.format(flow="pause"))
     rping(new_fabric, "b", "c", "10.2.0.2", count=1)
     storm = new_fabric.fault("b", "storm")
@@ -453,7 +453,8 @@ ip link set tap0 up
 
 def test_tap(new_fabric):
     """
-    The machine's own kernel is on the Ethernet: it finds the RoCE host by ARP and neighbour discovery, and is answered.
+    The machine's own kernel is on the Ethernet: it resolves the RoCE host by ARP and neighbour discovery, and gets
+    echo replies.
 
         a network namespace: tap0 10.3.0.9 --- sw1 --- r1
     """

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """
-What a bad network does to RoCEv2 over UDP: packets that are lost, repeated, late, out of order, damaged or cut, and
-those that somebody else forges. Each kind raises a counter of its own, the programs' data is right or they are told,
-and a connection beside it does not notice.
+RoCEv2 over UDP on a bad network: packets that are lost, duplicated, delayed, reordered, corrupted, truncated or
+forged. Each kind increments a counter of its own, the programs' data is correct or they get an error, and a connection
+beside it is not affected.
 
     daemon a: r1 127.a.b.61 ----- faults ----- r2 127.a.b.62 :daemon b
               r3 127.a.b.63 ------------------ r2
@@ -19,7 +19,7 @@ from test_roce import perftest, roce_ports
 HW = "../hw_counters/"
 SEND_ONLY, RC_ACK = 4, 17
 
-# name: (the fault at r1, which host counts what it does, and where). BTH: opcode 0, P_Key 2-3, QPN 5-7, PSN 9-11
+# name: (the fault at r1, the host that counts its effect, and the counter). BTH: opcode 0, P_Key 2-3, QPN 5-7, PSN 9-11
 ROWS = {
     "lost": ("drop prob=2%", "r1", "roce_faults"),
     "repeated": ("duplicate every=5 copies=2", "r2", HW + "duplicate_request"),
@@ -33,7 +33,7 @@ ROWS = {
     "wrong P_Key": ("corrupt what=header offset=3 silent every=11", "r2", HW + "rx_pkey_mismatch"),
     "PSN out of window": ("corrupt what=header offset=9 silent opcode=write every=11", "r2", HW + "out_of_seq_request"),
 }
-# What the receiver cannot take for anything but a peer that is wrong ends the connection.
+# Packets that the receiver has to treat as an error of the peer end the connection.
 FATAL = {
     "a packet that is short": (
         "truncate bytes=8 silent opcode=RC_WRITE_MIDDLE nth=5",
@@ -54,7 +54,7 @@ def two(muslin_make_fabric, program):
 
 
 class Beside:
-    """A connection between r3 and r2 while the block runs, which checks each byte that it moves."""
+    """A connection between r3 and r2 during the block, which checks each byte."""
 
     def __init__(self, two, server="r3", rounds=15):
         self.two, self.host, self.args = two, server, ["--port", free_port(), "--rounds", rounds]
@@ -72,7 +72,7 @@ class Beside:
 
 
 def rping(two, count=60):
-    """Of r2 with r1: each byte of 30000 is checked, so many times. How often it was right."""
+    """rping of r2 with r1: each byte of 30000 is checked, in each ping. Returns the number of correct pings."""
     args = ["-a", two.ip["r1"], "-V", "-C", count, "-S", 30000, "-p", free_port()]
     _, out = two.pair(("r1", "rping", "-s", *args), ("r2", "rping", "-c", *args, "-v"), timeout=30)
     return out.count("ping data")
@@ -95,7 +95,7 @@ def test_recovered_from(two, name):
 
 
 def test_what_comes(two):
-    """The same to what r1 gets: it counts, before and after its faults."""
+    """The same for packets that r1 receives: it counts, before and after its faults."""
     names = ("roce_icrc_errors", HW + "duplicate_request")
     before = [two.counter("r1", n) for n in names]
     texts = ("corrupt what=payload every=11", "duplicate every=5", "reorder every=7 depth=2")
@@ -108,7 +108,7 @@ def test_what_comes(two):
 
 @pytest.mark.parametrize("tool", ["ib_write_bw", "ib_read_bw", "ib_send_bw"])
 def test_all_at_once(two, tool):
-    """Long messages, and all of it together, both ways."""
+    """Long messages with all faults together, in both directions."""
     for text in ("reorder prob=1% depth=5", "duplicate prob=1%", "corrupt what=payload prob=1%", "drop prob=1%"):
         armed(two, text, opcode="rc")
     with Beside(two):
@@ -118,7 +118,7 @@ def test_all_at_once(two, tool):
 
 @pytest.mark.parametrize("name", FATAL)
 def test_ends_its_connection(two, name):
-    """And none but its own; the program is told."""
+    """Only this connection ends; the program gets an error."""
     text, counter = FATAL[name]
     before = two.counter("r2", counter)
     with Beside(two):
@@ -134,8 +134,8 @@ def test_ends_its_connection(two, name):
 
 def test_forged(two):
     """
-    While WRITEs, READs and SENDs go on between r2 and r1, somebody who knows both addresses and QPNs, but not the PSNs,
-    sends in the name of each, and somebody else with right numbers in his own.
+    During WRITEs, READs and SENDs between r2 and r1 an attacker that knows both addresses and QPNs, but not the PSNs,
+    sends in the name of each, and another one sends correct numbers from its own address.
     """
     here, there = (Peer(two.ip[a], two.ip[b], 0) for a, b in (("r2", "r1"), ("r1", "r2")))
     stranger = Peer(two.ip["r3"], two.ip["r1"], 0)
@@ -146,10 +146,10 @@ def test_forged(two):
     with Beside(two, "r1", rounds=40) as beside:
 
         def numbers(p):
-            """Which the program has said."""
+            """The numbers in the program's output."""
             return map(int, wait_until(lambda: re.search(r"QPN (\d+) PSN (\d+)", p.output)).groups())
 
-        (qpn, _), (asks, psn) = numbers(beside.server), numbers(beside.client)
+        (qpn, _), (requester, psn) = numbers(beside.server), numbers(beside.client)
 
         def forge():
             here.send(bth(SEND_ONLY, qpn, psn + (1 << 22)) + b"evil")
@@ -159,8 +159,8 @@ def test_forged(two):
             here.raw(bytes(12))
             here.raw(rng.randbytes(100))
             stranger.send(bth(SEND_ONLY, qpn, psn + 5) + b"evil")
-            there.send(bth(RC_ACK, asks, psn + (1 << 22)) + b"\x1f\0\0\0")
-            there.send(bth(RC_ACK, asks, psn - 1) + b"\x62\0\0\0")
+            there.send(bth(RC_ACK, requester, psn + (1 << 22)) + b"\x1f\0\0\0")
+            there.send(bth(RC_ACK, requester, psn - 1) + b"\x62\0\0\0")
             return not beside.client.running()
 
         wait_until(forge, 30, "the end of the program", 0.01)

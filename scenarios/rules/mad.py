@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # ruff: noqa: E501, I001, PLC3002, PLR0911, PLR0917, PLW2901 (a row of a table is one line, and says all that it differs in)
 """
-Management datagrams for tables of rules: formats (fields by bit offset and width, as the tables of IBTA volume 1 have them)
-and the agents on hosts that send and receive them.
+MADs for tables of rules: formats (fields by bit offset and width, as in the tables of IBTA volume 1) and the agents on
+hosts that send and receive them.
 """
 
 import contextlib
@@ -17,7 +17,7 @@ from muslin import wait_until
 GET, SET, SEND, TRAP, REPORT, REPRESS = 1, 2, 3, 5, 6, 7
 TABLE, MULTI, DELETE = 0x12, 0x14, 0x15
 RESP = 0x80
-# MAD status, 13.4.7, and those of subnet administration, 15.2.3
+# MAD status (13.4.7), and that of subnet administration (15.2.3)
 OK, BAD_VERSION, BAD_METHOD, BAD_METHOD_ATTR, BAD_VALUE = 0, 0x04, 0x08, 0x0C, 0x1C
 NO_RESOURCES, REQ_INVALID, NO_RECORDS, TOO_MANY = 0x100, 0x200, 0x300, 0x400
 INVALID_GID, INSUFFICIENT, DENIED = 0x500, 0x600, 0x700
@@ -36,7 +36,7 @@ def get(data, bit, width):
 
 
 def put(data, bit, width, value):
-    """@data with that field changed. @value: a number, or bytes of the field's size (padded)."""
+    """@data with a changed field. @value: a number, or bytes of the field's size (padded)."""
     if isinstance(value, bytes):
         value = int.from_bytes(value.ljust(width // 8, b"\0"), "big")
     shift = len(data) * 8 - bit - width
@@ -72,7 +72,7 @@ class Record(Format):
         return sum(1 << self.comp[n] for n in names if self.comp[n] is not None)
 
 
-# ---- attributes of subnet management, 14.2.5, and performance management, 16.1 ----
+# ---- attributes of subnet management (14.2.5) and performance management (16.1) ----
 
 NODE_DESC = Format(0x10, 64, text=(0, 512))
 NODE_INFO = Format(
@@ -121,7 +121,7 @@ COUNTERS_EXT = Format(
 SAMPLES = Format(0x10, 192, opcode=(0, 8), port=(8, 8), tick=(16, 8), width=(29, 3), status=(94, 2))
 RCV_ERR = Format(0x15, 16, port=(8, 8), select=(16, 16), phys=(32, 16), malformed=(48, 16))
 
-# ---- records of subnet administration, 15.2.5 ----
+# ---- records of subnet administration (15.2.5) ----
 
 NODE_REC = Record(
     0x11, 108, lid=(0, 16, 0), base=(32, 8, 2), cls=(40, 8, 3), type=(48, 8, 4), ports=(56, 8, 5), sysguid=(64, 64, 6),
@@ -187,7 +187,7 @@ def header(cls, method, attr, mod=0, *, version=None, base=1, tid=None):
 
 
 def smp(method, attr, mod=0, data=b"", *, mkey=0, path=None, slid=PERMISSIVE, dlid=PERMISSIVE, hops=None, pointer=0, **head):
-    """LID routed; with @path (ports, one a hop) of a directed route."""
+    """LID routed; with @path (ports, one per hop) directed route."""
     mad = header(SMP if path is None else DIRECTED, method, attr, mod, **head) + mkey.to_bytes(8, "big")
     if path is None:
         return (mad + bytes(32) + data).ljust(256, b"\0")
@@ -207,7 +207,7 @@ def sa(method, attr, mod=0, data=b"", *, key=0, mask=0, **head):
 
 
 class Answer:
-    """A datagram that came back, or that nothing did."""
+    """A received MAD, or none."""
 
     def __init__(self, reply, fmt=None, at=64):
         self.mad = bytes.fromhex(reply.get("mad", "")) if reply["status"] == 0 else b""
@@ -247,7 +247,7 @@ HEAD = {
 
 
 class Program:
-    """programs/@name.py on @host, and the requests that it serves by its socket (programs/agent.py)."""
+    """programs/@name.py on @host, and the requests to it by its socket (programs/agent.py)."""
 
     def __init__(self, fabric, host, name):
         folder = fabric.folder / "agents"
@@ -283,12 +283,12 @@ class Agent(Program):
     def __init__(self, fabric, host):
         super().__init__(fabric, host, "mad_agent")
 
-    def ask(self, mad, *, lid, fmt=None, at=64, **q):
+    def query(self, mad, *, lid, fmt=None, at=64, **q):
         qpn = 0 if mad[1] in (SMP, DIRECTED) else 1
         rmpp = q.pop("rmpp", int(mad[1] == SA))
         version = q.pop("version", VERSION.get(mad[1], 1))
         words = {"class": mad[1], "version": version, "qpn": qpn, "lid": lid, "rmpp": rmpp, "mad": mad.hex(), **q}
-        return Answer(self.call("ask", **words), fmt, at)
+        return Answer(self.call("request", **words), fmt, at)
 
     def say(self, mad, *, lid, port="say", methods=(), **q):
         qpn = 0 if mad[1] in (SMP, DIRECTED) else 1
@@ -320,7 +320,10 @@ def _check(name, clause, steps):
 
 
 def rule_table():
-    """An empty table of rules, and what adds a row to it: rule(name, clause, fn), or as a decorator. @cannot: why it does not hold."""
+    """
+    An empty table of rules, and a function that adds a row: rule(name, clause, fn), or as a decorator. @cannot: the
+    reason why it does not hold.
+    """
     rules = []
 
     def rule(name, clause, fn=None, *, cannot=None):

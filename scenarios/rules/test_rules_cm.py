@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # ruff: noqa: E501, I001, PLC3002, PLR0911, PLR0917, PLW2901 (a row of a table is one line, and says all that it differs in)
 """
-The rules of communication management (IBTA volume 1, chapter 12, annex A11), a row each: datagrams of its class, made by hand on
-h1, meet librdmacm's listeners on h2. A row brings a connection into a state, sends one message, and names what must come back
-on the wire and what the program must see.
+Rules of communication management (IBTA volume 1, chapter 12, annex A11), a row each: hand-made MADs of its class from
+h1 to librdmacm's listeners on h2. A row moves a connection to a state, sends one message, and names the expected
+messages and the events of the program.
 
     h1 (datagrams made by hand) ---- leaf1 ---- h2 (rdma_cm programs)
 """
@@ -20,7 +20,7 @@ RC, UC, RD, XRC = 0, 1, 2, 3
 
 
 def message(attr, **fields):
-    """Fields count from the end of the MAD header, as chapter 12 has them: name = (byte, bit, width)."""
+    """Fields count from the end of the MAD header, as in chapter 12: name = (byte, bit, width)."""
     return mad.Format(attr, 256, tid=(64, 64), status=(32, 16), **{n: (192 + 8 * byte + bit, w) for n, (byte, bit, w) in fields.items()})
 
 
@@ -84,7 +84,7 @@ class Net:
         self.forger.call("send", lid=self.there["lid"], mad=bytes(data).hex())
 
     def wire(self):
-        """What has come back to h1. A service ID resolution that is answered at once tells that nothing else is to come."""
+        """Messages received by h1. An SIDR request, which is answered at once, shows that no other message follows."""
         fence = next(self.numbers)
         self.sidr(request=fence, service=0x7777)
         got = []
@@ -118,7 +118,7 @@ class Net:
     # messages
 
     def req(self, **more):
-        """A whole REQ of a new connection; returns its fields."""
+        """Sends a complete REQ of a new connection; returns its fields."""
         number = next(self.numbers)
         fields = {
             "local": number, "service": SERVICE, "guid": 0xF0F0, "qpn": number, "resources": 3, "depth": 4, "psn": 0x1234,
@@ -139,14 +139,14 @@ class Net:
         return fields
 
     def requested(self):
-        """The event of a request, and its id."""
+        """The event of a connection request, and its id."""
         ev = self.event(2000)
         assert ev and ev.type == "CONNECT_REQUEST", ev
         self.ids.append(ev.id)
         return ev
 
     def connection(self, state):
-        """One in that state; the message that h2 sent last, if any, is in .last."""
+        """A connection in that state; the last message of h2, if any, is in .last."""
         c = types.SimpleNamespace(req=self.req(), remote=0, rep=None)
         c.id = self.requested().id
         if state == "REQ_RCVD":
@@ -191,7 +191,7 @@ class Net:
             self.program.call("destroy", id=i)
         self.ids = []
         self.wire()
-        for m in self.dreqs:  # which would come again
+        for m in self.dreqs:  # it would be retransmitted
             self.send(DREP, local=m.remote, remote=m.local, tid=m.tid)
         self.dreqs = []
         self.wire()
@@ -210,13 +210,13 @@ def same(what, expected, got):
 
 
 def seen(n, wire=(), events=()):
-    """The names of messages that came back, and of the program's events. A set: one of its members."""
+    """Names of the received messages, and of the program's events. A set: one of its members."""
     same("messages", wire if isinstance(wire, set) else tuple(wire), tuple(m.name for m in n.wire()))
     same("events", events if isinstance(events, set) else tuple(events), tuple(e.type for e in n.events()))
 
 
 def rejected(n, reason, message=0, **more):
-    """The REQ with these fields is refused by a REJ."""
+    """The REQ with these fields is rejected by a REJ."""
     req = n.req(**more)
     got = n.wire()
     same("messages", ["REJ"], [m.name for m in got])
@@ -281,7 +281,7 @@ rule("A11: the header's other fields may be anything", "A11.4", lambda n: accept
 rule("A11: the service ID has the protocol and the port", "A11.3", lambda n: rejected(n, 8, service=0x01110000 | PORT))
 
 
-# ---- answers of the program ----
+# ---- replies of the program ----
 
 
 def accept(n, **more):
@@ -329,7 +329,7 @@ def _(n):
     same("DREQ", (c.req["local"], c.remote, c.req["qpn"]), (m.remote, m.local, m.qpn))
 
 
-# ---- time ----
+# ---- time-outs ----
 
 
 @rule("REP comes again as often as Max CM Retries says, then REJ 'timeout'", "12.9.8.5")
@@ -374,12 +374,12 @@ def _(n):
     n.program.call("accept", id=c.id)
     c.remote = n.until("REP").local
     n.send(MRA, **n.both(c), message=1, timeout=20)  # 4.3 s
-    same("event", None, n.event(700))  # the REP would have ended after 537 ms
+    same("event", None, n.event(700))  # the REP would have timed out after 537 ms
     n.send(RTU, **n.both(c))
     same("event", "ESTABLISHED", n.event(2000).type)
 
 
-# ---- each state by each message. 12.9.7.2 ----
+# ---- each message in each state (12.9.7.2) ----
 
 S = ("REQ_RCVD", "MRA_REQ_SENT", "REP_SENT", "MRA_REP_RCVD", "ESTABLISHED", "DREQ_SENT", "DREQ_RCVD", "TIMEWAIT")
 NOTHING = ((), ())
@@ -395,8 +395,8 @@ MESSAGES = {
     "DREP": lambda n, c: n.send(DREP, **n.both(c)),
     "APR": lambda n, c: n.send(APR, **n.both(c)),
 }
-# (state, message): messages back, events. What is not here is discarded. As in Linux, a program is not told of a connection
-# that it has not accepted yet, and a DREQ is answered when the program disconnects.
+# (state, message): received messages, events. Others are discarded. As in Linux, a program gets no event of a
+# connection that it has not accepted yet, and a DREQ is answered when the program disconnects.
 ANSWERS = {
     ("REQ_RCVD", "REQ again"): (("MRA",), ()),
     ("MRA_REQ_SENT", "REQ again"): (("MRA",), ()),
@@ -535,7 +535,7 @@ def _(n):
 
 
 def resolved(n, **more):
-    """The SIDR_REP to a SIDR_REQ with these fields that the CM answers itself."""
+    """The SIDR_REP of the CM itself to a SIDR_REQ with these fields."""
     req = n.sidr(**more)
     got = n.wire()
     same("messages", ["SIDR_REP"], [m.name for m in got])
@@ -548,14 +548,14 @@ rule("SIDR_REQ for a listener of connections", "12.11.2", lambda n: same("status
 rule("SIDR_REQ: A11's version is checked", "A11.4", lambda n: same("status", {1, 2}, resolved(n, version=5).code))
 
 
-def asked(n, **more):
+def requested(n, **more):
     req = n.sidr(**more)
     return req, n.requested()
 
 
 @rule("SIDR_REQ is answered by QPN and Q_Key", "12.11.2")
 def _(n):
-    req, ev = asked(n)
+    req, ev = requested(n)
     n.program.call("accept", id=ev.id, qpn=0x99)
     m = n.until("SIDR_REP")
     same("SIDR_REP", (req["request"], 0, 0x99, UDP_SERVICE), (m.request, m.code, m.qpn, m.service))
@@ -564,41 +564,41 @@ def _(n):
 
 @rule("SIDR_REQ is told to the listener with its private data", "12.11.1, A11")
 def _(n):
-    _, ev = asked(n, user=b"who?")
+    _, ev = requested(n, user=b"who?")
     same("data", b"who?".hex(), ev.data[:8])
 
 
 @rule("SIDR_REP has the program's private data", "12.11.2")
 def _(n):
-    _, ev = asked(n)
+    _, ev = requested(n)
     n.program.call("accept", id=ev.id, qpn=0x99, data=b"me".hex())
     same("data", b"me", n.until("SIDR_REP").user.to_bytes(136, "big")[:2])
 
 
 @rule("the program rejects a SIDR_REQ", "12.11.2, table 121")
 def _(n):
-    _, ev = asked(n)
+    _, ev = requested(n)
     n.program.call("reject", id=ev.id)
     same("status", 2, n.until("SIDR_REP").code)
 
 
 @rule("a SIDR_REQ that is repeated is one request", "12.11.3")
 def _(n):
-    req, ev = asked(n)
+    req, ev = requested(n)
     n.send(SIDR_REQ, **req)
     seen(n)
     n.program.call("accept", id=ev.id, qpn=0x99)
     n.until("SIDR_REP")
 
 
-rule("a SIDR_REP that nobody has asked for is discarded", "12.11.3", lambda n: [n.send(SIDR_REP, request=0x55), seen(n)])
+rule("a SIDR_REP that nobody has requested is discarded", "12.11.3", lambda n: [n.send(SIDR_REP, request=0x55), seen(n)])
 
 
-# ---- the asking side, of a program on h2 ----
+# ---- active side: a program on h2 ----
 
 
 def resolve(n, host, port, ps="tcp"):
-    """An id with address and route to @host."""
+    """An id with resolved address and route to @host."""
     ident = n.program.call("create", ps=ps)["id"]
     n.ids.append(ident)
     n.program.call("resolve", id=ident, to=[n.fabric.ip(host), port])
@@ -608,7 +608,7 @@ def resolve(n, host, port, ps="tcp"):
     return ident
 
 
-@rule("a program asks where nobody listens: REJECTED, status 8", "12.6.7.2")
+@rule("a program connects where nobody listens: REJECTED, status 8", "12.6.7.2")
 def _(n):
     n.program.call("connect", id=resolve(n, "h3", 7999))
     ev = n.event(3000)

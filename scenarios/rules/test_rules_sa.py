@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # ruff: noqa: E501, I001, PLC3002, PLR0911, PLR0917, PLW2901 (a row of a table is one line, and says all that it differs in)
 """
-The rules of subnet administration (IBTA volume 1, chapter 15), a row each, asked over the wire through libibumad by hosts that
-are not the manager's. The rows hold for the embedded manager and, where it complies, for OpenSM on a host:
+Rules of subnet administration (IBTA volume 1, chapter 15), a row each, through libibumad on hosts other than the
+manager's. The rows hold for the embedded manager and, where it complies, for OpenSM on a host:
 
-    h1 (manager) h2 (asks) h3 h4        h5 (asks) h6 h7 h8
+    h1 (manager) h2 (client) h3 h4      h5 (client) h6 h7 h8
               leaf1 ----------+---------- leaf2
                         spine1, spine2
 """
@@ -19,7 +19,7 @@ from muslin import wait_until
 NODE, PORT, SWITCH, LINK, PATH, GROUP = mad.NODE_REC, mad.PORT_REC, mad.SWITCH_REC, mad.LINK_REC, mad.PATH_REC, mad.MC_REC
 SERVICE, INFORM = mad.SERVICE_REC, mad.INFORM
 PREFIX = 0xFE80 << 48
-KEY = 1  # the SM_Key that a trusted requester shows
+KEY = 1  # the SM_Key of a trusted requester
 BROADCAST = 0xFF12401BFFFF000000000000FFFFFFFF
 MTU = {256: 1, 512: 2, 1024: 3, 2048: 4, 4096: 5}
 RATE = {2.5: 2, 10: 3, 5: 5, 20: 6, 40: 7, 100: 16, 200: 17, 400: 21}
@@ -29,7 +29,7 @@ WRONG_METHOD = {mad.BAD_METHOD, mad.BAD_METHOD_ATTR}
 
 
 class Net:
-    """A fabric with a manager, agents on two hosts, and the addresses that rows name."""
+    """A fabric with a manager, agents on two hosts, and the addresses used in rows."""
 
     def __init__(self, fabric, manager):
         self.fabric, self.manager = fabric, manager
@@ -44,60 +44,60 @@ class Net:
         self.a.hear("reports", mad.SA, [REPORT], rmpp=1)
         self.numbers = iter(range(1, 1 << 16))
 
-    def ask(self, rec, method, values, mod=0, key=0, by=None, also=None, mask=None, data=b"", **q):
-        """@also: values of fields that the component mask does not name."""
+    def query(self, rec, method, values, mod=0, key=0, by=None, also=None, mask=None, data=b"", **q):
+        """@also: values of fields outside of the component mask."""
         body = rec.pack(rec.pack(**values), **(also or {})) + data
         mask = rec.mask(values) if mask is None else mask
         request = mad.sa(method, rec.attr, mod, body, key=key, mask=mask, **q.pop("head", {}))
-        return (by or self.a).ask(request, lid=self.lid["h1"], fmt=rec, at=56, **q)
+        return (by or self.a).query(request, lid=self.lid["h1"], fmt=rec, at=56, **q)
 
     def get(self, rec, also=None, **v):
-        return self.ask(rec, GET, v, also=also)
+        return self.query(rec, GET, v, also=also)
 
     def table(self, rec, also=None, **v):
-        return self.ask(rec, TABLE, v, also=also)
+        return self.query(rec, TABLE, v, also=also)
 
     def trusted(self, rec, **v):
-        return self.ask(rec, TABLE, v, key=KEY)
+        return self.query(rec, TABLE, v, key=KEY)
 
     def set(self, rec, **v):
-        return self.ask(rec, SET, v)
+        return self.query(rec, SET, v)
 
     def path(self, **v):
         """Between h2 and h5, with more components."""
         return self.get(PATH, **{"sgid": self.gid["h2"], "dgid": self.gid["h5"], **v})
 
     def mgid(self):
-        """One that no row has used."""
+        """An unused MGID."""
         return 0xFF15AAAA << 96 | next(self.numbers)
 
     def create(self, mgid, *, without=(), by=None, also=None, **more):
         v = {"mgid": mgid, "gid": self.gid["h2"], "qkey": 0x1234, "pkey": 0xFFFF, "sl": 0, "flow": 0, "tclass": 0, "state": FULL}
         v |= more
-        return self.ask(GROUP, SET, {k: x for k, x in v.items() if k not in without}, by=by, also=also)
+        return self.query(GROUP, SET, {k: x for k, x in v.items() if k not in without}, by=by, also=also)
 
     def join(self, mgid, state=FULL, host="h2", by=None, **more):
         by = by or {"h2": self.a, "h5": self.b}[host]
-        return self.ask(GROUP, SET, {"mgid": mgid, "gid": self.gid[host], "state": state, **more}, by=by)
+        return self.query(GROUP, SET, {"mgid": mgid, "gid": self.gid[host], "state": state, **more}, by=by)
 
     def leave(self, mgid, state=FULL, host="h2", by=None, key=0, **more):
         by = by or {"h2": self.a, "h5": self.b}[host]
-        return self.ask(GROUP, DELETE, {"mgid": mgid, "gid": self.gid[host], "state": state, **more}, by=by, key=key)
+        return self.query(GROUP, DELETE, {"mgid": mgid, "gid": self.gid[host], "state": state, **more}, by=by, key=key)
 
     def members(self, mgid):
-        """Join states by port GID, as a trusted requester sees them."""
+        """Join states by port GID, by a query of a trusted requester."""
         return {r["gid"]: r["state"] for r in self.trusted(GROUP, mgid=mgid).records}
 
     def subscribe(self, on=1, by=None, **v):
         v = {"begin": 0xFFFF, "generic": 1, "type": 0xFFFF, "trap": 0xFFFF, "producer": 0xFFFFFF, "subscribe": on} | v
-        return self.ask(INFORM, SET, v, by=by, also={"qpn": 1, "resp_time": 18}, port="reports")
+        return self.query(INFORM, SET, v, by=by, also={"qpn": 1, "resp_time": 18}, port="reports")
 
     def subscriptions(self):
         """Trap numbers that h2 has subscribed to."""
         return [r["trap"] for r in self.table(mad.INFORM_REC, gid=self.gid["h2"]).records]
 
     def report(self, timeout=5000, **want):
-        """The next report that has these fields, answered; None when there is none for a while."""
+        """The next report with these fields, which is answered; None if there is none within some time."""
         while True:
             r = self.a.recv("reports", mad.NOTICE, 56, timeout=timeout)
             if not r.answered:
@@ -111,7 +111,7 @@ class Net:
 
     def service(self, number, by=None, method=SET, host="h2", key=0, **more):
         v = {"id": number, "gid": self.gid[host], "name": b"rule", "key": 0x77} | more
-        return self.ask(SERVICE, method, v, by=by or self.a, key=key)
+        return self.query(SERVICE, method, v, by=by or self.a, key=key)
 
     def close(self):
         self.a.close()
@@ -122,7 +122,7 @@ RULES = []
 
 
 def rule(name, clause, fn=None, *, opensm=None, cannot=None):
-    """@opensm, @cannot: why OpenSM, or this implementation, does otherwise."""
+    """@opensm, @cannot: the reason why OpenSM, or muslin, differs."""
 
     def add(fn):
         RULES.append(types.SimpleNamespace(name=name, clause=clause, fn=fn, opensm=opensm, cannot=cannot))
@@ -141,12 +141,12 @@ def refused(answer, status):
 
 # ---- header, methods, statuses ----
 
-OPENSM_ANSWERS = [(NODE, MULTI), (INFORM, GET), (INFORM, DELETE), (GROUP, MULTI)]  # it refuses as the rule says
+OPENSM_ANSWERS = [(NODE, MULTI), (INFORM, GET), (INFORM, DELETE), (GROUP, MULTI)]  # it rejects as the rule requires
 
 rule("Get(ClassPortInfo)", "15.2.5.1", lambda n: one(n.get(mad.CPI_REC), base=1, cls=2, method=GET | RESP))
-rule("the response repeats the TID", "13.4.6.4", lambda n: one(n.ask(NODE, GET, {"lid": n.lid["h5"]}, head={"tid": 0x5A5A}), attr=0x11))
+rule("the response repeats the TID", "13.4.6.4", lambda n: one(n.query(NODE, GET, {"lid": n.lid["h5"]}, head={"tid": 0x5A5A}), attr=0x11))
 rule("the response repeats attribute modifier and component mask", "15.4.1",
-     lambda n: one(n.ask(PORT, GET, {"lid": n.lid["h5"], "port": 1}, mod=1 << 31), mod=1 << 31, mask=3))  # fmt: skip
+     lambda n: one(n.query(PORT, GET, {"lid": n.lid["h5"], "port": 1}, mod=1 << 31), mod=1 << 31, mask=3))  # fmt: skip
 rule("GetTable is answered by GetTableResp", "15.2.2", lambda n: one(n.table(NODE), method=0x92))
 rule("GetTable answers in RMPP", "15.4.3", lambda n: one(n.table(NODE), rmpp_type=1))
 rule("a table of nothing is no error", "15.4.3", lambda n: one(n.table(NODE, type=3), count=0))
@@ -165,15 +165,15 @@ for name, rec, method in [
     ("Get of an attribute that is not", mad.NO_REC, GET), ("GetTable of an attribute that is not", mad.NO_REC, TABLE),
 ]:  # fmt: skip
     rule(f"{name} is not supported", "13.4.7, 15.2.4",
-         lambda n, rec=rec, method=method: refused(n.ask(rec, method, {}, timeout=200), WRONG_METHOD),
+         lambda n, rec=rec, method=method: refused(n.query(rec, method, {}, timeout=200), WRONG_METHOD),
          opensm="drops the request, or answers 'request invalid'" if (rec, method) not in OPENSM_ANSWERS else None)  # fmt: skip
-rule("an unknown method", "13.4.7", lambda n: refused(n.ask(NODE, 0x0B, {}, timeout=300), mad.BAD_METHOD),
+rule("an unknown method", "13.4.7", lambda n: refused(n.query(NODE, 0x0B, {}, timeout=300), mad.BAD_METHOD),
      cannot="as with Linux's ib_mad, a method that no agent has registered for is not answered on QP1")  # fmt: skip
 rule("a class version that is not served", "13.4.7",
-     lambda n: refused(n.ask(NODE, GET, {}, head={"version": 1}, version=1, rmpp=0), mad.BAD_VERSION),
+     lambda n: refused(n.query(NODE, GET, {}, head={"version": 1}, version=1, rmpp=0), mad.BAD_VERSION),
      cannot="Linux's ib_mad answers for a class version without an agent: 'method and attribute not supported'")  # fmt: skip
-rule("a wrong SM_Key is not answered", "15.4.1.2", lambda n: refused(n.ask(NODE, GET, {"lid": n.lid["h5"]}, key=9, timeout=300), mad.SILENCE))
-rule("the right SM_Key is answered", "15.4.1.2", lambda n: one(n.ask(NODE, GET, {"lid": n.lid["h5"]}, key=KEY)))
+rule("a wrong SM_Key is not answered", "15.4.1.2", lambda n: refused(n.query(NODE, GET, {"lid": n.lid["h5"]}, key=9, timeout=300), mad.SILENCE))
+rule("the right SM_Key is answered", "15.4.1.2", lambda n: one(n.query(NODE, GET, {"lid": n.lid["h5"]}, key=KEY)))
 for name, rec, words in [
     ("NodeRecord", NODE, 14), ("PortInfoRecord", PORT, None), ("PathRecord", PATH, 8), ("LinkRecord", LINK, 1),
     ("SwitchInfoRecord", SWITCH, 3), ("MCMemberRecord", GROUP, 7), ("GUIDInfoRecord", mad.GUID_REC, 9),
@@ -200,7 +200,7 @@ rule("PortInfoRecord of one port of a switch", "15.2.5.3", lambda n: one(n.get(P
 rule("PortInfoRecords of all ports", "15.2.5.3", lambda n: one(n.table(PORT), count=8 + 14 + 6))
 rule("PortInfoRecord: CapabilityMask is to be equal", "15.2.5.3", lambda n: one(n.table(PORT, caps=2), count=0))
 rule("PortInfoRecord: with bit 31 of the modifier CapabilityMask is to be contained", "15.2.5.3",
-     lambda n: one(n.ask(PORT, TABLE, {"caps": 2}, mod=1 << 31), count=1, lid=n.lid["h1"]))  # fmt: skip
+     lambda n: one(n.query(PORT, TABLE, {"caps": 2}, mod=1 << 31), count=1, lid=n.lid["h1"]))  # fmt: skip
 rule("PortInfoRecord: no M_Key for those who are not trusted", "15.4.1.2", lambda n: one(n.get(PORT, lid=n.lid["h5"], port=1), mkey=0))
 rule("PortInfoRecord by BaseLID", "15.2.5.3", lambda n: one(n.get(PORT, base_lid=n.lid["h5"]), lid=n.lid["h5"]),
      opensm="finds no record by BaseLID")  # fmt: skip
@@ -257,10 +257,10 @@ rule("PathRecord: an SGID that nobody has", "15.2.5.16", lambda n: refused(n.pat
 rule("PathRecord: a DGID of another subnet", "15.2.5.16", lambda n: refused(n.path(dgid=0x1234 << 112 | 5), {"status": {INVALID_GID, NO_RECORDS}}))
 rule("PathRecord: a DLID that nobody has", "15.2.5.16", lambda n: refused(n.get(PATH, slid=n.lid["h2"], dlid=0x1234), NO_RECORDS))
 rule("PathRecord: an SLID that nobody has", "15.2.5.16", lambda n: refused(n.get(PATH, slid=0x1234, dlid=n.lid["h5"]), NO_RECORDS))
-rule("PathRecord: reversible when that is asked for", "15.2.5.16", lambda n: one(n.path(reversible=1), reversible=1))
-rule("PathRecord: not asked for, a reversible path does", "15.2.5.16", lambda n: one(n.path(reversible=0)))
-rule("PathRecord: NumbPath 1", "15.2.5.16", lambda n: one(n.ask(PATH, TABLE, {"sgid": n.gid["h2"], "dgid": n.gid["h5"], "numb": 1}), count=1))
-rule("PathRecord: NumbPath 127 gives what there is", "15.2.5.16", lambda n: one(n.ask(PATH, TABLE, {"sgid": n.gid["h2"], "dgid": n.gid["h5"], "numb": 127}), count=1))
+rule("PathRecord: reversible when that is requested", "15.2.5.16", lambda n: one(n.path(reversible=1), reversible=1))
+rule("PathRecord: not requested, a reversible path does", "15.2.5.16", lambda n: one(n.path(reversible=0)))
+rule("PathRecord: NumbPath 1", "15.2.5.16", lambda n: one(n.query(PATH, TABLE, {"sgid": n.gid["h2"], "dgid": n.gid["h5"], "numb": 1}), count=1))
+rule("PathRecord: NumbPath 127 gives what there is", "15.2.5.16", lambda n: one(n.query(PATH, TABLE, {"sgid": n.gid["h2"], "dgid": n.gid["h5"], "numb": 127}), count=1))
 rule("PathRecords from one port to all", "15.2.5.16", lambda n: one(n.table(PATH, sgid=n.gid["h2"], numb=1), count=12))
 rule("PathRecords from all ports to one", "15.2.5.16", lambda n: one(n.table(PATH, dgid=n.gid["h5"]), count=12))
 rule("PathRecord of a port to itself", "15.2.5.16", lambda n: one(n.path(dgid=n.gid["h2"]), dlid=n.lid["h2"]))
@@ -269,8 +269,8 @@ rule("PathRecord between two others", "15.2.5.16", lambda n: one(n.get(PATH, sli
 rule("PathRecord: a partition of both", "15.2.5.16", lambda n: one(n.path(pkey=0xFFFF), pkey=0xFFFF))
 rule("PathRecord: a partition of neither", "15.2.5.16", lambda n: refused(n.path(pkey=0x8001), NO_RECORDS))
 rule("PathRecord: MTU and rate come with 'exactly'", "15.2.5.16", lambda n: one(n.path(), mtu_sel=EXACTLY, rate_sel=EXACTLY, life_sel=EXACTLY))
-rule("PathRecord: TClass and FlowLabel are those asked for", "15.2.5.16", lambda n: one(n.path(tclass=0, flow=0), tclass=0, flow=0))
-rule("PathRecord: an SL that is asked for", "15.2.5.16", lambda n: one(n.path(sl=0), sl=0))
+rule("PathRecord: TClass and FlowLabel are those requested", "15.2.5.16", lambda n: one(n.path(tclass=0, flow=0), tclass=0, flow=0))
+rule("PathRecord: an SL that is requested", "15.2.5.16", lambda n: one(n.path(sl=0), sl=0))
 for field, codes, values in [
     ("mtu", MTU, [(EXACTLY, 2048, True), (EXACTLY, 4096, True), (EXACTLY, 256, True), (GREATER, 2048, True), (GREATER, 4096, False),
                   (LESS, 4096, True), (LESS, 256, False), (LARGEST, 256, True)]),
@@ -301,7 +301,7 @@ rule("Get(PathRecord) from one port to all", "15.2.3", lambda n: refused(n.get(P
 def multi(n, sources, destinations, **more):
     gids = {f"gid{i}": n.gid[h] if h else nobody(n) for i, h in enumerate([*sources, *destinations])}
     v = {"sgids": len(sources), "dgids": len(destinations), "numb": 4} | more
-    return n.ask(mad.MULTI_REC, MULTI, {k: x for k, x in v.items() if x is not None}, also=gids)
+    return n.query(mad.MULTI_REC, MULTI, {k: x for k, x in v.items() if x is not None}, also=gids)
 
 
 def paths(answer, **want):
@@ -352,7 +352,7 @@ for state, word in ((NON, "a non-member"), (SEND_ONLY, "a send-only non-member")
 rule("joining with no JoinState", "15.2.5.17", lambda n: refused(n.join(BROADCAST, state=0), REQ_INVALID))
 
 
-@rule("an MGID of 0 asks for one of the subnet administrator's", "15.2.5.17, o15-0.2.5")
+@rule("an MGID of 0 requests one of the subnet administrator's", "15.2.5.17, o15-0.2.5")
 def _(n):
     a = n.create(0)
     assert a.mgid >> 120 == 0xFF and a.mgid >> 96 & 0xFFFF == 0xA01B, f"MGID {a.mgid or 0:#x}"
@@ -366,7 +366,7 @@ for word, mgid in [
 ]:  # fmt: skip
     rule(f"creating a group by an MGID {word}", "15.2.5.17, 4.1.1",
          lambda n, mgid=mgid: refused(n.create(mgid), REQ_INVALID),
-         **({"cannot": "4.1.1 calls scope 0 reserved; OpenSM takes it, and its test program osmtest asks for that"} if mgid >> 112 == 0xFF10 else {}))  # fmt: skip
+         **({"cannot": "4.1.1 calls scope 0 reserved; OpenSM takes it, and its test program osmtest requests that"} if mgid >> 112 == 0xFF10 else {}))  # fmt: skip
 rule("creating a group with a PortGID that nobody has", "15.2.5.17", lambda n: refused(n.create(n.mgid(), gid=nobody(n)), {"status": {INVALID_GID, REQ_INVALID}}))
 rule("creating a group with a P_Key that the port has not", "15.2.5.17", lambda n: refused(n.create(n.mgid(), pkey=0x8123), REQ_INVALID))
 rule("creating a group with an MTU beyond the port's", "15.2.5.17", lambda n: refused(n.create(n.mgid(), mtu_sel=GREATER, mtu=MTU[4096]), REQ_INVALID))
@@ -376,7 +376,7 @@ rule("creating a group with a rate that is none", "15.2.5.17", lambda n: refused
 
 
 def group_rule(name, clause, **words):
-    """A row about a group that h2 has created and leaves at the end."""
+    """A row for a group that h2 has created and leaves at the end."""
 
     def add(fn):
         def run(n):
@@ -430,7 +430,7 @@ def _(n, mgid):
 
 @group_rule("leaving without JoinState", "15.2.5.17")
 def _(n, mgid):
-    a = n.ask(GROUP, DELETE, {"mgid": mgid, "gid": n.gid["h2"]})
+    a = n.query(GROUP, DELETE, {"mgid": mgid, "gid": n.gid["h2"]})
     yield a, {"status": {INSUFFICIENT, REQ_INVALID}}
 
 
@@ -462,11 +462,11 @@ def _(n):
     yield n.get(GROUP, mgid=mgid), NO_RECORDS
 
 
-@rule("a membership that another port asks for is a proxy's", "15.2.5.17, ProxyJoin", opensm="answers with ProxyJoin 0")
+@rule("a membership that another port requests is a proxy's", "15.2.5.17, ProxyJoin", opensm="answers with ProxyJoin 0")
 def _(n):
     mgid = n.mgid()
     yield n.create(mgid, gid=n.gid["h5"]), {"proxy": 1}
-    yield n.ask(GROUP, DELETE, {"mgid": mgid, "gid": n.gid["h5"], "state": FULL}), OK
+    yield n.query(GROUP, DELETE, {"mgid": mgid, "gid": n.gid["h5"], "state": FULL}), OK
     yield n.get(GROUP, mgid=mgid), NO_RECORDS
 
 
@@ -571,7 +571,7 @@ def _(n):
 def _(n):
     yield n.subscribe(trap=144), OK
     for text in (b"another", b"h2"):
-        yield n.a.ask(mad.smp(SET, 0x10, data=text.ljust(64, b"\0"), path=[]), lid=mad.PERMISSIVE, fmt=mad.NODE_DESC), OK
+        yield n.a.query(mad.smp(SET, 0x10, data=text.ljust(64, b"\0"), path=[]), lid=mad.PERMISSIVE, fmt=mad.NODE_DESC), OK
         r = n.report(trap=144)
         assert r and r.lid_144 == n.lid["h2"], r
     yield n.subscribe(0, trap=144), OK
@@ -630,7 +630,7 @@ def _(n):
 @rule("the ServiceKey is not told", "15.2.5.14.1")
 def _(n):
     yield n.service(0x1009), OK
-    yield n.ask(SERVICE, GET, {"id": 0x1009}, by=n.b), {"key": 0}
+    yield n.query(SERVICE, GET, {"id": 0x1009}, by=n.b), {"key": 0}
     yield n.service(0x1009, method=DELETE), OK
 
 
@@ -638,19 +638,19 @@ def _(n):
 def _(n):
     yield n.service(0x100A), OK
     theirs = {"id": 0x100A, "gid": n.gid["h2"]}
-    yield n.ask(SERVICE, SET, theirs | {"key": 0x78, "name": b"stolen"}, by=n.b), REQ_INVALID
-    yield n.ask(SERVICE, DELETE, theirs, by=n.b), REQ_INVALID
+    yield n.query(SERVICE, SET, theirs | {"key": 0x78, "name": b"stolen"}, by=n.b), REQ_INVALID
+    yield n.query(SERVICE, DELETE, theirs, by=n.b), REQ_INVALID
     yield n.get(SERVICE, id=0x100A), {"name": int.from_bytes(b"rule".ljust(64, b"\0"), "big")}
-    yield n.ask(SERVICE, DELETE, theirs | {"key": 0x77}, by=n.b), OK
+    yield n.query(SERVICE, DELETE, theirs | {"key": 0x77}, by=n.b), OK
 
 
 # ---- RMPP ----
 
 
 def segments(n, **q):
-    """Asks for all nodes by an agent that does RMPP itself; returns the answer and the port that hears what follows."""
+    """Queries all nodes by an agent with its own RMPP; returns the response and the port that receives the rest."""
     request = mad.sa(TABLE, NODE.attr)
-    return n.a.ask(request, lid=n.lid["h1"], fmt=NODE, at=56, rmpp=0, port="raw", **q)
+    return n.a.query(request, lid=n.lid["h1"], fmt=NODE, at=56, rmpp=0, port="raw", **q)
 
 
 def control(n, first, kind, segment, window, status=0):

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # ruff: noqa: E501, I001, PLC3002, PLR0911, PLR0917, PLW2901 (a row of a table is one line, and says all that it differs in)
 """
-The rules of subnet management (IBTA volume 1, chapter 14), its agents' attributes, and performance management (chapter 16), a
-row each, over the wire through libibumad. h1 is its subnet's only manager: it has given itself LID 1, h2 LID 2 and leaf1 LID 3,
-and hears the traps.
+Rules of subnet management (IBTA volume 1, chapter 14), its agents' attributes, and performance management (chapter
+16), a row each, through libibumad. h1 is the only manager of the subnet: it has set LID 1 for itself, LID 2 for h2 and
+LID 3 for leaf1, and receives the traps.
 
     h1 (LID 1) ---- leaf1 (LID 3) ---- h2 (LID 2)
                       |
@@ -24,7 +24,7 @@ COUNTERS, EXT = mad.COUNTERS, mad.COUNTERS_EXT
 DOWN, INIT, ARMED, ACTIVE = 1, 2, 3, 4
 SLEEP, POLLING, DISABLED, TRAINING, LINK_UP = 1, 2, 3, 4, 5
 KEY, OTHER = 0x1122334455667788, 0x99
-QUIET = 150  # ms to wait where no response is to come
+QUIET = 150  # ms to wait where no response is expected
 
 
 class Net:
@@ -39,24 +39,26 @@ class Net:
         self.nports = len([p for p in ports if p["num"]])
         self.sw, self.ca, self.spine = [1], [1, self.to_h2], [1, self.to_spine]
         self.a.hear("traps", mad.SMP, [TRAP])
-        self.mkey = 0  # that h2 has
+        self.mkey = 0  # of h2
         for path, lid, port in (([], 1, 1), (self.ca, 2, 1), (self.sw, 3, 0)):
             a = self.set(PORT, path, port, lid=lid, sm_lid=1)
             assert a.status == OK, f"LID {lid}: status {a.status:#x}"
         assert self.set(SWITCH, self.sw, lft_top=64).status == OK
         assert self.set(LFT, self.sw, **{"port1": self.to_h1, "port2": self.to_h2, "port3": 0}).status == OK
 
-    def ask(self, method, fmt, path, mod=0, data=b"", timeout=2000, lid=None, by=None, **head):
-        """By a directed route; with @lid by LID."""
+    def query(self, method, fmt, path, mod=0, data=b"", timeout=2000, lid=None, by=None, **head):
+        """By directed route; with @lid by LID."""
         request = mad.smp(method, fmt.attr, mod, data, path=None if lid else path, **head)
         version = head.get("version", 1)
-        return (by or self.a).ask(request, lid=lid or mad.PERMISSIVE, fmt=fmt, timeout=timeout, version=version)
+        return (by or self.a).query(request, lid=lid or mad.PERMISSIVE, fmt=fmt, timeout=timeout, version=version)
 
     def get(self, fmt, path, mod=0, **head):
-        return self.ask(GET, fmt, path, mod, **head)
+        return self.query(GET, fmt, path, mod, **head)
 
     def set(self, fmt, path, mod=0, *, head=None, zero=False, **values):
-        """Sets @values, the rest as it is (@zero: to 0); of PortInfo that means no change of state."""
+        """
+        Sets @values, and leaves the rest unchanged (@zero: sets it to 0); for PortInfo without a change of state.
+        """
         head = head or {}
         data = bytes(64)
         if not zero:
@@ -65,18 +67,18 @@ class Net:
             data = old.mad[64:128]
         if fmt is PORT:
             data = fmt.pack(data, state=0, phys=0, down_default=0)
-        return self.ask(SET, fmt, path, mod, fmt.pack(data, **values), **head)
+        return self.query(SET, fmt, path, mod, fmt.pack(data, **values), **head)
 
     def gmp(self, cls, method, attr, fmt, lid=2, mod=0, timeout=2000, version=None, values=None):
         data = fmt.pack(**(values or {}))
         head = {} if version is None else {"version": version}
-        return self.a.ask(mad.gmp(cls, method, attr, mod, data, **head), lid=lid, fmt=fmt, timeout=timeout, **head)
+        return self.a.query(mad.gmp(cls, method, attr, mod, data, **head), lid=lid, fmt=fmt, timeout=timeout, **head)
 
     def counters(self, method=GET, lid=2, fmt=COUNTERS, **values):
         return self.gmp(mad.PMA, method, fmt.attr, fmt, lid, values={"port": 1} | values)
 
     def trap(self, number, timeout=3000, repress=True, **want):
-        """The next trap of that number with these fields, repressed as all others; None when there is none."""
+        """The next trap with that number and these fields; represses all traps. None if there is none."""
         end = time.monotonic() + timeout / 1000
         while True:
             left = int(1000 * (end - time.monotonic()))
@@ -103,13 +105,13 @@ class Net:
         wait_until(lambda: self.get(PORT, path, mod).state == state, 5, f"state {state}", 0.01)
 
     def train(self):
-        """The link between leaf1 and h2, from Down to Initialize."""
+        """Trains the link between leaf1 and h2, from Down to Initialize."""
         self.set(PORT, self.sw, self.to_h2, state=DOWN, phys=POLLING)
         self.wait_state(self.sw, self.to_h2, INIT)
         wait_until(lambda: self.get(PORT, self.ca, 1).state == INIT, 5, "the link", 0.01)
 
     def activate(self):
-        """Both ends of the way from h1 to h2."""
+        """Sets all ports on the path from h1 to h2 Active."""
         for path, mod in (([], 1), (self.sw, self.to_h1), (self.sw, self.to_h2), (self.ca, 1)):
             if self.get(PORT, path, mod).state == INIT:
                 assert self.set(PORT, path, mod, state=ARMED).status == OK
@@ -139,7 +141,7 @@ rule("SubnSet(NodeInfo): it is read-only", "14.2.5.3", lambda n: one(n.set(NODE,
 rule("SubnSet(Notice) of an agent without pending notices", "14.2.5.1", lambda n: one(n.set(mad.Format(0x02, 64), n.ca), BAD_METHOD_ATTR))
 rule("SubnGet(RandomForwardingTable) of a switch with a linear one", "14.2.5.11", lambda n: one(n.get(mad.Format(0x1A, 64), n.sw), BAD_METHOD_ATTR))
 for where, path in (("a host", lambda n: n.ca), ("a switch", lambda n: n.sw), ("one's own port", lambda n: [])):
-    rule(f"an unknown method at {where}", "13.4.7", lambda n, path=path: one(n.ask(0x0B, NODE, path(n), timeout=QUIET), BAD_METHOD))
+    rule(f"an unknown method at {where}", "13.4.7", lambda n, path=path: one(n.query(0x0B, NODE, path(n), timeout=QUIET), BAD_METHOD))
 rule("an unknown class version", "13.4.7", lambda n: one(n.get(NODE, n.ca, version=2), BAD_VERSION))
 rule("an unknown class version at a switch", "13.4.7", lambda n: one(n.get(NODE, n.sw, version=2), BAD_VERSION))
 rule("an unknown base version", "13.4.7", lambda n: one(n.get(NODE, n.sw, base=2), BAD_VERSION))
@@ -170,13 +172,13 @@ rule("LID routed has no D bit", "14.2.1.1", lambda n: one(n.get(NODE, None, lid=
 @rule("LID routed up to a switch, directed from there", "14.2.2.1")
 def _(n):
     request = mad.smp(GET, NODE.attr, path=[n.to_h2], slid=1)
-    yield n.a.ask(request, lid=3, fmt=NODE, timeout=1000), {"type": 1, "d_bit": 1}
+    yield n.a.query(request, lid=3, fmt=NODE, timeout=1000), {"type": 1, "d_bit": 1}
 
 
 @rule("directed up to a switch, LID routed from there", "14.2.2.1")
 def _(n):
     request = mad.smp(GET, NODE.attr, path=[1], dlid=2)
-    yield n.a.ask(request, lid=mad.PERMISSIVE, fmt=NODE, timeout=1000), {"type": 1}
+    yield n.a.query(request, lid=mad.PERMISSIVE, fmt=NODE, timeout=1000), {"type": 1}
 
 
 # ---- NodeInfo, NodeDescription, SwitchInfo ----
@@ -226,7 +228,7 @@ def _(n):
 
 rule("GUIDInfo: entry 0 is read-only", "14.2.5.5", lambda n: one(n.set(GUIDS, n.ca, guid0=5), guid0=n.get(NODE, n.ca).port_guid))
 rule("GUIDInfo: a block beyond GUIDCap", "14.2.5.5", lambda n: one(n.get(GUIDS, n.ca, 32), BAD_VALUE))
-rule("GUIDInfo: a block beyond GUIDCap is not set", "14.2.5.5", lambda n: one(n.ask(SET, GUIDS, n.ca, 32), BAD_VALUE))
+rule("GUIDInfo: a block beyond GUIDCap is not set", "14.2.5.5", lambda n: one(n.query(SET, GUIDS, n.ca, 32), BAD_VALUE))
 
 
 @rule("GUIDInfo: entry 1 is set and taken away", "14.2.5.5")
@@ -245,7 +247,7 @@ rule("PortInfo of a switch's port 0 has its LID", "14.2.5.6", lambda n: one(n.ge
 rule("PortInfo of a switch's external port has no LID", "14.2.5.6", lambda n: one(n.get(PORT, n.sw, n.to_h2), lid=0))
 rule("PortInfo of a port that is not", "14.2.5.6", lambda n: one(n.get(PORT, n.sw, 99), BAD_VALUE))
 rule("PortInfo of a host's port that is not", "14.2.5.6", lambda n: one(n.get(PORT, n.ca, 9), BAD_VALUE))
-rule("SubnSet(PortInfo) of a port that is not", "14.2.5.6", lambda n: one(n.ask(SET, PORT, n.sw, 99), BAD_VALUE))
+rule("SubnSet(PortInfo) of a port that is not", "14.2.5.6", lambda n: one(n.query(SET, PORT, n.sw, 99), BAD_VALUE))
 for field, value in [("caps", 0), ("guid_cap", 200), ("vl_cap", 1), ("mtu_cap", 1), ("width_supported", 1), ("local_port", 9), ("resp_time", 3)]:
     rule(f"PortInfo: {field} is read-only", "14.2.5.6",
          lambda n, f=field, v=value: one(n.set(PORT, n.ca, 1, **{f: v}), **{f: getattr(n.get(PORT, n.ca, 1), f)}))  # fmt: skip
@@ -333,7 +335,7 @@ def _(n):
 
 rule("P_KeyTable of a host: the default P_Key at first", "14.2.5.7, 10.9.1", lambda n: one(n.get(PKEYS, n.ca), pkey0={0xFFFF, 0x7FFF}))
 rule("P_KeyTable: a block beyond PartitionCap", "14.2.5.7", lambda n: one(n.get(PKEYS, n.ca, 0x100), BAD_VALUE))
-rule("P_KeyTable: a block beyond PartitionCap is not set", "14.2.5.7", lambda n: one(n.ask(SET, PKEYS, n.ca, 0x100), BAD_VALUE))
+rule("P_KeyTable: a block beyond PartitionCap is not set", "14.2.5.7", lambda n: one(n.query(SET, PKEYS, n.ca, 0x100), BAD_VALUE))
 rule("P_KeyTable of a switch's port that is not", "14.2.5.7", lambda n: one(n.get(PKEYS, n.sw, 99 << 16), BAD_VALUE))
 rule("P_KeyTable of a switch's port is set", "14.2.5.7", lambda n: one(n.set(PKEYS, n.sw, n.to_spine << 16, pkey3=0x8001), pkey3=0x8001))
 
@@ -360,7 +362,7 @@ rule("VLArbitrationTable of a host", "14.2.5.9", lambda n: one(n.set(ARB, n.ca, 
 rule("LinearForwardingTable is set and read back", "14.2.5.10", lambda n: [(n.set(LFT, n.sw, 1, port5=2), {"port5": 2}), (n.get(LFT, n.sw, 1), {"port5": 2, "port6": 255})])
 rule("LinearForwardingTable: the last block", "14.2.5.10", lambda n: one(n.get(LFT, n.sw, 767), port0=255))
 rule("LinearForwardingTable: a block beyond the table", "14.2.5.10", lambda n: one(n.get(LFT, n.sw, 768), BAD_VALUE))
-rule("LinearForwardingTable: a block beyond the table is not set", "14.2.5.10", lambda n: one(n.ask(SET, LFT, n.sw, 768), BAD_VALUE))
+rule("LinearForwardingTable: a block beyond the table is not set", "14.2.5.10", lambda n: one(n.query(SET, LFT, n.sw, 768), BAD_VALUE))
 rule("LinearForwardingTable of a host", "14.2.5.10", lambda n: one(n.get(LFT, n.ca), BAD_METHOD_ATTR))
 rule("MulticastForwardingTable is set and read back", "14.2.5.12", lambda n: [(n.set(MFT, n.sw, 0, mask5=6), {"mask5": 6}), (n.get(MFT, n.sw, 0), {"mask5": 6}), (n.set(MFT, n.sw, 0, mask5=0), OK)])
 rule("MulticastForwardingTable: a position beyond the ports", "14.2.5.12", lambda n: one(n.get(MFT, n.sw, 15 << 28), BAD_VALUE))
@@ -383,7 +385,7 @@ def _(n):
 
 
 def locked(name, clause, protect, lease=0, **words):
-    """A row about h2 with an M_Key, which is taken away afterwards."""
+    """A row for h2 with an M_Key, which is removed afterwards."""
 
     def add(fn):
         def run(n):
@@ -410,7 +412,7 @@ def _(n):
 
 @locked("level 0: Set with a wrong M_Key is not answered, and changes nothing", "14.2.4.1", 0)
 def _(n):
-    yield n.ask(SET, DESC, n.ca, data=b"stolen", mkey=OTHER, timeout=QUIET), SILENCE
+    yield n.query(SET, DESC, n.ca, data=b"stolen", mkey=OTHER, timeout=QUIET), SILENCE
     yield n.get(DESC, n.ca), {"text": int.from_bytes(b"h2".ljust(64, b"\0"), "big")}
 
 
@@ -431,7 +433,7 @@ def _(n):
 
 @locked("level 1: Set with a wrong M_Key is not answered", "14.2.4.1", 1)
 def _(n):
-    yield n.ask(SET, DESC, n.ca, data=b"stolen", mkey=OTHER, timeout=QUIET), SILENCE
+    yield n.query(SET, DESC, n.ca, data=b"stolen", mkey=OTHER, timeout=QUIET), SILENCE
 
 
 for level in (2, 3):
@@ -448,7 +450,7 @@ for level in (2, 3):
 @locked("a wrong M_Key is counted", "14.2.5.6, M_KeyViolations", 0)
 def _(n):
     for _ in range(2):
-        yield n.ask(SET, DESC, n.ca, data=b"stolen", mkey=OTHER, timeout=30), SILENCE
+        yield n.query(SET, DESC, n.ca, data=b"stolen", mkey=OTHER, timeout=30), SILENCE
     yield n.get(PORT, n.ca, 1), {"mkey_violations": 2}
 
 
@@ -459,7 +461,7 @@ def _(n):
 
 @locked("a wrong M_Key raises trap 256", "14.2.5.1", 0)
 def _(n):
-    yield n.ask(SET, DESC, n.ca, 0, data=b"stolen", mkey=OTHER, timeout=30), SILENCE
+    yield n.query(SET, DESC, n.ca, 0, data=b"stolen", mkey=OTHER, timeout=30), SILENCE
     t = n.trap(256)
     assert t, "no trap"
     yield t, {"mkey_256": OTHER, "method_256": SET, "attr_256": DESC.attr, "type": 2, "producer": 1, "lid": 2}
@@ -467,7 +469,7 @@ def _(n):
 
 @locked("a TrapRepress with a wrong M_Key does not end a trap", "14.2.4.1, 13.4.9", 0)
 def _(n):
-    yield n.ask(SET, DESC, n.ca, 0, data=b"stolen", mkey=OTHER, timeout=30), SILENCE
+    yield n.query(SET, DESC, n.ca, 0, data=b"stolen", mkey=OTHER, timeout=30), SILENCE
     first = n.trap(256, repress=False)
     assert first, "no trap"
     n.repress(first, mkey=OTHER)
@@ -477,7 +479,7 @@ def _(n):
 
 @locked("a trap does not tell the M_Key", "13.4.9, o14-1", 0)
 def _(n):
-    yield n.ask(SET, DESC, n.ca, 0, data=b"stolen", mkey=OTHER, timeout=30), SILENCE
+    yield n.query(SET, DESC, n.ca, 0, data=b"stolen", mkey=OTHER, timeout=30), SILENCE
     yield n.trap(256), {"mkey_field": 0}
 
 
@@ -496,7 +498,7 @@ def _(n):
 
 @locked("M_KeyViolations is cleared by writing 0", "14.2.5.6", 0)
 def _(n):
-    yield n.ask(SET, DESC, n.ca, data=b"stolen", mkey=OTHER, timeout=30), SILENCE
+    yield n.query(SET, DESC, n.ca, data=b"stolen", mkey=OTHER, timeout=30), SILENCE
     yield n.set(PORT, n.ca, 1, mkey_violations=0, head={"mkey": KEY}), {"mkey_violations": 0}
 
 
@@ -537,7 +539,7 @@ def _(n):
 
 
 def active(name, clause, fn, **words):
-    """A row for which datagrams pass on data lanes from h1 to h2."""
+    """A row with data packets from h1 to h2."""
 
     def run(n):
         if n.get(PORT, n.ca, 1).state != ACTIVE or n.get(PORT, n.sw, n.to_h2).state != ACTIVE:
@@ -573,14 +575,14 @@ def _(n):
     n.train()
     n.activate()
     yield n.counters(SET, select=0xFFFF), {"rx": 0, "tx": 0}
-    for _ in range(5):  # a trap that the manager has not repressed yet may pass in the midst of it
+    for _ in range(5):  # a trap that is not repressed yet may pass meanwhile
         before = n.counters()
         for _ in range(3):
             after = n.counters()
         if (after.rx - before.rx, after.tx - before.tx) == (3, 3):
             break
     yield after, {"rx": before.rx + 3, "tx": before.tx + 3}
-    words = (8 + 12 + 8 + 256 + 4) // 4  # LRH, BTH, DETH, the datagram, ICRC
+    words = (8 + 12 + 8 + 256 + 4) // 4  # LRH, BTH, DETH, the MAD, ICRC
     yield after, {"rx_words": before.rx_words + 3 * words, "tx_words": before.tx_words + 3 * words}
 
 
@@ -607,7 +609,7 @@ active("CM: ClassPortInfo", "13.4.8.1, C13-27", lambda n: one(n.gmp(mad.CM, GET,
        cannot="as in Linux, the connection manager serves no ClassPortInfo")  # fmt: skip
 
 
-# ---- SMInfo of a manager; the fabric has its own ----
+# ---- SMInfo of a manager, in a fabric of its own ----
 
 MANAGER = []
 
@@ -617,7 +619,7 @@ def manager(name, clause, fn, *, cannot=None):
 
 
 class Managed:
-    """The default fabric: its manager is on h1; h2 asks."""
+    """The default fabric: its manager is on h1; h2 is the client."""
 
     def __init__(self, fabric):
         self.fabric, self.a = fabric, mad.Agent(fabric, "h2")
@@ -625,18 +627,18 @@ class Managed:
         self.key = 0
 
     def get(self, lid=None, **head):
-        return self.a.ask(mad.smp(GET, SM.attr, **head), lid=lid or self.sm, fmt=SM)
+        return self.a.query(mad.smp(GET, SM.attr, **head), lid=lid or self.sm, fmt=SM)
 
     def set(self, mod, **values):
         data = SM.pack(**{"guid": 5, "priority": 15, "state": 2} | values)
-        return self.a.ask(mad.smp(SET, SM.attr, mod, data), lid=self.sm, fmt=SM)
+        return self.a.query(mad.smp(SET, SM.attr, mod, data), lid=self.sm, fmt=SM)
 
     def close(self):
         self.a.close()
 
 
 def stays(answer, n, status=BAD_VALUE):
-    """The request is refused, and the manager is still master."""
+    """The request is rejected, and the manager is still master."""
     return [(answer, {"status": status}), (n.get(), {"state": 3})]
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""OpenSM's own test program for subnet administration, against ours."""
+"""OpenSM's own test program for subnet administration, against muslin's."""
 
 import re
 
@@ -8,7 +8,7 @@ import pytest
 
 @pytest.fixture(scope="module")
 def inventory(shared_fabric):
-    """What osmtest found, and checks against."""
+    """The inventory file of osmtest, which it checks later."""
     path = shared_fabric.folder / "osmtest.dat"
     shared_fabric.run("h2", "osmtest", "-f", "c", "-i", path, "-l", path.with_suffix(".log"))
     return path
@@ -59,41 +59,43 @@ def test_saquery_finds_all_records(shared_fabric, query):
 def test_saquery_by_component(shared_fabric):
     lid = {n: shared_fabric.port(n)["lid"] for n in ("h1", "h2", "h5")}
 
-    def ask(*args):
+    def query(*args):
         return shared_fabric.run("h2", "saquery", *map(str, args))
 
-    assert ask("-L", "h5").split() == [str(lid["h5"])]
-    assert ask("-O", lid["h5"]).split() == ["h5"]
-    assert ask("NR", 4000) == ""
-    assert ask("PIR", f"{lid['h5']}/1").count("PortInfoRecord dump") == 1
-    assert ask("LR", lid["h5"]).count("LinkRecord dump") == 1
-    assert ask("LFTR", f"{lid['h5']}/0") == ""  # a host forwards nothing
-    assert f"EndPortLid..............{lid['h1']}\n" in ask("-s")
-    path = ask("--src-to-dst", f"{lid['h1']}:{lid['h5']}")
+    assert query("-L", "h5").split() == [str(lid["h5"])]
+    assert query("-O", lid["h5"]).split() == ["h5"]
+    assert query("NR", 4000) == ""
+    assert query("PIR", f"{lid['h5']}/1").count("PortInfoRecord dump") == 1
+    assert query("LR", lid["h5"]).count("LinkRecord dump") == 1
+    assert query("LFTR", f"{lid['h5']}/0") == ""  # a host does not forward
+    assert f"EndPortLid..............{lid['h1']}\n" in query("-s")
+    path = query("--src-to-dst", f"{lid['h1']}:{lid['h5']}")
     assert re.search(rf"dlid\.+{lid['h5']}\n", path) and re.search(rf"slid\.+{lid['h1']}\n", path)
     ends = "PR", "--slid", lid["h1"], "--dlid", lid["h5"]
-    assert ask(*ends, "--pkey", "0x8001") == ""
-    assert re.search(r"mtu\.+0x83\n", ask(*ends, "--mtu", "0x83"))  # exactly 1024
-    assert ask(*ends, "--mtu", "0x05") == ""  # more than 4096
-    assert re.search(r"rate\.+0x83\n", ask(*ends, "--rate", "0x83"))  # exactly 10 Gb/s
+    assert query(*ends, "--pkey", "0x8001") == ""
+    assert re.search(r"mtu\.+0x83\n", query(*ends, "--mtu", "0x83"))  # exactly 1024
+    assert query(*ends, "--mtu", "0x05") == ""  # more than 4096
+    assert re.search(r"rate\.+0x83\n", query(*ends, "--rate", "0x83"))  # exactly 10 Gb/s
 
 
 def test_saquery_tells_members_and_keys_to_who_is_trusted(shared_fabric):
-    def ask(*args, **kwargs):
+    def query(*args, **kwargs):
         return shared_fabric.run("h2", "saquery", *args, **kwargs)
 
-    assert "MGID....................ff12:401b:ffff::ffff:ffff\n" in ask("-g")
-    assert "(h5)" not in ask("-m", "0xC000")
-    members = ask("--smkey", "1", "-m", "0xC000")
+    assert "MGID....................ff12:401b:ffff::ffff:ffff\n" in query("-g")
+    assert "(h5)" not in query("-m", "0xC000")
+    members = query("--smkey", "1", "-m", "0xC000")
     assert all(f"(h{i})" in members for i in range(1, 9))
-    assert "REQ_DENIED" in ask("PKTR", status=None)
-    assert ask("--smkey", "1", "PKTR").count("PKeyTableRecord dump") == 12
-    assert re.search(r"SM_Key\.+0x0{16}\n", ask("SMIR"))
-    assert "timed out" in ask("--smkey", "9", "-t", "200", "CPI", status=None)
+    assert "REQ_DENIED" in query("PKTR", status=None)
+    assert query("--smkey", "1", "PKTR").count("PKeyTableRecord dump") == 12
+    assert re.search(r"SM_Key\.+0x0{16}\n", query("SMIR"))
+    assert "timed out" in query("--smkey", "9", "-t", "200", "CPI", status=None)
 
 
 def test_all_pairs_of_a_large_subnet_are_refused(new_fabric):
-    """1344 ports have 1.8 million paths: neither they nor those with a P_Key that nobody has keep others waiting."""
+    """
+    1344 ports have 1.8 million paths: neither a query for them nor one for an unused P_Key delays other requesters.
+    """
     fabric = new_fabric.up("fattree k=16 levels=3\n")
     for more in [], ["--pkey", "0x8001"]:
         assert "NO_RESOURCES" in fabric.run("h1", "saquery", "PR", *more, status=None)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """
-QEMU's live migration by RDMA, between two QEMUs on hosts: of machines that never run, whose memory is compared.
+QEMU's live migration by RDMA, between two QEMUs on hosts: of machines that do not run, whose memory is compared.
 
     h1 -- leaf1 ... leaf2 -- h5        r1 -- sw1 -- sw2 -- r2        w1, w2: iWARP on loopback addresses
 """
@@ -17,11 +17,11 @@ from test_programs import ends, others  # noqa: F401
 
 QEMU = "qemu-system-x86_64"
 pytestmark = pytest.mark.skipif(not shutil.which(QEMU), reason=f"no {QEMU} here: ci/deps test")
-MEMORY, DATA, AT = 24 << 20, 16 << 20, 2 << 20  # of the machine, of what differs from zero in it, and its address
+MEMORY, DATA, AT = 24 << 20, 16 << 20, 2 << 20  # machine, its non-zero part, and the address of that
 
 
 class Machine:
-    """A QEMU on a host, whose machine does not run; asked by QMP."""
+    """A QEMU on a host, whose machine does not run; controlled by QMP."""
 
     def __init__(self, fabric, host, folder, *options):
         self.path = folder / f"{host}.qmp"
@@ -32,9 +32,9 @@ class Machine:
         wait_until(lambda: self.path.exists() or not self.process.running(), what="QEMU's socket")
         wait_until(lambda: self.socket.connect_ex(str(self.path)) == 0, what=f"a connection to {self.process.output}")
         self.lines = self.socket.makefile("r")
-        self.ask("qmp_capabilities")
+        self.qmp("qmp_capabilities")
 
-    def ask(self, command, **arguments):
+    def qmp(self, command, **arguments):
         self.socket.sendall(json.dumps({"execute": command, "arguments": arguments}).encode())
         for line in self.lines:
             answer = json.loads(line)
@@ -44,23 +44,23 @@ class Machine:
         raise AssertionError(self.process.output)
 
     def migrated(self):
-        info = self.ask("query-migrate")
+        info = self.qmp("query-migrate")
         assert info.get("status") != "failed", self.process.output
         return info if info.get("status") == "completed" else None
 
     def digest(self, file):
-        """Of all memory, by way of a file that any user may write."""
-        self.ask("pmemsave", val=0, size=MEMORY, filename=str(file))
+        """Digest of all memory, by a file that any user may write."""
+        self.qmp("pmemsave", val=0, size=MEMORY, filename=str(file))
         return hashlib.sha256(file.read_bytes()).hexdigest()
 
     def quit(self):
-        self.ask("quit")
+        self.qmp("quit")
         self.process.wait(30)
 
 
 @pytest.mark.parametrize("pinned", [False, True], ids=["chunks", "pinned"])
 def test_migration(ends, folder, pinned):  # noqa: F811
-    """Memory is registered by and by as it is sent, or all of it before."""
+    """Memory is registered in parts as it is sent, or completely before."""
     fabric, server, client, ip = ends
     folder.chmod(0o777)
     data = folder / "data"
@@ -70,12 +70,12 @@ def test_migration(ends, folder, pinned):  # noqa: F811
     target = Machine(fabric, server, folder, "-incoming", "defer")
     source = Machine(fabric, client, folder, "-device", f"loader,file={data},addr={AT},force-raw=on")
     for machine in (source, target):
-        machine.ask("migrate-set-capabilities", capabilities=[{"capability": "rdma-pin-all", "state": pinned}])
-        machine.ask("migrate-set-parameters", **{"max-bandwidth": 1 << 30})
-    target.ask("migrate-incoming", uri=uri)
+        machine.qmp("migrate-set-capabilities", capabilities=[{"capability": "rdma-pin-all", "state": pinned}])
+        machine.qmp("migrate-set-parameters", **{"max-bandwidth": 1 << 30})
+    target.qmp("migrate-incoming", uri=uri)
     before = source.digest(folder / "source")  # the target's memory cannot be read yet, since QEMU 11.1
     assert before != hashlib.sha256(bytes(MEMORY)).hexdigest()
-    source.ask("migrate", uri=uri)
+    source.qmp("migrate", uri=uri)
     sent = wait_until(source.migrated, 60, "the end of the migration")["ram"]
     wait_until(target.migrated, 30, "the end of the migration at the target")
     assert sent["normal"] * 4096 >= DATA

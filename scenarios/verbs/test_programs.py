@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """
-Programs that people run, from the distribution's packages: MPI, qperf, fio, curl, uDAPL. Others are in test_clients.py,
+Applications of the distribution's packages: MPI, qperf, fio, curl, uDAPL. Others are in test_clients.py,
 test_migration.py and test_perftest.py; `ci/works-with` writes docs/works-with.md.
 
     h1 h2 -- leaf1 ... leaf2 -- h5 h6        r1 -- sw1 -- sw2 -- r2        w1, w2: iWARP on loopback addresses
@@ -25,9 +25,6 @@ host=$1
 shift
 exec "$MUSLIN" run "$host" -- /bin/sh -c "$*"
 """
-# Open MPI 5 asks the machine's kernel, by netlink, for routes to hosts' addresses if it is not told to compare them.
-# Its IPv6 listeners do not accept IPv4-mapped addresses, by which hosts reach each other's IPv6 addresses.
-OPENMPI = ("PRTE_MCA_prtereachable=weighted", "OMPI_MCA_reachable=weighted", "OMPI_MCA_btl_tcp_disable_family=6")
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +46,7 @@ def ends(request):
 
 @pytest.fixture
 def mpi(shared_fabric, folder):
-    """mpi("openmpi", options...): four ranks on four hosts, and how many packets h5 has sent."""
+    """mpi("openmpi", options...): four ranks on four hosts; returns the packets that h5 has sent."""
     agent = folder / "agent"
     agent.write_text(AGENT)
     agent.chmod(0o755)
@@ -64,9 +61,9 @@ def mpi(shared_fabric, folder):
         before = packets()
         if kind == "openmpi":
             where = ["--host", ",".join(RANKS), "--mca", "plm_rsh_agent", agent, "--map-by", "ppr:1:node"]
-        else:  # whose ranks else get the launcher's own environment, and with it the launcher's host
+        else:  # otherwise its ranks get the launcher's own environment, and with it the launcher's host
             where = ["-genvnone", "-launcher", "rsh", "-launcher-exec", agent, "-hosts", ",".join(RANKS)]
-        env = ["env", *OPENMPI, f"MUSLIN={shared_fabric.muslin}"]
+        env = ["env", f"MUSLIN={shared_fabric.muslin}"]
         out = shared_fabric.run("h1", *env, f"mpirun.{kind}", "-np", "4", *where, *options, binary, timeout=60)
         assert sorted(re.findall(r"rank \d of 4 on (\w+)", out)) == list(RANKS), out
         return packets() - before
@@ -80,7 +77,7 @@ LAYERS = {
 }
 
 
-VECTOR = 300000 * 4 // 4096  # packets of one rank's numbers, which no other way may take
+VECTOR = 300000 * 4 // 4096  # packets of one rank's numbers, which can take no other path
 
 
 @pytest.mark.parametrize("layer", [pytest.param("ucx", marks=UCX_HAS_VERBS), "ofi_rxm"])
@@ -99,7 +96,7 @@ def version(program):
     reason="Open MPI 6.0.0rc2 finds no pair of interfaces, neither by routes of netlink nor by weights",
 )
 def test_openmpi_on_sockets(mpi):
-    """Of all of a host's interfaces, over TCP."""
+    """Of all interfaces of a host, over TCP."""
     mpi("openmpi", "--mca", "pml", "ob1", "--mca", "btl", "tcp,self")
 
 
@@ -110,8 +107,8 @@ def test_mpich(mpi):
 
 def test_qperf(ends):
     """
-    By rdma_cm; its datagrams are of InfiniBand alone, for it makes address handles of LIDs. On iWARP only
-    its latency: its SENDs outrun the receives, for which iWARP has no RNR NAK.
+    By rdma_cm; its datagrams are of InfiniBand only, since it makes address handles of LIDs. On iWARP only its
+    latency: its SENDs outrun the receives, for which iWARP has no RNR NAK.
     """
     fabric, server, client, ip = ends
     words, tests = ["qperf", "-lp", free_port()], [["-cm", "1", "-t", "1", ip, "rc_lat", "quit"]]
@@ -131,7 +128,7 @@ def test_fio(ends, folder):
     words += ["--bs=64k", "--size=4m", "--iodepth=4"]
     receive = ["--name=server", "--rw=read"]
     send = ["--name=client", "--rw=write", f"--hostname={ip}"]
-    # fio's client ends with status 0 where nobody listens, too
+    # fio's client exits with status 0 without a listener, too
     _, out = fabric.pair((server, *words, *receive), (client, *words, *send), ready="waiting for connection")
     assert "err= 0" in out and re.search(r"io=4096Ki", out), out
 
@@ -139,8 +136,17 @@ def test_fio(ends, folder):
 LIBRARIES = pathlib.Path(f"/usr/lib/{os.uname().machine}-linux-gnu")
 
 
-def test_curl_by_rsockets(ends, folder, program):
-    """Of a server that knows nothing of RDMA either; the file goes by RDMA alone."""
+def curl_version():
+    text = subprocess.check_output(["curl", "-V"], text=True)
+    return tuple(int(n) for n in re.search(r"curl (\d+)\.(\d+)", text).groups())
+
+
+@pytest.mark.parametrize("tool", ["curl -sS -m 30 -o", "wget -nv -T 30 -t 1 -O"], ids=["curl", "wget"])
+def test_http_by_rsockets(request, ends, folder, program, tool):
+    """Neither end is written for RDMA; the data is transferred by RDMA only."""
+    if tool.startswith("curl") and curl_version() >= (8, 0):
+        reason = "librspreload takes SOCK_STREAM alone; curl 8.14 has SOCK_NONBLOCK in the type, and gets a TCP socket"
+        request.applymarker(pytest.mark.xfail(run=False, reason=reason))
     fabric, server, client, ip = ends
     file, got, port = folder / "file", folder / "got", free_port()
     file.write_bytes(os.urandom(3 << 20))
@@ -149,7 +155,7 @@ def test_curl_by_rsockets(ends, folder, program):
     rsockets = ["env", f"LD_PRELOAD={LIBRARIES / 'rsocket/librspreload.so'}", fabric.muslin, "run"]
     http = fabric.start(server, *rsockets, server, "--", program("http"), ip, port, file).expect("listening")
     before = fabric.port(client)["counters"]["port_rcv_data"]
-    fabric.run(client, *rsockets, client, "--", "curl", "-sS", "-m", "30", "-o", got, f"http://{ip}:{port}/file")
+    fabric.run(client, *rsockets, client, "--", *tool.split(), got, f"http://{ip}:{port}/file")
     assert "END" in http.wait(20)
     assert got.read_bytes() == file.read_bytes()
     assert (fabric.port(client)["counters"]["port_rcv_data"] - before) * 4 > 3 << 20
@@ -157,7 +163,9 @@ def test_curl_by_rsockets(ends, folder, program):
 
 @pytest.fixture
 def dapl(ends, folder):
-    """dapl(host): the words before a program of uDAPL, for which the host's address is the adapter "ia" of its file."""
+    """
+    dapl(host): the command prefix of a uDAPL program, for which the host's address is the adapter "ia" of its file.
+    """
     fabric = ends[0]
 
     def env(host):

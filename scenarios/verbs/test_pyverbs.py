@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """
-The pyverbs suite of the distribution on a host: nothing fails, and of its tests just those are skipped that
-pyverbs_skips.txt names, each for the reason that stands there.
+The pyverbs suite of the distribution on a host: no test fails, and exactly those tests are skipped that
+pyverbs_skips.txt lists, each with its reason.
 """
 
 import gzip
@@ -18,7 +18,7 @@ RUNNER = HERE / "programs/pyverbs_suite.py"
 
 
 def unpack(folder):
-    """Debian packs the longer files; Python wants them plain."""
+    """Debian compresses the longer files; Python needs them uncompressed."""
     tests = folder / "tests"
     tests.mkdir()
     for f in PACKAGED.iterdir():
@@ -29,10 +29,13 @@ def unpack(folder):
     return tests
 
 
-def expected_skips():
+SKIPS = pathlib.Path(__file__).with_name("pyverbs_skips.txt")
+
+
+def expected_skips(file):
     """What must be skipped, {test: its reasons in versions of rdma-core}, and what may be: {(test, reason)}."""
     must, may = {}, set()
-    for line in pathlib.Path(__file__).with_name("pyverbs_skips.txt").read_text().splitlines():
+    for line in file.read_text().splitlines():
         name, _, why = line.lstrip("?").partition(" ")
         if line.startswith("?"):
             may.add((name, why))
@@ -41,20 +44,20 @@ def expected_skips():
     return must, may
 
 
-def judge(report, own=None):
-    """@own: reasons that are other ones here. Versions of rdma-core differ in which tests there are."""
-    assert not report["failed"], "\n".join(f"{t}:\n{trace}" for t, trace in report["failed"].items())
-    must, may = expected_skips()
+def judge(report, own=None, skips=SKIPS):
+    """@own: reasons that are other ones than in @skips. Versions of rdma-core differ in which tests there are."""
+    must, may = expected_skips(skips)
     must |= {t: {why} for t, why in (own or {}).items()}
     skipped = {t: why for t, why in report["skipped"].items() if (t, why) not in may}
     print("\n".join(f"{t} {why}" for t, why in sorted(report["skipped"].items())))
+    assert not report["failed"], "\n".join(f"{t}:\n{trace}" for t, trace in report["failed"].items())
     assert {t: why for t, why in skipped.items() if why not in must.get(t, ())} == {}, "skipped"
     assert {t for t in must if t in report["tests"] and t not in skipped} == set(), "not skipped"
     assert len(report["tests"]) - len(report["skipped"]) >= 80, f"{len(report['skipped'])} tests were skipped"
 
 
 def can_join(fabric, host):
-    """A host's IP interface joins the broadcast group some time after its port is up; other groups follow that one."""
+    """A host's IPoIB interface joins the broadcast group some time after its port is up; other groups follow."""
     out = fabric.run(host, "mckey", "-m", "239.9.9.9", "-b", fabric.ip(host), "-s", "-C", "1", status=None)
     return "joined dgid" in out
 
@@ -72,6 +75,6 @@ def test_pyverbs_suite(fabric):
 
 
 def test_objects(fabric, program):
-    """Queues change their size under way."""
+    """Queues are resized while in use."""
     out = fabric.run("h1", "/usr/bin/python3", program("objects.py"), "muslin0", fabric.port("h1")["lid"])
     assert out.split() == ["srq_resize", "cq_resize", "vectors", "1"]

@@ -17,7 +17,7 @@ from test_sysfs import at, ethernet  # noqa: F401
 
 @pytest.fixture
 def rdma(shared_fabric):
-    """rdma("link"): what it prints on h1, as JSON."""
+    """rdma("link"): its output on h1, as JSON."""
     return lambda *args: json.loads(shared_fabric.run("h1", "rdma", "-j", *args))
 
 
@@ -36,7 +36,7 @@ def test_devices_and_links(rdma, shared_fabric):
 
 
 def test_interfaces_of_links(at):  # noqa: F811
-    """As getifaddrs() has them."""
+    """As getifaddrs() returns them."""
     fabric, host, device, netdev = at
     out = fabric.run(host, "rdma", "link", "show", f"{device}/1", "-d")
     found = re.search(r"netdev (\S+) netdev_index (\d+)", out)
@@ -60,7 +60,7 @@ def test_resources_and_counters(rdma, shared_fabric):
 
 
 def test_lists_of_objects(rdma, shared_fabric):
-    """Of a program with an SRQ, by whose numbers they refer to each other; keys are shown to nobody."""
+    """Of a program with an SRQ, which refer to each other by number; keys are not shown."""
     server = shared_fabric.start("h1", "ibv_srq_pingpong", "-p", free_port(), "-g", "0", "-s", "5000", "-q", "3")
     wait_until(lambda: [x["state"] for x in rdma("resource", "show", "qp")] == ["INIT"] * 3)
     (pd,), (mr,), (cq,), (ctx,) = (rdma("resource", "show", x) for x in ("pd", "mr", "cq", "ctx"))
@@ -95,7 +95,7 @@ def test_lists_of_ids(rdma, shared_fabric):
 
 
 def test_nothing_is_changed(shared_fabric):
-    """That takes a privilege which nobody has on a host."""
+    """That requires a privilege which no program on a host has."""
     out = shared_fabric.run("h1", "rdma", "dev", "set", "muslin0", "name", "mlx5_0", status=1)
     assert "Operation not permitted" in out
 
@@ -112,7 +112,7 @@ s = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_NONBLOCK, 20)
 s.bind((0, 0))
 assert s.getsockname() == (os.getpid(), 0)
 s.setsockopt(270, 11, 1)
-def ask(type, flags, payload=b"", length=None):
+def request(type, flags, payload=b"", length=None):
     s.sendto(struct.pack("=IHHII", length or 16 + len(payload), type, 1 | flags, 7, 0) + payload, (0, 0))
 def answers():
     while True:
@@ -123,29 +123,29 @@ def answers():
         assert peer == (0, 0)
         yield struct.unpack("=IHHIIi", data[:20])[1:]
 NLDEV, DONE, ERROR = 5 << 10, 3, 2
-ask(NLDEV | 1, 0x300)
+request(NLDEV | 1, 0x300)
 assert [(x[0], x[2]) for x in answers()] == [(NLDEV | 1, 7), (DONE, 7)]
 for type, payload, error in (
     (NLDEV | 1, b"", 22), (NLDEV | 1, struct.pack("=HHI", 8, 1, 9), 22), (NLDEV | 5, struct.pack("=HHI", 8, 1, 0), 22),
     (NLDEV | 900, b"", 95), (4 << 10, b"", 22), (NLDEV | 2, b"", 1),
     (NLDEV | 15, struct.pack("=HH4s", 60, 69, b"umad"), 22),
 ):
-    ask(type, 0, payload)
+    request(type, 0, payload)
     assert [(x[0], -x[4]) for x in answers()] == [(ERROR, error)], (type, payload)
-ask(NLDEV | 1, 0, length=17)
-ask(NLDEV | 1, 0, length=5)
+request(NLDEV | 1, 0, length=17)
+request(NLDEV | 1, 0, length=5)
 assert not list(answers())
 try:
     while True:
-        ask(NLDEV | 1, 0x300)
+        request(NLDEV | 1, 0x300)
 except OSError as e:
     assert e.errno == 105, e
 assert len(list(answers())) > 10
-ask(NLDEV | 6, 4)
+request(NLDEV | 6, 4)
 assert [x[0] for x in answers()] == [NLDEV | 6, ERROR]
 pid = os.fork()
 if not pid:
-    ask(NLDEV | 6, 0)
+    request(NLDEV | 6, 0)
     assert len(list(answers())) == 1
     os._exit(0)
 assert os.waitpid(pid, 0)[1] == 0
@@ -154,5 +154,7 @@ print("END")
 
 
 def test_sockets(shared_fabric):
-    """Errors as the kernel's; what is malformed has no answer, and a socket that nobody reads blocks nobody."""
+    """
+    Errors as the kernel's; malformed requests get no response, and a socket that is not read does not block others.
+    """
     assert "END" in shared_fabric.run("h1", sys.executable, "-c", SOCKET)

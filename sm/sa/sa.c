@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Subnet administration: validates requests, dispatches them by attribute and method, and sends the responses with the
- * records of the handler. IBTA 15.4.
+ * Subnet administration (IBTA 15.4): validates requests, dispatches them by attribute and method, and sends the
+ * responses with the records of the handler.
  */
 #include <stdlib.h>
 
@@ -61,7 +61,7 @@ bool sm_sa_match(const struct sa_call *c, const u8 *rec, const struct sa_field *
 	u32 i;
 
 	for (i = 0; i < n; i++)
-		if (sm_sa_asks(c, fields[i].comp) && !sa_same(rec, c->query, WIRE_AT(fields[i].at, fields[i].field)))
+		if (sm_sa_comp(c, fields[i].comp) && !sa_same(rec, c->query, WIRE_AT(fields[i].at, fields[i].field)))
 			return false;
 	return true;
 }
@@ -104,7 +104,7 @@ enum kind {
 static const struct handler {
 	u16 attr;
 	u8 kinds;
-	u16 size; /* bytes of the attribute in a request, at least, and of a record unless fn() says another size */
+	u16 size; /* minimum length of the attribute in a request, and of a record unless fn() sets another */
 	void (*fn)(struct sa_call *c);
 } handlers[] = {
 	{ SA_ATTR_CLASS_PORT_INFO, KIND_GET, 0, class_port_info },
@@ -194,7 +194,7 @@ struct held {
 	u8 mad[];
 };
 
-/* Response headers, from those of the request. */
+/* Sets the response headers from those of the request. */
 static u32 sa_finish(struct sa_call *c)
 {
 	bool rmpp = multi_packet(c->method) && !c->status;
@@ -259,7 +259,7 @@ static void sa_receive(struct sm *sm, const u8 *data, u32 len, const struct mad_
 	if (len < SA_DATA || !sm_is_master(sm))
 		return;
 	sm->st.sa_requests++;
-	if (key && key != sm->cfg.sa_key) { /* discarded, so that guessing a key yields nothing. 15.4.1.2 */
+	if (key && key != sm->cfg.sa_key) { /* discarded, so that guessing a key gives no information (15.4.1.2) */
 		sm->st.sa_errors++;
 		sm->st.sa_key_errors++;
 		sm_log_peer(sm, LOG_WARN, from->lid, "a request from LID %u has a wrong SM_Key", from->lid);

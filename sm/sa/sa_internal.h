@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Private to subnet administration. */
+/* Subnet administration: declarations shared by its files. */
 #ifndef MUSLIN_SM_SA_INTERNAL_H
 #define MUSLIN_SM_SA_INTERNAL_H
 
 #include "sm/sa/sa.h"
 #include "sm/sm_internal.h"
 
-/* One bit of a component mask and the field that it is about, of an attribute that starts @at bytes into the record. */
+/* A bit of a component mask and its field, in an attribute that starts @at bytes into the record. */
 struct sa_field {
 	u8 comp, at;
 	struct wire_field field;
@@ -15,11 +15,11 @@ struct sa_field {
 /* A request and its response: records of equal size. */
 struct sa_call {
 	struct sm *sm;
-	const u8 *mad; /* as it came */
+	const u8 *mad; /* as received */
 	u32 len;
 	const struct mad_addr *from;
-	struct sm_port *requester; /* NULL: not known in the subnet */
-	bool trusted;              /* knows the SM_Key */
+	struct sm_port *requester; /* NULL: unknown in the subnet */
+	bool trusted;              /* the request has the SM_Key */
 	u8 method;
 	u64 comp;
 	const u8 *query; /* the attribute, of @query_len bytes */
@@ -32,17 +32,17 @@ struct sa_call {
 };
 
 /* sa.c */
-void sm_sa_size(struct sa_call *c, u32 size);      /* of a record, other than that of the request, before the first */
-bool sm_sa_emit(struct sa_call *c, const u8 *rec); /* false: there is no room for more */
+void sm_sa_size(struct sa_call *c, u32 size);      /* of a record, if not that of the request; before the first */
+bool sm_sa_emit(struct sa_call *c, const u8 *rec); /* false: no room for more */
 bool sm_sa_match(const struct sa_call *c, const u8 *rec, const struct sa_field *fields, u32 n);
-/* May the requester see this port? They share a partition, or it knows the SM_Key. 15.4.1.2 */
+/* May the requester see this port? They share a partition, or it has the SM_Key (15.4.1.2). */
 bool sm_sa_may_see(const struct sa_call *c, const struct sm_port *p);
-static inline bool sm_sa_asks(const struct sa_call *c, u32 comp)
+static inline bool sm_sa_comp(const struct sa_call *c, u32 comp)
 {
 	return c->comp & SA_COMP(comp);
 }
 
-/* Handlers; the answer's status is c->status. */
+/* Handlers; they set c->status of the response. */
 void sm_sa_node_record(struct sa_call *c);
 void sm_sa_port_info_record(struct sa_call *c);
 void sm_sa_switch_info_record(struct sa_call *c);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * MCMemberRecord: joining, leaving and asking about multicast groups. IBTA 15.2.5.17. A join that creates its group must say
- * what it is to be; one that finds it must agree with what it is.
+ * MCMemberRecord (IBTA 15.2.5.17): join, leave and query of multicast groups. A join that creates its group must
+ * specify its attributes; a join of an existing group must match them.
  */
 #include "sm/sa/sa_internal.h"
 
@@ -14,7 +14,7 @@
 static const struct sa_field fields[] = {
 	{ MCMEMBER_COMP_MGID, 0, MCMEMBER_MGID },
 	{ MCMEMBER_COMP_PORT_GID, 0, MCMEMBER_PORT_GID },
-	/* from here on: what a join must agree on with its group */
+	/* from here on: components of a join that must match the group */
 	{ MCMEMBER_COMP_QKEY, 0, MCMEMBER_QKEY },
 	{ MCMEMBER_COMP_MLID, 0, MCMEMBER_MLID },
 	{ MCMEMBER_COMP_TCLASS, 0, MCMEMBER_TCLASS },
@@ -23,7 +23,7 @@ static const struct sa_field fields[] = {
 	{ MCMEMBER_COMP_HOP_LIMIT, 0, MCMEMBER_HOP_LIMIT },
 	{ MCMEMBER_COMP_SCOPE, 0, MCMEMBER_SCOPE },
 };
-#define AGREED 2 /* where those start */
+#define AGREED 2 /* index of the first of them */
 
 /* A component with a selector, in values that can be compared. */
 static const struct selected {
@@ -49,14 +49,14 @@ static bool selectors_match(const struct sa_call *c, const u8 *rec)
 
 	for (i = 0; i < ARRAY_SIZE(selected); i++) {
 		s = &selected[i];
-		if (!sm_sa_asks(c, s->sel_comp) || !sm_sa_asks(c, s->comp))
+		if (!sm_sa_comp(c, s->sel_comp) || !sm_sa_comp(c, s->comp))
 			continue;
 		sel = wire_get(c->query, s->sel);
 		have = sa_mcmember_rank(s, wire_get(rec, s->value));
 		want = sa_mcmember_rank(s, wire_get(c->query, s->value));
 		if ((sel == SA_SELECT_GREATER && have <= want) || (sel == SA_SELECT_LESS && have >= want) ||
 		    (sel == SA_SELECT_EXACTLY && have != want))
-			return false; /* the fourth asks for the largest there is */
+			return false; /* selector 3: the largest available */
 	}
 	return true;
 }
@@ -91,20 +91,20 @@ static void put_member(const struct sa_call *c, const struct sm_group *g, const 
 	wire_set(r, MCMEMBER_PROXY_JOIN, m->proxy);
 }
 
-/* ---- questions ---- */
+/* ---- queries ---- */
 
-static bool is_asked(const struct sa_call *c, const u8 *rec)
+static bool is_match(const struct sa_call *c, const u8 *rec)
 {
-	if (sm_sa_asks(c, MCMEMBER_COMP_PKEY) &&
+	if (sm_sa_comp(c, MCMEMBER_COMP_PKEY) &&
 	    (wire_get(rec, MCMEMBER_PKEY) ^ wire_get(c->query, MCMEMBER_PKEY)) & WIRE_PKEY_BASE)
 		return false;
-	if (sm_sa_asks(c, MCMEMBER_COMP_JOIN_STATE) &&
+	if (sm_sa_comp(c, MCMEMBER_COMP_JOIN_STATE) &&
 	    !(wire_get(rec, MCMEMBER_JOIN_STATE) & wire_get(c->query, MCMEMBER_JOIN_STATE)))
 		return false;
 	return selectors_match(c, rec) && sm_sa_match(c, rec, fields, ARRAY_SIZE(fields));
 }
 
-/* Who knows the SM_Key gets a record for each member; others one for each group, without members. 15.4.1.2 */
+/* Emits a record for each member to a requester with the SM_Key; else one for the group, without members (15.4.1.2). */
 static bool emit_group(struct sa_call *c, const struct sm_group *g)
 {
 	const struct sm_member *m;
@@ -112,17 +112,17 @@ static bool emit_group(struct sa_call *c, const struct sm_group *g)
 
 	if (!c->trusted || list_empty(&g->members)) {
 		put_group(g, rec);
-		return !is_asked(c, rec) || sm_sa_emit(c, rec);
+		return !is_match(c, rec) || sm_sa_emit(c, rec);
 	}
 	list_for_each (m, &g->members, link) {
 		put_member(c, g, m, rec);
-		if (is_asked(c, rec) && !sm_sa_emit(c, rec))
+		if (is_match(c, rec) && !sm_sa_emit(c, rec))
 			return false;
 	}
 	return true;
 }
 
-/* Its own membership everybody may ask about. */
+/* Every port may query its own membership. */
 static bool emit_own(struct sa_call *c, const struct sm_group *g)
 {
 	const struct sm_member *m = c->requester ? sm_group_member(g, c->requester) : NULL;
@@ -131,21 +131,21 @@ static bool emit_own(struct sa_call *c, const struct sm_group *g)
 	if (!m)
 		return true;
 	put_member(c, g, m, rec);
-	return !is_asked(c, rec) || sm_sa_emit(c, rec);
+	return !is_match(c, rec) || sm_sa_emit(c, rec);
 }
 
 void sm_sa_mcmember_get(struct sa_call *c)
 {
-	bool one = c->method == MAD_METHOD_GET, own = !c->trusted && sm_sa_asks(c, MCMEMBER_COMP_PORT_GID);
+	bool one = c->method == MAD_METHOD_GET, own = !c->trusted && sm_sa_comp(c, MCMEMBER_COMP_PORT_GID);
 	struct sm_group *g;
 	u8 rec[MCMEMBER_SIZE];
 
 	list_for_each (g, &c->sm->groups, link) {
 		if (!c->trusted && !(c->requester && sm_pkey_has(c->requester, g->pkey)))
 			continue;
-		if (one && !sm_sa_asks(c, MCMEMBER_COMP_PORT_GID)) { /* the group is meant, whatever members it has */
+		if (one && !sm_sa_comp(c, MCMEMBER_COMP_PORT_GID)) { /* the query is for the group, with any members */
 			put_group(g, rec);
-			if (is_asked(c, rec) && !sm_sa_emit(c, rec))
+			if (is_match(c, rec) && !sm_sa_emit(c, rec))
 				return;
 		} else if (!(own ? emit_own(c, g) : emit_group(c, g))) {
 			return;
@@ -153,11 +153,11 @@ void sm_sa_mcmember_get(struct sa_call *c)
 	}
 }
 
-/* ---- joining ---- */
+/* ---- join ---- */
 
 /*
- * The port that is to join: the requester's, or another that shares a partition with it, which makes the membership a
- * proxy's. Who has joined by itself is nobody else's business. 15.2.5.17, ProxyJoin
+ * The port that joins: the requester's, or another that shares a partition with it (a proxy join). A port that has
+ * joined by itself can be changed by itself only (15.2.5.17, ProxyJoin).
  */
 static struct sm_port *sa_mcmember_subject(struct sa_call *c)
 {
@@ -184,19 +184,19 @@ static bool can_take_part(struct sa_call *c, const struct sm_group *g, const str
 	if (!sm_pkey_has(p, g->pkey) || sm_port_mtu(p) < g->mtu ||
 	    wire_rate_mbps(sm_port_rate(p)) < wire_rate_mbps(g->rate) ||
 	    !sm_sa_match(c, rec, fields + AGREED, ARRAY_SIZE(fields) - AGREED) || !selectors_match(c, rec) ||
-	    (sm_sa_asks(c, MCMEMBER_COMP_PKEY) && (wire_get(c->query, MCMEMBER_PKEY) ^ g->pkey) & WIRE_PKEY_BASE)) {
+	    (sm_sa_comp(c, MCMEMBER_COMP_PKEY) && (wire_get(c->query, MCMEMBER_PKEY) ^ g->pkey) & WIRE_PKEY_BASE)) {
 		c->status = SA_STATUS_REQ_INVALID;
 		return false;
 	}
 	return true;
 }
 
-/* The value of a new group: what is asked for, as far as the creator's port can do it. 0: it cannot. */
+/* The value of a new group: the requested one, within the limits of the creator's port. 0: not supported. */
 static u8 sa_mcmember_choose(const struct sa_call *c, const struct selected *s, u8 most, u8 lowest)
 {
 	u8 want = wire_get(c->query, s->value);
 
-	if (!sm_sa_asks(c, s->sel_comp) || !sm_sa_asks(c, s->comp))
+	if (!sm_sa_comp(c, s->sel_comp) || !sm_sa_comp(c, s->comp))
 		return most;
 	switch (wire_get(c->query, s->sel)) {
 	case SA_SELECT_GREATER:
@@ -216,7 +216,7 @@ static u8 choose_life(const struct sa_call *c)
 {
 	u8 want = wire_get(c->query, MCMEMBER_LIFE), own = c->sm->cfg.packet_life;
 
-	if (!sm_sa_asks(c, MCMEMBER_COMP_LIFE_SELECTOR) || !sm_sa_asks(c, MCMEMBER_COMP_LIFE))
+	if (!sm_sa_comp(c, MCMEMBER_COMP_LIFE_SELECTOR) || !sm_sa_comp(c, MCMEMBER_COMP_LIFE))
 		return own;
 	switch (wire_get(c->query, MCMEMBER_LIFE_SELECTOR)) {
 	case SA_SELECT_GREATER:
@@ -229,8 +229,8 @@ static u8 choose_life(const struct sa_call *c)
 }
 
 /*
- * 4.1.1: of the flags only "transient" means something; reserved scopes are nobody's, so who likes may have them, as
- * OpenSM has it. The SA's own range is not to be asked for. 15.2.5.17.2
+ * 4.1.1: of the flags only "transient" is checked; reserved scopes are permitted, as in OpenSM. The SA's own range
+ * cannot be requested (15.2.5.17.2).
  */
 static bool good_mgid(const struct wire_gid *g)
 {
@@ -239,7 +239,7 @@ static bool good_mgid(const struct wire_gid *g)
 	return wire_gid_is_multicast(g) && wire_mgid_flags(g) <= 1;
 }
 
-/* An MGID of the SA's own: transient, not used yet. */
+/* An MGID of the SA's own range: transient, and unused. */
 static struct wire_gid own_mgid(struct sm *sm, u8 scope)
 {
 	struct wire_gid g = { { 0xff, (u8)(0x10 | (scope ? scope : MGID_SCOPE_LINK)), 0xa0, 0x1b } };
@@ -252,7 +252,7 @@ static struct wire_gid own_mgid(struct sm *sm, u8 scope)
 
 static struct sm_group *sa_mcmember_create(struct sa_call *c, struct wire_gid mgid, const struct sm_port *p)
 {
-	u8 scope = sm_sa_asks(c, MCMEMBER_COMP_SCOPE) ? wire_get(c->query, MCMEMBER_SCOPE) : 0;
+	u8 scope = sm_sa_comp(c, MCMEMBER_COMP_SCOPE) ? wire_get(c->query, MCMEMBER_SCOPE) : 0;
 	u8 mtu = sa_mcmember_choose(c, &selected[0], sm_port_mtu(p), WIRE_MTU_256);
 	u8 rate = sa_mcmember_choose(c, &selected[1], sm_port_rate(p), WIRE_RATE_2_5);
 	u16 pkey = wire_get(c->query, MCMEMBER_PKEY);
@@ -282,7 +282,7 @@ static struct sm_group *sa_mcmember_create(struct sa_call *c, struct wire_gid mg
 	g->sl = wire_get(c->query, MCMEMBER_SL);
 	g->tclass = wire_get(c->query, MCMEMBER_TCLASS);
 	g->flow = wire_get(c->query, MCMEMBER_FLOW_LABEL);
-	g->hop_limit = sm_sa_asks(c, MCMEMBER_COMP_HOP_LIMIT) ? wire_get(c->query, MCMEMBER_HOP_LIMIT) : 0;
+	g->hop_limit = sm_sa_comp(c, MCMEMBER_COMP_HOP_LIMIT) ? wire_get(c->query, MCMEMBER_HOP_LIMIT) : 0;
 	g->scope = wire_mgid_scope(&mgid);
 	sm_trap_gid(c->sm, TRAP_MCAST_CREATED, &g->mgid, NULL);
 	return g;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Records about nodes, ports and links. Each is made for every candidate and compared with what is asked for. */
+/* Records of nodes, ports and links (IBTA 15.2.5): built for every candidate and compared with the request. */
 #include "sm/sa/sa_internal.h"
 
 #define NODE(f) WIRE_AT(NODEREC_NODE_INFO, NODEINFO_##f)
 #define PORT(f) WIRE_AT(PORTINFOREC_PORT_INFO, PORTINFO_##f)
 
-/* Iterates over end ports: all of them, or the one with the LID that is asked for. */
+/* Iterates over end ports: all, or the one with the requested LID. */
 static void each_end(struct sa_call *c, bool by_lid, u16 lid, bool (*fn)(struct sa_call *c, struct sm_port *p))
 {
 	struct sm *sm = c->sm;
@@ -60,12 +60,12 @@ static bool emit_node(struct sa_call *c, struct sm_port *p)
 
 void sm_sa_node_record(struct sa_call *c)
 {
-	each_end(c, sm_sa_asks(c, NODEREC_COMP_LID), wire_get(c->query, NODEREC_LID), emit_node);
+	each_end(c, sm_sa_comp(c, NODEREC_COMP_LID), wire_get(c->query, NODEREC_LID), emit_node);
 }
 
 /* ---- PortInfoRecord ---- */
 
-#define MATCH_CAP_MASK (1u << 31) /* attribute modifier: the mask asks for bits that are set, 15.2.5.3 */
+#define MATCH_CAP_MASK (1u << 31) /* attribute modifier: the mask requests bits that are set, 15.2.5.3 */
 
 static const struct sa_field port_fields[] = {
 	{ PORTINFOREC_COMP_PORT, 0, PORTINFOREC_PORT },
@@ -114,7 +114,7 @@ static bool caps_match(const struct sa_call *c, const u8 *rec)
 {
 	u32 have = wire_get(rec, PORT(CAP_MASK)), want = wire_get(c->query, PORT(CAP_MASK));
 
-	if (!sm_sa_asks(c, PORTINFOREC_COMP_CAP_MASK))
+	if (!sm_sa_comp(c, PORTINFOREC_COMP_CAP_MASK))
 		return true;
 	return wire_get(c->mad, MAD_ATTR_MOD) & MATCH_CAP_MASK ? (have & want) == want : have == want;
 }
@@ -133,7 +133,7 @@ static bool emit_one_port(struct sa_call *c, const struct sm_port *p, u16 lid)
 	return !caps_match(c, rec) || !sm_sa_match(c, rec, port_fields, ARRAY_SIZE(port_fields)) || sm_sa_emit(c, rec);
 }
 
-/* A switch's ports all go by its LID. */
+/* All ports of a switch have its LID. */
 static bool emit_port(struct sa_call *c, struct sm_port *p)
 {
 	u32 i;
@@ -148,7 +148,7 @@ static bool emit_port(struct sa_call *c, struct sm_port *p)
 
 void sm_sa_port_info_record(struct sa_call *c)
 {
-	each_end(c, sm_sa_asks(c, PORTINFOREC_COMP_LID), wire_get(c->query, PORTINFOREC_END_PORT_LID), emit_port);
+	each_end(c, sm_sa_comp(c, PORTINFOREC_COMP_LID), wire_get(c->query, PORTINFOREC_END_PORT_LID), emit_port);
 }
 
 /* ---- SwitchInfoRecord ---- */
@@ -166,7 +166,7 @@ static bool emit_switch(struct sa_call *c, struct sm_port *p)
 
 void sm_sa_switch_info_record(struct sa_call *c)
 {
-	each_end(c, sm_sa_asks(c, SWITCHINFOREC_COMP_LID), wire_get(c->query, SWITCHINFOREC_LID), emit_switch);
+	each_end(c, sm_sa_comp(c, SWITCHINFOREC_COMP_LID), wire_get(c->query, SWITCHINFOREC_LID), emit_switch);
 }
 
 /* ---- LinkRecord ---- */
@@ -209,7 +209,7 @@ static bool emit_links(struct sa_call *c, struct sm_port *p)
 
 void sm_sa_link_record(struct sa_call *c)
 {
-	each_end(c, sm_sa_asks(c, LINKREC_COMP_FROM_LID), wire_get(c->query, LINKREC_FROM_LID), emit_links);
+	each_end(c, sm_sa_comp(c, LINKREC_COMP_FROM_LID), wire_get(c->query, LINKREC_FROM_LID), emit_links);
 }
 
 /* ---- SMInfoRecord ---- */

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * PathRecord and MultiPathRecord. IBTA 15.2.5.16. A path is what the forwarding tables say: they are followed from switch to
- * switch, and the narrowest link on the way gives MTU and rate.
+ * PathRecord and MultiPathRecord (IBTA 15.2.5.16). A path follows the forwarding tables from switch to switch, and the
+ * narrowest link on it gives MTU and rate.
  */
 #include "sm/sa/sa_internal.h"
 
 #define HOPS_MAX  64
-#define PATHS_MAX 127        /* of a pair, what NumbPath can say */
-#define PAIRS_MAX (1u << 20) /* examined for one request: a larger one would delay all others */
+#define PATHS_MAX 127        /* of a pair: the largest NumbPath */
+#define PAIRS_MAX (1u << 20) /* evaluated for one request: a larger one would delay all others */
 
-/* What is asked for, of either attribute. Selected values hold where their mask bit is set. */
+/* The requested values of either attribute. A value is valid if its bool is set. */
 struct want {
 	bool mtu, rate, life, pkey, sl, reversible;
 	u8 mtu_sel, mtu_code, rate_sel, rate_code, life_sel, life_code;
@@ -25,7 +25,7 @@ struct path {
 	u8 mtu, rate, life, sl;
 };
 
-/* ---- the way through the switches ---- */
+/* ---- path through the switches ---- */
 
 static void sa_path_narrow(struct path *p, const struct sm_port *port)
 {
@@ -66,9 +66,11 @@ static bool sa_path_walk(const struct sm_port *from, const struct sm_port *to, u
 	return false;
 }
 
-/* ---- does it do? ---- */
+/* ---- does the path meet the request? ---- */
 
-/* An exact or smaller value is met by a path that can do more, and then asked for as such. */
+/*
+ * A request for an exact or smaller value is met by a path that supports more; the record then has the requested value.
+ */
 static bool sa_path_fit(u8 sel, u8 want, u8 *have, u32 want_value, u32 have_value)
 {
 	switch (sel) {
@@ -126,7 +128,7 @@ static bool fit_rate(const struct want *w, struct path *p)
 	return sa_path_fit(w->rate_sel, w->rate_code, &p->rate, wire_rate_mbps(w->rate_code), wire_rate_mbps(p->rate));
 }
 
-/* A longer life than the path's own does no harm, a shorter one is not had. */
+/* A lifetime longer than the path's own is acceptable, a shorter one is not available. */
 static bool fit_life(const struct want *w, struct path *p)
 {
 	if (!w->life)
@@ -200,7 +202,7 @@ static void sa_path_put(const struct sa_call *c, const struct want *w, const str
 
 /* ---- pairs of ports ---- */
 
-/* One pair more is looked at. False: they were too many. */
+/* Counts one more pair. False: too many. */
 static bool take_pair(struct sa_call *c)
 {
 	if (c->pairs++ >= PAIRS_MAX)
@@ -208,7 +210,10 @@ static bool take_pair(struct sa_call *c)
 	return !c->status;
 }
 
-/* Paths of one pair differ in LIDs. The nth has the nth LID of both ends, as far as they go. Returns how many were found. */
+/*
+ * Paths of one pair differ in LIDs: the nth has the nth LID of both ends, if both have that many. Returns the number of
+ * paths.
+ */
 static u32 sa_path_pair(struct sa_call *c, const struct want *w, const struct sm_port *src, const struct sm_port *dst,
 			u32 max)
 {
@@ -236,13 +241,13 @@ static bool sa_path_usable(const struct sa_call *c, const struct sm_port *p)
 	return p && p->guid && p->lid && p->has_info && sm_sa_may_see(c, p);
 }
 
-/* Link-local and site-local prefixes mean this subnet, whatever their other bits are: there are no routers. 4.1.1 */
+/* Link-local and site-local prefixes mean this subnet, whatever their other bits are: there are no routers (4.1.1). */
 static bool is_local(const struct sa_call *c, const struct wire_gid *gid)
 {
 	return wire_gid_prefix(gid) == c->sm->cfg.subnet_prefix || (gid->raw[0] == 0xfe && gid->raw[1] & 0x80);
 }
 
-/* One end: a port that was named, or NULL for any. False: it was named and is not there. */
+/* One end: the requested port, or NULL for any. False: the requested port does not exist. */
 static bool named_end(struct sa_call *c, bool by_gid, struct wire_field gid_field, bool by_lid,
 		      struct wire_field lid_field, const struct sm_port **end)
 {
@@ -281,28 +286,28 @@ static void to_all(struct sa_call *c, const struct want *w, const struct sm_port
 				sa_path_pair(c, w, src, &n->ports[i], w->numb_path);
 }
 
-/* What PathRecord and MultiPathRecord, R, have in common. */
+/* Components that PathRecord and MultiPathRecord, R, have in common. */
 #define WANT(R)                                                                          \
-	.mtu = sm_sa_asks(c, R##_COMP_MTU_SELECTOR) && sm_sa_asks(c, R##_COMP_MTU),      \
-	.rate = sm_sa_asks(c, R##_COMP_RATE_SELECTOR) && sm_sa_asks(c, R##_COMP_RATE),   \
-	.life = sm_sa_asks(c, R##_COMP_LIFE_SELECTOR) && sm_sa_asks(c, R##_COMP_LIFE),   \
-	.pkey = sm_sa_asks(c, R##_COMP_PKEY), .sl = sm_sa_asks(c, R##_COMP_SL),          \
-	.reversible = sm_sa_asks(c, R##_COMP_REVERSIBLE) && wire_get(q, R##_REVERSIBLE), \
+	.mtu = sm_sa_comp(c, R##_COMP_MTU_SELECTOR) && sm_sa_comp(c, R##_COMP_MTU),      \
+	.rate = sm_sa_comp(c, R##_COMP_RATE_SELECTOR) && sm_sa_comp(c, R##_COMP_RATE),   \
+	.life = sm_sa_comp(c, R##_COMP_LIFE_SELECTOR) && sm_sa_comp(c, R##_COMP_LIFE),   \
+	.pkey = sm_sa_comp(c, R##_COMP_PKEY), .sl = sm_sa_comp(c, R##_COMP_SL),          \
+	.reversible = sm_sa_comp(c, R##_COMP_REVERSIBLE) && wire_get(q, R##_REVERSIBLE), \
 	.mtu_sel = wire_get(q, R##_MTU_SELECTOR), .mtu_code = wire_get(q, R##_MTU),      \
 	.rate_sel = wire_get(q, R##_RATE_SELECTOR), .rate_code = wire_get(q, R##_RATE),  \
 	.life_sel = wire_get(q, R##_LIFE_SELECTOR), .life_code = wire_get(q, R##_LIFE),  \
 	.pkey_value = wire_get(q, R##_PKEY), .sl_value = wire_get(q, R##_SL),            \
-	.numb_path = (sm_sa_asks(c, R##_COMP_NUM_PATH) ? wire_get(q, R##_NUM_PATH) : 0) ?: PATHS_MAX
+	.numb_path = (sm_sa_comp(c, R##_COMP_NUM_PATH) ? wire_get(q, R##_NUM_PATH) : 0) ?: PATHS_MAX
 
 static struct want want_of(const struct sa_call *c)
 {
 	const u8 *q = c->query;
 	struct want w = {
 		WANT(PATHREC),
-		.slid = sm_sa_asks(c, PATHREC_COMP_SLID) ? wire_get(q, PATHREC_SLID) : 0,
-		.dlid = sm_sa_asks(c, PATHREC_COMP_DLID) ? wire_get(q, PATHREC_DLID) : 0,
-		.tclass = sm_sa_asks(c, PATHREC_COMP_TCLASS) ? wire_get(q, PATHREC_TCLASS) : 0,
-		.flow = sm_sa_asks(c, PATHREC_COMP_FLOW_LABEL) ? wire_get(q, PATHREC_FLOW_LABEL) : 0,
+		.slid = sm_sa_comp(c, PATHREC_COMP_SLID) ? wire_get(q, PATHREC_SLID) : 0,
+		.dlid = sm_sa_comp(c, PATHREC_COMP_DLID) ? wire_get(q, PATHREC_DLID) : 0,
+		.tclass = sm_sa_comp(c, PATHREC_COMP_TCLASS) ? wire_get(q, PATHREC_TCLASS) : 0,
+		.flow = sm_sa_comp(c, PATHREC_COMP_FLOW_LABEL) ? wire_get(q, PATHREC_FLOW_LABEL) : 0,
 		.service_id = wire_get(q, PATHREC_SERVICE_ID),
 	};
 
@@ -311,7 +316,7 @@ static struct want want_of(const struct sa_call *c)
 	return w;
 }
 
-/* The path to a multicast group is what its members have agreed on. */
+/* The path to a multicast group has the attributes of the group. */
 static void group_path(struct sa_call *c, const struct wire_gid *mgid, const struct sm_port *src)
 {
 	const struct sm_group *g = sm_group_find(c->sm, mgid);
@@ -319,7 +324,7 @@ static void group_path(struct sa_call *c, const struct wire_gid *mgid, const str
 	u8 r[PATHREC_SIZE] = { 0 };
 
 	if (!g || !src || !sa_path_usable(c, src) || !sm_pkey_has(src, g->pkey) ||
-	    (sm_sa_asks(c, PATHREC_COMP_PKEY) && (wire_get(c->query, PATHREC_PKEY) ^ g->pkey) & WIRE_PKEY_BASE))
+	    (sm_sa_comp(c, PATHREC_COMP_PKEY) && (wire_get(c->query, PATHREC_PKEY) ^ g->pkey) & WIRE_PKEY_BASE))
 		return;
 	sgid = wire_gid_make(c->sm->cfg.subnet_prefix, src->guid);
 	wire_copy_in(r, PATHREC_DGID, mgid->raw);
@@ -336,15 +341,15 @@ static void group_path(struct sa_call *c, const struct wire_gid *mgid, const str
 	sm_sa_emit(c, r);
 }
 
-/* Multicast destinations by GID, and MLIDs in the LID field alone. */
+/* Multicast destinations by GID, or only by MLID in the LID field. */
 static bool is_group(const struct sa_call *c, struct wire_gid *mgid)
 {
 	const struct sm_group *g;
 
 	*mgid = wire_gid_from_bytes(wire_cbytes(c->query, PATHREC_DGID));
-	if (sm_sa_asks(c, PATHREC_COMP_DGID))
+	if (sm_sa_comp(c, PATHREC_COMP_DGID))
 		return wire_gid_is_multicast(mgid);
-	g = sm_sa_asks(c, PATHREC_COMP_DLID) ? sm_group_by_mlid(c->sm, wire_get(c->query, PATHREC_DLID)) : NULL;
+	g = sm_sa_comp(c, PATHREC_COMP_DLID) ? sm_group_by_mlid(c->sm, wire_get(c->query, PATHREC_DLID)) : NULL;
 	if (g)
 		*mgid = g->mgid;
 	return g;
@@ -359,14 +364,14 @@ void sm_sa_path_record(struct sa_call *c)
 	bool group = is_group(c, &mgid);
 	u32 i;
 
-	if (!named_end(c, sm_sa_asks(c, PATHREC_COMP_SGID), PATHREC_SGID, sm_sa_asks(c, PATHREC_COMP_SLID),
+	if (!named_end(c, sm_sa_comp(c, PATHREC_COMP_SGID), PATHREC_SGID, sm_sa_comp(c, PATHREC_COMP_SLID),
 		       PATHREC_SLID, &src))
 		return;
 	if (group) {
 		group_path(c, &mgid, src ? src : c->requester);
 		return;
 	}
-	if (!named_end(c, sm_sa_asks(c, PATHREC_COMP_DGID), PATHREC_DGID, sm_sa_asks(c, PATHREC_COMP_DLID),
+	if (!named_end(c, sm_sa_comp(c, PATHREC_COMP_DGID), PATHREC_DGID, sm_sa_comp(c, PATHREC_COMP_DLID),
 		       PATHREC_DLID, &dst))
 		return;
 	if (src) {
@@ -402,7 +407,7 @@ void sm_sa_multi_path_record(struct sa_call *c)
 	u32 s, d, left = w.numb_path;
 
 	sm_sa_size(c, PATHREC_SIZE);
-	if (!sm_sa_asks(c, MULTIPATHREC_COMP_SGID_COUNT) || !sm_sa_asks(c, MULTIPATHREC_COMP_DGID_COUNT) || !ns ||
+	if (!sm_sa_comp(c, MULTIPATHREC_COMP_SGID_COUNT) || !sm_sa_comp(c, MULTIPATHREC_COMP_DGID_COUNT) || !ns ||
 	    !nd) {
 		c->status = SA_STATUS_INSUFFICIENT_COMPONENTS;
 		return;

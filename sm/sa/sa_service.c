@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* ServiceRecord: services that ports advertise, each for as long as its lease says. IBTA 15.2.5.14. */
+/* ServiceRecord (IBTA 15.2.5.14): services that ports advertise, each until its lease expires. */
 #include <stdlib.h>
 
 #include "sm/sa/sa_internal.h"
@@ -9,7 +9,7 @@
 struct service {
 	struct list link; /* sm.services */
 	u64 expires;      /* ns of the loop's clock; ~0: never */
-	u16 lid;          /* of who has registered it */
+	u16 lid;          /* of the port that registered it */
 	u8 rec[SERVICEREC_SIZE];
 };
 
@@ -37,7 +37,7 @@ static bool data_match(const struct sa_call *c, const u8 *rec)
 	for (i = 0; i < ARRAY_SIZE(parts); i++)
 		for (k = 0; k < parts[i].n; k++) {
 			f = WIRE_FIELD((u16)(parts[i].bit + k * parts[i].width), parts[i].width);
-			if (sm_sa_asks(c, parts[i].comp + k) && wire_get(rec, f) != wire_get(c->query, f))
+			if (sm_sa_comp(c, parts[i].comp + k) && wire_get(rec, f) != wire_get(c->query, f))
 				return false;
 		}
 	return true;
@@ -88,7 +88,7 @@ static void sa_service_expire(struct loop_timer *t, struct now now)
 	sa_service_arm(sm);
 }
 
-/* The ServiceKey is shown to its owner and to trusted requesters alone (15.2.5.14.1). */
+/* The ServiceKey is disclosed only to its owner and to trusted requesters (15.2.5.14.1). */
 static bool sa_service_emit(struct sa_call *c, const struct service *s)
 {
 	u8 rec[SERVICEREC_SIZE];
@@ -101,7 +101,7 @@ static bool sa_service_emit(struct sa_call *c, const struct service *s)
 
 /* ---- requests ---- */
 
-/* The lease of a record is the time that remains. 15.2.5.14 */
+/* The lease of a record is the remaining time (15.2.5.14). */
 void sm_sa_service_get(struct sa_call *c)
 {
 	u64 now = loop_now(c->sm->loop).ns;
@@ -128,7 +128,7 @@ static bool same_key(const struct service *s, const u8 *rec)
 static bool sa_service_valid(struct sa_call *c)
 {
 	u64 need = SA_COMP(SERVICEREC_COMP_ID) | SA_COMP(SERVICEREC_COMP_GID);
-	u16 pkey = sm_sa_asks(c, SERVICEREC_COMP_PKEY) ? wire_get(c->query, SERVICEREC_PKEY) : 0;
+	u16 pkey = sm_sa_comp(c, SERVICEREC_COMP_PKEY) ? wire_get(c->query, SERVICEREC_PKEY) : 0;
 
 	if ((c->comp & need) != need)
 		c->status = SA_STATUS_INSUFFICIENT_COMPONENTS;
@@ -147,7 +147,7 @@ void sm_sa_service_set(struct sa_call *c)
 		return;
 	s = sa_service_find(sm, c->query);
 	if (s && s->lid != c->from->lid && !same_key(s, c->query)) {
-		c->status = SA_STATUS_REQ_INVALID; /* another's, without its key */
+		c->status = SA_STATUS_REQ_INVALID; /* registered by another port, without its key */
 		return;
 	}
 	if (!s) {
@@ -161,7 +161,7 @@ void sm_sa_service_set(struct sa_call *c)
 	}
 	s->lid = c->from->lid;
 	memcpy(s->rec, c->query, SERVICEREC_SIZE);
-	if (!sm_sa_asks(c, SERVICEREC_COMP_LEASE))
+	if (!sm_sa_comp(c, SERVICEREC_COMP_LEASE))
 		wire_set(s->rec, SERVICEREC_LEASE, SERVICEREC_LEASE_FOREVER);
 	lease = wire_get(s->rec, SERVICEREC_LEASE);
 	s->expires = lease == SERVICEREC_LEASE_FOREVER ? ~0ull : loop_now(sm->loop).ns + lease * NSEC_PER_SEC;
@@ -169,7 +169,7 @@ void sm_sa_service_set(struct sa_call *c)
 	sa_service_arm(sm);
 }
 
-/* The first that has all that is said of it, be it only the name. */
+/* Deletes the first record that matches all given components, at least the name. */
 void sm_sa_service_delete(struct sa_call *c)
 {
 	struct service *s;
@@ -188,7 +188,7 @@ void sm_sa_service_delete(struct sa_call *c)
 		sa_service_emit(c, s);
 		sa_service_drop(c->sm, s);
 		sa_service_arm(c->sm);
-		return; /* none: answered as no record */
+		return; /* none: the response has no record */
 	}
 }
 

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Records of tables: GUIDInfo, P_Keys, forwarding, VLs. They are the manager's own, so asking costs the subnet nothing. */
+/*
+ * Records of tables (IBTA 15.2.5): GUIDInfo, P_Keys, forwarding, VLs. They are read from the manager's copies, so a
+ * query sends no SMP.
+ */
 #include "sm/sa/sa_internal.h"
 
-/* Iterates over the ports of each node, or those of the LID that is asked for; false ends it. */
+/* Iterates over the ports of each node, or those of the requested LID; stops when @fn returns false. */
 static void each_port(struct sa_call *c, bool by_lid, u16 lid,
 		      bool (*fn)(struct sa_call *c, struct sm_port *p, u16 lid))
 {
@@ -44,12 +47,15 @@ static bool emit_guids(struct sa_call *c, struct sm_port *p, u16 lid)
 
 void sm_sa_guid_info_record(struct sa_call *c)
 {
-	each_port(c, sm_sa_asks(c, GUIDINFOREC_COMP_LID), wire_get(c->query, GUIDINFOREC_LID), emit_guids);
+	each_port(c, sm_sa_comp(c, GUIDINFOREC_COMP_LID), wire_get(c->query, GUIDINFOREC_LID), emit_guids);
 }
 
 /* ---- P_KeyTableRecord ---- */
 
-/* Port numbers tell a switch's ports apart; a CA's port is named by its LID, whatever number a request gives. */
+/*
+ * Port numbers identify the ports of a switch; a CA's port is identified by its LID, and the port number of a request
+ * is ignored.
+ */
 static u32 sa_table_nfields(const struct sm_port *p, u32 without_port, u32 with_port)
 {
 	return sm_node_is_switch(p->node) ? with_port : without_port;
@@ -82,9 +88,9 @@ static bool emit_pkeys(struct sa_call *c, struct sm_port *p, u16 lid)
 void sm_sa_pkey_record(struct sa_call *c)
 {
 	if (c->trusted)
-		each_port(c, sm_sa_asks(c, PKEYREC_COMP_LID), wire_get(c->query, PKEYREC_LID), emit_pkeys);
+		each_port(c, sm_sa_comp(c, PKEYREC_COMP_LID), wire_get(c->query, PKEYREC_LID), emit_pkeys);
 	else
-		c->status = SA_STATUS_DENIED; /* they say more about others than everybody should know. 15.4.1.2 */
+		c->status = SA_STATUS_DENIED; /* for trusted requesters only (15.4.1.2) */
 }
 
 /* ---- forwarding tables ---- */
@@ -111,7 +117,7 @@ static bool emit_lft(struct sa_call *c, struct sm_port *p, u16 lid)
 
 void sm_sa_lft_record(struct sa_call *c)
 {
-	each_port(c, sm_sa_asks(c, LFTREC_COMP_LID), wire_get(c->query, LFTREC_LID), emit_lft);
+	each_port(c, sm_sa_comp(c, LFTREC_COMP_LID), wire_get(c->query, LFTREC_LID), emit_lft);
 }
 
 static const struct sa_field mft_fields[] = {
@@ -143,7 +149,7 @@ static bool emit_mft(struct sa_call *c, struct sm_port *p, u16 lid)
 
 void sm_sa_mft_record(struct sa_call *c)
 {
-	each_port(c, sm_sa_asks(c, MFTREC_COMP_LID), wire_get(c->query, MFTREC_LID), emit_mft);
+	each_port(c, sm_sa_comp(c, MFTREC_COMP_LID), wire_get(c->query, MFTREC_LID), emit_mft);
 }
 
 /* ---- virtual lanes ---- */
@@ -173,7 +179,7 @@ static bool emit_sl2vl(struct sa_call *c, struct sm_port *p, u16 lid)
 
 void sm_sa_sl2vl_record(struct sa_call *c)
 {
-	each_port(c, sm_sa_asks(c, SLTOVLREC_COMP_LID), wire_get(c->query, SLTOVLREC_LID), emit_sl2vl);
+	each_port(c, sm_sa_comp(c, SLTOVLREC_COMP_LID), wire_get(c->query, SLTOVLREC_LID), emit_sl2vl);
 }
 
 static const struct sa_field vlarb_fields[] = {
@@ -200,5 +206,5 @@ static bool emit_vlarb(struct sa_call *c, struct sm_port *p, u16 lid)
 
 void sm_sa_vlarb_record(struct sa_call *c)
 {
-	each_port(c, sm_sa_asks(c, VLARBREC_COMP_LID), wire_get(c->query, VLARBREC_LID), emit_vlarb);
+	each_port(c, sm_sa_comp(c, VLARBREC_COMP_LID), wire_get(c->query, VLARBREC_LID), emit_vlarb);
 }

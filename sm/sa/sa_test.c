@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Rows of subnet administration: requests by MADs, and what comes back. The subnet is the one of fake.h. */
+/* Subnet administration: requests by MADs, and their responses, on the subnet of sm_fixture.h. */
 #include "emu/lib/row.h"
 #include "sm/sm_fixture.h"
 
-struct ask {
+struct query {
 	u8 method;
 	u16 attr;
 	u64 comp, key;
 	u8 data[200];
 };
 
-static struct ask ask_of(u8 method, u16 attr, u64 comp)
+static struct query query_of(u8 method, u16 attr, u64 comp)
 {
-	return (struct ask){ .method = method, .attr = attr, .comp = comp };
+	return (struct query){ .method = method, .attr = attr, .comp = comp };
 }
 
-/* The status of the answer, -1 when none came. @from: the node whose LID asks. */
-static int request(struct fake *f, const struct ask *a, int from)
+/* The status of the response; -1: none. @from: the node whose LID is the requester's. */
+static int request(struct fake *f, const struct query *a, int from)
 {
 	struct mad_addr addr = { .lid = fake_lid(f, from), .qpn = 1 };
 	u8 mad[MAD_SIZE] = { 0 };
@@ -80,12 +80,12 @@ static const struct {
 
 static void test_checks(struct fake *f)
 {
-	struct ask a;
+	struct query a;
 	size_t i;
 	int s;
 
 	for (i = 0; i < ARRAY_SIZE(checks); i++) {
-		a = ask_of(checks[i].method, checks[i].attr, 0);
+		a = query_of(checks[i].method, checks[i].attr, 0);
 		a.key = checks[i].key;
 		s = request(f, &a, FAKE_CA(1));
 		if (s != checks[i].status)
@@ -122,12 +122,12 @@ static const struct {
 
 static void test_tables(struct fake *f)
 {
-	struct ask a;
+	struct query a;
 	size_t i;
 	int s;
 
 	for (i = 0; i < ARRAY_SIZE(tables); i++) {
-		a = ask_of(SA_METHOD_GET_TABLE, tables[i].attr, 0);
+		a = query_of(SA_METHOD_GET_TABLE, tables[i].attr, 0);
 		a.key = 1;
 		s = request(f, &a, FAKE_CA(1));
 		if (s || records(f) != tables[i].records)
@@ -144,7 +144,7 @@ static u64 record_sm_key(const struct fake *f)
 
 static void test_selection(struct fake *f)
 {
-	struct ask a = ask_of(MAD_METHOD_GET, SA_ATTR_NODE_RECORD, SA_COMP(NODEREC_COMP_LID));
+	struct query a = query_of(MAD_METHOD_GET, SA_ATTR_NODE_RECORD, SA_COMP(NODEREC_COMP_LID));
 
 	wire_set(a.data, NODEREC_LID, fake_lid(f, FAKE_CA(2)));
 	row(0, "a node by LID",
@@ -153,13 +153,13 @@ static void test_selection(struct fake *f)
 		    !strcmp((const char *)record(f, 0) + NODEREC_NODE_DESC, "h2"));
 	wire_set(a.data, NODEREC_LID, 4000);
 	row(0, "a LID that nobody has", request(f, &a, FAKE_CA(1)) == SA_STATUS_NO_RECORDS);
-	a = ask_of(SA_METHOD_GET_TABLE, SA_ATTR_NODE_RECORD, SA_COMP(NODEREC_COMP_NODE_TYPE));
+	a = query_of(SA_METHOD_GET_TABLE, SA_ATTR_NODE_RECORD, SA_COMP(NODEREC_COMP_NODE_TYPE));
 	wire_set(a.data, WIRE_AT(NODEREC_NODE_INFO, NODEINFO_NODE_TYPE), NODE_TYPE_SWITCH);
 	row(0, "nodes by type", request(f, &a, FAKE_CA(1)) == 0 && records(f) == 4);
-	a = ask_of(SA_METHOD_GET_TABLE, SA_ATTR_PORT_INFO_RECORD, SA_COMP(PORTINFOREC_COMP_STATE));
+	a = query_of(SA_METHOD_GET_TABLE, SA_ATTR_PORT_INFO_RECORD, SA_COMP(PORTINFOREC_COMP_STATE));
 	wire_set(a.data, WIRE_AT(PORTINFOREC_PORT_INFO, PORTINFO_STATE), PORT_STATE_ACTIVE);
 	row(0, "ports by state", request(f, &a, FAKE_CA(1)) == 0 && records(f) == 4 + 16);
-	a = ask_of(MAD_METHOD_GET, SA_ATTR_SM_INFO_RECORD, 0);
+	a = query_of(MAD_METHOD_GET, SA_ATTR_SM_INFO_RECORD, 0);
 	row(0, "the SM_Key is not told", request(f, &a, FAKE_CA(1)) == 0 && record_sm_key(f) == 0);
 	a.key = 1;
 	row(0, "but to who knows it", request(f, &a, FAKE_CA(1)) == 0 && record_sm_key(f) == 1);
@@ -167,10 +167,11 @@ static void test_selection(struct fake *f)
 
 /* ---- paths ---- */
 
-static struct ask path_ask(int from, int to)
+static struct query path_query(int from, int to)
 {
-	struct ask a = ask_of(MAD_METHOD_GET, SA_ATTR_PATH_RECORD,
-			      SA_COMP(PATHREC_COMP_SGID) | SA_COMP(PATHREC_COMP_DGID) | SA_COMP(PATHREC_COMP_NUM_PATH));
+	struct query a =
+		query_of(MAD_METHOD_GET, SA_ATTR_PATH_RECORD,
+			 SA_COMP(PATHREC_COMP_SGID) | SA_COMP(PATHREC_COMP_DGID) | SA_COMP(PATHREC_COMP_NUM_PATH));
 	struct wire_gid s = gid_of(from), d = gid_of(to);
 
 	wire_copy_in(a.data, PATHREC_SGID, s.raw);
@@ -213,7 +214,7 @@ static const struct path_row {
 
 static void test_paths(struct fake *f)
 {
-	struct ask a = path_ask(FAKE_CA(0), FAKE_CA(3));
+	struct query a = path_query(FAKE_CA(0), FAKE_CA(3));
 	const struct path_row *r;
 	size_t i;
 	int s;
@@ -225,26 +226,26 @@ static void test_paths(struct fake *f)
 		    wire_get(record(f, 0), PATHREC_RATE) == WIRE_RATE_40);
 	for (i = 0; i < ARRAY_SIZE(path_rows); i++) {
 		r = &path_rows[i];
-		a = path_ask(FAKE_CA(0), FAKE_CA(3));
+		a = path_query(FAKE_CA(0), FAKE_CA(3));
 		a.comp |= SA_COMP(r->comp_sel) | SA_COMP(r->comp);
 		wire_set(a.data, r->sel, r->sel_v);
 		wire_set(a.data, r->value, r->value_v);
 		s = request(f, &a, FAKE_CA(0));
 		row(0, r->name, s == r->status && (s || wire_get(record(f, 0), r->check) == r->want));
 	}
-	a = path_ask(FAKE_CA(0), FAKE_CA(0));
+	a = path_query(FAKE_CA(0), FAKE_CA(0));
 	row(0, "to itself", request(f, &a, FAKE_CA(0)) == 0);
-	a = path_ask(FAKE_CA(0), 2);
+	a = path_query(FAKE_CA(0), 2);
 	row(0, "to a switch",
 	    request(f, &a, FAKE_CA(0)) == 0 && wire_get(record(f, 0), PATHREC_DLID) == fake_lid(f, 2));
-	a = path_ask(FAKE_CA(0), 40);
+	a = path_query(FAKE_CA(0), 40);
 	row(0, "to a GID that nobody has", request(f, &a, FAKE_CA(0)) == SA_STATUS_INVALID_GID);
-	a = path_ask(FAKE_CA(0), FAKE_CA(1));
+	a = path_query(FAKE_CA(0), FAKE_CA(1));
 	a.comp |= SA_COMP(PATHREC_COMP_PKEY);
 	wire_set(a.data, PATHREC_PKEY, 0x8001);
 	row(0, "in a partition that is not theirs", request(f, &a, FAKE_CA(0)) == SA_STATUS_NO_RECORDS);
-	a = ask_of(SA_METHOD_GET_TABLE, SA_ATTR_PATH_RECORD,
-		   SA_COMP(PATHREC_COMP_SLID) | SA_COMP(PATHREC_COMP_NUM_PATH));
+	a = query_of(SA_METHOD_GET_TABLE, SA_ATTR_PATH_RECORD,
+		     SA_COMP(PATHREC_COMP_SLID) | SA_COMP(PATHREC_COMP_NUM_PATH));
 	wire_set(a.data, PATHREC_SLID, fake_lid(f, FAKE_CA(1)));
 	wire_set(a.data, PATHREC_NUM_PATH, 1);
 	row(0, "from one to all", request(f, &a, FAKE_CA(1)) == 0 && records(f) == 8);
@@ -257,9 +258,9 @@ static void test_paths(struct fake *f)
 	(JOIN | SA_COMP(MCMEMBER_COMP_QKEY) | SA_COMP(MCMEMBER_COMP_PKEY) | SA_COMP(MCMEMBER_COMP_SL) | \
 	 SA_COMP(MCMEMBER_COMP_FLOW_LABEL) | SA_COMP(MCMEMBER_COMP_TCLASS))
 
-static struct ask group_ask(u8 method, int member, u8 state, u64 comp, u8 last)
+static struct query group_query(u8 method, int member, u8 state, u64 comp, u8 last)
 {
-	struct ask a = ask_of(method, SA_ATTR_MCMEMBER_RECORD, comp);
+	struct query a = query_of(method, SA_ATTR_MCMEMBER_RECORD, comp);
 	struct wire_gid mgid = { { 0xff, 0x12, 0x40, 0x1b, 0xff, 0xff, [15] = last } }, port = gid_of(member);
 
 	wire_copy_in(a.data, MCMEMBER_MGID, mgid.raw);
@@ -278,50 +279,50 @@ static bool forwards(const struct fake *f, int sw, u16 mlid, u8 port)
 
 static void test_groups(struct fake *f)
 {
-	struct ask a = group_ask(MAD_METHOD_SET, FAKE_CA(0), JOIN_FULL, JOIN, 1);
+	struct query a = group_query(MAD_METHOD_SET, FAKE_CA(0), JOIN_FULL, JOIN, 1);
 	u16 mlid;
 
 	row(0, "a group that is not there, too little said",
 	    request(f, &a, FAKE_CA(0)) == SA_STATUS_INSUFFICIENT_COMPONENTS);
-	a = group_ask(MAD_METHOD_SET, FAKE_CA(0), JOIN_NON, CREATE, 1);
+	a = group_query(MAD_METHOD_SET, FAKE_CA(0), JOIN_NON, CREATE, 1);
 	row(0, "no full member can create one", request(f, &a, FAKE_CA(0)) == SA_STATUS_REQ_INVALID);
-	a = group_ask(MAD_METHOD_SET, FAKE_CA(0), JOIN_FULL, CREATE, 1);
+	a = group_query(MAD_METHOD_SET, FAKE_CA(0), JOIN_FULL, CREATE, 1);
 	row(0, "created", request(f, &a, FAKE_CA(0)) == 0);
 	mlid = (u16)wire_get(record(f, 0), MCMEMBER_MLID);
 	row(0, "its leaf forwards it when the answer comes", forwards(f, 0, mlid, 1));
 	row(0, "another's own membership is not to be changed", request(f, &a, FAKE_CA(1)) == SA_STATUS_REQ_INVALID);
-	a = group_ask(MAD_METHOD_SET, FAKE_CA(3), JOIN_FULL, JOIN, 1);
+	a = group_query(MAD_METHOD_SET, FAKE_CA(3), JOIN_FULL, JOIN, 1);
 	row(0, "joined",
 	    request(f, &a, FAKE_CA(3)) == 0 && wire_get(record(f, 0), MCMEMBER_QKEY) == 0x1234 &&
 		    wire_get(record(f, 0), MCMEMBER_MLID) == mlid);
 	row(0, "a tree",
 	    forwards(f, 1, mlid, 2) && (forwards(f, 0, mlid, 3) || forwards(f, 0, mlid, 4)) &&
 		    (forwards(f, 2, mlid, 1) != forwards(f, 3, mlid, 1)));
-	a = group_ask(MAD_METHOD_SET, FAKE_CA(2), JOIN_SEND_ONLY_NON, JOIN, 1);
+	a = group_query(MAD_METHOD_SET, FAKE_CA(2), JOIN_SEND_ONLY_NON, JOIN, 1);
 	row(0, "send only", request(f, &a, FAKE_CA(2)) == 0 && !forwards(f, 1, mlid, 1));
-	a = group_ask(MAD_METHOD_SET, FAKE_CA(1), JOIN_FULL, JOIN | SA_COMP(MCMEMBER_COMP_QKEY), 1);
+	a = group_query(MAD_METHOD_SET, FAKE_CA(1), JOIN_FULL, JOIN | SA_COMP(MCMEMBER_COMP_QKEY), 1);
 	wire_set(a.data, MCMEMBER_QKEY, 9);
 	row(0, "another Q_Key", request(f, &a, FAKE_CA(1)) == SA_STATUS_REQ_INVALID);
-	a = group_ask(SA_METHOD_DELETE, FAKE_CA(0), JOIN_NON, JOIN, 1);
+	a = group_query(SA_METHOD_DELETE, FAKE_CA(0), JOIN_NON, JOIN, 1);
 	row(0, "leaving what it is not", request(f, &a, FAKE_CA(0)) == SA_STATUS_REQ_INVALID);
-	a = group_ask(SA_METHOD_DELETE, FAKE_CA(0), JOIN_FULL, JOIN, 1);
+	a = group_query(SA_METHOD_DELETE, FAKE_CA(0), JOIN_FULL, JOIN, 1);
 	row(0, "left", request(f, &a, FAKE_CA(0)) == 0);
 	fake_run(f, 100);
 	row(0, "its leaf has forgotten", !forwards(f, 0, mlid, 1));
-	a = group_ask(SA_METHOD_DELETE, FAKE_CA(3), JOIN_FULL, JOIN, 1);
+	a = group_query(SA_METHOD_DELETE, FAKE_CA(3), JOIN_FULL, JOIN, 1);
 	row(0, "the last full member leaves", request(f, &a, FAKE_CA(3)) == 0);
-	a = group_ask(MAD_METHOD_GET, FAKE_CA(3), 0, SA_COMP(MCMEMBER_COMP_MGID), 1);
+	a = group_query(MAD_METHOD_GET, FAKE_CA(3), 0, SA_COMP(MCMEMBER_COMP_MGID), 1);
 	row(0, "the group is gone", request(f, &a, FAKE_CA(3)) == SA_STATUS_NO_RECORDS);
-	a = group_ask(MAD_METHOD_SET, FAKE_CA(0), JOIN_FULL, CREATE, 0);
+	a = group_query(MAD_METHOD_SET, FAKE_CA(0), JOIN_FULL, CREATE, 0);
 	memset(wire_bytes(a.data, MCMEMBER_MGID), 0, 16);
 	row(0, "an MGID of the SA's choice", request(f, &a, FAKE_CA(0)) == 0 && record(f, 0)[0] == 0xff);
 }
 
 /* ---- subscriptions and services ---- */
 
-static struct ask inform_ask(u8 subscribe, u16 trap)
+static struct query inform_query(u8 subscribe, u16 trap)
 {
-	struct ask a = ask_of(MAD_METHOD_SET, SA_ATTR_INFORM_INFO, 0);
+	struct query a = query_of(MAD_METHOD_SET, SA_ATTR_INFORM_INFO, 0);
 
 	wire_set(a.data, INFORMINFO_LID_BEGIN, INFORMINFO_ALL_LIDS);
 	wire_set(a.data, INFORMINFO_IS_GENERIC, 1);
@@ -335,21 +336,21 @@ static struct ask inform_ask(u8 subscribe, u16 trap)
 
 static void test_subscriptions(struct fake *f)
 {
-	struct ask a = inform_ask(1, TRAP_MCAST_CREATED), g;
+	struct query a = inform_query(1, TRAP_MCAST_CREATED), g;
 	u32 before;
 
 	row(0, "subscribe", request(f, &a, FAKE_CA(1)) == 0);
 	row(0, "subscribe again is one subscription", request(f, &a, FAKE_CA(1)) == 0 && f->sm->nsubscribers == 1);
 	before = f->reports;
-	g = group_ask(MAD_METHOD_SET, FAKE_CA(0), JOIN_FULL, CREATE, 7);
+	g = group_query(MAD_METHOD_SET, FAKE_CA(0), JOIN_FULL, CREATE, 7);
 	row(0, "a new group is reported", request(f, &g, FAKE_CA(0)) == 0 && f->reports == before + 1);
-	g = group_ask(SA_METHOD_DELETE, FAKE_CA(0), JOIN_FULL, JOIN, 7);
-	row(0, "its end is not asked for", request(f, &g, FAKE_CA(0)) == 0 && f->reports == before + 1);
-	a = inform_ask(0, TRAP_MCAST_CREATED);
+	g = group_query(SA_METHOD_DELETE, FAKE_CA(0), JOIN_FULL, JOIN, 7);
+	row(0, "its end is not requested", request(f, &g, FAKE_CA(0)) == 0 && f->reports == before + 1);
+	a = inform_query(0, TRAP_MCAST_CREATED);
 	row(0, "unsubscribe", request(f, &a, FAKE_CA(1)) == 0 && f->sm->nsubscribers == 0);
 }
 
-/* The notice of the last report, when it is one about that node's GID. */
+/* Was the last report a notice about that node's GID? */
 static bool reported(const struct fake *f, u16 trap, int node)
 {
 	struct wire_gid gid = gid_of(node);
@@ -359,14 +360,17 @@ static bool reported(const struct fake *f, u16 trap, int node)
 	       !memcmp(wire_cbytes(notice, NOTICE_64_GID), gid.raw, sizeof(gid.raw));
 }
 
-/* A member that is unplugged goes out of service, and with it the group that it was the last of; then it is back. */
+/*
+ * A member that is unplugged goes out of service, and the group of which it was the last member is deleted; then it
+ * comes back.
+ */
 static void test_unplugged(struct fake *f)
 {
-	struct ask out = inform_ask(1, TRAP_GID_OUT_OF_SERVICE), in = inform_ask(1, TRAP_GID_IN_SERVICE);
-	struct ask g = group_ask(MAD_METHOD_SET, FAKE_CA(3), JOIN_FULL, CREATE, 9);
-	struct ask q = group_ask(MAD_METHOD_GET, FAKE_CA(1), 0, SA_COMP(MCMEMBER_COMP_MGID), 9);
-	struct ask own = inform_ask(1, INFORMINFO_ALL_TRAPS);
-	struct ask name = ask_of(MAD_METHOD_GET, SA_ATTR_NODE_RECORD, SA_COMP(NODEREC_COMP_LID));
+	struct query out = inform_query(1, TRAP_GID_OUT_OF_SERVICE), in = inform_query(1, TRAP_GID_IN_SERVICE);
+	struct query g = group_query(MAD_METHOD_SET, FAKE_CA(3), JOIN_FULL, CREATE, 9);
+	struct query q = group_query(MAD_METHOD_GET, FAKE_CA(1), 0, SA_COMP(MCMEMBER_COMP_MGID), 9);
+	struct query own = inform_query(1, INFORMINFO_ALL_TRAPS);
+	struct query name = query_of(MAD_METHOD_GET, SA_ATTR_NODE_RECORD, SA_COMP(NODEREC_COMP_LID));
 	u32 before;
 
 	wire_set(name.data, NODEREC_LID, fake_lid(f, FAKE_CA(3)));
@@ -390,10 +394,10 @@ static void test_unplugged(struct fake *f)
 
 static void test_services(struct fake *f)
 {
-	struct ask a = ask_of(MAD_METHOD_SET, SA_ATTR_SERVICE_RECORD,
-			      SA_COMP(SERVICEREC_COMP_ID) | SA_COMP(SERVICEREC_COMP_GID) |
-				      SA_COMP(SERVICEREC_COMP_LEASE)),
-		   q = ask_of(SA_METHOD_GET_TABLE, SA_ATTR_SERVICE_RECORD, SA_COMP(SERVICEREC_COMP_ID));
+	struct query a = query_of(MAD_METHOD_SET, SA_ATTR_SERVICE_RECORD,
+				  SA_COMP(SERVICEREC_COMP_ID) | SA_COMP(SERVICEREC_COMP_GID) |
+					  SA_COMP(SERVICEREC_COMP_LEASE)),
+		     q = query_of(SA_METHOD_GET_TABLE, SA_ATTR_SERVICE_RECORD, SA_COMP(SERVICEREC_COMP_ID));
 
 	wire_set(a.data, SERVICEREC_ID, 5);
 	wire_set(a.data, SERVICEREC_LEASE, 3);
@@ -411,13 +415,13 @@ static void test_services(struct fake *f)
 
 static void test_limited(struct fake *f)
 {
-	struct ask a = path_ask(FAKE_CA(1), FAKE_CA(2));
+	struct query a = path_query(FAKE_CA(1), FAKE_CA(2));
 
 	row(0, "two limited members have no path", request(f, &a, FAKE_CA(1)) == SA_STATUS_NO_RECORDS);
-	a = path_ask(FAKE_CA(1), FAKE_CA(0));
+	a = path_query(FAKE_CA(1), FAKE_CA(0));
 	row(0, "a limited and a full one have",
 	    request(f, &a, FAKE_CA(1)) == 0 && wire_get(record(f, 0), PATHREC_PKEY) == 0x7fff);
-	a = ask_of(SA_METHOD_GET_TABLE, SA_ATTR_NODE_RECORD, SA_COMP(NODEREC_COMP_NODE_TYPE));
+	a = query_of(SA_METHOD_GET_TABLE, SA_ATTR_NODE_RECORD, SA_COMP(NODEREC_COMP_NODE_TYPE));
 	wire_set(a.data, WIRE_AT(NODEREC_NODE_INFO, NODEINFO_NODE_TYPE), NODE_TYPE_CA);
 	row(0, "a limited member knows itself and the full one", request(f, &a, FAKE_CA(1)) == 0 && records(f) == 2);
 	a.key = 1;

@@ -7,12 +7,13 @@ without root, as one file system that a kernel beside it boots.
 import argparse
 import os
 import pathlib
+import pwd
 import shutil
 import tarfile
 
 import kernel
 from image import HERE, cache_lock, cpio, forget, layer, make_kernel
-from packages import NATIVE, alone, cache_folder, debian, digest, fail, resolve, run, say, unpack
+from packages import alone, cache_folder, debian, digest, fail, resolve, run, say, unpack
 from seed import LOGIN
 
 DEBIAN = "debian"  # the name that means one that is made here
@@ -57,8 +58,14 @@ LABEL = "muslin"
 
 def place(text):
     """Of --image: "debian", or a file."""
-    if text != DEBIAN and not pathlib.Path(text).is_file():
-        raise argparse.ArgumentTypeError(f"{text}: no such file (or `debian`, which is made)")
+    if text != DEBIAN:
+        try:
+            if not pathlib.Path(text).is_file():
+                raise argparse.ArgumentTypeError(f"{text}: no such file (or `debian`, which is made)")
+            with open(text, "rb"):
+                pass
+        except OSError as e:
+            raise argparse.ArgumentTypeError(f"{text}: {e.strerror.lower()}") from None
     return text if text == DEBIAN else str(pathlib.Path(text).resolve())
 
 
@@ -120,16 +127,28 @@ def make_initrd(tree, busybox):
     return make
 
 
+def may_install():
+    """Whether mmdebstrap can install as this user."""
+    user = {str(os.getuid()), *(u.pw_name for u in pwd.getpwall() if u.pw_uid == os.getuid())}
+    ranges = pathlib.Path("/etc/subuid")
+    has_range = ranges.exists() and any(line.split(":")[0] in user for line in ranges.read_text().splitlines())
+    fake = shutil.which("fakechroot") and shutil.which("fakeroot")
+    return os.getuid() == 0 or (has_range and shutil.which("newuidmap")) or fake
+
+
 def make_debian(wanted, arch, packages, mac, resolver):
     """Version, kernel file, initramfs and disk of the kernel @wanted; made when they are not in the cache yet."""
-    if arch != NATIVE:
-        fail(f"--image debian makes no image for {arch} here: give a file")
     if not debian():
         fail("--image debian needs an apt that gets packages from Debian")
     os.environ["PATH"] += ":/usr/sbin:/sbin"
     missing = [t for t in ("mmdebstrap", "genext2fs", "resize2fs") if not shutil.which(t)]
     if missing:
         fail(f"--image debian needs {', '.join(missing)}: `ci/deps vm` installs it")
+    if not may_install():
+        fail(
+            "--image debian needs a range of this user in /etc/subuid and /etc/subgid with newuidmap (package uidmap), "
+            "or the packages fakechroot and fakeroot"
+        )
     packages = [*PACKAGES, *packages]
     with cache_lock():
         version = kernel.choose(wanted, arch)

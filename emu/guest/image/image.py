@@ -47,6 +47,7 @@ FILES = {
 FOLDERS = "proc sys dev tmp run root mnt etc var/lib/nfs var/log var/run".split()
 KEEP = 4  # of each kind of layer, and what was in use within the hour
 HOUR = 3600
+KINDS = "base kernel image root disk initrd snapshot tools qemu resolved lists build".split()
 HERE = pathlib.Path(__file__).resolve().parent
 
 
@@ -91,7 +92,7 @@ def layer(kind, name, make):
 def forget(cache):
     """Removes layers that nobody has used for long, and what a build that was killed has left."""
     now = time.time()
-    for kind in ("base", "kernel", "image", "root", "disk", "initrd", "tools", "qemu", "resolved", "lists", "build"):
+    for kind in KINDS:
         found = sorted(cache.glob(f"{kind}-*"), key=lambda p: p.stat().st_mtime)
         for old in found[: len(found) if kind == "build" else -KEEP]:
             if now - old.stat().st_mtime > HOUR:
@@ -178,7 +179,7 @@ def image(wanted, arch=NATIVE, stock=False, *, packages=(), modules=()):
     """
     with cache_lock():
         version = kernel.choose(wanted, arch)
-        whole = resolve([*packages], own(arch)) if packages else []  # of what is asked for nothing is left out
+        whole = resolve([*packages], own(arch)) if packages else []  # requested packages have all their dependencies
         debs = [d for d in resolve([*PACKAGES, *packages], own(arch)) if d in whole or not WITHOUT.match(d[1])]
         base_name = digest(HERE / "image.py", *sorted(d[1] for d in debs))
         base = layer("base", base_name, make_base(debs, arch))
@@ -186,9 +187,10 @@ def image(wanted, arch=NATIVE, stock=False, *, packages=(), modules=()):
         names = [*MODULES, *(CONNECTX if stock else []), *(m.replace("-", "_") for m in modules)]
         kernel_name = digest(HERE / "kernel.py", version, *kernel.package(version), *names)
         tree = layer("kernel", kernel_name, make_kernel(version, depmod, names))
-        rooms = [HERE / "root"] if stock else [kernel.SOURCES / room for room in ("abi", "guest")]
-        ours = [p for room in rooms for p in sorted(room.rglob("*")) if p.is_file()]
-        ours = [p for p in ours if p.suffix in (".c", ".h", "") and "__pycache__" not in p.parts]
+        ours = [p for p in sorted((HERE / "root").rglob("*")) if p.is_file()]
+        if not stock:
+            sources = sorted(p for room in ("abi", "guest") for p in (kernel.SOURCES / room).iterdir())
+            ours += [p for p in sources if p.suffix in (".c", ".h") or p.name == "Kbuild"]
         name = digest(base_name, kernel_name, *(x for p in ours for x in (p.name, p)))
         folder = layer("image", name, make_image(version, base, tree, depmod, stock))
         forget(cache_folder())

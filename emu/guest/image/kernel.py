@@ -17,7 +17,7 @@ import re
 import shutil
 import sys
 
-from packages import NATIVE, alone, backports, fail, names, own, resolve, run, say, unpack, words
+from packages import NATIVE, alone, backports, fail, names, own, remembered, resolve, run, say, unpack, words
 
 SOURCES = pathlib.Path(__file__).resolve().parents[2]  # emu/, with guest/ and abi/
 INSTALLED = pathlib.Path("/usr/src")
@@ -96,9 +96,10 @@ def source(version):
 def package(version):
     """The kernel's packages: newer ones have the image and the modules in packages of their own."""
     where = source(version)
-    depends = run(["apt-cache", "depends", *words(where), f"linux-image-{version}"])
+    name = f"linux-image-{version}"
+    depends = remembered(["depends", name], where, lambda: run(["apt-cache", "depends", *words(where), name]))
     parts = re.findall(rf"Depends: (linux-(?:binary|modules)-{re.escape(version)})$", depends, re.M)
-    return alone([f"linux-image-{version}", *parts], where)
+    return alone([name, *parts], where)
 
 
 def headers(version, folder):

@@ -80,7 +80,7 @@ def apt_state(where):
 
 
 def remembered(what, where, find):
-    """find()'s answer, which it is asked for once in each state of what apt knows: that takes a second."""
+    """find()'s answer, computed once in each state of apt's lists: that takes a second."""
     known = cache_folder() / f"resolved-{digest(apt_state(where), *what)}"
     if not known.exists():
         part = known.with_suffix(f".{os.getpid()}")
@@ -155,7 +155,7 @@ def names(prefix, where=()):
     return remembered(["names", prefix], where, lambda: sorted(run(argv).split()))
 
 
-def ask(packages, where, command):
+def fetchable(packages, where, command):
     """What apt-get @command would fetch for @packages: (address, file name, sha256 or '')."""
 
     def find():
@@ -170,12 +170,12 @@ def ask(packages, where, command):
 
 def resolve(packages, where=()):
     """What apt would fetch for @packages on an empty system: (address, file name, sha256 or '')."""
-    return ask(packages, where, ["install", "-y", "--no-install-recommends"])
+    return fetchable(packages, where, ["install", "-y", "--no-install-recommends"])
 
 
 def alone(packages, where=()):
     """The same for these packages without what they depend on."""
-    return ask(packages, where, ["download"])
+    return fetchable(packages, where, ["download"])
 
 
 def load(address, part):

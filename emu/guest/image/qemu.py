@@ -5,8 +5,10 @@ later release with its own libraries.
 """
 
 import contextlib
+import ctypes
 import re
 import shutil
+import signal
 import subprocess
 
 from image import cache_lock, layer
@@ -21,6 +23,7 @@ PROGRAMS = {"amd64": "qemu-system-x86_64", "arm64": "qemu-system-aarch64"}
 VFIO_USER = (10, 1, 1)  # before it, connections to the device end at once, or there is no such device
 # Of the packages that it needs, those with libraries and firmware. The others are of maintainer scripts.
 COMPLETE = re.compile(r"^(lib(?!pam|semanage|sepol|audit-common)|zlib1g|qemu-system|seabios|ipxe-qemu)")
+PR_SET_PDEATHSIG = 1
 RUN = """#!/bin/sh
 # QEMU of another release by its own loader and libraries
 root=$(dirname "$0")
@@ -29,6 +32,11 @@ for lib in "$root"/usr/lib/*-linux-gnu; do
         -L "$root/usr/share/qemu" -L "$root/usr/share/seabios" -L "$root/usr/lib/ipxe/qemu" "$@"
 done
 """
+
+
+def die_with_parent():
+    """Runs in the child: a guest does not outlive who started it, whatever the end."""
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
 
 
 def newer(wanted, arch):
@@ -106,7 +114,7 @@ def find(wanted, arch):
 
 
 def version(program):
-    """(10, 0, 2) of 10.0.2; of one that cannot be asked the oldest that will do."""
+    """(10, 0, 2) of 10.0.2; of one that does not run the oldest that will do."""
     with contextlib.suppress(OSError, subprocess.SubprocessError):
         said = subprocess.run([program, "--version"], capture_output=True, text=True, check=True, timeout=20).stdout
         if m := re.search(r"version (\d+)\.(\d+)\.(\d+)", said):

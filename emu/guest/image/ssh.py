@@ -19,7 +19,8 @@ SCRIPT = pathlib.Path(__file__).resolve().parent / "root/usr/lib/muslin/guest.sh
 THERE = "/run/muslin/guest.sh"
 PATIENCE = 900  # seconds of a boot
 OPTIONS = """BatchMode=yes StrictHostKeyChecking=no UserKnownHostsFile=/dev/null GlobalKnownHostsFile=/dev/null
-    LogLevel=ERROR IdentitiesOnly=yes ConnectTimeout=30 ServerAliveInterval=20 ServerAliveCountMax=6""".split()
+    LogLevel=ERROR IdentitiesOnly=yes ConnectTimeout=30 ServerAliveCountMax=6""".split()
+ALIVE, REBOOTED = 20, 3  # seconds between messages: a command survives a busy guest; another boot is to be found soon
 
 
 def free_port():
@@ -33,7 +34,8 @@ class Ssh:
 
     def __init__(self, port, folder, command=None):
         self.port, self.command, self.status = port, command, None
-        options = [w for o in [*OPTIONS, f"ControlPath={folder}/ssh"] for w in ("-o", o)]
+        alive = f"ServerAliveInterval={ALIVE if command else REBOOTED}"
+        options = [w for o in [*OPTIONS, alive, f"ControlPath={folder}/ssh"] for w in ("-o", o)]
         self.argv = ["ssh", "-F", "/dev/null", "-i", str(own_key()), "-p", str(port), *options, "root@127.0.0.1"]
 
     def login(self):
@@ -54,23 +56,23 @@ class Ssh:
             if self.greets():
                 master = subprocess.Popen(self.argv + options, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
                 while master.poll() is None:
-                    if not self.ask(["-O", "check"]).returncode:
+                    if not self.remote(["-O", "check"]).returncode:
                         return master
                     time.sleep(0.1)
             time.sleep(0.5)
         return None
 
-    def ask(self, words, **kw):
+    def remote(self, words, **kw):
         quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "check": False}
         options = quiet | ({} if "input" in kw else {"stdin": subprocess.DEVNULL}) | kw
         return subprocess.run(self.argv + words, **options)
 
     def configure(self):
-        self.ask([f"mkdir -p {THERE.rpartition('/')[0]} && cat >{THERE}"], input=SCRIPT.read_bytes())
+        self.remote([f"mkdir -p {THERE.rpartition('/')[0]} && cat >{THERE}"], input=SCRIPT.read_bytes())
         # SSH waits for all that have its streams, what is left in the background among them.
         words = shlex.join(["sh", "-c", f". {THERE}; configure"])
         line = f"{words} </dev/null >{THERE}.log 2>&1; cat {THERE}.log >&2"
-        self.ask([line], stderr=None if self.command else subprocess.DEVNULL)
+        self.remote([line], stderr=None if self.command else subprocess.DEVNULL)
 
     def run(self, qemu):
         """Until @qemu has ended; its status. That of the command is in self.status."""

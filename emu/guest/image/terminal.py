@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """
-The size of the terminal, which a serial line does not tell: the guest gets it by a virtio port, at the start and on
-SIGWINCH.
+The terminal: its size, which a serial line does not tell, and which the guest gets by a virtio port, at the start and
+on SIGWINCH; and its modes, which QEMU restores unless a signal ends it.
 """
 
 import contextlib
+import fcntl
 import os
 import shutil
 import signal
 import socket
+import termios
 
 KINDS = ("linux", "vt100", "vt220", "xterm", "xterm-256color", "screen", "screen-256color", "tmux-256color")
 
@@ -30,6 +32,9 @@ class Terminal:
 
     def __init__(self):
         self.here, self.there = socket.socketpair()
+        self.modes = None
+        with contextlib.suppress(termios.error):
+            self.modes = termios.tcgetattr(0), fcntl.fcntl(0, fcntl.F_GETFL)
         self.send()
         signal.signal(signal.SIGWINCH, lambda *_: self.send())
 
@@ -41,3 +46,11 @@ class Terminal:
         """What does not fit is dropped: a guest that does not read is told no more."""
         with contextlib.suppress(OSError):
             self.here.send(f"{size().lines} {size().columns}\n".encode(), socket.MSG_DONTWAIT)
+
+    def restore(self):
+        """As it was: QEMU makes it raw, and reading not block."""
+        if self.modes:
+            signal.signal(signal.SIGTTOU, signal.SIG_IGN)  # of who is in the background
+            with contextlib.suppress(termios.error, OSError):
+                fcntl.fcntl(0, fcntl.F_SETFL, self.modes[1])
+                termios.tcsetattr(0, termios.TCSADRAIN, self.modes[0])

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * For tests: a front end with one region of memory at guest address 0, and drivers of its queues. The back end runs on the front's
- * loop; without one it is another process, and answers are waited for.
+ * For tests: a front end with one memory region at guest address 0, and drivers of its queues. The back end runs on
+ * the front's loop; without a loop it is another process, and the front end waits for responses.
  */
 #ifndef MUSLIN_VHOST_FIXTURE_H
 #define MUSLIN_VHOST_FIXTURE_H
@@ -35,7 +35,7 @@ static inline void front_path(char *path, size_t size)
 	snprintf(path, size, "/tmp/vhost-test-%d.sock", getpid());
 }
 
-/* Lets the back end do what is due. */
+/* Runs the back end's due work. */
 static inline void front_turn(struct front *f)
 {
 	if (f->loop)
@@ -91,7 +91,7 @@ static inline void front_send(struct front *f, u32 request, u32 flags, const voi
 		front_turn(f);
 }
 
-/* The answer's payload in @v; its length, or -1 when there is none. */
+/* The reply's payload in @v; returns its length, or -1 if there is no reply. */
 static inline int front_reply(struct front *f, void *v, u32 size)
 {
 	struct vhost_hdr hdr;
@@ -107,7 +107,7 @@ static inline int front_reply(struct front *f, void *v, u32 size)
 	return (int)n;
 }
 
-static inline u64 front_ask(struct front *f, u32 request)
+static inline u64 front_get(struct front *f, u32 request)
 {
 	u64 v = ~0ull;
 
@@ -116,7 +116,7 @@ static inline u64 front_ask(struct front *f, u32 request)
 	return v;
 }
 
-#define FRONT_USER 0x7f0000000000 /* where the front end has its memory */
+#define FRONT_USER 0x7f0000000000 /* address of the memory in the front end */
 
 static inline void front_memory_at(struct front *f, u64 size, u64 user)
 {
@@ -133,7 +133,7 @@ static inline void front_memory(struct front *f, u64 size)
 	front_memory_at(f, size, FRONT_USER);
 }
 
-/* The same without memory. */
+/* The same with an empty memory table. */
 static inline void front_no_memory(struct front *f)
 {
 	u32 none[2] = { 0, 0 };
@@ -181,10 +181,10 @@ static inline void front_queue(struct front *f, u32 q)
 	front_queue_at(f, q, FRONT_USER + (u64)q * FRONT_QSIZE);
 }
 
-/* Features, memory and @queues queues. */
+/* Sets features, memory and @queues queues. */
 static inline void front_start(struct front *f, u32 queues)
 {
-	u64 features = front_ask(f, VHOST_GET_FEATURES), protocol = front_ask(f, VHOST_GET_PROTOCOL_FEATURES);
+	u64 features = front_get(f, VHOST_GET_FEATURES), protocol = front_get(f, VHOST_GET_PROTOCOL_FEATURES);
 	u32 q;
 
 	front_send(f, VHOST_SET_FEATURES, 0, &features, sizeof(features), -1);
@@ -222,7 +222,7 @@ static inline void front_offer(struct front *f, u32 q, u16 head)
 	front_kick(f, q);
 }
 
-/* @out bytes at FRONT_DATA of the queue's half page to be read, then @in bytes of room behind them. */
+/* Posts @out_len bytes at @out to be read, then @in_len bytes of room at @in, and kicks. */
 static inline void front_post(struct front *f, u32 q, u64 out, u32 out_len, u64 in, u32 in_len)
 {
 	front_fill(front_desc(f, q, 0), out, out_len, in_len ? 1 : 0, 1);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* The back end against a front end that obeys, and one that does not: messages, queues, memory, coming and going. */
+/* The back end with a conforming front end and with a misbehaving one: messages, queues, memory, connections. */
 #include <fcntl.h>
 
 #include "emu/lib/row.h"
@@ -16,7 +16,7 @@ static void config(void *ctx, u8 *c)
 	memcpy(c, "muslin", 6);
 }
 
-/* Gives back each chain with its bytes reversed. */
+/* Returns each chain with its bytes reversed. */
 static void kick(void *ctx, u32 queue)
 {
 	struct vhost_chain c;
@@ -72,7 +72,7 @@ static struct vhost_queue_stats queue_stats(u32 queue)
 
 static void test_messages(struct front *f)
 {
-	u64 features = front_ask(f, VHOST_GET_FEATURES), v;
+	u64 features = front_get(f, VHOST_GET_FEATURES), v;
 	struct {
 		u32 offset, size, flags;
 		u8 data[64];
@@ -80,8 +80,8 @@ static void test_messages(struct front *f)
 	u32 bad[2] = { QUEUES, 16 };
 
 	row(1, "the device's bits and the transport's", features == (1ull << 6 | 1ull << 28 | 1ull << 30 | 1ull << 32));
-	row(2, "protocol features", front_ask(f, VHOST_GET_PROTOCOL_FEATURES) == 0x629);
-	row(3, "queues", front_ask(f, VHOST_GET_QUEUE_NUM) == QUEUES);
+	row(2, "protocol features", front_get(f, VHOST_GET_PROTOCOL_FEATURES) == 0x629);
+	row(3, "queues", front_get(f, VHOST_GET_QUEUE_NUM) == QUEUES);
 	front_send(f, VHOST_GET_CONFIG, 0, &cfg, 72, -1);
 	row(4, "config", front_reply(f, &cfg, sizeof(cfg)) == 72 && cfg.size == 60 && !memcmp(cfg.data, "muslin", 6));
 	cfg.offset = 250;
@@ -143,7 +143,7 @@ static void test_queues(struct front *f)
 	row(26, "and begins again", echo(f, 1));
 }
 
-/* Each breaks a queue of its own making, and the other goes on. */
+/* Each case breaks its queue; the other queue keeps running. */
 static void test_damage(struct front *f)
 {
 	static const struct {
@@ -188,7 +188,7 @@ static void test_damage(struct front *f)
 	row(61, "what is read after what is written", stats().broken_queues == before + 2);
 }
 
-/* Descriptors without bytes cost time alone. */
+/* A long list of empty descriptors must not block the device. */
 static void test_endless_table(struct front *f)
 {
 	struct vring_desc_le *table = (struct vring_desc_le *)(void *)(f->mem + FRONT_DATA + 8192);
@@ -206,7 +206,7 @@ static void test_endless_table(struct front *f)
 	    stats().broken_queues == before + 1 && !front_used(f, 1) && echo(f, 0));
 }
 
-/* Rings that are not in the guest's memory: never, no longer, or longer than it. */
+/* Rings outside the guest's memory: never inside, unmapped later, or partly outside. */
 static void test_unmapped(struct loop *loop)
 {
 	u32 num[2] = { 0, VHOST_NUM_MAX }, one[2] = { 0, 1 }, enable[2] = { 0, 1 }, before = starts;
@@ -262,7 +262,7 @@ static void on_other(struct loop_fd *w, u32 events, struct now now)
 	loop_fd_del(w);
 }
 
-/* What others are ready for is done between two turns of a front end that fills its socket. */
+/* A front end that fills its socket must not starve other events. */
 static void test_flood(struct loop *loop)
 {
 	static struct {
@@ -291,7 +291,7 @@ static void test_flood(struct loop *loop)
 	front_send(&f, VHOST_SET_VRING_CALL, 0, &index, sizeof(index), p[1]);
 	row(114, "is neither kick nor call", stats().bad_messages == bad + 2 && echo(&f, 0) && front_called(&f, 0));
 	fcntl(f.call[0], F_SETFL, 0);
-	alarm(10); /* who waits for the front end waits for ever */
+	alarm(10); /* a blocked back end would hang the test */
 	row(115, "a call eventfd is full", write(f.call[0], &full, sizeof(full)) == sizeof(full));
 	row(116, "and waits, which is not waited for", echo(&f, 0));
 	alarm(0);

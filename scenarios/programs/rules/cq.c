@@ -8,7 +8,7 @@
 
 #define SEND .op = IBV_WR_SEND
 
-/* The completion events that have come; each is acknowledged. */
+/* Number of received completion events; each is acknowledged. */
 static unsigned events(struct scene *s, enum side at, struct ibv_cq *of)
 {
 	struct ibv_cq *cq;
@@ -45,10 +45,10 @@ static void armed(struct scene *s)
 	struct ibv_cq *cq = s->end[RESP].rcq;
 
 	send_one(s, 0);
-	EXPECT(s, !events(s, RESP, cq)); /* nobody has asked */
+	EXPECT(s, !events(s, RESP, cq)); /* not armed */
 	EXPECT(s, !ibv_req_notify_cq(cq, 0));
 	wait_delivered(s);
-	EXPECT(s, !events(s, RESP, cq)); /* what was there before does not count */
+	EXPECT(s, !events(s, RESP, cq)); /* earlier completions raise no event */
 	send_one(s, 0);
 	EXPECT(s, wait_cq_event(s, RESP, cq));
 	send_one(s, 0);
@@ -144,7 +144,7 @@ static void unsignalled(struct scene *s)
 	EXPECT(s, !events(s, REQ, cq));
 }
 
-/* The SE bit of an operation that completes nothing at the responder asks for nothing. */
+/* The SE bit of an operation without a completion at the responder raises no event. */
 static void solicited_op(struct scene *s)
 {
 	struct ibv_cq *cq = s->end[RESP].rcq;
@@ -177,7 +177,7 @@ static void overflow(struct scene *s)
 			a->ev[a->events++] = ev;
 			ibv_ack_async_event(&ev);
 		}
-	/* A CQ that is polled meanwhile need not overflow. */
+	/* a CQ that is polled meanwhile need not overflow */
 	EXPECT(s, wait_event_unpolled(s, REQ, IBV_EVENT_CQ_ERR) && wait_event(s, REQ, IBV_EVENT_QP_FATAL));
 	for (i = 0; i < a->events; i++)
 		EXPECT(s, a->ev[i].event_type != IBV_EVENT_CQ_ERR || a->ev[i].element.cq == a->scq);
@@ -291,14 +291,14 @@ static const struct rule rows[] = {
 	  .action = solicited,
 	  .req = { OK, OK },
 	  .resp = { OK, OK } },
-	{ .name = "any completion after solicited ones were asked for: the wider request counts",
+	{ .name = "any completion after solicited ones were requested: the wider request counts",
 	  .clause = "11.4.2.2: the next completion takes precedence",
 	  EVENTS,
 	  .recvs = 1,
 	  .action = solicited_then_any,
 	  .req = { OK },
 	  .resp = { OK } },
-	{ .name = "solicited completions after any was asked for: the wider request stays",
+	{ .name = "solicited completions after any was requested: the wider request stays",
 	  .clause = "11.4.2.2: the next completion takes precedence",
 	  EVENTS,
 	  .recvs = 1,
@@ -325,7 +325,7 @@ static const struct rule rows[] = {
 	  .action = send_not_solicited,
 	  .req = { OK },
 	  .resp = { OK } },
-	{ .name = "a send's completion is an event where any was asked for",
+	{ .name = "a send's completion is an event where any was requested",
 	  .clause = "11.4.2.2: request completion notification",
 	  EVENTS,
 	  .action = send_armed,

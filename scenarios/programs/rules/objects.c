@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* The lives of verbs objects: what may be made of what, what is in use, and what becomes of requests whose objects go away. */
+/* Verbs objects: permitted combinations, use counts, and requests whose objects are destroyed. */
 #include "rules.h"
 
 #include <errno.h>
@@ -69,7 +69,7 @@ static void reg_access(struct scene *s)
 static void reg_unmapped(struct scene *s)
 {
 	struct end *e = &s->end[REQ];
-	size_t hole = 64u << 20; /* whose lower end other mappings do not come to */
+	size_t hole = 64u << 20; /* other mappings do not reach its lower end */
 	char *page = mmap(NULL, hole, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	struct ibv_mr *mr;
 
@@ -491,7 +491,7 @@ static const struct rule rows[] = {
 	  BARE,
 	  .action = qp_caps,
 	  .arg = 4 },
-	{ .name = "a queue pair has at least what was asked for, and says what",
+	{ .name = "a queue pair has at least what was requested, and says what",
 	  .clause = "11.2.5.1: actual limits",
 	  BARE,
 	  .action = qp_caps_given },
@@ -589,7 +589,7 @@ static const struct rule rows[] = {
 	  .clause = "10.6.2.1: zero based virtual addresses",
 	  .action = zero_based_region,
 	  .req = { OK } },
-	{ .name = "a region is reached by the address that was asked for",
+	{ .name = "a region is reached by the address that was requested",
 	  .clause = "10.6.3: I/O virtual addresses",
 	  .action = iova_region,
 	  .req = { OK } },

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* The order of requests and completions, flushing, fences, draining, PSNs, and what a completion says. */
+/* Order of requests and completions, flushing, fences, draining, PSNs, and fields of completions. */
 #include "rules.h"
 
 #include <errno.h>
@@ -101,7 +101,7 @@ static void errors_in_rows(void)
 				rule_add(r, "RC unsignalled request %u of 8 is a %s that fails", at, op_name(bad[b]));
 		}
 	for (t = 0; t < 3; t++)
-		for (at = 0; at < N; at += 2) { /* where a READ fails, the requests behind it may have been received */
+		for (at = 0; at < N; at += 2) { /* if a READ fails, the requests after it may have been received */
 			struct rule r = {
 				.clause = "10.3.1.6, 10.3.1.7: requests before a local error succeed, those behind it "
 					  "are flushed, in order",
@@ -129,7 +129,7 @@ static void to_err(struct scene *s)
 
 	for (i = 0; i < 5; i++)
 		post_recvs(s, REQ, 1, (struct recv){ .id = i });
-	for (i = 0; i < 4; i++) /* nobody answers */
+	for (i = 0; i < 4; i++) /* there is no responder */
 		post_ok(s, REQ,
 			(struct req){ .op = IBV_WR_RDMA_WRITE, .len = 100, .id = i, .flags = i & 1 ? UNSIGNALED : 0 });
 	EXPECT(s, !qp_modify(s, REQ, s->end[REQ].qp, IBV_QPS_ERR, &s->rule->knob[REQ], 0));
@@ -159,7 +159,7 @@ static void to_reset(struct scene *s)
 	EXPECT(s, !qp_modify(s, REQ, a->qp, IBV_QPS_RESET, &s->rule->knob[REQ], 0));
 	wait_delivered(s);
 	EXPECT(s, !a->got_send && !a->got_recv);
-	/* nothing is left of them in the next life */
+	/* no completion of them appears after the next connection */
 	qp_connect(s, REQ, a->qp, s->end[RESP].qpn, IBV_QPS_RTS, &s->rule->knob[REQ]);
 	qp_connect(s, RESP, s->end[RESP].qp, a->qpn, IBV_QPS_RTS, &s->rule->knob[RESP]);
 	post_recvs(s, RESP, 1, (struct recv){ .id = 7 });
@@ -216,7 +216,7 @@ static void drain_busy(struct scene *s)
 	EXPECT(s, !drain(s, true));
 	EXPECT(s, wait_event(s, REQ, IBV_EVENT_SQ_DRAINED));
 	wait_delivered(s);
-	i = s->end[REQ].got_send; /* those that had begun, and none after the event */
+	i = s->end[REQ].got_send; /* those that had started, and none after the event */
 	post_ok(s, REQ, (struct req){ .op = IBV_WR_RDMA_WRITE, .len = 8, .id = 3 });
 	wait_delivered(s);
 	EXPECT(s, s->end[REQ].got_send == i);
@@ -380,7 +380,7 @@ static void slots_come_back(struct scene *s)
 	s->end[REQ].got_send = 0;
 }
 
-/* PSNs: the messages pass the end of the number space. */
+/* PSNs: the messages pass the end of the PSN space. */
 static void wraps(struct scene *s)
 {
 	enum ibv_wr_opcode op = (enum ibv_wr_opcode)s->rule->arg;
@@ -422,7 +422,7 @@ static void many_rnr(struct scene *s)
 	}
 }
 
-/* What completions say */
+/* Fields of completions */
 
 static void wc_fields(struct scene *s)
 {
@@ -577,8 +577,8 @@ static const struct rule rows[] = {
 	  .arg = 1,
 	  .event = { EV(SQ_DRAINED) },
 	  .state = { AT(SQD) } },
-	{ .name = "no drained event where none was asked for",
-	  .clause = "10.3.1.5: the event is asked for",
+	{ .name = "no drained event where none was requested",
+	  .clause = "10.3.1.5: the event is requested",
 	  .action = drain_idle,
 	  .state = { AT(SQD) } },
 	{ .name = "UC: an idle queue is drained at once",

@@ -14,17 +14,17 @@ shares() {
 	done
 }
 
-# ib0 gets the addresses that the fabric gives the host, and gets them again when it comes again, as other systems' daemons
-# see to it.
-ib0_name() { # a distribution may name it after its PCI function: the first IPoIB interface
+# The interface of each port gets the addresses that the fabric gives the port, and gets them again when it comes again, as other
+# systems' daemons see to it.
+ib_names() { # of IPoIB interfaces, by port: a distribution may name them after their PCI functions
 	for i in /sys/class/net/*/type; do
-		[ "$(cat "$i")" = 32 ] && basename "${i%/type}" && return
+		[ "$(cat "$i")" = 32 ] && basename "${i%/type}"
 	done
 }
 
-ib0_up() { # INTERFACE
+ib_up() { # INTERFACE NUMBER
 	# shellcheck disable=SC2013 # words of one line
-	for ip in $(cat $conf/ips/raw 2>/dev/null); do
+	for ip in $(cat $conf/ips"$2"/raw 2>/dev/null); do
 		case $ip in
 		*/*) ;;
 		*:*) ip=$ip/64 ;;
@@ -35,20 +35,23 @@ ib0_up() { # INTERFACE
 	ip link set "$1" up
 }
 
-ib0_watch() { # INTERFACE INDEX
+ib_watch() { # INTERFACE NUMBER INDEX
 	while read -r _; do
 		now=$(cat "/sys/class/net/$1/ifindex" 2>/dev/null) || continue
-		[ "$now" = "$2" ] || ib0_up "$1"
-		set -- "$1" "$now"
+		[ "$now" = "$3" ] || ib_up "$1" "$2"
+		set -- "$1" "$2" "$now"
 	done
 }
 
-ib0_addresses() {
-	ib=$(ib0_name)
-	[ -n "$ib" ] || return 0
-	ib0_up "$ib"
-	# busybox takes its own ip, which does not know how, for any without a path
-	/bin/ip monitor link </dev/null | ib0_watch "$ib" "$(cat "/sys/class/net/$ib/ifindex")" &
+ib_addresses() {
+	n=0
+	for ib in $(ib_names); do
+		[ -e "$conf/ips$n" ] || break
+		ib_up "$ib" "$n"
+		# busybox takes its own ip, which does not know how, for any without a path
+		/bin/ip monitor link </dev/null | ib_watch "$ib" "$n" "$(cat "/sys/class/net/$ib/ifindex")" &
+		n=$((n + 1))
+	done
 }
 
 # So does each network card: its station's address and IP addresses, those with @VLAN on an interface of their own.
@@ -163,7 +166,7 @@ configure() {
 	modprobe -q muslin || modprobe -q mlx5_ib
 	modprobe -qa ib_umad ib_uverbs ib_ipoib rdma_ucm # flavours for clouds have no IPoIB
 	udevadm settle 2>/dev/null
-	ib0_addresses
+	ib_addresses
 	cards
 	machine
 	copies=$(port muslin.files)

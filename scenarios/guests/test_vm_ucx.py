@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""
+UCX in two guests of the distribution alone, by its own mlx5 transports: they write requests into the adapter's queues
+and ring its doorbells themselves, without libibverbs. The guests see this machine's files, and so its UCX.
+
+    h1 (guest a: connectx)    h5 (guest b: connectx)
+        leaf1 ----------+------------ leaf2
+"""
+
+import re
+
+import pytest
+from muslin import free_port
+from place import Place, pair
+from test_vm_pyverbs import DEVICE, MOUNTS, SHARE
+
+pytestmark = [pytest.mark.guest, pytest.mark.model("connectx")]
+
+COUNT = 200
+# Of the transport layer: what is measured, how data is handed over, bytes of a message.
+TRANSPORTS = [
+    "rc_mlx5 am_lat short 8",
+    "rc_mlx5 am_bw bcopy 4000",
+    "rc_mlx5 am_bw zcopy 4096",
+    "rc_mlx5 put_lat short 8",
+    "rc_mlx5 put_bw zcopy 65536",
+    "rc_mlx5 get bcopy 4096",
+    "rc_mlx5 get zcopy 65536",
+    "rc_mlx5 add_lat short 8",
+    "rc_mlx5 fadd short 8",
+    "rc_mlx5 cswap short 8",
+    "ud_mlx5 am_lat short 8",
+    "ud_mlx5 am_bw bcopy 1500",
+    "ud_mlx5 am_bw zcopy 1500",
+]
+# Of the protocol layer, above each: messages by tags, remote memory, streams.
+PROTOCOLS = ["tag_lat 8", "tag_bw 65536", "ucp_put_bw 65536", "ucp_get 65536", "stream_bw 4096"]
+
+
+@pytest.fixture(scope="module")
+def guests(shared_fabric, connectx):
+    machine = [f"--qemu-arg={word}" for word in f"{SHARE} {DEVICE}".split()]
+    vms = [shared_fabric.vm(host, *connectx, *machine) for host in ("h1", "h5")]
+    for vm in vms:
+        vm.wait_ib0()
+        vm.run(MOUNTS)
+    yield vms
+    for vm in vms:
+        vm.stop()
+
+
+def perftest(shared_fabric, guests, options, settings=""):
+    """What the client prints of a run in which guest b serves."""
+    a, b = guests
+    environment = f"env UCX_NET_DEVICES=mlx5_0:1 {settings}"
+    tool = f"chroot /machine {environment} ucx_perftest -p {free_port()} {options} -n {COUNT} -w 10"
+    out, _ = pair(Place(shared_fabric, "h5", b), tool, Place(shared_fabric, "h1", a), f"{tool} 10.0.0.5")
+    assert re.search(rf"^Final:\s+{COUNT}\s", out, re.M), out
+
+
+def test_offered(guests):
+    """The library finds the transports by itself."""
+    out = guests[0].run("chroot /machine ucx_info -d")
+    offered = set(re.findall(r"Transport: (\w+)\n#\s+Device: mlx5_0:1", out))
+    assert {"rc_verbs", "rc_mlx5", "ud_verbs", "ud_mlx5"} <= offered
+
+
+@pytest.mark.parametrize("what", TRANSPORTS)
+def test_transport(shared_fabric, guests, what):
+    transport, test, layout, size = what.split()
+    perftest(shared_fabric, guests, f"-d mlx5_0:1 -x {transport} -t {test} -D {layout} -s {size}")
+
+
+@pytest.mark.parametrize("transport", ["rc_x", "ud_x"])
+@pytest.mark.parametrize("what", PROTOCOLS)
+def test_protocol(shared_fabric, guests, transport, what):
+    """rc_x is rc_mlx5, with ud_mlx5 to find the peer; ud_x is ud_mlx5."""
+    test, size = what.split()
+    perftest(shared_fabric, guests, f"-t {test} -s {size}", f"UCX_TLS={transport}")
