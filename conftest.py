@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""Makes the harness of this tree pytest's plugin, and names each failure when it happens: a whole run takes 20 minutes."""
+"""Makes the harness of this tree pytest's plugin; names each failure at once, since a whole run takes 20 minutes."""
 
 import pathlib
 import sys
