@@ -18,7 +18,7 @@ SHARE = "-fsdev local,id=machine,path=/,security_model=none,readonly=on,multidev
 DEVICE = "-device virtio-9p-pci,fsdev=machine,mount_tag=machine"
 MOUNTS = """modprobe -a 9p 9pnet_virtio && mkdir /machine
 mount -t 9p -o trans=virtio,ro,cache=loose,msize=131072 machine /machine
-for d in dev sys proc; do mount --bind /$d /machine/$d; done
+for d in dev sys proc; do mount --rbind /$d /machine/$d; done
 mount -t tmpfs none /machine/mnt; echo 64 >/proc/sys/vm/nr_hugepages"""
 
 # Differences due to a kernel in between: it reports that there is no ODP, and a GUID of zero has a prefix in its table.
