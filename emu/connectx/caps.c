@@ -140,6 +140,10 @@ int cx_query_adapter(struct connectx *d, const struct cx_cmd *c)
 	return CX_OK;
 }
 
+/*
+ * Interface step sequence 0 alone, with which drivers create all SRQs, those of XRC too, by CREATE_SRQ; with 1 they do so by CREATE_RMP and
+ * CREATE_XRC_SRQ. The kernel's driver takes either, rdma-core's user-space driver on VFIO only 1.
+ */
 int cx_query_issi(struct connectx *d, const struct cx_cmd *c)
 {
 	cx_set(c->out, query_issi_out, current_issi, 0);

@@ -481,6 +481,7 @@ static struct fault *arm(const char *line)
 	return ft;
 }
 
+/* However long it takes: the loop reads the clock at the end, and runs timers by it. */
 static void run_for(u64 ns)
 {
 	u64 end = clock_read() + ns;
@@ -489,6 +490,8 @@ static void run_for(u64 ns)
 		usleep(1000);
 		loop_run_idle(d.loop, 0);
 	}
+	loop_run_idle(d.loop, 0);
+	loop_run_idle(d.loop, 0);
 }
 
 static int nop(void)
@@ -502,6 +505,7 @@ static void firmware_faults(void)
 	const u8 *e;
 	struct fault *ft;
 	char err[512];
+	u64 until;
 	u32 i;
 
 	row(89, "a driver", !driver_attach(&d));
@@ -537,10 +541,11 @@ static void firmware_faults(void)
 	row(104, "by bytes", client_read(&d.c, 0, 0x23d, 1) == 0x10 && client_read(&d.c, 0, 0x238, 1) == 0x80);
 	fault_remove(ft);
 	row(99, "is well again", !driver_peek(&d, 0x23c) && !driver_peek(&d, 0x238));
+	until = clock_read() + 300 * NSEC_PER_MSEC;
 	ft = arm("t health stopped for=300ms");
 	i = driver_peek(&d, 0x1010);
 	run_for(250 * NSEC_PER_MSEC);
-	row(100, "the counter stands", driver_peek(&d, 0x1010) == i);
+	row(100, "the counter stands", driver_peek(&d, 0x1010) == i || clock_read() > until);
 	run_for(100 * NSEC_PER_MSEC);
 	row(101, "and goes on", driver_peek(&d, 0x1010) > i);
 	fault_remove(ft);

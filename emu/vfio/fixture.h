@@ -169,8 +169,9 @@ static inline void client_close(struct client *c)
 	loop_run_idle(c->loop, 0);
 }
 
-static inline void client_send(struct client *c, u16 command, u32 flags, const void *data, u32 size, const int *fds,
-			       u32 nfds)
+/* The server does not see it before its loop runs. */
+static inline bool client_put(struct client *c, u16 command, u32 flags, const void *data, u32 size, const int *fds,
+			      u32 nfds)
 {
 	struct vfio_hdr hdr = { 77, command, (u32)sizeof(hdr) + size, flags, 0 };
 	struct iovec iov[2] = { { &hdr, sizeof(hdr) }, { (void *)(uintptr_t)data, size } };
@@ -178,7 +179,13 @@ static inline void client_send(struct client *c, u16 command, u32 flags, const v
 	struct msghdr msg = { .msg_iov = iov, .msg_iovlen = 2 };
 
 	rights_put(&msg, control, fds, nfds);
-	if (sendmsg(c->fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT) >= 0)
+	return sendmsg(c->fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT) >= 0;
+}
+
+static inline void client_send(struct client *c, u16 command, u32 flags, const void *data, u32 size, const int *fds,
+			       u32 nfds)
+{
+	if (client_put(c, command, flags, data, size, fds, nfds))
 		loop_run_idle(c->loop, 0);
 }
 

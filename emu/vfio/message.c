@@ -252,20 +252,18 @@ int vfio_message(struct vfio_server *s)
 {
 	u16 c = s->hdr.command;
 	bool known = c < VFIO_COMMANDS && commands[c].fn;
-	int got = -EOPNOTSUPP, cost = 1;
+	int got = -EOPNOTSUPP;
 
 	if (s->hdr.flags & VFIO_FLAG_TYPE || (!s->greeted && c != VFIO_CMD_VERSION))
 		return -EBADMSG;
 	s->reply_fd = -1;
 	if (known)
 		got = payload_size(s) < commands[c].min ? -EINVAL : commands[c].fn(s);
-	if (known && c == VFIO_CMD_REGION_WRITE_MULTI)
-		cost += (int)(payload_size(s) / sizeof(struct vfio_write_one));
 	if (got < 0 && !(known && got == -EOPNOTSUPP)) {
 		s->counters[VFIO_CTR_BAD_MESSAGES]++;
 		log_at(LOG_DEBUG, s->client.path, "vfio-user command %u is refused: %d", c, got);
 	}
 	if (!(s->hdr.flags & VFIO_FLAG_NO_REPLY) && message_reply(s, got))
 		return -EPIPE;
-	return s->greeted ? cost : -EBADMSG;
+	return s->greeted ? 0 : -EBADMSG;
 }

@@ -54,7 +54,7 @@ static void qemu_gone(struct client_socket *c)
 		vfio_irq_set_fd(s, i, -1);
 	vfio_map_clear(s);
 	drop_fds(s);
-	s->got = 0;
+	s->queued = 0;
 	s->greeted = false;
 	if (!greeted)
 		return;
@@ -63,48 +63,75 @@ static void qemu_gone(struct client_socket *c)
 	vfio_server_reset(s);
 }
 
-/* Reads on: 1 when something came, 0 when nothing is there, -errno at the end. */
-static int read_some(struct vfio_server *s)
+/* Takes the message at @at of the queue: its bytes; 0: it is incomplete, -EBADMSG: its size is none that a message has. */
+static int message_take(struct vfio_server *s, u32 at)
 {
-	bool head = s->got < sizeof(s->hdr);
-	u32 at = head ? s->got : s->got - (u32)sizeof(s->hdr);
-	struct iovec iov = { head ? (u8 *)&s->hdr + at : (u8 *)&s->in + at,
-			     (head ? (u32)sizeof(s->hdr) : s->hdr.size) - s->got };
+	u32 left = s->queued - at;
+
+	if (left < sizeof(s->hdr))
+		return 0;
+	memcpy(&s->hdr, s->queue + at, sizeof(s->hdr));
+	if (s->hdr.size < sizeof(s->hdr) || s->hdr.size > sizeof(s->queue))
+		return -EBADMSG;
+	if (left < s->hdr.size)
+		return 0;
+	memcpy(&s->in, s->queue + at + sizeof(s->hdr), s->hdr.size - sizeof(s->hdr));
+	return (int)s->hdr.size;
+}
+
+static int messages_handle(struct vfio_server *s)
+{
+	u32 at = 0, nfds = s->nfds;
+	int n, err = 0;
+
+	while (!err && (n = message_take(s, at)) > 0) {
+		at += (u32)n;
+		s->nfds = at == s->queued ? nfds : 0;
+		err = vfio_message(s);
+		if (at == s->queued)
+			drop_fds(s);
+		else
+			s->nfds = nfds;
+	}
+	s->queued -= at;
+	memmove(s->queue, s->queue + at, s->queued);
+	return err ? err : n;
+}
+
+/*
+ * How much to read. Descriptors end a read (unix(7)), so they belong to the last message that has begun in it. While an incomplete one
+ * has some, nothing behind it is read: those of the next message would be taken for its own.
+ */
+static u32 queue_room(const struct vfio_server *s)
+{
+	u32 most = min((u32)sizeof(s->queue) - s->queued, (u32)VFIO_TURN);
+	struct vfio_hdr hdr;
+
+	if (!s->nfds)
+		return most;
+	if (s->queued < sizeof(hdr))
+		return (u32)sizeof(hdr) - s->queued;
+	memcpy(&hdr, s->queue, sizeof(hdr));
+	return min(most, hdr.size - s->queued);
+}
+
+/* One read takes many messages: a doorbell is one of 40 bytes. What is left in the socket waits for the loop's next iteration. */
+static int qemu_readable(struct client_socket *c)
+{
+	struct vfio_server *s = container_of(c, struct vfio_server, client);
+	struct iovec iov = { s->queue + s->queued, queue_room(s) };
 	u32 nfds;
-	ssize_t n = passed_recv(s->client.conn.fd, &iov, s->fds + s->nfds, VFIO_FDS_MAX - s->nfds, &nfds);
+	ssize_t n = passed_recv(c->conn.fd, &iov, s->fds + s->nfds, VFIO_FDS_MAX - s->nfds, &nfds);
 
 	if (n < 0)
 		return errno == EAGAIN || errno == EINTR ? 0 : -errno;
 	s->nfds += nfds;
 	if (!n)
 		return -EPIPE;
-	if (passed_refused(s->client.pid))
+	if (passed_refused(c->pid))
 		return -EMFILE;
-	s->got += (u32)n;
-	return 1;
-}
-
-/* What is left in the socket waits for the loop's next iteration. */
-static int qemu_readable(struct client_socket *c)
-{
-	struct vfio_server *s = container_of(c, struct vfio_server, client);
-	int budget = VFIO_TURN, n = 0;
-
-	while (n >= 0 && budget > 0) {
-		n = read_some(s);
-		if (n <= 0)
-			return n;
-		if (s->got == sizeof(s->hdr) &&
-		    (s->hdr.size < sizeof(s->hdr) || s->hdr.size - sizeof(s->hdr) > sizeof(s->in)))
-			return -EBADMSG;
-		if (s->got < sizeof(s->hdr) || s->got < s->hdr.size)
-			continue;
-		n = vfio_message(s);
-		budget -= n;
-		drop_fds(s);
-		s->got = 0;
-	}
-	return n;
+	s->queued += (u32)n;
+	return messages_handle(s);
 }
 
 static const struct client_socket_ops qemu_ops = { .protocol = "vfio-user",

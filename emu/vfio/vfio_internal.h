@@ -11,7 +11,7 @@
 #define VFIO_MAPS_MAX   256  /* DMA regions of a client */
 #define VFIO_FDS_MAX    16   /* descriptors of a message */
 #define VFIO_MSG_MAX    8192 /* bytes of a message after its header */
-#define VFIO_TURN       64   /* messages and writes of one client before others have their turn */
+#define VFIO_TURN       2560 /* bytes of one client that are read before others have their turn: 64 doorbells */
 #define VFIO_CONFIG_LEN 4096
 
 enum vfio_command {
@@ -108,9 +108,11 @@ struct vfio_server {
 	int vector[VFIO_VECTORS_MAX]; /* eventfds; -1 */
 	u64 pending;                  /* vectors: the PBA */
 	u64 counters[VFIO_CTR_NUM];
-	/* the message that comes in; its answer takes its place */
+	/* received bytes: messages, of which the last one may be incomplete; @fds are that one's */
+	u8 queue[sizeof(struct vfio_hdr) + sizeof(union vfio_payload)];
+	u32 queued;
+	/* the message that is handled; its answer takes its place */
 	struct vfio_hdr hdr;
-	u32 got; /* bytes of header and payload so far */
 	union vfio_payload in;
 	int fds[VFIO_FDS_MAX];
 	u32 nfds;
@@ -143,7 +145,7 @@ void vfio_region_fini(struct vfio_server *s);
 /* server.c: the reset of the function, of whatever kind */
 void vfio_server_reset(struct vfio_server *s);
 
-/* message.c: answers s->hdr with s->in. What it cost of a turn; -errno: the connection ends. */
+/* message.c: answers s->hdr with s->in. 0; -errno: the connection ends. */
 int vfio_message(struct vfio_server *s);
 
 #endif

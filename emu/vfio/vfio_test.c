@@ -269,6 +269,107 @@ static void test_hostile(struct loop *loop)
 	client_close(&c);
 }
 
+/* The messages below wait in the socket until the loop runs. */
+static void write_put(struct client *c, u64 off, u64 v, u32 len)
+{
+	struct {
+		u64 off;
+		u32 region, count;
+		u64 v;
+	} m = { off, 0, len, v };
+
+	if (!client_put(c, VFIO_CMD_REGION_WRITE, VFIO_FLAG_NO_REPLY, &m, 16 + len, NULL, 0))
+		abort();
+}
+
+static void map_put(struct client *c, u64 iova, int fd)
+{
+	struct {
+		u32 argsz, flags;
+		u64 offset, iova, size;
+	} m = { sizeof(m), RW, 0, iova, 4096 };
+
+	if (!client_put(c, VFIO_CMD_DMA_MAP, VFIO_FLAG_NO_REPLY, &m, sizeof(m), &fd, fd >= 0))
+		abort();
+}
+
+/* The first byte there; -1: no memory. */
+static int byte_at(u64 iova)
+{
+	const u8 *p = vfio_dma(dev.s, iova, 1, false);
+
+	return p ? *p : -1;
+}
+
+/* Messages that are received together, and in parts. */
+static void test_stream(struct loop *loop)
+{
+	enum {
+		SIZE = 40,
+		WRITES = VFIO_TURN / SIZE
+	};
+	struct vfio_hdr hdr = { 1, VFIO_CMD_REGION_WRITE, SIZE, VFIO_FLAG_NO_REPLY, 0 };
+	u8 one[SIZE] = { 0 };
+	int other = memfd_create("other", MFD_CLOEXEC);
+	bool early = false;
+	struct client c;
+	u64 before;
+	u32 i;
+
+	client_open(&c, loop, path);
+	if (!client_start(&c) || ftruncate(other, 4096) || pwrite(other, "o", 1, 0) != 1)
+		abort();
+	c.mem[0] = 'c';
+	write_put(&c, 0x500, 1, 8);
+	write_put(&c, 0x508, 2, 8);
+	write_put(&c, 0x500, 3, 8);
+	loop_run_idle(loop, 0);
+	row(120, "several, in their order", dev.reg[0x500] == 3 && dev.reg[0x508] == 2);
+	memcpy(one, &hdr, sizeof(hdr));
+	memcpy(one + 16, (u32[]){ 0x600, 0, 0, 8, 0x55 }, 20);
+	for (i = 0; i < SIZE; i++) {
+		early |= dev.reg[0x600];
+		if (send(c.fd, one + i, 1, MSG_NOSIGNAL) == 1)
+			loop_run_idle(loop, 0);
+	}
+	row(121, "a byte at a time", !early && dev.reg[0x600] == 0x55);
+	before = counter(VFIO_CTR_REGION_WRITES);
+	for (i = 0; i < 3 * WRITES; i++)
+		write_put(&c, 0x500, i, 8);
+	row(122, "others have their turn",
+	    !dev.s->client.ops->readable(&dev.s->client) && counter(VFIO_CTR_REGION_WRITES) == before + WRITES);
+	loop_run_idle(loop, 0);
+	row(123, "the rest follows", counter(VFIO_CTR_REGION_WRITES) == before + 3 * (u64)WRITES);
+	write_put(&c, 0x500, 0, 8);
+	map_put(&c, 1 << 20, c.memfd);
+	map_put(&c, 2 << 20, -1);
+	map_put(&c, 3 << 20, other);
+	loop_run_idle(loop, 0);
+	row(124, "each has its own descriptors",
+	    byte_at(1 << 20) == 'c' && byte_at(2 << 20) < 0 && byte_at(3 << 20) == 'o');
+	for (i = 0; i < WRITES - 1; i++)
+		write_put(&c, 0x500, 0, 8);
+	map_put(&c, 4 << 20, -1);
+	map_put(&c, 5 << 20, c.memfd);
+	loop_run_idle(loop, 0);
+	row(125, "one without, of which a read ends within", byte_at(4 << 20) < 0 && byte_at(5 << 20) == 'c');
+	for (i = 0; i < WRITES - 1; i++)
+		write_put(&c, 0x500, 0, 8);
+	map_put(&c, 6 << 20, c.memfd);
+	map_put(&c, 7 << 20, other);
+	loop_run_idle(loop, 0);
+	row(126, "one with a descriptor, of which a read ends within",
+	    byte_at(6 << 20) == 'c' && byte_at(7 << 20) == 'o');
+	for (i = 0; i < WRITES; i++)
+		write_put(&c, 0x500, 0, i < 2 ? 4 : 8);
+	map_put(&c, 8 << 20, c.memfd);
+	map_put(&c, 9 << 20, other);
+	loop_run_idle(loop, 0);
+	row(127, "whose header a read ends within", byte_at(8 << 20) == 'c' && byte_at(9 << 20) == 'o');
+	close(other);
+	client_close(&c);
+}
+
 /* Somebody who sends for ever and never reads is at the end when the socket is full; the loop comes back in between. */
 static void test_flood(struct loop *loop)
 {
@@ -360,6 +461,7 @@ int main(void)
 	test_vectors(&c);
 	client_close(&c);
 	test_hostile(loop);
+	test_stream(loop);
 	test_flood(loop);
 	test_coming_and_going(loop);
 	vfio_server_destroy(dev.s);

@@ -6,13 +6,14 @@ later release with its own libraries.
 
 import contextlib
 import ctypes
+import pathlib
 import re
 import shutil
 import signal
 import subprocess
 
 from image import cache_lock, layer
-from packages import LATER, alone, backports, digest, fail, later, resolve, unpack
+from packages import LATER, alone, backports, digest, fail, later, remembered, resolve, unpack
 
 # Without the libraries that they need: those are there where the machine's own QEMU is.
 PACKAGES = {
@@ -69,12 +70,21 @@ def complete(arch):
     return str(folder / "qemu")
 
 
+def said(program, *argv):
+    """What it prints, remembered for this state of its file, since it takes a while to start; raises where it fails."""
+
+    def find():
+        return subprocess.run([program, *argv], capture_output=True, text=True, check=True, timeout=20).stdout
+
+    st = pathlib.Path(shutil.which(program) or program).stat()
+    return remembered([program, st.st_mtime_ns, st.st_size, *argv], (), find)
+
+
 def has_vfio_user(program):
     """Whether it has the device, and one that works."""
-    argv = [program, "-device", "vfio-user-pci,help"]
-    if version(program) < VFIO_USER:
-        return False
-    return not subprocess.run(argv, capture_output=True, check=False, timeout=20).returncode
+    with contextlib.suppress(OSError, subprocess.SubprocessError):
+        return version(program) >= VFIO_USER and bool(said(program, "-device", "vfio-user-pci,help"))
+    return False
 
 
 def with_vfio_user(wanted, arch):
@@ -116,7 +126,6 @@ def find(wanted, arch):
 def version(program):
     """(10, 0, 2) of 10.0.2; of one that does not run the oldest that will do."""
     with contextlib.suppress(OSError, subprocess.SubprocessError):
-        said = subprocess.run([program, "--version"], capture_output=True, text=True, check=True, timeout=20).stdout
-        if m := re.search(r"version (\d+)\.(\d+)\.(\d+)", said):
+        if m := re.search(r"version (\d+)\.(\d+)\.(\d+)", said(program, "--version")):
             return tuple(map(int, m.groups()))
     return 7, 2, 0
