@@ -80,7 +80,7 @@ int shim_netlink_name(int fd, struct sockaddr *addr, socklen_t *len, bool own)
 	return 0;
 }
 
-static ssize_t netlink_send(struct shim_file *f, const struct msghdr *msg)
+static ssize_t netlink_send(struct shim_file *f, int fd, const struct msghdr *msg)
 {
 	const struct sockaddr_nl own = netlink_name(f);
 	size_t len = sizeof(own), i;
@@ -97,7 +97,7 @@ static ssize_t netlink_send(struct shim_file *f, const struct msghdr *msg)
 	memcpy(buf, &own, sizeof(own));
 	for (len = sizeof(own), i = 0; i < msg->msg_iovlen; len += msg->msg_iov[i++].iov_len)
 		memcpy(buf + len, msg->msg_iov[i].iov_base, msg->msg_iov[i].iov_len);
-	n = shim_write(f, buf, len);
+	n = shim_write(f, fd, buf, len);
 	free(buf);
 	return n < 0 ? n : n - (ssize_t)sizeof(own);
 }
@@ -105,7 +105,7 @@ static ssize_t netlink_send(struct shim_file *f, const struct msghdr *msg)
 ssize_t shim_netlink_send(int fd, const struct msghdr *msg)
 {
 	struct shim_file *f = shim_file_get(fd);
-	ssize_t n = f ? netlink_send(f, msg) : -1;
+	ssize_t n = f ? netlink_send(f, fd, msg) : -1;
 
 	errno = f ? errno : EBADF;
 	shim_file_put(f);

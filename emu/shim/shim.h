@@ -21,7 +21,7 @@
 struct shim_file {
 	enum uv_kind kind;
 	unsigned int unit;
-	int fd;
+	int fd;             /* that it was opened with */
 	int rpc[SHIM_RPCS]; /* its connections to the daemon, then -1 */
 	unsigned int busy;  /* a bit for each: it carries a request */
 	int kick; /* uverbs: the daemon's eventfd. rdma_cm: the file again, to wait for events when fd is closed already */
@@ -108,8 +108,9 @@ bool shim_own_process(void);
 
 /* command.c */
 int shim_open(enum uv_kind kind, unsigned int unit, int flags);
-ssize_t shim_write(struct shim_file *f, const void *buf, size_t len);
-ssize_t shim_read(struct shim_file *f, void *buf, size_t len);
+/* @fd: one of its descriptors. The one that it was opened with may be closed, or another file. */
+ssize_t shim_write(struct shim_file *f, int fd, const void *buf, size_t len);
+ssize_t shim_read(const struct shim_file *f, int fd, void *buf, size_t len);
 int shim_ioctl(struct shim_file *f, unsigned long request, void *arg);
 
 /* addr.c */
