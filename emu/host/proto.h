@@ -43,7 +43,7 @@ struct uv_request {
 };
 
 enum uv_write_flag {
-	UV_KEEP_EVENTS = 1 /* DESTROY_ID returns -EAGAIN while the id has unread events */
+	UV_KEEP_EVENTS = 1 /* DESTROY_ID and LEAVE_MCAST return -EAGAIN while the id or the group has unread events */
 };
 
 struct uv_open {

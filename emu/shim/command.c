@@ -279,12 +279,12 @@ static pid_t thread_id(void)
 }
 
 /*
- * DESTROY_ID discards unread events of the id. A thread that poll() has woken for such an event calls GET_EVENT next, and blocks
- * forever if another thread has destroyed the id meanwhile: rping of rdma-core 65 does both. In the kernel this window is a few
- * microseconds, here a context switch between three processes. So DESTROY_ID waits until the thread that reads events has
- * read those of the id. A thread that never reads them delays the first DESTROY_ID by EVENT_WAIT_US, later ones by less.
+ * DESTROY_ID discards unread events of the id, LEAVE_MCAST those of the group. A thread that poll() has woken for such an event calls
+ * GET_EVENT next, and blocks forever if another thread has discarded the event meanwhile: rping of rdma-core 65 does both. In the
+ * kernel this window is a few microseconds, here a context switch between three processes. So these commands wait until the thread that
+ * reads events has read those. A thread that never reads them delays the first such command by EVENT_WAIT_US, later ones by less.
  */
-static ssize_t destroy_id(struct shim_file *f, const void *buf, size_t len)
+static ssize_t destroy(struct shim_file *f, const void *buf, size_t len)
 {
 	pid_t reader = __atomic_load_n(&f->event_thread, __ATOMIC_RELAXED);
 	unsigned int us;
@@ -325,8 +325,9 @@ ssize_t shim_write(struct shim_file *f, int fd, const void *buf, size_t len)
 	done = f->kind == UV_UVERBS ? command_doorbell(f, hdr, hdr + 1, len - sizeof(*hdr)) : 0;
 	if (done)
 		return done < 0 ? -1 : (ssize_t)len;
-	if (f->kind == UV_RDMA_CM && hdr->command == RDMA_USER_CM_CMD_DESTROY_ID)
-		return destroy_id(f, buf, len);
+	if (f->kind == UV_RDMA_CM &&
+	    (hdr->command == RDMA_USER_CM_CMD_DESTROY_ID || hdr->command == RDMA_USER_CM_CMD_LEAVE_MCAST))
+		return destroy(f, buf, len);
 	if (f->kind == UV_RDMA_CM && hdr->command == RDMA_USER_CM_CMD_GET_EVENT)
 		__atomic_store_n(&f->event_thread, thread_id(), __ATOMIC_RELAXED);
 	for (;;) {

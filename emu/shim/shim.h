@@ -35,7 +35,7 @@ struct shim_file {
 	} netlink;
 	struct shim_file *parent; /* of a channel: the uverbs file; NULL when that is closed */
 	pid_t event_thread;       /* rdma_cm: thread of the last GET_EVENT; 0: none yet */
-	unsigned int event_wait;  /* rdma_cm: us that DESTROY_ID waits for other threads */
+	unsigned int event_wait;  /* rdma_cm: us that DESTROY_ID and LEAVE_MCAST wait for other threads */
 	unsigned int refs; /* descriptors, and calls under way: a close does not end what another thread waits in */
 };
 
