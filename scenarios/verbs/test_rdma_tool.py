@@ -12,7 +12,7 @@ import sys
 
 import pytest
 from muslin import free_port, wait_until
-from test_sysfs import at, ethernet  # noqa: F401
+from test_sysfs import ETHERNET, at  # noqa: F401
 
 
 @pytest.fixture

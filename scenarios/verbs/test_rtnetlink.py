@@ -21,14 +21,6 @@ host w1 iwarp 127.83.12.1
 """
 
 
-@pytest.fixture(scope="module")
-def ethernet(muslin_make_fabric):
-    fabric = muslin_make_fabric("rtnetlink")
-    fabric.up(ETHERNET)
-    yield fabric
-    fabric.down()
-
-
 def ip(fabric, host, *args):
     return [x for x in json.loads(fabric.run(host, "ip", "-j", *args) or "[]") if x]
 
