@@ -2,6 +2,7 @@
 /* Calls on sockets that carry IP addresses. */
 #include <errno.h>
 #include <netinet/in.h>
+#include <stdint.h>
 #include <string.h>
 #include <sys/socket.h>
 
@@ -99,8 +100,10 @@ ssize_t sendto(int fd, const void *buf, size_t n, int flags, __CONST_SOCKADDR_AR
 	struct sockaddr_storage to;
 	struct msghdr m = { .msg_name = &to, .msg_namelen = len, .msg_iov = &iov, .msg_iovlen = 1 };
 
-	if (shim_netlink(fd))
+	if (shim_netlink(fd)) {
+		m.msg_name = (void *)(uintptr_t)ADDR(addr);
 		return shim_netlink_send(fd, &m);
+	}
 	if (!shim_addr_out(&to, ADDR(addr), len))
 		return REAL(sendto)(fd, buf, n, flags, ADDR(addr), len);
 	return send_from_own(fd, &m, flags);

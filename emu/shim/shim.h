@@ -31,7 +31,8 @@ struct shim_file {
 	uint64_t cookie;          /* by which a child attaches */
 	struct uv_shared *shared; /* uverbs only */
 	struct {
-		unsigned int port, groups; /* of its address */
+		unsigned int port, groups; /* of its address; a bit for each group */
+		int type;
 	} netlink;
 	struct shim_file *parent; /* of a channel: the uverbs file; NULL when that is closed */
 	pid_t event_thread;       /* rdma_cm: thread of the last GET_EVENT; 0: none yet */
