@@ -86,6 +86,15 @@ def mounted(guests):
     a.run("umount /mnt", timeout=60)
 
 
+@pytest.fixture(scope="module")
+def ethernet(request, muslin_make_fabric):
+    """A fabric of the topology that the module has as ETHERNET."""
+    fabric = muslin_make_fabric(request.module.__name__.removeprefix("test_"))
+    fabric.up(request.module.ETHERNET)
+    yield fabric
+    fabric.down()
+
+
 @pytest.fixture
 def folder():
     """A directory that any user may enter."""

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * Netlink sockets of NETLINK_RDMA (nldev.c) and NETLINK_ROUTE (rtnl.c). A socket is one end of a pair, of which the daemon has the other;
- * requests come as writes, answers go into the pair. What the program does not read fills the pair, and further requests fail with
- * ENOBUFS.
+ * requests come as writes, answers and events go into the pair. What the program does not read fills the pair, then a queue, and further
+ * requests fail with ENOBUFS.
+ *
+ * A dump of many objects takes turns: a turn ends after TURN_COST, and the next one begins when the program has read what there is. As in
+ * the kernel a socket has one such dump at a time. A write of many requests takes turns, too: its result is deferred to the last one.
  */
 #include "emu/host/netlink.h"
 
@@ -14,15 +17,46 @@
 #include "emu/lib/passed.h"
 
 #define SOCKET_BUFFER (1 << 20)
+#define QUEUE_MAX \
+	(256 << 10) /* bytes: more than a turn, or all interfaces, addresses, routes and neighbours of a host */
+#define TURN_COST    4096
+#define REQUEST_COST 64
+#define OBJECT_COST  8 /* of an object that is sent; 1 of one that is not */
 
 static const struct {
 	int protocol;
 	nl_answer_fn *answer;
 } families[] = { { NETLINK_ROUTE, rtnl_answer }, { NETLINK_RDMA, nldev_answer } };
 
+struct nl_datagram {
+	struct list link;
+	u32 len;
+	u8 data[];
+};
+
+/* A port of the host, whose events go to a socket. */
+struct nl_port {
+	struct mad_watch watch;
+	struct nl_socket *socket;
+	u8 port;
+};
+
 struct nl_socket {
 	int fd;
 	nl_answer_fn *answer;
+	struct uv_file *file;
+	struct list queue;
+	u32 queued; /* bytes in it */
+	struct loop_fd writable;
+	struct loop_timer turn;
+	struct {
+		struct nlmsghdr req; /* without attributes; nlmsg_len 0: there is none */
+		u32 portid;
+		struct nl_position next;
+	} dump;
+	bool due; /* the rest of one deferred write may be handled */
+	u32 groups;
+	struct nl_port port[UV_PORTS];
 };
 
 /* Messages */
@@ -38,7 +72,7 @@ void nl_begin(struct nl_call *c, u16 type)
 	c->msg = c->len;
 	*message(c) = (struct nlmsghdr){ .nlmsg_len = NLMSG_HDRLEN,
 					 .nlmsg_type = type,
-					 .nlmsg_flags = c->dump ? NLM_F_MULTI : 0,
+					 .nlmsg_flags = c->dump && type != NLMSG_ERROR ? NLM_F_MULTI : 0,
 					 .nlmsg_seq = c->req->nlmsg_seq,
 					 .nlmsg_pid = c->portid };
 	c->len += NLMSG_HDRLEN;
@@ -108,24 +142,78 @@ bool nl_has_room(const struct nl_call *c, u32 len)
 	return c->len + len <= NL_ANSWER_MAX;
 }
 
+/* Sending */
+
+static bool socket_send(const struct nl_socket *s, const void *data, u32 len)
+{
+	return send(s->fd, data, len, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)len;
+}
+
+static int queue_add(struct nl_socket *s, const void *data, u32 len)
+{
+	struct nl_datagram *d = s->queued + len <= QUEUE_MAX ? malloc(sizeof(*d) + len) : NULL;
+
+	if (!d)
+		return -ENOBUFS;
+	if (list_empty(&s->queue) && loop_fd_add(uv_server_loop(s->file->server), &s->writable, EPOLLOUT)) {
+		free(d);
+		return -ENOBUFS;
+	}
+	d->len = len;
+	memcpy(d->data, data, len);
+	list_add(&s->queue, &d->link);
+	s->queued += len;
+	return 0;
+}
+
+static void queue_remove(struct nl_socket *s, struct nl_datagram *d)
+{
+	s->queued -= d->len;
+	list_del(&d->link);
+	free(d);
+	if (list_empty(&s->queue))
+		loop_fd_del(&s->writable);
+}
+
+static void queue_clear(struct nl_socket *s)
+{
+	while (!list_empty(&s->queue))
+		queue_remove(s, list_first(&s->queue, struct nl_datagram, link));
+}
+
 void nl_send(struct nl_call *c)
 {
-	if (c->len && !c->err && send(c->sock, c->out.buf, c->len, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
-		c->err = -ENOBUFS;
+	struct nl_socket *s = c->socket;
+
+	if (c->len && !c->err && !(list_empty(&s->queue) && socket_send(s, c->out.buf, c->len)))
+		c->err = queue_add(s, c->out.buf, c->len);
 	c->len = c->msg = 0;
 }
 
-/* The acknowledgement (0) or the error of a request, or the end of a dump. */
+bool nl_due(struct nl_call *c, u64 file, u32 object)
+{
+	if (file < c->at.file || (file == c->at.file && object < c->at.object))
+		return false;
+	if (!c->more && (c->cost >= TURN_COST || c->err)) {
+		c->more = true;
+		c->next = (struct nl_position){ file, object };
+	}
+	c->cost += c->more ? 0 : OBJECT_COST;
+	return !c->more;
+}
+
+/* The acknowledgement (0) or the error of a request, which has the request unless that is too long; or the end of a dump. */
 static void end(struct nl_call *c, int result)
 {
-	struct nlmsgerr e = { .error = result, .msg = *c->req };
-	bool done = c->dump && !result;
+	bool done = c->dump && !result, whole = result && c->req->nlmsg_len <= NL_ANSWER_MAX / 2;
+	u32 copied = done ? 0 : whole ? c->req->nlmsg_len : NLMSG_HDRLEN;
 
-	if (!nl_has_room(c, NLMSG_HDRLEN + sizeof(e)))
+	if (!nl_has_room(c, NLMSG_HDRLEN + (u32)sizeof(result) + NLMSG_ALIGN(copied)))
 		nl_send(c);
 	nl_begin(c, done ? NLMSG_DONE : NLMSG_ERROR);
-	message(c)->nlmsg_flags |= done ? 0 : NLM_F_CAPPED;
-	nl_raw(c, &e, done ? sizeof(e.error) : sizeof(e));
+	message(c)->nlmsg_flags |= done || whole ? 0 : NLM_F_CAPPED;
+	nl_raw(c, &result, sizeof(result));
+	nl_raw(c, c->req, copied);
 	nl_send(c);
 }
 
@@ -168,38 +256,207 @@ bool nl_is(const struct nlattr *a, const char *text)
 
 /* The socket */
 
-/* @in begins with the address of the socket, which has a struct sockaddr_nl's size: requests behind it are aligned. */
+/* A turn in the next iteration of the loop. Not a task: commands of other files may run tasks before they end. */
+static void turn_set(struct nl_socket *s)
+{
+	struct loop *loop = uv_server_loop(s->file->server);
+
+	loop_timer_set(loop, &s->turn, loop_now(loop).ns + 1);
+}
+
+static void dump_next(struct nl_socket *s)
+{
+	if (s->dump.req.nlmsg_len && list_empty(&s->queue))
+		turn_set(s);
+}
+
+static void dump_end(struct nl_call *c, int result)
+{
+	struct nl_socket *s = c->socket;
+
+	s->dump.req.nlmsg_len = 0;
+	if (!c->more || result || c->err) {
+		end(c, result);
+		return;
+	}
+	s->dump.req = *c->req;
+	s->dump.req.nlmsg_len = NLMSG_HDRLEN;
+	s->dump.portid = c->portid;
+	s->dump.next = c->next;
+	dump_next(s);
+}
+
+static void dump_turn(struct nl_socket *s)
+{
+	const struct nlmsghdr req = s->dump.req;
+	struct nl_call c = { .host = s->file->host,
+			     .server = s->file->server,
+			     .socket = s,
+			     .portid = s->dump.portid,
+			     .req = &req,
+			     .dump = true,
+			     .at = s->dump.next };
+
+	dump_end(&c, s->answer(&c));
+	nl_send(&c);
+}
+
+static void on_turn(struct loop_timer *t, struct now now)
+{
+	struct nl_socket *s = container_of(t, struct nl_socket, turn);
+
+	if (s->dump.req.nlmsg_len && list_empty(&s->queue))
+		dump_turn(s);
+	s->due = true;
+	uv_server_moved(s->file->server);
+	s->due = false;
+}
+
+static void on_writable(struct loop_fd *w, u32 events, struct now now)
+{
+	struct nl_socket *s = container_of(w, struct nl_socket, writable);
+	struct nl_datagram *d, *tmp;
+
+	if (events & (EPOLLHUP | EPOLLERR)) { /* the program has closed its end */
+		s->dump.req.nlmsg_len = 0;
+		queue_clear(s);
+		return;
+	}
+	list_for_each_safe (d, tmp, &s->queue, link) {
+		if (!socket_send(s, d->data, d->len))
+			return;
+		queue_remove(s, d);
+	}
+	dump_next(s);
+}
+
+/* Handles a message. */
+static void request(struct nl_call *c, const struct nlmsghdr *hdr)
+{
+	struct nl_socket *s = c->socket;
+	int result;
+
+	c->cost += REQUEST_COST;
+	c->dump = (hdr->nlmsg_flags & NLM_F_DUMP) != 0;
+	c->more = false;
+	if (c->dump && s->dump.req.nlmsg_len) {
+		end(c, -EBUSY);
+		return;
+	}
+	result = s->answer(c);
+	if (c->dump)
+		dump_end(c, result);
+	else if (result || hdr->nlmsg_flags & NLM_F_ACK)
+		end(c, result);
+	nl_send(c);
+}
+
+/*
+ * @in begins with the address of the socket, which has a struct sockaddr_nl's size: requests behind it are aligned. @f->again: the offset
+ * of the first message that is not yet handled.
+ */
 static ssize_t netlink_command(struct uv_file *f, const void *in, size_t in_len, int fd, void *out, size_t *out_len,
 			       int *out_fd)
 {
-	const struct nl_socket *s = f->priv;
-	struct nl_call c = { .host = f->host, .server = f->server, .sock = s->fd };
+	struct nl_socket *s = f->priv;
+	struct nl_call c = { .host = f->host, .server = f->server, .socket = s };
 	const u8 *at = in, *last = at + in_len;
 	struct sockaddr_nl own;
 	struct nlmsghdr hdr;
-	int result;
 
 	*out_len = 0;
+	if (f->again) { /* other deferred writes have the next turns */
+		s->due = false;
+		turn_set(s);
+	}
 	if (in_len < sizeof(own))
 		return -EINVAL;
+	if (in_len == sizeof(own))
+		return -ENODATA;
 	memcpy(&own, in, sizeof(own));
-	at += sizeof(own);
+	at += max((size_t)f->again, sizeof(own));
 	c.portid = own.nl_pid;
 	while (!c.err && last - at >= (long)sizeof(hdr)) {
+		if (c.cost >= TURN_COST) {
+			f->deferral = (struct uv_deferral){ .until = 1, .again = (u32)(at - (const u8 *)in) };
+			turn_set(s);
+			break;
+		}
 		c.req = (const void *)at;
 		hdr = *c.req;
 		if (hdr.nlmsg_len < sizeof(hdr) || hdr.nlmsg_len > last - at)
 			break;
 		at += min((long)NLMSG_ALIGN(hdr.nlmsg_len), (long)(last - at));
-		if (!(hdr.nlmsg_flags & NLM_F_REQUEST) || hdr.nlmsg_type < NLMSG_MIN_TYPE)
-			continue;
-		c.dump = (hdr.nlmsg_flags & NLM_F_DUMP) != 0;
-		result = s->answer(&c);
-		if (result || c.dump || hdr.nlmsg_flags & NLM_F_ACK)
-			end(&c, result);
-		nl_send(&c);
+		if (hdr.nlmsg_flags & NLM_F_REQUEST && hdr.nlmsg_type >= NLMSG_MIN_TYPE)
+			request(&c, &hdr);
+		else
+			c.cost++;
 	}
 	return c.err ? c.err : (ssize_t)in_len;
+}
+
+static bool netlink_ready(struct uv_file *f, const struct uv_deferral *h, ssize_t *result)
+{
+	const struct nl_socket *s = f->priv;
+
+	return s->due;
+}
+
+/* Events */
+
+static void events_send(struct nl_socket *s, const struct wire_port *port, bool addresses, bool gone)
+{
+	static const struct nlmsghdr none;
+	struct nl_call c = { .host = s->file->host, .server = s->file->server, .socket = s, .req = &none };
+
+	rtnl_events(&c, s->groups, port, addresses, gone);
+	nl_send(&c);
+}
+
+static void on_port_event(struct mad_watch *w, enum wire_port_event event)
+{
+	const struct nl_port *p = container_of(w, struct nl_port, watch);
+
+	if (event == WIRE_PORT_ACTIVE || event == WIRE_PORT_ERR)
+		events_send(p->socket, p->socket->file->host->port[p->port], false, false);
+}
+
+/* The groups of which the socket is a member are @groups now. */
+static int netlink_ioctl(struct uv_file *f, u32 groups, void *arg, size_t len)
+{
+	struct nl_socket *s = f->priv;
+
+	s->groups = s->answer == rtnl_answer ? groups : 0;
+	return 0;
+}
+
+static void plugged_one(void *arg, struct uv_file *f)
+{
+	const bool *gone = arg;
+	u8 i;
+
+	for (i = 0; i < f->host->nports; i++)
+		events_send(f->priv, f->host->port[i], true, *gone);
+}
+
+void netlink_plugged(struct uv_server *s, const struct uv_host *host, bool gone)
+{
+	uv_server_each_file(s, host, &netlink_file_ops, plugged_one, &gone);
+}
+
+/* Opening and closing */
+
+static void watch_ports(struct nl_socket *s)
+{
+	const struct uv_host *h = s->file->host;
+	u8 i;
+
+	for (i = 0; i < UV_PORTS; i++) {
+		s->port[i] = (struct nl_port){ .watch.fn = on_port_event, .socket = s, .port = i };
+		list_init(&s->port[i].watch.link);
+		if (i < h->nports && h->mad[i] && s->answer == rtnl_answer)
+			mad_port_watch(h->mad[i], &s->port[i].watch);
+	}
 }
 
 /* @unit: the protocol. */
@@ -213,7 +470,7 @@ static int netlink_open(struct uv_file *f, u32 unit, int *fd, int *extra)
 		i++;
 	if (i == ARRAY_SIZE(families))
 		return -EPROTONOSUPPORT;
-	s = malloc(sizeof(*s));
+	s = calloc(1, sizeof(*s));
 	if (!s)
 		return -ENOMEM;
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds) < 0) {
@@ -221,7 +478,13 @@ static int netlink_open(struct uv_file *f, u32 unit, int *fd, int *extra)
 		return -errno;
 	}
 	setsockopt(fds[0], SOL_SOCKET, SO_SNDBUF, &size, sizeof(size));
-	*s = (struct nl_socket){ fds[0], families[i].answer };
+	s->fd = fds[0];
+	s->answer = families[i].answer;
+	s->file = f;
+	list_init(&s->queue);
+	s->writable = (struct loop_fd){ .fd = s->fd, .fn = on_writable };
+	s->turn.fn = on_turn;
+	watch_ports(s);
 	f->priv = s;
 	*fd = fds[1];
 	return 0;
@@ -230,11 +493,18 @@ static int netlink_open(struct uv_file *f, u32 unit, int *fd, int *extra)
 static void netlink_close(struct uv_file *f)
 {
 	struct nl_socket *s = f->priv;
+	u8 i;
 
+	for (i = 0; i < UV_PORTS; i++)
+		mad_port_unwatch(&s->port[i].watch);
+	loop_timer_cancel(&s->turn);
+	queue_clear(s);
 	passed_close_socket(s->fd, 0);
 	free(s);
 }
 
 const struct uv_file_ops netlink_file_ops = { .open = netlink_open,
 					      .command = netlink_command,
+					      .ioctl = netlink_ioctl,
+					      .ready = netlink_ready,
 					      .close = netlink_close };

@@ -61,8 +61,15 @@ int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
 		data += 2, size -= 2;
 		n = min(n, size);
 		memcpy((u8 *)in + head, data, n);
-		out_len = sizeof(out);
-		netlink_file_ops.command(&f[i], in, head + n, -1, out, &out_len, &out_fd);
+		f[i].again = 0;
+		do { /* a turn at a time, as the server does */
+			f[i].deferral = (struct uv_deferral){ 0 };
+			out_len = sizeof(out);
+			netlink_file_ops.command(&f[i], in, head + n, -1, out, &out_len, &out_fd);
+			f[i].again = f[i].deferral.again;
+		} while (f[i].again);
+		if (n & 8)
+			desk_run(&d, 1);
 		while (n & 4 && recv(fd[i], out, sizeof(out), MSG_DONTWAIT) > 0)
 			continue;
 	}

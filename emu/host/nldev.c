@@ -18,9 +18,9 @@
 #include "emu/host/netlink.h"
 #include "emu/host/ucma.h"
 
-#define ENTRY_MAX    384       /* table entry: an rdma_cm id has two addresses */
-#define RANGE_ROOM   128       /* a range of queue pairs, and the rest of its entry */
-#define LOOKS_MAX    (1 << 18) /* queue pairs examined for the SRQs of an answer: later SRQs are listed without */
+#define ENTRY_MAX    384 /* table entry: an rdma_cm id has two addresses */
+#define RANGE_SIZE   20  /* a range of queue pairs */
+#define RANGE_ROOM   128 /* a range of queue pairs, and the rest of its entry */
 #define DEVICE_INDEX 0
 #define UVERBS_ABI   1
 #define UVERBS_MAJOR 231
@@ -28,7 +28,6 @@
 struct nldev_call {
 	struct nl_call *nl;
 	const struct nlattr *attr[RDMA_NLDEV_ATTR_MAX];
-	u32 looks;
 	u32 table; /* offset of the table of objects in this message; 0: none */
 };
 
@@ -259,14 +258,12 @@ static void table_end(struct nldev_call *c)
 	nl_send(c->nl);
 }
 
-/* False: the socket is full. */
-static bool entry_end(struct nldev_call *c, u32 entry, pid_t pid)
+static void entry_end(struct nldev_call *c, u32 entry, pid_t pid)
 {
 	nl_put_u32(c->nl, RDMA_NLDEV_ATTR_RES_PID, (u32)pid);
 	nl_nest_end(c->nl, entry);
 	if (!nl_has_room(c->nl, ENTRY_MAX))
 		table_end(c);
-	return !c->nl->err;
 }
 
 /* One uverbs file in a list. */
@@ -275,9 +272,16 @@ struct file_list {
 	struct uverbs *u;
 	u32 ctxn;
 	pid_t pid;
+	u32 n; /* objects looked at, where they have no place in a table */
 };
 
-static bool put_qp(const struct file_list *l, const struct verbs_qp *qp)
+/* Whether the object @n of the file is to be put now; false with nl->more: the turn is over. */
+static bool is_due(const struct file_list *l, u32 n)
+{
+	return nl_due(l->c->nl, l->u->file->owner, n);
+}
+
+static void put_qp(const struct file_list *l, const struct verbs_qp *qp)
 {
 	struct nldev_call *c = l->c;
 	u32 entry = entry_begin(c, RDMA_NLDEV_ATTR_RES_QP, RDMA_NLDEV_ATTR_RES_QP_ENTRY);
@@ -298,7 +302,7 @@ static bool put_qp(const struct file_list *l, const struct verbs_qp *qp)
 		nl_put_u8(c->nl, RDMA_NLDEV_ATTR_RES_PATH_MIG_STATE, a.path_mig_state);
 	nl_put_u8(c->nl, RDMA_NLDEV_ATTR_RES_TYPE, qp->limits.type);
 	nl_put_u8(c->nl, RDMA_NLDEV_ATTR_RES_STATE, a.state);
-	return entry_end(c, entry, l->pid);
+	entry_end(c, entry, l->pid);
 }
 
 static void put_qps(struct file_list *l)
@@ -307,8 +311,8 @@ static void put_qps(struct file_list *l)
 	u32 i;
 
 	table_for_each (&l->u->verbs.qps, i, qp)
-		if (!put_qp(l, qp))
-			return;
+		if (is_due(l, i))
+			put_qp(l, qp);
 }
 
 static void put_cqs(struct file_list *l)
@@ -318,14 +322,15 @@ static void put_cqs(struct file_list *l)
 	u32 i, entry;
 
 	table_for_each (&l->u->verbs.cqs, i, cq) {
+		if (!is_due(l, i))
+			continue;
 		entry = entry_begin(c, RDMA_NLDEV_ATTR_RES_CQ, RDMA_NLDEV_ATTR_RES_CQ_ENTRY);
 		nl_put_u32(c->nl, RDMA_NLDEV_ATTR_RES_CQE, container_of(cq, struct uv_cq, cq)->ring.ring.mask);
 		nl_put_u64(c->nl, RDMA_NLDEV_ATTR_RES_USECNT,
 			   hca_cq_resource(l->u->verbs.ctx, cq->cqn).users + cq->specials);
 		nl_put_u32(c->nl, RDMA_NLDEV_ATTR_RES_CQN, cq->cqn);
 		nl_put_u32(c->nl, RDMA_NLDEV_ATTR_RES_CTXN, l->ctxn);
-		if (!entry_end(c, entry, l->pid))
-			return;
+		entry_end(c, entry, l->pid);
 	}
 }
 
@@ -353,8 +358,9 @@ static void put_srq_qps(struct file_list *l, u32 srqn, u32 users)
 	const struct verbs_qp *qp;
 
 	table_for_each (&l->u->verbs.qps, i, qp) {
-		if (!users || c->looks++ >= LOOKS_MAX)
+		if (!users)
 			break;
+		c->nl->cost++;
 		if (hca_qp_srqn(l->u->verbs.ctx, qp->qpn) != srqn)
 			continue;
 		users--;
@@ -377,26 +383,33 @@ static void put_srqs(struct file_list *l)
 	u32 i, entry;
 
 	table_for_each (&l->u->verbs.srqs, i, srq) {
+		if (!is_due(l, i))
+			continue;
 		r = hca_srq_resource(l->u->verbs.ctx, srq->srqn);
+		if (!nl_has_room(c->nl, (u32)min((u64)r.users * RANGE_SIZE, (u64)NL_ANSWER_MAX / 2) + ENTRY_MAX))
+			table_end(c); /* for more of its ranges */
 		entry = entry_begin(c, RDMA_NLDEV_ATTR_RES_SRQ, RDMA_NLDEV_ATTR_RES_SRQ_ENTRY);
 		nl_put_u32(c->nl, RDMA_NLDEV_ATTR_RES_SRQN, srq->srqn);
 		nl_put_u8(c->nl, RDMA_NLDEV_ATTR_RES_TYPE, IB_UVERBS_SRQT_BASIC);
 		nl_put_u32(c->nl, RDMA_NLDEV_ATTR_RES_PDN, r.pdn);
 		put_srq_qps(l, srq->srqn, r.users);
-		if (!entry_end(c, entry, l->pid))
-			return;
+		entry_end(c, entry, l->pid);
 	}
 }
 
 static bool put_pd(void *arg, const struct hca_resource *r)
 {
-	const struct file_list *l = arg;
-	u32 entry = entry_begin(l->c, RDMA_NLDEV_ATTR_RES_PD, RDMA_NLDEV_ATTR_RES_PD_ENTRY);
+	struct file_list *l = arg;
+	u32 entry;
 
+	if (!is_due(l, l->n++))
+		return !l->c->nl->more;
+	entry = entry_begin(l->c, RDMA_NLDEV_ATTR_RES_PD, RDMA_NLDEV_ATTR_RES_PD_ENTRY);
 	nl_put_u64(l->c->nl, RDMA_NLDEV_ATTR_RES_USECNT, r->users);
 	nl_put_u32(l->c->nl, RDMA_NLDEV_ATTR_RES_PDN, r->pdn);
 	nl_put_u32(l->c->nl, RDMA_NLDEV_ATTR_RES_CTXN, l->ctxn);
-	return entry_end(l->c, entry, l->pid);
+	entry_end(l->c, entry, l->pid);
+	return true;
 }
 
 static void put_pds(struct file_list *l)
@@ -406,13 +419,17 @@ static void put_pds(struct file_list *l)
 
 static bool put_mr(void *arg, const struct hca_resource *r)
 {
-	const struct file_list *l = arg;
-	u32 entry = entry_begin(l->c, RDMA_NLDEV_ATTR_RES_MR, RDMA_NLDEV_ATTR_RES_MR_ENTRY);
+	struct file_list *l = arg;
+	u32 entry;
 
+	if (!is_due(l, l->n++))
+		return !l->c->nl->more;
+	entry = entry_begin(l->c, RDMA_NLDEV_ATTR_RES_MR, RDMA_NLDEV_ATTR_RES_MR_ENTRY);
 	nl_put_u64(l->c->nl, RDMA_NLDEV_ATTR_RES_MRLEN, r->len);
 	nl_put_u32(l->c->nl, RDMA_NLDEV_ATTR_RES_MRN, r->num);
 	nl_put_u32(l->c->nl, RDMA_NLDEV_ATTR_RES_PDN, r->pdn);
-	return entry_end(l->c, entry, l->pid);
+	entry_end(l->c, entry, l->pid);
+	return true;
 }
 
 static void put_mrs(struct file_list *l)
@@ -422,8 +439,11 @@ static void put_mrs(struct file_list *l)
 
 static void put_ctx(struct file_list *l)
 {
-	u32 entry = entry_begin(l->c, RDMA_NLDEV_ATTR_RES_CTX, RDMA_NLDEV_ATTR_RES_CTX_ENTRY);
+	u32 entry;
 
+	if (!is_due(l, 0))
+		return;
+	entry = entry_begin(l->c, RDMA_NLDEV_ATTR_RES_CTX, RDMA_NLDEV_ATTR_RES_CTX_ENTRY);
 	nl_put_u32(l->c->nl, RDMA_NLDEV_ATTR_RES_CTXN, l->ctxn);
 	entry_end(l->c, entry, l->pid);
 }
@@ -441,10 +461,10 @@ static void put_file(void *arg, struct uv_file *f)
 {
 	struct nldev_call *c = arg;
 	struct uverbs *u = f->priv;
-	struct file_list l = { c, u, (u32)f->owner, f->opener->pid };
+	struct file_list l = { c, u, (u32)f->owner, f->opener->pid, 0 };
 	u32 i;
 
-	for (i = 0; i < ARRAY_SIZE(lists) && !u->revoked && !c->nl->err; i++)
+	for (i = 0; i < ARRAY_SIZE(lists) && !u->revoked && !c->nl->more && f->owner >= c->nl->at.file; i++)
 		if (lists[i].op == RDMA_NL_GET_OP(c->nl->req->nlmsg_type))
 			lists[i].put(&l);
 	table_end(c);
@@ -473,6 +493,8 @@ static bool put_cm_id(void *arg, const struct rdma_id *id, u32 num, pid_t pid)
 	struct nldev_call *c = arg;
 	u32 entry;
 
+	if (!nl_due(c->nl, 0, num))
+		return !c->nl->more;
 	if (!rdma_id_port(id)) /* not bound to a device */
 		return true;
 	entry = entry_begin(c, RDMA_NLDEV_ATTR_RES_CM_ID, RDMA_NLDEV_ATTR_RES_CM_ID_ENTRY);
@@ -486,7 +508,8 @@ static bool put_cm_id(void *arg, const struct rdma_id *id, u32 num, pid_t pid)
 	put_address(c, RDMA_NLDEV_ATTR_RES_SRC_ADDR, rdma_id_src(id));
 	put_address(c, RDMA_NLDEV_ATTR_RES_DST_ADDR, rdma_id_dst(id));
 	nl_put_u32(c->nl, RDMA_NLDEV_ATTR_RES_CM_IDN, num);
-	return entry_end(c, entry, pid);
+	entry_end(c, entry, pid);
+	return true;
 }
 
 static int answer_cm_ids(struct nldev_call *c)
@@ -494,7 +517,7 @@ static int answer_cm_ids(struct nldev_call *c)
 	if (!c->nl->dump)
 		return -EOPNOTSUPP;
 	if (c->nl->host->cm)
-		ucma_host_each(c->nl->host->cm, put_cm_id, c);
+		ucma_host_each(c->nl->host->cm, c->nl->at.object, put_cm_id, c);
 	table_end(c);
 	return 0;
 }

@@ -29,9 +29,9 @@ enum uv_kind {
 };
 
 enum uv_op {
-	UV_OPEN,    /* first of a connection: data is a struct uv_open; the answer's a struct uv_opened */
-	UV_WRITE,   /* data: bytes written to the file; arg: enum uv_write_flag */
-	UV_IOCTL,   /* arg: the request; data: the argument's bytes; the response has them, too */
+	UV_OPEN,  /* first of a connection: data is a struct uv_open; the answer's a struct uv_opened */
+	UV_WRITE, /* data: bytes written to the file; arg: enum uv_write_flag */
+	UV_IOCTL, /* arg: the request, or the groups of a netlink socket; data: the argument's bytes; the response has them, too */
 	UV_REFRESH, /* a UV_SYSFS connection: update the tree */
 	UV_CLOSED,  /* data: a u64, the inode of a completion channel whose descriptors are all closed */
 	UV_COPY,    /* uses this connection for copies: the daemon sends struct uv_copy */
@@ -43,7 +43,7 @@ struct uv_request {
 };
 
 enum uv_write_flag {
-	UV_KEEP_EVENTS = 1 /* DESTROY_ID returns -EAGAIN while the id has unread events */
+	UV_KEEP_EVENTS = 1 /* DESTROY_ID and LEAVE_MCAST return -EAGAIN while the id or the group has unread events */
 };
 
 struct uv_open {

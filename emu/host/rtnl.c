@@ -177,7 +177,8 @@ static void put_kind(struct nl_call *c, const struct uv_interface *d)
 	nl_nest_end(c, at);
 }
 
-static void put_link(struct nl_call *c, const struct uv_interface *d)
+/* @type: RTM_NEWLINK or RTM_DELLINK. */
+static void put_link(struct nl_call *c, u16 type, const struct uv_interface *d)
 {
 	static const struct uv_interface lo = {
 		.name = "lo", .index = LO, .link = LO, .mtu = LO_MTU, .type = ARPHRD_LOOPBACK, .len = 6
@@ -185,7 +186,7 @@ static void put_link(struct nl_call *c, const struct uv_interface *d)
 	bool up = !d || uv_interface_up(d);
 	struct ifinfomsg m = { .ifi_flags = d ? FLAGS | (up ? FLAG_RUNNING : 0) : LO_FLAGS };
 
-	entry_begin(c, RTM_NEWLINK);
+	entry_begin(c, type);
 	m.ifi_type = (unsigned short)(d ? d->type : lo.type);
 	m.ifi_index = (int)dev_index(d);
 	nl_raw(c, &m, sizeof(m));
@@ -218,9 +219,9 @@ static int get_link(struct view *v)
 	if (v->c->dump) {
 		if (m.ifi_family == AF_BRIDGE) /* of which no interface is a port */
 			return 0;
-		put_link(v->c, NULL);
+		put_link(v->c, RTM_NEWLINK, NULL);
 		for (i = 0; i < v->ndev; i++)
-			put_link(v->c, &v->dev[i]);
+			put_link(v->c, RTM_NEWLINK, &v->dev[i]);
 		return 0;
 	}
 	if (v->len < sizeof(m))
@@ -230,13 +231,13 @@ static int get_link(struct view *v)
 	if (m.ifi_index <= 0 && !name)
 		return -EINVAL;
 	if (m.ifi_index > 0 ? m.ifi_index == LO : nl_is(name, "lo")) {
-		put_link(v->c, NULL);
+		put_link(v->c, RTM_NEWLINK, NULL);
 		return 0;
 	}
 	for (i = 0; i < v->ndev; i++) {
 		if (m.ifi_index > 0 ? m.ifi_index != (int)v->dev[i].index : !nl_is(name, v->dev[i].name))
 			continue;
-		put_link(v->c, &v->dev[i]);
+		put_link(v->c, RTM_NEWLINK, &v->dev[i]);
 		return 0;
 	}
 	return -ENODEV;
@@ -244,7 +245,8 @@ static int get_link(struct view *v)
 
 /* Addresses */
 
-static void put_own(struct nl_call *c, const struct own *o)
+/* @type: RTM_NEWADDR or RTM_DELADDR. */
+static void put_own(struct nl_call *c, u16 type, const struct own *o)
 {
 	static const struct ifa_cacheinfo forever = { .ifa_prefered = ~0u, .ifa_valid = ~0u };
 	struct ip_addr broadcast = network_of(&o->ip, o->len, true);
@@ -257,7 +259,7 @@ static void put_own(struct nl_call *c, const struct own *o)
 									    : RT_SCOPE_UNIVERSE,
 			       .ifa_index = dev_index(o->dev) };
 
-	entry_begin(c, RTM_NEWADDR);
+	entry_begin(c, type);
 	nl_raw(c, &m, sizeof(m));
 	put_address(c, IFA_ADDRESS, &o->ip);
 	if (family == AF_INET) {
@@ -286,7 +288,7 @@ static int get_address(struct view *v)
 		for (i = 0; own_get(v, i, &o); i++)
 			if (family_of(&o.ip) == families[f] && !own_is_lost(&o) &&
 			    (!m.ifa_index || m.ifa_index == dev_index(o.dev)))
-				put_own(v->c, &o);
+				put_own(v->c, RTM_NEWADDR, &o);
 	}
 	return 0;
 }
@@ -621,6 +623,17 @@ static int get_neighbour(struct view *v)
 
 /* Requests */
 
+/* Lists of the kernel's of which a host has none, or no element that would tell anything. */
+static bool is_empty_list(u32 type)
+{
+	static const u16 empty[] = { RTM_GETQDISC, RTM_GETNEIGHTBL, RTM_GETNETCONF, RTM_GETNSID, RTM_GETNEXTHOP };
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(empty) && empty[i] != type;)
+		i++;
+	return i < ARRAY_SIZE(empty);
+}
+
 int rtnl_answer(struct nl_call *c)
 {
 	static int (*const get[])(struct view * v) = {
@@ -636,12 +649,52 @@ int rtnl_answer(struct nl_call *c)
 		return -EOPNOTSUPP;
 	v.body = (const u8 *)c->req + NLMSG_HDRLEN;
 	v.len = c->req->nlmsg_len - NLMSG_HDRLEN;
-	if (!v.len) /* not even a family: as in the kernel */
+	if (!v.len) { /* not even a family: as in the kernel there is no answer */
+		c->dump = false;
 		return 0;
+	}
 	if (kind != KIND_GET)
 		return -EPERM;
+	if (c->dump && is_empty_list(type))
+		return 0;
 	if (type - RTM_BASE >= ARRAY_SIZE(get) || !get[type - RTM_BASE])
 		return -EOPNOTSUPP;
 	v.ndev = uv_interfaces(c->host, v.dev);
 	return get[type - RTM_BASE](&v);
+}
+
+/* Events */
+
+static void events_of_addresses(struct view *v, u32 groups, const struct wire_port *port, bool gone)
+{
+	struct own o;
+	u32 i;
+
+	for (i = 0; own_get(v, i, &o); i++) {
+		if (!o.dev || o.dev->port != port ||
+		    !(groups & (family_of(&o.ip) == AF_INET ? RTMGRP_IPV4_IFADDR : RTMGRP_IPV6_IFADDR)))
+			continue;
+		put_own(v->c, gone ? RTM_DELADDR : RTM_NEWADDR, &o);
+		nl_send(v->c);
+	}
+}
+
+void rtnl_events(struct nl_call *c, u32 groups, const struct wire_port *port, bool addresses, bool gone)
+{
+	struct view v = { .c = c };
+	u32 i;
+
+	if (!groups)
+		return;
+	v.ndev = uv_interfaces(c->host, v.dev);
+	if (addresses && gone)
+		events_of_addresses(&v, groups, port, gone);
+	for (i = 0; i < v.ndev && groups & RTMGRP_LINK; i++) {
+		if (v.dev[i].port != port)
+			continue;
+		put_link(c, gone ? RTM_DELLINK : RTM_NEWLINK, &v.dev[i]);
+		nl_send(c);
+	}
+	if (addresses && !gone)
+		events_of_addresses(&v, groups, port, gone);
 }

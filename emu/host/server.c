@@ -491,12 +491,18 @@ void uv_server_destroy(struct uv_server *s)
 int uv_server_unplug(struct uv_server *s, struct uv_host *host, bool gone)
 {
 	struct file *f;
+	int err;
 
+	if (gone)
+		netlink_plugged(s, host, true);
 	host->gone = gone;
 	list_for_each (f, &s->files, link)
 		if (gone && f->f.host == host && f->f.ops && f->f.ops->revoke)
 			f->f.ops->revoke(&f->f);
-	return uv_sysfs_exchange(host, s->tree);
+	err = uv_sysfs_exchange(host, s->tree);
+	if (!gone)
+		netlink_plugged(s, host, false);
+	return err;
 }
 
 static bool process_uses(const struct uv_file *f, pid_t pid)

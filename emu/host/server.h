@@ -63,11 +63,11 @@ struct ucma_host;
 struct uv_server;
 struct uv_file;
 
-/* Defers the response of a command until memory moves are done (hca_ctx_moved()). */
+/* Defers the response of a command until memory moves are done (hca_ctx_moved()), or until the next turn of a netlink socket. */
 struct uv_deferral {
 	u64 until; /* serial of the last move; 0: do not wait */
 	u32 mr;    /* the region whose registration the moves complete; 0: none */
-	u32 again; /* nonzero: the command is executed again then, for the nth time; 0: it has been executed */
+	u32 again; /* nonzero: the command is executed again then, with that number in uv_file.again; 0: it has been executed */
 };
 
 /* A kind of device file. */
@@ -82,7 +82,7 @@ struct uv_file_ops {
 	 */
 	ssize_t (*command)(struct uv_file *f, const void *in, size_t in_len, int fd, void *out, size_t *out_len,
 			   int *out_fd);
-	/* @arg, of @len bytes, is read and written. */
+	/* @arg, of @len bytes, is read and written. A netlink socket: @request is the mask of its groups. */
 	int (*ioctl)(struct uv_file *f, u32 request, void *arg, size_t len);
 	/* Whether the response may be sent. *result is the result of the command; may be
 	 * set to an error. NULL: never deferred. */
@@ -133,7 +133,7 @@ struct uv_file {
 	struct uv_process *opener;
 	struct uv_process *process;  /* of the current command */
 	struct uv_deferral deferral; /* set by that command */
-	u32 again;                   /* how many times that command was deferred */
+	u32 again;                   /* uv_deferral.again of that command's last deferral; 0: the command is new */
 	u32 flags;                   /* its enum uv_write_flag */
 	void *priv;
 };
@@ -158,6 +158,9 @@ const char *uv_server_tree(const struct uv_server *s);
 extern const struct uv_file_ops uverbs_file_ops;
 extern const struct uv_file_ops umad_file_ops, issm_file_ops, ucma_file_ops, netlink_file_ops;
 
+/* netlink.c: the events of a device that is there, before it is removed (@gone) or after it was added. */
+void netlink_plugged(struct uv_server *s, const struct uv_host *host, bool gone);
+
 /* sysfs.c: updates changed files of the host's tree. 0 or -errno. */
 int uv_sysfs_refresh(struct uv_host *host, const char *tree);
 /* Exchanges the tree with the device and the one without. */
@@ -174,7 +177,7 @@ u8 *uv_mapping_at(struct uv_process *p, u64 addr, u64 len);
 /* Bytes of queues of the process that opened the file, on all its files; UV_RINGS_MOST is the limit. */
 #define UV_RINGS_MOST (512ull << 20)
 u64 uv_server_rings(const struct uv_file *file);
-/* Sends deferred responses whose moves are done. */
+/* Sends the deferred responses that are ready: after moves, and in the turn of a netlink socket. */
 void uv_server_moved(struct uv_server *s);
 
 /* dma.c: the context is a struct uv_process. */

@@ -13,14 +13,16 @@ u32 ucma_host_ids(const struct ucma_host *h)
 	return h->ctxs.used;
 }
 
-void ucma_host_each(const struct ucma_host *h, ucma_id_fn *fn, void *arg)
+void ucma_host_each(const struct ucma_host *h, u32 first, ucma_id_fn *fn, void *arg)
 {
 	const struct ucma_ctx *ctx;
 	u32 i;
 
-	table_for_each (&h->ctxs, i, ctx)
-		if (ctx->rdma && !fn(arg, ctx->rdma, ctx->id, ctx->file->uv->opener->pid))
+	for (i = max(first, h->ctxs.first); i - h->ctxs.first < h->ctxs.cap; i++) {
+		ctx = table_get(&h->ctxs, i);
+		if (ctx && ctx->rdma && !fn(arg, ctx->rdma, i, ctx->file->uv->opener->pid))
 			return;
+	}
 }
 
 struct ucma_host *ucma_host_create(struct rdma_host *rdma)

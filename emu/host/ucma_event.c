@@ -169,6 +169,16 @@ int ucma_get_event(struct ucma_call *c)
 	return 0;
 }
 
+bool ucma_mc_has_events(const struct ucma_mc *mc)
+{
+	const struct ucma_event *e;
+
+	list_for_each (e, &mc->ctx->events, ctx_link)
+		if (e->mc == mc)
+			return true;
+	return false;
+}
+
 void ucma_events_drop(struct ucma_ctx *ctx, const struct ucma_mc *mc)
 {
 	struct ucma_file *f = ctx->file;

@@ -251,6 +251,37 @@ static void test_events(struct ucma_fixture *f)
 	f->file[0].flags = 0;
 }
 
+static void test_leave(struct ucma_fixture *f)
+{
+	struct sockaddr_in in = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(0xe0000105) };
+	struct rdma_ucm_join_ip_mcast join = { .id = create(f, RDMA_PS_UDP), .uid = 77 };
+	struct rdma_ucm_destroy_id destroy = { .id = join.id }, leave = { 0 };
+	struct rdma_ucm_event_resp ev;
+
+	resolve(f, join.id, 0x0a000001);
+	cable_run(&f->c, 100);
+	get_event(f, 0, &ev);
+	memcpy(&join.addr, &in, sizeof(in));
+	row(0, "a join", command(f, 0, RDMA_USER_CM_CMD_JOIN_IP_MCAST, &join, sizeof(join), 4, -1) > 0);
+	memcpy(&leave.id, f->out, 4);
+	cable_run(&f->c, 100000);
+	f->file[0].flags = UV_KEEP_EVENTS;
+	row(0, "no leave with unread events, on request",
+	    command(f, 0, RDMA_USER_CM_CMD_LEAVE_MCAST, &leave, sizeof(leave), 4, -1) == -EAGAIN);
+	row(0, "the group's event",
+	    get_event(f, 0, &ev) == RDMA_EVENT_MULTICAST_ERROR && ev.id == leave.id && ev.uid == 77);
+	row(0, "none of the group is left",
+	    command(f, 0, RDMA_USER_CM_CMD_LEAVE_MCAST, &leave, sizeof(leave), 4, -1) > 0 && f->out[0] == 1);
+	f->file[0].flags = 0;
+	command(f, 0, RDMA_USER_CM_CMD_JOIN_IP_MCAST, &join, sizeof(join), 4, -1);
+	memcpy(&leave.id, f->out, 4);
+	cable_run(&f->c, 100000);
+	row(0, "otherwise it discards them",
+	    command(f, 0, RDMA_USER_CM_CMD_LEAVE_MCAST, &leave, sizeof(leave), 4, -1) > 0 && !f->out[0] &&
+		    get_event(f, 0, &ev) == ~0u);
+	command(f, 0, RDMA_USER_CM_CMD_DESTROY_ID, &destroy, sizeof(destroy), 4, -1);
+}
+
 static void test_own_events(struct ucma_fixture *f)
 {
 	u32 a = create(f, RDMA_PS_TCP);
@@ -490,6 +521,7 @@ int main(void)
 								  test_states,
 								  test_options,
 								  test_events,
+								  test_leave,
 								  test_own_events,
 								  test_migration,
 								  test_unread_request,

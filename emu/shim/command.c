@@ -279,12 +279,12 @@ static pid_t thread_id(void)
 }
 
 /*
- * DESTROY_ID discards unread events of the id. A thread that poll() has woken for such an event calls GET_EVENT next, and blocks
- * forever if another thread has destroyed the id meanwhile: rping of rdma-core 65 does both. In the kernel this window is a few
- * microseconds, here a context switch between three processes. So DESTROY_ID waits until the thread that reads events has
- * read those of the id. A thread that never reads them delays the first DESTROY_ID by EVENT_WAIT_US, later ones by less.
+ * DESTROY_ID discards unread events of the id, LEAVE_MCAST those of the group. A thread that poll() has woken for such an event calls
+ * GET_EVENT next, and blocks forever if another thread has discarded the event meanwhile: rping of rdma-core 65 does both. In the
+ * kernel this window is a few microseconds, here a context switch between three processes. So these commands wait until the thread that
+ * reads events has read those. A thread that never reads them delays the first such command by EVENT_WAIT_US, later ones by less.
  */
-static ssize_t destroy_id(struct shim_file *f, const void *buf, size_t len)
+static ssize_t destroy(struct shim_file *f, const void *buf, size_t len)
 {
 	pid_t reader = __atomic_load_n(&f->event_thread, __ATOMIC_RELAXED);
 	unsigned int us;
@@ -303,7 +303,7 @@ static ssize_t destroy_id(struct shim_file *f, const void *buf, size_t len)
 	return command_forward(f, buf, len, 0);
 }
 
-ssize_t shim_write(struct shim_file *f, const void *buf, size_t len)
+ssize_t shim_write(struct shim_file *f, int fd, const void *buf, size_t len)
 {
 	const struct ib_uverbs_cmd_hdr *hdr = buf;
 	bool fits = len <= UV_MESSAGE_MAX - sizeof(struct uv_request);
@@ -311,9 +311,9 @@ ssize_t shim_write(struct shim_file *f, const void *buf, size_t len)
 	int done;
 
 	if (f->kind == UV_ISSM)
-		return REAL(write)(f->fd, buf, len);
+		return REAL(write)(fd, buf, len);
 	if (f->kind == UV_UMAD) {
-		n = send(f->fd, buf, len, MSG_NOSIGNAL);
+		n = send(fd, buf, len, MSG_NOSIGNAL);
 		if (n < 0 && errno == EPIPE)
 			errno = EIO; /* the device was removed */
 		return n;
@@ -325,8 +325,9 @@ ssize_t shim_write(struct shim_file *f, const void *buf, size_t len)
 	done = f->kind == UV_UVERBS ? command_doorbell(f, hdr, hdr + 1, len - sizeof(*hdr)) : 0;
 	if (done)
 		return done < 0 ? -1 : (ssize_t)len;
-	if (f->kind == UV_RDMA_CM && hdr->command == RDMA_USER_CM_CMD_DESTROY_ID)
-		return destroy_id(f, buf, len);
+	if (f->kind == UV_RDMA_CM &&
+	    (hdr->command == RDMA_USER_CM_CMD_DESTROY_ID || hdr->command == RDMA_USER_CM_CMD_LEAVE_MCAST))
+		return destroy(f, buf, len);
 	if (f->kind == UV_RDMA_CM && hdr->command == RDMA_USER_CM_CMD_GET_EVENT)
 		__atomic_store_n(&f->event_thread, thread_id(), __ATOMIC_RELAXED);
 	for (;;) {
@@ -343,7 +344,7 @@ ssize_t shim_write(struct shim_file *f, const void *buf, size_t len)
 }
 
 /* A record in a memfd, of which the socket has only the beginning. */
-static ssize_t read_large(struct shim_file *f, int memfd, void *buf, size_t len, size_t first)
+static ssize_t read_large(int fd, int memfd, void *buf, size_t len, size_t first)
 {
 	off_t size = lseek(memfd, 0, SEEK_END);
 	char byte;
@@ -353,12 +354,12 @@ static ssize_t read_large(struct shim_file *f, int memfd, void *buf, size_t len,
 													    : -ENOSPC);
 	if (pread(memfd, buf, (size_t)size, 0) != size)
 		return -1;
-	if (recv(f->fd, &byte, 1, 0) < 0)
+	if (recv(fd, &byte, 1, 0) < 0)
 		return -1;
 	return (ssize_t)size;
 }
 
-ssize_t shim_read(struct shim_file *f, void *buf, size_t len)
+ssize_t shim_read(const struct shim_file *f, int fd, void *buf, size_t len)
 {
 	const size_t first = 64 + UMAD_FIRST;
 	RIGHTS_CONTROL(control, 1);
@@ -371,8 +372,8 @@ ssize_t shim_read(struct shim_file *f, void *buf, size_t len)
 	int memfd = -1;
 
 	if (f->kind != UV_UMAD)
-		return REAL(read)(f->fd, buf, len);
-	n = recvmsg(f->fd, &msg, MSG_PEEK | MSG_TRUNC | MSG_CMSG_CLOEXEC);
+		return REAL(read)(fd, buf, len);
+	n = recvmsg(fd, &msg, MSG_PEEK | MSG_TRUNC | MSG_CMSG_CLOEXEC);
 	if (!n) {
 		usleep(100000); /* the fabric is down: delays programs that retry in a loop */
 		return call_result(-ENODEV);
@@ -380,12 +381,12 @@ ssize_t shim_read(struct shim_file *f, void *buf, size_t len)
 	if (n < 0)
 		return n;
 	if (rights_get(&msg, &memfd, 1)) {
-		n = read_large(f, memfd, buf, len, first);
+		n = read_large(fd, memfd, buf, len, first);
 		REAL(close)(memfd);
 		return n;
 	}
 	if (len >= (size_t)n)
-		return recv(f->fd, buf, len, 0);
+		return recv(fd, buf, len, 0);
 	if ((size_t)n > first && len >= first) {
 		memcpy(buf, peek, first);
 		return call_result(-ENOSPC);

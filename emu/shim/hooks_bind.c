@@ -21,6 +21,7 @@
 
 #define LISTENING       0xa /* in /proc/net/tcp6 */
 #define UNUSED_LOOPBACK 0x7ffffffe
+#define FIND_MAX        3
 
 /* The kernel takes AF_UNSPEC for any IPv4 address: so Open MPI binds what it then connects, which is to have this host's address. */
 static bool bind_unspecified(struct sockaddr_storage *to, const struct sockaddr *sa, socklen_t len)
@@ -88,22 +89,29 @@ static void share_port(int type, in_port_t port)
 	errno = saved;
 }
 
-/* Which of two addresses is received on: /proc/net/tcp6 has all listeners of the machine, udp6 all sockets. 0: neither, 1: @a, 2: @b. */
-static int proc_find(int type, const struct sockaddr_in6 *a, const struct sockaddr_in6 *b)
+/*
+ * Which of the @n addresses are received on, a bit for each, at most FIND_MAX: /proc/net/tcp6 has all listeners of the machine, udp6 all
+ * sockets.
+ */
+static unsigned int proc_find(int type, const struct sockaddr_in6 *a, unsigned int n)
 {
 	FILE *f = REAL(fopen)(type == SOCK_DGRAM ? "/proc/net/udp6" : "/proc/net/tcp6", "re");
-	char text[2][38], at[38], line[256];
-	int found = 0, saved = errno;
-	unsigned int state;
+	char text[FIND_MAX][38], at[38], line[256];
+	unsigned int state, found = 0, i;
+	int saved = errno;
 	uint32_t w[4];
 
-	memcpy(w, &a->sin6_addr, sizeof(w));
-	snprintf(text[0], sizeof(text[0]), "%08X%08X%08X%08X:%04X", w[0], w[1], w[2], w[3], ntohs(a->sin6_port));
-	memcpy(w, &b->sin6_addr, sizeof(w));
-	snprintf(text[1], sizeof(text[1]), "%08X%08X%08X%08X:%04X", w[0], w[1], w[2], w[3], ntohs(b->sin6_port));
-	while (f && !found && fgets(line, sizeof(line), f))
-		if (sscanf(line, " %*s %37s %*s %x", at, &state) == 2 && (type == SOCK_DGRAM || state == LISTENING))
-			found = !strcmp(at, text[0]) ? 1 : !strcmp(at, text[1]) ? 2 : 0;
+	for (i = 0; i < n; i++) {
+		memcpy(w, &a[i].sin6_addr, sizeof(w));
+		snprintf(text[i], sizeof(text[i]), "%08X%08X%08X%08X:%04X", w[0], w[1], w[2], w[3],
+			 ntohs(a[i].sin6_port));
+	}
+	while (f && fgets(line, sizeof(line), f)) {
+		if (sscanf(line, " %*s %37s %*s %x", at, &state) != 2 || (type != SOCK_DGRAM && state != LISTENING))
+			continue;
+		for (i = 0; i < n; i++)
+			found |= !strcmp(at, text[i]) ? 1u << i : 0;
+	}
 	if (f)
 		fclose(f);
 	errno = saved;
@@ -118,7 +126,7 @@ static int bind_v6only(int fd, const struct sockaddr *sa, struct sockaddr_in6 *o
 	own->sin6_port = ((const struct sockaddr_in6 *)(const void *)sa)->sin6_port;
 	option_set(fd, IPPROTO_IPV6, IPV6_V6ONLY, 0);
 	err = REAL(bind)(fd, (struct sockaddr *)own, sizeof(*own));
-	if (err && errno == EADDRINUSE && !proc_find(type, own, own)) {
+	if (err && errno == EADDRINUSE && !proc_find(type, own, 1)) {
 		share_port(type, own->sin6_port);
 		option_set(fd, SOL_SOCKET, SO_REUSEPORT, 1);
 		err = REAL(bind)(fd, (struct sockaddr *)own, sizeof(*own));
@@ -180,15 +188,16 @@ int bind(int fd, __CONST_SOCKADDR_ARG addr, socklen_t len)
 
 bool shim_bind_localhost(struct sockaddr_storage *to, const struct sockaddr *sa, socklen_t len)
 {
-	struct sockaddr_in6 *own = (struct sockaddr_in6 *)to, in6, any;
+	struct sockaddr_in6 *own = (struct sockaddr_in6 *)to, a[FIND_MAX]; /* ::1, ::, and this host's */
 
-	if (!sa || sa->sa_family != AF_INET6 || len < sizeof(in6))
+	if (!sa || sa->sa_family != AF_INET6 || len < sizeof(a[0]))
 		return false;
-	memcpy(&in6, sa, sizeof(in6));
-	any = in6;
-	any.sin6_addr = in6addr_any;
-	if (!IN6_IS_ADDR_LOOPBACK(&in6.sin6_addr) || !shim_addr_own(to, AF_INET6, false))
+	memcpy(&a[0], sa, sizeof(a[0]));
+	if (!IN6_IS_ADDR_LOOPBACK(&a[0].sin6_addr) || !shim_addr_own(to, AF_INET6, false))
 		return false;
-	own->sin6_port = in6.sin6_port;
-	return !proc_find(SOCK_STREAM, &in6, &any) && proc_find(SOCK_STREAM, own, own);
+	own->sin6_port = a[0].sin6_port;
+	a[1] = a[0];
+	a[1].sin6_addr = in6addr_any;
+	a[2] = *own;
+	return proc_find(SOCK_STREAM, a, FIND_MAX) == 1u << 2;
 }

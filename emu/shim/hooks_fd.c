@@ -21,7 +21,7 @@ ssize_t write(int fd, const void *buf, size_t len)
 	if (f && f->kind == UV_NETLINK)
 		n = shim_netlink_send(fd, &msg);
 	else
-		n = f ? shim_write(f, buf, len) : REAL(write)(fd, buf, len);
+		n = f ? shim_write(f, fd, buf, len) : REAL(write)(fd, buf, len);
 	shim_file_put(f);
 	return n;
 }
@@ -29,7 +29,7 @@ ssize_t write(int fd, const void *buf, size_t len)
 ssize_t read(int fd, void *buf, size_t len)
 {
 	struct shim_file *f = shim_file_get(fd);
-	ssize_t n = f ? shim_read(f, buf, len) : REAL(read)(fd, buf, len);
+	ssize_t n = f ? shim_read(f, fd, buf, len) : REAL(read)(fd, buf, len);
 
 	shim_file_put(f);
 	if (!n && len && shim_channel(fd)) { /* the device was removed */
@@ -45,6 +45,11 @@ ssize_t __read_chk(int fd, void *buf, size_t len, size_t room)
 	return len <= room ? read(fd, buf, len) : REAL(__read_chk)(fd, buf, len, room);
 }
 
+static bool is_of_any_file(unsigned long request)
+{
+	return request == FIONBIO || request == FIOASYNC || request == FIOCLEX || request == FIONCLEX;
+}
+
 int ioctl(int fd, unsigned long request, ...)
 {
 	struct shim_file *f = shim_file_get(fd);
@@ -55,6 +60,10 @@ int ioctl(int fd, unsigned long request, ...)
 	va_start(ap, request);
 	arg = va_arg(ap, void *);
 	va_end(ap);
+	if (f && (f->kind == UV_NETLINK || is_of_any_file(request))) {
+		shim_file_put(f);
+		f = NULL;
+	}
 	if (!f && shim_netdev_ioctl(request, arg, &result)) {
 		errno = result ? -result : errno;
 		return result ? -1 : 0;

@@ -2,6 +2,7 @@
 /* Calls on sockets that carry IP addresses. */
 #include <errno.h>
 #include <netinet/in.h>
+#include <stdint.h>
 #include <string.h>
 #include <sys/socket.h>
 
@@ -99,8 +100,10 @@ ssize_t sendto(int fd, const void *buf, size_t n, int flags, __CONST_SOCKADDR_AR
 	struct sockaddr_storage to;
 	struct msghdr m = { .msg_name = &to, .msg_namelen = len, .msg_iov = &iov, .msg_iovlen = 1 };
 
-	if (shim_netlink(fd))
+	if (shim_netlink(fd)) {
+		m.msg_name = (void *)(uintptr_t)ADDR(addr);
 		return shim_netlink_send(fd, &m);
+	}
 	if (!shim_addr_out(&to, ADDR(addr), len))
 		return REAL(sendto)(fd, buf, n, flags, ADDR(addr), len);
 	return send_from_own(fd, &m, flags);
@@ -125,6 +128,16 @@ ssize_t recvfrom(int fd, void *buf, size_t n, int flags, __SOCKADDR_ARG addr, so
 		shim_addr_in(ADDR(addr), *len);
 	}
 	return got;
+}
+
+/* What recvfrom() is in programs that are compiled with _FORTIFY_SOURCE, where the compiler does not know that @n fits. */
+ssize_t __recvfrom_chk(int fd, void *restrict buf, size_t n, size_t room, int flags, __SOCKADDR_ARG addr,
+		       socklen_t *restrict len);
+ssize_t __recvfrom_chk(int fd, void *restrict buf, size_t n, size_t room, int flags, __SOCKADDR_ARG addr,
+		       socklen_t *restrict len)
+{
+	return n <= room ? recvfrom(fd, buf, n, flags, addr, len)
+			 : REAL(__recvfrom_chk)(fd, buf, n, room, flags, addr, len);
 }
 
 ssize_t recvmsg(int fd, struct msghdr *msg, int flags)

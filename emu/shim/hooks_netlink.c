@@ -7,6 +7,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/netlink.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,18 +16,22 @@
 
 #include "emu/shim/shim.h"
 
+#define TYPE_MASK 0xf /* of SOCK_*, without flags: the kernel's SOCK_TYPE_MASK */
+#define GROUPS    32  /* that have a bit; no event of others comes */
+
 int socket(int domain, int type, int protocol)
 {
 	int flags = (type & SOCK_CLOEXEC ? O_CLOEXEC : 0) | (type & SOCK_NONBLOCK ? O_NONBLOCK : 0), fd;
+	int kind = type & TYPE_MASK;
 	struct shim_file *f;
 
-	if (domain != AF_NETLINK || !shim_active() ||
+	if (domain != AF_NETLINK || !shim_active() || (kind != SOCK_RAW && kind != SOCK_DGRAM) ||
 	    !(protocol == NETLINK_RDMA || (protocol == NETLINK_ROUTE && shim_has_netdevs())))
 		return REAL(socket)(domain, type, protocol);
 	fd = shim_open(UV_NETLINK, (unsigned int)protocol, flags);
 	f = shim_file_get(fd);
 	if (f)
-		f->netlink.port = (unsigned int)getpid();
+		f->netlink.type = kind;
 	shim_file_put(f);
 	return fd;
 }
@@ -40,7 +45,24 @@ bool shim_netlink(int fd)
 	return netlink;
 }
 
-/* No event of a group ever comes. A program may choose its number, as libnl does. */
+/* The daemon sends the events of these groups. 0 or -errno. */
+static int groups_set(struct shim_file *f, unsigned int groups)
+{
+	int err = groups == f->netlink.groups ? 0 : shim_call(f, UV_IOCTL, groups, NULL, 0, -1, NULL, NULL, NULL);
+
+	if (!err)
+		f->netlink.groups = groups;
+	return err < 0 ? err : 0;
+}
+
+/* Gives the socket a number, at the first call that needs it. */
+static void number_set(struct shim_file *f, unsigned int number)
+{
+	if (!f->netlink.port)
+		f->netlink.port = number ? number : (unsigned int)getpid();
+}
+
+/* A program may choose its number, as libnl does. */
 int shim_netlink_bind(int fd, const struct sockaddr *addr, socklen_t len)
 {
 	struct shim_file *f = shim_file_get(fd);
@@ -48,15 +70,18 @@ int shim_netlink_bind(int fd, const struct sockaddr *addr, socklen_t len)
 	int err = 0;
 
 	if (!addr || len < sizeof(nl)) {
-		err = EINVAL;
+		err = -EINVAL;
 	} else if (f) {
 		memcpy(&nl, addr, sizeof(nl));
-		f->netlink.groups = nl.nl_groups;
-		f->netlink.port = nl.nl_pid ? nl.nl_pid : f->netlink.port;
-		err = nl.nl_family == AF_NETLINK ? 0 : EINVAL;
+		if (nl.nl_family == AF_NETLINK && (!f->netlink.port || nl.nl_pid == f->netlink.port))
+			err = groups_set(f, nl.nl_groups);
+		else
+			err = -EINVAL;
+		if (!err)
+			number_set(f, nl.nl_pid);
 	}
 	shim_file_put(f);
-	errno = err ? err : errno;
+	errno = err ? -err : errno;
 	return err ? -1 : 0;
 }
 
@@ -80,15 +105,26 @@ int shim_netlink_name(int fd, struct sockaddr *addr, socklen_t *len, bool own)
 	return 0;
 }
 
-static ssize_t netlink_send(struct shim_file *f, const struct msghdr *msg)
+static ssize_t netlink_send(struct shim_file *f, int fd, const struct msghdr *msg)
 {
-	const struct sockaddr_nl own = netlink_name(f);
+	const struct sockaddr_nl *to = msg->msg_name;
+	struct sockaddr_nl own;
 	size_t len = sizeof(own), i;
 	ssize_t n;
 	char *buf;
 
-	for (i = 0; i < msg->msg_iovlen; i++)
-		len += msg->msg_iov[i].iov_len;
+	if (to && msg->msg_namelen >= sizeof(*to) && to->nl_pid) { /* not to the kernel */
+		errno = ECONNREFUSED;
+		return -1;
+	}
+	number_set(f, 0);
+	own = netlink_name(f);
+	for (i = 0; i < msg->msg_iovlen && len <= UV_MESSAGE_MAX; i++)
+		len += msg->msg_iov[i].iov_len < UV_MESSAGE_MAX ? msg->msg_iov[i].iov_len : UV_MESSAGE_MAX;
+	if (len > UV_MESSAGE_MAX) {
+		errno = EMSGSIZE;
+		return -1;
+	}
 	buf = malloc(len);
 	if (!buf) {
 		errno = ENOMEM;
@@ -97,7 +133,7 @@ static ssize_t netlink_send(struct shim_file *f, const struct msghdr *msg)
 	memcpy(buf, &own, sizeof(own));
 	for (len = sizeof(own), i = 0; i < msg->msg_iovlen; len += msg->msg_iov[i++].iov_len)
 		memcpy(buf + len, msg->msg_iov[i].iov_base, msg->msg_iov[i].iov_len);
-	n = shim_write(f, buf, len);
+	n = shim_write(f, fd, buf, len);
 	free(buf);
 	return n < 0 ? n : n - (ssize_t)sizeof(own);
 }
@@ -105,17 +141,40 @@ static ssize_t netlink_send(struct shim_file *f, const struct msghdr *msg)
 ssize_t shim_netlink_send(int fd, const struct msghdr *msg)
 {
 	struct shim_file *f = shim_file_get(fd);
-	ssize_t n = f ? netlink_send(f, msg) : -1;
+	ssize_t n = f ? netlink_send(f, fd, msg) : -1;
 
 	errno = f ? errno : EBADF;
 	shim_file_put(f);
 	return n;
 }
 
-/* Options of netlink only choose what else the answers hold, and which events come. */
+/* An option of netlink: membership in a group. Others only choose what else the answers hold. 0 or -errno. */
+static int option_set(struct shim_file *f, int name, const void *value, socklen_t len)
+{
+	unsigned int group, bit;
+
+	if (name != NETLINK_ADD_MEMBERSHIP && name != NETLINK_DROP_MEMBERSHIP)
+		return name > 0 && name <= NETLINK_GET_STRICT_CHK ? 0 : -ENOPROTOOPT;
+	if (!value || len < sizeof(group))
+		return -EINVAL;
+	memcpy(&group, value, sizeof(group));
+	if (!group)
+		return -EINVAL;
+	bit = group <= GROUPS ? 1u << (group - 1) : 0;
+	return groups_set(f, name == NETLINK_ADD_MEMBERSHIP ? f->netlink.groups | bit : f->netlink.groups & ~bit);
+}
+
 int setsockopt(int fd, int level, int name, const void *value, socklen_t len)
 {
-	return level == SOL_NETLINK && shim_netlink(fd) ? 0 : REAL(setsockopt)(fd, level, name, value, len);
+	struct shim_file *f = level == SOL_NETLINK ? shim_file_get(fd) : NULL;
+	bool netlink = f && f->kind == UV_NETLINK;
+	int err = netlink ? option_set(f, name, value, len) : 0;
+
+	shim_file_put(f);
+	if (!netlink)
+		return REAL(setsockopt)(fd, level, name, value, len);
+	errno = err ? -err : errno;
+	return err ? -1 : 0;
 }
 
 int getsockopt(int fd, int level, int name, void *value, socklen_t *len)
@@ -124,9 +183,9 @@ int getsockopt(int fd, int level, int name, void *value, socklen_t *len)
 	int got = -1;
 
 	if (f && f->kind == UV_NETLINK)
-		got = level == SOL_NETLINK  ? 0
+		got = level == SOL_NETLINK  ? name == NETLINK_LIST_MEMBERSHIPS ? (int)(f->netlink.groups & INT_MAX) : 0
 		      : name == SO_DOMAIN   ? AF_NETLINK
-		      : name == SO_TYPE     ? SOCK_RAW
+		      : name == SO_TYPE     ? f->netlink.type
 		      : name == SO_PROTOCOL ? (int)f->unit
 					    : -1;
 	shim_file_put(f);

@@ -21,7 +21,7 @@
 struct shim_file {
 	enum uv_kind kind;
 	unsigned int unit;
-	int fd;
+	int fd;             /* that it was opened with */
 	int rpc[SHIM_RPCS]; /* its connections to the daemon, then -1 */
 	unsigned int busy;  /* a bit for each: it carries a request */
 	int kick; /* uverbs: the daemon's eventfd. rdma_cm: the file again, to wait for events when fd is closed already */
@@ -31,11 +31,12 @@ struct shim_file {
 	uint64_t cookie;          /* by which a child attaches */
 	struct uv_shared *shared; /* uverbs only */
 	struct {
-		unsigned int port, groups; /* of its address */
+		unsigned int port, groups; /* of its address; a bit for each group */
+		int type;
 	} netlink;
 	struct shim_file *parent; /* of a channel: the uverbs file; NULL when that is closed */
 	pid_t event_thread;       /* rdma_cm: thread of the last GET_EVENT; 0: none yet */
-	unsigned int event_wait;  /* rdma_cm: us that DESTROY_ID waits for other threads */
+	unsigned int event_wait;  /* rdma_cm: us that DESTROY_ID and LEAVE_MCAST wait for other threads */
 	unsigned int refs; /* descriptors, and calls under way: a close does not end what another thread waits in */
 };
 
@@ -108,8 +109,9 @@ bool shim_own_process(void);
 
 /* command.c */
 int shim_open(enum uv_kind kind, unsigned int unit, int flags);
-ssize_t shim_write(struct shim_file *f, const void *buf, size_t len);
-ssize_t shim_read(struct shim_file *f, void *buf, size_t len);
+/* @fd: one of its descriptors. The one that it was opened with may be closed, or another file. */
+ssize_t shim_write(struct shim_file *f, int fd, const void *buf, size_t len);
+ssize_t shim_read(const struct shim_file *f, int fd, void *buf, size_t len);
 int shim_ioctl(struct shim_file *f, unsigned long request, void *arg);
 
 /* addr.c */

@@ -26,14 +26,6 @@ host r2 ether sw2 ip 10.1.0.2/24
 
 
 @pytest.fixture(scope="module")
-def ethernet(muslin_make_fabric):
-    fabric = muslin_make_fabric("clients")
-    fabric.up(ETHERNET)
-    yield fabric
-    fabric.down()
-
-
-@pytest.fixture(scope="module")
 def compiled():
     """compiled(PATH, "-static"): the path, to which an empty program or library was compiled with these options."""
 

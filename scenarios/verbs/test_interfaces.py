@@ -8,7 +8,7 @@ The network interfaces of a host: lo, and that of its port with the addresses of
 import socket
 
 import pytest
-from test_sysfs import ethernet  # noqa: F401
+from test_sysfs import ETHERNET  # noqa: F401
 
 
 @pytest.fixture
@@ -29,7 +29,7 @@ def test_ipoib(shared_fabric, interfaces):
     assert interfaces(shared_fabric, "h1") == [f"ib0: {x}" for x in wanted]
 
 
-def test_ethernet(ethernet, interfaces):  # noqa: F811
+def test_ethernet(ethernet, interfaces):
     r1 = ["eth0: mtu 4200 type 1 length 6", "eth0: 10.1.0.1/255.255.255.0", "eth0: fd10::1/ffff:ffff:ffff:ffff::"]
     assert interfaces(ethernet, "r1") == r1
     links, addresses = ["eth0: mtu 4200", "eth0.10: mtu 4200"], ["eth0: 10.1.0.3", "eth0.10: 10.1.10.3"]
@@ -45,7 +45,7 @@ def test_a_host_has_its_name(shared_fabric):
     assert shared_fabric.run("h3", "python3", "-c", NAMES).split() == ["h3", "h3"]
 
 
-def test_a_host_on_sockets_has_those_of_the_machine(ethernet):  # noqa: F811
+def test_a_host_on_sockets_has_those_of_the_machine(ethernet):
     name = socket.gethostname()
     assert ethernet.run("w1", "python3", "-c", NAMES).split() == [name, name]
     out = ethernet.run("w1", "python3", "-c", "import socket; print(socket.if_nameindex())")

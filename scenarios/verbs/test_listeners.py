@@ -9,7 +9,7 @@ import sys
 
 import pytest
 from muslin import free_port
-from test_rtnetlink import ethernet  # noqa: F401
+from test_rtnetlink import ETHERNET  # noqa: F401
 
 SERVER = """
 import select, socket, sys

@@ -12,7 +12,7 @@ import sys
 
 import pytest
 from muslin import free_port, wait_until
-from test_sysfs import at, ethernet  # noqa: F401
+from test_sysfs import ETHERNET, at  # noqa: F401
 
 
 @pytest.fixture
@@ -73,6 +73,32 @@ def test_lists_of_objects(rdma, shared_fabric):
     assert re.search(rf"srqn \d+ type BASIC +lqpn +{first}-{last} +pdn {pd['pdn']} +pid {pd['pid']} ", srq), srq
     server.kill()
     wait_until(lambda: rdma("resource", "show", "ctx") == [])
+
+
+MANY_IDS = """
+import ctypes, signal, socket, struct, sys
+cm = ctypes.CDLL("librdmacm.so.1")
+cm.rdma_create_event_channel.restype = ctypes.c_void_p
+channel = ctypes.c_void_p(cm.rdma_create_event_channel())
+address = struct.pack("=HH4s8x", socket.AF_INET, 0, socket.inet_aton(sys.argv[1]))
+for _ in range(int(sys.argv[2])):
+    one = ctypes.c_void_p()
+    assert not cm.rdma_create_id(channel, ctypes.byref(one), None, 0x106)
+    assert not cm.rdma_bind_addr(one, address)
+print("bound", flush=True)
+signal.pause()
+"""
+
+
+def test_a_list_that_no_socket_holds(rdma, shared_fabric):
+    """More than fits in the buffer of a socket: the dump goes on as rdma(8) reads."""
+    many = 14000
+    ids = shared_fabric.start("h1", sys.executable, "-c", MANY_IDS, "10.0.0.1", many)
+    ids.expect("bound", 300)
+    found = [x["cm-idn"] for x in rdma("resource", "show", "cm_id") if x["comm"].startswith("python")]
+    assert len(set(found)) == len(found) == many
+    ids.kill()
+    wait_until(lambda: not rdma("resource", "show", "cm_id"), 300)
 
 
 def test_lists_of_ids(rdma, shared_fabric):

@@ -10,7 +10,7 @@ import subprocess
 import sys
 
 import pytest
-from muslin import free_port
+from muslin import free_port, wait_until
 
 ETHERNET = """
 ethernet sw1 mtu 4200
@@ -19,14 +19,6 @@ host r2 ether sw1 ip 10.1.0.2/24 fd10::2/64
 host v1 ether sw1 ip 10.1.0.3/24 10.1.10.3/24@10
 host w1 iwarp 127.83.12.1
 """
-
-
-@pytest.fixture(scope="module")
-def ethernet(muslin_make_fabric):
-    fabric = muslin_make_fabric("rtnetlink")
-    fabric.up(ETHERNET)
-    yield fabric
-    fabric.down()
 
 
 def ip(fabric, host, *args):
@@ -76,6 +68,51 @@ def test_a_link_goes_down_and_away(shared_fabric):
         assert addresses(shared_fabric, "h3") == {"lo": LO}
         assert not ip(shared_fabric, "h3", "route")
     assert "ib0" in addresses(shared_fabric, "h3")
+
+
+LISTENER = """
+import socket, struct
+s = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0)
+s.bind((0, 0x11))  # links, IPv4 addresses
+print("listening", flush=True)
+while True:
+    data = s.recv(8192)
+    while data:
+        length, type, flags, seq, pid = struct.unpack("=IHHII", data[:16])
+        up = type in (16, 17) and bool(struct.unpack("=I", data[24:28])[0] & 0x10000)
+        print({16: "link", 17: "no link", 20: "address", 21: "no address"}[type], up, seq, pid, flush=True)
+        data = data[length + 3 & ~3:]
+"""
+
+
+def test_events(shared_fabric):
+    """A link goes down and up, and the device away and back."""
+    listener = shared_fabric.start("h3", sys.executable, "-c", LISTENER).expect("listening")
+    with shared_fabric.fault("h3:1", "down"):
+        listener.expect("link False 0 0")
+    listener.expect("link True 0 0")
+    shared_fabric.wait_active()
+    with shared_fabric.fault("h3", "unplug"):
+        listener.expect("no link")
+    wait_until(lambda: "\naddress" in listener.output, what="the address")
+    events = [x.split(" ")[:-3] for x in listener.output.splitlines()[1:]]
+    assert events.index(["no", "address"]) < events.index(["no", "link"]) < events.index(["address"])
+    shared_fabric.wait_active()
+    listener.kill()
+
+
+def test_monitor(shared_fabric):
+    monitor = shared_fabric.start("h3", "stdbuf", "-oL", "ip", "monitor", "link", "address")
+
+    def has(text, place, action):
+        with shared_fabric.fault(place, action):
+            return text in monitor.output
+
+    wait_until(lambda: has("state DOWN", "h3:1", "down"), what="an event of the link")
+    wait_until(lambda: has("Deleted 2: ib0    inet 10.0.0.3/8", "h3", "unplug"), what="the end of an address")
+    assert "Deleted 2: ib0: <" in monitor.output and monitor.running()
+    monitor.kill()
+    shared_fabric.wait_active()
 
 
 def test_routes(shared_fabric, ethernet):
@@ -158,13 +195,24 @@ def test_a_host_on_sockets_has_those_of_the_machine(ethernet):
 
 
 SOCKET = """
-import errno, os, socket, struct
+import ctypes, errno, os, socket, struct
 DONE, ERROR, ROOT, DUMP, MULTI = 3, 2, 0x100, 0x300, 2
 LINK, NEWLINK, ADDR, ROUTE, NEIGH, RULE = 18, 16, 22, 26, 30, 34
 s = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_NONBLOCK, 0)
-s.bind((0, 1))  # links: no event ever comes
+def refused(call, *args):
+    try:
+        call(*args)
+    except OSError as e:
+        return e.errno
+assert s.getsockname() == (0, 0) and refused(s.setsockopt, 270, 99, 1) == errno.ENOPROTOOPT
+assert refused(socket.socket, socket.AF_NETLINK, socket.SOCK_STREAM, 0) == errno.ESOCKTNOSUPPORT
+s.bind((0, 1))
+assert refused(s.bind, (0, 1)) == errno.EINVAL  # it has a number now
 assert s.getsockname() == (os.getpid(), 1) and s.getsockopt(socket.SOL_SOCKET, 38) == 0
 s.setsockopt(270, 1, 5)
+assert s.getsockname() == (os.getpid(), 17) and refused(s.setsockopt, 270, 1, 0) == errno.EINVAL
+s.setsockopt(270, 2, 5)
+assert s.getsockopt(270, 9) == 1
 s.setsockopt(270, 12, 1)
 def ask(type, flags=0, payload=b"", length=None, sock=s):
     return sock.sendto(struct.pack("=IHHII", length or 16 + len(payload), type, 1 | flags, 7, 0) + payload, (0, 0))
@@ -173,6 +221,7 @@ def parse(data):
         length, type, flags, seq, pid = struct.unpack("=IHHII", data[:16])
         assert 16 <= length <= len(data) and seq == 7
         yield type, flags, pid, data[16:length]
+        assert type != ERROR or not flags & MULTI
         data = data[length + 3 & ~3:]
 def answers(sock=s, size=8192):
     while True:
@@ -227,13 +276,21 @@ ask(LINK, 0, link(2))
 assert [x[0] for x in answers()] == [NEWLINK]
 ask(LINK, 4, link(0) + name(b"ib0\\0"))
 assert [x[0] for x in answers()] == [NEWLINK, ERROR]
+ask(LINK, 4, link(2))
+assert [(x[0], x[1]) for x in answers()][1:] == [(ERROR, 0x100)]  # NLM_F_CAPPED
+ask(LINK, 0, link(99))
+assert [(x[0], x[1], len(x[3])) for x in answers()] == [(ERROR, 0, 36)]  # with the whole request
+for type in (38, 66, 82, 90, 106):  # lists that are empty
+    ask(type, DUMP, bytes(20))
+    assert [x[0] for x in answers()] == [DONE], type
 
 # Cut short, and lengths that lie
 ask(LINK, DUMP)
-assert [x[0] for x in answers()] == [DONE]  # without even a family
+assert not list(answers())  # without even a family
 for length in (5, 15, 17, 4000, 0xffffffff):
     ask(LINK, DUMP, length=length)
-s.send(b"")
+assert refused(s.send, b"") == errno.ENODATA
+assert refused(s.sendto, bytes(20), (1234567, 0)) == errno.ECONNREFUSED
 s.send(bytes(7))
 assert not list(answers())
 for attr in (struct.pack("=HH", 3, 3), struct.pack("=HH", 65535, 3), struct.pack("=HH", 4, 3), b"\\x08"):
@@ -265,6 +322,24 @@ if not pid:
     assert len(list(answers())) == 3
     os._exit(0)
 assert os.waitpid(pid, 0)[1] == 0
+
+# As any descriptor: its number may change, and it has the requests of all files
+t = socket.socket(socket.AF_NETLINK, socket.SOCK_DGRAM, 0)
+assert t.getsockopt(socket.SOL_SOCKET, socket.SO_TYPE) == socket.SOCK_DGRAM
+t.settimeout(60)  # FIONBIO
+ask(LINK, DUMP, b"\\0", sock=t)
+fd = os.dup(t.fileno())
+number = t.fileno()
+t.close()
+null = os.open("/dev/null", os.O_RDONLY)
+assert null == number and len(list(parse(os.read(fd, 8192)))) == 3
+
+# What recvfrom() is in programs with _FORTIFY_SOURCE
+u = socket.socket(fileno=fd)
+ask(LINK, DUMP, b"\\0", sock=u)
+buf, address, size = ctypes.create_string_buffer(8192), ctypes.create_string_buffer(12), ctypes.c_uint(12)
+n = ctypes.CDLL(None).__recvfrom_chk(fd, buf, 8192, 8192, 0, address, ctypes.byref(size))
+assert n > 100 and size.value == 12 and address.raw == struct.pack("=HHII", socket.AF_NETLINK, 0, 0, 0)
 print("END")
 """
 

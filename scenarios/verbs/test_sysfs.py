@@ -17,14 +17,6 @@ host w1 iwarp 127.0.0.1
 """
 
 
-@pytest.fixture(scope="module")
-def ethernet(muslin_make_fabric):
-    fabric = muslin_make_fabric("sysfs")
-    fabric.up(ETHERNET)
-    yield fabric
-    fabric.down()
-
-
 @pytest.fixture(params=["ib", "roce", "iwarp"])
 def at(request):
     """The fabric, a host, its device, and the interface of its port."""

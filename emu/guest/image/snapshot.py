@@ -8,6 +8,7 @@ copied from a file with holes. The device vmgenid has the kernel reseed its rand
 """
 
 import contextlib
+import errno
 import json
 import mmap
 import os
@@ -107,8 +108,8 @@ def copy_blocks(source, target, size):
     with mmap.mmap(source, size, prot=mmap.PROT_READ) as memory:
         for at in range(0, size, BLOCK):
             block = memory[at : at + BLOCK]
-            if block != nothing[: len(block)]:
-                os.pwrite(target, block, at)
+            if block != nothing[: len(block)] and os.pwrite(target, block, at) != len(block):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 def copy_extents(source, target):
