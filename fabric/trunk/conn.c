@@ -4,7 +4,7 @@
  * blocks, and each turn has a budget. Packets wait in the queues of their trunks, which take turns.
  *
  * If both daemons are on one machine, each direction changes to a ring of shared memory after its first packets. From
- * then on the socket carries keepalives only: they wake the reader, and the end of the socket tells of the peer's death.
+ * then on the socket carries keepalives only: they wake the reader, and the socket's end shows the peer's death.
  */
 #include <errno.h>
 #include <sys/socket.h>

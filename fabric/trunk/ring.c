@@ -3,10 +3,10 @@
  * Rings of trunks: shared memory for the messages of one direction between two daemons of a machine, instead of their
  * socket.
  *
- * One daemon writes and the other one reads. The writer creates the ring and passes its memfd. The messages are those of
- * the socket, one after the other. A message that does not fit before the end of the ring starts at the ring's start,
- * after a head of type TRUNK_SKIP, or after fewer bytes than a head has. Each daemon trusts its own index only, and reads
- * the other one once.
+ * One daemon writes and the other one reads. The writer creates the ring and passes its memfd. The messages are those
+ * of the socket, one after the other. A message that does not fit before the end of the ring starts at the ring's
+ * start, after a head of type TRUNK_SKIP, or after fewer bytes than a head has. Each daemon trusts its own index only,
+ * and reads the other one once.
  */
 #include <errno.h>
 #include <fcntl.h>

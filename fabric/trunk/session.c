@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Sessions of trunks: a trunk's use of a connection, from its hello until it is refused or the connection is closed, and
- * the queue of packets to send. Credits of the link limit the queue's data packets, TRUNK_SMPS those of VL15.
+ * Sessions of trunks: a trunk's use of a connection, from its hello until it is refused or the connection is closed,
+ * and the queue of packets to send. Credits of the link limit the queue's data packets, TRUNK_SMPS those of VL15.
  */
 #include <stdlib.h>
 #include <sys/random.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Fixture of the room's tests and fuzz target: two fabrics of one loop with a trunk, and a peer that sends any bytes. */
+/* Fixture of the tests and the fuzz target: two fabrics of one loop with trunks, and a peer that sends raw bytes. */
 #ifndef MUSLIN_TRUNK_FIXTURE_H
 #define MUSLIN_TRUNK_FIXTURE_H
 

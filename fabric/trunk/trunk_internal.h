@@ -323,7 +323,7 @@ int trunk_ring_create(struct trunk_ring *r);
 /* The reader's; 0 or -errno. Does not keep @fd. */
 int trunk_ring_map(struct trunk_ring *r, struct shared_owner *owner, int fd);
 void trunk_ring_destroy(struct trunk_ring *r); /* no effect if it does not exist */
-/* Space for @len bytes; NULL: there is none, or (@bad) the reader's index is invalid. trunk_ring_write() must follow. */
+/* Space for @len bytes; NULL: none, or (@bad) the reader's index is invalid. trunk_ring_write() must follow. */
 u8 *trunk_ring_reserve(struct trunk_ring *r, u32 len, bool *bad);
 void trunk_ring_write(struct trunk_ring *r, u32 len);
 /* After trunk_ring_write(): does the reader need a keepalive? */
