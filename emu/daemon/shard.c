@@ -11,7 +11,7 @@
 #include "emu/smhost/sm_mad.h"
 
 #define TRUNKS_WAIT (3 * NSEC_PER_SEC) /* of the manager for the other daemons */
-#define TRUNKS_LOOK (1 * NSEC_PER_MSEC)
+#define TRUNKS_LOOK (5 * NSEC_PER_MSEC)
 
 int daemon_shard_rundir(struct rundir *r, const char *name, u32 shard, char *err, size_t err_len)
 {

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Connections of trunks: a stream socket, what waits to be sent, and what has come of a message that is not whole. Data packets that
- * wait are bounded by the link's credits, those of VL15 by number. The socket never blocks, and each turn has a budget.
+ * Connections of trunks: a stream socket to another daemon, which all trunks to that daemon share. The socket never
+ * blocks, and each turn has a budget. Packets wait in the queues of their trunks, which take turns.
  *
- * Where both daemons are on one machine, each direction goes on in a ring of shared memory after its first data packets. The socket then has
- * keepalives, which wake up the peer, and shows its death.
+ * If both daemons are on one machine, each direction changes to a ring of shared memory after its first packets. From
+ * then on the socket carries keepalives only: they wake the reader, and the socket's end shows the peer's death.
  */
 #include <errno.h>
-#include <sys/random.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -18,12 +17,39 @@
 #include "emu/lib/rights.h"
 #include "fabric/trunk/trunk_internal.h"
 
-#define BATCH 16  /* packets in a call: the peer works on them while more are made */
-#define SMALL 512 /* bytes of payload that are copied */
+#define BATCH       64          /* packets in a call ... */
+#define BATCH_BYTES (64u << 10) /* ... and their bytes: the peer processes them while this daemon produces more */
+#define SMALL       512         /* a payload of up to so many bytes is copied */
+
+const char *trunk_conn_name(const struct trunk_conn *c)
+{
+	u32 i;
+
+	for (i = 0; i < c->nlinks; i++)
+		if (c->links[i])
+			return c->links[i]->name;
+	return c->listener ? "listener" : "connector";
+}
+
+void trunk_conn_count(struct trunk_conn *c, enum trunk_counter ctr)
+{
+	u32 i;
+
+	for (i = 0; i < c->nlinks; i++)
+		if (c->links[i])
+			trunk_count(c->set, c->links[i], ctr, 1);
+	if (!c->nopen)
+		trunk_count(c->set, NULL, ctr, 1);
+}
+
+void trunk_conn_set_timer(struct trunk_conn *c, u64 ns)
+{
+	loop_timer_set(c->set->loop, &c->timer, loop_now(c->set->loop).ns + ns);
+}
 
 void trunk_conn_flush_later(struct trunk_conn *c)
 {
-	if (!c->blocked && c->state != TRUNK_CONNECTING)
+	if (!c->blocked && !c->connecting)
 		loop_task_queue(c->set->loop, &c->flush);
 }
 
@@ -33,9 +59,9 @@ void trunk_conn_end(struct trunk_conn *c)
 	loop_task_queue(c->set->loop, &c->flush);
 }
 
-void trunk_conn_put(struct trunk_conn *c, enum trunk_type type, const void *body, u32 len)
+void trunk_conn_put(struct trunk_conn *c, enum trunk_type type, u32 number, const void *body, u32 len)
 {
-	struct trunk_head h = { .type = (u8)type, .len = cpu_to_be16((u16)len) };
+	struct trunk_head h = { .type = (u8)type, .len = cpu_to_be16((u16)len), .link = cpu_to_be32(number) };
 
 	if (c->tail_len + sizeof(h) + len > sizeof(c->tail)) { /* the peer does not read */
 		trunk_conn_end(c);
@@ -44,77 +70,35 @@ void trunk_conn_put(struct trunk_conn *c, enum trunk_type type, const void *body
 	memcpy(c->tail + c->tail_len, &h, sizeof(h));
 	memcpy(c->tail + c->tail_len + sizeof(h), body, len);
 	c->tail_len += (u32)sizeof(h) + len;
-	trunk_conn_flush_later(c);
-}
-
-void trunk_conn_drop_packets(struct trunk_conn *c)
-{
-	while (!list_empty(&c->packets)) {
-		struct wire_packet *p = list_first(&c->packets, struct wire_packet, link);
-
-		list_del(&p->link);
-		fabric_remote_drop(c->trunk->remote, p);
-	}
-	c->smps = 0;
-}
-
-void trunk_conn_change(struct trunk_conn *c, enum fabric_remote_change what)
-{
-	if (c->state != TRUNK_READY || c->ended || fabric_remote_is_up(c->trunk->remote))
-		return;
-	c->wake |= what == FABRIC_REMOTE_WAKE;
-	if (!++c->epoch)
-		c->epoch = 1;
-	c->link_told = false;
-	c->tell_link = true;
-	trunk_conn_drop_packets(c);
-	trunk_conn_flush_later(c);
-}
-
-static bool ring_put_packet(struct trunk_conn *c, struct wire_packet *p);
-
-void trunk_conn_send(struct trunk_conn *c, struct wire_packet *p)
-{
-	/* Nothing waits before it: its payload is copied once, from where the sender has it. */
-	if (c->tx.shared && !c->ended && !c->tail_len && !c->tell_link && list_empty(&c->packets) &&
-	    ring_put_packet(c, p)) {
-		trunk_conn_flush_later(c);
-		return;
-	}
-	if (c->state != TRUNK_READY || c->ended || (p->vl == WIRE_VL_MGMT && c->smps >= TRUNK_SMPS) ||
-	    !wire_packet_own(p)) {
-		fabric_remote_drop(c->trunk->remote, p);
-		return;
-	}
-	c->smps += p->vl == WIRE_VL_MGMT;
-	list_add(&c->packets, &p->link);
-	trunk_conn_flush_later(c);
-}
-
-void trunk_conn_credits(struct trunk_conn *c)
-{
-	if (c->state != TRUNK_READY || c->tell_flow)
-		return;
-	c->tell_flow = true;
-	trunk_conn_flush_later(c);
 }
 
 /* Sending */
 
-/* What one call sends: the tail, and packets, each of a part that is copied, its payload, and pad bytes. */
+/* The parts of one call: the tail, and for each packet a copied part, its payload, and pad bytes. */
 static struct {
 	struct iovec iov[1 + 3 * BATCH];
-	u32 n;
+	u32 niov, n;
+	size_t bytes;
+	struct trunk *trunk[BATCH]; /* of each packet */
 	u8 copied[BATCH][sizeof(struct trunk_head) + WIRE_HDR_MAX + SMALL + 4];
 } batch;
 
-static void batch_add(struct wire_packet *p, u8 *to)
+static struct trunk_head packet_head(const struct trunk *t, const struct wire_packet *p, u32 len)
+{
+	return (struct trunk_head){
+		.type = TRUNK_PACKET, .flags = p->flags, .len = cpu_to_be16((u16)len), .link = cpu_to_be32(t->s.number)
+	};
+}
+
+static void batch_add(struct trunk *t, struct wire_packet *p)
 {
 	static u8 zero[4];
 	u32 len = wire_packet_link_len(p) - WIRE_ICRC_LEN, pad = -p->len & 3u;
-	struct trunk_head h = { .type = TRUNK_PACKET, .flags = p->flags, .len = cpu_to_be16((u16)len) };
-	u8 *at = to;
+	struct trunk_head h = packet_head(t, p, len);
+	u8 *to = batch.copied[batch.n], *at = to;
 
+	batch.trunk[batch.n++] = t;
+	batch.bytes += len;
 	wire_lrh_set_words(wire_packet_lrh(p), (len + WIRE_ICRC_LEN) / 4); /* a fault may have truncated it */
 	memcpy(at, &h, sizeof(h));
 	memcpy(at + sizeof(h), p->hdr, p->hdr_len);
@@ -125,32 +109,31 @@ static void batch_add(struct wire_packet *p, u8 *to)
 		memset(at + p->len, 0, pad);
 		at += p->len + pad;
 	}
-	batch.iov[batch.n++] = (struct iovec){ to, (size_t)(at - to) };
+	batch.iov[batch.niov++] = (struct iovec){ to, (size_t)(at - to) };
 	if (p->len <= SMALL)
 		return;
-	batch.iov[batch.n++] = (struct iovec){ (void *)(uintptr_t)p->data, p->len };
+	batch.iov[batch.niov++] = (struct iovec){ (void *)(uintptr_t)p->data, p->len };
 	if (pad)
-		batch.iov[batch.n++] = (struct iovec){ zero, pad };
+		batch.iov[batch.niov++] = (struct iovec){ zero, pad };
 }
 
-/* The packet has left, or the first bytes of it. */
-static void conn_packet_gone(struct trunk_conn *c, struct wire_packet *p)
+/* The packet has been sent, or at least its first byte. */
+static void conn_packet_sent(struct trunk *t, struct wire_packet *p)
 {
-	u32 blocks = (wire_packet_link_len(p) + WIRE_VCRC_LEN + 63) / 64;
+	u32 len = wire_packet_link_len(p), blocks = (len + WIRE_VCRC_LEN + 63) / 64;
 
-	if (p->vl != WIRE_VL_MGMT) {
-		c->sent[p->vl] += blocks;
-		c->by_socket += c->by_socket < TRUNK_RING_AFTER;
-	} else if (!list_empty(&p->link)) {
-		c->smps--;
-	}
+	if (p->vl != WIRE_VL_MGMT)
+		t->s.sent[p->vl] += blocks;
+	else if (!list_empty(&p->link))
+		t->s.smps--;
 	list_del(&p->link);
-	fabric_remote_sent(c->trunk->remote, p->vl, blocks);
-	trunk_count(c, TRUNK_CTR_XMIT_PKTS, 1);
+	fabric_remote_sent(t->remote, p->vl, blocks);
+	trunk_count(t->set, t, TRUNK_CTR_XMIT_PKTS, 1);
+	trunk_count(t->set, t, TRUNK_CTR_XMIT_BYTES, sizeof(struct trunk_head) + len - WIRE_ICRC_LEN);
 	wire_packet_free(p);
 }
 
-/* Keeps what is left of a message, of which the first @sent bytes have left. */
+/* Keeps the rest of a message of which @sent bytes have been sent. */
 static void conn_keep_rest(struct trunk_conn *c, u32 first, size_t sent, size_t len)
 {
 	for (; len; first++) {
@@ -166,34 +149,30 @@ static void conn_keep_rest(struct trunk_conn *c, u32 first, size_t sent, size_t 
 	}
 }
 
-/* @n bytes of the batch have left. */
+/* @n bytes of the batch have been sent. */
 static void conn_sent(struct trunk_conn *c, size_t n)
 {
-	u32 at = 0;
+	size_t of_tail = min(n, (size_t)c->tail_len);
+	u32 at = 1, i;
 
-	trunk_count(c, TRUNK_CTR_XMIT_BYTES, n);
 	c->spoken = loop_now(c->set->loop).ns;
-	if (c->tail_len) {
-		size_t of_tail = min(n, (size_t)c->tail_len);
-
-		c->tail_len -= (u32)of_tail;
-		memmove(c->tail, c->tail + of_tail, c->tail_len);
-		n -= of_tail;
-		at = 1;
-	}
-	while (n) {
-		struct wire_packet *p = list_first(&c->packets, struct wire_packet, link);
+	c->tail_len -= (u32)of_tail;
+	memmove(c->tail, c->tail + of_tail, c->tail_len);
+	n -= of_tail;
+	for (i = 0; n; i++) {
+		struct wire_packet *p = list_first(&batch.trunk[i]->s.packets, struct wire_packet, link);
 		size_t len = sizeof(struct trunk_head) + wire_packet_link_len(p) - WIRE_ICRC_LEN;
 
 		if (n < len)
 			conn_keep_rest(c, at, n, len);
 		at += p->len <= SMALL ? 1u : p->len % 4 ? 3u : 2u;
 		n -= min(n, len);
-		conn_packet_gone(c, p);
+		c->by_socket += c->by_socket < TRUNK_RING_AFTER;
+		conn_packet_sent(batch.trunk[i], p);
 	}
 }
 
-/* Beside a ring the socket only wakes up: its edges are enough, and what it has is read now and then. */
+/* If there is a ring, the socket only wakes this daemon: its edges are enough, and it is read now and then. */
 static void conn_watch_again(struct trunk_conn *c)
 {
 	loop_fd_mod(&c->w, EPOLLIN | (c->blocked ? EPOLLOUT : 0u) | (c->rx.shared ? EPOLLET : 0u));
@@ -207,44 +186,67 @@ static void conn_watch(struct trunk_conn *c, bool blocked)
 	conn_watch_again(c);
 }
 
-static void conn_tell(struct trunk_conn *c)
+static void conn_tell_alive(struct trunk_conn *c)
 {
-	if (c->state != TRUNK_READY || sizeof(c->tail) - c->tail_len < TRUNK_MSG_MAX + 256u)
+	if (!c->tell_alive || c->tail_len + TRUNK_TELL_MAX + TRUNK_TAIL_REST > TRUNK_TAIL_MAX)
 		return;
-	if (c->tell_link)
-		trunk_message_link(c);
-	if (c->tell_flow)
-		trunk_message_flow(c);
-	if (c->tell_alive)
-		trunk_conn_put(c, TRUNK_KEEPALIVE, "", 0);
 	c->tell_alive = false;
+	trunk_conn_put(c, TRUNK_KEEPALIVE, 0, "", 0);
 }
 
-/* Sends one batch. Bytes, 0: there is nothing; or negative: not now, or never again. */
+/* Fills the batch and the tail. Returns how many of the active trunks have taken part. */
+static u32 conn_fill_batch(struct trunk_conn *c)
+{
+	struct wire_packet *p;
+	struct trunk *t;
+	u32 n = 0;
+
+	conn_tell_alive(c);
+	batch.n = 0;
+	batch.niov = 1;
+	batch.bytes = 0;
+	list_for_each (t, &c->active, s.active) {
+		/* The tail must have space for the rest of one message. */
+		if (batch.n == BATCH || batch.bytes >= BATCH_BYTES || !trunk_session_tell(t))
+			break;
+		list_for_each (p, &t->s.packets, link) {
+			if (batch.n == BATCH || batch.bytes >= BATCH_BYTES)
+				break;
+			batch_add(t, p);
+		}
+		n++;
+	}
+	batch.iov[0] = (struct iovec){ c->tail, c->tail_len };
+	return n;
+}
+
+/* Removes trunks without messages from the first @n active ones, and appends the others. */
+static void conn_rotate(struct trunk_conn *c, u32 n)
+{
+	while (n-- && !list_empty(&c->active)) {
+		struct trunk *t = list_first(&c->active, struct trunk, s.active);
+
+		list_del(&t->s.active);
+		if (trunk_session_owes(t))
+			list_add(&c->active, &t->s.active);
+	}
+}
+
+/* Sends one batch. Bytes, 0: there is nothing to send; or negative: the socket accepts no more. */
 static ssize_t conn_write(struct trunk_conn *c)
 {
 	struct msghdr m = { .msg_iov = batch.iov };
-	struct wire_packet *p;
+	u32 n = conn_fill_batch(c), i;
 	size_t len = 0;
-	u32 n = 0, i;
 	ssize_t sent;
 
-	conn_tell(c);
-	batch.n = 0;
-	if (c->tail_len)
-		batch.iov[batch.n++] = (struct iovec){ c->tail, c->tail_len };
-	/* The tail takes the rest of one message. */
-	if (sizeof(c->tail) - c->tail_len >= TRUNK_MSG_MAX + sizeof(struct trunk_head))
-		list_for_each (p, &c->packets, link) {
-			if (n == BATCH)
-				break;
-			batch_add(p, batch.copied[n++]);
-		}
-	if (!batch.n)
-		return 0;
-	m.msg_iovlen = batch.n;
-	for (i = 0; i < batch.n; i++)
+	for (i = 0; i < batch.niov; i++)
 		len += batch.iov[i].iov_len;
+	if (!len) {
+		conn_rotate(c, n);
+		return 0;
+	}
+	m.msg_iovlen = batch.niov;
 	sent = sendmsg(c->w.fd, &m, MSG_DONTWAIT | MSG_NOSIGNAL);
 	if (sent < 0 && errno != EAGAIN && errno != EINTR) {
 		trunk_conn_end(c);
@@ -252,6 +254,7 @@ static ssize_t conn_write(struct trunk_conn *c)
 	}
 	if (sent > 0)
 		conn_sent(c, (size_t)sent);
+	conn_rotate(c, n);
 	if (sent == (ssize_t)len)
 		return sent;
 	conn_watch(c, true);
@@ -260,12 +263,12 @@ static ssize_t conn_write(struct trunk_conn *c)
 
 /* Sending by the ring */
 
-/* The peer looks at its rings. When its socket takes no more, it has something to read, and will look. */
+/* The peer polls its ring. If its socket is full, the peer has keepalives to read, and will poll. */
 static void conn_wake_peer(struct trunk_conn *c)
 {
 	struct trunk_head h = { .type = TRUNK_KEEPALIVE };
 
-	if (!c->tx.shared) { /* the socket may have taken the half of a message */
+	if (!c->tx.shared) { /* the socket may have accepted a part of a message */
 		c->tell_alive = true;
 		trunk_conn_flush_later(c);
 	} else if (send(c->w.fd, &h, sizeof(h), MSG_DONTWAIT | MSG_NOSIGNAL) < 0 && errno != EAGAIN) {
@@ -286,15 +289,14 @@ static u8 *ring_reserve(struct trunk_conn *c, u32 len)
 static void ring_write(struct trunk_conn *c, u32 len)
 {
 	trunk_ring_write(&c->tx, len);
-	trunk_count(c, TRUNK_CTR_XMIT_BYTES, len);
 	c->spoken = loop_now(c->set->loop).ns;
 }
 
-static bool ring_put_packet(struct trunk_conn *c, struct wire_packet *p)
+bool trunk_conn_ring_packet(struct trunk *t, struct wire_packet *p)
 {
 	u32 len = wire_packet_link_len(p) - WIRE_ICRC_LEN, pad = -p->len & 3u;
-	struct trunk_head h = { .type = TRUNK_PACKET, .flags = p->flags, .len = cpu_to_be16((u16)len) };
-	u8 *to = ring_reserve(c, (u32)sizeof(h) + len);
+	struct trunk_head h = packet_head(t, p, len);
+	u8 *to = ring_reserve(t->conn, (u32)sizeof(h) + len);
 
 	if (!to)
 		return false;
@@ -305,40 +307,57 @@ static bool ring_put_packet(struct trunk_conn *c, struct wire_packet *p)
 	if (p->len)
 		memcpy(to, p->data, p->len);
 	memset(to + p->len, 0, pad);
-	ring_write(c, (u32)sizeof(h) + len);
-	conn_packet_gone(c, p);
+	ring_write(t->conn, (u32)sizeof(h) + len);
+	conn_packet_sent(t, p);
 	return true;
 }
 
-/* What waits, as far as there is space. */
+/* False: there is no space. */
+static bool ring_put_tail(struct trunk_conn *c)
+{
+	u8 *to = c->tail_len ? ring_reserve(c, c->tail_len) : NULL;
+
+	if (!to)
+		return !c->tail_len;
+	memcpy(to, c->tail, c->tail_len);
+	ring_write(c, c->tail_len);
+	c->tail_len = 0;
+	return true;
+}
+
+/* Messages of one trunk. False: there is no space for all of them. */
+static bool ring_put_trunk(struct trunk *t)
+{
+	trunk_session_tell(t);
+	if (!ring_put_tail(t->conn))
+		return false;
+	while (!list_empty(&t->s.packets))
+		if (!trunk_conn_ring_packet(t, list_first(&t->s.packets, struct wire_packet, link)))
+			return false;
+	return true;
+}
+
+/* Puts all that waits into the ring, up to its space. */
 static void ring_flush(struct trunk_conn *c)
 {
-	u8 *to;
-
-	conn_tell(c);
-	to = c->tail_len ? ring_reserve(c, c->tail_len) : NULL;
-	if (to) {
-		memcpy(to, c->tail, c->tail_len);
-		ring_write(c, c->tail_len);
-		c->tail_len = 0;
-	}
-	while (!c->tail_len && !list_empty(&c->packets) &&
-	       ring_put_packet(c, list_first(&c->packets, struct wire_packet, link)))
-		;
+	conn_tell_alive(c);
+	while (ring_put_tail(c) && !list_empty(&c->active) &&
+	       ring_put_trunk(list_first(&c->active, struct trunk, s.active)))
+		conn_rotate(c, 1);
 	if (!c->ended && trunk_ring_wakes_reader(&c->tx))
 		conn_wake_peer(c);
 }
 
 void trunk_conn_has_ring(struct trunk_conn *c)
 {
-	trunk_count(c, TRUNK_CTR_RINGS, 1);
+	trunk_conn_count(c, TRUNK_CTR_RINGS);
 	list_del(&c->rings);
 	list_add(&c->set->rings, &c->rings);
 	if (c->rx.shared)
 		conn_watch_again(c);
 }
 
-/* The socket has taken all that was to be sent before. Where there is no memory for a ring it goes on. */
+/* The socket has accepted all earlier messages. Without memory for a ring, the socket remains in use. */
 static void ring_open(struct trunk_conn *c)
 {
 	struct {
@@ -350,7 +369,7 @@ static void ring_open(struct trunk_conn *c)
 	RIGHTS_CONTROL(control, 1) = { 0 };
 	int fd = trunk_ring_create(&c->tx);
 
-	c->by_socket = 0; /* if it fails: again later */
+	c->by_socket = 0; /* if this fails, it is tried again later */
 	if (fd < 0)
 		return;
 	rights_put(&msg, control, &fd, 1);
@@ -370,7 +389,7 @@ static void conn_flush(struct loop_task *task, struct now now)
 	if (c->local && !c->ended && !c->tx.shared && !c->tail_len && !c->blocked && c->by_socket == TRUNK_RING_AFTER)
 		ring_open(c);
 	while (n > 0 && total < TRUNK_WRITE) {
-		n = c->state == TRUNK_CONNECTING || c->tx.shared ? 0 : conn_write(c);
+		n = c->connecting || c->tx.shared ? 0 : conn_write(c);
 		total += n > 0 ? (size_t)n : 0;
 	}
 	if (c->tx.shared && !c->ended)
@@ -383,7 +402,7 @@ static void conn_flush(struct loop_task *task, struct now now)
 
 /* Receiving */
 
-/* Messages of the first @len bytes of @data; returns how many bytes were those of whole messages. */
+/* Processes the messages in the first @len bytes of @data; returns how many bytes complete messages had. */
 static u32 conn_messages(struct trunk_conn *c, const u8 *data, u32 len)
 {
 	u32 at = 0;
@@ -401,7 +420,7 @@ static u32 conn_messages(struct trunk_conn *c, const u8 *data, u32 len)
 		if (len - at - sizeof(h) < body)
 			break;
 		if (c->rx.shared && h.type != TRUNK_KEEPALIVE) {
-			trunk_message_violation(c, "a message beside its ring");
+			trunk_message_violation(c, "a message on the socket in addition to its ring");
 			break;
 		}
 		if (!trunk_message(c, &h, data + at + sizeof(h), data + at + sizeof(h), body))
@@ -436,7 +455,7 @@ static bool conn_read(struct trunk_conn *c, struct now now)
 	ssize_t n;
 
 	memcpy(input, c->part, len);
-	n = conn_recv(c, input + len, c->state == TRUNK_READY ? TRUNK_READ : 512);
+	n = conn_recv(c, input + len, c->nready ? TRUNK_READ : 512);
 	c->unread = n == TRUNK_READ;
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return false;
@@ -445,7 +464,6 @@ static bool conn_read(struct trunk_conn *c, struct now now)
 		return false;
 	}
 	c->heard = now.ns;
-	trunk_count(c, TRUNK_CTR_RCV_BYTES, (u64)n);
 	len += (u32)n;
 	used = conn_messages(c, input, len);
 	if (c->ended)
@@ -458,7 +476,7 @@ static bool conn_read(struct trunk_conn *c, struct now now)
 
 /* Receiving by the ring */
 
-/* Bytes of messages that were read, @most and a message at most. */
+/* Processes messages of @most bytes, and one more at most; returns their bytes. */
 static u32 ring_messages(struct trunk_conn *c, u32 most)
 {
 	u8 copy[WIRE_HDR_MAX + sizeof(struct trunk_flow)];
@@ -467,7 +485,7 @@ static u32 ring_messages(struct trunk_conn *c, u32 most)
 	bool bad = false;
 	u32 total, len;
 
-	static_assert(sizeof(copy) >= TRUNK_DATA_VLS * sizeof(struct trunk_flow), "all messages but packets");
+	static_assert(sizeof(copy) >= TRUNK_DATA_VLS * sizeof(struct trunk_flow), "all messages except packets");
 	for (total = 0; total < most && !c->ended; total += len) {
 		body = trunk_ring_next(&c->rx, &h, &bad);
 		if (!body)
@@ -488,7 +506,7 @@ static u32 ring_poll(struct trunk_conn *c, struct now now)
 {
 	u32 n = 0, len;
 
-	if (c->tx.shared && (c->tail_len || !list_empty(&c->packets)) && trunk_ring_has_space(&c->tx)) {
+	if (c->tx.shared && (c->tail_len || !list_empty(&c->active)) && trunk_ring_has_space(&c->tx)) {
 		trunk_conn_flush_later(c);
 		n++;
 	}
@@ -498,7 +516,6 @@ static u32 ring_poll(struct trunk_conn *c, struct now now)
 	if (!len)
 		return n;
 	c->heard = now.ns;
-	trunk_count(c, TRUNK_CTR_RCV_BYTES, len);
 	if (!c->ended && trunk_ring_free(&c->rx))
 		conn_wake_peer(c);
 	return n + 1;
@@ -523,7 +540,7 @@ bool trunk_conn_sleep(struct loop_poller *p, bool asleep)
 	bool busy = false;
 
 	list_for_each (c, &s->rings, rings) {
-		bool waits = c->tail_len || !list_empty(&c->packets);
+		bool waits = c->tail_len || !list_empty(&c->active);
 
 		if (c->rx.shared && trunk_ring_sleep(&c->rx, asleep && !c->ended))
 			busy = true;
@@ -542,9 +559,9 @@ static void conn_connected(struct trunk_conn *c)
 		trunk_conn_end(c);
 		return;
 	}
-	c->state = TRUNK_WAITS_HELLO;
+	c->connecting = false;
 	conn_watch(c, false);
-	trunk_message_hello(c);
+	trunk_connector_opened(c->connector);
 }
 
 static void on_socket(struct loop_fd *w, u32 events, struct now now)
@@ -553,7 +570,7 @@ static void on_socket(struct loop_fd *w, u32 events, struct now now)
 
 	if (c->ended)
 		return;
-	if (c->state == TRUNK_CONNECTING) {
+	if (c->connecting) {
 		if (events & (EPOLLOUT | EPOLLERR | EPOLLHUP))
 			conn_connected(c);
 		return;
@@ -570,25 +587,47 @@ static void on_socket(struct loop_fd *w, u32 events, struct now now)
 		return;
 	}
 	while (conn_read(c, now) && c->rx.shared && events & EPOLLHUP)
-		; /* to its end: there are no more edges, and what a socket holds is bounded */
+		; /* to its end: there are no further edges, and the bytes in a socket are bounded */
 }
 
-/* Life */
+/* Timer */
 
-static void on_timer(struct loop_timer *t, struct now now)
+/* Without a trunk after the handshake: the connection ends. */
+static void conn_handshake_expired(struct trunk_conn *c)
 {
-	struct trunk_conn *c = container_of(t, struct trunk_conn, timer);
+	if (!c->refused)
+		trunk_conn_count(c, TRUNK_CTR_REFUSED_HELLO);
+	trunk_conn_end(c);
+}
+
+static void conn_each_second(struct trunk_conn *c, struct now now)
+{
+	u32 i;
+
+	for (i = 0; i < c->nlinks; i++) {
+		struct trunk *t = c->links[i];
+
+		if (!t)
+			continue;
+		t->s.changes = 0;
+		if (c->listener && t->s.state == TRUNK_WAITS_AUTH && now.ns - t->s.since >= TRUNK_HELLO_TIME)
+			trunk_message_refuse(c, i, t, TRUNK_BAD_KEY);
+	}
+}
+
+static void on_timer(struct loop_timer *timer, struct now now)
+{
+	struct trunk_conn *c = container_of(timer, struct trunk_conn, timer);
 
 	if (c->ended)
 		return;
-	if (c->state != TRUNK_READY) {
-		trunk_count(c, TRUNK_CTR_REFUSED_HELLO, 1);
-		trunk_conn_end(c);
+	if (!c->nready) {
+		conn_handshake_expired(c);
 		return;
 	}
 	if (now.ns - c->heard >= TRUNK_SILENCE) {
-		trunk_count(c, TRUNK_CTR_TIMEOUTS, 1);
-		log_at(LOG_WARN, "trunk", "%s: the peer has been silent for %llu s", c->trunk->name,
+		trunk_conn_count(c, TRUNK_CTR_TIMEOUTS);
+		log_at(LOG_WARN, "trunk", "%s: nothing was received from the peer for %llu s", trunk_conn_name(c),
 		       TRUNK_SILENCE / NSEC_PER_SEC);
 		trunk_conn_end(c);
 		return;
@@ -598,12 +637,14 @@ static void on_timer(struct loop_timer *t, struct now now)
 		conn_read(c, now);
 	if (c->ended)
 		return;
-	c->changes = 0;
+	conn_each_second(c, now);
 	if (now.ns - c->spoken >= TRUNK_PING) {
 		c->tell_alive = true;
 		trunk_conn_flush_later(c);
 	}
 }
+
+/* Creation */
 
 struct trunk_conn *trunk_conn_create(struct trunk_set *set, int fd, bool local)
 {
@@ -616,55 +657,32 @@ struct trunk_conn *trunk_conn_create(struct trunk_set *set, int fd, bool local)
 	c->set = set;
 	c->passed = -1;
 	list_init(&c->rings);
-	c->state = TRUNK_WAITS_HELLO;
+	list_init(&c->link);
+	list_init(&c->active);
 	c->local = local;
 	c->w = (struct loop_fd){ .fd = fd, .fn = on_socket };
 	c->timer.fn = on_timer;
-	c->epoch = 1;
+	loop_task_init(&c->flush, conn_flush);
 	if (local)
 		setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &(int){ TRUNK_SNDBUF }, sizeof(int));
-	list_init(&c->link);
-	list_init(&c->packets);
-	loop_task_init(&c->flush, conn_flush);
-	if (getrandom(c->mine.nonce, sizeof(c->mine.nonce), 0) != sizeof(c->mine.nonce) ||
-	    loop_fd_add(set->loop, &c->w, EPOLLIN)) {
+	if (loop_fd_add(set->loop, &c->w, EPOLLIN)) {
 		trunk_conn_destroy(c);
 		return NULL;
 	}
 	c->heard = c->spoken = loop_now(set->loop).ns;
-	loop_timer_set(set->loop, &c->timer, c->heard + TRUNK_HELLO_TIME);
+	trunk_conn_set_timer(c, TRUNK_HELLO_TIME);
 	return c;
 }
 
 void trunk_conn_start(struct trunk_conn *c)
 {
-	c->state = TRUNK_CONNECTING;
+	c->connecting = true;
 	conn_watch(c, true);
-}
-
-void trunk_conn_ready(struct trunk_conn *c)
-{
-	struct fabric_remote *r = c->trunk->remote;
-	u8 vl;
-
-	c->state = TRUNK_READY;
-	c->trunk->wait = 0;
-	trunk_count(c, TRUNK_CTR_CONNECTED, 1);
-	fabric_remote_name(r, c->theirs.type, be64_to_cpu(c->theirs.guid), c->theirs.port, c->theirs.name);
-	log_at(LOG_INFO, "trunk", "%s is connected to %.60s:%u", c->trunk->name,
-	       fabric_node_name(fabric_remote_node(r)), c->theirs.port);
-	for (vl = 0; vl < TRUNK_DATA_VLS; vl++)
-		fabric_remote_credits(r, vl, FABRIC_REMOTE_BLOCKS);
-	loop_timer_set(c->set->loop, &c->timer, loop_now(c->set->loop).ns + TRUNK_PING);
-	c->plugged = c->trunk->cable;
-	c->tell_link = c->tell_flow = true;
-	trunk_conn_flush_later(c);
 }
 
 void trunk_conn_destroy(struct trunk_conn *c)
 {
-	struct trunk *t = c->trunk;
-	u8 vl;
+	u32 i;
 
 	loop_timer_cancel(&c->timer);
 	loop_task_cancel(&c->flush);
@@ -674,21 +692,16 @@ void trunk_conn_destroy(struct trunk_conn *c)
 	trunk_ring_destroy(&c->tx);
 	trunk_ring_destroy(&c->rx);
 	passed_close_socket(c->w.fd, c->local ? passed_owner(c->w.fd) : 0);
-	if (c->listener && !t) {
+	c->ended = true;
+	for (i = 0; i < c->nlinks; i++)
+		if (c->links[i])
+			trunk_session_close(c->links[i]);
+	if (!list_empty(&c->link)) {
 		list_del(&c->link);
 		c->listener->nunknown--;
 	}
-	if (t && t->conn == c) {
-		t->conn = NULL;
-		if (c->state == TRUNK_READY) {
-			trunk_count(c, TRUNK_CTR_LOST, 1);
-			log_at(LOG_INFO, "trunk", "%s: the connection has ended", t->name);
-			trunk_conn_drop_packets(c);
-			for (vl = 0; vl < TRUNK_DATA_VLS; vl++)
-				fabric_remote_credits(t->remote, vl, 0);
-			fabric_remote_down(t->remote, NULL);
-		}
-		trunk_lost(t);
-	}
+	if (c->connector)
+		trunk_connector_lost(c->connector);
+	free(c->links);
 	free(c);
 }

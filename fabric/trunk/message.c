@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Messages of a trunk: the hello with version, GUIDs, port numbers and key; training of the link by both daemons (IBTA 5.6.4); credits
- * (7.9.4); packets.
+ * Messages of trunks: the hello with version, GUIDs, port numbers and key; training of the link by both daemons (IBTA
+ * 5.6.4); credits (7.9.4); packets.
  *
- * Either end has an epoch, which changes when its end of the link goes down or its values change. It tells epoch and values, and
- * acknowledges the peer's. An end comes up when the peer trains and has acknowledged the present epoch. The acknowledgement of the
- * peer's epoch is sent before any packet, so that the peer is up when packets arrive.
+ * Each end has an epoch, which changes when its end of the link goes down or its values change. It sends epoch and
+ * values, and acknowledges the peer's. An end comes up when the peer trains and has acknowledged the current epoch. The
+ * acknowledgement of the peer's epoch is sent before any packet, so that the peer is up when packets arrive.
  */
 #include <nettle/hmac.h>
 #include <nettle/memops.h>
@@ -15,12 +15,8 @@
 #include "emu/lib/passed.h"
 #include "fabric/trunk/trunk_internal.h"
 
-static const char *trunk_conn_name(const struct trunk_conn *c)
-{
-	return c->trunk ? c->trunk->name : "listener";
-}
-
-void trunk_conn_refuse(struct trunk_conn *c, enum trunk_refusal why)
+/* A connection without another trunk ends: soon if it listens, since more hellos may follow. */
+bool trunk_message_refuse(struct trunk_conn *c, u32 number, struct trunk *t, enum trunk_refusal why)
 {
 	static const enum trunk_counter ctr[] = {
 		[TRUNK_BAD_HELLO] = TRUNK_CTR_REFUSED_HELLO, [TRUNK_BAD_VERSION] = TRUNK_CTR_REFUSED_VERSION,
@@ -29,26 +25,41 @@ void trunk_conn_refuse(struct trunk_conn *c, enum trunk_refusal why)
 	};
 	struct trunk_refuse r = { .why = (u8)why, .version = cpu_to_be16(TRUNK_VERSION) };
 
-	trunk_count(c, ctr[why], 1);
-	log_at(LOG_WARN, "trunk", "%s: a peer is refused: %s", trunk_conn_name(c), trunk_counter_name(ctr[why]));
-	trunk_conn_put(c, TRUNK_REFUSE, &r, sizeof(r));
-	trunk_conn_end(c);
+	trunk_count(c->set, t, ctr[why], 1);
+	log_at(LOG_WARN, "trunk", "%s: a peer is refused: %s", t ? t->name : "listener", trunk_counter_name(ctr[why]));
+	trunk_conn_put(c, TRUNK_REFUSE, number, &r, sizeof(r));
+	trunk_conn_flush_later(c);
+	if (t) {
+		trunk_session_close(t);
+		trunk_refused(t);
+	}
+	if (why == TRUNK_BAD_HELLO || why == TRUNK_BAD_VERSION || (c->connector && !c->nopen))
+		trunk_conn_end(c);
+	else if (!c->nopen && !c->refused)
+		trunk_conn_set_timer(c, TRUNK_REFUSED_TIME);
+	c->refused = true;
+	return !c->ended;
 }
 
 bool trunk_message_violation(struct trunk_conn *c, const char *what)
 {
-	trunk_count(c, TRUNK_CTR_VIOLATIONS, 1);
+	trunk_conn_count(c, TRUNK_CTR_VIOLATIONS);
 	log_at(LOG_WARN, "trunk", "%s: the peer is disconnected: %s", trunk_conn_name(c), what);
 	trunk_conn_end(c);
 	return false;
 }
 
+static void trunk_put(struct trunk *t, enum trunk_type type, const void *body, u32 len)
+{
+	trunk_count(t->set, t, TRUNK_CTR_XMIT_BYTES, sizeof(struct trunk_head) + len);
+	trunk_conn_put(t->conn, type, t->s.number, body, len);
+}
+
 /* Handshake */
 
-void trunk_message_hello(struct trunk_conn *c)
+void trunk_message_hello(struct trunk *t)
 {
-	const struct trunk *t = c->trunk;
-	struct trunk_hello *h = &c->mine;
+	struct trunk_hello *h = &t->s.mine;
 
 	memcpy(h->magic, TRUNK_MAGIC, sizeof(h->magic));
 	h->version = cpu_to_be16(TRUNK_VERSION);
@@ -58,17 +69,18 @@ void trunk_message_hello(struct trunk_conn *c)
 	h->guid = cpu_to_be64(t->guid);
 	h->peer_guid = cpu_to_be64(t->peer_guid);
 	memcpy(h->name, t->name, strcspn(t->name, ":"));
-	trunk_conn_put(c, TRUNK_HELLO, h, sizeof(*h));
+	t->s.tell_hello = false;
+	trunk_put(t, TRUNK_HELLO, h, sizeof(*h));
 }
 
-/* HMAC-SHA-256 (RFC 2104) of who says it and of both hellos, which hold a nonce each. */
-static void message_mac(const struct trunk_conn *c, bool of_connector, u8 mac[TRUNK_MAC_SIZE])
+/* HMAC-SHA-256 (RFC 2104) of the sender's role and of both hellos, each of which has a nonce. */
+static void message_mac(const struct trunk *t, bool of_connector, u8 mac[TRUNK_MAC_SIZE])
 {
-	const struct trunk_hello *connector = c->listener ? &c->theirs : &c->mine;
-	const struct trunk_hello *listener = c->listener ? &c->mine : &c->theirs;
+	const struct trunk_hello *connector = t->listener ? &t->s.theirs : &t->s.mine;
+	const struct trunk_hello *listener = t->listener ? &t->s.mine : &t->s.theirs;
 	struct hmac_sha256_ctx h;
 
-	hmac_sha256_set_key(&h, c->trunk->key_len, c->trunk->key);
+	hmac_sha256_set_key(&h, t->key_len, t->key);
 	hmac_sha256_update(&h, 1, (const u8 *)(of_connector ? "C" : "L"));
 	hmac_sha256_update(&h, sizeof(*connector), (const u8 *)connector);
 	hmac_sha256_update(&h, sizeof(*listener), (const u8 *)listener);
@@ -79,94 +91,91 @@ static void message_mac(const struct trunk_conn *c, bool of_connector, u8 mac[TR
 #endif
 }
 
-static void message_auth(struct trunk_conn *c)
+void trunk_message_auth(struct trunk *t)
 {
 	u8 mac[TRUNK_MAC_SIZE];
 
-	message_mac(c, !c->listener, mac);
-	trunk_conn_put(c, TRUNK_AUTH, mac, sizeof(mac));
+	message_mac(t, !t->listener, mac);
+	t->s.tell_auth = false;
+	trunk_put(t, TRUNK_AUTH, mac, sizeof(mac));
 }
 
-static bool on_hello(struct trunk_conn *c, const u8 *body)
+/* @t: the trunk that connects, whose hello this one responds to; NULL: the listener has to find the trunk. */
+static bool on_hello(struct trunk_conn *c, u32 number, struct trunk *t, const u8 *body)
 {
-	struct trunk_hello *h = &c->theirs;
 	enum trunk_refusal why = TRUNK_BAD_HELLO;
+	struct trunk_hello h;
 
-	memcpy(h, body, sizeof(*h));
-	h->name[sizeof(h->name) - 1] = 0;
-	if (memcmp(h->magic, TRUNK_MAGIC, sizeof(h->magic))) {
-		trunk_conn_refuse(c, TRUNK_BAD_HELLO);
-		return false;
+	memcpy(&h, body, sizeof(h));
+	h.name[sizeof(h.name) - 1] = 0;
+	if (memcmp(h.magic, TRUNK_MAGIC, sizeof(h.magic)))
+		return trunk_message_refuse(c, number, t, TRUNK_BAD_HELLO);
+	if (be16_to_cpu(h.version) != TRUNK_VERSION)
+		return trunk_message_refuse(c, number, t, TRUNK_BAD_VERSION);
+	if (!t) {
+		t = c->listener ? trunk_match(c->listener, &h, &why) : NULL;
+		if (!t)
+			return trunk_message_refuse(c, number, NULL, why);
+		if (!trunk_session_open(t, c, number))
+			return trunk_message_refuse(c, number, NULL, TRUNK_BAD_HELLO);
+	} else if (trunk_guid_is_here(c->set, be64_to_cpu(h.guid)) ||
+		   (t->peer_guid && be64_to_cpu(h.guid) != t->peer_guid) || (t->peer_port && h.port != t->peer_port)) {
+		return trunk_message_refuse(c, number, t, TRUNK_BAD_PORT);
 	}
-	if (be16_to_cpu(h->version) != TRUNK_VERSION) {
-		trunk_conn_refuse(c, TRUNK_BAD_VERSION);
-		return false;
-	}
-	if (c->listener) {
-		c->trunk = trunk_match(c->listener, h, &why);
-		if (!c->trunk) {
-			trunk_conn_refuse(c, why);
-			return false;
-		}
-		list_del(&c->link);
-		c->listener->nunknown--;
-		c->trunk->conn = c;
-		trunk_message_hello(c);
-	} else if (trunk_guid_is_here(c->set, be64_to_cpu(h->guid)) ||
-		   (c->trunk->peer_guid && be64_to_cpu(h->guid) != c->trunk->peer_guid) ||
-		   (c->trunk->peer_port && h->port != c->trunk->peer_port)) {
-		trunk_conn_refuse(c, TRUNK_BAD_PORT);
-		return false;
-	}
-	if (!c->trunk->key) {
-		trunk_conn_ready(c);
+	t->s.theirs = h;
+	if (!t->key) {
+		trunk_session_ready(t);
 		return true;
 	}
-	c->state = TRUNK_WAITS_AUTH;
-	if (!c->listener)
-		message_auth(c);
+	t->s.state = TRUNK_WAITS_AUTH;
+	t->s.tell_auth = !t->listener;
+	trunk_session_flush_later(t);
 	return true;
 }
 
-static bool on_auth(struct trunk_conn *c, const u8 *body)
+static bool on_auth(struct trunk *t, const u8 *body)
 {
 	u8 mac[TRUNK_MAC_SIZE];
 
-	message_mac(c, c->listener != NULL, mac);
-	if (!memeql_sec(mac, body, sizeof(mac))) {
-		trunk_conn_refuse(c, TRUNK_BAD_KEY);
-		return false;
-	}
-	if (c->listener)
-		message_auth(c);
-	trunk_conn_ready(c);
+	/* Its own hello must have been sent: the MAC covers it. */
+	if (t->s.tell_hello)
+		return trunk_message_refuse(t->conn, t->s.number, t, TRUNK_BAD_KEY);
+	message_mac(t, t->listener != NULL, mac);
+	if (!memeql_sec(mac, body, sizeof(mac)))
+		return trunk_message_refuse(t->conn, t->s.number, t, TRUNK_BAD_KEY);
+	t->s.tell_auth = t->listener != NULL;
+	trunk_session_ready(t);
 	return true;
 }
 
-static void on_refuse(struct trunk_conn *c, const u8 *body)
+static bool on_refuse(struct trunk_conn *c, struct trunk *t, const u8 *body)
 {
 	static const char *const why[] = { "it gives no reason", "hello", "version", "key", "GUIDs or port numbers",
 					   "the port has a peer" };
 	struct trunk_refuse r;
 
 	memcpy(&r, body, sizeof(r));
-	trunk_count(c, TRUNK_CTR_REFUSED_BY_PEER, 1);
-	log_at(LOG_WARN, "trunk", "%s: the peer, which speaks version %u, refuses: %s", trunk_conn_name(c),
+	trunk_count(c->set, t, TRUNK_CTR_REFUSED_BY_PEER, 1);
+	log_at(LOG_WARN, "trunk", "%s: the peer, which has version %u, refuses: %s", t ? t->name : trunk_conn_name(c),
 	       be16_to_cpu(r.version), why[r.why < ARRAY_SIZE(why) ? r.why : 0]);
-	if (c->trunk)
-		c->trunk->wait = 5 * NSEC_PER_SEC;
-	trunk_conn_end(c);
+	if (t) {
+		trunk_session_close(t);
+		trunk_refused(t);
+	}
+	if (!c->nopen)
+		trunk_conn_end(c);
+	return !c->ended;
 }
 
 /* Link */
 
-void trunk_message_link(struct trunk_conn *c)
+void trunk_message_link(struct trunk *t)
 {
-	struct fabric_remote_link l = fabric_remote_link(c->trunk->remote);
+	struct fabric_remote_link l = fabric_remote_link(t->remote);
 	struct trunk_link m = {
-		.epoch = cpu_to_be32(c->epoch),
-		.ack = cpu_to_be32(c->peer_epoch),
-		.flags = (u8)((c->trunk->cable ? TRUNK_LINK_CABLE : 0) | (c->wake ? TRUNK_LINK_WAKE : 0) |
+		.epoch = cpu_to_be32(t->s.epoch),
+		.ack = cpu_to_be32(t->s.peer_epoch),
+		.flags = (u8)((t->cable ? TRUNK_LINK_CABLE : 0) | (t->s.wake ? TRUNK_LINK_WAKE : 0) |
 			      (l.trains ? TRUNK_LINK_TRAINS : 0) | (l.unplugged ? TRUNK_LINK_UNPLUGGED : 0) |
 			      (l.pulled ? TRUNK_LINK_PULLED : 0)),
 		.width = l.width_enabled,
@@ -176,15 +185,16 @@ void trunk_message_link(struct trunk_conn *c)
 		.speed_limit = l.speed_limit,
 	};
 
-	c->tell_link = false;
-	c->link_told = true;
-	c->wake = c->trunk->cable = false;
-	trunk_conn_put(c, TRUNK_LINK, &m, sizeof(m));
+	t->s.tell_link = false;
+	t->s.link_told = true;
+	t->s.wake = t->cable = false;
+	trunk_put(t, TRUNK_LINK, &m, sizeof(m));
 }
 
-static bool on_link(struct trunk_conn *c, const u8 *body)
+static bool on_link(struct trunk *t, const u8 *body)
 {
-	struct fabric_remote *r = c->trunk->remote;
+	struct trunk_session *s = &t->s;
+	struct fabric_remote *r = t->remote;
 	struct fabric_remote_link peer;
 	struct trunk_link m;
 	u32 epoch;
@@ -202,63 +212,67 @@ static bool on_link(struct trunk_conn *c, const u8 *body)
 		.speed_limit = m.speed_limit,
 	};
 	if (!epoch || peer.lanes_limit > 12 || peer.speed_limit > WIRE_SPEED_NDR)
-		return trunk_message_violation(c, "invalid values of the link");
-	if (epoch != c->peer_epoch || m.flags & (TRUNK_LINK_CABLE | TRUNK_LINK_WAKE))
-		c->changes++;
-	if (c->changes > TRUNK_CHANGES)
-		return trunk_message_violation(c, "its end of the link changes too often");
-	/* The cable is out when either end says so at first, unless it was plugged meanwhile; then the last word counts. */
-	if (m.flags & TRUNK_LINK_CABLE || (!c->heard_link && peer.unplugged && !c->plugged))
+		return trunk_message_violation(t->conn, "invalid values of the link");
+	if (epoch != s->peer_epoch || m.flags & (TRUNK_LINK_CABLE | TRUNK_LINK_WAKE))
+		s->changes++;
+	if (s->changes > TRUNK_CHANGES)
+		return trunk_message_violation(t->conn, "its end of the link changes too often");
+	/*
+	 * At first the cable is unplugged if either end says so, unless it was plugged in the meantime; after that, the
+	 * latest change counts.
+	 */
+	if (m.flags & TRUNK_LINK_CABLE || (!s->heard_link && peer.unplugged && !s->plugged))
 		fabric_remote_cable(r, peer.unplugged);
-	c->heard_link = true;
+	s->heard_link = true;
 	if (m.flags & TRUNK_LINK_WAKE)
 		fabric_remote_wake(r);
-	if (epoch != c->peer_epoch) {
-		c->peer_epoch = epoch;
-		c->tell_link = true;
+	if (epoch != s->peer_epoch) {
+		s->peer_epoch = epoch;
+		s->tell_link = true;
 		fabric_remote_down(r, &peer);
-		trunk_conn_flush_later(c);
+		trunk_session_flush_later(t);
 	}
-	if (fabric_remote_is_up(r) || !peer.trains || !c->link_told || be32_to_cpu(m.ack) != c->epoch)
+	if (fabric_remote_is_up(r) || !peer.trains || !s->link_told || be32_to_cpu(m.ack) != s->epoch)
 		return true;
 	if (!fabric_remote_up(r, &peer))
-		trunk_conn_change(c, FABRIC_REMOTE_LINK);
+		trunk_session_change(t, FABRIC_REMOTE_LINK);
 	return true;
 }
 
 /* Credits */
 
-/* Blocks by which FCCL has grown since the peer was told, where it must be told; 0: not now. */
-static u32 flow_due(const struct trunk_conn *c, u8 vl, u32 free)
+/* Blocks by which FCCL has grown since it was sent, if it must be sent; 0: not yet. */
+static u32 flow_due(const struct trunk_session *s, u8 vl, u32 free)
 {
-	s32 gain = (s32)(c->abr[vl] + free - c->told[vl]);
+	s32 gain = (s32)(s->abr[vl] + free - s->told[vl]);
 
 	if (gain >= TRUNK_FLOW_STEP)
 		return (u32)gain;
-	return gain > 0 && c->told[vl] - c->abr[vl] < FABRIC_REMOTE_BLOCKS / 2 ? (u32)gain : 0;
+	return gain > 0 && s->told[vl] - s->abr[vl] < FABRIC_REMOTE_BLOCKS / 2 ? (u32)gain : 0;
 }
 
-void trunk_message_flow(struct trunk_conn *c)
+void trunk_message_flow(struct trunk *t)
 {
+	struct trunk_session *s = &t->s;
 	struct trunk_flow m[TRUNK_DATA_VLS];
 	u32 n = 0;
 	u8 vl;
 
-	c->tell_flow = false;
+	s->tell_flow = false;
 	for (vl = 0; vl < TRUNK_DATA_VLS; vl++) {
-		u32 free = fabric_remote_free(c->trunk->remote, vl);
+		u32 free = fabric_remote_free(t->remote, vl);
 
-		if (!flow_due(c, vl, free))
+		if (!flow_due(s, vl, free))
 			continue;
-		c->told[vl] = c->abr[vl] + free;
+		s->told[vl] = s->abr[vl] + free;
 		m[n++] =
-			(struct trunk_flow){ .vl = vl, .free = cpu_to_be16((u16)free), .abr = cpu_to_be32(c->abr[vl]) };
+			(struct trunk_flow){ .vl = vl, .free = cpu_to_be16((u16)free), .abr = cpu_to_be32(s->abr[vl]) };
 	}
 	if (n)
-		trunk_conn_put(c, TRUNK_FLOW, m, n * (u32)sizeof(*m));
+		trunk_put(t, TRUNK_FLOW, m, n * (u32)sizeof(*m));
 }
 
-static bool on_flow(struct trunk_conn *c, const u8 *body, u32 len)
+static bool on_flow(struct trunk *t, const u8 *body, u32 len)
 {
 	struct trunk_flow m;
 
@@ -268,41 +282,42 @@ static bool on_flow(struct trunk_conn *c, const u8 *body, u32 len)
 		memcpy(&m, body, sizeof(m));
 		free = be16_to_cpu(m.free);
 		if (m.vl >= TRUNK_DATA_VLS || free > FABRIC_REMOTE_BLOCKS)
-			return trunk_message_violation(c, "invalid credits");
-		outstanding = c->sent[m.vl] - be32_to_cpu(m.abr);
+			return trunk_message_violation(t->conn, "invalid credits");
+		outstanding = t->s.sent[m.vl] - be32_to_cpu(m.abr);
 		if (outstanding > 2 * FABRIC_REMOTE_BLOCKS)
-			return trunk_message_violation(c, "credits for packets that were not sent");
-		fabric_remote_credits(c->trunk->remote, m.vl, outstanding + FABRIC_REMOTE_BLOCKS - free);
+			return trunk_message_violation(t->conn, "credits for packets that were not sent");
+		fabric_remote_credits(t->remote, m.vl, outstanding + FABRIC_REMOTE_BLOCKS - free);
 	}
-	return !len || trunk_message_violation(c, "a message of a wrong length");
+	return !len || trunk_message_violation(t->conn, "a message of a wrong length");
 }
 
 /* Packets */
 
-static bool on_packet(struct trunk_conn *c, u8 flags, const u8 *body, const u8 *shared, u32 len)
+static bool on_packet(struct trunk *t, u8 flags, const u8 *body, const u8 *shared, u32 len)
 {
-	struct fabric_remote *r = c->trunk->remote;
+	struct trunk_session *s = &t->s;
+	struct fabric_remote *r = t->remote;
 	struct wire_packet *p;
 	u8 vl;
 
 	flags &= WIRE_PKT_BAD_ICRC | WIRE_PKT_BAD_VCRC | WIRE_PKT_EBP;
-	trunk_count(c, TRUNK_CTR_RCV_PKTS, 1);
+	trunk_count(t->set, t, TRUNK_CTR_RCV_PKTS, 1);
 	vl = body[0] >> 4; /* the LRH begins with it */
 	if (vl < TRUNK_DATA_VLS) {
 		u32 blocks = (len + WIRE_ICRC_LEN + WIRE_VCRC_LEN + 63) / 64;
 
-		if ((s32)(c->abr[vl] + blocks - c->told[vl]) > 0) {
+		if ((s32)(s->abr[vl] + blocks - s->told[vl]) > 0) {
 			fabric_remote_overrun(r);
-			return trunk_message_violation(c, "a packet without credits");
+			return trunk_message_violation(t->conn, "a packet without credits");
 		}
-		c->abr[vl] += blocks;
-		c->tell_flow = true;
-		trunk_conn_flush_later(c);
+		s->abr[vl] += blocks;
+		s->tell_flow = true;
+		trunk_session_flush_later(t);
 	}
-	/* The parser looks at lengths with the CRCs, and not at them. */
+	/* The parser expects lengths with CRCs, and does not read the CRCs. */
 	p = wire_packet_parse_shared(body, shared, len + WIRE_ICRC_LEN + WIRE_VCRC_LEN);
 	if (!p) {
-		trunk_count(c, TRUNK_CTR_MALFORMED, 1);
+		trunk_count(t->set, t, TRUNK_CTR_MALFORMED, 1);
 		fabric_remote_malformed(r, flags & WIRE_PKT_EBP);
 		return true;
 	}
@@ -311,7 +326,7 @@ static bool on_packet(struct trunk_conn *c, u8 flags, const u8 *body, const u8 *
 	return true;
 }
 
-/* All that the peer says from now on comes in the ring whose memfd it has passed. */
+/* All further messages of the peer are in the ring whose memfd it has passed. */
 static bool on_ring(struct trunk_conn *c, const u8 *body)
 {
 	struct trunk_ring_open m;
@@ -334,42 +349,53 @@ bool trunk_message(struct trunk_conn *c, const struct trunk_head *h, const u8 *b
 {
 	static const struct {
 		u16 least, most;
-		u8 states;
+		u8 states; /* of the trunk */
+		bool of_conn;
 	} row[TRUNK_TYPES] = {
 #define READY BIT(TRUNK_READY)
-		[TRUNK_HELLO] = { sizeof(struct trunk_hello), sizeof(struct trunk_hello), BIT(TRUNK_WAITS_HELLO) },
+		[TRUNK_HELLO] = { sizeof(struct trunk_hello), sizeof(struct trunk_hello),
+				  BIT(TRUNK_CLOSED) | BIT(TRUNK_WAITS_HELLO) },
 		[TRUNK_AUTH] = { TRUNK_MAC_SIZE, TRUNK_MAC_SIZE, BIT(TRUNK_WAITS_AUTH) },
 		[TRUNK_REFUSE] = { sizeof(struct trunk_refuse), sizeof(struct trunk_refuse),
-				   BIT(TRUNK_WAITS_HELLO) | BIT(TRUNK_WAITS_AUTH) | READY },
+				   BIT(TRUNK_CLOSED) | BIT(TRUNK_WAITS_HELLO) | BIT(TRUNK_WAITS_AUTH) | READY },
 		[TRUNK_LINK] = { sizeof(struct trunk_link), sizeof(struct trunk_link), READY },
 		[TRUNK_FLOW] = { sizeof(struct trunk_flow), TRUNK_DATA_VLS * sizeof(struct trunk_flow), READY },
 		[TRUNK_PACKET] = { sizeof(struct wire_lrh), TRUNK_MSG_MAX, READY },
-		[TRUNK_KEEPALIVE] = { 0, 0, READY },
-		[TRUNK_RING_OPEN] = { sizeof(struct trunk_ring_open), sizeof(struct trunk_ring_open), READY },
+		[TRUNK_KEEPALIVE] = { 0, 0, READY, true },
+		[TRUNK_RING_OPEN] = { sizeof(struct trunk_ring_open), sizeof(struct trunk_ring_open), READY, true },
 #undef READY
 	};
+	u32 number = be32_to_cpu(h->link);
+	struct trunk *t = number < c->nlinks ? c->links[number] : NULL;
+	enum trunk_state state = t ? t->s.state : TRUNK_CLOSED;
 
+	if (h->type < TRUNK_TYPES && row[h->type].of_conn)
+		state = c->nready ? TRUNK_READY : TRUNK_CLOSED;
 	if (h->type >= TRUNK_TYPES || len < row[h->type].least || len > row[h->type].most ||
-	    !(row[h->type].states & BIT(c->state))) {
-		if (c->state == TRUNK_READY)
-			return trunk_message_violation(c, "a message that there is not, or of a wrong length");
-		trunk_conn_refuse(c, c->state == TRUNK_WAITS_AUTH ? TRUNK_BAD_KEY : TRUNK_BAD_HELLO);
-		return false;
+	    !(row[h->type].states & BIT(state))) {
+		if (!t && c->refused && h->type > TRUNK_HELLO && h->type < TRUNK_TYPES && !row[h->type].of_conn)
+			return true; /* sent before the trunk's refusal has arrived */
+		if (t && state == TRUNK_WAITS_AUTH)
+			return trunk_message_refuse(c, number, t, TRUNK_BAD_KEY);
+		if (c->nready)
+			return trunk_message_violation(c, "an invalid message, or one of a wrong length");
+		return trunk_message_refuse(c, number, t, TRUNK_BAD_HELLO);
 	}
+	if (t)
+		trunk_count(c->set, t, TRUNK_CTR_RCV_BYTES, sizeof(*h) + len);
 	switch (h->type) {
 	case TRUNK_HELLO:
-		return on_hello(c, body);
+		return on_hello(c, number, t, body);
 	case TRUNK_AUTH:
-		return on_auth(c, body);
+		return on_auth(t, body);
 	case TRUNK_REFUSE:
-		on_refuse(c, body);
-		return false;
+		return on_refuse(c, t, body);
 	case TRUNK_LINK:
-		return on_link(c, body);
+		return on_link(t, body);
 	case TRUNK_FLOW:
-		return on_flow(c, body, len);
+		return on_flow(t, body, len);
 	case TRUNK_PACKET:
-		return on_packet(c, h->flags, body, shared, len);
+		return on_packet(t, h->flags, body, shared, len);
 	case TRUNK_RING_OPEN:
 		return on_ring(c, body);
 	}

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Rings of trunks: the messages of one direction in memory that both daemons of a machine share, instead of on their socket.
+ * Rings of trunks: shared memory for the messages of one direction between two daemons of a machine, instead of their
+ * socket.
  *
- * One writes and one reads. The writer makes the ring and passes its memfd. Messages lie behind each other as on the socket; one that
- * does not fit before the end of the ring begins at its start, and a head of type TRUNK_SKIP, or fewer bytes than a head has, precede it.
- * Either side trusts its own index alone, and reads the other's once.
+ * One daemon writes and the other one reads. The writer creates the ring and passes its memfd. The messages are those
+ * of the socket, one after the other. A message that does not fit before the end of the ring starts at the ring's
+ * start, after a head of type TRUNK_SKIP, or after fewer bytes than a head has. Each daemon trusts its own index only,
+ * and reads the other one once.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -13,12 +15,12 @@
 
 #include "fabric/trunk/trunk_internal.h"
 
-/* Each of these is written by one side. */
+/* Each daemon writes the members of its own cache lines, and may clear asleep and full. */
 struct trunk_ring_shared {
-	u64 head;                              /* bytes that were written since the beginning */
-	u32 full;                              /* the writer waits for space */
-	u64 tail __attribute__((aligned(64))); /* bytes that were read */
-	u32 asleep;                            /* the reader waits for a keepalive on the socket */
+	u64 head;                              /* bytes written since the creation */
+	u32 full;                              /* the writer waits for space, and needs a keepalive */
+	u64 tail __attribute__((aligned(64))); /* bytes read */
+	u32 asleep;                            /* the reader needs a keepalive on the socket */
 	u8 data[TRUNK_RING] __attribute__((aligned(64)));
 };
 
@@ -58,7 +60,7 @@ void trunk_ring_destroy(struct trunk_ring *r)
 	r->own = false;
 }
 
-/* The writer's side */
+/* Writer */
 
 u8 *trunk_ring_reserve(struct trunk_ring *r, u32 len, bool *bad)
 {
@@ -105,7 +107,7 @@ bool trunk_ring_has_space(const struct trunk_ring *r)
 	return used > TRUNK_RING || TRUNK_RING - used >= 2 * TRUNK_TAIL_MAX;
 }
 
-/* The reader's side */
+/* Reader */
 
 const u8 *trunk_ring_next(struct trunk_ring *r, struct trunk_head *h, bool *bad)
 {
@@ -130,7 +132,7 @@ const u8 *trunk_ring_next(struct trunk_ring *r, struct trunk_head *h, bool *bad)
 			if (h->type != TRUNK_SKIP)
 				break;
 		}
-		r->at += left; /* to the end of the ring, or of what there is */
+		r->at += left; /* to the end of the ring, or of what was written */
 	}
 	*bad = be16_to_cpu(h->len) > left - sizeof(*h);
 	return *bad ? NULL : r->shared->data + at + sizeof(*h);

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Any bytes as the stream of a peer: after its hello and the training of the link, or (bit 0 of the first byte) instead of them; or (bit 1) in
- * a ring, whose index (bit 2) may be anything, too.
+ * Fuzz target of a peer's messages: on the socket after the hello and the training of the link, or (bit 0 of the first
+ * byte) from the start; or (bit 1) in a ring, whose index (bit 2) is fuzzed, too.
  */
 #include "fabric/trunk/trunk_fixture.h"
 
 int LLVMFuzzerTestOneInput(const u8 *data, size_t size);
 
-/* In pieces of any length, with a turn of the loop after each. */
+/* Writes pieces of any length, and runs the loop after each. */
 static void to_ring(int fd, const u8 *data, size_t size, bool wild)
 {
 	struct trunk_ring r;

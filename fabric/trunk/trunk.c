@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* The trunks of a fabric: addresses and keys, listeners, and connections that are made again when they are lost. */
+/* The trunks of a fabric: addresses and keys, listeners, and connectors, which connect again after a loss. */
 #include <errno.h>
 #include <fcntl.h>
 #include <netdb.h>
@@ -16,8 +16,8 @@
 #define KEY_MAX    4096
 #define RETRY_MIN  (5 * NSEC_PER_MSEC)
 #define RETRY_MAX  (1 * NSEC_PER_SEC)
-#define BACKLOG    SOMAXCONN /* shards of a large topology have thousands of trunks */
-#define ACCEPT_MAX 16        /* connections that a listener accepts in its turn */
+#define BACKLOG    SOMAXCONN
+#define ACCEPT_MAX 16 /* connections that a listener accepts in one turn */
 
 const char *trunk_counter_name(enum trunk_counter c)
 {
@@ -36,7 +36,7 @@ bool trunk_info(const struct trunk_set *s, u32 index, struct trunk_info *info)
 		.port = fabric_remote_local(t->remote),
 		.address = t->address,
 		.listens = t->listener != NULL,
-		.connected = t->conn && t->conn->state == TRUNK_READY,
+		.connected = t->s.state == TRUNK_READY,
 	};
 	return true;
 }
@@ -72,7 +72,7 @@ static void on_send(void *ctx, struct wire_packet *p)
 	struct trunk *t = ctx;
 
 	if (t->conn)
-		trunk_conn_send(t->conn, p);
+		trunk_session_send(t, p);
 	else
 		fabric_remote_drop(t->remote, p);
 }
@@ -82,7 +82,7 @@ static void on_credits(void *ctx)
 	struct trunk *t = ctx;
 
 	if (t->conn)
-		trunk_conn_credits(t->conn);
+		trunk_session_credits(t);
 }
 
 static void on_change(void *ctx, enum fabric_remote_change what)
@@ -92,74 +92,141 @@ static void on_change(void *ctx, enum fabric_remote_change what)
 	if (what == FABRIC_REMOTE_CABLE)
 		t->cable = true;
 	if (t->conn)
-		trunk_conn_change(t->conn, what);
+		trunk_session_change(t, what);
 }
 
 static const struct fabric_remote_ops remote_ops = { .send = on_send, .credits = on_credits, .change = on_change };
 
 /* Connecting */
 
-static void trunk_retry_later(struct trunk *t)
+static void connector_retry_later(struct trunk_connector *k)
 {
-	t->wait = min(max(2 * t->wait, RETRY_MIN), max(t->wait, RETRY_MAX));
-	loop_timer_set(t->set->loop, &t->retry, loop_now(t->set->loop).ns + t->wait);
+	k->wait = min(max(2 * k->wait, RETRY_MIN), max(k->wait, RETRY_MAX));
+	loop_timer_set(k->set->loop, &k->retry, loop_now(k->set->loop).ns + k->wait);
 }
 
-static void trunk_connect(struct loop_timer *timer, struct now now)
+static void connector_connect(struct loop_timer *timer, struct now now)
 {
-	struct trunk *t = container_of(timer, struct trunk, retry);
-	int family = t->at.sa.sa_family, one = 1;
+	struct trunk_connector *k = container_of(timer, struct trunk_connector, retry);
+	int family = k->at.sa.sa_family, one = 1;
 	int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
 	if (fd >= 0 && family != AF_UNIX)
 		setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
-	if (fd < 0 || (connect(fd, &t->at.sa, t->at.len) && errno != EINPROGRESS)) {
+	if (fd < 0 || (connect(fd, &k->at.sa, k->at.len) && errno != EINPROGRESS)) {
 		if (fd >= 0 && errno == EAGAIN)
-			t->wait = 0; /* a Unix socket: the peer is there, and has not accepted those before yet */
+			k->wait = 0; /* a Unix socket: the peer listens, and its backlog is full */
 		if (fd >= 0)
 			close(fd);
-		trunk_retry_later(t);
+		connector_retry_later(k);
 		return;
 	}
-	t->conn = trunk_conn_create(t->set, fd, family == AF_UNIX);
-	if (!t->conn) {
-		trunk_retry_later(t);
+	k->conn = trunk_conn_create(k->set, fd, family == AF_UNIX);
+	if (!k->conn) {
+		connector_retry_later(k);
 		return;
 	}
-	t->conn->trunk = t;
-	trunk_conn_start(t->conn);
+	k->conn->connector = k;
+	trunk_conn_start(k->conn);
 }
 
-void trunk_lost(struct trunk *t)
+void trunk_connector_opened(struct trunk_connector *k)
 {
-	if (!t->listener)
-		trunk_retry_later(t);
+	struct trunk *t;
+
+	list_for_each (t, &k->trunks, sibling) {
+		loop_timer_cancel(&t->retry);
+		if (!trunk_session_open(t, k->conn, t->number)) {
+			trunk_conn_end(k->conn);
+			return;
+		}
+	}
 }
 
-bool trunk_guid_is_here(const struct trunk_set *s, u64 guid)
+void trunk_connector_lost(struct trunk_connector *k)
 {
-	u32 i;
+	k->conn = NULL;
+	connector_retry_later(k);
+}
 
-	for (i = 0; i < fabric_node_count(s->fabric); i++)
-		if (fabric_node_guid(fabric_node(s->fabric, i)) == guid)
-			return true;
-	return false;
+static void on_retry(struct loop_timer *timer, struct now now)
+{
+	struct trunk *t = container_of(timer, struct trunk, retry);
+	struct trunk_conn *c = t->connector->conn;
+
+	/* Without an established connection, the trunk starts with the next one. */
+	if (c && !c->connecting && !c->ended && !t->conn && !trunk_session_open(t, c, t->number))
+		trunk_refused(t);
+}
+
+void trunk_refused(struct trunk *t)
+{
+	struct trunk_connector *k = t->connector;
+
+	if (!k)
+		return;
+	if (k->conn && !k->conn->nopen) /* the connection ends, and so does another one */
+		k->wait = TRUNK_REFUSED_WAIT;
+	loop_timer_set(t->set->loop, &t->retry, loop_now(t->set->loop).ns + TRUNK_REFUSED_WAIT);
 }
 
 /* Listening */
 
+static int guid_compare(const void *a, const void *b)
+{
+	u64 x = *(const u64 *)a, y = *(const u64 *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+bool trunk_guid_is_here(const struct trunk_set *s, u64 guid)
+{
+	return bsearch(&guid, s->guids, fabric_node_count(s->fabric), sizeof(guid), guid_compare) != NULL;
+}
+
+static int port_compare(const struct trunk *t, u64 guid, u8 port)
+{
+	return t->guid != guid ? (t->guid < guid ? -1 : 1) : (int)t->port - (int)port;
+}
+
+static int by_port_compare(const void *a, const void *b)
+{
+	const struct trunk *x = *(struct trunk *const *)a, *y = *(struct trunk *const *)b;
+
+	return port_compare(x, y->guid, y->port);
+}
+
+/* The index in by_port of the first trunk whose GUID and port number are not lower. */
+static u32 trunk_lower_bound(const struct trunk_set *s, u64 guid, u8 port)
+{
+	u32 low = 0, high = s->ntrunks;
+
+	while (low < high) {
+		u32 mid = (low + high) / 2;
+
+		if (port_compare(s->by_port[mid], guid, port) < 0)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low;
+}
+
 struct trunk *trunk_match(struct trunk_listener *l, const struct trunk_hello *h, enum trunk_refusal *why)
 {
 	u64 guid = be64_to_cpu(h->guid), wanted = be64_to_cpu(h->peer_guid);
+	const struct trunk_set *s = l->set;
 	u32 i;
 
 	*why = TRUNK_BAD_PORT;
-	if (trunk_guid_is_here(l->set, guid))
+	if (trunk_guid_is_here(s, guid))
 		return NULL;
-	for (i = 0; i < l->set->ntrunks; i++) {
-		struct trunk *t = &l->set->trunks[i];
+	for (i = wanted ? trunk_lower_bound(s, wanted, h->peer_port) : 0; i < s->ntrunks; i++) {
+		struct trunk *t = s->by_port[i];
 
-		if (t->listener != l || (wanted && wanted != t->guid) || (h->peer_port && h->peer_port != t->port) ||
+		if (wanted && (t->guid != wanted || (h->peer_port && h->peer_port != t->port)))
+			break;
+		if (t->listener != l || (h->peer_port && h->peer_port != t->port) ||
 		    (t->peer_guid && t->peer_guid != guid) || (t->peer_port && t->peer_port != h->port))
 			continue;
 		if (!t->conn)
@@ -185,7 +252,8 @@ static void on_listener(struct loop_fd *w, u32 events, struct now now)
 			setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
 		if (l->nunknown >= (local ? TRUNK_UNKNOWN_LOCAL : TRUNK_UNKNOWN)) {
 			c = list_first(&l->unknown, struct trunk_conn, link);
-			trunk_count(c, TRUNK_CTR_REFUSED_HELLO, 1);
+			if (!c->refused)
+				trunk_count(l->set, NULL, TRUNK_CTR_REFUSED_HELLO, 1);
 			trunk_conn_destroy(c);
 		}
 		c = trunk_conn_create(l->set, fd, local);
@@ -197,7 +265,7 @@ static void on_listener(struct loop_fd *w, u32 events, struct now now)
 	}
 }
 
-/* The socket of a daemon that has died stays behind, and nobody answers there. */
+/* Removes the socket of a dead daemon, which refuses connections. */
 static void remove_stale(const struct trunk_address *at)
 {
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -249,7 +317,7 @@ static void listener_close(struct trunk_listener *l)
 
 /* Creation */
 
-/* The path of a socket, or ADDRESS:PORT; an IPv6 address is in brackets. False with a line in @err. */
+/* Parses the path of a socket, or ADDRESS:PORT with an IPv6 address in brackets. False with a line in @err. */
 static bool address_read(const char *text, struct trunk_address *at, char *err, size_t err_len)
 {
 	struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV }, *found;
@@ -300,6 +368,11 @@ static bool key_read(struct trunk *t, const char *path, char *err, size_t err_le
 	return n >= 16;
 }
 
+static bool address_equal(const struct trunk_address *a, const struct trunk_address *b)
+{
+	return a->len == b->len && !memcmp(&a->sa, &b->sa, a->len);
+}
+
 static struct trunk_listener *listener_get(struct trunk_set *s, const struct trunk *t, char *err, size_t err_len)
 {
 	struct trunk_listener *l;
@@ -307,7 +380,7 @@ static struct trunk_listener *listener_get(struct trunk_set *s, const struct tru
 	u32 i;
 
 	for (i = 0; i < s->nlisteners; i++)
-		if (s->listeners[i].at.len == t->at.len && !memcmp(&s->listeners[i].at.sa, &t->at.sa, t->at.len))
+		if (address_equal(&s->listeners[i].at, &t->at))
 			return &s->listeners[i];
 	l = &s->listeners[s->nlisteners++];
 	l->set = s;
@@ -320,6 +393,26 @@ static struct trunk_listener *listener_get(struct trunk_set *s, const struct tru
 	return rc ? NULL : l;
 }
 
+/* Adds the trunk to the connector of its address. */
+static void connector_add(struct trunk_set *s, struct trunk *t)
+{
+	struct trunk_connector *k = s->connectors;
+
+	while (k < s->connectors + s->nconnectors && !address_equal(&k->at, &t->at))
+		k++;
+	if (k == s->connectors + s->nconnectors) {
+		s->nconnectors++;
+		k->set = s;
+		k->at = t->at;
+		k->retry.fn = connector_connect;
+		list_init(&k->trunks);
+		loop_timer_set(s->loop, &k->retry, 0);
+	}
+	t->connector = k;
+	t->number = k->ntrunks++;
+	list_add(&k->trunks, &t->sibling);
+}
+
 static bool trunk_init(struct trunk *t, u32 index, const struct fabric_topology_trunk *tt, char *err, size_t err_len)
 {
 	struct trunk_set *s = t->set;
@@ -327,7 +420,7 @@ static bool trunk_init(struct trunk *t, u32 index, const struct fabric_topology_
 	struct fabric_port_info info;
 
 	t->remote = fabric_remote(s->fabric, index);
-	t->retry.fn = trunk_connect;
+	t->retry.fn = on_retry;
 	n = fabric_port_node(fabric_remote_local(t->remote));
 	fabric_port_info(fabric_remote_local(t->remote), &info);
 	t->guid = fabric_node_guid(n);
@@ -349,8 +442,24 @@ static bool trunk_init(struct trunk *t, u32 index, const struct fabric_topology_
 		t->listener = listener_get(s, t, err, err_len);
 		return t->listener != NULL;
 	}
-	loop_timer_set(s->loop, &t->retry, 0);
-	return true;
+	connector_add(s, t);
+	if (t->number < TRUNK_LINKS)
+		return true;
+	snprintf(err, err_len, "more than %u trunks connect to %s", TRUNK_LINKS, t->address);
+	return false;
+}
+
+/* Sorts GUIDs and trunks for lookups by hellos. */
+static void set_sort(struct trunk_set *s)
+{
+	u32 i, n = fabric_node_count(s->fabric);
+
+	for (i = 0; i < n; i++)
+		s->guids[i] = fabric_node_guid(fabric_node(s->fabric, i));
+	qsort(s->guids, n, sizeof(*s->guids), guid_compare);
+	for (i = 0; i < s->ntrunks; i++)
+		s->by_port[i] = &s->trunks[i];
+	qsort(s->by_port, s->ntrunks, sizeof(*s->by_port), by_port_compare);
 }
 
 struct trunk_set *trunk_set_create(struct loop *loop, struct fabric *f, const struct fabric_topology *topo, char *err,
@@ -366,9 +475,12 @@ struct trunk_set *trunk_set_create(struct loop *loop, struct fabric *f, const st
 		loop_poller_add(loop, &s->poller);
 		s->fabric = f;
 		s->trunks = calloc(topo->ntrunks + 1u, sizeof(*s->trunks));
+		s->by_port = calloc(topo->ntrunks + 1u, sizeof(*s->by_port));
+		s->guids = calloc(fabric_node_count(f) + 1u, sizeof(*s->guids));
 		s->listeners = calloc(topo->ntrunks + 1u, sizeof(*s->listeners));
+		s->connectors = calloc(topo->ntrunks + 1u, sizeof(*s->connectors));
 	}
-	if (!s || !s->trunks || !s->listeners) {
+	if (!s || !s->trunks || !s->by_port || !s->guids || !s->listeners || !s->connectors) {
 		snprintf(err, err_len, "out of memory");
 		trunk_set_destroy(s);
 		return NULL;
@@ -380,8 +492,10 @@ struct trunk_set *trunk_set_create(struct loop *loop, struct fabric *f, const st
 		ok = trunk_init(t, s->ntrunks, &topo->trunks[s->ntrunks], err, err_len);
 		s->ntrunks++;
 	}
-	if (ok)
+	if (ok) {
+		set_sort(s);
 		return s;
+	}
 	trunk_set_destroy(s);
 	return NULL;
 }
@@ -405,8 +519,16 @@ void trunk_set_destroy(struct trunk_set *s)
 	}
 	for (i = 0; i < s->nlisteners; i++)
 		listener_close(&s->listeners[i]);
+	for (i = 0; i < s->nconnectors; i++) {
+		if (s->connectors[i].conn)
+			trunk_conn_destroy(s->connectors[i].conn);
+		loop_timer_cancel(&s->connectors[i].retry);
+	}
 	loop_poller_del(&s->poller);
 	free(s->trunks);
+	free(s->by_port);
+	free(s->guids);
 	free(s->listeners);
+	free(s->connectors);
 	free(s);
 }

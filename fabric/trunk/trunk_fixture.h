@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* For the room's tests and fuzz target: two fabrics of one loop with a trunk, and a peer that writes what it likes. */
+/* Fixture of the tests and the fuzz target: two fabrics of one loop with trunks, and a peer that sends raw bytes. */
 #ifndef MUSLIN_TRUNK_FIXTURE_H
 #define MUSLIN_TRUNK_FIXTURE_H
 
@@ -36,7 +36,7 @@ static inline void side_connect(struct side *s)
 /* A fabric of @shape whose leaf has a trunk at port 9; @how: to or listen; @more: options of the trunk. */
 static inline void side_start(struct side *s, const char *shape, const char *leaf, const char *how, const char *more)
 {
-	char text[300], err[300];
+	char text[800], err[300];
 
 	snprintf(test_path, sizeof(test_path), "/tmp/muslin-trunk-%d", getpid());
 	snprintf(text, sizeof(text), "%s\ntrunk %s:9 %s %s %s\n", shape, leaf, how, test_path, more);
@@ -73,7 +73,7 @@ static inline u64 side_counter(struct side *s, enum trunk_counter c)
 	return trunk_counter(s->set, 0, c) + trunk_set_counter(s->set, c);
 }
 
-/* A stranger's connection. */
+/* Connects as a peer that is not a fabric. */
 static inline int stranger_connect(void)
 {
 	struct sockaddr_un sa = { .sun_family = AF_UNIX };
@@ -93,7 +93,7 @@ static inline void stranger_send(int fd, u8 type, u8 flags, const void *body, u3
 	memcpy(m, &h, sizeof(h));
 	memcpy(m + sizeof(h), body, len);
 	if (send(fd, m, sizeof(h) + len, MSG_NOSIGNAL) < 0)
-		return; /* it may have been refused already */
+		return; /* the daemon may have refused it already */
 	test_run(0);
 }
 
@@ -109,7 +109,7 @@ static inline struct trunk_hello stranger_hello(void)
 	return h;
 }
 
-/* Says hello, and trains the link. */
+/* Sends a hello and trains the link. */
 static inline int stranger_train(void)
 {
 	struct trunk_link l = { .epoch = cpu_to_be32(1),
@@ -126,7 +126,7 @@ static inline int stranger_train(void)
 	return fd;
 }
 
-/* A ring of a stranger who has trained: what trunk_ring_create() made, in @r, whose memfd it passes. */
+/* Creates a ring in @r and passes its memfd; the link has been trained. */
 static inline void stranger_ring(int fd, struct trunk_ring *r, u32 size)
 {
 	struct {
@@ -145,7 +145,7 @@ static inline void stranger_ring(int fd, struct trunk_ring *r, u32 size)
 	test_run(0);
 }
 
-/* A message into its ring. */
+/* Puts a message into the ring. */
 static inline void stranger_put(struct trunk_ring *r, u8 type, u8 flags, const void *body, u32 len)
 {
 	struct trunk_head h = { .type = type, .flags = flags, .len = cpu_to_be16((u16)len) };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Private to the trunk room: the messages of a trunk's stream, its trunks, listeners and connections. */
+/* Private to the trunk room: messages of a connection, and its trunks, listeners and connections. */
 #ifndef MUSLIN_TRUNK_INTERNAL_H
 #define MUSLIN_TRUNK_INTERNAL_H
 
@@ -12,55 +12,63 @@
 #include "emu/wire/smp.h"
 #include "fabric/trunk/trunk.h"
 
-#define TRUNK_VERSION       1
-#define TRUNK_MAGIC         "muslinTK"
-#define TRUNK_NONCE_SIZE    16
-#define TRUNK_MAC_SIZE      32
-#define TRUNK_DATA_VLS      15
-#define TRUNK_MSG_MAX       (WIRE_HDR_MAX + WIRE_MTU_MAX)
-#define TRUNK_SILENCE       (15 * NSEC_PER_SEC) /* without a message: the peer is gone */
-#define TRUNK_PING          (1 * NSEC_PER_SEC)
-#define TRUNK_HELLO_TIME    (5 * NSEC_PER_SEC) /* from the connection to the end of the hello */
-#define TRUNK_UNKNOWN       256         /* connections of a listener before their hello; one more replaces the oldest */
-#define TRUNK_UNKNOWN_LOCAL 1024        /* on a Unix socket, which only the user's own programs reach */
-#define TRUNK_READ          (64u << 10) /* bytes from one connection in its turn */
-#define TRUNK_SNDBUF        (1 << 20)   /* of a Unix socket, as far as the system permits */
-#define TRUNK_WRITE         (1u << 20)  /* likewise to it */
-#define TRUNK_CHANGES       500         /* of the peer's end of the link in a second */
-#define TRUNK_SMPS          1024        /* packets of VL15, which has no credits, that wait to be sent */
-#define TRUNK_FLOW_STEP     512         /* blocks that have come free before the peer is told */
+#define TRUNK_VERSION    2
+#define TRUNK_MAGIC      "muslinTK"
+#define TRUNK_NONCE_SIZE 16
+#define TRUNK_MAC_SIZE   32
+#define TRUNK_DATA_VLS   15
+#define TRUNK_LINKS      65536 /* trunks of a connection */
+#define TRUNK_MSG_MAX    (WIRE_HDR_MAX + WIRE_MTU_MAX)
+#define TRUNK_SILENCE    (15 * NSEC_PER_SEC) /* without a message: the peer is dead */
+#define TRUNK_PING       (1 * NSEC_PER_SEC)
+#define TRUNK_HELLO_TIME (5 * NSEC_PER_SEC) /* limit for the handshake */
+#define TRUNK_REFUSED_TIME \
+	(1 * NSEC_PER_SEC) /* until the listener closes a connection without a trunk that it has refused */
+#define TRUNK_REFUSED_WAIT  (5 * NSEC_PER_SEC) /* until a trunk that the listener has refused tries again */
+#define TRUNK_UNKNOWN       256          /* a listener's connections without a trunk; one more replaces the oldest */
+#define TRUNK_UNKNOWN_LOCAL 1024         /* on a Unix socket, to which only programs of the user connect */
+#define TRUNK_READ          (64u << 10)  /* bytes read from a connection in one turn */
+#define TRUNK_SNDBUF        (1 << 20)    /* of a Unix socket, as far as the system permits */
+#define TRUNK_WRITE         (1u << 20)   /* bytes written to a connection in one turn */
+#define TRUNK_CHANGES       500          /* limit of changes of the peer's end of a link in a second */
+#define TRUNK_SMPS          1024         /* limit of queued VL15 packets of a trunk: VL15 has no credits */
+#define TRUNK_FLOW_STEP     512          /* freed blocks after which credits are sent */
 #define TRUNK_RING          (256u << 10) /* bytes of a ring: a power of 2 */
-#define TRUNK_UNREAD        64           /* wake-ups by the socket beside a ring until it is read */
-#define TRUNK_RING_AFTER    16           /* data packets of a connection before it gets one */
+#define TRUNK_UNREAD        64           /* keepalives on the socket of a connection with a ring until it is read */
+#define TRUNK_RING_AFTER    16           /* packets that a connection sends before it creates a ring */
 
-/* Messages: a head, and so many bytes. Integers are big-endian. */
+/*
+ * Messages: a head, and @len bytes. Integers are big-endian. Each trunk of a connection has a link number, which the
+ * connecting daemon chooses. Messages of the connection itself, which are KEEPALIVE and RING_OPEN, have number 0.
+ */
 enum trunk_type {
-	TRUNK_SKIP,   /* in a ring: the next message begins at its start */
-	TRUNK_HELLO,  /* struct trunk_hello: the first message of each side; that who listens answers */
-	TRUNK_AUTH,   /* HMAC of both hellos, where there is a key: first of that who connects */
-	TRUNK_REFUSE, /* struct trunk_refuse, the last message */
-	TRUNK_LINK,   /* struct trunk_link */
-	TRUNK_FLOW,   /* struct trunk_flow for one or more VLs */
-	TRUNK_PACKET, /* LRH to pad; the CRCs are not sent, but whether they are wrong: enum wire_packet_flags in flags */
-	TRUNK_KEEPALIVE, /* nothing; also wakes up the peer, who then looks at its rings */
-	TRUNK_RING_OPEN, /* struct trunk_ring_open, with the memfd of a ring, in which all that follows is but keepalives */
+	TRUNK_SKIP,      /* in a ring: the next message is at the start of the ring */
+	TRUNK_HELLO,     /* struct trunk_hello: first message of a trunk in each direction; the listener responds */
+	TRUNK_AUTH,      /* HMAC of both hellos, if the trunk has a key; the connecting daemon sends it first */
+	TRUNK_REFUSE,    /* struct trunk_refuse: last message of a trunk */
+	TRUNK_LINK,      /* struct trunk_link */
+	TRUNK_FLOW,      /* struct trunk_flow for one or more VLs */
+	TRUNK_PACKET,    /* LRH to pad bytes, without CRCs; flags: enum wire_packet_flags */
+	TRUNK_KEEPALIVE, /* without a body; the receiver polls its ring */
+	TRUNK_RING_OPEN, /* struct trunk_ring_open, with the memfd of the ring for all further messages but keepalives */
 	TRUNK_TYPES
 };
 
 struct trunk_head {
 	u8 type, flags;
 	__be16 len;
+	__be32 link; /* number */
 };
-static_assert(sizeof(struct trunk_head) == 4, "head of a message");
+static_assert(sizeof(struct trunk_head) == 8, "head of a message");
 
 struct trunk_hello {
 	u8 magic[8];
 	__be16 version;
 	u8 port;      /* of the sender's node */
-	u8 peer_port; /* wanted; 0: any */
+	u8 peer_port; /* that the sender expects; 0: any */
 	u8 type;      /* enum wire_node_type */
 	u8 pad[3];
-	__be64 guid, peer_guid; /* of the nodes; peer_guid 0: any */
+	__be64 guid, peer_guid; /* of the sender's node, and of the node that it expects; 0: any */
 	u8 nonce[TRUNK_NONCE_SIZE];
 	char name[FABRIC_NAME_MAX];
 };
@@ -77,7 +85,7 @@ enum trunk_refusal {
 struct trunk_refuse {
 	u8 why; /* enum trunk_refusal */
 	u8 pad;
-	__be16 version; /* the one that is spoken here */
+	__be16 version; /* of the sender */
 };
 static_assert(sizeof(struct trunk_refuse) == 4, "refuse");
 
@@ -85,13 +93,14 @@ enum trunk_link_flags {
 	TRUNK_LINK_TRAINS = 1 << 0,
 	TRUNK_LINK_UNPLUGGED = 1 << 1,
 	TRUNK_LINK_PULLED = 1 << 2,
-	TRUNK_LINK_CABLE = 1 << 3, /* the cable was plugged or pulled: as UNPLUGGED says */
+	TRUNK_LINK_CABLE = 1 << 3, /* the cable was plugged or pulled: see UNPLUGGED */
 	TRUNK_LINK_WAKE = 1 << 4,
 };
 
 /*
- * The state of the sender's end. @epoch changes each time that the link goes down or its values change. A link comes up at an
- * end when the peer trains and has acknowledged the present epoch; it goes down when the peer's epoch changes.
+ * The state of the sender's end. @epoch changes whenever the sender's link goes down or its values change. The link
+ * comes up at an end when the peer trains and has acknowledged the current epoch; it goes down when the peer's epoch
+ * changes.
  */
 struct trunk_link {
 	__be32 epoch, ack;
@@ -99,7 +108,7 @@ struct trunk_link {
 };
 static_assert(sizeof(struct trunk_link) == 16, "link");
 
-/* IBTA 7.9.4: blocks received on the VL since the connection, and free ones of its buffer; their sum is FCCL. */
+/* IBTA 7.9.4: blocks received on the VL since the handshake, and free blocks of its buffer. Their sum is FCCL. */
 struct trunk_flow {
 	u8 vl, pad;
 	__be16 free;
@@ -108,16 +117,16 @@ struct trunk_flow {
 static_assert(sizeof(struct trunk_flow) == 8, "flow");
 
 struct trunk_ring_open {
-	__be32 size; /* of data */
+	__be32 size; /* of the ring's data */
 };
 static_assert(sizeof(struct trunk_ring_open) == 4, "ring");
 
-/* One direction of a connection in shared memory, as one side sees it. */
+/* One direction of a connection in shared memory, as one daemon accesses it. */
 struct trunk_ring {
-	struct trunk_ring_shared *shared; /* NULL: there is none */
-	u64 at, other;                    /* this side's index, and the peer's as far as it was read */
-	bool own;
-	struct shared_map map; /* not own */
+	struct trunk_ring_shared *shared; /* NULL: the ring does not exist */
+	u64 at, other;                    /* own index, and the peer's index as last read */
+	bool own;                         /* created here: by the writer */
+	struct shared_map map;            /* of the reader */
 };
 
 struct trunk_address {
@@ -132,68 +141,100 @@ struct trunk_address {
 
 struct trunk_listener {
 	struct trunk_set *set;
-	const char *address; /* of the first trunk that listens there */
 	struct trunk_address at;
 	struct accept_listener accept;
 	struct loop_fd w;
 	bool bound;
-	struct list unknown; /* connections before their hello */
+	struct list unknown; /* connections without a trunk */
 	u32 nunknown;
 };
 
-enum trunk_conn_state {
-	TRUNK_CONNECTING,
+/* The trunks that connect to one address share a connection. */
+struct trunk_connector {
+	struct trunk_set *set;
+	struct trunk_address at;
+	struct list trunks;
+	u32 ntrunks;
+	struct trunk_conn *conn; /* NULL: not connected */
+	struct loop_timer retry;
+	u64 wait;
+};
+
+/*
+ * Bytes that are sent before packets: the rest of a message, and messages of trunks other than packets, of which one
+ * trunk has up to TRUNK_TELL_MAX at a time.
+ */
+#define TRUNK_TAIL_REST (sizeof(struct trunk_head) + TRUNK_MSG_MAX)
+#define TRUNK_TAIL_MAX  (TRUNK_TAIL_REST + (16u << 10))
+#define TRUNK_TELL_MAX  512
+
+struct trunk_conn {
+	struct list link;  /* in trunk_listener.unknown */
+	struct list rings; /* in trunk_set.rings, if it has one */
+	struct trunk_set *set;
+	struct trunk_listener *listener;   /* NULL: this daemon connected */
+	struct trunk_connector *connector; /* NULL: this daemon accepted */
+	struct trunk **links;              /* by link number; NULL: unused number */
+	u32 nlinks, nopen, nready;         /* size of @links; trunks of the connection; of these, in TRUNK_READY */
+	struct loop_fd w;
+	struct loop_task flush;
+	struct loop_timer timer;
+	bool connecting;
+	bool local;        /* a Unix socket */
+	bool blocked;      /* waits for EPOLLOUT */
+	bool ended;        /* the flush task destroys it */
+	bool refused;      /* has got a refusal */
+	u64 heard, spoken; /* loop clock, ns */
+	/* to be sent */
+	u8 tail[TRUNK_TAIL_MAX];
+	u32 tail_len;
+	struct list active; /* trunks with messages to send */
+	bool tell_alive;
+	u32 by_socket; /* packets sent on the socket, up to TRUNK_RING_AFTER */
+	struct trunk_ring tx, rx;
+	struct shared_owner owner; /* of rx */
+	int passed;                /* the descriptor received last; -1: none */
+	u32 unread;                /* keepalives since the socket was read, if there is a ring */
+	/* received part of an incomplete message */
+	u8 part[sizeof(struct trunk_head) + TRUNK_MSG_MAX];
+	u32 part_len;
+};
+
+enum trunk_state {
+	TRUNK_CLOSED,
 	TRUNK_WAITS_HELLO,
 	TRUNK_WAITS_AUTH,
 	TRUNK_READY
 };
 
-/* Bytes that are sent before anything else: the rest of a message, and messages of the handshake. */
-#define TRUNK_TAIL_MAX (TRUNK_MSG_MAX + 1024)
-
-struct trunk_conn {
-	struct list link;  /* in trunk_listener.unknown */
-	struct list rings; /* in trunk_set.rings, when it has one */
-	struct trunk_set *set;
-	struct trunk *trunk; /* NULL: not known yet */
-	struct trunk_listener *listener;
-	struct loop_fd w;
-	struct loop_task flush;
-	struct loop_timer timer;
-	enum trunk_conn_state state;
-	bool local;        /* a Unix socket */
-	bool blocked;      /* waits for EPOLLOUT */
-	bool ended;        /* to be destroyed by the flush task */
-	u64 heard, spoken; /* loop clock, ns */
+/* A trunk's state on its connection. */
+struct trunk_session {
+	enum trunk_state state;
+	u32 number; /* of the link */
+	u64 since;  /* loop clock, ns: of the hello */
 	struct trunk_hello mine, theirs;
 	/* to be sent */
-	u8 tail[TRUNK_TAIL_MAX];
-	u32 tail_len;
+	struct list active; /* in trunk_conn.active */
 	struct list packets;
 	u32 smps;
-	bool tell_link, tell_flow, tell_alive;
-	bool wake;     /* to be told with the link */
-	u32 by_socket; /* data packets that the socket has taken: TRUNK_RING_AFTER */
-	struct trunk_ring tx, rx;
-	struct shared_owner owner; /* of rx */
-	int passed;                /* the descriptor that came last; -1: none */
-	u32 unread;                /* wake-ups by the socket beside a ring since it was read */
-	/* received, of a message that is not whole */
-	u8 part[sizeof(struct trunk_head) + TRUNK_MSG_MAX];
-	u32 part_len;
+	bool tell_hello, tell_auth, tell_link, tell_flow;
+	bool wake; /* flag of the next TRUNK_LINK */
 	/* link */
 	u32 epoch, peer_epoch;
-	u32 changes; /* of the peer's epoch, in this second */
+	u32 changes; /* of the peer's epoch in this second */
 	bool link_told, heard_link;
-	bool plugged; /* the first word on the cable is ours */
-	/* credits, in blocks since the connection */
-	u32 sent[TRUNK_DATA_VLS], abr[TRUNK_DATA_VLS], told[TRUNK_DATA_VLS]; /* told: FCCL */
+	bool plugged; /* the cable was plugged or pulled here before the handshake */
+	/* credits, in blocks since the handshake; told: FCCL */
+	u32 sent[TRUNK_DATA_VLS], abr[TRUNK_DATA_VLS], told[TRUNK_DATA_VLS];
 };
 
 struct trunk {
 	struct trunk_set *set;
 	struct fabric_remote *remote;
-	struct trunk_listener *listener; /* NULL: it connects */
+	struct trunk_listener *listener;   /* NULL: it connects */
+	struct trunk_connector *connector; /* NULL: it listens */
+	struct list sibling;               /* in trunk_connector.trunks */
+	u32 number;                        /* link number, if it connects */
 	struct trunk_address at;
 	char *address;
 	u8 *key;
@@ -201,10 +242,10 @@ struct trunk {
 	u64 guid, peer_guid;
 	u8 port, peer_port, type;
 	char name[FABRIC_NAME_MAX];
-	struct trunk_conn *conn; /* NULL: not connected */
-	struct loop_timer retry;
-	u64 wait;
-	bool cable; /* plugged or pulled here, and the peer was not told: that counts more than what it says */
+	struct trunk_conn *conn; /* NULL: no session */
+	struct trunk_session s;
+	struct loop_timer retry; /* after a refusal */
+	bool cable; /* plugged or pulled here and not sent to the peer: has priority over the peer's state */
 	u64 ctr[TRUNK_CTR_NUM];
 };
 
@@ -213,8 +254,12 @@ struct trunk_set {
 	struct fabric *fabric;
 	struct trunk *trunks;
 	u32 ntrunks;
+	struct trunk **by_port; /* the trunks by GUID and port number */
+	u64 *guids;             /* of the fabric's nodes, sorted */
 	struct trunk_listener *listeners;
 	u32 nlisteners;
+	struct trunk_connector *connectors;
+	u32 nconnectors;
 	struct list rings; /* connections that have one */
 	struct loop_poller poller;
 	bool tcp;
@@ -222,71 +267,86 @@ struct trunk_set {
 };
 
 /* trunk.c */
-/* The trunk which a hello that came to @l means; NULL and why not. */
+/* The trunk to which a hello at @l belongs; NULL with the reason. */
 struct trunk *trunk_match(struct trunk_listener *l, const struct trunk_hello *h, enum trunk_refusal *why);
-/* Has a node here this GUID? Then no node of another daemon may have it. */
+/* Does a node here have this GUID? Then no node of another daemon may have it. */
 bool trunk_guid_is_here(const struct trunk_set *s, u64 guid);
-void trunk_lost(struct trunk *t); /* its connection is gone */
+void trunk_connector_opened(struct trunk_connector *k); /* its connection is established */
+void trunk_connector_lost(struct trunk_connector *k);   /* its connection is closed */
+void trunk_refused(struct trunk *t); /* a trunk that connects has been refused: tries again in TRUNK_REFUSED_WAIT */
+
+/* session.c */
+/* Adds the trunk to the connection. False: no memory, or an invalid number. */
+bool trunk_session_open(struct trunk *t, struct trunk_conn *c, u32 number);
+void trunk_session_close(struct trunk *t); /* takes the link down */
+void trunk_session_ready(struct trunk *t); /* after the handshake */
+void trunk_session_change(struct trunk *t, enum fabric_remote_change what);
+void trunk_session_send(struct trunk *t, struct wire_packet *p);
+void trunk_session_credits(struct trunk *t);
+void trunk_session_flush_later(struct trunk *t);
+bool trunk_session_owes(const struct trunk *t); /* has something to send */
+/* Puts the trunk's messages other than packets into the tail. False: the tail has no space for them. */
+bool trunk_session_tell(struct trunk *t);
 
 /* conn.c */
 struct trunk_conn *trunk_conn_create(struct trunk_set *set, int fd, bool local); /* NULL: no memory; closes @fd */
 void trunk_conn_destroy(struct trunk_conn *c);
-void trunk_conn_start(struct trunk_conn *c); /* of a trunk that connects: says hello */
-void trunk_conn_change(struct trunk_conn *c, enum fabric_remote_change what);
-void trunk_conn_send(struct trunk_conn *c, struct wire_packet *p);
-void trunk_conn_credits(struct trunk_conn *c);
+void trunk_conn_start(struct trunk_conn *c); /* of a connector */
+void trunk_conn_put(struct trunk_conn *c, enum trunk_type type, u32 number, const void *body, u32 len);
+void trunk_conn_flush_later(struct trunk_conn *c);
+void trunk_conn_end(struct trunk_conn *c); /* its task destroys it */
+void trunk_conn_has_ring(struct trunk_conn *c);
+void trunk_conn_set_timer(struct trunk_conn *c, u64 ns);
+bool trunk_conn_ring_packet(struct trunk *t, struct wire_packet *p); /* false: there is no space in the ring */
+const char *trunk_conn_name(const struct trunk_conn *c);             /* for log messages: of its first trunk */
+void trunk_conn_count(struct trunk_conn *c, enum trunk_counter ctr); /* for each of its trunks */
 /* Of trunk_set.poller: the rings of all connections. */
 u32 trunk_conn_poll(struct loop_poller *p, struct now now);
 bool trunk_conn_sleep(struct loop_poller *p, bool asleep);
 
 /*
- * message.c: @len bytes of a message that came. @body has the first WIRE_HDR_MAX ones at least; @shared is where all are, and may change
- * meanwhile. False: the connection has to end.
+ * message.c: processes a received message of @len bytes. @body has at least the first WIRE_HDR_MAX bytes; @shared has
+ * all of them, and the peer may change them at any time. False: the connection has ended.
  */
 bool trunk_message(struct trunk_conn *c, const struct trunk_head *h, const u8 *body, const u8 *shared, u32 len);
 bool trunk_message_violation(struct trunk_conn *c, const char *what); /* false */
-void trunk_message_hello(struct trunk_conn *c);
-void trunk_conn_refuse(struct trunk_conn *c, enum trunk_refusal why);
-/* What is to be told of link and credits, put into the tail, which has room for it. */
-void trunk_message_link(struct trunk_conn *c);
-void trunk_message_flow(struct trunk_conn *c);
+/* Refuses a trunk: @t, or (NULL) a link number without a trunk. False: the connection has ended. */
+bool trunk_message_refuse(struct trunk_conn *c, u32 number, struct trunk *t, enum trunk_refusal why);
+/* Put one message into the tail, which has space for it. */
+void trunk_message_hello(struct trunk *t);
+void trunk_message_auth(struct trunk *t);
+void trunk_message_link(struct trunk *t);
+void trunk_message_flow(struct trunk *t);
 
-/* conn.c, for message.c */
-void trunk_conn_put(struct trunk_conn *c, enum trunk_type type, const void *body, u32 len);
-void trunk_conn_flush_later(struct trunk_conn *c);
-void trunk_conn_drop_packets(struct trunk_conn *c);
-void trunk_conn_end(struct trunk_conn *c); /* its task destroys it */
-void trunk_conn_ready(struct trunk_conn *c);
-void trunk_conn_has_ring(struct trunk_conn *c);
-
-/* ring.c: a ring of a connection. The writer's memfd, which is the caller's, or -1 with errno. */
+/* ring.c: a ring of a connection. The writer's memfd, which the caller owns, or -1 with errno. */
 int trunk_ring_create(struct trunk_ring *r);
 /* The reader's; 0 or -errno. Does not keep @fd. */
 int trunk_ring_map(struct trunk_ring *r, struct shared_owner *owner, int fd);
-void trunk_ring_destroy(struct trunk_ring *r); /* harmless when there is none */
-/* Where @len bytes may be put; NULL: there is no space, or (@bad) the reader's index cannot be. trunk_ring_write() must follow. */
+void trunk_ring_destroy(struct trunk_ring *r); /* no effect if it does not exist */
+/* Space for @len bytes; NULL: none, or (@bad) the reader's index is invalid. trunk_ring_write() must follow. */
 u8 *trunk_ring_reserve(struct trunk_ring *r, u32 len, bool *bad);
 void trunk_ring_write(struct trunk_ring *r, u32 len);
-/* After trunk_ring_write(): the reader is to be woken up by a keepalive. */
+/* After trunk_ring_write(): does the reader need a keepalive? */
 bool trunk_ring_wakes_reader(struct trunk_ring *r);
-/* For any message; also true when the reader's index cannot be. */
+/* Is there space for any message? Also true if the reader's index is invalid. */
 bool trunk_ring_has_space(const struct trunk_ring *r);
-/* The writer wants a keepalive, or no longer, when there is space; true: there is. */
+/* The writer requests a keepalive when there is space, or no longer does; true: there is space. */
 bool trunk_ring_wait_space(struct trunk_ring *r, bool wait);
-/* The body of the next message, of which @h is a copy; NULL: there is none, or (@bad) none that can be. */
+/* The body of the next message, and a copy of its head in @h; NULL: there is none, or (@bad) an invalid one. */
 const u8 *trunk_ring_next(struct trunk_ring *r, struct trunk_head *h, bool *bad);
 void trunk_ring_read(struct trunk_ring *r, u32 len);
-/* What was read is free. True: the writer is to be woken up. */
+/* Frees what was read. True: the writer waits for space and needs a keepalive. */
 bool trunk_ring_free(struct trunk_ring *r);
-/* The reader wants to be woken up, or no longer; true: there is something. */
+/* The reader requests a keepalive when there are messages, or no longer does; true: there are messages. */
 bool trunk_ring_sleep(struct trunk_ring *r, bool asleep);
 
-static inline void trunk_count(struct trunk_conn *c, enum trunk_counter ctr, u64 n)
+/* At the trunk, or (NULL) at the set. */
+static inline void trunk_count(struct trunk_set *s, struct trunk *t, enum trunk_counter ctr, u64 n)
 {
-	if (c->trunk)
-		c->trunk->ctr[ctr] += n;
+	if (t)
+		t->ctr[ctr] += n;
 	else
-		c->set->ctr[ctr] += n;
+		s->ctr[ctr] += n;
 }
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Two fabrics with a trunk between them; peers that are wrong or hostile. */
+/* Tests of two fabrics with trunks between them, and of wrong and hostile peers. */
 #include <sys/ioctl.h>
 
 #include "fabric/fault.h"
@@ -69,7 +69,7 @@ static bool no_credits_in_use(void)
 	for (vl = 0; vl < TRUNK_DATA_VLS; vl++)
 		used += side_port(&a)->rx_blocks[vl] + side_port(&b)->rx_blocks[vl] +
 			side_port(&a)->peer->rx_blocks[vl] + side_port(&b)->peer->rx_blocks[vl];
-	/* Up to half a buffer may have come free without that the sender was told: it has enough. */
+	/* Credits of up to half a buffer are not sent while the sender has enough. */
 	return used < TRUNK_FLOW_STEP * 2 * TRUNK_DATA_VLS;
 }
 
@@ -82,7 +82,7 @@ static u32 send_many(struct test_host *from, u16 dlid, u8 sl, u32 len, u32 n)
 	return sent;
 }
 
-/* A packet whose payload is no multiple of 4. */
+/* Sends a packet whose payload is not a multiple of 4. */
 static void send_padded(struct test_host *from, u16 dlid, u32 len)
 {
 	struct wire_packet *p = test_packet(from->port->attr.lid, dlid, 0, (len + 3) & ~3u, 1, 0xffff);
@@ -243,7 +243,7 @@ static void test_death(void)
 	trunk_stop();
 }
 
-/* A cable that is plugged or pulled while there is no connection. */
+/* The cable is plugged or pulled while there is no connection. */
 static void test_cable(void)
 {
 	trunk_start("", "");
@@ -263,7 +263,7 @@ static void test_cable(void)
 	trunk_stop();
 }
 
-/* The digest of what a random fault at a trunk's port decides, for packets of one direction. */
+/* Returns the digest of the decisions of a random fault at a trunk's port for packets of one direction. */
 static u64 fault_digest(const char *fault)
 {
 	struct fault *ft;
@@ -346,7 +346,7 @@ static void test_peer(void)
 	trunk_stop();
 }
 
-/* Hostile peers: what they send first, and what is counted. */
+/* Hostile peers: the first message, and the counter that it increments. */
 static void test_hello(void)
 {
 	static const struct {
@@ -426,7 +426,7 @@ static void stranger_flow(int fd, u8 vl, u16 free, u32 abr)
 	stranger_send(fd, TRUNK_FLOW, 0, &m, sizeof(m));
 }
 
-/* @n packets of one block each, before anybody can tell of credits. */
+/* Sends @n packets of one block each in one call, before the daemon can send credits. */
 static void stranger_packets(int fd, u8 vl, u32 n)
 {
 	struct wire_packet *p = test_packet(3, 1, 0, 0, 1, 0xffff);
@@ -445,7 +445,7 @@ static void stranger_packets(int fd, u8 vl, u32 n)
 	test_run(0);
 }
 
-/* What a connected peer sends against the protocol: the link goes down, and nothing else happens. */
+/* Violations by a connected peer take the link down, and have no other effect. */
 static void test_violations(void)
 {
 	struct trunk_link l = { .epoch = 0 };
@@ -476,7 +476,7 @@ static void test_violations(void)
 			stranger_send(fd, TRUNK_LINK, 0, &l, sizeof(l));
 			break;
 		case 5:
-			a.set->trunks[0].conn->told[3] = 100; /* as if it had been told of no more */
+			a.set->trunks[0].s.told[3] = 100; /* as if the peer had no more credits */
 			stranger_packets(fd, 3, 101);
 			break;
 		case 6:
@@ -539,7 +539,8 @@ static void ring_violation(int i, int fd, struct trunk_ring *r)
 		break;
 	case 2: /* longer than what is there */
 		stranger_put(r, TRUNK_KEEPALIVE, 0, bytes, 0);
-		((struct trunk_head *)(void *)(trunk_ring_reserve(r, 4, &(bool){ false }) - 4))->len = cpu_to_be16(8);
+		((struct trunk_head *)(void *)(trunk_ring_reserve(r, 4, &(bool){ false }) - sizeof(struct trunk_head)))
+			->len = cpu_to_be16(8);
 		break;
 	case 3:
 		stranger_put(r, TRUNK_HELLO, 0, bytes, 8);
@@ -593,7 +594,7 @@ static void test_ring_violations(void)
 	}
 }
 
-/* A peer that wakes up the daemon without an end. */
+/* The peer wakes the daemon all the time. */
 static void test_ring_wakes(void)
 {
 	struct trunk_ring r;
@@ -607,7 +608,7 @@ static void test_ring_wakes(void)
 		stranger_send(fd, TRUNK_KEEPALIVE, 0, "", 0);
 	ioctl(a.set->trunks[0].conn->w.fd, FIONREAD, &waits);
 	row(241, "1,000 wake-ups are read in time",
-	    side_state(&a) == PORT_STATE_INIT && waits >= 0 && waits < 4 * TRUNK_UNREAD);
+	    side_state(&a) == PORT_STATE_INIT && waits >= 0 && waits < (int)sizeof(struct trunk_head) * TRUNK_UNREAD);
 	stranger_send(fd, TRUNK_KEEPALIVE, 0, "", 0);
 	test_run(2 * TRUNK_PING);
 	ioctl(a.set->trunks[0].conn->w.fd, FIONREAD, &waits);
@@ -624,7 +625,7 @@ static void test_ring_wakes(void)
 	test_loop = NULL;
 }
 
-/* A reader whose index cannot be, and one whose memory is gone. */
+/* A reader that does not read, and then has an invalid index. */
 static void test_ring_reader(void)
 {
 	u64 *tail;
@@ -635,25 +636,181 @@ static void test_ring_reader(void)
 	test_run(0);
 	send_many(&h1, 3, 0, 4096, 40);
 	test_run(0);
-	row(230, "data goes by a ring, one way",
+	row(230, "packets go by a ring in each direction",
 	    a.set->trunks[0].conn->tx.shared && b.set->trunks[0].conn->rx.shared &&
-		    side_counter(&a, TRUNK_CTR_RINGS) == 1 && h101.packets == 80);
+		    side_counter(&a, TRUNK_CTR_RINGS) == 2 && h101.packets == 80);
 	tail = (u64 *)a.set->trunks[0].conn->tx.shared + 8;
 	row(231, "the index of the reader", *tail == a.set->trunks[0].conn->tx.at);
-	list_del(&b.set->trunks[0].conn->rings); /* it reads no longer */
+	list_del(&b.set->trunks[0].conn->rings); /* it does not read any more */
 	send_many(&h1, 3, 0, 4096, 40);
 	test_run(0);
 	send_many(&h1, 3, 0, 4096, 40);
 	test_run(0);
 	row(234, "the ring is full, and packets wait",
-	    !list_empty(&a.set->trunks[0].conn->packets) && h101.packets == 80 &&
-		    !side_counter(&a, TRUNK_CTR_VIOLATIONS));
+	    !list_empty(&a.set->trunks[0].s.packets) && h101.packets == 80 && !side_counter(&a, TRUNK_CTR_VIOLATIONS));
 	*tail += 2 * TRUNK_RING;
 	test_run(0);
 	row(232, "it is disconnected", side_counter(&a, TRUNK_CTR_VIOLATIONS) == 1);
 	test_run(NSEC_PER_SEC);
 	row(233, "and trains again", at(PORT_STATE_INIT) && !b.set->trunks[0].conn->rx.shared);
 	trunk_stop();
+}
+
+/* Connections that several trunks share */
+
+#define MORE_MAX 300
+
+/* Options of a trunk at port 9, and the line of another trunk at port 10, with @options. */
+static const char *with_another(char *more, const char *leaf, const char *how, const char *peer, const char *options)
+{
+	snprintf(more, MORE_MAX, "peer %s:9\ntrunk %s:10 %s /tmp/muslin-trunk-%d peer %s:10 %s", peer, leaf, how,
+		 getpid(), peer, options);
+	return more;
+}
+
+static void two_trunks_start(const char *options_a, const char *options_b)
+{
+	char more_a[MORE_MAX], more_b[MORE_MAX];
+
+	trunk_start(with_another(more_a, "leaf1", "listen", "0002c90406400010", options_a),
+		    with_another(more_b, "leaf101", "to", "0002c90400000010", options_b));
+}
+
+static bool link_is_up(u32 index)
+{
+	return fabric_remote_is_up(fabric_remote(a.f, index)) && fabric_remote_is_up(fabric_remote(b.f, index));
+}
+
+static void test_shared(void)
+{
+	u32 i;
+
+	two_trunks_start("", "");
+	row(250, "two trunks to one address share a connection",
+	    link_is_up(0) && link_is_up(1) && b.set->nconnectors == 1 && a.set->trunks[0].conn &&
+		    a.set->trunks[0].conn == a.set->trunks[1].conn && a.set->trunks[0].conn->nopen == 2);
+	row(251, "each has the peer's port",
+	    fabric_remote_local(fabric_remote(a.f, 1))->peer->num == 10 && side_port(&a)->peer->num == 9);
+	fabric_link_unplug(fabric_remote_local(fabric_remote(a.f, 1)));
+	test_run(0);
+	row(252, "one is unplugged, the other one stays up", link_is_up(0) && !link_is_up(1));
+	fabric_link_plug(fabric_remote_local(fabric_remote(b.f, 1)));
+	test_run(0);
+	bring_up();
+	for (i = 0; i < 20; i++) {
+		send_many(&h1, 3, 0, 4096, 40);
+		test_run(0);
+	}
+	row(253, "packets go by its ring", a.set->trunks[1].conn->tx.shared && h101.packets == 800 && link_is_up(1));
+	trunk_set_destroy(b.set);
+	test_run(0);
+	row(254, "the loss of the connection takes both down",
+	    !link_is_up(0) && !link_is_up(1) && trunk_counter(a.set, 0, TRUNK_CTR_LOST) == 1 &&
+		    trunk_counter(a.set, 1, TRUNK_CTR_LOST) == 1);
+	side_connect(&b);
+	test_run(NSEC_PER_SEC);
+	row(255, "and both come back", link_is_up(0) && link_is_up(1));
+	trunk_stop();
+}
+
+/* One of two trunks is refused; the other one is not affected. */
+static void test_shared_refused(void)
+{
+	char one[100], other[100], options_a[120], options_b[120];
+
+	key_file(one, sizeof(one), "a key that all know\n");
+	key_file(other, sizeof(other), "a key that nobody knows\n");
+	snprintf(options_a, sizeof(options_a), "key %s", one);
+	snprintf(options_b, sizeof(options_b), "key %s", other);
+	two_trunks_start(options_a, options_a);
+	row(256, "one has a key", link_is_up(0) && link_is_up(1));
+	trunk_stop();
+	two_trunks_start(options_a, options_b);
+	row(257, "another key: it is refused alone",
+	    link_is_up(0) && !link_is_up(1) && trunk_counter(a.set, 1, TRUNK_CTR_REFUSED_KEY) == 1 &&
+		    trunk_counter(b.set, 1, TRUNK_CTR_REFUSED_BY_PEER) == 1);
+	test_run(2 * TRUNK_REFUSED_WAIT);
+	row(258, "it tries again on the same connection",
+	    link_is_up(0) && trunk_counter(a.set, 1, TRUNK_CTR_REFUSED_KEY) > 1 &&
+		    trunk_counter(a.set, 0, TRUNK_CTR_CONNECTED) == 1 && !side_counter(&a, TRUNK_CTR_VIOLATIONS));
+	trunk_stop();
+	two_trunks_start("", options_b); /* the connecting daemon refuses */
+	test_run(2 * TRUNK_REFUSED_WAIT);
+	row(259, "no key at the listener",
+	    link_is_up(0) && !link_is_up(1) && a.set->trunks[0].ctr[TRUNK_CTR_CONNECTED] == 1);
+	trunk_stop();
+	unlink(one);
+	unlink(other);
+}
+
+static void stranger_send_link(int fd, u8 type, u32 number, const void *body, u32 len)
+{
+	struct trunk_head h = { .type = type, .len = cpu_to_be16((u16)len), .link = cpu_to_be32(number) };
+	u8 m[sizeof(h) + TRUNK_MSG_MAX];
+
+	memcpy(m, &h, sizeof(h));
+	memcpy(m + sizeof(h), body, len);
+	if (send(fd, m, sizeof(h) + len, MSG_NOSIGNAL) > 0)
+		test_run(0);
+}
+
+/* Link numbers of a stranger who has trained link 0. */
+static void test_link_numbers(void)
+{
+	static const struct {
+		int n;
+		const char *what;
+		u8 type;
+		u32 number;
+		u16 len;
+		enum trunk_counter counts;
+		bool ends;
+	} rows[] = {
+		{ 260, "a second hello for the port", TRUNK_HELLO, 1, 112, TRUNK_CTR_REFUSED_BUSY, false },
+		{ 261, "a hello with a large number", TRUNK_HELLO, ~0u, 112, TRUNK_CTR_REFUSED_BUSY, false },
+		{ 262, "a packet of a link that was not opened", TRUNK_PACKET, 1, 64, TRUNK_CTR_VIOLATIONS, true },
+		{ 263, "credits of one", TRUNK_FLOW, ~0u, 8, TRUNK_CTR_VIOLATIONS, true },
+		{ 264, "a MAC of one", TRUNK_AUTH, 1, 32, TRUNK_CTR_VIOLATIONS, true },
+	};
+	struct trunk_hello h = stranger_hello();
+	u32 i, k;
+	int fd;
+
+	for (i = 0; i < ARRAY_SIZE(rows); i++) {
+		side_start(&a, "leafs 1 hosts 2", "leaf1", "listen", "");
+		fd = stranger_train();
+		stranger_send_link(fd, rows[i].type, rows[i].number, &h, rows[i].len);
+		row(rows[i].n, rows[i].what,
+		    side_counter(&a, rows[i].counts) == 1 &&
+			    side_state(&a) == (rows[i].ends ? PORT_STATE_DOWN : PORT_STATE_INIT));
+		close(fd);
+		side_stop(&a);
+		loop_destroy(test_loop);
+		test_loop = NULL;
+	}
+	side_start(&a, "leafs 1 hosts 2", "leaf1", "listen", "");
+	fd = stranger_connect();
+	stranger_send_link(fd, TRUNK_HELLO, TRUNK_LINKS, &h, sizeof(h));
+	row(265, "a number out of range", side_counter(&a, TRUNK_CTR_REFUSED_HELLO) == 1 && !a.set->trunks[0].conn);
+	close(fd);
+	fd = stranger_train();
+	for (k = 0; k < 2 * TRUNK_TAIL_MAX / (sizeof(struct trunk_head) + sizeof(struct trunk_refuse)); k++)
+		stranger_send_link(fd, TRUNK_HELLO, k + 1, &h, sizeof(h));
+	row(266, "many refused hellos",
+	    side_counter(&a, TRUNK_CTR_REFUSED_BUSY) == k && side_state(&a) == PORT_STATE_INIT);
+	h.peer_port = 3;
+	close(fd);
+	fd = stranger_connect();
+	stranger_send_link(fd, TRUNK_HELLO, 0, &h, sizeof(h));
+	test_run(TRUNK_REFUSED_TIME + NSEC_PER_SEC / 2);
+	h.peer_port = 0;
+	stranger_send_link(fd, TRUNK_HELLO, 0, &h, sizeof(h));
+	row(267, "a connection without a trunk is closed soon",
+	    side_state(&a) == PORT_STATE_DOWN && !a.set->listeners[0].nunknown);
+	close(fd);
+	side_stop(&a);
+	loop_destroy(test_loop);
+	test_loop = NULL;
 }
 
 int main(void)
@@ -673,6 +830,9 @@ int main(void)
 	test_ring_violations();
 	test_ring_wakes();
 	test_ring_reader();
+	test_shared();
+	test_shared_refused();
+	test_link_numbers();
 	row(240, "no packet is left", wire_packet_live() == live);
 	return rows_end();
 }

@@ -153,11 +153,12 @@ def test_a_hostile_peer(trunk):
     socket.)
     """
     host, port = trunk.address.split(":")
-    hello = struct.pack(">8sHBBB3xQQ16s64s", b"muslinTK", 1, 9, 0, 2, 0x0002C9FFFF000010, 0, bytes(16), b"x")
+    head = struct.pack(">BBHI", 1, 0, 112, 0)
+    hello = struct.pack(">8sHBBB3xQQ16s64s", b"muslinTK", 2, 9, 0, 2, 0x0002C9FFFF000010, 0, bytes(16), b"x")
     rows = {
         "refused_hello": b"GET / HTTP/1.0\r\n\r\n" + bytes(200),
-        "refused_version": b"\1\0\0\x70" + hello[:8] + b"\0\7" + hello[10:],
-        "refused_busy": b"\1\0\0\x70" + hello,
+        "refused_version": head + hello[:8] + b"\0\7" + hello[10:],
+        "refused_busy": head + hello,
     }
     for counter, data in rows.items():
         with socket.create_connection((host, int(port)), timeout=10) as s:

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Sessions of trunks: a trunk's use of a connection, from its hello until it is refused or the connection is closed,
+ * and the queue of packets to send. Credits of the link limit the queue's data packets, TRUNK_SMPS those of VL15.
+ */
+#include <stdlib.h>
+#include <sys/random.h>
+
+#include "emu/lib/log.h"
+#include "fabric/trunk/trunk_internal.h"
+
+/* Makes @links large enough for @number. */
+static bool session_grow_links(struct trunk_conn *c, u32 number)
+{
+	u32 n = max(c->nlinks, 1u);
+	struct trunk **links;
+
+	if (number >= TRUNK_LINKS)
+		return false;
+	while (n <= number)
+		n *= 2;
+	if (n == c->nlinks)
+		return true;
+	links = realloc(c->links, n * sizeof(struct trunk *));
+	if (!links)
+		return false;
+	memset(links + c->nlinks, 0, (n - c->nlinks) * sizeof(struct trunk *));
+	c->links = links;
+	c->nlinks = n;
+	return true;
+}
+
+bool trunk_session_open(struct trunk *t, struct trunk_conn *c, u32 number)
+{
+	struct trunk_session *s = &t->s;
+
+	if (!session_grow_links(c, number))
+		return false;
+	memset(s, 0, sizeof(*s));
+	list_init(&s->active);
+	list_init(&s->packets);
+	if (t->key && getrandom(s->mine.nonce, sizeof(s->mine.nonce), 0) != sizeof(s->mine.nonce))
+		return false;
+	s->state = TRUNK_WAITS_HELLO;
+	s->since = loop_now(t->set->loop).ns;
+	s->number = number;
+	s->epoch = 1;
+	s->tell_hello = true;
+	c->links[number] = t;
+	if (!c->nopen++ && c->listener) {
+		list_del(&c->link);
+		c->listener->nunknown--;
+	}
+	if (!c->nready)
+		trunk_conn_set_timer(c, TRUNK_HELLO_TIME);
+	t->conn = c;
+	trunk_session_flush_later(t);
+	return true;
+}
+
+static void session_drop_packets(struct trunk *t)
+{
+	while (!list_empty(&t->s.packets)) {
+		struct wire_packet *p = list_first(&t->s.packets, struct wire_packet, link);
+
+		list_del(&p->link);
+		fabric_remote_drop(t->remote, p);
+	}
+	t->s.smps = 0;
+}
+
+void trunk_session_close(struct trunk *t)
+{
+	struct trunk_conn *c = t->conn;
+	bool ready = t->s.state == TRUNK_READY;
+	u8 vl;
+
+	list_del(&t->s.active);
+	c->links[t->s.number] = NULL;
+	c->nready -= ready;
+	if (!--c->nopen && c->listener) {
+		list_add(&c->listener->unknown, &c->link);
+		c->listener->nunknown++;
+	}
+	t->conn = NULL;
+	t->s.state = TRUNK_CLOSED;
+	if (!ready)
+		return;
+	trunk_count(t->set, t, TRUNK_CTR_LOST, 1);
+	log_at(LOG_INFO, "trunk", "%s: the connection has ended", t->name);
+	session_drop_packets(t);
+	for (vl = 0; vl < TRUNK_DATA_VLS; vl++)
+		fabric_remote_credits(t->remote, vl, 0);
+	fabric_remote_down(t->remote, NULL);
+}
+
+void trunk_session_ready(struct trunk *t)
+{
+	const struct trunk_hello *theirs = &t->s.theirs;
+	struct fabric_remote *r = t->remote;
+	struct trunk_conn *c = t->conn;
+	u8 vl;
+
+	t->s.state = TRUNK_READY;
+	if (!c->nready++)
+		trunk_conn_set_timer(c, TRUNK_PING);
+	if (c->connector)
+		c->connector->wait = 0;
+	trunk_count(t->set, t, TRUNK_CTR_CONNECTED, 1);
+	fabric_remote_name(r, theirs->type, be64_to_cpu(theirs->guid), theirs->port, theirs->name);
+	log_at(LOG_INFO, "trunk", "%s is connected to %.60s:%u", t->name, fabric_node_name(fabric_remote_node(r)),
+	       theirs->port);
+	for (vl = 0; vl < TRUNK_DATA_VLS; vl++)
+		fabric_remote_credits(r, vl, FABRIC_REMOTE_BLOCKS);
+	t->s.plugged = t->cable;
+	t->s.tell_link = t->s.tell_flow = true;
+	trunk_session_flush_later(t);
+}
+
+void trunk_session_change(struct trunk *t, enum fabric_remote_change what)
+{
+	struct trunk_session *s = &t->s;
+
+	if (s->state != TRUNK_READY || t->conn->ended || fabric_remote_is_up(t->remote))
+		return;
+	s->wake |= what == FABRIC_REMOTE_WAKE;
+	if (!++s->epoch)
+		s->epoch = 1;
+	s->link_told = false;
+	s->tell_link = true;
+	session_drop_packets(t);
+	trunk_session_flush_later(t);
+}
+
+void trunk_session_send(struct trunk *t, struct wire_packet *p)
+{
+	struct trunk_session *s = &t->s;
+	struct trunk_conn *c = t->conn;
+
+	/* If no other message of the trunk is queued, the payload is copied once: from its source into the ring. */
+	if (c->tx.shared && !c->ended && !c->tail_len && !s->tell_link && list_empty(&s->packets) &&
+	    trunk_conn_ring_packet(t, p)) {
+		trunk_conn_flush_later(c);
+		return;
+	}
+	if (s->state != TRUNK_READY || c->ended || (p->vl == WIRE_VL_MGMT && s->smps >= TRUNK_SMPS) ||
+	    !wire_packet_own(p)) {
+		fabric_remote_drop(t->remote, p);
+		return;
+	}
+	s->smps += p->vl == WIRE_VL_MGMT;
+	list_add(&s->packets, &p->link);
+	trunk_session_flush_later(t);
+}
+
+void trunk_session_credits(struct trunk *t)
+{
+	if (t->s.state != TRUNK_READY || t->s.tell_flow)
+		return;
+	t->s.tell_flow = true;
+	trunk_session_flush_later(t);
+}
+
+void trunk_session_flush_later(struct trunk *t)
+{
+	if (list_empty(&t->s.active))
+		list_add(&t->conn->active, &t->s.active);
+	trunk_conn_flush_later(t->conn);
+}
+
+bool trunk_session_owes(const struct trunk *t)
+{
+	const struct trunk_session *s = &t->s;
+
+	return s->tell_hello || s->tell_auth || s->tell_link || s->tell_flow || !list_empty(&s->packets);
+}
+
+bool trunk_session_tell(struct trunk *t)
+{
+	struct trunk_session *s = &t->s;
+
+	if (t->conn->tail_len + TRUNK_TELL_MAX + TRUNK_TAIL_REST > TRUNK_TAIL_MAX)
+		return false;
+	if (s->tell_hello)
+		trunk_message_hello(t);
+	if (s->tell_auth)
+		trunk_message_auth(t);
+	if (s->tell_link)
+		trunk_message_link(t);
+	if (s->tell_flow)
+		trunk_message_flow(t);
+	return true;
+}
