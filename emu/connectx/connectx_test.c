@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Rows of the ConnectX: a driver that does as the kernel's does, and one that writes what it likes into boxes, queues, records and the BAR. */
+/*
+ * The ConnectX with a driver that does as the kernel's does, and with one that writes invalid mailboxes, queues,
+ * records and registers.
+ */
 #include "emu/connectx/fixture.h"
 #include "emu/lib/clock.h"
 #include "emu/lib/log.h"
@@ -12,7 +15,7 @@ static u32 u24(const u8 *p)
 	return (u32)wire_load(p, 3);
 }
 
-/* What a send completion says. */
+/* Whether @e is the successful completion of a send request. */
 static bool sent(const u8 *e, u8 op, u32 qpn, u32 index)
 {
 	return e && e[63] >> 4 == 0 && e[56] == op && u24(e + 57) == qpn && wire_load(e + 60, 2) == index;
@@ -116,7 +119,7 @@ static void segment_and_commands(void)
 	    driver_mkey(&d, 1, true, 0, 3 * 4096 + 1, 2, &key) == CX_BAD_PARAM);
 }
 
-/* A registration of two pieces that do not follow each other, by request 7 of @a; @b writes over the gap. */
+/* Registers two separate ranges by request 7 of @a; @b writes across the gap. */
 static void gaps(u32 a, u32 b)
 {
 	u32 key;
@@ -149,7 +152,7 @@ static void gaps(u32 a, u32 b)
 		    !memcmp(d.c.mem + AT_DATA + 0x5102, "dle", 3));
 }
 
-/* A header in the request and a payload in memory, as UCX sends them. */
+/* Sends inline bytes and a data segment in one request, as UCX does. */
 static void header(u32 b)
 {
 	u8 *s = driver_control(driver_wqe(&d, 1, 2), b, 2, CX_OP_WRITE, 64);
@@ -208,7 +211,7 @@ static void data(void)
 	    sent(driver_poll(&d), CX_OP_WRITE, a, 1) && !memcmp(d.c.mem + AT_DATA + 8192, "thread", 6));
 	row(38, "no event: it is not armed", !driver_event(&d));
 
-	/* Registration of a page by a memory key request, use of it by the peer, invalidation. */
+	/* Registers a page by a memory key request; the peer writes to it; the key is invalidated. */
 	memset(d.in, 0, sizeof(d.in));
 	row(39, "a key for registrations", !driver_mkey(&d, 1, false, 0, 0, 2, &key));
 	w = driver_wqe(&d, 0, 2);
@@ -284,7 +287,7 @@ static void shared_receive(void)
 	row(51, "a queue pair with it",
 	    !driver_qp(&d, CX_QP_RC, 2, 0, &a) && !driver_qp(&d, CX_QP_RC, 3, srqn, &b) && !driver_connect(&d, a, b) &&
 		    !driver_connect(&d, b, a));
-	/* Entry 0, which names entry 2. */
+	/* Entry 0 is linked to entry 2. */
 	for (i = 0; i < 3; i += 2) {
 		w = d.c.mem + AT_WQ + 4 * 4096 + i * 64;
 		wire_store(w + 2, 2, i + 2);
@@ -326,7 +329,7 @@ static int xrcd_free(u32 xrcd)
 	return driver_command(&d, 0x80f, 0, 16, 16);
 }
 
-/* Polls to the next completion of a receive, or with @receive false of a request; NULL: none. */
+/* Polls until a completion of a receive, or if @receive is false, of a request; NULL: none. */
 static const u8 *xrc_poll(bool receive)
 {
 	const u8 *e;
@@ -388,7 +391,7 @@ static void xrc(void)
 	row(119, "and the SRQ, and the domain", !driver_command(&d, 0x701, 0, 16, 16) && !xrcd_free(xrcd));
 }
 
-/* RESET, and up to RTS again, with nothing posted. */
+/* Modifies the queue pair to RESET, and to RTS again, with empty queues. */
 static bool again(u32 n, u32 qpn, u32 peer)
 {
 	memset(d.in, 0, sizeof(d.in));
@@ -431,7 +434,7 @@ static void hostile_queues(void)
 	driver_data(driver_control(w, a, 0, CX_OP_SEND, 32), 100, d.lkey ^ 1, driver_addr(AT_DATA));
 	driver_posted(&d, 5, a, 1);
 	row(68, "a key of another variant", failed(driver_poll(&d), false, 0x04));
-	/* A program's queue pair: it may not name physical pages, not even for a key of its own. */
+	/* A user queue pair must not register physical pages, not even for a key of its own. */
 	memset(d.in, 0, sizeof(d.in));
 	row(69, "a key", !driver_mkey(&d, 1, false, 0, 0, 2, &key));
 	row(70, "a program's queue pair", again(5, a, b));
@@ -445,7 +448,7 @@ static void hostile_queues(void)
 	cx_set(w + 64, mkc, len, 100);
 	driver_posted(&d, 5, a, 3);
 	row(71, "may not register physical pages", failed(driver_poll(&d), false, 0x02));
-	/* The CQ is not polled any more. */
+	/* The CQ is not polled from here on. */
 	row(72, "again", again(5, a, b));
 	while (driver_event(&d))
 		;

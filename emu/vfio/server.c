@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* A vfio-user device: its client comes and goes, the bytes of its messages, resets. */
+/* A vfio-user device: connections of its client, reassembly of its messages, resets. */
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -21,7 +21,7 @@ u64 vfio_counter(const struct vfio_server *s, enum vfio_counter c)
 	return c == VFIO_CTR_REFUSED ? s->client.refused : s->counters[c];
 }
 
-/* Eventfds stay: QEMU does not give them again to a guest that has reset the function by itself. */
+/* Keeps the eventfds: QEMU does not set them again when the guest resets the function itself. */
 void vfio_server_reset(struct vfio_server *s)
 {
 	u32 i;
@@ -63,7 +63,7 @@ static void qemu_gone(struct client_socket *c)
 	vfio_server_reset(s);
 }
 
-/* Reads on: 1 when something came, 0 when nothing is there, -errno at the end. */
+/* Reads more: 1: bytes were read, 0: none available, -errno: end of the connection. */
 static int read_some(struct vfio_server *s)
 {
 	bool head = s->got < sizeof(s->hdr);
@@ -84,7 +84,7 @@ static int read_some(struct vfio_server *s)
 	return 1;
 }
 
-/* What is left in the socket waits for the loop's next iteration. */
+/* The rest stays in the socket until the loop's next iteration. */
 static int qemu_readable(struct client_socket *c)
 {
 	struct vfio_server *s = container_of(c, struct vfio_server, client);

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* The server against a client that obeys, and one that does not: messages, memory, regions, vectors, resets, coming and going. */
+/*
+ * The server with a conforming client and with a misbehaving one: messages, memory, regions, vectors, resets,
+ * connections.
+ */
 #include "emu/vfio/fixture.h"
 
 #include "emu/lib/row.h"
@@ -229,7 +232,7 @@ static void test_vectors(struct client *c)
 		    !client_read(c, CONFIG, 4, 2));
 }
 
-/* Each ends its connection, and the next one finds everything as at the begin. */
+/* Each case closes its connection; the next client starts with a reset device. */
 static void test_hostile(struct loop *loop)
 {
 	static const struct {
@@ -269,7 +272,7 @@ static void test_hostile(struct loop *loop)
 	client_close(&c);
 }
 
-/* Somebody who sends for ever and never reads is at the end when the socket is full; the loop comes back in between. */
+/* A client that sends without reading replies is disconnected when the socket is full; the loop is not blocked. */
 static void test_flood(struct loop *loop)
 {
 	u8 buf[16 * 64];
