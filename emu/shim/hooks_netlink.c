@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Sockets of NETLINK_RDMA, by which rdma-core and rdma(8) request devices, and of NETLINK_ROUTE, by which ip(8) and libraries request
- * interfaces, addresses and routes: the daemon answers (emu/host/netlink.c). The descriptor is one end of a pair of local sockets, so that
- * poll() and receiving calls are the kernel's; what is sent goes as a write to the daemon, and addresses are those that a netlink socket
- * has. A host without interfaces of its own has the machine's, and the machine's NETLINK_ROUTE.
+ * Sockets of NETLINK_RDMA, by which rdma-core and rdma(8) request devices, and of NETLINK_ROUTE, by which ip(8) and
+ * libraries request interfaces, addresses and routes: the daemon responds (emu/host/netlink.c). The descriptor is one
+ * end of a pair of local sockets, so that the kernel implements poll() and receiving; sent messages are written to the
+ * daemon, and addresses are translated to those of netlink. A host without network interfaces of its own uses the
+ * machine's, and the machine's NETLINK_ROUTE.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -40,7 +41,7 @@ bool shim_netlink(int fd)
 	return netlink;
 }
 
-/* No event of a group ever comes. A program may choose its number, as libnl does. */
+/* Multicast groups have no events. A program may choose its port ID, as libnl does. */
 int shim_netlink_bind(int fd, const struct sockaddr *addr, socklen_t len)
 {
 	struct shim_file *f = shim_file_get(fd);
@@ -112,7 +113,7 @@ ssize_t shim_netlink_send(int fd, const struct msghdr *msg)
 	return n;
 }
 
-/* Options of netlink only choose what else the answers hold, and which events come. */
+/* Options of netlink have no effect: they only select additional attributes of responses, and events. */
 int setsockopt(int fd, int level, int name, const void *value, socklen_t len)
 {
 	return level == SOL_NETLINK && shim_netlink(fd) ? 0 : REAL(setsockopt)(fd, level, name, value, len);
