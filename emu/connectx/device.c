@@ -271,7 +271,7 @@ int cx_start(struct connectx *d)
 	loop_poller_add(d->loop, &d->poller);
 	if (d->cfg.present)
 		d->cfg.present(d->cfg.arg, true);
-	log_at(LOG_INFO, d->cfg.name, "a guest's driver is here");
+	log_at(LOG_INFO, d->cfg.name, "the guest's driver has started");
 	return 0;
 }
 

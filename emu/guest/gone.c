@@ -170,7 +170,7 @@ static void restart(struct work_struct *work)
 	int err = device_reprobe(&r->vdev->dev);
 
 	if (err < 0)
-		dev_err(&r->vdev->dev, "the device does not come back: %d\n", err);
+		dev_err(&r->vdev->dev, "cannot probe the device again: %d\n", err);
 	put_device(&r->vdev->dev);
 	kfree(r);
 }
@@ -188,7 +188,7 @@ void mu_gone_restart(struct mu_dev *dev)
 	mu_gone(dev);
 	if (!r)
 		return;
-	dev_warn(&dev->vdev->dev, "the daemon has begun anew: so does the device\n");
+	dev_warn(&dev->vdev->dev, "the daemon has restarted: probing the device again\n");
 	r->vdev = dev->vdev;
 	get_device(&r->vdev->dev);
 	INIT_WORK(&r->work, restart);

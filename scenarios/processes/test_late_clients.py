@@ -122,7 +122,7 @@ def test_copies_that_come_late(fabric, program):
     slow = fabric.start("h1", *slowly_copied(fabric, program, program("late"), 1), "copies").expect("slow")
     others_go_on(fabric)
     assert "\n0 bytes wrong" in slow.wait()
-    assert "copies for us" in fabric.daemon_log()
+    assert "copies for the daemon" in fabric.daemon_log()
 
 
 def test_registration_that_waits(fabric, program):
@@ -146,7 +146,7 @@ def test_group_that_is_left_at_once(fabric, program):
     mckey = slowly_copied(fabric, program, shutil.which("mckey"))
     fabric.run("h5", *mckey, *args, fabric.ip("h5"), "-s")
     assert "return status 0" in receiver.wait(30)
-    assert "copies for us" in fabric.daemon_log()
+    assert "copies for the daemon" in fabric.daemon_log()
 
 
 @pytest.mark.parametrize("copies", [False, True], ids=["moved", "copied"])
@@ -190,4 +190,4 @@ def test_programs_that_are_stopped(new_fabric, hosts, copies):
         end.kill()
         assert "data verification failed" not in end.output
     for end in ends:
-        assert (f"process {end.pid} copies for us" in fabric.daemon_log()) == copies
+        assert (f"process {end.pid} copies for the daemon" in fabric.daemon_log()) == copies

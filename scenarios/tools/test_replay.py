@@ -144,7 +144,7 @@ def test_opensm_is_quiet(new_fabric):
 
 @pytest.mark.parametrize(
     "rate, words",
-    [("8xFOO", 'bad.net:2: "8xFOO" is no rate'), ("3xHDR", 'bad.net:2: "3xHDR"'), ("w=9", 'bad.net:2: "w=9"')],
+    [("8xFOO", 'bad.net:2: "8xFOO" is not a rate'), ("3xHDR", 'bad.net:2: "3xHDR"'), ("w=9", 'bad.net:2: "w=9"')],
 )
 def test_wrong_rates_are_refused(new_fabric, rate, words):
     text = f'Switch 4 "s"\n[1] "a"[1] {"" if "=" in rate else "# lid 0 "}{rate}\nCa 1 "a"\n'

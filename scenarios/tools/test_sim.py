@@ -152,7 +152,7 @@ def test_summary_in_plain_text(muslin_programs):
         (["--fault", "5:h9 drop"], "h9: there is no such node"),
         (["--fault", "-1:h1 drop"], "no such time"),
         (["/nonexistent"], "/nonexistent"),
-        (["--fault", "9000:spine1 kill", "--seconds", "10"], "nothing runs any more"),
+        (["--fault", "9000:spine1 kill", "--seconds", "10"], "is after the end"),
         (["--pattern", "incast:h9"], "h9: there is no such host"),
         (["--pattern", "shift:8"], "would send to itself"),
     ],
@@ -164,8 +164,8 @@ def test_what_is_wrong_is_named(sim, args, words):
 @pytest.mark.parametrize(
     "args, words",
     [
-        (["--pattern", "foo"], "say random"),
-        (["--pattern", "hotspot:h1"], "say random"),
+        (["--pattern", "foo"], "expected random"),
+        (["--pattern", "hotspot:h1"], "expected random"),
         (["--load", "2"], "a number from"),
         (["--seconds", "0"], "a number from"),
         (["--sl", "16"], "numbers from 0 to 15"),
