@@ -137,7 +137,7 @@ def test_the_firmware_requests_a_reset(shared_fabric, a):
     ib0_up(a)
 
 
-def test_the_firmware_stands_still(shared_fabric, a):
+def test_the_firmware_stops(shared_fabric, a):
     log = said(a, "health compromised")
     with shared_fabric.fault("h1", "health", "stopped"):
         log()

@@ -74,7 +74,7 @@ def test_capabilities(shared_fabric, a):
 
 
 @pytest.mark.parametrize("action", ["fatal", "unplug"])
-def test_the_adapter_dies(shared_fabric, a, action):
+def test_the_adapter_fails(shared_fabric, a, action):
     """
     Programs get DEVICE_FATAL, and lose the device when the driver has seen it. What it recovers by itself while the
     fault is there is not enough for mlx5_ib; it begins anew afterwards.

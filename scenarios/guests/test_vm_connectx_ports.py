@@ -88,7 +88,7 @@ def test_pingpong_of_both_at_once(fabric, a):
     server.wait(20)
 
 
-def test_the_driver_goes_and_comes(fabric, a):
+def test_the_driver_is_unloaded_and_loaded(fabric, a):
     a.run("rmmod mlx5_ib mlx5_core", timeout=300)
     assert not any(f["driver"] for f in fabric.node("h1")["guest"]["connectx"])
     a.run("modprobe mlx5_ib", timeout=300)

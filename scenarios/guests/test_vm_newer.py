@@ -43,7 +43,7 @@ def test_connections_of_both(pair):
     place.rping_both_ways(*pair)
 
 
-def test_driver_goes_and_comes(pair):
+def test_driver_is_unloaded_and_loaded(pair):
     a, _ = pair
     driver = DRIVERS[a.model]
     a.run(driver.unload)
@@ -89,7 +89,7 @@ def start_programs(fabric, a, b):
 
 
 @pytest.mark.model("muslin", reason="QEMU's vfio-user does not connect again")
-def test_daemon_dies(shared_fabric, mounted):
+def test_daemon_exits(shared_fabric, mounted):
     """
     The daemon dies, and another one with the same topology is started: QEMU reconnects, the drivers find their objects
     unknown, and register new devices. Programs get DEVICE_FATAL; ping and the mount continue.

@@ -63,7 +63,7 @@ def hostile(request, fabric):
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_others_go_on(fabric, hostile, mode):
+def test_others_continue(fabric, hostile, mode):
     daemon = fabric.daemon_pid
     with victims(fabric):
         if mode == "exhaustion":

@@ -41,7 +41,7 @@ def others_go_on(fabric):
     assert re.search(r"200 iters in [\d.]+ seconds", client), client
 
 
-def test_memory_that_nobody_provides(root_fabric, program):
+def test_memory_that_is_never_provided(root_fabric, program):
     stuck = root_fabric.start("h1", program("late"), "stuck").expect("userfaultfd: registering")
     others_go_on(root_fabric)
     others_go_on(root_fabric)
@@ -65,7 +65,7 @@ def test_memory_of_a_child(fabric, program, threads):
     assert "the child holds X" in out and "the parent holds p" in out
 
 
-def test_memory_that_is_given_back(fabric, program):
+def test_memory_that_is_freed(fabric, program):
     assert fabric.run("h1", program("late"), "dereg").split() == ["0", "written", "late"]
 
 

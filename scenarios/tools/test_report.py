@@ -129,7 +129,7 @@ def mounts():
 
 @pytest.mark.parametrize("sig", [signal.SIGKILL, signal.SIGINT])
 @pytest.mark.parametrize("phase", ["up", "runs", "boots", "ends"])
-def test_nothing_stays_behind(request, folder, shared_fabric, sig, phase):
+def test_nothing_is_left(request, folder, shared_fabric, sig, phase):
     """
     The run ends in any way, at any time: while the fabric comes up, during a test, while a guest boots, or at the end.
     Its daemon, programs, guests and sockets are gone, and nothing is mounted.
