@@ -205,7 +205,7 @@ static void test_dump(void)
 	row(304, n[5].name, !strcmp(n[5].name, "H-0000000000000060") && !strcmp(n[5].desc, "MT25408 ConnectX"));
 	row(305, "FDR10", n[1].ports[1].speed == WIRE_SPEED_FDR10 && n[0].ports[1].speed == WIRE_SPEED_FDR10);
 	row(306, "half width", n[2].ports[1].lanes == 2 && n[2].ports[1].speed == WIRE_SPEED_HDR);
-	row(307, "a speed that ibnetdiscover did not know", n[3].ports[1].speed == WIRE_SPEED_SDR);
+	row(307, "a speed unknown to ibnetdiscover", n[3].ports[1].speed == WIRE_SPEED_SDR);
 	row(308, "XDR", n[4].ports[1].speed == WIRE_SPEED_XDR);
 	row(309, "LID and LMC", n[1].ports[1].lid == 12 && n[1].ports[1].lmc == 2);
 	row(310, t->warning ? t->warning : "no warning",

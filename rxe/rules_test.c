@@ -898,7 +898,7 @@ static const struct rule rules[] = {
 	{ "9.9.3 the NAK of a WRITE to unmapped memory has its PSN", HCA_QPT_RC, write_unmapped },
 	{ "9.9.3 a receive fails, earlier receives complete", HCA_QPT_RC, recv_unmapped },
 	{ "9.9.3 a receive that fails in the middle of its message", HCA_QPT_RC, recv_unmapped_in_part },
-	{ "10.2.9 receives of a shared queue come back when one fails", HCA_QPT_RC, srq_recv_unmapped },
+	{ "10.2.9 receives of a shared queue are returned when one fails", HCA_QPT_RC, srq_recv_unmapped },
 	{ "9.9.2 a READ into unmapped memory fails, the peer QP does not", HCA_QPT_RC, read_into_unmapped },
 	{ "9.9.2 an atomic into unmapped memory fails", HCA_QPT_RC, atomic_into_unmapped },
 	{ "9.9.3 an atomic on unmapped memory has no response", HCA_QPT_RC, atomic_on_unmapped },

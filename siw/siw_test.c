@@ -537,7 +537,7 @@ static void test_rtr(void)
 	fd = open_raw();
 	siw_rtr_start(a.qp);
 	post(&a, HCA_WR_SEND, 0, 0, 4, 0, 0);
-	row(160, "RTR: nothing is sent before the delay", !got(fd, p, 1));
+	row(160, "RTR: no FPDU is sent before the delay", !got(fd, p, 1));
 	later(3 * MS);
 	row(161, "RTR: an empty WRITE, then the delayed request",
 	    got(fd, p, 20 + 28) && p[3] == V(WRITE) && p[20 + 3] == V(SEND));
@@ -652,7 +652,7 @@ static void test_faults(void)
 	open_both();
 	ft = arm("w2 half-close nth=2");
 	ok = sends(2);
-	row(410, "what came before a half-close is received, and the FPDU itself", ok == 2 && !a.closed);
+	row(410, "data before a half-close is received, and the FPDU itself", ok == 2 && !a.closed);
 	fault_remove(ft);
 	close_both();
 
@@ -661,11 +661,11 @@ static void test_faults(void)
 	row(420, "a stall before the second FPDU", sends(3) == 1 && a.closed == 1 && b.closed == 1);
 	post(&b, HCA_WR_RDMA_WRITE, 0, 0, 8, a.rkey, at(&a, 0));
 	later(1000 * MS);
-	row(421, "nothing is sent either", next(&b, &c) == -1);
+	row(421, "no FPDU is sent either", next(&b, &c) == -1);
 	fault_remove(ft);
 	for (ok = 0; next(&b, &c) >= 0;)
 		ok += c.status == HCA_WC_SUCCESS;
-	row(422, "all goes on when it is cleared", ok == 3 && a.closed == 1 && b.closed == 1);
+	row(422, "all streams continue when it is cleared", ok == 3 && a.closed == 1 && b.closed == 1);
 	close_both();
 
 	open_both();
@@ -710,19 +710,19 @@ static void test_faults(void)
 
 	open_both();
 	ft = arm("w2 down");
-	row(450, "a link that is down: nothing is received", sends(2) == 0 && b.port.attr.state == PORT_STATE_DOWN);
+	row(450, "a link that is down: no FPDU is received", sends(2) == 0 && b.port.attr.state == PORT_STATE_DOWN);
 	post(&b, HCA_WR_RDMA_WRITE, 0, 0, 8, a.rkey, at(&a, 0));
 	later(1000 * MS);
 	row(451, "nor sent, and the streams stay", next(&b, &c) == -1 && !b.closed == !a.closed && b.closed == 1);
 	other = arm("w2 stall");
 	fault_remove(ft);
-	row(452, "up, with a stall that the first FPDU meets after the WRITE has gone",
+	row(452, "up, with a stall from the first FPDU after the WRITE",
 	    b.port.attr.state == PORT_STATE_ACTIVE && next(&b, &c) == HCA_WC_SUCCESS && c.token == HCA_WR_RDMA_WRITE &&
 		    next(&b, &c) == -1);
 	fault_remove(other);
 	for (ok = 1; next(&b, &c) >= 0;)
 		ok += c.status == HCA_WC_SUCCESS;
-	row(453, "all goes on", ok == 3);
+	row(453, "all streams continue", ok == 3);
 	close_both();
 
 	open_both();
@@ -738,7 +738,7 @@ static void test_faults(void)
 	row(440, "another queue pair's", sends(3) == 3 && !ft->pick.seen);
 	fault_remove(ft);
 	ft = arm("w2 stall");
-	row(441, "every stream stands still", sends(3) == 0);
+	row(441, "every stream is stalled", sends(3) == 0);
 	close_both(); /* with the queue pair stalled, and the fault armed */
 }
 

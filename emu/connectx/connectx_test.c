@@ -47,7 +47,7 @@ static void segment_and_commands(void)
 	    cx_get(d.out + 16, cmd_hca_cap, max_wqe_sz_sq) >= 192 + 30 * 16);
 	row(6, "of a kind that it has not",
 	    driver_command(&d, 0x100, 0x41, 16, CX_BYTES_query_hca_cap_out) == CX_BAD_PARAM);
-	row(7, "too little room for the answer", driver_command(&d, 0x100, 1, 16, 64) == CX_BAD_OUTP_LEN);
+	row(7, "too short a response buffer", driver_command(&d, 0x100, 1, 16, 64) == CX_BAD_OUTP_LEN);
 	row(8, "too few bytes of a command", driver_command(&d, 0x500, 0, 16, 16) == CX_BAD_INP_LEN);
 	row(9, "the board",
 	    !driver_command(&d, 0x101, 0, 16, CX_BYTES_query_adapter_out) &&
@@ -57,7 +57,7 @@ static void segment_and_commands(void)
 	row(10, "MAD_IFC",
 	    !driver_command(&d, 0x50d, 0, CX_BYTES_mad_ifc_in, CX_BYTES_mad_ifc_out) && d.out[16 + 3] == 0x81);
 	d.in[17] = 9;
-	row(11, "a MAD that nobody answers",
+	row(11, "a MAD without a response",
 	    driver_command(&d, 0x50d, 0, CX_BYTES_mad_ifc_in, CX_BYTES_mad_ifc_out) == CX_BAD_PKT);
 
 	memset(d.in, 0, sizeof(d.in));
@@ -70,7 +70,7 @@ static void segment_and_commands(void)
 	row(13, "shorter than a command can be", driver_ring(&d, 16) == (STATUS_NOT_DELIVERED | 7));
 	e = driver_entry(&d, 16, 16);
 	wire_store(e + 56, 4, 1u << 30);
-	row(14, "room that no answer has", driver_ring(&d, 16) == (STATUS_NOT_DELIVERED | 8));
+	row(14, "a response buffer longer than any response", driver_ring(&d, 16) == (STATUS_NOT_DELIVERED | 8));
 	e = driver_entry(&d, 1024, 16);
 	wire_store(e + 8, 8, driver_addr(AT_IN) + 8);
 	row(15, "a box that is not aligned", driver_ring(&d, 16) == (STATUS_NOT_DELIVERED | 5));
@@ -85,13 +85,13 @@ static void segment_and_commands(void)
 	row(18, "a list of boxes that ends in itself", driver_ring(&d, 16) == (STATUS_NOT_DELIVERED | 3));
 	driver_entry(&d, 16, CX_BYTES_query_hca_cap_out);
 	wire_store(d.c.mem + AT_OUT + 560, 8, 1ull << 60);
-	row(19, "no memory for the answer", driver_ring(&d, 16) == (STATUS_NOT_DELIVERED | 4));
+	row(19, "no memory for the response", driver_ring(&d, 16) == (STATUS_NOT_DELIVERED | 4));
 	driver_poke(&d, 0x10, 0xffffffff);
 	driver_poke(&d, 0x18, 0xffffffff);
 	row(20, "a queue where no memory is", driver_counter(&d, "undelivered_commands") == 8 + 32);
 	driver_poke(&d, 0x10, (u32)(driver_addr(AT_QUEUE) >> 32));
 
-	row(21, "the driver begins", !driver_start(&d) && connectx_in_use(d.dev));
+	row(21, "the driver starts", !driver_start(&d) && connectx_in_use(d.dev));
 	memset(d.in, 0, sizeof(d.in));
 	cx_set(d.in, access_register_in, register_id, 0x5001);
 	wire_store(d.in + 20, 4, 1 << 16 | 1 << 2 | 1 << 1);
@@ -416,7 +416,7 @@ static void hostile_queues(void)
 	driver_poke(&d, d.uar * 4096ull + 0x40, 31u << 24);
 	driver_poke(&d, d.uar * 4096ull + 0x40, d.eqn << 24 | 0x800000);
 	client_write(&d.c, 0, d.uar * 4096ull + 0x801, 0, 3);
-	row(61, "doorbells of others' pages, of none, and odd ones", driver_counter(&d, "bad_doorbells") == bad + 6);
+	row(61, "doorbells of other pages, of no object, unaligned", driver_counter(&d, "bad_doorbells") == bad + 6);
 	w = driver_wqe(&d, 5, 0);
 	memset(w, 0xff, 1024);
 	driver_posted(&d, 5, a, 5);
@@ -528,7 +528,7 @@ static void firmware_faults(void)
 	    nop() == -1 && client_call(&d.c, VFIO_CMD_DEVICE_RESET, NULL, 0) == 0 && !driver_objects(&d));
 	fault_remove(ft);
 	run_for(40 * NSEC_PER_MSEC);
-	row(95, "for good", e[63] & 1);
+	row(95, "permanently", e[63] & 1);
 	client_close(&d.c);
 	row(103, "the next driver", !driver_attach(&d) && !nop());
 	ft = arm("t command-timeout command=NOP count=1");
@@ -539,34 +539,34 @@ static void firmware_faults(void)
 	row(98, "the health buffer", driver_peek(&d, 0x23c) == 0x10 << 16 && driver_peek(&d, 0x238) == 1u << 31);
 	row(104, "by bytes", client_read(&d.c, 0, 0x23d, 1) == 0x10 && client_read(&d.c, 0, 0x238, 1) == 0x80);
 	fault_remove(ft);
-	row(99, "is well again", !driver_peek(&d, 0x23c) && !driver_peek(&d, 0x238));
+	row(99, "is cleared", !driver_peek(&d, 0x23c) && !driver_peek(&d, 0x238));
 	ft = arm("t health stopped for=300ms");
 	i = driver_peek(&d, 0x1010);
 	run_for(250 * NSEC_PER_MSEC);
-	row(100, "the counter stands", driver_peek(&d, 0x1010) == i);
+	row(100, "the counter stops", driver_peek(&d, 0x1010) == i);
 	run_for(100 * NSEC_PER_MSEC);
-	row(101, "and goes on", driver_peek(&d, 0x1010) > i);
+	row(101, "and continues", driver_peek(&d, 0x1010) > i);
 	fault_remove(ft);
-	row(102, "a driver begins again", !driver_start(&d));
+	row(102, "a driver starts again", !driver_start(&d));
 }
 
 static void end(void)
 {
-	row(80, "there is something", driver_objects(&d) > 8);
+	row(80, "there are objects", driver_objects(&d) > 8);
 	memset(d.in, 0, sizeof(d.in));
 	row(81, "a graceful end",
 	    !driver_command(&d, 0x103, 0, 16, 16) && !driver_objects(&d) && !connectx_in_use(d.dev));
-	row(87, "takes its capabilities with it", !d.port.attr.cap_mask);
-	row(82, "and a new begin", !driver_start(&d));
+	row(87, "clears its capabilities", !d.port.attr.cap_mask);
+	row(82, "and a restart", !driver_start(&d));
 	client_call(&d.c, VFIO_CMD_DEVICE_RESET, NULL, 0);
 	row(83, "a reset ends all", !driver_objects(&d) && !connectx_in_use(d.dev));
 	driver_poke(&d, 0x18, 1);
 	driver_poke64(&d, d.uar * 4096ull + 0x800, 0x100);
-	row(84, "doorbells of before mean nothing", !driver_objects(&d));
+	row(84, "earlier doorbells have no effect", !driver_objects(&d));
 	client_close(&d.c);
-	row(85, "the next guest begins", !driver_attach(&d) && !driver_start(&d));
+	row(85, "the next guest starts", !driver_attach(&d) && !driver_start(&d));
 	client_close(&d.c);
-	row(86, "a guest that is gone leaves nothing", !driver_objects(&d) && !connectx_in_use(d.dev));
+	row(86, "a disconnected guest leaves no objects", !driver_objects(&d) && !connectx_in_use(d.dev));
 }
 
 int main(void)

@@ -447,7 +447,7 @@ static void test_queried(void)
 	row(534, "but with a choice only where it is queried",
 	    !applied && !ft->pick.seen && fault_at(&set, TOY_QUERY, NULL, NULL) == ft);
 	fault_remove(ft);
-	row(535, "then nothing is undone", !applied);
+	row(535, "then nothing is reverted", !applied);
 	stop();
 }
 

@@ -152,7 +152,7 @@ static void test_gone(void)
 	page[0] = NULL;
 	verbs_ring_release(&r);
 	verbs_ring_reset(&r);
-	row(31, "memory is gone",
+	row(31, "memory is unmapped",
 	    !verbs_ring_posted(&r) && !verbs_ring_pull(&r) && verbs_ring_put(&r, &m, 8) == -ENOSPC);
 	row(32, "no ring", !verbs_ring_pull(&none) && !verbs_ring_alive(&none));
 }

@@ -24,11 +24,11 @@ from test_rdmacm import (  # noqa: F401
     test_a_killed_server_is_a_disconnect,
     test_hosts_are_known_by_name,
     test_mckey,
-    test_unknown_address,
     test_no_listener,
     test_rping_over_ipv6,
     test_rping_verifies_its_data,
     test_udaddy,
+    test_unknown_address,
 )
 
 
