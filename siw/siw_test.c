@@ -637,17 +637,21 @@ static u32 sends(u32 n)
 	return ok;
 }
 
-static void test_faults(void)
+static void test_fault_rst(void)
 {
-	struct fault *ft, *other;
-	struct hca_cqe c;
-	u32 ok;
+	struct fault *ft;
 
 	open_both();
 	ft = arm("w2 rst nth=2");
 	row(400, "a reset before the second FPDU", sends(3) == 1 && b.closed == -ECONNRESET && ft->pick.hits == 1);
 	fault_remove(ft);
 	close_both();
+}
+
+static void test_fault_half_close(void)
+{
+	struct fault *ft;
+	u32 ok;
 
 	open_both();
 	ft = arm("w2 half-close nth=2");
@@ -655,6 +659,13 @@ static void test_faults(void)
 	row(410, "data before a half-close is received, and the FPDU itself", ok == 2 && !a.closed);
 	fault_remove(ft);
 	close_both();
+}
+
+static void test_fault_stall(void)
+{
+	struct fault *ft;
+	struct hca_cqe c;
+	u32 ok;
 
 	open_both();
 	ft = arm("w2 stall nth=2");
@@ -667,6 +678,13 @@ static void test_faults(void)
 		ok += c.status == HCA_WC_SUCCESS;
 	row(422, "all streams continue when it is cleared", ok == 3 && a.closed == 1 && b.closed == 1);
 	close_both();
+}
+
+static void test_fault_delay(void)
+{
+	struct fault *ft;
+	struct hca_cqe c;
+	u32 ok;
 
 	open_both();
 	ft = arm("w2 delay nth=2 time=20ms");
@@ -679,6 +697,11 @@ static void test_faults(void)
 	row(432, "for its time, once", ok == 2 && ft->pick.hits == 1);
 	fault_remove(ft);
 	close_both();
+}
+
+static void test_fault_corrupt(void)
+{
+	struct fault *ft;
 
 	open_both();
 	ft = arm("w2 corrupt what=payload nth=2");
@@ -686,6 +709,12 @@ static void test_faults(void)
 	    sends(3) == 1 && b.closed && siw_counter(b.hca, SIW_CTR_CRC) == 1);
 	fault_remove(ft);
 	close_both();
+}
+
+static void test_fault_corrupt_without_crc(void)
+{
+	struct fault *ft;
+	u32 ok;
 
 	terms.crc = false;
 	open_both();
@@ -697,6 +726,12 @@ static void test_faults(void)
 	fault_remove(ft);
 	close_both();
 	terms.crc = true;
+}
+
+static void test_fault_rate(void)
+{
+	struct fault *ft;
+	struct hca_cqe c;
 
 	open_both();
 	ft = arm("w2 rate bps=8k");
@@ -707,6 +742,13 @@ static void test_faults(void)
 	row(437, "the next", next(&b, &c) == HCA_WC_SUCCESS && next(&b, &c) == -1);
 	fault_remove(ft);
 	close_both();
+}
+
+static void test_fault_down(void)
+{
+	struct fault *ft, *other;
+	struct hca_cqe c;
+	u32 ok;
 
 	open_both();
 	ft = arm("w2 down");
@@ -724,6 +766,11 @@ static void test_faults(void)
 		ok += c.status == HCA_WC_SUCCESS;
 	row(453, "all streams continue", ok == 3);
 	close_both();
+}
+
+static void test_fault_kill(void)
+{
+	struct fault *ft;
 
 	open_both();
 	ft = arm("w2 kill for=1s");
@@ -732,6 +779,11 @@ static void test_faults(void)
 	row(461, "and is back", b.port.attr.state == PORT_STATE_ACTIVE && !ft->applied);
 	fault_remove(ft);
 	close_both();
+}
+
+static void test_fault_of_queue_pair(void)
+{
+	struct fault *ft;
 
 	open_both();
 	ft = arm("w2 stall qpn=1");
@@ -740,6 +792,20 @@ static void test_faults(void)
 	ft = arm("w2 stall");
 	row(441, "every stream is stalled", sends(3) == 0);
 	close_both(); /* with the queue pair stalled, and the fault armed */
+}
+
+static void test_faults(void)
+{
+	test_fault_rst();
+	test_fault_half_close();
+	test_fault_stall();
+	test_fault_delay();
+	test_fault_corrupt();
+	test_fault_corrupt_without_crc();
+	test_fault_rate();
+	test_fault_down();
+	test_fault_kill();
+	test_fault_of_queue_pair();
 }
 
 int main(void)

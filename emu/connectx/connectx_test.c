@@ -26,16 +26,19 @@ static bool failed(const u8 *e, bool receive, u8 syndrome)
 	return e && e[63] >> 4 == (receive ? 14 : 13) && e[55] == syndrome;
 }
 
-static void segment_and_commands(void)
+static void segment(void)
 {
-	u32 eqn, health, key;
-	u8 *e;
+	u32 health;
 
 	row(1, "firmware 12.28.2302, command interface 5, 32 entries of 64 bytes",
 	    driver_peek(&d, 0) == (28 << 16 | 12) && driver_peek(&d, 4) == (5 << 16 | 2302) &&
 		    (driver_peek(&d, 0x14) & 0xff) == 0x56 && !driver_peek(&d, 0x1fc));
 	health = driver_peek(&d, 0x1010);
 	row(2, "the timer runs", driver_peek(&d, 0x1004) != driver_peek(&d, 0x1004) && health < 1u << 24);
+}
+
+static void commands(void)
+{
 	memset(d.in, 0, sizeof(d.in));
 	row(3, "no objects before INIT_HCA", driver_command(&d, 0x800, 0, 16, 16) == CX_BAD_SYS_STATE);
 	row(4, "an unknown command",
@@ -59,6 +62,12 @@ static void segment_and_commands(void)
 	d.in[17] = 9;
 	row(11, "a MAD without a response",
 	    driver_command(&d, 0x50d, 0, CX_BYTES_mad_ifc_in, CX_BYTES_mad_ifc_out) == CX_BAD_PKT);
+}
+
+/* Entries of the command queue and their mailboxes that violate the format. */
+static void invalid_entries(void)
+{
+	u8 *e;
 
 	memset(d.in, 0, sizeof(d.in));
 	wire_store(d.in, 2, 0x100);
@@ -90,6 +99,11 @@ static void segment_and_commands(void)
 	driver_poke(&d, 0x18, 0xffffffff);
 	row(20, "a queue where no memory is", driver_counter(&d, "undelivered_commands") == 8 + 32);
 	driver_poke(&d, 0x10, (u32)(driver_addr(AT_QUEUE) >> 32));
+}
+
+static void create_objects(void)
+{
+	u32 cqn, key;
 
 	row(21, "the driver starts", !driver_start(&d) && connectx_in_use(d.dev));
 	memset(d.in, 0, sizeof(d.in));
@@ -106,8 +120,8 @@ static void segment_and_commands(void)
 	cx_set(cx_ptr(d.in, create_cq_in, cq_context), cqc, c_eqn_or_apu_element, 31);
 	row(24, "a CQ of no event queue",
 	    driver_command(&d, 0x400, 0, driver_page(&d, CX_AT_create_cq_in_pas / 8, AT_CQ), 16) == CX_BAD_PARAM);
-	row(25, "a CQ larger than its pages", driver_cq(&d, 12, &eqn) == CX_BAD_PARAM);
-	row(26, "a CQ larger than any", driver_cq(&d, 31, &eqn) == CX_BAD_PARAM);
+	row(25, "a CQ larger than its pages", driver_cq(&d, 12, &cqn) == CX_BAD_PARAM);
+	row(26, "a CQ larger than any", driver_cq(&d, 31, &cqn) == CX_BAD_PARAM);
 	memset(d.in, 0, sizeof(d.in));
 	row(27, "a key of a million pages and more",
 	    driver_mkey(&d, 1, false, 0, 0, 100, &key) == CX_OK &&
@@ -168,22 +182,25 @@ static void header(u32 b)
 	    sent(driver_poll(&d), CX_OP_WRITE, b, 2) && !memcmp(d.c.mem + AT_DATA + 0x6000, "twoneedle", 10));
 }
 
-static void data(void)
+/* Connects queue pairs @a and @b, with queues in pages 0 and 1. */
+static void connect_pair(u32 *a, u32 *b)
 {
-	u32 a, b, key;
-	const u8 *e;
-	u8 *w, *s;
-
-	row(30, "two queue pairs", !driver_qp(&d, CX_QP_RC, 0, 0, &a) && !driver_qp(&d, CX_QP_RC, 1, 0, &b));
-	row(31, "connected", !driver_connect(&d, a, b) && !driver_connect(&d, b, a));
+	row(30, "two queue pairs", !driver_qp(&d, CX_QP_RC, 0, 0, a) && !driver_qp(&d, CX_QP_RC, 1, 0, b));
+	row(31, "connected", !driver_connect(&d, *a, *b) && !driver_connect(&d, *b, *a));
 	memset(d.in, 0, sizeof(d.in));
-	cx_set(d.in, query_qp_in, qpn, a);
+	cx_set(d.in, query_qp_in, qpn, *a);
 	row(32, "QUERY_QP",
 	    !driver_command(&d, 0x50b, 0, 16, CX_BYTES_query_qp_out) &&
 		    cx_get(cx_ptr(d.out, query_qp_out, qpc), qpc, state) == 3 &&
-		    cx_get(cx_ptr(d.out, query_qp_out, qpc), qpc, remote_qpn) == b &&
+		    cx_get(cx_ptr(d.out, query_qp_out, qpc), qpc, remote_qpn) == *b &&
 		    cx_get(cx_ptr(d.out, query_qp_out, qpc), qpc, rre) &&
 		    cx_get(cx_ptr(cx_ptr(d.out, query_qp_out, qpc), qpc, primary_address_path), ads, rlid) == 1);
+}
+
+static void send_and_inline_write(u32 a, u32 b)
+{
+	const u8 *e;
+	u8 *w, *s;
 
 	driver_recv(&d, 1, 0, 256, driver_addr(AT_DATA + 4096));
 	memcpy(d.c.mem + AT_DATA, "needle", 7);
@@ -210,8 +227,14 @@ static void data(void)
 	row(37, "an inline RDMA write",
 	    sent(driver_poll(&d), CX_OP_WRITE, a, 1) && !memcmp(d.c.mem + AT_DATA + 8192, "thread", 6));
 	row(38, "no event: it is not armed", !driver_event(&d));
+}
 
-	/* Registers a page by a memory key request; the peer writes to it; the key is invalidated. */
+/* Registers a page by a memory key request of @a; @b writes to it; the key is invalidated. Returns the key. */
+static u32 register_page(u32 a, u32 b)
+{
+	u32 key;
+	u8 *w, *s;
+
 	memset(d.in, 0, sizeof(d.in));
 	row(39, "a key for registrations", !driver_mkey(&d, 1, false, 0, 0, 2, &key));
 	w = driver_wqe(&d, 0, 2);
@@ -248,8 +271,15 @@ static void data(void)
 	cx_set(w + 64, mkc, free, 1);
 	driver_posted(&d, 0, a, 7);
 	row(42, "invalidated", sent(driver_poll(&d), CX_OP_UMR, a, 5));
-	gaps(a, b);
-	header(b);
+	return key;
+}
+
+/* A WRITE of @b with the invalidated @key fails, and the queue pair enters ERR. */
+static void write_by_invalid_key(u32 b, u32 key)
+{
+	const u8 *e;
+	u8 *w, *s;
+
 	w = driver_wqe(&d, 1, 3);
 	s = driver_control(w, b, 3, CX_OP_WRITE, 48);
 	wire_store(s, 8, 0x5000 + 4);
@@ -267,6 +297,18 @@ static void data(void)
 		    cx_get(cx_ptr(d.out, query_qp_out, qpc), qpc, state) == 6);
 	driver_posted(&d, 1, b, 5);
 	row(45, "what is posted now is flushed", failed(driver_poll(&d), false, 0x05));
+}
+
+static void data(void)
+{
+	u32 a, b, key;
+
+	connect_pair(&a, &b);
+	send_and_inline_write(a, b);
+	key = register_page(a, b);
+	gaps(a, b);
+	header(b);
+	write_by_invalid_key(b, key);
 }
 
 static void shared_receive(void)
@@ -576,7 +618,10 @@ int main(void)
 		perror("connectx_test");
 		return 1;
 	}
-	segment_and_commands();
+	segment();
+	commands();
+	invalid_entries();
+	create_objects();
 	data();
 	shared_receive();
 	xrc();
