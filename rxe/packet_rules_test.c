@@ -179,7 +179,7 @@ static bool reserved_nak(void)
 	return is_next(&a, 1, HCA_WC_BAD_RESP_ERR);
 }
 
-static bool ghost_ack(void)
+static bool ack_of_unsent_psn(void)
 {
 	forge_ack(&b, 31, PSN);
 	forge_ack(&b, NAK(WIRE_NAK_REMOTE_OP), PSN + 5);
@@ -365,7 +365,7 @@ static const struct rule rules[] = {
 	{ "9.7.5.1.1 an ACK within a READ does not replace its response", HCA_QPT_RC, ack_within_a_read },
 	{ "9.3.5 a reserved syndrome is dropped", HCA_QPT_RC, reserved_syndrome },
 	{ "9.9.2 a reserved NAK code is a bad response", HCA_QPT_RC, reserved_nak },
-	{ "9.7.5.1.1 ACKs of what was not sent are ghosts", HCA_QPT_RC, ghost_ack },
+	{ "9.7.5.1.1 ACKs of what was not sent are ghosts", HCA_QPT_RC, ack_of_unsent_psn },
 	{ "9.9.2 a response of a wrong length", HCA_QPT_RC, read_response_of_wrong_length },
 	{ "9.7.4.1.2 a middle packet without a first one", HCA_QPT_RC, middle_without_first },
 	{ "9.7.4.1.6 a first packet shorter than the MTU", HCA_QPT_RC, first_that_is_short },

@@ -56,7 +56,7 @@ static bool read_then_unmapped_write(void)
 	return is_next(&a, 1, 0) && is_next(&a, 2, HCA_WC_REM_OP_ERR) && b.events[HCA_EVENT_QP_FATAL] == 1;
 }
 
-static bool requests_behind_a_failed_one(void)
+static bool requests_after_a_failed_one(void)
 {
 	post(HCA_WR_RDMA_READ, 0, 65536, 1);
 	post_bad_write(2);
@@ -437,7 +437,7 @@ static bool local_operations_decide_on_the_next_request(void)
 	       !memcmp(b.mem, (u8 *)(uintptr_t)page, 64);
 }
 
-static bool fence_sends_what_the_read_brings(void)
+static bool fence_sends_data_of_the_read(void)
 {
 	struct hca_send_wr wr = request_at(HCA_WR_RDMA_WRITE, 0, 512, 2);
 
@@ -458,7 +458,7 @@ static const struct rule rules[] = {
 	{ "9.7.4.1.4 the response to an atomic is sent before the NAK of a later WRITE", HCA_QPT_RC,
 	  atomic_then_bad_write },
 	{ "9.7.4.1.4 and before the NAK of a WRITE to unmapped memory", HCA_QPT_RC, read_then_unmapped_write },
-	{ "9.9.3 requests after a failed one are not executed", HCA_QPT_RC, requests_behind_a_failed_one },
+	{ "9.9.3 requests after a failed one are not executed", HCA_QPT_RC, requests_after_a_failed_one },
 	{ "9.9.3 the NAK of a WRITE to unmapped memory has its PSN", HCA_QPT_RC, write_unmapped },
 	{ "9.9.3 a receive fails, earlier receives complete", HCA_QPT_RC, recv_unmapped },
 	{ "9.9.3 a receive that fails in the middle of its message", HCA_QPT_RC, recv_unmapped_in_part },
@@ -486,7 +486,7 @@ static const struct rule rules[] = {
 	{ "10.6.5.1 LOCAL_INV is executed after all earlier requests complete", HCA_QPT_RC, local_inv_waits },
 	{ "10.8.3 REG_MR and LOCAL_INV are executed before the next request uses the key", HCA_QPT_RC,
 	  local_operations_decide_on_the_next_request },
-	{ "10.8.3.3 a fenced request sends data of the READ before it", HCA_QPT_RC, fence_sends_what_the_read_brings },
+	{ "10.8.3.3 a fenced request sends data of the READ before it", HCA_QPT_RC, fence_sends_data_of_the_read },
 };
 
 int main(void)

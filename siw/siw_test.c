@@ -134,13 +134,13 @@ static int unmapped_write(void *ctx, const struct hca_dma_seg *seg, u32 n)
 	return hca_local_dma.write(ctx, seg, n);
 }
 
-static const struct hca_dma_ops gone_dma = { .read = unmapped_read, .write = unmapped_write };
+static const struct hca_dma_ops unmapped_dma = { .read = unmapped_read, .write = unmapped_write };
 
 static void test_unmapped(void)
 {
 	struct hca_cqe c;
 
-	dma = &gone_dma;
+	dma = &unmapped_dma;
 	open_both();
 	gone = b.mem + 8192;
 	post_recv(&b, 0, 64);

@@ -245,7 +245,7 @@ static bool wrong_arguments(struct pair *p)
 	return ok && cm_send_req(p->a.id, &req) == 0 && cm_send_req(p->a.id, &req) == -EINVAL;
 }
 
-static bool nobody_listens(struct pair *p)
+static bool no_listener(struct pair *p)
 {
 	struct cm_req req;
 
@@ -527,7 +527,7 @@ static const struct {
 	{ "attributes of the queue pair", attributes },
 	{ "private data", private_data },
 	{ "wrong arguments and states", wrong_arguments },
-	{ "no listener", nobody_listens },
+	{ "no listener", no_listener },
 	{ "wrong transport", wrong_transport },
 	{ "a GID that is not the port's", wrong_gid },
 	{ "a LID that is not the port's", wrong_lid },

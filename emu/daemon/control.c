@@ -165,7 +165,7 @@ static json_t *cmd_vm(void *arg, struct ctl_client *c, const json_t *req, int *f
 	err = daemon_guest_create(d, h);
 	if (err)
 		return ctl_error(c, "host %s: no device for a guest: %s", h->uv.name, strerror(-err));
-	if (daemon_guest_here(h))
+	if (daemon_guest_present(h))
 		return ctl_error(c, "host %s has a guest already", h->uv.name);
 	if (*fd >= 0 && text_of(req, "netdev") && daemon_guest_monitor(h, *fd, text_of(req, "netdev")))
 		*fd = -1;

@@ -120,7 +120,7 @@ static void wake(struct mu_dev *dev, struct mu_cq *cq)
 }
 
 /* Users of shared receive queues wait for this event: 11.6.3.4. */
-static void tell_last_wqe(struct mu_qp *qp)
+static void raise_last_wqe(struct mu_qp *qp)
 {
 	struct ib_event ev = { .device = qp->ib.device, .event = IB_EVENT_QP_LAST_WQE_REACHED, .element.qp = &qp->ib };
 
@@ -143,7 +143,7 @@ static void flush_qp(struct mu_dev *dev, struct mu_qp *qp)
 	if (rcq != scq)
 		wake(dev, rcq);
 	if (qp->ib.srq)
-		tell_last_wqe(qp);
+		raise_last_wqe(qp);
 }
 
 void mu_gone_flush(struct work_struct *work)

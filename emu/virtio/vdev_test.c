@@ -472,7 +472,7 @@ static void test_memory(struct guest *g)
 }
 
 /* The epoch that the event queue reports in a buffer posted now; 0: none. */
-static u32 epoch_told(struct guest *g)
+static u32 event_epoch(struct guest *g)
 {
 	struct muslin_event *ev = (void *)(g->f.mem + FRONT_DATA + 1024);
 
@@ -482,7 +482,7 @@ static u32 epoch_told(struct guest *g)
 	return ev->type == MUSLIN_EVENT_EPOCH ? ev->number : 0;
 }
 
-static u32 epoch_said(struct guest *g)
+static u32 hello_epoch(struct guest *g)
 {
 	const struct muslin_hello_answer *a = (const void *)(g->f.mem + GUEST_OUT);
 
@@ -495,17 +495,17 @@ static void test_epochs(struct guest *g)
 	u32 first, second, told;
 
 	guest_attach(g);
-	told = epoch_told(g);
-	first = epoch_said(g);
+	told = event_epoch(g);
+	first = hello_epoch(g);
 	row(94, "the epoch of hello", told && first == told);
-	row(95, "is reported once", !epoch_told(g));
+	row(95, "is reported once", !event_epoch(g));
 	front_close(&g->f);
 	guest_attach(g);
-	second = epoch_told(g);
+	second = event_epoch(g);
 	row(96, "a broken connection changes it", second && second != first);
 	row(97, "with all commands but hello",
-	    guest_object(g, MUSLIN_PD_ALLOC, 0, 0) == -ENODEV && epoch_said(g) == second);
-	row(98, "as another hello does", epoch_said(g) != second);
+	    guest_object(g, MUSLIN_PD_ALLOC, 0, 0) == -ENODEV && hello_epoch(g) == second);
+	row(98, "as another hello does", hello_epoch(g) != second);
 	front_close(&g->f);
 }
 

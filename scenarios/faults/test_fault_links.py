@@ -147,11 +147,11 @@ def test_sweeps_through_bad_links(fabric):
         ports = [p["num"] for p in fabric.node("spine1")["ports"] if p.get("peer")]
         wait_until(lambda: all(fabric.port("spine1", n)["state"] == "Active" for n in ports), 90, "spine1", 0.5)
     loss.clear()
-    wait_until(lambda: settled(fabric.show()["manager"]), 60, "a sweep without a loss", 0.2)
+    wait_until(lambda: swept(fabric.show()["manager"]), 60, "a sweep without a loss", 0.2)
     pingpong(fabric)
 
 
-def settled(sm):
+def swept(sm):
     return sm["up"] and not sm["sweeping"] and not sm["sweep_errors"]
 
 

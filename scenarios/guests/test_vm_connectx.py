@@ -178,7 +178,7 @@ def test_reloads(shared_fabric, a):
     MUSLIN_RELOADS=1000 in the environment: number of reloads. No object may be leaked, also when the driver is unloaded
     while it fills its cache of memory keys.
     """
-    with_driver, without = settled(shared_fabric), None
+    with_driver, without = stable_objects(shared_fabric), None
     for _ in range(RELOADS):
         a.run(UNLOAD, timeout=300)
         without = without or baseline(shared_fabric)
@@ -189,7 +189,7 @@ def test_reloads(shared_fabric, a):
     assert "State: Active" in a.run("ibstat mlx5_0")
 
 
-def settled(fabric):
+def stable_objects(fabric):
     """The objects when the driver has filled its cache of memory keys, which it does in the background."""
     last = []
 
@@ -203,7 +203,7 @@ def settled(fabric):
 @pytest.mark.timeout(600 + 120 * REBOOTS)
 def test_reboots(shared_fabric, a):
     """The machine is reset during traffic; MUSLIN_REBOOTS=100 in the environment: number of resets."""
-    settled(shared_fabric)
+    stable_objects(shared_fabric)
     before = baseline(shared_fabric)
     for _ in range(REBOOTS):
         a.reboot()

@@ -41,7 +41,7 @@ class Net:
         self.node_guid = {name: int(n["guid"], 16) for name, n in nodes.items()}
         self.guid = {r["lid"]: r["port_guid"] for r in self.table(NODE).records}
         self.gid = {name: PREFIX << 64 | self.guid[lid] for name, lid in self.lid.items()}
-        self.a.hear("reports", mad.SA, [REPORT], rmpp=1)
+        self.a.register_agent("reports", mad.SA, [REPORT], rmpp=1)
         self.numbers = iter(range(1, 1 << 16))
 
     def query(self, rec, method, values, mod=0, key=0, by=None, also=None, mask=None, data=b"", **q):
@@ -105,7 +105,7 @@ class Net:
             if r.method == REPORT:
                 reply = bytearray(r.mad)
                 reply[3] |= RESP
-                self.a.say(bytes(reply), lid=r.source, port="reports", methods=[REPORT], rmpp=1)
+                self.a.respond(bytes(reply), lid=r.source, port="reports", methods=[REPORT], rmpp=1)
                 if all(getattr(r, k) == v for k, v in want.items()):
                     return r
 
@@ -657,7 +657,7 @@ def control(n, first, kind, segment, window, status=0):
     head = bytearray(first.mad[:256].ljust(256, b"\0"))
     head[3] = TABLE
     head[24:36] = bytes([1, kind, 0xF9, status]) + segment.to_bytes(4, "big") + window.to_bytes(4, "big")
-    n.a.say(bytes(head), lid=n.lid["h1"], port="raw", rmpp=0)
+    n.a.respond(bytes(head), lid=n.lid["h1"], port="raw", rmpp=0)
 
 
 @rule("the first segment: flags, number, and the length of the whole", "13.6.2.1, 15.4.3")

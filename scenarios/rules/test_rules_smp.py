@@ -38,7 +38,7 @@ class Net:
         self.to_h1, self.to_h2, self.to_spine = number["h1"], number["h2"], number["spine1"]
         self.nports = len([p for p in ports if p["num"]])
         self.sw, self.ca, self.spine = [1], [1, self.to_h2], [1, self.to_spine]
-        self.a.hear("traps", mad.SMP, [TRAP])
+        self.a.register_agent("traps", mad.SMP, [TRAP])
         self.mkey = 0  # of h2
         for path, lid, port in (([], 1, 1), (self.ca, 2, 1), (self.sw, 3, 0)):
             a = self.set(PORT, path, port, lid=lid, sm_lid=1)
@@ -95,7 +95,7 @@ class Net:
         reply = bytearray(t.mad)
         reply[3] = mad.REPRESS
         reply[24:32] = (self.mkey if mkey is None else mkey).to_bytes(8, "big")
-        self.a.say(bytes(reply), lid=t.source, port="traps", methods=[TRAP])
+        self.a.respond(bytes(reply), lid=t.source, port="traps", methods=[TRAP])
 
     def no_traps(self):
         while self.trap(0, timeout=10):
