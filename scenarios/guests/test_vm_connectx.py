@@ -14,8 +14,8 @@ import re
 import shutil
 
 import pytest
+from endpoint import Endpoint, pair
 from muslin import free_port, wait_until
-from place import Place, pair
 from test_kills import baseline, held, objects, wait_same
 from test_vm_hostile import moves, packets
 
@@ -79,7 +79,7 @@ def test_ibstat(shared_fabric, a):
 def test_completion_timestamps(shared_fabric, a):
     """Each completion has a timestamp of the adapter's clock, whose frequency the driver reads."""
     tool = f"ibv_rc_pingpong -n 100 -p {free_port()}"
-    guest, host = Place(shared_fabric, "h1", a), Place(shared_fabric, "h6")
+    guest, host = Endpoint(shared_fabric, "h1", a), Endpoint(shared_fabric, "h6")
     out, _ = pair(host, tool, guest, f"{tool} -t machine")
     cycles = {which: int(n) for which, n in re.findall(r"(M\w+) receive completion clock cycles = (\d+)", out)}
     seconds = float(re.search(r"iters in ([\d.]+) seconds", out)[1])

@@ -7,8 +7,8 @@ The guest's driver is unloaded and loaded, idle and during traffic, and reports 
 """
 
 import pytest
+from endpoint import DRIVERS
 from muslin import wait_until
-from place import DRIVERS
 
 pytestmark = pytest.mark.guest
 
