@@ -169,7 +169,7 @@ s64 fabric_build_node(struct fabric_build *b, u8 type, const char *id, u32 nport
 	if (b->t->nnodes >= NODES_MAX)
 		return fabric_build_error(b, "more than %u nodes", NODES_MAX);
 	if (id && fabric_build_find_id(b, id) >= 0)
-		return fabric_build_error(b, "node \"%.60s\" is there already (line %u)", id,
+		return fabric_build_error(b, "node \"%.60s\" exists already (line %u)", id,
 					  b->t->nodes[fabric_build_find_id(b, id)].line);
 	n = fabric_build_append(&b->t->nodes, &b->t->nnodes, sizeof(*n));
 	if (!n)
@@ -298,7 +298,8 @@ int fabric_build_rate(struct fabric_build *b, const char *word, u8 *lanes, u8 *s
 		found = WIRE_SPEED_SDR;
 	} else if (!found || !wire_link_rate(found, (unsigned int)n)) {
 		return fabric_build_error(
-			b, "\"%.40s\" is no rate: speeds are SDR, DDR, QDR, FDR10, FDR, EDR, HDR, NDR and, to 4x, XDR",
+			b,
+			"\"%.40s\" is not a rate: speeds are SDR, DDR, QDR, FDR10, FDR, EDR, HDR, NDR and, to 4x, XDR",
 			word);
 	}
 	*lanes = (u8)n;
@@ -312,18 +313,18 @@ int fabric_build_place(struct fabric_build *b, struct fabric_line *l, u32 *node,
 	s64 n;
 
 	if (!fabric_line_word(l, name, sizeof(name) - sizeof(more)) || name[0] == '#')
-		return fabric_build_error(b, "a port is missing: say NODE:PORT");
+		return fabric_build_error(b, "a port is missing: expected NODE:PORT");
 	if (l->p < l->end && *l->p == ':' && fabric_line_word(l, more, sizeof(more))) /* it was in quotes */
 		strcat(name, more);
 	colon = strrchr(name, ':');
 	if (!colon || !colon[1] || strspn(colon + 1, "0123456789") != strlen(colon + 1))
-		return fabric_build_error(b, "\"%.60s\" is no port: say NODE:PORT", name);
+		return fabric_build_error(b, "\"%.60s\" is not a port: expected NODE:PORT", name);
 	*colon = 0;
 	n = fabric_build_find_name(b, name);
 	if (n < 0)
 		n = fabric_build_find_id(b, name);
 	if (n < 0)
-		return fabric_build_error(b, "no node is called \"%.60s\"", name);
+		return fabric_build_error(b, "there is no node \"%.60s\"", name);
 	*node = (u32)n;
 	*port = (u32)strtoul(colon + 1, NULL, 10);
 	if (*port && *port <= b->t->nodes[n].nports)
@@ -407,7 +408,7 @@ int fabric_build_ip(struct fabric_build *b, struct fabric_line *l)
 		n = fabric_build_find_name(b, name);
 	}
 	if (n < 0 || !b->t->nodes[n].ip)
-		return fabric_build_error(b, "no host is called \"%.60s\"", name);
+		return fabric_build_error(b, "there is no host \"%.60s\"", name);
 	if (!port || port > b->t->nodes[n].nports)
 		return fabric_build_error(b, "\"%.60s\" has ports 1 to %u", name, b->t->nodes[n].nports);
 	ip = &b->t->nodes[n].ip[port];
@@ -416,7 +417,7 @@ int fabric_build_ip(struct fabric_build *b, struct fabric_line *l)
 		if (parse_addr(word, AF_INET, &v4, &ip->v4_len, 8))
 			ip->v4 = be32_to_cpu(v4);
 		else if (!parse_addr(word, AF_INET6, ip->v6, &ip->v6_len, 64))
-			return fabric_build_error(b, "\"%.60s\" is no IP address", word);
+			return fabric_build_error(b, "\"%.60s\" is not an IP address", word);
 		ip->fixed = true;
 	}
 	return any ? 0 : fabric_build_error(b, "ip needs an address");
@@ -444,7 +445,7 @@ static int roce_option(struct fabric_build *b, const char *word)
 			return 1;
 		return fabric_build_error(b, "%s is from 0 to 1, not \"%.40s\"", names[i], value);
 	}
-	return fabric_build_error(b, "\"%.40s\": say mode=v2, dcqcn, ce=P or loss=P", word);
+	return fabric_build_error(b, "\"%.40s\": expected mode=v2, dcqcn, ce=P or loss=P", word);
 }
 
 /* An MPA option of an iWARP port, see siw/siw.h. 1: valid, 0: another option. */
@@ -464,7 +465,7 @@ static int iwarp_option(struct fabric_build *b, const char *word)
 	if (!strncmp(word, "start=", 6) && isdigit((u8)word[6]) && strtoul(word + 6, &end, 10) && !strcmp(end, "ms"))
 		return 1;
 	return fabric_build_error(b,
-				  "\"%.40s\": say mpa=1|2, crc=on|off, markers=on|off, rtr=none|write|read|zero, "
+				  "\"%.40s\": expected mpa=1|2, crc=on|off, markers=on|off, rtr=none|write|read|zero, "
 				  "uring=auto|on|off, or start=Nms",
 				  word);
 }
@@ -489,7 +490,7 @@ static int bound_address(struct fabric_build *b, struct fabric_ip *ip, const cha
 			memcpy(ip->v6, addr, sizeof(addr));
 		ip->v6_len = 128;
 	} else if (strlen(word) >= 16 || strpbrk(word, ":/ ")) { /* the daemon checks later that the interface exists */
-		return fabric_build_error(b, "\"%.60s\" is no IP address and no interface", word);
+		return fabric_build_error(b, "\"%.60s\" is neither an IP address nor an interface", word);
 	}
 	ip->fixed = true;
 	return 0;

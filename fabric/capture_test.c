@@ -102,7 +102,7 @@ static void test_slow(void)
 	row(21, "not from the fabric", test_counter("h1", 1, FABRIC_CTR_XMIT_DISCARDS) == 0);
 	close(fds[0]);
 	test_run(0);
-	row(22, "a reader that goes is noticed", done_calls == 1);
+	row(22, "a disconnected reader is detected", done_calls == 1);
 	test_send(&h1, 2, 0, 10, 9000);
 	test_run(0);
 	fabric_capture_stop(c);

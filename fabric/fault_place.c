@@ -14,7 +14,7 @@ static struct fabric_node *fault_find_node(struct fabric *f, const char *place, 
 	if (!n) {
 		spec_refuse(err, err_len,
 			    fabric_node_matches(f, place, NULL, 0) > 1
-				    ? "%.80s: more than one node is called so, say the GUID"
+				    ? "%.80s: more than one node has this name, use the GUID"
 				    : "%.80s: there is no such node",
 			    place);
 		return NULL;
@@ -40,7 +40,7 @@ struct fabric_port *fault_find_port(struct fabric *f, const char *place, char *e
 		num = 1;
 	if (num)
 		return &n->ports[num];
-	spec_refuse(err, err_len, "%.80s: which port? Say %s:1 to %s:%u", place, n->name, n->name, n->nports);
+	spec_refuse(err, err_len, "%.80s: which port? Use %s:1 to %s:%u", place, n->name, n->name, n->nports);
 	return NULL;
 }
 
@@ -52,7 +52,7 @@ int fault_place(struct fault *base, const char *place, char *err, size_t err_len
 
 	ft->f = base->set->owner;
 	if (fault_given(base, FAULT_DIR) && (all || !fault_sees_packets(base)))
-		return spec_refuse(err, err_len, "dir: %s", all ? "all links have none" : "no packets are looked at");
+		return spec_refuse(err, err_len, "dir: %s", all ? "all links have none" : "no packets are matched");
 	if (all)
 		return fault_next_port(ft, NULL) ? 0 : spec_refuse(err, err_len, "all: there is no InfiniBand link");
 	ft->node = fault_find_node(ft->f, place, &num, err, err_len);

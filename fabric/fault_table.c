@@ -12,7 +12,7 @@ static int whole_switch(struct fault *base, char *err, size_t err_len)
 	if (fault_whole_node(base, err, err_len))
 		return -EINVAL;
 	if (!ft->node->sw)
-		return spec_refuse(err, err_len, "%s: %s is no switch", base->kind->name, ft->node->name);
+		return spec_refuse(err, err_len, "%s: %s is not a switch", base->kind->name, ft->node->name);
 	return 0;
 }
 

@@ -78,14 +78,14 @@ static const struct {
 	{ "h1 alter offset=3", "alter: it needs to=HEX or status=" },
 	{ "h1 alter to=0g", "to=0g: to takes bytes" },
 	{ "all drop dir=in", "dir: all links have none" },
-	{ "h1 down dir=in", "dir: no packets are looked at" },
+	{ "h1 down dir=in", "dir: no packets are matched" },
 	{ "h1 degrade", "degrade: it needs lanes=, speed=, mtu=" },
 	{ "h1 degrade lanes=3", "lanes=3: lanes takes 1, 2, 4, 8 or 12" },
 	{ "leaf1 swap with=h1", "swap: it needs one port" },
 	{ "h1 swap with=h1", "with=h1: the same port" },
 	{ "h1 swap with=leaf1", "leaf1: which port?" },
 	{ "leaf1:1 kill", "kill: it needs a node" },
-	{ "h1 lft lid=1 port=1", "lft: h1 is no switch" },
+	{ "h1 lft lid=1 port=1", "lft: h1 is not a switch" },
 	{ "leaf1 lft lid=1", "lft: it needs either port= or off" },
 	{ "leaf1 lft lid=9999 port=1", "lid=9999: leaf1 has no such entry" },
 	{ "leaf1 lft lid=1 port=200", "port=200: the ports of leaf1 are 0 to" },
@@ -242,7 +242,7 @@ static void test_credits(void)
 	}
 	row(201, "a long one does not", sent == 1999);
 	test_run(2 * NSEC_PER_SEC);
-	row(202, "and all come", h[3].packets == 1999 && !h[3].order_errors);
+	row(202, "and all arrive", h[3].packets == 1999 && !h[3].order_errors);
 	test_stop();
 }
 
@@ -260,7 +260,7 @@ static void test_links(void)
 	ft = arm("h3 down for=5ms");
 	row(210, "down", state("h3", 1) == PORT_STATE_DOWN && state("leaf1", 3) == PORT_STATE_DOWN);
 	test_run(10 * NSEC_PER_MSEC);
-	row(211, "comes back after its time", state("h3", 1) == PORT_STATE_INIT);
+	row(211, "is restored after its time", state("h3", 1) == PORT_STATE_INIT);
 	fault_remove(ft);
 	row(212, "and stays", state("h3", 1) == PORT_STATE_INIT);
 	ft = arm("h2 down");
@@ -280,7 +280,7 @@ static void test_links(void)
 	test_run(NSEC_PER_MSEC);
 	row(217, "down", state("h3", 1) == PORT_STATE_DOWN);
 	test_run(50 * NSEC_PER_MSEC);
-	row(218, "up for good",
+	row(218, "up permanently",
 	    state("h3", 1) == PORT_STATE_INIT && test_counter("h3", 1, FABRIC_CTR_LINK_DOWNED) == 2);
 	fault_remove(ft);
 	test_stop();
@@ -308,7 +308,7 @@ static void test_nodes(void)
 	drop = arm("leaf1:3 drop dir=out");
 	ft = arm("leaf1:3 swap with=leaf1:4");
 	row(230, "swapped", !strcmp(leaf_port(3)->peer->node->name, "h4") && leaf_port(4)->peer->peer == leaf_port(4));
-	row(231, "the hooks went along", leaf_port(3)->peer->hooks.n && !leaf_port(4)->peer->hooks.n);
+	row(231, "the hooks were moved", leaf_port(3)->peer->hooks.n && !leaf_port(4)->peer->hooks.n);
 	fault_remove(ft);
 	row(232, "swapped back", !strcmp(leaf_port(3)->peer->node->name, "h3") && state("h3", 1) == PORT_STATE_INIT);
 	fault_remove(drop);
@@ -316,9 +316,9 @@ static void test_nodes(void)
 
 	start();
 	ft = arm("leaf1 kill");
-	row(233, "a dead switch", state("h1", 1) == PORT_STATE_DOWN && state("h4", 1) == PORT_STATE_DOWN);
+	row(233, "a killed switch", state("h1", 1) == PORT_STATE_DOWN && state("h4", 1) == PORT_STATE_DOWN);
 	fault_remove(ft);
-	row(234, "after its reboot it knows nothing",
+	row(234, "after its reboot its tables are empty",
 	    state("h1", 1) == PORT_STATE_INIT && !leaf_port(0)->info->lid && !leaf_port(1)->node->sw->lft);
 	test_bring_up(&h[1], 4);
 	send_eight();
@@ -346,7 +346,7 @@ static void test_nodes(void)
 	fault_remove(ft);
 	row(242, "restored", h[3].port->attr.pkey[0] == 0xffff);
 	ft = arm("h3 guid with=h4");
-	row(243, "a GUID twice",
+	row(243, "a duplicate GUID",
 	    fabric_node_guid(fabric_node_find(test_fabric, "h3")) ==
 			    fabric_node_guid(fabric_node_find(test_fabric, "h4")) &&
 		    state("h3", 1) == PORT_STATE_INIT);
@@ -368,11 +368,11 @@ static void test_mads(void)
 	row(251, "once", test_get(&h[1], "\1", SMP_ATTR_NODE_INFO, 0) == 0);
 	fault_remove(ft);
 	ft = arm("h1 drop class=0x81 method=GetResp attr=0x11");
-	row(252, "the answer is lost", test_get(&h[1], "\1", SMP_ATTR_NODE_INFO, 0) == -1);
+	row(252, "the response is lost", test_get(&h[1], "\1", SMP_ATTR_NODE_INFO, 0) == -1);
 	row(253, "another attribute's is not", test_get(&h[1], "\1", SMP_ATTR_NODE_DESC, 0) == 0);
 	fault_remove(ft);
 	ft = arm("h1 alter dir=in method=GetResp status=1");
-	row(254, "the answer is BUSY", test_get(&h[1], "\1", SMP_ATTR_NODE_INFO, 0) == MAD_STATUS_BUSY);
+	row(254, "the response is BUSY", test_get(&h[1], "\1", SMP_ATTR_NODE_INFO, 0) == MAD_STATUS_BUSY);
 	fault_remove(ft);
 	ft = arm("h1 delay class=SubnDR time=5ms dir=in");
 	row(255, "late", test_get(&h[1], "\1", SMP_ATTR_NODE_INFO, 0) == -1);
@@ -408,7 +408,7 @@ static void test_determinism(void)
 	run_seeded("h3 drop prob=20% seed=5", b);
 	run_seeded("h3 drop prob=20% seed=6", c);
 	row(260, "the same seed, the same losses", !strcmp(a, b));
-	row(261, "another seed, others", strcmp(a, c) != 0);
+	row(261, "another seed, other packets", strcmp(a, c) != 0);
 	run_seeded("h3 reorder prob=20% depth=2", a);
 	run_seeded("h3 reorder prob=20% depth=2", b);
 	row(262, "the fabric's seed does as well", !strcmp(a, b) && strstr(a, "2 1"));

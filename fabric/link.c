@@ -128,7 +128,7 @@ static void link_trap(struct fabric_port *p)
 }
 
 /* Notifies the other end of a trunk. */
-static void link_tell(struct fabric_port *p, enum fabric_remote_change what)
+static void link_notify(struct fabric_port *p, enum fabric_remote_change what)
 {
 	struct fabric_remote *r = p->peer ? p->peer->remote : NULL;
 
@@ -151,7 +151,7 @@ void fabric_link_update(struct fabric_port *p)
 	struct fabric_port *q = p->peer;
 
 	if (q && q->remote) {
-		link_tell(p, FABRIC_REMOTE_LINK); /* the link trains when both daemons permit it */
+		link_notify(p, FABRIC_REMOTE_LINK); /* the link trains when both daemons permit it */
 		return;
 	}
 	if (!q || !fabric_link_trains(p) || !fabric_link_trains(q) ||
@@ -186,7 +186,7 @@ void fabric_link_disconnect(struct fabric_port *p)
 		if (p->peer)
 			link_trap(p->peer);
 	}
-	link_tell(p, FABRIC_REMOTE_LINK);
+	link_notify(p, FABRIC_REMOTE_LINK);
 }
 
 void fabric_link_wake(struct fabric_port *p)
@@ -203,7 +203,7 @@ int fabric_link_unplug(struct fabric_port *p)
 		return -ENOLINK;
 	p->unplugged = p->peer->unplugged = true;
 	fabric_link_disconnect(p);
-	link_tell(p, FABRIC_REMOTE_CABLE);
+	link_notify(p, FABRIC_REMOTE_CABLE);
 	return 0;
 }
 
@@ -215,6 +215,6 @@ int fabric_link_plug(struct fabric_port *p)
 	fabric_link_wake(p);
 	fabric_link_wake(p->peer);
 	fabric_link_update(p);
-	link_tell(p, FABRIC_REMOTE_CABLE);
+	link_notify(p, FABRIC_REMOTE_CABLE);
 	return 0;
 }

@@ -305,7 +305,7 @@ static int netfile_resolve(struct netfile *f)
 		if (peer < 0)
 			peer = fabric_build_find_name(b, r->peer);
 		if (peer < 0)
-			return fabric_build_error(b, "no node is called \"%.60s\"", r->peer);
+			return fabric_build_error(b, "there is no node \"%.60s\"", r->peer);
 		if (!r->peer_port && b->t->nodes[peer].type == NODE_TYPE_SWITCH)
 			continue; /* port 0 of a switch has no cable */
 		b->lanes = r->lanes;
@@ -390,7 +390,7 @@ static int netfile_remarks(struct fabric_build *b, const char *text, size_t len)
 			err = fabric_option_cable(b, &l);
 		else if (!fabric_option_known(word) || !strcmp(word, "speed") ||
 			 !fabric_line_word(&l, value, sizeof(value)))
-			err = fabric_build_error(b, "say: #muslin ip \"HOST\" ADDRESS, trunk NODE:PORT to|listen "
+			err = fabric_build_error(b, "expected #muslin ip \"HOST\" ADDRESS, trunk NODE:PORT to|listen "
 						    "ADDRESS, disable NODE:PORT, cable ..., or an option "
 						    "such as rates enforced");
 		else

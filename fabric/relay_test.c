@@ -33,7 +33,7 @@ static void test_forward(void)
 	row(4, "longer than the MTU", h[3].packets == 100 && test_counter("h1", 1, FABRIC_CTR_XMIT_DISCARDS) == 1);
 	test_send(&h[1], 3, 2, 10, 300);
 	test_run(0);
-	row(5, "SL 2 goes on VL 2", h[3].packets == 101 && h[3].last_vl == 2);
+	row(5, "SL 2 uses VL 2", h[3].packets == 101 && h[3].last_vl == 2);
 	fabric_link_unplug(leaf_port(3));
 	test_send(&h[1], 3, 0, 10, 400);
 	test_run(0);
@@ -60,20 +60,20 @@ static void test_backpressure(void)
 	row(20, "the sender is refused at last", refused && sent > 100);
 	row(21, "no buffer is overrun",
 	    leaf_port(1)->rx_blocks[0] <= FABRIC_VL_BLOCKS && leaf_port(3)->peer->rx_blocks[0] <= FABRIC_VL_BLOCKS);
-	row(22, "nobody was told to go on yet", !h[1].ready);
+	row(22, "no sender was resumed yet", !h[1].ready);
 	row(23, "other VLs go on", !test_send(&h[1], 2, 1, 100, 1));
 	test_send(&h[2], 4, 0, 100, 1);
 	test_run(0);
-	row(24, "others go on", h[2].packets == 1 && h[4].packets == 1);
+	row(24, "others continue", h[2].packets == 1 && h[4].packets == 1);
 	row(29, "still refused", test_send(&h[1], 3, 0, 1024, sent + 1) == -EAGAIN);
 	h[1].ready = 0;
 	h[3].stalled = false;
 	h[3].port->resume(h[3].port);
 	test_run(0);
 	row(25, "all arrive after resume, in order", h[3].packets == sent && !h[3].order_errors);
-	row(26, "the sender is told", h[1].ready == 1);
+	row(26, "the sender is resumed", h[1].ready == 1);
 	row(27, "credits are back", !leaf_port(1)->rx_blocks[0] && !leaf_port(3)->peer->rx_blocks[0]);
-	row(28, "XmitWait counts at the switch or nothing stood", leaf_port(3)->vls != NULL);
+	row(28, "XmitWait counts at the switch if packets waited", leaf_port(3)->vls != NULL);
 	test_stop();
 }
 
@@ -144,12 +144,12 @@ static void test_partitions(void)
 	send_pkey(1, 2, 0x7fff);
 	row(61, "limited to limited does not",
 	    h[2].packets == 1 && test_counter("leaf1", 2, FABRIC_CTR_XMIT_CONSTRAINT_ERRORS) == 1);
-	row(62, "trap 259 says so",
+	row(62, "trap 259 reports it",
 	    h[1].traps >= 1 && wire_get(h[1].trap.raw + SMP_DATA, NOTICE_TRAP_NUMBER) == TRAP_BAD_PKEY_SWITCH &&
 		    wire_get(h[1].trap.raw + SMP_DATA, NOTICE_259_PORT) == 2 &&
 		    wire_get(h[1].trap.raw + SMP_DATA, NOTICE_259_PKEY) == 0x7fff);
 	send_pkey(2, 1, 0x8006);
-	row(63, "a foreign partition does not come in",
+	row(63, "a packet of another partition is dropped",
 	    !h[1].packets && test_counter("leaf1", 2, FABRIC_CTR_RCV_CONSTRAINT_ERRORS) == 1);
 	send_pkey(2, 1, 0x8005);
 	row(64, "the own one does", h[1].packets == 1);
@@ -306,7 +306,7 @@ static void test_arbitration(void)
 	row(102, "weights 64 and 16 share about 4 to 1", share(0, 100) > 70 && share(0, 100) < 90);
 	test_stop();
 	contend(zero, 1, one, 1, 255);
-	row(103, "high priority without a limit goes first", share(1, 100) == 100);
+	row(103, "high priority without a limit is sent first", share(1, 100) == 100);
 	test_stop();
 	contend(zero, 1, one, 1, 1);
 	row(104, "with a limit of 4096 bytes the low one gets its turns", share(0, 60) > 5 && share(1, 60) > 30);
@@ -330,7 +330,7 @@ static void test_damage(void)
 			wire_packet_free(p);
 	}
 	test_run(0);
-	row(120, "a damaged packet goes no further",
+	row(120, "a damaged packet is not forwarded",
 	    !h[3].packets && test_counter("leaf1", 1, FABRIC_CTR_RCV_ERRORS) == 3);
 	row(121, "too many are trap 129",
 	    test_counter("leaf1", 1, FABRIC_CTR_LINK_INTEGRITY_ERRORS) == 1 &&

@@ -295,7 +295,7 @@ static int shape_keyword(struct fabric_build *b, struct shape_args *a, struct fa
 		*eq = 0;
 	}
 	if (eq ? !eq[1] : !fabric_line_word(l, val, sizeof(val)))
-		return fabric_build_error(b, "\"%.40s\" wants a value, or is not known", word);
+		return fabric_build_error(b, "\"%.40s\" needs a value, or is not known", word);
 	for (i = 0; i < ARRAY_SIZE(numbers); i++)
 		if (!strcmp(word, numbers[i].word))
 			return shape_number(b, a, i, val);
@@ -314,8 +314,8 @@ static bool is_host_line(const char *word)
 	return false;
 }
 
-#define HOST_LINES                                                                                                \
-	"say: host NAME ip ADDRESS, host NAME ports N, host NAME roce|iwarp ADDRESS, or host NAME ether|nic|tap " \
+#define HOST_LINES                                                                                                    \
+	"expected host NAME ip ADDRESS, host NAME ports N, host NAME roce|iwarp ADDRESS, or host NAME ether|nic|tap " \
 	"SWITCH"
 
 /* A node that is connected by cable lines: "switch NAME PORTS", "host NAME ports PORTS". */
@@ -326,10 +326,10 @@ static int node_line(struct fabric_build *b, u8 type, const char *name, struct f
 	u32 node;
 
 	if (!fabric_line_word(l, word, sizeof(word)) || word[0] == '#')
-		return fabric_build_error(b, "how many ports has \"%.60s\"?", name);
+		return fabric_build_error(b, "the number of ports of \"%.60s\" is missing", name);
 	n = strtoul(word, &end, 10);
 	if (*end || n > FABRIC_SWITCH_PORTS_MAX)
-		return fabric_build_error(b, "\"%.40s\" is no number of ports", word);
+		return fabric_build_error(b, "\"%.40s\" is not a number of ports", word);
 	if (fabric_line_word(l, word, sizeof(word)) && word[0] != '#')
 		return fabric_build_error(b, "\"%.40s\" behind the number of ports is not known", word);
 	return shape_add_named(b, type, name, (u32)n, &node);
@@ -354,7 +354,7 @@ static int host_line(struct fabric_build *b, struct fabric_line l, const char *w
 	if (!strcmp(word, "switch"))
 		return fabric_line_word(&l, name, sizeof(name)) && name[0] != '#'
 			       ? node_line(b, NODE_TYPE_SWITCH, name, &l)
-			       : fabric_build_error(b, "say: switch NAME PORTS");
+			       : fabric_build_error(b, "expected switch NAME PORTS");
 	if (!fabric_line_word(&l, name, sizeof(name)) || !fabric_line_word(&l, what, sizeof(what)))
 		return fabric_build_error(b, HOST_LINES);
 	if (!strcmp(what, "ports"))
@@ -412,9 +412,9 @@ int fabric_shape_parse(struct fabric_build *b, const char *text, size_t len)
 	if (err || b->t->nnodes || b->t->ether)
 		return err;
 	b->line = a.line;
-	return fabric_build_error(
-		b, "no shape: say leafs N spines N hosts N, fattree k=N levels=N, ring N, rails N hosts N spines "
-		   "N, or dragonfly groups N switches N hosts N globals N");
+	return fabric_build_error(b, "unknown shape: expected leafs N spines N hosts N, fattree k=N levels=N, ring N, "
+				     "rails N hosts N spines "
+				     "N, or dragonfly groups N switches N hosts N globals N");
 }
 
 bool fabric_shape_match(const char *text, size_t len)

@@ -87,7 +87,7 @@ static const struct {
 	{ "LinkUp cannot be requested", PORT_STATE_NOP, PHYS_STATE_LINK_UP, MAD_STATUS_BAD_VALUE, PORT_STATE_ACTIVE },
 	{ "Down trains again", PORT_STATE_DOWN, 0, 0, PORT_STATE_INIT },
 	{ "Disabled stays down", PORT_STATE_DOWN, PHYS_STATE_DISABLED, 0, PORT_STATE_DOWN },
-	{ "Polling comes up", PORT_STATE_NOP, PHYS_STATE_POLLING, 0, PORT_STATE_INIT },
+	{ "Polling trains the link", PORT_STATE_NOP, PHYS_STATE_POLLING, 0, PORT_STATE_INIT },
 };
 
 static void test_states(void)
@@ -147,12 +147,12 @@ static void test_mkey(void)
 	row(132, "Get with it shows it",
 	    smp_key(&h1, "\1\2", MAD_METHOD_GET, 0x1122, NULL) == 0 &&
 		    wire_get(h1.last.raw + SMP_DATA, PORTINFO_MKEY) == 0x1122);
-	row(133, "Set without it has no answer", smp_key(&h1, "\1\2", MAD_METHOD_SET, 7, d) == -1);
+	row(133, "Set without it has no response", smp_key(&h1, "\1\2", MAD_METHOD_SET, 7, d) == -1);
 	row(134, "and makes trap 256",
 	    h1.traps && wire_get(h1.trap.raw + SMP_DATA, NOTICE_TRAP_NUMBER) == TRAP_BAD_MKEY &&
 		    wire_get(h1.trap.raw + SMP_DATA, NOTICE_256_MKEY) == 7);
 	row(135, "is counted", h2.port->attr.mkey_violations == 1);
-	row(139, "which does not tell the M_Key", wire_get(h1.trap.raw, SMP_MKEY) == 0);
+	row(139, "which does not contain the M_Key", wire_get(h1.trap.raw, SMP_MKEY) == 0);
 	tid = wire_get(h1.trap.raw, MAD_TID);
 	repress(7);
 	row(140, "a TrapRepress with a wrong M_Key is counted", h2.port->attr.mkey_violations == 2);
@@ -162,7 +162,7 @@ static void test_mkey(void)
 	repress(0x1122);
 	wire_set(d, PORTINFO_MKEY_PROTECT, MKEY_PROTECT_GET);
 	row(136, "protect bits 2", smp_key(&h1, "\1\2", MAD_METHOD_SET, 0x1122, d) == 0);
-	row(137, "Get without it has no answer", smp_key(&h1, "\1\2", MAD_METHOD_GET, 7, NULL) == -1);
+	row(137, "Get without it has no response", smp_key(&h1, "\1\2", MAD_METHOD_GET, 7, NULL) == -1);
 	test_run(3 * NSEC_PER_SEC);
 	row(138, "after the lease Get shows it",
 	    smp_key(&h1, "\1\2", MAD_METHOD_GET, 7, NULL) == 0 &&
@@ -191,11 +191,10 @@ static void test_traps(void)
 	test_run(100 * NSEC_PER_SEC);
 	row(152, "until it is repressed", h1.traps == n);
 	row(153, "LinkDowned", test_counter("leaf1", 2, FABRIC_CTR_LINK_DOWNED) >= 1);
-	row(154, "the host's port is down and says so",
-	    h2.port->attr.state == PORT_STATE_DOWN && (h2.events & BIT(WIRE_PORT_ERR)));
+	row(154, "the host's port is Down", h2.port->attr.state == PORT_STATE_DOWN && (h2.events & BIT(WIRE_PORT_ERR)));
 	fabric_link_plug(fabric_node_port(fabric_node_find(test_fabric, "leaf1"), 2));
 	test_run(0);
-	row(155, "it comes back to Init", h2.port->attr.state == PORT_STATE_INIT && h1.traps > n);
+	row(155, "it returns to Init", h2.port->attr.state == PORT_STATE_INIT && h1.traps > n);
 	repress(0);
 	test_bring_up(&h1, 2);
 	n = h1.traps;
@@ -207,7 +206,7 @@ static void test_traps(void)
 	repress(0);
 	h2.mads = 0;
 	test_get(&h1, "\1\2", SMP_ATTR_SM_INFO, 0);
-	row(157, "SMInfo goes to the SM", h2.mads == 1);
+	row(157, "SMInfo is passed to the SM", h2.mads == 1);
 	h2.port->ops->violation(h2.port, &(struct wire_port_violation){ .qkey = true, .key = 5, .slid = 1, .dlid = 2 });
 	test_run(0);
 	row(158, "a Q_Key violation makes trap 258",

@@ -137,7 +137,7 @@ static void test_agent(void)
 	wire_set(m.raw + PMA_DATA, PMA_PORT_SELECT, 1);
 	test_send_mad(&h[1], m.raw, 2, MAD_QPN_GSI);
 	test_run(NSEC_PER_MSEC);
-	row(40, "the PMA of h2 answers", wire_get(h[1].last.raw, MAD_CLASS) == MAD_CLASS_PERF);
+	row(40, "the PMA of h2 responds", wire_get(h[1].last.raw, MAD_CLASS) == MAD_CLASS_PERF);
 	row(41, "its response takes 290 bytes' time", port_of("h2", 1)->busy_ps == 72500);
 	test_stop();
 }

@@ -193,7 +193,7 @@ static int read_options(struct fabric_build *b, struct fabric_line *l, const str
 		}
 		if (addrs && strpbrk(word, ".:") && strcmp(word, "mac")) {
 			if (!parse_addr(w->station, word))
-				return fabric_build_error(b, "\"%.60s\" is no address, or one too many", word);
+				return fabric_build_error(b, "\"%.60s\" is not an address, or one too many", word);
 			continue;
 		}
 		addrs = false;
@@ -204,7 +204,7 @@ static int read_options(struct fabric_build *b, struct fabric_line *l, const str
 		if (got < 0)
 			return fabric_build_error(b, "%s: \"%.60s\" is none", word, val);
 		if (!got)
-			return fabric_build_error(b, "\"%.60s\" is not known here, or wants a value", word);
+			return fabric_build_error(b, "\"%.60s\" is not known here, or needs a value", word);
 	}
 	return 0;
 }
@@ -254,16 +254,16 @@ int fabric_build_ethernet(struct fabric_build *b, struct fabric_line *l)
 	if (!e)
 		return fabric_build_error(b, "out of memory");
 	if (!fabric_line_word(l, name, sizeof(name)) || name[0] == '#' || strchr(name, ':'))
-		return fabric_build_error(b, "say: ethernet NAME, or ethernet NAME NAME for a cable");
+		return fabric_build_error(b, "expected ethernet NAME, or ethernet NAME NAME for a cable");
 	rest = *l;
 	x = find_switch(e, name);
 	y = x >= 0 && fabric_line_word(&rest, other, sizeof(other)) ? find_switch(e, other) : -1;
 	if (y >= 0)
 		return add_cable(b, (u32)x, (u32)y, &rest);
 	if (x >= 0)
-		return fabric_build_error(b, "there is an Ethernet switch \"%.60s\" already", name);
+		return fabric_build_error(b, "Ethernet switch \"%.60s\" exists already", name);
 	if (fabric_build_find_name(b, name) >= 0)
-		return fabric_build_error(b, "there is a node \"%.60s\" already", name);
+		return fabric_build_error(b, "node \"%.60s\" exists already", name);
 	sw = e->nsw < SWITCHES_MAX ? fabric_build_append(&e->sw, &e->nsw, sizeof(*sw)) : NULL;
 	if (!sw)
 		return fabric_build_error(b, "too many Ethernet switches");
@@ -281,7 +281,7 @@ static int station_node(struct fabric_build *b, struct fabric_ether_station *s, 
 
 	s->node = ~0u;
 	if (s->kind == FABRIC_ETHER_TAP)
-		return n < 0 ? 0 : fabric_build_error(b, "there is a node \"%.60s\" already", s->name);
+		return n < 0 ? 0 : fabric_build_error(b, "node \"%.60s\" exists already", s->name);
 	if (n >= 0 && s->kind == FABRIC_ETHER_NIC && b->t->nodes[n].ip && !b->t->nodes[n].binding) {
 		s->node = (u32)n;
 		if (s->roce && b->t->nodes[n].nports > 1)
@@ -333,7 +333,7 @@ int fabric_build_station(struct fabric_build *b, const char *name, const char *k
 		s->kind++;
 	at = fabric_line_word(l, sw, sizeof(sw)) ? find_switch(e, sw) : -1;
 	if (at < 0)
-		return fabric_build_error(b, "\"%.60s\" is no Ethernet switch of the lines above", sw);
+		return fabric_build_error(b, "\"%.60s\" is not an Ethernet switch of the lines above", sw);
 	snprintf(s->name, sizeof(s->name), "%s", name);
 	s->sw = (u32)at;
 	s->link = e->sw[at].link;

@@ -11,7 +11,7 @@
 #include "emu/wire/smp.h"
 #include "fabric/build.h"
 
-#define TRUNK_LINE "say: trunk NODE:PORT to|listen ADDRESS [peer GUID[:PORT]] [key FILE]"
+#define TRUNK_LINE "expected trunk NODE:PORT to|listen ADDRESS [peer GUID[:PORT]] [key FILE]"
 
 /* Adds the ports that trunks name to those of the switch's shape. */
 static int trunk_grow(struct fabric_build *b, struct fabric_topology_node *n, u32 port)

@@ -176,7 +176,7 @@ static void sent_one(struct party *t, const struct hca_cqe *cqe, enum hca_qp_typ
 		t->failed = true;
 		return;
 	}
-	expect(!t->failed, "nothing succeeds behind an error");
+	expect(!t->failed, "no request succeeds after an error");
 	expect(!op->bad || !op->len || op->opcode == HCA_WR_BIND_MW || takes_recv(op->opcode) || type == HCA_QPT_UC,
 	       "a wrong request fails");
 	t->messages_done += takes_recv(op->opcode);
@@ -333,11 +333,11 @@ static bool chance_ok(u64 seed)
 	chance.most = 1000000;
 	play(type);
 	check_end(type);
-	expect(sent < chance.most, "the wire comes to rest");
+	expect(sent < chance.most, "all packets are delivered");
 	chance.lost = chance.twice = chance.late = 0;
 	chance.most = 0;
 	stop();
-	expect(!wire_packet_live(), "nothing is left");
+	expect(!wire_packet_live(), "none is left");
 	return !wrong;
 }
 

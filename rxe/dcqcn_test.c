@@ -41,7 +41,7 @@ static const struct {
 	    { PERIOD, NOTE, 0, LINE / 4 },
 	    { PERIOD + 1, NOTE, 0, LINE / 4 },
 	    { 2 * PERIOD, NOTE, 0, LINE / 8 } } },
-	{ "5 nothing rises in that period, nor before the next one is over",
+	{ "5 no increase in that period, nor before the next one is over",
 	  0,
 	  { { 0, NOTE, 0, LINE / 2 },
 	    { 0, SENT, MUCH, LINE / 2 },
@@ -88,7 +88,7 @@ static const struct {
 	    { 7 * PERIOD, SENT, MUCH, 4997559 },
 	    { 8 * PERIOD, SENT, MUCH, (5002000 + 4997559 + 1) / 2 },
 	    { 8 * PERIOD, SENT, 10000000 - 3 * MUCH, (5022000 + 4999780 + 1) / 2 } } },
-	{ "11 a cut begins all of it anew",
+	{ "11 a cut restarts all of it",
 	  0,
 	  { { 0, NOTE, 0, 5000000 },
 	    { 0, SENT, MUCH, 5000000 },
@@ -104,7 +104,7 @@ static const struct {
 	    { 1000000, SENT, MUCH, 5000000 },
 	    { 1999999, SENT, MUCH, 5000000 },
 	    { 2000000, SENT, MUCH, 7500000 } } },
-	{ "13 when nothing is sent, for twice as long as the last packet took, time stands still",
+	{ "13 without sends for twice the time of the last packet, time does not advance",
 	  0,
 	  { { 0, NOTE, 0, 5000000 },
 	    { 0, SENT, 5000000 * PERIOD / 8000000, 5000000 },
@@ -204,6 +204,6 @@ int main(void)
 	test_bounds();
 	test_idle();
 	test_slow();
-	printf("dcqcn: %zu rows hold\n", ARRAY_SIZE(rows));
+	printf("dcqcn: %zu rows passed\n", ARRAY_SIZE(rows));
 	return 0;
 }

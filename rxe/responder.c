@@ -472,7 +472,7 @@ void rxe_resp_commit(struct rxe_qp *rq)
 		rxe_qp_error(rq, rq->resp.fail_event);
 }
 
-void rxe_resp_srq_gone(struct hca_qp *qp, u32 srqn)
+void rxe_resp_srq_destroyed(struct hca_qp *qp, u32 srqn)
 {
 	struct rxe_qp *rq = qp->transport;
 	u32 i;

@@ -380,7 +380,7 @@ bool rxe_resp_run(struct rxe_qp *rq);      /* sends READ and atomic responses; t
 void rxe_resp_complete(struct rxe_qp *rq); /* completions, then the ACK or NAK; the batch of writes must have run */
 void rxe_resp_commit(struct rxe_qp *rq);   /* the same, and the QP goes to ERR if it has failed */
 void rxe_resp_reset(struct rxe_qp *rq);
-void rxe_resp_srq_gone(struct hca_qp *qp, u32 srqn); /* of struct hca_transport */
+void rxe_resp_srq_destroyed(struct hca_qp *qp, u32 srqn); /* of struct hca_transport */
 
 /* ud.c */
 void rxe_ud_receive(struct rxe *rxe, u8 port, struct wire_packet *p, const struct wire_opcode *op);

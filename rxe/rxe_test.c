@@ -265,7 +265,7 @@ static void test_late(enum hca_qp_type type)
 		hca_soft_post_send(a.wq, &wr);
 	}
 	run();
-	row(317, "nothing is received while its memory is late", next(&b).status == 255);
+	row(317, "no packet is received while its memory is late", next(&b).status == 255);
 	late_end();
 	run();
 	while (!next(&b).status)

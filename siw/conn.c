@@ -731,12 +731,12 @@ void siw_conns_watch(struct siw *siw, bool on)
 		for (i = 0; i < l->n; i++) {
 			loop_fd_del(&l->at[i].fd);
 			if (on && loop_fd_add(siw->loop, &l->at[i].fd, EPOLLIN))
-				log_at(LOG_ERROR, "iwarp", "a listener does not listen any more: %s", strerror(errno));
+				log_at(LOG_ERROR, "iwarp", "a listener is stopped: %s", strerror(errno));
 		}
 	list_for_each (c, &siw->conns, link) {
 		loop_fd_del(&c->fd);
 		if (on && c->fd.fd >= 0 && loop_fd_add(siw->loop, &c->fd, conn_epoll_events(c)))
-			log_at(LOG_ERROR, "iwarp", "a connection stands still: %s", strerror(errno));
+			log_at(LOG_ERROR, "iwarp", "a connection is stalled: %s", strerror(errno));
 	}
 }
 

@@ -250,7 +250,7 @@ static void test_revoked(void)
 	row(50, "WRITE, a part of its payload", feed(bytes, 16 + 100));
 	hca_mr_dereg(a.ctx, a.lkey);
 	row(51, "STag invalidated before the rest: Terminate", !feed(bytes + 116, 200) && answered(fd, DDP_ERR_T_STAG));
-	row(52, "STag invalidated before the rest: nothing placed",
+	row(52, "STag invalidated before the rest: no data placed",
 	    is_pattern(a.mem, 100) && is_zero(a.mem + 100, 400));
 	side_close(&a);
 	close(fd);

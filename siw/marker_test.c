@@ -74,7 +74,7 @@ static void test_wrong(void)
 		{ "a marker in front that points back", 3, 4, false },
 		{ "a marker that points elsewhere", 512 + 3, 8, false },
 		{ "the last one", 1024 + 2, 1, false },
-		{ "the lowest bits say nothing", 512 + 3, 3, true },
+		{ "the lowest bits are ignored", 512 + 3, 3, true },
 		{ "nor does what is reserved", 512, 0xff, true },
 	};
 	u8 p[1400];

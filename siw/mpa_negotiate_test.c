@@ -19,11 +19,11 @@ static void test_parse(void)
 	} rows[] = {
 		{ "a request", 16, 23, 0x40, 23 },
 		{ "and more behind it", 16, 24, 0x40, 23 },
-		{ "nothing yet", 16, 0, 0x40, 0 },
+		{ "no bytes", 16, 0, 0x40, 0 },
 		{ "a byte", 16, 1, 0x40, 0 },
 		{ "half a key", 16, 9, 0x40, 0 },
 		{ "a header without its length", 16, 19, 0x40, 0 },
-		{ "private data that has not all come", 16, 22, 0x40, 0 },
+		{ "incomplete private data", 16, 22, 0x40, 0 },
 		{ "another protocol, told by its first byte", 0, 1, 'G', -EPROTO },
 		{ "a wrong key", 15, 23, 'x', -EPROTO },
 		{ "revision 0", 17, 23, 0, -EPROTO },

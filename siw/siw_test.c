@@ -134,13 +134,13 @@ static int unmapped_write(void *ctx, const struct hca_dma_seg *seg, u32 n)
 	return hca_local_dma.write(ctx, seg, n);
 }
 
-static const struct hca_dma_ops gone_dma = { .read = unmapped_read, .write = unmapped_write };
+static const struct hca_dma_ops unmapped_dma = { .read = unmapped_read, .write = unmapped_write };
 
 static void test_unmapped(void)
 {
 	struct hca_cqe c;
 
-	dma = &gone_dma;
+	dma = &unmapped_dma;
 	open_both();
 	gone = b.mem + 8192;
 	post_recv(&b, 0, 64);
@@ -537,7 +537,7 @@ static void test_rtr(void)
 	fd = open_raw();
 	siw_rtr_start(a.qp);
 	post(&a, HCA_WR_SEND, 0, 0, 4, 0, 0);
-	row(160, "RTR: nothing is sent before the delay", !got(fd, p, 1));
+	row(160, "RTR: no FPDU is sent before the delay", !got(fd, p, 1));
 	later(3 * MS);
 	row(161, "RTR: an empty WRITE, then the delayed request",
 	    got(fd, p, 20 + 28) && p[3] == V(WRITE) && p[20 + 3] == V(SEND));
@@ -637,36 +637,54 @@ static u32 sends(u32 n)
 	return ok;
 }
 
-static void test_faults(void)
+static void test_fault_rst(void)
 {
-	struct fault *ft, *other;
-	struct hca_cqe c;
-	u32 ok;
+	struct fault *ft;
 
 	open_both();
 	ft = arm("w2 rst nth=2");
 	row(400, "a reset before the second FPDU", sends(3) == 1 && b.closed == -ECONNRESET && ft->pick.hits == 1);
 	fault_remove(ft);
 	close_both();
+}
+
+static void test_fault_half_close(void)
+{
+	struct fault *ft;
+	u32 ok;
 
 	open_both();
 	ft = arm("w2 half-close nth=2");
 	ok = sends(2);
-	row(410, "what came before a half-close is received, and the FPDU itself", ok == 2 && !a.closed);
+	row(410, "data before a half-close is received, and the FPDU itself", ok == 2 && !a.closed);
 	fault_remove(ft);
 	close_both();
+}
+
+static void test_fault_stall(void)
+{
+	struct fault *ft;
+	struct hca_cqe c;
+	u32 ok;
 
 	open_both();
 	ft = arm("w2 stall nth=2");
 	row(420, "a stall before the second FPDU", sends(3) == 1 && a.closed == 1 && b.closed == 1);
 	post(&b, HCA_WR_RDMA_WRITE, 0, 0, 8, a.rkey, at(&a, 0));
 	later(1000 * MS);
-	row(421, "nothing is sent either", next(&b, &c) == -1);
+	row(421, "no FPDU is sent either", next(&b, &c) == -1);
 	fault_remove(ft);
 	for (ok = 0; next(&b, &c) >= 0;)
 		ok += c.status == HCA_WC_SUCCESS;
-	row(422, "all goes on when it is cleared", ok == 3 && a.closed == 1 && b.closed == 1);
+	row(422, "all streams continue when it is cleared", ok == 3 && a.closed == 1 && b.closed == 1);
 	close_both();
+}
+
+static void test_fault_delay(void)
+{
+	struct fault *ft;
+	struct hca_cqe c;
+	u32 ok;
 
 	open_both();
 	ft = arm("w2 delay nth=2 time=20ms");
@@ -679,6 +697,11 @@ static void test_faults(void)
 	row(432, "for its time, once", ok == 2 && ft->pick.hits == 1);
 	fault_remove(ft);
 	close_both();
+}
+
+static void test_fault_corrupt(void)
+{
+	struct fault *ft;
 
 	open_both();
 	ft = arm("w2 corrupt what=payload nth=2");
@@ -686,6 +709,12 @@ static void test_faults(void)
 	    sends(3) == 1 && b.closed && siw_counter(b.hca, SIW_CTR_CRC) == 1);
 	fault_remove(ft);
 	close_both();
+}
+
+static void test_fault_corrupt_without_crc(void)
+{
+	struct fault *ft;
+	u32 ok;
 
 	terms.crc = false;
 	open_both();
@@ -697,6 +726,12 @@ static void test_faults(void)
 	fault_remove(ft);
 	close_both();
 	terms.crc = true;
+}
+
+static void test_fault_rate(void)
+{
+	struct fault *ft;
+	struct hca_cqe c;
 
 	open_both();
 	ft = arm("w2 rate bps=8k");
@@ -707,23 +742,35 @@ static void test_faults(void)
 	row(437, "the next", next(&b, &c) == HCA_WC_SUCCESS && next(&b, &c) == -1);
 	fault_remove(ft);
 	close_both();
+}
+
+static void test_fault_down(void)
+{
+	struct fault *ft, *other;
+	struct hca_cqe c;
+	u32 ok;
 
 	open_both();
 	ft = arm("w2 down");
-	row(450, "a link that is down: nothing is received", sends(2) == 0 && b.port.attr.state == PORT_STATE_DOWN);
+	row(450, "a link that is down: no FPDU is received", sends(2) == 0 && b.port.attr.state == PORT_STATE_DOWN);
 	post(&b, HCA_WR_RDMA_WRITE, 0, 0, 8, a.rkey, at(&a, 0));
 	later(1000 * MS);
 	row(451, "nor sent, and the streams stay", next(&b, &c) == -1 && !b.closed == !a.closed && b.closed == 1);
 	other = arm("w2 stall");
 	fault_remove(ft);
-	row(452, "up, with a stall that the first FPDU meets after the WRITE has gone",
+	row(452, "up, with a stall from the first FPDU after the WRITE",
 	    b.port.attr.state == PORT_STATE_ACTIVE && next(&b, &c) == HCA_WC_SUCCESS && c.token == HCA_WR_RDMA_WRITE &&
 		    next(&b, &c) == -1);
 	fault_remove(other);
 	for (ok = 1; next(&b, &c) >= 0;)
 		ok += c.status == HCA_WC_SUCCESS;
-	row(453, "all goes on", ok == 3);
+	row(453, "all streams continue", ok == 3);
 	close_both();
+}
+
+static void test_fault_kill(void)
+{
+	struct fault *ft;
 
 	open_both();
 	ft = arm("w2 kill for=1s");
@@ -732,14 +779,33 @@ static void test_faults(void)
 	row(461, "and is back", b.port.attr.state == PORT_STATE_ACTIVE && !ft->applied);
 	fault_remove(ft);
 	close_both();
+}
+
+static void test_fault_of_queue_pair(void)
+{
+	struct fault *ft;
 
 	open_both();
 	ft = arm("w2 stall qpn=1");
 	row(440, "another queue pair's", sends(3) == 3 && !ft->pick.seen);
 	fault_remove(ft);
 	ft = arm("w2 stall");
-	row(441, "every stream stands still", sends(3) == 0);
+	row(441, "every stream is stalled", sends(3) == 0);
 	close_both(); /* with the queue pair stalled, and the fault armed */
+}
+
+static void test_faults(void)
+{
+	test_fault_rst();
+	test_fault_half_close();
+	test_fault_stall();
+	test_fault_delay();
+	test_fault_corrupt();
+	test_fault_corrupt_without_crc();
+	test_fault_rate();
+	test_fault_down();
+	test_fault_kill();
+	test_fault_of_queue_pair();
 }
 
 int main(void)

@@ -227,7 +227,7 @@ static void test_local(void)
 	hca_soft_post_send(a.wq, &reg);
 	hca_soft_post_send(a.wq, &write);
 	hca_soft_post_send(a.wq, &inv);
-	row(41, "TCP accepts nothing", take(got, 0) == 0);
+	row(41, "TCP accepts no bytes", take(got, 0) == 0);
 	row(42, "TCP accepts all", take(got, STREAM) == 160 && !memcmp(got + 16, (u8 *)(uintptr_t)page, 40));
 	take(got, STREAM);
 	for (i = 0; i < 3; i++)

@@ -124,7 +124,7 @@ static struct sm_node *node_of(struct sm *sm, const u8 *info)
 static void connect_ports(struct sm *sm, struct sm_port *a, struct sm_port *b)
 {
 	if (a->found && a->found != b)
-		sm_log(sm, LOG_WARN, "%s port %u has two peers: is there a GUID twice?", sm_node_name(a->node), a->num);
+		sm_log(sm, LOG_WARN, "%s port %u has two peers: is a GUID duplicate?", sm_node_name(a->node), a->num);
 	if (a->found)
 		a->found->found = NULL;
 	if (b->found)
@@ -173,7 +173,7 @@ static void on_node_info(struct sm *sm, struct sm_smp *smp, const u8 *mad)
 	local = wire_get(info, NODEINFO_LOCAL_PORT);
 	n = local <= wire_get(info, NODEINFO_NUM_PORTS) ? node_of(sm, info) : NULL;
 	if (!n || local > n->nports) {
-		sm_sweep_error(sm, smp, "NodeInfo makes no sense");
+		sm_sweep_error(sm, smp, "NodeInfo is invalid");
 		return;
 	}
 	if (n->seen != sm->sweep)

@@ -23,7 +23,7 @@ char *sm_file_read(const char *path, char *err, size_t err_len)
 		return NULL;
 	}
 	if (!S_ISREG(st.st_mode) || st.st_size > FILE_MAX) {
-		snprintf(err, err_len, "%s: a regular file of at most 16 MiB is wanted", path);
+		snprintf(err, err_len, "%s: expected a regular file of at most 16 MiB", path);
 		fclose(f);
 		return NULL;
 	}
@@ -35,7 +35,7 @@ char *sm_file_read(const char *path, char *err, size_t err_len)
 		free(text);
 		text = NULL;
 	} else if (text && strlen(text) != n) {
-		snprintf(err, err_len, "%s: this is no text", path);
+		snprintf(err, err_len, "%s: not a text file", path);
 		free(text);
 		text = NULL;
 	}

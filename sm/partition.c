@@ -139,7 +139,7 @@ static void *partition_append(struct scan *s, void *array, u32 *n, size_t size)
 static bool set_mtu(struct scan *s, struct sm_group_flags *f, u64 v)
 {
 	if (!wire_mtu_bytes((u8)v))
-		return partition_fail(s, "mtu: %s is no MTU code (1: 256 ... 5: 4096)", s->word);
+		return partition_fail(s, "mtu: %s is not an MTU code (1: 256 ... 5: 4096)", s->word);
 	f->mtu = (u8)v;
 	f->mtu_set = true;
 	return true;
@@ -148,7 +148,7 @@ static bool set_mtu(struct scan *s, struct sm_group_flags *f, u64 v)
 static bool set_rate(struct scan *s, struct sm_group_flags *f, u64 v)
 {
 	if (!wire_rate_mbps((u8)v))
-		return partition_fail(s, "rate: %s is no rate code (2: 2.5 Gb/s, 3: 10 ...)", s->word);
+		return partition_fail(s, "rate: %s is not a rate code (2: 2.5 Gb/s, 3: 10 ...)", s->word);
 	f->rate = (u8)v;
 	f->rate_set = true;
 	return true;
@@ -423,7 +423,7 @@ static bool partition_group(struct scan *s)
 		if (!group_flag(s, &g.flags, &known))
 			return false;
 		if (!known)
-			return partition_fail(s, "'%s' is no flag of a multicast group", s->word);
+			return partition_fail(s, "'%s' is not a flag of a multicast group", s->word);
 	}
 	if (*s->p && *s->p != '\n' && *s->p != ';')
 		return partition_fail(s, "expected ',' or the end of the line before '%.10s'", s->p);

@@ -72,7 +72,7 @@ static int lft_section(struct lft_reader *r, const char *line)
 		return lft_refuse(r, "the GUID of the switch is missing");
 	for (i = 0; i < l->ntables; i++)
 		if (l->table[i].guid == v)
-			return lft_refuse(r, "this switch has a table already");
+			return lft_refuse(r, "this switch already has a table");
 	if (!lft_grow(&l->table, l->ntables, sizeof(*l->table)))
 		return lft_refuse(r, "out of memory");
 	l->table[l->ntables++] = (struct lft_table){ .guid = v, .first = l->nentries };
@@ -125,7 +125,7 @@ static int lft_any_line(struct lft_reader *r, const char *line)
 		return lft_line(r, line);
 	if (r->l->ntables && !r->unicast)
 		return 0; /* multicast entries */
-	return lft_refuse(r, "what dump_fts or ibroute prints is wanted here");
+	return lft_refuse(r, "expected the format of dump_fts or ibroute");
 }
 
 void sm_lfts_destroy(struct sm_lfts *l)

@@ -156,10 +156,10 @@ static void test_trap_flood(void)
 	sw = fake_lid(&f, 1);
 	ca = fake_lid(&f, FAKE_CA(2));
 	row(0, "128 of a CA", sweeps_for(&f, TRAP_LINK_STATE_CHANGE, ca, ca, ca, 1, 100) == 0);
-	row(0, "128 of a CA that says that it is a switch",
+	row(0, "128 of a CA that reports to be a switch",
 	    sweeps_for(&f, TRAP_LINK_STATE_CHANGE, ca, sw, sw, 1, 100) == 0);
 	row(0, "128 of a CA about a switch", sweeps_for(&f, TRAP_LINK_STATE_CHANGE, ca, ca, sw, 1, 100) == 0);
-	row(0, "128 of nobody", sweeps_for(&f, TRAP_LINK_STATE_CHANGE, 0x777, 0x777, 0x777, 1, 100) == 0);
+	row(0, "128 of an unknown node", sweeps_for(&f, TRAP_LINK_STATE_CHANGE, 0x777, 0x777, 0x777, 1, 100) == 0);
 	row(0, "144 about another port", sweeps_for(&f, TRAP_LOCAL_CHANGES, ca, ca, sw, 1, 100) == 0);
 	sm_status(f.sm, &st);
 	row(0, "all are counted", st.bad_traps == 5 && st.traps == 5);
@@ -198,7 +198,7 @@ static const struct {
 	{ "forwarding tables are lost", 0, SMP_ATTR_LFT, 3 },
 	{ "a P_Key table is lost", FAKE_CA(1), SMP_ATTR_PKEY_TABLE, 1 },
 	{ "multicast tables are lost", 3, SMP_ATTR_MFT, 1 },
-	{ "a spine answers nothing for a while", 3, 0, 6 },
+	{ "a spine does not respond for a while", 3, 0, 6 },
 };
 
 static void test_losses(void)
@@ -270,7 +270,7 @@ static void test_partitions(void)
 	row(0, "everybody is in the default partition", f.node[FAKE_CA(0)].pkey[1][0] == 0xffff);
 	row(0, "a full member", f.node[FAKE_CA(1)].pkey[1][1] == 0x8001);
 	row(0, "a limited one", f.node[FAKE_CA(2)].pkey[1][1] == 0x0001);
-	row(0, "nobody else", f.node[FAKE_CA(3)].pkey[1][1] == 0);
+	row(0, "no other port", f.node[FAKE_CA(3)].pkey[1][1] == 0);
 	row(0, "the switch port before it has the same table",
 	    f.node[1].pkey[1][1] == 0x0001 && wire_get(f.node[1].info[1], PORTINFO_PART_ENFORCE_IN));
 	fake_close(&f);
@@ -297,7 +297,7 @@ static void test_partitions_change(void)
 	fake_open(&f, &cfg);
 	k = f.node[FAKE_CA(1)].pkey[1];
 	sm_status(f.sm, &before);
-	row(0, "wrong partitions change nothing", change(&f, "red=0x0001 :") && k[1] == 0x8001 && k[2] == 0x8002);
+	row(0, "wrong partitions have no effect", change(&f, "red=0x0001 :") && k[1] == 0x8001 && k[2] == 0x8002);
 	row(0, "a partition is removed: its entry is empty",
 	    !change(&f, "Default=0x7fff, ipoib : ALL=full ;\nblue=0x0002, ipoib : ALL=limited ;\n") && k[0] == 0xffff &&
 		    k[1] == 0 && k[2] == 0x0002);
@@ -407,7 +407,7 @@ static void test_handover(void)
 	fake_rival(&f, 5);
 	sm_sweep(f.sm);
 	fake_run(&f, 100);
-	row(0, "who has handed over stands by", f.handovers == 1 && f.sm->state == SM_STATE_STANDBY);
+	row(0, "after the handover it is in STANDBY", f.handovers == 1 && f.sm->state == SM_STATE_STANDBY);
 	wire_set(f.rival, SMINFO_STATE, SM_STATE_MASTER);
 	tell_from(&f, 1, SMINFO_MOD_ACKNOWLEDGE, 1);
 	row(0, "another's ACKNOWLEDGE is refused", answered(&f, MAD_STATUS_BAD_VALUE, SM_STATE_STANDBY));
@@ -416,7 +416,7 @@ static void test_handover(void)
 	tell(&f, SMINFO_MOD_ACKNOWLEDGE);
 	row(0, "once", answered(&f, MAD_STATUS_BAD_VALUE, SM_STATE_STANDBY));
 	fake_run(&f, 5000);
-	row(0, "and stands by then", f.handovers == 1 && f.sm->state == SM_STATE_STANDBY);
+	row(0, "and is in STANDBY then", f.handovers == 1 && f.sm->state == SM_STATE_STANDBY);
 	fake_close(&f);
 }
 
@@ -433,7 +433,7 @@ static void test_handover_without_key(void)
 	row(0, "HANDOVER without a key of one that is not the master",
 	    answered(&f, MAD_STATUS_BAD_VALUE, SM_STATE_STANDBY));
 	tell_from(&f, 1, SMINFO_MOD_DISABLE, 0);
-	row(0, "nothing else without a key", answered(&f, MAD_STATUS_BAD_VALUE, SM_STATE_STANDBY));
+	row(0, "no other record without a key", answered(&f, MAD_STATUS_BAD_VALUE, SM_STATE_STANDBY));
 	tell_from(&f, 1, SMINFO_MOD_HANDOVER, 0);
 	row(0, "HANDOVER without a key of the master", f.sm->state == SM_STATE_MASTER);
 	fake_close(&f);

@@ -126,7 +126,7 @@ static void on_poll(struct sm *sm, struct sm_smp *smp, const u8 *mad)
 		return;
 	if (!mad || sm_smp_status(mad)) {
 		if (++sm->poll_misses >= POLL_MISSES) {
-			sm_log(sm, LOG_WARN, "the master at LID %u does not answer", sm->master_lid);
+			sm_log(sm, LOG_WARN, "the master at LID %u does not respond", sm->master_lid);
 			sminfo_to_discovering_now(sm);
 			return;
 		}

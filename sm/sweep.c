@@ -18,7 +18,7 @@ void sm_sweep_error(struct sm *sm, const struct sm_smp *smp, const char *what)
 {
 	if (sm->errors++ < 10)
 		sm_log(sm, LOG_WARN, "%s at %s%s, port %u: %s", wire_smp_attr_name(smp->attr),
-		       smp->hop ? "what is beyond " : "", smp->node ? sm_node_name(smp->node) : "the own port",
+		       smp->hop ? "the peer of " : "", smp->node ? sm_node_name(smp->node) : "the own port",
 		       smp->hop ? smp->hop : smp->mod & 0xff, what);
 }
 
@@ -97,7 +97,7 @@ static void sweep_finish(struct sm *sm)
 	sweep_backoff(sm);
 	sm_log(sm, LOG_INFO, "%s: %u nodes (%u switches), %u active ports, %s, %u SMPs in %.3f s%s",
 	       sm->errors ? "sweep with errors" : "SUBNET UP", st->nodes, st->switches, st->ports_active, st->routing,
-	       st->sweep_smps, (double)st->sweep_ns / 1e9, sm->changed ? "" : ", nothing new");
+	       st->sweep_smps, (double)st->sweep_ns / 1e9, sm->changed ? "" : ", no changes");
 	sm->cfg.sa->flush(sm);
 	sm_sweep_idle(sm);
 	if (sm->cfg.event)

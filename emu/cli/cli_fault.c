@@ -46,7 +46,7 @@ static int fault_add(int argc, char **argv)
 	unsigned int n, i;
 
 	if (!req)
-		cli_fail(CLI_USAGE, "the fault is no UTF-8 text");
+		cli_fail(CLI_USAGE, "the fault is not valid UTF-8");
 	/* All links: adds the fault in each daemon, with a number of its own. */
 	n = strcmp(argv[0], "all") ? 1 : cli_shards();
 	for (i = 0; i < n; i++) {
@@ -194,7 +194,7 @@ static bool error_verb(int sock, const char *place, const char *rate, const char
 	char text[LINE_MAX_LEN];
 
 	if (!rate || !*rate || strspn(rate, "0123456789") != strlen(rate)) {
-		printf("muslin: Error: a rate from 0 to 100 is wanted\n");
+		printf("muslin: Error: expected a rate from 0 to 100\n");
 		return false;
 	}
 	fault_call(sock, json_pack("{s:s, s:s, s:s}", "command", "fault", "op", "clear", "place", place));
@@ -228,7 +228,7 @@ static bool fault_verb(int sock, char *line)
 		       link_verb(sock, place, "up");
 	if (!strcasecmp(word, "Error"))
 		return error_verb(sock, place, arg, attr);
-	printf("muslin: %s: there are Link, ReLink, Unlink, Clear, Error and Quit\n", word);
+	printf("muslin: %s: unknown command; there are Link, ReLink, Unlink, Clear, Error and Quit\n", word);
 	return false;
 }
 

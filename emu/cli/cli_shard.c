@@ -51,7 +51,7 @@ int cli_connect_shard(unsigned int shard)
 	int sock = shard_connect(shard);
 
 	if (sock < 0)
-		cli_fail(CLI_ERROR, "daemon %s.%u, which holds a part of fabric %s, is not up: %s", cli_run.name, shard,
+		cli_fail(CLI_ERROR, "daemon %s.%u, which runs a part of fabric %s, is not up: %s", cli_run.name, shard,
 			 cli_run.name, strerror(-sock));
 	return sock;
 }

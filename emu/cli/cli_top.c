@@ -257,7 +257,7 @@ static void metrics_ports(const struct metrics *m)
 		metrics_port(m->out, "muslin_port_up", node, port);
 		fprintf(m->out, "} %d\n", !strcmp(cli_text(port, "state"), "Active"));
 	}
-	metrics_family(m->out, "muslin_port_info", "gauge", "What the port is and where its cable goes; always 1.");
+	metrics_family(m->out, "muslin_port_info", "gauge", "Node and peer of the port; always 1.");
 	METRICS_EACH(m, i, node, k, port)
 	{
 		metrics_port(m->out, "muslin_port_info", node, port);
@@ -267,7 +267,7 @@ static void metrics_ports(const struct metrics *m)
 		metrics_label(m->out, "peer", cli_text(port, "peer"));
 		fprintf(m->out, ",peer_port=\"%lld\"} 1\n", cli_number(port, "peer_port"));
 	}
-	metrics_family(m->out, "muslin_port_rate_gbps", "gauge", "Rate of the link in Gb/s, where it has one.");
+	metrics_family(m->out, "muslin_port_rate_gbps", "gauge", "Rate of the link in Gb/s, if it has one.");
 	METRICS_EACH(m, i, node, k, port)
 	{
 		if (!json_object_get(port, "rate"))
@@ -292,7 +292,7 @@ static void metrics_counters(const struct metrics *m)
 	json_object_foreach_safe(names, tmp, name, value)
 	{
 		snprintf(family, sizeof(family), "muslin_%s_total", name);
-		metrics_family(m->out, family, "counter", "The counter of this name of the port, as in sysfs.");
+		metrics_family(m->out, family, "counter", "Counter of the port, named as in sysfs.");
 		METRICS_EACH(m, i, node, k, port)
 		{
 			if (!json_object_get(json_object_get(port, "counters"), name))

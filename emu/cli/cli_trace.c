@@ -128,10 +128,8 @@ static void trace_parse(struct trace *t, int argc, char **argv)
 	if (!t->place || (t->files && !t->file_bytes) || (t->file_bytes && !t->file))
 		cli_fail(CLI_USAGE, "%s", usage);
 	if (!t->file && isatty(STDOUT_FILENO))
-		cli_fail(
-			CLI_USAGE,
-			"a capture is no text for a terminal: -w FILE, or a pipe as in `muslin trace %s | tshark -i -`",
-			t->place);
+		cli_fail(CLI_USAGE, "a capture is binary: use -w FILE, or a pipe as in `muslin trace %s | tshark -i -`",
+			 t->place);
 }
 
 /* The nth file of a ring: the number precedes the suffix, h1.pcapng becomes h1.3.pcapng. */

@@ -56,7 +56,7 @@ static int daemon_wait(pid_t pid)
 		;
 	if (WIFEXITED(status))
 		return WEXITSTATUS(status);
-	fprintf(stderr, "muslin: the daemon died of signal %d\n", WTERMSIG(status));
+	fprintf(stderr, "muslin: the daemon was killed by signal %d\n", WTERMSIG(status));
 	return CLI_ERROR;
 }
 
@@ -182,7 +182,7 @@ static void up_fail(const json_t *st)
 
 	json_array_foreach(waiting, i, w) at +=
 		(size_t)snprintf(text + at, sizeof(text) - at, "%s%s", i ? ", " : "", json_string_value(w));
-	cli_fail(CLI_ERROR, "the subnet does not come up: %lld of %lld ports are Active, not %s...; see `muslin log`",
+	cli_fail(CLI_ERROR, "the subnet is not up: %lld of %lld ports are Active, not %s...; see `muslin log`",
 		 cli_number(st, "active"), cli_number(st, "ports"), text);
 }
 
@@ -264,7 +264,7 @@ static void down_one(const struct rundir *r)
 		if (access(r->dir, F_OK))
 			cli_connect(); /* fails with a message */
 		rundir_remove(r);
-		cli_fail(CLI_ERROR, "fabric %s was not up; removed stale files of a dead daemon", r->name);
+		cli_fail(CLI_ERROR, "fabric %s was not up; removed its stale files", r->name);
 	}
 	kill(pid, SIGTERM);
 	for (; rundir_daemon(r) == pid; cli_sleep(POLL_SECONDS)) {
@@ -272,7 +272,7 @@ static void down_one(const struct rundir *r)
 			kill(pid, SIGKILL);
 			cli_sleep(POLL_SECONDS);
 			rundir_remove(r);
-			cli_fail(CLI_ERROR, "fabric %s did not end within %d s and was killed", r->name, DOWN_WAIT);
+			cli_fail(CLI_ERROR, "fabric %s did not exit within %d s and was killed", r->name, DOWN_WAIT);
 		}
 	}
 }

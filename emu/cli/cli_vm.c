@@ -110,7 +110,7 @@ static void take_host(int sock, const char *host, struct devices *d)
 }
 
 /* Passes the host's first loopback address of host mode to the guest (emu/daemon/addresses.c): its IPv6 addresses have others. */
-static void tell_loopback(const char *host)
+static void pass_loopback(const char *host)
 {
 	char path[RUNDIR_PATH_MAX], line[256], name[64], loopback[64];
 	bool found = false;
@@ -145,7 +145,7 @@ static void check_hosts(const char *list)
 static const char *const places[] = { "muslin-vm", "../../emu/guest/muslin-vm", NULL };
 
 /* Passes the directory of the guest's file-sharing socket. */
-static void tell_files(const char *host)
+static void pass_files(const char *host)
 {
 	char path[RUNDIR_PATH_MAX];
 
@@ -164,7 +164,7 @@ int cli_cp(int argc, char **argv)
 	for (i = 1; i < argc && !strchr(argv[i], ':'); i++)
 		;
 	host = strndup(i < argc ? argv[i] : "", i < argc ? strcspn(argv[i], ":") : 0);
-	tell_files(host ? host : "");
+	pass_files(host ? host : "");
 	free(host);
 	words[0] = tool;
 	words[1] = strdup("--cp");
@@ -195,8 +195,8 @@ int cli_vm(int argc, char **argv)
 			take_host(sock, host, &d);
 			close(sock);
 		}
-		tell_loopback(d.first ? d.first : "");
-		tell_files(d.first ? d.first : "");
+		pass_loopback(d.first ? d.first : "");
+		pass_files(d.first ? d.first : "");
 		free(hosts);
 		free(d.first);
 		setenv("MUSLIN_VM_HCAS", d.hcas ? d.hcas : "", 1);

@@ -162,7 +162,7 @@ void cm_id_own(struct cm_id *id, cm_event_fn *fn, void *ctx)
 	id->ctx = ctx;
 }
 
-void cm_id_tell(struct cm_id *id, const struct cm_event *ev)
+void cm_id_notify(struct cm_id *id, const struct cm_event *ev)
 {
 	if (id->fn)
 		id->fn(id->ctx, id, ev);
@@ -196,7 +196,7 @@ static void cm_on_timer(struct loop_timer *t, struct now now)
 	cm_id_enter(id, CM_ST_IDLE);
 	id->qp_known = false;
 	if (owned)
-		cm_id_tell(id, &(struct cm_event){ .type = CM_EVENT_TIMEWAIT_EXIT });
+		cm_id_notify(id, &(struct cm_event){ .type = CM_EVENT_TIMEWAIT_EXIT });
 	else
 		cm_id_free(id);
 }

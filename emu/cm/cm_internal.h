@@ -97,7 +97,7 @@ struct cm_id {
 struct cm_id *cm_id_find(const struct cm *cm, u32 local_id);
 struct cm_id *cm_id_new(struct cm *cm);
 void cm_id_free(struct cm_id *id);
-void cm_id_tell(struct cm_id *id, const struct cm_event *ev);
+void cm_id_notify(struct cm_id *id, const struct cm_event *ev);
 void cm_id_enter(struct cm_id *id, enum cm_state state);
 void cm_id_timewait(struct cm_id *id); /* reports TIMEWAIT_EXIT at the end */
 /* Passes @id to the listeners of the service ID. 0: accepted, -ENOENT: no listener, or a listener's error. */

@@ -153,7 +153,7 @@ static const struct connect_row {
 	  CM_ST_IDLE,
 	  CM_REJ_CONSUMER },
 	{ "no resources", ANSWER_REFUSE, { 0 }, { 0 }, "R", "Q", CM_ST_IDLE, CM_ST_IDLE, CM_REJ_NO_RESOURCES },
-	{ "never answered", ANSWER_NEVER, { 0 }, { 0 }, "", "Q", CM_ST_MRA_REQ_RCVD, CM_ST_MRA_REQ_SENT, 0 },
+	{ "no response", ANSWER_NEVER, { 0 }, { 0 }, "", "Q", CM_ST_MRA_REQ_RCVD, CM_ST_MRA_REQ_SENT, 0 },
 };
 
 static enum cm_state state_of(const struct side *s)
@@ -245,7 +245,7 @@ static bool wrong_arguments(struct pair *p)
 	return ok && cm_send_req(p->a.id, &req) == 0 && cm_send_req(p->a.id, &req) == -EINVAL;
 }
 
-static bool nobody_listens(struct pair *p)
+static bool no_listener(struct pair *p)
 {
 	struct cm_req req;
 
@@ -436,10 +436,10 @@ static const struct sidr_row {
 } sidrs[] = {
 	{ "SIDR", ANSWER_ACCEPT, SERVICE, { 0 }, { 0 }, "s", "S" },
 	{ "SIDR, request lost", ANSWER_ACCEPT, SERVICE, { CM_ATTR_SIDR_REQ, 1 }, { 0 }, "s", "S" },
-	{ "SIDR, answer lost", ANSWER_ACCEPT, SERVICE, { 0 }, { CM_ATTR_SIDR_REP, 1 }, "s", "SS" },
+	{ "SIDR, response lost", ANSWER_ACCEPT, SERVICE, { 0 }, { CM_ATTR_SIDR_REP, 1 }, "s", "SS" },
 	{ "SIDR, no such service", ANSWER_ACCEPT, SERVICE + 1, { 0 }, { 0 }, "s", "" },
 	{ "SIDR, refused", ANSWER_REFUSE, SERVICE, { 0 }, { 0 }, "s", "S" },
-	{ "SIDR, never answered", ANSWER_NEVER, SERVICE, { 0 }, { 0 }, "i", "S" },
+	{ "SIDR, no response", ANSWER_NEVER, SERVICE, { 0 }, { 0 }, "i", "S" },
 };
 
 static bool one_sidr(const struct sidr_row *r)
@@ -481,10 +481,10 @@ static const struct lap_row {
 	{ "LAP", 1, 1, 0, false, false, { 0 }, { 0 }, "A", "L", CM_APR_OK },
 	{ "LAP lost twice", 1, 1, 0, false, false, { CM_ATTR_LAP, 2 }, { 0 }, "A", "L", CM_APR_OK },
 	{ "APR lost twice", 1, 1, 0, false, false, { 0 }, { CM_ATTR_APR, 2 }, "A", "L", CM_APR_OK },
-	{ "APR never comes", 1, 1, 0, false, true, { 0 }, { 0 }, "l", "L", 0xff },
+	{ "no APR", 1, 1, 0, false, true, { 0 }, { 0 }, "l", "L", 0xff },
 	{ "LAP refused by the owner", 1, 1, 3, false, false, { 0 }, { 0 }, "A", "L", CM_APR_INVALID_SL },
 	{ "LAP with the path that is in use", 0, 0, 0, false, false, { 0 }, { 0 }, "A", "", CM_APR_IS_CURRENT },
-	{ "LAP with a LID of nobody", 1, 6, 0, false, false, { 0 }, { 0 }, "A", "", CM_APR_INVALID_LID },
+	{ "LAP with an unassigned LID", 1, 6, 0, false, false, { 0 }, { 0 }, "A", "", CM_APR_INVALID_LID },
 	{ "LAP by the passive side", 1, 1, 0, true, false, { 0 }, { 0 }, "", "", 0xff },
 };
 
@@ -527,7 +527,7 @@ static const struct {
 	{ "attributes of the queue pair", attributes },
 	{ "private data", private_data },
 	{ "wrong arguments and states", wrong_arguments },
-	{ "nobody listens", nobody_listens },
+	{ "no listener", no_listener },
 	{ "wrong transport", wrong_transport },
 	{ "a GID that is not the port's", wrong_gid },
 	{ "a LID that is not the port's", wrong_lid },

@@ -157,7 +157,7 @@ int cm_established(struct cm_id *id)
 		return -EINVAL;
 	cm_answered(id);
 	cm_id_enter(id, CM_ST_ESTABLISHED);
-	cm_id_tell(id, &(struct cm_event){ .type = CM_EVENT_RTU });
+	cm_id_notify(id, &(struct cm_event){ .type = CM_EVENT_RTU });
 	return 0;
 }
 

@@ -65,7 +65,7 @@ static void send_tries_exhausted(struct cm_id *id)
 	while (i + 1 < ARRAY_SIZE(waits) && waits[i].attr != attr)
 		i++;
 	if (id->fn)
-		cm_id_tell(id, &(struct cm_event){ .type = waits[i].error });
+		cm_id_notify(id, &(struct cm_event){ .type = waits[i].error });
 	else if (id->state == CM_ST_IDLE)
 		cm_id_free(id);
 }

@@ -141,9 +141,9 @@ static void receive_rep(struct cm_port *p, const u8 *mad)
 	}
 	cm_answered(id);
 	cm_id_enter(id, CM_ST_IDLE);
-	cm_id_tell(id,
-		   &(struct cm_event){
-			   .type = CM_EVENT_SIDR_REP, .sidr_rep = &rep, .data = rep.data, .data_len = rep.data_len });
+	cm_id_notify(id,
+		     &(struct cm_event){
+			     .type = CM_EVENT_SIDR_REP, .sidr_rep = &rep, .data = rep.data, .data_len = rep.data_len });
 }
 
 void cm_sidr_receive(struct cm_port *p, const u8 *mad, const struct mad_addr *from)

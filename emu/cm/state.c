@@ -406,7 +406,7 @@ static void receive_in_conversation(const struct message *m)
 			continue;
 		ev = rows[i].fn(id, m);
 		if (ev.type != CM_EVENTS)
-			cm_id_tell(id, &ev);
+			cm_id_notify(id, &ev);
 		return;
 	}
 	cm_count(id->cm, UNEXPECTED);

@@ -315,8 +315,8 @@ static void one_row(enum cm_state state, enum say say)
 	peer_say(&b, say);
 	e = e ? e : &discarded;
 	if (strcmp(b.peer.trace, e->answers) || strcmp(b.a.trace, e->events) || b.a.id->state != e->after) {
-		printf("%s: expected answers '%s', events '%s', %s; got '%s', '%s', %s\n", name, e->answers, e->events,
-		       cm_state_name(e->after), b.peer.trace, b.a.trace, cm_state_name(b.a.id->state));
+		printf("%s: expected responses '%s', events '%s', %s; got '%s', '%s', %s\n", name, e->answers,
+		       e->events, cm_state_name(e->after), b.peer.trace, b.a.trace, cm_state_name(b.a.id->state));
 		ok = false;
 	}
 	row(0, name, ok);
@@ -369,7 +369,7 @@ static const struct {
 	bool (*run)(struct bench *b);
 } others[] = {
 	{ "REQ is sent 1 + Max CM Retries times, then REJ 'timeout' (12.9.8.5)", request_ends },
-	{ "an MRA holds a REQ back for its service timeout (12.6.6)", request_waits_for_mra },
+	{ "an MRA delays a REQ by its service timeout (12.6.6)", request_waits_for_mra },
 	{ "DREQ is sent 1 + Max CM Retries times, then timewait (12.9.8.5)", disconnect_ends },
 	{ "SIDR_REQ is sent 1 + Max CM Retries times (12.11.3)", service_request_ends },
 	{ "a REQ that is sent again is the same, TID and all (12.9.8.5)", retries_are_the_same },

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Attributes of QPs and address paths as a QP context has them: tables of fields, and the few that are coded in another way. */
+/*
+ * QP attributes and address paths in a QP context: a table of fields, and functions for fields with another encoding.
+ */
 #include "emu/connectx/connectx_internal.h"
 
 struct field {
@@ -54,7 +56,7 @@ static void fields_out(const struct field *f, u32 n, u8 *to, const void *from)
 		wire_set(to, f->theirs, wire_member_load((const u8 *)from + f->ours, f->size));
 }
 
-/* The function's port 1 is some port of the HCA; another number is none of it. */
+/* Translates port 1 of the function to its port of the HCA; other numbers are invalid (0xff), 0 means none. */
 static u8 port_in(const struct connectx *d, const u8 *ads)
 {
 	u32 port = (u32)cx_get(ads, ads, vhca_port_num);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Queues in guest pages, doorbell records, and the guest's memory for the HCA. */
+/* Queues and doorbell records in guest memory, and the HCA's DMA to guest memory. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -62,7 +62,7 @@ u8 *cx_buf_at(struct connectx *d, struct cx_buf *b, u64 off, u32 len)
 		b->epoch = d->map_epoch;
 	}
 	if (unlikely(!b->map[i])) {
-		/* A large page may go on where no memory is. */
+		/* Only the queue's part of a large page needs to be mapped. */
 		u64 from = i ? 0 : b->offset, to = min(b->end - (i << b->shift), BIT_ULL(b->shift));
 		u8 *p = vfio_dma(d->vfio, b->page[i] + from, to - from, b->write);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* What the adapter says of itself: capabilities, board, port, registers. */
+/* Queries of the adapter: capabilities, board, ISSI, port (HCA vport context) and access registers. */
 #include <errno.h>
 #include <stdio.h>
 
@@ -21,17 +21,21 @@ enum {
 #define REG_WRITE 0  /* modifier of ACCESS_REG */
 #define PCAP_MASK 20 /* bytes, in the command */
 
-/* Rounded down; a fault takes a limit to 0, which has none: one is told, and refused. */
+/*
+ * log2, rounded down. If a fault sets a limit to 0, the driver reads a limit of 1, and the command to create that one
+ * object fails.
+ */
 static u32 log_of(u64 n)
 {
 	return n ? 63u - (u32)__builtin_clzll(n) : 0;
 }
 
 /*
- * BlueFlame (bf) is not offered: with it rdma-core copies each request of up to half of a register to the UAR, and each 8 bytes of it are
- * an exit of the guest and a message of QEMU, where a doorbell is one of each. QEMU's vfio-user client has neither write combining nor
- * ioeventfds, and a UAR that the guest maps would wake nobody. A driver that copies nevertheless is served: the first 8 bytes are the
- * doorbell, and the request is in the queue, too. docs/scale.md has figures.
+ * BlueFlame (bf) is not offered: with it rdma-core copies each request of up to half of a register to the UAR, and each
+ * 8 bytes of it cause an exit of the guest and a message of QEMU, where a doorbell causes one. QEMU's vfio-user client
+ * supports neither write combining nor ioeventfds, and writes to a UAR that the guest maps would not notify the daemon.
+ * Requests of a driver that uses BlueFlame nevertheless are executed: the first 8 bytes are the doorbell, and the
+ * request is in the queue, too. docs/scale.md has figures.
  */
 static void caps_general(const struct connectx *d, u8 *c)
 {
@@ -42,8 +46,7 @@ static void caps_general(const struct connectx *d, u8 *c)
 	} set[] = {
 		/* sizes and numbers */
 		{ CX_FIELD(cmd_hca_cap, log_max_qp), log_of(caps->max_qp) },
-		{ CX_FIELD(cmd_hca_cap, log_max_qp_sz),
-		  15 }, /* in blocks of 64 bytes, of which a request takes several */
+		{ CX_FIELD(cmd_hca_cap, log_max_qp_sz), 15 }, /* in WQE basic blocks of 64 bytes */
 		{ CX_FIELD(cmd_hca_cap, log_max_srq), log_of(caps->max_srq) },
 		{ CX_FIELD(cmd_hca_cap, log_max_srq_sz), log_of(caps->max_srq_wr) },
 		{ CX_FIELD(cmd_hca_cap, log_max_cq), log_of(caps->max_cq) },
@@ -76,13 +79,13 @@ static void caps_general(const struct connectx *d, u8 *c)
 		/* 16 GIDs (code 1 of 8 << code), 128 P_Keys (code 0 of 128 << code) */
 		{ CX_FIELD(cmd_hca_cap, gid_table_size), 1 },
 		{ CX_FIELD(cmd_hca_cap, pkey_table_size), 0 },
-		/* services */
+		/* transport services and features */
 		{ CX_FIELD(cmd_hca_cap, rc), 1 },
 		{ CX_FIELD(cmd_hca_cap, uc), 1 },
 		{ CX_FIELD(cmd_hca_cap, ud), 1 },
 		{ CX_FIELD(cmd_hca_cap, xrc), 1 },
 		{ CX_FIELD(cmd_hca_cap, atomic), 1 },
-		{ CX_FIELD(cmd_hca_cap, imaicl), 1 }, /* memory windows and gaps in registrations */
+		{ CX_FIELD(cmd_hca_cap, imaicl), 1 }, /* memory windows, and registrations with gaps (SG_GAPS) */
 		{ CX_FIELD(cmd_hca_cap, apm), 1 },
 		{ CX_FIELD(cmd_hca_cap, pkv), 1 },
 		{ CX_FIELD(cmd_hca_cap, qkv), 1 },
@@ -105,7 +108,7 @@ static void caps_general(const struct connectx *d, u8 *c)
 		wire_set(c, set[i].field, set[i].value);
 }
 
-/* Compare and swap, fetch and add, of 8 bytes in the host's order. */
+/* Compare and swap, fetch and add, of 8 bytes in host byte order. */
 static void caps_atomic(u8 *c)
 {
 	cx_set(c, atomic_caps, atomic_req_8B_endianness_mode, 1);
@@ -114,7 +117,7 @@ static void caps_atomic(u8 *c)
 	cx_set(c, atomic_caps, atomic_size_qp, BIT(3));
 }
 
-/* The modifier's lowest bit requests the present values, which are the highest ones. */
+/* The modifier's lowest bit selects current or maximum values, which are the same. */
 int cx_query_hca_cap(struct connectx *d, const struct cx_cmd *c)
 {
 	u8 *cap = cx_ptr(c->out, query_hca_cap_out, capability);
@@ -151,7 +154,10 @@ int cx_query_issi(struct connectx *d, const struct cx_cmd *c)
 	return CX_OK;
 }
 
-/* The capability mask, of which software has some bits: IsSM is set by who opens issm. */
+/*
+ * Writes the port's capability mask, in which the driver may only change the bits of software, such as IsSM while issm
+ * is open.
+ */
 static int pcap_write(struct connectx *d, const struct cx_cmd *c)
 {
 	struct wire_port *w = hca_port(d->cfg.hca, d->cfg.port);
@@ -166,8 +172,8 @@ static int pcap_write(struct connectx *d, const struct cx_cmd *c)
 }
 
 /*
- * Registers that only say what there is not: an Ethernet port's, another order of bytes. The node's description comes
- * from the guest's rdma-ndd; the node keeps the one that the topology gives it.
+ * ACCESS_REG: writes PCAP. Other accesses to known registers have no effect: the node keeps the description of the
+ * topology, not the one that rdma-ndd of the guest writes.
  */
 int cx_access_reg(struct connectx *d, const struct cx_cmd *c)
 {

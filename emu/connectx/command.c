@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * The command interface: a queue of 32 entries in guest memory, which a doorbell names. An entry holds the first 16 bytes of input and of
- * output; the rest is in lists of mailboxes of 512 bytes. All input is copied before the command is looked at.
+ * The command interface: a queue of 32 entries in guest memory, and a doorbell with a bit for each. An entry has the
+ * first 16 bytes of input and of output; the rest is in lists of mailboxes of 512 bytes. All input is copied before it
+ * is parsed.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -9,14 +10,14 @@
 #include "emu/connectx/connectx_internal.h"
 #include "emu/lib/log.h"
 
-#define IN_MAX     ((1u << 23) + 4096u) /* a memory key of a million pages */
+#define IN_MAX     ((1u << 23) + 4096u) /* CREATE_MKEY with a million pages */
 #define OUT_MAX    (1u << 16)
 #define TYPE_PCI   7
-#define IN_OUT_MIN 8u  /* bytes: operation and modifier, status and syndrome */
+#define IN_OUT_MIN 8u  /* bytes: opcode and modifier, or status and syndrome */
 #define HEAD       16u /* bytes in the entry */
 #define BOX_DATA   512u
 #define OWNER_HW   1
-#define SYNDROME   0x6d75u /* of any failure: the status says all */
+#define SYNDROME   0x6d75u /* of all failures; only the status differs */
 #define BOX_MASK   0x1ffull
 
 enum delivery {
@@ -51,14 +52,14 @@ struct box {
 };
 static_assert(sizeof(struct box) == 576, "a mailbox");
 
-/* ---- commands that are nothing but a number or an answer ---- */
+/* ---- commands without state, and those that only allocate a number ---- */
 
 static int no_effect(struct connectx *d, const struct cx_cmd *c)
 {
 	return CX_OK;
 }
 
-/* The adapter needs no pages of the host. */
+/* The adapter needs no pages from the driver. */
 static int query_pages(struct connectx *d, const struct cx_cmd *c)
 {
 	cx_set(c->out, query_pages_out, num_pages, 0);
@@ -70,7 +71,7 @@ static int init_hca(struct connectx *d, const struct cx_cmd *c)
 	return cx_start(d);
 }
 
-/* Of all profiles: a driver that is in a hurry requests a forced one, and leaves its objects where they are. */
+/* All profiles: a driver that requests a forced teardown has not destroyed its objects. */
 static int teardown_hca(struct connectx *d, const struct cx_cmd *c)
 {
 	cx_stop(d);
@@ -92,7 +93,7 @@ static int dealloc_pd(struct connectx *d, const struct cx_cmd *c)
 	return hca_pd_free(d->verbs.ctx, (u32)cx_get(c->in, dealloc_pd_in, pd));
 }
 
-/* What is nothing but a name: UARs, sets of counters. */
+/* UARs and counter sets have a number and no state. */
 static int name_alloc(struct table *t, u32 *number)
 {
 	static char taken;
@@ -150,11 +151,11 @@ static int dealloc_q_counter(struct connectx *d, const struct cx_cmd *c)
 	return name_free(&d->counter_sets, (u32)cx_get(c->in, dealloc_q_counter_in, counter_set_id));
 }
 
-/* A set counts for the queue pairs that have it; here each counts for the port. */
+/* All counter sets return the port's counters, not those of their queue pairs. */
 static int query_q_counter(struct connectx *d, const struct cx_cmd *c)
 {
 	static const struct {
-		const char *name; /* of the HCA's */
+		const char *name; /* counter of the HCA */
 		struct wire_field field;
 	} map[] = {
 		{ "out_of_seq_request", CX_FIELD(query_q_counter_out, out_of_sequence) },
@@ -184,8 +185,8 @@ static const struct {
 	u16 op;
 	const char *name;
 	cx_command *fn;
-	u16 in, out;   /* bytes at least */
-	bool any_time; /* before INIT_HCA, too */
+	u16 in, out;   /* minimum lengths in bytes */
+	bool any_time; /* allowed before INIT_HCA */
 } commands[] = {
 	{ 0x100, "QUERY_HCA_CAP", cx_query_hca_cap, 8, CX_BYTES_query_hca_cap_out, true },
 	{ 0x101, "QUERY_ADAPTER", cx_query_adapter, 8, CX_BYTES_query_adapter_out, true },
@@ -315,7 +316,7 @@ struct cx_pages cx_command_pages(const struct cx_cmd *c, u32 at, u32 log_page_si
 
 /* ---- the queue ---- */
 
-/* Each box of a list that holds @len bytes behind the entry's. */
+/* Reads @len bytes of input from the mailbox list, after the HEAD bytes in the entry. */
 static enum delivery boxes_read(struct connectx *d, const struct entry *e, u8 *in, u32 len)
 {
 	u64 at = be64_to_cpu(e->in_box);
@@ -376,7 +377,7 @@ static enum delivery boxes_write(struct connectx *d, const struct entry *e, cons
 	return DELIVERED;
 }
 
-/* Carries it out; with a @fault, it fails with that status instead. */
+/* Executes the command of an entry; with a @fault, it fails with that status instead. */
 static enum delivery entry_run(struct connectx *d, struct entry *e, u8 fault)
 {
 	u32 in_len = be32_to_cpu(e->in_len), out_len = be32_to_cpu(e->out_len);
@@ -460,7 +461,7 @@ void cx_commands_late(struct loop_timer *t, struct now now)
 	cx_commands(d);
 }
 
-/* At a reset. */
+/* Discards all pending commands, at a reset. */
 void cx_commands_forget(struct connectx *d)
 {
 	d->due = d->late = d->waited = 0;
@@ -505,12 +506,12 @@ static void command_serve(struct connectx *d, u32 index)
 	vfio_dma_write(d->vfio, at, &e, sizeof(e) - 1);
 	__atomic_thread_fence(__ATOMIC_RELEASE);
 	vfio_dma_write(d->vfio, at + sizeof(e) - 1, &e.status_owner, 1);
-	/* The queue may have been destroyed by the very command, and the one that creates it is polled for. */
+	/* The command may have destroyed the event queue. The driver polls for the command that creates it. */
 	if (eqn < CX_EQS && d->eq[eqn] && d->eq[eqn] == eq)
 		cx_event_command(d, eq, BIT(index));
 }
 
-/* A long list of mailboxes takes a while: others have their turn in between. */
+/* Budget per turn: long mailbox lists must not starve others. */
 void cx_commands(struct connectx *d)
 {
 	u32 n;

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Fuzz: a driver that has begun, then items of what it does next: commands, doorbells, writes to its queues and to the BAR, resets. */
+/*
+ * Fuzz: an initialized driver, then items of its input: commands, doorbells, writes to its queues and to the BAR,
+ * resets.
+ */
 #include "emu/connectx/fixture.h"
 #include "emu/lib/log.h"
 
@@ -8,7 +11,7 @@ enum {
 	FUZZ_DOORBELL,
 	FUZZ_BAR,
 	FUZZ_MEMORY,
-	FUZZ_ENTRY, /* of the command queue, as it is */
+	FUZZ_ENTRY, /* raw entry of the command queue */
 	FUZZ_UNMAP,
 	FUZZ_RESET,
 	FUZZ_ITEMS
@@ -54,7 +57,7 @@ int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
 	log_level = LOG_ERROR;
 	if ((!d.dev && driver_create(&d)) || driver_attach(&d) || driver_start(&d))
 		abort();
-	/* One byte: what; one: how; two: length. */
+	/* One byte: kind of the item; one: its argument; two: length. */
 	while (size >= 4) {
 		u32 n = min((u32)(data[2] | data[3] << 8), (u32)size - 4);
 

@@ -8,13 +8,14 @@
 #include "emu/verbs/object.h"
 #include "emu/vfio/vfio.h"
 
-#define CX_VECTORS     32
-#define CX_EQS         32
-#define CX_EVENTS_MAX  1024       /* that wait for room in an event queue */
-#define CX_PAGES_MAX   (1u << 25) /* addresses of pages that are kept for a guest: of queues and of memory keys */
-#define CX_OWN_QPNS    0x40 /* numbers below that the HCA does not give: QP0, QP1, and queue pairs for memory keys */
-#define CX_TURN        64   /* requests of one of these in a turn */
-#define CX_COMMANDS    4    /* in a turn */
+#define CX_VECTORS    32
+#define CX_EQS        32
+#define CX_EVENTS_MAX 1024       /* events queued while an event queue is full */
+#define CX_PAGES_MAX  (1u << 25) /* page addresses kept for a guest, of queues and memory keys */
+/* QPNs below this are not allocated by the HCA: QP0, QP1, and queue pairs for memory key requests (UMR). */
+#define CX_OWN_QPNS    0x40
+#define CX_TURN        64   /* requests of a special queue pair per turn */
+#define CX_COMMANDS    4    /* per turn */
 #define CX_SLOTS       32   /* entries of the command queue */
 #define CX_REG_ENTRIES 512u /* pages or ranges of a fast registration */
 #define CX_UAR_FIRST   0x100u
@@ -22,7 +23,7 @@
 #define CX_WQE_BBS     16u
 #define CX_ANY_QPN     0xffffffu
 
-/* The status of a command. */
+/* Status of a command. */
 enum cx_status {
 	CX_OK = 0,
 	CX_INT_ERR = 1,
@@ -66,10 +67,10 @@ enum cx_counter {
 /* A queue in guest pages. */
 struct cx_buf {
 	u64 *page;
-	u8 **map; /* where the pages are mapped, as far as known in this epoch of the device's memory */
+	u8 **map; /* cached pointers to the pages, valid in this epoch of the DMA map */
 	u32 npages, shift;
-	u32 offset; /* of the queue in the first page */
-	u64 end;    /* of the queue, from the begin of the first page */
+	u32 offset; /* start of the queue in the first page */
+	u64 end;    /* end of the queue, from the start of the first page */
 	u32 epoch;
 	bool write;
 };
@@ -90,11 +91,11 @@ struct cx_event {
 struct cx_eq {
 	u32 eqn, vector, uar;
 	u8 log_size;
-	u64 mask; /* types of events */
+	u64 mask; /* bits of event types */
 	struct cx_buf buf;
 	u32 pi, ci;
 	bool armed;
-	struct list due; /* events that wait for room */
+	struct list due; /* events queued until there is room */
 	u32 ndue;
 	u8 eqc[CX_BYTES_eqc];
 };
@@ -104,52 +105,52 @@ struct cx_cq {
 	u32 eqn, uar;
 	u8 log_size;
 	bool wide;           /* entries of 128 bytes */
-	bool ignore_overrun; /* its user leaves the consumer index alone */
+	bool ignore_overrun; /* the driver does not update the consumer index */
 	u32 pi;
-	u32 solicited; /* index behind the last solicited completion */
+	u32 solicited; /* index after the last solicited completion */
 	enum verbs_arm arm;
 	struct cx_buf buf;
 	struct cx_record record;
 	u8 cqc[CX_BYTES_cqc];
 };
 
-/* A receive queue, of a QP or shared. */
+/* A receive queue, of a QP or SRQ. */
 struct cx_rq {
 	u8 log_size, log_stride;
-	bool linked;    /* each entry names the next one */
-	bool signature; /* an entry begins with one */
-	u16 count;      /* taken so far */
-	u16 next;       /* slot of the next entry */
+	bool linked;    /* an SRQ: each entry has the index of the next one */
+	bool signature; /* entries begin with a signature segment */
+	u16 count;      /* entries consumed */
+	u16 next;       /* index of the next entry, if linked */
 };
 
 struct cx_list {
-	u64 pages; /* what counts as so many addresses */
+	u64 pages; /* page addresses that count towards CX_PAGES_MAX */
 	u64 data[];
 };
 
 struct cx_qp {
 	struct verbs_qp qp;
-	u32 qpn; /* as the driver names it */
+	u32 qpn; /* number that the driver uses */
 	u32 uar, service;
-	bool privileged; /* the guest kernel's: may register physical pages */
-	bool offload;    /* LSO and checksums */
+	bool privileged; /* of the guest's kernel: may register physical pages */
+	bool offload;    /* with LSO and checksum offload */
 	bool has_rq;
 	u8 log_sq;
-	u64 sq_offset; /* in the buffer */
-	u16 sq_next;   /* index of the next block to pull */
+	u64 sq_offset; /* start of the send queue in the buffer */
+	u16 sq_next;   /* index of the next WQE basic block */
 	struct cx_rq rq;
 	struct cx_buf buf;
 	struct cx_record record;
-	struct cx_list *
-		*list; /* of pages or ranges, by request that was pulled and is not done; NULL before the first */
+	/* Page or range lists of pending registrations, by work request; NULL before the first. */
+	struct cx_list **list;
 	u64 pulled, done;
 	u8 qpc[CX_BYTES_qpc];
 	u8 src_qpn;
-	/* the ones that the HCA does not know */
+	/* state of a special QP, which the HCA does not know */
 	u8 state;
 	u32 qkey;
 	u16 pkey_index;
-	bool more; /* requests wait for the next turn */
+	bool more; /* requests remain for the next turn */
 };
 
 struct cx_srq {
@@ -164,15 +165,16 @@ struct connectx {
 	struct loop *loop;
 	struct vfio_server *vfio;
 	struct connectx_config cfg;
-	struct verbs verbs; /* its context is NULL: no driver is at work */
+	struct verbs verbs; /* its context is NULL while no driver is active */
 	u32 map_epoch;
-	u64 pages; /* addresses of pages that queues hold */
+	u64 pages; /* page addresses of queues and of lists of registrations */
 	u64 command_queue;
 	u32 interface;
-	u32 caps_set; /* bits of the port's capability mask that the driver has set */
+	u32 caps_set; /* capability mask bits that the driver has set */
 	u32 health_counter;
 	bool fatal;
-	u64 half_at; /* doorbells that are written in two halves: where the first one was */
+	/* A doorbell that is written as two 32-bit halves: address and bytes of the first. */
+	u64 half_at;
 	u8 half[4];
 	struct cx_eq *eq[CX_EQS];
 	struct table qpns, uars, counter_sets;
@@ -180,14 +182,14 @@ struct connectx {
 	struct loop_poller poller;
 	struct loop_timer poll_timer;
 	struct loop_task resume_task, stop_task;
-	u32 due;    /* entries of the command queue that have been rung */
-	u32 late;   /* those that a fault delays, and until when (loop clock, ns) */
-	u32 waited; /* those of which the delay is over */
+	u32 due;    /* entries of the command queue with a doorbell */
+	u32 late;   /* entries that a fault delays, until @late_until (loop clock, ns) */
+	u32 waited; /* entries whose delay has expired */
 	u64 late_until[CX_SLOTS];
 	struct loop_timer late_timer;
-	u32 found; /* work since the last poll */
+	u32 found; /* doorbells since the last poll */
 	u64 counter[CX_CTR_NUM];
-	u64 *command_count; /* by entry of the table of commands */
+	u64 *command_count; /* by row of the command table */
 };
 
 static inline struct connectx *cx_of(const struct verbs *v)
@@ -206,19 +208,19 @@ static inline void cx_count(struct connectx *d, enum cx_counter c)
 }
 
 /* buf.c */
-/* How a context describes its queue's pages, which stand behind it in the command. */
+/* Pages of a queue: the list at the end of the command, and parameters from the context. */
 struct cx_pages {
 	const u8 *list;
 	u32 n;
-	u32 log_page_size; /* above 4096 */
-	u32 page_offset;   /* in 64ths of a page */
+	u32 log_page_size; /* in units of 4096 bytes */
+	u32 page_offset;   /* in units of 1/64 page */
 };
 int cx_buf_create(struct connectx *d, struct cx_buf *b, const struct cx_pages *p, u64 size, bool write);
 void cx_buf_destroy(struct connectx *d, struct cx_buf *b);
-/* @len bytes at @off that lie in one page; NULL: the memory is gone. */
+/* Returns @len bytes at @off, within one page; NULL: beyond the queue, or not mapped. */
 u8 *cx_buf_at(struct connectx *d, struct cx_buf *b, u64 off, u32 len);
 int cx_buf_read(struct connectx *d, struct cx_buf *b, u64 off, void *dst, u32 len);
-/* Counter @n of a doorbell record. False: the memory is gone. */
+/* Reads counter @n of a doorbell record. False: not mapped. */
 bool cx_record_read(struct connectx *d, struct cx_record *r, u32 n, u32 *value);
 bool cx_pages_left(const struct connectx *d, u64 n);
 extern const struct hca_dma_ops cx_dma;
@@ -226,34 +228,34 @@ extern const struct hca_dma_ops cx_dma;
 /* command.c */
 struct cx_cmd {
 	u16 op, op_mod;
-	const u8 *in; /* with CX_IN_SLACK zeros behind it */
-	u8 *out;      /* zeroed, as long */
+	const u8 *in; /* followed by CX_IN_SLACK zeroes */
+	u8 *out;      /* zeroed, followed by the same */
 	u32 in_len, out_len;
 };
 #define CX_IN_SLACK 1024u
-/* 0, -errno or an enum cx_status. */
+/* Returns 0, -errno or an enum cx_status. */
 typedef int cx_command(struct connectx *d, const struct cx_cmd *c);
-void cx_commands(struct connectx *d); /* those that are due */
+void cx_commands(struct connectx *d); /* executes commands with a doorbell */
 void cx_commands_late(struct loop_timer *t, struct now now);
 void cx_commands_forget(struct connectx *d);
-u16 cx_command_op(const char *name); /* 0: there is none */
-const char *cx_command_name(u32 n);  /* of the nth in the table; NULL past the end */
+u16 cx_command_op(const char *name); /* 0: unknown */
+const char *cx_command_name(u32 n);  /* of the nth row of the table; NULL past the end */
 u32 cx_command_total(void);
-/* The page list of a command that ends with one. */
+/* Returns the page list at the end of a command. */
 struct cx_pages cx_command_pages(const struct cx_cmd *c, u32 at, u32 log_page_size, u32 page_offset);
 
 /* fault.c */
 enum cx_fate {
 	CX_FATE_GOES,
-	CX_FATE_FAILS, /* with a status */
-	CX_FATE_LATE,  /* by so many ns */
+	CX_FATE_FAILS, /* fails with a status */
+	CX_FATE_LATE,  /* is delayed, in ns */
 	CX_FATE_LOST,
 };
 enum cx_fate cx_fault_command(struct connectx *d, u16 op, u8 *status, u64 *delay);
-/* What the health buffer says, and the time of which its counter tells. */
+/* Contents of the health buffer; @now is the time for its counter. */
 struct cx_health {
 	u8 syndrome;
-	bool rfr; /* the driver shall reset the adapter */
+	bool rfr; /* request for a reset by the driver (RFR) */
 	u64 now;
 };
 struct cx_health cx_fault_health(const struct connectx *d);
@@ -290,7 +292,7 @@ cx_command cx_create_srq, cx_destroy_srq, cx_query_srq, cx_arm_rq;
 extern const struct verbs_ops cx_verbs_ops;
 struct cx_qp *cx_qp_get(const struct connectx *d, u32 qpn);
 void cx_qp_doorbell(struct connectx *d, u32 uar, u32 qpn);
-void cx_qp_release(struct connectx *d, struct cx_qp *qp); /* its queues */
+void cx_qp_release(struct connectx *d, struct cx_qp *qp); /* frees its queues */
 int cx_srq_init(struct verbs_srq *srq, u32 max_wr, const void *cmd);
 void cx_srq_fini(struct verbs_srq *srq);
 u32 cx_srq_posted(void *fe);
@@ -303,26 +305,32 @@ u8 cx_state_out(u8 state, bool draining);
 
 /* wqe.c */
 extern const struct hca_wq_ops cx_qp_wq_ops;
-/* The token of a send request: its index, and the adapter's operation code. */
+/* Token of a send request: its index and opcode. */
 #define CX_TOKEN(index, opcode) ((u64)(u8)(opcode) << 16 | (u16)(index))
 int cx_send_pull(void *fe, struct hca_send_wr *wr);
 int cx_recv_pull(void *fe, struct hca_recv_wr *wr);
-/* Copies the next request of the send queue to @wqe (CX_WQE_BB * CX_WQE_BBS bytes): its bytes; 0: none, -EINVAL: malformed. */
+/*
+ * Copies the next request of the send queue to @wqe (CX_WQE_BB * CX_WQE_BBS bytes). Returns its length; 0: none,
+ * -EINVAL: malformed.
+ */
 int cx_sq_take(struct cx_qp *qp, u8 *wqe, u16 *index);
 int cx_rq_take(struct connectx *d, struct cx_rq *rq, struct cx_buf *b, struct cx_record *r, u32 max_sge,
 	       struct hca_recv_wr *wr);
 void cx_wq_reset(void *fe);
-/* Memory for the request that was pulled last, until it is done; NULL: more than the guest may have. */
+/*
+ * Allocates memory for the last request pulled, until its completion; NULL: out of memory, or the guest's limit is
+ * reached.
+ */
 void *cx_list_alloc(struct cx_qp *qp, u32 bytes);
 
 /* mkey.c */
 cx_command cx_create_mkey, cx_destroy_mkey, cx_query_mkey;
 /* Decodes a memory key request of a normal queue pair. 1, or -EINVAL. */
 int cx_umr_decode(struct cx_qp *qp, const u8 *wqe, u32 len, struct hca_send_wr *wr);
-/* Carries one out, of a queue pair that is for them alone. enum hca_wc_status. */
+/* Executes a memory key request of a UMR queue pair. Returns an enum hca_wc_status. */
 u8 cx_umr_run(struct connectx *d, const u8 *wqe, u32 len);
 
-/* special.c: the queue pairs that the HCA does not know */
+/* special.c: queue pairs that the HCA does not know */
 extern const struct verbs_special_ops cx_special_ops;
 void cx_special_doorbell(struct cx_qp *qp);
 void cx_special_end(struct cx_qp *qp);

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Rows of the ConnectX: a driver that does as the kernel's does, and one that writes what it likes into boxes, queues, records and the BAR. */
+/*
+ * The ConnectX with a driver that does as the kernel's does, and with one that writes invalid mailboxes, queues,
+ * records and registers.
+ */
 #include "emu/connectx/fixture.h"
 #include "emu/lib/clock.h"
 #include "emu/lib/log.h"
@@ -12,7 +15,7 @@ static u32 u24(const u8 *p)
 	return (u32)wire_load(p, 3);
 }
 
-/* What a send completion says. */
+/* Whether @e is the successful completion of a send request. */
 static bool sent(const u8 *e, u8 op, u32 qpn, u32 index)
 {
 	return e && e[63] >> 4 == 0 && e[56] == op && u24(e + 57) == qpn && wire_load(e + 60, 2) == index;
@@ -23,16 +26,19 @@ static bool failed(const u8 *e, bool receive, u8 syndrome)
 	return e && e[63] >> 4 == (receive ? 14 : 13) && e[55] == syndrome;
 }
 
-static void segment_and_commands(void)
+static void segment(void)
 {
-	u32 eqn, health, key;
-	u8 *e;
+	u32 health;
 
 	row(1, "firmware 12.28.2302, command interface 5, 32 entries of 64 bytes",
 	    driver_peek(&d, 0) == (28 << 16 | 12) && driver_peek(&d, 4) == (5 << 16 | 2302) &&
 		    (driver_peek(&d, 0x14) & 0xff) == 0x56 && !driver_peek(&d, 0x1fc));
 	health = driver_peek(&d, 0x1010);
 	row(2, "the timer runs", driver_peek(&d, 0x1004) != driver_peek(&d, 0x1004) && health < 1u << 24);
+}
+
+static void commands(void)
+{
 	memset(d.in, 0, sizeof(d.in));
 	row(3, "no objects before INIT_HCA", driver_command(&d, 0x800, 0, 16, 16) == CX_BAD_SYS_STATE);
 	row(4, "an unknown command",
@@ -44,7 +50,7 @@ static void segment_and_commands(void)
 	    cx_get(d.out + 16, cmd_hca_cap, max_wqe_sz_sq) >= 192 + 30 * 16);
 	row(6, "of a kind that it has not",
 	    driver_command(&d, 0x100, 0x41, 16, CX_BYTES_query_hca_cap_out) == CX_BAD_PARAM);
-	row(7, "too little room for the answer", driver_command(&d, 0x100, 1, 16, 64) == CX_BAD_OUTP_LEN);
+	row(7, "too short a response buffer", driver_command(&d, 0x100, 1, 16, 64) == CX_BAD_OUTP_LEN);
 	row(8, "too few bytes of a command", driver_command(&d, 0x500, 0, 16, 16) == CX_BAD_INP_LEN);
 	row(9, "the board",
 	    !driver_command(&d, 0x101, 0, 16, CX_BYTES_query_adapter_out) &&
@@ -54,8 +60,14 @@ static void segment_and_commands(void)
 	row(10, "MAD_IFC",
 	    !driver_command(&d, 0x50d, 0, CX_BYTES_mad_ifc_in, CX_BYTES_mad_ifc_out) && d.out[16 + 3] == 0x81);
 	d.in[17] = 9;
-	row(11, "a MAD that nobody answers",
+	row(11, "a MAD without a response",
 	    driver_command(&d, 0x50d, 0, CX_BYTES_mad_ifc_in, CX_BYTES_mad_ifc_out) == CX_BAD_PKT);
+}
+
+/* Entries of the command queue and their mailboxes that violate the format. */
+static void invalid_entries(void)
+{
+	u8 *e;
 
 	memset(d.in, 0, sizeof(d.in));
 	wire_store(d.in, 2, 0x100);
@@ -67,7 +79,7 @@ static void segment_and_commands(void)
 	row(13, "shorter than a command can be", driver_ring(&d, 16) == (STATUS_NOT_DELIVERED | 7));
 	e = driver_entry(&d, 16, 16);
 	wire_store(e + 56, 4, 1u << 30);
-	row(14, "room that no answer has", driver_ring(&d, 16) == (STATUS_NOT_DELIVERED | 8));
+	row(14, "a response buffer longer than any response", driver_ring(&d, 16) == (STATUS_NOT_DELIVERED | 8));
 	e = driver_entry(&d, 1024, 16);
 	wire_store(e + 8, 8, driver_addr(AT_IN) + 8);
 	row(15, "a box that is not aligned", driver_ring(&d, 16) == (STATUS_NOT_DELIVERED | 5));
@@ -82,13 +94,18 @@ static void segment_and_commands(void)
 	row(18, "a list of boxes that ends in itself", driver_ring(&d, 16) == (STATUS_NOT_DELIVERED | 3));
 	driver_entry(&d, 16, CX_BYTES_query_hca_cap_out);
 	wire_store(d.c.mem + AT_OUT + 560, 8, 1ull << 60);
-	row(19, "no memory for the answer", driver_ring(&d, 16) == (STATUS_NOT_DELIVERED | 4));
+	row(19, "no memory for the response", driver_ring(&d, 16) == (STATUS_NOT_DELIVERED | 4));
 	driver_poke(&d, 0x10, 0xffffffff);
 	driver_poke(&d, 0x18, 0xffffffff);
 	row(20, "a queue where no memory is", driver_counter(&d, "undelivered_commands") == 8 + 32);
 	driver_poke(&d, 0x10, (u32)(driver_addr(AT_QUEUE) >> 32));
+}
 
-	row(21, "the driver begins", !driver_start(&d) && connectx_in_use(d.dev));
+static void create_objects(void)
+{
+	u32 cqn, key;
+
+	row(21, "the driver starts", !driver_start(&d) && connectx_in_use(d.dev));
 	memset(d.in, 0, sizeof(d.in));
 	cx_set(d.in, access_register_in, register_id, 0x5001);
 	wire_store(d.in + 20, 4, 1 << 16 | 1 << 2 | 1 << 1);
@@ -103,8 +120,8 @@ static void segment_and_commands(void)
 	cx_set(cx_ptr(d.in, create_cq_in, cq_context), cqc, c_eqn_or_apu_element, 31);
 	row(24, "a CQ of no event queue",
 	    driver_command(&d, 0x400, 0, driver_page(&d, CX_AT_create_cq_in_pas / 8, AT_CQ), 16) == CX_BAD_PARAM);
-	row(25, "a CQ larger than its pages", driver_cq(&d, 12, &eqn) == CX_BAD_PARAM);
-	row(26, "a CQ larger than any", driver_cq(&d, 31, &eqn) == CX_BAD_PARAM);
+	row(25, "a CQ larger than its pages", driver_cq(&d, 12, &cqn) == CX_BAD_PARAM);
+	row(26, "a CQ larger than any", driver_cq(&d, 31, &cqn) == CX_BAD_PARAM);
 	memset(d.in, 0, sizeof(d.in));
 	row(27, "a key of a million pages and more",
 	    driver_mkey(&d, 1, false, 0, 0, 100, &key) == CX_OK &&
@@ -116,7 +133,7 @@ static void segment_and_commands(void)
 	    driver_mkey(&d, 1, true, 0, 3 * 4096 + 1, 2, &key) == CX_BAD_PARAM);
 }
 
-/* A registration of two pieces that do not follow each other, by request 7 of @a; @b writes over the gap. */
+/* Registers two separate ranges by request 7 of @a; @b writes across the gap. */
 static void gaps(u32 a, u32 b)
 {
 	u32 key;
@@ -149,7 +166,7 @@ static void gaps(u32 a, u32 b)
 		    !memcmp(d.c.mem + AT_DATA + 0x5102, "dle", 3));
 }
 
-/* A header in the request and a payload in memory, as UCX sends them. */
+/* Sends inline bytes and a data segment in one request, as UCX does. */
 static void header(u32 b)
 {
 	u8 *s = driver_control(driver_wqe(&d, 1, 2), b, 2, CX_OP_WRITE, 64);
@@ -165,22 +182,25 @@ static void header(u32 b)
 	    sent(driver_poll(&d), CX_OP_WRITE, b, 2) && !memcmp(d.c.mem + AT_DATA + 0x6000, "twoneedle", 10));
 }
 
-static void data(void)
+/* Connects queue pairs @a and @b, with queues in pages 0 and 1. */
+static void connect_pair(u32 *a, u32 *b)
 {
-	u32 a, b, key;
-	const u8 *e;
-	u8 *w, *s;
-
-	row(30, "two queue pairs", !driver_qp(&d, CX_QP_RC, 0, 0, &a) && !driver_qp(&d, CX_QP_RC, 1, 0, &b));
-	row(31, "connected", !driver_connect(&d, a, b) && !driver_connect(&d, b, a));
+	row(30, "two queue pairs", !driver_qp(&d, CX_QP_RC, 0, 0, a) && !driver_qp(&d, CX_QP_RC, 1, 0, b));
+	row(31, "connected", !driver_connect(&d, *a, *b) && !driver_connect(&d, *b, *a));
 	memset(d.in, 0, sizeof(d.in));
-	cx_set(d.in, query_qp_in, qpn, a);
+	cx_set(d.in, query_qp_in, qpn, *a);
 	row(32, "QUERY_QP",
 	    !driver_command(&d, 0x50b, 0, 16, CX_BYTES_query_qp_out) &&
 		    cx_get(cx_ptr(d.out, query_qp_out, qpc), qpc, state) == 3 &&
-		    cx_get(cx_ptr(d.out, query_qp_out, qpc), qpc, remote_qpn) == b &&
+		    cx_get(cx_ptr(d.out, query_qp_out, qpc), qpc, remote_qpn) == *b &&
 		    cx_get(cx_ptr(d.out, query_qp_out, qpc), qpc, rre) &&
 		    cx_get(cx_ptr(cx_ptr(d.out, query_qp_out, qpc), qpc, primary_address_path), ads, rlid) == 1);
+}
+
+static void send_and_inline_write(u32 a, u32 b)
+{
+	const u8 *e;
+	u8 *w, *s;
 
 	driver_recv(&d, 1, 0, 256, driver_addr(AT_DATA + 4096));
 	memcpy(d.c.mem + AT_DATA, "needle", 7);
@@ -207,8 +227,14 @@ static void data(void)
 	row(37, "an inline RDMA write",
 	    sent(driver_poll(&d), CX_OP_WRITE, a, 1) && !memcmp(d.c.mem + AT_DATA + 8192, "thread", 6));
 	row(38, "no event: it is not armed", !driver_event(&d));
+}
 
-	/* Registration of a page by a memory key request, use of it by the peer, invalidation. */
+/* Registers a page by a memory key request of @a; @b writes to it; the key is invalidated. Returns the key. */
+static u32 register_page(u32 a, u32 b)
+{
+	u32 key;
+	u8 *w, *s;
+
 	memset(d.in, 0, sizeof(d.in));
 	row(39, "a key for registrations", !driver_mkey(&d, 1, false, 0, 0, 2, &key));
 	w = driver_wqe(&d, 0, 2);
@@ -245,8 +271,15 @@ static void data(void)
 	cx_set(w + 64, mkc, free, 1);
 	driver_posted(&d, 0, a, 7);
 	row(42, "invalidated", sent(driver_poll(&d), CX_OP_UMR, a, 5));
-	gaps(a, b);
-	header(b);
+	return key;
+}
+
+/* A WRITE of @b with the invalidated @key fails, and the queue pair enters ERR. */
+static void write_by_invalid_key(u32 b, u32 key)
+{
+	const u8 *e;
+	u8 *w, *s;
+
 	w = driver_wqe(&d, 1, 3);
 	s = driver_control(w, b, 3, CX_OP_WRITE, 48);
 	wire_store(s, 8, 0x5000 + 4);
@@ -264,6 +297,18 @@ static void data(void)
 		    cx_get(cx_ptr(d.out, query_qp_out, qpc), qpc, state) == 6);
 	driver_posted(&d, 1, b, 5);
 	row(45, "what is posted now is flushed", failed(driver_poll(&d), false, 0x05));
+}
+
+static void data(void)
+{
+	u32 a, b, key;
+
+	connect_pair(&a, &b);
+	send_and_inline_write(a, b);
+	key = register_page(a, b);
+	gaps(a, b);
+	header(b);
+	write_by_invalid_key(b, key);
 }
 
 static void shared_receive(void)
@@ -284,7 +329,7 @@ static void shared_receive(void)
 	row(51, "a queue pair with it",
 	    !driver_qp(&d, CX_QP_RC, 2, 0, &a) && !driver_qp(&d, CX_QP_RC, 3, srqn, &b) && !driver_connect(&d, a, b) &&
 		    !driver_connect(&d, b, a));
-	/* Entry 0, which names entry 2. */
+	/* Entry 0 is linked to entry 2. */
 	for (i = 0; i < 3; i += 2) {
 		w = d.c.mem + AT_WQ + 4 * 4096 + i * 64;
 		wire_store(w + 2, 2, i + 2);
@@ -326,7 +371,7 @@ static int xrcd_free(u32 xrcd)
 	return driver_command(&d, 0x80f, 0, 16, 16);
 }
 
-/* Polls to the next completion of a receive, or with @receive false of a request; NULL: none. */
+/* Polls until a completion of a receive, or if @receive is false, of a request; NULL: none. */
 static const u8 *xrc_poll(bool receive)
 {
 	const u8 *e;
@@ -388,7 +433,7 @@ static void xrc(void)
 	row(119, "and the SRQ, and the domain", !driver_command(&d, 0x701, 0, 16, 16) && !xrcd_free(xrcd));
 }
 
-/* RESET, and up to RTS again, with nothing posted. */
+/* Modifies the queue pair to RESET, and to RTS again, with empty queues. */
 static bool again(u32 n, u32 qpn, u32 peer)
 {
 	memset(d.in, 0, sizeof(d.in));
@@ -413,7 +458,7 @@ static void hostile_queues(void)
 	driver_poke(&d, d.uar * 4096ull + 0x40, 31u << 24);
 	driver_poke(&d, d.uar * 4096ull + 0x40, d.eqn << 24 | 0x800000);
 	client_write(&d.c, 0, d.uar * 4096ull + 0x801, 0, 3);
-	row(61, "doorbells of others' pages, of none, and odd ones", driver_counter(&d, "bad_doorbells") == bad + 6);
+	row(61, "doorbells of other pages, of no object, unaligned", driver_counter(&d, "bad_doorbells") == bad + 6);
 	w = driver_wqe(&d, 5, 0);
 	memset(w, 0xff, 1024);
 	driver_posted(&d, 5, a, 5);
@@ -431,7 +476,7 @@ static void hostile_queues(void)
 	driver_data(driver_control(w, a, 0, CX_OP_SEND, 32), 100, d.lkey ^ 1, driver_addr(AT_DATA));
 	driver_posted(&d, 5, a, 1);
 	row(68, "a key of another variant", failed(driver_poll(&d), false, 0x04));
-	/* A program's queue pair: it may not name physical pages, not even for a key of its own. */
+	/* A user queue pair must not register physical pages, not even for a key of its own. */
 	memset(d.in, 0, sizeof(d.in));
 	row(69, "a key", !driver_mkey(&d, 1, false, 0, 0, 2, &key));
 	row(70, "a program's queue pair", again(5, a, b));
@@ -445,7 +490,7 @@ static void hostile_queues(void)
 	cx_set(w + 64, mkc, len, 100);
 	driver_posted(&d, 5, a, 3);
 	row(71, "may not register physical pages", failed(driver_poll(&d), false, 0x02));
-	/* The CQ is not polled any more. */
+	/* The CQ is not polled from here on. */
 	row(72, "again", again(5, a, b));
 	while (driver_event(&d))
 		;
@@ -529,7 +574,7 @@ static void firmware_faults(void)
 	    nop() == -1 && client_call(&d.c, VFIO_CMD_DEVICE_RESET, NULL, 0) == 0 && !driver_objects(&d));
 	fault_remove(ft);
 	run_for(40 * NSEC_PER_MSEC);
-	row(95, "for good", e[63] & 1);
+	row(95, "permanently", e[63] & 1);
 	client_close(&d.c);
 	row(103, "the next driver", !driver_attach(&d) && !nop());
 	ft = arm("t command-timeout command=NOP count=1");
@@ -540,35 +585,35 @@ static void firmware_faults(void)
 	row(98, "the health buffer", driver_peek(&d, 0x23c) == 0x10 << 16 && driver_peek(&d, 0x238) == 1u << 31);
 	row(104, "by bytes", client_read(&d.c, 0, 0x23d, 1) == 0x10 && client_read(&d.c, 0, 0x238, 1) == 0x80);
 	fault_remove(ft);
-	row(99, "is well again", !driver_peek(&d, 0x23c) && !driver_peek(&d, 0x238));
+	row(99, "is cleared", !driver_peek(&d, 0x23c) && !driver_peek(&d, 0x238));
 	until = clock_read() + 300 * NSEC_PER_MSEC;
 	ft = arm("t health stopped for=300ms");
 	i = driver_peek(&d, 0x1010);
 	run_for(250 * NSEC_PER_MSEC);
-	row(100, "the counter stands", driver_peek(&d, 0x1010) == i || clock_read() > until);
+	row(100, "the counter stops", driver_peek(&d, 0x1010) == i || clock_read() > until);
 	run_for(100 * NSEC_PER_MSEC);
-	row(101, "and goes on", driver_peek(&d, 0x1010) > i);
+	row(101, "and continues", driver_peek(&d, 0x1010) > i);
 	fault_remove(ft);
-	row(102, "a driver begins again", !driver_start(&d));
+	row(102, "a driver starts again", !driver_start(&d));
 }
 
 static void end(void)
 {
-	row(80, "there is something", driver_objects(&d) > 8);
+	row(80, "there are objects", driver_objects(&d) > 8);
 	memset(d.in, 0, sizeof(d.in));
 	row(81, "a graceful end",
 	    !driver_command(&d, 0x103, 0, 16, 16) && !driver_objects(&d) && !connectx_in_use(d.dev));
-	row(87, "takes its capabilities with it", !d.port.attr.cap_mask);
-	row(82, "and a new begin", !driver_start(&d));
+	row(87, "clears its capabilities", !d.port.attr.cap_mask);
+	row(82, "and a restart", !driver_start(&d));
 	client_call(&d.c, VFIO_CMD_DEVICE_RESET, NULL, 0);
 	row(83, "a reset ends all", !driver_objects(&d) && !connectx_in_use(d.dev));
 	driver_poke(&d, 0x18, 1);
 	driver_poke64(&d, d.uar * 4096ull + 0x800, 0x100);
-	row(84, "doorbells of before mean nothing", !driver_objects(&d));
+	row(84, "earlier doorbells have no effect", !driver_objects(&d));
 	client_close(&d.c);
-	row(85, "the next guest begins", !driver_attach(&d) && !driver_start(&d));
+	row(85, "the next guest starts", !driver_attach(&d) && !driver_start(&d));
 	client_close(&d.c);
-	row(86, "a guest that is gone leaves nothing", !driver_objects(&d) && !connectx_in_use(d.dev));
+	row(86, "a disconnected guest leaves no objects", !driver_objects(&d) && !connectx_in_use(d.dev));
 }
 
 int main(void)
@@ -578,7 +623,10 @@ int main(void)
 		perror("connectx_test");
 		return 1;
 	}
-	segment_and_commands();
+	segment();
+	commands();
+	invalid_entries();
+	create_objects();
 	data();
 	shared_receive();
 	xrc();

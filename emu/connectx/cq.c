@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Completion queues: entries of 64 bytes (or the second half of 128), whose last bit tells the pass; arming by doorbells. */
+/*
+ * Completion queues: entries of 64 bytes (or the second half of 128) with an owner bit, which changes at each wrap;
+ * arming by doorbells.
+ */
 #include <errno.h>
 
 #include "emu/connectx/connectx_internal.h"
@@ -91,7 +94,7 @@ static enum cqe_opcode receive_opcode(const struct hca_cqe *c)
 	return c->flags & HCA_WC_WITH_INVALIDATE ? CQE_RECV_INVALIDATE : CQE_RECV;
 }
 
-/* The P_Key of a MAD, which the entries of QP1 have in the place of immediate data. */
+/* P_Key of a MAD: completions of QP1 have it instead of immediate data. */
 static u32 pkey_of(const struct connectx *d, const struct hca_cqe *c)
 {
 	const struct wire_port_attr *a = &hca_port(d->cfg.hca, d->cfg.port)->attr;
@@ -154,7 +157,7 @@ static void cq_flush(void *fe)
 
 const struct hca_cq_ops cx_cq_ops = { .complete = cq_complete, .flush = cq_flush };
 
-/* The user has looked at what was there up to an index, and wants an event for what is behind it. */
+/* Arms the CQ: the driver has polled up to an index, and requests an event for later completions. */
 void cx_cq_doorbell(struct connectx *d, u32 uar, u32 command, u32 cqn)
 {
 	struct cx_cq *cq = table_get(&d->verbs.cqs, cqn & INDEX);
@@ -245,7 +248,7 @@ int cx_query_cq(struct connectx *d, const struct cx_cmd *c)
 	return CX_OK;
 }
 
-/* The last entry of the old buffer tells the user to go on in the new one, at the next index. */
+/* The last entry of the old buffer is a resize CQE: the driver continues in the new buffer, at the next index. */
 static int cq_resize(struct connectx *d, struct cx_cq *cq, const struct cx_cmd *c)
 {
 	const u8 *ctx = cx_cptr(c->in, modify_cq_in, cq_context);
@@ -272,7 +275,7 @@ static int cq_resize(struct connectx *d, struct cx_cq *cq, const struct cx_cmd *
 	return CX_OK;
 }
 
-/* Moderation of events is a hint. */
+/* MODIFY_CQ. Event moderation has no effect. */
 int cx_modify_cq(struct connectx *d, const struct cx_cmd *c)
 {
 	struct cx_cq *cq = table_get(&d->verbs.cqs, (u32)cx_get(c->in, modify_cq_in, cqn));

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * The PCI function: its BAR with initialization segment, MSI-X table and user access regions (UARs), whose writes are doorbells; start,
- * stop and reset.
+ * The PCI function: its BAR with initialization segment, MSI-X table and user access regions (UARs), whose writes are
+ * doorbells; start, stop and reset.
  *
- * A driver is at work from INIT_HCA to TEARDOWN_HCA or a reset. Then all objects are destroyed, so that nothing is written to memory that
- * the guest uses for something else.
+ * A driver is active from INIT_HCA to TEARDOWN_HCA or a reset. Then all objects are destroyed, so that no writes reach
+ * memory that the guest reuses.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -20,7 +20,7 @@
 #define MSIX_TABLE       0x4000
 #define MSIX_PBA         0x5000
 #define UAR_PAGE         4096u
-#define VENDOR_CAP       24 /* bytes; what the driver reads there says that no dump of the adapter can be had */
+#define VENDOR_CAP       24 /* bytes; it reads as 0: the driver finds no support for dumps */
 
 #define STAY_NS (10 * NSEC_PER_USEC)
 
@@ -57,7 +57,7 @@ enum {
 	UAR_CQ = 0x20,
 	UAR_EQ_ARM = 0x40,
 	UAR_EQ = 0x48,
-	UAR_SEND = 0x800, /* two buffers, or four */
+	UAR_SEND = 0x800, /* two or four buffers */
 };
 
 const char *connectx_counter_name(u32 n)
@@ -80,7 +80,7 @@ u64 connectx_counter(const struct connectx *d, u32 n)
 	return n - CX_CTR_NUM < cx_command_total() ? d->command_count[n - CX_CTR_NUM] : 0;
 }
 
-/* The free-running clock of completion time stamps. */
+/* Free-running clock of completion time stamps. */
 u64 cx_clock(void)
 {
 	return clock_read() / 32 * (CX_CLOCK_KHZ / 31250);
@@ -99,8 +99,8 @@ static void doorbell(struct connectx *d, u32 uar, u32 off, u64 value)
 }
 
 /*
- * Send and CQ doorbells are of 8 bytes, which a driver of 32 bits writes in two halves. What else of a request is copied to a send
- * buffer is in the queue, too.
+ * Send and CQ doorbells have 8 bytes, which a 32-bit driver writes as two halves. Other bytes of a request in a send
+ * buffer (BlueFlame) are ignored: the queue has them, too.
  */
 static void uar_write(struct connectx *d, u64 at, const u8 *buf, u32 len)
 {
@@ -150,7 +150,7 @@ static u32 segment_read(struct connectx *d, u64 off)
 	case SEG_HEALTH_SEVERITY:
 		if (!cx_fault_health(d).rfr)
 			return 0;
-		/* The driver gives the adapter up from here on, as after cx_fatal(). */
+		/* After it has read RFR, the driver stops using the adapter, as after cx_fatal(). */
 		d->interface = INTERFACE_OFF;
 		loop_task_queue(d->loop, &d->stop_task);
 		return SEVERITY_RFR;
@@ -162,7 +162,7 @@ static u32 segment_read(struct connectx *d, u64 off)
 		t = cx_fault_health(d).now / (100 * NSEC_PER_MSEC);
 		return (u32)t & 0xffffff;
 	default:
-		return 0; /* SEG_INITIALIZING too: it is ready */
+		return 0; /* also SEG_INITIALIZING: ready */
 	}
 }
 
@@ -271,7 +271,7 @@ int cx_start(struct connectx *d)
 	loop_poller_add(d->loop, &d->poller);
 	if (d->cfg.present)
 		d->cfg.present(d->cfg.arg, true);
-	log_at(LOG_INFO, d->cfg.name, "a guest's driver is here");
+	log_at(LOG_INFO, d->cfg.name, "the guest's driver has started");
 	return 0;
 }
 
@@ -304,14 +304,14 @@ void cx_stop(struct connectx *d)
 }
 
 /*
- * The driver sees by the segment, and by an event, that the adapter has failed; INIT_HCA or a reset makes it whole. It will release its
- * objects without commands: none may write to their memory any more.
+ * Reports an internal error by the initialization segment; an event tells the driver to read it. INIT_HCA or a reset
+ * ends this state. The driver frees the memory of its objects without commands, so they are all destroyed.
  */
 void cx_fatal(struct connectx *d)
 {
 	d->fatal = true;
 	d->interface = INTERFACE_OFF;
-	loop_task_queue(d->loop, &d->stop_task); /* the event may have come from a list of contexts */
+	loop_task_queue(d->loop, &d->stop_task); /* later: the caller may iterate over contexts */
 }
 
 static void on_stop(struct loop_task *t, struct now now)
@@ -331,7 +331,7 @@ static void on_reset(void *dev)
 	d->fatal = false;
 }
 
-/* All mappings are looked up anew; requests and completions refer to guest memory by address. */
+/* Invalidates all cached pointers. Requests and completions refer to guest memory by address. */
 static void on_dma_unmap(void *dev, u64 iova, u64 len)
 {
 	((struct connectx *)dev)->map_epoch++;

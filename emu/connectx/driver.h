@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What a driver of the ConnectX does, for tests and hostile programs: it gives commands, creates objects and posts requests, in one
- * megabyte of memory. How it reaches the adapter is its includer's: struct driver with the members used here, driver_addr() of its
- * memory, driver_poke() and driver_poke64().
+ * A minimal driver of the ConnectX, for tests and hostile programs: issues commands, creates objects and posts
+ * requests, in one megabyte of memory. The includer defines the access to the adapter: struct driver with the members
+ * used here, driver_addr() of its memory, driver_poke() and driver_poke64().
  */
 #ifndef MUSLIN_CONNECTX_DRIVER_H
 #define MUSLIN_CONNECTX_DRIVER_H
@@ -15,8 +15,8 @@
 #define AT_OUT     0x12000u
 #define AT_EQ      0x30000u
 #define AT_CQ      0x32000u
-#define AT_WQ      0x40000u /* a page for each queue pair or SRQ */
-#define AT_RECORDS 0x50000u /* 64 bytes for each */
+#define AT_WQ      0x40000u /* one page per queue pair or SRQ */
+#define AT_RECORDS 0x50000u /* 64 bytes per queue */
 #define AT_DATA    0x60000u
 #define BOX        1024u
 #define BOX_DATA   512u
@@ -26,7 +26,7 @@
 #define LOG_SQ 4
 #define LOG_RQ 2
 
-#define STATUS_NOT_DELIVERED 0x100 /* and how */
+#define STATUS_NOT_DELIVERED 0x100 /* ORed with the delivery status */
 
 static inline void driver_boxes(struct driver *d, u32 at, u32 len, const u8 *data)
 {
@@ -44,7 +44,7 @@ static inline void driver_boxes(struct driver *d, u32 at, u32 len, const u8 *dat
 	}
 }
 
-/* Fills entry 0 of the queue by d->in. */
+/* Fills entry 0 of the command queue with d->in. */
 static inline u8 *driver_entry(struct driver *d, u32 in_len, u32 out_len)
 {
 	u8 *e = d->c.mem + AT_QUEUE;
@@ -63,7 +63,10 @@ static inline u8 *driver_entry(struct driver *d, u32 in_len, u32 out_len)
 	return e;
 }
 
-/* Rings, and takes the output. The status, or how the entry was not delivered; -1: it still belongs to the adapter. */
+/*
+ * Rings the command doorbell and reads the output. Returns the status, or the delivery status; -1: the adapter still
+ * owns the entry.
+ */
 static inline int driver_ring(struct driver *d, u32 out_len)
 {
 	const u8 *e = d->c.mem + AT_QUEUE;
@@ -88,7 +91,7 @@ static inline int driver_command(struct driver *d, u16 op, u16 modifier, u32 in_
 	return driver_ring(d, out_len);
 }
 
-/* A page of a queue at the end of the command; its length. */
+/* Appends the address of a queue's page to a command; returns the command's length. */
 static inline u32 driver_page(struct driver *d, u32 at, u32 page)
 {
 	wire_store(d->in + at, 8, driver_addr(page));
@@ -111,7 +114,7 @@ static inline int driver_cq(struct driver *d, u32 log_size, u32 *cqn)
 	return status;
 }
 
-/* A key; entries are to be in d->in behind the context. */
+/* Creates a memory key; its entries must be in d->in after the context. */
 static inline int driver_mkey(struct driver *d, u32 mode, bool ready, u64 base, u64 len, u32 entries, u32 *key)
 {
 	u8 *mkc = cx_ptr(d->in, create_mkey_in, memory_key_mkey_entry);
@@ -137,7 +140,7 @@ static inline int driver_mkey(struct driver *d, u32 mode, bool ready, u64 base, 
 	return status;
 }
 
-/* Up to the objects that the others need. */
+/* Initializes the HCA and creates the objects that others need. */
 static inline int driver_start(struct driver *d)
 {
 	u8 *ctx = cx_ptr(d->in, create_eq_in, eq_context_entry);
@@ -166,8 +169,8 @@ static inline int driver_start(struct driver *d)
 }
 
 /*
- * A queue pair, in RESET, whose queues are in page @n: 4 receives of up to 4 SGEs, 16 blocks of sends. @srqn: of XRC, the domain of a
- * target; 0: an initiator, whose sends begin the page.
+ * Creates a queue pair with its queues in page @n: 4 receives of up to 4 SGEs, 16 send blocks. @srqn: for XRC, the
+ * domain of a target; 0: an initiator, whose send queue begins the page.
  */
 static inline int driver_qp(struct driver *d, u32 service, u32 n, u32 srqn, u32 *qpn)
 {
@@ -203,7 +206,7 @@ static inline int driver_modify(struct driver *d, u16 op, u32 qpn, u32 optional)
 	return driver_command(d, op, 0, CX_BYTES_rst2init_qp_in, 16);
 }
 
-/* Brings it to RTS, connected to @peer of the same port. */
+/* Modifies it to RTS, connected to @peer of the same port. */
 static inline int driver_connect(struct driver *d, u32 qpn, u32 peer)
 {
 	u8 *qpc = cx_ptr(d->in, rst2init_qp_in, qpc), *path = cx_ptr(qpc, qpc, primary_address_path);
@@ -226,13 +229,13 @@ static inline int driver_connect(struct driver *d, u32 qpn, u32 peer)
 	return status | driver_modify(d, 0x504, qpn, 0);
 }
 
-/* The @index'th block of the send queue of the queue pair in page @n. */
+/* Send block @index of the queue pair in page @n. */
 static inline u8 *driver_wqe(struct driver *d, u32 n, u32 index)
 {
 	return d->c.mem + AT_WQ + n * 4096 + (64u << LOG_RQ) + index % (1u << LOG_SQ) * 64;
 }
 
-/* Control segment of a request of @bytes that wants a completion. */
+/* Writes the control segment of a signaled request of @bytes. */
 static inline u8 *driver_control(u8 *wqe, u32 qpn, u32 index, u8 op, u32 bytes)
 {
 	wire_store(wqe, 4, index << 8 | op);
@@ -249,7 +252,7 @@ static inline u8 *driver_data(u8 *seg, u32 bytes, u32 lkey, u64 addr)
 	return seg + 16;
 }
 
-/* The send queue goes up to @index; the doorbell. */
+/* Rings the doorbell for send requests up to @index. */
 static inline void driver_posted(struct driver *d, u32 n, u32 qpn, u32 index)
 {
 	wire_store(d->c.mem + AT_RECORDS + 64 + n * 64 + 4, 4, index);
@@ -265,7 +268,7 @@ static inline void driver_recv(struct driver *d, u32 n, u32 index, u32 bytes, u6
 	wire_store(d->c.mem + AT_RECORDS + 64 + n * 64, 4, index + 1);
 }
 
-/* The next completion, or NULL; it counts as consumed. */
+/* Consumes the next completion; NULL: none. */
 static inline const u8 *driver_poll(struct driver *d)
 {
 	const u8 *e = d->c.mem + AT_CQ + d->cqe % (1u << LOG_CQ) * 64;
@@ -277,7 +280,7 @@ static inline const u8 *driver_poll(struct driver *d)
 	return e;
 }
 
-/* The next event, or NULL. */
+/* Consumes the next event; NULL: none. */
 static inline const u8 *driver_event(struct driver *d)
 {
 	const u8 *e = d->c.mem + AT_EQ + d->eqe % (1u << LOG_EQ) * 64;

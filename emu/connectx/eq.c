@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Event queues: completion events of CQs, asynchronous events, ends of commands. An entry of 64 bytes; its last bit tells the pass. */
+/*
+ * Event queues: completion events of CQs, asynchronous events, and completions of commands. Entries of 64 bytes with an
+ * owner bit, which changes at each wrap.
+ */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -8,7 +11,7 @@
 #define ENTRY    64u
 #define DATA_AT  32
 #define INDEX    0xffffffu
-#define EVENT_QP 0 /* a kind of queue */
+#define EVENT_QP 0 /* type of queue in an event */
 
 enum port_change {
 	PORT_DOWN = 1,
@@ -87,7 +90,7 @@ static void eq_catch_up(struct connectx *d, struct cx_eq *eq)
 	}
 }
 
-/* The driver has consumed entries, and perhaps wants an interrupt for the next. */
+/* EQ doorbell: the driver has consumed entries, and with @arm requests an interrupt for the next one. */
 void cx_eq_doorbell(struct connectx *d, u32 uar, u32 value, bool arm)
 {
 	struct cx_eq *eq = value >> 24 < CX_EQS ? d->eq[value >> 24] : NULL;
@@ -134,10 +137,11 @@ void cx_event_command(struct connectx *d, struct cx_eq *eq, u32 vector)
 	event_put(d, eq, &e);
 }
 
-/* How an event of the HCA is told. */
+/* Types of the HCA's events. */
 static const struct {
 	u8 type, subtype;
 } events[] = {
+	/* There is no event for a new SM; for this one the driver reads the SM's LID, too. */
 	[HCA_EVENT_CQ_ERR] = { CX_EVENT_CQ_ERROR },
 	[HCA_EVENT_QP_FATAL] = { CX_EVENT_WQ_CATASTROPHIC },
 	[HCA_EVENT_QP_REQ_ERR] = { CX_EVENT_WQ_INVALID_REQUEST },
@@ -151,8 +155,7 @@ static const struct {
 	[HCA_EVENT_PORT_ERR] = { CX_EVENT_PORT_CHANGE, PORT_DOWN },
 	[HCA_EVENT_LID_CHANGE] = { CX_EVENT_PORT_CHANGE, PORT_LID },
 	[HCA_EVENT_PKEY_CHANGE] = { CX_EVENT_PORT_CHANGE, PORT_PKEY },
-	[HCA_EVENT_SM_CHANGE] = { CX_EVENT_PORT_CHANGE,
-				  PORT_LID }, /* it has none of its own; this one has the SM looked up, too */
+	[HCA_EVENT_SM_CHANGE] = { CX_EVENT_PORT_CHANGE, PORT_LID },
 	[HCA_EVENT_SRQ_ERR] = { CX_EVENT_SRQ_CATASTROPHIC },
 	[HCA_EVENT_SRQ_LIMIT_REACHED] = { CX_EVENT_SRQ_LIMIT },
 	[HCA_EVENT_QP_LAST_WQE_REACHED] = { CX_EVENT_LAST_WQE },

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * The adapter's firmware as a target of the fault engine: commands that fail, are late or never end, and the health buffer that the
- * driver polls.
+ * The adapter's firmware as a target of the fault engine: commands that fail, are delayed or time out, and the health
+ * buffer that the driver polls.
  */
 #include <errno.h>
 
@@ -17,9 +17,9 @@ enum firmware_key {
 };
 
 struct firmware_fault {
-	struct fault ft; /* the first */
-	u64 since;       /* it is applied, by the adapter's clock */
-	u16 op;          /* 0: of any command */
+	struct fault ft; /* must be first */
+	u64 since;       /* time of activation */
+	u16 op;          /* 0: any command */
 	u8 status, syndrome;
 	bool rfr, stopped;
 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * For tests: a ConnectX of an HCA whose only port leads back to itself, and a driver that gives it commands, with one megabyte of
- * memory. It has an event queue, a completion queue, a protection domain and a key of all memory.
+ * For tests: a ConnectX of an HCA whose only port is looped back, and its driver, with one megabyte of memory. The
+ * driver has an event queue, a completion queue, a protection domain and a memory key of all memory.
  */
 #ifndef MUSLIN_CONNECTX_FIXTURE_H
 #define MUSLIN_CONNECTX_FIXTURE_H
@@ -13,7 +13,7 @@
 struct driver {
 	struct loop *loop;
 	struct wire_port port;
-	struct list back; /* packets that come back */
+	struct list back; /* packets to loop back */
 	struct loop_task task;
 	struct hca *hca;
 	struct mad_port *mad;
@@ -23,9 +23,9 @@ struct driver {
 	struct client c;
 	u8 in[8192], out[8192]; /* of the last command */
 	u16 lid;
-	bool privileged; /* its queue pairs may use the reserved key, of all memory */
+	bool privileged; /* its queue pairs may use the reserved L_Key, of all memory */
 	u32 eqn, cqn, pdn, uar, lkey;
-	u32 eqe, cqe; /* next to look at */
+	u32 eqe, cqe; /* index of the next entry */
 };
 
 static inline int driver_send(struct wire_port *port, struct wire_packet *p)
@@ -106,7 +106,7 @@ static inline u64 driver_addr(u32 at)
 	return CLIENT_IOVA + at;
 }
 
-/* Writes of the CPU are little endian; the adapter's numbers are big endian. */
+/* The CPU writes little endian; the adapter's numbers are big endian. */
 static inline void driver_poke(struct driver *d, u64 off, u32 v)
 {
 	client_write(&d->c, 0, off, htobe32(v), 4);

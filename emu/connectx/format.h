@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The adapter's formats: commands, contexts and capabilities as tables of fields, by the names that the kernel's mlx5_ifc.h has. Bits count
- * from the most significant one of the first byte, numbers are big endian.
+ * The adapter's formats: commands, contexts and capabilities as tables of fields, with the names of the kernel's
+ * mlx5_ifc.h. Bits count from the most significant one of the first byte; numbers are big endian.
  */
 #ifndef MUSLIN_CONNECTX_FORMAT_H
 #define MUSLIN_CONNECTX_FORMAT_H
@@ -294,7 +294,7 @@ enum {
 
 #define CX_CLOCK_KHZ 156250
 
-/* Services of queue pairs. */
+/* Service types of queue pairs. */
 enum {
 	CX_QP_RC = 0,
 	CX_QP_UC = 1,
@@ -305,14 +305,14 @@ enum {
 	CX_QP_UMR = 0xc,
 };
 
-/* Numbers of queue pairs that the HCA does not know. */
+/* QPNs of queue pairs that the HCA does not know. */
 enum {
 	CX_QPN_SMI = 2,
 	CX_QPN_GSI = 3,
-	CX_QPN_UMR = 4, /* and behind it */
+	CX_QPN_UMR = 4, /* the first of several */
 };
 
-/* Operations of send requests. */
+/* Opcodes of send requests. */
 enum {
 	CX_OP_NOP = 0x00,
 	CX_OP_SEND_INVAL = 0x01,
@@ -327,7 +327,7 @@ enum {
 	CX_OP_UMR = 0x25,
 };
 
-/* Types of events. */
+/* Event types. */
 enum {
 	CX_EVENT_COMP = 0x00,
 	CX_EVENT_PATH_MIG = 0x01,

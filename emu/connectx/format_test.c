@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* The tables of fields against the kernel's own header, where the kernel's headers are installed: places, widths and sizes. */
+/* Compares offsets and widths of fields and sizes with the kernel's mlx5_ifc.h, if it is installed. */
 #include "emu/connectx/format.h"
 
 #include <stdio.h>
@@ -15,8 +15,8 @@
 	}
 #include <mlx5_ifc.h>
 
-/* There each bit is a byte. */
-/* A later kernel may have widened a field by bits that were reserved. */
+/* In mlx5_ifc.h each bit of a field is a u8. */
+/* A later kernel may have widened a field into reserved bits before it. */
 #define FIELD(format, field, bit, width)                                                           \
 	row_of(#format, #field,                                                                    \
 	       offsetof(struct mlx5_ifc_##format##_bits, field) <= (bit) &&                        \

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Memory keys: created by commands, and defined anew by memory key requests ("UMR"). Such a request has a control segment, a part of a
- * memory key context with a mask of what of it counts, and entries, inline or in memory: pages, or ranges of other keys.
+ * Memory keys: created by commands, and modified by memory key requests (UMR). A UMR has a control segment, a memory
+ * key context with a mask of the fields to set, and entries, inline or in memory: pages, or ranges of other keys (KLM).
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -9,9 +9,9 @@
 #include "emu/connectx/connectx_internal.h"
 
 #define PAGE_SHIFT_MIN 12
-#define PAGE_MASK      (~((1ull << PAGE_SHIFT_MIN) - 1)) /* the bits below tell rights that nothing here looks at */
+#define PAGE_MASK      (~((1ull << PAGE_SHIFT_MIN) - 1)) /* the lower bits are rights, which are ignored */
 #define OCTOWORD       16u
-#define CHUNK          4096u /* bytes of entries that are read at once */
+#define CHUNK          4096u /* bytes of entries per read */
 
 enum access_mode {
 	MODE_PHYSICAL = 0,
@@ -79,7 +79,10 @@ static u32 page_shift_of(const u8 *mkc)
 
 /* ---- entries ---- */
 
-/* Those at @raw, in the adapter's form. How many ranges there are: those without bytes at the end only fill the list up. */
+/*
+ * Convert @n entries from the adapter's format. ranges_in() returns the number of ranges: an empty one and those after
+ * it are padding.
+ */
 static void pages_in(u64 *page, const u8 *raw, u32 n)
 {
 	u32 i;
@@ -104,7 +107,7 @@ static u32 ranges_in(struct hca_sge *range, const u8 *raw, u32 n)
 	return i;
 }
 
-/* Sets @bytes of entries that begin with number @first; more than the key has room for fill the list up. */
+/* Sets @bytes of entries from number @first on; those beyond the key's size are padding. */
 static int entries_set(struct connectx *d, u32 key, const struct hca_mkey *m, u32 first, const u8 *raw, u32 bytes)
 {
 	static union {
@@ -126,7 +129,7 @@ static int entries_set(struct connectx *d, u32 key, const struct hca_mkey *m, u3
 	return n ? hca_mkey_set_ranges(d->verbs.ctx, key, first, e.range, n) : 0;
 }
 
-/* The HCA allocates a key's pages with the first that is set, or when it becomes valid. */
+/* Makes the HCA allocate the key's page list before it becomes valid, within the guest's limit. */
 static int mkey_reserve(struct connectx *d, u32 key, const struct hca_mkey *m)
 {
 	static const u64 none;
@@ -232,7 +235,7 @@ int cx_query_mkey(struct connectx *d, const struct cx_cmd *c)
 	return CX_OK;
 }
 
-/* ---- requests ---- */
+/* ---- memory key requests ---- */
 
 struct umr {
 	u32 key;
@@ -272,7 +275,9 @@ static int umr_parse(const u8 *wqe, u32 len, struct umr *u)
 	return 0;
 }
 
-/* Entries in memory lie under a key of all memory, which only the guest's kernel has. @pdn: whose it must be; 0: anybody's. */
+/*
+ * Entries in memory need a key of all memory, which only the guest's kernel has. @pdn: its protection domain; 0: any.
+ */
 static int umr_data_ok(struct connectx *d, const struct umr *u, u32 pdn)
 {
 	struct hca_mkey m;
@@ -301,7 +306,7 @@ int cx_umr_decode(struct cx_qp *qp, const u8 *wqe, u32 len, struct hca_send_wr *
 		wr->rkey = u.key;
 		return 1;
 	}
-	/* Physical pages are the kernel's to name; what is not all of a new definition, only the driver's own queue pair may set. */
+	/* Only the kernel may register physical pages. Only the driver's UMR queue pair may change a key partially. */
 	if (hca_mkey_query(d->verbs.ctx, u.key, &m) || m.kind == HCA_MKEY_LINEAR || u.mask & MASK_PD ||
 	    (m.kind == HCA_MKEY_PAGES && !qp->privileged) || u.first || u.bytes > sizeof(raw) || !u.bytes ||
 	    (u.mask & (MASK_LEN | MASK_START | MASK_FREE)) != (MASK_LEN | MASK_START | MASK_FREE) ||

@@ -5,7 +5,7 @@
 
 #include "emu/connectx/connectx_internal.h"
 
-#define QPN_TABLE 0x1ffff /* the HCA's numbers lie within a range of this size */
+#define QPN_TABLE 0x1ffff /* the HCA's QPNs are within a range of this size */
 
 enum {
 	RQ_OWN = 0,
@@ -47,7 +47,7 @@ static u32 recv_sges(const u8 *qpc)
 	return min(n, (u32)HCA_MAX_SGE);
 }
 
-/* The receive queue, then the send queue, in one buffer. */
+/* Maps the receive queue and the send queue, which are consecutive in one buffer. */
 static int queues_make(struct connectx *d, struct cx_qp *qp, const struct cx_cmd *c)
 {
 	const u8 *qpc = cx_cptr(c->in, create_qp_in, qpc);
@@ -91,7 +91,7 @@ static void qp_fini(struct verbs_qp *base)
 	cx_qp_release(cx_of(base->verbs), cx_qp_of(base));
 }
 
-/* A queue pair that only carries out memory key requests, for the driver itself. */
+/* Creates a UMR queue pair, which only executes the driver's memory key requests. */
 static int umr_qp_create(struct connectx *d, const struct cx_cmd *c, struct cx_qp **out)
 {
 	const u8 *qpc = cx_cptr(c->in, create_qp_in, qpc);
@@ -157,7 +157,7 @@ static int verbs_create(struct connectx *d, const struct cx_cmd *c, struct cx_qp
 		.send_cq = (u32)cx_get(qpc, qpc, cqn_snd),
 		.recv_cq = (u32)cx_get(qpc, qpc, cqn_rcv),
 		.srq = (u32)cx_get(qpc, qpc, srqn_rmpn_xrqn),
-		.has_srq = rq_type == RQ_SHARED && !xrc, /* an XRC queue pair names one that it does not use */
+		.has_srq = rq_type == RQ_SHARED && !xrc, /* for XRC the field is ignored */
 	};
 	struct hca_qp_init init = {
 		.type = (enum hca_qp_type)type,
@@ -224,11 +224,13 @@ int cx_destroy_qp(struct connectx *d, const struct cx_cmd *c)
 
 #define CONNECTED (HCA_QP_AV | HCA_QP_PATH_MTU | HCA_QP_DEST_QPN | HCA_QP_RQ_PSN)
 
-/* What each command sets besides what its mask of optional parameters says: of RC and XRC, UC, and the datagram services. */
+/*
+ * Attributes that each command sets besides its optional parameters: for RC and XRC, for UC, for the datagram services.
+ */
 static const struct {
 	u16 op;
 	u8 to;
-	bool context; /* the command has one */
+	bool context; /* the command has a QP context */
 	u32 rc, uc, ud;
 } transitions[] = {
 	{ 0x502, HCA_QPS_INIT, true, HCA_QP_PKEY_INDEX | HCA_QP_PORT | HCA_QP_ACCESS_FLAGS,
@@ -246,7 +248,7 @@ static const struct {
 	{ 0x50a, HCA_QPS_RESET, false, 0, 0, 0 },
 };
 
-/* By bit of the mask of optional parameters. */
+/* Attributes by bit of the mask of optional parameters. */
 static const u32 optional[] = {
 	[0] = HCA_QP_ALT_PATH,
 	[1] = HCA_QP_ACCESS_FLAGS,
@@ -274,7 +276,7 @@ static u32 optional_mask(u32 bits)
 	return mask;
 }
 
-/* What the driver says of a queue pair only when it initialises it. */
+/* Takes the parameters that only RST2INIT sets. */
 static int qp_initialise(struct connectx *d, struct cx_qp *qp, const u8 *qpc)
 {
 	qp->privileged = cx_get(qpc, qpc, rlky);
@@ -338,7 +340,7 @@ int cx_query_qp(struct connectx *d, const struct cx_cmd *c)
 
 /* ---- multicast groups ---- */
 
-/* The MLID is not the adapter's concern: groups are told apart by GID. */
+/* The commands have no MLID: the HCA distinguishes groups by MGID. */
 static int mcast(struct connectx *d, const struct cx_cmd *c,
 		 int (*fn)(struct hca_ctx *ctx, u32 qpn, const struct wire_gid *mgid, u16 mlid))
 {

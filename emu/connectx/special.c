@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Queue pairs that the HCA does not know. QP0 and QP1: the MAD layer is in the guest's kernel, so these transfer single MADs between its
- * rings and the port; MADs for agents in the daemon are dispatched to them. And those that carry out memory key requests.
+ * Queue pairs that the HCA does not know. QP0 and QP1: the MAD layer is in the guest's kernel, so these transfer single
+ * MADs between its rings and the port; MADs for agents in the daemon are dispatched to them. UMR queue pairs execute
+ * memory key requests.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -52,7 +53,7 @@ static u8 send_mad(struct cx_qp *qp, const struct hca_send_wr *wr)
 	return mad_port_send_raw(d->cfg.mad, qpn, mad, &to) ? HCA_WC_LOC_QP_OP_ERR : HCA_WC_SUCCESS;
 }
 
-/* The next request is carried out, or flushed. False: there is none. */
+/* Executes or flushes the next request. False: none left. */
 static bool send_next(struct cx_qp *qp)
 {
 	static u8 wqe[CX_WQE_BB * (CX_WQE_BBS + 1)] __attribute__((aligned(8)));
@@ -112,7 +113,7 @@ static void flush_recvs(struct cx_qp *qp)
 	special_flush(qp->qp.recv_cq);
 }
 
-/* A MAD came that no agent of the daemon takes. */
+/* A MAD for which the daemon has no agent. */
 static void special_receive(void *ctx, const u8 *mad, const struct mad_addr *from)
 {
 	struct cx_qp *qp = ctx;
@@ -168,7 +169,7 @@ static void special_destroy(struct verbs_qp *base)
 	d->own[base->qpn] = NULL;
 }
 
-/* The end of one, whichever it is, when the driver or its device goes. */
+/* Destroys a special queue pair, by command or when the driver stops. */
 void cx_special_end(struct cx_qp *qp)
 {
 	struct connectx *d = cx_of(qp->qp.verbs);
@@ -227,8 +228,8 @@ const struct verbs_special_ops cx_special_ops = {
 };
 
 /*
- * The function calls its port 1, whichever it is of the host's: so do the driver's MADs about a port, and their answers. Directed-route
- * SMPs are not the driver's own: the ports in them are the node's.
+ * Translates the port number in a MAD: the function's port is 1, whatever its number at the host, and the driver's MADs
+ * and their responses use that. Directed-route SMPs are not translated: their port numbers are the node's.
  */
 static void mad_set_port(u8 *mad, u8 from, u8 to)
 {
@@ -249,7 +250,7 @@ static void mad_set_port(u8 *mad, u8 from, u8 to)
 	}
 }
 
-/* The port's own agents answer, as the adapter's firmware does. */
+/* MAD_IFC: the port's agents process the MAD, as the adapter's firmware does. */
 int cx_mad_ifc(struct connectx *d, const struct cx_cmd *c)
 {
 	u8 *mad = cx_ptr(c->out, mad_ifc_out, response_mad_packet);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Shared receive queues: linked entries in a buffer, each naming the next one. */
+/* Shared receive queues: linked entries in a buffer; each has the index of the next one. */
 #include <errno.h>
 
 #include "emu/connectx/connectx_internal.h"
@@ -46,11 +46,11 @@ void cx_srq_fini(struct verbs_srq *base)
 	cx_buf_destroy(cx_of(base->verbs), &container_of(base, struct cx_srq, srq)->buf);
 }
 
-/* Each one of the drivers has an XRC domain and a CQ, which only XRC target queue pairs go by. */
+/* Every SRQ of the driver has an XRC domain and a CQ; only XRC target queue pairs use them. */
 int cx_create_srq(struct connectx *d, const struct cx_cmd *c)
 {
 	const u8 *ctx = cx_cptr(c->in, create_srq_in, srq_context_entry);
-	/* An entry begins with 16 bytes that link it. */
+	/* The first 16 bytes of an entry are its link. */
 	const struct verbs_cq *cq = table_get(&d->verbs.cqs, (u32)cx_get(ctx, srqc, cqn));
 	u32 room = BIT(cx_get(ctx, srqc, log_rq_stride)) - 1, sges = min(room, (u32)HCA_MAX_SGE);
 	struct hca_srq_attr attr = {

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Work queue entries. A send request takes blocks of 64 bytes: a control segment, then segments by operation and service. A receive
- * request is a list of data segments. Each is copied once before it is looked at.
+ * Work queue entries. A send request has blocks of 64 bytes: a control segment, then segments by opcode and service. A
+ * receive request is a list of data segments. Each is copied once before it is parsed.
  */
 #include <errno.h>
 #include <stdlib.h>
 
 #include "emu/connectx/connectx_internal.h"
 
-#define DS           16u /* bytes: the unit of a request's size */
+#define DS           16u /* bytes: unit of a request's size */
 #define INVALID_LKEY 0x100u
 #define INLINE       BIT(31)
 #define INLINE_MASK  0x3ffu
@@ -19,7 +19,7 @@ struct control_seg {
 	__be32 opcode_index; /* modifier 31:24, index 23:8, operation 7:0 */
 	__be32 qpn_size;     /* size 5:0 */
 	u8 signature, reserved[2], flags;
-	__be32 imm; /* or key, by operation */
+	__be32 imm; /* or key, by opcode */
 };
 static_assert(sizeof(struct control_seg) == DS, "a control segment");
 
@@ -54,7 +54,7 @@ struct datagram_seg {
 	u8 dgid[16];
 };
 static_assert(sizeof(struct datagram_seg) == 48, "an address vector");
-/* Behind it of a queue pair with offloads: padding, then this. */
+/* With offloads, the address vector is followed by padding, then this segment. */
 struct offload_seg {
 	u8 reserved[4], checksums, reserved2;
 	__be16 mss;
@@ -65,7 +65,7 @@ struct offload_seg {
 static_assert(sizeof(struct offload_seg) == DS, "an Ethernet segment");
 #define CHECKSUMS (BIT(6) | BIT(7))
 
-/* What operations of the adapter are. */
+/* Work requests of the HCA by opcode of the adapter. */
 static const struct {
 	u8 opcode;
 	bool valid, imm, remote, atomic;
@@ -83,7 +83,7 @@ static const struct {
 	[CX_OP_UMR] = { HCA_WR_REG_MR, true },
 };
 
-/* A request that was copied, and how much of it has been looked at. */
+/* Position in a copied request. */
 struct cursor {
 	const u8 *at;
 	u32 left;
@@ -114,7 +114,7 @@ int cx_sq_take(struct cx_qp *qp, u8 *wqe, u16 *index)
 	*index = qp->sq_next;
 	if (posted > mask + 1 ||
 	    cx_buf_read(d, &qp->buf, qp->sq_offset + (qp->sq_next & mask) * CX_WQE_BB, wqe, CX_WQE_BB)) {
-		qp->sq_next = (u16)producer; /* nothing in between can be told apart */
+		qp->sq_next = (u16)producer; /* the requests up to there cannot be separated */
 		return -EINVAL;
 	}
 	size = (wqe[7] & 0x3fu) * DS;
@@ -179,7 +179,7 @@ static int decode_offload(const struct cx_qp *qp, struct cursor *c, u8 op, struc
 	rest = len > sizeof(s->header) ? (len - (u32)sizeof(s->header) + DS - 1) / DS * DS : 0;
 	if (len < sizeof(s->header) || len > HCA_MAX_INLINE || rest > c->left || !s->mss)
 		return -EINVAL;
-	memcpy(wr->inline_data, s->header, len); /* they go on behind the segment */
+	memcpy(wr->inline_data, s->header, len); /* they continue after the segment */
 	take(c, rest);
 	wr->lso_mss = be16_to_cpu(s->mss);
 	wr->lso_hdr_len = (u16)len;

@@ -95,12 +95,12 @@ json_t *ctl_call(int sock, const json_t *req, int fd, char *err, size_t err_len)
 	n = strlen(text);
 	text[n] = '\n'; /* replaces the NUL: the length is passed separately */
 	if (send_line(sock, text, n + 1, fd) || !(line = read_line(sock))) {
-		snprintf(err, err_len, "the daemon has gone (see `muslin log`)");
+		snprintf(err, err_len, "the daemon has closed the connection (see `muslin log`)");
 		goto out;
 	}
 	answer = json_loads(line, 0, &je);
 	if (!answer) {
-		snprintf(err, err_len, "the daemon's answer is no JSON: %s", je.text);
+		snprintf(err, err_len, "invalid JSON in the daemon's response: %s", je.text);
 		goto out;
 	}
 	if (json_is_true(json_object_get(answer, "ok")))

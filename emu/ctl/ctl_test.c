@@ -161,8 +161,8 @@ static void test_slow_client(void)
 		loop_run_idle(f.loop, 0);
 	}
 	n = read(f.sock, buf, sizeof(buf));
-	row(101, "a large answer arrives piece by piece", got > (4u << 20));
-	row(102, "the next request is answered after it", (n > 0 && buf[n - 1] == '\n') || strstr(tail, "false"));
+	row(101, "a large response is sent in parts", got > (4u << 20));
+	row(102, "the response to the next request follows", (n > 0 && buf[n - 1] == '\n') || strstr(tail, "false"));
 	teardown(&f);
 }
 
@@ -178,9 +178,9 @@ static void test_close(void)
 	row(103, "no close before the close", closed == 0);
 	shutdown(f.sock, SHUT_WR);
 	loop_run_idle(f.loop, 0);
-	row(104, "the client's end is told", closed == 1);
+	row(104, "a disconnect is reported", closed == 1);
 	teardown(&f);
-	row(105, "and told once", closed == 1);
+	row(105, "and reported once", closed == 1);
 }
 
 static struct fixture *flooded;
@@ -213,14 +213,14 @@ static void test_budget(void)
 		abort();
 	loop_fd_add(f.loop, &other, EPOLLIN);
 	loop_run_idle(f.loop, 0);
-	row(108, "others have their turn", seen_answers <= 2 * CTL_LINES_TURN);
+	row(108, "others are not starved", seen_answers <= 2 * CTL_LINES_TURN);
 	for (turns = 0; turns < 100000 && got < sizeof(lines); turns++) {
 		n = recv(f.sock, buf, sizeof(buf), MSG_DONTWAIT);
 		for (i = 0; i < n; i++)
 			got += buf[i] == '\n';
 		loop_run_idle(f.loop, 0);
 	}
-	row(109, "and all requests have their answers", got == sizeof(lines));
+	row(109, "and all requests have responses", got == sizeof(lines));
 	close(other.fd);
 	teardown(&f);
 }

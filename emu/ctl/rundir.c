@@ -46,8 +46,7 @@ static int base_check(const struct rundir *r, char *err, size_t err_len)
 	}
 	if (!S_ISDIR(st.st_mode) || st.st_uid != geteuid() || st.st_mode & 077) {
 		snprintf(err, err_len,
-			 "%s: is no folder that belongs to you alone (mode 0700); remove it or set MUSLIN_RUNDIR",
-			 r->base);
+			 "%s: is not a directory of yours alone (mode 0700); remove it or set MUSLIN_RUNDIR", r->base);
 		return -EPERM;
 	}
 	return 0;

@@ -106,7 +106,7 @@ static bool answer_line(struct ctl_client *c, const char *line, size_t len)
 	if (req)
 		result = run_command(c, req);
 	else
-		result = ctl_error(c, "no JSON: %s (column %d)", je.text, je.column);
+		result = ctl_error(c, "invalid JSON: %s (column %d)", je.text, je.column);
 	json_decref(req);
 	passed_close(c->passed, c->pid);
 	c->passed = -1;
@@ -252,7 +252,7 @@ static void on_listen(struct loop_fd *w, u32 events, struct now now)
 	int fd = accept_next(&s->accept, SOCK_NONBLOCK);
 
 	if (fd == -EMFILE || fd == -ENFILE || (fd >= 0 && ctl_server_attach(s, fd)))
-		log_at(LOG_WARN, "control", "a connection was refused: there are %u", s->count);
+		log_at(LOG_WARN, "control", "a connection was refused: the limit is %u", s->count);
 }
 
 static int start_listening(struct ctl_server *s, const char *path)

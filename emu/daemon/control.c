@@ -29,7 +29,7 @@ static json_t *unknown_node(struct daemon *d, struct ctl_client *c, const char *
 		at += (size_t)snprintf(text + at, sizeof(text) - at, "%s0x%016llx", i ? ", " : "",
 				       (unsigned long long)fabric_node_guid(match[i]));
 	if (n > 1)
-		return ctl_error(c, "%u nodes of fabric %s are called \"%.64s\": say the GUID, %s%s", n, d->run.name,
+		return ctl_error(c, "%u nodes of fabric %s have the name \"%.64s\": use the GUID, %s%s", n, d->run.name,
 				 name, text, n > ARRAY_SIZE(match) ? ", ..." : "");
 	n = daemon_names_like(d, name, host, like, ARRAY_SIZE(like));
 	for (i = 0; i < n; i++)
@@ -165,7 +165,7 @@ static json_t *cmd_vm(void *arg, struct ctl_client *c, const json_t *req, int *f
 	err = daemon_guest_create(d, h);
 	if (err)
 		return ctl_error(c, "host %s: no device for a guest: %s", h->uv.name, strerror(-err));
-	if (daemon_guest_here(h))
+	if (daemon_guest_present(h))
 		return ctl_error(c, "host %s has a guest already", h->uv.name);
 	if (*fd >= 0 && text_of(req, "netdev") && daemon_guest_monitor(h, *fd, text_of(req, "netdev")))
 		*fd = -1;
@@ -187,9 +187,9 @@ static json_t *cmd_link(void *arg, struct ctl_client *c, const json_t *req, int 
 	end = daemon_ether_place(d, place, &all);
 	if (end) {
 		if (all)
-			return ctl_error(c, "which port of %s? Say %s:1, or another one", place, place);
+			return ctl_error(c, "which port of %s? Use %s:1, or another one", place, place);
 		eth_end_set_up(end, !strcmp(state, "up"));
-		log_at(LOG_INFO, place, "the link goes %s", state);
+		log_at(LOG_INFO, place, "the link is set %s", state);
 		return json_true();
 	}
 	n = find_place(d, c, place, &num);
@@ -198,7 +198,7 @@ static json_t *cmd_link(void *arg, struct ctl_client *c, const json_t *req, int 
 	if (!num && fabric_node_type(n) == NODE_TYPE_CA && fabric_node_ports(n) == 1)
 		num = 1;
 	if (!num)
-		return ctl_error(c, "which port of %s? Say %s:1 to %s:%u", place, place, place, fabric_node_ports(n));
+		return ctl_error(c, "which port of %s? Use %s:1 to %s:%u", place, place, place, fabric_node_ports(n));
 	err = fabric_node_binding(n) ? daemon_host_set_link(d, n, !strcmp(state, "up"))
 	      : strcmp(state, "up")  ? fabric_link_unplug(fabric_node_port(n, num))
 				     : fabric_link_plug(fabric_node_port(n, num));
@@ -206,7 +206,7 @@ static json_t *cmd_link(void *arg, struct ctl_client *c, const json_t *req, int 
 		return ctl_error(c, "port %u of %s has no cable", num, fabric_node_name(n));
 	if (err)
 		return ctl_error(c, "%s: %s", place, strerror(-err));
-	log_at(LOG_INFO, fabric_node_name(n), "the link of port %u goes %s", num, state);
+	log_at(LOG_INFO, fabric_node_name(n), "the link of port %u is set %s", num, state);
 	return json_true();
 }
 
@@ -218,7 +218,7 @@ static json_t *cmd_mode(void *arg, struct ctl_client *c, const json_t *req, int 
 	int err;
 
 	if (!h || !h->roce)
-		return ctl_error(c, "%s is no host with a RoCE port", name ?: "?");
+		return ctl_error(c, "%s is not a host with a RoCE port", name ?: "?");
 	if (mode && strcmp(mode, "v1") && strcmp(mode, "v2"))
 		return ctl_error(c, "a mode is v1 or v2, not \"%s\"", mode);
 	err = mode ? roce_port_set_version(h->roce, strcmp(mode, "v1") ? 2 : 1) : 0;

@@ -120,7 +120,7 @@ void daemon_guest_destroy(struct host *h);
 bool daemon_guest_monitor(struct host *h, int fd, const char *netdev);
 void daemon_guests_return(struct daemon *d);
 bool daemon_guest_infiniband(const struct host *h); /* whether its guest may have a ConnectX */
-bool daemon_guest_here(const struct host *h);
+bool daemon_guest_present(const struct host *h);
 json_t *daemon_guest_json(const struct host *h); /* parameters for QEMU */
 
 /* show.c: the fabric as JSON; @only: one node, or NULL. */

@@ -132,7 +132,7 @@ bool daemon_guest_monitor(struct host *h, int fd, const char *netdev)
 }
 
 /* The host of a socket by its file name: the number; *end: the suffix. */
-static struct host *left_behind(struct daemon *d, const char *name)
+static struct host *previous_host(struct daemon *d, const char *name)
 {
 	char *end;
 	unsigned long n = strtoul(name, &end, 10);
@@ -150,7 +150,7 @@ void daemon_guests_return(struct daemon *d)
 	const struct dirent *e;
 
 	while (dir && (e = readdir(dir))) {
-		struct host *h = *e->d_name == '.' ? NULL : left_behind(d, e->d_name);
+		struct host *h = *e->d_name == '.' ? NULL : previous_host(d, e->d_name);
 
 		if (*e->d_name != '.' && (!h || daemon_guest_create(d, h)))
 			unlinkat(dirfd(dir), e->d_name, 0);
@@ -159,7 +159,7 @@ void daemon_guests_return(struct daemon *d)
 		closedir(dir);
 }
 
-bool daemon_guest_here(const struct host *h)
+bool daemon_guest_present(const struct host *h)
 {
 	u8 i;
 

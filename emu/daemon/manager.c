@@ -39,7 +39,7 @@ static struct host *manager_host(struct daemon *d, char *err, size_t err_len)
 	if (d->opt.sm_host)
 		snprintf(err, err_len, "--sm-host: the fabric has no host \"%s\"", d->opt.sm_host);
 	else
-		snprintf(err, err_len, "the fabric has no host on which a subnet manager could run; say --no-sm");
+		snprintf(err, err_len, "the fabric has no host on which a subnet manager could run; use --no-sm");
 	return NULL;
 }
 

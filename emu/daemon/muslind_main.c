@@ -111,7 +111,7 @@ static void on_signal(struct loop_fd *w, u32 events, struct now now)
 {
 	struct daemon *d = container_of(w, struct daemon, signals);
 
-	log_at(LOG_INFO, "", "ends by a signal");
+	log_at(LOG_INFO, "", "exits on a signal");
 	loop_stop(d->loop);
 }
 
@@ -281,7 +281,7 @@ int main(int argc, char **argv)
 	lock = rundir_claim(&d.run);
 	if (lock == -EBUSY)
 		muslind_fail(
-			"fabric %s is running already; end it with `muslin down --name %s`, or choose another --name",
+			"fabric %s is running already; stop it with `muslin down --name %s`, or choose another --name",
 			d.run.name, d.run.name);
 	if (lock < 0)
 		muslind_fail("%s: %s", d.run.dir, strerror(-lock));

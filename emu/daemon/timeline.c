@@ -186,7 +186,7 @@ json_t *daemon_timeline_command(void *arg, struct ctl_client *c, const json_t *r
 	if (json_is_true(json_object_get(req, "start")))
 		return timeline_start(d, c);
 	return d->timeline ? timeline_show(d->timeline)
-			   : ctl_error(c, "nothing is recorded: `muslin timeline --start` begins");
+			   : ctl_error(c, "no timeline is recorded; start one with `muslin timeline --start`");
 }
 
 void daemon_timeline_destroy(struct daemon *d)

@@ -346,6 +346,6 @@ int fault_check_delay(struct fault *ft, char *err, size_t err_len)
 int fault_check_corrupt(struct fault *ft, char *err, size_t err_len)
 {
 	if (ft->silent && ft->what >= FAULT_ICRC)
-		return spec_refuse(err, err_len, "silent: a damaged CRC is never silent: the receiver checks it");
+		return spec_refuse(err, err_len, "silent: a damaged CRC is always detected: the receiver checks it");
 	return 0;
 }

@@ -293,7 +293,7 @@ static const struct {
 	{ "h1 drop nth=3 every=2", "every: it contradicts nth" },
 	{ "h1 drop prob=0", "prob=0: it would never fire" },
 	{ "h1 drop prob=2", "prob=2: prob takes a chance" },
-	{ "h1 drop nth=1 nth=2", "nth=2: nth is said twice" },
+	{ "h1 drop nth=1 nth=2", "nth=2: duplicate nth" },
 	{ "h1 duplicate copies=17", "copies=17: copies takes a number up to 16" },
 	{ "h1 delay", "delay: it needs time=, jitter= or both" },
 	{ "h1 delay time=5", "time=5: time takes a time such as" },
@@ -447,7 +447,7 @@ static void test_queried(void)
 	row(534, "but with a choice only where it is queried",
 	    !applied && !ft->pick.seen && fault_at(&set, TOY_QUERY, NULL, NULL) == ft);
 	fault_remove(ft);
-	row(535, "then nothing is undone", !applied);
+	row(535, "then nothing is reverted", !applied);
 	stop();
 }
 

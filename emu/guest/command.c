@@ -88,7 +88,7 @@ int mu_command(struct mu_dev *dev, u32 op, void *in, size_t in_len, void *out, s
 		if (err == -ENODEV) /* another daemon, which needs HELLO first */
 			err = mu_gone_answer(op, in);
 	} else {
-		dev_err(&dev->vdev->dev, "no answer to command %u: the device is given up\n", op);
+		dev_err(&dev->vdev->dev, "command %u timed out: the device is disabled\n", op);
 		mu_gone(dev);
 		err = -ETIMEDOUT;
 	}

@@ -120,7 +120,7 @@ static void wake(struct mu_dev *dev, struct mu_cq *cq)
 }
 
 /* Users of shared receive queues wait for this event: 11.6.3.4. */
-static void tell_last_wqe(struct mu_qp *qp)
+static void raise_last_wqe(struct mu_qp *qp)
 {
 	struct ib_event ev = { .device = qp->ib.device, .event = IB_EVENT_QP_LAST_WQE_REACHED, .element.qp = &qp->ib };
 
@@ -143,7 +143,7 @@ static void flush_qp(struct mu_dev *dev, struct mu_qp *qp)
 	if (rcq != scq)
 		wake(dev, rcq);
 	if (qp->ib.srq)
-		tell_last_wqe(qp);
+		raise_last_wqe(qp);
 }
 
 void mu_gone_flush(struct work_struct *work)
@@ -170,7 +170,7 @@ static void restart(struct work_struct *work)
 	int err = device_reprobe(&r->vdev->dev);
 
 	if (err < 0)
-		dev_err(&r->vdev->dev, "the device does not come back: %d\n", err);
+		dev_err(&r->vdev->dev, "cannot probe the device again: %d\n", err);
 	put_device(&r->vdev->dev);
 	kfree(r);
 }
@@ -188,7 +188,7 @@ void mu_gone_restart(struct mu_dev *dev)
 	mu_gone(dev);
 	if (!r)
 		return;
-	dev_warn(&dev->vdev->dev, "the daemon has begun anew: so does the device\n");
+	dev_warn(&dev->vdev->dev, "the daemon has restarted: probing the device again\n");
 	r->vdev = dev->vdev;
 	get_device(&r->vdev->dev);
 	INIT_WORK(&r->work, restart);

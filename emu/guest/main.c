@@ -281,7 +281,7 @@ static int say_hello(struct mu_dev *dev)
 	int err = mu_command(dev, MUSLIN_HELLO, &hello, sizeof(hello), &dev->hello, sizeof(dev->hello));
 
 	if (err == -ETIMEDOUT)
-		dev_err(&dev->vdev->dev, "the daemon does not answer: is the guest's memory shared (share=on)?\n");
+		dev_err(&dev->vdev->dev, "the daemon does not respond: is the guest's memory shared (share=on)?\n");
 	else if (err)
 		dev_err(&dev->vdev->dev, "the daemon refuses this driver: %d\n", err);
 	else if (!dev->hello.ports || dev->hello.ports > MUSLIN_PORTS_MAX)
@@ -333,7 +333,7 @@ static int probe(struct virtio_device *vdev)
 	if (magic != MUSLIN_CONFIG_MAGIC)
 		return -ENODEV; /* a real disk */
 	if (device_iommu_mapped(vdev->dev.parent)) {
-		dev_err(&vdev->dev, "an IOMMU stands before the device, which needs guest-physical addresses\n");
+		dev_err(&vdev->dev, "the device is behind an IOMMU, but needs guest-physical addresses\n");
 		return -EOPNOTSUPP;
 	}
 	err = renegotiate(vdev);

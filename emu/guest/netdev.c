@@ -82,7 +82,7 @@ static void rescan(struct work_struct *work)
 	rdma_roce_rescan_device(&container_of(work, struct mu_dev, rescan)->ib);
 }
 
-static void tell(struct mu_dev *dev, struct mu_eth *e, bool up)
+static void raise_port_event(struct mu_dev *dev, struct mu_eth *e, bool up)
 {
 	struct ib_event ev = {
 		.device = &dev->ib,
@@ -108,7 +108,7 @@ static void attach(struct mu_dev *dev, struct mu_eth *e, struct net_device *nd)
 static void detach(struct mu_dev *dev, struct mu_eth *e)
 {
 	RCU_INIT_POINTER(e->netdev, NULL);
-	tell(dev, e, false);
+	raise_port_event(dev, e, false);
 	ib_device_set_netdev(&dev->ib, NULL, e - dev->eth + 1);
 }
 
@@ -121,7 +121,7 @@ static void notice(struct mu_dev *dev, struct mu_eth *e, struct net_device *nd, 
 	if (event == NETDEV_UNREGISTER)
 		detach(dev, e);
 	else if (event == NETDEV_UP || event == NETDEV_DOWN || event == NETDEV_CHANGE)
-		tell(dev, e, ready(nd));
+		raise_port_event(dev, e, ready(nd));
 }
 
 /* Called with the rtnetlink lock held. */

@@ -85,12 +85,12 @@ static void check_overflow(struct fixture *f)
 	row(21, "QPs fail later, not under the transport's feet", qp[0]->state == HCA_QPS_RTS);
 	loop_run_idle(f->loop, 0);
 	row(22, "the QPs of the CQ are in error", qp[0]->state == HCA_QPS_ERR && qp[1]->state == HCA_QPS_ERR);
-	row(23, "and say so", f->events[HCA_EVENT_QP_FATAL] == 2);
-	row(24, "others go on", qp[2]->state == HCA_QPS_RTS);
+	row(23, "with an event", f->events[HCA_EVENT_QP_FATAL] == 2);
+	row(24, "others continue", qp[2]->state == HCA_QPS_RTS);
 	row(25, "counted", hca_counter(f->hca, 1, HCA_CNT_CQ_OVERFLOW) == 2);
 	row(26, "what was complete stays", hca_soft_cq_poll(cq, cqe, 8) == 2);
 	hca_complete_send(qp[0], &out);
-	row(27, "the CQ takes nothing more", hca_soft_cq_poll(cq, cqe, 8) == 0);
+	row(27, "the CQ accepts no more", hca_soft_cq_poll(cq, cqe, 8) == 0);
 	for (i = 0; i < 3; i++)
 		hca_soft_wq_destroy(wq[i]);
 	hca_soft_cq_destroy(cq);
@@ -168,7 +168,7 @@ static void check_flush(struct fixture *f)
 		post_send(wq, i, HCA_WR_SEND, 0, 0, 0);
 	fixture_move(f, wq, HCA_QPS_RESET);
 	row(79, "RESET drops in silence", hca_soft_wq_sends(wq) == 0 && hca_soft_cq_poll(cq, cqe, 16) == 0);
-	row(80, "a fault in RESET changes nothing", (hca_qp_fail(qp, HCA_QPS_ERR, -1), qp->state == HCA_QPS_RESET));
+	row(80, "a fault in RESET has no effect", (hca_qp_fail(qp, HCA_QPS_ERR, -1), qp->state == HCA_QPS_RESET));
 	hca_soft_wq_destroy(wq);
 	hca_soft_cq_destroy(cq);
 }

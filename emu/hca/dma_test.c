@@ -99,7 +99,7 @@ static void check_merging(void)
 	run();
 	row(7, "at most 1024 segments a call", mem[0].calls == 3 && mem[0].segs == 2500);
 	wr(0, 0, 0, src, 0);
-	row(8, "nothing to move", hca_batch_pending(b) == 0);
+	row(8, "an empty batch", hca_batch_pending(b) == 0);
 }
 
 static void check_order(void)
@@ -150,7 +150,7 @@ static void check_blame(void)
 	wr(1, 0, 64, src, 20);
 	run();
 	row(30, "those that touch the missing bytes fail", failures == 4 && failed_set == 0xf00);
-	row(31, "the others are done", mem[0].byte[511] == 9 && mem[0].byte[768] == 9 && mem[1].byte[0] == 9);
+	row(31, "the others are executed", mem[0].byte[511] == 9 && mem[0].byte[768] == 9 && mem[1].byte[0] == 9);
 	rd(0, 600, 8, src, 1);
 	run();
 	row(32, "a lone entry", failures == 1);
@@ -179,7 +179,7 @@ static void check_forget(void)
 	wr(1, 11, 1, &byte, 0);
 	hca_ctx_destroy(ctx[1]);
 	run();
-	row(42, "a context that goes takes its entries along", mem[1].byte[11] != 55 && mem[1].calls == 0);
+	row(42, "a destroyed context drops its entries", mem[1].byte[11] != 55 && mem[1].calls == 0);
 }
 
 static void check_atomics(struct hca_ctx *c, u64 addr, u64 *cell, int n)
@@ -266,7 +266,7 @@ static void check_late(void)
 	hca_moves_disown(ctx[1], (void *)4);
 	memset(dst, 0, 8);
 	late_done(0);
-	row(85, "nothing for who was disowned", !dst[0] && !failures);
+	row(85, "no callback for an abandoned entry", !dst[0] && !failures);
 	nbegun = 0;
 	hca_pd_alloc(ctx[1], &pd);
 	row(86, "a region is looked at",
@@ -277,7 +277,7 @@ static void check_late(void)
 	row(88, "one that is not there",
 	    hca_mr_reg(ctx[1], pd, 1 << 20, 1 << 20, 4096, 1, &lkey, &rkey) == -EINPROGRESS);
 	late_done(1);
-	row(89, "is gone", hca_mr_registered(ctx[1], lkey) == -EFAULT && hca_mr_dereg(ctx[1], lkey) == -EINVAL);
+	row(89, "is deregistered", hca_mr_registered(ctx[1], lkey) == -EFAULT && hca_mr_dereg(ctx[1], lkey) == -EINVAL);
 	nbegun = 0;
 	memset(mem[0].byte + 48, 0, 8);
 	row(90, "an atomic",
@@ -294,7 +294,7 @@ static void check_late(void)
 	row(93, "and none", hca_ctx_full(ctx[1]));
 	hca_ctx_destroy(ctx[1]);
 	hca_move_done(begun[0]);
-	row(94, "a context that goes leaves its moves behind", true);
+	row(94, "a destroyed context leaves its moves", true);
 }
 
 int main(void)

@@ -51,7 +51,7 @@ struct hca_transport {
 	int (*receive)(struct hca *hca, u8 port, struct wire_packet *p);
 	/* An XRC SRQ is being destroyed: receives that @qp, an XRC_TGT, took from it do not complete, and requests
 	 * that name it are invalid. May be NULL. */
-	void (*srq_gone)(struct hca_qp *qp, u32 srqn);
+	void (*srq_destroyed)(struct hca_qp *qp, u32 srqn);
 	/* Zero-copy receive, as wire_port_user.zcopy; may be NULL. */
 	u32 (*zcopy)(struct hca *hca, u8 port, const struct wire_packet *head, u32 n, u8 **at);
 	void (*port_ready)(struct hca *hca, u8 port); /* send credits are available again */

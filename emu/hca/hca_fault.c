@@ -222,8 +222,9 @@ static bool parse_profile(void *to, const char *value)
 #define BY(fn, text)                 .parse = fn, .wants = text
 #define STATUSES                     "a completion status such as LOC_PROT_ERR or RETRY_EXC_ERR"
 #define EVENTS                       "an event such as PORT_ERR, DEVICE_FATAL, SM_CHANGE or QP_FATAL"
-#define OPCODES \
-	"send, write, read, atomic, comp_swap, fetch_add, bind_mw, local_inv, recv, recv_imm, or several with commas"
+#define OPCODES                                                                                                       \
+	"send, write, read, atomic, comp_swap, fetch_add, bind_mw, local_inv, recv, recv_imm, or several, separated " \
+	"by commas"
 #define OWN(key) [F_##key - FAULT_OWN]
 static const struct spec_field keys[] = {
 	OWN(QUEUE) = KEY("queue", SPEC_OTHER, queue, BY(parse_queue, "send, recv or both")),

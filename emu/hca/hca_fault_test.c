@@ -203,7 +203,7 @@ static void check_queues(struct fixture *f)
 	hca_soft_post_send(p.wq, &send);
 	row(32, "a stuck queue", !hca_next_send(p.qp, &send) && hca_soft_wq_sends(p.wq) == 1);
 	fault_remove(ft);
-	row(33, "that goes on", hca_next_send(p.qp, &send) == 1);
+	row(33, "that continues", hca_next_send(p.qp, &send) == 1);
 	ft = arm(f, "error nth=1 qpn=1");
 	hca_soft_post_send(p.wq, &send);
 	hca_next_send(p.qp, &send);
@@ -228,15 +228,16 @@ static void check_objects(struct fixture *f)
 	row(41, "and no more", hca_mr_reg(f->ctx, f->pdn, 0x1000, 0x1000, 64, 0, &lkey[1], &rkey) == -EFAULT);
 	fault_remove(ft);
 	caps = arm(f, "caps max_mr=1 max_cq=0");
-	row(42, "caps are told", hca_caps(f->hca)->max_mr == 1 && hca_caps(f->hca)->max_qp == hca_caps_default.max_qp);
-	row(43, "and hold, for a guest's regions, too",
+	row(42, "caps are reported",
+	    hca_caps(f->hca)->max_mr == 1 && hca_caps(f->hca)->max_qp == hca_caps_default.max_qp);
+	row(43, "and apply to a guest's regions, too",
 	    hca_mr_reg(f->ctx, f->pdn, 0x1000, 0x1000, 64, 0, &lkey[1], &rkey) == -ENOMEM &&
 		    hca_mr_reg_pages(f->ctx, f->pdn, 0x1000, 64, 0, &page, 1, 12, &lkey[1], &rkey) == -ENOMEM &&
 		    hca_soft_cq_create(f->ctx, 8, NULL, NULL, &cq) == -ENOMEM);
 	fault_remove(caps);
 	row(44, "until they are cleared", !hca_mr_reg(f->ctx, f->pdn, 0x1000, 0x1000, 64, 0, &lkey[1], &rkey));
 	ft = arm(f, "fatal");
-	row(45, "fatal: its event, and nothing can be made",
+	row(45, "fatal: its event, and no object can be created",
 	    f->events[HCA_EVENT_DEVICE_FATAL] == fatal + 1 && hca_pd_alloc(f->ctx, &pdn) == -EIO);
 	fault_remove(ft);
 	row(46, "until it is cleared", !hca_pd_alloc(f->ctx, &pdn));
@@ -244,7 +245,7 @@ static void check_objects(struct fixture *f)
 	row(47, "an event of a port", f->last.type == HCA_EVENT_PORT_ERR && f->last.number == 2);
 	fault_remove(ft);
 	caps = arm(f, "caps profile=plain max_sge=2");
-	row(48, "a profile, and what is said beside it",
+	row(48, "a profile, and a key besides it",
 	    !hca_caps(f->hca)->max_srq && hca_caps(f->hca)->max_qp_rd_atom == 1 && hca_caps(f->hca)->max_sge == 2);
 	fault_remove(caps);
 }
@@ -262,9 +263,9 @@ static void check_posts(struct fixture *f)
 	struct fault *ft;
 
 	hca_ctx_watch_posts(f->ctx, on_posts);
-	row(50, "posts are not wanted for", !wanted && !hca_qp_post(f->ctx, p.qp->qpn, BIT(HCA_WR_SEND)));
+	row(50, "posts are not checked", !wanted && !hca_qp_post(f->ctx, p.qp->qpn, BIT(HCA_WR_SEND)));
 	ft = arm(f, "post nth=2 errno=EBUSY");
-	row(51, "now they are", wanted);
+	row(51, "now they are checked", wanted);
 	row(52, "and the second fails",
 	    !hca_qp_post(f->ctx, p.qp->qpn, BIT(HCA_WR_SEND)) &&
 		    hca_qp_post(f->ctx, p.qp->qpn, BIT(HCA_WR_SEND)) == -EBUSY &&

@@ -175,7 +175,7 @@ struct hca_xrcd {
 	struct list targets; /* its XRC_TGT queue pairs */
 };
 struct hca_xrcd *hca_xrcd_get(struct hca_ctx *ctx, u32 xrcdn);
-void hca_xrc_srq_gone(struct hca_srq *srq);
+void hca_xrc_srq_destroyed(struct hca_srq *srq);
 
 /* srq.c */
 struct hca_srq {

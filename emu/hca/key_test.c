@@ -120,7 +120,7 @@ static void check_accesses(void)
 		int n = (accesses[i].remote ? hca_key_remote : hca_key_local)(
 			qp, keys[accesses[i].region], accesses[i].va, accesses[i].len, accesses[i].access, span);
 
-		row(accesses[i].n, "the answer", n == accesses[i].want);
+		row(accesses[i].n, "the result", n == accesses[i].want);
 		if (n > 0)
 			row(accesses[i].n, "the span",
 			    span->addr == accesses[i].addr && span->len == accesses[i].len && span->ctx == f.ctx);
@@ -137,7 +137,7 @@ static void check_accesses(void)
 			break;
 		hca_mr_dereg(f.ctx, keys[1]);
 	}
-	row(85, "a key does not come back soon", i == 1000);
+	row(85, "a key is not reused soon", i == 1000);
 }
 
 static int do_bind(struct hca_qp *by, u32 mw, u32 mr, u64 addr, u64 len, u32 access, u32 new_key)
@@ -192,7 +192,7 @@ static void check_type1(u32 mr, u32 mr_nobind, u32 mr_readonly, u32 mr_other)
 	k2 = next_key(k1);
 	row(123, "bound anew", !do_bind(qp, k1, mr, 0x10000, 0x100, RR | ZERO, k2));
 	row(124, "zero based", hca_key_remote(qp, k2, 0xff, 1, RR, span) == 1 && span->addr == 0x100ff);
-	row(125, "the first binding is gone", hca_key_remote(qp, k1, 0x10010, 1, RW, span) == HCA_KEY_INVALID);
+	row(125, "the first binding is invalid", hca_key_remote(qp, k1, 0x10010, 1, RW, span) == HCA_KEY_INVALID);
 	row(126, "type 1 is not invalidated", hca_key_invalidate(qp, k2, false) == HCA_KEY_INVALID);
 	row(127, "unbound by length 0", !do_bind(qp, k2, 0, 0, 0, 0, k1));
 	row(128, "no access", hca_key_remote(qp, k1, 0, 1, RR, span) == HCA_KEY_INVALID);
@@ -229,7 +229,7 @@ static void check_type2(u32 mr)
 	wq = make_qp(&third);
 	row(153, "bound to a third QP", !do_bind(third, k2, mr, 0x10000, 1, RR, k1));
 	hca_soft_wq_destroy(wq);
-	row(154, "goes with its QP",
+	row(154, "is destroyed with its QP",
 	    hca_key_slot(f.hca, mr)->windows == 0 && hca_key_remote(qp, k1, 0x10000, 1, RR, span) == HCA_KEY_INVALID);
 	row(155, "freed", !hca_mw_free(f.ctx, k1));
 }

@@ -51,7 +51,7 @@ static struct attachment *find_qp(struct group *g, const struct hca_qp *qp)
 }
 
 /* Updates the group membership of the link. */
-static int tell_ports(struct hca *hca, const struct wire_gid *mgid, bool member)
+static int update_ports(struct hca *hca, const struct wire_gid *mgid, bool member)
 {
 	u8 i;
 	int err = 0;
@@ -82,7 +82,7 @@ static struct group *make(struct hca *hca, const struct wire_gid *mgid)
 	g = calloc(1, sizeof(*g));
 	if (!g)
 		return NULL;
-	if (tell_ports(hca, mgid, true)) {
+	if (update_ports(hca, mgid, true)) {
 		free(g);
 		return NULL;
 	}
@@ -96,7 +96,7 @@ static void drop_if_empty(struct hca *hca, struct group *g)
 {
 	if (g->n)
 		return;
-	tell_ports(hca, &g->mgid, false);
+	update_ports(hca, &g->mgid, false);
 	list_del(&g->link);
 	hca->mcast_groups--;
 	free(g->at);

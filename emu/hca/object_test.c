@@ -124,7 +124,7 @@ static void check_qp(void)
 	for (i = 0; i < 1000; i++) {
 		hca_soft_qp_create(f.ctx, &init, &wq);
 		if (hca_soft_wq_number(wq) == first)
-			row(52, "a number does not come back soon", false);
+			row(52, "a number is not reused soon", false);
 		hca_soft_wq_destroy(wq);
 	}
 	init.qpn = first;
@@ -290,7 +290,7 @@ static void check_lists(void)
 	hca_mw_free(f.ctx, mw);
 	hca_mr_dereg(f.ctx, lkey);
 	hca_pd_free(f.ctx, pdn);
-	row(115, "objects that are gone", list_of(hca_pd_each, 8) == before && list_of(hca_mr_each, 8) == mrs);
+	row(115, "destroyed objects", list_of(hca_pd_each, 8) == before && list_of(hca_mr_each, 8) == mrs);
 }
 
 int main(void)

@@ -98,7 +98,7 @@ int hca_srq_destroy(struct hca_ctx *ctx, u32 srqn)
 	if (srq->users)
 		return -EBUSY;
 	if (srq->xrcd) {
-		hca_xrc_srq_gone(srq);
+		hca_xrc_srq_destroyed(srq);
 		srq->xrcd->srqs--;
 		srq->cq->users--;
 	}

@@ -46,7 +46,7 @@ static void check_limit(struct fixture *f, struct hca_soft_wq *srq, struct hca_q
 	row(21, "first to one QP", hca_next_recv(a, &wr) == 1 && wr.token == 0);
 	row(22, "second to another", hca_next_recv(b, &wr) == 1 && wr.token == 1);
 	row(23, "slots are free when pulled", hca_soft_wq_recvs(srq) == 4);
-	row(24, "at the limit nothing", *events == 0);
+	row(24, "at the limit no event", *events == 0);
 	hca_next_recv(a, &wr);
 	row(25, "below it one event", *events == 1 && f->last.number == srqn && f->last.fe == srq);
 	hca_next_recv(a, &wr);
@@ -71,7 +71,7 @@ static void check_error(struct fixture *f, struct hca_soft_wq *srq, struct hca_q
 
 	post(srq, 40, 1);
 	hca_qp_fail(a, HCA_QPS_ERR, -1);
-	row(40, "a QP in error leaves them to the others",
+	row(40, "a QP in error does not consume them",
 	    hca_soft_cq_poll(cq, &cqe, 1) == 0 && hca_soft_wq_recvs(srq) == 1);
 	row(41, "and takes none", hca_next_recv(a, &wr) == 0);
 }

@@ -52,14 +52,14 @@ int hca_xrc_srq(struct hca_qp *qp, u32 srqn)
 	return qp->srq ? 0 : -EINVAL;
 }
 
-void hca_xrc_srq_gone(struct hca_srq *srq)
+void hca_xrc_srq_destroyed(struct hca_srq *srq)
 {
 	const struct hca_transport *t = srq->ctx->hca->transport;
 	struct hca_qp_priv *priv;
 
 	list_for_each (priv, &srq->xrcd->targets, target) {
-		if (t && t->srq_gone)
-			t->srq_gone(&priv->qp, srq->srqn);
+		if (t && t->srq_destroyed)
+			t->srq_destroyed(&priv->qp, srq->srqn);
 		if (priv->qp.srq == srq)
 			priv->qp.srq = NULL;
 	}

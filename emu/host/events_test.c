@@ -61,14 +61,14 @@ static void test_many(struct loop *loop)
 	for (i = 0; i < MANY; i++)
 		ok += put(&e, i, 1);
 	row(2, "each is taken", ok == MANY);
-	row(3, "more than the socket holds", !list_empty(&e.queued));
+	row(3, "more than fit in the socket", !list_empty(&e.queued));
 	row(4, "one that is queued is not queued twice", !put(&e, MANY - 1, 1));
 	row(5, "one of another type is", put(&e, MANY - 1, 2));
 	row(6, "and removed with its object",
 	    uv_events_forget(&e, &objects[MANY - 1], MANY - 1, sizeof(struct event)) == 2);
 	row(7, "as one that lies in the socket", uv_events_forget(&e, &objects[0], 0, sizeof(struct event)) == 1);
 	row(8, "the others are read in order", read_all(loop, e.theirs, 1, &end) == MANY - 2);
-	row(9, "nothing is left", list_empty(&e.queued) && !end);
+	row(9, "none is left", list_empty(&e.queued) && !end);
 	row(10, "then events go straight again", put(&e, 0, 1) && list_empty(&e.queued));
 	uv_events_close(&e);
 }
@@ -83,8 +83,8 @@ static void test_end(struct loop *loop)
 	for (i = 0; i < MANY; i++)
 		put(&e, i, 1);
 	uv_events_end(&e);
-	row(20, "nothing is taken behind the end", !put(&e, 0, 3));
-	row(21, "what came before it is read", read_all(loop, e.theirs, 0, &end) == MANY && end);
+	row(20, "no event is accepted after the end", !put(&e, 0, 3));
+	row(21, "events before it are read", read_all(loop, e.theirs, 0, &end) == MANY && end);
 	uv_events_close(&e);
 	uv_events_open(&e, loop);
 	for (i = 0; i < MANY; i++)
@@ -149,8 +149,8 @@ static void test_last_wqe_reached(void)
 		DESK_DO(&d, IB_USER_VERBS_CMD_DESTROY_QP, destroy, destroyed);
 		reported += destroyed.events_reported;
 	}
-	row(32, "the other half went with its queue pairs", reported == ARRAY_SIZE(qp) / 2);
-	row(33, "nothing is left", recv(u->async.theirs, &ev, sizeof(ev), MSG_DONTWAIT) < 0);
+	row(32, "the other half was removed with its queue pairs", reported == ARRAY_SIZE(qp) / 2);
+	row(33, "none is left", recv(u->async.theirs, &ev, sizeof(ev), MSG_DONTWAIT) < 0);
 	desk_close(&d);
 }
 

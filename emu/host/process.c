@@ -43,7 +43,7 @@ void uv_process_init(struct uv_process *p, struct loop *loop, pid_t pid)
 	p->needs_copy = !process_reachable(pid);
 	p->death = (struct loop_fd){ .fd = pid > 0 ? (int)syscall(SYS_pidfd_open, pid, 0) : -1, .fn = on_death };
 	if (p->death.fd >= 0 && loop_fd_add(loop, &p->death, EPOLLIN))
-		log_at(LOG_DEBUG, "", "the end of process %d will not be seen at once", (int)pid);
+		log_at(LOG_DEBUG, "", "the exit of process %d will be detected late", (int)pid);
 }
 
 struct uv_process *uv_process_create(struct uv_server *s, struct list *of, pid_t pid)

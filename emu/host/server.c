@@ -142,8 +142,8 @@ static void answer_with(struct conn *c, ssize_t result, void *data, size_t len, 
 	rights_put(&msg, control, fds, nfds);
 	/* One response per request: either the buffer has space, or the peer has closed and EPOLLHUP follows. */
 	if (sendmsg(c->fd.fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
-		log_at(LOG_DEBUG, c->file && c->file->f.host ? c->file->f.host->name : "",
-		       "an answer was not taken: %s", strerror(errno));
+		log_at(LOG_DEBUG, c->file && c->file->f.host ? c->file->f.host->name : "", "cannot send a response: %s",
+		       strerror(errno));
 }
 
 static void server_answer(struct conn *c, ssize_t result, size_t len, const int *fds, u32 nfds)
@@ -356,7 +356,8 @@ static void on_copy(struct conn *c, u32 arg, const u8 *data, size_t len, int fd)
 	if (err)
 		return;
 	close(memfd);
-	log_at(LOG_INFO, c->file->f.host->name, "process %d copies for us: its memory cannot be reached", (int)p->pid);
+	log_at(LOG_INFO, c->file->f.host->name, "process %d copies for the daemon, which may not access its memory",
+	       (int)p->pid);
 	conn_free(c); /* another connection holds the file; this one had only attached */
 }
 
@@ -417,7 +418,7 @@ static void on_listen(struct loop_fd *w, u32 events, struct now now)
 
 	if (fd < 0) {
 		if (fd == -EMFILE || fd == -ENFILE)
-			log_at(LOG_WARN, "", "no descriptors left: a program was turned away");
+			log_at(LOG_WARN, "", "out of file descriptors: a connection of a program was refused");
 		return;
 	}
 	c = calloc(1, sizeof(*c));

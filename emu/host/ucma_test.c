@@ -51,12 +51,12 @@ static const struct {
 	{ "CREATE_ID, port space 0", RDMA_USER_CM_CMD_CREATE_ID, 24, 4, -EINVAL },
 	{ "BIND cut", RDMA_USER_CM_CMD_BIND, 16, 0, -EINVAL },
 	{ "CONNECT cut", RDMA_USER_CM_CMD_CONNECT, 200, 0, -EINVAL },
-	{ "GET_EVENT, nothing waits", RDMA_USER_CM_CMD_GET_EVENT, 8, 512, -EAGAIN },
+	{ "GET_EVENT, no event", RDMA_USER_CM_CMD_GET_EVENT, 8, 512, -EAGAIN },
 	{ "GET_EVENT without room", RDMA_USER_CM_CMD_GET_EVENT, 8, 16, -ENOSPC },
-	{ "DESTROY_ID of nobody", RDMA_USER_CM_CMD_DESTROY_ID, 16, 4, -ENOENT },
-	{ "LISTEN of nobody", RDMA_USER_CM_CMD_LISTEN, 8, 0, -ENOENT },
-	{ "QUERY of nobody", RDMA_USER_CM_CMD_QUERY, 16, 400, -ENOENT },
-	{ "LEAVE_MCAST of nobody", RDMA_USER_CM_CMD_LEAVE_MCAST, 16, 4, -ENOENT },
+	{ "DESTROY_ID of an unknown id", RDMA_USER_CM_CMD_DESTROY_ID, 16, 4, -ENOENT },
+	{ "LISTEN of an unknown id", RDMA_USER_CM_CMD_LISTEN, 8, 0, -ENOENT },
+	{ "QUERY of an unknown id", RDMA_USER_CM_CMD_QUERY, 16, 400, -ENOENT },
+	{ "LEAVE_MCAST of an unknown id", RDMA_USER_CM_CMD_LEAVE_MCAST, 16, 4, -ENOENT },
 	{ "MIGRATE_ID without a file", RDMA_USER_CM_CMD_MIGRATE_ID, 16, 4, -ENOENT },
 };
 
@@ -139,12 +139,14 @@ static void test_states(struct ucma_fixture *f)
 	    command(f, 0, RDMA_USER_CM_CMD_CONNECT, &connect, sizeof(connect), 0, -1) == -EINVAL);
 	row(0, "route before the address",
 	    command(f, 0, RDMA_USER_CM_CMD_RESOLVE_ROUTE, &route, sizeof(route), 0, -1) == -EINVAL);
-	row(0, "accept of nothing", command(f, 0, RDMA_USER_CM_CMD_ACCEPT, &accept, sizeof(accept), 0, -1) == -EINVAL);
-	row(0, "disconnect of nothing",
+	row(0, "accept of an idle id",
+	    command(f, 0, RDMA_USER_CM_CMD_ACCEPT, &accept, sizeof(accept), 0, -1) == -EINVAL);
+	row(0, "disconnect of an idle id",
 	    command(f, 0, RDMA_USER_CM_CMD_DISCONNECT, &disconnect, sizeof(disconnect), 0, -1) == -EINVAL);
 	row(0, "attributes without a device",
 	    command(f, 0, RDMA_USER_CM_CMD_INIT_QP_ATTR, &attr, sizeof(attr), 200, -1) == -EINVAL);
-	row(0, "notify of nothing", command(f, 0, RDMA_USER_CM_CMD_NOTIFY, &notify, sizeof(notify), 0, -1) == -EINVAL);
+	row(0, "notify of an idle id",
+	    command(f, 0, RDMA_USER_CM_CMD_NOTIFY, &notify, sizeof(notify), 0, -1) == -EINVAL);
 	row(0, "a reason that users have not",
 	    command(f, 0, RDMA_USER_CM_CMD_REJECT, &reject, sizeof(reject), 0, -1) == -EINVAL);
 	row(0, "another file's id",
@@ -232,13 +234,13 @@ static void test_events(struct ucma_fixture *f)
 	cable_run(&f->c, 100);
 	row(0, "the own address is resolved", readable(f->fd[0]) && get_event(f, 0, &ev) == RDMA_EVENT_ADDR_RESOLVED);
 	row(0, "the event names the id", ev.id == a && ev.uid == 0x1000 + RDMA_PS_TCP && ev.status == 0);
-	row(0, "nothing waits", !readable(f->fd[0]) && get_event(f, 0, &ev) == ~0u);
+	row(0, "no event", !readable(f->fd[0]) && get_event(f, 0, &ev) == ~0u);
 	cable_run(&f->c, 1000);
 	row(0, "a stranger is not", readable(f->fd[0]));
 	row(0, "the application takes the byte", recv(f->fd[0], &byte, 1, MSG_DONTWAIT) == 1);
 	row(0, "the event is still there", get_event(f, 0, &ev) == RDMA_EVENT_ADDR_ERROR && ev.id == b);
 	row(0, "with its status", (int)ev.status == -ETIMEDOUT);
-	row(0, "destroy counts what was told",
+	row(0, "destroy counts the reported events",
 	    command(f, 0, RDMA_USER_CM_CMD_DESTROY_ID, &destroy, sizeof(destroy), 4, -1) > 0 && f->out[0] == 1);
 	destroy.id = create(f, RDMA_PS_TCP);
 	resolve(f, (u32)destroy.id, 0x0a000001);
@@ -290,7 +292,7 @@ static void test_own_events(struct ucma_fixture *f)
 	u64 arg;
 
 	row(0, "an event of the application", command(f, 0, UCMA_CMD_WRITE_CM_EVENT, &cmd, sizeof(cmd), 0, -1) > 0);
-	row(0, "comes back", readable(f->fd[0]) && get_event(f, 0, &ev) == UCMA_EVENT_USER && ev.id == a);
+	row(0, "is read back", readable(f->fd[0]) && get_event(f, 0, &ev) == UCMA_EVENT_USER && ev.id == a);
 	memcpy(&arg, &ev.param, sizeof(arg));
 	row(0, "with status and argument", ev.status == 7 && arg == cmd.arg && !readable(f->fd[0]));
 	cmd.event = RDMA_EVENT_ESTABLISHED;
@@ -315,7 +317,7 @@ static void test_migration(struct ucma_fixture *f)
 	row(0, "its events with it",
 	    !readable(f->fd[0]) && readable(f->fd[1]) && get_event(f, 1, &ev) == RDMA_EVENT_ADDR_RESOLVED &&
 		    ev.id == a);
-	row(0, "the old file does not know it",
+	row(0, "the old file does not have it",
 	    command(f, 0, RDMA_USER_CM_CMD_MIGRATE_ID, &cmd, sizeof(cmd), 4, f->fd[0]) == -EINVAL);
 	close(other[0]);
 	close(other[1]);
@@ -403,7 +405,8 @@ static void test_unread_request_ends(struct ucma_fixture *f)
 	peer_connect(f, LISTEN_PORT);
 	peer_connect(f, LISTEN_PORT);
 	peer_destroy(f, 0);
-	row(0, "the listener goes, unread requests with it", destroy(f, 0, listener) > 0 && !readable(f->fd[0]));
+	row(0, "the listener is destroyed with its unread requests",
+	    destroy(f, 0, listener) > 0 && !readable(f->fd[0]));
 	cable_run(&f->c, 10);
 	row(0, "the other peer gets a REJ", f->rejected == 1);
 }

@@ -409,7 +409,7 @@ static const struct row rows[] = {
 	{ "table by RMPP", table },
 	{ "large table", large_table_by_memfd },
 	{ "slow reader", slow_reader },
-	{ "application goes", application_goes },
+	{ "application disconnects", application_goes },
 	{ "many requests", many_requests },
 	{ "issm", issm },
 };

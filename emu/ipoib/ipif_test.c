@@ -139,7 +139,7 @@ static void test_muted(struct world *w)
 		request(w);
 	row(0, "muted, does not", w->ip->arp_answered == 1);
 	ipif_mute(w->ip, false);
-	row(0, "answers again", answers(w));
+	row(0, "responds again", answers(w));
 	row(0, "and each receive is posted", hca_soft_wq_recvs(w->ip->wq) == IPIF_RECVS);
 }
 
@@ -149,7 +149,7 @@ static const struct {
 } faults[] = {
 	{ "a receive completes with an error", "complete status=LOC_LEN_ERR queue=recv" },
 	{ "a receive is flushed", "complete status=WR_FLUSH_ERR queue=recv" },
-	{ "the queue pair goes to the error state", "error" },
+	{ "the queue pair enters the error state", "error" },
 	{ "a completion is lost", "overrun" },
 };
 
@@ -170,7 +170,7 @@ static void test_errors(struct world *w)
 		row((int)i, "it happened", ft->pick.hits);
 		fault_remove(ft);
 		cable_run(&w->c, 1000);
-		row((int)i, "answers again", answers(w));
+		row((int)i, "responds again", answers(w));
 		row((int)i, "each receive is posted", hca_soft_wq_recvs(w->ip->wq) == IPIF_RECVS);
 	}
 }
@@ -182,7 +182,7 @@ static void test_send_error(struct world *w)
 
 	qp->state = HCA_QPS_SQE;
 	request(w);
-	row(0, "in SQE its answer is flushed", qp->state == HCA_QPS_SQE && !hca_soft_wq_sends(w->ip->wq));
+	row(0, "in SQE its response is flushed", qp->state == HCA_QPS_SQE && !hca_soft_wq_sends(w->ip->wq));
 	cable_run(&w->c, 1000);
 	row(0, "back in RTS", qp->state == HCA_QPS_RTS && answers(w));
 }

@@ -27,7 +27,7 @@ int main(void)
 	    getsockname(fd, (struct sockaddr *)&sa, &len))
 		return 1;
 	accept_init(&l, fd);
-	row(1, "nobody is there", accept_next(&l, 0) == -EAGAIN);
+	row(1, "no client", accept_next(&l, 0) == -EAGAIN);
 	for (i = 0; i < 3; i++) {
 		client[i] = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 		if (connect(client[i], (struct sockaddr *)&sa, len))

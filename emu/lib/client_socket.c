@@ -27,9 +27,10 @@ void client_socket_disconnect(struct client_socket *c)
 static void client_end(struct client_socket *c, int err)
 {
 	if (err == -EBADMSG)
-		log_at(LOG_INFO, c->path, "the guest has gone: no %s message", c->ops->protocol);
+		log_at(LOG_INFO, c->path, "the guest was disconnected: invalid %s message", c->ops->protocol);
 	else
-		log_at(LOG_INFO, c->path, "the guest has gone%s", c->memory.lost ? ", and before it its memory" : "");
+		log_at(LOG_INFO, c->path, "the guest has disconnected%s",
+		       c->memory.lost ? ", after its memory was truncated" : "");
 	client_socket_disconnect(c);
 }
 
@@ -61,7 +62,7 @@ static void on_listen(struct loop_fd *w, u32 events, struct now now)
 		client_end(c, -EPIPE);
 	if (client_socket_connected(c)) {
 		c->refused++;
-		log_at(LOG_WARN, c->path, "a second guest is refused");
+		log_at(LOG_WARN, c->path, "a connection of a second guest is refused");
 		passed_close_socket(fd, passed_owner(fd));
 		return;
 	}

@@ -30,7 +30,8 @@ static void line_write(const char *line, size_t n)
 		return;
 	}
 	if (lost) {
-		len = snprintf(text, sizeof(text), "%llu lines lost: nobody read them\n", (unsigned long long)lost);
+		len = snprintf(text, sizeof(text), "%llu lines lost: standard error was blocked\n",
+			       (unsigned long long)lost);
 		lost = 0;
 		if (write(STDERR_FILENO, text, (size_t)len) != len)
 			return;

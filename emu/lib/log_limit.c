@@ -40,10 +40,10 @@ static struct log_source *source_find(const struct log_class *c, const char *who
 	return NULL;
 }
 
-static void source_tell(struct log_source *s, struct log_suppressed *told)
+static void source_report(struct log_source *s, struct log_suppressed *report)
 {
 	log_limit_pending -= !!s->suppressed.n;
-	*told = s->suppressed;
+	*report = s->suppressed;
 	s->suppressed.n = 0;
 }
 
@@ -56,7 +56,7 @@ static struct log_source *source_new(struct log_class *c, const char *who, u64 n
 	for (i = 1; i < LOG_SOURCES && s->class; i++)
 		if (!sources[i].class || sources[i].credit_at < s->credit_at)
 			s = &sources[i];
-	source_tell(s, before);
+	source_report(s, before);
 	memset(s, 0, sizeof(*s));
 	s->class = c;
 	s->number = number;
@@ -74,7 +74,10 @@ static struct log_source *source_of_class(const struct log_class *c)
 	return NULL;
 }
 
-/* A new source of a class that is to be silent counts with a known one, which has a line to be told; it replaces none. */
+/*
+ * A new source of a class that is suppressed counts with a known one, which has a line to be reported; it replaces
+ * none.
+ */
 bool log_limit_take(struct log_class *c, const char *who, u64 source, u64 now, struct log_suppressed *before)
 {
 	struct log_source *s = source_find(c, who, source);
@@ -90,7 +93,7 @@ bool log_limit_take(struct log_class *c, const char *who, u64 source, u64 now, s
 		return false;
 	}
 	if (s->suppressed.n)
-		source_tell(s, before);
+		source_report(s, before);
 	bucket_take(&s->credit_at, now, LOG_SOURCE_PERIOD);
 	bucket_take(&c->credit_at, now, LOG_CLASS_PERIOD);
 	return true;
@@ -106,7 +109,7 @@ void log_limit_note(const struct log_class *c, const char *who, u64 source, int 
 	snprintf(s->suppressed.text, sizeof(s->suppressed.text), "%s", text);
 }
 
-bool log_limit_due(u64 now, bool all, struct log_suppressed *told)
+bool log_limit_due(u64 now, bool all, struct log_suppressed *report)
 {
 	u32 i;
 
@@ -116,7 +119,7 @@ bool log_limit_due(u64 now, bool all, struct log_suppressed *told)
 		if (!s->suppressed.n || (!all && !bucket_has(s->credit_at, now, LOG_SOURCE_BURST, LOG_SOURCE_PERIOD)))
 			continue;
 		bucket_take(&s->credit_at, now, LOG_SOURCE_PERIOD);
-		source_tell(s, told);
+		source_report(s, report);
 		return true;
 	}
 	return false;

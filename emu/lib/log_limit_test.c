@@ -31,9 +31,9 @@ int main(void)
 	row(2, "another source has lines of its own", lines(&a, "h2", 0, now, 5) == 5);
 	row(3, "and so has another number", lines(&a, "h1", 7, now, 5) == 5);
 	row(4, "and another class", lines(&b, "h1", 0, now, 5) == 5);
-	row(5, "one source has something to tell", log_limit_pending == 1 && !log_limit_due(now, false, &s));
+	row(5, "one source has suppressed lines", log_limit_pending == 1 && !log_limit_due(now, false, &s));
 	now += LOG_SOURCE_PERIOD;
-	row(6, "and tells it when its time has come",
+	row(6, "and reports them when they are due",
 	    log_limit_due(now, false, &s) && s.n == 20000 - LOG_SOURCE_BURST && !strcmp(s.who, "h1") &&
 		    !strcmp(s.text, "a request is wrong") && !log_limit_pending);
 	row(7, "which takes the place of a line", lines(&a, "h1", 0, now, 10) == 0 && log_limit_pending == 1);

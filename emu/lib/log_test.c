@@ -28,8 +28,8 @@ int main(void)
 	log_at(LOG_DEBUG, "", "the next one");
 	n = read(fds[0], text, sizeof(text) - 1);
 	text[n > 0 ? n : 0] = 0;
-	row(2, "then it says how many lines were lost", strstr(text, " lines lost: "));
-	row(3, "and goes on", strstr(text, "the next one"));
+	row(2, "then it reports the number of lost lines", strstr(text, " lines lost: "));
+	row(3, "and continues", strstr(text, "the next one"));
 	dup2(old, STDERR_FILENO);
 	return rows_end();
 }

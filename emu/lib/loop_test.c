@@ -36,7 +36,7 @@ static void test_order(void)
 		sorted &= fired[i - 1] <= fired[i];
 	row(1, "those not cancelled fire once", nfired == 512);
 	row(2, "in the order of time", sorted);
-	row(3, "the clock stands where it was set", loop_now(loop).ns == start + 200000);
+	row(3, "the clock has the time that was set", loop_now(loop).ns == start + 200000);
 }
 
 static u32 runs;
@@ -160,10 +160,10 @@ static void test_pollers(void)
 	run_poller(1);
 	row(10, "a loop that sleeps at the next look", looks == 2);
 	run_poller(0);
-	row(11, "one that goes on for a while, or looks once more where others need the processor",
+	row(11, "one that polls for a while, or once more if others need the processor",
 	    slept_at - found_at >= 50 * NSEC_PER_USEC || looks > 2);
 	run_poller(NSEC_PER_MSEC);
-	row(12, "and for as long as the poller says", slept_at - found_at >= NSEC_PER_MSEC);
+	row(12, "and for as long as the poller requests", slept_at - found_at >= NSEC_PER_MSEC);
 }
 
 static u64 late; /* ns */
@@ -255,7 +255,7 @@ static void test_due(void)
 	row(14, "one that another's callback cancels does not fire", !strcmp(run_due(cancel_next), "0246"));
 	row(15, "nor do any when all are cancelled", !strcmp(run_due(cancel_all), "0"));
 	row(16, "set again in its own callback, behind its equals", !strcmp(run_due(again_once), "0123456730124567"));
-	row(17, "set again while armed, it goes behind its equals", !strcmp(run_due(postpone_next), "02345671"));
+	row(17, "set again while armed, it is after its equals", !strcmp(run_due(postpone_next), "02345671"));
 	for (i = 0; i < ARRAY_SIZE(due); i++)
 		idle &= !loop_timer_armed(&due[i]);
 	row(18, "none is armed then", idle);

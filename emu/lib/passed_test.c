@@ -109,10 +109,10 @@ static void test_slow(void)
 	pass(queued[0], &fd, 1);
 	close(fd);
 	passed_close_socket(queued[1], 8);
-	row(10, "nobody waits for slow ones, nor for those in a queue", stats().closed <= closed + 1);
+	row(10, "slow ones, and those queued behind them, do not block", stats().closed <= closed + 1);
 	row(11, "a client has few threads", stats().delayed == delayed + 2);
 	passed_close_socket(s[0], 9);
-	row(12, "and others have theirs", ended(s[1]) && !passed_refused(7));
+	row(12, "and others have their own", ended(s[1]) && !passed_refused(7));
 	alarm(0);
 	for (i = 0; i < n; i++)
 		close(peer[i]);
@@ -181,7 +181,7 @@ static void test_memory(void)
 	    !is_mapped("memory-small") && is_mapped("memory-large"));
 	for (i = 0; i < PASSED_THREADS_OWNER; i++)
 		close(peer[i]);
-	row(41, "which has come to it", reached(closed + PASSED_THREADS_OWNER + 1, 0) && !is_mapped("memory-large"));
+	row(41, "which has unmapped it", reached(closed + PASSED_THREADS_OWNER + 1, 0) && !is_mapped("memory-large"));
 }
 
 /* The maximum number per message, when no descriptors are left: none must be truncated,
@@ -197,7 +197,7 @@ static void test_received(void)
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, s))
 		exit(1);
 	before = open_files();
-	row(30, "nothing is there", passed_recv(s[0], &iov, got, 2, &nfds) < 0 && errno == EAGAIN && !nfds);
+	row(30, "no message", passed_recv(s[0], &iov, got, 2, &nfds) < 0 && errno == EAGAIN && !nfds);
 	fds[PASSED_MAX - 1] = slow_socket(&peer);
 	for (i = 0; i < PASSED_MAX - 1; i++)
 		fds[i] = 0;

@@ -245,7 +245,7 @@ int spec_word(const struct spec_field *fields, u32 n, void *to, u64 *seen, const
 	if (i == n)
 		return refuse_key(fields, n, word, (int)min(len, (size_t)40), err, err_len);
 	if (*seen & BIT_ULL(i))
-		return spec_refuse(err, err_len, "%.60s: %s is said twice", word, fields[i].name);
+		return spec_refuse(err, err_len, "%.60s: duplicate %s", word, fields[i].name);
 	if (!eq != (fields[i].type == SPEC_FLAG))
 		return spec_refuse(err, err_len, "%.60s: %s takes %s value", word, fields[i].name, eq ? "no" : "a");
 	value = (char *)to + fields[i].offset;

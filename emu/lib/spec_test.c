@@ -43,7 +43,7 @@ static const struct {
 	{ "small=-1", "small=-1: small takes a number up to 15", { 0 } },
 	{ "small", "small: small takes a value", { 0 } },
 	{ "flag=1", "flag=1: flag takes no value", { 0 } },
-	{ "flag flag", "flag: flag is said twice", { 0 } },
+	{ "flag flag", "flag: duplicate flag", { 0 } },
 	{ "time=5", "time=5: time takes a time such as 50us, 2ms or 1.5s", { 0 } },
 	{ "time=-5ms", "time=-5ms: time takes a time such as 50us, 2ms or 1.5s", { 0 } },
 	{ "rate=0", "rate=0: rate takes a rate in bit/s such as 100M or 2.5G", { 0 } },

@@ -14,7 +14,7 @@ int main(void)
 	void *p;
 
 	table_init(&t, 5, 8);
-	row(1, "an empty table has nothing", !table_get(&t, 5) && !table_get(&t, 0) && !table_get(&t, ~0u));
+	row(1, "an empty table has no entry", !table_get(&t, 5) && !table_get(&t, 0) && !table_get(&t, ~0u));
 	for (i = 0; i < 4; i++)
 		row(2, "a number in range",
 		    !table_add(&t, &obj[i], &n) && n >= 5 && n <= 8 && table_get(&t, n) == &obj[i]);

@@ -69,7 +69,7 @@ static void test_orders(void)
 		add(&timers[i], i * 7919u % 50);
 	for (i = 0; i < TIMERS; i += 3)
 		del(&timers[i]);
-	row(5, "equal times, when others are gone", drain());
+	row(5, "equal times, after others are cancelled", drain());
 	add(&timers[0], 1);
 	add(&timers[1], 0);
 	del(&timers[0]);

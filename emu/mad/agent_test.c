@@ -446,7 +446,7 @@ static const struct row rows[] = {
 	{ "registration", registrations },
 	{ "one agent per method", one_agent_per_method },
 	{ "request and response", request_and_response },
-	{ "retries until answered", retries_until_answered },
+	{ "retries until the response", retries_until_answered },
 	{ "timeout after the retries", times_out_after_retries },
 	{ "cancelled", cancelled_says_nothing },
 	{ "agent ends in its callback", agent_ends_in_its_callback },

@@ -267,7 +267,7 @@ static const struct bad_row bad_rows[] = {
 	{ "unknown middle", 1, RMPP_TYPE_DATA, 1, 0, 9, 220, 0, 0 },
 	{ "first and last", 1, RMPP_TYPE_DATA, 7, 0, 1, 220, RMPP_TYPE_ACK, 0 },
 	{ "first", 1, RMPP_TYPE_DATA, 3, 0, 1, 5000, RMPP_TYPE_ACK, 0 },
-	{ "ACK of nothing", 1, RMPP_TYPE_ACK, 1, 0, 1, 65, 0, 0 },
+	{ "ACK without a transfer", 1, RMPP_TYPE_ACK, 1, 0, 1, 65, 0, 0 },
 	{ "ACK, window too small", 1, RMPP_TYPE_ACK, 1, 0, 5, 4, RMPP_TYPE_ABORT, RMPP_STATUS_W2S },
 	{ "ACK with status", 1, RMPP_TYPE_ACK, 1, 3, 1, 65, RMPP_TYPE_ABORT, RMPP_STATUS_BAD_STATUS },
 	{ "STOP", 1, RMPP_TYPE_STOP, 1, RMPP_STATUS_RESX, 0, 0, 0, 0 },
@@ -305,8 +305,8 @@ static bool malformed(struct cable *c)
 						    wire_get(raw.mad, RMPP_STATUS) == bad_rows[i].answer_status
 					  : raw.recvs == 0;
 		if (!good) {
-			printf("malformed %u (%s): %u answers, type %u status %u\n", i + 1, bad_rows[i].name, raw.recvs,
-			       (u32)wire_get(raw.mad, RMPP_TYPE), (u32)wire_get(raw.mad, RMPP_STATUS));
+			printf("malformed %u (%s): %u responses, type %u status %u\n", i + 1, bad_rows[i].name,
+			       raw.recvs, (u32)wire_get(raw.mad, RMPP_TYPE), (u32)wire_get(raw.mad, RMPP_STATUS));
 			ok = false;
 		}
 	}
@@ -446,13 +446,13 @@ static const struct row rows[] = {
 	{ "first segment lost", loss_of_the_first_segment },
 	{ "out of order", out_of_order },
 	{ "last before others", last_before_others },
-	{ "sender gives up", sender_gives_up },
-	{ "receiver gives up", receiver_gives_up },
+	{ "sender aborts", sender_gives_up },
+	{ "receiver aborts", receiver_gives_up },
 	{ "request by RMPP", request_by_rmpp },
 	{ "request by RMPP, unanswered", request_by_rmpp_unanswered },
 	{ "agents go", memory_is_freed_when_agents_go },
 	{ "malformed", malformed },
-	{ "what a sender hears", sender_hears },
+	{ "responses to a sender", sender_hears },
 	{ "an endless window", endless_window },
 	{ "messages without end", messages_without_end },
 	{ "too much to send", too_much_to_send },

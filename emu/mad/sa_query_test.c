@@ -387,7 +387,7 @@ static bool look_at_a_group(struct cable *c)
 static const struct row rows[] = {
 	{ "path", path },
 	{ "path refused", path_refused },
-	{ "path without answer", path_without_answer },
+	{ "path without a response", path_without_answer },
 	{ "cancelled", cancelled },
 	{ "one join for all", one_join_for_all },
 	{ "join states", join_states },
@@ -397,7 +397,7 @@ static const struct row rows[] = {
 	{ "group suits", suits },
 	{ "SA picks the MGID", sa_picks_the_mgid },
 	{ "rejoin", rejoin },
-	{ "client goes", client_goes },
+	{ "client disconnects", client_goes },
 	{ "look at a group", look_at_a_group },
 };
 

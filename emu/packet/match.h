@@ -45,7 +45,8 @@ bool wire_match_parse_method(void *to, const char *value);
 bool wire_match_parse_attr(void *to, const char *value);
 bool wire_match_parse_gid(void *to, const char *value);
 
-#define WIRE_MATCH_OPCODES "names such as RC_SEND_ONLY, ack, read, request, ud, numbers, or several with commas"
+#define WIRE_MATCH_OPCODES \
+	"names such as RC_SEND_ONLY, ack, read, request, ud, numbers, or several, separated by commas"
 #define WIRE_MATCH_CLASSES "a MAD class such as Subn, SubnDR, SA, Perf, ComMgt, or a number"
 #define WIRE_MATCH_METHODS "a method such as Get, Set, GetResp, Trap, or a number"
 #define WIRE_MATCH_ATTRS   "an attribute's name such as PortInfo or PathRecord, or a number"

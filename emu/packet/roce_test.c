@@ -156,7 +156,7 @@ static void test_ip6(void)
 	n = wire_roce_frame(p, &r, out, sizeof(out));
 
 	q = parse(out + 62, (u32)n - 62, &r);
-	row(50, "a packet over IPv6 comes back", n == 14 + 48 + 36 && q && q->len == 18);
+	row(50, "a packet over IPv6 is parsed", n == 14 + 48 + 36 && q && q->len == 18);
 	if (q) {
 		wire_roce_from_grh(q, &back);
 		row(51, "with its addresses", wire_gid_equal(&back.src, &r.src) && wire_gid_equal(&back.dst, &r.dst));
@@ -174,6 +174,6 @@ int main(void)
 	test_identification();
 	test_bad();
 	test_ip6();
-	row(60, "nothing leaks", wire_packet_live() == 0);
+	row(60, "no leak", wire_packet_live() == 0);
 	return rows_end();
 }

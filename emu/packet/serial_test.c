@@ -48,7 +48,7 @@ static void test_sample(void)
 	row(2, "its payload without the pad", p->len == 14 && p->data[0] == 0xbb && p->hdr_len == 36);
 	row(3, "its ICRC", wire_packet_icrc(p) == 0x5ab72596);
 	n = wire_packet_serialize(p, out, sizeof(out));
-	row(4, "the same bytes come back", n == sizeof(sample) && !memcmp(out, sample, sizeof(sample)));
+	row(4, "the same bytes after a round trip", n == sizeof(sample) && !memcmp(out, sample, sizeof(sample)));
 	row(5, "no room", wire_packet_serialize(p, out, sizeof(sample) - 1) == -ENOSPC);
 	wire_lrh_set_vl(wire_packet_lrh(p), 3);
 	p->hdr[p->bth_off + 4] = 0x80;
@@ -107,7 +107,7 @@ static void test_grh(void)
 	memset(p->hdr + 60, 0, 8);
 	n = wire_packet_serialize(p, out, sizeof(out));
 	c = n > 0 ? wire_packet_parse(out, (u32)n, true) : NULL;
-	row(40, "a UD packet with a GRH comes back", c && c->grh_off == 8 && c->bth_off == 48 && c->len == 33);
+	row(40, "a UD packet with a GRH is parsed", c && c->grh_off == 8 && c->bth_off == 48 && c->len == 33);
 	icrc = wire_packet_icrc(p);
 	wire_grh_set_ver_tc_flow(grh, 9, 8);
 	grh->hoplmt = 1;
@@ -126,6 +126,6 @@ int main(void)
 	test_sample();
 	test_bad();
 	test_grh();
-	row(50, "nothing leaks", wire_packet_live() == 0);
+	row(50, "no leak", wire_packet_live() == 0);
 	return rows_end();
 }

@@ -43,7 +43,7 @@ void rdma_id_disconnected(struct rdma_id *id, int status)
 	if (id->state != RDMA_CONNECT)
 		return;
 	id->state = RDMA_DISCONNECT;
-	(void)rdma_id_tell(id, RDMA_EVENT_DISCONNECTED, status);
+	(void)rdma_id_notify(id, RDMA_EVENT_DISCONNECTED, status);
 }
 
 /* ---- alternate paths, transparent to the user ---- */

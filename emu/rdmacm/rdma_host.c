@@ -122,7 +122,7 @@ void rdma_host_unplug(struct rdma_host *h)
 
 	list_for_each_safe (id, tmp, &h->ids, link)
 		if (id->port)
-			(void)rdma_id_tell(id, RDMA_EVENT_DEVICE_REMOVAL, 0);
+			(void)rdma_id_notify(id, RDMA_EVENT_DEVICE_REMOVAL, 0);
 }
 
 void rdma_host_destroy(struct rdma_host *h)

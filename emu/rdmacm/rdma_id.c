@@ -8,7 +8,7 @@
 #define EPHEMERAL_FIRST 32768u
 #define EPHEMERAL_COUNT 28232u /* as in net.ipv4.ip_local_port_range */
 
-int rdma_id_tell(struct rdma_id *id, enum rdma_event_type type, int status)
+int rdma_id_notify(struct rdma_id *id, enum rdma_event_type type, int status)
 {
 	return id->fn(id->ctx, id, &(struct rdma_event){ .type = type, .status = status });
 }
@@ -20,7 +20,7 @@ static void id_resolved(struct loop_task *t, struct now now)
 	bool addr = id->state == RDMA_ADDR_QUERY;
 
 	id->state = addr ? RDMA_ADDR_RESOLVED : RDMA_ROUTE_RESOLVED;
-	(void)rdma_id_tell(id, addr ? RDMA_EVENT_ADDR_RESOLVED : RDMA_EVENT_ROUTE_RESOLVED, 0);
+	(void)rdma_id_notify(id, addr ? RDMA_EVENT_ADDR_RESOLVED : RDMA_EVENT_ROUTE_RESOLVED, 0);
 }
 
 void rdma_id_resolved_later(struct rdma_id *id, enum rdma_state querying)

@@ -98,7 +98,7 @@ void rdma_sockaddr_set_port(union rdma_sockaddr *a, u16 port);
 bool rdma_sockaddr_same(const union rdma_sockaddr *a, const union rdma_sockaddr *b);
 
 /* rdma_id.c */
-int rdma_id_tell(struct rdma_id *id, enum rdma_event_type type, int status);
+int rdma_id_notify(struct rdma_id *id, enum rdma_event_type type, int status);
 /* Reports ADDR_RESOLVED or ROUTE_RESOLVED, according to @querying, and sets that state, from the loop. */
 void rdma_id_resolved_later(struct rdma_id *id, enum rdma_state querying);
 struct hca_av rdma_path_av(const struct rdma_port *p, const struct sa_path *path);

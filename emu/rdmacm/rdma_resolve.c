@@ -24,12 +24,12 @@ static void on_neighbour(void *ctx, int status, const struct wire_gid *gid)
 	id->resolving = NULL;
 	if (status) {
 		id->state = RDMA_BOUND;
-		(void)rdma_id_tell(id, RDMA_EVENT_ADDR_ERROR, status);
+		(void)rdma_id_notify(id, RDMA_EVENT_ADDR_ERROR, status);
 		return;
 	}
 	id->dgid = *gid;
 	id->state = RDMA_ADDR_RESOLVED;
-	(void)rdma_id_tell(id, RDMA_EVENT_ADDR_RESOLVED, 0);
+	(void)rdma_id_notify(id, RDMA_EVENT_ADDR_RESOLVED, 0);
 }
 
 /* The port's GID for the address @a. */
@@ -163,13 +163,13 @@ static void on_path(void *ctx, int status, u16 sa_status, const struct sa_path *
 	id->routing = NULL;
 	if (status) {
 		id->state = RDMA_ADDR_RESOLVED;
-		(void)rdma_id_tell(id, RDMA_EVENT_ROUTE_ERROR, status == -ENOENT ? -EINVAL : status);
+		(void)rdma_id_notify(id, RDMA_EVENT_ROUTE_ERROR, status == -ENOENT ? -EINVAL : status);
 		return;
 	}
 	id->path = *path;
 	id->has_path = true;
 	id->state = RDMA_ROUTE_RESOLVED;
-	(void)rdma_id_tell(id, RDMA_EVENT_ROUTE_RESOLVED, 0);
+	(void)rdma_id_notify(id, RDMA_EVENT_ROUTE_RESOLVED, 0);
 }
 
 /* Without a subnet manager the path derives from the port and the addresses. */
@@ -216,5 +216,5 @@ int rdma_id_set_path(struct rdma_id *id, const struct sa_path *path)
 	id->path = *path;
 	id->has_path = true;
 	id->state = RDMA_ROUTE_RESOLVED;
-	return rdma_id_tell(id, RDMA_EVENT_ROUTE_RESOLVED, 0);
+	return rdma_id_notify(id, RDMA_EVENT_ROUTE_RESOLVED, 0);
 }

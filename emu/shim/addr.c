@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * Translation of the fabric's IP addresses in socket calls. The machine does not have these addresses: each maps to a
- * loopback address, an IPv6 one to an IPv4-mapped one, which bind, connect and the like use instead, and which is translated back in
- * getsockname and the like.
- * So programs that use TCP or UDP reach each other by the addresses that rdma_cm resolves. Each is an address of a network interface of
- * its host (netdev.c).
+ * loopback address (for IPv6, to an IPv4-mapped one), which bind(), connect() and the like use instead; getsockname()
+ * and the like translate it back. So programs that use TCP or UDP reach each other by the addresses that rdma_cm
+ * resolves. Each address belongs to a network interface of its host (netdev.c).
  */
 #include <arpa/inet.h>
 #include <net/if.h>
@@ -27,7 +26,8 @@ struct pair {
 
 static struct pair *pairs;
 static size_t npairs;
-static uint32_t own_loopback[2]; /* for the first IPv6 address of this host, and the first IPv4 one */
+/* Loopback addresses of this host's first IPv6 address and of its first IPv4 address, in network order. */
+static uint32_t own_loopback[2];
 
 static bool v4_mapped(const struct pair *p)
 {
@@ -62,7 +62,7 @@ static void addr_add(struct pair p, const char *fabric, const char *loopback)
 		own_loopback[v4_mapped(&p)] = p.loopback;
 }
 
-/* Lines of host, address, loopback address, bits of the network, and interface. */
+/* Reads the file of addresses. A line: host, address, loopback address, prefix length, interface. */
 static void addr_read(void)
 {
 	char path[SHIM_PATH_MAX], line[256], fabric[INET6_ADDRSTRLEN + 1], loop[INET_ADDRSTRLEN + 1];
@@ -208,7 +208,7 @@ bool shim_addr_own(struct sockaddr_storage *to, sa_family_t family, bool v4)
 	return true;
 }
 
-/* The pair of that loopback address: where it stands for an IPv4 and an IPv6 address, that of the family. */
+/* Finds the pair of a loopback address; if an IPv4 and an IPv6 address have the same one, the pair of the family. */
 static const struct pair *pair_of_loopback(uint32_t loopback, bool v4)
 {
 	const struct pair *found = NULL;
@@ -244,7 +244,7 @@ void shim_addr_in(struct sockaddr *sa, socklen_t len)
 		return;
 	memcpy(&loopback, a.s6_addr + 12, 4);
 	p = pair_of_loopback(loopback, sa->sa_family == AF_INET);
-	if (p && sa->sa_family == AF_INET && !v4_mapped(p)) /* requested by the other family */
+	if (p && sa->sa_family == AF_INET && !v4_mapped(p)) /* an IPv4 socket, an IPv6 address */
 		p = v4_pair_beside(p);
 	if (p && sa->sa_family == AF_INET6)
 		((struct sockaddr_in6 *)(void *)sa)->sin6_addr = p->fabric;

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Device files: open, and write of commands, which the daemon executes, and of doorbells in shared memory. */
+/*
+ * Device files: open(), read(), write() and ioctl(). The daemon executes commands; doorbells are bits in shared memory.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -17,10 +19,10 @@
 #include "emu/lib/rights.h"
 #include "emu/shim/shim.h"
 
-#define ANSWER_MAX    8192 /* bytes: more than any command answers */
+#define ANSWER_MAX    8192 /* bytes; no command has a longer response */
 #define EVENT_WAIT_US 1000000
 #define EVENT_POLL_US 100
-#define UMAD_FIRST    256 /* bytes of data that a short read() of a long record gets */
+#define UMAD_FIRST    256 /* data bytes that a read() with a short buffer returns with -ENOSPC */
 
 static struct shim_file *file_new(enum uv_kind kind, unsigned int unit)
 {
@@ -37,7 +39,7 @@ static struct shim_file *file_new(enum uv_kind kind, unsigned int unit)
 	return f;
 }
 
-/* The doorbells, and a thread for copies where they are needed. */
+/* Maps the doorbells, and starts a copy thread if the daemon requests it. */
 static int uverbs_setup(struct shim_file *f, const struct uv_opened *opened)
 {
 	if (f->kick >= 0)
@@ -66,7 +68,7 @@ static void file_drop(struct shim_file *f)
 	free(f);
 }
 
-/* What a call of libc returns: @result, or for -errno -1 with errno. */
+/* Return value of a libc call: @result, or -1 with errno if it is -errno. */
 static int call_result(int result)
 {
 	if (result >= 0)
@@ -114,13 +116,16 @@ static void command_ring_doorbell(struct shim_file *f, uint32_t handle)
 
 	shim_poll_posted();
 	__atomic_fetch_or(&s->doorbell[handle / 64], 1ull << handle % 64, __ATOMIC_SEQ_CST);
-	__atomic_exchange_n(&s->rung, 1,
-			    __ATOMIC_SEQ_CST); /* pairs with the daemon's, which reads the doorbells then */
+	/* Pairs with the daemon's exchange of @rung, after which it reads the doorbells. */
+	__atomic_exchange_n(&s->rung, 1, __ATOMIC_SEQ_CST);
 	if (__atomic_load_n(&s->asleep, __ATOMIC_SEQ_CST) && REAL(write)(f->kick, &one, sizeof(one)) < 0)
 		return; /* the eventfd is full: the daemon will wake */
 }
 
-/* The two commands of the data path: 1 done, 0 for the daemon to do, -1 with errno. */
+/*
+ * POST_SEND and REQ_NOTIFY_CQ through shared memory. Returns 1: done; 0: the daemon must execute the command; -1 with
+ * errno.
+ */
 static int command_doorbell(struct shim_file *f, const struct ib_uverbs_cmd_hdr *hdr, const void *body, size_t len)
 {
 	if (!f->shared)
@@ -144,19 +149,19 @@ static int command_doorbell(struct shim_file *f, const struct ib_uverbs_cmd_hdr 
 		if (cmd->cq_handle >= UV_HANDLES)
 			return 0;
 		uv_arm(&f->shared->arm[cmd->cq_handle], cmd->solicited_only);
-		__atomic_thread_fence(
-			__ATOMIC_SEQ_CST); /* before the program polls, as the daemon's after it completes */
+		/* Before the program polls again; the daemon has the same fence after a completion. */
+		__atomic_thread_fence(__ATOMIC_SEQ_CST);
 		return 1;
 	}
 	return 0;
 }
 
-/* Where the answer goes, and a descriptor that the command names. */
+/* Buffer of the response, and the descriptor among the arguments of the command. */
 struct reply {
 	void *to;
 	size_t room;
 	int fd;
-	bool channel; /* the descriptor that comes is a completion channel */
+	bool channel; /* the response has an event channel */
 };
 
 static void verbs_reply(const uint8_t *buf, size_t len, struct reply *r)
@@ -183,7 +188,7 @@ static void verbs_reply(const uint8_t *buf, size_t len, struct reply *r)
 	if ((hdr.command & 0xff) == IB_USER_VERBS_CMD_CREATE_CQ && len >= channel + 4)
 		memcpy(&r->fd, buf + channel, 4);
 	r->channel = hdr.command == IB_USER_VERBS_CMD_CREATE_COMP_CHANNEL ||
-		     hdr.command == IB_USER_VERBS_CMD_GET_CONTEXT; /* its asynchronous events */
+		     hdr.command == IB_USER_VERBS_CMD_GET_CONTEXT; /* for asynchronous events */
 }
 
 static void cm_reply(const uint8_t *buf, size_t len, struct reply *r)
@@ -202,7 +207,7 @@ static void cm_reply(const uint8_t *buf, size_t len, struct reply *r)
 		memcpy(&r->fd, buf + sizeof(*hdr) + offsetof(struct rdma_ucm_migrate_id, fd), 4);
 }
 
-/* Appends the option value, which the daemon cannot read. Returns the new length in @to, or 0. */
+/* Appends the option value, which is at a pointer in the command. Returns the new length in @to; 0: no such command. */
 static size_t with_option(const void *buf, size_t len, uint8_t *to, size_t room)
 {
 	const struct rdma_ucm_cmd_hdr *hdr = buf;
@@ -229,7 +234,7 @@ static void channel_watch(struct shim_file *parent, int fd)
 	shim_file_add(fd, f);
 }
 
-/* Memory that is registered may be memory that the daemon maps. */
+/* REG_MR: lets the daemon map the memory if possible (share.c). */
 static void memory_share(struct shim_file *f, const void *buf, size_t len)
 {
 	const struct ib_uverbs_cmd_hdr *hdr = buf;
@@ -264,7 +269,7 @@ static ssize_t command_forward(struct shim_file *f, const void *buf, size_t len,
 	if (result < 0)
 		return call_result(result);
 	if (fd >= 0 && out_len >= 4)
-		memcpy(out, &fd, 4); /* the answer's first member is the descriptor */
+		memcpy(out, &fd, 4); /* the first member of the response is the descriptor */
 	if (fd >= 0 && r.channel)
 		channel_watch(f, fd);
 	if (r.to && out_len)
@@ -318,7 +323,7 @@ ssize_t shim_write(struct shim_file *f, int fd, const void *buf, size_t len)
 			errno = EIO; /* the device was removed */
 		return n;
 	}
-	if (f->kind == UV_NETLINK) /* the daemon puts the answers into the socket before it answers */
+	if (f->kind == UV_NETLINK) /* the daemon writes the netlink responses to the socket before it returns */
 		return call_result(fits ? shim_call(f, UV_WRITE, 0, buf, len, -1, NULL, NULL, NULL) : -EMSGSIZE);
 	if (len < sizeof(*hdr) || !fits)
 		return call_result(-EINVAL);
@@ -343,7 +348,7 @@ ssize_t shim_write(struct shim_file *f, int fd, const void *buf, size_t len)
 	}
 }
 
-/* A record in a memfd, of which the socket has only the beginning. */
+/* Reads a record from a memfd; the socket has only its first byte. */
 static ssize_t read_large(int fd, int memfd, void *buf, size_t len, size_t first)
 {
 	off_t size = lseek(memfd, 0, SEEK_END);

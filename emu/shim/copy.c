@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Copies on the daemon's behalf, where it may not reach into this process itself: a thread moves bytes between our memory
- * and a memfd. It does so by pread() and pwrite(), which give EFAULT where an address is not ours.
+ * Copies between program memory and a memfd, by a thread of the program, for a daemon without permission for
+ * process_vm_readv(2). pread() and pwrite() return EFAULT for an invalid address.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -65,10 +65,11 @@ static int thread_start(struct copier *c)
 	pthread_t t = 0;
 	int err;
 
-	if (!shim_real("pthread_create")) /* in an old libc it is libpthread's, which libibverbs has loaded */
+	if (!shim_real("pthread_create")) /* in an older libc it is in libpthread, which libibverbs has loaded */
 		return -ENOSYS;
 	sigfillset(&all);
-	sigprocmask(SIG_SETMASK, &all, &old); /* of this thread: the application's handlers run in its own ones */
+	sigprocmask(SIG_SETMASK, &all,
+		    &old); /* for the new thread: signal handlers of the application must not run in it */
 	pthread_attr_init(&attr);
 	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
 	err = REAL(pthread_create)(&t, &attr, copy_thread, c);

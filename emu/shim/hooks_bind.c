@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * bind(), of the fabric's addresses and of wildcards. The IPv6 addresses of hosts are IPv4-mapped loopback addresses here (addr.c), which a
- * socket on :: for IPv6 alone (IPV6_V6ONLY) does not receive from: it is bound to the one of this host, and not for IPv6 alone. An IPv4
- * wildcard on the same port would exclude it, and it that: these two share the port by SO_REUSEPORT. Two wildcards of a family exclude
- * each other as ever, even those of two hosts if they are IPv4; and an IPv4 one of another process excludes one for IPv6 alone.
+ * bind() of the fabric's addresses and of wildcards. The IPv6 addresses of hosts are IPv4-mapped loopback addresses
+ * here (addr.c), which a socket on :: with IPV6_V6ONLY does not receive from: bind() binds it to this host's address
+ * instead, and clears IPV6_V6ONLY. It would then conflict with an IPv4 wildcard on the same port: these two share the
+ * port by SO_REUSEPORT. Two wildcards of the same family conflict as usual, even those of two hosts if they are IPv4;
+ * and an IPv4 wildcard of another process conflicts with an IPv6-only one.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -23,7 +24,10 @@
 #define UNUSED_LOOPBACK 0x7ffffffe
 #define FIND_MAX        3
 
-/* The kernel takes AF_UNSPEC for any IPv4 address: so Open MPI binds what it then connects, which is to have this host's address. */
+/*
+ * The kernel treats AF_UNSPEC as the IPv4 wildcard. Open MPI binds so before it connects: the socket gets this host's
+ * address.
+ */
 static bool bind_unspecified(struct sockaddr_storage *to, const struct sockaddr *sa, socklen_t len)
 {
 	const struct sockaddr_in *in = (const void *)sa;
@@ -66,7 +70,7 @@ static bool is_any_v6(const struct sockaddr *sa, socklen_t len)
 	       IN6_IS_ADDR_UNSPECIFIED(&((const struct sockaddr_in6 *)(const void *)sa)->sin6_addr);
 }
 
-/* IPv4 wildcards of this process on that port share it from now on. */
+/* Sets SO_REUSEPORT on the IPv4 wildcards of this process on that port. */
 static void share_port(int type, in_port_t port)
 {
 	DIR *dir = opendir("/proc/self/fd");
@@ -118,7 +122,7 @@ static unsigned int proc_find(int type, const struct sockaddr_in6 *a, unsigned i
 	return found;
 }
 
-/* @own: this host's address. */
+/* Binds an IPv6-only wildcard. @own: this host's address. */
 static int bind_v6only(int fd, const struct sockaddr *sa, struct sockaddr_in6 *own)
 {
 	int shared = option_get(fd, SOL_SOCKET, SO_REUSEPORT), type = option_get(fd, SOL_SOCKET, SO_TYPE), err;
@@ -137,7 +141,7 @@ static int bind_v6only(int fd, const struct sockaddr *sa, struct sockaddr_in6 *o
 	return err;
 }
 
-/* Can an address that nobody has be bound to the port? Any wildcard excludes it, but no host's address. */
+/* Can an unused address be bound to the port? Any wildcard on the port prevents that, but no host's address does. */
 static bool port_has_no_wildcard(int fd, in_port_t port)
 {
 	struct sockaddr_in in = { .sin_family = AF_INET, .sin_port = port, .sin_addr.s_addr = htonl(UNUSED_LOOPBACK) };
@@ -173,7 +177,7 @@ int bind(int fd, __CONST_SOCKADDR_ARG addr, socklen_t len)
 
 	if (shim_netlink(fd))
 		return shim_netlink_bind(fd, sa, len);
-	if (shim_addr_other(sa, len)) { /* from this error MPICH learns that it is another host */
+	if (shim_addr_other(sa, len)) { /* MPICH detects by this error that it is another host */
 		errno = EADDRNOTAVAIL;
 		return -1;
 	}

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Calls on descriptors. */
+/* Calls on file descriptors. */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/close_range.h>
@@ -119,7 +119,7 @@ int dup(int fd)
 	return to;
 }
 
-/* The number that the application wants may be one of ours, which it does not know of. */
+/* The application may request the number of a private descriptor, which it does not know: moves that. */
 static bool dup_begin(int fd, int want)
 {
 	int err = fd != want && shim_private(want) ? shim_private_move(want) : 0;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Children with a memory of their own. fork() runs the handlers that are registered here. _Fork(), clone() without CLONE_VM and
- * syscall() with the numbers of fork and clone do not, and are hooked. A child of vfork() or posix_spawn() shares our memory until it
- * calls exec: nothing is done for it. A system call that the program makes itself is seen only afterwards, by a page that the kernel
- * clears in a child: such a child has its own table and copy from its first hooked call on.
+ * Child processes with their own memory. fork() runs the handlers that are registered here. _Fork(), clone() without
+ * CLONE_VM and syscall() with the numbers of fork and clone do not, and are hooked. A child of vfork() or posix_spawn()
+ * shares our memory until it calls exec: nothing is done for it. A fork by an inline system call is detected later, by
+ * a page that the kernel clears in the child: such a child has its own table and copy from its first hooked call on.
  */
 #include <errno.h>
 #include <linux/sched.h>
@@ -16,14 +16,14 @@
 
 #include "emu/shim/shim.h"
 
-/* What pthread_atfork() of glibc calls; other C libraries, where this one is of no use (symbol.c), do not have it. */
+/* glibc implements pthread_atfork() with it. Other C libraries, which are not supported (symbol.c), do not have it. */
 extern int __register_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void), void *object)
 	__attribute__((weak));
 extern void *__dso_handle __attribute__((visibility("hidden")));
 
 static pid_t owner;
-static unsigned int
-	*same_memory; /* 1; 0 in a child with a memory of its own, until that has been noticed; NULL: not supported */
+/* 1; the kernel clears it in a child with its own memory (MADV_WIPEONFORK). NULL: not supported. */
+static unsigned int *same_memory;
 
 static void child_begin(void)
 {
@@ -45,7 +45,7 @@ bool shim_own_process(void)
 	return true;
 }
 
-/* For fork(): waits for other threads' calls, so that the child's state is whole. */
+/* Before fork(): waits for calls of other threads, so that the child has consistent state. */
 static void before_fork(void)
 {
 	shim_share_fork(true);
@@ -74,7 +74,7 @@ __attribute__((constructor)) static void start(void)
 		__register_atfork(before_fork, after_fork, child_begin, __dso_handle);
 }
 
-/* For the others, which a signal handler may call: nothing is waited for. */
+/* After _Fork(), clone() and syscall(), which signal handlers may call: does not wait for other threads. */
 static long forked(long pid, bool prepared)
 {
 	int saved = errno;
@@ -125,7 +125,7 @@ int clone(int (*fn)(void *arg), void *stack, int flags, void *arg, ...)
 	return (int)forked(REAL(clone)(clone_child, stack, flags, &s, ptid, tls, ctid), prepared);
 }
 
-/* Does the system call make a child with a memory of its own, which returns here as its parent does? */
+/* Does the system call create a child with its own memory, which returns here as its parent does? */
 static bool forks(long number, const long *a)
 {
 	const struct clone_args *args = (const void *)a[0];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Calls on sockets that carry IP addresses. */
+/* Socket calls with IP addresses. */
 #include <errno.h>
 #include <netinet/in.h>
 #include <stdint.h>
@@ -25,7 +25,7 @@ static bool is_unbound(int fd)
 	       !((struct sockaddr_in6 *)&st)->sin6_port;
 }
 
-/* The peer is to see this host's address, not the loopback's first one. */
+/* Binds an unbound socket to this host's address, so that the peer does not see 127.0.0.1. */
 static void bind_own(int fd, sa_family_t family, bool v4)
 {
 	struct sockaddr_storage own;
@@ -54,7 +54,9 @@ int connect(int fd, __CONST_SOCKADDR_ARG addr, socklen_t len)
 	return REAL(connect)(fd, (struct sockaddr *)&to, len);
 }
 
-/* An IPv4 datagram from a socket that is bound to no address says from where it comes. */
+/*
+ * Sends a message; an IPv4 datagram of a socket without a bound address gets this host's source address (IP_PKTINFO).
+ */
 static ssize_t send_from_own(int fd, const struct msghdr *msg, int flags)
 {
 	union {
@@ -183,7 +185,7 @@ int accept(int fd, __SOCKADDR_ARG addr, socklen_t *len)
 	return accept4(fd, addr, len, 0);
 }
 
-/* Messages to the fabric's hosts go one by one, for each gets an address of its own, and those of netlink. */
+/* Sends messages to the fabric's hosts, each of which needs its address translated, and to netlink one at a time. */
 int sendmmsg(int fd, struct mmsghdr *msgs, unsigned int n, int flags)
 {
 	struct sockaddr_storage to;

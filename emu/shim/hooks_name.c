@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Resolver calls: the hosts of the fabric are known by their names, and their addresses have these names. The host on which the program
- * runs has its name: by it MPI tells which processes are on one machine.
+ * Resolver calls: translate between names and addresses of the fabric's hosts. gethostname() and uname() return the
+ * name of the program's host, by which MPI detects processes on the same machine.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -47,7 +47,7 @@ int getnameinfo(const struct sockaddr *sa, socklen_t len, char *host, socklen_t 
 	return serv && serv_len ? REAL(getnameinfo)(sa, len, NULL, 0, serv, serv_len, flags) : 0;
 }
 
-/* What a struct hostent of one address points to. */
+/* Storage of a struct hostent with one address. */
 struct host_room {
 	char *aliases[1], *addrs[2];
 	struct in6_addr addr;
@@ -123,7 +123,7 @@ int gethostbyname2_r(const char *restrict name, int family, struct hostent *rest
 	return REAL(gethostbyname2_r)(name, family, h, buf, size, result, herr);
 }
 
-/* The name of a host by the address as gethostbyaddr() gets it. */
+/* Finds the name of a host by address; the arguments are those of gethostbyaddr(). */
 static const char *name_of(const void *addr, socklen_t len, int family, struct in6_addr *a)
 {
 	if (family == AF_INET6 && len == sizeof(*a)) {
@@ -155,7 +155,7 @@ int gethostbyaddr_r(const void *restrict addr, socklen_t len, int family, struct
 	return REAL(gethostbyaddr_r)(addr, len, family, h, buf, size, result, herr);
 }
 
-/* The name of this host, or NULL: one on sockets of the machine has the machine's, as it has its interfaces. */
+/* Name of this host. NULL: a host without network interfaces of its own uses the machine's name. */
 static const char *own_name(void)
 {
 	return shim_has_netdevs() ? getenv("MUSLIN_HOST") : NULL;
@@ -174,7 +174,7 @@ int gethostname(char *name, size_t len)
 	return -1;
 }
 
-/* What gethostname() is in programs that are compiled with _FORTIFY_SOURCE. */
+/* gethostname() in programs that are compiled with _FORTIFY_SOURCE. */
 int __gethostname_chk(char *name, size_t len, size_t size);
 int __gethostname_chk(char *name, size_t len, size_t size)
 {

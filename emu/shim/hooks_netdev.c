@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Calls on network interfaces: those of the host, besides lo. */
+/* Calls on network interfaces: programs see those of the host, and lo. */
 #include <errno.h>
 #include <ifaddrs.h>
 #include <linux/if_link.h>
@@ -16,7 +16,7 @@
 
 #define LOOPBACK "lo"
 
-/* An entry of the list of getifaddrs(): the list is one block of them, which freeifaddrs() of glibc frees as it does its own. */
+/* An entry of the list of getifaddrs(). The list is one block of memory, which freeifaddrs() of glibc frees. */
 struct entry {
 	struct ifaddrs ifa;
 	struct sockaddr_storage addr, mask, broadcast;
@@ -24,7 +24,7 @@ struct entry {
 	char name[IF_NAMESIZE];
 };
 
-/* The list as it grows, or, with @entry NULL, how long it will be. */
+/* List under construction; if @entry is NULL, only counts the entries. */
 struct list {
 	struct entry *entry;
 	size_t n;
@@ -44,7 +44,7 @@ static void set_in6(struct sockaddr_storage *to, const struct in6_addr *a)
 	}
 }
 
-/* The mask of an address, and the network's broadcast address. */
+/* Computes the netmask of an address and the broadcast address of its network. */
 static void netmask(const struct in6_addr *a, unsigned int len, struct in6_addr *mask, struct in6_addr *broadcast)
 {
 	unsigned int skip = IN6_IS_ADDR_V4MAPPED(a) ? 96 : 0, i;
@@ -207,7 +207,7 @@ char *if_indextoname(unsigned int index, char name[IF_NAMESIZE])
 	return NULL;
 }
 
-/* The caller frees it by glibc's if_freenameindex(), which frees each name, and the array. */
+/* The caller frees the list by glibc's if_freenameindex(), which frees each name, and the array. */
 struct if_nameindex *if_nameindex(void)
 {
 	struct shim_netdev dev[SHIM_NETDEVS];
@@ -227,7 +227,7 @@ struct if_nameindex *if_nameindex(void)
 	return list;
 }
 
-/* /proc/net/if_inet6, for Open MPI and others that look there for IPv6 addresses */
+/* /proc/net/if_inet6: Open MPI and others read the IPv6 addresses from it */
 
 #define PERMANENT  0x80 /* the kernel's IFA_F_PERMANENT and IPV6_ADDR_* */
 #define SCOPE_HOST 0x10
@@ -280,9 +280,9 @@ bool shim_netdev_inet6(char *buf)
 	       snprintf(buf, SHIM_PATH_MAX, "/proc/self/fd/%d", inet6_fd) > 0;
 }
 
-/* Requests of sockets, netdevice(7) */
+/* ioctl() requests on sockets, netdevice(7) */
 
-/* Those that have IPv4 addresses: lo, and ours. */
+/* SIOCGIFCONF: the IPv4 addresses of lo and of the host's interfaces. */
 static int ioctl_conf(struct ifconf *conf)
 {
 	struct shim_netdev dev[SHIM_NETDEVS];
@@ -346,7 +346,7 @@ static int ioctl_of(unsigned long request, struct ifreq *r, const struct shim_ne
 	case SIOCGIFMTU:
 		r->ifr_mtu = (int)d->mtu;
 		return 0;
-	case SIOCGIFHWADDR: /* as in the kernel: what there is room for */
+	case SIOCGIFHWADDR: /* truncated to the size of the member, as in the kernel */
 		memset(&r->ifr_hwaddr, 0, sizeof(r->ifr_hwaddr));
 		r->ifr_hwaddr.sa_family = (sa_family_t)d->type;
 		memcpy(r->ifr_hwaddr.sa_data, d->addr,

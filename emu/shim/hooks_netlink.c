@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Sockets of NETLINK_RDMA, by which rdma-core and rdma(8) request devices, and of NETLINK_ROUTE, by which ip(8) and libraries request
- * interfaces, addresses and routes: the daemon answers (emu/host/netlink.c). The descriptor is one end of a pair of local sockets, so that
- * poll() and receiving calls are the kernel's; what is sent goes as a write to the daemon, and addresses are those that a netlink socket
- * has. A host without interfaces of its own has the machine's, and the machine's NETLINK_ROUTE.
+ * Sockets of NETLINK_RDMA, by which rdma-core and rdma(8) request devices, and of NETLINK_ROUTE, by which ip(8) and
+ * libraries request interfaces, addresses and routes: the daemon responds (emu/host/netlink.c). The descriptor is one
+ * end of a pair of local sockets, so that the kernel implements poll() and receiving; sent messages are written to the
+ * daemon, and addresses are translated to those of netlink. A host without network interfaces of its own uses the
+ * machine's, and the machine's NETLINK_ROUTE.
  */
 #include <errno.h>
 #include <fcntl.h>

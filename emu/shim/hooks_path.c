@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Calls that take a path. */
+/* Calls with a path argument. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -56,7 +56,7 @@ static mode_t mode_arg(int flags, va_list ap)
 OPEN(open)
 OPEN(open64)
 
-/* What these are in programs that are compiled with _FORTIFY_SOURCE, and creat(). */
+/* open() and openat() in programs that are compiled with _FORTIFY_SOURCE, and creat(). */
 #define OPEN_FIXED(name, params, dir, flags, mode)        \
 	int name params;                                  \
 	int name params                                   \
@@ -70,11 +70,11 @@ OPEN_FIXED(__openat64_2, (int dir, const char *path, int flags), dir, flags, 0)
 OPEN_FIXED(creat, (const char *path, mode_t mode), AT_FDCWD, O_CREAT | O_WRONLY | O_TRUNC, mode)
 OPEN_FIXED(creat64, (const char *path, mode_t mode), AT_FDCWD, O_CREAT | O_WRONLY | O_TRUNC, mode)
 
-/* openat itself is what open_path() calls: its hook must find the real one, which REAL() does. */
+/* open_path() calls the libc's openat() through REAL(), not this hook. */
 OPENAT(openat)
 OPENAT(openat64)
 
-/* @name(@params), by the libc's function with the path @to; @result: what is made of its result. */
+/* Defines @name(@params): calls the libc's function with the translated path @to; @result converts its return value. */
 #define ON_PATH_AT(dir, type, name, params, args, result)                  \
 	type name params;                                                  \
 	type name params                                                   \
@@ -111,7 +111,7 @@ ON_PATH_AT(AT_FDCWD, char *, __realpath_chk, (const char *path, char *resolved, 
 	   shim_seen)
 ON_PATH_AT(AT_FDCWD, char *, canonicalize_file_name, (const char *path), (to), shim_seen)
 ON_PATH(int, chdir, (const char *path), (to))
-/* Extended attributes: the files of the tree have none, as those of sysfs. */
+/* Extended attributes: the files of the tree have none, like those of sysfs. */
 ON_PATH(ssize_t, getxattr, (const char *path, const char *name, void *value, size_t size), (to, name, value, size))
 ON_PATH(ssize_t, lgetxattr, (const char *path, const char *name, void *value, size_t size), (to, name, value, size))
 ON_PATH(ssize_t, listxattr, (const char *path, char *list, size_t size), (to, list, size))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* stat and the like: device files and their descriptors are character devices. */
+/* stat() and the like: device files and their descriptors appear as character devices. */
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -14,7 +14,7 @@
 #define UVERBS_MAJOR 231
 #define DEVICE_MODE  (S_IFCHR | 0666)
 
-/* A device file has the kernel's numbers. */
+/* Device numbers as in the kernel. */
 static dev_t device_number(enum uv_kind kind, unsigned int unit)
 {
 	switch (kind) {
@@ -41,7 +41,9 @@ static bool device_of(int fd, dev_t *number)
 	return device;
 }
 
-/* The device file of a call, by @path, or with an empty one by the descriptor. */
+/*
+ * The file of a call: the translated path, and whether it is a device file; if @path is empty, the descriptor is meant.
+ */
 struct subject {
 	char buf[SHIM_PATH_MAX];
 	const char *to;
@@ -49,7 +51,7 @@ struct subject {
 	dev_t number;
 };
 
-/* @fd: the folder of a relative path, or what an empty one means. */
+/* @fd: directory of a relative path, or the descriptor if @path is empty. */
 static void subject_of(struct subject *s, int fd, const char *path)
 {
 	enum uv_kind kind;
@@ -64,7 +66,7 @@ static void subject_of(struct subject *s, int fd, const char *path)
 	s->device = device_of(fd, &s->number);
 }
 
-/* By the system call: the libc of older images has no stat(), but __xstat(). */
+/* Uses the system call: the libc of older images has __xstat(), but no stat(). */
 int shim_fstatat(int dir, const char *path, struct stat *st, int flags)
 {
 	return (int)REAL(syscall)(SYS_newfstatat, dir, path, st, flags);
@@ -77,7 +79,7 @@ int shim_fstat(int fd, struct stat *st)
 
 static_assert(sizeof(struct stat) == sizeof(struct stat64), "one system call fills both");
 
-/* @name(@params); @dir and @flags are those of the call, @empty is what an empty path means. */
+/* Defines @name(@params) with @dir and @flags of the call; @empty: the descriptor that an empty path means. */
 #define STAT(name, params, dir, flags, empty)                                    \
 	int name params;                                                         \
 	int name params                                                          \
@@ -101,7 +103,7 @@ STAT(lstat64, (const char *path, struct stat64 *st), AT_FDCWD, LINK, -1)
 STAT(fstatat, (int dir, const char *path, struct stat *st, int flags), dir, flags, dir)
 STAT(fstatat64, (int dir, const char *path, struct stat64 *st, int flags), dir, flags, dir)
 
-/* Entry points of an older libc; @ver has one value on 64-bit machines. */
+/* Entry points of an older libc; @ver has only one value on 64-bit machines. */
 STAT(__xstat, (int ver, const char *path, struct stat *st), AT_FDCWD, 0, -1)
 STAT(__lxstat, (int ver, const char *path, struct stat *st), AT_FDCWD, LINK, -1)
 STAT(__xstat64, (int ver, const char *path, struct stat64 *st), AT_FDCWD, 0, -1)

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * The network interfaces of the host: IPoIB, or those of its Ethernet port. They are read from /sys/class/net of the host's tree, so that
- * names and numbers are everywhere the same. The machine has none of them, and its own are not the host's, except lo.
+ * Network interfaces of the host: IPoIB, or those of its Ethernet port. They are read from /sys/class/net of the host's
+ * tree, so that all calls return the same names and indexes. The machine does not have these interfaces; the host has
+ * none of the machine's, except lo.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -38,7 +39,7 @@ static unsigned int read_number(int dir, const char *name, const char *leaf)
 	return read_leaf(dir, name, leaf, text) ? (unsigned int)strtoul(text, NULL, 0) : 0;
 }
 
-/* "00:11:22". Returns the bytes. */
+/* Reads an address such as "00:11:22". Returns its length in bytes. */
 static unsigned int read_address(int dir, const char *name, const char *leaf, unsigned char addr[20])
 {
 	char text[64], *at = text;
@@ -75,7 +76,7 @@ static int by_index(const void *a, const void *b)
 
 size_t shim_netdev_list(struct shim_netdev list[SHIM_NETDEVS])
 {
-	DIR *dir = opendir("/sys/class/net"); /* ours, which brings the tree up to date */
+	DIR *dir = opendir("/sys/class/net"); /* the hook, which updates the tree */
 	const struct dirent *e;
 	int saved = errno;
 	size_t n = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Which paths are ours: those of RDMA devices, which lead into the host's tree. */
+/* Path translation: paths of RDMA devices and network interfaces lead to the host's tree. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -14,7 +14,7 @@ static const char *const prefixes[] = {
 	"/sys/class/infiniband", /* and infiniband_verbs, infiniband_mad, infiniband_cm */
 	"/sys/class/misc/rdma_cm", "/sys/devices/" UV_PCI_ROOT, "/sys/bus/pci/devices/" UV_PCI_SLOT, "/dev/infiniband",
 };
-/* Network interfaces: those of a host on sockets are the machine's. */
+/* Network interfaces; a host without interfaces of its own has the machine's. */
 static const char *const net_prefixes[] = { "/sys/class/net", "/sys/devices/virtual/net" };
 
 static const struct {
@@ -38,7 +38,7 @@ static void path_refresh(void)
 	errno = saved;
 }
 
-/* A path in the host's tree. False: it is too long. */
+/* Builds the path in the host's tree. False: it is too long. */
 static bool tree_path(const char *path, char *buf)
 {
 	return snprintf(buf, SHIM_PATH_MAX, "%s/%s%s", getenv("MUSLIN_TREE"), getenv("MUSLIN_HOST"), path) <

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Programs that poll. librxe takes a lock at every look at a CQ; it is taken here, so that a program that spins leaves the
- * daemon a processor now and then, and sleeps when nothing has come for long: until completions come, or for a moment, since
- * it may be looking at other things, too. Who does other work between two looks, or posts, does not spin.
+ * Adaptive busy-waiting of programs that poll CQs. librxe takes a spin lock in each ibv_poll_cq(); the hook of
+ * pthread_spin_lock() regularly yields the CPU to the daemon. After a while without completions it sleeps until the
+ * next completion, at most SLEEP_NS, since the program may poll other objects, too. A program that does other work
+ * between polls, or posts sends, does not sleep.
  */
 #include <errno.h>
 #include <linux/futex.h>
@@ -14,16 +15,16 @@
 
 #include "emu/shim/shim.h"
 
-#define LOOKS    8     /* between two times that the clock is read */
-#define LOOKS_NS 20000 /* more for so many of them: it does other work */
-#define SPIN_NS  50000 /* before it sleeps */
-#define BRIEF_NS \
-	5000 /* the same, where so many completions in a row took longer than that, as the next one will; ... */
+#define LOOKS    8     /* polls per clock reading */
+#define LOOKS_NS 20000 /* ns; if LOOKS polls take longer, the program does other work */
+#define SPIN_NS  50000 /* ns of busy-waiting before it sleeps */
+/* Busy-wait time after SLOW completions in succession that took longer than SPIN_NS ... */
+#define BRIEF_NS 5000
 #define SLOW     4
-#define TRY      16     /* ... one in so many is waited for in full, to see whether that is still so */
-#define SLEEP_NS 250000 /* at most */
+#define TRY      16     /* ... except for one in TRY, to detect when completions are faster again */
+#define SLEEP_NS 250000 /* ns, at most */
 
-static struct uv_shared *watched; /* of the only uverbs file that is open */
+static struct uv_shared *watched; /* page of the uverbs file, if exactly one is open */
 static unsigned int nwatched, posts;
 
 void shim_poll_watch(struct uv_shared *s)
@@ -31,7 +32,7 @@ void shim_poll_watch(struct uv_shared *s)
 	watched = ++nwatched == 1 ? s : NULL;
 }
 
-/* Among several devices the remaining one is unknown: none is watched, and polling continues without sleep. */
+/* It is unknown which file of several remains open: none is watched, and polling continues without sleep. */
 void shim_poll_unwatch(struct uv_shared *s)
 {
 	nwatched--;
@@ -60,7 +61,7 @@ static void sleep_until_completion(struct uv_shared *s, unsigned int seen)
 	__atomic_fetch_sub(&s->waiting, 1, __ATOMIC_SEQ_CST);
 }
 
-/* Adapts the busy-wait time; @slept: the last wait was too short. */
+/* Returns the busy-wait time for the next completion; @slept: the last completion took longer than it. */
 static unsigned long long next_spin(unsigned long long spin, bool slept)
 {
 	static __thread unsigned int slow, brief;
@@ -70,7 +71,7 @@ static unsigned long long next_spin(unsigned long long spin, bool slept)
 	return slow < SLOW || ++brief % TRY == 0 ? SPIN_NS : BRIEF_NS;
 }
 
-/* Called now and then by a thread that looks at CQs. */
+/* Called for every LOOKS polls of a thread. */
 static void poll_remaining(void)
 {
 	static __thread unsigned long long since, before, spin = SPIN_NS;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Requests to the daemon. */
+/* Requests to the daemon (emu/host/proto.h). */
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -15,18 +15,22 @@
 #include "emu/shim/shim.h"
 
 /*
- * A connection carries one request at a time. The daemon may answer late: a registration waits for its memory, which a userfaultfd or a
- * network may provide. So a request does not wait long for those of other threads: the file gets one more connection.
+ * A connection carries one request at a time. The response may be late: a registration waits for memory behind a
+ * userfaultfd or a network file system. So a request does not wait long for those of other threads: the file gets
+ * another connection.
  */
-#define IDLE_WAIT_NS 1000000   /* for a connection of the file */
-#define CALLS_END_NS 100000000 /* for the requests of all other threads, before a fork */
+#define IDLE_WAIT_NS 1000000   /* ns to wait for a connection of the file */
+#define CALLS_END_NS 100000000 /* ns to wait for the requests of all other threads before a fork */
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of the busy flags of all files, and the counts */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* protects the busy flags of all files, and the counts */
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
-static unsigned int calls; /* requests under way on connections of files */
-static unsigned int quiet; /* threads that wait for their end; no request begins meanwhile */
+static unsigned int calls; /* requests in progress on connections of files */
+static unsigned int quiet; /* threads that wait for these requests; no request begins meanwhile */
 
-/* For pthread_cond_timedwait(), whose relative with a clock older C libraries do not have. Each change ends the wait besides. */
+/*
+ * Absolute time for pthread_cond_timedwait(); older C libraries do not have pthread_cond_clockwait(). A change of the
+ * condition ends the wait earlier.
+ */
 static struct timespec time_after(long ns)
 {
 	struct timespec t;
@@ -107,7 +111,7 @@ static int rpc_exchange(int rpc, const struct uv_request *req, const void *in, s
 {
 	int err, saved = errno;
 
-	/* a program that closes descriptors that it has not opened, by system calls of its own, may have another file there */
+	/* The number may mean another file if the program has closed our descriptor by an inline system call. */
 	err = shim_private(rpc) ? send_request(rpc, req, in, in_len, in_fd) : -EIO;
 	if (!err)
 		err = receive_answer(rpc, out, out_len, fds);
@@ -171,7 +175,7 @@ int shim_connect(enum uv_kind kind, unsigned int unit, uint64_t attach, int fds[
 	return 0;
 }
 
-/* A connection of the file that carries no request, or -1. */
+/* Finds a connection of the file without a request, or returns -1. */
 static int rpc_idle(const struct shim_file *f)
 {
 	int i;
@@ -182,7 +186,7 @@ static int rpc_idle(const struct shim_file *f)
 	return -1;
 }
 
-/* Makes one more, if there is room. Without one, the caller waits for those that there are. */
+/* Adds a connection if there is room. If this fails, the caller waits for an existing one. */
 static void rpc_add(struct shim_file *f)
 {
 	int fds[2], fd, i;
@@ -201,7 +205,7 @@ static void rpc_add(struct shim_file *f)
 		shim_private_close(fd);
 }
 
-/* Takes a connection of the file for a request. */
+/* Reserves a connection of the file for a request. */
 static int rpc_take(struct shim_file *f)
 {
 	struct timespec until = time_after(IDLE_WAIT_NS);
@@ -232,7 +236,7 @@ static void rpc_release(struct shim_file *f, int i)
 	pthread_mutex_unlock(&lock);
 }
 
-/* Not to be cancelled: the connection would stay busy, and an answer be left for the next request. */
+/* Disables thread cancellation, which would leave the connection busy and a response on it for the next request. */
 int shim_call(struct shim_file *f, enum uv_op op, unsigned int arg, const void *in, size_t in_len, int in_fd, void *out,
 	      size_t *out_len, int *fd)
 {

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Regions that are registered become memory that the daemon maps, too: their whole pages move into a memfd, which takes
- * their place at the same addresses. The daemon then reaches them without a system call, and the program sees no difference:
+ * Sharing of registered memory with the daemon: the whole pages of a region are copied to a memfd, which is then mapped
+ * at the same addresses. The daemon maps it, too, and accesses it without system calls. The program sees no difference:
  *
- * - It is done only while the process has one thread, so that nobody writes between the copy and the exchange, and only
- *   with anonymous private memory.
- * - A child gets a snapshot: the parent copies its shared memory just before the fork, and the child has the copy take the place of the
- *   shared memory. Memory that a child does not get (MADV_DONTFORK, as ibv_fork_init() has it for all regions) is not copied.
- * - MADV_DONTNEED and MADV_FREE give zeroes there, as allocators expect of anonymous memory.
- * - The memfd's size is beyond what any mremap() makes of the mapping.
+ * - It is done only while the process has one thread, so that no other thread writes during the copy, and only for
+ *   anonymous private memory.
+ * - A child gets a snapshot: the parent copies its shared memory just before the fork, and the child maps the copy in
+ *   place of the shared memory. Memory that a child does not inherit (MADV_DONTFORK, which ibv_fork_init() sets for all
+ *   regions) is not copied.
+ * - MADV_DONTNEED and MADV_FREE make the pages read as zeroes, as allocators expect of anonymous memory.
+ * - The memfd is larger than any mremap() of the mapping.
  *
  * Each registration reports the current mapping to the daemon, since the program may have unmapped shared memory.
  */
@@ -24,18 +25,18 @@
 
 #include "emu/shim/shim.h"
 
-#define SHARE_LARGE (64u << 10)  /* half of the files are kept for these */
-#define SHARE_MOST  (1ull << 30) /* more may be sparse, and the copy would fill it */
+#define SHARE_LARGE (64u << 10)  /* bytes; half of the files are reserved for areas of this size */
+#define SHARE_MOST  (1ull << 30) /* bytes; a larger area may be sparse, and the copy would allocate all of it */
 #define FILE_SIZE   (1ull << 42) /* sparse */
 #define FILES       64
-#define AREAS       65536 /* the kernel lets a process have fewer: vm.max_map_count */
+#define AREAS       65536 /* a process has fewer, by vm.max_map_count */
 #define LINE        512
 
-/* A part of the address space, as /proc/self/maps has it. */
+/* An area of the address space: a line of /proc/self/maps. */
 struct area {
 	uintptr_t start, end;
 	unsigned long long offset;
-	int file;   /* of ours, or -1 */
+	int file;   /* index in files; -1: another file */
 	int prot;   /* PROT_* */
 	bool plain; /* anonymous, private, writable */
 	bool dontfork;
@@ -44,7 +45,7 @@ struct area {
 
 struct maps {
 	int fd;
-	bool flags; /* it is smaps, which has lines of each area behind it */
+	bool flags; /* smaps, with additional lines for each area */
 	size_t at, have;
 	char buf[4096];
 };
@@ -55,12 +56,13 @@ static struct {
 	bool seen;
 } files[FILES];
 static unsigned int nfiles;
-static bool dontfork_used; /* by madvise(): without, nobody needs to look for it, which takes long */
+/* madvise() was called with MADV_DONTFORK; otherwise nothing reads smaps, which is slow. */
+static bool dontfork_used;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct area *snapshot; /* while a fork is under way */
+static struct area *snapshot; /* areas with their copies, during a fork */
 static int nsnapshot;
 
-/* No stdio: it would allocate memory while the map is read. */
+/* Reads without stdio, which would allocate memory while the map is read. */
 static bool line_get(struct maps *m, char *line)
 {
 	size_t n = 0;
@@ -121,7 +123,7 @@ static bool area_get(struct maps *m, struct area *a)
 	return true;
 }
 
-/* Not from the heap, which is in the map, too. Unused pages take no memory. */
+/* Allocates outside of the heap, which is in the map, too. Unused pages take no memory. */
 static struct area *areas_new(void)
 {
 	void *p = mmap(NULL, AREAS * sizeof(struct area), PROT_READ | PROT_WRITE,
@@ -137,8 +139,8 @@ static void areas_free(struct area *areas)
 }
 
 /*
- * Areas in [start, end) that are shared, or with @plain can be. The whole map is read, so that it shows which files are
- * mapped at all.
+ * Finds the areas in [start, end) that are shared, and with @plain those that can be. Reads the whole map to set @seen
+ * of all mapped files.
  */
 static int areas_find(uintptr_t start, uintptr_t end, bool plain, struct area *areas)
 {
@@ -173,7 +175,7 @@ static bool one_thread(void)
 	return !shim_fstatat(AT_FDCWD, "/proc/self/task", &st, 0) && st.st_nlink == 3;
 }
 
-/* Puts the mapping at @from in the place of the area, with the area's rights. */
+/* Moves the mapping at @from to the address of the area, with the area's protection. */
 static bool share_replace(const struct area *a, void *from)
 {
 	size_t len = a->end - a->start;
@@ -189,7 +191,10 @@ static bool share_replace(const struct area *a, void *from)
 	return true;
 }
 
-/* Anonymous memory with the bytes of the area, read from its file whatever the area's rights are. NULL without memory. */
+/*
+ * Returns anonymous memory with the bytes of the area, read from its file, so that the area's protection does not
+ * matter. NULL: out of memory.
+ */
 static void *area_copy(const struct area *a)
 {
 	off_t at = (off_t)a->offset, end = at + (off_t)(a->end - a->start), hole;
@@ -277,7 +282,7 @@ int shim_share_move(int fd, int to)
 	return -EBUSY;
 }
 
-/* Without a snapshot the memory is copied as it is now. */
+/* Without a snapshot, copies the memory as it is now. */
 void shim_share_child(void)
 {
 	int i;
@@ -317,7 +322,7 @@ static void share_report(struct shim_file *f, uintptr_t start, uintptr_t end, in
 	shim_call(f, UV_SHARE, 0, &s, sizeof(s), file < 0 ? -1 : files[file].fd, NULL, NULL, NULL);
 }
 
-/* Makes the area's part in [start, end) memory of a file of ours. */
+/* Replaces the part of the area in [start, end) by a mapping of a new memfd. */
 static bool area_share(struct area *a, uintptr_t start, uintptr_t end)
 {
 	struct stat st;
@@ -354,10 +359,10 @@ static bool area_share(struct area *a, uintptr_t start, uintptr_t end)
 	return true;
 }
 
-/* Reports the mapping of the pages of the region to the daemon; shares whole pages. */
+/* Reports the mapping of the region's pages to the daemon, and shares whole pages if possible. */
 void shim_share(struct shim_file *f, uint64_t addr, uint64_t len)
 {
-	static bool shared; /* once: the daemon may know something of these pages */
+	static bool shared; /* memory was shared before: the daemon may have an older mapping of these pages */
 	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), first = addr & -page, last = (addr + len + page - 1) & -page,
 		  start = (addr + page - 1) & -page, end = (addr + len) & -page;
 	bool may = end > start && one_thread();
@@ -381,7 +386,7 @@ void shim_share(struct shim_file *f, uint64_t addr, uint64_t len)
 	pthread_mutex_unlock(&lock);
 }
 
-/* Discarded pages read as zeroes. */
+/* Discards shared pages, which then read as zeroes. */
 static void area_discard(uintptr_t start, size_t len)
 {
 	struct area *areas;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Symbols of loaded objects by name, as dlsym() finds them, which before glibc 2.34 was in a library that programs need not have. Needs
- * nothing but the tables of the ELF specification and of GNU's hash section.
+ * Lookup of symbols in loaded objects, like dlsym(), which before glibc 2.34 was in libdl, which programs need not
+ * load. Uses only the tables of the ELF specification and the GNU hash section.
  */
 #include <elf.h>
 #include <gnu/libc-version.h>
@@ -24,7 +24,7 @@ struct object {
 
 struct wanted {
 	const char *name;
-	bool next, passed; /* only objects behind this library; it has been passed */
+	bool next, passed; /* only objects after this library; this library was visited */
 	void *found;
 };
 
@@ -52,7 +52,7 @@ static void object_read(struct object *o, const ElfW(Dyn) * d)
 	}
 }
 
-/* Is it the definition of that name, in the version that a new program would get? */
+/* Is it the definition of the name, in the default version? */
 static bool symbol_is(const struct object *o, uint32_t i, const char *name)
 {
 	const ElfW(Sym) *s = &o->symbols[i];
@@ -149,8 +149,9 @@ void *shim_global(const char *name)
 }
 
 /*
- * Another C library loads this one where it has all that is called here, but its structures differ. musl (Alpine) is recognised by a symbol that it
- * does not have. The message comes once: the environment of children has no preload library.
+ * Another C library loads this library if it has all functions that are called here, but its structures differ. musl
+ * (Alpine) is detected by a symbol that it does not have. The message is printed once: children have no preload
+ * library.
  */
 #pragma weak gnu_get_libc_version
 __attribute__((constructor)) static void libc_check(void)

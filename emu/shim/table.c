@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * The application's descriptors that are device files, and our own. An entry is valid only while the inode of its number is the same: a close by a
- * system call that the program makes itself goes unseen. A child of vfork shares our memory but not our descriptors, so what it closes
- * or duplicates is not noted; a child with a memory of its own has its own copy of the table (hooks_fork.c).
+ * Table of the application's descriptors that are device files, and of the library's private ones. An entry is valid
+ * only while the descriptor refers to the same inode: the library cannot see a close by an inline system call. A child
+ * of vfork() shares our memory but not our descriptors, so the table does not change when it closes or duplicates one;
+ * a child with its own memory has its own copy of the table (hooks_fork.c).
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -16,14 +17,14 @@
 #include "emu/shim/shim.h"
 
 #define FDS           65536
-#define PRIVATE_FIRST 512 /* where there is room: beyond what select() and careless dup2() use */
+#define PRIVATE_FIRST 512 /* if possible: above the numbers of select(), and of most calls of dup2() */
 
 static struct shim_file *files[FDS];
 static struct {
-	ino_t inode; /* 0: not ours */
+	ino_t inode; /* 0: not private */
 	dev_t dev;
 } private_fds[FDS];
-static int highest = -1; /* of both */
+static int highest = -1; /* in both tables */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_mutex_t reconnecting = PTHREAD_MUTEX_INITIALIZER;
 
@@ -49,9 +50,9 @@ static void note_highest(int fd)
 		highest = fd;
 }
 
-/* Our own descriptors */
+/* Private descriptors */
 
-/* The number still means our descriptor. */
+/* Does the number still refer to our descriptor? */
 static bool private_same(int fd)
 {
 	struct stat st;
@@ -98,7 +99,7 @@ void shim_private_close(int fd)
 		REAL(close)(fd);
 }
 
-/* The file's descriptor becomes @to: 0. It has none of that number, or a request is under way on it: -EBUSY. */
+/* Replaces descriptor @fd of the file by @to. -EBUSY: the file does not have it, or a request is in progress on it. */
 static int file_move(struct shim_file *f, int fd, int to)
 {
 	int i;
@@ -116,7 +117,7 @@ static int file_move(struct shim_file *f, int fd, int to)
 	return -EBUSY;
 }
 
-/* A holder of it, other than the tables here and in share.c, keeps it, and so does a request that takes long: -EBUSY. */
+/* -EBUSY: the descriptor is in use outside of this table and share.c, or has a request in progress for a long time. */
 int shim_private_move(int fd)
 {
 	int to, i, err = -EBUSY;
@@ -128,7 +129,7 @@ int shim_private_move(int fd)
 	pthread_mutex_lock(&lock);
 	for (i = 0; i <= highest; i++) {
 		if (files[i] && !file_move(files[i], fd, to))
-			err = 0; /* a file may have several numbers */
+			err = 0; /* a file may have several numbers in the table */
 	}
 	if (err)
 		err = shim_share_move(fd, to);
@@ -155,9 +156,9 @@ int shim_private_next(unsigned int first, unsigned int last)
 	return -1;
 }
 
-/* The application's */
+/* The application's descriptors */
 
-/* Whatever is entered for @fd, a channel too. */
+/* The entry of @fd, also a channel. */
 static struct shim_file *table_entry(int fd)
 {
 	return fd >= 0 && fd < FDS ? __atomic_load_n(&files[fd], __ATOMIC_ACQUIRE) : NULL;
@@ -182,7 +183,7 @@ void shim_file_add(int fd, struct shim_file *f)
 	pthread_mutex_lock(&lock);
 	f->refs++;
 	note_highest(fd);
-	stale = files[fd]; /* closed by a system call of the program's own */
+	stale = files[fd]; /* closed by an inline system call */
 	__atomic_store_n(&files[fd], f, __ATOMIC_RELEASE);
 	pthread_mutex_unlock(&lock);
 	shim_file_put(stale);
@@ -196,7 +197,9 @@ void shim_file_dup(int from, int to)
 		shim_file_add(to, f);
 }
 
-/* The daemon has both ends of a channel open and cannot detect that the readers have closed. */
+/*
+ * Reports to the daemon that the last descriptor of a channel is closed, which it cannot detect: it has both ends open.
+ */
 static void channel_end(struct shim_file *f)
 {
 	uint64_t inode = f->inode;
@@ -310,13 +313,13 @@ int shim_file_connect(struct shim_file *f)
 	pthread_mutex_lock(&reconnecting);
 	if (f->pid != getpid())
 		err = shim_connect(f->kind, f->unit, f->cookie, fds, &rpc, &opened);
-	if (!err && opened.copy) /* the daemon cannot reach this process either */
+	if (!err && opened.copy) /* the daemon has no permission for this process either */
 		err = shim_copy_start(f->kind, f->unit, f->cookie);
 	if (!err && f->pid != getpid()) {
 		memcpy(old, f->rpc, sizeof(old));
 		memset(f->rpc, 0xff, sizeof(f->rpc));
 		f->rpc[0] = rpc;
-		f->busy = 0; /* with requests of the parent's threads */
+		f->busy = 0; /* the bits were of requests of the parent's threads */
 		__atomic_store_n(&f->pid, getpid(), __ATOMIC_RELEASE);
 	}
 	pthread_mutex_unlock(&reconnecting);

@@ -329,7 +329,7 @@ void sim_report_text(FILE *out, const json_t *r)
 	if (json_is_number(up))
 		fprintf(out, "subnet up after   %.6f s\n", json_number_value(up));
 	else
-		fprintf(out, "the subnet did not come up\n");
+		fprintf(out, "the subnet did not reach Active\n");
 	fprintf(out, "simulated         %g s in %.2f s; %lld events, %.0f in a second of the processor\n",
 		real_of(r, "seconds"), real_of(r, "real_seconds"), int_of(r, "events"),
 		real_of(r, "events_per_second"));

@@ -70,7 +70,7 @@ static double number(const char *option, double least, double most)
 	char wanted[60], *end;
 	double v = strtod(optarg, &end);
 
-	snprintf(wanted, sizeof(wanted), "a number from %g to %g is wanted", least, most);
+	snprintf(wanted, sizeof(wanted), "expected a number from %g to %g", least, most);
 	if (end == optarg || *end || !(v >= least && v <= most))
 		refuse(option, optarg, wanted);
 	return v;
@@ -116,7 +116,7 @@ static void check_faults(struct sim *s)
 			continue;
 		}
 		if (f->at >= s->seconds) {
-			snprintf(err, sizeof(err), "at %g s nothing runs any more: --seconds is %g", f->at, s->seconds);
+			snprintf(err, sizeof(err), "%g s is after the end: --seconds is %g", f->at, s->seconds);
 			sim_fail(f->text, err);
 		}
 		/* Forwarding tables are empty yet: checks only the syntax. */
@@ -180,7 +180,7 @@ static void take_traffic_option(struct sim_traffic *t, int id)
 		break;
 	case OPT_SL:
 		if (sim_traffic_sls(t, optarg))
-			refuse("sl", optarg, "numbers from 0 to 15, separated by commas, are wanted");
+			refuse("sl", optarg, "expected numbers from 0 to 15, separated by commas");
 		break;
 	case OPT_TO:
 		snprintf(shift, sizeof(shift), "shift:%u", (u32)number("to", 1, 1e5));
@@ -189,7 +189,8 @@ static void take_traffic_option(struct sim_traffic *t, int id)
 	default:
 		if (sim_traffic_parse(t, optarg))
 			refuse("pattern", optarg,
-			       "say random, shift:N, all-to-all, permutation, incast[:HOST,...], hotspot:P%[:HOST,...] "
+			       "expected random, shift:N, all-to-all, permutation, incast[:HOST,...], "
+			       "hotspot:P%[:HOST,...] "
 			       "or file:PATH");
 	}
 }
@@ -327,7 +328,7 @@ static void start(struct sim *s, const struct sim_options *o, const char *topolo
 	check_faults(s);
 	s->manager = sm_mad_create(s->loop, s->host[0].mad, &cfg, err, sizeof(err));
 	if (!s->manager || sm_mad_start(s->manager))
-		sim_fail("the subnet manager does not start", err);
+		sim_fail("the subnet manager cannot start", err);
 }
 
 /* The traffic starts when the subnet is up, which may take as long as the traffic, or longer. */

@@ -47,7 +47,7 @@ int main(void)
 {
 	u32 i, k;
 
-	row(0, "nothing was added", sim_times_percentile(&t, 50) == 0);
+	row(0, "none was added", sim_times_percentile(&t, 50) == 0);
 	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		memset(&t, 0, sizeof(t));
 		add(rows[i].first, rows[i].last, rows[i].step);

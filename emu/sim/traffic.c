@@ -397,7 +397,7 @@ static void flow_line(struct sim *s, char *line, u32 number)
 	for (; word; word = strtok_r(NULL, " \t\r\n", &save)) {
 		snprintf(what, sizeof(what), "%.150s:%u: %.60s", t->argument, number, word);
 		if (!flow_word(f, word, &rate, &load))
-			sim_fail(what, "say rate=, load=, size=, sl=, start= or end=");
+			sim_fail(what, "expected rate=, load=, size=, sl=, start= or end=");
 	}
 	flow_set_rate(f, rate, load);
 }

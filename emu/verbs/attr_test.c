@@ -54,11 +54,11 @@ int main(void)
 	row(3, "any number but 0 is true", a.en_sqd_async_notify == true && a.av.grh == true);
 	row(4, "which is 1", *(u8 *)&a.en_sqd_async_notify == 1 && *(u8 *)&a.av.grh == 1);
 	row(5, "bytes", !memcmp(a.av.dgid.raw, in.dest.gid, 16));
-	row(6, "nothing else is touched", a.cur_state == 0x55 && a.av.sl == 0x55 && a.alt_av.dlid == 0x5555);
+	row(6, "no other member changes", a.cur_state == 0x55 && a.av.sl == 0x55 && a.alt_av.dlid == 0x5555);
 	memset(&out, 0x66, sizeof(out));
 	verbs_fields_out(fields, ARRAY_SIZE(fields), &out, &a);
 	row(7, "and back", out.state == 3 && out.pkey_index == 0xabcd && out.dest.dlid == 0xc001 && out.dest.grh == 1);
 	row(8, "bytes", !memcmp(out.dest.gid, in.dest.gid, 16) && !memcmp(out.qkey, in.qkey, 4));
-	row(9, "nothing else is touched", out.before == 0x66 && out.after == 0x66);
+	row(9, "no other member changes", out.before == 0x66 && out.after == 0x66);
 	return rows_end();
 }

@@ -31,7 +31,7 @@ u64 verbs_ring_bytes(u32 slots, u32 shift)
 	return HEAD + ((u64)slots << shift);
 }
 
-bool verbs_ring_alive(const struct verbs_ring *r)
+bool verbs_ring_mapped(const struct verbs_ring *r)
 {
 	return r->base || (r->page && r->page[0]);
 }
@@ -68,12 +68,12 @@ static void ring_copy(const struct verbs_ring *r, u32 slot, void *buf, u32 len, 
 
 u32 verbs_ring_posted(const struct verbs_ring *r)
 {
-	return verbs_ring_alive(r) ? (__atomic_load_n(ring_producer(r), __ATOMIC_ACQUIRE) - r->next) & r->mask : 0;
+	return verbs_ring_mapped(r) ? (__atomic_load_n(ring_producer(r), __ATOMIC_ACQUIRE) - r->next) & r->mask : 0;
 }
 
 u32 verbs_ring_unreleased(const struct verbs_ring *r)
 {
-	return verbs_ring_alive(r) ? (__atomic_load_n(ring_producer(r), __ATOMIC_ACQUIRE) - r->done) & r->mask : 0;
+	return verbs_ring_mapped(r) ? (__atomic_load_n(ring_producer(r), __ATOMIC_ACQUIRE) - r->done) & r->mask : 0;
 }
 
 /* Whether the owner has written to the pages up to @end. A producer index may be ahead of the written entries. */
@@ -113,13 +113,13 @@ void verbs_ring_release(struct verbs_ring *r)
 		return;
 	}
 	r->done = (r->done + 1) & r->mask;
-	if (likely(verbs_ring_alive(r)))
+	if (likely(verbs_ring_mapped(r)))
 		__atomic_store_n(ring_consumer(r), r->done, __ATOMIC_RELEASE);
 }
 
 void verbs_ring_reset(struct verbs_ring *r)
 {
-	if (!verbs_ring_alive(r))
+	if (!verbs_ring_mapped(r))
 		return;
 	r->next = r->done = __atomic_load_n(ring_producer(r), __ATOMIC_ACQUIRE) & r->mask;
 	__atomic_store_n(ring_consumer(r), r->done, __ATOMIC_RELEASE);
@@ -129,7 +129,7 @@ int verbs_ring_put(struct verbs_ring *r, const void *entry, u32 len)
 {
 	u32 next = (r->next + 1) & r->mask;
 
-	if (unlikely(!verbs_ring_alive(r)) || next == (__atomic_load_n(ring_consumer(r), __ATOMIC_ACQUIRE) & r->mask))
+	if (unlikely(!verbs_ring_mapped(r)) || next == (__atomic_load_n(ring_consumer(r), __ATOMIC_ACQUIRE) & r->mask))
 		return -ENOSPC;
 	ring_copy(r, r->next, (void *)(uintptr_t)entry, len, true);
 	r->next = next;
@@ -143,7 +143,7 @@ static bool ring_move(struct verbs_ring *to, const struct verbs_ring *from, u32 
 	static u8 entry[VERBS_ENTRY_MAX];
 	u32 i;
 
-	if (!verbs_ring_alive(to) || n > to->mask || len > sizeof(entry))
+	if (!verbs_ring_mapped(to) || n > to->mask || len > sizeof(entry))
 		return false;
 	for (i = 0; i < n; i++) {
 		ring_copy(from, (at + i) & from->mask, entry, len, false);
@@ -155,14 +155,14 @@ static bool ring_move(struct verbs_ring *to, const struct verbs_ring *from, u32 
 
 u32 verbs_ring_put_count(const struct verbs_ring *r)
 {
-	return verbs_ring_alive(r) ? (r->next - __atomic_load_n(ring_consumer(r), __ATOMIC_ACQUIRE)) & r->mask : 0;
+	return verbs_ring_mapped(r) ? (r->next - __atomic_load_n(ring_consumer(r), __ATOMIC_ACQUIRE)) & r->mask : 0;
 }
 
 bool verbs_ring_move_put(struct verbs_ring *to, const struct verbs_ring *from, u32 len)
 {
 	u32 n = verbs_ring_put_count(from);
 
-	if (!verbs_ring_alive(from) || !ring_move(to, from, from->next - n, n, len))
+	if (!verbs_ring_mapped(from) || !ring_move(to, from, from->next - n, n, len))
 		return false;
 	to->next = n;
 	return true;

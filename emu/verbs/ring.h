@@ -31,7 +31,7 @@ u32 verbs_ring_slots(u32 entries);
 u32 verbs_ring_shift(u32 size);
 u64 verbs_ring_bytes(u32 slots, u32 shift);
 
-bool verbs_ring_alive(const struct verbs_ring *r);
+bool verbs_ring_mapped(const struct verbs_ring *r);
 /* Entries that the owner has posted and the daemon has not pulled, and those that the daemon has not released. */
 u32 verbs_ring_posted(const struct verbs_ring *r);
 u32 verbs_ring_unreleased(const struct verbs_ring *r);

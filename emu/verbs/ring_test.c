@@ -140,7 +140,7 @@ static void test_replace(bool pages)
 	row(24, "their release", *consumer(&to) == 1);
 }
 
-static void test_gone(void)
+static void test_unmapped_ring(void)
 {
 	static struct memory m;
 	u8 *page[PAGES];
@@ -152,9 +152,9 @@ static void test_gone(void)
 	page[0] = NULL;
 	verbs_ring_release(&r);
 	verbs_ring_reset(&r);
-	row(31, "memory is gone",
+	row(31, "memory is unmapped",
 	    !verbs_ring_posted(&r) && !verbs_ring_pull(&r) && verbs_ring_put(&r, &m, 8) == -ENOSPC);
-	row(32, "no ring", !verbs_ring_pull(&none) && !verbs_ring_alive(&none));
+	row(32, "no ring", !verbs_ring_pull(&none) && !verbs_ring_mapped(&none));
 }
 
 int main(void)
@@ -166,6 +166,6 @@ int main(void)
 		test_put(pages);
 		test_replace(pages);
 	}
-	test_gone();
+	test_unmapped_ring();
 	return rows_end();
 }

@@ -71,7 +71,7 @@ static void test_fields(void)
 	w->wr.mw.access = HCA_ACCESS_LOCAL_WRITE | HCA_ACCESS_REMOTE_READ;
 	wqe_send(&wr, &entry.send, entry.send.dma.inline_data, &limits);
 	row(20, "a window's bounds", wr.bind_addr == 0x1000 && wr.bind_len == 5);
-	row(21, "local write means nothing in a window", wr.access == HCA_ACCESS_REMOTE_READ);
+	row(21, "local write has no effect in a window", wr.access == HCA_ACCESS_REMOTE_READ);
 
 	memset(&entry, 0, sizeof(entry));
 	w->opcode = 15;

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Config space of an endpoint: header, PCI Express, MSI-X and vendor-specific capability (PCI Local Bus 3.0 6.1, 6.8.2; PCI Express 2.0 7.8). */
+/*
+ * Config space of an endpoint: header, PCI Express, MSI-X and vendor-specific capability (PCI Local Bus 3.0 6.1, 6.8.2;
+ * PCI Express 2.0 7.8).
+ */
 #include "emu/vfio/vfio_internal.h"
 
 #define COMMAND        0x04
 #define COMMAND_MEMORY 0x0002
 #define COMMAND_MASTER 0x0004
-#define COMMAND_BITS   (COMMAND_MEMORY | COMMAND_MASTER | 0x0540) /* and parity, SERR#, no INTx */
+#define COMMAND_BITS   (COMMAND_MEMORY | COMMAND_MASTER | 0x0540) /* parity, SERR#, INTx disable */
 #define STATUS         0x06
 #define STATUS_CAPS    0x0010
 #define BAR            0x10
@@ -102,7 +105,7 @@ void vfio_config_init(struct vfio_server *s)
 	c[VENDOR + 2] = cfg->vendor_cap;
 }
 
-/* All that can be written is 0 after a reset. */
+/* Clears all writable bits. */
 void vfio_config_reset(struct vfio_server *s)
 {
 	u32 i;
@@ -116,7 +119,7 @@ bool vfio_config_bus_master(const struct vfio_server *s)
 	return get16(s->config + COMMAND) & COMMAND_MASTER;
 }
 
-/* The bytes are in config space. */
+/* The caller has checked that the bytes are within config space. */
 void vfio_config_write(struct vfio_server *s, u32 off, const u8 *data, u32 len)
 {
 	bool flr = false;

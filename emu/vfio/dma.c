@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* The guest's memory: DMA regions that the client shares, by address. */
+/* Guest memory: the DMA regions that the client shares, sorted by address. */
 #include <errno.h>
 #include <stdlib.h>
 
 #include "emu/vfio/vfio_internal.h"
 
-/* The first region that ends behind @iova: the one with this address, or the next one. */
+/* Index of the first region that ends after @iova: it contains the address, or is the next one. */
 static u32 map_at(const struct vfio_server *s, u64 iova)
 {
 	u32 from = 0, to = s->nmaps;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * For tests: a client with one megabyte of memory, and a device of 64 KiB that keeps what is written to it and moves it by DMA. The server
- * runs on the client's loop.
+ * For tests: a client with one megabyte of memory, and a device with a BAR of 64 KiB that stores writes and does DMA.
+ * The server runs on the client's loop.
  */
 #ifndef MUSLIN_VFIO_FIXTURE_H
 #define MUSLIN_VFIO_FIXTURE_H
@@ -26,14 +26,14 @@
 #define DEV_PBA     0x3000
 #define DEV_AREA    0x8000
 #define DEV_VECTORS 8
-#define DEV_DMA     0x100 /* a write of an address here reads 8 bytes from it, and writes them reversed behind */
+#define DEV_DMA     0x100 /* a write of an address here reads 8 bytes there, and writes them reversed after them */
 #define DEV_RAISE   0x108 /* a write of a vector here raises it */
 
 struct device {
 	struct vfio_server *s;
 	u8 reg[DEV_BAR];
 	u32 resets, unmaps, present, gone;
-	int dma; /* what the last DMA said */
+	int dma; /* result of the last DMA */
 	u64 unmapped, unmapped_last;
 };
 
@@ -125,7 +125,7 @@ struct client {
 	struct loop *loop;
 	int fd, memfd, event[DEV_VECTORS];
 	u8 *mem;
-	/* the last answer */
+	/* the last reply */
 	struct vfio_hdr hdr;
 	union vfio_payload in;
 	int got_fd;
@@ -189,7 +189,7 @@ static inline void client_send(struct client *c, u16 command, u32 flags, const v
 		loop_run_idle(c->loop, 0);
 }
 
-/* The answer, in c->hdr and c->in: its payload's bytes, or the error in it; -EPIPE: there is none. */
+/* Receives the reply in c->hdr and c->in. Returns the length of its payload, or its error; -EPIPE: there is none. */
 static inline int client_reply(struct client *c)
 {
 	RIGHTS_CONTROL(control, 1) = { 0 };
@@ -254,7 +254,7 @@ static inline int client_write(struct client *c, u32 region, u64 off, u64 v, u32
 	return client_call(c, VFIO_CMD_REGION_WRITE, &m, 16 + min(len, 8u));
 }
 
-/* What is read, or ~0 with an error. */
+/* Returns the value; ~0: error. */
 static inline u64 client_read(struct client *c, u32 region, u64 off, u32 len)
 {
 	struct {
@@ -278,7 +278,7 @@ static inline int client_set_irqs(struct client *c, u32 flags, u32 index, u32 st
 	return client_reply(c);
 }
 
-/* Eventfds for all vectors. */
+/* Sets eventfds for all vectors. */
 static inline int client_events(struct client *c)
 {
 	u32 i;
@@ -297,7 +297,7 @@ static inline u64 client_raised(struct client *c, u32 vector)
 	return read(c->event[vector], &n, sizeof(n)) == sizeof(n) ? n : 0;
 }
 
-/* What a driver's begin looks like: memory, vectors, Bus Master Enable. */
+/* Does what a driver does at its start: memory, vectors, Bus Master Enable. */
 static inline bool client_start(struct client *c)
 {
 	return client_hello(c) > 0 &&

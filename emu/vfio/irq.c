@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Vectors of MSI-X. QEMU has the table and masks by it; a vector that it has given no eventfd for is not in use. Pending ones are the
- * PBA, which QEMU reads here.
+ * MSI-X vectors. QEMU has the MSI-X table and implements the masks; a vector without an eventfd from QEMU is not in
+ * use. Pending bits are the PBA, which QEMU reads from here.
  */
 #include "emu/lib/passed.h"
 #include "emu/vfio/vfio_internal.h"

@@ -21,7 +21,7 @@ static_assert(sizeof(struct vfio_hdr) == 16 && sizeof(struct vfio_write_one) == 
 static_assert(sizeof(((union vfio_payload *)0)->region) == 64, "wire");
 static_assert(sizeof(struct vfio_region_info) == offsetof(union vfio_payload, region.id), "wire");
 
-/* What a handler answers: bytes of s->in that are the reply; less than 0: rejected. */
+/* Returns the length of the reply in s->in; less than 0: rejected. */
 typedef int handler(struct vfio_server *s);
 
 static u32 payload_size(const struct vfio_server *s)
@@ -29,7 +29,10 @@ static u32 payload_size(const struct vfio_server *s)
 	return s->hdr.size - (u32)sizeof(s->hdr);
 }
 
-/* The client's capabilities only say how much it may send, which is known by what it sends. */
+/*
+ * The client's capabilities are ignored: they only limit the server's messages, of which there are none besides
+ * replies.
+ */
 static int version(struct vfio_server *s)
 {
 	u32 len = payload_size(s) - (u32)offsetof(union vfio_payload, version.json);
@@ -86,7 +89,7 @@ static int device_get_info(struct vfio_server *s)
 	return sizeof(s->in.info);
 }
 
-/* A client with too small a buffer learns the size from argsz; QEMU wants cap_offset even then. */
+/* A client with too small a buffer learns the size from argsz; QEMU requires cap_offset even then. */
 static int get_region_info(struct vfio_server *s)
 {
 	u32 index = s->in.region.index, argsz = s->in.region.argsz;
@@ -128,14 +131,14 @@ static int get_irq_info(struct vfio_server *s)
 	return sizeof(s->in.irq);
 }
 
-/* Each vector gets its own descriptor, or without any they get none. */
+/* One descriptor per vector; without descriptors, the vectors get none. */
 static int set_eventfds(struct vfio_server *s, u32 start, u32 count)
 {
 	u32 i;
 
 	if (s->nfds && s->nfds != count)
 		return -EINVAL;
-	/* A pipe, a socket or a device may block where an eventfd does not. */
+	/* Only an eventfd is sure not to block; a pipe, a socket or a device might. */
 	for (i = 0; i < s->nfds; i++)
 		if (passed_kind(s->fds[i]) != PASSED_EVENTFD)
 			return -EINVAL;
@@ -156,7 +159,7 @@ static int set_irqs(struct vfio_server *s)
 	if (s->in.set.index >= VFIO_PCI_NUM_IRQS)
 		return -EINVAL;
 	if (s->in.set.index != VFIO_PCI_MSIX_IRQ_INDEX)
-		return count ? -EINVAL : 0; /* QEMU turns off what is not there */
+		return count ? -EINVAL : 0; /* QEMU disables interrupt types that the device does not have */
 	if (start > s->cfg.vectors || count > s->cfg.vectors - start || !(flags & VFIO_IRQ_SET_ACTION_TRIGGER))
 		return -EINVAL;
 	switch (flags & IRQ_DATA) {
@@ -216,7 +219,7 @@ static int device_reset(struct vfio_server *s)
 
 static const struct {
 	handler *fn;
-	u32 min; /* bytes of payload that the handler reads without looking at the size */
+	u32 min; /* minimum payload that the handler requires */
 } commands[VFIO_COMMANDS] = {
 	[VFIO_CMD_VERSION] = { version, 4 },
 	[VFIO_CMD_DMA_MAP] = { dma_map, 32 },
@@ -231,7 +234,7 @@ static const struct {
 	[VFIO_CMD_REGION_WRITE_MULTI] = { region_write_multi, 8 },
 };
 
-/* A client that does not read its answers is at its end. */
+/* A full socket ends the connection: the client does not read its replies. */
 static int message_reply(struct vfio_server *s, int got)
 {
 	u32 size = got > 0 ? (u32)got : 0;

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Accesses to regions: config space, the MSI-X pages of a BAR, the area that the guest maps, and what is the device's. */
+/*
+ * Accesses to regions: config space, the MSI-X pages of a BAR, the area that the guest maps; the device handles the
+ * rest.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -24,7 +27,7 @@ static bool region_has(const struct vfio_server *s, u32 region, u64 off, u32 len
 	return len && len <= VFIO_ACCESS_MAX && off < size && len <= size - off;
 }
 
-/* Does the access touch the page at @page? */
+/* Does the access overlap the page? */
 static bool in_page(u64 off, u32 len, u32 page)
 {
 	return off < page + PAGE && off + len > page;
@@ -35,7 +38,7 @@ static bool is_msix(const struct vfio_server *s, u32 bar, u64 off, u32 len)
 	return bar == s->cfg.msix_bar && (in_page(off, len, s->cfg.msix_table) || in_page(off, len, s->cfg.msix_pba));
 }
 
-/* Pending bits; the table is QEMU's, and nobody requests it here. */
+/* Reads pending bits; the MSI-X table is in QEMU and reads as 0 here. */
 static void msix_read(const struct vfio_server *s, u64 off, u8 *data, u32 len)
 {
 	u32 i;
@@ -49,7 +52,7 @@ static void msix_read(const struct vfio_server *s, u64 off, u8 *data, u32 len)
 	}
 }
 
-/* Memory of the area, if all of the access is in it. */
+/* Memory of the area, if the access is entirely within it. */
 static u8 *area_at(const struct vfio_server *s, u32 bar, u64 off, u32 len)
 {
 	const struct vfio_bar *b = &s->cfg.bar[bar];
@@ -101,7 +104,7 @@ int vfio_region_write(struct vfio_server *s, u32 region, u64 off, const u8 *data
 	return 0;
 }
 
-/* A file of the whole BAR, so that offsets are those of the BAR; only the area of it is ever touched. */
+/* Creates a file of the whole BAR's size, so that offsets are those in the BAR; only the area is allocated. */
 static int area_init(struct vfio_server *s, u32 bar)
 {
 	const struct vfio_bar *b = &s->cfg.bar[bar];
@@ -111,7 +114,7 @@ static int area_init(struct vfio_server *s, u32 bar)
 	if (fd < 0)
 		return -errno;
 	s->area[bar].fd = fd;
-	/* The client has the file, too. */
+	/* The client has the file, too: it must not resize it. */
 	if (ftruncate(fd, (off_t)b->size) || fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL))
 		return -errno;
 	p = mmap(NULL, b->area_len, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)b->area_off);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* A vfio-user device: its client comes and goes, the bytes of its messages, resets. */
+/* A vfio-user device: connections of its client, reassembly of its messages, resets. */
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -21,7 +21,7 @@ u64 vfio_counter(const struct vfio_server *s, enum vfio_counter c)
 	return c == VFIO_CTR_REFUSED ? s->client.refused : s->counters[c];
 }
 
-/* Eventfds stay: QEMU does not give them again to a guest that has reset the function by itself. */
+/* Keeps the eventfds: QEMU does not set them again when the guest resets the function itself. */
 void vfio_server_reset(struct vfio_server *s)
 {
 	u32 i;

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* The server's own state, and the protocol's messages (vfio-user 0.0; the structures of linux/vfio.h with a header). */
+/*
+ * Private state of the server, and the protocol's messages (vfio-user 0.0: structures of linux/vfio.h after a header).
+ */
 #ifndef MUSLIN_VFIO_INTERNAL_H
 #define MUSLIN_VFIO_INTERNAL_H
 
@@ -10,8 +12,8 @@
 
 #define VFIO_MAPS_MAX   256  /* DMA regions of a client */
 #define VFIO_FDS_MAX    16   /* descriptors of a message */
-#define VFIO_MSG_MAX    8192 /* bytes of a message after its header */
-#define VFIO_TURN       2560 /* bytes of one client that are read before others have their turn: 64 doorbells */
+#define VFIO_MSG_MAX    8192 /* payload bytes of a message */
+#define VFIO_TURN       2560 /* bytes of one client per turn: 64 doorbells */
 #define VFIO_CONFIG_LEN 4096
 
 enum vfio_command {
@@ -64,7 +66,7 @@ union vfio_payload {
 	struct {
 		u32 argsz, flags, index, cap_offset;
 		u64 size, offset;
-		/* The capability of a region with an area that the client may map. */
+		/* Capability of a region with an area that the client may map. */
 		u16 id, version;
 		u32 next, areas, reserved;
 		u64 area_offset, area_size;
@@ -88,7 +90,8 @@ union vfio_payload {
 
 struct vfio_map {
 	u64 iova, size;
-	bool write, mapped; /* the client has memory that it does not share, as of ROMs */
+	/* @mapped: false for memory that the client does not share, such as ROMs. */
+	bool write, mapped;
 	struct shared_map memory;
 };
 
@@ -97,7 +100,7 @@ struct vfio_server {
 	const struct vfio_ops *ops;
 	void *dev;
 	struct client_socket client;
-	bool greeted; /* versions have been exchanged */
+	bool greeted; /* VERSION was received */
 	u8 config[VFIO_CONFIG_LEN], writable[VFIO_CONFIG_LEN];
 	struct {
 		int fd;
@@ -106,7 +109,7 @@ struct vfio_server {
 	struct vfio_map *map[VFIO_MAPS_MAX]; /* by address */
 	u32 nmaps;
 	int vector[VFIO_VECTORS_MAX]; /* eventfds; -1 */
-	u64 pending;                  /* vectors: the PBA */
+	u64 pending;                  /* bit mask of pending vectors: the PBA */
 	u64 counters[VFIO_CTR_NUM];
 	/* received bytes: messages, of which the last one may be incomplete; @fds are that one's */
 	u8 queue[sizeof(struct vfio_hdr) + sizeof(union vfio_payload)];
@@ -116,7 +119,7 @@ struct vfio_server {
 	union vfio_payload in;
 	int fds[VFIO_FDS_MAX];
 	u32 nfds;
-	int reply_fd; /* goes with the answer, and stays the server's; -1 */
+	int reply_fd; /* sent with the reply, but not closed; -1: none */
 };
 
 /* config.c: config space */
@@ -127,22 +130,22 @@ void vfio_config_write(struct vfio_server *s, u32 off, const u8 *data, u32 len);
 
 /* dma.c: the client's memory */
 int vfio_map_add(struct vfio_server *s, u64 iova, u64 size, u64 offset, bool write, int fd);
-/* All regions from @iova to @last; -EINVAL when one is cut. */
+/* Removes all regions from @iova to @last; -EINVAL if one is only partly inside. */
 int vfio_map_remove(struct vfio_server *s, u64 iova, u64 last, u64 *removed);
 void vfio_map_clear(struct vfio_server *s);
 
-/* irq.c: vectors of MSI-X */
-void vfio_irq_set_fd(struct vfio_server *s, u32 vector, int fd); /* takes it; -1: none */
-void vfio_irq_deliver(struct vfio_server *s);                    /* what is pending, and may go now */
+/* irq.c: MSI-X vectors */
+void vfio_irq_set_fd(struct vfio_server *s, u32 vector, int fd); /* takes @fd; -1: none */
+void vfio_irq_deliver(struct vfio_server *s);                    /* raises pending vectors that are ready */
 
-/* region.c: accesses; 0, or -EINVAL: none of the device's */
+/* region.c: accesses to regions; 0, or -EINVAL: outside of the device's regions */
 int vfio_region_read(struct vfio_server *s, u32 region, u64 off, u8 *data, u32 len);
 int vfio_region_write(struct vfio_server *s, u32 region, u64 off, const u8 *data, u32 len);
 u64 vfio_region_size(const struct vfio_server *s, u32 region);
-int vfio_region_init(struct vfio_server *s); /* the areas */
+int vfio_region_init(struct vfio_server *s); /* creates the areas */
 void vfio_region_fini(struct vfio_server *s);
 
-/* server.c: the reset of the function, of whatever kind */
+/* server.c: any reset of the function */
 void vfio_server_reset(struct vfio_server *s);
 
 /* message.c: answers s->hdr with s->in. 0; -errno: the connection ends. */

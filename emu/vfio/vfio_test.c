@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* The server against a client that obeys, and one that does not: messages, memory, regions, vectors, resets, coming and going. */
+/*
+ * The server with a conforming client and with a misbehaving one: messages, memory, regions, vectors, resets,
+ * connections.
+ */
 #include "emu/vfio/fixture.h"
 
 #include "emu/lib/row.h"
@@ -21,8 +24,7 @@ static void test_messages(struct client *c)
 	int n = client_hello(c);
 
 	row(1, "versions", n > 4 && !c->in.version.major && !c->in.version.json[n - 5] && vfio_connected(dev.s));
-	row(2, "the answer has no more than QEMU's own has room for",
-	    strstr(c->in.version.json, "\"write_multiple\":true") && n < 190);
+	row(2, "the reply fits QEMU's buffer", strstr(c->in.version.json, "\"write_multiple\":true") && n < 190);
 	row(3, "a second version is refused", client_hello(c) == -EINVAL);
 	row(4, "device",
 	    client_call(c, VFIO_CMD_DEVICE_GET_INFO, info, sizeof(info)) == 16 &&
@@ -55,7 +57,7 @@ static void test_messages(struct client *c)
 	row(12, "one that is not offered", client_call(c, 6, region, 16) == -EOPNOTSUPP);
 	row(13, "one that is too short", client_call(c, VFIO_CMD_DMA_MAP, region, 8) == -EINVAL);
 	client_send(c, 99, VFIO_FLAG_NO_REPLY, NULL, 0, NULL, 0);
-	row(14, "no answer where none is wanted", client_reply(c) == -EPIPE && vfio_connected(dev.s));
+	row(14, "no reply where none is requested", client_reply(c) == -EPIPE && vfio_connected(dev.s));
 }
 
 static void test_config(struct client *c)
@@ -111,7 +113,7 @@ static void test_memory(struct client *c)
 	row(35, "beyond its file",
 	    client_map(c, 0, 4096, CLIENT_MEM - 4095, RW, c->memfd) == -EINVAL &&
 		    client_map(c, 0, 4096, ~0ull - 100, RW, c->memfd) == -EINVAL);
-	row(36, "nothing, and round the end",
+	row(36, "an empty one, and one around the end",
 	    client_map(c, 0, 0, 0, RW, c->memfd) == -EINVAL && client_map(c, ~0ull, 2, 0, RW, c->memfd) == -EINVAL);
 	row(47, "more than a client may have",
 	    !ftruncate(c->memfd, 2ll << 40) &&
@@ -126,20 +128,20 @@ static void test_memory(struct client *c)
 	    !client_map(c, 8192, 4096, 0, VFIO_DMA_MAP_FLAG_READ, c->memfd) && vfio_dma(dev.s, 8192, 4096, false) &&
 		    !vfio_dma(dev.s, 8192, 1, true) && vfio_dma_write(dev.s, 8192, "x", 1) == -EFAULT);
 	row(40, "a region is not cut", client_unmap(c, CLIENT_IOVA, 8191, 0) == -EINVAL && !dev.unmaps);
-	row(41, "two go, and the device has heard of it",
+	row(41, "two are unmapped, and the device is notified",
 	    client_unmap(c, CLIENT_IOVA, 8192, 0) == 24 && c->in.unmap.size == 8192 && dev.unmaps == 1 &&
 		    dev.unmapped == CLIENT_IOVA && dev.unmapped_last == CLIENT_IOVA + 8191 &&
 		    !vfio_dma(dev.s, CLIENT_IOVA, 1, false));
-	row(42, "nothing is there to go", client_unmap(c, CLIENT_IOVA, 8192, 0) == 24 && !c->in.unmap.size);
+	row(42, "none is left to unmap", client_unmap(c, CLIENT_IOVA, 8192, 0) == 24 && !c->in.unmap.size);
 	row(43, "flags",
 	    client_unmap(c, 0, 4096, VFIO_DMA_UNMAP_FLAG_ALL) == -EINVAL && client_unmap(c, 0, 4096, 1) == -EINVAL &&
 		    client_unmap(c, 0, 0, 0) == -EINVAL);
-	row(44, "all go",
+	row(44, "all are unmapped",
 	    client_unmap(c, 0, 0, VFIO_DMA_UNMAP_FLAG_ALL) == 24 && c->in.unmap.size == 8192 &&
 		    !vfio_dma(dev.s, 8192, 1, false));
 	for (i = 0; i < VFIO_MAPS_MAX; i++)
 		client_map(c, (u64)(VFIO_MAPS_MAX - i) * 8192, 4096, 0, RW, c->memfd);
-	row(45, "so many and no more",
+	row(45, "the limit of regions",
 	    vfio_dma(dev.s, 8192, 4096, true) && vfio_dma(dev.s, 8192 * 256, 1, true) &&
 		    !vfio_dma(dev.s, 4096, 1, true) && client_map(c, 0, 4096, 0, RW, c->memfd) == -ENOSPC);
 	row(46, "the last byte of all addresses",
@@ -194,7 +196,7 @@ static void test_vectors(struct client *c)
 	client_write(c, 0, DEV_RAISE, 0, 4);
 	row(63, "not without Bus Master Enable", !client_raised(c, 0) && client_read(c, 0, DEV_PBA, 8) == 1);
 	client_write(c, CONFIG, 4, 4, 2);
-	row(64, "but then", client_raised(c, 0) == 1 && counter(VFIO_CTR_MASKED_INTERRUPTS) == 2);
+	row(64, "raised when it is set", client_raised(c, 0) == 1 && counter(VFIO_CTR_MASKED_INTERRUPTS) == 2);
 	client_write(c, 0, DEV_RAISE, DEV_VECTORS, 4);
 	row(65, "a vector that is not there", !client_read(c, 0, DEV_PBA, 8));
 	row(66, "none from now on", !client_set_irqs(c, trigger, msix, 2, 2, NULL, 0));
@@ -218,7 +220,7 @@ static void test_vectors(struct client *c)
 	client_write(c, CONFIG, 0x68, 0x8000, 2);
 	client_write(c, CONFIG, 4, 4, 2);
 	client_write(c, 0, DEV_RAISE, 1, 4);
-	row(73, "a reset by the guest leaves the eventfds, and nothing pending",
+	row(73, "a reset by the guest keeps the eventfds and clears pending bits",
 	    client_raised(c, 1) == 1 && !client_read(c, 0, DEV_PBA, 8));
 	row(74, "all off",
 	    !client_set_irqs(c, VFIO_IRQ_SET_DATA_NONE | VFIO_IRQ_SET_ACTION_TRIGGER, msix, 0, 0, NULL, 0));
@@ -229,7 +231,7 @@ static void test_vectors(struct client *c)
 		    !client_read(c, CONFIG, 4, 2));
 }
 
-/* Each ends its connection, and the next one finds everything as at the begin. */
+/* Each case closes its connection; the next client starts with a reset device. */
 static void test_hostile(struct loop *loop)
 {
 	static const struct {
@@ -242,7 +244,7 @@ static void test_hostile(struct loop *loop)
 		{ 81, "less than a header", { 1, VFIO_CMD_DEVICE_RESET, 15, 0, 0 }, true },
 		{ 82, "more than a message may have", { 1, VFIO_CMD_REGION_WRITE, 16 + VFIO_MSG_MAX + 1, 0, 0 }, true },
 		{ 83, "4 GiB", { 1, VFIO_CMD_REGION_WRITE, ~0u, 0, 0 }, true },
-		{ 84, "an answer to nothing", { 1, VFIO_CMD_DEVICE_RESET, 16, VFIO_FLAG_REPLY, 0 }, true },
+		{ 84, "a reply without a request", { 1, VFIO_CMD_DEVICE_RESET, 16, VFIO_FLAG_REPLY, 0 }, true },
 	};
 	struct client c;
 	u32 i;
@@ -387,7 +389,7 @@ static void test_flood(struct loop *loop)
 		sent += n > 0 ? (u32)n : 0;
 		loop_run_idle(loop, 0);
 	}
-	row(90, "a client that reads no answers", !vfio_connected(dev.s) && sent > 4096);
+	row(90, "a client that reads no replies", !vfio_connected(dev.s) && sent > 4096);
 	client_close(&c);
 }
 
@@ -397,20 +399,20 @@ static void test_coming_and_going(struct loop *loop)
 	u32 resets;
 
 	client_open(&c, loop, path);
-	row(100, "a driver begins", client_start(&c) && dev.present > dev.gone);
+	row(100, "a driver starts", client_start(&c) && dev.present > dev.gone);
 	client_open(&other, loop, path);
 	row(101, "a second client is refused", client_hello(&other) == -EPIPE && counter(VFIO_CTR_REFUSED) == 1);
 	client_close(&other);
 	resets = dev.resets;
 	client_close(&c);
-	row(102, "it goes, with its memory and vectors",
+	row(102, "it disconnects: memory and vectors are released",
 	    dev.present == dev.gone && dev.resets == resets + 1 && !vfio_connected(dev.s) &&
 		    !vfio_dma(dev.s, CLIENT_IOVA, 1, false) && dev.s->vector[0] < 0);
 	client_open(&c, loop, path);
-	row(103, "and comes again", client_start(&c) && vfio_dma(dev.s, CLIENT_IOVA, 1, true));
+	row(103, "and connects again", client_start(&c) && vfio_dma(dev.s, CLIENT_IOVA, 1, true));
 	row(104, "memory is cut short", !ftruncate(c.memfd, 0));
 	client_write(&c, 0, DEV_DMA, CLIENT_IOVA, 8);
-	row(105, "that costs the connection alone",
+	row(105, "only the connection is closed",
 	    !vfio_connected(dev.s) && counter(VFIO_CTR_LOST_MEMORY) == 1 && !dev.dma);
 	client_close(&c);
 }

@@ -62,7 +62,7 @@ int vd_ring_create(struct vdev *d, struct vd_ring *r, const struct muslin_ring *
 		}
 	}
 	vd_ring_remap(d, r);
-	if (verbs_ring_alive(&r->ring))
+	if (verbs_ring_mapped(&r->ring))
 		return 0;
 	vd_ring_destroy(r);
 	return -EFAULT;

@@ -211,7 +211,7 @@ int vd_hello(struct vdev *d, u64 shared)
 	loop_poller_add(d->loop, &d->poller);
 	if (d->cfg.present)
 		d->cfg.present(d->cfg.arg, true);
-	log_at(LOG_INFO, d->cfg.name, "a guest's driver is here");
+	log_at(LOG_INFO, d->cfg.name, "the guest's driver has started");
 	return 0;
 }
 

@@ -13,7 +13,7 @@ static void test_hello(struct guest *g)
 	};
 	const struct muslin_port_answer *p = (const void *)(g->f.mem + GUEST_OUT);
 
-	row(1, "nothing before hello", guest_object(g, MUSLIN_PD_ALLOC, 0, 0) == -ENODEV);
+	row(1, "no command before hello", guest_object(g, MUSLIN_PD_ALLOC, 0, 0) == -ENODEV);
 	row(2, "a wrong magic", guest_command(g, &bad, sizeof(bad)) == -EPROTO && !vdev_in_use(g->dev));
 	bad.magic = MUSLIN_CONFIG_MAGIC;
 	bad.shared = FRONT_MEM - 8;
@@ -60,7 +60,7 @@ static void test_foreign(struct guest *g)
 	for (i = 0; i < ARRAY_SIZE(ops); i++)
 		for (j = 0; j < ARRAY_SIZE(numbers); j++)
 			all &= guest_object(g, ops[i], numbers[j], 1) < 0;
-	row(30, "numbers of nothing", all);
+	row(30, "numbers of no object", all);
 }
 
 static void test_rings(struct guest *g)
@@ -174,14 +174,14 @@ static void test_special(struct guest *g)
 	    !move_qp(g, qp, HCA_QPS_INIT, HCA_QP_QKEY) && !move_qp(g, qp, HCA_QPS_RTR, 0) &&
 		    !move_qp(g, qp, HCA_QPS_RTS, 0));
 	row(65, "a MAD", send_one(g, qp, HCA_WR_SEND, 1, FRONT_DATA) == HCA_WC_SUCCESS);
-	row(66, "from nowhere", send_one(g, qp, HCA_WR_SEND, 1, FRONT_MEM) == HCA_WC_LOC_PROT_ERR);
-	row(67, "with SGEs without end", send_one(g, qp, HCA_WR_SEND, ~0u, FRONT_DATA) == HCA_WC_LOC_QP_OP_ERR);
-	row(68, "of no kind", send_one(g, qp, 77, 1, FRONT_DATA) == HCA_WC_LOC_QP_OP_ERR);
+	row(66, "from unmapped memory", send_one(g, qp, HCA_WR_SEND, 1, FRONT_MEM) == HCA_WC_LOC_PROT_ERR);
+	row(67, "with too many SGEs", send_one(g, qp, HCA_WR_SEND, ~0u, FRONT_DATA) == HCA_WC_LOC_QP_OP_ERR);
+	row(68, "of an unknown opcode", send_one(g, qp, 77, 1, FRONT_DATA) == HCA_WC_LOC_QP_OP_ERR);
 	memset(sh->doorbell, 0xff, sizeof(sh->doorbell));
 	sh->rung = 1;
 	front_kick(&g->f, MUSLIN_VQ_DOORBELL);
 	row(69, "every doorbell at once", vdev_in_use(g->dev) && !sh->doorbell[0]);
-	row(70, "and gone",
+	row(70, "and destroyed",
 	    !guest_object(g, MUSLIN_QP_DESTROY, qp, 0) && !guest_object(g, MUSLIN_CQ_DESTROY, cq, 0) &&
 		    !guest_object(g, MUSLIN_PD_FREE, pd, 0));
 }
@@ -259,7 +259,7 @@ static void test_destroy_at_once(struct guest *g)
 	g->f.loop = g->loop;
 	front_kick(&g->f, MUSLIN_VQ_DOORBELL);
 	row(57, "what was posted before its end is sent", g->nsent == sent + 1);
-	row(58, "and gone",
+	row(58, "and destroyed",
 	    !*(s32 *)(void *)(g->f.mem + GUEST_OUT) && !guest_object(g, MUSLIN_CQ_DESTROY, cq, 0) &&
 		    !guest_object(g, MUSLIN_PD_FREE, pd, 0));
 }
@@ -283,7 +283,7 @@ static void test_lso(struct guest *g)
 	row(73, "nor those of a connection", guest_command(g, &qp, sizeof(qp)) == -EINVAL);
 	qp.type = HCA_QPT_UD;
 	row(74, "a datagram's are", guest_command(g, &qp, sizeof(qp)) == 0);
-	row(75, "and gone",
+	row(75, "and destroyed",
 	    !guest_object(g, MUSLIN_QP_DESTROY, guest_number(g)->number, 0) &&
 		    !guest_object(g, MUSLIN_CQ_DESTROY, qp.send_cq, 0) && !guest_object(g, MUSLIN_PD_FREE, qp.pdn, 0));
 }
@@ -313,7 +313,7 @@ static void test_gids(struct guest *g)
 	row(101, "a GID", guest_command(g, &add, sizeof(add)) == 0 && !memcmp(a->gid[3].raw, add.gid, 16));
 	row(102, "on its VLAN",
 	    a->gid_l2[3].vlan == 7 && a->gid_l2[3].version == 2 && !memcmp(a->gid_l2[3].mac, add.mac, 6));
-	row(103, "that goes",
+	row(103, "that is deleted",
 	    guest_object(g, MUSLIN_GID_DEL, 2, 3) == 0 && wire_gid_equal(&a->gid[3], &none) && !a->gid_l2[3].vlan);
 	add.port = 1;
 	row(104, "not on InfiniBand", guest_command(g, &add, sizeof(add)) == -EOPNOTSUPP);
@@ -472,7 +472,7 @@ static void test_memory(struct guest *g)
 }
 
 /* The epoch that the event queue reports in a buffer posted now; 0: none. */
-static u32 epoch_told(struct guest *g)
+static u32 event_epoch(struct guest *g)
 {
 	struct muslin_event *ev = (void *)(g->f.mem + FRONT_DATA + 1024);
 
@@ -482,7 +482,7 @@ static u32 epoch_told(struct guest *g)
 	return ev->type == MUSLIN_EVENT_EPOCH ? ev->number : 0;
 }
 
-static u32 epoch_said(struct guest *g)
+static u32 hello_epoch(struct guest *g)
 {
 	const struct muslin_hello_answer *a = (const void *)(g->f.mem + GUEST_OUT);
 
@@ -495,17 +495,17 @@ static void test_epochs(struct guest *g)
 	u32 first, second, told;
 
 	guest_attach(g);
-	told = epoch_told(g);
-	first = epoch_said(g);
+	told = event_epoch(g);
+	first = hello_epoch(g);
 	row(94, "the epoch of hello", told && first == told);
-	row(95, "is told once", !epoch_told(g));
+	row(95, "is reported once", !event_epoch(g));
 	front_close(&g->f);
 	guest_attach(g);
-	second = epoch_told(g);
-	row(96, "a connection that broke ends it", second && second != first);
+	second = event_epoch(g);
+	row(96, "a broken connection changes it", second && second != first);
 	row(97, "with all commands but hello",
-	    guest_object(g, MUSLIN_PD_ALLOC, 0, 0) == -ENODEV && epoch_said(g) == second);
-	row(98, "as another hello does", epoch_said(g) != second);
+	    guest_object(g, MUSLIN_PD_ALLOC, 0, 0) == -ENODEV && hello_epoch(g) == second);
+	row(98, "as another hello does", hello_epoch(g) != second);
 	front_close(&g->f);
 }
 
@@ -539,8 +539,8 @@ static void test_budget(struct guest *g)
 	loop_fd_add(g->loop, &other, EPOLLIN);
 	row(94, "a full queue", write(g->f.kick[MUSLIN_VQ_COMMAND], &one, 8) == 8 && write(other.fd, &one, 8) == 8);
 	loop_run_idle(g->loop, 0);
-	row(95, "others have their turn", seen_commands - before <= VDEV_COMMANDS_TURN);
-	row(96, "and all commands are served",
+	row(95, "others are not starved", seen_commands - before <= VDEV_COMMANDS_TURN);
+	row(96, "and all commands are executed",
 	    vdev_counter(g->dev, VDEV_CTR_COMMANDS) == before + FRONT_NUM &&
 		    front_used(&g->f, MUSLIN_VQ_COMMAND) == (u16)(used + FRONT_NUM));
 	close(other.fd);
@@ -590,10 +590,10 @@ static void test_life(struct guest *g)
 	front_reply(&g->f, state, sizeof(state));
 	row(90, "a stop ends all", !vdev_in_use(g->dev));
 	front_queue(&g->f, MUSLIN_VQ_COMMAND);
-	row(91, "and hello begins anew", guest_hello(g) == 0 && make_cq(g));
+	row(91, "and hello starts again", guest_hello(g) == 0 && make_cq(g));
 	front_close(&g->f);
-	row(92, "a guest that is gone", !vdev_in_use(g->dev));
-	row(93, "and comes again", !guest_attach(g) && guest_hello(g) == 0);
+	row(92, "a guest has disconnected", !vdev_in_use(g->dev));
+	row(93, "and connects again", !guest_attach(g) && guest_hello(g) == 0);
 	front_close(&g->f);
 }
 

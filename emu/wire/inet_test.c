@@ -27,7 +27,7 @@ static void test_sums(void)
 			bad += wire_inet_fold(wire_inet_sum(len, data + i, len)) !=
 			       wire_inet_fold(plain(len, data + i, len));
 	row(1, "sums of every length and place", !bad);
-	row(2, "a carry goes round", wire_inet_fold(0x1ffff) == 0xfffe && wire_inet_fold(0) == 0xffff);
+	row(2, "a carry wraps", wire_inet_fold(0x1ffff) == 0xfffe && wire_inet_fold(0) == 0xffff);
 }
 
 struct shape {
@@ -41,19 +41,19 @@ struct shape {
 
 static const struct shape shapes[] = {
 	{ 10, "TCP", false, WIRE_INET_TCP, 0, 100, 0, true },
-	{ 11, "TCP of nothing", false, WIRE_INET_TCP, 0, 0, 0, true },
+	{ 11, "TCP without payload", false, WIRE_INET_TCP, 0, 0, 0, true },
 	{ 12, "TCP of an odd length", false, WIRE_INET_TCP, 0, 1461, 0, true },
 	{ 13, "TCP behind options", false, WIRE_INET_TCP, 10, 77, 0, true },
 	{ 14, "UDP", false, WIRE_INET_UDP, 0, 512, 0, true },
 	{ 15, "UDP of a byte", false, WIRE_INET_UDP, 1, 1, 0, true },
-	{ 16, "ICMP, of which nothing is known", false, 1, 0, 64, 0, false },
+	{ 16, "ICMP without ports", false, 1, 0, 64, 0, false },
 	{ 17, "a first fragment", false, WIRE_INET_UDP, 0, 512, 0x2000, false },
 	{ 18, "a last fragment", false, WIRE_INET_TCP, 0, 512, 0x0010, false },
 	{ 19, "one that must not be one", false, WIRE_INET_TCP, 0, 512, 0x4000, true },
 	{ 20, "TCP over IPv6", true, WIRE_INET_TCP, 0, 1000, 0, true },
 	{ 21, "UDP over IPv6, odd", true, WIRE_INET_UDP, 0, 33, 0, true },
 	{ 22, "TCP behind an extension header", true, WIRE_INET_TCP, 3, 33, 0, true },
-	{ 23, "ICMPv6, of which nothing is known", true, 58, 0, 33, 0, false },
+	{ 23, "ICMPv6 without ports", true, 58, 0, 33, 0, false },
 	{ 24, "a routing header, which hides what follows", true, 43, 0, 33, 0, false },
 };
 
@@ -193,7 +193,7 @@ static void test_marks(void)
 			other += p[IP4_TOS] != (tos | WIRE_ECN_CE);
 		}
 	row(70, "half of all senders permit that their packets are marked", may == 128);
-	row(71, "the mark, and nothing else of the byte", !other);
+	row(71, "the mark, and no other bit of the byte", !other);
 	row(72, "a checksum that was right is right", !wrong);
 	wire_set(v6, IP6_TCLASS, 0x69);
 	row(73, "an IPv6 packet", wire_ip_may_mark(v6, IP6_SIZE, WIRE_INET_IP6));

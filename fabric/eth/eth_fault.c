@@ -219,7 +219,7 @@ static int eth_fault_place(struct fault *base, const char *place, char *err, siz
 	ft->sw = eth_switch_find(base->set->owner, place);
 	ft->end = eth_find(base->set->owner, place);
 	if (fault_given(base, FAULT_DIR) && !fault_sees_packets(base) && base->kind->apply != rate_changed)
-		return spec_refuse(err, err_len, "dir: no packets are looked at");
+		return spec_refuse(err, err_len, "dir: no packets are matched");
 	return ft->end ? 0 : spec_refuse(err, err_len, "%.80s: there is no such port", place);
 }
 

@@ -155,17 +155,16 @@ static void test_learning(void)
 	say(A, -1, 0, 60);
 	row(1, "a broadcast reaches the VLAN on both switches", got(0, 1, 1, 0));
 	say(B, A, 0, 60);
-	row(2, "who has been heard of is found", got(1, 0, 0, 0));
+	row(2, "a learned station is found", got(1, 0, 0, 0));
 	say(A, C, 0, 60);
-	row(3, "who has not is looked for everywhere", got(0, 1, 1, 0));
+	row(3, "an unknown one is flooded", got(0, 1, 1, 0));
 	say(C, A, 0, 60);
 	say(A, C, 0, 60);
-	row(4, "and then found", got(1, 0, 1, 0));
-	row(5, "frames count where they leave and come",
-	    count("sw2:2", ETH_CTR_TX_FRAMES) == count("c", ETH_CTR_RX_FRAMES));
+	row(4, "and then learned", got(1, 0, 1, 0));
+	row(5, "frames are counted at both ends", count("sw2:2", ETH_CTR_TX_FRAMES) == count("c", ETH_CTR_RX_FRAMES));
 	run(25000);
 	say(B, A, 0, 60);
-	row(6, "a silent station is forgotten, by the switch whose time is over",
+	row(6, "a silent station is aged out, by the switch whose time has passed",
 	    got(1, 0, 0, 0) && count("sw1:3", ETH_CTR_FLOODED) == 1);
 	finish();
 }
@@ -180,7 +179,7 @@ static void test_vlans(void)
 	row(11, "and loses its tag where the port has that VLAN untagged",
 	    st[D].last->size == 60 && ether_type(st[D].last->data) == 0x88b5);
 	say(D, A, 0, 60);
-	row(12, "an answer has the tag again",
+	row(12, "a response has the tag again",
 	    st[A].last->size == 64 && ether_type(st[A].last->data) == ETHERTYPE_VLAN &&
 		    wire_load(st[A].last->data + ETHER_TCI, 2) == 5 && got(1, 0, 0, 0));
 	say(B, -1, 5, 64);
@@ -201,18 +200,18 @@ static void test_links(void)
 	clear();
 	while (n < 100 && put(A, B, 0, 1000) == 0)
 		n++;
-	row(20, "a full queue is told, not lost", n == 4 && count("a", ETH_CTR_TX_DROPPED) == 0);
+	row(20, "a full queue is reported, without loss", n == 4 && count("a", ETH_CTR_TX_DROPPED) == 0);
 	loop_run_idle(loop, loop_now(loop).ns + 150 * NSEC_PER_USEC);
 	row(21, "a frame takes its time: 1024 bytes at 100 Mb/s", st[B].got == 2);
 	run(1);
-	row(22, "all come, and there is room again", st[B].got == 4 && st[A].ready == 1);
+	row(22, "all arrive, and there is room again", st[B].got == 4 && st[A].ready == 1);
 	clear();
 	say(A, B, 0, 1600);
 	row(23, "a frame longer than the MTU is none", got(0, 0, 0, 0) && count("a", ETH_CTR_TX_DROPPED) == 1);
 	eth_end_set_up(eth_find(net, "sw1:3"), false);
-	row(24, "both ends know of a link that is down", !st[B].up && !st[B].port->up);
+	row(24, "both ends report a link that is down", !st[B].up && !st[B].port->up);
 	say(A, B, 0, 100);
-	row(25, "nothing passes it", st[B].got == 0);
+	row(25, "no frame passes it", st[B].got == 0);
 	eth_end_set_up(st[B].end, true);
 	clear();
 	say(A, B, 0, 100);
@@ -246,7 +245,7 @@ static void test_late_timers(void)
 	row(28, "nor faster", count("a", ETH_CTR_TX_FRAMES) - before == 8);
 	run(1);
 	before = count("a", ETH_CTR_TX_FRAMES);
-	row(29, "a link that had nothing to send has saved nothing", left_after(1) - before == 1);
+	row(29, "an idle link gains no credit", left_after(1) - before == 1);
 	finish();
 }
 
@@ -265,12 +264,12 @@ static void test_pause(const struct eth_link_config *link, u16 tci, int n)
 	}
 	row(n, "a station without room stops the other end, or loses",
 	    (count("b", ETH_CTR_RX_DROPPED) == 0) == lossless);
-	row(n + 1, "it says so in frames", (count("sw1:3", ETH_CTR_RX_PAUSE) > 0) == lossless);
-	row(n + 2, "the sender is told in the end", (sent < 200) == lossless);
+	row(n + 1, "by pause frames", (count("sw1:3", ETH_CTR_RX_PAUSE) > 0) == lossless);
+	row(n + 2, "the sender is stopped in the end", (sent < 200) == lossless);
 	st[B].full = false;
 	st[B].port->ops->resume(st[B].port);
 	run(2000);
-	row(n + 3, "then the rest comes", !lossless || st[B].got == sent);
+	row(n + 3, "then the rest arrives", !lossless || st[B].got == sent);
 	finish();
 }
 
@@ -379,7 +378,7 @@ static void test_faults(void)
 	row(40, "drop: the second one", arm("b drop dir=in nth=2", &ft));
 	for (i = 0; i < 3; i++)
 		say(A, B, 0, 60);
-	row(41, "one is gone, and has been counted", got(0, 2, 0, 0) && ft->pick.hits == 1);
+	row(41, "one is dropped, and counted", got(0, 2, 0, 0) && ft->pick.hits == 1);
 	fault_remove(ft);
 	arm("b duplicate dir=in copies=2 nth=1", &ft);
 	say(A, B, 0, 60);
@@ -389,12 +388,12 @@ static void test_faults(void)
 	say(A, B, 0, 60);
 	row(43, "not yet", got(0, 0, 0, 0) && fault_held(ft) == 1);
 	run(5);
-	row(44, "but then", got(0, 1, 0, 0));
+	row(44, "after the time", got(0, 1, 0, 0));
 	fault_remove(ft);
 	arm("b reorder dir=in nth=1 time=1s", &ft);
 	say(A, B, 0, 60);
 	say(A, B, 0, 61);
-	row(45, "the first comes last", st[B].last->size == 60 && got(0, 2, 0, 0));
+	row(45, "the first arrives last", st[B].last->size == 60 && got(0, 2, 0, 0));
 	fault_remove(ft);
 	arm("b corrupt dir=in nth=1 fcs", &ft);
 	say(A, B, 0, 60);
@@ -439,10 +438,10 @@ static void test_link_faults(void)
 	eth_watch(net, on_change, NULL);
 	arm("b down for=5ms", &ft);
 	say(A, B, 0, 60);
-	row(80, "down: nothing passes, and both ends are told", !st[B].up && got(0, 0, 0, 0) && changes == 2);
+	row(80, "down: no frame passes, and both ends are notified", !st[B].up && got(0, 0, 0, 0) && changes == 2);
 	eth_end_set_up(st[B].end, false);
 	run(6);
-	row(81, "a cable that was pulled by hand stays so", !st[B].up);
+	row(81, "a link set down by command remains down", !st[B].up);
 	eth_end_set_up(st[B].end, true);
 	row(82, "and up", st[B].up && changes == 4);
 	fault_remove(ft);
@@ -467,7 +466,7 @@ static void test_link_faults(void)
 	row(89, "up again", st[A].up && st[B].up);
 	clear();
 	say(A, B, 0, 60);
-	row(90, "it has forgotten its stations: the frame is flooded", st[B].got == 1 && st[2].got == 1);
+	row(90, "its forwarding table is empty: the frame is flooded", st[B].got == 1 && st[2].got == 1);
 	say(B, A, 0, 60);
 	clear();
 	arm("sw1 drop nth=3", &ft);
@@ -479,7 +478,7 @@ static void test_link_faults(void)
 	arm("b stall dir=in nth=1", &ft);
 	say(A, B, 0, 60);
 	say(A, B, 0, 60);
-	row(92, "a stall holds what follows", got(0, 0, 0, 0) && fault_held(ft) == 2);
+	row(92, "a stall delays following frames", got(0, 0, 0, 0) && fault_held(ft) == 2);
 	fault_remove(ft);
 	row(93, "until it is cleared", got(0, 2, 0, 0));
 	finish();

@@ -14,7 +14,7 @@ struct eth_entry {
 	u8 mac[ETHER_ALEN];
 	u16 vid;
 	struct eth_end *end;
-	u64 heard; /* time of the last frame, ns */
+	u64 last_frame; /* time of the last frame, ns */
 };
 
 /* A frame being forwarded. */
@@ -49,7 +49,7 @@ static struct eth_entry *fdb_find(struct eth_switch *sw, const u8 *mac, u16 vid)
 
 static bool fdb_entry_expired(const struct eth_switch *sw, const struct eth_entry *en, u64 now)
 {
-	return now - en->heard >= sw->age_ns;
+	return now - en->last_frame >= sw->age_ns;
 }
 
 static void fdb_learn(struct eth_switch *sw, const u8 *mac, u16 vid, struct eth_end *end)
@@ -69,9 +69,9 @@ static void fdb_learn(struct eth_switch *sw, const u8 *mac, u16 vid, struct eth_
 		sw->nentries++;
 	}
 	en->end = end;
-	en->heard = eth_now(sw->e);
+	en->last_frame = eth_now(sw->e);
 	if (!loop_timer_armed(&sw->sweep))
-		loop_timer_set(sw->e->loop, &sw->sweep, en->heard + sw->age_ns);
+		loop_timer_set(sw->e->loop, &sw->sweep, en->last_frame + sw->age_ns);
 }
 
 static void fdb_delete_matching(struct eth_switch *sw, const struct eth_end *end, u64 now)

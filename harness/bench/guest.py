@@ -96,14 +96,14 @@ def counted(guests, messages, device, program, *args):
     return figures, [(b - a) / messages for a, b in zip(before, after, strict=True)]
 
 
-def told(what, figure, ratio, _want, _good):
+def report_ratio(what, figure, ratio, _want, _good):
     report(what, figure)
     report("  ratio, with KVM", f"{ratio:.3f}")
 
 
-def judge(guests):
+def printer(guests):
     """The printer of comparisons: row() with targets for guests without KVM; with KVM only the figures."""
-    return row if guests[0].call("dmesg | grep -q 'Hypervisor detected: KVM'")[0] else told
+    return row if guests[0].call("dmesg | grep -q 'Hypervisor detected: KVM'")[0] else report_ratio
 
 
 def report_exits(what, each):
@@ -117,7 +117,7 @@ def bandwidth(guests):
     theirs = perftest(guests, "rxe0", "ib_write_bw", "-s", 65536, "-n", 200)
     ratio = ours[3] / theirs[3]
     figure = f"{ours[3] * 1.048576:.0f} MB/s"
-    judge(guests)("guests' ib_write_bw 64 KiB : rdma_rxe", figure, ratio, ">= 10", ratio >= 10)
+    printer(guests)("guests' ib_write_bw 64 KiB : rdma_rxe", figure, ratio, ">= 10", ratio >= 10)
     report_exits("ib_write_bw", each)
 
 
@@ -128,7 +128,7 @@ def latency(guests):
     for name, column in (("typical", T_TYPICAL), ("mean", T_AVG)):
         ratio = ours[column] / theirs[column]
         what = f"guests' ib_send_lat 64 B, {name} : rdma_rxe"
-        judge(guests)(what, f"{ours[column]:.1f} us", ratio, "<= 0.333", ratio <= 1 / 3)
+        printer(guests)(what, f"{ours[column]:.1f} us", ratio, "<= 0.333", ratio <= 1 / 3)
     report_exits("ib_send_lat that polls", each)
     ours, each = counted(guests, 2 * n, "muslin0", "ib_send_lat", "-e", "-s", 64, "-n", n)
     theirs = perftest(guests, "rxe0", "ib_send_lat", "-e", "-s", 64, "-n", 500)

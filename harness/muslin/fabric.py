@@ -225,11 +225,11 @@ class Fabric:
     def wait_active(self, timeout=60.0):
         """Waits until every port with a link is Active."""
 
-        def settled():
+        def all_active():
             ports = [(n["name"], p["num"], p["state"]) for n in self.show()["nodes"] for p in n["ports"]]
             return not [p for p in ports if p[2].lower() in ("init", "initialize", "armed")]
 
-        wait_until(settled, timeout, "all ports Active", 0.3)
+        wait_until(all_active, timeout, "all ports Active", 0.3)
 
     @property
     def daemon_pid(self):

@@ -50,7 +50,7 @@ def wait_until(condition, timeout=20.0, what="the condition", interval=0.05):
         if value:
             return value
         if time.monotonic() > end:
-            raise WaitTimeout(f"{what} did not come within {timeout:g} s (last: {value!r})")
+            raise WaitTimeout(f"{what} did not happen within {timeout:g} s (last: {value!r})")
         time.sleep(interval)
 
 

@@ -62,9 +62,9 @@ class VM:
             data = self.sock.recv(65536)
         except TimeoutError:
             said = self.console_text()[-4000:]
-            raise AssertionError(f"the guest on {self.host} did not answer in time:\n{said}") from None
+            raise AssertionError(f"the guest on {self.host} did not respond in time:\n{said}") from None
         if not data:
-            raise AssertionError(f"the guest on {self.host} is gone:\n{self.console_text()[-4000:]}")
+            raise AssertionError(f"the guest on {self.host} has exited:\n{self.console_text()[-4000:]}")
         self.buffer += data
 
     def _line(self, end):

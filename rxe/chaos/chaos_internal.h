@@ -142,8 +142,8 @@ struct chaos_area {
 
 bool chaos_area_get(struct chaos_prog *p, u32 len, u64 r, struct chaos_area *a);
 u64 chaos_area_va(const struct chaos_area *a);
-u8 *chaos_area_mem(const struct chaos_area *a);       /* NULL: the program has ended */
-bool chaos_area_key_held(const struct chaos_area *a); /* its region was registered without interruption */
+u8 *chaos_area_mem(const struct chaos_area *a);        /* NULL: the program has ended */
+bool chaos_area_key_valid(const struct chaos_area *a); /* its region was registered without interruption */
 void chaos_area_fill(const struct chaos_area *a, u32 id);
 /*
  * Frees the area after a check: the first @len bytes are those of message @id (@exact) or, byte by byte, those or the

@@ -94,7 +94,7 @@ static bool rnr_waited(const struct end *e)
 static bool error_excused(const struct end *e, const struct msg *m, u8 status)
 {
 	u32 excuse = e->conn->excuse;
-	bool consumes = takes_recv(m->opcode), key = chaos_area_key_held(&m->local);
+	bool consumes = takes_recv(m->opcode), key = chaos_area_key_valid(&m->local);
 
 	if (m->errs & BIT(status))
 		return true;
@@ -116,7 +116,7 @@ static bool error_excused(const struct end *e, const struct msg *m, u8 status)
 	case HCA_WC_LOC_PROT_ERR:
 		return excuse & UNMAPPED || !key;
 	case HCA_WC_REM_ACCESS_ERR:
-		return !chaos_area_key_held(&m->remote) || (m->window && !chaos_window_held(e->peer, m)) ||
+		return !chaos_area_key_valid(&m->remote) || (m->window && !chaos_window_bound(e->peer, m)) ||
 		       (m->opcode == HCA_WR_SEND_WITH_INV && excuse & RACE);
 	}
 	return false;
@@ -258,7 +258,7 @@ static bool recv_excused(const struct end *e, const struct recv *r, u8 status)
 	case HCA_WC_LOC_LEN_ERR:
 		return r->cap < MAX_SEND;
 	case HCA_WC_LOC_PROT_ERR:
-		return r->bad || excuse & UNMAPPED || !chaos_area_key_held(&r->area);
+		return r->bad || excuse & UNMAPPED || !chaos_area_key_valid(&r->area);
 	case HCA_WC_LOC_ACCESS_ERR:
 	case HCA_WC_LOC_QP_OP_ERR:
 		return excuse & (BAD | RACE | UNMAPPED);

@@ -163,7 +163,7 @@ static u32 shared_excuse(const struct shared *s)
 
 		if (r->used && (r->bad || r->cap < MAX_SEND))
 			excuse |= BAD_RECV;
-		if (r->used && !chaos_area_key_held(&r->area))
+		if (r->used && !chaos_area_key_valid(&r->area))
 			excuse |= RACE;
 	}
 	return excuse;

@@ -147,7 +147,7 @@ u8 chaos_end_state(const struct end *e); /* enum hca_qp_state; RESET: it has no 
 void chaos_end_fail(const struct end *e, const char *fmt, ...) __attribute__((format(printf, 2, 3), noreturn));
 
 /* window.c */
-bool chaos_window_held(const struct end *owner, const struct msg *m);
+bool chaos_window_bound(const struct end *owner, const struct msg *m);
 void chaos_window_renew(struct end *e);
 void chaos_window_bind(struct end *e);
 void chaos_window_invalidate(struct end *e);

@@ -6,7 +6,7 @@
 
 #include "rxe/chaos/model.h"
 
-bool chaos_window_held(const struct end *owner, const struct msg *m)
+bool chaos_window_bound(const struct end *owner, const struct msg *m)
 {
 	return owner->window.epoch == m->window_epoch && owner->window.state == WINDOW_BOUND;
 }

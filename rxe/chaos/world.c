@@ -364,19 +364,19 @@ u64 chaos_area_va(const struct chaos_area *a)
 	return a->prog->va + a->off;
 }
 
-static bool area_there(const struct chaos_area *a)
+static bool area_mapped(const struct chaos_area *a)
 {
 	return a->prog && a->prog->ctx && a->prog->gen == a->gen;
 }
 
 u8 *chaos_area_mem(const struct chaos_area *a)
 {
-	return area_there(a) ? a->prog->mem + a->off : NULL;
+	return area_mapped(a) ? a->prog->mem + a->off : NULL;
 }
 
-bool chaos_area_key_held(const struct chaos_area *a)
+bool chaos_area_key_valid(const struct chaos_area *a)
 {
-	return !a->prog || (area_there(a) && a->prog->mr[a->mr].epoch == a->epoch);
+	return !a->prog || (area_mapped(a) && a->prog->mr[a->mr].epoch == a->epoch);
 }
 
 void chaos_area_fill(const struct chaos_area *a, u32 id)
@@ -392,7 +392,7 @@ void chaos_area_put(struct chaos_area *a, u32 id, u32 len, bool exact, bool any,
 	struct chaos_prog *p = a->prog;
 	u32 i;
 
-	if (!area_there(a)) {
+	if (!area_mapped(a)) {
 		a->prog = NULL;
 		return;
 	}

@@ -548,7 +548,7 @@ static const struct fault_row {
 	{ "an opcode that has other headers", "corrupt what=header offset=0 silent dir=in nth=1 seed=7", 1, 0, 0,
 	  ROCE_CTR_MALFORMED, 1 },
 	{ "a link that is down", "down", 1, 0, 0, -1, 0 },
-	{ "one that goes down with the second request", "down nth=2 dir=in", 3, 2, 0, -1, 0 },
+	{ "one that is set down by the second request", "down nth=2 dir=in", 3, 2, 0, -1, 0 },
 	{ "a host that is killed", "kill for=1h", 1, 0, 0, -1, 0 },
 	{ "late by one", "reorder depth=1 dir=in nth=1", 2, 2, 0, -1, 0 },
 };
@@ -616,7 +616,7 @@ static void test_faults(void)
 	row(175, "a flap: the port is down", roce_port_wire(port)->attr.state == PORT_STATE_DOWN);
 	roce_port_set_up(port, false);
 	fault_remove(ft);
-	row(176, "a cable that was pulled by hand stays so", roce_port_wire(port)->attr.state == PORT_STATE_DOWN);
+	row(176, "a link set down by command remains down", roce_port_wire(port)->attr.state == PORT_STATE_DOWN);
 	roce_port_set_up(port, true);
 	row(177, "and up", roce_port_wire(port)->attr.state == PORT_STATE_ACTIVE);
 	for (i = 0; i < ARRAY_SIZE(refused); i++) {

@@ -78,7 +78,7 @@ PINGPONG = ["-p", free_port(), "-n", "100"]
         ("plain", ["ibv_rc_pingpong", "-r", "32"], None),
     ],
 )
-def test_a_poorer_adapter(fabric, profile, tool, words):
+def test_reduced_capabilities(fabric, profile, tool, words):
     """
     Requirements of a program show on an adapter with smaller limits: some work anyway, others report what is missing.
     """

@@ -75,7 +75,7 @@ def test_an_event_by_opcode(fabric):
     watch.expect("IBV_EVENT_SM_CHANGE")
 
 
-def test_the_sa_loses_answers_of_one_attribute(fabric):
+def test_the_sa_drops_responses_of_one_attribute(fabric):
     silent = fabric.fault("sm", "silent", attr="PathRecord")
     assert "NodeRecord" in fabric.run("h2", "saquery", "NR")
     fabric.run("h2", "saquery", "-t", "300", "--src-to-dst", "h1:h5", status=None)

@@ -73,7 +73,7 @@ def test_a_short_flap_is_survived(fabric):
     assert re.search(r"^\s*2\s+1000\s", out, re.M), out
 
 
-def test_a_spine_dies_under_traffic(fabric):
+def test_a_spine_fails_under_traffic(fabric):
     """The spine with the traffic dies at its 2000th packet: OpenSM routes by the other one."""
     spine = spine_between(fabric, "h1", "h5")
     other = {"spine1": "spine2", "spine2": "spine1"}[spine]
@@ -123,7 +123,7 @@ def test_a_wrong_forwarding_entry(fabric):
     pingpong(fabric)
 
 
-def test_sa_does_not_answer_at_first(fabric):
+def test_sa_does_not_respond_at_first(fabric):
     """The first two responses to PathRecord queries are lost: the queries are retried, and rping connects."""
     fault = fabric.fault("h2", "drop", class_="SA", method="GetResp", attr="PathRecord", first=2)
     assert rping(fabric, 5).popen.returncode == 0
@@ -147,11 +147,11 @@ def test_sweeps_through_bad_links(fabric):
         ports = [p["num"] for p in fabric.node("spine1")["ports"] if p.get("peer")]
         wait_until(lambda: all(fabric.port("spine1", n)["state"] == "Active" for n in ports), 90, "spine1", 0.5)
     loss.clear()
-    wait_until(lambda: settled(fabric.show()["manager"]), 60, "a sweep without a loss", 0.2)
+    wait_until(lambda: swept(fabric.show()["manager"]), 60, "a sweep without a loss", 0.2)
     pingpong(fabric)
 
 
-def settled(sm):
+def swept(sm):
     return sm["up"] and not sm["sweeping"] and not sm["sweep_errors"]
 
 
@@ -205,7 +205,7 @@ def test_sa_is_slow(fabric):
     assert fault.hits
 
 
-def test_a_manager_dies_under_traffic(new_fabric):
+def test_a_manager_exits_under_traffic(new_fabric):
     """The master's host loses its link; the standby takes over, and traffic between other hosts is not affected."""
     fabric = new_fabric.up(None, "--no-sm")
     manager = fabric.muslin.with_name("muslin-sm")

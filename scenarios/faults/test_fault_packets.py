@@ -51,7 +51,7 @@ def test_a_reliable_connection_survives(fabric, place, action, keys):
     assert fault.hits
 
 
-def test_damage_is_noticed_where_the_standard_says(fabric):
+def test_damage_is_detected_where_the_standard_requires(fabric):
     """
     A wrong ICRC is counted by the transport, a wrong VCRC by the link, a truncated packet as a remote error of the
     port.
@@ -78,7 +78,7 @@ def test_retries_exhausted(fabric):
     assert "Failed status transport retry counter exceeded (12) for wr_id" in said
 
 
-def test_the_partition_key_goes(fabric):
+def test_the_partition_key_is_removed(fabric):
     """h5's P_Key is removed under traffic: its packets are dropped, and retries are exhausted."""
     fabric.fault("h5", "pkey", index=0, pkey="0x1234", opcode="request", nth=100)
     said = "".join(outcome(fabric, "ibv_rc_pingpong", "-p", free_port(), "-n", "5000"))
@@ -102,7 +102,7 @@ def test_what_is_lost_shows_in_a_capture(fabric):
     assert psns and len(psns) == len(set(psns))
 
 
-def test_a_starved_lane_holds_up_its_service_level_alone(fabric):
+def test_a_starved_lane_blocks_its_service_level_alone(fabric):
     """SL 2 is mapped to data VL 2, which the arbitration of h1's port never serves; other SLs are not affected."""
     fault = fabric.fault("h1", "starve", lane=2)
     pingpong(fabric, "-l", "1")

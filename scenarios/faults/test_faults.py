@@ -16,7 +16,7 @@ def uplinks(fabric, leaf):
     return {p["peer"]: p for p in fabric.node(leaf)["ports"] if p.get("peer", "").startswith("spine")}
 
 
-def test_traffic_goes_on_by_the_other_spine(fabric):
+def test_traffic_continues_by_the_other_spine(fabric):
     """The spine with the traffic of h1 to h5 loses its link; after the sweep the other one carries the traffic."""
     lids = [str(fabric.port(h)["lid"]) for h in ("h1", "h5")]
     spine = re.search(r"spine\d", fabric.run("h1", "ibtracert", *lids))[0]
@@ -50,7 +50,7 @@ def test_a_killed_program_leaves_nothing(fabric):
     fabric.pair(("h1", *args), ("h5", *args, "localhost"))
 
 
-def test_fabrics_stand_side_by_side(fabric, request):
+def test_fabrics_coexist(fabric, request):
     """Another name is another fabric; the first is not affected when the second ends."""
     other = request.getfixturevalue("muslin_make_fabric")("other")
     try:

@@ -43,7 +43,7 @@ def rping(fabric, timeout=60):
 
 
 @pytest.mark.parametrize("action", ["kill", "pause"])
-def test_nobody_manages(fabric, action):
+def test_no_manager(fabric, action):
     """Traffic continues without a manager, but a new link is not configured until there is one again."""
     fault = fabric.fault("sm", action)
     fabric.fault("h8", "down", for_="50ms")
@@ -93,7 +93,7 @@ def test_two_masters(fabric):
 
 
 @pytest.mark.parametrize("action, keys", [("slow", {"time": "150ms"}), ("silent", {"first": 1})])
-def test_administration_troubles(fabric, action, keys):
+def test_administration_errors(fabric, action, keys):
     """rdma_cm requests a path while the SA is slow or loses a query: rping still connects."""
     fault = fabric.fault("sm", action, **keys)
     client = rping(fabric)

@@ -69,7 +69,7 @@ def carrier(fabric):
     return re.search(r"spine\d", fabric.run("h2", "ibtracert", *lids))[0]
 
 
-def test_a_spine_dies_under_rping(fabric):
+def test_a_spine_fails_under_rping(fabric):
     """The spine on the path dies during rping; the rest takes the other one."""
     spine = carrier(fabric)
     death = fabric.fault(spine, "kill", opcode="rc", nth=60)

@@ -29,7 +29,7 @@ def hostile(request, fabric):
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_others_go_on(fabric, hostile, mode):
+def test_others_continue(fabric, hostile, mode):
     daemon = fabric.daemon_pid
     with victims(fabric):
         assert f"{mode}: done, 0 wrong" in hostile("h1", mode)

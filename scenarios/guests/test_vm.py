@@ -32,7 +32,7 @@ def test_management_tools(shared_fabric, guests):
     assert "IsSM ports" in a.run("saquery -s")
 
 
-def test_killed_guest_leaves_the_others_alone(shared_fabric, guests):
+def test_killed_guest_does_not_affect_others(shared_fabric, guests):
     vm = shared_fabric.vm("h3")
     vm.wait_ib0()
     vm.start("ping -f 10.0.0.1", "flood")

@@ -12,7 +12,7 @@ MUSLIN_ARM64_KERNEL=arm64-16k in the environment: with pages of 16 KiB, for exam
 import os
 import shutil
 
-import place
+import endpoint
 import pytest
 
 pytestmark = [
@@ -45,7 +45,7 @@ def test_ports_and_echoes(pair):
 
 def test_rping(pair):
     """Verbs of a user, over the connection managers of both kernels, in both directions."""
-    place.rping_both_ways(*pair)
+    endpoint.rping_both_ways(*pair)
 
 
 def test_many_requests(pair):
@@ -54,7 +54,7 @@ def test_many_requests(pair):
     for server, client, address in ((b, a, "10.0.0.5"), (a, b, "10.0.0.1")):
         for how in ("-c", "-c -e"):
             what = f"ibv_rc_pingpong -n 1000 {how}"
-            said, _ = place.pair(server, what, client, f"{what} {address}")
+            said, _ = endpoint.pair(server, what, client, f"{what} {address}")
             assert "1000 iters in" in said
 
 

@@ -14,8 +14,8 @@ import re
 import shutil
 
 import pytest
+from endpoint import Endpoint, pair
 from muslin import free_port, wait_until
-from place import Place, pair
 from test_kills import baseline, held, objects, wait_same
 from test_vm_hostile import moves, packets
 
@@ -79,7 +79,7 @@ def test_ibstat(shared_fabric, a):
 def test_completion_timestamps(shared_fabric, a):
     """Each completion has a timestamp of the adapter's clock, whose frequency the driver reads."""
     tool = f"ibv_rc_pingpong -n 100 -p {free_port()}"
-    guest, host = Place(shared_fabric, "h1", a), Place(shared_fabric, "h6")
+    guest, host = Endpoint(shared_fabric, "h1", a), Endpoint(shared_fabric, "h6")
     out, _ = pair(host, tool, guest, f"{tool} -t machine")
     cycles = {which: int(n) for which, n in re.findall(r"(M\w+) receive completion clock cycles = (\d+)", out)}
     seconds = float(re.search(r"iters in ([\d.]+) seconds", out)[1])
@@ -137,7 +137,7 @@ def test_the_firmware_requests_a_reset(shared_fabric, a):
     ib0_up(a)
 
 
-def test_the_firmware_stands_still(shared_fabric, a):
+def test_the_firmware_stops(shared_fabric, a):
     log = said(a, "health compromised")
     with shared_fabric.fault("h1", "health", "stopped"):
         log()
@@ -178,7 +178,7 @@ def test_reloads(shared_fabric, a):
     MUSLIN_RELOADS=1000 in the environment: number of reloads. No object may be leaked, also when the driver is unloaded
     while it fills its cache of memory keys.
     """
-    with_driver, without = settled(shared_fabric), None
+    with_driver, without = stable_objects(shared_fabric), None
     for _ in range(RELOADS):
         a.run(UNLOAD, timeout=300)
         without = without or baseline(shared_fabric)
@@ -189,7 +189,7 @@ def test_reloads(shared_fabric, a):
     assert "State: Active" in a.run("ibstat mlx5_0")
 
 
-def settled(fabric):
+def stable_objects(fabric):
     """The objects when the driver has filled its cache of memory keys, which it does in the background."""
     last = []
 
@@ -203,7 +203,7 @@ def settled(fabric):
 @pytest.mark.timeout(600 + 120 * REBOOTS)
 def test_reboots(shared_fabric, a):
     """The machine is reset during traffic; MUSLIN_REBOOTS=100 in the environment: number of resets."""
-    settled(shared_fabric)
+    stable_objects(shared_fabric)
     before = baseline(shared_fabric)
     for _ in range(REBOOTS):
         a.reboot()

@@ -9,8 +9,8 @@ HCA faults of a guest's ConnectX, and how the guest's own mlx5 drivers handle th
 import re
 
 import pytest
+from endpoint import Endpoint, pair
 from muslin import free_port
-from place import Place, pair
 
 pytestmark = [pytest.mark.guest, pytest.mark.model("connectx")]
 
@@ -27,7 +27,7 @@ def a(shared_fabric, connectx):
 def pingpong(shared_fabric, a):
     """Ends well on both sides."""
     tool = f"ibv_rc_pingpong -n 100 -p {free_port()}"
-    pair(Place(shared_fabric, "h6"), tool, Place(shared_fabric, "h1", a), f"{tool} machine")
+    pair(Endpoint(shared_fabric, "h6"), tool, Endpoint(shared_fabric, "h1", a), f"{tool} machine")
 
 
 def ib0_up(vm):
@@ -74,7 +74,7 @@ def test_capabilities(shared_fabric, a):
 
 
 @pytest.mark.parametrize("action", ["fatal", "unplug"])
-def test_the_adapter_dies(shared_fabric, a, action):
+def test_the_adapter_fails(shared_fabric, a, action):
     """
     Programs get DEVICE_FATAL, and lose the device when the driver has seen it. What it recovers by itself while the
     fault is there is not enough for mlx5_ib; it begins anew afterwards.

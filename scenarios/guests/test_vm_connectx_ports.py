@@ -10,7 +10,7 @@ A guest of a host with two ports: its ConnectX has a PCI function for each of th
 import re
 
 import pytest
-from place import Place, pair
+from endpoint import Endpoint, pair
 
 pytestmark = [pytest.mark.guest, pytest.mark.model("connectx")]
 
@@ -70,7 +70,7 @@ def test_ibstat(fabric, a, port):
 def test_ping_and_rping(fabric, a, port):
     """By the interface and the device of the port, and by no other port of the host."""
     before = {n: sent(fabric, n) for n in PORTS}
-    guest, host = Place(fabric, "h1", a), Place(fabric, "h2")
+    guest, host = Endpoint(fabric, "h1", a), Endpoint(fabric, "h2")
     a.wait(f"ping -c 1 -W 1 10.{port}.0.2", what="an echo")
     a.ping(f"10.{port}.0.2", size=1900)
     for server, client, last in ((host, guest, 2), (guest, host, 1)):
@@ -88,7 +88,7 @@ def test_pingpong_of_both_at_once(fabric, a):
     server.wait(20)
 
 
-def test_the_driver_goes_and_comes(fabric, a):
+def test_the_driver_is_unloaded_and_loaded(fabric, a):
     a.run("rmmod mlx5_ib mlx5_core", timeout=300)
     assert not any(f["driver"] for f in fabric.node("h1")["guest"]["connectx"])
     a.run("modprobe mlx5_ib", timeout=300)

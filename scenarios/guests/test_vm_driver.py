@@ -7,8 +7,8 @@ The guest's driver is unloaded and loaded, idle and during traffic, and reports 
 """
 
 import pytest
+from endpoint import DRIVERS
 from muslin import wait_until
-from place import DRIVERS
 
 pytestmark = pytest.mark.guest
 
@@ -54,7 +54,7 @@ def test_unbind_and_bind(guests, device):
     a.run("ibstat | grep -q Active")
 
 
-def test_module_goes_and_comes(guests, device):
+def test_module_is_unloaded_and_loaded(guests, device):
     a, _ = guests
     for _ in range(2):
         a.run(device.driver.unload, timeout=300)
@@ -63,7 +63,7 @@ def test_module_goes_and_comes(guests, device):
         ib0_up(a)
 
 
-def test_module_goes_in_use(guests, device):
+def test_module_is_unloaded_in_use(guests, device):
     """A program loses its open device when the module is unloaded, and another one gets the new device."""
     a, b = guests
     jobs = [b.start("ibv_rc_pingpong -n 1000000", "server")]

@@ -13,8 +13,8 @@ import shutil
 import signal
 
 import pytest
+from endpoint import qemu
 from muslin import wait_until
-from place import qemu
 
 pytestmark = pytest.mark.guest
 

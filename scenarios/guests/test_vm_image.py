@@ -180,7 +180,7 @@ def test_images_that_cannot_be(new_fabric, folder):
     folder.chmod(0o755)
     image.touch()
     assert "amd64 guests" in fabric.command("vm", "h1", "--image", image, "--arch", "arm64", status=2)
-    assert "wanted a port" in fabric.command("vm", "h1", "--image", image, "--ssh-port", "70000", status=2)
+    assert "expected a port" in fabric.command("vm", "h1", "--image", image, "--ssh-port", "70000", status=2)
     closed.mkdir(mode=0)
     said = fabric.command("vm", "h1", "--image", closed / "image", status=2)
     assert re.search("permission denied|no such file", said)  # the latter for root

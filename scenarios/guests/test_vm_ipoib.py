@@ -137,7 +137,7 @@ def test_multicast_both_ways(guests, family):
         member.kill()
 
 
-def test_everybody_answers_a_ping_to_all_nodes(guests):
+def test_all_hosts_respond_to_a_ping_to_all_nodes(guests):
     a, b = guests
     for vm, other in ((a, "fe80::202:c903:0:91"), (b, "fe80::202:c903:0:51")):
         vm.wait(f"ping -c 2 -i 0.2 -W 3 ff02::1%ib0 | grep 'from {other}'", what="the other's echo")

@@ -10,10 +10,10 @@ and --muslin-qemu newest. Testing and unstable have no backports: both guests ar
 
 import re
 
-import place
+import endpoint
 import pytest
+from endpoint import DRIVERS
 from muslin import wait_until
-from place import DRIVERS
 
 pytestmark = pytest.mark.guest
 
@@ -40,10 +40,10 @@ def test_ports_and_echoes(pair):
 
 def test_connections_of_both(pair):
     """Verbs of a user, over the connection managers of both kernels, in both directions."""
-    place.rping_both_ways(*pair)
+    endpoint.rping_both_ways(*pair)
 
 
-def test_driver_goes_and_comes(pair):
+def test_driver_is_unloaded_and_loaded(pair):
     a, _ = pair
     driver = DRIVERS[a.model]
     a.run(driver.unload)
@@ -89,7 +89,7 @@ def start_programs(fabric, a, b):
 
 
 @pytest.mark.model("muslin", reason="QEMU's vfio-user does not connect again")
-def test_daemon_dies(shared_fabric, mounted):
+def test_daemon_exits(shared_fabric, mounted):
     """
     The daemon dies, and another one with the same topology is started: QEMU reconnects, the drivers find their objects
     unknown, and register new devices. Programs get DEVICE_FATAL; ping and the mount continue.
@@ -98,7 +98,7 @@ def test_daemon_dies(shared_fabric, mounted):
     a.start("exec /usr/bin/ping -i 0.2 10.0.0.5", "echoes")
     a.wait("[ $(grep -c 'bytes from' /tmp/echoes.log) -gt 3 ]", what="echoes")
     start_programs(shared_fabric, a, b)
-    place.replace_daemon(shared_fabric)
+    endpoint.replace_daemon(shared_fabric)
     # From 7.2 on, at the latest, ib_mad waits for the response to a DREQ whose send failed: two minutes with its
     # retries.
     a.wait("grep -q IBV_EVENT_DEVICE_FATAL /tmp/watch.log", 150, what="the event")

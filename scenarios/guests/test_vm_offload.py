@@ -116,7 +116,7 @@ def csum_errors(vm):
     return int(dict(zip(names.split(), values.split(), strict=True))["InCsumErrors"])
 
 
-def test_a_wrong_checksum_is_not_called_right(shared_fabric, guests, served):
+def test_a_wrong_checksum_is_not_reported_valid(shared_fabric, guests, served):
     """Bytes change with valid CRCs: the kernel verifies the checksum, TCP retransmits, and the file is correct."""
     a, _ = guests
     before = csum_errors(a)

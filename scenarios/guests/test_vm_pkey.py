@@ -72,7 +72,7 @@ def keys(vm):
     return vm.run(f"cd /sys/class/infiniband/{vm.device}/ports/1/pkeys; grep -v 0x0000 0 1 2 3", status=None).split()
 
 
-def test_a_key_comes_goes_and_comes(partition, three):
+def test_a_key_is_added_removed_and_added(partition, three):
     a, b, _ = three
     assert keys(a) == ["0:0xffff"]
     assert a.run(f"cat /sys/class/net/{RED}/carrier").strip() == "0"
@@ -87,7 +87,7 @@ def test_a_key_comes_goes_and_comes(partition, three):
     a.ping("10.0.0.5")
 
 
-def test_partitions_do_not_hear_each_other(partition, three):
+def test_partitions_are_isolated(partition, three):
     a, b, c = three
     partition(red=full("h1", "h5"), blue=full("h1", "h2"))
     up(RED, a, b)
@@ -101,7 +101,7 @@ def test_partitions_do_not_hear_each_other(partition, three):
     b.ping("10.0.0.2")
 
 
-def test_one_goes_while_the_other_works(partition, three):
+def test_one_is_removed_while_the_other_works(partition, three):
     """Blue's key keeps its index, and its traffic is not affected when red is removed and added again."""
     a, _, c = three
     partition(red=full("h1", "h2"), blue=full("h1", "h2"))

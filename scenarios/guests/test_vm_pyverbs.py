@@ -10,7 +10,7 @@ import re
 import shutil
 
 import pytest
-from test_pyverbs import RUNNER, SKIPS, judge, unpack
+from test_pyverbs import RUNNER, SKIPS, check_report, unpack
 
 pytestmark = pytest.mark.guest
 
@@ -60,7 +60,7 @@ def test_suite(shared_fabric, vm):
     out = python(vm, suite, timeout=300, status=None)
     status, text = vm.call("cat /machine/mnt/result.json")
     assert status == 0, out[-6000:]
-    judge(json.loads(text), *EXPECTED[vm.model])
+    check_report(json.loads(text), *EXPECTED[vm.model])
 
 
 def test_objects(shared_fabric, vm, program):

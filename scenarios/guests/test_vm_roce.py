@@ -17,9 +17,9 @@ import itertools
 import re
 
 import pytest
+from endpoint import Endpoint, pair
 from muslin import free_port, wait_until
 from muslin.pair import CONNECT_REFUSED, RESTART_BOTH
-from place import Place, pair
 from test_ethernet import Capture, end
 from test_perftest import RESULT
 
@@ -225,7 +225,7 @@ def host_serves(net, vm, address):
 
 def guest_serves(net, vm, address):
     where = f"-a {address} -v -C 10"
-    assert "rdma-ping-9" in pair(vm, f"rping -s {where}", Place(net, "r1"), f"rping -c {where}")[0]
+    assert "rdma-ping-9" in pair(vm, f"rping -s {where}", Endpoint(net, "r1"), f"rping -c {where}")[0]
 
 
 def test_ipv6(net, two):
@@ -304,7 +304,7 @@ def measured(server, client, command, to):
 @pytest.fixture
 def sides(net, rxe):
     """Guest b with rdma_rxe, and a host."""
-    return Place(net, "g2", rxe), Place(net, "r1")
+    return Endpoint(net, "g2", rxe), Endpoint(net, "r1")
 
 
 @pytest.fixture(scope="module")

@@ -40,7 +40,7 @@ def test_opensm_in_a_guest_brings_the_subnet_up(new_fabric):
     new_fabric.pair(("h2", "ibv_rc_pingpong", "-n", "50"), ("h6", "ibv_rc_pingpong", "-n", "50", "localhost"))
 
 
-def test_ours_takes_over_when_it_dies(new_fabric):
+def test_ours_takes_over_when_it_exits(new_fabric):
     """
     The guest's manager is master by its higher priority; when the guest has ended, the daemon's manager takes over.
     """

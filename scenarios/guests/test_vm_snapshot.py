@@ -11,7 +11,7 @@ import shutil
 import time
 
 import pytest
-from place import Place, rping_both_ways
+from endpoint import Endpoint, rping_both_ways
 
 FORKED = "crng reseeded due to virtual machine fork"
 SMALL = 560  # MiB, which no other guest has
@@ -53,7 +53,7 @@ def test_what_guests_of_one_snapshot_do_not_share(resumed):
 def test_fabric_of_guests_of_one_snapshot(resumed):
     a, b = resumed
     a.ping("10.0.0.5")
-    rping_both_ways(*(Place(vm.fabric, vm.host, vm) for vm in (a, b)))
+    rping_both_ways(*(Endpoint(vm.fabric, vm.host, vm) for vm in (a, b)))
 
 
 @pytest.mark.guest

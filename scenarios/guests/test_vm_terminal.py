@@ -120,7 +120,7 @@ def test_qemu_ends_by_its_own_keys(terminal):
 
 
 @pytest.mark.guest
-def test_killed_program_takes_its_guest_along(terminal):
+def test_killed_program_ends_its_guest(terminal):
     qemu = terminal.children()
     terminal.popen.kill()
     wait_until(lambda: not [p for p in qemu if p.exists()], 20, "the end of QEMU")

@@ -10,8 +10,8 @@ import os
 import signal
 
 import pytest
+from endpoint import rping_both_ways
 from muslin import wait_until
-from place import rping_both_ways
 
 pytestmark = pytest.mark.guest
 

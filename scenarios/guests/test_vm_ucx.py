@@ -10,8 +10,8 @@ and ring its doorbells themselves, without libibverbs. The guests see this machi
 import re
 
 import pytest
+from endpoint import Endpoint, pair
 from muslin import free_port
-from place import Place, pair
 from test_vm_pyverbs import DEVICE, MOUNTS, SHARE
 
 pytestmark = [pytest.mark.guest, pytest.mark.model("connectx")]
@@ -59,7 +59,7 @@ def perftest(shared_fabric, guests, options, settings=""):
     server, client = (
         f"chroot /machine env SHELL=/bin/sh script -qec '{tool} {peer}' /dev/null" for peer in ("", "10.0.0.5")
     )
-    out, _ = pair(Place(shared_fabric, "h5", b), server, Place(shared_fabric, "h1", a), client)
+    out, _ = pair(Endpoint(shared_fabric, "h5", b), server, Endpoint(shared_fabric, "h1", a), client)
     assert re.search(rf"^Final:\s+{COUNT}\s", out, re.M), out
 
 

@@ -12,8 +12,8 @@ others use addresses or LIDs. In a whole run guest a has each model of adapter i
 import re
 
 import pytest
+from endpoint import Endpoint, pair
 from muslin import free_port, wait_until
-from place import Place, pair
 
 pytestmark = pytest.mark.guest
 
@@ -45,7 +45,7 @@ CM = [f"{RPING} -V", "ucmatose -S 4096 -C 20", "udaddy -C 5 -S 1000"]
 
 
 def sockets_of(server, seen_from):
-    """The address by which sockets of a place reach the server."""
+    """The address by which sockets of an endpoint reach the server."""
     return "machine" if seen_from.vm and not server.vm else server.address
 
 
@@ -69,8 +69,8 @@ def guests(request, shared_fabric, port, model):
 @pytest.fixture(params=["a-b", "a-host", "host-a"])
 def ends(request, shared_fabric, guests):
     """(client, server)"""
-    a, b = Place(shared_fabric, "h1", guests[0]), Place(shared_fabric, "h5", guests[1])
-    host = Place(shared_fabric, "h6")
+    a, b = Endpoint(shared_fabric, "h1", guests[0]), Endpoint(shared_fabric, "h5", guests[1])
+    host = Endpoint(shared_fabric, "h6")
     return {"a-b": (a, b), "a-host": (a, host), "host-a": (host, a)}[request.param]
 
 

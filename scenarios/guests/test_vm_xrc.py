@@ -11,7 +11,7 @@ import re
 import shutil
 
 import pytest
-from place import Place, pair
+from endpoint import Endpoint, pair
 from test_pyverbs import RUNNER, unpack
 from test_vm_pyverbs import DEVICE, MOUNTS, SHARE, python
 
@@ -41,7 +41,7 @@ def guests(shared_fabric, connectx):
 def both(shared_fabric, guests, tool):
     """Runs @tool in guest b as the server, and in guest a as its client; they exchange their parameters over IPoIB."""
     a, b = guests
-    return pair(Place(shared_fabric, "h5", b), tool, Place(shared_fabric, "h1", a), f"{tool} 10.0.0.5")
+    return pair(Endpoint(shared_fabric, "h5", b), tool, Endpoint(shared_fabric, "h1", a), f"{tool} 10.0.0.5")
 
 
 def test_xsrq_pingpong(shared_fabric, guests):
@@ -67,7 +67,7 @@ def test_loss(shared_fabric, guests):
 def test_connection_manager(shared_fabric, guests):
     """The initiator and the target of each side are connected by a REQ each (A14, 12.6)."""
     a, b = guests
-    server, client = Place(shared_fabric, "h5", b), Place(shared_fabric, "h1", a)
+    server, client = Endpoint(shared_fabric, "h5", b), Endpoint(shared_fabric, "h1", a)
     for out in pair(server, "rdma_xserver -c x", client, "rdma_xclient -c x -s 10.0.0.5"):
         assert re.search(r"rdma_x(server|client): end 0", out), out
 

@@ -57,7 +57,7 @@ def users_tests(folder, programs, env, *args, text=USER_TEST):
     return r.stdout + r.stderr
 
 
-def judge(out, folder):
+def check_report(out, folder):
     assert "1 passed" in out and "2 failed" in out, out
     assert "never fired: fault 1: h5 drop opcode=rc nth=20" in out
     assert re.search(r"again: pytest '.*test_that_fails' --muslin-seed=1", out)
@@ -77,7 +77,7 @@ def test_the_plugin_from_a_package(folder, muslin_programs):
     shutil.copytree(TREE / "harness", source / "harness")
     pip = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--no-index", "--no-build-isolation"]
     subprocess.run([*pip, "--target", folder / "site", source], check=True, capture_output=True, text=True, timeout=120)
-    judge(users_tests(folder, muslin_programs, {"PYTHONPATH": str(folder / "site")}), folder)
+    check_report(users_tests(folder, muslin_programs, {"PYTHONPATH": str(folder / "site")}), folder)
 
 
 @pytest.mark.guest
@@ -90,7 +90,7 @@ def test_a_guest_in_somebody_elses_test(folder, muslin_programs):
 def test_two_at_a_time(folder, muslin_programs):
     """pytest-xdist: fabrics of different workers are independent."""
     env = {"PYTHONPATH": str(TREE / "harness"), "PYTEST_PLUGINS": "muslin.plugin"}
-    judge(users_tests(folder, muslin_programs, env, "--muslin-build=installed", "-n", "2"), folder)
+    check_report(users_tests(folder, muslin_programs, env, "--muslin-build=installed", "-n", "2"), folder)
 
 
 def on_fabric(folder, programs, commands, **env):

@@ -185,7 +185,7 @@ def test_private_data(two, program):
     assert requests == [(str(size), "right") for size, _, _ in rows]
 
 
-def test_nobody_listens(two):
+def test_no_listener(two):
     assert "RDMA_CM_EVENT_REJECTED" in two.run("w2", "rping", "-c", "-a", two.ip["w1"], "-C", "1", status=None)
 
 

@@ -97,7 +97,7 @@ class Peer:
         assert out.count("ping data") == 10, (srv, out)
 
 
-def judge(fabric, file):
+def dissect(fabric, file):
     """
     Dissects the capture: no malformed packet, and no wrong CRC. Returns the numbers of FPDUs and of correct CRCs.
     """
@@ -122,9 +122,9 @@ def peer(muslin_make_fabric):
         for t in traces:
             t.signal(signal.SIGINT)
             t.wait(20, None)
-        fpdus, good = judge(fabric, files["w1"])
+        fpdus, good = dissect(fabric, files["w1"])
         assert good > 1000 or fpdus < 1000
-        fpdus, good = judge(fabric, files["w2"])
+        fpdus, good = dissect(fabric, files["w2"])
         assert good == fpdus
     finally:
         fabric.down()

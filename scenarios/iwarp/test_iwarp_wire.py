@@ -259,7 +259,7 @@ def dribble(s, data):
         s.settimeout(10)
 
 
-def test_a_crowd_of_half_open_peers(raw):
+def test_many_half_open_peers(raw):
     """Their number is limited, and a new one replaces the oldest: correct peers are served meanwhile."""
     before = raw.counter("half_open_dropped")
     crowd = [raw.connect() for _ in range(200)]
@@ -269,7 +269,7 @@ def test_a_crowd_of_half_open_peers(raw):
         s.close()
 
 
-def test_a_crowd_from_one_address(raw):
+def test_many_peers_from_one_address(raw):
     """They have a limit of their own: a slow peer at another address keeps its connection."""
 
     def attempt():

@@ -33,12 +33,12 @@ def test_pingpong(shared_fabric, unreadable, kind, size):
     size = 2048 if kind == "ud" and size > 2048 else size
     args = [unreadable(f"ibv_{kind}_pingpong"), "-e", "-p", free_port(), "-s", str(size), "-n", "50"]
     args += ["-c"] if kind != "ud" else []
-    before = shared_fabric.daemon_log().count("copies for us")
+    before = shared_fabric.daemon_log().count("copies for the daemon")
     server, client = shared_fabric.pair(("h1", *args), ("h5", *args, "localhost"))
     for out in (server, client):
         assert re.search(r"50 iters in [\d.]+ seconds", out), out
         assert "invalid data" not in out
-    assert shared_fabric.daemon_log().count("copies for us") >= before + 2
+    assert shared_fabric.daemon_log().count("copies for the daemon") >= before + 2
 
 
 @pytest.mark.parametrize("tool", ["ib_write_bw", "ib_read_bw", "ib_send_bw", "ib_atomic_lat"])

@@ -18,7 +18,7 @@ import random
 import signal
 import time
 
-import place
+import endpoint
 import pytest
 from muslin import WaitTimeout, free_port, wait_until
 
@@ -278,7 +278,7 @@ def test_guests(shared_fabric):
         vm = fabric.vm("h2")
         vm.start(rng.choice(WORK), "work")
         time.sleep(rng.random() * 0.5)  # the moment is random
-        os.kill(vm.process.pid if n % 3 == 2 else place.qemu(vm), signal.SIGKILL)
+        os.kill(vm.process.pid if n % 3 == 2 else endpoint.qemu(vm), signal.SIGKILL)
         wait_until(lambda vm=vm: not vm.process.running(), 20, "the end of the guest")
         vm.stop()
         peer.kill()
@@ -301,7 +301,7 @@ def test_daemon_under_guests(fabric):
     for _ in range(daemons):
         a.start("exec /usr/bin/ping -i 0.05 10.0.0.5", "echoes")
         time.sleep(rng.random())  # a random time
-        place.replace_daemon(fabric)
+        endpoint.replace_daemon(fabric)
         a.wait_ib0()
         b.wait_ib0()
         a.wait("/usr/bin/ping -c 1 -W 1 10.0.0.5 >/dev/null", 60, what="an echo")

@@ -41,7 +41,7 @@ def others_go_on(fabric):
     assert re.search(r"200 iters in [\d.]+ seconds", client), client
 
 
-def test_memory_that_nobody_provides(root_fabric, program):
+def test_memory_that_is_never_provided(root_fabric, program):
     stuck = root_fabric.start("h1", program("late"), "stuck").expect("userfaultfd: registering")
     others_go_on(root_fabric)
     others_go_on(root_fabric)
@@ -65,7 +65,7 @@ def test_memory_of_a_child(fabric, program, threads):
     assert "the child holds X" in out and "the parent holds p" in out
 
 
-def test_memory_that_is_given_back(fabric, program):
+def test_memory_that_is_freed(fabric, program):
     assert fabric.run("h1", program("late"), "dereg").split() == ["0", "written", "late"]
 
 
@@ -122,7 +122,7 @@ def test_copies_that_come_late(fabric, program):
     slow = fabric.start("h1", *slowly_copied(fabric, program, program("late"), 1), "copies").expect("slow")
     others_go_on(fabric)
     assert "\n0 bytes wrong" in slow.wait()
-    assert "copies for us" in fabric.daemon_log()
+    assert "copies for the daemon" in fabric.daemon_log()
 
 
 def test_registration_that_waits(fabric, program):
@@ -146,7 +146,7 @@ def test_group_that_is_left_at_once(fabric, program):
     mckey = slowly_copied(fabric, program, shutil.which("mckey"))
     fabric.run("h5", *mckey, *args, fabric.ip("h5"), "-s")
     assert "return status 0" in receiver.wait(30)
-    assert "copies for us" in fabric.daemon_log()
+    assert "copies for the daemon" in fabric.daemon_log()
 
 
 @pytest.mark.parametrize("copies", [False, True], ids=["moved", "copied"])
@@ -190,4 +190,4 @@ def test_programs_that_are_stopped(new_fabric, hosts, copies):
         end.kill()
         assert "data verification failed" not in end.output
     for end in ends:
-        assert (f"process {end.pid} copies for us" in fabric.daemon_log()) == copies
+        assert (f"process {end.pid} copies for the daemon" in fabric.daemon_log()) == copies

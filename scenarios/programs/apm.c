@@ -82,7 +82,7 @@ static int send_all(struct rc_device *dev, char **argv, unsigned count, bool pla
 	if (!plain)
 		load_alternate(&rc);
 	if (write(rc.sock, plain ? "p" : "a", 1) != 1)
-		die("the peer has gone");
+		die("the peer has disconnected");
 	for (i = 0; i < count && wc.status == IBV_WC_SUCCESS; i++) {
 		memcpy(dev->buf, &i, sizeof(i));
 		if (rc_post_send(&rc, 0, 64, i))

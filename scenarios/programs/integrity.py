@@ -55,18 +55,18 @@ class End:
         self.qp = QP(pd, QPInitAttr(qp_type=e.IBV_QPT_RC, scq=self.cq, rcq=self.cq, cap=cap, sq_sig_all=1))
         self.connect(context, args, access)
 
-    def tell(self, **words):
+    def send_words(self, **words):
         self.sock.sendall(json.dumps(words).encode() + b"\n")
 
-    def hear(self):
+    def recv_words(self):
         return json.loads(self.said.readline())
 
     def connect(self, context, args, access):
         psn = random.randrange(1 << 24)
         gid = str(context.query_gid(1, 0))
-        self.tell(gid=gid, qpn=self.qp.qp_num, psn=psn, addr=self.mr.buf, rkey=self.mr.rkey)
+        self.send_words(gid=gid, qpn=self.qp.qp_num, psn=psn, addr=self.mr.buf, rkey=self.mr.rkey)
         print(f"QPN {self.qp.qp_num} PSN {psn}", flush=True)
-        self.peer = self.hear()
+        self.peer = self.recv_words()
         attr = QPAttr(port_num=1)
         attr.qp_access_flags = access
         self.qp.to_init(attr)
@@ -100,17 +100,17 @@ def serve(args):
         receives = [op for op in ops if op[0] == e.IBV_WR_SEND]
         for _, length, _, there in receives:
             end.qp.post_recv(RecvWR(num_sge=1, sg=end.sge(there, length)))
-        end.tell(ready=True)
-        end.hear()
+        end.send_words(ready=True)
+        end.recv_words()
         end.complete(len(receives))
-        end.tell(digest=end.digest())
+        end.send_words(digest=end.digest())
 
 
 def run(args):
     end = End(socket.create_connection((args.address, args.port), timeout=20), args, "here")
     here, there = bytearray(end.memory), bytearray(random.Random("there").randbytes(SIZE))
     for n, ops in enumerate(rounds(args)):
-        end.hear()
+        end.recv_words()
         for kind, length, at, to in ops:
             wr = SendWR(opcode=kind, num_sge=1, sg=end.sge(at, length))
             if kind != e.IBV_WR_SEND:
@@ -121,8 +121,8 @@ def run(args):
             else:
                 there[to : to + length] = here[at : at + length]
         end.complete(len(ops))
-        end.tell(done=True)
-        assert end.hear()["digest"] == hashlib.sha256(there).hexdigest(), f"round {n}: the peer's memory"
+        end.send_words(done=True)
+        assert end.recv_words()["digest"] == hashlib.sha256(there).hexdigest(), f"round {n}: the peer's memory"
         assert end.digest() == hashlib.sha256(here).hexdigest(), f"round {n}: our memory"
     print("all is where it belongs", flush=True)
 

@@ -89,13 +89,13 @@ class Server:
         p.send(number, q, q.get("timeout", 2000))
         return p.recv(-1)
 
-    def say(self, q):
+    def respond(self, q):
         """Sends a MAD without a response."""
-        p = self.port(q.get("port", "say"))
+        p = self.port(q.get("port", "send"))
         p.send(p.register(q["class"], q["version"], q.get("rmpp", 0), q.get("methods", [])), q, 0)
         return {}
 
-    def hear(self, q):
+    def register_agent(self, q):
         """Registers for unsolicited MADs."""
         self.port(q["port"]).register(q["class"], q["version"], q.get("rmpp", 0), q["methods"])
         return {}

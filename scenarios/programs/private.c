@@ -58,7 +58,7 @@ static struct rdma_conn_param param(const char *len)
 }
 
 /* Waits for the next event, prints it and its private data, and returns its ID. */
-static struct rdma_cm_id *hear(enum rdma_cm_event_type *type)
+static struct rdma_cm_id *next_event(enum rdma_cm_event_type *type)
 {
 	const struct rdma_conn_param *p;
 	struct rdma_cm_event *e;
@@ -119,7 +119,7 @@ static void serve(char **argv)
 	printf("serving\n");
 	fflush(stdout);
 	for (argv += 2; *argv || connected;) {
-		id = hear(&type);
+		id = next_event(&type);
 		if (type == RDMA_CM_EVENT_CONNECT_REQUEST && *argv) {
 			connected += answer(id, *argv++);
 		} else if (type == RDMA_CM_EVENT_DISCONNECTED) {
@@ -139,10 +139,10 @@ static void resolve(struct rdma_cm_id *id, struct sockaddr_in *to)
 
 	if (rdma_resolve_addr(id, NULL, (struct sockaddr *)to, 2000))
 		die("rdma_resolve_addr failed");
-	hear(&type);
+	next_event(&type);
 	if (rdma_resolve_route(id, 2000))
 		die("rdma_resolve_route failed");
-	hear(&type);
+	next_event(&type);
 	expect(type, RDMA_CM_EVENT_ROUTE_RESOLVED);
 }
 
@@ -156,10 +156,10 @@ static void request(struct sockaddr_in *to, const char *len)
 	make_qp(id);
 	if (rdma_connect(id, &p))
 		die("rdma_connect failed");
-	hear(&type);
+	next_event(&type);
 	if (type == RDMA_CM_EVENT_ESTABLISHED) {
 		rdma_disconnect(id);
-		hear(&type);
+		next_event(&type);
 		expect(type, RDMA_CM_EVENT_DISCONNECTED);
 	}
 	end(id);

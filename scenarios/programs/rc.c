@@ -102,7 +102,7 @@ static struct introduction introduce(struct rc *rc)
 			own.lid[i] = attr.lid;
 	if (write(rc->sock, &own, sizeof(own)) != sizeof(own) ||
 	    recv(rc->sock, &peer, sizeof(peer), MSG_WAITALL) != sizeof(peer))
-		die("the peer has gone");
+		die("the peer has disconnected");
 	memcpy(rc->peer_lid, peer.lid, sizeof(peer.lid));
 	return peer;
 }
@@ -159,7 +159,7 @@ void rc_connect(struct rc *rc, struct rc_device *dev, int sock, const struct rc_
 	for (i = 0; i < RC_DEPTH; i++)
 		rc_post_recv(rc, i);
 	if (!rc_meet(rc))
-		die("the peer has gone");
+		die("the peer has disconnected");
 }
 
 void rc_close(struct rc *rc)

@@ -88,13 +88,13 @@ def test_rdma_client_and_server(shared_fabric):
     assert "end 0" in out and "end 0" in srv
 
 
-def test_nobody_listens(shared_fabric):
+def test_no_listener(shared_fabric):
     """A connection to a port without a listener is rejected, and reported so."""
     out = shared_fabric.run("h5", "rping", "-c", "-a", shared_fabric.ip("h1"), "-p", "9", "-C", "1", status=None)
     assert "REJECTED" in out or "error 8" in out or "wait for CONNECTED" in out
 
 
-def test_nobody_has_the_address(shared_fabric):
+def test_unknown_address(shared_fabric):
     p = shared_fabric.start("h5", "rping", "-c", "-a", "10.255.255.250", "-C", "1")
     out = p.wait(40, status=None)
     assert p.popen.returncode != 0

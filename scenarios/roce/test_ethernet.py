@@ -147,7 +147,7 @@ def test_rping_in_a_vlan(net):
     assert {row[0] for row in c.fields("vlan.id", only="infiniband")} == {"10"}
 
 
-def test_vlans_are_apart(net):
+def test_vlans_are_isolated(net):
     """r3 and v3 are on one switch, in two VLANs: there is no answer."""
     before = roce(net, "r3", "no_neighbour")
     client = net.start("r3", "rping", "-c", "-a", "10.1.10.3", "-v", "-C", 1)
@@ -250,7 +250,7 @@ def test_groups(net, group, a, b):
     assert c.sound() >= 20
 
 
-def test_one_port_hears_what_is_for_it(net):
+def test_one_port_receives_what_is_for_it(net):
     """When a switch has learned the addresses, other stations do not receive the frames."""
     rping(net, "r1", "r2", "10.1.0.1", count=1)
     before = counter(net, "r3", 1, "rx_frames")
@@ -258,7 +258,7 @@ def test_one_port_hears_what_is_for_it(net):
     assert counter(net, "r3", 1, "rx_frames") - before < 10
 
 
-def test_damage_is_noticed(net):
+def test_damage_is_detected(net):
     """The ICRC detects corruption by a switch, the FCS corruption by a link; the packets are retransmitted."""
     before = roce(net, "r2", "icrc_errors") + roce(net, "r2", "malformed")
     fcs = counter(net, "r2", 1, "rx_fcs_errors")
@@ -396,7 +396,7 @@ def test_congestion_control(new_fabric):
     assert counter(new_fabric, "sw1", 1, "tx_ecn_marked") > 0 == counter(new_fabric, "sw2", 1, "tx_ecn_marked")
 
 
-def test_a_lost_question(new_fabric):
+def test_a_lost_request(new_fabric):
     """Neighbour discovery is retried before a queue pair that waits for it fails."""
     new_fabric.up(CONTROLLED)
     new_fabric.fault("b", "drop", pcap="arp", nth=1)
@@ -424,12 +424,12 @@ def test_a_pause_storm(new_fabric):
 @pytest.mark.parametrize(
     ("text", "error"),
     [
-        ("host r1 ether sw9 ip 10.0.0.1\n", '1: "sw9" is no Ethernet switch'),
-        ("ethernet sw1\nethernet sw1\n", "2: there is an Ethernet switch"),
+        ("host r1 ether sw9 ip 10.0.0.1\n", '1: "sw9" is not an Ethernet switch'),
+        ("ethernet sw1\nethernet sw1\n", "2: Ethernet switch"),
         ("ethernet sw1\nhost r1 ether sw1\n", "2: a RoCE host needs an address"),
         ("ring 3 hosts 1 ports 2\nethernet e1\nhost h1 nic e1 roce\n", ": h1 has two ports on the fabric already"),
         ("ethernet sw1 rate fast\n", 'rate: "fast" is none'),
-        ("ethernet sw1\nhost r1 ether sw1 ip 10.0.0.1/40\n", "is no address"),
+        ("ethernet sw1\nhost r1 ether sw1 ip 10.0.0.1/40\n", "is not an address"),
         ("ethernet sw1\nhost r1 ether sw1 ip 10.0.0.1 vlan 5000\n", 'vlan: "5000" is none'),
     ],
 )

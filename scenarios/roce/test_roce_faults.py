@@ -139,7 +139,7 @@ def test_forged(two):
     """
     here, there = (Peer(two.ip[a], two.ip[b], 0) for a, b in (("r2", "r1"), ("r1", "r2")))
     stranger = Peer(two.ip["r3"], two.ip["r1"], 0)
-    names = [HW + n for n in ("out_of_seq_request", "rx_hold_refused", "duplicate_request", "rx_wrong_qp")]
+    names = [HW + n for n in ("out_of_seq_request", "rx_ooo_discarded", "duplicate_request", "rx_wrong_qp")]
     names += ["roce_icrc_errors", "roce_malformed"]
     before = [two.counter("r1", n) for n in names] + [two.counter("r2", HW + "rx_ghost_acks")]
     rng = random.Random(1)

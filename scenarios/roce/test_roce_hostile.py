@@ -41,7 +41,7 @@ ROWS = {
     "PSN far ahead": (
         lambda q: [bth(SEND_ONLY, q.qpn, PSN + (1 << 23) - 1)],
         (PSN_SEQ, PSN),
-        "hw_counters/rx_hold_refused",
+        "hw_counters/rx_ooo_discarded",
     ),
     "PSN far behind": (
         lambda q: [bth(SEND_ONLY, q.qpn, (PSN - (1 << 22)) % (1 << 24))],

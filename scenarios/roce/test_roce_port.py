@@ -83,7 +83,7 @@ def test_gid_table(ports):
     assert re.search(r"GID\[\s*1\]:\s+.*RoCE v1", info)
 
 
-def test_v1_goes_nowhere_by_udp(ports):
+def test_v1_is_not_sent_by_udp(ports):
     """A connection from a GID of v1 is established, but it sends no packet."""
     before = ports.counter("r2", "roce_unroutable")
     argv = ["ibv_rc_pingpong", "-n", "1", "-p", free_port()]
@@ -152,7 +152,7 @@ def test_perftest_by_type_of_service(ports):
     assert {row[1:] for row in rows if row[0] in ("0", "1", "2")} == {("0x68", "26")}, rows
 
 
-def test_source_ports_tell_flows_apart(ports):
+def test_source_ports_distinguish_flows(ports):
     """Queue pairs use different source ports, one each."""
     with capture(ports, "r1") as pcap:
         perftest(ports, "ib_write_bw", "-q", "16", "-s", "1000", iters=20)

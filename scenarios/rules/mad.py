@@ -290,13 +290,13 @@ class Agent(Program):
         words = {"class": mad[1], "version": version, "qpn": qpn, "lid": lid, "rmpp": rmpp, "mad": mad.hex(), **q}
         return Answer(self.call("request", **words), fmt, at)
 
-    def say(self, mad, *, lid, port="say", methods=(), **q):
+    def respond(self, mad, *, lid, port="send", methods=(), **q):
         qpn = 0 if mad[1] in (SMP, DIRECTED) else 1
         words = {"class": mad[1], "version": VERSION[mad[1]], "qpn": qpn, "lid": lid, "mad": mad.hex(), "port": port}
-        self.call("say", methods=list(methods), **words, **q)
+        self.call("respond", methods=list(methods), **words, **q)
 
-    def hear(self, port, cls, methods, rmpp=0):
-        self.call("hear", port=port, version=VERSION[cls], methods=list(methods), rmpp=rmpp, **{"class": cls})
+    def register_agent(self, port, cls, methods, rmpp=0):
+        self.call("register_agent", port=port, version=VERSION[cls], methods=list(methods), rmpp=rmpp, **{"class": cls})
 
     def recv(self, port, fmt=None, at=64, timeout=3000):
         return Answer(self.call("recv", port=port, timeout=timeout), fmt, at)

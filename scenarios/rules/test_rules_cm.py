@@ -230,7 +230,7 @@ def rejected(n, reason, message=0, **more):
 
 # ---- REQ ----
 
-rule("REQ for a service that nobody listens to: 'invalid service ID'", "12.6.7.2, 12.9.7.2", lambda n: rejected(n, 8, service=NOBODY))
+rule("REQ for a service without a listener: 'invalid service ID'", "12.6.7.2, 12.9.7.2", lambda n: rejected(n, 8, service=NOBODY))
 rule("REQ for a service of another kind", "12.6.7.2", lambda n: rejected(n, 8, service=0x1122334455667788))
 rule("REQ for reliable datagrams: 'invalid transport service type'", "12.6.7.2", lambda n: rejected(n, 9, transport=RD))
 rule("REQ for XRC: 'invalid transport service type'", "12.6.7.2", lambda n: rejected(n, 9, transport=XRC, ext_transport=1))
@@ -248,9 +248,9 @@ def accepted(n, **more):
     return n.requested()
 
 
-rule("REQ is told to the listener with its private data", "12.6.5, A11",
+rule("the listener gets the REQ with its private data", "12.6.5, A11",
      lambda n: same("data", (b"hello".ljust(56, b"\0").hex(), n.listeners[0]), (lambda e: (e.data, e.listener))(accepted(n))))  # fmt: skip
-rule("REQ tells the peer's QPN", "12.6.5", lambda n: same("QPN", 0x4321, accepted(n, qpn=0x4321).qpn))
+rule("the event of a REQ has the peer's QPN", "12.6.5", lambda n: same("QPN", 0x4321, accepted(n, qpn=0x4321).qpn))
 rule("REQ: the offered initiator depth is the listener's responder resources", "12.7.29", lambda n: same("resources", 9, accepted(n, depth=9).responder_resources))
 rule("REQ: the offered responder resources are the listener's initiator depth", "12.7.28", lambda n: same("depth", 11, accepted(n, resources=11).initiator_depth))
 rule("REQ: retry counts", "12.7.38, 12.7.39", lambda n: same("counts", (4, 3), (lambda e: (e.retry, e.rnr))(accepted(n, retry=4, rnr=3))))
@@ -258,10 +258,10 @@ rule("REQ for unreliable connections", "12.6.5", lambda n: accepted(n, transport
 for mtu in (1, 2, 3, 4, 5):
     rule(f"REQ with path MTU code {mtu}", "12.7.26", lambda n, mtu=mtu: accepted(n, mtu=mtu))
 rule("the same communication ID from another CA is another connection", "12.9.8.3.1", lambda n: [accepted(n, local=0x777, guid=g, qpn=q) for g, q in ((1, 71), (2, 72))])
-rule("REQ is answered by nothing until the program answers", "12.9.7.2", lambda n: [accepted(n), seen(n)])
+rule("REQ has no response until the program responds", "12.9.7.2", lambda n: [accepted(n), seen(n)])
 
 
-@rule("an REQ with the QP of a connection: 'stale connection', and that one is ended", "12.9.8.3.1")
+@rule("an REQ with the QP of a connection: 'stale connection', and that one is disconnected", "12.9.8.3.1")
 def _(n):
     c = n.connection("ESTABLISHED")
     new = n.req(qpn=c.req["qpn"], local=next(n.numbers))
@@ -309,10 +309,10 @@ def reject(n, **more):
 rule("the program rejects: 'consumer reject' of an REQ", "12.6.7.2", lambda n: same("REJ", (28, 0), (lambda r: (r.reason, r.message))(reject(n)[1])))
 rule("REJ has the REQ's communication ID and TID", "12.6.7", lambda n: (lambda r: same("REJ", (r[0]["local"], r[0]["tid"]), (r[1].remote, r[1].tid)))(reject(n)))
 rule("REJ has the program's private data", "12.6.7", lambda n: same("data", b"no", reject(n, data=b"no".hex())[1].user.to_bytes(148, "big")[:2]))
-rule("the program gives a request up: the peer is told", "12.9.7", lambda n: [n.req(), n.program.call("destroy", id=n.requested().id), n.ids.clear(), n.until("REJ")])
+rule("the program destroys the id of a request: REJ", "12.9.7", lambda n: [n.req(), n.program.call("destroy", id=n.requested().id), n.ids.clear(), n.until("REJ")])
 
 
-@rule("the program gives a connection up: DREQ", "12.9.7")
+@rule("the program destroys the id of a connection: DREQ", "12.9.7")
 def _(n):
     c = n.connection("ESTABLISHED")
     n.program.call("destroy", id=c.id)
@@ -332,7 +332,7 @@ def _(n):
 # ---- time-outs ----
 
 
-@rule("REP comes again as often as Max CM Retries says, then REJ 'timeout'", "12.9.8.5")
+@rule("REP is retried Max CM Retries times, then REJ 'timeout'", "12.9.8.5")
 def _(n):
     n.req(local_timeout=5, remote_timeout=5, ack_timeout=1, cm_retries=3)
     n.program.call("accept", id=n.requested().id)
@@ -344,7 +344,7 @@ def _(n):
     same("REJ", (4, 2), (got[4].reason, got[4].message))  # of no message
 
 
-@rule("a REJ for time has the CA GUID", "12.6.7.2, table 109")
+@rule("a REJ 'timeout' has the CA GUID", "12.6.7.2, table 109")
 def _(n):
     n.req(local_timeout=5, remote_timeout=5, ack_timeout=1, cm_retries=0)
     n.program.call("accept", id=n.requested().id)
@@ -352,7 +352,7 @@ def _(n):
     same("ARI", (8, int(n.fabric.node("h2")["guid"], 16)), (m.info_len, m.info >> 64))
 
 
-@rule("DREQ comes again as often as Max CM Retries says, then timewait", "12.9.8.5")
+@rule("DREQ is retried Max CM Retries times, then timewait", "12.9.8.5")
 def _(n):
     req = n.req(local_timeout=14, remote_timeout=14, ack_timeout=1, cm_retries=15)
     c = types.SimpleNamespace(req=req, id=n.requested().id)
@@ -367,7 +367,7 @@ def _(n):
     same("messages", ["DREQ"] * 16, [m.name for m in n.wire()])
 
 
-@rule("an MRA for REP keeps it from coming again", "12.6.6, 12.9.8.5")
+@rule("an MRA for REP delays its retries", "12.6.6, 12.9.8.5")
 def _(n):
     req = n.req(local_timeout=16, remote_timeout=16, ack_timeout=1, cm_retries=1)
     c = types.SimpleNamespace(req=req, id=n.requested().id)
@@ -449,7 +449,7 @@ def _(n):
         n.program.call("accept", id=c.id)
 
 
-@rule("what is discarded in REP_SENT leaves the state as it is", "12.9.7.2")
+@rule("messages discarded in REP_SENT do not change the state", "12.9.7.2")
 def _(n):
     c = n.connection("REP_SENT")
     for word in ("MRA for REQ", "MRA for LAP", "REP", "DREP", "APR"):
@@ -458,7 +458,7 @@ def _(n):
     seen(n, (), ("ESTABLISHED",))
 
 
-@rule("what is discarded in ESTABLISHED leaves the state as it is", "12.9.7.2")
+@rule("messages discarded in ESTABLISHED do not change the state", "12.9.7.2")
 def _(n):
     c = n.connection("ESTABLISHED")
     for word in ("REQ again", "MRA for REP", "MRA for REQ", "REP", "RTU", "DREP", "APR"):
@@ -473,7 +473,7 @@ def _(n):
 for state, word in (("REP_SENT", "RTU"), ("REP_SENT", "REJ"), ("REP_SENT", "DREQ"), ("ESTABLISHED", "DREQ"), ("DREQ_SENT", "DREP")):
     for wrong in ("local", "remote"):
 
-        @rule(f"{word} in state {state} with a wrong {wrong} communication ID is not the connection's", "12.9.7, 12.7.1")
+        @rule(f"{word} in state {state} with a wrong {wrong} communication ID does not match the connection", "12.9.7, 12.7.1")
         def _(n, state=state, word=word, wrong=wrong):
             c = n.connection(state)
             if wrong == "local":
@@ -484,14 +484,14 @@ for state, word in (("REP_SENT", "RTU"), ("REP_SENT", "REJ"), ("REP_SENT", "DREQ
             seen(n, ("DREP",) if word == "DREQ" else (), ())
 
 
-@rule("DREQ with a wrong QPN is not the connection's", "12.6.10, 12.7.13")
+@rule("DREQ with a wrong QPN does not match the connection", "12.6.10, 12.7.13")
 def _(n):
     c = n.connection("ESTABLISHED")
     n.send(DREQ, **n.both(c), qpn=0x78)
     seen(n)
 
 
-rule("DREQ for no connection is answered by DREP with its IDs", "12.9.8.3",
+rule("the response to DREQ for no connection is DREP with its IDs", "12.9.8.3",
      lambda n: [n.send(DREQ, local=0x91, remote=0x92, qpn=1, tid=0x93),
                 same("DREP", [("DREP", 0x92, 0x91, 0x93)], [(m.name, m.local, m.remote, m.tid) for m in n.wire()])])  # fmt: skip
 rule("REP for no connection is rejected: 'invalid communication ID'", "12.6.7.2",
@@ -523,7 +523,7 @@ for state in ("REP_SENT", "DREQ_SENT", "TIMEWAIT"):
     rule(f"LAP in state {state} is discarded", "12.9.7.2", lambda n, state=state: same("messages", [], lap(n, state)))
 
 
-@rule("a LAP that is repeated gets its APR again", "12.9.8.6")
+@rule("a repeated LAP gets its APR again", "12.9.8.6")
 def _(n):
     c = n.connection("ESTABLISHED")
     for _ in range(2):
@@ -543,7 +543,7 @@ def resolved(n, **more):
     return got[0]
 
 
-rule("SIDR_REQ for a service that nobody listens to: 'service ID not supported'", "12.11.2, table 121", lambda n: same("status", 1, resolved(n, service=0x01110000 | 7999).code))
+rule("SIDR_REQ for a service without a listener: 'service ID not supported'", "12.11.2, table 121", lambda n: same("status", 1, resolved(n, service=0x01110000 | 7999).code))
 rule("SIDR_REQ for a listener of connections", "12.11.2", lambda n: same("status", 1, resolved(n, service=SERVICE).code))
 rule("SIDR_REQ: A11's version is checked", "A11.4", lambda n: same("status", {1, 2}, resolved(n, version=5).code))
 
@@ -553,7 +553,7 @@ def requested(n, **more):
     return req, n.requested()
 
 
-@rule("SIDR_REQ is answered by QPN and Q_Key", "12.11.2")
+@rule("the response to SIDR_REQ has QPN and Q_Key", "12.11.2")
 def _(n):
     req, ev = requested(n)
     n.program.call("accept", id=ev.id, qpn=0x99)
@@ -562,7 +562,7 @@ def _(n):
     assert m.qkey, "no Q_Key"
 
 
-@rule("SIDR_REQ is told to the listener with its private data", "12.11.1, A11")
+@rule("the listener gets the SIDR_REQ with its private data", "12.11.1, A11")
 def _(n):
     _, ev = requested(n, user=b"who?")
     same("data", b"who?".hex(), ev.data[:8])
@@ -582,7 +582,7 @@ def _(n):
     same("status", 2, n.until("SIDR_REP").code)
 
 
-@rule("a SIDR_REQ that is repeated is one request", "12.11.3")
+@rule("a repeated SIDR_REQ is one request", "12.11.3")
 def _(n):
     req, ev = requested(n)
     n.send(SIDR_REQ, **req)
@@ -591,7 +591,7 @@ def _(n):
     n.until("SIDR_REP")
 
 
-rule("a SIDR_REP that nobody has requested is discarded", "12.11.3", lambda n: [n.send(SIDR_REP, request=0x55), seen(n)])
+rule("an unrequested SIDR_REP is discarded", "12.11.3", lambda n: [n.send(SIDR_REP, request=0x55), seen(n)])
 
 
 # ---- active side: a program on h2 ----
@@ -608,14 +608,14 @@ def resolve(n, host, port, ps="tcp"):
     return ident
 
 
-@rule("a program connects where nobody listens: REJECTED, status 8", "12.6.7.2")
+@rule("a program connects without a listener: REJECTED, status 8", "12.6.7.2")
 def _(n):
     n.program.call("connect", id=resolve(n, "h3", 7999))
     ev = n.event(3000)
     same("event", ("REJECTED", 8), (ev.type, ev.status))
 
 
-@rule("a program resolves a service that is not: UNREACHABLE, status 1", "12.11.2")
+@rule("a program resolves an unknown service: UNREACHABLE, status 1", "12.11.2")
 def _(n):
     n.program.call("connect", id=resolve(n, "h3", 7999, "udp"))
     ev = n.event(3000)

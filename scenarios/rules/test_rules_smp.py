@@ -38,7 +38,7 @@ class Net:
         self.to_h1, self.to_h2, self.to_spine = number["h1"], number["h2"], number["spine1"]
         self.nports = len([p for p in ports if p["num"]])
         self.sw, self.ca, self.spine = [1], [1, self.to_h2], [1, self.to_spine]
-        self.a.hear("traps", mad.SMP, [TRAP])
+        self.a.register_agent("traps", mad.SMP, [TRAP])
         self.mkey = 0  # of h2
         for path, lid, port in (([], 1, 1), (self.ca, 2, 1), (self.sw, 3, 0)):
             a = self.set(PORT, path, port, lid=lid, sm_lid=1)
@@ -95,7 +95,7 @@ class Net:
         reply = bytearray(t.mad)
         reply[3] = mad.REPRESS
         reply[24:32] = (self.mkey if mkey is None else mkey).to_bytes(8, "big")
-        self.a.say(bytes(reply), lid=t.source, port="traps", methods=[TRAP])
+        self.a.respond(bytes(reply), lid=t.source, port="traps", methods=[TRAP])
 
     def no_traps(self):
         while self.trap(0, timeout=10):
@@ -132,15 +132,15 @@ def one(answer, want=OK, **fields):
 
 # ---- methods, versions, attributes ----
 
-rule("Get is answered by GetResp", "13.4.5", lambda n: one(n.get(NODE, n.ca), method=GET | RESP, base=1, cls=1))
-rule("Set is answered by GetResp", "13.4.5", lambda n: one(n.set(DESC, n.ca), method=GET | RESP))
-rule("an attribute that is not", "13.4.7", lambda n: one(n.get(mad.Format(0x00FE, 64), n.ca), BAD_METHOD_ATTR))
-rule("an attribute that is not, at a switch", "13.4.7", lambda n: one(n.get(mad.Format(0x00FE, 64), n.sw), BAD_METHOD_ATTR))
+rule("the response to Get is GetResp", "13.4.5", lambda n: one(n.get(NODE, n.ca), method=GET | RESP, base=1, cls=1))
+rule("the response to Set is GetResp", "13.4.5", lambda n: one(n.set(DESC, n.ca), method=GET | RESP))
+rule("an unknown attribute", "13.4.7", lambda n: one(n.get(mad.Format(0x00FE, 64), n.ca), BAD_METHOD_ATTR))
+rule("an unknown attribute, at a switch", "13.4.7", lambda n: one(n.get(mad.Format(0x00FE, 64), n.sw), BAD_METHOD_ATTR))
 rule("a vendor's attribute", "13.4.7", lambda n: one(n.get(mad.Format(0xFF12, 64), n.sw), BAD_METHOD_ATTR))
 rule("SubnSet(NodeInfo): it is read-only", "14.2.5.3", lambda n: one(n.set(NODE, n.ca), BAD_METHOD_ATTR))
 rule("SubnSet(Notice) of an agent without pending notices", "14.2.5.1", lambda n: one(n.set(mad.Format(0x02, 64), n.ca), BAD_METHOD_ATTR))
 rule("SubnGet(RandomForwardingTable) of a switch with a linear one", "14.2.5.11", lambda n: one(n.get(mad.Format(0x1A, 64), n.sw), BAD_METHOD_ATTR))
-for where, path in (("a host", lambda n: n.ca), ("a switch", lambda n: n.sw), ("one's own port", lambda n: [])):
+for where, path in (("a host", lambda n: n.ca), ("a switch", lambda n: n.sw), ("the own port", lambda n: [])):
     rule(f"an unknown method at {where}", "13.4.7", lambda n, path=path: one(n.query(0x0B, NODE, path(n), timeout=QUIET), BAD_METHOD))
 rule("an unknown class version", "13.4.7", lambda n: one(n.get(NODE, n.ca, version=2), BAD_VERSION))
 rule("an unknown class version at a switch", "13.4.7", lambda n: one(n.get(NODE, n.sw, version=2), BAD_VERSION))
@@ -149,23 +149,23 @@ rule("the response repeats the TID and the modifier", "13.4.6.4", lambda n: one(
 
 # ---- directed routes ----
 
-rule("no hops: one's own node", "14.2.2", lambda n: one(n.get(NODE, []), type=1, local_port=1))
+rule("no hops: the own node", "14.2.2", lambda n: one(n.get(NODE, []), type=1, local_port=1))
 rule("one hop", "14.2.2", lambda n: one(n.get(NODE, n.sw), type=2))
 rule("two hops", "14.2.2", lambda n: one(n.get(NODE, n.ca), type=1))
 rule("the response has the D bit", "14.2.1.2", lambda n: one(n.get(NODE, n.ca), d_bit=1))
 rule("the response's hop pointer is back at 0", "14.2.2.4", lambda n: one(n.get(NODE, n.ca), pointer=0, hop_count=2))
 rule("the return path has the ports of arrival", "14.2.2.2", lambda n: one(n.get(NODE, n.ca), return1=n.to_h1, return2=1))
-rule("the initial path stays as it is", "14.2.1.2", lambda n: one(n.get(NODE, n.ca), initial1=1))
+rule("the initial path is unchanged", "14.2.1.2", lambda n: one(n.get(NODE, n.ca), initial1=1))
 rule("there and back within the path", "14.2.2", lambda n: one(n.get(NODE, [1, n.to_spine, 1]), type=2, ports=n.nports))
 rule("a route through a host ends", "14.2.2.2", lambda n: one(n.get(NODE, [1, n.to_h2, 1], timeout=QUIET), SILENCE))
-rule("a route by a port that is not ends", "14.2.2.2", lambda n: one(n.get(NODE, [1, 200], timeout=QUIET), SILENCE))
+rule("a route by a nonexistent port ends", "14.2.2.2", lambda n: one(n.get(NODE, [1, 200], timeout=QUIET), SILENCE))
 rule("a route by port 0 ends", "14.2.2.2", lambda n: one(n.get(NODE, [1, 0], timeout=QUIET), SILENCE))
 rule("more than 63 hops", "14.2.2.2", lambda n: one(n.get(NODE, [1], hops=64, timeout=QUIET), SILENCE))
 rule("a hop pointer beyond the hop count", "14.2.2.2", lambda n: one(n.get(NODE, [1], pointer=5, timeout=QUIET), SILENCE))
 rule("LID routed", "14.2.1.1", lambda n: one(n.get(NODE, None, lid=2), type=1))
 rule("LID routed to a switch", "14.2.1.1", lambda n: one(n.get(NODE, None, lid=3), type=2))
-rule("LID routed to one's own port", "14.2.1.1", lambda n: one(n.get(NODE, None, lid=1), type=1))
-rule("LID routed to nobody", "14.2.1.1", lambda n: one(n.get(NODE, None, lid=9, timeout=QUIET), SILENCE))
+rule("LID routed to the own port", "14.2.1.1", lambda n: one(n.get(NODE, None, lid=1), type=1))
+rule("LID routed to an unassigned LID", "14.2.1.1", lambda n: one(n.get(NODE, None, lid=9, timeout=QUIET), SILENCE))
 rule("LID routed has no D bit", "14.2.1.1", lambda n: one(n.get(NODE, None, lid=2), d_bit=0))
 
 
@@ -190,7 +190,7 @@ rule("NodeInfo: a host's PortGUID is the port's", "14.2.5.3", lambda n: one(n.ge
 rule("NodeInfo: PartitionCap is at least 1", "14.2.5.3, C10-122", lambda n: one(n.get(NODE, n.ca), pkeys={128, 64, 32, 1}))
 
 
-@rule("NodeDescription is set, and trap 144 tells of it", "14.2.5.2, 14.2.5.1")
+@rule("NodeDescription is set, and trap 144 reports it", "14.2.5.2, 14.2.5.1")
 def _(n):
     n.no_traps()
     yield n.set(DESC, n.ca, text=b"another"), {"text": int.from_bytes(b"another".ljust(64, b"\0"), "big")}
@@ -231,7 +231,7 @@ rule("GUIDInfo: a block beyond GUIDCap", "14.2.5.5", lambda n: one(n.get(GUIDS, 
 rule("GUIDInfo: a block beyond GUIDCap is not set", "14.2.5.5", lambda n: one(n.query(SET, GUIDS, n.ca, 32), BAD_VALUE))
 
 
-@rule("GUIDInfo: entry 1 is set and taken away", "14.2.5.5")
+@rule("GUIDInfo: entry 1 is set and cleared", "14.2.5.5")
 def _(n):
     yield n.set(GUIDS, n.ca, guid1=0xABCD), {"guid1": 0xABCD}
     yield n.get(GUIDS, n.ca), {"guid1": 0xABCD}
@@ -245,16 +245,16 @@ rule("PortInfo: modifier 0 of a host is the port of arrival", "14.2.5.6", lambda
 rule("PortInfo: LocalPortNum of a switch is the port of arrival", "14.2.5.6", lambda n: one(n.get(PORT, n.sw, n.to_h2), local_port=n.to_h1))
 rule("PortInfo of a switch's port 0 has its LID", "14.2.5.6", lambda n: one(n.get(PORT, n.sw, 0), lid=3))
 rule("PortInfo of a switch's external port has no LID", "14.2.5.6", lambda n: one(n.get(PORT, n.sw, n.to_h2), lid=0))
-rule("PortInfo of a port that is not", "14.2.5.6", lambda n: one(n.get(PORT, n.sw, 99), BAD_VALUE))
-rule("PortInfo of a host's port that is not", "14.2.5.6", lambda n: one(n.get(PORT, n.ca, 9), BAD_VALUE))
-rule("SubnSet(PortInfo) of a port that is not", "14.2.5.6", lambda n: one(n.query(SET, PORT, n.sw, 99), BAD_VALUE))
+rule("PortInfo of a nonexistent port", "14.2.5.6", lambda n: one(n.get(PORT, n.sw, 99), BAD_VALUE))
+rule("PortInfo of a nonexistent port of a host", "14.2.5.6", lambda n: one(n.get(PORT, n.ca, 9), BAD_VALUE))
+rule("SubnSet(PortInfo) of a nonexistent port", "14.2.5.6", lambda n: one(n.query(SET, PORT, n.sw, 99), BAD_VALUE))
 for field, value in [("caps", 0), ("guid_cap", 200), ("vl_cap", 1), ("mtu_cap", 1), ("width_supported", 1), ("local_port", 9), ("resp_time", 3)]:
     rule(f"PortInfo: {field} is read-only", "14.2.5.6",
          lambda n, f=field, v=value: one(n.set(PORT, n.ca, 1, **{f: v}), **{f: getattr(n.get(PORT, n.ca, 1), f)}))  # fmt: skip
 for word, lid in (("0", 0), ("of a group", 0xC001), ("0xffff", 0xFFFF)):
-    rule(f"PortInfo: LID {word} is no unicast LID", "14.2.5.6, 4.1.3", lambda n, lid=lid: one(n.set(PORT, n.ca, 1, lid=lid), BAD_VALUE))
-    rule(f"PortInfo: MasterSMLID {word} is no unicast LID", "14.2.5.6", lambda n, lid=lid: one(n.set(PORT, n.ca, 1, sm_lid=lid), BAD_VALUE))
-rule("PortInfo: a wrong LID is not taken", "14.2.5.6", lambda n: one(n.get(PORT, n.ca, 1), lid=2, sm_lid=1))
+    rule(f"PortInfo: LID {word} is not a unicast LID", "14.2.5.6, 4.1.3", lambda n, lid=lid: one(n.set(PORT, n.ca, 1, lid=lid), BAD_VALUE))
+    rule(f"PortInfo: MasterSMLID {word} is not a unicast LID", "14.2.5.6", lambda n, lid=lid: one(n.set(PORT, n.ca, 1, sm_lid=lid), BAD_VALUE))
+rule("PortInfo: a wrong LID is not set", "14.2.5.6", lambda n: one(n.get(PORT, n.ca, 1), lid=2, sm_lid=1))
 for field, value in [("mtu", 9), ("mtu", 6), ("vls", 9), ("width_enabled", 0x60), ("ext_enabled", 16)]:
     rule(f"PortInfo: {field} {value} is not supported", "14.2.5.6", lambda n, f=field, v=value: one(n.set(PORT, n.ca, 1, **{f: v}), BAD_VALUE))
 rule("PortInfo: NeighborMTU is set", "14.2.5.6", lambda n: one(n.set(PORT, n.ca, 1, mtu=3), mtu=3))
@@ -302,7 +302,7 @@ for state, name in NAMES.items():
 
 for phys, word in ((TRAINING, "Training"), (LINK_UP, "LinkUp"), (6, "error recovery"), (9, "reserved 9")):
     rule(f"PortPhysicalState is not set to {word}", "14.2.5.6", lambda n, p=phys: one(n.set(PORT, n.sw, n.to_spine, phys=p), BAD_VALUE))
-rule("a physical state goes with Down or no change only", "14.2.5.6", lambda n: one(n.set(PORT, *start(n, INIT), state=ARMED, phys=POLLING), BAD_VALUE))
+rule("a physical state is set only with PortState Down or no change", "14.2.5.6", lambda n: one(n.set(PORT, *start(n, INIT), state=ARMED, phys=POLLING), BAD_VALUE))
 
 
 @rule("PortPhysicalState Disabled ends the link until Polling", "14.2.5.6, 5.6")
@@ -315,7 +315,7 @@ def _(n):
     n.wait_state(path, mod, INIT)
 
 
-@rule("an Armed port becomes Active with the data of its peer, or by Set; the other end stays", "7.2.7")
+@rule("an Armed port becomes Active with the data of its peer, or by Set; the other end is unchanged", "7.2.7")
 def _(n):
     start(n, ACTIVE)
     yield n.get(PORT, n.ca, 1), {"state": {INIT, ARMED}}
@@ -336,7 +336,7 @@ def _(n):
 rule("P_KeyTable of a host: the default P_Key at first", "14.2.5.7, 10.9.1", lambda n: one(n.get(PKEYS, n.ca), pkey0={0xFFFF, 0x7FFF}))
 rule("P_KeyTable: a block beyond PartitionCap", "14.2.5.7", lambda n: one(n.get(PKEYS, n.ca, 0x100), BAD_VALUE))
 rule("P_KeyTable: a block beyond PartitionCap is not set", "14.2.5.7", lambda n: one(n.query(SET, PKEYS, n.ca, 0x100), BAD_VALUE))
-rule("P_KeyTable of a switch's port that is not", "14.2.5.7", lambda n: one(n.get(PKEYS, n.sw, 99 << 16), BAD_VALUE))
+rule("P_KeyTable of a nonexistent port of a switch", "14.2.5.7", lambda n: one(n.get(PKEYS, n.sw, 99 << 16), BAD_VALUE))
 rule("P_KeyTable of a switch's port is set", "14.2.5.7", lambda n: one(n.set(PKEYS, n.sw, n.to_spine << 16, pkey3=0x8001), pkey3=0x8001))
 
 
@@ -349,15 +349,15 @@ def _(n):
 
 rule("SLtoVLMappingTable of a host", "14.2.5.8", lambda n: one(n.set(SLVL, n.ca, vl1=1), vl1=1))
 rule("SLtoVLMappingTable of a pair of a switch's ports", "14.2.5.8", lambda n: one(n.set(SLVL, n.sw, n.to_h1 << 8 | n.to_h2, vl5=0), vl5=0))
-rule("SLtoVLMappingTable: the other way is another row", "14.2.5.8", lambda n: one(n.get(SLVL, n.sw, n.to_h2 << 8 | n.to_h1), vl1=1))
-rule("SLtoVLMappingTable of an output that is not", "14.2.5.8", lambda n: one(n.get(SLVL, n.sw, 99), BAD_VALUE))
-rule("SLtoVLMappingTable of an input that is not", "14.2.5.8", lambda n: one(n.get(SLVL, n.sw, 99 << 8 | 1), BAD_VALUE))
+rule("SLtoVLMappingTable: the opposite direction is another row", "14.2.5.8", lambda n: one(n.get(SLVL, n.sw, n.to_h2 << 8 | n.to_h1), vl1=1))
+rule("SLtoVLMappingTable of a nonexistent output port", "14.2.5.8", lambda n: one(n.get(SLVL, n.sw, 99), BAD_VALUE))
+rule("SLtoVLMappingTable of a nonexistent input port", "14.2.5.8", lambda n: one(n.get(SLVL, n.sw, 99 << 8 | 1), BAD_VALUE))
 for block in (1, 2, 3, 4):
     rule(f"VLArbitrationTable: block {block} is set", "14.2.5.9",
          lambda n, b=block: one(n.set(ARB, n.sw, b << 16 | n.to_spine, vl3=1, weight3=b), vl3=1, weight3=b))  # fmt: skip
 for block in (0, 5):
-    rule(f"VLArbitrationTable: block {block} is none", "14.2.5.9", lambda n, b=block: one(n.get(ARB, n.sw, b << 16 | 1), BAD_VALUE))
-rule("VLArbitrationTable of a port that is not", "14.2.5.9", lambda n: one(n.get(ARB, n.sw, 1 << 16 | 99), BAD_VALUE))
+    rule(f"VLArbitrationTable: block {block} is invalid", "14.2.5.9", lambda n, b=block: one(n.get(ARB, n.sw, b << 16 | 1), BAD_VALUE))
+rule("VLArbitrationTable of a nonexistent port", "14.2.5.9", lambda n: one(n.get(ARB, n.sw, 1 << 16 | 99), BAD_VALUE))
 rule("VLArbitrationTable of a host", "14.2.5.9", lambda n: one(n.set(ARB, n.ca, 1 << 16, vl0=0, weight0=9), weight0=9))
 rule("LinearForwardingTable is set and read back", "14.2.5.10", lambda n: [(n.set(LFT, n.sw, 1, port5=2), {"port5": 2}), (n.get(LFT, n.sw, 1), {"port5": 2, "port6": 255})])
 rule("LinearForwardingTable: the last block", "14.2.5.10", lambda n: one(n.get(LFT, n.sw, 767), port0=255))
@@ -369,13 +369,13 @@ rule("MulticastForwardingTable: a position beyond the ports", "14.2.5.12", lambd
 rule("MulticastForwardingTable: a block beyond the table", "14.2.5.12", lambda n: one(n.get(MFT, n.sw, 511), BAD_VALUE))
 rule("MulticastForwardingTable of a host", "14.2.5.12", lambda n: one(n.get(MFT, n.ca), BAD_METHOD_ATTR))
 rule("LedInfo is set", "14.2.5.15", lambda n: [(n.set(mad.LED_INFO, n.sw, 1, led=1), {"led": 1}), (n.set(mad.LED_INFO, n.sw, 1, led=0), {"led": 0})])
-rule("LedInfo of a port that is not", "14.2.5.15", lambda n: one(n.get(mad.LED_INFO, n.sw, 99), BAD_VALUE))
+rule("LedInfo of a nonexistent port", "14.2.5.15", lambda n: one(n.get(mad.LED_INFO, n.sw, 99), BAD_VALUE))
 rule("SubnGet(Notice) without one pending", "14.2.5.1, 13.4.8.2", lambda n: one(n.get(mad.NOTICE, n.ca), type=0x7F))
 rule("SubnGet(SMInfo) of a port without a manager", "14.2.5.13, 14.4.1", lambda n: one(n.get(SM, n.ca), BAD_METHOD_ATTR))
 rule("SubnGet(SMInfo) of a switch without a manager", "14.2.5.13, 14.4.1", lambda n: one(n.get(SM, n.sw), BAD_METHOD_ATTR))
 
 
-@rule("VL arbitration and SL to VL of one port leave another alone", "14.2.5.9")
+@rule("VL arbitration and SL to VL of one port do not change another's", "14.2.5.9")
 def _(n):
     yield n.set(ARB, n.sw, 1 << 16 | n.to_h1, weight7=3), OK
     yield n.get(ARB, n.sw, 1 << 16 | n.to_h2), {"weight7": 0}
@@ -410,13 +410,13 @@ def _(n):
     yield n.get(PORT, n.ca, 1, mkey=OTHER), {"mkey": KEY}
 
 
-@locked("level 0: Set with a wrong M_Key is not answered, and changes nothing", "14.2.4.1", 0)
+@locked("level 0: Set with a wrong M_Key has no response and no effect", "14.2.4.1", 0)
 def _(n):
     yield n.query(SET, DESC, n.ca, data=b"stolen", mkey=OTHER, timeout=QUIET), SILENCE
     yield n.get(DESC, n.ca), {"text": int.from_bytes(b"h2".ljust(64, b"\0"), "big")}
 
 
-@locked("a Set with the M_Key is answered", "14.2.4.1", 0)
+@locked("a Set with the M_Key has a response", "14.2.4.1", 0)
 def _(n):
     yield n.set(DESC, n.ca, head={"mkey": KEY}), OK
 
@@ -431,18 +431,18 @@ def _(n):
     yield n.get(PORT, n.ca, 1, mkey=KEY), {"mkey": KEY}
 
 
-@locked("level 1: Set with a wrong M_Key is not answered", "14.2.4.1", 1)
+@locked("level 1: Set with a wrong M_Key has no response", "14.2.4.1", 1)
 def _(n):
     yield n.query(SET, DESC, n.ca, data=b"stolen", mkey=OTHER, timeout=QUIET), SILENCE
 
 
 for level in (2, 3):
 
-    @locked(f"level {level}: Get with a wrong M_Key is not answered", "14.2.4.1", level)
+    @locked(f"level {level}: Get with a wrong M_Key has no response", "14.2.4.1", level)
     def _(n):
         yield n.get(NODE, n.ca, mkey=OTHER, timeout=QUIET), SILENCE
 
-    @locked(f"level {level}: Get with the M_Key is answered", "14.2.4.1", level)
+    @locked(f"level {level}: Get with the M_Key has a response", "14.2.4.1", level)
     def _(n):
         yield n.get(PORT, n.ca, 1, mkey=KEY), {"mkey": KEY}
 
@@ -454,7 +454,7 @@ def _(n):
     yield n.get(PORT, n.ca, 1), {"mkey_violations": 2}
 
 
-@locked("a Get that is answered is no violation", "14.2.4.1", 1)
+@locked("a Get with a response is not a violation", "14.2.4.1", 1)
 def _(n):
     yield n.get(PORT, n.ca, 1, mkey=OTHER), {"mkey_violations": 0}
 
@@ -477,20 +477,20 @@ def _(n):
     yield n.get(PORT, n.ca, 1), {"mkey_violations": 2}
 
 
-@locked("a trap does not tell the M_Key", "13.4.9, o14-1", 0)
+@locked("a trap does not contain the M_Key", "13.4.9, o14-1", 0)
 def _(n):
     yield n.query(SET, DESC, n.ca, 0, data=b"stolen", mkey=OTHER, timeout=30), SILENCE
     yield n.trap(256), {"mkey_field": 0}
 
 
-@locked("a lease that runs out takes the protection away", "14.2.4.2", 2, lease=1)
+@locked("the protection ends when the lease period expires", "14.2.4.2", 2, lease=1)
 def _(n):
     yield n.get(NODE, n.ca, mkey=OTHER, timeout=30), SILENCE
     wait_until(lambda: n.get(PORT, n.ca, 1, mkey=OTHER, timeout=100).status == OK, 5, "the end of the lease")
     yield n.get(PORT, n.ca, 1, mkey=OTHER), {"protect": 0, "mkey": KEY}
 
 
-@locked("without a lease the protection stays", "14.2.4.2", 2, lease=0)
+@locked("without a lease period the protection does not end", "14.2.4.2", 2, lease=0)
 def _(n):
     yield n.get(NODE, n.ca, mkey=OTHER, timeout=30), SILENCE
     yield n.get(NODE, n.ca, mkey=OTHER, timeout=QUIET), SILENCE
@@ -502,13 +502,13 @@ def _(n):
     yield n.set(PORT, n.ca, 1, mkey_violations=0, head={"mkey": KEY}), {"mkey_violations": 0}
 
 
-rule("M_Key 0 takes any", "14.2.4.1", lambda n: one(n.set(DESC, n.ca, head={"mkey": OTHER})))
+rule("M_Key 0 accepts any", "14.2.4.1", lambda n: one(n.set(DESC, n.ca, head={"mkey": OTHER})))
 
 
 # ---- traps ----
 
 
-@rule("a trap that is not repressed comes again, with the same TID", "13.4.9")
+@rule("a trap that is not repressed is repeated with the same TID", "13.4.9")
 def _(n):
     n.no_traps()
     yield n.set(DESC, n.ca, text=b"another"), OK
@@ -518,7 +518,7 @@ def _(n):
     assert n.trap(144)
 
 
-@rule("a trap that is repressed does not come again", "13.4.9")
+@rule("a trap that is repressed is not repeated", "13.4.9")
 def _(n):
     n.no_traps()
     yield n.set(DESC, n.ca, text=b"another"), OK
@@ -528,7 +528,7 @@ def _(n):
     assert n.trap(144)
 
 
-@rule("a port that names no manager sends no trap", "13.4.9, 14.2.5.6")
+@rule("a port without MasterSMLID sends no trap", "13.4.9, 14.2.5.6")
 def _(n):
     n.no_traps()
     yield n.set(DESC, n.spine, text=b"another"), OK
@@ -556,16 +556,16 @@ def pma(n, method, attr, fmt=COUNTERS, **q):
 
 active("PerfMgt: ClassPortInfo", "16.1.2", lambda n: one(pma(n, GET, 1, mad.CLASS_PORT_INFO), cls=1, base=1))
 active("PerfMgt: ClassPortInfo of a switch", "16.1.2", lambda n: one(pma(n, GET, 1, mad.CLASS_PORT_INFO, lid=3), cls=1, base=1))
-active("PerfMgt: an attribute that is not", "13.4.7", lambda n: one(pma(n, GET, 0x99), BAD_METHOD_ATTR))
+active("PerfMgt: an unknown attribute", "13.4.7", lambda n: one(pma(n, GET, 0x99), BAD_METHOD_ATTR))
 active("PerfMgt: an unknown class version", "13.4.7", lambda n: one(pma(n, GET, 0x12, version=2), BAD_VERSION))
 active("PerfMgt: an unknown method", "13.4.7", lambda n: one(pma(n, 0x0B, 0x12, timeout=QUIET), BAD_METHOD))
 active("PortCounters of a host", "16.1.3.5", lambda n: one(n.counters(), port=1, method=GET | RESP))
 active("PortCounters of a switch's port", "16.1.3.5", lambda n: one(n.counters(lid=3, port=n.to_h2), port=n.to_h2))
 active("PortCounters of port 0 of a host", "16.1.3.5", lambda n: one(n.counters(port=0), BAD_VALUE))
-active("PortCounters of a host's port that is not", "16.1.3.5", lambda n: one(n.counters(port=2), BAD_VALUE))
-active("PortCounters of a switch's port that is not", "16.1.3.5", lambda n: one(n.counters(lid=3, port=99), BAD_VALUE))
+active("PortCounters of a nonexistent port of a host", "16.1.3.5", lambda n: one(n.counters(port=2), BAD_VALUE))
+active("PortCounters of a nonexistent port of a switch", "16.1.3.5", lambda n: one(n.counters(lid=3, port=99), BAD_VALUE))
 active("PortCounters of all ports of a switch", "16.1.2, 16.1.3.5", lambda n: one(n.counters(lid=3, port=255), port=255))
-active("PortCounters: CounterSelect names what Set clears", "16.1.3.5",
+active("PortCounters: CounterSelect selects the counters that Set clears", "16.1.3.5",
        lambda n: [(n.counters(SET, select=0xFFFF), OK), (n.counters(), OK), (n.counters(SET, select=1 << 12), {"tx_words": 0}),
                   (n.counters(), {"rx": n.counters().rx - 1})])  # fmt: skip
 
@@ -588,25 +588,25 @@ def _(n):
 
 active("PortCounters: Set of symbol errors to a value", "16.1.3.5",
        lambda n: [(n.counters(SET, select=1, symbol=5), {"symbol": 5}), (n.counters(), {"symbol": 5}), (n.counters(SET, select=1), {"symbol": 0})])  # fmt: skip
-active("PortCounters: what CounterSelect does not name stays", "16.1.3.5",
+active("PortCounters: counters that CounterSelect does not select are unchanged", "16.1.3.5",
        lambda n: [(n.counters(SET, select=1, symbol=5), OK), (n.counters(SET, select=0xFFFE, symbol=9), {"symbol": 5}), (n.counters(SET, select=1), OK)])  # fmt: skip
-active("PortCounters: narrow counters stop at their greatest value", "16.1.3.5",
+active("PortCounters: counters stop at their maximum", "16.1.3.5",
        lambda n: [(n.counters(SET, select=2, recoveries=255), {"recoveries": 255}), (n.counters(SET, select=2), {"recoveries": 0})])  # fmt: skip
-active("PortCounters: CounterSelect2 names PortXmitWait", "16.1.3.5",
+active("PortCounters: CounterSelect2 selects PortXmitWait", "16.1.3.5",
        lambda n: [(n.counters(SET, select2=1, wait=7), {"wait": 7}), (n.counters(SET, select=0xFFFF), {"wait": 7}), (n.counters(SET, select2=1), {"wait": 0})])  # fmt: skip
 active("PortCountersExtended: 64 bits", "16.1.4.11", lambda n: one(n.counters(SET, fmt=EXT, select=1, tx_words=1 << 40), tx_words=1 << 40))
-active("PortCountersExtended: what is cleared there stays in PortCounters", "16.1.4.11",
+active("PortCountersExtended: clearing them does not change PortCounters", "16.1.4.11",
        lambda n: [(n.counters(SET, select=1 << 15), OK), (n.counters(SET, fmt=EXT, select=8), {"rx": 0}), (n.counters(), {"rx": {2, 3}})])  # fmt: skip
 active("PortCountersExtended: unicast and multicast packets", "16.1.4.11",
        lambda n: [(n.counters(SET, fmt=EXT, select=0xFF), OK), (n.counters(fmt=EXT), {"uc_rx": 1, "mc_rx": 0})])  # fmt: skip
 active("PortSamplesControl of an idle sampler", "16.1.3.2", lambda n: one(pma(n, GET, 0x10, mad.SAMPLES, values={"port": 1}), status=OK, width={0, 1, 2, 3, 4}))
 active("PortRcvErrorDetails", "16.1.4.1", lambda n: one(pma(n, GET, 0x15, mad.RCV_ERR, values={"port": 1}), phys=0))
-active("PortRcvErrorDetails of a port that is not", "16.1.4.1", lambda n: one(pma(n, GET, 0x15, mad.RCV_ERR, values={"port": 7}), BAD_VALUE))
+active("PortRcvErrorDetails of a nonexistent port", "16.1.4.1", lambda n: one(pma(n, GET, 0x15, mad.RCV_ERR, values={"port": 7}), BAD_VALUE))
 for cls, word in ((mad.BM, "baseboard management"), (mad.DEV_MGT, "device management")):
-    active(f"a class that nobody serves: {word}", "13.4.7", lambda n, c=cls: one(n.gmp(c, GET, 1, mad.CLASS_PORT_INFO), status={BAD_METHOD_ATTR, BAD_VERSION}))
-    active(f"a class that no switch serves: {word}", "13.4.7", lambda n, c=cls: one(n.gmp(c, GET, 1, mad.CLASS_PORT_INFO, lid=3), status={BAD_METHOD_ATTR, BAD_VERSION}))
+    active(f"a class without an agent: {word}", "13.4.7", lambda n, c=cls: one(n.gmp(c, GET, 1, mad.CLASS_PORT_INFO), status={BAD_METHOD_ATTR, BAD_VERSION}))
+    active(f"a class without an agent at a switch: {word}", "13.4.7", lambda n, c=cls: one(n.gmp(c, GET, 1, mad.CLASS_PORT_INFO, lid=3), status={BAD_METHOD_ATTR, BAD_VERSION}))
 active("CM: ClassPortInfo", "13.4.8.1, C13-27", lambda n: one(n.gmp(mad.CM, GET, 1, mad.CLASS_PORT_INFO), OK),
-       cannot="as in Linux, the connection manager serves no ClassPortInfo")  # fmt: skip
+       cannot="as in Linux, the connection manager does not implement ClassPortInfo")  # fmt: skip
 
 
 # ---- SMInfo of a manager, in a fabric of its own ----
@@ -651,11 +651,11 @@ for mod, word in ((0, "0"), (6, "6"), (0xFFFFFFFF, "0xffffffff")):
 for mod, word in ((3, "DISABLE"), (4, "STANDBY"), (5, "DISCOVER")):
     manager(f"{word} is not for a master", "14.4.1, states of an SM", lambda n, mod=mod: stays(n.set(mod), n))
 for mod, word in ((3, "DISABLE"), (4, "STANDBY")):
-    manager(f"{word} from what is no master", "14.4.1", lambda n, mod=mod: stays(n.set(mod, state=0), n))
+    manager(f"{word} from a subnet manager that is not the master", "14.4.1", lambda n, mod=mod: stays(n.set(mod, state=0), n))
 for mod, word in ((1, "HANDOVER"), (2, "ACKNOWLEDGE")):
-    manager(f"{word} of nobody that this master knows changes nothing", "14.4.1",
+    manager(f"{word} of an unknown subnet manager has no effect", "14.4.1",
             lambda n, mod=mod: [(n.set(mod), {"status": {OK, BAD_VALUE}}), (n.get(), {"state": 3})])  # fmt: skip
-manager("ActCount goes on", "14.2.5.13", lambda n: [(n.get(), {"act": {n.get().act, n.get().act + 1}})])
+manager("ActCount increases", "14.2.5.13", lambda n: [(n.get(), {"act": {n.get().act, n.get().act + 1}})])
 
 
 @pytest.fixture(scope="module")

@@ -34,7 +34,7 @@ def test_lists(shared_fabric):
     assert len(re.findall(r"^Switch\s", shared_fabric.run("h1", "ibswitches"), re.M)) == len(SWITCHES)
 
 
-def test_ibtracert_goes_by_one_spine(shared_fabric):
+def test_ibtracert_uses_one_spine(shared_fabric):
     a, b = shared_fabric.port("h1")["lid"], shared_fabric.port("h5")["lid"]
     out = shared_fabric.run("h1", "ibtracert", str(a), str(b))
     assert len(re.findall(r"spine\d", out)) == 1 and "leaf1" in out and "leaf2" in out

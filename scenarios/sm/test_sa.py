@@ -78,7 +78,7 @@ def test_saquery_by_component(shared_fabric):
     assert re.search(r"rate\.+0x83\n", query(*ends, "--rate", "0x83"))  # exactly 10 Gb/s
 
 
-def test_saquery_tells_members_and_keys_to_who_is_trusted(shared_fabric):
+def test_saquery_shows_members_and_keys_to_trusted_requesters(shared_fabric):
     def query(*args, **kwargs):
         return shared_fabric.run("h2", "saquery", *args, **kwargs)
 

@@ -11,7 +11,7 @@ from test_diags import (  # noqa: F401
     test_ibnetdiscover_finds_every_node,
     test_ibping,
     test_ibportstate_takes_a_link_down_and_up,
-    test_ibtracert_goes_by_one_spine,
+    test_ibtracert_uses_one_spine,
     test_lists,
     test_perfquery_counts_what_passed,
     test_routes,
@@ -19,16 +19,16 @@ from test_diags import (  # noqa: F401
     test_sminfo,
     test_smpquery,
 )
-from test_faults import test_a_killed_program_leaves_nothing, test_traffic_goes_on_by_the_other_spine  # noqa: F401
+from test_faults import test_a_killed_program_leaves_nothing, test_traffic_continues_by_the_other_spine  # noqa: F401
 from test_rdmacm import (  # noqa: F401
     test_a_killed_server_is_a_disconnect,
     test_hosts_are_known_by_name,
     test_mckey,
-    test_nobody_has_the_address,
-    test_nobody_listens,
+    test_no_listener,
     test_rping_over_ipv6,
     test_rping_verifies_its_data,
     test_udaddy,
+    test_unknown_address,
 )
 
 

@@ -169,7 +169,7 @@ def test_a_hostile_peer(trunk):
     trunk.rping()
 
 
-def test_death_and_return_of_a_daemon(trunk):
+def test_exit_and_restart_of_a_daemon(trunk):
     os.kill(trunk.b.daemon_pid, signal.SIGKILL)
     wait_until(lambda: trunk.a.port("leaf1", 9)["state"] == "Down", 20, "the link down", 0.1)
     wait_until(lambda: trunk.a.show()["manager"]["nodes"] == 3, 30, "a sweep without it", 0.1)

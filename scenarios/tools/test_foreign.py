@@ -70,7 +70,7 @@ def test_env_is_what_run_sets(shared_fabric):
 
 
 @pytest.mark.skipif(not shutil.which("musl-gcc"), reason="needs musl-gcc")
-def test_musl_is_told(shared_fabric, folder):
+def test_musl_is_reported(shared_fabric, folder):
     source = folder / "hello.c"
     main = 'int main(void) { puts("hello"); return system("true"); }\n'
     source.write_text(f"#include <stdio.h>\n#include <stdlib.h>\n{main}")

@@ -144,14 +144,14 @@ def test_opensm_is_quiet(new_fabric):
 
 @pytest.mark.parametrize(
     "rate, words",
-    [("8xFOO", 'bad.net:2: "8xFOO" is no rate'), ("3xHDR", 'bad.net:2: "3xHDR"'), ("w=9", 'bad.net:2: "w=9"')],
+    [("8xFOO", 'bad.net:2: "8xFOO" is not a rate'), ("3xHDR", 'bad.net:2: "3xHDR"'), ("w=9", 'bad.net:2: "w=9"')],
 )
 def test_wrong_rates_are_refused(new_fabric, rate, words):
     text = f'Switch 4 "s"\n[1] "a"[1] {"" if "=" in rate else "# lid 0 "}{rate}\nCa 1 "a"\n'
     assert words in new_fabric.command("up", topology(new_fabric, text, "bad.net"), status=1)
 
 
-def test_assumed_rates_are_told(new_fabric):
+def test_assumed_rates_are_reported(new_fabric):
     text = 'Switch 4 "s"\n[1] "a"[1]\n[2] "b"[1] # "b" lid 1 4x???\nCa 1 "a"\nCa 1 "b"\n'
     out = new_fabric.command("up", topology(new_fabric, text))
     assert "site.net:2: port 1 has no width and speed: it is taken as 4xHDR" in out

@@ -23,7 +23,7 @@ PINGPONG = ["ibv_rc_pingpong", "-p", free_port(), "-n", "2000"]
 
 
 @pytest.fixture
-def told(fabric, tmp_path):
+def page(fabric, tmp_path):
     """A page about some traffic, a fault that fired and one that did not."""
     fabric.fault("h5", "drop", opcode="rc", nth=500)
     fabric.fault("h6", "drop", opcode="rc", expect=False)
@@ -33,11 +33,11 @@ def told(fabric, tmp_path):
     return report.write(fabric, tmp_path, "a <test>", {"call": report.PASSED}, "pytest again")
 
 
-def test_the_page_in_a_browser(told):
+def test_the_page_in_a_browser(page):
     """A browser renders it, and its document has all parts; it loads nothing from elsewhere."""
     assert BROWSER, "no chromium here: ci/deps test installs it"
-    flags = ["--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={told.parent}/browser"]
-    args = [BROWSER, *flags, "--virtual-time-budget=3000", "--dump-dom", f"file://{told}"]
+    flags = ["--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={page.parent}/browser"]
+    args = [BROWSER, *flags, "--virtual-time-budget=3000", "--dump-dom", f"file://{page}"]
     dom = subprocess.run(args, capture_output=True, text=True, timeout=60, check=True).stdout
     assert re.search(r'id="result" class="passed">passed', dom) and "a &lt;test&gt;" in dom
     assert dom.count("<polyline") >= 2 and re.search(r"<text[^>]*>h5</text>", dom)
@@ -49,8 +49,8 @@ def test_the_page_in_a_browser(told):
     assert "h5 drop opcode=rc nth=500" in dom and dom.count("never fired") == 1
     assert "h8:1 Down" in dom
     assert not re.search(r"(src|href)=\"https?:", dom)
-    shot = told.parent / "page.png"
-    args = [BROWSER, *flags, f"--screenshot={shot}", f"file://{told}"]
+    shot = page.parent / "page.png"
+    args = [BROWSER, *flags, f"--screenshot={shot}", f"file://{page}"]
     subprocess.run(args, capture_output=True, timeout=60, check=True)
     assert shot.stat().st_size > 10000
 
@@ -129,7 +129,7 @@ def mounts():
 
 @pytest.mark.parametrize("sig", [signal.SIGKILL, signal.SIGINT])
 @pytest.mark.parametrize("phase", ["up", "runs", "boots", "ends"])
-def test_nothing_stays_behind(request, folder, shared_fabric, sig, phase):
+def test_nothing_is_left(request, folder, shared_fabric, sig, phase):
     """
     The run ends in any way, at any time: while the fabric comes up, during a test, while a guest boots, or at the end.
     Its daemon, programs, guests and sockets are gone, and nothing is mounted.

@@ -31,7 +31,7 @@ def apm(new_fabric, program):
 
 
 @pytest.mark.parametrize("side", ["h3:1", "h1:1"])
-def test_the_path_dies_under_traffic(apm, side):
+def test_the_path_fails_under_traffic(apm, side):
     """A cable is disconnected at the 500th message: all 2000 arrive, in order and once, by the other ports."""
     fabric, run = apm
     cut = fabric.fault(side, "down", opcode="RC_SEND_ONLY", nth=500)
@@ -51,7 +51,7 @@ def test_without_an_alternate_path(apm):
     assert re.search(r"sent [1-9]\d*, the last with status 12", client) and "MIGRATED, port 1\n" in client
 
 
-def test_nothing_dies(apm):
+def test_no_failure(apm):
     """Traffic arms the alternate path on both sides, without migration."""
     for said in apm[1]("100"):
         assert "ARMED, port 1\n" in said and "event: path" not in said

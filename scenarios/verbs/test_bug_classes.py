@@ -47,13 +47,13 @@ def test_queue_pairs_rebuilt_after_a_flap(fabric, served):
 FLICKER = {"opcode": "RC_SEND_ONLY", "after": 200, "every": 300, "count": 4, "for_": "300ms"}
 
 
-def test_an_initiator_dies_when_a_port_flickers(fabric, served):
+def test_an_initiator_fails_when_a_port_flaps(fabric, served):
     """Requests are freed with their connection, while the shared completion queue still has their completions."""
     fabric.fault("h5", "down", **FLICKER)
     served("flicker", "3000", "careless", status=-signal.SIGSEGV)
 
 
-def test_an_initiator_survives_flickering(fabric, served):
+def test_an_initiator_survives_a_flap(fabric, served):
     """One that polls those completions first reconnects as often as needed, and completes all requests."""
     flicker = fabric.fault("h5", "down", **FLICKER)
     _, out = served("flicker", "3000", "careful")

@@ -141,7 +141,7 @@ def manager(fabric, rng, _host):
 FAULTS = [(packets, 6, "host"), (link, 2, "host"), (spine, 1, "ib"), (sm, 1, "sm"), (manager, 1, "sm")]
 
 
-def settled(fabric):
+def wait_recovered(fabric):
     """The subnet is as before a fault: ports, the manager, and IPoIB, by which rdma_cm resolves addresses."""
 
     def is_up():
@@ -158,7 +158,7 @@ def some_fault(fabric, rng, world):
     host = rng.choice(hosts)
     with world.excused(whom, host):
         fault(fabric, rng, host)
-        settled(fabric)
+        wait_recovered(fabric)
 
 
 class Runner:

@@ -122,7 +122,7 @@ def test_rsockets_by_preload(ends, program):
     one.wait(20)
 
 
-def test_what_cannot_be_preloaded_is_said(shared_fabric, folder, compiled):
+def test_what_cannot_be_preloaded_is_reported(shared_fabric, folder, compiled):
     out = shared_fabric.run("h1", compiled(folder / "fixed", "-static"))
     assert "is statically linked" in out
     plain = compiled(folder / "plain")

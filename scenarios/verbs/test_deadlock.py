@@ -27,7 +27,7 @@ def ring(tmp_path, sim):
     return lambda *args: sim(*TRAFFIC, *args, topology)
 
 
-def test_shortest_ways_deadlock(ring):
+def test_shortest_paths_deadlock(ring):
     """
     Within seconds all traffic stops: no packet arrives in the last 50 seconds, none is discarded, and PortXmitWait
     increases: in 60 s of a longer deadlock by the same amount again.
@@ -47,7 +47,7 @@ def test_up_and_down_does_not(ring, routing):
     assert alive["arrived"] > 50 * ring("--routing", "minhop", *FOR_EVER)["arrived"]
 
 
-def test_lifetimes_dissolve_it(ring):
+def test_packet_lifetimes_resolve_it(ring):
     """With the lifetimes that the manager sets by default, switches discard packets after a second: loss instead."""
     lossy = ring("--routing", "minhop")
     assert lossy["last_arrival"] > 60

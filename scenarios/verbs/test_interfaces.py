@@ -59,7 +59,7 @@ def test_libfabric_lists_their_addresses(request, host):
     assert f"src_addr: fi_sockaddr_in://{ip}:0" in fabric.run(host, "fi_info", "-p", "verbs", "-v")
 
 
-def test_an_interface_goes_with_its_adapter(shared_fabric, program):
+def test_an_interface_is_removed_with_its_adapter(shared_fabric, program):
     with shared_fabric.fault("h3", "unplug"):
         assert "ib0" not in shared_fabric.run("h3", "ls", "/sys/class/net/")
         assert "ib0" not in shared_fabric.run("h3", program("interfaces"))

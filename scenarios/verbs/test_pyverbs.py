@@ -44,7 +44,7 @@ def expected_skips(file):
     return must, may
 
 
-def judge(report, own=None, skips=SKIPS):
+def check_report(report, own=None, skips=SKIPS):
     """@own: reasons that are other ones than in @skips. Versions of rdma-core differ in which tests there are."""
     must, may = expected_skips(skips)
     must |= {t: {why} for t, why in (own or {}).items()}
@@ -71,7 +71,7 @@ def test_pyverbs_suite(fabric):
     args = [tests, result, fabric.ip("h1"), "-v", "--dev", "muslin0"]
     out = fabric.run("h1", "/usr/bin/python3", runner, *args, timeout=840)
     assert result.exists(), out[-6000:]
-    judge(json.loads(result.read_text()))
+    check_report(json.loads(result.read_text()))
 
 
 def test_objects(fabric, program):

@@ -59,7 +59,7 @@ def test_links(shared_fabric, ethernet):
     assert "does not exist" in ethernet.run("v1", "ip", "link", "show", "dev", "none0", status=1)
 
 
-def test_a_link_goes_down_and_away(shared_fabric):
+def test_a_link_goes_down_and_is_removed(shared_fabric):
     with shared_fabric.fault("h3:1", "down"):
         ib0 = ip(shared_fabric, "h3", "link")[1]
         assert ib0["operstate"] == "DOWN" and "NO-CARRIER" in ib0["flags"]

@@ -19,7 +19,7 @@ def test_devices_are_listed(shared_fabric):
     assert guid in out.replace(":", "")
 
 
-def test_devinfo_tells_the_port(shared_fabric):
+def test_devinfo_shows_the_port(shared_fabric):
     out = shared_fabric.run("h2", "ibv_devinfo", "-v")
     port = shared_fabric.port("h2")
     assert re.search(r"state:\s+PORT_ACTIVE", out)
@@ -28,7 +28,7 @@ def test_devinfo_tells_the_port(shared_fabric):
 
 
 @pytest.mark.parametrize("tool", ["ibstat", "ibstatus"])
-def test_ibstat_tells_the_port(shared_fabric, tool):
+def test_ibstat_shows_the_port(shared_fabric, tool):
     out = shared_fabric.run("h1", tool)
     port = shared_fabric.port("h1")
     assert "ACTIVE" in out.upper() and "LinkUp" in out and "InfiniBand" in out
@@ -57,7 +57,7 @@ def test_gid_and_global_route(shared_fabric):
     assert "100 iters" in client
 
 
-def test_queue_pair_numbers_tell_hosts_apart(shared_fabric):
+def test_queue_pair_numbers_distinguish_hosts(shared_fabric):
     """The QPNs of each host start at another number, so that they can be distinguished in a capture."""
     args = ["ibv_rc_pingpong", "-p", free_port(), "-n", "1"]
     _, client = shared_fabric.pair(("h1", *args), ("h6", *args, "localhost"))

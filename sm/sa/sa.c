@@ -224,7 +224,7 @@ static void sa_send(struct sm *sm, const u8 *mad, u32 len, const struct mad_addr
 	(void)sm->ops->send(sm->transport, mad, len, to, 0, 0, NULL); /* the requester retries */
 }
 
-static void sa_hold_response(struct sm *sm, const struct sa_call *c, u32 len)
+static void sa_defer_response(struct sm *sm, const struct sa_call *c, u32 len)
 {
 	struct held *h = sm->nheld < HELD_MAX ? malloc(sizeof(*h) + len) : NULL;
 
@@ -283,7 +283,7 @@ static void sa_receive(struct sm *sm, const u8 *data, u32 len, const struct mad_
 	}
 	len = sa_finish(&c);
 	if (c.wait_mcast && !c.status)
-		sa_hold_response(sm, &c, len);
+		sa_defer_response(sm, &c, len);
 	else
 		sa_send(sm, c.out, len, from);
 	free(c.out);

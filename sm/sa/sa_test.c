@@ -72,8 +72,8 @@ static const struct {
 	{ "P_Key tables for who is trusted", SA_METHOD_GET_TABLE, SA_ATTR_PKEY_TABLE_RECORD, 1, 0 },
 	{ "MultiPath without GIDs", SA_METHOD_GET_MULTI, SA_ATTR_MULTI_PATH_RECORD, 0,
 	  SA_STATUS_INSUFFICIENT_COMPONENTS },
-	{ "joining nothing", MAD_METHOD_SET, SA_ATTR_MCMEMBER_RECORD, 0, SA_STATUS_INSUFFICIENT_COMPONENTS },
-	{ "leaving nothing", SA_METHOD_DELETE, SA_ATTR_MCMEMBER_RECORD, 0, SA_STATUS_INSUFFICIENT_COMPONENTS },
+	{ "joining without a group", MAD_METHOD_SET, SA_ATTR_MCMEMBER_RECORD, 0, SA_STATUS_INSUFFICIENT_COMPONENTS },
+	{ "leaving without a group", SA_METHOD_DELETE, SA_ATTR_MCMEMBER_RECORD, 0, SA_STATUS_INSUFFICIENT_COMPONENTS },
 	{ "a service without ID", MAD_METHOD_SET, SA_ATTR_SERVICE_RECORD, 0, SA_STATUS_INSUFFICIENT_COMPONENTS },
 	{ "unsubscribing what is not", MAD_METHOD_SET, SA_ATTR_INFORM_INFO, 0, SA_STATUS_REQ_INVALID },
 };
@@ -152,7 +152,7 @@ static void test_selection(struct fake *f)
 		    wire_get(record(f, 0), WIRE_AT(NODEREC_NODE_INFO, NODEINFO_NODE_GUID)) == FAKE_GUID(6) &&
 		    !strcmp((const char *)record(f, 0) + NODEREC_NODE_DESC, "h2"));
 	wire_set(a.data, NODEREC_LID, 4000);
-	row(0, "a LID that nobody has", request(f, &a, FAKE_CA(1)) == SA_STATUS_NO_RECORDS);
+	row(0, "an unassigned LID", request(f, &a, FAKE_CA(1)) == SA_STATUS_NO_RECORDS);
 	a = query_of(SA_METHOD_GET_TABLE, SA_ATTR_NODE_RECORD, SA_COMP(NODEREC_COMP_NODE_TYPE));
 	wire_set(a.data, WIRE_AT(NODEREC_NODE_INFO, NODEINFO_NODE_TYPE), NODE_TYPE_SWITCH);
 	row(0, "nodes by type", request(f, &a, FAKE_CA(1)) == 0 && records(f) == 4);
@@ -160,9 +160,9 @@ static void test_selection(struct fake *f)
 	wire_set(a.data, WIRE_AT(PORTINFOREC_PORT_INFO, PORTINFO_STATE), PORT_STATE_ACTIVE);
 	row(0, "ports by state", request(f, &a, FAKE_CA(1)) == 0 && records(f) == 4 + 16);
 	a = query_of(MAD_METHOD_GET, SA_ATTR_SM_INFO_RECORD, 0);
-	row(0, "the SM_Key is not told", request(f, &a, FAKE_CA(1)) == 0 && record_sm_key(f) == 0);
+	row(0, "the SM_Key is not reported", request(f, &a, FAKE_CA(1)) == 0 && record_sm_key(f) == 0);
 	a.key = 1;
-	row(0, "but to who knows it", request(f, &a, FAKE_CA(1)) == 0 && record_sm_key(f) == 1);
+	row(0, "except to a requester that has it", request(f, &a, FAKE_CA(1)) == 0 && record_sm_key(f) == 1);
 }
 
 /* ---- paths ---- */
@@ -239,7 +239,7 @@ static void test_paths(struct fake *f)
 	row(0, "to a switch",
 	    request(f, &a, FAKE_CA(0)) == 0 && wire_get(record(f, 0), PATHREC_DLID) == fake_lid(f, 2));
 	a = path_query(FAKE_CA(0), 40);
-	row(0, "to a GID that nobody has", request(f, &a, FAKE_CA(0)) == SA_STATUS_INVALID_GID);
+	row(0, "to an unknown GID", request(f, &a, FAKE_CA(0)) == SA_STATUS_INVALID_GID);
 	a = path_query(FAKE_CA(0), FAKE_CA(1));
 	a.comp |= SA_COMP(PATHREC_COMP_PKEY);
 	wire_set(a.data, PATHREC_PKEY, 0x8001);
@@ -282,14 +282,14 @@ static void test_groups(struct fake *f)
 	struct query a = group_query(MAD_METHOD_SET, FAKE_CA(0), JOIN_FULL, JOIN, 1);
 	u16 mlid;
 
-	row(0, "a group that is not there, too little said",
+	row(0, "a nonexistent group, missing components",
 	    request(f, &a, FAKE_CA(0)) == SA_STATUS_INSUFFICIENT_COMPONENTS);
 	a = group_query(MAD_METHOD_SET, FAKE_CA(0), JOIN_NON, CREATE, 1);
 	row(0, "no full member can create one", request(f, &a, FAKE_CA(0)) == SA_STATUS_REQ_INVALID);
 	a = group_query(MAD_METHOD_SET, FAKE_CA(0), JOIN_FULL, CREATE, 1);
 	row(0, "created", request(f, &a, FAKE_CA(0)) == 0);
 	mlid = (u16)wire_get(record(f, 0), MCMEMBER_MLID);
-	row(0, "its leaf forwards it when the answer comes", forwards(f, 0, mlid, 1));
+	row(0, "its leaf forwards it before the response", forwards(f, 0, mlid, 1));
 	row(0, "another's own membership is not to be changed", request(f, &a, FAKE_CA(1)) == SA_STATUS_REQ_INVALID);
 	a = group_query(MAD_METHOD_SET, FAKE_CA(3), JOIN_FULL, JOIN, 1);
 	row(0, "joined",
@@ -312,7 +312,7 @@ static void test_groups(struct fake *f)
 	a = group_query(SA_METHOD_DELETE, FAKE_CA(3), JOIN_FULL, JOIN, 1);
 	row(0, "the last full member leaves", request(f, &a, FAKE_CA(3)) == 0);
 	a = group_query(MAD_METHOD_GET, FAKE_CA(3), 0, SA_COMP(MCMEMBER_COMP_MGID), 1);
-	row(0, "the group is gone", request(f, &a, FAKE_CA(3)) == SA_STATUS_NO_RECORDS);
+	row(0, "the group is deleted", request(f, &a, FAKE_CA(3)) == SA_STATUS_NO_RECORDS);
 	a = group_query(MAD_METHOD_SET, FAKE_CA(0), JOIN_FULL, CREATE, 0);
 	memset(wire_bytes(a.data, MCMEMBER_MGID), 0, 16);
 	row(0, "an MGID of the SA's choice", request(f, &a, FAKE_CA(0)) == 0 && record(f, 0)[0] == 0xff);
@@ -382,9 +382,9 @@ static void test_unplugged(struct fake *f)
 	fake_run(f, 30000);
 	row(0, "a port out of service is reported once",
 	    f->reports == before + 1 && reported(f, TRAP_GID_OUT_OF_SERVICE, FAKE_CA(3)));
-	row(0, "its subscription is gone", f->sm->nsubscribers == 2);
-	row(0, "its group is gone", request(f, &q, FAKE_CA(1)) == SA_STATUS_NO_RECORDS);
-	row(0, "its record is gone", request(f, &name, FAKE_CA(1)) == SA_STATUS_NO_RECORDS);
+	row(0, "its subscription is removed", f->sm->nsubscribers == 2);
+	row(0, "its group is deleted", request(f, &q, FAKE_CA(1)) == SA_STATUS_NO_RECORDS);
+	row(0, "its record is removed", request(f, &name, FAKE_CA(1)) == SA_STATUS_NO_RECORDS);
 	fake_cable(f, FAKE_CA(3), 1, 1, 2);
 	wire_set(f->node[1].swinfo, SWITCHINFO_PORT_STATE_CHANGE, 1);
 	fake_run(f, 30000);
@@ -423,9 +423,9 @@ static void test_limited(struct fake *f)
 	    request(f, &a, FAKE_CA(1)) == 0 && wire_get(record(f, 0), PATHREC_PKEY) == 0x7fff);
 	a = query_of(SA_METHOD_GET_TABLE, SA_ATTR_NODE_RECORD, SA_COMP(NODEREC_COMP_NODE_TYPE));
 	wire_set(a.data, WIRE_AT(NODEREC_NODE_INFO, NODEINFO_NODE_TYPE), NODE_TYPE_CA);
-	row(0, "a limited member knows itself and the full one", request(f, &a, FAKE_CA(1)) == 0 && records(f) == 2);
+	row(0, "a limited member reaches itself and the full one", request(f, &a, FAKE_CA(1)) == 0 && records(f) == 2);
 	a.key = 1;
-	row(0, "who has the SM_Key knows all", request(f, &a, FAKE_CA(1)) == 0 && records(f) == 4);
+	row(0, "a requester with the SM_Key reaches all", request(f, &a, FAKE_CA(1)) == 0 && records(f) == 4);
 }
 
 int main(void)

@@ -426,7 +426,7 @@ static u64 umad_port_number(const char *option, const char *text, u64 min, u64 m
 	v = strtoull(text, &end, 0);
 	if (!errno && *text && *text != '-' && !*end && v >= min && v <= max)
 		return v;
-	fprintf(stderr, "muslin-sm: %s %s: a number from %llu to %llu is wanted\n", option, text,
+	fprintf(stderr, "muslin-sm: %s %s: expected a number from %llu to %llu\n", option, text,
 		(unsigned long long)min, (unsigned long long)max);
 	exit(USAGE);
 }

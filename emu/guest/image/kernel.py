@@ -79,12 +79,12 @@ def choose(wanted, arch=NATIVE):
             for v in reversed(versions):
                 if re.match(re.escape(start.rstrip(".")) + (r"(?!\d)" if start else ""), v):
                     return v
-        fail(f"no kernel {wanted} among the installed headers, in what apt knows and in the backports")
+        fail(f"no kernel {wanted} among the installed headers, in the packages of apt and in the backports")
     for _, name, _ in resolve([f"linux-headers-{arch}"], own(arch)):
         m = re.match(rf"linux-headers-(.*-{arch})_", name)
         if m:
             return m[1]
-    fail(f"apt knows no linux-headers-{arch}")
+    fail(f"apt has no linux-headers-{arch}")
 
 
 def source(version):

@@ -187,7 +187,7 @@ def load(address, part):
             return
         except OSError as e:
             if not left:
-                fail(f"{address}: {e}; what apt knows may be old: apt-get update")
+                fail(f"{address}: {e}; the package lists may be old: apt-get update")
 
 
 def fetch(address, name, sha256):

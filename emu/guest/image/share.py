@@ -12,7 +12,7 @@ def place(text):
     if not pathlib.Path(folder).is_dir():
         raise argparse.ArgumentTypeError(f"{folder}: no such folder")
     if "," in folder or not re.fullmatch(r"(/[\w.+@-]+)+", path or "/share"):
-        raise argparse.ArgumentTypeError(f"wanted DIR[:/PATH] without commas and blanks, not {text!r}")
+        raise argparse.ArgumentTypeError(f"expected DIR[:/PATH] without commas and blanks, not {text!r}")
     return str(pathlib.Path(folder).resolve()), path or "/share"
 
 

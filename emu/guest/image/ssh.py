@@ -81,7 +81,7 @@ class Ssh:
             return qemu.wait()
         master = self.connect(qemu)
         if not master:
-            qemu.poll() is None and fail(f"no SSH server answered in {PATIENCE} s; --console FILE shows why")
+            qemu.poll() is None and fail(f"no SSH server responded in {PATIENCE} s; --console FILE shows why")
             return qemu.returncode
         try:
             self.configure()

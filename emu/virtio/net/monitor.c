@@ -41,7 +41,7 @@ static void monitor_send(struct vnet_monitor *m, const char *line, int len)
 		vnet_monitor_close(m);
 }
 
-void vnet_monitor_tell(struct vnet_monitor *m, bool up)
+void vnet_monitor_set_link(struct vnet_monitor *m, bool up)
 {
 	char line[128];
 	int n;

@@ -28,7 +28,7 @@ struct vnet {
 	bool waits;       /* the station has a frame for it */
 	bool due[QUEUES]; /* chains were used since the last interrupt */
 	struct vnet_out out;
-	struct wire_buf *held; /* frame for which the link's queue was full */
+	struct wire_buf *pending; /* frame for which the link's queue was full */
 	struct loop_task task;
 	struct vnet_monitor monitor;
 	u64 counter[VNET_CTR_NUM];
@@ -47,7 +47,7 @@ u64 vnet_counter(const struct vnet *n, enum vnet_counter c)
 }
 
 /* Interrupts are sent at the end of the loop's iteration: one for many chains. */
-static void give_back(struct vnet *n, u32 queue, u16 head, u32 written)
+static void chain_return(struct vnet *n, u32 queue, u16 head, u32 written)
 {
 	vhost_push(n->vhost, queue, head, written);
 	n->due[queue] = true;
@@ -63,26 +63,26 @@ enum sent {
 };
 
 /* Sends the frames of the last chain. */
-static enum sent send_held(struct vnet *n, u32 *budget)
+static enum sent send_pending(struct vnet *n, u32 *budget)
 {
 	int err;
 
 	for (;;) {
 		if (!*budget)
 			return TURN_OVER;
-		if (!n->held) {
-			n->held = vnet_out_next(&n->out);
-			n->counter[VNET_CTR_TX] += n->held != NULL;
+		if (!n->pending) {
+			n->pending = vnet_out_next(&n->out);
+			n->counter[VNET_CTR_TX] += n->pending != NULL;
 		}
-		if (!n->held)
+		if (!n->pending)
 			return SENT_ALL;
-		err = ether_port_send(n->station, n->held);
+		err = ether_port_send(n->station, n->pending);
 		if (err == -EAGAIN)
 			return LINK_FULL;
 		--*budget;
 		if (err)
-			wire_buf_put(n->held);
-		n->held = NULL;
+			wire_buf_put(n->pending);
+		n->pending = NULL;
 	}
 }
 
@@ -93,12 +93,12 @@ static void vnet_transmit(struct vnet *n)
 	u32 budget = TURN;
 
 	while (n->running[TX]) {
-		sent = send_held(n, &budget);
+		sent = send_pending(n, &budget);
 		if (sent != SENT_ALL || vhost_pop(n->vhost, TX, &c) <= 0)
 			break;
 		if (vnet_out_take(&n->out, &c, n->station->mtu))
 			n->counter[VNET_CTR_TX_BAD]++;
-		give_back(n, TX, c.head, 0);
+		chain_return(n, TX, c.head, 0);
 		budget -= !!budget;
 	}
 	if (sent == TURN_OVER)
@@ -136,7 +136,7 @@ static int vnet_on_frame(void *ctx, struct wire_buf *frame)
 	}
 	if (c.in_len < sizeof(hdr) + frame->size) {
 		n->counter[VNET_CTR_RX_TOO_LONG]++;
-		give_back(n, RX, c.head, 0);
+		chain_return(n, RX, c.head, 0);
 		return 1;
 	}
 	if (vhost_has_feature(n->vhost, GUEST_CSUM))
@@ -144,13 +144,13 @@ static int vnet_on_frame(void *ctx, struct wire_buf *frame)
 	vhost_chain_write(&c, 0, hdr, sizeof(hdr));
 	vhost_chain_write(&c, sizeof(hdr), frame->data, frame->size);
 	n->counter[VNET_CTR_RX]++;
-	give_back(n, RX, c.head, (u32)sizeof(hdr) + frame->size);
+	chain_return(n, RX, c.head, (u32)sizeof(hdr) + frame->size);
 	return 1;
 }
 
 static void on_link(void *ctx, bool up)
 {
-	vnet_monitor_tell(&((struct vnet *)ctx)->monitor, up);
+	vnet_monitor_set_link(&((struct vnet *)ctx)->monitor, up);
 }
 
 int vnet_set_monitor(struct vnet *n, int fd, const char *netdev)
@@ -158,7 +158,7 @@ int vnet_set_monitor(struct vnet *n, int fd, const char *netdev)
 	int err = vnet_monitor_open(&n->monitor, n->loop, fd, netdev);
 
 	if (!err && !n->station->up)
-		vnet_monitor_tell(&n->monitor, false);
+		vnet_monitor_set_link(&n->monitor, false);
 	return err;
 }
 
@@ -211,8 +211,8 @@ static void on_stop(void *ctx, u32 queue)
 	if (queue == RX)
 		return;
 	vnet_out_drop(&n->out);
-	wire_buf_put(n->held);
-	n->held = NULL;
+	wire_buf_put(n->pending);
+	n->pending = NULL;
 }
 
 static void on_memory(void *ctx) {} /* no pointers to it are kept */
@@ -257,7 +257,7 @@ void vnet_destroy(struct vnet *n)
 	vhost_destroy(n->vhost);
 	loop_task_cancel(&n->task);
 	vnet_out_drop(&n->out);
-	wire_buf_put(n->held);
+	wire_buf_put(n->pending);
 	free(n);
 }
 

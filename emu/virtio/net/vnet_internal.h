@@ -34,6 +34,6 @@ struct vnet_monitor {
 /* Takes @fd also on failure: -EINVAL for an invalid name, or the error of the loop. */
 int vnet_monitor_open(struct vnet_monitor *m, struct loop *loop, int fd, const char *netdev);
 void vnet_monitor_close(struct vnet_monitor *m);
-void vnet_monitor_tell(struct vnet_monitor *m, bool up);
+void vnet_monitor_set_link(struct vnet_monitor *m, bool up);
 
 #endif

@@ -201,8 +201,8 @@ static void test_receive(void)
 	offer(4, CARD_HEAD + 60);
 	row(36, "just long enough", card_arrive(&c, 60) == 1 && vnet_counter(c.net, VNET_CTR_RX) == before + 2);
 	offer(FRONT_NUM, 60);
-	row(37, "a ring that makes no sense", card_arrive(&c, 60) == 1);
-	row(38, "holds nobody up", card_arrive(&c, 60) == 1 && vnet_counter(c.net, VNET_CTR_RX_NOBODY) == 2);
+	row(37, "an invalid ring", card_arrive(&c, 60) == 1);
+	row(38, "does not block the link", card_arrive(&c, 60) == 1 && vnet_counter(c.net, VNET_CTR_RX_NOBODY) == 2);
 }
 
 /* Receives a TCP frame with the byte at @damaged corrupted; returns the flags that the driver gets. */
@@ -229,22 +229,22 @@ static void test_checked(void)
 	row(80, "checksums that are right", flags_of(false, false, 0) == 2 && flags_of(true, true, 0) == 2);
 	row(81, "a damaged header of IP", flags_of(false, false, 22) == 0);
 	row(82, "of TCP", flags_of(false, false, 40) == 0 && flags_of(false, true, 60) == 0);
-	row(83, "of Ethernet, which nobody sums", flags_of(false, false, 3) == 2);
+	row(83, "of Ethernet, which has no checksum here", flags_of(false, false, 3) == 2);
 	row(84, "no IP", flags_of(false, false, 12) == 0);
 }
 
 static void test_life(void)
 {
 	front_close(&c.f);
-	row(40, "a guest that is gone", card_arrive(&c, 60) == 1);
-	row(41, "and comes again", !card_attach(&c) && card_arrive(&c, 60) == -EAGAIN);
+	row(40, "a guest has disconnected", card_arrive(&c, 60) == 1);
+	row(41, "and connects again", !card_attach(&c) && card_arrive(&c, 60) == -EAGAIN);
 	c.full = true;
 	memset(c.f.mem + FRONT_DATA, 0, CARD_HEAD);
 	front_post(&c.f, CARD_TX, FRONT_DATA, CARD_HEAD + 60, 0, 0);
 	c.resumed = 0;
 	front_close(&c.f);
 	c.full = false;
-	row(42, "what waited goes with it", c.resumed == 1);
+	row(42, "queued frames are dropped with it", c.resumed == 1);
 	c.nsent = 0;
 	c.station.nic.ready(c.station.nic.ctx);
 	row(43, "both ways", !c.nsent);
@@ -273,21 +273,21 @@ static void test_carrier(void)
 	int fd[2];
 
 	c.station.nic.link(c.station.nic.ctx, false); /* without a monitor */
-	row(50, "a monitor is greeted", !monitor_pair(fd, "net0") && said(fd[0], HELLO));
+	row(50, "a monitor: capabilities are negotiated", !monitor_pair(fd, "net0") && said(fd[0], HELLO));
 	c.station.nic.link(c.station.nic.ctx, false);
-	row(51, "a cable is pulled", said(fd[0], LINK("false")));
+	row(51, "the link goes down", said(fd[0], LINK("false")));
 	c.station.nic.link(c.station.nic.ctx, true);
-	row(52, "and plugged", said(fd[0], LINK("true")));
-	row(53, "its answers do not matter", write(fd[0], "{\"return\": {}}\n", 15) == 15);
+	row(52, "and up", said(fd[0], LINK("true")));
+	row(53, "its responses are ignored", write(fd[0], "{\"return\": {}}\n", 15) == 15);
 	loop_run_idle(c.loop, 0);
 	close(fd[0]);
 	loop_run_idle(c.loop, 0);
 	c.station.nic.link(c.station.nic.ctx, false); /* the monitor has disconnected */
 	c.station.up = false;
-	row(54, "one that comes to a dead link", !monitor_pair(fd, "net0") && said(fd[0], HELLO LINK("false")));
+	row(54, "one opened while the link is down", !monitor_pair(fd, "net0") && said(fd[0], HELLO LINK("false")));
 	c.station.up = true;
 	close(fd[0]);
-	row(55, "a name that is none", monitor_pair(fd, "net0\"") == -EINVAL && !recv(fd[0], &fd[1], 1, 0));
+	row(55, "an invalid name", monitor_pair(fd, "net0\"") == -EINVAL && !recv(fd[0], &fd[1], 1, 0));
 	close(fd[0]);
 	row(56, "nor this", monitor_pair(fd, "") == -EINVAL);
 	close(fd[0]);

@@ -240,7 +240,7 @@ static int break_queue(struct vhost_queue *q)
 {
 	q->broken = true;
 	q->v->stats.broken_queues++;
-	log_at(LOG_WARN, q->v->client.path, "queue %u is damaged and stands still", q->index);
+	log_at(LOG_WARN, q->v->client.path, "queue %u has an invalid ring and is stopped", q->index);
 	return -EBADMSG;
 }
 

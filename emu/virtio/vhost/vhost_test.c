@@ -122,7 +122,7 @@ static void test_queues(struct front *f)
 	row(20, "queues have begun", starts == QUEUES);
 	row(21, "there and back", echo(f, 0) && front_called(f, 0));
 	a->flags = cpu_to_le16(1);
-	row(22, "no interrupt where none is wanted",
+	row(22, "no interrupt where none is requested",
 	    echo(f, 0) && !front_called(f, 0) && queue_stats(0).suppressed == 1);
 	a->flags = 0;
 	row(27, "and counted by queue",
@@ -137,10 +137,10 @@ static void test_queues(struct front *f)
 	front_offer(f, 0, 5);
 	row(24, "an indirect table", !memcmp(f->mem + FRONT_DATA + 4096, "fedcba", 7));
 	front_send(f, VHOST_GET_VRING_BASE, 0, state, sizeof(state), -1);
-	row(25, "a queue ends where it stands",
+	row(25, "a stopped queue reports its index",
 	    front_reply(f, state, sizeof(state)) == 8 && state[1] == 0 && stops == 1);
 	front_queue(f, 1);
-	row(26, "and begins again", echo(f, 1));
+	row(26, "and starts again", echo(f, 1));
 }
 
 /* Each case breaks its queue; the other queue keeps running. */
@@ -160,7 +160,7 @@ static void test_damage(struct front *f)
 		{ 44, "a next past the table", FRONT_DATA, 1, 1, FRONT_NUM, 0 },
 		{ 45, "a head past the table", FRONT_DATA, 1, 0, 0, FRONT_NUM },
 		{ 46, "an indirect table of odd size", FRONT_DATA, 17, 4, 0, 0 },
-		{ 47, "an indirect table that goes on", FRONT_DATA, 16, 5, 1, 0 },
+		{ 47, "an indirect table with a next descriptor", FRONT_DATA, 16, 5, 1, 0 },
 		{ 48, "an indirect table in nowhere", FRONT_MEM, 16, 4, 0, 0 },
 		{ 49, "four gigabytes", FRONT_DATA, ~0u, 0, 0, 0 },
 	};
@@ -282,7 +282,7 @@ static void test_flood(struct loop *loop)
 	row(110, "a flood of messages", send(f.fd, flood, sizeof(flood), 0) == sizeof(flood));
 	loop_fd_add(loop, &other, EPOLLIN);
 	loop_run_idle(loop, 0);
-	row(111, "others have their turn", seen_messages - before <= VHOST_TURN);
+	row(111, "others are not starved", seen_messages - before <= VHOST_TURN);
 	row(112, "and all is done", stats().messages == before + ARRAY_SIZE(flood));
 	bad = stats().bad_messages;
 	front_start(&f, 1);
@@ -313,7 +313,7 @@ static void test_life(struct loop *loop, struct front *f)
 	front_close(f);
 	row(81, "queues end with the connection", stops == QUEUES && !vhost_connected(dev));
 	row(82, "and so does the memory", !vhost_memory(dev, 0, 1));
-	row(83, "the next one is served", !front_open(&g, loop, path));
+	row(83, "the next one is accepted", !front_open(&g, loop, path));
 	front_start(&g, QUEUES);
 	row(84, "with queues", echo(&g, 0) && echo(&g, 2));
 	row(85, "noise ends the connection", send(g.fd, "GET / HTTP/1.1\r\n\r\n", 18, 0) == 18);
@@ -322,7 +322,7 @@ static void test_life(struct loop *loop, struct front *f)
 	front_close(&g);
 	front_open(&g, loop, path);
 	front_start(&g, QUEUES);
-	row(87, "its memory goes", echo(&g, 0) && !ftruncate(g.memfd, 0));
+	row(87, "its memory is truncated", echo(&g, 0) && !ftruncate(g.memfd, 0));
 	front_kick(&g, 0);
 	loop_run_idle(loop, 0);
 	loop_run_idle(loop, 0);
@@ -330,12 +330,12 @@ static void test_life(struct loop *loop, struct front *f)
 	front_close(&g);
 	row(89, "but not the device", !front_open(&g, loop, path));
 	front_start(&g, QUEUES);
-	row(90, "which serves the next one", echo(&g, 0));
+	row(90, "which accepts the next one", echo(&g, 0));
 	g.loop = NULL;
 	for (i = 0; i < 3 * VHOST_TURN; i++)
 		front_send(&g, VHOST_SET_OWNER, 0, NULL, 0, -1);
 	front_close(&g);
-	row(115, "a front end is served that comes before the last messages of one that has gone are read",
+	row(115, "a front end is accepted before the last messages of a disconnected one are read",
 	    !front_open(&g, loop, path) && recv(g.fd, &h, 1, MSG_DONTWAIT) < 0);
 	front_start(&g, QUEUES);
 	row(116, "with queues", echo(&g, 0));

@@ -44,7 +44,7 @@ static void check_names(void)
 	for (i = 0; i < nrules; i++)
 		for (j = 0; j < i; j++)
 			if (!strcmp(table[i].name, table[j].name)) {
-				printf("FAIL %s | the name stands twice\n", table[i].name);
+				printf("FAIL %s | duplicate name\n", table[i].name);
 				exit(2);
 			}
 }

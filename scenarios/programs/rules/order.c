@@ -464,7 +464,7 @@ static void says(void)
 
 	for (t = 0; t < 2; t++)
 		for (i = 0; i < ARRAY_LEN(kinds); i++) {
-			struct rule r = { .clause = "11.4.2.1: what a completion says",
+			struct rule r = { .clause = "11.4.2.1: the fields of a completion",
 					  .type = t ? IBV_QPT_UC : IBV_QPT_RC,
 					  .send = { .op = kinds[i].op,
 						    .len = kinds[i].op >= IBV_WR_ATOMIC_CMP_AND_SWP ? 8 : 1300,
@@ -477,7 +477,7 @@ static void says(void)
 					  .arg = kinds[i].wc };
 
 			if (!t || kinds[i].uc)
-				rule_add(r, "%s completions of a %s say what was done", t ? "UC" : "RC",
+				rule_add(r, "%s completions of a %s have its opcode", t ? "UC" : "RC",
 					 op_name(kinds[i].op));
 		}
 }
@@ -518,7 +518,7 @@ static const struct rule rows[] = {
 	  .check = in_order,
 	  .req = { OK, OK, OK, OK, OK, OK, OK, OK },
 	  .resp = { OK, OK } },
-	{ .name = "ERR flushes both queues in order, and what is posted then",
+	{ .name = "ERR flushes both queues in order, and later posts",
 	  .clause = "10.3.1.7: flush",
 	  .knob[RESP].upto = AT(RESET),
 	  .action = to_err,
@@ -545,7 +545,7 @@ static const struct rule rows[] = {
 	  .action = recvs_flushed,
 	  .resp = { FLUSHED, FLUSHED, FLUSHED, FLUSHED },
 	  .state = { 0, AT(ERR) } },
-	{ .name = "RESET forgets what is posted without completions",
+	{ .name = "RESET discards posted requests without completions",
 	  .clause = "10.3.1.1: reset removes all work requests",
 	  .knob[RESP].upto = AT(RESET),
 	  .action = to_reset,
@@ -595,13 +595,13 @@ static const struct rule rows[] = {
 	  .arg = 1,
 	  .event = { EV(SQ_DRAINED) },
 	  .state = { AT(SQD) } },
-	{ .name = "SQD completes what has begun and keeps the rest until RTS",
+	{ .name = "SQD completes requests in progress and keeps the rest until RTS",
 	  .clause = "10.3.1.5: draining",
 	  .action = drain_busy,
 	  .check = in_order,
 	  .req = { OK, OK, OK, OK },
 	  .event = { EV(SQ_DRAINED) } },
-	{ .name = "a READ under way is part of what is drained",
+	{ .name = "draining includes a READ in progress",
 	  .clause = "10.3.1.5: draining",
 	  .action = drain_reads,
 	  .req = { OK },
@@ -610,7 +610,7 @@ static const struct rule rows[] = {
 	  .clause = "10.3.1.5: send queue drained event",
 	  .action = drain_twice,
 	  .event = { EV(SQ_DRAINED) } },
-	{ .name = "a queue pair in SQD answers READs",
+	{ .name = "a queue pair in SQD responds to READs",
 	  .clause = "10.3.1.5: the receive queue works on",
 	  .action = drain_answers,
 	  .state = { AT(SQD) } },
@@ -650,7 +650,7 @@ static const struct rule rows[] = {
 	  .clause = "10.8.3.3, work request operation ordering: READ after atomic",
 	  .action = atomic_then_read,
 	  .req = { OK, OK } },
-	{ .name = "immediate data come behind all that was written",
+	{ .name = "immediate data arrive after all written data",
 	  .clause = "9.5: WRITE with immediate",
 	  .recvs = 1,
 	  .action = imm_is_last,
@@ -663,7 +663,7 @@ static const struct rule rows[] = {
 	  .check = in_order,
 	  .req = { OK, OK, OK, OK, OK, OK, OK, OK },
 	  .resp = { OK, OK, OK, OK, OK, OK, OK, OK } },
-	{ .name = "a signalled request tells of all before it",
+	{ .name = "the completion of a signaled request confirms all before it",
 	  .clause = "10.7.3.1: selective signalling",
 	  .action = signal_last,
 	  .req = { OK } },

@@ -351,7 +351,8 @@ static void absent(void)
 				struct rule r = {
 					.clause = rc ? "9.6.1.1.1: the packet is dropped; 9.9.2: transport retry "
 						       "counter exceeded"
-						     : "9.6.1.1.1: the packet is dropped; 9.8: nobody waits for an "
+						     : "9.6.1.1.1: the packet is dropped; 9.8: the requester does not "
+						       "wait for an "
 						       "answer",
 					.type = types[t],
 					.knob = { [REQ] = { .timeout = 8, .retry = 1 }, [RESP].upto = where[w].upto },
@@ -629,7 +630,7 @@ static const struct rule single_rows[] = {
 	  .clause = "9.4.5: atomic operations",
 	  .action = swap_equal,
 	  .req = { OK } },
-	{ .name = "compare and swap leaves what is not equal",
+	{ .name = "compare and swap does not change an unequal value",
 	  .clause = "9.4.5: atomic operations",
 	  .action = swap_unequal,
 	  .req = { OK } },

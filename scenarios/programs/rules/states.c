@@ -336,8 +336,8 @@ static const struct {
 } values[] = {
 	{ "port 0", a_port0, IBV_QPS_RESET, IBV_QPS_INIT, 0 },
 	{ "a port that the HCA has not", a_port3, IBV_QPS_RESET, IBV_QPS_INIT, 0 },
-	{ "a P_Key index behind the table", a_pkey, IBV_QPS_RESET, IBV_QPS_INIT, 0 },
-	{ "an access right that is none", a_access, IBV_QPS_RESET, IBV_QPS_INIT, 0 },
+	{ "a P_Key index beyond the table", a_pkey, IBV_QPS_RESET, IBV_QPS_INIT, 0 },
+	{ "an unknown access right", a_access, IBV_QPS_RESET, IBV_QPS_INIT, 0 },
 	{ "MTU code 0", a_mtu0, IBV_QPS_INIT, IBV_QPS_RTR, 0 },
 	{ "MTU code 6", a_mtu6, IBV_QPS_INIT, IBV_QPS_RTR, 0 },
 	{ "an MTU above the port's", a_mtu_cap, IBV_QPS_INIT, IBV_QPS_RTR, 0 },
@@ -346,7 +346,7 @@ static const struct {
 	{ "a reserved static rate", a_rate, IBV_QPS_INIT, IBV_QPS_RTR, 0 },
 	{ "an address vector on a port that the HCA has not", a_av_port, IBV_QPS_INIT, IBV_QPS_RTR, 0 },
 	{ "path bits above 127", a_path_bits, IBV_QPS_INIT, IBV_QPS_RTR, 0 },
-	{ "a GID index behind the table", a_sgid, IBV_QPS_INIT, IBV_QPS_RTR, 0 },
+	{ "a GID index beyond the table", a_sgid, IBV_QPS_INIT, IBV_QPS_RTR, 0 },
 	{ "more responder resources than the HCA has", a_dest_rd, IBV_QPS_INIT, IBV_QPS_RTR, 0 },
 	{ "RNR NAK timer 32", a_rnrt, IBV_QPS_INIT, IBV_QPS_RTR, 0 },
 	{ "a destination QPN above 24 bits", a_qpn, IBV_QPS_INIT, IBV_QPS_RTR, 0 },
@@ -357,10 +357,10 @@ static const struct {
 	{ "migration state ARMED", a_armed, IBV_QPS_RTR, IBV_QPS_RTS, MIG },
 	{ "migration state REARM without an alternate path", a_rearm, IBV_QPS_RTR, IBV_QPS_RTS, MIG },
 	{ "alternate port 0", a_alt_port, IBV_QPS_RTR, IBV_QPS_RTS, ALT },
-	{ "an alternate P_Key index behind the table", a_alt_pkey, IBV_QPS_RTR, IBV_QPS_RTS, ALT },
+	{ "an alternate P_Key index beyond the table", a_alt_pkey, IBV_QPS_RTR, IBV_QPS_RTS, ALT },
 	{ "alternate time-out 32", a_alt_timeout, IBV_QPS_RTR, IBV_QPS_RTS, ALT },
 	{ "a current state that it is not in", a_cur, IBV_QPS_RTR, IBV_QPS_RTS, CUR },
-	{ "a state that is none", a_state, IBV_QPS_RTR, IBV_QPS_RTS, 0 },
+	{ "an unknown state", a_state, IBV_QPS_RTR, IBV_QPS_RTS, 0 },
 };
 
 static void bad_value(struct scene *s)

@@ -606,10 +606,10 @@ static const struct rule both_rows[] = {
 	  .action = dereg_bound,
 	  .req = { OK } },
 	{ .name = "another queue pair of the PD",
-	  .clause = "10.6.7.2: type 1 goes by PD, type 2B by PD and queue pair",
+	  .clause = "10.6.7.2: type 1 is checked by PD, type 2B by PD and queue pair",
 	  .action = other_qp,
 	  .req = { OK, OK } },
-	{ .name = "the end of the queue pair that bound it",
+	{ .name = "destruction of the queue pair that bound it",
 	  .clause = "10.6.7.2: type 2B ends with its queue pair, type 1 does not",
 	  .action = destroy_unbinds,
 	  .state = { 0, GONE } },
@@ -641,7 +641,7 @@ static void both_types(void)
 }
 
 static const struct rule rows[] = {
-	{ .name = "type 2: binding what is bound is refused",
+	{ .name = "type 2: binding a bound window is refused",
 	  .clause = "o10-37.2.30: a window of type 2 is free to be bound",
 	  .action = bind_bound,
 	  REFUSED },

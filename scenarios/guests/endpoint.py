@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""Place of a program: in a guest, or on a host of the fabric in host mode."""
+"""Endpoint of a connection: a program in a guest, or on a host of the fabric in host mode."""
 
 import collections
 import fcntl
@@ -19,7 +19,7 @@ DRIVERS = {
 }
 
 
-class Place:
+class Endpoint:
     """The guest @vm on @host, or @host itself."""
 
     def __init__(self, fabric, host, vm=None):
@@ -44,8 +44,8 @@ class Place:
 
 def pair(server, command, client, program):
     """
-    Runs @command and @program in two places, or guests, to their ends; the client retries until the server listens.
-    Returns both outputs, the client's first. Ports that the server had bound are free for the next program.
+    Runs @command and @program at two endpoints, or in guests, to their ends; the client retries until the server
+    listens. Returns both outputs, the client's first. Ports that the server had bound are free for the next program.
     """
     running, failed = server.start(command), {}
 
