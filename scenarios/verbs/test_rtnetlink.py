@@ -70,6 +70,8 @@ def test_a_link_goes_down_and_is_removed(shared_fabric):
     assert "ib0" in addresses(shared_fabric, "h3")
 
 
+LONG = 300  # seconds, on a loaded machine
+
 LISTENER = """
 import socket, struct
 s = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0)
@@ -87,14 +89,14 @@ while True:
 
 def test_events(shared_fabric):
     """A link goes down and up, and the device away and back."""
-    listener = shared_fabric.start("h3", sys.executable, "-c", LISTENER).expect("listening")
+    listener = shared_fabric.start("h3", sys.executable, "-c", LISTENER).expect("listening", LONG)
     with shared_fabric.fault("h3:1", "down"):
-        listener.expect("link False 0 0")
-    listener.expect("link True 0 0")
+        listener.expect("link False 0 0", LONG)
+    listener.expect("link True 0 0", LONG)
     shared_fabric.wait_active()
     with shared_fabric.fault("h3", "unplug"):
-        listener.expect("no link")
-    wait_until(lambda: "\naddress" in listener.output, what="the address")
+        listener.expect("no link", LONG)
+    wait_until(lambda: "\naddress" in listener.output, LONG, what="the address")
     events = [x.split(" ")[:-3] for x in listener.output.splitlines()[1:]]
     assert events.index(["no", "address"]) < events.index(["no", "link"]) < events.index(["address"])
     shared_fabric.wait_active()
@@ -108,8 +110,8 @@ def test_monitor(shared_fabric):
         with shared_fabric.fault(place, action):
             return text in monitor.output
 
-    wait_until(lambda: has("state DOWN", "h3:1", "down"), what="an event of the link")
-    wait_until(lambda: has("Deleted 2: ib0    inet 10.0.0.3/8", "h3", "unplug"), what="the end of an address")
+    wait_until(lambda: has("state DOWN", "h3:1", "down"), LONG, what="an event of the link")
+    wait_until(lambda: has("Deleted 2: ib0    inet 10.0.0.3/8", "h3", "unplug"), LONG, what="the end of an address")
     assert "Deleted 2: ib0: <" in monitor.output and monitor.running()
     monitor.kill()
     shared_fabric.wait_active()
