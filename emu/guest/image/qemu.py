@@ -6,6 +6,8 @@ later release with its own libraries.
 
 import contextlib
 import ctypes
+import functools
+import os
 import re
 import shutil
 import signal
@@ -113,6 +115,17 @@ def find(wanted, arch):
     return program
 
 
+def file_state(program):
+    """Changes whenever the file of @program does."""
+    path = os.path.realpath(shutil.which(program) or program)
+    try:
+        state = os.stat(path)
+    except OSError:
+        return [path]
+    return [path, state.st_mtime_ns, state.st_size, state.st_ino]
+
+
+@functools.cache
 def version(program):
     """(10, 0, 2) of 10.0.2; of one that does not run the oldest that will do."""
     with contextlib.suppress(OSError, subprocess.SubprocessError):

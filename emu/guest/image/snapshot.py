@@ -171,10 +171,10 @@ def take(argv, size, out):
 
 
 def machine_digest(argv, accel):
-    """Of all that a snapshot depends on: program and version, machine, kernel, image, and under KVM the processor."""
-    said = subprocess.run([argv[0], "--version"], capture_output=True, text=True, check=False).stdout
+    """Of all that a snapshot depends on: QEMU's file, machine, kernel, image, and under KVM the processor."""
     flags = re.search(r"^(flags|Features)\s.*$", pathlib.Path("/proc/cpuinfo").read_text(), re.M)
-    return digest(pathlib.Path(__file__), said, *argv, flags[0] if flags and accel == "kvm" else "")
+    parts = [*qemu.file_state(argv[0]), *argv, flags[0] if flags and accel == "kvm" else ""]
+    return digest(pathlib.Path(__file__), *parts)
 
 
 class Snapshot:
