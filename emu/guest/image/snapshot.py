@@ -191,13 +191,11 @@ class Snapshot:
         with cache_lock():
             self.folder = layer("snapshot", machine_digest(argv, accel), make)
             forget(cache_folder())
-            file = (self.folder / "memory").open("rb")
+            self.file = (self.folder / "memory").open("rb")
             self.state = (self.folder / "state").read_bytes()
         say("")
         self.monitor, self.memory, self.size = Monitor(), memfd(size), size
         self.source, self.target = os.pipe()
-        with file:
-            copy_extents(file.fileno(), self.memory)
 
     def argv(self):
         return [*GENERATION, *memory_argv(self.memory, self.size), *self.monitor.argv(), "-incoming", "defer"]
@@ -212,8 +210,10 @@ class Snapshot:
     def resume(self, process):
         """The guest continues in @process, which has fds()."""
         uri = f"fd:{self.source}"
-        os.close(self.memory)
         os.close(self.source)
+        with self.file:  # QEMU starts meanwhile, and does not access memory before the migration
+            copy_extents(self.file.fileno(), self.memory)
+        os.close(self.memory)
         threading.Thread(target=self._feed, daemon=True).start()
         status = None
         with contextlib.suppress(OSError):
