@@ -169,7 +169,7 @@ void cx_event_raise(void *fe, const struct hca_event *ev)
 	struct cx_event e = { 0 };
 	struct cx_eq *eq;
 
-	if (ev->type >= ARRAY_SIZE(events) || !events[ev->type].type)
+	if (ev->type >= ARRAY_SIZE(events) || !events[ev->type].type || d->fatal)
 		return;
 	e.type = events[ev->type].type;
 	e.subtype = events[ev->type].subtype;

@@ -458,17 +458,11 @@ static void error_apply(struct fault *ft)
 	ft->pick.count = ft->pick.hits; /* once */
 }
 
-/* DEVICE_FATAL: the owner closes the device's open files. */
-static void unplug_apply(struct fault *ft)
-{
-	raise_event(ft->set->owner, HCA_EVENT_DEVICE_FATAL, 0);
-	fail_all(ft);
-}
-
+/* DEVICE_FATAL first: an adapter that stops reports no events of its queue pairs. The owner of an unplugged device closes its open files. */
 static void fatal_apply(struct fault *ft)
 {
-	fail_all(ft);
 	raise_event(ft->set->owner, HCA_EVENT_DEVICE_FATAL, 0);
+	fail_all(ft);
 }
 
 static void event_apply(struct fault *base)
@@ -559,7 +553,7 @@ static const struct fault_kind hca_kinds[] = {
 	  .allowed = FAULT_PICK_KEYS | BIT_ULL(F_ERRNO) },
 	{ .name = "post", .at = HCA_FAULT_POST, .allowed = CHOICE | BIT_ULL(F_ERRNO) },
 	{ .name = "fatal", .at = HCA_FAULT_FATAL, .apply = fatal_apply },
-	{ .name = HCA_FAULT_UNPLUG, .at = HCA_FAULT_FATAL, .apply = unplug_apply },
+	{ .name = HCA_FAULT_UNPLUG, .at = HCA_FAULT_FATAL, .apply = fatal_apply },
 	{ .name = "event",
 	  .at = HCA_FAULT_EVENT,
 	  .apply = event_apply,
