@@ -220,6 +220,18 @@ static void conn_tell(struct trunk_conn *c)
 	c->tell_alive = false;
 }
 
+/* True: not now, or never again. */
+static bool conn_tls_waits(struct trunk_conn *c)
+{
+	int err = trunk_tls_flush(c);
+
+	if (err == -EAGAIN)
+		conn_watch(c, true);
+	else if (err && err != -EINPROGRESS && !c->ended)
+		trunk_conn_end(c);
+	return err;
+}
+
 /* Sends one batch. Bytes, 0: there is nothing; or negative: not now, or never again. */
 static ssize_t conn_write(struct trunk_conn *c)
 {
@@ -229,6 +241,8 @@ static ssize_t conn_write(struct trunk_conn *c)
 	u32 n = 0, i;
 	ssize_t sent;
 
+	if (c->tls && conn_tls_waits(c))
+		return -1;
 	conn_tell(c);
 	batch.n = 0;
 	if (c->tail_len)
@@ -245,7 +259,7 @@ static ssize_t conn_write(struct trunk_conn *c)
 	m.msg_iovlen = batch.n;
 	for (i = 0; i < batch.n; i++)
 		len += batch.iov[i].iov_len;
-	sent = sendmsg(c->w.fd, &m, MSG_DONTWAIT | MSG_NOSIGNAL);
+	sent = c->tls ? trunk_tls_send(c, batch.iov, batch.n) : sendmsg(c->w.fd, &m, MSG_DONTWAIT | MSG_NOSIGNAL);
 	if (sent < 0 && errno != EAGAIN && errno != EINTR) {
 		trunk_conn_end(c);
 		return -1;
@@ -367,7 +381,8 @@ static void conn_flush(struct loop_task *task, struct now now)
 	size_t total = 0;
 	ssize_t n = 1;
 
-	if (c->local && !c->ended && !c->tx.shared && !c->tail_len && !c->blocked && c->by_socket == TRUNK_RING_AFTER)
+	if (c->local && !c->tls && !c->ended && !c->tx.shared && !c->tail_len && !c->blocked &&
+	    c->by_socket == TRUNK_RING_AFTER)
 		ring_open(c);
 	while (n > 0 && total < TRUNK_WRITE) {
 		n = c->state == TRUNK_CONNECTING || c->tx.shared ? 0 : conn_write(c);
@@ -418,6 +433,8 @@ static ssize_t conn_recv(struct trunk_conn *c, u8 *to, size_t size)
 	ssize_t n;
 	int fd;
 
+	if (c->tls)
+		return trunk_tls_recv(c, to, size);
 	if (!c->local)
 		return recv(c->w.fd, to, size, MSG_DONTWAIT);
 	n = passed_recv(c->w.fd, &iov, &fd, 1, &nfds);
@@ -436,7 +453,7 @@ static bool conn_read(struct trunk_conn *c, struct now now)
 	ssize_t n;
 
 	memcpy(input, c->part, len);
-	n = conn_recv(c, input + len, c->state == TRUNK_READY ? TRUNK_READ : 512);
+	n = conn_recv(c, input + len, c->state == TRUNK_READY || c->tls ? TRUNK_READ : 512);
 	c->unread = n == TRUNK_READ;
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return false;
@@ -582,7 +599,12 @@ static void on_timer(struct loop_timer *t, struct now now)
 	if (c->ended)
 		return;
 	if (c->state != TRUNK_READY) {
-		trunk_count(c, TRUNK_CTR_REFUSED_HELLO, 1);
+		bool tls = c->state != TRUNK_CONNECTING && trunk_tls_handshakes(c);
+
+		trunk_count(c, tls ? TRUNK_CTR_REFUSED_TLS : TRUNK_CTR_REFUSED_HELLO, 1);
+		if (tls)
+			log_at(LOG_WARN, "trunk", "%s: the TLS handshake has not been completed in %llu s",
+			       c->trunk ? c->trunk->name : c->listener->address, TRUNK_HELLO_TIME / NSEC_PER_SEC);
 		trunk_conn_end(c);
 		return;
 	}
@@ -667,6 +689,7 @@ void trunk_conn_destroy(struct trunk_conn *c)
 	u8 vl;
 
 	loop_timer_cancel(&c->timer);
+	trunk_tls_end(c);
 	loop_task_cancel(&c->flush);
 	loop_fd_del(&c->w);
 	list_del(&c->rings);

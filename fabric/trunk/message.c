@@ -25,7 +25,7 @@ void trunk_conn_refuse(struct trunk_conn *c, enum trunk_refusal why)
 	static const enum trunk_counter ctr[] = {
 		[TRUNK_BAD_HELLO] = TRUNK_CTR_REFUSED_HELLO, [TRUNK_BAD_VERSION] = TRUNK_CTR_REFUSED_VERSION,
 		[TRUNK_BAD_KEY] = TRUNK_CTR_REFUSED_KEY,     [TRUNK_BAD_PORT] = TRUNK_CTR_REFUSED_PORT,
-		[TRUNK_BUSY] = TRUNK_CTR_REFUSED_BUSY,
+		[TRUNK_BUSY] = TRUNK_CTR_REFUSED_BUSY,       [TRUNK_BAD_TLS] = TRUNK_CTR_REFUSED_TLS,
 	};
 	struct trunk_refuse r = { .why = (u8)why, .version = cpu_to_be16(TRUNK_VERSION) };
 
@@ -145,8 +145,13 @@ static bool on_auth(struct trunk_conn *c, const u8 *body)
 
 static void on_refuse(struct trunk_conn *c, const u8 *body)
 {
-	static const char *const why[] = { "it gives no reason", "hello", "version", "key", "GUIDs or port numbers",
-					   "the port has a peer" };
+	static const char *const why[] = { "it gives no reason",
+					   "hello",
+					   "version",
+					   "key",
+					   "GUIDs or port numbers",
+					   "the port has a peer",
+					   "TLS, which one end uses and the other does not" };
 	struct trunk_refuse r;
 
 	memcpy(&r, body, sizeof(r));
@@ -353,7 +358,9 @@ bool trunk_message(struct trunk_conn *c, const struct trunk_head *h, const u8 *b
 	    !(row[h->type].states & BIT(c->state))) {
 		if (c->state == TRUNK_READY)
 			return trunk_message_violation(c, "a message that there is not, or of a wrong length");
-		trunk_conn_refuse(c, c->state == TRUNK_WAITS_AUTH ? TRUNK_BAD_KEY : TRUNK_BAD_HELLO);
+		trunk_conn_refuse(c, c->state == TRUNK_WAITS_AUTH                                ? TRUNK_BAD_KEY
+				     : h->type == TRUNK_TLS_ALERT || h->type == TRUNK_TLS_CLIENT ? TRUNK_BAD_TLS
+												 : TRUNK_BAD_HELLO);
 		return false;
 	}
 	switch (h->type) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * Any bytes as the stream of a peer: after its hello and the training of the link, or (bit 0 of the first byte) instead of them; or (bit 1) in
- * a ring, whose index (bit 2) may be anything, too.
+ * a ring, whose index (bit 2) may be anything, too; or (bit 3) in the place of the handshake of TLS.
  */
 #include "fabric/trunk/trunk_fixture.h"
 
@@ -52,9 +52,10 @@ int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
 	if (!size)
 		return 0;
 	log_level = LOG_ERROR;
+	test_tls = *data & 8 && trunk_tls_in_build();
 	side_start(&s, "leafs 1 hosts 2", "leaf1", "listen", "");
-	fd = *data & 1 ? stranger_connect() : stranger_train();
-	if (*data & 2)
+	fd = *data & 9 ? stranger_connect() : stranger_train();
+	if (*data & 2 && !test_tls)
 		to_ring(fd, data + 1, size - 1, *data & 4);
 	else
 		to_socket(fd, data + 1, size - 1);

@@ -12,11 +12,13 @@
 	C(REFUSED_VERSION, "refused_version") /* of another version of the protocol */                       \
 	C(REFUSED_KEY, "refused_key")         /* does not know the key */                                    \
 	C(REFUSED_PORT, "refused_port")       /* GUIDs or port numbers that do not fit */                    \
+	C(REFUSED_TLS, "refused_tls")         /* no TLS, or a handshake that failed or was not in time */    \
 	C(REFUSED_BUSY, "refused_busy")       /* the port is connected already */                            \
 	C(REFUSED_BY_PEER, "refused_by_peer")                                                                \
-	C(VIOLATIONS, "violations") /* messages or credits against the protocol */                           \
-	C(TIMEOUTS, "timeouts")     /* nothing heard for TRUNK_SILENCE */                                    \
-	C(RINGS, "rings")           /* shared memory for a direction of a connection */                      \
+	C(VIOLATIONS, "violations")   /* messages or credits against the protocol */                         \
+	C(TRUNCATED, "tls_truncated") /* ended without close_notify */                                       \
+	C(TIMEOUTS, "timeouts")       /* nothing heard for TRUNK_SILENCE */                                  \
+	C(RINGS, "rings")             /* shared memory for a direction of a connection */                    \
 	C(XMIT_PKTS, "xmit_packets")                                                                         \
 	C(RCV_PKTS, "rcv_packets")                                                                           \
 	C(MALFORMED, "rcv_malformed")                                                                        \
@@ -43,7 +45,7 @@ u32 trunk_set_links_down(const struct trunk_set *s); /* of how many trunks the l
 struct trunk_info {
 	const struct fabric_port *port; /* the port here */
 	const char *address;
-	bool listens, connected;
+	bool listens, connected, tls;
 };
 /* False: there are no more than @index. */
 bool trunk_info(const struct trunk_set *s, u32 index, struct trunk_info *info);

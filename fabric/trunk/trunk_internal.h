@@ -10,6 +10,7 @@
 #include "emu/lib/shared_map.h"
 #include "emu/packet/header.h"
 #include "emu/wire/smp.h"
+#include "fabric/trunk/tls.h"
 #include "fabric/trunk/trunk.h"
 
 #define TRUNK_VERSION       1
@@ -71,7 +72,8 @@ enum trunk_refusal {
 	TRUNK_BAD_VERSION,
 	TRUNK_BAD_KEY,
 	TRUNK_BAD_PORT,
-	TRUNK_BUSY
+	TRUNK_BUSY,
+	TRUNK_BAD_TLS /* one end uses TLS, and the other one does not */
 };
 
 struct trunk_refuse {
@@ -136,7 +138,7 @@ struct trunk_listener {
 	struct trunk_address at;
 	struct accept_listener accept;
 	struct loop_fd w;
-	bool bound;
+	bool bound, tls;
 	struct list unknown; /* connections before their hello */
 	u32 nunknown;
 };
@@ -161,10 +163,11 @@ struct trunk_conn {
 	struct loop_task flush;
 	struct loop_timer timer;
 	enum trunk_conn_state state;
-	bool local;        /* a Unix socket */
-	bool blocked;      /* waits for EPOLLOUT */
-	bool ended;        /* to be destroyed by the flush task */
-	u64 heard, spoken; /* loop clock, ns */
+	struct trunk_tls *tls; /* NULL: none */
+	bool local;            /* a Unix socket */
+	bool blocked;          /* waits for EPOLLOUT */
+	bool ended;            /* to be destroyed by the flush task */
+	u64 heard, spoken;     /* loop clock, ns */
 	struct trunk_hello mine, theirs;
 	/* to be sent */
 	u8 tail[TRUNK_TAIL_MAX];
@@ -198,6 +201,8 @@ struct trunk {
 	char *address;
 	u8 *key;
 	size_t key_len;
+	bool tls;
+	struct trunk_tls_key tls_key;
 	u64 guid, peer_guid;
 	u8 port, peer_port, type;
 	char name[FABRIC_NAME_MAX];

@@ -297,16 +297,6 @@ static void test_seed(void)
 	row(79, "each direction has its own", fault_digest(in) != fault_digest(out));
 }
 
-static void key_file(char *path, size_t size, const char *key)
-{
-	FILE *f;
-
-	snprintf(path, size, "/tmp/muslin-key-%d-%zu", getpid(), strlen(key));
-	f = fopen(path, "we");
-	fputs(key, f);
-	fclose(f);
-}
-
 static void test_key(void)
 {
 	char one[64], other[64], with[80], with_other[80];
@@ -656,6 +646,23 @@ static void test_ring_reader(void)
 	trunk_stop();
 }
 
+/* The same within TLS. */
+static void test_within_tls(void)
+{
+	char path[64];
+
+	key_file(path, sizeof(path), "a key of both sides\n");
+	snprintf(test_options, sizeof(test_options), "key %s", path);
+	test_tls = true;
+	test_link();
+	test_data();
+	test_death();
+	test_cable();
+	test_tls = false;
+	test_options[0] = 0;
+	unlink(path);
+}
+
 int main(void)
 {
 	u32 live = wire_packet_live();
@@ -673,6 +680,8 @@ int main(void)
 	test_ring_violations();
 	test_ring_wakes();
 	test_ring_reader();
+	if (trunk_tls_in_build())
+		test_within_tls();
 	row(240, "no packet is left", wire_packet_live() == live);
 	return rows_end();
 }
