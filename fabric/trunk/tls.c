@@ -186,14 +186,15 @@ static void tls_refuse(struct trunk_conn *c, int error)
 {
 	struct trunk_tls *t = c->tls;
 	const char *name = c->listener ? c->listener->address : c->trunk->name;
+	const char *alert = gnutls_alert_get_name(gnutls_alert_get(t->session));
 	enum trunk_counter ctr = t->unknown_key ? TRUNK_CTR_REFUSED_KEY : TRUNK_CTR_REFUSED_TLS;
 	const char *why = t->unknown_key                            ? "another key"
 			  : t->received && !t->is_record            ? "the peer does not use TLS"
 			  : error == GNUTLS_E_PREMATURE_TERMINATION ? "the peer has closed the connection"
 			  : error == GNUTLS_E_HANDSHAKE_TOO_LARGE   ? "too many bytes"
 			  : error == GNUTLS_E_NO_CIPHER_SUITES      ? "the peer has not proved the key"
-			  : error == GNUTLS_E_FATAL_ALERT_RECEIVED ? gnutls_alert_get_name(gnutls_alert_get(t->session))
-								   : gnutls_strerror(error);
+			  : error == GNUTLS_E_FATAL_ALERT_RECEIVED  ? alert ? alert : "an unknown alert"
+								    : gnutls_strerror(error);
 
 	if (!c->listener && error == GNUTLS_E_FATAL_ALERT_RECEIVED)
 		ctr = TRUNK_CTR_REFUSED_BY_PEER;
@@ -204,6 +205,8 @@ static void tls_refuse(struct trunk_conn *c, int error)
 		c->trunk->wait = TLS_WAIT;
 	if (t->received && !t->is_record)
 		tls_refuse_plainly(c);
+	else if (t->unknown_key)
+		gnutls_alert_send(t->session, GNUTLS_AL_FATAL, GNUTLS_A_UNKNOWN_PSK_IDENTITY);
 	else if (error != GNUTLS_E_FATAL_ALERT_RECEIVED && error != GNUTLS_E_PREMATURE_TERMINATION)
 		gnutls_alert_send_appropriate(t->session, error);
 }

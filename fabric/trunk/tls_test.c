@@ -241,6 +241,7 @@ static void test_server(void)
 		{ 51, "an alert", "\25\3\3\0\2\2\50", 7, TRUNK_CTR_REFUSED_BY_PEER },
 		{ 52, "a record of an unknown type", "\31\3\3\0\2\2\50", 7, TRUNK_CTR_REFUSED_TLS },
 		{ 53, "data before the handshake", "\27\3\3\0\2\2\50", 7, TRUNK_CTR_REFUSED_TLS },
+		{ 54, "an alert that there is not", "\25\3\3\0\2\2\310", 7, TRUNK_CTR_REFUSED_BY_PEER },
 	};
 	struct sockaddr_un sa = { .sun_family = AF_UNIX };
 	u8 got[2000];
@@ -509,7 +510,7 @@ int main(void)
 {
 	u32 live = wire_packet_live();
 
-	log_level = LOG_ERROR;
+	log_level = LOG_WARN; /* the lines of refused peers are formatted, too */
 	key_file(key, sizeof(key), "a key of both sides\n");
 	key_file(other, sizeof(other), "a key that one side has\n");
 	test_files();
