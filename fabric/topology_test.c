@@ -193,7 +193,8 @@ static const struct {
 	{ "leafs 1 hosts 1\ntrunk leaf1:2 to /t key\n", "f:2: expected trunk NODE:PORT" },
 	{ "leafs 1 hosts 1\ntrunk leaf1:2 to [::1]:1 key /k tls maybe\n", "f:2: expected trunk NODE:PORT" },
 	{ "leafs 1 hosts 1\ntrunk leaf1:2 to [::1]:1 key /k tls on tls off\n", "f:2: expected trunk NODE:PORT" },
-	{ "leafs 1 hosts 1\ntrunk leaf1:2 to [::1]:1 tls on\n", "f:2: tls on: it needs an address of TCP and: key FILE" },
+	{ "leafs 1 hosts 1\ntrunk leaf1:2 to [::1]:1 tls on\n",
+	  "f:2: tls on: it needs an address of TCP and: key FILE" },
 	{ "leafs 1 hosts 1\ntrunk leaf1:2 to /t key /k tls on\n", "f:2: tls on: it needs an address of TCP and" },
 	{ "leafs 1 hosts 1\ntrunk leaf1:2 to 192.0.2.1:1 tls off\n", "f:2: a trunk at \"192.0.2.1:1\", which is not" },
 };

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * Fuzz target of a peer's messages: on the socket after the hello and the training of the link, or (bit 0 of the first
- * byte) from the start; or (bit 1) in a ring, whose index (bit 2) is fuzzed, too; or (bit 3) instead of the handshake of
- * TLS.
+ * byte) from the start; or (bit 1) in a ring, whose index (bit 2) is fuzzed, too; or (bit 3) instead of the handshake
+ * of TLS.
  */
 #include "fabric/trunk/trunk_fixture.h"
 

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * TLS 1.3 of trunks on TCP, by GnuTLS: external PSK with ECDHE (RFC 8446 4.2.9, 4.2.11), no certificates, no tickets, no early data.
+ * TLS 1.3 of connections on TCP, by GnuTLS: external PSK with ECDHE (RFC 8446 4.2.9, 4.2.11), without certificates,
+ * tickets and early data.
  *
- * GnuTLS reads from and writes to buffers of this file, never the socket: one read of the socket is decrypted completely, up to the
- * incomplete record at its end, which GnuTLS keeps; so nothing waits in a buffer for which the loop has no event. What a call encrypts is
- * sent at once; the connection keeps what the socket does not take, and encrypts no more until that is sent.
+ * GnuTLS reads from and writes to buffers of this file, never the socket: one read of the socket is decrypted
+ * completely, up to the incomplete record at its end, which GnuTLS keeps; so nothing waits in a buffer for which the
+ * loop has no event. What a call encrypts is sent at once; the connection keeps what the socket does not accept, and
+ * encrypts no more until that is sent.
  *
- * The listener selects the key by the PSK identity. Hello and HMAC follow within TLS as without it: the HMAC proves the key of the
- * trunk, where the trunks of one address have several.
+ * The listener selects the key by the PSK identity. The hellos of all trunks follow within TLS, with their HMACs: these
+ * prove the key of the trunk, since the trunks of one listener may have several.
  */
 #include <errno.h>
 #include <nettle/hmac.h>

@@ -35,15 +35,15 @@ void trunk_tls_end(struct trunk_conn *c);
 bool trunk_tls_handshakes(const struct trunk_conn *c);
 
 /*
- * Whether trunk_tls_send() may be called: 0, -EAGAIN: encrypted bytes wait for the socket, -EINPROGRESS: the handshake is not
- * complete; trunk_conn_flush_later() follows when it is. Another -errno: the connection has to end.
+ * Whether trunk_tls_send() may be called: 0, -EAGAIN: encrypted bytes wait for the socket, -EINPROGRESS: the handshake
+ * is not complete; trunk_conn_flush_later() follows when it is. Another -errno: the connection has to end.
  */
 int trunk_tls_flush(struct trunk_conn *c);
 /* All bytes of @iov, of which the session keeps what the socket does not take. Their number, or -1 and errno. */
 ssize_t trunk_tls_send(struct trunk_conn *c, const struct iovec *iov, size_t n);
 /*
- * As recv() without blocking, also during the handshake. @size: TRUNK_READ. 0: the peer's close_notify. Counts and logs why a peer is
- * refused or disconnected.
+ * As recv() without blocking, also during the handshake. @size: TRUNK_READ. 0: the peer's close_notify. Counts and logs
+ * why a peer is refused or disconnected.
  */
 ssize_t trunk_tls_recv(struct trunk_conn *c, u8 *to, size_t size);
 

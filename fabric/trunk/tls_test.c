@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* TLS of trunks: keys that differ, ends without TLS, and peers that are wrong or hostile, before and after the handshake. */
+/* TLS of trunks: keys that differ, ends without TLS, and hostile peers before and after the handshake. */
 #include "fabric/trunk/trunk_fixture.h"
 
 static char key[64], other[64];
@@ -306,7 +306,7 @@ static int psk_of_its_own(gnutls_session_t s, const char *identity, gnutls_datum
 	return 0;
 }
 
-/* A server with a certificate instead of the key, or with another key of the same identity: what it gets is no hello. */
+/* A server with a certificate instead of the key, or with another key of the same identity, gets no hello. */
 static void test_impostor(void)
 {
 	static const char *const priority[] = { "NORMAL:-VERS-ALL:+VERS-TLS1.3",

@@ -556,11 +556,6 @@ void trunk_set_destroy(struct trunk_set *s)
 		loop_timer_cancel(&t->retry);
 		if (t->remote)
 			fabric_remote_attach(t->remote, NULL, NULL);
-		free(t->address);
-		if (t->key)
-			explicit_bzero(t->key, t->key_len);
-		explicit_bzero(&t->tls_key, sizeof(t->tls_key));
-		free(t->key);
 	}
 	for (i = 0; i < s->nlisteners; i++)
 		listener_close(&s->listeners[i]);
@@ -570,6 +565,15 @@ void trunk_set_destroy(struct trunk_set *s)
 		loop_timer_cancel(&s->connectors[i].retry);
 	}
 	loop_poller_del(&s->poller);
+	for (i = 0; i < s->ntrunks; i++) {
+		struct trunk *t = &s->trunks[i];
+
+		free(t->address);
+		if (t->key)
+			explicit_bzero(t->key, t->key_len);
+		explicit_bzero(&t->tls_key, sizeof(t->tls_key));
+		free(t->key);
+	}
 	free(s->trunks);
 	free(s->by_port);
 	free(s->guids);

@@ -18,7 +18,7 @@
 #define TRUNK_NONCE_SIZE 16
 #define TRUNK_MAC_SIZE   32
 #define TRUNK_DATA_VLS   15
-#define TRUNK_LINKS      65536 /* trunks of a connection */
+#define TRUNK_LINKS      65536u /* trunks of a connection */
 #define TRUNK_MSG_MAX    (WIRE_HDR_MAX + WIRE_MTU_MAX)
 #define TRUNK_SILENCE    (15 * NSEC_PER_SEC) /* without a message: the peer is dead */
 #define TRUNK_PING       (1 * NSEC_PER_SEC)
