@@ -95,7 +95,9 @@ def uefi_disk(raw, folder, files):
     cmdline.write_text(APPEND.format(first=FIRST.format(disk="/dev/vda1")))
     parts = {".cmdline": cmdline, ".linux": files["vmlinuz"], ".initrd": files["initrd"]}
     argv = [f"--add-section={name}={path}" for name, path in parts.items()]
-    argv += [f"--change-section-vma={name}={SECTIONS[name]:#x}" for name in parts]
+    headers = run("objdump", "-p", STUB)
+    base = int(re.search(r"^ImageBase\s+(\w+)", headers, re.M)[1], 16)
+    argv += [f"--change-section-vma={name}={base + SECTIONS[name]:#x}" for name in parts]
     run("objcopy", *argv, STUB, program)
     table = "label: gpt\nstart=1MiB, size=158MiB, type=C12A7328-F81F-11D2-BA4B-00A0C93EC93B\n"
     subprocess.run(["/usr/sbin/sfdisk", "-q", raw], input=table, text=True, check=True)

@@ -7,6 +7,7 @@ A guest in either of two daemons that hold one topology: IPoIB and rping across 
 """
 
 import os
+import pathlib
 import signal
 
 import pytest
@@ -14,6 +15,11 @@ from endpoint import rping_both_ways
 from muslin import wait_until
 
 pytestmark = pytest.mark.guest
+
+
+def has_ended(pid):
+    stat = pathlib.Path(f"/proc/{pid}/stat")
+    return not stat.exists() or ") Z " in stat.read_text()
 
 
 def test_guests_of_two_daemons(muslin_make_fabric):
@@ -35,6 +41,7 @@ def test_guests_of_two_daemons(muslin_make_fabric):
 
     pid = int(next((fabric.folder / "run").glob(f"{fabric.name}.1/pid")).read_text())
     os.kill(pid, signal.SIGKILL)
+    wait_until(lambda: has_ended(pid), 20, "its end")  # until then its control socket accepts connections
     wait_until(lambda: fabric.port("spine1", 2)["state"] == "Down", 20, "its links down", 0.1)
     a.ping("10.0.0.1")
     fabric.command("down")

@@ -15,7 +15,6 @@ import subprocess
 import sys
 import tempfile
 import time
-import urllib.request
 
 ALONE = ["Dir::State::status=/dev/null", "Debug::NoLocking=1", "APT::Sandbox::User="]  # nothing installed, no root
 KEYRING = pathlib.Path("/usr/share/keyrings/debian-archive-keyring.gpg")
@@ -180,6 +179,8 @@ def alone(packages, where=()):
 
 def load(address, part):
     """One that breaks off is tried again."""
+    import urllib.request  # takes longer than all other imports, which a start from the cache does not need
+
     for left in reversed(range(TRIES)):
         try:
             with urllib.request.urlopen(address, timeout=60) as src, part.open("wb") as dst:

@@ -6,7 +6,8 @@ later release with its own libraries.
 
 import contextlib
 import ctypes
-import pathlib
+import functools
+import os
 import re
 import shutil
 import signal
@@ -70,14 +71,23 @@ def complete(arch):
     return str(folder / "qemu")
 
 
+def file_state(program):
+    """Changes whenever the file of @program does."""
+    path = os.path.realpath(shutil.which(program) or program)
+    try:
+        state = os.stat(path)
+    except OSError:
+        return [path]
+    return [path, state.st_mtime_ns, state.st_size, state.st_ino]
+
+
 def said(program, *argv):
     """What it prints, remembered for this state of its file, since it takes a while to start; raises where it fails."""
 
     def find():
         return subprocess.run([program, *argv], capture_output=True, text=True, check=True, timeout=20).stdout
 
-    st = pathlib.Path(shutil.which(program) or program).stat()
-    return remembered([program, st.st_mtime_ns, st.st_size, *argv], (), find)
+    return remembered([*file_state(program), *argv], (), find)
 
 
 def has_vfio_user(program):
@@ -123,6 +133,7 @@ def find(wanted, arch):
     return program
 
 
+@functools.cache
 def version(program):
     """(10, 0, 2) of 10.0.2; of one that does not run the oldest that will do."""
     with contextlib.suppress(OSError, subprocess.SubprocessError):

@@ -172,10 +172,10 @@ def take(argv, size, out):
 
 
 def machine_digest(argv, accel):
-    """Of all that a snapshot depends on: program and version, machine, kernel, image, and under KVM the processor."""
-    said = subprocess.run([argv[0], "--version"], capture_output=True, text=True, check=False).stdout
+    """Of all that a snapshot depends on: QEMU's file, machine, kernel, image, and under KVM the processor."""
     flags = re.search(r"^(flags|Features)\s.*$", pathlib.Path("/proc/cpuinfo").read_text(), re.M)
-    return digest(pathlib.Path(__file__), said, *argv, flags[0] if flags and accel == "kvm" else "")
+    parts = [*qemu.file_state(argv[0]), *argv, flags[0] if flags and accel == "kvm" else ""]
+    return digest(pathlib.Path(__file__), *parts)
 
 
 class Snapshot:
@@ -192,13 +192,11 @@ class Snapshot:
         with cache_lock():
             self.folder = layer("snapshot", machine_digest(argv, accel), make)
             forget(cache_folder())
-            file = (self.folder / "memory").open("rb")
+            self.file = (self.folder / "memory").open("rb")
             self.state = (self.folder / "state").read_bytes()
         say("")
         self.monitor, self.memory, self.size = Monitor(), memfd(size), size
         self.source, self.target = os.pipe()
-        with file:
-            copy_extents(file.fileno(), self.memory)
 
     def argv(self):
         return [*GENERATION, *memory_argv(self.memory, self.size), *self.monitor.argv(), "-incoming", "defer"]
@@ -213,8 +211,10 @@ class Snapshot:
     def resume(self, process):
         """The guest continues in @process, which has fds()."""
         uri = f"fd:{self.source}"
-        os.close(self.memory)
         os.close(self.source)
+        with self.file:  # QEMU starts meanwhile, and does not access memory before the migration
+            copy_extents(self.file.fileno(), self.memory)
+        os.close(self.memory)
         threading.Thread(target=self._feed, daemon=True).start()
         status = None
         with contextlib.suppress(OSError):
