@@ -70,7 +70,7 @@ s64 fabric_build_bound_node(struct fabric_build *b, const char *name, const char
 /* topology_ether.c: the words after "ethernet", and after "host NAME KIND" where @kind is ether, nic or tap. */
 int fabric_build_ethernet(struct fabric_build *b, struct fabric_line *l);
 int fabric_build_station(struct fabric_build *b, const char *name, const char *kind, struct fabric_line *l);
-/* topology_trunk.c: trunk NODE:PORT to|listen ADDRESS [peer GUID[:PORT]] [key FILE], the words after "trunk". */
+/* topology_trunk.c: the words after "trunk": NODE:PORT to|listen ADDRESS [peer GUID[:PORT]] [key FILE] [tls on|off]. */
 int fabric_build_trunk(struct fabric_build *b, struct fabric_line *l);
 /* Reads the next word (or quoted string) of the line; false at its end. */
 bool fabric_line_word(struct fabric_line *l, char *word, size_t size);

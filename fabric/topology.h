@@ -52,9 +52,10 @@ struct fabric_topology_node {
 struct fabric_topology_trunk {
 	u32 node; /* index */
 	u8 port;
-	bool listen;                     /* waits for the other daemon; else connects to it */
-	char *address;                   /* path of a Unix socket, or ADDRESS:PORT of TCP */
-	char *key;                       /* file with the shared key; NULL: none */
+	bool listen;   /* waits for the other daemon; else connects to it */
+	char *address; /* path of a Unix socket, or ADDRESS:PORT of TCP */
+	char *key;     /* file with the shared key; NULL: none */
+	bool tls;
 	u64 peer_guid;                   /* of the peer's node; 0: of any */
 	u8 peer_port, peer_type;         /* 0: of any */
 	char peer_name[FABRIC_NAME_MAX]; /* "": unknown */

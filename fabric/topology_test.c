@@ -43,6 +43,8 @@ static const struct {
 	{ "host w1 iwarp 127.0.0.2 ::1 mpa=1 crc=on markers=on rtr=read uring=off start=200ms\n", 1, 0 },
 	{ "leafs 1 hosts 2 first 101\ntrunk leaf101:9 listen [::1]:4000 peer 0x2c9:7 # a comment\n", 3, 4 },
 	{ "leafs 1 hosts 2\ntrunk leaf1:7 to 192.0.2.1:4000 key /k\ntrunk leaf1:9 to /t\n", 3, 4 },
+	{ "leafs 1 hosts 2\ntrunk leaf1:7 to 127.0.0.1:4000 key /k tls on\ntrunk leaf1:9 to /t key /k tls off\n", 3,
+	  4 },
 	{ "Switch 4 \"s 1\"\n[1] \"a\"[1]\nCa 1 \"a\"\n#muslin trunk \"s 1:4\" to /t\n", 2, 2 },
 	{ "leafs 1 hosts 2\nhost r1 roce 127.0.0.2 ::1\nhost r2 roce eth0 # all of it\n", 5, 4 },
 };
@@ -55,6 +57,36 @@ static u32 links(const struct fabric_topology *t)
 		for (p = 1; p <= t->nodes[i].nports; p++)
 			n += t->nodes[i].ports[p].peer != FABRIC_NO_PEER;
 	return n;
+}
+
+/* TLS is the default where the peer is not of this machine. */
+static void test_trunk_tls(void)
+{
+	static const struct {
+		const char *text;
+		bool tls;
+	} rows[] = {
+		{ "192.0.2.1:4000 key /k", true },
+		{ "192.0.2.1:4000 key /k tls off", false },
+		{ "0.0.0.0:4000 tls off key /k", false },
+		{ "0.0.0.0:4000 key /k", true },
+		{ "spine:4000 key /k", true },
+		{ "127.0.0.1:4000 key /k", false },
+		{ "127.0.0.1:4000 tls on key /k", true },
+		{ "[::1]:4000 key /k", false },
+		{ "/t key /k", false },
+	};
+	char text[200], err[200];
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(rows); i++) {
+		struct fabric_topology *t;
+
+		snprintf(text, sizeof(text), "leafs 1 hosts 1\ntrunk leaf1:2 to %s\n", rows[i].text);
+		t = parse(text, err);
+		row_of(rows[i].text, "TLS", t && t->trunks[0].tls == rows[i].tls);
+		fabric_topology_destroy(t);
+	}
 }
 
 static void test_good(void)
@@ -159,6 +191,12 @@ static const struct {
 	{ "leafs 1 hosts 1\ntrunk leaf1:2 to /t peer 0\n", "f:2: expected trunk NODE:PORT" },
 	{ "leafs 1 hosts 1\ntrunk leaf1:2 to /t peer 7:300\n", "f:2: expected trunk NODE:PORT" },
 	{ "leafs 1 hosts 1\ntrunk leaf1:2 to /t key\n", "f:2: expected trunk NODE:PORT" },
+	{ "leafs 1 hosts 1\ntrunk leaf1:2 to [::1]:1 key /k tls maybe\n", "f:2: expected trunk NODE:PORT" },
+	{ "leafs 1 hosts 1\ntrunk leaf1:2 to [::1]:1 key /k tls on tls off\n", "f:2: expected trunk NODE:PORT" },
+	{ "leafs 1 hosts 1\ntrunk leaf1:2 to [::1]:1 tls on\n",
+	  "f:2: tls on: it needs an address of TCP and: key FILE" },
+	{ "leafs 1 hosts 1\ntrunk leaf1:2 to /t key /k tls on\n", "f:2: tls on: it needs an address of TCP and" },
+	{ "leafs 1 hosts 1\ntrunk leaf1:2 to 192.0.2.1:1 tls off\n", "f:2: a trunk at \"192.0.2.1:1\", which is not" },
 };
 
 static void test_bad(void)
@@ -352,6 +390,7 @@ static void test_shards(void)
 int main(void)
 {
 	test_good();
+	test_trunk_tls();
 	test_bad();
 	test_details();
 	test_shards();

@@ -11,7 +11,7 @@
 #include "emu/wire/smp.h"
 #include "fabric/build.h"
 
-#define TRUNK_LINE "expected trunk NODE:PORT to|listen ADDRESS [peer GUID[:PORT]] [key FILE]"
+#define TRUNK_LINE "expected trunk NODE:PORT to|listen ADDRESS [peer GUID[:PORT]] [key FILE] [tls on|off]"
 
 /* Adds the ports that trunks name to those of the switch's shape. */
 static int trunk_grow(struct fabric_build *b, struct fabric_topology_node *n, u32 port)
@@ -96,6 +96,8 @@ static int trunk_check(struct fabric_build *b, const struct fabric_topology_trun
 		return fabric_build_error(
 			b, "\"%.60s\": an address of a trunk is the path of a socket (/...), or like 192.0.2.7:4000",
 			tt->address);
+	if (tt->tls && (!tt->key || tt->address[0] == '/'))
+		return fabric_build_error(b, "tls on: it needs an address of TCP and: key FILE");
 	if (tt->key || trunk_is_local(tt->address))
 		return 0;
 	return fabric_build_error(b, "a trunk at \"%.60s\", which is not of this machine, needs: key FILE",
@@ -104,7 +106,7 @@ static int trunk_check(struct fabric_build *b, const struct fabric_topology_trun
 
 static int trunk_options(struct fabric_build *b, struct fabric_line *l, struct fabric_topology_trunk *tt)
 {
-	char word[256], value[256];
+	char word[256], value[256], tls[4] = "";
 
 	while (fabric_line_word(l, word, sizeof(word)) && word[0] != '#') {
 		if (!fabric_line_word(l, value, sizeof(value)))
@@ -113,10 +115,13 @@ static int trunk_options(struct fabric_build *b, struct fabric_line *l, struct f
 			tt->key = strdup(value);
 			if (!tt->key)
 				return fabric_build_error(b, "out of memory");
+		} else if (!strcmp(word, "tls") && !tls[0] && (!strcmp(value, "on") || !strcmp(value, "off"))) {
+			memcpy(tls, value, strlen(value) + 1);
 		} else if (strcmp(word, "peer") || !trunk_peer(value, tt)) {
 			return fabric_build_error(b, TRUNK_LINE);
 		}
 	}
+	tt->tls = tls[0] ? !strcmp(tls, "on") : tt->key && !trunk_is_local(tt->address);
 	return 0;
 }
 

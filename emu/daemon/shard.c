@@ -113,9 +113,9 @@ json_t *daemon_trunks_json(const struct daemon *d, const char *only)
 		if (only && strcmp(only, name))
 			continue;
 		fabric_port_info(info.port, &port);
-		o = json_pack("{s:s, s:i, s:s, s:b, s:b, s:s, s:i}", "node", name, "port", (int)port.num, "address",
-			      info.address, "listens", info.listens, "connected", info.connected, "peer",
-			      fabric_node_name(port.peer), "peer_port", (int)port.peer_port);
+		o = json_pack("{s:s, s:i, s:s, s:b, s:b, s:b, s:s, s:i}", "node", name, "port", (int)port.num,
+			      "address", info.address, "listens", info.listens, "connected", info.connected, "tls",
+			      info.tls, "peer", fabric_node_name(port.peer), "peer_port", (int)port.peer_port);
 		for (k = 0; o && k < TRUNK_CTR_NUM; k++)
 			json_object_set_new(
 				o, trunk_counter_name((enum trunk_counter)k),

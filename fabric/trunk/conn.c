@@ -28,7 +28,7 @@ const char *trunk_conn_name(const struct trunk_conn *c)
 	for (i = 0; i < c->nlinks; i++)
 		if (c->links[i])
 			return c->links[i]->name;
-	return c->listener ? "listener" : "connector";
+	return c->listener ? c->listener->address : c->connector->address;
 }
 
 void trunk_conn_count(struct trunk_conn *c, enum trunk_counter ctr)
@@ -232,14 +232,29 @@ static void conn_rotate(struct trunk_conn *c, u32 n)
 	}
 }
 
+/* Does TLS accept no data yet, or never? */
+static bool conn_tls_waits(struct trunk_conn *c)
+{
+	int err = trunk_tls_flush(c);
+
+	if (err == -EAGAIN)
+		conn_watch(c, true);
+	else if (err && err != -EINPROGRESS && !c->ended)
+		trunk_conn_end(c);
+	return err;
+}
+
 /* Sends one batch. Bytes, 0: there is nothing to send; or negative: the socket accepts no more. */
 static ssize_t conn_write(struct trunk_conn *c)
 {
 	struct msghdr m = { .msg_iov = batch.iov };
-	u32 n = conn_fill_batch(c), i;
 	size_t len = 0;
+	u32 n, i;
 	ssize_t sent;
 
+	if (c->tls && conn_tls_waits(c))
+		return -1;
+	n = conn_fill_batch(c);
 	for (i = 0; i < batch.niov; i++)
 		len += batch.iov[i].iov_len;
 	if (!len) {
@@ -247,7 +262,7 @@ static ssize_t conn_write(struct trunk_conn *c)
 		return 0;
 	}
 	m.msg_iovlen = batch.niov;
-	sent = sendmsg(c->w.fd, &m, MSG_DONTWAIT | MSG_NOSIGNAL);
+	sent = c->tls ? trunk_tls_send(c, batch.iov, batch.niov) : sendmsg(c->w.fd, &m, MSG_DONTWAIT | MSG_NOSIGNAL);
 	if (sent < 0 && errno != EAGAIN && errno != EINTR) {
 		trunk_conn_end(c);
 		return -1;
@@ -386,7 +401,8 @@ static void conn_flush(struct loop_task *task, struct now now)
 	size_t total = 0;
 	ssize_t n = 1;
 
-	if (c->local && !c->ended && !c->tx.shared && !c->tail_len && !c->blocked && c->by_socket == TRUNK_RING_AFTER)
+	if (c->local && !c->tls && !c->ended && !c->tx.shared && !c->tail_len && !c->blocked &&
+	    c->by_socket == TRUNK_RING_AFTER)
 		ring_open(c);
 	while (n > 0 && total < TRUNK_WRITE) {
 		n = c->connecting || c->tx.shared ? 0 : conn_write(c);
@@ -437,6 +453,8 @@ static ssize_t conn_recv(struct trunk_conn *c, u8 *to, size_t size)
 	ssize_t n;
 	int fd;
 
+	if (c->tls)
+		return trunk_tls_recv(c, to, size);
 	if (!c->local)
 		return recv(c->w.fd, to, size, MSG_DONTWAIT);
 	n = passed_recv(c->w.fd, &iov, &fd, 1, &nfds);
@@ -455,7 +473,7 @@ static bool conn_read(struct trunk_conn *c, struct now now)
 	ssize_t n;
 
 	memcpy(input, c->part, len);
-	n = conn_recv(c, input + len, c->nready ? TRUNK_READ : 512);
+	n = conn_recv(c, input + len, c->nready || c->tls ? TRUNK_READ : 512);
 	c->unread = n == TRUNK_READ;
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return false;
@@ -595,8 +613,13 @@ static void on_socket(struct loop_fd *w, u32 events, struct now now)
 /* Without a trunk after the handshake: the connection ends. */
 static void conn_handshake_expired(struct trunk_conn *c)
 {
+	bool tls = !c->connecting && trunk_tls_handshakes(c);
+
 	if (!c->refused)
-		trunk_conn_count(c, TRUNK_CTR_REFUSED_HELLO);
+		trunk_conn_count(c, tls ? TRUNK_CTR_REFUSED_TLS : TRUNK_CTR_REFUSED_HELLO);
+	if (tls)
+		log_at(LOG_WARN, "trunk", "%s: the TLS handshake has not been completed in %llu s", trunk_conn_name(c),
+		       TRUNK_HELLO_TIME / NSEC_PER_SEC);
 	trunk_conn_end(c);
 }
 
@@ -685,6 +708,7 @@ void trunk_conn_destroy(struct trunk_conn *c)
 	u32 i;
 
 	loop_timer_cancel(&c->timer);
+	trunk_tls_end(c);
 	loop_task_cancel(&c->flush);
 	loop_fd_del(&c->w);
 	list_del(&c->rings);

@@ -21,7 +21,7 @@ bool trunk_message_refuse(struct trunk_conn *c, u32 number, struct trunk *t, enu
 	static const enum trunk_counter ctr[] = {
 		[TRUNK_BAD_HELLO] = TRUNK_CTR_REFUSED_HELLO, [TRUNK_BAD_VERSION] = TRUNK_CTR_REFUSED_VERSION,
 		[TRUNK_BAD_KEY] = TRUNK_CTR_REFUSED_KEY,     [TRUNK_BAD_PORT] = TRUNK_CTR_REFUSED_PORT,
-		[TRUNK_BUSY] = TRUNK_CTR_REFUSED_BUSY,
+		[TRUNK_BUSY] = TRUNK_CTR_REFUSED_BUSY,       [TRUNK_BAD_TLS] = TRUNK_CTR_REFUSED_TLS,
 	};
 	struct trunk_refuse r = { .why = (u8)why, .version = cpu_to_be16(TRUNK_VERSION) };
 
@@ -33,7 +33,7 @@ bool trunk_message_refuse(struct trunk_conn *c, u32 number, struct trunk *t, enu
 		trunk_session_close(t);
 		trunk_refused(t);
 	}
-	if (why == TRUNK_BAD_HELLO || why == TRUNK_BAD_VERSION || (c->connector && !c->nopen))
+	if (why == TRUNK_BAD_HELLO || why == TRUNK_BAD_VERSION || why == TRUNK_BAD_TLS || (c->connector && !c->nopen))
 		trunk_conn_end(c);
 	else if (!c->nopen && !c->refused)
 		trunk_conn_set_timer(c, TRUNK_REFUSED_TIME);
@@ -150,14 +150,28 @@ static bool on_auth(struct trunk *t, const u8 *body)
 
 static bool on_refuse(struct trunk_conn *c, struct trunk *t, const u8 *body)
 {
-	static const char *const why[] = { "it gives no reason", "hello", "version", "key", "GUIDs or port numbers",
-					   "the port has a peer" };
+	static const char *const why[] = { "it gives no reason",
+					   "hello",
+					   "version",
+					   "key",
+					   "GUIDs or port numbers",
+					   "the port has a peer",
+					   "TLS, which one end uses and the other does not" };
 	struct trunk_refuse r;
 
 	memcpy(&r, body, sizeof(r));
-	trunk_count(c->set, t, TRUNK_CTR_REFUSED_BY_PEER, 1);
+	if (r.why == TRUNK_BAD_TLS) /* of the connection */
+		trunk_conn_count(c, TRUNK_CTR_REFUSED_BY_PEER);
+	else
+		trunk_count(c->set, t, TRUNK_CTR_REFUSED_BY_PEER, 1);
 	log_at(LOG_WARN, "trunk", "%s: the peer, which has version %u, refuses: %s", t ? t->name : trunk_conn_name(c),
 	       be16_to_cpu(r.version), why[r.why < ARRAY_SIZE(why) ? r.why : 0]);
+	if (r.why == TRUNK_BAD_TLS) {
+		if (c->connector)
+			c->connector->wait = TRUNK_REFUSED_WAIT;
+		trunk_conn_end(c);
+		return false;
+	}
 	if (t) {
 		trunk_session_close(t);
 		trunk_refused(t);
@@ -379,6 +393,8 @@ bool trunk_message(struct trunk_conn *c, const struct trunk_head *h, const u8 *b
 			return trunk_message_refuse(c, number, t, TRUNK_BAD_KEY);
 		if (c->nready)
 			return trunk_message_violation(c, "an invalid message, or one of a wrong length");
+		if (h->type == TRUNK_TLS_ALERT || h->type == TRUNK_TLS_CLIENT)
+			return trunk_message_refuse(c, number, t, TRUNK_BAD_TLS);
 		return trunk_message_refuse(c, number, t, TRUNK_BAD_HELLO);
 	}
 	if (t)

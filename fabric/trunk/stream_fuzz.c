@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * Fuzz target of a peer's messages: on the socket after the hello and the training of the link, or (bit 0 of the first
- * byte) from the start; or (bit 1) in a ring, whose index (bit 2) is fuzzed, too.
+ * byte) from the start; or (bit 1) in a ring, whose index (bit 2) is fuzzed, too; or (bit 3) instead of the handshake
+ * of TLS.
  */
 #include "fabric/trunk/trunk_fixture.h"
 
@@ -52,9 +53,10 @@ int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
 	if (!size)
 		return 0;
 	log_level = LOG_ERROR;
+	test_tls = *data & 8 && trunk_tls_in_build();
 	side_start(&s, "leafs 1 hosts 2", "leaf1", "listen", "");
-	fd = *data & 1 ? stranger_connect() : stranger_train();
-	if (*data & 2)
+	fd = *data & 9 ? stranger_connect() : stranger_train();
+	if (*data & 2 && !test_tls)
 		to_ring(fd, data + 1, size - 1, *data & 4);
 	else
 		to_socket(fd, data + 1, size - 1);

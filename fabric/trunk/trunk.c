@@ -37,6 +37,7 @@ bool trunk_info(const struct trunk_set *s, u32 index, struct trunk_info *info)
 		.address = t->address,
 		.listens = t->listener != NULL,
 		.connected = t->s.state == TRUNK_READY,
+		.tls = t->tls,
 	};
 	return true;
 }
@@ -127,7 +128,10 @@ static void connector_connect(struct loop_timer *timer, struct now now)
 		return;
 	}
 	k->conn->connector = k;
-	trunk_conn_start(k->conn);
+	if (k->tls_key && trunk_tls_start(k->conn))
+		trunk_conn_destroy(k->conn); /* tries again later */
+	else
+		trunk_conn_start(k->conn);
 }
 
 void trunk_connector_opened(struct trunk_connector *k)
@@ -262,6 +266,8 @@ static void on_listener(struct loop_fd *w, u32 events, struct now now)
 		c->listener = l;
 		list_add(&l->unknown, &c->link);
 		l->nunknown++;
+		if (l->tls && trunk_tls_start(c))
+			trunk_conn_destroy(c);
 	}
 }
 
@@ -351,8 +357,17 @@ static bool address_read(const char *text, struct trunk_address *at, char *err, 
 static bool key_read(struct trunk *t, const char *path, char *err, size_t err_len)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	struct stat st;
 	ssize_t n = -1;
 
+	/* The daemon's user may have it to itself; that of an orchestrator's secret belongs to another user. */
+	if (fd >= 0 && !fstat(fd, &st) && st.st_mode & (st.st_uid == geteuid() ? 077 : 022)) {
+		snprintf(err, err_len,
+			 "%s: the key of trunk %s has mode %04o, with which others may access it: use 0600", path,
+			 t->name, st.st_mode & 07777u);
+		close(fd);
+		return false;
+	}
 	t->key = malloc(KEY_MAX);
 	if (fd >= 0 && t->key)
 		n = read(fd, t->key, KEY_MAX);
@@ -380,11 +395,18 @@ static struct trunk_listener *listener_get(struct trunk_set *s, const struct tru
 	u32 i;
 
 	for (i = 0; i < s->nlisteners; i++)
-		if (address_equal(&s->listeners[i].at, &t->at))
-			return &s->listeners[i];
+		if (address_equal(&s->listeners[i].at, &t->at)) {
+			if (s->listeners[i].tls == t->tls)
+				return &s->listeners[i];
+			snprintf(err, err_len, "trunk %s: all trunks that listen at %s use TLS, or none", t->name,
+				 t->address);
+			return NULL;
+		}
 	l = &s->listeners[s->nlisteners++];
 	l->set = s;
 	l->at = t->at;
+	l->address = t->address;
+	l->tls = t->tls;
 	l->accept.fd = l->accept.spare = -1;
 	list_init(&l->unknown);
 	rc = listener_open(l);
@@ -393,17 +415,27 @@ static struct trunk_listener *listener_get(struct trunk_set *s, const struct tru
 	return rc ? NULL : l;
 }
 
-/* Adds the trunk to the connector of its address. */
+/* Does the trunk use the connector's connection? */
+static bool connector_is_of(const struct trunk_connector *k, const struct trunk *t)
+{
+	if (!address_equal(&k->at, &t->at) || (k->tls_key != NULL) != t->tls)
+		return false;
+	return !t->tls || !memcmp(k->tls_key, &t->tls_key, sizeof(t->tls_key));
+}
+
+/* Adds the trunk to the connector of its address, and of its key if it uses TLS. */
 static void connector_add(struct trunk_set *s, struct trunk *t)
 {
 	struct trunk_connector *k = s->connectors;
 
-	while (k < s->connectors + s->nconnectors && !address_equal(&k->at, &t->at))
+	while (k < s->connectors + s->nconnectors && !connector_is_of(k, t))
 		k++;
 	if (k == s->connectors + s->nconnectors) {
 		s->nconnectors++;
 		k->set = s;
 		k->at = t->at;
+		k->address = t->address;
+		k->tls_key = t->tls ? &t->tls_key : NULL;
 		k->retry.fn = connector_connect;
 		list_init(&k->trunks);
 		loop_timer_set(s->loop, &k->retry, 0);
@@ -437,6 +469,16 @@ static bool trunk_init(struct trunk *t, u32 index, const struct fabric_topology_
 	if ((tt->key && !key_read(t, tt->key, err, err_len)) || !address_read(t->address, &t->at, err, err_len))
 		return false;
 	s->tcp |= t->at.sa.sa_family != AF_UNIX;
+	t->tls = tt->tls;
+	if (t->tls && !trunk_tls_in_build()) {
+		snprintf(err, err_len,
+			 "trunk %s: this build has no TLS, for it was made without GnuTLS; with \"tls off\" packets "
+			 "are neither encrypted nor signed",
+			 t->name);
+		return false;
+	}
+	if (t->key)
+		trunk_tls_derive(&t->tls_key, t->key, t->key_len);
 	fabric_remote_attach(t->remote, &remote_ops, t);
 	if (tt->listen) {
 		t->listener = listener_get(s, t, err, err_len);
@@ -514,8 +556,6 @@ void trunk_set_destroy(struct trunk_set *s)
 		loop_timer_cancel(&t->retry);
 		if (t->remote)
 			fabric_remote_attach(t->remote, NULL, NULL);
-		free(t->address);
-		free(t->key);
 	}
 	for (i = 0; i < s->nlisteners; i++)
 		listener_close(&s->listeners[i]);
@@ -525,6 +565,15 @@ void trunk_set_destroy(struct trunk_set *s)
 		loop_timer_cancel(&s->connectors[i].retry);
 	}
 	loop_poller_del(&s->poller);
+	for (i = 0; i < s->ntrunks; i++) {
+		struct trunk *t = &s->trunks[i];
+
+		free(t->address);
+		if (t->key)
+			explicit_bzero(t->key, t->key_len);
+		explicit_bzero(&t->tls_key, sizeof(t->tls_key));
+		free(t->key);
+	}
 	free(s->trunks);
 	free(s->by_port);
 	free(s->guids);

@@ -12,11 +12,13 @@
 	C(REFUSED_VERSION, "refused_version") /* of another version of the protocol */                \
 	C(REFUSED_KEY, "refused_key")         /* with a wrong key */                                  \
 	C(REFUSED_PORT, "refused_port")       /* with GUIDs or port numbers that do not match */      \
+	C(REFUSED_TLS, "refused_tls")         /* no TLS handshake, or none in time */                 \
 	C(REFUSED_BUSY, "refused_busy")       /* the port is connected already */                     \
 	C(REFUSED_BY_PEER, "refused_by_peer")                                                         \
-	C(VIOLATIONS, "violations") /* of the protocol by the peer's messages or credits */           \
-	C(TIMEOUTS, "timeouts")     /* nothing received for TRUNK_SILENCE */                          \
-	C(RINGS, "rings")           /* shared memory for a direction of a connection */               \
+	C(VIOLATIONS, "violations")   /* of the protocol by the peer's messages or credits */         \
+	C(TRUNCATED, "tls_truncated") /* ended without close_notify */                                \
+	C(TIMEOUTS, "timeouts")       /* nothing received for TRUNK_SILENCE */                        \
+	C(RINGS, "rings")             /* shared memory for a direction of a connection */             \
 	C(XMIT_PKTS, "xmit_packets")                                                                  \
 	C(RCV_PKTS, "rcv_packets")                                                                    \
 	C(MALFORMED, "rcv_malformed")                                                                 \
@@ -43,7 +45,7 @@ u32 trunk_set_links_down(const struct trunk_set *s); /* trunks whose links are n
 struct trunk_info {
 	const struct fabric_port *port; /* the port here */
 	const char *address;
-	bool listens, connected;
+	bool listens, connected, tls;
 };
 /* False: @index is out of range. */
 bool trunk_info(const struct trunk_set *s, u32 index, struct trunk_info *info);

@@ -4,6 +4,7 @@
 #define MUSLIN_TRUNK_FIXTURE_H
 
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "emu/lib/log.h"
@@ -21,6 +22,9 @@ struct side {
 };
 
 static char test_path[64];
+/* TLS on the Unix socket, which delivers at once, instead of TCP; options of all trunks */
+static bool test_tls;
+static char test_options[80];
 
 static inline void side_connect(struct side *s)
 {
@@ -37,9 +41,10 @@ static inline void side_connect(struct side *s)
 static inline void side_start(struct side *s, const char *shape, const char *leaf, const char *how, const char *more)
 {
 	char text[800], err[300];
+	u32 i;
 
 	snprintf(test_path, sizeof(test_path), "/tmp/muslin-trunk-%d", getpid());
-	snprintf(text, sizeof(text), "%s\ntrunk %s:9 %s %s %s\n", shape, leaf, how, test_path, more);
+	snprintf(text, sizeof(text), "%s\ntrunk %s:9 %s %s %s %s\n", shape, leaf, how, test_path, test_options, more);
 	if (!test_loop)
 		test_loop = loop_create_virtual();
 	s->topo = fabric_topology_parse(text, strlen(text), "test", err, sizeof(err));
@@ -47,6 +52,8 @@ static inline void side_start(struct side *s, const char *shape, const char *lea
 		printf("%s\n", err);
 		exit(1);
 	}
+	for (i = 0; i < s->topo->ntrunks; i++)
+		s->topo->trunks[i].tls = test_tls;
 	s->f = fabric_create(test_loop, s->topo, 1);
 	side_connect(s);
 }
@@ -71,6 +78,17 @@ static inline u8 side_state(struct side *s)
 static inline u64 side_counter(struct side *s, enum trunk_counter c)
 {
 	return trunk_counter(s->set, 0, c) + trunk_set_counter(s->set, c);
+}
+
+static inline void key_file(char *path, size_t size, const char *key)
+{
+	FILE *f;
+
+	snprintf(path, size, "/tmp/muslin-key-%d-%zu", getpid(), strlen(key));
+	f = fopen(path, "we");
+	fchmod(fileno(f), 0600);
+	fputs(key, f);
+	fclose(f);
 }
 
 /* Connects as a peer that is not a fabric. */

@@ -10,6 +10,7 @@
 #include "emu/lib/shared_map.h"
 #include "emu/packet/header.h"
 #include "emu/wire/smp.h"
+#include "fabric/trunk/tls.h"
 #include "fabric/trunk/trunk.h"
 
 #define TRUNK_VERSION    2
@@ -79,7 +80,8 @@ enum trunk_refusal {
 	TRUNK_BAD_VERSION,
 	TRUNK_BAD_KEY,
 	TRUNK_BAD_PORT,
-	TRUNK_BUSY
+	TRUNK_BUSY,
+	TRUNK_BAD_TLS /* of the connection: one end uses TLS, and the other one does not */
 };
 
 struct trunk_refuse {
@@ -144,15 +146,18 @@ struct trunk_listener {
 	struct trunk_address at;
 	struct accept_listener accept;
 	struct loop_fd w;
-	bool bound;
+	bool bound, tls;
+	const char *address; /* as text */
 	struct list unknown; /* connections without a trunk */
 	u32 nunknown;
 };
 
-/* The trunks that connect to one address share a connection. */
+/* The trunks that connect to one address, with the same key if they use TLS, share a connection. */
 struct trunk_connector {
 	struct trunk_set *set;
 	struct trunk_address at;
+	const char *address;                 /* as text */
+	const struct trunk_tls_key *tls_key; /* NULL: no TLS */
 	struct list trunks;
 	u32 ntrunks;
 	struct trunk_conn *conn; /* NULL: not connected */
@@ -180,11 +185,12 @@ struct trunk_conn {
 	struct loop_task flush;
 	struct loop_timer timer;
 	bool connecting;
-	bool local;        /* a Unix socket */
-	bool blocked;      /* waits for EPOLLOUT */
-	bool ended;        /* the flush task destroys it */
-	bool refused;      /* has got a refusal */
-	u64 heard, spoken; /* loop clock, ns */
+	struct trunk_tls *tls; /* NULL: none */
+	bool local;            /* a Unix socket */
+	bool blocked;          /* waits for EPOLLOUT */
+	bool ended;            /* the flush task destroys it */
+	bool refused;          /* has got a refusal */
+	u64 heard, spoken;     /* loop clock, ns */
 	/* to be sent */
 	u8 tail[TRUNK_TAIL_MAX];
 	u32 tail_len;
@@ -239,6 +245,8 @@ struct trunk {
 	char *address;
 	u8 *key;
 	size_t key_len;
+	bool tls;
+	struct trunk_tls_key tls_key;
 	u64 guid, peer_guid;
 	u8 port, peer_port, type;
 	char name[FABRIC_NAME_MAX];

@@ -297,16 +297,6 @@ static void test_seed(void)
 	row(79, "each direction has its own", fault_digest(in) != fault_digest(out));
 }
 
-static void key_file(char *path, size_t size, const char *key)
-{
-	FILE *f;
-
-	snprintf(path, size, "/tmp/muslin-key-%d-%zu", getpid(), strlen(key));
-	f = fopen(path, "we");
-	fputs(key, f);
-	fclose(f);
-}
-
 static void test_key(void)
 {
 	char one[64], other[64], with[80], with_other[80];
@@ -813,6 +803,97 @@ static void test_link_numbers(void)
 	test_loop = NULL;
 }
 
+/* Two trunks; either the listener or the connecting daemon uses TLS. */
+static void one_end_uses_tls(const char *options, bool listener)
+{
+	char more[MORE_MAX];
+
+	test_tls = listener;
+	side_start(&a, "leafs 1 hosts 2", "leaf1", "listen",
+		   with_another(more, "leaf1", "listen", "0002c90406400010", options));
+	test_tls = !listener;
+	side_start(&b, "leafs 1 hosts 2 first 101", "leaf101", "to",
+		   with_another(more, "leaf101", "to", "0002c90400000010", options));
+	test_run(NSEC_PER_SEC);
+}
+
+static void two_sides_stop(void)
+{
+	side_stop(&b);
+	side_stop(&a);
+	loop_destroy(test_loop);
+	test_loop = NULL;
+}
+
+/* Trunks of one address share a connection with TLS if they have the same key. */
+static void test_shared_tls(const char *path)
+{
+	char other[100], options[120], options_other[120];
+
+	key_file(other, sizeof(other), "another key of both sides\n");
+	snprintf(options, sizeof(options), "key %s", path);
+	snprintf(options_other, sizeof(options_other), "key %s", other);
+	two_trunks_start(options, options);
+	row(270, "the same key: one connection",
+	    link_is_up(0) && link_is_up(1) && b.set->nconnectors == 1 && a.set->trunks[0].conn &&
+		    a.set->trunks[0].conn == a.set->trunks[1].conn && a.set->trunks[0].conn->tls);
+	trunk_set_destroy(b.set);
+	test_run(0);
+	row(271, "it ends with close_notify",
+	    !link_is_up(0) && !link_is_up(1) && !side_counter(&a, TRUNK_CTR_TRUNCATED) &&
+		    trunk_counter(a.set, 1, TRUNK_CTR_LOST) == 1);
+	side_connect(&b);
+	test_run(NSEC_PER_SEC);
+	row(272, "and comes back", link_is_up(0) && link_is_up(1));
+	trunk_stop();
+	two_trunks_start(options_other, options_other);
+	row(273, "two keys: two connections",
+	    link_is_up(0) && link_is_up(1) && b.set->nconnectors == 2 && a.set->trunks[0].conn->tls &&
+		    a.set->trunks[1].conn->tls && a.set->trunks[0].conn != a.set->trunks[1].conn);
+	trunk_stop();
+	two_trunks_start(options, options_other);
+	row(274, "a key that is not of the peer's trunk",
+	    link_is_up(0) && !link_is_up(1) && trunk_set_counter(a.set, TRUNK_CTR_REFUSED_KEY) == 1 &&
+		    trunk_counter(b.set, 1, TRUNK_CTR_REFUSED_BY_PEER) == 1);
+	trunk_stop();
+	unlink(other);
+
+	/* The connecting daemon without TLS, then the listening one. */
+	one_end_uses_tls(options, true);
+	row(275, "without TLS: both trunks are refused, not at once again",
+	    !link_is_up(0) && !link_is_up(1) && trunk_set_counter(a.set, TRUNK_CTR_REFUSED_TLS) == 1 &&
+		    trunk_counter(b.set, 0, TRUNK_CTR_REFUSED_BY_PEER) == 1 &&
+		    trunk_counter(b.set, 1, TRUNK_CTR_REFUSED_BY_PEER) == 1);
+	test_run(TRUNK_REFUSED_WAIT);
+	row(276, "they try again", trunk_set_counter(a.set, TRUNK_CTR_REFUSED_TLS) == 2);
+	two_sides_stop();
+	one_end_uses_tls(options, false);
+	row(277, "a listener without TLS",
+	    !link_is_up(0) && !link_is_up(1) && trunk_set_counter(a.set, TRUNK_CTR_REFUSED_TLS) == 1 &&
+		    trunk_counter(b.set, 0, TRUNK_CTR_REFUSED_TLS) == 1 &&
+		    trunk_counter(b.set, 1, TRUNK_CTR_REFUSED_TLS) == 1);
+	two_sides_stop();
+	test_tls = true;
+}
+
+/* The same within TLS. */
+static void test_within_tls(void)
+{
+	char path[64];
+
+	key_file(path, sizeof(path), "a key of both sides\n");
+	snprintf(test_options, sizeof(test_options), "key %s", path);
+	test_tls = true;
+	test_link();
+	test_data();
+	test_death();
+	test_cable();
+	test_shared_tls(path);
+	test_tls = false;
+	test_options[0] = 0;
+	unlink(path);
+}
+
 int main(void)
 {
 	u32 live = wire_packet_live();
@@ -833,6 +914,8 @@ int main(void)
 	test_shared();
 	test_shared_refused();
 	test_link_numbers();
+	if (trunk_tls_in_build())
+		test_within_tls();
 	row(240, "no packet is left", wire_packet_live() == live);
 	return rows_end();
 }

@@ -1,16 +1,21 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """
-One subnet of two daemons, connected by a trunk over a Unix socket or TCP; and a topology that is split into shards.
+One subnet of two daemons, connected by a trunk over a Unix socket, TCP or TLS; and a topology that is split into
+shards.
 
     daemon a: h1, h2 - leaf1:9 ===== leaf101:9 - h101, h102 :daemon b
 """
 
+import contextlib
 import json
 import os
 import re
+import shutil
 import signal
 import socket
 import struct
+import subprocess
+import threading
 
 import pytest
 from muslin import wait_until
@@ -19,16 +24,31 @@ from test_perftest import RESULT, free_port
 KEY = "correct horse battery staple\n"
 
 
+def tls_in_build(fabric):
+    """Whether the daemon is linked with GnuTLS."""
+    argv = ["ldd", fabric.muslin.parent / "muslind"]
+    return "libgnutls" in subprocess.run(argv, capture_output=True, text=True).stdout
+
+
+def write_key(fabric, name="key", text=KEY):
+    path = fabric.folder / name
+    path.write_text(text)
+    path.chmod(0o600)
+    if fabric.user is not None:
+        shutil.chown(path, fabric.user)
+    return path
+
+
 class Trunk:
     """The subnet manager is on h1 (with @sm of `muslin up`: elsewhere, or none)."""
 
     def __init__(self, make, carrier, sm=()):
         self.a, self.b = make("trunk-a"), make("trunk-b")
         self.address = f"{self.a.folder}/trunk.sock" if carrier == "unix" else f"127.0.0.1:{free_port()}"
-        self.key = self.a.folder / "key"
-        self.key.write_text(KEY)
-        self.key.chmod(0o644)
-        self.options = "" if carrier == "unix" else f"key {self.key}"
+        self.key = write_key(self.a)
+        if carrier == "tls" and not tls_in_build(self.a):
+            pytest.skip("needs a build with GnuTLS")
+        self.options = {"unix": "", "tcp": f"key {self.key}", "tls": f"key {self.key} tls on"}[carrier]
         # The listener starts last: the other daemon retries until then.
         self.up_b("--no-sm")
         self.a.up(f"leafs 1 hosts 2\ntrunk leaf1:9 listen {self.address} {self.options}\n", *sm)
@@ -73,12 +93,17 @@ class Trunk:
     def counters(self):
         return self.a.show()["trunks"][0]
 
+    def lost(self, port=9):
+        """Lost connections, without those of a daemon that got no processor for 15 seconds."""
+        ends = [x for f in (self.a, self.b) for x in f.show()["trunks"] if x["port"] == port]
+        return max(ends[0]["lost"] - sum(x["timeouts"] for x in ends), 0)
+
     def down(self):
         self.a.down()
         self.b.down()
 
 
-@pytest.fixture(scope="module", params=["unix", "tcp"])
+@pytest.fixture(scope="module", params=["unix", "tcp", "tls"])
 def trunk(request, muslin_make_fabric):
     t = Trunk(muslin_make_fabric, request.param).active()
     yield t
@@ -169,6 +194,32 @@ def test_a_hostile_peer(trunk):
     trunk.rping()
 
 
+@pytest.mark.parametrize("trunk", ["tls"], indirect=True)
+def test_a_hostile_peer_of_tls(trunk):
+    """No TLS, half a handshake, garbage in it: each is rejected and counted, and the trunk still works."""
+    host, port = trunk.address.split(":")
+    hello = struct.pack(">BBHI", 1, 0, 112, 0) + b"muslinTK" + bytes(104)
+    client_hello = b"\x16\3\1\2\0\1\0\1\xfc\3\3"
+    rows = {
+        "HTTP": b"GET / HTTP/1.0\r\n\r\n",
+        "a hello without TLS": hello,
+        "a ClientHello of zeros": client_hello + bytes(512 - 6),
+        "an alert": b"\x15\3\3\0\2\2\x28",
+        "half a ClientHello": client_hello,  # until the time is over
+    }
+    for i, (name, data) in enumerate(rows.items(), 1):
+        with socket.create_connection((host, int(port)), timeout=30) as s:
+            s.sendall(data)
+            reply = b""
+            while part := s.recv(1000):
+                reply += part
+        assert trunk.a.show()["trunks_refused"]["refused_tls"] == i, name
+        assert b"muslinTK" not in reply
+        assert trunk.counters()["connected"] and not trunk.lost()
+    assert sum(trunk.a.show()["trunks_refused"].values()) == len(rows)
+    trunk.rping()
+
+
 def test_exit_and_restart_of_a_daemon(trunk):
     os.kill(trunk.b.daemon_pid, signal.SIGKILL)
     wait_until(lambda: trunk.a.port("leaf1", 9)["state"] == "Down", 20, "the link down", 0.1)
@@ -217,6 +268,126 @@ def new_trunk(muslin_make_fabric):
     yield make
     for t in made:
         t.down()
+
+
+# TLS
+
+
+class Relay:
+    """Forwards connections to @port, keeps what it sees, and may change one byte."""
+
+    def __init__(self, port):
+        self.server = socket.create_server(("127.0.0.1", 0))
+        self.port, self.to, self.seen, self.damage = self.server.getsockname()[1], port, bytearray(), False
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self):
+        while True:
+            try:
+                one = self.server.accept()[0]
+            except OSError:
+                return
+            try:
+                other = socket.create_connection(("127.0.0.1", self.to))
+            except OSError:
+                one.close()
+                continue
+            for pair in (one, other), (other, one):
+                threading.Thread(target=self.forward, args=pair, daemon=True).start()
+
+    def forward(self, source, to):
+        with contextlib.suppress(OSError):
+            while data := bytearray(source.recv(1 << 16)):
+                self.seen += data
+                if self.damage:
+                    self.damage = False
+                    data[-1] ^= 1
+                to.sendall(data)
+        for s in source, to:
+            with contextlib.suppress(OSError):
+                s.shutdown(socket.SHUT_RDWR)
+
+
+@pytest.fixture
+def two(muslin_make_fabric):
+    """Starts the daemons of two trunks with the given options at ends a and b: leaf1:9 to leaf101:9, and 10 to 10."""
+    fabrics, relays = [], []
+
+    def make(nine, ten):
+        fabrics[:] = a, b = muslin_make_fabric("tls-a"), muslin_make_fabric("tls-b")
+        if not tls_in_build(a):
+            pytest.skip("needs a build with GnuTLS")
+        keys = {"KEY": write_key(a), "OTHER": write_key(a, "other", "another key of 16 bytes\n")}
+        lines = ["leafs 1 hosts 2\n", "leafs 1 hosts 2 first 101\n"]
+        for port, ends in (9, nine), (10, ten):
+            relays.append(Relay(free_port()))
+            where = f"listen 127.0.0.1:{relays[-1].to}", f"to 127.0.0.1:{relays[-1].port}"
+            for i, (leaf, options) in enumerate(zip(("leaf1", "leaf101"), ends, strict=True)):
+                words = " ".join(str(keys.get(word, word)) for word in options.split())
+                lines[i] += f"trunk {leaf}:{port} {where[i]} {words}\n"
+        a.up(lines[0])
+        b.up(lines[1], "--no-sm")
+        t = Trunk.__new__(Trunk)
+        t.a, t.b = a, b
+        return t.active(), relays
+
+    yield make
+    for f in fabrics:
+        f.down()
+    for r in relays:
+        r.server.close()
+
+
+def test_tls_encrypts_what_a_trunk_carries(two):
+    """rping's text and the trunk's own hello are on a plain connection, and nothing of them within TLS."""
+    t, (plain, tls) = two(("key KEY", "key KEY"), ("key KEY tls on", "key KEY tls on"))
+    wait_until(lambda: t.a.port("leaf1", 10)["state"] == "Active", 30, "the second trunk", 0.1)
+    for carries, other in ((plain, 10), (tls, 9)):
+        t.a.command("link", f"leaf1:{other}", "down")
+        wait_until(lambda o=other: t.b.port("leaf101", o)["state"] == "Down", 10, "only one trunk", 0.05)
+
+        def works():  # when the routes are those of the other trunk
+            try:
+                t.rping()
+            except AssertionError:
+                return False
+            return True
+
+        wait_until(works, 60, "rping", 0.2)
+        assert len(carries.seen) > 5000
+        t.a.command("link", f"leaf1:{other}", "up")
+        wait_until(lambda o=other: t.a.port("leaf1", o)["state"] == "Active", 30, "both trunks", 0.1)
+    for text in b"muslinTK", b"rdma-ping-", b"leaf1":
+        assert text in plain.seen and text not in tls.seen
+    by_port = {x["port"]: x for x in t.a.show()["trunks"]}
+    assert by_port[10]["tls"] and not by_port[9]["tls"]
+    assert not t.lost(10) and not by_port[10]["violations"]
+
+    tls.damage = True  # the keepalives have it
+    wait_until(lambda: [x for f in (t.a, t.b) for x in f.show()["trunks"] if x["violations"]], 20, "a bad record", 0.1)
+    wait_until(lambda: t.a.port("leaf1", 10)["state"] == "Active", 60, "the trunk again", 0.1)
+    assert t.lost(10) and not t.lost(9)
+
+
+@pytest.mark.parametrize(
+    "listens, connects, counter",
+    [
+        ("key KEY tls on", "key OTHER tls on", "refused_key"),
+        ("key KEY tls on", "key KEY", "refused_tls"),
+        ("key KEY", "key KEY tls on", "refused_tls"),
+    ],
+    ids=["another key", "plain against TLS", "TLS against plain"],
+)
+def test_ends_that_differ(two, listens, connects, counter):
+    """One trunk of two daemons is refused again and again: it stays down, and the other one does not notice."""
+    t, _ = two(("key KEY tls on", "key KEY tls on"), (listens, connects))
+    wait_until(lambda: t.a.show()["trunks_refused"][counter] >= 2, 30, "a second attempt", 0.1)
+    refused = t.a.show()["trunks_refused"]
+    assert refused[counter] == sum(refused.values()), refused
+    assert t.a.port("leaf1", 10)["state"] == t.b.port("leaf101", 10)["state"] == "Down"
+    t.rping()
+    assert not t.lost(9)
+    assert "TLS" in t.a.command("log") + t.b.command("log")
 
 
 # Shards
