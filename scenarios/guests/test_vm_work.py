@@ -78,7 +78,7 @@ def test_interrupted_vm_is_silent_and_leaves_nothing(new_fabric):
 
 def test_vm_refuses_before_it_builds(new_fabric):
     fabric = new_fabric.up("leafs 1 hosts 2")
-    fabric.env["MUSLIN_CACHE"] = "/nonexistent"
+    fabric.env["MUSLIN_CACHE"] = "/proc/nonexistent"  # cannot be made, by root either
     assert "h1 is named twice" in fabric.command("vm", "h1,h2,h1", "--build", status=2)
     assert "no such folder" in fabric.command("vm", "h1", "--share", "/nonexistent", status=2)
     assert "HOST[,HOST...]" in fabric.command("vm", "--help")

@@ -5,6 +5,7 @@ looks for them is a list of its options: own() for the machine's release, backpo
 Debian's names: amd64, arm64.
 """
 
+import contextlib
 import hashlib
 import json
 import os
@@ -56,11 +57,15 @@ def digest(*parts):
     return h.hexdigest()[:16]
 
 
-def cache_folder():
-    base = os.environ.get("MUSLIN_CACHE") or os.path.join(
-        os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "muslin"
+def cache_path():
+    return pathlib.Path(
+        os.environ.get("MUSLIN_CACHE")
+        or os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "muslin")
     )
-    folder = pathlib.Path(base)
+
+
+def cache_folder():
+    folder = cache_path()
     try:
         (folder / "debs").mkdir(parents=True, exist_ok=True)
     except OSError as e:
@@ -79,14 +84,18 @@ def apt_state(where):
 
 
 def remembered(what, where, find):
-    """find()'s answer, computed once in each state of apt's lists: that takes a second."""
-    known = cache_folder() / f"resolved-{digest(apt_state(where), *what)}"
-    if not known.exists():
+    """find()'s answer, computed once in each state of apt's lists, or each time where no cache can be written."""
+    known = cache_path() / f"resolved-{digest(apt_state(where), *what)}"
+    with contextlib.suppress(OSError):
+        os.utime(known)
+        return json.loads(known.read_text())
+    text = json.dumps(find())
+    with contextlib.suppress(OSError):
+        known.parent.mkdir(parents=True, exist_ok=True)
         part = known.with_suffix(f".{os.getpid()}")
-        part.write_text(json.dumps(find()))
+        part.write_text(text)
         part.rename(known)
-    os.utime(known)
-    return json.loads(known.read_text())
+    return json.loads(text)
 
 
 def debian():
