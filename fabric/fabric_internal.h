@@ -131,7 +131,7 @@ struct fabric_remote {
 	struct fabric_port *local; /* the port at this end */
 	const struct fabric_remote_ops *ops;
 	void *ctx;
-	struct fabric_remote_link told; /* values of the local port as last sent */
+	struct fabric_remote_link sent; /* values of the local port as last sent */
 	u32 beyond[16];                 /* blocks in use at the other daemon, or in flight to it */
 };
 

@@ -83,8 +83,8 @@ static struct fabric_remote_link remote_local_link(const struct fabric_port *p)
 
 struct fabric_remote_link fabric_remote_link(struct fabric_remote *r)
 {
-	r->told = remote_local_link(r->local);
-	return r->told;
+	r->sent = remote_local_link(r->local);
+	return r->sent;
 }
 
 static void remote_set_link(struct fabric_remote *r, const struct fabric_remote_link *peer)
@@ -101,7 +101,7 @@ bool fabric_remote_up(struct fabric_remote *r, const struct fabric_remote_link *
 {
 	struct fabric_remote_link now = remote_local_link(r->local);
 
-	if (memcmp(&now, &r->told, sizeof(now)))
+	if (memcmp(&now, &r->sent, sizeof(now)))
 		return false;
 	if (!now.trains)
 		return true;

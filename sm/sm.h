@@ -23,12 +23,12 @@ struct sm_status {
 	u32 nodes, switches, cas, ports_active;
 	u32 groups, subscribers, services, partitions;
 	u64 smps, sa_requests, sa_errors, traps;
-	u64 bad_traps;       /* of these, notices not about their sender, which are ignored */
-	u64 traps_coalesced; /* of these, traps for which a sweep was pending already */
-	u64 sminfo_refused;  /* SubnSet(SMInfo) without the SM_Key, or not allowed in the state */
-	u64 sa_key_errors;   /* requests with a wrong SM_Key, which are discarded */
-	u64 sa_held_lost;    /* join responses dropped since too many waited for the MFTs */
-	const char *routing; /* engine of the last sweep */
+	u64 bad_traps;           /* of these, notices not about their sender, which are ignored */
+	u64 traps_coalesced;     /* of these, traps for which a sweep was pending already */
+	u64 sminfo_refused;      /* SubnSet(SMInfo) without the SM_Key, or not allowed in the state */
+	u64 sa_key_errors;       /* requests with a wrong SM_Key, which are discarded */
+	u64 sa_deferred_dropped; /* join responses dropped since too many waited for the MFTs */
+	const char *routing;     /* engine of the last sweep */
 	bool subnet_up, sweeping;
 };
 

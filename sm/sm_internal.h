@@ -375,8 +375,8 @@ struct sm {
 	u16 handover_lid;
 
 	/* sa/ */
-	struct list subscribers, services, held, reports;
-	u32 nsubscribers, nservices, nreports, nheld;
+	struct list subscribers, services, deferred, reports;
+	u32 nsubscribers, nservices, nreports, ndeferred;
 	u32 service_id;
 	struct loop_timer lease;
 };

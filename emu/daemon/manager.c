@@ -141,7 +141,7 @@ json_t *daemon_manager_json(const struct daemon *d)
 			 (int)st.sweep_errors, "nodes", (int)st.nodes, "groups", (int)st.groups, "services",
 			 (int)st.services, "subscribers", (int)st.subscribers, "sa_requests",
 			 (json_int_t)st.sa_requests, "sa_errors", (json_int_t)st.sa_errors, "sa_key_errors",
-			 (json_int_t)st.sa_key_errors, "sa_held_lost", (json_int_t)st.sa_held_lost, "traps",
-			 (json_int_t)st.traps, "bad_traps", (json_int_t)st.bad_traps, "traps_coalesced",
+			 (json_int_t)st.sa_key_errors, "sa_deferred_dropped", (json_int_t)st.sa_deferred_dropped,
+			 "traps", (json_int_t)st.traps, "bad_traps", (json_int_t)st.bad_traps, "traps_coalesced",
 			 (json_int_t)st.traps_coalesced, "sminfo_refused", (json_int_t)st.sminfo_refused);
 }

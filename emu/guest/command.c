@@ -66,8 +66,8 @@ int mu_command(struct mu_dev *dev, u32 op, void *in, size_t in_len, void *out, s
 	struct request *r;
 	int err;
 
-	if (READ_ONCE(dev->gone))
-		return mu_gone_answer(op, in);
+	if (READ_ONCE(dev->lost))
+		return mu_lost_answer(op, in);
 	r = kzalloc(struct_size(r, data, in_len + out_len), GFP_KERNEL);
 	if (!r)
 		return -ENOMEM;
@@ -86,10 +86,10 @@ int mu_command(struct mu_dev *dev, u32 op, void *in, size_t in_len, void *out, s
 		memcpy(out, r->data + in_len, out_len);
 		err = ((struct muslin_answer *)out)->status;
 		if (err == -ENODEV) /* another daemon, which needs HELLO first */
-			err = mu_gone_answer(op, in);
+			err = mu_lost_answer(op, in);
 	} else {
 		dev_err(&dev->vdev->dev, "command %u timed out: the device is disabled\n", op);
-		mu_gone(dev);
+		mu_lost(dev);
 		err = -ETIMEDOUT;
 	}
 	request_put(r);

@@ -14,7 +14,7 @@
  */
 void mu_doorbell(struct mu_dev *dev, u32 handle)
 {
-	if (READ_ONCE(dev->gone)) {
+	if (READ_ONCE(dev->lost)) {
 		schedule_work(&dev->flush);
 		return;
 	}
@@ -115,7 +115,7 @@ static void dispatch(struct mu_dev *dev, const struct muslin_event *e)
 	switch (e->type) {
 	case MUSLIN_EVENT_EPOCH:
 		if (dev->hello.epoch && e->number != dev->hello.epoch)
-			mu_gone_restart(dev);
+			mu_lost_restart(dev);
 		break;
 	case IB_EVENT_CQ_ERR:
 		cq_event(dev, &ev, e->number);
@@ -316,7 +316,7 @@ static void init(struct mu_dev *dev, struct virtio_device *vdev)
 		dev->vector[i].dev = dev;
 		spin_lock_init(&dev->vector[i].lock);
 	}
-	INIT_WORK(&dev->flush, mu_gone_flush);
+	INIT_WORK(&dev->flush, mu_lost_flush);
 	xa_init_flags(&dev->cqs, XA_FLAGS_LOCK_IRQ);
 	xa_init_flags(&dev->qps, XA_FLAGS_LOCK_IRQ);
 	xa_init_flags(&dev->srqs, XA_FLAGS_LOCK_IRQ);
@@ -374,7 +374,7 @@ static void remove(struct virtio_device *vdev)
 {
 	struct mu_dev *dev = vdev->priv;
 
-	if (READ_ONCE(dev->gone))
+	if (READ_ONCE(dev->lost))
 		flush_work(&dev->flush); /* before the objects are freed, which it accesses */
 	mu_unregister(dev);
 	cancel_work_sync(&dev->flush);
@@ -401,13 +401,13 @@ static struct virtio_driver muslin_driver = {
 
 static int __init muslin_init(void)
 {
-	int err = mu_gone_init();
+	int err = mu_lost_init();
 
 	if (err)
 		return err;
 	err = register_virtio_driver(&muslin_driver);
 	if (err)
-		mu_gone_exit();
+		mu_lost_exit();
 	return err;
 }
 module_init(muslin_init);
@@ -415,7 +415,7 @@ module_init(muslin_init);
 static void __exit muslin_exit(void)
 {
 	unregister_virtio_driver(&muslin_driver);
-	mu_gone_exit();
+	mu_lost_exit();
 }
 module_exit(muslin_exit);
 

@@ -8,19 +8,19 @@
 void mu_ref_init(struct mu_ref *ref)
 {
 	refcount_set(&ref->refs, 1);
-	init_completion(&ref->gone);
+	init_completion(&ref->released);
 }
 
 void mu_ref_put(struct mu_ref *ref)
 {
 	if (refcount_dec_and_test(&ref->refs))
-		complete(&ref->gone);
+		complete(&ref->released);
 }
 
 void mu_ref_end(struct mu_ref *ref)
 {
 	mu_ref_put(ref);
-	wait_for_completion(&ref->gone);
+	wait_for_completion(&ref->released);
 }
 
 int mu_alloc_pd(struct ib_pd *pd, struct ib_udata *udata)

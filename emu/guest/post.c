@@ -223,7 +223,7 @@ int mu_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr, const struct i
 	spin_lock_irqsave(&qp->rq_lock, flags);
 	err = put_recvs(qp->rq, wr, qp->cap.max_recv_sge, bad);
 	spin_unlock_irqrestore(&qp->rq_lock, flags);
-	if (READ_ONCE(to_mu_dev(ibqp->device)->gone))
+	if (READ_ONCE(to_mu_dev(ibqp->device)->lost))
 		schedule_work(&to_mu_dev(ibqp->device)->flush);
 	return err;
 }

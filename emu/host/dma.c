@@ -25,7 +25,7 @@
 /* Moves segments that are mapped here, if no earlier move is pending. */
 static int move_mapped(struct uv_process *p, const struct hca_dma_seg *seg, u32 n, bool write)
 {
-	if (p->gone)
+	if (p->exited)
 		return -EFAULT;
 	if (p->writes || !p->nmappings)
 		return -EAGAIN;
@@ -56,7 +56,7 @@ static void *dma_direct(void *dma, u64 addr, u32 len, bool write)
 {
 	struct uv_process *p = dma;
 
-	return p->gone || p->writes ? NULL : uv_mapping_at(p, addr, len);
+	return p->exited || p->writes ? NULL : uv_mapping_at(p, addr, len);
 }
 
 /* Registration checks whether the first and the last byte are readable. */
@@ -64,7 +64,7 @@ static int dma_check(void *dma, u64 addr, u64 len, bool write)
 {
 	struct uv_process *p = dma;
 
-	if (p->gone)
+	if (p->exited)
 		return -EFAULT;
 	return uv_mapping_at(p, addr, 1) && uv_mapping_at(p, addr + len - 1, 1) ? 0 : -EAGAIN;
 }
@@ -98,7 +98,7 @@ static int dma_start(void *dma, struct hca_move *m)
 	struct uv_process *p = dma;
 	u64 now, wait;
 
-	if (p->gone || (p->needs_copy && !p->mover && p->copy < 0))
+	if (p->exited || (p->needs_copy && !p->mover && p->copy < 0))
 		return -EFAULT;
 	if (m->op >= HCA_MOVE_FETCH_ADD && uv_mapping_at(p, m->seg[0].addr, 8))
 		return -EBUSY; /* the worker could not do it atomically with respect to the program */

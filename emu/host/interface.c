@@ -81,7 +81,7 @@ u32 uv_interfaces(const struct uv_host *h, struct uv_interface *list)
 	u32 n = 0, i;
 	u8 port;
 
-	for (port = 0; port < h->nports && !h->gone; port++) {
+	for (port = 0; port < h->nports && !h->removed; port++) {
 		const struct wire_port *p = h->port[port];
 		u32 first = n;
 

@@ -136,7 +136,7 @@ static void test_moves(void)
 	assert(uv_process_dma.write(&p, seg, 1) == -EAGAIN && !uv_process_dma.direct(&p, at + 4096, 8, true));
 	p.writes = 0;
 	assert(uv_process_dma.direct(&p, at + 4096, 8, true) && !uv_process_dma.direct(&p, at, 8, true));
-	p.gone = true;
+	p.exited = true;
 	assert(uv_process_dma.read(&p, seg, 1) == -EFAULT && !uv_process_dma.direct(&p, at + 4096, 8, true));
 	uv_mapping_remove(&p, 0, ~0ull);
 }

@@ -404,12 +404,12 @@ static bool netlink_ready(struct uv_file *f, const struct uv_deferral *h, ssize_
 
 /* Events */
 
-static void events_send(struct nl_socket *s, const struct wire_port *port, bool addresses, bool gone)
+static void events_send(struct nl_socket *s, const struct wire_port *port, bool addresses, bool removed)
 {
 	static const struct nlmsghdr none;
 	struct nl_call c = { .host = s->file->host, .server = s->file->server, .socket = s, .req = &none };
 
-	rtnl_events(&c, s->groups, port, addresses, gone);
+	rtnl_events(&c, s->groups, port, addresses, removed);
 	nl_send(&c);
 }
 
@@ -432,16 +432,16 @@ static int netlink_ioctl(struct uv_file *f, u32 groups, void *arg, size_t len)
 
 static void plugged_one(void *arg, struct uv_file *f)
 {
-	const bool *gone = arg;
+	const bool *removed = arg;
 	u8 i;
 
 	for (i = 0; i < f->host->nports; i++)
-		events_send(f->priv, f->host->port[i], true, *gone);
+		events_send(f->priv, f->host->port[i], true, *removed);
 }
 
-void netlink_plugged(struct uv_server *s, const struct uv_host *host, bool gone)
+void netlink_plugged(struct uv_server *s, const struct uv_host *host, bool removed)
 {
-	uv_server_each_file(s, host, &netlink_file_ops, plugged_one, &gone);
+	uv_server_each_file(s, host, &netlink_file_ops, plugged_one, &removed);
 }
 
 /* Opening and closing */

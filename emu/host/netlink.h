@@ -40,10 +40,10 @@ typedef int nl_answer_fn(struct nl_call *c);
 nl_answer_fn nldev_answer, rtnl_answer;
 
 /*
- * The events of NETLINK_ROUTE about the interfaces of a port: RTM_NEWLINK, and with @addresses RTM_NEWADDR, or (@gone) RTM_DELLINK and
+ * The events of NETLINK_ROUTE about the interfaces of a port: RTM_NEWLINK, and with @addresses RTM_NEWADDR, or (@removed) RTM_DELLINK and
  * RTM_DELADDR. @groups: a bit for each RTNLGRP_* that the socket is a member of.
  */
-void rtnl_events(struct nl_call *c, u32 groups, const struct wire_port *port, bool addresses, bool gone);
+void rtnl_events(struct nl_call *c, u32 groups, const struct wire_port *port, bool addresses, bool removed);
 
 /* Messages. Nothing is sent before nl_send(), which ends the datagram. */
 void nl_begin(struct nl_call *c, u16 type);

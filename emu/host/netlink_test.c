@@ -293,7 +293,7 @@ static void test_events(void)
 	call(&nl, UV_IOCTL, RTMGRP_LINK | RTMGRP_IPV4_IFADDR, NULL, 0);
 	event(WIRE_PORT_ERR, PORT_STATE_DOWN);
 	look(&nl, &s, ~0u);
-	row(44, "no events of a device that is gone", s.messages == 2);
+	row(44, "no events of a removed device", s.messages == 2);
 	uv_server_unplug(d.server, &d.host, false);
 	look(&nl, &s, ~0u);
 	row(45, "and comes, with its address", s.messages == 4 && s.new_links == 2 && s.new_addresses == 1);

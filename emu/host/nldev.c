@@ -43,7 +43,7 @@ static int device_check(const struct nldev_call *c)
 
 	if (!c->nl->dump && !c->attr[RDMA_NLDEV_ATTR_DEV_INDEX])
 		return -EINVAL;
-	return index == DEVICE_INDEX && !c->nl->host->gone ? 0 : -EINVAL;
+	return index == DEVICE_INDEX && !c->nl->host->removed ? 0 : -EINVAL;
 }
 
 static int port_check(const struct nldev_call *c)

@@ -51,7 +51,7 @@ struct uv_process *uv_process_create(struct uv_server *s, struct list *of, pid_t
 	struct uv_process *p;
 
 	list_for_each (p, of, link) {
-		if (p->pid != pid || p->gone)
+		if (p->pid != pid || p->exited)
 			continue;
 		uv_process_get(p);
 		return p;
@@ -109,7 +109,7 @@ void uv_process_end(struct uv_process *p)
 {
 	struct uv_mover *mover = p->mover;
 
-	p->gone = true;
+	p->exited = true;
 	p->mover = NULL;
 	uv_mapping_remove(p, 0, ~0ull);
 	if (mover)

@@ -117,7 +117,7 @@ static bool own_get(const struct view *v, u32 n, struct own *o)
 		*o = (struct own){ .ip = n ? v6 : ip_addr_v4(INADDR_LOOPBACK), .len = n ? 128 : 8 };
 		return true;
 	}
-	if (!h->address || h->gone || !h->address(h, n - 2, &a))
+	if (!h->address || h->removed || !h->address(h, n - 2, &a))
 		return false;
 	*o = (struct own){ .ip = a.ip, .len = a.len };
 	for (i = 0; i < v->ndev; i++)
@@ -614,7 +614,7 @@ static int get_neighbour(struct view *v)
 	} else if (l.family == AF_BRIDGE || m.ndm_flags & NTF_PROXY) {
 		return 0;
 	}
-	for (port = 0; port < h->nports && !h->gone && h->neighbours; port++) {
+	for (port = 0; port < h->nports && !h->removed && h->neighbours; port++) {
 		l.port = h->port[port];
 		h->neighbours(h, port, put_neighbour, &l);
 	}
@@ -665,7 +665,7 @@ int rtnl_answer(struct nl_call *c)
 
 /* Events */
 
-static void events_of_addresses(struct view *v, u32 groups, const struct wire_port *port, bool gone)
+static void events_of_addresses(struct view *v, u32 groups, const struct wire_port *port, bool removed)
 {
 	struct own o;
 	u32 i;
@@ -674,12 +674,12 @@ static void events_of_addresses(struct view *v, u32 groups, const struct wire_po
 		if (!o.dev || o.dev->port != port ||
 		    !(groups & (family_of(&o.ip) == AF_INET ? RTMGRP_IPV4_IFADDR : RTMGRP_IPV6_IFADDR)))
 			continue;
-		put_own(v->c, gone ? RTM_DELADDR : RTM_NEWADDR, &o);
+		put_own(v->c, removed ? RTM_DELADDR : RTM_NEWADDR, &o);
 		nl_send(v->c);
 	}
 }
 
-void rtnl_events(struct nl_call *c, u32 groups, const struct wire_port *port, bool addresses, bool gone)
+void rtnl_events(struct nl_call *c, u32 groups, const struct wire_port *port, bool addresses, bool removed)
 {
 	struct view v = { .c = c };
 	u32 i;
@@ -687,14 +687,14 @@ void rtnl_events(struct nl_call *c, u32 groups, const struct wire_port *port, bo
 	if (!groups)
 		return;
 	v.ndev = uv_interfaces(c->host, v.dev);
-	if (addresses && gone)
-		events_of_addresses(&v, groups, port, gone);
+	if (addresses && removed)
+		events_of_addresses(&v, groups, port, removed);
 	for (i = 0; i < v.ndev && groups & RTMGRP_LINK; i++) {
 		if (v.dev[i].port != port)
 			continue;
-		put_link(c, gone ? RTM_DELLINK : RTM_NEWLINK, &v.dev[i]);
+		put_link(c, removed ? RTM_DELLINK : RTM_NEWLINK, &v.dev[i]);
 		nl_send(c);
 	}
-	if (addresses && !gone)
-		events_of_addresses(&v, groups, port, gone);
+	if (addresses && !removed)
+		events_of_addresses(&v, groups, port, removed);
 }

@@ -238,7 +238,7 @@ static int open_new(struct conn *c, const struct uv_open *o, int *fds)
 	f->f.ops = s->ops[o->kind];
 	if (!f->f.host || (!f->f.ops && o->kind != UV_SYSFS))
 		err = -ENXIO;
-	else if (f->f.host->gone && o->kind != UV_SYSFS && o->kind != UV_RDMA_CM && o->kind != UV_NETLINK)
+	else if (f->f.host->removed && o->kind != UV_SYSFS && o->kind != UV_RDMA_CM && o->kind != UV_NETLINK)
 		err = -ENODEV;
 	else if (f->f.ops)
 		err = f->f.ops->open(&f->f, o->unit, &fds[0], &fds[1]);
@@ -367,7 +367,7 @@ static void on_share(struct conn *c, u32 arg, const u8 *data, size_t len, int fd
 	struct uv_share s;
 	int err = -EINVAL;
 
-	if (len == sizeof(s) && !p->gone) {
+	if (len == sizeof(s) && !p->exited) {
 		memcpy(&s, data, sizeof(s));
 		uv_mapping_remove(p, s.addr, s.len);
 		err = fd < 0 ? 0 : uv_mapping_add(p, s.addr, s.len, fd, s.offset);
@@ -489,19 +489,19 @@ void uv_server_destroy(struct uv_server *s)
 }
 
 /* Replaces the sysfs tree by the one without the device, or back. */
-int uv_server_unplug(struct uv_server *s, struct uv_host *host, bool gone)
+int uv_server_unplug(struct uv_server *s, struct uv_host *host, bool removed)
 {
 	struct file *f;
 	int err;
 
-	if (gone)
+	if (removed)
 		netlink_plugged(s, host, true);
-	host->gone = gone;
+	host->removed = removed;
 	list_for_each (f, &s->files, link)
-		if (gone && f->f.host == host && f->f.ops && f->f.ops->revoke)
+		if (removed && f->f.host == host && f->f.ops && f->f.ops->revoke)
 			f->f.ops->revoke(&f->f);
 	err = uv_sysfs_exchange(host, s->tree);
-	if (!gone)
+	if (!removed)
 		netlink_plugged(s, host, false);
 	return err;
 }

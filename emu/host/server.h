@@ -44,7 +44,7 @@ struct uv_host {
 	/* Name and value of the nth counter of a port for sysfs; NULL past the end. */
 	const char *(*counter)(struct uv_host *host, u8 port, u32 n, u64 *value);
 	void *owner;
-	bool gone;                  /* the device was unplugged: opens fail */
+	bool removed;               /* the device was unplugged: opens fail */
 	u64 written[UV_TREE_FILES]; /* for sysfs.c: hashes of the files' contents */
 };
 
@@ -113,7 +113,7 @@ struct uv_process {
 	struct loop_fd death; /* a pidfd; -1 if not supported */
 	u32 users;            /* connections, and memory regions */
 	bool heap;
-	bool gone;              /* it has exited: its addresses must not be accessed */
+	bool exited;            /* it has exited: its addresses must not be accessed */
 	bool needs_copy;        /* process_vm_readv() is denied: a thread of the process copies */
 	int copy;               /* the socket of that thread until the mover takes it over, else -1 */
 	u8 *staging;            /* UV_COPY_SIZE bytes shared with that thread */
@@ -145,8 +145,8 @@ struct uv_file {
 struct uv_server *uv_server_create(struct loop *loop, const char *path, const char *tree,
 				   struct uv_host *(*find)(void *arg, const char *name), void *arg);
 void uv_server_destroy(struct uv_server *s);
-/* Removes the host's device and revokes its open files (@gone), or adds it again. 0 or -errno. */
-int uv_server_unplug(struct uv_server *s, struct uv_host *host, bool gone);
+/* Removes the host's device and revokes its open files (@removed), or adds it again. 0 or -errno. */
+int uv_server_unplug(struct uv_server *s, struct uv_host *host, bool removed);
 /* Whether a process that uses @f also uses the uverbs file whose context has that serial number, on the same host. */
 bool uv_file_shares_process(const struct uv_file *f, u64 owner);
 /* Calls @fn for each open file of that kind on the host. */
@@ -158,8 +158,8 @@ const char *uv_server_tree(const struct uv_server *s);
 extern const struct uv_file_ops uverbs_file_ops;
 extern const struct uv_file_ops umad_file_ops, issm_file_ops, ucma_file_ops, netlink_file_ops;
 
-/* netlink.c: the events of a device that is there, before it is removed (@gone) or after it was added. */
-void netlink_plugged(struct uv_server *s, const struct uv_host *host, bool gone);
+/* netlink.c: the events of a device that is there, before it is removed (@removed) or after it was added. */
+void netlink_plugged(struct uv_server *s, const struct uv_host *host, bool removed);
 
 /* sysfs.c: updates changed files of the host's tree. 0 or -errno. */
 int uv_sysfs_refresh(struct uv_host *host, const char *tree);

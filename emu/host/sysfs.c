@@ -227,7 +227,7 @@ int uv_sysfs_refresh(struct uv_host *h, const char *tree)
 	struct uv_tree t = { .written = h->written, .max = UV_TREE_FILES };
 	u8 i;
 
-	if (h->gone)
+	if (h->removed)
 		return 0;
 	snprintf(t.root, sizeof(t.root), "%s/%s", tree, h->name);
 	put_device(&t, h);

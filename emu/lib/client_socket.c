@@ -16,7 +16,7 @@ void client_socket_disconnect(struct client_socket *c)
 {
 	if (c->conn.fd < 0)
 		return;
-	c->ops->gone(c);
+	c->ops->closed(c);
 	loop_fd_del(&c->conn);
 	passed_close_socket(c->conn.fd, c->pid);
 	c->conn.fd = c->memory.sock = -1;

@@ -18,7 +18,7 @@ struct client_socket_ops {
 	 * -EBADMSG: because of the received bytes. */
 	int (*readable)(struct client_socket *c);
 	/* The connection ends. Its descriptor, process and memory owner are still those of the client. */
-	void (*gone)(struct client_socket *c);
+	void (*closed)(struct client_socket *c);
 };
 
 struct client_socket {

@@ -32,7 +32,7 @@
 struct device {
 	struct vfio_server *s;
 	u8 reg[DEV_BAR];
-	u32 resets, unmaps, present, gone;
+	u32 resets, unmaps, present, absent;
 	int dma; /* result of the last DMA */
 	u64 unmapped, unmapped_last;
 };
@@ -88,7 +88,7 @@ static inline void dev_present(void *ctx, bool here)
 {
 	struct device *d = ctx;
 
-	*(here ? &d->present : &d->gone) += 1;
+	*(here ? &d->present : &d->absent) += 1;
 }
 
 static const struct vfio_ops dev_ops = {

@@ -44,7 +44,7 @@ static void drop_fds(struct vfio_server *s)
 	s->nfds = 0;
 }
 
-static void qemu_gone(struct client_socket *c)
+static void qemu_closed(struct client_socket *c)
 {
 	struct vfio_server *s = container_of(c, struct vfio_server, client);
 	bool greeted = s->greeted;
@@ -136,7 +136,7 @@ static int qemu_readable(struct client_socket *c)
 
 static const struct client_socket_ops qemu_ops = { .protocol = "vfio-user",
 						   .readable = qemu_readable,
-						   .gone = qemu_gone };
+						   .closed = qemu_closed };
 
 struct vfio_server *vfio_server_create(struct loop *loop, const char *path, const struct vfio_config *cfg,
 				       const struct vfio_ops *ops, void *dev)

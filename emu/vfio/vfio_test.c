@@ -399,14 +399,14 @@ static void test_coming_and_going(struct loop *loop)
 	u32 resets;
 
 	client_open(&c, loop, path);
-	row(100, "a driver starts", client_start(&c) && dev.present > dev.gone);
+	row(100, "a driver starts", client_start(&c) && dev.present > dev.absent);
 	client_open(&other, loop, path);
 	row(101, "a second client is refused", client_hello(&other) == -EPIPE && counter(VFIO_CTR_REFUSED) == 1);
 	client_close(&other);
 	resets = dev.resets;
 	client_close(&c);
 	row(102, "it disconnects: memory and vectors are released",
-	    dev.present == dev.gone && dev.resets == resets + 1 && !vfio_connected(dev.s) &&
+	    dev.present == dev.absent && dev.resets == resets + 1 && !vfio_connected(dev.s) &&
 		    !vfio_dma(dev.s, CLIENT_IOVA, 1, false) && dev.s->vector[0] < 0);
 	client_open(&c, loop, path);
 	row(103, "and connects again", client_start(&c) && vfio_dma(dev.s, CLIENT_IOVA, 1, true));

@@ -188,9 +188,9 @@ static void conn_watch(struct trunk_conn *c, bool blocked)
 
 static void conn_tell_alive(struct trunk_conn *c)
 {
-	if (!c->tell_alive || c->tail_len + TRUNK_TELL_MAX + TRUNK_TAIL_REST > TRUNK_TAIL_MAX)
+	if (!c->send_alive || c->tail_len + TRUNK_SEND_MAX + TRUNK_TAIL_REST > TRUNK_TAIL_MAX)
 		return;
-	c->tell_alive = false;
+	c->send_alive = false;
 	trunk_conn_put(c, TRUNK_KEEPALIVE, 0, "", 0);
 }
 
@@ -284,7 +284,7 @@ static void conn_wake_peer(struct trunk_conn *c)
 	struct trunk_head h = { .type = TRUNK_KEEPALIVE };
 
 	if (!c->tx.shared) { /* the socket may have accepted a part of a message */
-		c->tell_alive = true;
+		c->send_alive = true;
 		trunk_conn_flush_later(c);
 	} else if (send(c->w.fd, &h, sizeof(h), MSG_DONTWAIT | MSG_NOSIGNAL) < 0 && errno != EAGAIN) {
 		trunk_conn_end(c);
@@ -662,7 +662,7 @@ static void on_timer(struct loop_timer *timer, struct now now)
 		return;
 	conn_each_second(c, now);
 	if (now.ns - c->spoken >= TRUNK_PING) {
-		c->tell_alive = true;
+		c->send_alive = true;
 		trunk_conn_flush_later(c);
 	}
 }

@@ -69,7 +69,7 @@ void trunk_message_hello(struct trunk *t)
 	h->guid = cpu_to_be64(t->guid);
 	h->peer_guid = cpu_to_be64(t->peer_guid);
 	memcpy(h->name, t->name, strcspn(t->name, ":"));
-	t->s.tell_hello = false;
+	t->s.send_hello = false;
 	trunk_put(t, TRUNK_HELLO, h, sizeof(*h));
 }
 
@@ -96,7 +96,7 @@ void trunk_message_auth(struct trunk *t)
 	u8 mac[TRUNK_MAC_SIZE];
 
 	message_mac(t, !t->listener, mac);
-	t->s.tell_auth = false;
+	t->s.send_auth = false;
 	trunk_put(t, TRUNK_AUTH, mac, sizeof(mac));
 }
 
@@ -128,7 +128,7 @@ static bool on_hello(struct trunk_conn *c, u32 number, struct trunk *t, const u8
 		return true;
 	}
 	t->s.state = TRUNK_WAITS_AUTH;
-	t->s.tell_auth = !t->listener;
+	t->s.send_auth = !t->listener;
 	trunk_session_flush_later(t);
 	return true;
 }
@@ -138,12 +138,12 @@ static bool on_auth(struct trunk *t, const u8 *body)
 	u8 mac[TRUNK_MAC_SIZE];
 
 	/* Its own hello must have been sent: the MAC covers it. */
-	if (t->s.tell_hello)
+	if (t->s.send_hello)
 		return trunk_message_refuse(t->conn, t->s.number, t, TRUNK_BAD_KEY);
 	message_mac(t, t->listener != NULL, mac);
 	if (!memeql_sec(mac, body, sizeof(mac)))
 		return trunk_message_refuse(t->conn, t->s.number, t, TRUNK_BAD_KEY);
-	t->s.tell_auth = t->listener != NULL;
+	t->s.send_auth = t->listener != NULL;
 	trunk_session_ready(t);
 	return true;
 }
@@ -199,8 +199,8 @@ void trunk_message_link(struct trunk *t)
 		.speed_limit = l.speed_limit,
 	};
 
-	t->s.tell_link = false;
-	t->s.link_told = true;
+	t->s.send_link = false;
+	t->s.link_sent = true;
 	t->s.wake = t->cable = false;
 	trunk_put(t, TRUNK_LINK, &m, sizeof(m));
 }
@@ -235,18 +235,18 @@ static bool on_link(struct trunk *t, const u8 *body)
 	 * At first the cable is unplugged if either end says so, unless it was plugged in the meantime; after that, the
 	 * latest change counts.
 	 */
-	if (m.flags & TRUNK_LINK_CABLE || (!s->heard_link && peer.unplugged && !s->plugged))
+	if (m.flags & TRUNK_LINK_CABLE || (!s->link_received && peer.unplugged && !s->plugged))
 		fabric_remote_cable(r, peer.unplugged);
-	s->heard_link = true;
+	s->link_received = true;
 	if (m.flags & TRUNK_LINK_WAKE)
 		fabric_remote_wake(r);
 	if (epoch != s->peer_epoch) {
 		s->peer_epoch = epoch;
-		s->tell_link = true;
+		s->send_link = true;
 		fabric_remote_down(r, &peer);
 		trunk_session_flush_later(t);
 	}
-	if (fabric_remote_is_up(r) || !peer.trains || !s->link_told || be32_to_cpu(m.ack) != s->epoch)
+	if (fabric_remote_is_up(r) || !peer.trains || !s->link_sent || be32_to_cpu(m.ack) != s->epoch)
 		return true;
 	if (!fabric_remote_up(r, &peer))
 		trunk_session_change(t, FABRIC_REMOTE_LINK);
@@ -258,11 +258,11 @@ static bool on_link(struct trunk *t, const u8 *body)
 /* Blocks by which FCCL has grown since it was sent, if it must be sent; 0: not yet. */
 static u32 flow_due(const struct trunk_session *s, u8 vl, u32 free)
 {
-	s32 gain = (s32)(s->abr[vl] + free - s->told[vl]);
+	s32 gain = (s32)(s->abr[vl] + free - s->fccl[vl]);
 
 	if (gain >= TRUNK_FLOW_STEP)
 		return (u32)gain;
-	return gain > 0 && s->told[vl] - s->abr[vl] < FABRIC_REMOTE_BLOCKS / 2 ? (u32)gain : 0;
+	return gain > 0 && s->fccl[vl] - s->abr[vl] < FABRIC_REMOTE_BLOCKS / 2 ? (u32)gain : 0;
 }
 
 void trunk_message_flow(struct trunk *t)
@@ -272,13 +272,13 @@ void trunk_message_flow(struct trunk *t)
 	u32 n = 0;
 	u8 vl;
 
-	s->tell_flow = false;
+	s->send_flow = false;
 	for (vl = 0; vl < TRUNK_DATA_VLS; vl++) {
 		u32 free = fabric_remote_free(t->remote, vl);
 
 		if (!flow_due(s, vl, free))
 			continue;
-		s->told[vl] = s->abr[vl] + free;
+		s->fccl[vl] = s->abr[vl] + free;
 		m[n++] =
 			(struct trunk_flow){ .vl = vl, .free = cpu_to_be16((u16)free), .abr = cpu_to_be32(s->abr[vl]) };
 	}
@@ -320,12 +320,12 @@ static bool on_packet(struct trunk *t, u8 flags, const u8 *body, const u8 *share
 	if (vl < TRUNK_DATA_VLS) {
 		u32 blocks = (len + WIRE_ICRC_LEN + WIRE_VCRC_LEN + 63) / 64;
 
-		if ((s32)(s->abr[vl] + blocks - s->told[vl]) > 0) {
+		if ((s32)(s->abr[vl] + blocks - s->fccl[vl]) > 0) {
 			fabric_remote_overrun(r);
 			return trunk_message_violation(t->conn, "a packet without credits");
 		}
 		s->abr[vl] += blocks;
-		s->tell_flow = true;
+		s->send_flow = true;
 		trunk_session_flush_later(t);
 	}
 	/* The parser expects lengths with CRCs, and does not read the CRCs. */

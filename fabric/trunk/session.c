@@ -45,7 +45,7 @@ bool trunk_session_open(struct trunk *t, struct trunk_conn *c, u32 number)
 	s->since = loop_now(t->set->loop).ns;
 	s->number = number;
 	s->epoch = 1;
-	s->tell_hello = true;
+	s->send_hello = true;
 	c->links[number] = t;
 	if (!c->nopen++ && c->listener) {
 		list_del(&c->link);
@@ -113,7 +113,7 @@ void trunk_session_ready(struct trunk *t)
 	for (vl = 0; vl < TRUNK_DATA_VLS; vl++)
 		fabric_remote_credits(r, vl, FABRIC_REMOTE_BLOCKS);
 	t->s.plugged = t->cable;
-	t->s.tell_link = t->s.tell_flow = true;
+	t->s.send_link = t->s.send_flow = true;
 	trunk_session_flush_later(t);
 }
 
@@ -126,8 +126,8 @@ void trunk_session_change(struct trunk *t, enum fabric_remote_change what)
 	s->wake |= what == FABRIC_REMOTE_WAKE;
 	if (!++s->epoch)
 		s->epoch = 1;
-	s->link_told = false;
-	s->tell_link = true;
+	s->link_sent = false;
+	s->send_link = true;
 	session_drop_packets(t);
 	trunk_session_flush_later(t);
 }
@@ -138,7 +138,7 @@ void trunk_session_send(struct trunk *t, struct wire_packet *p)
 	struct trunk_conn *c = t->conn;
 
 	/* If no other message of the trunk is queued, the payload is copied once: from its source into the ring. */
-	if (c->tx.shared && !c->ended && !c->tail_len && !s->tell_link && list_empty(&s->packets) &&
+	if (c->tx.shared && !c->ended && !c->tail_len && !s->send_link && list_empty(&s->packets) &&
 	    trunk_conn_ring_packet(t, p)) {
 		trunk_conn_flush_later(c);
 		return;
@@ -155,9 +155,9 @@ void trunk_session_send(struct trunk *t, struct wire_packet *p)
 
 void trunk_session_credits(struct trunk *t)
 {
-	if (t->s.state != TRUNK_READY || t->s.tell_flow)
+	if (t->s.state != TRUNK_READY || t->s.send_flow)
 		return;
-	t->s.tell_flow = true;
+	t->s.send_flow = true;
 	trunk_session_flush_later(t);
 }
 
@@ -172,22 +172,22 @@ bool trunk_session_owes(const struct trunk *t)
 {
 	const struct trunk_session *s = &t->s;
 
-	return s->tell_hello || s->tell_auth || s->tell_link || s->tell_flow || !list_empty(&s->packets);
+	return s->send_hello || s->send_auth || s->send_link || s->send_flow || !list_empty(&s->packets);
 }
 
 bool trunk_session_tell(struct trunk *t)
 {
 	struct trunk_session *s = &t->s;
 
-	if (t->conn->tail_len + TRUNK_TELL_MAX + TRUNK_TAIL_REST > TRUNK_TAIL_MAX)
+	if (t->conn->tail_len + TRUNK_SEND_MAX + TRUNK_TAIL_REST > TRUNK_TAIL_MAX)
 		return false;
-	if (s->tell_hello)
+	if (s->send_hello)
 		trunk_message_hello(t);
-	if (s->tell_auth)
+	if (s->send_auth)
 		trunk_message_auth(t);
-	if (s->tell_link)
+	if (s->send_link)
 		trunk_message_link(t);
-	if (s->tell_flow)
+	if (s->send_flow)
 		trunk_message_flow(t);
 	return true;
 }

@@ -167,11 +167,11 @@ struct trunk_connector {
 
 /*
  * Bytes that are sent before packets: the rest of a message, and messages of trunks other than packets, of which one
- * trunk has up to TRUNK_TELL_MAX at a time.
+ * trunk has up to TRUNK_SEND_MAX at a time.
  */
 #define TRUNK_TAIL_REST (sizeof(struct trunk_head) + TRUNK_MSG_MAX)
 #define TRUNK_TAIL_MAX  (TRUNK_TAIL_REST + (16u << 10))
-#define TRUNK_TELL_MAX  512
+#define TRUNK_SEND_MAX  512
 
 struct trunk_conn {
 	struct list link;  /* in trunk_listener.unknown */
@@ -195,7 +195,7 @@ struct trunk_conn {
 	u8 tail[TRUNK_TAIL_MAX];
 	u32 tail_len;
 	struct list active; /* trunks with messages to send */
-	bool tell_alive;
+	bool send_alive;
 	u32 by_socket; /* packets sent on the socket, up to TRUNK_RING_AFTER */
 	struct trunk_ring tx, rx;
 	struct shared_owner owner; /* of rx */
@@ -223,15 +223,15 @@ struct trunk_session {
 	struct list active; /* in trunk_conn.active */
 	struct list packets;
 	u32 smps;
-	bool tell_hello, tell_auth, tell_link, tell_flow;
+	bool send_hello, send_auth, send_link, send_flow;
 	bool wake; /* flag of the next TRUNK_LINK */
 	/* link */
 	u32 epoch, peer_epoch;
 	u32 changes; /* of the peer's epoch in this second */
-	bool link_told, heard_link;
+	bool link_sent, link_received;
 	bool plugged; /* the cable was plugged or pulled here before the handshake */
-	/* credits, in blocks since the handshake; told: FCCL */
-	u32 sent[TRUNK_DATA_VLS], abr[TRUNK_DATA_VLS], told[TRUNK_DATA_VLS];
+	/* credits, in blocks since the handshake; fccl: as last sent */
+	u32 sent[TRUNK_DATA_VLS], abr[TRUNK_DATA_VLS], fccl[TRUNK_DATA_VLS];
 };
 
 struct trunk {

@@ -466,7 +466,7 @@ static void test_violations(void)
 			stranger_send(fd, TRUNK_LINK, 0, &l, sizeof(l));
 			break;
 		case 5:
-			a.set->trunks[0].s.told[3] = 100; /* as if the peer had no more credits */
+			a.set->trunks[0].s.fccl[3] = 100; /* as if the peer had no more credits */
 			stranger_packets(fd, 3, 101);
 			break;
 		case 6:

@@ -7,7 +7,7 @@
 
 #include "sm/sa/sa_internal.h"
 
-#define HELD_MAX          16384 /* join responses that wait for the MFTs */
+#define DEFERRED_MAX      16384 /* join responses that wait for the MFTs */
 #define RECORDS_MAX_BYTES (32u << 20)
 
 /* ---- records ---- */
@@ -187,7 +187,7 @@ static void sa_handle(struct sa_call *c)
 
 /* ---- responses ---- */
 
-struct held {
+struct deferred {
 	struct list link;
 	struct mad_addr to;
 	u32 len;
@@ -226,29 +226,29 @@ static void sa_send(struct sm *sm, const u8 *mad, u32 len, const struct mad_addr
 
 static void sa_defer_response(struct sm *sm, const struct sa_call *c, u32 len)
 {
-	struct held *h = sm->nheld < HELD_MAX ? malloc(sizeof(*h) + len) : NULL;
+	struct deferred *h = sm->ndeferred < DEFERRED_MAX ? malloc(sizeof(*h) + len) : NULL;
 
 	if (!h) { /* dropped: the requester retries */
-		sm->st.sa_held_lost++;
+		sm->st.sa_deferred_dropped++;
 		return;
 	}
-	sm->nheld++;
+	sm->ndeferred++;
 	h->to = *c->from;
 	h->len = len;
 	memcpy(h->mad, c->out, len);
-	list_add(&sm->held, &h->link);
+	list_add(&sm->deferred, &h->link);
 }
 
 static void sa_flush(struct sm *sm)
 {
-	struct held *h, *tmp;
+	struct deferred *h, *tmp;
 
-	list_for_each_safe (h, tmp, &sm->held, link) {
+	list_for_each_safe (h, tmp, &sm->deferred, link) {
 		list_del(&h->link);
 		sa_send(sm, h->mad, h->len, &h->to);
 		free(h);
 	}
-	sm->nheld = 0;
+	sm->ndeferred = 0;
 }
 
 static void sa_receive(struct sm *sm, const u8 *data, u32 len, const struct mad_addr *from)
@@ -293,7 +293,7 @@ static void sa_receive(struct sm *sm, const u8 *data, u32 len, const struct mad_
 
 static void sa_init(struct sm *sm)
 {
-	list_init(&sm->held);
+	list_init(&sm->deferred);
 	sm_service_init(sm);
 	list_init(&sm->subscribers);
 	list_init(&sm->reports);
@@ -301,11 +301,11 @@ static void sa_init(struct sm *sm)
 
 static void sa_fini(struct sm *sm)
 {
-	struct held *h, *tmp;
+	struct deferred *h, *tmp;
 
-	list_for_each_safe (h, tmp, &sm->held, link)
+	list_for_each_safe (h, tmp, &sm->deferred, link)
 		free(h);
-	list_init(&sm->held);
+	list_init(&sm->deferred);
 	sm_service_fini(sm);
 	sm_inform_fini(sm);
 }

@@ -120,7 +120,7 @@ static int vnet_on_frame(void *ctx, struct wire_buf *frame)
 	int got;
 
 	if (!n->running[RX]) {
-		n->counter[VNET_CTR_RX_NOBODY]++;
+		n->counter[VNET_CTR_RX_NO_DRIVER]++;
 		return 1;
 	}
 	got = vhost_pop(n->vhost, RX, &c);
@@ -131,7 +131,7 @@ static int vnet_on_frame(void *ctx, struct wire_buf *frame)
 	}
 	if (got < 0) { /* until the driver restarts */
 		n->running[RX] = false;
-		n->counter[VNET_CTR_RX_NOBODY]++;
+		n->counter[VNET_CTR_RX_NO_DRIVER]++;
 		return 1;
 	}
 	if (c.in_len < sizeof(hdr) + frame->size) {

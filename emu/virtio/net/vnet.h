@@ -25,7 +25,7 @@ bool vnet_in_use(const struct vnet *n); /* a front end is connected */
 #define VNET_COUNTERS(C)                                                    \
 	C(RX, "rx_frames")                                                  \
 	C(TX, "tx_frames")                                                  \
-	C(RX_NOBODY, "rx_nobody")     /* no driver */                       \
+	C(RX_NO_DRIVER, "rx_no_driver")                                     \
 	C(RX_TOO_LONG, "rx_too_long") /* longer than the driver's buffer */ \
 	C(RX_WAITED, "rx_waited")     /* no buffer, counted per attempt */  \
 	C(TX_BAD, "tx_bad")           /* no frame, too long, or with offloads that \

@@ -202,7 +202,7 @@ static void test_receive(void)
 	row(36, "just long enough", card_arrive(&c, 60) == 1 && vnet_counter(c.net, VNET_CTR_RX) == before + 2);
 	offer(FRONT_NUM, 60);
 	row(37, "an invalid ring", card_arrive(&c, 60) == 1);
-	row(38, "does not block the link", card_arrive(&c, 60) == 1 && vnet_counter(c.net, VNET_CTR_RX_NOBODY) == 2);
+	row(38, "does not block the link", card_arrive(&c, 60) == 1 && vnet_counter(c.net, VNET_CTR_RX_NO_DRIVER) == 2);
 }
 
 /* Receives a TCP frame with the byte at @damaged corrupted; returns the flags that the driver gets. */

@@ -17,7 +17,7 @@ static void drop_fds(struct vhost *v)
 	v->nfds = 0;
 }
 
-static void front_gone(struct client_socket *c)
+static void front_closed(struct client_socket *c)
 {
 	struct vhost *v = container_of(c, struct vhost, client);
 	u32 i;
@@ -80,7 +80,7 @@ static int front_readable(struct client_socket *c)
 
 static const struct client_socket_ops front_ops = { .protocol = "vhost-user",
 						    .readable = front_readable,
-						    .gone = front_gone };
+						    .closed = front_closed };
 
 struct vhost *vhost_create(struct loop *loop, const char *path, const struct vhost_ops *ops, void *ctx)
 {

@@ -17,13 +17,13 @@ struct restart {
 	struct virtio_device *vdev; /* with a reference: the driver's structure is freed on the way */
 };
 
-int mu_gone_init(void)
+int mu_lost_init(void)
 {
 	queue = alloc_workqueue("muslin", WQ_UNBOUND, 0);
 	return queue ? 0 : -ENOMEM;
 }
 
-void mu_gone_exit(void)
+void mu_lost_exit(void)
 {
 	destroy_workqueue(queue);
 }
@@ -34,7 +34,7 @@ static bool can_become(u8 state)
 	return state == IB_QPS_ERR || state == IB_QPS_RESET || state == IB_QPS_RTS;
 }
 
-int mu_gone_answer(u32 op, const void *in)
+int mu_lost_answer(u32 op, const void *in)
 {
 	const struct muslin_qp_modify *modify = in;
 
@@ -146,7 +146,7 @@ static void flush_qp(struct mu_dev *dev, struct mu_qp *qp)
 		raise_last_wqe(qp);
 }
 
-void mu_gone_flush(struct work_struct *work)
+void mu_lost_flush(struct work_struct *work)
 {
 	struct mu_dev *dev = container_of(work, struct mu_dev, flush);
 	unsigned long handle;
@@ -175,17 +175,17 @@ static void restart(struct work_struct *work)
 	kfree(r);
 }
 
-void mu_gone(struct mu_dev *dev)
+void mu_lost(struct mu_dev *dev)
 {
-	WRITE_ONCE(dev->gone, true);
+	WRITE_ONCE(dev->lost, true);
 	schedule_work(&dev->flush);
 }
 
-void mu_gone_restart(struct mu_dev *dev)
+void mu_lost_restart(struct mu_dev *dev)
 {
 	struct restart *r = kzalloc(sizeof(*r), GFP_ATOMIC);
 
-	mu_gone(dev);
+	mu_lost(dev);
 	if (!r)
 		return;
 	dev_warn(&dev->vdev->dev, "the daemon has restarted: probing the device again\n");
