@@ -33,6 +33,8 @@ TRANSPORTS = [
     "ud_mlx5 am_bw bcopy 1500",
     "ud_mlx5 am_bw zcopy 1500",
 ]
+ATOMICS = {"add_lat", "fadd", "cswap"}
+WRONG_OFFSET = (1, 16)  # since uct_ib_verbs_mkey_pack() gives a key for atomic operations without DEVX too
 # Of the protocol layer, above each: messages by tags, remote memory, streams.
 PROTOCOLS = ["tag_lat 8", "tag_bw 65536", "ucp_put_bw 65536", "ucp_get 65536", "stream_bw 4096"]
 
@@ -70,9 +72,17 @@ def test_offered(guests):
     assert {"rc_verbs", "rc_mlx5", "ud_verbs", "ud_mlx5"} <= offered
 
 
+@pytest.fixture(scope="module")
+def version(guests):
+    found = re.search(r"[Vv]ersion:? (\d+)\.(\d+)", guests[0].run("chroot /machine ucx_info -v"))
+    return tuple(map(int, found.groups()))
+
+
 @pytest.mark.parametrize("what", TRANSPORTS)
-def test_transport(shared_fabric, guests, what):
+def test_transport(shared_fabric, guests, version, what):
     transport, test, layout, size = what.split()
+    if test in ATOMICS and version >= WRONG_OFFSET:
+        pytest.xfail("UCX adds an offset to the address of an atomic operation, which only its DEVX memory keys have")
     perftest(shared_fabric, guests, f"-d mlx5_0:1 -x {transport} -t {test} -D {layout} -s {size}")
 
 
