@@ -10,11 +10,12 @@ and ring its doorbells themselves, without libibverbs. The guests see this machi
 import re
 
 import pytest
+import ucx
 from endpoint import Endpoint, pair
 from muslin import free_port
 from test_vm_pyverbs import DEVICE, MOUNTS, SHARE
 
-pytestmark = [pytest.mark.guest, pytest.mark.model("connectx")]
+pytestmark = [pytest.mark.guest, pytest.mark.model("connectx"), ucx.HAS_VERBS]
 
 COUNT = 200
 # Of the transport layer: what is measured, how data is handed over, bytes of a message.

@@ -5,17 +5,14 @@ Communication libraries and their requirements of a device: UCX, libfabric, rsoc
     h1 -- leaf1 ... leaf2 -- h5        r1 -- sw1 -- sw2 -- r2
 """
 
-import pathlib
 import re
 import subprocess
 import sys
 
 import pytest
+import ucx
 from muslin import free_port
 
-UCX_HAS_VERBS = pytest.mark.skipif(
-    not list(pathlib.Path("/usr/lib").glob("*/ucx/libuct_ib.so*")), reason="UCX is built without verbs"
-)
 ETHERNET = """
 ethernet sw1 mtu 4200
 ethernet sw2 mtu 4200
@@ -57,7 +54,7 @@ def test_address_vectors_of_ethernet(ethernet, program):
     assert "END" in ethernet.run("r1", program("address_vector"))
 
 
-@UCX_HAS_VERBS
+@ucx.HAS_VERBS
 @pytest.mark.parametrize(
     "test", ["rc_verbs am_lat bcopy", "rc_verbs put_bw zcopy", "rc_verbs get zcopy", "ud_verbs am_bw bcopy"]
 )

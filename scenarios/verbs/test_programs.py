@@ -13,9 +13,10 @@ import shutil
 import subprocess
 
 import pytest
+import ucx
 from conftest import PROGRAMS
 from muslin import free_port
-from test_clients import ETHERNET, UCX_HAS_VERBS
+from test_clients import ETHERNET
 
 IWARP = "host w1 iwarp 127.83.9.1\nhost w2 iwarp 127.83.9.2\n"
 RANKS = ("h1", "h2", "h5", "h6")
@@ -80,7 +81,7 @@ LAYERS = {
 VECTOR = 300000 * 4 // 4096  # packets of one rank's numbers, which can take no other path
 
 
-@pytest.mark.parametrize("layer", [pytest.param("ucx", marks=UCX_HAS_VERBS), "ofi_rxm"])
+@pytest.mark.parametrize("layer", [pytest.param("ucx", marks=ucx.HAS_VERBS), "ofi_rxm"])
 def test_openmpi(mpi, layer):
     assert mpi("openmpi", *LAYERS[layer]) > VECTOR
 
@@ -100,7 +101,7 @@ def test_openmpi_on_sockets(mpi):
     mpi("openmpi", "--mca", "pml", "ob1", "--mca", "btl", "tcp,self")
 
 
-@UCX_HAS_VERBS
+@ucx.HAS_VERBS
 def test_mpich(mpi):
     assert mpi("mpich") > VECTOR
 
