@@ -10,7 +10,7 @@
 
 #include "emu/guest/muslin.h"
 
-static struct workqueue_struct *queue;
+struct workqueue_struct *mu_queue;
 
 struct restart {
 	struct work_struct work;
@@ -19,13 +19,13 @@ struct restart {
 
 int mu_lost_init(void)
 {
-	queue = alloc_workqueue("muslin", WQ_UNBOUND, 0);
-	return queue ? 0 : -ENOMEM;
+	mu_queue = alloc_workqueue("muslin", WQ_UNBOUND, 0);
+	return mu_queue ? 0 : -ENOMEM;
 }
 
 void mu_lost_exit(void)
 {
-	destroy_workqueue(queue);
+	destroy_workqueue(mu_queue);
 }
 
 /* RTS: the MAD layer modifies its QP to it after a failed request. */
@@ -192,5 +192,5 @@ void mu_lost_restart(struct mu_dev *dev)
 	r->vdev = dev->vdev;
 	get_device(&r->vdev->dev);
 	INIT_WORK(&r->work, restart);
-	queue_work(queue, &r->work);
+	queue_work(mu_queue, &r->work);
 }

@@ -148,6 +148,7 @@ void mu_doorbell(struct mu_dev *dev, u32 handle);
 struct mu_qp *mu_qp_find(struct mu_dev *dev, u32 handle); /* with a reference; NULL: none */
 
 /* lost.c: a device whose objects the daemon has lost */
+extern struct workqueue_struct *mu_queue; /* unbound: for work that waits for other drivers' locks */
 int mu_lost_init(void);
 void mu_lost_exit(void);
 void mu_lost_flush(struct work_struct *work);

@@ -101,7 +101,7 @@ static void attach(struct mu_dev *dev, struct mu_eth *e, struct net_device *nd)
 	if (rtnl_dereference(e->netdev) || ib_device_set_netdev(&dev->ib, nd, e - dev->eth + 1))
 		return;
 	rcu_assign_pointer(e->netdev, nd);
-	queue_work(system_unbound_wq, &dev->rescan);
+	queue_work(mu_queue, &dev->rescan);
 }
 
 /* RCU readers of the pointer finish before the interface is freed. */
