@@ -451,6 +451,47 @@ static bool fence_sends_data_of_the_read(void)
 	return is_next(&a, 1, 0) && is_next(&a, 2, 0) && !memcmp(b.mem + 4096, b.mem, 512) && b.mem[0] == 0x77;
 }
 
+/* The requester runs between the response and the commit of its data, since it was kicked before the responder. */
+static bool fence_before_the_commit(void)
+{
+	struct hca_send_wr wr = request_at(HCA_WR_RDMA_WRITE, 0, 512, 2);
+
+	memset(b.mem, 0x77, 512);
+	memset(a.mem, 0x11, 512);
+	wr.flags = HCA_SEND_SIGNALED | HCA_SEND_FENCE;
+	wr.remote_addr += 4096;
+	step(1);
+	post(HCA_WR_RDMA_READ, 0, 512, 1);
+	hca_soft_post_send(a.wq, &wr);
+	loop_run_tasks(loop); /* the READ request; the responder has not run yet */
+	rxe_req_kick(qp_of(&a)->transport);
+	run();
+	return is_next(&a, 1, 0) && is_next(&a, 2, 0) && !memcmp(b.mem + 4096, b.mem, 512) && b.mem[0] == 0x77;
+}
+
+/* The memory of the response is late: the fenced request waits for its data. */
+static bool fence_waits_for_late_memory(void)
+{
+	struct hca_send_wr wr = request_at(HCA_WR_RDMA_WRITE, 0, 512, 2);
+	u64 before;
+
+	memset(b.mem, 0x77, 512);
+	memset(a.mem, 0x11, 512);
+	wr.flags = HCA_SEND_SIGNALED | HCA_SEND_FENCE;
+	wr.remote_addr += 4096;
+	late_side = &a;
+	post(HCA_WR_RDMA_READ, 0, 512, 1);
+	hca_soft_post_send(a.wq, &wr);
+	step(100);
+	before = sent;
+	step(100);
+	if (!late_count || sent != before || b.mem[4096] || !is_quiet(&a))
+		return false;
+	late_end();
+	run();
+	return is_next(&a, 1, 0) && is_next(&a, 2, 0) && !memcmp(b.mem + 4096, b.mem, 512) && b.mem[0] == 0x77;
+}
+
 static const struct rule rules[] = {
 	{ "9.7.4.1.4 the response to a READ is sent before the NAK of a later WRITE", HCA_QPT_RC, read_then_bad_write },
 	{ "9.7.4.1.4 and before the NAK of a later SEND that is too long", HCA_QPT_RC, read_then_long_send },
@@ -487,6 +528,8 @@ static const struct rule rules[] = {
 	{ "10.8.3 REG_MR and LOCAL_INV are executed before the next request uses the key", HCA_QPT_RC,
 	  local_operations_decide_on_the_next_request },
 	{ "10.8.3.3 a fenced request sends data of the READ before it", HCA_QPT_RC, fence_sends_data_of_the_read },
+	{ "10.8.3.3 also when the data are not committed yet", HCA_QPT_RC, fence_before_the_commit },
+	{ "10.8.3.3 and when the memory of the response is late", HCA_QPT_RC, fence_waits_for_late_memory },
 };
 
 int main(void)

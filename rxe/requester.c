@@ -248,8 +248,20 @@ static void local_operation_run(struct rxe_qp *rq, struct rxe_wqe *w)
 	rxe_dirty(rq);
 }
 
+/* A fenced request may refer to what the READs before it return: their data are in memory before it begins (10.8.3.3). */
+static bool fence_allows_send(struct rxe_qp *rq)
+{
+	if (rq->req.rd_out)
+		return false;
+	rxe_writes_run(rq->rxe);
+	if (likely(rxe_writes_done(rq)))
+		return true;
+	rxe_stall(rq);
+	return false;
+}
+
 /* May the next request be sent now: congestion window, READ depth, fence? */
-static bool send_allowed(const struct rxe_qp *rq, const struct rxe_wqe *w)
+static bool send_allowed(struct rxe_qp *rq, const struct rxe_wqe *w)
 {
 	s32 out = wire_psn_diff(rq->req.psn, rq->req.una);
 
@@ -260,7 +272,7 @@ static bool send_allowed(const struct rxe_qp *rq, const struct rxe_wqe *w)
 	if (hca_wqe_reads(&w->wr))
 		return rq->req.rd_out < rq->qp->attr.max_rd_atomic &&
 		       rxe_packets(w->wr.length, rxe_req_mtu(rq)) + (u32)max(out, 0) <= RXE_PSNS_MAX;
-	return !(w->wr.flags & HCA_SEND_FENCE && !rq->req.pkt_next && rq->req.rd_out);
+	return !(w->wr.flags & HCA_SEND_FENCE) || rq->req.pkt_next || fence_allows_send(rq);
 }
 
 /* LOCAL_INV waits for all earlier requests: they may use the key, and be retransmitted (10.6.5). */

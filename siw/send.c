@@ -279,7 +279,8 @@ static bool build_request(struct siw_qp *sq, struct siw_train *t)
 	w = wqe_at(sq, sq->pos.wq_next);
 	if (w->wr.status)
 		return true;
-	if (w->wr.flags & HCA_SEND_FENCE && !sq->pos.wq_done && sq->pos.reads_out)
+	/* Its payload may be the data of earlier READs, whose move to memory may be pending. */
+	if (w->wr.flags & HCA_SEND_FENCE && !sq->pos.wq_done && (sq->pos.reads_out || sq->write_due))
 		return false;
 	if (w->wr.opcode == HCA_WR_RDMA_READ) {
 		if (sq->pos.reads_out >= max((u32)sq->terms.ord, 1u))
