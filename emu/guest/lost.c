@@ -10,23 +10,10 @@
 
 #include "emu/guest/muslin.h"
 
-struct workqueue_struct *mu_queue;
-
 struct restart {
 	struct work_struct work;
 	struct virtio_device *vdev; /* with a reference: the driver's structure is freed on the way */
 };
-
-int mu_lost_init(void)
-{
-	mu_queue = alloc_workqueue("muslin", WQ_UNBOUND, 0);
-	return mu_queue ? 0 : -ENOMEM;
-}
-
-void mu_lost_exit(void)
-{
-	destroy_workqueue(mu_queue);
-}
 
 /* RTS: the MAD layer modifies its QP to it after a failed request. */
 static bool can_become(u8 state)

@@ -399,15 +399,18 @@ static struct virtio_driver muslin_driver = {
 	.remove = remove,
 };
 
+struct workqueue_struct *mu_queue;
+
 static int __init muslin_init(void)
 {
-	int err = mu_lost_init();
+	int err;
 
-	if (err)
-		return err;
+	mu_queue = alloc_workqueue("muslin", WQ_UNBOUND, 0);
+	if (!mu_queue)
+		return -ENOMEM;
 	err = register_virtio_driver(&muslin_driver);
 	if (err)
-		mu_lost_exit();
+		destroy_workqueue(mu_queue);
 	return err;
 }
 module_init(muslin_init);
@@ -415,7 +418,7 @@ module_init(muslin_init);
 static void __exit muslin_exit(void)
 {
 	unregister_virtio_driver(&muslin_driver);
-	mu_lost_exit();
+	destroy_workqueue(mu_queue);
 }
 module_exit(muslin_exit);
 

@@ -45,7 +45,7 @@ def test_ipoib_across_a_restart_of_the_manager(shared_fabric, guests):
     earlier traffic resolve each other.
     """
     a, b = guests
-    a.start("ping -i 0.2 -c 20 10.0.0.5", "ping")
+    a.start("ping -i 0.2 -c 40 10.0.0.5", "ping")
     a.wait("grep -q 'seq=3 ' /tmp/ping.log", what="the ping")
     death = shared_fabric.fault("sm", "kill")
     a.run("ping -c 3 -i 0.2 -W 5 10.0.0.5")
