@@ -312,21 +312,27 @@ static void on_turn(struct loop_timer *t, struct now now)
 	s->due = false;
 }
 
+static void queue_send(struct nl_socket *s)
+{
+	struct nl_datagram *d, *tmp;
+
+	list_for_each_safe (d, tmp, &s->queue, link) {
+		if (!socket_send(s, d->data, d->len))
+			return;
+		queue_remove(s, d);
+	}
+}
+
 static void on_writable(struct loop_fd *w, u32 events, struct now now)
 {
 	struct nl_socket *s = container_of(w, struct nl_socket, writable);
-	struct nl_datagram *d, *tmp;
 
 	if (events & (EPOLLHUP | EPOLLERR)) { /* the program has closed its end */
 		s->dump.req.nlmsg_len = 0;
 		queue_clear(s);
 		return;
 	}
-	list_for_each_safe (d, tmp, &s->queue, link) {
-		if (!socket_send(s, d->data, d->len))
-			return;
-		queue_remove(s, d);
-	}
+	queue_send(s);
 	dump_next(s);
 }
 
@@ -421,12 +427,18 @@ static void on_port_event(struct mad_watch *w, enum wire_port_event event)
 		events_send(p->socket, p->socket->file->host->port[p->port], false, false);
 }
 
-/* The groups of which the socket is a member are @groups now. */
+/*
+ * The groups of which the socket is a member are @groups now. The program also calls it when it has read all that there is: as with a
+ * kernel, what was queued and the next part of a dump are there when it reads again.
+ */
 static int netlink_ioctl(struct uv_file *f, u32 groups, void *arg, size_t len)
 {
 	struct nl_socket *s = f->priv;
 
 	s->groups = s->answer == rtnl_answer ? groups : 0;
+	queue_send(s);
+	if (s->dump.req.nlmsg_len && list_empty(&s->queue))
+		dump_turn(s);
 	return 0;
 }
 

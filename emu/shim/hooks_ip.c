@@ -119,8 +119,11 @@ ssize_t send(int fd, const void *buf, size_t n, int flags)
 ssize_t recvfrom(int fd, void *buf, size_t n, int flags, __SOCKADDR_ARG addr, socklen_t *len)
 {
 	socklen_t room = ADDR(addr) && len ? *len : 0;
-	ssize_t got = REAL(recvfrom)(fd, buf, n, flags, ADDR(addr), len);
+	ssize_t got;
 
+	do
+		got = REAL(recvfrom)(fd, buf, n, flags, ADDR(addr), len);
+	while (shim_netlink_more(fd, got));
 	if (got < 0 || !ADDR(addr) || !len)
 		return got;
 	if (shim_netlink(fd)) {
@@ -145,8 +148,11 @@ ssize_t __recvfrom_chk(int fd, void *restrict buf, size_t n, size_t room, int fl
 ssize_t recvmsg(int fd, struct msghdr *msg, int flags)
 {
 	socklen_t room = msg ? msg->msg_namelen : 0;
-	ssize_t got = REAL(recvmsg)(fd, msg, flags);
+	ssize_t got;
 
+	do
+		got = REAL(recvmsg)(fd, msg, flags);
+	while (shim_netlink_more(fd, got));
 	if (got >= 0 && msg->msg_name && shim_netlink(fd)) {
 		msg->msg_namelen = room;
 		shim_netlink_name(fd, msg->msg_name, &msg->msg_namelen, false);
@@ -217,7 +223,9 @@ int recvmmsg(int fd, struct mmsghdr *msgs, unsigned int n, int flags, struct tim
 	for (j = 0; netlink && j < n; j++)
 		if (msgs[j].msg_hdr.msg_name && msgs[j].msg_hdr.msg_namelen < room)
 			room = msgs[j].msg_hdr.msg_namelen;
-	got = REAL(recvmmsg)(fd, msgs, n, flags, timeout);
+	do
+		got = REAL(recvmmsg)(fd, msgs, n, flags, timeout);
+	while (shim_netlink_more(fd, got));
 	for (i = 0; i < got; i++) {
 		struct msghdr *m = &msgs[i].msg_hdr;
 

@@ -149,6 +149,21 @@ ssize_t shim_netlink_send(int fd, const struct msghdr *msg)
 	return n;
 }
 
+bool shim_netlink_more(int fd, ssize_t got)
+{
+	struct shim_file *f = got >= 0 || errno == EAGAIN ? shim_file_get(fd) : NULL;
+	bool netlink = f && f->kind == UV_NETLINK, more = netlink && got < 0 && f->netlink.received;
+	int err = errno;
+
+	if (netlink)
+		f->netlink.received = got >= 0;
+	if (more)
+		more = !shim_call(f, UV_IOCTL, f->netlink.groups, NULL, 0, -1, NULL, NULL, NULL);
+	shim_file_put(f);
+	errno = err;
+	return more;
+}
+
 /* An option of netlink: membership in a group. Others only choose what else the answers hold. 0 or -errno. */
 static int option_set(struct shim_file *f, int name, const void *value, socklen_t len)
 {

@@ -34,6 +34,7 @@ struct shim_file {
 	struct {
 		unsigned int port, groups; /* port ID of its address, bit mask of its groups */
 		int type;
+		bool received; /* since the daemon was last asked for more */
 	} netlink;
 	struct shim_file *parent; /* channel: the uverbs file; NULL after it is closed */
 	pid_t event_thread;       /* rdma_cm: thread of the last GET_EVENT; 0: none yet */
@@ -149,6 +150,11 @@ bool shim_netlink(int fd);
 int shim_netlink_bind(int fd, const struct sockaddr *addr, socklen_t len);
 int shim_netlink_name(int fd, struct sockaddr *addr, socklen_t *len, bool own); /* @own, or the kernel's; always 0 */
 ssize_t shim_netlink_send(int fd, const struct msghdr *msg);
+/*
+ * After receiving from @fd returned @got: whether to try again, since there was nothing (EAGAIN) and the daemon has been asked for what
+ * it held back while the socket was full. Keeps errno.
+ */
+bool shim_netlink_more(int fd, ssize_t got);
 
 /* netdev.c: the network interfaces of the host besides lo, as its sysfs tree has them */
 #define SHIM_NETDEVS 32

@@ -197,7 +197,7 @@ def test_a_host_on_sockets_has_those_of_the_machine(ethernet):
 
 
 SOCKET = """
-import ctypes, errno, os, socket, struct
+import ctypes, errno, os, select, socket, struct
 DONE, ERROR, ROOT, DUMP, MULTI = 3, 2, 0x100, 0x300, 2
 LINK, NEWLINK, ADDR, ROUTE, NEIGH, RULE = 18, 16, 22, 26, 30, 34
 s = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_NONBLOCK, 0)
@@ -318,6 +318,7 @@ assert other.getsockname() == (77777, 0)
 ask(LINK, 0, link(2), sock=other)
 assert [x[2] for x in parse(other.recv(4096))] == [77777]
 assert len(list(answers())) > 10
+assert not select.select([s], [], [], 0.3)[0]  # as with a kernel, there was nothing to wait for in between
 pid = os.fork()
 if not pid:
     ask(LINK, DUMP, b"\\0")
