@@ -244,6 +244,7 @@ static void local_operation_run(struct rxe_qp *rq, struct rxe_wqe *w)
 	hca_sq_run_local(&rq->req.wq, &w->wr);
 	if (w->wr.status)
 		return;
+	rq->wrote = true; /* completes when writes by its key are in memory, also those of other queue pairs */
 	rq->req.next++;
 	rxe_dirty(rq);
 }

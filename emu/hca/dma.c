@@ -371,12 +371,14 @@ static bool touches(const struct hca_pending *p, const struct hca_key *k)
 	return !k;
 }
 
-u64 hca_ctx_writes(struct hca_ctx *ctx, u32 lkey)
+u64 hca_ctx_writes(struct hca_ctx *ctx, u32 key)
 {
-	const struct hca_key *k = lkey ? hca_key_slot(ctx->hca, lkey) : NULL;
+	const struct hca_key *k = key ? hca_key_find(ctx->hca, key) : NULL;
 	const struct hca_pending *p;
 	u64 last = 0;
 
+	if (k && k->kind != HCA_KEY_MR)
+		k = k->mr;
 	if (k && k->pages)
 		k = NULL; /* a region of other keys: any write may touch it */
 	hca_batches_run();

@@ -109,8 +109,15 @@ int uv_dealloc_mw(struct uv_call *c)
 {
 	struct ib_uverbs_dealloc_mw cmd;
 	int err = uv_call_in(c, &cmd, sizeof(cmd));
+	u64 writes;
 
-	return err ? err : hca_mw_free(c->u->verbs.ctx, cmd.mw_handle);
+	if (err)
+		return err;
+	writes = hca_ctx_writes(c->u->verbs.ctx, cmd.mw_handle);
+	err = hca_mw_free(c->u->verbs.ctx, cmd.mw_handle);
+	if (!err)
+		c->u->file->deferral.until = writes;
+	return err;
 }
 
 /* ATTACH_MCAST and DETACH_MCAST have the same structure. */
