@@ -291,6 +291,7 @@ static bool build_request(struct siw_qp *sq, struct siw_train *t)
 	} else if (t->nfpdus) { /* it may invalidate a key of FPDUs that may be rolled back */
 		return false;
 	} else {
+		siw_uring_revoke();
 		hca_sq_run_local(&sq->wq, &w->wr);
 		sq->pos.wq_next += !w->wr.status;
 	}

@@ -297,6 +297,11 @@ struct siw_uring_queue *siw_uring_create(struct siw *siw); /* NULL: not permitte
 void siw_uring_destroy(struct siw_uring_queue *r);         /* NULL is ignored */
 void siw_uring_queue_op(struct siw_qp *sq, bool send);     /* of an adapter with io_uring */
 void siw_uring_remove(struct siw_qp *sq);
+/*
+ * A local operation is about to invalidate a key: receives by zero-copy that were prepared for the next call are
+ * prepared again, with all key checks.
+ */
+void siw_uring_revoke(void);
 
 /* rtr.c */
 void siw_rtr_start(struct siw_qp *sq); /* for an initiator that has received the MPA reply */
