@@ -629,6 +629,32 @@ static bool unbind_waits_for_late_memory(void)
 	return ok;
 }
 
+/*
+ * The memory is deregistered, and written when the response of that may be sent (uv_dereg_mr()), while a READ of it is
+ * executed.
+ */
+static bool read_of_deregistered_memory(void)
+{
+	u64 until;
+	u32 i;
+
+	memset(b.mem, 0x77, 512);
+	late_side = &b;
+	post(HCA_WR_RDMA_READ, 0, 512, 1);
+	step(100);
+	until = late_count ? hca_ctx_accesses(b.ctx, b.lkey) : 0;
+	if (!late_count || hca_mr_dereg(b.ctx, b.lkey))
+		return false;
+	if (!hca_ctx_moved(b.ctx, until))
+		late_end();
+	memset(b.mem, 0xee, 512);
+	late_end();
+	run();
+	for (i = 0; i < 512 && a.mem[i] != 0xee; i++)
+		;
+	return i == 512;
+}
+
 static const struct rule rules[] = {
 	{ "9.7.4.1.4 the response to a READ is sent before the NAK of a later WRITE", HCA_QPT_RC, read_then_bad_write },
 	{ "9.7.4.1.4 and before the NAK of a later SEND that is too long", HCA_QPT_RC, read_then_long_send },
@@ -670,6 +696,8 @@ static const struct rule rules[] = {
 	{ "10.8.3.3 and it is not sent if the READ's data cannot be written", HCA_QPT_RC, fence_after_a_failed_read },
 	{ "10.8.3.3 a fenced READ begins after the READ before it", HCA_QPT_RC, fenced_read },
 	{ "10.8.3.3 a fenced BIND_MW, when the data of the READ are in memory", HCA_QPT_RC, fenced_bind_waits },
+	{ "10.6.3 a READ returns no data that were written after the memory was deregistered", HCA_QPT_RC,
+	  read_of_deregistered_memory },
 	{ "10.6.7 no WRITE through a window changes memory after it was freed", HCA_QPT_RC,
 	  window_freed_before_the_commit },
 	{ "10.6.7 a window is unbound when the data of WRITEs through it are in memory", HCA_QPT_RC,

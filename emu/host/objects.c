@@ -80,14 +80,14 @@ int uv_dereg_mr(struct uv_call *c)
 {
 	struct ib_uverbs_dereg_mr cmd;
 	int err = uv_call_in(c, &cmd, sizeof(cmd));
-	u64 writes;
+	u64 accesses;
 
 	if (err)
 		return err;
-	writes = hca_ctx_writes(c->u->verbs.ctx, cmd.mr_handle);
+	accesses = hca_ctx_accesses(c->u->verbs.ctx, cmd.mr_handle);
 	err = hca_mr_dereg(c->u->verbs.ctx, cmd.mr_handle);
 	if (!err) /* the program may reuse its memory once it has the response */
-		c->u->file->deferral.until = writes;
+		c->u->file->deferral.until = accesses;
 	return err;
 }
 
