@@ -289,6 +289,8 @@ void siw_send_flush(struct siw_qp *sq);
 void siw_send_reset(struct siw_qp *sq);
 void siw_send_complete(struct siw_qp *sq);
 struct siw_wqe *siw_send_oldest_read(struct siw_qp *sq);
+/* The oldest request that has not been sent or, a READ, responded to; NULL: none. Those before it will complete. */
+struct hca_wqe *siw_send_oldest(struct siw_qp *sq);
 /* Sends a Terminate (RFC 5040, 7) if the socket accepts it, and closes the stream. */
 void siw_terminate(struct siw_qp *sq, enum iwarp_error err, int event);
 
