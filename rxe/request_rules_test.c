@@ -492,6 +492,169 @@ static bool fence_waits_for_late_memory(void)
 	return is_next(&a, 1, 0) && is_next(&a, 2, 0) && !memcmp(b.mem + 4096, b.mem, 512) && b.mem[0] == 0x77;
 }
 
+/* The READ fails as its data are written, and the requester runs before the commit: the fenced request is not sent. */
+static bool fence_after_a_failed_read(void)
+{
+	struct hca_send_wr wr = request_at(HCA_WR_RDMA_WRITE, 8192, 512, 2);
+
+	wr.flags = HCA_SEND_SIGNALED | HCA_SEND_FENCE;
+	unmap(&a, 0, 512);
+	step(1);
+	post(HCA_WR_RDMA_READ, 0, 512, 1);
+	hca_soft_post_send(a.wq, &wr);
+	loop_run_tasks(loop);
+	rxe_req_kick(qp_of(&a)->transport);
+	run();
+	return is_next(&a, 1, HCA_WC_LOC_PROT_ERR) && is_next(&a, 2, HCA_WC_WR_FLUSH_ERR) && !b.mem[8192 + 1];
+}
+
+/* The other side has a region of this memory: a fenced READ returns what the READ before it has written there. */
+static bool fenced_read(void)
+{
+	struct hca_send_wr wr = request_at(HCA_WR_RDMA_READ, 4096, 512, 2);
+	u32 lkey;
+
+	if (hca_mr_reg(b.ctx, b.pdn, address(&a, 0), address(&a, 0), 4096, 0xf, &lkey, &wr.rkey))
+		return false;
+	memset(b.mem, 0x77, 512);
+	memset(a.mem, 0x11, 8192);
+	wr.flags = HCA_SEND_SIGNALED | HCA_SEND_FENCE;
+	wr.remote_addr = address(&a, 0);
+	post(HCA_WR_RDMA_READ, 0, 512, 1);
+	hca_soft_post_send(a.wq, &wr);
+	run();
+	return is_next(&a, 1, 0) && is_next(&a, 2, 0) && a.mem[0] == 0x77 && !memcmp(a.mem + 4096, a.mem, 512);
+}
+
+/* It may give access to the memory into which a READ is still moved. */
+static bool fenced_bind_waits(void)
+{
+	struct hca_send_wr wr = { .token = 2,
+				  .opcode = HCA_WR_BIND_MW,
+				  .flags = HCA_SEND_SIGNALED | HCA_SEND_FENCE,
+				  .access = HCA_ACCESS_REMOTE_READ,
+				  .bind_addr = address(&a, 0),
+				  .bind_len = 512 };
+	u32 rkey;
+	bool early;
+
+	if (hca_mw_alloc(a.ctx, a.pdn, 2, &wr.mw_rkey) ||
+	    hca_mr_reg(a.ctx, a.pdn, address(&a, 0), address(&a, 0), 4096, HCA_ACCESS_LOCAL_WRITE | HCA_ACCESS_MW_BIND,
+		       &wr.mr_lkey, &rkey))
+		return false;
+	late_side = &a;
+	post(HCA_WR_RDMA_READ, 0, 512, 1);
+	hca_soft_post_send(a.wq, &wr);
+	step(100);
+	early = !late_count || rxe_wqe_at(qp_of(&a)->transport, 1)->wr.state != HCA_WQE_POSTED;
+	late_end();
+	run();
+	return !early && is_next(&a, 1, 0) && is_next(&a, 2, 0);
+}
+
+/* Binds a window of type 1 to @n bytes of @s's memory (0: unbinds it). */
+static struct hca_send_wr bind_at(const struct side *s, u32 rkey, u32 n, u64 token)
+{
+	struct hca_send_wr wr = { .token = token,
+				  .opcode = HCA_WR_BIND_MW,
+				  .mw_rkey = rkey,
+				  .access = n ? HCA_ACCESS_REMOTE_WRITE : 0,
+				  .bind_addr = n ? address(s, 0) : 0,
+				  .bind_len = n };
+	u32 i;
+
+	if (n)
+		hca_mr_reg(s->ctx, s->pdn, address(s, 0), address(s, 0), n, HCA_ACCESS_LOCAL_WRITE | HCA_ACCESS_MW_BIND,
+			   &wr.mr_lkey, &i);
+	return wr;
+}
+
+/* A window of b that is bound; returns its key. */
+static u32 window_bind(void)
+{
+	struct hca_send_wr wr;
+	u32 rkey;
+
+	hca_mw_alloc(b.ctx, b.pdn, 1, &rkey);
+	wr = bind_at(&b, rkey, 4096, 0);
+	hca_soft_post_send(b.wq, &wr);
+	run();
+	return is_next(&b, 0, 0) ? (rkey & ~0xffu) | (u8)(rkey + 1) : 0;
+}
+
+static void write_through(u32 rkey)
+{
+	struct hca_send_wr wr = request_at(HCA_WR_RDMA_WRITE, 0, 64, 1);
+
+	wr.rkey = rkey;
+	hca_soft_post_send(a.wq, &wr);
+}
+
+/* The WRITE was received, and not committed: it does not change memory after the window was freed. */
+static bool window_freed_before_the_commit(void)
+{
+	u32 rkey = window_bind();
+	u8 before[64];
+
+	write_through(rkey);
+	loop_run_tasks(loop);
+	if (hca_mw_free(b.ctx, rkey))
+		return false;
+	memcpy(before, b.mem, sizeof(before));
+	run();
+	return is_next(&a, 1, 0) && !memcmp(before, b.mem, sizeof(before));
+}
+
+/* The WRITE came by one queue pair, and another one unbinds the window. */
+static bool unbind_waits_for_late_memory(void)
+{
+	u32 rkey = window_bind();
+	struct hca_send_wr wr = bind_at(&b, rkey, 0, 2);
+	struct side other = b;
+	bool early, ok;
+
+	qp_make(&other, HCA_QPT_RC);
+	if (move(&other, &a, 5, PSN))
+		return false;
+	late_side = &b;
+	write_through(rkey);
+	step(100);
+	hca_soft_post_send(other.wq, &wr);
+	step(100);
+	early = !late_count || !is_quiet(&b);
+	late_end();
+	run();
+	ok = !early && is_next(&a, 1, 0) && is_next(&b, 2, 0) && b.mem[1] == a.mem[1];
+	hca_soft_wq_destroy(other.wq);
+	return ok;
+}
+
+/*
+ * The memory is deregistered, and written when the response of that may be sent (uv_dereg_mr()), while a READ of it is
+ * executed.
+ */
+static bool read_of_deregistered_memory(void)
+{
+	u64 until;
+	u32 i;
+
+	memset(b.mem, 0x77, 512);
+	late_side = &b;
+	post(HCA_WR_RDMA_READ, 0, 512, 1);
+	step(100);
+	until = late_count ? hca_ctx_accesses(b.ctx, b.lkey) : 0;
+	if (!late_count || hca_mr_dereg(b.ctx, b.lkey))
+		return false;
+	if (!hca_ctx_moved(b.ctx, until))
+		late_end();
+	memset(b.mem, 0xee, 512);
+	late_end();
+	run();
+	for (i = 0; i < 512 && a.mem[i] != 0xee; i++)
+		;
+	return i == 512;
+}
+
 static const struct rule rules[] = {
 	{ "9.7.4.1.4 the response to a READ is sent before the NAK of a later WRITE", HCA_QPT_RC, read_then_bad_write },
 	{ "9.7.4.1.4 and before the NAK of a later SEND that is too long", HCA_QPT_RC, read_then_long_send },
@@ -530,6 +693,15 @@ static const struct rule rules[] = {
 	{ "10.8.3.3 a fenced request sends data of the READ before it", HCA_QPT_RC, fence_sends_data_of_the_read },
 	{ "10.8.3.3 also when the data are not committed yet", HCA_QPT_RC, fence_before_the_commit },
 	{ "10.8.3.3 and when the memory of the response is late", HCA_QPT_RC, fence_waits_for_late_memory },
+	{ "10.8.3.3 and it is not sent if the READ's data cannot be written", HCA_QPT_RC, fence_after_a_failed_read },
+	{ "10.8.3.3 a fenced READ begins after the READ before it", HCA_QPT_RC, fenced_read },
+	{ "10.8.3.3 a fenced BIND_MW, when the data of the READ are in memory", HCA_QPT_RC, fenced_bind_waits },
+	{ "10.6.3 a READ returns no data that were written after the memory was deregistered", HCA_QPT_RC,
+	  read_of_deregistered_memory },
+	{ "10.6.7 no WRITE through a window changes memory after it was freed", HCA_QPT_RC,
+	  window_freed_before_the_commit },
+	{ "10.6.7 a window is unbound when the data of WRITEs through it are in memory", HCA_QPT_RC,
+	  unbind_waits_for_late_memory },
 };
 
 int main(void)

@@ -244,20 +244,30 @@ static void local_operation_run(struct rxe_qp *rq, struct rxe_wqe *w)
 	hca_sq_run_local(&rq->req.wq, &w->wr);
 	if (w->wr.status)
 		return;
+	rq->wrote = true; /* completes when writes by its key are in memory, also those of other queue pairs */
 	rq->req.next++;
 	rxe_dirty(rq);
 }
 
-/* A fenced request may refer to what the READs before it return: their data are in memory before it begins (10.8.3.3). */
-static bool fence_allows_send(struct rxe_qp *rq)
+/*
+ * A fenced request may refer to what the READs before it return: their data are in memory before it begins (10.8.3.3).
+ * After a READ whose data cannot be written it does not begin: the commit, which is due, fails the queue pair.
+ */
+static bool fence_allows(struct rxe_qp *rq)
 {
+	u32 i;
+
 	if (rq->req.rd_out)
 		return false;
 	rxe_writes_run(rq->rxe);
-	if (likely(rxe_writes_done(rq)))
-		return true;
-	rxe_stall(rq);
-	return false;
+	if (unlikely(!rxe_writes_done(rq))) {
+		rxe_stall(rq);
+		return false;
+	}
+	for (i = rq->req.wq.tail; i != rq->req.next; i++)
+		if (rxe_wqe_at(rq, i)->wr.status)
+			return false;
+	return true;
 }
 
 /* May the next request be sent now: congestion window, READ depth, fence? */
@@ -269,18 +279,19 @@ static bool send_allowed(struct rxe_qp *rq, const struct rxe_wqe *w)
 		return true;
 	if (out >= (s32)rxe_cwnd_size(rq))
 		return false;
-	if (hca_wqe_reads(&w->wr))
-		return rq->req.rd_out < rq->qp->attr.max_rd_atomic &&
-		       rxe_packets(w->wr.length, rxe_req_mtu(rq)) + (u32)max(out, 0) <= RXE_PSNS_MAX;
-	return !(w->wr.flags & HCA_SEND_FENCE) || rq->req.pkt_next || fence_allows_send(rq);
+	if (w->wr.flags & HCA_SEND_FENCE && !rq->req.pkt_next && !fence_allows(rq))
+		return false;
+	return !hca_wqe_reads(&w->wr) ||
+	       (rq->req.rd_out < rq->qp->attr.max_rd_atomic &&
+		rxe_packets(w->wr.length, rxe_req_mtu(rq)) + (u32)max(out, 0) <= RXE_PSNS_MAX);
 }
 
 /* LOCAL_INV waits for all earlier requests: they may use the key, and be retransmitted (10.6.5). */
-static bool local_operation_allowed(const struct rxe_qp *rq, const struct rxe_wqe *w)
+static bool local_operation_allowed(struct rxe_qp *rq, const struct rxe_wqe *w)
 {
 	if (w->wr.opcode == HCA_WR_LOCAL_INV && rq->req.wq.tail != rq->req.next)
 		return false;
-	return !(w->wr.flags & HCA_SEND_FENCE && rq->req.rd_out);
+	return !(w->wr.flags & HCA_SEND_FENCE) || fence_allows(rq);
 }
 
 /* In SQD no request begins; those in progress are completed, including retransmissions (10.3.1). */

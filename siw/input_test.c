@@ -356,6 +356,145 @@ static void test_many(void)
 	close(fd);
 }
 
+/* While @late, moves start, and late_end() completes them. */
+static bool late;
+static struct hca_move *late_moves[8];
+static u32 late_count;
+
+static int late_read(void *ctx, const struct hca_dma_seg *seg, u32 n)
+{
+	return late ? -EAGAIN : hca_local_dma.read(ctx, seg, n);
+}
+
+static int late_write(void *ctx, const struct hca_dma_seg *seg, u32 n)
+{
+	return late ? -EAGAIN : hca_local_dma.write(ctx, seg, n);
+}
+
+static int late_start(void *ctx, struct hca_move *m)
+{
+	late_moves[late_count++] = m;
+	return -EINPROGRESS;
+}
+
+static const struct hca_dma_ops late_dma = { .read = late_read, .write = late_write, .start = late_start };
+
+/* Completes the writes, which all fail if @failed. */
+static void late_end(bool failed)
+{
+	u32 i, k, at;
+
+	late = false;
+	for (i = 0; i < late_count; i++) {
+		struct hca_move *m = late_moves[i];
+
+		for (k = at = 0; k < m->n; at += m->seg[k++].len) {
+			if (!failed)
+				memcpy((void *)(uintptr_t)m->seg[k].addr, m->data + at, m->seg[k].len);
+			m->seg[k].failed = failed;
+		}
+		hca_move_done(m);
+	}
+	late_count = 0;
+}
+
+static int open_late(void)
+{
+	static const struct mpa_terms with_crc = { .crc = true, .ird = 4, .ord = 4 };
+	int fd;
+
+	dma = &late_dma;
+	fd = open_input(&with_crc);
+	dma = &hca_local_dma;
+	return fd;
+}
+
+static u32 read_request_build(u8 *p, u64 from, u32 len)
+{
+	const struct iwarp_read r = { .u = { .c = { .ddp = DDP_VERSION | DDP_LAST,
+						    .rdmap = RDMAP_VERSION | RDMAP_READ_REQUEST },
+					     .qn = cpu_to_be32(DDP_QN_READ),
+					     .msn = cpu_to_be32(1) },
+				      .size = cpu_to_be32(len),
+				      .source_stag = cpu_to_be32(a.rkey),
+				      .source_to = cpu_to_be64(from) };
+
+	return put(p, &r.u.c, &r.u.inv_stag, sizeof(r) - sizeof(r.u.c), 0, 0);
+}
+
+static u32 terminate_build(u8 *p, enum iwarp_error err)
+{
+	const struct iwarp_terminate t = { .u = { .c = { .ddp = DDP_VERSION | DDP_LAST,
+							 .rdmap = RDMAP_VERSION | RDMAP_TERMINATE },
+						  .qn = cpu_to_be32(DDP_QN_TERMINATE),
+						  .msn = cpu_to_be32(1) },
+					   .layer_type = (u8)(err >> 8),
+					   .code = (u8)err };
+
+	return put(p, &t.u.c, &t.u.inv_stag, sizeof(t) - sizeof(t.u.c), 0, 0);
+}
+
+/* The order of events while moves to memory are pending. */
+static void test_late(void)
+{
+	struct hca_qp_attr sqd = { .state = HCA_QPS_SQD };
+	u8 got[256];
+	struct hca_cqe c;
+	int fd;
+	u32 n;
+
+	fd = open_late();
+	late = true;
+	n = tagged_build(bytes, RDMAP_WRITE, a.rkey, at(&a, 0), 0, 64, true);
+	n += read_request_build(bytes + n, at(&a, 0), 64);
+	feed(bytes, n);
+	loop_run_idle(loop, 0);
+	row(90, "no response to a READ before the data of the WRITE are in memory",
+	    late_count == 1 && recv(fd, got, sizeof(got), MSG_DONTWAIT) < 0);
+	late_end(false);
+	loop_run_idle(loop, 0);
+	row(91, "and then the response with them",
+	    recv(fd, got, sizeof(got), MSG_DONTWAIT) == sizeof(struct iwarp_tagged) + 64 + IWARP_CRC_SIZE &&
+		    is_pattern(got + sizeof(struct iwarp_tagged), 64));
+	side_close(&a);
+	close(fd);
+
+	fd = open_late();
+	post(&a, HCA_WR_RDMA_READ, 0, 0, 64, 9, 0);
+	post(&a, HCA_WR_SEND, 0, 1000, 64, 0, 0);
+	post(&a, HCA_WR_RDMA_READ, 0, 2000, 64, 9, 0);
+	loop_run_idle(loop, 0);
+	late = true;
+	n = tagged_build(bytes, RDMAP_READ_RESPONSE, a.lkey, at(&a, 0), 0, 64, true);
+	n += terminate_build(bytes + n, RDMAP_ERR_STAG);
+	feed(bytes, n);
+	row(92, "a READ with pending data, before a Terminate", late_count == 1 && next(&a, &c) == -1);
+	late_end(false);
+	row(93, "completes", next(&a, &c) == 0 && c.opcode == HCA_WC_RDMA_READ && is_pattern(a.mem, 64));
+	row(94, "as the SEND after it", next(&a, &c) == 0 && c.opcode == HCA_WC_SEND);
+	row(95, "and the next request fails", next(&a, &c) == HCA_WC_REM_ACCESS_ERR && c.opcode == HCA_WC_RDMA_READ);
+	side_close(&a);
+	close(fd);
+
+	fd = open_late();
+	post(&a, HCA_WR_RDMA_READ, 0, 0, 64, 9, 0);
+	post(&a, HCA_WR_SEND, HCA_SEND_FENCE, 0, 64, 0, 0);
+	loop_run_idle(loop, 0);
+	late = true;
+	n = tagged_build(bytes, RDMAP_READ_RESPONSE, a.lkey, at(&a, 0), 0, 64, true);
+	feed(bytes, n);
+	row(96, "only the READ request is sent",
+	    late_count == 1 && recv(fd, got, sizeof(got), MSG_DONTWAIT) == sizeof(struct iwarp_read) + IWARP_CRC_SIZE);
+	late_end(true);
+	hca_qp_modify(a.ctx, a.qpn, &sqd, HCA_QP_STATE);
+	loop_run_idle(loop, 0);
+	row(97, "a fenced SEND after a READ that failed is not: Terminate", answered(fd, RDMAP_ERR_CATASTROPHIC));
+	row(98, "the READ fails", next(&a, &c) == HCA_WC_LOC_PROT_ERR);
+	row(99, "and the SEND is flushed", next(&a, &c) == HCA_WC_WR_FLUSH_ERR);
+	side_close(&a);
+	close(fd);
+}
+
 int main(void)
 {
 	static const struct mpa_terms with_crc = { .crc = true, .ird = 4, .ord = 4 };
@@ -369,6 +508,7 @@ int main(void)
 	test_unwritable();
 	test_repeated();
 	test_many();
+	test_late();
 	loop_destroy(loop);
 	return rows_end();
 }

@@ -333,11 +333,12 @@ static const struct {
 	{ DDP_ERR_U_QN >> 8, HCA_WC_REM_INV_REQ_ERR },
 };
 
-/* Terminate: the oldest request fails with the received error, the others are flushed. */
+/* Terminate: the oldest unfinished request fails with the received error, the others are flushed. */
 static bool terminate_receive(struct siw_qp *sq, const u8 *p, u32 len)
 {
 	const struct iwarp_terminate *t = &iwarp_hdr(p)->terminate;
 	u8 status = HCA_WC_REM_OP_ERR;
+	struct hca_wqe *w;
 	u32 i;
 
 	siw_count(sq, SIW_CTR_TERMINATE_RECEIVED);
@@ -349,8 +350,9 @@ static bool terminate_receive(struct siw_qp *sq, const u8 *p, u32 len)
 		if (terminate_status[i].layer_type == t->layer_type)
 			status = terminate_status[i].status;
 	siw_receive_commit(sq);
-	if (sq->wq.tail != sq->wq.head)
-		hca_sq_at(&sq->wq, sq->wq.tail)->status = status;
+	w = siw_send_oldest(sq);
+	if (w)
+		w->status = status;
 	siw_qp_close(sq, -ECONNABORTED, HCA_EVENT_QP_FATAL);
 	return false;
 }

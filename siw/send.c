@@ -23,8 +23,6 @@ void siw_send_complete(struct siw_qp *sq)
 {
 	u32 i;
 
-	if (sq->write_due) /* writes of READ data are pending */
-		return;
 	for (i = sq->wq.tail; i != sq->pos.wq_next; i++) {
 		struct siw_wqe *w = wqe_at(sq, i);
 
@@ -33,7 +31,19 @@ void siw_send_complete(struct siw_qp *sq)
 		if (w->wr.state != HCA_WQE_DONE)
 			break;
 	}
-	hca_sq_complete(&sq->wq, sq->pos.wq_next);
+	if (!sq->write_due) /* else writes of READ data are pending */
+		hca_sq_complete(&sq->wq, sq->pos.wq_next);
+}
+
+struct hca_wqe *siw_send_oldest(struct siw_qp *sq)
+{
+	u32 i;
+
+	siw_send_complete(sq);
+	for (i = sq->wq.tail; i != sq->wq.head; i++)
+		if (hca_sq_at(&sq->wq, i)->state != HCA_WQE_DONE)
+			return hca_sq_at(&sq->wq, i);
+	return NULL;
 }
 
 void siw_send_flush(struct siw_qp *sq)
@@ -279,8 +289,9 @@ static bool build_request(struct siw_qp *sq, struct siw_train *t)
 	w = wqe_at(sq, sq->pos.wq_next);
 	if (w->wr.status)
 		return true;
-	/* Its payload may be the data of earlier READs, whose move to memory may be pending. */
-	if (w->wr.flags & HCA_SEND_FENCE && !sq->pos.wq_done && (sq->pos.reads_out || sq->write_due))
+	/* Its payload may be the data of earlier READs, whose move to memory may be pending, or have failed. */
+	if (w->wr.flags & HCA_SEND_FENCE && !sq->pos.wq_done &&
+	    (sq->pos.reads_out || sq->write_due || sq->write_failed))
 		return false;
 	if (w->wr.opcode == HCA_WR_RDMA_READ) {
 		if (sq->pos.reads_out >= max((u32)sq->terms.ord, 1u))
@@ -291,6 +302,7 @@ static bool build_request(struct siw_qp *sq, struct siw_train *t)
 	} else if (t->nfpdus) { /* it may invalidate a key of FPDUs that may be rolled back */
 		return false;
 	} else {
+		siw_uring_revoke();
 		hca_sq_run_local(&sq->wq, &w->wr);
 		sq->pos.wq_next += !w->wr.status;
 	}
@@ -342,7 +354,8 @@ static void fpdus_discard(struct siw_qp *sq, u32 from)
  */
 static int fpdu_build(struct siw_qp *sq, struct siw_train *t)
 {
-	bool respond = sq->pos.rd_tail != sq->rd_head && !sq->write_due; /* a READ returns what WRITEs before it wrote */
+	/* A READ returns what the WRITEs before it wrote. */
+	bool respond = sq->pos.rd_tail != sq->rd_head && !sq->write_due;
 
 	if (!respond || sq->pos.request) {
 		bool built = build_request(sq, t);

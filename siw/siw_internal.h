@@ -289,6 +289,8 @@ void siw_send_flush(struct siw_qp *sq);
 void siw_send_reset(struct siw_qp *sq);
 void siw_send_complete(struct siw_qp *sq);
 struct siw_wqe *siw_send_oldest_read(struct siw_qp *sq);
+/* The oldest request that has not been sent or, a READ, responded to; NULL: none. Those before it will complete. */
+struct hca_wqe *siw_send_oldest(struct siw_qp *sq);
 /* Sends a Terminate (RFC 5040, 7) if the socket accepts it, and closes the stream. */
 void siw_terminate(struct siw_qp *sq, enum iwarp_error err, int event);
 
@@ -297,6 +299,11 @@ struct siw_uring_queue *siw_uring_create(struct siw *siw); /* NULL: not permitte
 void siw_uring_destroy(struct siw_uring_queue *r);         /* NULL is ignored */
 void siw_uring_queue_op(struct siw_qp *sq, bool send);     /* of an adapter with io_uring */
 void siw_uring_remove(struct siw_qp *sq);
+/*
+ * A local operation is about to invalidate a key: receives by zero-copy that were prepared for the next call are
+ * prepared again, with all key checks.
+ */
+void siw_uring_revoke(void);
 
 /* rtr.c */
 void siw_rtr_start(struct siw_qp *sq); /* for an initiator that has received the MPA reply */

@@ -37,6 +37,7 @@ struct op {
 /* Operations of the current call. */
 static struct op ops[OPS];
 static u32 nops;
+static bool collecting; /* they are being prepared, and have not run */
 
 static void op_add(struct siw_qp *sq, bool send, u32 niov, u32 room)
 {
@@ -55,6 +56,7 @@ static void ops_collect(struct siw_uring_queue *r)
 	u32 room;
 
 	nops = 0;
+	collecting = true;
 	while (!list_empty(&r->in) && nops < OPS) {
 		struct siw_qp *sq = list_first(&r->in, struct siw_qp, want_receive);
 		int n;
@@ -71,6 +73,21 @@ static void ops_collect(struct siw_uring_queue *r)
 		list_del(&sq->want_send);
 		if (siw_send_prepare(sq, t) > 0)
 			op_add(sq, true, t->niov, 0);
+	}
+	collecting = false;
+}
+
+void siw_uring_revoke(void)
+{
+	u32 i;
+
+	for (i = 0; i < nops && collecting; i++) {
+		struct siw_qp *sq = ops[i].sq;
+
+		if (!sq || ops[i].send || !sq->direct)
+			continue;
+		ops[i].sq = NULL;
+		siw_uring_queue_op(sq, false);
 	}
 }
 

@@ -145,6 +145,50 @@ static void test_ends(void)
 	close_both();
 }
 
+/* A receive is queued for the payload of a WRITE through a window, with a LOCAL_INV of the window behind it. */
+static void test_revoked(void)
+{
+	enum {
+		HERE = 100,
+		LEN = 20000
+	};
+	static const u8 ones[LEN + 8] = { [0 ... LEN + 7] = 1 };
+	struct hca_send_wr bind = { .opcode = HCA_WR_BIND_MW, .access = HCA_ACCESS_REMOTE_WRITE, .bind_len = LEN },
+			   inv = { .opcode = HCA_WR_LOCAL_INV };
+	struct iwarp_tagged t = { .c = { .len = cpu_to_be16(sizeof(t) - IWARP_LEN_SIZE + LEN),
+					 .ddp = DDP_TAGGED | DDP_VERSION | DDP_LAST,
+					 .rdmap = RDMAP_VERSION | RDMAP_WRITE } };
+	struct hca_cqe c;
+	u32 rkey;
+	int fd;
+
+	options = siw_options_default;
+	options.uring = SIW_URING_ON;
+	terms = plain;
+	fd = open_raw();
+	bind.bind_addr = at(&a, 0);
+	hca_mr_reg(a.ctx, a.pdn, at(&a, 0), at(&a, 0), LEN, HCA_ACCESS_LOCAL_WRITE | HCA_ACCESS_MW_BIND, &bind.mr_lkey,
+		   &rkey);
+	hca_mw_alloc(a.ctx, a.pdn, 2, &bind.mw_rkey);
+	hca_soft_post_send(a.wq, &bind);
+	inv.rkey = (bind.mw_rkey & ~0xffu) | (u8)(bind.mw_rkey + 1);
+	row(50, "a window", next(&a, &c) == 0);
+	t.stag = cpu_to_be32(inv.rkey);
+	t.to = cpu_to_be64(at(&a, 0));
+	row(51, "the first bytes of a WRITE",
+	    send(fd, &t, sizeof(t), 0) == sizeof(t) && send(fd, ones, HERE, 0) == HERE && next(&a, &c) < 0 &&
+		    a.mem[HERE - 1] == 1);
+	row(52, "the rest", send(fd, ones, LEN + 4 - HERE, 0) == LEN + 4 - HERE);
+	if (a.qp->siw->uring)
+		siw_uring_queue_op(a.qp, false);
+	hca_soft_post_send(a.wq, &inv);
+	row(53, "the window is invalidated", next(&a, &c) == 0 && c.opcode == HCA_WC_LOCAL_INV);
+	row(54, "no data are placed after that", !a.mem[HERE] && !a.mem[LEN - 1]);
+	row(55, "the peer gets a Terminate", answered(fd, DDP_ERR_T_STAG) && a.closed == -EPROTO);
+	side_close(&a);
+	close(fd);
+}
+
 int main(void)
 {
 	loop = loop_create_virtual();
@@ -152,6 +196,7 @@ int main(void)
 	test_refused();
 	test_broken();
 	test_ends();
+	test_revoked();
 	loop_destroy(loop);
 	return rows_end();
 }

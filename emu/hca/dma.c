@@ -359,8 +359,6 @@ static bool touches(const struct hca_pending *p, const struct hca_key *k)
 {
 	u32 i;
 
-	if (p->move->op == HCA_MOVE_READ)
-		return false;
 	for (i = 0; k && i < p->n; i++) {
 		const struct hca_dma_seg *s = &p->entry[i].seg;
 
@@ -371,19 +369,32 @@ static bool touches(const struct hca_pending *p, const struct hca_key *k)
 	return !k;
 }
 
-u64 hca_ctx_writes(struct hca_ctx *ctx, u32 lkey)
+/* The last pending move of data to the memory of @key, or from there if @reads. */
+static u64 last_move(struct hca_ctx *ctx, u32 key, bool reads)
 {
-	const struct hca_key *k = lkey ? hca_key_slot(ctx->hca, lkey) : NULL;
+	const struct hca_key *k = key ? hca_key_find(ctx->hca, key) : NULL;
 	const struct hca_pending *p;
 	u64 last = 0;
 
+	if (k && k->kind != HCA_KEY_MR)
+		k = k->mr;
 	if (k && k->pages)
-		k = NULL; /* a region of other keys: any write may touch it */
+		k = NULL; /* a region of other keys: any move may touch it */
 	hca_batches_run();
 	list_for_each (p, &ctx->moves, link)
-		if (touches(p, k))
+		if ((p->move->op != HCA_MOVE_READ || (reads && !p->check)) && touches(p, k))
 			last = p->serial;
 	return last;
+}
+
+u64 hca_ctx_writes(struct hca_ctx *ctx, u32 key)
+{
+	return last_move(ctx, key, false);
+}
+
+u64 hca_ctx_accesses(struct hca_ctx *ctx, u32 lkey)
+{
+	return last_move(ctx, lkey, true);
 }
 
 /* Starts one move of up to @n entries from @e on; returns how many entries it has. */

@@ -367,8 +367,13 @@ bool hca_ctx_moved(const struct hca_ctx *ctx, u64 serial);
 u64 hca_ctx_transfers(const struct hca_ctx *ctx);
 /* Writes to the memory @dma of a process. 0, -EFAULT, or -EINPROGRESS: the write is pending. @local was copied. */
 int hca_ctx_write(struct hca_ctx *ctx, void *dma, u64 addr, const void *local, u32 len);
-/* The last pending write to the region (0: to any memory); 0: none. Starts writes that are still in batches. */
-u64 hca_ctx_writes(struct hca_ctx *ctx, u32 lkey);
+/*
+ * The last pending write to the region, or to that of the window, with @key (0: to any memory); 0: none. Starts writes
+ * that are still in batches.
+ */
+u64 hca_ctx_writes(struct hca_ctx *ctx, u32 key);
+/* As hca_ctx_writes(), for reads of the region's memory, too. */
+u64 hca_ctx_accesses(struct hca_ctx *ctx, u32 lkey);
 /* The context's queue pairs are the daemon's own: only faults that name them apply. */
 void hca_ctx_set_internal(struct hca_ctx *ctx);
 /* Destroys every object of the context; peers see the errors of IBTA. No callback follows its return. */

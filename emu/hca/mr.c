@@ -143,7 +143,7 @@ int hca_mr_dereg(struct hca_ctx *ctx, u32 lkey)
 		return -EINVAL;
 	if (k->windows)
 		return -EBUSY;
-	hca_batches_run(); /* deferred writes must not happen after deregistration; see hca_ctx_writes() */
+	hca_batches_run(); /* deferred writes must not happen after deregistration; see hca_ctx_accesses() */
 	hca_key_free(k);
 	return 0;
 }

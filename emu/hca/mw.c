@@ -33,6 +33,7 @@ int hca_mw_free(struct hca_ctx *ctx, u32 rkey)
 
 	if (!k || !is_window(k) || k->ctx != ctx)
 		return -EINVAL;
+	hca_batches_run(); /* deferred writes must not happen afterwards, as in hca_mr_dereg() */
 	hca_key_free(k);
 	return 0;
 }

@@ -80,14 +80,14 @@ int uv_dereg_mr(struct uv_call *c)
 {
 	struct ib_uverbs_dereg_mr cmd;
 	int err = uv_call_in(c, &cmd, sizeof(cmd));
-	u64 writes;
+	u64 accesses;
 
 	if (err)
 		return err;
-	writes = hca_ctx_writes(c->u->verbs.ctx, cmd.mr_handle);
+	accesses = hca_ctx_accesses(c->u->verbs.ctx, cmd.mr_handle);
 	err = hca_mr_dereg(c->u->verbs.ctx, cmd.mr_handle);
 	if (!err) /* the program may reuse its memory once it has the response */
-		c->u->file->deferral.until = writes;
+		c->u->file->deferral.until = accesses;
 	return err;
 }
 
@@ -109,8 +109,15 @@ int uv_dealloc_mw(struct uv_call *c)
 {
 	struct ib_uverbs_dealloc_mw cmd;
 	int err = uv_call_in(c, &cmd, sizeof(cmd));
+	u64 writes;
 
-	return err ? err : hca_mw_free(c->u->verbs.ctx, cmd.mw_handle);
+	if (err)
+		return err;
+	writes = hca_ctx_writes(c->u->verbs.ctx, cmd.mw_handle);
+	err = hca_mw_free(c->u->verbs.ctx, cmd.mw_handle);
+	if (!err)
+		c->u->file->deferral.until = writes;
+	return err;
 }
 
 /* ATTACH_MCAST and DETACH_MCAST have the same structure. */

@@ -26,6 +26,7 @@ struct loop {
 	u32 nfds, *free_fds, nfree;
 	struct timer_heap timers;
 	struct list tasks, pollers;
+	struct list *batch; /* tasks that are being run; NULL: none */
 };
 
 struct loop *loop_create(void)
@@ -207,11 +208,14 @@ void loop_task_cancel(struct loop_task *t)
 
 u32 loop_run_tasks(struct loop *loop)
 {
-	struct list batch;
+	struct list batch, *outer = loop->batch;
 	u32 n = 0;
 
 	list_init(&batch);
+	if (outer)
+		list_splice(&batch, outer);
 	list_splice(&batch, &loop->tasks);
+	loop->batch = &batch;
 	while (!list_empty(&batch)) {
 		struct loop_task *t = list_first(&batch, struct loop_task, link);
 
@@ -219,6 +223,7 @@ u32 loop_run_tasks(struct loop *loop)
 		t->fn(t, loop->now);
 		n++;
 	}
+	loop->batch = outer;
 	return n;
 }
 

@@ -67,7 +67,7 @@ void loop_task_queue(struct loop *loop, struct loop_task *t); /* no effect if al
 void loop_task_cancel(struct loop_task *t);
 /*
  * Runs the tasks queued now, and returns how many; tasks that these queue run later. The loop does so in each
- * iteration; others may, if a response must reflect all earlier work. Must not be called from a task.
+ * iteration; others may, if a response must reflect all earlier work. A task that does so may itself be run again.
  */
 u32 loop_run_tasks(struct loop *loop);
 

@@ -61,6 +61,30 @@ static void test_tasks(void)
 	row(5, "a cancelled task does not run", runs == 5);
 }
 
+static struct loop_task outer, later;
+static u32 later_runs, seen_runs;
+
+static void on_later(struct loop_task *t, struct now now)
+{
+	later_runs++;
+}
+
+static void on_outer(struct loop_task *t, struct now now)
+{
+	loop_run_tasks(loop);
+	seen_runs = later_runs;
+}
+
+static void test_nested_tasks(void)
+{
+	loop_task_init(&outer, on_outer);
+	loop_task_init(&later, on_later);
+	loop_task_queue(loop, &outer);
+	loop_task_queue(loop, &later);
+	loop_run_idle(loop, 0);
+	row(24, "a task that runs tasks runs those that were queued with it", seen_runs == 1 && later_runs == 1);
+}
+
 static struct loop_fd pair[2];
 static u32 events;
 
@@ -268,6 +292,7 @@ int main(void)
 		return 1;
 	test_order();
 	test_tasks();
+	test_nested_tasks();
 	test_fds();
 	test_slots();
 	test_due();

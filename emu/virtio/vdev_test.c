@@ -264,6 +264,61 @@ static void test_destroy_at_once(struct guest *g)
 		    !guest_object(g, MUSLIN_PD_FREE, pd, 0));
 }
 
+/* The nth command of those that are posted together. */
+static void post_destroy(struct guest *g, u32 handle, u16 n)
+{
+	struct muslin_object destroy = { .cmd = { .op = MUSLIN_QP_DESTROY }, .number = handle };
+	u32 at = 64 * n;
+
+	memcpy(g->f.mem + GUEST_IN + at, &destroy, sizeof(destroy));
+	memset(g->f.mem + GUEST_OUT + at, 0xff, 64);
+	front_fill(front_desc(&g->f, MUSLIN_VQ_COMMAND, 2 * n), GUEST_IN + at, sizeof(destroy), 1, 2 * n + 1);
+	front_fill(front_desc(&g->f, MUSLIN_VQ_COMMAND, 2 * n + 1), GUEST_OUT + at, 64, 2, 0);
+	front_offer(&g->f, MUSLIN_VQ_COMMAND, 2 * n);
+}
+
+/* A turn of commands is continued by a task, which is queued when the next commands arrive. */
+static void test_destroy_in_turns(struct guest *g)
+{
+	const struct verbs_qp *qp;
+	u32 pd, cq, handle[3], i, sent;
+
+	guest_object(g, MUSLIN_PD_ALLOC, 0, 0);
+	pd = guest_number(g)->number;
+	cq = make_cq(g);
+	for (i = 0; i < 3; i++) {
+		handle[i] = make_qp(g, HCA_QPT_UD, pd, cq, 0);
+		move_qp(g, handle[i], HCA_QPS_INIT, HCA_QP_PKEY_INDEX | HCA_QP_PORT | HCA_QP_QKEY);
+		move_qp(g, handle[i], HCA_QPS_RTR, 0);
+		move_qp(g, handle[i], HCA_QPS_RTS, HCA_QP_SQ_PSN);
+	}
+	g->f.loop = NULL;
+	vd_resume_later(g->dev);
+	post_destroy(g, handle[0], 0);
+	post_destroy(g, handle[1], 1);
+	vd_commands(g->dev);
+	g->f.loop = g->loop;
+	front_kick(&g->f, MUSLIN_VQ_DOORBELL);
+	row(59, "both QPs are destroyed",
+	    !*(s32 *)(void *)(g->f.mem + GUEST_OUT) && !*(s32 *)(void *)(g->f.mem + GUEST_OUT + 64) &&
+		    !table_get(&g->dev->verbs.qps, handle[0]) && !table_get(&g->dev->verbs.qps, handle[1]));
+
+	sent = g->nsent;
+	g->f.loop = NULL;
+	vd_resume_later(g->dev);
+	send_one(g, handle[2], HCA_WR_SEND, 0, 0);
+	qp = table_get(&g->dev->verbs.qps, handle[2]);
+	hca_qp_doorbell(g->dev->verbs.ctx, qp->qpn);
+	post_destroy(g, handle[2], 0);
+	loop_run_tasks(g->loop);
+	g->f.loop = g->loop;
+	front_kick(&g->f, MUSLIN_VQ_DOORBELL);
+	row(87, "what was posted before its end is sent",
+	    !*(s32 *)(void *)(g->f.mem + GUEST_OUT) && g->nsent == sent + 1);
+	row(88, "all are destroyed",
+	    !guest_object(g, MUSLIN_CQ_DESTROY, cq, 0) && !guest_object(g, MUSLIN_PD_FREE, pd, 0));
+}
+
 /* A UD QP with LSO has larger entries. */
 static void test_lso(struct guest *g)
 {
@@ -612,6 +667,7 @@ int main(void)
 	test_special(&g);
 	test_exits(&g);
 	test_coalescing(&g);
+	test_destroy_in_turns(&g);
 	test_destroy_at_once(&g);
 	test_lso(&g);
 	test_srq_resize(&g);
