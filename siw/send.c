@@ -342,7 +342,8 @@ static void fpdus_discard(struct siw_qp *sq, u32 from)
  */
 static int fpdu_build(struct siw_qp *sq, struct siw_train *t)
 {
-	bool respond = sq->pos.rd_tail != sq->rd_head && !sq->write_due; /* a READ returns what WRITEs before it wrote */
+	/* A READ returns what WRITEs before it wrote. */
+	bool respond = sq->pos.rd_tail != sq->rd_head && !sq->write_due;
 
 	if (!respond || sq->pos.request) {
 		bool built = build_request(sq, t);
