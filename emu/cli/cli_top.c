@@ -325,8 +325,25 @@ static bool top_metrics(FILE *out, const char *only, char *err, size_t err_len)
 	return true;
 }
 
+/* One line on the subnet. True: it has a subnet manager, and each port with a link is Active. */
+static bool top_health(FILE *out)
+{
+	json_t *status = cli_request_all(json_pack("{s:s}", "command", "status")), *sm = json_object_get(status, "sm");
+	long long ports = cli_number(status, "ports"), active = cli_number(status, "active");
+	bool healthy = active == ports && (!ports || json_is_object(sm));
+
+	fprintf(out, "%lld of %lld linked InfiniBand ports are Active; ", active, ports);
+	if (json_is_object(sm))
+		fprintf(out, "the subnet manager is on %s\n", cli_text(sm, "host"));
+	else
+		fprintf(out, "no subnet manager\n");
+	json_decref(status);
+	return healthy;
+}
+
 static void top_answer(int conn)
 {
+	const char *result = NULL;
 	struct timeval timeout = { .tv_sec = HTTP_TIMEOUT };
 	char request[2048], node[64], err[1024], *body = NULL;
 	size_t len, sent = 0;
@@ -344,9 +361,13 @@ static void top_answer(int conn)
 		top_metrics(out, node, err, sizeof(err));
 	else if (!strncmp(request, "GET /metrics", 12))
 		top_metrics(out, NULL, err, sizeof(err));
+	else if (!strncmp(request, "GET /health", 11))
+		result = top_health(out) ? "200 OK" : "503 Service Unavailable";
 	fclose(out);
-	dprintf(conn, "HTTP/1.0 %s\r\nContent-Type: text/plain; version=0.0.4\r\nContent-Length: %zu\r\n\r\n",
-		len ? "200 OK" : "404 Not Found", len);
+	if (!result)
+		result = len ? "200 OK" : "404 Not Found";
+	dprintf(conn, "HTTP/1.0 %s\r\nContent-Type: text/plain; version=0.0.4\r\nContent-Length: %zu\r\n\r\n", result,
+		len);
 	while (sent < len && (n = send(conn, body + sent, len - sent, MSG_NOSIGNAL)) > 0)
 		sent += (size_t)n;
 	free(body);

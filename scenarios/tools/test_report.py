@@ -115,6 +115,11 @@ def test_metrics_for_prometheus(shared_fabric):
     assert 'node="leaf1"' in one and 'node="h1"' not in one
     with pytest.raises(urllib.error.HTTPError, match="404"):
         urllib.request.urlopen(f"{page}h99", timeout=5)
+    health = urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=5).read().decode()
+    assert health == "24 of 24 linked InfiniBand ports are Active; the subnet manager is on h1\n"
+    with shared_fabric.fault("sm", "kill"), pytest.raises(urllib.error.HTTPError, match="503"):
+        urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=5)
+    wait_until(lambda: (shared_fabric.show()["manager"] or {}).get("up"), 20, "the subnet manager")
     assert fetch()
     server.kill()
 
