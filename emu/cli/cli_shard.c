@@ -130,7 +130,7 @@ json_t *cli_request_any(json_t *req, char *err, size_t err_len)
 {
 	unsigned int n = cli_shards(), i;
 	json_t *result = NULL;
-	char other[1024];
+	char other[1024] = "";
 	int sock;
 
 	for (i = 0; i < n && !result; i++) {
