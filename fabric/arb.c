@@ -18,12 +18,26 @@ static u64 wait_since(const struct fabric_port *out)
 	return max(out->vls->wait_since, out->busy_until / 1000);
 }
 
+/* Allocated when a port first has to queue or to wait; NULL: out of memory. */
+static struct fabric_vls *port_vls(struct fabric_port *out)
+{
+	struct fabric_vls *v = out->vls;
+	u32 i;
+
+	if (v)
+		return v;
+	v = out->vls = calloc(1, sizeof(*v));
+	for (i = 0; v && i < 16; i++)
+		list_init(&v->q[i]);
+	return v;
+}
+
 /* Includes the wait that has not ended. */
 u64 fabric_arb_wait_ticks(const struct fabric_port *out)
 {
 	u64 now = loop_now(out->node->f->loop).ns;
 
-	if (!out->vls || !out->vls->active || now <= wait_since(out))
+	if (!out->vls || !(out->vls->active | out->vls->blocked) || now <= wait_since(out))
 		return 0;
 	return (now - wait_since(out)) / XMIT_WAIT_TICK_NS;
 }
@@ -36,6 +50,35 @@ void fabric_arb_update_wait(struct fabric_port *out)
 		return;
 	out->ctr[FABRIC_CTR_XMIT_WAIT] += ticks;
 	out->vls->wait_since = wait_since(out) + ticks * XMIT_WAIT_TICK_NS;
+}
+
+void fabric_arb_block(struct fabric_port *out, u8 vl)
+{
+	struct fabric_vls *v = port_vls(out);
+
+	if (!v)
+		return;
+	if (!(v->active | v->blocked))
+		v->wait_since = loop_now(out->node->f->loop).ns;
+	v->blocked |= BIT(vl);
+}
+
+/* The users of a CA port send again, or have sent, on @vls. */
+void fabric_arb_unblock(struct fabric_port *out, u16 vls)
+{
+	struct fabric_vls *v = out->vls;
+	u64 ticks;
+	u8 vl;
+
+	if (likely(!v || !v->blocked))
+		return;
+	ticks = fabric_arb_wait_ticks(out);
+	out->ctr[FABRIC_CTR_XMIT_WAIT] += ticks;
+	for (vl = 0; vl < 15; vl++)
+		if (v->blocked & vls & BIT(vl))
+			v->xmit_wait[vl] += ticks;
+	v->blocked &= ~vls;
+	v->wait_since = loop_now(out->node->f->loop).ns;
 }
 
 /* Time at which the head of @vl's queue is discarded (HOQLife, LifeTimeValue); ~0: never. */
@@ -61,14 +104,8 @@ static void timer_at(struct fabric *f, u64 when)
 void fabric_arb_queue(struct fabric_port *out, struct wire_packet *p, u8 vl)
 {
 	u64 now = loop_now(out->node->f->loop).ns;
-	struct fabric_vls *v = out->vls;
-	u32 i;
+	struct fabric_vls *v = port_vls(out);
 
-	if (!v) {
-		v = out->vls = calloc(1, sizeof(*v));
-		for (i = 0; v && i < 16; i++)
-			list_init(&v->q[i]);
-	}
 	if (!v) {
 		fabric_count(out, FABRIC_CTR_XMIT_DISCARDS);
 		fabric_flight_drop(&out->node->ports[p->in_port], p);
@@ -85,7 +122,8 @@ void fabric_arb_queue(struct fabric_port *out, struct wire_packet *p, u8 vl)
 	}
 	p->born = p->queued = now;
 	if (!v->active) {
-		v->wait_since = now;
+		if (!v->blocked)
+			v->wait_since = now;
 		list_add(&out->node->f->waiting, &out->wait);
 	}
 	list_add(&v->q[vl], &p->link);
@@ -130,6 +168,7 @@ void fabric_arb_flush(struct fabric_port *out, enum fabric_counter why)
 	u64 now = loop_now(out->node->f->loop).ns;
 	u8 vl;
 
+	fabric_arb_unblock(out, 0xffff);
 	for (vl = 0; out->vls && vl < 16; vl++)
 		while (out->vls->active & BIT(vl))
 			vl_drop_head(out, vl, now, why);

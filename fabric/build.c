@@ -16,7 +16,8 @@ int fabric_build_error(struct fabric_build *b, const char *fmt, ...)
 	va_list ap;
 	int n;
 
-	n = snprintf(b->err, b->err_len, "%s:%u: ", b->file, b->line);
+	n = b->line ? snprintf(b->err, b->err_len, "%s:%u: ", b->file, b->line)
+		    : snprintf(b->err, b->err_len, "%s: ", b->file);
 	if (n < 0 || (size_t)n >= b->err_len)
 		return -EINVAL;
 	va_start(ap, fmt);

@@ -28,7 +28,7 @@ static int ca_send(struct wire_port *w, struct wire_packet *pkt)
 	struct fabric_ca *ca = to_ca(w);
 	struct fabric_port *p = ca->port;
 	u16 dlid = wire_lrh_dlid(wire_packet_lrh(pkt));
-	bool self = fabric_has_lid(p, dlid), full;
+	bool self = fabric_has_lid(p, dlid), full, credit = true;
 	u8 vl;
 
 	/*
@@ -47,18 +47,24 @@ static int ca_send(struct wire_port *w, struct wire_packet *pkt)
 		return ca_discard(p, pkt, vl >= p->nvls ? FABRIC_CTR_RCV_VL_MAPPING : FABRIC_CTR_XMIT_INACTIVE);
 	if (unlikely(pkt->len > wire_mtu_bytes(p->info->mtu_active)))
 		return ca_discard(p, pkt, FABRIC_CTR_XMIT_NEIGHBOR_MTU);
-	if (self)
+	if (self) {
 		full = p->rx_blocks[vl] + fabric_blocks(pkt) > FABRIC_VL_BLOCKS;
-	else
-		full = (p->vls && (p->vls->active & BIT(vl))) || !fabric_credit(p, vl, pkt) || fabric_timed_busy(p);
+	} else {
+		credit = fabric_credit(p, vl, pkt);
+		full = (p->vls && (p->vls->active & BIT(vl))) || !credit || fabric_timed_busy(p);
+	}
 	if (full) {
 		ca->want_ready = true;
+		if (!credit)
+			fabric_arb_block(p, vl);
 		return -EAGAIN;
 	}
-	if (self)
+	if (self) {
 		fabric_flight_loopback(p, pkt, vl);
-	else
-		fabric_transmit(p, pkt, vl, NULL);
+		return 0;
+	}
+	fabric_arb_unblock(p, BIT(vl));
+	fabric_transmit(p, pkt, vl, NULL);
 	return 0;
 }
 
@@ -152,6 +158,7 @@ void fabric_ca_ready(struct fabric_port *p)
 	if (!ca->want_ready)
 		return;
 	ca->want_ready = false;
+	fabric_arb_unblock(p, 0xffff);
 	if (w->data.ready)
 		w->data.ready(w->data.ctx);
 	if (w->mad.ready)

@@ -21,6 +21,7 @@ struct fabric_vls {
 	struct list q[16]; /* packets queued at this output, by output VL */
 	u32 queued[16];
 	u16 active;       /* VLs with packets */
+	u16 blocked;      /* VLs for whose credits the users of a CA port wait */
 	u16 stalled;      /* VLs in VLStalled */
 	u8 hoq_drops[16]; /* consecutive ones */
 	u64 stall_until[16];
@@ -270,6 +271,8 @@ void fabric_arb_queue(struct fabric_port *out, struct wire_packet *p, u8 vl);
 void fabric_arb_run(struct fabric_port *out);
 u64 fabric_arb_wait_ticks(const struct fabric_port *out); /* PortXmitWait ticks not yet added to the counter */
 void fabric_arb_update_wait(struct fabric_port *out);     /* adds them */
+void fabric_arb_block(struct fabric_port *out, u8 vl);    /* a user of a CA port waits for credits */
+void fabric_arb_unblock(struct fabric_port *out, u16 vls);
 void fabric_arb_flush(struct fabric_port *out, enum fabric_counter why);
 void fabric_arb_timer(struct loop_timer *t, struct now now);
 

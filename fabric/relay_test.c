@@ -66,10 +66,16 @@ static void test_backpressure(void)
 	test_run(0);
 	row(24, "others continue", h[2].packets == 1 && h[4].packets == 1);
 	row(29, "still refused", test_send(&h[1], 3, 0, 1024, sent + 1) == -EAGAIN);
+	test_run(64 * 1000);
+	row(30, "XmitWait counts at the host that waits for credits",
+	    test_counter("h1", 1, FABRIC_CTR_XMIT_WAIT) == 1000 && !test_counter("h2", 1, FABRIC_CTR_XMIT_WAIT));
 	h[1].ready = 0;
 	h[3].stalled = false;
 	h[3].port->resume(h[3].port);
-	test_run(0);
+	test_run(64 * 1000);
+	row(31, "until it has them, and for its VL",
+	    test_counter("h1", 1, FABRIC_CTR_XMIT_WAIT) == 1000 &&
+		    fabric_port_vl_counter(leaf_port(1)->peer, 0, FABRIC_VL_WAIT) == 1000);
 	row(25, "all arrive after resume, in order", h[3].packets == sent && !h[3].order_errors);
 	row(26, "the sender is resumed", h[1].ready == 1);
 	row(27, "credits are back", !leaf_port(1)->rx_blocks[0] && !leaf_port(3)->peer->rx_blocks[0]);

@@ -15,7 +15,7 @@ set -l commands up down run env cdi vm cp show trace link mode partitions fault 
 complete -c muslin -f
 complete -c muslin -n "not __fish_seen_subcommand_from $commands" -a "$commands"
 complete -c muslin -l name -x -d fabric -a "(muslin list 2>/dev/null | string split -f1 ' ')"
-complete -c muslin -n "__fish_seen_subcommand_from run env vm show trace link mode fault" -a "(__muslin_hosts)"
+complete -c muslin -n "__fish_seen_subcommand_from run env vm cp show trace link mode fault metrics" -a "(__muslin_hosts)"
 complete -c muslin -n "__fish_seen_subcommand_from fault" -a "add list clear"
 complete -c muslin -n "__fish_seen_subcommand_from link" -a "up down"
 complete -c muslin -n "__fish_seen_subcommand_from env" -l json

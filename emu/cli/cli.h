@@ -30,6 +30,8 @@ extern struct rundir cli_place; /* run directory of the daemon of the last cli_c
 int cli_connect_place(const char *place);
 /* Sends @req to all daemons; merges their results. */
 json_t *cli_request_all(json_t *req);
+/* Sends @req to one daemon after the other, until one has a result; NULL, with the message of the first in @err. */
+json_t *cli_request_any(json_t *req, char *err, size_t err_len);
 /* The path of an installed file: the first of @places (NULL-terminated; absolute, or relative to the
  * program's directory) that exists. */
 void cli_beside(char *path, size_t size, const char *const *places);

@@ -125,3 +125,21 @@ json_t *cli_request_all(json_t *req)
 	json_decref(req);
 	return sum;
 }
+
+json_t *cli_request_any(json_t *req, char *err, size_t err_len)
+{
+	unsigned int n = cli_shards(), i;
+	json_t *result = NULL;
+	char other[1024] = "";
+	int sock;
+
+	for (i = 0; i < n && !result; i++) {
+		sock = shard_connect(i);
+		if (sock < 0)
+			continue;
+		result = ctl_call(sock, req, -1, i ? other : err, i ? sizeof(other) : err_len);
+		close(sock);
+	}
+	json_decref(req);
+	return result;
+}

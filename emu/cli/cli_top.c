@@ -25,11 +25,6 @@ struct rate {
 	double out, in, packets; /* Gb/s, Gb/s, packets per second */
 };
 
-static json_t *top_show(void)
-{
-	return cli_request_all(json_pack("{s:s, s:b}", "command", "show", "counters", 1));
-}
-
 static long long top_counter(const json_t *port, const char *name)
 {
 	return cli_number(json_object_get(port, "counters"), name);
@@ -262,8 +257,9 @@ static void metrics_ports(const struct metrics *m)
 	{
 		metrics_port(m->out, "muslin_port_info", node, port);
 		fprintf(m->out, ",guid=\"%s\",link_layer=\"%s\",lid=\"%lld\",width=\"%lld\",speed=\"%s\"",
-			cli_text(port, "guid"), cli_text(node, "link_layer"), cli_number(port, "lid"),
-			cli_number(port, "width"), cli_text(port, "speed"));
+			cli_text(port, "guid")[0] ? cli_text(port, "guid") : cli_text(node, "guid"),
+			cli_text(node, "link_layer"), cli_number(port, "lid"), cli_number(port, "width"),
+			cli_text(port, "speed"));
 		metrics_label(m->out, "peer", cli_text(port, "peer"));
 		fprintf(m->out, ",peer_port=\"%lld\"} 1\n", cli_number(port, "peer_port"));
 	}
@@ -304,33 +300,52 @@ static void metrics_counters(const struct metrics *m)
 	json_decref(names);
 }
 
-/* The text format of Prometheus, for all nodes or for @only. False: no such node. */
-static bool top_metrics(FILE *out, const char *only)
+/* The text format of Prometheus, for all nodes or for @only. False: there is no such node, with a message in @err. */
+static bool top_metrics(FILE *out, const char *only, char *err, size_t err_len)
 {
-	json_t *shown = top_show(), *sm = json_object_get(shown, "sm"), *nodes = json_array(), *node;
-	struct metrics m = { .out = out, .nodes = nodes };
-	bool found;
-	size_t i;
+	json_t *req = json_pack("{s:s, s:b}", "command", "show", "counters", 1), *shown, *sm, *status;
+	struct metrics m = { .out = out };
 
-	json_array_foreach(json_object_get(shown, "nodes"), i, node) if (!only || !strcmp(cli_text(node, "name"), only))
-		json_array_append(nodes, node);
-	found = json_array_size(nodes);
-	if (found) {
-		metrics_family(out, "muslin_sm_up", "gauge", "1 while there is a master subnet manager.");
-		fprintf(out, "muslin_sm_up{fabric=\"%s\",host=\"%s\"} %d\n", cli_run.name, cli_text(sm, "host"),
-			json_is_object(sm));
-		metrics_ports(&m);
-		metrics_counters(&m);
-	}
-	json_decref(nodes);
+	if (only)
+		json_object_set_new(req, "node", json_string(only));
+	shown = only ? cli_request_any(req, err, err_len) : cli_request_all(req);
+	if (!shown)
+		return false;
+	/* Of several daemons, the one of the node may not be that of the subnet manager. */
+	status = cli_request_all(json_pack("{s:s}", "command", "status"));
+	sm = json_object_get(status, "sm");
+	m.nodes = json_object_get(shown, "nodes");
+	metrics_family(out, "muslin_sm_up", "gauge", "1 while there is a master subnet manager.");
+	fprintf(out, "muslin_sm_up{fabric=\"%s\",host=\"%s\"} %d\n", cli_run.name, cli_text(sm, "host"),
+		json_is_object(sm));
+	metrics_ports(&m);
+	metrics_counters(&m);
+	json_decref(status);
 	json_decref(shown);
-	return found;
+	return true;
+}
+
+/* One line on the subnet. True: it has a subnet manager, and each port with a link is Active. */
+static bool top_health(FILE *out)
+{
+	json_t *status = cli_request_all(json_pack("{s:s}", "command", "status")), *sm = json_object_get(status, "sm");
+	long long ports = cli_number(status, "ports"), active = cli_number(status, "active");
+	bool healthy = active == ports && (!ports || json_is_object(sm));
+
+	fprintf(out, "%lld of %lld linked InfiniBand ports are Active; ", active, ports);
+	if (json_is_object(sm))
+		fprintf(out, "the subnet manager is on %s\n", cli_text(sm, "host"));
+	else
+		fprintf(out, "no subnet manager\n");
+	json_decref(status);
+	return healthy;
 }
 
 static void top_answer(int conn)
 {
+	const char *result = NULL;
 	struct timeval timeout = { .tv_sec = HTTP_TIMEOUT };
-	char request[2048], node[64], *body = NULL;
+	char request[2048], node[64], err[1024], *body = NULL;
 	size_t len, sent = 0;
 	ssize_t n;
 	FILE *out;
@@ -343,12 +358,16 @@ static void top_answer(int conn)
 	if (!out)
 		return;
 	if (sscanf(request, "GET /metrics?node=%63[^ &]", node) == 1)
-		top_metrics(out, node);
+		top_metrics(out, node, err, sizeof(err));
 	else if (!strncmp(request, "GET /metrics", 12))
-		top_metrics(out, NULL);
+		top_metrics(out, NULL, err, sizeof(err));
+	else if (!strncmp(request, "GET /health", 11))
+		result = top_health(out) ? "200 OK" : "503 Service Unavailable";
 	fclose(out);
-	dprintf(conn, "HTTP/1.0 %s\r\nContent-Type: text/plain; version=0.0.4\r\nContent-Length: %zu\r\n\r\n",
-		len ? "200 OK" : "404 Not Found", len);
+	if (!result)
+		result = len ? "200 OK" : "404 Not Found";
+	dprintf(conn, "HTTP/1.0 %s\r\nContent-Type: text/plain; version=0.0.4\r\nContent-Length: %zu\r\n\r\n", result,
+		len);
 	while (sent < len && (n = send(conn, body + sent, len - sent, MSG_NOSIGNAL)) > 0)
 		sent += (size_t)n;
 	free(body);
@@ -375,13 +394,14 @@ static int listen_at(const char *where)
 
 int cli_metrics(int argc, char **argv)
 {
+	char err[1024];
 	int server, conn;
 
 	if (argc > 3 || (argc == 3) != (argc > 1 && !strcmp(argv[1], "--listen")) || (argc == 2 && argv[1][0] == '-'))
 		cli_fail(CLI_USAGE, "usage: muslin metrics [--name FABRIC] [NODE | --listen [ADDRESS:]PORT]");
 	if (argc < 3) {
-		if (!top_metrics(stdout, argv[1]))
-			cli_fail(CLI_ERROR, "fabric %s has no node \"%s\"", cli_run.name, argv[1] ? argv[1] : "");
+		if (!top_metrics(stdout, argv[1], err, sizeof(err)))
+			cli_fail(CLI_ERROR, "%s", err);
 		return fflush(stdout) ? CLI_ERROR : CLI_OK;
 	}
 	server = listen_at(argv[2]);

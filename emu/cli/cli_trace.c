@@ -49,7 +49,7 @@ static void on_interrupt(int sig)
 
 static const char usage[] =
 	"usage: muslin trace [--name FABRIC] [-w FILE [-C MEGABYTES [-W FILES]]] [-c COUNT] [--duration SECONDS] "
-	"[-s BYTES] HOST|NODE:PORT [KEY=VALUE...]";
+	"[-s BYTES] NODE[:PORT] [KEY=VALUE...]";
 
 static double trace_positive(const char *text)
 {
@@ -310,14 +310,18 @@ static int trace_run(struct trace *t)
 
 static void trace_report(struct trace *t)
 {
-	char answer[512] = "";
+	char answer[512] = "", *last = NULL;
+	const char *file = t->file;
 	json_t *o;
 	ssize_t n = t->stop_requested ? recv(t->sock, answer, sizeof(answer) - 1, 0) : 0;
 	long long dropped;
 
 	o = n > 0 ? json_loads(answer, JSON_DISABLE_EOF_CHECK, NULL) : NULL;
 	dropped = cli_number(json_object_get(o, "result"), "dropped");
-	fprintf(stderr, "%llu packets%s%s", t->packets, t->file ? " in " : "", t->file ?: "");
+	if (t->file_bytes)
+		file = last = ring_file(t, t->number);
+	fprintf(stderr, "%llu packets%s%s", t->packets, last ? ", the last in " : file ? " in " : "", file ?: "");
+	free(last);
 	if (dropped)
 		fprintf(stderr, ", %lld dropped since the output was too slow", dropped);
 	fputs("\n", stderr);

@@ -254,7 +254,7 @@ static const struct command {
 	{ "cp", cli_cp, "FILE... HOST:PATH | HOST:PATH FILE", "copy to or from a guest that runs", false },
 	{ "show", cli_show, "[--json] [--counters] [NODE]", "nodes, ports, LIDs, states, rates, addresses", false },
 	{ "show", cli_show, "--topology | --svg", "the fabric in the format of ibnetdiscover, or drawn", false },
-	{ "trace", cli_trace, "[-w FILE] [-c COUNT] [-s BYTES] HOST|NODE:PORT [KEY=VALUE...]",
+	{ "trace", cli_trace, "[-w FILE [-C MB [-W FILES]]] [-c COUNT] [-s BYTES] NODE[:PORT] [KEY=VALUE...]",
 	  "capture packets as pcapng, all or those of a filter", false },
 	{ "link", cmd_link, "NODE:PORT up|down", "set a link up or down", false },
 	{ "mode", cmd_mode, "HOST [v1|v2]", "RoCE version of new connections", false },
@@ -262,7 +262,7 @@ static const struct command {
 	{ "fault", cli_fault, "add PLACE FAULT [KEY=VALUE...]", "inject a fault; see muslin-fault(5)", false },
 	{ "fault", cli_fault, "list [--json] | clear [ID|PLACE]", "armed faults and their hits; remove faults", false },
 	{ "top", cli_top, "[-n COUNT] [--interval SECONDS]", "live rates of all links; q quits", false },
-	{ "metrics", cli_metrics, "[--listen [ADDRESS:]PORT]", "counters for Prometheus", false },
+	{ "metrics", cli_metrics, "[NODE | --listen [ADDRESS:]PORT]", "counters for Prometheus", false },
 	{ "timeline", cli_timeline, "[--start]", "events since the start, as JSON", false },
 	{ "console", cli_console, "", "ibsim's Link, ReLink, Unlink, Clear, Error from stdin", false },
 	{ "log", cmd_log, "[-f]", "the daemon's log", false },
@@ -358,7 +358,8 @@ int main(int argc, char **argv)
 			continue;
 		if (argc == 3 && !strcmp(argv[2], "--help") && !commands[i].own_help)
 			return cmd_help(2, argv);
-		if (rundir_open(&cli_run, name, err, sizeof(err)))
+		if (commands[i].run != cmd_help && commands[i].run != cmd_version &&
+		    rundir_open(&cli_run, name, err, sizeof(err)))
 			cli_fail(CLI_ERROR, "%s", err);
 		return commands[i].run(argc - 1, argv + 1);
 	}

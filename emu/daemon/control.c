@@ -43,9 +43,13 @@ static struct fabric_node *find_place(struct daemon *d, struct ctl_client *c, co
 {
 	const char *port;
 	struct fabric_node *n = fabric_place_find(d->fabric, place, &port);
-	char name[FABRIC_NAME_MAX + 1], *end;
+	char name[FABRIC_NAME_MAX + 1], err[200], *end;
 
 	*num = 0;
+	if (!n && daemon_ether_no_port(d, place, err, sizeof(err))) {
+		ctl_error(c, "%s", err);
+		return NULL;
+	}
 	if (!n) {
 		snprintf(name, sizeof(name), "%.*s", (int)(port ? port - 1 - place : FABRIC_NAME_MAX), place);
 		unknown_node(d, c, name, false);

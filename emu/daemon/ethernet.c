@@ -105,6 +105,23 @@ bool daemon_ether_has(const struct daemon *d, const char *name)
 	return end && !strcmp(eth_end_name(end), name);
 }
 
+bool daemon_ether_no_port(const struct daemon *d, const char *place, char *err, size_t err_len)
+{
+	const char *colon = strrchr(place, ':');
+	const struct eth_switch *sw;
+	char name[ETH_NAME_MAX];
+	bool all;
+
+	if (!colon || (size_t)(colon - place) >= sizeof(name) || daemon_ether_place(d, place, &all))
+		return false;
+	snprintf(name, sizeof(name), "%.*s", (int)(colon - place), place);
+	if (!daemon_ether_place(d, name, &all))
+		return false;
+	sw = eth_switch_find(d->ether->net, name);
+	snprintf(err, err_len, "%.80s: the ports of %s are 1 to %u", place, name, sw ? eth_switch_ports(sw) : 1);
+	return true;
+}
+
 static json_t *end_json(const struct eth_end *end, bool counters)
 {
 	const struct eth_end *peer = eth_end_peer(end);

@@ -141,7 +141,11 @@ static struct fault_set *iwarp_at(struct daemon *d, const char *place)
 
 static struct fault_set *fabric_at(struct daemon *d, const char *place)
 {
-	return bound_host_at(d, place) || ether_at(d, place) ? NULL : fabric_faults(d->fabric);
+	char err[200];
+
+	return bound_host_at(d, place) || ether_at(d, place) || daemon_ether_no_port(d, place, err, sizeof(err))
+		       ? NULL
+		       : fabric_faults(d->fabric);
 }
 
 static struct fault_set *hca_at(struct daemon *d, const char *place)
@@ -187,6 +191,8 @@ static struct fault_set *fault_list_refuse(struct daemon *d, const char *place, 
 				 fault_kind(&hca_fault_target, action) ? "adapter" : "InfiniBand port");
 		return NULL;
 	}
+	if (daemon_ether_no_port(d, place, err, err_len))
+		return NULL;
 	if (strcmp(place, "all") && !fault_list_has(d, place)) {
 		snprintf(err, err_len, "%.64s: there is no such node", place);
 		return NULL;

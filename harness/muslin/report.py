@@ -5,6 +5,7 @@ import datetime
 import html
 import itertools
 import json
+import math
 import re
 
 COLOURS = ["#1f77b4", "#ff7f0e", "#2ca02c", "#d62728", "#9467bd", "#8c564b", "#e377c2", "#7f7f7f", "#bcbd22", "#17becf"]
@@ -49,8 +50,14 @@ def rates(timeline):
     }
 
 
-def _tick(v):
-    return f"{v:.0f}" if v >= 100 else f"{v:.2g}"
+def _tick(v, step):
+    """The label of a tick: the digits that tell it from the next one, @step away, and no exponent."""
+    return f"{v:.{max(0, 1 - math.floor(math.log10(step)))}f}"
+
+
+def _unit(top):
+    """The unit of a throughput axis up to @top Gb/s: its name, and how many of them are 1 Gb/s."""
+    return next(((u, k) for u, k in (("Gb/s", 1), ("Mb/s", 1e3)) if top * k >= 1), ("kb/s", 1e6))
 
 
 def plot(timeline):
@@ -59,6 +66,7 @@ def plot(timeline):
     span = max([timeline.get("now") or 1, 0.1])
     top = max([max(r) for r in lines.values()] or [1]) * 1.1 or 1
     lines = {h: r for h, r in lines.items() if max(r) > top / 500}  # management traffic alone is not plotted
+    unit, scale = _unit(top)
 
     def x(t):
         return LEFT + (WIDTH - LEFT - RIGHT) * t / span
@@ -70,8 +78,9 @@ def plot(timeline):
     for i in range(6):
         v, t = top * i / 5, span * i / 5
         out.append(f'<line x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y(v):.1f}" y2="{y(v):.1f}" stroke="#e3e7ec"/>')
-        out.append(f'<text class="axis" x="{LEFT - 6}" y="{y(v) + 4:.1f}" style="text-anchor:end">{_tick(v)}</text>')
-        out.append(f'<text class="axis" x="{x(t):.1f}" y="{HEIGHT - 10}">{t:.1f} s</text>')
+        shown = _tick(v * scale, top * scale / 5)
+        out.append(f'<text class="axis" x="{LEFT - 6}" y="{y(v) + 4:.1f}" style="text-anchor:end">{shown}</text>')
+        out.append(f'<text class="axis" x="{x(t):.1f}" y="{HEIGHT - 10}">{_tick(t, span / 5)} s</text>')
     for t, kind, what in timeline.get("events", []):
         if kind == "fault":
             out.append(
@@ -84,7 +93,7 @@ def plot(timeline):
         out.append(f'<polyline points="{dots}" fill="none" stroke="{colour}" stroke-width="1.6"/>')
         where = f'x="{LEFT + 12 + 70 * i}" y="12" style="fill:{colour}"'
         out.append(f'<text class="axis" {where}>{html.escape(host)}</text>')
-    out.append('<text class="axis" x="4" y="24" style="text-anchor:start">Gb/s</text></svg>')
+    out.append(f'<text class="axis" x="4" y="24" style="text-anchor:start">{unit}</text></svg>')
     return "".join(out)
 
 
@@ -136,7 +145,7 @@ def gantt(timeline):
     for i in range(6):
         t = end * i / 5
         out.append(f'<line x1="{x(t):.1f}" x2="{x(t):.1f}" y1="0" y2="{height - 18}" stroke="#e3e7ec"/>')
-        out.append(f'<text class="axis" x="{x(t):.1f}" y="{height - 5}">{t:.1f} s</text>')
+        out.append(f'<text class="axis" x="{x(t):.1f}" y="{height - 5}">{_tick(t, end / 5)} s</text>')
     for n, (label, spans) in enumerate(rows):
         y = LANE * n + 3
         place = f'x="4" y="{y + 11}" style="text-anchor:start"'
@@ -198,6 +207,13 @@ class PASSED:
     failed, duration, longreprtext = False, 0.0, ""
 
 
+def _reason(text):
+    """The line of pytest's text of a failure that says why: the first one marked with E, and where it is."""
+    lines = text.strip().splitlines()
+    marked = [line[1:].strip() for line in lines if line.startswith("E  ")]
+    return f"{lines[-1].split(' ')[0]} {marked[0]}" if marked else lines[-1]
+
+
 def write(fabric, folder, title, reports, replay):
     """
     Writes folder/report.html about a fabric that is still up, and beside it the timeline and the result as JSON.
@@ -217,7 +233,7 @@ def write(fabric, folder, title, reports, replay):
         "test": title,
         "passed": passed,
         "seconds": sum(r.duration for r in reports.values()),
-        "failure": next((t.strip().splitlines()[-1] for t in failures.values() if t.strip()), ""),
+        "failure": next((_reason(t) for t in failures.values() if t.strip()), ""),
         "faults": [f["fault"] for f in data["faults"]],
         "captures": captures,
         # Text of a failure in the index, without the names of the drawings.

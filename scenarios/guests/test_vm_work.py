@@ -84,3 +84,5 @@ def test_vm_refuses_before_it_builds(new_fabric):
     assert "HOST[,HOST...]" in fabric.command("vm", "--help")
     out = fabric.command("vm", "h1", "--qemu-arg", "-virtfs", "--print")
     assert "vhost-user" in out and "expected" not in out
+    out = fabric.command("vm", "h1", "--share", fabric.folder, "--print", status=2)
+    assert "--share is for guests that muslin vm starts" in out

@@ -42,6 +42,16 @@ def net(muslin_make_fabric):
     fabric.down()
 
 
+@pytest.mark.parametrize("args", [("fault", "add", "sw1:9", "down"), ("link", "sw1:9", "down"), ("trace", "sw1:9")])
+def test_a_port_that_a_switch_does_not_have(net, args):
+    assert "sw1:9: the ports of sw1 are 1 to 3" in net.command(*args, status=1)
+
+
+def test_metrics_name_the_guid(net):
+    guid = next(n["guid"] for n in net.show()["nodes"] if n["name"] == "r1")
+    assert f'node="r1",port="1",guid="{guid}",link_layer="Ethernet"' in net.command("metrics", guid)
+
+
 def end(fabric, name, num=1):
     """A switch's port, or a station, with its counters."""
     e = fabric.show()["ethernet"]

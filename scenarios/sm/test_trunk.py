@@ -449,6 +449,10 @@ def test_trace_and_metrics_of_both(shards):
         shards.run("h3", "smpquery", "nodeinfo", shards.port("h4")["lid"])
     assert trace.packets("infiniband.mad.attributeid == 0x11")
     text = shards.command("metrics")
+    for host in ("h1", "h4"):
+        one = shards.command("metrics", host)
+        assert re.search(r'^muslin_sm_up\{.*host="h\d+"\} 1$', one, re.M) and f'node="{host}",port="1"}} 1' in one
+        assert set(re.findall('node="(.*?)"', one)) == {host}
     assert 'node="h1"' in text and 'node="h4"' in text and 'node="spine2"' in text
     assert "leaf2:1" in shards.command("top", "-n", "1", "--interval", "0.1")
 

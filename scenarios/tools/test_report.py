@@ -55,6 +55,17 @@ def test_the_page_in_a_browser(page):
     assert shot.stat().st_size > 10000
 
 
+@pytest.mark.parametrize(("rate", "seconds", "unit"), [(200e9, 60, "Gb/s"), (3e6, 0.3, "Mb/s"), (120, 7, "kb/s")])
+def test_axes(rate, seconds, unit):
+    """Ticks of an axis are different numbers without an exponent, in a unit that suits them."""
+    samples = [int(i * rate / 8 * seconds / 10) for i in range(10)]
+    drawn = report.plot({"interval": seconds / 10, "now": seconds, "bytes": {"h1": samples}, "events": []})
+    ticks = re.findall(r"[>]([^<>]+)</text>", drawn)
+    times, rates = [t for t in ticks if t.endswith(" s")], [t for t in ticks if re.fullmatch(r"[\d.]+", t)]
+    assert len(set(times)) == len(set(rates)) == 6 and unit in ticks and "<polyline" in drawn
+    assert all(re.fullmatch(r"\d+(\.\d+)?( s)?", t) for t in times + rates)
+
+
 def test_the_drawing_is_well_formed(shared_fabric):
     svg = xml.etree.ElementTree.fromstring(shared_fabric.command("show", "--svg"))
     space = "{http://www.w3.org/2000/svg}"
@@ -104,6 +115,11 @@ def test_metrics_for_prometheus(shared_fabric):
     assert 'node="leaf1"' in one and 'node="h1"' not in one
     with pytest.raises(urllib.error.HTTPError, match="404"):
         urllib.request.urlopen(f"{page}h99", timeout=5)
+    health = urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=5).read().decode()
+    assert health == "24 of 24 linked InfiniBand ports are Active; the subnet manager is on h1\n"
+    with shared_fabric.fault("sm", "kill"), pytest.raises(urllib.error.HTTPError, match="503"):
+        urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=5)
+    wait_until(lambda: (shared_fabric.show()["manager"] or {}).get("up"), 20, "the subnet manager")
     assert fetch()
     server.kill()
 
