@@ -183,7 +183,6 @@ def test_a_slow_host_slows_its_neighbours(fabric):
     spine = {h: spine_between(fabric, "h1", h) for h in ("h5", "h6", "h7", "h8")}
     victim = next(h for h in ("h6", "h7", "h8") if spine[h] == spine["h5"])
     free = next(h for h in ("h6", "h7", "h8") if spine[h] != spine["h5"])
-    healthy = bandwidth(fabric, victim, "h2")
     slow = fabric.fault("h5", "rate", bps="20M", dir="in", opcode="rc")
     args = ["ib_write_bw", "-p", free_port(), "-s", "65536", "-D", "30", "-t", "64"]
     hog = [fabric.start("h5", *args), fabric.start("h1", *args, fabric.ip("h5"))]
@@ -191,8 +190,7 @@ def test_a_slow_host_slows_its_neighbours(fabric):
     uplink = next(p["num"] for p in fabric.node("leaf1")["ports"] if p.get("peer") == spine["h5"])
     before = waited(fabric, "leaf1", uplink)
     wait_until(lambda: waited(fabric, "leaf1", uplink) > before, 10, "PortXmitWait of the uplink", 0.1)
-    assert bandwidth(fabric, victim, "h2") < healthy / 10
-    assert bandwidth(fabric, free, "h3") > healthy / 4
+    assert bandwidth(fabric, victim, "h2") < bandwidth(fabric, free, "h3") / 5  # both at the same load of the machine
     for p in hog:
         p.kill()
 
