@@ -155,7 +155,7 @@ struct end {
 	struct ibv_qp *qp;
 	uint32_t qpn; /* until its last completion has been polled, after the QP itself is destroyed */
 	struct ibv_cq *scq, *rcq;
-	bool own_cq, own_rcq, failed, rq_failed, closing_read, armed[2];
+	bool own_cq, own_rcq, failed, rq_failed, abandoned, closing_read, armed[2];
 	uint64_t sqd; /* time of entry to SQD */
 	uint64_t armed_at[2];
 	struct ibv_srq *srq;

@@ -284,6 +284,7 @@ bool traffic_expects(const struct end *e)
 
 void traffic_abandon(struct end *e)
 {
+	e->abandoned = e->sq_tail != e->sq_head;
 	for (; e->sq_tail != e->sq_head; e->sq_tail++)
 		msg_unsure(e, &e->sq[e->sq_tail % RING]);
 }
@@ -299,6 +300,8 @@ static void on_send(struct end *e, const struct ibv_wc *wc, uint32_t seq)
 {
 	struct msg *m;
 
+	if (e->abandoned && wc->status == IBV_WC_WR_FLUSH_ERR)
+		return; /* unsignaled requests, which may be flushed some time after the QP enters the error state */
 	while (1) {
 		m = &e->sq[e->sq_tail % RING];
 		if (e->sq_tail == e->sq_head)

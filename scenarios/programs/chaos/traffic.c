@@ -11,7 +11,7 @@ void traffic_reset(struct end *e)
 
 	e->sq_head = e->sq_tail = e->unsignaled = e->local_busy = 0;
 	e->rq_head = e->rq_tail = e->stream_at = 0;
-	e->rq_failed = false;
+	e->rq_failed = e->abandoned = false;
 	e->rq_depth = 4 + draw(RECVS - 3);
 	e->inv_serial = 0;
 	memset(e->posted, 0, sizeof(e->posted));
@@ -186,8 +186,8 @@ void traffic_check_target(struct end *e)
 	const uint64_t *word = (const uint64_t *)(e->target + TARGET_BYTES);
 	uint32_t part, i;
 
-	if (!end_is_rc(e) || end_excuses(e) & KILLED)
-		return;
+	if (!end_is_rc(e) || end_excuses(e) & KILLED || h->made < e->gen)
+		return; /* made < gen: a peer that has started again goes on with a later generation */
 	if (e->type == CONN_IWARP && (h->quiet < e->gen || e->mine->quiet < e->gen))
 		return; /* a request of iWARP succeeds when it is sent */
 	if (h->acked > e->mine->received)
