@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "emu/hca/bring.h"
+#include "emu/hca/late_fixture.h"
 #include "emu/hca/soft_queue.h"
 #include "emu/lib/rng.h"
 #include "emu/lib/row.h"
@@ -68,12 +69,11 @@ static inline bool is_mapped(const struct hca_dma_seg *seg, u32 n)
 
 /* A side with late memory: moves start, and late_end() completes them. */
 static struct side *late_side;
-static struct hca_move *late_moves[64];
-static u32 late_count;
+static bool only_writes_late;
 
 static inline int dma_read(void *dma, const struct hca_dma_seg *seg, u32 n)
 {
-	if (dma == late_side)
+	if (dma == late_side && !only_writes_late)
 		return -EAGAIN;
 	return is_mapped(seg, n) ? hca_local_dma.read(dma, seg, n) : -EFAULT;
 }
@@ -92,37 +92,16 @@ static inline void *dma_direct(void *dma, u64 addr, u32 len, bool write)
 	return dma != late_side && is_mapped(&seg, 1) ? hca_local_dma.direct(dma, addr, len, write) : NULL;
 }
 
-static inline int dma_start(void *dma, struct hca_move *m)
-{
-	if (late_count == ARRAY_SIZE(late_moves))
-		exit(1);
-	late_moves[late_count++] = m;
-	return -EINPROGRESS;
-}
+static const struct hca_dma_ops test_dma = {
+	.read = dma_read, .write = dma_write, .direct = dma_direct, .start = late_start
+};
 
 static inline void late_end(void)
 {
-	u32 i, k, at;
-
 	late_side = NULL;
-	for (i = 0; i < late_count; i++) {
-		struct hca_move *m = late_moves[i];
-
-		for (k = at = 0; k < m->n; at += m->seg[k++].len) {
-			struct hca_dma_seg seg = { .addr = m->seg[k].addr,
-						   .len = m->seg[k].len,
-						   .local = m->data + at };
-
-			m->seg[k].failed = (m->op == HCA_MOVE_WRITE ? dma_write : dma_read)(late_moves, &seg, 1);
-		}
-		hca_move_done(m);
-	}
-	late_count = 0;
+	only_writes_late = false;
+	late_moves_end(&test_dma, late_moves);
 }
-
-static const struct hca_dma_ops test_dma = {
-	.read = dma_read, .write = dma_write, .direct = dma_direct, .start = dma_start
-};
 
 static inline bool happens(u32 of_1024)
 {

@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "emu/hca/late_fixture.h"
 #include "emu/lib/row.h"
 #include "siw/fixture.h"
 
@@ -356,46 +357,27 @@ static void test_many(void)
 	close(fd);
 }
 
-/* While @late, moves start, and late_end() completes them. */
-static bool late;
-static struct hca_move *late_moves[8];
-static u32 late_count;
+/* While @late, moves start; then they may fail. */
+static bool late, failing;
 
 static int late_read(void *ctx, const struct hca_dma_seg *seg, u32 n)
 {
-	return late ? -EAGAIN : hca_local_dma.read(ctx, seg, n);
+	return late ? -EAGAIN : failing ? -EFAULT : hca_local_dma.read(ctx, seg, n);
 }
 
 static int late_write(void *ctx, const struct hca_dma_seg *seg, u32 n)
 {
-	return late ? -EAGAIN : hca_local_dma.write(ctx, seg, n);
-}
-
-static int late_start(void *ctx, struct hca_move *m)
-{
-	late_moves[late_count++] = m;
-	return -EINPROGRESS;
+	return late ? -EAGAIN : failing ? -EFAULT : hca_local_dma.write(ctx, seg, n);
 }
 
 static const struct hca_dma_ops late_dma = { .read = late_read, .write = late_write, .start = late_start };
 
-/* Completes the writes, which all fail if @failed. */
 static void late_end(bool failed)
 {
-	u32 i, k, at;
-
 	late = false;
-	for (i = 0; i < late_count; i++) {
-		struct hca_move *m = late_moves[i];
-
-		for (k = at = 0; k < m->n; at += m->seg[k++].len) {
-			if (!failed)
-				memcpy((void *)(uintptr_t)m->seg[k].addr, m->data + at, m->seg[k].len);
-			m->seg[k].failed = failed;
-		}
-		hca_move_done(m);
-	}
-	late_count = 0;
+	failing = failed;
+	late_moves_end(&late_dma, NULL);
+	failing = false;
 }
 
 static int open_late(void)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Rows of dma.c: merging, order, error attribution, destroyed contexts, atomics. */
 #include "emu/hca/fixture.h"
+#include "emu/hca/late_fixture.h"
 
 /* Application memory of 64 KiB at address 0; one page may be missing. */
 struct memory {
@@ -195,10 +196,6 @@ static void check_atomics(struct hca_ctx *c, u64 addr, u64 *cell, int n)
 	row(n + 4, "swap with itself", !hca_atomic(&span, true, 7, 7, &old, NULL, NULL, 0) && old == 7 && *cell == 7);
 }
 
-/* Stands for another thread that executes moves: those that were started, until the test completes them. */
-static struct hca_move *begun[8];
-static u32 nbegun;
-
 static int late_op(void *dma, const struct hca_dma_seg *seg, u32 n)
 {
 	return -EAGAIN;
@@ -209,23 +206,9 @@ static int late_check(void *dma, u64 addr, u64 len, bool write)
 	return -EAGAIN;
 }
 
-static int late_start(void *dma, struct hca_move *m)
-{
-	begun[nbegun++] = m;
-	return -EINPROGRESS;
-}
-
 static void late_done(u32 i)
 {
-	struct hca_move *m = begun[i];
-	u32 s, at = 0;
-
-	for (s = 0; s < m->n; at += m->seg[s++].len) {
-		struct hca_dma_seg seg = { m->seg[s].addr, m->seg[s].len, m->data + at };
-
-		m->seg[s].failed = move(&mem[0], &seg, 1, m->op == HCA_MOVE_WRITE);
-	}
-	hca_move_done(m);
+	late_move_end(late_moves[i], &memory_ops, &mem[0]);
 }
 
 static const struct hca_dma_ops late_ops = {
@@ -248,26 +231,26 @@ static void check_late(void)
 	serial = hca_ctx_moves(ctx[1]);
 	memset(src, 6, 8); /* was copied */
 	row(80, "under way",
-	    nbegun == 2 && serial == 2 && hca_ctx_transfers(ctx[1]) == 2 && !hca_ctx_moved(ctx[1], 1) &&
+	    late_count == 2 && serial == 2 && hca_ctx_transfers(ctx[1]) == 2 && !hca_ctx_moved(ctx[1], 1) &&
 		    mem[0].byte[40000] != 5);
 	row(81, "the last write", hca_ctx_writes(ctx[1], 0) == 1);
 	late_done(0);
 	row(82, "the first is done", hca_ctx_moved(ctx[1], 1) && !hca_ctx_moved(ctx[1], 2) && mem[0].byte[40007] == 5);
 	late_done(1);
 	row(83, "the second, too", hca_ctx_moved(ctx[1], 2) && dst[0] == 5 && dst[7] == 5 && !failures);
-	nbegun = 0;
+	late_count = 0;
 	wr(1, 1 << 20, 8, src, 3);
 	run();
 	late_done(0);
 	row(84, "a failure is found late", failures == 1 && failed_set == 1 << 3);
-	nbegun = 0;
+	late_count = 0;
 	rd(1, 40000, 8, dst, 4);
 	run();
 	hca_moves_disown(ctx[1], (void *)4);
 	memset(dst, 0, 8);
 	late_done(0);
 	row(85, "no callback for an abandoned entry", !dst[0] && !failures);
-	nbegun = 0;
+	late_count = 0;
 	hca_pd_alloc(ctx[1], &pd);
 	row(86, "a region is looked at",
 	    hca_mr_reg(ctx[1], pd, 4096, 4096, 4096, 1, &lkey, &rkey) == -EINPROGRESS &&
@@ -278,22 +261,22 @@ static void check_late(void)
 	    hca_mr_reg(ctx[1], pd, 1 << 20, 1 << 20, 4096, 1, &lkey, &rkey) == -EINPROGRESS);
 	late_done(1);
 	row(89, "is deregistered", hca_mr_registered(ctx[1], lkey) == -EFAULT && hca_mr_dereg(ctx[1], lkey) == -EINVAL);
-	nbegun = 0;
+	late_count = 0;
 	memset(mem[0].byte + 48, 0, 8);
 	row(90, "an atomic",
 	    hca_atomic(&(struct hca_span){ ctx[1], 48, 8, NULL }, false, 3, 0, &old, on_failed, NULL, 0) ==
 			    -EINPROGRESS &&
-		    begun[0]->op == HCA_MOVE_FETCH_ADD);
-	hca_move_abandon(begun[0]);
+		    late_moves[0]->op == HCA_MOVE_FETCH_ADD);
+	hca_move_abandon(late_moves[0]);
 	row(91, "which is abandoned", failures == 1 && hca_ctx_moved(ctx[1], hca_ctx_moves(ctx[1])));
-	free(begun[0]);
-	nbegun = 0;
+	free(late_moves[0]);
+	late_count = 0;
 	row(92, "room", !hca_ctx_full(ctx[1]));
 	wr(1, 0, sizeof(big), big, 5);
 	run();
 	row(93, "and none", hca_ctx_full(ctx[1]));
 	hca_ctx_destroy(ctx[1]);
-	hca_move_done(begun[0]);
+	hca_move_done(late_moves[0]);
 	row(94, "a destroyed context leaves its moves", true);
 }
 
