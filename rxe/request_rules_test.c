@@ -437,7 +437,8 @@ static bool local_operations_decide_on_the_next_request(void)
 	       !memcmp(b.mem, (u8 *)(uintptr_t)page, 64);
 }
 
-static bool fence_sends_data_of_the_read(void)
+/* Posts a READ, and a fenced WRITE of its data to 4096 bytes behind them. */
+static void post_read_and_fenced_write(void)
 {
 	struct hca_send_wr wr = request_at(HCA_WR_RDMA_WRITE, 0, 512, 2);
 
@@ -445,51 +446,47 @@ static bool fence_sends_data_of_the_read(void)
 	memset(a.mem, 0x11, 512);
 	wr.flags = HCA_SEND_SIGNALED | HCA_SEND_FENCE;
 	wr.remote_addr += 4096;
-	post(HCA_WR_RDMA_READ, 0, 512, 1); /* both are posted when the requester runs */
+	post(HCA_WR_RDMA_READ, 0, 512, 1);
 	hca_soft_post_send(a.wq, &wr);
+}
+
+static bool wrote_data_of_the_read(void)
+{
 	run();
 	return is_next(&a, 1, 0) && is_next(&a, 2, 0) && !memcmp(b.mem + 4096, b.mem, 512) && b.mem[0] == 0x77;
+}
+
+static bool fence_sends_data_of_the_read(void)
+{
+	post_read_and_fenced_write(); /* both are posted when the requester runs */
+	return wrote_data_of_the_read();
 }
 
 /* The requester runs between the response and the commit of its data, since it was kicked before the responder. */
 static bool fence_before_the_commit(void)
 {
-	struct hca_send_wr wr = request_at(HCA_WR_RDMA_WRITE, 0, 512, 2);
-
-	memset(b.mem, 0x77, 512);
-	memset(a.mem, 0x11, 512);
-	wr.flags = HCA_SEND_SIGNALED | HCA_SEND_FENCE;
-	wr.remote_addr += 4096;
 	step(1);
-	post(HCA_WR_RDMA_READ, 0, 512, 1);
-	hca_soft_post_send(a.wq, &wr);
+	post_read_and_fenced_write();
 	loop_run_tasks(loop); /* the READ request; the responder has not run yet */
 	rxe_req_kick(qp_of(&a)->transport);
-	run();
-	return is_next(&a, 1, 0) && is_next(&a, 2, 0) && !memcmp(b.mem + 4096, b.mem, 512) && b.mem[0] == 0x77;
+	return wrote_data_of_the_read();
 }
 
 /* The memory of the response is late: the fenced request waits for its data. */
 static bool fence_waits_for_late_memory(void)
 {
-	struct hca_send_wr wr = request_at(HCA_WR_RDMA_WRITE, 0, 512, 2);
 	u64 before;
 
-	memset(b.mem, 0x77, 512);
-	memset(a.mem, 0x11, 512);
-	wr.flags = HCA_SEND_SIGNALED | HCA_SEND_FENCE;
-	wr.remote_addr += 4096;
 	late_side = &a;
-	post(HCA_WR_RDMA_READ, 0, 512, 1);
-	hca_soft_post_send(a.wq, &wr);
+	only_writes_late = true;
+	post_read_and_fenced_write();
 	step(100);
 	before = sent;
 	step(100);
 	if (!late_count || sent != before || b.mem[4096] || !is_quiet(&a))
 		return false;
 	late_end();
-	run();
-	return is_next(&a, 1, 0) && is_next(&a, 2, 0) && !memcmp(b.mem + 4096, b.mem, 512) && b.mem[0] == 0x77;
+	return wrote_data_of_the_read();
 }
 
 /* The READ fails as its data are written, and the requester runs before the commit: the fenced request is not sent. */
