@@ -264,9 +264,15 @@ static void turn_set(struct nl_socket *s)
 	loop_timer_set(loop, &s->turn, loop_now(loop).ns + 1);
 }
 
+/* May the next part of a dump be sent? */
+static bool dump_due(const struct nl_socket *s)
+{
+	return s->dump.req.nlmsg_len && list_empty(&s->queue);
+}
+
 static void dump_next(struct nl_socket *s)
 {
-	if (s->dump.req.nlmsg_len && list_empty(&s->queue))
+	if (dump_due(s))
 		turn_set(s);
 }
 
@@ -305,7 +311,7 @@ static void on_turn(struct loop_timer *t, struct now now)
 {
 	struct nl_socket *s = container_of(t, struct nl_socket, turn);
 
-	if (s->dump.req.nlmsg_len && list_empty(&s->queue))
+	if (dump_due(s))
 		dump_turn(s);
 	s->due = true;
 	uv_server_moved(s->file->server);
@@ -437,7 +443,7 @@ static int netlink_ioctl(struct uv_file *f, u32 groups, void *arg, size_t len)
 
 	s->groups = s->answer == rtnl_answer ? groups : 0;
 	queue_send(s);
-	if (s->dump.req.nlmsg_len && list_empty(&s->queue))
+	if (dump_due(s))
 		dump_turn(s);
 	return 0;
 }

@@ -151,9 +151,9 @@ ssize_t shim_netlink_send(int fd, const struct msghdr *msg)
 
 bool shim_netlink_more(int fd, ssize_t got)
 {
-	struct shim_file *f = got >= 0 || errno == EAGAIN ? shim_file_get(fd) : NULL;
-	bool netlink = f && f->kind == UV_NETLINK, more = netlink && got < 0 && f->netlink.received;
 	int err = errno;
+	struct shim_file *f = got >= 0 || err == EAGAIN ? shim_file_get(fd) : NULL;
+	bool netlink = f && f->kind == UV_NETLINK, more = netlink && got < 0 && f->netlink.received;
 
 	if (netlink)
 		f->netlink.received = got >= 0;
