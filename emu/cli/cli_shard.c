@@ -130,14 +130,16 @@ json_t *cli_request_any(json_t *req, char *err, size_t err_len)
 {
 	unsigned int n = cli_shards(), i;
 	json_t *result = NULL;
-	char other[1024] = "";
+	bool refused = false;
 	int sock;
 
+	snprintf(err, err_len, "fabric %s: no daemon responds", cli_run.name);
 	for (i = 0; i < n && !result; i++) {
 		sock = shard_connect(i);
 		if (sock < 0)
 			continue;
-		result = ctl_call(sock, req, -1, i ? other : err, i ? sizeof(other) : err_len);
+		result = refused ? ctl_call(sock, req, -1, NULL, 0) : ctl_call(sock, req, -1, err, err_len);
+		refused = true;
 		close(sock);
 	}
 	json_decref(req);

@@ -244,6 +244,7 @@ static const struct command {
 	int (*run)(int argc, char **argv);
 	const char *arguments, *what; /* NULL: hidden from `muslin help` */
 	bool own_help;                /* it handles --help itself */
+	bool no_fabric;               /* it needs no run directory */
 } commands[] = {
 	{ "up", cli_up, "[--seed N] [--shards N] [TOPOLOGY]", "start a fabric", true },
 	{ "down", cli_down, "", "end it", false },
@@ -267,12 +268,12 @@ static const struct command {
 	{ "console", cli_console, "", "ibsim's Link, ReLink, Unlink, Clear, Error from stdin", false },
 	{ "log", cmd_log, "[-f]", "the daemon's log", false },
 	{ "list", cmd_list, "", "fabrics that are up", false },
-	{ "help", cmd_help, "[COMMAND]", "this, or the line of a command", false },
-	{ "version", cmd_version, "", "the version", false },
-	{ "--help", cmd_help, NULL, NULL, false },
-	{ "-h", cmd_help, NULL, NULL, false },
-	{ "--version", cmd_version, NULL, NULL, false },
-	{ "-V", cmd_version, NULL, NULL, false },
+	{ "help", cmd_help, "[COMMAND]", "this, or the line of a command", false, true },
+	{ "version", cmd_version, "", "the version", false, true },
+	{ "--help", cmd_help, NULL, NULL, false, true },
+	{ "-h", cmd_help, NULL, NULL, false, true },
+	{ "--version", cmd_version, NULL, NULL, false, true },
+	{ "-V", cmd_version, NULL, NULL, false, true },
 };
 #define COMMANDS (sizeof(commands) / sizeof(commands[0]))
 
@@ -358,8 +359,7 @@ int main(int argc, char **argv)
 			continue;
 		if (argc == 3 && !strcmp(argv[2], "--help") && !commands[i].own_help)
 			return cmd_help(2, argv);
-		if (commands[i].run != cmd_help && commands[i].run != cmd_version &&
-		    rundir_open(&cli_run, name, err, sizeof(err)))
+		if (!commands[i].no_fabric && rundir_open(&cli_run, name, err, sizeof(err)))
 			cli_fail(CLI_ERROR, "%s", err);
 		return commands[i].run(argc - 1, argv + 1);
 	}
