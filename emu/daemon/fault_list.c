@@ -141,9 +141,7 @@ static struct fault_set *iwarp_at(struct daemon *d, const char *place)
 
 static struct fault_set *fabric_at(struct daemon *d, const char *place)
 {
-	char err[200];
-
-	return bound_host_at(d, place) || ether_at(d, place) || daemon_ether_no_port(d, place, err, sizeof(err))
+	return bound_host_at(d, place) || ether_at(d, place) || daemon_ether_no_port(d, place, NULL, 0)
 		       ? NULL
 		       : fabric_faults(d->fabric);
 }
