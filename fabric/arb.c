@@ -73,12 +73,11 @@ void fabric_arb_unblock(struct fabric_port *out, u16 vls)
 	if (likely(!v || !v->blocked))
 		return;
 	ticks = fabric_arb_wait_ticks(out);
-	out->ctr[FABRIC_CTR_XMIT_WAIT] += ticks;
+	fabric_arb_update_wait(out);
 	for (vl = 0; vl < 15; vl++)
 		if (v->blocked & vls & BIT(vl))
 			v->xmit_wait[vl] += ticks;
 	v->blocked &= ~vls;
-	v->wait_since = loop_now(out->node->f->loop).ns;
 }
 
 /* Time at which the head of @vl's queue is discarded (HOQLife, LifeTimeValue); ~0: never. */
