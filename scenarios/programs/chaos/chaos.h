@@ -155,8 +155,9 @@ struct end {
 	struct ibv_qp *qp;
 	uint32_t qpn; /* until its last completion has been polled, after the QP itself is destroyed */
 	struct ibv_cq *scq, *rcq;
-	bool own_cq, own_rcq, failed, rq_failed, abandoned, closing_read, armed[2];
-	uint64_t sqd; /* time of entry to SQD */
+	bool own_cq, own_rcq, failed, rq_failed, closing_read, armed[2];
+	uint32_t abandoned; /* unsignaled requests, up to sq_head, for whose flush it has not waited */
+	uint64_t sqd;       /* time of entry to SQD */
 	uint64_t armed_at[2];
 	struct ibv_srq *srq;
 	struct ibv_mr *mr, *target_mr;

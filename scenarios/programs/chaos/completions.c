@@ -284,7 +284,7 @@ bool traffic_expects(const struct end *e)
 
 void traffic_abandon(struct end *e)
 {
-	e->abandoned = e->sq_tail != e->sq_head;
+	e->abandoned = e->sq_head - e->sq_tail;
 	for (; e->sq_tail != e->sq_head; e->sq_tail++)
 		msg_unsure(e, &e->sq[e->sq_tail % RING]);
 }
@@ -298,10 +298,14 @@ static void msg_done(struct end *e, struct msg *m)
 
 static void on_send(struct end *e, const struct ibv_wc *wc, uint32_t seq)
 {
+	uint32_t left = (e->sq_head - seq) & 0x7fffffff;
 	struct msg *m;
 
-	if (e->abandoned && wc->status == IBV_WC_WR_FLUSH_ERR)
-		return; /* unsignaled requests, which may be flushed some time after the QP enters the error state */
+	/* They may be flushed some time after the QP enters the error state, each once and in order. */
+	if (wc->status == IBV_WC_WR_FLUSH_ERR && left && left <= e->abandoned) {
+		e->abandoned = left - 1;
+		return;
+	}
 	while (1) {
 		m = &e->sq[e->sq_tail % RING];
 		if (e->sq_tail == e->sq_head)

@@ -11,7 +11,8 @@ void traffic_reset(struct end *e)
 
 	e->sq_head = e->sq_tail = e->unsignaled = e->local_busy = 0;
 	e->rq_head = e->rq_tail = e->stream_at = 0;
-	e->rq_failed = e->abandoned = false;
+	e->abandoned = 0;
+	e->rq_failed = false;
 	e->rq_depth = 4 + draw(RECVS - 3);
 	e->inv_serial = 0;
 	memset(e->posted, 0, sizeof(e->posted));
