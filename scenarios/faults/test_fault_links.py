@@ -190,7 +190,7 @@ def test_a_slow_host_slows_its_neighbours(fabric):
     uplink = next(p["num"] for p in fabric.node("leaf1")["ports"] if p.get("peer") == spine["h5"])
     before = waited(fabric, "leaf1", uplink)
     wait_until(lambda: waited(fabric, "leaf1", uplink) > before, 10, "PortXmitWait of the uplink", 0.1)
-    assert bandwidth(fabric, victim, "h2") < bandwidth(fabric, free, "h3") / 5  # both at the same load of the machine
+    assert bandwidth(fabric, victim, "h2") < bandwidth(fabric, free, "h3") / 10  # both at the same load of the machine
     for p in hog:
         p.kill()
 
