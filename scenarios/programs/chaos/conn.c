@@ -302,13 +302,16 @@ static void cm_event(struct end *e, struct rdma_cm_event *ev)
 		cm_must(e, rdma_resolve_route(e->id, 3000), "rdma_resolve_route");
 		break;
 	case RDMA_CM_EVENT_ROUTE_RESOLVED:
+		if (e->state == DRAIN)
+			break;
 		if (e->id->verbs->device != prog.ctx->device && e->id->verbs != prog.ctx)
 			wrong(e, "another device");
 		cm_qp_make(e);
 		cm_must(e, rdma_connect(e->id, &param), "rdma_connect");
 		break;
 	case RDMA_CM_EVENT_CONNECT_REQUEST:
-		if (e->id) { /* of a client that was killed, or a late one */
+		/* The peer was killed, or is late; a QP that is made in DRAIN would not be moved to the error state. */
+		if (e->id || e->state == DRAIN) {
 			if (!end_excuses(e))
 				wrong(e, "a second CONNECT_REQUEST");
 			rdma_reject(ev->id, NULL, 0);
