@@ -113,10 +113,11 @@ void siw_qp_close(struct siw_qp *sq, int err, int event)
 	if (err)
 		siw_count(sq, SIW_CTR_RESET);
 	siw_receive_commit(sq);
-	if (!sq->write_due) {
+	if (!siw_send_waits(sq)) {
 		close_finish(sq, err, event);
 		return;
 	}
+	siw_stall(sq);
 	sq->close_due = sq->qp->flush_deferred = true;
 	sq->close_err = err;
 	sq->close_event = event;
@@ -125,16 +126,19 @@ void siw_qp_close(struct siw_qp *sq, int err, int event)
 /* Moves are done: completes receives, and continues to receive and send. */
 static void resume(struct siw_qp *sq)
 {
-	if (sq->write_due && !siw_pending(sq, sq->write_due)) {
+	bool received = sq->write_due && !siw_pending(sq, sq->write_due);
+
+	if (received)
 		siw_receive_commit(sq);
-		if (sq->close_due) {
-			close_finish(sq, sq->close_err, sq->close_event);
-		} else if (sq->fd.fd >= 0) {
-			siw_watch(sq);
-			siw_input_bytes(sq);
-		}
+	else if (sq->local_due && !siw_send_waits(sq))
+		siw_send_complete(sq);
+	if (sq->close_due && !siw_send_waits(sq)) {
+		close_finish(sq, sq->close_err, sq->close_event);
+	} else if (received && sq->fd.fd >= 0) {
+		siw_watch(sq);
+		siw_input_bytes(sq);
 	}
-	if (sq->write_due || siw_pending(sq, sq->load_due))
+	if (siw_send_waits(sq) || siw_pending(sq, sq->load_due))
 		siw_stall(sq);
 	if (sq->fd.fd >= 0)
 		siw_kick(sq);
@@ -258,7 +262,7 @@ static void stream_drop(struct siw_qp *sq)
 	hca_batch_run(sq->siw->wr);
 	hca_moves_disown(sq->qp->ctx, sq);
 	list_del(&sq->stalled);
-	sq->load_due = sq->write_due = 0;
+	sq->load_due = sq->write_due = sq->local_due = 0;
 	if (stream_detach(sq) || sq->close_due)
 		owner_notify(sq, 0);
 	sq->close_due = sq->qp->flush_deferred = false;
@@ -354,7 +358,8 @@ static void stream_init(struct siw_qp *sq, const struct mpa_terms *terms)
 	sq->pos.reads_out = sq->direct = 0;
 	sq->fpdu.partial = sq->bulk = sq->one_fpdu = sq->pos.request = false;
 	sq->pos.built = sq->sent = sq->received = 0;
-	sq->load_due = sq->write_due = 0;
+	sq->load_due = sq->write_due = sq->local_due = 0;
+	sq->local_run = sq->inv_recvd = false;
 	sq->epollout = sq->read_failed = sq->write_failed = sq->failed_incomplete = sq->rtr_out = sq->rtr_wait = false;
 	sq->wait_first_fpdu = !terms->initiator && (terms->rtr_zero || terms->rtr_write || terms->rtr_read);
 	sq->reset = sq->pause.passed = false;

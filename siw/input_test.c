@@ -391,14 +391,14 @@ static int open_late(void)
 	return fd;
 }
 
-static u32 read_request_build(u8 *p, u64 from, u32 len)
+static u32 read_request_build(u8 *p, u32 stag, u64 from, u32 len)
 {
 	const struct iwarp_read r = { .u = { .c = { .ddp = DDP_VERSION | DDP_LAST,
 						    .rdmap = RDMAP_VERSION | RDMAP_READ_REQUEST },
 					     .qn = cpu_to_be32(DDP_QN_READ),
 					     .msn = cpu_to_be32(1) },
 				      .size = cpu_to_be32(len),
-				      .source_stag = cpu_to_be32(a.rkey),
+				      .source_stag = cpu_to_be32(stag),
 				      .source_to = cpu_to_be64(from) };
 
 	return put(p, &r.u.c, &r.u.inv_stag, sizeof(r) - sizeof(r.u.c), 0, 0);
@@ -428,7 +428,7 @@ static void test_late(void)
 	fd = open_late();
 	late = true;
 	n = tagged_build(bytes, RDMAP_WRITE, a.rkey, at(&a, 0), 0, 64, true);
-	n += read_request_build(bytes + n, at(&a, 0), 64);
+	n += read_request_build(bytes + n, a.rkey, at(&a, 0), 64);
 	feed(bytes, n);
 	loop_run_idle(loop, 0);
 	row(90, "no response to a READ before the data of the WRITE are in memory",
@@ -477,6 +477,189 @@ static void test_late(void)
 	close(fd);
 }
 
+/* Another queue pair of the adapter, with a stream of its own. */
+static int other_open(struct side *other)
+{
+	struct hca_qp_init init = { .type = HCA_QPT_RC,
+				    .pdn = a.pdn,
+				    .send_cqn = hca_soft_cq_number(a.cq),
+				    .recv_cqn = hca_soft_cq_number(a.cq),
+				    .max_send_wr = 8,
+				    .max_recv_wr = 8,
+				    .max_send_sge = 1,
+				    .max_recv_sge = 1,
+				    .sq_sig_all = true };
+	int fds[2];
+
+	*other = a;
+	hca_soft_qp_create(a.ctx, &init, &other->wq);
+	other->qpn = hca_soft_wq_number(other->wq);
+	to_rts(other);
+	pair(fds);
+	siw_qp_attach(a.hca, other->qpn, fds[0], &a.qp->terms, NULL, 0, on_closed, other);
+	other->qp = hca_qp_lookup(a.hca, other->qpn)->transport;
+	return fds[1];
+}
+
+static void other_close(struct side *other, int fd, int other_fd)
+{
+	hca_soft_wq_destroy(other->wq);
+	side_close(&a);
+	close(fd);
+	close(other_fd);
+}
+
+/* Registers the first page in a's memory by REG_MR; returns its key. */
+static u32 region_register(u8 **mem)
+{
+	u64 page = (at(&a, 0) | 4095) + 1;
+	struct hca_send_wr reg = { .opcode = HCA_WR_REG_MR,
+				   .access = HCA_ACCESS_LOCAL_WRITE | HCA_ACCESS_REMOTE_WRITE | HCA_ACCESS_REMOTE_READ,
+				   .bind_addr = page,
+				   .bind_len = 4096,
+				   .npages = 1,
+				   .page_shift = 12,
+				   .pages = &page };
+	struct hca_cqe c;
+
+	hca_mr_alloc(a.ctx, a.pdn, 1, &reg.reg_key);
+	hca_soft_post_send(a.wq, &reg);
+	row(100, "a region is registered by a request", next(&a, &c) == 0 && c.opcode == HCA_WC_REG_MR);
+	*mem = (u8 *)(uintptr_t)page;
+	return reg.reg_key;
+}
+
+static void other_recv(struct side *other)
+{
+	struct hca_recv_wr wr = { .num_sge = 1, .sge = { { at(&a, INBOX), 64, a.lkey } } };
+
+	hca_soft_post_recv(other->wq, &wr);
+}
+
+static u32 send_inv_build(u8 *p, u32 stag)
+{
+	const struct iwarp_untagged u = { .c = { .ddp = DDP_VERSION | DDP_LAST,
+						 .rdmap = RDMAP_VERSION | RDMAP_SEND_INV },
+					  .inv_stag = cpu_to_be32(stag),
+					  .msn = cpu_to_be32(1) };
+
+	return put(p, &u.c, &u.inv_stag, sizeof(u) - sizeof(u.c), 0, 0);
+}
+
+/* The second SEND to it. */
+static bool send_works(struct side *other, int fd)
+{
+	u32 n = send_build(bytes, 2, 0, 64, true);
+	struct hca_cqe c;
+
+	other_recv(other);
+	return send(fd, bytes, n, 0) == (ssize_t)n && next(&a, &c) == 0 && c.opcode == HCA_WC_RECV &&
+	       is_pattern(a.mem + INBOX, 64);
+}
+
+/* A window of a that is bound to the start of its memory; returns its key. */
+static u32 window_bind(u32 len)
+{
+	struct hca_send_wr bind = {
+		.opcode = HCA_WR_BIND_MW, .access = HCA_ACCESS_REMOTE_WRITE, .bind_addr = at(&a, 0), .bind_len = len
+	};
+	struct hca_cqe c;
+	u32 rkey;
+
+	hca_mr_reg(a.ctx, a.pdn, at(&a, 0), at(&a, 0), len, HCA_ACCESS_LOCAL_WRITE | HCA_ACCESS_MW_BIND, &bind.mr_lkey,
+		   &rkey);
+	hca_mw_alloc(a.ctx, a.pdn, 1, &bind.mw_rkey);
+	hca_soft_post_send(a.wq, &bind);
+	row(101, "a window is bound", next(&a, &c) == 0 && c.opcode == HCA_WC_BIND_MW);
+	return (bind.mw_rkey & ~0xffu) | (u8)(bind.mw_rkey + 1);
+}
+
+/*
+ * A key loses its access while data of another queue pair's requests by that key are pending: the request that ends it
+ * completes when they are in memory.
+ */
+static void test_late_by_others(void)
+{
+	struct hca_send_wr unbind = { .opcode = HCA_WR_BIND_MW }, inv = { .opcode = HCA_WR_LOCAL_INV };
+	struct hca_qp_attr error = { .state = HCA_QPS_ERR };
+	struct side other;
+	struct hca_cqe c;
+	int fd, other_fd;
+	u8 got[256], *page;
+	u32 n;
+
+	fd = open_late();
+	other_fd = other_open(&other);
+	unbind.mw_rkey = window_bind(64);
+	late = true;
+	feed(bytes, tagged_build(bytes, RDMAP_WRITE, unbind.mw_rkey, at(&a, 0), 0, 64, true));
+	hca_soft_post_send(other.wq, &unbind);
+	row(102, "BIND_MW waits for a WRITE through the window", late_count == 1 && next(&a, &c) == -1);
+	late_end(false);
+	row(103, "and completes after it", next(&a, &c) == 0 && c.opcode == HCA_WC_BIND_MW && is_pattern(a.mem, 64));
+	other_close(&other, fd, other_fd);
+
+	fd = open_late();
+	other_fd = other_open(&other);
+	inv.rkey = region_register(&page);
+	late = true;
+	feed(bytes, tagged_build(bytes, RDMAP_WRITE, inv.rkey, (u64)(uintptr_t)page, 0, 64, true));
+	hca_soft_post_send(other.wq, &inv);
+	row(104, "LOCAL_INV waits for a WRITE to the region", late_count == 1 && next(&a, &c) == -1);
+	late_end(false);
+	row(105, "and completes after it", next(&a, &c) == 0 && c.opcode == HCA_WC_LOCAL_INV && is_pattern(page, 64));
+	other_close(&other, fd, other_fd);
+
+	fd = open_late();
+	other_fd = other_open(&other);
+	inv.rkey = region_register(&page);
+	late = true;
+	feed(bytes, tagged_build(bytes, RDMAP_WRITE, inv.rkey, (u64)(uintptr_t)page, 0, 64, true));
+	hca_soft_post_send(other.wq, &inv);
+	loop_run_idle(loop, 0);
+	hca_qp_modify(a.ctx, other.qpn, &error, HCA_QP_STATE);
+	row(106, "LOCAL_INV waits for it in ERR, too", late_count == 1 && next(&a, &c) == -1);
+	hca_soft_post_send(other.wq, &inv);
+	row(107, "and so does a request posted later", next(&a, &c) == -1);
+	late_end(false);
+	row(108, "it was executed, and completes",
+	    next(&a, &c) == 0 && c.opcode == HCA_WC_LOCAL_INV && is_pattern(page, 64));
+	row(109, "the later one is flushed, and the owner of the connection is notified",
+	    next(&a, &c) == HCA_WC_WR_FLUSH_ERR && other.closed == 0);
+	other_close(&other, fd, other_fd);
+
+	fd = open_late();
+	other_fd = other_open(&other);
+	inv.rkey = region_register(&page);
+	memset(page, 1, 64);
+	late = true;
+	feed(bytes, read_request_build(bytes, inv.rkey, (u64)(uintptr_t)page, 64));
+	loop_run_idle(loop, 0);
+	hca_soft_post_send(other.wq, &inv);
+	row(110, "LOCAL_INV waits for a READ of the region", late_count == 1 && next(&a, &c) == -1);
+	late_end(false);
+	row(111, "and completes after it", next(&a, &c) == 0 && c.opcode == HCA_WC_LOCAL_INV);
+	row(112, "whose response is sent",
+	    recv(fd, got, sizeof(got), MSG_DONTWAIT) == sizeof(struct iwarp_tagged) + 64 + IWARP_CRC_SIZE &&
+		    got[sizeof(struct iwarp_tagged)] == 1);
+	other_close(&other, fd, other_fd);
+
+	fd = open_late();
+	other_fd = other_open(&other);
+	inv.rkey = region_register(&page);
+	other_recv(&other);
+	late = true;
+	feed(bytes, tagged_build(bytes, RDMAP_WRITE, inv.rkey, (u64)(uintptr_t)page, 0, 64, true));
+	n = send_inv_build(bytes, inv.rkey);
+	row(113, "SEND with Invalidate waits for a WRITE to the region",
+	    send(other_fd, bytes, n, 0) == (ssize_t)n && late_count == 1 && next(&a, &c) == -1);
+	late_end(false);
+	row(114, "and completes after it",
+	    next(&a, &c) == 0 && c.opcode == HCA_WC_RECV && c.imm == inv.rkey && is_pattern(page, 64));
+	row(115, "and more is received", send_works(&other, other_fd));
+	other_close(&other, fd, other_fd);
+}
+
 int main(void)
 {
 	static const struct mpa_terms with_crc = { .crc = true, .ird = 4, .ord = 4 };
@@ -491,6 +674,7 @@ int main(void)
 	test_repeated();
 	test_many();
 	test_late();
+	test_late_by_others();
 	loop_destroy(loop);
 	return rows_end();
 }

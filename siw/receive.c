@@ -62,10 +62,12 @@ void siw_receive_commit(struct siw_qp *sq)
 	u32 i, n = sq->ncomps;
 
 	hca_batch_run(sq->siw->wr);
-	if (hca_ctx_moves(sq->qp->ctx) != moves) {
+	if (hca_ctx_moves(sq->qp->ctx) != moves ||
+	    (unlikely(sq->inv_recvd) && siw_pending(sq, hca_ctx_moves(sq->qp->ctx)))) {
 		sq->write_due = hca_ctx_moves(sq->qp->ctx);
 		siw_watch(sq);
 	}
+	sq->inv_recvd = false;
 	if (siw_pending(sq, sq->write_due)) {
 		siw_stall(sq);
 		return;
@@ -127,6 +129,7 @@ static bool send_finish(struct siw_qp *sq)
 		if (hca_key_invalidate(sq->qp, cqe.imm, true))
 			return stream_fail(sq, RDMAP_ERR_CANNOT_INVALIDATE, HCA_WC_LOC_ACCESS_ERR,
 					   HCA_EVENT_QP_ACCESS_ERR);
+		sq->inv_recvd = true;
 	}
 	sq->msn_in[DDP_QN_SEND]++;
 	sq->recv_pulled = false;

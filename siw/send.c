@@ -31,7 +31,9 @@ void siw_send_complete(struct siw_qp *sq)
 		if (w->wr.state != HCA_WQE_DONE)
 			break;
 	}
-	if (!sq->write_due) /* else writes of READ data are pending */
+	if (siw_send_waits(sq)) /* for writes of READ data, or for accesses that a local operation ends */
+		siw_stall(sq);
+	else
 		hca_sq_complete(&sq->wq, sq->pos.wq_next);
 }
 
@@ -305,6 +307,7 @@ static bool build_request(struct siw_qp *sq, struct siw_train *t)
 		siw_uring_revoke();
 		hca_sq_run_local(&sq->wq, &w->wr);
 		sq->pos.wq_next += !w->wr.status;
+		sq->local_run = true;
 	}
 	return true;
 }
@@ -381,6 +384,9 @@ static bool train_build(struct siw_qp *sq, struct siw_train *t)
 		more = fpdu_build(sq, t);
 	moves = hca_ctx_moves(sq->qp->ctx);
 	hca_batch_run(sq->siw->rd);
+	if (sq->local_run) /* they complete when accesses by their keys have ended, also those of other queue pairs */
+		sq->local_due = hca_ctx_moves(sq->qp->ctx);
+	sq->local_run = false;
 	if (hca_ctx_moves(sq->qp->ctx) != moves) {
 		sq->load_due = hca_ctx_moves(sq->qp->ctx);
 		sq->load_from = from;

@@ -129,7 +129,10 @@ struct siw_qp {
 	u64 load_due; /* the move that fetches payload into the buffer from load_from on; 0: none pending */
 	u32 load_from;
 	u64 write_due;  /* the move of the last received payload, before more is received; 0: none pending */
-	bool close_due; /* the stream is closed; completions, flush and the owner's callback wait for write_due */
+	bool inv_recvd; /* a SEND with Invalidate was received: its completion waits for all moves that began before */
+	bool local_run; /* local operations were executed since local_due was set */
+	u64 local_due;  /* the last move that began before a local operation, which completes afterwards; 0: none */
+	bool close_due; /* the stream is closed; completions, flush and the owner's callback wait for both */
 	int close_err, close_event;
 	struct mpa_terms terms;
 	siw_closed_fn *closed;
@@ -189,6 +192,11 @@ void siw_watch(struct siw_qp *sq); /* sets the epoll events of the stream */
 static inline bool siw_pending(const struct siw_qp *sq, u64 due)
 {
 	return unlikely(due) && !hca_ctx_moved(sq->qp->ctx, due);
+}
+/* Do send completions wait for moves? */
+static inline bool siw_send_waits(const struct siw_qp *sq)
+{
+	return sq->write_due || siw_pending(sq, sq->local_due);
 }
 void siw_qp_disconnect(struct siw_qp *sq); /* orderly close, as by SQD */
 void siw_kick(struct siw_qp *sq);
