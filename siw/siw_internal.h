@@ -308,8 +308,8 @@ void siw_uring_destroy(struct siw_uring_queue *r);         /* NULL is ignored */
 void siw_uring_queue_op(struct siw_qp *sq, bool send);     /* of an adapter with io_uring */
 void siw_uring_remove(struct siw_qp *sq);
 /*
- * A local operation is about to invalidate a key: receives by zero-copy that were prepared for the next call are
- * prepared again, with all key checks.
+ * A local operation is about to invalidate a key, and its completion may be seen before the next call: receives and
+ * sends by zero-copy that were prepared for that call are prepared again, with all key checks.
  */
 void siw_uring_revoke(void);
 

@@ -82,12 +82,15 @@ void siw_uring_revoke(void)
 	u32 i;
 
 	for (i = 0; i < nops && collecting; i++) {
-		struct siw_qp *sq = ops[i].sq;
+		struct op *op = &ops[i];
+		struct siw_qp *sq = op->sq;
 
-		if (!sq || ops[i].send || !sq->direct)
+		if (!sq || !(op->send ? op->train.nfpdus : sq->direct))
 			continue;
-		ops[i].sq = NULL;
-		siw_uring_queue_op(sq, false);
+		if (op->send) /* rolls back its FPDUs with zero-copy payload */
+			siw_train_sent(sq, &op->train, 0);
+		op->sq = NULL;
+		siw_uring_queue_op(sq, op->send);
 	}
 }
 

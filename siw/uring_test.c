@@ -189,6 +189,92 @@ static void test_revoked(void)
 	close(fd);
 }
 
+/* A CQ whose program polls: it writes to its memory as soon as LOCAL_INV completes. */
+static u8 *reused;
+static u32 reused_len;
+
+static int polled_complete(void *fe, const struct hca_cqe *cqe)
+{
+	if (cqe->opcode == HCA_WC_LOCAL_INV && !cqe->status)
+		memset(reused, 0xee, reused_len);
+	return 0;
+}
+
+static const struct hca_cq_ops polled_ops = { .complete = polled_complete };
+
+/* A send is queued for the response to a READ of a region, with a LOCAL_INV of the region by another queue pair. */
+static void test_revoked_response(void)
+{
+	enum {
+		LEN = 20480
+	};
+	static u8 got[LEN + 64];
+	struct iwarp_read r = { .u = { .c = { .len = cpu_to_be16(sizeof(r) - IWARP_LEN_SIZE),
+					      .ddp = DDP_VERSION | DDP_LAST,
+					      .rdmap = RDMAP_VERSION | RDMAP_READ_REQUEST },
+				       .qn = cpu_to_be32(DDP_QN_READ),
+				       .msn = cpu_to_be32(1) },
+				.size = cpu_to_be32(LEN) };
+	struct hca_qp_init init = { .type = HCA_QPT_RC, .max_send_wr = 8, .max_send_sge = 1, .sq_sig_all = true };
+	struct hca_send_wr reg = { .opcode = HCA_WR_REG_MR,
+				   .access = HCA_ACCESS_REMOTE_READ,
+				   .bind_len = LEN,
+				   .npages = LEN / 4096,
+				   .page_shift = 12 },
+			   inv = { .opcode = HCA_WR_LOCAL_INV };
+	static const u8 no_crc[IWARP_CRC_SIZE];
+	u64 pages[LEN / 4096];
+	struct hca_soft_wq *wq;
+	struct hca_cqe c;
+	u32 cqn, i;
+	int fd, fds[2];
+	ssize_t n;
+
+	options = siw_options_default;
+	options.uring = SIW_URING_ON;
+	terms = plain;
+	fd = open_raw();
+	reg.bind_addr = (at(&a, 0) | 4095) + 1;
+	for (i = 0; i < ARRAY_SIZE(pages); i++)
+		pages[i] = reg.bind_addr + 4096 * i;
+	reg.pages = pages;
+	hca_mr_alloc(a.ctx, a.pdn, reg.npages, &reg.reg_key);
+	hca_soft_post_send(a.wq, &reg);
+	row(60, "a region", next(&a, &c) == 0);
+	reused = (u8 *)(uintptr_t)reg.bind_addr;
+	reused_len = LEN;
+	memset(reused, 1, LEN);
+
+	hca_cq_create(a.ctx, &polled_ops, NULL, &cqn);
+	init.pdn = a.pdn;
+	init.send_cqn = init.recv_cqn = cqn;
+	hca_soft_qp_create(a.ctx, &init, &wq);
+	i = a.qpn;
+	a.qpn = hca_soft_wq_number(wq);
+	to_rts(&a);
+	pair(fds);
+	siw_qp_attach(a.hca, a.qpn, fds[0], &plain, NULL, 0, on_closed, &a);
+	a.qpn = i;
+	loop_run_idle(loop, 0);
+
+	r.source_stag = cpu_to_be32(reg.reg_key);
+	r.source_to = cpu_to_be64(reg.bind_addr);
+	row(61, "a READ request",
+	    send(fd, &r, sizeof(r), 0) == sizeof(r) && send(fd, no_crc, sizeof(no_crc), 0) == sizeof(no_crc));
+	siw_input_run(a.qp);
+	inv.rkey = reg.reg_key;
+	hca_soft_post_send(wq, &inv);
+	loop_run_idle(loop, 0);
+	row(62, "the region is invalidated", reused[0] == 0xee);
+	n = recv(fd, got, sizeof(got), MSG_DONTWAIT | MSG_PEEK);
+	row(63, "no data are sent that were written after that", n > 0 && !memchr(got, 0xee, (size_t)n));
+	row(64, "the peer gets a Terminate", answered(fd, RDMAP_ERR_STAG) && a.closed == -EPROTO);
+	hca_soft_wq_destroy(wq);
+	side_close(&a);
+	close(fd);
+	close(fds[1]);
+}
+
 int main(void)
 {
 	loop = loop_create_virtual();
@@ -197,6 +283,7 @@ int main(void)
 	test_broken();
 	test_ends();
 	test_revoked();
+	test_revoked_response();
 	loop_destroy(loop);
 	return rows_end();
 }
