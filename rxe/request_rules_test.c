@@ -626,6 +626,46 @@ static bool unbind_waits_for_late_memory(void)
 	return ok;
 }
 
+/* As unbind_waits_for_late_memory(), of a region that a SEND invalidates; the SEND itself has no payload. */
+static bool send_with_inv_waits_for_late_memory(void)
+{
+	u64 page = (address(&b, 0) | 4095) + 1;
+	struct hca_send_wr reg = { .token = 2,
+				   .opcode = HCA_WR_REG_MR,
+				   .access = HCA_ACCESS_LOCAL_WRITE | HCA_ACCESS_REMOTE_WRITE,
+				   .bind_addr = page,
+				   .bind_len = 4096,
+				   .npages = 1,
+				   .page_shift = 12,
+				   .pages = &page },
+			   wr = request(HCA_WR_RDMA_WRITE, 64), send = { .token = 3, .opcode = HCA_WR_SEND_WITH_INV };
+	struct side other = b, peer = a;
+	bool early, ok;
+
+	qp_make(&other, HCA_QPT_RC);
+	qp_make(&peer, HCA_QPT_RC);
+	if (move(&other, &peer, 5, PSN) || move(&peer, &other, 5, PSN) || hca_mr_alloc(b.ctx, b.pdn, 1, &reg.reg_key))
+		return false;
+	hca_soft_post_send(b.wq, &reg);
+	recv_at(other.wq, 8192, 64, 4);
+	run();
+	ok = is_next(&b, 2, 0);
+	late_side = &b;
+	wr.remote_addr = page;
+	wr.rkey = send.imm = reg.reg_key;
+	hca_soft_post_send(a.wq, &wr);
+	step(100);
+	hca_soft_post_send(peer.wq, &send);
+	step(100);
+	early = !late_count || !is_quiet(&b);
+	late_end();
+	run();
+	ok &= !early && is_next(&b, 4, 0) && !memcmp((u8 *)(uintptr_t)page, a.mem, 64);
+	hca_soft_wq_destroy(other.wq);
+	hca_soft_wq_destroy(peer.wq);
+	return ok;
+}
+
 /*
  * The memory is deregistered, and written when the response of that may be sent (uv_dereg_mr()), while a READ of it is
  * executed.
@@ -699,6 +739,8 @@ static const struct rule rules[] = {
 	  window_freed_before_the_commit },
 	{ "10.6.7 a window is unbound when the data of WRITEs through it are in memory", HCA_QPT_RC,
 	  unbind_waits_for_late_memory },
+	{ "10.6.5 SEND with Invalidate completes when the data of WRITEs to the region are in memory", HCA_QPT_RC,
+	  send_with_inv_waits_for_late_memory },
 };
 
 int main(void)

@@ -246,9 +246,12 @@ static bool packet_execute(struct rxe_qp *rq, struct wire_packet *p, const struc
 		return false;
 	if (p->len && !(op->flags & WIRE_OPF_SEND ? send_payload_write(rq, p) : write_payload_write(rq, p)))
 		return false;
-	if (op->flags & WIRE_OPF_INV && hca_key_invalidate(rq->qp, be32_to_cpu(wire_packet_ieth(p)->rkey), true)) {
-		rxe_resp_fail(rq, RXE_RESP_ACCESS);
-		return false;
+	if (op->flags & WIRE_OPF_INV) {
+		if (hca_key_invalidate(rq->qp, be32_to_cpu(wire_packet_ieth(p)->rkey), true)) {
+			rxe_resp_fail(rq, RXE_RESP_ACCESS);
+			return false;
+		}
+		rq->wrote = true; /* completes when writes by the key are in memory, also those of other queue pairs */
 	}
 	rq->resp.last_op = op->flags & WIRE_OPF_END    ? RXE_LAST_OP_NONE
 			   : op->flags & WIRE_OPF_SEND ? RXE_LAST_OP_SEND

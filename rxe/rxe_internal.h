@@ -188,7 +188,7 @@ struct rxe_qp {
 	struct list work;    /* on rxe->work while it has something to send */
 	struct list dirty;   /* on rxe->dirty while a commit is due, on rxe->commit_wait while it waits for writes */
 	struct list stalled; /* on rxe->stalled while it waits for moves to or from client memory */
-	bool wrote;          /* it has added writes to the batch, or run a local operation, since write_due was set */
+	bool wrote;          /* it has added writes to the batch, or ended access by a key, since write_due was set */
 	u64 write_due;       /* the move of its last write, as of hca_ctx_moved() */
 	enum rxe_fail fail_due;
 	u8 fail_status;   /* of the requester's failure */
