@@ -477,6 +477,28 @@ static void test_late(void)
 	close(fd);
 }
 
+/* The stream is closed while payload is fetched and received data are moved, which fails. */
+static void test_late_at_close(void)
+{
+	struct hca_qp_attr error = { .state = HCA_QPS_ERR };
+	int fd = open_late();
+	struct hca_cqe c;
+
+	post_recv(&a, 0, 64);
+	late = true;
+	post(&a, HCA_WR_SEND, 0, 1000, 64, 0, 0);
+	loop_run_idle(loop, 0);
+	feed(bytes, send_build(bytes, 1, 0, 64, true));
+	hca_qp_modify(a.ctx, a.qpn, &error, HCA_QP_STATE);
+	row(120, "a SEND and a receive are pending in ERR", late_count == 2 && next(&a, &c) == -1);
+	late_end(true);
+	row(121, "the receive fails if its data cannot be written",
+	    next(&a, &c) == HCA_WC_LOC_PROT_ERR && c.opcode == HCA_WC_RECV);
+	row(122, "and the SEND is flushed", next(&a, &c) == HCA_WC_WR_FLUSH_ERR && c.opcode == HCA_WC_SEND);
+	side_close(&a);
+	close(fd);
+}
+
 /* Another queue pair of the adapter, with a stream of its own. */
 static int other_open(struct side *other)
 {
@@ -674,6 +696,7 @@ int main(void)
 	test_repeated();
 	test_many();
 	test_late();
+	test_late_at_close();
 	test_late_by_others();
 	loop_destroy(loop);
 	return rows_end();

@@ -427,7 +427,7 @@ void siw_send_unload(struct siw_qp *sq)
 {
 	if (!sq->load_due)
 		return;
-	hca_moves_disown(sq->qp->ctx, sq);
+	hca_moves_forget_local(sq->qp->ctx, sq->out, SIW_OUT);
 	sq->load_due = 0;
 	sq->out_len = sq->load_from - sq->out_at;
 }
