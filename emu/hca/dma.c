@@ -36,7 +36,8 @@ struct hca_pending {
 	struct hca_move *move;
 	u64 serial;
 	void *mem;
-	u32 check; /* key of the region whose memory it checks; 0: a move of data */
+	bool check;          /* of a region's memory, no move of data */
+	struct hca_key *key; /* of that region; NULL: it was deregistered meanwhile */
 	u32 n;
 	struct entry entry[];
 };
@@ -207,7 +208,6 @@ static void pending_finish(struct hca_pending *p, bool failed)
 {
 	const struct hca_move *m = p->move;
 	bool any = failed;
-	struct hca_key *k;
 	u32 i, at = 0;
 
 	for (i = 0; i < p->n; at += m->seg[i++].len) {
@@ -221,11 +221,10 @@ static void pending_finish(struct hca_pending *p, bool failed)
 			memcpy(e->seg.local, m->data + at, e->seg.len);
 		}
 	}
-	k = p->check ? hca_key_find(p->ctx->hca, p->check) : NULL;
-	if (k && any)
-		hca_key_free(k);
-	else if (k)
-		k->valid = true;
+	if (p->key && any)
+		hca_key_free(p->key);
+	else if (p->key)
+		p->key->valid = true;
 	free(p);
 }
 
@@ -290,6 +289,15 @@ void hca_moves_forget(struct hca_ctx *ctx)
 		p->move->pending = NULL;
 		free(p);
 	}
+}
+
+void hca_moves_forget_key(struct hca_ctx *ctx, const struct hca_key *k)
+{
+	struct hca_pending *p;
+
+	list_for_each (p, &ctx->moves, link)
+		if (p->key == k)
+			p->key = NULL;
 }
 
 void hca_moves_disown(struct hca_ctx *ctx, const void *arg)
@@ -378,7 +386,7 @@ static u64 last_move(struct hca_ctx *ctx, u32 key, bool reads)
 
 	if (k && k->kind != HCA_KEY_MR)
 		k = k->mr;
-	if (k && k->pages)
+	if (k && (k->pages || k->ranges))
 		k = NULL; /* a region of other keys: any move may touch it */
 	hca_batches_run();
 	list_for_each (p, &ctx->moves, link)
@@ -453,8 +461,10 @@ int hca_mr_check(struct hca_key *k)
 	if (!p)
 		return -ENOMEM;
 	err = move_start(p);
-	if (err == -EINPROGRESS)
-		p->check = k->key;
+	if (err == -EINPROGRESS) {
+		p->check = true;
+		p->key = k;
+	}
 	return err;
 }
 

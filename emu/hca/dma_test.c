@@ -219,7 +219,7 @@ static void check_late(void)
 {
 	static u8 big[9 << 20];
 	u8 src[8], dst[8] = { 0 };
-	u32 pd, lkey, rkey;
+	u32 pd, lkey, rkey, i;
 	u64 serial, old;
 
 	ctx[1] = hca_ctx_create(f.hca, &late_ops, &mem[0], NULL, NULL);
@@ -261,6 +261,21 @@ static void check_late(void)
 	    hca_mr_reg(ctx[1], pd, 1 << 20, 1 << 20, 4096, 1, &lkey, &rkey) == -EINPROGRESS);
 	late_done(1);
 	row(89, "is deregistered", hca_mr_registered(ctx[1], lkey) == -EFAULT && hca_mr_dereg(ctx[1], lkey) == -EINVAL);
+	late_count = 0;
+	hca_mr_reg(ctx[1], pd, 4096, 4096, 4096, 1, &lkey, &rkey);
+	hca_mr_dereg(ctx[1], lkey);
+	for (i = 0; i < 10000 && !hca_mr_alloc(ctx[1], pd, 1, &rkey) && rkey != lkey; i++)
+		hca_mr_dereg(ctx[1], rkey);
+	late_done(0);
+	row(95, "a region that reuses the key of one deregistered during its check is not valid",
+	    rkey == lkey && hca_mr_registered(ctx[1], lkey) && !hca_mr_dereg(ctx[1], lkey));
+	late_count = 0;
+	hca_mr_reg(ctx[1], pd, 1 << 20, 1 << 20, 4096, 1, &lkey, &rkey);
+	hca_mr_dereg(ctx[1], lkey);
+	for (i = 0; i < 10000 && !hca_mr_alloc(ctx[1], pd, 1, &rkey) && rkey != lkey; i++)
+		hca_mr_dereg(ctx[1], rkey);
+	late_done(0);
+	row(96, "nor is it freed when that check fails", rkey == lkey && !hca_mr_dereg(ctx[1], lkey));
 	late_count = 0;
 	memset(mem[0].byte + 48, 0, 8);
 	row(90, "an atomic",

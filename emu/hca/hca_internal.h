@@ -293,7 +293,8 @@ void hca_mcast_fini(struct hca *hca);
 /* dma.c */
 void hca_batches_forget(const struct hca_ctx *ctx); /* of @ctx, in every batch */
 void hca_batches_run(void);
-void hca_moves_forget(struct hca_ctx *ctx); /* disowns pending moves */
+void hca_moves_forget(struct hca_ctx *ctx);                              /* disowns pending moves */
+void hca_moves_forget_key(struct hca_ctx *ctx, const struct hca_key *k); /* @k is being freed */
 /* Checks the region's memory. 0, -EFAULT, or -EINPROGRESS: the region becomes valid or is freed later. */
 int hca_mr_check(struct hca_key *k);
 
