@@ -400,9 +400,9 @@ u64 hca_ctx_writes(struct hca_ctx *ctx, u32 key)
 	return last_move(ctx, key, false);
 }
 
-u64 hca_ctx_accesses(struct hca_ctx *ctx, u32 lkey)
+u64 hca_ctx_accesses(struct hca_ctx *ctx, u32 key)
 {
-	return last_move(ctx, lkey, true);
+	return last_move(ctx, key, true);
 }
 
 /* Starts one move of up to @n entries from @e on; returns how many entries it has. */

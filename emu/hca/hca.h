@@ -372,8 +372,8 @@ int hca_ctx_write(struct hca_ctx *ctx, void *dma, u64 addr, const void *local, u
  * that are still in batches.
  */
 u64 hca_ctx_writes(struct hca_ctx *ctx, u32 key);
-/* As hca_ctx_writes(), for reads of the region's memory, too. */
-u64 hca_ctx_accesses(struct hca_ctx *ctx, u32 lkey);
+/* As hca_ctx_writes(), for reads of that memory, too. */
+u64 hca_ctx_accesses(struct hca_ctx *ctx, u32 key);
 /* The context's queue pairs are the daemon's own: only faults that name them apply. */
 void hca_ctx_set_internal(struct hca_ctx *ctx);
 /* Destroys every object of the context; peers see the errors of IBTA. No callback follows its return. */

@@ -109,14 +109,14 @@ int uv_dealloc_mw(struct uv_call *c)
 {
 	struct ib_uverbs_dealloc_mw cmd;
 	int err = uv_call_in(c, &cmd, sizeof(cmd));
-	u64 writes;
+	u64 accesses;
 
 	if (err)
 		return err;
-	writes = hca_ctx_writes(c->u->verbs.ctx, cmd.mw_handle);
+	accesses = hca_ctx_accesses(c->u->verbs.ctx, cmd.mw_handle);
 	err = hca_mw_free(c->u->verbs.ctx, cmd.mw_handle);
-	if (!err)
-		c->u->file->deferral.until = writes;
+	if (!err) /* as for a region */
+		c->u->file->deferral.until = accesses;
 	return err;
 }
 

@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Responses of commands while the thread that executes moves is blocked. The test blocks it in process_vm_readv() or
+ * process_vm_writev().
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <sys/uio.h>
+
+#include "emu/hca/soft_queue.h"
+#include "emu/host/fixture.h"
+#include "emu/lib/row.h"
+
+ssize_t __real_process_vm_readv(pid_t pid, const struct iovec *local, unsigned long n, const struct iovec *remote,
+				unsigned long m, unsigned long flags);
+ssize_t __real_process_vm_writev(pid_t pid, const struct iovec *local, unsigned long n, const struct iovec *remote,
+				 unsigned long m, unsigned long flags);
+ssize_t __wrap_process_vm_readv(pid_t pid, const struct iovec *local, unsigned long n, const struct iovec *remote,
+				unsigned long m, unsigned long flags);
+ssize_t __wrap_process_vm_writev(pid_t pid, const struct iovec *local, unsigned long n, const struct iovec *remote,
+				 unsigned long m, unsigned long flags);
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
+static bool blocked;
+static u32 waiting; /* calls that are blocked */
+
+static void block(bool on)
+{
+	pthread_mutex_lock(&lock);
+	blocked = on;
+	pthread_cond_broadcast(&changed);
+	pthread_mutex_unlock(&lock);
+}
+
+static void block_wait(void)
+{
+	pthread_mutex_lock(&lock);
+	waiting++;
+	pthread_cond_broadcast(&changed);
+	while (blocked)
+		pthread_cond_wait(&changed, &lock);
+	waiting--;
+	pthread_mutex_unlock(&lock);
+}
+
+/* Waits until the thread is blocked. */
+static void await_blocked(void)
+{
+	pthread_mutex_lock(&lock);
+	while (!waiting)
+		pthread_cond_wait(&changed, &lock);
+	pthread_mutex_unlock(&lock);
+}
+
+ssize_t __wrap_process_vm_readv(pid_t pid, const struct iovec *local, unsigned long n, const struct iovec *remote,
+				unsigned long m, unsigned long flags)
+{
+	block_wait();
+	return __real_process_vm_readv(pid, local, n, remote, m, flags);
+}
+
+ssize_t __wrap_process_vm_writev(pid_t pid, const struct iovec *local, unsigned long n, const struct iovec *remote,
+				 unsigned long m, unsigned long flags)
+{
+	block_wait();
+	return __real_process_vm_writev(pid, local, n, remote, m, flags);
+}
+
+/* A byte of the program's memory. */
+static u8 program_byte(u32 at)
+{
+	u8 byte = 0;
+	struct iovec local = { &byte, 1 }, remote = { desk_arena + at, 1 };
+
+	return __real_process_vm_readv(desk_program(), &local, 1, &remote, 1, 0) == 1 ? byte : 0xff;
+}
+
+#define LEN 256
+
+/* Two queue pairs in the context of the program, connected with each other. */
+static struct desk d;
+static struct hca_ctx *ctx;
+static struct hca_soft_cq *cq;
+static struct hca_soft_wq *wq[2];
+static u32 pdn, lkey, rkey;
+
+static void qp_create(u32 i)
+{
+	struct hca_qp_init init = { .type = HCA_QPT_RC,
+				    .pdn = pdn,
+				    .send_cqn = hca_soft_cq_number(cq),
+				    .recv_cqn = hca_soft_cq_number(cq),
+				    .max_send_wr = 8,
+				    .max_recv_wr = 8,
+				    .max_send_sge = 1,
+				    .max_recv_sge = 1,
+				    .max_inline = LEN,
+				    .sq_sig_all = true };
+
+	if (hca_soft_qp_create(ctx, &init, &wq[i]))
+		abort();
+}
+
+static void qp_connect(u32 i)
+{
+	const struct hca_qp_attr attr = { .path_mtu = WIRE_MTU_1024,
+					  .dest_qpn = hca_soft_wq_number(wq[!i]),
+					  .access = 0xf,
+					  .av = { .dlid = DESK_LID, .port = 1 },
+					  .port = 1,
+					  .max_rd_atomic = 4,
+					  .max_dest_rd_atomic = 4,
+					  .retry_cnt = 7,
+					  .rnr_retry = 7 };
+
+	if (bring_to(hca_qp_lookup(d.host.hca, hca_soft_wq_number(wq[i])), attr, HCA_QPS_RTS))
+		abort();
+}
+
+static void start(void)
+{
+	int err;
+
+	desk_open(&d);
+	ctx = ((struct uverbs *)d.file.priv)->verbs.ctx;
+	hca_pd_alloc(ctx, &pdn);
+	err = hca_mr_reg_of(ctx, &d.process, pdn, (u64)(uintptr_t)desk_arena, (u64)(uintptr_t)desk_arena, DESK_ARENA,
+			    0xf | HCA_ACCESS_MW_BIND, &lkey, &rkey);
+	desk_complete_moves(&d);
+	hca_soft_cq_create(ctx, 64, NULL, NULL, &cq);
+	qp_create(0);
+	qp_create(1);
+	qp_connect(0);
+	qp_connect(1);
+	row(1, "a region of a program's memory", (!err || err == -EINPROGRESS) && !hca_mr_registered(ctx, lkey));
+}
+
+static void stop(void)
+{
+	hca_soft_wq_destroy(wq[0]);
+	hca_soft_wq_destroy(wq[1]);
+	hca_soft_cq_destroy(cq);
+	desk_close(&d);
+}
+
+/* Runs tasks and finished moves, and does not wait for moves. */
+static void run(void)
+{
+	loop_run_idle(d.loop, loop_now(d.loop).ns + NSEC_PER_MSEC);
+}
+
+static int next(void)
+{
+	struct hca_cqe c;
+
+	run();
+	return hca_soft_cq_poll(cq, &c, 1) ? c.status : -1;
+}
+
+/* An RDMA WRITE of bytes 0x55 from the other queue pair to @at. */
+static void write_to(u32 at, u32 key)
+{
+	struct hca_send_wr wr = { .opcode = HCA_WR_RDMA_WRITE,
+				  .flags = HCA_SEND_INLINE,
+				  .inline_len = LEN,
+				  .remote_addr = (u64)(uintptr_t)desk_arena + at,
+				  .rkey = key };
+
+	memset(wr.inline_data, 0x55, LEN);
+	hca_soft_post_send(wq[0], &wr);
+	run();
+}
+
+static void read_from(u32 at, u32 key)
+{
+	struct hca_send_wr wr = {
+		.opcode = HCA_WR_RDMA_READ, .remote_addr = (u64)(uintptr_t)desk_arena + at, .rkey = key, .num_sge = 1
+	};
+
+	wr.sge[0] = (struct hca_sge){ (u64)(uintptr_t)desk_arena + DESK_ARENA / 2, LEN, lkey };
+	hca_soft_post_send(wq[0], &wr);
+	run();
+}
+
+/* Executes a command that has a handle. Its result, or -EINPROGRESS: the response is deferred. */
+static ssize_t command(u32 number, u32 handle)
+{
+	struct {
+		struct ib_uverbs_cmd_hdr hdr;
+		u32 handle;
+	} in = { { .command = number, .in_words = sizeof(in) / 4 }, handle };
+	size_t out_len = 0;
+	int out_fd = -1;
+	ssize_t n;
+
+	d.file.deferral = (struct uv_deferral){ 0 };
+	n = uverbs_file_ops.command(&d.file, &in, sizeof(in), -1, NULL, &out_len, &out_fd);
+	return n >= 0 && d.file.deferral.until ? -EINPROGRESS : n;
+}
+
+/* The result of a deferred response, or -EINPROGRESS. */
+static ssize_t deferred(void)
+{
+	ssize_t result = 0;
+
+	return uverbs_file_ops.ready(&d.file, &d.file.deferral, &result) ? result : -EINPROGRESS;
+}
+
+static u32 window_bind(u32 access)
+{
+	struct hca_send_wr wr = { .opcode = HCA_WR_BIND_MW,
+				  .mr_lkey = lkey,
+				  .access = access,
+				  .bind_addr = (u64)(uintptr_t)desk_arena,
+				  .bind_len = LEN };
+
+	if (hca_mw_alloc(ctx, pdn, 1, &wr.mw_rkey))
+		abort();
+	hca_soft_post_send(wq[1], &wr);
+	row(2, "a window", next() == 0);
+	return (wr.mw_rkey & ~0xffu) | (u8)(wr.mw_rkey + 1);
+}
+
+/* The program may use the memory of a window otherwise when it has the response of its deallocation. */
+static void test_window(void)
+{
+	u32 key;
+
+	start();
+	key = window_bind(HCA_ACCESS_REMOTE_WRITE);
+	block(true);
+	write_to(0, key);
+	await_blocked();
+	row(10, "the deallocation of a window waits for a WRITE through it",
+	    command(IB_USER_VERBS_CMD_DEALLOC_MW, key) == -EINPROGRESS && deferred() == -EINPROGRESS);
+	block(false);
+	desk_complete_moves(&d);
+	row(11, "and ends after it", !deferred() && program_byte(0) == 0x55);
+	row(12, "the WRITE completes", next() == 0);
+
+	key = window_bind(HCA_ACCESS_REMOTE_READ);
+	block(true);
+	read_from(0, key);
+	await_blocked();
+	row(13, "and it waits for a READ",
+	    command(IB_USER_VERBS_CMD_DEALLOC_MW, key) == -EINPROGRESS && deferred() == -EINPROGRESS);
+	block(false);
+	desk_complete_moves(&d);
+	row(14, "and ends after it", !deferred());
+	desk_run(&d, NSEC_PER_MSEC);
+	row(15, "the READ completes", next() == 0);
+	stop();
+}
+
+int main(void)
+{
+	test_window();
+	return rows_end();
+}
