@@ -286,7 +286,7 @@ void hca_moves_forget(struct hca_ctx *ctx)
 		struct hca_pending *p = list_first(&ctx->moves, struct hca_pending, link);
 
 		list_del(&p->link);
-		p->move->pending = NULL;
+		__atomic_store_n(&p->move->pending, NULL, __ATOMIC_RELAXED);
 		free(p);
 	}
 }

@@ -317,6 +317,11 @@ struct hca_move {
 };
 /* The value that an atomic operation stores in place of @value. */
 u64 hca_atomic_value(bool swap, u64 value, u64 compare_add, u64 swap_value);
+/* The context was destroyed: a move that has not begun must not begin. May be called from any thread. */
+static inline bool hca_move_abandoned(const struct hca_move *m)
+{
+	return !__atomic_load_n(&m->pending, __ATOMIC_RELAXED);
+}
 /* Completes the move: its segments say which of them failed. Frees it. */
 void hca_move_done(struct hca_move *m);
 /* Completes the move with all segments failed; the thread that executes @m frees it. */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Responses of commands while the thread that executes moves is blocked. The test blocks it in process_vm_readv() or
- * process_vm_writev().
+ * Late memory and the end of its use: responses of commands, and moves that have not begun, while the thread that
+ * executes moves is blocked. The test blocks it in process_vm_readv() or process_vm_writev().
  */
 #include <errno.h>
 #include <pthread.h>
@@ -74,6 +74,16 @@ static u8 program_byte(u32 at)
 	struct iovec local = { &byte, 1 }, remote = { desk_arena + at, 1 };
 
 	return __real_process_vm_readv(desk_program(), &local, 1, &remote, 1, 0) == 1 ? byte : 0xff;
+}
+
+static void program_fill(u32 at, u8 value, u32 len)
+{
+	u8 bytes[512];
+	struct iovec local = { bytes, len }, remote = { desk_arena + at, len };
+
+	memset(bytes, value, len);
+	if (__real_process_vm_writev(desk_program(), &local, 1, &remote, 1, 0) != (ssize_t)len)
+		abort();
 }
 
 #define LEN 256
@@ -253,8 +263,33 @@ static void test_window(void)
 	stop();
 }
 
+/* The device is unplugged. A move that has begun ends; others do not begin, and commands fail when that has ended. */
+static void test_unplug(void)
+{
+	start();
+	program_fill(0, 0x11, LEN);
+	program_fill(4096, 0x11, LEN);
+	block(true);
+	write_to(0, rkey);
+	await_blocked();
+	write_to(4096, rkey);
+	row(20, "two WRITEs are pending", next() == -1);
+	hca_soft_wq_orphan(wq[0]);
+	hca_soft_wq_orphan(wq[1]);
+	hca_soft_cq_orphan(cq);
+	uverbs_file_ops.revoke(&d.file);
+	row(21, "after the removal of the device a deregistration waits for the first",
+	    command(IB_USER_VERBS_CMD_DEREG_MR, lkey) == -EINPROGRESS && deferred() == -EINPROGRESS);
+	block(false);
+	desk_complete_moves(&d);
+	row(22, "and fails then", deferred() == -EIO && command(IB_USER_VERBS_CMD_DEREG_MR, lkey) == -EIO);
+	row(23, "the second changes no memory", program_byte(0) == 0x55 && program_byte(4096) == 0x11);
+	stop();
+}
+
 int main(void)
 {
 	test_window();
+	test_unplug();
 	return rows_end();
 }

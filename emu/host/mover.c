@@ -215,7 +215,9 @@ static void *mover_thread(void *arg)
 		list_del(&m->link);
 		mv->ntodo--;
 		pthread_mutex_unlock(&mv->lock);
-		if (m->op >= HCA_MOVE_FETCH_ADD)
+		if (hca_move_abandoned(m))
+			; /* the program's memory is no longer the adapter's */
+		else if (m->op >= HCA_MOVE_FETCH_ADD)
 			atomic_run(mv, m);
 		else
 			move_run(mv, m);

@@ -189,9 +189,11 @@ void uv_server_moved(struct uv_server *s)
 {
 	struct conn *c, *tmp;
 
-	list_for_each_safe (c, tmp, &s->deferred, deferred_link)
+	list_for_each_safe (c, tmp, &s->deferred, deferred_link) {
+		c->file->f.process = c->process;
 		if (c->file->f.ops->ready(&c->file->f, &c->deferred->deferral, &c->deferred->result))
 			response_send_deferred(c);
+	}
 }
 
 u64 uv_server_rings(const struct uv_file *file)
@@ -500,6 +502,7 @@ int uv_server_unplug(struct uv_server *s, struct uv_host *host, bool removed)
 	list_for_each (f, &s->files, link)
 		if (removed && f->f.host == host && f->f.ops && f->f.ops->revoke)
 			f->f.ops->revoke(&f->f);
+	uv_server_moved(s);
 	err = uv_sysfs_exchange(host, s->tree);
 	if (!removed)
 		netlink_plugged(s, host, false);

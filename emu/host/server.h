@@ -84,8 +84,8 @@ struct uv_file_ops {
 			   int *out_fd);
 	/* @arg, of @len bytes, is read and written. A netlink socket: @request is the mask of its groups. */
 	int (*ioctl)(struct uv_file *f, u32 request, void *arg, size_t len);
-	/* Whether the response may be sent. *result is the result of the command; may be
-	 * set to an error. NULL: never deferred. */
+	/* Whether the response to the process may be sent. *result is the result of the command; may be set to an
+	 * error. NULL: never deferred. */
 	bool (*ready)(struct uv_file *f, const struct uv_deferral *h, ssize_t *result);
 	/* The program has closed all descriptors of the file with @inode that a command returned. */
 	void (*closed)(struct uv_file *f, u64 inode);

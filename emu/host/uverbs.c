@@ -313,8 +313,10 @@ static ssize_t file_command(struct uv_file *f, const void *in, size_t in_len, in
 	int err;
 
 	*out_len = 0;
-	if (c.u->revoked)
-		return -EIO;
+	if (c.u->revoked) { /* the program may reuse its memory then: after a move that had begun */
+		f->deferral.until = f->process->moves;
+		return f->deferral.until ? 0 : -EIO;
+	}
 	if (!call_parse(&c, in, in_len, &cmd))
 		return -EINVAL;
 	if (!cmd)
@@ -341,7 +343,7 @@ static bool file_ready(struct uv_file *f, const struct uv_deferral *h, ssize_t *
 
 	if (u->revoked) {
 		*result = -EIO;
-		return true;
+		return !f->process->moves;
 	}
 	if (!hca_ctx_moved(u->verbs.ctx, h->until))
 		return false;
