@@ -32,9 +32,9 @@ struct ctl_client {
 	struct list link;
 	struct loop_fd fd;
 	struct ctl_server *server;
-	pid_t pid;             /* of the client */
-	int passed;            /* a descriptor whose request is not yet complete; -1: none */
-	struct loop_task more; /* handles lines beyond the turn's budget */
+	pid_t pid;              /* of the client */
+	int passed;             /* a descriptor whose request is not yet complete; -1: none */
+	struct loop_timer more; /* handles lines beyond the turn's budget */
 	char *in, *out;
 	size_t in_at, in_len; /* bytes handled, and all bytes */
 	size_t out_len, out_done;
@@ -48,7 +48,7 @@ static void client_close(struct ctl_client *c)
 {
 	if (c->on_close)
 		c->on_close(c->close_arg);
-	loop_task_cancel(&c->more);
+	loop_timer_cancel(&c->more);
 	loop_fd_del(&c->fd);
 	passed_close(c->passed, c->pid);
 	passed_close_socket(c->fd.fd, c->pid);
@@ -145,6 +145,17 @@ static bool flush_out(struct ctl_client *c)
 	return true;
 }
 
+/*
+ * Continues in the next iteration of the loop. Not a task: commands of programs and guests run tasks, and a request may
+ * remove the device or the guest whose command that is.
+ */
+static void run_later(struct ctl_client *c)
+{
+	struct loop *loop = c->server->loop;
+
+	loop_timer_set(loop, &c->more, loop_now(loop).ns + 1);
+}
+
 /* Handles complete lines, one at a time, while the client reads the responses. False: close the connection. */
 static bool run_lines(struct ctl_client *c)
 {
@@ -156,7 +167,7 @@ static bool run_lines(struct ctl_client *c)
 		if (!nl)
 			return !c->eof && c->in_len - c->in_at < CTL_LINE_MAX;
 		if (!budget--) {
-			loop_task_queue(c->server->loop, &c->more);
+			run_later(c);
 			return true;
 		}
 		if (!answer_line(c, line, (size_t)(nl - line)))
@@ -193,7 +204,7 @@ static void client_run(struct ctl_client *c, bool alive)
 	if (alive)
 		alive = run_lines(c);
 	if (alive)
-		alive = !loop_fd_mod(&c->fd, c->out ? EPOLLOUT : c->more.queued ? 0 : EPOLLIN);
+		alive = !loop_fd_mod(&c->fd, c->out ? EPOLLOUT : loop_timer_armed(&c->more) ? 0 : EPOLLIN);
 	if (!alive)
 		client_close(c);
 }
@@ -210,7 +221,7 @@ static void on_client(struct loop_fd *w, u32 events, struct now now)
 	client_run(c, alive);
 }
 
-static void on_more(struct loop_task *t, struct now now)
+static void on_more(struct loop_timer *t, struct now now)
 {
 	client_run(container_of(t, struct ctl_client, more), true);
 }
@@ -229,7 +240,7 @@ int ctl_server_attach(struct ctl_server *s, int fd)
 	c->passed = -1;
 	c->pid = passed_owner(fd);
 	c->fd = (struct loop_fd){ .fd = fd, .fn = on_client };
-	loop_task_init(&c->more, on_more);
+	c->more.fn = on_more;
 	err = loop_fd_add(s->loop, &c->fd, EPOLLIN);
 	if (err)
 		goto err_in;
