@@ -235,7 +235,6 @@ void loop_poller_add(struct loop *loop, struct loop_poller *p)
 	loop->poll_until = 0;
 }
 
-/* A poller may be removed only outside the iteration or by itself; list_for_each_safe covers both. */
 void loop_poller_del(struct loop_poller *p)
 {
 	list_del(&p->link);
@@ -253,16 +252,22 @@ void loop_stay_awake(struct loop *loop)
 
 static u32 run_pollers(struct loop *loop)
 {
-	struct loop_poller *p, *tmp;
+	struct list batch;
 	u32 n = 0;
 
-	list_for_each_safe (p, tmp, &loop->pollers, link) {
-		u64 stay = p->stay_ns ? p->stay_ns : LOOP_STAY_NS;
-		u32 found = p->poll(p, loop->now);
+	list_init(&batch);
+	list_splice(&batch, &loop->pollers);
+	while (!list_empty(&batch)) { /* its poll() may remove it, and others, which may be freed then */
+		struct loop_poller *p = list_first(&batch, struct loop_poller, link);
+		u64 stay = p->stay_ns;
+		u32 found;
 
+		list_del(&p->link);
+		list_add(&loop->pollers, &p->link);
+		found = p->poll(p, loop->now);
 		if (found)
-			stay_awake(loop, stay);
-		if (found && p->stay_ns)
+			stay_awake(loop, stay ? stay : LOOP_STAY_NS);
+		if (found && stay)
 			loop->keep_until = loop->now.ns + stay;
 		n += found;
 	}

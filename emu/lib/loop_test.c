@@ -190,6 +190,43 @@ static void test_pollers(void)
 	row(12, "and for as long as the poller requests", slept_at - found_at >= NSEC_PER_MSEC);
 }
 
+/* The first of three removes the second and itself. */
+static struct loop_poller three[3];
+static u32 polls;
+
+static u32 poll_removing(struct loop_poller *p, struct now now)
+{
+	loop_poller_del(&three[1]);
+	loop_poller_del(p);
+	memset(three, 0x55, 2 * sizeof(three[0]));
+	return 1;
+}
+
+static u32 poll_removed(struct loop_poller *p, struct now now)
+{
+	row(20, "a poller that another one removed is not called", false);
+	exit(rows_end());
+}
+
+static u32 poll_last(struct loop_poller *p, struct now now)
+{
+	polls++;
+	return 0;
+}
+
+static void test_removed_pollers(void)
+{
+	three[0].poll = poll_removing;
+	three[1].poll = poll_removed;
+	three[2].poll = poll_last;
+	loop_poller_add(loop, &three[0]);
+	loop_poller_add(loop, &three[1]);
+	loop_poller_add(loop, &three[2]);
+	loop_run_idle(loop, 0);
+	row(21, "the one behind it is", polls > 0);
+	loop_poller_del(&three[2]);
+}
+
 static u64 late; /* ns */
 
 static void on_late(struct loop_timer *t, struct now now)
@@ -296,6 +333,7 @@ int main(void)
 	test_fds();
 	test_slots();
 	test_due();
+	test_removed_pollers();
 	loop_destroy(loop);
 	loop = loop_create();
 	if (!loop)
