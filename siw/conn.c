@@ -607,6 +607,10 @@ static void conn_destroy(struct hca_iw_conn *c)
 		(void)conn_event(c, EV_REJECT, &(struct conn_arg){ 0 });
 	if (c->sq)
 		siw_qp_disconnect(c->sq);
+	if (c->sq) { /* the end waits for moves */
+		c->sq->closed = NULL;
+		c->sq->started = NULL;
+	}
 	conn_free(c);
 }
 

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <netinet/in.h>
 
+#include "emu/hca/late_fixture.h"
 #include "emu/lib/row.h"
 #include "siw/conn.h"
 #include "siw/fixture.h"
@@ -186,6 +187,42 @@ static void test_short_life(void)
 	close_both();
 }
 
+static bool late;
+
+static int late_write(void *ctx, const struct hca_dma_seg *seg, u32 n)
+{
+	return late ? -EAGAIN : hca_local_dma.write(ctx, seg, n);
+}
+
+/* The connection is destroyed while received data are moved to late memory: the stream ends later. */
+static void test_late_end(void)
+{
+	const struct hca_dma_ops late_dma = { .read = hca_local_dma.read, .write = late_write, .start = late_start };
+	struct hca_iw_param p;
+	struct siw_qp *sq;
+	struct hca_cqe c;
+
+	dma = &late_dma;
+	connect_pair(2, 0);
+	dma = &hca_local_dma;
+	p = param(&b, 0);
+	row(330, "accept", siw_conn_ops.accept(request.conn, &p) == 0);
+	sq = request.conn->sq;
+	loop_run_idle(loop, loop_now(loop).ns + NSEC_PER_SEC); /* RTR */
+	post_recv(&b, 0, 64);
+	late = true;
+	post(&a, HCA_WR_SEND, 0, 0, 64, 0, 0);
+	row(331, "data are late", next(&a, &c) == 0 && next(&b, &c) == -1 && late_count == 1);
+	siw_conn_ops.destroy(request.conn);
+	row(332, "the destroyed connection is not notified of the end of its stream",
+	    !sq->closed && next(&b, &c) == -1);
+	late = false;
+	late_moves_end(&late_dma, NULL);
+	row(333, "the receive completes", next(&b, &c) == 0 && c.byte_len == 64);
+	row(334, "and the queue pair is in ERR", hca_qp_lookup(b.hca, b.qpn)->state == HCA_QPS_ERR);
+	close_both();
+}
+
 static struct fault *arm(const struct side *s, const char *text)
 {
 	char err[300] = "";
@@ -257,6 +294,7 @@ int main(void)
 	test_owner();
 	test_withdrawn();
 	test_short_life();
+	test_late_end();
 	test_faults();
 	loop_destroy(loop);
 	return rows_end();
