@@ -512,7 +512,7 @@ static int qp_check(struct hca *hca, const struct hca_iw_param *p)
 
 	if (!qp || hca_qp_owner(hca, p->qpn) != p->owner)
 		return -EINVAL;
-	return !sq || qp->state < HCA_QPS_INIT || qp->state > HCA_QPS_RTS || sq->fd.fd >= 0 ? -EINVAL : 0;
+	return siw_qp_may_attach(sq) ? 0 : -EINVAL;
 }
 
 struct hca_iw_conn *siw_conn_active_open(struct siw *siw, int fd, const struct hca_iw_param *p, hca_iw_event_fn *fn,

@@ -374,7 +374,7 @@ int siw_qp_attach(struct hca *hca, u32 qpn, int fd, const struct mpa_terms *term
 	struct siw_qp *sq = qp ? qp->transport : NULL;
 	int err = -EINVAL;
 
-	if (!qp || qp->state < HCA_QPS_INIT || qp->state > HCA_QPS_RTS || sq->fd.fd >= 0 || len > SIW_IN)
+	if (!qp || !siw_qp_may_attach(sq) || len > SIW_IN)
 		goto err_close;
 	err = buffers_alloc(sq);
 	if (err)

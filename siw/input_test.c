@@ -481,7 +481,7 @@ static void test_late(void)
 static void test_late_at_close(void)
 {
 	struct hca_qp_attr error = { .state = HCA_QPS_ERR };
-	int fd = open_late();
+	int fd = open_late(), fds[2];
 	struct hca_cqe c;
 
 	post_recv(&a, 0, 64);
@@ -497,6 +497,20 @@ static void test_late_at_close(void)
 	row(122, "and the SEND is flushed", next(&a, &c) == HCA_WC_WR_FLUSH_ERR && c.opcode == HCA_WC_SEND);
 	side_close(&a);
 	close(fd);
+
+	fd = open_late();
+	post_recv(&a, 0, 64);
+	late = true;
+	feed(bytes, send_build(bytes, 1, 0, 64, true));
+	siw_qp_disconnect(a.qp);
+	pair(fds);
+	row(123, "no other stream before the end of the first",
+	    late_count == 1 && siw_qp_attach(a.hca, a.qpn, fds[0], &plain, NULL, 0, on_closed, &a) == -EINVAL);
+	late_end(false);
+	row(124, "whose receive completes", next(&a, &c) == 0 && c.opcode == HCA_WC_RECV && a.closed == 0);
+	side_close(&a);
+	close(fd);
+	close(fds[1]);
 }
 
 /* Another queue pair of the adapter, with a stream of its own. */

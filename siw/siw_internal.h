@@ -199,6 +199,11 @@ static inline bool siw_send_waits(const struct siw_qp *sq)
 	return sq->write_due || siw_pending(sq, sq->local_due);
 }
 void siw_qp_disconnect(struct siw_qp *sq); /* orderly close, as by SQD */
+/* Has it no stream, and also none whose end waits for moves? */
+static inline bool siw_qp_may_attach(const struct siw_qp *sq)
+{
+	return sq->qp->state >= HCA_QPS_INIT && sq->qp->state <= HCA_QPS_RTS && sq->fd.fd < 0 && !sq->close_due;
+}
 void siw_kick(struct siw_qp *sq);
 static inline void siw_count(struct siw_qp *sq, enum siw_counter c)
 {
