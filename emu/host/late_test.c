@@ -201,11 +201,12 @@ static ssize_t command(u32 number, u32 handle)
 		u32 handle;
 	} in = { { .command = number, .in_words = sizeof(in) / 4 }, handle };
 	size_t out_len = 0;
+	u8 out[4];
 	int out_fd = -1;
 	ssize_t n;
 
 	d.file.deferral = (struct uv_deferral){ 0 };
-	n = uverbs_file_ops.command(&d.file, &in, sizeof(in), -1, NULL, &out_len, &out_fd);
+	n = uverbs_file_ops.command(&d.file, &in, sizeof(in), -1, out, &out_len, &out_fd);
 	return n >= 0 && d.file.deferral.until ? -EINPROGRESS : n;
 }
 
