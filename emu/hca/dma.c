@@ -261,7 +261,7 @@ static void pending_end(struct hca_pending *p, bool failed)
 
 	list_del(&p->link);
 	ctx->moving -= p->move->bytes;
-	p->move->pending = NULL;
+	__atomic_store_n(&p->move->pending, NULL, __ATOMIC_RELAXED); /* see hca_move_abandoned() */
 	pending_finish(p, failed);
 	if (t && t->moved)
 		t->moved(ctx->hca);
