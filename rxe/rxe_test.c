@@ -673,6 +673,19 @@ static void test_migration(void)
 	stop();
 }
 
+/* A NOP, which a ConnectX has, on a datagram queue pair. */
+static void test_nop(void)
+{
+	struct hca_send_wr wr = { .token = 42, .opcode = HCA_WR_NOP };
+
+	start(HCA_QPT_UD, 5, 0);
+	hca_soft_post_send(a.wq, &wr);
+	run();
+	row(380, "a NOP completes", !next(&a).status);
+	row(381, "and sends nothing", !sent);
+	stop();
+}
+
 static void test_leaks(void)
 {
 	row(900, "no packet or buffer is left", wire_packet_live() == 0);
@@ -700,6 +713,7 @@ int main(void)
 	test_lso();
 	test_static_rate();
 	test_migration();
+	test_nop();
 	test_leaks();
 	return rows_end();
 }

@@ -75,6 +75,12 @@ bool rxe_ud_run(struct rxe_qp *rq)
 			rxe_req_fail(rq, w->wr.status);
 			return false;
 		}
+		if (hca_wqe_local(&w->wr)) { /* NOP */
+			hca_sq_run_local(&rq->req.wq, &w->wr);
+			rq->req.next++;
+			rxe_dirty(rq);
+			continue;
+		}
 		ud_send(rq, w);
 	}
 	return true;
