@@ -83,7 +83,8 @@ void hca_key_free(struct hca_key *k)
 	struct hca_key_space *ks = &k->ctx->hca->keys;
 
 	hca_mw_unbind(k);
-	hca_moves_forget_key(k->ctx, k);
+	if (k->kind == HCA_KEY_MR && !k->valid) /* its memory may be checked now */
+		hca_moves_forget_key(k->ctx, k);
 	if (k->mem && k->ctx->dma->use)
 		k->ctx->dma->use(k->mem, -1);
 	k->pd->users--;
