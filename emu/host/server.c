@@ -185,15 +185,23 @@ static void response_send_deferred(struct conn *c)
 	free(h);
 }
 
-void uv_server_moved(struct uv_server *s)
+/* Sends the deferred responses of files of @host (NULL: of all) that are ready. */
+static void responses_send_ready(struct uv_server *s, const struct uv_host *host)
 {
 	struct conn *c, *tmp;
 
 	list_for_each_safe (c, tmp, &s->deferred, deferred_link) {
+		if (host && c->file->f.host != host)
+			continue;
 		c->file->f.process = c->process;
 		if (c->file->f.ops->ready(&c->file->f, &c->deferred->deferral, &c->deferred->result))
 			response_send_deferred(c);
 	}
+}
+
+void uv_server_moved(struct uv_server *s)
+{
+	responses_send_ready(s, NULL);
 }
 
 u64 uv_server_rings(const struct uv_file *file)
@@ -502,7 +510,8 @@ int uv_server_unplug(struct uv_server *s, struct uv_host *host, bool removed)
 	list_for_each (f, &s->files, link)
 		if (removed && f->f.host == host && f->f.ops && f->f.ops->revoke)
 			f->f.ops->revoke(&f->f);
-	uv_server_moved(s);
+	if (removed)
+		responses_send_ready(s, host); /* they are errors: no command is executed here */
 	err = uv_sysfs_exchange(host, s->tree);
 	if (!removed)
 		netlink_plugged(s, host, false);
