@@ -119,18 +119,24 @@ bool vfio_config_bus_master(const struct vfio_server *s)
 	return get16(s->config + COMMAND) & COMMAND_MASTER;
 }
 
-/* The caller has checked that the bytes are within config space. */
+/*
+ * The caller has checked that the bytes are within config space. Without Bus Master Enable the device must not use the
+ * pointers to guest memory that it has.
+ */
 void vfio_config_write(struct vfio_server *s, u32 off, const u8 *data, u32 len)
 {
-	bool flr = false;
+	bool flr = false, master = vfio_config_bus_master(s);
 	u32 i;
 
 	for (i = 0; i < len; i++, off++) {
 		s->config[off] = (u8)((s->config[off] & ~s->writable[off]) | (data[i] & s->writable[off]));
 		flr |= off == EXP_DEVCTL + 1 && data[i] & EXP_FLR >> 8;
 	}
-	if (flr)
+	if (flr) {
 		vfio_server_reset(s);
-	else
-		vfio_irq_deliver(s);
+		return;
+	}
+	if (master && !vfio_config_bus_master(s) && s->ops->dma_unmap)
+		s->ops->dma_unmap(s->dev, 0, ~0ull);
+	vfio_irq_deliver(s);
 }

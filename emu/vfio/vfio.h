@@ -56,8 +56,8 @@ struct vfio_ops {
 	 */
 	void (*reset)(void *dev);
 	/*
-	 * The client unmaps the regions from @iova to @last: the device must drop all pointers and work that refer to
-	 * them. NULL: it has none.
+	 * The client unmaps the regions from @iova to @last, or the guest clears Bus Master Enable (then these are all
+	 * addresses): the device must drop all pointers and work that refer to them. NULL: it has none.
 	 */
 	void (*dma_unmap)(void *dev, u64 iova, u64 last);
 	/*

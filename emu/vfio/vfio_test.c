@@ -121,6 +121,14 @@ static void test_memory(struct client *c)
 		    client_map(c, 1ull << 33, 4096, (2ll << 40) - 4096, RW, c->memfd) == 0 &&
 		    client_unmap(c, 1ull << 33, 4096, 0) == 24 && !ftruncate(c->memfd, CLIENT_MEM));
 	dev.unmaps = 0;
+	client_write(c, CONFIG, 4, 0, 2);
+	row(131, "Bus Master Enable is cleared: the device is told, once",
+	    dev.unmaps == 1 && !dev.unmapped && dev.unmapped_last == ~0ull && !vfio_dma(dev.s, CLIENT_IOVA, 1, false));
+	client_write(c, CONFIG, 4, 0, 2);
+	client_write(c, CONFIG, 4, 4, 2);
+	row(132, "and its pointers are valid again once it is set",
+	    dev.unmaps == 1 && vfio_dma(dev.s, CLIENT_IOVA, 1, false));
+	dev.unmaps = 0;
 	row(37, "no memory, but a socket", client_map(c, 0, 4096, 0, RW, c->fd) == -EINVAL);
 	row(38, "what is not shared is there, and cannot be reached",
 	    !client_map(c, 0, 4096, 0, RW, -1) && !vfio_dma(dev.s, 0, 1, false));
