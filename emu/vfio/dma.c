@@ -32,6 +32,9 @@ int vfio_map_add(struct vfio_server *s, u64 iova, u64 size, u64 offset, bool wri
 		return -EINVAL;
 	if (at < s->nmaps && s->map[at]->iova <= iova + (size - 1))
 		return -EEXIST;
+	/* As announced ("pgsizes"): an aligned guest address is an aligned pointer. */
+	if ((iova | size) % VFIO_PAGE)
+		return -EINVAL;
 	if (s->nmaps == VFIO_MAPS_MAX)
 		return -ENOSPC;
 	m = calloc(1, sizeof(*m));

@@ -12,7 +12,6 @@
 #include "emu/lib/rights.h"
 #include "emu/vfio/vfio_internal.h"
 
-#define CLIENT_PAGE 4096
 #define IRQ_DATA    (VFIO_IRQ_SET_DATA_NONE | VFIO_IRQ_SET_DATA_BOOL | VFIO_IRQ_SET_DATA_EVENTFD)
 #define AREA_ARGSZ  (u32)sizeof(((union vfio_payload *)0)->region)
 #define PLAIN_ARGSZ (u32) offsetof(union vfio_payload, region.id)
@@ -57,7 +56,7 @@ static int version(struct vfio_server *s)
 	       snprintf(s->in.version.json, sizeof(s->in.version.json),
 			"{\"capabilities\":{\"max_msg_fds\":%d,\"max_data_xfer_size\":%d,\"pgsizes\":%d,"
 			"\"max_dma_maps\":%d,\"write_multiple\":true}}",
-			VFIO_FDS_MAX, VFIO_ACCESS_MAX, CLIENT_PAGE, VFIO_MAPS_MAX);
+			VFIO_FDS_MAX, VFIO_ACCESS_MAX, VFIO_PAGE, VFIO_MAPS_MAX);
 }
 
 static int dma_map(struct vfio_server *s)

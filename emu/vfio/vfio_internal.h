@@ -15,6 +15,7 @@
 #define VFIO_MSG_MAX    8192 /* payload bytes of a message */
 #define VFIO_TURN       2560 /* bytes of one client per turn: 64 doorbells */
 #define VFIO_CONFIG_LEN 4096
+#define VFIO_PAGE       4096 /* unit of DMA regions */
 
 enum vfio_command {
 	VFIO_CMD_VERSION = 1,

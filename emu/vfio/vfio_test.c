@@ -117,9 +117,12 @@ static void test_memory(struct client *c)
 	    client_map(c, 0, 0, 0, RW, c->memfd) == -EINVAL && client_map(c, ~0ull, 2, 0, RW, c->memfd) == -EINVAL);
 	row(47, "more than a client may have",
 	    !ftruncate(c->memfd, 2ll << 40) &&
-		    client_map(c, 1ull << 41, (1ull << 40) - 8191, 4096, RW, c->memfd) == -ENOSPC &&
+		    client_map(c, 1ull << 41, (1ull << 40) - 4096, 4096, RW, c->memfd) == -ENOSPC &&
 		    client_map(c, 1ull << 33, 4096, (2ll << 40) - 4096, RW, c->memfd) == 0 &&
 		    client_unmap(c, 1ull << 33, 4096, 0) == 24 && !ftruncate(c->memfd, CLIENT_MEM));
+	row(130, "one that is not of whole pages",
+	    client_map(c, (1ull << 33) + 8, 4096, 0, RW, c->memfd) == -EINVAL &&
+		    client_map(c, 1ull << 33, 4100, 0, RW, c->memfd) == -EINVAL);
 	dev.unmaps = 0;
 	client_write(c, CONFIG, 4, 0, 2);
 	row(131, "Bus Master Enable is cleared: the device is told, once",
