@@ -123,8 +123,11 @@ struct cx_rq {
 	u16 next;       /* index of the next entry, if linked */
 };
 
+/* The page or range list of a registration. */
 struct cx_list {
-	u64 pages; /* page addresses that count towards CX_PAGES_MAX */
+	struct list link;
+	u64 request; /* number of the request, from 0 on */
+	u64 pages;   /* page addresses that count towards CX_PAGES_MAX */
 	u64 data[];
 };
 
@@ -141,9 +144,8 @@ struct cx_qp {
 	struct cx_rq rq;
 	struct cx_buf buf;
 	struct cx_record record;
-	/* Page or range lists of pending registrations, by work request; NULL before the first. */
-	struct cx_list **list;
-	u64 pulled, done;
+	struct list lists; /* of requests that have not completed, oldest first */
+	u64 pulled, done;  /* requests; more may be in between than the queue has blocks */
 	u8 qpc[CX_BYTES_qpc];
 	u8 src_qpn;
 	/* state of a special QP, which the HCA does not know */

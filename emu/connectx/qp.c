@@ -55,6 +55,7 @@ static int queues_make(struct connectx *d, struct cx_qp *qp, const struct cx_cmd
 						 (u32)cx_get(qpc, qpc, page_offset));
 	u64 sq;
 
+	list_init(&qp->lists);
 	memcpy(qp->qpc, qpc, sizeof(qp->qpc));
 	qp->service = (u32)cx_get(qpc, qpc, st);
 	qp->uar = (u32)cx_get(qpc, qpc, uar_page);
@@ -80,7 +81,6 @@ static int qp_init(struct verbs_qp *base, const struct hca_qp_init *init, bool s
 void cx_qp_release(struct connectx *d, struct cx_qp *qp)
 {
 	cx_wq_reset(qp);
-	free(qp->list);
 	cx_buf_destroy(d, &qp->buf);
 	if (qp->qpn >= CX_OWN_QPNS && cx_qp_get(d, qp->qpn) == qp)
 		table_remove(&d->qpns, qp->qpn & QPN_TABLE);

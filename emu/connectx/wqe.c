@@ -316,34 +316,36 @@ void *cx_list_alloc(struct cx_qp *qp, u32 bytes)
 	u64 pages = bytes / sizeof(u64) + 1;
 	struct cx_list *list;
 
-	if (!qp->list)
-		qp->list = calloc(BIT(qp->log_sq), sizeof(*qp->list));
-	list = qp->list && cx_pages_left(d, pages) ? malloc(sizeof(*list) + pages * sizeof(u64)) : NULL;
+	list = cx_pages_left(d, pages) ? malloc(sizeof(*list) + pages * sizeof(u64)) : NULL;
 	if (!list)
 		return NULL;
+	list->request = qp->pulled - 1;
 	list->pages = pages;
 	d->pages += pages;
-	qp->list[(qp->pulled - 1) & (BIT(qp->log_sq) - 1)] = list;
+	list_init(&list->link);
+	list_add(&qp->lists, &list->link);
 	return list->data;
 }
 
-static void list_drop(struct cx_qp *qp)
+/* Frees the lists of the requests before number @end. */
+static void lists_drop(struct cx_qp *qp, u64 end)
 {
-	struct cx_list **list = &qp->list[qp->done & (BIT(qp->log_sq) - 1)];
+	while (!list_empty(&qp->lists)) {
+		struct cx_list *list = list_first(&qp->lists, struct cx_list, link);
 
-	if (*list)
-		cx_of(qp->qp.verbs)->pages -= (*list)->pages;
-	free(*list);
-	*list = NULL;
+		if (list->request >= end)
+			return;
+		cx_of(qp->qp.verbs)->pages -= list->pages;
+		list_del(&list->link);
+		free(list);
+	}
 }
 
 static void send_done(void *fe)
 {
 	struct cx_qp *qp = fe;
 
-	if (qp->list)
-		list_drop(qp);
-	qp->done++;
+	lists_drop(qp, ++qp->done);
 }
 
 int cx_rq_take(struct connectx *d, struct cx_rq *rq, struct cx_buf *b, struct cx_record *r, u32 max_sge,
@@ -393,8 +395,7 @@ void cx_wq_reset(void *fe)
 {
 	struct cx_qp *qp = fe;
 
-	for (; qp->list && qp->done < qp->pulled; qp->done++)
-		list_drop(qp);
+	lists_drop(qp, qp->pulled);
 	qp->done = qp->pulled = 0;
 	qp->sq_next = qp->rq.count = qp->rq.next = 0;
 }
