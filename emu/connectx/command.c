@@ -464,7 +464,7 @@ void cx_commands_late(struct loop_timer *t, struct now now)
 /* Discards all pending commands, at a reset. */
 void cx_commands_forget(struct connectx *d)
 {
-	d->due = d->late = d->waited = 0;
+	d->due = d->late = d->waited = d->turn = 0;
 	loop_timer_cancel(&d->late_timer);
 	loop_task_cancel(&d->resume_task);
 }
@@ -496,6 +496,7 @@ static void command_serve(struct connectx *d, u32 index)
 	default:
 		break;
 	}
+	d->turn += min(be32_to_cpu(e.in_len), IN_MAX) / CX_TURN_BYTES;
 	how = entry_run(d, &e, fault_status);
 	if (how)
 		cx_count(d, CX_CTR_UNDELIVERED);
@@ -511,17 +512,19 @@ static void command_serve(struct connectx *d, u32 index)
 		cx_event_command(d, eq, BIT(index));
 }
 
-/* Budget per turn: long mailbox lists must not starve others. */
+/*
+ * Budget per turn, however many doorbells the turn has: many commands, and long mailbox lists, must not starve others.
+ * A driver that waits for each command has it executed by its doorbell.
+ */
 void cx_commands(struct connectx *d)
 {
-	u32 n;
-
-	for (n = 0; d->due && n < CX_COMMANDS; n++) {
+	while (d->due && d->turn < CX_COMMANDS) {
 		u32 i = (u32)__builtin_ctz(d->due);
 
 		d->due &= ~BIT(i);
+		d->turn++;
 		command_serve(d, i);
 	}
-	if (d->due)
+	if (d->turn >= CX_COMMANDS)
 		cx_resume_later(d);
 }

@@ -14,10 +14,12 @@
 #define CX_PAGES_MAX  (1u << 25) /* page addresses kept for a guest, of queues and memory keys */
 /* QPNs below this are not allocated by the HCA: QP0, QP1, and queue pairs for memory key requests (UMR). */
 #define CX_OWN_QPNS    0x40
-#define CX_TURN        64   /* requests of a special queue pair per turn */
-#define CX_COMMANDS    4    /* per turn */
-#define CX_SLOTS       32   /* entries of the command queue */
-#define CX_REG_ENTRIES 512u /* pages or ranges of a fast registration */
+#define CX_TURN        64           /* requests of a special queue pair per turn of the loop */
+#define CX_COMMANDS    4            /* per turn */
+#define CX_TURN_BYTES  (256u << 10) /* of input of a command, which count as a command */
+#define CX_TURN_UMR    (16u << 10)  /* of entries of a memory key request, which count as a request */
+#define CX_SLOTS       32           /* entries of the command queue */
+#define CX_REG_ENTRIES 512u         /* pages or ranges of a fast registration */
 #define CX_UAR_FIRST   0x100u
 #define CX_WQE_BB      64u
 #define CX_WQE_BBS     16u
@@ -152,7 +154,8 @@ struct cx_qp {
 	u8 state;
 	u32 qkey;
 	u16 pkey_index;
-	bool more; /* requests remain for the next turn */
+	u32 turn;  /* requests since the last turn began */
+	bool more; /* the turn is used up: requests may remain for the next one */
 };
 
 struct cx_srq {
@@ -185,6 +188,7 @@ struct connectx {
 	struct loop_timer poll_timer;
 	struct loop_task resume_task, stop_task;
 	u32 due;    /* entries of the command queue with a doorbell */
+	u32 turn;   /* commands since the last turn began */
 	u32 late;   /* entries that a fault delays, until @late_until (loop clock, ns) */
 	u32 waited; /* entries whose delay has expired */
 	u64 late_until[CX_SLOTS];
@@ -329,6 +333,7 @@ void *cx_list_alloc(struct cx_qp *qp, u32 bytes);
 cx_command cx_create_mkey, cx_destroy_mkey, cx_query_mkey;
 /* Decodes a memory key request of a normal queue pair. 1, or -EINVAL. */
 int cx_umr_decode(struct cx_qp *qp, const u8 *wqe, u32 len, struct hca_send_wr *wr);
+u32 cx_umr_bytes(const u8 *wqe, u32 len); /* of the entries of a memory key request */
 /* Executes a memory key request of a UMR queue pair. Returns an enum hca_wc_status. */
 u8 cx_umr_run(struct connectx *d, const u8 *wqe, u32 len);
 

@@ -231,10 +231,13 @@ static void on_resume(struct loop_task *t, struct now now)
 	struct connectx *d = container_of(t, struct connectx, resume_task);
 	u32 i;
 
+	d->turn = 0;
 	cx_commands(d);
 	for (i = 0; i < CX_OWN_QPNS; i++) {
-		if (d->own[i] && d->own[i]->more)
-			cx_special_doorbell(d->own[i]);
+		if (!d->own[i] || !d->own[i]->more)
+			continue;
+		d->own[i]->turn = 0;
+		cx_special_doorbell(d->own[i]);
 	}
 }
 
@@ -284,7 +287,6 @@ void cx_stop(struct connectx *d)
 		return;
 	loop_poller_del(&d->poller);
 	loop_timer_cancel(&d->poll_timer);
-	loop_task_cancel(&d->resume_task);
 	loop_task_cancel(&d->stop_task);
 	for (i = 0; i < CX_OWN_QPNS; i++) {
 		if (d->own[i])

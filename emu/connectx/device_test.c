@@ -56,6 +56,144 @@ static void without_bus_master(void)
 	row(5, "with it the request is executed", driver_poll(&d) != NULL);
 }
 
+/* Puts a command doorbell into the socket. */
+static void ring_put(u32 bits)
+{
+	struct {
+		u64 off;
+		u32 region, count;
+		u32 v;
+	} __attribute__((packed)) m = { DOORBELL, 0, 4, htobe32(bits) };
+
+	client_put(&d.c, VFIO_CMD_REGION_WRITE, VFIO_FLAG_NO_REPLY, &m, sizeof(m), NULL, 0);
+}
+
+static void read_put(u64 off)
+{
+	struct {
+		u64 off;
+		u32 region, count;
+	} m = { off, 0, 4 };
+
+	client_put(&d.c, VFIO_CMD_REGION_READ, VFIO_FLAG_NO_REPLY, &m, sizeof(m), NULL, 0);
+}
+
+/* Makes all entries of the command queue NOPs. */
+static void nops_fill(void)
+{
+	u32 i;
+
+	memset(d.in, 0, sizeof(d.in));
+	wire_store(d.in, 2, 0x80d);
+	driver_entry(&d, 16, 16);
+	for (i = 1; i < CX_SLOTS; i++)
+		memcpy(d.c.mem + AT_QUEUE + i * 64, d.c.mem + AT_QUEUE, 64);
+}
+
+static u32 nops_left(void)
+{
+	u32 i, n = 0;
+
+	for (i = 0; i < CX_SLOTS; i++)
+		n += d.c.mem[AT_QUEUE + i * 64 + 63] & 1;
+	return n;
+}
+
+/* One turn of the guest's socket. */
+static void turn(void)
+{
+	d.dev->vfio->client.ops->readable(&d.dev->vfio->client);
+}
+
+static void command_turns(void)
+{
+	u32 i;
+
+	nops_fill();
+	for (i = 0; i < 16; i++)
+		ring_put(~0u);
+	turn();
+	row(10, "many doorbells in a turn execute no more commands than one", nops_left() >= CX_SLOTS - CX_COMMANDS);
+	loop_run_idle(d.loop, 0);
+	row(11, "the others follow", !nops_left());
+	nops_fill();
+	for (i = 0; i < CX_SLOTS; i++)
+		ring_put(1u << i);
+	turn();
+	row(12, "nor with a doorbell for each", nops_left() >= CX_SLOTS - CX_COMMANDS);
+	loop_run_idle(d.loop, 0);
+	row(13, "these follow, too", !nops_left());
+}
+
+/* Creates a queue pair for memory key requests, whose send queue has 256 blocks from page 4 on. */
+static int umr_qp(u32 *qpn)
+{
+	u8 *qpc = cx_ptr(d.in, create_qp_in, qpc);
+	u32 at = CX_AT_create_qp_in_pas / 8, i;
+	int status;
+
+	memset(d.in, 0, sizeof(d.in));
+	cx_set(qpc, qpc, st, CX_QP_UMR);
+	cx_set(qpc, qpc, pd, d.pdn);
+	cx_set(qpc, qpc, uar_page, d.uar);
+	cx_set(qpc, qpc, log_sq_size, LOG_LARGE_SQ);
+	cx_set(qpc, qpc, rq_type, 3);
+	cx_set(qpc, qpc, cqn_snd, d.cqn);
+	cx_set(qpc, qpc, cqn_rcv, d.cqn);
+	cx_set(qpc, qpc, dbr_addr, driver_addr(AT_RECORDS + 64 + 4 * 64));
+	for (i = 0; i < 4; i++)
+		at = driver_page(&d, at, AT_WQ + (4 + i) * 4096);
+	status = driver_command(&d, 0x500, 0, at, 16);
+	*qpn = (u32)cx_get(d.out, create_qp_out, qpn);
+	memset(d.in, 0, sizeof(d.in));
+	status |= driver_modify(&d, 0x502, *qpn, 0);
+	status |= driver_modify(&d, 0x503, *qpn, 0);
+	return status | driver_modify(&d, 0x504, *qpn, 0);
+}
+
+static void key_request_turns(void)
+{
+	u64 before;
+	u32 qpn, i;
+
+	row(20, "a queue pair for memory key requests", !umr_qp(&qpn));
+	/* The CQ has room for 16. */
+	((struct cx_cq *)table_get(&d.dev->verbs.cqs, d.cqn))->ignore_overrun = true;
+	for (i = 0; i < 1u << LOG_LARGE_SQ; i++)
+		driver_control(d.c.mem + AT_WQ + 4 * 4096 + (size_t)i * 64, qpn, i, CX_OP_NOP, 16);
+	wire_store(d.c.mem + AT_RECORDS + 64 + 4 * 64 + 4, 4, 1u << LOG_LARGE_SQ);
+	before = driver_counter(&d, "memory_key_requests");
+	for (i = 0; i < 8; i++)
+		cx_qp_doorbell(d.dev, d.uar, qpn);
+	row(21, "many doorbells in a turn execute no more requests than one",
+	    driver_counter(&d, "memory_key_requests") == before + CX_TURN);
+	loop_run_idle(d.loop, 0);
+	row(22, "the others follow", driver_counter(&d, "memory_key_requests") == before + (1u << LOG_LARGE_SQ));
+}
+
+static struct fault *arm(const char *line)
+{
+	char err[200] = "";
+	struct fault *ft = fault_add(&d.faults, line, err, sizeof(err));
+
+	row_of(line, *err ? err : "armed", ft != NULL);
+	return ft;
+}
+
+/* A driver that reads a request for a reset (RFR) stops using the adapter; its commands end nevertheless. */
+static void stop(void)
+{
+	struct fault *ft = arm("t health syndrome=FW_ERR rfr");
+
+	nops_fill();
+	read_put(SEVERITY);
+	ring_put(~0u);
+	loop_run_idle(d.loop, 0);
+	row(30, "the driver has stopped", !connectx_in_use(d.dev));
+	row(31, "all commands have ended", !nops_left());
+	fault_remove(ft);
+}
+
 int main(void)
 {
 	log_level = LOG_ERROR;
@@ -64,6 +202,9 @@ int main(void)
 		return 1;
 	}
 	without_bus_master();
+	command_turns();
+	key_request_turns();
+	stop();
 	client_close(&d.c);
 	driver_destroy(&d);
 	return rows_end();

@@ -275,6 +275,13 @@ static int umr_parse(const u8 *wqe, u32 len, struct umr *u)
 	return 0;
 }
 
+u32 cx_umr_bytes(const u8 *wqe, u32 len)
+{
+	struct umr u;
+
+	return wqe[3] != CX_OP_UMR || umr_parse(wqe, len, &u) ? 0 : u.bytes;
+}
+
 /*
  * Entries in memory need a key of all memory, which only the guest's kernel has. @pdn: its protection domain; 0: any.
  */

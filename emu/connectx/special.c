@@ -74,6 +74,7 @@ static bool send_next(struct cx_qp *qp)
 	}
 	if (!got)
 		return false;
+	qp->turn += 1 + (qp->service == CX_QP_UMR && got > 0 ? cx_umr_bytes(wqe, (u32)got) / CX_TURN_UMR : 0);
 	if (qp->state != HCA_QPS_RTS)
 		cqe.status = HCA_WC_WR_FLUSH_ERR;
 	else if (got < 0)
@@ -90,12 +91,10 @@ static bool send_next(struct cx_qp *qp)
 
 void cx_special_doorbell(struct cx_qp *qp)
 {
-	u32 n;
-
-	for (n = 0; n < CX_TURN && qp->state >= HCA_QPS_RTS && send_next(qp);)
-		n++;
+	while (qp->turn < CX_TURN && qp->state >= HCA_QPS_RTS && send_next(qp))
+		;
 	special_flush(qp->qp.send_cq);
-	qp->more = n == CX_TURN;
+	qp->more = qp->turn >= CX_TURN;
 	if (qp->more)
 		cx_resume_later(cx_of(qp->qp.verbs));
 }
