@@ -283,11 +283,11 @@ void cx_stop(struct connectx *d)
 	struct wire_port *port = hca_port(d->cfg.hca, d->cfg.port);
 	u32 i;
 
+	loop_task_cancel(&d->stop_task);
 	if (!d->verbs.ctx)
 		return;
 	loop_poller_del(&d->poller);
 	loop_timer_cancel(&d->poll_timer);
-	loop_task_cancel(&d->stop_task);
 	for (i = 0; i < CX_OWN_QPNS; i++) {
 		if (d->own[i])
 			cx_special_end(d->own[i]);

@@ -194,6 +194,21 @@ static void stop(void)
 	fault_remove(ft);
 }
 
+/* What a driver read before it started does not stop it. */
+static void stop_before_start(void)
+{
+	struct fault *ft = arm("t health syndrome=FW_ERR rfr");
+
+	read_put(SEVERITY);
+	memset(d.in, 0, sizeof(d.in));
+	wire_store(d.in, 2, 0x102);
+	driver_entry(&d, 16, 16);
+	ring_put(1);
+	loop_run_idle(d.loop, 0);
+	row(32, "INIT_HCA after a request for a reset", connectx_in_use(d.dev));
+	fault_remove(ft);
+}
+
 int main(void)
 {
 	log_level = LOG_ERROR;
@@ -205,6 +220,7 @@ int main(void)
 	command_turns();
 	key_request_turns();
 	stop();
+	stop_before_start();
 	client_close(&d.c);
 	driver_destroy(&d);
 	return rows_end();
