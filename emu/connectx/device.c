@@ -48,6 +48,7 @@ enum {
 #define QUEUE_GEOMETRY    0x56 /* log2 of entries and of their size */
 #define INTERFACE_MASK    0x700u
 #define INTERFACE_OFF     0x100u
+#define INTERFACE_RESET   0x700u /* by software; it ends with the interface off */
 #define SYNDROME_INTERNAL 0x1
 #define SYNDROME_SHIFT    16
 #define SEVERITY_RFR      BIT(31)
@@ -140,7 +141,7 @@ static u32 segment_read(struct connectx *d, u64 off)
 	case SEG_CMDIF_REV:
 		return CMDIF_REV << 16 | FW_SUBMINOR;
 	case SEG_QUEUE_LOW:
-		return QUEUE_GEOMETRY | d->interface;
+		return (u32)d->command_queue | QUEUE_GEOMETRY | d->interface;
 	case SEG_HEALTH_FW:
 		return FW_MAJOR << 24 | FW_MINOR << 16 | FW_SUBMINOR;
 	case SEG_HEALTH_HW:
@@ -182,6 +183,14 @@ static void on_read(void *dev, u32 bar, u64 off, void *buf, u32 len)
 	}
 }
 
+/* A driver that turns the interface off does not destroy its objects, but reuses their memory. */
+static void interface_set(struct connectx *d, u32 state)
+{
+	d->interface = state == INTERFACE_RESET ? INTERFACE_OFF : state;
+	if (d->interface == INTERFACE_OFF)
+		cx_stop(d);
+}
+
 static void segment_write(struct connectx *d, u64 off, u32 value)
 {
 	switch (off) {
@@ -190,7 +199,7 @@ static void segment_write(struct connectx *d, u64 off, u32 value)
 		break;
 	case SEG_QUEUE_LOW:
 		d->command_queue = (d->command_queue & ~0xffffffffull) | (value & ~(UAR_PAGE - 1));
-		d->interface = value & INTERFACE_MASK;
+		interface_set(d, value & INTERFACE_MASK);
 		break;
 	case SEG_DOORBELL:
 		d->due |= value & ~d->late;

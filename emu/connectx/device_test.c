@@ -15,6 +15,12 @@
 
 static struct driver d;
 
+static int nop(void)
+{
+	memset(d.in, 0, sizeof(d.in));
+	return driver_command(&d, 0x80d, 0, 16, 16);
+}
+
 static void bus_master(bool on)
 {
 	client_write(&d.c, CONFIG, 4, on ? 6 : 2, 2);
@@ -209,6 +215,24 @@ static void stop_before_start(void)
 	fault_remove(ft);
 }
 
+static void interface(void)
+{
+	u32 a, b, low = (u32)driver_addr(AT_QUEUE);
+
+	row(40, "a driver", !driver_start(&d) && pair(&a, &b));
+	driver_poke(&d, QUEUE_LOW, low | 0x100);
+	row(41, "that disables the interface leaves no objects", !driver_objects(&d) && !connectx_in_use(d.dev));
+	row(42, "and reads so, with the queue's address that it keeps",
+	    (driver_peek(&d, QUEUE_LOW) & ~0xffu) == ((u32)driver_addr(AT_QUEUE) | 0x100));
+	driver_poke(&d, QUEUE_LOW, low);
+	row(43, "it starts again", !driver_start(&d) && pair(&a, &b) && !(driver_peek(&d, QUEUE_LOW) & 0x700));
+	driver_poke(&d, QUEUE_LOW, low | 0x700);
+	row(44, "a software reset leaves none, and the interface disabled",
+	    !driver_objects(&d) && (driver_peek(&d, QUEUE_LOW) & 0x700) == 0x100);
+	driver_poke(&d, QUEUE_LOW, low);
+	row(45, "after it the driver starts", !driver_start(&d) && !nop());
+}
+
 int main(void)
 {
 	log_level = LOG_ERROR;
@@ -221,6 +245,7 @@ int main(void)
 	key_request_turns();
 	stop();
 	stop_before_start();
+	interface();
 	client_close(&d.c);
 	driver_destroy(&d);
 	return rows_end();
