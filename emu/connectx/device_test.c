@@ -233,6 +233,23 @@ static void interface(void)
 	row(45, "after it the driver starts", !driver_start(&d) && !nop());
 }
 
+/* A command that the queue pair's state does not allow has no effect. */
+static void refused_transition(void)
+{
+	u64 record;
+	u32 a, b;
+
+	row(50, "two queue pairs", pair(&a, &b));
+	record = cx_qp_get(d.dev, a)->record.addr;
+	memset(d.in, 0, sizeof(d.in));
+	cx_set(cx_ptr(d.in, rst2init_qp_in, qpc), qpc, dbr_addr, driver_addr(AT_DATA));
+	cx_set(cx_ptr(cx_ptr(d.in, rst2init_qp_in, qpc), qpc, primary_address_path), ads, vhca_port_num, 1);
+	row(51, "RST2INIT of one in RTS", driver_modify(&d, 0x502, a, 0) == CX_BAD_QP_STATE);
+	row(52, "leaves its doorbell record", cx_qp_get(d.dev, a)->record.addr == record);
+	post_nop(0, a, 0);
+	row(53, "and its service", driver_poll(&d) != NULL);
+}
+
 int main(void)
 {
 	log_level = LOG_ERROR;
@@ -246,6 +263,7 @@ int main(void)
 	stop();
 	stop_before_start();
 	interface();
+	refused_transition();
 	client_close(&d.c);
 	driver_destroy(&d);
 	return rows_end();

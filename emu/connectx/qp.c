@@ -287,6 +287,15 @@ static int qp_initialise(struct connectx *d, struct cx_qp *qp, const u8 *qpc)
 	return hca_qp_set_source(d->verbs.ctx, qp->qpn, (u32)cx_get(qpc, qpc, deth_sqpn));
 }
 
+static u8 qp_state(const struct connectx *d, const struct cx_qp *qp)
+{
+	struct hca_qp_attr a = { .state = qp->state };
+
+	if (qp->qpn >= CX_OWN_QPNS)
+		hca_qp_query(d->verbs.ctx, qp->qpn, &a);
+	return a.state;
+}
+
 int cx_modify_qp(struct connectx *d, const struct cx_cmd *c)
 {
 	struct cx_qp *qp = cx_qp_get(d, (u32)cx_get(c->in, rst2init_qp_in, qpn));
@@ -308,6 +317,9 @@ int cx_modify_qp(struct connectx *d, const struct cx_cmd *c)
 		mask |= optional_mask((u32)cx_get(c->in, rst2init_qp_in, opt_param_mask));
 	}
 	a.state = transitions[i].to;
+	/* Refused before it changes the doorbell record of a queue pair in use. */
+	if (c->op == 0x502 && qp_state(d, qp) != HCA_QPS_RESET)
+		return CX_BAD_QP_STATE;
 	if (c->op == 0x502)
 		err = qp_initialise(d, qp, qpc);
 	if (err)
