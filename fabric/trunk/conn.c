@@ -430,7 +430,9 @@ static u32 conn_messages(struct trunk_conn *c, const u8 *data, u32 len)
 		memcpy(&h, data + at, sizeof(h));
 		body = be16_to_cpu(h.len);
 		if (body > TRUNK_MSG_MAX) {
-			trunk_message(c, &h, data + at + sizeof(h), NULL, body); /* refuses it by its length */
+			/* It is refused by its length. No buffer has space for it, so nothing behind it is read. */
+			trunk_message(c, &h, data + at + sizeof(h), NULL, body);
+			trunk_conn_end(c);
 			break;
 		}
 		if (len - at - sizeof(h) < body)

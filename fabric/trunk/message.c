@@ -387,7 +387,8 @@ bool trunk_message(struct trunk_conn *c, const struct trunk_head *h, const u8 *b
 		state = c->nready ? TRUNK_READY : TRUNK_CLOSED;
 	if (h->type >= TRUNK_TYPES || len < row[h->type].least || len > row[h->type].most ||
 	    !(row[h->type].states & BIT(state))) {
-		if (!t && c->refused && h->type > TRUNK_HELLO && h->type < TRUNK_TYPES && !row[h->type].of_conn)
+		if (!t && c->refused && h->type > TRUNK_HELLO && h->type < TRUNK_TYPES && !row[h->type].of_conn &&
+		    len >= row[h->type].least && len <= row[h->type].most)
 			return true; /* sent before the trunk's refusal has arrived */
 		if (t && state == TRUNK_WAITS_AUTH)
 			return trunk_message_refuse(c, number, t, TRUNK_BAD_KEY);

@@ -803,6 +803,35 @@ static void test_link_numbers(void)
 	test_loop = NULL;
 }
 
+/*
+ * Messages longer than any on a connection that a refusal has not ended: the first one is for a trunk whose hello was
+ * refused, the second one for a trunk that waits for its HMAC.
+ */
+static void test_too_long(void)
+{
+	struct trunk_hello h = stranger_hello();
+	static u8 m[60000];
+	char path[100], options[120];
+	int fd, i;
+
+	key_file(path, sizeof(path), "a key of both sides\n");
+	snprintf(options, sizeof(options), "key %s", path);
+	for (i = 0; i < 2; i++) {
+		side_start(&a, "leafs 1 hosts 2", "leaf1", "listen", i ? options : "");
+		h.peer_port = i ? 0 : 3;
+		fd = stranger_connect();
+		stranger_send(fd, TRUNK_HELLO, 0, &h, sizeof(h));
+		row(280 + i, "the connection is open", a.set->listeners[0].nunknown == !i);
+		stranger_send(fd, TRUNK_PACKET, 0, m, sizeof(m));
+		row(282 + i, "too long a message ends it", !a.set->listeners[0].nunknown && !a.set->trunks[0].conn);
+		close(fd);
+		side_stop(&a);
+		loop_destroy(test_loop);
+		test_loop = NULL;
+	}
+	unlink(path);
+}
+
 /* Two trunks; either the listener or the connecting daemon uses TLS. */
 static void one_end_uses_tls(const char *options, bool listener)
 {
@@ -914,6 +943,7 @@ int main(void)
 	test_shared();
 	test_shared_refused();
 	test_link_numbers();
+	test_too_long();
 	if (trunk_tls_in_build())
 		test_within_tls();
 	row(240, "no packet is left", wire_packet_live() == live);
