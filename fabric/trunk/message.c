@@ -100,6 +100,13 @@ void trunk_message_auth(struct trunk *t)
 	trunk_put(t, TRUNK_AUTH, mac, sizeof(mac));
 }
 
+/* Is it of a port that can exist? Port 0 of a node has no link, and holds no credits. */
+static bool hello_names_port(const struct trunk_hello *h)
+{
+	return h->guid && h->port && h->port <= FABRIC_SWITCH_PORTS_MAX && h->type >= NODE_TYPE_CA &&
+	       h->type <= NODE_TYPE_ROUTER;
+}
+
 /* @t: the trunk that connects, whose hello this one responds to; NULL: the listener has to find the trunk. */
 static bool on_hello(struct trunk_conn *c, u32 number, struct trunk *t, const u8 *body)
 {
@@ -112,6 +119,8 @@ static bool on_hello(struct trunk_conn *c, u32 number, struct trunk *t, const u8
 		return trunk_message_refuse(c, number, t, TRUNK_BAD_HELLO);
 	if (be16_to_cpu(h.version) != TRUNK_VERSION)
 		return trunk_message_refuse(c, number, t, TRUNK_BAD_VERSION);
+	if (!hello_names_port(&h))
+		return trunk_message_refuse(c, number, t, TRUNK_BAD_HELLO);
 	if (!t) {
 		t = c->listener ? trunk_match(c->listener, &h, &why) : NULL;
 		if (!t)

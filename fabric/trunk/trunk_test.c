@@ -336,6 +336,32 @@ static void test_peer(void)
 	trunk_stop();
 }
 
+/* A stranger listens, and responds with a hello of port 0. */
+static void test_listener_hello(void)
+{
+	struct sockaddr_un sa = { .sun_family = AF_UNIX };
+	int l = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), fd;
+	struct trunk_hello h = stranger_hello();
+
+	snprintf(sa.sun_path, sizeof(sa.sun_path), "/tmp/muslin-trunk-%d", getpid());
+	if (bind(l, (struct sockaddr *)&sa, sizeof(sa)) || listen(l, 1))
+		perror(sa.sun_path);
+	side_start(&b, "leafs 1 hosts 2 first 101", "leaf101", "to", "");
+	test_run(NSEC_PER_SEC);
+	fd = accept4(l, NULL, NULL, SOCK_CLOEXEC);
+	h.guid = cpu_to_be64(OWN_GUID);
+	h.port = 0;
+	stranger_send(fd, TRUNK_HELLO, 0, &h, sizeof(h));
+	row(292, "a listener with port 0",
+	    side_counter(&b, TRUNK_CTR_REFUSED_HELLO) == 1 && !side_counter(&b, TRUNK_CTR_CONNECTED));
+	close(fd);
+	close(l);
+	unlink(sa.sun_path);
+	side_stop(&b);
+	loop_destroy(test_loop);
+	test_loop = NULL;
+}
+
 /* Hostile peers: the first message, and the counter that it increments. */
 static void test_hello(void)
 {
@@ -357,18 +383,23 @@ static void test_hello(void)
 		{ 107, "a wanted port that there is not", TRUNK_HELLO, 112, 11, 3, TRUNK_CTR_REFUSED_PORT },
 		{ 108, "a wanted GUID that there is not", TRUNK_HELLO, 112, 24, 3, TRUNK_CTR_REFUSED_PORT },
 		{ 109, "longer than any message", TRUNK_HELLO, 60000, 0, 'm', TRUNK_CTR_REFUSED_HELLO },
+		{ 116, "port 0", TRUNK_HELLO, 112, 10, 0, TRUNK_CTR_REFUSED_HELLO },
+		{ 117, "port 255", TRUNK_HELLO, 112, 10, 255, TRUNK_CTR_REFUSED_HELLO },
+		{ 118, "no node type", TRUNK_HELLO, 112, 12, 0, TRUNK_CTR_REFUSED_HELLO },
+		{ 290, "a node type that there is not", TRUNK_HELLO, 112, 12, 4, TRUNK_CTR_REFUSED_HELLO },
 	};
 	struct trunk_hello h;
 	static u8 m[60000];
 	int fd[TRUNK_UNKNOWN_LOCAL + 4];
+	u64 before;
 	char c;
 	u32 i;
 
 	side_start(&a, "leafs 1 hosts 2", "leaf1", "listen", "");
 	for (i = 0; i < ARRAY_SIZE(rows); i++) {
-		u64 before = side_counter(&a, rows[i].counts);
 		int f = stranger_connect();
 
+		before = side_counter(&a, rows[i].counts);
 		h = stranger_hello();
 		memcpy(m, &h, sizeof(h));
 		m[rows[i].at] = rows[i].value;
@@ -383,6 +414,12 @@ static void test_hello(void)
 	fd[0] = stranger_connect();
 	stranger_send(fd[0], TRUNK_HELLO, 0, &h, sizeof(h));
 	row(110, "a GUID that a node here has", side_counter(&a, TRUNK_CTR_REFUSED_PORT) == 3);
+	close(fd[0]);
+	before = side_counter(&a, TRUNK_CTR_REFUSED_HELLO);
+	h.guid = 0;
+	fd[0] = stranger_connect();
+	stranger_send(fd[0], TRUNK_HELLO, 0, &h, sizeof(h));
+	row(291, "no GUID", side_counter(&a, TRUNK_CTR_REFUSED_HELLO) == before + 1);
 	close(fd[0]);
 	for (i = 0; i < ARRAY_SIZE(fd); i++) {
 		fd[i] = stranger_connect();
@@ -936,6 +973,7 @@ int main(void)
 	test_key();
 	test_peer();
 	test_hello();
+	test_listener_hello();
 	test_violations();
 	test_ring_violations();
 	test_ring_wakes();
