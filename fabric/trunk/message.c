@@ -234,7 +234,7 @@ static bool on_link(struct trunk *t, const u8 *body)
 		.lanes_limit = m.lanes_limit,
 		.speed_limit = m.speed_limit,
 	};
-	if (!epoch || peer.lanes_limit > 12 || peer.speed_limit > WIRE_SPEED_NDR)
+	if (!epoch || peer.lanes_limit > 12 || peer.speed_limit > WIRE_SPEED_XDR)
 		return trunk_message_violation(t->conn, "invalid values of the link");
 	if (epoch != s->peer_epoch || m.flags & (TRUNK_LINK_CABLE | TRUNK_LINK_WAKE))
 		s->changes++;

@@ -140,6 +140,11 @@ static void test_link(void)
 	test_run(0);
 	row(13, "no change takes no link down",
 	    at(PORT_STATE_INIT) && test_counter("leaf1", 9, FABRIC_CTR_LINK_DOWNED) == 2);
+	side_port(&b)->speed_limit = WIRE_SPEED_XDR;
+	fabric_link_disconnect(side_port(&b));
+	fabric_link_update(side_port(&b));
+	test_run(0);
+	row(14, "a limit of XDR", at(PORT_STATE_INIT) && !side_counter(&a, TRUNK_CTR_VIOLATIONS));
 	trunk_stop();
 }
 
