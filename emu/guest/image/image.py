@@ -31,7 +31,7 @@ MODULES = """virtio_pci virtio_console virtio_net virtio_blk qemu_fw_cfg ib_core
     ib_srpt target_core_iblock sd_mod""".split()
 CONNECTX = ["mlx5_core", "mlx5_ib"]
 STRIP = """usr/share/doc usr/share/man usr/share/locale usr/share/lintian usr/share/perl5 usr/share/bash-completion
-    usr/share/zoneinfo usr/share/misc usr/lib/systemd lib/systemd
+    usr/share/zoneinfo usr/share/misc usr/lib/systemd/system lib/systemd/system
     usr/lib/x86_64-linux-gnu/perl usr/lib/x86_64-linux-gnu/gconv usr/lib/aarch64-linux-gnu/perl
     usr/lib/aarch64-linux-gnu/gconv""".split()
 FILES = {
@@ -44,7 +44,7 @@ FILES = {
     "local tpi_cots_ord - loopback - - -\n",
     "etc/exports": "",
 }
-FOLDERS = "proc sys dev tmp run root mnt etc var/lib/nfs var/log var/run".split()
+FOLDERS = "proc sys dev tmp run root mnt etc var/lib/nfs var/log".split()
 KEEP = 4  # of each kind of layer, and what was in use within the hour
 HOUR = 3600
 KINDS = "base kernel image root disk initrd snapshot tools qemu resolved lists build".split()
@@ -132,6 +132,8 @@ def make_base(debs, arch):
         sh = root / "usr/bin/sh"
         sh.unlink(missing_ok=True)
         sh.symlink_to("dash")
+        shutil.rmtree(root / "var/run", ignore_errors=True)
+        (root / "var/run").symlink_to("/run")
         say("writing the packages' layer")
         cpio(root, out / "initrd")
 
