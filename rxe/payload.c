@@ -7,6 +7,8 @@
 
 #include "rxe/request.h"
 
+#define ZCOPY_PIECES 4 /* spans of memory that one packet's payload is written to without a copy */
+
 /* The tag of a batch entry encodes its struct rxe_write: a failure may be reported long after the batch has run. */
 static u64 write_tag(const struct rxe_write *w)
 {
@@ -67,18 +69,37 @@ static const struct rxe_write *write_owner(struct rxe_qp *rq, enum rxe_write_kin
 	return w;
 }
 
+/* A copy of zero-copy payload, for memory to which each batch of writes is a task of another thread; else NULL. */
+static struct wire_buf *payload_copy(const struct hca_mem *m, u32 off, const struct rxe_bytes *from)
+{
+	struct iovec iov[ZCOPY_PIECES];
+	struct wire_buf *copy;
+
+	if (from->buf || !from->len || hca_mem_direct(m, off, from->len, iov, ZCOPY_PIECES))
+		return NULL;
+	copy = wire_buf_alloc(from->len);
+	if (copy)
+		memcpy(copy->data, from->data, from->len);
+	return copy;
+}
+
 /* Entries stay in the batch even if the rest of the range failed: the batch references the buffer in any case. */
 static int payload_write(struct rxe_qp *rq, const struct hca_mem *m, u32 off, struct rxe_bytes from,
 			 enum rxe_write_kind kind, u32 at)
 {
 	struct rxe *rxe = rq->rxe;
 	struct hca_mem_batch b = { rxe->wr, write_failed, rq, write_tag(write_owner(rq, kind, at)) };
-	int err = hca_mem_write(m, off, from.len, from.data, &b);
+	struct wire_buf *copy = payload_copy(m, off, &from);
+	int err;
 
+	if (copy)
+		from = rxe_bytes_in(copy);
+	err = hca_mem_write(m, off, from.len, from.data, &b);
 	if (!from.buf || rxe->nwrite_bufs == RXE_WRITE_BUFS)
 		rxe_writes_run(rxe);
 	else if (!rxe->nwrite_bufs || rxe->write_bufs[rxe->nwrite_bufs - 1] != from.buf)
 		rxe->write_bufs[rxe->nwrite_bufs++] = wire_buf_get(from.buf);
+	wire_buf_put(copy);
 	return err;
 }
 
