@@ -105,7 +105,7 @@ void fabric_arb_queue(struct fabric_port *out, struct wire_packet *p, u8 vl)
 	u64 now = loop_now(out->node->f->loop).ns;
 	struct fabric_vls *v = port_vls(out);
 
-	if (!v) {
+	if (!v || !wire_packet_own(p)) {
 		fabric_count(out, FABRIC_CTR_XMIT_DISCARDS);
 		fabric_flight_drop(&out->node->ports[p->in_port], p);
 		return;

@@ -124,6 +124,10 @@ static void ca_deliver(struct fabric_port *p, u32 user, struct wire_packet *pkt)
 
 	if (!h->n && ca_offer(p, user, pkt))
 		return;
+	if (!wire_packet_own(pkt)) {
+		fabric_flight_drop(p, pkt);
+		return;
+	}
 	if (pkt->vl == WIRE_VL_MGMT && h->n >= FABRIC_RX_BACKLOG_SMPS) {
 		fabric_count(p, FABRIC_CTR_VL15_DROPPED);
 		wire_packet_free(pkt);

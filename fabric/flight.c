@@ -14,6 +14,10 @@
 
 void fabric_flight_push(struct fabric *f, struct fabric_port *to, struct wire_packet *p, u32 hook)
 {
+	if (!wire_packet_own(p)) {
+		wire_packet_free(p);
+		return;
+	}
 	if (f->flight_n == f->flight_cap) {
 		u32 cap = f->flight_cap ? f->flight_cap * 2 : 1024, i;
 		struct fabric_flight *ring = malloc(cap * sizeof(*ring));

@@ -172,6 +172,10 @@ void fabric_mgmt_receive(struct fabric_port *p, struct fabric_port *in, struct w
 	u8 *mad, class;
 	u32 qpn;
 
+	if (!wire_packet_own(pkt)) {
+		mgmt_drop(in, pkt, credits_held);
+		return;
+	}
 	if (pkt->flags & WIRE_PKT_BAD_ICRC) {
 		fabric_count(p, FABRIC_CTR_RCV_ERRORS);
 		mgmt_drop(in, pkt, credits_held);

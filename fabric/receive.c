@@ -67,6 +67,10 @@ static struct fabric_port *receive_packet(struct fabric_port *in, struct wire_pa
 	bool vl15;
 
 	if (unlikely(in->hooks.n || hook)) {
+		if (!wire_packet_own(p)) {
+			fabric_flight_drop(in, p);
+			return NULL;
+		}
 		if (!fault_pass(&in->hooks, p, hook))
 			return NULL; /* a fault has dropped or holds the packet */
 		fabric_flight_count(in, p, wire_packet_link_len(p) / 4,
@@ -103,6 +107,30 @@ static struct fabric_port *receive_packet(struct fabric_port *in, struct wire_pa
 		return to;
 	fabric_mgmt_receive(to, in, p, in->num && !vl15);
 	return NULL;
+}
+
+/*
+ * The payload may be in memory shared with the other daemon, where the packet must not stay: it is delivered at once
+ * without a copy, unless others are before it, links have rates, or its payload is read more than once (MADs and
+ * datagrams), which the other daemon may change meanwhile.
+ */
+void fabric_remote_receive(struct fabric_remote *r, struct wire_packet *p)
+{
+	const struct wire_opcode *op = wire_packet_opcode(p);
+	struct fabric *f = r->node.f;
+	struct fabric_port *to;
+
+	if (!fabric_remote_is_up(r)) {
+		wire_packet_free(p);
+		return;
+	}
+	to = fabric_flight_transmit(&r->port, p, p->vl);
+	if (f->flight_n || f->timing.on || p->vl == WIRE_VL_MGMT || op->transport == WIRE_TP_UD) {
+		fabric_flight_push(f, to, p, 0);
+		return;
+	}
+	while (to)
+		to = receive_packet(to, p, 0);
 }
 
 void fabric_receive_run(struct loop_task *t, struct now now)

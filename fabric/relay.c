@@ -124,6 +124,10 @@ static void relay_multicast(struct fabric_node *sw, struct fabric_port *in, stru
 	const u16 *mask = NULL;
 	bool any = false;
 
+	if (!wire_packet_own(p)) {
+		fabric_flight_drop(in, p);
+		return;
+	}
 	if (lid < s->mft_len)
 		mask = &s->mft[lid * s->positions];
 	for (port = 0; port <= sw->nports; port++) {

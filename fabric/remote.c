@@ -140,18 +140,6 @@ void fabric_remote_wake(struct fabric_remote *r)
 	fabric_link_update(r->local);
 }
 
-/* The receiver drops a data packet of a trunk on a VL that the port does not have. */
-void fabric_remote_receive(struct fabric_remote *r, struct wire_packet *p)
-{
-	struct fabric *f = r->node.f;
-
-	if (!fabric_remote_is_up(r)) {
-		wire_packet_free(p);
-		return;
-	}
-	fabric_flight_push(f, fabric_flight_transmit(&r->port, p, p->vl), p, 0);
-}
-
 void fabric_remote_malformed(struct fabric_remote *r, bool ebp)
 {
 	if (!fabric_remote_is_up(r))

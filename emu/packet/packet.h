@@ -32,8 +32,11 @@ enum wire_packet_flags {
 	WIRE_PKT_BAD_ICRC = 1 << 0, /* a fault corrupted bytes covered by the ICRC: the receiver's check fails */
 	WIRE_PKT_BAD_VCRC = 1 << 1, /* corrupted on the link: the next receiver's check fails */
 	WIRE_PKT_EBP = 1 << 2,      /* ends with EBP: an upstream port detected an error */
-	/* Zero-copy: the payload is in memory of a program, which may modify it, and
-	 * unmap it after this iteration of the loop. */
+	/*
+	 * Zero-copy: the payload is in memory of a program, which may modify it, and unmap it after this iteration of
+	 * the loop; or in memory shared with another daemon, until the call that passes the packet returns. Who keeps
+	 * such a packet copies its payload: wire_packet_own().
+	 */
 	WIRE_PKT_ZCOPY = 1 << 3,
 };
 
@@ -102,7 +105,7 @@ u16 wire_vcrc(const u8 *data, u32 len); /* of LRH to ICRC */
 struct wire_packet *wire_packet_parse(const u8 *src, u32 len, bool check_crc);
 /*
  * The same without CRCs, for bytes that another process may change meanwhile: @hdr is a copy of the first WIRE_HDR_MAX
- * bytes, or of as many as there are. The rest is payload and is read once.
+ * bytes, or of as many as there are. The payload, which is the rest, is not copied: WIRE_PKT_ZCOPY.
  */
 struct wire_packet *wire_packet_parse_shared(const u8 *hdr, const u8 *src, u32 len);
 /* Number of allocated packets and buffers: a leak check for tests. */

@@ -93,41 +93,37 @@ static bool check_crcs(const struct wire_packet *p, const u8 *src, u32 len)
 	return le16toh(v) == wire_vcrc(src, len - WIRE_VCRC_LEN) && le32toh(icrc) == wire_packet_icrc(p);
 }
 
-static struct wire_packet *parse(const u8 *hdr, const u8 *src, u32 len, bool check_crc)
+static struct wire_packet *parse_failed(struct wire_packet *p, int error)
 {
-	struct wire_packet *p = wire_packet_alloc();
-
-	if (!p) {
-		errno = ENOMEM;
-		return NULL;
-	}
-	if (!parse_headers(p, hdr, len))
-		goto bad;
-	memcpy(p->hdr, hdr, p->hdr_len);
-	if (p->len) {
-		p->buf = wire_buf_alloc(p->len);
-		if (!p->buf) {
-			wire_packet_free(p);
-			errno = ENOMEM;
-			return NULL;
-		}
-		p->data = p->buf->data;
-		memcpy(p->buf->data, src + p->hdr_len, p->len);
-	}
-	if (!check_crc || check_crcs(p, src, len))
-		return p;
-bad:
-	wire_packet_free(p);
-	errno = EBADMSG;
+	if (p)
+		wire_packet_free(p);
+	errno = error;
 	return NULL;
-}
-
-struct wire_packet *wire_packet_parse(const u8 *src, u32 len, bool check_crc)
-{
-	return parse(src, src, len, check_crc);
 }
 
 struct wire_packet *wire_packet_parse_shared(const u8 *hdr, const u8 *src, u32 len)
 {
-	return parse(hdr, src, len, false);
+	struct wire_packet *p = wire_packet_alloc();
+
+	if (!p)
+		return parse_failed(p, ENOMEM);
+	if (!parse_headers(p, hdr, len))
+		return parse_failed(p, EBADMSG);
+	memcpy(p->hdr, hdr, p->hdr_len);
+	if (p->len) {
+		p->data = src + p->hdr_len;
+		p->flags = WIRE_PKT_ZCOPY;
+	}
+	return p;
+}
+
+struct wire_packet *wire_packet_parse(const u8 *src, u32 len, bool check_crc)
+{
+	struct wire_packet *p = wire_packet_parse_shared(src, src, len);
+
+	if (!p)
+		return NULL;
+	if (!wire_packet_own(p))
+		return parse_failed(p, ENOMEM);
+	return !check_crc || check_crcs(p, src, len) ? p : parse_failed(p, EBADMSG);
 }

@@ -344,7 +344,7 @@ static bool on_packet(struct trunk *t, u8 flags, const u8 *body, const u8 *share
 		fabric_remote_malformed(r, flags & WIRE_PKT_EBP);
 		return true;
 	}
-	p->flags = flags;
+	p->flags |= flags;
 	fabric_remote_receive(r, p);
 	return true;
 }

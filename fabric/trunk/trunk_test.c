@@ -213,6 +213,78 @@ static void test_data(void)
 	trunk_stop();
 }
 
+/* Counts packets whose payload is not that of send_filled(). */
+static u32 wrong_payloads;
+
+static int receive_filled(void *ctx, struct wire_packet *p)
+{
+	u8 want = (u8)wire_bth_psn(wire_packet_bth(p));
+	u32 i;
+
+	for (i = 0; !h101.stalled && i < p->len; i++)
+		if (p->data[i] != want) {
+			wrong_payloads++;
+			break;
+		}
+	return test_receive(ctx, p);
+}
+
+/* Sends packets to a queue pair, whose payload is their PSN. */
+static u32 send_filled(u32 qpn, u32 len, u32 psn, u32 n)
+{
+	u32 i;
+
+	for (i = 0; i < n; i++) {
+		struct wire_packet *p = test_packet(1, 3, 0, len, psn + i, 0xffff);
+
+		memset(p->buf->data, (u8)(psn + i), len);
+		wire_bth_fill(wire_packet_bth(p), WIRE_UC_SEND_ONLY, false, 0, 0xffff, qpn, false, psn + i);
+		if (!wire_port_send(h1.port, p))
+			continue;
+		wire_packet_free(p);
+		break;
+	}
+	test_run(0);
+	return i;
+}
+
+/* Packets of a ring are delivered without a copy; what keeps them copies their payload. */
+static void test_payload(void)
+{
+	struct fault *ft;
+	char err[200];
+	u32 n, i, psn;
+
+	trunk_start("", "");
+	bring_up();
+	h101.port->data.receive = receive_filled;
+	for (psn = i = 0; i < 8; i++)
+		psn += send_filled(17, 4096, psn, 20);
+	row(300, "delivered at once", h101.packets == 160 && !wrong_payloads && b.set->trunks[0].conn->rx.shared);
+	h101.stalled = true;
+	for (n = 0; n < 500 && (i = send_filled(17, 4096, psn, 20)); n += i)
+		psn += i;
+	row(301, "a receiver that accepts nothing: more than the ring has is queued", n * 4096 > 2 * TRUNK_RING);
+	h101.stalled = false;
+	h101.port->resume(h101.port);
+	test_run(0);
+	row(302, "their payload is that which was sent", h101.packets == 160 + n && !wrong_payloads);
+	ft = fault_add(fabric_faults(b.f), "leaf101:9 delay time=10ms dir=in opcode=UC_SEND_ONLY", err, sizeof(err));
+	if (!ft) {
+		printf("%s\n", err);
+		exit(1);
+	}
+	for (n = 0; n < 100; n += 20)
+		psn += send_filled(17, 4096, psn, 20);
+	row(303, "a fault delays them", h101.packets == psn - 100);
+	test_run(NSEC_PER_SEC);
+	row(304, "likewise", h101.packets == psn && !wrong_payloads && ft->pick.hits == 100);
+	fault_remove(ft);
+	send_filled(MAD_QPN_GSI, MAD_SIZE, psn, 20);
+	row(305, "no MAD: they are not of QP1", h101.packets == psn && at(PORT_STATE_ACTIVE));
+	trunk_stop();
+}
+
 static void test_death(void)
 {
 	u32 n, i;
@@ -972,6 +1044,7 @@ int main(void)
 	log_level = LOG_ERROR;
 	test_link();
 	test_data();
+	test_payload();
 	test_death();
 	test_cable();
 	test_seed();
