@@ -91,15 +91,20 @@ static bool ring_written(struct verbs_ring *r, u64 end)
 
 const void *verbs_ring_pull(struct verbs_ring *r)
 {
-	static const u8 zeros[VERBS_ENTRY_MAX];
 	static u8 copy[VERBS_ENTRY_MAX] __attribute__((aligned(8)));
-	u32 slot = r->next & r->mask, off = HEAD + (slot << r->shift), size = 1u << r->shift;
+	u32 slot = r->next & r->mask, off = HEAD + (slot << r->shift), size = 1u << r->shift, written;
+	u64 at = r->offset + off;
 
 	if (!verbs_ring_posted(r))
 		return NULL;
 	r->next = (r->next + 1) & r->mask;
-	if (r->sparse && unlikely(!ring_written(r, r->offset + off + size)) && size <= sizeof(zeros))
-		return zeros;
+	if (r->sparse && unlikely(!ring_written(r, at + size)) && size <= sizeof(copy)) {
+		/* The owner writes to as much of an entry as its request needs; the rest may be in a hole of the file. */
+		written = r->known > at ? (u32)(r->known - at) : 0;
+		memcpy(copy, r->base + off, written);
+		memset(copy + written, 0, size - written);
+		return copy;
+	}
 	if (likely(r->base) || off % VERBS_RING_PAGE + size <= VERBS_RING_PAGE)
 		return ring_at(r, off);
 	ring_copy(r, slot, copy, size, false);

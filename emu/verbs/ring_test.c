@@ -3,9 +3,13 @@
 #include "emu/verbs/ring.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <rdma/rdma_user_rxe.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "emu/lib/row.h"
 
@@ -157,6 +161,56 @@ static void test_unmapped_ring(void)
 	row(32, "no ring", !verbs_ring_pull(&none) && !verbs_ring_mapped(&none));
 }
 
+static u64 allocated(int fd)
+{
+	struct stat st;
+
+	return fstat(fd, &st) ? 0 : (u64)st.st_blocks * 512;
+}
+
+/* A ring in a file with holes: the owner writes to the begin of each entry, or to none. */
+static void test_sparse(void)
+{
+	static const u8 zeros[1024];
+	const u32 size = sizeof(zeros), used = 224;
+	u64 len = 2 * VERBS_RING_PAGE + verbs_ring_bytes(SLOTS, 10), before;
+	int fd = memfd_create("ring", 0);
+	struct verbs_ring r = { .mask = SLOTS - 1, .shift = 10, .sparse = true, .memfd = fd };
+	u32 i, whole = 0, rest = 0;
+	const u8 *e;
+	u8 *base;
+
+	if (fd < 0 || ftruncate(fd, (off_t)len))
+		exit(1);
+	base = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (base == MAP_FAILED)
+		exit(1);
+	r.offset = r.known = VERBS_RING_PAGE;
+	r.base = base + VERBS_RING_PAGE;
+	for (i = 0; i < 3 * SLOTS; i++) {
+		memset(at(&r, DATA + (i % SLOTS) * size), (int)(i + 1), used);
+		*producer(&r) = (i + 1) % SLOTS;
+		e = verbs_ring_pull(&r);
+		whole += e && e[0] == (u8)(i + 1) && !memcmp(e, e + 1, used - 1);
+		rest += e && !memcmp(e + used, zeros, size - used);
+		verbs_ring_release(&r);
+	}
+	row(40, "entries across a page to which the owner has not written", whole == 3 * SLOTS);
+	row(41, "what it has not written is 0", rest == 3 * SLOTS);
+	if (fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, (off_t)len))
+		exit(1);
+	r.known = r.offset;
+	r.next = r.done = 0;
+	*producer(&r) = SLOTS - 1;
+	before = allocated(fd);
+	for (i = 0; (e = verbs_ring_pull(&r)); i++)
+		rest += !memcmp(e, zeros, size);
+	row(42, "a producer index alone allocates no memory",
+	    i == SLOTS - 1 && rest == 4 * SLOTS - 1 && allocated(fd) == before);
+	munmap(base, len);
+	close(fd);
+}
+
 int main(void)
 {
 	int pages;
@@ -166,6 +220,7 @@ int main(void)
 		test_put(pages);
 		test_replace(pages);
 	}
+	test_sparse();
 	test_unmapped_ring();
 	return rows_end();
 }
