@@ -10,6 +10,7 @@ NetworkManager, NetworkManager's connections of InfiniBand, and names by GUID fr
 import re
 
 import pytest
+from muslin import WaitTimeout
 
 pytestmark = pytest.mark.guest
 
@@ -50,6 +51,7 @@ PARTITIONS = "Default=0x7fff, ipoib : ALL=full;\nred=0x0001, ipoib : ALL=full;\n
 RULE = f"""ACTION=="add", SUBSYSTEM=="net", DRIVERS=="?*", ATTR{{type}}=="32", ATTR{{address}}=="?*{GUID}", NAME="%s"
 """
 SIZE = 8 << 20
+SHORT_ADDRESS = 262  # the version of systemd since which networkd's DHCP client sends nothing on InfiniBand
 
 
 @pytest.fixture(scope="module")
@@ -88,14 +90,19 @@ def write(vm, path, text):
 
 
 def first_message(a, b, start):
-    """What reaches the server's port after start(): the fields of a DHCP message, and its options."""
+    """What reaches the server's port after start(): the job that it returns, and a DHCP message or None."""
     a.run("ip addr flush dev ib0")
     sink = b.start("exec socat -u UDP4-RECV:67 OPEN:/tmp/message,creat,trunc", "sink")
-    b.wait("grep -q ':0043 ' /proc/net/udp", what="the receiver")
-    client = start()
-    b.wait("[ $(stat -c %s /tmp/message) -ge 240 ]", 60, "a message")
-    sink.kill()
-    return client, b.read("/tmp/message")
+    try:
+        b.wait("grep -q ':0043 ' /proc/net/udp", what="the receiver")
+        client = start()
+        try:
+            b.wait("[ $(stat -c %s /tmp/message) -ge 240 ]", 60, "a message")
+        except WaitTimeout:
+            return client, None
+        return client, b.read("/tmp/message")
+    finally:
+        sink.kill()
 
 
 def options(message):
@@ -113,6 +120,7 @@ def options(message):
 
 def check_message(message, identifier):
     """RFC 4390 2.1, 2.2. The client identifier begins with the byte @identifier."""
+    assert message, "no message within 60 s"
     assert message[:3] == bytes([1, HTYPE, 0]), message[:44].hex()
     assert int.from_bytes(message[10:12], "big") == BROADCAST
     assert message[28:44] == bytes(16)  # chaddr
@@ -149,8 +157,11 @@ def test_dhcp_by_networkd(shared_fabric, two):
     a, b = two
     write(a, "/etc/systemd/network/10-ib.network", NETWORKD)
     start = "exec env SYSTEMD_LOG_LEVEL=debug SYSTEMD_LOG_TARGET=console /lib/systemd/systemd-networkd"
+    version = int(re.search(r"systemd (\d+)", a.run("/lib/systemd/systemd-networkd --version")).group(1))
     client, message = first_message(a, b, lambda: a.start(start, "networkd"))
     try:
+        if not message and version >= SHORT_ADDRESS:
+            pytest.xfail(f"systemd {version} gives sendmsg() 20 bytes of an address that has 32: EINVAL")
         check_message(message, TYPE_4361)
         server = b.start(SERVER.replace("\n", " "), "dnsmasq")
         address = leased(a, b, TYPE_4361)
