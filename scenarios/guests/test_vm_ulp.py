@@ -43,6 +43,8 @@ ISER_TARGET = f"""modprobe -a iscsi_target_mod ib_isert; {BACKSTORE.format(1)}
 mkdir -p $T/iscsi/{IQN}/tpgt_1; cd $T/iscsi/{IQN}/tpgt_1; mkdir -p lun/lun_0 np/10.0.0.5:3260; ln -s $D lun/lun_0/
 echo 1 >np/10.0.0.5:3260/iser; echo 0 >attrib/authentication; echo 0 >attrib/demo_mode_write_protect
 echo 1 >attrib/generate_node_acls; echo 1 >attrib/cache_dynamic_acls; echo 1 >enable"""
+# By name: iscsiadm 2.1.8's discovery waits in vain for a text response that came before netlink's answer to its request
+ISER_NODE = f"iscsiadm -m node -T {IQN} -p 10.0.0.5 -I iser"
 SRP_TARGET = f"""modprobe ib_srpt; {BACKSTORE.format(2)}
 P=$T/srpt/0002:c903:0000:0091/disk; mkdir -p $P/lun/lun_0; ln -s $D $P/lun/lun_0/
 A=$P/acls/0002:c903:0000:0051/lun_0; mkdir -p $A; ln -s $P/lun/lun_0 $A/; echo 1 >$P/enable"""
@@ -55,7 +57,7 @@ BLOCK = {
     "iser": (
         ISER_TARGET,
         f"""modprobe -a ib_iser sd_mod; echo InitiatorName={IQN}-a >/etc/iscsi/initiatorname.iscsi; iscsid
-        iscsiadm -m discovery -t st -p 10.0.0.5 -I iser && iscsiadm -m node -p 10.0.0.5 --login""",
+        {ISER_NODE} -o new && {ISER_NODE} --login""",
         "iscsiadm -m node -p 10.0.0.5 --logout",
     ),
     "srp": (
