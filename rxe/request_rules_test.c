@@ -555,6 +555,7 @@ static struct hca_send_wr bind_at(const struct side *s, u32 rkey, u32 n, u64 tok
 	struct hca_send_wr wr = { .token = token,
 				  .opcode = HCA_WR_BIND_MW,
 				  .mw_rkey = rkey,
+				  .reg_key = rkey + 1,
 				  .access = n ? HCA_ACCESS_REMOTE_WRITE : 0,
 				  .bind_addr = n ? address(s, 0) : 0,
 				  .bind_len = n };

@@ -445,10 +445,10 @@ static bool busy(void)
 	if (!shared_end(&first) || !shared_end(&second) || hca_xrcd_free(b.ctx, xrcdn) != -EBUSY)
 		return false;
 	hca_soft_wq_destroy(b.wq);
-	if (hca_xrcd_free(b.ctx, xrcdn) || hca_xrcd_free(b.ctx, xrcdn) != -EINVAL)
+	if (hca_xrcd_free(b.ctx, xrcdn) || hca_xrcd_free(b.ctx, xrcdn) != -ENOENT)
 		return false;
 	qp_make(&b, HCA_QPT_RC);
-	return shared_make(&first, b.pdn, xrcdn) == -EINVAL && hca_xrcd_free(a.ctx, 77) == -EINVAL;
+	return shared_make(&first, b.pdn, xrcdn) == -EINVAL && hca_xrcd_free(a.ctx, 77) == -ENOENT;
 }
 
 static bool creation(void)

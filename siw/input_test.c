@@ -605,9 +605,10 @@ static u32 window_bind(u32 len)
 	hca_mr_reg(a.ctx, a.pdn, at(&a, 0), at(&a, 0), len, HCA_ACCESS_LOCAL_WRITE | HCA_ACCESS_MW_BIND, &bind.mr_lkey,
 		   &rkey);
 	hca_mw_alloc(a.ctx, a.pdn, 1, &bind.mw_rkey);
+	bind.reg_key = (bind.mw_rkey & ~0xffu) | (u8)(bind.mw_rkey + 1);
 	hca_soft_post_send(a.wq, &bind);
 	row(101, "a window is bound", next(&a, &c) == 0 && c.opcode == HCA_WC_BIND_MW);
-	return (bind.mw_rkey & ~0xffu) | (u8)(bind.mw_rkey + 1);
+	return bind.reg_key;
 }
 
 /*

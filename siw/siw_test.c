@@ -203,9 +203,10 @@ static void test_invalidation(void)
 	hca_mr_reg(b.ctx, b.pdn, at(&b, 0), at(&b, 0), SIZE, HCA_ACCESS_LOCAL_WRITE | HCA_ACCESS_MW_BIND, &bind.mr_lkey,
 		   &rkey);
 	hca_mw_alloc(b.ctx, b.pdn, 2, &bind.mw_rkey);
+	bind.reg_key = (bind.mw_rkey & ~0xffu) | (u8)(bind.mw_rkey + 1);
 	hca_soft_post_send(b.wq, &bind);
 	row(90, "BIND_MW", next(&b, &c) == 0 && c.opcode == HCA_WC_BIND_MW);
-	window = (bind.mw_rkey & ~0xffu) | (u8)(bind.mw_rkey + 1);
+	window = bind.reg_key;
 	pattern(a.mem, SIZE);
 	post(&a, HCA_WR_RDMA_WRITE, 0, 0, 64, window, at(&b, 0));
 	row(91, "RDMA WRITE by the window's STag", next(&a, &c) == 0 && !memcmp(a.mem, b.mem, 64));

@@ -170,8 +170,9 @@ static void test_revoked(void)
 	hca_mr_reg(a.ctx, a.pdn, at(&a, 0), at(&a, 0), LEN, HCA_ACCESS_LOCAL_WRITE | HCA_ACCESS_MW_BIND, &bind.mr_lkey,
 		   &rkey);
 	hca_mw_alloc(a.ctx, a.pdn, 2, &bind.mw_rkey);
+	bind.reg_key = (bind.mw_rkey & ~0xffu) | (u8)(bind.mw_rkey + 1);
 	hca_soft_post_send(a.wq, &bind);
-	inv.rkey = (bind.mw_rkey & ~0xffu) | (u8)(bind.mw_rkey + 1);
+	inv.rkey = bind.reg_key;
 	row(50, "a window", next(&a, &c) == 0);
 	t.stag = cpu_to_be32(inv.rkey);
 	t.to = cpu_to_be64(at(&a, 0));

@@ -207,6 +207,8 @@ int mu_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *init, struct ib
 	err = srq_enter(dev, srq, init->attr.srq_limit, &number);
 	if (err)
 		goto free_ring;
+	srq->max_wr = min(srq->ring->mask, dev->hello.max_srq_wr);
+	init->attr.max_wr = srq->max_wr;
 	init->attr.max_sge = srq->max_sge;
 	if (udata) {
 		err = srq_share(srq, number, udata);
@@ -252,7 +254,7 @@ static int srq_resize(struct mu_srq *srq, u32 max_wr, struct ib_udata *udata)
 	if (err)
 		goto free_ring;
 	srq->ring = ring;
-	srq->max_wr = ring->mask;
+	srq->max_wr = min(ring->mask, dev->hello.max_srq_wr);
 	ring = old;
 free_ring:
 	kfree(list);

@@ -42,7 +42,7 @@ int hca_ah_destroy(struct hca_ctx *ctx, u32 ahn)
 	struct hca_ah *ah = table_remove(&ctx->ahs, ahn);
 
 	if (!ah)
-		return -EINVAL;
+		return -ENOENT;
 	ah->pd->users--;
 	free(ah);
 	return 0;

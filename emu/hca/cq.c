@@ -40,7 +40,7 @@ int hca_cq_destroy(struct hca_ctx *ctx, u32 cqn)
 	struct hca_cq *cq = hca_cq_get(ctx, cqn);
 
 	if (!cq)
-		return -EINVAL;
+		return -ENOENT;
 	if (cq->users)
 		return -EBUSY;
 	table_remove(&ctx->hca->cqs, cqn);

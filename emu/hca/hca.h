@@ -169,8 +169,8 @@ struct hca_send_wr {
 	 */
 	u16 lso_mss, lso_hdr_len;
 	/* BIND_MW, LOCAL_INV (rkey), REG_MR */
-	/* BIND_MW: mw_rkey is the window's present R_Key, reg_key its new one (0: the next variant). REG_MR: reg_key
-	 * is the region's new key; access, bind_addr (iova) and bind_len are its new attributes. */
+	/* BIND_MW: mw_rkey is the window's present R_Key; the low byte of reg_key becomes its new one's. REG_MR:
+	 * reg_key is the region's new key; access, bind_addr (iova) and bind_len are its new attributes. */
 	u32 mw_rkey, mr_lkey, access;
 	u64 bind_addr, bind_len;
 	u32 reg_key;
@@ -474,6 +474,8 @@ struct hca_srq_attr {
 int hca_srq_create(struct hca_ctx *ctx, u32 pdn, const struct hca_srq_attr *attr, const struct hca_wq_ops *ops,
 		   void *fe, u32 *srqn);
 int hca_srq_set_limit(struct hca_ctx *ctx, u32 srqn, u32 limit); /* arms the limit event; the front end counts posts: */
+/* What the front end's queue has room for; -EINVAL: less than the limit. */
+int hca_srq_set_max_wr(struct hca_ctx *ctx, u32 srqn, u32 max_wr);
 int hca_srq_query(struct hca_ctx *ctx, u32 srqn, struct hca_srq_attr *attr);
 /* Sets the front end's function that returns how many receives are posted, for limit events. */
 void hca_srq_set_level(struct hca_ctx *ctx, u32 srqn, u32 (*posted)(void *fe));

@@ -140,7 +140,7 @@ int hca_mr_dereg(struct hca_ctx *ctx, u32 lkey)
 
 	/* A fast-registered region is found by its index: the consumer chooses its variant. */
 	if (!k || k->kind != HCA_KEY_MR || k->ctx != ctx || (!k->fast && k->key != lkey))
-		return -EINVAL;
+		return -ENOENT;
 	if (k->windows)
 		return -EBUSY;
 	hca_batches_run(); /* deferred writes must not happen after deregistration; see hca_ctx_accesses() */

@@ -32,7 +32,7 @@ int hca_mw_free(struct hca_ctx *ctx, u32 rkey)
 	struct hca_key *k = hca_key_slot(ctx->hca, rkey);
 
 	if (!k || !is_window(k) || k->ctx != ctx)
-		return -EINVAL;
+		return -ENOENT;
 	hca_batches_run(); /* deferred writes must not happen afterwards, as in hca_mr_dereg() */
 	hca_key_free(k);
 	return 0;
@@ -61,15 +61,12 @@ void hca_mw_unbind_qp(struct hca_qp *qp)
 			hca_mw_unbind(k);
 }
 
-/* Checks the window: its owner, and the key that it would take. */
-static int check_window(const struct hca_qp *qp, const struct hca_key *mw, const struct hca_send_wr *wr, u32 key)
+static int check_window(const struct hca_qp *qp, const struct hca_key *mw, const struct hca_send_wr *wr)
 {
 	if (!mw || !is_window(mw) || mw->ctx != qp->ctx)
 		return HCA_KEY_INVALID;
 	if (mw->pd != qp->pd)
 		return HCA_KEY_PD;
-	if (key >> 8 != mw->key >> 8 || key == mw->key)
-		return HCA_KEY_INVALID;
 	if (mw->kind == HCA_KEY_MW2 && (mw->valid || !wr->bind_len))
 		return HCA_KEY_INVALID;
 	return 0;
@@ -99,8 +96,7 @@ static int check_region(const struct hca_key *mw, const struct hca_key *mr, cons
 int hca_mw_bind(struct hca_qp *qp, const struct hca_send_wr *wr)
 {
 	struct hca_key *mw = hca_key_find(qp->hca, wr->mw_rkey), *mr = NULL;
-	u32 key = wr->reg_key ? wr->reg_key : (wr->mw_rkey & ~0xffu) | (u8)(wr->mw_rkey + 1);
-	int err = check_window(qp, mw, wr, key);
+	int err = check_window(qp, mw, wr);
 
 	if (!err && wr->bind_len) {
 		mr = hca_key_find(qp->hca, wr->mr_lkey);
@@ -109,7 +105,7 @@ int hca_mw_bind(struct hca_qp *qp, const struct hca_send_wr *wr)
 	if (err)
 		return err;
 	hca_mw_unbind(mw);
-	mw->key = key;
+	mw->key = (mw->key & ~0xffu) | (u8)wr->reg_key; /* the consumer owns the low byte alone (10.6.7.2) */
 	if (!mr)
 		return 0;
 	mw->mr = mr;

@@ -36,18 +36,18 @@ static void check_foreign(void)
 	hca_soft_srq_create(f.ctx, f.pdn, &srq_attr, &srq);
 	srqn = hca_soft_wq_number(srq);
 	hca_ah_create(f.ctx, f.pdn, &av, &ahn);
-	row(1, "PD", hca_pd_free(thief, f.pdn) == -EINVAL);
+	row(1, "PD", hca_pd_free(thief, f.pdn) == -ENOENT);
 	row(2, "MR in a foreign PD", hca_mr_reg(thief, f.pdn, 0, 0, 1, 0, &n, &rkey) == -EINVAL);
-	row(3, "MR", hca_mr_dereg(thief, lkey) == -EINVAL);
-	row(4, "MW", hca_mw_free(thief, mw) == -EINVAL);
-	row(5, "MR as MW", hca_mw_free(f.ctx, lkey) == -EINVAL);
-	row(6, "MW as MR", hca_mr_dereg(f.ctx, mw) == -EINVAL);
-	row(7, "CQ", hca_cq_destroy(thief, hca_soft_cq_number(cq)) == -EINVAL);
-	row(8, "SRQ", hca_srq_destroy(thief, srqn) == -EINVAL && hca_srq_set_limit(thief, srqn, 1) == -EINVAL);
-	row(9, "QP", hca_qp_destroy(thief, qpn) == -EINVAL);
+	row(3, "MR", hca_mr_dereg(thief, lkey) == -ENOENT);
+	row(4, "MW", hca_mw_free(thief, mw) == -ENOENT);
+	row(5, "MR as MW", hca_mw_free(f.ctx, lkey) == -ENOENT);
+	row(6, "MW as MR", hca_mr_dereg(f.ctx, mw) == -ENOENT);
+	row(7, "CQ", hca_cq_destroy(thief, hca_soft_cq_number(cq)) == -ENOENT);
+	row(8, "SRQ", hca_srq_destroy(thief, srqn) == -ENOENT && hca_srq_set_limit(thief, srqn, 1) == -EINVAL);
+	row(9, "QP", hca_qp_destroy(thief, qpn) == -ENOENT);
 	row(10, "QP's query", hca_qp_query(thief, qpn, &attr) == -EINVAL);
 	row(11, "QP's modify", hca_qp_modify(thief, qpn, &attr, HCA_QP_STATE) == -EINVAL);
-	row(12, "AH", hca_ah_destroy(thief, ahn) == -EINVAL && hca_ah_av(thief, qpn, ahn, &out) == -EINVAL);
+	row(12, "AH", hca_ah_destroy(thief, ahn) == -ENOENT && hca_ah_av(thief, qpn, ahn, &out) == -EINVAL);
 	row(13, "AH in a foreign PD", hca_ah_create(thief, f.pdn, &av, &n) == -EINVAL);
 	hca_qp_doorbell(thief, qpn);
 	hca_qp_recv_doorbell(thief, qpn);
@@ -57,7 +57,7 @@ static void check_foreign(void)
 	row(16, "given back",
 	    !hca_mr_dereg(f.ctx, lkey) && !hca_mw_free(f.ctx, mw) && !hca_ah_destroy(f.ctx, ahn) &&
 		    !hca_soft_wq_destroy(srq));
-	row(17, "twice", hca_ah_destroy(f.ctx, ahn) == -EINVAL && hca_ah_av(f.ctx, qpn, ahn, &out) == -EINVAL);
+	row(17, "twice", hca_ah_destroy(f.ctx, ahn) == -ENOENT && hca_ah_av(f.ctx, qpn, ahn, &out) == -EINVAL);
 }
 
 static void check_ah(void)

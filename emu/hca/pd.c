@@ -37,7 +37,7 @@ int hca_pd_free(struct hca_ctx *ctx, u32 pdn)
 	struct hca_pd *pd = hca_pd_get(ctx, pdn);
 
 	if (!pd)
-		return -EINVAL;
+		return -ENOENT;
 	if (pd->users)
 		return -EBUSY;
 	table_remove(&ctx->hca->pds, pdn);

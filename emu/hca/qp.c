@@ -180,7 +180,7 @@ int hca_qp_destroy(struct hca_ctx *ctx, u32 qpn)
 	struct hca_qp *qp = hca_qp_get(ctx, qpn);
 
 	if (!qp)
-		return -EINVAL;
+		return -ENOENT;
 	if (hca_qp_priv(qp)->mcast_groups)
 		return -EBUSY;
 	hca_qp_free(qp);

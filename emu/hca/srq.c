@@ -71,6 +71,16 @@ int hca_srq_set_limit(struct hca_ctx *ctx, u32 srqn, u32 limit)
 	return 0;
 }
 
+int hca_srq_set_max_wr(struct hca_ctx *ctx, u32 srqn, u32 max_wr)
+{
+	struct hca_srq *srq = hca_srq_get(ctx, srqn);
+
+	if (!srq || max_wr < srq->attr.limit)
+		return -EINVAL;
+	srq->attr.max_wr = max_wr;
+	return 0;
+}
+
 int hca_srq_query(struct hca_ctx *ctx, u32 srqn, struct hca_srq_attr *attr)
 {
 	struct hca_srq *srq = hca_srq_get(ctx, srqn);
@@ -94,7 +104,7 @@ int hca_srq_destroy(struct hca_ctx *ctx, u32 srqn)
 	struct hca_srq *srq = hca_srq_get(ctx, srqn);
 
 	if (!srq)
-		return -EINVAL;
+		return -ENOENT;
 	if (srq->users)
 		return -EBUSY;
 	if (srq->xrcd) {

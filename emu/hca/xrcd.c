@@ -36,7 +36,7 @@ int hca_xrcd_free(struct hca_ctx *ctx, u32 xrcdn)
 	struct hca_xrcd *xrcd = hca_xrcd_get(ctx, xrcdn);
 
 	if (!xrcd)
-		return -EINVAL;
+		return -ENOENT;
 	if (xrcd->srqs || !list_empty(&xrcd->targets))
 		return -EBUSY;
 	table_remove(&ctx->hca->xrcds, xrcdn);

@@ -103,7 +103,7 @@ static struct ib_uverbs_query_device_resp device_of(const struct uverbs *u)
 		.max_mcast_qp_attach = caps->max_mcast_qp_attach,
 		.max_total_mcast_qp_attach = caps->max_mcast_grp * caps->max_mcast_qp_attach,
 		.max_ah = caps->max_ah,
-		.max_srq = caps->max_srq,
+		.max_srq = caps->max_srq < UV_HANDLES ? caps->max_srq : UV_HANDLES,
 		.max_srq_wr = caps->max_srq_wr,
 		.max_srq_sge = caps->max_srq_sge,
 		.max_pkeys = h->port[0]->attr.pkeys,

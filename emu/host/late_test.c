@@ -228,9 +228,10 @@ static u32 window_bind(u32 access)
 
 	if (hca_mw_alloc(ctx, pdn, 1, &wr.mw_rkey))
 		abort();
+	wr.reg_key = (wr.mw_rkey & ~0xffu) | (u8)(wr.mw_rkey + 1);
 	hca_soft_post_send(wq[1], &wr);
 	row(2, "a window", next() == 0);
-	return (wr.mw_rkey & ~0xffu) | (u8)(wr.mw_rkey + 1);
+	return wr.reg_key;
 }
 
 /* The program may use the memory of a window otherwise when it has the response of its deallocation. */

@@ -58,8 +58,8 @@ static int qp_create(struct uv_call *c, const struct ib_uverbs_ex_create_qp *cmd
 	*resp = (struct ib_uverbs_create_qp_resp){
 		.qp_handle = base->handle,
 		.qpn = base->qpn,
-		.max_send_wr = init.max_send_wr,
-		.max_recv_wr = init.max_recv_wr,
+		.max_send_wr = qp->sq.ring.mask,
+		.max_recv_wr = qp->rq.ring.mask,
 		.max_send_sge = init.max_send_sge,
 		.max_recv_sge = init.max_recv_sge,
 		.max_inline_data = init.max_inline,

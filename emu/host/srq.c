@@ -36,7 +36,9 @@ static int srq_create(struct uv_call *c, const struct ib_uverbs_create_srq *cmd)
 
 	if (err)
 		return err;
-	resp = (struct ib_uverbs_create_srq_resp){ srq->handle, cmd->max_wr, cmd->max_sge, srq->srqn };
+	verbs_srq_set_ring(srq, &container_of(srq, struct uv_srq, srq)->ring.ring);
+	verbs_srq_query(srq->verbs, srq->handle, &attr, &srq);
+	resp = (struct ib_uverbs_create_srq_resp){ srq->handle, attr.max_wr, cmd->max_sge, srq->srqn };
 	rxe.mi = uv_ring_info(&container_of(srq, struct uv_srq, srq)->ring);
 	rxe.srq_num = srq->srqn;
 	uv_call_out(c, &resp, sizeof(resp));
@@ -89,20 +91,27 @@ static int srq_resize(struct uv_call *c, struct uv_srq *srq, u32 max_wr)
 	err = ring_of(c->u, &ring, max_wr, srq->srq.max_sge);
 	if (err)
 		return err;
+	err = verbs_srq_set_ring(&srq->srq, &ring.ring);
+	if (err)
+		goto destroy_ring;
 	info = uv_ring_info(&ring);
 	err = hca_ctx_write(c->u->verbs.ctx, f->process, rxe.mmap_info_addr, &info, sizeof(info));
 	if (err == -EINPROGRESS) {
 		f->deferral.until = hca_ctx_moves(c->u->verbs.ctx);
 		err = 0;
 	}
-	if (err) {
-		uv_ring_destroy(c->u, &ring);
-		return err;
-	}
+	if (err)
+		goto restore;
 	verbs_ring_move_posted(&ring.ring, &srq->ring.ring);
 	uv_ring_destroy(c->u, &srq->ring);
 	srq->ring = ring;
 	return 0;
+
+restore:
+	verbs_srq_set_ring(&srq->srq, &srq->ring.ring);
+destroy_ring:
+	uv_ring_destroy(c->u, &ring);
+	return err;
 }
 
 int uv_modify_srq(struct uv_call *c)
@@ -135,7 +144,7 @@ int uv_query_srq(struct uv_call *c)
 		err = verbs_srq_query(&c->u->verbs, cmd.srq_handle, &attr, &srq);
 	if (err)
 		return err;
-	resp.max_wr = container_of(srq, struct uv_srq, srq)->ring.ring.mask;
+	resp.max_wr = attr.max_wr;
 	resp.max_sge = attr.max_sge;
 	resp.srq_limit = attr.limit;
 	uv_call_out(c, &resp, sizeof(resp));

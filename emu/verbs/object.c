@@ -78,7 +78,7 @@ int verbs_cq_destroy(struct verbs *v, u32 handle, struct verbs_cq **out)
 
 	*out = cq;
 	if (!cq)
-		return -EINVAL;
+		return -ENOENT;
 	return cq->specials ? -EBUSY : hca_cq_destroy(v->ctx, cq->cqn);
 }
 
@@ -222,7 +222,7 @@ int verbs_qp_destroy(struct verbs *v, u32 handle, struct verbs_qp **out)
 	struct verbs_qp *qp = *out = table_get(&v->qps, handle);
 
 	if (!qp)
-		return -EINVAL;
+		return -ENOENT;
 	if (!is_special(qp))
 		return hca_qp_destroy(v->ctx, qp->qpn);
 	v->ops->special->destroy(qp);
@@ -336,6 +336,13 @@ int verbs_srq_set_limit(struct verbs *v, u32 handle, u32 limit)
 	return srq ? hca_srq_set_limit(v->ctx, srq->srqn, limit) : -EINVAL;
 }
 
+int verbs_srq_set_ring(struct verbs_srq *srq, const struct verbs_ring *ring)
+{
+	const struct verbs *v = srq->verbs;
+
+	return hca_srq_set_max_wr(v->ctx, srq->srqn, min(ring->mask, hca_caps(v->hca)->max_srq_wr));
+}
+
 int verbs_srq_query(struct verbs *v, u32 handle, struct hca_srq_attr *attr, struct verbs_srq **out)
 {
 	struct verbs_srq *srq = *out = table_get(&v->srqs, handle);
@@ -347,7 +354,7 @@ int verbs_srq_destroy(struct verbs *v, u32 handle, struct verbs_srq **out)
 {
 	struct verbs_srq *srq = *out = table_get(&v->srqs, handle);
 
-	return srq ? hca_srq_destroy(v->ctx, srq->srqn) : -EINVAL;
+	return srq ? hca_srq_destroy(v->ctx, srq->srqn) : -ENOENT;
 }
 
 void verbs_srq_free(struct verbs_srq *srq)

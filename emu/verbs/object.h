@@ -121,6 +121,8 @@ void verbs_requests_run(struct loop *loop);
 int verbs_srq_create(struct verbs *v, u32 pdn, const struct hca_srq_attr *attr, const void *cmd,
 		     struct verbs_srq **srq);
 int verbs_srq_set_limit(struct verbs *v, u32 handle, u32 limit);
+/* @ring has the SRQ's receives from now on: it has room for so many. -EINVAL: fewer than the limit. */
+int verbs_srq_set_ring(struct verbs_srq *srq, const struct verbs_ring *ring);
 int verbs_srq_query(struct verbs *v, u32 handle, struct hca_srq_attr *attr, struct verbs_srq **srq);
 int verbs_srq_destroy(struct verbs *v, u32 handle, struct verbs_srq **srq); /* verbs_srq_free() must follow */
 void verbs_srq_free(struct verbs_srq *srq);

@@ -211,6 +211,7 @@ int vd_srq_create(struct vdev *d, const void *in, u32 len, void *out)
 
 	if (err)
 		return err;
+	verbs_srq_set_ring(srq, &container_of(srq, struct vd_srq, srq)->ring.ring);
 	a->number = srq->handle;
 	a->arg = srq->srqn;
 	return 0;
@@ -229,8 +230,9 @@ int vd_srq_resize(struct vdev *d, const void *in, u32 len, void *out)
 	err = vd_ring_create(d, &ring, &cmd->ring, recv_elem(srq->srq.max_sge));
 	if (err)
 		return err;
-	if (ring.ring.mask > hca_caps(d->cfg.hca)->max_srq_wr * 2 ||
+	if (ring.ring.mask > hca_caps(d->cfg.hca)->max_srq_wr * 2 || verbs_srq_set_ring(&srq->srq, &ring.ring) ||
 	    !verbs_ring_move_posted(&ring.ring, &srq->ring.ring)) {
+		verbs_srq_set_ring(&srq->srq, &srq->ring.ring);
 		vd_ring_destroy(&ring);
 		return -EINVAL;
 	}

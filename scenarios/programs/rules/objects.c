@@ -37,6 +37,37 @@ static void pd_of_srq(struct scene *s)
 	EXPECT(s, !ibv_destroy_srq(srq) && !ibv_dealloc_pd(pd));
 }
 
+#define UNKNOWN(s, object, destroy)                   \
+	do {                                          \
+		(object)->handle ^= 0xdead0000;       \
+		EXPECT(s, destroy(object) == ENOENT); \
+		(object)->handle ^= 0xdead0000;       \
+		EXPECT(s, !destroy(object));          \
+	} while (0)
+
+static void unknown_handles(struct scene *s)
+{
+	struct end *e = &s->end[REQ];
+	struct ibv_pd *pd = ibv_alloc_pd(e->ctx);
+	struct ibv_cq *cq = ibv_create_cq(e->ctx, 8, NULL, NULL, 0);
+	struct ibv_srq_init_attr shared = { .attr = { .max_wr = 4, .max_sge = 1 } };
+	struct ibv_srq *srq = ibv_create_srq(pd, &shared);
+	struct ibv_qp_init_attr init = {
+		.qp_type = IBV_QPT_RC, .send_cq = cq, .recv_cq = cq, .cap = { 1, 1, 1, 1, 0 }
+	};
+	struct ibv_qp *qp = ibv_create_qp(pd, &init);
+	struct ibv_mr *mr = ibv_reg_mr(pd, region(e), 64, 0);
+	struct ibv_mw *mw = ibv_alloc_mw(pd, IBV_MW_TYPE_1);
+
+	UNKNOWN(s, qp, ibv_destroy_qp);
+	UNKNOWN(s, srq, ibv_destroy_srq);
+	UNKNOWN(s, cq, ibv_destroy_cq);
+	UNKNOWN(s, mr, ibv_dereg_mr);
+	if (mw)
+		UNKNOWN(s, mw, ibv_dealloc_mw);
+	UNKNOWN(s, pd, ibv_dealloc_pd);
+}
+
 static void pd_of_qp(struct scene *s)
 {
 	struct end *e = &s->end[REQ];
@@ -413,6 +444,10 @@ static const struct rule rows[] = {
 	{ .name = "a PD with an address handle is not freed", .clause = "11.2.1.6: in use", BARE, .action = pd_of_ah },
 	{ .name = "a PD with an SRQ is not freed", .clause = "11.2.1.6: in use", BARE, .action = pd_of_srq },
 	{ .name = "a PD with a queue pair is not freed", .clause = "11.2.1.6: in use", BARE, .action = pd_of_qp },
+	{ .name = "destroying an object that does not exist ends with ENOENT",
+	  .clause = "11.2: invalid handle",
+	  BARE,
+	  .action = unknown_handles },
 	{ .name = "a CQ with a queue pair is not destroyed, and works",
 	  .clause = "11.2.6.4: in use",
 	  .action = cq_in_use,

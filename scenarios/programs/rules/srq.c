@@ -222,6 +222,33 @@ static void resize(struct scene *s)
 		EXPECT(s, s->end[RESP].rwc[i].wr_id == i);
 }
 
+/* Fewer receives than the limit are posted: the event follows at once. */
+static void resize_limit(struct scene *s)
+{
+	struct ibv_srq_attr a = { .max_wr = 100 };
+
+	EXPECT(s, set_limit(s, 50) == EINVAL);
+	EXPECT(s, !ibv_modify_srq(s->end[RESP].srq, &a, IBV_SRQ_MAX_WR) && !set_limit(s, 50));
+	EXPECT(s, wait_event(s, RESP, IBV_EVENT_SRQ_LIMIT_REACHED));
+	send_n(s, 4);
+}
+
+static void returned_size(struct scene *s)
+{
+	struct end *b = &s->end[RESP];
+	struct ibv_srq_init_attr init = { .attr = { .max_wr = 5, .max_sge = 1 } };
+	struct ibv_srq *srq = ibv_create_srq(b->pd, &init);
+	struct ibv_recv_wr wr = { 0 }, *bad;
+	struct ibv_srq_attr a = { 0 };
+	unsigned i;
+
+	EXPECT(s, init.attr.max_wr >= 5 && !ibv_query_srq(srq, &a) && a.max_wr == init.attr.max_wr);
+	for (i = 0; i < init.attr.max_wr; i++)
+		EXPECT(s, !ibv_post_srq_recv(srq, &wr, &bad));
+	EXPECT(s, ibv_post_srq_recv(srq, &wr, &bad) == ENOMEM);
+	EXPECT(s, !ibv_destroy_srq(srq));
+}
+
 static void resize_below(struct scene *s)
 {
 	struct ibv_srq_attr a = { .max_wr = 2 };
@@ -419,6 +446,16 @@ static const struct rule rows[] = {
 	  .action = resize,
 	  .req = { OK, OK, OK, OK },
 	  .resp = { OK, OK, OK, OK } },
+	{ .name = "a larger SRQ takes a limit of its new size",
+	  .clause = "11.2.3.3: resize",
+	  FOUR,
+	  .action = resize_limit,
+	  .req = { OK, OK, OK, OK },
+	  .resp = { OK, OK, OK, OK },
+	  .event = { 0, EV(SRQ_LIMIT_REACHED) } },
+	{ .name = "an SRQ has room for as many receives as its creation returned",
+	  .clause = "11.2.3.1: the maximum number of outstanding WRs is an output modifier",
+	  .action = returned_size },
 	{ .name = "an SRQ does not become smaller than its posted receives",
 	  .clause = "11.2.3.3: resize",
 	  FOUR,

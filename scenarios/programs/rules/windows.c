@@ -269,14 +269,22 @@ static void bind_other_index(struct scene *s)
 {
 	struct ibv_mw *mw = mw_make(s, s->end[RESP].pd, IBV_MW_TYPE_2);
 
-	refused(s, mw, mw_bind(s, mw, (struct bind){ .key = mw->rkey ^ 0x100 }));
+	EXPECT(s, mw_bind(s, mw, (struct bind){ .key = mw->rkey ^ 0x1ff }) && mw_bound(s, 1) == IBV_WC_SUCCESS);
+	EXPECT(s, mw_reach(s, 1, (struct req){ .op = IBV_WR_RDMA_READ, .len = 64, .rkey = mw->rkey ^ 0xff }) ==
+			  IBV_WC_SUCCESS);
+	EXPECT(s, mw_reach(s, 2, (struct req){ .op = IBV_WR_RDMA_READ, .len = 64, .rkey = mw->rkey ^ 0x1ff }) ==
+			  IBV_WC_REM_ACCESS_ERR);
+	mw_done(s, mw);
 }
 
 static void bind_same_key(struct scene *s)
 {
 	struct ibv_mw *mw = mw_make(s, s->end[RESP].pd, IBV_MW_TYPE_2);
 
-	refused(s, mw, mw_bind(s, mw, (struct bind){ .key = mw->rkey }));
+	EXPECT(s, mw_bind(s, mw, (struct bind){ .key = mw->rkey }) && mw_bound(s, 1) == IBV_WC_SUCCESS);
+	EXPECT(s,
+	       mw_reach(s, 1, (struct req){ .op = IBV_WR_RDMA_READ, .len = 64, .rkey = mw->rkey }) == IBV_WC_SUCCESS);
+	mw_done(s, mw);
 }
 
 static void bind_zero_based1(struct scene *s)
@@ -649,14 +657,16 @@ static const struct rule rows[] = {
 	  .clause = "o10-37.2.40: type 2 is unbound by invalidation",
 	  .action = bind_nothing,
 	  REFUSED },
-	{ .name = "type 2: binding under a key of another index is refused",
+	{ .name = "type 2: binding takes the low byte of the new key, and no index",
 	  .clause = "10.6.7.2: the consumer owns the low byte alone",
 	  .action = bind_other_index,
-	  REFUSED },
-	{ .name = "type 2: binding under the key that it has is refused",
-	  .clause = "10.6.7.2: a new R_Key with each bind",
+	  .req = { OK, ST(REM_ACCESS_ERR) },
+	  .state = { AT(ERR), AT(ERR) },
+	  .event = { 0, EV(QP_ACCESS_ERR) } },
+	{ .name = "type 2: a free window may be bound under the key that it has",
+	  .clause = "10.6.7.2: the consumer owns the low byte",
 	  .action = bind_same_key,
-	  REFUSED },
+	  .req = { OK } },
 	{ .name = "type 1: binding zero based is refused",
 	  .clause = "o10-36.2.2: zero based windows are of type 2",
 	  .action = bind_zero_based1,
