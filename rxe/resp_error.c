@@ -51,6 +51,10 @@ static const struct resp_answer answers[RXE_RESP_ERRORS][SERVICES] = {
 		  HCA_EVENT_QP_ACCESS_ERR },
 		{ RESP_DROP, HCA_CNT_REMOTE_ACCESS_ERR },
 	},
+	/* The R_Key of a SEND with Invalidate: class J of 9.9.6.3, without a NAK. */
+	[RXE_RESP_INVALIDATE] = {
+		{ RESP_ERROR, HCA_CNT_REMOTE_ACCESS_ERR, .recv = HCA_WC_LOC_ACCESS_ERR, .event = HCA_EVENT_QP_ACCESS_ERR },
+	},
 	/* The receive is too short: 11.6.2, local length error. */
 	[RXE_RESP_LENGTH] = {
 		{ RESP_ERROR, HCA_CNT_REMOTE_INV_REQ_ERR, WIRE_NAK_INVALID_REQUEST, HCA_WC_LOC_LEN_ERR,

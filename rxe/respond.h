@@ -23,6 +23,7 @@ enum rxe_resp_error {
 	RXE_RESP_NO_RECV = 1, /* no receive is posted */
 	RXE_RESP_INVALID,     /* opcode sequence, length, too many READs */
 	RXE_RESP_ACCESS,      /* rights, R_Key, range */
+	RXE_RESP_INVALIDATE,  /* the R_Key that a SEND invalidates */
 	RXE_RESP_LENGTH,      /* a SEND is longer than the receive */
 	RXE_RESP_PROTECTION,  /* the L_Key of the receive */
 	RXE_RESP_RECV,        /* the receive is malformed, and already completed in error */

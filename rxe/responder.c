@@ -141,7 +141,7 @@ static bool recv_pull(struct rxe_qp *rq)
 	return got > 0;
 }
 
-static bool write_start(struct rxe_qp *rq, struct wire_packet *p)
+static bool write_start(struct rxe_qp *rq, struct wire_packet *p, const struct wire_opcode *op)
 {
 	const struct wire_reth *h = wire_packet_reth(p);
 
@@ -150,10 +150,13 @@ static bool write_start(struct rxe_qp *rq, struct wire_packet *p)
 	rq->resp.wr_len = rq->resp.wr_left = be32_to_cpu(h->dmalen);
 	if (rq->resp.wr_len > HCA_MESSAGE_MAX)
 		rxe_resp_fail(rq, RXE_RESP_INVALID);
-	else if (rxe_remote_check(rq, rq->resp.wr_rkey, rq->resp.wr_va, rq->resp.wr_len, HCA_ACCESS_REMOTE_WRITE))
-		rxe_resp_fail(rq, RXE_RESP_ACCESS);
-	else
+	else if (!rxe_remote_check(rq, rq->resp.wr_rkey, rq->resp.wr_va, rq->resp.wr_len, HCA_ACCESS_REMOTE_WRITE))
 		return true;
+	else {
+		if (op->flags & WIRE_OPF_RWQE && rxe_is_reliable(rq))
+			rxe_recv_get(rq); /* completes with the error (11.6.2) */
+		rxe_resp_fail(rq, RXE_RESP_ACCESS);
+	}
 	return false;
 }
 
@@ -235,7 +238,7 @@ static bool xrc_srq_valid(struct rxe_qp *rq, const struct wire_packet *p, const 
 /* Executes a SEND or WRITE packet with the expected PSN. False: it failed, and a NAK is due (RC). */
 static bool packet_execute(struct rxe_qp *rq, struct wire_packet *p, const struct wire_opcode *op)
 {
-	if (op->flags & WIRE_OPF_WRITE && op->flags & WIRE_OPF_START && !write_start(rq, p))
+	if (op->flags & WIRE_OPF_WRITE && op->flags & WIRE_OPF_START && !write_start(rq, p, op))
 		return false;
 	if (op->flags & WIRE_OPF_WRITE &&
 	    (p->len > rq->resp.wr_left || (op->flags & WIRE_OPF_END && p->len != rq->resp.wr_left))) {
@@ -248,7 +251,7 @@ static bool packet_execute(struct rxe_qp *rq, struct wire_packet *p, const struc
 		return false;
 	if (op->flags & WIRE_OPF_INV) {
 		if (hca_key_invalidate(rq->qp, be32_to_cpu(wire_packet_ieth(p)->rkey), true)) {
-			rxe_resp_fail(rq, RXE_RESP_ACCESS);
+			rxe_resp_fail(rq, RXE_RESP_INVALIDATE);
 			return false;
 		}
 		rq->wrote = true; /* completes when writes by the key are in memory, also those of other queue pairs */

@@ -48,6 +48,12 @@ def test_all_sizes(shared_fabric, tool):
     assert len(re.findall(r"^\s*\d+\s+20\s", out, re.M)) >= 23
 
 
+@pytest.mark.parametrize("tool", ["ib_send_lat", "ib_write_lat", "ib_write_bw"])
+def test_inline(shared_fabric, tool):
+    """Requests of 1,024 bytes: only the first part of each is written."""
+    perftest(shared_fabric, tool, "-I", "480", "-s", "8")
+
+
 @pytest.mark.parametrize("tool", ["ib_send_bw", "ib_write_bw"])
 def test_both_directions(shared_fabric, tool):
     perftest(shared_fabric, tool, "-b", "-s", "65536")

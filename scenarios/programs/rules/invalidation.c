@@ -4,6 +4,8 @@
 
 #include <errno.h>
 
+#define UNANSWERED .req = { ST(RETRY_EXC_ERR) }, .state = { AT(ERR), AT(ERR) }, .event = { 0, EV(QP_ACCESS_ERR) }
+
 static void local_inv(struct scene *s)
 {
 	struct ibv_mw *mw = mw_make(s, s->end[RESP].pd, IBV_MW_TYPE_2), copy;
@@ -171,28 +173,28 @@ static const struct rule rows[] = {
 	  .state = { AT(ERR), AT(ERR) },
 	  .event = { 0, EV(QP_ACCESS_ERR) } },
 	{ .name = "SEND with invalidate of a key that was never given is refused",
-	  .clause = "9.4.1.1, 9.7.4.1.5: remote access error",
+	  .clause = "9.9.6.3: class J, no NAK",
 	  .recvs = 1,
 	  .action = remote_inv_wrong,
-	  DENIED },
+	  UNANSWERED },
 	{ .name = "SEND with invalidate of a window that is not bound is refused",
-	  .clause = "9.4.1.1, 9.7.4.1.5: remote access error",
+	  .clause = "9.9.6.3: class J, no NAK",
 	  .recvs = 1,
 	  .action = remote_inv_wrong,
 	  .arg2 = 1,
-	  DENIED },
+	  UNANSWERED },
 	{ .name = "SEND with invalidate of a window of type 1 is refused",
-	  .clause = "9.4.1.1, 10.6.5: type 2 alone",
+	  .clause = "9.9.6.3: class J, no NAK; 10.6.5: type 2 alone",
 	  .recvs = 1,
 	  .action = remote_inv_wrong,
 	  .arg2 = 2,
-	  DENIED },
+	  UNANSWERED },
 	{ .name = "SEND with invalidate of a registered region is refused",
-	  .clause = "9.4.1.1, 10.6.5: regions for fast registration alone",
+	  .clause = "9.9.6.3: class J, no NAK; 10.6.5: regions for fast registration alone",
 	  .recvs = 1,
 	  .action = remote_inv_wrong,
 	  .arg2 = 3,
-	  DENIED },
+	  UNANSWERED },
 	{ .name = "SEND with invalidate without a posted receive has no effect",
 	  .clause = "9.7.4.1.4, 10.6.5: after the message is accepted",
 	  .knob[REQ].rnr_retry = ZERO,

@@ -86,7 +86,8 @@ static void remote_errors(void)
 			for (f = 0; f < ARRAY_LEN(refs); f++) {
 				bool rc = types[t] == IBV_QPT_RC, recv = is(ops[o], WITH_R);
 				struct rule r = {
-					.clause = rc ? "9.7.4.1.5: R_Key validation; 9.9.3; 11.6.2: remote access error"
+					.clause = rc ? "9.7.4.1.5: R_Key validation; 9.9.3; 11.6.2: remote and local "
+						       "access error"
 						     : "9.8, unreliable connection: R_Key validation; a UC responder "
 						       "drops the message",
 					.type = types[t],
@@ -95,7 +96,7 @@ static void remote_errors(void)
 						  .remote = refs[f].ref },
 					.recvs = recv,
 					.req = { rc ? ST(REM_ACCESS_ERR) : OK },
-					.resp = { rc && recv ? FLUSHED : 0 },
+					.resp = { rc && recv ? ST(LOC_ACCESS_ERR) : 0 },
 					.state = { rc ? AT(ERR) : 0, rc ? AT(ERR) : 0 },
 					.event = { 0, rc ? EV(QP_ACCESS_ERR) : 0 },
 					.counted = { { RESP, "resp_remote_access_errors", 1 } },
