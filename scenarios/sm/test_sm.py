@@ -9,7 +9,7 @@ The embedded subnet manager with partitions, topologies and changes, checked by 
 import re
 
 import pytest
-from muslin import wait_until
+from muslin import free_port, wait_until
 
 
 def guid(fabric, host):
@@ -41,7 +41,7 @@ def test_partitions_separate(new_fabric):
     assert pkeys(fabric, "h1")[:3] == ["ffff", "8002", "0000"]
     assert pkeys(fabric, "h2")[:3] == ["ffff", "0002", "0000"]
     assert pkeys(fabric, "h6")[:2] == ["ffff", "0000"]
-    args = ["ib_send_bw", "-n", "50", "--pkey_index=1", "-p", "18716"]
+    args = ["ib_send_bw", "-n", "50", "--pkey_index=1", "-p", free_port()]
     fabric.pair(("h1", *args), ("h5", *args, "localhost"))
     lids = [str(fabric.port(h)["lid"]) for h in ("h1", "h5", "h6")]
     out = fabric.run("h1", "saquery", "PR", "--slid", lids[0], "--dlid", lids[1], "--pkey", "0x8002")

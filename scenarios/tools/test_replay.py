@@ -10,7 +10,7 @@ import pathlib
 import re
 
 import pytest
-from muslin import wait_until
+from muslin import free_port, wait_until
 
 EXAMPLES = pathlib.Path(__file__).parents[2] / "docs" / "examples"
 DUMP = """
@@ -237,7 +237,8 @@ def test_dragonfly(new_fabric):
 def test_rates_enforced_live(new_fabric):
     """1xSDR carries 2 Gb/s of data, 250 MB/s; two cables of 5 ms and a switch are 10 ms in each direction."""
     new_fabric.up("leafs 1 hosts 2\nspeed 1xSDR rates enforced propagation 5ms\n")
-    latency, bandwidth = ["ib_write_lat", "-n", "20", "-F"], ["ib_write_bw", "-n", "1000", "-F"]
+    common = ["-F", "-p", free_port()]
+    latency, bandwidth = ["ib_write_lat", "-n", "20", *common], ["ib_write_bw", "-n", "1000", *common]
     out = new_fabric.pair(("h1", *latency), ("h2", *latency, "localhost"))[1]
     assert 9990 < float(re.search(r"^\s*2\s+20\s+([\d.]+)", out, re.M)[1]) < 30000
     new_fabric.down()

@@ -8,7 +8,7 @@ Options of `muslin trace`: bytes of a packet, selected packets, and the number o
 import struct
 
 import pytest
-from muslin import wait_until
+from muslin import free_port, wait_until
 
 SHB, IDB, EPB = 0x0A0D0D0A, 1, 6
 ERF = 16  # bytes of the pseudo-header
@@ -43,9 +43,11 @@ def traced(shared_fabric):
             return process.wait(20, status=status)
         first = path if "-C" not in options else path.with_suffix(".0.pcapng")
         wait_until(first.exists, 10, "the capture")
-        args = ["ib_write_bw", "-s", "16384", "-n", "200"]
-        shared_fabric.pair(("h2", *args), ("h1", *args, shared_fabric.ip("h2")))
-        process.popen.terminate()
+        args = ["ib_write_bw", "-p", free_port(), "-s", "16384", "-n", "200"]
+        try:
+            shared_fabric.pair(("h2", *args), ("h1", *args, shared_fabric.ip("h2")))
+        finally:
+            process.popen.terminate()
         return process.wait(20)
 
     return run
