@@ -120,7 +120,8 @@ static void watch_signals(struct daemon *d)
 	sigset_t set;
 
 	signal(SIGPIPE, SIG_IGN);
-	signal(SIGCHLD, SIG_IGN); /* the daemon has no children; as a container's init process it inherits orphans */
+	if (d->opt.foreground)
+		signal(SIGCHLD, SIG_IGN); /* as a container's init process it inherits orphans */
 	sigemptyset(&set);
 	sigaddset(&set, SIGTERM);
 	sigaddset(&set, SIGINT);
