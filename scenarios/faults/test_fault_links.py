@@ -211,19 +211,24 @@ def test_a_manager_exits_under_traffic(new_fabric):
     fabric.wait_active()
     wait_until(lambda: (fabric.show()["sm"] or {}).get("host") == "h1", 20, "the master", 0.2)
     fabric.start("h8", manager, "-p", "5")
-    args = ["ib_send_lat", "-p", free_port(), "-n", "200000"]
-    srv = fabric.start("h5", *args)
-    cli = None
+    ip, cli = fabric.ip("h5"), None
+    srv = fabric.start("h5", "rping", "-s", "-a", ip)
+
+    def packets():
+        return fabric.port("h2")["counters"]["port_xmit_packets"]
 
     def sending():
         nonlocal cli
         if cli is None or not cli.running():
-            cli = fabric.start("h2", *args, fabric.ip("h5"))
-        return fabric.port("h2")["counters"]["port_xmit_packets"] > 2000
+            cli = fabric.start("h2", "rping", "-c", "-a", ip, "-C", "100000000")
+        return packets() > 2000
 
     wait_until(sending, 20, "traffic", 0.2)
     fabric.fault("h1", "kill")
     wait_until(lambda: (fabric.show()["sm"] or {}).get("host") == "h8", 40, "the new master", 0.3)
-    cli.wait(200)
-    srv.wait(20, status=None)
+    before = packets()
+    wait_until(lambda: packets() > before + 2000, 20, "traffic under the new master", 0.2)
+    assert cli.running(), cli.output
+    cli.kill()
+    srv.kill()
     pingpong(fabric, "h5", "h2")

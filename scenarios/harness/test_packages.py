@@ -10,11 +10,12 @@ import zipfile
 
 import pytest
 
+pytestmark = pytest.mark.timeout(900)  # a package's build compiles the tree
 TREE = pathlib.Path(__file__).resolve().parents[2]
 
 
 def output(*argv, **kw):
-    r = subprocess.run([str(a) for a in argv], capture_output=True, text=True, timeout=280, check=False, **kw)
+    r = subprocess.run([str(a) for a in argv], capture_output=True, text=True, timeout=800, check=False, **kw)
     assert r.returncode == 0, r.stdout + r.stderr
     return r.stdout
 
