@@ -10,7 +10,8 @@
 
 /*
  * The first doorbell since the daemon's last poll wakes it: a CPU that finds the flag set knows that another one has
- * kicked.
+ * kicked. The producer index must be visible before the doorbell: the daemon may be reading the doorbells because of
+ * another CPU's, and clears this one when it reads the queue.
  */
 void mu_doorbell(struct mu_dev *dev, u32 handle)
 {
@@ -18,6 +19,7 @@ void mu_doorbell(struct mu_dev *dev, u32 handle)
 		schedule_work(&dev->flush);
 		return;
 	}
+	smp_mb__before_atomic(); /* set_bit() orders nothing itself */
 	set_bit(handle, (unsigned long *)dev->shared->doorbell);
 	if (!xchg(&dev->shared->rung, 1) && READ_ONCE(dev->shared->asleep))
 		virtqueue_notify(dev->doorbell_vq);
