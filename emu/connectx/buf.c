@@ -111,6 +111,8 @@ bool cx_record_read(struct connectx *d, struct cx_record *r, u32 n, u32 *value)
 static int guest_move(struct connectx *d, const struct hca_dma_seg *seg, u32 n, bool write)
 {
 	for (; n; n--, seg++) {
+		if (write)
+			hca_dma_order();
 		if (write ? vfio_dma_write(d->vfio, seg->addr, seg->local, seg->len)
 			  : vfio_dma_read(d->vfio, seg->addr, seg->local, seg->len)) {
 			cx_count(d, CX_CTR_BAD_DMA);

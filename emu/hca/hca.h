@@ -261,7 +261,7 @@ struct hca_event {
  * read and write move @n segments between application memory and the linear @local buffers in as few calls as
  * possible. They return 0; -EFAULT, after which any part may have been moved; or -EAGAIN: this memory cannot be
  * reached without waiting, use start(). direct() may return a pointer that is valid until the next return to the loop,
- * or NULL.
+ * or NULL. Segments are written in order, see hca_dma_order().
  */
 struct hca_move;
 struct hca_dma_seg {
@@ -282,6 +282,15 @@ struct hca_dma_ops {
 	int (*start)(void *dma, struct hca_move *m);
 	void (*use)(void *dma, int by); /* adds @by (1 or -1) to the number of regions of this memory; may be NULL */
 };
+/*
+ * Before each segment that is stored to an application's memory: it becomes visible after those before it, also on a
+ * machine with weakly ordered memory. The application may poll for a later RDMA WRITE instead of a completion (10.8.3.3:
+ * WRITEs are executed in order).
+ */
+static inline void hca_dma_order(void)
+{
+	__atomic_thread_fence(__ATOMIC_RELEASE);
+}
 /*
  * Copies @len bytes at @off of the list's memory from or to @buf without key checks: for a driver that owns all of
  * @dma, which must never return -EAGAIN. 0, -EFAULT, or -EMSGSIZE: the list is shorter.

@@ -34,10 +34,12 @@ static int move_mapped(struct uv_process *p, const struct hca_dma_seg *seg, u32 
 
 		if (!at)
 			return -EAGAIN;
-		if (write)
+		if (write) {
+			hca_dma_order();
 			memcpy(at, seg->local, seg->len);
-		else
+		} else {
 			memcpy(seg->local, at, seg->len);
+		}
 	}
 	return 0;
 }

@@ -14,6 +14,8 @@ static int guest_dma_move(struct vdev *d, const struct hca_dma_seg *seg, u32 n, 
 	for (; n; n--, seg++) {
 		u32 done = 0;
 
+		if (write)
+			hca_dma_order();
 		while (done < seg->len) {
 			u64 part = seg->len - done;
 			void *p = vhost_memory_part(d->vhost, seg->addr + done, &part);
