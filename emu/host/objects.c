@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* uverbs commands on PDs, AHs, memory regions and windows, and multicast: handles are the HCA's numbers. */
 #include <errno.h>
+#include <unistd.h>
 
 #include "emu/host/attr.h"
 #include "emu/host/command.h"
@@ -55,6 +56,7 @@ int uv_destroy_ah(struct uv_call *c)
 
 int uv_reg_mr(struct uv_call *c)
 {
+	const u64 in_page = (u64)sysconf(_SC_PAGESIZE) - 1;
 	struct ib_uverbs_reg_mr cmd;
 	struct ib_uverbs_reg_mr_resp resp;
 	struct uv_file *f = c->u->file;
@@ -62,7 +64,7 @@ int uv_reg_mr(struct uv_call *c)
 
 	if (err)
 		return err;
-	if ((cmd.start & 0xfff) != (cmd.hca_va & 0xfff) && !(cmd.access_flags & HCA_ACCESS_ZERO_BASED))
+	if ((cmd.start ^ cmd.hca_va) & in_page && !(cmd.access_flags & HCA_ACCESS_ZERO_BASED))
 		return -EINVAL;
 	err = hca_mr_reg_of(c->u->verbs.ctx, f->process, cmd.pd_handle, cmd.start, cmd.hca_va, cmd.length,
 			    cmd.access_flags, &resp.lkey, &resp.rkey);
