@@ -21,6 +21,7 @@
 #define CX_SLOTS       32           /* entries of the command queue */
 #define CX_REG_ENTRIES 512u         /* pages or ranges of a fast registration */
 #define CX_UAR_FIRST   0x100u
+#define CX_POLLED      8u /* send queues whose doorbell records are polled */
 #define CX_WQE_BB      64u
 #define CX_WQE_BBS     16u
 #define CX_ANY_QPN     0xffffffu
@@ -143,6 +144,8 @@ struct cx_qp {
 	u8 log_sq;
 	u64 sq_offset; /* start of the send queue in the buffer */
 	u16 sq_next;   /* index of the next WQE basic block */
+	u16 sq_polled; /* producer index that the last poll found */
+	struct list polled;
 	struct cx_rq rq;
 	struct cx_buf buf;
 	struct cx_record record;
@@ -194,6 +197,8 @@ struct connectx {
 	u64 late_until[CX_SLOTS];
 	struct loop_timer late_timer;
 	u32 found; /* doorbells since the last poll */
+	struct list polled; /* queue pairs with a doorbell since the loop slept, the oldest first */
+	u32 npolled;
 	u64 counter[CX_CTR_NUM];
 	u64 *command_count; /* by row of the command table */
 };
@@ -298,6 +303,8 @@ cx_command cx_create_srq, cx_destroy_srq, cx_query_srq, cx_arm_rq;
 extern const struct verbs_ops cx_verbs_ops;
 struct cx_qp *cx_qp_get(const struct connectx *d, u32 qpn);
 void cx_qp_doorbell(struct connectx *d, u32 uar, u32 qpn);
+u32 cx_qps_poll(struct connectx *d); /* returns in how many of d->polled requests were found */
+void cx_qps_unpoll(struct connectx *d);
 void cx_qp_release(struct connectx *d, struct cx_qp *qp); /* frees its queues */
 int cx_srq_init(struct verbs_srq *srq, u32 max_wr, const void *cmd);
 void cx_srq_fini(struct verbs_srq *srq);

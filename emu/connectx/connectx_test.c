@@ -274,6 +274,32 @@ static u32 register_page(u32 a, u32 b)
 	return key;
 }
 
+/* Posts request number @index, a NOP of @a, without its doorbell. */
+static void post_record(u32 a, u32 index)
+{
+	driver_control(driver_wqe(&d, 0, index), a, index, CX_OP_NOP, 16);
+	wire_store(d.c.mem + AT_RECORDS + 64 + 4, 4, index + 1);
+}
+
+/* Requests of a queue with a recent doorbell are found by its record, until the loop sleeps. */
+static void record_polled(u32 a)
+{
+	struct loop_poller *p = &d.dev->poller;
+
+	cx_qp_doorbell(d.dev, d.uar, a);
+	row(120, "a doorbell without a request", !p->poll(p, loop_now(d.loop)));
+	post_record(a, 10);
+	row(121, "a request without a doorbell, once",
+	    p->poll(p, loop_now(d.loop)) == 1 && !p->poll(p, loop_now(d.loop)));
+	loop_run_idle(d.loop, 0);
+	row(122, "is executed", sent(driver_poll(&d), CX_OP_NOP, a, 10));
+	post_record(a, 11);
+	loop_run_idle(d.loop, 0);
+	row(123, "not after the loop has slept", !driver_poll(&d));
+	driver_posted(&d, 0, a, 12);
+	row(124, "before its doorbell", sent(driver_poll(&d), CX_OP_NOP, a, 11));
+}
+
 /* A WRITE of @b with the invalidated @key fails, and the queue pair enters ERR. */
 static void write_by_invalid_key(u32 b, u32 key)
 {
@@ -308,6 +334,7 @@ static void data(void)
 	key = register_page(a, b);
 	gaps(a, b);
 	header(b);
+	record_polled(a);
 	write_by_invalid_key(b, key);
 }
 

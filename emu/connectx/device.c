@@ -227,10 +227,18 @@ static void on_write(void *dev, u32 bar, u64 off, const void *buf, u32 len)
 static u32 on_poll(struct loop_poller *p, struct now now)
 {
 	struct connectx *d = container_of(p, struct connectx, poller);
-	u32 n = d->found;
+	u32 n = d->found + cx_qps_poll(d);
 
 	d->found = 0;
 	return n + verbs_poll_recv(&d->verbs, d->loop, &d->poll_timer, now);
+}
+
+/* Doorbells wake the loop. */
+static bool on_sleep(struct loop_poller *p, bool asleep)
+{
+	if (asleep)
+		cx_qps_unpoll(container_of(p, struct connectx, poller));
+	return false;
 }
 
 static void on_poll_timer(struct loop_timer *t, struct now now) {}
@@ -378,8 +386,9 @@ struct connectx *connectx_create(struct loop *loop, const char *path, const stru
 		return NULL;
 	d->loop = loop;
 	d->cfg = *cfg;
-	d->poller = (struct loop_poller){ .poll = on_poll, .stay_ns = STAY_NS };
+	d->poller = (struct loop_poller){ .poll = on_poll, .sleep = on_sleep, .stay_ns = STAY_NS };
 	list_init(&d->poller.link);
+	list_init(&d->polled);
 	d->poll_timer.fn = on_poll_timer;
 	d->late_timer.fn = cx_commands_late;
 	loop_task_init(&d->stop_task, on_stop);

@@ -23,6 +23,56 @@ struct cx_qp *cx_qp_get(const struct connectx *d, u32 qpn)
 	return qp && qp->qpn == qpn ? qp : NULL;
 }
 
+/*
+ * A driver writes the producer index to the doorbell record before it writes the doorbell, which takes QEMU and a socket
+ * several microseconds. While the loop is awake, records of queues that are in use are polled, so that their requests
+ * are executed meanwhile. A queue gets one doorbell for each value that is found: its requests may be waiting for the
+ * peer, and must not keep the loop awake.
+ */
+static void qp_unpoll(struct connectx *d, struct cx_qp *qp)
+{
+	if (list_empty(&qp->polled))
+		return;
+	list_del(&qp->polled);
+	d->npolled--;
+}
+
+static void qp_poll(struct connectx *d, struct cx_qp *qp)
+{
+	qp_unpoll(d, qp);
+	if (d->npolled == CX_POLLED)
+		qp_unpoll(d, list_first(&d->polled, struct cx_qp, polled));
+	list_add(&d->polled, &qp->polled);
+	d->npolled++;
+}
+
+u32 cx_qps_poll(struct connectx *d)
+{
+	struct cx_qp *qp, *tmp;
+	u32 n = 0, producer;
+
+	list_for_each_safe (qp, tmp, &d->polled, polled) {
+		if (!cx_record_read(d, &qp->record, 1, &producer)) {
+			qp_unpoll(d, qp);
+			continue;
+		}
+		if ((u16)producer == qp->sq_polled)
+			continue;
+		qp->sq_polled = (u16)producer;
+		if (qp->sq_polled == qp->sq_next)
+			continue;
+		hca_qp_doorbell(d->verbs.ctx, qp->qpn);
+		n++;
+	}
+	return n;
+}
+
+void cx_qps_unpoll(struct connectx *d)
+{
+	while (!list_empty(&d->polled))
+		qp_unpoll(d, list_first(&d->polled, struct cx_qp, polled));
+}
+
 void cx_qp_doorbell(struct connectx *d, u32 uar, u32 qpn)
 {
 	struct cx_qp *qp = cx_qp_get(d, qpn);
@@ -32,10 +82,12 @@ void cx_qp_doorbell(struct connectx *d, u32 uar, u32 qpn)
 		return;
 	}
 	cx_count(d, CX_CTR_DOORBELLS);
-	if (qpn < CX_OWN_QPNS)
+	if (qpn < CX_OWN_QPNS) {
 		cx_special_doorbell(qp);
-	else
-		hca_qp_doorbell(d->verbs.ctx, qpn);
+		return;
+	}
+	qp_poll(d, qp);
+	hca_qp_doorbell(d->verbs.ctx, qpn);
 }
 
 /* ---- create, destroy ---- */
@@ -56,6 +108,7 @@ static int queues_make(struct connectx *d, struct cx_qp *qp, const struct cx_cmd
 	u64 sq;
 
 	list_init(&qp->lists);
+	list_init(&qp->polled);
 	memcpy(qp->qpc, qpc, sizeof(qp->qpc));
 	qp->service = (u32)cx_get(qpc, qpc, st);
 	qp->uar = (u32)cx_get(qpc, qpc, uar_page);
@@ -80,6 +133,7 @@ static int qp_init(struct verbs_qp *base, const struct hca_qp_init *init, bool s
 
 void cx_qp_release(struct connectx *d, struct cx_qp *qp)
 {
+	qp_unpoll(d, qp);
 	cx_wq_reset(qp);
 	cx_buf_destroy(d, &qp->buf);
 	if (qp->qpn >= CX_OWN_QPNS && cx_qp_get(d, qp->qpn) == qp)
