@@ -55,6 +55,10 @@ static void commands(void)
 	row(9, "the board",
 	    !driver_command(&d, 0x101, 0, 16, CX_BYTES_query_adapter_out) &&
 		    !memcmp(d.out + 16 + 240, "MUS0000000001", 13));
+	row(127, "the driver is asked for no pages at its start",
+	    !driver_command(&d, 0x107, 2, 16, 16) && !cx_get(d.out, query_pages_out, num_pages));
+	row(128, "and may give some, or take them back",
+	    !driver_command(&d, 0x108, 1, 16, 16) && !driver_command(&d, 0x108, 2, 16, 16));
 	d.in[17] = 1;
 	d.in[19] = 1;
 	row(10, "MAD_IFC",
@@ -300,6 +304,27 @@ static void record_polled(u32 a)
 	row(124, "before its doorbell", sent(driver_poll(&d), CX_OP_NOP, a, 11));
 }
 
+/* A request that the driver copies to the UAR (BlueFlame), in writes of 8 bytes as QEMU's: the first is the doorbell. */
+static void blueflame(u32 a)
+{
+	u64 bad = driver_counter(&d, "bad_doorbells"), rung = driver_counter(&d, "doorbells");
+	u8 *w = driver_wqe(&d, 0, 12);
+	u64 part;
+	u32 i;
+
+	memset(w, 0xff, CX_WQE_BB);
+	driver_control(w, a, 12, CX_OP_NOP, 16);
+	wire_store(d.c.mem + AT_RECORDS + 64 + 4, 4, 13);
+	for (i = 0; i < CX_WQE_BB; i += sizeof(part)) {
+		memcpy(&part, w + i, sizeof(part));
+		client_write(&d.c, 0, d.uar * 4096ull + 0x900 + i, part, sizeof(part));
+	}
+	loop_run_idle(d.loop, 0);
+	row(125, "is executed once", sent(driver_poll(&d), CX_OP_NOP, a, 12) && !driver_poll(&d));
+	row(126, "by one doorbell",
+	    driver_counter(&d, "doorbells") == rung + 1 && driver_counter(&d, "bad_doorbells") == bad);
+}
+
 /* A WRITE of @b with the invalidated @key fails, and the queue pair enters ERR. */
 static void write_by_invalid_key(u32 b, u32 key)
 {
@@ -335,6 +360,7 @@ static void data(void)
 	gaps(a, b);
 	header(b);
 	record_polled(a);
+	blueflame(a);
 	write_by_invalid_key(b, key);
 }
 

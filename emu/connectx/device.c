@@ -338,6 +338,10 @@ static void on_stop(struct loop_task *t, struct now now)
 	cx_stop(container_of(t, struct connectx, stop_task));
 }
 
+/*
+ * A driver beneath which the function is reset finds the interface off, and restarts the adapter. One that starts writes
+ * the address of its command queue, and the interface's state with it.
+ */
 static void on_reset(void *dev)
 {
 	struct connectx *d = dev;
@@ -346,7 +350,7 @@ static void on_reset(void *dev)
 	cx_stop(d);
 	cx_commands_forget(d);
 	d->command_queue = d->half_at = 0;
-	d->interface = 0;
+	d->interface = INTERFACE_OFF;
 	d->fatal = false;
 }
 

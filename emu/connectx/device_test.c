@@ -231,6 +231,13 @@ static void interface(void)
 	    !driver_objects(&d) && (driver_peek(&d, QUEUE_LOW) & 0x700) == 0x100);
 	driver_poke(&d, QUEUE_LOW, low);
 	row(45, "after it the driver starts", !driver_start(&d) && !nop());
+	client_write(&d.c, VFIO_PCI_CONFIG_REGION_INDEX, 0x68, 0x8000, 2);
+	row(46, "a function level reset leaves none", !driver_objects(&d) && !connectx_in_use(d.dev));
+	row(47, "and the interface disabled, for the driver to find", (driver_peek(&d, QUEUE_LOW) & 0x700) == 0x100);
+	bus_master(true);
+	driver_poke(&d, 0x10, (u32)(driver_addr(AT_QUEUE) >> 32));
+	driver_poke(&d, QUEUE_LOW, low);
+	row(48, "it restarts the adapter", !driver_start(&d) && !nop());
 }
 
 /* A command that the queue pair's state does not allow has no effect. */

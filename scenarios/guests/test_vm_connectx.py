@@ -145,6 +145,16 @@ def test_the_firmware_stops(shared_fabric, a):
     assert "State: Active" in a.run("ibstat mlx5_0")
 
 
+def test_a_function_level_reset(shared_fabric, a):
+    """Beneath the driver, which finds the interface disabled and restarts the adapter."""
+    log = said(a, "starting health recovery flow")
+    a.run("echo 1 >$(readlink -f /sys/class/infiniband/mlx5_0/device)/reset")
+    log()
+    a.wait("ibstat mlx5_0 | grep 'State: Active'", 120, what="the driver's recovery")
+    ib0_up(a)
+    a.wait("ping -c 1 -W 1 10.0.0.6", what="an echo")
+
+
 # A program of the guest's root instead of the driver
 
 
