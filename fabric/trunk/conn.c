@@ -634,7 +634,6 @@ static void conn_each_second(struct trunk_conn *c, struct now now)
 
 		if (!t)
 			continue;
-		t->s.changes = 0;
 		if (c->listener && t->s.state == TRUNK_WAITS_AUTH && now.ns - t->s.since >= TRUNK_HELLO_TIME)
 			trunk_message_refuse(c, i, t, TRUNK_BAD_KEY);
 	}

@@ -123,6 +123,10 @@ static bool on_hello(struct trunk_conn *c, u32 number, struct trunk *t, const u8
 		return trunk_message_refuse(c, number, t, TRUNK_BAD_HELLO);
 	if (!t) {
 		t = c->listener ? trunk_match(c->listener, &h, &why) : NULL;
+		if (t && !trunk_count_changes(t, 0)) {
+			why = TRUNK_BUSY;
+			t = NULL;
+		}
 		if (!t)
 			return trunk_message_refuse(c, number, NULL, why);
 		if (!trunk_session_open(t, c, number))
@@ -220,6 +224,7 @@ static bool on_link(struct trunk *t, const u8 *body)
 	struct fabric_remote *r = t->remote;
 	struct fabric_remote_link peer;
 	struct trunk_link m;
+	bool changes;
 	u32 epoch;
 
 	memcpy(&m, body, sizeof(m));
@@ -236,9 +241,8 @@ static bool on_link(struct trunk *t, const u8 *body)
 	};
 	if (!epoch || peer.lanes_limit > 12 || peer.speed_limit > WIRE_SPEED_XDR)
 		return trunk_message_violation(t->conn, "invalid values of the link");
-	if (epoch != s->peer_epoch || m.flags & (TRUNK_LINK_CABLE | TRUNK_LINK_WAKE))
-		s->changes++;
-	if (s->changes > TRUNK_CHANGES)
+	changes = epoch != s->peer_epoch || m.flags & (TRUNK_LINK_CABLE | TRUNK_LINK_WAKE);
+	if (!trunk_count_changes(t, changes))
 		return trunk_message_violation(t->conn, "its end of the link changes too often");
 	/*
 	 * At first the cable is unplugged if either end says so, unless it was plugged in the meantime; after that, the

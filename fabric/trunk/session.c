@@ -104,8 +104,9 @@ void trunk_session_ready(struct trunk *t)
 	t->s.state = TRUNK_READY;
 	if (!c->nready++)
 		trunk_conn_set_timer(c, TRUNK_PING);
-	if (c->connector)
-		c->connector->wait = 0;
+	if (c->connector && !c->connector->since)
+		c->connector->since = loop_now(t->set->loop).ns;
+	trunk_count_changes(t, 1);
 	trunk_count(t->set, t, TRUNK_CTR_CONNECTED, 1);
 	fabric_remote_name(r, theirs->type, be64_to_cpu(theirs->guid), theirs->port, theirs->name);
 	log_at(LOG_INFO, "trunk", "%s is connected to %.60s:%u", t->name, fabric_node_name(fabric_remote_node(r)),

@@ -16,6 +16,7 @@
 #define KEY_MAX    4096
 #define RETRY_MIN  (5 * NSEC_PER_MSEC)
 #define RETRY_MAX  (1 * NSEC_PER_SEC)
+#define LASTS      (1 * NSEC_PER_SEC) /* a connection lost sooner counts as a failed one */
 #define BACKLOG    SOMAXCONN
 #define ACCEPT_MAX 16 /* connections that a listener accepts in one turn */
 
@@ -150,6 +151,9 @@ void trunk_connector_opened(struct trunk_connector *k)
 void trunk_connector_lost(struct trunk_connector *k)
 {
 	k->conn = NULL;
+	if (k->since && loop_now(k->set->loop).ns - k->since >= LASTS)
+		k->wait = 0;
+	k->since = 0;
 	connector_retry_later(k);
 }
 
@@ -161,6 +165,18 @@ static void on_retry(struct loop_timer *timer, struct now now)
 	/* Without an established connection, the trunk starts with the next one. */
 	if (c && !c->connecting && !c->ended && !t->conn && !trunk_session_open(t, c, t->number))
 		trunk_refused(t);
+}
+
+bool trunk_count_changes(struct trunk *t, u32 n)
+{
+	u64 now = loop_now(t->set->loop).ns;
+
+	if (now - t->changes_since >= NSEC_PER_SEC) {
+		t->changes_since = now;
+		t->changes = 0;
+	}
+	t->changes += n;
+	return t->changes <= TRUNK_CHANGES;
 }
 
 void trunk_refused(struct trunk *t)

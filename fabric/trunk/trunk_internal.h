@@ -162,7 +162,7 @@ struct trunk_connector {
 	u32 ntrunks;
 	struct trunk_conn *conn; /* NULL: not connected */
 	struct loop_timer retry;
-	u64 wait;
+	u64 wait, since; /* loop clock, ns: the next retry's delay; when a trunk became ready first */
 };
 
 /*
@@ -227,7 +227,6 @@ struct trunk_session {
 	bool wake; /* flag of the next TRUNK_LINK */
 	/* link */
 	u32 epoch, peer_epoch;
-	u32 changes; /* of the peer's epoch in this second */
 	bool link_sent, link_received;
 	bool plugged; /* the cable was plugged or pulled here before the handshake */
 	/* credits, in blocks since the handshake; fccl: as last sent */
@@ -253,7 +252,9 @@ struct trunk {
 	struct trunk_conn *conn; /* NULL: no session */
 	struct trunk_session s;
 	struct loop_timer retry; /* after a refusal */
-	bool cable; /* plugged or pulled here and not sent to the peer: has priority over the peer's state */
+	bool cable;        /* plugged or pulled here and not sent to the peer: has priority over the peer's state */
+	u32 changes;       /* of the peer's end of the link in this second, on any connection ... */
+	u64 changes_since; /* ... which began at this time of the loop's clock, ns */
 	u64 ctr[TRUNK_CTR_NUM];
 };
 
@@ -281,6 +282,8 @@ struct trunk *trunk_match(struct trunk_listener *l, const struct trunk_hello *h,
 bool trunk_guid_is_here(const struct trunk_set *s, u64 guid);
 void trunk_connector_opened(struct trunk_connector *k); /* its connection is established */
 void trunk_connector_lost(struct trunk_connector *k);   /* its connection is closed */
+/* Counts @n changes of the peer's end of the link. False: there are more than TRUNK_CHANGES in this second. */
+bool trunk_count_changes(struct trunk *t, u32 n);
 void trunk_refused(struct trunk *t); /* a trunk that connects has been refused: tries again in TRUNK_REFUSED_WAIT */
 
 /* session.c */

@@ -439,6 +439,64 @@ static void test_listener_hello(void)
 	test_loop = NULL;
 }
 
+/* A stranger listens, accepts a trunk, and closes its connection at once. */
+static void test_listener_closes(void)
+{
+	struct sockaddr_un sa = { .sun_family = AF_UNIX };
+	int l = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), fd;
+	struct trunk_hello h = stranger_hello();
+	u32 i, n;
+
+	snprintf(sa.sun_path, sizeof(sa.sun_path), "/tmp/muslin-trunk-%d", getpid());
+	if (bind(l, (struct sockaddr *)&sa, sizeof(sa)) || listen(l, 1))
+		perror(sa.sun_path);
+	side_start(&b, "leafs 1 hosts 2 first 101", "leaf101", "to", "");
+	h.guid = cpu_to_be64(OWN_GUID);
+	for (n = i = 0; i < 10000; i++) {
+		test_run(NSEC_PER_MSEC);
+		fd = accept4(l, NULL, NULL, SOCK_CLOEXEC);
+		if (fd < 0)
+			continue;
+		stranger_send(fd, TRUNK_HELLO, 0, &h, sizeof(h));
+		close(fd);
+		n++;
+	}
+	row(320, "it is not tried again at once",
+	    n > 10 && n < 30 && side_counter(&b, TRUNK_CTR_CONNECTED) == n &&
+		    side_counter(&b, TRUNK_CTR_LOST) >= n - 1);
+	close(l);
+	unlink(sa.sun_path);
+	side_stop(&b);
+	loop_destroy(test_loop);
+	test_loop = NULL;
+}
+
+/* A stranger trains the link, and connects again and again. */
+static void test_connects_again(void)
+{
+	u64 *downs, before;
+	u32 i;
+
+	side_start(&a, "leafs 1 hosts 2", "leaf1", "listen", "");
+	downs = &side_port(&a)->ctr[FABRIC_CTR_LINK_DOWNED];
+	for (i = 0; i < 2 * TRUNK_CHANGES; i++)
+		close(stranger_train());
+	test_run(0);
+	row(321, "the link changes a limited number of times",
+	    side_counter(&a, TRUNK_CTR_CONNECTED) >= TRUNK_CHANGES / 2 &&
+		    side_counter(&a, TRUNK_CTR_CONNECTED) <= TRUNK_CHANGES && *downs <= TRUNK_CHANGES &&
+		    side_counter(&a, TRUNK_CTR_REFUSED_BUSY) > TRUNK_CHANGES / 2);
+	before = side_counter(&a, TRUNK_CTR_CONNECTED);
+	test_run(NSEC_PER_SEC);
+	i = (u32)stranger_train();
+	row(322, "and again in the next second",
+	    side_state(&a) == PORT_STATE_INIT && side_counter(&a, TRUNK_CTR_CONNECTED) == before + 1);
+	close((int)i);
+	side_stop(&a);
+	loop_destroy(test_loop);
+	test_loop = NULL;
+}
+
 /* Hostile peers: the first message, and the counter that it increments. */
 static void test_hello(void)
 {
@@ -614,6 +672,8 @@ static void test_violations(void)
 			    side_counter(&a, TRUNK_CTR_MALFORMED) == !ends);
 		close(fd);
 		test_run(0);
+		if (i == 12)
+			test_run(NSEC_PER_SEC);
 		row(160 + (int)i, "the next one is welcome",
 		    (fd = stranger_train(), side_state(&a) == PORT_STATE_INIT));
 		if (i == 5)
@@ -1052,6 +1112,8 @@ int main(void)
 	test_peer();
 	test_hello();
 	test_listener_hello();
+	test_listener_closes();
+	test_connects_again();
 	test_violations();
 	test_ring_violations();
 	test_ring_wakes();
