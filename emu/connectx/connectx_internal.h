@@ -196,7 +196,7 @@ struct connectx {
 	u32 waited; /* entries whose delay has expired */
 	u64 late_until[CX_SLOTS];
 	struct loop_timer late_timer;
-	u32 found; /* doorbells since the last poll */
+	u32 found;          /* doorbells since the last poll */
 	struct list polled; /* queue pairs with a doorbell since the loop slept, the oldest first */
 	u32 npolled;
 	u64 counter[CX_CTR_NUM];
