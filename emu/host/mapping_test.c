@@ -114,30 +114,30 @@ static void test_number_is_bounded(void)
 /* Segments within mappings are moved immediately; one outside or across an edge is not accessed on the loop. */
 static void test_moves(void)
 {
-	static u8 memory[3 * 4096] __attribute__((aligned(4096))), out[3 * 4096];
+	static u8 memory[3 * SIZE] __attribute__((aligned(SIZE))), out[3 * SIZE];
 	struct uv_process p = { .copy = -1, .pid = getpid() };
 	u64 at = (u64)(uintptr_t)memory;
-	const struct hca_dma_seg seg[] = { { at + 4096, 200, out }, { at + 4096 + 300, 50, out + 600 } },
-				 outside = { at, 100, out }, across = { at + 4000, 300, out };
+	const struct hca_dma_seg seg[] = { { at + SIZE, 200, out }, { at + SIZE + 300, 50, out + 600 } },
+				 outside = { at, 100, out }, across = { at + SIZE - 96, 300, out };
 
-	assert(mmap(memory + 4096, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, files[MEMFD], 0) ==
-	       memory + 4096);
-	assert(!uv_mapping_add(&p, at + 4096, 4096, files[MEMFD], 0));
-	memset(memory, 'a', 4096);
-	memset(memory + 4096, 'b', 4096);
+	assert(mmap(memory + SIZE, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, files[MEMFD], 0) ==
+	       memory + SIZE);
+	assert(!uv_mapping_add(&p, at + SIZE, SIZE, files[MEMFD], 0));
+	memset(memory, 'a', SIZE);
+	memset(memory + SIZE, 'b', SIZE);
 	assert(!uv_process_dma.read(&p, seg, ARRAY_SIZE(seg)));
 	assert(out[0] == 'b' && out[199] == 'b' && !out[200] && out[600] == 'b');
 	assert(uv_process_dma.read(&p, &outside, 1) == -EAGAIN && uv_process_dma.read(&p, &across, 1) == -EAGAIN);
 	memset(out, 'c', sizeof(out));
 	assert(!uv_process_dma.write(&p, seg, ARRAY_SIZE(seg)));
-	assert(memory[4095] == 'a' && memory[4096] == 'c' && memory[4096 + 349] == 'c');
+	assert(memory[SIZE - 1] == 'a' && memory[SIZE] == 'c' && memory[SIZE + 349] == 'c');
 	assert(uv_process_dma.write(&p, &outside, 1) == -EAGAIN && memory[0] == 'a');
 	p.writes = 1; /* a write to other memory is pending, and must complete first */
-	assert(uv_process_dma.write(&p, seg, 1) == -EAGAIN && !uv_process_dma.direct(&p, at + 4096, 8, true));
+	assert(uv_process_dma.write(&p, seg, 1) == -EAGAIN && !uv_process_dma.direct(&p, at + SIZE, 8, true));
 	p.writes = 0;
-	assert(uv_process_dma.direct(&p, at + 4096, 8, true) && !uv_process_dma.direct(&p, at, 8, true));
+	assert(uv_process_dma.direct(&p, at + SIZE, 8, true) && !uv_process_dma.direct(&p, at, 8, true));
 	p.exited = true;
-	assert(uv_process_dma.read(&p, seg, 1) == -EFAULT && !uv_process_dma.direct(&p, at + 4096, 8, true));
+	assert(uv_process_dma.read(&p, seg, 1) == -EFAULT && !uv_process_dma.direct(&p, at + SIZE, 8, true));
 	uv_mapping_remove(&p, 0, ~0ull);
 }
 

@@ -22,13 +22,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define PAGE    4096u
 #define PAGES   512u /* every second one is read-only: so there are as many mappings */
 #define THREADS 16
 
 static struct ibv_context *context;
 static struct ibv_pd *pd;
 static volatile unsigned char *memory;
+static unsigned page; /* bytes */
 static int to_child[2];
 
 static void die(const char *what)
@@ -69,13 +69,13 @@ static int is_shared(void)
 
 static void register_memory(void)
 {
-	void *p = mmap(NULL, PAGES * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	void *p = mmap(NULL, PAGES * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	if (p == MAP_FAILED)
 		die("mmap");
 	memory = p;
-	memset(p, 1, PAGES * PAGE);
-	if (!ibv_reg_mr(pd, p, PAGES * PAGE, IBV_ACCESS_LOCAL_WRITE))
+	memset(p, 1, PAGES * page);
+	if (!ibv_reg_mr(pd, p, PAGES * page, IBV_ACCESS_LOCAL_WRITE))
 		die("ibv_reg_mr");
 	if (!is_shared())
 		die("the memory is not shared");
@@ -86,13 +86,13 @@ static void protect(void)
 	unsigned i;
 
 	for (i = 1; i < PAGES; i += 2)
-		if (mprotect((void *)(memory + i * PAGE), PAGE, i % 4 == 1 ? PROT_READ : PROT_NONE))
+		if (mprotect((void *)(memory + i * page), page, i % 4 == 1 ? PROT_READ : PROT_NONE))
 			die("mprotect");
 }
 
 static void unprotect(void)
 {
-	if (mprotect((void *)memory, PAGES * PAGE, PROT_READ | PROT_WRITE))
+	if (mprotect((void *)memory, PAGES * page, PROT_READ | PROT_WRITE))
 		die("mprotect");
 }
 
@@ -100,7 +100,7 @@ static int others(unsigned char value)
 {
 	unsigned i, n = 0;
 
-	for (i = 0; i < PAGES * PAGE; i += PAGE / 2)
+	for (i = 0; i < PAGES * page; i += page / 2)
 		n += memory[i] != value;
 	return (int)n;
 }
@@ -118,7 +118,7 @@ static int child(void *arg)
 		close(open("/dev/infiniband/uverbs0", O_RDWR));
 	unprotect();
 	wrong = *late ? 0 : others(1);
-	memset((void *)memory, 3, PAGES * PAGE);
+	memset((void *)memory, 3, PAGES * page);
 	_exit(wrong || others(3));
 }
 
@@ -130,15 +130,15 @@ static void parent(const char *kind, pid_t pid)
 	if (pid < 0)
 		die(kind);
 	for (i = 0; i < PAGES; i += 2)
-		memset((void *)(memory + i * PAGE), 2, PAGE);
+		memset((void *)(memory + i * page), 2, page);
 	if (write(to_child[1], "", 1) != 1 || waitpid(pid, &status, __WALL) != pid)
 		die("wait");
 	unprotect();
-	for (i = 0; i < PAGES * PAGE; i++)
-		if (memory[i] != (i / PAGE % 2 ? 1 : 2))
+	for (i = 0; i < PAGES * page; i++)
+		if (memory[i] != (i / page % 2 ? 1 : 2))
 			break;
 	printf("%s: %s%s\n", kind, status ? "the child sees what the parent has written " : "",
-	       i < PAGES * PAGE ? "the parent sees what the child has written"
+	       i < PAGES * page ? "the parent sees what the child has written"
 	       : status         ? ""
 				: "ok");
 }
@@ -188,11 +188,11 @@ static void dontfork(void)
 	pid_t pid;
 
 	register_memory();
-	if (madvise((void *)memory, PAGES * PAGE, MADV_DONTFORK))
+	if (madvise((void *)memory, PAGES * page, MADV_DONTFORK))
 		die("madvise");
 	pid = fork();
 	if (!pid)
-		_exit(mincore((void *)memory, PAGES * PAGE, vec) == 0 || errno != ENOMEM);
+		_exit(mincore((void *)memory, PAGES * page, vec) == 0 || errno != ENOMEM);
 	if (waitpid(pid, &status, 0) != pid)
 		die("wait");
 	printf("dontfork: %s\n", status ? "the child has the memory" : "ok");
@@ -271,6 +271,7 @@ int main(int argc, char **argv)
 {
 	const char *kind = argc > 1 ? argv[1] : "fork";
 
+	page = (unsigned)sysconf(_SC_PAGESIZE);
 	if (pipe(to_child))
 		die("pipe");
 	open_device();

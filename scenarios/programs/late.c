@@ -39,8 +39,8 @@
 
 #define SIZE (64u << 10)
 #define MANY 100
-#define PAGE 4096u
-#define SLOW 20000000 /* ns until a page is provided */
+#define PAGE ((unsigned)sysconf(_SC_PAGESIZE)) /* at most SIZE */
+#define SLOW 20000000                          /* ns until a page is provided */
 #define FULL IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ
 
 struct side {
@@ -194,7 +194,7 @@ static void stuck(void)
 static void *pages_provide(void *arg)
 {
 	const struct timespec late = { .tv_nsec = SLOW };
-	static char page[PAGE];
+	static char page[SIZE];
 	struct uffd_msg msg;
 	int fd = *(int *)arg;
 

@@ -75,17 +75,18 @@ class Loop:
 
 def in_the_heap(loop, libc, b, pb, mb):
     libc.memalign.restype = ctypes.c_void_p
-    heap = libc.memalign(ctypes.c_size_t(4096), ctypes.c_size_t(8192))
-    ctypes.memset(heap, ord("h"), 8192)
-    mh = loop.register(heap, 8192)
-    assert shared(heap) and ctypes.string_at(heap, 8192) == b"h" * 8192
+    size = 2 * mmap.PAGESIZE
+    heap = libc.memalign(ctypes.c_size_t(mmap.PAGESIZE), ctypes.c_size_t(size))
+    ctypes.memset(heap, ord("h"), size)
+    mh = loop.register(heap, size)
+    assert shared(heap) and ctypes.string_at(heap, size) == b"h" * size
     child = os.fork()
     if not child:
-        ctypes.memset(heap, ord("c"), 8192)
+        ctypes.memset(heap, ord("c"), size)
         os._exit(1 if shared(heap) else 0)
     assert os.waitpid(child, 0)[1] == 0
-    loop.write(mh, heap, mb, pb, 8192)
-    assert b[:8192] == b"h" * 8192
+    loop.write(mh, heap, mb, pb, size)
+    assert b[:size] == b"h" * size
     print("pages of the heap")
 
 
