@@ -12,6 +12,8 @@ import pytest
 import yaml
 
 TREE = pathlib.Path(__file__).resolve().parents[2]
+LIMIT = 800  # s, for builds, guests and whole runs of pytest beside other tests
+pytestmark = pytest.mark.timeout(LIMIT + 100)
 
 USER_TEST = """
 def test_mine(fabric):
@@ -53,7 +55,7 @@ def users_tests(folder, programs, env, *args, text=USER_TEST):
     argv.append("--muslin-capture")
     env = {k: v for k, v in os.environ.items() if not k.startswith("PYTEST")} | env
     env["PATH"] = f"{programs}:{os.environ['PATH']}"
-    r = subprocess.run([*argv, *args], cwd=folder, env=env, capture_output=True, text=True, timeout=200)
+    r = subprocess.run([*argv, *args], cwd=folder, env=env, capture_output=True, text=True, timeout=LIMIT)
     return r.stdout + r.stderr
 
 

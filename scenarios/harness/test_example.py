@@ -10,8 +10,9 @@ import xml.etree.ElementTree
 
 import pytest
 import yaml
-from test_ci import TREE
+from test_ci import LIMIT, TREE
 
+pytestmark = pytest.mark.timeout(LIMIT + 100)
 EXAMPLE = TREE / "docs/example"
 TESTS = 4  # on each kind of link
 
@@ -21,7 +22,7 @@ def run(folder, programs, *args):
     env |= {"PYTHONPATH": str(TREE / "harness"), "PATH": f"{programs}:{os.environ['PATH']}"}
     argv = [sys.executable, "-m", "pytest", "-p", "muslin.plugin", "-p", "no:cacheprovider"]
     argv.append("--muslin-build=installed")
-    r = subprocess.run([*argv, *args], cwd=folder, env=env, capture_output=True, text=True, timeout=200, check=False)
+    r = subprocess.run([*argv, *args], cwd=folder, env=env, capture_output=True, text=True, timeout=LIMIT, check=False)
     return r.returncode, r.stdout + r.stderr
 
 

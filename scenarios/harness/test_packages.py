@@ -9,13 +9,13 @@ import subprocess
 import zipfile
 
 import pytest
+from test_ci import LIMIT, TREE
 
-pytestmark = pytest.mark.timeout(900)  # a package's build compiles the tree
-TREE = pathlib.Path(__file__).resolve().parents[2]
+pytestmark = pytest.mark.timeout(LIMIT + 100)
 
 
 def output(*argv, **kw):
-    r = subprocess.run([str(a) for a in argv], capture_output=True, text=True, timeout=800, check=False, **kw)
+    r = subprocess.run([str(a) for a in argv], capture_output=True, text=True, timeout=LIMIT, check=False, **kw)
     assert r.returncode == 0, r.stdout + r.stderr
     return r.stdout
 

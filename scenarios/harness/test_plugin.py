@@ -8,7 +8,9 @@ import subprocess
 import sys
 
 import pytest
-from test_ci import TREE
+from test_ci import LIMIT, TREE
+
+pytestmark = pytest.mark.timeout(LIMIT + 100)
 
 TESTS = """
 import pytest
@@ -64,7 +66,7 @@ def users(muslin_programs, tmp_path_factory):
     env["PATH"] = f"{muslin_programs}:{env['PATH']}"
     argv = [sys.executable, "-m", "pytest", "-n", "2", "-p", "no:cacheprovider", "--junitxml=junit.xml"]
     argv += ["--muslin-build=installed", "--muslin-artifacts=kept", "--muslin-report=pages"]
-    r = subprocess.run(argv, cwd=folder, env=env, capture_output=True, text=True, timeout=200, check=False)
+    r = subprocess.run(argv, cwd=folder, env=env, capture_output=True, text=True, timeout=LIMIT, check=False)
     return r.stdout + r.stderr, folder
 
 
@@ -106,6 +108,6 @@ def test_a_build_folder_that_is_empty(muslin_programs, tmp_path):
     env = {k: v for k, v in os.environ.items() if not k.startswith(("PYTEST", "PYTHONPATH"))}
     env |= {"PYTHONPATH": str(site), "PYTEST_PLUGINS": "muslin.plugin"}
     argv = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--muslin-build={tmp_path}/nothing"]
-    r = subprocess.run(argv, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=60, check=False)
+    r = subprocess.run(argv, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=LIMIT, check=False)
     assert "1 passed" in r.stdout and "1 error" in r.stdout
     assert f"--muslin-build={tmp_path}/nothing: there is no program muslin" in r.stdout
