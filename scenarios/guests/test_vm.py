@@ -56,7 +56,7 @@ def test_guest_reboots(fabric):
         vm.wait_ib0()
     b.start("socat -u TCP-LISTEN:9000 OPEN:/tmp/got,creat,trunc", "sink")
     b.wait("grep -q :2328 /proc/net/tcp", what="the receiver")
-    a.run("head -c 100000000 /dev/urandom >/tmp/sent")
+    a.run("head -c 100000000 /dev/urandom >/tmp/sent", timeout=200)
     a.start("socat -u OPEN:/tmp/sent TCP:10.0.0.5:9000", "source")
     c.start("ping -f 10.0.0.1", "flood")
     wait_until(lambda: int(b.run("stat -c %s /tmp/got || echo 0").split()[-1]) > 0, 30, "the transfer's start", 0)

@@ -32,11 +32,12 @@ def moves(fabric, host):
 def at_work(guests):
     """Checked echoes of 4000 bytes pass between the guests all the time; not one is lost."""
     a, _ = guests
+    a.wait("/usr/bin/ping -c 1 -W 1 -s 4000 10.0.0.5", what="an echo")  # the path is resolved
     a.start("exec /usr/bin/ping -i 0.05 -s 4000 10.0.0.5", "echoes")
     a.wait("grep -q icmp_seq=10 /tmp/echoes.log", what="echoes")
     yield
     a.run("killall -INT ping")
-    a.wait("grep -q 'packet loss' /tmp/echoes.log", what="the end of ping")
+    a.wait("grep -q 'packet loss' /tmp/echoes.log", 60, what="the end of ping")
     told = a.log("echoes")
     came = [int(n) for n in re.findall(r"icmp_seq=(\d+) ttl", told)]
     sent = int(re.search(r"(\d+) packets transmitted", told)[1])
