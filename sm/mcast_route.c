@@ -148,6 +148,8 @@ void sm_mcast_route(struct sm *sm, bool all)
 	struct sm_group *g;
 	u32 i;
 
+	sm->want_mcast = false;
+	sm->mcast_computed++;
 	if (!resize_all(sm) || tree_init(&t, &sm->graph)) {
 		sm_log(sm, LOG_ERROR, "no memory for multicast trees");
 		sm->errors++;

@@ -273,6 +273,7 @@ u8 sm_port_mtu(const struct sm_port *p);
 u8 sm_port_rate(const struct sm_port *p);
 
 /* mcast_route.c */
+/* Computes the trees of all groups, or of those that have changed. A later change sets sm.want_mcast again. */
 void sm_mcast_route(struct sm *sm, bool all);
 void sm_mcast_push(struct sm *sm, struct sm_port *p); /* queues changed blocks of a switch */
 
@@ -359,6 +360,7 @@ struct sm {
 	struct sm_group *by_mlid[SM_MLIDS_MAX + 1];
 	u32 mlid_top;             /* one past the highest index ever in use */
 	bool mcast_group_deleted; /* a group was deleted since the last MFT update */
+	u32 mcast_computed;       /* how often the trees were computed */
 
 	/* sminfo.c */
 	u8 state;

@@ -91,7 +91,6 @@ static void sweep_finish(struct sm *sm)
 	st->subnet_up = !sm->errors && sm_is_master(sm);
 	sm->act_count++;
 	sm->reregister = false;
-	sm->want_mcast = false;
 	sweep_count(sm);
 	sweep_announce(sm);
 	sweep_backoff(sm);
@@ -260,7 +259,6 @@ static void sweep_kick(struct loop_task *t, struct now now)
 		sm_sweep_heavy(sm);
 	} else if (sm->want_mcast && sm->state == SM_STATE_MASTER) {
 		sm->phase = SM_MCAST;
-		sm->want_mcast = false;
 		sm_mcast_route(sm, false);
 		sm_smp_visit(sm, sm_mcast_push, mcast_done);
 	}

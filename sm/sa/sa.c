@@ -190,7 +190,7 @@ static void sa_handle(struct sa_call *c)
 struct deferred {
 	struct list link;
 	struct mad_addr to;
-	u32 len;
+	u32 len, computed; /* sm.mcast_computed when it was deferred */
 	u8 mad[];
 };
 
@@ -235,20 +235,24 @@ static void sa_defer_response(struct sm *sm, const struct sa_call *c, u32 len)
 	sm->ndeferred++;
 	h->to = *c->from;
 	h->len = len;
+	h->computed = sm->mcast_computed;
 	memcpy(h->mad, c->out, len);
 	list_add(&sm->deferred, &h->link);
 }
 
+/* The tables of the latest trees are set: sends the responses that were deferred before these were computed. */
 static void sa_flush(struct sm *sm)
 {
 	struct deferred *h, *tmp;
 
 	list_for_each_safe (h, tmp, &sm->deferred, link) {
+		if (h->computed == sm->mcast_computed)
+			return; /* and so are those behind it */
 		list_del(&h->link);
+		sm->ndeferred--;
 		sa_send(sm, h->mad, h->len, &h->to);
 		free(h);
 	}
-	sm->ndeferred = 0;
 }
 
 static void sa_receive(struct sm *sm, const u8 *data, u32 len, const struct mad_addr *from)

@@ -15,13 +15,8 @@ static struct query query_of(u8 method, u16 attr, u64 comp)
 	return (struct query){ .method = method, .attr = attr, .comp = comp };
 }
 
-/* The status of the response; -1: none. @from: the node whose LID is the requester's. */
-static int request(struct fake *f, const struct query *a, int from)
+static void query_put(const struct query *a, u8 *mad)
 {
-	struct mad_addr addr = { .lid = fake_lid(f, from), .qpn = 1 };
-	u8 mad[MAD_SIZE] = { 0 };
-	u32 before = f->nsent;
-
 	wire_set(mad, MAD_BASE_VERSION, 1);
 	wire_set(mad, MAD_CLASS, MAD_CLASS_SUBN_ADM);
 	wire_set(mad, MAD_CLASS_VERSION, MAD_CLASS_VERSION_SA);
@@ -31,6 +26,16 @@ static int request(struct fake *f, const struct query *a, int from)
 	wire_set(mad, SA_SM_KEY, a->key);
 	wire_set(mad, SA_COMP_MASK, a->comp);
 	memcpy(mad + SA_DATA, a->data, sizeof(a->data));
+}
+
+/* The status of the response; -1: none. @from: the node whose LID is the requester's. */
+static int request(struct fake *f, const struct query *a, int from)
+{
+	struct mad_addr addr = { .lid = fake_lid(f, from), .qpn = 1 };
+	u8 mad[MAD_SIZE] = { 0 };
+	u32 before = f->nsent;
+
+	query_put(a, mad);
 	sm_receive(f->sm, mad, MAD_SIZE, &addr, NULL);
 	fake_run(f, 10);
 	return f->nsent == before ? -1 : (int)wire_get(f->sent, MAD_STATUS);
@@ -318,6 +323,77 @@ static void test_groups(struct fake *f)
 	row(0, "an MGID of the SA's choice", request(f, &a, FAKE_CA(0)) == 0 && record(f, 0)[0] == 0xff);
 }
 
+/* Sends a request without running the loop: in the middle of a sweep. */
+static void submit(struct fake *f, const struct query *a, int from)
+{
+	struct mad_addr addr = { .lid = fake_lid(f, from), .qpn = 1 };
+	u8 mad[MAD_SIZE] = { 0 };
+
+	query_put(a, mad);
+	sm_receive(f->sm, mad, MAD_SIZE, &addr, NULL);
+}
+
+/* A join that arrives while SMPs with @at are sent, and the responses sent when its leaf's table is set. */
+static struct {
+	u16 at;
+	u32 sent;
+} late;
+
+static bool join_late(struct fake *f, int node, const u8 *mad)
+{
+	const struct query a = group_query(MAD_METHOD_SET, FAKE_CA(3), JOIN_FULL, JOIN, 1);
+	u16 attr = wire_get(mad, MAD_ATTR_ID);
+
+	if (wire_get(mad, MAD_METHOD) != MAD_METHOD_SET)
+		return false;
+	if (attr == late.at) {
+		late.at = 0;
+		submit(f, &a, FAKE_CA(3));
+	} else if (attr == SMP_ATTR_MFT && node == 1) {
+		late.sent = f->nsent;
+	}
+	return false;
+}
+
+static void test_late_join(struct fake *f)
+{
+	static const struct {
+		const char *name;
+		u16 at;
+	} rows[] = {
+		{ "a join in a sweep, after the trees have been computed", SMP_ATTR_PKEY_TABLE },
+		{ "a join while multicast tables are set", SMP_ATTR_MFT },
+	};
+	struct query a;
+	char what[100];
+	u32 before;
+	u16 mlid;
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(rows); i++) {
+		a = group_query(MAD_METHOD_SET, FAKE_CA(0), JOIN_FULL, CREATE, 1);
+		row(0, "created", request(f, &a, FAKE_CA(0)) == 0);
+		mlid = (u16)wire_get(record(f, 0), MCMEMBER_MLID);
+		before = f->nsent;
+		late.at = rows[i].at;
+		late.sent = ~0u;
+		f->lose = join_late;
+		f->sm->by_lid[fake_lid(f, FAKE_CA(1))]->pkeys_sent = 0;
+		f->sm->by_lid[fake_lid(f, 0)]->node->mft_unknown = true;
+		sm_sweep(f->sm);
+		fake_run(f, 1000);
+		f->lose = NULL;
+		row(0, rows[i].name, !late.at && forwards(f, 1, mlid, 2) && f->nsent == before + 1);
+		snprintf(what, sizeof(what), "%s: its response follows its leaf's table", rows[i].name);
+		row(0, what, late.sent == before);
+		a = group_query(SA_METHOD_DELETE, FAKE_CA(0), JOIN_FULL, JOIN, 1);
+		(void)request(f, &a, FAKE_CA(0));
+		a = group_query(SA_METHOD_DELETE, FAKE_CA(3), JOIN_FULL, JOIN, 1);
+		(void)request(f, &a, FAKE_CA(3));
+		fake_run(f, 100);
+	}
+}
+
 /* ---- subscriptions and services ---- */
 
 static struct query inform_query(u8 subscribe, u16 trap)
@@ -433,9 +509,10 @@ int main(void)
 	static const struct sm_config limited = {
 		.partitions = "Default=0x7fff : ALL=limited, ALL_SWITCHES=full, SELF=full ;\n"
 	};
-	static void (*const tests[])(struct fake *
-				     f) = { test_checks, test_tables,        test_selection, test_paths,
-					    test_groups, test_subscriptions, test_unplugged, test_services };
+	static void (*const tests[])(struct fake * f) = {
+		test_checks,    test_tables,        test_selection, test_paths,    test_groups,
+		test_late_join, test_subscriptions, test_unplugged, test_services,
+	};
 	struct fake f;
 	size_t i;
 
