@@ -211,13 +211,13 @@ static bool take_pair(struct sa_call *c)
 }
 
 /*
- * Paths of one pair differ in LIDs: the nth has the nth LID of both ends, if both have that many. Returns the number of
- * paths.
+ * Paths of one pair differ in LIDs: the nth has the nth LID of both ends, of an end with fewer LIDs one of these. An
+ * end whose LID is requested has that LID in all paths. Returns the number of paths.
  */
 static u32 sa_path_pair(struct sa_call *c, const struct want *w, const struct sm_port *src, const struct sm_port *dst,
 			u32 max)
 {
-	u32 n = max(BIT(src->lmc), BIT(dst->lmc)), i, found = 0;
+	u32 n = max(w->slid ? 1 : BIT(src->lmc), w->dlid ? 1 : BIT(dst->lmc)), i, found = 0;
 	u8 rec[PATHREC_SIZE];
 	struct path p;
 

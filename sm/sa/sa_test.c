@@ -256,6 +256,32 @@ static void test_paths(struct fake *f)
 	row(0, "from one to all", request(f, &a, FAKE_CA(1)) == 0 && records(f) == 8);
 }
 
+/* Paths of one pair, by LIDs, of ports with @lmc. */
+static u32 paths_between(struct fake *f, u64 comp, int from, int to)
+{
+	struct query a = path_query(from, to);
+
+	a.method = SA_METHOD_GET_TABLE;
+	a.comp = comp;
+	wire_set(a.data, PATHREC_SLID, fake_lid(f, from));
+	wire_set(a.data, PATHREC_DLID, fake_lid(f, to) + 1);
+	return request(f, &a, from) ? ~0u : records(f);
+}
+
+static void test_lmc_paths(struct fake *f)
+{
+	u64 gids = SA_COMP(PATHREC_COMP_SGID) | SA_COMP(PATHREC_COMP_DGID);
+	u64 slid = SA_COMP(PATHREC_COMP_SLID), dlid = SA_COMP(PATHREC_COMP_DLID);
+
+	row(0, "LMC 1: two paths of a pair", paths_between(f, gids, FAKE_CA(0), FAKE_CA(3)) == 2);
+	row(0, "from one LID to one LID is one path", paths_between(f, slid | dlid, FAKE_CA(0), FAKE_CA(3)) == 1);
+	row(0, "from one LID to a GID: one for each of its LIDs",
+	    paths_between(f, gids | slid, FAKE_CA(0), FAKE_CA(3)) == 2);
+	row(0, "from a GID to one LID: one for each of its LIDs",
+	    paths_between(f, gids | dlid, FAKE_CA(0), FAKE_CA(3)) == 2);
+	row(0, "from a switch, which has one LID, to one LID", paths_between(f, gids | dlid, 2, FAKE_CA(3)) == 1);
+}
+
 /* ---- groups ---- */
 
 #define JOIN (SA_COMP(MCMEMBER_COMP_MGID) | SA_COMP(MCMEMBER_COMP_PORT_GID) | SA_COMP(MCMEMBER_COMP_JOIN_STATE))
@@ -509,6 +535,7 @@ int main(void)
 	static const struct sm_config limited = {
 		.partitions = "Default=0x7fff : ALL=limited, ALL_SWITCHES=full, SELF=full ;\n"
 	};
+	static const struct sm_config lmc = { .lmc = 1 };
 	static void (*const tests[])(struct fake * f) = {
 		test_checks,    test_tables,        test_selection, test_paths,    test_groups,
 		test_late_join, test_subscriptions, test_unplugged, test_services,
@@ -521,6 +548,9 @@ int main(void)
 		tests[i](&f);
 		fake_close(&f);
 	}
+	fake_open(&f, &lmc);
+	test_lmc_paths(&f);
+	fake_close(&f);
 	fake_open(&f, &limited);
 	test_limited(&f);
 	fake_close(&f);
