@@ -23,6 +23,7 @@ struct path {
 	const struct sm_port *src, *dst;
 	u16 slid, dlid, pkey;
 	u8 mtu, rate, life, sl;
+	bool reversible;
 };
 
 /* ---- path through the switches ---- */
@@ -174,7 +175,8 @@ static bool sa_path_find(const struct sa_call *c, const struct want *w, struct p
 	if (!fit_pkey(c, w, p) || !sa_path_walk(p->src, p->dst, p->dlid, p))
 		return false;
 	back = *p;
-	if (w->reversible && !sa_path_walk(p->dst, p->src, p->slid, &back))
+	p->reversible = sa_path_walk(p->dst, p->src, p->slid, &back);
+	if (w->reversible && !p->reversible)
 		return false;
 	p->mtu = min(p->mtu, min(sm_port_mtu(p->src), sm_port_mtu(p->dst)));
 	return fit_mtu(w, p) && fit_rate(w, p) && fit_life(w, p);
@@ -193,7 +195,7 @@ static void sa_path_put(const struct sa_call *c, const struct want *w, const str
 	wire_set(r, PATHREC_SLID, p->slid);
 	wire_set(r, PATHREC_FLOW_LABEL, w->flow);
 	wire_set(r, PATHREC_TCLASS, w->tclass);
-	wire_set(r, PATHREC_REVERSIBLE, 1);
+	wire_set(r, PATHREC_REVERSIBLE, p->reversible);
 	wire_set(r, PATHREC_NUM_PATH, 1);
 	wire_set(r, PATHREC_PKEY, p->pkey);
 	wire_set(r, PATHREC_SL, p->sl);

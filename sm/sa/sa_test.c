@@ -282,6 +282,23 @@ static void test_lmc_paths(struct fake *f)
 	row(0, "from a switch, which has one LID, to one LID", paths_between(f, gids | dlid, 2, FAKE_CA(3)) == 1);
 }
 
+/* A spine forwards to h3, but nothing forwards to h0. */
+static void test_irreversible(struct fake *f)
+{
+	struct query a = path_query(FAKE_CA(0), FAKE_CA(3));
+	struct sm_node *leaf = f->sm->by_lid[fake_lid(f, 1)]->node;
+
+	leaf->lft[fake_lid(f, FAKE_CA(0))] = LFT_PORT_NONE;
+	row(0, "a path whose reverse does not exist is not reversible",
+	    request(f, &a, FAKE_CA(0)) == 0 && !wire_get(record(f, 0), PATHREC_REVERSIBLE));
+	a.comp |= SA_COMP(PATHREC_COMP_REVERSIBLE);
+	wire_set(a.data, PATHREC_REVERSIBLE, 1);
+	row(0, "a reversible one does not exist", request(f, &a, FAKE_CA(0)) == SA_STATUS_NO_RECORDS);
+	a = path_query(FAKE_CA(0), FAKE_CA(1));
+	row(0, "another path is reversible",
+	    request(f, &a, FAKE_CA(0)) == 0 && wire_get(record(f, 0), PATHREC_REVERSIBLE));
+}
+
 /* ---- groups ---- */
 
 #define JOIN (SA_COMP(MCMEMBER_COMP_MGID) | SA_COMP(MCMEMBER_COMP_PORT_GID) | SA_COMP(MCMEMBER_COMP_JOIN_STATE))
@@ -537,8 +554,8 @@ int main(void)
 	};
 	static const struct sm_config lmc = { .lmc = 1 };
 	static void (*const tests[])(struct fake * f) = {
-		test_checks,    test_tables,        test_selection, test_paths,    test_groups,
-		test_late_join, test_subscriptions, test_unplugged, test_services,
+		test_checks, test_tables,    test_selection,     test_paths,     test_irreversible,
+		test_groups, test_late_join, test_subscriptions, test_unplugged, test_services,
 	};
 	struct fake f;
 	size_t i;
