@@ -105,6 +105,7 @@ enum wire_sa_selector {
 	SA_SELECT_EXACTLY = 2,
 	SA_SELECT_LARGEST = 3, /* packet life: the smallest */
 };
+#define SA_LIFE_MAX 63 /* code of the longest packet lifetime: a field of 6 bits */
 
 /* The bit of a component mask, by the numbers of the *_COMP_* enumerations. */
 #define SA_COMP(bit) (1ull << (bit))

@@ -212,6 +212,7 @@ static u8 sa_mcmember_choose(const struct sa_call *c, const struct selected *s, 
 	}
 }
 
+/* The packet lifetime of a new group. A code over SA_LIFE_MAX: none meets the request. */
 static u8 choose_life(const struct sa_call *c)
 {
 	u8 want = wire_get(c->query, MCMEMBER_LIFE), own = c->sm->cfg.packet_life;
@@ -221,6 +222,8 @@ static u8 choose_life(const struct sa_call *c)
 	switch (wire_get(c->query, MCMEMBER_LIFE_SELECTOR)) {
 	case SA_SELECT_GREATER:
 		return want >= own ? want + 1 : own;
+	case SA_SELECT_LESS:
+		return want <= own ? (u8)(want - 1) : own;
 	case SA_SELECT_EXACTLY:
 		return want;
 	default:
@@ -255,6 +258,7 @@ static struct sm_group *sa_mcmember_create(struct sa_call *c, struct wire_gid mg
 	u8 scope = sm_sa_comp(c, MCMEMBER_COMP_SCOPE) ? wire_get(c->query, MCMEMBER_SCOPE) : 0;
 	u8 mtu = sa_mcmember_choose(c, &selected[0], sm_port_mtu(p), WIRE_MTU_256);
 	u8 rate = sa_mcmember_choose(c, &selected[1], sm_port_rate(p), WIRE_RATE_2_5);
+	u8 life = choose_life(c);
 	u16 pkey = wire_get(c->query, MCMEMBER_PKEY);
 	struct sm_group *g;
 
@@ -263,7 +267,7 @@ static struct sm_group *sa_mcmember_create(struct sa_call *c, struct wire_gid mg
 		return NULL;
 	}
 	if (!(wire_get(c->query, MCMEMBER_JOIN_STATE) & JOIN_FULL) || !(wire_gid_is_zero(&mgid) || good_mgid(&mgid)) ||
-	    !mtu || !rate || !sm_pkey_has(p, pkey)) {
+	    !mtu || !rate || life > SA_LIFE_MAX || !sm_pkey_has(p, pkey)) {
 		c->status = SA_STATUS_REQ_INVALID;
 		return NULL;
 	}
@@ -278,7 +282,7 @@ static struct sm_group *sa_mcmember_create(struct sa_call *c, struct wire_gid mg
 	g->pkey = pkey | WIRE_PKEY_FULL;
 	g->mtu = mtu;
 	g->rate = rate;
-	g->life = choose_life(c);
+	g->life = life;
 	g->sl = wire_get(c->query, MCMEMBER_SL);
 	g->tclass = wire_get(c->query, MCMEMBER_TCLASS);
 	g->flow = wire_get(c->query, MCMEMBER_FLOW_LABEL);

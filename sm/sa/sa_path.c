@@ -136,6 +136,8 @@ static bool fit_life(const struct want *w, struct path *p)
 		return true;
 	switch (w->life_sel) {
 	case SA_SELECT_GREATER:
+		if (w->life_code == SA_LIFE_MAX)
+			return false;
 		p->life = max(p->life, (u8)(w->life_code + 1));
 		return true;
 	case SA_SELECT_LESS:

@@ -204,6 +204,11 @@ static const struct path_row {
 		name, PATHREC_COMP_RATE_SELECTOR, PATHREC_COMP_RATE, PATHREC_RATE_SELECTOR, PATHREC_RATE, sel, v, \
 			status, PATHREC_RATE, want                                                                \
 	}
+#define LIFE_ROW(name, sel, v, status, want)                                                                      \
+	{                                                                                                         \
+		name, PATHREC_COMP_LIFE_SELECTOR, PATHREC_COMP_LIFE, PATHREC_LIFE_SELECTOR, PATHREC_LIFE, sel, v, \
+			status, PATHREC_LIFE, want                                                                \
+	}
 	MTU_ROW("MTU over 2048", SA_SELECT_GREATER, WIRE_MTU_2048, 0, WIRE_MTU_4096),
 	MTU_ROW("MTU over 4096", SA_SELECT_GREATER, WIRE_MTU_4096, SA_STATUS_NO_RECORDS, 0),
 	MTU_ROW("MTU under 2048", SA_SELECT_LESS, WIRE_MTU_2048, 0, WIRE_MTU_1024),
@@ -215,6 +220,11 @@ static const struct path_row {
 	RATE_ROW("rate under 40", SA_SELECT_LESS, WIRE_RATE_40, 0, WIRE_RATE_30),
 	RATE_ROW("rate over 30", SA_SELECT_GREATER, WIRE_RATE_30, 0, WIRE_RATE_40),
 	RATE_ROW("rate over 40", SA_SELECT_GREATER, WIRE_RATE_40, SA_STATUS_NO_RECORDS, 0),
+	LIFE_ROW("life over 20", SA_SELECT_GREATER, 20, 0, 21),
+	LIFE_ROW("life over 62", SA_SELECT_GREATER, 62, 0, 63),
+	LIFE_ROW("life over 63", SA_SELECT_GREATER, 63, SA_STATUS_NO_RECORDS, 0),
+	LIFE_ROW("life under 18", SA_SELECT_LESS, 18, SA_STATUS_NO_RECORDS, 0),
+	LIFE_ROW("life 19", SA_SELECT_EXACTLY, 19, 0, 19),
 };
 
 static void test_paths(struct fake *f)
@@ -437,6 +447,40 @@ static void test_late_join(struct fake *f)
 	}
 }
 
+/* Packet lifetimes of new groups. The manager's own code is 18. */
+static void test_group_life(struct fake *f)
+{
+	static const struct {
+		const char *name;
+		u8 sel, life;
+		int status;
+		u8 want;
+	} rows[] = {
+		{ "group life 5", SA_SELECT_EXACTLY, 5, 0, 5 },
+		{ "group life over 17", SA_SELECT_GREATER, 17, 0, 18 },
+		{ "group life over 18", SA_SELECT_GREATER, 18, 0, 19 },
+		{ "group life over 63", SA_SELECT_GREATER, 63, SA_STATUS_REQ_INVALID, 0 },
+		{ "group life under 19", SA_SELECT_LESS, 19, 0, 18 },
+		{ "group life under 10", SA_SELECT_LESS, 10, 0, 9 },
+		{ "group life under 0", SA_SELECT_LESS, 0, SA_STATUS_REQ_INVALID, 0 },
+		{ "the smallest group life", SA_SELECT_LARGEST, 63, 0, 18 },
+	};
+	struct query a;
+	size_t i;
+	int s;
+
+	for (i = 0; i < ARRAY_SIZE(rows); i++) {
+		a = group_query(MAD_METHOD_SET, FAKE_CA(0), JOIN_FULL,
+				CREATE | SA_COMP(MCMEMBER_COMP_LIFE_SELECTOR) | SA_COMP(MCMEMBER_COMP_LIFE),
+				(u8)(20 + i));
+		wire_set(a.data, MCMEMBER_LIFE_SELECTOR, rows[i].sel);
+		wire_set(a.data, MCMEMBER_LIFE, rows[i].life);
+		s = request(f, &a, FAKE_CA(0));
+		row(0, rows[i].name,
+		    s == rows[i].status && (s || wire_get(record(f, 0), MCMEMBER_LIFE) == rows[i].want));
+	}
+}
+
 /* ---- subscriptions and services ---- */
 
 static struct query inform_query(u8 subscribe, u16 trap)
@@ -554,8 +598,8 @@ int main(void)
 	};
 	static const struct sm_config lmc = { .lmc = 1 };
 	static void (*const tests[])(struct fake * f) = {
-		test_checks, test_tables,    test_selection,     test_paths,     test_irreversible,
-		test_groups, test_late_join, test_subscriptions, test_unplugged, test_services,
+		test_checks,    test_tables,     test_selection,     test_paths,     test_irreversible, test_groups,
+		test_late_join, test_group_life, test_subscriptions, test_unplugged, test_services,
 	};
 	struct fake f;
 	size_t i;
