@@ -251,21 +251,26 @@ static bool is_local(const struct sa_call *c, const struct wire_gid *gid)
 	return wire_gid_prefix(gid) == c->sm->cfg.subnet_prefix || (gid->raw[0] == 0xfe && gid->raw[1] & 0x80);
 }
 
+/* The port with the GID in field @f of the request. NULL: there is none, and the status is set. */
+static const struct sm_port *port_by_gid(struct sa_call *c, struct wire_field f)
+{
+	struct wire_gid gid = wire_gid_from_bytes(wire_cbytes(c->query, f));
+	const struct sm_port *p = is_local(c, &gid) ? sm_port_by_guid(c->sm, wire_gid_guid(&gid)) : NULL;
+
+	if (!p)
+		c->status = SA_STATUS_INVALID_GID;
+	return p;
+}
+
 /* One end: the requested port, or NULL for any. False: the requested port does not exist. */
 static bool named_end(struct sa_call *c, bool by_gid, struct wire_field gid_field, bool by_lid,
 		      struct wire_field lid_field, const struct sm_port **end)
 {
-	struct wire_gid gid = wire_gid_from_bytes(wire_cbytes(c->query, gid_field));
 	const struct sm_port *lid_port = by_lid ? sm_port_by_lid(c->sm, wire_get(c->query, lid_field)) : NULL;
 
-	*end = NULL;
-	if (by_gid) {
-		*end = is_local(c, &gid) ? sm_port_by_guid(c->sm, wire_gid_guid(&gid)) : NULL;
-		if (!*end) {
-			c->status = SA_STATUS_INVALID_GID;
-			return false;
-		}
-	}
+	*end = by_gid ? port_by_gid(c, gid_field) : NULL;
+	if (by_gid && !*end)
+		return false;
 	if (by_lid) {
 		if (!lid_port || (*end && *end != lid_port))
 			return false;
@@ -393,12 +398,9 @@ void sm_sa_path_record(struct sa_call *c)
 
 static const struct sm_port *multi_end(struct sa_call *c, u32 i)
 {
-	struct wire_gid gid = wire_gid_from_bytes(wire_cbytes(c->query, MULTIPATHREC_GID(i)));
-	const struct sm_port *p = sm_port_by_guid(c->sm, wire_gid_guid(&gid));
+	const struct sm_port *p = port_by_gid(c, MULTIPATHREC_GID(i));
 
-	if (!p)
-		c->status = SA_STATUS_INVALID_GID;
-	return p && sa_path_usable(c, p) ? p : NULL;
+	return sa_path_usable(c, p) ? p : NULL;
 }
 
 void sm_sa_multi_path_record(struct sa_call *c)

@@ -309,6 +309,23 @@ static void test_irreversible(struct fake *f)
 	    request(f, &a, FAKE_CA(0)) == 0 && wire_get(record(f, 0), PATHREC_REVERSIBLE));
 }
 
+static void test_multi_path(struct fake *f)
+{
+	struct query a = query_of(SA_METHOD_GET_MULTI, SA_ATTR_MULTI_PATH_RECORD,
+				  SA_COMP(MULTIPATHREC_COMP_SGID_COUNT) | SA_COMP(MULTIPATHREC_COMP_DGID_COUNT));
+	struct wire_gid gids[] = { gid_of(FAKE_CA(0)), gid_of(FAKE_CA(1)), gid_of(FAKE_CA(3)) };
+	u32 i;
+
+	wire_set(a.data, MULTIPATHREC_SGID_COUNT, 2);
+	wire_set(a.data, MULTIPATHREC_DGID_COUNT, 1);
+	for (i = 0; i < ARRAY_SIZE(gids); i++)
+		wire_copy_in(a.data, MULTIPATHREC_GID(i), gids[i].raw);
+	row(0, "MultiPath: a path from each of two", request(f, &a, FAKE_CA(0)) == 0 && records(f) == 2);
+	gids[2] = wire_gid_make(0x2001000000000000ull, wire_gid_guid(&gids[2]));
+	wire_copy_in(a.data, MULTIPATHREC_GID(2), gids[2].raw);
+	row(0, "MultiPath: a GID of another subnet", request(f, &a, FAKE_CA(0)) == SA_STATUS_INVALID_GID);
+}
+
 /* ---- groups ---- */
 
 #define JOIN (SA_COMP(MCMEMBER_COMP_MGID) | SA_COMP(MCMEMBER_COMP_PORT_GID) | SA_COMP(MCMEMBER_COMP_JOIN_STATE))
@@ -598,8 +615,8 @@ int main(void)
 	};
 	static const struct sm_config lmc = { .lmc = 1 };
 	static void (*const tests[])(struct fake * f) = {
-		test_checks,    test_tables,     test_selection,     test_paths,     test_irreversible, test_groups,
-		test_late_join, test_group_life, test_subscriptions, test_unplugged, test_services,
+		test_checks, test_tables,    test_selection,  test_paths,         test_irreversible, test_multi_path,
+		test_groups, test_late_join, test_group_life, test_subscriptions, test_unplugged,    test_services,
 	};
 	struct fake f;
 	size_t i;
