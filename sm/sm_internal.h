@@ -280,7 +280,7 @@ void sm_mcast_push(struct sm *sm, struct sm_port *p); /* queues changed blocks o
 /* sminfo.c */
 struct sm_other { /* another subnet manager */
 	u64 guid;
-	struct sm_port *port;
+	struct sm_port *port; /* NULL: its node was removed after the survey */
 	u16 lid;
 	u8 priority, state;
 	u32 act_count;
@@ -288,6 +288,7 @@ struct sm_other { /* another subnet manager */
 void sm_sminfo_receive(struct sm *sm, const u8 *mad, const struct mad_addr *from);
 void sm_sminfo_survey(struct sm *sm, void (*done)(struct sm *sm)); /* Get(SMInfo) from every port with IsSM */
 bool sm_sminfo_elect(struct sm *sm); /* master election after the survey: true when this SM is or becomes master */
+void sm_sminfo_forget_node(struct sm *sm, const struct sm_node *n); /* it is removed: no other SM is at its ports */
 void sm_sminfo_init(struct sm *sm);
 void sm_sminfo_stop(struct sm *sm);
 void sm_sminfo_fill(const struct sm *sm, u8 *info);

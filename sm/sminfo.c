@@ -71,6 +71,15 @@ static void sminfo_store_other(struct sm *sm, struct sm_port *p, const u8 *info)
 	o->act_count = wire_get(info, SMINFO_ACT_COUNT);
 }
 
+void sm_sminfo_forget_node(struct sm *sm, const struct sm_node *n)
+{
+	u32 i;
+
+	for (i = 0; i < sm->nothers; i++)
+		if (sm->others[i].port && sm->others[i].port->node == n)
+			sm->others[i].port = NULL;
+}
+
 /* An SM without a response has left or is starting: traps and sweeps follow. */
 static void on_survey(struct sm *sm, struct sm_smp *smp, const u8 *mad)
 {

@@ -212,6 +212,7 @@ void sm_node_remove(struct sm *sm, struct sm_node *n)
 		if (sm->self == p)
 			sm->self = NULL;
 	}
+	sm_sminfo_forget_node(sm, n);
 	while (*at != n)
 		at = &(*at)->hash_next;
 	*at = n->hash_next;

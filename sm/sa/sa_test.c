@@ -591,6 +591,42 @@ static void test_services(struct fake *f)
 	row(0, "its lease ends", request(f, &q, FAKE_CA(2)) == 0 && records(f) == 0);
 }
 
+/* ---- other subnet managers ---- */
+
+static u32 managers;
+
+/* Requests the subnet managers while the node of one of them is discovered. */
+static bool query_managers(struct fake *f, int node, const u8 *mad)
+{
+	struct query a = query_of(SA_METHOD_GET_TABLE, SA_ATTR_SM_INFO_RECORD, 0);
+
+	a.key = 1;
+	if (node == FAKE_CA(2) && wire_get(mad, MAD_ATTR_ID) == SMP_ATTR_PORT_INFO) {
+		f->lose = NULL;
+		submit(f, &a, FAKE_CA(1));
+		managers = records(f);
+	}
+	return false;
+}
+
+/* The node of another manager is replaced by one with the same GUID and more ports. */
+static void test_manager_replaced(struct fake *f)
+{
+	struct query a = query_of(SA_METHOD_GET_TABLE, SA_ATTR_SM_INFO_RECORD, 0);
+
+	a.key = 1;
+	fake_rival(f, 0);
+	sm_sweep(f->sm);
+	fake_run(f, 1000);
+	row(0, "two managers", request(f, &a, FAKE_CA(1)) == 0 && records(f) == 2);
+	f->node[FAKE_CA(2)].nports = 2;
+	f->lose = query_managers;
+	sm_sweep(f->sm);
+	fake_run(f, 1000);
+	row(0, "one while the other's node is discovered again", managers == 1);
+	row(0, "and two afterwards", request(f, &a, FAKE_CA(1)) == 0 && records(f) == 2);
+}
+
 /* ---- partitions ---- */
 
 static void test_limited(struct fake *f)
@@ -615,8 +651,9 @@ int main(void)
 	};
 	static const struct sm_config lmc = { .lmc = 1 };
 	static void (*const tests[])(struct fake * f) = {
-		test_checks, test_tables,    test_selection,  test_paths,         test_irreversible, test_multi_path,
-		test_groups, test_late_join, test_group_life, test_subscriptions, test_unplugged,    test_services,
+		test_checks,     test_tables,   test_selection,        test_paths,      test_irreversible,
+		test_multi_path, test_groups,   test_late_join,        test_group_life, test_subscriptions,
+		test_unplugged,  test_services, test_manager_replaced,
 	};
 	struct fake f;
 	size_t i;
