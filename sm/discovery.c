@@ -206,10 +206,8 @@ static void commit_port(struct sm *sm, struct sm_port *p)
 		return;
 	p->has_info = false;
 	if (p->guid && p->trap64_sent) {
-		struct wire_gid gid = wire_gid_make(sm->cfg.subnet_prefix, p->guid);
-
 		sm->cfg.sa->forget_port(sm, p); /* before the report: the port has left the subnet */
-		sm_trap_gid(sm, TRAP_GID_OUT_OF_SERVICE, &gid, p);
+		sm_trap_port(sm, TRAP_GID_OUT_OF_SERVICE, p);
 		p->trap64_sent = false;
 		sm_mcast_forget_port(sm, p);
 		sm_lid_release(sm, p);

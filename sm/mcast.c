@@ -129,7 +129,7 @@ void sm_group_reap(struct sm *sm, struct sm_group *g)
 	list_for_each (m, &g->members, link)
 		if (m->join_state & (JOIN_FULL | JOIN_SEND_ONLY_FULL))
 			return;
-	sm_trap_gid(sm, TRAP_MCAST_DELETED, &g->mgid, NULL);
+	sm_trap_group(sm, TRAP_MCAST_DELETED, g);
 	sm_group_destroy(sm, g);
 }
 

@@ -33,6 +33,7 @@ struct sm_status {
 };
 
 struct sm_port;
+struct sm_group;
 struct mad_addr;
 
 /* Operations of subnet administration. The SM calls init() first and fini() last. */
@@ -45,10 +46,10 @@ struct sm_sa_ops {
 	void (*forget_port)(struct sm *sm,
 			    struct sm_port *p); /* removes the event subscriptions of a port that left the subnet */
 	/*
-	 * Forwards @notice of NOTICE_SIZE bytes to the subscribers that may know of @subject (NULL: no port) (IBTA
-	 * 13.4.11).
+	 * Forwards @notice of NOTICE_SIZE bytes to the subscribers that share a partition with its subject: a port, or,
+	 * if that is NULL, a multicast group (IBTA 13.4.11).
 	 */
-	void (*report)(struct sm *sm, const u8 *notice, const struct sm_port *subject);
+	void (*report)(struct sm *sm, const u8 *notice, const struct sm_port *port, const struct sm_group *group);
 	/* A Report was answered or not sent. False: @cookie is not that of a Report. */
 	bool (*report_sent)(struct sm *sm, void *cookie);
 };

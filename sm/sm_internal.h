@@ -295,7 +295,8 @@ void sm_sminfo_fill(const struct sm *sm, u8 *info);
 
 /* trap.c */
 void sm_trap_receive(struct sm *sm, const u8 *mad, const struct mad_addr *from);
-void sm_trap_gid(struct sm *sm, u16 trap, const struct wire_gid *gid, const struct sm_port *subject);
+void sm_trap_port(struct sm *sm, u16 trap, const struct sm_port *p);   /* 64, 65 */
+void sm_trap_group(struct sm *sm, u16 trap, const struct sm_group *g); /* 66, 67 */
 
 enum sm_phase {
 	SM_IDLE,

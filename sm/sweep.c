@@ -56,7 +56,6 @@ static void sweep_count(struct sm *sm)
 /* Sends trap 64 reports for new ports. */
 static void sweep_announce(struct sm *sm)
 {
-	struct wire_gid gid;
 	struct sm_node *n;
 	struct sm_port *p;
 	u32 i;
@@ -67,8 +66,7 @@ static void sweep_announce(struct sm *sm)
 			if (!p->guid || !p->lid || p->trap64_sent)
 				continue;
 			p->trap64_sent = true;
-			gid = wire_gid_make(sm->cfg.subnet_prefix, p->guid);
-			sm_trap_gid(sm, TRAP_GID_IN_SERVICE, &gid, p);
+			sm_trap_port(sm, TRAP_GID_IN_SERVICE, p);
 		}
 }
 

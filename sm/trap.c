@@ -83,10 +83,12 @@ void sm_trap_receive(struct sm *sm, const u8 *mad, const struct mad_addr *from)
 			actions[i].fn(sm, notice);
 	gid = wire_gid_make(sm->cfg.subnet_prefix, p->guid);
 	wire_copy_in(notice, NOTICE_ISSUER_GID, gid.raw);
-	sm->cfg.sa->report(sm, notice, NULL);
+	sm->cfg.sa->report(sm, notice, p, NULL);
 }
 
-void sm_trap_gid(struct sm *sm, u16 trap, const struct wire_gid *gid, const struct sm_port *subject)
+/* A notice of subnet administration about the GID of a port or of a group. */
+static void trap_gid(struct sm *sm, u16 trap, const struct wire_gid *gid, const struct sm_port *port,
+		     const struct sm_group *group)
 {
 	struct wire_gid own = wire_gid_make(sm->cfg.subnet_prefix, sm->ops->port_guid(sm->transport));
 	u8 notice[NOTICE_SIZE] = { 0 };
@@ -98,5 +100,17 @@ void sm_trap_gid(struct sm *sm, u16 trap, const struct wire_gid *gid, const stru
 	wire_set(notice, NOTICE_ISSUER_LID, sm->self ? sm->self->lid : 0);
 	wire_copy_in(notice, NOTICE_64_GID, gid->raw);
 	wire_copy_in(notice, NOTICE_ISSUER_GID, own.raw);
-	sm->cfg.sa->report(sm, notice, subject);
+	sm->cfg.sa->report(sm, notice, port, group);
+}
+
+void sm_trap_port(struct sm *sm, u16 trap, const struct sm_port *p)
+{
+	struct wire_gid gid = wire_gid_make(sm->cfg.subnet_prefix, p->guid);
+
+	trap_gid(sm, trap, &gid, p, NULL);
+}
+
+void sm_trap_group(struct sm *sm, u16 trap, const struct sm_group *g)
+{
+	trap_gid(sm, trap, &g->mgid, NULL, g);
 }

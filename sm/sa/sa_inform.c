@@ -65,8 +65,8 @@ static void sa_inform_subscribe(struct sa_call *c)
 	sm->nsubscribers++;
 }
 
-/* A subscriber needs a common partition with the port or the LIDs of the subscription. */
-static bool may_subscribe(const struct sa_call *c)
+/* The GID, or else the range of LIDs, that the subscription names must be valid. */
+static bool sa_inform_range_valid(const struct sa_call *c)
 {
 	u16 begin = wire_get(c->query, INFORMINFO_LID_BEGIN), end = wire_get(c->query, INFORMINFO_LID_END);
 	struct wire_gid gid = wire_gid_from_bytes(wire_cbytes(c->query, INFORMINFO_GID));
@@ -82,7 +82,7 @@ void sm_sa_inform_set(struct sa_call *c)
 	struct subscriber *s = sa_inform_find(c);
 
 	memcpy(rec, c->query, sizeof(rec));
-	if (op > 1 || wire_get(c->query, INFORMINFO_IS_GENERIC) > 1 || (op && !may_subscribe(c)) || (!op && !s))
+	if (op > 1 || wire_get(c->query, INFORMINFO_IS_GENERIC) > 1 || (op && !sa_inform_range_valid(c)) || (!op && !s))
 		c->status = SA_STATUS_REQ_INVALID;
 	else if (op && !s)
 		sa_inform_subscribe(c);
@@ -185,19 +185,26 @@ static void sa_inform_send(struct sm *sm, const struct subscriber *s, const u8 *
 		report_free(sm, r);
 }
 
-void sm_inform_report(struct sm *sm, const u8 *notice, const struct sm_port *subject)
+/* Does the subscriber share a partition with the port, or, if that is NULL, with the group (13.4.11, o13-17.1.1)? */
+static bool sa_inform_permits(const struct sm *sm, const struct subscriber *s, const struct sm_port *port,
+			      const struct sm_group *group)
+{
+	const struct sm_port *own = sm_port_by_guid(sm, s->port_guid);
+
+	if (!own)
+		return false;
+	return port ? own == port || sm_pkey_common(own, port) : sm_pkey_has(own, group->pkey);
+}
+
+void sm_inform_report(struct sm *sm, const u8 *notice, const struct sm_port *port, const struct sm_group *group)
 {
 	struct subscriber *s;
-	struct sm_port *p;
 
 	if (!sm_is_master(sm))
 		return;
-	list_for_each (s, &sm->subscribers, link) {
-		p = sm_port_by_guid(sm, s->port_guid);
-		if (!sa_inform_wants(s, notice) || (subject && (!p || (p != subject && !sm_pkey_common(p, subject)))))
-			continue;
-		sa_inform_send(sm, s, notice);
-	}
+	list_for_each (s, &sm->subscribers, link)
+		if (sa_inform_wants(s, notice) && sa_inform_permits(sm, s, port, group))
+			sa_inform_send(sm, s, notice);
 }
 
 /* ---- destroy ---- */

@@ -72,7 +72,7 @@ void sm_service_fini(struct sm *sm);
 /* sa_inform.c */
 bool sm_inform_report_sent(struct sm *sm, void *cookie); /* false: @cookie is not a Report */
 /* The operations of sm_sa_ops. */
-void sm_inform_report(struct sm *sm, const u8 *notice, const struct sm_port *subject);
+void sm_inform_report(struct sm *sm, const u8 *notice, const struct sm_port *port, const struct sm_group *group);
 void sm_inform_fini(struct sm *sm);
 void sm_inform_forget_port(struct sm *sm, struct sm_port *p);
 

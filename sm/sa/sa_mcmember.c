@@ -288,7 +288,7 @@ static struct sm_group *sa_mcmember_create(struct sa_call *c, struct wire_gid mg
 	g->flow = wire_get(c->query, MCMEMBER_FLOW_LABEL);
 	g->hop_limit = sm_sa_comp(c, MCMEMBER_COMP_HOP_LIMIT) ? wire_get(c->query, MCMEMBER_HOP_LIMIT) : 0;
 	g->scope = wire_mgid_scope(&mgid);
-	sm_trap_gid(c->sm, TRAP_MCAST_CREATED, &g->mgid, NULL);
+	sm_trap_group(c->sm, TRAP_MCAST_CREATED, g);
 	return g;
 }
 

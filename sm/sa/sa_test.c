@@ -644,10 +644,51 @@ static void test_limited(struct fake *f)
 	row(0, "a requester with the SM_Key reaches all", request(f, &a, FAKE_CA(1)) == 0 && records(f) == 4);
 }
 
+/* Sends trap 144 of a node about itself. Returns the number of reports. */
+static u32 reports_of(struct fake *f, int node)
+{
+	struct mad_addr from = { .lid = fake_lid(f, node) };
+	u8 mad[MAD_SIZE] = { 1, MAD_CLASS_SUBN_LID, 1, MAD_METHOD_TRAP };
+	u32 before = f->reports;
+
+	wire_set(mad, MAD_ATTR_ID, SMP_ATTR_NOTICE);
+	wire_set(mad + SMP_DATA, NOTICE_IS_GENERIC, 1);
+	wire_set(mad + SMP_DATA, NOTICE_TRAP_NUMBER, TRAP_LOCAL_CHANGES);
+	wire_set(mad + SMP_DATA, NOTICE_ISSUER_LID, from.lid);
+	wire_set(mad + SMP_DATA, NOTICE_144_LID, from.lid);
+	sm_receive(f->sm, mad, MAD_SIZE, &from, NULL);
+	return f->reports - before;
+}
+
+/* Creates a group of the partition with @pkey. Returns the number of reports. */
+static u32 reports_of_group(struct fake *f, int node, u16 pkey, u8 last)
+{
+	struct query a = group_query(MAD_METHOD_SET, node, JOIN_FULL, CREATE, last);
+	u32 before = f->reports;
+
+	wire_set(a.data, MCMEMBER_PKEY, pkey);
+	return request(f, &a, node) ? ~0u : f->reports - before;
+}
+
+static void test_limited_reports(struct fake *f)
+{
+	struct query a = inform_query(1, TRAP_LOCAL_CHANGES);
+
+	row(0, "a limited member subscribes", request(f, &a, FAKE_CA(1)) == 0);
+	row(0, "a trap of the full one is reported", reports_of(f, FAKE_CA(0)) == 1);
+	row(0, "its own, too", reports_of(f, FAKE_CA(1)) == 1);
+	row(0, "that of another limited one is not", reports_of(f, FAKE_CA(2)) == 0);
+	a = inform_query(1, TRAP_MCAST_CREATED);
+	row(0, "it subscribes to new groups", request(f, &a, FAKE_CA(1)) == 0);
+	row(0, "a group of its partition is reported", reports_of_group(f, FAKE_CA(0), 0xffff, 30) == 1);
+	row(0, "one of another partition is not", reports_of_group(f, FAKE_CA(2), 0x8001, 31) == 0);
+}
+
 int main(void)
 {
 	static const struct sm_config limited = {
 		.partitions = "Default=0x7fff : ALL=limited, ALL_SWITCHES=full, SELF=full ;\n"
+			      "blue=0x0001 : 0x1061=full ;\n"
 	};
 	static const struct sm_config lmc = { .lmc = 1 };
 	static void (*const tests[])(struct fake * f) = {
@@ -668,6 +709,7 @@ int main(void)
 	fake_close(&f);
 	fake_open(&f, &limited);
 	test_limited(&f);
+	test_limited_reports(&f);
 	fake_close(&f);
 	return rows_end();
 }
