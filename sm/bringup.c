@@ -33,7 +33,7 @@ static void want_end(const struct sm *sm, const struct sm_port *p, u8 *d)
 static void want_link(const struct sm *sm, const struct sm_port *p, u8 *d)
 {
 	bool leaf = !sm_node_is_switch(p->peer->node), sw = sm_node_is_switch(p->node);
-	bool enforce = sw && leaf && sm_pkey_enforced(sm);
+	bool enforce = sm_pkey_enforced_at(sm, p);
 	u8 mtu = wire_get(p->info, PORTINFO_MTU_CAP), peer_mtu = wire_get(p->peer->info, PORTINFO_MTU_CAP);
 
 	wire_set(d, PORTINFO_NEIGHBOR_MTU, p->peer->has_info ? min(mtu, peer_mtu) : mtu);

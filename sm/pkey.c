@@ -45,7 +45,7 @@ static u8 pkey_membership(const struct sm *sm, const struct sm_partition *part, 
 }
 
 /* Not enforced if there is only the default partition, with all ports as full members. */
-bool sm_pkey_enforced(const struct sm *sm)
+static bool pkey_enforced(const struct sm *sm)
 {
 	const struct sm_partition *part = &sm->parts->part[0];
 	const struct sm_partition_member *last = part->members + part->nmembers - 1;
@@ -282,10 +282,17 @@ static u32 enforce_cap(const struct sm_node *n)
 	return wire_get(n->swinfo, SWITCHINFO_PART_ENFORCE_CAP);
 }
 
+/* Its table must have room for all P_Keys of the attached port: the switch would drop packets with the others. */
+bool sm_pkey_enforced_at(const struct sm *sm, const struct sm_port *p)
+{
+	const struct sm_port *peer = p->peer;
+
+	return sm_node_is_switch(p->node) && p->num && peer && !sm_node_is_switch(peer->node) && peer->pkeys &&
+	       pkey_enforced(sm) && enforce_cap(p->node) >= peer->npkeys;
+}
+
 void sm_pkey_push(struct sm *sm, struct sm_port *p)
 {
-	struct sm_port *peer = p->peer;
-
 	if (!p->has_info)
 		return;
 	if (sm_port_is_end(p)) {
@@ -293,8 +300,6 @@ void sm_pkey_push(struct sm *sm, struct sm_port *p)
 			push_table(sm, p, p, pkey_capacity(p));
 		return;
 	}
-	if (!sm_pkey_enforced(sm) || !peer || sm_node_is_switch(peer->node) || !peer->pkeys)
-		return;
-	if (enforce_cap(p->node) >= peer->npkeys)
-		push_table(sm, p, peer, min(enforce_cap(p->node), pkey_capacity(peer)));
+	if (sm_pkey_enforced_at(sm, p))
+		push_table(sm, p, p->peer, min(enforce_cap(p->node), pkey_capacity(p->peer)));
 }

@@ -229,7 +229,7 @@ bool sm_pkey_has(const struct sm_port *p, u16 pkey); /* by its low 15 bits */
 bool sm_pkey_full(const struct sm_port *p, u16 pkey);
 bool sm_pkey_match(const struct sm_port *a, const struct sm_port *b, u16 pkey); /* may they communicate? */
 u16 sm_pkey_common(const struct sm_port *a, const struct sm_port *b);           /* first one they may use; 0: none */
-bool sm_pkey_enforced(const struct sm *sm);                                     /* at the switch ports */
+bool sm_pkey_enforced_at(const struct sm *sm, const struct sm_port *p); /* at the switch port of a CA or router */
 
 /* qos.c */
 void sm_qos_push(struct sm *sm, struct sm_port *p); /* queues its tables */

@@ -317,6 +317,26 @@ static void test_partitions_change(void)
 	fake_close(&f);
 }
 
+/* A leaf whose P_Key tables are too short for a host's does not enforce them: without a table it would drop all. */
+static void test_partitions_too_many(void)
+{
+	struct fake f;
+
+	fake_open(&f, NULL);
+	wire_set(f.node[1].swinfo, SWITCHINFO_PART_ENFORCE_CAP, 1);
+	row(0, "two partitions",
+	    !change(&f, "Default=0x7fff, ipoib : ALL=full ;\nblue=0x0001 : 0x1051=full, 0x1061=full ;\n") &&
+		    f.node[FAKE_CA(2)].pkey[1][1] == 0x8001);
+	row(0, "a switch enforces them",
+	    wire_get(f.node[0].info[2], PORTINFO_PART_ENFORCE_IN) &&
+		    wire_get(f.node[0].info[2], PORTINFO_PART_ENFORCE_OUT) && f.node[0].pkey[2][1] == 0x8001);
+	row(0, "one with too short a table does not",
+	    !wire_get(f.node[1].info[1], PORTINFO_PART_ENFORCE_IN) &&
+		    !wire_get(f.node[1].info[1], PORTINFO_PART_ENFORCE_OUT));
+	row(0, "where the table suffices, it does", wire_get(f.node[1].info[2], PORTINFO_PART_ENFORCE_IN));
+	fake_close(&f);
+}
+
 /* ---- SMInfo state machine ---- */
 
 /* State after each SubnSet(SMInfo), by state; no row: it is rejected. */
@@ -471,6 +491,7 @@ int main(void)
 	test_lids_found();
 	test_partitions();
 	test_partitions_change();
+	test_partitions_too_many();
 	test_sminfo();
 	test_early_acknowledge();
 	test_handover_without_key();

@@ -68,7 +68,7 @@ static const struct sa_field pkey_fields[] = {
 
 static bool emit_pkeys(struct sa_call *c, struct sm_port *p, u16 lid)
 {
-	const struct sm_port *of = p->guid ? p : sm_pkey_enforced(c->sm) && p->peer && p->peer->guid ? p->peer : NULL;
+	const struct sm_port *of = p->guid ? p : sm_pkey_enforced_at(c->sm, p) ? p->peer : NULL;
 	u8 rec[PKEYREC_SIZE];
 	u32 at, i;
 
