@@ -140,13 +140,19 @@ static bool sa_service_valid(struct sa_call *c)
 void sm_sa_service_set(struct sa_call *c)
 {
 	struct sm *sm = c->sm;
+	u8 rec[SERVICEREC_SIZE];
 	struct service *s;
 	u32 lease;
 
 	if (!sa_service_valid(c))
 		return;
-	s = sa_service_find(sm, c->query);
-	if (s && s->lid != c->from->lid && !same_key(s, c->query)) {
+	memcpy(rec, c->query, sizeof(rec));
+	if (!sm_sa_comp(c, SERVICEREC_COMP_PKEY))
+		wire_set(rec, SERVICEREC_PKEY, 0);
+	if (!sm_sa_comp(c, SERVICEREC_COMP_LEASE))
+		wire_set(rec, SERVICEREC_LEASE, SERVICEREC_LEASE_FOREVER);
+	s = sa_service_find(sm, rec);
+	if (s && s->lid != c->from->lid && !same_key(s, rec)) {
 		c->status = SA_STATUS_REQ_INVALID; /* registered by another port, without its key */
 		return;
 	}
@@ -160,16 +166,14 @@ void sm_sa_service_set(struct sa_call *c)
 		sm->nservices++;
 	}
 	s->lid = c->from->lid;
-	memcpy(s->rec, c->query, SERVICEREC_SIZE);
-	if (!sm_sa_comp(c, SERVICEREC_COMP_LEASE))
-		wire_set(s->rec, SERVICEREC_LEASE, SERVICEREC_LEASE_FOREVER);
-	lease = wire_get(s->rec, SERVICEREC_LEASE);
+	memcpy(s->rec, rec, sizeof(rec));
+	lease = wire_get(rec, SERVICEREC_LEASE);
 	s->expires = lease == SERVICEREC_LEASE_FOREVER ? ~0ull : loop_now(sm->loop).ns + lease * NSEC_PER_SEC;
 	sa_service_emit(c, s);
 	sa_service_arm(sm);
 }
 
-/* Deletes the first record that matches all given components, at least the name. */
+/* Deletes the first record that matches all given components, of which there must be one. */
 void sm_sa_service_delete(struct sa_call *c)
 {
 	struct service *s;

@@ -589,6 +589,11 @@ static void test_services(struct fake *f)
 	row(0, "with another key it is not theirs", request(f, &a, FAKE_CA(2)) == SA_STATUS_REQ_INVALID);
 	fake_run(f, 4000);
 	row(0, "its lease ends", request(f, &q, FAKE_CA(2)) == 0 && records(f) == 0);
+	wire_set(a.data, SERVICEREC_PKEY, 0x8005); /* without its component */
+	row(0, "a service of no partition", request(f, &a, FAKE_CA(1)) == 0);
+	row(0, "is found by all", request(f, &q, FAKE_CA(2)) == 0 && records(f) == 1);
+	wire_set(a.data, SERVICEREC_PKEY, 0);
+	row(0, "is registered once", request(f, &a, FAKE_CA(1)) == 0 && f->sm->nservices == 1);
 }
 
 /* ---- other subnet managers ---- */
