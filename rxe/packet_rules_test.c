@@ -262,6 +262,21 @@ static bool uc_wrong_length(void)
 	return is_next(&b, 1, 0) && is_quiet(&b);
 }
 
+/* The message that follows at once is received from the first byte of the receive on. */
+static bool uc_after_wrong_length(void)
+{
+	struct hca_cqe cqe;
+
+	recv_at(b.wq, 0, 20000, 1);
+	b.mem[4096] = 0x55;
+	wire_send(&a.port, forge(&a, WIRE_UC_SEND_FIRST, PSN, 4096));
+	wire_send(&a.port, forge(&a, WIRE_UC_SEND_MIDDLE, PSN + 1, 100));
+	wire_send(&a.port, forge(&a, WIRE_UC_SEND_ONLY, PSN + 2, 100));
+	run();
+	cqe = next(&b);
+	return cqe.token == 1 && !cqe.status && cqe.byte_len == 100 && b.mem[4096] == 0x55 && is_quiet(&b);
+}
+
 static bool uc_missing_psn(void)
 {
 	recv_at(b.wq, 0, 20000, 1);
@@ -372,6 +387,7 @@ static const struct rule rules[] = {
 	{ "9.7.4.1.2 the end of a WRITE in a SEND", HCA_QPT_RC, write_in_a_send },
 	{ "9.8 UC: a message longer than its receive", HCA_QPT_UC, uc_short_receive },
 	{ "9.8 UC: a packet of a wrong length drops its message", HCA_QPT_UC, uc_wrong_length },
+	{ "9.8 UC: the message after a dropped one", HCA_QPT_UC, uc_after_wrong_length },
 	{ "9.8 UC: a missing PSN drops its message, the next message uses the receive", HCA_QPT_UC, uc_missing_psn },
 	{ "9.8 UC: a WRITE without access right is dropped", HCA_QPT_UC, uc_bad_write },
 	{ "9.9.3 UC: a receive into unmapped memory", HCA_QPT_UC, uc_recv_unmapped },

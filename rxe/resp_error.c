@@ -116,6 +116,7 @@ void rxe_resp_fail_at(struct rxe_qp *rq, enum rxe_resp_error error, u32 psn)
 	rxe_dirty(rq);
 	if (a->action == RESP_DROP) {
 		rq->resp.last_op = RXE_LAST_OP_NONE;
+		rq->resp.recv_off = 0; /* a receive that stays pulled is that of the next message */
 		rq->resp.uc_drop = true;
 		return;
 	}
