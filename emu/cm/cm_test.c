@@ -335,6 +335,24 @@ static bool stale_connection(struct pair *p)
 	return ok && p->a.id->state == CM_ST_ESTABLISHED;
 }
 
+/* A gives up while B's program has not answered, and tries again with the same QP: B has no connection with it. */
+static bool again_after_rej(struct pair *p)
+{
+	bool ok;
+
+	p->b.answer = ANSWER_NEVER;
+	pair_connect(p);
+	cable_run(&p->c, 100);
+	cm_id_destroy(p->a.id);
+	p->a.id = NULL;
+	cable_run(&p->c, 100);
+	ok = !strcmp(p->b.trace, "QR") && p->b.id->state == CM_ST_IDLE;
+	p->b.answer = ANSWER_ACCEPT;
+	pair_connect(p);
+	cable_run(&p->c, 100);
+	return ok && p->a.id->state == CM_ST_ESTABLISHED && cm_counter(p->b.cm, CM_CTR_STALE) == 0;
+}
+
 static bool destroyed_in(enum cm_state state, const char *trace_b)
 {
 	struct pair p;
@@ -533,6 +551,7 @@ static const struct {
 	{ "a LID that is not the port's", wrong_lid },
 	{ "the peer takes its time", takes_its_time },
 	{ "stale connection", stale_connection },
+	{ "a REQ with the QP of an earlier one that was rejected by its sender", again_after_rej },
 	{ "both disconnect", both_disconnect },
 	{ "established by data", established_by_data },
 	{ "REJ of another conversation", rej_of_another },

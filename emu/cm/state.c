@@ -251,10 +251,12 @@ static struct cm_event state_rejected(const struct message *m)
 static struct cm_event on_rej(struct cm_id *id, const struct message *m)
 {
 	cm_answered(id);
-	if (wire_get(m->mad, CM_REJ_REASON) == CM_REJ_STALE_CONN)
+	if (wire_get(m->mad, CM_REJ_REASON) == CM_REJ_STALE_CONN) {
 		cm_id_timewait(id);
-	else
+	} else {
+		id->qp_known = false; /* the peer may use its QP for another connection */
 		cm_id_enter(id, CM_ST_IDLE);
+	}
 	return state_rejected(m);
 }
 
