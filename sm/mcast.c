@@ -127,7 +127,7 @@ void sm_group_reap(struct sm *sm, struct sm_group *g)
 	if (g->well_known)
 		return;
 	list_for_each (m, &g->members, link)
-		if (m->join_state & (JOIN_FULL | JOIN_SEND_ONLY_FULL))
+		if (m->join_state & JOIN_CREATES)
 			return;
 	sm_trap_group(sm, TRAP_MCAST_DELETED, g);
 	sm_group_destroy(sm, g);

@@ -468,6 +468,7 @@ enum wire_join_state {
 	JOIN_SEND_ONLY_NON = 1 << 2,
 	JOIN_SEND_ONLY_FULL = 1 << 3,
 };
+#define JOIN_CREATES (JOIN_FULL | JOIN_SEND_ONLY_FULL) /* a group exists as long as it has such a member */
 enum wire_mgid_scope_value {
 	MGID_SCOPE_LINK = 0x2,
 	MGID_SCOPE_SITE = 0x5,

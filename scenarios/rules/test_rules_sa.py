@@ -343,6 +343,15 @@ def _(n):
     yield n.get(GROUP, mgid=mgid), NO_RECORDS
 
 
+@rule("a send-only full member creates a group; it is deleted with it", "15.2.5.17")
+def _(n):
+    mgid = n.mgid()
+    yield n.create(mgid, state=SEND_ONLY_FULL), {"mgid": mgid, "state": SEND_ONLY_FULL, "method": GET | RESP}
+    yield n.get(GROUP, mgid=mgid), OK
+    yield n.leave(mgid, SEND_ONLY_FULL), OK
+    yield n.get(GROUP, mgid=mgid), NO_RECORDS
+
+
 for name in ("qkey", "pkey", "sl", "flow", "tclass"):
     rule(f"creating a group without {name}", "15.2.5.17, o15-0.2.2", lambda n, name=name: refused(n.create(n.mgid(), without=[name]), INSUFFICIENT))
 for name in ("gid", "state"):

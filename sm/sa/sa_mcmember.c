@@ -266,8 +266,9 @@ static struct sm_group *sa_mcmember_create(struct sa_call *c, struct wire_gid mg
 		c->status = SA_STATUS_INSUFFICIENT_COMPONENTS;
 		return NULL;
 	}
-	if (!(wire_get(c->query, MCMEMBER_JOIN_STATE) & JOIN_FULL) || !(wire_gid_is_zero(&mgid) || good_mgid(&mgid)) ||
-	    !mtu || !rate || life > SA_LIFE_MAX || !sm_pkey_has(p, pkey)) {
+	if (!(wire_get(c->query, MCMEMBER_JOIN_STATE) & JOIN_CREATES) ||
+	    !(wire_gid_is_zero(&mgid) || good_mgid(&mgid)) || !mtu || !rate || life > SA_LIFE_MAX ||
+	    !sm_pkey_has(p, pkey)) {
 		c->status = SA_STATUS_REQ_INVALID;
 		return NULL;
 	}
@@ -315,7 +316,7 @@ void sm_sa_mcmember_join(struct sa_call *c)
 	if (!p)
 		return;
 	g = sm_group_find(c->sm, &mgid);
-	if (!g && !(state & JOIN_FULL))
+	if (!g && !(state & JOIN_CREATES))
 		c->status = SA_STATUS_REQ_INVALID;
 	else if (!g)
 		g = sa_mcmember_create(c, mgid, p);

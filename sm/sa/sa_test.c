@@ -388,6 +388,20 @@ static void test_groups(struct fake *f)
 	row(0, "the last full member leaves", request(f, &a, FAKE_CA(3)) == 0);
 	a = group_query(MAD_METHOD_GET, FAKE_CA(3), 0, SA_COMP(MCMEMBER_COMP_MGID), 1);
 	row(0, "the group is deleted", request(f, &a, FAKE_CA(3)) == SA_STATUS_NO_RECORDS);
+	a = group_query(MAD_METHOD_SET, FAKE_CA(2), JOIN_SEND_ONLY_FULL, CREATE, 2);
+	row(0, "a send-only full member can create one", request(f, &a, FAKE_CA(2)) == 0);
+	mlid = (u16)wire_get(record(f, 0), MCMEMBER_MLID);
+	a = group_query(MAD_METHOD_SET, FAKE_CA(0), JOIN_FULL, JOIN, 2);
+	row(0, "another joins it",
+	    request(f, &a, FAKE_CA(0)) == 0 && forwards(f, 0, mlid, 1) && !forwards(f, 1, mlid, 1));
+	a = group_query(SA_METHOD_DELETE, FAKE_CA(0), JOIN_FULL, JOIN, 2);
+	row(0, "and leaves", request(f, &a, FAKE_CA(0)) == 0);
+	a = group_query(MAD_METHOD_GET, FAKE_CA(3), 0, SA_COMP(MCMEMBER_COMP_MGID), 2);
+	row(0, "the group remains", request(f, &a, FAKE_CA(3)) == 0);
+	a = group_query(SA_METHOD_DELETE, FAKE_CA(2), JOIN_SEND_ONLY_FULL, JOIN, 2);
+	row(0, "its last member leaves", request(f, &a, FAKE_CA(2)) == 0);
+	a = group_query(MAD_METHOD_GET, FAKE_CA(3), 0, SA_COMP(MCMEMBER_COMP_MGID), 2);
+	row(0, "now it is deleted", request(f, &a, FAKE_CA(3)) == SA_STATUS_NO_RECORDS);
 	a = group_query(MAD_METHOD_SET, FAKE_CA(0), JOIN_FULL, CREATE, 0);
 	memset(wire_bytes(a.data, MCMEMBER_MGID), 0, 16);
 	row(0, "an MGID of the SA's choice", request(f, &a, FAKE_CA(0)) == 0 && record(f, 0)[0] == 0xff);
