@@ -160,7 +160,7 @@ struct rdma_mcast *rdma_mcast_join(struct rdma_id *id, const union rdma_sockaddr
 	m->id = id;
 	m->ctx = ctx;
 	m->addr = *addr;
-	m->join_state = send_only ? JOIN_SEND_ONLY_NON : JOIN_FULL;
+	m->join_state = send_only ? JOIN_SEND_ONLY_FULL : JOIN_FULL;
 	m->later.fn = on_later;
 	list_add(&id->mcasts, &m->link);
 	broadcast = ipif_broadcast(id->port->ip);

@@ -55,6 +55,18 @@ def test_mckey(shared_fabric, group):
     assert "return status 0" in snd and "return status 0" in out
 
 
+def test_send_only_join(shared_fabric):
+    """A send-only join is that of a full member, as in the kernel, and creates the group."""
+    node = shared_fabric.node("h5")
+    src = next(a for a in node["ips"] if ":" not in a)
+    member = shared_fabric.start("h5", "stdbuf", "-oL", "mckey", "-m", "239.1.2.4", "-b", src, "-o", "-C", "1")
+    member.expect("joined")
+    records = shared_fabric.run("h1", "saquery", "-m").split("MCMemberRecord member dump")
+    own = [r for r in records if ":f01:204" in r and "h5" in r]
+    assert own and all("ScopeState..............0x28" in r for r in own), records
+    member.kill()
+
+
 def test_rstream(shared_fabric):
     args = ["rstream", "-T", "v", "-S", "65536", "-C", "200"]
     _, out = shared_fabric.pair(("h3", *args), ("h7", *args, "-s", shared_fabric.ip("h3")))
