@@ -131,15 +131,14 @@ static void mgmt_violation(struct fabric_port *self, const struct wire_packet *p
 static bool gmp_keys_ok(struct fabric_port *self, const struct wire_packet *p)
 {
 	u16 pkey = wire_bth_pkey(wire_packet_bth(p));
-	u32 qkey = wire_deth_qkey(wire_packet_deth(p)), i;
+	u32 qkey = wire_deth_qkey(wire_packet_deth(p));
+	bool allowed = !self->ca || wire_port_pkey_match(&self->ca->wire, pkey) >= 0;
 
-	for (i = 0; self->ca && i < WIRE_PORT_PKEYS && !wire_pkey_match(self->ca->wire.attr.pkey[i], pkey); i++)
-		;
-	if (i == WIRE_PORT_PKEYS)
+	if (!allowed)
 		mgmt_violation(self, p, false, pkey);
 	else if (qkey != MAD_QKEY_WELL_KNOWN)
 		mgmt_violation(self, p, true, qkey);
-	return i < WIRE_PORT_PKEYS && qkey == MAD_QKEY_WELL_KNOWN;
+	return allowed && qkey == MAD_QKEY_WELL_KNOWN;
 }
 
 static void mgmt_receive_gmp(struct fabric_port *self, struct fabric_port *in, struct wire_packet *p, bool credits_held)

@@ -17,17 +17,6 @@ struct delivery {
 	const struct hca_qp *from; /* the sender, if it is a queue pair of this HCA: it receives no copy */
 };
 
-static u16 pkey_index(const struct wire_port *port, u16 pkey)
-{
-	u16 i;
-
-	for (i = 0; i < port->attr.pkeys; i++) {
-		if (wire_pkey_match(port->attr.pkey[i], pkey))
-			return i;
-	}
-	return 0;
-}
-
 /* Writes GRH (if any) and payload to the pulled receive request. */
 static int ud_payload_write(struct rxe_qp *rq, struct wire_packet *p)
 {
@@ -63,7 +52,7 @@ static void ud_deliver(struct rxe_qp *rq, struct wire_packet *p, const struct wi
 		.slid = wire_lrh_slid(lrh),
 		.sl = wire_lrh_sl(lrh),
 		.dlid_path_bits = wire_lrh_dlid(lrh) & ((1u << port->attr.lmc) - 1),
-		.pkey_index = pkey_index(port, wire_bth_pkey(bth)),
+		.pkey_index = (u16)max(wire_port_pkey_match(port, wire_bth_pkey(bth)), 0),
 		.flags = p->grh_off ? HCA_WC_GRH : 0,
 		.solicited = wire_bth_se(bth),
 	};

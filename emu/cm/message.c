@@ -43,25 +43,21 @@ struct mad_addr cm_path_addr(const struct cm_port *p, const struct sa_path *path
 {
 	const struct wire_port *wire = mad_port_wire(p->mp);
 	const struct wire_port_attr *attr = &wire->attr;
-	struct mad_addr to = {
+
+	return (struct mad_addr){
 		.qpn = MAD_QPN_GSI,
 		.qkey = MAD_QKEY_WELL_KNOWN,
 		.lid = path->dlid,
 		.sl = path->sl,
 		.path_bits = path->slid & ((1u << attr->lmc) - 1),
 		.grh = path->hop_limit > 1 || wire_port_is_ethernet(wire),
+		.pkey_index = wire_port_pkey_index(wire, path->pkey),
 		.gid_index = wire_port_gid_index(wire, &path->sgid, path->roce),
 		.hop_limit = path->hop_limit,
 		.traffic_class = path->traffic_class,
 		.flow_label = path->flow_label,
 		.gid = path->dgid,
 	};
-	u16 i;
-
-	for (i = 0; i < min(attr->pkeys, (u16)WIRE_PORT_PKEYS); i++)
-		if ((attr->pkey[i] & WIRE_PKEY_BASE) == (path->pkey & WIRE_PKEY_BASE))
-			to.pkey_index = i;
-	return to;
 }
 
 const struct cm_port *cm_path_port(const struct cm *cm, const struct sa_path *path)

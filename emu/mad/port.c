@@ -242,16 +242,6 @@ static void get_addr(const struct mad_port *mp, const struct wire_packet *p, str
 	a->flow_label = wire_grh_flow(grh);
 }
 
-static int pkey_index(const struct wire_port_attr *attr, u16 pkey)
-{
-	int i;
-
-	for (i = 0; i < WIRE_PORT_PKEYS; i++)
-		if (wire_pkey_match(attr->pkey[i], pkey))
-			return i;
-	return -1;
-}
-
 static void port_violation(struct mad_port *mp, const struct wire_packet *p, bool qkey, u32 key)
 {
 	const struct wire_lrh *lrh = wire_packet_lrh(p);
@@ -282,7 +272,7 @@ static void port_violation(struct mad_port *mp, const struct wire_packet *p, boo
 static bool check_keys(struct mad_port *mp, const struct wire_packet *p, struct mad_addr *from)
 {
 	u16 pkey = wire_bth_pkey(wire_packet_bth(p));
-	int index = pkey_index(&mp->wire->attr, pkey);
+	int index = wire_port_pkey_match(mp->wire, pkey);
 
 	if (index < 0) {
 		port_violation(mp, p, false, pkey);

@@ -170,15 +170,33 @@ static inline u8 wire_port_gid_index(const struct wire_port *port, const struct 
 	return found == n ? 0 : found;
 }
 
-/* The index of the first P_Key of @pkey's partition in the port's table; 0 if there is none. */
+/*
+ * The index of the P_Key of @pkey's partition in the port's table: of the full member's, if it has both, as the
+ * kernel's ib_find_pkey(); 0 if there is none.
+ */
 static inline u16 wire_port_pkey_index(const struct wire_port *port, u16 pkey)
 {
-	u16 i;
+	u16 n = min(port->attr.pkeys, (u16)WIRE_PORT_PKEYS), limited = n, i;
 
-	for (i = 0; i < min(port->attr.pkeys, (u16)WIRE_PORT_PKEYS); i++)
-		if ((port->attr.pkey[i] & WIRE_PKEY_BASE) == (pkey & WIRE_PKEY_BASE))
+	for (i = 0; i < n; i++) {
+		if ((port->attr.pkey[i] ^ pkey) & WIRE_PKEY_BASE)
+			continue;
+		if (port->attr.pkey[i] & WIRE_PKEY_FULL)
 			return i;
-	return 0;
+		limited = min(limited, i);
+	}
+	return limited == n ? 0 : limited;
+}
+
+/* The index of the first P_Key in the port's table that matches the @pkey of a packet (10.9.3); -1: none. */
+static inline int wire_port_pkey_match(const struct wire_port *port, u16 pkey)
+{
+	int i;
+
+	for (i = 0; i < WIRE_PORT_PKEYS; i++)
+		if (wire_pkey_match(port->attr.pkey[i], pkey))
+			return i;
+	return -1;
 }
 
 /* The Layer 2 header fields of packets with the port's GID @index to the station @mac. */
