@@ -195,13 +195,12 @@ static void sa_mcast_joined(struct sa_query *q, int status, u16 sa_status, const
 
 static bool group_join(struct sa_group *g, struct sa_mcast *m)
 {
-	u64 comp = m->comp | SA_COMP(MCMEMBER_COMP_PORT_GID) | SA_COMP(MCMEMBER_COMP_JOIN_STATE);
+	u64 comp = m->comp | SA_COMP(MCMEMBER_COMP_MGID) | SA_COMP(MCMEMBER_COMP_PORT_GID) |
+		   SA_COMP(MCMEMBER_COMP_JOIN_STATE);
 	struct sa_mcmember rec = m->want;
 	struct sa_query *q;
 
-	rec.mgid = g->mgid;
-	if (!wire_gid_is_zero(&rec.mgid))
-		comp |= SA_COMP(MCMEMBER_COMP_MGID);
+	rec.mgid = g->mgid; /* zero: the SA chooses one (o15-0.2.5) */
 	q = sa_query_create(g->client, MAD_METHOD_SET, SA_ATTR_MCMEMBER_RECORD, comp);
 	if (!q)
 		return false;

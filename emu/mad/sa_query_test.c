@@ -325,7 +325,7 @@ static bool sa_picks_the_mgid(struct cable *c)
 	world_open(c, &w);
 	m = sa_mcast_join(w.client, &want, 0, got_mcast, &g);
 	cable_run(c, 1);
-	CHECK(g.calls == 1 && g.rec.mgid.raw[15] == 9 && !(w.sa.comp & 1));
+	CHECK(g.calls == 1 && g.rec.mgid.raw[15] == 9 && w.sa.comp & SA_COMP(MCMEMBER_COMP_MGID));
 	sa_mcast_leave(m);
 	cable_run(c, 1);
 	CHECK(w.sa.deletes == 1 && w.sa.record[15] == 9);
