@@ -284,9 +284,9 @@ static int resolve_ip(struct ucma_call *c)
 	union rdma_sockaddr src, dst;
 
 	ucma_in(c, &cmd, sizeof(cmd));
-	if (ucma_addr_in6(&dst, &cmd.dst_addr))
+	if (ucma_addr_in6(&dst, &cmd.dst_addr) || (cmd.src_addr.sin6_family && ucma_addr_in6(&src, &cmd.src_addr)))
 		return -EINVAL;
-	return ucma_resolve(c, cmd.id, ucma_addr_in6(&src, &cmd.src_addr) ? NULL : &src, &dst, cmd.timeout_ms);
+	return ucma_resolve(c, cmd.id, cmd.src_addr.sin6_family ? &src : NULL, &dst, cmd.timeout_ms);
 }
 
 static int resolve_addr(struct ucma_call *c)

@@ -79,11 +79,12 @@ static void test_checks(struct ucma_fixture *f)
 static void test_binding(struct ucma_fixture *f)
 {
 	u32 a = create(f, RDMA_PS_TCP), b = create(f, RDMA_PS_TCP), c = create(f, RDMA_PS_UDP),
-	    d = create(f, RDMA_PS_TCP);
+	    d = create(f, RDMA_PS_TCP), e = create(f, RDMA_PS_TCP);
 	struct rdma_ucm_listen listen = { .id = a };
 	struct rdma_ucm_bind cmd = bind_to(b, 0, 0);
+	struct rdma_ucm_resolve_ip resolve = { .id = e, .timeout_ms = 100 };
 
-	row(0, "ids", a && b && c && d);
+	row(0, "ids", a && b && c && d && e);
 	row(0, "bind to the own address", try_bind(f, a, 0x0a000001, 7471) == 0);
 	row(0, "bound twice", try_bind(f, a, 0x0a000001, 7472) == -EINVAL);
 	row(0, "the port is taken", try_bind(f, b, 0x0a000001, 7471) == -EADDRINUSE);
@@ -94,6 +95,10 @@ static void test_binding(struct ucma_fixture *f)
 	row(0, "an address cut short", command(f, 0, RDMA_USER_CM_CMD_BIND, &cmd, sizeof(cmd), 0, -1) == -EINVAL);
 	cmd.addr_size = 4000;
 	row(0, "an address too long", command(f, 0, RDMA_USER_CM_CMD_BIND, &cmd, sizeof(cmd), 0, -1) == -EINVAL);
+	resolve.dst_addr = (struct sockaddr_in6){ .sin6_family = AF_INET };
+	resolve.src_addr.sin6_family = AF_IB;
+	row(0, "RESOLVE_IP with a source that is no IP address",
+	    command(f, 0, RDMA_USER_CM_CMD_RESOLVE_IP, &resolve, sizeof(resolve), 0, -1) == -EINVAL);
 	row(0, "port 0 gets one", try_bind(f, d, 0, 0) == 0);
 	row(0, "listen", command(f, 0, RDMA_USER_CM_CMD_LISTEN, &listen, sizeof(listen), 0, -1) > 0);
 	row(0, "listen twice", command(f, 0, RDMA_USER_CM_CMD_LISTEN, &listen, sizeof(listen), 0, -1) == -EINVAL);
