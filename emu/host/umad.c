@@ -319,7 +319,7 @@ static int record_take(struct umad_file *f, u8 *data, size_t len)
 		return -EIO;
 	to = addr_from_hdr(f, &hdr);
 	if (!wire_mad_is_response(wire_get(mad, MAD_METHOD)))
-		wire_set(mad, WIRE_FIELD(64, 32), mad_agent_tid_high(a->mad));
+		wire_set(mad, MAD_TID_HIGH, mad_agent_tid_high(a->mad));
 	/* An agent that does RMPP itself sends many segments under one TID. */
 	if ((a->rmpp || !wire_mad_class_has_rmpp(wire_get(mad, MAD_CLASS)) ||
 	     !(wire_get(mad, RMPP_FLAGS) & RMPP_FLAG_ACTIVE)) &&
