@@ -129,6 +129,8 @@ static bool on_hello(struct trunk_conn *c, u32 number, struct trunk *t, const u8
 		}
 		if (!t)
 			return trunk_message_refuse(c, number, NULL, why);
+		if (t->conn)
+			trunk_message_refuse(t->conn, t->s.number, t, TRUNK_BUSY);
 		if (!trunk_session_open(t, c, number))
 			return trunk_message_refuse(c, number, NULL, TRUNK_BAD_HELLO);
 	} else if (trunk_guid_is_here(c->set, be64_to_cpu(h.guid)) ||

@@ -236,6 +236,7 @@ struct trunk *trunk_match(struct trunk_listener *l, const struct trunk_hello *h,
 {
 	u64 guid = be64_to_cpu(h->guid), wanted = be64_to_cpu(h->peer_guid);
 	const struct trunk_set *s = l->set;
+	struct trunk *unproved = NULL;
 	u32 i;
 
 	*why = TRUNK_BAD_PORT;
@@ -252,8 +253,10 @@ struct trunk *trunk_match(struct trunk_listener *l, const struct trunk_hello *h,
 		if (!t->conn)
 			return t;
 		*why = TRUNK_BUSY;
+		if (t->s.state == TRUNK_WAITS_AUTH)
+			unproved = t;
 	}
-	return NULL;
+	return unproved;
 }
 
 static void on_listener(struct loop_fd *w, u32 events, struct now now)

@@ -276,7 +276,10 @@ struct trunk_set {
 };
 
 /* trunk.c */
-/* The trunk to which a hello at @l belongs; NULL with the reason. */
+/*
+ * The trunk to which a hello at @l belongs; NULL with the reason. It may have a peer that has not proved the key yet:
+ * that one must not keep others out.
+ */
 struct trunk *trunk_match(struct trunk_listener *l, const struct trunk_hello *h, enum trunk_refusal *why);
 /* Does a node here have this GUID? Then no node of another daemon may have it. */
 bool trunk_guid_is_here(const struct trunk_set *s, u64 guid);

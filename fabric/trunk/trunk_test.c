@@ -398,6 +398,44 @@ static void test_key(void)
 	unlink(other);
 }
 
+/* A peer that does not prove the key keeps nobody out who does. */
+static void test_unproved(void)
+{
+	struct trunk_hello h = stranger_hello();
+	char path[64], options[80];
+	int fd[3];
+	u32 i;
+
+	key_file(path, sizeof(path), "a key of both sides\n");
+	snprintf(options, sizeof(options), "key %s", path);
+	side_start(&a, "leafs 1 hosts 2", "leaf1", "listen", options);
+	for (i = 0; i < ARRAY_SIZE(fd); i++) {
+		fd[i] = stranger_connect();
+		stranger_send(fd[i], TRUNK_HELLO, 0, &h, sizeof(h));
+	}
+	row(310, "those before the last one are refused",
+	    a.set->trunks[0].s.state == TRUNK_WAITS_AUTH && side_counter(&a, TRUNK_CTR_REFUSED_BUSY) == 2);
+	stranger_send(fd[2], TRUNK_HELLO, 0, &h, sizeof(h));
+	row(311, "a second hello for its link number is one of them",
+	    !a.set->trunks[0].conn && side_counter(&a, TRUNK_CTR_REFUSED_KEY) == 1);
+	close(fd[2]);
+	fd[2] = stranger_connect();
+	stranger_send(fd[2], TRUNK_HELLO, 7, &h, sizeof(h));
+	side_start(&b, "leafs 1 hosts 2 first 101", "leaf101", "to", options);
+	test_run(NSEC_PER_SEC);
+	row(312, "the peer that proves it is let in",
+	    at(PORT_STATE_INIT) && side_counter(&a, TRUNK_CTR_REFUSED_BUSY) == 3 &&
+		    side_counter(&b, TRUNK_CTR_CONNECTED) == 1);
+	close(fd[0]);
+	fd[0] = stranger_connect();
+	stranger_send(fd[0], TRUNK_HELLO, 0, &h, sizeof(h));
+	row(313, "and stays", at(PORT_STATE_INIT) && side_counter(&a, TRUNK_CTR_REFUSED_BUSY) == 4);
+	for (i = 0; i < ARRAY_SIZE(fd); i++)
+		close(fd[i]);
+	trunk_stop();
+	unlink(path);
+}
+
 static void test_peer(void)
 {
 	trunk_start("peer 0002c90406400010:9", "peer 0002c90400000010:9");
@@ -1109,6 +1147,7 @@ int main(void)
 	test_cable();
 	test_seed();
 	test_key();
+	test_unproved();
 	test_peer();
 	test_hello();
 	test_listener_hello();
