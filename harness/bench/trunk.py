@@ -4,6 +4,7 @@
 import concurrent.futures
 import os
 import re
+import resource
 
 from . import by_turns, cpu_seconds, last_row, perftest, report, row
 from .roce import between_processes
@@ -22,17 +23,35 @@ def write_latency(fabric, client):
     return perftest((fabric, fabric), ("h1", client), "h1", "ib_write_lat", "-F", "-s", 64, "-n", 10000)[4]
 
 
+def programs_seconds():
+    """CPU time of the programs that have ended."""
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
+
+
 def aggregate(fabric):
-    """MB/s of 4 KiB Writes of eight pairs at once, each within its leaf."""
+    """
+    4 KiB Writes of eight pairs at once, each within its leaf: MB/s, and CPU time of a message in us, of the daemons and
+    of the programs.
+    """
 
     def one(i):
         hosts = f"h{2 * i + 1}", f"h{2 * i + 2}"
         common = ["ib_write_bw", "-F", "-s", 4096, "-D", "4", "-p", 18520 + i]
         _, out = fabric.pair((hosts[0], *common), (hosts[1], *common, hosts[0]), timeout=240)
-        return last_row(out)[3] * 1.048576
+        return last_row(out)
 
+    before = sum(map(cpu_seconds, fabric.daemon_pids)), programs_seconds()
     with concurrent.futures.ThreadPoolExecutor(PAIRS) as pool:
-        return sum(pool.map(one, range(PAIRS)))
+        rows = list(pool.map(one, range(PAIRS)))
+    after = sum(map(cpu_seconds, fabric.daemon_pids)), programs_seconds()
+    messages = sum(r[1] for r in rows)
+    return sum(r[3] for r in rows) * 1.048576, *((a - b) * 1e6 / messages for a, b in zip(after, before, strict=True))
+
+
+def at_best(daemons, processors, daemon_us, program_us):
+    """MB/s of 4 KiB messages if no processor waits, and none does anything else."""
+    return 4096 * min(daemons / daemon_us, processors / (daemon_us + program_us))
 
 
 def across_and_within(bench):
@@ -54,10 +73,15 @@ def across_and_within(bench):
 def two_cores(bench):
     shape = SHAPE.format(hosts=PAIRS)
     with bench.fabric(shape) as one:
-        alone = aggregate(one)
+        alone, *costs = aggregate(one)
+        report("  CPU time of a message: of the daemon, of the programs", "{:.2f}, {:.2f} us".format(*costs))
     with bench.fabric(shape, "--shards", "2") as two:
-        both = aggregate(two)
+        both, *costs_of_two = aggregate(two)
+        report("  of both daemons, of the programs", "{:.2f}, {:.2f} us".format(*costs_of_two))
     what = f"{PAIRS} pairs of 4 KiB within two shards : one daemon"
+    for n in (2, 4, 2 * PAIRS + 2):
+        best = at_best(2, n, *costs_of_two) / at_best(1, n, *costs)
+        report(f"  the same at best, with {n} processors", f"{best:.2f}")
     if os.cpu_count() >= 2 * PAIRS + 2:
         row(what, f"{both:.0f} MB/s", both / alone, ">= 1.7", both >= 1.7 * alone)
     else:  # the programs themselves need the processors

@@ -235,5 +235,11 @@ class Fabric:
     def daemon_pid(self):
         return int(next((self.folder / "run").glob(f"**/{self.name}/*pid")).read_text())
 
+    @property
+    def daemon_pids(self):
+        """Of all shards."""
+        others = (self.folder / "run").glob(f"**/{self.name}.[0-9]*/*pid")
+        return [self.daemon_pid, *(int(path.read_text()) for path in others)]
+
     def daemon_log(self):
         return self.command("log")
