@@ -28,11 +28,13 @@ static u32 network_of(const struct daemon *d)
 
 /*
  * An IPv6 address has a loopback address of its own, so that listeners of both families may have the same port. In fabrics with very
- * many ports it has the one of the port's IPv4 address.
+ * many ports it has the one of the port's IPv4 address. A loopback address is its own.
  */
 static void write_one(FILE *f, const char *host, const struct uv_address *a, u32 loopback, bool apart)
 {
-	struct in_addr lo = { htonl(loopback + a->port + (apart && !ip_addr_is_v4(&a->ip) ? V6_OFFSET : 0)) };
+	bool is_loopback = ip_addr_is_loopback(&a->ip), v6 = !ip_addr_is_v4(&a->ip);
+	struct in_addr lo = { htonl(is_loopback ? ip_addr_get_v4(&a->ip)
+						: loopback + a->port + (apart && v6 ? V6_OFFSET : 0)) };
 	char text[IP_ADDR_STRLEN];
 
 	fprintf(f, "%s %s %s %u %s\n", host, ip_addr_str(&a->ip, text), inet_ntoa(lo), a->len, a->netdev);
@@ -62,14 +64,27 @@ static bool station_address(const struct fabric_ether_station *s, u32 n, struct 
 	return true;
 }
 
+/* The nth address of a host on sockets, if its interface is its own. */
+static bool bound_address(const char *binding, u32 n, struct uv_address *a)
+{
+	struct ip_addr addr[ROCE_ADDRS];
+
+	if (n >= daemon_binding_own(binding, addr))
+		return false;
+	*a = (struct uv_address){ .ip = addr[n], .len = 8, .port = 1, .netdev = DAEMON_BINDING_NETDEV };
+	return true;
+}
+
 /* The nth address of a node that has interfaces of its own. */
 static bool node_address(const struct fabric_node *node, const struct ether_station *st, u32 n, struct uv_address *a)
 {
 	u32 i;
 	u8 p;
 
-	if (fabric_node_binding(node)) /* others have addresses of the machine */
-		return st && station_address(&st->cfg, n, a);
+	if (st)
+		return station_address(&st->cfg, n, a);
+	if (fabric_node_binding(node))
+		return bound_address(fabric_node_binding(node), n, a);
 	for (p = 1; p <= fabric_node_ports(node); p++) {
 		for (i = 0; fabric_ca_ip(node, p) && port_address(fabric_ca_ip(node, p), p, i, a); i++)
 			if (!n--)
@@ -94,6 +109,8 @@ static void write_whole(FILE *f, const struct fabric_topology *t, u32 loopback)
 	u8 p;
 
 	for (i = 0; i < t->nnodes; i++) {
+		for (j = 0; t->nodes[i].binding && bound_address(t->nodes[i].binding, j, &a); j++)
+			write_one(f, t->nodes[i].name, &a, loopback, apart);
 		if (!t->nodes[i].ip || t->nodes[i].binding)
 			continue;
 		for (p = 1; p <= t->nodes[i].nports; p++)

@@ -31,6 +31,45 @@ static int binding_parse_word(const char *word, struct wire_gid *addr, u32 max)
 	return n;
 }
 
+/*
+ * Hosts on addresses of the loopback network share the interface lo, which programs do not take for that of an adapter. Their
+ * addresses, except 127.0.0.1, which the machine itself uses, are on an interface of their own instead.
+ */
+u32 daemon_binding_own(const char *binding, struct ip_addr addr[ROCE_ADDRS])
+{
+	char text[256], *save, *word;
+	struct in_addr v4;
+	u32 n = 0;
+
+	snprintf(text, sizeof(text), "%s", strchr(binding, ' ') + 1);
+	for (word = strtok_r(text, " ", &save); word && n < ROCE_ADDRS; word = strtok_r(NULL, " ", &save)) {
+		if (inet_pton(AF_INET, word, &v4) == 1) {
+			addr[n] = ip_addr_v4(ntohl(v4.s_addr));
+			if (!ip_addr_is_loopback(&addr[n]) || ip_addr_get_v4(&addr[n]) == INADDR_LOOPBACK)
+				return 0;
+			n++;
+		} else if (strchr(word, ':') || if_nametoindex(word)) {
+			return 0;
+		}
+	}
+	return n;
+}
+
+void daemon_binding_interface(const struct fabric_node *node, char netdev[IF_NAMESIZE], struct wire_port_attr *a)
+{
+	struct ip_addr addr[ROCE_ADDRS];
+	u32 v4;
+
+	if (!daemon_binding_own(fabric_node_binding(node), addr))
+		return;
+	snprintf(netdev, IF_NAMESIZE, DAEMON_BINDING_NETDEV);
+	v4 = htonl(ip_addr_get_v4(&addr[0]));
+	a->mac[0] = 0x02; /* locally administered */
+	a->mac[1] = 0x6d;
+	memcpy(a->mac + 2, &v4, sizeof(v4));
+	a->netdev_mtu = netdev_mtu("lo");
+}
+
 int daemon_binding_read(const struct fabric_node *node, struct wire_gid *addr,
 			int (*option)(void *arg, const char *word), void *arg)
 {

@@ -3,6 +3,8 @@
 #ifndef MUSLIN_DAEMON_H
 #define MUSLIN_DAEMON_H
 
+#include <net/if.h>
+
 #include "emu/connectx/connectx.h"
 #include "emu/ctl/ctl.h"
 #include "emu/ctl/rundir.h"
@@ -13,6 +15,7 @@
 #include "emu/virtio/vdev.h"
 #include "fabric/fabric.h"
 #include "fabric/trunk/trunk.h"
+#include "rxe/roce/roce.h"
 #include "siw/siw.h"
 
 /* A host of the fabric, created at its first use, because there may be thousands. */
@@ -23,7 +26,7 @@ struct host {
 	struct ether_station *station; /* on simulated Ethernet; NULL */
 	struct wire_port *siw;         /* if the port is iWARP; NULL */
 	struct siw_options iwarp;
-	char netdev[16]; /* its network interface */
+	char netdev[IF_NAMESIZE]; /* of an iWARP port, or of the host's own; else empty */
 	struct rdma_host *rdma;
 	struct vdev *vdev;            /* NULL before the first guest */
 	struct connectx *connectx[2]; /* as vdev: one function per InfiniBand port */
@@ -85,6 +88,11 @@ void daemon_options_parse(struct daemon_options *opt, int argc, char **argv);
 int daemon_binding_read(const struct fabric_node *node, struct wire_gid *addr,
 			int (*option)(void *arg, const char *word), void *arg);
 struct fabric_ip daemon_binding_ip(const struct wire_gid *addr, u32 n);
+#define DAEMON_BINDING_NETDEV "eth0"
+/* The addresses of the binding, if they are on an interface of the host's own. Returns how many; 0: they are the machine's. */
+u32 daemon_binding_own(const char *binding, struct ip_addr addr[ROCE_ADDRS]);
+/* Sets @netdev, and MAC address and MTU of the port, if the host has an interface of its own. */
+void daemon_binding_interface(const struct fabric_node *node, char netdev[IF_NAMESIZE], struct wire_port_attr *a);
 
 /* host.c: the host with that name; NULL: no such host, or out of memory. */
 struct host *daemon_host_get(struct daemon *d, const char *name);

@@ -16,7 +16,9 @@
 
 static const char *gid_netdev(const struct uv_host *uv, u32 gid)
 {
-	return roce_port_device(container_of(uv, struct host, uv)->roce, gid);
+	const struct host *h = container_of(uv, struct host, uv);
+
+	return *h->netdev ? h->netdev : roce_port_device(h->roce, gid);
 }
 
 static bool is_roce(const struct host *h, u8 port)
@@ -109,6 +111,7 @@ static int bind_roce(struct daemon *d, struct host *h)
 	h->roce = roce_port_create(&cfg);
 	if (!h->roce)
 		return -errno;
+	daemon_binding_interface(h->node, h->netdev, &roce_port_wire(h->roce)->attr);
 	roce_port_set_loss(h->roce, o.loss);
 	roce_port_set_marking(h->roce, o.marking);
 	roce_port_set_dcqcn(h->roce, o.dcqcn);

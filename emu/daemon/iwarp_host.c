@@ -64,6 +64,7 @@ int daemon_iwarp_bind(struct daemon *d, struct host *h)
 	h->siw = siw_port_create(h->uv.name, guid, netdev_mtu(h->netdev));
 	if (!h->siw)
 		return -ENOMEM;
+	daemon_binding_interface(h->node, h->netdev, &h->siw->attr);
 	ip = daemon_binding_ip(addr, (u32)n);
 	fabric_node_bind(h->node, guid, &ip);
 	h->uv.device = "siw0";

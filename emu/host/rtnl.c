@@ -128,7 +128,7 @@ static bool own_get(const struct view *v, u32 n, struct own *o)
 
 static bool own_is_lo(const struct own *o)
 {
-	return ip_addr_is_loopback(&o->ip);
+	return !o->dev && ip_addr_is_loopback(&o->ip);
 }
 
 /* An address of an interface that is not there, or not yet. */
@@ -424,7 +424,7 @@ static u32 own_matches(const struct own *o, const struct ip_addr *dst)
 	if (ip_addr_equal(&o->ip, dst))
 		return 256;
 	if (own_is_lo(o) && family_of(dst) == AF_INET)
-		return ip_addr_is_loopback(dst) ? 255 : 0;
+		return ip_addr_is_loopback(dst); /* an interface of the host may be on that network, too */
 	return o->len && ip_addr_same_network(dst, &o->ip, o->len) ? o->len : 0;
 }
 
@@ -443,7 +443,8 @@ static bool own_for(const struct view *v, const struct ip_addr *dst, const struc
 		matches = own_matches(&o, dst);
 		if (multicast && o.dev && family_of(&o.ip) == family_of(dst) && (src || oif || !ip_addr_is_v4(dst)))
 			matches = 1;
-		if (matches < 255 && ((src && !ip_addr_equal(src, &o.ip)) || (oif && oif != dev_index(o.dev))))
+		if (matches < 255 && !own_is_lo(&o) &&
+		    ((src && !ip_addr_equal(src, &o.ip)) || (oif && oif != dev_index(o.dev))))
 			continue;
 		if (matches <= most)
 			continue;
@@ -492,7 +493,7 @@ static int find_route(struct view *v, const struct rtmsg *m, const struct nlattr
 			    .len = m->rtm_family == AF_INET ? 32 : 128,
 			    .dev = o.dev,
 			    .flags = m->rtm_family == AF_INET ? RTM_F_CLONED : 0 };
-	if (own_matches(&o, &dst) >= 255) {
+	if (own_matches(&o, &dst) >= 255 || own_is_lo(&o)) {
 		r.type = RTN_LOCAL;
 		r.table = RT_TABLE_LOCAL;
 		r.src = src ? *src : dst;

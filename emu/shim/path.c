@@ -102,16 +102,25 @@ static const char *shim_path(const char *path, char *buf, enum uv_kind *dev, uns
 	return tree_path(path, buf) ? buf : path;
 }
 
+/* Is this the first access to the host's tree? A program may set MUSLIN_HOST, and open devices of several hosts. */
+static bool is_first(void)
+{
+	static unsigned int made; /* hash of the host's name */
+	unsigned int hash = 2166136261u;
+	const char *s;
+
+	for (s = getenv("MUSLIN_HOST"); s && *s; s++)
+		hash = (hash ^ (unsigned char)*s) * 16777619u;
+	return __atomic_exchange_n(&made, hash, __ATOMIC_RELAXED) != hash;
+}
+
 /* The daemon updates counters and states when sysfs is read; it creates the tree at the first access. */
 const char *shim_look(const char *path, char *buf, enum uv_kind *dev, unsigned int *unit)
 {
-	static bool made;
 	const char *to = shim_path(path, buf, dev, unit);
 
-	if (to == buf && (!made || !dev || *dev == UV_KINDS)) {
+	if (to == buf && (is_first() || !dev || *dev == UV_KINDS))
 		path_refresh();
-		made = true;
-	}
 	return to;
 }
 

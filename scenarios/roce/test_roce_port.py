@@ -77,7 +77,7 @@ def test_gid_table(ports):
     for index, kind in enumerate(("RoCE v2", "IB/RoCE v1")):
         assert sysfs(ports, "r1", f"gids/{index}") == gid
         assert sysfs(ports, "r1", f"gid_attrs/types/{index}") == kind
-        assert sysfs(ports, "r1", f"gid_attrs/ndevs/{index}") == "lo"
+        assert sysfs(ports, "r1", f"gid_attrs/ndevs/{index}") == "eth0"
     info = ports.run("r1", "ibv_devinfo", "-v")
     assert re.search(rf"GID\[\s*0\]:\s+::ffff:{ports.ip['r1']}, RoCE v2", info)
     assert re.search(r"GID\[\s*1\]:\s+.*RoCE v1", info)

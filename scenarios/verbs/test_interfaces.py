@@ -3,11 +3,13 @@
 The network interfaces of a host: lo, and that of its port with the addresses of the topology.
 
     h1 -- leaf1 ...       r1, v1 (VLAN 10) -- sw1       w1: iWARP on the machine's lo
+    w2, w3: iWARP and RoCE on other addresses of 127.0.0.0/8
 """
 
 import socket
 
 import pytest
+from muslin import free_port
 from test_sysfs import ETHERNET  # noqa: F401
 
 
@@ -52,10 +54,37 @@ def test_a_host_on_sockets_has_those_of_the_machine(ethernet):
     assert out.strip() == str(socket.if_nameindex())
 
 
-@pytest.mark.parametrize("host", ["h1", "r1"])
+def test_hosts_on_sockets_of_the_loopback_network(ethernet, interfaces):
+    """They have an interface, a name and their addresses, as other hosts do."""
+    assert interfaces(ethernet, "w2") == ["eth0: mtu 65536 type 1 length 6", "eth0: 127.83.13.2/255.0.0.0"]
+    assert interfaces(ethernet, "w3")[1:] == ["eth0: 127.83.13.3/255.0.0.0"]
+    assert ethernet.run("w2", "python3", "-c", NAMES).split() == ["w2", "w2"]
+    assert ethernet.run("w2", "getent", "hosts", "w3").split() == ["127.83.13.3", "w3"]
+    device = "/sys/class/infiniband/rxe0"
+    files = ["ports/1/gid_attrs/ndevs/0", "ports/1/gid_attrs/ndevs/1", "device/net/eth0/address"]
+    out = ethernet.run("w3", "cat", *(f"{device}/{x}" for x in files))
+    assert out.split() == ["eth0", "eth0", "02:6d:7f:53:0d:03"]
+
+
+def test_a_name_on_sockets_is_an_address_of_rdma_cm(ethernet):
+    args = ["-a", "w2", "-p", free_port(), "-C", "3", "-v"]
+    assert ethernet.pair(("w2", "rping", "-s", *args), ("w2", "rping", "-c", *args))[1].count("ping data") == 3
+
+
+def test_one_program_on_two_hosts(new_fabric):
+    """A program that sets MUSLIN_HOST opens the devices of another host, which no other program has used."""
+    script = (
+        "import os; h = 'MUSLIN_HOST'; read = lambda: open('/sys/class/infiniband/muslin0/node_guid').read().strip(); "
+        "a = read(); os.environ[h] = 'h2'; os.close(os.open('/dev/infiniband/uverbs0', os.O_RDWR)); print(a, read())"
+    )
+    a, b = new_fabric.up("leafs 1 hosts 2").run("h1", "python3", "-c", script).split()
+    assert a != b
+
+
+@pytest.mark.parametrize("host", ["h1", "r1", "w2"])
 def test_libfabric_lists_their_addresses(request, host):
     fabric = request.getfixturevalue("shared_fabric" if host == "h1" else "ethernet")
-    ip = fabric.ip("h1") if host == "h1" else "10.1.0.1"
+    ip = fabric.ip("h1") if host == "h1" else {"r1": "10.1.0.1", "w2": "127.83.13.2"}[host]
     assert f"src_addr: fi_sockaddr_in://{ip}:0" in fabric.run(host, "fi_info", "-p", "verbs", "-v")
 
 

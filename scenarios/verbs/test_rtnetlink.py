@@ -2,7 +2,7 @@
 """
 Interfaces, addresses, routes and neighbours by NETLINK_ROUTE: ip(8) of iproute2, and what a socket bears.
 
-    h1 h2 -- leaf1 ... leaf2 -- h5       r1 r2 -- sw1 -- v1 (VLAN 10)       w1: iWARP on the machine's lo
+    h1 h2 -- leaf1 ... leaf2 -- h5       r1 r2 -- sw1 -- v1 (VLAN 10)       w1: iWARP on the machine's lo, w2 on 127/8
 """
 
 import json
@@ -17,7 +17,8 @@ ethernet sw1 mtu 4200
 host r1 ether sw1 ip 10.1.0.1/24 fd10::1/64
 host r2 ether sw1 ip 10.1.0.2/24 fd10::2/64
 host v1 ether sw1 ip 10.1.0.3/24 10.1.10.3/24@10
-host w1 iwarp 127.83.12.1
+host w1 iwarp 127.0.0.1
+host w2 iwarp 127.83.12.2
 """
 
 
@@ -42,6 +43,7 @@ def test_addresses(shared_fabric, ethernet):
     assert addresses(shared_fabric, "h1", "-6")["ib0"] == ["fd00::1/64"]
     assert addresses(ethernet, "r1") == {"lo": LO, "eth0": ["10.1.0.1/24", "fd10::1/64"]}
     assert addresses(ethernet, "v1") == {"lo": LO, "eth0": ["10.1.0.3/24"], "eth0.10": ["10.1.10.3/24"]}
+    assert addresses(ethernet, "w2") == {"lo": LO, "eth0": ["127.83.12.2/8"]}
     (one,) = ip(ethernet, "v1", "addr", "show", "dev", "eth0.10")
     assert one["addr_info"][0]["broadcast"] == "10.1.10.255"
 
@@ -140,6 +142,9 @@ def test_routes(shared_fabric, ethernet):
         ("r1", "10.1.0.2", "eth0", "10.1.0.1"),
         ("v1", "10.1.10.9", "eth0.10", "10.1.10.3"),
         ("h1", "ff02::1 oif ib0", "ib0", "fd00::1"),
+        ("w2", "127.83.12.3", "eth0", "127.83.12.2"),
+        ("w2", "127.83.12.2", "lo", "127.83.12.2"),
+        ("w2", "127.0.0.1", "lo", "127.0.0.1"),
     ],
 )
 def test_route_to(request, host, to, dev, source):

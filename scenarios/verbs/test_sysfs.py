@@ -14,6 +14,8 @@ ethernet sw1 mtu 4200
 host r1 ether sw1 ip 10.1.0.1/24 fd10::1/64
 host v1 ether sw1 ip 10.1.0.3/24 10.1.10.3/24@10
 host w1 iwarp 127.0.0.1
+host w2 iwarp 127.83.13.2
+host w3 roce 127.83.13.3
 """
 
 
