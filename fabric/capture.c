@@ -42,6 +42,14 @@ struct selection {
 
 static const struct spec_field selection_fields[] = { WIRE_MATCH_SPEC(0, selection, match) };
 
+/* A port in a capture. */
+struct fabric_capture_point {
+	struct fabric_capture_point *next; /* of the port */
+	struct fabric_capture *capture;
+	struct fabric_port *port;
+	u32 interface;
+};
+
 struct fabric_capture {
 	struct fabric *f;
 	struct selection selection;
@@ -52,8 +60,8 @@ struct fabric_capture {
 	struct loop_task flush;
 	void (*done)(void *ctx);
 	void *ctx;
-	struct fabric_port **ports; /* by interface number */
-	u32 nports;
+	struct fabric_capture_point **points; /* by interface number; NULL: of frames */
+	u32 npoints;
 	struct fabric_capture_stats stats;
 	u64 epoch; /* wall clock minus loop clock */
 	u8 *buf;
@@ -230,46 +238,48 @@ int fabric_capture_select(struct fabric_capture *c, u32 snap, const char *words,
 	return rc ?: wire_match_start(&s->match, s->given, 0, frames, err, err_len);
 }
 
-/* @p NULL: an interface of frames that the caller adds (Ethernet). */
-static int add_interface(struct fabric_capture *c, struct fabric_port *p, const char *node, u32 num)
+/* @point NULL: an interface of frames that the caller adds (Ethernet). */
+static int add_interface(struct fabric_capture *c, struct fabric_capture_point *point, const char *node, u32 num)
 {
-	struct fabric_port **ports = realloc(c->ports, (c->nports + 1) * sizeof(struct fabric_port *));
+	struct fabric_capture_point **points =
+		realloc(c->points, (c->npoints + 1) * sizeof(struct fabric_capture_point *));
 	int err;
 
-	if (!ports)
+	if (!points)
 		return -ENOMEM;
-	c->ports = ports;
-	err = interface_block(c, node, num, p ? LINKTYPE_ERF : LINKTYPE_ETHERNET);
+	c->points = points;
+	err = interface_block(c, node, num, point ? LINKTYPE_ERF : LINKTYPE_ETHERNET);
 	if (err)
 		return err;
-	ports[c->nports++] = p;
+	points[c->npoints++] = point;
 	loop_task_queue(c->f->loop, &c->flush);
 	return 0;
 }
 
 int fabric_capture_add(struct fabric_capture *c, struct fabric_port *p)
 {
-	int err = p->capture ? -EBUSY : add_interface(c, p, p->node->name, p->num);
+	struct fabric_capture_point **at = &p->captures, *point;
 
-	if (!err)
-		p->capture = c;
-	return err;
+	for (; *at; at = &(*at)->next)
+		if ((*at)->capture == c)
+			return -EBUSY;
+	point = calloc(1, sizeof(*point));
+	if (!point)
+		return -ENOMEM;
+	*point = (struct fabric_capture_point){ .capture = c, .port = p, .interface = c->npoints };
+	if (add_interface(c, point, p->node->name, p->num)) {
+		free(point);
+		return -ENOMEM;
+	}
+	*at = point;
+	return 0;
 }
 
 int fabric_capture_add_frames(struct fabric_capture *c, const char *node, u32 num)
 {
 	int err = add_interface(c, NULL, node, num);
 
-	return err ? err : (int)c->nports - 1;
-}
-
-static u32 interface_of(const struct fabric_capture *c, const struct fabric_port *p)
-{
-	u32 i = 0;
-
-	while (i < c->nports && c->ports[i] != p)
-		i++;
-	return i;
+	return err ? err : (int)c->npoints - 1;
 }
 
 /* ERF header: timestamp in 2^-32 s, little endian; type, flags; big-endian lengths of the record, and on the link. */
@@ -333,16 +343,16 @@ static void packet_begin(const struct wire_packet *p, u8 *d, u32 n)
 		memcpy(d + headers, p->data, n - headers);
 }
 
-void fabric_capture_packet(struct fabric_port *at, const struct wire_packet *p, bool out)
+static void point_capture(const struct fabric_capture_point *point, const struct wire_packet *p, bool out)
 {
-	struct fabric_capture *c = at->capture;
+	struct fabric_capture *c = point->capture;
 	u32 len = wire_packet_link_len(p) + WIRE_VCRC_LEN, kept = min(len, c->snap);
 	u64 ns = loop_now(c->f->loop).ns + c->epoch;
 	u8 *d;
 
 	if (c->selection.given && !wire_match_test(&c->selection.match, p))
 		return;
-	d = packet_block(c, interface_of(c, at), ns, kept + ERF_HEADER, len + ERF_HEADER, out);
+	d = packet_block(c, point->interface, ns, kept + ERF_HEADER, len + ERF_HEADER, out);
 	if (!d)
 		return;
 	erf_header(d, ns, kept, len);
@@ -350,6 +360,14 @@ void fabric_capture_packet(struct fabric_port *at, const struct wire_packet *p, 
 		wire_packet_serialize(p, d + ERF_HEADER, len);
 	else
 		packet_begin(p, d + ERF_HEADER, kept);
+}
+
+void fabric_capture_packet(const struct fabric_port *at, const struct wire_packet *p, bool out)
+{
+	const struct fabric_capture_point *point;
+
+	for (point = at->captures; point; point = point->next)
+		point_capture(point, p, out);
 }
 
 void fabric_capture_frame(struct fabric_capture *c, u32 interface, const u8 *frame, u32 len, bool out)
@@ -366,12 +384,23 @@ void fabric_capture_frame(struct fabric_capture *c, u32 interface, const u8 *fra
 
 void fabric_capture_forget(struct fabric_port *p)
 {
-	struct fabric_capture *c = p->capture;
-	u32 i = c ? interface_of(c, p) : 0;
+	struct fabric_capture_point *point;
 
-	if (c && i < c->nports)
-		c->ports[i] = NULL;
-	p->capture = NULL;
+	while ((point = p->captures)) {
+		p->captures = point->next;
+		point->capture->points[point->interface] = NULL;
+		free(point);
+	}
+}
+
+static void point_remove(struct fabric_capture_point *point)
+{
+	struct fabric_capture_point **at = &point->port->captures;
+
+	while (*at != point)
+		at = &(*at)->next;
+	*at = point->next;
+	free(point);
 }
 
 void fabric_capture_stats(const struct fabric_capture *c, struct fabric_capture_stats *st)
@@ -383,15 +412,15 @@ void fabric_capture_stop(struct fabric_capture *c)
 {
 	u32 i;
 
-	for (i = 0; i < c->nports; i++)
-		if (c->ports[i])
-			c->ports[i]->capture = NULL;
+	for (i = 0; i < c->npoints; i++)
+		if (c->points[i])
+			point_remove(c->points[i]);
 	c->done = NULL;
 	capture_drain(c);
 	loop_fd_del(&c->watch);
 	loop_task_cancel(&c->flush);
 	wire_match_free(&c->selection.match);
-	free(c->ports);
+	free(c->points);
 	free(c->buf);
 	free(c);
 }

@@ -55,9 +55,10 @@ static void traffic(void)
 
 static void test_file(const char *path)
 {
-	struct fabric_capture_stats st;
-	struct fabric_capture *c;
+	struct fabric_capture_stats st, of_second;
+	struct fabric_capture *c, *second;
 	u32 counts[8], outs = 0;
+	int null = open("/dev/null", O_WRONLY);
 	int fd = open(path, O_RDWR | O_CREAT | O_TRUNC, 0600);
 	ssize_t n;
 
@@ -65,9 +66,16 @@ static void test_file(const char *path)
 	row(1, "two ports in one capture",
 	    c && !fabric_capture_add(c, fabric_node_port(fabric_node_find(test_fabric, "leaf1"), 2)) &&
 		    !fabric_capture_add(c, fabric_node_port(fabric_node_find(test_fabric, "h1"), 1)));
-	row(2, "a port is in one capture only",
+	row(2, "a port is in a capture once",
 	    fabric_capture_add(c, fabric_node_port(fabric_node_find(test_fabric, "h1"), 1)) == -EBUSY);
+	second = fabric_capture_start(test_fabric, null, on_done, NULL);
+	row(7, "and in another one",
+	    second && !fabric_capture_add(second, fabric_node_port(fabric_node_find(test_fabric, "h1"), 1)));
 	traffic();
+	fabric_capture_stats(second, &of_second);
+	fabric_capture_stop(second);
+	close(null);
+	row(8, "which has its packets, too", of_second.packets == 20 + 1 + 2);
 	fabric_capture_stats(c, &st);
 	fabric_capture_stop(c);
 	n = pread(fd, file, sizeof(file), 0);

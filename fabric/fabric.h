@@ -220,7 +220,8 @@ struct fabric_capture *fabric_capture_start(struct fabric *f, int fd, void (*don
  */
 int fabric_capture_select(struct fabric_capture *c, u32 snap, const char *words, bool frames, char *err,
 			  size_t err_len);
-int fabric_capture_add(struct fabric_capture *c, struct fabric_port *p); /* 0, -ENOMEM, -EBUSY (in another capture) */
+int fabric_capture_add(struct fabric_capture *c,
+		       struct fabric_port *p); /* 0, -ENOMEM, -EBUSY (in this capture already) */
 /*
  * Adds an Ethernet interface "NODE:NUM", whose frames the caller passes to fabric_capture_frame(). Returns its number,
  * or -ENOMEM.

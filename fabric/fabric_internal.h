@@ -57,14 +57,14 @@ struct fabric_port {
 	struct fabric_vls *vls;
 	struct fabric_vlarb *arb;
 	struct fabric_ca *ca;
-	struct fabric_remote *remote; /* the port is in another daemon; NULL: in this one */
-	struct fabric_capture *capture;
-	struct fault_point hooks; /* packet faults of the receive direction */
-	u8 (*sl2vl)[8];           /* by input port, 16 nibbles; NULL: SL modulo VLs */
-	u16 *pkeys;               /* FABRIC_PKEYS entries; NULL: only 0xffff. Those of a CA are in wire.attr */
-	struct list kick;         /* in fabric.kicked: credits were returned */
-	struct list wait;         /* in fabric.waiting: packets are queued */
-	struct list down;         /* in fabric.downs: goes down after the response has left */
+	struct fabric_remote *remote;          /* the port is in another daemon; NULL: in this one */
+	struct fabric_capture_point *captures; /* list; NULL: it is not captured */
+	struct fault_point hooks;              /* packet faults of the receive direction */
+	u8 (*sl2vl)[8];                        /* by input port, 16 nibbles; NULL: SL modulo VLs */
+	u16 *pkeys;       /* FABRIC_PKEYS entries; NULL: only 0xffff. Those of a CA are in wire.attr */
+	struct list kick; /* in fabric.kicked: credits were returned */
+	struct list wait; /* in fabric.waiting: packets are queued */
+	struct list down; /* in fabric.downs: goes down after the response has left */
 	u8 down_phys;
 	u32 rx_blocks[16]; /* credits in use of this port's input buffers */
 	u64 ctr[FABRIC_CTR_NUM];
@@ -365,7 +365,7 @@ void fabric_trap_fini(struct fabric_node *n);
 bool fabric_pma_request(struct fabric_port *self, u8 *mad);
 
 /* capture.c */
-void fabric_capture_packet(struct fabric_port *at, const struct wire_packet *p, bool out);
+void fabric_capture_packet(const struct fabric_port *at, const struct wire_packet *p, bool out);
 void fabric_capture_forget(struct fabric_port *p);
 
 static inline void fabric_count(struct fabric_port *p, enum fabric_counter c)

@@ -90,7 +90,7 @@ void fabric_flight_count(struct fabric_port *to, const struct wire_packet *p, u3
 		to->vls->rx_pkts[p->vl]++;
 		to->vls->rx_words[p->vl] += words;
 	}
-	if (unlikely(to->capture))
+	if (unlikely(to->captures))
 		fabric_capture_packet(to, p, false);
 }
 
@@ -108,7 +108,7 @@ struct fabric_port *fabric_flight_transmit(struct fabric_port *out, struct wire_
 	out->ctr[multicast ? FABRIC_CTR_MC_XMIT_PKTS : FABRIC_CTR_UC_XMIT_PKTS]++;
 	if (vl != WIRE_VL_MGMT)
 		to->rx_blocks[vl] += (len + 2 + 63) / 64;
-	if (unlikely(out->capture))
+	if (unlikely(out->captures))
 		fabric_capture_packet(out, p, true);
 	if (likely(!to->hooks.n)) /* otherwise receive.c counts it */
 		fabric_flight_count(to, p, words, multicast);

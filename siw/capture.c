@@ -78,8 +78,3 @@ void siw_set_capture(struct hca *hca, siw_capture_fn *capture, void *ctx)
 	siw->capture = capture;
 	siw->capture_ctx = ctx;
 }
-
-bool siw_captured(struct hca *hca)
-{
-	return ((const struct siw *)hca_transport_data(hca))->capture;
-}

@@ -79,7 +79,6 @@ void siw_port_destroy(struct wire_port *w); /* NULL is ignored */
  */
 typedef void siw_capture_fn(void *ctx, const u8 *frame, u32 len, bool out);
 void siw_set_capture(struct hca *hca, siw_capture_fn *capture, void *ctx);
-bool siw_captured(struct hca *hca);
 
 /* Sets the adapter's link down, which stops its streams, or up. */
 void siw_set_up(struct hca *hca, bool up);

@@ -6,7 +6,6 @@
 
 #include "emu/daemon/daemon.h"
 #include "emu/lib/log.h"
-#include "emu/lib/passed.h"
 #include "emu/wire/smp.h"
 #include "rxe/roce/roce.h"
 
@@ -38,8 +37,7 @@ static json_t *unknown_node(struct daemon *d, struct ctl_client *c, const char *
 			 host ? "host" : "node", name, n ? ", but " : "", text);
 }
 
-/* Parses "leaf1" or "leaf1:5" to the node, and the port number (0: none given). NULL after an error. */
-static struct fabric_node *find_place(struct daemon *d, struct ctl_client *c, const char *place, u32 *num)
+struct fabric_node *daemon_place(struct daemon *d, struct ctl_client *c, const char *place, u32 *num)
 {
 	const char *port;
 	struct fabric_node *n = fabric_place_find(d->fabric, place, &port);
@@ -196,7 +194,7 @@ static json_t *cmd_link(void *arg, struct ctl_client *c, const json_t *req, int 
 		log_at(LOG_INFO, place, "the link is set %s", state);
 		return json_true();
 	}
-	n = find_place(d, c, place, &num);
+	n = daemon_place(d, c, place, &num);
 	if (!n)
 		return NULL;
 	if (!num && fabric_node_type(n) == NODE_TYPE_CA && fabric_node_ports(n) == 1)
@@ -241,224 +239,6 @@ static json_t *cmd_partitions(void *arg, struct ctl_client *c, const json_t *req
 										      : json_true();
 }
 
-/* A captured Ethernet port; or the port of a host that is not on the fabric, without @end. */
-struct trace_end {
-	struct trace *t;
-	struct eth_end *end;
-	u32 interface;
-};
-
-/* A capture; ends with its client connection. */
-struct trace {
-	struct daemon *d;
-	struct fabric_capture *capture;
-	int fd;
-	struct loop_task task;
-	struct ctl_client *client;
-	struct host *host; /* if not on the fabric, captured as frames; NULL */
-	struct trace_end of_host;
-	struct trace_end *ends;
-	u32 nends;
-};
-
-static void trace_frame(void *arg, const u8 *frame, u32 len, bool out)
-{
-	struct trace_end *te = arg;
-
-	fabric_capture_frame(te->t->capture, te->interface, frame, len, out);
-}
-
-/* Sets the capture callback (Ethernet frames) of a host that is not on the fabric; NULL: none. */
-static void set_tap(struct host *h, void (*tap)(void *ctx, const u8 *frame, u32 len, bool out), void *ctx)
-{
-	if (h->siw)
-		siw_set_capture(h->uv.hca, tap, ctx);
-	else
-		roce_port_set_tap(h->roce, tap, ctx);
-}
-
-static void trace_end(void *arg)
-{
-	struct trace *t = arg;
-	u32 i;
-
-	loop_task_cancel(&t->task);
-	for (i = 0; i < t->nends; i++)
-		eth_end_set_capture(t->ends[i].end, NULL, NULL);
-	free(t->ends);
-	if (t->host)
-		set_tap(t->host, NULL, NULL);
-	fabric_capture_stop(t->capture);
-	passed_close(t->fd, 0);
-	free(t);
-}
-
-/* The reader has closed. The capture may be in use up the call stack, so a task ends it. */
-static void trace_failed(void *arg)
-{
-	struct trace *t = arg;
-
-	loop_task_queue(t->d->loop, &t->task);
-}
-
-static void trace_reap(struct loop_task *task, struct now now)
-{
-	struct trace *t = container_of(task, struct trace, task);
-
-	ctl_client_on_close(t->client, NULL, NULL);
-	trace_end(t);
-}
-
-/* Captures the port of a host that is not on the fabric, as Ethernet frames. */
-static json_t *trace_add_host(struct trace *t, struct ctl_client *c, struct fabric_node *n)
-{
-	struct host *h = daemon_host_of(t->d, n);
-	int interface;
-
-	if (!h)
-		return ctl_error(c, "host %s does not exist; see `muslin log`", fabric_node_name(n));
-	if (h->siw ? siw_captured(h->uv.hca) : roce_port_tapped(h->roce))
-		return ctl_error(c, "%s:1 has a trace already", fabric_node_name(n));
-	interface = fabric_capture_add_frames(t->capture, fabric_node_name(n), 1);
-	if (interface < 0)
-		return ctl_error(c, "%s:1: no memory", fabric_node_name(n));
-	t->host = h;
-	t->of_host = (struct trace_end){ .t = t, .interface = (u32)interface };
-	set_tap(h, trace_frame, &t->of_host);
-	return json_pack("[s+]", fabric_node_name(n), ":1");
-}
-
-/* Captures one Ethernet port; 0 or -errno. */
-static int trace_add_end(struct trace *t, struct eth_end *end)
-{
-	struct trace_end *te = &t->ends[t->nends];
-	int interface;
-
-	if (eth_end_captured(end))
-		return -EBUSY;
-	interface = fabric_capture_add_frames(t->capture, eth_end_name(end), eth_end_num(end));
-	if (interface < 0)
-		return interface;
-	*te = (struct trace_end){ .t = t, .end = end, .interface = (u32)interface };
-	t->nends++;
-	eth_end_set_capture(end, trace_frame, te);
-	return 0;
-}
-
-/* Captures one Ethernet port, or all ports of a switch. */
-static json_t *trace_add_ether(struct trace *t, struct ctl_client *c, struct eth_end *end, bool all)
-{
-	struct eth_switch *sw = all ? eth_switch_find(daemon_ether_net(t->d), eth_end_name(end)) : NULL;
-	u32 i, n = sw ? eth_switch_ports(sw) : 1;
-	json_t *ports = json_array();
-	char text[FABRIC_NAME_MAX + 8];
-	int err = 0;
-
-	t->ends = calloc(n, sizeof(*t->ends));
-	for (i = 0; t->ends && i < n && !err; i++) {
-		struct eth_end *e = sw ? eth_switch_port(sw, i + 1) : end;
-
-		err = trace_add_end(t, e);
-		snprintf(text, sizeof(text), "%s:%u", eth_end_name(e), eth_end_num(e));
-		json_array_append_new(ports, json_string(text));
-	}
-	if (t->ends && !err)
-		return ports;
-	json_decref(ports);
-	return ctl_error(c, err == -EBUSY ? "%s has a trace already" : "%s: no memory", eth_end_name(end));
-}
-
-static json_t *trace_add_ports(struct trace *t, struct ctl_client *c, const struct fabric_node *n, u32 num)
-{
-	json_t *ports = json_array();
-	struct fabric_port_info info;
-	char text[FABRIC_NAME_MAX + 8];
-	u32 i;
-	int err;
-
-	for (i = num ? num : 1; i <= (num ? num : fabric_node_ports(n)); i++) {
-		fabric_port_info(fabric_node_port(n, i), &info);
-		if (!num && !info.peer)
-			continue;
-		err = fabric_capture_add(t->capture, fabric_node_port(n, i));
-		if (err) {
-			json_decref(ports);
-			return ctl_error(c, err == -EBUSY ? "%s:%u has a trace already" : "%s:%u: no memory",
-					 fabric_node_name(n), i);
-		}
-		snprintf(text, sizeof(text), "%s:%u", fabric_node_name(n), i);
-		json_array_append_new(ports, json_string(text));
-	}
-	return ports;
-}
-
-static json_t *cmd_trace(void *arg, struct ctl_client *c, const json_t *req, int *fd)
-{
-	struct daemon *d = arg;
-	const char *place = text_of(req, "place");
-	struct fabric_node *n;
-	struct eth_end *end;
-	json_int_t snap = json_integer_value(json_object_get(req, "snap"));
-	struct trace *t;
-	char err[512];
-	json_t *ports;
-	u32 num = 0;
-	bool all;
-
-	if (!place || *fd < 0)
-		return ctl_error(c, "a trace needs a \"place\" and a descriptor");
-	if (passed_kind(*fd) != PASSED_PIPE && passed_kind(*fd) != PASSED_SOCKET)
-		return ctl_error(c, "a trace needs a pipe or a socket: writing to a file may block the daemon");
-	if (snap < 0 || snap > 0xffff)
-		return ctl_error(c, "a packet is cut to at most 65535 bytes");
-	if (ctl_client_close_arg(c))
-		return ctl_error(c, "this connection has a trace");
-	end = daemon_ether_place(d, place, &all);
-	n = end ? NULL : find_place(d, c, place, &num);
-	if (!n && !end)
-		return NULL;
-	t = calloc(1, sizeof(*t));
-	if (t)
-		t->capture = fabric_capture_start(d->fabric, *fd, trace_failed, t);
-	if (!t || !t->capture) {
-		free(t);
-		return ctl_error(c, "a trace cannot start: %s", strerror(errno));
-	}
-	t->d = d;
-	t->client = c;
-	t->fd = *fd;
-	*fd = -1;
-	loop_task_init(&t->task, trace_reap);
-	if (fabric_capture_select(t->capture, (u32)snap, text_of(req, "filter"), end || fabric_node_binding(n), err,
-				  sizeof(err))) {
-		trace_end(t);
-		return ctl_error(c, "%s", err);
-	}
-	ports = end                      ? trace_add_ether(t, c, end, all)
-		: fabric_node_binding(n) ? trace_add_host(t, c, n)
-					 : trace_add_ports(t, c, n, num);
-	if (!ports) {
-		trace_end(t);
-		return NULL;
-	}
-	ctl_client_on_close(c, trace_end, t);
-	return ports;
-}
-
-/* Ends the connection's capture: flushes as far as possible and closes its descriptor. */
-static json_t *cmd_untrace(void *arg, struct ctl_client *c, const json_t *req, int *fd)
-{
-	struct trace *t = ctl_client_close_arg(c);
-	struct fabric_capture_stats st;
-
-	if (!t)
-		return ctl_error(c, "this connection has no trace");
-	fabric_capture_stats(t->capture, &st);
-	ctl_client_on_close(c, NULL, NULL);
-	trace_end(t);
-	return json_pack("{s:I, s:I}", "packets", (json_int_t)st.packets, "dropped", (json_int_t)st.dropped);
-}
-
 const struct ctl_command daemon_commands[] = {
 	{ "show", cmd_show },
 	{ "has", cmd_has },
@@ -467,8 +247,8 @@ const struct ctl_command daemon_commands[] = {
 	{ "host", cmd_host },
 	{ "link", cmd_link },
 	{ "mode", cmd_mode },
-	{ "trace", cmd_trace },
-	{ "untrace", cmd_untrace },
+	{ "trace", daemon_trace_command },
+	{ "untrace", daemon_untrace_command },
 	{ "fault", daemon_fault_command },
 	{ "timeline", daemon_timeline_command },
 	{ "vm", cmd_vm },

@@ -71,6 +71,7 @@ struct daemon {
 	char *partitions;   /* text of the partition file; NULL */
 	char *lfts;         /* text of the file of forwarding tables; NULL */
 	struct list faults; /* armed ones */
+	struct list trace_points;
 	struct fault_set manager_faults, second_managers;
 	u32 nfaults, fault_id;
 	struct timeline *timeline;  /* NULL: not recording */
@@ -157,6 +158,12 @@ int daemon_host_set_link(struct daemon *d, const struct fabric_node *n, bool up)
 
 /* control.c */
 extern const struct ctl_command daemon_commands[];
+/* Parses "leaf1" or "leaf1:5" to the node, and the port number (0: none given). NULL after an error to @c. */
+struct fabric_node *daemon_place(struct daemon *d, struct ctl_client *c, const char *place, u32 *num);
+
+/* trace.c: starts a capture that ends with the connection; and ends the connection's one, which flushes as far as possible. */
+json_t *daemon_trace_command(void *arg, struct ctl_client *c, const json_t *req, int *fd);
+json_t *daemon_untrace_command(void *arg, struct ctl_client *c, const json_t *req, int *fd);
 
 /* shard.c: daemons that share a topology; the first one has the fabric's name, the others are NAME.1, NAME.2... */
 int daemon_shard_rundir(struct rundir *r, const char *name, u32 shard, char *err,

@@ -168,6 +168,7 @@ static void start_fabric(struct daemon *d, struct fabric_topology *topo)
 	int err;
 
 	list_init(&d->faults);
+	list_init(&d->trace_points);
 	d->fault_id = d->opt.shards ? d->opt.shard + 1 - d->opt.shards : 0;
 	d->loop = loop_create();
 	manager_faults_init(d);

@@ -100,7 +100,6 @@ u64 eth_end_counter(const struct eth_end *end, enum eth_counter c);
  */
 void eth_end_set_capture(struct eth_end *end, void (*capture)(void *ctx, const u8 *frame, u32 len, bool out),
 			 void *ctx);
-bool eth_end_captured(const struct eth_end *end);
 
 /*
  * Connects @station to the TAP interface @name of the machine, which is created if needed. NULL with errno: EPERM

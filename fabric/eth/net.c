@@ -259,8 +259,3 @@ void eth_end_set_capture(struct eth_end *end, void (*capture)(void *ctx, const u
 	end->capture = capture;
 	end->capture_ctx = ctx;
 }
-
-bool eth_end_captured(const struct eth_end *end)
-{
-	return end->capture;
-}

@@ -40,11 +40,6 @@ void roce_port_set_tap(struct roce_port *rp, void (*tap)(void *ctx, const u8 *fr
 	rp->tap_ctx = ctx;
 }
 
-bool roce_port_tapped(const struct roce_port *rp)
-{
-	return rp->tap;
-}
-
 void roce_port_set_loss(struct roce_port *rp, double probability)
 {
 	rp->loss = probability <= 0 ? 0 : (u64)(min(probability, 1.0) * 4294967296.0);

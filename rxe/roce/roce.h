@@ -73,7 +73,6 @@ const char *roce_counter_name(enum roce_counter c);
  * Calls @tap with each packet sent or received, as an Ethernet frame that is valid during the call. NULL: no capture.
  */
 void roce_port_set_tap(struct roce_port *rp, void (*tap)(void *ctx, const u8 *frame, u32 len, bool out), void *ctx);
-bool roce_port_tapped(const struct roce_port *rp);
 /* Drops sent packets with @probability (0: none), drawn by the port's seed. */
 void roce_port_set_loss(struct roce_port *rp, double probability);
 /* Sets CE in sent ECN-capable packets with @probability, as a congested switch does. */
