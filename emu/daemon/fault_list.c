@@ -340,20 +340,21 @@ static bool fault_list_at(const struct armed_fault *ft, const char *place, const
 /* Clears faults by number, by place (including its ports), or all; returns them as listed before. */
 static json_t *cmd_clear(struct daemon *d, struct ctl_client *c, u32 id, const char *place)
 {
+	bool whole = place && !strcmp(place, "all"); /* any place */
 	u32 port = 0;
 	const struct fabric_node *n = place ? place_node(d, place, &port) : NULL;
 	json_t *gone = json_array();
 	struct armed_fault *ft, *tmp;
 
 	list_for_each_safe (ft, tmp, &d->faults, link) {
-		if ((id && ft->id != id) || (place && !fault_list_at(ft, place, n, port)))
+		if ((id && ft->id != id) || (place && !whole && !fault_list_at(ft, place, n, port)))
 			continue;
 		json_array_append_new(gone, fault_json(d, ft));
 		fault_list_remove(d, ft);
 	}
 	if (json_array_size(gone) || (!id && !place))
 		return gone;
-	if (place && (!strcmp(place, "all") || !strcmp(place, MANAGER_FAULT_PLACE) || fault_list_has(d, place)))
+	if (place && (whole || !strcmp(place, MANAGER_FAULT_PLACE) || fault_list_has(d, place)))
 		return gone;
 	json_decref(gone);
 	if (place)

@@ -37,13 +37,10 @@ MATCH = {
     "iWARP": {},
 }
 KEYS = {
-    "reorder": {"depth": 1},
     "delay": {"time": "5ms"},
     ("rate", "InfiniBand"): {"bps": "10M"},
     ("rate", "RoCE on UDP"): {"bps": "10M"},
     ("rate", "iWARP"): {"bps": "10M"},
-    "corrupt": {"what": "payload"},
-    ("corrupt", "Ethernet"): {},
     "truncate": {"bytes": 8},
     "stall": {"for_": "50ms"},
     ("stall", "iWARP"): {"time": "50ms"},
