@@ -7,6 +7,10 @@ PROGRAMS += $O/muslin
 $O/muslin: $O/emu/cli/muslin_main.o $O/emu/cli.a $O/emu/ctl.a $O/emu/lib.a
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LIBS)
 
+PROGRAMS += $O/muslin-rsh
+$O/muslin-rsh: emu/cli/muslin-rsh
+	$(Q)ln -sf $(abspath $<) $@
+
 PROGRAMS += $O/muslin-vm
 $O/muslin-vm: emu/guest/muslin-vm
 	$(Q)ln -sf $(abspath $<) $@

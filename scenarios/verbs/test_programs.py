@@ -20,12 +20,6 @@ from test_clients import ETHERNET
 
 IWARP = "host w1 iwarp 127.83.9.1\nhost w2 iwarp 127.83.9.2\n"
 RANKS = ("h1", "h2", "h5", "h6")
-AGENT = """#!/bin/sh
-# What MPI's launchers call in place of ssh: HOST COMMAND...
-host=$1
-shift
-exec "$MUSLIN" run "$host" -- /bin/sh -c "$*"
-"""
 
 
 @pytest.fixture(scope="module")
@@ -48,9 +42,7 @@ def ends(request):
 @pytest.fixture
 def mpi(shared_fabric, folder):
     """mpi("openmpi", options...): four ranks on four hosts; returns the packets that h5 has sent."""
-    agent = folder / "agent"
-    agent.write_text(AGENT)
-    agent.chmod(0o755)
+    agent = shared_fabric.muslin.with_name("muslin-rsh")
 
     def packets():
         return shared_fabric.port("h5")["counters"]["port_xmit_packets"]
@@ -64,8 +56,7 @@ def mpi(shared_fabric, folder):
             where = ["--host", ",".join(RANKS), "--mca", "plm_rsh_agent", agent, "--map-by", "ppr:1:node"]
         else:  # otherwise its ranks get the launcher's own environment, and with it the launcher's host
             where = ["-genvnone", "-launcher", "rsh", "-launcher-exec", agent, "-hosts", ",".join(RANKS)]
-        env = ["env", f"MUSLIN={shared_fabric.muslin}"]
-        out = shared_fabric.run("h1", *env, f"mpirun.{kind}", "-np", "4", *where, *options, binary, timeout=60)
+        out = shared_fabric.run("h1", f"mpirun.{kind}", "-np", "4", *where, *options, binary, timeout=60)
         assert sorted(re.findall(r"rank \d of 4 on (\w+)", out)) == list(RANKS), out
         return packets() - before
 
