@@ -33,6 +33,7 @@ static void child_begin(void)
 	shim_rpc_child();
 	shim_table_child();
 	shim_share_child();
+	shim_poll_child();
 }
 
 bool shim_own_process(void)

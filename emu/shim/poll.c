@@ -26,17 +26,44 @@
 
 static struct uv_shared *watched; /* page of the uverbs file, if exactly one is open */
 static unsigned int nwatched, posts;
+static unsigned int readers; /* threads that may be using the watched page */
+static __thread bool reading;
 
 void shim_poll_watch(struct uv_shared *s)
 {
 	watched = ++nwatched == 1 ? s : NULL;
 }
 
-/* It is unknown which file of several remains open: none is watched, and polling continues without sleep. */
+/*
+ * It is unknown which file of several remains open: none is watched, and polling continues without sleep. The caller
+ * unmaps the page: other threads leave it first, after SLEEP_NS at most.
+ */
 void shim_poll_unwatch(struct uv_shared *s)
 {
 	nwatched--;
-	watched = NULL;
+	__atomic_store_n(&watched, NULL, __ATOMIC_SEQ_CST);
+	while (__atomic_load_n(&readers, __ATOMIC_SEQ_CST) > reading) /* a handler of a signal may close the file */
+		sched_yield();
+}
+
+/* The page that is watched; NULL: none. Until page_put() it stays mapped. */
+static struct uv_shared *page_get(void)
+{
+	reading = true;
+	__atomic_fetch_add(&readers, 1, __ATOMIC_SEQ_CST);
+	return __atomic_load_n(&watched, __ATOMIC_SEQ_CST);
+}
+
+static void page_put(void)
+{
+	__atomic_fetch_sub(&readers, 1, __ATOMIC_SEQ_CST);
+	reading = false;
+}
+
+/* In the child of a fork, which has no thread but the one that forked. */
+void shim_poll_child(void)
+{
+	readers = reading;
 }
 
 void shim_poll_posted(void)
@@ -77,7 +104,7 @@ static void poll_remaining(void)
 	static __thread unsigned long long since, before, spin = SPIN_NS;
 	static __thread unsigned int seen, posted;
 	static __thread bool slept;
-	struct uv_shared *s = __atomic_load_n(&watched, __ATOMIC_ACQUIRE);
+	struct uv_shared *s = page_get();
 	unsigned long long now = now_ns();
 	unsigned int come = s ? __atomic_load_n(&s->completions, __ATOMIC_SEQ_CST) : 0, sent = posts;
 
@@ -94,6 +121,7 @@ static void poll_remaining(void)
 		sleep_until_completion(s, seen);
 	else
 		sched_yield();
+	page_put();
 	before = now_ns();
 }
 

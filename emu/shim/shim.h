@@ -173,7 +173,8 @@ bool shim_netdev_ioctl(unsigned long request, void *arg, int *result);
 
 /* poll.c: called for opened and closed uverbs files, and doorbells */
 void shim_poll_watch(struct uv_shared *s);
-void shim_poll_unwatch(struct uv_shared *s);
+void shim_poll_unwatch(struct uv_shared *s); /* before its page is unmapped */
+void shim_poll_child(void);
 void shim_poll_posted(void);
 
 /* share.c: shares memory with the daemon, if possible, before it is registered on the file. */

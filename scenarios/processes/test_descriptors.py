@@ -19,3 +19,8 @@ LINES = (
 def test_numbers(shared_fabric, program):
     said = shared_fabric.run("h2", program("descriptors"), status=None)
     assert said.splitlines() == list(LINES), said
+
+
+def test_a_thread_polls_while_the_device_is_closed(shared_fabric, program):
+    """The thread waits on the page of the device that another one closes, and unmaps."""
+    assert "60 times" in shared_fabric.run("h2", program("poll_and_close"))
