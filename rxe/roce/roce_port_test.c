@@ -597,7 +597,6 @@ static const char *const refused[] = {
 	"burn",
 	"drop slid=1",
 	"drop pcap=len",
-	"corrupt",
 	"corrupt what=vcrc",
 	"corrupt what=icrc silent",
 	"truncate",
