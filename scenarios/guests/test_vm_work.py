@@ -86,3 +86,16 @@ def test_vm_refuses_before_it_builds(new_fabric):
     assert "vhost-user" in out and "expected" not in out
     out = fabric.command("vm", "h1", "--share", fabric.folder, "--print", status=2)
     assert "--share is for guests that muslin vm starts" in out
+
+
+@pytest.mark.guest
+def test_folder_of_a_kernel_without_one(new_fabric):
+    fabric = new_fabric.up("leafs 1 hosts 1")
+    build = fabric.folder / "build"
+    (build / "include/config").mkdir(parents=True)
+    vm = ("vm", "h1", "--arch", "amd64", "--kernel", "./build", "--build")
+    assert "there is no kernel with modules" in fabric.command(*vm, status=1)
+    (build / "include/config/kernel.release").write_text("6.1.0-mine\n")
+    (build / "modules.order").touch()
+    (build / ".config").write_text("CONFIG_ARM64=y\nCONFIG_X86_64 is not set\n")
+    assert "there is no arch/x86/boot/bzImage, of amd64" in fabric.command(*vm, status=1)

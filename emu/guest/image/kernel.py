@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """
-Debian's kernels: which one, its headers, its modules, and our driver built for it.
+Debian's kernels, and those that the user has built: which one, its headers, its modules, and our driver built for it.
 usage: kernel.py VERSION FOLDER     prints where its headers are: installed, or below the folder
        kernel.py                    prints the versions that --kernel can mean here, the newest last
 """
@@ -22,7 +22,10 @@ from packages import NATIVE, alone, backports, fail, names, own, remembered, res
 SOURCES = pathlib.Path(__file__).resolve().parents[2]  # emu/, with guest/ and abi/
 INSTALLED = pathlib.Path("/usr/src")
 CROSS = {"amd64": "x86_64-linux-gnu-", "arm64": "aarch64-linux-gnu-"}
+# For `make ARCH=` of the kernel, in its configuration, and its image below the folder of its build
+KBUILD = {"amd64": ("x86_64", "X86_64", "arch/x86/boot/bzImage"), "arm64": ("arm64", "ARM64", "arch/arm64/boot/Image")}
 VERSION = r"\d+\.\d+\.\d[^-]*(?:-\d+)?-"
+builds = {}  # folders in which the user has built kernels, by version
 
 
 def in_order(version):
@@ -34,8 +37,44 @@ def flavour_of(version):
     return re.search(rf"(?:(?:cloud|rt)-)?(?:{'|'.join(CROSS)})(?:-16k)?$", version)[0]
 
 
+def configured(folder, option):
+    return f"CONFIG_{option}=y\n" in (folder / ".config").read_text()
+
+
 def arch_of(version):
+    if version in builds:
+        return next(arch for arch, (_, option, _) in KBUILD.items() if configured(builds[version], option))
     return next(arch for arch in CROSS if arch in flavour_of(version))
+
+
+def has_pages_16k(version):
+    """Not each processor has pages of 16 KiB; those of 4 KiB and 64 KiB are in all that QEMU has."""
+    return configured(builds[version], "ARM64_16K_PAGES") if version in builds else version.endswith("-16k")
+
+
+def built(folder, arch):
+    """The version of the kernel that the user has built for @arch in @folder, where it is found from now on."""
+    folder = folder.resolve()
+    _, option, image = KBUILD[arch]
+    release = folder / "include/config/kernel.release"
+    if not release.exists() or not (folder / "modules.order").exists():
+        fail(f"{folder}: there is no kernel with modules; build one there, or name a version")
+    if not configured(folder, option) or not (folder / image).exists():
+        fail(f"{folder}: there is no {image}, of {arch}; use --arch for a kernel of another architecture")
+    version = release.read_text().strip()
+    builds[version] = folder
+    return version
+
+
+def kbuild(version, folder, *words):
+    """Calls the kernel's `make` in @folder, which knows the architecture itself where it is Debian's."""
+    arch = arch_of(version)
+    argv = ["make", "-s", "-C", folder, *([f"ARCH={KBUILD[arch][0]}"] if version in builds else []), *words]
+    if arch != NATIVE:
+        argv.append(f"CROSS_COMPILE={CROSS[arch]}")
+        if not shutil.which(f"{CROSS[arch]}gcc"):
+            fail(f"{CROSS[arch]}gcc is missing: install gcc-{CROSS[arch].rstrip('-').replace('_', '-')}")
+    run(argv, env={**os.environ, "MAKEFLAGS": "", "MAKELEVEL": "0"})
 
 
 def installed(flavour):
@@ -69,7 +108,10 @@ def choose(wanted, arch=NATIVE):
     The version for @arch that @wanted means: all of it, or its beginning ("6.12": the newest of them), a flavour
     ("arm64-16k", "cloud-amd64"), or both ("6.12-cloud-amd64"), of those that are installed or that the distribution or
     its backports offer, or "newest" of all. Without any it is the one that the distribution's linux-headers-ARCH means.
+    A path is a folder in which the user has built one.
     """
+    if wanted and "/" in wanted:
+        return built(pathlib.Path(wanted), arch)
     if wanted == "newest":
         return all_versions(arch)[-1]
     if wanted:
@@ -94,7 +136,11 @@ def source(version):
 
 
 def package(version):
-    """The kernel's packages: newer ones have the image and the modules in packages of their own."""
+    """The kernel's packages: newer ones have image and modules in packages of their own. Of a build: its files."""
+    if version in builds:
+        folder, (_, _, image) = builds[version], KBUILD[arch_of(version)]
+        files = (folder / image, folder / "Module.symvers", folder / ".config")
+        return [(str(p), p.stat().st_mtime_ns, p.stat().st_size) for p in files if p.exists()]
     where = source(version)
     name = f"linux-image-{version}"
     depends = remembered(["depends", name], where, lambda: run(["apt-cache", "depends", *words(where), name]))
@@ -103,7 +149,9 @@ def package(version):
 
 
 def headers(version, folder):
-    """The headers' folder: the installed one, or one unpacked below @folder."""
+    """The headers' folder: the installed one, or one unpacked below @folder; or where the kernel was built."""
+    if version in builds:
+        return builds[version]
     if (INSTALLED / f"linux-headers-{version}/Makefile").exists():
         return INSTALLED / f"linux-headers-{version}"
     where = source(version)
@@ -125,14 +173,9 @@ def build_driver(version, folder):
     there = headers(version, folder / "headers")
     say(f"building the driver for {version}")
     # Type information for BPF needs a tool and a vmlinux that a build of one module has no other use for.
-    words = [f"M={folder}/emu/guest", "CONFIG_DEBUG_INFO_BTF_MODULES=", "modules"]
-    cross = "" if arch_of(version) == NATIVE else CROSS[arch_of(version)]
-    if cross:
-        words.append(f"CROSS_COMPILE={cross}")
-        if not shutil.which(f"{cross}gcc"):
-            fail(f"{cross}gcc is missing: install gcc-{cross.rstrip('-').replace('_', '-')}")
-    run(["make", "-s", "-C", there, *words], env={**os.environ, "MAKEFLAGS": "", "MAKELEVEL": "0"})
+    kbuild(version, there, f"M={folder}/emu/guest", "CONFIG_DEBUG_INFO_BTF_MODULES=", "modules")
     ko = folder / "emu/guest/muslin.ko"
+    cross = "" if arch_of(version) == NATIVE else CROSS[arch_of(version)]
     run([f"{cross}strip", "--strip-debug", ko])
     return ko
 
@@ -170,8 +213,19 @@ def uncompressed(image):
     return data
 
 
+def install_build(version, folder):
+    """Like unpack_kernel(), of a kernel that the user has built."""
+    build = builds[version]
+    kbuild(version, build, "modules_install", f"INSTALL_MOD_PATH={folder}", "INSTALL_MOD_STRIP=1", "DEPMOD=true")
+    for link in ("build", "source"):
+        (folder / "lib/modules" / version / link).unlink(missing_ok=True)
+    return build / KBUILD[arch_of(version)][2]
+
+
 def unpack_kernel(version, folder):
     """Unpacks the kernel's packages in @folder, lib/modules/ among them, and returns the path of the kernel."""
+    if version in builds:
+        return install_build(version, folder)
     unpack(package(version), folder)
     for path in (f"boot/vmlinuz-{version}", f"usr/lib/modules/{version}/vmlinuz", f"lib/modules/{version}/vmlinuz"):
         if (folder / path).exists():
