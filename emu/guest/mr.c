@@ -26,7 +26,7 @@ struct ib_mr *mu_get_dma_mr(struct ib_pd *pd, int access)
 static void free_lists(struct muslin_mr_reg *in, u32 n)
 {
 	while (n--)
-		free_page((unsigned long)phys_to_virt(in->list[n]));
+		kfree(phys_to_virt(in->list[n]));
 	kvfree(in);
 }
 
@@ -47,7 +47,7 @@ static struct muslin_mr_reg *describe(struct ib_umem *umem, unsigned long pgsz, 
 	/* clang-format off */
 	rdma_umem_for_each_dma_block(umem, &iter, pgsz) {
 		if (i % MUSLIN_LIST_ADDRS == 0) {
-			list = (u64 *)__get_free_page(GFP_KERNEL);
+			list = kmalloc_array(MUSLIN_LIST_ADDRS, sizeof(*list), GFP_KERNEL);
 			if (!list) {
 				free_lists(in, i / MUSLIN_LIST_ADDRS);
 				return ERR_PTR(-ENOMEM);
@@ -133,7 +133,7 @@ struct ib_mr *mu_alloc_mr(struct ib_pd *pd, enum ib_mr_type type, u32 max_sg)
 	mr = kzalloc(sizeof(*mr), GFP_KERNEL);
 	if (!mr)
 		return ERR_PTR(-ENOMEM);
-	mr->list = (u64 *)get_zeroed_page(GFP_KERNEL);
+	mr->list = kcalloc(MUSLIN_REG_PAGES, sizeof(*mr->list), GFP_KERNEL);
 	if (!mr->list)
 		goto free_mr;
 	err = mu_object(to_mu_dev(pd->device), MUSLIN_MR_ALLOC, to_mu_pd(pd)->pdn, max_sg, &mr->ib.lkey, NULL);
@@ -144,7 +144,7 @@ struct ib_mr *mu_alloc_mr(struct ib_pd *pd, enum ib_mr_type type, u32 max_sg)
 	return &mr->ib;
 
 free_list:
-	free_page((unsigned long)mr->list);
+	kfree(mr->list);
 free_mr:
 	kfree(mr);
 	return ERR_PTR(err);
@@ -175,8 +175,7 @@ int mu_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata)
 		return err; /* memory windows are bound to it */
 	if (mr->umem)
 		ib_umem_release(mr->umem);
-	if (mr->list)
-		free_page((unsigned long)mr->list);
+	kfree(mr->list);
 	kfree(mr);
 	return 0;
 }
