@@ -8,15 +8,23 @@ Guests for work: `muslin vm` with a command's standard streams, a directory of t
 import os
 import pathlib
 import re
+import shutil
 import signal
 
 import pytest
+from kernel_siw import kernel
 from muslin import wait_until
 
 SIZE = 3_000_001  # no multiple of a block size
 SCRIPT = (
     "tee /data/copy; echo from the guest >&2; command -v strace >&2; lsmod >&2; "
     "echo reopened >/dev/stderr; sleep 1000 & exit 7"
+)
+
+# As of a kernel's build, with files of Debian's packages
+MAKEFILE = (
+    "modules_install: ; mkdir -p $(INSTALL_MOD_PATH)/lib/modules && cp -r {modules} $(INSTALL_MOD_PATH)/lib/modules\n"
+    "modules: ; $(MAKE) -C {headers} M=$(M) modules\n"
 )
 
 
@@ -99,3 +107,23 @@ def test_folder_of_a_kernel_without_one(new_fabric):
     (build / "modules.order").touch()
     (build / ".config").write_text("CONFIG_ARM64=y\nCONFIG_X86_64 is not set\n")
     assert "there is no arch/x86/boot/bzImage, of amd64" in fabric.command(*vm, status=1)
+
+
+@pytest.mark.guest
+def test_kernel_of_ones_own(new_fabric, folder):
+    fabric = new_fabric.up("leafs 1 hosts 1")
+    version = kernel().choose(os.environ.get("MUSLIN_KERNEL"))
+    image = kernel().unpack_kernel(version, folder / "unpacked")
+    build = folder / "build"
+    for path in ("include/config", "arch/x86/boot"):
+        (build / path).mkdir(parents=True)
+    shutil.copy(image, build / "arch/x86/boot/bzImage")
+    (build / "include/config/kernel.release").write_text(f"{version}\n")
+    (build / "modules.order").touch()
+    (build / ".config").write_text("CONFIG_X86_64=y\n")
+    modules = next(folder.glob(f"unpacked/**/modules/{version}"))
+    headers = kernel().headers(version, folder / "headers")
+    (build / "Makefile").write_text(MAKEFILE.format(modules=modules, headers=headers))
+    command = ("--", "sh", "-c", "uname -r; ibstat -p")
+    guest = fabric.start_muslin("vm", "h1", "--arch", "amd64", "--kernel", build, *command)
+    assert f"{version}\n0x" in guest.wait(600)
