@@ -18,8 +18,10 @@
 #define INSIDE    "/run/muslin" /* directory in a container */
 #define CDI_CLASS "muslin.dev/hca"
 
-static const char *const variables[] = { "MUSLIN_NAME", "MUSLIN_RUNDIR", "MUSLIN_HOST",
-					 "MUSLIN_TREE", "MUSLIN_SOCKET", "LD_PRELOAD" };
+#define ASAN_ORDER "verify_asan_link_order"
+
+static const char *const variables[] = { "MUSLIN_NAME",   "MUSLIN_RUNDIR", "MUSLIN_HOST", "MUSLIN_TREE",
+					 "MUSLIN_SOCKET", "LD_PRELOAD",    "ASAN_OPTIONS" };
 
 /* Finds the preload library. */
 static void library_find(char path[RUNDIR_PATH_MAX])
@@ -64,6 +66,23 @@ static void set_preload(void)
 	free(mine);
 }
 
+/*
+ * gcc's AddressSanitizer, unless linked statically, ends a program in which a preloaded library comes before its own. The shim
+ * does not depend on that order. Later options override earlier ones: those of the user come last.
+ */
+static void set_asan_options(void)
+{
+	const char *old = getenv("ASAN_OPTIONS");
+	char *all;
+
+	if (old && strstr(old, ASAN_ORDER))
+		return;
+	if (asprintf(&all, ASAN_ORDER "=0%s%s", old && *old ? ":" : "", old ? old : "") < 0)
+		cli_fail(CLI_ERROR, "out of memory");
+	setenv("ASAN_OPTIONS", all, 1);
+	free(all);
+}
+
 void cli_env_set(const char *host)
 {
 	char path[RUNDIR_PATH_MAX];
@@ -78,6 +97,7 @@ void cli_env_set(const char *host)
 	setenv("MUSLIN_TREE", rundir_path(&cli_place, RUNDIR_TREE, path), 1);
 	setenv("MUSLIN_RUNDIR", cli_run.base, 1);
 	set_preload();
+	set_asan_options();
 }
 
 /* Prints one quoted word for a shell. */

@@ -12,6 +12,7 @@ import sys
 import pytest
 import ucx
 from muslin import free_port
+from test_kills import is_sanitized
 
 ETHERNET = """
 ethernet sw1 mtu 4200
@@ -124,6 +125,44 @@ def test_what_cannot_be_preloaded_is_reported(shared_fabric, folder, compiled):
     assert "is statically linked" in out
     plain = compiled(folder / "plain")
     assert "warning" not in shared_fabric.run("h1", plain)
+
+
+OPEN = """
+#include <infiniband/verbs.h>
+#include <stdlib.h>
+#include <string.h>
+int main(int argc, char **argv)
+{
+	struct ibv_device **list = ibv_get_device_list(NULL);
+	struct ibv_context *context = list && list[0] ? ibv_open_device(list[0]) : NULL;
+	struct ibv_pd *pd = context ? ibv_alloc_pd(context) : NULL;
+	char *buf = malloc(4096);
+	struct ibv_mr *mr = pd ? ibv_reg_mr(pd, buf, 4096, 0) : NULL;
+
+	if (!mr || ibv_dereg_mr(mr) || ibv_dealloc_pd(pd) || ibv_close_device(context))
+		return 3;
+	ibv_free_device_list(list);
+	free(buf);
+	return argc > 1 ? buf[0] : 0;
+}
+"""
+
+
+@pytest.mark.parametrize("sanitizer", ["address", "thread", "undefined"])
+def test_programs_with_sanitizers(shared_fabric, folder, compiled, sanitizer):
+    """gcc's shared ones, without any option: they find nothing, and AddressSanitizer finds a wrong access."""
+    if is_sanitized(shared_fabric):
+        pytest.skip("the preload library has a sanitizer of its own")
+    source = folder / "open.c"
+    source.write_text(OPEN)
+    program = folder / sanitizer
+    subprocess.run(["gcc", f"-fsanitize={sanitizer}", "-o", program, source, "-libverbs"], check=True)
+    program.chmod(0o755)
+    harness = [word for name in ("ASAN", "LSAN", "UBSAN") for word in ("-u", f"{name}_OPTIONS")]
+    plain = ["env", *harness, shared_fabric.muslin, "run", "h2", "--", program]
+    assert shared_fabric.run("h1", *plain) == ""
+    if sanitizer == "address":
+        assert "heap-use-after-free" in shared_fabric.run("h1", *plain, "wrong", status=1)
 
 
 def test_a_loopback_address_attaches_no_device(ends, program):
