@@ -22,6 +22,7 @@ from muslin import wait_until
 
 COMPOSE = pathlib.Path(__file__).parents[2] / "ci" / "container" / "infiniband.yaml"
 OLDEST = (2, 28)  # of Debian 10 and RHEL 8
+ROOTS = [r for r in os.environ.get("MUSLIN_ROOTS", "").split(":") if r]
 ENTER = """set -e
 root=$1 mounts=$2
 shift 2
@@ -102,7 +103,7 @@ class Container:
 
     def __init__(self, fabric, root, mounts, env):
         self.fabric, self.root, self.env = fabric, root, json.dumps(env)
-        self.mounts = root.with_suffix(".mounts")
+        self.mounts = fabric.folder / f"{env['MUSLIN_HOST']}.mounts"
         self.mounts.write_text("".join(f"{what} {where}\n" for what, where in mounts))
         for what, where in mounts:
             at = root / where.lstrip("/")
@@ -145,18 +146,41 @@ def test_cdi_devices_work_in_any_image(new_fabric, folder):
     assert spec == json.loads(new_fabric.command("cdi"))
     assert spec["kind"] == "muslin.dev/hca" and spec["cdiVersion"] == "0.5.0"
     assert [d["name"] for d in spec["devices"]] == [f"{new_fabric.name}.h1", f"{new_fabric.name}.h2"]
-    containers = []
-    for i, device in enumerate(spec["devices"]):
-        edits = [spec["containerEdits"], device["containerEdits"]]
-        mounts = [(m["hostPath"], m["containerPath"]) for e in edits for m in e.get("mounts", [])]
-        assert not [what for what, _ in mounts if "control" in what]  # a container does not own the fabric
-        env = dict(e.split("=", 1) for x in edits for e in x["env"])
-        containers.append(Container(new_fabric, distroless(folder / f"c{i}", "rping", "ibv_devinfo"), mounts, env))
+    programs = "rping", "ibv_devinfo"
+    containers = [cdi_container(new_fabric, h, distroless(folder / h, *programs)) for h in ("h1", "h2")]
     out = containers[0].start("ibv_devinfo").wait(20)
     assert "PORT_ACTIVE" in out
     a, b, ip = *containers, new_fabric.ip("h1")
     words = "rping", "-C", "10", "-a", ip
     ping(lambda: a.start(*words, "-s"), lambda: b.start(*words, "-c", "-v"))
+
+
+def cdi_container(fabric, host, root):
+    """A container with the device of @host, as an engine makes it."""
+    spec = json.loads(fabric.command("cdi"))
+    (device,) = (d for d in spec["devices"] if d["name"] == f"{fabric.name}.{host}")
+    edits = [spec["containerEdits"], device["containerEdits"]]
+    mounts = [(m["hostPath"], m["containerPath"]) for e in edits for m in e.get("mounts", [])]
+    assert not [what for what, _ in mounts if "control" in what]  # a container does not own the fabric
+    return Container(fabric, root, mounts, dict(e.split("=", 1) for x in edits for e in x["env"]))
+
+
+@pytest.mark.skipif(not ROOTS, reason="ci/images makes roots of distributions, and runs this test")
+@pytest.mark.parametrize("root", ROOTS or [""], ids=os.path.basename)
+def test_devices_in_roots_of_distributions(new_fabric, folder, root):
+    """Programs of the root, of another release than this machine's, with each other and with those of this machine."""
+    need_namespaces(new_fabric)
+    new_fabric.up("leafs 1 hosts 3")
+    a, b = (cdi_container(new_fabric, host, pathlib.Path(root)) for host in ("h1", "h2"))
+    own = cdi_container(new_fabric, "h3", distroless(folder / "own", "rping"))
+    assert "PORT_ACTIVE" in a.start("ibv_devinfo").wait(30)
+    words = "rping", "-C", "10", "-a", new_fabric.ip("h1")
+    for client in (b, own):
+        ping(lambda: a.start(*words, "-s"), lambda client=client: client.start(*words, "-c", "-v"))
+    words = "ib_write_bw", "-R", "-n", "200", "-F"
+    server = a.start(*words)
+    wait_until(lambda: "BW average" in b.start(*words, new_fabric.ip("h1")).wait(60, status=None), 60, "bandwidth", 0.2)
+    server.wait(30)
 
 
 def test_compose_shares_one_fabric(new_fabric, folder):
