@@ -133,17 +133,17 @@ OPEN = """
 #include <string.h>
 int main(int argc, char **argv)
 {
-	struct ibv_device **list = ibv_get_device_list(NULL);
-	struct ibv_context *context = list && list[0] ? ibv_open_device(list[0]) : NULL;
-	struct ibv_pd *pd = context ? ibv_alloc_pd(context) : NULL;
-	char *buf = malloc(4096);
-	struct ibv_mr *mr = pd ? ibv_reg_mr(pd, buf, 4096, 0) : NULL;
+    struct ibv_device **list = ibv_get_device_list(NULL);
+    struct ibv_context *context = list && list[0] ? ibv_open_device(list[0]) : NULL;
+    struct ibv_pd *pd = context ? ibv_alloc_pd(context) : NULL;
+    char *buf = malloc(4096);
+    struct ibv_mr *mr = pd ? ibv_reg_mr(pd, buf, 4096, 0) : NULL;
 
-	if (!mr || ibv_dereg_mr(mr) || ibv_dealloc_pd(pd) || ibv_close_device(context))
-		return 3;
-	ibv_free_device_list(list);
-	free(buf);
-	return argc > 1 ? buf[0] : 0;
+    if (!mr || ibv_dereg_mr(mr) || ibv_dealloc_pd(pd) || ibv_close_device(context))
+        return 3;
+    ibv_free_device_list(list);
+    free(buf);
+    return argc > 1 ? buf[0] : 0;
 }
 """
 
