@@ -164,7 +164,7 @@ static struct fault_set *firmware_at(struct daemon *d, const char *place)
 static const struct {
 	const struct fault_target *target;
 	struct fault_set *(*at)(struct daemon *d, const char *place);
-	bool own_seed; /* the set numbers its faults for their seeds; otherwise the number of faults armed before */
+	bool own_seed; /* the set numbers its faults for their seeds; otherwise they derive from the numbers of faults */
 } targets[] = {
 	{ &second_manager_target, second_managers_at, false },
 	{ &eth_fault_target, ether_at, true },
@@ -224,7 +224,7 @@ static struct fault_set *fault_list_set(struct daemon *d, const char *place, con
 	if (!set)
 		return fault_list_refuse(d, place, action, err, err_len);
 	if (!own_seed)
-		set->seed = d->opt.seed + d->fault_id;
+		set->seed = d->opt.seed + fault_list_next(d) - 1;
 	set->notify = fault_list_notify;
 	set->notify_ctx = d;
 	return set;

@@ -444,6 +444,35 @@ def test_faults_and_links_of_both(shards):
     assert any("leaf2:3" in e for e in events) and any("spine1:2" in e for e in events), events
 
 
+def decisions(fabric, direction):
+    """Which of 30 queries, or of their responses, a random fault at the link between the leafs has selected."""
+    lid = fabric.port("h3")["lid"]
+    select = {"attr": "NodeDescription", "dir": direction, "prob": 0.5, "seed": 7}
+    with fabric.fault("leaf2:3", "delay", time="1us", **select) as fault:
+        fabric.run("h1", "sh", "-c", f"for i in $(seq 30); do smpquery nodedesc {lid} || exit; done")
+        report = fault.report()
+    assert report["matches"] == 30, report
+    return report["fired"], report["digest"]
+
+
+def first_qpns(fabric):
+    argv = ["ibv_rc_pingpong", "-n", "1", "-p", free_port()]
+    outputs = fabric.pair(("h1", *argv), ("h3", *argv, "localhost"))
+    return [re.search(r"local address:.*QPN (0x\w+)", out)[1] for out in outputs]
+
+
+def test_a_seed_in_shards_and_in_one_daemon(muslin_make_fabric):
+    """The same seed decides the same for the packets of each direction of a link, and gives the same QPNs."""
+    found = []
+    for name, args in ("seed-one", ()), ("seed-two", ("--shards", "2")):
+        f = muslin_make_fabric(name).up("leafs 2 spines 1 hosts 2", *args)
+        found.append((decisions(f, "in"), decisions(f, "out"), first_qpns(f)))
+        f.down()
+    one, two = found
+    assert one == two and one[2][0] != one[2][1], found
+    assert 5 < len(one[0][0]) < 25
+
+
 def test_trace_and_metrics_of_both(shards):
     with shards.trace("h4") as trace:
         shards.run("h3", "smpquery", "nodeinfo", shards.port("h4")["lid"])
