@@ -109,8 +109,7 @@ enum fabric_vl_counter {
 	FABRIC_VL_WAIT   /* PortVLXmitWait */
 };
 u64 fabric_port_vl_counter(const struct fabric_port *p, u8 vl, enum fabric_vl_counter c);
-/* On links with rates: sum of the port's transmission times, in ps; and the number of events. */
-u64 fabric_port_busy_ps(const struct fabric_port *p);
+/* The number of events on links with rates. */
 u64 fabric_events(const struct fabric *f);
 
 /* The wire_port of a CA port, owned by the fabric; NULL: @n is no CA or has no such port. */

@@ -245,11 +245,6 @@ const struct fabric_ip *fabric_ca_ip(const struct fabric_node *n, u32 num)
 	return !n->sw && num && num <= n->nports ? &n->ports[num].ca->ip : NULL;
 }
 
-u64 fabric_port_busy_ps(const struct fabric_port *p)
-{
-	return p->busy_ps;
-}
-
 u64 fabric_events(const struct fabric *f)
 {
 	return f->timing.events;

@@ -17,7 +17,6 @@
 #define RXE_OOO_BYTES     (32u << 20) /* of payload in the out-of-order buffers of all QPs of an adapter */
 #define RXE_RESOURCES     128         /* READs and atomics for which the responder keeps its resources (9.7.5.1) */
 #define RXE_WRITE_BUFS    256         /* buffers that the batch of writes points into */
-#define RXE_WRITES        256         /* requests that the batch of writes belongs to */
 #define RXE_PSNS_MAX      0x7fffffu   /* unacknowledged PSNs: beyond, new packets look like duplicates (9.7.1) */
 #define RXE_BUDGET        60          /* packets that a QP sends before the next QP */
 

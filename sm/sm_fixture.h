@@ -13,12 +13,11 @@
 #include "sm/sa/sa.h"
 #include "sm/sm_internal.h"
 
-#define FAKE_NODES    8
-#define FAKE_PORTS    4
-#define FAKE_CA(i)    (4 + (i))
-#define FAKE_GUID(i)  (0x1000u + (i)*0x10u)
-#define FAKE_SENT_MAX 64
-#define FAKE_MAD_MAX  65536
+#define FAKE_NODES   8
+#define FAKE_PORTS   4
+#define FAKE_CA(i)   (4 + (i))
+#define FAKE_GUID(i) (0x1000u + (i)*0x10u)
+#define FAKE_MAD_MAX 65536
 
 struct fake_node {
 	u8 type, nports;

@@ -46,7 +46,7 @@ struct sm_port {
 struct sm_node {
 	struct list link; /* sm.nodes */
 	struct sm_node *hash_next;
-	u64 guid, sysguid;
+	u64 guid;
 	u8 type, nports, hops;
 	bool has_desc, desc_stale;
 	u32 seen; /* sweep that saw it */

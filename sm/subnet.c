@@ -55,7 +55,6 @@ struct sm_node *sm_node_add(struct sm *sm, const u8 *info)
 		return NULL;
 	}
 	n->guid = wire_get(info, NODEINFO_NODE_GUID);
-	n->sysguid = wire_get(info, NODEINFO_SYSTEM_GUID);
 	n->type = wire_get(info, NODEINFO_NODE_TYPE);
 	n->nports = (u8)nports;
 	n->sw = SM_NONE;

@@ -5,7 +5,6 @@
 
 #include "emu/lib/types.h"
 
-#define SPEC_WORD_MAX  512
 #define SPEC_WORDS_MAX 64
 
 enum spec_type {
