@@ -45,6 +45,7 @@ static void ud_deliver(struct rxe_qp *rq, struct wire_packet *p, const struct wi
 	const struct wire_bth *bth = wire_packet_bth(p);
 	const struct wire_deth *deth = wire_packet_deth(p);
 	struct wire_port *port = hca_port(rq->qp->hca, rq->qp->attr.port);
+	int pkey = wire_port_pkey_match(port, wire_bth_pkey(bth));
 	struct hca_cqe cqe = {
 		.opcode = HCA_WC_RECV,
 		.byte_len = p->len + GRH_LEN,
@@ -52,7 +53,7 @@ static void ud_deliver(struct rxe_qp *rq, struct wire_packet *p, const struct wi
 		.slid = wire_lrh_slid(lrh),
 		.sl = wire_lrh_sl(lrh),
 		.dlid_path_bits = wire_lrh_dlid(lrh) & ((1u << port->attr.lmc) - 1),
-		.pkey_index = (u16)max(wire_port_pkey_match(port, wire_bth_pkey(bth)), 0),
+		.pkey_index = pkey < 0 ? 0 : (u16)pkey,
 		.flags = p->grh_off ? HCA_WC_GRH : 0,
 		.solicited = wire_bth_se(bth),
 	};

@@ -131,6 +131,7 @@ json_t *cli_request_any(json_t *req, char *err, size_t err_len)
 	unsigned int n = cli_shards(), i;
 	json_t *result = NULL;
 	bool refused = false;
+	char later[1] = ""; /* the message of the first one is reported */
 	int sock;
 
 	snprintf(err, err_len, "fabric %s: no daemon responds", cli_run.name);
@@ -138,7 +139,7 @@ json_t *cli_request_any(json_t *req, char *err, size_t err_len)
 		sock = shard_connect(i);
 		if (sock < 0)
 			continue;
-		result = refused ? ctl_call(sock, req, -1, NULL, 0) : ctl_call(sock, req, -1, err, err_len);
+		result = ctl_call(sock, req, -1, refused ? later : err, refused ? sizeof(later) : err_len);
 		refused = true;
 		close(sock);
 	}
