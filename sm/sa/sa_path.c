@@ -7,7 +7,7 @@
 
 #define HOPS_MAX  64
 #define PATHS_MAX 127        /* of a pair: the largest NumbPath */
-#define PAIRS_MAX (1u << 20) /* evaluated for one request: a larger one would delay all others */
+#define PAIRS_MAX (1u << 18) /* evaluated for one request, each in both directions: more would delay all others */
 
 /* The requested values of either attribute. A value is valid if its bool is set. */
 struct want {
