@@ -61,7 +61,7 @@ def test_send_only_join(shared_fabric):
     src = next(a for a in node["ips"] if ":" not in a)
     member = shared_fabric.start("h5", "stdbuf", "-oL", "mckey", "-m", "239.1.2.4", "-b", src, "-o", "-C", "1")
     member.expect("joined")
-    records = shared_fabric.run("h1", "saquery", "-m").split("MCMemberRecord member dump")
+    records = shared_fabric.run("h1", "saquery", "--smkey", "1", "-m").split("MCMemberRecord member dump")
     own = [r for r in records if ":f01:204" in r and "h5" in r]
     assert own and all("ScopeState..............0x28" in r for r in own), records
     member.kill()

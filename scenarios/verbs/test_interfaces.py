@@ -10,7 +10,9 @@ import socket
 
 import pytest
 from muslin import free_port
-from test_sysfs import ETHERNET  # noqa: F401
+from test_sysfs import ETHERNET as SYSFS
+
+ETHERNET = SYSFS.replace("127.83.13.", "127.83.14.")  # files run side by side, and a RoCE port binds its address
 
 
 @pytest.fixture
@@ -56,14 +58,14 @@ def test_a_host_on_sockets_has_those_of_the_machine(ethernet):
 
 def test_hosts_on_sockets_of_the_loopback_network(ethernet, interfaces):
     """They have an interface, a name and their addresses, as other hosts do."""
-    assert interfaces(ethernet, "w2") == ["eth0: mtu 65536 type 1 length 6", "eth0: 127.83.13.2/255.0.0.0"]
-    assert interfaces(ethernet, "w3")[1:] == ["eth0: 127.83.13.3/255.0.0.0"]
+    assert interfaces(ethernet, "w2") == ["eth0: mtu 65536 type 1 length 6", "eth0: 127.83.14.2/255.0.0.0"]
+    assert interfaces(ethernet, "w3")[1:] == ["eth0: 127.83.14.3/255.0.0.0"]
     assert ethernet.run("w2", "python3", "-c", NAMES).split() == ["w2", "w2"]
-    assert ethernet.run("w2", "getent", "hosts", "w3").split() == ["127.83.13.3", "w3"]
+    assert ethernet.run("w2", "getent", "hosts", "w3").split() == ["127.83.14.3", "w3"]
     device = "/sys/class/infiniband/rxe0"
     files = ["ports/1/gid_attrs/ndevs/0", "ports/1/gid_attrs/ndevs/1", "device/net/eth0/address"]
     out = ethernet.run("w3", "cat", *(f"{device}/{x}" for x in files))
-    assert out.split() == ["eth0", "eth0", "02:6d:7f:53:0d:03"]
+    assert out.split() == ["eth0", "eth0", "02:6d:7f:53:0e:03"]
 
 
 def test_a_name_on_sockets_is_an_address_of_rdma_cm(ethernet):
@@ -84,7 +86,7 @@ def test_one_program_on_two_hosts(new_fabric):
 @pytest.mark.parametrize("host", ["h1", "r1", "w2"])
 def test_libfabric_lists_their_addresses(request, host):
     fabric = request.getfixturevalue("shared_fabric" if host == "h1" else "ethernet")
-    ip = fabric.ip("h1") if host == "h1" else {"r1": "10.1.0.1", "w2": "127.83.13.2"}[host]
+    ip = fabric.ip("h1") if host == "h1" else {"r1": "10.1.0.1", "w2": "127.83.14.2"}[host]
     assert f"src_addr: fi_sockaddr_in://{ip}:0" in fabric.run(host, "fi_info", "-p", "verbs", "-v")
 
 

@@ -12,7 +12,10 @@ import sys
 
 import pytest
 from muslin import free_port, wait_until
-from test_sysfs import ETHERNET, at  # noqa: F401
+from test_sysfs import ETHERNET as SYSFS
+from test_sysfs import at  # noqa: F401
+
+ETHERNET = SYSFS.replace("127.83.13.", "127.83.15.")  # files run side by side, and a RoCE port binds its address
 
 
 @pytest.fixture
