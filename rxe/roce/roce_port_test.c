@@ -593,14 +593,8 @@ static bool fault_ok(const struct fault_row *t)
 }
 
 static const char *const refused[] = {
-	"",
-	"burn",
-	"drop slid=1",
-	"drop pcap=len",
-	"corrupt what=vcrc",
-	"corrupt what=icrc silent",
-	"truncate",
-	"drop dir=up",
+	"",         "burn",        "drop slid=1", "drop pcap=len", "corrupt what=vcrc", "corrupt what=icrc silent",
+	"truncate", "drop dir=up",
 };
 
 static void test_faults(void)
