@@ -30,6 +30,22 @@ def pytest_collection_modifyitems(config, items):
     items.sort(key=lambda item: item.get_closest_marker("guest") is None)
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """For --dist loadfile: files in the order of their tests. Newer releases begin with those that have the most tests."""
+    if config.getoption("dist") != "loadfile":
+        return None
+    from xdist.scheduler import LoadFileScheduling
+
+    class InOrder(LoadFileScheduling):
+        def _assign_work_unit(self, node):
+            file = next(f for f in map(self._split_scope, self.collection) if f in self.workqueue)
+            self.workqueue.move_to_end(file, last=False)
+            super()._assign_work_unit(node)
+
+    return InOrder(config, log)
+
+
 def pytest_generate_tests(metafunc):
     """
     Guests have muslin's virtio device; with --muslin-model that one, and without it in marked tests a ConnectX, too.
