@@ -6,7 +6,7 @@ FUZZ_RUNS ?= 3000
 # Guests resume from snapshots where they can, which saves most of each boot; MUSLIN_SNAPSHOT=0: all boot.
 WORKERS := $(shell expr $(JOBS) + 1)
 PYTEST_ARGS ?=
-export MUSLIN_SNAPSHOT ?= 1
+test san: export MUSLIN_SNAPSHOT ?= 1
 
 all: $(ARCHIVES) $(PROGRAMS) $(HELPERS)
 
