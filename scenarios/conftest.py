@@ -32,7 +32,7 @@ def pytest_collection_modifyitems(config, items):
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config, log):
-    """For --dist loadfile: files in the order of their tests. Newer releases begin with those that have the most tests."""
+    """For --dist loadfile: files in the order of their tests. Newer releases take those with the most tests first."""
     if config.getoption("dist") != "loadfile":
         return None
     from xdist.scheduler import LoadFileScheduling
