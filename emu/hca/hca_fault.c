@@ -230,8 +230,8 @@ static const struct spec_field keys[] = {
 	OWN(QUEUE) = KEY("queue", SPEC_OTHER, queue, BY(parse_queue, "send, recv or both")),
 	OWN(STATUS) = KEY("status", SPEC_OTHER, status, BY(parse_status, STATUSES)),
 	OWN(OBJECT) = KEY("object", SPEC_OTHER, object, BY(parse_object, "pd, mr, mw, cq, srq, qp or ah")),
-	OWN(ERRNO) =
-		KEY("errno", SPEC_OTHER, err, BY(parse_errno, "ENOMEM, EINVAL, EPERM, EFAULT, EBUSY, EIO or ENOSPC")),
+	OWN(ERRNO) = KEY("errno", SPEC_OTHER, err,
+			 BY(parse_errno, "ENOMEM, EINVAL, EPERM, EFAULT, EBUSY, EIO, ENOSPC or EOPNOTSUPP")),
 	OWN(NAME) = KEY("name", SPEC_OTHER, event, BY(parse_event, EVENTS)),
 	OWN(PORT) = KEY("port", SPEC_U8, port),
 	OWN(PROFILE) = KEY("profile", SPEC_OTHER, profile, BY(parse_profile, "no-srq, one-read, few-qps or plain")),
