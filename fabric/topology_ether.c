@@ -193,7 +193,8 @@ static int read_options(struct fabric_build *b, struct fabric_line *l, const str
 		}
 		if (addrs && strpbrk(word, ".:") && strcmp(word, "mac")) {
 			if (!parse_addr(w->station, word))
-				return fabric_build_error(b, "\"%.60s\" is not an address, or one too many", word);
+				return fabric_build_error(
+					b, "\"%.60s\" is not an address, or exceeds the number of addresses", word);
 			continue;
 		}
 		addrs = false;
@@ -202,7 +203,7 @@ static int read_options(struct fabric_build *b, struct fabric_line *l, const str
 		snprintf(val, sizeof(val), "?");
 		got = fabric_line_word(l, val, sizeof(val)) ? topology_ether_option(w, word, val) : 0;
 		if (got < 0)
-			return fabric_build_error(b, "%s: \"%.60s\" is none", word, val);
+			return fabric_build_error(b, "%s: \"%.60s\" is not a valid value", word, val);
 		if (!got)
 			return fabric_build_error(b, "\"%.60s\" is not known here, or needs a value", word);
 	}

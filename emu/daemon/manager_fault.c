@@ -155,7 +155,7 @@ static int second_start(struct fault *base, char *err, size_t err_len)
 	};
 
 	if (fabric_node_binding(ft->host->node))
-		return spec_refuse(err, err_len, "%s: it is not on the fabric", ft->host->uv.name);
+		return spec_refuse(err, err_len, "%s: its port is not an InfiniBand port", ft->host->uv.name);
 	ft->manager = sm_mad_create(d->loop, ft->host->uv.mad[0], &cfg, err, err_len);
 	if (!ft->manager)
 		return -EINVAL;

@@ -44,17 +44,17 @@ void *sim_alloc(size_t n, size_t size)
 static void usage(FILE *out, int status)
 {
 	fputs("usage: muslin-sim [OPTION...] [TOPOLOGY]\n"
-	      "  --seconds N                  how long there is traffic (60)\n"
+	      "  --seconds N                  duration of the traffic (60)\n"
 	      "  --pattern PATTERN            random, shift:N, all-to-all, permutation, incast[:HOST,...],\n"
 	      "                               hotspot:P%[:HOST,...] or file:PATH\n"
-	      "  --traffic N | --load SHARE   packets a second of each host (10), or a share of its link's rate\n"
+	      "  --traffic N | --load SHARE   packets per second of each host (10), or a share of its link's rate\n"
 	      "  --size BYTES, --sl N,...     payload of a packet (64); service levels, in turn (0)\n"
-	      "  --fault [SECONDS:]LINE       a fault, at the start or so long after the subnet is up; repeatable\n"
+	      "  --fault [SECONDS:]LINE       a fault, at the start or SECONDS after the subnet is up; repeatable\n"
 	      "  --sweep SECONDS, --routing minhop|updn|auto, --hoq CODE, --qos, --keep-lids\n"
 	      "                               of the subnet manager\n"
 	      "  --rates enforced|nominal     whether links take time (enforced)\n"
-	      "  --seed N                     of all that is random (1)\n"
-	      "  --summary, --html FILE       plain text instead of JSON; a page with plots besides\n",
+	      "  --seed N                     seed of all random numbers (1)\n"
+	      "  --summary, --html FILE       plain text instead of JSON; a page with plots, too\n",
 	      out);
 	exit(status);
 }

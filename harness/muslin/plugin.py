@@ -24,11 +24,11 @@ REPORTS = pytest.StashKey[dict]()  # of a test: pytest's report of each phase
 
 def pytest_addoption(parser):
     group = parser.getgroup("muslin")
-    group.addoption("--muslin-build", default=os.environ.get("MUSLIN_BUILD"), help="a folder of `make`, or installed")
-    group.addoption("--muslin-seed", type=int, default=1, help="the seed of what is random in fabrics and faults")
+    group.addoption("--muslin-build", default=os.environ.get("MUSLIN_BUILD"), help="a build folder, or installed")
+    group.addoption("--muslin-seed", type=int, default=1, help="the seed of all random numbers of fabrics and faults")
     group.addoption("--muslin-artifacts", default=None, help="keep the files of failed tests in this folder")
-    group.addoption("--muslin-kernel", help="the kernel of guests: a version or its beginning, as 6.12, or newest")
-    group.addoption("--muslin-qemu", help="the QEMU of guests, or a version of the backports, as 10, or newest")
+    group.addoption("--muslin-kernel", help="the kernel of guests: a version prefix (6.12), or newest")
+    group.addoption("--muslin-qemu", help="the QEMU of guests: a program, a version prefix (10), or newest")
     group.addoption("--muslin-model", choices=MODELS, help="the model of guests' adapters: see muslin(1)")
     group.addoption("--muslin-capture", action="store_true", help="capture the packets of every host that is used")
     group.addoption("--muslin-user", default=None, help="when root runs the tests: the user of fabrics and programs")
