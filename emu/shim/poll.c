@@ -26,8 +26,8 @@
 
 static struct uv_shared *watched; /* page of the uverbs file, if exactly one is open */
 static unsigned int nwatched, posts;
-static unsigned int readers; /* threads that may be using the watched page */
-static __thread bool reading;
+static unsigned int readers;          /* calls of page_get() that have not ended */
+static __thread unsigned int reading; /* of this thread: a handler of a signal may poll, too */
 
 void shim_poll_watch(struct uv_shared *s)
 {
@@ -36,7 +36,7 @@ void shim_poll_watch(struct uv_shared *s)
 
 /*
  * It is unknown which file of several remains open: none is watched, and polling continues without sleep. The caller
- * unmaps the page: other threads leave it first, after SLEEP_NS at most.
+ * unmaps the page: other threads leave it first, after SLEEP_NS at most, however many of them poll: none returns to it.
  */
 void shim_poll_unwatch(struct uv_shared *s)
 {
@@ -46,18 +46,25 @@ void shim_poll_unwatch(struct uv_shared *s)
 		sched_yield();
 }
 
-/* The page that is watched; NULL: none. Until page_put() it stays mapped. */
-static struct uv_shared *page_get(void)
-{
-	reading = true;
-	__atomic_fetch_add(&readers, 1, __ATOMIC_SEQ_CST);
-	return __atomic_load_n(&watched, __ATOMIC_SEQ_CST);
-}
-
 static void page_put(void)
 {
 	__atomic_fetch_sub(&readers, 1, __ATOMIC_SEQ_CST);
-	reading = false;
+	reading--;
+}
+
+/* The page that is watched, which stays mapped until page_put(). NULL: none, without page_put(). */
+static struct uv_shared *page_get(void)
+{
+	struct uv_shared *s;
+
+	if (!__atomic_load_n(&watched, __ATOMIC_RELAXED)) /* does not count: shim_poll_unwatch() may wait */
+		return NULL;
+	reading++;
+	__atomic_fetch_add(&readers, 1, __ATOMIC_SEQ_CST);
+	s = __atomic_load_n(&watched, __ATOMIC_SEQ_CST);
+	if (!s)
+		page_put();
+	return s;
 }
 
 /* In the child of a fork, which has no thread but the one that forked. */
@@ -107,6 +114,7 @@ static void poll_remaining(void)
 	struct uv_shared *s = page_get();
 	unsigned long long now = now_ns();
 	unsigned int come = s ? __atomic_load_n(&s->completions, __ATOMIC_SEQ_CST) : 0, sent = posts;
+	bool sleeps;
 
 	if (come != seen) {
 		spin = next_spin(spin, slept);
@@ -116,12 +124,14 @@ static void poll_remaining(void)
 		since = now;
 	seen = come;
 	posted = sent;
-	slept |= s && now - since > spin;
-	if (s && now - since > spin)
+	sleeps = s && now - since > spin;
+	slept |= sleeps;
+	if (sleeps)
 		sleep_until_completion(s, seen);
-	else
+	if (s)
+		page_put();
+	if (!sleeps)
 		sched_yield();
-	page_put();
 	before = now_ns();
 }
 

@@ -21,6 +21,6 @@ def test_numbers(shared_fabric, program):
     assert said.splitlines() == list(LINES), said
 
 
-def test_a_thread_polls_while_the_device_is_closed(shared_fabric, program):
-    """The thread waits on the page of the device that another one closes, and unmaps."""
+def test_threads_poll_while_the_device_is_closed(shared_fabric, program):
+    """They wait on the page of the device that another one closes, and unmaps; those that continue do not delay it."""
     assert "60 times" in shared_fabric.run("h2", program("poll_and_close"))
