@@ -180,13 +180,17 @@ static json_t *cmd_link(void *arg, struct ctl_client *c, const json_t *req, int 
 	const char *place = text_of(req, "place"), *state = text_of(req, "state");
 	struct fabric_node *n;
 	struct eth_end *end;
-	u32 num;
+	u32 num = 0;
 	int err;
 	bool all;
 
 	if (!place || !state || (strcmp(state, "up") && strcmp(state, "down")))
 		return ctl_error(c, "a link needs a \"place\" and a \"state\", up or down");
 	end = daemon_ether_place(d, place, &all);
+	n = end ? NULL : daemon_place(d, c, place, &num);
+	if (!n && !end)
+		return NULL;
+	end = end ?: daemon_ether_end(d, n); /* by another name, such as its GUID */
 	if (end) {
 		if (all)
 			return ctl_error(c, "which port of %s? Use %s:1, or another one", place, place);
@@ -194,9 +198,6 @@ static json_t *cmd_link(void *arg, struct ctl_client *c, const json_t *req, int 
 		log_at(LOG_INFO, place, "the link is set %s", state);
 		return json_true();
 	}
-	n = daemon_place(d, c, place, &num);
-	if (!n)
-		return NULL;
 	if (!num && fabric_node_type(n) == NODE_TYPE_CA && fabric_node_ports(n) == 1)
 		num = 1;
 	if (!num)

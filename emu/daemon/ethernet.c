@@ -86,6 +86,13 @@ struct ether_station *daemon_ether_station(const struct daemon *d, const struct 
 	return NULL;
 }
 
+struct eth_end *daemon_ether_end(const struct daemon *d, const struct fabric_node *n)
+{
+	const struct ether_station *s = fabric_node_binding(n) ? daemon_ether_station(d, n) : NULL;
+
+	return s ? s->end : NULL;
+}
+
 struct eth *daemon_ether_net(const struct daemon *d)
 {
 	return d->ether ? d->ether->net : NULL;

@@ -306,6 +306,17 @@ def test_shown_by_name(net):
     assert 'has no node "sw3"' in net.command("show", "sw3", status=1)
 
 
+def test_a_card_by_its_guid(new_fabric):
+    """A host that has a network card alone is traced, and its link taken down, by its GUID as by its name."""
+    new_fabric.up("ethernet sw1\nhost n1 nic sw1\nhost n2 nic sw1\n")
+    guid = next(n["guid"] for n in new_fabric.show()["nodes"] if n["name"] == "n1")
+    with new_fabric.trace(guid) as trace:
+        pass
+    assert b"n1:1" in trace.path.read_bytes()
+    new_fabric.command("link", guid, "down")
+    assert [end(new_fabric, name)["state"] for name in ("n1", "n2")] == ["down", "up"]
+
+
 def test_a_link_that_is_down(net):
     net.command("link", "r2", "down")
     assert end(net, "sw1", 3)["state"] == "down"
