@@ -164,15 +164,14 @@ static struct fault_set *firmware_at(struct daemon *d, const char *place)
 static const struct {
 	const struct fault_target *target;
 	struct fault_set *(*at)(struct daemon *d, const char *place);
-	bool own_seed; /* the set numbers its faults for their seeds; otherwise they derive from the numbers of faults */
 } targets[] = {
-	{ &second_manager_target, second_managers_at, false },
-	{ &eth_fault_target, ether_at, true },
-	{ &roce_fault_target, roce_at, false },
-	{ &siw_fault_target, iwarp_at, false },
-	{ &fabric_fault_target, fabric_at, true },
-	{ &hca_fault_target, hca_at, false },
-	{ &connectx_fault_target, firmware_at, false },
+	{ &second_manager_target, second_managers_at },
+	{ &eth_fault_target, ether_at },
+	{ &roce_fault_target, roce_at },
+	{ &siw_fault_target, iwarp_at },
+	{ &fabric_fault_target, fabric_at },
+	{ &hca_fault_target, hca_at },
+	{ &connectx_fault_target, firmware_at },
 };
 
 static struct fault_set *fault_list_refuse(struct daemon *d, const char *place, const char *action, char *err,
@@ -209,22 +208,18 @@ static struct fault_set *fault_list_set(struct daemon *d, const char *place, con
 					size_t err_len)
 {
 	struct fault_set *set = NULL;
-	bool own_seed = false;
 	u32 i;
 
 	if (!strcmp(place, MANAGER_FAULT_PLACE) && !fabric_node_find(d->fabric, place))
 		set = &d->manager_faults;
 	else if (!*action)
 		set = fabric_faults(d->fabric);
-	for (i = 0; i < ARRAY_SIZE(targets) && !set; i++) {
-		own_seed = targets[i].own_seed;
+	for (i = 0; i < ARRAY_SIZE(targets) && !set; i++)
 		if (fault_kind(targets[i].target, action))
 			set = targets[i].at(d, place);
-	}
 	if (!set)
 		return fault_list_refuse(d, place, action, err, err_len);
-	if (!own_seed)
-		set->seed = d->opt.seed + fault_list_next(d) - 1;
+	set->seed = d->opt.seed + fault_list_next(d); /* of no other fault, nor of one in another shard */
 	set->notify = fault_list_notify;
 	set->notify_ctx = d;
 	return set;

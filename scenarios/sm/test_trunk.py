@@ -455,6 +455,19 @@ def decisions(fabric, direction):
     return report["fired"], report["digest"]
 
 
+def test_the_default_seeds_of_all_shards(shards):
+    """A random fault on all links is one in each daemon: they do not decide alike."""
+    numbers = [int(n) for n in shards.command("fault", "add", "all", "delay", "time=1us", "prob=50%").split()]
+    lids = [shards.port(host)["lid"] for host in ("h2", "h4")]
+    queries = "; ".join(f"smpquery nodedesc {lid} || exit" for lid in lids)
+    shards.run("h1", "sh", "-c", f"for i in $(seq 20); do {queries}; done")
+    found = [f for f in json.loads(shards.command("fault", "list", "--json")) if f["id"] in numbers]
+    shards.command("fault", "clear", "all")
+    assert len(found) == 2 and all(f["matches"] >= 40 for f in found), found
+    one, two = ({n for n in f["fired"] if n <= 40} for f in found)
+    assert one != two, found
+
+
 def first_qpns(fabric):
     argv = ["ibv_rc_pingpong", "-n", "1", "-p", free_port()]
     outputs = fabric.pair(("h1", *argv), ("h3", *argv, "localhost"))
