@@ -55,7 +55,9 @@ struct fabric_capture {
 	struct selection selection;
 	u32 snap; /* snap length: bytes of a packet */
 	int fd;
-	bool failed, polls;
+	bool closed; /* nothing is written any more */
+	bool ending; /* closed when all is written */
+	bool polls;
 	struct loop_fd watch;
 	struct loop_task flush;
 	void (*done)(void *ctx);
@@ -76,7 +78,7 @@ static u8 *capture_reserve(struct fabric_capture *c, u32 n)
 {
 	u8 *at;
 
-	if (c->failed || c->len + n > PENDING_MAX)
+	if (c->closed || c->len + n > PENDING_MAX)
 		return NULL;
 	if (c->head + c->len + n > BUFFER_SIZE) {
 		memmove(c->buf, c->buf + c->head, c->len);
@@ -87,11 +89,11 @@ static u8 *capture_reserve(struct fabric_capture *c, u32 n)
 	return at;
 }
 
-static void capture_fail(struct fabric_capture *c)
+static void capture_close(struct fabric_capture *c)
 {
-	if (c->failed)
+	if (c->closed)
 		return;
-	c->failed = true;
+	c->closed = true;
 	c->len = 0;
 	loop_fd_del(&c->watch);
 	if (c->done)
@@ -101,9 +103,9 @@ static void capture_fail(struct fabric_capture *c)
 static void capture_drain(struct fabric_capture *c)
 {
 	/* O_NONBLOCK is shared by all users of the open file, and any of them may have cleared it. */
-	if (c->len && !c->failed)
+	if (c->len && !c->closed)
 		fcntl(c->fd, F_SETFL, fcntl(c->fd, F_GETFL) | O_NONBLOCK);
-	while (c->len && !c->failed) {
+	while (c->len && !c->closed) {
 		ssize_t n = write(c->fd, c->buf + c->head, c->len);
 
 		if (n < 0 && errno == EINTR)
@@ -111,7 +113,7 @@ static void capture_drain(struct fabric_capture *c)
 		if (n < 0 && errno == EAGAIN)
 			break;
 		if (n <= 0) {
-			capture_fail(c);
+			capture_close(c);
 			return;
 		}
 		c->head += (u32)n;
@@ -119,7 +121,9 @@ static void capture_drain(struct fabric_capture *c)
 	}
 	if (!c->len)
 		c->head = 0;
-	if (c->polls && !c->failed)
+	if (!c->len && c->ending)
+		capture_close(c);
+	if (c->polls && !c->closed)
 		loop_fd_mod(&c->watch, c->len ? EPOLLOUT : 0);
 }
 
@@ -128,7 +132,7 @@ static void on_writable(struct loop_fd *w, u32 events, struct now now)
 	struct fabric_capture *c = container_of(w, struct fabric_capture, watch);
 
 	if (events & (EPOLLERR | EPOLLHUP))
-		capture_fail(c);
+		capture_close(c);
 	else
 		capture_drain(c);
 }
@@ -408,13 +412,27 @@ void fabric_capture_stats(const struct fabric_capture *c, struct fabric_capture_
 	*st = c->stats;
 }
 
-void fabric_capture_stop(struct fabric_capture *c)
+static void capture_leave_ports(struct fabric_capture *c)
 {
 	u32 i;
 
-	for (i = 0; i < c->npoints; i++)
+	for (i = 0; i < c->npoints; i++) {
 		if (c->points[i])
 			point_remove(c->points[i]);
+		c->points[i] = NULL;
+	}
+}
+
+void fabric_capture_end(struct fabric_capture *c)
+{
+	capture_leave_ports(c);
+	c->ending = true;
+	loop_task_queue(c->f->loop, &c->flush);
+}
+
+void fabric_capture_stop(struct fabric_capture *c)
+{
+	capture_leave_ports(c);
 	c->done = NULL;
 	capture_drain(c);
 	loop_fd_del(&c->watch);

@@ -117,6 +117,41 @@ static void test_slow(void)
 	close(fds[1]);
 }
 
+/* A capture that ends while its reader is slow: the reader gets every packet before the end, and none after it. */
+static void test_end(void)
+{
+	u32 counts[8], outs, before = done_calls, len = 0, i;
+	struct fabric_capture_stats st;
+	struct fabric_capture *c;
+	ssize_t n = 0;
+	int fds[2];
+
+	if (pipe(fds) || fcntl(fds[0], F_SETFL, O_NONBLOCK))
+		exit(1);
+	c = fabric_capture_start(test_fabric, fds[1], on_done, NULL);
+	fabric_capture_add(c, fabric_node_port(fabric_node_find(test_fabric, "h1"), 1));
+	for (i = 0; i < 200; i++) {
+		test_send(&h1, 2, 0, 2048, i + 20000);
+		test_run(0);
+	}
+	fabric_capture_stats(c, &st);
+	fabric_capture_end(c);
+	test_send(&h1, 2, 0, 10, 21000);
+	test_run(0);
+	row(30, "it is not done before the reader has all", st.packets == 200 && !st.dropped && done_calls == before);
+	for (i = 0; i < 1000 && (n > 0 || done_calls == before); i++) {
+		n = read(fds[0], file + len, sizeof(file) - len);
+		len += n > 0 ? (u32)n : 0;
+		test_run(0);
+	}
+	row(31, "it is done then, once", done_calls == before + 1);
+	fabric_capture_stats(c, &st);
+	row(32, "the packets before the end", walk(len, counts, &outs) && counts[6] == 200 && st.packets == 200);
+	fabric_capture_stop(c);
+	close(fds[0]);
+	close(fds[1]);
+}
+
 int main(int argc, char **argv)
 {
 	char path[] = "/tmp/muslin-capture-XXXXXX";
@@ -133,6 +168,7 @@ int main(int argc, char **argv)
 		unlink(path);
 	}
 	test_slow();
+	test_end();
 	test_stop();
 	return rows_end();
 }

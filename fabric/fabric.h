@@ -209,8 +209,8 @@ void fabric_remote_credits(struct fabric_remote *r, u8 vl, u32 in_use);
 /*
  * Captures the packets of the port, both directions, as pcapng to @fd (owned by the caller; made non-blocking). Packets
  * that @fd does not accept in time are dropped and counted. More ports may be added to the same capture. A negative
- * errno when @fd fails: -errno in *err. @done (may be NULL) is called once when @fd has failed (reader closed); stop
- * the capture then.
+ * errno when @fd fails: -errno in *err. @done (may be NULL) is called once when @fd has failed (reader closed), or
+ * all has been written after fabric_capture_end(); stop the capture then.
  */
 struct fabric_capture *fabric_capture_start(struct fabric *f, int fd, void (*done)(void *ctx), void *ctx);
 /*
@@ -231,6 +231,8 @@ struct fabric_capture_stats {
 	u64 packets, dropped;
 };
 void fabric_capture_stats(const struct fabric_capture *c, struct fabric_capture_stats *st);
+/* Captures no more packets; the caller passes no more frames. What has been captured is written as @fd accepts it. */
+void fabric_capture_end(struct fabric_capture *c);
 void fabric_capture_stop(struct fabric_capture *c); /* flushes as far as possible, and frees */
 
 #endif

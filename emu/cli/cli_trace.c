@@ -275,6 +275,16 @@ static int trace_copy(struct trace *t)
 	return put_blocks(t) ? 1 : -errno;
 }
 
+/* Also by a signal that ppoll() has not delivered, which it does only if no descriptor is ready. */
+static bool trace_interrupted(void)
+{
+	sigset_t pending;
+
+	sigpending(&pending);
+	return interrupted || sigismember(&pending, SIGINT) || sigismember(&pending, SIGTERM) ||
+	       sigismember(&pending, SIGHUP);
+}
+
 static int trace_run(struct trace *t)
 {
 	static const char req[] = "{\"command\":\"untrace\"}\n";
@@ -288,9 +298,9 @@ static int trace_run(struct trace *t)
 		double left = end ? end - cli_seconds() : 3600;
 		struct timespec ts;
 
-		if (!t->stop_requested && (interrupted || trace_enough(t) || left <= 0)) {
-			/* The daemon flushes, closes the pipe and responds; the response
-			 * is read after the end of the pipe. */
+		if (!t->stop_requested && (trace_interrupted() || trace_enough(t) || left <= 0)) {
+			/* The daemon captures no more, responds, and closes the pipe when it has written all; the
+			 * response is read after the end of the pipe. */
 			t->stop_requested = true;
 			(void)send(t->sock, req, sizeof(req) - 1, MSG_NOSIGNAL);
 		}

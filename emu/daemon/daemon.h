@@ -161,7 +161,10 @@ extern const struct ctl_command daemon_commands[];
 /* Parses "leaf1" or "leaf1:5" to the node, and the port number (0: none given). NULL after an error to @c. */
 struct fabric_node *daemon_place(struct daemon *d, struct ctl_client *c, const char *place, u32 *num);
 
-/* trace.c: starts a capture that ends with the connection; and ends the connection's one, which flushes as far as possible. */
+/*
+ * trace.c: starts a capture that ends with the connection; and ends the connection's one, whose descriptor is closed
+ * when the reader has got all packets before that.
+ */
 json_t *daemon_trace_command(void *arg, struct ctl_client *c, const json_t *req, int *fd);
 json_t *daemon_untrace_command(void *arg, struct ctl_client *c, const json_t *req, int *fd);
 

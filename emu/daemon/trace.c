@@ -86,22 +86,26 @@ static void trace_end_remove(struct trace_end *te)
 	free(point);
 }
 
+static void trace_leave_ends(struct trace *t)
+{
+	while (t->nends)
+		trace_end_remove(&t->ends[--t->nends]);
+}
+
 static void trace_stop(void *arg)
 {
 	struct trace *t = arg;
-	u32 i;
 
 	loop_task_cancel(&t->task);
-	for (i = 0; i < t->nends; i++)
-		trace_end_remove(&t->ends[i]);
+	trace_leave_ends(t);
 	free(t->ends);
 	fabric_capture_stop(t->capture);
 	passed_close(t->fd, 0);
 	free(t);
 }
 
-/* The reader has closed. The capture may be in use up the call stack, so a task ends it. */
-static void trace_failed(void *arg)
+/* The reader has closed, or has all. The capture may be in use up the call stack, so a task ends it. */
+static void trace_done(void *arg)
 {
 	struct trace *t = arg;
 
@@ -216,7 +220,7 @@ json_t *daemon_trace_command(void *arg, struct ctl_client *c, const json_t *req,
 	end = end ?: daemon_ether_end(d, n); /* by another name, such as its GUID */
 	t = calloc(1, sizeof(*t));
 	if (t)
-		t->capture = fabric_capture_start(d->fabric, *fd, trace_failed, t);
+		t->capture = fabric_capture_start(d->fabric, *fd, trace_done, t);
 	if (!t || !t->capture) {
 		free(t);
 		return ctl_error(c, "a trace cannot start: %s", strerror(errno));
@@ -250,7 +254,7 @@ json_t *daemon_untrace_command(void *arg, struct ctl_client *c, const json_t *re
 	if (!t)
 		return ctl_error(c, "this connection has no trace");
 	fabric_capture_stats(t->capture, &st);
-	ctl_client_on_close(c, NULL, NULL);
-	trace_stop(t);
+	trace_leave_ends(t);
+	fabric_capture_end(t->capture);
 	return json_pack("{s:I, s:I}", "packets", (json_int_t)st.packets, "dropped", (json_int_t)st.dropped);
 }

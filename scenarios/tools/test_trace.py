@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """
-Options of `muslin trace`: bytes of a packet, selected packets, and the number of files.
+Options of `muslin trace`: bytes of a packet, selected packets, and the number of files; its end, with a slow reader.
 
     h1 --- leaf1 --- h2     traced at h2
 """
 
+import os
+import re
+import select
 import struct
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from muslin import free_port, wait_until
@@ -77,3 +81,47 @@ def test_ring_of_files(traced, shared_fabric):
     for f in files:
         kinds = [kind for kind, _ in blocks(f)]
         assert kinds[:2] == [SHB, IDB] and set(kinds[2:]) == {EPB} and f.stat().st_size <= 1000000
+
+
+@pytest.fixture
+def slow(shared_fabric):
+    """A trace of the requests to h2 to a pipe that is not read: its process, and the pipe."""
+    path = shared_fabric.folder / "slow.fifo"
+    os.mkfifo(path)
+    path.chmod(0o666)
+    reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    process = shared_fabric.start_muslin("trace", "-w", path, "h2", "opcode=write")
+    wait_until(lambda: select.select([reader], [], [], 0)[0], 10, "the capture")
+    os.set_blocking(reader, True)
+    yield process, reader
+    os.close(reader)
+    path.unlink()
+
+
+def test_a_slow_reader_gets_all_before_the_end(shared_fabric, slow):
+    """Much more than the pipes take; another trace has the same packets."""
+    process, reader = slow
+    args = ["ib_write_bw", "-p", free_port(), "-s", "16384", "-n", "400"]
+    with shared_fabric.trace("h2", "-s", "40", "opcode=write") as other:
+        shared_fabric.pair(("h2", *args), ("h1", *args, shared_fabric.ip("h2")))
+    process.signal(2)
+    while os.read(reader, 1 << 20):
+        pass
+    out = process.wait(20)
+    assert "dropped" not in out and int(re.search(r"(\d+) packets", out)[1]) == len(list(packets(other.path)))
+
+
+def test_a_trace_ends_before_the_traffic(shared_fabric, slow):
+    """Its reader is slower than the traffic, so that there is always more to write."""
+    process, reader = slow
+    args = ["ib_write_bw", "-p", free_port(), "-s", "16384", "-D", "8"]
+    with ThreadPoolExecutor() as pool:
+        traffic = pool.submit(shared_fabric.pair, ("h2", *args), ("h1", *args, shared_fabric.ip("h2")))
+        for _ in range(1 << 15):
+            os.read(reader, 64)
+        process.signal(2)
+        while os.read(reader, 64):
+            pass
+        process.wait(20)
+        assert not traffic.done()
+        traffic.result()
