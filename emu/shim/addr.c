@@ -26,8 +26,12 @@ struct pair {
 
 static struct pair *pairs;
 static size_t npairs;
-/* Loopback addresses of this host's first IPv6 address and of its first IPv4 address, in network order. */
-static uint32_t own_loopback[2];
+
+/* The program may have changed it, or removed it from its environment, since the addresses were read. */
+static const char *own_host(void)
+{
+	return getenv("MUSLIN_HOST") ?: "";
+}
 
 static bool v4_mapped(const struct pair *p)
 {
@@ -58,8 +62,6 @@ static void addr_add(struct pair p, const char *fabric, const char *loopback)
 		return;
 	pairs = grown;
 	pairs[npairs++] = p;
-	if (!strcmp(p.host, getenv("MUSLIN_HOST")) && !own_loopback[v4_mapped(&p)])
-		own_loopback[v4_mapped(&p)] = p.loopback;
 }
 
 /* Reads the file of addresses. A line: host, address, loopback address, prefix length, interface. */
@@ -156,7 +158,7 @@ bool shim_addr_other(const struct sockaddr *sa, socklen_t len)
 {
 	const struct pair *p = pair_of(sa, len);
 
-	return p && strcmp(p->host, getenv("MUSLIN_HOST"));
+	return p && strcmp(p->host, own_host());
 }
 
 bool shim_addr_of_name(const char *name, int family, struct in6_addr *addr)
@@ -188,7 +190,7 @@ bool shim_addr_of_netdev(const char *netdev, size_t n, struct in6_addr *addr, un
 
 	addr_load();
 	for (i = 0; i < npairs; i++) {
-		if (strcmp(pairs[i].host, getenv("MUSLIN_HOST")) || strcmp(pairs[i].netdev, netdev) || n--)
+		if (strcmp(pairs[i].host, own_host()) || strcmp(pairs[i].netdev, netdev) || n--)
 			continue;
 		*addr = pairs[i].fabric;
 		*len = pairs[i].len;
@@ -199,13 +201,19 @@ bool shim_addr_of_netdev(const char *netdev, size_t n, struct in6_addr *addr, un
 
 bool shim_addr_own(struct sockaddr_storage *to, sa_family_t family, bool v4)
 {
+	const char *host = own_host();
+	size_t i;
+
 	addr_load();
-	if (!own_loopback[v4])
-		return false;
-	memset(to, 0, sizeof(*to));
-	to->ss_family = family;
-	set_loopback((struct sockaddr *)to, own_loopback[v4]);
-	return true;
+	for (i = 0; i < npairs; i++) {
+		if (v4_mapped(&pairs[i]) != v4 || strcmp(pairs[i].host, host))
+			continue;
+		memset(to, 0, sizeof(*to));
+		to->ss_family = family;
+		set_loopback((struct sockaddr *)to, pairs[i].loopback);
+		return true;
+	}
+	return false;
 }
 
 /* Finds the pair of a loopback address; if an IPv4 and an IPv6 address have the same one, the pair of the family. */

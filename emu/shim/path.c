@@ -45,16 +45,42 @@ static bool tree_path(const char *path, char *buf)
 	       SHIM_PATH_MAX;
 }
 
+/* Of its name. A program may set MUSLIN_HOST, and use several hosts. */
+static unsigned int host_hash(void)
+{
+	unsigned int hash = 2166136261u;
+	const char *s;
+
+	for (s = getenv("MUSLIN_HOST"); s && *s; s++)
+		hash = (hash ^ (unsigned char)*s) * 16777619u;
+	return hash;
+}
+
+/* The daemon creates the tree at the first access: in a container, `muslin run` has not. */
+static bool netdevs_look(void)
+{
+	char buf[SHIM_PATH_MAX];
+
+	if (!shim_active() || !tree_path(net_prefixes[0], buf))
+		return false;
+	if (REAL(access)(buf, F_OK))
+		path_refresh();
+	return !REAL(access)(buf, F_OK);
+}
+
 bool shim_has_netdevs(void)
 {
-	static int known = -1;
-	char buf[SHIM_PATH_MAX];
+	static unsigned long long known; /* 0: nothing; or 2, whether there are any, and the host's hash above */
+	unsigned long long now = __atomic_load_n(&known, __ATOMIC_RELAXED), host = host_hash();
 	int saved = errno;
 
-	if (known < 0)
-		known = shim_active() && tree_path(net_prefixes[0], buf) && !REAL(access)(buf, F_OK);
+	host = host << 2 | 2;
+	if ((now & ~1ull) != host) {
+		now = host | netdevs_look();
+		__atomic_store_n(&known, now, __ATOMIC_RELAXED);
+	}
 	errno = saved;
-	return known;
+	return now & 1;
 }
 
 static bool has_prefix(const char *path)
@@ -102,25 +128,20 @@ static const char *shim_path(const char *path, char *buf, enum uv_kind *dev, uns
 	return tree_path(path, buf) ? buf : path;
 }
 
-/* Is this the first access to the host's tree? A program may set MUSLIN_HOST, and open devices of several hosts. */
-static bool is_first(void)
-{
-	static unsigned int made; /* hash of the host's name */
-	unsigned int hash = 2166136261u;
-	const char *s;
-
-	for (s = getenv("MUSLIN_HOST"); s && *s; s++)
-		hash = (hash ^ (unsigned char)*s) * 16777619u;
-	return __atomic_exchange_n(&made, hash, __ATOMIC_RELAXED) != hash;
-}
-
 /* The daemon updates counters and states when sysfs is read; it creates the tree at the first access. */
 const char *shim_look(const char *path, char *buf, enum uv_kind *dev, unsigned int *unit)
 {
+	static unsigned int made; /* hash of the host whose tree exists */
 	const char *to = shim_path(path, buf, dev, unit);
+	unsigned int host;
 
-	if (to == buf && (is_first() || !dev || *dev == UV_KINDS))
+	if (to != buf)
+		return to;
+	host = host_hash();
+	if (__atomic_load_n(&made, __ATOMIC_RELAXED) != host || !dev || *dev == UV_KINDS) {
 		path_refresh();
+		__atomic_store_n(&made, host, __ATOMIC_RELAXED);
+	}
 	return to;
 }
 

@@ -83,6 +83,38 @@ def test_one_program_on_two_hosts(new_fabric):
     assert a != b
 
 
+ADDRESSES = """
+import os, socket, sys
+one, two = sys.argv[1:]
+listener = socket.socket()
+listener.bind((one, 0))
+listener.listen()
+os.environ["MUSLIN_HOST"] = "h2"
+client = socket.create_connection(listener.getsockname())
+print(socket.gethostname(), client.getsockname()[0], listener.accept()[1][0])
+del os.environ["MUSLIN_HOST"]
+for address in one, two:
+    try:
+        socket.socket().bind((address, 0))
+    except OSError as e:
+        print(e.strerror)
+"""
+
+
+def test_addresses_of_one_program_on_two_hosts(new_fabric):
+    """They are those of the host that MUSLIN_HOST names at the time; without it, the program is on none of them."""
+    fabric = new_fabric.up("leafs 1 hosts 2")
+    ips = [fabric.ip(host) for host in ("h1", "h2")]
+    out = fabric.run("h1", "python3", "-c", ADDRESSES, *ips).splitlines()
+    assert out == [f"h2 {ips[1]} {ips[1]}"] + 2 * ["Cannot assign requested address"]
+
+
+def test_a_host_that_no_program_has_used(new_fabric):
+    """As in a container by `muslin cdi`: the name is the first that the program asks for."""
+    out = new_fabric.up("leafs 1 hosts 2").run("h1", "env", "MUSLIN_HOST=h2", "python3", "-c", NAMES)
+    assert out.split() == ["h2", "h2"]
+
+
 @pytest.mark.parametrize("host", ["h1", "r1", "w2"])
 def test_libfabric_lists_their_addresses(request, host):
     fabric = request.getfixturevalue("shared_fabric" if host == "h1" else "ethernet")
