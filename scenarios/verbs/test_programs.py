@@ -63,6 +63,13 @@ def mpi(shared_fabric, folder):
     return run
 
 
+@pytest.mark.parametrize("args", ["-x -p 22 me@h2", "-P tag -oBatchMode=yes h2", "h2 -l me -n", "-- h2 --"])
+def test_the_agent_takes_the_arguments_of_ssh(shared_fabric, args):
+    agent = [shared_fabric.muslin.with_name("muslin-rsh"), *args.split()]
+    assert shared_fabric._start([*agent, "uname", "-n;", "exit 3"]).wait(20, status=3) == "h2\n"
+    assert "usage" in shared_fabric._start(agent).wait(20, status=2)
+
+
 LAYERS = {
     "ucx": ("--mca", "pml", "ucx", "-x", "UCX_TLS=rc,self"),
     "ofi_rxm": ("--mca", "pml", "cm", "--mca", "mtl", "ofi", "--mca", "mtl_ofi_provider_include", "verbs;ofi_rxm"),
