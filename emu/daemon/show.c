@@ -232,7 +232,7 @@ json_t *daemon_show(struct daemon *d, const char *only, bool counters)
 		o = node_json(d, n, counters);
 		if (h && h->vdev)
 			json_object_set_new(o, "guest", guest_json(h, counters));
-		if (h && counters)
+		if (h && h->uv.hca && counters)
 			json_object_set_new(o, "objects", objects_json(h->uv.hca));
 		json_array_append_new(nodes, o);
 	}

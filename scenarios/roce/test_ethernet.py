@@ -449,9 +449,9 @@ def test_a_pause_storm(new_fabric):
         ("ethernet sw1\nethernet sw1\n", "2: Ethernet switch"),
         ("ethernet sw1\nhost r1 ether sw1\n", "2: a RoCE host needs an address"),
         ("ring 3 hosts 1 ports 2\nethernet e1\nhost h1 nic e1 roce\n", ": h1 has two ports on the fabric already"),
-        ("ethernet sw1 rate fast\n", 'rate: "fast" is none'),
+        ("ethernet sw1 rate fast\n", 'rate: "fast" is not a valid value'),
         ("ethernet sw1\nhost r1 ether sw1 ip 10.0.0.1/40\n", "is not an address"),
-        ("ethernet sw1\nhost r1 ether sw1 ip 10.0.0.1 vlan 5000\n", 'vlan: "5000" is none'),
+        ("ethernet sw1\nhost r1 ether sw1 ip 10.0.0.1 vlan 5000\n", 'vlan: "5000" is not a valid value'),
     ],
 )
 def test_wrong_topologies(new_fabric, text, error):
