@@ -124,7 +124,7 @@ struct hca_span {
 /*
  * Checks key, PD, range, state and rights (0: local read). Returns the number of spans, or an hca_key_error. Up to
  * HCA_MAX_SPANS spans cover the range from its start; when they do not cover all of it, look up the rest again. A zero
- * @len needs no key (9.7.4.1) and has no span.
+ * @len needs no key (9.7.4.1) and has no span; any other has at least one.
  */
 #define HCA_MAX_SPANS 4
 int hca_key_local(struct hca_qp *qp, u32 lkey, u64 va, u32 len, u32 access, struct hca_span *span);

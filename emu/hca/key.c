@@ -205,7 +205,7 @@ static int translate_keys(const struct hca_key *k, u64 va, u32 len, struct hca_s
 		if (take) /* the inner region has more pieces than fit */
 			return n;
 	}
-	return n;
+	return n ? n : HCA_KEY_BOUNDS; /* the key has fewer ranges now than when its length was set */
 }
 
 /* @va and @len are within @k. */

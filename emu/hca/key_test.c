@@ -293,6 +293,28 @@ static void check_fast_reg(u32 mr)
 	row(187, "freed by its slot", !hca_mr_dereg(f.ctx, key));
 }
 
+/* A memory key of two ranges of @mr, 0x10 and 0x20 bytes. */
+static void check_ranges(u32 mr)
+{
+	const struct hca_sge range[2] = { { .addr = 0x10000, .length = 0x10, .lkey = mr },
+					  { .addr = 0x10080, .length = 0x20, .lkey = mr } };
+	struct hca_mkey m = {
+		.kind = HCA_MKEY_RANGES, .entries = 4, .pdn = f.pdn, .variant = 7, .access = LW | RW | RA, .len = 0x30
+	};
+	struct hca_span span[HCA_MAX_SPANS];
+	u32 key = 0;
+
+	row(190, "a memory key", !hca_mkey_create(f.ctx, &m, &key) && !hca_mkey_set_ranges(f.ctx, key, 0, range, 2));
+	m.valid = true;
+	row(191, "of two ranges",
+	    !hca_mkey_set(f.ctx, key, &m) && hca_key_remote(qp, key, 0x18, 8, RA, span) == 1 &&
+		    span[0].addr == 0x10088 && span[0].len == 8);
+	row(192, "of which one remains", !hca_mkey_set_ranges(f.ctx, key, 0, range, 1));
+	row(193, "nothing is in place of the other", hca_key_remote(qp, key, 0x18, 8, RA, span) == HCA_KEY_BOUNDS);
+	row(194, "the same length is refused now", hca_mkey_set(f.ctx, key, &m) == -EINVAL);
+	row(195, "freed", !hca_mr_dereg(f.ctx, key));
+}
+
 int main(void)
 {
 	u32 mr, nobind, readonly, other, rkey;
@@ -311,6 +333,7 @@ int main(void)
 	check_type1(mr, nobind, readonly, other);
 	check_type2(mr);
 	check_fast_reg(mr);
+	check_ranges(mr);
 	hca_soft_wq_destroy(a);
 	hca_soft_wq_destroy(b);
 	hca_soft_cq_destroy(cq);
