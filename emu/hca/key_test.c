@@ -302,6 +302,7 @@ static void check_ranges(u32 mr)
 		.kind = HCA_MKEY_RANGES, .entries = 4, .pdn = f.pdn, .variant = 7, .access = LW | RW | RA, .len = 0x30
 	};
 	struct hca_span span[HCA_MAX_SPANS];
+	u64 pages = hca_mr_pages(f.ctx);
 	u32 key = 0;
 
 	row(190, "a memory key", !hca_mkey_create(f.ctx, &m, &key) && !hca_mkey_set_ranges(f.ctx, key, 0, range, 2));
@@ -312,7 +313,8 @@ static void check_ranges(u32 mr)
 	row(192, "of which one remains", !hca_mkey_set_ranges(f.ctx, key, 0, range, 1));
 	row(193, "nothing is in place of the other", hca_key_remote(qp, key, 0x18, 8, RA, span) == HCA_KEY_BOUNDS);
 	row(194, "the same length is refused now", hca_mkey_set(f.ctx, key, &m) == -EINVAL);
-	row(195, "freed", !hca_mr_dereg(f.ctx, key));
+	row(195, "the memory of both is counted", hca_mr_pages(f.ctx) == pages + 2);
+	row(196, "freed", !hca_mr_dereg(f.ctx, key) && hca_mr_pages(f.ctx) == pages);
 }
 
 int main(void)

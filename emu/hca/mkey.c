@@ -41,21 +41,22 @@ int hca_mkey_fill_pages(struct hca_key *k, u32 first, const u64 *pages, u32 n)
 	return err;
 }
 
+/* Memory that held more ranges before is kept, and counted, until the key is destroyed. */
 int hca_mkey_fill_ranges(struct hca_key *k, u32 first, const struct hca_sge *range, u32 n)
 {
+	u32 room = k->mkey ? k->npages : k->nranges, i;
 	struct hca_range *ranges = k->ranges;
-	u32 i;
 
 	if (!n || first > k->nranges || (k->mkey && (first > k->max_pages || n > k->max_pages - first)))
 		return -EINVAL;
-	if (first + n > k->nranges) {
+	if (first + n > room) {
 		ranges = realloc(ranges, (first + n) * sizeof(*ranges));
 		if (!ranges)
 			return -ENOMEM;
 		k->ranges = ranges;
 	}
-	if (k->mkey) {
-		k->ctx->mr_pages += (u64)(first + n) - k->npages;
+	if (k->mkey && first + n > room) {
+		k->ctx->mr_pages += first + n - room;
 		k->npages = first + n;
 	}
 	k->nranges = first + n;
