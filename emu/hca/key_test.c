@@ -290,6 +290,12 @@ static void check_fast_reg(u32 mr)
 	    hca_key_remote(qp, key, 8, 0x10, RW, span) == 2 && span[0].addr == 0x10008 && span[0].len == 8 &&
 		    span[1].addr == 0x10080 && span[1].len == 8);
 	row(186, "the last byte", hca_key_remote(qp, key, 0x2f, 1, RW, span) == 1 && span[0].addr == 0x1009f);
+	hca_key_invalidate(qp, key, false);
+	row(188, "of a page", !fast_reg(key, pages, 1, 0x1000, 0x1000, LW) && !hca_key_invalidate(qp, key, false));
+	wr.num_sge = 1;
+	wr.bind_len = 0x10;
+	row(189, "and of one other key",
+	    !hca_mr_fast_reg(qp, &wr) && hca_key_remote(qp, key, 8, 8, RW, span) == 1 && span[0].addr == 0x10008);
 	row(187, "freed by its slot", !hca_mr_dereg(f.ctx, key));
 }
 

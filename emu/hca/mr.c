@@ -171,6 +171,7 @@ static int set_pages(struct hca_key *k, const struct hca_send_wr *wr)
 	k->pages = pages;
 	k->npages = wr->npages;
 	k->ranges = NULL;
+	k->nranges = 0;
 	return 0;
 }
 
