@@ -340,7 +340,8 @@ void *cx_list_alloc(struct cx_qp *qp, u32 bytes);
 cx_command cx_create_mkey, cx_destroy_mkey, cx_query_mkey;
 /* Decodes a memory key request of a normal queue pair. 1, or -EINVAL. */
 int cx_umr_decode(struct cx_qp *qp, const u8 *wqe, u32 len, struct hca_send_wr *wr);
-u32 cx_umr_bytes(const u8 *wqe, u32 len); /* of the entries of a memory key request */
+/* Bytes of the entries that a memory key request takes or checks. */
+u32 cx_umr_bytes(struct connectx *d, const u8 *wqe, u32 len);
 /* Executes a memory key request of a UMR queue pair. Returns an enum hca_wc_status. */
 u8 cx_umr_run(struct connectx *d, const u8 *wqe, u32 len);
 

@@ -157,6 +157,43 @@ static int umr_qp(u32 *qpn)
 	return status | driver_modify(&d, 0x504, *qpn, 0);
 }
 
+/* Creates a key of 65,536 ranges, none of which is set. */
+static int large_key(u32 *key)
+{
+	int status;
+
+	memset(d.in, 0, sizeof(d.in));
+	status = driver_mkey(&d, 2, false, 0, 0, 4, key);
+	cx_set(cx_ptr(d.in, create_mkey_in, memory_key_mkey_entry), mkc, translations_octword_size, 1 << 16);
+	cx_set(d.in, create_mkey_in, translations_octword_actual_size, 0);
+	status |= driver_command(&d, 0x200, 0, CX_BYTES_create_mkey_in, 16);
+	*key = (u32)cx_get(d.out, create_mkey_out, mkey_index) << 8 | 0x5a;
+	return status;
+}
+
+/* A request that sets none of the key's ranges takes the time of a check of all. */
+static void large_key_turns(u32 qpn)
+{
+	u64 before = driver_counter(&d, "memory_key_requests");
+	u32 key, i, at = 1u << LOG_LARGE_SQ;
+	u8 *w;
+
+	row(23, "a large key", !large_key(&key));
+	for (i = 0; i < 4; i++, at += 2) {
+		w = d.c.mem + AT_WQ + 4 * 4096 + (size_t)(at % (1u << LOG_LARGE_SQ)) * 64;
+		memset(w, 0, 128);
+		driver_control(w, qpn, at, CX_OP_UMR, 128);
+		wire_store(w + 12, 4, key);
+		w[16] = 0x80; /* inline */
+	}
+	wire_store(d.c.mem + AT_RECORDS + 64 + 4 * 64 + 4, 4, at);
+	cx_qp_doorbell(d.dev, d.uar, qpn);
+	row(24, "one request for it is a turn's work", driver_counter(&d, "memory_key_requests") == before + 1);
+	loop_run_idle(d.loop, 0);
+	row(25, "the others follow, and succeed",
+	    driver_counter(&d, "memory_key_requests") == before + 4 && !driver_counter(&d, "bad_memory_key_requests"));
+}
+
 static void key_request_turns(void)
 {
 	u64 before;
@@ -175,6 +212,7 @@ static void key_request_turns(void)
 	    driver_counter(&d, "memory_key_requests") == before + CX_TURN);
 	loop_run_idle(d.loop, 0);
 	row(22, "the others follow", driver_counter(&d, "memory_key_requests") == before + (1u << LOG_LARGE_SQ));
+	large_key_turns(qpn);
 }
 
 static struct fault *arm(const char *line)

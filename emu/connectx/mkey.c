@@ -275,11 +275,17 @@ static int umr_parse(const u8 *wqe, u32 len, struct umr *u)
 	return 0;
 }
 
-u32 cx_umr_bytes(const u8 *wqe, u32 len)
+/* Whatever a request changes of a key of ranges, all of these are checked again. */
+u32 cx_umr_bytes(struct connectx *d, const u8 *wqe, u32 len)
 {
+	struct hca_mkey m;
 	struct umr u;
 
-	return wqe[3] != CX_OP_UMR || umr_parse(wqe, len, &u) ? 0 : u.bytes;
+	if (wqe[3] != CX_OP_UMR || umr_parse(wqe, len, &u))
+		return 0;
+	if (hca_mkey_query(d->verbs.ctx, u.key, &m) || m.kind != HCA_MKEY_RANGES)
+		return u.bytes;
+	return max(u.bytes, m.entries * OCTOWORD);
 }
 
 /*

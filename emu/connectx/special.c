@@ -74,7 +74,9 @@ static bool send_next(struct cx_qp *qp)
 	}
 	if (!got)
 		return false;
-	qp->turn += 1 + (qp->service == CX_QP_UMR && got > 0 ? cx_umr_bytes(wqe, (u32)got) / CX_TURN_UMR : 0);
+	qp->turn++;
+	if (qp->service == CX_QP_UMR && got > 0)
+		qp->turn += cx_umr_bytes(cx_of(qp->qp.verbs), wqe, (u32)got) / CX_TURN_UMR;
 	if (qp->state != HCA_QPS_RTS)
 		cqe.status = HCA_WC_WR_FLUSH_ERR;
 	else if (got < 0)
