@@ -74,7 +74,7 @@ struct cx_buf {
 	u32 npages, shift;
 	u32 offset; /* start of the queue in the first page */
 	u64 end;    /* end of the queue, from the start of the first page */
-	u32 epoch;
+	u64 epoch;
 	bool write;
 };
 
@@ -82,7 +82,7 @@ struct cx_buf {
 struct cx_record {
 	u64 addr;
 	u8 *map;
-	u32 epoch;
+	u64 epoch;
 };
 
 struct cx_event {
@@ -174,8 +174,8 @@ struct connectx {
 	struct vfio_server *vfio;
 	struct connectx_config cfg;
 	struct verbs verbs; /* its context is NULL while no driver is active */
-	u32 map_epoch;
-	u64 pages; /* page addresses of queues and of lists of registrations */
+	u64 map_epoch;      /* changes with every unmapping; never repeats */
+	u64 pages;          /* page addresses of queues and of lists of registrations */
 	u64 command_queue;
 	u32 interface;
 	u32 caps_set; /* capability mask bits that the driver has set */

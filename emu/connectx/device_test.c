@@ -60,6 +60,13 @@ static void without_bus_master(void)
 	bus_master(true);
 	driver_posted(&d, 0, a, 2);
 	row(5, "with it the request is executed", driver_poll(&d) != NULL);
+	bus_master(false);
+	d.dev->map_epoch += UINT32_MAX; /* as if it had been cleared so many times more */
+	post_nop(0, a, 2);
+	row(6, "no completion by pointers of 4,294,967,296 unmappings ago", !driver_poll(&d));
+	bus_master(true);
+	driver_posted(&d, 0, a, 3);
+	row(7, "but by new ones", driver_poll(&d) != NULL);
 }
 
 /* Puts a command doorbell into the socket. */
