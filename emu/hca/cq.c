@@ -65,24 +65,34 @@ static void overflow(struct hca_cq *cq, u8 port)
 	hca_ctx_event(cq->ctx, HCA_EVENT_CQ_ERR, cq->cqn, cq->fe);
 }
 
+static bool is_overflowed(const struct hca_cq *cq)
+{
+	return cq && !list_empty(&cq->overflowed);
+}
+
+/*
+ * One pass over the queue pairs, however many CQs have overflowed. The flush of a queue pair may overflow others, which
+ * queue the task again.
+ */
 void hca_cq_overflow_run(struct loop_task *t, struct now now)
 {
 	struct hca *hca = container_of(t, struct hca, overflow_task);
+	struct list batch;
 	struct hca_qp *qp;
 	u32 i;
 
-	while (!list_empty(&hca->overflowed)) {
-		struct hca_cq *cq = list_first(&hca->overflowed, struct hca_cq, overflowed);
-
-		list_del(&cq->overflowed);
-		table_for_each (&hca->qps, i, qp) {
-			if ((qp->send_cq != cq && qp->recv_cq != cq && !(qp->srq && qp->srq->cq == cq)) ||
-			    qp->state == HCA_QPS_RESET || qp->state == HCA_QPS_ERR)
-				continue;
-			hca_qp_force_error(qp);
-			hca_qp_event(qp, HCA_EVENT_QP_FATAL);
-		}
+	list_init(&batch);
+	list_splice(&batch, &hca->overflowed);
+	table_for_each (&hca->qps, i, qp) {
+		if (!(is_overflowed(qp->send_cq) || is_overflowed(qp->recv_cq) ||
+		      (qp->srq && is_overflowed(qp->srq->cq))) ||
+		    qp->state == HCA_QPS_RESET || qp->state == HCA_QPS_ERR)
+			continue;
+		hca_qp_force_error(qp);
+		hca_qp_event(qp, HCA_EVENT_QP_FATAL);
 	}
+	while (!list_empty(&batch))
+		list_del(batch.next);
 }
 
 static void complete(struct hca_cq *cq, struct hca_qp *qp, struct hca_cqe *cqe)

@@ -97,6 +97,58 @@ static void check_overflow(struct fixture *f)
 	hca_soft_cq_destroy(other);
 }
 
+/* Two CQs overflow at once. The flush of a queue pair of the first overflows a third one, of an earlier queue pair. */
+static void check_overflows(struct fixture *f)
+{
+	struct hca_qp_init init = {
+		.type = HCA_QPT_RC,
+		.pdn = f->pdn,
+		.max_send_wr = 8,
+		.max_recv_wr = 8,
+		.max_send_sge = 4,
+		.max_recv_sge = 4,
+		.max_inline = 64,
+		.port = 1,
+	};
+	struct hca_soft_cq *cq[4];
+	struct hca_soft_wq *wq[5];
+	struct hca_cqe out = { .token = 1 };
+	struct hca_qp *qp[5];
+	u32 i;
+
+	for (i = 0; i < 4; i++)
+		hca_soft_cq_create(f->ctx, 2, NULL, NULL, &cq[i]);
+	init.send_cqn = hca_soft_cq_number(cq[0]);
+	init.recv_cqn = hca_soft_cq_number(cq[2]);
+	wq[0] = fixture_qp(f, HCA_QPT_RC, cq[2], 0);
+	wq[1] = fixture_qp(f, HCA_QPT_RC, cq[0], 0);
+	wq[2] = fixture_qp(f, HCA_QPT_RC, cq[1], 0);
+	wq[3] = fixture_qp(f, HCA_QPT_RC, cq[3], 0);
+	row(30, "queues of two CQs", !hca_soft_qp_create(f->ctx, &init, &wq[4]));
+	for (i = 0; i < 5; i++) {
+		qp[i] = hca_qp_lookup(f->hca, hca_soft_wq_number(wq[i]));
+		fixture_move(f, wq[i], HCA_QPS_RTS);
+	}
+	for (i = 0; i < 3; i++)
+		post_recv(wq[4], i, 1);
+	memset(f->events, 0, sizeof(f->events));
+	for (i = 0; i < 3; i++) {
+		hca_complete_send(qp[1], &out);
+		hca_complete_send(qp[2], &out);
+	}
+	row(31, "an event each", f->events[HCA_EVENT_CQ_ERR] == 2);
+	loop_run_idle(f->loop, 0);
+	row(32, "their queue pairs are in error",
+	    qp[1]->state == HCA_QPS_ERR && qp[2]->state == HCA_QPS_ERR && qp[4]->state == HCA_QPS_ERR);
+	row(33, "and that of the third", qp[0]->state == HCA_QPS_ERR && f->events[HCA_EVENT_CQ_ERR] == 3);
+	row(34, "each has one event, and others have none",
+	    f->events[HCA_EVENT_QP_FATAL] == 4 && qp[3]->state == HCA_QPS_RTS);
+	for (i = 0; i < 5; i++)
+		hca_soft_wq_destroy(wq[i]);
+	for (i = 0; i < 4; i++)
+		row(35, "the CQs are free", !hca_soft_cq_destroy(cq[i]));
+}
+
 /* The states in which send and receive requests are fetched. */
 static void check_states(struct fixture *f)
 {
@@ -204,6 +256,7 @@ int main(void)
 	fixture_init(&f);
 	check_bursts(&f);
 	check_overflow(&f);
+	check_overflows(&f);
 	check_states(&f);
 	check_flush(&f);
 	check_repost(&f);
