@@ -32,8 +32,8 @@ int vfio_map_add(struct vfio_server *s, u64 iova, u64 size, u64 offset, bool wri
 		return -EINVAL;
 	if (at < s->nmaps && s->map[at]->iova <= iova + (size - 1))
 		return -EEXIST;
-	/* As announced ("pgsizes"): an aligned guest address is an aligned pointer. */
-	if ((iova | size) % VFIO_PAGE)
+	/* As announced ("pgsizes"): an aligned guest address is an aligned pointer. Without a file there is none. */
+	if ((iova | size | (fd >= 0 ? offset : 0)) % VFIO_PAGE)
 		return -EINVAL;
 	if (s->nmaps == VFIO_MAPS_MAX)
 		return -ENOSPC;

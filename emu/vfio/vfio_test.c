@@ -111,8 +111,8 @@ static void test_memory(struct client *c)
 	    client_map(c, CLIENT_IOVA + 8191, 4096, 0, RW, c->memfd) == -EEXIST &&
 		    client_map(c, CLIENT_IOVA - 1, 2, 0, RW, c->memfd) == -EEXIST);
 	row(35, "beyond its file",
-	    client_map(c, 0, 4096, CLIENT_MEM - 4095, RW, c->memfd) == -EINVAL &&
-		    client_map(c, 0, 4096, ~0ull - 100, RW, c->memfd) == -EINVAL);
+	    client_map(c, 0, 8192, CLIENT_MEM - 4096, RW, c->memfd) == -EINVAL &&
+		    client_map(c, 0, 4096, ~0ull - 4095, RW, c->memfd) == -EINVAL);
 	row(36, "an empty one, and one around the end",
 	    client_map(c, 0, 0, 0, RW, c->memfd) == -EINVAL && client_map(c, ~0ull, 2, 0, RW, c->memfd) == -EINVAL);
 	row(47, "more than a client may have",
@@ -123,6 +123,7 @@ static void test_memory(struct client *c)
 	row(130, "one that is not of whole pages",
 	    client_map(c, (1ull << 33) + 8, 4096, 0, RW, c->memfd) == -EINVAL &&
 		    client_map(c, 1ull << 33, 4100, 0, RW, c->memfd) == -EINVAL);
+	row(133, "nor of those of its file", client_map(c, 1ull << 33, 4096, 4098, RW, c->memfd) == -EINVAL);
 	dev.unmaps = 0;
 	client_write(c, CONFIG, 4, 0, 2);
 	row(131, "Bus Master Enable is cleared: the device is told, once",
