@@ -119,6 +119,8 @@ static int build_fattree(struct fabric_build *b, const struct shape_args *a)
 	    a->ports != 1)
 		return fabric_build_error(b,
 					  "a fat tree has an even k from 2 to 254, 2 or 3 levels, hosts of one port");
+	if (a->levels == 3 && a->trunks != 1)
+		return fabric_build_error(b, "links: a fat tree of 3 levels has one between two switches");
 	if (a->levels == 3)
 		return build_fattree3(b, a);
 	two.leafs = a->k;

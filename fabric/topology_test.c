@@ -115,6 +115,7 @@ static const struct {
 	{ "mtu 2048\n", "f:1: unknown shape" },
 	{ "ring 2\n", "f:1: a ring has" },
 	{ "fattree k=5\n", "f:1: a fat tree" },
+	{ "fattree k=4 links 2\n", "f:1: links: a fat tree of 3 levels" },
 	{ "ring 4\nleafs 2\n", "f:2: \"leafs\" does not belong" },
 	{ "leafs 2 hosts 1\n", "f:1: leafs, spines" },
 	{ "leafs 1 hosts 200 spines 100\n", "f:1: a node of this type" },
