@@ -30,9 +30,9 @@ class Host:
         """Arms a fault of this host: Fabric.fault()."""
         return self.fabric.fault(self.name, action, *flags, **keys)
 
-    def trace(self, **kw):
+    def trace(self, *options):
         """Captures the packets of this host's port: Fabric.trace()."""
-        return self.fabric.trace(self.name, **kw)
+        return self.fabric.trace(self.name, *options)
 
     def link(self, port=1):
         """The link at @port."""

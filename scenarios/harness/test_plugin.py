@@ -33,7 +33,7 @@ def test_factory(muslin_fabric_factory):
 
 def test_objects(fabric):
     h1, h2 = fabric.hosts
-    with fabric.trace("h2") as trace:
+    with h2.trace("-s", "128") as trace:
         args = ["ibv_rc_pingpong", "-p", free_port(), "-n", 20]
         out = fabric.pair((h2, *args), (h1, *args, h2.ip))[1]
     assert "20 iters" in out and [p for p in trace.packets("infiniband.bth.opcode == 2")]
