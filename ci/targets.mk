@@ -3,10 +3,8 @@
 JOBS := $(shell nproc)
 FUZZ_RUNS ?= 3000
 # Scenarios wait more than they compute: files side by side, the guests' ones first (conftest.py). -n 0: one by one.
-# Guests resume from snapshots where they can, which saves most of each boot; MUSLIN_SNAPSHOT=0: all boot.
 WORKERS := $(shell expr $(JOBS) + 1)
 PYTEST_ARGS ?=
-test san: export MUSLIN_SNAPSHOT ?= 1
 
 all: $(ARCHIVES) $(PROGRAMS) $(HELPERS)
 
