@@ -111,6 +111,10 @@ void siw_input_bytes(struct siw_qp *sq)
 
 	if (sq->pause.fault) /* completes moves to memory while the next FPDU waits */
 		return;
+	if (sq->write_failed && !sq->write_due) { /* a move has failed: no FPDU after it is processed */
+		siw_receive_write_failed(sq);
+		return;
+	}
 	do {
 		while ((len = fpdu_receive(sq, at)) > 0 && sq->ncomps < SIW_COMPS)
 			at += (u32)len;

@@ -513,6 +513,73 @@ static void test_late_at_close(void)
 	close(fds[1]);
 }
 
+/* One receive fails, @n are flushed, and the stream ends by a Terminate. */
+static bool late_failure(int fd, u32 n)
+{
+	struct hca_cqe c;
+	bool ok = next(&a, &c) == HCA_WC_LOC_PROT_ERR;
+
+	for (; n; n--)
+		ok &= next(&a, &c) == HCA_WC_WR_FLUSH_ERR && c.opcode == HCA_WC_RECV;
+	return ok && next(&a, &c) == -1 && answered(fd, RDMAP_ERR_CATASTROPHIC);
+}
+
+/* More SENDs in one call than SIW_COMPS, the first three of them empty, while memory is late. */
+static int open_late_burst(void)
+{
+	static u8 burst[64 * (SIW_COMPS + 6)];
+	int fd = open_late();
+	u32 i, n = 0;
+
+	for (i = 0; i < SIW_COMPS + 6; i++) {
+		post_recv(&a, 32 * i, 32);
+		n += send_build(burst + n, i + 1, 0, i < 3 ? 0 : 8, true);
+	}
+	late = true;
+	row(130, "a burst of SENDs to late memory", feed(burst, n) && late_count == 1);
+	return fd;
+}
+
+/* No message after a SEND that failed is received, and none succeeds. */
+static void test_late_failure(void)
+{
+	struct hca_cqe c;
+	u32 i, ok, n;
+	int fd;
+
+	fd = open_late_burst();
+	row(131, "none completes before its data are in memory", next(&a, &c) == -1);
+	late_end(false);
+	for (i = ok = 0; i < SIW_COMPS + 6; i++)
+		ok += next(&a, &c) == 0 && c.byte_len == (i < 3 ? 0 : 8);
+	row(132, "and then all do", ok == SIW_COMPS + 6);
+	side_close(&a);
+	close(fd);
+
+	fd = open_late_burst();
+	late_end(true);
+	for (i = ok = 0; i < 3; i++)
+		ok += next(&a, &c) == 0 && !c.byte_len;
+	row(133, "empty SENDs before the one that fails complete", ok == 3);
+	row(134, "it fails, and those after it are flushed", late_failure(fd, SIW_COMPS + 2));
+	row(135, "and are not received", is_zero(a.mem, SIZE));
+	side_close(&a);
+	close(fd);
+
+	fd = open_late();
+	post_recv(&a, 0, 64);
+	post_recv(&a, 64, 64);
+	late = true;
+	n = send_build(bytes, 1, 0, 8, true);
+	n += send_build(bytes + n, 2, 0, 8, false);
+	feed(bytes, n);
+	row(136, "a part of a SEND was received after the one that fails", late_count == 1 && next(&a, &c) == -1);
+	late_end(true);
+	row(137, "and its receive is flushed", late_failure(fd, 1));
+	side_close(&a);
+	close(fd);
+}
+
 /* Another queue pair of the adapter, with a stream of its own. */
 static int other_open(struct side *other)
 {
@@ -712,6 +779,7 @@ int main(void)
 	test_many();
 	test_late();
 	test_late_at_close();
+	test_late_failure();
 	test_late_by_others();
 	loop_destroy(loop);
 	return rows_end();
