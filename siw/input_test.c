@@ -334,6 +334,26 @@ static void test_repeated(void)
 	}
 }
 
+/* A program writes more SGEs to its receive queue than that may have. */
+static void test_malformed_receive(void)
+{
+	struct hca_recv_wr wr = { .token = 7, .num_sge = 2 };
+	int fd = open_input(&plain);
+	struct hca_cqe c;
+
+	wr.sge[0] = wr.sge[1] = (struct hca_sge){ at(&a, 0), 64, a.lkey };
+	hca_soft_post_recv(a.wq, &wr);
+	post_recv(&a, 64, 64);
+	a.qp->qp->max_recv_sge = 1;
+	row(75, "SEND to a malformed receive: Terminate",
+	    !feed(bytes, send_build(bytes, 1, 0, 64, true)) && answered(fd, RDMAP_ERR_CATASTROPHIC));
+	row(76, "the receive fails", next(&a, &c) == HCA_WC_LOC_QP_OP_ERR && c.opcode == HCA_WC_RECV && c.token == 7);
+	row(77, "the next one is flushed", next(&a, &c) == HCA_WC_WR_FLUSH_ERR && c.token == 100);
+	row(78, "no data is placed", is_zero(a.mem, 128) && next(&a, &c) == -1);
+	side_close(&a);
+	close(fd);
+}
+
 #define MANY (2 * SIW_COMPS + 3)
 
 /* More messages in one call than SIW_COMPS. */
@@ -776,6 +796,7 @@ int main(void)
 	test_revoked();
 	test_unwritable();
 	test_repeated();
+	test_malformed_receive();
 	test_many();
 	test_late();
 	test_late_at_close();

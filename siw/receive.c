@@ -100,6 +100,7 @@ void siw_receive_flush(struct siw_qp *sq)
 
 /* SEND */
 
+/* False: none is posted, or the pulled one is malformed. */
 static bool recv_pull(struct siw_qp *sq)
 {
 	int got;
@@ -107,11 +108,9 @@ static bool recv_pull(struct siw_qp *sq)
 	if (sq->recv_pulled)
 		return true;
 	got = hca_next_recv(sq->qp, &sq->recv);
-	if (got <= 0)
-		return false;
-	sq->recv_pulled = true;
+	sq->recv_pulled = got;
 	sq->recv_off = 0;
-	return true;
+	return got > 0;
 }
 
 static bool send_finish(struct siw_qp *sq)
@@ -266,7 +265,8 @@ static bool send_receive(struct siw_qp *sq, const u8 *p, u32 len)
 	const struct iwarp_untagged *u = &iwarp_hdr(p)->untagged;
 
 	if (!recv_pull(sq))
-		return stream_fail(sq, DDP_ERR_U_NO_BUFFER, 0, HCA_EVENT_QP_FATAL);
+		return stream_fail(sq, sq->recv_pulled ? RDMAP_ERR_CATASTROPHIC : DDP_ERR_U_NO_BUFFER,
+				   HCA_WC_LOC_QP_OP_ERR, HCA_EVENT_QP_FATAL);
 	if (be32_to_cpu(u->mo) != sq->recv_off)
 		return stream_fail(sq, DDP_ERR_U_MO, HCA_WC_LOC_QP_OP_ERR, HCA_EVENT_QP_FATAL);
 	sq->fpdu.inv_stag = be32_to_cpu(u->inv_stag);
