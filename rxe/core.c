@@ -327,8 +327,10 @@ static void port_ready(struct hca *hca, u8 port)
 		struct wire_packet *p = list_first(q, struct wire_packet, link);
 
 		list_del(&p->link);
-		if (wire_port_send(hca_port(hca, port), p) == 0)
+		if (wire_port_send(hca_port(hca, port), p) == 0) {
+			rxe->npending[port - 1]--;
 			continue;
+		}
 		p->link.next = q->next; /* back to the front */
 		p->link.prev = q;
 		q->next->prev = &p->link;

@@ -134,6 +134,35 @@ static bool duplicate_send(void)
 	       hca_counter(b.hca, 1, HCA_CNT_DUPLICATE_REQUEST) == 1;
 }
 
+static int no_credits(struct wire_port *port, struct wire_packet *p)
+{
+	return -EAGAIN;
+}
+
+/* A peer sends duplicates and takes none of the ACKs: their number is limited. */
+static bool acks_without_credits(void)
+{
+	static const struct wire_port_ops blocked = { .send = no_credits };
+	const struct rxe *rxe = ((const struct rxe_qp *)qp_of(&b)->transport)->rxe;
+	u32 i, waiting;
+
+	recv_at(b.wq, 0, 64, 1);
+	recv_at(b.wq, 0, 64, 2);
+	post(HCA_WR_SEND, 0, 64, 11);
+	run();
+	b.port.ops = &blocked;
+	for (i = 0; i < RXE_PENDING + 8; i++) {
+		wire_send(&a.port, forge(&a, WIRE_RC_SEND_ONLY, PSN, 64));
+		step(1);
+	}
+	waiting = rxe->npending[0];
+	b.port.ops = &wire_ops;
+	b.port.data.ready(b.port.data.ctx);
+	post(HCA_WR_SEND, 0, 64, 12);
+	run();
+	return waiting == RXE_PENDING && !rxe->npending[0] && is_next(&a, 11, 0) && is_next(&a, 12, 0);
+}
+
 /* One NAK for a missing PSN, however many packets follow it. */
 static bool nak_once(void)
 {
@@ -376,6 +405,7 @@ static const struct rule rules[] = {
 	{ "9.7.5.1.5 a duplicate READ of a deregistered region is ignored", HCA_QPT_RC, duplicate_read_deregistered },
 	{ "9.7.5.1.5 a duplicate atomic is replayed", HCA_QPT_RC, duplicate_atomic },
 	{ "9.7.5.1.2 a duplicate SEND is acknowledged", HCA_QPT_RC, duplicate_send },
+	{ "7.9 ACKs that wait for credits are limited", HCA_QPT_RC, acks_without_credits },
 	{ "9.7.5.1.2 a missing PSN gets one NAK", HCA_QPT_RC, nak_once },
 	{ "9.7.5.1.1 an ACK within a READ does not replace its response", HCA_QPT_RC, ack_within_a_read },
 	{ "9.3.5 a reserved syndrome is dropped", HCA_QPT_RC, reserved_syndrome },

@@ -19,6 +19,7 @@
 #define RXE_WRITE_BUFS    256         /* buffers that the batch of writes points into */
 #define RXE_PSNS_MAX      0x7fffffu   /* unacknowledged PSNs: beyond, new packets look like duplicates (9.7.1) */
 #define RXE_BUDGET        60          /* packets that a QP sends before the next QP */
+#define RXE_PENDING       65536u      /* ACKs and other packets of a port that wait for its credits */
 
 /* A send request: its PSNs, and its payload. */
 struct rxe_wqe {
@@ -210,6 +211,7 @@ struct rxe {
 	u32 nwrite_bufs;
 	u32 ooo_bytes;                  /* payload in the out-of-order buffers of all QPs */
 	struct list pending[RXE_PORTS]; /* packets that wait for credits of the port */
+	u32 npending[RXE_PORTS];        /* at most RXE_PENDING */
 };
 
 /* RC, or XRC, whose ends are each half of an RC queue pair (annex A14). */
