@@ -19,7 +19,7 @@
 
 #define SEGS_PER_CALL 1024         /* UIO_MAXIOV */
 #define MOVE_BYTES    (128u << 10) /* per move, unless a single segment is longer */
-#define MOVING_MOST   (8u << 20)   /* pending bytes of a context beyond which it takes no more requests */
+#define MOVING_MOST   (8u << 20)   /* bytes of a context's pending moves beyond which it takes no more requests */
 #define MOVING_DROP   (32u << 20)  /* beyond which UC and UD packets, which are not retransmitted, are dropped, too */
 
 struct entry {
@@ -203,6 +203,12 @@ static struct hca_pending *pending_new(struct hca_ctx *ctx, void *mem, enum hca_
 	return p;
 }
 
+/* Bytes that a pending move holds: of many short segments, these are mostly its lists. */
+static u64 pending_bytes(const struct hca_pending *p)
+{
+	return sizeof(*p) + sizeof(*p->move) + p->n * (sizeof(p->entry[0]) + sizeof(p->move->seg[0])) + p->move->bytes;
+}
+
 /* The move is done: copies its bytes to the entries' buffers, and reports failures. */
 static void pending_finish(struct hca_pending *p, bool failed)
 {
@@ -239,7 +245,7 @@ static int move_start(struct hca_pending *p)
 
 	if (err == -EINPROGRESS) {
 		p->serial = ++ctx->move_serial;
-		ctx->moving += m->bytes;
+		ctx->moving += pending_bytes(p);
 		list_add(&ctx->moves, &p->link);
 		return err;
 	}
@@ -260,7 +266,7 @@ static void pending_end(struct hca_pending *p, bool failed)
 	const struct hca_transport *t = ctx->hca->transport;
 
 	list_del(&p->link);
-	ctx->moving -= p->move->bytes;
+	ctx->moving -= pending_bytes(p);
 	__atomic_store_n(&p->move->pending, NULL, __ATOMIC_RELAXED); /* see hca_move_abandoned() */
 	pending_finish(p, failed);
 	if (t && t->moved)

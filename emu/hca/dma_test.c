@@ -295,6 +295,38 @@ static void check_late(void)
 	row(94, "a destroyed context leaves its moves", true);
 }
 
+static struct list started = { &started, &started };
+
+static int start_any(void *dma, struct hca_move *m)
+{
+	list_add(&started, &m->link);
+	return -EINPROGRESS;
+}
+
+/* The limit of pending moves is of the memory that they hold, which for short segments is more than their bytes. */
+static void check_short_segments(void)
+{
+	static const struct hca_dma_ops ops = { .read = late_op, .write = late_op, .start = start_any };
+	static const u8 byte = 0;
+	u32 i;
+
+	ctx[1] = hca_ctx_create(f.hca, &ops, &mem[0], NULL, NULL);
+	for (i = 0; i < 200000 && !hca_ctx_full(ctx[1]); i++) {
+		wr(1, i % 30000 * 2, 1, &byte, 1);
+		if (i % 1000 == 999)
+			run();
+	}
+	row(97, "segments of a byte leave no room", i < 200000);
+	while (!list_empty(&started)) {
+		struct hca_move *m = list_first(&started, struct hca_move, link);
+
+		list_del(&m->link);
+		late_move_end(m, &memory_ops, &mem[0]);
+	}
+	row(98, "until they are done", !hca_ctx_full(ctx[1]) && !failures);
+	hca_ctx_destroy(ctx[1]);
+}
+
 int main(void)
 {
 	struct hca_span span;
@@ -315,6 +347,7 @@ int main(void)
 	row(56, "not 8 bytes", hca_atomic(&span, false, 1, 0, &old, NULL, NULL, 0) == -EFAULT);
 	check_forget();
 	check_late();
+	check_short_segments();
 	ctx[1] = hca_ctx_create(f.hca, &hca_local_dma, NULL, NULL, NULL);
 	check_atomics(ctx[1], (u64)(uintptr_t)&cell, &cell, 60);
 	hca_batch_destroy(b);

@@ -134,7 +134,7 @@ struct hca_ctx {
 	u32 flushed;
 	struct list moves; /* pending, by serial number */
 	u64 move_serial;   /* of the last one */
-	u64 moving;        /* pending bytes */
+	u64 moving;        /* bytes that they hold */
 };
 
 static inline const struct wire_port_attr *hca_port_attr(const struct hca *hca, u8 num)
