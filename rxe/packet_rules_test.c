@@ -370,6 +370,45 @@ static bool ud_recv_unmapped(void)
 	return is_next(&b, 1, 0) && is_next(&b, 2, HCA_WC_LOC_PROT_ERR) && is_next(&b, 3, HCA_WC_WR_FLUSH_ERR);
 }
 
+/* Empty datagrams behind one whose data are late, to a shared queue that is refilled: their number is limited. */
+static bool ud_completions_that_wait(void)
+{
+	struct hca_srq_attr attr = { .max_wr = 8, .max_sge = 1 };
+	struct hca_qp_init init = { .type = HCA_QPT_UD,
+				    .pdn = b.pdn,
+				    .send_cqn = hca_soft_cq_number(b.cq),
+				    .recv_cqn = hca_soft_cq_number(b.cq),
+				    .max_send_wr = 8,
+				    .max_send_sge = 1 };
+	struct hca_soft_wq *srq;
+	u32 i, waiting;
+	bool ok;
+
+	hca_soft_srq_create(b.ctx, b.pdn, &attr, &srq);
+	init.srqn = hca_soft_wq_number(srq);
+	hca_soft_wq_destroy(b.wq);
+	hca_soft_qp_create(b.ctx, &init, &b.wq);
+	b.qpn = hca_soft_wq_number(b.wq);
+	if (move(&b, &a, 5, PSN))
+		return false;
+	late_side = &b;
+	for (i = 0; i < RXE_COMPS + 8; i++) {
+		recv_at(srq, 0, 200, i);
+		post(HCA_WR_SEND, 0, i ? 0 : 64, i);
+		step(1);
+		next(&a);
+	}
+	waiting = ((const struct rxe_qp *)qp_of(&b)->transport)->resp.ncomps;
+	ok = is_quiet(&b);
+	late_end();
+	run();
+	ok &= is_next(&b, 0, 0) && is_next(&b, 1, 0);
+	hca_soft_wq_destroy(b.wq);
+	hca_soft_wq_destroy(srq);
+	qp_make(&b, HCA_QPT_UD);
+	return ok && waiting == RXE_COMPS && hca_counter(b.hca, 1, HCA_CNT_UD_DROPPED) == 8;
+}
+
 /* Ethernet: out-of-order receive buffer */
 
 static bool read_ooo_with_a_bad_key(void)
@@ -426,6 +465,7 @@ static const struct rule rules[] = {
 	{ "10.9.4 UD: it is, too", HCA_QPT_UD, pkey_violation },
 	{ "10.9.3 UD: two limited members do not talk", HCA_QPT_UD, ud_limited_members },
 	{ "9.9.3 UD: a receive into unmapped memory", HCA_QPT_UD, ud_recv_unmapped },
+	{ "10.7.3 UD: completions that wait for late memory are limited", HCA_QPT_UD, ud_completions_that_wait },
 };
 
 static const struct rule ethernet_rules[] = {

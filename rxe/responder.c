@@ -11,7 +11,10 @@
 
 /* Receive requests */
 
-/* Reserves room for one more completion. */
+/*
+ * Reserves room for one more completion. A receive queue of a QP's own has fewer requests than RXE_COMPS, but a program
+ * may post to a shared one without end while its memory is late.
+ */
 static bool reserve_completion(struct rxe_qp *rq)
 {
 	u32 cap = rq->resp.comps_cap ? rq->resp.comps_cap * 2 : 64;
@@ -19,6 +22,8 @@ static bool reserve_completion(struct rxe_qp *rq)
 
 	if (likely(rq->resp.ncomps < rq->resp.comps_cap))
 		return true;
+	if (cap > RXE_COMPS)
+		return false;
 	comps = realloc(rq->resp.comps, cap * sizeof(*comps));
 	if (!comps)
 		return false;
@@ -27,7 +32,7 @@ static bool reserve_completion(struct rxe_qp *rq)
 	return true;
 }
 
-/* Out of memory is handled as if no receive were posted. */
+/* Without room for its completion, it is handled as if no receive were posted. */
 int rxe_recv_get(struct rxe_qp *rq)
 {
 	int got;

@@ -18,6 +18,7 @@
 #define RXE_RESOURCES     128         /* READs and atomics for which the responder keeps its resources (9.7.5.1) */
 #define RXE_WRITE_BUFS    256         /* buffers that the batch of writes points into */
 #define RXE_PSNS_MAX      0x7fffffu   /* unacknowledged PSNs: beyond, new packets look like duplicates (9.7.1) */
+#define RXE_COMPS         32768u      /* receive completions of a QP that wait for a commit */
 #define RXE_BUDGET        60          /* packets that a QP sends before the next QP */
 #define RXE_PENDING       65536u      /* ACKs and other packets of a port that wait for its credits */
 
