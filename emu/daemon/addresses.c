@@ -75,22 +75,24 @@ static bool bound_address(const char *binding, u32 n, struct uv_address *a)
 	return true;
 }
 
-/* The nth address of a node that has interfaces of its own. */
+/*
+ * The nth address of a node that has interfaces of its own. On a host of the fabric with a network card, which is its
+ * guest's, the card's addresses follow those of the ports.
+ */
 static bool node_address(const struct fabric_node *node, const struct ether_station *st, u32 n, struct uv_address *a)
 {
+	const char *binding = fabric_node_binding(node);
 	u32 i;
 	u8 p;
 
-	if (st)
-		return station_address(&st->cfg, n, a);
-	if (fabric_node_binding(node))
-		return bound_address(fabric_node_binding(node), n, a);
-	for (p = 1; p <= fabric_node_ports(node); p++) {
+	if (binding && !st)
+		return bound_address(binding, n, a);
+	for (p = 1; !binding && p <= fabric_node_ports(node); p++) {
 		for (i = 0; fabric_ca_ip(node, p) && port_address(fabric_ca_ip(node, p), p, i, a); i++)
 			if (!n--)
 				return true;
 	}
-	return false;
+	return st && station_address(&st->cfg, n, a);
 }
 
 bool daemon_address(const struct uv_host *uv, u32 n, struct uv_address *a)

@@ -216,16 +216,20 @@ bool shim_addr_own(struct sockaddr_storage *to, sa_family_t family, bool v4)
 	return false;
 }
 
-/* Finds the pair of a loopback address; if an IPv4 and an IPv6 address have the same one, the pair of the family. */
+/* Finds the pair of a loopback address: of the addresses that have the same one, the first of the family. */
 static const struct pair *pair_of_loopback(uint32_t loopback, bool v4)
 {
 	const struct pair *found = NULL;
 	size_t i;
 
 	addr_load();
-	for (i = 0; i < npairs; i++)
-		if (pairs[i].loopback == loopback && (!found || v4_mapped(&pairs[i]) == v4))
-			found = &pairs[i];
+	for (i = 0; i < npairs; i++) {
+		if (pairs[i].loopback != loopback)
+			continue;
+		if (v4_mapped(&pairs[i]) == v4)
+			return &pairs[i];
+		found = found ? found : &pairs[i];
+	}
 	return found;
 }
 

@@ -41,6 +41,15 @@ def test_ethernet(ethernet, interfaces):
     assert interfaces(ethernet, "v1") == wanted
 
 
+def test_a_network_card_beside_the_adapter(new_fabric, interfaces):
+    """The card of a host of the fabric is its guest's: programs on the host have the interface of its port."""
+    new_fabric.up("leafs 1 hosts 2\nethernet sw1\nhost h1 nic sw1 ip 10.5.0.1/24\n")
+    wanted = ["10.0.0.1/255.0.0.0", "fd00::1/ffff:ffff:ffff:ffff::"]
+    assert interfaces(new_fabric, "h1")[1:] == [f"ib0: {x}" for x in wanted]
+    bind = "import socket, sys; s = socket.socket(); s.bind((sys.argv[1], 0)); print(s.getsockname()[0])"
+    assert new_fabric.run("h1", "python3", "-c", bind, "10.0.0.1").strip() == "10.0.0.1"
+
+
 NAMES = "import os, socket; print(socket.gethostname(), os.uname().nodename)"
 
 
