@@ -405,6 +405,7 @@ int cli_metrics(int argc, char **argv)
 		return fflush(stdout) ? CLI_ERROR : CLI_OK;
 	}
 	server = listen_at(argv[2]);
+	signal(SIGPIPE, SIG_IGN); /* a client may reset its connection before the response */
 	for (;;) {
 		conn = accept4(server, NULL, NULL, SOCK_CLOEXEC);
 		if (conn < 0)

@@ -8,6 +8,7 @@ import re
 import shutil
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import urllib.error
@@ -110,6 +111,8 @@ def test_metrics_for_prometheus(shared_fabric):
     assert re.search(r'^muslin_port_xmit_packets_total\{.*node="leaf1",port="1"\} [1-9]\d*$', text, re.M)
     assert all(re.match(r"# (TYPE|HELP) |muslin_\w+\{[^}]*\} [\d.]+$", line) for line in text.splitlines())
     assert "muslin_sm_up{" in text and re.search(r'^muslin_port_info\{.*node="h1",.*peer="leaf1",.*\} 1$', text, re.M)
+    with socket.create_connection(("127.0.0.1", port)) as s:  # a probe that resets its connection
+        s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     page = f"http://127.0.0.1:{port}/metrics?node="
     one = urllib.request.urlopen(f"{page}leaf1", timeout=5).read().decode()
     assert 'node="leaf1"' in one and 'node="h1"' not in one
