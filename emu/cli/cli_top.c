@@ -277,14 +277,21 @@ static void metrics_ports(const struct metrics *m)
 static void metrics_counters(const struct metrics *m)
 {
 	json_t *names = json_object(), *node, *port, *value;
+	bool fabric = false, ethernet;
 	char family[80];
 	const char *name;
 	size_t i, k;
 	void *tmp;
 
-	json_array_foreach(m->nodes, i, node) if (!i || !strcmp(cli_text(node, "link_layer"), "Ethernet"))
+	json_array_foreach(m->nodes, i, node)
+	{
+		ethernet = !strcmp(cli_text(node, "link_layer"), "Ethernet");
+		if (!ethernet && fabric)
+			continue;
+		fabric = fabric || !ethernet;
 		json_object_update(names,
 				   json_object_get(json_array_get(json_object_get(node, "ports"), 0), "counters"));
+	}
 	json_object_foreach_safe(names, tmp, name, value)
 	{
 		snprintf(family, sizeof(family), "muslin_%s_total", name);

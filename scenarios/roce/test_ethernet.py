@@ -317,6 +317,15 @@ def test_a_card_by_its_guid(new_fabric):
     assert [end(new_fabric, name)["state"] for name in ("n1", "n2")] == ["down", "up"]
 
 
+def test_metrics_of_a_fabric_behind_a_card(new_fabric):
+    """The first node's counters are not those of InfiniBand ports, which have all of theirs, too."""
+    new_fabric.up("ethernet sw1\nhost n1 nic sw1\nswitch leaf1 2\nhost h1 ports 1\ncable leaf1:1 h1:1\n")
+    assert new_fabric.show()["nodes"][0]["name"] == "n1"
+    text = new_fabric.command("metrics")
+    assert re.search(r'^muslin_link_downed_total\{.*node="h1",port="1"\} \d+$', text, re.M)
+    assert re.search(r'^muslin_tx_frames_total\{.*node="n1",port="1"\} \d+$', text, re.M)
+
+
 def test_a_link_that_is_down(net):
     net.command("link", "r2", "down")
     assert end(net, "sw1", 3)["state"] == "down"
