@@ -79,7 +79,7 @@ static void print_node(const json_t *n)
 		if ((*cli_text(p, "peer") || *cli_text(n, "binding")) && cli_number(p, "num"))
 			print_port(p);
 	}
-	if (guest)
+	if (json_object_get(guest, "driver"))
 		printf("        guest's device, %s driver\n",
 		       json_is_true(json_object_get(guest, "driver")) ? "in use by its" : "without a");
 	print_counters(guest);

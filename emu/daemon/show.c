@@ -165,12 +165,14 @@ static json_t *connectx_json(const struct host *h, bool counters)
 	return functions;
 }
 
-/* The devices of the present or previous guest, and its network card. */
+/* The devices of the present or previous guest: an adapter, a network card, or both. */
 static json_t *guest_json(const struct host *h, bool counters)
 {
-	json_t *o = json_pack("{s:b, s:o}", "driver", vdev_in_use(h->vdev), "connectx", connectx_json(h, counters));
+	json_t *o = json_pack("{s:o}", "connectx", connectx_json(h, counters));
 
-	if (counters)
+	if (h->vdev)
+		json_object_set_new(o, "driver", json_boolean(vdev_in_use(h->vdev)));
+	if (counters && h->vdev)
 		json_object_set_new(o, "counters", guest_counters_json(h->vdev));
 	if (counters && h->card)
 		json_object_set_new(o, "card", json_pack("{s:o}", "counters", card_counters_json(h->card)));
@@ -230,7 +232,7 @@ json_t *daemon_show(struct daemon *d, const char *only, bool counters)
 		if (only && strcmp(fabric_node_name(n), only))
 			continue;
 		o = node_json(d, n, counters);
-		if (h && h->vdev)
+		if (h && (h->vdev || h->card))
 			json_object_set_new(o, "guest", guest_json(h, counters));
 		if (h && h->uv.hca && counters)
 			json_object_set_new(o, "objects", objects_json(h->uv.hca));

@@ -11,9 +11,11 @@ RoCE hosts on a simulated Ethernet.
 """
 
 import itertools
+import json
 import os
 import re
 import shutil
+import socket
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -315,6 +317,20 @@ def test_a_card_by_its_guid(new_fabric):
     assert b"n1:1" in trace.path.read_bytes()
     new_fabric.command("link", guid, "down")
     assert [end(new_fabric, name)["state"] for name in ("n1", "n2")] == ["down", "up"]
+
+
+def test_a_guest_with_a_card_alone(new_fabric):
+    """The counters of its card are shown as those of a guest that has an adapter, too."""
+    new_fabric.up("ethernet sw1\nhost n1 nic sw1\n")
+    assert "guest" not in new_fabric.node("n1")
+    with socket.socket(socket.AF_UNIX) as s:
+        s.connect(str(new_fabric.folder / "run" / new_fabric.name / "control.sock"))
+        s.sendall(b'{"command": "vm", "name": "n1"}\n')
+        assert json.loads(s.makefile().readline())["result"]["card"]["mac"]
+    guest = new_fabric.node("n1")["guest"]
+    assert "rx_frames" in guest["card"]["counters"] and "driver" not in guest and "counters" not in guest
+    shown = new_fabric.command("show", "--counters", "n1")
+    assert "guest's network card" in shown and "guest's device" not in shown
 
 
 def test_metrics_of_a_fabric_behind_a_card(new_fabric):
