@@ -206,7 +206,7 @@ static json_t *cdi_devices(void)
 
 	json_array_foreach(json_object_get(shown, "nodes"), i, n)
 	{
-		if (strcmp(cli_text(n, "type"), "ca"))
+		if (strcmp(cli_text(n, "type"), "ca") || json_is_false(json_object_get(n, "adapter")))
 			continue;
 		snprintf(name, sizeof(name), "%s%s%s", first ? "" : cli_run.name, first ? "" : ".",
 			 cli_text(n, "name"));
@@ -217,7 +217,7 @@ static json_t *cdi_devices(void)
 	}
 	json_decref(shown);
 	if (!json_array_size(devices))
-		cli_fail(CLI_ERROR, "fabric %s has no host that can name a device", cli_run.name);
+		cli_fail(CLI_ERROR, "fabric %s has no host with an adapter that can name a device", cli_run.name);
 	return devices;
 }
 

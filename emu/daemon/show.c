@@ -232,6 +232,8 @@ json_t *daemon_show(struct daemon *d, const char *only, bool counters)
 		if (only && strcmp(fabric_node_name(n), only))
 			continue;
 		o = node_json(d, n, counters);
+		if (h && !h->uv.hca)
+			json_object_set_new(o, "adapter", json_false());
 		if (h && (h->vdev || h->card))
 			json_object_set_new(o, "guest", guest_json(h, counters));
 		if (h && h->uv.hca && counters)

@@ -155,6 +155,14 @@ def test_cdi_devices_work_in_any_image(new_fabric, folder):
     ping(lambda: a.start(*words, "-s"), lambda: b.start(*words, "-c", "-v"))
 
 
+def test_cdi_has_hosts_with_an_adapter(new_fabric):
+    """A host with a network card alone has no device for a container."""
+    new_fabric.up("ethernet sw1\nhost n1 nic sw1\nhost n2 nic sw1 roce\nhost r1 ether sw1 ip 10.1.0.1/24\n")
+    names = [d["name"] for d in json.loads(new_fabric.command("cdi"))["devices"]]
+    assert names == [f"{new_fabric.name}.{host}" for host in ("n2", "r1")]
+    assert [n["name"] for n in new_fabric.show()["nodes"] if n.get("adapter") is False] == ["n1"]
+
+
 def cdi_container(fabric, host, root):
     """A container with the device of @host, as an engine makes it."""
     spec = json.loads(fabric.command("cdi"))
