@@ -16,7 +16,13 @@ static void fault_usage(void)
 			    "clear [ID|PLACE]");
 }
 
-/* Joins the words to a line; quotes words with blanks. */
+/* The quotes of a word in a line: only words with blanks need any. */
+static const char *fault_quote(const char *word)
+{
+	return !strpbrk(word, " \t") ? "" : strchr(word, '\'') ? "\"" : "'";
+}
+
+/* Joins the words to a line. */
 static char *fault_join(int argc, char **argv)
 {
 	static char line[LINE_MAX_LEN];
@@ -24,7 +30,7 @@ static char *fault_join(int argc, char **argv)
 	int i;
 
 	for (i = 0; i < argc && at < sizeof(line); i++) {
-		const char *quote = !strpbrk(argv[i], " \t") ? "" : strchr(argv[i], '\'') ? "\"" : "'";
+		const char *quote = fault_quote(argv[i]);
 
 		at += (size_t)snprintf(line + at, sizeof(line) - at, "%s%s%s%s", i ? " " : "", quote, argv[i], quote);
 	}
@@ -191,6 +197,7 @@ static bool link_verb(int sock, const char *place, const char *state)
 
 static bool error_verb(int sock, const char *place, const char *rate, const char *attr)
 {
+	const char *quote = fault_quote(place);
 	char text[LINE_MAX_LEN];
 
 	if (!rate || !*rate || strspn(rate, "0123456789") != strlen(rate)) {
@@ -200,8 +207,8 @@ static bool error_verb(int sock, const char *place, const char *rate, const char
 	fault_call(sock, json_pack("{s:s, s:s, s:s}", "command", "fault", "op", "clear", "place", place));
 	if (!strcmp(rate, "0"))
 		return true;
-	snprintf(text, sizeof(text), "%s drop prob=%s%% opcode=ud qpn=0-1%s%s", place, rate, attr ? " attr=" : "",
-		 attr ? attr : "");
+	snprintf(text, sizeof(text), "%s%s%s drop prob=%s%% opcode=ud qpn=0-1%s%s", quote, place, quote, rate,
+		 attr ? " attr=" : "", attr ? attr : "");
 	return fault_call(sock, json_pack("{s:s, s:s, s:s}", "command", "fault", "op", "add", "fault", text));
 }
 

@@ -7,6 +7,7 @@
 #include "emu/daemon/manager_fault.h"
 #include "emu/hca/hca_fault.h"
 #include "emu/lib/log.h"
+#include "emu/lib/spec.h"
 #include "fabric/fault.h"
 #include "rxe/roce/roce.h"
 #include "siw/siw.h"
@@ -230,6 +231,7 @@ static int fault_list_unplug(struct daemon *d, struct armed_fault *ft, struct fa
 			     const char *text, char *err, size_t err_len)
 {
 	struct host *h = daemon_host_get(d, place);
+	const char *quote = strchr(h->uv.name, '\'') ? "\"" : "'";
 	const struct armed_fault *other;
 	char line[FABRIC_NAME_MAX + 8];
 	struct fault_set *links;
@@ -244,20 +246,20 @@ static int fault_list_unplug(struct daemon *d, struct armed_fault *ft, struct fa
 		return -1;
 	ft->unplugged = h;
 	links = fault_list_set(d, h->uv.name, "down", err, err_len);
-	snprintf(line, sizeof(line), "%s down", h->uv.name);
+	snprintf(line, sizeof(line), "%s%s%s down", quote, h->uv.name, quote);
 	ft->fault[1] = links ? fault_add(links, line, err, err_len) : NULL; /* NULL: no cable */
 	rdma_host_unplug(h->rdma);
 	uv_server_unplug(d->server, &h->uv, true);
 	return 0;
 }
 
-/* Arms the fault. 0, or negative with a message in @err. */
-static int fault_list_arm(struct daemon *d, struct armed_fault *ft, const char *text, char *err, size_t err_len)
+/* Arms the fault of the line @text with the words @w. 0, or negative with a message in @err. */
+static int fault_list_arm(struct daemon *d, struct armed_fault *ft, const char *text, const struct spec_words *w,
+			  char *err, size_t err_len)
 {
-	char place[FABRIC_NAME_MAX] = "", action[32] = "";
+	const char *place = w->n ? w->word[0] : "", *action = w->n > 1 ? w->word[1] : "";
 	struct fault_set *set;
 
-	sscanf(text, "%63s %31s", place, action);
 	set = fault_list_set(d, place, action, err, err_len);
 	if (!set)
 		return -1;
@@ -279,22 +281,24 @@ static const struct fabric_node *place_node(struct daemon *d, const char *place,
 
 static json_t *cmd_add(struct daemon *d, struct ctl_client *c, const char *text)
 {
-	char err[512], place[FABRIC_NAME_MAX + 8];
 	size_t len = strlen(text) + 1;
 	struct armed_fault *ft;
+	struct spec_words w;
+	char err[512];
 
 	if (d->nfaults >= FAULTS_MAX)
 		return ctl_error(c, "%d faults are armed: clear some", FAULTS_MAX);
+	if (spec_split(&w, text, err, sizeof(err)))
+		return ctl_error(c, "%s", err);
 	ft = calloc(1, sizeof(*ft) + len);
 	if (!ft)
 		return ctl_error(c, "out of memory");
-	if (fault_list_arm(d, ft, text, err, sizeof(err))) {
+	if (fault_list_arm(d, ft, text, &w, err, sizeof(err))) {
 		free(ft);
 		return ctl_error(c, "%s", err);
 	}
 	memcpy(ft->text, text, len);
-	snprintf(place, sizeof(place), "%.*s", (int)strcspn(text, " "), text);
-	ft->node = place_node(d, place, &ft->port);
+	ft->node = place_node(d, w.word[0], &ft->port);
 	ft->id = d->fault_id = fault_list_next(d);
 	ft->armed = loop_now(d->loop).ns;
 	list_add(&d->faults, &ft->link);

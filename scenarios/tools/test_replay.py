@@ -11,6 +11,7 @@ import re
 
 import pytest
 from muslin import free_port, wait_until
+from test_console import console
 
 EXAMPLES = pathlib.Path(__file__).parents[2] / "docs" / "examples"
 DUMP = """
@@ -85,6 +86,17 @@ def test_names(replayed, name, guid):
     assert f"{guid:016x}" in replayed.command("show", name)
     fault = replayed.command("fault", "add", f"H-{guid:016x}", "drop", "nth=1").strip()
     assert f" {fault} " in replayed.command("fault", "clear", name)
+
+
+def test_places_with_blanks(replayed):
+    """Faults at a switch, whose name in the dump is its description, and at the description of a host."""
+    name = 'Core "two" - rack 12'
+    fault = replayed.command("fault", "add", f"{name}:1", "drop", "nth=1").strip()
+    assert f" {fault} " in replayed.command("fault", "clear", f"{name}:1")
+    fault = replayed.command("fault", "add", "node003 mlx5_1", "lose", "nth=1").strip()
+    assert f" {fault} " in replayed.command("fault", "clear", "node003-mlx5_1")
+    console(replayed, 'Error "node002 mlx5_0"[1] 50', 'Clear "node002 mlx5_0"[1]')
+    assert json.loads(replayed.command("fault", "list", "--json")) == []
 
 
 def test_names_that_are_not_one(replayed):
