@@ -61,6 +61,7 @@ static int create_cq(MU_CREATE_CQ_ARGS)
 		return -EINVAL;
 	mu_ref_init(&cq->ref);
 	spin_lock_init(&cq->lock);
+	mutex_init(&cq->resize);
 	cq->ib.comp_vector = attr->comp_vector;
 	cq->user = user;
 	cq->ring = mu_ring_create(ENTRY, attr->cqe);
@@ -94,6 +95,18 @@ int mu_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
 	return 0;
 }
 
+static void replace_ring(struct mu_cq *cq, struct mu_ring *ring)
+{
+	struct mu_ring *old = cq->ring;
+	unsigned long flags;
+
+	spin_lock_irqsave(&cq->lock, flags);
+	cq->ring = ring;
+	spin_unlock_irqrestore(&cq->lock, flags);
+	cq->ib.cqe = ring->mask;
+	mu_ring_destroy(old);
+}
+
 /* For a user CQ: the library maps the new ring, to which the daemon has moved unpolled completions. */
 static int resize_cq(MU_RESIZE_CQ_ARGS)
 {
@@ -110,16 +123,18 @@ static int resize_cq(MU_RESIZE_CQ_ARGS)
 	if (!ring)
 		return -ENOMEM;
 	err = share(ring, udata);
-	if (!err)
-		err = command_ring(dev, MUSLIN_CQ_RESIZE, cq, ring, NULL);
 	if (err) {
 		mu_ring_destroy(ring);
 		return err;
 	}
-	mu_ring_destroy(cq->ring);
-	cq->ring = ring;
-	ibcq->cqe = ring->mask;
-	return 0;
+	mutex_lock(&cq->resize);
+	err = command_ring(dev, MUSLIN_CQ_RESIZE, cq, ring, NULL);
+	if (err)
+		mu_ring_destroy(ring);
+	else
+		replace_ring(cq, ring);
+	mutex_unlock(&cq->resize);
+	return err;
 }
 
 const struct ib_device_ops mu_cq_ops = { .create_cq = create_cq, .MU_RESIZE_CQ_OP = resize_cq };
@@ -203,7 +218,7 @@ int mu_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
 {
 	struct mu_dev *dev = to_mu_dev(ibcq->device);
 	struct mu_cq *cq = to_mu_cq(ibcq);
-	const struct rxe_queue_buf *buf = cq->ring->buf;
+	const struct rxe_queue_buf *buf;
 	u32 *arm = &dev->shared->arm[cq->handle];
 
 	if ((flags & IB_CQ_SOLICITED_MASK) == IB_CQ_NEXT_COMP)
@@ -213,5 +228,6 @@ int mu_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
 	smp_mb(); /* pairs with the fence before the daemon reads the arming */
 	if (!(flags & IB_CQ_REPORT_MISSED_EVENTS))
 		return 0;
+	buf = cq->ring->buf; /* of a kernel CQ, which is not resized */
 	return (READ_ONCE(buf->producer_index) - READ_ONCE(buf->consumer_index)) & cq->ring->mask ? 1 : 0;
 }

@@ -48,12 +48,13 @@ int mu_lost_answer(u32 op, const void *in)
 
 static bool put(struct mu_cq *cq, const struct ib_uverbs_wc *wc)
 {
-	struct mu_ring *r = cq->ring;
+	struct mu_ring *r;
 	unsigned long flags;
 	bool room;
 	u32 at;
 
 	spin_lock_irqsave(&cq->lock, flags);
+	r = cq->ring;
 	at = r->buf->producer_index & r->mask;
 	/* The program has read the entries before the index that it wrote. */
 	room = ((at + 1) & r->mask) != (smp_load_acquire(&r->buf->consumer_index) & r->mask);

@@ -4,6 +4,7 @@
 #define MUSLIN_GUEST_MUSLIN_H
 
 #include <linux/if_ether.h>
+#include <linux/mutex.h>
 #include <linux/notifier.h>
 #include <linux/virtio.h>
 #include <linux/workqueue.h>
@@ -79,7 +80,8 @@ struct mu_ah {
 struct mu_cq {
 	struct ib_cq ib;
 	struct mu_ref ref;
-	spinlock_t lock;
+	spinlock_t lock;     /* also of the pointer to the ring */
+	struct mutex resize; /* held until the ring is replaced: calls of several threads are concurrent */
 	u32 handle;
 	bool user;
 	struct mu_ring *ring;
@@ -89,6 +91,7 @@ struct mu_srq {
 	struct ib_srq ib;
 	struct mu_ref ref;
 	spinlock_t lock;
+	struct mutex resize; /* as that of a CQ */
 	u32 handle, max_wr, max_sge;
 	struct mu_ring *ring;
 };

@@ -199,6 +199,7 @@ int mu_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *init, struct ib
 		return -EINVAL;
 	mu_ref_init(&srq->ref);
 	spin_lock_init(&srq->lock);
+	mutex_init(&srq->resize);
 	srq->max_wr = init->attr.max_wr;
 	srq->max_sge = max(init->attr.max_sge, 1u);
 	srq->ring = mu_ring_create(sizeof(struct rxe_recv_wqe) + srq->max_sge * sizeof(struct rxe_sge), srq->max_wr);
@@ -230,7 +231,7 @@ static int srq_resize(struct mu_srq *srq, u32 max_wr, struct ib_udata *udata)
 	struct mu_dev *dev = to_mu_dev(srq->ib.device);
 	struct mu_ucontext *uctx = rdma_udata_to_drv_context(udata, struct mu_ucontext, ib);
 	struct muslin_srq_create in = { .handle = srq->handle };
-	struct mu_ring *ring, *old = srq->ring;
+	struct mu_ring *ring;
 	struct rxe_modify_srq_cmd cmd;
 	struct muslin_answer out;
 	struct mminfo mi = {};
@@ -241,7 +242,7 @@ static int srq_resize(struct mu_srq *srq, u32 max_wr, struct ib_udata *udata)
 		return -EINVAL;
 	if (udata->inlen < sizeof(cmd) || ib_copy_from_udata(&cmd, udata, sizeof(cmd)))
 		return -EINVAL;
-	ring = mu_ring_create(1u << old->shift, max_wr);
+	ring = mu_ring_create(sizeof(struct rxe_recv_wqe) + srq->max_sge * sizeof(struct rxe_sge), max_wr);
 	if (ring)
 		list = mu_ring_describe(ring, &in.ring);
 	if (!list)
@@ -249,13 +250,15 @@ static int srq_resize(struct mu_srq *srq, u32 max_wr, struct ib_udata *udata)
 	err = mu_ring_share(ring, &uctx->ib, &mi);
 	if (!err && copy_to_user(u64_to_user_ptr(cmd.mmap_info_addr), &mi, sizeof(mi)))
 		err = -EFAULT;
-	if (!err)
-		err = mu_command(dev, MUSLIN_SRQ_RESIZE, &in, sizeof(in), &out, sizeof(out));
 	if (err)
 		goto free_ring;
-	srq->ring = ring;
-	srq->max_wr = min(ring->mask, dev->hello.max_srq_wr);
-	ring = old;
+	mutex_lock(&srq->resize);
+	err = mu_command(dev, MUSLIN_SRQ_RESIZE, &in, sizeof(in), &out, sizeof(out));
+	if (!err) {
+		swap(srq->ring, ring);
+		srq->max_wr = min(srq->ring->mask, dev->hello.max_srq_wr);
+	}
+	mutex_unlock(&srq->resize);
 free_ring:
 	kfree(list);
 	mu_ring_destroy(ring);

@@ -47,11 +47,11 @@ def at_work(guests):
 
 @pytest.fixture
 def boot(shared_fabric):
-    """boot() starts a guest on h2, which is removed at the end in any case."""
+    """boot(*options) starts a guest on h2, which is removed at the end in any case."""
     vms = []
 
-    def start():
-        vms.append(shared_fabric.vm("h2"))
+    def start(*options):
+        vms.append(shared_fabric.vm("h2", *options))
         return vms[-1].wait_ib0()
 
     yield start
@@ -85,3 +85,11 @@ def test_hostile_neighbour(request, shared_fabric, at_work, mode):
     program = shutil.copy(source, shared_fabric.folder)
     path = re.search(r"path=([^,\s]+)", shared_fabric.command("vm", "h2", "--model", "muslin", "--print"))[1]
     assert f"{mode}: done, 0 wrong" in shared_fabric._start([program, path, mode, 11]).wait(120)
+
+
+def test_resized_at_once(program, boot):
+    """A program in a guest resizes a CQ by two threads at once: its kernel frees no ring twice."""
+    folder = program("resize_at_once").parent
+    vm = boot("--model", "muslin", "--share", folder)
+    assert vm.run("/share/resize_at_once", timeout=120) == "resized 1000\n"
+    vm.ping("10.0.0.5")
