@@ -110,6 +110,41 @@ static bool port_event_counts(const struct mu_dev *dev, const struct muslin_even
 	return !dev->eth[e->number - 1].here || (e->type != IB_EVENT_PORT_ACTIVE && e->type != IB_EVENT_PORT_ERR);
 }
 
+/* Until the device is registered, ib_core lacks the memory of its ports that an event's handling accesses. */
+static void port_event(struct mu_dev *dev, const struct muslin_event *e)
+{
+	struct ib_event ev = { .device = &dev->ib, .event = e->type, .element.port_num = e->number };
+	unsigned long *early;
+
+	if (!port_event_counts(dev, e))
+		return;
+	if (READ_ONCE(dev->registered)) {
+		ib_dispatch_event(&ev);
+		return;
+	}
+	early = &dev->early[e->number - 1];
+	if (e->type == IB_EVENT_PORT_ACTIVE || e->type == IB_EVENT_PORT_ERR)
+		*early &= ~(BIT(IB_EVENT_PORT_ACTIVE) | BIT(IB_EVENT_PORT_ERR)); /* the last one counts */
+	if (e->type < BITS_PER_LONG)
+		*early |= BIT(e->type);
+}
+
+static void early_events(struct mu_dev *dev)
+{
+	struct muslin_event e;
+	unsigned long types;
+	u32 i;
+
+	for (i = 0; READ_ONCE(dev->registered) && i < MUSLIN_PORTS_MAX; i++) {
+		types = dev->early[i];
+		dev->early[i] = 0;
+		for (; types; types &= types - 1) {
+			e = (struct muslin_event){ .type = __ffs(types), .number = i + 1 };
+			port_event(dev, &e);
+		}
+	}
+}
+
 static void dispatch(struct mu_dev *dev, const struct muslin_event *e)
 {
 	struct ib_event ev = { .device = &dev->ib, .event = e->type };
@@ -137,9 +172,7 @@ static void dispatch(struct mu_dev *dev, const struct muslin_event *e)
 		qp_event(dev, &ev, e->number);
 		break;
 	default:
-		ev.element.port_num = e->number;
-		if (port_event_counts(dev, e))
-			ib_dispatch_event(&ev);
+		port_event(dev, e);
 	}
 }
 
@@ -161,6 +194,7 @@ static void event_work(struct work_struct *work)
 	struct muslin_event *e, copy;
 	unsigned int len;
 
+	early_events(dev);
 	while ((e = virtqueue_get_buf(dev->event_vq, &len))) {
 		copy = *e;
 		post_buffer(dev->event_vq, e, sizeof(*e));
@@ -359,12 +393,14 @@ static int probe(struct virtio_device *vdev)
 		err = mu_register(dev);
 	if (err)
 		goto del_vqs;
+	WRITE_ONCE(dev->registered, true);
+	schedule_work(&dev->event_work);
 	return 0;
 
 del_vqs:
-	cancel_work_sync(&dev->flush);
 	virtio_reset_device(vdev);
 	cancel_work_sync(&dev->event_work);
+	cancel_work_sync(&dev->flush); /* an event may have queued it */
 	vdev->config->del_vqs(vdev);
 free_dev:
 	free_buffers(dev);
@@ -378,10 +414,12 @@ static void remove(struct virtio_device *vdev)
 
 	if (READ_ONCE(dev->lost))
 		flush_work(&dev->flush); /* before the objects are freed, which it accesses */
+	WRITE_ONCE(dev->registered, false);
+	flush_work(&dev->event_work); /* ib_core handles earlier events of ports before it frees theirs */
 	mu_unregister(dev);
-	cancel_work_sync(&dev->flush);
 	virtio_reset_device(vdev);
 	cancel_work_sync(&dev->event_work);
+	cancel_work_sync(&dev->flush); /* an event may have queued it */
 	vdev->config->del_vqs(vdev);
 	free_buffers(dev);
 	ib_dealloc_device(&dev->ib);

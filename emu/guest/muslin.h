@@ -39,6 +39,8 @@ struct mu_dev {
 	spinlock_t cmd_lock;
 	struct work_struct event_work;
 	struct muslin_event *event_buf;
+	bool registered;                       /* ib_core takes events of ports */
+	unsigned long early[MUSLIN_PORTS_MAX]; /* types of events before that; only event_work accesses them */
 	struct muslin_shared *shared;
 	struct muslin_hello_answer hello;
 	bool lost;                    /* the daemon is gone, or has lost all objects */
