@@ -8,6 +8,9 @@ static int region_map(struct vhost *v, struct vhost_region *r, const struct vhos
 {
 	if (m->gpa + m->size < m->gpa || m->user + m->size < m->user)
 		return -EINVAL;
+	/* An aligned guest address is an aligned pointer. */
+	if ((m->gpa ^ m->offset) % VHOST_PAGE)
+		return -EINVAL;
 	r->gpa = m->gpa;
 	r->size = m->size;
 	r->user = m->user;

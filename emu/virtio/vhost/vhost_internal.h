@@ -7,6 +7,7 @@
 #include "emu/virtio/vhost/vhost.h"
 
 #define VHOST_REGIONS_MAX 8
+#define VHOST_PAGE        4096 /* the smallest of a guest */
 #define VHOST_FDS_MAX     8
 #define VHOST_NUM_MAX     32768 /* entries per queue */
 #define VHOST_DESCS_MAX   1024  /* descriptors per chain, including empty ones */

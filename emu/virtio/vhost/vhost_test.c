@@ -78,6 +78,10 @@ static void test_messages(struct front *f)
 		u8 data[64];
 	} cfg = { .offset = 0, .size = 60 };
 	u32 bad[2] = { QUEUES, 16 };
+	struct {
+		u32 n, padding;
+		struct vhost_mem_region r;
+	} within = { .n = 1, .r = { .gpa = 8, .size = 4096, .user = FRONT_USER, .offset = 2 } };
 
 	row(1, "the device's bits and the transport's", features == (1ull << 6 | 1ull << 28 | 1ull << 30 | 1ull << 32));
 	row(2, "protocol features", front_get(f, VHOST_GET_PROTOCOL_FEATURES) == 0x629);
@@ -98,6 +102,11 @@ static void test_messages(struct front *f)
 	row(8, "an unknown request is refused", front_reply(f, &v, sizeof(v)) == 8 && v == 1);
 	front_memory(f, FRONT_MEM * 2ull);
 	row(9, "a region beyond its file is not there", !vhost_memory(dev, 0, 1));
+	front_send(f, VHOST_SET_MEM_TABLE, 0, &within, sizeof(within), f->memfd);
+	row(11, "nor is one whose aligned addresses are misaligned in its file", !vhost_memory(dev, 8, 1));
+	within.r.offset = 4096 + 8;
+	front_send(f, VHOST_SET_MEM_TABLE, 0, &within, sizeof(within), f->memfd);
+	row(12, "one that begins within a page of both is", vhost_memory(dev, 8, 1) != NULL);
 	front_memory(f, FRONT_MEM);
 	row(10, "a good one is", vhost_memory(dev, FRONT_MEM - 1, 1) && !vhost_memory(dev, FRONT_MEM - 1, 2));
 }
