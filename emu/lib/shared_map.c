@@ -38,8 +38,9 @@ static void on_bus_error(int sig, siginfo_t *info, void *context)
 {
 	int saved = errno;
 
-	if (!replace_lost(info->si_addr))
-		signal(sig, SIG_DFL); /* not a client's memory: the default action */
+	/* Not a client's memory, or misaligned, which other memory would be, too: the default action. */
+	if (info->si_code == BUS_ADRALN || !replace_lost(info->si_addr))
+		signal(sig, SIG_DFL);
 	errno = saved;
 }
 
