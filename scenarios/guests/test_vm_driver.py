@@ -112,6 +112,27 @@ def test_unbind_in_use(shared_fabric, guests, device, what):
     again.wait(20)
 
 
+BINDS = "cd {folder}; for i in 1 2 3 4 5 6; do echo {name} >unbind; echo {name} >bind; done"
+
+
+@pytest.mark.model("muslin", reason="its driver is ours")
+def test_unbind_while_events_come(shared_fabric, guests, device):
+    """The port goes down and comes up while the driver is unbound and bound."""
+    a, _ = guests
+    job = a.start(BINDS.format(folder=device.driver.folder, name=device.name), "binds")
+
+    def flapped():
+        shared_fabric.command("link", "h1:1", "down")
+        shared_fabric.command("link", "h1:1", "up")
+        return not job.running()
+
+    wait_until(flapped, 300, "the last bind")
+    job.wait()
+    ib0_up(a)
+    a.wait("ibstat | grep -q Active", what="the port")
+    a.check()
+
+
 def test_pulled_cable(shared_fabric, guests, device):
     """The port goes down and comes up again, and IPoIB with it."""
     a, _ = guests

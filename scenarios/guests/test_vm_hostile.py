@@ -93,3 +93,4 @@ def test_resized_at_once(program, boot):
     vm = boot("--model", "muslin", "--share", folder)
     assert vm.run("/share/resize_at_once", timeout=120) == "resized 1000\n"
     vm.ping("10.0.0.5")
+    vm.check()
