@@ -15,6 +15,7 @@ import re
 import shlex
 import shutil
 import subprocess
+import sys
 
 import pytest
 from conftest import build_connectx
@@ -171,6 +172,23 @@ def test_agent_and_copies(shared_fabric, image, folder):
         if not n:
             vm.reboot(240)
     vm.stop()
+
+
+KEYS = """import sys
+sys.path.insert(0, sys.argv[1])
+import seed
+print(seed.own_key().with_suffix(".pub").read_text(), end="")
+"""
+
+
+def test_key_of_guests_that_start_at_once(tmp_path):
+    """All have the same one, and its public half."""
+    place = pathlib.Path(__file__).resolve().parents[2] / "emu/guest/image"
+    argv, env = [sys.executable, "-c", KEYS, place], {**os.environ, "MUSLIN_CACHE": str(tmp_path)}
+    started = [subprocess.Popen(argv, env=env, stdout=subprocess.PIPE, text=True) for _ in range(8)]
+    said = [process.communicate(timeout=60)[0] for process in started]
+    assert [process.returncode for process in started] == [0] * 8
+    assert len(set(said)) == 1 and said[0].startswith("ssh-ed25519 ")
 
 
 def test_images_that_cannot_be(new_fabric, folder):

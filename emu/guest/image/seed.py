@@ -11,7 +11,9 @@ import os
 import pathlib
 import pwd
 import re
+import tempfile
 
+from image import cache_lock
 from packages import cache_folder, run
 
 LOGIN = """d=$root/etc/systemd/system/serial-getty@.service.d
@@ -21,12 +23,23 @@ printf '[Service]\\nExecStart=\\nExecStart=-/sbin/agetty --autologin root --keep
 """  # root's shell on the serial console, in the system at $root
 
 
+def make_key(key):
+    """Where @key is there, its public one is, too, whoever looks meanwhile."""
+    key.parent.mkdir(mode=0o700, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=key.parent) as tmp:
+        new = pathlib.Path(tmp) / key.name
+        run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "muslin", "-f", new])
+        new.with_suffix(".pub").rename(key.with_suffix(".pub"))
+        new.rename(key)
+
+
 def own_key():
     """The private key of muslin's own, which no passphrase protects; its public one is beside it."""
     key = cache_folder() / "ssh/id_ed25519"
     if not key.exists():
-        key.parent.mkdir(mode=0o700, exist_ok=True)
-        run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "muslin", "-f", key])
+        with cache_lock():  # of guests that start at once, one makes it
+            if not key.exists():
+                make_key(key)
     return key
 
 
