@@ -181,10 +181,18 @@ print(seed.own_key().with_suffix(".pub").read_text(), end="")
 """
 
 
+PLACE = pathlib.Path(__file__).resolve().parents[2] / "emu/guest/image"
+
+
+def test_program_that_is_missing(tmp_path):
+    env = {**os.environ, "MUSLIN_CACHE": str(tmp_path), "PATH": "/nonexistent"}
+    got = subprocess.run([sys.executable, "-c", KEYS, PLACE], env=env, capture_output=True, text=True, check=False)
+    assert got.returncode == 1 and got.stderr == "muslin: ssh-keygen is missing: `ci/deps vm` installs it\n"
+
+
 def test_key_of_guests_that_start_at_once(tmp_path):
     """All have the same one, and its public half."""
-    place = pathlib.Path(__file__).resolve().parents[2] / "emu/guest/image"
-    argv, env = [sys.executable, "-c", KEYS, place], {**os.environ, "MUSLIN_CACHE": str(tmp_path)}
+    argv, env = [sys.executable, "-c", KEYS, PLACE], {**os.environ, "MUSLIN_CACHE": str(tmp_path)}
     started = [subprocess.Popen(argv, env=env, stdout=subprocess.PIPE, text=True) for _ in range(8)]
     said = [process.communicate(timeout=60)[0] for process in started]
     assert [process.returncode for process in started] == [0] * 8

@@ -41,7 +41,10 @@ def say(text, detail=False):
 
 def run(argv, **kw):
     options = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, **kw}
-    got = subprocess.run([str(a) for a in argv], check=False, **options)
+    try:
+        got = subprocess.run([str(a) for a in argv], check=False, **options)
+    except FileNotFoundError:
+        fail(f"{argv[0]} is missing: `ci/deps vm` installs it")
     if got.returncode:
         said = got.stdout.decode(errors="replace")[-2000:]
         fail(f"{' '.join(map(str, argv))[:200]} ended with {got.returncode}:\n{said}")
