@@ -172,7 +172,7 @@ def test_nothing_is_left(request, folder, shared_fabric, sig, phase):
         run = subprocess.Popen(args, cwd=folder, env=env, stdout=out, stderr=out, preexec_fn=heed)
     wait_until(lambda: f"PHASE {phase}" in (folder / "out").read_text(), 60, f"the phase {phase}", 0.002)
     if phase == "boots":
-        wait_until(lambda: processes("qemu-system", folder), 60, "QEMU")
+        wait_until(lambda: processes("qemu-system", folder), 200, "QEMU")  # the first guest has to build its image
     run.send_signal(sig)
     try:
         run.wait(30)
