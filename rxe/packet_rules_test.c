@@ -373,22 +373,10 @@ static bool ud_recv_unmapped(void)
 /* Empty datagrams behind one whose data are late, to a shared queue that is refilled: their number is limited. */
 static bool ud_completions_that_wait(void)
 {
-	struct hca_srq_attr attr = { .max_wr = 8, .max_sge = 1 };
-	struct hca_qp_init init = { .type = HCA_QPT_UD,
-				    .pdn = b.pdn,
-				    .send_cqn = hca_soft_cq_number(b.cq),
-				    .recv_cqn = hca_soft_cq_number(b.cq),
-				    .max_send_wr = 8,
-				    .max_send_sge = 1 };
-	struct hca_soft_wq *srq;
+	struct hca_soft_wq *srq = shared_queue(HCA_QPT_UD);
 	u32 i, waiting;
 	bool ok;
 
-	hca_soft_srq_create(b.ctx, b.pdn, &attr, &srq);
-	init.srqn = hca_soft_wq_number(srq);
-	hca_soft_wq_destroy(b.wq);
-	hca_soft_qp_create(b.ctx, &init, &b.wq);
-	b.qpn = hca_soft_wq_number(b.wq);
 	if (move(&b, &a, 5, PSN))
 		return false;
 	late_side = &b;
@@ -403,9 +391,7 @@ static bool ud_completions_that_wait(void)
 	late_end();
 	run();
 	ok &= is_next(&b, 0, 0) && is_next(&b, 1, 0);
-	hca_soft_wq_destroy(b.wq);
-	hca_soft_wq_destroy(srq);
-	qp_make(&b, HCA_QPT_UD);
+	shared_queue_end(srq, HCA_QPT_UD);
 	return ok && waiting == RXE_COMPS && hca_counter(b.hca, 1, HCA_CNT_UD_DROPPED) == 8;
 }
 

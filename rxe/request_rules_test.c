@@ -109,21 +109,9 @@ static bool recv_unmapped_in_part(void)
 
 static bool srq_recv_unmapped(void)
 {
-	struct hca_srq_attr attr = { .max_wr = 8, .max_sge = 1 };
-	struct hca_qp_init init = { .type = HCA_QPT_RC,
-				    .pdn = b.pdn,
-				    .send_cqn = hca_soft_cq_number(b.cq),
-				    .recv_cqn = hca_soft_cq_number(b.cq),
-				    .max_send_wr = 8,
-				    .max_send_sge = 1 };
-	struct hca_soft_wq *srq;
+	struct hca_soft_wq *srq = shared_queue(HCA_QPT_RC);
 	bool ok;
 
-	hca_soft_srq_create(b.ctx, b.pdn, &attr, &srq);
-	init.srqn = hca_soft_wq_number(srq);
-	hca_soft_wq_destroy(b.wq);
-	hca_soft_qp_create(b.ctx, &init, &b.wq);
-	b.qpn = hca_soft_wq_number(b.wq);
 	qp_remake(&a);
 	if (move(&a, &b, 5, PSN) || move(&b, &a, 5, PSN))
 		return false;
@@ -138,9 +126,7 @@ static bool srq_recv_unmapped(void)
 	ok = is_next(&a, 11, 0) && is_next(&a, 12, HCA_WC_REM_OP_ERR) && is_next(&b, 1, 0) &&
 	     is_next(&b, 2, HCA_WC_LOC_PROT_ERR) && is_next(&b, 3, HCA_WC_WR_FLUSH_ERR) && is_quiet(&b) &&
 	     b.events[HCA_EVENT_QP_LAST_WQE_REACHED] == 1;
-	hca_soft_wq_destroy(b.wq);
-	hca_soft_wq_destroy(srq);
-	qp_make(&b, HCA_QPT_RC);
+	shared_queue_end(srq, HCA_QPT_RC);
 	return ok;
 }
 

@@ -103,4 +103,32 @@ static inline void run_rules(int first, const struct rule *r, u32 n, u8 layer)
 	}
 }
 
+/* Replaces b's QP by one of @type on an SRQ, which is returned. */
+static inline struct hca_soft_wq *shared_queue(enum hca_qp_type type)
+{
+	struct hca_srq_attr attr = { .max_wr = 8, .max_sge = 1 };
+	struct hca_qp_init init = { .type = type,
+				    .pdn = b.pdn,
+				    .send_cqn = hca_soft_cq_number(b.cq),
+				    .recv_cqn = hca_soft_cq_number(b.cq),
+				    .max_send_wr = 8,
+				    .max_send_sge = 1 };
+	struct hca_soft_wq *srq;
+
+	hca_soft_srq_create(b.ctx, b.pdn, &attr, &srq);
+	init.srqn = hca_soft_wq_number(srq);
+	hca_soft_wq_destroy(b.wq);
+	hca_soft_qp_create(b.ctx, &init, &b.wq);
+	b.qpn = hca_soft_wq_number(b.wq);
+	return srq;
+}
+
+/* Gives b its QP back. */
+static inline void shared_queue_end(struct hca_soft_wq *srq, enum hca_qp_type type)
+{
+	hca_soft_wq_destroy(b.wq);
+	hca_soft_wq_destroy(srq);
+	qp_make(&b, type);
+}
+
 #endif

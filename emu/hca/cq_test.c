@@ -100,16 +100,6 @@ static void check_overflow(struct fixture *f)
 /* Two CQs overflow at once. The flush of a queue pair of the first overflows a third one, of an earlier queue pair. */
 static void check_overflows(struct fixture *f)
 {
-	struct hca_qp_init init = {
-		.type = HCA_QPT_RC,
-		.pdn = f->pdn,
-		.max_send_wr = 8,
-		.max_recv_wr = 8,
-		.max_send_sge = 4,
-		.max_recv_sge = 4,
-		.max_inline = 64,
-		.port = 1,
-	};
 	struct hca_soft_cq *cq[4];
 	struct hca_soft_wq *wq[5];
 	struct hca_cqe out = { .token = 1 };
@@ -118,13 +108,12 @@ static void check_overflows(struct fixture *f)
 
 	for (i = 0; i < 4; i++)
 		hca_soft_cq_create(f->ctx, 2, NULL, NULL, &cq[i]);
-	init.send_cqn = hca_soft_cq_number(cq[0]);
-	init.recv_cqn = hca_soft_cq_number(cq[2]);
 	wq[0] = fixture_qp(f, HCA_QPT_RC, cq[2], 0);
 	wq[1] = fixture_qp(f, HCA_QPT_RC, cq[0], 0);
 	wq[2] = fixture_qp(f, HCA_QPT_RC, cq[1], 0);
 	wq[3] = fixture_qp(f, HCA_QPT_RC, cq[3], 0);
-	row(30, "queues of two CQs", !hca_soft_qp_create(f->ctx, &init, &wq[4]));
+	wq[4] = fixture_qp_of(f, HCA_QPT_RC, cq[0], cq[2], 0);
+	row(30, "queues of two CQs", wq[4] != NULL);
 	for (i = 0; i < 5; i++) {
 		qp[i] = hca_qp_lookup(f->hca, hca_soft_wq_number(wq[i]));
 		fixture_move(f, wq[i], HCA_QPS_RTS);

@@ -68,14 +68,15 @@ static inline void fixture_fini(struct fixture *f)
 	loop_destroy(f->loop);
 }
 
-/* A QP with its own CQ of @depth. */
-static inline struct hca_soft_wq *fixture_qp(struct fixture *f, enum hca_qp_type type, struct hca_soft_cq *cq, u32 srqn)
+/* NULL on errors. */
+static inline struct hca_soft_wq *fixture_qp_of(struct fixture *f, enum hca_qp_type type, struct hca_soft_cq *send,
+						struct hca_soft_cq *recv, u32 srqn)
 {
 	struct hca_qp_init init = {
 		.type = type,
 		.pdn = f->pdn,
-		.send_cqn = hca_soft_cq_number(cq),
-		.recv_cqn = hca_soft_cq_number(cq),
+		.send_cqn = hca_soft_cq_number(send),
+		.recv_cqn = hca_soft_cq_number(recv),
 		.srqn = srqn,
 		.max_send_wr = 8,
 		.max_recv_wr = 8,
@@ -87,6 +88,12 @@ static inline struct hca_soft_wq *fixture_qp(struct fixture *f, enum hca_qp_type
 	struct hca_soft_wq *wq = NULL;
 
 	return hca_soft_qp_create(f->ctx, &init, &wq) ? NULL : wq;
+}
+
+/* The same with one CQ. */
+static inline struct hca_soft_wq *fixture_qp(struct fixture *f, enum hca_qp_type type, struct hca_soft_cq *cq, u32 srqn)
+{
+	return fixture_qp_of(f, type, cq, cq, srqn);
 }
 
 /* Values that are valid in every transition. */
