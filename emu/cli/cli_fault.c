@@ -7,6 +7,7 @@
 
 #include "emu/cli/cli.h"
 #include "emu/ctl/ctl.h"
+#include "emu/lib/spec.h"
 
 #define LINE_MAX_LEN 4096
 
@@ -14,12 +15,6 @@ static void fault_usage(void)
 {
 	cli_fail(CLI_USAGE, "usage: muslin fault [--name FABRIC] add PLACE FAULT [KEY=VALUE...] | list [--json] | "
 			    "clear [ID|PLACE]");
-}
-
-/* The quotes of a word in a line: only words with blanks need any. */
-static const char *fault_quote(const char *word)
-{
-	return !strpbrk(word, " \t") ? "" : strchr(word, '\'') ? "\"" : "'";
 }
 
 /* Joins the words to a line. */
@@ -30,7 +25,7 @@ static char *fault_join(int argc, char **argv)
 	int i;
 
 	for (i = 0; i < argc && at < sizeof(line); i++) {
-		const char *quote = fault_quote(argv[i]);
+		const char *quote = spec_quote(argv[i]);
 
 		at += (size_t)snprintf(line + at, sizeof(line) - at, "%s%s%s%s", i ? " " : "", quote, argv[i], quote);
 	}
@@ -197,7 +192,7 @@ static bool link_verb(int sock, const char *place, const char *state)
 
 static bool error_verb(int sock, const char *place, const char *rate, const char *attr)
 {
-	const char *quote = fault_quote(place);
+	const char *quote = spec_quote(place);
 	char text[LINE_MAX_LEN];
 
 	if (!rate || !*rate || strspn(rate, "0123456789") != strlen(rate)) {

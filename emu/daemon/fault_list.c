@@ -231,7 +231,7 @@ static int fault_list_unplug(struct daemon *d, struct armed_fault *ft, struct fa
 			     const char *text, char *err, size_t err_len)
 {
 	struct host *h = daemon_host_get(d, place);
-	const char *quote = strchr(h->uv.name, '\'') ? "\"" : "'";
+	const char *quote = spec_quote(h->uv.name);
 	const struct armed_fault *other;
 	char line[FABRIC_NAME_MAX + 8];
 	struct fault_set *links;

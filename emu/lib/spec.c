@@ -33,6 +33,11 @@ static const char *take_word(const char *text, char **to)
 	return quote ? NULL : text;
 }
 
+const char *spec_quote(const char *word)
+{
+	return !strpbrk(word, " \t") ? "" : strchr(word, '\'') ? "\"" : "'";
+}
+
 int spec_split(struct spec_words *w, const char *text, char *err, size_t err_len)
 {
 	char *to = w->text;

@@ -48,6 +48,8 @@ struct spec_words {
 
 /* Splits @text. 0, or -EINVAL and a message in @err: too long, or unterminated quote. */
 int spec_split(struct spec_words *w, const char *text, char *err, size_t err_len);
+/* What encloses @word in a line, before and after it: "" without blanks. */
+const char *spec_quote(const char *word);
 /*
  * Stores the value of one word in @to according to the table of @n <= 64 fields, and sets its bit in *seen. Fields
  * without name do not exist. 0, or -EINVAL and a message in @err that names the word: unknown key (with the valid
