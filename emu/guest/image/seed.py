@@ -24,7 +24,7 @@ printf '[Service]\\nExecStart=\\nExecStart=-/sbin/agetty --autologin root --keep
 
 
 def make_key(key):
-    """Where @key is there, its public one is, too, whoever looks meanwhile."""
+    """Makes the pair; at any time @key exists only with its public key."""
     key.parent.mkdir(mode=0o700, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=key.parent) as tmp:
         new = pathlib.Path(tmp) / key.name

@@ -100,7 +100,7 @@ sizes() {
 	exec 4<>"$device"
 	while :; do
 		read -r rows columns <&4 || { sleep 1; continue; }
-		stty rows "$rows" cols "$columns" <"$tty" # whoever is in the foreground gets SIGWINCH
+		stty rows "$rows" cols "$columns" <"$tty" # the foreground process group gets SIGWINCH
 	done
 }
 
