@@ -50,6 +50,15 @@ def test_probe_without_a_warning(a):
     assert warnings(a) == []
 
 
+def test_no_snapshot_of_a_kernel_without_vmgenid(shared_fabric):
+    options = ["--model", "connectx", "--kernel", KERNELS[0]]
+    built = build_connectx(shared_fabric, *options[2:])
+    if "no kernel" in built:
+        pytest.skip(built.strip())
+    said = shared_fabric.command("vm", "h6", *options, "--snapshot", "--", "true", status=2, timeout=120)
+    assert re.search(r"--snapshot: kernel 6\.1\S+ has no driver of the device vmgenid", said)
+
+
 def test_ibstat(shared_fabric, a):
     out, port = a.run("ibstat mlx5_0"), shared_fabric.port("h1")
     assert "CA type: MT4115" in out and "Link layer: InfiniBand" in out

@@ -24,6 +24,7 @@ import qemu
 from image import cache_lock, forget, layer
 from packages import cache_folder, digest, fail, say
 
+FORKED = b"crng reseeded due to virtual machine fork"  # the kernel's message at a vmgenid, which root/init waits for
 WAITS = b"muslin: waits for devices"  # what the guest prints on its console when the snapshot can be taken
 PATIENCE = 300  # seconds of a boot, and of each command of the monitor
 BLOCK = 1 << 16
@@ -45,6 +46,12 @@ def impossible(args):
     if others:
         return f"--qemu-arg={others[0]} may change the machine"
     return None if size_of(args.mem) else f"--mem {args.mem} is no plain size"
+
+
+def has_vmgenid(kernel):
+    """Whether the @kernel, an ELF file, has the driver by which a guest gets random numbers of its own."""
+    with kernel.open("rb") as file, mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ) as image:
+        return image.find(FORKED) >= 0
 
 
 def size_of(text):
