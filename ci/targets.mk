@@ -21,11 +21,11 @@ print-tests: # their names, for ci/arm64
 	@echo $(TESTS)
 
 # Each parser runs on its corpus, and on what the fuzzer derives from it, for a bounded number of runs.
-fuzz: $(FUZZERS)
-	$(Q)for f in $(FUZZERS); do n=$${f#$O/fuzz/}; n=$${n%_fuzz}; c=$$(dirname $$n)/corpus/$$(basename $$n); \
-		mkdir -p $O/fuzz/corpus/$$n $$c; echo "  FUZZ $$n"; \
-		$$f -runs=$(FUZZ_RUNS) -max_total_time=40 -timeout=10 -rss_limit_mb=2048 -seed=1 -verbosity=0 $O/fuzz/corpus/$$n $$c >$$f.log 2>&1 || \
-		{ tail -n 40 $$f.log; exit 1; }; done
+fuzz: $(FUZZERS:%=%.run)
+$(FUZZERS:%=%.run): $O/fuzz/%_fuzz.run: $O/fuzz/%_fuzz
+	$(Q)c=$(dir $*)corpus/$(notdir $*); mkdir -p $O/fuzz/corpus/$* $$c; echo "  FUZZ $*"; \
+		$< -runs=$(FUZZ_RUNS) -max_total_time=40 -timeout=10 -rss_limit_mb=2048 -seed=1 -verbosity=0 $O/fuzz/corpus/$* $$c >$<.log 2>&1 || \
+		{ tail -n 40 $<.log; exit 1; }
 
 check:
 	$(Q)ci/check $O
@@ -35,7 +35,7 @@ test:
 	$(Q)$(MAKE) -j$(JOBS) all $(if $(filter 1,$(SAN)),,$(FUZZERS)) $(TESTS)
 	$(Q)$(MAKE) check
 	$(Q)$(MAKE) unit
-	$(Q)$(if $(filter 1,$(SAN)),,$(MAKE) fuzz)
+	$(Q)$(if $(filter 1,$(SAN)),,$(MAKE) -j$(JOBS) fuzz)
 	$(Q)$(PYTHON) -m pytest --muslin-user=nobody --muslin-build=$O -n $(WORKERS) --dist loadfile $(PYTEST_ARGS)
 	$(Q)$(if $(filter 1,$(SAN)),,$(MAKE) san)
 
@@ -106,6 +106,6 @@ help:
 	@echo "make install  DESTDIR= prefix=$(prefix) libdir=$(libdir); make uninstall removes the same files"
 	@echo "make deb | rpm | wheel    packages, into $O/packages"
 
-.PHONY: all unit print-tests san fuzz check test demo examples bench chaos chaos-programs asan install uninstall deb rpm wheel clean help
+.PHONY: all unit print-tests san fuzz $(FUZZERS:%=%.run) check test demo examples bench chaos chaos-programs asan install uninstall deb rpm wheel clean help
 .SECONDARY:
 -include $(shell find $O -name '*.d' 2>/dev/null)
