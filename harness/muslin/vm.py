@@ -119,7 +119,7 @@ class VM:
         """The bytes of a file in the guest."""
         return base64.b64decode(self.run(f"base64 {path}"))
 
-    def wait(self, command, timeout=30.0, what=None):
+    def wait(self, command, timeout=60.0, what=None):
         """Waits until the command succeeds; returns its output."""
 
         def done():
@@ -128,7 +128,7 @@ class VM:
 
         return wait_until(done, timeout, what or f"`{command}` in the guest on {self.host}", 0.3)
 
-    def wait_ib0(self, dev="ib0", timeout=30.0):
+    def wait_ib0(self, dev="ib0", timeout=60.0):
         """Waits until the interface has its carrier: it has joined the broadcast group."""
         try:
             self.wait(f"[ \"$(cat /sys/class/net/{dev}/carrier)\" = 1 ]", timeout)

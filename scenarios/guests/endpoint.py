@@ -56,7 +56,7 @@ def pair(server, command, client, program):
     def attempt():
         nonlocal running
         try:
-            status, out = client.call(program, 30)
+            status, out = client.call(program, 120)
         except (AssertionError, ProcessFailed):
             if not RESTART_BOTH.search(running.output):
                 raise
