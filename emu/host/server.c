@@ -138,10 +138,17 @@ static void answer_with(struct conn *c, ssize_t result, void *data, size_t len, 
 	struct iovec iov[2] = { { &a, sizeof(a) }, { data, len } };
 	RIGHTS_CONTROL(control, 2) = { 0 };
 	struct msghdr msg = { .msg_iov = iov, .msg_iovlen = 2 };
+	ssize_t n;
 
 	rights_put(&msg, control, fds, nfds);
+	n = sendmsg(c->fd.fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL);
+	if (n < 0 && nfds) { /* the descriptors cannot be passed (ETOOMANYREFS): the program gets the error */
+		a = (struct uv_answer){ .result = -errno };
+		msg = (struct msghdr){ .msg_iov = iov, .msg_iovlen = 1 };
+		n = sendmsg(c->fd.fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL);
+	}
 	/* One response per request: either the buffer has space, or the peer has closed and EPOLLHUP follows. */
-	if (sendmsg(c->fd.fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
+	if (n < 0)
 		log_at(LOG_DEBUG, c->file && c->file->f.host ? c->file->f.host->name : "", "cannot send a response: %s",
 		       strerror(errno));
 }

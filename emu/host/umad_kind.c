@@ -5,6 +5,7 @@
 #include "emu/host/server.h"
 #include "emu/host/umad.h"
 #include <sys/eventfd.h>
+#include <unistd.h>
 
 static int on_open(struct uv_file *f, u32 unit, int *fd, int *extra)
 {
@@ -38,11 +39,15 @@ static int issm_open(struct uv_file *f, u32 unit, int *fd, int *extra)
 
 	if (unit >= f->host->nports || !f->host->umad[unit])
 		return -ENXIO;
-	err = umad_issm_open(f->host->umad[unit]);
-	if (err)
-		return err;
-	f->priv = f->host->umad[unit];
 	*fd = eventfd(0, EFD_CLOEXEC);
+	if (*fd < 0)
+		return -errno;
+	err = umad_issm_open(f->host->umad[unit]);
+	if (err) {
+		close(*fd);
+		return err;
+	}
+	f->priv = f->host->umad[unit];
 	return 0;
 }
 

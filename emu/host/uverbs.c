@@ -98,6 +98,28 @@ static int memory_create(struct uverbs *u)
 	return 0;
 }
 
+static int kick_create(struct uverbs *u)
+{
+	u->kick = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	return u->kick < 0 ? -errno : 0;
+}
+
+/* The program's descriptors of the memory and the eventfd. */
+static int descriptors_copy(const struct uverbs *u, int *memory, int *kick)
+{
+	int err;
+
+	*memory = fcntl(u->memfd, F_DUPFD_CLOEXEC, 0);
+	if (*memory < 0)
+		return -errno;
+	*kick = fcntl(u->kick, F_DUPFD_CLOEXEC, 0);
+	if (*kick >= 0)
+		return 0;
+	err = -errno;
+	close(*memory);
+	return err;
+}
+
 static void uverbs_free(struct uverbs *u)
 {
 	if (u->verbs.ctx)
@@ -155,10 +177,11 @@ static int file_open(struct uv_file *f, u32 unit, int *fd, int *extra)
 	list_init(&u->channels);
 	verbs_init(&u->verbs, &uv_verbs_ops, f->host->hca, 0, UV_HANDLES - 1);
 	err = memory_create(u);
-	u->kick = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	u->verbs.ctx = hca_ctx_create(f->host->hca, &uv_process_dma, f->opener, uv_async_event, u);
-	if (!err && (u->kick < 0 || !u->verbs.ctx))
-		err = -ENOMEM;
+	if (!err)
+		err = kick_create(u);
+	u->verbs.ctx = err ? NULL : hca_ctx_create(f->host->hca, &uv_process_dma, f->opener, uv_async_event, u);
+	if (!err)
+		err = u->verbs.ctx ? descriptors_copy(u, fd, extra) : -ENOMEM;
 	if (err) {
 		uverbs_free(u);
 		return err;
@@ -171,8 +194,6 @@ static int file_open(struct uv_file *f, u32 unit, int *fd, int *extra)
 	loop_fd_add(uv_server_loop(f->server), &u->kicked, EPOLLIN);
 	hca_ctx_watch_posts(u->verbs.ctx, on_posts);
 	f->priv = u;
-	*fd = dup(u->memfd);
-	*extra = dup(u->kick);
 	return 0;
 }
 

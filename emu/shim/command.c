@@ -91,6 +91,7 @@ int shim_open(enum uv_kind kind, unsigned int unit, int flags)
 		f->kick = fds[1];
 		if (kind == UV_RDMA_CM) {
 			f->kick = REAL(fcntl)(f->fd, F_DUPFD_CLOEXEC, 0);
+			err = f->kick < 0 ? -errno : 0;
 			f->kick = f->kick < 0 ? f->kick : shim_private_add(f->kick);
 		}
 		if (kind == UV_UVERBS)
@@ -390,6 +391,8 @@ ssize_t shim_read(const struct shim_file *f, int fd, void *buf, size_t len)
 		REAL(close)(memfd);
 		return n;
 	}
+	if (msg.msg_flags & MSG_CTRUNC) /* the record stays */
+		return call_result(-EMFILE);
 	if (len >= (size_t)n)
 		return recv(fd, buf, len, 0);
 	if ((size_t)n > first && len >= first) {

@@ -92,6 +92,7 @@ static int receive_answer(int rpc, void *out, size_t *out_len, int *fds)
 	struct msghdr msg = {
 		.msg_iov = iov, .msg_iovlen = 2, .msg_control = control, .msg_controllen = sizeof(control)
 	};
+	unsigned int got;
 	ssize_t n;
 
 	do {
@@ -102,8 +103,15 @@ static int receive_answer(int rpc, void *out, size_t *out_len, int *fds)
 	if (out_len)
 		*out_len = (size_t)n - sizeof(a);
 	fds[0] = fds[1] = -1;
-	rights_get(&msg, fds, 2);
-	return a.result;
+	got = rights_get(&msg, fds, 2);
+	if (got >= a.fds)
+		return a.result;
+	/* The kernel passes fewer when the program has no number left for them (MSG_CTRUNC). */
+	while (got) {
+		REAL(close)(fds[--got]);
+		fds[got] = -1;
+	}
+	return -EMFILE;
 }
 
 static int rpc_exchange(int rpc, const struct uv_request *req, const void *in, size_t in_len, int in_fd, void *out,

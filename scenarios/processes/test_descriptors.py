@@ -24,3 +24,9 @@ def test_numbers(shared_fabric, program):
 def test_threads_poll_while_the_device_is_closed(shared_fabric, program):
     """They wait on the page of the device that another one closes, and unmaps; those that continue do not delay it."""
     assert "60 times" in shared_fabric.run("h2", program("poll_and_close"))
+
+
+def test_few_left(shared_fabric, program):
+    """What the program has no number for fails with EMFILE: it does not wait, nor use descriptor 0."""
+    said = shared_fabric.run("h2", program("few_descriptors"), status=None)
+    assert said.splitlines() == ["uverbs0", "umad0", "rdma_cm", "a completion channel"], said
