@@ -58,6 +58,17 @@ int hca_mkey_fill_ranges(struct hca_key *k, u32 first, const struct hca_sge *ran
 /* Whether the key's ranges allow these rights: 0 or an hca_key_error. */
 int hca_mkey_check_ranges(const struct hca_key *k, u32 access);
 
+/*
+ * Whether an access through a key of ranges may use @inner. As an L_Key of a scatter/gather list, it needs local write
+ * for every access that writes; remote rights are those of the outer key alone.
+ */
+static inline bool hca_mkey_inner_permits(const struct hca_key *inner, u32 access)
+{
+	const u32 writes = HCA_ACCESS_REMOTE_WRITE | HCA_ACCESS_REMOTE_ATOMIC | HCA_ACCESS_LOCAL_WRITE;
+
+	return !(access & writes) || inner->access & HCA_ACCESS_LOCAL_WRITE;
+}
+
 struct hca_key_space {
 	struct hca_key **slot;
 	u32 first, cap, made; /* index of slot[0], slots allocated, slots ever used */

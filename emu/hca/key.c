@@ -153,7 +153,7 @@ static int translate_pages(const struct hca_key *k, u64 va, u32 len, struct hca_
 	return n;
 }
 
-static int translate(const struct hca_key *k, u64 va, u32 len, struct hca_span *span);
+static int translate(const struct hca_key *k, u64 va, u32 len, u32 access, struct hca_span *span);
 
 /* The first range that ends after @off. */
 static u32 range_at(const struct hca_key *k, u64 off)
@@ -171,8 +171,8 @@ static u32 range_at(const struct hca_key *k, u64 off)
 	return low;
 }
 
-/* Looks up the inner keys at each access: they may have been invalidated. */
-static int translate_keys(const struct hca_key *k, u64 va, u32 len, struct hca_span *span)
+/* Looks up the inner keys at each access, and checks their rights: both may have changed since they were set. */
+static int translate_keys(const struct hca_key *k, u64 va, u32 len, u32 access, struct hca_span *span)
 {
 	u64 off = va - k->base;
 	u32 i;
@@ -192,7 +192,9 @@ static int translate_keys(const struct hca_key *k, u64 va, u32 len, struct hca_s
 			return HCA_KEY_INVALID;
 		if (!in_range(inner, r->sge.addr + in, take))
 			return HCA_KEY_BOUNDS;
-		m = translate(inner, r->sge.addr + in, take, part);
+		if (!hca_mkey_inner_permits(inner, access))
+			return HCA_KEY_ACCESS;
+		m = translate(inner, r->sge.addr + in, take, access, part);
 		if (m < 0)
 			return m;
 		off += take;
@@ -209,7 +211,7 @@ static int translate_keys(const struct hca_key *k, u64 va, u32 len, struct hca_s
 }
 
 /* @va and @len are within @k. */
-static int translate(const struct hca_key *k, u64 va, u32 len, struct hca_span *span)
+static int translate(const struct hca_key *k, u64 va, u32 len, u32 access, struct hca_span *span)
 {
 	if (k->kind != HCA_KEY_MR) { /* a window's addresses are those of its region */
 		va = va - k->base + k->va;
@@ -218,7 +220,7 @@ static int translate(const struct hca_key *k, u64 va, u32 len, struct hca_span *
 	if (unlikely(k->pages))
 		return translate_pages(k, va, len, span);
 	if (unlikely(k->ranges))
-		return translate_keys(k, va, len, span);
+		return translate_keys(k, va, len, access, span);
 	*span = (struct hca_span){ .ctx = k->ctx, .addr = k->va + (va - k->base), .len = len, .mem = k->mem };
 	return 1;
 }
@@ -239,7 +241,7 @@ static int key_of_pd(struct hca_qp *qp, const struct hca_pd *pd, u32 lkey, u64 v
 		return HCA_KEY_BOUNDS;
 	if (unlikely(access & ~k->access))
 		return HCA_KEY_ACCESS;
-	return translate(k, va, len, span);
+	return translate(k, va, len, access, span);
 }
 
 int hca_key_local(struct hca_qp *qp, u32 lkey, u64 va, u32 len, u32 access, struct hca_span *span)
@@ -269,5 +271,5 @@ int hca_key_remote(struct hca_qp *qp, u32 rkey, u64 va, u32 len, u32 access, str
 		return HCA_KEY_BOUNDS;
 	if (unlikely(access & ~k->access))
 		return HCA_KEY_ACCESS;
-	return translate(k, va, len, span);
+	return translate(k, va, len, access, span);
 }

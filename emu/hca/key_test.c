@@ -323,6 +323,50 @@ static void check_ranges(u32 mr)
 	row(196, "freed", !hca_mr_dereg(f.ctx, key) && hca_mr_pages(f.ctx) == pages);
 }
 
+/* A key of a range whose inner key is changed afterwards: each access is checked against the inner key as it is now. */
+static void check_inner(void)
+{
+	const struct hca_mkey as_set = {
+		.kind = HCA_MKEY_LINEAR, .pdn = f.pdn, .variant = 3, .valid = true, .access = LW, .len = 0x1000
+	};
+	struct hca_mkey m = { .kind = HCA_MKEY_RANGES,
+			      .entries = 1,
+			      .pdn = f.pdn,
+			      .variant = 7,
+			      .access = LW | RW | RR | RA,
+			      .len = 0x10 };
+	struct hca_sge range = { .addr = 0x100, .length = 0x10 };
+	struct hca_span span[HCA_MAX_SPANS];
+	struct hca_mkey inner = as_set;
+	u32 key = 0;
+
+	row(200, "an inner key", !hca_mkey_create(f.ctx, &inner, &range.lkey));
+	row(201, "and one of its range",
+	    !hca_mkey_create(f.ctx, &m, &key) && !hca_mkey_set_ranges(f.ctx, key, 0, &range, 1));
+	m.valid = true;
+	row(202, "is written", !hca_mkey_set(f.ctx, key, &m) && hca_key_remote(qp, key, 0, 8, RW, span) == 1);
+	inner.access = 0;
+	row(203, "the inner key loses local write", !hca_mkey_set(f.ctx, range.lkey, &inner));
+	row(204, "a remote WRITE is refused", hca_key_remote(qp, key, 0, 8, RW, span) == HCA_KEY_ACCESS);
+	row(205, "an atomic", hca_key_remote(qp, key, 0, 8, RA, span) == HCA_KEY_ACCESS);
+	row(206, "and a local write", hca_key_local(qp, key, 0, 8, LW, span) == HCA_KEY_ACCESS);
+	row(207, "reads are not",
+	    hca_key_remote(qp, key, 0, 8, RR, span) == 1 && hca_key_local(qp, key, 0, 8, 0, span) == 1);
+	inner = as_set;
+	inner.valid = false;
+	row(208, "an invalid inner key",
+	    !hca_mkey_set(f.ctx, range.lkey, &inner) && hca_key_remote(qp, key, 0, 8, RR, span) == HCA_KEY_INVALID);
+	inner = as_set;
+	inner.pdn = other_pd;
+	row(209, "one of another PD",
+	    !hca_mkey_set(f.ctx, range.lkey, &inner) && hca_key_remote(qp, key, 0, 8, RR, span) == HCA_KEY_INVALID);
+	inner = as_set;
+	row(210, "as it was", !hca_mkey_set(f.ctx, range.lkey, &inner) && hca_key_remote(qp, key, 0, 8, RW, span) == 1);
+	row(211, "destroyed",
+	    !hca_mr_dereg(f.ctx, range.lkey) && hca_key_remote(qp, key, 0, 8, RR, span) == HCA_KEY_INVALID);
+	row(212, "freed", !hca_mr_dereg(f.ctx, key));
+}
+
 int main(void)
 {
 	u32 mr, nobind, readonly, other, rkey;
@@ -342,6 +386,7 @@ int main(void)
 	check_type2(mr);
 	check_fast_reg(mr);
 	check_ranges(mr);
+	check_inner();
 	hca_soft_wq_destroy(a);
 	hca_soft_wq_destroy(b);
 	hca_soft_cq_destroy(cq);

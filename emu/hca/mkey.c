@@ -70,7 +70,6 @@ int hca_mkey_fill_ranges(struct hca_key *k, u32 first, const struct hca_sge *ran
 
 int hca_mkey_check_ranges(const struct hca_key *k, u32 access)
 {
-	const u32 writes = HCA_ACCESS_REMOTE_WRITE | HCA_ACCESS_REMOTE_ATOMIC | HCA_ACCESS_LOCAL_WRITE;
 	u32 i;
 
 	for (i = 0; i < k->nranges; i++) {
@@ -78,7 +77,7 @@ int hca_mkey_check_ranges(const struct hca_key *k, u32 access)
 
 		if (!inner || inner->pd != k->pd || inner->kind != HCA_KEY_MR || inner == k)
 			return HCA_KEY_INVALID;
-		if (access & writes && !(inner->access & HCA_ACCESS_LOCAL_WRITE))
+		if (!hca_mkey_inner_permits(inner, access))
 			return HCA_KEY_ACCESS;
 	}
 	return 0;
