@@ -346,9 +346,10 @@ static void group_joined(void *ctx, int status, u16 sa_status, const struct sa_m
 	struct ipif *ip = g->ip;
 	u32 i;
 
-	if (status) {
+	if (status) { /* also of a group that was joined, which the SA of another master refuses */
 		sa_mcast_leave(g->mcast);
 		g->mcast = NULL;
+		g->joined = false;
 		g->retry_ns = min(max(g->retry_ns * 2, RETRY_MIN_NS), RETRY_MAX_NS);
 		loop_timer_set(ip->cfg.loop, &g->retry, loop_now(ip->cfg.loop).ns + g->retry_ns);
 		return;

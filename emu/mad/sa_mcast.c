@@ -161,10 +161,13 @@ static void group_leave(struct sa_group *g, u8 bits)
 	sa_query_send(q, 0);
 }
 
-/* Must be the last access to the group in an event: the callback may leave, or destroy the client. */
+/*
+ * Must be the last access to the group in an event: the callback may leave, or destroy the client. A member that joined
+ * before is called again only if it is a member no more.
+ */
 static void member_answer(struct sa_mcast *m, int status, u16 sa_status)
 {
-	bool tell = m->state == MEMBER_WANTS;
+	bool tell = m->state == MEMBER_WANTS || status;
 
 	m->state = status ? MEMBER_REFUSED : MEMBER_IN;
 	if (tell)

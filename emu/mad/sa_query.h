@@ -64,7 +64,7 @@ struct sa_mcast;
  * Joins @want->mgid with @want->join_state (1 full, 2 non-member, 4 send-only) from @want->port_gid. @comp: SA_COMP()
  * bits of enum wire_mcmember_comp for the other fields of @want that are to be used (PKEY, QKEY, SL, MTU with
  * MTU_SEL...); MGID, PORT_GID and JOIN_STATE are implied. With a zero MGID the SA chooses one. The callback is called
- * once.
+ * once; again with an error if the SA refuses the member in sa_client_rejoin().
  */
 struct sa_mcast *sa_mcast_join(struct sa_client *c, const struct sa_mcmember *want, u64 comp, sa_mcast_fn *cb,
 			       void *ctx);
@@ -75,7 +75,7 @@ const struct sa_mcmember *sa_mcast_record(const struct sa_mcast *m);
 struct sa_query *sa_mcast_get(struct sa_client *c, const struct wire_gid *mgid, u32 timeout_ms, sa_mcast_fn *cb,
 			      void *ctx);
 /* After WIRE_PORT_CLIENT_REREGISTER, WIRE_PORT_SM_CHANGE or WIRE_PORT_LID_CHANGE: rejoins every group, retrying
- * until the SA responds. Callbacks are not called again. */
+ * until the SA responds. The callbacks of members that it refuses are called with its status; they are members no more. */
 void sa_client_rejoin(struct sa_client *c);
 
 #endif

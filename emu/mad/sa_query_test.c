@@ -355,6 +355,40 @@ static bool rejoin(struct cable *c)
 	return world_close(c, &w, true);
 }
 
+/* The SA of the next master refuses the members; one of them leaves in its callback. */
+static bool rejoin_refused(struct cable *c)
+{
+	struct got g[2] = { 0 };
+	struct sa_mcast *m[2];
+	struct world w;
+
+	world_open(c, &w);
+	m[0] = join(&w, &g[0], JOIN_FULL);
+	m[1] = join(&w, &g[1], JOIN_FULL);
+	cable_run(c, 1);
+	CHECK(g[0].calls == 1 && g[1].calls == 1 && w.sa.joined == JOIN_FULL);
+	w.sa.joined = 0;
+	w.sa.status = SA_STATUS_REQ_INVALID;
+	g[0].leave = m[0];
+	sa_client_rejoin(w.client);
+	cable_run(c, 1);
+	CHECK(g[0].calls == 2 && g[0].status == -EINVAL && g[0].sa_status == SA_STATUS_REQ_INVALID);
+	CHECK(g[1].calls == 2 && g[1].status == -EINVAL && w.sa.joined == 0);
+	w.sa.status = 0;
+	sa_client_rejoin(w.client); /* not of those that were refused */
+	cable_run(c, 1);
+	CHECK(g[1].calls == 2 && w.sa.joined == 0);
+	g[0].leave = NULL;
+	m[0] = join(&w, &g[0], JOIN_FULL);
+	cable_run(c, 1);
+	CHECK(g[0].calls == 3 && g[0].status == 0 && w.sa.joined == JOIN_FULL);
+	sa_mcast_leave(m[0]);
+	sa_mcast_leave(m[1]);
+	cable_run(c, 1);
+	CHECK(w.sa.joined == 0);
+	return world_close(c, &w, true);
+}
+
 static bool client_goes(struct cable *c)
 {
 	struct got g = { 0 };
@@ -397,6 +431,7 @@ static const struct row rows[] = {
 	{ "group suits", suits },
 	{ "SA picks the MGID", sa_picks_the_mgid },
 	{ "rejoin", rejoin },
+	{ "rejoin refused", rejoin_refused },
 	{ "client disconnects", client_goes },
 	{ "look at a group", look_at_a_group },
 };
