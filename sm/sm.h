@@ -27,7 +27,7 @@ struct sm_status {
 	u64 traps_coalesced;     /* of these, traps for which a sweep was pending already */
 	u64 sminfo_refused;      /* SubnSet(SMInfo) without the SM_Key, or not allowed in the state */
 	u64 sa_key_errors;       /* requests with a wrong SM_Key, which are discarded */
-	u64 sa_deferred_dropped; /* join responses dropped since too many waited for the MFTs */
+	u64 sa_deferred_dropped; /* join responses dropped: too many waited for the MFTs, or the SM is no longer master */
 	const char *routing;     /* engine of the last sweep */
 	bool subnet_up, sweeping;
 };
@@ -42,7 +42,8 @@ struct sm_sa_ops {
 	void (*fini)(struct sm *sm);
 	/* A request of class SubnAdm, after RMPP reassembly. */
 	void (*receive)(struct sm *sm, const u8 *data, u32 len, const struct mad_addr *from);
-	void (*flush)(struct sm *sm); /* the MFTs are set: sends the join responses that wait for them */
+	void (*flush)(struct sm *sm);  /* the MFTs are set: sends the join responses that wait for them */
+	void (*resign)(struct sm *sm); /* no longer the master: drops these, since the next master has no such member */
 	void (*forget_port)(struct sm *sm,
 			    struct sm_port *p); /* removes the event subscriptions of a port that left the subnet */
 	/*

@@ -255,6 +255,19 @@ static void sa_flush(struct sm *sm)
 	}
 }
 
+/* The requester repeats its request at the SA of the next master, as all members do after its client reregistration. */
+static void sa_resign(struct sm *sm)
+{
+	struct deferred *h, *tmp;
+
+	list_for_each_safe (h, tmp, &sm->deferred, link) {
+		list_del(&h->link);
+		sm->ndeferred--;
+		sm->st.sa_deferred_dropped++;
+		free(h);
+	}
+}
+
 static void sa_receive(struct sm *sm, const u8 *data, u32 len, const struct mad_addr *from)
 {
 	struct sa_call c = { .sm = sm, .mad = data, .len = len, .from = from, .method = wire_get(data, MAD_METHOD) };
@@ -305,11 +318,7 @@ static void sa_init(struct sm *sm)
 
 static void sa_fini(struct sm *sm)
 {
-	struct deferred *h, *tmp;
-
-	list_for_each_safe (h, tmp, &sm->deferred, link)
-		free(h);
-	list_init(&sm->deferred);
+	sa_resign(sm);
 	sm_service_fini(sm);
 	sm_inform_fini(sm);
 }
@@ -319,6 +328,7 @@ const struct sm_sa_ops sm_sa = {
 	.fini = sa_fini,
 	.receive = sa_receive,
 	.flush = sa_flush,
+	.resign = sa_resign,
 	.forget_port = sm_inform_forget_port,
 	.report = sm_inform_report,
 	.report_sent = sm_inform_report_sent,

@@ -479,6 +479,31 @@ static void test_late_join(struct fake *f)
 }
 
 /* Packet lifetimes of new groups. The manager's own code is 18. */
+/* The manager becomes a standby while a join waits for the tables. */
+static void test_join_at_resignation(void)
+{
+	struct sm_status st;
+	struct query a;
+	struct fake f;
+	u32 before;
+
+	fake_open(&f, NULL);
+	a = group_query(MAD_METHOD_SET, FAKE_CA(0), JOIN_FULL, CREATE, 1);
+	row(0, "a group of a master", request(&f, &a, FAKE_CA(0)) == 0);
+	a = group_query(MAD_METHOD_SET, FAKE_CA(3), JOIN_FULL, JOIN, 1);
+	submit(&f, &a, FAKE_CA(3));
+	while (f.sm->phase != SM_MCAST && loop_run_tasks(f.loop))
+		;
+	before = f.nsent;
+	row(0, "a join waits for the tables", f.sm->phase == SM_MCAST && f.sm->ndeferred == 1);
+	sm_set_state(f.sm, SM_STATE_STANDBY);
+	fake_run(&f, 100);
+	sm_status(f.sm, &st);
+	row(0, "a standby does not respond to it", f.nsent == before);
+	row(0, "and keeps no response", !f.sm->ndeferred && st.sa_deferred_dropped == 1);
+	fake_close(&f);
+}
+
 static void test_group_life(struct fake *f)
 {
 	static const struct {
@@ -730,5 +755,6 @@ int main(void)
 	test_limited(&f);
 	test_limited_reports(&f);
 	fake_close(&f);
+	test_join_at_resignation();
 	return rows_end();
 }
