@@ -34,6 +34,15 @@ void mu_command_done(struct virtqueue *vq)
 	spin_unlock_irqrestore(&dev->cmd_lock, flags);
 }
 
+/* Frees the requests without a response. The device has been reset: it writes into none any more. */
+void mu_command_end(struct mu_dev *dev)
+{
+	struct request *r;
+
+	while ((r = virtqueue_detach_unused_buf(dev->cmd_vq)))
+		request_put(r);
+}
+
 static int submit(struct mu_dev *dev, struct request *r)
 {
 	struct scatterlist in, out, *sgs[2] = { &in, &out };

@@ -401,6 +401,7 @@ del_vqs:
 	virtio_reset_device(vdev);
 	cancel_work_sync(&dev->event_work);
 	cancel_work_sync(&dev->flush); /* an event may have queued it */
+	mu_command_end(dev);
 	vdev->config->del_vqs(vdev);
 free_dev:
 	free_buffers(dev);
@@ -420,6 +421,7 @@ static void remove(struct virtio_device *vdev)
 	virtio_reset_device(vdev);
 	cancel_work_sync(&dev->event_work);
 	cancel_work_sync(&dev->flush); /* an event may have queued it */
+	mu_command_end(dev);
 	vdev->config->del_vqs(vdev);
 	free_buffers(dev);
 	ib_dealloc_device(&dev->ib);

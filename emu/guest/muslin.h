@@ -147,6 +147,8 @@ int mu_command(struct mu_dev *dev, u32 op, void *in, size_t in_len, void *out, s
 /* A command on one object; @number and @arg (may be NULL) receive the response's. */
 int mu_object(struct mu_dev *dev, u32 op, u32 number, u32 arg, u32 *out_number, u32 *out_arg);
 void mu_command_done(struct virtqueue *vq);
+/* After the reset of the device. */
+void mu_command_end(struct mu_dev *dev);
 
 /* main.c */
 extern struct workqueue_struct *mu_queue; /* unbound: for work that waits for other drivers' locks */
