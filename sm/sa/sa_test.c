@@ -478,7 +478,6 @@ static void test_late_join(struct fake *f)
 	}
 }
 
-/* Packet lifetimes of new groups. The manager's own code is 18. */
 /* The manager becomes a standby while a join waits for the tables. */
 static void test_join_at_resignation(void)
 {
@@ -504,6 +503,7 @@ static void test_join_at_resignation(void)
 	fake_close(&f);
 }
 
+/* Packet lifetimes of new groups. The manager's own code is 18. */
 static void test_group_life(struct fake *f)
 {
 	static const struct {
