@@ -17,7 +17,9 @@ extern struct rundir cli_run; /* of the fabric that the command uses */
 
 /* Exits with a line "muslin: ..." on standard error. */
 void cli_fail(enum cli_exit status, const char *fmt, ...) __attribute__((format(printf, 2, 3), noreturn));
-/* Connects to the fabric's daemon; exits if none is running. */
+/* Connects to the fabric's daemon: a descriptor, or -errno with a message in @err. */
+int cli_try_connect(char *err, size_t err_len);
+/* The same; exits if none is running. */
 int cli_connect(void);
 /* Sends @req (taken) on @sock and returns the result; on an error exits with the daemon's message. */
 json_t *cli_request(int sock, json_t *req);
@@ -28,9 +30,14 @@ int cli_connect_shard(unsigned int shard);
 extern struct rundir cli_place; /* run directory of the daemon of the last cli_connect_place() */
 /* Connects to the daemon that has the node of @place. */
 int cli_connect_place(const char *place);
-/* Sends @req to all daemons; merges their results. */
+/* Sends @req (taken) to all daemons; merges their results. NULL, with a message in @err: an error, or the first is not up. */
+json_t *cli_try_all(json_t *req, char *err, size_t err_len);
+/* The same; exits on an error. */
 json_t *cli_request_all(json_t *req);
-/* Sends @req to one daemon after the other, until one has a result; NULL, with the message of the first in @err. */
+/*
+ * Sends @req (taken) to one daemon after the other, until one has a result. NULL, with the message of the first in @err,
+ * also if that one is not up.
+ */
 json_t *cli_request_any(json_t *req, char *err, size_t err_len);
 /* The path of an installed file: the first of @places (NULL-terminated; absolute, or relative to the
  * program's directory) that exists. */

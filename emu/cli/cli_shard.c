@@ -103,18 +103,24 @@ static void shard_merge(json_t *sum, json_t *more)
 	}
 }
 
-json_t *cli_request_all(json_t *req)
+json_t *cli_try_all(json_t *req, char *err, size_t err_len)
 {
 	unsigned int n = cli_shards(), i;
 	json_t *sum = NULL, *more;
 	int sock;
 
 	for (i = 0; i < n; i++) {
-		sock = shard_connect(i);
-		if (sock < 0)
+		sock = i ? shard_connect(i) : cli_try_connect(err, err_len);
+		if (sock < 0 && i)
 			continue;
-		more = cli_request(sock, json_incref(req));
-		close(sock);
+		more = sock < 0 ? NULL : ctl_call(sock, req, -1, err, err_len);
+		if (sock >= 0)
+			close(sock);
+		if (!more) {
+			json_decref(sum);
+			sum = NULL;
+			break;
+		}
 		if (sum) {
 			shard_merge(sum, more);
 			json_decref(more);
@@ -126,6 +132,16 @@ json_t *cli_request_all(json_t *req)
 	return sum;
 }
 
+json_t *cli_request_all(json_t *req)
+{
+	char err[1024];
+	json_t *sum = cli_try_all(req, err, sizeof(err));
+
+	if (!sum)
+		cli_fail(CLI_ERROR, "%s", err);
+	return sum;
+}
+
 json_t *cli_request_any(json_t *req, char *err, size_t err_len)
 {
 	unsigned int n = cli_shards(), i;
@@ -134,9 +150,10 @@ json_t *cli_request_any(json_t *req, char *err, size_t err_len)
 	char later[1] = ""; /* the message of the first one is reported */
 	int sock;
 
-	snprintf(err, err_len, "fabric %s: no daemon responds", cli_run.name);
 	for (i = 0; i < n && !result; i++) {
-		sock = shard_connect(i);
+		sock = i ? shard_connect(i) : cli_try_connect(err, err_len);
+		if (sock < 0 && !i)
+			break;
 		if (sock < 0)
 			continue;
 		result = ctl_call(sock, req, -1, refused ? later : err, refused ? sizeof(later) : err_len);

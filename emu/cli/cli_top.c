@@ -307,19 +307,28 @@ static void metrics_counters(const struct metrics *m)
 	json_decref(names);
 }
 
-/* The text format of Prometheus, for all nodes or for @only. False: there is no such node, with a message in @err. */
-static bool top_metrics(FILE *out, const char *only, char *err, size_t err_len)
+/*
+ * The text format of Prometheus, for all nodes or for @only. -ENOENT: there is no such node; -ENOTCONN: the fabric is
+ * not up; both with a message in @err.
+ */
+static int top_metrics(FILE *out, const char *only, char *err, size_t err_len)
 {
 	json_t *req = json_pack("{s:s, s:b}", "command", "show", "counters", 1), *shown, *sm, *status;
 	struct metrics m = { .out = out };
+	char down[1024];
 
 	if (only)
 		json_object_set_new(req, "node", json_string(only));
-	shown = only ? cli_request_any(req, err, err_len) : cli_request_all(req);
-	if (!shown)
-		return false;
+	shown = only ? cli_request_any(req, err, err_len) : cli_try_all(req, err, err_len);
 	/* Of several daemons, the one of the node may not be that of the subnet manager. */
-	status = cli_request_all(json_pack("{s:s}", "command", "status"));
+	status = cli_try_all(json_pack("{s:s}", "command", "status"), down, sizeof(down));
+	if (!status || !shown) {
+		if (!status)
+			snprintf(err, err_len, "%s", down);
+		json_decref(shown);
+		json_decref(status);
+		return status && only ? -ENOENT : -ENOTCONN;
+	}
 	sm = json_object_get(status, "sm");
 	m.nodes = json_object_get(shown, "nodes");
 	metrics_family(out, "muslin_sm_up", "gauge", "1 while there is a master subnet manager.");
@@ -329,30 +338,37 @@ static bool top_metrics(FILE *out, const char *only, char *err, size_t err_len)
 	metrics_counters(&m);
 	json_decref(status);
 	json_decref(shown);
-	return true;
+	return 0;
 }
 
-/* One line on the subnet. True: it has a subnet manager, and each port with a link is Active. */
-static bool top_health(FILE *out)
+/*
+ * One line on the subnet. 0: it has a subnet manager, and each port with a link is Active; -EAGAIN: not yet; -ENOTCONN:
+ * the fabric is not up, with a message in @err.
+ */
+static int top_health(FILE *out, char *err, size_t err_len)
 {
-	json_t *status = cli_request_all(json_pack("{s:s}", "command", "status")), *sm = json_object_get(status, "sm");
+	json_t *status = cli_try_all(json_pack("{s:s}", "command", "status"), err, err_len),
+	       *sm = json_object_get(status, "sm");
 	long long ports = cli_number(status, "ports"), active = cli_number(status, "active");
 	bool healthy = active == ports && (!ports || json_is_object(sm));
 
+	if (!status)
+		return -ENOTCONN;
 	fprintf(out, "%lld of %lld linked InfiniBand ports are Active; ", active, ports);
 	if (json_is_object(sm))
 		fprintf(out, "the subnet manager is on %s\n", cli_text(sm, "host"));
 	else
 		fprintf(out, "no subnet manager\n");
 	json_decref(status);
-	return healthy;
+	return healthy ? 0 : -EAGAIN;
 }
 
+/* A fabric that is not up fails the scrape, so that Prometheus's own metric `up` of the job is 0. */
 static void top_answer(int conn)
 {
-	const char *result = NULL;
 	struct timeval timeout = { .tv_sec = HTTP_TIMEOUT };
-	char request[2048], node[64], err[1024], *body = NULL;
+	char request[2048], node[64], err[1024] = "not found", *body = NULL;
+	int status = -ENOENT;
 	size_t len, sent = 0;
 	ssize_t n;
 	FILE *out;
@@ -365,15 +381,18 @@ static void top_answer(int conn)
 	if (!out)
 		return;
 	if (sscanf(request, "GET /metrics?node=%63[^ &]", node) == 1)
-		top_metrics(out, node, err, sizeof(err));
+		status = top_metrics(out, node, err, sizeof(err));
 	else if (!strncmp(request, "GET /metrics", 12))
-		top_metrics(out, NULL, err, sizeof(err));
+		status = top_metrics(out, NULL, err, sizeof(err));
 	else if (!strncmp(request, "GET /health", 11))
-		result = top_health(out) ? "200 OK" : "503 Service Unavailable";
+		status = top_health(out, err, sizeof(err));
+	if (status && status != -EAGAIN)
+		fprintf(out, "%s\n", err);
 	fclose(out);
-	if (!result)
-		result = len ? "200 OK" : "404 Not Found";
-	dprintf(conn, "HTTP/1.0 %s\r\nContent-Type: text/plain; version=0.0.4\r\nContent-Length: %zu\r\n\r\n", result,
+	dprintf(conn, "HTTP/1.0 %s\r\nContent-Type: text/plain; version=0.0.4\r\nContent-Length: %zu\r\n\r\n",
+		!status             ? "200 OK"
+		: status == -ENOENT ? "404 Not Found"
+				    : "503 Service Unavailable",
 		len);
 	while (sent < len && (n = send(conn, body + sent, len - sent, MSG_NOSIGNAL)) > 0)
 		sent += (size_t)n;
@@ -407,7 +426,7 @@ int cli_metrics(int argc, char **argv)
 	if (argc > 3 || (argc == 3) != (argc > 1 && !strcmp(argv[1], "--listen")) || (argc == 2 && argv[1][0] == '-'))
 		cli_fail(CLI_USAGE, "usage: muslin metrics [--name FABRIC] [NODE | --listen [ADDRESS:]PORT]");
 	if (argc < 3) {
-		if (!top_metrics(stdout, argv[1], err, sizeof(err)))
+		if (top_metrics(stdout, argv[1], err, sizeof(err)))
 			cli_fail(CLI_ERROR, "%s", err);
 		return fflush(stdout) ? CLI_ERROR : CLI_OK;
 	}

@@ -27,7 +27,7 @@ void cli_fail(enum cli_exit status, const char *fmt, ...)
 	exit(status);
 }
 
-int cli_connect(void)
+int cli_try_connect(char *err, size_t err_len)
 {
 	char path[RUNDIR_PATH_MAX];
 	int sock = ctl_connect(rundir_path(&cli_run, RUNDIR_CONTROL, path));
@@ -35,13 +35,25 @@ int cli_connect(void)
 	if (sock >= 0)
 		return sock;
 	if (sock != -ENOENT && sock != -ECONNREFUSED)
-		cli_fail(CLI_ERROR, "%s: %s", path, strerror(-sock));
-	if (strcmp(cli_run.name, "default"))
-		cli_fail(
-			CLI_ERROR,
+		snprintf(err, err_len, "%s: %s", path, strerror(-sock));
+	else if (strcmp(cli_run.name, "default"))
+		snprintf(
+			err, err_len,
 			"fabric %s is not up; start it with `muslin up --name %s` (`muslin list` names those that are)",
 			cli_run.name, cli_run.name);
-	cli_fail(CLI_ERROR, "no fabric is up; start one with `muslin up`");
+	else
+		snprintf(err, err_len, "no fabric is up; start one with `muslin up`");
+	return sock;
+}
+
+int cli_connect(void)
+{
+	char err[1024];
+	int sock = cli_try_connect(err, sizeof(err));
+
+	if (sock < 0)
+		cli_fail(CLI_ERROR, "%s", err);
+	return sock;
 }
 
 json_t *cli_request(int sock, json_t *req)

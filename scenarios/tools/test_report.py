@@ -127,6 +127,33 @@ def test_metrics_for_prometheus(shared_fabric):
     server.kill()
 
 
+def test_metrics_while_the_fabric_is_down(new_fabric):
+    """Requests fail with 503 then, and succeed when it is up again."""
+    port = free_port()
+    server = new_fabric.start_muslin("metrics", "--listen", port)
+    paths = ["metrics", "metrics?node=h1", "health"]
+
+    def fetch(path="metrics"):
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/{path}", timeout=5) as got:
+                return got.status, got.read().decode()
+        except urllib.error.HTTPError as e:
+            return e.code, e.read().decode()
+        except (ConnectionError, urllib.error.URLError):
+            return None
+
+    wait_until(fetch, 10, "the endpoint")
+    for end in (lambda: new_fabric.command("down"), lambda: os.kill(new_fabric.daemon_pid, signal.SIGKILL)):
+        assert all(code == 503 and f"fabric {new_fabric.name} is not up; " in text for code, text in map(fetch, paths))
+        assert fetch("else") == (404, "not found\n")
+        new_fabric.up("leafs 1 hosts 2")
+        assert [fetch(path)[0] for path in paths] == [200] * 3
+        assert fetch("metrics?node=h9")[0] == 404
+        end()
+        wait_until(lambda: fetch()[0] != 200, 10, "the daemon's end")
+    assert fetch()[0] == 503 and server.running()
+
+
 TEST = """
 import time
 
