@@ -165,6 +165,12 @@ static json_t *cmd_vm(void *arg, struct ctl_client *c, const json_t *req, int *f
 	if (!h)
 		return error;
 	err = daemon_guest_create(d, h);
+	if (err == -EOPNOTSUPP)
+		return ctl_error(
+			c,
+			"host %s: a guest cannot have its adapter, which is iWARP, since the guests' driver is for "
+			"InfiniBand and RoCE; use `muslin run %s`, or a guest on a host of these",
+			h->uv.name, h->uv.name);
 	if (err)
 		return ctl_error(c, "host %s: no device for a guest: %s", h->uv.name, strerror(-err));
 	if (daemon_guest_present(h))

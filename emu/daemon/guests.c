@@ -97,7 +97,7 @@ int daemon_guest_create(struct daemon *d, struct host *h)
 	int err = 0;
 
 	if (h->siw)
-		return -EOPNOTSUPP; /* the guest's driver does not support iWARP */
+		return -EOPNOTSUPP; /* the guest's driver does not support iWARP; `muslin vm` says so */
 	if (!h->vdev && h->uv.hca)
 		err = make_adapter(d, h);
 	for (i = 0; i < h->uv.nports && daemon_guest_infiniband(h) && !err; i++)

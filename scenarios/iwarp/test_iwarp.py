@@ -109,6 +109,8 @@ def test_what_iwarp_has_not(two):
     server = two.a.start("w1", *argv)
     wait_until(lambda: two.run("w2", *argv, two.ip["w1"], status=None) and not server.running(), 20, "its end")
     assert "Failed to modify QP to RTR" in server.output
+    said = two.a.command("vm", "w1", status=1)
+    assert "host w1: a guest cannot have its adapter, which is iWARP" in said and "muslin run w1" in said
 
 
 # Programs
