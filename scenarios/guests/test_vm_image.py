@@ -179,15 +179,45 @@ sys.path.insert(0, sys.argv[1])
 import seed
 print(seed.own_key().with_suffix(".pub").read_text(), end="")
 """
+LOCK = """import os, sys
+sys.path.insert(0, sys.argv[1])
+import image
+if not os.getuid():
+    os.setresuid(65534, 65534, 65534)
+with image.cache_lock():
+    pass
+"""
+CONNECT = """import sys
+sys.path.insert(0, sys.argv[1])
+import ssh
+ssh.Ssh(22000, None)
+"""
 
 
 PLACE = pathlib.Path(__file__).resolve().parents[2] / "emu/guest/image"
 
 
-def test_program_that_is_missing(tmp_path):
-    env = {**os.environ, "MUSLIN_CACHE": str(tmp_path), "PATH": "/nonexistent"}
-    got = subprocess.run([sys.executable, "-c", KEYS, PLACE], env=env, capture_output=True, text=True, check=False)
-    assert got.returncode == 1 and got.stderr == "muslin: ssh-keygen is missing: `ci/deps vm` installs it\n"
+def said_by(script, cache, **env):
+    """The message with which @script fails."""
+    argv, env = [sys.executable, "-c", script, PLACE], {**os.environ, "MUSLIN_CACHE": str(cache), **env}
+    got = subprocess.run(argv, env=env, capture_output=True, text=True, check=False)
+    assert got.returncode == 1
+    return got.stderr
+
+
+@pytest.mark.parametrize("script, program", [(KEYS, "ssh-keygen"), (CONNECT, "ssh")], ids=["keygen", "ssh"])
+def test_program_that_is_missing(tmp_path, script, program):
+    said = said_by(script, tmp_path, PATH="/nonexistent")
+    assert said == f"muslin: {program} is missing: `ci/deps vm` installs it\n"
+
+
+def test_cache_of_another_user(folder):
+    """Its lock is there, and closed to others."""
+    lock = folder / "cache/lock"
+    (lock.parent / "debs").mkdir(parents=True)
+    lock.touch()
+    lock.chmod(0o444)
+    assert said_by(LOCK, lock.parent) == f"muslin: {lock}: Permission denied; set MUSLIN_CACHE\n"
 
 
 def test_key_of_guests_that_start_at_once(tmp_path):

@@ -14,7 +14,7 @@ import tempfile
 import time
 
 import kernel
-from packages import NATIVE, alone, cache_folder, digest, own, resolve, run, say, unpack
+from packages import NATIVE, alone, cache_folder, digest, fail, own, resolve, run, say, unpack
 
 PACKAGES = """busybox-static dash rdma-core ibverbs-utils ibverbs-providers rdmacm-utils infiniband-diags perftest
     iproute2 ethtool opensm nfs-common nfs-kernel-server rpcbind iperf3 iputils-ping socat nvme-cli open-iscsi
@@ -70,7 +70,12 @@ def cpio(root, out):
 @contextlib.contextmanager
 def cache_lock():
     """A second one waits, and finds what the first one has made."""
-    with (cache_folder() / "lock").open("w") as lock:
+    file = cache_folder() / "lock"
+    try:
+        lock = file.open("w")
+    except OSError as e:
+        fail(f"{file}: {e.strerror}; set MUSLIN_CACHE")
+    with lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 

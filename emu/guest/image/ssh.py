@@ -7,6 +7,7 @@ brings what configures the guest (root/usr/lib/muslin/guest.sh), after each boot
 import contextlib
 import pathlib
 import shlex
+import shutil
 import socket
 import subprocess
 import threading
@@ -33,6 +34,8 @@ class Ssh:
     """@command None: the guest is configured, each time that it boots, until QEMU ends."""
 
     def __init__(self, port, folder, command=None):
+        if not shutil.which("ssh"):
+            fail("ssh is missing: `ci/deps vm` installs it")
         self.port, self.command, self.status = port, command, None
         alive = f"ServerAliveInterval={ALIVE if command else REBOOTED}"
         options = [w for o in [*OPTIONS, alive, f"ControlPath={folder}/ssh"] for w in ("-o", o)]
