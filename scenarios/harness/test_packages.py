@@ -65,7 +65,10 @@ def test_install_leaves_folders_as_they_are(request, folder):
 
 @pytest.fixture(scope="module")
 def wheel(request):
-    make(request, "wheel")
+    """It compiles nothing that the build folder has, and nothing of sanitizers goes into it."""
+    make(request, "all")
+    compiled = "  CC " in make(request, "wheel")
+    assert compiled == build(request).name.endswith("-san")
     return max((build(request) / "packages").glob("muslin-*.whl"), key=lambda p: p.stat().st_mtime)
 
 
