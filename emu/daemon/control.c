@@ -196,7 +196,6 @@ static json_t *cmd_link(void *arg, struct ctl_client *c, const json_t *req, int 
 	n = end ? NULL : daemon_place(d, c, place, &num);
 	if (!n && !end)
 		return NULL;
-	end = end ?: daemon_ether_end(d, n); /* by another name, such as its GUID */
 	if (end) {
 		if (all)
 			return ctl_error(c, "which port of %s? Use %s:1, or another one", place, place);

@@ -36,6 +36,26 @@ static int add_station(struct daemon *d, const struct fabric_ether *t, u32 i)
 	return -errno;
 }
 
+struct ether_station *daemon_ether_station(const struct daemon *d, const struct fabric_node *n)
+{
+	u32 i;
+
+	for (i = 0; d->ether && i < d->ether->nstations; i++)
+		if (d->ether->station[i].cfg.node != ~0u && fabric_node(d->fabric, d->ether->station[i].cfg.node) == n)
+			return &d->ether->station[i];
+	return NULL;
+}
+
+/* The end of a host that is a station, and not on the fabric, by any name of its node; NULL: there is none. */
+static struct eth_end *station_named(void *ctx, const char *name)
+{
+	const struct daemon *d = ctx;
+	const struct fabric_node *n = fabric_node_find(d->fabric, name);
+	const struct ether_station *s = n && fabric_node_binding(n) ? daemon_ether_station(d, n) : NULL;
+
+	return s ? s->end : NULL;
+}
+
 int daemon_ether_create(struct daemon *d, const struct fabric_topology *topo)
 {
 	const struct fabric_ether *t = topo->ether;
@@ -52,6 +72,7 @@ int daemon_ether_create(struct daemon *d, const struct fabric_topology *topo)
 	de->station = calloc(t->nstations + 1, sizeof(*de->station));
 	if (!de->net || !de->station)
 		return -ENOMEM;
+	eth_set_names(de->net, station_named, d);
 	for (i = 0; i < t->nsw && !err; i++)
 		err = eth_switch_add(de->net, t->sw[i].name, t->sw[i].age_ns) ? 0 : -ENOMEM;
 	for (i = 0; i < t->ncables && !err; i++)
@@ -74,23 +95,6 @@ void daemon_ether_destroy(struct daemon *d)
 	free(d->ether->station);
 	free(d->ether);
 	d->ether = NULL;
-}
-
-struct ether_station *daemon_ether_station(const struct daemon *d, const struct fabric_node *n)
-{
-	u32 i;
-
-	for (i = 0; d->ether && i < d->ether->nstations; i++)
-		if (d->ether->station[i].cfg.node != ~0u && fabric_node(d->fabric, d->ether->station[i].cfg.node) == n)
-			return &d->ether->station[i];
-	return NULL;
-}
-
-struct eth_end *daemon_ether_end(const struct daemon *d, const struct fabric_node *n)
-{
-	const struct ether_station *s = fabric_node_binding(n) ? daemon_ether_station(d, n) : NULL;
-
-	return s ? s->end : NULL;
 }
 
 struct eth *daemon_ether_net(const struct daemon *d)

@@ -21,11 +21,9 @@ int daemon_ether_create(struct daemon *d, const struct fabric_topology *topo);
 void daemon_ether_destroy(struct daemon *d);
 /* The station of a host; NULL: none. */
 struct ether_station *daemon_ether_station(const struct daemon *d, const struct fabric_node *n);
-/* The end of a host that is a station, and not on the fabric; NULL: it is none. */
-struct eth_end *daemon_ether_end(const struct daemon *d, const struct fabric_node *n);
 /* For faults; NULL without Ethernet. */
 struct eth *daemon_ether_net(const struct daemon *d);
-/* The end at an Ethernet place; NULL: no such place. *all: it is a switch without a port. */
+/* The end at an Ethernet place, of a host by any of its names; NULL: none. *all: it is a switch without a port. */
 struct eth_end *daemon_ether_place(const struct daemon *d, const char *place, bool *all);
 /* Whether there is a switch or a station with that name. */
 bool daemon_ether_has(const struct daemon *d, const char *name);

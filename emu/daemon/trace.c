@@ -217,7 +217,6 @@ json_t *daemon_trace_command(void *arg, struct ctl_client *c, const json_t *req,
 	n = end ? NULL : daemon_place(d, c, place, &num);
 	if (!n && !end)
 		return NULL;
-	end = end ?: daemon_ether_end(d, n); /* by another name, such as its GUID */
 	t = calloc(1, sizeof(*t));
 	if (t)
 		t->capture = fabric_capture_start(d->fabric, *fd, trace_done, t);

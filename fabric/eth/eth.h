@@ -51,6 +51,8 @@ struct eth_end *eth_station_add(struct eth_switch *sw, const char *name, const u
 struct ether_port *eth_station_port(struct eth_end *end);
 /* "r1", "r1:1", "sw1:3"; a switch without a port selects its first. NULL: none. */
 struct eth_end *eth_find(const struct eth *e, const char *place);
+/* @fn finds a station by another name than its own, such as a GUID, for eth_find() and faults; NULL: by none. */
+void eth_set_names(struct eth *e, struct eth_end *(*fn)(void *ctx, const char *name), void *ctx);
 
 /* Iteration over all nodes. Ports of a switch count from 1. */
 u32 eth_switch_count(const struct eth *e);

@@ -77,6 +77,8 @@ struct eth {
 	struct fault_set faults;
 	void (*watch)(void *ctx, const struct eth_end *end);
 	void *watch_ctx;
+	struct eth_end *(*names)(void *ctx, const char *name); /* NULL: stations have no other names */
+	void *names_ctx;
 };
 
 static inline void eth_count(struct eth_end *end, enum eth_counter c)

@@ -170,7 +170,13 @@ static struct eth_end *station_find(const struct eth *e, const char *name)
 	for (i = 0; i < e->nstations; i++)
 		if (!strcmp(e->station[i]->port.name, name))
 			return e->station[i];
-	return NULL;
+	return e->names ? e->names(e->names_ctx, name) : NULL;
+}
+
+void eth_set_names(struct eth *e, struct eth_end *(*fn)(void *ctx, const char *name), void *ctx)
+{
+	e->names = fn;
+	e->names_ctx = ctx;
 }
 
 struct eth_end *eth_find(const struct eth *e, const char *place)

@@ -319,6 +319,20 @@ def test_a_card_by_its_guid(new_fabric):
     assert [end(new_fabric, name)["state"] for name in ("n1", "n2")] == ["down", "up"]
 
 
+@pytest.mark.parametrize("host", ["r1", "n1"])
+@pytest.mark.parametrize("port", ["", ":1"])
+def test_a_fault_by_guid(new_fabric, host, port):
+    """A fault at a host with a RoCE port or with a card, by its GUID; the messages are those for its name, too."""
+    new_fabric.up("ethernet sw1\nhost r1 ether sw1 ip 10.1.0.1/24\nhost n1 nic sw1\n")
+    guid = new_fabric.node(host)["guid"]
+    with new_fabric.fault(guid + port, "down"):
+        assert [name for name in ("r1", "n1") if end(new_fabric, name)["state"] == "down"] == [host]
+    assert end(new_fabric, host)["state"] == "up"
+    assert "lft: there is no such fault" in new_fabric.command("fault", "add", guid + port, "lft", status=1)
+    refused = new_fabric.command("fault", "add", f"{guid}:2", "down", status=1)
+    assert f"{guid}:2: the ports of {guid} are 1 to 1" in refused
+
+
 def test_a_guest_with_a_card_alone(new_fabric):
     """The counters of its card are shown as those of a guest that has an adapter, too."""
     new_fabric.up("ethernet sw1\nhost n1 nic sw1\n")
