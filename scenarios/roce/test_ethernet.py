@@ -333,6 +333,18 @@ def test_a_fault_by_guid(new_fabric, host, port):
     assert f"{guid}:2: the ports of {guid} are 1 to 1" in refused
 
 
+@pytest.mark.parametrize(
+    ("hosts", "message"),
+    [
+        ("n1", "n1 has a network card alone, no adapter that could be a ConnectX: leave out --model connectx"),
+        ("n1,r1", "r1 has no InfiniBand port, and a ConnectX no other one: use --model muslin"),
+    ],
+)
+def test_a_guest_that_cannot_have_a_connectx(new_fabric, hosts, message):
+    new_fabric.up("ethernet sw1\nhost n1 nic sw1\nhost r1 ether sw1 ip 10.1.0.1/24\n")
+    assert message in new_fabric.command("vm", hosts, "--model", "connectx", status=1)
+
+
 def test_a_guest_with_a_card_alone(new_fabric):
     """The counters of its card are shown as those of a guest that has an adapter, too."""
     new_fabric.up("ethernet sw1\nhost n1 nic sw1\n")
