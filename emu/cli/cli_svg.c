@@ -32,6 +32,17 @@ static struct drawn *svg_find(struct drawn *d, size_t n, const char *name)
 	return NULL;
 }
 
+/* Whether the port's cable goes to the network card of a host on the fabric, whose own ports do not include it. */
+static bool svg_is_card(const json_t *port)
+{
+	return *cli_text(port, "peer_node");
+}
+
+static struct drawn *svg_peer(struct drawn *d, size_t n, const json_t *port)
+{
+	return svg_find(d, n, cli_text(port, svg_is_card(port) ? "peer_node" : "peer"));
+}
+
 /* The lowest layer among a switch's placed neighbours; -1: none. */
 static int svg_below(struct drawn *d, size_t n, const struct drawn *sw)
 {
@@ -42,7 +53,7 @@ static int svg_below(struct drawn *d, size_t n, const struct drawn *sw)
 
 	json_array_foreach(json_object_get(sw->json, "ports"), i, p)
 	{
-		peer = svg_find(d, n, cli_text(p, "peer"));
+		peer = svg_peer(d, n, p);
 		if (peer && peer->layer >= 0 && (low < 0 || peer->layer < low))
 			low = peer->layer;
 	}
@@ -83,7 +94,7 @@ static double middle_of_lower(struct drawn *d, size_t n, const struct drawn *of)
 
 	json_array_foreach(json_object_get(of->json, "ports"), i, p)
 	{
-		peer = svg_find(d, n, cli_text(p, "peer"));
+		peer = svg_peer(d, n, p);
 		if (!peer || peer->layer >= of->layer)
 			continue;
 		sum += peer->x;
@@ -110,7 +121,7 @@ static double svg_place(struct drawn *d, size_t n, int nlayers)
 
 	for (i = 0; i < n; i++) {
 		json_t *port = json_array_get(json_object_get(d[i].json, "ports"), 0);
-		struct drawn *leaf = d[i].layer ? NULL : svg_find(d, n, cli_text(port, "peer"));
+		struct drawn *leaf = d[i].layer ? NULL : svg_peer(d, n, port);
 
 		d[i].want = leaf ? (double)(leaf - d) : (double)n;
 	}
@@ -144,12 +155,15 @@ static void svg_escape(const char *text)
 
 static void svg_line(struct drawn *d, size_t n, const struct drawn *from, const json_t *port, double height)
 {
-	const struct drawn *to = svg_find(d, n, cli_text(port, "peer"));
+	const struct drawn *to = svg_peer(d, n, port);
 	const char *state = cli_text(port, "state");
 	bool down = !strcmp(state, "Down");
 
-	if (!to || to < from || (to == from && cli_number(port, "peer_port") < cli_number(port, "num")))
+	if (!to)
 		return;
+	if (!svg_is_card(port) &&
+	    (to < from || (to == from && cli_number(port, "peer_port") < cli_number(port, "num"))))
+		return; /* the other end draws it */
 	printf("<line x1=\"%.0f\" y1=\"%.0f\" x2=\"%.0f\" y2=\"%.0f\" stroke=\"%s\" stroke-width=\"1.6\"%s><title>",
 	       from->x, height - from->layer * GAP_Y, to->x, height - to->layer * GAP_Y,
 	       !strcmp(state, "Active") ? "#2a7d4f"
@@ -158,7 +172,7 @@ static void svg_line(struct drawn *d, size_t n, const struct drawn *from, const 
 	       down ? " stroke-dasharray=\"5 4\"" : "");
 	svg_escape(from->name);
 	printf(":%lld - ", cli_number(port, "num"));
-	svg_escape(to->name);
+	svg_escape(cli_text(port, "peer"));
 	printf(":%lld %s</title></line>\n", cli_number(port, "peer_port"), state);
 }
 

@@ -97,6 +97,21 @@ void daemon_ether_destroy(struct daemon *d)
 	d->ether = NULL;
 }
 
+const struct fabric_node *daemon_ether_card_host(const struct daemon *d, const struct eth_end *end)
+{
+	const struct fabric_node *n;
+	u32 i;
+
+	for (i = 0; i < d->ether->nstations; i++) {
+		const struct ether_station *s = &d->ether->station[i];
+
+		n = s->cfg.node == ~0u ? NULL : fabric_node(d->fabric, s->cfg.node);
+		if (s->end == end)
+			return n && !fabric_node_binding(n) ? n : NULL;
+	}
+	return NULL;
+}
+
 struct eth *daemon_ether_net(const struct daemon *d)
 {
 	return d->ether ? d->ether->net : NULL;

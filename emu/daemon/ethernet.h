@@ -23,6 +23,8 @@ void daemon_ether_destroy(struct daemon *d);
 struct ether_station *daemon_ether_station(const struct daemon *d, const struct fabric_node *n);
 /* For faults; NULL without Ethernet. */
 struct eth *daemon_ether_net(const struct daemon *d);
+/* The host on the fabric whose card is the station @end; NULL: it is no such station. */
+const struct fabric_node *daemon_ether_card_host(const struct daemon *d, const struct eth_end *end);
 /* The end at an Ethernet place, of a host by any of its names; NULL: none. *all: it is a switch without a port. */
 struct eth_end *daemon_ether_place(const struct daemon *d, const char *place, bool *all);
 /* Whether there is a switch or a station with that name. */

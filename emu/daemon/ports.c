@@ -115,6 +115,17 @@ json_t *daemon_host_ports_json(struct daemon *d, const struct fabric_node *n, bo
 	return ports;
 }
 
+/* A port of an Ethernet switch. A host on the fabric is not named as its card is. */
+static json_t *switch_port_json(const struct daemon *d, const struct eth_end *end, bool counters)
+{
+	const struct fabric_node *host = daemon_ether_card_host(d, eth_end_peer(end));
+	json_t *o = other_port_json(&(struct other_port){ .end = end }, counters);
+
+	if (host)
+		json_object_set_new(o, "peer_node", json_string(fabric_node_name(host)));
+	return o;
+}
+
 void daemon_ether_nodes_json(const struct daemon *d, json_t *nodes, const char *only, bool counters)
 {
 	struct eth *net = daemon_ether_net(d);
@@ -125,9 +136,7 @@ void daemon_ether_nodes_json(const struct daemon *d, json_t *nodes, const char *
 		json_t *ports = json_array();
 
 		for (k = 1; k <= eth_switch_ports(sw); k++)
-			json_array_append_new(
-				ports,
-				other_port_json(&(struct other_port){ .end = eth_switch_port(sw, k) }, counters));
+			json_array_append_new(ports, switch_port_json(d, eth_switch_port(sw, k), counters));
 		if (only && strcmp(eth_switch_name(sw), only))
 			json_decref(ports);
 		else

@@ -423,7 +423,8 @@ char *daemon_topology_text(struct daemon *d)
 		return NULL;
 	fprintf(out, "# muslin: fabric %s\n", d->run.name);
 	for (i = 0; i < fabric_node_count(d->fabric); i++)
-		print_node(out, fabric_node(d->fabric, i), d->opt.shards);
+		if (!fabric_node_binding(fabric_node(d->fabric, i))) /* else it is not of the InfiniBand subnet */
+			print_node(out, fabric_node(d->fabric, i), d->opt.shards);
 	fclose(out);
 	return text;
 }

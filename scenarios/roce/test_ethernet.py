@@ -345,6 +345,30 @@ def test_a_guest_that_cannot_have_a_connectx(new_fabric, hosts, message):
     assert message in new_fabric.command("vm", hosts, "--model", "connectx", status=1)
 
 
+MIXED = """
+ethernet sw1
+host n1 nic sw1
+host r1 ether sw1 ip 10.1.0.1/24
+switch leaf1 4
+host h1 ports 1
+cable leaf1:1 h1:1
+host h1 nic sw1
+"""
+
+
+def test_the_topology_is_that_of_infiniband(new_fabric):
+    """Hosts of the Ethernet alone are no CAs of the subnet."""
+    text = new_fabric.up(MIXED).command("show", "--topology")
+    assert re.findall(r'^(Ca|Switch)\t.*# "(\w+)"', text, re.M) == [("Switch", "leaf1"), ("Ca", "h1")]
+
+
+def test_drawn_cards(new_fabric):
+    """The card of a host is connected, also where the host has InfiniBand ports."""
+    svg = new_fabric.up(MIXED).command("show", "--svg")
+    links = re.findall(r"<title>(\S+) - (\S+) Active</title>", svg)
+    assert sorted(links) == [("leaf1:1", "h1:1"), ("n1:1", "sw1:1"), ("r1:1", "sw1:2"), ("sw1:3", "h1-eth:1")]
+
+
 def test_a_guest_with_a_card_alone(new_fabric):
     """The counters of its card are shown as those of a guest that has an adapter, too."""
     new_fabric.up("ethernet sw1\nhost n1 nic sw1\n")
