@@ -47,7 +47,7 @@ struct fabric_port *fault_find_port(struct fabric *f, const char *place, char *e
 int fault_place(struct fault *base, const char *place, char *err, size_t err_len)
 {
 	struct fabric_fault *ft = fabric_fault(base);
-	bool wired = false, all = !strcmp(place, "all");
+	bool wired = false, all = !strcmp(place, FAULT_PLACE_ALL);
 	u32 num, i;
 
 	ft->f = base->set->owner;

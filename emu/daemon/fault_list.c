@@ -14,7 +14,7 @@
 
 #define FAULTS_MAX 10000
 
-/* A line of `muslin fault add`: one fault of the engine, or two for an unplugged adapter. */
+/* A line of `muslin fault add`: one fault of the engine, or two: at links of two kinds, or for an unplugged adapter. */
 struct armed_fault {
 	struct list link;
 	u32 id;
@@ -26,25 +26,57 @@ struct armed_fault {
 	char text[];
 };
 
-static json_t *fault_json(const struct daemon *d, const struct armed_fault *ft)
+/* What the faults of a line have done. The links of an unplugged adapter do not count. */
+struct fault_sum {
+	u64 seen, hits, digest;
+	u32 held;
+	bool applied;
+};
+
+static struct fault_sum fault_list_sum(const struct armed_fault *ft)
 {
-	const struct pick *pick = &ft->fault[0]->pick;
-	json_t *o = json_object(), *fired = json_array();
-	char digest[20];
+	struct fault_sum sum = { 0 };
+	int i;
+
+	for (i = 0; i < (ft->unplugged ? 1 : 2) && ft->fault[i]; i++) {
+		const struct pick *pick = &ft->fault[i]->pick;
+
+		sum.seen += pick->seen;
+		sum.hits += pick->hits;
+		sum.digest = sum.digest * 0x100000001b3 ^ pick->digest;
+		sum.held += fault_held(ft->fault[i]);
+		sum.applied |= ft->fault[i]->applied;
+	}
+	return sum;
+}
+
+static void fault_list_fired(json_t *fired, const struct pick *pick)
+{
 	u64 i;
 
 	for (i = 0; i < min(pick->hits, (u64)PICK_LOG); i++)
 		json_array_append_new(fired, json_integer((json_int_t)pick->log[i]));
-	snprintf(digest, sizeof(digest), "%016llx", (unsigned long long)pick->digest);
+}
+
+static json_t *fault_json(const struct daemon *d, const struct armed_fault *ft)
+{
+	struct fault_sum sum = fault_list_sum(ft);
+	json_t *o = json_object(), *fired = json_array();
+	char digest[20];
+
+	fault_list_fired(fired, &ft->fault[0]->pick);
+	if (ft->fault[1] && !ft->unplugged)
+		fault_list_fired(fired, &ft->fault[1]->pick);
+	snprintf(digest, sizeof(digest), "%016llx", (unsigned long long)sum.digest);
 	json_object_set_new(o, "id", json_integer(ft->id));
 	json_object_set_new(o, "fault", json_string(ft->text));
 	json_object_set_new(o, "armed", json_real((double)(ft->armed - d->started) / (double)NSEC_PER_SEC));
-	json_object_set_new(o, "matches", json_integer((json_int_t)pick->seen));
-	json_object_set_new(o, "hits", json_integer((json_int_t)pick->hits));
+	json_object_set_new(o, "matches", json_integer((json_int_t)sum.seen));
+	json_object_set_new(o, "hits", json_integer((json_int_t)sum.hits));
 	json_object_set_new(o, "fired", fired); /* numbers of its first matches */
 	json_object_set_new(o, "digest", json_string(digest));
-	json_object_set_new(o, "applied", json_boolean(ft->fault[0]->applied));
-	json_object_set_new(o, "held", json_integer(fault_held(ft->fault[0])));
+	json_object_set_new(o, "applied", json_boolean(sum.applied));
+	json_object_set_new(o, "held", json_integer(sum.held));
 	return o;
 }
 
@@ -74,6 +106,11 @@ static void fault_list_notify(void *ctx, const struct fault *fault, const char *
 	fault_list_note(d, id, what, "");
 }
 
+static bool place_is_all(const char *place)
+{
+	return !strcmp(place, FAULT_PLACE_ALL);
+}
+
 /* Whether the place is a node, or a port of one. */
 static bool fault_list_has(struct daemon *d, const char *place)
 {
@@ -93,7 +130,8 @@ struct host *daemon_fault_host(struct daemon *d, const char *place, char *err, s
 
 	if (!h)
 		snprintf(err, err_len, "%.64s: %s", place,
-			 fault_list_has(d, place) ? "this fault needs a host as its place" : "there is no such node");
+			 place_is_all(place) || fault_list_has(d, place) ? "this fault needs a host as its place"
+									 : "there is no such node");
 	return h;
 }
 
@@ -120,9 +158,10 @@ static struct fault_set *second_managers_at(struct daemon *d, const char *place)
 
 static struct fault_set *ether_at(struct daemon *d, const char *place)
 {
+	struct eth *net = daemon_ether_net(d);
 	bool all;
 
-	return daemon_ether_place(d, place, &all) ? eth_faults(daemon_ether_net(d)) : NULL;
+	return net && (place_is_all(place) || daemon_ether_place(d, place, &all)) ? eth_faults(net) : NULL;
 }
 
 /* The fault set of a RoCE port on sockets. */
@@ -142,6 +181,8 @@ static struct fault_set *iwarp_at(struct daemon *d, const char *place)
 
 static struct fault_set *fabric_at(struct daemon *d, const char *place)
 {
+	if (place_is_all(place))
+		return daemon_manager_needed(d) || !daemon_ether_net(d) ? fabric_faults(d->fabric) : NULL;
 	return bound_host_at(d, place) || ether_at(d, place) || daemon_ether_no_port(d, place, NULL, 0)
 		       ? NULL
 		       : fabric_faults(d->fabric);
@@ -191,7 +232,7 @@ static struct fault_set *fault_list_refuse(struct daemon *d, const char *place, 
 	}
 	if (daemon_ether_no_port(d, place, err, err_len))
 		return NULL;
-	if (strcmp(place, "all") && !fault_list_has(d, place)) {
+	if (!place_is_all(place) && !fault_list_has(d, place)) {
 		snprintf(err, err_len, "%.64s: there is no such node", place);
 		return NULL;
 	}
@@ -202,6 +243,14 @@ static struct fault_set *fault_list_refuse(struct daemon *d, const char *place, 
 			at += (size_t)snprintf(err + at, err_len - at, " %s", names);
 		}
 	return NULL;
+}
+
+/* Prepares the set for the fault of a line. */
+static void fault_list_ready(struct daemon *d, struct fault_set *set)
+{
+	set->seed = d->opt.seed + fault_list_next(d); /* of no other fault, nor of one in another shard */
+	set->notify = fault_list_notify;
+	set->notify_ctx = d;
 }
 
 /* The fault set for a line, by its first two words; NULL with a message in @err. */
@@ -220,9 +269,7 @@ static struct fault_set *fault_list_set(struct daemon *d, const char *place, con
 			set = targets[i].at(d, place);
 	if (!set)
 		return fault_list_refuse(d, place, action, err, err_len);
-	set->seed = d->opt.seed + fault_list_next(d); /* of no other fault, nor of one in another shard */
-	set->notify = fault_list_notify;
-	set->notify_ctx = d;
+	fault_list_ready(d, set);
 	return set;
 }
 
@@ -253,6 +300,35 @@ static int fault_list_unplug(struct daemon *d, struct armed_fault *ft, struct fa
 	return 0;
 }
 
+/*
+ * Arms the fault at all links of each kind that has it and its keys: no InfiniBand packet has a key of frames, and the
+ * other way round. 0, or negative with a message in @err.
+ */
+static int fault_list_arm_all(struct daemon *d, struct armed_fault *ft, const char *text, const char *action, char *err,
+			      size_t err_len)
+{
+	struct fault_set *const sets[] = { ether_at(d, FAULT_PLACE_ALL), fabric_at(d, FAULT_PLACE_ALL) };
+	char refused[ARRAY_SIZE(sets)][240] = { "" };
+	u32 i, n = 0;
+
+	for (i = 0; i < ARRAY_SIZE(sets); i++) {
+		if (!sets[i] || !fault_kind(sets[i]->target, action))
+			continue;
+		fault_list_ready(d, sets[i]);
+		ft->fault[n] = fault_add(sets[i], text, refused[i], sizeof(refused[i]));
+		n += ft->fault[n] != NULL;
+	}
+	if (n)
+		return 0;
+	if (*refused[0] && *refused[1] && strcmp(refused[0], refused[1]))
+		snprintf(err, err_len, "%s; and at Ethernet links %s", refused[1], refused[0]);
+	else if (*refused[0] || *refused[1])
+		snprintf(err, err_len, "%s", *refused[1] ? refused[1] : refused[0]);
+	else
+		fault_list_refuse(d, FAULT_PLACE_ALL, action, err, err_len);
+	return -1;
+}
+
 /* Arms the fault of the line @text with the words @w. 0, or negative with a message in @err. */
 static int fault_list_arm(struct daemon *d, struct armed_fault *ft, const char *text, const struct spec_words *w,
 			  char *err, size_t err_len)
@@ -260,6 +336,8 @@ static int fault_list_arm(struct daemon *d, struct armed_fault *ft, const char *
 	const char *place = w->n ? w->word[0] : "", *action = w->n > 1 ? w->word[1] : "";
 	struct fault_set *set;
 
+	if (place_is_all(place) && *action)
+		return fault_list_arm_all(d, ft, text, action, err, err_len);
 	set = fault_list_set(d, place, action, err, err_len);
 	if (!set)
 		return -1;
@@ -310,11 +388,11 @@ static json_t *cmd_add(struct daemon *d, struct ctl_client *c, const char *text)
 
 static void fault_list_remove(struct daemon *d, struct armed_fault *ft)
 {
-	const struct pick *pick = &ft->fault[0]->pick;
+	struct fault_sum sum = fault_list_sum(ft);
 	int i;
 
-	log_at(LOG_INFO, "fault", "%u cleared after %llu hits of %llu matches", ft->id, (unsigned long long)pick->hits,
-	       (unsigned long long)pick->seen);
+	log_at(LOG_INFO, "fault", "%u cleared after %llu hits of %llu matches", ft->id, (unsigned long long)sum.hits,
+	       (unsigned long long)sum.seen);
 	fault_list_note(d, ft->id, "cleared", "");
 	for (i = 1; i >= 0; i--)
 		if (ft->fault[i])
@@ -339,7 +417,7 @@ static bool fault_list_at(const struct armed_fault *ft, const char *place, const
 /* Clears faults by number, by place (including its ports), or all; returns them as listed before. */
 static json_t *cmd_clear(struct daemon *d, struct ctl_client *c, u32 id, const char *place)
 {
-	bool whole = place && !strcmp(place, "all"); /* any place */
+	bool whole = place && place_is_all(place); /* any place */
 	u32 port = 0;
 	const struct fabric_node *n = place ? place_node(d, place, &port) : NULL;
 	json_t *gone = json_array();

@@ -47,6 +47,8 @@ enum fault_what { /* in the order of the names of what= */
 	FAULT_VCRC
 };
 
+#define FAULT_PLACE_ALL "all" /* all links */
+
 #define FAULT_NEVER ~0ull /* ns: a packet held until the fault is cleared */
 
 enum fault_verdict {

@@ -14,6 +14,7 @@ enum eth_fault_key {
 
 struct eth_fault {
 	struct fault ft;       /* must be first */
+	bool all;              /* the place is all ends of the network */
 	struct eth_switch *sw; /* the place is all its ports; NULL: it is @end */
 	struct eth_end *end;
 	bool fcs;
@@ -25,9 +26,28 @@ static struct eth_fault *eth_fault(struct fault *ft)
 	return container_of(ft, struct eth_fault, ft);
 }
 
+/* The end of the network after @end (NULL: the first): each port of a switch, and the station at it. NULL: none. */
+static struct eth_end *all_next(const struct eth *e, const struct eth_end *end)
+{
+	const struct eth_end *port = end && !end->sw ? end->peer : end;
+	struct eth_end *next;
+	u32 i = 0;
+
+	if (port && port == end && !port->peer->sw)
+		return port->peer;
+	next = port ? eth_switch_port(port->sw, port->num + 1) : NULL;
+	while (port && e->sw[i++] != port->sw)
+		;
+	for (; !next && i < e->nsw; i++)
+		next = eth_switch_port(e->sw[i], 1);
+	return next;
+}
+
 /* The end of the place after @end (NULL: the first). NULL: none. */
 static struct eth_end *place_next(const struct eth_fault *ft, const struct eth_end *end)
 {
+	if (ft->all)
+		return all_next(ft->ft.set->owner, end);
 	if (!ft->sw)
 		return end ? NULL : ft->end;
 	return eth_switch_port(ft->sw, end ? end->num + 1 : 1);
@@ -174,7 +194,8 @@ static int kill_check(struct fault *base, char *err, size_t err_len)
 {
 	const struct eth_fault *ft = eth_fault(base);
 
-	return ft->sw || !ft->end->sw ? 0 : spec_refuse(err, err_len, "kill: it needs a node as its place");
+	return !ft->all && (ft->sw || !ft->end->sw) ? 0
+						    : spec_refuse(err, err_len, "kill: it needs a node as its place");
 }
 
 static const struct fault_kind frame_kinds[] = {
@@ -216,10 +237,16 @@ static int eth_fault_place(struct fault *base, const char *place, char *err, siz
 {
 	struct eth_fault *ft = eth_fault(base);
 
-	ft->sw = eth_switch_find(base->set->owner, place);
-	ft->end = eth_find(base->set->owner, place);
+	ft->all = !strcmp(place, FAULT_PLACE_ALL);
+	if (fault_given(base, FAULT_DIR) && ft->all)
+		return spec_refuse(err, err_len, "dir: all links have none");
 	if (fault_given(base, FAULT_DIR) && !fault_sees_packets(base) && base->kind->apply != rate_changed)
 		return spec_refuse(err, err_len, "dir: no packets are matched");
+	if (ft->all)
+		return all_next(base->set->owner, NULL) ? 0
+							: spec_refuse(err, err_len, "all: there is no Ethernet link");
+	ft->sw = eth_switch_find(base->set->owner, place);
+	ft->end = eth_find(base->set->owner, place);
 	return ft->end ? 0 : spec_refuse(err, err_len, "%.80s: there is no such port", place);
 }
 
@@ -231,7 +258,7 @@ static int eth_fault_attach(struct fault *base)
 	int err = 0;
 
 	eth_for_each_end (ft, end) {
-		bool inner = ft->sw && end->peer->sw == ft->sw;
+		bool inner = ft->all || (ft->sw && end->peer->sw == ft->sw);
 
 		if (base->dir != PICK_OUT || inner)
 			err = fault_attach(base, &end->hooks, end);

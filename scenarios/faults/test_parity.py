@@ -77,10 +77,10 @@ def all_links(muslin_make_fabric, muslin_addresses):
     fabric.down()
 
 
-def exchange(fabric, link, rounds=5):
+def exchange(fabric, link, rounds=5, size=200):
     """An rping of host 1 with host 2; returns the client's output, also if its connection ends."""
     one, two = f"{LINKS[link]}1", f"{LINKS[link]}2"
-    args = ["-a", fabric.ip(two), "-C", rounds, "-S", 200]
+    args = ["-a", fabric.ip(two), "-C", rounds, "-S", size]
     try:
         return fabric.pair((two, "rping", "-s", *args), (one, "rping", "-c", "-v", *args), timeout=30)[1]
     except MuslinError as failed:
@@ -161,6 +161,38 @@ def test_a_fault_that_does_not_exist_is_refused(all_links, link):
         assert kind not in names
     all_links.wait_active()
     assert exchange(all_links, link).count("ping data") == 5
+
+
+ALL = {
+    "keys of InfiniBand": ({"opcode": "rc"}, {"InfiniBand"}),
+    "keys of frames": ({"pcap": "udp port 4791"}, {"Ethernet"}),
+    "keys of both": ({"len": "900-1100"}, {"InfiniBand", "Ethernet"}),
+}
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_all_links(all_links, name):
+    """The place all: links of each kind that has the fault and its keys."""
+    keys, where = ALL[name]
+    fired = set()
+    with all_links.fault("all", "delay", time="1us", expect=False, **keys) as fault:
+        for link in LINKS:
+            before = fault.hits
+            assert exchange(all_links, link, size=1000).count("ping data") == 5  # more than a MAD
+            fired |= {link} if fault.hits > before else set()
+    assert fired == where
+
+
+def test_what_no_link_has(all_links):
+    """The message has the answers of both kinds of link, once if they are the same one."""
+    for words, message in {
+        ("drop", "nth=x"): "nth=x: nth takes a number",
+        ("kill",): "kill: it needs a node as its place",
+        ("corrupt", "fcs", "what=icrc"): "; and at Ethernet links ",
+        ("rst",): "rst: there is no such fault at all; there are: drop",
+    }.items():
+        out = all_links.command("fault", "add", "all", *words, status=1)
+        assert message in out and out.count(message) == 1, out
 
 
 @pytest.mark.parametrize("link", LINKS)

@@ -369,6 +369,44 @@ def test_drawn_cards(new_fabric):
     assert sorted(links) == [("leaf1:1", "h1:1"), ("n1:1", "sw1:1"), ("r1:1", "sw1:2"), ("sw1:3", "h1-eth:1")]
 
 
+def states(fabric):
+    """Those of the ports with a link, by node."""
+    return {n["name"]: {p["state"] for p in n["ports"] if "peer" in p} for n in fabric.show()["nodes"]}
+
+
+def test_a_fault_at_all_links(new_fabric):
+    """It is one fault with a number, at links of both kinds."""
+    new_fabric.up(MIXED)
+    before = states(new_fabric)
+    with new_fabric.fault("all", "down") as fault:
+        assert {name: {"Down"} for name in before} == states(new_fabric)
+        assert fault.hits == 2
+    wait_until(lambda: states(new_fabric) == before, 20, "the links", 0.05)
+    assert json.loads(new_fabric.command("fault", "list", "--json")) == []
+
+
+def test_a_fault_at_all_links_of_an_ethernet(net):
+    """In both directions of each link: the fault counts what those at the links of two hosts count that communicate."""
+    rping(net, "r1", "r2", "10.1.0.1", count=1)
+    places = ("all", "r1", "r2")
+    faults = [net.fault(place, "delay", time="1us", pcap="udp port 4791") for place in places]
+    rping(net, "r1", "r2", "10.1.0.1", count=5)
+    for fault in faults:
+        fault.clear()
+    whole, *parts = (fault.matches for fault in faults)
+    assert whole == sum(parts) > 20
+    with net.fault("all", "storm", expect=False):
+        pass
+    for words, message in {
+        ("kill",): "kill: it needs a node as its place",
+        ("rate", "bps=1G", "dir=in"): "dir: all links have none",
+        ("lft", "lid=1", "port=1"): "lft: there is no such fault at all; there are: drop",
+        ("unplug",): "all: this fault needs a host as its place",
+        ("drop", "opcode=rc"): "opcode",
+    }.items():
+        assert message in net.command("fault", "add", "all", *words, status=1)
+
+
 def test_a_guest_with_a_card_alone(new_fabric):
     """The counters of its card are shown as those of a guest that has an adapter, too."""
     new_fabric.up("ethernet sw1\nhost n1 nic sw1\n")
