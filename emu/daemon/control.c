@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "emu/daemon/daemon.h"
+#include "emu/daemon/manager_fault.h"
 #include "emu/lib/log.h"
 #include "emu/wire/smp.h"
 #include "rxe/roce/roce.h"
@@ -93,7 +94,7 @@ static json_t *cmd_show(void *arg, struct ctl_client *c, const json_t *req, int 
 	return o ?: ctl_error(c, "out of memory");
 }
 
-/* Whether the node of the place is in this daemon: commands use it to find the daemon of a place. */
+/* Whether the node of the place, or the embedded SM, is in this daemon: commands find the daemon of a place by it. */
 static json_t *cmd_has(void *arg, struct ctl_client *c, const json_t *req, int *fd)
 {
 	struct daemon *d = arg;
@@ -101,7 +102,8 @@ static json_t *cmd_has(void *arg, struct ctl_client *c, const json_t *req, int *
 
 	if (!place)
 		return ctl_error(c, "missing place");
-	return json_boolean(fabric_place_find(d->fabric, place, &port));
+	return json_boolean(fabric_place_find(d->fabric, place, &port) ||
+			    (!strcmp(place, MANAGER_FAULT_PLACE) && daemon_shard_has_manager(d)));
 }
 
 /* `muslin top`: for each cabled port the name, state, and counters sent and received, in words and packets. */

@@ -444,6 +444,15 @@ def test_faults_and_links_of_both(shards):
     assert any("leaf2:3" in e for e in events) and any("spine1:2" in e for e in events), events
 
 
+def test_faults_of_the_manager_in_another_shard(muslin_new_fabric):
+    """The place sm is in the daemon that has the embedded subnet manager."""
+    fabric = muslin_new_fabric.up("leafs 2 spines 2 hosts 2", "--shards", "2", "--sm-host", "h3")
+    with fabric.fault("sm", "pause") as fault:
+        assert fault.hits == 1
+    fabric.fault("sm", "busy", expect=False)
+    assert "sm busy" in fabric.command("fault", "clear", "sm")
+
+
 def decisions(fabric, direction):
     """Which of 30 queries, or of their responses, a random fault at the link between the leafs has selected."""
     lid = fabric.port("h3")["lid"]
