@@ -327,6 +327,11 @@ void sa_client_rejoin(struct sa_client *c)
 
 	list_for_each (g, &c->groups, link) {
 		g->joined = 0;
+		if (g->joining) { /* a request to the previous SA, whose response does not count */
+			sa_query_cancel(g->query);
+			g->query = NULL;
+			g->joining = NULL;
+		}
 		list_for_each (m, &g->members, link)
 			if (m->state == MEMBER_IN)
 				m->state = MEMBER_WANTS_AGAIN;

@@ -355,6 +355,28 @@ static bool rejoin(struct cable *c)
 	return world_close(c, &w, true);
 }
 
+/* The first join waits for a response that the previous SA no longer sends: the present one is asked at once. */
+static bool rejoin_during_a_join(struct cable *c)
+{
+	struct got g = { 0 };
+	struct sa_mcast *m;
+	struct world w;
+
+	world_open(c, &w);
+	w.sa.mute = true;
+	m = join(&w, &g, JOIN_FULL);
+	cable_run(c, 1);
+	CHECK(w.sa.sets == 1 && g.calls == 0);
+	w.sa.mute = false;
+	sa_client_rejoin(w.client);
+	cable_run(c, 1);
+	CHECK(w.sa.sets == 2 && g.calls == 1 && g.status == 0 && w.sa.joined == JOIN_FULL);
+	sa_mcast_leave(m);
+	cable_run(c, 1);
+	CHECK(w.sa.joined == 0);
+	return world_close(c, &w, true);
+}
+
 /* The SA of the next master refuses the members; one of them leaves in its callback. */
 static bool rejoin_refused(struct cable *c)
 {
@@ -431,6 +453,7 @@ static const struct row rows[] = {
 	{ "group suits", suits },
 	{ "SA picks the MGID", sa_picks_the_mgid },
 	{ "rejoin", rejoin },
+	{ "rejoin during a join", rejoin_during_a_join },
 	{ "rejoin refused", rejoin_refused },
 	{ "client disconnects", client_goes },
 	{ "look at a group", look_at_a_group },
