@@ -42,6 +42,7 @@ int uv_create_channel(struct uv_call *c)
 	}
 	list_add(&c->u->channels, &e->link);
 	c->u->nchannels++;
+	resp.fd = (u32)e->inode; /* by which the shim closes a channel whose descriptor did not arrive */
 	uv_call_out(c, &resp, sizeof(resp));
 	return 0;
 }

@@ -144,7 +144,7 @@ static void answer_with(struct conn *c, ssize_t result, void *data, size_t len, 
 	n = sendmsg(c->fd.fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL);
 	if (n < 0 && nfds) { /* the descriptors cannot be passed (ETOOMANYREFS): the program gets the error */
 		a = (struct uv_answer){ .result = -errno };
-		msg = (struct msghdr){ .msg_iov = iov, .msg_iovlen = 1 };
+		msg = (struct msghdr){ .msg_iov = iov, .msg_iovlen = 2 }; /* data: names a channel to close */
 		n = sendmsg(c->fd.fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL);
 	}
 	/* One response per request: either the buffer has space, or the peer has closed and EPOLLHUP follows. */

@@ -247,6 +247,18 @@ static void memory_share(struct shim_file *f, const void *buf, size_t len)
 	shim_share(f, cmd.start, cmd.length);
 }
 
+/* Closes a completion channel that the daemon has created, and whose descriptor did not arrive. */
+static void channel_undo(struct shim_file *f, const uint8_t *out)
+{
+	uint32_t number;
+	uint64_t inode;
+
+	memcpy(&number, out, sizeof(number));
+	inode = number; /* those of sockets have 32 bits */
+	if (inode)
+		shim_call(f, UV_CLOSED, 0, &inode, sizeof(inode), -1, NULL, NULL, NULL);
+}
+
 static ssize_t command_forward(struct shim_file *f, const void *buf, size_t len, unsigned int flags)
 {
 	struct reply r = { .fd = -1 };
@@ -254,6 +266,7 @@ static ssize_t command_forward(struct shim_file *f, const void *buf, size_t len,
 	size_t out_len = sizeof(out);
 	int fd = -1, result = shim_file_connect(f);
 
+	memset(out, 0, sizeof(uint32_t));
 	if (f->kind == UV_UVERBS && !result)
 		memory_share(f, buf, len);
 	if (f->kind == UV_UVERBS)
@@ -267,8 +280,11 @@ static ssize_t command_forward(struct shim_file *f, const void *buf, size_t len,
 		len = longer ? longer : len;
 	}
 	result = result ? result : shim_call(f, UV_WRITE, flags, buf, len, r.fd, out, &out_len, &fd);
-	if (result < 0)
+	if (result < 0) {
+		if (r.channel && out_len >= sizeof(uint32_t))
+			channel_undo(f, out);
 		return call_result(result);
+	}
 	if (fd >= 0 && out_len >= 4)
 		memcpy(out, &fd, 4); /* the first member of the response is the descriptor */
 	if (fd >= 0 && r.channel)

@@ -313,8 +313,11 @@ int shim_file_connect(struct shim_file *f)
 	pthread_mutex_lock(&reconnecting);
 	if (f->pid != getpid())
 		err = shim_connect(f->kind, f->unit, f->cookie, fds, &rpc, &opened);
-	if (!err && opened.copy) /* the daemon has no permission for this process either */
+	if (!err && opened.copy) { /* the daemon has no permission for this process either */
 		err = shim_copy_start(f->kind, f->unit, f->cookie);
+		if (err)
+			shim_private_close(rpc);
+	}
 	if (!err && f->pid != getpid()) {
 		memcpy(old, f->rpc, sizeof(old));
 		memset(f->rpc, 0xff, sizeof(f->rpc));
