@@ -129,25 +129,26 @@ static const struct fault_packet_ops frame_ops = {
 
 /* Kinds */
 
-/* storm: the end sends PAUSE without limit. */
-static void storm_set(struct eth_fault *ft, u8 classes)
+/* Whether the fault's place has the end. */
+static bool place_has(const struct eth_fault *ft, const struct eth_end *end)
+{
+	return ft->all || (ft->sw ? end->sw == ft->sw : end == ft->end);
+}
+
+/* storm: the end sends PAUSE without limit, for the classes of all such faults at it. */
+static void storm_changed(struct fault *changed)
 {
 	struct eth_end *end;
+	struct fault *ft;
+	u8 classes;
 
-	eth_for_each_end (ft, end)
+	eth_for_each_end (eth_fault(changed), end) {
+		classes = 0;
+		list_for_each (ft, &changed->set->faults, link)
+			if (ft->applied && ft->kind->apply == storm_changed && place_has(eth_fault(ft), end))
+				classes |= eth_fault(ft)->classes ? eth_fault(ft)->classes : 0xff;
 		eth_pause_storm(end, classes);
-}
-
-static void storm_apply(struct fault *base)
-{
-	struct eth_fault *ft = eth_fault(base);
-
-	storm_set(ft, ft->classes ? ft->classes : 0xff);
-}
-
-static void storm_undo(struct fault *base)
-{
-	storm_set(eth_fault(base), 0);
+	}
 }
 
 static void eth_fault_link(struct fault *base, bool up)
@@ -217,7 +218,7 @@ static const struct fault_kind frame_kinds[] = {
 	  .undo = fault_down_undo,
 	  .prepare = kill_check,
 	  .allowed = FRAME_KEYS | BIT_ULL(FAULT_FOR) },
-	{ .name = "storm", .apply = storm_apply, .undo = storm_undo, .allowed = BIT_ULL(ETH_CLASS) },
+	{ .name = "storm", .apply = storm_changed, .undo = storm_changed, .allowed = BIT_ULL(ETH_CLASS) },
 	{ .name = NULL },
 };
 

@@ -182,13 +182,13 @@ void eth_set_names(struct eth *e, struct eth_end *(*fn)(void *ctx, const char *n
 struct eth_end *eth_find(const struct eth *e, const char *place)
 {
 	struct eth_switch *sw = eth_switch_find(e, place);
-	struct eth_end *end = station_find(e, place);
+	struct eth_end *end = sw ? eth_switch_port(sw, 1) : station_find(e, place);
 	const char *colon = strrchr(place, ':');
 	char name[ETH_NAME_MAX], *rest;
 	unsigned long num;
 
 	if (end || sw)
-		return end ? end : eth_switch_port(sw, 1);
+		return end;
 	if (!colon || (size_t)(colon - place) >= sizeof(name))
 		return NULL;
 	num = strtoul(colon + 1, &rest, 10);
