@@ -103,7 +103,8 @@ static json_t *cmd_has(void *arg, struct ctl_client *c, const json_t *req, int *
 	if (!place)
 		return ctl_error(c, "missing place");
 	return json_boolean(fabric_place_find(d->fabric, place, &port) ||
-			    (!strcmp(place, MANAGER_FAULT_PLACE) && daemon_shard_has_manager(d)));
+			    (!strcmp(place, MANAGER_FAULT_PLACE) && daemon_shard_has_manager(d) &&
+			     !daemon_shard_is_node(d, place))); /* as in one daemon, a node of that name comes first */
 }
 
 /* `muslin top`: for each cabled port the name, state, and counters sent and received, in words and packets. */

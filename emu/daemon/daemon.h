@@ -174,7 +174,8 @@ int daemon_shard_rundir(struct rundir *r, const char *name, u32 shard, char *err
 /* Reduces @topo to the part of this daemon. 0, or -errno and a message in @err. */
 int daemon_shard_topology(struct daemon *d, struct fabric_topology *topo, char *err, size_t err_len);
 bool daemon_shard_has_manager(const struct daemon *d); /* may the embedded subnet manager be in this one? */
-int daemon_shard_write(const struct daemon *d);        /* how many there are, for commands. 0, or -1 with errno */
+bool daemon_shard_is_node(const struct daemon *d, const char *name); /* of any shard; false without shards */
+int daemon_shard_write(const struct daemon *d); /* how many there are, for commands. 0, or -1 with errno */
 /* Starts the subnet manager, of a shard when the trunks are up: a sweep of a part of the subnet would have to be repeated. */
 void daemon_shard_start_manager(struct daemon *d);
 json_t *daemon_trunks_json(const struct daemon *d, const char *only);

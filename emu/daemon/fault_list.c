@@ -315,6 +315,7 @@ static int fault_list_arm_all(struct daemon *d, struct armed_fault *ft, const ch
 		if (!sets[i] || !fault_kind(sets[i]->target, action))
 			continue;
 		fault_list_ready(d, sets[i]);
+		sets[i]->seed += i ? 0 : (u64)1 << 32; /* each kind has random numbers of its own */
 		ft->fault[n] = fault_add(sets[i], text, refused[i], sizeof(refused[i]));
 		n += ft->fault[n] != NULL;
 	}

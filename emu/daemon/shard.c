@@ -63,6 +63,11 @@ bool daemon_shard_has_manager(const struct daemon *d)
 	return !shard_holds(d->whole, d->opt.sm_host); /* no shard has it: the first one reports the error */
 }
 
+bool daemon_shard_is_node(const struct daemon *d, const char *name)
+{
+	return d->whole && shard_holds(d->whole, name);
+}
+
 int daemon_shard_write(const struct daemon *d)
 {
 	char path[RUNDIR_PATH_MAX];

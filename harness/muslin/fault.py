@@ -35,7 +35,10 @@ class Fault:
 
     @property
     def fired(self):
-        """The numbers of the matches at which it fired; the first 64."""
+        """
+        The numbers of the matches at which it fired; the first 64. At the place all: those of the Ethernet, then those
+        of InfiniBand, which each count for themselves.
+        """
         return self.report()["fired"]
 
     def clear(self):
