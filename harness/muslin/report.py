@@ -121,11 +121,12 @@ def lanes(timeline):
         elif words == "fired":
             spans.setdefault(f"fault {subject}", []).append((t, t, MARKS["fault"], "fired"))
         elif words == "begins":
-            began[subject] = t
-        elif words in ("ends", "cleared") and subject in began:
-            spans.setdefault(f"fault {subject}", []).append((began.pop(subject), t, MARKS["fault"], "in force"))
-    for subject, since in began.items():
-        spans.setdefault(f"fault {subject}", []).append((since, end, MARKS["fault"], "in force"))
+            began.setdefault(subject, []).append(t)  # at all links: once at those of each kind
+        elif words in ("ends", "cleared") and began.get(subject):
+            over = [began[subject].pop(0)] if words == "ends" else began.pop(subject)
+            spans.setdefault(f"fault {subject}", []).extend((s, t, MARKS["fault"], "in force") for s in over)
+    for subject, left in began.items():
+        spans.setdefault(f"fault {subject}", []).extend((s, end, MARKS["fault"], "in force") for s in left)
     for subject, (since, state) in at.items():
         spans.setdefault(subject, []).append((since, end, STATES.get(state, "#999"), state))
     order = {"fault": 0, "subnet": 1}

@@ -154,6 +154,13 @@ def test_metrics_while_the_fabric_is_down(new_fabric):
     assert fetch()[0] == 503 and server.running()
 
 
+def test_lane_of_a_fault_at_all_links():
+    """It begins and ends at links of each kind for itself."""
+    events = [[1, "fault", "1 begins"], [2, "fault", "1 begins"], [3, "fault", "1 ends"], [4, "fault", "1 ends"]]
+    ((_, spans),) = report.lanes({"now": 5, "events": events})
+    assert [span[:2] for span in spans] == [(1, 3), (2, 4)]
+
+
 TEST = """
 import time
 
