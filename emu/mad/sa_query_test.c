@@ -221,6 +221,15 @@ static bool one_join_for_all(struct cable *c)
 	return world_close(c, &w, true);
 }
 
+/* The end of a row: the last member leaves, and the SA has none then. */
+static bool last_leaves(struct cable *c, struct world *w, struct sa_mcast *m)
+{
+	sa_mcast_leave(m);
+	cable_run(c, 1);
+	CHECK(w->sa.joined == 0);
+	return world_close(c, w, true);
+}
+
 static bool join_states(struct cable *c)
 {
 	struct got g[2] = { 0 };
@@ -235,10 +244,7 @@ static bool join_states(struct cable *c)
 	sa_mcast_leave(full);
 	cable_run(c, 1);
 	CHECK(w.sa.joined == 4);
-	sa_mcast_leave(send);
-	cable_run(c, 1);
-	CHECK(w.sa.joined == 0);
-	return world_close(c, &w, true);
+	return last_leaves(c, &w, send);
 }
 
 static bool join_refused(struct cable *c)
@@ -349,10 +355,7 @@ static bool rejoin(struct cable *c)
 	w.sa.mute = false;
 	cable_run(c, 8000);
 	CHECK(w.sa.joined == JOIN_FULL && g.calls == 1);
-	sa_mcast_leave(m);
-	cable_run(c, 1);
-	CHECK(w.sa.joined == 0);
-	return world_close(c, &w, true);
+	return last_leaves(c, &w, m);
 }
 
 /* The first join waits for a response that the previous SA no longer sends: the present one is asked at once. */
@@ -371,10 +374,7 @@ static bool rejoin_during_a_join(struct cable *c)
 	sa_client_rejoin(w.client);
 	cable_run(c, 1);
 	CHECK(w.sa.sets == 2 && g.calls == 1 && g.status == 0 && w.sa.joined == JOIN_FULL);
-	sa_mcast_leave(m);
-	cable_run(c, 1);
-	CHECK(w.sa.joined == 0);
-	return world_close(c, &w, true);
+	return last_leaves(c, &w, m);
 }
 
 /* The SA of the next master refuses the members; one of them leaves in its callback. */
@@ -405,10 +405,7 @@ static bool rejoin_refused(struct cable *c)
 	cable_run(c, 1);
 	CHECK(g[0].calls == 3 && g[0].status == 0 && w.sa.joined == JOIN_FULL);
 	sa_mcast_leave(m[0]);
-	sa_mcast_leave(m[1]);
-	cable_run(c, 1);
-	CHECK(w.sa.joined == 0);
-	return world_close(c, &w, true);
+	return last_leaves(c, &w, m[1]);
 }
 
 static bool client_goes(struct cable *c)
