@@ -359,6 +359,16 @@ static void init(struct mu_dev *dev, struct virtio_device *vdev)
 	xa_init_flags(&dev->qpns, XA_FLAGS_LOCK_IRQ);
 }
 
+/* After that neither the device nor work accesses what the driver has. */
+static void stop(struct mu_dev *dev)
+{
+	virtio_reset_device(dev->vdev);
+	cancel_work_sync(&dev->event_work);
+	cancel_work_sync(&dev->flush); /* an event may have queued it */
+	mu_command_end(dev);
+	dev->vdev->config->del_vqs(dev->vdev);
+}
+
 static int probe(struct virtio_device *vdev)
 {
 	struct mu_dev *dev;
@@ -398,11 +408,7 @@ static int probe(struct virtio_device *vdev)
 	return 0;
 
 del_vqs:
-	virtio_reset_device(vdev);
-	cancel_work_sync(&dev->event_work);
-	cancel_work_sync(&dev->flush); /* an event may have queued it */
-	mu_command_end(dev);
-	vdev->config->del_vqs(vdev);
+	stop(dev);
 free_dev:
 	free_buffers(dev);
 	ib_dealloc_device(&dev->ib);
@@ -418,11 +424,7 @@ static void remove(struct virtio_device *vdev)
 	WRITE_ONCE(dev->registered, false);
 	flush_work(&dev->event_work); /* ib_core handles earlier events of ports before it frees theirs */
 	mu_unregister(dev);
-	virtio_reset_device(vdev);
-	cancel_work_sync(&dev->event_work);
-	cancel_work_sync(&dev->flush); /* an event may have queued it */
-	mu_command_end(dev);
-	vdev->config->del_vqs(vdev);
+	stop(dev);
 	free_buffers(dev);
 	ib_dealloc_device(&dev->ib);
 }
