@@ -34,16 +34,22 @@ void cli_shard_rundir(unsigned int shard, struct rundir *r)
 		cli_fail(CLI_ERROR, "%s", err);
 }
 
-/* Connects to a daemon; negative: it has died with its nodes, and the others continue. */
-static int shard_connect(unsigned int shard)
+/* Connects to a daemon; negative: it has died with its nodes, and the others continue. Of the first with a message in @err. */
+static int shard_try_connect(unsigned int shard, char *err, size_t err_len)
 {
 	char path[RUNDIR_PATH_MAX];
 	struct rundir r;
 
 	if (!shard)
-		return cli_connect();
+		return cli_try_connect(err, err_len);
 	cli_shard_rundir(shard, &r);
 	return ctl_connect(rundir_path(&r, RUNDIR_CONTROL, path));
+}
+
+/* The same; exits if the first is not up. */
+static int shard_connect(unsigned int shard)
+{
+	return shard ? shard_try_connect(shard, NULL, 0) : cli_connect();
 }
 
 int cli_connect_shard(unsigned int shard)
@@ -110,7 +116,7 @@ json_t *cli_try_all(json_t *req, char *err, size_t err_len)
 	int sock;
 
 	for (i = 0; i < n; i++) {
-		sock = i ? shard_connect(i) : cli_try_connect(err, err_len);
+		sock = shard_try_connect(i, err, err_len);
 		if (sock < 0 && i)
 			continue;
 		more = sock < 0 ? NULL : ctl_call(sock, req, -1, err, err_len);
@@ -151,7 +157,7 @@ json_t *cli_request_any(json_t *req, char *err, size_t err_len)
 	int sock;
 
 	for (i = 0; i < n && !result; i++) {
-		sock = i ? shard_connect(i) : cli_try_connect(err, err_len);
+		sock = shard_try_connect(i, err, err_len);
 		if (sock < 0 && !i)
 			break;
 		if (sock < 0)

@@ -259,7 +259,7 @@ static int eth_fault_attach(struct fault *base)
 	int err = 0;
 
 	eth_for_each_end (ft, end) {
-		bool inner = ft->all || (ft->sw && end->peer->sw == ft->sw);
+		bool inner = place_has(ft, end->peer);
 
 		if (base->dir != PICK_OUT || inner)
 			err = fault_attach(base, &end->hooks, end);
