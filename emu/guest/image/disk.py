@@ -12,7 +12,7 @@ import shutil
 import tarfile
 
 import kernel
-from image import HERE, cache_lock, cpio, forget, layer, make_kernel
+from image import HERE, cpio, forget, layer, make_kernel
 from packages import alone, cache_folder, debian, digest, fail, resolve, run, say, unpack
 from seed import LOGIN
 
@@ -150,17 +150,16 @@ def make_debian(wanted, arch, packages, mac, resolver):
             "or the packages fakechroot and fakeroot"
         )
     packages = [*PACKAGES, *packages]
-    with cache_lock():
-        version = kernel.choose(wanted, arch)
-        debs = alone(["busybox-static"])
-        tools = layer("tools", digest(*(d[1] for d in debs)), lambda out: unpack(debs, out))
-        busybox = next(p for p in (tools / "bin/busybox", tools / "usr/bin/busybox") if p.exists())
-        kernel_name = digest(HERE / "kernel.py", version, *kernel.package(version), *ROOT_MODULES)
-        tree = layer("kernel", kernel_name, make_kernel(version, [busybox, "depmod"], ROOT_MODULES))
-        initrd = layer("initrd", digest(HERE / "disk.py", kernel_name), make_initrd(tree, busybox))
-        found = sorted(d[1] for d in resolve(packages))
-        name = digest(HERE / "disk.py", LOGIN, kernel_name, *found)
-        disk = layer("disk", name, make_disk(version, packages, mac, resolver))
-        forget(cache_folder())
+    version = kernel.choose(wanted, arch)
+    debs = alone(["busybox-static"])
+    tools = layer("tools", digest(*(d[1] for d in debs)), lambda out: unpack(debs, out))
+    busybox = next(p for p in (tools / "bin/busybox", tools / "usr/bin/busybox") if p.exists())
+    kernel_name = digest(HERE / "kernel.py", version, *kernel.package(version), *ROOT_MODULES)
+    tree = layer("kernel", kernel_name, make_kernel(version, [busybox, "depmod"], ROOT_MODULES))
+    initrd = layer("initrd", digest(HERE / "disk.py", kernel_name), make_initrd(tree, busybox))
+    found = sorted(d[1] for d in resolve(packages))
+    name = digest(HERE / "disk.py", LOGIN, kernel_name, *found)
+    disk = layer("disk", name, make_disk(version, packages, mac, resolver))
+    forget(cache_folder())
     say("")
     return version, tree / "kernel", initrd / "initrd", disk / "disk"

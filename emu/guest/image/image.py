@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """
 The guest's image: a kernel, and an initramfs of layers. Each layer is named after what it is made of and stays in the
-cache: the packages; a kernel with its modules; both with our driver and our files on top.
+cache: the packages; a kernel with its modules; our driver for it; all of these with our files on top.
 """
 
 import contextlib
-import fcntl
 import os
 import pathlib
 import re
@@ -14,7 +13,7 @@ import tempfile
 import time
 
 import kernel
-from packages import NATIVE, alone, cache_folder, digest, fail, own, resolve, run, say, unpack
+from packages import NATIVE, alone, cache_folder, cache_lock, digest, own, resolve, run, say, unpack
 
 PACKAGES = """busybox-static dash rdma-core ibverbs-utils ibverbs-providers rdmacm-utils infiniband-diags perftest
     iproute2 ethtool opensm nfs-common nfs-kernel-server rpcbind iperf3 iputils-ping socat nvme-cli open-iscsi
@@ -47,7 +46,7 @@ FILES = {
 FOLDERS = "proc sys dev tmp run root mnt etc var/lib/nfs var/log".split()
 KEEP = 4  # of each kind of layer, and what was in use within the hour
 HOUR = 3600
-KINDS = "base kernel image root disk initrd snapshot tools qemu resolved lists build".split()
+KINDS = "base kernel driver image root disk initrd snapshot tools qemu resolved lists build".split()
 HERE = pathlib.Path(__file__).resolve().parent
 
 
@@ -67,43 +66,39 @@ def cpio(root, out):
         f.write(head + b"\0" * (-len(head) % 4))
 
 
-@contextlib.contextmanager
-def cache_lock():
-    """A second one waits, and finds what the first one has made."""
-    file = cache_folder() / "lock"
-    try:
-        lock = file.open("w")
-    except OSError as e:
-        fail(f"{file}: {e.strerror}; set MUSLIN_CACHE")
-    with lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
-
-
 def layer(kind, name, make):
     """The folder of a layer; make(folder) fills it when there is none of this name."""
     cache = cache_folder()
     folder = cache / f"{kind}-{name}"
-    if not folder.exists():
-        with tempfile.TemporaryDirectory(dir=cache, prefix="build-") as tmp:
-            out = pathlib.Path(tmp) / "out"
-            out.mkdir()
-            make(out)
-            out.rename(folder)
-    os.utime(folder)
+    with cache_lock(folder.name):
+        if not folder.exists():
+            with tempfile.TemporaryDirectory(dir=cache, prefix="build-") as tmp:
+                out = pathlib.Path(tmp) / "out"
+                out.mkdir()
+                make(out)
+                out.rename(folder)
+        os.utime(folder)
     return folder
+
+
+def used(path):
+    """When it was made or used last; what another one has removed meanwhile: now."""
+    with contextlib.suppress(OSError):
+        return path.stat().st_mtime
+    return time.time()
 
 
 def forget(cache):
     """Removes layers that nobody has used for long, and what a build that was killed has left."""
-    now = time.time()
     for kind in KINDS:
-        found = sorted(cache.glob(f"{kind}-*"), key=lambda p: p.stat().st_mtime)
+        found = sorted(cache.glob(f"{kind}-*"), key=used)
         for old in found[: len(found) if kind == "build" else -KEEP]:
-            if now - old.stat().st_mtime > HOUR:
-                shutil.rmtree(old, ignore_errors=True)
-                with contextlib.suppress(OSError):
-                    old.unlink()
+            if time.time() - used(old) > HOUR:
+                with cache_lock(old.name):
+                    if time.time() - used(old) > HOUR:
+                        shutil.rmtree(old, ignore_errors=True)
+                        with contextlib.suppress(OSError):
+                            old.unlink()
 
 
 def merge(root, name):
@@ -157,17 +152,25 @@ def make_kernel(version, depmod, names):
     return make
 
 
-def make_image(version, base, modules, depmod, stock):
-    """With our driver, unless it is a @stock one."""
+def make_driver(version):
+    def make(out):
+        shutil.copy(kernel.build_driver(version, out.parent / "driver"), out)
+
+    return make
+
+
+def make_image(version, layers, names, depmod):
+    """Of the @layers: packages, kernel with modules, of which it takes @names, and a driver, unless that is None."""
+    base, modules, driver = layers
 
     def make(out):
         root = out.parent / "root"
         shutil.copytree(HERE / "root", root)
-        shutil.copytree(modules / "lib", root / "usr/lib", dirs_exist_ok=True)
-        if not stock:
-            extra = root / f"usr/lib/modules/{version}/extra"
-            extra.mkdir()
-            shutil.copy(kernel.build_driver(version, out.parent / "driver"), extra)
+        there = root / f"usr/lib/modules/{version}"
+        kernel.copy_modules(modules / f"lib/modules/{version}", there, names)
+        if driver:
+            (there / "extra").mkdir()
+            shutil.copy(driver / "muslin.ko", there / "extra")
         (root / "lib").symlink_to("usr/lib")
         run([*depmod, "-b", root, version])
         (root / "lib").unlink()
@@ -184,22 +187,22 @@ def image(wanted, arch=NATIVE, stock=False, *, packages=(), modules=()):
     Version, kernel file and initramfs of the kernel @wanted, of which is made what is not in the cache yet; with
     @packages and @modules besides its own. The driver is ours, or in a @stock image the distribution's for a ConnectX.
     """
-    with cache_lock():
-        version = kernel.choose(wanted, arch)
-        whole = resolve([*packages], own(arch)) if packages else []  # requested packages have all their dependencies
-        debs = [d for d in resolve([*PACKAGES, *packages], own(arch)) if d in whole or not WITHOUT.match(d[1])]
-        base_name = digest(HERE / "image.py", *sorted(d[1] for d in debs))
-        base = layer("base", base_name, make_base(debs, arch))
-        depmod = [base / "busybox", "depmod"]
-        names = [*MODULES, *(CONNECTX if stock else []), *(m.replace("-", "_") for m in modules)]
-        kernel_name = digest(HERE / "kernel.py", version, *kernel.package(version), *names)
-        tree = layer("kernel", kernel_name, make_kernel(version, depmod, names))
-        ours = [p for p in sorted((HERE / "root").rglob("*")) if p.is_file()]
-        if not stock:
-            sources = sorted(p for room in ("abi", "guest") for p in (kernel.SOURCES / room).iterdir())
-            ours += [p for p in sources if p.suffix in (".c", ".h") or p.name == "Kbuild"]
-        name = digest(base_name, kernel_name, *(x for p in ours for x in (p.name, p)))
-        folder = layer("image", name, make_image(version, base, tree, depmod, stock))
-        forget(cache_folder())
+    version = kernel.choose(wanted, arch)
+    whole = resolve([*packages], own(arch)) if packages else []  # requested packages have all their dependencies
+    debs = [d for d in resolve([*PACKAGES, *packages], own(arch)) if d in whole or not WITHOUT.match(d[1])]
+    base_name = digest(HERE / "image.py", *sorted(d[1] for d in debs))
+    base = layer("base", base_name, make_base(debs, arch))
+    depmod = [base / "busybox", "depmod"]
+    names = [*MODULES, *(m.replace("-", "_") for m in modules)]
+    release = [HERE / "kernel.py", version, *kernel.package(version)]
+    kernel_name = digest(*release, *names, *CONNECTX)
+    tree = layer("kernel", kernel_name, make_kernel(version, depmod, [*names, *CONNECTX]))
+    driver_name = "" if stock else digest(*release, *(x for p in kernel.driver_sources() for x in (p.name, p)))
+    driver = layer("driver", driver_name, make_driver(version)) if driver_name else None
+    names += CONNECTX if stock else []
+    ours = [p for p in sorted((HERE / "root").rglob("*")) if p.is_file()]
+    name = digest(base_name, kernel_name, driver_name, *(x for p in ours for x in (p.name, p)))
+    folder = layer("image", name, make_image(version, (base, tree, driver), names, depmod))
+    forget(cache_folder())
     say("")
     return version, folder / "kernel", folder / "initrd"

@@ -15,6 +15,7 @@ import os
 import pathlib
 import re
 import shutil
+import struct
 import sys
 
 from packages import NATIVE, alone, backports, fail, names, own, remembered, resolve, run, say, unpack, words
@@ -166,6 +167,11 @@ def headers(version, folder):
     return found
 
 
+def driver_sources():
+    found = sorted(p for room in ("abi", "guest") for p in (SOURCES / room).iterdir())
+    return [p for p in found if p.suffix in (".c", ".h") or p.name == "Kbuild"]
+
+
 def build_driver(version, folder):
     """Builds muslin.ko for @version in @folder and returns its path."""
     for room in ("guest", "abi"):
@@ -173,43 +179,63 @@ def build_driver(version, folder):
     there = headers(version, folder / "headers")
     say(f"building the driver for {version}")
     # Type information for BPF needs a tool and a vmlinux that a build of one module has no other use for.
-    kbuild(version, there, f"M={folder}/emu/guest", "CONFIG_DEBUG_INFO_BTF_MODULES=", "modules")
+    words = [f"-j{os.cpu_count()}", f"M={folder}/emu/guest", "CONFIG_DEBUG_INFO_BTF_MODULES=", "modules"]
+    kbuild(version, there, *words)
     ko = folder / "emu/guest/muslin.ko"
     cross = "" if arch_of(version) == NATIVE else CROSS[arch_of(version)]
     run([f"{cross}strip", "--strip-debug", ko])
     return ko
 
 
-def unzstd(data):
-    """The frame that @data begins with; behind it the kernel's build has put the size that it unpacks to."""
+def unlz4(data, size):
+    """What the `lz4 -l` of the kernel's build has made: blocks, each behind its length."""
+    lib = ctypes.CDLL("liblz4.so.1")
+    out = ctypes.create_string_buffer(size)
+    at, done = 4, 0
+    while done < size:
+        length = int.from_bytes(data[at : at + 4], "little")
+        block = data[at + 4 : at + 4 + length]
+        got = lib.LZ4_decompress_safe(block, ctypes.byref(out, done), len(block), size - done)
+        if got <= 0:
+            raise ValueError("no such blocks")
+        at, done = at + 4 + length, done + got
+    return out.raw
+
+
+def unzstd(data, size):
     lib = ctypes.CDLL("libzstd.so.1")
     size_t = ctypes.c_size_t
     lib.ZSTD_findFrameCompressedSize.restype = lib.ZSTD_decompress.restype = size_t
     length = lib.ZSTD_findFrameCompressedSize(data, size_t(len(data)))
-    size = int.from_bytes(data[length : length + 4], "little")
     out = ctypes.create_string_buffer(size)
     if lib.ZSTD_decompress(out, size_t(size), data, size_t(length)) != size:
         raise ValueError("no such frame")
     return out.raw
 
 
+DECOMPRESSORS = {
+    b"\xfd7zXZ\0": lambda data, _: lzma.LZMADecompressor().decompress(data),
+    b"\x1f\x8b\x08": lambda data, _: gzip.GzipFile(fileobj=io.BytesIO(data)).read(),
+    b"\x28\xb5\x2f\xfd": unzstd,
+    b"\x02\x21\x4c\x18": unlz4,
+}
+
+
 def uncompressed(image):
     """
-    The ELF file in a bzImage, or the bzImage itself: QEMU starts it without the firmware's and the decompressor's work.
+    The ELF file in a bzImage, or the file itself: QEMU starts it without the firmware's and the decompressor's work.
+    The kernel's Documentation/arch/x86/boot.rst has the places; the last four bytes are the size that it unpacks to.
     """
     data = image.read_bytes()
-    for magic, opener in (
-        (b"\xfd7zXZ\0", lambda b: lzma.LZMADecompressor().decompress(b)),
-        (b"\x28\xb5\x2f\xfd", unzstd),
-        (b"\x1f\x8b\x08", lambda b: gzip.GzipFile(fileobj=io.BytesIO(b)).read()),
-    ):
-        at = data.find(magic)
-        while at >= 0:
-            with contextlib.suppress(Exception):
-                out = opener(data[at:])
-                if out[:4] == b"\x7fELF":
+    if data[0x202:0x206] == b"HdrS":
+        offset, length = struct.unpack_from("<II", data, 0x248)
+        start = ((data[0x1F1] or 4) + 1) * 512 + offset
+        payload = data[start : start + length]
+        size = int.from_bytes(payload[-4:], "little")
+        for magic, decompress in DECOMPRESSORS.items():
+            with contextlib.suppress(OSError, EOFError, ValueError, lzma.LZMAError):
+                if payload.startswith(magic) and (out := decompress(payload, size)).startswith(b"\x7fELF"):
                     return out
-            at = data.find(magic, at + 1)
     return data
 
 
@@ -264,6 +290,15 @@ def prune(root, version, names, depmod):
             decompressed(f)
         else:
             f.unlink()
+    run([*depmod, "-b", root, version])
+
+
+def copy_modules(source, target, names):
+    """Of what prune() has left in @source: the modules @names, what they need, and the lists of those built in."""
+    lists = [p.name for p in source.glob("modules.[bo]*")]
+    for name in [*lists, *needed(source, names)]:
+        (target / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(source / name, target / name)
 
 
 if __name__ == "__main__" and len(sys.argv) == 1:

@@ -6,12 +6,14 @@ Debian's names: amd64, arm64.
 """
 
 import contextlib
+import fcntl
 import hashlib
 import json
 import os
 import pathlib
 import re
 import shutil
+import struct
 import subprocess
 import sys
 import tempfile
@@ -76,6 +78,20 @@ def cache_folder():
     return folder
 
 
+@contextlib.contextmanager
+def cache_lock(name):
+    """Of what the cache has by this @name: a second one waits, and finds what the first one has made."""
+    file = cache_folder() / "lock"
+    try:
+        lock = file.open("w")
+    except OSError as e:
+        fail(f"{file}: {e.strerror}; set MUSLIN_CACHE")
+    with lock:  # of one byte of the file, for each name another one
+        at = int(digest(name), 16) >> 2
+        fcntl.fcntl(lock, fcntl.F_OFD_SETLKW, struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, at, 1, 0))
+        yield
+
+
 def words(options):
     return [w for o in options for w in ("-o", o)]
 
@@ -132,9 +148,10 @@ def repository(arch, suites):
     lines = (f"deb [arch={arch}{signed}] {release[0]} {suite} main\n" for suite in suites)
     (folder / "sources/sources.list").write_text("".join(lines))
     stamp = folder / "updated"
-    if not stamp.exists() or time.time() - stamp.stat().st_mtime > DAY:
-        run(["apt-get", "update", *words([*ALONE, *where, "Acquire::Languages=none", "Acquire::Retries=3"])])
-        stamp.touch()
+    with cache_lock(folder.name):
+        if not stamp.exists() or time.time() - stamp.stat().st_mtime > DAY:
+            run(["apt-get", "update", *words([*ALONE, *where, "Acquire::Languages=none", "Acquire::Retries=3"])])
+            stamp.touch()
     return where
 
 
@@ -208,12 +225,15 @@ def fetch(address, name, sha256):
     path = cache_folder() / "debs" / name
     if path.exists():
         return path
-    part = path.with_suffix(f".{os.getpid()}")
-    load(address, part)
-    if len(sha256) == 64 and hashlib.sha256(part.read_bytes()).hexdigest() != sha256:
-        part.unlink()
-        fail(f"{name}: damaged on the way")
-    part.rename(path)
+    with cache_lock(name):
+        if path.exists():
+            return path
+        part = path.with_suffix(f".{os.getpid()}")
+        load(address, part)
+        if len(sha256) == 64 and hashlib.sha256(part.read_bytes()).hexdigest() != sha256:
+            part.unlink()
+            fail(f"{name}: damaged on the way")
+        part.rename(path)
     return path
 
 

@@ -13,7 +13,7 @@ import shutil
 import signal
 import subprocess
 
-from image import cache_lock, layer
+from image import layer
 from packages import LATER, alone, backports, digest, fail, later, remembered, resolve, unpack
 
 # Without the libraries that they need: those are there where the machine's own QEMU is.
@@ -43,13 +43,12 @@ def die_with_parent():
 
 def newer(wanted, arch):
     """The program of the backports whose version begins with @wanted, which may be empty; None: they have none."""
-    with cache_lock():
-        where = backports()
-        debs = alone(PACKAGES[arch], where) if where else []
-        version = re.escape(wanted) + r"(?!\d)" if wanted else ""
-        if not any(re.match(rf"{PACKAGES[arch][0]}_(\d+%3a)?{version}", d[1]) for d in debs):
-            return None
-        folder = layer("qemu", digest(*(d[1] for d in debs)), lambda out: unpack(debs, out))
+    where = backports()
+    debs = alone(PACKAGES[arch], where) if where else []
+    version = re.escape(wanted) + r"(?!\d)" if wanted else ""
+    if not any(re.match(rf"{PACKAGES[arch][0]}_(\d+%3a)?{version}", d[1]) for d in debs):
+        return None
+    folder = layer("qemu", digest(*(d[1] for d in debs)), lambda out: unpack(debs, out))
     return str(folder / "usr/bin" / PROGRAMS[arch])
 
 
@@ -61,13 +60,12 @@ def complete(arch):
         (out / "qemu").write_text(RUN.format(program=PROGRAMS[arch]))
         (out / "qemu").chmod(0o755)
 
-    with cache_lock():
-        where = later()
-        found = resolve(PACKAGES[arch][:1], where) if where else []
-        debs = [d for d in found if COMPLETE.match(d[1])]
-        if not debs:
-            return None
-        folder = layer("qemu", digest(RUN, *(d[1] for d in debs)), make)
+    where = later()
+    found = resolve(PACKAGES[arch][:1], where) if where else []
+    debs = [d for d in found if COMPLETE.match(d[1])]
+    if not debs:
+        return None
+    folder = layer("qemu", digest(RUN, *(d[1] for d in debs)), make)
     return str(folder / "qemu")
 
 

@@ -13,8 +13,7 @@ import pwd
 import re
 import tempfile
 
-from image import cache_lock
-from packages import cache_folder, run
+from packages import cache_folder, cache_lock, run
 
 LOGIN = """d=$root/etc/systemd/system/serial-getty@.service.d
 mkdir -p $d
@@ -37,7 +36,7 @@ def own_key():
     """The private key of muslin's own, which no passphrase protects; its public one is beside it."""
     key = cache_folder() / "ssh/id_ed25519"
     if not key.exists():
-        with cache_lock():  # of guests that start at once, one makes it
+        with cache_lock(key.name):  # of guests that start at once, one makes it
             if not key.exists():
                 make_key(key)
     return key

@@ -21,7 +21,7 @@ import threading
 import time
 
 import qemu
-from image import cache_lock, forget, layer
+from image import forget, layer
 from packages import cache_folder, digest, fail, say
 
 FORKED = b"crng reseeded due to virtual machine fork"  # the kernel's message at a vmgenid, which root/init waits for
@@ -196,11 +196,10 @@ class Snapshot:
             take(argv, size, out)
 
         argv = [*argv, *GENERATION]
-        with cache_lock():
-            self.folder = layer("snapshot", machine_digest(argv, accel), make)
-            forget(cache_folder())
-            self.file = (self.folder / "memory").open("rb")
-            self.state = (self.folder / "state").read_bytes()
+        self.folder = layer("snapshot", machine_digest(argv, accel), make)
+        self.file = (self.folder / "memory").open("rb")
+        self.state = (self.folder / "state").read_bytes()
+        forget(cache_folder())
         say("")
         self.monitor, self.memory, self.size = Monitor(), memfd(size), size
         self.source, self.target = os.pipe()
