@@ -4,6 +4,7 @@
 import base64
 import math
 import re
+import secrets
 import shlex
 import socket
 import time
@@ -18,7 +19,8 @@ SPLAT = re.compile(
 )
 MODELS = {"muslin": "muslin0", "connectx": "mlx5_0"}  # of the adapter, and the guest's name for its first one
 GRACE = 15  # time-out in seconds of a guest's response
-READY = "ready"  # printed by the guest when it accepts commands
+PLAIN = {*range(0x21, 0x7F)} - {ord("\\")}  # what the guest's printf %b leaves as it is
+READY = b"muslin: the agent is ready\n"  # printed by the guest when it accepts commands
 
 
 class VM:
@@ -38,15 +40,14 @@ class VM:
         self.buffer = b""
         self.told = set()
         self.sent = 0
+        self.mark = secrets.token_hex(8)
         try:
             self._wait_ready(timeout)
         except AssertionError as e:
             raise AssertionError(f"{e}\n{self.process.output[-2000:]}\n{self.console_text()[-4000:]}") from None
 
     def _wait_ready(self, timeout):
-        end = time.monotonic() + timeout
-        while self._line(end) != READY:
-            pass
+        self._read_until(READY, time.monotonic() + timeout)
 
     @property
     def device(self):
@@ -67,11 +68,16 @@ class VM:
             raise AssertionError(f"the guest on {self.host} has exited:\n{self.console_text()[-4000:]}")
         self.buffer += data
 
-    def _line(self, end):
-        while b"\n" not in self.buffer:
+    def _read_until(self, last, end):
+        """What comes before the bytes @last, which are taken, too."""
+        seen = 0
+        while (at := self.buffer.find(last, seen)) < 0:
+            if last != READY and self.buffer.find(READY, seen) >= 0:
+                raise AssertionError(f"the guest on {self.host} has booted again:\n{self.console_text()[-4000:]}")
+            seen = max(0, len(self.buffer) - len(READY))
             self._fill(end)
-        line, _, self.buffer = self.buffer.partition(b"\n")
-        return line.decode()
+        got, self.buffer = self.buffer[:at], self.buffer[at + len(last) :]
+        return got
 
     def call(self, command, timeout=60.0):
         """Runs a shell command and returns (exit status, output); kills one that takes longer, and raises."""
@@ -88,17 +94,13 @@ class VM:
     def _send(self, text, timeout):
         self.sent += 1
         self.sock.settimeout(GRACE)
-        self.sock.sendall(f"{self.sent} {math.ceil(timeout)} {base64.b64encode(text.encode()).decode()}\n".encode())
+        escaped = "".join(chr(c) if c in PLAIN else f"\\0{c:03o}" for c in text.encode())
+        self.sock.sendall(f"{self.sent} {math.ceil(timeout)} {self.mark} {escaped}\n".encode())
 
     def _answer(self, end):
         """Reads the next response: to this command, or to an earlier one that timed out."""
-        answer = self._line(end)
-        if answer == READY:
-            raise AssertionError(f"the guest on {self.host} has booted again:\n{self.console_text()[-4000:]}")
-        number, status, size = map(int, answer.split())
-        while len(self.buffer) < size:
-            self._fill(end)
-        out, self.buffer = self.buffer[:size], self.buffer[size:]
+        out = self._read_until(f"{self.mark} ".encode(), end)
+        number, status = map(int, self._read_until(b"\n", end).split())
         return number, status, out.decode(errors="replace")
 
     def run(self, command, timeout=60.0, status=0):

@@ -92,6 +92,9 @@ port() {
 	done
 }
 
+# Until the next look at a port that nobody is connected to
+pause() { sleep 0.2; }
+
 # The size of the terminal behind the console, at the start and whenever it changes.
 sizes() {
 	device=$(port muslin.size)
@@ -109,7 +112,7 @@ sizes() {
 files() {
 	exec 4<>"$1"
 	while :; do
-		read -r verb mode size blocks name path <&4 || { sleep 0.2; continue; } # nobody is connected
+		read -r verb mode size blocks name path <&4 || { pause; continue; } # nobody is connected
 		name=$(echo "$name" | base64 -d 2>/dev/null)
 		path=$(echo "$path" | base64 -d)
 		case $verb in
@@ -139,19 +142,21 @@ files() {
 	done
 }
 
-# Tests: a line is a number, the seconds that it may take, and a command in base64; the answer the number, the command's
-# status, the size of its output, and the output.
+# Tests: a line is a number, the seconds that the command may take, a mark that its output does not have, and the command with escapes
+# for printf; the answer is the output, the mark, the number and the status. An emulated processor starts few programs in a second:
+# the shell does what it can itself.
 serve() {
 	exec 3<>"$(port muslin.agent)"
-	echo ready >&3
+	echo "muslin: the agent is ready" >&3
 	while :; do
-		read -r n seconds line <&3 || { sleep 0.2; continue; } # nobody is connected
-		echo "$line" | base64 -d >"/tmp/command.$n"
+		read -r n seconds mark line <&3 || { pause; continue; }
+		printf %b "$line" >"/tmp/command.$n"
 		timeout -s KILL "$seconds" /bin/sh "/tmp/command.$n" >"/tmp/output.$n" 2>&1 </dev/null 3>&-
 		s=$?
-		printf '%s %s %s\n' "$n" $s "$(stat -c %s "/tmp/output.$n")" >&3
-		cat "/tmp/output.$n" >&3
-		rm -f "/tmp/command.$n" "/tmp/output.$n"
+		[ ! -s "/tmp/output.$n" ] || cat "/tmp/output.$n" >&3
+		echo "$mark $n $s" >&3
+		: >"/tmp/command.$n"
+		: >"/tmp/output.$n"
 	done
 }
 
