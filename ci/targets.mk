@@ -24,7 +24,7 @@ print-tests: # their names, for ci/arm64
 fuzz: $(FUZZERS:%=%.run)
 $(FUZZERS:%=%.run): $O/fuzz/%_fuzz.run: $O/fuzz/%_fuzz
 	$(Q)c=$(dir $*)corpus/$(notdir $*); mkdir -p $O/fuzz/corpus/$* $$c; echo "  FUZZ $*"; \
-		$< -runs=$(FUZZ_RUNS) -max_total_time=40 -timeout=10 -rss_limit_mb=2048 -seed=1 -verbosity=0 $O/fuzz/corpus/$* $$c >$<.log 2>&1 || \
+		$< -runs=$(FUZZ_RUNS) -max_total_time=20 -timeout=10 -rss_limit_mb=2048 -seed=1 -verbosity=0 $O/fuzz/corpus/$* $$c >$<.log 2>&1 || \
 		{ tail -n 40 $<.log; exit 1; }
 
 check:
