@@ -145,10 +145,11 @@ def repository(arch, suites):
     if arch != NATIVE:
         where += [f"APT::Architecture={arch}", f"APT::Architectures={arch}"]
     signed = f" signed-by={KEYRING}" if KEYRING.exists() else ""
-    lines = (f"deb [arch={arch}{signed}] {release[0]} {suite} main\n" for suite in suites)
-    (folder / "sources/sources.list").write_text("".join(lines))
-    stamp = folder / "updated"
+    text = "".join(f"deb [arch={arch}{signed}] {release[0]} {suite} main\n" for suite in suites)
+    sources, stamp = folder / "sources/sources.list", folder / "updated"
     with cache_lock(folder.name):
+        if not sources.exists() or sources.read_text() != text:  # another one's apt may read it just now
+            sources.write_text(text)
         if not stamp.exists() or time.time() - stamp.stat().st_mtime > DAY:
             run(["apt-get", "update", *words([*ALONE, *where, "Acquire::Languages=none", "Acquire::Retries=3"])])
             stamp.touch()
