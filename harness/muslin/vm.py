@@ -61,7 +61,7 @@ class VM:
         self.sock.settimeout(max(0.01, end - time.monotonic()))
         try:
             data = self.sock.recv(65536)
-        except TimeoutError:
+        except socket.timeout:  # noqa: UP041 # before Python 3.10 it is no TimeoutError
             said = self.console_text()[-4000:]
             raise AssertionError(f"the guest on {self.host} did not respond in time:\n{said}") from None
         if not data:
@@ -72,7 +72,8 @@ class VM:
         """What comes before the bytes @last, which are taken, too."""
         seen = 0
         while (at := self.buffer.find(last, seen)) < 0:
-            if last != READY and self.buffer.find(READY, seen) >= 0:
+            if last != READY and (again := self.buffer.find(READY, seen)) >= 0:
+                self.buffer = self.buffer[again + len(READY) :]
                 raise AssertionError(f"the guest on {self.host} has booted again:\n{self.console_text()[-4000:]}")
             seen = max(0, len(self.buffer) - len(READY))
             self._fill(end)

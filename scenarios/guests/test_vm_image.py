@@ -184,7 +184,7 @@ sys.path.insert(0, sys.argv[1])
 import image
 if not os.getuid():
     os.setresuid(65534, 65534, 65534)
-with image.cache_lock():
+with image.cache_lock("any"):
     pass
 """
 CONNECT = """import sys

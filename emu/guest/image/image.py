@@ -75,7 +75,8 @@ def layer(kind, name, make):
             with tempfile.TemporaryDirectory(dir=cache, prefix="build-") as tmp:
                 out = pathlib.Path(tmp) / "out"
                 out.mkdir()
-                make(out)
+                with cache_lock(out.parent.name):  # forget() does not take it for one that nobody builds
+                    make(out)
                 out.rename(folder)
         os.utime(folder)
     return folder
@@ -95,7 +96,7 @@ def forget(cache):
         for old in found[: len(found) if kind == "build" else -KEEP]:
             if time.time() - used(old) > HOUR:
                 with cache_lock(old.name):
-                    if time.time() - used(old) > HOUR:
+                    if time.time() - used(old) > HOUR:  # still, now that nobody makes it
                         shutil.rmtree(old, ignore_errors=True)
                         with contextlib.suppress(OSError):
                             old.unlink()

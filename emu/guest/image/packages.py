@@ -138,8 +138,6 @@ def repository(arch, suites):
     release = debian()
     folder = cache_folder() / f"lists-{digest(*release, arch, *suites)}"
     places = {"Etc::sourceparts": "sources", "State::lists": "lists", "Cache": "apt"}
-    for name in ("sources", "lists/partial", "apt/archives/partial"):
-        (folder / name).mkdir(parents=True, exist_ok=True)
     where = ["Dir::Etc::sourcelist=/dev/null", *(f"Dir::{k}={folder / v}" for k, v in places.items())]
     where += [f"APT::Default-Release={suites[-1]}"]
     if arch != NATIVE:
@@ -148,6 +146,9 @@ def repository(arch, suites):
     text = "".join(f"deb [arch={arch}{signed}] {release[0]} {suite} main\n" for suite in suites)
     sources, stamp = folder / "sources/sources.list", folder / "updated"
     with cache_lock(folder.name):
+        for name in ("sources", "lists/partial", "apt/archives/partial"):
+            (folder / name).mkdir(parents=True, exist_ok=True)
+        os.utime(folder)
         if not sources.exists() or sources.read_text() != text:  # another one's apt may read it just now
             sources.write_text(text)
         if not stamp.exists() or time.time() - stamp.stat().st_mtime > DAY:

@@ -142,7 +142,7 @@ def await_guest(console, process):
     while WAITS not in text:
         try:
             data = console.recv(4096)
-        except TimeoutError:
+        except socket.timeout:  # noqa: UP041 # before Python 3.10 it is no TimeoutError
             data = b"" if process.poll() is not None or time.monotonic() > end else None
         if data == b"":
             fail(f"no snapshot: the guest did not boot:\n{text.decode(errors='replace')[-2000:]}")
@@ -231,5 +231,8 @@ class Snapshot:
             self.monitor.command("cont")
             return
         process.kill()
-        shutil.rmtree(self.folder, ignore_errors=True)
+        gone = self.folder.with_name(f"build-{os.getpid()}")  # at once, for those who find it by its name
+        with contextlib.suppress(OSError):
+            self.folder.rename(gone)
+        shutil.rmtree(gone, ignore_errors=True)
         fail("QEMU did not load the snapshot, which is removed: the next start takes a new one (--no-snapshot: none)")

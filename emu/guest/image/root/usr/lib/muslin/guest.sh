@@ -155,8 +155,8 @@ serve() {
 		s=$?
 		[ ! -s "/tmp/output.$n" ] || cat "/tmp/output.$n" >&3
 		echo "$mark $n $s" >&3
-		: >"/tmp/command.$n"
-		: >"/tmp/output.$n"
+		true >"/tmp/command.$n"
+		true >"/tmp/output.$n"
 	done
 }
 
