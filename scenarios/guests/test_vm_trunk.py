@@ -22,8 +22,8 @@ def has_ended(pid):
     return not stat.exists() or ") Z " in stat.read_text()
 
 
-def test_guests_of_two_daemons(muslin_make_fabric):
-    fabric = muslin_make_fabric("vm-shards").up("leafs 2 spines 1 hosts 4", "--shards", "2")
+def test_guests_of_two_daemons(new_fabric):
+    fabric = new_fabric.up("leafs 2 spines 1 hosts 4", "--shards", "2")
     a, b = fabric.vm("h1"), fabric.vm("h5")
     for vm in (a, b):
         vm.wait_ib0()
