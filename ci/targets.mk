@@ -8,7 +8,9 @@ PYTEST_ARGS ?=
 # Guests resume where they can, which saves most of each boot.
 test san: export MUSLIN_SNAPSHOT ?= 1
 
-all: $(ARCHIVES) $(PROGRAMS) $(HELPERS)
+all: $(ARCHIVES) $(PROGRAMS)
+
+helpers: $(HELPERS) # of scenarios and the bench
 
 deps-%:
 	@ci/deps $*
@@ -32,7 +34,7 @@ check:
 
 test:
 	$(Q)ci/deps test
-	$(Q)$(MAKE) -j$(JOBS) all $(if $(filter 1,$(SAN)),,$(FUZZERS)) $(TESTS)
+	$(Q)$(MAKE) -j$(JOBS) all helpers $(if $(filter 1,$(SAN)),,$(FUZZERS)) $(TESTS)
 	$(Q)$(MAKE) check
 	$(Q)$(MAKE) unit
 	$(Q)$(if $(filter 1,$(SAN)),,$(MAKE) -j$(JOBS) fuzz)
@@ -45,7 +47,7 @@ test:
 # tests and the diagnostics. All of it: make test SAN=1.
 SAN_SCENARIOS ?= verbs rdmacm sm hostile hostile_guest roce_hostile late_clients descriptors forks rules_verbs rules_smp rules_sa rules_cm
 san:
-	$(Q)$(MAKE) SAN=1 -j$(JOBS) all
+	$(Q)$(MAKE) SAN=1 -j$(JOBS) all helpers
 	$(Q)$(MAKE) SAN=1 -j$(JOBS) unit
 	$(Q)$(PYTHON) -m pytest --muslin-user=nobody --muslin-build=build-san -n $(WORKERS) --dist loadfile \
 		$(foreach s,$(SAN_SCENARIOS),$(wildcard scenarios/*/test_$s.py))
@@ -63,7 +65,7 @@ examples: $O/muslin-sim
 
 bench:
 	$(Q)ci/deps test
-	$(Q)$(MAKE) -j$(JOBS) all $(BENCHES)
+	$(Q)$(MAKE) -j$(JOBS) all helpers $(BENCHES)
 	$(Q)$(PYTHON) ci/bench $O $(BENCH)
 
 # Random verbs against a model of them, for as long as one likes: CHAOS="--seconds 600 --seed 7". rxe/chaos has the words.
@@ -73,7 +75,7 @@ chaos: $O/rxe/chaos/chaos_test
 
 # The same with programs, the distribution's libraries and a daemon: so many operations of each program (scenarios/verbs/test_chaos.py).
 CHAOS_OPS ?= 100000
-chaos-programs: all
+chaos-programs: all helpers
 	$(Q)MUSLIN_CHAOS=$(CHAOS_OPS) $(PYTHON) -m pytest --muslin-build=$O -s scenarios/verbs/test_chaos.py $(PYTEST_ARGS)
 
 asan:
@@ -86,7 +88,7 @@ uninstall: all
 	$(Q)ci/install uninstall $O '$(DESTDIR)' '$(prefix)' '$(libdir)'
 
 # Packages, into $O/packages: Debian's, RPM's, and a wheel that holds the programs, too.
-deb rpm wheel: all
+deb rpm wheel:
 	$(Q)ci/deps package
 	$(Q)ci/package $@ $O
 
@@ -97,7 +99,7 @@ help:
 	@echo "make demo     install what is missing, build, and show a fabric at work"
 	@echo "make test     everything: checks, unit tests, fuzzers over their corpora, scenarios (SAN=1: ASan and UBSan)"
 	@echo "make all      build only           make check   static checks only"
-	@echo "make chaos    random verbs, faults and kills against a model of verbs (CHAOS="--seconds 600 --seed 7")"
+	@echo "make chaos    random verbs, faults and kills against a model of verbs (CHAOS='--seconds 600 --seed 7')"
 	@echo "make chaos-programs    the same with programs on a fabric, CHAOS_OPS=n operations of each"
 	@echo "make examples the topologies of docs/examples under traffic, simulated"
 	@echo "make bench    ratios, each against a peer measured in the same run (BENCH="hosts fabric": some sections)"
@@ -106,6 +108,6 @@ help:
 	@echo "make install  DESTDIR= prefix=$(prefix) libdir=$(libdir); make uninstall removes the same files"
 	@echo "make deb | rpm | wheel    packages, into $O/packages"
 
-.PHONY: all unit print-tests san fuzz $(FUZZERS:%=%.run) check test demo examples bench chaos chaos-programs asan install uninstall deb rpm wheel clean help
+.PHONY: all helpers unit print-tests san fuzz $(FUZZERS:%=%.run) check test demo examples bench chaos chaos-programs asan install uninstall deb rpm wheel clean help
 .SECONDARY:
 -include $(shell find $O -name '*.d' 2>/dev/null)

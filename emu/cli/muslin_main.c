@@ -267,7 +267,7 @@ static const struct command {
 	{ "cp", cli_cp, "FILE... HOST:PATH | HOST:PATH FILE", "copy files to or from a running guest", false },
 	{ "show", cli_show, "[--json] [--counters] [NODE]", "nodes, ports, LIDs, states, rates, addresses", false },
 	{ "show", cli_show, "--topology | --svg", "the fabric in the format of ibnetdiscover, or drawn", false },
-	{ "trace", cli_trace, "[-w FILE [-C MB [-W FILES]]] [-c COUNT] [-s BYTES] NODE[:PORT] [KEY=VALUE...]",
+	{ "trace", cli_trace, "[-w FILE [-C MB [-W FILES]]] [-c COUNT] [--duration SECONDS] [-s BYTES] NODE[:PORT] [KEY=VALUE...]",
 	  "capture packets as pcapng, all or those that match", false },
 	{ "link", cmd_link, "NODE:PORT up|down", "set a link up or down", false },
 	{ "mode", cmd_mode, "HOST [v1|v2]", "RoCE version of new connections", false },

@@ -61,7 +61,7 @@ class VM:
         self.sock.settimeout(max(0.01, end - time.monotonic()))
         try:
             data = self.sock.recv(65536)
-        except socket.timeout:  # noqa: UP041 # before Python 3.10 it is no TimeoutError
+        except socket.timeout:  # before Python 3.10 it is no TimeoutError
             said = self.console_text()[-4000:]
             raise AssertionError(f"the guest on {self.host} did not respond in time:\n{said}") from None
         if not data:

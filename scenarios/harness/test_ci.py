@@ -138,6 +138,8 @@ def test_the_files_are_what_their_readers_want():
     for line in [*template["before_script"], *template["after_script"]]:
         subprocess.run(["sh", "-n", "-c", line], check=True)
     container = (TREE / "ci/container/Containerfile").read_text()
+    before = container.partition("ci/deps build")[0]  # which reads its table
+    assert re.search(r"^COPY ci/deps ci/packages /muslin/ci/$", before, re.M), before
     packages = re.search(r"recommends (libjansson.*?)&&", container, re.S)[1].replace("\\", " ").split()
     argv = ["apt-get", "install", "--simulate", "-q", "--no-install-recommends", *packages]
     r = subprocess.run(argv, capture_output=True, text=True, check=False)

@@ -98,7 +98,7 @@ def copy(words):
         print("muslin: usage: muslin cp [--name FABRIC] FILE... HOST:PATH | HOST:PATH FILE", file=sys.stderr)
         return 2
     try:
-        for source, our in zip(sources, ours, strict=True):
+        for source, our in zip(sources, ours):
             if to:
                 put(folder, pathlib.Path(source), to[1], to[2])
             else:

@@ -26,6 +26,7 @@ CROSS = {"amd64": "x86_64-linux-gnu-", "arm64": "aarch64-linux-gnu-"}
 # For `make ARCH=` of the kernel, in its configuration, and its image below the folder of its build
 KBUILD = {"amd64": ("x86_64", "X86_64", "arch/x86/boot/bzImage"), "arm64": ("arm64", "ARM64", "arch/arm64/boot/Image")}
 VERSION = r"\d+\.\d+\.\d[^-]*(?:-\d+)?-"
+NO_KERNEL = "guests need Debian's kernels, which apt does not offer here; --kernel FOLDER takes one of your own"
 builds = {}  # folders in which the user has built kernels, by version
 
 
@@ -113,8 +114,10 @@ def choose(wanted, arch=NATIVE):
     """
     if wanted and "/" in wanted:
         return built(pathlib.Path(wanted), arch)
+    if not shutil.which("apt-get"):
+        fail(NO_KERNEL)
     if wanted == "newest":
-        return all_versions(arch)[-1]
+        return (all_versions(arch) or fail(NO_KERNEL))[-1]
     if wanted:
         m = re.fullmatch(rf"(?:(\d.*?)-?)??((?:(?:cloud|rt)-)?{arch}(?:-16k)?)?", wanted)
         start, flavour = (m[1] or "", m[2]) if m else (wanted, None)
@@ -123,6 +126,8 @@ def choose(wanted, arch=NATIVE):
                 if re.match(re.escape(start.rstrip(".")) + (r"(?!\d)" if start else ""), v):
                     return v
         fail(f"no kernel {wanted} among the installed headers, in the packages of apt and in the backports")
+    if f"linux-headers-{arch}" not in names("linux-headers-", own(arch)):
+        fail(NO_KERNEL)
     for _, name, _ in resolve([f"linux-headers-{arch}"], own(arch)):
         m = re.match(rf"linux-headers-(.*-{arch})_", name)
         if m:

@@ -142,7 +142,7 @@ def await_guest(console, process):
     while WAITS not in text:
         try:
             data = console.recv(4096)
-        except socket.timeout:  # noqa: UP041 # before Python 3.10 it is no TimeoutError
+        except socket.timeout:  # before Python 3.10 it is no TimeoutError
             data = b"" if process.poll() is not None or time.monotonic() > end else None
         if data == b"":
             fail(f"no snapshot: the guest did not boot:\n{text.decode(errors='replace')[-2000:]}")

@@ -46,7 +46,7 @@ class Streams:
 
     def argv(self):
         words = []
-        for name, (_, there) in zip(self.NAMES, self.pairs, strict=True):
+        for name, (_, there) in zip(self.NAMES, self.pairs):
             words += ["-chardev", f"socket,id=std{name},fd={there.fileno()}"]
             words += ["-device", f"virtserialport,chardev=std{name},name=muslin.{name}"]
         return words
