@@ -14,10 +14,10 @@ import time
 from .errors import ProcessFailed, WaitTimeout
 
 
-def _ends_with_us(user):
+def _setpriv(user):
     """
-    What starts a program that the kernel kills when the test process ends in any way. A fork of Python, which could do
-    the same itself, takes three times as long, since it copies the page tables of a large process.
+    Before a command: it runs as @user, and the kernel kills it when the test process ends in any way (parent-death
+    signal). A preexec_fn of Python's takes three times as long: it needs a fork, which copies the page tables.
     """
     who = [] if user is None else [f"--reuid={user}", f"--regid={user}", "--clear-groups"]
     return ["setpriv", "--pdeathsig", "KILL", *who, "--"]
@@ -66,7 +66,7 @@ class Process:
         self.log = pathlib.Path(log)
         self._start = functools.partial(
             subprocess.Popen,
-            [*_ends_with_us(user), *self.argv],
+            [*_setpriv(user), *self.argv],
             stdin=stdin or subprocess.DEVNULL,
             stderr=subprocess.STDOUT,
             env=env,

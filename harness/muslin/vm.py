@@ -40,7 +40,7 @@ class VM:
         self.buffer = b""
         self.told = set()
         self.sent = 0
-        self.mark = secrets.token_hex(8)
+        self.delimiter = secrets.token_hex(8)
         try:
             self._wait_ready(timeout)
         except AssertionError as e:
@@ -96,11 +96,11 @@ class VM:
         self.sent += 1
         self.sock.settimeout(GRACE)
         escaped = "".join(chr(c) if c in PLAIN else f"\\0{c:03o}" for c in text.encode())
-        self.sock.sendall(f"{self.sent} {math.ceil(timeout)} {self.mark} {escaped}\n".encode())
+        self.sock.sendall(f"{self.sent} {math.ceil(timeout)} {self.delimiter} {escaped}\n".encode())
 
     def _answer(self, end):
         """Reads the next response: to this command, or to an earlier one that timed out."""
-        out = self._read_until(f"{self.mark} ".encode(), end)
+        out = self._read_until(f"{self.delimiter} ".encode(), end)
         number, status = map(int, self._read_until(b"\n", end).split())
         return number, status, out.decode(errors="replace")
 

@@ -126,7 +126,7 @@ def choose(wanted, arch=NATIVE):
                 if re.match(re.escape(start.rstrip(".")) + (r"(?!\d)" if start else ""), v):
                     return v
         fail(f"no kernel {wanted} among the installed headers, in the packages of apt and in the backports")
-    if f"linux-headers-{arch}" not in names("linux-headers-", own(arch)):
+    if f"linux-headers-{arch}" not in names("linux-", own(arch)):
         fail(NO_KERNEL)
     for _, name, _ in resolve([f"linux-headers-{arch}"], own(arch)):
         m = re.match(rf"linux-headers-(.*-{arch})_", name)

@@ -92,8 +92,9 @@ port() {
 	done
 }
 
-# Until the next look at a port that nobody is connected to
-pause() { sleep 0.2; }
+# Between two looks at a port that nobody is connected to. In muslin's own image without a process: busybox reads a FIFO that nobody writes.
+# shellcheck disable=SC3045 # the FIFO exists where busybox is the shell
+pause() { if [ -p /run/pause ]; then read -r -t 0.2 _ <>/run/pause; else sleep 0.2; fi; }
 
 # The size of the terminal behind the console, at the start and whenever it changes.
 sizes() {
@@ -142,19 +143,19 @@ files() {
 	done
 }
 
-# Tests: a line is a number, the seconds that the command may take, a mark that its output does not have, and the command with escapes
-# for printf; the answer is the output, the mark, the number and the status. An emulated processor starts few programs in a second:
+# Tests: a line is a number, the seconds that the command may take, a delimiter that its output does not contain, and the command with
+# escapes for printf; the response is the output, the delimiter, the number and the status. An emulated processor starts few programs in a second:
 # the shell does what it can itself.
 serve() {
 	exec 3<>"$(port muslin.agent)"
 	echo "muslin: the agent is ready" >&3
 	while :; do
-		read -r n seconds mark line <&3 || { pause; continue; }
+		read -r n seconds delimiter line <&3 || { pause; continue; }
 		printf %b "$line" >"/tmp/command.$n"
 		timeout -s KILL "$seconds" /bin/sh "/tmp/command.$n" >"/tmp/output.$n" 2>&1 </dev/null 3>&-
 		s=$?
 		[ ! -s "/tmp/output.$n" ] || cat "/tmp/output.$n" >&3
-		echo "$mark $n $s" >&3
+		echo "$delimiter $n $s" >&3
 		true >"/tmp/command.$n"
 		true >"/tmp/output.$n"
 	done
