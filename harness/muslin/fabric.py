@@ -175,14 +175,14 @@ class Fabric:
         self.faults.append(Fault(self, " ".join(map(str, words)), number, expect))
         return self.faults[-1]
 
-    def clear(self):
-        """Clears every fault."""
-        for f in self.faults:
+    def clear(self, first=0):
+        """Clears the faults, from the one with index @first of those ever armed."""
+        for f in self.faults[first:]:
             f.clear()
 
-    def unfired(self):
-        """The faults that had to fire and never did."""
-        return [f for f in self.faults if f.expect and not f.hits]
+    def unfired(self, first=0):
+        """The faults, from index @first, that had to fire and never did."""
+        return [f for f in self.faults[first:] if f.expect and not f.hits]
 
     # State
 

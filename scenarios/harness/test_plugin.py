@@ -55,19 +55,62 @@ def test_a_name_that_is_longer_than_twenty_letters(fabric, link):
 """
 
 
+SHARED = """
+import json
+
+
+def armed(fabric):
+    return json.loads(fabric.command("fault", "list", "--json"))
+
+
+def test_arms_one(muslin_shared_fabric):
+    muslin_shared_fabric.fault("h1", "drop", opcode="rc", expect=False)
+    assert len(armed(muslin_shared_fabric)) == 1
+
+
+def test_none_is_left(muslin_shared_fabric):
+    assert not armed(muslin_shared_fabric)
+
+
+def test_one_never_fires(muslin_shared_fabric):
+    muslin_shared_fabric.fault("h1", "drop", opcode="rc", nth=1000)
+
+
+def test_fails(muslin_shared_fabric):
+    muslin_shared_fabric.fault("h1", "drop", opcode="rc", nth=1000)
+    raise ValueError
+
+
+def test_none_is_left_again(muslin_shared_fabric):
+    assert not armed(muslin_shared_fabric)
+"""
+
+
+def run_pytest(programs, folder, text, *options):
+    """Runs the tests @text in @folder with the programs that are installed there; returns the output."""
+    (folder / "test_users.py").write_text(text)
+    (folder / "pytest.ini").write_text("[pytest]\nmuslin_topology = leafs 1 hosts 2\n")
+    env = {k: v for k, v in os.environ.items() if not k.startswith("PYTEST")}
+    env |= {"PYTHONPATH": str(TREE / "harness"), "PYTEST_PLUGINS": "muslin.plugin"}
+    env["PATH"] = f"{programs}:{env['PATH']}"
+    argv = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--muslin-build=installed", *options]
+    r = subprocess.run(argv, cwd=folder, env=env, capture_output=True, text=True, timeout=LIMIT, check=False)
+    return r.stdout + r.stderr
+
+
 @pytest.fixture(scope="module")
 def users(muslin_programs, tmp_path_factory):
     """Runs the tests above two at a time, as another user: returns the output and the directory."""
     folder = tmp_path_factory.mktemp("users")
-    (folder / "test_users.py").write_text(TESTS)
-    (folder / "pytest.ini").write_text("[pytest]\nmuslin_topology = leafs 1 hosts 2\n")
-    env = {k: v for k, v in os.environ.items() if not k.startswith("PYTEST")}
-    env |= {"PYTHONPATH": str(TREE / "harness"), "PYTEST_PLUGINS": "muslin.plugin"}
-    env["PATH"] = f"{muslin_programs}:{env['PATH']}"
-    argv = [sys.executable, "-m", "pytest", "-n", "2", "-p", "no:cacheprovider", "--junitxml=junit.xml"]
-    argv += ["--muslin-build=installed", "--muslin-artifacts=kept", "--muslin-report=pages"]
-    r = subprocess.run(argv, cwd=folder, env=env, capture_output=True, text=True, timeout=LIMIT, check=False)
-    return r.stdout + r.stderr, folder
+    options = ["-n", "2", "--junitxml=junit.xml", "--muslin-artifacts=kept", "--muslin-report=pages"]
+    return run_pytest(muslin_programs, folder, TESTS, *options), folder
+
+
+def test_faults_in_a_fabric_of_a_wider_scope(muslin_programs, tmp_path):
+    """They end with the test that armed them, also when it failed, and that one alone has to see them fire."""
+    out = run_pytest(muslin_programs, tmp_path, SHARED)
+    assert "3 passed" in out and "2 failed" in out, out
+    assert out.count("AssertionError: never fired: fault 2: h1 drop") == 1, out
 
 
 def test_fixtures(users):
