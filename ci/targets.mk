@@ -5,6 +5,12 @@ FUZZ_RUNS ?= 3000
 # Scenarios wait more than they compute: files side by side, the guests' ones first (conftest.py). -n 0: one by one.
 WORKERS := $(shell expr $(JOBS) + 1)
 PYTEST_ARGS ?=
+# Scenarios that `make test` runs with ASan and UBSan, in the time that CI has: those of what programs, guests and peers
+# can send: verbs, rdma_cm, hostile programs, guests and RoCE peers, late memory, and the tables of rules. It runs the
+# others without: what boots guests, faults, iWARP, perftest, pyverbs, OpenSM's tests and the diagnostics. All of them
+# with sanitizers: make test SAN=1. Without: SAN_SCENARIOS=. With PYTEST_ARGS nothing is left out.
+SAN_SCENARIOS ?= verbs rdmacm sm hostile hostile_guest roce_hostile late_clients descriptors forks rules_verbs rules_smp rules_sa rules_cm
+SAN_FILES := $(foreach s,$(SAN_SCENARIOS),$(wildcard scenarios/*/test_$s.py))
 # Guests resume where they can, which saves most of each boot.
 test san: export MUSLIN_SNAPSHOT ?= 1
 
@@ -15,9 +21,9 @@ helpers: $(HELPERS) # of scenarios and the bench
 deps-%:
 	@ci/deps $*
 
-unit: $(TESTS)
-	$(Q)for t in $(TESTS); do echo "  TEST $$t"; $$t >$$t.log 2>&1 || { tail -n 40 $$t.log; echo "FAILED: $$t"; exit 1; }; \
-		tail -n 1 $$t.log; done
+unit: $(TESTS:%=%.run)
+$(TESTS:%=%.run): %.run: %
+	$(Q)$< >$<.log 2>&1 || { tail -n 40 $<.log; echo "FAILED: $<"; exit 1; }; echo "  TEST $<: $$(tail -n 1 $<.log)"
 
 print-tests: # their names, for ci/arm64
 	@echo $(TESTS)
@@ -26,31 +32,27 @@ print-tests: # their names, for ci/arm64
 fuzz: $(FUZZERS:%=%.run)
 $(FUZZERS:%=%.run): $O/fuzz/%_fuzz.run: $O/fuzz/%_fuzz
 	$(Q)c=$(dir $*)corpus/$(notdir $*); mkdir -p $O/fuzz/corpus/$* $$c; echo "  FUZZ $*"; \
-		$< -runs=$(FUZZ_RUNS) -max_total_time=20 -timeout=10 -rss_limit_mb=2048 -seed=1 -verbosity=0 $O/fuzz/corpus/$* $$c >$<.log 2>&1 || \
+		$< -runs=$(FUZZ_RUNS) -max_total_time=10 -timeout=10 -rss_limit_mb=2048 -seed=1 -verbosity=0 $O/fuzz/corpus/$* $$c >$<.log 2>&1 || \
 		{ tail -n 40 $<.log; exit 1; }
 
 check:
 	$(Q)ci/check $O
 
+# What can be compiled meanwhile waits neither for downloads nor for dpkg.
 test:
-	$(Q)ci/deps test
+	$(Q)ci/deps build
+	$(Q)$(MAKE) -j$(WORKERS) deps-test all
 	$(Q)$(MAKE) -j$(JOBS) all helpers $(if $(filter 1,$(SAN)),,$(FUZZERS)) $(TESTS)
-	$(Q)$(MAKE) check
-	$(Q)$(MAKE) unit
-	$(Q)$(if $(filter 1,$(SAN)),,$(MAKE) -j$(JOBS) fuzz)
-	$(Q)$(PYTHON) -m pytest --muslin-user=nobody --muslin-build=$O -n $(WORKERS) --dist loadfile $(PYTEST_ARGS)
+	$(Q)$(MAKE) -j$(JOBS) check unit $(if $(filter 1,$(SAN)),,fuzz)
+	$(Q)$(PYTHON) -m pytest --muslin-user=nobody --muslin-build=$O -n $(WORKERS) --dist loadfile $(PYTEST_ARGS) \
+		$(if $(filter 1,$(SAN))$(strip $(PYTEST_ARGS)),,$(SAN_FILES:%=--ignore=%))
 	$(Q)$(if $(filter 1,$(SAN)),,$(MAKE) san)
 
-# With ASan and UBSan in the time that CI has, at the end of `make test`: all unit tests, which include random verbs (rxe/chaos),
-# and the scenarios of what programs, guests and peers can send: verbs, rdma_cm, hostile programs, guests and RoCE peers,
-# late memory, and the tables of rules. Without sanitizers in CI: what boots guests, faults, iWARP, perftest, pyverbs, OpenSM's
-# tests and the diagnostics. All of it: make test SAN=1.
-SAN_SCENARIOS ?= verbs rdmacm sm hostile hostile_guest roce_hostile late_clients descriptors forks rules_verbs rules_smp rules_sa rules_cm
+# At the end of `make test`: all unit tests, which include random verbs (rxe/chaos), and SAN_SCENARIOS.
 san:
 	$(Q)$(MAKE) SAN=1 -j$(JOBS) all helpers
 	$(Q)$(MAKE) SAN=1 -j$(JOBS) unit
-	$(Q)$(PYTHON) -m pytest --muslin-user=nobody --muslin-build=build-san -n $(WORKERS) --dist loadfile \
-		$(foreach s,$(SAN_SCENARIOS),$(wildcard scenarios/*/test_$s.py))
+	$(Q)$(if $(SAN_FILES),$(PYTHON) -m pytest --muslin-user=nobody --muslin-build=build-san -n $(WORKERS) --dist loadfile $(SAN_FILES))
 
 demo:
 	$(Q)ci/deps demo
@@ -109,6 +111,6 @@ help:
 	@echo "make install  DESTDIR= prefix=$(prefix) libdir=$(libdir); make uninstall removes the same files"
 	@echo "make deb | rpm | wheel    packages, into $O/packages"
 
-.PHONY: all helpers unit print-tests san fuzz $(FUZZERS:%=%.run) check test demo examples bench chaos chaos-programs asan install uninstall deb rpm wheel clean help
+.PHONY: all helpers unit $(TESTS:%=%.run) print-tests san fuzz $(FUZZERS:%=%.run) check test demo examples bench chaos chaos-programs asan install uninstall deb rpm wheel clean help
 .SECONDARY:
 -include $(shell find $O -name '*.d' 2>/dev/null)

@@ -615,18 +615,18 @@ static void firmware_faults(void)
 	row(90, "the second NOP has a status, and no other command",
 	    !nop() && !driver_command(&d, 0x107, 0, 16, 16) && nop() == CX_LIM && !nop() && ft->pick.hits == 1);
 	fault_remove(ft);
-	ft = arm("t command-delay time=20ms first=1");
+	ft = arm("t command-delay time=200ms first=1");
 	row(91, "a late command is the adapter's until then", nop() == -1);
 	driver_poke(&d, 0x18, 1);
 	row(92, "whatever is rung", e[63] & 1);
-	run_for(40 * NSEC_PER_MSEC);
+	run_for(400 * NSEC_PER_MSEC);
 	row(93, "and then done, once", !(e[63] & 1) && ft->pick.hits == 1 && !nop());
 	fault_remove(ft);
-	ft = arm("t command-delay time=20ms");
+	ft = arm("t command-delay time=200ms");
 	row(94, "a reset forgets it",
 	    nop() == -1 && client_call(&d.c, VFIO_CMD_DEVICE_RESET, NULL, 0) == 0 && !driver_objects(&d));
 	fault_remove(ft);
-	run_for(40 * NSEC_PER_MSEC);
+	run_for(400 * NSEC_PER_MSEC);
 	row(95, "permanently", e[63] & 1);
 	client_close(&d.c);
 	row(103, "the next driver", !driver_attach(&d) && !nop());

@@ -22,6 +22,8 @@ class Fabric:
     decisions.
     """
 
+    armed = []  # faults of all fabrics of this process, in the order of arming; the plugin empties it for each test
+
     def __init__(self, programs, folder, name, *, user=None, wrapper=(), seed=None):
         self.muslin = pathlib.Path(programs) / "muslin"
         self.folder = pathlib.Path(folder)
@@ -173,16 +175,17 @@ class Fabric:
         words = [place, action, *flags, *(f"{k.rstrip('_')}={v}" for k, v in keys.items())]
         number = int(self.command("fault", "add", *words).split()[-1])
         self.faults.append(Fault(self, " ".join(map(str, words)), number, expect))
+        self.armed.append(self.faults[-1])
         return self.faults[-1]
 
-    def clear(self, first=0):
-        """Clears the faults, from the one with index @first of those ever armed."""
-        for f in self.faults[first:]:
+    def clear(self):
+        """Clears every fault."""
+        for f in self.faults:
             f.clear()
 
-    def unfired(self, first=0):
-        """The faults, from index @first, that had to fire and never did."""
-        return [f for f in self.faults[first:] if f.expect and not f.hits]
+    def unfired(self):
+        """The faults that had to fire and never did."""
+        return [f for f in self.faults if f.unfired()]
 
     # State
 

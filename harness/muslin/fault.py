@@ -41,10 +41,15 @@ class Fault:
         """
         return self.report()["fired"]
 
+    def unfired(self):
+        """It had to fire and never did. Of one that `muslin fault clear` has removed nothing is known."""
+        report = self.report() if self.expect else None
+        return report is not None and not report["hits"]
+
     def clear(self):
         """Clears the fault. No effect if it was cleared already."""
-        if self.last is None:
-            self.last = self.report()
+        if self.last is None and (report := self.report()) is not None:
+            self.last = report
             self.fabric.command("fault", "clear", self.number)
 
     def __enter__(self):

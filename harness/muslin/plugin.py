@@ -19,7 +19,6 @@ from .vm import MODELS
 
 TREE = pathlib.Path(__file__).resolve().parents[2]
 FABRICS = pytest.StashKey[list]()  # of a test: its fabrics
-ARMED_BEFORE = pytest.StashKey[list]()  # of a test: fabrics of wider scopes, and how many faults were armed there
 REPORTS = pytest.StashKey[dict]()  # of a test: pytest's report of each phase
 
 
@@ -81,15 +80,17 @@ def _vms(item):
     return [vm for f in getattr(item, "funcargs", {}).values() if isinstance(f, Fabric) for vm in f.vms]
 
 
-def _shared(item):
-    """The fabrics that fixtures of a wider scope give to the test: they outlive it."""
-    own = item.stash.get(FABRICS, [])
-    return [f for f in getattr(item, "funcargs", {}).values() if isinstance(f, Fabric) and f not in own]
-
-
 @pytest.hookimpl(trylast=True)
 def pytest_runtest_setup(item):
-    item.stash[ARMED_BEFORE] = [(f, len(f.faults)) for f in _shared(item)]
+    Fabric.armed.clear()
+    item.addfinalizer(lambda: _clear_faults(item))
+
+
+def _clear_faults(item):
+    """What a test armed in a fabric that outlives it is cleared: the next test does not expect it."""
+    for fault in Fabric.armed:
+        if fault.fabric not in item.stash.get(FABRICS, []) and fault.fabric.hold is not None:
+            fault.clear()
 
 
 @pytest.hookimpl(trylast=True)
@@ -97,20 +98,14 @@ def pytest_runtest_call(item):
     """
     Fails a test that has passed if a fault that it armed never fired, or the kernel of a guest reported a problem.
     """
-    fabrics = [(f, 0) for f in item.stash.get(FABRICS, [])] + item.stash.get(ARMED_BEFORE, [])
-    idle = [str(fault) for fabric, n in fabrics for fault in fabric.unfired(n)]
+    own = item.stash.get(FABRICS, [])
+    idle = [fault for fabric in own for fault in fabric.unfired()]
+    shared = (fault for fault in Fabric.armed if fault.fabric not in own and fault.fabric.hold is not None)
+    idle += [fault for fault in shared if fault.unfired()]
     if idle:
-        raise AssertionError("never fired: " + "; ".join(idle))
+        raise AssertionError("never fired: " + "; ".join(map(str, idle)))
     for vm in _vms(item):
         vm.check()
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_runtest_teardown(item):
-    """What a test armed in a fabric that outlives it is cleared: the next test does not expect it."""
-    for fabric, n in item.stash.get(ARMED_BEFORE, []):
-        if fabric.hold is not None:
-            fabric.clear(n)
 
 
 @pytest.hookimpl(hookwrapper=True)

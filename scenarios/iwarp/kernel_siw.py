@@ -30,10 +30,14 @@ def _give_parameters(folder):
             f.write(f"module_param({name}, {kind}, 0644);\n")
 
 
-def _unpack_source(deb, folder, series):
-    """The driver's part of the source package @deb, in @folder."""
-    tar = f"dpkg-deb --fsys-tarfile {deb} | tar -xO ./usr/src/linux-source-{series}.tar.xz"
-    inner = f"tar -xJ -C {folder} --strip-components=1 --wildcards 'linux-source-{series}/{SOURCE}/*'"
+def _unpack_source(folder, series):
+    """The driver's part of the kernel's source, which is installed or fetched, in @folder."""
+    name = f"linux-source-{series}"
+    tar = f"cat /usr/src/{name}.tar.xz"
+    if not pathlib.Path(f"/usr/src/{name}.tar.xz").exists():
+        deb = next(packages().fetch(*d) for d in packages().resolve([name]) if d[1].startswith(name + "_"))
+        tar = f"dpkg-deb --fsys-tarfile {deb} | tar -xO ./usr/src/{name}.tar.xz"
+    inner = f"tar -xJ -C {folder} --strip-components=1 --wildcards '{name}/{SOURCE}/*'"
     subprocess.run(["bash", "-o", "pipefail", "-c", f"{tar} | {inner}"], check=True)
 
 
@@ -41,14 +45,12 @@ def _build(version, out):
     with contextlib.ExitStack() as stack:
         tmp = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory(dir=out.parent, prefix="build-")))
         series = re.match(r"\d+\.\d+", version)[0]
-        name = f"linux-source-{series}"
-        deb = next(packages().fetch(*d) for d in packages().resolve([name]) if d[1].startswith(name + "_"))
-        _unpack_source(deb, tmp, series)
+        _unpack_source(tmp, series)
         _give_parameters(tmp / SOURCE)
         there = kernel().headers(version, tmp / "headers")
         makefile = tmp / SOURCE / "Makefile"
         makefile.write_text(makefile.read_text().replace("$(CONFIG_RDMA_SIW)", "m"))
-        words = [f"M={tmp / SOURCE}", "CONFIG_DEBUG_INFO_BTF_MODULES=", "modules"]
+        words = [f"M={tmp / SOURCE}", "CONFIG_DEBUG_INFO=", "CONFIG_DEBUG_INFO_BTF_MODULES=", "modules"]
         env = {**os.environ, "MAKEFLAGS": "", "MAKELEVEL": "0"}
         subprocess.run(["make", "-s", "-C", there, *words], check=True, env=env, stdout=subprocess.DEVNULL)
         ko = tmp / SOURCE / "siw.ko"

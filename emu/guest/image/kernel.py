@@ -184,7 +184,8 @@ def build_driver(version, folder):
     there = headers(version, folder / "headers")
     say(f"building the driver for {version}")
     # Type information for BPF needs a tool and a vmlinux that a build of one module has no other use for.
-    words = [f"-j{os.cpu_count()}", f"M={folder}/emu/guest", "CONFIG_DEBUG_INFO_BTF_MODULES=", "modules"]
+    plain = ["CONFIG_DEBUG_INFO=", "CONFIG_DEBUG_INFO_BTF_MODULES="]
+    words = [f"-j{os.cpu_count()}", f"M={folder}/emu/guest", *plain, "modules"]
     kbuild(version, there, *words)
     ko = folder / "emu/guest/muslin.ko"
     cross = "" if arch_of(version) == NATIVE else CROSS[arch_of(version)]
@@ -247,7 +248,9 @@ def uncompressed(image):
 def install_build(version, folder):
     """Like unpack_kernel(), of a kernel that the user has built."""
     build = builds[version]
-    kbuild(version, build, "modules_install", f"INSTALL_MOD_PATH={folder}", "INSTALL_MOD_STRIP=1", "DEPMOD=true")
+    plain = [f"CONFIG_MODULE_COMPRESS_{k}=" for k in ("GZIP", "XZ", "ZSTD")]
+    words = [f"INSTALL_MOD_PATH={folder}", "INSTALL_MOD_STRIP=1", "DEPMOD=true", *plain]
+    kbuild(version, build, "modules_install", *words)
     for link in ("build", "source"):
         (folder / "lib/modules" / version / link).unlink(missing_ok=True)
     return build / KBUILD[arch_of(version)][2]
@@ -285,16 +288,22 @@ def decompressed(module):
     return plain
 
 
+def depends(module):
+    """Names of the modules that the file @module needs: the kernel's build writes them into each."""
+    found = re.search(rb"\0depends=([\w,-]+)\0", module.read_bytes())
+    return found[1].decode().replace("-", "_").split(",") if found else []
+
+
 def prune(root, version, names, depmod):
     """Leaves the modules @names and what they need, none of them compressed."""
-    run([*depmod, "-b", root, version])
     base = root / "lib/modules" / version
-    want = needed(base, names)
-    for f in list(base.rglob("*.ko*")):
-        if str(f.relative_to(base)) in want:
-            decompressed(f)
-        else:
-            f.unlink()
+    files = {f.name.split(".")[0].replace("-", "_"): f for f in base.rglob("*.ko*")}
+    todo = [*names]
+    while todo:
+        if file := files.pop(todo.pop(), None):
+            todo += depends(decompressed(file))
+    for left in files.values():
+        left.unlink()
     run([*depmod, "-b", root, version])
 
 
