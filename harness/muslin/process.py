@@ -46,8 +46,12 @@ def free_port():
         return str(s.getsockname()[1])
 
 
-def wait_until(condition, timeout=20.0, what="the condition", interval=0.05):
-    """Polls @condition until it returns a true value, and returns that; raises WaitTimeout after @timeout seconds."""
+def wait_until(condition, timeout=20.0, what="the condition", interval=None):
+    """
+    Polls @condition until it returns a true value, and returns that; raises WaitTimeout after @timeout seconds. It
+    polls each @interval seconds, or (None) after 0.05 and then less often, since a condition often runs a program.
+    """
+    pause = interval or 0.05
     end = time.monotonic() + timeout
     while True:
         value = condition()
@@ -55,7 +59,8 @@ def wait_until(condition, timeout=20.0, what="the condition", interval=0.05):
             return value
         if time.monotonic() > end:
             raise WaitTimeout(f"{what} did not happen within {timeout:g} s (last: {value!r})")
-        time.sleep(interval)
+        time.sleep(pause)
+        pause = interval or min(1.2 * pause, 0.25)
 
 
 class Process:
@@ -104,7 +109,7 @@ class Process:
                 raise ProcessFailed(f"{self} ended before it printed {text!r}:\n{self.output}")
             return False
 
-        wait_until(seen, timeout, f"{text!r} in the output of {self}:\n{self.output}\n")
+        wait_until(seen, timeout, f"{text!r} in the output of {self}:\n{self.output}\n", 0.05)
         return self
 
     def wait(self, timeout=60.0, status=0):
