@@ -28,5 +28,5 @@ $O/%.o: %.c
 
 $O/fuzz/%.o: %.c
 	@mkdir -p $(@D)
-	$(Q)clang $(CPPFLAGS) $(filter-out -Werror,$(CFLAGS)) -Wno-everything $($*_CFLAGS) -O1 \
+	$(Q)clang $(CPPFLAGS) $(filter-out -Werror,$(CFLAGS)) -Wno-everything $($*_CFLAGS) -O1 -g1 \
 		-fsanitize=fuzzer-no-link,address,undefined -c -o $@ $<

@@ -38,15 +38,20 @@ $(FUZZERS:%=%.run): $O/fuzz/%_fuzz.run: $O/fuzz/%_fuzz
 check:
 	$(Q)ci/check $O
 
-# What can be compiled meanwhile waits neither for downloads nor for dpkg.
+# What can be compiled meanwhile waits neither for downloads nor for dpkg: `all`, and what `san` will link.
 test:
 	$(Q)ci/deps build
-	$(Q)$(MAKE) -j$(WORKERS) deps-test all
+	$(Q)$(MAKE) -j$(WORKERS) deps-test all $(if $(filter 1,$(SAN)),,san-archives)
 	$(Q)$(MAKE) -j$(JOBS) all helpers $(if $(filter 1,$(SAN)),,$(FUZZERS)) $(TESTS)
 	$(Q)$(MAKE) -j$(JOBS) check unit $(if $(filter 1,$(SAN)),,fuzz)
 	$(Q)$(PYTHON) -m pytest --muslin-user=nobody --muslin-build=$O -n $(WORKERS) --dist loadfile $(PYTEST_ARGS) \
 		$(if $(filter 1,$(SAN))$(strip $(PYTEST_ARGS)),,$(SAN_FILES:%=--ignore=%))
 	$(Q)$(if $(filter 1,$(SAN)),,$(MAKE) san)
+
+archives: $(ARCHIVES)
+
+san-archives: all
+	$(Q)$(MAKE) SAN=1 archives
 
 # At the end of `make test`: all unit tests, which include random verbs (rxe/chaos), and SAN_SCENARIOS.
 san:
@@ -111,6 +116,6 @@ help:
 	@echo "make install  DESTDIR= prefix=$(prefix) libdir=$(libdir); make uninstall removes the same files"
 	@echo "make deb | rpm | wheel    packages, into $O/packages"
 
-.PHONY: all helpers unit $(TESTS:%=%.run) print-tests san fuzz $(FUZZERS:%=%.run) check test demo examples bench chaos chaos-programs asan install uninstall deb rpm wheel clean help
+.PHONY: all archives san-archives helpers unit $(TESTS:%=%.run) print-tests san fuzz $(FUZZERS:%=%.run) check test demo examples bench chaos chaos-programs asan install uninstall deb rpm wheel clean help
 .SECONDARY:
 -include $(shell find $O -name '*.d' 2>/dev/null)
