@@ -57,6 +57,13 @@ def pytest_generate_tests(metafunc):
         metafunc.parametrize("model", models, scope="module", indirect=True)
 
 
+@pytest.fixture
+def same_user(request):
+    """Options of a run of pytest inside a test: its guests boot the images that those of the other tests have."""
+    user = request.config.getoption("--muslin-user")
+    return [f"--muslin-user={user}"] if user else []
+
+
 def build_connectx(fabric, *options):
     """Output of `muslin vm --build` for a guest with a ConnectX. Skips if no QEMU supports it."""
     built = fabric.start_muslin("vm", "--build", "--model", "connectx", *options)

@@ -86,11 +86,16 @@ def pytest_runtest_setup(item):
     item.addfinalizer(lambda: _clear_faults(item))
 
 
+def _shared_faults(item):
+    """Those that the test has armed in fabrics that are up and outlive it."""
+    own = item.stash.get(FABRICS, [])
+    return [f for f in Fabric.armed if f.fabric not in own and f.fabric.hold is not None]
+
+
 def _clear_faults(item):
-    """What a test armed in a fabric that outlives it is cleared: the next test does not expect it."""
-    for fault in Fabric.armed:
-        if fault.fabric not in item.stash.get(FABRICS, []) and fault.fabric.hold is not None:
-            fault.clear()
+    """The next test does not expect them."""
+    for fault in _shared_faults(item):
+        fault.clear()
 
 
 @pytest.hookimpl(trylast=True)
@@ -98,12 +103,10 @@ def pytest_runtest_call(item):
     """
     Fails a test that has passed if a fault that it armed never fired, or the kernel of a guest reported a problem.
     """
-    own = item.stash.get(FABRICS, [])
-    idle = [fault for fabric in own for fault in fabric.unfired()]
-    shared = (fault for fault in Fabric.armed if fault.fabric not in own and fault.fabric.hold is not None)
-    idle += [fault for fault in shared if fault.unfired()]
+    idle = [str(f) for fabric in item.stash.get(FABRICS, []) for f in fabric.unfired()]
+    idle += [str(f) for f in _shared_faults(item) if f.unfired()]
     if idle:
-        raise AssertionError("never fired: " + "; ".join(map(str, idle)))
+        raise AssertionError("never fired: " + "; ".join(idle))
     for vm in _vms(item):
         vm.check()
 

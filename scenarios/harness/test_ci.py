@@ -83,12 +83,9 @@ def test_the_plugin_from_a_package(folder, muslin_programs):
 
 
 @pytest.mark.guest
-def test_a_guest_in_somebody_elses_test(request, folder, muslin_programs):
+def test_a_guest_in_somebody_elses_test(same_user, folder, muslin_programs):
     env = {"PYTHONPATH": str(TREE / "harness"), "PYTEST_PLUGINS": "muslin.plugin"}
-    options = ["--muslin-build=installed"]
-    if user := request.config.getoption("--muslin-user"):
-        options.append(f"--muslin-user={user}")  # with the images that the other tests have
-    out = users_tests(folder, muslin_programs, env, *options, text=GUEST_TEST)
+    out = users_tests(folder, muslin_programs, env, "--muslin-build=installed", *same_user, text=GUEST_TEST)
     assert "1 passed" in out, out
 
 

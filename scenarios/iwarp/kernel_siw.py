@@ -50,18 +50,14 @@ def _build(version, out):
         there = kernel().headers(version, tmp / "headers")
         makefile = tmp / SOURCE / "Makefile"
         makefile.write_text(makefile.read_text().replace("$(CONFIG_RDMA_SIW)", "m"))
-        words = [f"M={tmp / SOURCE}", "CONFIG_DEBUG_INFO=", "CONFIG_DEBUG_INFO_BTF_MODULES=", "modules"]
-        env = {**os.environ, "MAKEFLAGS": "", "MAKELEVEL": "0"}
-        subprocess.run(["make", "-s", "-C", there, *words], check=True, env=env, stdout=subprocess.DEVNULL)
-        ko = tmp / SOURCE / "siw.ko"
-        subprocess.run(["strip", "--strip-debug", ko], check=True)
+        kernel().build_modules(version, there, tmp / SOURCE)
         kernel().unpack_kernel(version, tmp / "kernel")
         made = tmp / "made"
         made.mkdir()
         for name in NEEDED:
             for found in (tmp / "kernel").rglob(f"{name}.ko*"):
                 shutil.copy(kernel().decompressed(found), made)
-        shutil.move(ko, made)
+        shutil.move(tmp / SOURCE / "siw.ko", made)
         made.rename(out)
 
 

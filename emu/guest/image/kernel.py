@@ -172,6 +172,15 @@ def headers(version, folder):
     return found
 
 
+def build_modules(version, there, folder):
+    """Builds the modules of @folder for @version, with its headers @there, without debug information."""
+    # Type information for BPF needs a tool and a vmlinux that a build of one module has no other use for.
+    plain = ["CONFIG_DEBUG_INFO=", "CONFIG_DEBUG_INFO_BTF_MODULES="]
+    kbuild(version, there, f"-j{os.cpu_count()}", f"M={folder}", *plain, "modules")
+    cross = "" if arch_of(version) == NATIVE else CROSS[arch_of(version)]
+    run([f"{cross}strip", "--strip-debug", *folder.glob("*.ko")])
+
+
 def driver_sources():
     found = sorted(p for room in ("abi", "guest") for p in (SOURCES / room).iterdir())
     return [p for p in found if p.suffix in (".c", ".h") or p.name == "Kbuild"]
@@ -183,14 +192,8 @@ def build_driver(version, folder):
         shutil.copytree(SOURCES / room, folder / "emu" / room, ignore=shutil.ignore_patterns("image"))
     there = headers(version, folder / "headers")
     say(f"building the driver for {version}")
-    # Type information for BPF needs a tool and a vmlinux that a build of one module has no other use for.
-    plain = ["CONFIG_DEBUG_INFO=", "CONFIG_DEBUG_INFO_BTF_MODULES="]
-    words = [f"-j{os.cpu_count()}", f"M={folder}/emu/guest", *plain, "modules"]
-    kbuild(version, there, *words)
-    ko = folder / "emu/guest/muslin.ko"
-    cross = "" if arch_of(version) == NATIVE else CROSS[arch_of(version)]
-    run([f"{cross}strip", "--strip-debug", ko])
-    return ko
+    build_modules(version, there, folder / "emu/guest")
+    return folder / "emu/guest/muslin.ko"
 
 
 def unlz4(data, size):
