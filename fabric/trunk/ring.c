@@ -87,8 +87,16 @@ void trunk_ring_write(struct trunk_ring *r, u32 len)
 	__atomic_store_n(&r->shared->head, r->at, __ATOMIC_RELEASE);
 }
 
+/*
+ * No wake-up is lost: the writer stores head before it loads asleep, and the reader stores asleep before it loads head,
+ * each with a full barrier in between, so that one of them gets the other's value. Without a new head, the last call
+ * has done all there is to do: if the reader has gone to sleep since, it has seen that head.
+ */
 bool trunk_ring_wakes_reader(struct trunk_ring *r)
 {
+	if (r->at == r->announced)
+		return false;
+	r->announced = r->at;
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	return __atomic_load_n(&r->shared->asleep, __ATOMIC_RELAXED) &&
 	       __atomic_exchange_n(&r->shared->asleep, 0, __ATOMIC_SEQ_CST);

@@ -127,6 +127,7 @@ static_assert(sizeof(struct trunk_ring_open) == 4, "ring");
 struct trunk_ring {
 	struct trunk_ring_shared *shared; /* NULL: the ring does not exist */
 	u64 at, other;                    /* own index, and the peer's index as last read */
+	u64 announced;                    /* of the writer: @at when it last checked whether the reader sleeps */
 	bool own;                         /* created here: by the writer */
 	struct shared_map map;            /* of the reader */
 };
@@ -340,7 +341,7 @@ void trunk_ring_destroy(struct trunk_ring *r); /* no effect if it does not exist
 /* Space for @len bytes; NULL: none, or (@bad) the reader's index is invalid. trunk_ring_write() must follow. */
 u8 *trunk_ring_reserve(struct trunk_ring *r, u32 len, bool *bad);
 void trunk_ring_write(struct trunk_ring *r, u32 len);
-/* After trunk_ring_write(): does the reader need a keepalive? */
+/* Does the reader need a keepalive for what was written since the last call? One call must follow each write. */
 bool trunk_ring_wakes_reader(struct trunk_ring *r);
 /* Is there space for any message? Also true if the reader's index is invalid. */
 bool trunk_ring_has_space(const struct trunk_ring *r);

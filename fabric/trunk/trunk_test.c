@@ -827,6 +827,51 @@ static void test_ring_wakes(void)
 	test_loop = NULL;
 }
 
+/* The shared member of the reader of @r: it sleeps, and needs a wake-up. */
+static u32 *ring_asleep(struct trunk_ring *r)
+{
+	return (u32 *)((u64 *)r->shared + 9);
+}
+
+/* Two daemons with a ring in each direction, and addresses. */
+static void rings_start(void)
+{
+	u32 i;
+
+	trunk_start("", "");
+	bring_up();
+	for (i = 0; i < 2; i++) {
+		send_many(&h1, 3, 0, 64, TRUNK_RING_AFTER);
+		send_many(&h101, 1, 0, 64, TRUNK_RING_AFTER);
+		test_run(0);
+	}
+	row(329, "there are rings", a.set->trunks[0].conn->tx.shared && b.set->trunks[0].conn->tx.shared);
+}
+
+/* A flush wakes a sleeping reader if, and only if, something was written since the last one. */
+static void test_ring_announced(void)
+{
+	struct trunk_conn *c;
+	u32 *asleep;
+
+	rings_start();
+	c = a.set->trunks[0].conn;
+	asleep = ring_asleep(&c->tx);
+	*asleep = 1;
+	trunk_conn_flush_later(c);
+	loop_run_tasks(test_loop);
+	row(330, "nothing was written: the reader sleeps on", *asleep && c->tx.announced == c->tx.at);
+	c->send_alive = true;
+	trunk_conn_flush_later(c);
+	loop_run_tasks(test_loop);
+	row(331, "a message wakes it", !*asleep && c->tx.announced == c->tx.at);
+	*asleep = 1;
+	trunk_conn_flush_later(c);
+	loop_run_tasks(test_loop);
+	row(332, "and does so once", *asleep == 1);
+	trunk_stop();
+}
+
 /* A reader that does not read, and then has an invalid index. */
 static void test_ring_reader(void)
 {
@@ -1156,6 +1201,7 @@ int main(void)
 	test_violations();
 	test_ring_violations();
 	test_ring_wakes();
+	test_ring_announced();
 	test_ring_reader();
 	test_shared();
 	test_shared_refused();

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Rings between two processes: the reader sleeps whenever the ring is empty, and the writer whenever it is full. A
+ * wake-up that is lost leaves one of them asleep.
+ */
+#include <poll.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "emu/lib/row.h"
+#include "fabric/trunk/trunk_internal.h"
+
+#define MESSAGES  20000u
+#define LOST_MS   10000 /* a sleep of so long is one that nobody ended */
+#define LONG_MANY 600u  /* bytes of every 8th message */
+
+static int reader_wakes, writer_wakes;
+
+static void signal_fd(int fd)
+{
+	if (write(fd, &(u64){ 1 }, sizeof(u64)) != sizeof(u64))
+		abort();
+}
+
+/* False: nobody ended the sleep. */
+static bool sleep_fd(int fd)
+{
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+	u64 n;
+
+	return poll(&p, 1, LOST_MS) == 1 && read(fd, &n, sizeof(n)) == sizeof(n);
+}
+
+static u32 message_len(u32 i)
+{
+	return (u32)sizeof(struct trunk_head) + (i % 8 ? 0 : LONG_MANY);
+}
+
+/* Returns how many messages were received in their order. */
+static u32 reader_run(int memfd)
+{
+	struct shared_owner owner = { .sock = -1 };
+	struct trunk_ring r = { 0 };
+	struct trunk_head h;
+	u32 n = 0;
+	bool bad;
+
+	if (trunk_ring_map(&r, &owner, memfd))
+		return 0;
+	while (n < MESSAGES) {
+		while (trunk_ring_next(&r, &h, &bad)) {
+			if (be32_to_cpu(h.link) != n)
+				return n;
+			trunk_ring_read(&r, message_len(n++));
+		}
+		if (bad)
+			return n;
+		if (trunk_ring_free(&r))
+			signal_fd(writer_wakes);
+		if (n < MESSAGES && !trunk_ring_sleep(&r, true) && !sleep_fd(reader_wakes))
+			return n;
+		trunk_ring_sleep(&r, false);
+	}
+	trunk_ring_destroy(&r);
+	return n;
+}
+
+static bool writer_put(struct trunk_ring *r, u32 i)
+{
+	u32 len = message_len(i);
+	struct trunk_head h = { .type = TRUNK_PACKET,
+				.len = cpu_to_be16((u16)(len - sizeof(h))),
+				.link = cpu_to_be32(i) };
+	bool bad = false;
+	u8 *to;
+
+	while (!(to = trunk_ring_reserve(r, len, &bad))) {
+		if (bad || (!trunk_ring_wait_space(r, true) && !sleep_fd(writer_wakes)))
+			return false;
+		trunk_ring_wait_space(r, false);
+	}
+	memcpy(to, &h, sizeof(h));
+	trunk_ring_write(r, len);
+	return true;
+}
+
+/* Checks for a sleeping reader after @burst messages each. Returns the number of wake-ups; 0: one was lost. */
+static u32 writer_run(struct trunk_ring *r, u32 burst)
+{
+	u32 i, wakes = 0;
+
+	for (i = 0; i < MESSAGES; i++) {
+		if (!writer_put(r, i))
+			return 0;
+		if ((i + 1) % burst && i + 1 < MESSAGES && trunk_ring_has_space(r))
+			continue;
+		if (trunk_ring_wakes_reader(r)) {
+			signal_fd(reader_wakes);
+			wakes++;
+		}
+		if (trunk_ring_wakes_reader(r)) /* nothing was written since */
+			return 0;
+	}
+	return wakes;
+}
+
+static void test_sleeps(int n, u32 burst)
+{
+	struct trunk_ring r = { 0 };
+	int memfd = trunk_ring_create(&r), status = -1;
+	u32 wakes;
+	pid_t pid;
+
+	reader_wakes = eventfd(0, EFD_CLOEXEC);
+	writer_wakes = eventfd(0, EFD_CLOEXEC);
+	pid = fork();
+	if (!pid)
+		_exit(reader_run(memfd) == MESSAGES ? 0 : 1);
+	wakes = writer_run(&r, burst);
+	row(n, "the writer is never asleep for long", wakes);
+	row(n + 1, "the reader gets all messages", waitpid(pid, &status, 0) == pid && !status);
+	trunk_ring_destroy(&r);
+	close(memfd);
+	close(reader_wakes);
+	close(writer_wakes);
+}
+
+int main(void)
+{
+	test_sleeps(1, 1);
+	test_sleeps(3, 7);
+	return rows_end();
+}
