@@ -160,7 +160,7 @@ enum fabric_remote_change {
 /* Implemented by the carrier; these functions must not call the fabric. */
 struct fabric_remote_ops {
 	void (*send)(void *ctx, struct wire_packet *p); /* takes ownership of the packet */
-	void (*credits)(void *ctx);                     /* blocks of the local port's input buffers were freed */
+	void (*credits)(void *ctx, u8 vl);              /* blocks of the local port's input buffer were freed */
 	void (*change)(void *ctx, enum fabric_remote_change what);
 };
 

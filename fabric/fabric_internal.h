@@ -205,6 +205,8 @@ void fabric_flight_loopback(struct fabric_port *self, struct wire_packet *p, u8 
 /* Returns @blocks credits of @in's input buffer. */
 void fabric_flight_release(struct fabric_port *in, u8 vl, u32 blocks);
 void fabric_flight_drop(struct fabric_port *in, struct wire_packet *p);
+/* Blocks of @in's input buffer of a data VL were freed: its peer may transmit, or reports them to the other daemon. */
+void fabric_flight_freed(struct fabric_port *in, u8 vl);
 void fabric_flight_kick(struct fabric_port *out); /* credits were returned: runs its queues, signals users */
 u8 fabric_flight_vl(const struct fabric_port *in, const struct fabric_port *out, u8 sl); /* SL2VL */
 

@@ -106,8 +106,7 @@ static void link_recharge(struct fault_hook *h, const struct wire_packet *p, u32
 		return;
 	*blocks -= min(before, *blocks);
 	*blocks += fabric_blocks(p);
-	if (in->peer)
-		fabric_flight_kick(in->peer);
+	fabric_flight_freed(in, p->vl);
 }
 
 /* Parses the packet again after a silent change of its headers; a malformed one is dropped and counted. */

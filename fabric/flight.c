@@ -52,15 +52,20 @@ void fabric_flight_kick(struct fabric_port *out)
 {
 	struct fabric *f = out->node->f;
 
-	if (unlikely(out->remote)) {
-		if (out->remote->ops)
-			out->remote->ops->credits(out->remote->ctx);
-		return;
-	}
 	if (!((out->vls && out->vls->active) || (out->ca && out->ca->want_ready)) || !list_empty(&out->kick))
 		return;
 	list_add(&f->kicked, &out->kick);
 	loop_task_queue(f->loop, &f->task);
+}
+
+void fabric_flight_freed(struct fabric_port *in, u8 vl)
+{
+	const struct fabric_remote *r = in->peer ? in->peer->remote : NULL;
+
+	if (unlikely(r) && r->ops)
+		r->ops->credits(r->ctx, vl);
+	else if (in->peer)
+		fabric_flight_kick(in->peer);
 }
 
 void fabric_flight_release(struct fabric_port *in, u8 vl, u32 blocks)
@@ -68,8 +73,7 @@ void fabric_flight_release(struct fabric_port *in, u8 vl, u32 blocks)
 	if (vl == WIRE_VL_MGMT)
 		return;
 	in->rx_blocks[vl] -= min(blocks, in->rx_blocks[vl]);
-	if (in->peer)
-		fabric_flight_kick(in->peer);
+	fabric_flight_freed(in, vl);
 	if (in->ca)
 		fabric_flight_kick(in); /* a loopback sender waits for credits of its own buffer */
 }

@@ -270,14 +270,13 @@ static bool on_link(struct trunk *t, const u8 *body)
 
 /* Credits */
 
-/* Blocks by which FCCL has grown since it was sent, if it must be sent; 0: not yet. */
-static u32 flow_due(const struct trunk_session *s, u8 vl, u32 free)
+/* FCCL has grown since it was sent: much, or the peer has few credits left. */
+bool trunk_message_flow_due(const struct trunk *t, u8 vl)
 {
-	s32 gain = (s32)(s->abr[vl] + free - s->fccl[vl]);
+	const struct trunk_session *s = &t->s;
+	s32 gain = (s32)(s->abr[vl] + fabric_remote_free(t->remote, vl) - s->fccl[vl]);
 
-	if (gain >= TRUNK_FLOW_STEP)
-		return (u32)gain;
-	return gain > 0 && s->fccl[vl] - s->abr[vl] < FABRIC_REMOTE_BLOCKS / 2 ? (u32)gain : 0;
+	return gain >= TRUNK_FLOW_STEP || (gain > 0 && s->fccl[vl] - s->abr[vl] < FABRIC_REMOTE_BLOCKS / 2);
 }
 
 void trunk_message_flow(struct trunk *t)
@@ -291,7 +290,7 @@ void trunk_message_flow(struct trunk *t)
 	for (vl = 0; vl < TRUNK_DATA_VLS; vl++) {
 		u32 free = fabric_remote_free(t->remote, vl);
 
-		if (!flow_due(s, vl, free))
+		if (!trunk_message_flow_due(t, vl))
 			continue;
 		s->fccl[vl] = s->abr[vl] + free;
 		m[n++] =
@@ -340,18 +339,18 @@ static bool on_packet(struct trunk *t, u8 flags, const u8 *body, const u8 *share
 			return trunk_message_violation(t->conn, "a packet without credits");
 		}
 		s->abr[vl] += blocks;
-		s->send_flow = true;
-		trunk_session_flush_later(t);
 	}
 	/* The parser expects lengths with CRCs, and does not read the CRCs. */
 	p = wire_packet_parse_shared(body, shared, len + WIRE_ICRC_LEN + WIRE_VCRC_LEN);
-	if (!p) {
+	if (p) {
+		p->flags |= flags;
+		fabric_remote_receive(r, p);
+	} else {
 		trunk_count(t->set, t, TRUNK_CTR_MALFORMED, 1);
 		fabric_remote_malformed(r, flags & WIRE_PKT_EBP);
-		return true;
 	}
-	p->flags |= flags;
-	fabric_remote_receive(r, p);
+	if (vl < TRUNK_DATA_VLS) /* now the packet is in the input buffer, or has left it */
+		trunk_session_credits(t, vl);
 	return true;
 }
 

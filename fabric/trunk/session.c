@@ -154,9 +154,9 @@ void trunk_session_send(struct trunk *t, struct wire_packet *p)
 	trunk_session_flush_later(t);
 }
 
-void trunk_session_credits(struct trunk *t)
+void trunk_session_credits(struct trunk *t, u8 vl)
 {
-	if (t->s.state != TRUNK_READY || t->s.send_flow)
+	if (t->s.state != TRUNK_READY || t->s.send_flow || !trunk_message_flow_due(t, vl))
 		return;
 	t->s.send_flow = true;
 	trunk_session_flush_later(t);

@@ -79,12 +79,12 @@ static void on_send(void *ctx, struct wire_packet *p)
 		fabric_remote_drop(t->remote, p);
 }
 
-static void on_credits(void *ctx)
+static void on_credits(void *ctx, u8 vl)
 {
 	struct trunk *t = ctx;
 
 	if (t->conn)
-		trunk_session_credits(t);
+		trunk_session_credits(t, vl);
 }
 
 static void on_change(void *ctx, enum fabric_remote_change what)

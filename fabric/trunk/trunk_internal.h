@@ -297,7 +297,8 @@ void trunk_session_close(struct trunk *t); /* takes the link down */
 void trunk_session_ready(struct trunk *t); /* after the handshake */
 void trunk_session_change(struct trunk *t, enum fabric_remote_change what);
 void trunk_session_send(struct trunk *t, struct wire_packet *p);
-void trunk_session_credits(struct trunk *t);
+/* ABR, or the free blocks of the input buffer, have changed for a data VL: sends credits if they are due. */
+void trunk_session_credits(struct trunk *t, u8 vl);
 void trunk_session_flush_later(struct trunk *t);
 bool trunk_session_owes(const struct trunk *t); /* has something to send */
 /* Puts the trunk's messages other than packets into the tail. False: the tail has no space for them. */
@@ -327,6 +328,7 @@ bool trunk_message(struct trunk_conn *c, const struct trunk_head *h, const u8 *b
 bool trunk_message_violation(struct trunk_conn *c, const char *what); /* false */
 /* Refuses a trunk: @t, or (NULL) a link number without a trunk. False: the connection has ended. */
 bool trunk_message_refuse(struct trunk_conn *c, u32 number, struct trunk *t, enum trunk_refusal why);
+bool trunk_message_flow_due(const struct trunk *t, u8 vl); /* must TRUNK_FLOW be sent for the VL? */
 /* Put one message into the tail, which has space for it. */
 void trunk_message_hello(struct trunk *t);
 void trunk_message_auth(struct trunk *t);

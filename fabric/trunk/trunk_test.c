@@ -872,6 +872,42 @@ static void test_ring_announced(void)
 	trunk_stop();
 }
 
+/* Packets from h1 to h101, which the other daemon reads from its ring. True: it has something to send then. */
+static bool reader_responds(u32 len, u32 n)
+{
+	struct trunk_conn *c = b.set->trunks[0].conn;
+
+	send_many(&h1, 3, 0, len, n);
+	while (loop_run_tasks(test_loop))
+		; /* the poller reads */
+	trunk_conn_poll(&b.set->poller, loop_now(test_loop));
+	return c->flush.queued;
+}
+
+/* Credits are sent in steps: a short packet queues no task. */
+static void test_credit_steps(void)
+{
+	struct trunk_session *s;
+	u32 before, i;
+	bool none = true;
+
+	rings_start();
+	s = &b.set->trunks[0].s;
+	test_run(NSEC_PER_SEC / 2);
+	before = s->fccl[0];
+	i = (TRUNK_FLOW_STEP - (s->abr[0] + FABRIC_REMOTE_BLOCKS - before)) / 2; /* of two blocks, with headers */
+	while (--i)
+		none = none && !reader_responds(64, 1);
+	row(333, "a short packet queues no credits",
+	    none && s->fccl[0] == before && h101.packets > TRUNK_FLOW_STEP / 3);
+	row(334, "a step of them is sent", reader_responds(64, 3) && s->send_flow);
+	test_run(0);
+	row(335, "they are sent once",
+	    s->fccl[0] == s->abr[0] + FABRIC_REMOTE_BLOCKS && !s->send_flow && no_credits_in_use());
+	row(336, "one long train likewise", reader_responds(4096, 10));
+	trunk_stop();
+}
+
 /* A reader that does not read, and then has an invalid index. */
 static void test_ring_reader(void)
 {
@@ -1202,6 +1238,7 @@ int main(void)
 	test_ring_violations();
 	test_ring_wakes();
 	test_ring_announced();
+	test_credit_steps();
 	test_ring_reader();
 	test_shared();
 	test_shared_refused();
