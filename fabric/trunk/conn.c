@@ -5,6 +5,10 @@
  *
  * If both daemons are on one machine, each direction changes to a ring of shared memory after its first packets. From
  * then on the socket carries keepalives only: they wake the reader, and the socket's end shows the peer's death.
+ *
+ * A sleeping reader is woken after each flush, but later for acknowledgements alone (emu/packet/ack_delay.h): with the
+ * next message, when this daemon goes to sleep, or after ACK_DELAY. They are in the ring meanwhile, for a reader that
+ * is awake.
  */
 #include <errno.h>
 #include <sys/socket.h>
@@ -20,6 +24,7 @@
 #define BATCH       64          /* packets in a call ... */
 #define BATCH_BYTES (64u << 10) /* ... and their bytes: the peer processes them while this daemon produces more */
 #define SMALL       512         /* a payload of up to so many bytes is copied */
+#define ACK_DELAY   (3 * NSEC_PER_USEC)
 
 const char *trunk_conn_name(const struct trunk_conn *c)
 {
@@ -307,11 +312,42 @@ static void ring_write(struct trunk_conn *c, u32 len)
 	c->spoken = loop_now(c->set->loop).ns;
 }
 
+/* Wakes the peer if it sleeps, and something was written since the last call. True: it slept. */
+static bool ring_announce(struct trunk_conn *c)
+{
+	bool slept = trunk_ring_wakes_reader(&c->tx);
+
+	c->urgent = false;
+	c->ack_until = 0;
+	if (slept)
+		conn_wake_peer(c);
+	return slept;
+}
+
+/* After a packet was written: must the peer be woken for it at once, or may it sleep on because it is an ACK? */
+static void ring_packet_written(struct trunk_conn *c, bool ack)
+{
+	if (!ack)
+		ack_delay_paired(&c->ack_delay);
+	if (!ack || (!c->ack_until && !ack_delay_begin(&c->ack_delay)))
+		c->urgent = true;
+	else if (!c->ack_until)
+		c->ack_until = loop_now(c->set->loop).ns + ACK_DELAY;
+}
+
+/* Acknowledgements got no request in time, or this daemon goes to sleep. */
+static void ring_announce_acks(struct trunk_conn *c)
+{
+	if (ring_announce(c))
+		ack_delay_unpaired(&c->ack_delay);
+}
+
 bool trunk_conn_ring_packet(struct trunk *t, struct wire_packet *p)
 {
 	u32 len = wire_packet_link_len(p) - WIRE_ICRC_LEN, pad = -p->len & 3u;
 	struct trunk_head h = packet_head(t, p, len);
 	u8 *to = ring_reserve(t->conn, (u32)sizeof(h) + len);
+	bool ack = ack_delay_permits(p);
 
 	if (!to)
 		return false;
@@ -323,6 +359,7 @@ bool trunk_conn_ring_packet(struct trunk *t, struct wire_packet *p)
 		memcpy(to, p->data, p->len);
 	memset(to + p->len, 0, pad);
 	ring_write(t->conn, (u32)sizeof(h) + len);
+	ring_packet_written(t->conn, ack);
 	conn_packet_sent(t, p);
 	return true;
 }
@@ -336,6 +373,7 @@ static bool ring_put_tail(struct trunk_conn *c)
 		return !c->tail_len;
 	memcpy(to, c->tail, c->tail_len);
 	ring_write(c, c->tail_len);
+	c->urgent = true;
 	c->tail_len = 0;
 	return true;
 }
@@ -359,8 +397,8 @@ static void ring_flush(struct trunk_conn *c)
 	while (ring_put_tail(c) && !list_empty(&c->active) &&
 	       ring_put_trunk(list_first(&c->active, struct trunk, s.active)))
 		conn_rotate(c, 1);
-	if (!c->ended && trunk_ring_wakes_reader(&c->tx))
-		conn_wake_peer(c);
+	if (!c->ended && c->urgent)
+		ring_announce(c);
 }
 
 void trunk_conn_has_ring(struct trunk_conn *c)
@@ -526,6 +564,8 @@ static u32 ring_poll(struct trunk_conn *c, struct now now)
 {
 	u32 n = 0, len;
 
+	if (c->ack_until && now.ns >= c->ack_until)
+		ring_announce_acks(c);
 	if (c->tx.shared && (c->tail_len || !list_empty(&c->active)) && trunk_ring_has_space(&c->tx)) {
 		trunk_conn_flush_later(c);
 		n++;
@@ -562,6 +602,9 @@ bool trunk_conn_sleep(struct loop_poller *p, bool asleep)
 	list_for_each (c, &s->rings, rings) {
 		bool waits = c->tail_len || !list_empty(&c->active);
 
+		if (asleep && c->ack_until && !c->ended)
+			ring_announce_acks(c);
+		busy = busy || c->ended; /* its task is queued */
 		if (c->rx.shared && trunk_ring_sleep(&c->rx, asleep && !c->ended))
 			busy = true;
 		if (c->tx.shared && trunk_ring_wait_space(&c->tx, asleep && waits) && waits)

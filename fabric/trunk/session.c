@@ -141,7 +141,8 @@ void trunk_session_send(struct trunk *t, struct wire_packet *p)
 	/* If no other message of the trunk is queued, the payload is copied once: from its source into the ring. */
 	if (c->tx.shared && !c->ended && !c->tail_len && !s->send_link && list_empty(&s->packets) &&
 	    trunk_conn_ring_packet(t, p)) {
-		trunk_conn_flush_later(c);
+		if (c->urgent)
+			trunk_conn_flush_later(c);
 		return;
 	}
 	if (s->state != TRUNK_READY || c->ended || (p->vl == WIRE_VL_MGMT && s->smps >= TRUNK_SMPS) ||

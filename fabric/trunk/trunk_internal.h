@@ -8,7 +8,7 @@
 
 #include "emu/lib/accept.h"
 #include "emu/lib/shared_map.h"
-#include "emu/packet/header.h"
+#include "emu/packet/ack_delay.h"
 #include "emu/wire/smp.h"
 #include "fabric/trunk/tls.h"
 #include "fabric/trunk/trunk.h"
@@ -199,6 +199,10 @@ struct trunk_conn {
 	bool send_alive;
 	u32 by_socket; /* packets sent on the socket, up to TRUNK_RING_AFTER */
 	struct trunk_ring tx, rx;
+	/* written to tx since it was checked for a sleeping reader */
+	bool urgent;   /* something for which a flush has to wake it; or else acknowledgements, for which ... */
+	u64 ack_until; /* ... it is woken at this time of the loop's clock, ns; 0: none */
+	struct ack_delay ack_delay;
 	struct shared_owner owner; /* of rx */
 	int passed;                /* the descriptor received last; -1: none */
 	u32 unread;                /* keepalives since the socket was read, if there is a ring */

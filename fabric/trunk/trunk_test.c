@@ -908,6 +908,86 @@ static void test_credit_steps(void)
 	trunk_stop();
 }
 
+static const u8 positive = WIRE_AETH_ACK, nak = WIRE_AETH_NAK | WIRE_NAK_PSN_SEQ;
+
+/*
+ * The peer sleeps, and a packet is written for it: an acknowledgement with @syndrome, or (NULL) a request. True: it
+ * sleeps on.
+ */
+static bool sleeps_on(const u8 *syndrome)
+{
+	struct trunk_conn *c = a.set->trunks[0].conn;
+	struct wire_packet *p = test_packet(1, 3, 0, 0, 1, 0xffff);
+	u64 before = c->tx.at;
+
+	if (syndrome) {
+		p->hdr_len += sizeof(struct wire_aeth);
+		wire_bth_fill(wire_packet_bth(p), WIRE_RC_ACK, false, 0, 0xffff, 17, false, 1);
+		wire_aeth_fill(wire_packet_aeth(p), *syndrome, 1);
+	}
+	*ring_asleep(&c->tx) = 1;
+	if (wire_port_send(h1.port, p))
+		wire_packet_free(p);
+	while (loop_run_tasks(test_loop))
+		;
+	row(337, "it is in the ring", c->tx.at > before);
+	return *ring_asleep(&c->tx);
+}
+
+/* The daemon polls after @ns: does the peer sleep on? */
+static bool sleeps_after(u64 ns)
+{
+	struct trunk_conn *c = a.set->trunks[0].conn;
+
+	trunk_conn_poll(&a.set->poller, (struct now){ loop_now(test_loop).ns + ns });
+	return *ring_asleep(&c->tx);
+}
+
+/* The peer sleeps on for acknowledgements alone, but not for long. */
+static void test_ring_acks(void)
+{
+	struct trunk_conn *c;
+	u64 until;
+	u32 i;
+
+	rings_start();
+	c = a.set->trunks[0].conn;
+	row(340, "a request wakes it at once", !sleeps_on(NULL));
+	row(341, "a NAK likewise", !sleeps_on(&nak));
+	row(342, "an ACK does not", sleeps_on(&positive) && sleeps_after(2 * NSEC_PER_USEC));
+	until = c->ack_until;
+	row(343, "nor does a second one, which delays the first one no further",
+	    sleeps_on(&positive) && c->ack_until == until && sleeps_after(2 * NSEC_PER_USEC));
+	row(344, "the request behind them wakes it", !sleeps_on(NULL) && !c->ack_until);
+	row(345, "without a request, time does", sleeps_on(&positive) && !sleeps_after(5 * NSEC_PER_USEC));
+	sleeps_on(&positive);
+	trunk_conn_sleep(&a.set->poller, true);
+	row(346, "or the sleep of this daemon", !*ring_asleep(&c->tx) && !c->ack_until);
+	trunk_conn_sleep(&a.set->poller, false);
+	c->send_alive = true;
+	sleeps_on(&positive);
+	trunk_conn_flush_later(c);
+	loop_run_tasks(test_loop);
+	row(347, "or a message other than a packet", !*ring_asleep(&c->tx));
+	sleeps_on(NULL);
+	for (i = 0; i < ACK_DELAY_UNPAIRED; i++) {
+		sleeps_on(&positive);
+		sleeps_after(5 * NSEC_PER_USEC);
+	}
+	row(348, "where no requests follow, an ACK wakes it at once", !sleeps_on(&positive));
+	for (i = 1; i < ACK_DELAY_RETRY && !sleeps_on(&positive); i++)
+		;
+	row(349, "except one now and then", i == ACK_DELAY_RETRY - 1 && !sleeps_after(5 * NSEC_PER_USEC));
+	row(350, "after a request it sleeps on again", !sleeps_on(NULL) && sleeps_on(&positive));
+	*ring_asleep(&c->tx) = 0;
+	row(351, "one that is awake has it at once, and nobody is woken later",
+	    trunk_conn_poll(&b.set->poller, loop_now(test_loop)) && !sleeps_after(5 * NSEC_PER_USEC) && !c->ack_until);
+	sleeps_on(&positive);
+	shutdown(b.set->trunks[0].conn->w.fd, SHUT_RDWR);
+	row(352, "the peer has gone: the daemon does not sleep", trunk_conn_sleep(&a.set->poller, true) && c->ended);
+	trunk_stop();
+}
+
 /* A reader that does not read, and then has an invalid index. */
 static void test_ring_reader(void)
 {
@@ -1239,6 +1319,7 @@ int main(void)
 	test_ring_wakes();
 	test_ring_announced();
 	test_credit_steps();
+	test_ring_acks();
 	test_ring_reader();
 	test_shared();
 	test_shared_refused();

@@ -2,24 +2,11 @@
 /*
  * Delayed ACK with piggybacking on a RoCEv2 socket port. A program often responds to a received message at once; an ACK
  * that is sent in the same GSO train as that response saves each side a system call, which is most of the cost of short
- * messages. Without a response the ACK is sent after DELAYED_ACK_NS, and after UNPAIRED_MAX such ACKs most of the
- * following ones are not delayed.
+ * messages. Without a response the ACK is sent after DELAYED_ACK_NS.
  */
-#include "emu/wire/hdr.h"
-#include "emu/wire/opcode.h"
 #include "rxe/roce/roce_internal.h"
 
 #define DELAYED_ACK_NS (12 * NSEC_PER_USEC)
-#define UNPAIRED_MAX   4  /* after so many delayed ACKs in a row that were not piggybacked ... */
-#define RETRY_AFTER    64 /* ... one ACK of so many is delayed */
-#define AETH_LAST      (sizeof(struct wire_bth) + sizeof(struct wire_aeth))
-
-/* Only a positive ACK is delayed, no NAK. */
-static bool ack_is_positive(const struct wire_packet *p)
-{
-	return wire_packet_bth(p)->opcode == WIRE_RC_ACK && (size_t)(p->hdr_len - p->bth_off) >= AETH_LAST &&
-	       wire_aeth_type(wire_aeth_syndrome(wire_packet_aeth(p))) == WIRE_AETH_ACK;
-}
 
 static void ack_queue(struct roce_port *rp)
 {
@@ -33,11 +20,9 @@ bool roce_ack_delay(struct roce_port *rp, struct wire_packet *p)
 {
 	struct roce_ack *a = &rp->ack;
 
-	if (!rp->ack.poller.poll || a->p || !list_empty(&rp->tx) || !ack_is_positive(p))
+	if (!rp->ack.poller.poll || a->p || !list_empty(&rp->tx) || !ack_delay_permits(p) ||
+	    !ack_delay_begin(&a->delay))
 		return false;
-	if (a->unpaired >= UNPAIRED_MAX && ++a->passed < RETRY_AFTER)
-		return false;
-	a->passed = 0;
 	a->p = p;
 	a->until = loop_now(rp->loop).ns + DELAYED_ACK_NS;
 	return true;
@@ -50,7 +35,7 @@ void roce_ack_piggyback(struct roce_port *rp, struct wire_packet *p)
 	bool answer = op && op->flags & WIRE_OPF_REQUEST;
 
 	if (answer)
-		a->unpaired = 0;
+		ack_delay_paired(&a->delay);
 	if (!answer && a->p)
 		ack_queue(rp);
 	list_add(&rp->tx, &p->link);
@@ -62,7 +47,7 @@ void roce_ack_piggyback(struct roce_port *rp, struct wire_packet *p)
 /* No request to piggyback on: the ACK is sent in a datagram of its own. */
 static void ack_timeout(struct roce_port *rp)
 {
-	rp->ack.unpaired += rp->ack.unpaired < UNPAIRED_MAX;
+	ack_delay_unpaired(&rp->ack.delay);
 	ack_queue(rp);
 }
 

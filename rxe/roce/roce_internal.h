@@ -4,7 +4,7 @@
 #define MUSLIN_RXE_ROCE_ROCE_INTERNAL_H
 
 #include "emu/lib/rng.h"
-#include "emu/packet/header.h"
+#include "emu/packet/ack_delay.h"
 #include "emu/packet/roce.h"
 #include "emu/port/netdev.h"
 #include "emu/wire/neigh.h"
@@ -62,7 +62,7 @@ extern const struct roce_link roce_socket_link, roce_ether_link;
 struct roce_ack {
 	struct wire_packet *p; /* NULL: none */
 	u64 until;
-	u32 unpaired, passed; /* ACKs sent alone, in a row; ACKs not delayed since */
+	struct ack_delay delay;
 	struct loop_poller poller;
 };
 
