@@ -324,7 +324,10 @@ static bool ring_announce(struct trunk_conn *c)
 	return slept;
 }
 
-/* After a packet was written: must the peer be woken for it at once, or may it sleep on because it is an ACK? */
+/*
+ * After a packet was written: must the peer be woken for it, or may it sleep on because it is an ACK? A peer that is
+ * asleep already is woken now, and wakes up while this daemon goes on; the flush finds one that has just gone to sleep.
+ */
 static void ring_packet_written(struct trunk_conn *c, bool ack)
 {
 	if (!ack)
@@ -333,6 +336,8 @@ static void ring_packet_written(struct trunk_conn *c, bool ack)
 		c->urgent = true;
 	else if (!c->ack_until)
 		c->ack_until = loop_now(c->set->loop).ns + ACK_DELAY;
+	if (c->urgent && trunk_ring_reader_sleeps(&c->tx))
+		ring_announce(c);
 }
 
 /* Acknowledgements got no request in time, or this daemon goes to sleep. */

@@ -102,6 +102,11 @@ bool trunk_ring_wakes_reader(struct trunk_ring *r)
 	       __atomic_exchange_n(&r->shared->asleep, 0, __ATOMIC_SEQ_CST);
 }
 
+bool trunk_ring_reader_sleeps(const struct trunk_ring *r)
+{
+	return __atomic_load_n(&r->shared->asleep, __ATOMIC_RELAXED);
+}
+
 bool trunk_ring_wait_space(struct trunk_ring *r, bool wait)
 {
 	__atomic_store_n(&r->shared->full, wait, __ATOMIC_SEQ_CST);

@@ -86,7 +86,7 @@ static bool writer_put(struct trunk_ring *r, u32 i)
 	return true;
 }
 
-/* Checks for a sleeping reader after @burst messages each. Returns the number of wake-ups; 0: one was lost. */
+/* Checks for a sleeping reader after @burst messages each, or when it is seen to sleep. Returns the number of wake-ups; 0: one was lost. */
 static u32 writer_run(struct trunk_ring *r, u32 burst)
 {
 	u32 i, wakes = 0;
@@ -94,7 +94,7 @@ static u32 writer_run(struct trunk_ring *r, u32 burst)
 	for (i = 0; i < MESSAGES; i++) {
 		if (!writer_put(r, i))
 			return 0;
-		if ((i + 1) % burst && i + 1 < MESSAGES && trunk_ring_has_space(r))
+		if ((i + 1) % burst && i + 1 < MESSAGES && trunk_ring_has_space(r) && !trunk_ring_reader_sleeps(r))
 			continue;
 		if (trunk_ring_wakes_reader(r)) {
 			signal_fd(reader_wakes);

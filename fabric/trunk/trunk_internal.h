@@ -349,6 +349,8 @@ u8 *trunk_ring_reserve(struct trunk_ring *r, u32 len, bool *bad);
 void trunk_ring_write(struct trunk_ring *r, u32 len);
 /* Does the reader need a keepalive for what was written since the last call? One call must follow each write. */
 bool trunk_ring_wakes_reader(struct trunk_ring *r);
+/* A hint without a barrier: may miss that the reader has just gone to sleep. */
+bool trunk_ring_reader_sleeps(const struct trunk_ring *r);
 /* Is there space for any message? Also true if the reader's index is invalid. */
 bool trunk_ring_has_space(const struct trunk_ring *r);
 /* The writer requests a keepalive when there is space, or no longer does; true: there is space. */

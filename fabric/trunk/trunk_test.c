@@ -952,7 +952,7 @@ static void test_ring_acks(void)
 
 	rings_start();
 	c = a.set->trunks[0].conn;
-	row(340, "a request wakes it at once", !sleeps_on(NULL));
+	row(340, "a request wakes it", !sleeps_on(NULL));
 	row(341, "a NAK likewise", !sleeps_on(&nak));
 	row(342, "an ACK does not", sleeps_on(&positive) && sleeps_after(2 * NSEC_PER_USEC));
 	until = c->ack_until;
@@ -985,6 +985,31 @@ static void test_ring_acks(void)
 	sleeps_on(&positive);
 	shutdown(b.set->trunks[0].conn->w.fd, SHUT_RDWR);
 	row(352, "the peer has gone: the daemon does not sleep", trunk_conn_sleep(&a.set->poller, true) && c->ended);
+	trunk_stop();
+}
+
+/* A packet wakes a peer that sleeps already, before the flush; a flush finds one that has gone to sleep since. */
+static void test_ring_early(void)
+{
+	struct trunk_conn *c;
+	u64 before;
+
+	rings_start();
+	c = a.set->trunks[0].conn;
+	before = c->tx.at;
+	*ring_asleep(&c->tx) = 1;
+	send_many(&h1, 3, 0, 64, 1);
+	while (c->tx.at == before && loop_run_tasks(test_loop))
+		;
+	row(353, "a packet wakes it at once", c->tx.at > before && !*ring_asleep(&c->tx) && !c->flush.queued);
+	before = c->tx.at;
+	send_many(&h1, 3, 0, 64, 1);
+	while (c->tx.at == before && loop_run_tasks(test_loop))
+		;
+	*ring_asleep(&c->tx) = 1;
+	row(354, "one that goes to sleep now", c->tx.at > before && c->flush.queued);
+	loop_run_tasks(test_loop);
+	row(355, "is woken by the flush", !*ring_asleep(&c->tx));
 	trunk_stop();
 }
 
@@ -1320,6 +1345,7 @@ int main(void)
 	test_ring_announced();
 	test_credit_steps();
 	test_ring_acks();
+	test_ring_early();
 	test_ring_reader();
 	test_shared();
 	test_shared_refused();
