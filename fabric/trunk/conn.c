@@ -4,7 +4,8 @@
  * blocks, and each turn has a budget. Packets wait in the queues of their trunks, which take turns.
  *
  * If both daemons are on one machine, each direction changes to a ring of shared memory after its first packets. From
- * then on the socket carries keepalives only: they wake the reader, and the socket's end shows the peer's death.
+ * then on the socket carries nothing in that direction: an eventfd wakes the reader, and the socket's end shows the
+ * peer's death.
  *
  * A sleeping reader is woken after each flush, but later for acknowledgements alone (emu/packet/ack_delay.h): with the
  * next message, when this daemon goes to sleep, or after ACK_DELAY. They are in the ring meanwhile, for a reader that
@@ -177,18 +178,12 @@ static void conn_sent(struct trunk_conn *c, size_t n)
 	}
 }
 
-/* If there is a ring, the socket only wakes this daemon: its edges are enough, and it is read now and then. */
-static void conn_watch_again(struct trunk_conn *c)
-{
-	loop_fd_mod(&c->w, EPOLLIN | (c->blocked ? EPOLLOUT : 0u) | (c->rx.shared ? EPOLLET : 0u));
-}
-
 static void conn_watch(struct trunk_conn *c, bool blocked)
 {
 	if (blocked == c->blocked)
 		return;
 	c->blocked = blocked;
-	conn_watch_again(c);
+	loop_fd_mod(&c->w, EPOLLIN | (c->blocked ? EPOLLOUT : 0u));
 }
 
 static void conn_tell_alive(struct trunk_conn *c)
@@ -283,17 +278,15 @@ static ssize_t conn_write(struct trunk_conn *c)
 
 /* Sending by the ring */
 
-/* The peer polls its ring. If its socket is full, the peer has keepalives to read, and will poll. */
+/* The peer polls its rings: by the eventfd of the one that it reads, or by a message on the socket. */
 static void conn_wake_peer(struct trunk_conn *c)
 {
-	struct trunk_head h = { .type = TRUNK_KEEPALIVE };
-
-	if (!c->tx.shared) { /* the socket may have accepted a part of a message */
-		c->send_alive = true;
-		trunk_conn_flush_later(c);
-	} else if (send(c->w.fd, &h, sizeof(h), MSG_DONTWAIT | MSG_NOSIGNAL) < 0 && errno != EAGAIN) {
-		trunk_conn_end(c);
+	if (c->tx.shared) {
+		trunk_ring_signal(&c->tx);
+		return;
 	}
+	c->send_alive = true;
+	trunk_conn_flush_later(c);
 }
 
 static u8 *ring_reserve(struct trunk_conn *c, u32 len)
@@ -406,13 +399,22 @@ static void ring_flush(struct trunk_conn *c)
 		ring_announce(c);
 }
 
+/* The peer has signalled: the poller reads the ring. */
+static void on_wake(struct loop_fd *w, u32 events, struct now now)
+{
+	loop_stay_awake(w->loop);
+}
+
 void trunk_conn_has_ring(struct trunk_conn *c)
 {
 	trunk_conn_count(c, TRUNK_CTR_RINGS);
 	list_del(&c->rings);
 	list_add(&c->set->rings, &c->rings);
-	if (c->rx.shared)
-		conn_watch_again(c);
+	if (!c->rx.shared || c->wake.loop)
+		return;
+	c->wake = (struct loop_fd){ .fd = c->rx.event, .fn = on_wake };
+	if (loop_fd_add(c->set->loop, &c->wake, EPOLLIN | EPOLLET))
+		trunk_conn_end(c);
 }
 
 /* The socket has accepted all earlier messages. Without memory for a ring, the socket remains in use. */
@@ -424,13 +426,13 @@ static void ring_open(struct trunk_conn *c)
 	} m = { { .type = TRUNK_RING_OPEN, .len = cpu_to_be16(sizeof(m.body)) }, { cpu_to_be32(TRUNK_RING) } };
 	struct iovec iov = { &m, sizeof(m) };
 	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
-	RIGHTS_CONTROL(control, 1) = { 0 };
+	RIGHTS_CONTROL(control, 2) = { 0 };
 	int fd = trunk_ring_create(&c->tx);
 
 	c->by_socket = 0; /* if this fails, it is tried again later */
 	if (fd < 0)
 		return;
-	rights_put(&msg, control, &fd, 1);
+	rights_put(&msg, control, (int[]){ fd, c->tx.event }, 2);
 	if (sendmsg(c->w.fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)sizeof(m))
 		trunk_conn_has_ring(c);
 	else
@@ -480,7 +482,7 @@ static u32 conn_messages(struct trunk_conn *c, const u8 *data, u32 len)
 		}
 		if (len - at - sizeof(h) < body)
 			break;
-		if (c->rx.shared && h.type != TRUNK_KEEPALIVE) {
+		if (c->rx.shared) {
 			trunk_message_violation(c, "a message on the socket in addition to its ring");
 			break;
 		}
@@ -491,27 +493,33 @@ static u32 conn_messages(struct trunk_conn *c, const u8 *data, u32 len)
 	return at;
 }
 
+static void conn_close_passed(struct trunk_conn *c)
+{
+	while (c->npassed)
+		passed_close(c->passed[--c->npassed], passed_owner(c->w.fd));
+}
+
 static ssize_t conn_recv(struct trunk_conn *c, u8 *to, size_t size)
 {
 	struct iovec iov = { to, size };
+	int fds[ARRAY_SIZE(c->passed)];
 	u32 nfds = 0;
 	ssize_t n;
-	int fd;
 
 	if (c->tls)
 		return trunk_tls_recv(c, to, size);
 	if (!c->local)
 		return recv(c->w.fd, to, size, MSG_DONTWAIT);
-	n = passed_recv(c->w.fd, &iov, &fd, 1, &nfds);
+	n = passed_recv(c->w.fd, &iov, fds, ARRAY_SIZE(fds), &nfds);
 	if (nfds) {
-		passed_close(c->passed, passed_owner(c->w.fd));
-		c->passed = fd;
+		conn_close_passed(c);
+		memcpy(c->passed, fds, nfds * sizeof(*fds));
+		c->npassed = nfds;
 	}
 	return n;
 }
 
-/* One read. True: there may be more. */
-static bool conn_read(struct trunk_conn *c, struct now now)
+static void conn_read(struct trunk_conn *c, struct now now)
 {
 	static u8 input[sizeof(c->part) + TRUNK_READ];
 	u32 len = c->part_len, used;
@@ -519,22 +527,20 @@ static bool conn_read(struct trunk_conn *c, struct now now)
 
 	memcpy(input, c->part, len);
 	n = conn_recv(c, input + len, c->nready || c->tls ? TRUNK_READ : 512);
-	c->unread = n == TRUNK_READ;
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
-		return false;
+		return;
 	if (n <= 0) {
 		trunk_conn_end(c);
-		return false;
+		return;
 	}
 	c->heard = now.ns;
 	len += (u32)n;
 	used = conn_messages(c, input, len);
 	if (c->ended)
-		return false;
+		return;
 	c->part_len = len - used;
 	memcpy(c->part, input + used, c->part_len);
 	loop_stay_awake(c->set->loop);
-	return true;
 }
 
 /* Receiving by the ring */
@@ -609,7 +615,6 @@ bool trunk_conn_sleep(struct loop_poller *p, bool asleep)
 
 		if (asleep && c->ack_until && !c->ended)
 			ring_announce_acks(c);
-		busy = busy || c->ended; /* its task is queued */
 		if (c->rx.shared && trunk_ring_sleep(&c->rx, asleep && !c->ended))
 			busy = true;
 		if (c->tx.shared && trunk_ring_wait_space(&c->tx, asleep && waits) && waits)
@@ -647,15 +652,8 @@ static void on_socket(struct loop_fd *w, u32 events, struct now now)
 		conn_watch(c, false);
 		trunk_conn_flush_later(c);
 	}
-	if (!(events & (EPOLLIN | EPOLLERR | EPOLLHUP)))
-		return;
-	if (c->rx.shared && !(events & (EPOLLERR | EPOLLHUP)) && ++c->unread < TRUNK_UNREAD) {
-		c->heard = now.ns;
-		loop_stay_awake(c->set->loop);
-		return;
-	}
-	while (conn_read(c, now) && c->rx.shared && events & EPOLLHUP)
-		; /* to its end: there are no further edges, and the bytes in a socket are bounded */
+	if (events & (EPOLLIN | EPOLLERR | EPOLLHUP))
+		conn_read(c, now);
 }
 
 /* Timer */
@@ -705,10 +703,6 @@ static void on_timer(struct loop_timer *timer, struct now now)
 		return;
 	}
 	loop_timer_set(c->set->loop, &c->timer, now.ns + TRUNK_PING);
-	if (c->unread)
-		conn_read(c, now);
-	if (c->ended)
-		return;
 	conn_each_second(c, now);
 	if (now.ns - c->spoken >= TRUNK_PING) {
 		c->send_alive = true;
@@ -727,7 +721,6 @@ struct trunk_conn *trunk_conn_create(struct trunk_set *set, int fd, bool local)
 		return NULL;
 	}
 	c->set = set;
-	c->passed = -1;
 	list_init(&c->rings);
 	list_init(&c->link);
 	list_init(&c->active);
@@ -760,8 +753,9 @@ void trunk_conn_destroy(struct trunk_conn *c)
 	trunk_tls_end(c);
 	loop_task_cancel(&c->flush);
 	loop_fd_del(&c->w);
+	loop_fd_del(&c->wake);
 	list_del(&c->rings);
-	passed_close(c->passed, c->local ? passed_owner(c->w.fd) : 0);
+	conn_close_passed(c);
 	trunk_ring_destroy(&c->tx);
 	trunk_ring_destroy(&c->rx);
 	passed_close_socket(c->w.fd, c->local ? passed_owner(c->w.fd) : 0);

@@ -354,23 +354,24 @@ static bool on_packet(struct trunk *t, u8 flags, const u8 *body, const u8 *share
 	return true;
 }
 
-/* All further messages of the peer are in the ring whose memfd it has passed. */
+/* All further messages of the peer are in the ring whose memfd and eventfd it has passed. */
 static bool on_ring(struct trunk_conn *c, const u8 *body)
 {
 	struct trunk_ring_open m;
 	int err;
 
 	memcpy(&m, body, sizeof(m));
-	if (c->rx.shared || c->passed < 0 || be32_to_cpu(m.size) != TRUNK_RING)
+	if (c->rx.shared || c->npassed != 2 || passed_kind(c->passed[1]) != PASSED_EVENTFD ||
+	    be32_to_cpu(m.size) != TRUNK_RING)
 		return trunk_message_violation(c, "an invalid ring");
 	c->owner = (struct shared_owner){ .sock = c->w.fd, .pid = passed_owner(c->w.fd) };
-	err = trunk_ring_map(&c->rx, &c->owner, c->passed);
-	passed_close(c->passed, c->owner.pid);
-	c->passed = -1;
+	err = trunk_ring_map(&c->rx, &c->owner, c->passed[0], c->passed[1]);
 	if (err)
 		return trunk_message_violation(c, "a ring that cannot be mapped");
+	passed_close(c->passed[0], c->owner.pid);
+	c->npassed = 0;
 	trunk_conn_has_ring(c);
-	return true;
+	return !c->ended;
 }
 
 bool trunk_message(struct trunk_conn *c, const struct trunk_head *h, const u8 *body, const u8 *shared, u32 len)

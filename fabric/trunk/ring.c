@@ -7,51 +7,63 @@
  * of the socket, one after the other. A message that does not fit before the end of the ring starts at the ring's
  * start, after a head of type TRUNK_SKIP, or after fewer bytes than a head has. Each daemon trusts its own index only,
  * and reads the other one once.
+ *
+ * An eventfd, which the writer creates and passes, too, wakes the reader. It is watched for edges, and never read.
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "emu/lib/passed.h"
 #include "fabric/trunk/trunk_internal.h"
 
 /* Each daemon writes the members of its own cache lines, and may clear asleep and full. */
 struct trunk_ring_shared {
 	u64 head;                              /* bytes written since the creation */
-	u32 full;                              /* the writer waits for space, and needs a keepalive */
+	u32 full;                              /* the writer waits for space, and needs a wake-up */
 	u64 tail __attribute__((aligned(64))); /* bytes read */
-	u32 asleep;                            /* the reader needs a keepalive on the socket */
+	u32 asleep;                            /* the reader needs a signal of the eventfd */
 	u8 data[TRUNK_RING] __attribute__((aligned(64)));
 };
 
 int trunk_ring_create(struct trunk_ring *r)
 {
 	int fd = memfd_create("trunk", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	int event = fd < 0 ? -1 : eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	void *at = MAP_FAILED;
 
 	if (fd < 0)
 		return -1;
-	if (!ftruncate(fd, sizeof(*r->shared)) && !fcntl(fd, F_ADD_SEALS, F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL))
+	if (event >= 0 && !ftruncate(fd, sizeof(*r->shared)) &&
+	    !fcntl(fd, F_ADD_SEALS, F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL))
 		at = mmap(NULL, sizeof(*r->shared), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (at == MAP_FAILED) {
+		if (event >= 0)
+			close(event);
 		close(fd);
 		return -1;
 	}
-	*r = (struct trunk_ring){ .shared = at, .own = true };
+	*r = (struct trunk_ring){ .shared = at, .own = true, .event = event };
 	return fd;
 }
 
-int trunk_ring_map(struct trunk_ring *r, struct shared_owner *owner, int fd)
+int trunk_ring_map(struct trunk_ring *r, struct shared_owner *owner, int fd, int event)
 {
 	int err = shared_map_init(&r->map, owner, fd, 0, sizeof(*r->shared), true);
 
-	if (!err)
-		r->shared = (struct trunk_ring_shared *)r->map.ptr;
-	return err;
+	if (err)
+		return err;
+	r->shared = (struct trunk_ring_shared *)r->map.ptr;
+	r->event = event;
+	return 0;
 }
 
 void trunk_ring_destroy(struct trunk_ring *r)
 {
+	if (r->shared)
+		close(r->event);
 	if (r->own)
 		munmap(r->shared, sizeof(*r->shared));
 	else if (r->shared)
@@ -100,6 +112,11 @@ bool trunk_ring_wakes_reader(struct trunk_ring *r)
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	return __atomic_load_n(&r->shared->asleep, __ATOMIC_RELAXED) &&
 	       __atomic_exchange_n(&r->shared->asleep, 0, __ATOMIC_SEQ_CST);
+}
+
+void trunk_ring_signal(struct trunk_ring *r)
+{
+	passed_signal(r->event);
 }
 
 bool trunk_ring_reader_sleeps(const struct trunk_ring *r)

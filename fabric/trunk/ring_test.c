@@ -3,8 +3,8 @@
  * Rings between two processes: the reader sleeps whenever the ring is empty, and the writer whenever it is full. A
  * wake-up that is lost leaves one of them asleep.
  */
-#include <poll.h>
 #include <stdlib.h>
+#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -16,21 +16,24 @@
 #define LOST_MS   10000 /* a sleep of so long is one that nobody ended */
 #define LONG_MANY 600u  /* bytes of every 8th message */
 
-static int reader_wakes, writer_wakes;
+static int writer_wakes; /* eventfd */
 
-static void signal_fd(int fd)
+/* Watches an eventfd as the daemon does: for edges, without reading it. */
+static int watch(int event)
 {
-	if (write(fd, &(u64){ 1 }, sizeof(u64)) != sizeof(u64))
+	int ep = epoll_create1(EPOLL_CLOEXEC);
+
+	if (epoll_ctl(ep, EPOLL_CTL_ADD, event, &(struct epoll_event){ .events = EPOLLIN | EPOLLET }))
 		abort();
+	return ep;
 }
 
 /* False: nobody ended the sleep. */
-static bool sleep_fd(int fd)
+static bool sleep_in(int ep)
 {
-	struct pollfd p = { .fd = fd, .events = POLLIN };
-	u64 n;
+	struct epoll_event ev;
 
-	return poll(&p, 1, LOST_MS) == 1 && read(fd, &n, sizeof(n)) == sizeof(n);
+	return epoll_wait(ep, &ev, 1, LOST_MS) == 1;
 }
 
 static u32 message_len(u32 i)
@@ -39,15 +42,16 @@ static u32 message_len(u32 i)
 }
 
 /* Returns how many messages were received in their order. */
-static u32 reader_run(int memfd)
+static u32 reader_run(int memfd, int event)
 {
 	struct shared_owner owner = { .sock = -1 };
 	struct trunk_ring r = { 0 };
+	int ep = watch(event);
 	struct trunk_head h;
 	u32 n = 0;
 	bool bad;
 
-	if (trunk_ring_map(&r, &owner, memfd))
+	if (trunk_ring_map(&r, &owner, memfd, event))
 		return 0;
 	while (n < MESSAGES) {
 		while (trunk_ring_next(&r, &h, &bad)) {
@@ -57,9 +61,9 @@ static u32 reader_run(int memfd)
 		}
 		if (bad)
 			return n;
-		if (trunk_ring_free(&r))
-			signal_fd(writer_wakes);
-		if (n < MESSAGES && !trunk_ring_sleep(&r, true) && !sleep_fd(reader_wakes))
+		if (trunk_ring_free(&r) && write(writer_wakes, &(u64){ 1 }, sizeof(u64)) != sizeof(u64))
+			return n;
+		if (n < MESSAGES && !trunk_ring_sleep(&r, true) && !sleep_in(ep))
 			return n;
 		trunk_ring_sleep(&r, false);
 	}
@@ -67,7 +71,7 @@ static u32 reader_run(int memfd)
 	return n;
 }
 
-static bool writer_put(struct trunk_ring *r, u32 i)
+static bool writer_put(struct trunk_ring *r, int ep, u32 i)
 {
 	u32 len = message_len(i);
 	struct trunk_head h = { .type = TRUNK_PACKET,
@@ -77,7 +81,7 @@ static bool writer_put(struct trunk_ring *r, u32 i)
 	u8 *to;
 
 	while (!(to = trunk_ring_reserve(r, len, &bad))) {
-		if (bad || (!trunk_ring_wait_space(r, true) && !sleep_fd(writer_wakes)))
+		if (bad || (!trunk_ring_wait_space(r, true) && !sleep_in(ep)))
 			return false;
 		trunk_ring_wait_space(r, false);
 	}
@@ -89,20 +93,22 @@ static bool writer_put(struct trunk_ring *r, u32 i)
 /* Checks for a sleeping reader after @burst messages each, or when it is seen to sleep. Returns the number of wake-ups; 0: one was lost. */
 static u32 writer_run(struct trunk_ring *r, u32 burst)
 {
+	int ep = watch(writer_wakes);
 	u32 i, wakes = 0;
 
 	for (i = 0; i < MESSAGES; i++) {
-		if (!writer_put(r, i))
+		if (!writer_put(r, ep, i))
 			return 0;
 		if ((i + 1) % burst && i + 1 < MESSAGES && trunk_ring_has_space(r) && !trunk_ring_reader_sleeps(r))
 			continue;
 		if (trunk_ring_wakes_reader(r)) {
-			signal_fd(reader_wakes);
+			trunk_ring_signal(r);
 			wakes++;
 		}
 		if (trunk_ring_wakes_reader(r)) /* nothing was written since */
 			return 0;
 	}
+	close(ep);
 	return wakes;
 }
 
@@ -113,17 +119,15 @@ static void test_sleeps(int n, u32 burst)
 	u32 wakes;
 	pid_t pid;
 
-	reader_wakes = eventfd(0, EFD_CLOEXEC);
 	writer_wakes = eventfd(0, EFD_CLOEXEC);
 	pid = fork();
 	if (!pid)
-		_exit(reader_run(memfd) == MESSAGES ? 0 : 1);
+		_exit(reader_run(memfd, r.event) == MESSAGES ? 0 : 1);
 	wakes = writer_run(&r, burst);
 	row(n, "the writer is never asleep for long", wakes);
 	row(n + 1, "the reader gets all messages", waitpid(pid, &status, 0) == pid && !status);
 	trunk_ring_destroy(&r);
 	close(memfd);
-	close(reader_wakes);
 	close(writer_wakes);
 }
 

@@ -144,8 +144,8 @@ static inline int stranger_train(void)
 	return fd;
 }
 
-/* Creates a ring in @r and passes its memfd; the link has been trained. */
-static inline void stranger_ring(int fd, struct trunk_ring *r, u32 size)
+/* Opens a ring of @size bytes with @n descriptors. */
+static inline void stranger_ring_open(int fd, u32 size, const int *fds, u32 n)
 {
 	struct {
 		struct trunk_head head;
@@ -153,14 +153,21 @@ static inline void stranger_ring(int fd, struct trunk_ring *r, u32 size)
 	} m = { { .type = TRUNK_RING_OPEN, .len = cpu_to_be16(sizeof(m.body)) }, { cpu_to_be32(size) } };
 	struct iovec iov = { &m, sizeof(m) };
 	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
-	RIGHTS_CONTROL(control, 1) = { 0 };
+	RIGHTS_CONTROL(control, 3) = { 0 };
+
+	rights_put(&msg, control, fds, n);
+	if (sendmsg(fd, &msg, MSG_NOSIGNAL) != (ssize_t)sizeof(m))
+		perror("ring");
+	test_run(0);
+}
+
+/* Creates a ring in @r and passes it; the link has been trained. */
+static inline void stranger_ring(int fd, struct trunk_ring *r, u32 size)
+{
 	int memfd = trunk_ring_create(r);
 
-	rights_put(&msg, control, &memfd, 1);
-	if (memfd < 0 || sendmsg(fd, &msg, MSG_NOSIGNAL) != (ssize_t)sizeof(m))
-		perror("ring");
+	stranger_ring_open(fd, size, (int[]){ memfd, r->event }, 2);
 	close(memfd);
-	test_run(0);
 }
 
 /* Puts a message into the ring. */

@@ -13,7 +13,7 @@
 #include "fabric/trunk/tls.h"
 #include "fabric/trunk/trunk.h"
 
-#define TRUNK_VERSION    2
+#define TRUNK_VERSION    3
 #define TRUNK_MAGIC      "muslinTK"
 #define TRUNK_NONCE_SIZE 16
 #define TRUNK_MAC_SIZE   32
@@ -35,7 +35,6 @@
 #define TRUNK_SMPS          1024         /* limit of queued VL15 packets of a trunk: VL15 has no credits */
 #define TRUNK_FLOW_STEP     512          /* freed blocks after which credits are sent */
 #define TRUNK_RING          (256u << 10) /* bytes of a ring: a power of 2 */
-#define TRUNK_UNREAD        64           /* keepalives on the socket of a connection with a ring until it is read */
 #define TRUNK_RING_AFTER    16           /* packets that a connection sends before it creates a ring */
 
 /*
@@ -50,8 +49,8 @@ enum trunk_type {
 	TRUNK_LINK,      /* struct trunk_link */
 	TRUNK_FLOW,      /* struct trunk_flow for one or more VLs */
 	TRUNK_PACKET,    /* LRH to pad bytes, without CRCs; flags: enum wire_packet_flags */
-	TRUNK_KEEPALIVE, /* without a body; the receiver polls its ring */
-	TRUNK_RING_OPEN, /* struct trunk_ring_open, with the memfd of the ring for all further messages but keepalives */
+	TRUNK_KEEPALIVE, /* without a body */
+	TRUNK_RING_OPEN, /* struct trunk_ring_open, with memfd and eventfd of the ring for all further messages */
 	TRUNK_TYPES
 };
 
@@ -129,6 +128,7 @@ struct trunk_ring {
 	u64 at, other;                    /* own index, and the peer's index as last read */
 	u64 announced;                    /* of the writer: @at when it last checked whether the reader sleeps */
 	bool own;                         /* created here: by the writer */
+	int event;                        /* eventfd that wakes the reader, if the ring exists */
 	struct shared_map map;            /* of the reader */
 };
 
@@ -182,7 +182,7 @@ struct trunk_conn {
 	struct trunk_connector *connector; /* NULL: this daemon accepted */
 	struct trunk **links;              /* by link number; NULL: unused number */
 	u32 nlinks, nopen, nready;         /* size of @links; trunks of the connection; of these, in TRUNK_READY */
-	struct loop_fd w;
+	struct loop_fd w, wake;            /* the socket; the eventfd of rx */
 	struct loop_task flush;
 	struct loop_timer timer;
 	bool connecting;
@@ -204,8 +204,8 @@ struct trunk_conn {
 	u64 ack_until; /* ... it is woken at this time of the loop's clock, ns; 0: none */
 	struct ack_delay ack_delay;
 	struct shared_owner owner; /* of rx */
-	int passed;                /* the descriptor received last; -1: none */
-	u32 unread;                /* keepalives since the socket was read, if there is a ring */
+	int passed[2];             /* the descriptors received last */
+	u32 npassed;
 	/* received part of an incomplete message */
 	u8 part[sizeof(struct trunk_head) + TRUNK_MSG_MAX];
 	u32 part_len;
@@ -341,26 +341,27 @@ void trunk_message_flow(struct trunk *t);
 
 /* ring.c: a ring of a connection. The writer's memfd, which the caller owns, or -1 with errno. */
 int trunk_ring_create(struct trunk_ring *r);
-/* The reader's; 0 or -errno. Does not keep @fd. */
-int trunk_ring_map(struct trunk_ring *r, struct shared_owner *owner, int fd);
+/* The reader's; 0 or -errno. Does not keep @fd; owns @event, which is an eventfd, if it returns 0. */
+int trunk_ring_map(struct trunk_ring *r, struct shared_owner *owner, int fd, int event);
 void trunk_ring_destroy(struct trunk_ring *r); /* no effect if it does not exist */
 /* Space for @len bytes; NULL: none, or (@bad) the reader's index is invalid. trunk_ring_write() must follow. */
 u8 *trunk_ring_reserve(struct trunk_ring *r, u32 len, bool *bad);
 void trunk_ring_write(struct trunk_ring *r, u32 len);
-/* Does the reader need a keepalive for what was written since the last call? One call must follow each write. */
+/* Does the reader need a signal for what was written since the last call? One call must follow each write. */
 bool trunk_ring_wakes_reader(struct trunk_ring *r);
+void trunk_ring_signal(struct trunk_ring *r); /* wakes the reader. Never blocks. */
 /* A hint without a barrier: may miss that the reader has just gone to sleep. */
 bool trunk_ring_reader_sleeps(const struct trunk_ring *r);
 /* Is there space for any message? Also true if the reader's index is invalid. */
 bool trunk_ring_has_space(const struct trunk_ring *r);
-/* The writer requests a keepalive when there is space, or no longer does; true: there is space. */
+/* The writer requests a wake-up when there is space, or no longer does; true: there is space. */
 bool trunk_ring_wait_space(struct trunk_ring *r, bool wait);
 /* The body of the next message, and a copy of its head in @h; NULL: there is none, or (@bad) an invalid one. */
 const u8 *trunk_ring_next(struct trunk_ring *r, struct trunk_head *h, bool *bad);
 void trunk_ring_read(struct trunk_ring *r, u32 len);
-/* Frees what was read. True: the writer waits for space and needs a keepalive. */
+/* Frees what was read. True: the writer waits for space and needs a wake-up. */
 bool trunk_ring_free(struct trunk_ring *r);
-/* The reader requests a keepalive when there are messages, or no longer does; true: there are messages. */
+/* The reader requests a signal when there are messages, or no longer does; true: there are messages. */
 bool trunk_ring_sleep(struct trunk_ring *r, bool asleep);
 
 /* At the trunk, or (NULL) at the set. */

@@ -179,7 +179,7 @@ def test_a_hostile_peer(trunk):
     """
     host, port = trunk.address.split(":")
     head = struct.pack(">BBHI", 1, 0, 112, 0)
-    hello = struct.pack(">8sHBBB3xQQ16s64s", b"muslinTK", 2, 9, 0, 2, 0x0002C9FFFF000010, 0, bytes(16), b"x")
+    hello = struct.pack(">8sHBBB3xQQ16s64s", b"muslinTK", 3, 9, 0, 2, 0x0002C9FFFF000010, 0, bytes(16), b"x")
     rows = {
         "refused_hello": b"GET / HTTP/1.0\r\n\r\n" + bytes(200),
         "refused_version": head + hello[:8] + b"\0\7" + hello[10:],
