@@ -169,7 +169,7 @@ struct fabric_remote_link {
 	bool trains;    /* polls or is up */
 	bool unplugged; /* the cable is out */
 	bool pulled;    /* a fault keeps the link down */
-	u8 width_enabled, speed_enabled, speed_ext_enabled;
+	u8 width_enabled, speed_enabled, speed_ext_enabled, fdr10_enabled;
 	u8 lanes_limit, speed_limit; /* of a fault; 0: none */
 };
 

@@ -76,6 +76,7 @@ static struct fabric_remote_link remote_local_link(const struct fabric_port *p)
 	link.width_enabled = p->info->width_enabled;
 	link.speed_enabled = p->info->speed_enabled;
 	link.speed_ext_enabled = p->info->speed_ext_enabled;
+	link.fdr10_enabled = p->info->fdr10_enabled;
 	link.lanes_limit = p->lanes_limit;
 	link.speed_limit = p->speed_limit;
 	return link;
@@ -95,6 +96,7 @@ static void remote_set_link(struct fabric_remote *r, const struct fabric_remote_
 	r->info.width_enabled = peer->width_enabled;
 	r->info.speed_enabled = peer->speed_enabled;
 	r->info.speed_ext_enabled = peer->speed_ext_enabled;
+	r->info.fdr10_enabled = peer->fdr10_enabled;
 }
 
 bool fabric_remote_up(struct fabric_remote *r, const struct fabric_remote_link *peer)

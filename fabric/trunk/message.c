@@ -210,6 +210,7 @@ void trunk_message_link(struct trunk *t)
 		.width = l.width_enabled,
 		.speed = l.speed_enabled,
 		.speed_ext = l.speed_ext_enabled,
+		.fdr10 = l.fdr10_enabled,
 		.lanes_limit = l.lanes_limit,
 		.speed_limit = l.speed_limit,
 	};
@@ -238,6 +239,7 @@ static bool on_link(struct trunk *t, const u8 *body)
 		.width_enabled = m.width,
 		.speed_enabled = m.speed,
 		.speed_ext_enabled = m.speed_ext,
+		.fdr10_enabled = m.fdr10,
 		.lanes_limit = m.lanes_limit,
 		.speed_limit = m.speed_limit,
 	};

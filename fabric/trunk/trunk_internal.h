@@ -105,7 +105,7 @@ enum trunk_link_flags {
  */
 struct trunk_link {
 	__be32 epoch, ack;
-	u8 flags, width, speed, speed_ext, lanes_limit, speed_limit, pad[2];
+	u8 flags, width, speed, speed_ext, lanes_limit, speed_limit, fdr10, pad;
 };
 static_assert(sizeof(struct trunk_link) == 16, "link");
 

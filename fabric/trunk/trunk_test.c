@@ -149,6 +149,25 @@ static void test_link(void)
 	trunk_stop();
 }
 
+/* A cable of FDR10, which MLNXExtendedPortInfo has instead of PortInfo. */
+static void test_fdr10(void)
+{
+	side_start(&a, "leafs 1 hosts 2 speed 4xFDR10", "leaf1", "listen", "");
+	side_start(&b, "leafs 1 hosts 2 first 101 speed 4xFDR10", "leaf101", "to", "");
+	test_run(NSEC_PER_SEC);
+	row(15, "it comes up with FDR10",
+	    at(PORT_STATE_INIT) && side_port(&a)->info->fdr10_active && side_port(&b)->info->fdr10_active);
+	side_port(&b)->info->fdr10_enabled = 0;
+	fabric_link_disconnect(side_port(&b));
+	fabric_link_update(side_port(&b));
+	test_run(0);
+	row(16, "one end disables it: QDR at both",
+	    at(PORT_STATE_INIT) && !side_port(&a)->info->fdr10_active && !side_port(&b)->info->fdr10_active &&
+		    side_port(&a)->info->speed_active == LINK_SPEED_QDR &&
+		    side_port(&b)->info->speed_active == LINK_SPEED_QDR);
+	trunk_stop();
+}
+
 static void test_data(void)
 {
 	u32 n, vl;
@@ -1415,6 +1434,7 @@ int main(void)
 
 	log_level = LOG_ERROR;
 	test_link();
+	test_fdr10();
 	test_data();
 	test_payload();
 	test_death();
