@@ -107,9 +107,8 @@ static void connector_retry_later(struct trunk_connector *k)
 	loop_timer_set(k->set->loop, &k->retry, loop_now(k->set->loop).ns + k->wait);
 }
 
-static void connector_connect(struct loop_timer *timer, struct now now)
+static void connector_connect(struct trunk_connector *k)
 {
-	struct trunk_connector *k = container_of(timer, struct trunk_connector, retry);
 	int family = k->at.sa.sa_family, one = 1;
 	int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
@@ -133,6 +132,39 @@ static void connector_connect(struct loop_timer *timer, struct now now)
 		trunk_conn_destroy(k->conn); /* tries again later */
 	else
 		trunk_conn_start(k->conn);
+}
+
+/* Several addresses of the name are tried in turn. */
+static void on_resolved(void *ctx, const struct trunk_addresses *found)
+{
+	struct trunk_connector *k = ctx;
+
+	k->resolve = NULL;
+	if (found->error) {
+		if (!k->unresolved)
+			log_at(LOG_WARN, "trunk", "%s: %s: %s; it is resolved again until it succeeds",
+			       list_first(&k->trunks, struct trunk, sibling)->name, k->address,
+			       gai_strerror(found->error));
+		k->unresolved = true;
+		connector_retry_later(k);
+		return;
+	}
+	k->unresolved = false;
+	k->at = found->at[k->attempts++ % found->n];
+	connector_connect(k);
+}
+
+static void on_connector(struct loop_timer *timer, struct now now)
+{
+	struct trunk_connector *k = container_of(timer, struct trunk_connector, retry);
+
+	if (!k->named) {
+		connector_connect(k);
+		return;
+	}
+	k->resolve = trunk_resolve_start(k->set->loop, k->address, on_resolved, k);
+	if (!k->resolve)
+		connector_retry_later(k);
 }
 
 void trunk_connector_opened(struct trunk_connector *k)
@@ -306,7 +338,7 @@ static void remove_stale(const struct trunk_address *at)
 
 static int listener_open(struct trunk_listener *l)
 {
-	int family = l->at.sa.sa_family, one = 1;
+	int family = l->at.sa.sa_family, one = 1, zero = 0;
 	int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), err;
 
 	if (fd < 0)
@@ -317,6 +349,8 @@ static int listener_open(struct trunk_listener *l)
 		remove_stale(&l->at);
 	else
 		setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+	if (family == AF_INET6 && l->address[0] == '*')
+		setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &zero, sizeof(zero));
 	if (bind(fd, &l->at.sa, l->at.len))
 		return -errno;
 	l->bound = true;
@@ -342,35 +376,19 @@ static void listener_close(struct trunk_listener *l)
 
 /* Creation */
 
-/* Parses the path of a socket, or ADDRESS:PORT with an IPv6 address in brackets. False with a line in @err. */
-static bool address_read(const char *text, struct trunk_address *at, char *err, size_t err_len)
+/* Of a name to connect to, the length remains 0. False with a line in @err. */
+static bool address_read(const char *text, bool listen, struct trunk_address *at, char *err, size_t err_len)
 {
-	struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV }, *found;
-	const char *colon = strrchr(text, ':');
-	char host[200];
-	int rc;
+	struct trunk_addresses all;
+	int rc = trunk_address_read(text, listen, &all);
 
 	memset(at, 0, sizeof(*at));
-	if (text[0] == '/') {
-		at->un.sun_family = AF_UNIX;
-		snprintf(at->un.sun_path, sizeof(at->un.sun_path), "%s", text);
-		at->len = sizeof(at->un);
+	if (!rc)
+		*at = all.at[0];
+	if (!rc || (rc == EAI_NONAME && !listen))
 		return true;
-	}
-	snprintf(host, sizeof(host), "%.*s", (int)(colon - text), text);
-	if (host[0] == '[' && host[strlen(host) - 1] == ']') {
-		host[strlen(host) - 1] = 0;
-		memmove(host, host + 1, strlen(host));
-	}
-	rc = getaddrinfo(host, colon + 1, &hints, &found);
-	if (rc) {
-		snprintf(err, err_len, "trunk %s: %s", text, gai_strerror(rc));
-		return false;
-	}
-	at->len = min(found->ai_addrlen, (socklen_t)sizeof(at->in6));
-	memcpy(&at->sa, found->ai_addr, at->len);
-	freeaddrinfo(found);
-	return true;
+	snprintf(err, err_len, "trunk %s: %s", text, gai_strerror(rc));
+	return false;
 }
 
 static bool key_read(struct trunk *t, const char *path, char *err, size_t err_len)
@@ -437,7 +455,9 @@ static struct trunk_listener *listener_get(struct trunk_set *s, const struct tru
 /* Does the trunk use the connector's connection? */
 static bool connector_is_of(const struct trunk_connector *k, const struct trunk *t)
 {
-	if (!address_equal(&k->at, &t->at) || (k->tls_key != NULL) != t->tls)
+	if (k->named ? strcmp(k->address, t->address) != 0 : !address_equal(&k->at, &t->at))
+		return false;
+	if ((k->tls_key != NULL) != t->tls)
 		return false;
 	return !t->tls || !memcmp(k->tls_key, &t->tls_key, sizeof(t->tls_key));
 }
@@ -455,7 +475,8 @@ static void connector_add(struct trunk_set *s, struct trunk *t)
 		k->at = t->at;
 		k->address = t->address;
 		k->tls_key = t->tls ? &t->tls_key : NULL;
-		k->retry.fn = connector_connect;
+		k->named = !t->at.len;
+		k->retry.fn = on_connector;
 		list_init(&k->trunks);
 		loop_timer_set(s->loop, &k->retry, 0);
 	}
@@ -485,9 +506,10 @@ static bool trunk_init(struct trunk *t, u32 index, const struct fabric_topology_
 		snprintf(err, err_len, "out of memory");
 		return false;
 	}
-	if ((tt->key && !key_read(t, tt->key, err, err_len)) || !address_read(t->address, &t->at, err, err_len))
+	if ((tt->key && !key_read(t, tt->key, err, err_len)) ||
+	    !address_read(t->address, tt->listen, &t->at, err, err_len))
 		return false;
-	s->tcp |= t->at.sa.sa_family != AF_UNIX;
+	s->tcp |= t->address[0] != '/';
 	t->tls = tt->tls;
 	if (t->tls && !trunk_tls_in_build()) {
 		snprintf(err, err_len,
@@ -581,6 +603,8 @@ void trunk_set_destroy(struct trunk_set *s)
 	for (i = 0; i < s->nconnectors; i++) {
 		if (s->connectors[i].conn)
 			trunk_conn_destroy(s->connectors[i].conn);
+		if (s->connectors[i].resolve)
+			trunk_resolve_cancel(s->connectors[i].resolve);
 		loop_timer_cancel(&s->connectors[i].retry);
 	}
 	loop_poller_del(&s->poller);

@@ -34,7 +34,7 @@ struct trunk_set;
 
 /*
  * Creates the trunks of @f, which @topo describes, and starts to listen and to connect. NULL with a line in @err. Reads
- * keys from their files and resolves names, which may block. Destroy it before the fabric.
+ * keys from their files and resolves names to listen at, which may block. Destroy it before the fabric.
  */
 struct trunk_set *trunk_set_create(struct loop *loop, struct fabric *f, const struct fabric_topology *topo, char *err,
 				   size_t err_len);

@@ -142,6 +142,13 @@ struct trunk_address {
 	socklen_t len;
 };
 
+#define TRUNK_ADDRESSES 8 /* of a name that are tried, in turn */
+struct trunk_addresses {
+	struct trunk_address at[TRUNK_ADDRESSES];
+	u32 n;
+	int error; /* of getaddrinfo(); 0: none */
+};
+
 struct trunk_listener {
 	struct trunk_set *set;
 	struct trunk_address at;
@@ -156,7 +163,10 @@ struct trunk_listener {
 /* The trunks that connect to one address, with the same key if they use TLS, share a connection. */
 struct trunk_connector {
 	struct trunk_set *set;
-	struct trunk_address at;
+	struct trunk_address at;             /* of a name: of the last attempt */
+	bool named, unresolved;              /* the address is a name; which the last attempt did not resolve */
+	struct trunk_resolve *resolve;       /* in progress; NULL */
+	u32 attempts;                        /* at addresses of the name */
 	const char *address;                 /* as text */
 	const struct trunk_tls_key *tls_key; /* NULL: no TLS */
 	struct list trunks;
@@ -245,7 +255,7 @@ struct trunk {
 	struct trunk_connector *connector; /* NULL: it listens */
 	struct list sibling;               /* in trunk_connector.trunks */
 	u32 number;                        /* link number, if it connects */
-	struct trunk_address at;
+	struct trunk_address at;           /* len 0: a name, resolved at each attempt to connect */
 	char *address;
 	u8 *key;
 	size_t key_len;
@@ -293,6 +303,18 @@ void trunk_connector_lost(struct trunk_connector *k);   /* its connection is clo
 /* Counts @n changes of the peer's end of the link. False: there are more than TRUNK_CHANGES in this second. */
 bool trunk_count_changes(struct trunk *t, u32 n);
 void trunk_refused(struct trunk *t); /* a trunk that connects has been refused: tries again in TRUNK_REFUSED_WAIT */
+
+/* resolve.c */
+/*
+ * The socket address of @text, the path of a socket or HOST:PORT. To @listen there, the host may be a name, which is
+ * resolved and may block, or * for all addresses of the machine; else it is a numeric one. 0, or getaddrinfo()'s error:
+ * EAI_NONAME if it is a name.
+ */
+int trunk_address_read(const char *text, bool listen, struct trunk_addresses *a);
+typedef void (*trunk_resolve_fn)(void *ctx, const struct trunk_addresses *found);
+/* Resolves HOST:PORT without blocking, and calls @done once, unless it is cancelled before. NULL: out of resources. */
+struct trunk_resolve *trunk_resolve_start(struct loop *loop, const char *address, trunk_resolve_fn done, void *ctx);
+void trunk_resolve_cancel(struct trunk_resolve *r);
 
 /* session.c */
 /* Adds the trunk to the connection. False: no memory, or an invalid number. */
