@@ -26,6 +26,20 @@ struct fabric_build {
 	bool disabled;   /* of the following links */
 	u64 delay_ps;    /* of the following links */
 	u32 warnings;
+	struct fabric_build_pattern *patterns; /* of the shards */
+	u32 npatterns;
+};
+
+/* Names of nodes that are in a shard, as for fnmatch(3). */
+struct fabric_build_pattern {
+	u32 line, shard;
+	char name[FABRIC_NAME_MAX];
+};
+
+/* How the peer of a trunk is trusted. */
+struct fabric_build_trust {
+	char *key; /* file; NULL: none */
+	bool tls, tls_given;
 };
 
 /* Tokens of one line: words, or quoted strings. */
@@ -72,6 +86,18 @@ int fabric_build_ethernet(struct fabric_build *b, struct fabric_line *l);
 int fabric_build_station(struct fabric_build *b, const char *name, const char *kind, struct fabric_line *l);
 /* topology_trunk.c: the words after "trunk": NODE:PORT to|listen ADDRESS [peer GUID[:PORT]] [key FILE] [tls on|off]. */
 int fabric_build_trunk(struct fabric_build *b, struct fabric_line *l);
+/*
+ * "key FILE" and "tls on|off" of a trunk or shard: 1, 0 if @word is another one, or negative (reported; @usage: the
+ * line's form).
+ */
+int fabric_build_trust(struct fabric_build *b, const char *usage, const char *word, struct fabric_line *l,
+		       struct fabric_build_trust *trust);
+/* Checks the address, with the defaults of what the line did not give. 0, or negative (reported). */
+int fabric_build_address(struct fabric_build *b, const char *address, struct fabric_build_trust *trust);
+/* topology_shard.c: the words after "shard": NAME [listen ADDRESS] [key FILE] [tls on|off] [sm] nodes PATTERN... */
+int fabric_build_shard(struct fabric_build *b, struct fabric_line *l);
+/* Puts each node into its shard, when all of them are known. 0, or negative (reported). */
+int fabric_build_shards(struct fabric_build *b);
 /* Reads the next word (or quoted string) of the line; false at its end. */
 bool fabric_line_word(struct fabric_line *l, char *word, size_t size);
 bool fabric_line_next(const char **p, const char *end, struct fabric_line *l);

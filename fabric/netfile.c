@@ -384,6 +384,8 @@ static int netfile_remarks(struct fabric_build *b, const char *text, size_t len)
 			err = fabric_build_ip(b, &l);
 		else if (!strcmp(word, "trunk"))
 			err = fabric_build_trunk(b, &l);
+		else if (!strcmp(word, "shard"))
+			err = fabric_build_shard(b, &l);
 		else if (!strcmp(word, "disable"))
 			err = fabric_option_disable(b, &l);
 		else if (!strcmp(word, "cable"))
@@ -391,8 +393,8 @@ static int netfile_remarks(struct fabric_build *b, const char *text, size_t len)
 		else if (!fabric_option_known(word) || !strcmp(word, "speed") ||
 			 !fabric_line_word(&l, value, sizeof(value)))
 			err = fabric_build_error(b, "expected #muslin ip \"HOST\" ADDRESS, trunk NODE:PORT to|listen "
-						    "ADDRESS, disable NODE:PORT, cable ..., or an option "
-						    "such as rates enforced");
+						    "ADDRESS, shard NAME ..., disable NODE:PORT, cable ..., or an "
+						    "option such as rates enforced");
 		else
 			err = fabric_option_set(b, word, value);
 	}

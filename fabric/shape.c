@@ -307,7 +307,7 @@ static int shape_keyword(struct fabric_build *b, struct shape_args *a, struct fa
 /* Words whose line is handled in the second pass, when the nodes of the shape exist. */
 static bool is_host_line(const char *word)
 {
-	static const char *const words[] = { "ip", "host", "ethernet", "switch", "cable", "disable", "trunk" };
+	static const char *const words[] = { "ip", "host", "ethernet", "switch", "cable", "disable", "trunk", "shard" };
 	u32 i;
 
 	for (i = 0; i < ARRAY_SIZE(words); i++)
@@ -349,6 +349,8 @@ static int host_line(struct fabric_build *b, struct fabric_line l, const char *w
 		return fabric_build_ethernet(b, &l);
 	if (!strcmp(word, "trunk"))
 		return fabric_build_trunk(b, &l);
+	if (!strcmp(word, "shard"))
+		return fabric_build_shard(b, &l);
 	if (!strcmp(word, "cable"))
 		return fabric_option_cable(b, &l);
 	if (!strcmp(word, "disable"))

@@ -71,7 +71,7 @@ static int topology_complete(struct fabric_build *b)
 			snprintf(n->desc, sizeof(n->desc), "%s", n->name);
 	}
 	assign_ips(t, b->first + 1);
-	return 0;
+	return fabric_build_shards(b);
 }
 
 static void index_fini(struct fabric_index *x)
@@ -106,6 +106,7 @@ struct fabric_topology *fabric_topology_parse(const char *text, size_t len, cons
 	index_fini(&b.ids);
 	index_fini(&b.guids);
 	index_fini(&b.port_guids);
+	free(b.patterns);
 	if (!rc)
 		return b.t;
 	fabric_topology_destroy(b.t);
@@ -191,7 +192,12 @@ void fabric_topology_destroy(struct fabric_topology *t)
 		free(t->trunks[i].address);
 		free(t->trunks[i].key);
 	}
+	for (i = 0; i < t->nshards; i++) {
+		free(t->shards[i].address);
+		free(t->shards[i].key);
+	}
 	free(t->trunks);
+	free(t->shards);
 	free(t->nodes);
 	free(t->partition_file);
 	free(t->warning);

@@ -11,6 +11,7 @@
 #define FABRIC_SWITCH_PORTS_MAX 254
 #define FABRIC_CA_PORTS_MAX     8
 #define FABRIC_DELAY_DEFAULT    (~0ull)
+#define FABRIC_SHARD_LINES_MAX  4096
 
 /* IP addresses of a CA port, for rdma_cm; host order. */
 struct fabric_ip {
@@ -42,6 +43,7 @@ struct fabric_topology_node {
 	u8 nports;
 	u16 devid;
 	u32 vendid, line;
+	u32 shard; /* index of the line "shard" that names it */
 	u64 guid, sysguid;
 	struct fabric_topology_port *ports; /* [1..nports], [0] is port 0 of a switch */
 	struct fabric_ip *ip;               /* [1..nports] of a CA; NULL for a switch */
@@ -61,6 +63,16 @@ struct fabric_topology_trunk {
 	char peer_name[FABRIC_NAME_MAX]; /* "": unknown */
 };
 
+/* A line "shard": one of the daemons, on any machine, among which the nodes are distributed. */
+struct fabric_topology_shard {
+	char name[FABRIC_NAME_MAX];
+	u32 line;
+	char *address; /* at which the others reach it; NULL: it connects to all others */
+	char *key;     /* as of a trunk, for the connections to this address */
+	bool tls;
+	bool manager; /* runs the embedded subnet manager */
+};
+
 struct fabric_ether;
 
 struct fabric_topology {
@@ -70,8 +82,10 @@ struct fabric_topology {
 	u8 vl_cap; /* VLCap code of every port */
 	struct fabric_topology_trunk *trunks;
 	u32 ntrunks;
-	char *partition_file;       /* as given in the topology, or NULL */
-	char *warning;              /* assumptions of the parser, "file:line: ..." lines; NULL */
+	struct fabric_topology_shard *shards; /* in the order of their lines */
+	u32 nshards;                          /* 0: no such lines; else each node is in one shard */
+	char *partition_file;                 /* as given in the topology, or NULL */
+	char *warning;                        /* assumptions of the parser, "file:line: ..." lines; NULL */
 	bool keep_lids;             /* for fabric_create(): ports have the LIDs and LMCs of the file from the start */
 	bool timed;                 /* links have rates and delays in time; see fabric/timing.c */
 	u64 propagation_ps;         /* of each cable */
@@ -98,6 +112,11 @@ struct fabric_shard {
 };
 /* Reduces @t to the nodes of one shard, and a trunk for each cable to another one. 0, or -errno and a line in @err. */
 int fabric_topology_shard(struct fabric_topology *t, const struct fabric_shard *at, char *err, size_t err_len);
+/*
+ * The same for the shard of the line "shard" with that name: of two shards with cables between them that of the earlier
+ * line listens. GUIDs, addresses and port numbers are those of the whole topology, so that all daemons agree on them.
+ */
+int fabric_topology_join(struct fabric_topology *t, const char *name, char *err, size_t err_len);
 /* Two leafs, two spines, four hosts at each leaf. NULL: out of memory. */
 struct fabric_topology *fabric_topology_default(void);
 void fabric_topology_destroy(struct fabric_topology *t); /* NULL is ignored */

@@ -1,10 +1,169 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Shards: a topology that is split into the parts of several daemons, with a trunk for each cable between two parts. */
+#include <arpa/inet.h>
 #include <errno.h>
+#include <fnmatch.h>
 #include <stdlib.h>
 
 #include "emu/wire/smp.h"
 #include "fabric/build.h"
+
+#define SHARD_LINE "expected shard NAME [listen ADDRESS] [key FILE] [tls on|off] [sm] nodes PATTERN..."
+
+/* Lines */
+
+static s64 shard_find(const struct fabric_topology *t, const char *name)
+{
+	u32 i;
+
+	for (i = 0; i < t->nshards; i++)
+		if (!strcmp(t->shards[i].name, name))
+			return i;
+	return -1;
+}
+
+static int shard_manager(struct fabric_build *b, struct fabric_topology_shard *shard)
+{
+	u32 i;
+
+	for (i = 0; i < b->t->nshards; i++)
+		if (b->t->shards[i].manager)
+			return fabric_build_error(b, "shard \"%.60s\" has the subnet manager already (line %u)",
+						  b->t->shards[i].name, b->t->shards[i].line);
+	shard->manager = true;
+	return 0;
+}
+
+/* The words between name and patterns. */
+static int shard_options(struct fabric_build *b, struct fabric_line *l, struct fabric_topology_shard *shard)
+{
+	struct fabric_build_trust trust = { .key = NULL };
+	char word[256];
+	int err = 0;
+
+	while (err >= 0 && fabric_line_word(l, word, sizeof(word)) && strcmp(word, "nodes") != 0) {
+		err = fabric_build_trust(b, SHARD_LINE, word, l, &trust);
+		if (err)
+			continue;
+		if (!strcmp(word, "sm"))
+			err = shard_manager(b, shard);
+		else if (strcmp(word, "listen") != 0 || shard->address || !fabric_line_word(l, word, sizeof(word)))
+			err = fabric_build_error(b, SHARD_LINE);
+		else if (!(shard->address = strdup(word)))
+			err = fabric_build_error(b, "out of memory");
+	}
+	if (err >= 0 && shard->address && shard->address[0] == '*')
+		err = fabric_build_error(b, "\"%.60s\": the other shards need an address or a name to connect to",
+					 shard->address);
+	else if (err >= 0 && shard->address)
+		err = fabric_build_address(b, shard->address, &trust);
+	else if (err >= 0 && (trust.key || trust.tls_given))
+		err = fabric_build_error(b, "key and tls are of connections to this shard: they need listen ADDRESS");
+	shard->key = trust.key;
+	shard->tls = trust.tls;
+	return min(err, 0);
+}
+
+int fabric_build_shard(struct fabric_build *b, struct fabric_line *l)
+{
+	struct fabric_topology_shard *shard;
+	struct fabric_build_pattern *p;
+	char word[FABRIC_NAME_MAX];
+	u32 n = b->npatterns;
+	int err;
+
+	if (!fabric_line_word(l, word, sizeof(word)) || word[0] == '#')
+		return fabric_build_error(b, SHARD_LINE);
+	if (shard_find(b->t, word) >= 0)
+		return fabric_build_error(b, "there is a shard \"%.60s\" already (line %u)", word,
+					  b->t->shards[shard_find(b->t, word)].line);
+	if (b->t->nshards == FABRIC_SHARD_LINES_MAX)
+		return fabric_build_error(b, "more than %u shards", FABRIC_SHARD_LINES_MAX);
+	shard = fabric_build_append(&b->t->shards, &b->t->nshards, sizeof(*shard));
+	if (!shard)
+		return fabric_build_error(b, "out of memory");
+	memcpy(shard->name, word, sizeof(word));
+	shard->line = b->line;
+	err = shard_options(b, l, shard);
+	while (!err && fabric_line_word(l, word, sizeof(word)) && word[0] != '#') {
+		p = fabric_build_append(&b->patterns, &b->npatterns, sizeof(*p));
+		if (!p)
+			return fabric_build_error(b, "out of memory");
+		p->line = b->line;
+		p->shard = b->t->nshards - 1;
+		memcpy(p->name, word, sizeof(word));
+	}
+	return err || b->npatterns > n ? err : fabric_build_error(b, SHARD_LINE);
+}
+
+static int pattern_apply(struct fabric_build *b, const struct fabric_build_pattern *pattern, bool *placed)
+{
+	struct fabric_topology *t = b->t;
+	u32 i, n = 0;
+
+	for (i = 0; i < t->nnodes; i++) {
+		struct fabric_topology_node *node = &t->nodes[i];
+
+		if (fnmatch(pattern->name, node->name, 0) != 0)
+			continue;
+		n++;
+		if (placed[i] && node->shard != pattern->shard)
+			return fabric_build_error(b, "\"%.60s\" is in shard \"%.60s\" already (line %u)", node->name,
+						  t->shards[node->shard].name, t->shards[node->shard].line);
+		placed[i] = true;
+		node->shard = pattern->shard;
+	}
+	return n ? 0 : fabric_build_error(b, "there is no node \"%.60s\"", pattern->name);
+}
+
+/* The other daemon can connect to that of the earlier line. */
+static int shard_check_cables(struct fabric_build *b, const struct fabric_topology_node *n)
+{
+	const struct fabric_topology_shard *shard = &b->t->shards[n->shard];
+	u32 p;
+
+	for (p = 1; p <= n->nports; p++) {
+		const struct fabric_topology_node *peer =
+			n->ports[p].peer == FABRIC_NO_PEER ? n : &b->t->nodes[n->ports[p].peer];
+
+		if (peer->shard <= n->shard || shard->address)
+			continue;
+		b->line = shard->line;
+		return fabric_build_error(b,
+					  "shard \"%.60s\" needs listen ADDRESS: \"%.60s\" of the later shard "
+					  "\"%.60s\" is cabled to its \"%.60s\"",
+					  shard->name, peer->name, b->t->shards[peer->shard].name, n->name);
+	}
+	return 0;
+}
+
+int fabric_build_shards(struct fabric_build *b)
+{
+	struct fabric_topology *t = b->t;
+	bool *placed = calloc(t->nnodes, sizeof(*placed)), manager = false;
+	int err = placed ? 0 : fabric_build_error(b, "out of memory");
+	u32 i;
+
+	for (i = 0; i < b->npatterns && !err; i++) {
+		b->line = b->patterns[i].line;
+		err = pattern_apply(b, &b->patterns[i], placed);
+	}
+	for (i = 0; i < t->nnodes && t->nshards && !err; i++) {
+		b->line = t->nodes[i].line;
+		if (!placed[i])
+			err = fabric_build_error(b, "\"%.60s\" is in no shard", t->nodes[i].name);
+	}
+	for (i = 0; i < t->nnodes && t->nshards && !err; i++)
+		err = shard_check_cables(b, &t->nodes[i]);
+	for (i = 0; i < t->nshards; i++)
+		manager |= t->shards[i].manager;
+	if (t->nshards && !manager)
+		t->shards[0].manager = true;
+	free(placed);
+	return err;
+}
+
+/* Shards of one machine, without lines */
 
 /* The shard of most of a switch's neighbours; if several, by turns. -1: no neighbour has one yet. */
 static int shard_of_neighbours(const struct fabric_topology *t, u32 node, const int *shard, u32 count, u32 turn)
@@ -74,25 +233,34 @@ static u32 shards_assign(const struct fabric_topology *t, u32 count, int *shard)
 	return leafs;
 }
 
-static int shard_add_trunk(struct fabric_topology *t, u32 node, u8 port, const int *shard,
-			   const struct fabric_shard *at)
+/* Splitting */
+
+struct shard_split {
+	int *shard; /* of each node */
+	u32 index;
+	/* Sets address, key and TLS of a trunk to shard @to. 0 or -ENOMEM. */
+	int (*carrier)(const struct shard_split *split, struct fabric_topology_trunk *tt, u32 to);
+	const struct fabric_shard *at;   /* of shards without lines */
+	const struct fabric_topology *t; /* of shards with lines */
+};
+
+static int shard_add_trunk(struct fabric_topology *t, u32 node, u8 port, const struct shard_split *split)
 {
 	const struct fabric_topology_port *p = &t->nodes[node].ports[port];
 	const struct fabric_topology_node *peer = &t->nodes[p->peer];
 	struct fabric_topology_trunk *tt = fabric_build_append(&t->trunks, &t->ntrunks, sizeof(*tt));
-	u32 to = (u32)shard[p->peer];
+	u32 to = (u32)split->shard[p->peer];
 
 	if (!tt)
 		return -ENOMEM;
 	tt->node = node;
 	tt->port = port;
-	tt->listen = to > at->index; /* that of the higher number, which starts later, connects */
+	tt->listen = to > split->index; /* that of the higher number, which starts later, connects */
 	tt->peer_guid = peer->guid;
 	tt->peer_port = p->peer_port;
 	tt->peer_type = peer->type;
 	memcpy(tt->peer_name, peer->name, sizeof(tt->peer_name));
-	tt->address = at->address(at->ctx, tt->listen ? at->index : to);
-	return tt->address ? 0 : -ENOMEM;
+	return split->carrier(split, tt, to);
 }
 
 /* Removes the nodes of other shards. */
@@ -126,33 +294,108 @@ static int shard_compact(struct fabric_topology *t, const int *shard, int index)
 	return 0;
 }
 
-int fabric_topology_shard(struct fabric_topology *t, const struct fabric_shard *at, char *err, size_t err_len)
+/* Reduces @t to the nodes of one shard. */
+static int shard_split(struct fabric_topology *t, const struct shard_split *split)
 {
-	int *shard = calloc(t->nnodes, sizeof(*shard)), rc = 0;
-	u32 i, p, leafs = shard ? shards_assign(t, at->count, shard) : 0;
+	u32 i, p;
+	int rc;
 
-	if (!shard || t->ether || t->ntrunks || leafs < at->count) {
-		snprintf(err, err_len, "%s",
-			 !shard       ? "out of memory"
-			 : t->ether   ? "a topology with Ethernet switches cannot be split into shards"
-			 : t->ntrunks ? "a topology with trunks of its own cannot be split into shards"
-				      : "there are fewer leaf switches, which are those with hosts, than shards");
-		free(shard);
-		return -EINVAL;
-	}
-	for (i = 0; i < t->nnodes && !rc; i++)
-		for (p = 1; p <= t->nodes[i].nports && !rc; p++) {
+	for (i = 0; i < t->nnodes; i++)
+		for (p = 1; p <= t->nodes[i].nports; p++) {
 			struct fabric_topology_port *port = &t->nodes[i].ports[p];
 
-			if (shard[i] != (int)at->index || port->peer == FABRIC_NO_PEER ||
-			    shard[port->peer] == (int)at->index)
+			if (split->shard[i] != (int)split->index || port->peer == FABRIC_NO_PEER ||
+			    split->shard[port->peer] == (int)split->index)
 				continue;
-			rc = shard_add_trunk(t, i, (u8)p, shard, at);
+			rc = shard_add_trunk(t, i, (u8)p, split);
+			if (rc)
+				return rc;
 			port->peer = FABRIC_NO_PEER;
 		}
-	rc = rc ? rc : shard_compact(t, shard, (int)at->index);
+	return shard_compact(t, split->shard, (int)split->index);
+}
+
+/* A reason for which @t cannot be split; NULL: it can be. */
+static const char *shard_obstacle(const struct fabric_topology *t)
+{
+	return t->ether     ? "a topology with Ethernet switches cannot be split into shards"
+	       : t->ntrunks ? "a topology with trunks of its own cannot be split into shards"
+			    : NULL;
+}
+
+static int carrier_of_machine(const struct shard_split *split, struct fabric_topology_trunk *tt, u32 to)
+{
+	tt->address = split->at->address(split->at->ctx, tt->listen ? split->index : to);
+	return tt->address ? 0 : -ENOMEM;
+}
+
+int fabric_topology_shard(struct fabric_topology *t, const struct fabric_shard *at, char *err, size_t err_len)
+{
+	struct shard_split split = { .shard = calloc(t->nnodes, sizeof(*split.shard)),
+				     .index = at->index,
+				     .carrier = carrier_of_machine,
+				     .at = at };
+	u32 leafs = split.shard ? shards_assign(t, at->count, split.shard) : 0;
+	const char *why = !split.shard ? "out of memory" : shard_obstacle(t);
+	int rc;
+
+	if (!why && leafs < at->count)
+		why = "there are fewer leaf switches, which are those with hosts, than shards";
+	rc = why ? -EINVAL : shard_split(t, &split);
 	if (rc)
-		snprintf(err, err_len, "out of memory");
-	free(shard);
+		snprintf(err, err_len, "%s", why ?: "out of memory");
+	free(split.shard);
+	return rc;
+}
+
+/* Is the host part of "HOST:PORT" a name, which resolves to an address that may not be of the listener's machine? */
+static bool address_is_name(const char *address)
+{
+	struct in6_addr any;
+	char host[160];
+
+	snprintf(host, sizeof(host), "%.*s", (int)(strrchr(address, ':') - address), address);
+	return address[0] != '/' && address[0] != '[' && inet_pton(AF_INET, host, &any) != 1;
+}
+
+/* The trunk has address, key and TLS of the line of the shard that listens; where that is a name, on all addresses. */
+static int carrier_of_line(const struct shard_split *split, struct fabric_topology_trunk *tt, u32 to)
+{
+	const struct fabric_topology_shard *listener = &split->t->shards[tt->listen ? split->index : to];
+	const char *address = listener->address;
+
+	if (!tt->listen || !address_is_name(address))
+		tt->address = strdup(address);
+	else if (asprintf(&tt->address, "*%s", strrchr(address, ':')) < 0)
+		tt->address = NULL;
+	tt->key = listener->key ? strdup(listener->key) : NULL;
+	tt->tls = listener->tls;
+	return tt->address && (tt->key || !listener->key) ? 0 : -ENOMEM;
+}
+
+int fabric_topology_join(struct fabric_topology *t, const char *name, char *err, size_t err_len)
+{
+	struct shard_split split = { .shard = calloc(t->nnodes, sizeof(*split.shard)),
+				     .carrier = carrier_of_line,
+				     .t = t };
+	const char *why = !split.shard ? "out of memory" : !t->nshards ? "the topology has no lines with shard" : NULL;
+	s64 index = shard_find(t, name);
+	int rc = -EINVAL;
+	u32 i;
+
+	why = why ?: shard_obstacle(t);
+	if (!why && index >= 0) {
+		for (i = 0; i < t->nnodes; i++)
+			split.shard[i] = (int)t->nodes[i].shard;
+		split.index = (u32)index;
+		rc = shard_split(t, &split);
+		why = "out of memory";
+	}
+	if (rc && why)
+		snprintf(err, err_len, "%s", why);
+	else if (rc)
+		snprintf(err, err_len, "the topology has no shard \"%.60s\"; its first one is \"%.60s\"", name,
+			 t->shards[0].name);
+	free(split.shard);
 	return rc;
 }

@@ -45,8 +45,16 @@ static const struct {
 	{ "leafs 1 hosts 2\ntrunk leaf1:7 to 192.0.2.1:4000 key /k\ntrunk leaf1:9 to /t\n", 3, 4 },
 	{ "leafs 1 hosts 2\ntrunk leaf1:7 to 127.0.0.1:4000 key /k tls on\ntrunk leaf1:9 to /t key /k tls off\n", 3,
 	  4 },
+	{ "leafs 1 hosts 2\ntrunk leaf1:7 listen *:4000 key /k\n", 3, 4 },
 	{ "Switch 4 \"s 1\"\n[1] \"a\"[1]\nCa 1 \"a\"\n#muslin trunk \"s 1:4\" to /t\n", 2, 2 },
 	{ "leafs 1 hosts 2\nhost r1 roce 127.0.0.2 ::1\nhost r2 roce eth0 # all of it\n", 5, 4 },
+	{ "leafs 2 spines 1 hosts 2\nshard a listen /t nodes leaf1 h[12] spine* # one\nshard b sm nodes leaf2 h[34]\n",
+	  7, 12 },
+	{ "shard a listen spine:4000 key /k nodes s\nshard b nodes h*\nswitch s 4\nhost h1 ports 1\ncable h1:1 s:1\n",
+	  2, 2 },
+	{ "Switch 4 \"s 1\"\n[1] \"a\"[1]\nCa 1 \"a\"\n#muslin shard x listen /t nodes \"s 1\"\n#muslin shard y nodes "
+	  "a\n",
+	  2, 2 },
 };
 
 static u32 links(const struct fabric_topology *t)
@@ -198,6 +206,27 @@ static const struct {
 	  "f:2: tls on: it needs an address of TCP and: key FILE" },
 	{ "leafs 1 hosts 1\ntrunk leaf1:2 to /t key /k tls on\n", "f:2: tls on: it needs an address of TCP and" },
 	{ "leafs 1 hosts 1\ntrunk leaf1:2 to 192.0.2.1:1 tls off\n", "f:2: a trunk at \"192.0.2.1:1\", which is not" },
+	{ "leafs 1 hosts 1\ntrunk leaf1:2 to *:4000 key /k\n", "f:2: \"*:4000\" is an address to listen at" },
+	{ "leafs 1 hosts 1\nshard\n", "f:2: expected shard NAME" },
+	{ "leafs 1 hosts 1\nshard a\n", "f:2: expected shard NAME" },
+	{ "leafs 1 hosts 1\nshard a leaf1 h1\n", "f:2: expected shard NAME" },
+	{ "leafs 1 hosts 1\nshard a nodes\n", "f:2: expected shard NAME" },
+	{ "leafs 1 hosts 1\nshard a listen nodes h1\n", "f:2: expected shard NAME" },
+	{ "leafs 1 hosts 1\nshard a listen /t listen /u nodes *\n", "f:2: expected shard NAME" },
+	{ "leafs 1 hosts 1\nshard a key /k nodes *\n", "f:2: key and tls are of connections to this shard" },
+	{ "leafs 1 hosts 1\nshard a listen a:4000 nodes *\n", "f:2: a trunk at \"a:4000\", which is not" },
+	{ "leafs 1 hosts 1\nshard a listen *:4000 key /k nodes *\n", "f:2: \"*:4000\": the other shards need" },
+	{ "leafs 1 hosts 1\nshard a listen here nodes *\n", "f:2: \"here\": an address of a trunk" },
+	{ "leafs 1 hosts 1\nshard a nodes *\nshard a nodes *\n", "f:3: there is a shard \"a\" already (line 2)" },
+	{ "leafs 1 hosts 1\nshard a sm listen /t nodes h1\nshard b sm nodes leaf1\n",
+	  "f:3: shard \"a\" has the subnet manager already (line 2)" },
+	{ "leafs 1 hosts 1\nshard a nodes * h2\n", "f:2: there is no node \"h2\"" },
+	{ "leafs 1 hosts 1\n\nshard a listen /t nodes leaf1\nshard b nodes h1 leaf*\n",
+	  "f:4: \"leaf1\" is in shard \"a\" already (line 3)" },
+	{ "shard a nodes s\nswitch s 4\nhost h1 ports 1\n", "f:3: \"h1\" is in no shard" },
+	{ "leafs 1 hosts 1\nshard a nodes leaf1\nshard b nodes h1\n",
+	  "f:2: shard \"a\" needs listen ADDRESS: \"h1\" of the later shard \"b\" is cabled to its \"leaf1\"" },
+	{ "Switch 4 \"s\"\n#muslin shard a nodes t\n", "f:2: there is no node \"t\"" },
 };
 
 static void test_bad(void)
@@ -388,6 +417,71 @@ static void test_shards(void)
 	row(342, "Ethernet", !shard_of("leafs 2 spines 1 hosts 9\nethernet sw1", 0, 2, err) && strstr(err, "Ethernet"));
 }
 
+/* Three shards by lines: names, GUIDs and addresses of the whole, and trunks whose ends agree. */
+static void test_join(void)
+{
+	static const char text[] = "leafs 2 spines 1 hosts 2\n"
+				   "shard core listen spine:4000 key /k nodes spine1\n"
+				   "shard one listen 127.0.0.1:4001 nodes leaf1 h1 h2\n"
+				   "shard two sm nodes leaf2 h3 h4\n"
+				   "cable h2:1 leaf1:2\n"; /* again */
+	static const struct {
+		const char *name, *address;
+		u32 nodes, links, trunks;
+		bool listen, key, tls;
+	} rows[] = {
+		{ "core", "*:4000", 1, 0, 2, true, true, true },
+		{ "one", "spine:4000", 3, 4, 1, false, true, true },
+		{ "two", "spine:4000", 3, 4, 1, false, true, true },
+	};
+	struct fabric_topology *t[ARRAY_SIZE(rows)], *whole;
+	char err[200] = "";
+	u32 i, k, same = 0;
+
+	whole = parse(text, err);
+	row(400, whole ? "shards" : err, whole && whole->nshards == 3 && whole->nnodes == 7);
+	for (i = 0; i < ARRAY_SIZE(rows) && whole; i++) {
+		t[i] = parse(text, err);
+		row_of(rows[i].name, "joins", !fabric_topology_join(t[i], rows[i].name, err, sizeof(err)));
+		row_of(rows[i].name, "has its nodes",
+		       t[i]->nnodes == rows[i].nodes && links(t[i]) == rows[i].links &&
+			       t[i]->ntrunks == rows[i].trunks);
+		for (k = 0; k < t[i]->ntrunks; k++) {
+			const struct fabric_topology_trunk *tt = &t[i]->trunks[k];
+
+			row_of(rows[i].name, tt->address,
+			       !strcmp(tt->address, rows[i].address) && tt->listen == rows[i].listen &&
+				       !tt->key == !rows[i].key && tt->tls == rows[i].tls);
+		}
+		row_of(rows[i].name, "manager", t[i]->shards[i].manager == (i == 2));
+	}
+	if (!whole)
+		return;
+	row(401, "the peers",
+	    !strcmp(t[0]->trunks[1].peer_name, "leaf2") && t[0]->trunks[1].port == 2 &&
+		    t[0]->trunks[1].peer_guid == t[2]->nodes[0].guid &&
+		    t[0]->trunks[1].peer_port == t[2]->trunks[0].port &&
+		    t[2]->trunks[0].peer_guid == t[0]->nodes[0].guid && t[2]->trunks[0].peer_port == 2);
+	for (k = 0; k < t[2]->nnodes; k++)
+		for (i = 0; i < whole->nnodes; i++)
+			same += !strcmp(t[2]->nodes[k].name, whole->nodes[i].name) &&
+				t[2]->nodes[k].guid == whole->nodes[i].guid &&
+				(!t[2]->nodes[k].ip || t[2]->nodes[k].ip[1].v4 == whole->nodes[i].ip[1].v4);
+	row(402, "GUIDs and addresses of the whole", same == 3);
+	row(403, "an unknown name",
+	    fabric_topology_join(whole, "three", err, sizeof(err)) && strstr(err, "no shard \"three\""));
+	for (i = 0; i < ARRAY_SIZE(rows); i++)
+		fabric_topology_destroy(t[i]);
+	fabric_topology_destroy(whole);
+	whole = fabric_topology_default();
+	row(404, "no lines", fabric_topology_join(whole, "a", err, sizeof(err)) && strstr(err, "no lines"));
+	fabric_topology_destroy(whole);
+	whole = parse("leafs 1 hosts 1\nshard a sm nodes *\ntrunk leaf1:9 to /t\n", err);
+	row(405, "trunks of its own",
+	    fabric_topology_join(whole, "a", err, sizeof(err)) && strstr(err, "trunks of its own"));
+	fabric_topology_destroy(whole);
+}
+
 int main(void)
 {
 	test_good();
@@ -395,6 +489,7 @@ int main(void)
 	test_bad();
 	test_details();
 	test_shards();
+	test_join();
 	test_dump();
 	test_hand_made();
 	return rows_end();

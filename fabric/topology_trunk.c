@@ -84,42 +84,60 @@ static bool trunk_is_local(const char *address)
 	return address[0] == '/' || !strncmp(address, "127.", 4) || !strncmp(address, "[::1]:", 6);
 }
 
-static int trunk_check(struct fabric_build *b, const struct fabric_topology_trunk *tt)
+int fabric_build_address(struct fabric_build *b, const char *address, struct fabric_build_trust *trust)
 {
-	const char *colon = strrchr(tt->address, ':');
+	const char *colon = strrchr(address, ':');
 
-	if (tt->address[0] == '/' ? strlen(tt->address) >= sizeof(((struct sockaddr_un *)0)->sun_path)
-				  : !colon || !colon[1] || strspn(colon + 1, "0123456789") != strlen(colon + 1))
+	if (address[0] == '/' ? strlen(address) >= sizeof(((struct sockaddr_un *)0)->sun_path)
+			      : !colon || !colon[1] || strspn(colon + 1, "0123456789") != strlen(colon + 1))
 		return fabric_build_error(
 			b, "\"%.60s\": an address of a trunk is the path of a socket (/...), or like 192.0.2.7:4000",
-			tt->address);
-	if (tt->tls && (!tt->key || tt->address[0] == '/'))
+			address);
+	if (!trust->tls_given)
+		trust->tls = trust->key && !trunk_is_local(address);
+	if (trust->tls && (!trust->key || address[0] == '/'))
 		return fabric_build_error(b, "tls on: it needs an address of TCP and: key FILE");
-	if (tt->key || trunk_is_local(tt->address))
+	if (trust->key || trunk_is_local(address))
 		return 0;
-	return fabric_build_error(b, "a trunk at \"%.60s\", which is not of this machine, needs: key FILE",
-				  tt->address);
+	return fabric_build_error(b, "a trunk at \"%.60s\", which is not of this machine, needs: key FILE", address);
+}
+
+int fabric_build_trust(struct fabric_build *b, const char *usage, const char *word, struct fabric_line *l,
+		       struct fabric_build_trust *trust)
+{
+	bool key = !strcmp(word, "key");
+	char value[256];
+
+	if (!key && strcmp(word, "tls") != 0)
+		return 0;
+	if (!fabric_line_word(l, value, sizeof(value)) || (key ? trust->key != NULL : trust->tls_given) ||
+	    (!key && strcmp(value, "on") != 0 && strcmp(value, "off") != 0))
+		return fabric_build_error(b, "%s", usage);
+	if (key) {
+		trust->key = strdup(value);
+		return trust->key ? 1 : fabric_build_error(b, "out of memory");
+	}
+	trust->tls_given = true;
+	trust->tls = !strcmp(value, "on");
+	return 1;
 }
 
 static int trunk_options(struct fabric_build *b, struct fabric_line *l, struct fabric_topology_trunk *tt)
 {
-	char word[256], value[256], tls[4] = "";
+	struct fabric_build_trust trust = { .key = NULL };
+	char word[256], value[256];
+	int err = 0;
 
-	while (fabric_line_word(l, word, sizeof(word)) && word[0] != '#') {
-		if (!fabric_line_word(l, value, sizeof(value)))
-			return fabric_build_error(b, TRUNK_LINE);
-		if (!strcmp(word, "key") && !tt->key) {
-			tt->key = strdup(value);
-			if (!tt->key)
-				return fabric_build_error(b, "out of memory");
-		} else if (!strcmp(word, "tls") && !tls[0] && (!strcmp(value, "on") || !strcmp(value, "off"))) {
-			memcpy(tls, value, strlen(value) + 1);
-		} else if (strcmp(word, "peer") || !trunk_peer(value, tt)) {
-			return fabric_build_error(b, TRUNK_LINE);
-		}
+	while (err >= 0 && fabric_line_word(l, word, sizeof(word)) && word[0] != '#') {
+		err = fabric_build_trust(b, TRUNK_LINE, word, l, &trust);
+		if (!err &&
+		    (strcmp(word, "peer") != 0 || !fabric_line_word(l, value, sizeof(value)) || !trunk_peer(value, tt)))
+			err = fabric_build_error(b, TRUNK_LINE);
 	}
-	tt->tls = tls[0] ? !strcmp(tls, "on") : tt->key && !trunk_is_local(tt->address);
-	return 0;
+	err = err < 0 ? err : fabric_build_address(b, tt->address, &trust);
+	tt->key = trust.key;
+	tt->tls = trust.tls;
+	return err;
 }
 
 int fabric_build_trunk(struct fabric_build *b, struct fabric_line *l)
@@ -139,9 +157,10 @@ int fabric_build_trunk(struct fabric_build *b, struct fabric_line *l)
 		return fabric_build_error(b, "out of memory");
 	*tt = found;
 	tt->listen = !strcmp(how, "listen");
+	if (!tt->listen && address[0] == '*')
+		return fabric_build_error(b, "\"%.60s\" is an address to listen at, not one to connect to", address);
 	tt->address = strdup(address);
 	if (!tt->address)
 		return fabric_build_error(b, "out of memory");
-	err = trunk_options(b, l, tt);
-	return err ? err : trunk_check(b, tt);
+	return trunk_options(b, l, tt);
 }

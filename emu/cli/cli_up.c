@@ -245,6 +245,8 @@ int cli_up(int argc, char **argv)
 	sm = json_object_get(st, "sm");
 	if (json_is_object(json_object_get(st, "manager")))
 		printf("; subnet up after %.2f s, its manager is on %s\n", cli_seconds() - start, cli_text(sm, "host"));
+	else if (json_is_string(json_object_get(st, "manager_shard")))
+		printf("; its subnet manager is in shard %s\n", cli_text(st, "manager_shard"));
 	else if (cli_number(st, "ports"))
 		printf("; no subnet manager yet: muslin run HOST -- opensm\n");
 	else

@@ -258,7 +258,7 @@ static const struct command {
 	bool own_help;                /* it handles --help itself */
 	bool no_fabric;               /* it needs no run directory */
 } commands[] = {
-	{ "up", cli_up, "[--seed N] [--shards N] [TOPOLOGY]", "start a fabric", true },
+	{ "up", cli_up, "[--seed N] [--shards N | --join SHARD] [TOPOLOGY]", "start a fabric", true },
 	{ "down", cli_down, "", "stop it", false },
 	{ "run", cli_exec, "HOST [--] PROGRAM [ARGUMENT...]", "run a program on a host", false },
 	{ "env", cli_env, "[--json] HOST", "the environment of `run`, for a shell: eval \"$(muslin env h1)\"", false },

@@ -50,6 +50,7 @@ struct daemon_options {
 	u8 lmc, priority, packet_life;
 	u64 subnet_prefix; /* 0: the default */
 	u32 shard, shards; /* number of this daemon, and number of daemons that share the topology; 0: not shared */
+	const char *join;  /* the shard of the topology that this daemon runs; NULL: --shards, or the whole */
 };
 
 struct daemon {
@@ -58,7 +59,7 @@ struct daemon {
 	struct loop *loop;
 	struct fabric *fabric;
 	struct trunk_set *trunks;
-	struct fabric_topology *whole; /* the topology of all shards; NULL: not shared */
+	struct fabric_topology *whole; /* the topology of all shards, also with --join; NULL: not shared */
 	struct uv_server *server;
 	struct ctl_server *control;
 	struct loop_fd signals, hold;
@@ -168,7 +169,10 @@ struct fabric_node *daemon_place(struct daemon *d, struct ctl_client *c, const c
 json_t *daemon_trace_command(void *arg, struct ctl_client *c, const json_t *req, int *fd);
 json_t *daemon_untrace_command(void *arg, struct ctl_client *c, const json_t *req, int *fd);
 
-/* shard.c: daemons that share a topology; the first one has the fabric's name, the others are NAME.1, NAME.2... */
+/*
+ * shard.c: daemons that share a topology. With --shards the first one has the fabric's name, the others are NAME.1,
+ * NAME.2...; with --join each is a fabric of its machine.
+ */
 int daemon_shard_rundir(struct rundir *r, const char *name, u32 shard, char *err,
 			size_t err_len); /* as rundir_open() */
 /* Reduces @topo to the part of this daemon. 0, or -errno and a message in @err. */
@@ -178,6 +182,8 @@ bool daemon_shard_is_node(const struct daemon *d, const char *name); /* of any s
 int daemon_shard_write(const struct daemon *d); /* how many there are, for commands. 0, or -1 with errno */
 /* Starts the subnet manager, of a shard when the trunks are up: a sweep of a part of the subnet would have to be repeated. */
 void daemon_shard_start_manager(struct daemon *d);
+/* With --join: the name of the shard that runs the subnet manager, if it is another one; else NULL. */
+const char *daemon_shard_manager_elsewhere(const struct daemon *d);
 json_t *daemon_trunks_json(const struct daemon *d, const char *only);
 json_t *daemon_trunks_refused_json(const struct daemon *d); /* peers of all trunks */
 

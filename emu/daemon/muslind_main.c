@@ -268,7 +268,7 @@ int main(int argc, char **argv)
 	if (daemon_shard_rundir(&d.run, d.opt.name, d.opt.shard, why, sizeof(why)))
 		muslind_fail("%s", why);
 	topo = muslind_load(d.opt.topology);
-	if (d.opt.shards) {
+	if (d.opt.shards || d.opt.join) {
 		d.whole = muslind_load(d.opt.topology);
 		if (daemon_shard_topology(&d, topo, why, sizeof(why)))
 			muslind_fail("%s", why);

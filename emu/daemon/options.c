@@ -15,7 +15,7 @@ static void options_usage(FILE *out)
 	      "                 [--partitions FILE] [--routing minhop|updn|auto] [--lfts FILE] [--lmc N] [--keep-lids] "
 	      "[--packet-life N] [--priority N] [--qos] "
 	      "[--apm]\n"
-	      "                 [--subnet-prefix N] [--shards N] [TOPOLOGY]\n"
+	      "                 [--subnet-prefix N] [--shards N | --join SHARD] [TOPOLOGY]\n"
 	      "TOPOLOGY is a file as in muslin-topology(5), or a line such as 'ring 3'; without one there are two "
 	      "leafs, "
 	      "two spines and eight hosts\n",
@@ -65,6 +65,7 @@ enum option_id {
 	OPT_APM,
 	OPT_SUBNET_PREFIX,
 	OPT_SHARD,
+	OPT_JOIN,
 	OPT_HELP,
 	OPT_VERSION
 };
@@ -87,6 +88,7 @@ static const struct option options[] = {
 	{ "apm", no_argument, NULL, OPT_APM },
 	{ "subnet-prefix", required_argument, NULL, OPT_SUBNET_PREFIX },
 	{ "shard", required_argument, NULL, OPT_SHARD },
+	{ "join", required_argument, NULL, OPT_JOIN },
 	{ "hold", required_argument, NULL, OPT_HOLD },
 	{ "version", no_argument, NULL, OPT_VERSION },
 	{ NULL, 0, NULL, 0 },
@@ -150,6 +152,9 @@ static void options_parse_option(struct daemon_options *opt, int id)
 	case OPT_SHARD:
 		options_shard(opt, optarg);
 		break;
+	case OPT_JOIN:
+		opt->join = optarg;
+		break;
 	case OPT_HELP:
 		options_usage(stdout);
 		exit(0);
@@ -179,8 +184,13 @@ void daemon_options_parse(struct daemon_options *opt, int argc, char **argv)
 		options_parse_option(opt, id);
 	if (optind < argc)
 		opt->topology = argv[optind++];
-	if (optind == argc)
+	if (optind < argc)
+		fprintf(stderr, "muslin: %s: more than one topology\n", argv[optind]);
+	else if (opt->join && opt->shards)
+		fputs("muslin: --join and --shards exclude each other\n", stderr);
+	else if (opt->join && !opt->topology)
+		fputs("muslin: --join needs a topology, with lines \"shard\" as in muslin-topology(5)\n", stderr);
+	else
 		return;
-	fprintf(stderr, "muslin: %s: more than one topology\n", argv[optind]);
 	exit(USAGE);
 }

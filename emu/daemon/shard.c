@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Trunks of the daemon, and shards: several daemons of one machine that share a topology, connected by trunks. */
+/*
+ * Trunks of the daemon, and shards: several daemons that share a topology, connected by trunks. With --shards they are
+ * started together on one machine, with --join each by itself.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -37,7 +40,8 @@ int daemon_shard_topology(struct daemon *d, struct fabric_topology *topo, char *
 {
 	struct fabric_shard at = { .index = d->opt.shard, .count = d->opt.shards, .address = shard_address, .ctx = d };
 
-	return fabric_topology_shard(topo, &at, err, err_len);
+	return d->opt.join ? fabric_topology_join(topo, d->opt.join, err, err_len)
+			   : fabric_topology_shard(topo, &at, err, err_len);
 }
 
 /* Whether a shard has a node with that name. */
@@ -51,10 +55,22 @@ static bool shard_holds(const struct fabric_topology *t, const char *name)
 	return false;
 }
 
+const char *daemon_shard_manager_elsewhere(const struct daemon *d)
+{
+	u32 i;
+
+	for (i = 0; d->opt.join && i < d->whole->nshards; i++)
+		if (d->whole->shards[i].manager && strcmp(d->whole->shards[i].name, d->opt.join) != 0)
+			return d->whole->shards[i].name;
+	return NULL;
+}
+
 bool daemon_shard_has_manager(const struct daemon *d)
 {
 	bool here;
 
+	if (d->opt.join)
+		return !daemon_shard_manager_elsewhere(d);
 	if (!d->opt.sm_host || !d->whole)
 		return !d->opt.shard;
 	here = fabric_node_find(d->fabric, d->opt.sm_host) != NULL;

@@ -219,6 +219,14 @@ static json_t *passed_json(void)
 			 "waiting", (int)st.waiting);
 }
 
+/* The shard with the subnet manager, if it is that of another daemon. */
+static json_t *manager_shard_json(const struct daemon *d)
+{
+	const char *name = daemon_shard_manager_elsewhere(d);
+
+	return name ? json_string(name) : json_null();
+}
+
 json_t *daemon_show(struct daemon *d, const char *only, bool counters)
 {
 	json_t *o = json_object(), *nodes = json_array();
@@ -246,6 +254,7 @@ json_t *daemon_show(struct daemon *d, const char *only, bool counters)
 	json_object_set_new(o, "passed_descriptors", passed_json());
 	json_object_set_new(o, "sm", sm_json(d));
 	json_object_set_new(o, "manager", daemon_manager_json(d));
+	json_object_set_new(o, "manager_shard", manager_shard_json(d));
 	json_object_set_new(o, "nodes", nodes);
 	json_object_set_new(o, "trunks", daemon_trunks_json(d, only));
 	json_object_set_new(o, "trunks_refused", daemon_trunks_refused_json(d));
@@ -343,10 +352,10 @@ json_t *daemon_show_status(struct daemon *d)
 			json_array_append_new(waiting, json_string(text));
 		}
 	}
-	return json_pack("{s:s, s:i, s:i, s:i, s:i, s:i, s:o, s:o, s:o, s:f}", "name", d->run.name, "hosts", (int)hosts,
-			 "switches", (int)switches, "links", (int)(wired / 2 + daemon_ether_links(d)), "ports",
-			 (int)wired, "active", (int)active, "waiting", waiting, "sm", sm_json(d), "manager",
-			 daemon_manager_json(d), "uptime",
+	return json_pack("{s:s, s:i, s:i, s:i, s:i, s:i, s:o, s:o, s:o, s:o, s:f}", "name", d->run.name, "hosts",
+			 (int)hosts, "switches", (int)switches, "links", (int)(wired / 2 + daemon_ether_links(d)),
+			 "ports", (int)wired, "active", (int)active, "waiting", waiting, "sm", sm_json(d), "manager",
+			 daemon_manager_json(d), "manager_shard", manager_shard_json(d), "uptime",
 			 (double)(loop_now(d->loop).ns - d->started) / (double)NSEC_PER_SEC);
 }
 

@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""
+One topology file of three daemons, which `muslin up --join` brings up in any order.
+
+    one: h1, h2 - leaf1 ===== spine1 :core ===== leaf2 - h3, h4 :two
+"""
+
+import os
+import re
+import signal
+
+import pytest
+from muslin import wait_until
+from test_perftest import free_port
+from test_trunk import tls_in_build, write_key
+
+TOPOLOGY = """leafs 2 spines 1 hosts 2
+shard core listen {listen} nodes spine1
+shard one sm nodes leaf1 h1 h2
+shard two nodes leaf2 h[34]
+"""
+
+
+class Shards:
+    def __init__(self, make, carrier):
+        self.of = {name: make(f"join-{name}") for name in ("core", "one", "two")}
+        core = self.of["core"]
+        if carrier == "tls" and not tls_in_build(core):
+            pytest.skip("needs a build with GnuTLS")
+        listen = f"{core.folder}/trunk.sock"
+        if carrier == "tls":
+            listen = f"127.0.0.2:{free_port()} key {write_key(core)} tls on"
+        self.text = TOPOLOGY.format(listen=listen)
+        for name in "two", "core", "one":
+            self.up(name)
+        self.active()
+
+    def up(self, name):
+        self.of[name].up(self.text, "--join", name)
+
+    def host(self, name):
+        return self.of["one" if name in ("h1", "h2") else "two"]
+
+    def active(self):
+        ports = [("one", "leaf1", 3), ("two", "leaf2", 3), ("core", "spine1", 1), ("core", "spine1", 2)]
+        ports += [("one", "h1", 1), ("one", "h2", 1), ("two", "h3", 1), ("two", "h4", 1)]
+        for shard, node, port in ports:
+            wait_until(
+                lambda s=shard, n=node, p=port: self.of[s].port(n, p)["state"] == "Active", 60, f"{node}:{port}", 0.1
+            )
+
+        def swept():
+            m = self.of["one"].show()["manager"]
+            return m["up"] and not m["sweeping"] and m["nodes"] == 7
+
+        wait_until(swept, 60, "the end of the sweep", 0.1)
+        return self
+
+    def rping(self, server, client):
+        common = ["-a", self.host(server).ip(server), "-V", "-C", "10"]
+        client_fabric = self.host(client)
+        _, out = self.host(server).pair(
+            (server, "rping", "-s", *common), (client, "rping", "-c", "-v", *common), client_fabric=client_fabric
+        )
+        assert out.count("ping data") == 10, out
+
+    def down(self):
+        for f in self.of.values():
+            f.down()
+
+
+@pytest.fixture(scope="module", params=["unix", "tls"])
+def shards(request, muslin_make_fabric):
+    s = Shards(muslin_make_fabric, request.param)
+    yield s
+    s.down()
+
+
+def test_each_has_its_nodes_and_the_subnet_has_all(shards):
+    names = {shard: {n["name"] for n in f.show()["nodes"]} for shard, f in shards.of.items()}
+    assert names == {"core": {"spine1"}, "one": {"leaf1", "h1", "h2"}, "two": {"leaf2", "h3", "h4"}}
+    guids = {int(n["guid"], 16) for f in shards.of.values() for n in f.show()["nodes"]}
+    for host in "h1", "h4":
+        out = shards.host(host).run(host, "ibnetdiscover")
+        assert {int(g, 16) for g in re.findall(r'^(?:Switch|Ca)\s+\d+ "[SH]-([0-9a-f]+)"', out, re.M)} == guids, out
+    assert [shards.host(h).ip(h) for h in ("h1", "h4")] == ["10.0.0.1", "10.0.0.4"]
+    for shard in "core", "two":
+        assert "subnet manager in shard one" in shards.of[shard].command("show")
+        assert shards.of[shard].show()["manager"] is None
+
+
+def test_programs_connect_across(shards):
+    shards.rping("h3", "h1")
+    shards.rping("h2", "h4")
+
+
+@pytest.mark.parametrize("name, left", [("two", 4), ("core", 3)])
+def test_a_shard_dies_and_comes_back(shards, name, left):
+    """The others keep what they have; the manager finds the nodes again, with their LIDs."""
+
+    def lids():
+        return {n["name"]: n["lid"] for f in shards.of.values() for n in f.show()["nodes"]}
+
+    before = lids()
+    os.kill(shards.of[name].daemon_pid, signal.SIGKILL)
+    wait_until(lambda: shards.of["one"].show()["manager"]["nodes"] == left, 60, "a sweep without it", 0.1)
+    shards.of[name].command("down", status=None)
+    shards.up(name)
+    shards.active()
+    assert lids() == before
+    shards.rping("h4", "h1")
+
+
+@pytest.mark.parametrize(
+    "topology, args, words",
+    [
+        (TOPOLOGY, ["--join", "three"], 'no shard "three"'),
+        ("ring 3\n\n", ["--join", "a"], "no lines with shard"),
+        (None, ["--join", "a"], "--join needs a topology"),
+        (TOPOLOGY, ["--join", "one", "--shards", "2"], "exclude each other"),
+        (TOPOLOGY.replace("[34]", "3"), ["--join", "two"], 'fabric.topo:1: "h4" is in no shard'),
+        (TOPOLOGY.replace("listen {listen} ", ""), ["--join", "two"], 'fabric.topo:2: shard "core" needs listen'),
+        (TOPOLOGY.replace("one sm", "one").replace("core", "core sm"), ["--join", "core"], "no host on which a subnet"),
+    ],
+    ids=lambda v: "_".join(v) if isinstance(v, list) else "",
+)
+def test_what_is_wrong_is_named(muslin_new_fabric, topology, args, words):
+    path = muslin_new_fabric.folder / "fabric.topo"
+    path.write_text((topology or "").format(listen=f"{muslin_new_fabric.folder}/trunk.sock"))
+    path.chmod(0o644)
+    status = 2 if "exclude" in words or "needs a topology" in words else 1
+    out = muslin_new_fabric.command("up", *args, *([path] if topology else []), status=status)
+    assert words in out, out
