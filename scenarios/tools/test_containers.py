@@ -120,71 +120,189 @@ def test_commands_work(new_fabric, parse):
 
 
 SUBNET = FILES / "subnet"
+TOPOLOGY = SUBNET / "subnet.topo"
+KEY = "what the first command writes there\n"
+
+
+class Pod:
+    """A container of subnet/ that is a shard: its command, and how programs are run beside it."""
+
+    def __init__(self, name, command, env=(), init=(), app=None):
+        self.name, self.command, self.env, self.init, self.app = name, command, dict(env), list(init), app
 
 
 def subnet_compose():
-    """Name, environment and command of each container, that with the switch first, and the programs to run in them."""
-    services = yaml.safe_load((SUBNET / "compose.yaml").read_text())["services"]
-    containers = [(n, s["environment"], [w.replace("$$", "$") for w in s["command"]]) for n, s in services.items()]
-    assert all(s["hostname"] == n and s["secrets"] == ["key"] for n, s in services.items())
-    runs = [(w[4], w[5:]) for w in comments(SUBNET / "compose.yaml") if w[:3] == ["docker", "compose", "exec"]]
-    return containers, runs
+    """The pods, that with the switch first, and the programs to run in them: pod, whether in its app, words."""
+    text = yaml.safe_load((SUBNET / "compose.yaml").read_text())
+    assert text["configs"]["topology"]["file"] == f"./{TOPOLOGY.name}" and text["secrets"]["key"]["file"] == "./key"
+    pods = []
+    for name, s in text["services"].items():
+        assert s["hostname"] == name and s["secrets"] == ["key"]
+        assert s["configs"] == [{"source": "topology", "target": "/etc/muslin/subnet.topo"}]
+        pods.append(Pod(name, [w.replace("$$", "$") for w in s["command"]]))
+    runs = [(w[4], False, w[5:]) for w in comments(SUBNET / "compose.yaml") if w[:3] == ["docker", "compose", "exec"]]
+    return pods, runs
+
+
+def pod_env(container, pod):
+    env = container.get("env", [])
+    assert all("value" in e or e["valueFrom"] == {"fieldRef": {"fieldPath": "metadata.name"}} for e in env)
+    return {e["name"]: e.get("value", pod) for e in env}
 
 
 def subnet_kubernetes():
+    """Both objects of the kustomization are in each daemon's working directory."""
     service, _, *sets = yaml.safe_load_all((SUBNET / "kubernetes.yaml").read_text())
-    (secret,) = yaml.safe_load((SUBNET / "kustomization.yaml").read_text())["secretGenerator"]
-    containers = []
+    kustomization = yaml.safe_load((SUBNET / "kustomization.yaml").read_text())
+    (topology,), (secret,) = kustomization["configMapGenerator"], kustomization["secretGenerator"]
+    assert topology["files"] == [TOPOLOGY.name] and secret["files"] == ["key"]
+    pods = []
     for s in sets:
         pod = s["spec"]["template"]["spec"]
-        (c,), (volume,) = pod["containers"], pod["volumes"]
-        env = {e["name"]: e["value"] for e in c["env"]}
-        assert volume["secret"]["secretName"] == secret["name"] and c["volumeMounts"][0]["name"] == volume["name"]
-        assert env["KEY"] == f"{c['volumeMounts'][0]['mountPath']}/{secret['files'][0]}"
-        assert s["spec"]["selector"]["matchLabels"] == s["spec"]["template"]["metadata"]["labels"]
-        names = [f"{s['metadata']['name']}-{i}" for i in range(s["spec"]["replicas"])]
-        containers += [(n, env, c["command"]) for n in names]
+        volumes = {v["name"]: v for v in pod["volumes"]}
+        containers = {c["name"]: c for c in pod["containers"]}
+        muslin, app = containers.pop("muslin"), containers.pop("app", None)
+        assert not containers and s["spec"]["selector"]["matchLabels"] == s["spec"]["template"]["metadata"]["labels"]
+        mounts = {m["name"]: m["mountPath"] for m in muslin["volumeMounts"]}
+        assert mounts["subnet"] == muslin["workingDir"]
+        assert volumes["subnet"]["projected"]["sources"] == [
+            {"configMap": {"name": topology["name"]}},
+            {"secret": {"name": secret["name"]}},
+        ]
+        init = pod.get("initContainers", [])
+        for c in [*init, *([app] if app else [])]:  # all that share the volume of the sockets
+            assert {m["name"]: m["mountPath"] for m in c["volumeMounts"]} == {"muslin": mounts["muslin"]}
+        for i in range(s["spec"]["replicas"]):
+            name = f"{s['metadata']['name']}-{i}"
+            env = pod_env(muslin, name)
+            command = [re.sub(r"\$\((\w+)\)", lambda m, e=env: e[m[1]], w) for w in muslin["command"]]
+            pods.append(Pod(name, command, env, [c["command"] for c in init], app and pod_env(app, name)))
     assert service["spec"]["selector"] == sets[0]["spec"]["template"]["metadata"]["labels"]
-    assert int(containers[0][1]["HOSTS"]) == len(containers) - 1
-    runs = [(w[2], w[4:]) for w in comments(SUBNET / "kubernetes.yaml") if w[1] == "exec"]
-    return containers, runs
+    runs = []
+    for w in comments(SUBNET / "kubernetes.yaml"):
+        if w[:2] == ["kubectl", "exec"]:
+            assert w[3:6] == ["-c", "app", "--"]
+            runs.append((w[2], True, w[6:]))
+    return pods, runs
+
+
+def test_shards_of_the_subnet():
+    """The topology has a shard for each container of either file, and the switch's listens at the service's port."""
+    service = next(yaml.safe_load_all((SUBNET / "kubernetes.yaml").read_text()))
+    words = [line.split() for line in TOPOLOGY.read_text().splitlines() if line.startswith("shard ")]
+    listen = f"{service['metadata']['name']}:{service['spec']['ports'][0]['port']}"
+    assert words[0][:4] == ["shard", "spine", "listen", listen]
+    for pods, _ in subnet_compose(), subnet_kubernetes():
+        assert [w[1] for w in words] == ["spine", *(p.name for p in pods[1:])]
+
+
+class Subnet:
+    """The pods in the namespaces of network(), each with a folder for its volumes."""
+
+    def __init__(self, fabric, pods):
+        self.fabric, self.pods = fabric, {p.name: p for p in pods}
+        self.hosts = [p.name for p in pods[1:]]
+        self.spine = pods[0].name
+        self.pids = network(fabric, {self.hosts[0]: "spine", self.hosts[1]: None})
+        self.containers, self.daemons = {}, {}
+        self.secret = fabric.folder / "secret"
+        self.secret.write_text(KEY)
+        self.secret.chmod(0o644)
+        for p, pid in zip(pods, (self.pids[0], *self.pids), strict=True):
+            self.start(p, pid)
+
+    def write(self, path, text):
+        path.write_text(text)
+        path.chmod(0o600)
+        if self.fabric.user is not None:
+            shutil.chown(path, self.fabric.user)
+
+    def start(self, pod, pid, name=None):
+        c = Container(self.fabric, name or pod.name, pid)
+        c.env[c.env.index(f"HOSTNAME={name or pod.name}")] = f"HOSTNAME={pod.name}"
+        self.containers[pod.name] = c
+        self.write(c.folder / TOPOLOGY.name, TOPOLOGY.read_text())
+        if pod.command[0] != "sh":  # else its command copies the key
+            self.write(c.folder / "key", KEY)
+        shared = c.folder / "shared"
+        shared.mkdir()
+        if self.fabric.user is not None:
+            shutil.chown(shared, self.fabric.user)
+        c.app_env = [f"{k}={self.place(c, v)}" for k, v in (pod.app or {}).items()]
+        c.env += [f"{k}={self.place(c, v)}" for k, v in pod.env.items()]
+        for command in pod.init:
+            c.start([self.place(c, w) for w in command]).wait(20)
+        self.daemons[pod.name] = c.start([self.place(c, w) for w in pod.command])
+
+    def place(self, c, text):
+        """The paths within the containers are those of the pod's folder, or of the build."""
+        mounts = {
+            "/usr/local/lib/muslin": self.fabric.muslin.parents[1] / "lib/muslin",
+            "/run/secrets/key": self.secret,
+            "/etc/muslin": c.folder,
+            "/run/muslin": c.folder / "shared",
+            "/tmp": c.folder,
+        }
+        return re.sub("|".join(mounts), lambda m: str(mounts[m[0]]), text)
+
+    def program(self, name, app, words):
+        c = self.containers[name]
+        env = ["/usr/bin/env", *c.app_env] if app else []
+        return c.start([*env, *(self.place(c, w) for w in words)])
+
+    def active(self):
+        for name in self.hosts:
+            c = self.containers[name]
+            wait_until(
+                lambda c=c: " Active " in c.start(["muslin", "show"]).wait(10, status=None), 60, f"{name} Active", 0.1
+            )
+
+    def move_spine(self):
+        """The pod ends, and comes back at another address, which its name has then."""
+        c = self.containers[self.spine]
+        c.start(["muslin", "down"]).wait(20)
+        self.daemons[self.spine].wait(20, status=None)
+        for name in self.hosts:
+            there = self.containers[name]
+            wait_until(lambda c=there: " Down " in c.start(["muslin", "show"]).wait(10), 40, f"{name} Down", 0.1)
+        hosts = self.fabric.folder / "hosts"
+        hosts.write_text(re.sub(r"(?m) spine$", "", hosts.read_text()) + "10.9.0.2 spine\n")
+        self.start(self.pods[self.spine], self.pids[1], "moved")
+
+    def down(self):
+        for name, c in self.containers.items():
+            c.start(["muslin", "down"]).wait(20)
+            self.daemons[name].wait(20, status=None)
 
 
 @pytest.mark.parametrize("parse", [subnet_compose, subnet_kubernetes])
 def test_one_subnet_of_containers(new_fabric, parse):
     """
-    The only port of a container's host is a trunk to the container with the switch, in the first one's namespace.
+    The only port of a container's host is a trunk to the container with the switch, in the first one's namespace, and
+    then in the second one's.
 
-        alice, ib-0 = TCP = spine (switch, subnet manager) --- veth --- bob, ib-1
+        ib-0 = TCP = spine (switch, subnet manager) --- veth --- ib-1
     """
-    told, runs = parse()
-    assert len(told) == 3 and len(runs) == 2
-    key = new_fabric.folder / "key"
-    key.write_text("what the first command writes there\n")
-    key.chmod(0o644)
-    first, second = network(new_fabric, {told[1][0]: "spine", told[2][0]: None})
-    containers, daemons = {}, []
-    for (name, env, command), pid in zip(told, (first, first, second), strict=True):
-        containers[name] = c = Container(new_fabric, name, pid)
-        c.env += [f"{k}={v}" for k, v in {**env, "KEY": key}.items()]
-        daemons.append(c.start(command))
-    hosts = [n for n, *_ in told[1:]]
-    for name in hosts:
-        show = containers[name]
-        wait_until(lambda c=show: " Active " in c.start(["muslin", "show"]).wait(10, status=None), 40, f"{name} Active")
-    (where, server), (whence, client) = runs
-    assert [where, whence] == hosts
-    containers[where].start(server).wait(20)
+    pods, runs = parse()
+    assert len(pods) == 3 and len(runs) == 2
+    subnet = Subnet(new_fabric, pods)
+    (where, *server), (whence, *client) = runs
+    assert [where, whence] == subnet.hosts
 
-    def attempt():
-        out = containers[whence].start(client).wait(60, status=None)
-        return out if "ping data" in out else None
+    def connect():
+        subnet.active()
+        subnet.program(where, *server).wait(20)  # leaves the server running
 
-    assert wait_until(attempt, 20, "a connection", 0.2).count("ping data") == 10
-    for c in containers.values():
-        c.start(["muslin", "down"]).wait(20)
-    for d in daemons:
-        d.wait(20, status=None)
+        def attempt():
+            out = subnet.program(whence, *client).wait(60, status=None)
+            return out if "ping data" in out else None
+
+        assert wait_until(attempt, 20, "a connection", 0.2).count("ping data") == 10
+
+    connect()
+    subnet.move_spine()
+    connect()
+    subnet.down()
 
 
 def test_image_and_pods_agree_on_the_user():
