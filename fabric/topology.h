@@ -52,7 +52,7 @@ struct fabric_topology_node {
 
 /* A trunk: a cable to a port of another daemon. */
 struct fabric_topology_trunk {
-	u32 node; /* index */
+	u32 node, line; /* index; in the file */
 	u8 port;
 	bool listen;   /* waits for the other daemon; else connects to it */
 	char *address; /* path of a Unix socket, or ADDRESS:PORT of TCP */
@@ -117,6 +117,12 @@ int fabric_topology_shard(struct fabric_topology *t, const struct fabric_shard *
  * line listens. GUIDs, addresses and port numbers are those of the whole topology, so that all daemons agree on them.
  */
 int fabric_topology_join(struct fabric_topology *t, const char *name, char *err, size_t err_len);
+/*
+ * Merges @n topologies, whose names in errors are @file, into the first one: the two ends of each trunk, by their
+ * addresses and peers, become a cable. The caller destroys the others. 0, or negative with a line in @err: a trunk has
+ * no other end, or the topologies do not fit.
+ */
+int fabric_topology_merge(struct fabric_topology *const *t, const char *const *file, u32 n, char *err, size_t err_len);
 /* Two leafs, two spines, four hosts at each leaf. NULL: out of memory. */
 struct fabric_topology *fabric_topology_default(void);
 void fabric_topology_destroy(struct fabric_topology *t); /* NULL is ignored */

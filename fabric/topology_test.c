@@ -482,6 +482,69 @@ static void test_join(void)
 	fabric_topology_destroy(whole);
 }
 
+/* Two topologies as one: the cables that their trunks become, as NODE:PORT of one end, or the error. */
+static void test_merge(void)
+{
+#define ONE "leafs 1 hosts 1\n"
+#define TWO "leafs 1 hosts 1 first 101\n"
+	static const struct {
+		const char *text[2], *err;
+		u32 node;
+		u8 port, peer_port;
+	} rows[] = {
+		{ { ONE "trunk leaf1:5 listen /t", TWO "trunk leaf101:7 to /t" }, NULL, 0, 5, 7 },
+		{ { ONE "trunk leaf1:5 to /t", TWO "trunk leaf101:7 listen /t" }, NULL, 0, 5, 7 },
+		{ { ONE "trunk leaf1:5 listen *:4 key k", TWO "trunk leaf101:7 to x:4 key k" }, NULL, 0, 5, 7 },
+		{ { ONE "trunk leaf1:5 listen [::]:4 key k", TWO "trunk leaf101:7 to 192.0.2.1:4 key k" },
+		  NULL,
+		  0,
+		  5,
+		  7 },
+		{ { ONE "trunk leaf1:5 listen /t\ntrunk leaf1:6 listen /t",
+		    TWO "trunk leaf101:7 to /t\ntrunk leaf101:8 to /t peer 0x2c90400000010:5" },
+		  NULL,
+		  0,
+		  5,
+		  8 },
+		{ { ONE "trunk leaf1:5 listen /t peer 0x2c90406400010:8\ntrunk leaf1:6 listen /t",
+		    TWO "trunk leaf101:7 to /t\ntrunk leaf101:8 to /t" },
+		  NULL,
+		  0,
+		  5,
+		  8 },
+		{ { ONE "trunk leaf1:5 listen 127.0.0.1:4", TWO "trunk leaf101:7 to 127.0.0.2:4" },
+		  "a:2: no trunk of the other given topologies is the other end of leaf1:5, which listens at" },
+		{ { ONE "trunk leaf1:5 listen *:4 key k", TWO "trunk leaf101:7 to x:5 key k" }, "a:2: no trunk" },
+		{ { ONE "trunk leaf1:5 listen /t", TWO "trunk leaf101:7 to /t peer 0x7" }, "a:2: no trunk" },
+		{ { ONE "trunk leaf1:5 listen /t\ntrunk leaf1:6 to /t", TWO }, "a:2: no trunk" },
+		{ { ONE, TWO "\ntrunk leaf101:7 to /t" }, "b:3: no trunk" },
+		{ { ONE, ONE }, "\"h1\" and \"h1\" of two topologies have the same name" },
+		{ { ONE, "switchguid=0x2c90400000010\nSwitch 4 \"x\"\n" },
+		  "\"leaf1\" and \"x\" of two topologies have the same GUID" },
+		{ { ONE, TWO "mtu 2048" }, "b: mtu, vls" },
+		{ { ONE, TWO "ethernet sw1" }, "b: topologies with Ethernet" },
+	};
+	static const char *const file[] = { "a", "b" };
+	char err[200];
+	u32 i, k;
+
+	for (i = 0; i < ARRAY_SIZE(rows); i++) {
+		struct fabric_topology *t[2] = { parse(rows[i].text[0], err), parse(rows[i].text[1], err) };
+		int rc = t[0] && t[1] ? fabric_topology_merge(t, file, 2, err, sizeof(err)) : -1;
+		const struct fabric_topology_port *p =
+			rc || rows[i].err ? NULL : &t[0]->nodes[rows[i].node].ports[rows[i].port];
+
+		if (rows[i].err)
+			row(500 + (int)i, err, rc && !strncmp(err, rows[i].err, strlen(rows[i].err)));
+		else
+			row(500 + (int)i, rc ? err : rows[i].text[0],
+			    p && p->peer == 2 && p->peer_port == rows[i].peer_port && t[0]->nnodes == 4 &&
+				    !t[0]->ntrunks && t[0]->nodes[2].ports[p->peer_port].peer == 0);
+		for (k = 0; k < 2; k++)
+			fabric_topology_destroy(t[k]);
+	}
+}
+
 int main(void)
 {
 	test_good();
@@ -490,6 +553,7 @@ int main(void)
 	test_details();
 	test_shards();
 	test_join();
+	test_merge();
 	test_dump();
 	test_hand_made();
 	return rows_end();

@@ -61,6 +61,7 @@ static int trunk_place(struct fabric_build *b, const char *word, struct fabric_t
 	n->ports[port].lanes = b->lanes;
 	n->ports[port].speed = b->speed;
 	tt->node = (u32)node;
+	tt->line = b->line;
 	tt->port = (u8)port;
 	return 0;
 }

@@ -43,7 +43,7 @@ void *sim_alloc(size_t n, size_t size)
 
 static void usage(FILE *out, int status)
 {
-	fputs("usage: muslin-sim [OPTION...] [TOPOLOGY]\n"
+	fputs("usage: muslin-sim [OPTION...] [TOPOLOGY...]\n"
 	      "  --seconds N                  duration of the traffic (60)\n"
 	      "  --pattern PATTERN            random, shift:N, all-to-all, permutation, incast[:HOST,...],\n"
 	      "                               hotspot:P%[:HOST,...] or file:PATH\n"
@@ -257,8 +257,6 @@ static void parse(struct sim *s, struct sim_options *o, int argc, char **argv)
 	}
 	while ((id = getopt_long(argc, argv, "", options, NULL)) != -1)
 		take_option(s, o, id);
-	if (argc - optind > 1)
-		usage(stderr, USAGE);
 }
 
 static void make_hosts(struct sim *s)
@@ -294,7 +292,30 @@ static void make_hosts(struct sim *s)
 		sim_fail("a simulation needs two hosts", "");
 }
 
-static void start(struct sim *s, const struct sim_options *o, const char *topology)
+/* Several topologies are one, in which the ends of trunks are cabled. */
+static struct fabric_topology *load(const char *const *file, u32 n)
+{
+	struct fabric_topology **t = sim_alloc(n, sizeof(struct fabric_topology *)), *all;
+	char err[512] = "out of memory";
+	u32 i;
+
+	for (i = 0; i < max(n, 1u); i++) {
+		t[i] = n ? fabric_topology_open(file[i], err, sizeof(err)) : fabric_topology_default();
+		if (!t[i])
+			sim_fail(err, "");
+		if (t[i]->warning)
+			fprintf(stderr, "muslin-sim: warning: %s\n", t[i]->warning);
+	}
+	if (n && fabric_topology_merge(t, file, n, err, sizeof(err)))
+		sim_fail(err, "");
+	for (i = 1; i < n; i++)
+		fabric_topology_destroy(t[i]);
+	all = t[0];
+	free(t);
+	return all;
+}
+
+static void start(struct sim *s, const struct sim_options *o, struct fabric_topology *t)
 {
 	struct sm_config cfg = {
 		.seed = o->seed,
@@ -305,14 +326,8 @@ static void start(struct sim *s, const struct sim_options *o, const char *topolo
 		.event = sim_stats_sm,
 		.ctx = s,
 	};
-	char err[512] = "out of memory";
-	struct fabric_topology *t =
-		topology ? fabric_topology_open(topology, err, sizeof(err)) : fabric_topology_default();
+	char err[512] = "";
 
-	if (!t)
-		sim_fail(err, "");
-	if (t->warning)
-		fprintf(stderr, "muslin-sim: warning: %s\n", t->warning);
 	s->timed = t->timed = !o->nominal;
 	t->keep_lids = o->keep_lids;
 	s->loop = loop_create_virtual();
@@ -383,7 +398,7 @@ int main(int argc, char **argv)
 
 	log_level = LOG_ERROR;
 	parse(&s, &o, argc, argv);
-	start(&s, &o, optind < argc ? argv[optind] : NULL);
+	start(&s, &o, load((const char *const *)argv + optind, (u32)(argc - optind)));
 	began = clock_read();
 	cpu = clock();
 	run(&s);

@@ -6,6 +6,7 @@ muslin-sim: fabric, subnet manager and traffic under a virtual clock.
                      +-- spine2 --+
 """
 
+import re
 import subprocess
 
 import pytest
@@ -28,6 +29,56 @@ def test_the_same_seed_is_the_same_run(sim):
         assert r["out_of_order"] > 0 and all(f["hits"] > 0 for f in r["faults"])
     assert runs[0] == runs[1]
     assert runs[0]["digest"] != runs[2]["digest"]
+
+
+SPLIT = "leafs 2 spines 2 hosts 4"
+SHARDS = f"""{SPLIT}
+shard one listen /tmp/trunk.sock nodes leaf1 spine1 h[1-4]
+shard two sm nodes leaf2 spine2 h[5-8]
+"""
+
+
+def comparable(sim, *args):
+    r = sim("--seconds", 20, "--seed", 7, *FAULTS, *args)
+    for key in ("real_seconds", "times_real_time", "cpu_seconds", "events_per_second"):
+        del r[key]
+    assert r["active_hosts"] == 8 and r["arrived"] > 0 and all(f["hits"] > 0 for f in r["faults"])
+    return r
+
+
+def dump(fabric):
+    """The fabric in ibnetdiscover's format, as text of each node."""
+    blocks = fabric.command("show", "--topology").split("\n\n")
+    return {re.search('# "(.*?)"', b)[1]: f"{b}\n" for b in blocks if "guid=" in b}
+
+
+def test_a_topology_in_shards_is_the_whole(sim, tmp_path):
+    """Lines shard change no packet."""
+    path = tmp_path / "shards"
+    path.write_text(SHARDS)
+    assert comparable(sim, path) == comparable(sim, SPLIT)
+
+
+def test_trunks_of_two_topologies_are_cables(sim, tmp_path, muslin_new_fabric):
+    """A subnet in one file, and cut into two, whose trunks are its cables: the same run, packet by packet."""
+    nodes = dump(muslin_new_fabric.up("leafs 2 spines 2 hosts 4", "--no-sm"))
+    assert len(nodes) == 12
+    one = ["leaf1", "spine1", "spine2", "h1", "h2", "h3", "h4"]
+    two = [n for n in nodes if n not in one]
+    whole, first, second = (tmp_path / n for n in ("whole", "first", "second"))
+    whole.write_text("\n".join(nodes[n] for n in one + two))
+    cut = [f"spine{i}:2" for i in (1, 2)], [f"leaf2:{4 + i}" for i in (1, 2)]
+    for path, names, ports, how in ((first, one, cut[0], "listen"), (second, two, cut[1], "to")):
+        text = "\n".join(nodes[n] for n in names)
+        for port in ports:
+            name, num = port.split(":")
+            text, n = re.subn(rf'(?s)(# "{name}".*?)\n\[{num}\][^\n]*', r"\1", text, count=1)
+            assert n == 1
+        trunks = (f"#muslin trunk {p} {how} /tmp/trunk-{i}\n" for i, p in enumerate(ports))
+        path.write_text(f"{text}\n{''.join(trunks)}")
+    assert comparable(sim, first, second) == comparable(sim, whole)
+    said = sim(first, status=1)
+    assert re.search(r"first:\d+: no trunk of the other given topologies is the other end of spine1:2", said), said
 
 
 def test_a_spine_fails_for_a_while(sim):
