@@ -112,11 +112,20 @@ static void remove_tree(const char *path)
 	nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 
-int rundir_claim(const struct rundir *r)
+/* Files of a daemon, without its log and RUNDIR_GUESTS, which are there after a crash. */
+static void remove_files(const struct rundir *r)
 {
-	static const char *const stale[] = { RUNDIR_CONTROL, RUNDIR_HOSTS, RUNDIR_TREE, RUNDIR_SHARDS, RUNDIR_TRUNK };
+	static const char *const files[] = { RUNDIR_CONTROL, RUNDIR_HOSTS, RUNDIR_TREE, RUNDIR_SHARDS, RUNDIR_TRUNK };
 	char path[RUNDIR_PATH_MAX];
 	size_t i;
+
+	for (i = 0; i < sizeof(files) / sizeof(files[0]); i++)
+		remove_tree(rundir_path(r, files[i], path));
+}
+
+int rundir_claim(const struct rundir *r)
+{
+	char path[RUNDIR_PATH_MAX];
 	int fd, err;
 
 	/* another fabric may have removed the run directory since rundir_open() */
@@ -130,8 +139,7 @@ int rundir_claim(const struct rundir *r)
 		close(fd);
 		return err;
 	}
-	for (i = 0; i < sizeof(stale) / sizeof(stale[0]); i++)
-		remove_tree(rundir_path(r, stale[i], path));
+	remove_files(r);
 	return fd;
 }
 
@@ -140,11 +148,27 @@ int rundir_sign(int fd)
 	return ftruncate(fd, 0) || dprintf(fd, "%d\n", getpid()) < 0 ? -errno : 0;
 }
 
+/* Fails if other fabrics' directories are in it. */
+static void remove_base(const struct rundir *r)
+{
+	if (!r->own)
+		(void)rmdir(r->base);
+}
+
 void rundir_remove(const struct rundir *r)
 {
 	remove_tree(r->dir);
-	if (!r->own)
-		(void)rmdir(r->base); /* fails if other fabrics' directories are in it */
+	remove_base(r);
+}
+
+void rundir_abandon(const struct rundir *r)
+{
+	char path[RUNDIR_PATH_MAX];
+
+	remove_files(r);
+	(void)unlink(rundir_path(r, RUNDIR_PID, path));
+	if (!rmdir(r->dir)) /* fails if a daemon that crashed has left files */
+		remove_base(r);
 }
 
 static int is_fabric(const struct dirent *e)

@@ -17,11 +17,15 @@
 #include "emu/lib/passed.h"
 #include "emu/smhost/sm_mad.h"
 
+static const struct rundir *claimed; /* directory that a failed start removes */
+
 static void muslind_fail(const char *fmt, ...) __attribute__((format(printf, 1, 2), noreturn));
 static void muslind_fail(const char *fmt, ...)
 {
 	va_list ap;
 
+	if (claimed)
+		rundir_abandon(claimed);
 	fputs("muslin: ", stderr);
 	va_start(ap, fmt);
 	vfprintf(stderr, fmt, ap);
@@ -287,16 +291,15 @@ int main(int argc, char **argv)
 			d.run.name, d.run.name);
 	if (lock < 0)
 		muslind_fail("%s: %s", d.run.dir, strerror(-lock));
+	claimed = &d.run;
 	start_fabric(&d, topo);
 	watch_signals(&d);
 	d.hold = (struct loop_fd){ .fd = d.opt.hold, .fn = on_hold };
 	if (d.opt.hold >= 0 && loop_fd_add(d.loop, &d.hold, EPOLLIN))
 		muslind_fail("--hold %d: %s", d.opt.hold, strerror(errno));
 	host = daemon_hosts_start(&d);
-	if (host) {
-		rundir_remove(&d.run);
+	if (host)
 		muslind_fail("host %s cannot be created", host);
-	}
 	start_servers(&d);
 	if (daemon_shard_write(&d))
 		muslind_fail("%s: %s", d.run.dir, strerror(errno));

@@ -6,6 +6,7 @@ import json
 import os
 import pathlib
 import pty
+import signal
 import struct
 import subprocess
 import termios
@@ -74,6 +75,39 @@ def test_down_leaves_nothing(new_fabric):
     new_fabric.command("down")
     wait_until(lambda: not pathlib.Path(f"/proc/{pid}").exists(), 10, "the daemon's end")
     assert not list((new_fabric.folder / "run").glob(f"{new_fabric.name}/*sock*"))
+
+
+@pytest.mark.parametrize(
+    "options, words",
+    [
+        (["--lfts", "/nonexistent"], "/nonexistent"),
+        (["--partitions", "/nonexistent"], "/nonexistent"),
+        (["--sm-host", "h9"], "h9"),
+        (["--hold", "999"], "--hold 999"),
+        (["--shards", "2", "--lfts", "/nonexistent"], "/nonexistent"),
+    ],
+    ids=["lfts", "partitions", "sm-host", "hold", "shards"],
+)
+def test_a_failed_up_leaves_nothing(new_fabric, options, words):
+    """Neither sockets nor a pid file, and the next start is as if it had not been."""
+    assert words in new_fabric.command("up", *options, status=1)
+    assert not list((new_fabric.folder / "run").iterdir())
+    assert not new_fabric.command("list")
+    new_fabric.up()
+
+
+def test_a_failed_up_keeps_the_sockets_of_guests(new_fabric):
+    """After a crash of the daemon its guests wait for it at these sockets; the start after the failed one has them."""
+    new_fabric.up()
+    pid = new_fabric.daemon_pid
+    os.kill(pid, signal.SIGKILL)
+    crashed = new_fabric.folder / "run" / new_fabric.name
+    wait_until(lambda: not pathlib.Path(f"/proc/{pid}").exists(), 10, "the daemon's end")
+    guest = crashed / "vm" / "0"
+    guest.parent.mkdir(mode=0o700)
+    guest.touch()
+    new_fabric.command("up", "--sm-host", "h9", status=1)
+    assert guest.exists() and not list(crashed.glob("*sock")) and not (crashed / "pid").exists()
 
 
 @pytest.mark.parametrize(
