@@ -56,26 +56,35 @@ void eth_end_kick(struct eth_end *end)
 	loop_task_queue(end->e->loop, &end->task);
 }
 
-/*
- * ECN: returns the frame, or a copy marked CE if it is ECT; consumes the reference. Frames are marked at dequeue by the
- * queue length: marking at enqueue reports congestion later, and with senders that alternate only to the last one.
- */
-static struct wire_buf *eth_end_mark_ce(struct eth_end *end, struct wire_buf *buf)
+bool eth_frame_may_mark(const struct eth_frame *f)
 {
 	struct ether_header h;
-	struct wire_buf *copy;
 
-	if (!ether_header_get(&h, buf->data, buf->size) ||
-	    !wire_ip_may_mark(buf->data + h.size, buf->size - h.size, h.type))
-		return buf;
-	copy = wire_buf_alloc(buf->size);
-	if (!copy)
-		return buf;
-	memcpy(copy->data, buf->data, buf->size);
-	wire_ip_mark(copy->data + h.size, h.type);
-	wire_buf_put(buf);
-	eth_count(end, ETH_CTR_TX_MARKED);
-	return copy;
+	return ether_header_get(&h, f->buf->data, f->buf->size) &&
+	       wire_ip_may_mark(f->buf->data + h.size, f->buf->size - h.size, h.type);
+}
+
+bool eth_frame_own(struct eth_frame *f, u32 size)
+{
+	struct wire_buf *own = wire_buf_alloc(size);
+
+	if (!own)
+		return false;
+	memcpy(own->data, f->buf->data, size);
+	wire_buf_put(f->buf);
+	f->buf = own;
+	return true;
+}
+
+bool eth_frame_mark(struct eth_frame *f)
+{
+	struct ether_header h;
+
+	if (!eth_frame_own(f, f->buf->size))
+		return false;
+	ether_header_get(&h, f->buf->data, f->buf->size);
+	wire_ip_mark(f->buf->data + h.size, h.type);
+	return true;
 }
 
 void eth_end_queue(struct eth_end *end, struct wire_buf *buf, u8 class, struct eth_end *from)
@@ -164,8 +173,10 @@ static void eth_end_run(struct eth_end *end)
 		begin = max(max(end->busy_until, f->since), end->paused_until[f->class]);
 		if (end->rate)
 			end->busy_until = begin + (f->buf->size + GAP_BYTES) * 8 * NSEC_PER_SEC / end->rate;
-		if (end->sw && end->cfg.ecn && end->bytes >= end->cfg.ecn)
-			f->buf = eth_end_mark_ce(end, f->buf);
+		/* At dequeue: marking at enqueue reports congestion later, and with senders that alternate only to
+		 * the last one. */
+		if (end->sw && end->cfg.ecn && end->bytes >= end->cfg.ecn && eth_frame_may_mark(f) && eth_frame_mark(f))
+			eth_count(end, ETH_CTR_TX_MARKED);
 		eth_end_transmit(end, f);
 	}
 	if (wait && !end->waits_since) {

@@ -90,16 +90,12 @@ static void *frame_clone(struct fault_hook *h, void *packet)
 static u8 *frame_bytes(struct fault_hook *h, void *packet, u32 *from, u32 *len)
 {
 	struct eth_frame *f = packet;
-	struct wire_buf *own = wire_buf_alloc(f->buf->size);
 
-	if (!own)
+	if (!eth_frame_own(f, f->buf->size))
 		return NULL;
-	memcpy(own->data, f->buf->data, own->size);
-	wire_buf_put(f->buf);
-	f->buf = own;
 	*from = ETHER_SIZE;
-	*len = own->size;
-	return own->data;
+	*len = f->buf->size;
+	return f->buf->data;
 }
 
 /* The FCS is wrong with fcs=, else recomputed, as by a switch that corrupts frames. */
@@ -133,6 +129,14 @@ static const struct fault_packet_ops frame_ops = {
 static bool place_has(const struct eth_fault *ft, const struct eth_end *end)
 {
 	return ft->all || (ft->sw ? end->sw == ft->sw : end == ft->end);
+}
+
+/* ecn: marks ECN-capable frames CE, as a congested switch does. */
+static enum fault_verdict frame_mark(struct fault_hook *h, void *packet)
+{
+	if (eth_frame_may_mark(packet) && fault_hit(h, packet))
+		eth_frame_mark(packet);
+	return FAULT_PASS;
 }
 
 /* storm: the end sends PAUSE without limit, for the classes of all such faults at it. */
@@ -205,6 +209,7 @@ static const struct fault_kind frame_kinds[] = {
 	{ FAULT_KIND_DELAY(FRAME_KEYS) },
 	{ FAULT_KIND_REORDER, .allowed = FRAME_KEYS | BIT_ULL(FAULT_TIME) | BIT_ULL(FAULT_DEPTH) },
 	{ FAULT_KIND_CORRUPT, .allowed = FRAME_KEYS | BIT_ULL(FAULT_OFFSET) | BIT_ULL(ETH_FCS) },
+	{ .name = "ecn", .packet = frame_mark, .allowed = FRAME_KEYS },
 	{ FAULT_KIND_STALL(FRAME_KEYS) },
 	{ FAULT_KIND_DOWN(FRAME_KEYS) },
 	{ FAULT_KIND_FLAP(FRAME_KEYS) },

@@ -109,6 +109,12 @@ void eth_end_kick(struct eth_end *end);
 void eth_end_receive(struct eth_end *end, struct eth_frame *f);
 struct eth_frame *eth_frame_create(struct wire_buf *buf, u8 class, struct eth_end *from);
 void eth_frame_free(struct eth_frame *f); /* and removes it from the flow control accounting */
+/* Moves the first @size bytes of a frame that flow control does not account for to a buffer of its own. False: no
+ * memory, the frame is unchanged. */
+bool eth_frame_own(struct eth_frame *f, u32 size);
+/* ECN (RFC 3168, section 5): whether the frame is ECN-capable and not marked CE; then eth_frame_mark() marks it. */
+bool eth_frame_may_mark(const struct eth_frame *f);
+bool eth_frame_mark(struct eth_frame *f); /* false: no memory */
 
 /* pause.c */
 /* The priority of a frame: PCP of its tag, or by DSCP. */

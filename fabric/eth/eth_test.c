@@ -408,6 +408,18 @@ static void test_faults(void)
 	say(A, B, 0, 160);
 	row(48, "only what the filter matches", got(0, 1, 0, 0));
 	fault_remove(ft);
+	arm("b ecn dir=in nth=1", &ft);
+	put_ip(A, B, 0x68);
+	run(1);
+	row(49, "a frame that is not ECN-capable is not marked", came(0x68) && !ft->pick.seen);
+	put_ip(A, B, 0x6a);
+	run(1);
+	row(50, "one that is, is marked, with a valid checksum", came(0x6b) && ft->pick.hits == 1);
+	put_ip(A, B, 0x6a);
+	run(1);
+	row(51, "the next one is not selected", came(0x6a) && ft->pick.seen == 2);
+	fault_remove(ft);
+	clear();
 	for (i = 0; i < ARRAY_SIZE(right); i++) {
 		bool armed = arm(right[i], &ft);
 

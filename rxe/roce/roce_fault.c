@@ -55,9 +55,19 @@ static bool fault_pass_from(struct roce_port *rp, struct wire_packet *p, bool ou
 	return false;
 }
 
-bool roce_fault_pass(struct roce_port *rp, struct wire_packet *p, bool out)
+bool roce_fault_sent(struct roce_port *rp, struct wire_packet *p)
 {
-	return fault_pass_from(rp, p, out, 0);
+	return fault_pass_from(rp, p, true, 0);
+}
+
+void roce_fault_arrived(struct roce_port *rp, struct wire_packet *p, const struct wire_roce *r)
+{
+	struct wire_roce now = *r;
+
+	if (!fault_pass_from(rp, p, false, 0))
+		return;
+	now.tos = wire_grh_tclass(wire_packet_grh(p)); /* ecn may have marked it */
+	roce_arrived(rp, p, &now);
 }
 
 static void roce_fault_forward(struct fault_hook *h, void *packet, u32 next)
@@ -125,6 +135,14 @@ static enum fault_verdict roce_truncate(struct fault_hook *h, void *packet)
 	return FAULT_PASS;
 }
 
+/* ecn: marks ECN-capable packets CE, as a congested switch does. */
+static enum fault_verdict roce_fault_mark(struct fault_hook *h, void *packet)
+{
+	if (roce_may_mark(packet) && fault_hit(h, packet))
+		roce_mark(hook_port(h), packet);
+	return FAULT_PASS;
+}
+
 static int roce_fault_attach(struct fault *ft)
 {
 	struct roce_port *rp = ft->set->owner;
@@ -171,6 +189,7 @@ static const struct fault_kind packet_kinds[] = {
 	  .packet = roce_truncate,
 	  .allowed = BIT_ULL(FAULT_SILENT),
 	  .required = BIT_ULL(FAULT_BYTES) },
+	{ .name = "ecn", .packet = roce_fault_mark },
 	{ FAULT_KIND_RATE(0) },
 	{ FAULT_KIND_STALL(0) },
 	{ FAULT_KIND_DOWN(0) },

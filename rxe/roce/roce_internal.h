@@ -114,11 +114,10 @@ void roce_groups_open(struct roce_port *rp);
 void roce_groups_close(struct roce_port *rp);
 int roce_group(struct roce_port *rp, const struct wire_gid *mgid, bool member);
 
-/*
- * roce_fault.c: applies the armed faults to a sent (@out) or received packet. False: it was consumed, or the link is
- * down.
- */
-bool roce_fault_pass(struct roce_port *rp, struct wire_packet *p, bool out);
+/* roce_fault.c: applies the armed faults to a sent packet. False: it was consumed, or the link is down. */
+bool roce_fault_sent(struct roce_port *rp, struct wire_packet *p);
+/* Receives a packet with the headers @r through the armed faults; consumes it. */
+void roce_fault_arrived(struct roce_port *rp, struct wire_packet *p, const struct wire_roce *r);
 static inline bool roce_faulty(const struct roce_port *rp)
 {
 	return unlikely(!fault_set_empty(&rp->faults) || rp->down);
@@ -129,6 +128,9 @@ void roce_queue(struct roce_port *rp, struct wire_packet *p); /* to the link, af
 int roce_send(struct wire_port *w, struct wire_packet *p);
 void roce_flush_zcopy(struct wire_port *w);
 void roce_send_run(struct roce_port *rp);
+/* ECN (RFC 3168, section 5): whether @p is ECN-capable and not marked CE; then roce_mark() marks and counts it. */
+bool roce_may_mark(const struct wire_packet *p);
+void roce_mark(struct roce_port *rp, struct wire_packet *p);
 bool roce_socket_route(struct roce_port *rp, const struct wire_packet *p, struct wire_roce *r);
 void roce_socket_run(struct roce_port *rp);
 void roce_tap(struct roce_port *rp, const struct wire_packet *p, const struct wire_roce *r, bool out);

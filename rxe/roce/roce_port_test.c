@@ -619,6 +619,30 @@ static void test_faults(void)
 	}
 }
 
+/* ecn: CE in received packets that are ECN-capable (IP_TOS of the peer's socket). */
+static void test_ecn(void)
+{
+	u64 marked = roce_port_counter(port, ROCE_CTR_MARKED), ce = roce_port_counter(port, ROCE_CTR_ECN);
+	int ect = WIRE_ECN_ECT, none = 0;
+	struct fault *ft;
+	char err[200];
+
+	open_qp();
+	ft = arm("ecn dir=in nth=1", err, sizeof(err));
+	send_ahead(0, 0, 64);
+	row(190, "ecn: a packet that is not ECN-capable is no match", !ft->pick.seen);
+	setsockopt(peer_fd, IPPROTO_IP, IP_TOS, &ect, sizeof(ect));
+	send_ahead(1, 1, 64);
+	row(191, "ecn: one that is arrives marked CE, and is counted",
+	    roce_port_counter(port, ROCE_CTR_ECN) == ce + 1 && roce_port_counter(port, ROCE_CTR_MARKED) == marked + 1);
+	send_ahead(2, 2, 64);
+	row(192, "ecn: the next one is not selected",
+	    ft->pick.seen == 2 && roce_port_counter(port, ROCE_CTR_ECN) == ce + 1);
+	setsockopt(peer_fd, IPPROTO_IP, IP_TOS, &none, sizeof(none));
+	fault_remove(ft);
+	close_qp();
+}
+
 static void test_port(void)
 {
 	struct sent smp = { .opcode = WIRE_UD_SEND_ONLY, 0, 1, 256 };
@@ -648,6 +672,7 @@ int main(void)
 	test_parts();
 	test_ooo_buffer();
 	test_faults();
+	test_ecn();
 	test_port();
 	hca_soft_cq_destroy(cq);
 	hca_ctx_destroy(ctx);

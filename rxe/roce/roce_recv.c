@@ -72,8 +72,10 @@ void roce_parsed(struct roce_port *rp, struct wire_packet *p, const struct wire_
 {
 	if (!p)
 		roce_count(rp, errno == EILSEQ ? ROCE_CTR_ICRC : ROCE_CTR_MALFORMED);
-	else if (!roce_faulty(rp) || roce_fault_pass(rp, p, false))
+	else if (!roce_faulty(rp))
 		roce_arrived(rp, p, r);
+	else
+		roce_fault_arrived(rp, p, r);
 }
 
 void roce_recv_packet(struct roce_port *rp, struct wire_buf *buf, u32 off, u32 len, const struct wire_roce *r)

@@ -88,21 +88,25 @@ static bool lost(struct roce_port *rp)
 	return true;
 }
 
-/* Marks CE as a congested switch does. */
-static void mark(struct roce_port *rp, struct wire_packet *p)
+bool roce_may_mark(const struct wire_packet *p)
+{
+	u8 ecn = wire_grh_tclass(wire_packet_grh(p)) & WIRE_ECN_MASK;
+
+	return ecn && ecn != WIRE_ECN_CE;
+}
+
+void roce_mark(struct roce_port *rp, struct wire_packet *p)
 {
 	struct wire_grh *grh = wire_packet_grh(p);
-	u8 tclass = wire_grh_tclass(grh);
 
-	if (likely(!rp->marking) || !(tclass & WIRE_ECN_MASK) || (rng_next(&rp->rng) >> 32) >= rp->marking)
-		return;
-	wire_grh_set_ver_tc_flow(grh, tclass | WIRE_ECN_CE, wire_grh_flow(grh));
+	wire_grh_set_ver_tc_flow(grh, wire_grh_tclass(grh) | WIRE_ECN_CE, wire_grh_flow(grh));
 	roce_count(rp, ROCE_CTR_MARKED);
 }
 
 void roce_queue(struct roce_port *rp, struct wire_packet *p)
 {
-	mark(rp, p);
+	if (unlikely(rp->marking) && roce_may_mark(p) && (rng_next(&rp->rng) >> 32) < rp->marking)
+		roce_mark(rp, p);
 	if (roce_ack_delay(rp, p))
 		return;
 	roce_ack_piggyback(rp, p);
@@ -128,7 +132,7 @@ int roce_send(struct wire_port *w, struct wire_packet *p)
 		wire_packet_free(p);
 		return 0;
 	}
-	if (!roce_faulty(rp) || roce_fault_pass(rp, p, true))
+	if (!roce_faulty(rp) || roce_fault_sent(rp, p))
 		roce_queue(rp, p);
 	return 0;
 }

@@ -21,10 +21,10 @@ CELLS = [(kind, link) for kind, row in TABLE.items() for link, cell in row.items
 TOPOLOGY = """\
 leafs 1 hosts 2
 ethernet sw1
-host e1 ether sw1 ip 192.168.7.1/24
-host e2 ether sw1 ip 192.168.7.2/24
-host r1 roce {}
-host r2 roce {}
+host e1 ether sw1 ip 192.168.7.1/24 dcqcn
+host e2 ether sw1 ip 192.168.7.2/24 dcqcn
+host r1 roce {} dcqcn
+host r2 roce {} dcqcn
 host w1 iwarp {}
 host w2 iwarp {}
 """
@@ -107,6 +107,24 @@ def test_packets(all_links, link):
     fired = {kind: f.fired for kind, f in faults.items()}
     all_links.clear()
     assert fired == {kind: [4 + 3 * n] for n, kind in enumerate(kinds)}
+
+
+@pytest.mark.parametrize("link", ["Ethernet", "RoCE on UDP"])
+def test_marked_packets_are_notified(all_links, link):
+    """ecn, as of a congested switch: the receiver sends CNPs, and the sender reduces its rate."""
+    one, two = f"{LINKS[link]}1", f"{LINKS[link]}2"
+
+    def counters():
+        names = ((two, "np_ecn_marked_roce_packets"), (two, "np_cnp_sent"), (one, "rp_cnp_handled"))
+        path = "/sys/class/infiniband/rxe0/ports/1/hw_counters"
+        return [int(all_links.run(host, "cat", f"{path}/{name}")) for host, name in names]
+
+    before = counters()
+    with all_links.fault(two, "ecn", dir="in", every=3, **MATCH[link]) as fault:
+        assert exchange(all_links, link, 40).count("ping data") == 40
+    marked, sent, handled = (now - was for now, was in zip(counters(), before, strict=True))
+    assert marked == fault.hits > 10
+    assert 0 < handled <= sent <= marked
 
 
 @pytest.mark.parametrize("kind, link", [c for c in CELLS if c in ENDS or c[0] in MPA], ids=lambda v: v)
