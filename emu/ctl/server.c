@@ -39,7 +39,7 @@ struct ctl_client {
 	size_t in_at, in_len; /* bytes handled, and all bytes */
 	size_t out_len, out_done;
 	bool eof;
-	char error[512];
+	char error[1024];
 	void (*on_close)(void *arg);
 	void *close_arg;
 };

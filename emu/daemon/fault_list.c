@@ -12,14 +12,15 @@
 #include "rxe/roce/roce.h"
 #include "siw/siw.h"
 
-#define FAULTS_MAX 10000
+#define FAULTS_MAX  10000
+#define REFUSED_MAX 240 /* bytes of one refusal among several */
 
-/* A line of `muslin fault add`: one fault of the engine, or two: at links of two kinds, or for an unplugged adapter. */
+/* A line of `muslin fault add`: one fault of the engine, or several: at all links, or for an unplugged adapter. */
 struct armed_fault {
 	struct list link;
-	u32 id;
-	struct fault *fault[2];
-	struct host *unplugged;
+	u32 id, nfaults;
+	struct fault **fault;
+	struct host *unplugged;         /* the second fault is that of its links */
 	u64 armed;                      /* loop clock, ns */
 	const struct fabric_node *node; /* node and port of its place; NULL, 0: none */
 	u32 port;
@@ -33,12 +34,17 @@ struct fault_sum {
 	bool applied;
 };
 
+static u32 fault_list_counted(const struct armed_fault *ft)
+{
+	return ft->unplugged ? 1 : ft->nfaults;
+}
+
 static struct fault_sum fault_list_sum(const struct armed_fault *ft)
 {
 	struct fault_sum sum = { 0 };
-	int i;
+	u32 i;
 
-	for (i = 0; i < (ft->unplugged ? 1 : 2) && ft->fault[i]; i++) {
+	for (i = 0; i < fault_list_counted(ft); i++) {
 		const struct pick *pick = &ft->fault[i]->pick;
 
 		sum.seen += pick->seen;
@@ -63,10 +69,10 @@ static json_t *fault_json(const struct daemon *d, const struct armed_fault *ft)
 	struct fault_sum sum = fault_list_sum(ft);
 	json_t *o = json_object(), *fired = json_array();
 	char digest[20];
+	u32 i;
 
-	fault_list_fired(fired, &ft->fault[0]->pick);
-	if (ft->fault[1] && !ft->unplugged)
-		fault_list_fired(fired, &ft->fault[1]->pick);
+	for (i = 0; i < fault_list_counted(ft); i++)
+		fault_list_fired(fired, &ft->fault[i]->pick);
 	snprintf(digest, sizeof(digest), "%016llx", (unsigned long long)sum.digest);
 	json_object_set_new(o, "id", json_integer(ft->id));
 	json_object_set_new(o, "fault", json_string(ft->text));
@@ -98,11 +104,12 @@ static void fault_list_notify(void *ctx, const struct fault *fault, const char *
 {
 	struct daemon *d = ctx;
 	const struct armed_fault *ft;
-	u32 id = fault_list_next(d); /* while it is being armed */
+	u32 id = fault_list_next(d), i; /* while it is being armed */
 
 	list_for_each (ft, &d->faults, link)
-		if (ft->fault[0] == fault || ft->fault[1] == fault)
-			id = ft->id;
+		for (i = 0; i < ft->nfaults; i++)
+			if (ft->fault[i] == fault)
+				id = ft->id;
 	fault_list_note(d, id, what, "");
 }
 
@@ -182,7 +189,7 @@ static struct fault_set *iwarp_at(struct daemon *d, const char *place)
 static struct fault_set *fabric_at(struct daemon *d, const char *place)
 {
 	if (place_is_all(place))
-		return daemon_manager_needed(d) || !daemon_ether_net(d) ? fabric_faults(d->fabric) : NULL;
+		return daemon_manager_needed(d) ? fabric_faults(d->fabric) : NULL;
 	return bound_host_at(d, place) || ether_at(d, place) || daemon_ether_no_port(d, place, NULL, 0)
 		       ? NULL
 		       : fabric_faults(d->fabric);
@@ -216,6 +223,42 @@ static const struct {
 	{ &connectx_fault_target, firmware_at },
 };
 
+/* What the place "all" means: the kinds of links, in the order in which their faults are listed. */
+static const struct {
+	const struct fault_target *target;
+	const char *links;
+} link_kinds[] = {
+	{ &fabric_fault_target, "InfiniBand links" },
+	{ &eth_fault_target, "Ethernet links" },
+	{ &roce_fault_target, "RoCE hosts on UDP" },
+	{ &siw_fault_target, "iWARP hosts" },
+};
+
+/* Fault set number @i of all links of the kind: 0 has those of a network, the others that of the host at each node. NULL: none. */
+static struct fault_set *fault_list_links(struct daemon *d, const struct fault_target *target, u32 i)
+{
+	const struct host *h = i ? d->hosts[i - 1] : NULL;
+
+	if (target == &fabric_fault_target)
+		return i ? NULL : fabric_at(d, FAULT_PLACE_ALL);
+	if (target == &eth_fault_target)
+		return i ? NULL : ether_at(d, FAULT_PLACE_ALL);
+	if (target == &roce_fault_target)
+		return h && h->roce && !h->station ? roce_port_faults(h->roce) : NULL;
+	return h && h->siw ? siw_faults(h->uv.hca) : NULL;
+}
+
+static bool fault_list_any(struct daemon *d, const struct fault_target *target)
+{
+	u32 i = 0;
+
+	if (target != &roce_fault_target && target != &siw_fault_target)
+		return false;
+	while (i <= fabric_node_count(d->fabric) && !fault_list_links(d, target, i))
+		i++;
+	return i <= fabric_node_count(d->fabric);
+}
+
 static struct fault_set *fault_list_refuse(struct daemon *d, const char *place, const char *action, char *err,
 					   size_t err_len)
 {
@@ -238,7 +281,7 @@ static struct fault_set *fault_list_refuse(struct daemon *d, const char *place, 
 	}
 	at = (size_t)snprintf(err, err_len, "%s: there is no such fault at %.64s; there are:", action, place);
 	for (i = 0; i < ARRAY_SIZE(targets) && at < err_len; i++)
-		if (targets[i].at(d, place)) {
+		if (targets[i].at(d, place) || (place_is_all(place) && fault_list_any(d, targets[i].target))) {
 			fault_names(targets[i].target, names, sizeof(names));
 			at += (size_t)snprintf(err + at, err_len - at, " %s", names);
 		}
@@ -273,6 +316,21 @@ static struct fault_set *fault_list_set(struct daemon *d, const char *place, con
 	return set;
 }
 
+/* Arms a fault of the line. 0, or negative with a message in @err. */
+static int fault_list_push(struct armed_fault *ft, struct fault_set *set, const char *text, char *err, size_t err_len)
+{
+	struct fault **more = realloc(ft->fault, (ft->nfaults + 1) * sizeof(struct fault *));
+
+	if (!more)
+		return spec_refuse(err, err_len, "out of memory");
+	ft->fault = more;
+	ft->fault[ft->nfaults] = fault_add(set, text, err, err_len);
+	if (!ft->fault[ft->nfaults])
+		return -1;
+	ft->nfaults++;
+	return 0;
+}
+
 /* Unplugs the adapter: takes its cables down, and revokes it from all programs that use it. */
 static int fault_list_unplug(struct daemon *d, struct armed_fault *ft, struct fault_set *set, const char *place,
 			     const char *text, char *err, size_t err_len)
@@ -288,44 +346,63 @@ static int fault_list_unplug(struct daemon *d, struct armed_fault *ft, struct fa
 			snprintf(err, err_len, "unplug: fault %u has unplugged it already", other->id);
 			return -1;
 		}
-	ft->fault[0] = fault_add(set, text, err, err_len);
-	if (!ft->fault[0])
+	if (fault_list_push(ft, set, text, err, err_len))
 		return -1;
 	ft->unplugged = h;
 	links = fault_list_set(d, h->uv.name, "down", err, err_len);
 	snprintf(line, sizeof(line), "%s%s%s down", quote, h->uv.name, quote);
-	ft->fault[1] = links ? fault_add(links, line, err, err_len) : NULL; /* NULL: no cable */
+	if (links) /* an error: no cable */
+		fault_list_push(ft, links, line, err, err_len);
 	rdma_host_unplug(h->rdma);
 	uv_server_unplug(d->server, &h->uv, true);
 	return 0;
 }
 
+/* Writes the refusals of all kinds of links, each text once. False: there is none. */
+static bool fault_list_refuse_all(char refused[][REFUSED_MAX], char *err, size_t err_len)
+{
+	u32 i, k, at = 0;
+
+	for (i = 0; i < ARRAY_SIZE(link_kinds); i++) {
+		for (k = 0; k < i && strcmp(refused[k], refused[i]); k++)
+			;
+		if (!*refused[i] || k < i || at >= err_len)
+			continue;
+		at += (u32)(at ? snprintf(err + at, err_len - at, "; and at %s %s", link_kinds[i].links, refused[i])
+			       : snprintf(err + at, err_len - at, "%s", refused[i]));
+	}
+	return at;
+}
+
 /*
- * Arms the fault at all links of each kind that has it and its keys: no InfiniBand packet has a key of frames, and the
- * other way round. 0, or negative with a message in @err.
+ * Arms the fault at all links of each kind that has it and its keys: a packet of one kind may have no key of another.
+ * 0, or negative with a message in @err.
  */
 static int fault_list_arm_all(struct daemon *d, struct armed_fault *ft, const char *text, const char *action, char *err,
 			      size_t err_len)
 {
-	struct fault_set *const sets[] = { ether_at(d, FAULT_PLACE_ALL), fabric_at(d, FAULT_PLACE_ALL) };
-	char refused[ARRAY_SIZE(sets)][240] = { "" };
-	u32 i, n = 0;
+	char refused[ARRAY_SIZE(link_kinds)][REFUSED_MAX] = { "" };
+	struct fault_set *set;
+	u32 kind, i;
 
-	for (i = 0; i < ARRAY_SIZE(sets); i++) {
-		if (!sets[i] || !fault_kind(sets[i]->target, action))
+	if (!strcmp(action, "kill"))
+		return spec_refuse(err, err_len, "kill: it needs a node as its place");
+	for (kind = 0; kind < ARRAY_SIZE(link_kinds); kind++) {
+		if (!fault_kind(link_kinds[kind].target, action))
 			continue;
-		fault_list_ready(d, sets[i]);
-		sets[i]->seed += i ? 0 : (u64)1 << 32; /* each kind has random numbers of its own */
-		ft->fault[n] = fault_add(sets[i], text, refused[i], sizeof(refused[i]));
-		n += ft->fault[n] != NULL;
+		for (i = 0; i < fabric_node_count(d->fabric) + 1; i++) {
+			set = fault_list_links(d, link_kinds[kind].target, i);
+			if (!set)
+				continue;
+			fault_list_ready(d, set);
+			set->seed += (u64)(kind + i * ARRAY_SIZE(link_kinds))
+				     << 32; /* each has random numbers of its own */
+			fault_list_push(ft, set, text, refused[kind], sizeof(refused[kind]));
+		}
 	}
-	if (n)
+	if (ft->nfaults)
 		return 0;
-	if (*refused[0] && *refused[1] && strcmp(refused[0], refused[1]))
-		snprintf(err, err_len, "%s; and at Ethernet links %s", refused[1], refused[0]);
-	else if (*refused[0] || *refused[1])
-		snprintf(err, err_len, "%s", *refused[1] ? refused[1] : refused[0]);
-	else
+	if (!fault_list_refuse_all(refused, err, err_len))
 		fault_list_refuse(d, FAULT_PLACE_ALL, action, err, err_len);
 	return -1;
 }
@@ -344,8 +421,7 @@ static int fault_list_arm(struct daemon *d, struct armed_fault *ft, const char *
 		return -1;
 	if (set->target == &hca_fault_target && !strcmp(action, HCA_FAULT_UNPLUG))
 		return fault_list_unplug(d, ft, set, place, text, err, err_len);
-	ft->fault[0] = fault_add(set, text, err, err_len);
-	return ft->fault[0] ? 0 : -1;
+	return fault_list_push(ft, set, text, err, err_len);
 }
 
 /* The node of a place, by any of its names, and the port number (0: none given). */
@@ -363,7 +439,7 @@ static json_t *cmd_add(struct daemon *d, struct ctl_client *c, const char *text)
 	size_t len = strlen(text) + 1;
 	struct armed_fault *ft;
 	struct spec_words w;
-	char err[512];
+	char err[4 * REFUSED_MAX];
 
 	if (d->nfaults >= FAULTS_MAX)
 		return ctl_error(c, "%d faults are armed: clear some", FAULTS_MAX);
@@ -373,6 +449,7 @@ static json_t *cmd_add(struct daemon *d, struct ctl_client *c, const char *text)
 	if (!ft)
 		return ctl_error(c, "out of memory");
 	if (fault_list_arm(d, ft, text, &w, err, sizeof(err))) {
+		free(ft->fault);
 		free(ft);
 		return ctl_error(c, "%s", err);
 	}
@@ -390,17 +467,16 @@ static json_t *cmd_add(struct daemon *d, struct ctl_client *c, const char *text)
 static void fault_list_remove(struct daemon *d, struct armed_fault *ft)
 {
 	struct fault_sum sum = fault_list_sum(ft);
-	int i;
 
 	log_at(LOG_INFO, "fault", "%u cleared after %llu hits of %llu matches", ft->id, (unsigned long long)sum.hits,
 	       (unsigned long long)sum.seen);
 	fault_list_note(d, ft->id, "cleared", "");
-	for (i = 1; i >= 0; i--)
-		if (ft->fault[i])
-			fault_remove(ft->fault[i]);
+	while (ft->nfaults)
+		fault_remove(ft->fault[--ft->nfaults]);
 	if (ft->unplugged)
 		uv_server_unplug(d->server, &ft->unplugged->uv, false);
 	list_del(&ft->link);
+	free(ft->fault);
 	free(ft);
 	d->nfaults--;
 }

@@ -143,6 +143,17 @@ static enum fault_verdict roce_fault_mark(struct fault_hook *h, void *packet)
 	return FAULT_PASS;
 }
 
+/* All links: each packet is matched once, by the host that receives it. */
+static int roce_fault_place(struct fault *ft, const char *place, char *err, size_t err_len)
+{
+	if (strcmp(place, FAULT_PLACE_ALL))
+		return 0;
+	if (fault_given(ft, FAULT_DIR))
+		return spec_refuse(err, err_len, "dir: all links have none");
+	ft->dir = PICK_IN;
+	return 0;
+}
+
 static int roce_fault_attach(struct fault *ft)
 {
 	struct roce_port *rp = ft->set->owner;
@@ -212,6 +223,7 @@ const struct fault_target roce_fault_target = {
 	.trigger = (FAULT_MATCH_KEYS & ~LRH_KEYS) | FAULT_PICK_KEYS,
 	.link = roce_fault_link,
 	.mtu = WIRE_MTU_MAX,
+	.place = roce_fault_place,
 	.attach = roce_fault_attach,
 	.packets = &packet_ops,
 };

@@ -182,9 +182,10 @@ def test_a_fault_that_does_not_exist_is_refused(all_links, link):
 
 
 ALL = {
-    "keys of InfiniBand": ({"opcode": "rc"}, {"InfiniBand"}),
+    "keys of packets": ({"opcode": "rc"}, {"InfiniBand", "RoCE on UDP"}),
     "keys of frames": ({"pcap": "udp port 4791"}, {"Ethernet"}),
-    "keys of both": ({"len": "900-1100"}, {"InfiniBand", "Ethernet"}),
+    "keys of both": ({"len": "900-1100"}, {"InfiniBand", "Ethernet", "RoCE on UDP"}),
+    "no keys": ({}, set(LINKS)),
 }
 
 
@@ -201,13 +202,22 @@ def test_all_links(all_links, name):
     assert fired == where
 
 
+def test_all_links_go_down(all_links):
+    hosts = [f"{first}{n}" for first in LINKS.values() for n in (1, 2)]
+    with all_links.fault("all", "down", expect=False):
+        assert {all_links.port(h)["state"] for h in hosts} == {"Down"}
+    all_links.wait_active()
+
+
 def test_what_no_link_has(all_links):
-    """The message has the answers of both kinds of link, once if they are the same one."""
+    """The message has the answers of all kinds of link, each once."""
     for words, message in {
         ("drop", "nth=x"): "nth=x: nth takes a number",
         ("kill",): "kill: it needs a node as its place",
         ("corrupt", "fcs", "what=icrc"): "; and at Ethernet links ",
-        ("rst",): "rst: there is no such fault at all; there are: drop",
+        ("corrupt", "fcs", "what=fcs"): "; and at iWARP hosts ",
+        ("delay", "dir=in", "time=1ms"): "dir: all links have none",
+        ("melt",): "melt: there is no such fault at all; there are: drop",
     }.items():
         out = all_links.command("fault", "add", "all", *words, status=1)
         assert message in out and out.count(message) == 1, out
