@@ -363,6 +363,7 @@ static void stream_init(struct siw_qp *sq, const struct mpa_terms *terms)
 	sq->epollout = sq->read_failed = sq->write_failed = sq->failed_incomplete = sq->rtr_out = sq->rtr_wait = false;
 	sq->wait_first_fpdu = !terms->initiator && (terms->rtr_zero || terms->rtr_write || terms->rtr_read);
 	sq->reset = sq->pause.passed = false;
+	sq->cut = SIW_CUT_NONE;
 	sq->started = NULL;
 	sq->seq = (struct siw_capture_seq){ 0 };
 }

@@ -121,7 +121,7 @@ static u8 *fpdu_start(struct siw_qp *sq, u8 ddp, u8 opcode, u32 hdr, u32 payload
 	return at;
 }
 
-/* The payload is complete: inserts markers into all FPDUs from @from on, and sets their CRCs. */
+/* The payload is complete: inserts markers into all FPDUs from @from on, and sets their CRCs. A fault may truncate one. */
 static void fpdus_seal(struct siw_qp *sq, u32 from)
 {
 	u8 *p = sq->out + from, *end = sq->out + sq->out_at + sq->out_len;
@@ -140,8 +140,14 @@ static void fpdus_seal(struct siw_qp *sq, u32 from)
 		body = len - IWARP_CRC_SIZE;
 		crc = iwarp_crc(p, body, sq->terms.crc);
 		memcpy(p + body, &crc, sizeof(crc));
+		if (unlikely(!fault_set_empty(&sq->siw->faults)))
+			len = siw_fault_sent(sq, len);
 		siw_capture(sq->siw, &sq->local, &sq->remote, &sq->seq, p, len, true);
 		p += len;
+		if (unlikely(sq->cut)) {
+			sq->out_len = (u32)(p - sq->out) - sq->out_at;
+			return;
+		}
 	}
 }
 
@@ -468,6 +474,25 @@ static bool head_failed(struct siw_qp *sq)
 	return true;
 }
 
+/* The stream ends with a part of an FPDU: after its last byte closes it, by RST or in this direction. As siw_send_prepare(). */
+static int cut_prepare(struct siw_qp *sq, struct siw_train *t)
+{
+	siw_train_begin(sq, t);
+	siw_train_end(sq, t);
+	if (t->niov)
+		return 1;
+	epollout_set(sq, false);
+	if (sq->cut == SIW_CUT_RST) {
+		sq->reset = true;
+		siw_qp_close(sq, -ECONNRESET, -1);
+		return -1;
+	}
+	if (sq->cut == SIW_CUT_FIN)
+		shutdown(sq->fd.fd, SHUT_WR);
+	sq->cut = SIW_CUT_DONE;
+	return 0;
+}
+
 int siw_send_prepare(struct siw_qp *sq, struct siw_train *t)
 {
 	int ready;
@@ -477,6 +502,8 @@ int siw_send_prepare(struct siw_qp *sq, struct siw_train *t)
 	ready = payload_loaded(sq);
 	if (ready <= 0)
 		return ready;
+	if (unlikely(sq->cut))
+		return cut_prepare(sq, t);
 	siw_train_begin(sq, t);
 	if (!train_build(sq, t))
 		return -1;
@@ -565,7 +592,7 @@ void siw_terminate(struct siw_qp *sq, enum iwarp_error err, int event)
 	siw_send_unload(sq);
 	if (sq->fd.fd >= 0)
 		out_flush(sq);
-	if (sq->fd.fd >= 0 && !sq->out_len) { /* else the Terminate would be inside another FPDU */
+	if (sq->fd.fd >= 0 && !sq->out_len && !sq->cut) { /* else the Terminate would be inside another FPDU */
 		struct iwarp_terminate *t =
 			&iwarp_hdr(fpdu_start(sq, DDP_LAST, RDMAP_TERMINATE, sizeof(*t), 0, false))->terminate;
 

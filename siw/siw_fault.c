@@ -2,7 +2,8 @@
 /*
  * Fault target: iWARP streams. A fault counts the FPDUs that a stream receives, and acts before the selected one is
  * processed: on the TCP connection (a reset, a half-close, a stall of both directions, a delay or a rate of received
- * data), or on the FPDU (a flipped bit). Others count MPA requests and replies, or act on the adapter's link.
+ * data), on the FPDU (a flipped bit), or on the adapter's link. truncate counts the FPDUs that are sent, others MPA
+ * requests and replies.
  */
 #include <errno.h>
 #include <sys/socket.h>
@@ -18,21 +19,54 @@ enum {
 	SIW_FAULT_CORRUPT,
 	SIW_FAULT_REJECT, /* this and the following: of MPA frames */
 	SIW_FAULT_GARBLE,
+	SIW_FAULT_TRUNCATE,
 };
-#define SIW_WHAT FAULT_OWN /* the key what= */
+enum siw_fault_key {
+	SIW_WHAT = FAULT_OWN,
+	SIW_END,
+};
 
 struct siw_fault {
 	struct fault ft; /* must be first */
 	u64 busy_until;  /* rate */
+	u8 end;          /* truncate: 0: RST, 1: FIN */
 };
+
+static bool concerns_qpn(const struct fault *ft, u32 qpn)
+{
+	return !(ft->given & FAULT_MATCH_KEY(QPN)) || (qpn >= ft->match.qpn[0] && qpn <= ft->match.qpn[1]);
+}
 
 static bool concerns_stream(const struct fault *ft, const void *ctx)
 {
 	const struct siw_qp *sq = ctx;
-	u32 qpn = sq->qp->qpn;
 
-	return ft->kind->at < SIW_FAULT_REJECT &&
-	       (!(ft->given & FAULT_MATCH_KEY(QPN)) || (qpn >= ft->match.qpn[0] && qpn <= ft->match.qpn[1]));
+	return ft->kind->at < SIW_FAULT_REJECT && concerns_qpn(ft, sq->qp->qpn);
+}
+
+/* An FPDU that is about to be sent. */
+struct sent_fpdu {
+	const struct siw_qp *sq;
+	u32 len;
+};
+
+static bool concerns_sent(const struct fault *ft, const void *ctx)
+{
+	const struct sent_fpdu *f = ctx;
+
+	return f->len > ft->bytes && concerns_qpn(ft, f->sq->qp->qpn);
+}
+
+u32 siw_fault_sent(struct siw_qp *sq, u32 len)
+{
+	const struct sent_fpdu f = { sq, len };
+	struct fault *ft = fault_at(&sq->siw->faults, SIW_FAULT_TRUNCATE, concerns_sent, &f);
+
+	if (!ft)
+		return len;
+	siw_count(sq, SIW_CTR_FAULTS);
+	sq->cut = container_of(ft, struct siw_fault, ft)->end ? SIW_CUT_FIN : SIW_CUT_RST;
+	return fault_given(ft, FAULT_BYTES) ? ft->bytes : len / 2;
 }
 
 static void stream_resume(struct siw_qp *sq)
@@ -104,6 +138,7 @@ int siw_fault_fpdu(struct siw_qp *sq, u8 *p, u32 len, u32 ulpdu)
 		sq->pause.passed = false;
 		return 1;
 	}
+	fault_trigger(&sq->siw->faults, concerns_stream, sq);
 	ft = fault_at(&sq->siw->faults, FAULT_AT_ANY, concerns_stream, sq);
 	if (!ft)
 		return 1;
@@ -123,7 +158,7 @@ int siw_fault_fpdu(struct siw_qp *sq, u8 *p, u32 len, u32 ulpdu)
 		stream_pause(sq, ft, rate_end(ft, now, len));
 		return 0;
 	default:
-		stream_pause(sq, ft, ft->time ? now + ft->time : 0);
+		stream_pause(sq, ft, ft->time || ft->jitter ? now + fault_delay_time(ft) : 0);
 		return 0;
 	}
 }
@@ -182,16 +217,17 @@ static void pause_undo(struct fault *ft)
 		stream_resume(list_first(&all, struct siw_qp, pause.link));
 }
 
-#define STREAM_KEYS (FAULT_PICK_KEYS | FAULT_MATCH_KEY(QPN) | BIT_ULL(FAULT_FOR))
+#define TRIGGER     (FAULT_PICK_KEYS | FAULT_MATCH_KEY(QPN))
+#define STREAM_KEYS (TRIGGER | BIT_ULL(FAULT_FOR))
 static const struct fault_kind stream_kinds[] = {
 	{ .name = "rst", .at = SIW_FAULT_RST, .allowed = STREAM_KEYS },
 	{ .name = "half-close", .at = SIW_FAULT_HALF_CLOSE, .allowed = STREAM_KEYS },
 	{ .name = "stall", .at = SIW_FAULT_STALL, .undo = pause_undo, .allowed = STREAM_KEYS | BIT_ULL(FAULT_TIME) },
 	{ .name = "delay",
 	  .at = SIW_FAULT_DELAY,
+	  .prepare = fault_check_delay,
 	  .undo = pause_undo,
-	  .allowed = STREAM_KEYS,
-	  .required = BIT_ULL(FAULT_TIME) },
+	  .allowed = STREAM_KEYS | BIT_ULL(FAULT_TIME) | BIT_ULL(FAULT_JITTER) },
 	{ .name = "rate",
 	  .at = SIW_FAULT_RATE,
 	  .undo = pause_undo,
@@ -200,17 +236,21 @@ static const struct fault_kind stream_kinds[] = {
 	{ .name = "corrupt",
 	  .at = SIW_FAULT_CORRUPT,
 	  .allowed = STREAM_KEYS | BIT_ULL(SIW_WHAT) | BIT_ULL(FAULT_OFFSET) },
+	{ .name = "truncate",
+	  .at = SIW_FAULT_TRUNCATE,
+	  .allowed = STREAM_KEYS | BIT_ULL(FAULT_BYTES) | BIT_ULL(SIW_END) },
 	{ .name = "reject", .at = SIW_FAULT_REJECT, .allowed = FAULT_PICK_KEYS | BIT_ULL(FAULT_FOR) },
 	{ .name = "garble", .at = SIW_FAULT_GARBLE, .allowed = FAULT_PICK_KEYS | BIT_ULL(FAULT_FOR) },
-	{ FAULT_KIND_DOWN(0) },
-	{ FAULT_KIND_FLAP(0) },
-	{ .name = "kill", .apply = kill_apply, .undo = fault_down_undo, .allowed = BIT_ULL(FAULT_FOR) },
+	{ FAULT_KIND_DOWN(TRIGGER) },
+	{ FAULT_KIND_FLAP(TRIGGER) },
+	{ .name = "kill", .apply = kill_apply, .undo = fault_down_undo, .allowed = STREAM_KEYS },
 	{ .name = NULL },
 };
 static const struct fault_kind *const kinds[] = { stream_kinds, NULL };
 static const struct spec_field keys[] = {
 	[SIW_WHAT - FAULT_OWN] =
 		SPEC_FIELD("what", SPEC_NAME, fault, what, .names = "payload|header", .wants = "payload or header"),
+	[SIW_END - FAULT_OWN] = SPEC_FIELD("end", SPEC_NAME, siw_fault, end, .names = "rst|fin", .wants = "rst or fin"),
 };
 const struct fault_target siw_fault_target = {
 	.of = "of an iWARP host ",
@@ -218,6 +258,7 @@ const struct fault_target siw_fault_target = {
 	.keys = keys,
 	.nkeys = ARRAY_SIZE(keys),
 	.size = sizeof(struct siw_fault),
+	.trigger = TRIGGER,
 	.mtu = SIW_FPDU,
 	.link = siw_fault_link,
 };

@@ -118,6 +118,14 @@ struct siw_write {
 	u16 slot;  /* of a READ, in wq */
 };
 
+/* truncate: what follows the part of an FPDU that is the last of the stream. */
+enum siw_cut {
+	SIW_CUT_NONE,
+	SIW_CUT_RST,
+	SIW_CUT_FIN,
+	SIW_CUT_DONE, /* the FIN has been sent */
+};
+
 struct siw_qp {
 	struct hca_qp *qp;
 	struct siw *siw;
@@ -156,6 +164,7 @@ struct siw_qp {
 		struct loop_timer timer;
 	} pause;    /* by a fault */
 	bool reset; /* a fault closes the stream by a TCP reset */
+	u8 cut;     /* enum siw_cut: no FPDU is built any more */
 
 	/* send */
 	struct hca_sq wq;       /* of struct siw_wqe */
@@ -223,6 +232,8 @@ int siw_mem_write(struct siw_qp *sq, const struct hca_mem *m, u32 off, u32 len, 
  * stream is closed.
  */
 int siw_fault_fpdu(struct siw_qp *sq, u8 *p, u32 len, u32 ulpdu);
+/* Applies armed faults to an FPDU of @len bytes that is complete; returns how many of them are sent. Less: sq->cut is set. */
+u32 siw_fault_sent(struct siw_qp *sq, u32 len);
 void siw_fault_forget(struct siw_qp *sq); /* the stream is no longer paused, or is closed */
 bool siw_fault_rejects(struct siw *siw);  /* true: reject the received MPA request */
 bool siw_fault_garbles(struct siw *siw);  /* true: corrupt the received MPA frame */

@@ -782,6 +782,81 @@ static void test_fault_kill(void)
 	close_both();
 }
 
+static void test_fault_trigger(void)
+{
+	struct fault *ft;
+
+	open_both();
+	ft = arm("w2 down nth=2 for=1s");
+	row(462, "a link that the second FPDU sets down", sends(1) == 1 && b.port.attr.state == PORT_STATE_ACTIVE);
+	sends(1);
+	row(463, "then, and not before", b.port.attr.state == PORT_STATE_DOWN && ft->pick.hits == 1);
+	later(1100 * MS);
+	row(464, "for its time", b.port.attr.state == PORT_STATE_ACTIVE && b.closed == 1);
+	fault_remove(ft);
+	ft = arm("w2 kill nth=1 qpn=1");
+	row(465, "another queue pair's", sends(1) == 1 && !ft->pick.seen);
+	fault_remove(ft);
+	ft = arm("w2 kill nth=2");
+	sends(2);
+	row(466, "a host that is killed by an FPDU", b.closed == -ECONNRESET && ft->pick.hits == 1);
+	fault_remove(ft);
+	close_both();
+}
+
+static void test_fault_jitter(void)
+{
+	struct fault *ft;
+	struct hca_cqe c;
+	u32 ok;
+
+	open_both();
+	ft = arm("w2 delay jitter=20ms");
+	ok = sends(3);
+	row(467, "a random delay of each FPDU", ok < 3);
+	later(70 * MS);
+	while (next(&b, &c) >= 0)
+		ok += c.status == HCA_WC_SUCCESS;
+	row(468, "of less than the jitter", ok == 3 && ft->pick.hits == 3);
+	fault_remove(ft);
+	close_both();
+}
+
+/* Half an FPDU is the last that the peer receives. */
+static void test_fault_truncate(void)
+{
+	static const struct {
+		const char *what, *text;
+		bool reset;
+	} rows[] = {
+		{ "RST", "w2 truncate nth=2", true },
+		{ "FIN", "w2 truncate nth=2 end=fin", false },
+		{ "FIN after the length", "w2 truncate nth=2 end=fin bytes=2", false },
+	};
+	struct hca_cqe c;
+	struct fault *ft;
+	u32 i, k, done, got;
+
+	for (i = 0; i < ARRAY_SIZE(rows); i++) {
+		open_both();
+		ft = arm(rows[i].text);
+		for (k = 0; k < 3; k++) {
+			post_recv(&a, k * 8, 8);
+			post(&b, HCA_WR_SEND, 0, k * 8, 8, 0, 0);
+		}
+		for (got = 0; next(&a, &c) >= 0;)
+			got += c.status == HCA_WC_SUCCESS;
+		for (done = 0; next(&b, &c) >= 0;)
+			done += c.status == HCA_WC_SUCCESS;
+		row(470 + (int)i, rows[i].what, got == 1 && done == 1 && a.closed != 1 && ft->pick.hits == 1);
+		row(475 + (int)i, rows[i].what,
+		    b.closed != 1 && (b.closed == -ECONNRESET) == rows[i].reset &&
+			    siw_counter(a.hca, SIW_CTR_CRC) == 0);
+		fault_remove(ft);
+		close_both();
+	}
+}
+
 static void test_fault_of_queue_pair(void)
 {
 	struct fault *ft;
@@ -806,6 +881,9 @@ static void test_faults(void)
 	test_fault_rate();
 	test_fault_down();
 	test_fault_kill();
+	test_fault_trigger();
+	test_fault_jitter();
+	test_fault_truncate();
 	test_fault_of_queue_pair();
 }
 

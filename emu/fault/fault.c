@@ -154,6 +154,23 @@ static void fault_set_run(struct loop_task *t, struct now now)
 	}
 }
 
+void fault_match(struct fault *ft)
+{
+	if (!pick_next(&ft->pick) || !list_empty(&ft->due))
+		return;
+	list_add(&ft->set->due, &ft->due);
+	loop_task_queue(ft->set->loop, &ft->set->task);
+}
+
+void fault_trigger(struct fault_set *set, bool (*concerns)(const struct fault *ft, const void *ctx), const void *ctx)
+{
+	struct fault *ft;
+
+	list_for_each (ft, &set->faults, link)
+		if (fault_sees_packets(ft) && concerns(ft, ctx))
+			fault_match(ft);
+}
+
 struct fault *fault_at(struct fault_set *set, u8 at, bool (*concerns)(const struct fault *ft, const void *ctx),
 		       const void *ctx)
 {
@@ -210,7 +227,7 @@ struct fault *fault_add(struct fault_set *set, const char *text, char *err, size
 	list_init(&ft->hooks);
 	if (spec_split(&words, text, err, err_len) || fault_parse(ft, &words, err, err_len))
 		goto err_destroy;
-	if (fault_sees_packets(ft) && t->attach(ft)) {
+	if (fault_sees_packets(ft) && t->attach && t->attach(ft)) {
 		spec_refuse(err, err_len, "out of memory");
 		goto err_destroy;
 	}

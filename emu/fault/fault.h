@@ -107,12 +107,13 @@ struct fault_target {
 	u32 nkeys;
 	size_t size;   /* of its struct, which begins with struct fault */
 	u64 any;       /* keys allowed for every kind */
-	u64 trigger;   /* with one of these keys a matching packet applies a state fault */
+	u64 trigger;   /* with one of these keys a matching packet applies a state fault without .at */
 	u32 mtu;       /* maximum of keys that count bytes */
 	bool ethernet; /* pcap= applies to Ethernet frames */
 	/* Resolves PLACE; NULL: the caller has done it. 0, or -EINVAL with a message. */
 	int (*place)(struct fault *ft, const char *place, char *err, size_t err_len);
-	int (*attach)(struct fault *ft);        /* attaches packet hooks: fault_attach() at each point. 0 or -ENOMEM */
+	/* Attaches packet hooks: fault_attach() at each point. 0 or -ENOMEM. NULL: the target calls fault_trigger(). */
+	int (*attach)(struct fault *ft);
 	void (*changed)(struct fault_set *set); /* faults were added or removed; may be NULL */
 	/* down and flap: sets the links of the place down or up; they stay down until each such fault has ended. */
 	void (*link)(struct fault *ft, bool up);
@@ -205,8 +206,12 @@ static inline bool fault_given(const struct fault *ft, u32 key)
 /* Whether packets trigger it or are affected by it. */
 static inline bool fault_sees_packets(const struct fault *ft)
 {
-	return ft->kind->packet || ft->given & ft->set->target->trigger;
+	return ft->kind->packet || (!ft->kind->at && ft->given & ft->set->target->trigger);
 }
+/* Counts a match of a state fault with a .trigger key; one that is selected is applied by a task. */
+void fault_match(struct fault *ft);
+/* Matches an event that is no packet with all state faults of the set that have a .trigger key and concern @ctx. */
+void fault_trigger(struct fault_set *set, bool (*concerns)(const struct fault *ft, const void *ctx), const void *ctx);
 
 /* fault_hook.c */
 int fault_attach(struct fault *ft, struct fault_point *point, void *at); /* 0 or -ENOMEM */
@@ -228,6 +233,7 @@ enum fault_verdict fault_reorder(struct fault_hook *h, void *packet);
 enum fault_verdict fault_corrupt(struct fault_hook *h, void *packet);
 enum fault_verdict fault_rate(struct fault_hook *h, void *packet);
 enum fault_verdict fault_stall(struct fault_hook *h, void *packet);
+u64 fault_delay_time(struct fault *ft); /* ns: of time= and jitter=, the latter random each time */
 int fault_check_delay(struct fault *ft, char *err, size_t err_len);
 int fault_check_corrupt(struct fault *ft, char *err, size_t err_len);
 

@@ -209,10 +209,8 @@ static bool hook_run(struct fault_hook *h, void *packet)
 
 	if (ft->kind->packet)
 		return ft->kind->packet(h, packet) == FAULT_PASS;
-	if (hook_ops(h)->match(ft, packet) && pick_next(&ft->pick) && list_empty(&ft->due)) {
-		list_add(&ft->set->due, &ft->due);
-		loop_task_queue(ft->set->loop, &ft->set->task);
-	}
+	if (hook_ops(h)->match(ft, packet))
+		fault_match(ft);
 	return true;
 }
 
@@ -265,6 +263,11 @@ enum fault_verdict fault_duplicate(struct fault_hook *h, void *packet)
 	return FAULT_PASS;
 }
 
+u64 fault_delay_time(struct fault *ft)
+{
+	return ft->time + (ft->jitter ? rng_next(&ft->rng) % ft->jitter : 0);
+}
+
 /* Delayed packets keep their order. */
 enum fault_verdict fault_delay(struct fault_hook *h, void *packet)
 {
@@ -272,8 +275,7 @@ enum fault_verdict fault_delay(struct fault_hook *h, void *packet)
 
 	if (!fault_hit(h, packet))
 		return FAULT_PASS;
-	h->busy_until =
-		max(h->busy_until, fault_now(h) + ft->time + (ft->jitter ? rng_next(&ft->rng) % ft->jitter : 0));
+	h->busy_until = max(h->busy_until, fault_now(h) + fault_delay_time(ft));
 	return fault_hold(h, packet, h->busy_until);
 }
 

@@ -48,7 +48,7 @@ KEYS = {
     "symbol": {"times": 3},
 }
 # Each of these ends the connection.
-ENDS = {("rst", "iWARP"), ("half-close", "iWARP"), ("corrupt", "iWARP"), ("alter", "InfiniBand")}
+ENDS = {(kind, "iWARP") for kind in ("rst", "half-close", "corrupt", "truncate")} | {("alter", "InfiniBand")}
 # Faults that start when they are armed, and their place if it is not the host.
 STATE = {
     ("rate", "Ethernet"): {"bps": "10M"},

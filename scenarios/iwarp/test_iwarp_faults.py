@@ -35,11 +35,11 @@ def broken(two, count=200):
     return said
 
 
-@pytest.mark.parametrize("action", ["rst", "half-close"])
+@pytest.mark.parametrize("action", ["rst", "half-close", "truncate", "truncate end=fin"])
 def test_ends_its_connection(two, action):
     """Only this connection breaks: both programs detect it, and the next connection works."""
     lost = two.counter("w1", "connections_lost")
-    with two.a.fault("w1", action, nth=30) as fault:
+    with two.a.fault("w1", *action.split(), nth=30) as fault:
         assert 0 < broken(two).count("ping data") < 200
         assert fault.fired == [30]
     if action == "rst":
@@ -72,7 +72,23 @@ def test_a_stall_ends_when_it_is_cleared(two):
     server.wait(30)
 
 
-def test_a_delay_is_only_late(two):
-    with two.a.fault("w1", "delay", every=5, time="10ms") as fault:
+@pytest.mark.parametrize("keys", [{"time": "10ms"}, {"jitter": "10ms"}])
+def test_a_delay_is_only_late(two, keys):
+    with two.a.fault("w1", "delay", every=5, **keys) as fault:
         two.rping(count=50)
         assert fault.hits > 5
+
+
+def test_an_fpdu_sets_the_link_down(two):
+    """The connection survives; the link is up again after the time."""
+    with two.a.fault("w1", "down", nth=20, for_="1s") as fault:
+        two.rping(count=50)
+        assert fault.fired == [20]
+
+
+def test_an_fpdu_kills_the_host(two):
+    with two.a.fault("w1", "kill", nth=30, for_="100ms") as fault:
+        assert 0 < broken(two).count("ping data") < 200
+        assert fault.fired == [30]
+    wait_until(lambda: two.a.port("w1")["state"] == "Active", 10, "the port", 0.05)
+    two.rping()
