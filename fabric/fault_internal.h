@@ -8,13 +8,9 @@
 #include "fabric/fabric_internal.h"
 #include "fabric/fault.h"
 
-#define FAULT_ALTER_MAX 64
-
 /* Keys of this target, in the order of the table in fault_target.c. */
 enum fabric_fault_key {
 	FAULT_WHAT = FAULT_OWN,
-	FAULT_STATUS,
-	FAULT_TO,
 	FAULT_LANES,
 	FAULT_SPEED,
 	FAULT_WITH,
@@ -29,10 +25,6 @@ enum fabric_fault_key {
 };
 static_assert(FAULT_END <= 64, "one bit for each key");
 
-struct fault_bytes {
-	u8 n, data[FAULT_ALTER_MAX];
-};
-
 struct fabric_fault {
 	struct fault ft; /* must be first */
 	struct fabric *f;
@@ -42,8 +34,6 @@ struct fabric_fault {
 	u32 lid, num, index, pkey;
 	u8 lanes, speed, lane, mtu;
 	bool off;
-	u16 status;
-	struct fault_bytes alter;
 	char with[SPEC_TEXT_MAX];
 	/* Of faults that change links, nodes or tables */
 	struct fabric_port *other; /* swap, lid, guid: with= */

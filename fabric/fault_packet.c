@@ -195,23 +195,6 @@ static enum fault_verdict mark(struct fault_hook *h, void *packet)
 	return FAULT_PASS;
 }
 
-static enum fault_verdict alter(struct fault_hook *h, void *packet)
-{
-	const struct fabric_fault *ft = fabric_fault(h->fault);
-	bool status = fault_given(h->fault, FAULT_STATUS);
-	u32 offset = h->fault->offset;
-	struct wire_packet *p = packet;
-
-	if ((status && !wire_match_mad(p)) || p->len < offset + ft->alter.n || !fault_hit(h, p))
-		return FAULT_PASS;
-	if (!p->len || !wire_packet_unshare(p))
-		return FAULT_PASS;
-	memcpy(p->buf->data + offset, ft->alter.data, ft->alter.n);
-	if (status) /* beside the D bit of directed routes */
-		wire_set(p->buf->data, MAD_STATUS, (wire_get(p->buf->data, MAD_STATUS) & 0x8000) | ft->status);
-	return FAULT_PASS;
-}
-
 static enum fault_verdict symbol(struct fault_hook *h, void *packet)
 {
 	struct fabric_port *in = h->at;
@@ -220,13 +203,6 @@ static enum fault_verdict symbol(struct fault_hook *h, void *packet)
 	if (fault_hit(h, packet))
 		in->ctr[FABRIC_CTR_SYMBOL_ERRORS] += times ? times : 1;
 	return FAULT_PASS;
-}
-
-static int alter_check(struct fault *base, char *err, size_t err_len)
-{
-	if (!fabric_fault(base)->alter.n && !fault_given(base, FAULT_STATUS))
-		return spec_refuse(err, err_len, "alter: it needs to=HEX or status=");
-	return 0;
 }
 
 const struct fault_kind fault_packet_kinds[] = {
@@ -242,10 +218,7 @@ const struct fault_kind fault_packet_kinds[] = {
 	  .required = BIT_ULL(FAULT_BYTES),
 	  .allowed = BIT_ULL(FAULT_SILENT) },
 	{ .name = "ecn", .packet = mark },
-	{ .name = "alter",
-	  .packet = alter,
-	  .prepare = alter_check,
-	  .allowed = BIT_ULL(FAULT_OFFSET) | BIT_ULL(FAULT_TO) | BIT_ULL(FAULT_STATUS) },
+	{ FAULT_KIND_ALTER },
 	{ .name = "symbol", .packet = symbol, .allowed = BIT_ULL(FAULT_TIMES) },
 	{ .name = NULL },
 };

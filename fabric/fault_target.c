@@ -30,23 +30,6 @@ static bool parse_mtu(void *to, const char *value)
 	return *(u8 *)to && wire_mtu_bytes(*(u8 *)to) == n;
 }
 
-/* Hexadecimal bytes: "0a1b2c" */
-static bool parse_hex(void *to, const char *value)
-{
-	struct fault_bytes *b = to;
-	size_t len = strlen(value), i;
-
-	if (!len || len % 2 || len / 2 > FAULT_ALTER_MAX || strspn(value, "0123456789abcdefABCDEF") != len)
-		return false;
-	b->n = (u8)(len / 2);
-	for (i = 0; i < b->n; i++) {
-		char byte[3] = { value[2 * i], value[2 * i + 1], 0 };
-
-		b->data[i] = (u8)strtoul(byte, NULL, 16);
-	}
-	return true;
-}
-
 #define KEY(name, type, member, ...) SPEC_FIELD(name, type, fabric_fault, member, ##__VA_ARGS__)
 #define BY(fn, text)                 .parse = fn, .wants = text
 #define OWN(key)                     [FAULT_##key - FAULT_OWN]
@@ -54,8 +37,6 @@ static bool parse_hex(void *to, const char *value)
 static const struct spec_field keys[] = {
 	OWN(WHAT) = KEY("what", SPEC_NAME, ft.what, .names = "payload|header|icrc|vcrc",
 			.wants = "payload, header, icrc or vcrc"),
-	OWN(STATUS) = KEY("status", SPEC_U16, status, .max = 0x7fff),
-	OWN(TO) = KEY("to", SPEC_OTHER, alter, BY(parse_hex, "bytes in hexadecimal, such as 00ff")),
 	OWN(LANES) = KEY("lanes", SPEC_OTHER, lanes, BY(parse_lanes, "1, 2, 4, 8 or 12")),
 	OWN(SPEED) = KEY("speed", SPEC_OTHER, speed, BY(parse_speed, SPEEDS)),
 	OWN(WITH) = KEY("with", SPEC_TEXT, with),

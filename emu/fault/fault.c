@@ -24,6 +24,9 @@ static const struct spec_field common[] = {
 	[FAULT_UP] = KEY("up", SPEC_TIME, up),
 	[FAULT_DOWN] = KEY("down", SPEC_TIME, down),
 	[FAULT_TIMES] = KEY("times", SPEC_U32, times),
+	[FAULT_TO] =
+		KEY("to", SPEC_OTHER, to, .parse = fault_parse_bytes, .wants = "bytes in hexadecimal, such as 00ff"),
+	[FAULT_STATUS] = KEY("status", SPEC_U16, status, .max = 0x7fff),
 };
 static_assert(ARRAY_SIZE(common) == FAULT_OWN, "one row for each key");
 #define BYTE_KEYS (FAULT_MATCH_KEY(LEN) | BIT_ULL(FAULT_OFFSET) | BIT_ULL(FAULT_BYTES))

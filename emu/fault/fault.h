@@ -33,6 +33,8 @@ enum fault_key {
 	FAULT_UP,
 	FAULT_DOWN,
 	FAULT_TIMES,
+	FAULT_TO,
+	FAULT_STATUS,
 	FAULT_OWN, /* the first key of the target's own table */
 };
 #define FAULT_MATCH_KEY(key) BIT_ULL(FAULT_MATCH + WIRE_MATCH_##key)
@@ -45,6 +47,12 @@ enum fault_what { /* in the order of the names of what= */
 	FAULT_HEADER,
 	FAULT_ICRC,
 	FAULT_VCRC
+};
+
+/* The value of to=. */
+#define FAULT_BYTES_MAX 64
+struct fault_bytes {
+	u8 n, data[FAULT_BYTES_MAX];
 };
 
 #define FAULT_PLACE_ALL "all" /* all links */
@@ -170,6 +178,8 @@ struct fault {
 	u32 copies, depth, offset, bytes, times;
 	u8 dir, what;
 	bool silent;
+	u16 status;
+	struct fault_bytes to;
 	/* flap */
 	bool down_now;
 	u32 cycles;
@@ -250,6 +260,14 @@ int fault_check_corrupt(struct fault *ft, char *err, size_t err_len);
 	.name = "rate", .packet = fault_rate, .keeps_credits = true, .allowed = (keys), .required = BIT_ULL(FAULT_RATE)
 #define FAULT_KIND_STALL(keys) \
 	.name = "stall", .packet = fault_stall, .keeps_credits = true, .allowed = (keys) | BIT_ULL(FAULT_FOR)
+
+/* fault_alter.c: replaces payload of a struct wire_packet, or the status of a MAD. */
+bool fault_parse_bytes(void *to, const char *value);
+enum fault_verdict fault_alter(struct fault_hook *h, void *packet);
+int fault_check_alter(struct fault *ft, char *err, size_t err_len);
+#define FAULT_KIND_ALTER                                                      \
+	.name = "alter", .packet = fault_alter, .prepare = fault_check_alter, \
+	.allowed = BIT_ULL(FAULT_OFFSET) | BIT_ULL(FAULT_TO) | BIT_ULL(FAULT_STATUS)
 
 /* fault_link.c: kinds of link faults for all targets with .link. @keys: those of .trigger. */
 void fault_down_apply(struct fault *ft);

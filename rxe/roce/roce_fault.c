@@ -200,6 +200,7 @@ static const struct fault_kind packet_kinds[] = {
 	  .packet = roce_truncate,
 	  .allowed = BIT_ULL(FAULT_SILENT),
 	  .required = BIT_ULL(FAULT_BYTES) },
+	{ FAULT_KIND_ALTER },
 	{ .name = "ecn", .packet = roce_fault_mark },
 	{ FAULT_KIND_RATE(0) },
 	{ FAULT_KIND_STALL(0) },

@@ -550,6 +550,7 @@ static const struct fault_row {
 	{ "a link that is down", "down", 1, 0, 0, -1, 0 },
 	{ "one that is set down by the second request", "down nth=2 dir=in", 3, 2, 0, -1, 0 },
 	{ "a host that is killed", "kill for=1h", 1, 0, 0, -1, 0 },
+	{ "altered: a valid ICRC", "alter offset=2 to=77aa dir=in nth=1", 1, 1, 1, ROCE_CTR_ICRC, 0 },
 	{ "late by one", "reorder depth=1 dir=in nth=1", 2, 2, 0, -1, 0 },
 };
 
@@ -594,7 +595,7 @@ static bool fault_ok(const struct fault_row *t)
 
 static const char *const refused[] = {
 	"",         "burn",        "drop slid=1", "drop pcap=len", "corrupt what=vcrc", "corrupt what=icrc silent",
-	"truncate", "drop dir=up",
+	"truncate", "drop dir=up", "alter",       "alter to=7",
 };
 
 static void test_faults(void)
@@ -606,12 +607,12 @@ static void test_faults(void)
 	for (i = 0; i < ARRAY_SIZE(faults); i++)
 		row(160 + (int)i, faults[i].what, fault_ok(&faults[i]));
 	ft = arm("flap down=1h up=1h", err, sizeof(err));
-	row(175, "a flap: the port is down", roce_port_wire(port)->attr.state == PORT_STATE_DOWN);
+	row(176, "a flap: the port is down", roce_port_wire(port)->attr.state == PORT_STATE_DOWN);
 	roce_port_set_up(port, false);
 	fault_remove(ft);
-	row(176, "a link set down by command remains down", roce_port_wire(port)->attr.state == PORT_STATE_DOWN);
+	row(177, "a link set down by command remains down", roce_port_wire(port)->attr.state == PORT_STATE_DOWN);
 	roce_port_set_up(port, true);
-	row(177, "and up", roce_port_wire(port)->attr.state == PORT_STATE_ACTIVE);
+	row(178, "and up", roce_port_wire(port)->attr.state == PORT_STATE_ACTIVE);
 	for (i = 0; i < ARRAY_SIZE(refused); i++) {
 		*err = 0;
 		ft = arm(refused[i], err, sizeof(err));
