@@ -131,6 +131,17 @@ static bool place_has(const struct eth_fault *ft, const struct eth_end *end)
 	return ft->all || (ft->sw ? end->sw == ft->sw : end == ft->end);
 }
 
+/* The frame ends early; the FCS is that of the shorter frame, or with fcs= wrong. */
+static enum fault_verdict frame_truncate(struct fault_hook *h, void *packet)
+{
+	struct eth_frame *f = packet;
+
+	if (f->buf->size <= h->fault->bytes || !fault_hit(h, packet) || !eth_frame_own(f, h->fault->bytes))
+		return FAULT_PASS;
+	f->bad_fcs = eth_fault(h->fault)->fcs;
+	return FAULT_PASS;
+}
+
 /* ecn: marks ECN-capable frames CE, as a congested switch does. */
 static enum fault_verdict frame_mark(struct fault_hook *h, void *packet)
 {
@@ -209,6 +220,10 @@ static const struct fault_kind frame_kinds[] = {
 	{ FAULT_KIND_DELAY(FRAME_KEYS) },
 	{ FAULT_KIND_REORDER, .allowed = FRAME_KEYS | BIT_ULL(FAULT_TIME) | BIT_ULL(FAULT_DEPTH) },
 	{ FAULT_KIND_CORRUPT, .allowed = FRAME_KEYS | BIT_ULL(FAULT_OFFSET) | BIT_ULL(ETH_FCS) },
+	{ .name = "truncate",
+	  .packet = frame_truncate,
+	  .allowed = FRAME_KEYS | BIT_ULL(ETH_FCS),
+	  .required = BIT_ULL(FAULT_BYTES) },
 	{ .name = "ecn", .packet = frame_mark, .allowed = FRAME_KEYS },
 	{ FAULT_KIND_STALL(FRAME_KEYS) },
 	{ FAULT_KIND_DOWN(FRAME_KEYS) },

@@ -420,6 +420,22 @@ static void test_faults(void)
 	row(51, "the next one is not selected", came(0x6a) && ft->pick.seen == 2);
 	fault_remove(ft);
 	clear();
+	arm("b truncate dir=in bytes=40 nth=1", &ft);
+	say(A, B, 0, 60);
+	row(52, "a frame that ends early", got(0, 1, 0, 0) && st[B].last->size == 40);
+	fault_remove(ft);
+	arm("b truncate dir=in bytes=0", &ft);
+	say(A, B, 0, 60);
+	row(53, "one without addresses is dropped, and counted",
+	    got(0, 0, 0, 0) && count("b", ETH_CTR_RX_SHORT) == 1 && ft->pick.hits == 1);
+	fault_remove(ft);
+	arm("b truncate dir=in bytes=40 fcs", &ft);
+	say(A, B, 0, 40);
+	say(A, B, 0, 60);
+	row(54, "a bad FCS; a frame of that length does not match",
+	    got(0, 1, 0, 0) && count("b", ETH_CTR_RX_FCS) == 2 && ft->pick.seen == 1);
+	fault_remove(ft);
+	clear();
 	for (i = 0; i < ARRAY_SIZE(right); i++) {
 		bool armed = arm(right[i], &ft);
 

@@ -48,7 +48,9 @@ KEYS = {
     "symbol": {"times": 3},
 }
 # Each of these ends the connection.
-ENDS = {(kind, "iWARP") for kind in ("rst", "half-close", "corrupt", "truncate")} | {("alter", "InfiniBand")}
+ENDS = {(kind, "iWARP") for kind in ("rst", "half-close", "corrupt", "truncate")} | {
+    ("alter", link) for link in ("InfiniBand", "RoCE on UDP")
+}
 # Faults that start when they are armed, and their place if it is not the host.
 STATE = {
     ("rate", "Ethernet"): {"bps": "10M"},
