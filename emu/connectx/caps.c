@@ -154,6 +154,11 @@ int cx_query_issi(struct connectx *d, const struct cx_cmd *c)
 	return CX_OK;
 }
 
+int cx_set_issi(struct connectx *d, const struct cx_cmd *c)
+{
+	return cx_get(c->in, set_issi_in, current_issi) ? CX_BAD_PARAM : CX_OK;
+}
+
 /*
  * Writes the port's capability mask, in which the driver may only change the bits of software, such as IsSM while issm
  * is open.

@@ -198,7 +198,7 @@ static const struct {
 	{ 0x108, "MANAGE_PAGES", no_effect, 8, 8, true },
 	{ 0x109, "SET_HCA_CAP", no_effect, 8, 8, true },
 	{ 0x10a, "QUERY_ISSI", cx_query_issi, 8, CX_BYTES_query_issi_out, true },
-	{ 0x10b, "SET_ISSI", no_effect, 8, 8, true },
+	{ 0x10b, "SET_ISSI", cx_set_issi, 16, 8, true },
 	{ 0x10d, "SET_DRIVER_VERSION", no_effect, 8, 8, true },
 	{ 0x200, "CREATE_MKEY", cx_create_mkey, CX_BYTES_create_mkey_in, 8, false },
 	{ 0x201, "QUERY_MKEY", cx_query_mkey, 8, CX_BYTES_query_mkey_out, false },

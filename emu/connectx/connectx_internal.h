@@ -279,7 +279,8 @@ void cx_stop(struct connectx *d);
 void cx_resume_later(struct connectx *d);
 
 /* caps.c */
-cx_command cx_query_hca_cap, cx_query_adapter, cx_query_issi, cx_access_reg, cx_query_vport, cx_special_contexts;
+cx_command cx_query_hca_cap, cx_query_adapter, cx_query_issi, cx_set_issi, cx_access_reg, cx_query_vport;
+cx_command cx_special_contexts;
 
 /* eq.c */
 cx_command cx_create_eq, cx_destroy_eq, cx_query_eq;

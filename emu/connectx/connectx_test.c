@@ -59,6 +59,10 @@ static void commands(void)
 	    !driver_command(&d, 0x107, 2, 16, 16) && !cx_get(d.out, query_pages_out, num_pages));
 	row(128, "and may give some, or take them back",
 	    !driver_command(&d, 0x108, 1, 16, 16) && !driver_command(&d, 0x108, 2, 16, 16));
+	row(129, "ISSI 0", !driver_command(&d, 0x10b, 0, 16, 16));
+	cx_set(d.in, set_issi_in, current_issi, 1);
+	row(130, "an ISSI that QUERY_ISSI does not report", driver_command(&d, 0x10b, 0, 16, 16) == CX_BAD_PARAM);
+	memset(d.in, 0, sizeof(d.in));
 	d.in[17] = 1;
 	d.in[19] = 1;
 	row(10, "MAD_IFC",

@@ -239,6 +239,7 @@
 	F(cmd_hca_cap, device_frequency_khz, 0x4e0, 32)                    \
 	F(cmd_hca_cap, log_bf_reg_size, 0x26b, 5)                          \
 	F(cmd_hca_cap, num_of_uars_per_page, 0x520, 32)                    \
+	F(set_issi_in, current_issi, 0x50, 16)                             \
 	F(query_issi_out, current_issi, 0x50, 16)                          \
 	F(query_issi_out, supported_issi_dw0, 0x360, 32)                   \
 	F(query_hca_cap_out, capability, 0x80, 32768)
