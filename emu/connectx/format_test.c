@@ -36,7 +36,7 @@ int main(void)
 #else
 int main(void)
 {
-	puts("no kernel headers with mlx5_ifc.h: nothing to compare with");
-	return rows_end();
+	puts("SKIP: no kernel headers with mlx5_ifc.h, with which the formats are compared");
+	return 0;
 }
 #endif
