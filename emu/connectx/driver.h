@@ -189,6 +189,7 @@ static inline int driver_qp(struct driver *d, u32 service, u32 n, u32 srqn, u32 
 	cx_set(qpc, qpc, log_sq_size, LOG_SQ);
 	cx_set(qpc, qpc, rq_type, srqn || xrc ? 1 : 0);
 	cx_set(qpc, qpc, no_sq, srqn && xrc);
+	cx_set(qpc, qpc, ulp_stateless_offload_mode, d->offload);
 	cx_set(qpc, qpc, xrcd, xrc ? srqn : 0);
 	cx_set(qpc, qpc, srqn_rmpn_xrqn, srqn);
 	cx_set(qpc, qpc, cqn_snd, d->cqn);

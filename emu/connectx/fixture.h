@@ -24,6 +24,7 @@ struct driver {
 	u8 in[8192], out[8192]; /* of the last command */
 	u16 lid;
 	bool privileged; /* its queue pairs may use the reserved L_Key, of all memory */
+	bool offload;    /* and have LSO and checksum offload */
 	u32 eqn, cqn, pdn, uar, lkey;
 	u32 eqe, cqe; /* index of the next entry */
 };

@@ -1,11 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Requests that a driver posts before the adapter has completed as many as its queue has blocks. */
+/*
+ * Requests that a driver posts before the adapter has completed as many as its queue has blocks, and datagrams with
+ * large send and checksum offload.
+ */
 #include "emu/connectx/fixture.h"
 #include "emu/lib/log.h"
 #include "emu/lib/row.h"
+#include "emu/wire/inet.h"
 
 #define UMR_BLOCKS 3u
 #define UMRS       20u /* with 60 blocks, in a queue of 16 */
+
+#define GRH       40u /* bytes before a received datagram */
+#define HEADERS   44u /* of IPoIB, IPv4 and TCP */
+#define MSS       1000u
+#define LSO_BYTES 2500u
+#define BUFFER    4096u /* for a received datagram; the adapter's MTU is that, too */
+#define AT_RECV   (AT_DATA + 0x4000u)
+#define CHECKSUMS 0xc0u /* of the IP header and of TCP: offload them */
+#define CHECKED   0x06u /* both are valid */
 
 static struct driver d;
 
@@ -58,6 +71,145 @@ static void lists_in_flight(void)
 	row(6, "releases all lists", d.dev->pages == pages);
 }
 
+/* Sends by queue pair @qpn[0], of UD, whose LSO and checksums the driver leaves to the adapter, to @qpn[1]. */
+static void datagram_pair(bool offload, u32 *qpn)
+{
+	u32 i;
+	int err = driver_start(&d);
+
+	d.offload = offload;
+	for (i = 0; i < 2; i++)
+		err |= driver_qp(&d, CX_QP_UD, i, 0, &qpn[i]) | driver_connect(&d, qpn[i], 0);
+	row(10, "two queue pairs of UD", !err);
+	for (i = 0; i < 4; i++)
+		driver_recv(&d, 1, i, BUFFER, driver_addr(AT_RECV + i * BUFFER));
+}
+
+static void tcp_headers(u8 *p)
+{
+	static const u8 h[HEADERS] = { 8, 0, 0, 0,  0x45, [10] = 0x40, [12] = 64, 6,           [16] = 10,
+				       0, 0, 1, 10, 0,    0,           5,         [36] = 0x50, TCP_PSH };
+
+	memcpy(p, h, sizeof(h));
+}
+
+/* A request of @op with an address vector and an Ethernet segment; @header bytes are in that and behind it. */
+struct offload {
+	const char *what;
+	u8 op, checksums;
+	u16 mss, header;
+	u32 header_bytes; /* that the request has room for */
+	u32 bytes;        /* at AT_DATA */
+	u8 syndrome;      /* of its completion */
+	bool plain;       /* the queue pair is created without offloads */
+};
+
+static void post_offload(const struct offload *o, const u32 *qpn)
+{
+	u32 rest = o->header_bytes > 2 ? (o->header_bytes - 2 + 15) / 16 * 16 : 0, size = 16 + 48 + 32 + rest + 16, i;
+	u8 wqe[4 * CX_WQE_BB] = { 0 }, headers[HEADERS], *s = driver_control(wqe, qpn[0], 0, o->op, size);
+
+	tcp_headers(headers);
+	wire_store(s, 4, 0x11);
+	wire_store(s + 8, 4, 1u << 31 | qpn[1]);
+	wire_store(s + 14, 2, d.lid);
+	s += 48 + 16;
+	s[4] = o->checksums;
+	wire_store(s + 6, 2, o->mss);
+	wire_store(s + 12, 2, o->header);
+	memcpy(s + 14, headers, min(o->header_bytes, HEADERS));
+	driver_data(s + 16 + rest, o->bytes, d.lkey, driver_addr(AT_DATA));
+	for (i = 0; i * CX_WQE_BB < size; i++)
+		memcpy(driver_wqe(&d, 0, i), wqe + (size_t)i * CX_WQE_BB, CX_WQE_BB);
+	driver_posted(&d, 0, qpn[0], i);
+}
+
+static bool is_received(const u8 *e, u32 bytes, u8 checksums)
+{
+	return e && e[63] >> 4 == 2 && wire_load(e + 44, 4) == GRH + bytes && (e[28] & CHECKED) == checksums;
+}
+
+/* Whether receive @n has segment @n of the packet: its lengths, numbers, flags and checksums. */
+static bool is_segment(u32 n)
+{
+	const u8 *p = d.c.mem + AT_RECV + n * BUFFER + GRH, *ip = p + WIRE_INET_ENCAP, *tcp = ip + 20;
+	u32 bytes = min(LSO_BYTES - n * MSS, MSS);
+
+	return wire_inet_ok(p, HEADERS + bytes) && wire_get(ip, IP4_TOTAL) == HEADERS - WIRE_INET_ENCAP + bytes &&
+	       wire_get(ip, IP4_ID) == n && wire_get(tcp, TCP_SEQ) == n * MSS &&
+	       !(wire_get(tcp, TCP_FLAGS) & TCP_PSH) == (bytes == MSS) &&
+	       !memcmp(p + HEADERS, d.c.mem + AT_DATA + n * MSS, bytes);
+}
+
+static void large_send(void)
+{
+	static const struct offload lso = { "LSO", CX_OP_LSO, CHECKSUMS, MSS, HEADERS, HEADERS, LSO_BYTES, 0, false };
+	u32 qpn[2], i, completions = 0, segments = 0, sent = 0;
+	const u8 *e;
+
+	datagram_pair(true, qpn);
+	for (i = 0; i < LSO_BYTES; i++)
+		d.c.mem[AT_DATA + i] = (u8)(i * 7);
+	post_offload(&lso, qpn);
+	while ((e = driver_poll(&d))) {
+		sent += e[63] >> 4 == 0 && e[56] == CX_OP_LSO;
+		completions += is_received(e, HEADERS + min(LSO_BYTES - completions * MSS, MSS), CHECKED);
+	}
+	for (i = 0; i < 3; i++)
+		segments += is_segment(i);
+	row(11, "a large send is three datagrams, whose checksums are valid, and one request",
+	    completions == 3 && sent == 1);
+	row(12, "with the headers and bytes of each segment", segments == 3);
+}
+
+/* The packet at AT_DATA has checksums of 0. */
+static void checksums(void)
+{
+	static const struct offload send = { "send", CX_OP_SEND, CHECKSUMS, 0, 0, 0, HEADERS + 100, 0, false };
+	const u8 *got = d.c.mem + AT_RECV + GRH, *sent = d.c.mem + AT_DATA;
+	struct offload none = send;
+	u32 qpn[2];
+
+	datagram_pair(true, qpn);
+	tcp_headers(d.c.mem + AT_DATA);
+	wire_set(d.c.mem + AT_DATA + WIRE_INET_ENCAP, IP4_TOTAL, send.bytes - WIRE_INET_ENCAP);
+	post_offload(&send, qpn);
+	row(13, "checksums are filled in, and found valid",
+	    driver_poll(&d) && is_received(driver_poll(&d), send.bytes, CHECKED) && wire_inet_ok(got, send.bytes) &&
+		    !wire_inet_ok(sent, send.bytes));
+	none.checksums = 0;
+	datagram_pair(true, qpn);
+	post_offload(&none, qpn);
+	row(14, "a request that does not ask for them is sent as it is, and found invalid",
+	    driver_poll(&d) && is_received(driver_poll(&d), send.bytes, 0) && !memcmp(got, sent, send.bytes));
+}
+
+static const struct offload refused[] = {
+	{ "LSO of a queue pair without offloads", CX_OP_LSO, 0, MSS, HEADERS, HEADERS, LSO_BYTES, 2, true },
+	{ "LSO without a segment size", CX_OP_LSO, 0, 0, HEADERS, HEADERS, LSO_BYTES, 2, false },
+	{ "LSO without headers", CX_OP_LSO, 0, MSS, 0, 0, LSO_BYTES, 2, false },
+	{ "LSO with headers of a byte", CX_OP_LSO, 0, MSS, 1, 2, LSO_BYTES, 2, false },
+	{ "LSO with headers that reach beyond the request", CX_OP_LSO, 0, MSS, 100, HEADERS, LSO_BYTES, 2, false },
+	{ "LSO with headers that reach beyond inline data", CX_OP_LSO, 0, MSS, 0xffff, HEADERS, LSO_BYTES, 2, false },
+	{ "LSO with headers that are not TCP's", CX_OP_LSO, 0, MSS, 20, 20, LSO_BYTES, 2, false },
+	{ "LSO with segments beyond the MTU", CX_OP_LSO, 0, 4096, HEADERS, HEADERS, 2 * LSO_BYTES, 1, false },
+};
+
+static void refused_offloads(void)
+{
+	u32 i, qpn[2];
+
+	for (i = 0; i < ARRAY_SIZE(refused); i++) {
+		const u8 *e;
+
+		datagram_pair(!refused[i].plain, qpn);
+		post_offload(&refused[i], qpn);
+		e = driver_poll(&d);
+		row(20 + (int)i, refused[i].what,
+		    e && e[63] >> 4 == 13 && e[55] == refused[i].syndrome && !driver_poll(&d));
+	}
+}
+
 int main(void)
 {
 	log_level = LOG_ERROR;
@@ -66,6 +218,9 @@ int main(void)
 		return 1;
 	}
 	lists_in_flight();
+	large_send();
+	checksums();
+	refused_offloads();
 	client_close(&d.c);
 	driver_destroy(&d);
 	return rows_end();

@@ -28,7 +28,7 @@ struct driver {
 	} c;
 	volatile u8 *bar;
 	u16 lid;
-	bool privileged;
+	bool privileged, offload;
 	u8 in[8192], out[8192];
 	u32 eqn, cqn, pdn, uar, lkey;
 	u32 eqe, cqe;
