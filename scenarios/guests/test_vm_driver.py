@@ -115,7 +115,6 @@ def test_unbind_in_use(shared_fabric, guests, device, what):
 BINDS = "cd {folder}; for i in 1 2 3 4 5 6; do echo {name} >unbind; echo {name} >bind; done"
 
 
-@pytest.mark.model("muslin", reason="its driver is ours")
 def test_unbind_while_events_come(shared_fabric, guests, device):
     """
     The port goes down and comes up while the driver is unbound and bound. ib0 is down: an event that IPoIB handles

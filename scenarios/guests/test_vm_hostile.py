@@ -87,10 +87,11 @@ def test_hostile_neighbour(request, shared_fabric, at_work, mode):
     assert f"{mode}: done, 0 wrong" in shared_fabric._start([program, path, mode, 11]).wait(120)
 
 
-def test_resized_at_once(program, boot):
+@pytest.mark.also_connectx
+def test_resized_at_once(program, boot, model):
     """A program in a guest resizes a CQ by two threads at once: its kernel frees no ring twice."""
     folder = program("resize_at_once").parent
-    vm = boot("--model", "muslin", "--share", folder)
+    vm = boot("--model", model, "--share", folder)
     assert vm.run("/share/resize_at_once", timeout=120) == "resized 1000\n"
     vm.ping("10.0.0.5")
     vm.check()

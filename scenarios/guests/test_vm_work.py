@@ -90,8 +90,9 @@ def test_vm_refuses_before_it_builds(new_fabric):
     assert "h1 is named twice" in fabric.command("vm", "h1,h2,h1", "--build", status=2)
     assert "no such folder" in fabric.command("vm", "h1", "--share", "/nonexistent", status=2)
     assert "HOST[,HOST...]" in fabric.command("vm", "--help")
-    out = fabric.command("vm", "h1", "--qemu-arg", "-virtfs", "--print")
-    assert "vhost-user" in out and "expected" not in out
+    for model, protocol in (("muslin", "vhost-user"), ("connectx", "vfio-user")):
+        out = fabric.command("vm", "h1", "--model", model, "--qemu-arg", "-virtfs", "--print")
+        assert protocol in out and "expected" not in out
     out = fabric.command("vm", "h1", "--share", fabric.folder, "--print", status=2)
     assert "--share is for guests that muslin vm starts" in out
 

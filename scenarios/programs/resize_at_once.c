@@ -5,31 +5,44 @@
  */
 #include <pthread.h>
 #include <rdma/ib_user_verbs.h>
+#include <rdma/mlx5-abi.h>
 #include <rdma/rdma_user_rxe.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "rc.h"
 
 #define TIMES 500
+#define SMALL (2 * TIMES + 1) /* on mlx5 each resize takes an entry, which this program does not consume */
+#define LARGE 4000
+#define ENTRY 64   /* bytes of a completion of mlx5 */
+#define RING  4096 /* entries of mlx5 for LARGE */
 
 static struct rc_device dev;
 
+/* The ring of mlx5 is the program's own memory; that of our driver is the kernel's. */
 static void *resize(void *arg)
 {
+	bool mlx5 = !strncmp(ibv_get_device_name(dev.ctx->device), "mlx5", 4);
+	void *ring = aligned_alloc(4096, RING * ENTRY);
 	uint64_t out[(sizeof(struct ib_uverbs_resize_cq_resp) + sizeof(struct rxe_resize_cq_resp)) / 8];
 	struct {
 		struct ib_uverbs_cmd_hdr hdr;
 		struct ib_uverbs_resize_cq cmd;
+		struct mlx5_ib_resize_cq mlx5;
 	} in = {
-		.hdr = { IB_USER_VERBS_CMD_RESIZE_CQ, sizeof(in) / 4, sizeof(out) / 4 },
 		.cmd = { .response = (uintptr_t)out, .cq_handle = dev.cq->handle },
+		.mlx5 = { .buf_addr = (uintptr_t)ring, .cqe_size = ENTRY },
 	};
+	size_t len = mlx5 ? sizeof(in) : offsetof(typeof(in), mlx5);
 	unsigned *done = arg, i;
 
+	in.hdr = (struct ib_uverbs_cmd_hdr){ IB_USER_VERBS_CMD_RESIZE_CQ, (uint16_t)(len / 4), sizeof(out) / 4 };
 	for (i = 0; i < TIMES; i++) {
-		in.cmd.cqe = i % 2 ? 16 : 1000;
-		*done += write(dev.ctx->cmd_fd, &in, sizeof(in)) == sizeof(in);
+		in.cmd.cqe = i % 2 ? SMALL : LARGE;
+		*done += write(dev.ctx->cmd_fd, &in, len) == (ssize_t)len;
 	}
 	return NULL;
 }
