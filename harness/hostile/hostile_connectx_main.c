@@ -2,8 +2,8 @@
 /*
  * A hostile driver of a ConnectX, in a guest as root, where no driver of the kernel uses the function: hostile-connectx
  * DEVICE MODE [SEED]. DEVICE is the function's directory in sysfs. It writes random values to commands, queues,
- * doorbell records and the BAR, then resets the function and uses it correctly. Exits with 0 if the function still
- * works.
+ * doorbell records and the BAR, or resets the function while it works; then it uses the function correctly. Exits with 0
+ * if that still works.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -21,6 +21,14 @@
 #define QPS       4
 #define MESSAGE   1000
 #define DOORBELL  0x18
+#define HEALTH    0x1010
+
+/* In config space. */
+#define COMMAND        0x04
+#define COMMAND_ON     0x6 /* memory, bus master */
+#define COMMAND_NO_DMA 0x2
+#define DEVICE_CONTROL 0x68
+#define FLR            0x8000
 
 struct driver {
 	struct {
@@ -37,6 +45,7 @@ struct driver {
 static struct driver d;
 static u64 physical, state;
 static u32 wrong, qpn[QPS];
+static int config;
 
 static u64 driver_addr(u32 at)
 {
@@ -92,15 +101,18 @@ static int open_in(const char *folder, const char *name, int flags)
 	return fd;
 }
 
+static void config_write(u32 off, u16 value)
+{
+	if (pwrite(config, &value, sizeof(value), off) != sizeof(value))
+		fail("config space");
+}
+
 static void map_device(const char *folder)
 {
-	u16 command = 0x6; /* memory, bus master */
-	int fd = open_in(folder, "config", O_RDWR);
+	int fd = open_in(folder, "resource0", O_RDWR);
 
-	if (pwrite(fd, &command, sizeof(command), 4) != sizeof(command))
-		fail("config space");
-	close(fd);
-	fd = open_in(folder, "resource0", O_RDWR);
+	config = open_in(folder, "config", O_RDWR);
+	config_write(COMMAND, COMMAND_ON);
 	d.bar = mmap(NULL, BAR_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (d.bar == MAP_FAILED)
 		fail("the BAR");
@@ -316,19 +328,80 @@ static void bar(void)
 	}
 }
 
+/* Posts messages of each queue pair to itself and a command, and waits for none of them. */
+static void post_all(void)
+{
+	u32 i, k;
+
+	for (i = 0; i < QPS; i++) {
+		for (k = 0; k < 1u << LOG_RQ; k++) {
+			driver_recv(&d, i, k, MESSAGE, driver_addr(AT_DATA + 8192));
+			driver_data(driver_control(driver_wqe(&d, i, k), qpn[i], k, CX_OP_SEND, 32), MESSAGE, d.lkey,
+				    driver_addr(AT_DATA));
+		}
+		driver_posted(&d, i, qpn[i], k);
+	}
+	memset(d.in, 0, sizeof(d.in));
+	wire_store(d.in, 2, 0x800); /* ALLOC_PD */
+	driver_entry(&d, 16, 16);
+	*(volatile u32 *)(d.bar + DOORBELL) = htobe32(1);
+}
+
+/* Rings all doorbells of a function that must not write to memory now. */
+static void no_dma(const char *when)
+{
+	static u8 before[MEM_BYTES / 2];
+
+	(void)*(volatile u32 *)(d.bar + HEALTH); /* behind the write to config space */
+	memcpy(before, d.c.mem, sizeof(before));
+	*(volatile u32 *)(d.bar + DOORBELL) = htobe32(~0u);
+	driver_poke64(&d, d.uar * 4096ull + 0x800, (u64)qpn[0] << 8);
+	driver_arm_eq(&d);
+	(void)*(volatile u32 *)(d.bar + HEALTH);
+	usleep(1000);
+	if (!memcmp(before, d.c.mem, sizeof(before)))
+		return;
+	wrong++;
+	printf("memory is written %s\n", when);
+}
+
+/* Function level resets, and Bus Master Enable that is cleared and set, during requests and a command. */
+static void resets(void)
+{
+	u64 end = clock_read() + WILD_NS;
+	u32 n;
+
+	for (n = 0; n < 8 || clock_read() < end; n++) {
+		start();
+		post_all();
+		if (n % 4 < 2) {
+			config_write(COMMAND, COMMAND_NO_DMA);
+			no_dma("without Bus Master Enable");
+			config_write(COMMAND, COMMAND_ON);
+			if (n % 2)
+				post_all();
+		}
+		if (n % 4) {
+			config_write(DEVICE_CONTROL, FLR);
+			config_write(COMMAND, COMMAND_ON);
+			no_dma("after a function level reset");
+		}
+	}
+}
+
 int main(int argc, char **argv)
 {
 	static const struct {
 		const char *name;
 		void (*fn)(void);
-	} modes[] = { { "commands", commands }, { "queues", queues }, { "bar", bar } };
+	} modes[] = { { "commands", commands }, { "queues", queues }, { "bar", bar }, { "resets", resets } };
 	u32 i;
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	for (i = 0; argc > 2 && i < ARRAY_SIZE(modes) && strcmp(modes[i].name, argv[2]);)
 		i++;
 	if (argc < 3 || i == ARRAY_SIZE(modes)) {
-		fprintf(stderr, "usage: hostile-connectx DEVICE commands|queues|bar [SEED]\n");
+		fprintf(stderr, "usage: hostile-connectx DEVICE commands|queues|bar|resets [SEED]\n");
 		return 2;
 	}
 	state = argc > 3 ? strtoull(argv[3], NULL, 0) : 1;

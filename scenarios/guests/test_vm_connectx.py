@@ -282,7 +282,7 @@ def hostile(request, shared_fabric, a):
     ib0_up(a)
 
 
-@pytest.mark.parametrize("mode", ["commands", "queues", "bar"])
+@pytest.mark.parametrize("mode", ["commands", "queues", "bar", "resets"])
 def test_a_hostile_guest(shared_fabric, hostile, mode):
     """Other hosts are not affected, and the device works with a correct driver afterwards."""
     daemon = shared_fabric.daemon_pid
