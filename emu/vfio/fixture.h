@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * For tests: a client with one megabyte of memory, and a device with a BAR of 64 KiB that stores writes and does DMA.
- * The server runs on the client's loop.
+ * For tests and hostile programs: a client with one megabyte of memory, and a device with a BAR of 64 KiB that stores
+ * writes and does DMA. The server runs on the client's loop; a client of another process's server has none, and waits
+ * for replies.
  */
 #ifndef MUSLIN_VFIO_FIXTURE_H
 #define MUSLIN_VFIO_FIXTURE_H
@@ -136,9 +137,17 @@ static inline void client_path(char *path, size_t size)
 	snprintf(path, size, "/tmp/vfio-test-%d.sock", getpid());
 }
 
+#define CLIENT_WAIT 5 /* seconds for a reply of another process */
+static inline void client_turn(struct client *c)
+{
+	if (c->loop)
+		loop_run_idle(c->loop, 0);
+}
+
 static inline int client_open(struct client *c, struct loop *loop, const char *path)
 {
 	struct sockaddr_un sa = { .sun_family = AF_UNIX };
+	struct timeval wait = { .tv_sec = CLIENT_WAIT };
 
 	memset(c, 0, sizeof(*c));
 	c->loop = loop;
@@ -149,8 +158,9 @@ static inline int client_open(struct client *c, struct loop *loop, const char *p
 	snprintf(sa.sun_path, sizeof(sa.sun_path), "%s", path);
 	if (c->memfd < 0 || ftruncate(c->memfd, CLIENT_MEM) || connect(c->fd, (struct sockaddr *)&sa, sizeof(sa)))
 		return -errno;
+	setsockopt(c->fd, SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof(wait));
 	c->mem = mmap(NULL, CLIENT_MEM, PROT_READ | PROT_WRITE, MAP_SHARED, c->memfd, 0);
-	loop_run_idle(loop, 0);
+	client_turn(c);
 	return c->mem == MAP_FAILED ? -ENOMEM : 0;
 }
 
@@ -166,7 +176,7 @@ static inline void client_close(struct client *c)
 	close(c->fd);
 	close(c->memfd);
 	munmap(c->mem, CLIENT_MEM);
-	loop_run_idle(c->loop, 0);
+	client_turn(c);
 }
 
 /* The server does not see it before its loop runs. */
@@ -186,7 +196,7 @@ static inline void client_send(struct client *c, u16 command, u32 flags, const v
 			       u32 nfds)
 {
 	if (client_put(c, command, flags, data, size, fds, nfds))
-		loop_run_idle(c->loop, 0);
+		client_turn(c);
 }
 
 /* Receives the reply in c->hdr and c->in. Returns the length of its payload, or its error; -EPIPE: there is none. */
@@ -197,7 +207,7 @@ static inline int client_reply(struct client *c)
 	struct msghdr msg = {
 		.msg_iov = iov, .msg_iovlen = 2, .msg_control = control, .msg_controllen = sizeof(control)
 	};
-	ssize_t n = recvmsg(c->fd, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	ssize_t n = recvmsg(c->fd, &msg, (c->loop ? MSG_DONTWAIT : 0) | MSG_CMSG_CLOEXEC);
 	int fd = -1;
 
 	if (n < (ssize_t)sizeof(c->hdr) || c->hdr.size != n || !(c->hdr.flags & VFIO_FLAG_REPLY) || c->hdr.id != 77)

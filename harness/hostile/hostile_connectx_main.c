@@ -18,8 +18,6 @@
 #define ANSWER_NS (5 * NSEC_PER_SEC)
 #define BAR_BYTES (1u << 25)
 #define MEM_BYTES (1u << 21) /* a huge page, with contiguous physical addresses */
-#define QPS       4
-#define MESSAGE   1000
 #define DOORBELL  0x18
 #define HEALTH    0x1010
 
@@ -43,8 +41,7 @@ struct driver {
 };
 
 static struct driver d;
-static u64 physical, state;
-static u32 wrong, qpn[QPS];
+static u64 physical;
 static int config;
 
 static u64 driver_addr(u32 at)
@@ -67,25 +64,16 @@ static void driver_poke64(struct driver *dr, u64 off, u64 v)
 	*(volatile u64 *)(dr->bar + off) = htobe64(v);
 }
 
-#include "emu/connectx/driver.h"
+#include "harness/hostile/honest.h"
 
-static u32 draw(void)
+static void driver_kick(void)
 {
-	state = state * 6364136223846793005ull + 1442695040888963407ull;
-	return (u32)(state >> 33);
+	*(volatile u32 *)(d.bar + DOORBELL) = htobe32(1);
 }
 
 static void fail(const char *what)
 {
 	perror(what);
-	exit(1);
-}
-
-static void must(int status, const char *what)
-{
-	if (!status)
-		return;
-	printf("%s: status %#x\n", what, status);
 	exit(1);
 }
 
@@ -138,22 +126,11 @@ static void map_memory(void)
 	physical = (entry & ((1ull << 55) - 1)) * 4096;
 }
 
-/* Sets the address of the command queue, and queries the port's LID. */
-static void attach(void)
-{
-	driver_poke(&d, 0x10, (u32)(driver_addr(AT_QUEUE) >> 32));
-	driver_poke(&d, 0x14, (u32)driver_addr(AT_QUEUE));
-	memset(d.in, 0, sizeof(d.in));
-	must(driver_command(&d, 0x103, 0, 16, 16), "TEARDOWN_HCA");
-	must(driver_command(&d, 0x762, 0, 16, CX_BYTES_query_hca_vport_context_out), "QUERY_HCA_VPORT_CONTEXT");
-	d.lid = (u16)cx_get(cx_ptr(d.out, query_hca_vport_context_out, hca_vport_context), hca_vport_context, lid);
-}
-
 /*
  * Replaces the key of all memory by one of the program's own page, so that random requests do not overwrite the guest's
  * kernel.
  */
-static void limited_key(void)
+static void driver_limit(void)
 {
 	u32 i, all = d.lkey >> 8;
 
@@ -164,49 +141,6 @@ static void limited_key(void)
 	memset(d.in, 0, sizeof(d.in));
 	cx_set(d.in, destroy_mkey_in, mkey_index, all);
 	must(driver_command(&d, 0x202, 0, 16, 16), "the end of a key");
-}
-
-static void start(void)
-{
-	u32 i;
-
-	attach();
-	must(driver_start(&d), "objects");
-	limited_key();
-	for (i = 0; i < QPS; i++) {
-		must(driver_qp(&d, CX_QP_RC, i, 0, &qpn[i]), "a queue pair");
-		must(driver_connect(&d, qpn[i], qpn[i]), "its connection");
-	}
-}
-
-/* Sends a valid message from a queue pair to itself. */
-static void honest(void)
-{
-	u64 end = clock_read() + ANSWER_NS;
-	u32 n = 0;
-
-	start();
-	memset(d.c.mem + AT_DATA, 0x5a, MESSAGE);
-	driver_recv(&d, 0, 0, MESSAGE, driver_addr(AT_DATA + 8192));
-	driver_data(driver_control(driver_wqe(&d, 0, 0), qpn[0], 0, CX_OP_SEND, 32), MESSAGE, d.lkey,
-		    driver_addr(AT_DATA));
-	driver_posted(&d, 0, qpn[0], 1);
-	while (n < 2 && clock_read() < end) {
-		const u8 *e = driver_poll(&d);
-
-		if (!e)
-			continue;
-		n++;
-		if (e[63] >> 4 > 2) {
-			wrong++;
-			printf("an honest request failed with %#x\n", e[55]);
-		}
-	}
-	if (n < 2 || memcmp(d.c.mem + AT_DATA, d.c.mem + AT_DATA + 8192, MESSAGE)) {
-		wrong++;
-		printf("an honest message did not come: %u completions\n", n);
-	}
-	must(driver_command(&d, 0x103, 0, 16, 16), "TEARDOWN_HCA");
 }
 
 /*
@@ -326,25 +260,6 @@ static void bar(void)
 			state += d.bar[at + draw() % 8];
 		}
 	}
-}
-
-/* Posts messages of each queue pair to itself and a command, and waits for none of them. */
-static void post_all(void)
-{
-	u32 i, k;
-
-	for (i = 0; i < QPS; i++) {
-		for (k = 0; k < 1u << LOG_RQ; k++) {
-			driver_recv(&d, i, k, MESSAGE, driver_addr(AT_DATA + 8192));
-			driver_data(driver_control(driver_wqe(&d, i, k), qpn[i], k, CX_OP_SEND, 32), MESSAGE, d.lkey,
-				    driver_addr(AT_DATA));
-		}
-		driver_posted(&d, i, qpn[i], k);
-	}
-	memset(d.in, 0, sizeof(d.in));
-	wire_store(d.in, 2, 0x800); /* ALLOC_PD */
-	driver_entry(&d, 16, 16);
-	*(volatile u32 *)(d.bar + DOORBELL) = htobe32(1);
 }
 
 /* Rings all doorbells of a function that must not write to memory now. */

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """
-A hostile guest has the device of host h1, whose adapter a program uses; the program must not be affected:
+A hostile guest, or its QEMU, has the device of host h1, whose adapter a program uses; the program must not be affected:
 
     h1: victim, hostile guest  ---- leaf1 ---- spines ---- leaf2 ----  h5: the victim's peer
 """
@@ -13,16 +13,17 @@ import pytest
 from test_hostile import victims
 
 MODES = ["rings", "descriptors", "memory", "commands", "handles", "config", "resets", "killed", "cut", "messages"]
+QEMU_MODES = ["messages", "cut", "maps", "shrunk", "killed"]
 
 
 @pytest.fixture
 def hostile(request, fabric):
-    """hostile(host, mode, seed) runs the program on that host's device and returns its output."""
-    source = pathlib.Path(request.config.getoption("--muslin-build")) / "hostile-guest"
-    program = shutil.copy(source, fabric.folder)
+    """hostile(program, model, host, mode) runs the program on that host's device and returns its output."""
 
-    def run(host, mode, seed=7):
-        path = re.search(r"path=([^,\s]+)", fabric.command("vm", host, "--model", "muslin", "--print"))[1]
+    def run(name, model, host, mode, seed=7):
+        program = shutil.copy(pathlib.Path(request.config.getoption("--muslin-build")) / name, fabric.folder)
+        line = fabric.command("vm", host, "--model", model, "--print")
+        path = re.search(r'path(?:=|":")([^,"\s]+)', line)[1]
         return fabric._start([program, path, mode, seed]).wait(120)
 
     return run
@@ -32,5 +33,14 @@ def hostile(request, fabric):
 def test_others_continue(fabric, hostile, mode):
     daemon = fabric.daemon_pid
     with victims(fabric):
-        assert f"{mode}: done, 0 wrong" in hostile("h1", mode)
+        assert f"{mode}: done, 0 wrong" in hostile("hostile-guest", "muslin", "h1", mode)
+        assert fabric.daemon_pid == daemon
+
+
+@pytest.mark.parametrize("mode", QEMU_MODES)
+def test_others_continue_beside_a_hostile_qemu(fabric, hostile, mode):
+    """Of a ConnectX, by vfio-user."""
+    daemon = fabric.daemon_pid
+    with victims(fabric):
+        assert f"{mode}: done, 0 wrong" in hostile("hostile-qemu", "connectx", "h1", mode)
         assert fabric.daemon_pid == daemon
