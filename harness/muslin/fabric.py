@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """One simulated fabric, controlled by the muslin command."""
 
+import contextlib
 import itertools
 import json
 import os
 import pathlib
 import tempfile
 
-from . import pair
+from . import pair, report
 from .errors import FabricError
 from .fault import Fault
 from .host import Host, Link, Trace
@@ -23,6 +24,7 @@ class Fabric:
     """
 
     armed = []  # faults of all fabrics of this process, in the order of arming; the plugin empties it for each test
+    used = []  # fabrics of this process on which a command ran; the plugin empties it after each test
 
     def __init__(self, programs, folder, name, *, user=None, wrapper=(), seed=None):
         self.muslin = pathlib.Path(programs) / "muslin"
@@ -37,6 +39,8 @@ class Fabric:
         self.hold = None
         self.vms = []
         self.capture = False  # capture the ports of hosts that are used
+        self.record = False  # down() collects the data of a page first
+        self.recorded = None  # those data of a fabric that is down
         self.traces = {}
         self.env = {k: v for k, v in os.environ.items() if not k.startswith(("MUSLIN_", "LD_PRELOAD", "XDG_RUNTIME"))}
         self.env["MUSLIN_RUNDIR"] = str(self.folder / "run")
@@ -72,7 +76,7 @@ class Fabric:
         """
         With --muslin-capture: captures the packets of the ports of @hosts, from the first program or guest there on.
         """
-        for h in hosts.split(",") if self.capture else []:
+        for h in str(hosts).split(",") if self.capture else []:
             if h not in self.traces:
                 self.traces[h] = self.trace(h)
 
@@ -80,7 +84,7 @@ class Fabric:
         """
         Captures the packets that pass @place (a host, or NODE:PORT) until the end of the block; returns the Trace.
         """
-        return Trace(self, place, self.folder / f"{next(self.count):03}-{place.replace(':', '.')}.pcapng", options)
+        return Trace(self, place, self.folder / f"{next(self.count):03}-{str(place).replace(':', '.')}.pcapng", options)
 
     def vm(self, host, *options, timeout=300.0):
         """Boots a guest on @host and returns its VM. The first one on a machine has to build its image."""
@@ -109,6 +113,8 @@ class Fabric:
         return srv.wait(timeout, status=None), out
 
     def _start(self, argv, pass_fds=()):
+        if self not in self.used:
+            self.used.append(self)
         words = [str(a) for a in argv]
         if "--" in words:  # a program on a host: by both names
             at = words.index("--")
@@ -137,6 +143,7 @@ class Fabric:
             argv.append(topology)
         # The daemon exits when the write end is closed, by down() or because this process has ended.
         end, self.hold = os.pipe()
+        self.recorded = None
         try:
             self.command(argv[0], "--hold", end, *argv[1:], *args, timeout=timeout, pass_fds=(end,))
         finally:
@@ -153,8 +160,14 @@ class Fabric:
 
     def down(self):
         """Ends programs and daemon; raises if a sanitizer has reported an error. No effect when the fabric is down."""
+        if self.hold is not None:
+            with contextlib.suppress(AssertionError):  # the daemon may have ended
+                for f in self.faults:
+                    f.last = f.report()
+            self.recorded = report.collect(self) if self.record else None
         for trace in self.traces.values():
             trace.stop()
+        self.traces.clear()
         for p in self.processes:
             p.kill()
         self.command("down", status=None)

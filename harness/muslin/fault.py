@@ -15,11 +15,11 @@ class Fault:
         self.text = text
         self.number = number
         self.expect = expect
-        self.last = None  # its last report, after it was cleared
+        self.last = None  # its last report, after it was cleared or the fabric went down
 
     def report(self):
         """Its entry in `muslin fault list --json`: matches, hits, fired, digest, applied, held."""
-        if self.last is None:
+        if self.last is None and self.fabric.hold is not None:
             for f in json.loads(self.fabric.command("fault", "list", "--json")):
                 if f["id"] == self.number:
                     return f

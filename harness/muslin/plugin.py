@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """The pytest plugin. Fixtures, marker, options and ini values: muslin-pytest(7)."""
 
+import contextlib
 import hashlib
 import itertools
 import os
 import pathlib
 import pwd
 import re
+import secrets
 import shutil
 import subprocess
 import tempfile
@@ -18,8 +20,13 @@ from .fabric import Fabric
 from .vm import MODELS
 
 TREE = pathlib.Path(__file__).resolve().parents[2]
-FABRICS = pytest.StashKey[list]()  # of a test: its fabrics
+FABRICS = pytest.StashKey[list]()  # of a test: its own fabrics
 REPORTS = pytest.StashKey[dict]()  # of a test: pytest's report of each phase
+BEGAN = pytest.StashKey[int]()  # of a test: the time at which its setup began, in whole seconds
+MADE = pytest.StashKey[list]()  # of the session: fabrics whose directories exist
+ENDED = pytest.StashKey[list]()  # of the session: those whose directories are removed after the report of the test
+FAILED = pytest.StashKey[dict]()  # of the session: {fabric of wider scope: {phase of a test: pytest's report}}
+RUN = pytest.StashKey[str]()  # of the session: its name, the same in all workers
 
 
 def pytest_addoption(parser):
@@ -40,9 +47,18 @@ def pytest_configure(config):
     config.addinivalue_line("markers", "muslin(topology, *args): of muslin_fabric, and arguments of `muslin up`")
     config.addinivalue_line("markers", "guest: boots QEMU guests")
     config.addinivalue_line("markers", "model(name, reason=None): skipped where --muslin-model is another one")
+    config.stash[RUN] = getattr(config, "workerinput", {}).get("muslin_run") or secrets.token_hex(8)
+    for key, empty in ((MADE, []), (ENDED, []), (FAILED, {})):
+        config.stash[key] = empty
     for option in ("kernel", "qemu", "model"):
         if config.getoption(f"--muslin-{option}"):
             os.environ[f"MUSLIN_{option.upper()}"] = config.getoption(f"--muslin-{option}")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node):
+    """Of pytest-xdist, for each worker."""
+    node.workerinput["muslin_run"] = node.config.stash[RUN]
 
 
 def pytest_collection_modifyitems(config, items):
@@ -75,9 +91,19 @@ def pytest_report_header(config):
     return f"muslin: --muslin-seed={config.getoption('--muslin-seed')}{guests}"
 
 
-def _vms(item):
-    """The guests of the test's fabrics."""
-    return [vm for f in getattr(item, "funcargs", {}).values() if isinstance(f, Fabric) for vm in f.vms]
+def _fabrics(item):
+    """The test's own fabrics, then those of wider scope that it got from a fixture or on which it ran a command."""
+    values = getattr(item, "funcargs", {}).values()
+    return list(dict.fromkeys([*item.stash.get(FABRICS, []), *_among(values), *Fabric.used]))
+
+
+def _among(values):
+    """The fabrics among the values of fixtures, some of which are several fabrics."""
+    for v in values:
+        if isinstance(v, Fabric):
+            yield v
+        elif isinstance(v, (list, tuple)):
+            yield from (f for f in v if isinstance(f, Fabric))
 
 
 @pytest.hookimpl(trylast=True)
@@ -107,18 +133,102 @@ def pytest_runtest_call(item):
     idle += [str(f) for f in _shared_faults(item) if f.unfired()]
     if idle:
         raise AssertionError("never fired: " + "; ".join(idle))
-    for vm in _vms(item):
-        vm.check()
+    for fabric in _fabrics(item):
+        for vm in fabric.vms:
+            vm.check()
 
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item, call):
     outcome = yield
     result = outcome.get_result()
-    item.stash.setdefault(REPORTS, {})[call.when] = result
-    if result.failed and call.when != "teardown":
-        for vm in _vms(item):
+    if call.when == "setup":
+        item.stash[BEGAN], item.stash[REPORTS] = int(call.start), {}
+    item.stash[REPORTS][call.when] = result
+    if result.failed:
+        _add_sections(item, result)
+    try:
+        _write_pages(item, result)
+    except OSError as e:
+        result.sections.append(("muslin", f"artefacts are incomplete: {e}"))
+    if call.when == "teardown":
+        while item.config.stash[ENDED]:
+            _remove(item.config, item.config.stash[ENDED].pop())
+        item.stash[FABRICS] = []
+        Fabric.used.clear()
+
+
+def _replay(config, nodeid):
+    return f"pytest '{nodeid}' --muslin-seed={config.getoption('--muslin-seed')}"
+
+
+def _add_sections(item, result):
+    """To pytest's report of a phase that failed: the logs of daemons and guests, and the command that repeats it."""
+    fabrics = _fabrics(item)
+    for fabric in fabrics:
+        for vm in fabric.vms if result.when != "teardown" else []:
             result.sections.append((f"kernel of the guest on {vm.host}", vm.keep()[-4000:]))
+        result.sections.append((f"daemon log of {fabric.name}", _log(fabric)))
+    if fabrics:
+        result.sections.append(("muslin", f"again: {_replay(item.config, item.nodeid)}"))
+
+
+def _log(fabric):
+    try:
+        return (fabric.recorded["log"] if fabric.recorded else fabric.daemon_log())[-4000:]
+    except (AssertionError, OSError) as e:
+        return str(e)
+
+
+def _write_pages(item, result):
+    """Of the test's own fabrics at its end; of those of wider scope, with which other tests go on, when it fails."""
+    own = item.stash.get(FABRICS, [])
+    for n, fabric in enumerate(_fabrics(item)):
+        if fabric not in own and result.failed:
+            failures = item.config.stash[FAILED].setdefault(fabric, {})
+            failures[f"{result.when} of {item.nodeid}"] = result
+        if result.failed if fabric not in own else result.when == "teardown":
+            reports, option = item.stash[REPORTS], item.config.getoption
+            kept = option("--muslin-artifacts") if any(r.failed for r in reports.values()) else None
+            for folder in sorted({option("--muslin-report"), kept} - {None}):
+                page = pathlib.Path(folder) / _artifact_name(item.nodeid, n)
+                _write(item.config, fabric, page, item.nodeid, reports, since=0 if fabric in own else item.stash[BEGAN])
+                _add_property(item, result, ("muslin_report", str(page / "report.html")))
+
+
+def _add_property(item, result, pair):
+    """For the JUnit file, which takes those that the report of the teardown has."""
+    if pair not in item.user_properties:
+        item.user_properties.append(pair)
+        if result.when == "teardown":
+            result.user_properties.append(pair)
+
+
+def _write(config, fabric, folder, title, reports, *, since=0):
+    """Writes page and files of a fabric in place of an earlier run's, without files that are older than @since."""
+    shutil.rmtree(folder, ignore_errors=True)
+    report.write(fabric, folder, title, reports, _replay(config, title), since=since, run=config.stash[RUN])
+
+
+def _end(config, fabric, name, title):
+    """Takes a fabric of wider scope down. With --muslin-report its page has the failures of all tests that used it."""
+    failures = config.stash[FAILED].pop(fabric, {})
+    try:
+        if fabric.hold is not None:
+            fabric.down()
+    except Exception:
+        text = str(pytest.ExceptionInfo.from_current().getrepr())
+        failures["teardown"] = report.Phase(failed=True, longreprtext=text)
+        raise
+    finally:
+        if config.getoption("--muslin-report") and fabric.recorded:
+            folder = pathlib.Path(config.getoption("--muslin-report"), name)
+            _write(config, fabric, folder, title, failures or {"call": report.PASSED})
+
+
+def _remove(config, fabric):
+    config.stash[MADE].remove(fabric)
+    shutil.rmtree(fabric.folder, ignore_errors=True)
 
 
 def pytest_sessionfinish(session):
@@ -127,7 +237,13 @@ def pytest_sessionfinish(session):
         for option in ("--muslin-report", "--muslin-artifacts"):
             folder = session.config.getoption(option)
             if folder and pathlib.Path(folder).is_dir():
-                report.write_index(pathlib.Path(folder))
+                report.write_index(pathlib.Path(folder), session.config.stash[RUN])
+
+
+def pytest_unconfigure(config):
+    """Removes the directories of fabrics whose test has no report, since the session was interrupted."""
+    for fabric in [*config.stash.get(MADE, [])]:
+        _remove(config, fabric)
 
 
 # ---- programs ----
@@ -192,17 +308,25 @@ def muslin_make_fabric(request, muslin_programs, muslin_user):
     make(label): a Fabric that is not up, in a directory of its own. The caller takes it down; for fixtures of any
     scope.
     """
+    config = request.config
 
     def make(label):
         folder = pathlib.Path(tempfile.mkdtemp(prefix="muslin-t-"))
         if muslin_user is not None:
             os.chown(folder, muslin_user, muslin_user)
-        seed = request.config.getoption("--muslin-seed")
+        seed = config.getoption("--muslin-seed")
         f = Fabric(muslin_programs, folder, f"{label[:20]}-{os.getpid()}", user=muslin_user, seed=seed)
-        f.capture = request.config.getoption("--muslin-capture")
+        f.capture = config.getoption("--muslin-capture")
+        f.record = any(config.getoption(f"--muslin-{option}") for option in ("report", "artifacts"))
+        config.stash[MADE].append(f)
         return f
 
-    return make
+    yield make
+    left = [f for f in config.stash[MADE] if f not in config.stash[ENDED]]
+    config.stash[ENDED].extend(left)
+    with contextlib.ExitStack() as stack:
+        for f in left:
+            stack.callback(_end, config, f, _artifact_name(f.name), f.name)
 
 
 def _artifact_name(nodeid, n=0):
@@ -211,40 +335,6 @@ def _artifact_name(nodeid, n=0):
     if name != nodeid.replace("::", ".").replace("/", ".") or len(name) > 180:
         name = f"{name[:180]}-{hashlib.sha256(nodeid.encode()).hexdigest()[:6]}"
     return f"{name}+{n + 1}" if n else name
-
-
-def _finish(fabric, request, reports, n=0):
-    options = request.config.getoption
-    nodeid = request.node.nodeid or request.node.name
-    replay = f"pytest '{nodeid}' --muslin-seed={options('--muslin-seed')}"
-    failed = any(r.failed for r in reports.values()) or not reports
-    if failed:
-        print(f"--- again: {replay}\n--- daemon log of {fabric.name}\n{_log(fabric)}")
-    wanted = {options("--muslin-report"), options("--muslin-artifacts") if failed else None} - {None}
-    folders = [pathlib.Path(f) / _artifact_name(nodeid, n) for f in sorted(wanted)]
-    for folder in folders if fabric.hold is not None else []:
-        page = report.write(fabric, folder, nodeid, reports, replay)
-        if hasattr(request.node, "user_properties"):  # of a test, not of a module
-            request.node.user_properties.append(("muslin_report", str(page)))
-    try:
-        fabric.down()
-    finally:
-        for folder in folders:
-            shutil.copytree(fabric.folder, folder, dirs_exist_ok=True, ignore=_not_kept)
-            folder.chmod(0o755)
-        shutil.rmtree(fabric.folder, ignore_errors=True)
-
-
-def _not_kept(folder, names):
-    """Omitted from a copy of a fabric's directory: sockets, and the tree that programs see as /sys."""
-    return [n for n in names if n == "tree" or pathlib.Path(folder, n).is_socket()]
-
-
-def _log(fabric):
-    try:
-        return fabric.daemon_log()[-4000:]
-    except (AssertionError, OSError) as e:
-        return str(e)
 
 
 def _test_name(request):
@@ -276,8 +366,10 @@ def muslin_fabric_factory(request, muslin_make_fabric):
         return f.up(topology, *args) if up else f
 
     yield make
-    for n, f in reversed(list(enumerate(made))):
-        _finish(f, request, request.node.stash.get(REPORTS, {}), n)
+    request.config.stash[ENDED].extend(made)
+    with contextlib.ExitStack() as stack:
+        for f in made:
+            stack.callback(f.down)
 
 
 @pytest.fixture
@@ -297,11 +389,13 @@ def muslin_fabric(request, muslin_new_fabric, muslin_topology):
 def muslin_shared_fabric(request, muslin_make_fabric):
     """The default fabric, shared by the tests of a module that do not change it."""
     f = muslin_make_fabric(request.module.__name__.rsplit(".", 1)[-1].removeprefix("test_"))
-    f.up()
-    before = request.session.testsfailed
-    yield f
-    failed = request.session.testsfailed > before
-    _finish(f, request, {} if failed else {"call": report.PASSED})
+    try:
+        yield f.up()
+    finally:
+        request.config.stash[ENDED].append(f)
+        worker = getattr(request.config, "workerinput", {}).get("workerid")  # each that has tests of the module
+        name = _artifact_name(request.node.nodeid) + (f"@{worker}" if worker else "")
+        _end(request.config, f, name, request.node.nodeid)
 
 
 # Names before 1.0.

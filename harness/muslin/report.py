@@ -1,12 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """One self-contained HTML page about a run: a drawing of the fabric, a timeline, throughput, faults, programs."""
 
+import contextlib
+import dataclasses
 import datetime
 import html
 import itertools
 import json
 import math
+import os
+import pathlib
 import re
+import shutil
 
 COLOURS = ["#1f77b4", "#ff7f0e", "#2ca02c", "#d62728", "#9467bd", "#8c564b", "#e377c2", "#7f7f7f", "#bcbd22", "#17becf"]
 MARKS = {"fault": "#c0392b", "sm": "#7d3c98", "port": "#c98a1b"}
@@ -22,7 +27,12 @@ svg{max-width:100%;height:auto}.axis{font:11px sans-serif;fill:#556}
 
 
 def collect(fabric):
-    """Collects the data of the page from a fabric that is still up; omits parts that cannot be read."""
+    """
+    Collects the data of the page: from a fabric that is up, with parts that cannot be read omitted; of one that is down
+    it is what down() has collected.
+    """
+    if fabric.recorded:
+        return fabric.recorded
     data = {"name": fabric.name, "seed": fabric.seed}
     for key, args in {
         "svg": ("show", "--svg"),
@@ -31,7 +41,7 @@ def collect(fabric):
         "log": ("log",),
     }.items():
         try:
-            data[key] = fabric.command(*args)
+            data[key] = fabric.command(*args) if fabric.hold is not None else ""
         except AssertionError:
             data[key] = ""
     data["timeline"] = json.loads(data["timeline"] or "{}")
@@ -202,10 +212,16 @@ def page(data, title, passed, replay, *, captures=(), failures=None):
     )
 
 
-class PASSED:
-    """pytest's report of a phase that passed."""
+@dataclasses.dataclass
+class Phase:
+    """A phase of a test, as pytest's report of it."""
 
-    failed, duration, longreprtext = False, 0.0, ""
+    failed: bool = False
+    duration: float = 0.0
+    longreprtext: str = ""
+
+
+PASSED = Phase()
 
 
 def _reason(text):
@@ -215,23 +231,43 @@ def _reason(text):
     return f"{lines[-1].split(' ')[0]} {marked[0]}" if marked else lines[-1]
 
 
-def write(fabric, folder, title, reports, replay):
+def _copy_files(source, target, since):
     """
-    Writes folder/report.html about a fabric that is still up, and beside it the timeline and the result as JSON.
-    @reports: pytest's report of each phase of the test; without any it counts as failed.
+    Copies a fabric's files, without sockets and the tree that programs see as /sys; returns their names. One that the
+    daemon or a program removes meanwhile is omitted.
+    """
+    names = []
+    for where, folders, files in os.walk(source):
+        folders[:] = [f for f in folders if f != "tree"]
+        for path in (pathlib.Path(where, f) for f in files):
+            name = path.relative_to(source)
+            with contextlib.suppress(FileNotFoundError):
+                if path.is_file() and path.stat().st_mtime >= since:
+                    (target / name).parent.mkdir(parents=True, exist_ok=True)
+                    shutil.copy2(path, target / name)
+                    names.append(str(name))
+    return names
+
+
+def write(fabric, folder, title, reports, replay, *, since=0, run=None):
+    """
+    Writes folder/report.html about a fabric, and beside it the timeline and the result as JSON, and the fabric's files.
+    @reports: pytest's report of each phase of the test; @since: files that were last written before are omitted;
+    @run: the name of the session, whose index lists it.
     """
     data = collect(fabric)
-    captures = sorted(
-        str(p.relative_to(fabric.folder)) for p in fabric.folder.rglob("*") if p.suffix in (".pcap", ".pcapng")
-    )
-    passed = bool(reports) and not any(r.failed for r in reports.values())
-    failures = {when: r.longreprtext for when, r in reports.items() if r.failed}
     folder.mkdir(parents=True, exist_ok=True)
+    files = _copy_files(fabric.folder, folder, since)
+    captures = sorted(name for name in files if name.endswith((".pcap", ".pcapng")))
+    data |= {"programs": [p for p in data["programs"] if p[2] in files]}
+    passed = not any(r.failed for r in reports.values())
+    failures = {when: r.longreprtext for when, r in reports.items() if r.failed}
     (folder / "report.html").write_text(page(data, title, passed, replay, captures=captures, failures=failures))
     (folder / "timeline.json").write_text(json.dumps(data["timeline"]))
     (folder / "replay.sh").write_text(f"#!/bin/sh\n{replay}\n")
     result = {
         "test": title,
+        "run": run,
         "passed": passed,
         "seconds": sum(r.duration for r in reports.values()),
         "failure": next((_reason(t) for t in failures.values() if t.strip()), ""),
@@ -244,9 +280,13 @@ def write(fabric, folder, title, reports, replay):
     return folder / "report.html"
 
 
-def write_index(folder):
-    """Writes folder/index.html over the reports below it, failures first. Writes nothing if there are none."""
+def write_index(folder, run):
+    """
+    Writes folder/index.html over the reports below it of the session @run, failures first. If there are none it removes
+    that of an earlier session.
+    """
     results = [(p.parent, json.loads(p.read_text())) for p in folder.glob("*/result.json")]
+    results = [(where, r) for where, r in results if r.get("run") == run]
     e = html.escape
     rows = [
         (
@@ -260,6 +300,7 @@ def write_index(folder):
         for where, r in sorted(results, key=lambda x: (x[1]["passed"], x[1]["test"]))
     ]
     if not rows:
+        (folder / "index.html").unlink(missing_ok=True)
         return
     failed = sum(not r["passed"] for _, r in results)
     text = f'<!DOCTYPE html><html lang="en"><meta charset="utf-8"><title>muslin</title><style>{STYLE}</style>'

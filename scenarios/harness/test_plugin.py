@@ -85,6 +85,71 @@ def test_none_is_left_again(muslin_shared_fabric):
     assert not armed(muslin_shared_fabric)
 """
 
+WIDER = """
+import pytest
+
+
+@pytest.fixture(scope="module")
+def two(muslin_make_fabric):
+    fabrics = [muslin_make_fabric(name).up("leafs 1 hosts 2") for name in ("left", "right")]
+    yield fabrics
+    for f in fabrics:
+        f.down()
+
+
+@pytest.fixture(scope="module")
+def held(muslin_make_fabric):
+    class Holder:
+        inside = muslin_make_fabric("held").up("leafs 1 hosts 2")
+
+    yield Holder
+    Holder.inside.down()
+
+
+def test_passes(two, muslin_shared_fabric):
+    two[0].run("h1", "ibstat")
+    muslin_shared_fabric.run("h1", "ibstat")
+
+
+def test_two(two):
+    assert "ACTIVE" not in two[0].run("h2", "ibstatus"), "the port of left"
+
+
+def test_held(held):
+    assert "ACTIVE" not in held.inside.run("h1", "ibstatus"), "the port of held"
+
+
+def test_shared(muslin_shared_fabric):
+    assert "ACTIVE" not in muslin_shared_fabric.run("h1", "ibstatus"), "the port of shared"
+
+
+def test_another(fabric):
+    assert "ACTIVE" not in fabric.run("h1", "ibstatus"), "the port of another"
+"""
+
+ENDS = """
+def test_down(fabric):
+    fault = fabric.fault("h1", "drop", attr="NodeInfo", nth=1)
+    fabric.run("h1", "ibnetdiscover", status=None)
+    fabric.down()
+    assert fault.fired == [1]
+    assert not fault.hits, "after down"
+
+
+def test_down_passes(fabric):
+    fabric.fault("h1", "drop", attr="NodeInfo", nth=1)
+    fabric.run("h1", "ibnetdiscover", status=None)
+    fabric.down()
+
+
+def test_sanitizer(fabric):
+    (fabric.folder / "sanitizer.1").write_text("ERROR: AddressSanitizer: heap-use-after-free")
+
+
+def test_sanitizer_of_a_shared_fabric(muslin_shared_fabric):
+    (muslin_shared_fabric.folder / "sanitizer.1").write_text("ERROR: LeakSanitizer: detected memory leaks")
+"""
+
 
 def run_pytest(programs, folder, text, *options):
     """Runs the tests @text in @folder with the programs that are installed there; returns the output."""
@@ -140,6 +205,76 @@ def test_index(users):
     page = next((folder / "pages").glob("*twenty_letters*ib_1*/report.html")).read_text()
     assert "Failure in call" in page and "assert not link" in page
     assert (folder / "junit.xml").read_text().count('name="muslin_report"') == 11  # failed tests have an artifact, too
+
+
+def results(folder):
+    """Of the pages below it: {test: [result]}, in the order of their directories' names."""
+    found = {}
+    for file in sorted(folder.glob("*/result.json")):
+        found.setdefault(json.loads(file.read_text())["test"], []).append((file.parent, json.loads(file.read_text())))
+    return found
+
+
+def test_artifacts_of_wider_scopes(muslin_programs, tmp_path):
+    """A test that fails leaves page, log, output and capture of each fabric it used, which others use on."""
+    out = run_pytest(muslin_programs, tmp_path, WIDER, "--muslin-artifacts=kept", "--muslin-report=pages")
+    assert "1 passed" in out and "4 failed" in out and "error" not in out, out
+    kept = results(tmp_path / "kept")
+    assert {t.split("::")[1]: len(k) for t, k in kept.items()} == {
+        "test_two": 2, "test_held": 1, "test_shared": 1, "test_another": 1,
+    }  # fmt: skip
+    tests = (("two", "left", "left"), ("held",) * 3, ("shared", "shared", "users"), ("another",) * 3)
+    for test, of, name in tests:
+        folder, result = kept[f"test_users.py::test_{test}"][0]
+        assert not result["passed"]
+        assert re.match(rf"test_users.py:\d+: AssertionError: the port of {of}$", result["failure"])
+        page = (folder / "report.html").read_text()
+        assert "Failure in call" in page and f"fabric {name}-" in page[page.index("Log of the daemon") :]
+        assert len(list(folder.glob("*-ibstatus.log"))) == 1 and not list(folder.glob("*-ibstat.log"))
+        assert "ibstatus" in page and "ibstat.log" not in page
+    index = (tmp_path / "kept/index.html").read_text()
+    assert "5 fabrics, 5 of failed tests" in index and index.count("AssertionError: the port of") == 5
+    pages = results(tmp_path / "pages")
+    module = pages["test_users.py"][0][1]
+    assert not module["passed"] and "the port of shared" in module["failure"]
+    mine = {t.split("-")[0]: r[0][1] for t, r in pages.items() if "::" not in t}
+    assert {t: (r["passed"], r["failure"][-7:]) for t, r in mine.items() if t != "test_users.py"} == {
+        "left": (False, "of left"), "right": (False, "of left"), "held": (False, "of held"),
+    }  # fmt: skip
+
+
+def test_fabrics_that_are_down(muslin_programs, tmp_path):
+    """One that the test took down has a page with its timeline; an error of down() fails page and index, too."""
+    out = run_pytest(muslin_programs, tmp_path, ENDS, "--muslin-artifacts=kept")
+    assert "3 passed" in out and "1 failed" in out and "2 errors" in out, out
+    kept = {t.split("::")[1]: k[0] for t, k in results(tmp_path / "kept").items()}
+    assert set(kept) == {"test_down", "test_sanitizer", "test_sanitizer_of_a_shared_fabric"}
+    folder, result = kept["test_down"]
+    assert "AssertionError: after down" in result["failure"] and len(result["faults"]) == 1
+    assert json.loads((folder / "timeline.json").read_text())["events"]
+    page = (folder / "report.html").read_text()
+    assert "<svg" in page[page.index("<h2>Fabric") :] and "fabric down-" in page[page.index("Log of the daemon") :]
+    for test, error in (("", "AddressSanitizer"), ("_of_a_shared_fabric", "LeakSanitizer")):
+        folder, result = kept[f"test_sanitizer{test}"]
+        assert not result["passed"] and "sanitizers (SAN=1) report" in result["failure"]
+        page = (folder / "report.html").read_text()
+        assert "Failure in teardown" in page and error in page and 'id="result" class="failed"' in page
+    assert "3 fabrics, 3 of failed tests" in (tmp_path / "kept/index.html").read_text()
+
+
+def test_index_of_a_second_run(muslin_programs, tmp_path):
+    """It has what that run wrote, and is removed if that is nothing; a page's directory has files of one run."""
+    text = 'def test_{}(fabric):\n    fabric.run("h1", "{}")\n    assert False\n'
+    both = text.format("a", "ibstat") + text.format("b", "ibstat")
+    run_pytest(muslin_programs, tmp_path, both, "--muslin-artifacts=k")
+    index = tmp_path / "k/index.html"
+    assert "2 fabrics" in index.read_text()
+    run_pytest(muslin_programs, tmp_path, text.format("a", "ibstatus"), "--muslin-artifacts=k")
+    assert "1 fabrics, 1 of failed tests" in index.read_text() and "test_b" not in index.read_text()
+    folder = results(tmp_path / "k")["test_users.py::test_a"][0][0]
+    assert list(folder.glob("*-ibstatus.log")) and not list(folder.glob("*-ibstat.log"))
+    run_pytest(muslin_programs, tmp_path, "def test_c():\n    pass\n", "--muslin-artifacts=k")
+    assert not index.exists()
 
 
 def test_a_build_folder_that_is_empty(muslin_programs, tmp_path):
