@@ -3,6 +3,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -39,7 +40,10 @@ def test_passes_on_every_link(project, muslin_programs):
 
 
 def test_leaves_what_an_upload_needs(project, muslin_programs):
-    """One of its tests fails: the directory that the workflow uploads has index, page, logs and the command."""
+    """
+    One of its tests fails: the directory that the workflow uploads has index, page, logs, the command, and captures of
+    both hosts with the packets of the last round.
+    """
     file = project / "tests/test_service.py"
     file.write_text(file.read_text().replace('count("ping data") == 50', 'count("ping data") == 51', 1))
     status, out = run(project, muslin_programs, "-k", "every_round")
@@ -49,7 +53,15 @@ def test_leaves_what_an_upload_needs(project, muslin_programs):
     for name in ("report.html", "timeline.json", "replay.sh"):
         assert all((k.parent / name).stat().st_size for k in kept), name
     assert all(list(k.parent.glob("*-rping.log")) for k in kept)
-    assert (project / "muslin-artifacts/index.html").read_text().count("report.html") == 3
+    index = (project / "muslin-artifacts/index.html").read_text()
+    assert index.count("report.html") == 3
+    for k in kept:
+        captures = sorted(k.parent.glob("*.pcapng"))
+        assert [c.stem[4:] for c in captures] == ["h2", "h1"]
+        assert all(f"{k.parent.name}/{c.name}" in index for c in captures)
+        for c in captures:
+            out = subprocess.run(["tshark", "-r", c, "-x"], capture_output=True, text=True, check=True).stdout
+            assert "rdma-ping-49" in re.sub(r"(?m)^.{56}|\n", "", out), f"{c}: the last round's data"
     cases = list(xml.etree.ElementTree.parse(project / "junit.xml").iter("testcase"))
     assert len(cases) == 3 and all(c.find("failure") is not None for c in cases)
 

@@ -91,14 +91,21 @@ def test_setup_with_a_wheel(wheel, folder):
     assert not (folder / "prefix/lib/muslin").exists(), "it was built"
 
 
-def test_wheel(wheel, folder):
+@pytest.fixture(scope="module")
+def venv(wheel, tmp_path_factory):
+    """A virtual environment with the wheel, and with pytest of the system."""
+    venv = tmp_path_factory.mktemp("wheel") / "venv"
+    output("/usr/bin/python3", "-m", "venv", "--system-site-packages", venv)
+    output(venv / "bin/pip", "install", "-q", "--no-index", "--no-deps", wheel)
+    return venv
+
+
+def test_wheel(wheel, venv, folder):
     """`pip install FILE` alone: programs with their libraries, commands, and the plugin."""
     names = zipfile.ZipFile(wheel).namelist()
     assert not [n for n in names if "__pycache__" in n]
-    output("/usr/bin/python3", "-m", "venv", "--system-site-packages", folder / "venv")
-    output(folder / "venv/bin/pip", "install", "-q", "--no-index", "--no-deps", wheel)
-    muslin = folder / "venv/bin/muslin"
-    daemon = next(folder.glob("venv/lib/python3*/site-packages/muslin/_programs/bin/muslind"))
+    muslin = venv / "bin/muslin"
+    daemon = next(venv.glob("lib/python3*/site-packages/muslin/_programs/bin/muslind"))
     carried = re.findall(r"=> (\S+/_programs/\S+)", output("ldd", daemon))
     assert len(carried) >= 4, "the libraries come from the wheel"
     env = os.environ | {"MUSLIN_RUNDIR": str(folder / "r"), "MUSLIN_NAME": "wheel", "HOME": str(folder)}
@@ -109,9 +116,18 @@ def test_wheel(wheel, folder):
     finally:
         output(muslin, "down", env=env)
     (folder / "test_mine.py").write_text('def test_mine(fabric):\n    assert "Active" in fabric.run("h1", "ibstat")\n')
-    argv = [folder / "venv/bin/python", "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_mine.py"]
-    env = {k: v for k, v in env.items() if not k.startswith(("PYTEST", "MUSLIN", "PYTHONPATH"))}
-    assert "1 passed" in output(*argv, cwd=folder, env=env)
+    assert "1 passed" in pytest_of(venv, folder, "test_mine.py")
+
+
+def pytest_of(venv, folder, *args):
+    env = {k: v for k, v in os.environ.items() if not k.startswith(("PYTEST", "MUSLIN", "PYTHONPATH", "LD_PRELOAD"))}
+    return output(venv / "bin/python", "-m", "pytest", "-q", "-p", "no:cacheprovider", *args, cwd=folder, env=env)
+
+
+def test_example_with_a_wheel(venv, folder):
+    """docs/example as its README says; without fetching pytest, which the system has."""
+    shutil.copytree(TREE / "docs/example", folder / "project")
+    assert "12 passed" in pytest_of(venv, folder / "project", "-n", "2")
 
 
 @pytest.mark.skipif(not shutil.which("dpkg-buildpackage"), reason="not a Debian system: dpkg-buildpackage is missing")
