@@ -54,17 +54,48 @@ static bool is_static(const char *path)
 	return elf && !interpreter;
 }
 
+/*
+ * Do the options of env(1) in @argv remove LD_PRELOAD? They end at an assignment or at the program's name. Short ones may
+ * share a word; the argument of -u, -C and -S is the rest of the word or the next one.
+ */
+static bool env_drops_preload(char **argv)
+{
+	const char *option, *unset;
+
+	while (*++argv && **argv == '-' && strcmp(*argv, "--")) {
+		if (!strcmp(*argv, "-") || !strcmp(*argv, "--ignore-environment"))
+			return true;
+		option = *argv + 1;
+		if (*option == '-') {
+			unset = strncmp(*argv, "--unset=", 8) ? NULL : *argv + 8;
+		} else {
+			option += strcspn(option, "iuCS");
+			if (*option == 'i')
+				return true;
+			if (*option && !option[1] && !*++argv)
+				return false;
+			unset = *option != 'u' ? NULL : option[1] ? option + 1 : *argv;
+		}
+		if (unset && !strcmp(unset, "LD_PRELOAD"))
+			return true;
+	}
+	return false;
+}
+
 /* The reason why the dynamic linker or the program itself ignores LD_PRELOAD; NULL: none. */
-static const char *drops_preload(const char *name, const char *path)
+static const char *drops_preload(char **argv, const char *path)
 {
 	static const char *const others[] = { "sudo", "su", "doas", "pkexec", "runuser" };
-	const char *base = strrchr(name, '/');
+	const char *base = strrchr(*argv, '/');
 	struct stat st;
 	size_t i;
 
+	base = base ? base + 1 : *argv;
 	for (i = 0; i < sizeof(others) / sizeof(others[0]); i++)
-		if (!strcmp(base ? base + 1 : name, others[i]))
+		if (!strcmp(base, others[i]))
 			return "clears the environment";
+	if (!strcmp(base, "env") && env_drops_preload(argv))
+		return "removes LD_PRELOAD from the environment";
 	if (stat(path, &st))
 		return NULL;
 	if ((st.st_mode & S_ISUID && st.st_uid != getuid()) || (st.st_mode & S_ISGID && st.st_gid != getgid()))
@@ -85,7 +116,7 @@ int cli_exec(int argc, char **argv)
 	if (argc < 3 || !*program)
 		cli_fail(CLI_USAGE, "usage: muslin run [--name FABRIC] HOST [--] PROGRAM [ARGUMENT...]");
 	cli_env_set(host);
-	why = program_find(*program, path, sizeof(path)) ? drops_preload(*program, path) : NULL;
+	why = program_find(*program, path, sizeof(path)) ? drops_preload(program, path) : NULL;
 	if (why)
 		fprintf(stderr,
 			"muslin: warning: %s %s, so that it does not load " SHIM " and will find no RDMA device\n",

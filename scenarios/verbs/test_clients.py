@@ -5,6 +5,7 @@ Communication libraries and their requirements of a device: UCX, libfabric, rsoc
     h1 -- leaf1 ... leaf2 -- h5        r1 -- sw1 -- sw2 -- r2
 """
 
+import os
 import re
 import subprocess
 import sys
@@ -125,6 +126,48 @@ def test_what_cannot_be_preloaded_is_reported(shared_fabric, folder, compiled):
     assert "is statically linked" in out
     plain = compiled(folder / "plain")
     assert "warning" not in shared_fabric.run("h1", plain)
+
+
+ENV = {
+    "-i": True,
+    "-": True,
+    "--ignore-environment": True,
+    "-vi": True,
+    "-C / -i": True,
+    "-u LD_PRELOAD": True,
+    "-uLD_PRELOAD": True,
+    "--unset=LD_PRELOAD": True,
+    "-u HOME": False,
+    "-u i": False,
+    "-ui": False,
+    "-C /": False,
+    "X=1": False,
+}
+
+
+@pytest.mark.parametrize("options", ENV)
+def test_env_without_the_preload_is_reported(shared_fabric, options):
+    """By its options alone: those of the program after them are not env's."""
+    out = shared_fabric.run("h1", "env", *options.split(), "/bin/echo", "-i", "-u", "LD_PRELOAD")
+    assert ("warning: env removes LD_PRELOAD" in out) == ENV[options], out
+
+
+@pytest.mark.parametrize("name", ["sudo", "su", "doas", "pkexec", "runuser"])
+def test_programs_that_clear_the_environment_are_reported(shared_fabric, folder, compiled, name):
+    """By their names: these are empty programs."""
+    assert f"{name} clears the environment" in shared_fabric.run("h1", compiled(folder / name))
+
+
+@pytest.mark.parametrize("mode", [0o4755, 0o2755], ids=["user", "group"])
+def test_programs_of_another_user_are_reported(shared_fabric, folder, compiled, mode):
+    if os.getuid():
+        pytest.skip("only root can make a program of another user")
+    path = compiled(folder / "set-id")
+    os.chown(path, 1, 1)
+    path.chmod(mode)
+    assert "has a set-user-ID or set-group-ID bit" in shared_fabric.run("h1", path)
+    path.chmod(0o755)
+    assert "warning" not in shared_fabric.run("h1", path)
 
 
 OPEN = """
