@@ -2,6 +2,7 @@
 /* The uverbs device file: shared memory, doorbells, and the command table. */
 #include <errno.h>
 #include <fcntl.h>
+#include <rdma/ib_user_ioctl_verbs.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
@@ -325,12 +326,46 @@ static bool call_parse(struct uv_call *c, const void *in, size_t len, const stru
 	return true;
 }
 
+/* Does the command create an object of XRC (IBTA A14)? */
+static bool call_wants_xrc(const struct uv_call *c, u32 number)
+{
+	struct ib_uverbs_ex_create_qp ex = { 0 };
+	struct ib_uverbs_create_xsrq srq;
+	struct ib_uverbs_create_qp qp;
+
+	switch (number) {
+	case IB_USER_VERBS_CMD_OPEN_XRCD:
+		return true;
+	case IB_USER_VERBS_CMD_CREATE_XSRQ:
+		return !uv_call_in(c, &srq, sizeof(srq)) && srq.srq_type == IB_UVERBS_SRQT_XRC;
+	case IB_USER_VERBS_CMD_CREATE_QP:
+		if (c->ex)
+			uv_call_in_some(c, &ex, sizeof(ex));
+		else if (!uv_call_in(c, &qp, sizeof(qp)))
+			ex.qp_type = qp.qp_type;
+		return ex.qp_type == IB_UVERBS_QPT_XRC_INI || ex.qp_type == IB_UVERBS_QPT_XRC_TGT;
+	default:
+		return false;
+	}
+}
+
+static void file_refused(const struct uv_file *f, const struct uv_call *c, u32 number, int err)
+{
+	if (err == -EOPNOTSUPP && call_wants_xrc(c, number))
+		log_from(LOG_WARN, f->host->name, (u64)f->opener->pid,
+			 "process %d: XRC is not in the rxe provider's ABI: use a guest with --model connectx",
+			 f->opener->pid);
+	else
+		log_at(LOG_DEBUG, f->host->name, "uverbs command %u: %s", number, strerror(-err));
+}
+
 static ssize_t file_command(struct uv_file *f, const void *in, size_t in_len, int fd, void *out, size_t *out_len,
 			    int *out_fd)
 {
 	struct uv_call c = { .u = f->priv, .fd = fd, .out = out, .out_fd = -1 };
 	const struct uv_command *cmd;
 	size_t room = *out_len;
+	u32 number;
 	int err;
 
 	*out_len = 0;
@@ -340,8 +375,12 @@ static ssize_t file_command(struct uv_file *f, const void *in, size_t in_len, in
 	}
 	if (!call_parse(&c, in, in_len, &cmd))
 		return -EINVAL;
-	if (!cmd)
+	memcpy(&number, in, sizeof(number)); /* the header's first word, whose other bits are flags */
+	number &= 0xff;
+	if (!cmd) {
+		file_refused(f, &c, number, -EOPNOTSUPP);
 		return -EOPNOTSUPP;
+	}
 	if (c.out_room > room)
 		return -EINVAL;
 	if (c.out_core < cmd->min_out)
@@ -349,7 +388,7 @@ static ssize_t file_command(struct uv_file *f, const void *in, size_t in_len, in
 	memset(out, 0, c.out_room);
 	err = cmd->fn(&c);
 	if (err) {
-		log_at(LOG_DEBUG, f->host->name, "uverbs command: %s", strerror(-err));
+		file_refused(f, &c, number, err);
 		return err;
 	}
 	*out_len = c.out_room;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Rows of uverbs.c: opening the device file while the daemon has few descriptors left. */
+/* Rows of uverbs.c: opening the device file while the daemon has few descriptors left; the refusal of XRC. */
 #include <errno.h>
+#include <fcntl.h>
+#include <rdma/ib_user_ioctl_verbs.h>
 #include <sys/resource.h>
 
 #include "emu/host/fixture.h"
@@ -57,8 +59,67 @@ static void test_few_descriptors(void)
 	desk_close(&d);
 }
 
+/* Executes the command. Returns its result, and sets @text to what was logged meanwhile. */
+static ssize_t logged_command(struct desk *d, u32 number, const void *body, size_t len, char *text, size_t size)
+{
+	int fds[2], old = dup(STDERR_FILENO);
+	u8 out[64];
+	ssize_t n, result;
+
+	if (pipe2(fds, O_NONBLOCK) || dup2(fds[1], STDERR_FILENO) < 0)
+		abort();
+	result = desk_command(d, number, body, len, out, sizeof(out));
+	n = read(fds[0], text, size - 1);
+	text[n > 0 ? n : 0] = 0;
+	dup2(old, STDERR_FILENO);
+	close(old);
+	close(fds[0]);
+	close(fds[1]);
+	return result;
+}
+
+static void test_xrc(void)
+{
+	static const struct ib_uverbs_open_xrcd xrcd = { .fd = (u32)-1 };
+	static const struct ib_uverbs_create_xsrq xrc = { .max_wr = 1, .max_sge = 1, .srq_type = IB_UVERBS_SRQT_XRC };
+	static const struct ib_uverbs_create_xsrq tags = { .max_wr = 1, .max_sge = 1, .srq_type = IB_UVERBS_SRQT_TM };
+	static const struct ib_uverbs_create_qp target = { .qp_type = IB_UVERBS_QPT_XRC_TGT };
+	static const struct {
+		u32 number;
+		const void *body;
+		size_t len;
+		bool xrc;
+	} rows[] = {
+		{ IB_USER_VERBS_CMD_OPEN_XRCD, &xrcd, sizeof(xrcd), true },
+		{ IB_USER_VERBS_CMD_CREATE_XSRQ, &xrc, sizeof(xrc), true },
+		{ IB_USER_VERBS_CMD_CREATE_XSRQ, &tags, sizeof(tags), false },
+		{ IB_USER_VERBS_CMD_OPEN_QP, &target, sizeof(target), false },
+	};
+	struct ib_uverbs_create_qp qp = { .qp_type = IB_UVERBS_QPT_XRC_TGT };
+	struct desk_objects o;
+	char text[1024];
+	ssize_t result;
+	struct desk d;
+	u32 i;
+
+	desk_open(&d);
+	for (i = 0; i < ARRAY_SIZE(rows); i++) {
+		result = logged_command(&d, rows[i].number, rows[i].body, rows[i].len, text, sizeof(text));
+		row(30 + (int)i, "not supported", result == -EOPNOTSUPP);
+		row(40 + (int)i, "the log says why, of XRC alone",
+		    !strstr(text, "guest with --model connectx") != rows[i].xrc);
+	}
+	desk_make(&d, &o);
+	qp.pd_handle = o.pd;
+	qp.send_cq_handle = qp.recv_cq_handle = o.cq;
+	result = logged_command(&d, IB_USER_VERBS_CMD_CREATE_QP, &qp, sizeof(qp), text, sizeof(text));
+	row(50, "nor are its queue pairs", result == -EOPNOTSUPP && strstr(text, ": XRC is not in"));
+	desk_close(&d);
+}
+
 int main(void)
 {
+	test_xrc();
 	test_few_descriptors();
 	return rows_end();
 }
