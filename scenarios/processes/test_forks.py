@@ -3,7 +3,7 @@
 
 import pytest
 
-KINDS = ["fork", "_Fork", "clone", "syscall", "clone3", "raw", "dontfork", "threads", "vfork"]
+KINDS = ["fork", "_Fork", "clone", "syscall", "clone3", "raw", "dontfork", "threads", "vfork", "inherited"]
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -3,7 +3,8 @@
  * A program with registered memory forks: forks KIND. Prints "KIND: ok" if the child has the memory as of that moment,
  * and neither process sees later writes of the other. Other kinds: "dontfork", where the child does not get the memory
  * at all, as with ibv_fork_init() of libraries without support of copy on fork; "threads", where threads of the child
- * use the device of the parent concurrently; "vfork", where the child does.
+ * use the device of the parent concurrently; "vfork", where the child does; "inherited", where the child registers its own
+ * memory on the device of the parent, at an address where the parent has other data, and writes to it.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -267,6 +268,108 @@ static void shared_child(void)
 	printf("vfork: %s\n", wrong ? "the device is of no use any more" : "ok");
 }
 
+/* A queue pair that is connected to itself. */
+static struct ibv_qp *connect_to_itself(struct ibv_cq *cq)
+{
+	struct ibv_qp_init_attr init = {
+		.qp_type = IBV_QPT_RC,
+		.send_cq = cq,
+		.recv_cq = cq,
+		.cap = { .max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1 },
+	};
+	struct ibv_qp *qp = ibv_create_qp(pd, &init);
+	struct ibv_port_attr port;
+	struct ibv_qp_attr a = {
+		.qp_state = IBV_QPS_INIT,
+		.port_num = 1,
+		.qp_access_flags = IBV_ACCESS_REMOTE_WRITE,
+		.path_mtu = IBV_MTU_1024,
+		.max_dest_rd_atomic = 1,
+		.max_rd_atomic = 1,
+		.min_rnr_timer = 12,
+		.timeout = 14,
+		.retry_cnt = 7,
+		.rnr_retry = 7,
+	};
+
+	if (!qp || ibv_query_port(context, 1, &port) ||
+	    ibv_modify_qp(qp, &a, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS))
+		die("queue pair");
+	a.qp_state = IBV_QPS_RTR;
+	a.dest_qp_num = qp->qp_num;
+	a.ah_attr.dlid = port.lid;
+	a.ah_attr.port_num = 1;
+	if (ibv_modify_qp(qp, &a,
+			  IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+				  IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER))
+		die("RTR");
+	a.qp_state = IBV_QPS_RTS;
+	if (ibv_modify_qp(qp, &a,
+			  IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
+				  IBV_QP_MAX_QP_RD_ATOMIC))
+		die("RTS");
+	return qp;
+}
+
+/* By RDMA WRITE from the first page to the third one; all of the child's memory is 3 before. */
+static int write_own_memory(void)
+{
+	struct ibv_cq *cq = ibv_create_cq(context, 2, NULL, NULL, 0);
+	struct ibv_mr *mr =
+		ibv_reg_mr(pd, (void *)memory, PAGES * page, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+	struct ibv_sge sge = { .addr = (uintptr_t)memory, .length = page };
+	struct ibv_send_wr wr = {
+		.sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_RDMA_WRITE, .send_flags = IBV_SEND_SIGNALED
+	};
+	struct ibv_send_wr *bad;
+	struct ibv_wc wc;
+	int n = 0;
+
+	if (!cq || !mr)
+		die("child");
+	memset((void *)memory, 4, page);
+	sge.lkey = mr->lkey;
+	wr.wr.rdma.remote_addr = (uintptr_t)memory + 2 * page;
+	wr.wr.rdma.rkey = mr->rkey;
+	if (ibv_post_send(connect_to_itself(cq), &wr, &bad))
+		die("post");
+	while (!n)
+		n = ibv_poll_cq(cq, 1, &wc);
+	if (n < 0 || wc.status)
+		die(n < 0 ? "poll" : ibv_wc_status_str(wc.status));
+	return memory[2 * page] != 4 || memory[3 * page - 1] != 4 || memory[2 * page - 1] != 3 || memory[3 * page] != 3;
+}
+
+/* Both without a registration of the parent for the same addresses, and with one. */
+static void inherited(void)
+{
+	int status, registered;
+	pid_t pid;
+
+	for (registered = 0; registered < 2; registered++) {
+		if (registered)
+			register_memory();
+		else
+			memory = mmap(NULL, PAGES * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		if (memory == MAP_FAILED)
+			die("mmap");
+		memset((void *)memory, 1, PAGES * page);
+		pid = fork();
+		if (!pid) {
+			memset((void *)memory, 3, PAGES * page);
+			_exit(write_own_memory());
+		}
+		if (waitpid(pid, &status, 0) != pid)
+			die("wait");
+		if (status || others(1)) {
+			printf("inherited: %s has not what was written to its memory, registration %d of the parent\n",
+			       status ? "the child" : "the parent", registered);
+			return;
+		}
+	}
+	printf("inherited: ok\n");
+}
+
 int main(int argc, char **argv)
 {
 	const char *kind = argc > 1 ? argv[1] : "fork";
@@ -281,6 +384,8 @@ int main(int argc, char **argv)
 		threads();
 	else if (!strcmp(kind, "vfork"))
 		shared_child();
+	else if (!strcmp(kind, "inherited"))
+		inherited();
 	else
 		snapshot(kind);
 	return 0;
