@@ -9,30 +9,34 @@ import pathlib
 import tempfile
 
 from . import pair, report
-from .errors import FabricError
+from .errors import FabricError, ProcessFailed
 from .fault import Fault
 from .host import Host, Link, Trace
 from .process import Process, wait_until
 from .vm import VM
+
+UNSPLIT = "cannot be split into shards"  # in muslind's message about a topology
 
 
 class Fabric:
     """
     A fabric with a name of its own. @programs: the directory of muslin and muslind; @folder: the directory for logs,
     captures and the run directory; @user: the uid that runs everything (None: the caller's own); @seed: of random
-    decisions.
+    decisions; @shards: the number of daemons, where the topology can be split.
     """
 
     armed = []  # faults of all fabrics of this process, in the order of arming; the plugin empties it for each test
     used = []  # fabrics of this process on which a command ran; the plugin empties it after each test
+    unsplit = []  # why fabrics of this process are in one daemon despite @shards; the plugin empties it
 
-    def __init__(self, programs, folder, name, *, user=None, wrapper=(), seed=None):
+    def __init__(self, programs, folder, name, *, user=None, wrapper=(), seed=None, shards=1):
         self.muslin = pathlib.Path(programs) / "muslin"
         self.folder = pathlib.Path(folder)
         self.name = name
         self.user = user
         self.wrapper = list(wrapper)
         self.seed = seed
+        self.shards = shards
         self.count = itertools.count()
         self.processes = []
         self.faults = []
@@ -131,7 +135,8 @@ class Fabric:
     def up(self, topology=None, *args, timeout=120.0):
         """
         Brings the fabric up and waits for the embedded subnet manager, unless --no-sm is among @args; @topology is a
-        path, or a topology as text (of one line or several).
+        path, or a topology as text (of one line or several). It has as many daemons as the plugin's --muslin-shards
+        says, unless --shards is among @args or muslind cannot split the topology.
         """
         argv = ["up", *([] if self.seed is None or "--seed" in args else ["--seed", str(self.seed)])]
         if topology is not None:
@@ -144,8 +149,16 @@ class Fabric:
         # The daemon exits when the write end is closed, by down() or because this process has ended.
         end, self.hold = os.pipe()
         self.recorded = None
+        argv[1:1] = ["--hold", str(end)]
+        split = [] if self.shards < 2 or "--shards" in args else ["--shards", str(self.shards)]
         try:
-            self.command(argv[0], "--hold", end, *argv[1:], *args, timeout=timeout, pass_fds=(end,))
+            try:
+                self.command(*argv, *split, *args, timeout=timeout, pass_fds=(end,))
+            except ProcessFailed as e:
+                if not split or UNSPLIT not in str(e):
+                    raise
+                self.unsplit.append(next(line for line in str(e).splitlines() if UNSPLIT in line))
+                self.command(*argv, *args, timeout=timeout, pass_fds=(end,))
         finally:
             os.close(end)
         self.command("timeline", "--start")
@@ -186,8 +199,8 @@ class Fabric:
         a Python keyword ends with an underscore (for_="5ms"). @expect False: the test does not fail if it never fires.
         """
         words = [place, action, *flags, *(f"{k.rstrip('_')}={v}" for k, v in keys.items())]
-        number = int(self.command("fault", "add", *words).split()[-1])
-        self.faults.append(Fault(self, " ".join(map(str, words)), number, expect))
+        numbers = [int(n) for n in self.command("fault", "add", *words).split()]
+        self.faults.append(Fault(self, " ".join(map(str, words)), numbers, expect))
         self.armed.append(self.faults[-1])
         return self.faults[-1]
 
@@ -251,11 +264,17 @@ class Fabric:
     def daemon_pid(self):
         return int(next((self.folder / "run").glob(f"**/{self.name}/*pid")).read_text())
 
+    def _others(self, file):
+        """That file of each daemon but the first one, in their order."""
+        found = (self.folder / "run").glob(f"**/{self.name}.[0-9]*/{file}")
+        return sorted(found, key=lambda path: int(path.parent.name.rpartition(".")[2]))
+
     @property
     def daemon_pids(self):
         """Of all shards."""
-        others = (self.folder / "run").glob(f"**/{self.name}.[0-9]*/*pid")
-        return [self.daemon_pid, *(int(path.read_text()) for path in others)]
+        return [self.daemon_pid, *(int(path.read_text()) for path in self._others("pid"))]
 
     def daemon_log(self):
-        return self.command("log")
+        """The logs of all its daemons, one after the other."""
+        names = [self.name, *(path.parent.name for path in self._others("log"))]
+        return "".join(self.command("log", "--name", name) for name in names)

@@ -10,20 +10,27 @@ class Fault:
     fails if the fault has never fired.
     """
 
-    def __init__(self, fabric, text, number, expect):
+    def __init__(self, fabric, text, numbers, expect):
         self.fabric = fabric
         self.text = text
-        self.number = number
+        self.number = numbers[0]
+        self.numbers = numbers  # at the place all, of several daemons: of each
         self.expect = expect
         self.last = None  # its last report, after it was cleared or the fabric went down
 
     def report(self):
         """Its entry in `muslin fault list --json`: matches, hits, fired, digest, applied, held."""
         if self.last is None and self.fabric.hold is not None:
-            for f in json.loads(self.fabric.command("fault", "list", "--json")):
-                if f["id"] == self.number:
-                    return f
+            return self.find(json.loads(self.fabric.command("fault", "list", "--json")))
         return self.last
+
+    def find(self, listed):
+        """Its entry in that list; None: it is not there. Of several daemons: counts are added, lists joined."""
+        entries = [f for f in listed if f["id"] in self.numbers]
+        for more in entries[1:]:
+            for key in ("matches", "hits", "held", "fired"):
+                entries[0][key] += more[key]
+        return entries[0] if entries else None
 
     @property
     def matches(self):
@@ -37,7 +44,7 @@ class Fault:
     def fired(self):
         """
         The numbers of the matches at which it fired; the first 64. At the place all: those of the Ethernet, then those
-        of InfiniBand, which each count for themselves.
+        of InfiniBand, of each daemon, which each count for themselves.
         """
         return self.report()["fired"]
 
@@ -50,7 +57,8 @@ class Fault:
         """Clears the fault. No effect if it was cleared already."""
         if self.last is None and (report := self.report()) is not None:
             self.last = report
-            self.fabric.command("fault", "clear", self.number)
+            for number in self.numbers:
+                self.fabric.command("fault", "clear", number)
 
     def __enter__(self):
         return self

@@ -33,6 +33,7 @@ def pytest_addoption(parser):
     group = parser.getgroup("muslin")
     group.addoption("--muslin-build", default=os.environ.get("MUSLIN_BUILD"), help="a build folder, or installed")
     group.addoption("--muslin-seed", type=int, default=1, help="the seed of all random numbers of fabrics and faults")
+    group.addoption("--muslin-shards", type=int, default=1, help="split each fabric over so many daemons, if possible")
     group.addoption("--muslin-artifacts", default=None, help="keep the files of failed tests in this folder")
     group.addoption("--muslin-kernel", help="the kernel of guests: a version prefix (6.12), or newest")
     group.addoption("--muslin-qemu", help="the QEMU of guests: a program, a version prefix (10), or newest")
@@ -50,6 +51,7 @@ def pytest_configure(config):
     config.stash[RUN] = getattr(config, "workerinput", {}).get("muslin_run") or secrets.token_hex(8)
     for key, empty in ((MADE, []), (ENDED, []), (FAILED, {})):
         config.stash[key] = empty
+    config.addinivalue_line("markers", "one_daemon(reason): skipped with --muslin-shards")
     for option in ("kernel", "qemu", "model"):
         if config.getoption(f"--muslin-{option}"):
             os.environ[f"MUSLIN_{option.upper()}"] = config.getoption(f"--muslin-{option}")
@@ -62,7 +64,10 @@ def pytest_configure_node(node):
 
 
 def pytest_collection_modifyitems(config, items):
-    """Skips tests with guests, with the reason, if there is no QEMU or the driver cannot be built."""
+    """
+    Skips, with the reason: tests with guests if there is no QEMU or the driver cannot be built, those of another model,
+    and with --muslin-shards those of one daemon.
+    """
     qemu = os.environ.get("MUSLIN_QEMU") or "qemu-system-x86_64"
     if qemu[0].isdigit() or qemu == "newest":
         qemu = "qemu-system-x86_64"
@@ -78,6 +83,9 @@ def pytest_collection_modifyitems(config, items):
         if only and model not in (None, *only.args):
             why = f": {only.kwargs['reason']}" if "reason" in only.kwargs else ""
             item.add_marker(pytest.mark.skip(reason=f"of the model {only.args[0]} alone{why}"))
+        one = item.get_closest_marker("one_daemon")
+        if one and config.getoption("--muslin-shards") > 1:
+            item.add_marker(pytest.mark.skip(reason=f"one daemon: {one.args[0]}"))
         if item.get_closest_marker("guest"):
             if missing:
                 item.add_marker(pytest.mark.skip(reason=f"no {' and '.join(missing)} here: ci/deps vm"))
@@ -88,7 +96,13 @@ def pytest_collection_modifyitems(config, items):
 def pytest_report_header(config):
     kernel = os.environ.get("MUSLIN_KERNEL")
     guests = f", guests' kernel {kernel}" if kernel else ""
-    return f"muslin: --muslin-seed={config.getoption('--muslin-seed')}{guests}"
+    return f"muslin: {_repeat(config)}{guests}"
+
+
+def _repeat(config):
+    """The options with which a fabric does the same again."""
+    options = {"seed": config.getoption("--muslin-seed"), "shards": config.getoption("--muslin-shards")}
+    return " ".join(f"--muslin-{k}={v}" for k, v in options.items() if k == "seed" or v > 1)
 
 
 def _fabrics(item):
@@ -140,6 +154,10 @@ def pytest_runtest_call(item):
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item, call):
+    for why in Fabric.unsplit:
+        item.user_properties.append(("muslin_one_daemon", why))
+        item.add_report_section(call.when, "muslin", f"A fabric is in one daemon: {why}")
+    Fabric.unsplit.clear()
     outcome = yield
     result = outcome.get_result()
     if call.when == "setup":
@@ -159,7 +177,7 @@ def pytest_runtest_makereport(item, call):
 
 
 def _replay(config, nodeid):
-    return f"pytest '{nodeid}' --muslin-seed={config.getoption('--muslin-seed')}"
+    return f"pytest '{nodeid}' {_repeat(config)}"
 
 
 def _add_sections(item, result):
@@ -229,6 +247,19 @@ def _end(config, fabric, name, title):
 def _remove(config, fabric):
     config.stash[MADE].remove(fabric)
     shutil.rmtree(fabric.folder, ignore_errors=True)
+
+
+def pytest_terminal_summary(terminalreporter, config):
+    """With --muslin-shards: names the tests with fabrics in one daemon, and why."""
+    found = {}
+    for result in itertools.chain.from_iterable(terminalreporter.stats.values()):
+        for key, why in getattr(result, "user_properties", ()):
+            if key == "muslin_one_daemon":
+                found.setdefault(why, {})[result.nodeid] = None
+    if found:
+        terminalreporter.section(f"in one daemon despite --muslin-shards={config.getoption('--muslin-shards')}")
+    for why, tests in found.items():
+        terminalreporter.line(f"{why}: {', '.join(tests)}")
 
 
 def pytest_sessionfinish(session):
@@ -314,8 +345,8 @@ def muslin_make_fabric(request, muslin_programs, muslin_user):
         folder = pathlib.Path(tempfile.mkdtemp(prefix="muslin-t-"))
         if muslin_user is not None:
             os.chown(folder, muslin_user, muslin_user)
-        seed = config.getoption("--muslin-seed")
-        f = Fabric(muslin_programs, folder, f"{label[:20]}-{os.getpid()}", user=muslin_user, seed=seed)
+        options = {k: config.getoption(f"--muslin-{k}") for k in ("seed", "shards")}
+        f = Fabric(muslin_programs, folder, f"{label[:20]}-{os.getpid()}", user=muslin_user, **options)
         f.capture = config.getoption("--muslin-capture")
         f.record = any(config.getoption(f"--muslin-{option}") for option in ("report", "artifacts"))
         config.stash[MADE].append(f)

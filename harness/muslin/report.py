@@ -38,15 +38,18 @@ def collect(fabric):
         "svg": ("show", "--svg"),
         "timeline": ("timeline",),
         "faults": ("fault", "list", "--json"),
-        "log": ("log",),
     }.items():
         try:
             data[key] = fabric.command(*args) if fabric.hold is not None else ""
         except AssertionError:
             data[key] = ""
+    try:
+        data["log"] = fabric.daemon_log()
+    except AssertionError:
+        data["log"] = ""
     data["timeline"] = json.loads(data["timeline"] or "{}")
-    armed = {f["id"]: f for f in json.loads(data["faults"] or "[]")}
-    data["faults"] = [armed.get(f.number) or f.last for f in fabric.faults if armed.get(f.number) or f.last]
+    armed = json.loads(data["faults"] or "[]")
+    data["faults"] = [r for r in (f.find(armed) or f.last for f in fabric.faults) if r]
     data["programs"] = [(str(p), p.popen.poll(), p.log.name) for p in fabric.processes if "run" in p.argv[1:2]]
     return data
 

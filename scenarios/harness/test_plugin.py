@@ -151,6 +151,49 @@ def test_sanitizer_of_a_shared_fabric(muslin_shared_fabric):
 """
 
 
+SHARDS = """
+import json
+import re
+
+import pytest
+
+TWO = "leafs 2 spines 1 hosts 1"
+
+
+@pytest.mark.muslin(TWO)
+def test_two(muslin_fabric):
+    assert len(muslin_fabric.daemon_pids) == 2
+    assert re.findall(r"info  fabric \\S+: (\\d) nodes", muslin_fabric.daemon_log()) == ["3", "2"]
+    with muslin_fabric.fault("all", "delay", time="1us", class_="Subn") as everywhere:
+        here = muslin_fabric.fault("h1", "delay", time="1us", class_="Subn")
+        there = muslin_fabric.fault("h2", "delay", time="1us", class_="Subn")
+        lid = muslin_fabric.host("h2").lid
+        assert "h2" in muslin_fabric.run("h1", "smpquery", "nodedesc", lid)
+        assert everywhere.hits > max(here.hits, there.hits) > 0
+    listed = json.loads(muslin_fabric.command("fault", "list", "--json"))
+    assert [f["id"] for f in listed] == sorted([here.number, there.number])
+
+
+@pytest.mark.muslin(TWO, "--shards", "1")
+def test_its_own_number(muslin_fabric):
+    assert len(muslin_fabric.daemon_pids) == 1
+
+
+def test_one_leaf(muslin_fabric):
+    assert len(muslin_fabric.daemon_pids) == 1
+
+
+def test_of_a_wrong_option(muslin_new_fabric):
+    muslin_new_fabric.up(TWO, "--nonsense")
+
+
+@pytest.mark.one_daemon("it counts daemons")
+@pytest.mark.muslin(TWO)
+def test_one_daemon(muslin_fabric):
+    assert len(muslin_fabric.daemon_pids) == 1
+"""
+
+
 def run_pytest(programs, folder, text, *options):
     """Runs the tests @text in @folder with the programs that are installed there; returns the output."""
     (folder / "test_users.py").write_text(text)
@@ -275,6 +318,20 @@ def test_index_of_a_second_run(muslin_programs, tmp_path):
     assert list(folder.glob("*-ibstatus.log")) and not list(folder.glob("*-ibstat.log"))
     run_pytest(muslin_programs, tmp_path, "def test_c():\n    pass\n", "--muslin-artifacts=k")
     assert not index.exists()
+
+
+def test_shards(muslin_programs, tmp_path):
+    """Fabrics are split where muslind can split them and the test does not say how; the output names the others."""
+    out = run_pytest(muslin_programs, tmp_path, SHARDS, "--muslin-shards=2", "--junitxml=junit.xml", "-rs")
+    assert "3 passed, 1 skipped" in out and "1 failed" in out, out
+    assert "one daemon: it counts daemons" in out
+    assert "--nonsense" in out and "--muslin-seed=1 --muslin-shards=2" in out
+    unsplit = out.split("in one daemon despite --muslin-shards=2")[1]
+    assert re.search(r"fewer leaf switches.* cannot be split into shards: test_users.py::test_one_leaf$", unsplit, re.M)
+    assert unsplit.count("test_users.py::") - unsplit.count("FAILED test_users.py::") == 1, out
+    assert (tmp_path / "junit.xml").read_text().count('name="muslin_one_daemon"') == 1
+    out = run_pytest(muslin_programs, tmp_path, SHARDS, "-k", "one_daemon")
+    assert "1 passed" in out and "despite" not in out, out
 
 
 def test_a_build_folder_that_is_empty(muslin_programs, tmp_path):
