@@ -178,13 +178,14 @@ def test_a_slow_host_slows_its_neighbours(fabric):
     """
     h5's link is slow. Packets for it fill the buffers on their path, and so slow down flows that share the path to
     leaf2, though the links of their own hosts are fast: congestion spreading. A flow by the other spine is not
-    affected.
+    affected. The slow flow has more unacknowledged packets than all buffers of its path take, also those of a trunk,
+    which are deeper.
     """
     spine = {h: spine_between(fabric, "h1", h) for h in ("h5", "h6", "h7", "h8")}
     victim = next(h for h in ("h6", "h7", "h8") if spine[h] == spine["h5"])
     free = next(h for h in ("h6", "h7", "h8") if spine[h] != spine["h5"])
     slow = fabric.fault("h5", "rate", bps="20M", dir="in", opcode="rc")
-    args = ["ib_write_bw", "-p", free_port(), "-s", "65536", "-D", "30", "-t", "64"]
+    args = ["ib_write_bw", "-p", free_port(), "-s", "65536", "-D", "30", "-t", "64", "-q", "4"]
     hog = [fabric.start("h5", *args), fabric.start("h1", *args, fabric.ip("h5"))]
     wait_until(lambda: slow.report()["held"] > 50, 20, "a full buffer", 0.2)
     uplink = next(p["num"] for p in fabric.node("leaf1")["ports"] if p.get("peer") == spine["h5"])
