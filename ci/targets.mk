@@ -11,6 +11,10 @@ PYTEST_ARGS ?=
 # with sanitizers: make test SAN=1. Without: SAN_SCENARIOS=. With PYTEST_ARGS nothing is left out.
 SAN_SCENARIOS ?= verbs rdmacm sm hostile hostile_guest roce_hostile late_clients descriptors forks rules_verbs rules_smp rules_sa rules_cm
 SAN_FILES := $(foreach s,$(SAN_SCENARIOS),$(wildcard scenarios/*/test_$s.py))
+# Scenarios that run with each fabric split over two daemons, too: all by `make test-shards`, SHARD_SOME by `make test`.
+SHARD_SOME ?= diags faults rdmacm
+SHARD_SCENARIOS ?= $(SHARD_SOME) fault_links fault_packets fault_hca manager_faults through_faults parity sm opensm sa perftest
+shard_files = $(foreach s,$1,$(wildcard scenarios/*/test_$s.py))
 # Guests resume where they can, which saves most of each boot.
 test san: export MUSLIN_SNAPSHOT ?= 1
 
@@ -46,7 +50,14 @@ test:
 	$(Q)$(MAKE) -j$(JOBS) check unit $(if $(filter 1,$(SAN)),,fuzz)
 	$(Q)$(PYTHON) -m pytest --muslin-user=nobody --muslin-build=$O -n $(WORKERS) --dist loadfile $(PYTEST_ARGS) \
 		$(if $(filter 1,$(SAN))$(strip $(PYTEST_ARGS)),,$(SAN_FILES:%=--ignore=%))
+	$(Q)$(if $(strip $(PYTEST_ARGS)),,$(call pytest_shards,$(SHARD_SOME)))
 	$(Q)$(if $(filter 1,$(SAN)),,$(MAKE) san)
+
+pytest_shards = $(PYTHON) -m pytest --muslin-user=nobody --muslin-build=$O --muslin-shards=2 -n $(WORKERS) --dist loadfile \
+	$(PYTEST_ARGS) $(call shard_files,$1)
+
+test-shards: all helpers
+	$(Q)$(call pytest_shards,$(SHARD_SCENARIOS))
 
 archives: $(ARCHIVES)
 
@@ -112,10 +123,11 @@ help:
 	@echo "make examples the topologies of docs/examples under traffic, simulated"
 	@echo "make bench    ratios, each against a peer measured in the same run (BENCH='hosts fabric': some sections)"
 	@echo "make san      unit tests and some scenarios with ASan and UBSan, as make test does at its end (make test SAN=1: all)"
+	@echo "make test-shards    scenarios with each fabric split over two daemons, of which make test runs some"
 	@echo "make fuzz     FUZZ_RUNS=n runs of each fuzz target"
 	@echo "make install  DESTDIR= prefix=$(prefix) libdir=$(libdir); make uninstall removes the same files"
 	@echo "make deb | rpm | wheel    packages, into $O/packages"
 
-.PHONY: all archives san-archives helpers unit $(TESTS:%=%.run) print-tests san fuzz $(FUZZERS:%=%.run) check test demo examples bench chaos chaos-programs asan install uninstall deb rpm wheel clean help
+.PHONY: all archives san-archives helpers unit $(TESTS:%=%.run) print-tests san fuzz $(FUZZERS:%=%.run) check test test-shards demo examples bench chaos chaos-programs asan install uninstall deb rpm wheel clean help
 .SECONDARY:
 -include $(shell find $O -name '*.d' 2>/dev/null)
