@@ -233,7 +233,7 @@ static int cmd_partitions(int argc, char **argv)
 		cli_fail(CLI_ERROR, "%s: %s", argv[1], strerror(errno));
 	if (file)
 		json_object_set_new(req, "file", json_string(file));
-	sock = cli_connect();
+	sock = cli_connect_place("sm");
 	json_decref(cli_request(sock, req));
 	wait_swept(sock);
 	close(sock);

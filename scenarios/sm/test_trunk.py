@@ -444,13 +444,17 @@ def test_faults_and_links_of_both(shards):
     assert any("leaf2:3" in e for e in events) and any("spine1:2" in e for e in events), events
 
 
-def test_faults_of_the_manager_in_another_shard(muslin_new_fabric):
-    """The place sm is in the daemon that has the embedded subnet manager."""
+def test_the_manager_in_another_shard(muslin_new_fabric):
+    """The place sm and partitions are those of the daemon that has the embedded subnet manager."""
     fabric = muslin_new_fabric.up("leafs 2 spines 2 hosts 2", "--shards", "2", "--sm-host", "h3")
     with fabric.fault("sm", "pause") as fault:
         assert fault.hits == 1
     fabric.fault("sm", "busy", expect=False)
     assert "sm busy" in fabric.command("fault", "clear", "sm")
+    path = fabric.folder / "partitions.conf"
+    path.write_text("Default=0x7fff, ipoib : ALL=full;\nBlue=0x8002 : ALL=full;\n")
+    fabric.command("partitions", path)
+    assert all("0x8002" in fabric.run(host, "smpquery", "pkeys", "-D", "0") for host in ("h1", "h3"))
 
 
 def decisions(fabric, direction):
